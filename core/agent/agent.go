@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Agent is one node's agent.
+// Agent is the agent of one node.
 type Agent struct {
 	c      Config
 	log    *slog.Logger
@@ -18,17 +18,17 @@ type Agent struct {
 	secret string
 
 	reports  *reporter
-	unknown  chan struct{} // capacity 1: the servers want to be told again who we are
-	sweepNow chan struct{} // capacity 1: somebody ended
+	unknown  chan struct{} // capacity 1: the node must be registered again
+	sweepNow chan struct{} // capacity 1: an allocation has ended
 
 	mu      sync.Mutex
-	runners map[string]*runner // by allocation id
-	leaving bool               // nothing is started any more
+	runners map[string]*runner // by allocation ID
+	leaving bool               // the agent stops; it starts no allocation any more
 
-	work sync.WaitGroup // runners that run
+	work sync.WaitGroup // runners that are active
 }
 
-// New makes an agent. It reads, or makes, the node's identity.
+// New returns an agent. It reads the node's identity, or creates one.
 func New(c Config) (*Agent, error) {
 	if err := c.validate(); err != nil {
 		return nil, err
@@ -55,11 +55,11 @@ func New(c Config) (*Agent, error) {
 	return a, nil
 }
 
-// NodeID is the node's id; it is the same as long as the data directory is.
+// NodeID returns the node's ID, which is stable as long as the data directory exists.
 func (a *Agent) NodeID() string { return a.node.ID }
 
-// Run works until ctx ends. Work that it started goes on, unless Config.StopAll
-// ends it: then Run returns when the last of it is gone and the servers were told.
+// Run works until ctx ends. Tasks that it started continue, unless Config.StopAll is
+// set: Run then stops them and returns once the last one has ended and been reported.
 func (a *Agent) Run(ctx context.Context) error {
 	unlock, err := a.disk.lock()
 	if err != nil {
@@ -69,7 +69,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	if err := a.restore(ctx); err != nil {
 		return err
 	}
-	// Reports outlive ctx, so that the last of them are sent.
+	// Reports outlive ctx, so that the last ones are sent.
 	reporting, stopReporting := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopReporting()
 	var loops, reportLoop sync.WaitGroup
@@ -89,7 +89,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	}
 	<-ctx.Done()
 	loops.Wait()
-	a.leave()
+	a.detachAll()
 	a.work.Wait()
 	flush, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastReports)
 	defer cancel()
@@ -101,25 +101,25 @@ func (a *Agent) Run(ctx context.Context) error {
 	return nil
 }
 
-// lastReports is how long an agent that ends its work tries to tell so.
+// lastReports is how long an agent that stops its tasks tries to report their end.
 const lastReports = 2 * time.Second
 
-// leave ends every runner: with its work, or without.
-func (a *Agent) leave() {
+// detachAll ends every runner, with its tasks or without them.
+func (a *Agent) detachAll() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.leaving = true
 	for _, r := range a.runners {
 		if a.c.StopAll {
-			r.stop("the agent ends", "")
+			r.stop("the agent is stopping", "")
 		} else {
 			r.detach()
 		}
 	}
 }
 
-// keepLease registers the node and renews its lease. registered is closed when
-// it is known for the first time.
+// keepLease registers the node and renews its lease. It closes registered after the
+// first registration.
 func (a *Agent) keepLease(ctx context.Context, registered chan struct{}) {
 	known := false
 	pause := newBackoff(a.c.Retry)
@@ -139,7 +139,7 @@ func (a *Agent) keepLease(ctx context.Context, registered chan struct{}) {
 			known = false
 			continue
 		case err != nil:
-			a.log.WarnContext(ctx, "no server renewed the lease; trying again", "registered", known, "err", err)
+			a.log.WarnContext(ctx, "lease not renewed; retrying", "registered", known, "err", err)
 		default:
 			pause.reset()
 			wait = halfTTL(lease.TTL)
@@ -159,8 +159,9 @@ func (a *Agent) keepLease(ctx context.Context, registered chan struct{}) {
 	}
 }
 
-// halfTTL is when to renew a lease: soon enough that one lost request does not
-// lose it, and spread out, so that nodes that came together do not ask together.
+// halfTTL returns the delay before the next renewal: short enough that one lost
+// request does not lose the lease, and jittered, so that nodes that registered
+// together do not renew together.
 func halfTTL(ttl time.Duration) time.Duration {
 	if ttl <= 0 {
 		ttl = defaultTTL
@@ -169,7 +170,7 @@ func halfTTL(ttl time.Duration) time.Duration {
 	return half - rand.N(half/5+1)
 }
 
-// defaultTTL is for servers that do not say.
+// defaultTTL applies if the server sends no TTL.
 const defaultTTL = 10 * time.Second
 
 func closeOnce(c chan struct{}) {
@@ -180,7 +181,7 @@ func closeOnce(c chan struct{}) {
 	}
 }
 
-// watch asks for allocations, and does what they want.
+// watch requests allocations and reconciles the node with them.
 func (a *Agent) watch(ctx context.Context) {
 	var index uint64
 	pause := newBackoff(a.c.Retry)
@@ -193,12 +194,12 @@ func (a *Agent) watch(ctx context.Context) {
 			a.registerAgain()
 			sleep(ctx, pause.next())
 		case err != nil:
-			a.log.WarnContext(ctx, "allocations are not known; trying again", "err", err)
+			a.log.WarnContext(ctx, "failed to get allocations; retrying", "err", err)
 			sleep(ctx, pause.next())
 		case got.Index < index:
-			// Another history than the one this index belongs to: a server that is
-			// behind, or a snapshot that was put back. What it says is taken only
-			// once it was asked for without regard to what we knew.
+			// The index belongs to another history: the server is behind, or a
+			// snapshot was restored. Its allocations count only after a request
+			// without the old index.
 			index = 0
 			sleep(ctx, pause.next())
 		default:
@@ -209,7 +210,7 @@ func (a *Agent) watch(ctx context.Context) {
 	}
 }
 
-// registerAgain has the lease's loop tell the servers who we are.
+// registerAgain makes the lease loop register the node.
 func (a *Agent) registerAgain() {
 	select {
 	case a.unknown <- struct{}{}:
@@ -217,7 +218,7 @@ func (a *Agent) registerAgain() {
 	}
 }
 
-// send gives servers what the reporter gathered.
+// send sends the updates that the reporter has gathered.
 func (a *Agent) send(ctx context.Context, updates []Update) error {
 	err := a.c.Servers.Update(ctx, a.node.ID, a.secret, updates)
 	if errors.Is(err, ErrUnknownNode) {
@@ -226,7 +227,7 @@ func (a *Agent) send(ctx context.Context, updates []Update) error {
 	return err
 }
 
-// Stats counts the node's allocations by what was last reported of them.
+// Stats returns the node's allocations by their last reported status.
 func (a *Agent) Stats() map[Status]int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -237,7 +238,7 @@ func (a *Agent) Stats() map[Status]int {
 	return counts
 }
 
-// backoff is pauses that grow.
+// backoff returns increasing delays.
 type backoff struct{ first, now time.Duration }
 
 func newBackoff(first time.Duration) *backoff { return &backoff{first: first} }

@@ -311,7 +311,7 @@ func TestNew_OneAgentAtATime(t *testing.T) {
 	if err == nil {
 		err = second.Run(t.Context())
 	}
-	if err == nil || !strings.Contains(err.Error(), "another agent uses this data directory") {
+	if err == nil || !strings.Contains(err.Error(), "the data directory is used by another agent") {
 		t.Errorf("a second agent on the same directory: %v", err)
 	}
 	if _, err := agent.New(agent.Config{}); err == nil || strings.Count(err.Error(), "agent: ") != 3 {

@@ -9,36 +9,36 @@ import (
 	"github.com/cede-scheduler/cede/core/agent/driver"
 )
 
-// Config is what an agent is made of. Servers, DataDir and Drivers are needed.
+// Config holds the parameters of an agent. Servers, DataDir and Drivers are required.
 type Config struct {
 	Servers Servers
-	// DataDir keeps the node's id and secret, and a folder for each allocation.
-	// One agent at a time uses it.
+	// DataDir holds the node's ID and secret, and a folder per allocation. Only one
+	// agent may use it at a time.
 	DataDir string
-	// Node is what the configuration says of the machine. The id is that of
-	// DataDir; what is absent is found out (see Fingerprint).
+	// Node is the configured description of the machine. The ID is that of DataDir;
+	// missing values are detected (see Fingerprint).
 	Node    Node
 	Drivers map[string]driver.Driver
-	Logger  *slog.Logger // nil: nothing is logged
+	Logger  *slog.Logger // nil: no logs
 
-	// ReportWindow is how long statuses are gathered into one report. Default: 200 ms.
+	// ReportWindow is the time in which statuses are gathered into one report. Default: 200 ms.
 	ReportWindow time.Duration
-	// Wait is how long one question for allocations may take. Default: 1 min.
+	// Wait is the maximum duration of one blocking query for allocations. Default: 1 min.
 	Wait time.Duration
-	// Retry is the pause after a failed request; it doubles up to 30 times as
-	// much. Default: 500 ms.
+	// Retry is the delay after a failed request. It doubles, up to 30 times its
+	// value. Default: 500 ms.
 	Retry time.Duration
-	// KeepDead is how long what an ended allocation said is kept. Default: 24 h.
+	// KeepDead is how long the output of an ended allocation is retained. Default: 24 h.
 	KeepDead time.Duration
-	// KeepDeadCount is how many ended allocations are kept at most. Default: 500.
+	// KeepDeadCount is the maximum number of ended allocations that are retained. Default: 500.
 	KeepDeadCount int
-	// StopAll makes the end of the agent the end of its work: what is right for a
-	// trial, and wrong for a node, whose work outlives a restart.
+	// StopAll stops all tasks when the agent stops. Set it for trials; the tasks of a
+	// real node must outlive a restart of the agent.
 	StopAll bool
-	// Pressure says when the node evicts by itself; nil: never.
+	// Pressure configures evictions by the node itself; nil: there are none.
 	Pressure *Pressure
-	// Authorize decides whether the bearer of a token may read what an allocation
-	// said; nil: everybody may.
+	// Authorize returns an error if the bearer of a token may not read an
+	// allocation's output; nil: all requests are allowed.
 	Authorize func(ctx context.Context, token, allocID string) error
 }
 
@@ -64,13 +64,13 @@ func (c Config) withDefaults() Config {
 func (c *Config) validate() error {
 	var errs []error
 	if c.Servers == nil {
-		errs = append(errs, errors.New("agent: no servers to talk to"))
+		errs = append(errs, errors.New("agent: servers are required"))
 	}
 	if c.DataDir == "" {
-		errs = append(errs, errors.New("agent: no data directory"))
+		errs = append(errs, errors.New("agent: a data directory is required"))
 	}
 	if len(c.Drivers) == 0 {
-		errs = append(errs, errors.New("agent: no drivers: enable exec or sim"))
+		errs = append(errs, errors.New("agent: a driver is required: enable exec or sim"))
 	}
 	return errors.Join(errs...)
 }

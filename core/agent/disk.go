@@ -20,12 +20,12 @@ import (
 //
 //	node.json                the node's id and secret
 //	lock                     held while an agent runs
-//	allocs/ID/state.json     what is known of an allocation
-//	allocs/ID/TASK/          the task's folder: its output, what its driver keeps
+//	allocs/ID/state.json     the record of an allocation
+//	allocs/ID/TASK/          the task's folder: its output and its driver's files
 type disk struct{ dir string }
 
 func openDisk(dir string) (*disk, error) {
-	// Tasks run under other users: they may pass through, and look at nothing.
+	// Tasks run as other users: they may traverse these folders, but not list them.
 	for _, d := range []string{dir, filepath.Join(dir, "allocs")} {
 		if err := os.MkdirAll(d, 0o711); err != nil {
 			return nil, fmt.Errorf("agent's data directory: %w", err)
@@ -34,20 +34,20 @@ func openDisk(dir string) (*disk, error) {
 	return &disk{dir}, nil
 }
 
-// identity is who the node is.
+// identity identifies the node.
 type identity struct{ ID, Secret string }
 
-// identity reads the node's identity, or makes one.
+// identity reads the node's identity, or creates one.
 func (d *disk) identity() (identity, error) {
 	var id identity
 	path := filepath.Join(d.dir, "node.json")
 	b, err := os.ReadFile(path)
 	if err == nil {
 		if err = json.Unmarshal(b, &id); err == nil && (id.ID == "" || id.Secret == "") {
-			err = errors.New("it has no id or no secret")
+			err = errors.New("ID or secret is missing")
 		}
 		if err != nil {
-			return id, fmt.Errorf("%s: %w; without it this is a new node: remove the file if that is what you want", path, err)
+			return id, fmt.Errorf("%s: %w; to register as a new node, remove the file", path, err)
 		}
 		return id, nil
 	}
@@ -58,17 +58,17 @@ func (d *disk) identity() (identity, error) {
 	return id, writeJSON(path, id, 0o600)
 }
 
-// newUUID is a random UUID (version 4).
+// newUUID returns a random UUID (version 4).
 func newUUID() string {
 	var b [16]byte
-	_, _ = rand.Read(b[:]) // it never fails
+	_, _ = rand.Read(b[:]) // never fails
 	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
 var safeName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
 
-// folderName is a name as that of a folder, whatever is in it.
+// folderName converts any name into a valid name of a folder.
 func folderName(name string) string {
 	if safeName.MatchString(name) {
 		return name
@@ -83,7 +83,7 @@ func (d *disk) task(allocID, task string) string {
 	return filepath.Join(d.alloc(allocID), folderName(task))
 }
 
-// record is what outlives an agent of an allocation.
+// record is the part of an allocation that outlives an agent.
 type record struct {
 	Allocation *Allocation
 	Phase      phase
@@ -91,18 +91,18 @@ type record struct {
 	Text       string    `json:",omitempty"`
 	EvictedBy  string    `json:",omitempty"`
 	Started    timestamp `json:",omitzero"`
-	Stopping   timestamp `json:",omitzero"` // since when it is asked to stop
+	Stopping   timestamp `json:",omitzero"` // since when it has been stopping
 	Ended      timestamp `json:",omitzero"`
 	Tasks      map[string]taskRecord
 }
 
-// taskRecord is what outlives an agent of a task.
+// taskRecord is the part of a task that outlives an agent.
 type taskRecord struct {
 	State json.RawMessage `json:",omitempty"` // of the driver
 	Exit  *driver.Exit    `json:",omitempty"`
 }
 
-// save writes a record so that a crash leaves the old one or the new one.
+// save writes a record atomically: after a crash, either the old or the new one exists.
 func (d *disk) save(r *record) error {
 	dir := d.alloc(r.Allocation.ID)
 	err := os.Mkdir(dir, 0o711)
@@ -117,8 +117,8 @@ func (d *disk) save(r *record) error {
 	return writeJSON(filepath.Join(dir, "state.json"), r, 0o600)
 }
 
-// records reads every record. A folder without a readable one is told to bad,
-// and passed over.
+// records reads every record. It calls bad for a folder without a readable record and
+// skips it.
 func (d *disk) records(bad func(dir string, err error)) ([]*record, error) {
 	entries, err := os.ReadDir(filepath.Join(d.dir, "allocs"))
 	if err != nil {
@@ -133,7 +133,7 @@ func (d *disk) records(bad func(dir string, err error)) ([]*record, error) {
 			err = json.Unmarshal(b, r)
 		}
 		if err == nil && (r.Allocation == nil || d.alloc(r.Allocation.ID) != dir) {
-			err = errors.New("state.json is another allocation's")
+			err = errors.New("state.json belongs to another allocation")
 		}
 		if err != nil {
 			bad(dir, err)
@@ -144,11 +144,11 @@ func (d *disk) records(bad func(dir string, err error)) ([]*record, error) {
 	return list, nil
 }
 
-// drop removes all that an allocation left.
+// drop removes all files of an allocation.
 func (d *disk) drop(id string) error { return os.RemoveAll(d.alloc(id)) }
 
-// writeJSON writes a file whole or not at all, and onto the disk: an agent that
-// comes up after a loss of power goes by what is there.
+// writeJSON writes a file atomically and syncs it, because an agent that starts after
+// a power failure relies on its content.
 func writeJSON(path string, v any, mode fs.FileMode) error {
 	b, err := json.Marshal(v)
 	if err != nil {

@@ -2,5 +2,5 @@
 
 package agent
 
-// lock trusts that there is one agent: these systems have no flock.
+// lock does nothing: these systems have no flock.
 func (d *disk) lock() (unlock func(), err error) { return func() {}, nil }

@@ -1,14 +1,13 @@
-// Package agent owns the node side of a cluster: it registers its node, keeps the
-// node's lease, starts the allocations that servers want here and stops those they
-// no longer want, and tells them what became of each. An allocation that displaces
-// others starts when the last of them is gone from the node, and not before.
+// Package agent implements the node side of a cluster. An agent registers its node,
+// renews the node's lease, starts the allocations that servers assign to it, stops
+// those that are no longer assigned, and reports their status. If an allocation has
+// victims on the node, it starts after the last of them has ended.
 //
-// It decides nothing about who runs where, with one exception: when memory runs
-// out it evicts by itself, and says so, and the servers place that work anew. It
-// never reads another server's memory or state: everything goes through Servers,
-// which sdk/client implements over HTTP.
+// Servers decide where allocations run, with one exception: if memory runs out, the
+// agent evicts an allocation itself and reports it, and the servers place it again.
+// All communication goes through Servers, which sdk/client implements over HTTP.
 //
-// cmd/internal/app calls it. Agent.Run is called once; Handler, Stats and NodeID
-// may be called by anybody at any time. Drivers are called by the goroutine of the
-// allocation that they run, and must be safe for concurrent use.
+// cmd/internal/app calls it. Agent.Run must be called once; Handler, Stats and NodeID
+// are safe for concurrent use. The goroutine of an allocation calls its driver;
+// drivers must be safe for concurrent use.
 package agent

@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// environment is what a task finds in its environment: what its job sets, and the
-// facts of its allocation, each under CEDE_ and under the name that programs
-// written for Nomad look for. Nothing of the agent's own environment is in it, for
-// that may hold secrets.
+// environment returns the environment of a task: the variables of its job, and the
+// facts of its allocation, each under CEDE_ and under the name that programs written
+// for Nomad expect. It contains no variable of the agent's own environment, because
+// those may hold secrets.
 func environment(node *Node, alloc *Allocation, t *Task, allocDir, taskDir string) []string {
 	env := map[string]string{"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": taskDir}
 	fact := func(name, value string) {
@@ -55,7 +55,7 @@ func environment(node *Node, alloc *Allocation, t *Task, allocDir, taskDir strin
 	return list
 }
 
-// envName is a name as part of a variable's.
+// envName converts a name into a part of a variable's name.
 func envName(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {

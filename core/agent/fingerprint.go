@@ -14,20 +14,20 @@ import (
 	"strings"
 )
 
-// The resources that a machine is asked for.
+// The resources that are detected.
 const (
 	resourceCPU    = "cpu"    // millicores
 	resourceMemory = "memory" // MiB
 	resourceDisk   = "disk"   // MiB
 )
 
-// Fingerprint fills in what the configuration does not say of the machine: its
-// name, processors, memory, disk and kernel. dir is on the disk that work uses.
+// Fingerprint fills in the values that the configuration omits: name, processors,
+// memory, disk and kernel of the machine. dir is on the disk that allocations use.
 func Fingerprint(n Node, dir string) (Node, error) {
 	if n.Name == "" {
 		name, err := os.Hostname()
 		if err != nil {
-			return n, fmt.Errorf("the machine's name: %w; set client.name", err)
+			return n, fmt.Errorf("cannot detect the machine's name: %w; set client.name", err)
 		}
 		n.Name = name
 	}
@@ -41,7 +41,7 @@ func Fingerprint(n Node, dir string) (Node, error) {
 	return n, nil
 }
 
-// machine is what can be found out.
+// machine holds the detected values.
 func machine(dir string) Node {
 	n := Node{Capacity: map[string]int64{}, Attributes: map[string]string{
 		"arch": runtime.GOARCH, "cpu.arch": runtime.GOARCH, "kernel.name": runtime.GOOS, "os.name": runtime.GOOS,
@@ -70,7 +70,7 @@ func machine(dir string) Node {
 	return n
 }
 
-// clockRate is the rate of the first processor, in MHz; 0 where nothing says it.
+// clockRate returns the rate of the first processor in MHz, or 0 if it is unknown.
 func clockRate(cpuinfo []byte) int64 {
 	for line := range bytes.Lines(cpuinfo) {
 		key, value, ok := strings.Cut(string(line), ":")
@@ -83,14 +83,14 @@ func clockRate(cpuinfo []byte) int64 {
 	return 0
 }
 
-// ReadMemory reads the memory that there is for this process: that of the
-// machine, or of its control group where that is bounded.
+// ReadMemory returns the memory available to this process: that of the machine, or of
+// its control group if that has a limit.
 func ReadMemory() (Memory, error) {
 	f, err := os.Open("/proc/meminfo")
 	if err != nil {
 		return Memory{}, err
 	}
-	defer func() { _ = f.Close() }() // it was only read
+	defer func() { _ = f.Close() }() // opened for reading
 	var m Memory
 	for s := bufio.NewScanner(f); s.Scan(); {
 		fields := strings.Fields(s.Text())
@@ -106,7 +106,7 @@ func ReadMemory() (Memory, error) {
 		}
 	}
 	if m.Total == 0 {
-		return m, fmt.Errorf("/proc/meminfo does not say how much memory there is")
+		return m, fmt.Errorf("/proc/meminfo has no MemTotal or MemAvailable")
 	}
 	m.bound("/sys/fs/cgroup")
 	if psi, err := os.ReadFile("/proc/pressure/memory"); err == nil {
@@ -115,7 +115,7 @@ func ReadMemory() (Memory, error) {
 	return m, nil
 }
 
-// bound takes account of a control group's limit.
+// bound applies a control group's limit.
 func (m *Memory) bound(cgroup string) {
 	number := func(name string) (int64, bool) {
 		b, err := os.ReadFile(filepath.Join(cgroup, name))
@@ -123,7 +123,7 @@ func (m *Memory) bound(cgroup string) {
 			return 0, false
 		}
 		v, err := strconv.ParseInt(strings.TrimSpace(string(b)), 10, 64)
-		return v, err == nil // "max" is no number
+		return v, err == nil // "max" is not a number
 	}
 	limit, ok := number("memory.max")
 	if !ok || limit >= m.Total {
@@ -134,7 +134,7 @@ func (m *Memory) bound(cgroup string) {
 	m.Available = min(m.Available, max(limit-used, 0))
 }
 
-// stall reads the full avg10 of the kernel's pressure file.
+// stall returns the value "full avg10" of the kernel's pressure file.
 func stall(psi []byte) float64 {
 	for line := range bytes.Lines(psi) {
 		fields := strings.Fields(string(line))

@@ -4,5 +4,5 @@ package agent
 
 import "errors"
 
-// freeDisk does not know; the configuration says it.
+// freeDisk returns 0: the configuration must set the value.
 func freeDisk(string) (int64, error) { return 0, errors.ErrUnsupported }

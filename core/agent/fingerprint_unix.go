@@ -4,7 +4,7 @@ package agent
 
 import "golang.org/x/sys/unix"
 
-// freeDisk is how many bytes are free where dir is.
+// freeDisk returns the number of free bytes on the disk of dir.
 func freeDisk(dir string) (int64, error) {
 	var s unix.Statfs_t
 	if err := unix.Statfs(dir, &s); err != nil {

@@ -11,57 +11,57 @@ import (
 	"time"
 )
 
-// FleetConfig says what a Fleet is made of. Servers, Nodes and Node are needed.
+// FleetConfig holds the parameters of a Fleet. Servers, Nodes and Node are required.
 type FleetConfig struct {
 	Servers Servers
 	Nodes   int
-	// Node makes the n-th node; without an ID it gets one.
+	// Node returns the n-th node. If it has no ID, it gets one.
 	Node func(n int) Node
-	// Workers is how many requests are under way at a time. Default: 32.
+	// Workers is the maximum number of concurrent requests. Default: 32.
 	Workers int
-	// Poll is how often a node asks for its allocations when nobody calls Changed
-	// for it. Default: with each heartbeat.
+	// Poll is the interval in which a node requests its allocations if Changed is not
+	// called for it. Default: with each heartbeat.
 	Poll time.Duration
-	// ReportWindow is how long a node gathers statuses. Default: 200 ms.
+	// ReportWindow is the time in which a node gathers statuses. Default: 200 ms.
 	ReportWindow time.Duration
-	// Retry is the pause after a failed request. Default: 1 s.
+	// Retry is the delay after a failed request. Default: 1 s.
 	Retry  time.Duration
-	Logger *slog.Logger // nil: nothing is logged
+	Logger *slog.Logger // nil: no logs
 }
 
-// Fleet is many nodes in one process whose work is only pretended (the driver sim).
+// Fleet simulates many nodes in one process (the driver sim).
 //
-// A node of its own has a goroutine for its lease, one for its question about
-// allocations, one for its reports and one for each task: five thousand of them
-// would be a measurement of this program and not of the servers. So a fleet has one
-// heap of what is to be done when, and a few goroutines that do it. It does not ask
-// and wait: it asks with each heartbeat, and at once where somebody who listens to
-// the servers' events calls Changed.
+// A real agent has one goroutine each for its lease, its blocking query and its
+// reports, and one per task. With five thousand nodes, a benchmark would measure
+// these goroutines and not the servers. A fleet therefore has one queue of timers and
+// a few goroutines that process it. It does not send blocking queries: a node
+// requests its allocations with each heartbeat, and at once if a listener to the
+// servers' events calls Changed.
 type Fleet struct {
-	c      FleetConfig
-	log    *slog.Logger
-	nodes  []*fleetNode
-	byID   map[string]*fleetNode
-	agenda *agenda
-	stats  fleetCounts
-	unborn atomic.Int64  // nodes that were never registered
-	born   chan struct{} // closed when there is none left
+	c             FleetConfig
+	log           *slog.Logger
+	nodes         []*fleetNode
+	byID          map[string]*fleetNode
+	agenda        *timerQueue
+	stats         fleetCounts
+	unregistered  atomic.Int64  // nodes that have never been registered
+	allRegistered chan struct{} // closed when all nodes have been registered
 }
 
 type fleetCounts struct {
 	registered, heartbeats, polls, reports, failures, started, ended atomic.Int64
 }
 
-// FleetStats counts what a fleet did.
+// FleetStats counts the requests and allocations of a fleet.
 type FleetStats struct {
-	Registered, Heartbeats, Polls, Reports, Failures int64 // requests; Failures are of any kind
+	Registered, Heartbeats, Polls, Reports, Failures int64 // requests; Failures counts all kinds
 	Started, Ended                                   int64 // allocations
 }
 
-// NewFleet makes a fleet.
+// NewFleet returns a fleet.
 func NewFleet(c FleetConfig) (*Fleet, error) {
 	if c.Servers == nil || c.Nodes <= 0 || c.Node == nil {
-		return nil, errors.New("fleet: servers, a number of nodes and what a node is are needed")
+		return nil, errors.New("fleet: servers, the number of nodes and a node function are required")
 	}
 	if c.Workers <= 0 {
 		c.Workers = 32
@@ -72,7 +72,7 @@ func NewFleet(c FleetConfig) (*Fleet, error) {
 	if c.Retry <= 0 {
 		c.Retry = time.Second
 	}
-	f := &Fleet{c: c, log: c.Logger, byID: make(map[string]*fleetNode, c.Nodes), agenda: newAgenda(), born: make(chan struct{})}
+	f := &Fleet{c: c, log: c.Logger, byID: make(map[string]*fleetNode, c.Nodes), agenda: newAgenda(), allRegistered: make(chan struct{})}
 	if f.log == nil {
 		f.log = slog.New(slog.DiscardHandler)
 	}
@@ -83,15 +83,15 @@ func NewFleet(c FleetConfig) (*Fleet, error) {
 			n.node.ID = newUUID()
 		}
 		if f.byID[n.node.ID] != nil {
-			return nil, fmt.Errorf("fleet: two nodes have the id %s", n.node.ID)
+			return nil, fmt.Errorf("fleet: duplicate node ID %s", n.node.ID)
 		}
 		f.nodes, f.byID[n.node.ID] = append(f.nodes, n), n
 	}
-	f.unborn.Store(int64(c.Nodes))
+	f.unregistered.Store(int64(c.Nodes))
 	return f, nil
 }
 
-// Run lets the nodes live until ctx ends.
+// Run simulates the nodes until ctx ends.
 func (f *Fleet) Run(ctx context.Context) error {
 	for _, n := range f.nodes {
 		f.agenda.add(time.Now(), n.lease)
@@ -112,26 +112,26 @@ func (f *Fleet) Run(ctx context.Context) error {
 	return nil
 }
 
-// WaitRegistered waits until every node was registered.
+// WaitRegistered waits until every node has been registered.
 func (f *Fleet) WaitRegistered(ctx context.Context) error {
 	select {
-	case <-f.born:
+	case <-f.allRegistered:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 }
 
-// Changed has a node ask for its allocations at once. Who hears of many changes of
-// one node may call it as often as it likes.
+// Changed makes a node request its allocations at once. Several calls in quick
+// succession cause one request.
 func (f *Fleet) Changed(nodeID string) {
 	if n := f.byID[nodeID]; n != nil {
 		n.pollSoon(0)
 	}
 }
 
-// SetSilent has the first count nodes fall silent, and the others live: a machine
-// that is silent sends nothing and does nothing that anybody could hear of.
+// SetSilent disconnects the first count nodes and reconnects the others. A
+// disconnected node sends no requests.
 func (f *Fleet) SetSilent(count int) {
 	for i, n := range f.nodes {
 		was := n.silent.Swap(i < count)
@@ -141,7 +141,7 @@ func (f *Fleet) SetSilent(count int) {
 	}
 }
 
-// Stats counts what was done so far.
+// Stats returns the counts so far.
 func (f *Fleet) Stats() FleetStats {
 	c := &f.stats
 	return FleetStats{
@@ -150,11 +150,11 @@ func (f *Fleet) Stats() FleetStats {
 	}
 }
 
-// failed notes a request that failed, and is when to try it again.
+// failed records a failed request and returns the time of the next attempt.
 func (f *Fleet) failed(ctx context.Context, what string, n *fleetNode, err error) time.Time {
 	f.stats.failures.Add(1)
 	if ctx.Err() == nil {
-		f.log.DebugContext(ctx, "a request of a simulated node failed", "request", what, "node_id", n.node.ID, "err", err)
+		f.log.DebugContext(ctx, "request of a simulated node failed", "request", what, "node_id", n.node.ID, "err", err)
 	}
 	return time.Now().Add(f.c.Retry + rand.N(f.c.Retry/2+1))
 }

@@ -20,14 +20,14 @@ type fleetNode struct {
 	silent atomic.Bool
 
 	mu        sync.Mutex
-	known     bool // to the servers
-	counted   bool // that it was registered
+	known     bool // the servers have registered it
+	counted   bool // its first registration was counted
 	allocs    map[string]*fleetAlloc
 	updates   map[string]Update
-	reporting bool      // a report is on the agenda or under way
-	asking    bool      // a question is under way
-	askAgain  bool      // something changed meanwhile
-	askAt     time.Time // when the next question is on the agenda; zero: none is
+	reporting bool      // a report is scheduled or in flight
+	polling   bool      // a poll is in flight
+	pollAgain bool      // the allocations changed during a poll
+	pollAt    time.Time // time of the next poll; zero: none is scheduled
 	index     uint64
 }
 
@@ -43,7 +43,7 @@ type fleetAlloc struct {
 
 func (a *fleetAlloc) over() bool { return a.status.Terminal() }
 
-// lease registers the node or renews its lease, and asks for its allocations.
+// lease registers the node or renews its lease, and polls its allocations.
 func (n *fleetNode) lease(ctx context.Context) {
 	if n.silent.Load() {
 		return
@@ -81,37 +81,37 @@ func (n *fleetNode) setKnown(known bool) {
 	n.known = known
 	if known && !n.counted {
 		n.counted = true
-		if n.fleet.unborn.Add(-1) == 0 {
-			close(n.fleet.born)
+		if n.fleet.unregistered.Add(-1) == 0 {
+			close(n.fleet.allRegistered)
 		}
 	}
 }
 
-// pollSoon has the node ask for its allocations after d, once for all who want it:
-// a question that is on the agenda for later gives way.
+// pollSoon schedules a poll after d. Several calls share one poll: an earlier one
+// replaces a later one.
 func (n *fleetNode) pollSoon(d time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	at := time.Now().Add(d)
 	switch {
-	case n.asking:
-		n.askAgain = n.askAgain || d == 0
-	case n.askAt.IsZero() || at.Before(n.askAt):
-		n.askAt = at
+	case n.polling:
+		n.pollAgain = n.pollAgain || d == 0
+	case n.pollAt.IsZero() || at.Before(n.pollAt):
+		n.pollAt = at
 		n.fleet.agenda.add(at, func(ctx context.Context) { n.poll(ctx, at) })
 	}
 }
 
-// poll asks for the node's allocations, and does what is wanted, unless another
-// question than that of at is on the agenda.
+// poll requests the node's allocations and reconciles the node with them, unless
+// another poll than that of at is scheduled.
 func (n *fleetNode) poll(ctx context.Context, at time.Time) {
 	f := n.fleet
 	n.mu.Lock()
-	if !n.askAt.Equal(at) {
+	if !n.pollAt.Equal(at) {
 		n.mu.Unlock()
 		return
 	}
-	n.askAt, n.asking, n.askAgain = time.Time{}, true, false
+	n.pollAt, n.polling, n.pollAgain = time.Time{}, true, false
 	n.mu.Unlock()
 	var err error
 	if !n.silent.Load() {
@@ -123,8 +123,8 @@ func (n *fleetNode) poll(ctx context.Context, at time.Time) {
 		}
 	}
 	n.mu.Lock()
-	again := n.askAgain
-	n.asking = false
+	again := n.pollAgain
+	n.polling = false
 	n.mu.Unlock()
 	switch {
 	case err != nil:
@@ -136,12 +136,12 @@ func (n *fleetNode) poll(ctx context.Context, at time.Time) {
 	}
 }
 
-// assign starts and stops what is wanted.
+// assign starts and stops allocations as assigned.
 func (n *fleetNode) assign(as *Assignment) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if as.Index < n.index {
-		return // older than what was done already
+		return // older than the last reconciliation
 	}
 	n.index = as.Index
 	for _, a := range n.allocs {
@@ -175,7 +175,7 @@ func (n *fleetNode) assign(as *Assignment) {
 	n.startReady()
 }
 
-// startReady starts what waits for nothing. n.mu is held.
+// startReady starts allocations that wait for no victim. n.mu must be held.
 func (n *fleetNode) startReady() {
 	for _, a := range n.allocs {
 		if a.status == StatusPending && !a.stopping && n.gone(a.alloc.Preempted, map[string]bool{}) {
@@ -184,7 +184,7 @@ func (n *fleetNode) startReady() {
 	}
 }
 
-// gone is whether nothing of these is here any more, nor of what they displaced.
+// gone reports whether none of these allocations, and none of their victims, is left here.
 func (n *fleetNode) gone(ids []string, seen map[string]bool) bool {
 	for _, id := range ids {
 		v := n.allocs[id]
@@ -199,7 +199,7 @@ func (n *fleetNode) gone(ids []string, seen map[string]bool) bool {
 	return true
 }
 
-// start begins to pretend: as long as the longest of the tasks. n.mu is held.
+// start simulates an allocation for the duration of its longest task. n.mu must be held.
 func (n *fleetNode) start(a *fleetAlloc) {
 	n.fleet.stats.started.Add(1)
 	longest, forever := time.Duration(0), len(a.alloc.Tasks) == 0
@@ -234,8 +234,8 @@ func (n *fleetNode) start(a *fleetAlloc) {
 	}
 }
 
-// stop ends an allocation: when its settings let it, at its kill timeout at the
-// latest. n.mu is held.
+// stop ends an allocation after its configured stop time, or at its kill timeout.
+// n.mu must be held.
 func (n *fleetNode) stop(a *fleetAlloc) {
 	if a.over() || a.stopping {
 		return
@@ -274,14 +274,14 @@ func (n *fleetNode) endAfter(a *fleetAlloc, d time.Duration, how func() (Status,
 	})
 }
 
-// end notes that an allocation is over. n.mu is held.
+// end records that an allocation has ended. n.mu must be held.
 func (n *fleetNode) end(a *fleetAlloc, status Status, text string) {
 	n.fleet.stats.ended.Add(1)
 	a.status = status
 	n.report(a, text)
 }
 
-// report puts a status into the node's next report. n.mu is held.
+// report adds a status to the node's next report. n.mu must be held.
 func (n *fleetNode) report(a *fleetAlloc, text string) {
 	if n.updates == nil {
 		n.updates = map[string]Update{}
@@ -293,7 +293,7 @@ func (n *fleetNode) report(a *fleetAlloc, text string) {
 	}
 }
 
-// send gives servers what was gathered, until they take it.
+// send sends the gathered statuses and repeats the request until a server accepts them.
 func (n *fleetNode) send(ctx context.Context) {
 	f := n.fleet
 	n.mu.Lock()
@@ -304,7 +304,7 @@ func (n *fleetNode) send(ctx context.Context) {
 	sending := n.updates
 	n.updates = nil
 	n.mu.Unlock()
-	err := errors.New("the node is silent")
+	err := errors.New("the node is disconnected")
 	if !n.silent.Load() {
 		err = f.c.Servers.Update(ctx, n.node.ID, n.secret, batch)
 		f.stats.reports.Add(1)
@@ -313,7 +313,7 @@ func (n *fleetNode) send(ctx context.Context) {
 	defer n.mu.Unlock()
 	switch {
 	case err != nil:
-		maps.Copy(sending, n.updates) // what is newer counts
+		maps.Copy(sending, n.updates) // newer statuses replace older ones
 		n.updates = sending
 		f.agenda.add(f.failed(ctx, "report", n, err), n.send)
 	case len(n.updates) > 0:

@@ -16,18 +16,18 @@ import (
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
-// The headers of what a task said.
+// The headers of a task's output.
 const (
-	headerOffset = "X-Cede-Log-Offset" // of the first byte that is sent
+	headerOffset = "X-Cede-Log-Offset" // of the first byte of the response
 	headerTask   = "X-Cede-Task"
 )
 
-// Handler serves what allocations of this node said:
+// Handler serves the output of this node's allocations:
 //
 //	GET /v1/allocation/{id}/logs?task=&stream=stdout|stderr&offset=&follow=
 //
-// The id may be any prefix that is unique here. An offset below zero counts from
-// the end. With follow the answer ends when the task does.
+// The ID may be any prefix that is unique on this node. A negative offset counts from
+// the end. With follow, the response ends when the task ends.
 func (a *Agent) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /v1/allocation/{id}/logs", func(w http.ResponseWriter, r *http.Request) {
@@ -38,8 +38,7 @@ func (a *Agent) Handler() http.Handler {
 	return mux
 }
 
-// Has is whether the agent knows the allocation with this id, or with ids that
-// begin like that.
+// Has reports whether the node has an allocation whose ID begins with this prefix.
 func (a *Agent) Has(id string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -51,9 +50,9 @@ func (a *Agent) Has(id string) bool {
 	return false
 }
 
-// question is what somebody wants to read.
-type question struct {
-	base   string // of the stream's files
+// logRequest is a request for output.
+type logRequest struct {
+	base   string // base path of the stream's files
 	task   string
 	offset int64
 	follow bool
@@ -75,16 +74,16 @@ func (a *Agent) serveLogs(w http.ResponseWriter, r *http.Request) error {
 	return copyLogs(r.Context(), w, q)
 }
 
-// question reads and checks a request.
-func (a *Agent) question(r *http.Request) (*question, error) {
-	q := &question{}
+// question parses and checks a request.
+func (a *Agent) question(r *http.Request) (*logRequest, error) {
+	q := &logRequest{}
 	values := r.URL.Query()
 	var problems []string
 	number := func(name string) (n int64) {
 		if text := values.Get(name); text != "" {
 			var err error
 			if n, err = strconv.ParseInt(text, 10, 64); err != nil {
-				problems = append(problems, fmt.Sprintf("%s=%s is no number of bytes", name, text))
+				problems = append(problems, fmt.Sprintf("invalid %s=%s: must be a number of bytes", name, text))
 			}
 		}
 		return n
@@ -93,19 +92,19 @@ func (a *Agent) question(r *http.Request) (*question, error) {
 	if text := values.Get("follow"); text != "" {
 		var err error
 		if q.follow, err = strconv.ParseBool(text); err != nil {
-			problems = append(problems, fmt.Sprintf("follow=%s is neither true nor false", text))
+			problems = append(problems, fmt.Sprintf("invalid follow=%s: must be true or false", text))
 		}
 	}
 	stream := values.Get("stream")
 	if stream == "" {
-		stream = values.Get("type") // as Nomad calls it
+		stream = values.Get("type") // Nomad's name of the parameter
 	}
 	switch stream {
 	case "":
 		stream = "stdout"
 	case "stdout", "stderr":
 	default:
-		problems = append(problems, fmt.Sprintf("stream=%s is neither stdout nor stderr", stream))
+		problems = append(problems, fmt.Sprintf("invalid stream=%s: must be stdout or stderr", stream))
 	}
 	if len(problems) > 0 {
 		return nil, &client.Error{StatusCode: http.StatusBadRequest, Code: client.CodeInvalid, Message: strings.Join(problems, "; "), Details: map[string]any{"Problems": problems}}
@@ -113,8 +112,8 @@ func (a *Agent) question(r *http.Request) (*question, error) {
 	return q, a.locate(r, q, values.Get("task"), stream)
 }
 
-// locate finds the stream, and asks whether the caller may read it.
-func (a *Agent) locate(r *http.Request, q *question, task, stream string) error {
+// locate finds the stream. It returns an error if the caller may not read it.
+func (a *Agent) locate(r *http.Request, q *logRequest, task, stream string) error {
 	run, err := a.find(r.PathValue("id"))
 	if err != nil {
 		return err
@@ -147,7 +146,7 @@ func (a *Agent) locate(r *http.Request, q *question, task, stream string) error 
 	return nil
 }
 
-// find finds an allocation by its id or a unique beginning of it.
+// find returns an allocation by its ID or a unique prefix of it.
 func (a *Agent) find(id string) (*runner, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -169,10 +168,10 @@ func (a *Agent) find(id string) (*runner, error) {
 	case 1:
 		return found[0], nil
 	}
-	return nil, &client.Error{StatusCode: http.StatusBadRequest, Code: client.CodeInvalid, Message: fmt.Sprintf("%d allocations begin with %q", len(found), id), Hint: "give more of the id"}
+	return nil, &client.Error{StatusCode: http.StatusBadRequest, Code: client.CodeInvalid, Message: fmt.Sprintf("%d allocations begin with %q", len(found), id), Hint: "give a longer prefix"}
 }
 
-// bearer is the caller's token.
+// bearer returns the caller's token.
 func bearer(r *http.Request) string {
 	if t, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok {
 		return t
@@ -180,20 +179,20 @@ func bearer(r *http.Request) string {
 	return r.Header.Get("X-Nomad-Token")
 }
 
-// lookAgain is how often a stream that is followed is looked at.
-const lookAgain = 100 * time.Millisecond
+// followInterval is how often a followed stream is read.
+const followInterval = 100 * time.Millisecond
 
-// copyLogs sends a stream from an offset on: what is there, or with follow until
-// the allocation is over or the caller goes.
-func copyLogs(ctx context.Context, w http.ResponseWriter, q *question) error {
+// copyLogs sends a stream from an offset: the existing bytes, or with follow until
+// the allocation ends or the client closes the connection.
+func copyLogs(ctx context.Context, w http.ResponseWriter, q *logRequest) error {
 	b := make([]byte, 64<<10)
 	begun := false
 	for ctx.Err() == nil {
-		over := isClosed(q.gone) // before reading: what is written last is read too
+		over := isClosed(q.gone) // checked before reading, so that the last bytes are read too
 		n, from, err := logfile.ReadAt(q.base, b, q.offset)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			if begun {
-				return nil // too late for an error; the answer breaks off
+				return nil // the response has started; it is truncated
 			}
 			return err
 		}
@@ -216,10 +215,10 @@ func copyLogs(ctx context.Context, w http.ResponseWriter, q *question) error {
 		if !q.follow || over {
 			return nil
 		}
-		_ = http.NewResponseController(w).Flush() // a writer that cannot is no writer of ours
-		sleep(ctx, lookAgain)
+		_ = http.NewResponseController(w).Flush() // an error surfaces at the next write
+		sleep(ctx, followInterval)
 	}
-	return nil // the caller went
+	return nil // the client closed the connection
 }
 
 func isClosed(c <-chan struct{}) bool {
@@ -231,7 +230,7 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// writeError answers in the API's form.
+// writeError sends an error in the API's format.
 func writeError(w http.ResponseWriter, err error) {
 	var e *client.Error
 	if !errors.As(err, &e) {
@@ -242,5 +241,5 @@ func writeError(w http.ResponseWriter, err error) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(e.StatusCode)
-	_ = json.NewEncoder(w).Encode(e) // the caller may have gone
+	_ = json.NewEncoder(w).Encode(e) // an error means that the client is gone
 }

@@ -5,23 +5,23 @@ import (
 	"time"
 )
 
-// Node is what an agent tells servers of its machine.
+// Node is an agent's description of its machine.
 type Node struct {
 	ID         string
 	Name       string
-	Address    string // of the agent's HTTP; empty: it has none
+	Address    string // of the agent's HTTP server; empty: there is none
 	Datacenter string
 	Class      string
 	Capacity   map[string]int64 // by resource: cpu in millicores, memory and disk in MiB
-	Reserved   map[string]int64 // never offered
-	Ports      []int            // that the machine itself has taken
+	Reserved   map[string]int64 // not offered to allocations
+	Ports      []int            // used by the machine itself
 	Devices    []Device
 	Taints     []Taint
 	Attributes map[string]string
 	Meta       map[string]string
 }
 
-// Taint keeps work off the node that does not tolerate it.
+// Taint repels allocations that do not tolerate it.
 type Taint struct {
 	Key, Value string
 	Effect     string // NoSchedule or PreferNoSchedule
@@ -34,8 +34,8 @@ type Device struct {
 	Attributes map[string]string
 }
 
-// Allocation is one instance of a group that a node runs: what of it the agent
-// needs.
+// Allocation is one instance of a group on a node, reduced to the fields that the
+// agent needs.
 type Allocation struct {
 	ID        string
 	Name      string
@@ -46,19 +46,19 @@ type Allocation struct {
 	Group     string
 	Index     int
 	Priority  int
-	// Run is whether it is wanted; otherwise it is to stop.
+	// Run is true if the allocation should run, and false if it should stop.
 	Run bool
-	// Reason says why it is to stop.
+	// Reason is why it should stop.
 	Reason string
-	// Preempted lists the allocations that this one displaces, on any node.
+	// Preempted lists the victims of this allocation, on any node.
 	Preempted []string
-	// Status is what servers last heard of it.
+	// Status is the last status that servers received.
 	Status    Status
 	Resources map[string]int64
 	Ports     []Port
-	Devices   []Device // that it was given
+	Devices   []Device // assigned to it
 	Meta      map[string]string
-	// Duration is how long it runs once started; 0: until it ends by itself.
+	// Duration is how long it runs once started; 0: until its tasks end.
 	Duration time.Duration
 	Tasks    []Task
 }
@@ -69,16 +69,16 @@ type Port struct {
 	Value int
 }
 
-// Task is one thing that an allocation runs.
+// Task is one process of an allocation.
 type Task struct {
 	Name        string
 	Driver      string
 	User        string
-	Config      json.RawMessage // that the driver reads
+	Config      json.RawMessage // options of the driver
 	Env         map[string]string
 	CPU         int64 // millicores
 	MemoryMB    int64
 	KillSignal  string
 	KillTimeout time.Duration
-	Leader      bool // when it ends, the others are stopped
+	Leader      bool // when it ends, the other tasks are stopped
 }

@@ -8,28 +8,28 @@ import (
 	"time"
 )
 
-// Pressure says when a node evicts by itself: memory is what a machine cannot
-// stretch, and if nobody acts the kernel kills whom it likes.
+// Pressure configures evictions by the node itself. Memory cannot be overcommitted
+// indefinitely: if no allocation is evicted, the kernel kills an arbitrary process.
 type Pressure struct {
-	// Interval is how often memory is looked at. Default: 2 s.
+	// Interval is how often memory is checked. Default: 2 s.
 	Interval time.Duration
-	// MinAvailable is how many bytes must be left. 0: a twentieth of all there is.
+	// MinAvailable is the minimum of free bytes. 0: 5 % of the total.
 	MinAvailable int64
-	// MaxStall is the share of time, in percent over ten seconds, for which
-	// everything may stand still for want of memory (the kernel's PSI, full
-	// avg10). 0: it is not looked at.
+	// MaxStall is the maximum share of time, in percent over ten seconds, in which
+	// all processes stall for memory (the kernel's PSI, full avg10). 0: it is not
+	// checked.
 	MaxStall float64
-	// Read reads the machine's memory; nil: /proc.
+	// Read returns the machine's memory; nil: from /proc.
 	Read func() (Memory, error)
 }
 
 // Memory is the state of a machine's memory.
 type Memory struct {
 	Total, Available int64   // bytes
-	Stall            float64 // percent of the last ten seconds; 0 where the kernel does not say
+	Stall            float64 // percent of the last ten seconds; 0 if the kernel does not report it
 }
 
-// low says what is wrong with memory; empty: nothing.
+// low describes a shortage of memory; it returns "" if there is none.
 func (p *Pressure) low(m Memory) string {
 	least := p.MinAvailable
 	if least == 0 {
@@ -37,16 +37,16 @@ func (p *Pressure) low(m Memory) string {
 	}
 	switch {
 	case m.Available < least:
-		return fmt.Sprintf("the node has %d MiB of memory left, less than %d MiB", m.Available>>20, least>>20)
+		return fmt.Sprintf("the node has %d MiB of free memory, less than %d MiB", m.Available>>20, least>>20)
 	case p.MaxStall > 0 && m.Stall > p.MaxStall:
-		return fmt.Sprintf("work on the node stood still for want of memory %.1f %% of the time, more than %.1f %%", m.Stall, p.MaxStall)
+		return fmt.Sprintf("processes on the node stalled for memory %.1f %% of the time, more than %.1f %%", m.Stall, p.MaxStall)
 	}
 	return ""
 }
 
-// watchMemory evicts one allocation at a time while memory is short, and looks
-// again once it is gone: a kill that is under way frees memory soon, and a second
-// one would have been for nothing.
+// watchMemory evicts one allocation at a time while memory is short, and checks again
+// once it has ended: a kill in progress frees memory soon, and another eviction
+// meanwhile would be unnecessary.
 func (a *Agent) watchMemory(ctx context.Context) {
 	p := *a.c.Pressure
 	if p.Interval <= 0 {
@@ -65,14 +65,14 @@ func (a *Agent) watchMemory(ctx context.Context) {
 			select {
 			case <-evicting.gone:
 				evicting = nil
-				continue // memory is read a little later, when it has been given back
+				continue // memory is read later, when the kernel has reclaimed it
 			default:
 				continue
 			}
 		}
 		m, err := p.Read()
 		if err != nil {
-			a.log.ErrorContext(ctx, "memory pressure is not watched", "err", err)
+			a.log.ErrorContext(ctx, "failed to watch memory pressure", "err", err)
 			return
 		}
 		if why := p.low(m); why != "" {
@@ -81,7 +81,7 @@ func (a *Agent) watchMemory(ctx context.Context) {
 	}
 }
 
-// usage is what an allocation uses and asked for, in bytes.
+// usage is the memory that an allocation uses and has requested, in bytes.
 type usage struct {
 	r            *runner
 	used, asked  int64
@@ -89,7 +89,7 @@ type usage struct {
 	overByAmount int64
 }
 
-// evictOne evicts the allocation whose turn it is; nil: there is none.
+// evictOne evicts the next allocation and returns it, or nil if there is none.
 func (a *Agent) evictOne(ctx context.Context, why string) *runner {
 	list := a.usages()
 	if len(list) == 0 {
@@ -99,15 +99,14 @@ func (a *Agent) evictOne(ctx context.Context, why string) *runner {
 	u := list[0]
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	text := fmt.Sprintf("evicted by its node: %s; it used %d MiB and asked for %d MiB, at priority %d", why, u.used>>20, u.asked>>20, u.priority)
-	a.log.WarnContext(ctx, "memory is short; evicting", "alloc_id", u.r.alloc.ID, "job_id", u.r.alloc.JobID, "used_bytes", u.used, "asked_bytes", u.asked, "reason", why)
+	text := fmt.Sprintf("evicted by its node: %s; it used %d MiB and requested %d MiB, at priority %d", why, u.used>>20, u.asked>>20, u.priority)
+	a.log.WarnContext(ctx, "evicting an allocation because memory is short", "alloc_id", u.r.alloc.ID, "job_id", u.r.alloc.JobID, "used_bytes", u.used, "requested_bytes", u.asked, "reason", why)
 	u.r.stop(text, EvictedByPressure)
 	return u.r
 }
 
-// evictionOrder is Kubernetes': whoever uses more than it asked for goes before
-// whoever does not, then the lowest priority, then whoever uses most beyond what it
-// asked for.
+// evictionOrder is that of Kubernetes: allocations that use more than they requested
+// come first, then the lowest priority, then the highest use beyond the request.
 func evictionOrder(x, y usage) int {
 	over := func(u usage) int {
 		if u.overByAmount > 0 {
@@ -123,7 +122,7 @@ func evictionOrder(x, y usage) int {
 	)
 }
 
-// usages is what runs and may be evicted.
+// usages returns the running allocations that may be evicted.
 func (a *Agent) usages() []usage {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -24,7 +24,7 @@ func TestPressure_EvictsInKubernetesOrder(t *testing.T) {
 				return m, nil
 			}}
 		})
-		// Each asked for 100 MiB.
+		// Each requested 100 MiB.
 		c.place(
 			work("within-low", "sim", 10, `{"memory":90}`),
 			work("within-low-less", "sim", 10, `{"memory":50}`),
@@ -43,8 +43,8 @@ func TestPressure_EvictsInKubernetesOrder(t *testing.T) {
 		for _, u := range c.history {
 			if u.Status.Terminal() {
 				evicted = append(evicted, u.ID)
-				if u.Status != agent.StatusFailed || u.EvictedBy != agent.EvictedByPressure || !strings.Contains(u.Text, "10 MiB of memory left") {
-					t.Errorf("%+v says too little", u)
+				if u.Status != agent.StatusFailed || u.EvictedBy != agent.EvictedByPressure || !strings.Contains(u.Text, "10 MiB of free memory") {
+					t.Errorf("%+v: unexpected status or text", u)
 				}
 			}
 		}

@@ -13,8 +13,8 @@ import (
 	"github.com/cede-scheduler/cede/core/agent/driver"
 )
 
-// assign does what servers want: allocations that are new are taken on, those that
-// are not wanted are asked to stop, and so are those that servers know no more.
+// assign reconciles the node with the allocations of the servers: it accepts new
+// ones, and stops those that should stop or that the servers no longer list.
 func (a *Agent) assign(ctx context.Context, as *Assignment) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -24,19 +24,19 @@ func (a *Agent) assign(ctx context.Context, as *Assignment) {
 	listed := make(map[string]bool, len(as.Allocations))
 	for _, alloc := range as.Allocations {
 		listed[alloc.ID] = true
-		a.take(alloc)
+		a.accept(alloc)
 	}
 	for id, r := range a.runners {
 		if !listed[id] {
 			r.listed = false
-			r.stop("the servers know nothing of it", "")
+			r.stop("unknown to the servers", "")
 		}
 	}
 	a.startReady(ctx)
 }
 
-// take takes on one allocation.
-func (a *Agent) take(alloc *Allocation) {
+// accept starts or updates one allocation.
+func (a *Agent) accept(alloc *Allocation) {
 	r := a.runners[alloc.ID]
 	if r == nil {
 		if alloc.Status.Terminal() {
@@ -52,15 +52,15 @@ func (a *Agent) take(alloc *Allocation) {
 	if !alloc.Run {
 		r.stop(cmp.Or(alloc.Reason, "no longer wanted"), "")
 	}
-	// Reports may be lost, by us in a crash or by servers that were set back; what
-	// differs is told again.
-	if alloc.Status != r.status && !alloc.Status.Terminal() && !a.reports.waits(alloc.ID) && r.status != StatusPending {
+	// Reports may be lost by a crash of the agent or by servers that were
+	// restored. A status that differs is reported again.
+	if alloc.Status != r.status && !alloc.Status.Terminal() && !a.reports.isPending(alloc.ID) && r.status != StatusPending {
 		r.report()
 	}
 }
 
-// startReady starts everything that waits for nothing, the most urgent first.
-// The agent's mu is held.
+// startReady starts every allocation that waits for no victim, the highest priority
+// first. The agent's mu must be held.
 func (a *Agent) startReady(ctx context.Context) {
 	if a.leaving {
 		return
@@ -81,14 +81,14 @@ func (a *Agent) startReady(ctx context.Context) {
 	}
 }
 
-// displaced is whether everything that an allocation displaces on this node is
-// gone. A victim that never started may have displaced others itself, which still
-// hold the room: they are waited for too.
+// displaced reports whether all victims of an allocation on this node have ended. A
+// victim that has not started may have victims itself, which still hold the capacity:
+// they must have ended as well.
 func (a *Agent) displaced(alloc *Allocation, seen map[string]bool) bool {
 	for _, id := range alloc.Preempted {
 		v := a.runners[id]
 		if v == nil || seen[id] {
-			continue // on another node, or long gone
+			continue // on another node, or ended long ago
 		}
 		seen[id] = true
 		if v.phase != phaseOver || !a.displaced(v.alloc, seen) {
@@ -98,9 +98,9 @@ func (a *Agent) displaced(alloc *Allocation, seen map[string]bool) bool {
 	return true
 }
 
-// hasRoom is whether the machine has what an allocation asks for while others are
-// still stopping. It bounds what runs side by side; where nothing is stopping,
-// servers have seen to it that there is room.
+// hasRoom reports whether the machine has the resources of an allocation while others
+// are still stopping. If no allocation is stopping, the servers have ensured the
+// capacity.
 func (a *Agent) hasRoom(alloc *Allocation) bool {
 	used := map[string]int64{}
 	stopping := false
@@ -135,8 +135,7 @@ func sharesPort(x, y *Allocation) bool {
 	})
 }
 
-// startTask starts a task, or restores it where there is something of an earlier
-// agent's.
+// startTask starts a task, or restores it if an earlier agent started it.
 func (a *Agent) startTask(alloc *Allocation, t *Task, state []byte) (driver.Process, error) {
 	d := a.c.Drivers[t.Driver]
 	if d == nil {
@@ -157,10 +156,10 @@ func (a *Agent) startTask(alloc *Allocation, t *Task, state []byte) (driver.Proc
 	return p, err
 }
 
-// restore takes on what an earlier agent left.
+// restore restores the allocations of an earlier agent.
 func (a *Agent) restore(ctx context.Context) error {
 	records, err := a.disk.records(func(dir string, err error) {
-		a.log.WarnContext(ctx, "an allocation's state cannot be read and is passed over", "dir", dir, "err", err)
+		a.log.WarnContext(ctx, "skipped an allocation with unreadable state", "dir", dir, "err", err)
 	})
 	if err != nil {
 		return err
@@ -181,7 +180,7 @@ func (a *Agent) restore(ctx context.Context) error {
 		case phaseRunning:
 			r.launch(ctx)
 			if !rec.Stopping.IsZero() {
-				// Its time to stop has begun under the earlier agent.
+				// Its kill timeout started under the earlier agent.
 				r.stop(cmp.Or(rec.Text, "no longer wanted"), rec.EvictedBy)
 				r.stopping = rec.Stopping
 			}
@@ -190,25 +189,25 @@ func (a *Agent) restore(ctx context.Context) error {
 	return nil
 }
 
-// somethingEnded has the sweeper look. The agent's mu is held.
-func (a *Agent) somethingEnded() {
+// wakeSweeper makes the sweeper run. The agent's mu must be held.
+func (a *Agent) wakeSweeper() {
 	select {
 	case a.sweepNow <- struct{}{}:
 	default:
 	}
 }
 
-// sweepEvery is how often what nobody needs is looked for when nothing ends.
+// sweepEvery is the interval of the sweeper if no allocation ends.
 const sweepEvery = time.Minute
 
-// sweep drops what ended long ago.
+// sweep removes allocations that ended long ago.
 func (a *Agent) sweep(ctx context.Context) {
 	timer := time.NewTicker(sweepEvery)
 	defer timer.Stop()
 	for {
 		for _, id := range a.dropDead() {
 			if err := a.disk.drop(id); err != nil {
-				a.log.WarnContext(ctx, "what an allocation left was not removed", "alloc_id", id, "err", err)
+				a.log.WarnContext(ctx, "failed to remove an ended allocation", "alloc_id", id, "err", err)
 			}
 		}
 		select {
@@ -220,15 +219,14 @@ func (a *Agent) sweep(ctx context.Context) {
 	}
 }
 
-// dropDead forgets allocations that ended, that servers no longer speak of and
-// that nobody waits for: those whose time is up, and the oldest where there are
-// too many.
+// dropDead forgets ended allocations that the servers no longer list and that are no
+// victims of a waiting one: those past KeepDead, and the oldest beyond KeepDeadCount.
 func (a *Agent) dropDead() (ids []string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	var dead []*runner
 	for _, r := range a.runners {
-		if r.phase == phaseOver && !r.listed && !a.reports.waits(r.alloc.ID) && a.displaced(r.alloc, map[string]bool{}) {
+		if r.phase == phaseOver && !r.listed && !a.reports.isPending(r.alloc.ID) && a.displaced(r.alloc, map[string]bool{}) {
 			dead = append(dead, r)
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
-// NodeAPI is the part of the HTTP API that is an agent's: client.NodeAgent.
+// NodeAPI is the part of the HTTP API that agents use; client.NodeAgent implements it.
 type NodeAPI interface {
 	Register(ctx context.Context, node *client.Node, secret string) (*client.NodeLease, error)
 	Heartbeat(ctx context.Context, id, secret string) (*client.NodeLease, error)
@@ -20,12 +20,12 @@ type NodeAPI interface {
 
 var _ NodeAPI = client.NodeAgent{}
 
-// Remote is servers that are reached over HTTP.
+// Remote implements Servers over HTTP.
 func Remote(api NodeAPI) Servers { return remote{api} }
 
 type remote struct{ api NodeAPI }
 
-// attempt is how long a request that waits for nothing may take.
+// attempt is the timeout of a request that does not block.
 const attempt = 30 * time.Second
 
 func (r remote) Register(ctx context.Context, n *Node, secret string) (Lease, error) {
@@ -47,7 +47,7 @@ func leaseOf(l *client.NodeLease, err error) (Lease, error) {
 	return Lease{TTL: l.HeartbeatTTL}, nil
 }
 
-// known names the error that makes an agent register again.
+// known translates the error that makes an agent register again.
 func known(err error) error {
 	if client.IsNotFound(err) {
 		return fmt.Errorf("%w: %w", ErrUnknownNode, err)
@@ -106,7 +106,7 @@ func clientNode(n *Node) *client.Node {
 	return c
 }
 
-// allocationOf takes what an agent needs of an allocation.
+// allocationOf returns the fields of an allocation that an agent needs.
 func allocationOf(c *client.Allocation) (*Allocation, error) {
 	a := &Allocation{
 		ID: c.ID, Name: c.Name, Namespace: c.Namespace, JobID: c.JobID, Group: c.TaskGroup, Index: c.Index, Priority: c.Priority,
@@ -131,7 +131,7 @@ func allocationOf(c *client.Allocation) (*Allocation, error) {
 	return a, nil
 }
 
-// ofGroup adds what the allocation's group says.
+// ofGroup adds the fields of the allocation's group.
 func (a *Allocation) ofGroup(job *client.Job, g *client.TaskGroup) error {
 	a.Duration = g.Duration
 	a.Meta = map[string]string{}
@@ -155,7 +155,7 @@ func (a *Allocation) ofGroup(job *client.Job, g *client.TaskGroup) error {
 	return nil
 }
 
-// portLabel is what the job calls a port; its number where it says nothing.
+// portLabel returns the job's name of a port, or its number if it has none.
 func portLabel(networks []*client.NetworkResource, value int) string {
 	for _, n := range networks {
 		for _, p := range n.ReservedPorts {

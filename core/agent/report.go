@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// mostUpdates is how many statuses one report holds.
-const mostUpdates = 1000
+// maxUpdates is the maximum number of statuses in one report.
+const maxUpdates = 1000
 
-// reporter gathers statuses and sends them until they are taken. Of an allocation
-// only the newest counts.
+// reporter gathers statuses and repeats reports until a server accepts them. Only the
+// newest status of an allocation counts.
 type reporter struct {
 	window, retry time.Duration
 	send          func(context.Context, []Update) error
@@ -22,8 +22,8 @@ type reporter struct {
 
 	mu      sync.Mutex
 	pending map[string]Update
-	order   []string      // of pending, as they came
-	empty   chan struct{} // closed while nothing is pending or under way
+	order   []string      // of pending, in order of arrival
+	empty   chan struct{} // closed while no status is pending or in flight
 }
 
 func newReporter(window, retry time.Duration, send func(context.Context, []Update) error, log *slog.Logger) *reporter {
@@ -53,8 +53,8 @@ func (r *reporter) add(u Update) {
 	}
 }
 
-// waits is whether something of the allocation is still to be told.
-func (r *reporter) waits(id string) bool {
+// isPending reports whether a status of the allocation has not been sent.
+func (r *reporter) isPending(id string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	_, ok := r.pending[id]
@@ -77,7 +77,7 @@ func (r *reporter) run(ctx context.Context) {
 			}
 			if err := r.send(ctx, batch); err != nil {
 				if ctx.Err() == nil {
-					r.log.WarnContext(ctx, "statuses were not taken; trying again", "count", len(batch), "err", err)
+					r.log.WarnContext(ctx, "failed to report statuses; retrying", "count", len(batch), "err", err)
 				}
 				sleep(ctx, pause.next())
 				continue
@@ -88,11 +88,11 @@ func (r *reporter) run(ctx context.Context) {
 	}
 }
 
-// next is the oldest that is to be told. It stays pending until it is taken.
+// next returns the oldest pending statuses. They remain pending until a server accepts them.
 func (r *reporter) next() []Update {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	n := min(len(r.order), mostUpdates)
+	n := min(len(r.order), maxUpdates)
 	batch := make([]Update, n)
 	for i, id := range r.order[:n] {
 		batch[i] = r.pending[id]
@@ -100,7 +100,7 @@ func (r *reporter) next() []Update {
 	return batch
 }
 
-// sent forgets what was taken, unless there is newer word of it.
+// sent removes accepted statuses, unless there is a newer one.
 func (r *reporter) sent(batch []Update) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -115,7 +115,7 @@ func (r *reporter) sent(batch []Update) {
 	}
 }
 
-// flush waits until everything was taken, or ctx ends.
+// flush waits until all statuses have been accepted, or ctx ends.
 func (r *reporter) flush(ctx context.Context) {
 	r.mu.Lock()
 	empty := r.empty
@@ -125,6 +125,6 @@ func (r *reporter) flush(ctx context.Context) {
 	case <-ctx.Done():
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		r.log.WarnContext(ctx, "the servers do not know how this work ended", "alloc_ids", slices.Sorted(maps.Keys(r.pending)))
+		r.log.WarnContext(ctx, "the end of allocations was not reported", "alloc_ids", slices.Sorted(maps.Keys(r.pending)))
 	}
 }

@@ -11,35 +11,35 @@ import (
 	"github.com/cede-scheduler/cede/core/agent/driver"
 )
 
-// phase is how far an allocation is on this node.
+// phase is the phase of an allocation on this node.
 type phase string
 
 const (
-	phaseWaiting phase = "waiting" // nothing of it was started
-	phaseRunning phase = "running" // something of it may be there
-	phaseOver    phase = "over"    // nothing of it is there, and never will be
+	phaseWaiting phase = "waiting" // none of its tasks was started
+	phaseRunning phase = "running" // a task may be running
+	phaseOver    phase = "over"    // all tasks have ended
 )
 
 type timestamp = time.Time
 
-// runner runs one allocation. Its fields are guarded by the agent's mu, but for
-// those that only run touches.
+// runner runs one allocation. The agent's mu guards its fields, except those that
+// only run uses.
 type runner struct {
 	a         *Agent
-	alloc     *Allocation // as servers last said it; replaced, never changed
+	alloc     *Allocation // as last received; replaced, never modified
 	phase     phase
 	status    Status
 	text      string
 	evictedBy string
 	started   timestamp
-	stopping  timestamp // since when it is asked to stop; zero: it is not
+	stopping  timestamp // since when it has been stopping; zero: it is not
 	ended     timestamp
-	listed    bool // servers still speak of it
+	listed    bool // the servers still list it
 	stopText  string
 
-	stopNow chan struct{} // closed to stop it
-	leave   chan struct{} // closed to let go of it
-	gone    chan struct{} // closed when it is over
+	stopNow  chan struct{} // closed to stop it
+	detached chan struct{} // closed to detach from it
+	gone     chan struct{} // closed when it has ended
 
 	tasks     map[string]taskRecord
 	processes map[string]driver.Process
@@ -48,12 +48,12 @@ type runner struct {
 func (a *Agent) newRunner(alloc *Allocation) *runner {
 	return &runner{
 		a: a, alloc: alloc, phase: phaseWaiting, status: StatusPending, listed: true,
-		stopNow: make(chan struct{}), leave: make(chan struct{}), gone: make(chan struct{}),
+		stopNow: make(chan struct{}), detached: make(chan struct{}), gone: make(chan struct{}),
 		tasks: map[string]taskRecord{}, processes: map[string]driver.Process{},
 	}
 }
 
-// stop asks the allocation to end. The agent's mu is held.
+// stop stops the allocation. The agent's mu must be held.
 func (r *runner) stop(why, evictedBy string) {
 	if r.phase == phaseOver || !r.stopping.IsZero() {
 		return
@@ -66,53 +66,53 @@ func (r *runner) stop(why, evictedBy string) {
 	close(r.stopNow)
 }
 
-// detach ends the runner without its work. The agent's mu is held.
+// detach ends the runner without its tasks. The agent's mu must be held.
 func (r *runner) detach() {
 	if r.phase == phaseRunning {
-		closeOnce(r.leave)
+		closeOnce(r.detached)
 	}
 }
 
-// finish notes that nothing of the allocation is left. The agent's mu is held.
+// finish records that all tasks have ended. The agent's mu must be held.
 func (r *runner) finish(status Status, text string) {
 	r.phase, r.status, r.text, r.ended = phaseOver, status, text, time.Now()
 	closeOnce(r.gone)
 	r.save()
 	r.report()
-	r.a.somethingEnded()
+	r.a.wakeSweeper()
 }
 
-// report tells servers of the status. The agent's mu is held.
+// report reports the status to the servers. The agent's mu must be held.
 func (r *runner) report() { r.a.reports.add(r.update()) }
 
 func (r *runner) update() Update {
 	return Update{ID: r.alloc.ID, Status: r.status, Text: r.text, Started: r.started, EvictedBy: r.evictedBy}
 }
 
-// save writes the record. The agent's mu is held.
+// save writes the record. The agent's mu must be held.
 func (r *runner) save() {
 	rec := &record{
 		Allocation: r.alloc, Phase: r.phase, Status: r.status, Text: r.text, EvictedBy: r.evictedBy,
 		Started: r.started, Stopping: r.stopping, Ended: r.ended, Tasks: r.tasks,
 	}
 	if err := r.a.disk.save(rec); err != nil {
-		r.a.log.Error("the state of an allocation was not written; it will not outlive a restart", "alloc_id", r.alloc.ID, "err", err)
+		r.a.log.Error("failed to save an allocation's state; it will not survive a restart of the agent", "alloc_id", r.alloc.ID, "err", err)
 	}
 }
 
-// launch starts the runner's goroutine. The agent's mu is held.
+// launch starts the runner's goroutine. The agent's mu must be held.
 func (r *runner) launch(ctx context.Context) {
 	r.phase = phaseRunning
-	r.save() // before anything is started, so that a crash leaves nothing unknown
+	r.save() // before any task starts, so that a crash leaves no unknown task
 	r.a.work.Go(func() { r.run(ctx) })
 }
 
-// run takes the allocation from its start, or its restoration, to its end.
+// run runs the allocation from its start or restoration to its end.
 func (r *runner) run(ctx context.Context) {
 	alloc := r.alloc
 	err := r.start(alloc)
 	if err != nil {
-		r.a.log.WarnContext(ctx, "allocation did not start", "alloc_id", alloc.ID, "job_id", alloc.JobID, "err", err)
+		r.a.log.WarnContext(ctx, "failed to start an allocation", "alloc_id", alloc.ID, "job_id", alloc.JobID, "err", err)
 		r.endAll(alloc)
 		r.over(StatusFailed, err.Error())
 		return
@@ -120,7 +120,7 @@ func (r *runner) run(ctx context.Context) {
 	r.running()
 	if !r.await(alloc) {
 		for _, p := range r.processes {
-			p.Leave()
+			p.Detach()
 		}
 		return
 	}
@@ -130,12 +130,12 @@ func (r *runner) run(ctx context.Context) {
 	r.over(status, text)
 }
 
-// start starts every task, or finds it again where an earlier agent started it.
+// start starts every task, or restores it if an earlier agent started it.
 func (r *runner) start(alloc *Allocation) error {
 	for i := range alloc.Tasks {
 		t := &alloc.Tasks[i]
 		if known := r.taskRecord(t.Name); known.Exit != nil {
-			continue // it has ended under an earlier agent
+			continue // it ended under an earlier agent
 		}
 		p, err := r.a.startTask(alloc, t, r.taskRecord(t.Name).State)
 		if err != nil {
@@ -155,7 +155,7 @@ func (r *runner) taskRecord(name string) taskRecord {
 	return r.tasks[name]
 }
 
-// running notes that every task was started.
+// running records that every task has started.
 func (r *runner) running() {
 	r.a.mu.Lock()
 	defer r.a.mu.Unlock()
@@ -174,9 +174,9 @@ func (r *runner) over(status Status, text string) {
 	r.a.startReady(context.Background())
 }
 
-// await waits until the allocation is to end: it is asked to, its leader or its
-// last task has ended, or a task has failed. False: the agent leaves, and the
-// work goes on.
+// await waits until the allocation must end: it is stopped, its leader or its last
+// task has ended, or a task has failed. It returns false if the agent detaches and
+// the tasks continue.
 func (r *runner) await(alloc *Allocation) (end bool) {
 	ended := make(chan string, len(r.processes))
 	stop := make(chan struct{})
@@ -194,7 +194,7 @@ func (r *runner) await(alloc *Allocation) (end bool) {
 		select {
 		case <-r.stopNow:
 			return true
-		case <-r.leave:
+		case <-r.detached:
 			return false
 		case name := <-ended:
 			exit := r.processes[name].Exit()
@@ -211,7 +211,7 @@ func leads(alloc *Allocation, name string) bool {
 	return slices.ContainsFunc(alloc.Tasks, func(t Task) bool { return t.Leader && t.Name == name })
 }
 
-// taskEnded notes how a task ended.
+// taskEnded records how a task ended.
 func (r *runner) taskEnded(name string, exit driver.Exit) {
 	r.a.mu.Lock()
 	defer r.a.mu.Unlock()
@@ -221,8 +221,8 @@ func (r *runner) taskEnded(name string, exit driver.Exit) {
 	r.save()
 }
 
-// endAll stops every task that still runs: by its signal, then by force once its
-// kill timeout has passed. It returns when nothing of them is left.
+// endAll stops every running task: by its signal, and by force after its kill
+// timeout. It returns when all have ended.
 func (r *runner) endAll(alloc *Allocation) {
 	r.a.mu.Lock()
 	since := r.stopping
@@ -245,7 +245,7 @@ func (r *runner) endAll(alloc *Allocation) {
 	all.Wait()
 }
 
-// end stops one task that has been asked to stop since.
+// end stops one task. since is the time at which it was signalled.
 func (r *runner) end(t *Task, p driver.Process, since time.Time) {
 	select {
 	case <-p.Done():
@@ -253,7 +253,7 @@ func (r *runner) end(t *Task, p driver.Process, since time.Time) {
 	default:
 	}
 	if err := p.Signal(killSignal(t)); err != nil {
-		r.a.log.Warn("a task was not signalled; it is killed at its kill timeout", "alloc_id", r.alloc.ID, "task", t.Name, "err", err)
+		r.a.log.Warn("failed to signal a task; it will be killed at its kill timeout", "alloc_id", r.alloc.ID, "task", t.Name, "err", err)
 	}
 	timer := time.NewTimer(time.Until(since.Add(killTimeout(t))))
 	defer timer.Stop()
@@ -264,7 +264,7 @@ func (r *runner) end(t *Task, p driver.Process, since time.Time) {
 	}
 	for {
 		if err := p.Kill(); err != nil {
-			r.a.log.Error("a task was not killed; trying again", "alloc_id", r.alloc.ID, "task", t.Name, "err", err)
+			r.a.log.Error("failed to kill a task; retrying", "alloc_id", r.alloc.ID, "task", t.Name, "err", err)
 		}
 		timer.Reset(time.Second)
 		select {
@@ -282,7 +282,7 @@ func killSignal(t *Task) string {
 	return t.KillSignal
 }
 
-// defaultKillTimeout is how long a task may take to stop where it does not say.
+// defaultKillTimeout is the kill timeout of a task that has none.
 const defaultKillTimeout = 5 * time.Second
 
 func killTimeout(t *Task) time.Duration {
@@ -292,7 +292,7 @@ func killTimeout(t *Task) time.Duration {
 	return t.KillTimeout
 }
 
-// outcome is what became of the allocation, by how its tasks ended.
+// outcome returns the status of the allocation from the exits of its tasks.
 func (r *runner) outcome(alloc *Allocation) (Status, string) {
 	r.a.mu.Lock()
 	defer r.a.mu.Unlock()
@@ -321,13 +321,13 @@ func (r *runner) outcome(alloc *Allocation) (Status, string) {
 	return StatusComplete, ""
 }
 
-// describe says how a task ended, after its name.
+// describe returns how a task ended, to follow its name.
 func describe(e driver.Exit) string {
 	switch {
 	case e.Err != "":
 		return "was lost: " + e.Err
 	case e.Signal != "":
-		return "was ended by " + e.Signal
+		return "was killed by " + e.Signal
 	}
 	return fmt.Sprintf("exited with code %d", e.Code)
 }

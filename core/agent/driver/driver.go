@@ -1,7 +1,6 @@
-// Package driver is the seam between the agent and what runs tasks: it owns the
-// interface and its plain types, and runs nothing. core/agent calls drivers;
-// core/agent/driver/exec and sim are the two there are. A Driver is safe for
-// concurrent use, and so is a Process.
+// Package driver defines the interface between the agent and the drivers that run
+// tasks. core/agent calls drivers; core/agent/driver/exec and sim implement them. A
+// Driver and a Process are safe for concurrent use.
 package driver
 
 import (
@@ -10,59 +9,58 @@ import (
 	"time"
 )
 
-// ErrNeverStarted means that there is nothing of a task to restore.
+// ErrNeverStarted is returned by Restore if there is no trace of the task.
 var ErrNeverStarted = errors.New("the task was never started")
 
 // Driver starts tasks of one kind.
 type Driver interface {
-	// Start starts a task. What is wrong with its configuration is an error that
-	// names the field.
+	// Start starts a task. If its configuration is invalid, the error names the
+	// field.
 	Start(*Spec) (Process, error)
-	// Restore finds a task again that an earlier agent started, by its State (nil
-	// where that agent had no time to write it down) and by what is in its folder.
-	// A task that ended meanwhile is a Process that is Done. Without any sign of
-	// one it is ErrNeverStarted.
+	// Restore returns a task that an earlier agent started, by its State (nil if that
+	// agent could not save it) and by the content of its folder. If the task has
+	// ended meanwhile, the Process is Done. If there is no trace of the task, it
+	// returns ErrNeverStarted.
 	Restore(s *Spec, state json.RawMessage) (Process, error)
 }
 
-// Spec is what a driver is told of a task.
+// Spec describes a task to a driver.
 type Spec struct {
 	AllocID  string
 	Task     string
-	User     string          // empty: the driver's own choice
+	User     string          // empty: the driver's default
 	Config   json.RawMessage // JSON object
 	Env      []string        // NAME=value
-	Dir      string          // the task's own folder, where its output goes too
-	MemoryMB int64           // that it asked for; 0: none
-	Duration time.Duration   // how long its group runs; 0: until it ends by itself
+	Dir      string          // the task's folder, which also receives its output
+	MemoryMB int64           // requested; 0: none
+	Duration time.Duration   // how long its group runs; 0: until the task ends
 }
 
-// Process is a task that was started. It goes on when the agent ends, unless it
-// is killed.
+// Process is a started task. It continues when the agent ends, unless it is killed.
 type Process interface {
-	// State is what Restore needs; it does not change.
+	// State returns the input of Restore. It does not change.
 	State() json.RawMessage
-	// Done is closed once nothing of the task is left.
+	// Done is closed once all processes of the task have ended.
 	Done() <-chan struct{}
-	// Exit is how it ended, once it is Done.
+	// Exit returns how the task ended. It is valid once Done is closed.
 	Exit() Exit
-	// Signal asks the task's first process, by a name such as SIGTERM.
+	// Signal sends a signal such as SIGTERM to the task's first process.
 	Signal(name string) error
-	// Kill ends every process of the task, and does not wait.
+	// Kill kills every process of the task and does not wait.
 	Kill() error
-	// Memory is what the task uses, in bytes; 0 where nobody knows.
+	// Memory returns the memory that the task uses in bytes, or 0 if it is unknown.
 	Memory() int64
-	// Leave lets go of the task without ending it.
-	Leave()
+	// Detach releases the task without ending it.
+	Detach()
 }
 
-// Exit is how a task ended.
+// Exit describes how a task ended.
 type Exit struct {
-	Code   int       `json:"code"`             // of the process; 0 where a signal ended it
-	Signal string    `json:"signal,omitempty"` // that ended it
-	Err    string    `json:"err,omitempty"`    // why nothing is known, or why it was never started
+	Code   int       `json:"code"`             // of the process; 0 if a signal ended it
+	Signal string    `json:"signal,omitempty"` // the signal that ended it
+	Err    string    `json:"err,omitempty"`    // why the exit is unknown, or why the task was not started
 	Time   time.Time `json:"time,omitzero"`
 }
 
-// OK is whether the task did what it was meant to do.
+// OK reports whether the task succeeded.
 func (e Exit) OK() bool { return e.Code == 0 && e.Signal == "" && e.Err == "" }

@@ -1,10 +1,10 @@
-// Package logfile keeps what a task writes: one endless stream for each of its
-// outputs, of which the newest part is on disk. A stream is a row of files, each
-// named after the offset of its first byte, so that an offset stays true however
-// often files are dropped, whoever reads, and whichever agent is there.
+// Package logfile stores the output of tasks: one unbounded stream per output, of
+// which the newest part is on disk. A stream consists of files that are named after
+// the offset of their first byte. An offset therefore remains valid if files are
+// dropped and if another agent takes over.
 //
-// A Writer belongs to one goroutine and is the only one of its stream. Readers
-// are independent of it and of each other, and may be in another process.
+// A Writer belongs to one goroutine and is the only one of its stream. Readers are
+// independent of it and of each other, and may be in another process.
 package logfile
 
 import (
@@ -20,15 +20,16 @@ import (
 type Writer struct {
 	base    string
 	maxSize int64 // of one file, bytes
-	keep    int   // files, the current one included
+	keep    int   // maximum number of files, including the current one
 
 	f    *os.File
 	size int64 // of f
 	end  int64 // of the stream
 }
 
-// NewWriter appends to the stream at base, which is a path without its ending. A
-// file has at most maxSize bytes, and the newest keep files are kept.
+// NewWriter returns a writer that appends to the stream at base, which is a path
+// without its ending. A file has at most maxSize bytes, and the newest keep files are
+// retained.
 func NewWriter(base string, maxSize int64, keep int) (*Writer, error) {
 	w := &Writer{base: base, maxSize: max(maxSize, 1), keep: max(keep, 1)}
 	parts, err := parts(base)
@@ -47,7 +48,7 @@ func NewWriter(base string, maxSize int64, keep int) (*Writer, error) {
 	return w, w.next()
 }
 
-// next begins a file at the end of the stream, and drops the oldest.
+// next starts a file at the end of the stream and drops the oldest.
 func (w *Writer) next() error {
 	if w.f != nil {
 		if err := w.f.Close(); err != nil {
@@ -64,12 +65,12 @@ func (w *Writer) next() error {
 		return err
 	}
 	for _, p := range parts[:max(len(parts)-w.keep, 0)] {
-		_ = os.Remove(p.path) // a file too many harms nobody
+		_ = os.Remove(p.path) // an extra file does no harm
 	}
 	return nil
 }
 
-// Write appends b, over as many files as it takes.
+// Write appends b. It starts further files as necessary.
 func (w *Writer) Write(b []byte) (int, error) {
 	written := 0
 	for len(b) > 0 {
@@ -92,11 +93,11 @@ func (w *Writer) Write(b []byte) (int, error) {
 // Close closes the current file.
 func (w *Writer) Close() error { return w.f.Close() }
 
-// ReadAt reads from an offset of the stream at base. It gives the offset from
-// which it really read: a later one, where what was asked for is gone. Nothing
-// read and no error means that there is nothing there yet.
+// ReadAt reads from an offset of the stream at base. It returns the offset at which
+// it read, which is later if the requested bytes were dropped. If it returns 0 bytes
+// and no error, the stream has not reached the offset yet.
 func ReadAt(base string, b []byte, offset int64) (n int, from int64, err error) {
-	for range 3 { // a file may be dropped between listing and opening it
+	for range 3 { // a file may be dropped between listing and opening
 		parts, err := parts(base)
 		if err != nil || len(parts) == 0 {
 			return 0, offset, err
@@ -111,10 +112,10 @@ func ReadAt(base string, b []byte, offset int64) (n int, from int64, err error) 
 			return n, from, err
 		}
 	}
-	return 0, offset, fmt.Errorf("%s: files go faster than they are read", base)
+	return 0, offset, fmt.Errorf("%s: files are dropped faster than they are read", base)
 }
 
-// Bounds are the offsets of the first byte that is kept and of the end.
+// Bounds returns the offsets of the first retained byte and of the end.
 func Bounds(base string) (start, end int64, err error) {
 	parts, err := parts(base)
 	if err != nil || len(parts) == 0 {
@@ -136,7 +137,7 @@ func (p part) read(b []byte, offset int64) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	defer func() { _ = f.Close() }() // it was only read
+	defer func() { _ = f.Close() }() // opened for reading
 	n, err := f.ReadAt(b[:min(int64(len(b)), p.end()-offset)], offset-p.start)
 	if n > 0 {
 		err = nil
@@ -144,7 +145,7 @@ func (p part) read(b []byte, offset int64) (int, error) {
 	return n, err
 }
 
-// parts lists a stream's files by their offsets.
+// parts returns a stream's files by offset.
 func parts(base string) ([]part, error) {
 	entries, err := os.ReadDir(filepath.Dir(base))
 	if err != nil {
@@ -158,7 +159,7 @@ func parts(base string) ([]part, error) {
 		}
 		start, err := strconv.ParseInt(offset, 10, 64)
 		if err != nil || start < 0 {
-			continue // somebody else's
+			continue // not a file of the stream
 		}
 		info, err := e.Info()
 		if os.IsNotExist(err) {

@@ -12,8 +12,8 @@ import (
 	"github.com/cede-scheduler/cede/core/agent/logfile"
 )
 
-// Whatever was written in whatever pieces, by however many writers in turn, an
-// offset reads the byte that was written there, or the first that is kept.
+// For any sequence of writes by any number of successive writers, an offset reads the
+// byte that was written there, or the first one that is retained.
 func TestStream_OffsetsStayTrue(t *testing.T) {
 	root, runs := t.TempDir(), 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -43,7 +43,7 @@ func TestStream_OffsetsStayTrue(t *testing.T) {
 		}
 		start, end, err := logfile.Bounds(base)
 		if err != nil || end != int64(len(all)) || end-start > size*int64(keep) || end-start < min(end, size*int64(keep-1)) {
-			t.Fatalf("of %d bytes %d to %d are kept, in %d files of %d: %v", len(all), start, end, keep, size, err)
+			t.Fatalf("of %d bytes %d to %d are retained, in %d files of %d: %v", len(all), start, end, keep, size, err)
 		}
 		at := rapid.Int64Range(0, int64(len(all))+5).Draw(t, "offset")
 		var got []byte

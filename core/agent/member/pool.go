@@ -66,7 +66,7 @@ func (p *pool) keepLease(ctx context.Context, registered chan struct{}) {
 		room, err := p.a.room(ctx)
 		var answer *client.NodeLease
 		if err == nil {
-			answer, err = p.tell(ctx, known, room)
+			answer, err = p.state(ctx, known, room)
 		}
 		switch {
 		case ctx.Err() != nil:
@@ -85,14 +85,14 @@ func (p *pool) keepLease(ctx context.Context, registered chan struct{}) {
 				close(registered)
 				p.log.InfoContext(ctx, "cluster registered", "ttl", answer.HeartbeatTTL)
 			}
-			p.rest(ctx, beatAfter(answer.HeartbeatTTL))
+			p.pause(ctx, beatAfter(answer.HeartbeatTTL))
 		}
 	}
 }
 
-// tell says what there is of the cluster; known is what was said before, nil:
+// state says what there is of the cluster; known is what was said before, nil:
 // nothing was.
-func (p *pool) tell(ctx context.Context, known, room *Room) (answer *client.NodeLease, err error) {
+func (p *pool) state(ctx context.Context, known, room *Room) (answer *client.NodeLease, err error) {
 	a := p.a
 	if known == nil || !maps.Equal(known.Capacity, room.Capacity) {
 		answer, err = p.Servers.Register(ctx, a.c.Cluster, &client.ClusterRegisterRequest{
@@ -109,8 +109,8 @@ func (p *pool) tell(ctx context.Context, known, room *Room) (answer *client.Node
 	return p.Servers.Heartbeat(ctx, a.c.Cluster, a.secret, report)
 }
 
-// rest waits until it is time for another heartbeat, or there is news.
-func (p *pool) rest(ctx context.Context, d time.Duration) {
+// pause waits until it is time for another heartbeat, or there is news.
+func (p *pool) pause(ctx context.Context, d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
@@ -120,8 +120,8 @@ func (p *pool) rest(ctx context.Context, d time.Duration) {
 	}
 }
 
-// nudge has the servers told what is news.
-func (p *pool) nudge() {
+// wake has the servers told what is news.
+func (p *pool) wake() {
 	select {
 	case p.beat <- struct{}{}:
 	default:
@@ -189,20 +189,20 @@ func (p *pool) spoken() {
 	p.spoke = time.Now()
 }
 
-// wish is what a pool wants, as far as it has said so.
-type wish struct {
+// desired is what a pool wants, as far as it has said so.
+type desired struct {
 	pool   *pool
 	wanted []*client.Assignment
 	silent bool // it has said nothing for so long that no room is kept for what it claims
 }
 
 // wishes is what the pools that were heard want, and whether all were.
-func (a *Agent) wishes() (list []wish, all bool) {
+func (a *Agent) wishes() (list []desired, all bool) {
 	all = true
 	for _, p := range a.pools {
 		p.mu.Lock()
 		if p.heard {
-			list = append(list, wish{p, p.wanted, time.Since(p.spoke) > a.c.Keep})
+			list = append(list, desired{p, p.wanted, time.Since(p.spoke) > a.c.Keep})
 		} else {
 			all = false
 		}
@@ -211,4 +211,4 @@ func (a *Agent) wishes() (list []wish, all bool) {
 	return list, all
 }
 
-func (w *wish) key(id string) lease.Key { return lease.Key{Pool: w.pool.Name, ID: id} }
+func (w *desired) key(id string) lease.Key { return lease.Key{Pool: w.pool.Name, ID: id} }

@@ -14,13 +14,13 @@ type Sim struct {
 	capacity map[string]int64
 
 	mu   sync.Mutex
-	work map[string]*pretence
+	work map[string]*simulated
 }
 
 var _ Driver = (*Sim)(nil)
 
-// pretence is work that is pretended.
-type pretence struct {
+// simulated is work that is pretended.
+type simulated struct {
 	Work
 	began time.Time
 	gone  time.Time // when it will have stopped; zero: nobody stops it
@@ -28,7 +28,7 @@ type pretence struct {
 
 // NewSim makes a driver for a cluster of this capacity.
 func NewSim(capacity map[string]int64) *Sim {
-	return &Sim{capacity: maps.Clone(capacity), work: map[string]*pretence{}}
+	return &Sim{capacity: maps.Clone(capacity), work: map[string]*simulated{}}
 }
 
 // Room is what the cluster was said to have.
@@ -44,7 +44,7 @@ func (s *Sim) Run(_ context.Context, w *Work) error {
 		p.Work, p.gone = *w, time.Time{}
 		return nil
 	}
-	s.work[w.ID] = &pretence{Work: *w, began: time.Now()}
+	s.work[w.ID] = &simulated{Work: *w, began: time.Now()}
 	return nil
 }
 

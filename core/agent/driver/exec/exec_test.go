@@ -166,7 +166,7 @@ func TestRestore_FindsWhatRunsAndWhatEnded(t *testing.T) {
 	w := newWorld(t, Options{})
 	s := w.spec(`echo up; while [ ! -e go ]; do sleep 0.02; done; exit 3`)
 	p := w.start(s)
-	p.Leave()
+	p.Detach()
 	again, err := newWorld(t, Options{}).d.Restore(s, p.State())
 	if err != nil {
 		t.Fatal(err)
@@ -177,7 +177,7 @@ func TestRestore_FindsWhatRunsAndWhatEnded(t *testing.T) {
 	default:
 	}
 	w.awaitUp(s)
-	again.Leave()
+	again.Detach()
 	if err := os.WriteFile(filepath.Join(s.Dir, dirWork, "go"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -227,7 +227,7 @@ func TestDriver_BoundTaskEndsWithItsAgent(t *testing.T) {
 	s := w.spec(`trap "" TERM; echo up; while :; do sleep 1; done`)
 	p := w.start(s)
 	w.awaitUp(s)
-	p.Leave() // closes what the kernel closes when an agent is killed
+	p.Detach() // closes what the kernel closes when an agent is killed
 	eventually(t, "nothing is left", func() bool { return len(bearers(cookie(s.Dir))) == 0 })
 }
 

@@ -116,8 +116,8 @@ func (p *process) Memory() int64 {
 	return p.tree.memory(t.Supervisor)
 }
 
-// Leave closes the pipe; the supervisor does not notice.
-func (p *process) Leave() {
+// Detach closes the pipe; the supervisor does not notice.
+func (p *process) Detach() {
 	p.mu.Lock()
 	p.left = true
 	p.mu.Unlock()

@@ -179,8 +179,8 @@ func (t *task) Kill() error {
 
 func (t *task) Memory() int64 { return t.set.Memory << 20 }
 
-// Leave ends the timer; whoever restores the task makes another.
-func (t *task) Leave() {
+// Detach ends the timer; whoever restores the task makes another.
+func (t *task) Detach() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.end != nil {

@@ -23,7 +23,7 @@ func (a *Agent) round(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("how things stand is not known: %w", err)
 	}
-	rulings := &rulings{} // by which everything runs
+	rulings := &leaseDecisions{} // by which everything runs
 	if a.ledger != nil {
 		if rulings, err = a.ledger.settle(time.Now().UnixNano(), wishes, there); err != nil {
 			return err
@@ -47,14 +47,14 @@ func (a *Agent) round(ctx context.Context) error {
 	}
 	if rulings.changed {
 		for _, p := range a.pools {
-			p.nudge()
+			p.wake()
 		}
 	}
 	return errors.Join(errs...)
 }
 
 // carryOut is round for what one pool wants.
-func (a *Agent) carryOut(ctx context.Context, w *wish, there map[string]Status, r *rulings) error {
+func (a *Agent) carryOut(ctx context.Context, w *desired, there map[string]Status, r *leaseDecisions) error {
 	var errs []error
 	var news []client.AssignmentUpdate
 	listed := map[string]*client.Assignment{}

@@ -100,8 +100,8 @@ const (
 	refused               // others have the room
 )
 
-// rulings is what came of all wishes.
-type rulings struct {
+// leaseDecisions is what came of all wishes.
+type leaseDecisions struct {
 	of      map[lease.Key]ruling
 	revoked map[lease.Key]lease.Key // for whom, of what leaves
 	stop    []string                // work that was revoked
@@ -114,7 +114,7 @@ type word struct {
 	text   string
 }
 
-func (r *rulings) word(key lease.Key) word {
+func (r *leaseDecisions) word(key lease.Key) word {
 	w := word{ruling: r.of[key]}
 	switch w.ruling {
 	case stays:
@@ -131,11 +131,11 @@ func (r *rulings) word(key lease.Key) word {
 
 // settle brings the leases in line with what is wanted and what there is, and says
 // what may be done.
-func (l *ledger) settle(now int64, wishes []wish, there map[string]Status) (*rulings, error) {
+func (l *ledger) settle(now int64, wishes []desired, there map[string]Status) (*leaseDecisions, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	before, _ := l.book.Leases()
-	r := &rulings{of: map[lease.Key]ruling{}, revoked: map[lease.Key]lease.Key{}}
+	r := &leaseDecisions{of: map[lease.Key]ruling{}, revoked: map[lease.Key]lease.Key{}}
 	l.book.Expire(now)
 	l.end(wishes, there)
 	for i := range wishes {
@@ -162,7 +162,7 @@ func same(x, y lease.Lease) bool {
 
 // end gives back what nothing runs under any more, and has leave what its pool no
 // longer wants.
-func (l *ledger) end(wishes []wish, there map[string]Status) {
+func (l *ledger) end(wishes []desired, there map[string]Status) {
 	listed, wanted, heard := map[lease.Key]bool{}, map[lease.Key]bool{}, map[string]bool{}
 	for i := range wishes {
 		w := &wishes[i]
@@ -196,7 +196,7 @@ func ended(s *Status) bool { return s.Complete || s.Failed }
 
 // inTurn is what a pool wants in the order in which it gets it: first what has a
 // lease, as some of that may go, then the highest priority.
-func inTurn(w *wish, book *lease.Manager) []*client.Assignment {
+func inTurn(w *desired, book *lease.Manager) []*client.Assignment {
 	has := map[string]int{}
 	for _, as := range w.wanted {
 		if _, ok := book.Lease(w.key(as.ID)); !ok {
@@ -212,7 +212,7 @@ func inTurn(w *wish, book *lease.Manager) []*client.Assignment {
 }
 
 // rule asks for the lease of an assignment or a claim.
-func (l *ledger) rule(now int64, w *wish, as *client.Assignment, status Status, r *rulings) {
+func (l *ledger) rule(now int64, w *desired, as *client.Assignment, status Status, r *leaseDecisions) {
 	key := w.key(as.ID)
 	switch {
 	case as.Binding == nil || ended(&status):

@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// agenda is what is to be done when. Any number of goroutines take from it.
-type agenda struct {
+// timerQueue holds functions with their due times. Any number of goroutines may process it.
+type timerQueue struct {
 	mu    sync.Mutex
 	items agendaHeap
-	// moved is closed and replaced when an earlier first item comes in.
+	// moved is closed and replaced if an item becomes the earliest one.
 	moved chan struct{}
 }
 
@@ -20,10 +20,10 @@ type agendaItem struct {
 	do func(context.Context)
 }
 
-func newAgenda() *agenda { return &agenda{moved: make(chan struct{})} }
+func newAgenda() *timerQueue { return &timerQueue{moved: make(chan struct{})} }
 
-// add has something done at a time.
-func (a *agenda) add(at time.Time, do func(context.Context)) {
+// add schedules a function.
+func (a *timerQueue) add(at time.Time, do func(context.Context)) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	first := len(a.items) == 0 || at.Before(a.items[0].at)
@@ -34,8 +34,8 @@ func (a *agenda) add(at time.Time, do func(context.Context)) {
 	}
 }
 
-// next waits for the first item to be due, and takes it; false when ctx ended.
-func (a *agenda) next(ctx context.Context) (do func(context.Context), ok bool) {
+// next waits until the first item is due and removes it. It returns false if ctx ended.
+func (a *timerQueue) next(ctx context.Context) (do func(context.Context), ok bool) {
 	for ctx.Err() == nil {
 		a.mu.Lock()
 		wait := time.Hour
