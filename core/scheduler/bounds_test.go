@@ -34,7 +34,7 @@ func TestElsewhere_MoreThanAreLookedAtAreSaid(t *testing.T) {
 			continue
 		}
 		want := "0 of 14 nodes: 13 excluded by node.id = n00, 1 excluded by separate from app=q by zone; " +
-			"eviction does not help: on 1 more than 64 allocations on other nodes would have to leave"
+			"eviction does not help: on 1 more than 64 allocations on other nodes would have to be evicted"
 		if got := out.Failed["g"].String(); got != want || len(out.Plan.Groups) > 0 {
 			t.Errorf("%q, want %q", got, want)
 		}
@@ -60,7 +60,7 @@ func TestGang_ASearchThatIsCutSaysSo(t *testing.T) {
 		t.Fatalf("%d searches were cut: %s", out.SearchesCut, told(out))
 	}
 	for _, name := range []string{"g", "h"} {
-		if why := out.Failed[name].String(); !strings.Contains(why, "no places that go together were found in 1024 steps, and the rest was not tried") {
+		if why := out.Failed[name].String(); !strings.Contains(why, "no placement of all groups was found in 1024 steps, and the search was not exhaustive") {
 			t.Errorf("%s: %q", name, why)
 		}
 	}
@@ -76,7 +76,7 @@ func TestSparing_ASearchThatIsCutSaysSo(t *testing.T) {
 		if err != nil || len(out.Plan.Groups) > 0 {
 			t.Fatal(err, told(out))
 		}
-		said := strings.Contains(out.Failed[job.Groups[0].Name].String(), "too few are left, and not every choice of victims was tried")
+		said := strings.Contains(out.Failed[job.Groups[0].Name].String(), "too few are left, and the search for other victims was not exhaustive")
 		if cut := budgets == 3; cut != said || cut != (out.SearchesCut == 1) {
 			t.Errorf("%d budgets: %d searches were cut: %s", budgets, out.SearchesCut, out.Failed[job.Groups[0].Name])
 		}

@@ -1,9 +1,9 @@
 // Package scheduler turns one evaluation and one snapshot into a plan.
 //
-// Process compares what a job requests with what exists (reconcile), finds nodes
-// that may take what is missing (feasible) and ranks those with enough free
-// capacity (rank), asks core/preempt for victims if there are none, and explains
-// what it could not place (placement). Jobs that are placed all at once have a
+// Process compares a job with its allocations (reconcile), finds feasible nodes for
+// the missing instances (feasible), ranks those with enough free capacity (rank),
+// calls core/preempt for victims if there are none, and explains the instances that
+// it could not place (placement). Jobs that are placed all at once have a
 // bounded search (gang), bindings a path of their own (binding). DESIGN.md shows
 // how the packages fit together.
 //

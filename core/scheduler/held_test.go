@@ -60,7 +60,7 @@ func TestHeld_UntilWhatThePlanLeftHasAPlace(t *testing.T) {
 		if got := told(out); got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
-		if why := out.Failed["g"]; why != nil && why.NoEviction != "the job was run by a plan that did not show whom this would evict" {
+		if why := out.Failed["g"]; why != nil && why.NoEviction != "the plan that the user confirmed did not list these evictions" {
 			t.Errorf("%s: nobody is evicted because %q", name, why.NoEviction)
 		}
 	}

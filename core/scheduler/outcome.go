@@ -16,8 +16,8 @@ type Outcome struct {
 	Failed map[string]*model.Explanation
 	// Queued holds the numbers of those instances.
 	Queued map[string]int
-	// Classes, Escaped and BlockedNodes state what could unblock the evaluation: node
-	// classes by key, any class, or certain nodes (of a binding: cluster locations).
+	// Classes, Escaped and BlockedNodes list the changes that could unblock the evaluation:
+	// of node classes by key, of any class, or certain nodes (of a binding: cluster locations).
 	Classes      map[uint64]bool
 	Escaped      bool
 	BlockedNodes []string

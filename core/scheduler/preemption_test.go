@@ -237,24 +237,24 @@ func TestExplanation_SaysWhyEvictionDoesNotHelp(t *testing.T) {
 		},
 		{
 			"not preemptible", func(w *town) { w.run(job("low", 10, 10, 1).Change(stays).Obj(), "l", "n1") }, job("j", 50, 4, 1).Obj(),
-			"1 lacks cpu; eviction does not help: on 1 what has a priority of 40 or less is not preemptible",
+			"1 lacks cpu; eviction does not help: on 1 everything with a priority of 40 or less is not preemptible",
 		},
 		{
 			"a port of something that stays", func(w *town) { w.run(job("low", 10, 1, 1).With(port).Change(stays).Obj(), "l", "n1") },
 			job("j", 50, 1, 1).With(port).Obj(),
-			"1 lacks port 80; eviction does not help: on 1 what has a priority of 40 or less is not preemptible",
+			"1 lacks port 80; eviction does not help: on 1 everything with a priority of 40 or less is not preemptible",
 		},
 		{
 			"beside what would have to go", func(w *town) { w.run(job("low", 10, 10, 1).With(cache).Obj(), "l", "n1") },
 			job("j", 50, 4, 1).With(beside).Obj(),
-			"1 lacks cpu; eviction does not help: on 1 what could be evicted is what the group must be beside",
+			"1 lacks cpu; eviction does not help: on 1 the group must be co-located with all candidates",
 		},
 		{
 			"not enough", func(w *town) {
 				w.run(job("low", 10, 2, 1).Obj(), "l", "n1")
 				w.run(job("high", 90, 8, 1).Obj(), "h", "n1")
 			}, job("j", 50, 4, 1).Obj(),
-			"1 lacks cpu; eviction does not help: on 1 too little would be free with everything evicted that may be",
+			"1 lacks cpu; eviction does not help: on 1 too little would be free after all possible evictions",
 		},
 		{
 			"never", func(w *town) { w.run(job("low", 10, 10, 1).Obj(), "l", "n1") }, job("j", 50, 4, 1).Change(never).Obj(),
@@ -302,9 +302,9 @@ func TestExplanation_NodeByNode(t *testing.T) {
 	}).Obj())
 	out := w.plan("j")
 	why := out.Failed["g"]
-	want := "0 of 7 nodes: 1 lacks cpu, 1 lacks memory, 1 lacks port 80, which the host itself holds, 1 is down, " +
+	want := "0 of 7 nodes: 1 lacks cpu, 1 lacks memory, 1 lacks port 80, which the host itself uses, 1 is down, " +
 		"1 is draining, 1 is ineligible, 1 excluded by zone = a; eviction does not help: " +
-		"on 1 nothing has a priority of 40 or less, on 1 too little would be free with everything evicted that may be"
+		"on 1 nothing has a priority of 40 or less, on 1 too little would be free after all possible evictions"
 	if why.String() != want {
 		t.Errorf("%q\nwant\n%q", why, want)
 	}
@@ -312,7 +312,7 @@ func TestExplanation_NodeByNode(t *testing.T) {
 	for _, s := range why.Samples {
 		samples += s.NodeID + ": " + s.Reason + "\n"
 	}
-	want = `n1: cpu; too little would be free with everything evicted that may be
+	want = `n1: cpu; too little would be free after all possible evictions
 n2: zone = a
 n3: node is down
 n4: node is draining

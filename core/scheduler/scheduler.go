@@ -19,7 +19,7 @@ type Config struct {
 	Policies Policies
 	// NewID returns the ID of a new allocation; default: model.AllocName.
 	NewID func(g *model.Group, index, incarnation int) string
-	// Ties orders what no rule decides; zero value: by ID.
+	// Ties breaks ties; zero value: by ID.
 	Ties tiebreak.Order
 	// Workers is the number of goroutines that search for victims; 0 or 1: one.
 	Workers int
@@ -193,7 +193,7 @@ func (a *attempt) finish() *Outcome {
 		plan.Priority = e.Job.Priority
 	}
 	if u.IsEmpty() {
-		u.RecheckAt = 0 // nothing is left for which the policy could be asked again
+		u.RecheckAt = 0 // the policy has nothing left to decide
 	}
 	u.RecheckBy(a.r.RecheckAt())
 	return &Outcome{
@@ -206,7 +206,7 @@ func (a *attempt) finish() *Outcome {
 
 // CheckNodes returns, by node ID, whether each node can take one more instance of a
 // group of the evaluation's job without evictions, by the rules by which Process
-// places. It plans nothing and asks no policy.
+// places. It plans nothing and calls no policy.
 func (s *Scheduler) CheckNodes(eval *model.Evaluation, group string, snap *state.Snapshot, now int64) (map[string]placement.NodeResult, error) {
 	policies := s.config.Policies.Pin()
 	defer policies.Unpin()

@@ -66,7 +66,7 @@ func (a *attempt) placeSystemGroup(g *model.Group, more bool) error {
 	return nil
 }
 
-// A systemGroup collects what one group gets on all nodes.
+// A systemGroup collects the placements of one group on all nodes.
 type systemGroup struct {
 	*placement.Placer
 	e       *placement.Evaluation
@@ -77,7 +77,7 @@ type systemGroup struct {
 
 	placed, victims []*model.Allocation
 	// The first appliedPlaced placements and appliedVictims victims are in the proposed
-	// state. charged is what the other victims cost strict budgets.
+	// state. charged counts, by budget, the disruptions of the other victims.
 	appliedPlaced, appliedVictims int
 	charged                       map[int32]int
 }
@@ -155,8 +155,8 @@ func (s *systemGroup) evictOnce(full []int32) (rest []int32, clashed bool, err e
 }
 
 // clashes reports whether an option evicts from a job that is evicted all-or-none
-// and of which another node evicts already, or exceeds what the other nodes' victims
-// leave of a strict budget. If it does not, its victims are charged.
+// and of which another node evicts already, or exceeds a strict budget together
+// with the victims of other nodes. If it does not, its victims are charged.
 func (s *systemGroup) clashes(c preempt.Choice) bool {
 	snap := s.e.State.Snapshot()
 	costs := map[int32]int{}

@@ -78,7 +78,7 @@ bindings:
 running: [{id: low, binding: low, clusters: {m1: 1, m2: 1}, startedAt: -1h}]
 events: [{at: 0s, submit: high}]
 `, `
-unplaced high 4: 0 of 2 clusters: 2 lack cpu; nobody is evicted: it needs room on several clusters at once, and eviction makes room on one
+unplaced high 4: 0 of 2 clusters: 2 lack cpu; nobody is evicted: the replicas need capacity on several clusters, and preemption frees capacity on one cluster only
 running [low]
 `},
 		// By the room that there is it would have been divided, and two of those who left
@@ -149,7 +149,7 @@ clusters:
 bindings: [{id: x, replicas: 2, resources: {cpu: 1000}, spread: {by: region, minGroups: 2}}]
 events: [{at: 0s, submit: x}]
 `, `
-unplaced x 2: 0 of 3 clusters: 2 excluded by its spread: at least 2 of region, 1 excluded by having no region to spread over
+unplaced x 2: 0 of 3 clusters: 2 excluded by spread constraint: at least 2 of region, 1 excluded by having no region to spread over
 running []
 `},
 		"what is duplicated keeps to its regions, and has others leave one of them": {`
@@ -209,7 +209,7 @@ running: [{id: l, binding: low, clusters: {b1: 1}}]
 events: [{at: 0s, submit: high}]
 until: 1m
 `, `
-unplaced high 2: 0 of 2 clusters: 1 lacks cpu, 1 excluded by its spread: at least 2 of region; nobody is evicted: the feature gates PriorityBasedScheduling and PriorityBasedPreemptiveScheduling are not both on
+unplaced high 2: 0 of 2 clusters: 1 lacks cpu, 1 excluded by spread constraint: at least 2 of region; nobody is evicted: the feature gates PriorityBasedScheduling and PriorityBasedPreemptiveScheduling are not both on
 running [l]
 `},
 		"what is duplicated goes everywhere it may": {`
@@ -327,7 +327,7 @@ running: [{id: l, binding: low, clusters: {m1: 1, m2: 1}}]
 events: [{at: 0s, submit: high}]
 until: 1m
 `, `
-unplaced high 2: 0 of 2 clusters: 2 lack cpu; nobody is evicted: it needs room on several clusters at once, and eviction makes room on one; karmada's multiCluster would make it on several
+unplaced high 2: 0 of 2 clusters: 2 lack cpu; nobody is evicted: the replicas need capacity on several clusters, and preemption frees capacity on one cluster only; set karmada's multiCluster to preempt on several
 running [l]
 `},
 		"preemption can be switched off for bindings": {`
@@ -426,7 +426,7 @@ running: [{id: x, binding: x, clusters: {m1: 1}}, {id: y, binding: y, clusters: 
 events: [{at: 0s, submit: high}]
 until: 1m
 `, `
-unplaced high 1: 0 of 2 clusters: 2 lack cpu; eviction does not help: on 2 too little would be free with everything evicted that may be
+unplaced high 1: 0 of 2 clusters: 2 lack cpu; eviction does not help: on 2 too little would be free after all possible evictions
 running [x y]
 `},
 		"what is above the minimum goes before what is not, of the lowest priority first": {`
@@ -570,7 +570,7 @@ running: [{id: a, binding: a, clusters: {m: 1}}]
 events: [{at: 0s, submit: z}]
 until: 1m
 `, `
-unplaced z 4: 0 of 2 clusters: 1 lacks cpu, 1 excluded by its spread: at least 3 of the clusters; eviction does not help: on 1 nothing has a priority of 4 or less, on 1 too little would be free with everything evicted that may be
+unplaced z 4: 0 of 2 clusters: 1 lacks cpu, 1 excluded by spread constraint: at least 3 of the clusters; eviction does not help: on 1 nothing has a priority of 4 or less, on 1 too little would be free after all possible evictions
 running [a]
 `},
 		"more copies and fewer are given and taken where the binding is": {`

@@ -95,7 +95,7 @@ running: [{id: a, job: low, group: g, node: n1, startedAt: -1h}]
 events: [{at: 0s, submit: mid}, {at: 5s, submit: top}]
 `, `5s top.g[0]@n1 over a
 low.g lacks 1: 0 of 1 node: 1 lacks cpu; eviction does not help: on 1 nothing has a priority of 0 or less
-mid.g lacks 1: 0 of 1 node: 1 lacks cpu; eviction does not help: on 1 what could be evicted is spared from preemptors of this priority, or has not run for long enough
+mid.g lacks 1: 0 of 1 node: 1 lacks cpu; eviction does not help: on 1 all candidates are protected from preemptors of this priority or have not run for long enough
 runs top.g[0]`},
 		{"who is spared until it has run for ten minutes is evicted at that moment", oneNode + `
 jobs:
@@ -260,7 +260,7 @@ events: [{at: 0s, submit: top}]
 until: 1m
 `, `0s top.g[0]@n2 over b
 mpi.g lacks 1: 0 of 3 nodes: 3 lack cpu; eviction does not help: on 3 nothing has a priority of 0 or less
-top.g lacks 1: 0 of 3 nodes: 3 lack cpu; eviction does not help: on 2 what could be evicted is spared from preemptors of this priority, or has not run for long enough, on 1 nothing has a priority of 80 or less
+top.g lacks 1: 0 of 3 nodes: 3 lack cpu; eviction does not help: on 2 all candidates are protected from preemptors of this priority or have not run for long enough, on 1 nothing has a priority of 80 or less
 runs a c top.g[0]`},
 		{"a strict budget scales an elastic job down, and never takes it whole", `
 nodes: [{id: n1, capacity: {cpu: 10}}, {id: n2, capacity: {cpu: 10}}, {id: n3, capacity: {cpu: 10}}]
@@ -385,7 +385,7 @@ running:
   - {id: w, job: wall, group: g, node: b1}
 events: [{at: 0s, submit: quiet}]
 `, `0s quiet.g[0]@a1, a2: x
-noisy.g lacks 2: 0 of 3 nodes: 1 lacks cpu, 1 lacks room apart from other allocations, 1 excluded by separate from allocations that exclude it by zone; eviction does not help: on 2 nothing has a priority of 0 or less
+noisy.g lacks 2: 0 of 3 nodes: 1 lacks cpu, 1 lacks separation from other allocations, 1 excluded by separate from allocations that exclude it by zone; eviction does not help: on 2 nothing has a priority of 0 or less
 runs quiet.g[0] w`},
 		{"on the node and on others at once, and everybody who goes with them", `
 nodes:
@@ -447,7 +447,7 @@ until: 15m
 `, `5s top.g[0]@n1 over a
 10m5s top.g[1]@n2 over b
 low.g lacks 2: 0 of 3 nodes: 3 lack cpu; eviction does not help: on 3 nothing has a priority of 0 or less
-top.g lacks 1: 0 of 3 nodes: 3 lack cpu; eviction does not help: on 2 nothing has a priority of 80 or less, on 1 the strict disruption budget slowly allows 1 eviction in 10m0s at most, and too few are left
+top.g lacks 1: 0 of 3 nodes: 3 lack cpu; eviction does not help: on 2 nothing has a priority of 80 or less, on 1 the strict disruption budget slowly allows at most 1 eviction in 10m0s, and too few are left
 runs c top.g[0] top.g[1]`},
 		{"a rate that is kept as well as can be is counted and overrun", `
 nodes: [{id: n1, capacity: {cpu: 10}}, {id: n2, capacity: {cpu: 10}}]

@@ -113,7 +113,7 @@ n3: for good: lacks cpu
 n5: for good: taint t:NoSchedule
 n6: for good: taint t:NoExecute
 n8: port 80
-n9: room apart from other allocations
+n9: separation from other allocations
 z4: for good: zone = n`
 	if got != want {
 		t.Errorf("got\n%s\n\nwant\n%s", got, want)

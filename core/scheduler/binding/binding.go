@@ -12,7 +12,7 @@ import (
 	"github.com/cede-scheduler/cede/core/state"
 )
 
-// An Input is one evaluation of a binding and what it is planned against.
+// An Input is one evaluation of a binding with the state to plan against.
 type Input struct {
 	Policies *policy.Set
 	Eval     *model.Evaluation
@@ -22,13 +22,13 @@ type Input struct {
 	OnCall   func(policy.Call) // receives calls of policy hooks; nil: not recorded
 }
 
-// A Result is the plan of an evaluation and what remains unassigned.
+// A Result is the plan of an evaluation and the replicas that remain unassigned.
 type Result struct {
 	Plan *model.Plan
 	// Waiting explains why replicas are not assigned; nil: all are.
 	Waiting *model.Explanation
 	Queued  int // replicas that are not assigned
-	// Locations are the clusters whose capacity could unblock the binding, as
+	// Locations are the clusters that could unblock the binding, as
 	// model.ClusterLocation.
 	Locations []string
 	RecheckAt int64 // when to evaluate again although nothing changes; 0: never
@@ -87,7 +87,7 @@ type evaluation struct {
 	*Input
 	binding   *model.Binding // nil: it was removed
 	version   *policy.Version
-	consulted bool // the version was asked for victims
+	consulted bool // the version was called for victims
 	preempts  bool
 
 	view    view

@@ -7,7 +7,7 @@ import (
 	"github.com/cede-scheduler/cede/core/state"
 )
 
-// A view reads what member clusters offer to a binding.
+// A view reads the capacity that member clusters offer to a binding.
 type view struct {
 	snap    *state.Snapshot
 	binding *model.Binding
@@ -18,8 +18,8 @@ type view struct {
 	hasLeases, revokes bool
 }
 
-// capacity returns what a cluster offers now, and once everything that is stopping
-// there has stopped. Capacity leased to other pools is not included unless revokes
+// capacity returns the capacity that a cluster offers now, and after all pending
+// stops. Capacity leased to other pools is not included unless revokes
 // is set.
 func (v *view) capacity(c *model.Cluster) (free, soon model.Vector) {
 	free, soon = v.snap.ClusterFreeCapacity(c.ID, v.binding.Key(), v.binding.Priority, v.now)
@@ -47,8 +47,7 @@ func (v *view) fitsNow(c *model.Cluster, replicas int) bool {
 	return v.binding.FittingReplicas(&free, replicas) == replicas
 }
 
-// splitSoon splits clusters by whether replicas fit once everything that is
-// stopping has stopped.
+// splitSoon splits clusters by whether replicas fit after all pending stops.
 func (v *view) splitSoon(clusters []*model.Cluster, replicas int) (fit, lack []*model.Cluster) {
 	need := v.binding.TotalAsk(replicas)
 	for _, c := range clusters {
@@ -81,7 +80,7 @@ func (v *view) killTimeout(a *model.Assignment) int64 {
 	return 0
 }
 
-// stopTime returns how long what is stopping on a cluster may take, in nanoseconds.
+// stopTime returns how long the pending stops on a cluster may take, in nanoseconds.
 func (v *view) stopTime(cluster string) (wait int64) {
 	for _, a := range v.snap.ClusterAssignments(cluster) {
 		if !a.Live() {

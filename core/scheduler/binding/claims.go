@@ -10,10 +10,10 @@ import (
 // the kill timeouts of its victims, in nanoseconds.
 const claimTTL = int64(10 * 60e9)
 
-// What was evicted for a claim has been evicted, whatever the binding does next. So
-// a binding retains its claims as long as the claimed capacity will become free and
-// is what the binding misses: it does not choose again because other clusters have
-// changed, and it uses the claimed capacity before any other. Only if all of it is
+// Evictions for a claim cannot be undone. So a binding retains its claims as long as
+// the claimed capacity will become free and matches the missing replicas: it does
+// not choose again if other clusters change, and it uses the claimed capacity
+// before any other. Only if all of it is
 // free elsewhere before, it is assigned there at once; that evicts nothing, and
 // victims that are stopping can be assigned to the released capacity.
 
@@ -85,7 +85,7 @@ func (e *evaluation) retainClaims(h *heldClaims, why *model.Explanation) {
 
 // reasonClaimed states why nothing more is evicted for a binding with a claim.
 func reasonClaimed(cluster string) string {
-	return "its room on " + cluster + " is claimed and has yet to be left"
+	return "it claims capacity on " + cluster + " that has yet to become free"
 }
 
 // claimedFirst sorts clusters: those with claims of the binding first, then in tie order.

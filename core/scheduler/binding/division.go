@@ -84,8 +84,8 @@ func choose(replicas int, slots []slot, maxNew int, order func(x, y slot) int) (
 	return chosen, capacity >= replicas
 }
 
-// distribute adds replicas to slots whose capacity suffices together. Each round
-// divides what is left by the largest remainders; a round that fills a slot is
+// distribute adds replicas to slots that have enough capacity together. Each round
+// divides the rest by the largest remainders; a round that fills a slot is
 // followed by another one.
 func distribute(replicas int, slots []slot) {
 	for replicas > 0 {
@@ -119,7 +119,7 @@ func distribute(replicas int, slots []slot) {
 	}
 }
 
-// A remainder is what the integer division leaves of a slot's share.
+// A remainder is the part of a slot's share that the integer division leaves.
 type remainder struct {
 	slot int
 	rest int64

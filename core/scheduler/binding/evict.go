@@ -7,7 +7,7 @@ import (
 )
 
 // preemptOn claims capacity for the missing replicas on one of the clusters. If
-// none will have enough once everything that is stopping has stopped, it evicts
+// none will have enough after all pending stops, it evicts
 // from one of them, or from several clusters if there is no such cluster and the
 // policy allows it.
 func (e *evaluation) preemptOn(clusters []*model.Cluster, missing int) error {
@@ -23,7 +23,7 @@ func (e *evaluation) preemptOn(clusters []*model.Cluster, missing int) error {
 	case len(clusters) == 0 && e.maySpanClusters():
 		return e.evictFromSeveral(missing, why)
 	case len(clusters) == 0:
-		why.NoEviction = reasonOnSeveral + "; karmada's multiCluster would make it on several"
+		why.NoEviction = reasonOnSeveral + "; set karmada's multiCluster to preempt on several"
 		return nil
 	}
 	stopping, lacking := e.view.splitSoon(clusters, missing)
@@ -34,11 +34,11 @@ func (e *evaluation) preemptOn(clusters []*model.Cluster, missing int) error {
 	return e.evict(lacking, missing, why, func(c *model.Cluster) []slot { return []slot{{cluster: c, add: missing}} })
 }
 
-// reasonOnSeveral states why nothing is evicted for what no single cluster can take.
-const reasonOnSeveral = "it needs room on several clusters at once, and eviction makes room on one"
+// reasonOnSeveral states why nothing is evicted if no single cluster suffices.
+const reasonOnSeveral = "the replicas need capacity on several clusters, and preemption frees capacity on one cluster only"
 
-// evict searches victims on one of the clusters. claims returns what is claimed if
-// they are found on a cluster.
+// evict searches victims on one of the clusters. claims returns the slots
+// to claim if they are found on a cluster.
 func (e *evaluation) evict(clusters []*model.Cluster, replicas int, why *model.Explanation, claims func(*model.Cluster) []slot) error {
 	if open := e.version.Breaker.OpenError(e.Now); open != nil {
 		return open

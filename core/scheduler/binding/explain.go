@@ -29,7 +29,7 @@ func explain(v *view, on map[string]int, replicas int, assigns func(cluster stri
 		case d >= 0:
 			why.CountExhausted(v.snap.Dims().Name(d))
 		case on[c.ID] == 0 && b.SpreadText() != "" && !assigns(c.ID):
-			why.CountFiltered("its spread: " + b.SpreadText())
+			why.CountFiltered("spread constraint: " + b.SpreadText())
 		}
 	}
 	return why
@@ -57,7 +57,7 @@ func (e *evaluation) noEviction() string {
 	case !e.binding.Preempts:
 		return "the binding's preemptionPolicy is Never"
 	case e.binding.IsBestEffort():
-		return "the binding asks for nothing"
+		return "the binding requests no resources"
 	}
 	if !e.Snapshot.Config().Preemption[model.JobBinding] {
 		return "preemption is off for bindings"

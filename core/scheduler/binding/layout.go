@@ -30,7 +30,7 @@ func (l *layout) slot(c *model.Cluster, capacity int) slot {
 	return slot{cluster: c, group: l.binding.SpreadGroup(c), capacity: capacity, weight: int64(l.binding.Weights[c.ID]), has: has}
 }
 
-// slots returns the feasible clusters with what each offers, by position.
+// slots returns the feasible clusters with the capacity that each offers, by position.
 func (l *layout) slots(missing int, offers []model.Vector) []slot {
 	slots := make([]slot, len(l.feasible))
 	for i, c := range l.feasible {
@@ -49,7 +49,7 @@ func (l *layout) units(clusters []*model.Cluster) []slot {
 	return slots
 }
 
-// free returns what the feasible clusters offer now.
+// free returns the capacity that the feasible clusters offer now.
 func (l *layout) free() []model.Vector {
 	offers := make([]model.Vector, len(l.feasible))
 	for i, c := range l.feasible {
@@ -58,8 +58,7 @@ func (l *layout) free() []model.Vector {
 	return offers
 }
 
-// soon returns what the feasible clusters offer once everything that is stopping
-// has stopped.
+// soon returns the capacity that the feasible clusters offer after all pending stops.
 func (l *layout) soon() []model.Vector {
 	offers := make([]model.Vector, len(l.feasible))
 	for i, c := range l.feasible {
@@ -87,7 +86,7 @@ func (l *layout) fitsOne(c *model.Cluster) bool {
 	return l.limits().maxCapacity([]slot{l.slot(c, 1)}, nil) >= 0
 }
 
-// divide divides replicas over the feasible clusters, given what each offers. It
+// divide divides replicas over the feasible clusters, given the capacity that each offers. It
 // returns false if there is no division within the limits.
 func (l *layout) divide(missing int, offers []model.Vector) ([]slot, bool) {
 	if l.binding.SpreadBy == "" {

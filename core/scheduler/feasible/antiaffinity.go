@@ -2,7 +2,7 @@ package feasible
 
 import "github.com/cede-scheduler/cede/core/model"
 
-// An antiAffinity counts what keeps groups with the same labels and terms away
+// An antiAffinity counts the terms that exclude groups with the same labels and terms
 // from nodes, from both sides: their own terms, and the terms of other groups that
 // match them. Groups of a job that are alike in this share one.
 type antiAffinity struct {
@@ -21,7 +21,7 @@ type antiAffinity struct {
 }
 
 // antiAffinity finds or makes the counters for a group. repellers are the jobs
-// whose terms may match it.
+// with terms that may match it.
 func (x *Context) antiAffinity(g *model.Group, repellers []model.JobKey) *antiAffinity {
 	for _, s := range x.antiAffinities {
 		if s.group.SeparationClass() == g.SeparationClass() {

@@ -6,7 +6,7 @@ import (
 )
 
 // softTaintWeight is the weight of a taint that is a preference, in units of
-// affinity weights, whose maximum it is.
+// affinity weights. It equals their maximum.
 const softTaintWeight = 100
 
 // Components returns the components of a node's rank besides its fit, each in

@@ -9,7 +9,7 @@ import (
 	"github.com/cede-scheduler/cede/core/state"
 )
 
-// A Context is what the rules of all groups of one evaluation share.
+// A Context is shared by the rules of all groups of one evaluation.
 type Context struct {
 	State *proposal.State
 	Job   *model.Job
@@ -23,7 +23,7 @@ type Context struct {
 	repellers      []*repellers
 }
 
-// NewContext returns a Context whose counters come from a pool.
+// NewContext returns a Context with counters from a pool.
 func NewContext(s *proposal.State, job *model.Job, allocs [][]*model.Allocation, p *proposal.Preemption, pool *CounterPool) *Context {
 	return &Context{State: s, Job: job, Allocs: allocs, Preemption: p, counters: pool}
 }
@@ -50,8 +50,8 @@ func (x *Context) Recount() {
 
 func (x *Context) newCounter() *nodeCounter { return x.counters.acquire(x.State.Base) }
 
-// repellers lists jobs whose terms may keep them apart from groups with the same
-// labels, in a fixed order. Anti-affinity binds both sides.
+// repellers lists jobs with terms that may exclude groups with the same labels, in a
+// fixed order. Anti-affinity binds both sides.
 type repellers struct {
 	apart string // Group.Apart of the groups
 	jobs  []model.JobKey

@@ -10,7 +10,7 @@ import (
 )
 
 // A NodeChecker reports whether nodes may take a group by their own properties,
-// whatever runs there. The answer is computed once per node class. Constraints on
+// independent of allocations. The answer is computed once per node class. Constraints on
 // node.id escape the classes and are evaluated per node.
 type NodeChecker struct {
 	// Within restricts the check to a topology domain; nil: no restriction.

@@ -10,7 +10,7 @@ import (
 
 var _ preempt.Rules = (*Rules)(nil)
 
-// A Verdict is what the rules of a group decide about a node.
+// A Verdict is the decision of a group's rules about a node.
 type Verdict int8
 
 const (
@@ -25,12 +25,12 @@ const (
 // counts follow the plan through Count.
 //
 // The counts are made on first use, because most evaluations on a full cluster
-// find no node with enough capacity whatever the rules are. A nil *Rules has no
+// find no node with enough capacity anyway. A nil *Rules has no
 // rules; Count, IsGlobal and Binds accept it.
 type Rules struct {
 	ctx       *Context
 	group     *model.Group
-	repellers []model.JobKey // jobs whose terms may match the group
+	repellers []model.JobKey // jobs with terms that may match the group
 
 	distinctHosts bool
 	spans         bool // an anti-affinity term has domains of several nodes
@@ -185,7 +185,7 @@ func (r *Rules) Binds() bool {
 		slices.ContainsFunc(g.Constraints, func(c model.Constraint) bool { return c.Operator == model.OpDistinctProperty })
 }
 
-// Check returns what the rules decide about one more instance on a node.
+// Check returns the decision about one more instance on a node.
 func (r *Rules) Check(pos int32, n *model.Node) Verdict {
 	if r.ranksOnly {
 		return Allowed

@@ -11,7 +11,7 @@ import (
 )
 
 // A Verifier checks the rules of placements again when a plan is committed, since
-// another plan may have changed what they were checked against. The zero value is
+// another plan may have been committed in between. The zero value is
 // ready. It must be called by one applier at a time.
 type Verifier struct {
 	counters CounterPool

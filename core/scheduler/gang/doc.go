@@ -4,5 +4,5 @@
 // first, one topology domain after another, and last a bounded depth-first search
 // over nodes and victims. Everything is tried without evictions first. The
 // instances share one commit group, so the applier commits all or none. If the
-// search ends at its bound, the explanation says so.
+// search ends at its bound, the explanation states it.
 package gang

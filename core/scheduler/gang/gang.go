@@ -23,8 +23,8 @@ type gang struct {
 	missing [][]reconcile.Missing // by Group.Position
 	start   mark
 	cut     int // steps after which a search ended at its bound; 0: none did
-	// hopeless is set once it is known that nothing can be placed by evictions either,
-	// so that the searches are skipped.
+	// infeasible is set if evictions cannot help either, so that the searches are
+	// skipped.
 	infeasible bool
 }
 
@@ -121,9 +121,9 @@ func (g *gang) rollback() {
 func (g *gang) fail() {
 	e := g.e
 	e.Plan.Rollback(g.start.plan)
-	why := "all at once: another group of the job has no place"
+	why := "all at once: another group of the job cannot be placed"
 	if g.cut > 0 {
-		why = fmt.Sprintf("all at once: no places that go together were found in %d steps, and the rest was not tried", g.cut)
+		why = fmt.Sprintf("all at once: no placement of all groups was found in %d steps, and the search was not exhaustive", g.cut)
 	}
 	nodes := e.State.Base.NodeCount()
 	for i, group := range e.Job.Groups {

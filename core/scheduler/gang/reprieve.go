@@ -61,8 +61,8 @@ func (g *gang) retainedWith(group *model.CommitGroup, victim *model.Allocation) 
 	return list
 }
 
-// retain returns victims to the proposed state if all of them fit next to what was
-// placed for a job, and reports whether they do.
+// retain returns victims to the proposed state if all of them fit next to the
+// placements of a job, and reports whether they do.
 func retain(s *proposal.State, job *model.Job, now int64, placed, victims []*model.Allocation) bool {
 	before := s.Freeze()
 	for _, v := range victims {
@@ -75,8 +75,8 @@ func retain(s *proposal.State, job *model.Job, now int64, placed, victims []*mod
 	return true
 }
 
-// fitsNextTo reports whether a victim can stay on its node next to what was placed
-// for a job.
+// fitsNextTo reports whether a victim can stay on its node next to the
+// placements of a job.
 func fitsNextTo(snap *state.Snapshot, job *model.Job, now int64, placed []*model.Allocation, victim *model.Allocation) bool {
 	node := snap.NodeAt(victim.NodePos)
 	free := snap.FreeCapacityFor(victim.NodePos, job.Key(), job.Priority, now, new(model.Vector))

@@ -158,8 +158,8 @@ func (s *search) options(w *wanted) (list []option, protected []int32, err error
 	return list, protected, nil
 }
 
-// newPlacer returns a Placer for an instance and removes what the instance replaces
-// from the proposed state. All counts are made again from that state, because push
+// newPlacer returns a Placer for an instance and removes the allocation that it
+// replaces from the proposed state. All counts are made again from that state, because push
 // and pop do not maintain them.
 func (s *search) newPlacer(w *wanted) *placement.Placer {
 	s.e.Rules.Recount()

@@ -11,7 +11,7 @@ import (
 )
 
 // If strict budgets affect several instances of a gang, the victims of one instance
-// decide what is left for the next: two allocations that share a budget with one
+// limit those of the next: two allocations that share a budget with one
 // disruption left cannot both be evicted, although each may be its node's best
 // victim. So if the best victims lead to no solution, others are tried, by
 // excluding one more allocation under a strict budget at a time. Every set of

@@ -12,8 +12,8 @@ import (
 )
 
 // A policy returns victims in its own order, and those that a strict budget
-// protects are skipped. A victim that comes early may therefore use up what would
-// have allowed two later ones, and the instance stays unplaced although a valid
+// protects are skipped. A victim that comes early may therefore use up the
+// disruptions that two later ones need, and the instance stays unplaced although a valid
 // set of victims exists. Trying other orders everywhere would be a search per node
 // and placement. So it is done only if nothing else was found and strict budgets
 // are the cause, and only on nodes where they allow some evictions but not all:
@@ -27,7 +27,7 @@ const (
 	maxBudgetTriesEvaluation = 4096
 )
 
-// budgetSearchUse is what the budget searches of an evaluation have used.
+// budgetSearchUse counts the work of all budget searches of an evaluation.
 type budgetSearchUse struct {
 	tries int
 	cut   bool // counted in Unplaced.SearchesCut
@@ -151,7 +151,7 @@ func (p *Placer) bestExcluding(nodes []int32, excluded Exclusions) (preempt.Choi
 }
 
 // ExtendExclusions returns the sets that exclude one more of the candidates: each
-// that is under a strict budget, or in a cohort, whose other members may be.
+// that is under a strict budget, or in a cohort with members that may be.
 func ExtendExclusions(snap *state.Snapshot, set Exclusions, candidates []*model.Allocation) (list []Exclusions) {
 	budgets := snap.Budgets()
 	for _, a := range candidates {
@@ -243,8 +243,8 @@ func (s *budgetSearch) count(budget int32) (n int) {
 }
 
 // maySuffice reports whether a node would have enough capacity after the eviction
-// of everything but what each strict budget protects in any case, assuming that it
-// allows the largest ones.
+// of everything except for the rows that each strict budget protects in any case,
+// assuming that it allows the largest ones.
 func (s *budgetSearch) maySuffice(pos int32) bool {
 	snap := s.e.State.Snapshot()
 	free := FreeableCapacity(snap, pos, s.e.Preemption.Ceiling)

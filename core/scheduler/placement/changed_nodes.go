@@ -5,10 +5,10 @@ import (
 	"github.com/cede-scheduler/cede/core/state"
 )
 
-// changedNodes lists the nodes whose capacity changed after an index. One list
+// changedNodes lists the nodes that changed after an index. One list
 // serves all groups of an evaluation.
 type changedNodes struct {
-	snap  *state.Snapshot // what the list was made from; nil: nothing
+	snap  *state.Snapshot // from which the list was made; nil: there is no list
 	from  uint64          // index after which it lists changes
 	nodes []changedNode
 	// reclaimable holds FreeableCapacity of some nodes; see changedNode.reclaimable.
@@ -61,7 +61,7 @@ func (c *changedNodes) mightTake(n *changedNode, snap *state.Snapshot, ask *mode
 	return true
 }
 
-// FreeableCapacity returns what would be free on a node after the eviction of
+// FreeableCapacity returns the free capacity of a node after the eviction of
 // everything up to a priority. It is an upper bound: rules, budgets and policies
 // may protect some of it.
 func FreeableCapacity(snap *state.Snapshot, pos int32, ceiling int64) (free model.Vector) {

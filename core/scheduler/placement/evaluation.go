@@ -16,7 +16,7 @@ import (
 type PolicyUse struct {
 	Set     *policy.Set
 	Version *policy.Version
-	// Consulted is set once the version was asked for victims.
+	// Consulted is set once the version was called for victims.
 	Consulted bool
 	// Fault is the error because of which the evaluation is planned again; nil: none.
 	Fault error
@@ -119,8 +119,8 @@ func (e *Evaluation) CountEvictions(victims []*model.Allocation) {
 	}
 }
 
-// ReleaseStopped removes from the proposed state what the plan stops, so that its
-// capacity can be used.
+// ReleaseStopped removes the allocations that the plan stops from the proposed state,
+// so that their capacity can be used.
 func (e *Evaluation) ReleaseStopped() {
 	var stopped []*model.Allocation
 	for id := range e.Plan.Stops() {

@@ -49,7 +49,7 @@ func (p *Placer) makeExplanation() *model.Explanation {
 	return &x.why
 }
 
-// escapes reports whether node classes do not decide what could unblock the group:
+// escapes reports whether changes of any node class could unblock the group:
 // a constraint reads node.id, capacity on one node makes another one feasible, or
 // another group of a gang could free a node by using a different one.
 func (p *Placer) escapes() bool {
@@ -153,7 +153,7 @@ func (x *explainer) countFull(chunk *state.Chunk, i int, pos int32, outcome pree
 			reason = x.e.State.Snapshot().Dims().Name(d)
 		}
 	} else if port, held := x.hostPort(node); held {
-		reason = fmt.Sprintf("port %d, which the host itself holds", port)
+		reason = fmt.Sprintf("port %d, which the host itself uses", port)
 		x.why.CountExhausted(reason)
 		x.sample(node, reason, named)
 		return
@@ -167,7 +167,7 @@ func (x *explainer) countFull(chunk *state.Chunk, i int, pos int32, outcome pree
 		case underBudget:
 			why := budgetReason(by)
 			if x.cut {
-				why += ", and not every choice of victims was tried"
+				why += ", and the search for other victims was not exhaustive"
 			}
 			model.CountReason(&x.why.Preempted, why, 1)
 			reason += "; " + why
@@ -202,7 +202,7 @@ func (x *explainer) hostPort(n *model.Node) (port uint16, held bool) {
 	return 0, false
 }
 
-// shortage returns what a node lacks besides amounts, for the first choice of its
+// shortage describes a shortage that is not an amount, for the first choice of its
 // devices that does not fit.
 func (x *explainer) shortage(pos int32, node *model.Node) string {
 	var claims model.Vector
@@ -213,10 +213,10 @@ func (x *explainer) shortage(pos int32, node *model.Node) string {
 			return s.Format(snap.Dims(), ask)
 		}
 	}
-	return "room apart from other allocations"
+	return "separation from other allocations"
 }
 
-// nameCounts adds what was counted by number to the explanation.
+// nameCounts adds the reasons that were counted by number to the explanation.
 func (x *explainer) nameCounts() {
 	for class, n := range x.byClass {
 		model.CountReason(&x.why.Filtered, x.checker.ClassReason(class), n)

@@ -118,7 +118,7 @@ func (e *Evaluation) stillInfeasible(g *model.Group, rules *feasible.Rules) (fai
 	return f, true
 }
 
-// IsInfeasible reports whether a cached failure of a group is known to hold still.
+// IsInfeasible reports whether a cached failure of a group is still valid.
 func (e *Evaluation) IsInfeasible(g *model.Group) bool {
 	_, infeasible := e.stillInfeasible(g, feasible.NewRules(e.Rules, g))
 	return infeasible

@@ -21,7 +21,7 @@ type NodeResult struct {
 }
 
 // CheckNodes returns, by node ID, whether each node can take one more instance of
-// a group, by the rules by which instances are placed. It plans nothing and asks
+// a group, by the rules by which instances are placed. It plans nothing and calls
 // no policy. The caller must have called ForbidPreemption and Begin.
 func (e *Evaluation) CheckNodes(g *model.Group) map[string]NodeResult {
 	e.cacheable = false

@@ -37,13 +37,13 @@ func (o obstacle) describe(ceiling int64) string {
 	case tooHigh:
 		return proposal.TooHighReason(ceiling)
 	case notPreemptible:
-		return fmt.Sprintf("what has a priority of %d or less is not preemptible", ceiling)
+		return fmt.Sprintf("everything with a priority of %d or less is not preemptible", ceiling)
 	case selfProtected:
-		return "what could be evicted is spared from preemptors of this priority, or has not run for long enough"
+		return "all candidates are protected from preemptors of this priority or have not run for long enough"
 	case affinityTarget:
-		return "what could be evicted is what the group must be beside"
+		return "the group must be co-located with all candidates"
 	case gapTooSmall:
-		return "the policy spares everything of lower priority"
+		return "the policy protects everything of lower priority"
 	case insufficient:
 		return proposal.InsufficientReason
 	case declined:
@@ -53,12 +53,12 @@ func (o obstacle) describe(ceiling int64) string {
 }
 
 // reasonMaxRemote states that a bound ended the search for remote conflicts.
-var reasonMaxRemote = fmt.Sprintf("more than %d allocations on other nodes would have to leave", feasible.MaxRemote)
+var reasonMaxRemote = fmt.Sprintf("more than %d allocations on other nodes would have to be evicted", feasible.MaxRemote)
 
 // budgetReason states that a strict budget protects the victims.
 func budgetReason(b *model.Budget) string {
 	if b.MaxEvictions != nil {
-		return fmt.Sprintf("the strict disruption budget %s allows %s at most, and too few are left", b.Name, b.MaxEvictions)
+		return fmt.Sprintf("the strict disruption budget %s allows at most %s, and too few are left", b.Name, b.MaxEvictions)
 	}
 	return "the strict disruption budget " + b.Name + " allows too few evictions"
 }

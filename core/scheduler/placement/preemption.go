@@ -17,8 +17,8 @@ func mayPreempt(c *model.SchedulerConfig, job *model.Job) bool {
 	return c.Preemption[job.Type] && !job.NeverPreempts
 }
 
-// reasonHeld is why a job whose preemption is on hold evicts nothing.
-const reasonHeld = "the job was run by a plan that did not show whom this would evict"
+// reasonHeld states why a job with preemption on hold evicts nothing.
+const reasonHeld = "the plan that the user confirmed did not list these evictions"
 
 // IsHeld reports whether preemption is on hold for a job: it was run by a
 // confirmed plan, and some instance that the plan left unplaced still is. Until

@@ -44,7 +44,7 @@ func (p *Placer) Close() {
 	}
 }
 
-// recheckAt returns when the policy is to be asked again for the group; 0: never.
+// recheckAt returns when the policy is to be called again for the group; 0: never.
 func (p *Placer) recheckAt() int64 {
 	if !p.searching {
 		return 0

@@ -7,17 +7,18 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 )
 
-// Unplaced is what an evaluation could not place, and what could unblock it.
+// Unplaced lists the instances that an evaluation could not place, and the changes
+// that could unblock it.
 type Unplaced struct {
 	// Failed and Queued hold, by group, why instances could not be placed and how many.
 	Failed map[string]*model.Explanation
 	Queued map[string]int
 	// Classes holds, by key, whether a node class could unblock the evaluation.
 	Classes map[uint64]bool
-	// Escaped is set if node classes do not decide what could unblock it.
+	// Escaped is set if changes of any node class could unblock it.
 	Escaped      bool
 	BlockedNodes []string // IDs of nodes that could unblock a system job
-	RecheckAt    int64    // when a policy is to be asked again; 0: never
+	RecheckAt    int64    // when the policy is to be called again; 0: never
 	SearchesCut  int      // searches that ended at a bound before they had tried everything
 
 	merged []*classSet // already in Classes
@@ -56,7 +57,7 @@ func (u *Unplaced) addClasses(classes map[uint64]bool, escaped bool) {
 	}
 }
 
-// addCached is addClasses for a group whose failure was cached. Many groups of a
+// addCached is addClasses for a group with a cached failure. Many groups of a
 // job share a class set, which is then merged once.
 func (u *Unplaced) addCached(f *failure) {
 	if slices.Contains(u.merged, f.classes) {

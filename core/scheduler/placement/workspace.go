@@ -13,7 +13,7 @@ import (
 type Options struct {
 	// NewID returns the ID of a new allocation.
 	NewID func(g *model.Group, index, incarnation int) string
-	// TieOrder orders what no rule decides; zero value: by ID.
+	// TieOrder breaks ties; zero value: by ID.
 	TieOrder tiebreak.Order
 	// Workers is the number of goroutines that search for victims; 0 or 1: one.
 	Workers int

@@ -25,8 +25,8 @@ func NewPlan() *Plan { return &Plan{byKey: map[string]int{}} }
 // stopsKey is the key of the group for stops that free capacity for no placement.
 const stopsKey = ""
 
-// Bind puts whatever is added from now on into one commit group, because it
-// holds only together. It returns false, and does nothing, if a binding is
+// Bind puts all further placements into one commit group, because they are valid
+// only together. It returns false, and does nothing, if a binding is
 // already active: the outer one covers the inner one.
 func (p *Plan) Bind(key string) bool {
 	if p.bound != "" {
@@ -84,7 +84,7 @@ func (p *Plan) Stops() iter.Seq[string] {
 	}
 }
 
-// A Placement is a new allocation and what has to be removed for it.
+// A Placement is a new allocation and the allocations that are removed for it.
 type Placement struct {
 	Alloc    *model.Allocation
 	Victims  []*model.Allocation
@@ -93,7 +93,7 @@ type Placement struct {
 	Reason   string            // why Replaces is replaced
 }
 
-// Place adds a placement, its evictions, and the stop of what it replaces.
+// Place adds a placement, its evictions, and the stop of the allocation that it replaces.
 func (p *Plan) Place(x *Placement) {
 	g := p.onNode(x.Alloc.NodeID)
 	g.Placements = append(g.Placements, x.Alloc)

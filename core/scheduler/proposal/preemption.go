@@ -27,7 +27,7 @@ func FallsBack(v *policy.Version, c *model.SchedulerConfig) bool {
 
 // Reasons in explanations of jobs and of bindings for which eviction does not help.
 const (
-	InsufficientReason = "too little would be free with everything evicted that may be"
+	InsufficientReason = "too little would be free after all possible evictions"
 	DeclinedReason     = "the policy's victims free too little"
 	FaultReason        = "the policy was at fault"
 )

@@ -13,7 +13,7 @@ type Order struct {
 	ByRank []int32 // positions of nodes by rank
 	RankOf []int32 // ranks by position; -1: no node
 
-	source []int32 // what it was computed from, to detect another set of nodes
+	source []int32 // node order that it was computed from, to detect another set of nodes
 	seed   uint64
 }
 

@@ -15,12 +15,12 @@ type FitStatus int8
 
 const (
 	Unchecked    FitStatus = iota // not examined: it lacks capacity, or nothing changed there since the group failed
-	Infeasible                    // cannot take it whatever is evicted
+	Infeasible                    // cannot take it, even after evictions
 	NeedsPreempt                  // may take it after evictions
 	Fits                          // has enough free capacity
 )
 
-// An Input is what a Ranker reads. It retains the pointers until the next Build.
+// An Input holds the inputs of a Ranker, which retains the pointers until the next Build.
 type Input struct {
 	State      *proposal.State
 	Order      *Order
@@ -30,7 +30,7 @@ type Input struct {
 	Algorithm  model.Algorithm
 	Now        int64
 	Preemption proposal.Preemption
-	// Since excludes nodes whose capacity has not changed after this index; 0: none.
+	// Since excludes nodes that have not changed after this index; 0: none.
 	Since uint64
 }
 
@@ -72,7 +72,7 @@ func (k *Ranker) Rebuild() {
 // Status returns the status of the node with a rank.
 func (k *Ranker) Status(rank int) FitStatus { return k.status[rank] }
 
-// Score returns the score of the node with a rank whose status is Fits.
+// Score returns the score of the node with a rank. The status of the node must be Fits.
 func (k *Ranker) Score(rank int) float64 { return k.score[rank] }
 
 func (k *Ranker) scan() {
@@ -106,7 +106,7 @@ func (k *Ranker) changed(chunk *state.Chunk, nodes uint64) uint64 {
 	return nodes
 }
 
-// scanFitting ranks the nodes of a chunk whose columns cover the request.
+// scanFitting ranks nodes of a chunk. Their columns cover the request.
 func (k *Ranker) scanFitting(chunk *state.Chunk, base int, nodes uint64) {
 	for ; nodes != 0; nodes &= nodes - 1 {
 		i := bits.TrailingZeros64(nodes)

@@ -5,7 +5,7 @@ import (
 	"github.com/cede-scheduler/cede/core/scheduler/feasible"
 )
 
-// An instance is what is known about one index of a group.
+// An instance describes one index of a group.
 type instance struct {
 	live *model.Allocation // nil: none
 	// disconnected is an allocation that a replacement runs for until its node
@@ -77,7 +77,7 @@ func (r *Reconciler) assignIndex(g *model.Group, in *instance, a *model.Allocati
 	}
 }
 
-// stopDuplicates stops allocations of an index whose work another one has completed.
+// stopDuplicates stops the allocations of an index if another one has completed its work.
 func (r *Reconciler) stopDuplicates(g *model.Group, in *instance) {
 	if !in.done || !g.ReplacesOnDisconnect() {
 		return

@@ -33,8 +33,7 @@ type Retry struct {
 	At       int64             // when it is replaced, in Unix nanoseconds
 }
 
-// Retries returns the instances of a job whose last allocation failed for at least
-// the second time in a row, ascending by group and index.
+// Retries returns the instances of a job that failed at least twice in a row, ascending by group and index.
 func Retries(job *model.Job, allocs []*model.Allocation) (list []Retry) {
 	var current []*model.Allocation
 	for _, a := range allocs {
@@ -59,8 +58,7 @@ func Retries(job *model.Job, allocs []*model.Allocation) (list []Retry) {
 	return list
 }
 
-// failuresInARow counts the failures of one instance, whose allocations are given
-// newest first. Allocations that were stopped, evicted or lost are neither a
+// failuresInARow counts the failures of one instance from its allocations, newest first. Allocations that were stopped, evicted or lost are neither a
 // failure nor a recovery.
 func failuresInARow(allocs []*model.Allocation) (n int) {
 	if !hasFailed(allocs[0]) {

@@ -6,7 +6,7 @@ import (
 	"github.com/cede-scheduler/cede/core/state"
 )
 
-// Coverage is what a group of a system or sysbatch job has on each node.
+// Coverage lists the allocations of a system or sysbatch group by node.
 type Coverage struct {
 	live map[string]*model.Allocation // by node ID
 	last map[string]*model.Allocation // highest incarnation by node ID

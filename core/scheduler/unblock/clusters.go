@@ -11,12 +11,12 @@ import (
 	"github.com/cede-scheduler/cede/core/state"
 )
 
-// A bindingDemand is what an evaluation of a binding is blocked on.
+// A bindingDemand is the capacity that an evaluation of a binding is blocked on.
 type bindingDemand struct {
 	binding *model.Binding
 	missing int          // replicas; of a duplicated binding those on one cluster
 	least   int          // replicas for which a wake-up is worthwhile
-	need    model.Vector // what eviction has to free at least
+	need    model.Vector // capacity that has to be free after evictions
 	ceiling int64        // highest priority that may be evicted
 }
 
@@ -61,17 +61,16 @@ func (f *Filter) missingPerCluster(b *model.Binding) int {
 	return missing
 }
 
-// A cluster is what a filter reads of one member cluster.
+// A cluster holds the data of one member cluster that a filter reads.
 type cluster struct {
 	id         string
 	model      *model.Cluster // nil: it was removed or is down
 	hasClaims  bool
-	free, soon model.Vector // now, and once what is stopping has stopped; without claims only
+	free, soon model.Vector // now, and after pending stops; set only if there are no claims
 	reclaim    []reclaimable
 }
 
-// reclaimable is what is free after the eviction of everything up to a priority, in
-// addition to what is free already.
+// reclaimable is the capacity that the eviction of everything up to a priority frees.
 type reclaimable struct {
 	priority int32
 	free     model.Vector
@@ -91,7 +90,7 @@ func (c *cluster) load(snap *state.Snapshot, id string, now int64) {
 	}
 }
 
-// capacity returns what the cluster offers to a binding, now and soon.
+// capacity returns the capacity that the cluster offers to a binding, now and soon.
 func (c *cluster) capacity(snap *state.Snapshot, b *model.Binding, now int64) (free, soon model.Vector) {
 	if !c.hasClaims {
 		return c.free, c.soon
@@ -145,7 +144,7 @@ func (f *Filter) mayAssign(eval *model.Evaluation, id string) bool {
 }
 
 // mayFree reports whether the binding might claim capacity on the loaded cluster:
-// what is free soon suffices, or does together with what it may evict.
+// the capacity that is free soon suffices, if necessary after evictions.
 func (f *Filter) mayFree(d *bindingDemand, soon model.Vector) bool {
 	if d.ceiling == math.MinInt64 {
 		return false
@@ -170,8 +169,8 @@ func (f *Filter) mayFree(d *bindingDemand, soon model.Vector) bool {
 	return binding.Covers(&soon, &d.need)
 }
 
-// findReclaimable returns what may be evicted from a cluster, cumulated by ascending
-// priority. It is never nil.
+// findReclaimable returns the reclaimable capacity of a cluster, cumulated by
+// ascending priority. It never returns nil.
 func findReclaimable(snap *state.Snapshot, id string) []reclaimable {
 	list := []reclaimable{}
 	for a, victim := range snap.ClusterWorkload(id) {

@@ -11,14 +11,14 @@ import (
 	"github.com/cede-scheduler/cede/core/scheduler/placement"
 )
 
-// A DemandCache holds what blocked evaluations need. Filters read it far more often
+// A DemandCache holds the demands of blocked evaluations. Filters read it far more often
 // than it changes: a blocked evaluation is never modified.
 type DemandCache map[*model.Evaluation]*demand
 
 // maxDemands bounds a DemandCache. Beyond it all entries are dropped.
 const maxDemands = 1 << 16
 
-// A demand is what an evaluation is blocked on.
+// A demand is the capacity that an evaluation is blocked on.
 type demand struct {
 	inputs  demandInputs
 	ceiling int64 // highest priority that may be evicted
@@ -33,7 +33,7 @@ type demand struct {
 	binding *bindingDemand
 }
 
-// demandInputs identify what demands are computed from besides the evaluation. A
+// demandInputs identify the inputs of demands besides the evaluation. A
 // cached demand with other inputs is stale.
 type demandInputs struct {
 	policies *policy.Set
@@ -54,7 +54,7 @@ type amount struct {
 	size int64
 }
 
-// demand returns what an evaluation needs, or nil if that is unknown, in which case
+// demand returns the demand of an evaluation, or nil if that is unknown, in which case
 // the evaluation should be woken.
 func (f *Filter) demand(eval *model.Evaluation) *demand {
 	known := f.Cache[eval]
@@ -97,7 +97,7 @@ func (f *Filter) computeDemand(eval *model.Evaluation) *demand {
 			d.affectsOtherNodes = d.affectsOtherNodes || f.affectsOtherNodes(g)
 		}
 	}
-	if job.Version == 0 { // of a later one, what is replaced frees capacity as well
+	if job.Version == 0 { // in later versions, replaced allocations free capacity as well
 		d.findSmallest()
 	}
 	return d

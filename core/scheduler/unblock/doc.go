@@ -3,9 +3,9 @@
 // thousand evaluations that need more.
 //
 // Filter checks evaluations against one node or member cluster. DemandCache keeps
-// what they need between filters. EquivalenceClass groups evaluations that no
-// filter can tell apart.
+// their demands between filters. EquivalenceClass groups evaluations that no
+// filter can distinguish.
 //
-// A filter errs on the side of waking: what it rejects could not have been placed
-// there, by free capacity or by eviction. Values belong to one goroutine.
+// A filter errs on the side of waking: an evaluation that it rejects could not
+// have been placed there, by free capacity or by eviction. Values belong to one goroutine.
 package unblock

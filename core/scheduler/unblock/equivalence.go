@@ -11,7 +11,7 @@ import (
 )
 
 // EquivalenceClass returns a number that is equal for blocked evaluations that no
-// Filter and no node class can tell apart: their unplaced groups have the same
+// Filter and no node class can distinguish: their unplaced groups have the same
 // equivalence class, and they checked the same node classes with the same results.
 //
 // It returns 0 for an evaluation that is like no other: its job was updated, so that

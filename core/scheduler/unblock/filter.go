@@ -9,8 +9,8 @@ import (
 // A Filter reports whether blocked evaluations may be able to use a node or a
 // member cluster.
 //
-// It distributes capacity: an evaluation that it accepts is assumed to use what it
-// requests, and the following ones are checked against the rest. Deferred lists the
+// It distributes capacity: an evaluation that it accepts is assumed to use the
+// capacity that it requests, and the following ones are checked against the rest. Deferred lists the
 // locations where that caused a rejection. They have to be checked again once the
 // accepted evaluations were processed, because those may be placed on other nodes.
 type Filter struct {
@@ -58,8 +58,8 @@ func (f *Filter) MayPlace(eval *model.Evaluation, location string) bool {
 }
 
 // Excludes reports whether a node has too little capacity for every group that the
-// evaluation could not place, even after all possible evictions. *memo keeps what
-// Excludes needs for the evaluation between calls.
+// evaluation could not place, even after all possible evictions. *memo keeps
+// the demand of the evaluation between calls.
 func (f *Filter) Excludes(eval *model.Evaluation, nodeID string, memo *any) bool {
 	if !f.node.load(f.Snap, nodeID) {
 		return true

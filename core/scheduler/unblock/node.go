@@ -5,7 +5,7 @@ import (
 	"github.com/cede-scheduler/cede/core/state"
 )
 
-// A node is what a filter reads of one node.
+// A node holds the data of one node that a filter reads.
 type node struct {
 	id        string
 	pos       int32
@@ -18,7 +18,7 @@ type node struct {
 	levels []level // see findLevels; empty: not yet computed
 }
 
-// A level is what is free on a node once all rows up to a priority are evicted. The
+// A level is the free capacity of a node once all rows up to a priority are evicted. The
 // first level of a list stands for no eviction.
 type level struct {
 	priority int32
@@ -46,7 +46,7 @@ func (n *node) load(snap *state.Snapshot, id string) bool {
 	return true
 }
 
-// freeable returns what is free after the eviction of everything up to a priority.
+// freeable returns the free capacity after the eviction of everything up to a priority.
 func (n *node) freeable(ceiling int64) *model.Vector {
 	levels := n.findLevels()
 	at := len(levels) - 1

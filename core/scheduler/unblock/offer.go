@@ -80,7 +80,8 @@ func (o *offer) isExcludedByOwnJob() bool {
 	return false
 }
 
-// freeWithClaims returns what the node offers to the group before anything is distributed.
+// freeWithClaims returns the capacity that the node offers to the group before
+// anything is distributed.
 func (o *offer) freeWithClaims() (whole model.Vector) {
 	var claims model.Vector
 	snap := o.filter.Snap
@@ -107,7 +108,7 @@ func (o *offer) fits(free *model.Vector) bool {
 	return true
 }
 
-// distribute subtracts what the group will use: one instance, and as many more as
+// distribute subtracts the group's expected use: one instance, and as many more as
 // it needs and fit. A gang is not counted, because it may need other nodes as well
 // and then uses nothing here.
 func (o *offer) distribute(left *model.Vector) {

@@ -61,7 +61,7 @@ func ExplainGroup(p cmdutil.Page, name string, n int, m *client.AllocationMetric
 var preemptionOff = regexp.MustCompile(`^preemption is off for (?:([a-z]+) jobs|(binding)s)$`)
 
 // preemptionHold is how a server says that what a plan left without a place evicts nobody.
-const preemptionHold = "the job was run by a plan that did not show whom this would evict"
+const preemptionHold = "the plan that the user confirmed did not list these evictions"
 
 // WithRemedy is why nobody is evicted, with what to do about it where that is a switch.
 func WithRemedy(why string) string {
