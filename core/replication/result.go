@@ -36,7 +36,7 @@ type Result struct {
 	Err      *Refusal             // nil: the command was applied
 	Evals    []*model.Evaluation  // written or derived
 	Dropped  []apply.DroppedGroup // commit groups that no longer matched the state
-	Rooms    []string             // nodes and clusters with possibly more free or evictable capacity; ascending
+	Freed    []string             // nodes and clusters that may have more free or evictable capacity; ascending
 	Returned []string             // nodes that were down and are ready again
 	Placed   []string             // nodes on which allocations with labels were placed; ascending
 	Replayed bool                 // the idempotency key was known: this is the first entry's result

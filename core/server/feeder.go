@@ -88,7 +88,7 @@ func (p *applied) add(a *replication.Applied) {
 		return // what its first entry did was fed then: by now others may wait for what it ended
 	}
 	p.evals = append(p.evals, a.Result.Evals...)
-	p.rooms = addAll(p.rooms, a.Result.Rooms)
+	p.rooms = addAll(p.rooms, a.Result.Freed)
 	p.placed = addAll(p.placed, a.Result.Placed)
 	switch a.Entry.Command.(type) {
 	case *replication.SetConfig, *replication.ChangePolicy:

@@ -23,7 +23,7 @@ func (p *Part) Join(whole, r *replication.Result) {
 		whole.Err = r.Err
 	}
 	whole.Evals = append(whole.Evals, r.Evals...)
-	whole.Rooms = append(whole.Rooms, r.Rooms...)
+	whole.Freed = append(whole.Freed, r.Freed...)
 	whole.Returned = append(whole.Returned, r.Returned...)
 	whole.Placed = append(whole.Placed, r.Placed...)
 	for _, d := range r.Dropped {

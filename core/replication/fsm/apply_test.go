@@ -149,8 +149,8 @@ func TestUpdateAllocs_SaysWhereMatesAre(t *testing.T) {
 	whole = s.Store.Snapshot().Job(whole.Key())
 	s.MustDo(t, &replication.ApplyPlans{Batch: replicationtest.Batch(whole, replicationtest.Placement(whole, "a", "n0"), replicationtest.Placement(whole, "b", "n1"))})
 	r := s.MustDo(t, &replication.UpdateAllocs{Updates: []apply.ClientUpdate{{AllocID: "a", Status: model.ClientFailed}}})
-	if !slices.Equal(r.Rooms, []string{"n0", "n1"}) {
-		t.Errorf("room on %v", r.Rooms)
+	if !slices.Equal(r.Freed, []string{"n0", "n1"}) {
+		t.Errorf("room on %v", r.Freed)
 	}
 }
 
@@ -167,15 +167,15 @@ func TestApplyPlans_SaysWhereRoomCameUpAndWhoFollows(t *testing.T) {
 	}
 	web := s.Store.Snapshot().Job(replicationtest.WebKey)
 	r = s.MustDo(t, &replication.ApplyPlans{Batch: replicationtest.Batch(web, replicationtest.Placement(web, "a", "n1", "v"))})
-	if !slices.Equal(r.Rooms, []string{"n1"}) || len(r.Placed) > 0 {
-		t.Errorf("room on %v, placed on %v", r.Rooms, r.Placed)
+	if !slices.Equal(r.Freed, []string{"n1"}) || len(r.Placed) > 0 {
+		t.Errorf("room on %v, placed on %v", r.Freed, r.Placed)
 	}
 	if len(r.Evals) != 1 || r.Evals[0].JobID != "low" || r.Evals[0].TriggeredBy != model.TriggerPreemption {
 		t.Errorf("evaluations %v", r.Evals)
 	}
 	r = s.MustDo(t, &replication.UpdateAllocs{Updates: []apply.ClientUpdate{{AllocID: "a", Status: model.ClientFailed, EvictedBy: "pressure"}}})
-	if !slices.Equal(r.Rooms, []string{"n1"}) || len(r.Evals) != 1 {
-		t.Errorf("room on %v, evaluations %v", r.Rooms, r.Evals)
+	if !slices.Equal(r.Freed, []string{"n1"}) || len(r.Evals) != 1 {
+		t.Errorf("room on %v, evaluations %v", r.Freed, r.Evals)
 	}
 	if got := s.Store.Snapshot().Alloc("a").ClientText; got != "evicted by its node: pressure" {
 		t.Errorf("text %q", got)
@@ -268,7 +268,7 @@ func TestRegisterNodes_KeepsWhatOperatorsDecided(t *testing.T) {
 	n := replicationtest.Node("n0")
 	n.SecretHash = [32]byte{1}
 	r := s.MustDo(t, &replication.RegisterNodes{Nodes: []*model.Node{n}})
-	if n := s.Store.Snapshot().Node("n0"); !n.Drain || !n.Ineligible || len(r.Rooms) > 0 {
+	if n := s.Store.Snapshot().Node("n0"); !n.Drain || !n.Ineligible || len(r.Freed) > 0 {
 		t.Error("a registration ended a drain")
 	}
 	thief := replicationtest.Node("n0")
@@ -277,8 +277,8 @@ func TestRegisterNodes_KeepsWhatOperatorsDecided(t *testing.T) {
 	refuses(t, s, replication.CodeNotFound, "no node nobody", &replication.ChangeNodes{IDs: []string{"nobody"}})
 	refuses(t, s, replication.CodeNotFound, "no node nobody", &replication.DeleteNodes{IDs: []string{"nobody"}})
 	r = s.MustDo(t, &replication.ChangeNodes{IDs: []string{"n0"}, Change: apply.NodeChange{Drain: new(false), Ineligible: new(false)}})
-	if !slices.Equal(r.Rooms, []string{"n0"}) {
-		t.Errorf("room on %v", r.Rooms)
+	if !slices.Equal(r.Freed, []string{"n0"}) {
+		t.Errorf("room on %v", r.Freed)
 	}
 }
 

@@ -187,7 +187,7 @@ func (a *applier) stopAssignments(c *replication.StopAssignments) *replication.R
 }
 
 func (a *applier) clusterRoom(id string) {
-	a.result.Rooms = append(a.result.Rooms, model.ClusterLocation(id))
+	a.result.Freed = append(a.result.Freed, model.ClusterLocation(id))
 }
 
 // noticeBindings notes the clusters on which a group may make room.

@@ -152,8 +152,8 @@ func (f *FSM) ApplyEntry(l *raft.Log) (replication.Applied, error) {
 	}
 	snap := a.txn.Commit()
 	f.modules.delete(snap, a.unused)
-	a.result.Rooms = append(a.result.Rooms, snap.ChangedCohortNodes()...)
-	a.result.Rooms, a.result.Placed = sortedSet(a.result.Rooms), sortedSet(a.result.Placed)
+	a.result.Freed = append(a.result.Freed, snap.ChangedCohortNodes()...)
+	a.result.Freed, a.result.Placed = sortedSet(a.result.Freed), sortedSet(a.result.Placed)
 	return replication.Applied{Index: l.Index, Entry: e, Result: a.result, Snap: snap}, nil
 }
 

@@ -44,7 +44,7 @@ func TestFSM_RecordedLogsYieldTheSameState(t *testing.T) {
 		if r.Err != nil {
 			code = r.Err.Code
 		}
-		fmt.Fprintln(results, r.Index, code, r.Rooms, r.Returned, r.Placed, r.Dropped, r.Replayed)
+		fmt.Fprintln(results, r.Index, code, r.Freed, r.Returned, r.Placed, r.Dropped, r.Replayed)
 		for _, ev := range r.Evals {
 			fmt.Fprintln(results, ev.ID, ev.Status, ev.TriggeredBy)
 		}

@@ -130,7 +130,7 @@ func (a *applier) stopAllocs(c *replication.StopAllocs) *replication.Refusal {
 	}
 	evals, nodes := apply.Stops(a.txn, a.now, c.IDs, c.Reason)
 	a.addEvals(evals)
-	a.result.Rooms = append(a.result.Rooms, nodes...)
+	a.result.Freed = append(a.result.Freed, nodes...)
 	return nil
 }
 

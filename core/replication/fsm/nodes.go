@@ -39,7 +39,7 @@ func (a *applier) registerNodes(c *replication.RegisterNodes) *replication.Refus
 	a.result.Returned = a.areUp(down)
 	for _, n := range c.Nodes {
 		if n.IsEligible() {
-			a.result.Rooms = append(a.result.Rooms, n.ID)
+			a.result.Freed = append(a.result.Freed, n.ID)
 		}
 	}
 	return nil
@@ -65,7 +65,7 @@ func (a *applier) changeNodes(c *replication.ChangeNodes) *replication.Refusal {
 	a.result.Returned = a.areUp(down)
 	for _, id := range c.IDs {
 		if n := a.txn.Node(id); n != nil && n.IsEligible() && n.ModifyIndex == a.txn.Index() {
-			a.result.Rooms = append(a.result.Rooms, id)
+			a.result.Freed = append(a.result.Freed, id)
 		}
 	}
 	return nil

@@ -172,7 +172,7 @@ func (a *applier) notice(b *apply.Batch) {
 				a.roomOf(g.Evictions[k].AllocID)
 			}
 			for _, u := range g.Updates {
-				a.result.Rooms = append(a.result.Rooms, u.NodeID)
+				a.result.Freed = append(a.result.Freed, u.NodeID)
 			}
 			a.noticeBindings(b.Plans[p].Plan.Job, g)
 			for _, alloc := range g.Placements {
@@ -187,6 +187,6 @@ func (a *applier) notice(b *apply.Batch) {
 // roomOf notes the node of an allocation that is about to end.
 func (a *applier) roomOf(id string) {
 	if alloc := a.txn.Alloc(id); alloc != nil && alloc.Live() {
-		a.result.Rooms = append(a.result.Rooms, alloc.NodeID)
+		a.result.Freed = append(a.result.Freed, alloc.NodeID)
 	}
 }

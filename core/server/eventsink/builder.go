@@ -19,7 +19,7 @@ type eventBuilder struct {
 // those of the evaluations that it created or updated.
 func eventsOf(a *replication.Applied) []events.Event {
 	b := eventBuilder{a: a}
-	b.command()
+	builders.Of(a.Entry.Command)(&b, a.Entry.Command)
 	for _, e := range a.Result.Evals {
 		b.eval(e)
 	}
@@ -32,91 +32,71 @@ func (b *eventBuilder) add(topic events.Topic, kind, namespace, key string, payl
 	})
 }
 
-// command adds the events of the command.
-func (b *eventBuilder) command() {
-	switch c := b.a.Entry.Command.(type) {
-	case *replication.RegisterJob:
-		b.job("JobRegistered", c.Job.Key(), c.Job)
-		if c.Batch != nil {
-			b.batch(c.Batch)
-		}
-	case *replication.StopJob:
-		b.stopJob(c)
-	case *replication.StopAllocs:
-		for _, id := range c.IDs {
-			b.alloc("AllocationStopped", id)
-		}
-	case *replication.ApplyPlans:
+func (b *eventBuilder) registerJob(c *replication.RegisterJob) {
+	b.job("JobRegistered", c.Job.Key(), c.Job)
+	if c.Batch != nil {
 		b.batch(c.Batch)
-	case *replication.UpdateAllocs:
-		for _, u := range c.Updates {
-			b.alloc("AllocationUpdated", u.AllocID)
-		}
-	case *replication.RegisterNodes:
-		for _, node := range c.Nodes {
-			b.node("NodeRegistered", node.ID)
-		}
-		b.disconnectable("AllocationReturned", b.a.Result.Returned)
-	case *replication.ChangeNodes:
-		for _, id := range c.IDs {
-			b.node(nodeChangeType(&c.Change), id)
-		}
-		if c.Change.Status != nil && *c.Change.Status == model.NodeDown {
-			b.disconnectable("AllocationUnknown", c.IDs)
-		}
-		b.disconnectable("AllocationReturned", b.a.Result.Returned)
-	case *replication.DeleteNodes:
-		for _, id := range c.IDs {
-			b.add(events.Node, "NodeDeleted", "", id, events.NodePayload{NodeID: id})
-		}
-	default:
-		b.operatorCommand()
 	}
 }
 
-// operatorCommand adds the events of a command that operators or servers issue.
-func (b *eventBuilder) operatorCommand() {
-	switch c := b.a.Entry.Command.(type) {
-	case *replication.LoadPolicy:
-		v := c.Version
-		b.add(events.Policy, "PolicyLoaded", "", v.Name, events.PolicyPayload{Name: v.Name, Version: v.ID, Digest: v.Digest, OK: true})
-	case *replication.CheckPolicy:
-		b.policyChecked(c)
-	case *replication.ChangePolicy:
-		kind := map[replication.PolicyOp]string{
-			replication.OpShadow: "PolicyShadowed", replication.OpUnshadow: "PolicyUnshadowed",
-			replication.OpActivate: "PolicyActivated", replication.OpRollback: "PolicyRolledBack",
-			replication.OpUnload: "PolicyUnloaded", replication.OpTrip: "PolicyTripped", replication.OpReset: "PolicyReset",
-		}[c.Op]
-		b.add(events.Policy, kind, "", c.Name, events.PolicyPayload{
-			Name: c.Name, Version: c.Version, Reason: c.Reason, OK: c.Op != replication.OpTrip,
-		})
-	case *replication.Bootstrap:
-		b.operator("ClusterNamed", c.ClusterID, "")
-	case *replication.SetVersion:
-		b.operator("ClusterVersionRaised", "", fmt.Sprint(c.Version))
-	case *replication.SetConfig:
-		b.operator("SchedulerConfigChanged", "", fmt.Sprintf("algorithm %s, policy %q, broker paused %t", c.Config.Algorithm, c.Config.Policy, c.Config.BrokerPaused))
-	case *replication.UpsertPriorityClass:
-		b.operator("PriorityClassPut", c.Class.Name, fmt.Sprintf("value %d", c.Class.Value))
-	case *replication.UpsertBudget:
-		b.operator("BudgetPut", c.Budget.Key().String(), "")
-	case *replication.DeleteBudget:
-		b.operator("BudgetDeleted", c.Key.String(), "")
-	case *replication.DeletePriorityClass:
-		b.operator("PriorityClassDeleted", c.Name, "")
-	case *replication.UpsertClusters, *replication.ChangeClusters, *replication.DeleteCluster, *replication.UpsertBinding,
-		*replication.StopBinding, *replication.DeleteBinding, *replication.EndAssignments, *replication.UpdateAssignments,
-		*replication.StopAssignments:
-		b.bindingCommand(c)
-	case *replication.Collect:
-		b.operator("GarbageCollected", "", fmt.Sprintf("%d evaluations, %d allocations, %d jobs, %d nodes",
-			len(c.Evals), len(c.Allocs), len(c.Jobs), len(c.Nodes)))
-	case *replication.PutToken:
-		b.operator("TokenCreated", c.Token.Accessor, c.Token.Name)
-	case *replication.DeleteToken:
-		b.operator("TokenDeleted", c.Accessor, "")
+func (b *eventBuilder) stopAllocs(c *replication.StopAllocs) {
+	for _, id := range c.IDs {
+		b.alloc("AllocationStopped", id)
 	}
+}
+
+func (b *eventBuilder) updateAllocs(c *replication.UpdateAllocs) {
+	for _, u := range c.Updates {
+		b.alloc("AllocationUpdated", u.AllocID)
+	}
+}
+
+func (b *eventBuilder) registerNodes(c *replication.RegisterNodes) {
+	for _, node := range c.Nodes {
+		b.node("NodeRegistered", node.ID)
+	}
+	b.disconnectable("AllocationReturned", b.a.Result.Returned)
+}
+
+func (b *eventBuilder) changeNodes(c *replication.ChangeNodes) {
+	for _, id := range c.IDs {
+		b.node(nodeChangeType(&c.Change), id)
+	}
+	if c.Change.Status != nil && *c.Change.Status == model.NodeDown {
+		b.disconnectable("AllocationUnknown", c.IDs)
+	}
+	b.disconnectable("AllocationReturned", b.a.Result.Returned)
+}
+
+func (b *eventBuilder) deleteNodes(c *replication.DeleteNodes) {
+	for _, id := range c.IDs {
+		b.add(events.Node, "NodeDeleted", "", id, events.NodePayload{NodeID: id})
+	}
+}
+
+func (b *eventBuilder) loadPolicy(c *replication.LoadPolicy) {
+	v := c.Version
+	b.add(events.Policy, "PolicyLoaded", "", v.Name, events.PolicyPayload{Name: v.Name, Version: v.ID, Digest: v.Digest, OK: true})
+}
+
+func (b *eventBuilder) changePolicy(c *replication.ChangePolicy) {
+	kind := map[replication.PolicyOp]string{
+		replication.OpShadow: "PolicyShadowed", replication.OpUnshadow: "PolicyUnshadowed",
+		replication.OpActivate: "PolicyActivated", replication.OpRollback: "PolicyRolledBack",
+		replication.OpUnload: "PolicyUnloaded", replication.OpTrip: "PolicyTripped", replication.OpReset: "PolicyReset",
+	}[c.Op]
+	b.add(events.Policy, kind, "", c.Name, events.PolicyPayload{
+		Name: c.Name, Version: c.Version, Reason: c.Reason, OK: c.Op != replication.OpTrip,
+	})
+}
+
+func (b *eventBuilder) setConfig(c *replication.SetConfig) {
+	b.operator("SchedulerConfigChanged", "", fmt.Sprintf("algorithm %s, policy %q, broker paused %t", c.Config.Algorithm, c.Config.Policy, c.Config.BrokerPaused))
+}
+
+func (b *eventBuilder) collect(c *replication.Collect) {
+	b.operator("GarbageCollected", "", fmt.Sprintf("%d evaluations, %d allocations, %d jobs, %d nodes",
+		len(c.Evals), len(c.Allocs), len(c.Jobs), len(c.Nodes)))
 }
 
 func (b *eventBuilder) operator(kind, name, detail string) {

@@ -8,40 +8,48 @@ import (
 	"github.com/cede-scheduler/cede/core/replication"
 )
 
-// bindingCommand adds the events of a command about member clusters or bindings.
-func (b *eventBuilder) bindingCommand(command replication.Command) {
-	switch c := command.(type) {
-	case *replication.UpsertClusters:
-		for _, cluster := range c.Clusters {
-			b.cluster("ClusterRegistered", cluster.ID)
-		}
-	case *replication.ChangeClusters:
-		for i := range c.Changes {
-			b.cluster(clusterChangeType(&c.Changes[i]), c.Changes[i].ID)
-		}
-	case *replication.DeleteCluster:
-		b.add(events.Cluster, "ClusterDeleted", "", c.ID, events.ClusterPayload{ClusterID: c.ID})
-	case *replication.UpsertBinding:
-		b.binding("BindingRegistered", c.Binding.Key())
-		if c.Binding.HasMissingClass() {
-			b.binding("PriorityClassMissing", c.Binding.Key())
-		}
-	case *replication.StopBinding:
-		b.binding("BindingStopped", c.Key)
-	case *replication.DeleteBinding:
-		b.add(events.Binding, "BindingDeleted", c.Key.Namespace, c.Key.ID, events.BindingPayload{BindingID: c.Key.ID, Stopped: true})
-	case *replication.EndAssignments:
-		for _, id := range c.IDs {
-			b.assignment("AssignmentEnded", id)
-		}
-	case *replication.UpdateAssignments:
-		for i := range c.Updates {
-			b.assignmentUpdated(c.Updates[i].ID, c.Updates[i].Client, c.Updates[i].Text)
-		}
-	case *replication.StopAssignments:
-		for _, id := range c.IDs {
-			b.assignment("AssignmentWithdrawn", id)
-		}
+func (b *eventBuilder) upsertClusters(c *replication.UpsertClusters) {
+	for _, cluster := range c.Clusters {
+		b.cluster("ClusterRegistered", cluster.ID)
+	}
+}
+
+func (b *eventBuilder) changeClusters(c *replication.ChangeClusters) {
+	for i := range c.Changes {
+		b.cluster(clusterChangeType(&c.Changes[i]), c.Changes[i].ID)
+	}
+}
+
+func (b *eventBuilder) deleteCluster(c *replication.DeleteCluster) {
+	b.add(events.Cluster, "ClusterDeleted", "", c.ID, events.ClusterPayload{ClusterID: c.ID})
+}
+
+func (b *eventBuilder) upsertBinding(c *replication.UpsertBinding) {
+	b.binding("BindingRegistered", c.Binding.Key())
+	if c.Binding.HasMissingClass() {
+		b.binding("PriorityClassMissing", c.Binding.Key())
+	}
+}
+
+func (b *eventBuilder) deleteBinding(c *replication.DeleteBinding) {
+	b.add(events.Binding, "BindingDeleted", c.Key.Namespace, c.Key.ID, events.BindingPayload{BindingID: c.Key.ID, Stopped: true})
+}
+
+func (b *eventBuilder) endAssignments(c *replication.EndAssignments) {
+	for _, id := range c.IDs {
+		b.assignment("AssignmentEnded", id)
+	}
+}
+
+func (b *eventBuilder) updateAssignments(c *replication.UpdateAssignments) {
+	for i := range c.Updates {
+		b.assignmentUpdated(c.Updates[i].ID, c.Updates[i].Client, c.Updates[i].Text)
+	}
+}
+
+func (b *eventBuilder) stopAssignments(c *replication.StopAssignments) {
+	for _, id := range c.IDs {
+		b.assignment("AssignmentWithdrawn", id)
 	}
 }
 
