@@ -63,7 +63,7 @@ func (w *worker) bestRow(o int, picked []int32) (best int32, ok bool) {
 	return best, ok
 }
 
-// countFreed moves what a picked row frees from Need to Freed.
+// countFreed moves the amounts of a picked row from Need to Freed.
 func (w *worker) countFreed(o int, row int32) {
 	in := &w.batch.Cand
 	for d := range in.Need {

@@ -10,7 +10,7 @@ import (
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
 )
 
-// answers is the memory for what policies answer.
+// answers holds the memory for the answers of policies.
 type answers struct {
 	gaps      []int32
 	selection sdk.Selection

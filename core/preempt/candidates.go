@@ -24,8 +24,8 @@ type candidateSet struct {
 func (c *candidateSet) reset() { c.rows, c.mustLeave = c.rows[:0], c.mustLeave[:0] }
 
 // collect fills the set with the rows that may be evicted at all: of sufficiently low
-// priority, preemptible, of another job, not what the group's placement depends on, and
-// not protected. It adds to e.Separated.
+// priority, preemptible, of another job, not an affinity target
+// of the group, and not protected. It adds to e.Separated.
 func (c *candidateSet) collect(s *search, guard *protect.Guard, e *columns.Entry, pos int32) {
 	c.reset()
 	rules := s.req.Rules
@@ -124,11 +124,11 @@ func (c *candidateSet) addCohorts(s *search, guard *protect.Guard, pos int32) {
 }
 
 // dropCohorts removes the members on other nodes that addCohorts added, and the
-// candidates of cohorts of which the policy does not allow every member. asked are the
+// candidates of cohorts of which the policy does not allow every member. shown are the
 // candidates that the policy was called about; the set holds those that it allows.
-func (c *candidateSet) dropCohorts(e *columns.Entry, pos int32, asked []*state.Row) {
+func (c *candidateSet) dropCohorts(e *columns.Entry, pos int32, shown []*state.Row) {
 	var broken []model.JobKey
-	for _, row := range asked {
+	for _, row := range shown {
 		if row.Group.Job.AllOrNone && !slices.Contains(c.rows, row) {
 			broken = append(broken, row.Group.Job.Key())
 		}

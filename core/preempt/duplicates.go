@@ -28,7 +28,7 @@ func (w *worker) solveDuplicates() {
 }
 
 // solveDuplicate assigns a duplicate the same solution as its leader, with victims of
-// its own. Costs that depend on more than what makes options equal are computed anew.
+// its own. If costs depend on more than the compared properties, they are computed anew.
 func (w *worker) solveDuplicate(d *prune.Duplicate, leader *columns.Entry, victims []*state.Row) {
 	s := w.s
 	opt, from := &s.options[d.Option], &s.options[leader.Option]

@@ -258,7 +258,7 @@ func (w *worker) resetCheck(e *columns.Entry, deficit []int64) *fit.Check {
 	return &w.verify.check
 }
 
-// bound returns a lower bound of what evictions on the node at slot cost, if amounts and
+// bound returns a lower bound of the cost of evictions on the node at slot, if amounts and
 // budgets alone decide there. Otherwise its slot is -1.
 func (w *worker) bound(slot int32) prune.Bound {
 	s := w.s

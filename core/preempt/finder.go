@@ -13,8 +13,8 @@ import (
 // searches. The zero value is ready for use.
 //
 // Start starts a search for a group; Release must follow it. Best may be called again
-// after the scheduler has placed an instance and has reported with Update what that
-// touched. Options on other nodes keep their victims: with the same version, preemptor,
+// after the scheduler has placed an instance and has reported the changed nodes with
+// Update. Options on other nodes keep their victims: with the same version, preemptor,
 // time and rows a policy gives the same answer.
 type Finder struct {
 	search  search
@@ -27,7 +27,7 @@ type Finder struct {
 	plan    nodePlan
 	rounds  rounds
 
-	// What Update needs to find affected nodes.
+	// For Update, to find affected nodes.
 	groups   prune.GroupIndex
 	affected []int32
 
@@ -99,15 +99,15 @@ func (f *Finder) searchAll() {
 	f.plan.copyResults(&f.search)
 }
 
-// evaluate evaluates the nodes at some slots, ascending, and collects what the workers
-// found. Workers process blocks in turn.
+// evaluate evaluates the nodes at some slots, ascending, and collects the
+// findings of workers. Workers process blocks in turn.
 func (f *Finder) evaluate(slots []int32) {
 	f.plan.evaluating = slots
 	f.eachWorker(work{slots: slots}, (*worker).evaluateBlocks)
 	f.collect()
 }
 
-// work is what workers share out among themselves.
+// work is a list of nodes that workers divide among themselves.
 type work struct {
 	slots  []int32
 	bounds []prune.Bound // by position in slots; results of boundBlocks
@@ -130,7 +130,7 @@ func (f *Finder) eachWorker(all work, share func(w *worker, all work, first, ste
 	wg.Wait()
 }
 
-// collect merges what workers found besides options. Of several errors it keeps the one
+// collect merges the findings of workers. Of several errors it keeps the one
 // in the first block, so that the result does not depend on timing.
 func (f *Finder) collect() {
 	block := -1

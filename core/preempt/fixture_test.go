@@ -52,7 +52,7 @@ type fixture struct {
 	delta *int32
 	nodes []string // without room for the group, ascending
 	base  int32    // gap that delta stands for
-	order  tiebreak.Order
+	order tiebreak.Order
 }
 
 // features bounds a random world. guards adds disruption budgets, preemption

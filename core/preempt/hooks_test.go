@@ -54,7 +54,7 @@ func stub(p sdk.Policy, grants ...string) *policy.Version {
 type miniCluster struct {
 	store *state.Store
 	snap  *state.Snapshot
-	job *model.Job
+	job   *model.Job
 }
 
 func newMiniCluster(asker *model.Job, lines ...string) *miniCluster {
@@ -117,7 +117,9 @@ func (y *miniCluster) runRequest(t *testing.T, r preempt.Request) ([]string, err
 	return list, err
 }
 
-func preemptorJob(cpu int64) *model.Job { return coretest.Job("asker").Priority(50).Ask(cpu, 0, 0).Obj() }
+func preemptorJob(cpu int64) *model.Job {
+	return coretest.Job("asker").Priority(50).Ask(cpu, 0, 0).Obj()
+}
 
 func TestFinder_CallsHooksAndEnforcesRules(t *testing.T) {
 	use := sdk.UseColumns

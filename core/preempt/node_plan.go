@@ -11,7 +11,7 @@ import (
 // nodePlan determines which nodes of a search are evaluated and which share the result
 // of another one.
 type nodePlan struct {
-	leader     []int32 // by slot: of the node whose result it shares, mostly its own
+	leader     []int32 // by slot: the slot of the node that provides the result, mostly its own
 	distinct   []int32 // slots that are their own leader, ascending
 	evaluating []int32 // slots being evaluated, ascending
 	own        []int32 // slots of nodes with allocations of the preemptor's job, ascending

@@ -23,7 +23,7 @@ type option struct {
 	*solution
 }
 
-// solution holds the victims of a feasible option, and what they cost. Options on nodes
+// solution holds the victims of a feasible option, and their cost. Options on nodes
 // of one class share a solution.
 type solution struct {
 	evaluatedAt int32 // position of the node for which the policy was called
@@ -43,7 +43,7 @@ type solution struct {
 	need []float64
 }
 
-// cost returns what a policy with LeastFirst compares.
+// cost returns the values that a policy with LeastFirst compares.
 func (o *option) cost() prune.Cost {
 	return prune.CostOf(o.violations, o.highest, o.prioritySum, int32(len(o.victims)), o.start)
 }

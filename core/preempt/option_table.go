@@ -133,7 +133,7 @@ func (t *optionTable) fillFit(s *search) {
 	}
 }
 
-// fillDevices fills which device groups serve the requests and what they lack.
+// fillDevices fills which device groups serve the requests, and their needs.
 func (t *optionTable) fillDevices(s *search) {
 	ask, o := &s.req.Group.Ask, &t.options
 	scratch.Columns(&o.DeviceNeed, len(ask.Devices))

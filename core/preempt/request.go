@@ -26,7 +26,7 @@ type Request struct {
 	// Nodes are the positions of nodes that the group may run on but that lack capacity,
 	// in tie order.
 	Nodes []int32
-	// Rules add what the scheduler checks besides amounts; nil: nothing.
+	// Rules are the scheduler's checks besides amounts; nil: none.
 	Rules Rules
 	// RemoteEvictions allows evictions on other nodes that make a node feasible.
 	RemoteEvictions bool

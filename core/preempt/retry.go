@@ -7,7 +7,7 @@ import (
 )
 
 // retry schedules another call about an option, without the rows that strict budgets
-// kept: the policy chooses among what is left. Each retry excludes at least one more
+// kept: the policy chooses among the remaining ones. Each retry excludes at least one more
 // candidate, so that retries end.
 func (w *worker) retry(e *columns.Entry) {
 	again := *e

@@ -8,7 +8,7 @@ import (
 )
 
 // A policy that declares which option it takes (Info.LeastFirst) need not be called about
-// most nodes of a large cluster: a lower bound of what evictions there cost follows from
+// most nodes of a large cluster: a lower bound of their cost follows from
 // priorities, amounts and budgets, in a fraction of the time, and other nodes cost less.
 // So nodes are evaluated in rounds, those with the least bound first, until an option is
 // known that none of the others can beat. The rest waits: once that option is taken, the

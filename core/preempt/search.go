@@ -29,7 +29,7 @@ type search struct {
 	ownBelow bool
 }
 
-// results are what a search found, by slot: position in Request.Nodes.
+// results hold the results of a search by slot: position in Request.Nodes.
 type results struct {
 	// options holds one entry for each way of serving the devices on the node of a slot:
 	// options[first[slot]:first[slot+1]].
@@ -97,7 +97,7 @@ func (r *results) addOption(pos int32, device int16) {
 	o.pos, o.device, o.feasible, o.solution = pos, device, false, nil
 }
 
-// missedOutcome returns the outcome of a node whose candidates do not suffice.
+// missedOutcome returns the outcome of a node if its candidates do not suffice.
 func (s *search) missedOutcome(slot int32, otherwise Outcome) Outcome {
 	if s.scope.Strict && s.scope.Blocking[slot] != 0 {
 		return Protected
@@ -106,7 +106,7 @@ func (s *search) missedOutcome(slot int32, otherwise Outcome) Outcome {
 }
 
 // mustLeave returns the SDK's reasons for which a row must leave the node at pos,
-// whatever it frees.
+// regardless of the amounts that it frees.
 func (s *search) mustLeave(pos int32, row *state.Row) (why uint8) {
 	if s.traits.remote && row.Alloc.NodePos != pos {
 		return sdk.MustLeaveSeparation
@@ -122,14 +122,14 @@ func (s *search) mustLeave(pos int32, row *state.Row) (why uint8) {
 	return why
 }
 
-// isOwn reports whether a job is the preemptor's, of whatever version.
+// isOwn reports whether a job is the preemptor's, in any version.
 func (s *search) isOwn(job *model.Job) bool {
 	own := s.req.Group.Job
 	return job == own || job.ID == own.ID && job.Namespace == own.Namespace
 }
 
-// claimedCapacity returns the free capacity of a node with claims, less what they
-// reserve from the preemptor.
+// claimedCapacity returns the free capacity of a node with claims, less the capacity that
+// they reserve from the preemptor.
 func (s *search) claimedCapacity(pos int32) *model.FreeCapacity {
 	g := s.req.Group
 	capacity := s.scope.Snap.FreeCapacityFor(pos, g.Job.Key(), g.Job.Priority, s.req.Now, new(model.Vector))

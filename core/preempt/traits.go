@@ -78,7 +78,7 @@ func (t *traits) usesBounds() bool {
 	return t.chooser.Info().LeastFirst && t.simpleAsk && t.delta == nil && t.optionColumns.Has(sdk.StartColumn)
 }
 
-// estimatorMode returns what bounds depend on.
+// estimatorMode returns the declarations that bounds depend on.
 func (t *traits) estimatorMode() prune.EstimatorMode {
 	return prune.EstimatorMode{
 		Predictable: t.predictable, BudgetsFirst: t.budgetsFirst, CountsViolations: t.optionColumns.Has(sdk.BudgetColumns),

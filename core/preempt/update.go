@@ -12,7 +12,7 @@ import (
 // Update continues a search on a new snapshot of the proposed state. It must differ from
 // the last one only in the capacity of the nodes at positions, and the groups in evicted
 // have more victims in the plan. Nodes that are not in the search are ignored. Only the
-// affected nodes are evaluated again, unless a policy reads what namespaces use.
+// affected nodes are evaluated again, unless a policy reads the use of namespaces.
 func (f *Finder) Update(snap *state.Snapshot, positions []int32, evicted []*model.Group) error {
 	s := &f.search
 	s.scope.Snap = snap
@@ -56,8 +56,8 @@ func (f *Finder) restart() error {
 }
 
 // findAffected finds the nodes that evictions on other nodes affect: those with other
-// members of an evicted all-or-none job, and those with an allocation under a budget
-// whose slack has changed. There options may get other victims, or the same victims may
+// members of an evicted all-or-none job, and those with an allocation under a budget if
+// its slack has changed. There options may get other victims, or the same victims may
 // overrun the budget now.
 func (f *Finder) findAffected(evicted []*model.Group) {
 	for _, g := range evicted {
@@ -123,9 +123,9 @@ func (f *Finder) evaluateHolders(w *worker, evicted []*model.Group) {
 	}
 }
 
-// readsEvictionsOf reports whether the number of evictions of a candidate may change what
-// the policy answers about its node. Where the policy was not called, the group does not
-// fit whatever it answers, unless it limits the candidates.
+// readsEvictionsOf reports whether the number of evictions of a candidate may change the
+// policy's answer about its node. Where the policy was not called, the group does not
+// fit in any case, unless the policy limits the candidates.
 func (s *search) readsEvictionsOf(h prune.Holder) bool {
 	if s.traits.delta != nil {
 		return true

@@ -174,7 +174,7 @@ func (w *worker) storeKept(o int) {
 	}
 }
 
-// appendNeed returns what option o lacked before any victim left.
+// appendNeed returns the deficit of option o before any victim left.
 func (m *solutionStore) appendNeed(in *sdk.Candidates, o int) []float64 {
 	from := len(m.needs)
 	for d := range in.Need {

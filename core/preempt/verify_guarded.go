@@ -11,7 +11,7 @@ import (
 // picks are the victims of the option at hand, as rows of the call.
 type picks struct {
 	list []int32 // in picking order
-	// whole are those of list whose all-or-none job is evicted with them. blocked are
+	// whole are those of list that evict their all-or-none job with them. blocked are
 	// picks that were not evicted, as a strict budget or a member of their cohort
 	// protects them. Both are empty on nodes that are not guarded.
 	whole, blocked []int32

@@ -7,7 +7,7 @@ import (
 )
 
 // blockNodes is the number of nodes that share calls to a policy. Calls never cross the
-// border of a block, so that what a policy is called with does not depend on the number
+// border of a block, so that the input of a policy does not depend on the number
 // of workers.
 const blockNodes = 512
 
@@ -23,7 +23,7 @@ type worker struct {
 
 	candidates candidateSet // of the node at hand
 	deficit    []int64      // of the node at hand, by tracked dimension
-	left       []int64      // scratch: what remains of it while rows are released
+	left       []int64      // scratch: its remainder while rows are released
 
 	lower     columns.Batch // candidates of lower priority, for PriorityDelta
 	batch     columns.Batch // options, for the hooks that select victims

@@ -53,7 +53,7 @@ func (s *search) surplusOf(a *model.Assignment, victim *model.Binding) int {
 	return total - victim.MinReplicas
 }
 
-// vectorOf returns what n replicas of an assignment hold. All replicas are equal.
+// vectorOf returns the resources of n replicas of an assignment. All replicas are equal.
 func vectorOf(a *model.Assignment, n int) (v model.Vector) {
 	for d, all := range a.Vec {
 		v[d] = all / int64(a.Replicas) * int64(n)

@@ -84,11 +84,11 @@ func bindingsOnSeveralClusters(t *testing.T, r *rand.Rand) (*state.Snapshot, *mo
 // any number may leave, or what it keeps, which leaves whole.
 type refUnit struct {
 	*model.Assignment
-	binding *model.Binding
-	cluster      int  // cluster
-	isMinimum    bool // what an elastic one keeps; else what it can do without, or all
-	replicas       int  // replicas that may leave
-	shared  bool // with other clusters
+	binding   *model.Binding
+	cluster   int  // cluster
+	isMinimum bool // what an elastic one keeps; else what it can do without, or all
+	replicas  int  // replicas that may leave
+	shared    bool // with other clusters
 }
 
 // surplusOf is how many replicas a binding can do without on all clusters together.
@@ -140,18 +140,18 @@ func refUnits(snap *state.Snapshot, pending *model.Binding, clusters []*model.Cl
 // reference is rooms as they would be with units gone.
 type reference struct {
 	snap   *state.Snapshot
-	free  []model.Vector
+	free   []model.Vector
 	enough func([]model.Vector) bool
 }
 
 // exhaustiveSearch tries every way in which what may leave does.
 type exhaustiveSearch struct {
 	*reference
-	free []model.Vector
-	open  []*refUnit         // what may leave, by assignment
+	free    []model.Vector
+	open    []*refUnit      // what may leave, by assignment
 	evicted map[string]bool // of those, what may leave whatever the minimum
-	left  map[model.JobKey]int
-	drawn map[model.JobKey]int // of left, by what is not evicted
+	left    map[model.JobKey]int
+	drawn   map[model.JobKey]int // of left, by what is not evicted
 }
 
 // possible is whether what may be gone makes enough room, by trying every way in

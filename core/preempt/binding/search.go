@@ -48,7 +48,7 @@ type Victim struct {
 	Keep int // replicas that stay; 0: none
 }
 
-// Freed returns what the leaving replicas hold.
+// Freed returns the resources of the leaving replicas.
 func (v *Victim) Freed() model.Vector {
 	return vectorOf(v.Assignment, v.Replicas-v.Keep)
 }
@@ -59,8 +59,8 @@ func Ceiling(priority int32, v *policy.Version, configured *int32) int64 {
 	return int64(priority) - int64(max(1, preempt.BaseGap(v, configured)))
 }
 
-// Find returns the best cluster and the victims there. These rules hold whatever the
-// policy answers: victims are candidates of their cluster, each listed once, of strictly
+// Find returns the best cluster and the victims there. These rules hold for any
+// answer of the policy: victims are candidates of their cluster, each listed once, of strictly
 // lower priority, never of a cluster-scoped binding, and never without a request;
 // redundant ones are reprieved in reverse order of picking; and a cluster on which the
 // answer frees too little is dropped. It returns an error if the answer breaks a rule.
@@ -150,8 +150,8 @@ func (s *search) collect() {
 	}
 }
 
-// collectCandidates fills s.rows with the candidates of a cluster, and returns what all
-// of them hold.
+// collectCandidates fills s.rows with the candidates of a cluster, and returns the sum
+// of their resources.
 func (s *search) collectCandidates(cluster string) *model.Vector {
 	s.rows = s.rows[:0]
 	var held model.Vector

@@ -7,7 +7,7 @@ import (
 )
 
 // The surplus of a binding is shared by all of its clusters. A search over several of
-// them does not know in advance on which the surplus is useful: two replicas freed on one
+// them cannot determine in advance where the surplus is useful: two replicas freed on one
 // cluster do not help a binding that lacks one on each of two. So every removal may draw
 // on the whole allowance, and as long as allowances are overdrawn, the search checks
 // whether they can be shared out so that enough is free.
@@ -21,12 +21,12 @@ import (
 // shrunk. It suffices for a few clusters that have a few elastic bindings in common.
 const maxSteps = 10_000
 
-// removal is what leaves one cluster of one binding.
+// removal describes the replicas of one binding that leave one cluster.
 type removal struct {
 	*model.Assignment
 	cluster   int        // position in Request.Clusters
 	replicas  int        // that may leave without eviction
-	evicted   bool       // all replicas may leave, whatever the minimum
+	evicted   bool       // all replicas may leave, regardless of the minimum
 	allowance *allowance // that replicas draw on; nil: none
 	share     int        // of the allowance, when it was last shared out
 }
@@ -78,7 +78,8 @@ func (s *spreadSearch) setEvicted(r *removal, evicted bool) {
 	r.evicted = evicted
 }
 
-// release adds what a number of replicas hold to the free capacity; negative: subtracts.
+// release adds the resources of some replicas to the free capacity, or subtracts them if
+// the number is negative.
 func (s *spreadSearch) release(r *removal, replicas int) {
 	held := vectorOf(r.Assignment, replicas)
 	s.free[r.cluster].Add(&held)

@@ -84,7 +84,7 @@ func (s *spreadSearch) find() (SpreadResult, error) {
 }
 
 // addOption creates an option for a cluster if it holds more replicas once all of its
-// candidates have left. free is what will be free soon without evictions.
+// candidates have left. free is the capacity that becomes free without evictions.
 func (s *spreadSearch) addOption(at int, cluster string, free model.Vector) {
 	held := s.collectCandidates(cluster)
 	if s.result.Outcomes[at] = preempt.Insufficient; len(s.rows) == 0 {
@@ -100,7 +100,7 @@ func (s *spreadSearch) addOption(at int, cluster string, free model.Vector) {
 	}
 	o := option{cluster: at, rows: slices.Clone(s.rows)}
 	if s.elastic && s.ascending {
-		// What clusters share may not be available here, so that the list must be complete.
+		// A shared allowance may not be available here, so that the list must be complete.
 		o.need = *held
 	} else {
 		o.need = b.TotalAsk(replicas)

@@ -59,7 +59,7 @@ func (s *search) victims(o *option, in *sdk.Candidates, answer *sdk.BindingVicti
 }
 
 // picks returns the rows that the answer lists for option i, as far as they are needed,
-// and what is lacking once they have left. Rows beyond that are still validated.
+// and the need that remains. Rows beyond that are still validated.
 func (s *search) picks(o *option, in *sdk.Candidates, answer *sdk.BindingVictims, i int) (
 	picks []row, left model.Vector, err error,
 ) {

@@ -93,7 +93,7 @@ func (b *Batch) Add(in *Inputs, e *Entry, deficit []int64, mustLeave []uint8) {
 	}
 }
 
-// addDevices appends what the device requests lack, and what candidates hold of it.
+// addDevices appends the device needs, and how many instances of them candidates hold.
 func (b *Batch) addDevices(ask *model.Ask, e *Entry, rows []*state.Row) {
 	c := &b.Cand
 	for r, at := range e.Choice {
@@ -114,8 +114,8 @@ func countMarked(mustLeave []uint8) (n int32) {
 	return n
 }
 
-// addCapacity appends what the node offers, reserves and has free, and how much of it
-// the preemptor's own job holds.
+// addCapacity appends the offered, reserved and free amounts of the node, and how much
+// the preemptor's own job holds of them.
 func (b *Batch) addCapacity(in *Inputs, e *Entry) {
 	c := &b.Cand
 	capacity, reserved := in.Dimensions.Vector(e.Model().Capacity), in.Dimensions.Vector(e.Model().Reserved)
@@ -142,8 +142,8 @@ func (b *Batch) DeficitOf(o int, dims *fit.Dims) []int64 {
 // RowsOf returns the candidates of option o.
 func (b *Batch) RowsOf(o int) []*state.Row { return b.Rows[b.Cand.FirstRow[o]:b.Cand.FirstRow[o+1]] }
 
-// Complete fills the columns that are the same for every option, and those that are
-// only known once all options are added.
+// Complete fills the columns that are the same for every option, and those that
+// depend on all options.
 func (b *Batch) Complete(in *Inputs) {
 	b.fillNeeds(&in.Scope.Dims)
 	FillRows(&b.Cand.Rows, b.Rows, b.columns, in.Evictions)
@@ -157,7 +157,8 @@ func (b *Batch) Complete(in *Inputs) {
 	}
 }
 
-// zeroRemoteUse sets what rows of other nodes free on an option's own node: nothing.
+// zeroRemoteUse sets the amounts of rows of other nodes to zero: they free nothing on an
+// option's own node.
 func (b *Batch) zeroRemoteUse() {
 	c := &b.Cand
 	for o := range b.Entries {
@@ -178,7 +179,8 @@ func (b *Batch) zeroRemoteUse() {
 	}
 }
 
-// fillNeeds fills what each option lacks by dimension; negative amounts are to spare.
+// fillNeeds fills the deficit of each option by dimension. If an amount is to spare, it is
+// negative.
 func (b *Batch) fillNeeds(dims *fit.Dims) {
 	c, n := &b.Cand, len(b.Entries)
 	for d := range b.dims {

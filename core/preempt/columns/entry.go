@@ -27,12 +27,12 @@ type Entry struct {
 	Limits  *Limits // nil: none
 
 	// KeptFrom and KeptCount delimit the option's victims in the worker's list of kept
-	// victims, once they are known.
+	// victims, after verification.
 	KeptFrom, KeptCount int32
 }
 
-// Limits hold what only few options need: rows of other nodes, and what is required to
-// call the policy about the option once more.
+// Limits hold values that only few options need: rows of other nodes, and the state of
+// repeated calls about the option.
 type Limits struct {
 	Remote  []*state.Row // on other nodes, and must leave; ascending by priority
 	Blocked []*state.Row // candidates that the policy chose and strict budgets kept

@@ -6,7 +6,7 @@ import (
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
 )
 
-// Inputs are what all calls of a search have in common. Workers only read them.
+// Inputs hold the values that all calls of a search share. Workers only read them.
 type Inputs struct {
 	Scope      *protect.Scope
 	Dimensions *model.Dimensions

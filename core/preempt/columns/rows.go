@@ -111,8 +111,8 @@ func FillBudgets(r *sdk.Rows, snap *state.Snapshot, rows []*state.Row) {
 	}
 }
 
-// Annotations returns the annotation columns of all rows at once: the set of names is
-// only known when a call is complete.
+// Annotations returns the annotation columns of all rows at once: the set of names
+// depends on all of them.
 func Annotations(rows []*state.Row) *sdk.AnnotationTable {
 	values := make([]map[string]float64, 0, len(rows))
 	names := map[string]bool{}

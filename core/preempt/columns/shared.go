@@ -39,7 +39,7 @@ func (in *Inputs) sharedWithoutBudgets(columns sdk.Columns, ids *Strings) *sdk.S
 	return nil
 }
 
-// allShared computes what ready nodes offer and what each namespace uses.
+// allShared computes the capacity of ready nodes and the use of each namespace.
 func (in *Inputs) allShared(ids *Strings) *sdk.Shared {
 	snap := in.Scope.Snap
 	s := &sdk.Shared{Totals: in.sumTotals()}
@@ -62,7 +62,7 @@ func (in *Inputs) allShared(ids *Strings) *sdk.Shared {
 	return s
 }
 
-// sumTotals adds up what ready nodes offer, by dimension.
+// sumTotals returns the capacity of ready nodes, by dimension.
 func (in *Inputs) sumTotals() []float64 {
 	snap := in.Scope.Snap
 	totals := make([]float64, in.Dimensions.Len())
@@ -78,7 +78,7 @@ func (in *Inputs) sumTotals() []float64 {
 	return totals
 }
 
-// addUse adds what rows hold to the sums of their namespaces.
+// addUse adds the resources of rows to the sums of their namespaces.
 func addUse(use map[string]*model.Vector, rows []state.Row) {
 	var last string
 	var sum *model.Vector // of last: neighbours mostly share a namespace

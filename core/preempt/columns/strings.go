@@ -27,7 +27,7 @@ func (s *Strings) Reset() {
 	s.List = s.List[:min(1, len(s.List))]
 }
 
-// Group returns the numbers of a group. Many rows share a group, whose names are
+// Group returns the numbers of a group. Many rows share a group, so that its names are
 // concatenated only once.
 func (s *Strings) Group(g *model.Group) GroupIDs {
 	ids, ok := s.groups[g]

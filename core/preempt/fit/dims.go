@@ -56,7 +56,7 @@ func (t *Dims) CountShort(deficit []int64) (short int) {
 	return short
 }
 
-// Release subtracts what an evicted allocation held from a deficit. It returns how
+// Release subtracts the amounts of an evicted allocation from a deficit. It returns how
 // many of the requested dimensions are short no longer.
 func (t *Dims) Release(deficit []int64, held *model.Vector) (covered int) {
 	deficit = deficit[:len(t.Tracked)]

@@ -10,7 +10,7 @@ type Node struct {
 	Chunk *state.Chunk
 	Index int32       // of the node in Chunk
 	Rows  []state.Row // the node's allocations, ascending by priority
-	// Claimed is the free capacity less what claims reserve; nil if none reserves any.
+	// Claimed is the free capacity less the claimed capacity; nil if there are no claims.
 	Claimed *model.FreeCapacity
 }
 

@@ -5,12 +5,11 @@ import (
 	"github.com/cede-scheduler/cede/sdk/fmath"
 )
 
-// Score ranks a node by how full it is once the free amounts are what is left. It
-// returns a value in [0, 1]: binpack prefers full nodes, spread prefers empty ones.
+// Score ranks a node by how full it is if the free amounts remain. It returns a value in [0, 1]: binpack prefers full nodes, spread prefers empty ones.
 // Free amounts may be negative; an overcommitted node ranks as the fullest.
 //
 // As in Nomad, only CPU and memory count: 20 - (10^freeCPU + 10^freeMem), with free
-// amounts as fractions of what the node offers, bounded to [0, 18] and divided by 18.
+// amounts as fractions of the available ones, bounded to [0, 18] and divided by 18.
 func Score(algorithm model.Algorithm, availCPU, availMem, freeCPU, freeMem int64) float64 {
 	cpu, mem := fraction(freeCPU, availCPU), fraction(freeMem, availMem)
 	if cpu <= 0 && mem <= 0 {
@@ -19,8 +18,8 @@ func Score(algorithm model.Algorithm, availCPU, availMem, freeCPU, freeMem int64
 	return bounded(algorithm, fmath.Exp10(cpu)+fmath.Exp10(mem))
 }
 
-// fraction returns the free part of what a node offers. A node that offers none of a
-// resource counts as full.
+// fraction returns the free fraction of a resource. If a node offers none of it, the node
+// counts as full.
 func fraction(free, avail int64) float64 {
 	if avail <= 0 {
 		return 0

@@ -52,7 +52,7 @@ func (b *Budgets) Refresh(snap *state.Snapshot, now int64) {
 // Changed reports whether the last Refresh changed the slack of a budget.
 func (b *Budgets) Changed(at int) bool { return b.Slack[at] != b.previous[at] }
 
-// AppendStrictCosts appends what evicting a row costs strict budgets.
+// AppendStrictCosts appends the cost of evicting a row to strict budgets.
 func (b *Budgets) AppendStrictCosts(costs Charges, row *state.Row) Charges {
 	for _, at := range b.snap.GroupBudgets(row.Group) {
 		if b.snap.Budgets()[at].Strict {
@@ -62,7 +62,8 @@ func (b *Budgets) AppendStrictCosts(costs Charges, row *state.Row) Charges {
 	return costs
 }
 
-// IsExhausted reports whether evicting a row overruns a budget, whatever else is evicted.
+// IsExhausted reports whether evicting a row overruns a budget even if nothing else
+// is evicted.
 func (b *Budgets) IsExhausted(row *state.Row) bool {
 	if !row.Started {
 		return false

@@ -37,8 +37,8 @@ func (c Charges) Of(budget int32) int {
 	return 0
 }
 
-// EachViolation calls visit with the position of every victim whose eviction overruns a
-// disruption budget, if victims are evicted one after another in the order of the list.
+// EachViolation evicts victims one after another, in the order of the list, and calls
+// visit with the position of each one that overruns a disruption budget.
 func EachViolation(view *state.View, now int64, victims []*model.Allocation, visit func(i int)) {
 	if len(view.Budgets()) == 0 {
 		return

@@ -1,5 +1,5 @@
-// Package protect holds what protects running allocations from an eviction that
-// their priority would allow: disruption budgets, tolerations, all-or-none jobs, and
+// Package protect holds the mechanisms that protect running allocations although their
+// priority would allow an eviction: disruption budgets, tolerations, all-or-none jobs, and
 // the evictions per group that a plan already contains.
 //
 // It never chooses victims. core/preempt calls it for searches; core/scheduler and

@@ -78,7 +78,7 @@ func (g *Guard) IsTolerated(row *state.Row) bool {
 	return protected
 }
 
-// strictCosts returns what evicting a row costs strict budgets. The result is valid
+// strictCosts returns the cost of evicting a row to strict budgets. The result is valid
 // until the next call.
 func (g *Guard) strictCosts(row *state.Row) Charges {
 	g.costs = g.scope.Budgets.AppendStrictCosts(g.costs[:0], row)
@@ -105,8 +105,7 @@ func (g *Guard) block(slot, budget int32) {
 	g.scope.Blocking[slot] = budget + 1
 }
 
-// Charge adds the costs of evicting rows to what the victims of an option are charged
-// with. It returns false, and charges nothing, if a strict budget lacks the slack.
+// Charge adds the cost of evicting rows to the charges of an option. It returns false, and charges nothing, if a strict budget lacks the slack.
 func (g *Guard) Charge(slot int32, rows []*state.Row, charged *Charges) bool {
 	costs := g.totalCosts(rows)
 	for _, c := range costs {
@@ -121,7 +120,7 @@ func (g *Guard) Charge(slot int32, rows []*state.Row, charged *Charges) bool {
 	return true
 }
 
-// totalCosts returns what evicting rows costs strict budgets. The result is valid until
+// totalCosts returns the cost of evicting rows to strict budgets. The result is valid until
 // the next call.
 func (g *Guard) totalCosts(rows []*state.Row) (costs Charges) {
 	if len(rows) == 1 { // most victims leave alone, and need no list of their own

@@ -11,8 +11,8 @@ import (
 //
 //   - Together the candidates overrun no budget. Then the policy goes by priority alone,
 //     and the caller needs no Narrower.
-//   - Every budget that they overrun has no slack at all. Then it is known which of them
-//     overrun one, and the policy takes these last: Reach marks both runs.
+//   - Every budget that they overrun has no slack at all. Then a candidate overruns
+//     one or not regardless of the others, and the policy takes the former last: Reach marks both runs.
 //   - Otherwise a candidate overruns a budget or not depending on the others. Then all
 //     candidates must be shown.
 type Narrower struct {

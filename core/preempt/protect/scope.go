@@ -13,14 +13,14 @@ const AnyNode = -1
 
 // AffinityRules reports which rows a group depends on.
 type AffinityRules interface {
-	// IsAffinityTarget reports whether a row on the node at pos is, or may become once
-	// others there have left, what allows the group on the node. With AnyNode it reports
-	// whether the row may be that for some node.
+	// IsAffinityTarget reports whether the group is allowed on the node at pos because of
+	// a row there, or may be once others there have left. With AnyNode it reports whether
+	// that may be the case on some node.
 	IsAffinityTarget(pos int32, row *state.Row) bool
 }
 
-// A Scope holds what all parts of one search read: its preemptor, its snapshot and the
-// limits that follow from both. Only Blocking is written while workers run, each slot
+// A Scope holds the values that all parts of one search read: its preemptor, its snapshot
+// and the limits that follow from both. Only Blocking is written while workers run, each slot
 // by the worker that evaluates its node.
 type Scope struct {
 	Snap  *state.Snapshot
@@ -41,7 +41,7 @@ type Scope struct {
 	Blocking []int32
 }
 
-// Findings are what a search found out besides options.
+// Findings hold the results of a search besides its options.
 type Findings struct {
 	// NonFinal is set if something other than the nodes' capacity and time prevented an
 	// eviction: a strict budget, or an allocation on another node.

@@ -1,8 +1,8 @@
 package prune
 
-// A Cost is what a policy that takes the least cost first (Info.LeastFirst) compares, in
-// the order of its fields: the cost of an option, or a lower bound of what any option on
-// a node costs.
+// A Cost holds the values that a policy with Info.LeastFirst compares, in the order of the
+// fields. It is the cost of an option, or a lower bound of the cost of any option on a
+// node.
 type Cost struct {
 	Violations, Highest int32
 	Sum                 int64 // of priorities, each raised above zero
@@ -35,7 +35,7 @@ func (c *Cost) Less(o *Cost) bool {
 	return c.Start > o.Start
 }
 
-// A Bound is a lower bound of what evictions on a node cost.
+// A Bound is a lower bound of the cost of evictions on a node.
 type Bound struct {
 	Slot  int32 // of the node; -1: unknown, so that the policy must be called
 	Exact bool  // they cost exactly that

@@ -25,28 +25,28 @@ type candidateOrder struct {
 	remaining []remainder // by budget
 	node      uint32      // number of the node, which makes remainders of other nodes stale
 	victims   []*state.Row
-	// memos hold what was found out about groups, at the position of their hash. They
+	// memos hold properties of groups, at the position of their hash. They
 	// are valid as long as the slack of budgets does not change.
 	memos [memoSlots]groupMemo
 }
 
-// A disposition is what may happen to a row.
+// A disposition determines if and when a row may be evicted.
 type disposition uint8
 
 const (
 	kept        disposition = iota
-	evictable               // without overrunning a budget, as far as is known
+	evictable               // without overrunning a budget, as far as classified
 	overrunning             // after all evictable ones, as it overruns a budget
 )
 
-// A remainder is what is left of a budget's slack. It is stale unless node is that of
+// A remainder is the rest of a budget's slack. It is stale unless node is that of
 // the node at hand.
 type remainder struct {
 	node  uint32
 	count int
 }
 
-// A groupMemo is what holds for all rows of a group.
+// A groupMemo holds properties that all rows of a group share.
 type groupMemo struct {
 	group            *model.Group
 	pending, started disposition // of rows that have not started, and of rows that have
@@ -72,7 +72,7 @@ func (l *candidateOrder) start(rows []state.Row, ceiling int64) {
 	l.rows = rows[:n]
 }
 
-// memo returns what is known of a group.
+// memo returns the memo of a group.
 func (l *candidateOrder) memo(s *protect.Scope, g *model.Group) *groupMemo {
 	m := &l.memos[g.NameHash()%memoSlots]
 	if m.group != g {
@@ -172,7 +172,7 @@ func (l *candidateOrder) charge(s *protect.Scope) {
 }
 
 // pick picks the candidates with a disposition in order until no dimension is short. It
-// subtracts what they hold from the deficit, and returns how many dimensions are short.
+// subtracts their amounts from the deficit, and returns how many dimensions are short.
 func (l *candidateOrder) pick(s *protect.Scope, deficit []int64, d disposition, short int) int {
 	for i := 0; short > 0; i++ {
 		for i == len(l.order) {

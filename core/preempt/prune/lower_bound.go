@@ -10,7 +10,7 @@ import (
 	"github.com/cede-scheduler/cede/core/state"
 )
 
-// An Estimator computes what evictions on a node cost at least, from priorities, amounts
+// An Estimator computes the least cost of evictions on a node from priorities, amounts
 // and budgets: in a fraction of the time of a call to the policy. If the policy also
 // declares the order of victims, the estimate is exact (predict.go).
 //
@@ -20,15 +20,15 @@ type Estimator struct {
 	mode  EstimatorMode
 
 	deficit []int64 // of the node at hand, by tracked dimension
-	left    []int64 // what remains of it while rows are released
-	below   []int64 // what remained before the highest priority was reached
+	left    []int64 // its remainder while rows are released
+	below   []int64 // its remainder before the highest priority was reached
 	starts  []int64 // scratch of latestStart
 	counts  []groupCount
 	order   candidateOrder
 	charged protect.Charges
 }
 
-// EstimatorMode holds what the policy declares.
+// EstimatorMode holds the declarations of the policy.
 type EstimatorMode struct {
 	Predictable      bool // costs can be predicted exactly
 	BudgetsFirst     bool // the policy spares budgets before it goes by priority
@@ -48,8 +48,8 @@ func (e *Estimator) Start(scope *protect.Scope, mode EstimatorMode) {
 	e.order.reset()
 }
 
-// Estimate returns a lower bound of what evictions on a node cost, or exactly that.
-// ok is false if amounts alone cannot say: then the policy must be called.
+// Estimate returns a lower bound of the cost of evictions on a node, or the exact cost. ok
+// is false if the cost depends on more than amounts: then the policy must be called.
 func (e *Estimator) Estimate(n *fit.Node) (cost Cost, exact, ok bool) {
 	e.deficit = e.scope.Dims.AppendDeficit(e.deficit[:0], n, &e.scope.Group.Ask)
 	if cost, ok := e.predict(n); ok {
@@ -59,7 +59,7 @@ func (e *Estimator) Estimate(n *fit.Node) (cost Cost, exact, ok bool) {
 	cost, ok = e.lowerBound(n.Rows, tight)
 	if !ok && tight {
 		// Without a violation it is not enough: at least as many rows violate a budget as
-		// it takes to free what is left.
+		// are needed to cover the rest.
 		violations := e.fewestRows(n.Rows, e.left)
 		cost, ok = e.lowerBound(n.Rows, false)
 		cost.Violations = violations
@@ -81,7 +81,7 @@ func (e *Estimator) startDeficit() (short int) {
 //     be at least;
 //   - the latest start that the earliest one of the highest priority can have.
 //
-// With withoutTight, rows are left out whose eviction overruns a budget in any case.
+// With withoutTight, rows that overrun a budget in any case are left out.
 // Other protection is ignored: fewer candidates do not cost less.
 func (e *Estimator) lowerBound(rows []state.Row, withoutTight bool) (c Cost, ok bool) {
 	s := e.scope
@@ -119,8 +119,8 @@ func (e *Estimator) lowerBound(rows []state.Row, withoutTight bool) (c Cost, ok 
 }
 
 // latestStart returns the latest that the earliest start among the victims of the
-// highest priority can be, given how many of them are needed at least to free what
-// lower priorities do not.
+// highest priority can be, given how many of them are needed at least to cover the
+// rest after all lower priorities.
 func (e *Estimator) latestStart(rows []state.Row, priority int32) int64 {
 	e.starts = e.starts[:0]
 	for i := range rows {

@@ -9,7 +9,7 @@ import (
 )
 
 // Nodes are in one class if they offer the same and run the same amounts at the same
-// priorities. A policy that reads no more than that answers the same for all of them,
+// priorities. A policy that reads no more than that returns the same for all of them,
 // so that a search evaluates the first node of a class and shares its answer. In a
 // cluster of uniform nodes this leaves a few nodes to evaluate and skips every
 // allocation on the others.

@@ -13,15 +13,14 @@ import (
 // leader's answer holds for its duplicates. Uniform nodes with a uniform workload are
 // common in large clusters, and a call then costs as much as the distinct options.
 //
-// Leaders are searched for in the option's own call only, and by content: what a policy
-// is called with depends neither on the number of workers nor on addresses.
+// Leaders are searched for in the option's own call only, and by content: the input of a policy depends neither on the number of workers nor on addresses.
 type OptionDedup struct {
-	// IsUsable is set if the policy reads nothing that tells any two options apart.
+	// IsUsable is set if the policy reads nothing that distinguishes any two options.
 	IsUsable bool
 	// Duplicates are those of the call.
 	Duplicates []Duplicate
 
-	byGroup bool // the policy reads what differs between groups besides amounts and priorities
+	byGroup bool // the policy reads properties of groups besides amounts and priorities
 
 	slots [dedupSlots]int32 // hash table: position in the batch's entries + 1; 0: empty
 	used  []int32           // occupied slots
@@ -36,7 +35,7 @@ type Duplicate struct {
 }
 
 const (
-	dedupSlots  = 1 << 11 // a call has one block of nodes, or what one placement changed
+	dedupSlots  = 1 << 11 // a call has one block of nodes, or the nodes that one placement changed
 	dedupProbes = 8
 
 	amountColumns = sdk.UseColumns | sdk.MustLeaveColumn | sdk.DeviceColumns | sdk.VictimColumns |
@@ -84,7 +83,7 @@ func (d *OptionDedup) Add(b *columns.Batch, dims *fit.Dims, e *columns.Entry, de
 // Candidate returns candidate i of a duplicate.
 func (d *OptionDedup) Candidate(dup *Duplicate, i int32) *state.Row { return d.rows[dup.first+i] }
 
-// hashOption mixes a part of what makes options equal.
+// hashOption mixes a part of the compared properties.
 func hashOption(deficit []int64, rows []*state.Row) uint64 {
 	h := uint64(len(rows))
 	for _, lack := range deficit {

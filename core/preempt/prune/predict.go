@@ -10,7 +10,7 @@ import (
 // (Info.YoungestFirst), leaves nothing open about a node where amounts and budgets alone
 // decide. The host then computes the cost of the option there, and calls the policy about
 // the cheapest option and its equals only. The policy's answer stands, as everywhere: if
-// it differs from what the policy declares, more nodes are evaluated.
+// it differs from the declaration, more nodes are evaluated.
 
 // predict returns the cost of the option on a node; ok is false if it cannot be
 // predicted. It simulates the policy: victims by ascending priority, the youngest first;
@@ -28,7 +28,7 @@ func (e *Estimator) predict(n *fit.Node) (c Cost, ok bool) {
 	l := &e.order
 	l.start(n.Rows, s.Ceiling)
 	if budgets && l.classify(s, len(l.rows)) {
-		// Who overruns a budget depends on the others: all candidates are charged.
+		// It depends on the other victims if one overruns a budget: all candidates are charged.
 		for l.next < len(l.rows) {
 			l.sortNext(s)
 		}

@@ -18,7 +18,7 @@ type Reclaimable struct {
 	infeasible []uint64 // by chunk, one bit a node; empty: not computed
 }
 
-// A reclaimTable holds what nodes would have free if everything up to one priority were
+// A reclaimTable holds the free capacity of nodes if everything up to one priority were
 // evicted. It is brought up to date node by node.
 type reclaimTable struct {
 	ceiling int64 // that priority
@@ -110,7 +110,7 @@ func (t *reclaimTable) refresh(c int, chunk *state.Chunk) *reclaimChunk {
 	return known
 }
 
-// sum computes what node i of a chunk would have free.
+// sum computes the entry of node i of a chunk.
 func (t *reclaimTable) sum(to *reclaimChunk, chunk *state.Chunk, i int) {
 	for d := range t.dims {
 		to.most[d*state.ChunkSize+i] = chunk.Free(d)[i]
