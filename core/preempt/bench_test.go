@@ -15,8 +15,8 @@ import (
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
 )
 
-// fullNode is one node that n candidates fill to the last unit, and a
-// group of priority 90 that asks for 500/1024/1000 (fixed) or for half of all
+// fullNode returns one node that n candidates fill to the last unit, and a
+// group of priority 90 that requests 500/1024/1000 (fixed) or half of all
 // that they hold.
 func fullNode(n int, half bool) (*state.Snapshot, *model.Group) {
 	s := state.New()
@@ -53,14 +53,14 @@ func fullNode(n int, half bool) (*state.Snapshot, *model.Group) {
 	if half {
 		ask = [3]int64{sum[0] / 2, sum[1] / 2, sum[2] / 2}
 	}
-	job := coretest.Job("asker").Priority(90).Ask(ask[0], ask[1], ask[2]).Obj()
+	job := coretest.Job("preemptor").Priority(90).Ask(ask[0], ask[1], ask[2]).Obj()
 	must(txn.UpsertJob(job))
 	txn.SetConfig(coretest.AllPreempt())
 	return txn.Commit(), job.Groups[0]
 }
 
-// BenchmarkA is construction (a): the victims of one preemptor on one node, set
-// up, chosen, verified and spared.
+// BenchmarkA measures a search for the victims of one preemptor on one node: start,
+// selection, verification and reprieve.
 func BenchmarkA(b *testing.B) {
 	rules := coretest.Policies().Default()
 	for _, p := range []struct {
@@ -79,7 +79,7 @@ func BenchmarkA(b *testing.B) {
 							b.Fatal(err)
 						}
 						if _, ok, err := f.Best(); err != nil || !ok {
-							b.Fatal("no victims", err)
+							b.Fatal("found no victims", err)
 						}
 						f.Release()
 					}

@@ -19,7 +19,7 @@ const everyColumn = sdk.UseColumns | sdk.StartColumn | sdk.LostWorkColumn | sdk.
 	sdk.MustLeaveColumn | sdk.DeviceColumns | sdk.CapacityColumns | sdk.PlaceColumn | sdk.LabelColumns |
 	sdk.AnnotationColumns | sdk.SharedTables | sdk.VictimColumns | sdk.FitColumns | sdk.TimeColumns
 
-// formatRows writes every row of a table down.
+// formatRows returns every row of a table as text.
 func formatRows(strs []string, r *sdk.Rows) string {
 	var b strings.Builder
 	name := func(id int32) string { return strings.ReplaceAll(strs[id], "\x00", "/") }
@@ -49,8 +49,7 @@ func formatShared(strs []string, s *sdk.Shared) string {
 	return b.String() + "\n"
 }
 
-// Every column says what it promises, in the question about victims and in that
-// about options.
+// Every column has its documented content, in calls about victims and about options.
 func TestFinder_FillsEveryColumn(t *testing.T) {
 	store := state.New()
 	txn := store.Begin(1)
@@ -73,11 +72,11 @@ func TestFinder_FillsEveryColumn(t *testing.T) {
 		g.Devices = []model.DeviceRequest{{ID: "gpu", Count: 3}}
 		g.Annotations = map[string]float64{"risk": 1}
 	}).Obj()
-	ask := coretest.Job("asker").Priority(50).Ask(5, 1, 0).Count(2).With(func(g *model.Group) {
+	ask := coretest.Job("preemptor").Priority(50).Ask(5, 1, 0).Count(2).With(func(g *model.Group) {
 		g.Ports = []uint16{80}
 		g.Devices = []model.DeviceRequest{{ID: "acme/gpu", Count: 2}}
 	}).Obj()
-	own := coretest.Job("asker").Priority(50).Ask(1, 1, 0).Obj()
+	own := coretest.Job("preemptor").Priority(50).Ask(1, 1, 0).Obj()
 	for _, j := range []*model.Job{etl, web, own} {
 		must(txn.UpsertJob(j))
 	}
@@ -131,17 +130,17 @@ func TestFinder_FillsEveryColumn(t *testing.T) {
 p20 start=900 lost=100 default default/web default/web/g evicted 0 of 1 must=1 cpu=4 mem=1 gpu=3 risk:1
 `
 	shared := "totals cpu=11 mem=11; default weight 1 uses 5 2; team weight 2 uses 3 2\n"
-	wantVictims := `now 1000, default/asker/g service p50 delta 7 ask 5 1, 1 ports, [{acme/gpu 2}], waiting 42, attempts 3
+	wantVictims := `now 1000, default/preemptor/g service p50 delta 7 ask 5 1, 1 ports, [{acme/gpu 2}], waiting 42, attempts 3
 n1: need cpu=3 mem=-5 gpu=1 freed 0, 1 must leave, capacity 12 reserved 2 free 2 own 1
 ` + rows + shared
 	if victims != wantVictims {
-		t.Errorf("about victims\n%s\nwant\n%s", victims, wantVictims)
+		t.Errorf("call about victims\n%s\nwant\n%s", victims, wantVictims)
 	}
-	// b alone suffices, and alone is left after sparing.
+	// b alone suffices, so that a is reprieved.
 	wantOptions := `n1: highest 20, 1 victims, sum 20, lost 100, need cpu=3 mem=-5 gpu=1 from group 0, fit ` +
 		fmt.Sprintf("%.3f then %.3f", fit.Score(model.Binpack, 10, 10, -3, 5), fit.Score(model.Binpack, 10, 10, 1, 6)) + "\n" +
 		strings.SplitAfter(rows, "\n")[1] + shared
 	if options != wantOptions {
-		t.Errorf("about options\n%s\nwant\n%s", options, wantOptions)
+		t.Errorf("call about options\n%s\nwant\n%s", options, wantOptions)
 	}
 }

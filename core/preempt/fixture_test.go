@@ -25,8 +25,7 @@ import (
 	"github.com/cede-scheduler/cede/sdk/rules"
 )
 
-// soak multiplies a test's count when CEDE_SOAK=1, and divides it when
-// CEDE_QUICK=1.
+// soak returns n times 50 if CEDE_SOAK is set, and a tenth of n if CEDE_QUICK is set.
 func soak(n int) int {
 	switch {
 	case os.Getenv("CEDE_SOAK") != "":
@@ -37,47 +36,47 @@ func soak(n int) int {
 	return n
 }
 
-// check runs a property, many more times when CEDE_SOAK asks for it.
+// check runs a property, with many more cases if CEDE_SOAK is set.
 func check(t *testing.T, property func(*rapid.T)) {
 	t.Helper()
-	for range soak(10) { // rapid's hundred, from another seed each time
+	for range soak(10) { // a hundred cases each, from different seeds
 		rapid.Check(t, property)
 	}
 }
 
-// fixture is a small cluster and a group that wants in.
+// fixture is a small random cluster, and a group to be placed.
 type fixture struct {
 	snap  *state.Snapshot
 	group *model.Group
 	delta *int32
-	nodes []string // without room for the group, ascending
-	base  int32    // gap that delta stands for
+	nodes []string // on which the group does not fit, ascending
+	base  int32    // value of delta
 	order tiebreak.Order
 }
 
-// features bounds a random world. guards adds disruption budgets, preemption
-// tolerations and jobs that are evicted whole.
+// features are optional features of a fixture. protection adds disruption budgets,
+// preemption tolerations and all-or-none jobs.
 type features struct{ devices, ports, protection bool }
 
 var resourceNames = []string{"cpu", "memory", "disk", "network", "licence", "tape", "fpga"}
 
-// source draws details evenly, which rapid does not: it prefers small values, and
-// an almost empty cluster shows nothing.
+// source draws uniformly distributed values. rapid prefers small ones, and an almost empty
+// cluster exercises nothing.
 type source struct{ *rand.Rand }
 
 func drawSource(t *rapid.T) source {
 	return source{rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "details"), rapid.Uint64().Draw(t, "more details")))}
 }
 
-// in is a number from least to most.
+// in returns a number from least to most.
 func (d source) in(least, most int) int { return least + d.IntN(most-least+1) }
 
-// oneIn is true once in n times.
+// oneIn returns true with probability 1/n.
 func (d source) oneIn(n int) bool { return d.IntN(n) == 0 }
 
 func oneOf[T any](d source, of ...T) T { return of[d.IntN(len(of))] }
 
-// resources leaves a name out once in rarely times.
+// resources returns random amounts. It omits each name with probability 1/rarely.
 func (d source) resources(names []string, least, most, rarely int) model.Resources {
 	r := model.Resources{}
 	for _, n := range names {
@@ -149,18 +148,18 @@ func randomFixture(d source, s features, nodes, jobCount, attempts int) *fixture
 		jobs[i] = j
 		must(txn.UpsertJob(j))
 	}
-	asker := coretest.Job("asker").Priority(oneOf[int32](d, -20, 20, 21, 50, 50, 50, 50, 50)).Obj()
-	d.group(asker.Groups[0], names, s, 14)
-	jobs[jobCount] = asker
-	must(txn.UpsertJob(asker))
+	job := coretest.Job("preemptor").Priority(oneOf[int32](d, -20, 20, 21, 50, 50, 50, 50, 50)).Obj()
+	d.group(job.Groups[0], names, s, 14)
+	jobs[jobCount] = job
+	must(txn.UpsertJob(job))
 
-	w := &fixture{group: asker.Groups[0], base: rules.Delta}
+	w := &fixture{group: job.Groups[0], base: rules.Delta}
 	if d.oneIn(2) {
 		w.base = oneOf[int32](d, 0, 1, 5, 20, -3)
 		w.delta = &w.base
 	}
-	// What runs is placed one by one where it fits; now and then where it does
-	// not, as on a node whose capacity was lowered.
+	// Allocations are placed where they fit, and sometimes where they do not, as on a node
+	// after its capacity has been reduced.
 	proposed := txn
 	for i := range attempts {
 		j := oneOf(d, jobs...)
@@ -194,7 +193,7 @@ func randomFixture(d source, s features, nodes, jobCount, attempts int) *fixture
 	return w
 }
 
-// request is the search that the world asks for.
+// request returns a search for the group on all nodes where it does not fit.
 func (w *fixture) request(policies *policy.Set, v *policy.Version) preempt.Request {
 	r := preempt.Request{
 		Group: w.group, Now: 1000, Algorithm: model.Binpack, Delta: w.delta,
@@ -213,10 +212,10 @@ func must(err error) {
 	}
 }
 
-// What follows is the oracle: written from design.md, slow, in names, and with
-// nothing in common with the code under test.
+// The rest is a reference implementation: slow, on names instead of numbers, and without
+// code of the package under test.
 
-// refDeviceChoices lists the ways in which the devices of a node may serve a group.
+// refDeviceChoices returns the ways in which the devices of a node may serve a group.
 func refDeviceChoices(n *model.Node, g *model.Group) [][]string {
 	ways := [][]string{{}}
 	for _, r := range g.Devices {
@@ -235,7 +234,7 @@ func refDeviceChoices(n *model.Node, g *model.Group) [][]string {
 	return ways
 }
 
-// refAllocs is what counts on a node.
+// refAllocs returns the live allocations on a node, ascending by priority and ID.
 func refAllocs(snap view, node string) []*model.Allocation {
 	list := slices.DeleteFunc(snap.AppendNodeAllocs(nil, node), func(a *model.Allocation) bool { return !a.Live() })
 	slices.SortFunc(list, func(a, b *model.Allocation) int {
@@ -290,7 +289,7 @@ func refFits(n *model.Node, here []*model.Allocation, gone map[string]bool, g *m
 	return true
 }
 
-// view is what snapshots and transactions share.
+// view is implemented by snapshots and transactions.
 type view interface {
 	AppendNodeAllocs(dst []*model.Allocation, node string) []*model.Allocation
 }
@@ -304,7 +303,7 @@ func refFittingChoice(n *model.Node, here []*model.Allocation, g *model.Group, o
 	return nil, false
 }
 
-// refOption is an option as people would write it.
+// refOption is an option in terms of names.
 type refOption struct {
 	node    string
 	devices string
@@ -316,12 +315,12 @@ type refOption struct {
 
 func (p *refOption) String() string {
 	if p == nil {
-		return "nowhere"
+		return "none"
 	}
 	return fmt.Sprintf("%s[%s] evicting %v", p.node, p.devices, p.victims)
 }
 
-// candidates are those who may be evicted at all.
+// candidates returns the allocations that may be evicted at all.
 func (w *fixture) candidates(node string) []*model.Allocation {
 	list := slices.DeleteFunc(refAllocs(w.snap, node), func(a *model.Allocation) bool {
 		gap := int64(w.group.Job.Priority) - int64(a.Job.Priority)
@@ -333,7 +332,7 @@ func (w *fixture) candidates(node string) []*model.Allocation {
 	return list
 }
 
-// pickDefault is whom default picks next among those left.
+// pickDefault returns the victim that the default policy picks next.
 func (w *fixture) pickDefault(left []*model.Allocation, need map[string]float64) *model.Allocation {
 	var best *model.Allocation
 	var bestDistance float64
@@ -355,8 +354,8 @@ func (w *fixture) pickDefault(left []*model.Allocation, need map[string]float64)
 	return best
 }
 
-// option is what default and the host's rules make of one node and one way of
-// serving its devices; nil when it is none.
+// option returns the option of the default policy on one node with one way of serving its
+// devices, after the reprieve. It returns nil if the group fits as it is, or never fits.
 func (w *fixture) option(node string, devices []string) *refOption {
 	n, here := w.snap.Node(node), refAllocs(w.snap, node)
 	gone := map[string]bool{}
@@ -417,7 +416,7 @@ func (w *fixture) fit(n *model.Node, here []*model.Allocation, gone map[string]b
 	return min(max(20-powers, 0), 18) / 18
 }
 
-// options lists the options of a node in order of device groups.
+// options returns the options of a node in order of device groups.
 func (w *fixture) options(node string) (list []*refOption) {
 	for _, way := range refDeviceChoices(w.snap.Node(node), w.group) {
 		if p := w.option(node, way); p != nil {
@@ -427,7 +426,7 @@ func (w *fixture) options(node string) (list []*refOption) {
 	return list
 }
 
-// best is the best of a list that is in tie order.
+// best returns the best option of a list in tie order, or nil if it is empty.
 func best(list []*refOption) *refOption {
 	var b *refOption
 	for _, p := range list {
@@ -441,7 +440,7 @@ func best(list []*refOption) *refOption {
 	return b
 }
 
-// optionOf makes a choice of the code under test comparable.
+// optionOf converts a choice for comparison.
 func optionOf(snap *state.Snapshot, c preempt.Choice) *refOption {
 	n := snap.NodeAt(c.Pos)
 	var devices []string
@@ -455,7 +454,7 @@ func optionOf(snap *state.Snapshot, c preempt.Choice) *refOption {
 	return p
 }
 
-// startSearch begins a search and is not done before the test is.
+// startSearch starts a search. The caller must release it.
 func startSearch(t testing.TB, snap *state.Snapshot, r preempt.Request) *preempt.Finder {
 	t.Helper()
 	f := &preempt.Finder{}

@@ -17,8 +17,8 @@ import (
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
 )
 
-// The parts that test policies are made of: struct{ info; scores } is a policy
-// with one hook.
+// Test policies are composed of these parts: struct{ info; scores } is a policy with one
+// hook.
 type (
 	info    struct{ is sdk.Info }
 	deltas  func(in *sdk.Candidates, gap []int32, recheck *sdk.Recheck) error
@@ -39,7 +39,7 @@ func (f scores) ScoreVictims(in *sdk.Candidates, out *sdk.VictimScores) error { 
 func (f selects) SelectVictims(in *sdk.Candidates, out *sdk.Selection) error  { return f(in, out) }
 func (f rates) ScoreOptions(in *sdk.Options, out *sdk.OptionScores) error     { return f(in, out) }
 
-// stub makes a version of one policy for all its instances.
+// stub returns a version of a policy. All instances share p.
 func stub(p sdk.Policy, grants ...string) *policy.Version {
 	v, err := policy.NewVersion(policy.Source{
 		Name: "stub", Grants: grants,
@@ -49,20 +49,20 @@ func stub(p sdk.Policy, grants ...string) *policy.Version {
 	return v
 }
 
-// miniCluster is a handful of nodes of 10 cpu and 10 memory with what runs there, in
-// words: "n1: a(p20,4) b(p30,6,6)" is priority, cpu and memory.
+// miniCluster is a few nodes of 10 cpu and 10 memory with their allocations in words:
+// "n1: a(p20,4) b(p30,6,6)" lists priority, cpu and memory.
 type miniCluster struct {
 	store *state.Store
 	snap  *state.Snapshot
 	job   *model.Job
 }
 
-func newMiniCluster(asker *model.Job, lines ...string) *miniCluster {
-	return newMiniClusterWith(asker, nil, lines...)
+func newMiniCluster(job *model.Job, lines ...string) *miniCluster {
+	return newMiniClusterWith(job, nil, lines...)
 }
 
-func newMiniClusterWith(asker *model.Job, change func(id string, g *model.Group), lines ...string) *miniCluster {
-	y := &miniCluster{store: state.New(), job: asker}
+func newMiniClusterWith(job *model.Job, change func(id string, g *model.Group), lines ...string) *miniCluster {
+	y := &miniCluster{store: state.New(), job: job}
 	txn := y.store.Begin(1)
 	for _, line := range lines {
 		node, rest, _ := strings.Cut(line, ":")
@@ -71,7 +71,7 @@ func newMiniClusterWith(asker *model.Job, change func(id string, g *model.Group)
 			id, numbers, _ := strings.Cut(strings.TrimSuffix(word, ")"), "(p")
 			var p int32
 			var cpu, mem int64
-			if n, _ := fmt.Sscanf(numbers, "%d,%d,%d", &p, &cpu, &mem); n == 0 { // the last may be left out
+			if n, _ := fmt.Sscanf(numbers, "%d,%d,%d", &p, &cpu, &mem); n == 0 { // memory is optional
 				panic(word)
 			}
 			j := coretest.Job("job-"+id).Priority(p).Ask(cpu, mem, 0).Obj()
@@ -82,12 +82,12 @@ func newMiniClusterWith(asker *model.Job, change func(id string, g *model.Group)
 			txn.UpsertAllocs(coretest.Running(id, j, 0, 0, node))
 		}
 	}
-	must(txn.UpsertJob(asker))
+	must(txn.UpsertJob(job))
 	y.snap = txn.Commit()
 	return y
 }
 
-// request looks at every node for the asker's first group.
+// request returns a search on every node for the job's first group.
 func (y *miniCluster) request(v *policy.Version) preempt.Request {
 	return preempt.Request{
 		Group: y.job.Groups[0], Now: 1000, Algorithm: model.Binpack, Policy: v,
@@ -95,7 +95,7 @@ func (y *miniCluster) request(v *policy.Version) preempt.Request {
 	}
 }
 
-// run searches with a policy and says what became of every node.
+// run searches with a policy and returns the victims on every node.
 func (y *miniCluster) run(t *testing.T, v *policy.Version) ([]string, error) {
 	t.Helper()
 	return y.runRequest(t, y.request(v))
@@ -118,7 +118,7 @@ func (y *miniCluster) runRequest(t *testing.T, r preempt.Request) ([]string, err
 }
 
 func preemptorJob(cpu int64) *model.Job {
-	return coretest.Job("asker").Priority(50).Ask(cpu, 0, 0).Obj()
+	return coretest.Job("preemptor").Priority(50).Ask(cpu, 0, 0).Obj()
 }
 
 func TestFinder_CallsHooksAndEnforcesRules(t *testing.T) {
@@ -150,7 +150,7 @@ func TestFinder_CallsHooksAndEnforcesRules(t *testing.T) {
 		want   []string
 	}{
 		{
-			"the base gap is the policy's own",
+			"the policy sets the base gap",
 			struct {
 				info
 				scores
@@ -195,13 +195,13 @@ func TestFinder_CallsHooksAndEnforcesRules(t *testing.T) {
 			[]string{"n2: b"},
 		},
 		{
-			"lower tiers go first, then lower scores, then rows",
+			"victims are ordered by tier, score and row",
 			struct {
 				info
 				scores
 			}{info{sdk.Info{Columns: use}}, func(in *sdk.Candidates, out *sdk.VictimScores) error {
 				for row := range in.Rows.Priority {
-					out.Score[row] = -in.Rows.Use[0][row] // the larger the sooner
+					out.Score[row] = -in.Rows.Use[0][row] // the largest first
 					if in.Rows.Priority[row] == 10 {
 						out.Tier[row] = 1
 					}
@@ -213,7 +213,7 @@ func TestFinder_CallsHooksAndEnforcesRules(t *testing.T) {
 			[]string{"n1: c", "n2: e", "n3: g"},
 		},
 		{
-			"+Inf is never",
+			"a score of +Inf excludes a candidate",
 			struct {
 				info
 				scores
@@ -230,7 +230,7 @@ func TestFinder_CallsHooksAndEnforcesRules(t *testing.T) {
 			[]string{"n1: b"},
 		},
 		{
-			"victims are spared in reverse of picking",
+			"victims are reprieved in reverse order of picking",
 			struct {
 				info
 				selects
@@ -240,7 +240,7 @@ func TestFinder_CallsHooksAndEnforcesRules(t *testing.T) {
 			[]string{"n1: a c", "n2: f"},
 		},
 		{
-			"an order of the policy's own stands",
+			"the policy's order is kept",
 			struct {
 				info
 				selects
@@ -250,7 +250,7 @@ func TestFinder_CallsHooksAndEnforcesRules(t *testing.T) {
 			[]string{"n1: b"},
 		},
 		{
-			"keepRedundant without the grant spares",
+			"keepRedundant without the grant reprieves",
 			struct {
 				info
 				selects
@@ -260,7 +260,7 @@ func TestFinder_CallsHooksAndEnforcesRules(t *testing.T) {
 			[]string{"n1: a c"},
 		},
 		{
-			"keepRedundant with the grant stands whole",
+			"keepRedundant with the grant keeps every victim",
 			struct {
 				info
 				selects
@@ -282,7 +282,7 @@ func TestFinder_CallsHooksAndEnforcesRules(t *testing.T) {
 			[]string{"n1: a c"},
 		},
 		{
-			"a list that frees too little drops the option and is no fault",
+			"a list that frees too little drops the option without a fault",
 			struct {
 				info
 				selects
@@ -298,18 +298,18 @@ func TestFinder_CallsHooksAndEnforcesRules(t *testing.T) {
 			[]string{"n2: c"},
 		},
 		{
-			"an adaptive policy is asked again after each pick",
+			"an adaptive policy is called again after each pick",
 			struct {
 				info
 				scores
 			}{info{sdk.Info{Adaptive: true, Columns: use}}, func(in *sdk.Candidates, out *sdk.VictimScores) error {
-				// Whoever is nearest to what is still needed: 7 takes 5, then 2.
+				// The row nearest to the remaining need: for 7 it is 5, then 2.
 				for i := range in.Len() {
 					for row := in.FirstRow[i]; row < in.FirstRow[i+1]; row++ {
 						out.Score[row] = math.Abs(in.Need[0][i] - in.Rows.Use[0][row])
 					}
 					if need, freed := in.Need[0][i], in.Freed[0][i]; need+freed != 7 {
-						return fmt.Errorf("needs %v after %v were freed", need, freed)
+						return fmt.Errorf("need is %v after %v were freed", need, freed)
 					}
 				}
 				return nil
@@ -322,7 +322,7 @@ func TestFinder_CallsHooksAndEnforcesRules(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			y := newMiniCluster(preemptorJob(c.asks), c.nodes...)
 			got, err := y.run(t, stub(c.policy, c.grants...))
-			for i := range got { // order of picking is shown by its own test
+			for i := range got { // another test checks the picking order
 				node, victims, _ := strings.Cut(got[i], ": ")
 				got[i] = node + ": " + strings.Join(slices.Sorted(slices.Values(strings.Fields(victims))), " ")
 			}
@@ -353,12 +353,12 @@ func TestFinder_RanksOptionsByTierScoreAndPosition(t *testing.T) {
 		rates rates
 		want  string
 	}{
-		{"nothing said: the first", func(*sdk.Options, *sdk.OptionScores) error { return nil }, "n1"},
+		{"without scores the first", func(*sdk.Options, *sdk.OptionScores) error { return nil }, "n1"},
 		{"the higher score", func(_ *sdk.Options, out *sdk.OptionScores) error {
 			copy(out.Score, []float64{-1, 2, 2})
 			return nil
 		}, "n2"},
-		{"a lower tier beats any score", func(_ *sdk.Options, out *sdk.OptionScores) error {
+		{"a lower tier before any score", func(_ *sdk.Options, out *sdk.OptionScores) error {
 			copy(out.Score, []float64{9, 9, 0})
 			copy(out.Tiers[0], []int64{1, 1, math.MinInt64})
 			return nil
@@ -384,10 +384,10 @@ func TestFinder_RanksOptionsByTierScoreAndPosition(t *testing.T) {
 	}
 }
 
-// An answer that breaks a rule is the policy's fault, by name and hook; nothing
-// is chosen.
+// An answer that breaks a rule is a fault that names the policy and the hook. Nothing is
+// chosen.
 func TestFinder_RejectsInvalidAnswers(t *testing.T) {
-	boom := errors.New("own words")
+	boom := errors.New("guest message")
 	selecting := func(f selects) sdk.Policy {
 		return struct {
 			info
@@ -425,7 +425,7 @@ func TestFinder_RejectsInvalidAnswers(t *testing.T) {
 		fault  policy.Fault
 	}{
 		{"a row of another option", selecting(picks(2)), "SelectVictims", policy.FaultAnswer},
-		{"a row that is not there", selecting(picks(99)), "SelectVictims", policy.FaultAnswer},
+		{"a row that does not exist", selecting(picks(99)), "SelectVictims", policy.FaultAnswer},
 		{"a negative row", selecting(picks(-1)), "SelectVictims", policy.FaultAnswer},
 		{"a row twice", selecting(picks(0, 0)), "SelectVictims", policy.FaultAnswer},
 		{"too few options", selecting(func(in *sdk.Candidates, out *sdk.Selection) error { out.Next(); return nil }), "SelectVictims", policy.FaultAnswer},
@@ -466,31 +466,30 @@ func TestFinder_RejectsInvalidAnswers(t *testing.T) {
 			got, err := y.run(t, v)
 			var fault *policy.Error
 			if !errors.As(err, &fault) {
-				t.Fatalf("no fault but %v, %v", got, err)
+				t.Fatalf("got %v, %v; want a fault", got, err)
 			}
 			if fault.Policy != "stub" || fault.Version != v.ID || fault.Hook != c.hook || fault.Fault != c.fault {
 				t.Errorf("%+v", fault)
 			}
-			if c.fault == policy.FaultGuest && !strings.Contains(err.Error(), "own words") {
-				t.Errorf("%v does not give the policy's words", err)
+			if c.fault == policy.FaultGuest && !strings.Contains(err.Error(), "guest message") {
+				t.Errorf("error %v lacks the message of the policy", err)
 			}
 			if _, faults := v.Stats(); faults != 1 {
-				t.Errorf("%d faults counted", faults)
+				t.Errorf("counted %d faults, want 1", faults)
 			}
 			if len(got) > 0 {
-				t.Errorf("%v was chosen in spite of it", got)
+				t.Errorf("chose %v in spite of the fault", got)
 			}
 		})
 	}
 }
 
-// What frees too little is dropped, and the outcome says so; a dropped option is
-// told from one that nothing could have saved.
+// Outcomes distinguish options that the policy declined from infeasible ones.
 func TestFinder_ReportsOutcomes(t *testing.T) {
 	y := newMiniCluster(preemptorJob(6),
-		"n1: a(p10,3) b(p20,7)", // the policy's one victim frees too little
-		"n2: c(p10,3) d(p50,7)", // too little even with everybody gone
-		"n3: e(p41,10)",         // nobody may go
+		"n1: a(p10,3) b(p20,7)", // the policy's only victim frees too little
+		"n2: c(p10,3) d(p50,7)", // insufficient even with every candidate evicted
+		"n3: e(p41,10)",         // no candidate
 		"n4: f(p10,10)")
 	f := startSearch(t, y.snap, y.request(stub(struct {
 		info
@@ -510,11 +509,11 @@ func TestFinder_ReportsOutcomes(t *testing.T) {
 	}
 }
 
-// Own allocations and those of jobs that are not preemptible are never shown.
+// Policies are never shown allocations of the own job or of non-preemptible jobs.
 func TestFinder_ShowsOnlyCandidates(t *testing.T) {
 	shown := 0
 	y := newMiniClusterWith(preemptorJob(4), nil, "n1: a(p10,3) b(p20,3) c(p30,3)")
-	own := coretest.Job("asker").Priority(5).Ask(1, 0, 0).Obj() // an older version of the asker
+	own := coretest.Job("preemptor").Priority(5).Ask(1, 0, 0).Obj() // an older version of the job
 	stays := coretest.Job("stays").Priority(5).Ask(0, 1, 0).Change(func(j *model.Job) { j.NonPreemptible = true }).Obj()
 	txn := y.store.Begin(2)
 	must(txn.UpsertJob(own))
@@ -531,11 +530,11 @@ func TestFinder_ShowsOnlyCandidates(t *testing.T) {
 		return nil
 	}}))
 	if err != nil || shown != 3 {
-		t.Errorf("%d rows shown, %v", shown, err)
+		t.Errorf("policy was shown %d rows, want 3 (error %v)", shown, err)
 	}
 }
 
-// The earliest wish of any hook and any call counts.
+// The earliest recheck time of all hooks and calls counts.
 func TestFinder_ReportsEarliestRecheck(t *testing.T) {
 	y := newMiniCluster(preemptorJob(4), "n1: a(p10,10)")
 	v := stub(struct {
@@ -552,15 +551,15 @@ func TestFinder_ReportsEarliestRecheck(t *testing.T) {
 	f := startSearch(t, y.snap, y.request(v))
 	defer f.Release()
 	if f.RecheckAt() != 2000 {
-		t.Errorf("recheck at %d before options", f.RecheckAt())
+		t.Errorf("recheck at %d before scoring options, want 2000", f.RecheckAt())
 	}
 	bestOf(t, y.snap, f)
 	if f.RecheckAt() != 2000 {
-		t.Errorf("recheck at %d", f.RecheckAt())
+		t.Errorf("recheck at %d, want 2000", f.RecheckAt())
 	}
 }
 
-// A policy that goes by ascending priority is shown less and evicts the same.
+// A policy that declares Ascending is shown fewer candidates and gets the same victims.
 func TestFinder_AscendingKeepsVictims(t *testing.T) {
 	nodes := []string{"n1: a(p10,2) b(p10,2) c(p20,3) d(p30,3)", "n2: e(p10,1) f(p20,9)"}
 	var shown [2]int
@@ -586,6 +585,6 @@ func TestFinder_AscendingKeepsVictims(t *testing.T) {
 		}
 	}
 	if !slices.Equal(got[0], got[1]) || shown != [2]int{6, 4} {
-		t.Errorf("%v showing %v", got, shown)
+		t.Errorf("victims %v with %v rows shown, want the same victims with 6 and 4", got, shown)
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/cede-scheduler/cede/sdk/rules"
 )
 
-// reader is a policy that also reads other columns, and counts the rows it sees.
+// reader is a policy that reads additional columns, and counts the rows that it is shown.
 type reader struct {
 	victimPolicy
 	also sdk.Columns
@@ -40,7 +40,8 @@ func (r reader) SelectVictims(in *sdk.Candidates, out *sdk.Selection) error {
 	return r.victimPolicy.SelectVictims(in, out)
 }
 
-// uniformCluster is a cluster of few kinds of nodes, of which many are full of the same.
+// uniformCluster returns a cluster with few distinct nodes, many of them with the same
+// allocations.
 func uniformCluster(d source, nodes int) (*state.Snapshot, *model.Group) {
 	store := state.New()
 	txn := store.Begin(1)
@@ -54,16 +55,16 @@ func uniformCluster(d source, nodes int) (*state.Snapshot, *model.Group) {
 			Ask(int64(d.in(1, 3)), int64(d.in(1, 2)), 0).With(func(g *model.Group) { g.MaxParallelEvictions = d.in(0, 2) }).Obj())
 		must(txn.UpsertJob(jobs[i]))
 	}
-	ask := coretest.Job("asker").Priority(50).Ask(int64(d.in(1, 4)), int64(d.in(1, 3)), 0).Count(3).Obj()
+	ask := coretest.Job("preemptor").Priority(50).Ask(int64(d.in(1, 4)), int64(d.in(1, 3)), 0).Count(3).Obj()
 	must(txn.UpsertJob(ask))
-	earlier := coretest.Job("asker").Priority(10).Ask(jobs[0].Groups[0].Resources["cpu"], jobs[0].Groups[0].Resources["memory"], 0).Obj()
+	earlier := coretest.Job("preemptor").Priority(10).Ask(jobs[0].Groups[0].Resources["cpu"], jobs[0].Groups[0].Resources["memory"], 0).Obj()
 	for i := range nodes {
 		id := fmt.Sprintf("n%03d", i)
 		held := [2]int64{}
 		for k := range oneOf(d, 2, 3) {
 			j := oneOf(d, jobs...)
 			if d.IntN(16) == 0 {
-				j = earlier // the asker's own: never evicted for it
+				j = earlier // of the preemptor's own job: not a candidate
 			}
 			a := coretest.Running(fmt.Sprintf("%s-%d", id, k), j, 0, i, id)
 			a.StartTime = int64(d.IntN(100))
@@ -85,8 +86,8 @@ func uniformCluster(d source, nodes int) (*state.Snapshot, *model.Group) {
 	return txn.Commit(), ask.Groups[0]
 }
 
-// Nodes that a policy cannot tell apart are shown to it once, and get what they
-// get from a policy that reads something which tells them apart.
+// Nodes that a policy cannot distinguish are shown to it once, and get the same result as
+// from a policy that reads a column that distinguishes them.
 func TestFinder_DuplicatesShareAnswers(t *testing.T) {
 	for name, make := range map[string]func() victimPolicy{
 		"default": func() victimPolicy { return rules.New() },
@@ -98,10 +99,10 @@ func TestFinder_DuplicatesShareAnswers(t *testing.T) {
 			for i, also := range []sdk.Columns{0, sdk.StartColumn} {
 				versions[i] = coretest.Version(func() sdk.Policy { return reader{make(), also, &rows[i]} })
 			}
-			var finders [2]preempt.Finder // what they remember of other clusters changes nothing
+			var finders [2]preempt.Finder // reused: retained contents must not change the result
 			rapid.Check(t, func(t *rapid.T) {
 				snap, group := uniformCluster(drawSource(t), 60)
-				var told [2]string
+				var results [2]string
 				for i, v := range versions {
 					f := &finders[i]
 					if err := f.Start(snap, preempt.Request{
@@ -109,27 +110,27 @@ func TestFinder_DuplicatesShareAnswers(t *testing.T) {
 					}); err != nil {
 						t.Fatal(err)
 					}
-					told[i] = summary(t, snap, f)
+					results[i] = summary(t, snap, f)
 					for k := range snap.NodeOrder() {
 						if b := f.BlockingBudget(k); b != nil {
-							told[i] += fmt.Sprintf("\n%d: %s", k, b.Name)
+							results[i] += fmt.Sprintf("\n%d: %s", k, b.Name)
 						}
 					}
-					told[i] += updateSummary(t, snap, f, group)
+					results[i] += updateSummary(t, snap, f, group)
 					f.Release()
 				}
-				if told[0] != told[1] {
-					t.Fatalf("twins\n%s\nalone\n%s", told[0], told[1])
+				if results[0] != results[1] {
+					t.Fatalf("with duplicates\n%s\nwithout\n%s", results[0], results[1])
 				}
 			})
 			if 4*rows[0] > 3*rows[1] {
-				t.Errorf("%d rows shown of %d: hardly any twins", rows[0], rows[1])
+				t.Errorf("policy was shown %d rows of %d: too few duplicates", rows[0], rows[1])
 			}
 		})
 	}
 }
 
-// updateSummary is what a search tells once the group has been placed on the best node.
+// updateSummary places the group on the best node and returns the updated results.
 func updateSummary(t tb, snap *state.Snapshot, f *preempt.Finder, group *model.Group) string {
 	c, ok, err := f.Best()
 	if err != nil || !ok {

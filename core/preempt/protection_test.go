@@ -49,10 +49,9 @@ func (d source) budget(i int) *model.Budget {
 	return b
 }
 
-// Written from the scenario format, in names, and with nothing in common with the
-// code under test.
+// The reference implementation of budgets follows the scenario format.
 
-// slack is what a budget has left, from the plain tables.
+// slack returns how many more evictions a budget allows.
 func (w *fixture) slack(b *model.Budget) int {
 	desired, available := 0, 0
 	under := func(g *model.Group) bool {
@@ -81,7 +80,7 @@ func (w *fixture) slack(b *model.Budget) int {
 	}
 }
 
-// costs is how many of some allocations each budget loses, by its name.
+// costs returns how many evictions each budget is charged with, by name.
 func (w *fixture) costs(victims []*model.Allocation) map[string]int {
 	costs := map[string]int{}
 	for _, b := range w.snap.Budgets() {
@@ -98,7 +97,7 @@ func (w *fixture) costs(victims []*model.Allocation) map[string]int {
 	return costs
 }
 
-// cohort is everybody who goes when an allocation does.
+// cohort returns an allocation with those that are evicted with it.
 func (w *fixture) cohort(a *model.Allocation) []*model.Allocation {
 	if !a.Job.AllOrNone {
 		return []*model.Allocation{a}
@@ -106,8 +105,8 @@ func (w *fixture) cohort(a *model.Allocation) []*model.Allocation {
 	return slices.DeleteFunc(w.snap.AppendJobAllocs(nil, a.Job.Key()), func(b *model.Allocation) bool { return !b.Live() })
 }
 
-// isProtected is whether an allocation, or somebody who would go with it, may not be
-// evicted whatever budgets say.
+// isProtected reports whether an allocation, or a member of its cohort, may not be evicted
+// regardless of budgets.
 func (w *fixture) isProtected(a *model.Allocation) bool {
 	return slices.ContainsFunc(w.cohort(a), func(b *model.Allocation) bool {
 		t := b.Job.Toleration
@@ -118,8 +117,7 @@ func (w *fixture) isProtected(a *model.Allocation) bool {
 	})
 }
 
-// What guards promise holds whatever a policy answers, and no unit of its victims
-// could have stayed.
+// Protection holds for any answer of a policy, and no victim or cohort is redundant.
 func TestFinder_EnforcesProtection(t *testing.T) {
 	all := versions()
 	all["optimal"] = coretest.Version(func() sdk.Policy { return boundedOptimal(optimal.New()) })
@@ -128,7 +126,7 @@ func TestFinder_EnforcesProtection(t *testing.T) {
 			options, whole, protected := 0, 0, 0
 			guards := func(t *rapid.T) {
 				w := drawFixture(t, features{protection: true, ports: true})
-				if name != "default" { // gaps of their own
+				if name != "default" { // other policies have other gaps
 					w.base = 1
 					w.delta = &w.base
 				}
@@ -151,16 +149,16 @@ func TestFinder_EnforcesProtection(t *testing.T) {
 					if why[k] == preempt.Protected {
 						protected++
 						if b := f.BlockingBudget(k); b == nil || !b.Strict {
-							t.Fatalf("stopped by %v", b)
+							t.Fatalf("blocking budget %v, want a strict one", b)
 						}
 					}
 				}
 			}
-			// Some policies evict seldom: of few worlds perhaps nobody worth a look.
+			// Some policies rarely evict, so that a round may exercise nothing.
 			for rounds := 0; rounds == 0 || rounds < 50 && (whole == 0 || protected == 0); rounds++ {
 				check(t, guards)
 			}
-			t.Logf("%d options, %d with somebody on other nodes, %d nodes protected", options, whole, protected)
+			t.Logf("%d options, %d with victims on other nodes, %d nodes protected", options, whole, protected)
 			if options == 0 || whole == 0 || protected == 0 {
 				t.Error("the property was not exercised")
 			}
@@ -178,71 +176,69 @@ func boundedOptimal(p *optimal.Policy) sdk.Policy {
 	return p
 }
 
-// checkProtection checks one option and tells whether it takes somebody on other nodes
-// along.
+// checkProtection checks one option, and reports whether it has victims on other nodes.
 func (w *fixture) checkProtection(t *rapid.T, c preempt.Choice, redundant bool) (wide bool) {
 	n := w.snap.NodeAt(c.Pos)
 	gone := map[string]bool{}
 	for _, v := range c.Victims {
 		if gone[v.ID] || w.isProtected(v) {
-			t.Fatalf("%s is listed twice, or spared", v.ID)
+			t.Fatalf("victim %s is listed twice, or protected", v.ID)
 		}
 		gone[v.ID] = true
 		wide = wide || v.NodeID != n.ID
 	}
 	for _, v := range c.Victims {
-		for _, mate := range w.cohort(v) {
-			if !gone[mate.ID] {
-				t.Fatalf("%s goes without %s", v.ID, mate.ID)
+		for _, member := range w.cohort(v) {
+			if !gone[member.ID] {
+				t.Fatalf("victim %s leaves member %s of its cohort", v.ID, member.ID)
 			}
 		}
 		if v.NodeID != n.ID && !slices.ContainsFunc(w.cohort(v), func(b *model.Allocation) bool { return b.NodeID == n.ID }) {
-			t.Fatalf("%s is on another node, and goes with nobody on this one", v.ID)
+			t.Fatalf("victim %s is on another node, without a cohort on this one", v.ID)
 		}
 	}
 	costs := w.costs(c.Victims)
 	for _, b := range w.snap.Budgets() {
 		if b.Strict && costs[b.Name] > max(0, w.slack(b)) {
-			t.Fatalf("%v overruns budget %s: %d of %d", sortedNames(gone), b.Name, costs[b.Name], w.slack(b))
+			t.Fatalf("victims %v overrun budget %s: %d of %d", sortedNames(gone), b.Name, costs[b.Name], w.slack(b))
 		}
 	}
 	var overrun []string
 	protect.EachViolation(&w.snap.View, 0, c.Victims, func(i int) { overrun = append(overrun, c.Victims[i].ID) })
 	for _, b := range w.snap.Budgets() {
 		if costs[b.Name] > max(0, w.slack(b)) && len(overrun) == 0 {
-			t.Fatalf("budget %s is overrun, and nobody is said to", b.Name)
+			t.Fatalf("EachViolation reports no victim, but budget %s is overrun", b.Name)
 		}
 	}
 	w.checkNeeded(t, c, gone, redundant)
 	return wide
 }
 
-// checkNeeded checks that the group fits, and that no victim could stay with those
-// who go with it.
+// checkNeeded checks that the group fits, and that no victim could stay with its cohort.
 func (w *fixture) checkNeeded(t *rapid.T, c preempt.Choice, gone map[string]bool, redundant bool) {
 	n := w.snap.NodeAt(c.Pos)
 	here := refAllocs(w.snap, n.ID)
 	if !refFits(n, here, gone, w.group, nil, false) {
-		t.Fatalf("the group does not fit after %v", sortedNames(gone))
+		t.Fatalf("the group does not fit without %v", sortedNames(gone))
 	}
 	for _, v := range c.Victims {
 		if redundant || v.NodeID != n.ID {
 			continue
 		}
-		for _, mate := range w.cohort(v) {
-			gone[mate.ID] = false
+		for _, member := range w.cohort(v) {
+			gone[member.ID] = false
 		}
 		if refFits(n, here, gone, w.group, nil, false) {
-			t.Fatalf("%s is evicted for nothing", v.ID)
+			t.Fatalf("victim %s is redundant", v.ID)
 		}
-		for _, mate := range w.cohort(v) {
-			gone[mate.ID] = true
+		for _, member := range w.cohort(v) {
+			gone[member.ID] = true
 		}
 	}
 }
 
-// Where no strict budget has too little for the candidates of a node, default
-// finds room exactly where everybody's going would make it.
+// If strict budgets allow all candidates of a node, the default policy finds an option
+// exactly if the group fits without them.
 func TestFinder_ProtectsNothingElse(t *testing.T) {
 	found, none := 0, 0
 	policies := coretest.Policies()
@@ -274,7 +270,7 @@ func TestFinder_ProtectsNothingElse(t *testing.T) {
 			}
 			want := refFits(n, here, gone, w.group, nil, false) && len(gone) > 0
 			if got := why[k] == preempt.Possible; got != want {
-				t.Fatalf("node %s: %s, want an option: %t", n.ID, why[k], want)
+				t.Fatalf("node %s: outcome %q, want an option: %t", n.ID, why[k], want)
 			}
 			if want {
 				found++
@@ -288,7 +284,7 @@ func TestFinder_ProtectsNothingElse(t *testing.T) {
 	}
 }
 
-// withoutAscending is kubernetes without its promise about ascending priorities.
+// withoutAscending is the kubernetes policy without its declaration of Ascending.
 type withoutAscending struct{ *kubernetes.Policy }
 
 func (s withoutAscending) Info() sdk.Info {
@@ -297,7 +293,7 @@ func (s withoutAscending) Info() sdk.Info {
 	return info
 }
 
-// What kubernetes is not shown it would not have taken.
+// Candidates that the kubernetes policy is not shown, it would not have selected.
 func TestFinder_AscendingAroundBudgetsKeepsVictims(t *testing.T) {
 	some := coretest.Version(func() sdk.Policy { return kubernetes.New() })
 	all := coretest.Version(func() sdk.Policy { return withoutAscending{kubernetes.New()} })
@@ -311,19 +307,19 @@ func TestFinder_AscendingAroundBudgetsKeepsVictims(t *testing.T) {
 				t.Fatal(err)
 			}
 			results[v] = summary(t, w.snap, f)
-			if results[v] != "nowhere" {
+			if results[v] != "none" {
 				options++
 			}
 			f.Release()
 		}
 		if results[some] != results[all] {
-			t.Fatalf("shown some\n%s\nshown all\n%s", results[some], results[all])
+			t.Fatalf("with Ascending\n%s\nwithout\n%s", results[some], results[all])
 		}
 	})
-	t.Logf("%d worlds with options", options/2)
+	t.Logf("%d fixtures with options", options/2)
 }
 
-// The number of workers changes nothing, with guards and thousands of nodes.
+// The result does not depend on the number of workers, with protection and many nodes.
 func TestFinder_ProtectionIsIndependentOfWorkers(t *testing.T) {
 	for name, v := range versions() {
 		t.Run(name, func(t *testing.T) {
@@ -343,7 +339,7 @@ func TestFinder_ProtectionIsIndependentOfWorkers(t *testing.T) {
 					first = got
 				}
 				if got != first {
-					t.Fatalf("%d workers find something else", workers)
+					t.Fatalf("%d workers return another result", workers)
 				}
 			}
 		})

@@ -16,9 +16,8 @@ import (
 	"github.com/cede-scheduler/cede/sdk/rules"
 )
 
-// What a search of many nodes passes over at a glance is what searches of few, which
-// look at every node, find too small; also after the cluster has changed, for other
-// asks and other priorities.
+// A search of many nodes, which uses reclaimable, returns the same as searches of few
+// nodes, which evaluate every node: also after changes, for other requests and priorities.
 func TestFinder_ReclaimableEqualsFullEvaluation(t *testing.T) {
 	for name, make := range map[string]func() victimPolicy{
 		"default": func() victimPolicy { return rules.New() },
@@ -32,15 +31,15 @@ func TestFinder_ReclaimableEqualsFullEvaluation(t *testing.T) {
 				d := drawSource(t)
 				snap, group := uniformCluster(d, 600)
 				for range 3 {
-					asker := *group.Job
-					asker.Groups = []*model.Group{{Name: "g", Count: 1, Resources: d.resources(resourceNames[:2], 1, 9, 9)}}
-					asker.Priority = oneOf[int32](d, 25, 50, 50)
-					asker.Compile(snap.Dims())
-					all := outcomesOf(t, &many, snap, asker.Groups[0], version, snap.NodeOrder())
+					job := *group.Job
+					job.Groups = []*model.Group{{Name: "g", Count: 1, Resources: d.resources(resourceNames[:2], 1, 9, 9)}}
+					job.Priority = oneOf[int32](d, 25, 50, 50)
+					job.Compile(snap.Dims())
+					all := outcomesOf(t, &many, snap, job.Groups[0], version, snap.NodeOrder())
 					for from := 0; from < len(all); from += 100 {
-						part := outcomesOf(t, &few, snap, asker.Groups[0], version, snap.NodeOrder()[from:from+100])
-						if told, want := fmt.Sprint(all[from:from+100]), fmt.Sprint(part); told != want {
-							t.Fatalf("of all\n%s\nof a few\n%s", told, want)
+						part := outcomesOf(t, &few, snap, job.Groups[0], version, snap.NodeOrder()[from:from+100])
+						if got, want := fmt.Sprint(all[from:from+100]), fmt.Sprint(part); got != want {
+							t.Fatalf("search of all nodes\n%s\nof a few\n%s", got, want)
 						}
 					}
 					snap = perturbed(d, snap)
@@ -50,7 +49,7 @@ func TestFinder_ReclaimableEqualsFullEvaluation(t *testing.T) {
 	}
 }
 
-// outcomesOf is what became of each node in a search, and its victims.
+// outcomesOf returns the outcome and the victims of each node in a search.
 func outcomesOf(t tb, f *preempt.Finder, snap *state.Snapshot, g *model.Group, v *policy.Version, nodes []int32) []string {
 	if err := f.Start(snap, preempt.Request{
 		Group: g, Policy: v, Default: coretest.Policies().Default(), Nodes: nodes, Now: 1000,
@@ -67,14 +66,14 @@ func outcomesOf(t tb, f *preempt.Finder, snap *state.Snapshot, g *model.Group, v
 		t.Fatal(err)
 	}
 	outcomes, of := f.Outcomes()
-	told := make([]string, len(of))
+	lines := make([]string, len(of))
 	for k, pos := range of {
-		told[k] = outcomes[k].String() + victims[pos]
+		lines[k] = outcomes[k].String() + victims[pos]
 	}
-	return told
+	return lines
 }
 
-// perturbed is a snapshot without some allocations, and with some nodes of another size.
+// perturbed returns a snapshot without some allocations, and with some nodes resized.
 func perturbed(d source, snap *state.Snapshot) *state.Snapshot {
 	txn := snap.Fork(snap.Index() + 1)
 	for range 40 {

@@ -14,9 +14,8 @@ import (
 	"github.com/cede-scheduler/cede/core/preempt/fit"
 )
 
-// On every node and way of serving its devices default evicts whom its
-// description says, spares whom the host's rules spare, and takes the option
-// that they put first.
+// On every node and for every way of serving its devices, the default policy selects the
+// same victims as the reference implementation, and the same option is best.
 func TestFinder_DefaultMatchesReference(t *testing.T) {
 	for _, s := range []features{{}, {ports: true}, {devices: true}, {devices: true, ports: true}} {
 		t.Run(fmt.Sprintf("%+v", s), func(t *testing.T) {
@@ -48,12 +47,12 @@ func TestFinder_DefaultMatchesReference(t *testing.T) {
 					t.Fatalf("best is %v, want %v", got, want)
 				}
 				if got := eachNodeOf(t, w.snap, f); !slices.Equal(got, each) {
-					t.Fatalf("node by node\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(each, "\n"))
+					t.Fatalf("options by node\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(each, "\n"))
 				}
 				w.checkInvariants(t, f)
 				w.checkOutcomes(t, f)
 			})
-			t.Logf("%d options, %d nodes with several", options, ways)
+			t.Logf("%d options, %d nodes with more than one", options, ways)
 			if options == 0 || s.devices && ways == 0 {
 				t.Error("the property was not exercised")
 			}
@@ -61,7 +60,7 @@ func TestFinder_DefaultMatchesReference(t *testing.T) {
 	}
 }
 
-// checkInvariants asserts what holds whatever a policy answers.
+// checkInvariants checks the rules that hold for any answer of a policy.
 func (w *fixture) checkInvariants(t *rapid.T, f *preempt.Finder) {
 	err := f.EachNode(func(c preempt.Choice) {
 		n := w.snap.NodeAt(c.Pos)
@@ -74,19 +73,19 @@ func (w *fixture) checkInvariants(t *rapid.T, f *preempt.Finder) {
 		for _, v := range c.Victims {
 			switch gap := int64(w.group.Job.Priority) - int64(v.Job.Priority); {
 			case v.NodeID != n.ID || gone[v.ID]:
-				t.Fatalf("victim %s is elsewhere, or listed twice", v.ID)
-			case gap <= 0 || gap < int64(w.base) || v.Job.ID == "asker" || v.Job.NonPreemptible:
-				t.Fatalf("%s may not be evicted", v.ID)
+				t.Fatalf("victim %s is on another node, or listed twice", v.ID)
+			case gap <= 0 || gap < int64(w.base) || v.Job.ID == "preemptor" || v.Job.NonPreemptible:
+				t.Fatalf("victim %s is not a candidate", v.ID)
 			}
 			gone[v.ID] = true
 		}
 		if !refFits(n, here, gone, w.group, devices, false) {
-			t.Fatalf("the group does not fit after %v", sortedNames(gone))
+			t.Fatalf("the group does not fit without %v", sortedNames(gone))
 		}
 		for _, v := range c.Victims {
 			gone[v.ID] = false
 			if refFits(n, here, gone, w.group, devices, false) {
-				t.Fatalf("%s is evicted for nothing", v.ID)
+				t.Fatalf("victim %s is redundant", v.ID)
 			}
 			gone[v.ID] = true
 		}
@@ -96,7 +95,7 @@ func (w *fixture) checkInvariants(t *rapid.T, f *preempt.Finder) {
 	}
 }
 
-// checkOutcomes asserts that a node without option says why.
+// checkOutcomes checks the outcome of every node.
 func (w *fixture) checkOutcomes(t *rapid.T, f *preempt.Finder) {
 	why, nodes := f.Outcomes()
 	for k, pos := range nodes {
@@ -109,7 +108,7 @@ func (w *fixture) checkOutcomes(t *rapid.T, f *preempt.Finder) {
 			want = preempt.NoCandidates
 		}
 		if why[k] != want {
-			t.Fatalf("node %s: %s, want %s", id, why[k], want)
+			t.Fatalf("node %s: outcome %q, want %q", id, why[k], want)
 		}
 	}
 }
@@ -132,13 +131,12 @@ func TestScore_MatchesPublishedFormula(t *testing.T) {
 		{model.SpreadRank, 1000, 1000, -500, -500, 0},
 	} {
 		if got := fit.Score(c.algorithm, c.availCPU, c.availMem, c.freeCPU, c.freeMem); got != c.want {
-			t.Errorf("%+v: got %v", c, got)
+			t.Errorf("Score for %+v returns %v", c, got)
 		}
 	}
 }
 
-// The ceiling is strictly lower, and lower by the gap that the operator or the
-// policy sets.
+// The ceiling is strictly lower than the priority, and lower by the configured gap.
 func TestCeiling_IsStrictlyLower(t *testing.T) {
 	v := coretest.Policies().Default()
 	for _, c := range []struct {
@@ -154,7 +152,7 @@ func TestCeiling_IsStrictlyLower(t *testing.T) {
 		{2147483647, new(int32(-2147483648)), 2147483646},
 	} {
 		if got := preempt.Ceiling(c.priority, v, c.delta); got != c.want {
-			t.Errorf("%+v: got %d", c, got)
+			t.Errorf("Ceiling for %+v returns %d", c, got)
 		}
 	}
 }

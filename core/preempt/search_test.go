@@ -22,14 +22,14 @@ import (
 	"github.com/cede-scheduler/cede/sdk/rules"
 )
 
-// versions are policies that read much and go different ways.
+// versions returns policies that read many columns and use different hooks.
 func versions() map[string]*policy.Version {
 	return map[string]*policy.Version{
 		"default": coretest.Version(func() sdk.Policy { return rules.New() }),
 		"nomad":   coretest.Version(func() sdk.Policy { return nomad.New() }),
-		// Reads budgets, starts, and shows how Ascending goes around budgets.
+		// Reads budgets and starts, and declares Ascending although it spares budgets first.
 		"kubernetes": coretest.Version(func() sdk.Policy { return kubernetes.New() }),
-		// Spares groups that lost much in this plan, and namespaces in need.
+		// Prefers victims of groups with few evictions, and of namespaces with a large use.
 		"counting": coretest.Version(func() sdk.Policy {
 			return struct {
 				info
@@ -47,7 +47,7 @@ func versions() map[string]*policy.Version {
 				},
 			}
 		}),
-		// Picks the first row alone, and nobody while its group has lost nothing.
+		// Picks rows of priority 10, and rows of groups with evictions.
 		"picky": coretest.Version(func() sdk.Policy {
 			return struct {
 				info
@@ -64,7 +64,7 @@ func versions() map[string]*policy.Version {
 				return nil
 			}}
 		}),
-		// Takes two victims of a group at most, wherever they are; default picks.
+		// Allows two victims of a group, on all nodes; the default policy picks.
 		"limited": coretest.Version(func() sdk.Policy {
 			return struct {
 				info
@@ -107,7 +107,7 @@ func versions() map[string]*policy.Version {
 	}
 }
 
-// summary is everything that a search tells, in words.
+// summary returns all results of a search as text.
 func summary(t tb, snap *state.Snapshot, f *preempt.Finder) string {
 	lines := []string{bestOf(t, snap, f).String()}
 	lines = append(lines, eachNodeOf(t, snap, f)...)
@@ -118,7 +118,7 @@ func summary(t tb, snap *state.Snapshot, f *preempt.Finder) string {
 	return strings.Join(lines, "\n")
 }
 
-// The number of workers, and which other nodes share a call, change nothing.
+// The result depends neither on the number of workers nor on which nodes share a call.
 func TestFinder_ResultIsIndependentOfWorkersAndCalls(t *testing.T) {
 	for name, v := range versions() {
 		t.Run(name, func(t *testing.T) {
@@ -137,10 +137,10 @@ func TestFinder_ResultIsIndependentOfWorkersAndCalls(t *testing.T) {
 				if first == "" {
 					first = got
 				} else if got != first {
-					t.Fatalf("%d workers give another result", workers)
+					t.Fatalf("%d workers return another result", workers)
 				}
 			}
-			// One node at a time, as far from sharing calls as can be.
+			// One node at a time, so that no nodes share calls.
 			var alone []string
 			f := &preempt.Finder{}
 			all := w.request(coretest.Policies(), v)
@@ -156,18 +156,18 @@ func TestFinder_ResultIsIndependentOfWorkersAndCalls(t *testing.T) {
 			together := startSearch(t, w.snap, all)
 			defer together.Release()
 			if got := eachNodeOf(t, w.snap, together); !slices.Equal(got, alone) {
-				t.Fatal("nodes that share calls give another result")
+				t.Fatal("nodes that share calls return another result")
 			}
 			t.Logf("%d nodes, %d options", len(w.nodes), len(alone))
 			if len(alone) < 10 {
-				t.Error("too few options to show anything")
+				t.Error("too few options")
 			}
 		})
 	}
 }
 
-// Which fault is reported does not depend on the number of workers.
-func TestFinder_FaultIsTheSameForAnyNumberOfWorkers(t *testing.T) {
+// The reported fault does not depend on the number of workers.
+func TestFinder_FaultIsIndependentOfWorkers(t *testing.T) {
 	lines := make([]string, 2100)
 	for i := range lines {
 		lines[i] = fmt.Sprintf("n%04d: a%04d(p%d,10)", i, i, i%30)
@@ -190,8 +190,8 @@ func TestFinder_FaultIsTheSameForAnyNumberOfWorkers(t *testing.T) {
 	}
 }
 
-// The order in which nodes and allocations were registered decides nothing.
-func TestFinder_OrderOfRegistrationDecidesNothing(t *testing.T) {
+// The result does not depend on the order in which nodes and allocations were registered.
+func TestFinder_ResultIsIndependentOfRegistrationOrder(t *testing.T) {
 	for name, v := range versions() {
 		t.Run(name, func(t *testing.T) {
 			check(t, func(t *rapid.T) {
@@ -214,12 +214,11 @@ func TestFinder_OrderOfRegistrationDecidesNothing(t *testing.T) {
 	}
 }
 
-// shuffled is the same world, written in another order.
+// shuffled returns the same fixture, written in another order.
 func (w *fixture) shuffled(t *rapid.T) *fixture {
 	store := state.New()
 	txn := store.Begin(1)
-	// Dimensions are numbered in order of appearance, which sums of distances
-	// over more than two may notice in the last bit; so they stay.
+	// Dimensions keep their order: it can change the last bit of sums over more than two.
 	must(txn.GrowDimensions(w.snap.Dims().Names()...))
 	for _, n := range rapid.Permutation(slices.Collect(w.snap.Nodes())).Draw(t, "nodes") {
 		copied := *n
@@ -241,7 +240,7 @@ func (w *fixture) shuffled(t *rapid.T) *fixture {
 	return &twin
 }
 
-// A seed takes the place of the ids wherever they decide, and nowhere else.
+// A seed replaces the order of IDs in ties, and changes nothing else.
 func TestFinder_SeedsChangeOnlyTies(t *testing.T) {
 	check(t, func(t *rapid.T) {
 		w := drawFixture(t, features{ports: true, devices: true})
@@ -265,27 +264,27 @@ func TestFinder_SeedsChangeOnlyTies(t *testing.T) {
 	})
 }
 
-func TestTies_OrderByHashAndByID(t *testing.T) {
+func TestOrder_ComparesByIDOrHash(t *testing.T) {
 	ids := []string{"c", "a", "b", "n1", "n10", "n2"}
 	byID := slices.SortedFunc(slices.Values(ids), tiebreak.Order{}.Compare)
 	if want := []string{"a", "b", "c", "n1", "n10", "n2"}; !slices.Equal(byID, want) {
-		t.Errorf("got %v", byID)
+		t.Errorf("order by ID is %v, want %v", byID, want)
 	}
 	orders := map[string]bool{}
 	for seed := range uint64(20) {
 		ties := tiebreak.Order{Seed: seed}
 		orders[fmt.Sprint(slices.SortedFunc(slices.Values(ids), ties.Compare))] = true
 		if ties.Compare("x", "x") != 0 || ties.Compare("x", "y") != -ties.Compare("y", "x") {
-			t.Fatal("no order")
+			t.Fatal("Compare is not antisymmetric")
 		}
 	}
 	if len(orders) < 15 {
-		t.Errorf("20 seeds give %d orders", len(orders))
+		t.Errorf("20 seeds result in %d orders, want at least 15", len(orders))
 	}
 }
 
-// Changed gives what a search from the beginning gives, whatever was placed and
-// evicted before, on the chosen node or elsewhere.
+// Update returns the same result as a fresh search, after placements and evictions on the
+// chosen node and on others.
 func TestFinder_UpdateEqualsFreshSearch(t *testing.T) {
 	for name, v := range versions() {
 		t.Run(name, func(t *testing.T) { checkUpdateEqualsFreshSearch(t, v, features{devices: true, ports: true}) })
@@ -333,7 +332,7 @@ func checkUpdateEqualsFreshSearch(t *testing.T, v *policy.Version, s features) {
 				}
 				txn.UpsertAllocs(a)
 			}
-			if rapid.Bool().Draw(t, "elsewhere") || !ok {
+			if rapid.Bool().Draw(t, "on another node") || !ok {
 				others := slices.DeleteFunc(slices.Collect(txn.Allocs()), func(a *model.Allocation) bool { return !a.Live() })
 				if len(others) == 0 {
 					return
@@ -364,12 +363,12 @@ func checkUpdateEqualsFreshSearch(t *testing.T, v *policy.Version, s features) {
 	}
 }
 
-// splitVersions brings half of the allocations to a newer version of their job,
-// so that one group has two versions running.
+// splitVersions moves half of the allocations to a newer version of their job, so that two
+// versions of a group run.
 func (w *fixture) splitVersions(t *rapid.T) {
 	txn := w.snap.Fork(w.snap.Index() + 1)
 	for j := range w.snap.Jobs() {
-		if j.ID == "asker" {
+		if j.ID == "preemptor" {
 			continue
 		}
 		next := *j

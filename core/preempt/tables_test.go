@@ -10,14 +10,14 @@ import (
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
 )
 
-// A policy that spares young work must not take what has not begun for old,
-// and one that weighs shares must know the asker's weight before it has any.
+// An allocation that has not started counts as young, and the preemptor's namespace has a
+// weight even if it uses nothing yet.
 func TestFinder_TablesIncludePendingAllocsAndIdleNamespaces(t *testing.T) {
 	store := state.New()
 	txn := store.Begin(1)
 	must(txn.UpsertNode(coretest.Node("n1", 10, 0, 0)))
 	low := coretest.Job("low").Priority(10).Ask(5, 0, 0).Obj()
-	ask := coretest.Job("asker").Priority(50).Ask(8, 0, 0).Change(func(j *model.Job) { j.Namespace = "new" }).Obj()
+	ask := coretest.Job("preemptor").Priority(50).Ask(8, 0, 0).Change(func(j *model.Job) { j.Namespace = "new" }).Obj()
 	must(txn.UpsertJob(low))
 	must(txn.UpsertJob(ask))
 	works, starts := coretest.Running("a", low, 0, 0, "n1"), coretest.Running("b", low, 0, 1, "n1")
@@ -36,7 +36,7 @@ func TestFinder_TablesIncludePendingAllocsAndIdleNamespaces(t *testing.T) {
 		for i, id := range in.Shared.Namespaces.Name {
 			shared += in.Strings[id]
 			if in.Shared.Namespaces.Weight[i] == 3 {
-				shared += " thrice"
+				shared += " weight 3"
 			}
 			shared += ";"
 		}
@@ -48,9 +48,9 @@ func TestFinder_TablesIncludePendingAllocsAndIdleNamespaces(t *testing.T) {
 	})
 	defer f.Release()
 	if len(start) != 2 || start[0] != 400 || start[1] != 1000 {
-		t.Errorf("started at %v, want 400 and now", start)
+		t.Errorf("starts are %v, want 400 and now", start)
 	}
-	if want := "default;new thrice;"; shared != want {
-		t.Errorf("namespaces %q, want %q", shared, want)
+	if want := "default;new weight 3;"; shared != want {
+		t.Errorf("namespaces are %q, want %q", shared, want)
 	}
 }

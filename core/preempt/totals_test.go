@@ -11,8 +11,8 @@ import (
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
 )
 
-// Totals are had without the rest of the shared tables, in both questions, and
-// do not make a search ask again about nodes that have not changed.
+// Totals are computed without the other shared tables, for both hooks. If only they are
+// read, Update evaluates no unchanged node.
 func TestFinder_ComputesTotalsAlone(t *testing.T) {
 	store := state.New()
 	txn := store.Begin(1)
@@ -51,6 +51,6 @@ func TestFinder_ComputesTotalsAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got, want := fmt.Sprint(seen), "[2 [8 16] [] [8 16] [] 1 [8 16] []]"; got != want {
-		t.Errorf("seen %s, want %s", got, want)
+		t.Errorf("policy was shown %s, want %s", got, want)
 	}
 }

@@ -67,7 +67,7 @@ func (t *traits) reads(column sdk.Columns) bool {
 }
 
 // sharesAcrossNodes reports whether a solution holds for all nodes of a class: nothing
-// that policies read of options and candidates tells such nodes apart.
+// that policies read of options and candidates distinguishes such nodes.
 func (t *traits) sharesAcrossNodes(req *Request) bool {
 	return t.fast && len(req.Excluded) == 0 && prune.ReadsClassesOnly(t.columns, t.optionColumns)
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/cede-scheduler/cede/sdk/rules"
 )
 
-// elasticPolicy is the rules of bindings, of a policy that says what the field says.
+// elasticPolicy applies the built-in rules, with the declarations in info.
 type elasticPolicy struct {
 	info  sdk.Info
 	rules rules.Bindings
@@ -33,8 +33,8 @@ func elasticRounds() int {
 	return 1000
 }
 
-// fullClustersAtRandom is clusters of 12 units that are full of bindings, and a binding of
-// priority 9 that has no place.
+// fullClustersAtRandom returns clusters of 12 units that are full of random bindings, and a
+// pending binding of priority 9.
 func fullClustersAtRandom(t *testing.T, r *rand.Rand, clusters int) (*state.Snapshot, *model.Binding) {
 	t.Helper()
 	txn := state.New().Begin(1)
@@ -83,15 +83,14 @@ func request(t *testing.T, snap *state.Snapshot, pending *model.Binding, info sd
 	return req
 }
 
-// What an elastic search takes is enough and no replica more; nobody keeps less
-// than its minimum unless it leaves whole, and there is room to be made wherever
-// evicting whole makes some.
+// An elastic search frees enough, and no replica more. Bindings keep their minimum unless
+// they are evicted, and a cluster is found exactly if one is found without shrinking.
 func TestFind_ShrinksNoMoreThanNeeded(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 5))
 	shrunk := 0
 	for range elasticRounds() {
 		snap, pending := fullClustersAtRandom(t, r, 1+r.IntN(3))
-		req := request(t, snap, pending, sdk.Info{Name: "gentle", Delta: 1, Ascending: true, Elastic: true})
+		req := request(t, snap, pending, sdk.Info{Name: "elastic", Delta: 1, Ascending: true, Elastic: true})
 		if len(req.Clusters) == 0 {
 			continue
 		}
@@ -101,68 +100,68 @@ func TestFind_ShrinksNoMoreThanNeeded(t *testing.T) {
 		}
 		whole, err := binding.Find(snap, request(t, snap, pending, sdk.Info{Name: "whole", Delta: 1, Ascending: true}))
 		if err != nil || (found.Cluster == nil) != (whole.Cluster == nil) {
-			t.Fatalf("%+v, evicting whole %+v, %v", found, whole, err)
+			t.Fatalf("got %+v, without shrinking %+v, %v", found, whole, err)
 		}
 		if found.Cluster == nil {
 			continue
 		}
-		_, room := snap.ClusterFreeCapacity(found.Cluster.ID, pending.Key(), pending.Priority, 0)
+		_, free := snap.ClusterFreeCapacity(found.Cluster.ID, pending.Key(), pending.Priority, 0)
 		for _, v := range found.Victims {
-			room[0] += v.Vec[0] / int64(v.Replicas) * int64(v.Replicas-v.Keep)
+			free[0] += v.Vec[0] / int64(v.Replicas) * int64(v.Replicas-v.Keep)
 		}
 		needs := pending.TotalAsk(pending.Replicas)
 		for _, v := range found.Victims {
 			b := snap.Binding(v.Binding)
 			if b.Priority >= pending.Priority || v.Keep != 0 && v.Keep < b.MinReplicas {
-				t.Fatalf("%+v is left %d replicas", b, v.Keep)
+				t.Fatalf("binding %+v keeps %d replicas", b, v.Keep)
 			}
 			back := v.Vec[0] / int64(v.Replicas)
 			switch {
 			case v.Keep > 0:
 				shrunk++
-			case b.MinReplicas > 0: // it would have to stay with its minimum
+			case b.MinReplicas > 0: // it could only stay with its minimum
 				back *= int64(b.MinReplicas)
 			default:
 				back = v.Vec[0]
 			}
-			if room[0] < needs[0] || room[0]-back >= needs[0] {
-				t.Fatalf("%d are free for %d, and %+v could keep more than %d", room[0], needs[0], b, v.Keep)
+			if free[0] < needs[0] || free[0]-back >= needs[0] {
+				t.Fatalf("%d free of %d needed, but %+v could keep more than %d", free[0], needs[0], b, v.Keep)
 			}
 		}
 	}
 	if shrunk == 0 {
-		t.Error("nobody was shrunk")
+		t.Error("no binding was shrunk")
 	}
 }
 
-// totalFitting is how many whole replicas clusters hold together.
-func totalFitting(b *model.Binding, rooms []model.Vector) (n int) {
-	for i := range rooms {
-		n += b.FittingReplicas(&rooms[i], b.Replicas)
+// totalFitting returns how many replicas fit on some clusters together.
+func totalFitting(b *model.Binding, free []model.Vector) (n int) {
+	for i := range free {
+		n += b.FittingReplicas(&free[i], b.Replicas)
 	}
 	return n
 }
 
-// The search over several clusters takes the lowest that are enough together, and
-// nobody in vain; it finds room wherever everybody lower makes some.
+// A search over several clusters evicts the lowest priorities that suffice, and none in
+// vain. It finds victims exactly if evicting every lower priority would suffice.
 func TestFindSpread_EvictsLowestSufficientVictims(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 6))
 	some := 0
 	for range elasticRounds() {
 		snap, pending := fullClustersAtRandom(t, r, 2+r.IntN(2))
-		req := request(t, snap, pending, sdk.Info{Name: "wide", Delta: 1, Ascending: true, MultiCluster: true})
+		req := request(t, snap, pending, sdk.Info{Name: "spread", Delta: 1, Ascending: true, MultiCluster: true})
 		if len(req.Clusters) < 2 {
 			continue
 		}
-		found, err := binding.FindSpread(snap, req, func(rooms []model.Vector) bool { return totalFitting(pending, rooms) >= pending.Replicas })
+		found, err := binding.FindSpread(snap, req, func(free []model.Vector) bool { return totalFitting(pending, free) >= pending.Replicas })
 		if err != nil {
 			t.Fatal(err)
 		}
-		rooms := make([]model.Vector, len(req.Clusters))
+		free := make([]model.Vector, len(req.Clusters))
 		var lower []*model.Assignment
 		at := map[string]int{}
 		for i, c := range req.Clusters {
-			_, rooms[i] = snap.ClusterFreeCapacity(c.ID, pending.Key(), pending.Priority, 0)
+			_, free[i] = snap.ClusterFreeCapacity(c.ID, pending.Key(), pending.Priority, 0)
 			at[c.ID] = i
 			for a, b := range snap.ClusterWorkload(c.ID) {
 				if b.Priority < pending.Priority {
@@ -170,14 +169,14 @@ func TestFindSpread_EvictsLowestSufficientVictims(t *testing.T) {
 				}
 			}
 		}
-		if totalFitting(pending, rooms) >= pending.Replicas {
-			continue // it needs nobody to leave
+		if totalFitting(pending, free) >= pending.Replicas {
+			continue // it fits without evictions
 		}
 		for _, a := range lower {
-			rooms[at[a.ClusterID]].Add(&a.Vec)
+			free[at[a.ClusterID]].Add(&a.Vec)
 		}
-		if possible := totalFitting(pending, rooms) >= pending.Replicas; possible != (len(found.Victims) > 0) {
-			t.Fatalf("%d victims, possible %v", len(found.Victims), possible)
+		if possible := totalFitting(pending, free) >= pending.Replicas; possible != (len(found.Victims) > 0) {
+			t.Fatalf("got %d victims, possible: %v", len(found.Victims), possible)
 		} else if !possible {
 			continue
 		}
@@ -185,39 +184,39 @@ func TestFindSpread_EvictsLowestSufficientVictims(t *testing.T) {
 		checkSpread(t, snap, pending, req, found)
 	}
 	if some == 0 {
-		t.Error("nothing was tried")
+		t.Error("the property was not exercised")
 	}
 }
 
-// checkSpread: the victims are enough, none could be left out, and the highest has
-// the lowest priority at which everybody up to it is enough.
+// checkSpread checks that the victims suffice, that none is redundant, and that lower
+// priorities alone would not suffice.
 func checkSpread(t *testing.T, snap *state.Snapshot, pending *model.Binding, req *binding.Request, found binding.SpreadResult) {
 	t.Helper()
 	enough := func(gone func(a *model.Assignment, b *model.Binding) bool) bool {
-		rooms := make([]model.Vector, len(req.Clusters))
+		free := make([]model.Vector, len(req.Clusters))
 		for i, c := range req.Clusters {
-			_, rooms[i] = snap.ClusterFreeCapacity(c.ID, pending.Key(), pending.Priority, 0)
+			_, free[i] = snap.ClusterFreeCapacity(c.ID, pending.Key(), pending.Priority, 0)
 			for a, b := range snap.ClusterWorkload(c.ID) {
 				if gone(a, b) {
-					rooms[i].Add(&a.Vec)
+					free[i].Add(&a.Vec)
 				}
 			}
 		}
-		return totalFitting(pending, rooms) >= pending.Replicas
+		return totalFitting(pending, free) >= pending.Replicas
 	}
 	highest := int32(-1)
-	for _, spared := range append([]binding.Victim{{Assignment: &model.Assignment{}}}, found.Victims...) {
+	for _, omitted := range append([]binding.Victim{{Assignment: &model.Assignment{}}}, found.Victims...) {
 		without := enough(func(a *model.Assignment, _ *model.Binding) bool {
-			return a.ID != spared.ID && slices.ContainsFunc(found.Victims, func(v binding.Victim) bool { return v.ID == a.ID })
+			return a.ID != omitted.ID && slices.ContainsFunc(found.Victims, func(v binding.Victim) bool { return v.ID == a.ID })
 		})
-		if without != (spared.ID == "") {
-			t.Fatalf("without %q the victims %v are enough: %v", spared.ID, ids(found.Victims), without)
+		if without != (omitted.ID == "") {
+			t.Fatalf("victims %[2]v without %[1]q suffice: %[3]v", omitted.ID, ids(found.Victims), without)
 		}
-		if spared.ID != "" {
-			highest = max(highest, snap.Binding(spared.Binding).Priority)
+		if omitted.ID != "" {
+			highest = max(highest, snap.Binding(omitted.Binding).Priority)
 		}
 	}
 	if enough(func(_ *model.Assignment, b *model.Binding) bool { return b.Priority < highest }) {
-		t.Fatalf("%v leave, the highest of %d, and the lower ones would be enough", ids(found.Victims), highest)
+		t.Fatalf("victims %v have priorities up to %d, but lower ones suffice", ids(found.Victims), highest)
 	}
 }

@@ -15,7 +15,8 @@ import (
 	"github.com/cede-scheduler/cede/sdk/rules"
 )
 
-// bindingsOnSeveralClusters is small clusters, and bindings of which some are on several of them.
+// bindingsOnSeveralClusters returns small clusters, bindings that run on one or several of
+// them, and a pending binding.
 func bindingsOnSeveralClusters(t *testing.T, r *rand.Rand) (*state.Snapshot, *model.Binding) {
 	t.Helper()
 	txn := state.New().Begin(1)
@@ -80,18 +81,18 @@ func bindingsOnSeveralClusters(t *testing.T, r *rand.Rand) (*state.Snapshot, *mo
 	return txn.Commit(), pending
 }
 
-// refUnit is what leaves, or stays, as one: some replicas of an assignment of which
-// any number may leave, or what it keeps, which leaves whole.
+// refUnit is a part of an assignment: the surplus, of which any number of replicas may
+// leave, or the minimum, which leaves whole.
 type refUnit struct {
 	*model.Assignment
 	binding   *model.Binding
 	cluster   int  // cluster
-	isMinimum bool // what an elastic one keeps; else what it can do without, or all
+	isMinimum bool // the minimum; otherwise the surplus, or all replicas
 	replicas  int  // replicas that may leave
 	shared    bool // with other clusters
 }
 
-// surplusOf is how many replicas a binding can do without on all clusters together.
+// surplusOf returns how many replicas a binding has above its minimum on all clusters.
 func surplusOf(snap *state.Snapshot, b *model.Binding) int {
 	have := 0
 	for _, x := range snap.BindingAssignments(b.Key()) {
@@ -100,9 +101,9 @@ func surplusOf(snap *state.Snapshot, b *model.Binding) int {
 	return have - b.MinReplicas
 }
 
-// refUnits is all that may leave, in the order in which it does: by priority, what
-// bindings can do without before what they keep, by cluster, the youngest first; and
-// last who keeps nothing there as long as it is enough to shrink.
+// refUnits returns the candidates in eviction order: by priority, surplus before minimum,
+// by cluster, the youngest first. Minimums without replicas come last, as long as shrinking
+// suffices.
 func refUnits(snap *state.Snapshot, pending *model.Binding, clusters []*model.Cluster) (units []*refUnit) {
 	for at, c := range clusters {
 		for a, b := range snap.ClusterWorkload(c.ID) {
@@ -137,25 +138,25 @@ func refUnits(snap *state.Snapshot, pending *model.Binding, clusters []*model.Cl
 	return units
 }
 
-// reference is rooms as they would be with units gone.
+// reference is the state of a reference search.
 type reference struct {
 	snap   *state.Snapshot
 	free   []model.Vector
 	enough func([]model.Vector) bool
 }
 
-// exhaustiveSearch tries every way in which what may leave does.
+// exhaustiveSearch tries every combination of removals.
 type exhaustiveSearch struct {
 	*reference
 	free    []model.Vector
-	open    []*refUnit      // what may leave, by assignment
-	evicted map[string]bool // of those, what may leave whatever the minimum
+	open    []*refUnit      // candidates, by assignment
+	evicted map[string]bool // by ID: may leave regardless of the minimum
 	left    map[model.JobKey]int
-	drawn   map[model.JobKey]int // of left, by what is not evicted
+	drawn   map[model.JobKey]int // of left, by assignments that are not evicted
 }
 
-// possible is whether what may be gone makes enough room, by trying every way in
-// which bindings may share what they can do without, and be evicted or not.
+// possible reports whether removing units can free enough. It tries every way to share the
+// surplus of bindings among clusters, with and without eviction.
 func (x *reference) possible(gone []*refUnit) bool {
 	t := &exhaustiveSearch{x, slices.Clone(x.free), nil, map[string]bool{}, map[model.JobKey]int{}, map[model.JobKey]int{}}
 	for _, u := range gone {
@@ -165,7 +166,7 @@ func (x *reference) possible(gone []*refUnit) bool {
 			t.open = append(t.open, u)
 		}
 	}
-	for _, u := range gone { // the rest alone, which can do without nothing
+	for _, u := range gone { // minimums without a surplus
 		if u.isMinimum && !slices.ContainsFunc(t.open, func(o *refUnit) bool { return o.ID == u.ID }) {
 			t.open = append(t.open, &refUnit{Assignment: u.Assignment, binding: u.binding, cluster: u.cluster, shared: u.shared})
 		}
@@ -173,7 +174,7 @@ func (x *reference) possible(gone []*refUnit) bool {
 	return t.try(t.open)
 }
 
-// try tries what open may do. No binding draws on what evictions have taken.
+// try tries all combinations for the open units. Evicted replicas reduce the surplus.
 func (t *exhaustiveSearch) try(open []*refUnit) bool {
 	if !t.mayFit(open) {
 		return false
@@ -197,7 +198,7 @@ func (t *exhaustiveSearch) try(open []*refUnit) bool {
 	return false
 }
 
-// tryFirst tries to have n replicas of the first of open leave.
+// tryFirst tries to remove n replicas of the first open unit.
 func (t *exhaustiveSearch) tryFirst(open []*refUnit, n, drawn int) bool {
 	u := open[0]
 	key, taken := u.Binding, 0
@@ -214,28 +215,27 @@ func (t *exhaustiveSearch) tryFirst(open []*refUnit, n, drawn int) bool {
 	return ok
 }
 
-// mayFit is whether there is enough room if as much of open leaves as can.
+// mayFit reports whether removing as much as possible would free enough.
 func (t *exhaustiveSearch) mayFit(open []*refUnit) bool {
-	rooms := slices.Clone(t.free)
+	free := slices.Clone(t.free)
 	for _, u := range open {
 		n := u.replicas
 		if t.evicted[u.ID] {
 			n = u.Replicas
 		}
-		release(rooms, u, n)
+		release(free, u, n)
 	}
-	return t.enough(rooms)
+	return t.enough(free)
 }
 
-func release(rooms []model.Vector, u *refUnit, n int) {
+func release(free []model.Vector, u *refUnit, n int) {
 	for d, all := range u.Vec {
-		rooms[u.cluster][d] += all / int64(u.Replicas) * int64(n)
+		free[u.cluster][d] += all / int64(u.Replicas) * int64(n)
 	}
 }
 
-// reprieved is what stays gone when all that may leave is, and then as much as
-// possible comes back, the last first; by assignment, how many replicas leave. nil:
-// all of it is not enough.
+// reprieved removes all units, then restores as much as possible in reverse order. It
+// returns how many replicas leave by assignment, or nil if removing all does not suffice.
 func (x *reference) reprieved(units []*refUnit) map[string]int {
 	if !x.possible(units) {
 		return nil
@@ -267,11 +267,11 @@ func (x *reference) reprieved(units []*refUnit) map[string]int {
 	return leaves
 }
 
-// elasticRules is the rules of karmada with elastic.
+// elasticRules returns the rules of the karmada policy with elastic set.
 func elasticRules(t *testing.T, several bool) *elasticPolicy {
 	t.Helper()
 	return &elasticPolicy{
-		info:  sdk.Info{Name: "gentle", Delta: 1, Ascending: true, Elastic: true, MultiCluster: several},
+		info:  sdk.Info{Name: "elastic", Delta: 1, Ascending: true, Elastic: true, MultiCluster: several},
 		rules: rules.Bindings{Elastic: true},
 	}
 }
@@ -284,26 +284,26 @@ func leavingOf(victims []binding.Victim) map[string]int {
 	return leaves
 }
 
-// checkAgainst compares victims with those of a reprieve of all.
+// checkAgainst compares victims with those of the reference implementation.
 func checkAgainst(t *testing.T, snap *state.Snapshot, pending *model.Binding, victims []binding.Victim, x *reference, units []*refUnit) {
 	t.Helper()
 	got, want := leavingOf(victims), x.reprieved(units)
 	if fmt.Sprint(got) != fmt.Sprint(want) && (len(got) > 0 || want != nil) {
 		for c := range snap.Clusters() {
-			t.Logf("%s of %v", c.ID, c.Capacity)
+			t.Logf("cluster %s with capacity %v", c.ID, c.Capacity)
 		}
 		for b := range snap.Bindings() {
-			t.Logf("%s priority %d, %d of at least %d, duplicated %v, each %v", b.ID, b.Priority, b.Replicas, b.MinReplicas, b.Duplicated, b.Resources)
+			t.Logf("binding %s: priority %d, %d replicas of at least %d, duplicated %v, each %v", b.ID, b.Priority, b.Replicas, b.MinReplicas, b.Duplicated, b.Resources)
 			for _, a := range snap.BindingAssignments(b.Key()) {
 				t.Logf("  %d on %s since %d", a.Replicas, a.ClusterID, a.StartTime)
 			}
 		}
-		t.Fatalf("%s: %v leave, want %v", pending.ID, got, want)
+		t.Fatalf("%s: got victims %v, want %v", pending.ID, got, want)
 	}
 }
 
-// checkMinimums looks at victims by themselves: what is shrunk leaves its binding
-// with its minimum, on all clusters together, once all of them have left.
+// checkMinimums checks that every shrunk binding keeps its minimum, on all clusters
+// together, once all victims have left.
 func checkMinimums(t *testing.T, snap *state.Snapshot, victims []binding.Victim) {
 	t.Helper()
 	leaves := leavingOf(victims)
@@ -316,22 +316,21 @@ func checkMinimums(t *testing.T, snap *state.Snapshot, victims []binding.Victim)
 			}
 		}
 		if v.Keep > 0 && (b.MinReplicas == 0 || stay < b.MinReplicas) {
-			t.Fatalf("%s is shrunk to %d: its binding keeps %d replicas of at least %d", v.ID, v.Keep, stay, b.MinReplicas)
+			t.Fatalf("%s is shrunk to %d: its binding keeps %d replicas, less than %d", v.ID, v.Keep, stay, b.MinReplicas)
 		}
 	}
 }
 
-// What leaves one cluster is what a reprieve of all does not spare, replica by
-// replica: nobody is evicted where it is enough to shrink at that priority, nor
-// keeps less than its minimum.
+// Victims on one cluster equal those of the reference: remove all, then reprieve replica by
+// replica. No binding is evicted if shrinking suffices at its priority.
 func TestFind_ElasticMatchesReference(t *testing.T) {
 	r, some := rand.New(rand.NewPCG(7, 9)), 0
 	for range elasticRounds() {
 		snap, pending := bindingsOnSeveralClusters(t, r)
-		v := versionOf(t, "gentle", elasticRules(t, false))
+		v := versionOf(t, "elastic", elasticRules(t, false))
 		for c := range snap.Clusters() {
 			_, soon := snap.ClusterFreeCapacity(c.ID, pending.Key(), pending.Priority, 0)
-			enough := func(rooms []model.Vector) bool { return totalFitting(pending, rooms) >= pending.Replicas }
+			enough := func(free []model.Vector) bool { return totalFitting(pending, free) >= pending.Replicas }
 			x := &reference{snap, []model.Vector{soon}, enough}
 			if enough(x.free) {
 				continue
@@ -347,25 +346,25 @@ func TestFind_ElasticMatchesReference(t *testing.T) {
 		}
 	}
 	if some == 0 {
-		t.Error("nobody ever left")
+		t.Error("the property was not exercised")
 	}
 }
 
-// The same over several clusters, some of which must have a replica: what a binding
-// can do without is shared out between them in whatever way is enough.
+// The same over several clusters, some of which must run a replica: the surplus of a binding
+// is shared among them in any way that suffices.
 func TestFindSpread_ElasticMatchesReference(t *testing.T) {
 	r, some := rand.New(rand.NewPCG(7, 10)), 0
 	for range elasticRounds() {
 		snap, pending := bindingsOnSeveralClusters(t, r)
-		v := versionOf(t, "gentle", elasticRules(t, true))
+		v := versionOf(t, "elastic", elasticRules(t, true))
 		req := &binding.Request{Binding: pending, Replicas: pending.Replicas, Policy: v, Default: v, Clusters: slices.Collect(snap.Clusters())}
 		least := min(1+r.IntN(len(req.Clusters)), pending.Replicas)
-		enough := func(rooms []model.Vector) bool {
+		enough := func(free []model.Vector) bool {
 			on := 0
-			for i := range rooms {
-				on += pending.FittingReplicas(&rooms[i], 1)
+			for i := range free {
+				on += pending.FittingReplicas(&free[i], 1)
 			}
-			return on >= least && totalFitting(pending, rooms) >= pending.Replicas
+			return on >= least && totalFitting(pending, free) >= pending.Replicas
 		}
 		x := &reference{snap: snap, enough: enough}
 		for _, c := range req.Clusters {
@@ -385,6 +384,6 @@ func TestFindSpread_ElasticMatchesReference(t *testing.T) {
 		some += len(found.Victims)
 	}
 	if some == 0 {
-		t.Error("nobody ever left")
+		t.Error("the property was not exercised")
 	}
 }

@@ -15,12 +15,12 @@ import (
 	"github.com/cede-scheduler/cede/sdk/rules"
 )
 
-// stub is a policy that answers about bindings as a test wants it to.
+// stub is a policy with the answers of a test.
 type stub struct {
 	answer func(in *sdk.Candidates, out *sdk.BindingVictims) error
 }
 
-func (stub) Info() sdk.Info { return sdk.Info{Name: "leaves", Delta: 1} }
+func (stub) Info() sdk.Info { return sdk.Info{Name: "stub", Delta: 1} }
 
 func (l stub) PreemptBindings(in *sdk.Candidates, out *sdk.BindingVictims) error {
 	return l.answer(in, out)
@@ -35,8 +35,8 @@ func versionOf(t *testing.T, name string, p sdk.Policy) *policy.Version {
 	return v
 }
 
-// twoFullClusters is two clusters of 10 units: on m1 are p0 to p3 of the proposal, a
-// binding that is cluster-scoped and one that asks for nothing, on m2 is one of 10.
+// twoFullClusters returns two clusters of 10 units. m1 runs bindings of the priorities 0 to
+// 3, a cluster-scoped one and one without a request; m2 runs one of 10 units.
 func twoFullClusters(t *testing.T) *state.Snapshot {
 	t.Helper()
 	txn := state.New().Begin(1)
@@ -80,7 +80,7 @@ func find(t *testing.T, answer func(in *sdk.Candidates, out *sdk.BindingVictims)
 	snap := twoFullClusters(t)
 	return binding.Find(snap, &binding.Request{
 		Binding: snap.Binding(model.JobKey{Namespace: "default", ID: "pending"}), Replicas: 1,
-		Policy: versionOf(t, "leaves", stub{answer}), Default: versionOf(t, "default", rules.New()),
+		Policy: versionOf(t, "stub", stub{answer}), Default: versionOf(t, "default", rules.New()),
 		Clusters: slices.Collect(snap.Clusters()),
 	})
 }
@@ -97,13 +97,13 @@ func TestFind_PassesCandidatesAndReprieves(t *testing.T) {
 	found, err := find(t, func(in *sdk.Candidates, out *sdk.BindingVictims) error {
 		asked++
 		if p := in.Preemptor; p.JobType != "binding" || p.Job != "pending" || p.Priority != 10 {
-			t.Errorf("the preemptor is %+v", p)
+			t.Errorf("got preemptor %+v", p)
 		}
 		if asked == 1 && !slices.Equal(in.Rows.Priority, []int32{0, 1, 2, 3, 1}) {
-			t.Errorf("the candidates have priorities %v", in.Rows.Priority)
+			t.Errorf("first call has candidates of priorities %v", in.Rows.Priority)
 		}
 		if asked == 2 && !slices.Equal(in.Rows.Priority, []int32{2, 1}) {
-			t.Errorf("the spared sets have priorities %v", in.Rows.Priority)
+			t.Errorf("second call has candidates of priorities %v", in.Rows.Priority)
 		}
 		for i := range in.Len() {
 			for row := in.FirstRow[i]; row < in.FirstRow[i+1]; row++ {
@@ -118,7 +118,7 @@ func TestFind_PassesCandidatesAndReprieves(t *testing.T) {
 		t.Fatal(asked, err)
 	}
 	if found.Cluster.ID != "m1" || !slices.Equal(ids(found.Victims), []string{"p2"}) {
-		t.Errorf("%v leave %s, want p2 to leave m1", ids(found.Victims), found.Cluster.ID)
+		t.Errorf("victims %v on %s, want p2 on m1", ids(found.Victims), found.Cluster.ID)
 	}
 }
 
@@ -155,13 +155,13 @@ func TestFind_RejectsInvalidAnswers(t *testing.T) {
 			return nil
 		},
 		"answered 0 clusters of 2": func(*sdk.Candidates, *sdk.BindingVictims) error { return nil },
-		"out of sorts":             func(*sdk.Candidates, *sdk.BindingVictims) error { return errors.New("out of sorts") },
+		"policy failed":            func(*sdk.Candidates, *sdk.BindingVictims) error { return errors.New("policy failed") },
 		"panic":                    func(*sdk.Candidates, *sdk.BindingVictims) error { panic("no") },
 	} {
 		_, err := find(t, answer)
 		fault, ok := errors.AsType[*policy.Error](err)
-		if !ok || fault.Policy != "leaves" || fault.Hook != "PreemptBindings" || !strings.Contains(err.Error(), words) {
-			t.Errorf("%v, want a fault of leaves that says %q", err, words)
+		if !ok || fault.Policy != "stub" || fault.Hook != "PreemptBindings" || !strings.Contains(err.Error(), words) {
+			t.Errorf("got %v, want a fault of the policy that contains %q", err, words)
 		}
 	}
 }
@@ -171,13 +171,13 @@ func TestFind_DefaultServesMissingHook(t *testing.T) {
 	fallback := versionOf(t, "default", rules.New())
 	found, err := binding.Find(snap, &binding.Request{
 		Binding: snap.Binding(model.JobKey{Namespace: "default", ID: "pending"}), Replicas: 1, Delta: new(int32(1)),
-		Policy: versionOf(t, "quiet", withoutHook{}), Default: fallback, Clusters: slices.Collect(snap.Clusters()),
+		Policy: versionOf(t, "without-hook", withoutHook{}), Default: fallback, Clusters: slices.Collect(snap.Clusters()),
 	})
 	if err != nil || found.Version != fallback || found.Cluster.ID != "m2" || !slices.Equal(ids(found.Victims), []string{"large"}) {
-		t.Errorf("%+v, %v: want large to leave m2, which has the lower priority", found, err)
+		t.Errorf("got %+v, %v; want victim large on m2, which has the lower priority", found, err)
 	}
 }
 
 type withoutHook struct{}
 
-func (withoutHook) Info() sdk.Info { return sdk.Info{Name: "quiet"} }
+func (withoutHook) Info() sdk.Info { return sdk.Info{Name: "without-hook"} }

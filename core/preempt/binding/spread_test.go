@@ -11,24 +11,23 @@ import (
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
 )
 
-// findSpread looks for room on several clusters, of elastic bindings no more than
-// needed.
+// findSpread searches several clusters, and shrinks bindings if elastic is set.
 func findSpread(t *testing.T, snap *state.Snapshot, pending *model.Binding, elastic bool) ([]*model.Cluster, []binding.Victim) {
 	t.Helper()
-	req := request(t, snap, pending, sdk.Info{Name: "wide", Delta: 1, Ascending: true, MultiCluster: true, Elastic: elastic})
-	found, err := binding.FindSpread(snap, req, func(rooms []model.Vector) bool { return totalFitting(pending, rooms) >= pending.Replicas })
+	req := request(t, snap, pending, sdk.Info{Name: "spread", Delta: 1, Ascending: true, MultiCluster: true, Elastic: elastic})
+	found, err := binding.FindSpread(snap, req, func(free []model.Vector) bool { return totalFitting(pending, free) >= pending.Replicas })
 	if err != nil {
 		t.Fatal(err)
 	}
 	return req.Clusters, found.Victims
 }
 
-// fittingAfter is what clusters offer once victims have left, of which one keeps some
-// replicas more.
+// fittingAfter returns how many replicas fit once victims have left, if one of them keeps
+// some more replicas.
 func fittingAfter(snap *state.Snapshot, pending *model.Binding, clusters []*model.Cluster, victims []binding.Victim, keeps string, more int) int {
-	rooms := make([]model.Vector, len(clusters))
+	free := make([]model.Vector, len(clusters))
 	for i, c := range clusters {
-		_, rooms[i] = snap.ClusterFreeCapacity(c.ID, pending.Key(), pending.Priority, 0)
+		_, free[i] = snap.ClusterFreeCapacity(c.ID, pending.Key(), pending.Priority, 0)
 		for _, v := range victims {
 			if v.ClusterID != c.ID {
 				continue
@@ -37,15 +36,15 @@ func fittingAfter(snap *state.Snapshot, pending *model.Binding, clusters []*mode
 				v.Keep += more
 			}
 			freed := v.Freed()
-			rooms[i].Add(&freed)
+			free[i].Add(&freed)
 		}
 	}
-	return totalFitting(pending, rooms)
+	return totalFitting(pending, free)
 }
 
-// What an elastic search over several clusters takes is enough and no replica
-// more; nobody keeps less than its minimum unless it leaves whole, and there is
-// room to be made wherever evicting whole makes some.
+// An elastic search over several clusters frees enough, and no replica more. Bindings keep
+// their minimum unless they are evicted, and victims are found exactly if some are found
+// without shrinking.
 func TestFindSpread_ShrinksNoMoreThanNeeded(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 8))
 	shrunk := 0
@@ -54,39 +53,39 @@ func TestFindSpread_ShrinksNoMoreThanNeeded(t *testing.T) {
 		clusters, victims := findSpread(t, snap, pending, true)
 		_, whole := findSpread(t, snap, pending, false)
 		if (len(victims) > 0) != (len(whole) > 0) {
-			t.Fatalf("%v leave, and evicting whole %v", ids(victims), ids(whole))
+			t.Fatalf("got victims %v, without shrinking %v", ids(victims), ids(whole))
 		}
 		if len(victims) == 0 {
 			continue
 		}
 		if got := fittingAfter(snap, pending, clusters, victims, "", 0); got < pending.Replicas {
-			t.Fatalf("with %v gone %d of %d replicas fit", ids(victims), got, pending.Replicas)
+			t.Fatalf("without %v, %d of %d replicas fit", ids(victims), got, pending.Replicas)
 		}
 		for _, v := range victims {
 			b, more := snap.Binding(v.Binding), 1
 			switch {
 			case v.Keep > 0:
 				shrunk++
-			case b.MinReplicas > 0: // it would have to stay with its minimum
+			case b.MinReplicas > 0: // it could only stay with its minimum
 				more = b.MinReplicas
 			default:
 				more = v.Replicas
 			}
 			if b.Priority >= pending.Priority || v.Keep != 0 && v.Keep < b.MinReplicas {
-				t.Fatalf("%+v is left %d replicas", b, v.Keep)
+				t.Fatalf("binding %+v keeps %d replicas", b, v.Keep)
 			}
 			if fittingAfter(snap, pending, clusters, victims, v.ID, more) >= pending.Replicas {
-				t.Fatalf("%+v could keep %d replicas more than %d", b, more, v.Keep)
+				t.Fatalf("binding %+v could keep %d replicas more than %d", b, more, v.Keep)
 			}
 		}
 	}
 	if shrunk == 0 {
-		t.Error("nobody was shrunk")
+		t.Error("no binding was shrunk")
 	}
 }
 
-// A binding that is on several clusters can do without some of its replicas, but
-// not of so many on each of them.
+// The minimum of a binding counts replicas on all clusters together, unless the binding is
+// duplicated.
 func TestFindSpread_MinimumSpansClusters(t *testing.T) {
 	for _, duplicated := range []bool{false, true} {
 		txn := state.New().Begin(1)
@@ -118,16 +117,16 @@ func TestFindSpread_MinimumSpansClusters(t *testing.T) {
 			got += fmt.Sprintf("%s keeps %d, ", v.ID, v.Keep)
 		}
 		want := "elastic/m0 keeps 2, elastic/m1 keeps 2, "
-		if !duplicated { // one replica, and then what the lowest keeps
+		if !duplicated { // one replica is not enough: the minimum of the lowest leaves
 			want = "elastic/m0 keeps 0, "
 		}
 		if got != want {
-			t.Errorf("duplicated %v: %s; want %s", duplicated, got, want)
+			t.Errorf("duplicated %v: got %s; want %s", duplicated, got, want)
 		}
 	}
 }
 
-// What an eviction loses is the work since the last checkpoint.
+// Lost work counts from the last checkpoint.
 func TestFind_ReportsLostWork(t *testing.T) {
 	txn := state.New().Begin(1)
 	if err := txn.UpsertCluster(&model.Cluster{ID: "m", Capacity: model.Resources{"cpu": 2}}); err != nil {
@@ -147,25 +146,25 @@ func TestFind_ReportsLostWork(t *testing.T) {
 		}
 	}
 	snap := txn.Commit()
-	told := &recorder{}
+	recorded := &recorder{}
 	req := request(t, snap, pending, sdk.Info{})
-	req.Now, req.Policy = 120, versionOf(t, "telling", told)
+	req.Now, req.Policy = 120, versionOf(t, "recorder", recorded)
 	if _, err := binding.Find(snap, req); err != nil {
 		t.Fatal(err)
 	}
-	if got := fmt.Sprint(told.lost); got != "[40 100]" {
-		t.Errorf("lost work %s", got)
+	if got := fmt.Sprint(recorded.lost); got != "[40 100]" {
+		t.Errorf("got lost work %s, want [40 100]", got)
 	}
 }
 
-// recorder notes the lost work that it is told.
+// recorder records the lost work column.
 type recorder struct {
 	elasticPolicy
 	lost []int64
 }
 
 func (p *recorder) Info() sdk.Info {
-	return sdk.Info{Name: "telling", Delta: 1, Columns: sdk.BindingColumns | sdk.LostWorkColumn}
+	return sdk.Info{Name: "recorder", Delta: 1, Columns: sdk.BindingColumns | sdk.LostWorkColumn}
 }
 
 func (p *recorder) PreemptBindings(in *sdk.Candidates, out *sdk.BindingVictims) error {
@@ -175,8 +174,8 @@ func (p *recorder) PreemptBindings(in *sdk.Candidates, out *sdk.BindingVictims) 
 	return p.elasticPolicy.PreemptBindings(in, out)
 }
 
-// What is evicted whole is gone as well: where it goes below the minimum, nothing of
-// the binding is shrunk besides.
+// Evicted replicas count as well: if they leave a binding below its minimum, no other
+// assignment of it is shrunk.
 func TestFindSpread_ShrinksNothingBelowMinimum(t *testing.T) {
 	for replicas, want := range map[int]string{
 		5: "a keeps 0, b keeps 3, ",
@@ -207,7 +206,7 @@ func TestFindSpread_ShrinksNothingBelowMinimum(t *testing.T) {
 			got += fmt.Sprintf("%s keeps %d, ", v.ID, v.Keep)
 		}
 		if got != want {
-			t.Errorf("for %d replicas: %s; want %s", replicas, got, want)
+			t.Errorf("for %d replicas got %s; want %s", replicas, got, want)
 		}
 	}
 }

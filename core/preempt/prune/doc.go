@@ -7,5 +7,5 @@
 // applies when.
 //
 // NodeClasses and Reclaimable retain data about unchanged nodes between searches.
-// Every value serves one goroutine, except where a method says otherwise.
+// Every value serves one goroutine, unless its comment allows more.
 package prune

@@ -15,7 +15,7 @@ import (
 // allocation on the others.
 //
 // OptionDedup does the same on a smaller scale: it compares only the candidates that
-// matter to a request, which are not known before they have been collected.
+// matter to a request, and these have to be collected first.
 
 // NodeClasses assign a class number to each distinct content of a node, and remember
 // the class of every node. They are kept from one search to the next, since most nodes
@@ -56,7 +56,7 @@ const (
 )
 
 // ReadsClassesOnly reports whether policies that read these columns of victims and of
-// options cannot tell nodes of one class apart.
+// options cannot distinguish nodes of one class.
 func ReadsClassesOnly(victims, options sdk.Columns) bool {
 	const (
 		ofVictims = amountColumns &^ sdk.SharedTables

@@ -8,8 +8,8 @@ import (
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
 )
 
-// OptionDedup finds options that the policy cannot tell from an earlier option of the
-// same call, its leader. An option's answer depends on its own rows alone, so that the
+// OptionDedup finds options that the policy cannot distinguish from an earlier option of
+// the same call, its leader. An option's answer depends on its own rows alone, so that the
 // leader's answer holds for its duplicates. Uniform nodes with a uniform workload are
 // common in large clusters, and a call then costs as much as the distinct options.
 //
