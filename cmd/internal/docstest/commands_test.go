@@ -105,19 +105,36 @@ func TestPages_ShowTheOutputOfTheirCommands(t *testing.T) {
 	}
 }
 
+// binaries is a folder for the binaries, which TestMain creates and removes.
+var binaries string
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	var err error
+	if binaries, err = os.MkdirTemp("", "docstest"); err != nil {
+		panic(err)
+	}
+	code := m.Run()
+	_ = os.RemoveAll(binaries)
+	os.Exit(code)
+}
+
+// build builds the binaries once for all tests.
+var build = sync.OnceValue(func() error {
+	for _, command := range []string{"cede", "cede-bench"} {
+		cmd := exec.Command("go", "build", "-o", filepath.Join(binaries, command), "./"+filepath.ToSlash(filepath.Join(root, "cmd", command)))
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("build %s: %w\n%s", command, err, out)
+		}
+	}
+	return nil
+})
+
 // buildCommands returns a folder with the binaries that the pages use.
 func buildCommands(t *testing.T) string {
 	t.Helper()
-	bin := t.TempDir()
-	for _, command := range []string{"cede", "cede-bench"} {
-		dir := filepath.Join(root, "cmd", command)
-		if _, err := os.Stat(dir); err != nil {
-			continue
-		}
-		build := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(bin, command), "./"+filepath.ToSlash(dir))
-		if out, err := build.CombinedOutput(); err != nil {
-			t.Fatalf("%v\n%s", err, out)
-		}
+	if err := build(); err != nil {
+		t.Fatal(err)
 	}
 	// The cache of test results records the files that this test opens, but not the
 	// files that the build opens. Listing the sources makes the result depend on them.
@@ -126,7 +143,7 @@ func buildCommands(t *testing.T) string {
 			t.Fatal(err)
 		}
 	}
-	return bin
+	return binaries
 }
 
 // A page runs the commands of one document in a folder of its own.

@@ -15,6 +15,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -66,10 +67,20 @@ var (
 	topicList   = regexp.MustCompile(`(?m)^  help .*: ((?:[a-z-]+, )+[a-z-]+)$`)
 )
 
-// loadHelp walks the help of the built command. It reads no package of the command,
-// so the structure of the packages does not matter.
+var (
+	loadedHelp *help
+	helpMutex  sync.Mutex
+)
+
+// loadHelp walks the help of the built command, once for all tests. It reads no
+// package of the command, so the structure of the packages does not matter.
 func loadHelp(t *testing.T) *help {
 	t.Helper()
+	helpMutex.Lock()
+	defer helpMutex.Unlock()
+	if loadedHelp != nil {
+		return loadedHelp
+	}
 	bin := buildCommands(t)
 	call := func(args ...string) string {
 		cmd := exec.CommandContext(t.Context(), filepath.Join(bin, args[0]), args[1:]...)
@@ -95,9 +106,7 @@ func loadHelp(t *testing.T) *help {
 		}
 	}
 	walk([]string{"cede"})
-	if _, err := os.Stat(filepath.Join(bin, "cede-bench")); err == nil {
-		walk([]string{"cede-bench"})
-	}
+	walk([]string{"cede-bench"})
 	list := topicList.FindStringSubmatch(h.commands["cede"])
 	if list == nil {
 		t.Fatal("cede --help does not list the help topics")
@@ -107,6 +116,7 @@ func loadHelp(t *testing.T) *help {
 		h.order = append(h.order, name)
 		h.topics[name] = call("cede", "help", name)
 	}
+	loadedHelp = h
 	return h
 }
 
