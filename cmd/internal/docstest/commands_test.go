@@ -158,7 +158,7 @@ type page struct {
 func newPage(t *testing.T, bin string) *page {
 	t.Helper()
 	p := &page{t: t, home: t.TempDir(), ports: map[string]string{}}
-	examples, err := filepath.Abs(filepath.Join(root, "examples"))
+	top, err := filepath.Abs(root)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -166,7 +166,8 @@ func newPage(t *testing.T, bin string) *page {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for link, target := range map[string]string{"bin": bin, "examples": examples} {
+	links := map[string]string{"bin": bin, "examples": filepath.Join(top, "examples"), "policies": filepath.Join(top, "policies")}
+	for link, target := range links {
 		if err := os.Symlink(target, filepath.Join(p.home, link)); err != nil {
 			t.Fatal(err)
 		}

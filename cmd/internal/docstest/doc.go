@@ -18,7 +18,8 @@
 //	text      not executed. Lines that start with "cede" or "bin/cede" are checked
 //	          against the help: the command and its flags must exist.
 //
-// Each page runs in an empty folder with bin/cede, bin/cede-bench and examples/.
+// Each page runs in an empty folder with bin/cede, bin/cede-bench, and links to
+// examples and policies, which a page must not change.
 // Ports of 127.0.0.1 between 14600 and 14699 are replaced by free ones. A command
 // that contains $CEDE_TRACES is skipped if there are no traces. The commands
 // kubectl and nomad are replaced by scripts that print the dumps in testdata.
