@@ -8,64 +8,64 @@ import (
 	"github.com/cede-scheduler/cede/core/policy"
 )
 
-// backoff counts how often in a row the processes of a module were lost.
+// backoff counts consecutive losses of a module's processes.
 //
-// Several processes of one module run side by side, and what kills one is apt
-// to kill them all at once. That is one strike: a loss counts only if the
-// process was started after the strike before it, in the same round.
+// Several processes of a module run concurrently, and one cause often kills all of them.
+// That counts as one failure: a loss only counts if the process was started in the current
+// epoch, that is after the previous failure.
 type backoff struct {
 	restart Restart
 
 	mu        sync.Mutex
 	failures  int
 	epoch     int
-	notBefore time.Time // no start before
+	notBefore time.Time // earliest time of the next start
 	lastErr   error
 }
 
-// currentEpoch is the round in which a process is started now.
-func (s *backoff) currentEpoch() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.epoch
+// currentEpoch returns the epoch of a process that is started now.
+func (b *backoff) currentEpoch() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.epoch
 }
 
-// reset clears the strikes: a process of the round has answered a call.
-func (s *backoff) reset(round int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if round == s.epoch {
-		s.failures = 0
+// reset clears the failures: a process of the epoch has answered a call.
+func (b *backoff) reset(epoch int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if epoch == b.epoch {
+		b.failures = 0
 	}
 }
 
-// recordFailure counts a loss. It returns when the next start may be, and how many
-// more losses are borne.
-func (s *backoff) recordFailure(round int, why error) (wait time.Duration, left int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if round == s.epoch {
-		s.epoch++
-		s.failures++
-		s.lastErr = why
-		if s.failures > 1 {
-			wait = min(s.restart.MaxDelay, s.restart.FirstDelay<<min(s.failures-2, 20))
+// recordFailure counts a loss. It returns the delay of the next start, and how many more
+// failures are tolerated.
+func (b *backoff) recordFailure(epoch int, why error) (wait time.Duration, left int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if epoch == b.epoch {
+		b.epoch++
+		b.failures++
+		b.lastErr = why
+		if b.failures > 1 {
+			wait = min(b.restart.MaxDelay, b.restart.FirstDelay<<min(b.failures-2, 20))
 		}
-		s.notBefore = time.Now().Add(wait)
+		b.notBefore = time.Now().Add(wait)
 	}
-	return wait, max(0, s.restart.MaxFailures-s.failures)
+	return wait, max(0, b.restart.MaxFailures-b.failures)
 }
 
-// wait waits until a process may be started, and refuses after too many
-// strikes. It ends early when done is closed.
-func (s *backoff) wait(done <-chan struct{}) *policy.Error {
-	s.mu.Lock()
-	count, until, last := s.failures, s.notBefore, s.lastErr
-	s.mu.Unlock()
-	if count >= s.restart.MaxFailures {
+// wait waits until a process may be started. It returns ErrTooManyFailures after too many
+// failures, and ends early if done is closed.
+func (b *backoff) wait(done <-chan struct{}) *policy.Error {
+	b.mu.Lock()
+	count, until, last := b.failures, b.notBefore, b.lastErr
+	b.mu.Unlock()
+	if count >= b.restart.MaxFailures {
 		return &policy.Error{
-			Fault: policy.FaultGuest, Hint: "mend the policy and load it again",
-			Err: fmt.Errorf("%w: %d times in a row, the last time because %w", ErrTooManyFailures, count, last),
+			Fault: policy.FaultGuest, Hint: "fix the policy and load it again",
+			Err: fmt.Errorf("%w: %d times in a row, last: %w", ErrTooManyFailures, count, last),
 		}
 	}
 	wait := time.NewTimer(time.Until(until))

@@ -16,10 +16,10 @@ import (
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
 )
 
-// contenders are the policies that are measured, each in both forms.
+// contenders are the measured policies, each in both forms.
 var contenders = []string{"default", "nomad"}
 
-// forms are the modules of a policy: native and as a process.
+// forms returns the native module of a policy and the one that runs as a process.
 func forms(b testing.TB, h *Host, name string) map[string]policy.Module {
 	return map[string]policy.Module{
 		"native":  policy.Native("bench", shipped[name].native),
@@ -27,8 +27,7 @@ func forms(b testing.TB, h *Host, name string) map[string]policy.Module {
 	}
 }
 
-// BenchmarkProcessCall is one call of SelectVictims: frame written, sent,
-// answered, sent back, answer read.
+// BenchmarkProcessCall measures one call of SelectVictims: encode, send, answer, decode.
 func BenchmarkProcessCall(b *testing.B) {
 	h := newHost(b, Options{})
 	for _, name := range contenders {
@@ -52,8 +51,8 @@ func BenchmarkProcessCall(b *testing.B) {
 	}
 }
 
-// BenchmarkProcessB is construction (b) with a policy in both forms: one
-// evaluation of a service job, plan not written.
+// BenchmarkProcessB measures construction (b) with a policy in both forms: one evaluation
+// of a service job, without writing the plan.
 func BenchmarkProcessB(b *testing.B) {
 	h := newHost(b, Options{})
 	store := coretest.FilledStore(5000, 10)
@@ -86,7 +85,7 @@ func BenchmarkProcessB(b *testing.B) {
 	}
 }
 
-// BenchmarkProcessStart is what another process takes, from nothing to ready.
+// BenchmarkProcessStart measures the start of another process until it can be called.
 func BenchmarkProcessStart(b *testing.B) {
 	h := newHost(b, Options{})
 	m := guest(b, h, shippedGuest("default"), LoadOptions{})

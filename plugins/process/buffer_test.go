@@ -25,12 +25,12 @@ func (b *buffer) String() string {
 	return b.b.String()
 }
 
-// eventually waits for what happens beside the test.
+// eventually waits for a concurrent condition.
 func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); !ok(); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatal("in a minute it did not happen that " + what)
+			t.Fatal("within a minute this did not happen: " + what)
 		}
 	}
 }

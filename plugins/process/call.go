@@ -15,23 +15,23 @@ import (
 )
 
 const (
-	// maxOverhead is what an answer may have beyond its frame.
+	// maxOverhead is the maximum size of an answer beyond its frame, in bytes.
 	maxOverhead = 1 << 10
-	// disconnectGrace is how long a process may take to die once its connection broke.
+	// disconnectGrace is how long a process may take to exit after its connection broke.
 	disconnectGrace = time.Second
 )
 
-// call sends a frame to the process and returns what comes back. Any fault is
-// the end of the process: its state is not to be trusted.
+// call sends a frame to the process and returns the answer. Any fault ends the process,
+// because its state can no longer be trusted.
 func (p *process) call(op abi.Op, frame []byte, limit time.Duration) (*policypb.Answer, *policy.Error) {
 	if !p.runner.isAlive() {
 		return nil, p.exitedFault()
 	}
 	if len(frame) > policypb.MaxMessage-maxOverhead {
-		return nil, fault(policy.FaultLimit, "", "the frame has %d MiB, and %d is the most", len(frame)>>20, policypb.MaxMessage>>20)
+		return nil, fault(policy.FaultLimit, "", "frame has %d MiB: must be at most %d", len(frame)>>20, policypb.MaxMessage>>20)
 	}
-	// The deadline stays here: told of it, the guest's side of gRPC would end the
-	// call by itself a moment earlier, as if the policy had failed.
+	// The deadline is enforced here and not sent along: the guest's gRPC server would end
+	// the call slightly earlier itself, as if the policy had failed.
 	ctx, cancel := context.WithCancelCause(context.Background())
 	watch := time.AfterFunc(limit, func() { cancel(context.DeadlineExceeded) })
 	defer watch.Stop()
@@ -45,7 +45,7 @@ func (p *process) call(op abi.Op, frame []byte, limit time.Duration) (*policypb.
 	return answer, nil
 }
 
-// exitedFault is the fault of a process that has ended since it was last called.
+// exitedFault returns the fault of a process that ended since its last call.
 func (p *process) exitedFault() *policy.Error {
 	if _, ours := p.runner.exitStatus(); ours {
 		return closedFault()
@@ -54,12 +54,12 @@ func (p *process) exitedFault() *policy.Error {
 	return p.exitFault("between two calls")
 }
 
-// callError names what went wrong with a call.
+// callError returns the fault of a failed call.
 func (p *process) callError(ctx context.Context, err error, limit time.Duration) *policy.Error {
 	code := status.Code(err)
 	if errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
 		p.runner.kill()
-		return fault(policy.FaultTimeout, hintTime, "it took longer than %v, and was killed%s", limit, p.outputSuffix())
+		return fault(policy.FaultTimeout, hintTime, "call took longer than %v, process was killed%s", limit, p.outputSuffix())
 	}
 	if code == codes.Unavailable || code == codes.Canceled {
 		p.waitOrKill(disconnectGrace)
@@ -69,12 +69,12 @@ func (p *process) callError(ctx context.Context, err error, limit time.Duration)
 		case p.host.isClosing():
 			return closedFault()
 		}
-		return fault(policy.FaultGuest, "", "it closed its connection during the call%s", p.outputSuffix())
+		return fault(policy.FaultGuest, "", "connection closed during the call%s", p.outputSuffix())
 	}
 	p.runner.kill()
 	text := clean(status.Convert(err).Message())
 	if code == codes.ResourceExhausted {
-		return fault(policy.FaultAnswer, "answer in the frame that came", "its answer is larger than the frame that was sent: %s", text)
+		return fault(policy.FaultAnswer, "answer in the frame that was received", "answer is larger than the request frame: %s", text)
 	}
-	return fault(policy.FaultABI, hintRebuild, "it answered with the error %v of gRPC: %s", code, text)
+	return fault(policy.FaultABI, hintRebuild, "gRPC error %v: %s", code, text)
 }

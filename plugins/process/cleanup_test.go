@@ -26,15 +26,15 @@ import (
 func skipUnlessLinux(t testing.TB) {
 	t.Helper()
 	if runtime.GOOS != "linux" {
-		t.Skip("only the Linux kernel does this")
+		t.Skip("requires Linux")
 	}
 }
 
-// nothingLeft checks that the host keeps no process, no socket and no folder of
-// one. What ends by itself may take a moment.
+// nothingLeft checks that the host has no process, socket or process directory. The end of
+// a process may take a moment.
 func nothingLeft(t testing.TB, h *Host) {
 	t.Helper()
-	eventually(t, "nothing is left", func() bool {
+	eventually(t, "the host is clean", func() bool {
 		h.mu.Lock()
 		n := len(h.processes)
 		h.mu.Unlock()
@@ -46,20 +46,20 @@ func nothingLeft(t testing.TB, h *Host) {
 	}
 	for _, e := range entries {
 		if e.IsDir() {
-			t.Errorf("the folder %s is left", e.Name())
+			t.Errorf("directory %s remains", e.Name())
 		}
 	}
 }
 
-// isRunning is whether a process with that number runs. A zombie does not,
-// though it can be signalled.
+// isRunning reports whether a process runs. A zombie does not, although it can receive
+// signals.
 func isRunning(t testing.TB, pid int) bool {
 	t.Helper()
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return false
 	}
-	rest := stat[bytes.LastIndexByte(stat, ')')+1:] // a name may hold anything
+	rest := stat[bytes.LastIndexByte(stat, ')')+1:] // the name may contain any character
 	return !bytes.HasPrefix(rest, []byte(" Z")) && !bytes.HasPrefix(rest, []byte(" X"))
 }
 
@@ -76,22 +76,22 @@ func TestInstance_DiesBetweenCalls(t *testing.T) {
 	h := newHost(t, Options{})
 	m := load(t, h, "honest", policy.Limits{})
 	i := start(t, m)
-	if err := ask(i); err != nil {
+	if err := callSelect(i); err != nil {
 		t.Fatal(err)
 	}
 	if err := syscall.Kill(pidOf(t, i), syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "Alive is false", func() bool { return !i.Alive() })
-	wantFault(t, ask(i), policy.FaultGuest, "died between two calls", "signal: killed")
-	nothingLeft(t, h) // without anybody closing it
-	if err := ask(start(t, m)); err != nil {
+	wantFault(t, callSelect(i), policy.FaultGuest, "died between two calls", "signal: killed")
+	nothingLeft(t, h) // without a call of Close
+	if err := callSelect(start(t, m)); err != nil {
 		t.Error(err)
 	}
 }
 
-// Whoever keeps instances for later does not hand a dead one out.
-func TestVersion_ReplacesAProcessThatDiedWhileIdle(t *testing.T) {
+// A pool of instances must not return a dead one.
+func TestVersion_ReplacesProcessThatDiedIdle(t *testing.T) {
 	h := newHost(t, Options{})
 	v, err := policy.NewVersion(policy.Source{Name: "default", Module: load(t, h, "honest", policy.Limits{})})
 	if err != nil {
@@ -104,31 +104,31 @@ func TestVersion_ReplacesAProcessThatDiedWhileIdle(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := ask(i); err != nil {
+		if err := callSelect(i); err != nil {
 			t.Error(err)
 		}
 		v.Release(i)
 		if err := syscall.Kill(pidOf(t, i), syscall.SIGKILL); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "it is dead", func() bool { return !i.Alive() })
+		eventually(t, "the process is dead", func() bool { return !i.Alive() })
 	}
 	if _, faults := v.Stats(); faults > 0 {
 		t.Errorf("%d faults", faults)
 	}
 }
 
-func TestInstance_CloseEndsWhatThePolicyHasStarted(t *testing.T) {
+func TestInstance_CloseEndsChildren(t *testing.T) {
 	skipUnlessLinux(t)
 	log, out := logged(t)
 	h := newHost(t, Options{Log: log})
 	for _, end := range []string{"close", "kill"} {
 		i := start(t, load(t, h, "has a child", policy.Limits{}))
-		if err := ask(i); err != nil {
+		if err := callSelect(i); err != nil {
 			t.Fatal(err)
 		}
 		child := 0
-		eventually(t, "the child has a number", func() bool {
+		eventually(t, "the child has written its ID", func() bool {
 			_, after, ok := cutLast(out.String(), `text="child `)
 			_, _ = fmt.Sscan(strings.TrimRight(after, "\""), &child)
 			return ok && child != 0
@@ -139,10 +139,10 @@ func TestInstance_CloseEndsWhatThePolicyHasStarted(t *testing.T) {
 		} else if err := syscall.Kill(pidOf(t, i), syscall.SIGKILL); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "the child ends", func() bool { return !isRunning(t, child) })
+		eventually(t, "the child is gone", func() bool { return !isRunning(t, child) })
 		nothingLeft(t, h)
-		if d := time.Since(began); d > 15*time.Second { // it would work for a thousand
-			t.Errorf("the end by %s took %v", end, d)
+		if d := time.Since(began); d > 15*time.Second { // the child would run for a thousand seconds
+			t.Errorf("ending it by %s took %v", end, d)
 		}
 	}
 }
@@ -156,13 +156,13 @@ func cutLast(s, sep string) (before, after string, ok bool) {
 	return s[:at], after, true
 }
 
-func TestHost_CloseEndsCallsAndStartsUnderWay(t *testing.T) {
+func TestHost_CloseEndsRunningCallsAndStarts(t *testing.T) {
 	h := newHost(t, Options{})
 	calling := start(t, load(t, h, "hangs", policy.Limits{Time: time.Minute}))
 	other := load(t, h, "honest", policy.Limits{})
 	var all sync.WaitGroup
 	errs := make(chan error, 20)
-	all.Go(func() { errs <- ask(calling) })
+	all.Go(func() { errs <- callSelect(calling) })
 	for range 8 {
 		all.Go(func() {
 			for {
@@ -185,26 +185,26 @@ func TestHost_CloseEndsCallsAndStartsUnderWay(t *testing.T) {
 		wantFault(t, err, policy.FaultHost, "closed")
 	}
 	if _, err := self(h, "honest", policy.Limits{}); err == nil {
-		t.Error("a closed host loads")
+		t.Error("a closed host loaded a module")
 	}
 	if err := h.Close(); err != nil {
 		t.Error(err)
 	}
 }
 
-func TestModule_CloseKeepsInstancesAndStartsNoMore(t *testing.T) {
+func TestModule_CloseKeepsInstances(t *testing.T) {
 	h := newHost(t, Options{})
 	a, b := load(t, h, "honest", policy.Limits{}), load(t, h, "honest", policy.Limits{})
 	i := start(t, a)
 	a.Close()
 	a.Close()
-	if err := ask(i); err != nil {
+	if err := callSelect(i); err != nil {
 		t.Error(err)
 	}
 	_, err := a.Start(sdk.NewConfig(nil, nil))
 	wantFault(t, err, policy.FaultHost)
-	start(t, b).Close() // has the same executable, and still has it
-	if err := ask(start(t, b)); err != nil {
+	start(t, b).Close() // the same executable, which must still exist
+	if err := callSelect(start(t, b)); err != nil {
 		t.Error(err)
 	}
 	b.Close()
@@ -214,18 +214,18 @@ func TestModule_CloseKeepsInstancesAndStartsNoMore(t *testing.T) {
 	}
 	for _, file := range files {
 		if len(filepath.Base(file)) > 32 {
-			t.Errorf("%s is left", file)
+			t.Errorf("%s remains", file)
 		}
 	}
 }
 
-func TestLoad_CanBeStopped(t *testing.T) {
+func TestLoad_CanBeCanceled(t *testing.T) {
 	h := newHost(t, Options{})
 	exe, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, until := range []int{0, 1} { // processes: while it is copied, and while it starts
+	for _, until := range []int{0, 1} { // while it is copied, and while it starts
 		ctx, cancel := context.WithCancel(context.Background())
 		go func() {
 			defer cancel()
@@ -244,8 +244,8 @@ func TestLoad_CanBeStopped(t *testing.T) {
 	nothingLeft(t, h)
 }
 
-// The kernel kills a process when the thread that started it ends. Threads end
-// here by the dozen, and none of them has started anything.
+// The kernel kills a process when the thread that started it ends. Here many threads end
+// that have started no process.
 func TestInstance_OutlivesThreads(t *testing.T) {
 	h := newHost(t, Options{})
 	m := load(t, h, "honest", policy.Limits{})
@@ -253,7 +253,7 @@ func TestInstance_OutlivesThreads(t *testing.T) {
 	var all sync.WaitGroup
 	for range 4 {
 		all.Go(func() {
-			runtime.LockOSThread() // and never unlocked: the thread ends with the goroutine
+			runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
 			i, err := m.Start(sdk.NewConfig(nil, nil))
 			if err != nil {
 				t.Error(err)
@@ -274,14 +274,14 @@ func TestInstance_OutlivesThreads(t *testing.T) {
 	all.Wait()
 	time.Sleep(20 * time.Millisecond)
 	for _, i := range list {
-		if err := ask(i); err != nil {
+		if err := callSelect(i); err != nil {
 			t.Error(err)
 		}
 		i.Close()
 	}
 }
 
-func TestModule_ServesManyAtOnce(t *testing.T) {
+func TestModule_IsConcurrent(t *testing.T) {
 	h := newHost(t, Options{})
 	m := load(t, h, "every third call", policy.Limits{})
 	var all sync.WaitGroup
@@ -294,7 +294,7 @@ func TestModule_ServesManyAtOnce(t *testing.T) {
 					return
 				}
 				for n := range 3 {
-					if err := ask(i); (err != nil) != (n == 2) {
+					if err := callSelect(i); (err != nil) != (n == 2) {
 						t.Errorf("call %d: %v", n, err)
 					}
 				}
@@ -306,8 +306,7 @@ func TestModule_ServesManyAtOnce(t *testing.T) {
 	nothingLeft(t, h)
 }
 
-// victimEnv makes the test's binary a host that starts policies and waits to be
-// killed.
+// victimEnv makes the test binary a host that starts policies and waits to be killed.
 const victimEnv = "CEDE_TEST_VICTIM"
 
 func runVictim(dir string) {
@@ -326,7 +325,7 @@ func runVictim(dir string) {
 		}
 		fmt.Println(i.(*instance).p.runner.ID())
 		if mode != "honest" {
-			go ask(i) //nolint:errcheck // it is killed in mid-call
+			go callSelect(i) //nolint:errcheck // it is killed in mid-call
 		}
 	}
 	time.Sleep(50 * time.Millisecond)
@@ -334,9 +333,9 @@ func runVictim(dir string) {
 	forever()
 }
 
-// A host that is killed cannot clean up. The kernel ends its processes, and the
-// next host removes its folder, and no folder of a host that lives.
-func TestHost_KilledLeavesNoOrphansAndTheNextOneSweeps(t *testing.T) {
+// A killed host cannot clean up: the kernel ends its processes, and the next host removes
+// its directory, but not that of a live host.
+func TestHost_KilledHostIsCleanedUpByNext(t *testing.T) {
 	skipUnlessLinux(t)
 	dir := shortDir(t)
 	neighbour := newHost(t, Options{RunDir: dir})
@@ -359,34 +358,34 @@ func TestHost_KilledLeavesNoOrphansAndTheNextOneSweeps(t *testing.T) {
 	for s := bufio.NewScanner(stdout); s.Scan() && s.Text() != "ready"; {
 		pid, err := strconv.Atoi(s.Text())
 		if err != nil || !isRunning(t, pid) {
-			t.Fatalf("the victim says %q", s.Text())
+			t.Fatalf("victim printed %q", s.Text())
 		}
 		pids = append(pids, pid)
 	}
 	if len(pids) != 3 {
-		t.Fatalf("the victim has %d processes", len(pids))
+		t.Fatalf("victim has %d processes", len(pids))
 	}
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	_ = cmd.Wait()
 	for _, pid := range pids {
-		eventually(t, "the orphan ends", func() bool { return !isRunning(t, pid) })
+		eventually(t, "the orphan is gone", func() bool { return !isRunning(t, pid) })
 	}
 	if n := len(hostsIn(t, dir)); n != 2 {
-		t.Fatalf("%d folders before the sweep, want those of the victim and its neighbour", n)
+		t.Fatalf("%d directories before the cleanup, want those of the victim and the live host", n)
 	}
 	newHost(t, Options{RunDir: dir})
 	if n := len(hostsIn(t, dir)); n != 2 {
-		t.Errorf("%d folders after the sweep, want those of the hosts that live", n)
+		t.Errorf("%d directories after the cleanup, want those of the live hosts", n)
 	}
-	if err := ask(i); err != nil {
-		t.Error("the neighbour was disturbed: ", err)
+	if err := callSelect(i); err != nil {
+		t.Error("live host was disturbed: ", err)
 	}
 }
 
-// A round starts a process and ends it in one of many ways. Nothing may add up.
-func TestHost_RoundsLeaveNothing(t *testing.T) {
+// Each round starts a process and ends it in one of many ways. No resource may accumulate.
+func TestHost_LeaksNothing(t *testing.T) {
 	h := newHost(t, Options{Restart: Restart{FirstDelay: time.Nanosecond, MaxDelay: time.Nanosecond, MaxFailures: 1 << 30}})
 	modes := map[string]*Module{}
 	for _, mode := range []string{"honest", "kills itself", "panics", "garbage", "much larger", "has a child", "every third call"} {
@@ -397,7 +396,7 @@ func TestHost_RoundsLeaveNothing(t *testing.T) {
 	round := func() {
 		for mode, m := range modes {
 			i := start(t, m)
-			_ = ask(i)
+			_ = callSelect(i)
 			if mode == "honest" && r.IntN(2) == 0 {
 				_ = syscall.Kill(pidOf(t, i), syscall.SIGKILL)
 			}
@@ -411,7 +410,7 @@ func TestHost_RoundsLeaveNothing(t *testing.T) {
 	for n := 0; n < soak(35, 10_000); n += len(modes) {
 		round()
 		if n%(100*len(modes)) == 0 {
-			wantFault(t, ask(start(t, hung)), policy.FaultTimeout)
+			wantFault(t, callSelect(start(t, hung)), policy.FaultTimeout)
 		}
 	}
 	nothingLeft(t, h)
@@ -432,7 +431,7 @@ func openFiles(t testing.TB) int {
 	return len(entries)
 }
 
-// childrenOf counts the children of the test, zombies among them.
+// childrenOf returns the number of child processes, zombies included.
 func childrenOf(t testing.TB) int {
 	t.Helper()
 	files, err := filepath.Glob("/proc/self/task/*/children")
@@ -441,7 +440,7 @@ func childrenOf(t testing.TB) int {
 	}
 	n := 0
 	for _, file := range files {
-		text, _ := os.ReadFile(file) // a thread may have gone
+		text, _ := os.ReadFile(file) // the thread may have ended
 		n += len(strings.Fields(string(text)))
 	}
 	return n

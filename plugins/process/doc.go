@@ -1,43 +1,37 @@
-// Package process owns policies that run as processes of their own: it starts
-// the executable that an operator allowed, speaks the frames of sdk/ABI.md with
-// it by go-plugin and gRPC, holds it to its limits, and sees to it that nothing
-// of it is left behind.
+// Package process owns policies that run as separate processes: it starts the executable
+// that an operator permits, exchanges the frames of sdk/ABI.md with it by go-plugin and
+// gRPC, enforces limits, and ensures that no process or file remains.
 //
-// It never decides whom to evict, and it believes nothing that a process says
-// beyond its answers: every one of them is checked by core/preempt as those of
-// any policy are.
+// It makes no decisions and trusts no answers: core/preempt validates them as those of any
+// policy.
 //
-// A Host and its Modules are safe for concurrent use. An instance serves one
-// goroutine at a time, but may be closed by another.
+// A Host and its Modules are safe for concurrent use. An instance serves one goroutine at a
+// time, but another goroutine may close it.
 //
-// # What holds a process
+// # Isolation
 //
-// The executable is copied into a folder of the host's own while it is hashed,
-// and the copy is what runs: what was checked and what is started cannot
-// differ. The process gets an empty environment but for the handshake and what
-// the operator adds, no input, a group of its own, and a folder for its socket
-// that nobody else can enter; the connection is encrypted and both ends know
-// each other by keys made for this one process.
+// The executable is copied into a directory of the host while it is hashed, and the copy is
+// run, so the verified file is the one that starts. The process receives only the
+// environment of the handshake and the operator's additions, no input, its own process
+// group, and a private directory for its socket; the connection is encrypted, and both ends
+// authenticate with keys created for this process.
 //
-// A call has a deadline (Limits.Time). A process that misses it is killed, as
-// is one that breaks the protocol. On Linux the memory of a process is bounded
-// by RLIMIT_DATA, at Limits.Memory and room for a Go runtime on top: a process
-// needs no privilege for that, and unlike RLIMIT_AS it does not count address
-// space that is only reserved, of which a Go runtime reserves a great deal.
-// GOMEMLIMIT makes its garbage collector work harder before it comes to that.
-// Elsewhere memory is not bounded.
+// A call has a deadline (Limits.Time). A process that misses it, or breaks the protocol, is
+// killed. On Linux RLIMIT_DATA bounds its memory at Limits.Memory plus the overhead of a Go
+// runtime: it requires no privilege and, unlike RLIMIT_AS, does not count reserved address
+// space, of which a Go runtime reserves much. GOMEMLIMIT makes its garbage collector work
+// harder before that. On other systems memory is not bounded.
 //
 // # No orphans
 //
-// On Linux the kernel kills a process when the thread that started it ends, so
-// one thread starts all of them and lives as long as the host. Everywhere, the
-// standard input of a process is a pipe whose other end the host holds; a guest
-// of sdk/serve ends with it. A process that starts further processes is killed
-// with all of its group. One that hides them in a session of their own is
-// beyond that; run what you do not trust as a WebAssembly module.
+// On Linux the kernel kills a process when the thread that started it ends, so one thread
+// starts all processes and lives as long as the host. On every system the standard input of
+// a process is a pipe held by the host, and a guest of sdk/serve exits when it closes. The
+// whole process group is killed, including children. A process that moves its children into
+// another session escapes; run untrusted policies as WebAssembly modules.
 //
-// # What a killed host leaves
+// # After a killed host
 //
-// A folder: its copies and its sockets. A host holds a lock on its folder while
-// it lives, and a host that starts removes the folders that nobody holds.
+// A killed host leaves a directory with copies and sockets. A host locks its directory
+// while it lives, and a starting host removes directories that are not locked.
 package process

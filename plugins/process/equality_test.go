@@ -30,8 +30,8 @@ import (
 	"github.com/cede-scheduler/cede/sdk/settings"
 )
 
-// shipped are the policies of this repository by folder, natively, and
-// configurations that make them show what they can do.
+// shipped maps the directory of each shipped policy to its native form and to
+// configurations that exercise it.
 var shipped = map[string]struct {
 	native  func() sdk.Policy
 	configs []string
@@ -52,7 +52,7 @@ var shipped = map[string]struct {
 	},
 }
 
-func TestShipped_NamesEveryFolderOfPolicies(t *testing.T) {
+func TestShipped_CoversEveryPolicy(t *testing.T) {
 	folders, err := os.ReadDir("../../policies")
 	if err != nil || len(folders) == 0 {
 		t.Fatal(err)
@@ -64,7 +64,7 @@ func TestShipped_NamesEveryFolderOfPolicies(t *testing.T) {
 	}
 }
 
-// built are the executables made so far: linking one takes a while.
+// built caches executables, because linking is slow.
 var built struct {
 	mu   sync.Mutex
 	dir  string
@@ -102,7 +102,7 @@ func removeBuilt() {
 	}
 }
 
-// guest loads the program in a folder.
+// guest loads the program in a directory.
 func guest(t testing.TB, h *Host, dir string, o LoadOptions) *Module {
 	t.Helper()
 	m, err := h.Load(context.Background(), executable(t, dir), o)
@@ -115,7 +115,7 @@ func guest(t testing.TB, h *Host, dir string, o LoadOptions) *Module {
 
 func shippedGuest(name string) string { return "../../policies/" + name + "/guest" }
 
-// configured starts an instance with a configuration in JSON.
+// configured starts an instance with a JSON configuration.
 func configured(t testing.TB, m policy.Module, config string) policy.Instance {
 	t.Helper()
 	c, err := settings.Read(m.Settings(), []byte(config))
@@ -130,10 +130,10 @@ func configured(t testing.TB, m policy.Module, config string) policy.Instance {
 	return i
 }
 
-// The same source, natively and as a process, answers the same to the bit.
-func TestShipped_AnswerAsTheirProcessesDo(t *testing.T) {
+// The same source answers identically to the bit, natively and as a process.
+func TestShipped_AnswerIdenticallyAsProcess(t *testing.T) {
 	h := newHost(t, Options{StartTimeout: time.Minute})
-	t.Run("all", func(t *testing.T) { // until which the host lives
+	t.Run("all", func(t *testing.T) { // the host lives until this ends
 		for name, p := range shipped {
 			for n, config := range append([]string{""}, p.configs...) {
 				t.Run(fmt.Sprintf("%s/%d", name, n), func(t *testing.T) {
@@ -148,7 +148,7 @@ func TestShipped_AnswerAsTheirProcessesDo(t *testing.T) {
 						q := hosttest.RandomCase(r)
 						want, got := hosttest.CallHooks(t, native, q), hosttest.CallHooks(t, process, q)
 						if diff := cmp.Diff(want.Answers, got.Answers, hosttest.SameBits); diff != "" {
-							t.Fatalf("case %d: natively (-) and as a process (+):\n%s", i, diff)
+							t.Fatalf("case %d: native (-) and process (+) differ:\n%s", i, diff)
 						}
 					}
 				})
@@ -157,7 +157,7 @@ func TestShipped_AnswerAsTheirProcessesDo(t *testing.T) {
 	})
 }
 
-// soak is how many rounds a test plays: few, or with CEDE_SOAK set many.
+// soak returns few, or many if CEDE_SOAK is set.
 func soak(few, many int) int {
 	if underRace {
 		return max(1, few/20)

@@ -16,15 +16,15 @@ import (
 	"github.com/cede-scheduler/cede/core/policy"
 )
 
-// MaxExecutable is the size of the largest executable that is loaded, in bytes.
+// MaxExecutable is the maximum size of an executable in bytes.
 const MaxExecutable = 512 << 20
 
-// digestPrefix says how a digest was made.
+// digestPrefix names the algorithm of a digest.
 const digestPrefix = "sha256:"
 
-// acquireExecutable copies an executable into the host's folder, under its digest, and
-// counts who uses it; give must follow. The copy is hashed while it is written,
-// and it alone is ever executed.
+// acquireExecutable copies an executable into the host's directory under its digest and
+// adds a reference; the caller must call releaseExecutable later. The copy is hashed while
+// it is written, and only the copy is executed.
 func (h *Host) acquireExecutable(ctx context.Context, path, want string) (file, digest string, err error) {
 	source, err := openExecutable(path)
 	if err != nil {
@@ -35,11 +35,11 @@ func (h *Host) acquireExecutable(ctx context.Context, path, want string) (file, 
 	if err != nil {
 		return "", "", fmt.Errorf("%s: %w", path, err)
 	}
-	defer func() { _ = os.Remove(fresh) }() // gone already where all went well
+	defer func() { _ = os.Remove(fresh) }() // renamed before if nothing failed
 	if want != "" && !strings.EqualFold(strings.TrimPrefix(want, digestPrefix), sum) {
 		return "", "", &policy.Error{
-			Fault: policy.FaultHost, Hint: "allow the new one if you trust it",
-			Err: fmt.Errorf("%s: %w: its SHA-256 is %s, and %s was allowed", path, ErrChecksum, sum, strings.TrimPrefix(want, digestPrefix)),
+			Fault: policy.FaultHost, Hint: "permit the new checksum if you trust the executable",
+			Err: fmt.Errorf("%s: %w: its SHA-256 is %s, permitted is %s", path, ErrChecksum, sum, strings.TrimPrefix(want, digestPrefix)),
 		}
 	}
 	h.mu.Lock()
@@ -55,7 +55,7 @@ func (h *Host) acquireExecutable(ctx context.Context, path, want string) (file, 
 	return file, digestPrefix + sum, nil
 }
 
-// releaseExecutable removes a copy that nobody uses any longer. Processes that run it go on.
+// releaseExecutable removes a copy after its last reference. Running processes continue.
 func (h *Host) releaseExecutable(digest string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -66,8 +66,7 @@ func (h *Host) releaseExecutable(digest string) {
 	}
 }
 
-// copy writes what is left of an executable to a new file that nobody may
-// write to, and returns its SHA-256.
+// copy writes an executable to a new read-only file and returns its SHA-256.
 func (h *Host) copy(ctx context.Context, from io.Reader) (path, sum string, err error) {
 	f, err := os.CreateTemp(h.dir.path, "copy-")
 	if err != nil {
@@ -76,7 +75,7 @@ func (h *Host) copy(ctx context.Context, from io.Reader) (path, sum string, err 
 	hash := sha256.New()
 	n, err := io.Copy(io.MultiWriter(f, hash), &cancellable{ctx, io.LimitReader(from, MaxExecutable+1)})
 	if err == nil && n > MaxExecutable {
-		err = fault(policy.FaultLimit, "strip it (go build -ldflags='-s -w')", "the executable has more than %d MiB", MaxExecutable>>20)
+		err = fault(policy.FaultLimit, "strip it (go build -ldflags='-s -w')", "executable is larger than %d MiB", MaxExecutable>>20)
 	}
 	const ownerReadsAndExecutes = 0o500
 	err = errors.Join(err, f.Chmod(ownerReadsAndExecutes), f.Close())
@@ -87,7 +86,7 @@ func (h *Host) copy(ctx context.Context, from io.Reader) (path, sum string, err 
 	return f.Name(), hex.EncodeToString(hash.Sum(nil)), nil
 }
 
-// cancellable ends a copy with its context.
+// cancellable is a reader that fails when its context ends.
 type cancellable struct {
 	ctx context.Context //nolint:containedctx // lives as long as one call of copy
 	io.Reader
@@ -100,20 +99,20 @@ func (c *cancellable) Read(b []byte) (int, error) {
 	return c.Reader.Read(b)
 }
 
-// openExecutable opens what can be executed here by itself. A script cannot:
-// its checksum would say nothing of its interpreter and of what that runs.
+// openExecutable opens a native executable. Scripts are rejected: their checksum does not
+// cover the interpreter and the programs that it runs.
 func openExecutable(path string) (io.ReadCloser, error) {
 	refuse := func(hint, format string, args ...any) (io.ReadCloser, error) {
 		return nil, fault(policy.FaultABI, hint, path+": "+format, args...)
 	}
-	at, err := os.Stat(path) // before it is opened, which waits where it is a pipe
+	at, err := os.Stat(path) // before it is opened, which blocks for a pipe
 	switch {
 	case err != nil:
 		return nil, &policy.Error{Fault: policy.FaultHost, Err: err}
 	case !at.Mode().IsRegular():
-		return refuse("name the executable of a policy", "it is no file")
+		return refuse("specify the executable of a policy", "not a regular file")
 	case hasModes && at.Mode().Perm()&0o111 == 0:
-		return refuse("run chmod +x "+path+" if it is one", "it is not marked as executable")
+		return refuse("run chmod +x "+path+" if it is an executable", "not marked as executable")
 	}
 	f, err := os.Open(path)
 	if err != nil {
@@ -123,25 +122,25 @@ func openExecutable(path string) (io.ReadCloser, error) {
 	n, _ := io.ReadFull(f, head)
 	if hint, what := unsupportedFormat(head[:n]); what != "" {
 		_ = f.Close()
-		return refuse(hint, "it is %s", what)
+		return refuse(hint, "%s", what)
 	}
 	return &opened{Reader: io.MultiReader(bytes.NewReader(head[:n]), f), Closer: f}, nil
 }
 
-// opened is a file whose beginning was read.
+// opened is a file whose first bytes were already read.
 type opened struct {
 	io.Reader
 	io.Closer
 }
 
-// unsupportedFormat says what a file is that cannot be a policy's executable, by its
-// first bytes, and what to do about it.
+// unsupportedFormat returns a description and a hint if the first bytes show that a file is
+// not an executable for this system.
 func unsupportedFormat(head []byte) (hint, what string) {
-	const native = "give an executable for " + runtime.GOOS + "/" + runtime.GOARCH
+	const native = "use an executable for " + runtime.GOOS + "/" + runtime.GOARCH
 	begins := func(magic string) bool { return bytes.HasPrefix(head, []byte(magic)) }
 	switch {
 	case begins("#!"):
-		return "build an executable; a checksum of a script says nothing of what it runs", "a script"
+		return "build an executable; the checksum of a script does not cover its interpreter", "a script"
 	case begins("\x00asm"):
 		return "load it as a WebAssembly module", "a WebAssembly module"
 	case begins("\x7fELF"):
@@ -157,7 +156,7 @@ func unsupportedFormat(head []byte) (hint, what string) {
 			return native, "an executable for macOS"
 		}
 	default:
-		return native, "no executable"
+		return native, "not an executable"
 	}
 	return "", ""
 }

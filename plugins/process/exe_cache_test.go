@@ -17,7 +17,7 @@ import (
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
 )
 
-func TestLoad_RefusesWhatIsNoExecutable(t *testing.T) {
+func TestLoad_RejectsOtherFiles(t *testing.T) {
 	h, dir := newHost(t, Options{}), t.TempDir()
 	write := func(name, text string, mode os.FileMode) string {
 		path := filepath.Join(dir, name)
@@ -35,11 +35,11 @@ func TestLoad_RefusesWhatIsNoExecutable(t *testing.T) {
 		words []string
 	}{
 		filepath.Join(dir, "absent"): {policy.FaultHost, []string{"no such file"}},
-		dir:                          {policy.FaultABI, []string{"it is no file"}},
-		pipe:                         {policy.FaultABI, []string{"it is no file"}},
+		dir:                          {policy.FaultABI, []string{"not a regular file"}},
+		pipe:                         {policy.FaultABI, []string{"not a regular file"}},
 		write("script", "#!/bin/sh\nexec policy\n", 0o755):            {policy.FaultABI, []string{"a script", "checksum"}},
-		write("text", "hello", 0o755):                                 {policy.FaultABI, []string{"no executable", "linux/"}},
-		write("empty", "", 0o755):                                     {policy.FaultABI, []string{"no executable"}},
+		write("text", "hello", 0o755):                                 {policy.FaultABI, []string{"not an executable", "linux/"}},
+		write("empty", "", 0o755):                                     {policy.FaultABI, []string{"not an executable"}},
 		write("module.wasm", "\x00asm\x01\x00\x00\x00", 0o755):        {policy.FaultABI, []string{"WebAssembly", "load it as"}},
 		write("windows.exe", "MZ\x90\x00", 0o755):                     {policy.FaultABI, []string{"for Windows"}},
 		write("plain", "\x7fELF", 0o644):                              {policy.FaultABI, []string{"chmod +x"}},
@@ -48,7 +48,7 @@ func TestLoad_RefusesWhatIsNoExecutable(t *testing.T) {
 	} {
 		t.Run(filepath.Base(path), func(t *testing.T) {
 			_, err := h.Load(context.Background(), path, LoadOptions{})
-			if want.words[0] != "cannot be executed" { // as which its copy is named
+			if want.words[0] != "cannot be executed" { // the error then contains the path of the copy
 				want.words = append(want.words, path)
 			}
 			wantFault(t, err, want.kind, want.words...)
@@ -60,11 +60,11 @@ func TestLoad_RefusesWhatIsNoExecutable(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(files) > 0 {
-		t.Errorf("the host keeps %v", files)
+		t.Errorf("host retains %v", files)
 	}
 }
 
-func TestLoad_ChecksTheChecksumOfWhatItRuns(t *testing.T) {
+func TestLoad_VerifiesChecksumOfCopy(t *testing.T) {
 	h := newHost(t, Options{})
 	exe, err := os.Executable()
 	if err != nil {
@@ -76,15 +76,15 @@ func TestLoad_ChecksTheChecksumOfWhatItRuns(t *testing.T) {
 	}
 	sum := sha256.Sum256(code)
 	right := hex.EncodeToString(sum[:])
-	// A file that may be exchanged at any time, as a symbolic link can.
+	// A symbolic link, whose target can be replaced at any time.
 	link := filepath.Join(t.TempDir(), "policy")
 	if err := os.Symlink(exe, link); err != nil {
 		t.Fatal(err)
 	}
 	_, err = h.Load(context.Background(), link, LoadOptions{SHA256: strings.Repeat("0", 64)})
-	wantFault(t, err, policy.FaultHost, right, "000000", "allow the new one")
+	wantFault(t, err, policy.FaultHost, right, "000000", "permit the new checksum")
 	if !errors.Is(err, ErrChecksum) {
-		t.Errorf("%v is no ErrChecksum", err)
+		t.Errorf("%v is not ErrChecksum", err)
 	}
 	for _, allowed := range []string{right, "sha256:" + right, strings.ToUpper(right)} {
 		m, err := h.Load(context.Background(), link, LoadOptions{SHA256: allowed, Limits: policy.Limits{Memory: 1 << 50}, Env: []string{modeEnv + "=honest"}})
@@ -93,7 +93,7 @@ func TestLoad_ChecksTheChecksumOfWhatItRuns(t *testing.T) {
 		}
 		defer m.Close()
 		if m.Digest() != "sha256:"+right {
-			t.Errorf("the digest is %s", m.Digest())
+			t.Errorf("digest is %s", m.Digest())
 		}
 		if err := os.Remove(link); err != nil {
 			t.Fatal(err)
@@ -102,7 +102,7 @@ func TestLoad_ChecksTheChecksumOfWhatItRuns(t *testing.T) {
 			t.Fatal(err)
 		}
 		start(t, m).Close()
-		if err := ask(start(t, m)); err != nil { // was started after the exchange
+		if err := callSelect(start(t, m)); err != nil { // started after the replacement
 			t.Error(err)
 		}
 		if err := errors.Join(os.Remove(link), os.Symlink(exe, link)); err != nil {
@@ -113,12 +113,12 @@ func TestLoad_ChecksTheChecksumOfWhatItRuns(t *testing.T) {
 			t.Fatal(err)
 		}
 		if at.Mode().Perm() != 0o500 {
-			t.Errorf("the copy has the mode %v", at.Mode())
+			t.Errorf("copy has mode %v", at.Mode())
 		}
 	}
 }
 
-func TestStart_MissesACopyThatSomebodyRemoved(t *testing.T) {
+func TestStart_ReportsRemovedCopy(t *testing.T) {
 	h := newHost(t, Options{})
 	m := load(t, h, "honest", policy.Limits{})
 	start(t, m)
@@ -126,11 +126,11 @@ func TestStart_MissesACopyThatSomebodyRemoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := m.Start(sdk.NewConfig(nil, nil))
-	wantFault(t, err, policy.FaultHost, "its copy was removed", "load it again")
+	wantFault(t, err, policy.FaultHost, "executable was removed", "load it again")
 	start(t, load(t, h, "honest", policy.Limits{}))
 }
 
-func TestNewHost_WantsAFolderThatIsItsOwn(t *testing.T) {
+func TestNewHost_RequiresPrivateDirectory(t *testing.T) {
 	dir := shortDir(t)
 	open := filepath.Join(dir, "open")
 	if err := errors.Join(os.Mkdir(open, 0o700), os.Chmod(open, 0o755)); err != nil {
@@ -145,8 +145,8 @@ func TestNewHost_WantsAFolderThatIsItsOwn(t *testing.T) {
 		t.Fatal(err)
 	}
 	for path, want := range map[string]string{
-		open: "chmod 700", link: "is no folder", file: "not a directory",
-		filepath.Join(dir, strings.Repeat("x", 90)): "name a shorter one",
+		open: "chmod 700", link: "is not a directory", file: "not a directory",
+		filepath.Join(dir, strings.Repeat("x", 90)): "configure a shorter one",
 	} {
 		if _, err := NewHost(Options{RunDir: path}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %q", path, err, want)
@@ -157,7 +157,7 @@ func TestNewHost_WantsAFolderThatIsItsOwn(t *testing.T) {
 		if err := errors.Join(os.Mkdir(theirs, 0o700), os.Chown(theirs, 12345, 12345)); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := NewHost(Options{RunDir: theirs}); err == nil || !strings.Contains(err.Error(), "somebody else") {
+		if _, err := NewHost(Options{RunDir: theirs}); err == nil || !strings.Contains(err.Error(), "another user") {
 			t.Errorf("got %v", err)
 		}
 	}

@@ -9,36 +9,35 @@ import (
 )
 
 var (
-	// ErrClosed means that the process was ended by the host: the host, the module
-	// or the instance was closed, or a call before this one was its last.
-	ErrClosed = errors.New("the process of the policy was closed")
-	// ErrChecksum means that an executable is not the one that was allowed.
-	ErrChecksum = errors.New("the executable is not the one that was allowed")
+	// ErrClosed means that the host ended the process: the host, the module or the instance
+	// was closed.
+	ErrClosed = errors.New("policy process was closed")
+	// ErrChecksum means that an executable has another checksum than the permitted one.
+	ErrChecksum = errors.New("executable does not have the permitted checksum")
 	// ErrTooManyFailures means that a module failed too often to be started again.
-	ErrTooManyFailures = errors.New("it failed too often")
+	ErrTooManyFailures = errors.New("failed too often")
 
-	errBroken    = errors.New("the connection broke")
-	errUnlimited = errors.New("its memory cannot be limited")
+	errBroken    = errors.New("connection broke")
+	errUnlimited = errors.New("cannot limit memory")
 )
 
-// fault is an error of a call, before it is known who called: core/policy adds
-// the version and its name.
+// fault returns the error of a call. core/policy adds the name and version of the policy.
 func fault(kind policy.Fault, hint, format string, args ...any) *policy.Error {
 	return &policy.Error{Fault: kind, Err: fmt.Errorf(format, args...), Hint: hint}
 }
 
-// What to do about faults that have no better remedy than others of their kind.
+// Hints for faults without a more specific remedy.
 const (
 	hintTime    = "raise the time in the policy's limits, or do less per row"
-	hintMemory  = "raise the memory in the policy's limits, or keep less"
-	hintRebuild = "build it again with the SDK of this version of cede"
-	hintNewer   = "use a newer version of cede, or build the policy with the SDK of this one"
-	hintServe   = "build it with `cede policy build` or `go build -tags process`; its main calls serve.Serve and prints nothing before"
+	hintMemory  = "raise the memory in the policy's limits, or use less"
+	hintRebuild = "build the policy again with the SDK of this version of cede"
+	hintNewer   = "use a newer version of cede, or build the policy with this version's SDK"
+	hintServe   = "build it with `cede policy build` or `go build -tags process`; its main must call serve.Serve and print nothing before"
 )
 
 func closedFault() *policy.Error { return &policy.Error{Fault: policy.FaultHost, Err: ErrClosed} }
 
-// withOperation says which operation failed.
+// withOperation returns err as a *policy.Error that names the operation.
 func withOperation(op abi.Op, err error) error {
 	e, ok := errors.AsType[*policy.Error](err)
 	if !ok {
@@ -49,7 +48,8 @@ func withOperation(op abi.Op, err error) error {
 	return &named
 }
 
-// checkVersion refuses guests that may need what this host does not have.
+// checkVersion returns an error if the guest requires another ABI version than this host
+// supports.
 func checkVersion(v uint32) *policy.Error {
 	major, minor := v>>16, v&0xffff
 	hint := hintRebuild
@@ -59,5 +59,5 @@ func checkVersion(v uint32) *policy.Error {
 	case major >= abi.Major:
 		hint = hintNewer
 	}
-	return fault(policy.FaultABI, hint, "it was built for version %d.%d of the policy ABI, and this host has %d.%d", major, minor, abi.Major, abi.Minor)
+	return fault(policy.FaultABI, hint, "built for version %d.%d of the policy ABI, this host supports %d.%d", major, minor, abi.Major, abi.Minor)
 }

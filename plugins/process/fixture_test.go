@@ -37,7 +37,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// shortDir is a folder for tests whose path leaves room for those of sockets.
+// shortDir returns a temporary directory with a short path, because socket paths are
+// limited.
 func shortDir(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "cede") //nolint:usetesting // its name is too long for sockets
@@ -48,7 +49,7 @@ func shortDir(t testing.TB) string {
 	return dir
 }
 
-// newHost is a host that is closed with the test and leaves nothing.
+// newHost returns a host that is closed with the test, and checks that it leaves no files.
 func newHost(t testing.TB, o Options) *Host {
 	t.Helper()
 	if o.RunDir == "" {
@@ -66,13 +67,13 @@ func newHost(t testing.TB, o Options) *Host {
 			t.Error(err)
 		}
 		if _, err := os.Stat(h.dir.path); !os.IsNotExist(err) {
-			t.Errorf("the host left its folder: %v", err)
+			t.Errorf("directory of the host remains: %v", err)
 		}
 	})
 	return h
 }
 
-// hostsIn are the folders of hosts in a run directory.
+// hostsIn returns the directories of hosts in a run directory.
 func hostsIn(t testing.TB, dir string) (list []string) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -87,7 +88,7 @@ func hostsIn(t testing.TB, dir string) (list []string) {
 	return list
 }
 
-// self loads the test's binary as a guest of the given mode.
+// self loads the test binary as a guest in the given mode.
 func self(h *Host, mode string, limits policy.Limits) (*Module, error) {
 	exe, err := os.Executable()
 	if err != nil {
@@ -119,20 +120,20 @@ func start(t testing.TB, m policy.Module) policy.Instance {
 	return i
 }
 
-// question is a small question, the same one always.
-func question() *sdk.Candidates {
+// testCandidates returns small fixed candidates.
+func testCandidates() *sdk.Candidates {
 	r := rand.New(rand.NewPCG(1, 2))
 	return policytest.Random(r, policytest.Shape{Options: 4, Rows: 8}).Candidates()
 }
 
-// ask asks SelectVictims.
-func ask(i policy.Instance) error {
+// callSelect calls SelectVictims.
+func callSelect(i policy.Instance) error {
 	var s sdk.Selection
 	s.Reset()
-	return i.SelectVictims(question(), &s)
+	return i.SelectVictims(testCandidates(), &s)
 }
 
-// wantFault checks what is wrong, and that the words say it.
+// wantFault checks the kind and the text of a fault.
 func wantFault(t testing.TB, err error, kind policy.Fault, words ...string) {
 	t.Helper()
 	bad, ok := errors.AsType[*policy.Error](err)
@@ -144,12 +145,12 @@ func wantFault(t testing.TB, err error, kind policy.Fault, words ...string) {
 	}
 	for _, word := range words {
 		if !strings.Contains(err.Error(), word) {
-			t.Errorf("%q does not say %q", err, word)
+			t.Errorf("%q does not contain %q", err, word)
 		}
 	}
 }
 
-// logged is a log that tests can read.
+// logged returns a logger and its output.
 func logged(t testing.TB) (*slog.Logger, *buffer) {
 	t.Helper()
 	var b buffer

@@ -9,20 +9,20 @@ import (
 	"testing"
 )
 
-// protocVersion is the line of a generated file that names the compiler, which
-// is Debian's whatever it is; the generators are pinned.
+// protocVersion matches the line with the version of protoc, which the distribution
+// determines; the generators are pinned.
 var protocVersion = regexp.MustCompile(`(?m)^// -?\s+protoc\s.*$`)
 
-// The service is generated from its definition, by make generate.
-func TestPolicypb_IsAsGenerated(t *testing.T) {
+// The generated service must match its definition (make generate).
+func TestPolicypb_MatchesDefinition(t *testing.T) {
 	if _, err := exec.LookPath("protoc"); err != nil {
-		t.Skip("protoc is not installed: apt-get install protobuf-compiler")
+		t.Skip("protoc is required: apt-get install protobuf-compiler")
 	}
 	const folder = "../../sdk/serve/policypb"
 	dir := t.TempDir()
 	if out, err := exec.Command(filepath.Join(folder, "generate.sh"), dir).CombinedOutput(); err != nil {
 		if strings.Contains(string(out), "dial tcp") || strings.Contains(string(out), "module lookup disabled") {
-			t.Skipf("the generators cannot be fetched: %s", out)
+			t.Skipf("cannot fetch the generators: %s", out)
 		}
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -36,7 +36,7 @@ func TestPolicypb_IsAsGenerated(t *testing.T) {
 			t.Fatal(err)
 		}
 		if protocVersion.ReplaceAllString(string(got), "") != protocVersion.ReplaceAllString(string(want), "") {
-			t.Errorf("%s is not what policy.proto makes: run make generate", name)
+			t.Errorf("%s differs from the output for policy.proto: run make generate", name)
 		}
 	}
 }

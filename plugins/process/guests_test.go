@@ -26,9 +26,8 @@ import (
 	"github.com/cede-scheduler/cede/sdk/serve/policypb"
 )
 
-// The test's own binary is the guests of the tests: started with modeEnv, it
-// does what the mode says, well or badly. Guests that are made with sdk/serve
-// are in testdata.
+// The test binary is also the guest of the tests: started with modeEnv, it behaves as the
+// mode says. Guests that use sdk/serve are in testdata.
 const modeEnv = "CEDE_TEST_GUEST"
 
 // beforeHandshake are the modes of processes that never become a policy.
@@ -57,7 +56,7 @@ var beforeHandshake = map[string]func(){
 	"future protocol":    func() { serveMode("honest", 9) },
 }
 
-// socketLine is a handshake that promises more than there is.
+// socketLine returns a valid handshake without a server behind it.
 func socketLine() string {
 	at := filepath.Join(os.Getenv(plugin.EnvUnixSocketDir), "plugin1")
 	l, err := net.Listen("unix", at)
@@ -108,12 +107,12 @@ func (p *rawPlugin) GRPCServer(_ *plugin.GRPCBroker, s *grpc.Server) error {
 	return nil
 }
 
-// rawGuest speaks the protocol of processes without sdk/serve. It describes
-// itself as any policy does and is honest or not once it is asked.
+// rawGuest implements the process protocol without sdk/serve. It returns a valid
+// description, and valid or invalid answers.
 type rawGuest struct {
 	policypb.UnimplementedPolicyServer
 	mode    string
-	stderr  *os.File // the real one
+	stderr  *os.File // original standard error
 	decoder abi.Decoder
 	calls   int
 }
@@ -175,7 +174,7 @@ func (g *rawGuest) honest(answer *policypb.Answer) (*policypb.Answer, error) {
 	return answer, g.decoder.PutSelection(&s)
 }
 
-// whenAsked are the modes of policies that go wrong when a hook is called.
+// whenAsked are the modes of policies that fail when a hook is called.
 var whenAsked = map[string]func(context.Context, *rawGuest, *policypb.Answer) (*policypb.Answer, error){
 	"kills itself": func(context.Context, *rawGuest, *policypb.Answer) (*policypb.Answer, error) {
 		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
@@ -274,7 +273,7 @@ var whenAsked = map[string]func(context.Context, *rawGuest, *policypb.Answer) (*
 	},
 	"has a child": func(_ context.Context, g *rawGuest, a *policypb.Answer) (*policypb.Answer, error) {
 		cmd := exec.Command("/bin/sleep", "1000")
-		cmd.Stdout, cmd.Stderr = g.stderr, g.stderr // it holds our output open
+		cmd.Stdout, cmd.Stderr = g.stderr, g.stderr // the child keeps our output open
 		if err := cmd.Start(); err != nil {
 			return nil, err
 		}
@@ -289,7 +288,7 @@ var whenAsked = map[string]func(context.Context, *rawGuest, *policypb.Answer) (*
 		} {
 			_, _ = fmt.Fprintln(g.stderr, line)
 		}
-		fmt.Println("printed by the policy") // go-plugin carries it over the connection
+		fmt.Println("printed by the policy") // go-plugin forwards it over the connection
 		return g.honest(a)
 	},
 	"tells its environment": func(_ context.Context, g *rawGuest, a *policypb.Answer) (*policypb.Answer, error) {
@@ -318,8 +317,8 @@ func withStatus(s abi.Status) func(context.Context, *rawGuest, *policypb.Answer)
 	}
 }
 
-// withoutCertificate are the names of an environment, with values that do not
-// change from run to run.
+// withoutCertificate returns the names in an environment, with values that are equal in
+// every run.
 func withoutCertificate(env []string) []string {
 	var list []string
 	for _, s := range env {

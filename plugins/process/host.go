@@ -13,35 +13,35 @@ import (
 	"github.com/cede-scheduler/cede/sdk/abi"
 )
 
-// Options say how processes are run. The zero value is ready for use.
+// Options configure a host. The zero value is usable.
 type Options struct {
-	// RunDir is where hosts keep executables and sockets while they run, each in
-	// a folder of its own; several hosts may share it. It must be a short path,
-	// since those of sockets are limited, where programs may be executed.
-	// Default: cede-UID in the system's folder for temporary files.
+	// RunDir is the directory for executables and sockets of running hosts, each in a
+	// subdirectory; several hosts may share it. Its path must be short, because socket
+	// paths are limited, and its file system must permit execution. Default: cede-UID in
+	// the system's temporary directory.
 	RunDir string
-	// Limits of calls, where Load is given none of its own.
+	// Limits apply to calls if Load specifies none.
 	Limits policy.Limits
-	// Log takes what guests say, and what happens to them; nil: nobody listens.
+	// Log receives the output and the life cycle of guests. Default: discard.
 	Log *slog.Logger
-	// StartTimeout is how long a process may take until it can be called.
-	// Default: 10s.
+	// StartTimeout bounds the time until a process can be called. Default: 10s.
 	StartTimeout time.Duration
-	// Restart says how processes that fail are started again.
+	// Restart configures how failed processes are restarted.
 	Restart Restart
 }
 
-// Restart says what happens between a failure and the next start. A zero field
-// means the default.
+// Restart configures the delay between a failure and the next start. Zero fields select
+// defaults.
 type Restart struct {
-	// FirstDelay is how long the second start in a row waits; every further one waits
-	// twice as long, up to Most. The first waits for nothing. Defaults: 100ms, 5s.
+	// FirstDelay is the delay of the second start in a row; it doubles up to MaxDelay. The
+	// first restart is not delayed. Defaults: 100ms, 5s.
 	FirstDelay, MaxDelay time.Duration
-	// MaxFailures is how many failures in a row, with no call answered between them,
-	// end it: the module starts nothing any more. Default: 5.
+	// MaxFailures is the number of failures in a row, without an answered call in between,
+	// after which the module starts no more processes. Default: 5.
 	MaxFailures int
 }
 
+// withDefaults returns r with defaults for zero fields.
 func (r Restart) withDefaults() Restart {
 	if r.FirstDelay <= 0 {
 		r.FirstDelay = 100 * time.Millisecond
@@ -55,26 +55,26 @@ func (r Restart) withDefaults() Restart {
 	return r
 }
 
-// Host starts processes and ends them.
+// A Host starts and ends processes.
 type Host struct {
 	options Options
 	log     *slog.Logger
 	dir     *runDir
 	spawner spawner
-	lastDir atomic.Int64 // of the folders of processes
+	lastDir atomic.Int64 // number of the last process directory
 
 	mu             sync.Mutex
-	processes      map[*process]struct{} // whatever was started and not cleaned up
-	executableRefs map[string]int        // modules that use the executable with that digest
+	processes      map[*process]struct{} // started and not yet cleaned up
+	executableRefs map[string]int        // number of modules that use the executable, by digest
 	closing        bool
-	done           chan struct{} // closed by Close: nobody waits any longer
-	closed         chan struct{} // closed when nothing is left
+	done           chan struct{} // closed by Close: ends all waits
+	closed         chan struct{} // closed when no process is left
 }
 
-var errBigEndian = errors.New("policies need a little-endian machine, and this is none")
+var errBigEndian = errors.New("policies require a little-endian machine")
 
-// NewHost makes a host, after it has removed what killed hosts left in RunDir.
-// It starts nothing.
+// NewHost returns a host after removing what killed hosts have left in RunDir. It starts no
+// process.
 func NewHost(o Options) (*Host, error) {
 	if !abi.LittleEndian() {
 		return nil, errBigEndian
@@ -97,8 +97,8 @@ func NewHost(o Options) (*Host, error) {
 	}, nil
 }
 
-// Close kills every process, removes what the host kept, and returns when
-// nothing is left. Calls under way fail. It may be called again, and by many.
+// Close kills all processes, removes the host's files, and returns when none are left.
+// Running calls fail. It may be called again and concurrently.
 func (h *Host) Close() error {
 	h.mu.Lock()
 	first := !h.closing
@@ -115,7 +115,7 @@ func (h *Host) Close() error {
 	return h.dir.remove()
 }
 
-// killAll ends the processes there are; enter admits no more.
+// killAll ends all existing processes. register admits no more.
 func (h *Host) killAll() {
 	h.mu.Lock()
 	list := make([]*process, 0, len(h.processes))
@@ -130,7 +130,8 @@ func (h *Host) killAll() {
 	all.Wait()
 }
 
-// register takes a process on; leave must follow.
+// register adds a process. The caller must call unregister later. It returns an error if
+// the host is closing.
 func (h *Host) register(p *process) *policy.Error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -141,13 +142,14 @@ func (h *Host) register(p *process) *policy.Error {
 	return nil
 }
 
+// unregister removes a process after its cleanup.
 func (h *Host) unregister(p *process) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.processes, p)
 }
 
-// isClosing is whether Close was called.
+// isClosing reports whether Close was called.
 func (h *Host) isClosing() bool {
 	select {
 	case <-h.done:
@@ -157,7 +159,7 @@ func (h *Host) isClosing() bool {
 	}
 }
 
-// newProcessDir is a new name for the folder of a process.
+// newProcessDir returns an unused path for the directory of a process.
 func (h *Host) newProcessDir() string {
 	return filepath.Join(h.dir.path, strconv.FormatInt(h.lastDir.Add(1), 10))
 }

@@ -10,11 +10,11 @@ import (
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
 )
 
-// instance is a policy in a process of its own.
+// An instance is a policy in its own process.
 type instance struct {
 	m     *Module
 	p     *process
-	epoch int // of the module's restarts, when it was started
+	epoch int // restart epoch of the module at its start
 
 	encoder abi.Encoder
 	buffer  []byte
@@ -24,23 +24,22 @@ type instance struct {
 
 var _ policy.Instance = (*instance)(nil)
 
-// Info is what the policy says of itself.
+// Info returns the description of the policy.
 func (i *instance) Info() sdk.Info { return i.info }
 
-// Hooks is what the policy implements.
+// Hooks returns the hooks that the policy implements.
 func (i *instance) Hooks() policy.Hooks { return i.hooks }
 
-// Fuel is 0: nobody counts it.
+// Fuel returns 0: processes do not count fuel.
 func (i *instance) Fuel() uint64 { return 0 }
 
-// Alive is whether the process runs.
+// Alive reports whether the process runs.
 func (i *instance) Alive() bool { return i.p.runner.isAlive() }
 
-// Close ends the process and returns when nothing of it is left.
+// Close ends the process and returns after its cleanup.
 func (i *instance) Close() { i.p.close() }
 
-// request puts the request that the encoder has laid out to the process and returns
-// the frame with its answer.
+// request sends the encoded request to the process and returns the frame with its answer.
 func (i *instance) request(op abi.Op) ([]byte, error) {
 	i.buffer = abi.Grow(i.buffer, i.encoder.Size())
 	i.encoder.Write(i.buffer)
@@ -55,13 +54,13 @@ func (i *instance) request(op abi.Op) ([]byte, error) {
 	}
 	if err := i.encoder.PutTail(i.buffer, answer.GetEntries(), answer.GetFrame(), int(answer.GetFrom())); err != nil {
 		i.p.close()
-		return nil, fault(policy.FaultABI, hintRebuild, "it answered a frame of %d bytes with %d from %d on, and %d bytes of entries: %w",
+		return nil, fault(policy.FaultABI, hintRebuild, "frame of %d bytes was answered with %d bytes at %d, and %d bytes of entries: %w",
 			len(i.buffer), len(answer.GetFrame()), answer.GetFrom(), len(answer.GetEntries()), err)
 	}
 	return i.buffer, i.statusError(op, abi.Status(answer.GetStatus()), i.buffer)
 }
 
-// statusError makes an error of a status.
+// statusError converts a status to an error.
 func (i *instance) statusError(op abi.Op, s abi.Status, frame []byte) error {
 	switch s {
 	case abi.OK:
@@ -69,22 +68,22 @@ func (i *instance) statusError(op abi.Op, s abi.Status, frame []byte) error {
 	case abi.PolicyError:
 		words := clean(i.encoder.ErrorText(frame))
 		if words == "" {
-			words = "the policy failed and did not say why"
+			words = "the policy failed without an error text"
 		}
 		return errors.New(words)
 	case abi.BadFrame:
-		return fault(policy.FaultABI, hintRebuild, "it cannot read the frame")
+		return fault(policy.FaultABI, hintRebuild, "cannot decode the frame")
 	case abi.UnsupportedOp:
-		return fault(policy.FaultABI, hintRebuild, "it says that it has %s, and then that it has not", abi.Names[op])
+		return fault(policy.FaultABI, hintRebuild, "declares %s but does not implement it", abi.Names[op])
 	case abi.OutOfMemory:
 		i.p.close()
-		return fault(policy.FaultLimit, hintMemory, "it ran out of memory")
+		return fault(policy.FaultLimit, hintMemory, "out of memory")
 	}
 	i.p.close()
-	return fault(policy.FaultABI, hintRebuild, "it answered with the status %d, which is none", s)
+	return fault(policy.FaultABI, hintRebuild, "unknown status %d", s)
 }
 
-// candidates asks a hook about candidates.
+// candidates calls a hook with candidates.
 func (i *instance) candidates(op abi.Op, in *sdk.Candidates) ([]byte, error) {
 	if !i.has(op) {
 		return nil, errNoHook(op)
@@ -99,14 +98,14 @@ func (i *instance) candidates(op abi.Op, in *sdk.Candidates) ([]byte, error) {
 
 func (i *instance) has(op abi.Op) bool { return i.hooks.Has(hookOf(op)) }
 
-// hookOf is the hook that an operation asks.
+// hookOf returns the hook of an operation.
 func hookOf(op abi.Op) policy.Hooks {
 	return policy.Hooks(1) << (op - abi.OpPriorityDelta)
 }
 
-func errNoHook(op abi.Op) error { return fmt.Errorf("the policy has no %s", abi.Names[op]) }
+func errNoHook(op abi.Op) error { return fmt.Errorf("the policy does not implement %s", abi.Names[op]) }
 
-// PriorityDelta asks which candidates may go.
+// PriorityDelta calls the hook that restricts candidates by priority.
 func (i *instance) PriorityDelta(in *sdk.Candidates, gap []int32, recheck *sdk.Recheck) error {
 	frame, err := i.candidates(abi.OpPriorityDelta, in)
 	if err == nil {
@@ -115,7 +114,7 @@ func (i *instance) PriorityDelta(in *sdk.Candidates, gap []int32, recheck *sdk.R
 	return i.record(err)
 }
 
-// ScoreVictims asks who goes first.
+// ScoreVictims calls the hook that orders victims.
 func (i *instance) ScoreVictims(in *sdk.Candidates, out *sdk.VictimScores) error {
 	frame, err := i.candidates(abi.OpScoreVictims, in)
 	if err == nil {
@@ -124,7 +123,7 @@ func (i *instance) ScoreVictims(in *sdk.Candidates, out *sdk.VictimScores) error
 	return i.record(err)
 }
 
-// SelectVictims asks who goes.
+// SelectVictims calls the hook that selects victims.
 func (i *instance) SelectVictims(in *sdk.Candidates, out *sdk.Selection) error {
 	frame, err := i.candidates(abi.OpSelectVictims, in)
 	if err == nil {
@@ -136,7 +135,7 @@ func (i *instance) SelectVictims(in *sdk.Candidates, out *sdk.Selection) error {
 	return i.record(err)
 }
 
-// ScoreOptions asks which option is best.
+// ScoreOptions calls the hook that compares options.
 func (i *instance) ScoreOptions(in *sdk.Options, out *sdk.OptionScores) error {
 	if !i.has(abi.OpScoreOptions) {
 		return errNoHook(abi.OpScoreOptions)
@@ -149,7 +148,7 @@ func (i *instance) ScoreOptions(in *sdk.Options, out *sdk.OptionScores) error {
 	return i.record(err)
 }
 
-// PreemptBindings asks which bindings leave which member cluster.
+// PreemptBindings calls the hook that selects bindings to evict from member clusters.
 func (i *instance) PreemptBindings(in *sdk.Candidates, out *sdk.BindingVictims) error {
 	frame, err := i.candidates(abi.OpPreemptBindings, in)
 	if err == nil {
@@ -161,11 +160,11 @@ func (i *instance) PreemptBindings(in *sdk.Candidates, out *sdk.BindingVictims) 
 	return i.record(err)
 }
 
-// record counts what came of a call for restarts to come.
+// record records the outcome of a call for later restarts.
 func (i *instance) record(err error) error {
 	i.m.recordOutcome(i, err)
 	return err
 }
 
-// clean makes a guest's words fit for an error.
+// clean returns output of a guest in a form suitable for an error.
 func clean(text string) string { return guestlog.Clean(text, maxOutputText) }

@@ -1,16 +1,16 @@
 package process
 
-// lineWriter is a writer that hands on what it is given line by line. A longer line
-// than most is cut: nobody is made to keep what a process prints.
+// lineWriter splits its input into lines and passes each to emit. Lines longer than maxLen
+// are truncated, so that the output of a process takes bounded memory.
 type lineWriter struct {
 	maxLen int
 	emit   func(line string)
 
-	buf       []byte // the beginning of a line; its capacity never exceeds most
-	truncated bool   // the line was handed on already, cut; its rest is dropped
+	buf       []byte // start of the current line; its capacity never exceeds maxLen
+	truncated bool   // the line was emitted truncated; the rest is dropped
 }
 
-// Write never fails: a process must not be stopped by what it prints.
+// Write never fails: output must not stop a process.
 func (l *lineWriter) Write(b []byte) (int, error) {
 	n := len(b)
 	for len(b) > 0 {
@@ -24,6 +24,7 @@ func (l *lineWriter) Write(b []byte) (int, error) {
 	return n, nil
 }
 
+// cutLine splits b after its first line. whole reports whether the line is complete.
 func cutLine(b []byte) (line, rest []byte, whole bool) {
 	for i, c := range b {
 		if c == '\n' {
@@ -45,7 +46,7 @@ func (l *lineWriter) add(part []byte) {
 	}
 }
 
-// end closes a line; at the end of all it hands on what has no end.
+// end completes a line.
 func (l *lineWriter) end() {
 	if !l.truncated {
 		l.emit(string(l.buf))
@@ -53,7 +54,7 @@ func (l *lineWriter) end() {
 	l.buf, l.truncated = l.buf[:0], false
 }
 
-// flush hands on a last line that has no end.
+// flush emits a last line without a newline.
 func (l *lineWriter) flush() {
 	if len(l.buf) > 0 {
 		l.end()

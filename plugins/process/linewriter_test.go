@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestLines_CutAndComeOneByOneHoweverTheyArrive(t *testing.T) {
+func TestLineWriter_SplitsAndTruncates(t *testing.T) {
 	const text = "one\n\ntwo\r\n" + "0123456789\n" + "0123456789abc\n" + "three\nno end"
 	want := []string{"one", "", "two\r", "0123456789", "0123456789 ...", "three", "no end"}
 	r := rand.New(rand.NewPCG(1, 2))
@@ -27,12 +27,12 @@ func TestLines_CutAndComeOneByOneHoweverTheyArrive(t *testing.T) {
 			t.Fatalf("got %q, want %q", got, want)
 		}
 		if cap(l.buf) > 64 {
-			t.Fatalf("it holds %d bytes", cap(l.buf))
+			t.Fatalf("buffer holds %d bytes", cap(l.buf))
 		}
 	}
 }
 
-func TestParse_TakesHclogAndNothingElse(t *testing.T) {
+func TestParseHclog_RejectsOtherLines(t *testing.T) {
 	for line, want := range map[string]struct {
 		level slog.Level
 		text  string
@@ -49,7 +49,7 @@ func TestParse_TakesHclogAndNothingElse(t *testing.T) {
 	}
 	for _, line := range []string{"", "plain", "{", "{}", "[]", "null", `{"@message":1}`, `{"@message":null}`, `{"message":"x"}`, strings.Repeat("{", 10_000)} {
 		if _, _, ok := parseHclog(line); ok {
-			t.Errorf("%.40s was taken for a line of hclog", line)
+			t.Errorf("%.40s was parsed as a line of hclog", line)
 		}
 	}
 }

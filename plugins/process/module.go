@@ -15,27 +15,27 @@ import (
 	"github.com/cede-scheduler/cede/sdk/settings"
 )
 
-// LoadOptions say which executable is meant, and how it is run.
+// LoadOptions select an executable and how to run it.
 type LoadOptions struct {
-	// SHA256 is the checksum that the executable must have, in hexadecimal, with
-	// or without "sha256:" before it. Empty: any; whoever names the path vouches.
+	// SHA256 is the required checksum in hexadecimal, with or without the prefix "sha256:".
+	// If it is empty, any executable at the path is accepted.
 	SHA256 string
-	// Limits of calls; where a field is zero, the host's.
+	// Limits of calls; zero fields select the host's limits.
 	Limits policy.Limits
-	// Args and Env are given to the process, which gets no other environment.
-	// They are no part of the policy's identity: a policy that decides by them
-	// breaks the rule that its version says all.
+	// Args and Env are passed to the process, which receives no other environment. They are
+	// not part of the policy's identity: if decisions depend on them, equal versions can
+	// decide differently.
 	Args, Env []string
 }
 
-// Module is an executable that policies are started from.
+// A Module is an executable from which policy processes are started.
 type Module struct {
 	host        *Host
 	digest      string
 	name        string
 	version     string
 	limits      policy.Limits
-	takesConfig bool // configuration
+	takesConfig bool // the policy accepts configuration
 	settings    []sdk.Setting
 	program     program
 	backoff     backoff
@@ -48,8 +48,8 @@ type Module struct {
 
 var _ policy.Module = (*Module)(nil)
 
-// Load takes an executable for a policy, starts it once, and asks it what it
-// is. An error is a *policy.Error.
+// Load prepares an executable, starts it once, and reads its description. Errors are of
+// type *policy.Error.
 func (h *Host) Load(ctx context.Context, path string, o LoadOptions) (*Module, error) {
 	file, digest, err := h.acquireExecutable(ctx, path, o.SHA256)
 	if err != nil {
@@ -67,8 +67,8 @@ func (h *Host) Load(ctx context.Context, path string, o LoadOptions) (*Module, e
 	return m, nil
 }
 
-// loadError says which policy is not loaded: by its name, or by the beginning of
-// its digest where it came to none.
+// loadError returns err with the name of the policy, or the start of its digest if the name
+// is unknown.
 func loadError(name, digest string, err error) error {
 	e, ok := errors.AsType[*policy.Error](err)
 	if !ok {
@@ -85,8 +85,8 @@ func loadError(name, digest string, err error) error {
 	return &named
 }
 
-// describeFirst starts the first instance and learns from it what the policy is.
-// The instance is kept for the first Start.
+// describeFirst starts the first instance and reads the description of the policy. It keeps
+// the instance for the first Start.
 func (m *Module) describeFirst(ctx context.Context) error {
 	i, d, err := m.launch(ctx)
 	if err != nil {
@@ -103,15 +103,15 @@ func (m *Module) describeFirst(ctx context.Context) error {
 	return nil
 }
 
-// validate checks what a policy says of itself, and takes its settings.
+// validate checks the description of a policy and decodes its settings.
 func (m *Module) validate(d *abi.Description) (err error) {
 	var errs []error
 	if d.Info.Name == "" || d.Info.Name != guestlog.Clean(d.Info.Name, abi.NameCap) || strings.ContainsRune(d.Info.Name, ' ') {
-		errs = append(errs, fmt.Errorf("it calls itself %q; a name is printable, without spaces, and at most %d bytes long",
+		errs = append(errs, fmt.Errorf("invalid name %q: must be printable, without spaces, and at most %d bytes long",
 			guestlog.Clean(d.Info.Name, abi.NameCap), abi.NameCap))
 	}
 	if !d.Configurable && len(d.Settings) > 0 && string(d.Settings) != "[]" {
-		errs = append(errs, errors.New("it declares settings and does not say that it takes configuration"))
+		errs = append(errs, errors.New("settings are declared, but configuration is not accepted"))
 	}
 	if m.settings, err = settings.Decode(d.Settings); err != nil {
 		errs = append(errs, err)
@@ -128,30 +128,30 @@ func checkHooks(d *abi.Description) error {
 		abi.HookPreemptBindings
 	switch {
 	case d.Hooks == 0:
-		return errors.New("it implements no hook")
+		return errors.New("no hook is implemented")
 	case d.Hooks&^all != 0:
-		return fmt.Errorf("it says that it has hooks which there are not: %#x", d.Hooks&^all)
+		return fmt.Errorf("unknown hooks are declared: %#x", d.Hooks&^all)
 	}
 	return nil
 }
 
-// Digest identifies the executable: sha256 of its bytes.
+// Digest returns the SHA-256 of the executable.
 func (m *Module) Digest() string { return m.digest }
 
-// Name is what the policy calls itself.
+// Name returns the name in the policy's description.
 func (m *Module) Name() string { return m.name }
 
-// Version is the policy's own version, for people; it may be empty.
+// Version returns the policy's own version, which may be empty.
 func (m *Module) Version() string { return m.version }
 
-// Limits are the limits that its calls are held to.
+// Limits returns the limits of its calls.
 func (m *Module) Limits() policy.Limits { return m.limits }
 
-// Settings is the configuration that the policy takes.
+// Settings returns the settings that the policy accepts.
 func (m *Module) Settings() []sdk.Setting { return m.settings }
 
-// Start starts a process and configures it. After a failure it waits a while,
-// after too many in a row it refuses.
+// Start starts and configures a process. After a failure it waits, and after too many in a
+// row it returns ErrTooManyFailures.
 func (m *Module) Start(c *sdk.Config) (policy.Instance, error) {
 	i, err := m.spareOrNew()
 	if err != nil {
@@ -165,7 +165,7 @@ func (m *Module) Start(c *sdk.Config) (policy.Instance, error) {
 	return i, nil
 }
 
-// spareOrNew is an instance that was described and not configured.
+// spareOrNew returns an instance that is described and not configured.
 func (m *Module) spareOrNew() (*instance, error) {
 	m.mu.Lock()
 	i := m.spare
@@ -181,7 +181,7 @@ func (m *Module) spareOrNew() (*instance, error) {
 	return i, err
 }
 
-// launch starts an instance and asks it what it is.
+// launch starts an instance and reads its description.
 func (m *Module) launch(ctx context.Context) (*instance, *abi.Description, error) {
 	i := &instance{m: m, epoch: m.backoff.currentEpoch()}
 	if m.isRetired() {
@@ -202,6 +202,7 @@ func (m *Module) launch(ctx context.Context) (*instance, *abi.Description, error
 	return i, d, nil
 }
 
+// describe reads the description of the policy.
 func (i *instance) describe() (*abi.Description, error) {
 	i.encoder.Describe()
 	frame, err := i.request(abi.OpDescribe)
@@ -216,8 +217,7 @@ func (i *instance) describe() (*abi.Description, error) {
 	return &d, nil
 }
 
-// configure hands the configuration over; what the policy says of itself after
-// that counts.
+// configure sends the configuration. The description that follows replaces the first one.
 func (i *instance) configure(c *sdk.Config) error {
 	if !i.m.takesConfig {
 		return nil
@@ -227,14 +227,14 @@ func (i *instance) configure(c *sdk.Config) error {
 		if _, isFault := errors.AsType[*policy.Error](err); isFault {
 			return withOperation(abi.OpConfigure, err)
 		}
-		return err // its own objection to what it was given
+		return err // error of the policy, not a fault
 	}
 	d, err := i.describe()
 	if err != nil {
 		return err
 	}
 	if d.Info.Name != i.m.name {
-		return withOperation(abi.OpDescribe, fault(policy.FaultABI, "answer the same name always", "it has another name since it was configured"))
+		return withOperation(abi.OpDescribe, fault(policy.FaultABI, "return the same name always", "name changed after configuration"))
 	}
 	if err := checkHooks(d); err != nil {
 		return withOperation(abi.OpDescribe, fault(policy.FaultABI, hintRebuild, "%w", err))
@@ -242,7 +242,7 @@ func (i *instance) configure(c *sdk.Config) error {
 	return nil
 }
 
-// recordOutcome counts a strike where the process is lost, and clears them where it has
+// recordOutcome records a failure if the process is lost, and resets the backoff if it has
 // answered.
 func (m *Module) recordOutcome(i *instance, err error) {
 	bad, isFault := errors.AsType[*policy.Error](err)
@@ -250,24 +250,25 @@ func (m *Module) recordOutcome(i *instance, err error) {
 	case err == nil:
 		m.backoff.reset(i.epoch)
 	case !isFault || bad.Fault == policy.FaultHost || i.p != nil && i.Alive():
-		// its own objection, or ours, or nothing that a restart would mend
+		// an error of the policy or of the host, which a restart would not fix
 	default:
 		wait, left := m.backoff.recordFailure(i.epoch, bad)
 		if m.name == "" {
-			return // it is being loaded, and will not be
+			return // the module is not loaded yet and will not be
 		}
-		m.log.Warn("the process of the policy was lost", "err", bad, "restart_in", wait, "strikes_left", left)
+		m.log.Warn("policy process was lost", "err", bad, "restart_in", wait, "strikes_left", left)
 	}
 }
 
+// isRetired reports whether Close was called.
 func (m *Module) isRetired() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.retired
 }
 
-// Close retires the module: it starts no more processes. Those there are go on
-// until they are closed. It may be called again.
+// Close retires the module, which starts no more processes. Existing ones run until they
+// are closed. It may be called again.
 func (m *Module) Close() {
 	m.mu.Lock()
 	first, spare := !m.retired, m.spare

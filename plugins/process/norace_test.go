@@ -2,8 +2,8 @@
 
 package process
 
-// underRace is explained in race_test.go.
+// underRace is described in race_test.go.
 const underRace = false
 
-// slow is how much longer everything takes.
+// slow is the factor by which tests take longer.
 const slow = 1

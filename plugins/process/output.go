@@ -12,20 +12,20 @@ import (
 	"github.com/cede-scheduler/cede/plugins/internal/guestlog"
 )
 
-// maxOutputText is how much of a guest's own words an error carries, in bytes.
+// maxOutputText is the maximum number of bytes of a guest's output in an error.
 const maxOutputText = 512
 
-// output takes what one process prints: it goes to the log, and the words that
-// tell best why the process died are kept.
+// output receives the output of one process. It forwards it to the log and retains the
+// lines that best explain a crash.
 type output struct {
 	log *guestlog.Log
 
 	mu        sync.Mutex
-	lastLine  string // the last line that says something
-	panicLine string // the first line of a panic or of a fatal error of the runtime
+	lastLine  string // last non-empty line
+	panicLine string // first line of a panic or a fatal runtime error
 }
 
-// handleStderr takes a line of standard error: of hclog with its level, or plain.
+// handleStderr handles a line of standard error, with hclog's level or without a level.
 func (s *output) handleStderr(line string) {
 	if level, text, ok := parseHclog(line); ok {
 		s.record(text, false)
@@ -35,7 +35,7 @@ func (s *output) handleStderr(line string) {
 	s.handlePlain(line)
 }
 
-// handlePlain takes a line that has no level.
+// handlePlain handles a line without a level.
 func (s *output) handlePlain(line string) {
 	if line = strings.TrimRight(line, "\r "); line == "" {
 		return
@@ -44,8 +44,8 @@ func (s *output) handlePlain(line string) {
 	s.log.Add(slog.LevelDebug, line)
 }
 
-// startsPanic is whether a line is how the runtime of Go begins to say why it ends;
-// pages of stacks follow it.
+// startsPanic reports whether a line starts a panic or fatal error of the Go runtime. Pages
+// of stack traces follow it.
 func startsPanic(line string) bool {
 	return slices.ContainsFunc([]string{"panic: ", "fatal error: ", "fatal: ", "runtime: ", "runtime/cgo: "},
 		func(begin string) bool { return strings.HasPrefix(line, begin) })
@@ -60,7 +60,7 @@ func (s *output) record(text string, cause bool) {
 	}
 }
 
-// summary are the ones that an error carries.
+// summary returns the text for an error.
 func (s *output) summary() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -71,8 +71,8 @@ func (s *output) summary() string {
 	return guestlog.Clean(text, maxOutputText)
 }
 
-// parseHclog reads a line of hclog. A line that only looks like one is plain: what
-// a guest prints is not to be relied on, least of all its types.
+// parseHclog parses a line of hclog. Malformed lines count as plain text: the types of a
+// guest's output cannot be trusted.
 func parseHclog(line string) (level slog.Level, text string, ok bool) {
 	if !strings.HasPrefix(line, "{") {
 		return 0, "", false

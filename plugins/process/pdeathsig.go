@@ -5,18 +5,18 @@ import (
 	"sync"
 )
 
-// spawner starts processes from one thread that lives as long as they do.
+// spawner starts processes from one thread that lives as long as the host.
 //
-// The kernel ends a process with its parent, if asked to, but takes for the
-// parent the thread that started it. Go's threads come and go, so a process
-// that was started from just any of them could be killed at any time.
+// The kernel can end a process together with its parent, but treats the starting thread as
+// the parent. Go's threads end at any time, so a process started from an arbitrary thread
+// could be killed at any time.
 type spawner struct {
 	mu      sync.Mutex
 	jobs    chan func()
 	stopped bool
 }
 
-// run calls f on that thread.
+// run calls f on that thread. It returns ErrClosed if the spawner is stopped.
 func (s *spawner) run(f func() error) error {
 	jobs := s.queue()
 	if jobs == nil {
@@ -27,7 +27,8 @@ func (s *spawner) run(f func() error) error {
 	return <-answer
 }
 
-// queue starts the thread with the first job, and is nil once it has ended.
+// queue returns the job queue and starts the thread if necessary. It returns nil after
+// stop.
 func (s *spawner) queue() chan func() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -49,7 +50,8 @@ func work(jobs chan func()) {
 	}
 }
 
-// stop ends the thread. Nobody calls run any longer, and no process is alive.
+// stop ends the thread. The caller ensures that run is no longer called and no process is
+// alive.
 func (s *spawner) stop() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -25,7 +25,7 @@ import (
 // process is one process and the connection to it.
 type process struct {
 	host   *Host
-	file   string // that is executed
+	file   string // executed file
 	dir    string
 	runner runner
 	client *plugin.Client
@@ -34,10 +34,10 @@ type process struct {
 
 	started       chan struct{} // closed when start has returned
 	once          sync.Once
-	startTimedOut atomic.Bool // it was killed because it took too long to start
+	startTimedOut atomic.Bool // killed because it was not ready in time
 }
 
-// program says what is to be started.
+// program describes how to start a process.
 type program struct {
 	file      string
 	args, env []string
@@ -56,7 +56,7 @@ func (h *Host) start(ctx context.Context, what *program) (*process, *policy.Erro
 	stop := context.AfterFunc(ctx, p.runner.kill)
 	err := p.start(what)
 	if !stop() {
-		err = fault(policy.FaultHost, "", "starting it was stopped: %w", ctx.Err())
+		err = fault(policy.FaultHost, "", "start was canceled: %w", ctx.Err())
 	}
 	close(p.started)
 	if err != nil {
@@ -82,8 +82,8 @@ func (p *process) start(what *program) *policy.Error {
 		return p.startError(err)
 	}
 	go p.watch()
-	// After a second of silence TLS would begin with small records again, which
-	// is for impatient readers of web pages: a frame is of use as a whole.
+	// After a second without traffic TLS would use small records again. They help
+	// interactive clients; a frame is only useful as a whole.
 	config.TLSConfig.DynamicRecordSizingDisabled = true
 	protocol, err := p.client.Client()
 	if err != nil {
@@ -93,21 +93,21 @@ func (p *process) start(what *program) *policy.Error {
 	if err != nil {
 		return p.startError(err)
 	}
-	if !p.runner.isAlive() { // go-plugin says nothing of it where the connection just broke
+	if !p.runner.isAlive() { // go-plugin returns no error if the connection just broke
 		return p.startError(errBroken)
 	}
 	p.policy = raw.(policypb.PolicyClient)
 	return nil
 }
 
-// watch cleans up when the process ends, whoever noticed.
+// watch cleans up when the process ends for any reason.
 func (p *process) watch() {
 	<-p.runner.exited
 	<-p.started
 	p.close()
 }
 
-// config is how go-plugin starts the process.
+// config returns the go-plugin configuration that starts the process.
 func (p *process) config(what *program) *plugin.ClientConfig {
 	run := func(_ hclog.Logger, asked *exec.Cmd, _ string) (goplugin.Runner, error) {
 		env := slices.Concat(what.env, p.environment(asked.Env), []string{"GOMEMLIMIT=" + strconv.FormatInt(what.memory, 10)})
@@ -125,7 +125,7 @@ func (p *process) config(what *program) *plugin.ClientConfig {
 		RunnerFunc:       run,
 		AutoMTLS:         true,
 		SkipHostEnv:      true,
-		StartTimeout:     2 * p.host.options.StartTimeout, // ours comes first, and says more
+		StartTimeout:     2 * p.host.options.StartTimeout, // our own timeout comes first and has a better error
 		UnixSocketConfig: &plugin.UnixSocketConfig{TempDir: p.dir},
 		Logger:           hclog.NewNullLogger(),
 		SyncStdout:       &lineWriter{maxLen: maxLine, emit: p.runner.output.handlePlain},
@@ -134,22 +134,21 @@ func (p *process) config(what *program) *plugin.ClientConfig {
 	}
 }
 
-// environment is what go-plugin tells a process, with a folder for its socket
-// whose path is shorter than that of the one go-plugin makes.
+// environment returns go-plugin's variables with a shorter path for the socket directory.
 func (p *process) environment(asked []string) []string {
 	env := slices.DeleteFunc(slices.Clone(asked), func(s string) bool { return strings.HasPrefix(s, plugin.EnvUnixSocketDir+"=") })
 	return append(env, plugin.EnvUnixSocketDir+"="+p.dir)
 }
 
-// close kills the process and removes all that there was for it. It returns
-// when nothing is left, and may be called again and by many.
+// close kills the process and removes everything that belongs to it. It returns after the
+// cleanup, and may be called again and concurrently.
 func (p *process) close() {
 	p.once.Do(func() {
 		p.runner.kill()
 		<-p.started
 		p.runner.wait()
 		if p.client != nil {
-			p.client.Kill() // it is dead: this ends the goroutines of go-plugin
+			p.client.Kill() // already dead: this ends go-plugin's goroutines
 		}
 		p.conns.close()
 		_ = os.RemoveAll(p.dir)
@@ -157,8 +156,8 @@ func (p *process) close() {
 	})
 }
 
-// conns are the connections that go-plugin has made, by the streams it opens on
-// them: where it fails half-way, it forgets to close them.
+// conns records the connections that go-plugin opens. If its start fails half-way, it does
+// not close them.
 type conns struct {
 	mu   sync.Mutex
 	list []*grpc.ClientConn
@@ -189,20 +188,21 @@ func (c *conns) close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, cc := range c.list {
-		_ = cc.Close() // closed already where all went well
+		_ = cc.Close() // closed before if nothing failed
 	}
 }
 
-// grpcPolicy is the policy as go-plugin knows it.
+// grpcPolicy adapts the policy service to go-plugin.
 type grpcPolicy struct{ plugin.NetRPCUnsupportedPlugin }
 
 var _ plugin.GRPCPlugin = grpcPolicy{}
 
-// GRPCServer is the guest's half, which is not here.
+// GRPCServer returns an error: the guest's half is not part of the host.
 func (grpcPolicy) GRPCServer(*plugin.GRPCBroker, *grpc.Server) error {
-	return errors.New("the host serves no policies")
+	return errors.New("the host does not serve policies")
 }
 
+// GRPCClient returns the client of the policy service.
 func (grpcPolicy) GRPCClient(_ context.Context, _ *plugin.GRPCBroker, cc *grpc.ClientConn) (any, error) {
 	return policypb.NewPolicyClient(cc), nil
 }

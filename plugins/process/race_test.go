@@ -2,10 +2,9 @@
 
 package process
 
-// underRace is whether the tests run under the race detector: with it a process
-// of this binary maps far more memory than a policy may have, and comparing
-// bits a thousand times over shows no race.
+// underRace reports whether the race detector is active: a process of this binary then maps
+// far more memory than any limit, and bit-by-bit comparisons find no races.
 const underRace = true
 
-// slow is how much longer everything takes.
+// slow is the factor by which tests take longer.
 const slow = 2

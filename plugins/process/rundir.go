@@ -10,10 +10,10 @@ import (
 	"sync"
 )
 
-// runDir is the folder of one host, which holds a lock on it. The folder above
-// is locked while hosts come and dead ones are removed, so that nobody takes a
-// folder for dead that is only about to be locked. Folders are locked, and not
-// files in them, because that also keeps systemd from clearing them out of /tmp.
+// runDir is the directory of one host, which holds a lock on it. The parent directory is
+// locked while hosts are added and dead ones are removed, so that a directory that is about
+// to be locked is not taken for a dead one. Directories are locked rather than files in
+// them, because that also prevents systemd from removing them from /tmp.
 type runDir struct {
 	path string
 	lock *os.File
@@ -22,12 +22,12 @@ type runDir struct {
 
 const (
 	hostPrefix = "h-"
-	// maxSocketSuffix is the longest that go-plugin and the number of a process add to
-	// the path of a host's folder.
+	// maxSocketSuffix is the longest suffix that go-plugin and the number of a process add
+	// to the path of a host's directory.
 	maxSocketSuffix = "/1234567890/plugin1234567890"
 )
 
-// newRunDir makes the folder of a host beneath base.
+// newRunDir creates the directory of a host in base.
 func newRunDir(base string) (*runDir, error) {
 	if base == "" {
 		base = filepath.Join(os.TempDir(), "cede-"+strconv.Itoa(os.Getuid()))
@@ -40,7 +40,7 @@ func newRunDir(base string) (*runDir, error) {
 		return nil, fmt.Errorf("run directory: %w", err)
 	}
 	if n := len(base) + len("/h-1234567890") + len(maxSocketSuffix); n > maxSocketPath {
-		return nil, fmt.Errorf("run directory: %s is too long by %d characters for the path of a socket; name a shorter one", base, n-maxSocketPath)
+		return nil, fmt.Errorf("run directory: %s is %d characters too long for a socket path; configure a shorter one", base, n-maxSocketPath)
 	}
 	gate, err := lockDir(base, true)
 	if err != nil {
@@ -59,8 +59,8 @@ func newRunDir(base string) (*runDir, error) {
 	return &runDir{path: path, lock: lock}, nil
 }
 
-// ensurePrivate makes sure of a folder that nobody else can enter: what lies there is
-// executed, and who can reach a socket can try to speak to what is behind it.
+// ensurePrivate creates a directory that no other user can enter, or returns an error. Its
+// files are executed, and a user with access to a socket could talk to the policy.
 func ensurePrivate(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
@@ -72,17 +72,17 @@ func ensurePrivate(dir string) error {
 	const others = 0o077
 	switch {
 	case !at.IsDir():
-		return fmt.Errorf("%s is no folder; name another", dir)
+		return fmt.Errorf("%s is not a directory; configure another one", dir)
 	case !ownedByUs(at):
-		return fmt.Errorf("%s belongs to somebody else, who could exchange what is executed there; name another", dir)
+		return fmt.Errorf("%s belongs to another user, who could replace the executables in it; configure another one", dir)
 	case at.Mode().Perm()&others != 0 && hasModes:
-		return fmt.Errorf("%s can be entered by others, and what lies there is executed; run chmod 700 %s", dir, dir)
+		return fmt.Errorf("%s is accessible to other users, and its files are executed; run chmod 700 %s", dir, dir)
 	}
 	return nil
 }
 
-// removeStale removes the folders of hosts that are dead. What cannot be removed is
-// left to the next one: it harms nobody.
+// removeStale removes the directories of dead hosts. If that fails, the next host tries
+// again.
 func removeStale(base string) {
 	entries, err := os.ReadDir(base)
 	if err != nil {
@@ -95,17 +95,17 @@ func removeStale(base string) {
 	}
 }
 
-// removeIfDead removes a host's folder if nobody holds its lock.
+// removeIfDead removes the directory of a host unless it is locked.
 func removeIfDead(dir string) {
 	lock, err := lockDir(dir, false)
 	if err != nil {
-		return // the host lives, or the folder cannot be read
+		return // the host is alive, or the directory cannot be read
 	}
 	defer unlock(lock)
 	_ = os.RemoveAll(dir)
 }
 
-// remove gives the folder up. It may be called again.
+// remove deletes the directory. It may be called again.
 func (d *runDir) remove() (err error) {
 	d.once.Do(func() {
 		err = os.RemoveAll(d.path)

@@ -8,15 +8,15 @@ import (
 )
 
 const (
-	longestSocket = 1 << 10 // go-plugin uses no socket with a path there
+	longestSocket = 1 << 10 // sockets have no path here
 	hasModes      = false
 )
 
-var errLocked = errors.New("whether a host lives cannot be told on this system")
+var errLocked = errors.New("cannot detect whether a host is alive on this system")
 
 func ownedByUs(os.FileInfo) bool { return true }
 
-// lockFolder locks nothing, so nothing is ever swept.
+// lockDir locks nothing, so no directory is ever removed.
 func lockFolder(_ string, wait bool) (*os.File, error) {
 	if !wait {
 		return nil, errLocked

@@ -8,11 +8,11 @@ import (
 	"syscall"
 )
 
-// maxSocketPath is how long the path of a socket may be, by the size of
-// sockaddr_un on the systems there are.
+// maxSocketPath is the maximum length of a socket path, given by the smallest sockaddr_un
+// of the supported systems.
 const maxSocketPath = 103
 
-// hasModes is whether the modes of files say who may enter.
+// hasModes reports whether file modes control access.
 const hasModes = true
 
 func ownedByUs(at os.FileInfo) bool {
@@ -20,8 +20,8 @@ func ownedByUs(at os.FileInfo) bool {
 	return ok && int(stat.Uid) == os.Geteuid()
 }
 
-// lockDir takes the lock of a folder, which ends with the process at the
-// latest. Without wait it fails where somebody holds it.
+// lockDir locks a directory until the process ends or the file is closed. If wait is false
+// and another process holds the lock, it returns an error.
 func lockDir(path string, wait bool) (*os.File, error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -19,32 +19,31 @@ import (
 	"github.com/cede-scheduler/cede/sdk/abi"
 )
 
-// runner runs one process. go-plugin has one of its own, which would give the
-// process the host's standard input, take any address from it, believe the types
-// of what it logs, and wait for ever where something that the process started
-// holds its output open.
+// runner runs one process for go-plugin. go-plugin's own runner would share the host's
+// standard input with the process, accept any address from it, trust the types in its log,
+// and wait forever if a child keeps its output open.
 type runner struct {
 	command func() *exec.Cmd // without output
 	spawner *spawner
 	memory  int64
-	socket  string // the folder in which the process listens
+	socket  string // directory of the process's socket
 	output  output
 
-	// first and further lines of standard output; the first is the handshake.
+	// Pipe of standard output; the first line is the handshake.
 	handshake     *io.PipeReader
 	handshaking   *io.PipeWriter
 	once          sync.Once
-	handshakeLine string // the first line, once there is one
+	handshakeLine string // first line of standard output
 	handshakeSeen chan struct{}
 
 	mu           sync.Mutex
 	cmd          *exec.Cmd
-	stdin        *os.File // our end; the process ends when it is closed
+	stdin        *os.File // host's end; closing it ends the process
 	pid          int
-	killed       bool // nobody wants it any longer
-	killedByHost bool // we killed it, and it had not ended by itself
+	killed       bool // the process is no longer needed
+	killedByHost bool // killed before it ended itself
 	reaped       bool
-	exitErr      error         // why it ended
+	exitErr      error         // exit error
 	exited       chan struct{} // closed when it is reaped and its output is read
 	running      bool
 }
@@ -52,20 +51,21 @@ type runner struct {
 var _ goplugin.Runner = (*runner)(nil)
 
 const (
-	// maxHandshake is more than a handshake with a certificate needs.
+	// maxHandshake exceeds the size of a handshake with a certificate.
 	maxHandshake = 8 << 10
-	// maxLine is more than hclog makes of the longest line that is logged.
+	// maxLine exceeds hclog's encoding of the longest logged line.
 	maxLine = 4 * abi.MaxLog
-	// outputGrace is how long output is read that something else holds open.
+	// outputGrace bounds how long output is read after the exit, if a child keeps it open.
 	outputGrace = 200 * time.Millisecond
 )
 
+// init prepares the pipe of the handshake.
 func (r *runner) init() {
 	r.handshake, r.handshaking = io.Pipe()
 	r.handshakeSeen, r.exited = make(chan struct{}), make(chan struct{})
 }
 
-// Start starts the process.
+// Start starts the process. It returns ErrClosed if it was killed before.
 func (r *runner) Start(context.Context) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -82,8 +82,8 @@ func (r *runner) Start(context.Context) error {
 	return setLimits(r.pid, r.memory)
 }
 
-// spawn tries until the copy can be executed: while another thread forks, its
-// child may hold a file open for a moment that was just written.
+// spawn retries until the copy can be executed: a child that another thread just forked may
+// briefly hold the new file open for writing.
 func (r *runner) spawn(stdout, stderr io.Writer) error {
 	theirs, ours, err := os.Pipe()
 	if err != nil {
@@ -107,7 +107,7 @@ func (r *runner) spawn(stdout, stderr io.Writer) error {
 	}
 }
 
-// stdout takes a line: the first is the handshake.
+// stdout handles a line of standard output. The first one is the handshake.
 func (r *runner) stdout(line string) {
 	first := false
 	r.once.Do(func() {
@@ -119,11 +119,11 @@ func (r *runner) stdout(line string) {
 		r.output.handlePlain(line)
 		return
 	}
-	// Nobody reads if go-plugin has given up; reap closes the pipe then.
+	// If go-plugin has given up, nothing reads; reap closes the pipe then.
 	_, _ = io.WriteString(r.handshaking, line+"\n")
 }
 
-// firstLine is the first line of standard output; empty while there is none.
+// firstLine returns the first line of standard output, or "" if there is none yet.
 func (r *runner) firstLine() string {
 	select {
 	case <-r.handshakeSeen:
@@ -133,14 +133,14 @@ func (r *runner) firstLine() string {
 	}
 }
 
-// reap waits for the end, and kills what the process may have started.
+// reap waits for the exit and kills remaining children.
 func (r *runner) reap(stdout, stderr *lineWriter) {
 	awaitExit(r.pid)
 	r.mu.Lock()
 	killGroup(r.pid)
 	r.reaped = true
 	r.mu.Unlock()
-	// Output of a process that closed the handshake's reader must not block.
+	// Output must not block if go-plugin has closed the reader.
 	watch := time.AfterFunc(outputGrace, func() { _ = r.handshaking.Close() })
 	err := r.cmd.Wait()
 	watch.Stop()
@@ -154,15 +154,15 @@ func (r *runner) reap(stdout, stderr *lineWriter) {
 	close(r.exited)
 }
 
-// exitError says how a process ended.
+// exitError describes how a process ended.
 func exitError(cmd *exec.Cmd, err error) error {
 	if cmd.ProcessState != nil {
-		return errors.New(cmd.ProcessState.String()) // "signal: killed", "exit status 2"
+		return errors.New(cmd.ProcessState.String()) // such as "signal: killed" or "exit status 2"
 	}
 	return err
 }
 
-// kill ends the process. It may be called at any time, and again.
+// kill ends the process. It may be called at any time and repeatedly.
 func (r *runner) kill() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -175,7 +175,7 @@ func (r *runner) kill() {
 	killGroup(r.pid)
 }
 
-// wait returns when the process has ended, if it was ever started.
+// wait returns when the process has ended, if it was started.
 func (r *runner) wait() {
 	r.mu.Lock()
 	running := r.running
@@ -185,44 +185,44 @@ func (r *runner) wait() {
 	}
 }
 
-// exitStatus is how the process ended, and whether that was our doing.
+// exitStatus returns how the process ended, and whether the host killed it.
 func (r *runner) exitStatus() (why error, ours bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.exitErr, r.killedByHost
 }
 
-// isAlive is whether the process runs and is wanted.
+// isAlive reports whether the process runs and was not killed.
 func (r *runner) isAlive() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.running && !r.killed && !r.reaped
 }
 
-// Kill is kill as go-plugin knows it.
+// Kill implements goplugin.Runner.
 func (r *runner) Kill(context.Context) error {
 	r.kill()
 	return nil
 }
 
-// Wait is what go-plugin calls once it has read all output.
+// Wait implements goplugin.Runner. go-plugin calls it after reading all output.
 func (r *runner) Wait(context.Context) error {
 	<-r.exited
 	why, _ := r.exitStatus()
 	return why
 }
 
-// Stdout is the handshake alone.
+// Stdout returns the handshake only.
 func (r *runner) Stdout() io.ReadCloser { return r.handshake }
 
-// Stderr is empty: it is read here. go-plugin panics on a line whose JSON has
-// other types than it expects.
+// Stderr returns an empty reader: the host reads it itself, because go-plugin panics on
+// lines with unexpected JSON types.
 func (r *runner) Stderr() io.ReadCloser { return io.NopCloser(strings.NewReader("")) }
 
-// Name is what go-plugin calls it in its log, which is off.
+// Name returns the name in go-plugin's log, which is disabled.
 func (r *runner) Name() string { return "policy" }
 
-// ID is the number of the process, empty if it was never started.
+// ID returns the process ID, or "" if the process was not started.
 func (r *runner) ID() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -232,20 +232,19 @@ func (r *runner) ID() string {
 	return strconv.Itoa(r.pid)
 }
 
-// Diagnose leaves the diagnosis to who called.
+// Diagnose returns "": callers diagnose the error.
 func (r *runner) Diagnose(context.Context) string { return "" }
 
-// PluginToHost takes the address at which the process says that it listens. It
-// is believed only where it is in the folder that was made for it: otherwise a
-// process could have the host speak to whatever it likes.
+// PluginToHost validates the address that the process announces. It must be in the
+// directory created for it, otherwise a process could make the host connect anywhere.
 func (r *runner) PluginToHost(network, address string) (string, string, error) {
 	if network != "unix" || filepath.Dir(filepath.Clean(address)) != r.socket {
-		return "", "", fmt.Errorf("it listens on %s %s, and not in the folder that it was given", network, address)
+		return "", "", fmt.Errorf("listens on %s %s, which is not in its directory", network, address)
 	}
 	return network, address, nil
 }
 
-// HostToPlugin is for callbacks, which there are none of.
+// HostToPlugin returns the address unchanged: there are no callbacks.
 func (r *runner) HostToPlugin(network, address string) (string, string, error) {
 	return network, address, nil
 }

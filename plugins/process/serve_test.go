@@ -19,20 +19,20 @@ import (
 	"github.com/cede-scheduler/cede/sdk/settings"
 )
 
-// moody loads the policy in testdata, in a mood.
+// moody loads the policy in testdata in the given mode.
 func moody(t testing.TB, h *Host, mood string) *Module {
 	t.Helper()
 	return guest(t, h, "testdata/guest", LoadOptions{Limits: policy.Limits{Time: 20 * time.Second}, Env: []string{"MOOD=" + mood}})
 }
 
 func askDelta(i policy.Instance) (gap []int32, recheck sdk.Recheck, err error) {
-	in := question()
+	in := testCandidates()
 	gap = make([]int32, in.Rows.Len())
 	err = i.PriorityDelta(in, gap, &recheck)
 	return gap, recheck, err
 }
 
-func TestServe_AnswersAndIsConfigured(t *testing.T) {
+func TestServe_AnswersAfterConfiguration(t *testing.T) {
 	h := newHost(t, Options{})
 	m := moody(t, h, "fine")
 	if m.Name() != "moody" || len(m.Settings()) != 1 || m.Limits().Memory != policy.DefaultLimits.Memory {
@@ -46,15 +46,15 @@ func TestServe_AnswersAndIsConfigured(t *testing.T) {
 	if err != nil || gap[len(gap)-1] != int32(len(gap)-1) || recheck.Time() != 42 {
 		t.Errorf("%v %v %v", gap, recheck.Time(), err)
 	}
-	if err := ask(i); err == nil || !strings.Contains(err.Error(), "no SelectVictims") {
-		t.Errorf("a hook that it has not: %v", err)
+	if err := callSelect(i); err == nil || !strings.Contains(err.Error(), "does not implement SelectVictims") {
+		t.Errorf("hook that is not implemented: %v", err)
 	}
 }
 
-func TestServe_RefusedConfigurationIsNoFault(t *testing.T) {
+func TestServe_RejectedConfigurationIsNotAFault(t *testing.T) {
 	h := newHost(t, Options{})
 	m := moody(t, h, "fine")
-	for range 8 { // and no strike
+	for range 8 { // and no failure is counted
 		c, err := settings.Read(m.Settings(), []byte(`{"text":"refused"}`))
 		if err != nil {
 			t.Fatal(err)
@@ -70,7 +70,7 @@ func TestServe_RefusedConfigurationIsNoFault(t *testing.T) {
 	}
 }
 
-func TestServe_PanicsAreNamedByTheirFirstLine(t *testing.T) {
+func TestServe_ReportsFirstLineOfPanic(t *testing.T) {
 	h := newHost(t, Options{})
 	for mood, words := range map[string]string{
 		"index": "panic: runtime error: index out of range",
@@ -79,15 +79,15 @@ func TestServe_PanicsAreNamedByTheirFirstLine(t *testing.T) {
 	} {
 		i := configured(t, moody(t, h, mood), "")
 		_, _, err := askDelta(i)
-		wantFault(t, err, policy.FaultGuest, "the process died during the call: exit status 2", words)
+		wantFault(t, err, policy.FaultGuest, "process died during the call: exit status 2", words)
 		if i.Alive() {
-			t.Error("it is alive after ", mood)
+			t.Error("process is alive after ", mood)
 		}
 	}
 	nothingLeft(t, h)
 }
 
-func TestServe_ObjectionKeepsItsWords(t *testing.T) {
+func TestServe_ReturnsTextOfError(t *testing.T) {
 	h := newHost(t, Options{})
 	i := configured(t, moody(t, h, "objects"), `{"text":"not today"}`)
 	if _, _, err := askDelta(i); err == nil || err.Error() != "not today" || !i.Alive() {
@@ -95,7 +95,7 @@ func TestServe_ObjectionKeepsItsWords(t *testing.T) {
 	}
 }
 
-func TestServe_WhatItLogsKeepsItsLevel(t *testing.T) {
+func TestServe_KeepsLogLevels(t *testing.T) {
 	log, out := logged(t)
 	h := newHost(t, Options{Log: log})
 	if _, _, err := askDelta(configured(t, moody(t, h, "talks"), "")); err != nil {
@@ -106,11 +106,11 @@ func TestServe_WhatItLogsKeepsItsLevel(t *testing.T) {
 		`level=WARN msg="policy output"`, `level=ERROR msg="policy output"`, `policy=moody text="line of level 3"`,
 		`text="to standard output"`, `text="to standard error"`,
 	} {
-		eventually(t, "the log says "+want, func() bool { return strings.Contains(out.String(), want) })
+		eventually(t, "log contains "+want, func() bool { return strings.Contains(out.String(), want) })
 	}
 }
 
-func TestServe_WhoeverChattersIsCut(t *testing.T) {
+func TestServe_LimitsLogRate(t *testing.T) {
 	log, out := logged(t)
 	h := newHost(t, Options{Log: log})
 	if _, _, err := askDelta(configured(t, moody(t, h, "chatters"), "")); err != nil {
@@ -122,8 +122,8 @@ func TestServe_WhoeverChattersIsCut(t *testing.T) {
 	}
 }
 
-// A guest ends with its standard input, which its host holds: where no kernel
-// ends it, that does.
+// A guest ends when its standard input closes, which its host holds. On systems without
+// pdeathsig this is what ends it.
 func TestServe_EndsWithItsStandardInput(t *testing.T) {
 	cmd := exec.Command(executable(t, "testdata/guest"))
 	cmd.Env = []string{policypb.CookieKey + "=" + policypb.CookieValue, "PLUGIN_PROTOCOL_VERSIONS=1", "PLUGIN_UNIX_SOCKET_DIR=" + shortDir(t)}
@@ -136,7 +136,7 @@ func TestServe_EndsWithItsStandardInput(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "it shakes hands", func() bool { return strings.HasPrefix(out.String(), "1|1|unix|") })
+	eventually(t, "handshake is printed", func() bool { return strings.HasPrefix(out.String(), "1|1|unix|") })
 	if err := stdin.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +145,7 @@ func TestServe_EndsWithItsStandardInput(t *testing.T) {
 	}
 }
 
-func TestServe_StartedByHandSaysWhatItIs(t *testing.T) {
+func TestServe_ExplainsManualStart(t *testing.T) {
 	for name, want := range map[string]string{
 		executable(t, "testdata/guest"): "This binary is a plugin",
 		untagged(t):                     "go build -tags process",
@@ -159,8 +159,8 @@ func TestServe_StartedByHandSaysWhatItIs(t *testing.T) {
 	}
 }
 
-// A build without the tag is the mistake that is made most easily.
-func TestLoad_ProgramBuiltWithoutTheTagSaysHowToBuildIt(t *testing.T) {
+// Building without the tag is the most common mistake.
+func TestLoad_HintsAtMissingBuildTag(t *testing.T) {
 	h := newHost(t, Options{})
 	_, err := h.Load(context.Background(), untagged(t), LoadOptions{})
 	wantFault(t, err, policy.FaultGuest, "exit status 1", "built as an ordinary program", "cede policy build")

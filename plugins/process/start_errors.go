@@ -14,10 +14,11 @@ import (
 	"github.com/cede-scheduler/cede/sdk/serve/policypb"
 )
 
-// maxQuote is how much of a strange line is quoted, in bytes.
+// maxQuote is the maximum number of bytes of a quoted line.
 const maxQuote = 80
 
-// startError names what kept a process from being ready. It kills the process.
+// startError returns the fault of a process that did not become ready. It kills the
+// process.
 func (p *process) startError(err error) *policy.Error {
 	r := &p.runner
 	if r.ID() == "" {
@@ -30,7 +31,7 @@ func (p *process) startError(err error) *policy.Error {
 	p.waitOrKill(outputGrace)
 	switch _, ours := r.exitStatus(); {
 	case p.startTimedOut.Load():
-		return fault(policy.FaultTimeout, hintServe, "it was not ready after %v%s", p.host.options.StartTimeout, p.outputSuffix())
+		return fault(policy.FaultTimeout, hintServe, "not ready after %v%s", p.host.options.StartTimeout, p.outputSuffix())
 	case ours && p.host.isClosing():
 		return closedFault()
 	case !ours && (r.firstLine() == "" || errors.Is(err, errBroken)):
@@ -39,25 +40,25 @@ func (p *process) startError(err error) *policy.Error {
 	return p.handshakeError(err)
 }
 
-// handshakeError names what is wrong with what a process said of itself.
+// handshakeError returns the fault of a process with an invalid handshake.
 func (p *process) handshakeError(err error) *policy.Error {
 	line := p.runner.firstLine()
 	_, ours := p.runner.exitStatus()
 	switch text := err.Error(); {
 	case !isHandshake(line):
-		return fault(policy.FaultABI, hintServe, "it printed %q before its handshake%s", guestlog.Clean(line, maxQuote), p.outputSuffix())
+		return fault(policy.FaultABI, hintServe, "printed %q before its handshake%s", guestlog.Clean(line, maxQuote), p.outputSuffix())
 	case strings.Contains(text, "incompatible API version"):
-		return fault(policy.FaultABI, hintNewer, "it speaks version %s of the protocol of policies, and this host has %d",
+		return fault(policy.FaultABI, hintNewer, "uses version %s of the policy protocol, this host supports %d",
 			guestlog.Clean(strings.Split(line, "|")[1], maxQuote), policypb.Protocol)
 	case !ours:
 		return p.exitFault("at its start")
 	default:
-		return fault(policy.FaultABI, hintServe, "its handshake failed: %s%s", guestlog.Clean(text, maxOutputText), p.outputSuffix())
+		return fault(policy.FaultABI, hintServe, "handshake failed: %s%s", guestlog.Clean(text, maxOutputText), p.outputSuffix())
 	}
 }
 
-// waitOrKill gives a process that is dying the time to do so, so that it can be
-// said how it died, and kills it then.
+// waitOrKill waits up to grace for a process that is ending, so that its exit can be
+// reported, and kills it afterwards.
 func (p *process) waitOrKill(grace time.Duration) {
 	select {
 	case <-p.runner.exited:
@@ -67,26 +68,26 @@ func (p *process) waitOrKill(grace time.Duration) {
 	}
 }
 
-// execError names what keeps a file from being executed.
+// execError returns the fault of a file that cannot be executed.
 func (p *process) execError(err error) *policy.Error {
 	text := err.Error()
 	_, gone := os.Stat(p.file)
 	switch {
 	case errors.Is(err, os.ErrNotExist) && gone != nil:
-		return fault(policy.FaultHost, "load it again, and leave the run directory to the host", "its copy was removed: %w", err)
+		return fault(policy.FaultHost, "load it again, and do not modify the run directory", "executable was removed: %w", err)
 	case strings.Contains(text, "exec format error"):
-		return fault(policy.FaultABI, "build it for this system", "it cannot be executed: %w", err)
+		return fault(policy.FaultABI, "build it for this system", "cannot be executed: %w", err)
 	case errors.Is(err, os.ErrPermission):
-		return fault(policy.FaultHost, "name a run directory where programs may be executed", "it may not be executed: %w", err)
+		return fault(policy.FaultHost, "configure a run directory on a file system that permits execution", "execution is not permitted: %w", err)
 	case errors.Is(err, os.ErrNotExist):
-		return fault(policy.FaultABI, "link it statically (CGO_ENABLED=0)", "it needs an interpreter that is not here: %w", err)
+		return fault(policy.FaultABI, "link it statically (CGO_ENABLED=0)", "requires an interpreter that is not installed: %w", err)
 	case errors.Is(err, ErrClosed):
 		return closedFault()
 	}
-	return fault(policy.FaultHost, "", "it cannot be started: %w", err)
+	return fault(policy.FaultHost, "", "cannot be started: %w", err)
 }
 
-// isHandshake is whether a line could be one of go-plugin.
+// isHandshake reports whether a line has the form of go-plugin's handshake.
 func isHandshake(line string) bool {
 	parts := strings.Split(line, "|")
 	if len(parts) < 4 {
@@ -96,28 +97,28 @@ func isHandshake(line string) bool {
 	return err == nil
 }
 
-// outOfMemoryMarkers is what runtimes say when the kernel gives them no more memory: those
-// of Go, with cgo, of C++ and of Rust.
+// outOfMemoryMarkers are printed by runtimes when the kernel refuses memory: Go, cgo, C++
+// and Rust.
 var outOfMemoryMarkers = []string{"out of memory", "cannot allocate memory", "pthread_create failed", "bad_alloc", "memory allocation of"}
 
-// exitFault says how a process ended that nobody killed.
+// exitFault returns the fault of a process that ended itself.
 func (p *process) exitFault(when string) *policy.Error {
 	why, _ := p.runner.exitStatus()
 	words := p.runner.output.summary()
 	if slices.ContainsFunc(outOfMemoryMarkers, func(s string) bool { return strings.Contains(words, s) }) {
-		return fault(policy.FaultLimit, hintMemory, "the process died %s: %v: %s", when, why, words)
+		return fault(policy.FaultLimit, hintMemory, "process died %s: %v: %s", when, why, words)
 	}
 	hint := ""
 	if when == "at its start" {
 		hint = hintServe
 	}
-	return fault(policy.FaultGuest, hint, "the process died %s: %v%s", when, why, p.outputSuffix())
+	return fault(policy.FaultGuest, hint, "process died %s: %v%s", when, why, p.outputSuffix())
 }
 
-// outputSuffix is what the process printed last, if anything.
+// outputSuffix returns the last output of the process for an error, or "".
 func (p *process) outputSuffix() string {
 	if words := p.runner.output.summary(); words != "" {
-		return fmt.Sprintf(" (it printed: %s)", words)
+		return fmt.Sprintf(" (output: %s)", words)
 	}
 	return ""
 }

@@ -9,25 +9,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// runtimeOverhead is what a process may map beyond Limits.Memory: a Go runtime with
-// gRPC and cgo's stacks maps some 150 MiB before a policy says a word, of which
-// it touches a tenth.
+// runtimeOverhead is what a process may map beyond Limits.Memory: a Go runtime with gRPC
+// and cgo stacks maps about 150 MiB before the policy runs, and touches a tenth of it.
 const runtimeOverhead = 256 << 20
 
-// setProcAttr says how a process is to be started: it is killed when the host dies,
-// and in a group of its own, so that what it starts can be killed with it.
+// setProcAttr makes the kernel kill the process when the host dies, and starts it in its
+// own process group, so that its children can be killed with it.
 func setProcAttr(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
 
-// setLimits bounds a process that has just been started. One that has ended already
-// needs no bounds.
+// setLimits bounds a process that was just started. A process that has already ended is
+// ignored.
 func setLimits(pid int, memory int64) error {
 	for resource, most := range map[int]uint64{unix.RLIMIT_DATA: uint64(memory) + runtimeOverhead, unix.RLIMIT_CORE: 0} {
 		var ours unix.Rlimit
 		err := unix.Prlimit(pid, resource, nil, &ours)
 		if err == nil {
-			most = min(most, ours.Max) // more than its host it cannot get
+			most = min(most, ours.Max) // a process cannot have more than its host
 			err = unix.Prlimit(pid, resource, &unix.Rlimit{Cur: most, Max: most}, nil)
 		}
 		if err != nil && !errors.Is(err, unix.ESRCH) {
@@ -37,8 +36,8 @@ func setLimits(pid int, memory int64) error {
 	return nil
 }
 
-// awaitExit returns when the process has ended and before it is reaped: until
-// then its number, which is that of its group, is nobody else's.
+// awaitExit returns when the process has ended and before it is reaped. Until then its ID,
+// and that of its group, cannot be reused.
 func awaitExit(pid int) {
 	for {
 		err := unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
@@ -48,5 +47,5 @@ func awaitExit(pid int) {
 	}
 }
 
-// killGroup kills all that is left of a process and what it started.
+// killGroup kills the rest of a process group.
 func killGroup(pid int) { _ = unix.Kill(-pid, unix.SIGKILL) }

@@ -4,16 +4,15 @@ package process
 
 import "os/exec"
 
-// confine leaves a process as it is: it ends with the host because its standard
-// input does, if its author has used sdk/serve.
+// setProcAttr does nothing: the process ends with the host because its standard input
+// closes, if it uses sdk/serve.
 func confine(*exec.Cmd) {}
 
-// limit does nothing: there is no way to bound another process that holds
-// everywhere.
+// setLimits does nothing: there is no portable way to bound another process.
 func limit(int, int64) error { return nil }
 
-// awaitExit leaves the waiting to who reaps.
+// awaitExit does nothing: the caller reaps the process.
 func awaitExit(int) {}
 
-// killGroup does nothing: a process has no group of its own here.
+// killGroup does nothing: processes have no group of their own here.
 func killGroup(int) {}

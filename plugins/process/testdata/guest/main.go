@@ -1,5 +1,5 @@
-// Command guest is a policy that goes wrong where its environment says so. Unlike
-// the guests of guests_test.go it is made with sdk/serve, as those of authors are.
+// Command guest is a policy that fails as its environment says. Unlike the guests of
+// guests_test.go it uses sdk/serve, as policy authors do.
 package main
 
 import (
@@ -17,7 +17,7 @@ func init() { serve.Register(func() policy.Policy { return &moody{} }) }
 
 func main() { serve.Serve() }
 
-// moody answers PriorityDelta alone.
+// moody implements only PriorityDelta.
 type moody struct{ text string }
 
 func (m *moody) Info() policy.Info { return policy.Info{Name: "moody", Delta: rules.Delta} }
