@@ -9,14 +9,14 @@ import (
 	"github.com/cede-scheduler/cede/core/state/apply"
 )
 
-// bindings writes down what becomes of bindings.
+// bindings records the events of bindings.
 type bindings struct {
 	list []Binding
-	// entries are the ids of the running entries that assignments came from;
-	// others go by their binding's id.
+	// entries maps assignments to the IDs of the running entries that they came from;
+	// other assignments are named after their binding.
 	entries map[string]string
-	// listed is the claims with which a binding was listed already: when it gets
-	// its room there, that is no news.
+	// listed holds the claims with which a binding was already listed, so that it is
+	// not listed again when it gets the capacity.
 	listed map[string]int
 }
 
@@ -24,7 +24,7 @@ func newBindings() bindings {
 	return bindings{list: []Binding{}, entries: map[string]string{}, listed: map[string]int{}}
 }
 
-// name is what results call an assignment by.
+// name returns the name of an assignment in results.
 func (b *bindings) name(a *model.Assignment) string {
 	if id, ok := b.entries[a.ID]; ok {
 		return id
@@ -32,7 +32,7 @@ func (b *bindings) name(a *model.Assignment) string {
 	return a.Binding.ID
 }
 
-// running is the names of what is assigned, each once.
+// running returns the names of the assigned bindings, each once.
 func (b *bindings) running(snap *state.Snapshot) (ids []string) {
 	for a := range snap.Assignments() {
 		if id := b.name(a); a.Live() && !slices.Contains(ids, id) {
@@ -42,8 +42,8 @@ func (b *bindings) running(snap *state.Snapshot) (ids []string) {
 	return ids
 }
 
-// layBindings writes member clusters, and the bindings that run at time 0.
-func (e *engine) layBindings(txn *state.Txn) error {
+// writeInitialBindings writes member clusters and the bindings that run at time 0.
+func (e *engine) writeInitialBindings(txn *state.Txn) error {
 	for _, c := range e.file.Clusters {
 		if err := txn.UpsertCluster(c); err != nil {
 			return err
@@ -55,7 +55,7 @@ func (e *engine) layBindings(txn *state.Txn) error {
 			if err := txn.UpsertBinding(a.Binding); err != nil {
 				return err
 			}
-			e.wanted.idle[key] = true
+			e.jobs.unevaluated[key] = true
 		}
 		id := model.AssignmentID(key, a.Cluster, "running")
 		e.bound.entries[id] = a.ID
@@ -67,8 +67,8 @@ func (e *engine) layBindings(txn *state.Txn) error {
 	return nil
 }
 
-// beginBindings notes when what runs at time 0 ends.
-func (e *engine) beginBindings(snap *state.Snapshot) {
+// scheduleInitialBindings schedules the ends of the bindings that run at time 0.
+func (e *engine) scheduleInitialBindings(snap *state.Snapshot) {
 	for a := range snap.Assignments() {
 		e.scheduleBindingEnd(snap, a)
 	}
@@ -76,7 +76,7 @@ func (e *engine) beginBindings(snap *state.Snapshot) {
 
 func (e *engine) scheduleBindingEnd(snap *state.Snapshot, a *model.Assignment) {
 	if b := snap.Binding(a.Binding); b != nil && b.Duration > 0 {
-		e.agenda.addBinding(max(a.StartTime+b.Duration, 0), a.ID, false)
+		e.timers.addBinding(max(a.StartTime+b.Duration, 0), a.ID, false)
 	}
 }
 
@@ -91,8 +91,8 @@ func (e *engine) stopBinding(b *model.Binding) error {
 	return e.changeBinding(b, true, model.TriggerJobStop)
 }
 
-// changeBinding registers a binding or marks it as no longer wanted, and has it
-// evaluated.
+// changeBinding registers a binding or marks it as stopped, and creates an
+// evaluation.
 func (e *engine) changeBinding(b *model.Binding, stopped bool, trigger model.Trigger) error {
 	txn := e.begin()
 	known := txn.Binding(b.Key())
@@ -111,14 +111,14 @@ func (e *engine) changeBinding(b *model.Binding, stopped bool, trigger model.Tri
 	txn.UpsertEvals(ev)
 	snap := txn.Commit()
 	if stopped {
-		delete(e.wanted.last, b.Key())
+		delete(e.jobs.last, b.Key())
 	}
 	e.record.collector.EvaluationCreated(1)
 	e.feed.Evals(snap, e.now(), ev)
 	return nil
 }
 
-// endBindings completes the work and the stops of bindings that are due.
+// endBindings completes the assignments that are due to finish or to have stopped.
 func (e *engine) endBindings(at int64, due []end) {
 	var ids []string
 	snap := e.store.Snapshot()
@@ -141,8 +141,8 @@ func (e *engine) endBindings(at int64, due []end) {
 	e.feed.Room(txn.Commit(), at, places...)
 }
 
-// committedBinding follows a commit of a binding: victims begin to stop, and what
-// is assigned begins to work. It adds the clusters that may have room now.
+// committedBinding processes a commit of a binding: victims begin to stop, and
+// assignments start. It adds the clusters that may have free capacity now.
 func (e *engine) committedBinding(plan *model.Plan, g *model.CommitGroup, before, after *state.Snapshot, rooms []string) []string {
 	victims := e.withdrawn(plan, g, before)
 	for _, c := range g.Claims {
@@ -161,8 +161,8 @@ func (e *engine) committedBinding(plan *model.Plan, g *model.CommitGroup, before
 	return e.assigned(plan, g, before, after, rooms)
 }
 
-// withdrawn lets what was withdrawn take its time to stop, and names the victims
-// by the claim that they make room for.
+// withdrawn schedules the stops of withdrawn assignments and names the victims by the
+// claim that they are evicted for.
 func (e *engine) withdrawn(plan *model.Plan, g *model.CommitGroup, before *state.Snapshot) map[string][]string {
 	victims := map[string][]string{}
 	for i := range g.Withdrawals {
@@ -180,7 +180,7 @@ func (e *engine) withdrawn(plan *model.Plan, g *model.CommitGroup, before *state
 			leaves = model.PartID(a.ID, w.By)
 			e.bound.entries[leaves] = e.bound.name(a)
 		}
-		e.agenda.addBinding(e.now()+wait, leaves, true)
+		e.timers.addBinding(e.now()+wait, leaves, true)
 		if w.By == "" {
 			continue
 		}
@@ -193,8 +193,9 @@ func (e *engine) withdrawn(plan *model.Plan, g *model.CommitGroup, before *state
 	return victims
 }
 
-// released adds the clusters on which claims were given up, or work is no longer
-// wanted: it has yet to go, and others may plan with its room.
+// released adds the clusters on which claims were released or assignments were
+// stopped. A stopping assignment still holds its capacity, but other plans may claim
+// it.
 func (e *engine) released(g *model.CommitGroup, before *state.Snapshot, rooms []string) []string {
 	for _, id := range g.ReleasedClaims {
 		if c := before.Claim(id); c != nil {
@@ -209,8 +210,8 @@ func (e *engine) released(g *model.CommitGroup, before *state.Snapshot, rooms []
 	return rooms
 }
 
-// assigned lists what was assigned, unless it was with the claim, and notes when
-// it ends.
+// assigned lists the new assignments, unless they were listed with the claim, and
+// schedules their ends.
 func (e *engine) assigned(plan *model.Plan, g *model.CommitGroup, before, after *state.Snapshot, rooms []string) []string {
 	clusters := map[string]int{}
 	for _, planned := range g.Assignments {
@@ -231,7 +232,7 @@ func (e *engine) assigned(plan *model.Plan, g *model.CommitGroup, before, after 
 		if !known && more > 0 {
 			clusters[a.ClusterID] = more
 		}
-		if more < 0 || before.HasClaimOn(a.ClusterID, plan.Job) { // which it gives up
+		if more < 0 || before.HasClaimOn(a.ClusterID, plan.Job) { // which it releases
 			rooms = append(rooms, model.ClusterLocation(a.ClusterID))
 		}
 	}
@@ -241,21 +242,21 @@ func (e *engine) assigned(plan *model.Plan, g *model.CommitGroup, before, after 
 	return rooms
 }
 
-// unbound lists the replicas that bindings want and that are not there at the
-// end, in order of the bindings. What did its work was there.
+// unbound lists the replicas that bindings lack at the end, in order of the bindings.
+// Replicas that have finished do not count.
 func (e *engine) unbound(snap *state.Snapshot) (list []Unplaced) {
 	for b := range snap.Bindings() {
 		if b.Stopped {
 			continue
 		}
-		out := e.wanted.last[b.Key()]
+		out := e.jobs.last[b.Key()]
 		missing := b.Replicas
 		for _, a := range snap.BindingAssignments(b.Key()) {
 			if a.CountsAsPlaced() {
 				missing -= a.Replicas
 			}
 		}
-		if b.Duplicated { // how many clusters it wants is the scheduler's to say
+		if b.Duplicated { // the scheduler determines the number of clusters
 			missing = 0
 			if out != nil {
 				missing = out.Queued[b.ID]
@@ -270,8 +271,8 @@ func (e *engine) unbound(snap *state.Snapshot) (list []Unplaced) {
 			reason = out.Fault.Error()
 		case out != nil && out.Failed[b.ID] != nil:
 			reason = out.Failed[b.ID].String()
-		case e.wanted.idle[b.Key()]:
-			reason = notAsked(b.Replicas-missing, b.Replicas, "replicas")
+		case e.jobs.unevaluated[b.Key()]:
+			reason = notEvaluated(b.Replicas-missing, b.Replicas, "replicas")
 		}
 		list = append(list, Unplaced{Binding: b.ID, Count: missing, Reason: reason})
 	}

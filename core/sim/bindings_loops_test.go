@@ -46,7 +46,7 @@ func playChecked(t *rapid.T, f *scenario.File) (*engine, *Run) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := &engine{opts: Options{Resolve: resolveKarmada}, file: resolved, waiting: newWaiting(), wanted: newLedger(), bound: newBindings()}
+	e := &engine{opts: Options{Resolve: resolveKarmada}, file: resolved, waiting: newWaiting(), jobs: newJobStats(), bound: newBindings()}
 	if err := e.loadPolicies(); err != nil {
 		t.Fatal(err)
 	}

@@ -592,7 +592,7 @@ events: [{at: 1m, submit: b}]
 until: 5m
 `, `
 1m0s b on map[n:2] for []
-unplaced a 3: 3 of 6 replicas ran at the beginning, and nothing has had it evaluated: an event that submits it would
+unplaced a 3: 3 of 6 replicas ran at time 0, and no event caused an evaluation: submit it to place the rest
 running [a b]
 `},
 	} {

@@ -6,8 +6,8 @@ import (
 	"github.com/cede-scheduler/cede/core/state/apply"
 )
 
-// committed follows a commit: victims and stopped work begin to stop, and
-// placements start once nothing that they displace is left.
+// committed processes a commit: victims and stopped allocations begin to stop, and
+// placements start once all of their victims have stopped.
 func (e *engine) committed(snap *state.Snapshot, batch *apply.Batch, evals []*model.Evaluation) {
 	e.record.collector.EvaluationCreated(len(evals))
 	var rooms, ready, taken []string
@@ -35,8 +35,8 @@ func (e *engine) committed(snap *state.Snapshot, batch *apply.Batch, evals []*mo
 	e.feed.Placed(snap, e.now(), taken...)
 }
 
-// stopAll begins to stop what a commit group ends, and notes who waits for it.
-// It adds the nodes that may have room now.
+// stopAll begins to stop the allocations that a commit group ends, and records the
+// placements that wait for them. It adds the nodes that may have free capacity now.
 func (e *engine) stopAll(g *model.CommitGroup, before *state.Snapshot, rooms []string) []string {
 	for _, s := range g.Stops {
 		a := before.Alloc(s.AllocID)
@@ -57,7 +57,7 @@ func (e *engine) stopAll(g *model.CommitGroup, before *state.Snapshot, rooms []s
 			continue
 		}
 		rooms = append(rooms, a.NodeID)
-		if a.Group.KillTimeout > 0 && !a.Unknown(before.Node(a.NodeID)) { // nobody waits for a node that is silent
+		if a.Group.KillTimeout > 0 && !a.Unknown(before.Node(a.NodeID)) { // no placement waits for a disconnected node
 			e.waiting.add(v.By, a.ID)
 		}
 		e.waiting.inherit(v.By, a.ID)
@@ -69,8 +69,8 @@ func (e *engine) stopAll(g *model.CommitGroup, before *state.Snapshot, rooms []s
 	return rooms
 }
 
-// beginStop lets an allocation take its time to stop. What has none to take is
-// gone at the same instant: its end is due at once.
+// beginStop schedules the end of a stopping allocation. If its kill timeout is 0, the
+// end is due at once.
 func (e *engine) beginStop(a *model.Allocation) {
-	e.agenda.add(e.now()+a.Group.KillTimeout, a.ID, true)
+	e.timers.add(e.now()+a.Group.KillTimeout, a.ID, true)
 }

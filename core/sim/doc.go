@@ -1,9 +1,8 @@
-// Package sim plays scenarios: the broker, worker, scheduler, preemption and
-// planner that servers run, in virtual time, on one goroutine. It owns time
-// (what happens at an instant and in which order), the ends of work, and what is
-// told about a run; it decides nothing about placement, so a simulation is worth
-// believing.
+// Package sim plays scenarios: it runs the broker, worker, scheduler, preemption and
+// planner of the server unchanged, in virtual time and on one goroutine. It owns the
+// order of events at an instant, the ends of allocations, and the record of the run.
+// It makes no placement decisions, so that its results hold for servers.
 //
-// cmd calls Play. Same file, policy and seed give the same bytes, whatever the
-// machine; the scheduler's search for victims may use several cores.
+// cmd calls Play. The same file, policy and seed produce identical bytes on every
+// machine, although the scheduler's search for victims may use several cores.
 package sim

@@ -19,12 +19,12 @@ import (
 	"github.com/cede-scheduler/cede/core/worker"
 )
 
-// engine is a scenario being played: one server's parts, and an agenda.
+// engine is the state of one run: the parts of a server, and the timers.
 type engine struct {
 	opts     Options
 	file     *scenario.Resolved
 	policies *policy.Set
-	version  *policy.Version // of the scenario's policy
+	version  *policy.Version // of the scenario's default policy
 
 	clock   *clock.Virtual
 	store   *state.Store
@@ -33,30 +33,30 @@ type engine struct {
 	applier *planner.Applier
 	worker  *worker.Worker
 
-	before  *state.Snapshot // the state that the plan at hand is committed to
-	agenda  agenda
-	next    int  // of file.Steps
-	driven  bool // something runs at the beginning where a taint drives work out
-	evals   int  // made, for their names
-	rounds  rounds
-	over    []string // evaluations that reached their end
-	waiting waiting
-	silent  silent
-	bound   bindings
-	wanted  ledger
-	record  recorder
-	faults  []error
+	before       *state.Snapshot // the state to which the current plan is committed
+	timers       timers
+	next         int  // index into file.Steps
+	hasNoExecute bool // an allocation runs at time 0 on a node with a NoExecute taint
+	evals        int  // number of evaluations, for their IDs
+	livelock     livelockGuard
+	finished     []string // evaluations that have ended
+	waiting      waiting
+	disconnected disconnected
+	bound        bindings
+	jobs         jobStats
+	record       recorder
+	faults       []error
 }
 
-// Play plays a scenario to its end. An error means that it cannot be played:
-// the file does not hold together, or a policy is not there. A policy's faults
-// are in the result.
+// Play plays a scenario to its end. It returns an error if the scenario cannot be
+// played: the file is inconsistent, or a policy is missing. Faults of policies are
+// part of the result.
 func Play(ctx context.Context, f *scenario.File, o Options) (*Run, error) {
 	resolved, err := scenario.Resolve(f)
 	if err != nil {
 		return nil, err
 	}
-	e := &engine{opts: o, file: resolved, waiting: newWaiting(), silent: newSilent(), wanted: newLedger(), bound: newBindings()}
+	e := &engine{opts: o, file: resolved, waiting: newWaiting(), disconnected: newDisconnected(), jobs: newJobStats(), bound: newBindings()}
 	if err := e.loadPolicies(); err != nil {
 		return nil, err
 	}
@@ -70,10 +70,10 @@ func Play(ctx context.Context, f *scenario.File, o Options) (*Run, error) {
 	return e.finish(), nil
 }
 
-// assemble builds the server's parts and puts in place what runs at time 0.
+// assemble creates the parts of a server and writes the state at time 0.
 func (e *engine) assemble() error {
 	e.clock = clock.NewVirtual(time.Unix(0, 0))
-	e.rounds = newRounds(len(e.file.Jobs) + len(e.file.Bindings) + len(e.file.Running) + len(e.file.Assigned))
+	e.livelock = newLivelockGuard(len(e.file.Jobs) + len(e.file.Bindings) + len(e.file.Running) + len(e.file.Assigned))
 	e.store = state.New()
 	var err error
 	e.broker, err = broker.New(broker.Config{
@@ -85,10 +85,10 @@ func (e *engine) assemble() error {
 	}
 	e.feed = &worker.Feed{Broker: e.broker, Blocked: broker.NewBlocked(e.broker), Policies: e.policies}
 	e.broker.Enable()
-	if err := e.lay(); err != nil {
+	if err := e.writeInitialState(); err != nil {
 		return err
 	}
-	e.feed.Budgets(e.store.Snapshot(), e.now()) // as things begin
+	e.feed.Budgets(e.store.Snapshot(), e.now()) // initial values
 	e.applier = planner.NewApplier(planner.Config{
 		Store: e.store, Committer: planner.DirectCommitter{Store: e.store, OnCommit: e.committed}, PlacementVerifier: &feasible.Verifier{},
 	})
@@ -117,11 +117,11 @@ func (e *engine) evalID() string {
 	return fmt.Sprintf("eval-%d", e.evals)
 }
 
-// begin opens the next entry of the log.
+// begin starts the next log entry.
 func (e *engine) begin() *state.Txn { return e.store.Begin(e.store.Snapshot().Index() + 1) }
 
-// lay writes the first entry: nodes, what runs, and the jobs it belongs to.
-func (e *engine) lay() error {
+// writeInitialState writes the first entry: nodes, running allocations, and their jobs.
+func (e *engine) writeInitialState() error {
 	txn := e.begin()
 	for _, n := range e.file.Nodes {
 		if err := txn.UpsertNode(n); err != nil {
@@ -139,23 +139,23 @@ func (e *engine) lay() error {
 		if err := txn.UpsertJob(j); err != nil {
 			return err
 		}
-		e.wanted.register(j)
-		e.wanted.idle[j.Key()] = true
+		e.jobs.register(j)
+		e.jobs.unevaluated[j.Key()] = true
 	}
 	for _, b := range e.file.Budgets {
 		own := *b
 		txn.UpsertBudget(&own)
 	}
 	txn.UpsertAllocs(e.file.Running...)
-	if err := e.layBindings(txn); err != nil {
+	if err := e.writeInitialBindings(txn); err != nil {
 		return err
 	}
 	config := e.file.Config
 	txn.SetConfig(&config)
-	driven := e.drivenOut()
+	driven := e.tainted()
 	txn.UpsertEvals(driven...)
 	snap := txn.Commit()
-	e.record.begin(e, snap)
+	e.record.start(e, snap)
 	e.record.collector.EvaluationCreated(len(driven))
 	e.feed.Evals(snap, e.now(), driven...)
 	for _, a := range e.file.Running {
@@ -163,11 +163,11 @@ func (e *engine) lay() error {
 		e.record.initial(stored)
 		e.scheduleEnd(stored)
 	}
-	e.beginBindings(snap)
+	e.scheduleInitialBindings(snap)
 	return nil
 }
 
-// play goes from instant to instant.
+// play advances from instant to instant.
 func (e *engine) play(ctx context.Context) error {
 	for {
 		at, ok := e.nextInstant()
@@ -178,7 +178,7 @@ func (e *engine) play(ctx context.Context) error {
 			return err
 		}
 		e.clock.AdvanceTo(time.Unix(0, at))
-		e.driven = false
+		e.hasNoExecute = false
 		e.ends(at)
 		if err := e.steps(at); err != nil {
 			return err
@@ -191,8 +191,7 @@ func (e *engine) play(ctx context.Context) error {
 	}
 }
 
-// nextInstant is the next moment at which anything happens; ok is false at the
-// end of the run.
+// nextInstant returns the time of the next event; ok is false at the end of the run.
 func (e *engine) nextInstant() (at int64, ok bool) {
 	earliest := func(t int64) {
 		if !ok || t < at {
@@ -202,10 +201,10 @@ func (e *engine) nextInstant() (at int64, ok bool) {
 	if e.next < len(e.file.Steps) {
 		earliest(e.file.Steps[e.next].At)
 	}
-	if e.driven {
+	if e.hasNoExecute {
 		earliest(e.now())
 	}
-	if t, more := e.agenda.first(); more {
+	if t, more := e.timers.first(); more {
 		earliest(t)
 	}
 	if t, more := e.clock.Next(); more {
@@ -217,7 +216,7 @@ func (e *engine) nextInstant() (at int64, ok bool) {
 	return at, ok
 }
 
-// drain works off what is ready, in zero virtual time.
+// drain processes all ready evaluations, in zero virtual time.
 func (e *engine) drain(ctx context.Context) error {
 	for {
 		d, ok := e.broker.TryDequeue(nil)
@@ -228,7 +227,7 @@ func (e *engine) drain(ctx context.Context) error {
 		if !ok {
 			continue
 		}
-		if err := e.rounds.count(e.now(), d.Eval); err != nil {
+		if err := e.livelock.count(e.now(), d.Eval); err != nil {
 			return err
 		}
 		began := e.record.startDecision()
@@ -240,7 +239,7 @@ func (e *engine) drain(ctx context.Context) error {
 	}
 }
 
-// observe learns what became of an evaluation.
+// observe records the outcome of an evaluation.
 func (e *engine) observe(r worker.Report) {
 	e.record.collector.EvaluationProcessed(1)
 	if r.Outcome == nil {
@@ -249,18 +248,18 @@ func (e *engine) observe(r worker.Report) {
 	if r.Outcome.Fault != nil {
 		e.faults = append(e.faults, r.Outcome.Fault)
 	}
-	e.wanted.evaluated(r.Eval.JobKey(), r.Outcome)
+	e.jobs.evaluated(r.Eval.JobKey(), r.Outcome)
 	e.record.queued(e, r)
 }
 
-// WriteEvals applies evaluations, as the log would.
+// WriteEvals applies evaluations, as the log of a server would.
 func (e *engine) WriteEvals(_ context.Context, _ broker.Delivery, evals ...*model.Evaluation) error {
 	e.write(evals)
 	return nil
 }
 
-// write stores evaluations and feeds them on; those that thereby became
-// needless are written, too.
+// write stores evaluations and enqueues them. It also writes those that became
+// unnecessary.
 func (e *engine) write(evals []*model.Evaluation) {
 	for len(evals) > 0 {
 		for _, ev := range evals {
@@ -268,7 +267,7 @@ func (e *engine) write(evals []*model.Evaluation) {
 				e.record.collector.EvaluationCreated(1)
 			}
 			if ev.Status.Final() {
-				e.over = append(e.over, ev.ID)
+				e.finished = append(e.finished, ev.ID)
 			}
 			if ev.Status == model.EvalCancelled {
 				e.record.collector.EvaluationCancelled(1)
@@ -281,7 +280,7 @@ func (e *engine) write(evals []*model.Evaluation) {
 	}
 }
 
-// reap writes the ends of evaluations that the broker no longer needs.
+// reap writes the end of evaluations that the broker has cancelled.
 func (e *engine) reap() {
 	for ends := e.feed.Reap(e.now()); len(ends) > 0; ends = e.feed.Reap(e.now()) {
 		e.write(ends)

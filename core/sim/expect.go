@@ -9,8 +9,8 @@ import (
 	"github.com/cede-scheduler/cede/core/sim/scenario"
 )
 
-// CheckExpect compares a result with what the file expects and returns the
-// differences, one sentence each; none means that everything holds.
+// CheckExpect compares a result with the file's expectations and returns the
+// differences, one sentence each.
 func CheckExpect(f *scenario.File, r *Result) []string {
 	if f.Expect == nil {
 		return nil
@@ -55,8 +55,8 @@ func onClusters(want *scenario.ExpectClusters, got map[string]int) bool {
 	return sameSet(want.Names, slices.Collect(maps.Keys(got)))
 }
 
-// subset is the rule for lists: each wanted entry is found, and an empty list
-// means that there is nothing at all.
+// subset is the rule for lists: each expected entry must be found, and an empty list
+// means that there must be none.
 func subset[W, G any](name string, want *[]W, got []G, match func(W, G) bool) (d []string) {
 	if want == nil {
 		return nil
@@ -107,7 +107,7 @@ func sameSets(a, b map[string][]string) bool {
 	return true
 }
 
-// shown is how much of a list a difference prints.
+// shown is the maximum number of bytes of a list in a difference.
 const shown = 400
 
 func asJSON(v any) string {

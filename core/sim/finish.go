@@ -7,7 +7,7 @@ import (
 	"github.com/cede-scheduler/cede/core/sim/metrics"
 )
 
-// finish makes the result of a run that is over.
+// finish returns the result of a completed run.
 func (e *engine) finish() *Run {
 	end := e.now()
 	if e.file.Until != nil {
@@ -29,12 +29,12 @@ func (e *engine) finish() *Run {
 		Result: &Result{
 			Version: 1, Scenario: e.file.Name, Policy: e.policyName(), PolicyVersion: e.version.ID,
 			Seed: e.file.Seed, Placements: e.record.placements, Bindings: e.bound.list,
-			Unplaced: append(e.wanted.unplaced(snap), unbound...), Evicted: e.record.evicted, Running: e.running(), Metrics: m,
+			Unplaced: append(e.jobs.unplaced(snap), unbound...), Evicted: e.record.evicted, Running: e.running(), Metrics: m,
 		},
 	}
 }
 
-// replicas counts what became of the replicas of bindings.
+// replicas counts the replicas of bindings by outcome.
 func (e *engine) replicas(m *metrics.Metrics, unbound []Unplaced) {
 	bound, waiting, evicted := 0, 0, 0
 	for i := range e.bound.list {
@@ -51,7 +51,7 @@ func (e *engine) replicas(m *metrics.Metrics, unbound []Unplaced) {
 	m.BoundReplicas, m.UnboundReplicas, m.EvictedReplicas = &bound, &waiting, &evicted
 }
 
-// running lists what is there at the end, ascending by id.
+// running lists the allocations that run at the end, ascending by ID.
 func (e *engine) running() []string {
 	ids := []string{}
 	for a := range e.store.Snapshot().Allocs() {
@@ -64,22 +64,22 @@ func (e *engine) running() []string {
 	return ids
 }
 
-// sweep forgets evaluations that reached their end: nobody asks for them, and
-// a long run makes a great many.
+// sweep deletes evaluations that have ended, because a long run creates a large
+// number of them.
 func (e *engine) sweep() {
-	if len(e.over) < sweepAt {
+	if len(e.finished) < sweepAt {
 		return
 	}
 	txn := e.begin()
-	txn.DeleteEvals(e.over...)
+	txn.DeleteEvals(e.finished...)
 	txn.Commit()
-	e.over = e.over[:0]
+	e.finished = e.finished[:0]
 }
 
-// sweepAt is how many evaluations may be over before they are forgotten.
+// sweepAt is the number of ended evaluations at which they are deleted.
 const sweepAt = 4096
 
-// progress tells the caller how far the run is.
+// progress reports the progress of the run to the caller.
 func (e *engine) progress() {
 	if e.opts.Progress == nil {
 		return

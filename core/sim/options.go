@@ -7,37 +7,37 @@ import (
 	"github.com/cede-scheduler/cede/core/preempt/tiebreak"
 )
 
-// PolicySpec names a policy and how it is configured.
+// PolicySpec identifies a policy and its configuration.
 type PolicySpec struct {
-	Name   string         // under which the run knows it
-	Use    string         // a built-in's name, or whatever the resolver knows
+	Name   string         // name in the run
+	Use    string         // name of a built-in policy, or any other name that the resolver accepts
 	Config map[string]any // nil: none
 	Grants []string
 }
 
-// Options say how a scenario is played.
+// Options holds the parameters of a run.
 type Options struct {
-	// Policy replaces the scenario's policy and those of its jobs; "" keeps them.
-	// It is the name of one of the file's variants, or what Resolve knows.
+	// Policy replaces the scenario's policy and those of its jobs; "" retains them.
+	// It is the name of one of the file's variants, or a name that Resolve accepts.
 	Policy string
-	// Resolve makes a version of a policy.
+	// Resolve returns a version of a policy.
 	Resolve func(PolicySpec) (*policy.Version, error)
-	// Grants are given to the policy that Policy names.
+	// Grants are given to the policy of the field Policy.
 	Grants []string
-	// Ties orders what no rule decides; zero: by id.
+	// Ties breaks ties that no rule decides; the zero value breaks them by ID.
 	Ties tiebreak.Order
-	// Workers is how many goroutines may search for victims; 0: one.
+	// Workers is the maximum number of goroutines that search for victims; 0: one.
 	Workers int
-	// Timing measures decisions by the wall clock. Results are then no longer
-	// the same from run to run.
+	// Timing measures decisions by the wall clock. Results then differ from run to
+	// run.
 	Timing bool
-	// Progress is told how far the run is, now and then; nil: nobody is.
+	// Progress is called with the progress of the run from time to time; it may be nil.
 	Progress func(Progress)
 }
 
-// Progress is how far a run is.
+// Progress is the progress of a run.
 type Progress struct {
-	Now, Until          time.Duration // Until is 0 when the scenario names no end
+	Now, Until          time.Duration // Until is 0 if the scenario has no end
 	Steps, StepsTotal   int
 	Placed, Evaluations int
 }

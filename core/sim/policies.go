@@ -10,11 +10,11 @@ import (
 	"github.com/cede-scheduler/cede/core/sim/scenario"
 )
 
-// loadPolicies makes the versions that the run needs: the built-in default, the
-// scenario's policy, those that jobs name, and the one that replaces them all.
+// loadPolicies creates the versions that the run needs: the built-in default, the
+// scenario's policy, those of jobs, and the one that replaces them all.
 func (e *engine) loadPolicies() error {
 	if e.opts.Resolve == nil {
-		return errors.New("no way to resolve policies was given")
+		return errors.New("a resolver of policies is required")
 	}
 	var names []string
 	if e.opts.Policy == "" {
@@ -60,8 +60,8 @@ func (e *engine) loadPolicies() error {
 	return nil
 }
 
-// fallback is the built-in default, which decides what policies leave open. A
-// variant of the file may have its name, and decides for jobs that ask for it.
+// fallback is the built-in default, which implements the hooks that policies lack. A
+// variant of the file may have the same name; it decides for jobs that name it.
 func (e *engine) fallback(named *policy.Version) (*policy.Version, error) {
 	variant := slices.ContainsFunc(e.file.Policies, func(p scenario.PolicyVariant) bool { return p.Name == policy.DefaultName })
 	if named != nil && !variant {
@@ -74,22 +74,22 @@ func (e *engine) fallback(named *policy.Version) (*policy.Version, error) {
 	return v, nil
 }
 
-// PolicyError is a policy that cannot be had.
+// PolicyError is returned if a policy cannot be loaded.
 type PolicyError struct {
-	Policy string // as the file or the caller names it
+	Policy string // name in the file or in the options
 	Err    error
 }
 
 func (e *PolicyError) Error() string {
 	prefix, text := "policy "+e.Policy+": ", e.Err.Error()
-	return prefix + strings.TrimPrefix(text, prefix) // a version that knows its name says it
+	return prefix + strings.TrimPrefix(text, prefix) // the text of a version's error already begins with its name
 }
 
-// Unwrap gives what is wrong with it.
+// Unwrap returns the cause.
 func (e *PolicyError) Unwrap() error { return e.Err }
 
-// load makes a version under a name: a variant of the file, or whatever the
-// resolver knows.
+// load creates a version under a name: a variant of the file, or a policy of the
+// resolver.
 func (e *engine) load(name string) (*policy.Version, error) {
 	spec := PolicySpec{Name: name, Use: name}
 	for _, p := range e.file.Policies {
@@ -103,10 +103,10 @@ func (e *engine) load(name string) (*policy.Version, error) {
 	return e.opts.Resolve(spec)
 }
 
-// policyName is the policy that decides for jobs that name none.
+// policyName returns the policy of jobs that name none.
 func (e *engine) policyName() string {
 	return cmp.Or(e.opts.Policy, e.file.Config.Policy, policy.DefaultName)
 }
 
-// versions lists everything that may have been asked, each once.
+// versions lists every version that may have been called, each once.
 func (e *engine) versions() []*policy.Version { return e.policies.Versions() }

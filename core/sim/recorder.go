@@ -12,7 +12,7 @@ import (
 	"github.com/cede-scheduler/cede/core/worker"
 )
 
-// recorder writes down what happens, for the result and for the metrics.
+// recorder records the events of a run, for the result and for the metrics.
 type recorder struct {
 	collector  *metrics.Collector
 	placements []Placement
@@ -21,8 +21,8 @@ type recorder struct {
 	choice     metrics.Choice
 }
 
-// begin starts the record on the state that the first entry made.
-func (r *recorder) begin(e *engine, snap *state.Snapshot) {
+// start starts the record at the state of the first entry.
+func (r *recorder) start(e *engine, snap *state.Snapshot) {
 	r.timing = e.opts.Timing
 	config := metrics.Config{
 		Dims: snap.Dims(), Jobs: e.file.Jobs, Weights: e.file.Weights, Timing: e.opts.Timing,
@@ -37,10 +37,10 @@ func (r *recorder) begin(e *engine, snap *state.Snapshot) {
 
 func (r *recorder) initial(a *model.Allocation) { r.collector.Initial(a.StartTime, a) }
 
-// committed writes down the placements of commit groups with their victims, in
-// the order of the plan. before is the state that the plan was committed to.
+// committed records the placements of commit groups with their victims, in the order
+// of the plan. before is the state to which the plan was committed.
 func (r *recorder) committed(e *engine, plan *model.Plan, committed []int, before, after *state.Snapshot) {
-	view := &unfolding{snap: before}
+	view := &replayState{snap: before}
 	for _, i := range committed {
 		g := &plan.Groups[i]
 		for _, p := range g.Placements {
@@ -53,20 +53,20 @@ func (r *recorder) committed(e *engine, plan *model.Plan, committed []int, befor
 	}
 }
 
-// evictedFor collects the victims of a placement that still lived.
-func evictedFor(view *unfolding, g *model.CommitGroup, by string) (victims []*model.Allocation) {
+// evictedFor collects the victims of a placement that were still live.
+func evictedFor(view *replayState, g *model.CommitGroup, by string) (victims []*model.Allocation) {
 	for _, ev := range g.Evictions {
 		if ev.By != by {
 			continue
 		}
-		if v := view.now().Alloc(ev.AllocID); v != nil && v.Live() {
+		if v := view.current().Alloc(ev.AllocID); v != nil && v.Live() {
 			victims = append(victims, v)
 		}
 	}
 	return victims
 }
 
-func (r *recorder) placed(e *engine, view *unfolding, a *model.Allocation, victims []*model.Allocation) {
+func (r *recorder) placed(e *engine, view *replayState, a *model.Allocation, victims []*model.Allocation) {
 	now := e.now()
 	p := Placement{
 		At: At(now), Alloc: a.ID, Job: a.Job.ID, Group: a.Group.Name, Node: a.NodeID,
@@ -75,7 +75,7 @@ func (r *recorder) placed(e *engine, view *unfolding, a *model.Allocation, victi
 	var told []metrics.Victim
 	overrun := make([]bool, len(victims))
 	if len(victims) > 0 {
-		protect.EachViolation(&view.now().View, now, victims, func(i int) { overrun[i] = true })
+		protect.EachViolation(&view.current().View, now, victims, func(i int) { overrun[i] = true })
 	}
 	for i, v := range victims {
 		lost := v.Group.LostWork(v.Age(now))
@@ -99,16 +99,16 @@ func (r *recorder) placed(e *engine, view *unfolding, a *model.Allocation, victi
 	r.placements = append(r.placements, p)
 	var choice *metrics.Choice
 	if len(victims) > 0 {
-		choice = r.choose(e, view.now(), a)
+		choice = r.choose(e, view.current(), a)
 	}
 	r.collector.Placed(now, a, told, choice)
-	view.place(a, victims)
+	view.apply(a, victims)
 }
 
-// rounded keeps nine decimals of a score: enough to compare, and short to read.
+// rounded rounds a score to nine decimals: enough for comparisons, and short.
 func rounded(x float64) float64 { return math.Round(x*1e9) / 1e9 }
 
-// queued tells what an evaluation left without a place.
+// queued records the instances that an evaluation could not place.
 func (r *recorder) queued(e *engine, report worker.Report) {
 	job := e.store.Snapshot().Job(report.Eval.JobKey())
 	if job == nil || job.Stopped {
@@ -119,8 +119,8 @@ func (r *recorder) queued(e *engine, report worker.Report) {
 	}
 }
 
-// startDecision and endDecision measure an evaluation by the wall clock, for
-// runs that ask for it.
+// startDecision and endDecision measure an evaluation by the wall clock, if the
+// options request it.
 func (r *recorder) startDecision() time.Time {
 	if !r.timing {
 		return time.Time{}

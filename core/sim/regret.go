@@ -9,27 +9,27 @@ import (
 	"github.com/cede-scheduler/cede/core/state"
 )
 
-// unfolding is the state as a plan's placements take effect one by one, so that
-// each choice is judged on what it had before it.
-type unfolding struct {
+// replayState is the state as a plan's placements take effect one by one, so that
+// each choice is judged by the state before it.
+type replayState struct {
 	snap  *state.Snapshot
-	since []unfolded // snap; most plans evict nobody, and then nobody asks
+	since []replayedPlacement // applied on top of snap; most plans have no victims and do not need the state
 }
 
-// unfolded is a placement with its victims.
-type unfolded struct {
+// replayedPlacement is a placement with its victims.
+type replayedPlacement struct {
 	alloc   *model.Allocation
 	victims []*model.Allocation
 }
 
-// place lets a placement and its victims take effect. What needs no victims
-// takes effect, too: it uses room that the next one lacks.
-func (u *unfolding) place(a *model.Allocation, victims []*model.Allocation) {
-	u.since = append(u.since, unfolded{a, victims})
+// apply applies a placement and its victims. Placements without victims count as
+// well: they use capacity that the next one lacks.
+func (u *replayState) apply(a *model.Allocation, victims []*model.Allocation) {
+	u.since = append(u.since, replayedPlacement{a, victims})
 }
 
-// now is the state with everything placed so far.
-func (u *unfolding) now() *state.Snapshot {
+// current returns the state with all placements applied so far.
+func (u *replayState) current() *state.Snapshot {
 	if len(u.since) == 0 {
 		return u.snap
 	}
@@ -47,8 +47,8 @@ func (u *unfolding) now() *state.Snapshot {
 	return u.snap
 }
 
-// choose states the question that a preemption answered: what the node lacked,
-// and what each allocation that might be evicted there frees of it.
+// choose describes the choice that a preemption made: the shortfall of the node, and
+// the amounts that each eligible allocation there frees of it.
 func (r *recorder) choose(e *engine, snap *state.Snapshot, a *model.Allocation) *metrics.Choice {
 	pos, ok := snap.Position(a.NodeID)
 	version, err := e.policies.Select(a.Job.Policy, snap.Config().Policy)
@@ -74,17 +74,17 @@ func (r *recorder) choose(e *engine, snap *state.Snapshot, a *model.Allocation) 
 	return &r.choice
 }
 
-// question is what a placement lacked before its victims went.
-type question struct {
+// shortfall is what a placement lacked before its victims were evicted.
+type shortfall struct {
 	alloc   *model.Allocation
-	dims    []uint8 // lacking
+	dims    []uint8 // dimensions with a shortfall
 	short   []int64 // by dims
 	devices map[string]int64
-	ids     []string // of device groups that lack instances, in the order of requests
+	ids     []string // of device groups with a shortfall, in the order of requests
 }
 
-func newQuestion(a *model.Allocation, n *model.Node, room model.FreeCapacity) *question {
-	q := &question{alloc: a, devices: map[string]int64{}}
+func newQuestion(a *model.Allocation, n *model.Node, room model.FreeCapacity) *shortfall {
+	q := &shortfall{alloc: a, devices: map[string]int64{}}
 	for _, d := range a.Group.Ask.Dims {
 		if short := a.Group.Ask.Vec[d] - room.Free[int(d)*room.Stride]; short > 0 {
 			q.dims, q.short = append(q.dims, d), append(q.short, short)
@@ -106,9 +106,9 @@ func newQuestion(a *model.Allocation, n *model.Node, room model.FreeCapacity) *q
 	return q
 }
 
-// need is what must be freed, one amount a dimension: resources, devices, and
-// how many rows hold a port that is needed.
-func (q *question) need(rows []state.Row) []int64 {
+// need returns the amounts that must be freed, one per dimension: resources, devices,
+// and the number of rows that hold a needed port.
+func (q *shortfall) need(rows []state.Row) []int64 {
 	need := append([]int64(nil), q.short...)
 	for _, id := range q.ids {
 		need = append(need, q.devices[id])
@@ -126,7 +126,7 @@ func (q *question) need(rows []state.Row) []int64 {
 	return need
 }
 
-func (q *question) holdsPort(row *state.Row) int64 {
+func (q *shortfall) holdsPort(row *state.Row) int64 {
 	for _, p := range q.alloc.Group.Ask.Ports {
 		if slices.Contains(row.Group.Ask.Ports, p) {
 			return 1
@@ -135,8 +135,8 @@ func (q *question) holdsPort(row *state.Row) int64 {
 	return 0
 }
 
-// frees is what evicting a row frees of need.
-func (q *question) frees(row *state.Row) []int64 {
+// frees returns the amounts of need that evicting a row frees.
+func (q *shortfall) frees(row *state.Row) []int64 {
 	var frees []int64
 	for _, d := range q.dims {
 		frees = append(frees, row.Group.Ask.Vec[d])

@@ -7,7 +7,7 @@ import (
 	"github.com/cede-scheduler/cede/core/sim/metrics"
 )
 
-// Result is what a run shows, in the form that the scenario format promises.
+// Result is the result of a run, in the form that the scenario format defines.
 type Result struct {
 	Version       int         `json:"version"`
 	Scenario      string      `json:"scenario"`
@@ -22,16 +22,16 @@ type Result struct {
 	Metrics       any         `json:"metrics"`
 }
 
-// At is a moment of the run, in nanoseconds since its start, written as "1m0s".
+// At is a time of the run in nanoseconds since its start, written as "1m0s".
 type At int64
 
 // MarshalJSON writes a Go duration.
 func (a At) MarshalJSON() ([]byte, error) { return json.Marshal(time.Duration(a).String()) }
 
-// String is the same text.
+// String returns a Go duration.
 func (a At) String() string { return time.Duration(a).String() }
 
-// Placement is an allocation that was placed, at the instant at which its plan
+// Placement is an allocation that was placed, at the instant at which its plan was
 // committed.
 type Placement struct {
 	At        At       `json:"at"`
@@ -45,9 +45,9 @@ type Placement struct {
 	Score              float64             `json:"score"`
 }
 
-// Binding is a binding that got room: where, and how many replicas. It is listed
-// at the instant at which its plan committed, or where others were evicted for it,
-// at that of their evictions and of its claim.
+// Binding is a binding that was assigned to clusters, with the number of replicas. It
+// is listed at the instant at which its plan was committed; if bindings were evicted
+// for it, at the instant of their eviction and of its claim.
 type Binding struct {
 	At        At             `json:"at"`
 	Binding   string         `json:"binding"`
@@ -55,8 +55,8 @@ type Binding struct {
 	Preempted []string       `json:"preempted"`
 }
 
-// Unplaced counts what was wanted and not placed at the end: instances of a group
-// of a job, or replicas of a binding.
+// Unplaced counts desired instances of a group, or replicas of a binding, that were
+// not placed at the end.
 type Unplaced struct {
 	Job     string `json:"job,omitempty"`
 	Group   string `json:"group,omitempty"`
@@ -65,8 +65,7 @@ type Unplaced struct {
 	Reason  string `json:"reason"`
 }
 
-// Evicted is a victim: an allocation on a node, or what a binding had on a
-// cluster.
+// Evicted is a victim: an allocation on a node, or a binding's replicas on a cluster.
 type Evicted struct {
 	At             At     `json:"at"`
 	Alloc          string `json:"alloc,omitempty"`

@@ -8,8 +8,7 @@ import (
 	"github.com/cede-scheduler/cede/core/state/apply"
 )
 
-// steps does everything that the file wants to happen at an instant, in its
-// order.
+// steps executes the file's steps of an instant, in order.
 func (e *engine) steps(at int64) error {
 	for ; e.next < len(e.file.Steps) && e.file.Steps[e.next].At <= at; e.next++ {
 		step := &e.file.Steps[e.next]
@@ -45,7 +44,7 @@ func (e *engine) step(s *scenario.Step) error {
 	return nil
 }
 
-// submit registers a job, when it is not there yet, and has it evaluated.
+// submit registers a job if necessary and creates an evaluation.
 func (e *engine) submit(j *model.Job) error {
 	txn := e.begin()
 	known := txn.Job(j.Key())
@@ -64,14 +63,14 @@ func (e *engine) submit(j *model.Job) error {
 	ev := e.evaluation(known, model.TriggerJobRegister)
 	txn.UpsertEvals(ev)
 	snap := txn.Commit()
-	e.wanted.register(known)
+	e.jobs.register(known)
 	e.record.collector.Submitted(e.now(), known)
 	e.record.collector.EvaluationCreated(1)
 	e.feed.Evals(snap, e.now(), ev)
 	return nil
 }
 
-// stop marks a job as no longer wanted.
+// stop marks a job as stopped.
 func (e *engine) stop(j *model.Job) error {
 	known := e.store.Snapshot().Job(j.Key())
 	if known == nil || known.Stopped {
@@ -87,7 +86,7 @@ func (e *engine) stop(j *model.Job) error {
 	ev := e.evaluation(&stopped, model.TriggerJobStop)
 	txn.UpsertEvals(ev)
 	snap := txn.Commit()
-	e.wanted.stop(&stopped)
+	e.jobs.stop(&stopped)
 	for _, g := range stopped.Groups {
 		e.record.collector.Queued(e.now(), g, 0)
 	}
@@ -103,7 +102,7 @@ func (e *engine) evaluation(j *model.Job, trigger model.Trigger) *model.Evaluati
 	}
 }
 
-// changeNode applies a change of a node and feeds the evaluations it makes on.
+// changeNode applies a change of a node and enqueues the resulting evaluations.
 func (e *engine) changeNode(id string, change apply.NodeChange) {
 	txn := e.begin()
 	evals := apply.NodeStatus(txn, e.now(), []string{id}, change)
@@ -113,12 +112,12 @@ func (e *engine) changeNode(id string, change apply.NodeChange) {
 	e.feed.Evals(snap, e.now(), evals...)
 }
 
-// ends completes the work and the stops that are due at an instant.
+// ends completes the allocations that are due to finish or to have stopped at an instant.
 func (e *engine) ends(at int64) {
 	var updates []apply.ClientUpdate
 	var rooms, stopped []string
 	snap := e.store.Snapshot()
-	due := e.agenda.due(at)
+	due := e.timers.due(at)
 	e.endBindings(at, due)
 	for _, end := range due {
 		if end.binding {
@@ -152,7 +151,7 @@ func (e *engine) ends(at int64) {
 	}
 }
 
-// start lets placements begin to work: nothing they displace runs any more.
+// start starts placements whose victims have all stopped.
 func (e *engine) start(ids ...string) {
 	if ids = e.heard(ids); len(ids) == 0 {
 		return

@@ -2,9 +2,9 @@ package sim
 
 import "github.com/cede-scheduler/cede/core/model"
 
-// drivenOut makes an evaluation for each job of which something runs at the beginning
-// on a node with a taint that drives work out: in a server the taint's coming would.
-func (e *engine) drivenOut() (evals []*model.Evaluation) {
+// tainted creates an evaluation for each job with an allocation at time 0 on a node
+// with a NoExecute taint. On a server, the arrival of the taint does this.
+func (e *engine) tainted() (evals []*model.Evaluation) {
 	banishes := map[string]bool{}
 	for _, n := range e.file.Nodes {
 		if n.HasNoExecute() {
@@ -18,6 +18,6 @@ func (e *engine) drivenOut() (evals []*model.Evaluation) {
 			evals = append(evals, e.evaluation(a.Job, model.TriggerNodeUpdate))
 		}
 	}
-	e.driven = len(evals) > 0
+	e.hasNoExecute = len(evals) > 0
 	return evals
 }

@@ -49,7 +49,7 @@ func endless(t *testing.T) *engine {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := &engine{file: resolved, waiting: newWaiting(), wanted: newLedger(), bound: newBindings()}
+	e := &engine{file: resolved, waiting: newWaiting(), jobs: newJobStats(), bound: newBindings()}
 	asked := 0
 	e.opts.Resolve = func(spec PolicySpec) (*policy.Version, error) {
 		return policy.NewVersion(policy.Source{Name: spec.Name, Module: policy.Native(policy.BuiltinDigest(spec.Use, "test"), func() sdk.Policy {
@@ -72,7 +72,7 @@ func endless(t *testing.T) *engine {
 
 func TestPlay_FailsWhereAnInstantNeverEnds(t *testing.T) {
 	e := endless(t)
-	e.rounds.most = 100 // it has nothing else to do
+	e.livelock.most = 100 // it has nothing else to do
 	err := e.play(t.Context())
 	endless, ok := errors.AsType[*EndlessError](err)
 	if !ok {
@@ -89,7 +89,7 @@ func TestPlay_FailsWhereAnInstantNeverEnds(t *testing.T) {
 
 // What was evaluated before counts no more once time has gone on.
 func TestRounds_CountOneInstant(t *testing.T) {
-	r := rounds{most: 3}
+	r := livelockGuard{most: 3}
 	for at := range int64(5) {
 		for range 3 {
 			if err := r.count(at, &model.Evaluation{JobID: "j"}); err != nil {

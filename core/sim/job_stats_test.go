@@ -10,7 +10,7 @@ import (
 // What never ran has not ended: the reason says which it is.
 func TestUnplaced_TellsWhatEndedFromWhatWasNeverAskedFor(t *testing.T) {
 	for want, text := range map[string]string{
-		"1 of 2 instances ran at the beginning, and nothing has had it evaluated: an event that submits it would": `
+		"1 of 2 instances ran at time 0, and no event caused an evaluation: submit it to place the rest": `
 jobs: [{id: j, groups: [{name: g, count: 2, resources: {cpu: 1000}}]}]
 running: [{id: j1, job: j, group: g, node: n}]
 `,
