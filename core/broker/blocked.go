@@ -29,41 +29,41 @@ type UnblockFilter interface {
 	Excludes(eval *model.Evaluation, nodeID string, cache *any) bool
 }
 
-// BlockResult is what became of an evaluation given to Block.
+// A BlockResult is the result of Blocked.Block.
 type BlockResult uint8
 
-// The outcomes.
+// The results.
 const (
 	BlockIgnored   BlockResult = iota // the broker is disabled, or the evaluation is final
 	BlockTracked                      // waits for room
 	BlockReleased                     // missed an unblock while it was computed: queued at once
-	BlockDuplicate                    // a newer one of its job waits in its stead
+	BlockDuplicate                    // a newer evaluation of its job waits instead
 )
 
 func (o BlockResult) String() string {
 	return [...]string{"ignored", "tracked", "released", "duplicate"}[o]
 }
 
-// Blocked holds the evaluations that found no room, and queues them when a
-// change may have made some. Make it with NewBlocked.
+// Blocked holds the evaluations that lack capacity, and queues them when a change
+// may have freed some. NewBlocked creates it.
 //
-// A job has at most one evaluation here that waits for a class, the one that
-// looked at the newest snapshot. Of those that wait for nodes (system jobs) it
-// may have several, which divide the nodes among them: the newest has all of
-// its own, an older one what the newer do not name.
+// Of each job it holds at most one evaluation that waits for classes of nodes: the
+// one with the newest snapshot. Evaluations of system jobs wait for single nodes. A
+// job may have several of them, which divide the nodes: the newest has all of its
+// own, an older one those that the newer ones do not name.
 type Blocked struct {
 	b *Broker
 
-	mu     sync.Mutex
-	seq    uint64
-	ids    map[string]*record
-	jobs   map[model.JobKey]*blockedJob
-	bound  group            // bindings: waiting for member clusters
-	nodal  group            // waiting for nodes
-	single group            // waiting for classes, without a shape
-	shapes map[uint64]group // waiting for classes, by shape
-	dups   []*Cancellation
-	seen   sightings
+	mu       sync.Mutex
+	seq      uint64
+	ids      map[string]*record
+	jobs     map[model.JobKey]*blockedJob
+	bindings group            // bindings: waiting for member clusters
+	byNode   group            // waiting for nodes
+	byClass  group            // waiting for classes, without a shape
+	shapes   map[uint64]group // waiting for classes, by shape
+	dups     []*Cancellation
+	recent   recentUnblocks
 	// classes numbers what the records in ids rule out.
 	classes classNumbers
 	types   [model.EvalTypes]int
@@ -71,29 +71,29 @@ type Blocked struct {
 	cursors heapq.Heap[cursor] // empty between calls
 }
 
-// record is one blocked evaluation.
+// A record is one blocked evaluation.
 type record struct {
 	eval  *model.Evaluation
 	key   heapq.Key // order of release
-	seen  uint64    // index of its snapshot
-	shape uint64    // 0: it is like no other
+	seen  uint64    // snapshot index of the evaluation
+	shape uint64    // equivalence class; 0 if it is in none
 	nodes []string  // ascending; empty: waits for a class
-	// ruledOut are the numbers of the classes that cannot take it.
+	// ruledOut holds the numbers of the classes that are infeasible for it.
 	ruledOut classSet
 	gone     bool // no longer in ids; about to leave its group
 	cache    any  // owned by the UnblockFilter; see Excludes
 }
 
-// binds is whether the evaluation is of a binding: member clusters may take it,
-// and no node.
-func (r *record) binds() bool { return r.eval.Type == model.JobBinding }
+// isBinding reports whether the evaluation is of a binding: it waits for member
+// clusters, not for nodes.
+func (r *record) isBinding() bool { return r.eval.Type == model.JobBinding }
 
 type blockedJob struct {
 	byClass *record
 	byNode  []*record // disjoint nodes; the order says nothing
 }
 
-// NewBlocked makes the tracker of b, of which there is one. It takes
+// NewBlocked creates the tracker of b, of which there is one. It accepts
 // evaluations while b is enabled and is flushed when b is disabled.
 func NewBlocked(b *Broker) *Blocked {
 	t := &Blocked{b: b}
@@ -104,7 +104,7 @@ func NewBlocked(b *Broker) *Blocked {
 	return t
 }
 
-// Flush forgets everything.
+// Flush drops all evaluations.
 func (t *Blocked) Flush() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -115,39 +115,39 @@ func (t *Blocked) reset() {
 	t.ids = make(map[string]*record)
 	t.jobs = make(map[model.JobKey]*blockedJob)
 	t.shapes = make(map[uint64]group)
-	t.bound, t.nodal, t.single, t.dups = nil, nil, nil, nil
-	t.seen, t.classes = newSightings(), newClassNumbers()
+	t.bindings, t.byNode, t.byClass, t.dups = nil, nil, nil, nil
+	t.recent, t.classes = newRecentUnblocks(), newClassNumbers()
 	t.types = [model.EvalTypes]int{}
 }
 
-// Block takes an evaluation that found no room in the state at its
-// SnapshotIndex. If room may have come up since, it is queued at once; screen,
-// which may be nil, answers for the nodes in question.
+// Block adds an evaluation that lacked capacity in the state at its SnapshotIndex.
+// If a later change may have freed some, it is queued at once. filter, which may be
+// nil, decides for the nodes concerned.
 func (t *Blocked) Block(ev *model.Evaluation, filter UnblockFilter) BlockResult {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if ev.Status.Final() {
-		t.forget(ev.ID)
+		t.removeID(ev.ID)
 		return BlockIgnored
 	}
 	if !t.b.Enabled() {
 		return BlockIgnored
 	}
-	t.seen.prune(t.b.now(), t.b.cfg.UnblockRetention)
+	t.recent.prune(t.b.now(), t.b.cfg.UnblockRetention)
 	r := t.newRecord(ev)
-	if index, ok := t.seen.missedBy(r, &t.classes, filter); ok {
-		t.forget(ev.ID)
+	if index, ok := t.recent.missedBy(r, &t.classes, filter); ok {
+		t.removeID(ev.ID)
 		t.b.enqueueUnblocked(index, ev)
 		return BlockReleased
 	}
 	return t.track(r)
 }
 
-// Unblock tells that the node, of the class, may have room since index, and
-// queues those that wait for such: highest priority first, then oldest. An empty
-// nodeID means some node of the class. An evaluation whose snapshot is not older
-// than index has seen the room and stays, and so does one for which screen, which
-// may be nil, says no. What was queued is returned in order.
+// Unblock queues the evaluations that wait for the node, whose capacity may have
+// changed at index: highest priority first, then oldest. If nodeID is empty, some
+// node of the class changed. An evaluation stays blocked if its snapshot is not
+// older than index, or if filter, which may be nil, rejects it. It returns the
+// queued evaluations in order.
 func (t *Blocked) Unblock(class uint64, nodeID string, index uint64, filter UnblockFilter) []*model.Evaluation {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -155,26 +155,27 @@ func (t *Blocked) Unblock(class uint64, nodeID string, index uint64, filter Unbl
 		return nil
 	}
 	now := t.b.now()
-	t.seen.note(place{class, nodeID}, index, now)
-	t.seen.prune(now, t.b.cfg.UnblockRetention)
-	return t.release(change{place: place{class, nodeID}, index: index}.with(filter))
+	t.recent.add(location{class, nodeID}, index, now)
+	t.recent.prune(now, t.b.cfg.UnblockRetention)
+	return t.release(change{location: location{class, nodeID}, index: index}.with(filter))
 }
 
-// UnblockAll is Unblock for a change that may make room for anybody: another
-// policy, another configuration, a new leader that cannot know what was missed.
+// UnblockAll is Unblock for a change that may affect every evaluation: another
+// policy, another configuration, or a new leader that cannot know which changes
+// were missed.
 func (t *Blocked) UnblockAll(index uint64) []*model.Evaluation {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if !t.b.Enabled() {
 		return nil
 	}
-	t.seen.everywhere(index)
+	t.recent.raiseFloor(index)
 	return t.release(change{everywhere: true, index: index})
 }
 
-// Untrack forgets what is blocked of a job, because an evaluation placed all of
-// it or the job is gone. The caller sees to it that what is returned gets a
-// final status.
+// Untrack removes and returns the blocked evaluations of a job, because an
+// evaluation placed all of it or the job was deleted. The caller sets their final
+// status.
 func (t *Blocked) Untrack(key model.JobKey) []*model.Evaluation {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -195,14 +196,15 @@ func (t *Blocked) Untrack(key model.JobKey) []*model.Evaluation {
 	return out
 }
 
-// Remove drops one evaluation that was cancelled or deleted in the state.
+// Remove drops an evaluation that was cancelled or deleted in the state, and
+// reports whether it was held.
 func (t *Blocked) Remove(evalID string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.forget(evalID)
+	return t.removeID(evalID)
 }
 
-func (t *Blocked) forget(evalID string) bool {
+func (t *Blocked) removeID(evalID string) bool {
 	r := t.ids[evalID]
 	if r == nil {
 		return false
@@ -211,16 +213,16 @@ func (t *Blocked) forget(evalID string) bool {
 	return true
 }
 
-// Contains is whether the evaluation waits for room.
+// Contains reports whether the evaluation is blocked.
 func (t *Blocked) Contains(evalID string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.ids[evalID] != nil
 }
 
-// PopDuplicates hands out evaluations in whose stead a newer one waits, oldest
-// first, at most limit of them (not positive: a batch), to be cancelled in the
-// state.
+// PopDuplicates removes and returns evaluations that a newer blocked one replaces,
+// oldest first, at most limit of them; if limit is not positive, a batch. The
+// caller cancels them in the state.
 func (t *Blocked) PopDuplicates(limit int) []*Cancellation {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -234,18 +236,19 @@ func (t *Blocked) PopDuplicates(limit int) []*Cancellation {
 	out := slices.Clone(t.dups[:n])
 	t.dups = slices.Delete(t.dups, 0, n)
 	if len(t.dups) > 0 {
-		t.b.announce()
+		t.b.wakeReaper()
 	}
 	return out
 }
 
-// ReturnDuplicates takes back what TakeDuplicates handed out in vain.
+// ReturnDuplicates returns evaluations from PopDuplicates that could not be
+// written.
 func (t *Blocked) ReturnDuplicates(cs []*Cancellation) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.b.Enabled() && len(cs) > 0 {
 		t.dups = append(t.dups, cs...)
-		t.b.announce()
+		t.b.wakeReaper()
 	}
 }
 
@@ -255,14 +258,14 @@ func (t *Blocked) counts() [model.EvalTypes]int {
 	return t.types
 }
 
-// Len is how many evaluations wait.
+// Len returns the number of blocked evaluations.
 func (t *Blocked) Len() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return len(t.ids)
 }
 
-// BlockedStats says what the blocked evaluations wait for.
+// BlockedStats counts the blocked evaluations by what they wait for.
 type BlockedStats struct {
 	Total      int
 	Captured   int // classes that may be feasible, or were not seen
@@ -271,11 +274,11 @@ type BlockedStats struct {
 	Duplicates int // to be cancelled
 }
 
-// Stats is how things stand now.
+// Stats returns the current counts.
 func (t *Blocked) Stats() BlockedStats {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	s := BlockedStats{Total: len(t.ids), ByNode: len(t.nodal), Duplicates: len(t.dups)}
+	s := BlockedStats{Total: len(t.ids), ByNode: len(t.byNode), Duplicates: len(t.dups)}
 	for _, r := range t.ids {
 		if len(r.nodes) == 0 && r.eval.Escaped {
 			s.Escaped++

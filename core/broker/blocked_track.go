@@ -9,7 +9,7 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 )
 
-// group is a set of records in the order of release.
+// A group is a list of records in the order of release.
 type group []*record
 
 func compareRecords(a, b *record) int {
@@ -35,11 +35,11 @@ func (g group) without(r *record) group {
 	return slices.Delete(g, i, i+1)
 }
 
-// newness ranks blocked evaluations of one job: what was looked at last knows
-// best what is missing.
+// newness ranks the blocked evaluations of one job: the newest snapshot is the best
+// information about what is missing.
 func newness(ev *model.Evaluation) uint64 { return max(ev.CreateIndex, ev.SnapshotIndex) }
 
-// track keeps r, or the one of its job that makes it needless.
+// track adds r, or retains the record of its job that supersedes it.
 func (t *Blocked) track(r *record) BlockResult {
 	ev := r.eval
 	if known := t.ids[ev.ID]; known != nil {
@@ -58,7 +58,8 @@ func (t *Blocked) track(r *record) BlockResult {
 	return t.trackByNode(j, r)
 }
 
-// nodesOf is what ev waits for when it is nodes, ascending.
+// nodesOf returns the nodes that ev waits for, ascending; nil if it waits for
+// classes.
 func nodesOf(ev *model.Evaluation) []string {
 	switch {
 	case !ev.Type.PerNode():
@@ -100,9 +101,9 @@ func (t *Blocked) trackByClass(j *blockedJob, r *record) BlockResult {
 	return BlockTracked
 }
 
-// trackByNode divides the nodes between r and the others of its job. An older
-// one that has none left is a duplicate; one that has keeps waiting for those,
-// or their room would wake nobody.
+// trackByNode divides the nodes between r and the other records of its job. An
+// older record without nodes is a duplicate. One with nodes remains, or changes of
+// those nodes would unblock nothing.
 func (t *Blocked) trackByNode(j *blockedJob, r *record) BlockResult {
 	others := slices.Clone(j.byNode)
 	var newest *record
@@ -132,7 +133,8 @@ func (t *Blocked) trackByNode(j *blockedJob, r *record) BlockResult {
 	return BlockTracked
 }
 
-// minus is a without what is in b, both ascending; a itself when nothing is.
+// minus returns a without the elements of b, both ascending; a itself if there are
+// none.
 func minus(a, b []string) []string {
 	var out []string
 	same := true
@@ -158,36 +160,36 @@ func minus(a, b []string) []string {
 
 func (t *Blocked) duplicate(r, winner *record) {
 	t.dups = append(t.dups, &Cancellation{r.eval, winner.eval.ID})
-	t.b.announce()
+	t.b.wakeReaper()
 }
 
-// insert enters r, which j already points to, everywhere else.
+// insert adds r, which its job already refers to, to all other indexes.
 func (t *Blocked) insert(j *blockedJob, r *record) {
 	t.jobs[r.eval.JobKey()] = j
 	t.ids[r.eval.ID] = r
 	t.types[r.eval.Type]++
 	switch {
-	case r.binds():
-		t.bound = t.bound.with(r)
+	case r.isBinding():
+		t.bindings = t.bindings.with(r)
 	case len(r.nodes) > 0:
-		t.nodal = t.nodal.with(r)
+		t.byNode = t.byNode.with(r)
 	case r.shape == 0:
-		t.single = t.single.with(r)
+		t.byClass = t.byClass.with(r)
 	default:
 		t.shapes[r.shape] = t.shapes[r.shape].with(r)
 	}
 }
 
-// remove takes r out of everything.
+// remove removes r from all indexes.
 func (t *Blocked) remove(r *record) {
 	byNode := t.unlink(r)
 	switch {
-	case r.binds():
-		t.bound = t.bound.without(r)
+	case r.isBinding():
+		t.bindings = t.bindings.without(r)
 	case byNode:
-		t.nodal = t.nodal.without(r)
+		t.byNode = t.byNode.without(r)
 	case r.shape == 0:
-		t.single = t.single.without(r)
+		t.byClass = t.byClass.without(r)
 	default:
 		t.setShape(r.shape, t.shapes[r.shape].without(r))
 	}
@@ -201,8 +203,8 @@ func (t *Blocked) setShape(shape uint64, g group) {
 	t.shapes[shape] = g
 }
 
-// unlink takes r out of everything but its group, and tells whether that is
-// the one of nodes.
+// unlink removes r from all indexes but its group, and reports whether that is the
+// group by node.
 func (t *Blocked) unlink(r *record) (byNode bool) {
 	r.gone = true
 	delete(t.ids, r.eval.ID)

@@ -11,31 +11,31 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 )
 
-// Broker queues the evaluations that could run. Make it with New.
+// A Broker queues the evaluations that can be processed. New creates it.
 type Broker struct {
 	cfg   Config
-	start time.Time // what the nanoseconds in entries count from
+	start time.Time // origin of the nanoseconds in entries
 
-	mu      sync.Mutex
-	enabled bool
-	paused  bool
-	keepAll bool // nothing is shed
-	seq     uint64
+	mu          sync.Mutex
+	enabled     bool
+	paused      bool
+	sheddingOff bool // every evaluation runs; see SetShedding
+	seq         uint64
 
 	seed    maphash.Seed
 	entries arena[entry]
-	evals   table // everything held, by evaluation id
+	evals   table // all entries, by evaluation ID
 	jobs    arena[job]
 	keys    table // jobs by key
 
 	ready   [model.EvalTypes]heapq.Bucketed[ref]
-	leases  list // unacked with a running lease; all leases are equally long, so by due time
+	leases  list // unacked entries with a running lease; all leases have the same length, so this is the order of expiry
 	delays  heapq.Heap[ref]
 	cancels list // cancelable, oldest first
 	fails   list // failed, oldest first
 
-	waiters []*waiter     // blocked calls of Dequeue, first come first
-	chores  chan struct{} // one slot: something awaits a reaper
+	waiters []*waiter     // blocked calls of Dequeue, in order of arrival
+	wakeup  chan struct{} // one slot; see Wakeup
 
 	timer    clock.Timer // nil until first needed
 	armed    bool
@@ -47,39 +47,39 @@ type Broker struct {
 	blocked *Blocked // set once by NewBlocked
 }
 
-// ref points from a heap to an entry as it was when it was put there. It has no
-// pointer, so the collector need not look at the heaps.
+// A ref points from a heap to an entry as it was when it was pushed. It contains no
+// pointer, so the garbage collector need not scan the heaps.
 type ref struct{ id, gen uint32 }
 
 func (e *entry) ref() ref { return ref{e.id, e.gen} }
 
 func (b *Broker) stale(r ref) bool { return b.entries.at(r.id).gen != r.gen }
 
-// New makes a broker that is disabled: a follower's broker holds nothing, and
-// forgetting to enable one shows at once.
+// New returns a disabled broker: the broker of a follower is empty, and a leader
+// that forgets to enable it fails at once. It returns an error if cfg is invalid.
 func New(cfg Config) (*Broker, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("broker: %w", err)
 	}
-	cfg = cfg.filled()
+	cfg = cfg.withDefaults()
 	return &Broker{
 		cfg:    cfg,
 		start:  cfg.Clock.Now(),
 		seed:   maphash.MakeSeed(),
-		chores: make(chan struct{}, 1),
+		wakeup: make(chan struct{}, 1),
 	}, nil
 }
 
-// Enable starts taking and delivering evaluations; the caller then enqueues
-// what the state holds.
+// Enable starts accepting and delivering evaluations. The caller then enqueues the
+// pending evaluations of the state.
 func (b *Broker) Enable() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.enabled = true
 }
 
-// Disable forgets every evaluation, here and in the Blocked that belongs to the
-// broker, voids every lease and sends waiting Dequeue calls home.
+// Disable drops every evaluation, here and in the broker's Blocked, voids every
+// lease, and returns ErrDisabled from pending calls of Dequeue.
 func (b *Broker) Disable() {
 	b.mu.Lock()
 	b.enabled = false
@@ -91,15 +91,15 @@ func (b *Broker) Disable() {
 	}
 }
 
-// Enabled is whether the broker takes evaluations.
+// Enabled reports whether the broker accepts evaluations.
 func (b *Broker) Enabled() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.enabled
 }
 
-// Pause holds all deliveries; waiting Dequeue calls go on waiting. Everything
-// else goes on: evaluations are queued, leases run, work can be settled.
+// Pause holds all deliveries; pending calls of Dequeue keep waiting. Everything
+// else continues: evaluations are queued, leases expire, deliveries can be acked.
 func (b *Broker) Pause() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -111,23 +111,23 @@ func (b *Broker) Resume() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.paused = false
-	b.serve()
+	b.serveWaiters()
 }
 
-// Paused is whether deliveries are held.
+// Paused reports whether deliveries are held.
 func (b *Broker) Paused() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.paused
 }
 
-// SetShedding says whether an Ack makes needless what its snapshot covers, and
-// what a newer evaluation of the job stands for. It does unless told otherwise;
-// without it every evaluation of a job runs, one after another.
+// SetShedding sets whether an ack cancels the other evaluations of the job that its
+// snapshot or a newer evaluation covers. It is on by default. If it is off, every
+// evaluation of a job is processed, one after another.
 func (b *Broker) SetShedding(on bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.keepAll = !on
+	b.sheddingOff = !on
 }
 
 func (b *Broker) flush() {
@@ -147,11 +147,11 @@ func (b *Broker) flush() {
 	b.waiters = nil
 }
 
-// now is the time on the scale of entries. It is read from the Clock's
-// monotonic reading where there is one: a stepped wall clock ends no lease.
+// now returns the time on the scale of entries. It uses the monotonic reading of
+// the Clock if there is one: a change of the wall clock expires no lease.
 func (b *Broker) now() int64 { return int64(clock.Since(b.cfg.Clock, b.start)) }
 
-// total is how many evaluations are in state s.
+// total returns the number of evaluations in state s.
 func (b *Broker) total(s State) int {
 	n := 0
 	for _, c := range &b.counts[s] {
@@ -160,8 +160,8 @@ func (b *Broker) total(s State) int {
 	return n
 }
 
-// move changes the state of e; the caller has taken it out of the list of its
-// old state and puts it into that of the new one.
+// move changes the state of e. The caller removes it from the list of the old state
+// and adds it to that of the new one.
 func (b *Broker) move(e *entry, to State) {
 	b.counts[e.state][e.typ]--
 	e.gen++

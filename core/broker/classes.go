@@ -2,23 +2,23 @@ package broker
 
 import "github.com/cede-scheduler/cede/core/model"
 
-// classNumbers gives node classes small numbers. An evaluation may know of
-// hundreds of classes that they cannot take it, and every change asks every one
-// that waits: with numbers that is one bit, without them a search in a table of
-// its own, which is never in the cache.
+// classNumbers gives node classes small numbers. An evaluation may exclude hundreds
+// of classes, and every change is compared with every blocked evaluation: with
+// numbers that is a test of one bit, otherwise a lookup in a table of its own that
+// is rarely in the cache.
 type classNumbers struct {
 	of    map[uint64]int32
-	limit int // beyond it numbers are given anew, or those of classes gone would add up
+	limit int // number of classes at which all are renumbered, or deleted classes would add up
 }
 
-// leastNumbered is how many classes may have numbers at any rate.
+// leastNumbered is the minimum of classNumbers.limit.
 const leastNumbered = 1 << 12
 
 func newClassNumbers() classNumbers {
 	return classNumbers{of: map[uint64]int32{}, limit: leastNumbered}
 }
 
-// find is the number of a class; -1: nobody who waits rules it out.
+// find returns the number of a class, or -1 if no blocked evaluation excludes it.
 func (c *classNumbers) find(class uint64) int32 {
 	if n, ok := c.of[class]; ok {
 		return n
@@ -26,7 +26,7 @@ func (c *classNumbers) find(class uint64) int32 {
 	return -1
 }
 
-// ruledOut are the classes that cannot take an evaluation.
+// ruledOut returns the classes that are infeasible for an evaluation.
 func (c *classNumbers) ruledOut(ev *model.Evaluation) (out classSet) {
 	for class, feasible := range ev.Classes { // any order: a set
 		if feasible {
@@ -42,10 +42,10 @@ func (c *classNumbers) ruledOut(ev *model.Evaluation) (out classSet) {
 	return out
 }
 
-// renumber forgets classes that no record rules out any more.
+// renumber drops classes that no record excludes any more.
 func (t *Blocked) renumber() {
 	t.classes = newClassNumbers()
-	for _, r := range t.ids { // any order: numbers are told nobody
+	for _, r := range t.ids { // any order: numbers reach no result
 		r.ruledOut = t.classes.ruledOut(r.eval)
 	}
 	t.classes.limit = max(leastNumbered, 2*len(t.classes.of))

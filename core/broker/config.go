@@ -11,45 +11,47 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 )
 
-// Config says how patient a broker is. The zero value means the defaults.
+// Config configures a Broker. The zero value selects the defaults.
 type Config struct {
-	// NackTimeout is how long a delivery may go without Renew, Ack or Nack.
+	// NackTimeout is the time within which a delivery must be renewed, acked or
+	// nacked.
 	NackTimeout time.Duration // default: 60s
 
-	// DeliveryLimit is how often an evaluation is delivered before it has failed.
+	// DeliveryLimit is the number of deliveries after which an evaluation fails.
 	DeliveryLimit int // default: 3
 
-	// FirstNackDelay is the wait after the first delivery came to nothing.
+	// FirstNackDelay is the delay after the first delivery was nacked.
 	FirstNackDelay time.Duration // default: 1s; negative: none
 
-	// NackDelay is the wait after the n-th delivery, times n-1, for n > 1. Bindings
-	// go by FirstNackDelay: it is doubled with each delivery, up to ten times itself.
+	// NackDelay is the delay after the n-th delivery, times n-1, for n > 1.
+	// Bindings use FirstNackDelay instead, doubled with each delivery up to ten
+	// times itself.
 	NackDelay time.Duration // default: 20s; negative: none
 
-	// ReaperBatch is how many evaluations one Take call hands out when it is not
-	// told: what fits in one log entry of 256 KiB with room to spare.
+	// ReaperBatch is the default limit of the Pop methods: what fits in one log
+	// entry of 256 KiB with a margin.
 	ReaperBatch int // default: 728
 
-	// UnblockRetention is how long Blocked remembers which places had room when. An
-	// evaluation that was computed for longer than this and then blocks runs
-	// once more, in case it missed something.
+	// UnblockRetention is how long Blocked remembers which nodes and clusters
+	// changed. If an evaluation blocks after a longer computation, it is processed
+	// once more, in case it missed a change.
 	UnblockRetention time.Duration // default: 15m
 
-	// EquivalenceClass maps blocked evaluations that no Screen and no class can tell apart
-	// to one number: same asks, same constraints, same priority. With thousands
-	// blocked, Unblock then costs what the shapes cost, not the evaluations.
-	// 0 is for those that are like no other, which are asked each.
-	EquivalenceClass func(*model.Evaluation) uint64 // default: each is its own
+	// EquivalenceClass maps blocked evaluations that no UnblockFilter can
+	// distinguish to one number: equal requests, constraints and priority. Unblock
+	// then costs what the classes cost, not the evaluations. It returns 0 for an
+	// evaluation that is in no class, which is checked individually.
+	EquivalenceClass func(*model.Evaluation) uint64 // default: no classes
 
-	// Clock is the time that leases and delays run on.
+	// Clock is the time source of leases and delays.
 	Clock clock.Clock // default: clock.Real
 
-	// Rand makes tokens. The broker calls it under its lock and shares it with
-	// nobody.
+	// Rand creates tokens. The broker calls it under its lock and must be its only
+	// user.
 	Rand *rand.Rand // default: ChaCha8 with a random seed
 }
 
-// Defaults is the configuration that the zero value stands for.
+// Defaults returns the configuration that the zero value stands for.
 func Defaults() Config {
 	var seed [32]byte
 	_, _ = crand.Read(seed[:]) // never fails: crypto/rand crashes the process instead
@@ -65,26 +67,26 @@ func Defaults() Config {
 	}
 }
 
-// Validate reports every value that makes no sense.
+// Validate returns an error for every invalid value, joined.
 func (c Config) Validate() error {
 	var errs []error
 	if c.NackTimeout < 0 {
-		errs = append(errs, fmt.Errorf("nack timeout %v is negative", c.NackTimeout))
+		errs = append(errs, fmt.Errorf("invalid nack timeout %v: must not be negative", c.NackTimeout))
 	}
 	if c.DeliveryLimit < 0 {
-		errs = append(errs, fmt.Errorf("delivery limit %d is negative", c.DeliveryLimit))
+		errs = append(errs, fmt.Errorf("invalid delivery limit %d: must not be negative", c.DeliveryLimit))
 	}
 	if c.ReaperBatch < 0 {
-		errs = append(errs, fmt.Errorf("reaper batch %d is negative", c.ReaperBatch))
+		errs = append(errs, fmt.Errorf("invalid reaper batch %d: must not be negative", c.ReaperBatch))
 	}
 	if c.UnblockRetention < 0 {
-		errs = append(errs, fmt.Errorf("unblock memory %v is negative", c.UnblockRetention))
+		errs = append(errs, fmt.Errorf("invalid unblock retention %v: must not be negative", c.UnblockRetention))
 	}
 	return errors.Join(errs...)
 }
 
-// filled is c with the defaults in place of zero values.
-func (c Config) filled() Config {
+// withDefaults returns c with the defaults in place of zero values.
+func (c Config) withDefaults() Config {
 	d := Defaults()
 	orElse(&c.NackTimeout, d.NackTimeout)
 	orElse(&c.DeliveryLimit, d.DeliveryLimit)
@@ -104,8 +106,8 @@ func orElse[T comparable](v *T, other T) {
 	}
 }
 
-// nackDelay is the wait before the delivery that follows the n-th. For bindings
-// the first is doubled with each, up to ten times.
+// nackDelay returns the delay before the delivery that follows the n-th. For
+// bindings it is doubled with each delivery, up to ten times the first.
 func (c *Config) nackDelay(t model.JobType, n int) time.Duration {
 	switch first := max(c.FirstNackDelay, 0); {
 	case n <= 1:

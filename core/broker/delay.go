@@ -8,9 +8,9 @@ import (
 
 func (b *Broker) live(it *heapq.Item[ref]) bool { return !b.stale(it.Value) }
 
-// delay lets e wait for d. One that backs off stays on its job's list, so that
-// the Ack of another can cover it; one that waits by its own wish does not: the
-// time it waits for may change what there is to do.
+// delay makes e wait for d. An entry in backoff remains on its job's list, so that
+// an ack of another may cover it. An entry with a WaitUntil does not: the passing
+// of time may change what is required.
 func (b *Broker) delay(e *entry, s State, now int64, d time.Duration) {
 	b.move(e, s)
 	if s == StateBackoff {
@@ -24,7 +24,7 @@ func (b *Broker) delay(e *entry, s State, now int64, d time.Duration) {
 	b.arm(now)
 }
 
-// tick is the callback of the one timer: leases first, then delays.
+// tick is the callback of the timer: leases first, then delays.
 func (b *Broker) tick() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -33,7 +33,7 @@ func (b *Broker) tick() {
 	b.expireLeases(now)
 	b.endDelays(now)
 	b.arm(now)
-	b.serve()
+	b.serveWaiters()
 }
 
 func (b *Broker) endDelays(now int64) {
@@ -43,11 +43,11 @@ func (b *Broker) endDelays(now int64) {
 			e.job.waiting.remove(e)
 		}
 		e.at = now
-		b.contend(e)
+		b.claimTurn(e)
 	}
 }
 
-// skim drops stale items from the top; false when nothing is left.
+// skim drops stale items from the top; it returns false if the heap is empty then.
 func (b *Broker) skim(h *heapq.Heap[ref]) bool {
 	for h.Len() > 0 && b.stale(h.Min().Value) {
 		h.Pop()
@@ -55,9 +55,9 @@ func (b *Broker) skim(h *heapq.Heap[ref]) bool {
 	return h.Len() > 0
 }
 
-// arm sees to it that the timer fires no later than the next thing due. It may
-// fire early, when what it was set for has gone, and then sets itself again:
-// moving it with every settled lease would cost more than the rare idle tick.
+// arm makes the timer fire no later than the next lease or delay ends. It may fire
+// early, if that entry is gone, and then sets itself again: moving it at every ack
+// would cost more than the rare idle tick.
 func (b *Broker) arm(now int64) {
 	due, ok := b.nextDue()
 	if !ok {
@@ -87,8 +87,8 @@ func (b *Broker) nextDue() (int64, bool) {
 	return due, ok
 }
 
-// disarmIfIdle stops a timer that waits for nothing, so that a simulation does
-// not run on to the end of a lease that was settled long ago.
+// disarmIfIdle stops a timer that nothing waits for, so that a simulation does not
+// run on to the end of a lease that was acked.
 func (b *Broker) disarmIfIdle() {
 	if b.armed && b.leases.head == nil && !b.skim(&b.delays) {
 		b.disarm()

@@ -9,33 +9,32 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 )
 
-// Delivery is an evaluation to work on.
+// A Delivery is an evaluation to process.
 type Delivery struct {
 	Eval  *model.Evaluation
 	Token Token
 
-	// WaitIndex is the oldest state to work on: it covers every evaluation of
-	// the job that the broker has seen, so whichever runs sees what all of them
-	// were made for.
+	// WaitIndex is the oldest state to process it on. It covers every evaluation of
+	// the job that the broker has received, so any of them can stand for all.
 	WaitIndex uint64
 
 	// Attempt is 1 for the first delivery.
 	Attempt int
 }
 
-// TryDequeue takes the first ready evaluation of the given types, without
-// waiting. No types means all.
+// TryDequeue returns the first ready evaluation of the given types without waiting;
+// it returns false if there is none. If types is empty, all types match.
 func (b *Broker) TryDequeue(types []model.JobType) (Delivery, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.take(maskOf(types))
+	return b.deliver(maskOf(types))
 }
 
-// Dequeue waits until an evaluation of the given types (none: all) is ready,
-// ctx is done, or timeout has passed, if it is positive: ErrNoWork. While the
-// broker is paused it waits; when the broker is or gets disabled: ErrDisabled.
-// Who came first is served first. A delivery that crosses the end of ctx is
-// still returned.
+// Dequeue waits until an evaluation of the given types is ready; if types is empty,
+// all match. It returns ErrNoEvaluation after timeout, if that is positive, the
+// error of ctx if it is done, and ErrDisabled if the broker is disabled. While the
+// broker is paused, it waits. Callers are served in order of arrival. A delivery
+// that coincides with the end of ctx is still returned.
 func (b *Broker) Dequeue(ctx context.Context, types []model.JobType, timeout time.Duration) (Delivery, error) {
 	ds, err := b.DequeueBatch(ctx, types, 1, timeout)
 	if err != nil {
@@ -44,8 +43,8 @@ func (b *Broker) Dequeue(ctx context.Context, types []model.JobType, timeout tim
 	return ds[0], nil
 }
 
-// DequeueBatch is Dequeue for as many as are ready, at least one and at most
-// limit. Their leases start together.
+// DequeueBatch returns as many ready evaluations as there are, at least one and at
+// most limit, under the conditions of Dequeue. Their leases start together.
 func (b *Broker) DequeueBatch(ctx context.Context, types []model.JobType, limit int, timeout time.Duration) ([]Delivery, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -79,7 +78,7 @@ func (b *Broker) await(ctx context.Context, w *waiter, timeout time.Duration) ([
 	return w.got, w.err
 }
 
-// waiter is a blocked call. Its fields but done belong to the broker's lock
+// A waiter is a blocked call. All fields but done are guarded by the broker's lock
 // until done is closed.
 type waiter struct {
 	types uint
@@ -104,11 +103,10 @@ func (b *Broker) giveUp(w *waiter, err error) {
 	}
 }
 
-// serve hands ready evaluations to those who wait. Every operation that may
-// make one ready ends with it, so work is handed over in priority order within
-// one operation, nobody is woken for nothing, and whenever the lock is free no
-// waiter has work that it could take.
-func (b *Broker) serve() {
+// serveWaiters delivers ready evaluations to waiters. Every operation that may make
+// one ready ends with it. So one operation delivers in priority order, no waiter
+// wakes in vain, and whenever the lock is free, no waiter could be served.
+func (b *Broker) serveWaiters() {
 	if len(b.waiters) == 0 {
 		return
 	}
@@ -123,7 +121,7 @@ func (b *Broker) serve() {
 
 func (b *Broker) fill(w *waiter) bool {
 	for len(w.got) < w.limit {
-		d, ok := b.take(w.types)
+		d, ok := b.deliver(w.types)
 		if !ok {
 			break
 		}
@@ -153,8 +151,8 @@ func (b *Broker) skimReady(q *heapq.Bucketed[ref]) bool {
 	return q.Len() > 0
 }
 
-// take delivers the first ready evaluation of the types in mask.
-func (b *Broker) take(mask uint) (Delivery, bool) {
+// deliver delivers the first ready evaluation of the types in mask.
+func (b *Broker) deliver(mask uint) (Delivery, bool) {
 	if b.paused || !b.enabled {
 		return Delivery{}, false
 	}

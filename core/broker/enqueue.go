@@ -6,9 +6,9 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 )
 
-// Enqueue adds evaluations, in order. A newer copy of one that is held takes its
-// place, with its new priority; a copy in a final status takes it out. On a
-// disabled broker nothing happens, so every server may call it on apply.
+// Enqueue adds evaluations, in order. A newer copy of a held evaluation replaces
+// it, with its new priority; a copy in a final status removes it. If the broker is
+// disabled, nothing happens, so every server may call it when it applies an entry.
 func (b *Broker) Enqueue(evals ...*model.Evaluation) {
 	if len(evals) == 0 {
 		return
@@ -22,12 +22,12 @@ func (b *Broker) Enqueue(evals ...*model.Evaluation) {
 	for _, ev := range evals {
 		b.add(ev, ev.ModifyIndex, now)
 	}
-	b.serve()
+	b.serveWaiters()
 }
 
-// enqueueUnblocked adds evaluations that a change at index set free. The
-// deliveries will name at least that index, so that no worker looks at a
-// snapshot from before the change.
+// enqueueUnblocked adds evaluations that a change at index unblocked. Their
+// deliveries name at least that index, so that no worker uses a snapshot from
+// before the change.
 func (b *Broker) enqueueUnblocked(index uint64, evals ...*model.Evaluation) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -38,20 +38,21 @@ func (b *Broker) enqueueUnblocked(index uint64, evals ...*model.Evaluation) {
 	for _, ev := range evals {
 		b.add(ev, max(ev.ModifyIndex, index), now)
 	}
-	b.serve()
+	b.serveWaiters()
 }
 
-// Remove drops an evaluation that was cancelled or deleted in the state. One
-// that is being worked on stays: its worker settles it.
+// Remove drops an evaluation that was cancelled or deleted in the state, and
+// reports whether it did. A delivered evaluation remains until it is acked or
+// nacked.
 func (b *Broker) Remove(evalID string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	ok := b.forget(evalID)
-	b.serve()
+	ok := b.removeID(evalID)
+	b.serveWaiters()
 	return ok
 }
 
-func (b *Broker) forget(evalID string) bool {
+func (b *Broker) removeID(evalID string) bool {
 	e := b.lookup(evalID)
 	if e == nil || e.state == StateUnacked {
 		return false
@@ -67,7 +68,7 @@ func (b *Broker) forget(evalID string) bool {
 
 func (b *Broker) add(ev *model.Evaluation, index uint64, now int64) {
 	if ev.Status.Final() {
-		b.forget(ev.ID)
+		b.removeID(ev.ID)
 		return
 	}
 	hash := b.hashEval(ev.ID)
@@ -76,16 +77,16 @@ func (b *Broker) add(ev *model.Evaluation, index uint64, now int64) {
 		return
 	}
 	e := b.admit(ev, hash, index)
-	b.join(e)
-	b.place(e, now)
+	b.joinJob(e)
+	b.enqueueEntry(e, now)
 }
 
-// update brings a held evaluation up to date. Who waits keeps the place that
-// its arrival earned and the attempts it has used up; who was given up starts
-// afresh, because the copy says somebody still wants it.
+// update replaces a held evaluation by a newer copy. A waiting evaluation retains
+// its arrival and its attempts. A cancelable or failed one starts over, because the
+// copy is evidence that it is still required.
 func (b *Broker) update(e *entry, ev *model.Evaluation, index uint64, now int64) {
 	if e.state == StateUnacked {
-		e.keepNewer(ev, index)
+		e.recordNewer(ev, index)
 		e.job.maxIndex = max(e.job.maxIndex, index)
 		return
 	}
@@ -102,31 +103,31 @@ func (b *Broker) update(e *entry, ev *model.Evaluation, index uint64, now int64)
 		b.adopt(e, ev, index)
 		if e.job == nil {
 			e.attempts, e.more = 0, nil
-			b.join(e)
+			b.joinJob(e)
 		}
-		b.place(e, now)
+		b.enqueueEntry(e, now)
 		b.disarmIfIdle()
 	}
 }
 
-// updateReady keeps the job's turn with e unless the copy waits for a time or
-// fell below another evaluation of the job.
+// updateReady leaves the job's turn with e, unless the copy has a WaitUntil or a
+// lower priority than another evaluation of the job.
 func (b *Broker) updateReady(e *entry, ev *model.Evaluation, index uint64, now int64) {
 	j := e.job
 	b.adopt(e, ev, index)
 	if b.untilDue(e) > 0 {
 		j.turn = nil
-		b.place(e, now)
+		b.enqueueEntry(e, now)
 		b.promote(j)
 		return
 	}
 	b.makeReady(e)
-	b.yield(j)
+	b.passTurn(j)
 }
 
-// keepNewer remembers the newest copy that arrived during the work. It decides
-// at Ack whether the work covered it, and is what a Nack delivers again.
-func (e *entry) keepNewer(ev *model.Evaluation, index uint64) {
+// recordNewer records the newest copy that arrived during processing. At Ack it
+// determines whether the result covers it; after a Nack it is delivered instead.
+func (e *entry) recordNewer(ev *model.Evaluation, index uint64) {
 	known, at := e.eval, e.index
 	if e.rare().newer != nil {
 		known, at = e.more.newer, e.more.newerIndex
@@ -141,19 +142,20 @@ func (e *entry) keepNewer(ev *model.Evaluation, index uint64) {
 	x.newer, x.newerIndex = ev, max(at, index)
 }
 
-// place finds the state for e, which is a member of its job and in no list.
-func (b *Broker) place(e *entry, now int64) {
+// enqueueEntry determines the state of e, which is a member of its job and in no
+// list.
+func (b *Broker) enqueueEntry(e *entry, now int64) {
 	if d := b.untilDue(e); d > 0 {
 		b.delay(e, StateDelayed, now, d)
 		return
 	}
 	e.at = now
-	b.contend(e)
+	b.claimTurn(e)
 }
 
-// untilDue is how long e must wait by its own wish. That is a time by the clock as it
-// is now: where the clock was set since the broker was made, it would be off by that
-// much from the nanoseconds that entries count.
+// untilDue returns how long e must wait for its WaitUntil. It uses the wall clock:
+// if that was set since the broker was created, the nanoseconds of entries would be
+// off by the difference.
 func (b *Broker) untilDue(e *entry) time.Duration {
 	if e.eval.WaitUntil == 0 {
 		return 0
@@ -161,7 +163,7 @@ func (b *Broker) untilDue(e *entry) time.Duration {
 	return time.Duration(e.eval.WaitUntil - b.cfg.Clock.Now().UnixNano())
 }
 
-// makeReady puts e into the ready heap; its job has no other turn.
+// makeReady pushes e to the ready heap and gives it the turn of its job.
 func (b *Broker) makeReady(e *entry) {
 	b.move(e, StateReady)
 	e.job.turn = e
@@ -172,13 +174,14 @@ func (b *Broker) makeReady(e *entry) {
 	}
 }
 
-// makePending puts e behind the one that has the job's turn.
+// makePending appends e to the waiting list of its job.
 func (b *Broker) makePending(e *entry) {
 	b.move(e, StatePending)
 	e.job.waiting.push(e)
 }
 
-// detach takes e out of the list of its state; heaps notice by themselves.
+// detach removes e from the list of its state. Heaps detect stale items by
+// generation.
 func (b *Broker) detach(e *entry) {
 	switch e.state {
 	case StateReady:

@@ -7,20 +7,20 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 )
 
-// State is where in the broker an evaluation is.
+// State is the state of an evaluation in the broker.
 type State uint8
 
-// The states. An evaluation is in one of them at a time.
+// The states. An evaluation is in exactly one of them.
 const (
 	StateUnknown    State = iota // the broker does not hold it
 	StateReady                   // may be delivered
-	StateUnacked                 // delivered and not yet settled
+	StateUnacked                 // delivered, neither acked nor nacked
 	StatePending                 // another evaluation of the job has the turn
-	StateDelayed                 // its WaitUntil has not come
-	StateBackoff                 // was nacked, waits to be delivered again
+	StateDelayed                 // its WaitUntil is in the future
+	StateBackoff                 // nacked, waits for the next delivery
 	StateCancelable              // another covers it; waits for the reaper
 	StateFailed                  // reached the delivery limit; waits for the reaper
-	StateBlocked                 // in Blocked: waits for room
+	StateBlocked                 // in Blocked: waits for capacity
 	numStates       = iota
 )
 
@@ -28,26 +28,26 @@ func (s State) String() string {
 	return [...]string{"unknown", "ready", "unacked", "pending", "delayed", "backoff", "cancelable", "failed", "blocked"}[s]
 }
 
-// entry is what the broker knows of one evaluation. What every evaluation needs
-// comes first and is small; the rest is allocated when it is needed.
+// An entry is one evaluation in the broker. The fields that every evaluation needs
+// come first and are small; the rest is allocated on demand.
 type entry struct {
 	eval *model.Evaluation
 	job  *job // nil once cancelable or failed
 
-	seq   uint64 // arrival; kept when a newer copy comes, or updates would cost the turn
-	index uint64 // the newest change it stands for: ModifyIndex, or what unblocked it
+	seq   uint64 // order of arrival; retained by newer copies, or updates would cost the turn
+	index uint64 // the newest change it stands for: ModifyIndex, or the index that unblocked it
 	token Token  // while unacked
 
-	// at is when the lease or the delay ends (unacked, delayed, backoff), or when
-	// it came or its delay ended (ready, pending); in nanoseconds since the broker
-	// was made.
+	// at is when the lease or delay ends (unacked, delayed, backoff), or when the
+	// entry arrived or its delay ended (ready, pending), in nanoseconds since the
+	// broker was created.
 	at int64
 
 	id   uint32 // in the arena
 	hash uint32 // of the evaluation's id
 
-	// gen goes up with every move; an item of a heap that carries another value
-	// is stale. It survives reuse of the entry.
+	// gen is incremented by every move. A heap item with another value is stale. It
+	// survives reuse of the entry.
 	gen uint32
 
 	attempts int32
@@ -55,25 +55,25 @@ type entry struct {
 	typ      model.JobType // of eval; index of its counters
 	paused   bool          // unacked without a running lease
 
-	prev, next *entry // in the one list that its state calls for
+	prev, next *entry // in the list of its state
 	more       *extra // nil: all zero
 }
 
-// extra is what few entries need.
+// extra holds the data that few entries have.
 type extra struct {
-	cover   uint64 // the oldest snapshot to be acked on: others were cancelled for it
-	expired Token  // of the delivery that timed out last
+	cover   uint64 // the oldest snapshot that may be acked: others were cancelled in favor of this
+	expired Token  // of the last delivery that timed out
 
 	newer      *model.Evaluation // copy that arrived while unacked
 	newerIndex uint64
-	requeue    *model.Evaluation // to be put back on Ack, dropped on Nack
+	requeue    *model.Evaluation // queued on Ack, dropped on Nack
 
-	coveredBy string // cancelable: the evaluation that did its work
+	coveredBy string // if cancelable: the evaluation that covers it
 }
 
 var noExtra extra
 
-// rare is for reading.
+// rare returns the extra for reading.
 func (e *entry) rare() *extra {
 	if e.more == nil {
 		return &noExtra
@@ -81,7 +81,7 @@ func (e *entry) rare() *extra {
 	return e.more
 }
 
-// own is for writing.
+// own returns the extra for writing.
 func (e *entry) own() *extra {
 	if e.more == nil {
 		e.more = new(extra)
@@ -89,7 +89,7 @@ func (e *entry) own() *extra {
 	return e.more
 }
 
-// cover is the oldest snapshot that e may be acked on.
+// cover returns the oldest snapshot on which e may be acked.
 func (e *entry) cover() uint64 { return max(e.index, e.rare().cover) }
 
 // readyKey is the global order: higher priority, then older, then first come.
@@ -123,8 +123,8 @@ func supersedes(a, b *model.Evaluation) bool {
 	return a.Priority > b.Priority
 }
 
-// list is a queue of entries linked through themselves, so that leaving the
-// middle costs nothing.
+// A list is a queue of entries linked through themselves, so that removal from the
+// middle is cheap.
 type list struct{ head, tail *entry }
 
 func (l *list) push(e *entry) {
@@ -137,7 +137,7 @@ func (l *list) push(e *entry) {
 	l.tail = e
 }
 
-// each calls f for every entry; f may remove the one that it is given.
+// each calls f for every entry; f may remove the entry it is called with.
 func (l *list) each(f func(*entry)) {
 	for e := l.head; e != nil; {
 		next := e.next

@@ -2,17 +2,17 @@ package broker
 
 import "github.com/cede-scheduler/cede/core/model"
 
-// job is what the broker knows of the evaluations of one job.
+// A job holds the evaluations of one job or binding.
 //
-// Invariants: turn is ready or unacked; while it is nil no entry of waiting is
+// Invariants: turn is ready or unacked; while it is nil, no entry of waiting is
 // pending; a ready turn has at least the priority of every pending entry.
 type job struct {
-	turn     *entry // the one evaluation that may run or does
+	turn     *entry // the evaluation that may be or is delivered
 	waiting  list   // pending and backing off, by arrival
-	maxIndex uint64 // newest change that any of its evaluations stood for
+	maxIndex uint64 // newest index that any of its evaluations stands for
 
-	sample  *model.Evaluation // any of them: it has the key
-	members uint32            // entries that point here, delayed ones included
+	sample  *model.Evaluation // any of them, for the key
+	members uint32            // entries of this job, delayed ones included
 	id      uint32            // in the arena
 	hash    uint32            // of the key
 }
@@ -21,8 +21,8 @@ func (j *job) isOf(ev *model.Evaluation) bool {
 	return j.sample.JobID == ev.JobID && j.sample.Namespace == ev.Namespace
 }
 
-// join makes e an evaluation of its job.
-func (b *Broker) join(e *entry) {
+// joinJob adds e to its job.
+func (b *Broker) joinJob(e *entry) {
 	hash := b.hashJob(e.eval)
 	var j *job
 	if id := b.keys.find(hash, func(id uint32) bool { return b.jobs.at(id).isOf(e.eval) }); id != 0 {
@@ -37,8 +37,8 @@ func (b *Broker) join(e *entry) {
 	e.job = j
 }
 
-// leave ends that; a job without evaluations is forgotten.
-func (b *Broker) leave(e *entry) {
+// leaveJob removes e from its job, and the job if it was the last.
+func (b *Broker) leaveJob(e *entry) {
 	j := e.job
 	e.job = nil
 	if j.members--; j.members == 0 {
@@ -49,9 +49,9 @@ func (b *Broker) leave(e *entry) {
 	}
 }
 
-// better is whether a should have the job's turn rather than o: the higher
-// priority, then the one that stands for the newer change.
-func better(a, o *entry) bool {
+// hasPrecedence reports whether a takes the job's turn before o: by priority, then
+// by the newer index.
+func hasPrecedence(a, o *entry) bool {
 	if a.eval.Priority != o.eval.Priority {
 		return a.eval.Priority > o.eval.Priority
 	}
@@ -64,17 +64,17 @@ func better(a, o *entry) bool {
 func (j *job) bestPending() *entry {
 	var best *entry
 	for e := j.waiting.head; e != nil; e = e.next {
-		if e.state == StatePending && (best == nil || better(e, best)) {
+		if e.state == StatePending && (best == nil || hasPrecedence(e, best)) {
 			best = e
 		}
 	}
 	return best
 }
 
-// contend gives e, which is in no list, the job's turn or a place behind
-// whoever has it. Of equals the one that is ready stays: a job whose
-// evaluations keep coming must not lose its place in the queue to itself.
-func (b *Broker) contend(e *entry) {
+// claimTurn gives e, which is in no list, the job's turn or appends it to the
+// waiting list. Of equals, the ready one retains the turn: otherwise a job with a
+// steady flow of evaluations would keep losing its position in the queue.
+func (b *Broker) claimTurn(e *entry) {
 	turn := e.job.turn
 	switch {
 	case turn == nil:
@@ -87,7 +87,7 @@ func (b *Broker) contend(e *entry) {
 	}
 }
 
-// promote gives the turn to the best pending entry when nobody has it.
+// promote gives the turn to the best pending entry, if the job has no turn.
 func (b *Broker) promote(j *job) {
 	if j.turn != nil {
 		return
@@ -98,9 +98,9 @@ func (b *Broker) promote(j *job) {
 	}
 }
 
-// yield passes the turn on when a pending entry has a higher priority than the
-// ready one, which just lost some.
-func (b *Broker) yield(j *job) {
+// passTurn passes the turn on if a pending entry has a higher priority than the
+// ready one, whose priority was lowered.
+func (b *Broker) passTurn(j *job) {
 	best := j.bestPending()
 	if best == nil || best.eval.Priority <= j.turn.eval.Priority {
 		return
@@ -110,11 +110,11 @@ func (b *Broker) yield(j *job) {
 	b.makeReady(best)
 }
 
-// shed resolves what waits behind an evaluation that was just acked: what its
-// snapshot covers is done, with all that it stands for; of the rest the best
-// runs next and the others become needless, because the broker will name an
-// index that covers them all.
-func (b *Broker) shed(j *job, by string, snapshot uint64) {
+// cancelCovered resolves the entries that wait behind an acked evaluation. Those
+// that its snapshot covers are cancelled. Of the rest, the best is next and the
+// others are cancelled in its favor, because its delivery will name an index that
+// covers them all.
+func (b *Broker) cancelCovered(j *job, by string, snapshot uint64) {
 	if j.waiting.head == nil {
 		return
 	}

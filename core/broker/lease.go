@@ -1,8 +1,8 @@
 package broker
 
-// A delivery is leased: the worker settles it (Ack, Nack), renews it, or loses
-// it. All leases are equally long, so a list in order of their start is in
-// order of their end, and one timer at its head serves them all.
+// A delivery is leased: the worker acks or nacks it, renews it, or loses it. All
+// leases have the same length, so a list in order of their start is in order of
+// their end, and one timer at its head serves them all.
 
 func (b *Broker) startLease(e *entry, now int64) {
 	e.paused = false
@@ -18,8 +18,8 @@ func (b *Broker) endLease(e *entry) {
 	e.paused = false
 }
 
-// Renew starts the lease anew. A worker that computes for long calls it now and
-// then; on a paused lease it only checks the token.
+// Renew restarts the lease. A worker with a long computation calls it periodically.
+// If the lease is paused, it only checks the token.
 func (b *Broker) Renew(evalID string, token Token) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -32,8 +32,8 @@ func (b *Broker) Renew(evalID string, token Token) error {
 	return nil
 }
 
-// PauseTimer stops the lease from running out, while the work waits for
-// something that is not the worker's fault: its plan is queued.
+// PauseTimer stops the lease while the worker waits for something beyond its
+// control: its plan is queued.
 func (b *Broker) PauseTimer(evalID string, token Token) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -47,7 +47,7 @@ func (b *Broker) PauseTimer(evalID string, token Token) error {
 	return nil
 }
 
-// ResumeTimer starts a paused lease anew, at its full length.
+// ResumeTimer restarts a paused lease at its full length.
 func (b *Broker) ResumeTimer(evalID string, token Token) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -59,8 +59,8 @@ func (b *Broker) ResumeTimer(evalID string, token Token) error {
 	return nil
 }
 
-// Outstanding is the token of an evaluation that is being worked on. The
-// planner compares it with the plan's.
+// Outstanding returns the token of a delivered evaluation; it returns false if
+// there is none. The planner compares it with the token of a plan.
 func (b *Broker) Outstanding(evalID string) (Token, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -70,7 +70,8 @@ func (b *Broker) Outstanding(evalID string) (Token, bool) {
 	return 0, false
 }
 
-// outstanding is the entry that token leases.
+// outstanding returns the entry that the token leases, or the reason why there is
+// none.
 func (b *Broker) outstanding(evalID string, token Token) (*entry, error) {
 	if !b.enabled {
 		return nil, ErrDisabled
@@ -89,10 +90,10 @@ func (b *Broker) outstanding(evalID string, token Token) (*entry, error) {
 	return e, nil
 }
 
-// expireLeases nacks every delivery whose time is up.
+// expireLeases nacks every delivery whose lease has expired.
 func (b *Broker) expireLeases(now int64) {
 	for e := b.leases.head; e != nil && e.at <= now; e = b.leases.head {
 		e.own().expired = e.token
-		b.giveBack(e, now)
+		b.handleNack(e, now)
 	}
 }

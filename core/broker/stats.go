@@ -6,14 +6,14 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 )
 
-// Counts says how many evaluations are in which state.
+// Counts holds the number of evaluations in each state.
 type Counts struct {
 	Ready, Unacked, Pending, Delayed, Backoff, Cancelable, Failed int
 	Blocked                                                       int // in the Blocked of the broker
 }
 
-// WaitStats sums up how long evaluations waited for delivery, from when they came or
-// their delay ended, since the broker was made.
+// WaitStats sums up how long evaluations waited for delivery since the broker was
+// created, from their arrival or the end of their delay.
 type WaitStats struct {
 	Deliveries int
 	Total, Max time.Duration
@@ -25,8 +25,8 @@ func (w *WaitStats) add(d time.Duration) {
 	w.Max = max(w.Max, d)
 }
 
-// Stats is a picture of a broker. Every count is the length of what it counts,
-// so none can drift or go below zero.
+// Stats is a snapshot of a broker. Every count is the length of a list, so none can
+// drift or become negative.
 type Stats struct {
 	Enabled, Paused bool
 	Types           [model.EvalTypes]Counts // by model.JobType
@@ -34,7 +34,7 @@ type Stats struct {
 	Waiters         int // Dequeue calls that wait
 }
 
-// Total sums the counts of all types.
+// Total returns the sum of the counts of all types.
 func (s *Stats) Total() Counts {
 	var t Counts
 	for _, c := range s.Types {
@@ -50,7 +50,7 @@ func (s *Stats) Total() Counts {
 	return t
 }
 
-// Stats is how things stand now.
+// Stats returns the current counts.
 func (b *Broker) Stats() Stats {
 	var blocked [model.EvalTypes]int
 	if t := b.attached(); t != nil {
@@ -74,17 +74,18 @@ func (b *Broker) Stats() Stats {
 	return s
 }
 
-// Location is where one evaluation is, for people who wonder why it does not
-// run.
+// A Location describes where an evaluation is, for users who investigate why it
+// does not run.
 type Location struct {
 	State         State
-	Until         time.Time // delayed and backing off: when that ends; unacked: the lease
-	Attempt       int       // deliveries so far
-	PendingBehind string    // pending: the evaluation that has the job's turn
-	CoveredBy     string    // cancelable: the evaluation that covers it
+	Until         time.Time // end of the delay, backoff or lease
+	Attempt       int       // number of deliveries
+	PendingBehind string    // if pending: the evaluation that has the job's turn
+	CoveredBy     string    // if cancelable: the evaluation that covers it
 }
 
-// Locate finds an evaluation; StateUnknown when the broker does not hold it.
+// Locate returns the location of an evaluation. Its state is StateUnknown if the
+// broker does not hold it.
 func (b *Broker) Locate(evalID string) Location {
 	if t := b.attached(); t != nil && t.Contains(evalID) {
 		return Location{State: StateBlocked}

@@ -7,28 +7,28 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 )
 
-// The broker's budget is some 600 ns for the whole life of an evaluation, and a
-// cache miss costs a tenth of that. Go's maps from strings touch two to four
-// lines an access, keep the keys a second time and hash them anew on each call.
-// So entries and jobs lie in chunks under small numbers, and two tables of eight
-// bytes a slot find the numbers by hash. Nothing iterates over a table: its
-// order, which differs from run to run, reaches no result.
+// The budget for the whole life of an evaluation is about 600 ns, and a cache miss
+// costs a tenth of that. Go's maps with string keys touch two to four cache lines
+// an access, store the keys a second time and hash them on each call. So entries
+// and jobs are in chunks under small numbers, and two tables of eight bytes a slot
+// find the numbers by hash. Nothing iterates over a table: its order differs from
+// run to run and reaches no result.
 
-// chunk is how many values are allocated at once.
+// chunk is the number of values allocated at once.
 const chunk = 256
 
-// arena gives numbers, from 1, to values that stay where they are. It gives the
-// lowest that is free, so that what comes together lies together.
+// An arena gives numbers, from 1, to values with stable addresses. It assigns the
+// lowest free number, so that values created together are close in memory.
 type arena[T any] struct {
 	chunks []*[chunk]T
-	used   uint32 // numbers ever given out
-	free   bitmap // of those, the ones that were put back
+	used   uint32 // numbers ever assigned
+	free   bitmap // unused ones of them
 }
 
 // get is an unused number: the value under it is as put left it, or zero.
 func (a *arena[T]) get() (uint32, *T) {
 	if a.free.n > 0 {
-		id := a.free.take() + 1
+		id := a.free.popLowest() + 1
 		return id, a.at(id)
 	}
 	if int(a.used) == chunk*len(a.chunks) {
@@ -46,7 +46,7 @@ func (a *arena[T]) at(id uint32) *T {
 
 func (a *arena[T]) put(id uint32) { a.free.add(id - 1) }
 
-// bitmap is a set of small numbers that gives its least.
+// A bitmap is a set of small numbers with access to the lowest.
 type bitmap struct {
 	words []uint64
 	low   uint32 // words below are empty
@@ -59,8 +59,8 @@ func (b *bitmap) add(i uint32) {
 	b.n++
 }
 
-// take removes the least number; there must be one.
-func (b *bitmap) take() uint32 {
+// popLowest removes and returns the lowest number. It panics if there is none.
+func (b *bitmap) popLowest() uint32 {
 	for b.words[b.low] == 0 {
 		b.low++
 	}
@@ -71,8 +71,8 @@ func (b *bitmap) take() uint32 {
 	return i
 }
 
-// table is a hash table of numbers with linear probing. It keeps the hashes, so
-// growing and removing look at no key.
+// A table is a hash table of numbers with linear probing. It stores the hashes, so
+// growing and removing need not read a key.
 type table struct {
 	slots []slot // a power of two; at most half are taken
 	used  int
@@ -80,7 +80,7 @@ type table struct {
 
 type slot struct{ hash, id uint32 } // id 0: free
 
-// find is the number under hash for which is says yes, or 0.
+// find returns the number under hash that match accepts, or 0.
 func (t *table) find(hash uint32, is func(id uint32) bool) uint32 {
 	if t.used == 0 {
 		return 0
@@ -94,7 +94,7 @@ func (t *table) find(hash uint32, is func(id uint32) bool) uint32 {
 	return 0
 }
 
-// insert adds a number that is not there.
+// insert adds a number, which must not be in the table.
 func (t *table) insert(hash, id uint32) {
 	if 2*t.used >= len(t.slots) {
 		t.grow()
@@ -122,8 +122,8 @@ func (t *table) grow() {
 	}
 }
 
-// remove takes out a number that is there, and moves those behind it up so that
-// no probe ends too early.
+// remove removes a number, which must be in the table, and moves up those behind it
+// so that no probe ends early.
 func (t *table) remove(hash, id uint32) {
 	mask := uint32(len(t.slots) - 1)
 	hole := hash & mask
@@ -154,7 +154,7 @@ func (b *Broker) hashJob(ev *model.Evaluation) uint32 {
 	return uint32((maphash.String(b.seed, ev.Namespace)*odd ^ maphash.String(b.seed, ev.JobID)) >> 16)
 }
 
-// lookup is the entry of an evaluation, or nil.
+// lookup returns the entry of an evaluation, or nil.
 func (b *Broker) lookup(evalID string) *entry {
 	return b.lookupHash(evalID, b.hashEval(evalID))
 }
@@ -167,7 +167,7 @@ func (b *Broker) lookupHash(evalID string, hash uint32) *entry {
 	return b.entries.at(id)
 }
 
-// admit makes an entry for an evaluation that is not held. It belongs to no job
+// admit creates an entry for an evaluation that is not held. It belongs to no job
 // yet.
 func (b *Broker) admit(ev *model.Evaluation, hash uint32, index uint64) *entry {
 	id, e := b.entries.get()
@@ -178,11 +178,11 @@ func (b *Broker) admit(ev *model.Evaluation, hash uint32, index uint64) *entry {
 	return e
 }
 
-// release forgets e altogether; it is in no list any more.
+// release frees e, which is in no list any more.
 func (b *Broker) release(e *entry) {
 	b.counts[e.state][e.typ]--
 	if e.job != nil {
-		b.leave(e)
+		b.leaveJob(e)
 	}
 	id := e.id
 	b.evals.remove(e.hash, id)

@@ -5,15 +5,16 @@ import (
 	"strconv"
 )
 
-// Token names one delivery of one evaluation. It is random so that a worker of
-// an earlier leader, or one whose lease ran out, cannot hit upon the delivery
-// of another; it is no secret and guards against mistakes, not malice.
+// A Token identifies one delivery of one evaluation. It is random, so that a worker
+// of an earlier leader, or one whose lease expired, cannot refer to the delivery of
+// another worker. It is not secret: it guards against mistakes, not attacks.
 type Token uint64
 
-// String is the token as 16 hexadecimal digits.
+// String returns the token as 16 hexadecimal digits.
 func (t Token) String() string { return fmt.Sprintf("%016x", uint64(t)) }
 
-// ParseToken is the inverse of String.
+// ParseToken parses the result of Token.String. It returns an error if s is not
+// hexadecimal or too long.
 func ParseToken(s string) (Token, error) {
 	n, err := strconv.ParseUint(s, 16, 64)
 	if err != nil {
@@ -22,14 +23,14 @@ func ParseToken(s string) (Token, error) {
 	return Token(n), nil
 }
 
-// hintBits of a token are the number of its entry, or 0 where that is larger, so
-// that settling a delivery need not hash the evaluation's id. The rest is random:
-// to be mistaken for another delivery of the same entry is a chance of 2^-40.
+// The hintBits of a token are the number of its entry, or 0 if that is larger, so
+// that an ack need not hash the evaluation ID. The rest is random: the chance to
+// match another delivery of the same entry is 2^-40.
 const hintBits = 24
 
 const hintMask = 1<<hintBits - 1
 
-// newToken is never zero, which stands for "no token".
+// newToken returns a new token. It is never zero, which stands for "no token".
 func (b *Broker) newToken(e *entry) Token {
 	hint := Token(0)
 	if e.id <= hintMask {
@@ -42,7 +43,8 @@ func (b *Broker) newToken(e *entry) Token {
 	}
 }
 
-// leased is the entry of an evaluation, found by way of the token if possible.
+// leased returns the entry of an evaluation, found by the hint of the token if
+// possible.
 func (b *Broker) leased(evalID string, token Token) *entry {
 	if hint := uint32(token & hintMask); hint != 0 && hint <= b.entries.used {
 		if e := b.entries.at(hint); e.state == StateUnacked && e.token == token && e.eval.ID == evalID {

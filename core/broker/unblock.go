@@ -6,9 +6,9 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 )
 
-// change is what may have made room.
+// A change may have freed capacity.
 type change struct {
-	place
+	location
 	everywhere bool
 	index      uint64
 	filter     UnblockFilter // nil: every waiter may use it
@@ -22,17 +22,17 @@ func (c change) with(filter UnblockFilter) change {
 	return c
 }
 
-// place is a node, or with an empty node any of a class.
-type place struct {
+// A location is a node or cluster or, with an empty node, any node of a class.
+type location struct {
 	class uint64
 	node  string
 }
 
-// waitsFor is whether the record waits for the place, whose class has the number:
-// for its nodes, or for any of a class that it does not rule out. A class that it
-// has not seen may be the one.
-func (r *record) waitsFor(p place, class int32) bool {
-	if p.isCluster() != r.binds() {
+// waitsFor reports whether the record waits for the location, whose class has the
+// given number: for one of its nodes, or for any node of a class that is not ruled
+// out. A class that the evaluation has not seen may be feasible.
+func (r *record) waitsFor(p location, class int32) bool {
+	if p.isCluster() != r.isBinding() {
 		return false
 	}
 	if len(r.nodes) > 0 && p.node != "" {
@@ -42,37 +42,37 @@ func (r *record) waitsFor(p place, class int32) bool {
 	return r.eval.Escaped || !r.ruledOut.has(class)
 }
 
-// isCluster is whether the place is a member cluster.
-func (p place) isCluster() bool {
+// isCluster reports whether the location is a member cluster.
+func (p location) isCluster() bool {
 	_, ok := model.ParseClusterLocation(p.node)
 	return ok
 }
 
 // passes reports whether the filter accepts the evaluation for the location.
-func (p place) passes(ev *model.Evaluation, filter UnblockFilter) bool {
+func (p location) passes(ev *model.Evaluation, filter UnblockFilter) bool {
 	return filter == nil || p.node == "" || filter.MayPlace(ev, p.node)
 }
 
-// cursor walks a group. In a group of one shape the first that is turned away
-// answers for the rest.
+// A cursor walks a group. In a group of one equivalence class, the first record
+// that is rejected stands for the rest.
 type cursor struct {
 	group  group
 	shaped bool
 }
 
-// release queues what waits for the change. The groups are merged by the order
-// of release, so that a screen that hands out room does so in that order.
+// release queues the evaluations that the change unblocks. Groups are merged in the
+// order of release, so that a filter that hands out capacity does so in that order.
 func (t *Blocked) release(c change) []*model.Evaluation {
 	t.cursors.Reset()
 	cluster := c.isCluster()
 	if cluster || c.everywhere {
-		t.walk(cursor{t.bound, false}, &c)
+		t.addCursor(cursor{t.bindings, false}, &c)
 	}
 	if !cluster {
-		t.walk(cursor{t.nodal, false}, &c)
-		t.walk(cursor{t.single, false}, &c)
+		t.addCursor(cursor{t.byNode, false}, &c)
+		t.addCursor(cursor{t.byClass, false}, &c)
 		for _, g := range t.shapes { // any order: the heap sorts by unique keys
-			t.walk(cursor{g, true}, &c)
+			t.addCursor(cursor{g, true}, &c)
 		}
 	}
 	var freed []*record
@@ -91,22 +91,22 @@ func (t *Blocked) release(c change) []*model.Evaluation {
 			} else if cur.shaped {
 				break
 			}
-			cur.skip(&c)
+			cur.skipExcluded(&c)
 		}
 	}
 	return t.requeue(freed, c.index)
 }
 
-// walk puts the cursor in front of the first record that the change may free.
-func (t *Blocked) walk(cur cursor, c *change) {
-	if cur.skip(c); len(cur.group) > 0 {
+// addCursor puts the cursor at the first record that the change may unblock.
+func (t *Blocked) addCursor(cur cursor, c *change) {
+	if cur.skipExcluded(c); len(cur.group) > 0 {
 		t.cursors.Push(cur.group[0].key, cur)
 	}
 }
 
-// skip passes over what has seen the change, and what is known at a glance to be
-// turned away: no order is needed for that.
-func (cur *cursor) skip(c *change) {
+// skipExcluded skips records whose snapshot includes the change, and those that the
+// filter excludes whatever it accepts before, for which no order is required.
+func (cur *cursor) skipExcluded(c *change) {
 	cur.group = cur.group.unseen(c.index)
 	for c.excludes && len(cur.group) > 0 {
 		r := cur.group[0]
@@ -121,7 +121,8 @@ func (cur *cursor) skip(c *change) {
 	}
 }
 
-// unseen is the group from its first record on that has not seen index.
+// unseen returns the group from the first record on whose snapshot is older than
+// index.
 func (g group) unseen(index uint64) group {
 	for i, r := range g {
 		if r.seen < index {
@@ -132,7 +133,7 @@ func (g group) unseen(index uint64) group {
 }
 
 func (c *change) frees(r *record, class int32) bool {
-	return c.everywhere || r.waitsFor(c.place, class) && c.passes(r.eval, c.filter)
+	return c.everywhere || r.waitsFor(c.location, class) && c.passes(r.eval, c.filter)
 }
 
 // requeue moves records to the broker.
@@ -146,7 +147,7 @@ func (t *Blocked) requeue(freed []*record, index uint64) []*model.Evaluation {
 	for i, r := range freed {
 		out[i] = r.eval
 		switch byNode := t.unlink(r); {
-		case r.binds():
+		case r.isBinding():
 			fromBound = true
 		case byNode:
 			fromNodal = true
@@ -156,15 +157,15 @@ func (t *Blocked) requeue(freed []*record, index uint64) []*model.Evaluation {
 			touched[r.shape] = struct{}{}
 		}
 	}
-	// One pass over each group, however many leave it.
+	// One pass over each group, however many records leave it.
 	if fromBound {
-		t.bound = t.bound.withoutGone()
+		t.bindings = t.bindings.withoutGone()
 	}
 	if fromNodal {
-		t.nodal = t.nodal.withoutGone()
+		t.byNode = t.byNode.withoutGone()
 	}
 	if fromSingle {
-		t.single = t.single.withoutGone()
+		t.byClass = t.byClass.withoutGone()
 	}
 	for shape := range touched {
 		t.setShape(shape, t.shapes[shape].withoutGone())

@@ -2,17 +2,17 @@ package broker
 
 import "github.com/cede-scheduler/cede/core/model"
 
-// Cancellation is an evaluation that need not run, and the one whose run covers
-// it. Whoever waits for the former follows SupersededBy.
+// A Cancellation is an evaluation that need not run, and the one that covers it. A
+// client that waits for the former follows SupersededBy.
 type Cancellation struct {
 	Eval         *model.Evaluation
 	SupersededBy string
 }
 
-// PopCancelable hands out evaluations to be cancelled in the state, oldest
-// first, at most limit of them (not positive: a batch). The broker forgets
-// them; a caller that cannot write them down gives them back with
-// ReturnCancelable, or loses leadership and with it all of this.
+// PopCancelable removes and returns evaluations to be cancelled in the state,
+// oldest first, at most limit of them; if limit is not positive, a batch. A caller
+// that cannot write them returns them with ReturnCancelable, or loses leadership
+// and with it this broker.
 func (b *Broker) PopCancelable(limit int) []*Cancellation {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -29,12 +29,13 @@ func (b *Broker) PopCancelable(limit int) []*Cancellation {
 		b.release(e)
 	}
 	if b.cancels.head != nil {
-		b.announce()
+		b.wakeReaper()
 	}
 	return out
 }
 
-// ReturnCancelable takes back what TakeCancelable handed out in vain.
+// ReturnCancelable returns evaluations from PopCancelable that could not be
+// written.
 func (b *Broker) ReturnCancelable(cs []*Cancellation) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -43,14 +44,14 @@ func (b *Broker) ReturnCancelable(cs []*Cancellation) {
 			e.own().coveredBy = c.SupersededBy
 			b.move(e, StateCancelable)
 			b.cancels.push(e)
-			b.announce()
+			b.wakeReaper()
 		}
 	}
 }
 
-// PopFailed hands out evaluations that were delivered too often, oldest first,
-// at most limit of them (not positive: a batch). The caller marks each failed
-// and makes a follow-up that waits, unless the job is gone.
+// PopFailed removes and returns evaluations that reached the delivery limit, oldest
+// first, at most limit of them; if limit is not positive, a batch. The caller marks
+// each failed and creates a delayed follow-up, unless the job is gone.
 func (b *Broker) PopFailed(limit int) []*model.Evaluation {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -66,12 +67,12 @@ func (b *Broker) PopFailed(limit int) []*model.Evaluation {
 		b.release(e)
 	}
 	if b.fails.head != nil {
-		b.announce()
+		b.wakeReaper()
 	}
 	return out
 }
 
-// ReturnFailed takes back what TakeFailed handed out in vain.
+// ReturnFailed returns evaluations from PopFailed that could not be written.
 func (b *Broker) ReturnFailed(evals []*model.Evaluation) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -79,23 +80,23 @@ func (b *Broker) ReturnFailed(evals []*model.Evaluation) {
 		if e := b.readmit(ev); e != nil {
 			b.move(e, StateFailed)
 			b.fails.push(e)
-			b.announce()
+			b.wakeReaper()
 		}
 	}
 }
 
-// Wakeup has a value when something may have become cancelable or failed since
-// it was last received from. A reaper waits on it.
-func (b *Broker) Wakeup() <-chan struct{} { return b.chores }
+// Wakeup returns a channel that receives a value if evaluations may have become
+// cancelable or failed since the last receive.
+func (b *Broker) Wakeup() <-chan struct{} { return b.wakeup }
 
-func (b *Broker) announce() {
+func (b *Broker) wakeReaper() {
 	select {
-	case b.chores <- struct{}{}:
+	case b.wakeup <- struct{}{}:
 	default:
 	}
 }
 
-// batch is how many of those in state s a call with this limit takes.
+// batch returns how many evaluations in state s a call with this limit removes.
 func (b *Broker) batch(limit int, s State) int {
 	if limit <= 0 {
 		limit = b.cfg.ReaperBatch
@@ -103,7 +104,8 @@ func (b *Broker) batch(limit int, s State) int {
 	return min(b.total(s), limit)
 }
 
-// readmit makes an entry outside of any job, unless a copy has come meanwhile.
+// readmit creates an entry outside of any job, or returns nil if a copy has arrived
+// meanwhile.
 func (b *Broker) readmit(ev *model.Evaluation) *entry {
 	hash := b.hashEval(ev.ID)
 	if !b.enabled || b.lookupHash(ev.ID, hash) != nil {
@@ -112,22 +114,22 @@ func (b *Broker) readmit(ev *model.Evaluation) *entry {
 	return b.admit(ev, hash, ev.ModifyIndex)
 }
 
-// cancel hands an entry of its job's waiting list to the reaper. Those that one
-// Ack cancels share what tells them who covers them.
+// cancel makes an entry of its job's waiting list cancelable. Entries cancelled by
+// one ack share the extra that names the covering evaluation.
 func (b *Broker) cancel(e *entry, by *extra) {
 	e.job.waiting.remove(e)
-	b.leave(e)
+	b.leaveJob(e)
 	e.more = by
 	b.move(e, StateCancelable)
 	b.cancels.push(e)
-	b.announce()
+	b.wakeReaper()
 }
 
-// fail hands an entry that is in no list to the reaper.
+// fail makes an entry that is in no list failed.
 func (b *Broker) fail(e *entry) {
 	b.promote(e.job)
-	b.leave(e)
+	b.leaveJob(e)
 	b.move(e, StateFailed)
 	b.fails.push(e)
-	b.announce()
+	b.wakeReaper()
 }

@@ -2,10 +2,10 @@ package broker
 
 import "github.com/cede-scheduler/cede/core/model"
 
-// Ack ends a delivery: the work is done, on the state at index snapshot. Waiting
-// evaluations of the job that this snapshot covers are needless now; of newer
-// ones the best becomes ready. A snapshot that misses changes for which other
-// evaluations were already cancelled is refused with ErrSnapshotTooOld.
+// Ack ends a delivery: the evaluation was processed on the state at index snapshot.
+// Waiting evaluations of the job that this snapshot covers are superseded; of newer
+// ones, the best becomes ready. It returns ErrSnapshotTooOld if the snapshot lacks
+// changes for which other evaluations were already cancelled.
 func (b *Broker) Ack(evalID string, token Token, snapshot uint64) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -19,26 +19,26 @@ func (b *Broker) Ack(evalID string, token Token, snapshot uint64) error {
 	j := e.job
 	b.endLease(e)
 	j.turn = nil
-	if b.keepAll {
+	if b.sheddingOff {
 		b.promote(j)
 	} else {
-		b.shed(j, evalID, snapshot)
+		b.cancelCovered(j, evalID, snapshot)
 	}
-	if again, index := e.again(snapshot); again != nil {
+	if again, index := e.requeued(snapshot); again != nil {
 		b.restart(e, again, index)
 	} else {
 		b.release(e)
 	}
-	if b.total(StateReady) == 0 { // else the next lease is near and may have the timer as it is
+	if b.total(StateReady) == 0 { // otherwise the next lease is near and may reuse the timer
 		b.disarmIfIdle()
 	}
-	b.serve()
+	b.serveWaiters()
 	return nil
 }
 
-// again is what is left to do for an evaluation that was acked: what its worker
-// asked for, or a copy newer than the work.
-func (e *entry) again(snapshot uint64) (*model.Evaluation, uint64) {
+// requeued returns the evaluation to queue after an ack, or nil: the copy given to
+// Requeue, or a copy newer than the snapshot.
+func (e *entry) requeued(snapshot uint64) (*model.Evaluation, uint64) {
 	x := e.rare()
 	again, index := x.requeue, uint64(0)
 	if again != nil {
@@ -53,8 +53,7 @@ func (e *entry) again(snapshot uint64) (*model.Evaluation, uint64) {
 	return again, index
 }
 
-// restart queues an acked evaluation as if it had just come. Its arrival is
-// new, too: it has had its turn.
+// restart queues an acked evaluation as a new arrival, since it has had its turn.
 func (b *Broker) restart(e *entry, ev *model.Evaluation, index uint64) {
 	b.seq++
 	b.counts[e.state][e.typ]--
@@ -62,11 +61,11 @@ func (b *Broker) restart(e *entry, ev *model.Evaluation, index uint64) {
 	b.counts[e.state][e.typ]++
 	e.token, e.attempts, e.more = 0, 0, nil
 	e.job.maxIndex = max(e.job.maxIndex, index)
-	b.place(e, b.now())
+	b.enqueueEntry(e, b.now())
 }
 
-// Nack ends a delivery that came to nothing. The evaluation is delivered again
-// after a delay, or fails when it has been delivered too often.
+// Nack ends a delivery without a result. The evaluation is delivered again after a
+// delay, or fails if it has reached the delivery limit.
 func (b *Broker) Nack(evalID string, token Token) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -74,15 +73,15 @@ func (b *Broker) Nack(evalID string, token Token) error {
 	if err != nil {
 		return err
 	}
-	b.giveBack(e, b.now())
+	b.handleNack(e, b.now())
 	b.disarmIfIdle()
-	b.serve()
+	b.serveWaiters()
 	return nil
 }
 
-// Requeue puts an evaluation that is being worked on back into the queue once it
-// is acked, as the copy given says, whatever snapshot the Ack names. A Nack
-// drops the copy: the evaluation comes again anyway.
+// Requeue queues the given copy of a delivered evaluation once it is acked,
+// whatever the snapshot of the Ack. After a Nack the copy is dropped, since the
+// evaluation is delivered again.
 func (b *Broker) Requeue(ev *model.Evaluation, token Token) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -94,10 +93,10 @@ func (b *Broker) Requeue(ev *model.Evaluation, token Token) error {
 	return nil
 }
 
-// giveBack ends a delivery without success. The job's turn passes to the best
-// pending evaluation rather than waiting for this one's delay: it sees
-// everything that this one was made for.
-func (b *Broker) giveBack(e *entry, now int64) {
+// handleNack ends a delivery without a result. The turn passes to the best pending
+// evaluation of the job instead of waiting for this one's delay, since each
+// evaluation covers the whole job.
+func (b *Broker) handleNack(e *entry, now int64) {
 	j := e.job
 	b.endLease(e)
 	j.turn = nil
