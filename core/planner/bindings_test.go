@@ -66,7 +66,7 @@ func TestVerify_Bindings(t *testing.T) {
 		"nor what is cluster-scoped": {
 			model.CommitGroup{Claims: []*model.Claim{claiming(2)}, Withdrawals: evict("scoped")}, "cluster-scoped",
 		},
-		"no eviction without a claim": {model.CommitGroup{Withdrawals: evict("low")}, "no eviction without a claim"},
+		"serves no claim": {model.CommitGroup{Withdrawals: evict("low")}, "no eviction without a claim"},
 		"a victim that is gone":       {model.CommitGroup{Claims: []*model.Claim{claiming(2)}, Withdrawals: evict("gone")}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -118,7 +118,7 @@ func TestVerify_RefusesMalformedPlansOfBindings(t *testing.T) {
 		"of 0 replicas":       {{Assignments: []*model.Assignment{assigning("m1", 0)}}},
 		"names a node":        {{Claims: []*model.Claim{{ID: "c", Claimant: bindKey, ClusterID: "m1", NodeID: "n"}}}},
 		"of default/low":      {{Withdrawals: []model.Withdrawal{{AssignmentID: "low"}}}},
-		"about allocations":   {{Assignments: []*model.Assignment{assigning("m1", 1)}, Stops: []model.Stop{{AllocID: "a"}}}},
+		"both allocations and bindings":   {{Assignments: []*model.Assignment{assigning("m1", 1)}, Stops: []model.Stop{{AllocID: "a"}}}},
 		"names no assignment": {{Withdrawals: []model.Withdrawal{{}}}},
 	} {
 		plan := &model.Plan{EvalID: "e", Job: bindKey, Priority: 5, Groups: groups}

@@ -130,8 +130,8 @@ func TestQueue_SubmitterThatGivesUpOnAPlanInFlightIsToldSo(t *testing.T) {
 		}()
 		synctest.Wait()
 		cancel()
-		if err := <-answer; !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "may be applied") {
-			t.Errorf("given up with %v", err)
+		if err := <-answer; !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "may still be applied") {
+			t.Errorf("got error %v, want one that says the plan may still be applied", err)
 		}
 		gate.pass <- nil
 		synctest.Wait()
