@@ -14,8 +14,8 @@ import (
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
 )
 
-// quarter is a few full nodes in two zones, where somebody wants to be beside others, of
-// whom some are less important.
+// quarter is a cluster of a few full nodes in two zones, with a job that must be
+// co-located with others, some of which have a lower priority.
 type quarter struct {
 	nodes  []*model.Node
 	allocs []*model.Allocation
@@ -26,7 +26,7 @@ func rollQuarter(d *rand.Rand) *quarter {
 	q := &quarter{}
 	for i := range 2 + d.IntN(3) {
 		n := coretest.Node(fmt.Sprint("n", i), 10, 10, 0)
-		if zone := d.IntN(5); zone < 4 { // else it is of none
+		if zone := d.IntN(5); zone < 4 { // else it is in no zone
 			n.Attributes = map[string]string{"zone": []string{"a", "a", "b", "b"}[zone]}
 		}
 		q.nodes = append(q.nodes, n)
@@ -40,7 +40,7 @@ func rollQuarter(d *rand.Rand) *quarter {
 			a := coretest.Running(id, job(id, []int32{1, 2, 3, 50, 60}[d.IntN(5)], cpu, 1).With(func(g *model.Group) { g.Labels = labels(app) }).Change(func(j *model.Job) {
 				j.NonPreemptible = d.IntN(10) == 0
 			}).Obj(), 0, 0, n.ID)
-			a.StartTime = -int64(100*d.IntN(50)+len(q.allocs)) * 1e9 // no two are alike
+			a.StartTime = -int64(100*d.IntN(50)+len(q.allocs)) * 1e9 // all start times differ
 			q.allocs = append(q.allocs, a)
 		}
 	}
@@ -76,9 +76,9 @@ func (q *quarter) domain(n *model.Node) (string, bool) {
 	return zone, ok
 }
 
-// company is whether the job may go to a node, as far as it is about whom it is beside,
-// with some gone.
-func (q *quarter) company(n *model.Node, gone []*model.Allocation) bool {
+// allowsColocation reports whether the job's co-location terms hold on a node without
+// some allocations.
+func (q *quarter) allowsColocation(n *model.Node, gone []*model.Allocation) bool {
 	domain, ok := q.domain(n)
 	if !ok {
 		return false
@@ -107,27 +107,28 @@ func (q *quarter) room(n *model.Node, gone []*model.Allocation) bool {
 	return free >= 0
 }
 
-// victims is whom kube-scheduler evicts from a node: it takes everybody lower away, and
-// where the job may go there then puts back whom it can, the most important first. Where
-// it may not for lack of company alone, who is company stays: that is ours.
+// victims returns the victims that kube-scheduler would choose on a node: it removes
+// everything of lower priority, and if the job may then be placed there, reprieves
+// allocations, the highest priority first. If only co-location forbids the placement,
+// its targets stay: that is an extension of this project.
 func (q *quarter) victims(n *model.Node) (gone []*model.Allocation, ok bool) {
-	if !q.company(n, nil) {
-		return nil, false // we look at none that nobody's leaving helps
+	if !q.allowsColocation(n, nil) {
+		return nil, false // the search skips nodes on which evictions cannot help
 	}
 	for _, a := range q.allocs {
 		if a.NodeID == n.ID && a.Job.Priority < q.job.Priority && !a.Job.NonPreemptible {
 			gone = append(gone, a)
 		}
 	}
-	if !q.company(n, gone) {
+	if !q.allowsColocation(n, gone) {
 		gone = slices.DeleteFunc(gone, func(a *model.Allocation) bool { return a.Group.Labels["app"] == "cache" })
 	}
-	if !q.room(n, gone) || !q.company(n, gone) {
+	if !q.room(n, gone) || !q.allowsColocation(n, gone) {
 		return nil, false
 	}
 	for _, a := range slices.SortedFunc(slices.Values(gone), moreImportant) {
 		without := slices.DeleteFunc(slices.Clone(gone), func(o *model.Allocation) bool { return o == a })
-		if q.room(n, without) && q.company(n, without) {
+		if q.room(n, without) && q.allowsColocation(n, without) {
 			gone = without
 		}
 	}
@@ -138,7 +139,7 @@ func moreImportant(a, b *model.Allocation) int {
 	return cmp.Or(cmp.Compare(b.Job.Priority, a.Job.Priority), cmp.Compare(a.StartTime, b.StartTime), cmp.Compare(a.ID, b.ID))
 }
 
-// cost is what decides between nodes, but for starts and ids.
+// cost compares nodes, apart from start times and IDs.
 func cost(victims []*model.Allocation) (c [3]int64) {
 	for _, a := range victims {
 		c[0] = max(c[0], int64(a.Job.Priority))
@@ -148,7 +149,7 @@ func cost(victims []*model.Allocation) (c [3]int64) {
 	return c
 }
 
-// best is the least cost of a node, and how many nodes there are to choose from.
+// best returns the lowest cost of a node, and the number of candidate nodes.
 func (q *quarter) best() (least [3]int64, nodes int) {
 	for _, n := range q.nodes {
 		victims, ok := q.victims(n)
@@ -167,14 +168,14 @@ func (q *quarter) alloc(id string) *model.Allocation {
 	return q.allocs[slices.IndexFunc(q.allocs, func(a *model.Allocation) bool { return a.ID == id })]
 }
 
-// Whom a job has to be beside goes like any other where another one stays in the domain,
-// or where the job may be the first of its like; else it stays. In each case who goes is
-// whom kube-scheduler would evict.
-func TestAnchors_GoWhereKubeSchedulerHasThemGo(t *testing.T) {
+// An affinity target is evicted like any other allocation if another one stays in the
+// domain, or if the job may be the first of its kind; else it stays. In each case the
+// victims are those of kube-scheduler.
+func TestAffinityTarget_IsEvictedAsByKubeScheduler(t *testing.T) {
 	gone, spared := 0, 0
 	for seed := range soak(2000) {
 		q := rollQuarter(rand.New(rand.NewPCG(7, uint64(seed))))
-		w := newTown(t, func() sdk.Policy { return kubernetes.New() })
+		w := newFixture(t, func() sdk.Policy { return kubernetes.New() })
 		w.config(func(c *model.SchedulerConfig) { c.Policy = "kubernetes" })
 		w.write(func(txn *state.Txn) {
 			for _, n := range q.nodes {
@@ -189,7 +190,7 @@ func TestAnchors_GoWhereKubeSchedulerHasThemGo(t *testing.T) {
 		least, nodes := q.best()
 		out := w.plan("j")
 		if out.Placed() != (nodes > 0) {
-			t.Fatalf("seed %d: %s, with %d nodes to go to", seed, told(out), nodes)
+			t.Fatalf("seed %d: %s, with %d nodes to go to", seed, format(out), nodes)
 		}
 		if nodes == 0 {
 			continue
@@ -202,14 +203,14 @@ func TestAnchors_GoWhereKubeSchedulerHasThemGo(t *testing.T) {
 		n := q.nodes[slices.IndexFunc(q.nodes, func(n *model.Node) bool { return n.ID == out.Plan.Groups[0].Placements[0].NodeID })]
 		want, _ := q.victims(n)
 		if !slices.Equal(victims, want) || cost(victims) != least {
-			t.Fatalf("seed %d: %s at %v; kube-scheduler would evict %v of that node, at %v of the best\n%s", seed, told(out), cost(victims), ids(want), least, q)
+			t.Fatalf("seed %d: %s at %v; kube-scheduler would evict %v of that node, at %v of the best\n%s", seed, format(out), cost(victims), ids(want), least, q)
 		}
 		for _, a := range victims {
 			if a.Group.Labels["app"] == "cache" {
 				gone++
 			}
 		}
-		if !q.company(n, slices.DeleteFunc(slices.Clone(q.allocs), func(a *model.Allocation) bool {
+		if !q.allowsColocation(n, slices.DeleteFunc(slices.Clone(q.allocs), func(a *model.Allocation) bool {
 			return a.NodeID != n.ID || a.Job.Priority >= q.job.Priority || a.Job.NonPreemptible
 		})) {
 			spared++

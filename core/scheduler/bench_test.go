@@ -16,7 +16,7 @@ import (
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
 )
 
-// BenchmarkB is construction (b): one evaluation of a service job, plan not
+// BenchmarkB is construction (b): one evaluation of a service job. The plan is not
 // written.
 func BenchmarkB(b *testing.B) {
 	for _, kind := range []struct {
@@ -46,7 +46,7 @@ func BenchmarkB(b *testing.B) {
 }
 
 // benchmarkBudgets is construction (b) with a hundred disruption budgets, each
-// allocation under two of them, and starts that differ: one preempting placement
+// allocation under two of them, and different start times: one preempting placement
 // under the policy that reads budgets, and under default with strict ones.
 func benchmarkBudgets(b *testing.B) {
 	for _, nodes := range []int{1000, 5000} {
@@ -78,9 +78,9 @@ func benchmarkBudgets(b *testing.B) {
 	}
 }
 
-// benchmarkContested is construction (b) with strict budgets that let go of one where
-// two are needed on every node: one over everybody, so that amounts tell, or three that
-// any two share, so that as many sets are tried as are tried at all.
+// benchmarkContested is construction (b) with strict budgets that allow one disruption
+// if two are needed on every node: one budget over everything, so that amounts decide,
+// or three that any two allocations share, so that the bound on sets is reached.
 func benchmarkContested(b *testing.B) {
 	for _, budgets := range []int{1, 3} {
 		for _, nodes := range []int{1000, 5000} {
@@ -92,7 +92,7 @@ func benchmarkContested(b *testing.B) {
 				for b.Loop() {
 					out, err := s.Process(coretest.Eval(job), snap, 1)
 					if err != nil || len(out.Plan.Groups) > 0 || out.SearchesCut != budgets/2 {
-						b.Fatal(err, told(out))
+						b.Fatal(err, format(out))
 					}
 				}
 			})
@@ -100,8 +100,8 @@ func benchmarkContested(b *testing.B) {
 	}
 }
 
-// sharedInPairs is construction (b) with so many strict budgets that let go of one, each
-// over all jobs but every third one.
+// sharedInPairs is construction (b) with strict budgets that allow one disruption, each
+// over all jobs except for every third one.
 func sharedInPairs(nodes, budgets int) *state.Store {
 	store := coretest.FilledStoreWith(nodes, 10, func(j *model.Job) {
 		j.Groups[0].Labels = map[string]string{}
@@ -123,7 +123,7 @@ func sharedInPairs(nodes, budgets int) *state.Store {
 }
 
 // withBudgets is construction (b) with a budget for each of its 70 jobs, and 30
-// that have some jobs each.
+// budgets over several jobs each.
 func withBudgets(nodes int, policy string, strict bool, slack int32) *state.Store {
 	n := 0
 	store := coretest.FilledStoreWith(nodes, 10, func(j *model.Job) {
@@ -179,12 +179,12 @@ func BenchmarkC(b *testing.B) {
 	}
 }
 
-// BenchmarkTogether is what is decided for several nodes at once, on a full cluster
-// of racks of fifty nodes: a gang of two groups that evicts, one that waits because
-// its search is cut, one that stays in the only rack which has room, and an instance
-// that evicts whoever keeps it out of a rack from other nodes. Then the first gang among
-// jobs that go whole, of seven hundred instances each, among such that spare whoever works
-// for less than an hour, and among such that a hundred strict budgets are about.
+// BenchmarkTogether measures decisions about several nodes, on a full cluster of racks
+// of fifty nodes: a gang of two groups that evicts, one that stays blocked because its
+// search is cut, one that must be in the only rack with enough capacity, and an instance
+// that evicts conflicting allocations on other nodes. Then the first gang among jobs
+// that are evicted all-or-none, of seven hundred instances each, among jobs that protect
+// allocations for their first hour, and among jobs under a hundred strict budgets.
 func BenchmarkTogether(b *testing.B) {
 	store := inRacks(coretest.FilledStore(5000, 10), 50)
 	with := func(change func(*model.Job)) *state.Store {
@@ -235,14 +235,14 @@ func BenchmarkTogether(b *testing.B) {
 			for b.Loop() {
 				out, err := s.Process(coretest.Eval(c.job), snap, 1)
 				if err != nil || out.Placed() == c.waits {
-					b.Fatal(err, told(out), out.Failed["g"])
+					b.Fatal(err, format(out), out.Failed["g"])
 				}
 			}
 		})
 	}
 }
 
-// inRacks gives every node a rack, and each rack an allocation that keeps others out.
+// inRacks adds a rack to every node, and to each rack an allocation that excludes others.
 func inRacks(store *state.Store, each int) *state.Store {
 	txn := store.Begin(store.Snapshot().Index() + 1)
 	keeper := coretest.Job("keeper").Priority(5).Ask(1, 1, 0).Count(100).With(func(g *model.Group) {

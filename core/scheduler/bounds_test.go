@@ -10,10 +10,10 @@ import (
 	"github.com/cede-scheduler/cede/core/scheduler"
 )
 
-// What a bound leaves untried is said and counted, and nobody is evicted.
-func TestElsewhere_MoreThanAreLookedAtAreSaid(t *testing.T) {
+// If a bound ends a search, that is reported and counted, and nothing is evicted.
+func TestRemoteConflicts_ReportsExceededBound(t *testing.T) {
 	for _, keepers := range []int{64, 65} {
-		w := newTown(t)
+		w := newFixture(t)
 		for i := range 14 {
 			w.node(fmt.Sprintf("n%02d", i), zone("a"))
 		}
@@ -29,7 +29,7 @@ func TestElsewhere_MoreThanAreLookedAtAreSaid(t *testing.T) {
 		out := w.plan("p")
 		if keepers == 64 {
 			if len(out.Plan.Groups) == 0 || len(out.Plan.Groups[0].Evictions) != 64 {
-				t.Errorf("64 could go: %s", told(out))
+				t.Errorf("64 could go: %s", format(out))
 			}
 			continue
 		}
@@ -41,10 +41,10 @@ func TestElsewhere_MoreThanAreLookedAtAreSaid(t *testing.T) {
 	}
 }
 
-// A gang that is close to possible in very many ways costs a bounded number of
-// steps, and what was not tried is said and counted.
-func TestGang_ASearchThatIsCutSaysSo(t *testing.T) {
-	w := newTown(t)
+// A gang that is nearly feasible in very many ways costs a bounded number of steps,
+// and the cut is reported and counted.
+func TestGang_ReportsCutSearch(t *testing.T) {
+	w := newFixture(t)
 	for i := range 40 {
 		w.node(fmt.Sprintf("n%02d", i), zone([]string{"a", "b"}[i%2]))
 	}
@@ -52,12 +52,12 @@ func TestGang_ASearchThatIsCutSaysSo(t *testing.T) {
 		g.Labels = labels("me")
 		g.Constraints = []model.Constraint{{Operator: model.OpDistinctHosts}}
 	}
-	// As many small ones as fill every node but for one, and two that each need a
-	// node of their own.
+	// As many small ones as fill every node but one, and two that each need a node of
+	// their own.
 	w.job(job("j", 50, 6, 1).Count(39).With(apart).Group("h", 2).Ask(6, 1, 0).Change(func(j *model.Job) { j.AllAtOnce = true }).Obj())
 	out := w.plan("j")
 	if out.SearchesCut != 1 || len(out.Plan.Groups) > 0 {
-		t.Fatalf("%d searches were cut: %s", out.SearchesCut, told(out))
+		t.Fatalf("%d searches were cut: %s", out.SearchesCut, format(out))
 	}
 	for _, name := range []string{"g", "h"} {
 		if why := out.Failed[name].String(); !strings.Contains(why, "no placement of all groups was found in 1024 steps, and the search was not exhaustive") {
@@ -66,15 +66,15 @@ func TestGang_ASearchThatIsCutSaysSo(t *testing.T) {
 	}
 }
 
-// Where strict budgets let go of so many pairs that not all are tried, that is said of
-// the nodes, and counted.
-func TestSparing_ASearchThatIsCutSaysSo(t *testing.T) {
+// If strict budgets allow so many pairs that not all are tried, the nodes' reasons
+// state it, and it is counted.
+func TestBudgetSearch_ReportsCutSearch(t *testing.T) {
 	for _, budgets := range []int{1, 3} {
 		job := coretest.PreemptingJob(1).Obj()
 		s := scheduler.New(scheduler.Config{Policies: coretest.Policies()})
 		out, err := s.Process(coretest.Eval(job), coretest.PutJobs(sharedInPairs(1000, budgets), job), 1)
 		if err != nil || len(out.Plan.Groups) > 0 {
-			t.Fatal(err, told(out))
+			t.Fatal(err, format(out))
 		}
 		said := strings.Contains(out.Failed[job.Groups[0].Name].String(), "too few are left, and the search for other victims was not exhaustive")
 		if cut := budgets == 3; cut != said || cut != (out.SearchesCut == 1) {
@@ -83,16 +83,16 @@ func TestSparing_ASearchThatIsCutSaysSo(t *testing.T) {
 	}
 }
 
-// A gang that stays in one rack goes to one that has room for all of it, though the
-// best node for its first instance is in another, and there are more ways to begin
-// in the wrong rack than a search takes steps.
-func TestGang_FindsTheRackThatHasRoomForAll(t *testing.T) {
-	w := newTown(t)
+// A co-located gang is placed in the rack that has enough capacity for all of it, even
+// if the best node for its first instance is in another rack and there are more ways to
+// start in the wrong rack than a search has steps.
+func TestGang_FindsRackWithCapacityForAll(t *testing.T) {
+	w := newFixture(t)
 	var pairs []string
 	for i := range 400 {
 		rack := i / 20
 		w.node(fmt.Sprintf("n%03d", i), zone(fmt.Sprintf("r%02d", rack)))
-		if rack != 13 && i%20 != 0 { // elsewhere room is in crumbs, but for one node
+		if rack != 13 && i%20 != 0 { // in other racks capacity is fragmented, except for one node
 			pairs = append(pairs, fmt.Sprintf("x%03d", i), fmt.Sprintf("n%03d", i))
 		}
 	}
@@ -102,7 +102,7 @@ func TestGang_FindsTheRackThatHasRoomForAll(t *testing.T) {
 		Change(func(j *model.Job) { j.AllAtOnce = true }).Obj())
 	out := w.plan("j")
 	if !out.Placed() || out.SearchesCut > 0 {
-		t.Fatal(told(out))
+		t.Fatal(format(out))
 	}
 	for _, a := range out.Plan.Groups[0].Placements {
 		if n := w.store.Snapshot().Node(a.NodeID); n.Attributes["zone"] != "r13" {

@@ -7,11 +7,12 @@ import (
 	"github.com/cede-scheduler/cede/core/state"
 )
 
-// underOne is a full node of three, of whom the budget over x lets so many go: s, whom a
-// policy takes first, the larger w, and free, which is under no budget. Eight of ten are
-// made room for by w and free alone. Where w goes whole, others go with it.
-func underOne(t *testing.T, lets int, large *model.Job, ids ...string) *town {
-	w := newTown(t)
+// underOne returns a full node with three allocations, and a budget over label x that
+// allows so many disruptions: s, which a policy evicts first, the larger w, and free,
+// which is under no budget. The job fits only if w and free are evicted. If w is
+// evicted all-or-none, it has other members.
+func underOne(t *testing.T, lets int, large *model.Job, ids ...string) *fixture {
+	w := newFixture(t)
 	w.node("n0")
 	w.node("n1", func(n *model.Node) { n.Taints = []model.Taint{{Key: "kept", Effect: model.NoSchedule}} })
 	x := func(g *model.Group) { g.Labels = labels("x") }
@@ -28,15 +29,15 @@ func underOne(t *testing.T, lets int, large *model.Job, ids ...string) *town {
 	return w
 }
 
-// A strict budget that lets go of one lets go of the one who makes room.
-func TestSparing_WhoIsTakenFirstUsesUpABudget(t *testing.T) {
+// A strict budget with one disruption left is used for the victim that frees enough.
+func TestBudgetSearch_ExcludesFirstVictimThatExhaustsBudget(t *testing.T) {
 	large := job("w", 20, 6, 1).With(func(g *model.Group) { g.Labels = labels("x") }).Obj()
 	underOne(t, 1, large, "w0", "n0").want("p", "p.g[0]@n0 over free0 w0")
 }
 
-// Two go with a job that goes whole, though one of them is elsewhere: a budget that lets
-// go of all who are under it on the node does not let go of these and of s.
-func TestSparing_WhoGoesWholeUsesUpMoreThanIsOnTheNode(t *testing.T) {
+// A cohort with a member on another node costs two disruptions: a budget that allows
+// all evictions on the node does not allow the cohort and s together.
+func TestBudgetSearch_CountsCohortOnOtherNodes(t *testing.T) {
 	large := job("w", 20, 6, 1).Count(2).With(func(g *model.Group) { g.Labels = labels("x") }).
 		Change(func(j *model.Job) { j.AllOrNone = true }).Obj()
 	underOne(t, 2, large, "w0", "n0", "w1", "n1").want("p", "p.g[0]@n0 over free0 w0 w1")

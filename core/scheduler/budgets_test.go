@@ -18,11 +18,11 @@ import (
 	"github.com/cede-scheduler/cede/core/state/apply"
 )
 
-// schedule is workers that plan on whatever snapshots they have, and an applier that
-// gets their plans in any order, while allocations start, fail and end, nodes go away,
-// and writes are lost.
+// schedule runs workers that plan on arbitrary old snapshots, and an applier that gets
+// their plans in any order, while allocations start, fail and end, nodes fail, and
+// writes are lost.
 type schedule struct {
-	*town
+	*fixture
 	d       *rand.Rand
 	applier *planner.Applier
 	workers []*scheduler.Scheduler
@@ -30,7 +30,7 @@ type schedule struct {
 	plans   []*model.Plan
 	loses   bool // the next write
 	jobs    []string
-	gone    []eviction // everybody who was ever evicted while available
+	gone    []eviction // everything that was evicted while available
 
 	refused, evicted int
 }
@@ -40,7 +40,7 @@ type eviction struct {
 	group *model.Group
 }
 
-// Commit is the planner's committer: a write that is lost leaves no trace.
+// Commit is part of planner.Committer. A lost write leaves no trace.
 func (s *schedule) Commit(ctx context.Context, batch *apply.Batch) (planner.CommitResult, error) {
 	if s.loses {
 		s.loses = false
@@ -50,7 +50,7 @@ func (s *schedule) Commit(ctx context.Context, batch *apply.Batch) (planner.Comm
 }
 
 func rollSchedule(t *testing.T, seed uint64) *schedule {
-	s := &schedule{town: newTown(t), d: rand.New(rand.NewPCG(3, seed))}
+	s := &schedule{fixture: newFixture(t), d: rand.New(rand.NewPCG(3, seed))}
 	s.applier = planner.NewApplier(planner.Config{Store: s.store, Committer: s, PlacementVerifier: &feasible.Verifier{}})
 	for range 3 {
 		s.workers = append(s.workers, scheduler.New(scheduler.Config{Policies: coretest.Policies()}))
@@ -85,7 +85,7 @@ func rollSchedule(t *testing.T, seed uint64) *schedule {
 	return s
 }
 
-// step lets one thing happen.
+// step performs one random action.
 func (s *schedule) step() {
 	switch k := s.d.IntN(12); {
 	case k < 5:
@@ -95,7 +95,7 @@ func (s *schedule) step() {
 	case k == 9:
 		s.now += int64(s.d.IntN(90)) * int64(time.Second)
 	default:
-		s.somethingHappens()
+		s.changeSomething()
 	}
 	s.past = append(s.past, s.store.Snapshot())
 }
@@ -119,7 +119,7 @@ func (s *schedule) applySomething() {
 	plan := *s.plans[at]
 	s.plans = slices.Delete(s.plans, at, at+1)
 	s.loses = s.d.IntN(8) == 0
-	plan.Now = s.now // there is no clock: time is what plans say it is
+	plan.Now = s.now // there is no clock: the time is that of the plans
 	before := s.store.Snapshot()
 	r, err := s.applier.ApplyOne(&plan)
 	if s.loses = false; err != nil {
@@ -129,8 +129,8 @@ func (s *schedule) applySomething() {
 	s.check(before, s.store.Snapshot())
 }
 
-// somethingHappens changes what clients say, or a node.
-func (s *schedule) somethingHappens() {
+// changeSomething changes a client status or a node.
+func (s *schedule) changeSomething() {
 	s.write(func(txn *state.Txn) {
 		for a := range s.store.Snapshot().Allocs() {
 			next := *a
@@ -155,8 +155,8 @@ func (s *schedule) somethingHappens() {
 	})
 }
 
-// check goes through the strict budgets on the plain tables: what a step evicted was
-// there to be evicted.
+// check counts strict budgets on the plain tables and fails if a step evicted more than
+// a budget allowed.
 func (s *schedule) check(before, after *state.Snapshot) {
 	s.t.Helper()
 	var lost []*model.Allocation
@@ -199,8 +199,7 @@ func (s *schedule) check(before, after *state.Snapshot) {
 		}
 		left, wanted := 0, 0
 		for a := range after.Allocs() {
-			// What the plan stops for its own sake, such as on a node that drains, is no
-			// eviction.
+			// Stops for another reason, such as on a draining node, are not evictions.
 			old := before.Alloc(a.ID)
 			stays := a.Live() || old != nil && old.Live() && a.Desired == model.DesiredStop
 			if a.Started && stays && under(b, a.Group) {
@@ -221,9 +220,9 @@ func (s *schedule) check(before, after *state.Snapshot) {
 	}
 }
 
-// Whatever plans are made side by side and however they are applied, together they
-// never overrun a strict budget, of either kind.
-func TestBudgets_NoScheduleOverrunsAStrictOne(t *testing.T) {
+// Concurrent plans never exceed a strict budget of either kind, in whichever order they
+// are applied.
+func TestBudgets_StrictOnesHoldUnderConcurrentPlans(t *testing.T) {
 	evicted, refused := 0, 0
 	for seed := range uint64(soak(1000)) {
 		s := rollSchedule(t, seed)

@@ -11,20 +11,20 @@ import (
 	"github.com/cede-scheduler/cede/sdk/rules"
 )
 
-func TestObserve_IsToldOfEveryOutcomeWithWhatItTook(t *testing.T) {
-	w, v, fails := flakyTown(t, policy.AsConfigured)
-	var told []scheduler.Decision
+func TestObserve_ReceivesEveryOutcomeWithCalls(t *testing.T) {
+	w, v, fails := flakyFixture(t, policy.AsConfigured)
+	var format []scheduler.Decision
 	set, err := policy.NewSet(coretest.Version(func() sdk.Policy { return rules.New() }), v)
 	must(err)
 	w.sched = scheduler.New(scheduler.Config{
 		Policies: set, Forget: true,
-		Observe: func(d scheduler.Decision) { told = append(told, d) },
+		Observe: func(d scheduler.Decision) { format = append(format, d) },
 	})
 	out := w.plan("j")
-	if len(told) != 1 || told[0].Outcome != out || told[0].Snap != w.store.Snapshot() || told[0].Eval.JobID != "j" {
-		t.Fatalf("told %+v", told)
+	if len(format) != 1 || format[0].Outcome != out || format[0].Snap != w.store.Snapshot() || format[0].Eval.JobID != "j" {
+		t.Fatalf("told %+v", format)
 	}
-	hooks := map[string]string{} // by hook: who was asked
+	hooks := map[string]string{} // versions by the hook that was called
 	for _, c := range out.Calls {
 		hooks[c.Hook] = c.Policy
 	}
@@ -33,8 +33,8 @@ func TestObserve_IsToldOfEveryOutcomeWithWhatItTook(t *testing.T) {
 	}
 	*fails = true
 	out = w.plan("j")
-	if len(told) != 2 || out.Fault == nil || len(out.Calls) != 1 || out.Calls[0].Err == nil || out.Version != v {
-		t.Errorf("a fault: told %d times, by %v, calls %+v", len(told), out.Version, out.Calls)
+	if len(format) != 2 || out.Fault == nil || len(out.Calls) != 1 || out.Calls[0].Err == nil || out.Version != v {
+		t.Errorf("a fault: told %d times, by %v, calls %+v", len(format), out.Version, out.Calls)
 	}
 	*fails = false
 	w.run(job("light", 10, 1, 1).Obj())
@@ -44,8 +44,8 @@ func TestObserve_IsToldOfEveryOutcomeWithWhatItTook(t *testing.T) {
 	}
 }
 
-func TestOnFault_AsConfiguredIsWhatTheConfigurationSaysAtTheTime(t *testing.T) {
-	w, v, fails := flakyTown(t, policy.AsConfigured)
+func TestOnFault_AsConfiguredFollowsCurrentConfiguration(t *testing.T) {
+	w, v, fails := flakyFixture(t, policy.AsConfigured)
 	*fails = true
 	for _, c := range []struct{ config, want string }{
 		{"", "g waits for 1"},
@@ -53,7 +53,7 @@ func TestOnFault_AsConfiguredIsWhatTheConfigurationSaysAtTheTime(t *testing.T) {
 		{model.OnFaultDeny, "g waits for 1"},
 	} {
 		w.config(func(s *model.SchedulerConfig) { s.OnFault = c.config })
-		if got := told(w.plan("j")); got != c.want {
+		if got := format(w.plan("j")); got != c.want {
 			t.Errorf("%q: %s, want %s", c.config, got, c.want)
 		}
 	}

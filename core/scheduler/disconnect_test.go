@@ -11,22 +11,23 @@ import (
 
 const hour = int64(time.Hour)
 
-// patient has instances kept for silent nodes: for so long, or 0: until they return.
-func patient(lostAfter int64, replace bool) func(*model.Group) {
+// withDisconnect keeps instances for disconnected nodes: for a duration, or if it is 0,
+// until the node returns.
+func withDisconnect(lostAfter int64, replace bool) func(*model.Group) {
 	return func(g *model.Group) { g.Disconnect = &model.Disconnect{LostAfter: lostAfter, Replace: replace} }
 }
 
 // set changes a node as servers do.
-func (w *town) set(id string, change apply.NodeChange) {
+func (w *fixture) set(id string, change apply.NodeChange) {
 	w.write(func(txn *state.Txn) { apply.NodeStatus(txn, w.now, []string{id}, change) })
 }
 
-func (w *town) silent(id string) { w.set(id, apply.NodeChange{Status: new(model.NodeDown)}) }
-func (w *town) back(id string)   { w.set(id, apply.NodeChange{Status: new(model.NodeReady)}) }
+func (w *fixture) silent(id string) { w.set(id, apply.NodeChange{Status: new(model.NodeDown)}) }
+func (w *fixture) back(id string)   { w.set(id, apply.NodeChange{Status: new(model.NodeReady)}) }
 
-// silentTown has two nodes, and allocation a of job j on n1.
-func silentTown(t *testing.T, g func(*model.Group)) *town {
-	w := newTown(t)
+// disconnectFixture has two nodes, and allocation a of job j on n1.
+func disconnectFixture(t *testing.T, g func(*model.Group)) *fixture {
+	w := newFixture(t)
 	w.now = hour
 	w.node("n1")
 	w.node("n2")
@@ -34,18 +35,18 @@ func silentTown(t *testing.T, g func(*model.Group)) *town {
 	return w
 }
 
-// recheck is when a job is looked at again without having changed anything.
-func (w *town) recheck(id string) int64 {
+// recheck returns when a job is evaluated again without a change.
+func (w *fixture) recheck(id string) int64 {
 	w.t.Helper()
 	out := w.plan(id)
 	if !out.Plan.Empty() {
-		w.t.Errorf("%s: %s", id, told(out))
+		w.t.Errorf("%s: %s", id, format(out))
 	}
 	return out.RecheckAt
 }
 
-func TestSilent_KeptUntilItReturns(t *testing.T) {
-	w := silentTown(t, patient(0, false))
+func TestDisconnect_KeepsUntilNodeReturns(t *testing.T) {
+	w := disconnectFixture(t, withDisconnect(0, false))
 	w.silent("n1")
 	for range 3 {
 		if at := w.recheck("j"); at != 0 {
@@ -60,8 +61,8 @@ func TestSilent_KeptUntilItReturns(t *testing.T) {
 	}
 }
 
-func TestSilent_LostAfterSomeTimeSinceItWasDown(t *testing.T) {
-	w := silentTown(t, patient(6*hour, false))
+func TestDisconnect_LostAfterDuration(t *testing.T) {
+	w := disconnectFixture(t, withDisconnect(6*hour, false))
 	w.silent("n1")
 	if at := w.recheck("j"); at != 7*hour {
 		t.Errorf("looked at again at %v", time.Duration(at))
@@ -76,9 +77,9 @@ func TestSilent_LostAfterSomeTimeSinceItWasDown(t *testing.T) {
 	w.want("j", "")
 }
 
-// The time begins again with every silence.
-func TestSilent_EverySilenceCountsForItself(t *testing.T) {
-	w := silentTown(t, patient(6*hour, false))
+// The time starts again with every disconnect.
+func TestDisconnect_DurationRestarts(t *testing.T) {
+	w := disconnectFixture(t, withDisconnect(6*hour, false))
 	w.silent("n1")
 	w.now = 5 * hour
 	w.back("n1")
@@ -90,8 +91,8 @@ func TestSilent_EverySilenceCountsForItself(t *testing.T) {
 	}
 }
 
-func TestSilent_AnotherStandsInUntilItReturns(t *testing.T) {
-	w := silentTown(t, patient(6*hour, true))
+func TestDisconnect_ReplacementRunsUntilReturn(t *testing.T) {
+	w := disconnectFixture(t, withDisconnect(6*hour, true))
 	w.silent("n1")
 	w.want("j", "j.g[0]#1@n2")
 	if at := w.recheck("j"); at != 7*hour {
@@ -105,14 +106,14 @@ func TestSilent_AnotherStandsInUntilItReturns(t *testing.T) {
 	w.silent("n1")
 	w.want("j", "j.g[0]#2@n2")
 	w.now = 8 * hour
-	w.want("j", "lost a") // and who stood in for it has its place
+	w.want("j", "lost a") // the replacement takes its index
 	w.back("n1")
 	w.want("j", "")
 }
 
-// Who stands in may be lost as well, or fail; one at a time takes the place.
-func TestSilent_StandInsAreReplacedToo(t *testing.T) {
-	w := silentTown(t, patient(0, true))
+// A replacement may be lost or fail as well; there is one at a time.
+func TestDisconnect_ReplacementIsReplaced(t *testing.T) {
+	w := disconnectFixture(t, withDisconnect(0, true))
 	w.node("n3")
 	w.silent("n1")
 	w.want("j", "j.g[0]#1@n2")
@@ -126,12 +127,12 @@ func TestSilent_StandInsAreReplacedToo(t *testing.T) {
 	w.want("j", "stop j.g[0]#2")
 }
 
-func TestSilent_WorkIsDoneOnce(t *testing.T) {
-	w := newTown(t)
+func TestDisconnect_StopsDuplicateOfCompletedWork(t *testing.T) {
+	w := newFixture(t)
 	w.now = hour
 	w.node("n1")
 	w.node("n2")
-	w.run(job("j", 50, 6, 6).Type(model.JobBatch).With(patient(0, true)).Obj(), "a", "n1")
+	w.run(job("j", 50, 6, 6).Type(model.JobBatch).With(withDisconnect(0, true)).Obj(), "a", "n1")
 	w.silent("n1")
 	w.want("j", "j.g[0]#1@n2")
 	w.ends(model.ClientComplete, "j.g[0]#1")
@@ -140,24 +141,24 @@ func TestSilent_WorkIsDoneOnce(t *testing.T) {
 	w.want("j", "")
 }
 
-// What an operator says of the node, or of the job, counts more than patience.
-func TestSilent_OperatorsEndIt(t *testing.T) {
+// Operators override the disconnect block by changes of the node or the job.
+func TestDisconnect_OperatorOverrides(t *testing.T) {
 	for name, c := range map[string]struct {
-		do   func(*town)
+		do   func(*fixture)
 		want string
 	}{
-		"drained": {func(w *town) { w.set("n1", apply.NodeChange{Drain: new(true)}) }, "j.g[0]#1@n2, lost a"},
-		"tainted": {func(w *town) { w.set("n1", apply.NodeChange{Taint: []model.Taint{failing}}) }, "j.g[0]#1@n2, lost a"},
-		"deleted": {func(w *town) { w.write(func(txn *state.Txn) { apply.NodeDelete(txn, w.now, []string{"n1"}) }) }, "j.g[0]#1@n2, lost a"},
-		"stopped": {func(w *town) {
-			w.job(job("j", 50, 6, 6).With(patient(0, false)).Change(func(j *model.Job) { j.Stopped = true }).Obj())
+		"drained": {func(w *fixture) { w.set("n1", apply.NodeChange{Drain: new(true)}) }, "j.g[0]#1@n2, lost a"},
+		"tainted": {func(w *fixture) { w.set("n1", apply.NodeChange{Taint: []model.Taint{failing}}) }, "j.g[0]#1@n2, lost a"},
+		"deleted": {func(w *fixture) { w.write(func(txn *state.Txn) { apply.NodeDelete(txn, w.now, []string{"n1"}) }) }, "j.g[0]#1@n2, lost a"},
+		"stopped": {func(w *fixture) {
+			w.job(job("j", 50, 6, 6).With(withDisconnect(0, false)).Change(func(j *model.Job) { j.Stopped = true }).Obj())
 		}, "stop a"},
-		"scaled down": {func(w *town) { w.job(job("j", 50, 6, 6).With(patient(0, false)).Count(0).Obj()) }, "stop a"},
-		"impatient":   {func(w *town) { w.job(job("j", 50, 6, 6).Obj()) }, "j.g[0]#1@n2, lost a"},
-		"updated":     {func(w *town) { w.job(job("j", 50, 5, 6).With(patient(0, false)).Obj()) }, ""},
+		"scaled down": {func(w *fixture) { w.job(job("j", 50, 6, 6).With(withDisconnect(0, false)).Count(0).Obj()) }, "stop a"},
+		"impatient":   {func(w *fixture) { w.job(job("j", 50, 6, 6).Obj()) }, "j.g[0]#1@n2, lost a"},
+		"updated":     {func(w *fixture) { w.job(job("j", 50, 5, 6).With(withDisconnect(0, false)).Obj()) }, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := silentTown(t, patient(0, false))
+			w := disconnectFixture(t, withDisconnect(0, false))
 			w.silent("n1")
 			w.want("j", "")
 			c.do(w)
@@ -166,30 +167,30 @@ func TestSilent_OperatorsEndIt(t *testing.T) {
 	}
 }
 
-// What was updated meanwhile is brought to the newest version when it returns.
-func TestSilent_UpdatedWhenItReturns(t *testing.T) {
-	w := silentTown(t, patient(0, false))
+// An allocation that was updated meanwhile moves to the newest version on return.
+func TestDisconnect_UpdatesOnReturn(t *testing.T) {
+	w := disconnectFixture(t, withDisconnect(0, false))
 	w.silent("n1")
-	w.job(job("j", 70, 6, 6).With(patient(0, false)).Obj())
+	w.job(job("j", 70, 6, 6).With(withDisconnect(0, false)).Obj())
 	w.want("j", "")
 	w.back("n1")
 	w.want("j", "keep a")
 
-	w = silentTown(t, patient(0, true))
+	w = disconnectFixture(t, withDisconnect(0, true))
 	w.silent("n1")
 	w.want("j", "j.g[0]#1@n2")
-	w.job(job("j", 50, 5, 6).With(patient(0, true)).Obj())
+	w.job(job("j", 50, 5, 6).With(withDisconnect(0, true)).Obj())
 	w.want("j", "j.g[0]#2@n2, stop j.g[0]#1")
 	w.back("n1")
-	w.want("j", "stop a") // rather than to replace it once more
+	w.want("j", "stop a") // and it is not replaced once more
 }
 
-func TestSilent_SystemJobsAreKeptAndNotReplaced(t *testing.T) {
-	w := newTown(t)
+func TestDisconnect_SystemJobIsKeptAndNotReplaced(t *testing.T) {
+	w := newFixture(t)
 	w.now = hour
 	w.node("n1")
 	w.node("n2")
-	w.run(job("s", 50, 2, 2).Type(model.JobSystem).With(patient(6*hour, true)).Obj(), "s1", "n1", "s2", "n2")
+	w.run(job("s", 50, 2, 2).Type(model.JobSystem).With(withDisconnect(6*hour, true)).Obj(), "s1", "n1", "s2", "n2")
 	w.silent("n1")
 	if at := w.recheck("s"); at != 7*hour {
 		t.Errorf("looked at again at %v", time.Duration(at))
@@ -201,13 +202,13 @@ func TestSilent_SystemJobsAreKeptAndNotReplaced(t *testing.T) {
 	w.want("s", "lost s1")
 }
 
-// A gang is not torn apart: its part comes back, or is placed again where it fits.
-func TestSilent_PartsOfAGang(t *testing.T) {
-	w := newTown(t)
+// A disconnected member of a gang returns, or is placed again on a feasible node.
+func TestDisconnect_GangMember(t *testing.T) {
+	w := newFixture(t)
 	w.now = hour
 	w.node("n1")
 	w.node("n2")
-	gang := job("j", 50, 6, 6).Count(2).With(patient(6*hour, false)).Change(func(j *model.Job) { j.AllAtOnce = true }).Obj()
+	gang := job("j", 50, 6, 6).Count(2).With(withDisconnect(6*hour, false)).Change(func(j *model.Job) { j.AllAtOnce = true }).Obj()
 	w.run(gang, "a", "n1", "b", "n2")
 	w.silent("n1")
 	w.want("j", "")
@@ -215,16 +216,16 @@ func TestSilent_PartsOfAGang(t *testing.T) {
 	w.want("j", "lost a, g waits for 1")
 }
 
-// Nobody knows whether it works, so a budget cannot count on it.
-func TestSilent_IsNotAvailable(t *testing.T) {
-	w := newTown(t)
+// A budget does not count allocations on disconnected nodes as available.
+func TestDisconnect_IsUnavailableToBudgets(t *testing.T) {
+	w := newFixture(t)
 	w.now = hour
 	w.node("n1")
 	w.node("n2")
 	w.write(func(txn *state.Txn) {
 		txn.UpsertBudget(&model.Budget{Namespace: "default", Name: "b", Labels: map[string]string{"app": "j"}, MinAvailable: &model.Bound{Number: 1}})
 	})
-	w.run(job("j", 50, 6, 6).Count(2).With(patient(0, false)).With(func(g *model.Group) { g.Labels = map[string]string{"app": "j"} }).Obj(), "a", "n1", "b", "n2")
+	w.run(job("j", 50, 6, 6).Count(2).With(withDisconnect(0, false)).With(func(g *model.Group) { g.Labels = map[string]string{"app": "j"} }).Obj(), "a", "n1", "b", "n2")
 	available := func() int {
 		must(w.store.Snapshot().Check())
 		n, _ := w.store.Snapshot().BudgetAvailability(0)

@@ -23,10 +23,10 @@ func has(attributes ...string) func(*model.Node) {
 	}
 }
 
-// A node that says what it runs tasks with gets no others; one that says nothing gets
-// all, as nodes of other systems say nothing of ours.
-func TestDrivers_NodesTakeOnlyTheirOwn(t *testing.T) {
-	w := newTown(t)
+// A node that lists drivers gets only tasks for those. A node without a list gets all,
+// since nodes of other systems do not report drivers.
+func TestDrivers_RestrictNodes(t *testing.T) {
+	w := newFixture(t)
 	w.node("n1", has("driver.exec", "1"))
 	w.node("n2", has("driver.exec", "1", "driver.sim", "1"))
 	w.node("n3", has("driver.exec", "1", "driver.sim", "0"))
@@ -41,10 +41,10 @@ func TestDrivers_NodesTakeOnlyTheirOwn(t *testing.T) {
 	w.want("j", "j.g[2]@n0")
 }
 
-// Nobody is evicted on a node that cannot run what he would make room for, and a job
-// that wants an instance on every node has none there.
-func TestDrivers_NodesWithoutAreLeftAlone(t *testing.T) {
-	w := newTown(t)
+// Nothing is evicted on a node that cannot run the preemptor, and a system job has no
+// instance there.
+func TestDrivers_NoEvictionOnNodeWithoutDriver(t *testing.T) {
+	w := newFixture(t)
 	w.node("n1", has("driver.exec", "1"))
 	w.node("n2", has("driver.sim", "1"))
 	w.run(job("low", 10, 10, 10).Obj(), "l", "n1")
@@ -54,10 +54,10 @@ func TestDrivers_NodesWithoutAreLeftAlone(t *testing.T) {
 	w.want("j", "j.g[0]@n2 over all.g[0]")
 }
 
-// What is known of a group that found no place says nothing of one with other drivers,
-// and a node that comes to have the driver is one of another class.
-func TestDrivers_MemoryAndClassesGoByThem(t *testing.T) {
-	w := newTown(t)
+// The cached failure of a group does not apply to one with other drivers, and a node
+// that gets the driver changes its class.
+func TestDrivers_DistinguishFailuresAndClasses(t *testing.T) {
+	w := newFixture(t)
 	w.node("n1", has("driver.exec", "1"))
 	w.job(job("s", 50, 1, 1).With(runsWith("sim")).Obj())
 	w.want("s", "g waits for 1")

@@ -9,9 +9,9 @@ import (
 	"github.com/cede-scheduler/cede/core/state"
 )
 
-// Two waiting evaluations share a shape exactly when whatever turns one away turns
-// the other away.
-func TestShape_TellsApartWhatAScreenTellsApart(t *testing.T) {
+// Two blocked evaluations are in one class exactly if every rejection of one also
+// rejects the other.
+func TestEquivalenceClass_DistinguishesAsFilterDoes(t *testing.T) {
 	type waiting struct {
 		job  *model.Job
 		eval *model.Evaluation

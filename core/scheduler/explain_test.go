@@ -11,9 +11,9 @@ import (
 	"github.com/cede-scheduler/cede/core/state"
 )
 
-// rollFull is a cluster of several chunks in which a job finds no place: what could
-// take it is full of what is never evicted for it.
-func rollFull(w *town, d *rand.Rand) {
+// rollFull returns a cluster of several chunks on which a job cannot be placed: the
+// feasible nodes are full of allocations that are never evicted for it.
+func rollFull(w *fixture, d *rand.Rand) {
 	var running []*model.Allocation
 	run := func(j *model.Job, node int) {
 		running = append(running, coretest.Running(fmt.Sprint(j.ID, ".", node), j, 0, 100+node, fmt.Sprint("n", node)))
@@ -68,14 +68,14 @@ func rollFull(w *town, d *rand.Rand) {
 	w.write(func(txn *state.Txn) { txn.UpsertAllocs(running...) })
 }
 
-// Explanations count most nodes by columns, and say what a look at node after node
-// says: which is taken where there is a strict budget, be it nobody's.
-func TestExplanation_CountsWhatNodeAfterNodeSays(t *testing.T) {
+// Explanations that count by columns equal those that examine node after node. A strict
+// budget, even one that covers nothing, selects the latter.
+func TestExplanation_ColumnsEqualNodeByNode(t *testing.T) {
 	unplaced := 0
 	for seed := range uint64(soak(40)) {
-		var told [2]string
-		for i := range told {
-			w := newTown(t)
+		var format [2]string
+		for i := range format {
+			w := newFixture(t)
 			rollFull(w, rand.New(rand.NewPCG(seed, 0)))
 			if i == 1 {
 				w.write(func(txn *state.Txn) {
@@ -86,12 +86,12 @@ func TestExplanation_CountsWhatNodeAfterNodeSays(t *testing.T) {
 				})
 			}
 			for _, why := range maps.All(w.plan("j").Failed) {
-				told[i] = fmt.Sprintf("%+v", *why)
+				format[i] = fmt.Sprintf("%+v", *why)
 				unplaced++
 			}
 		}
-		if told[0] != told[1] {
-			t.Fatalf("seed %d: by columns\n%s\nnode after node\n%s", seed, told[0], told[1])
+		if format[0] != format[1] {
+			t.Fatalf("seed %d: by columns\n%s\nnode after node\n%s", seed, format[0], format[1])
 		}
 	}
 	if unplaced == 0 {

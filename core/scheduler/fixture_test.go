@@ -17,17 +17,17 @@ import (
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
 )
 
-// town is a small cluster that a test talks about in words.
-type town struct {
+// fixture is a small cluster for tests that describe expectations as text.
+type fixture struct {
 	t     testing.TB
 	store *state.Store
 	sched *scheduler.Scheduler
 	now   int64
 }
 
-func newTown(t testing.TB, policies ...func() sdk.Policy) *town {
+func newFixture(t testing.TB, policies ...func() sdk.Policy) *fixture {
 	policies = append(policies, func() sdk.Policy { return nomad.New() })
-	w := &town{
+	w := &fixture{
 		t: t, store: state.New(),
 		sched: scheduler.New(scheduler.Config{Policies: coretest.Policies(policies...)}),
 	}
@@ -41,14 +41,14 @@ func must(err error) {
 	}
 }
 
-func (w *town) write(f func(*state.Txn)) {
+func (w *fixture) write(f func(*state.Txn)) {
 	txn := w.store.Begin(w.store.Snapshot().Index() + 1)
 	f(txn)
 	txn.Commit()
 }
 
 // node registers a node of 10 cpu and 10 memory.
-func (w *town) node(id string, change ...func(*model.Node)) {
+func (w *fixture) node(id string, change ...func(*model.Node)) {
 	n := coretest.Node(id, 10, 10, 0)
 	for _, f := range change {
 		f(n)
@@ -61,23 +61,23 @@ func zone(z string) func(*model.Node) {
 }
 
 // config changes the scheduler's configuration.
-func (w *town) config(change func(*model.SchedulerConfig)) {
+func (w *fixture) config(change func(*model.SchedulerConfig)) {
 	c := *w.store.Snapshot().Config()
 	change(&c)
 	w.write(func(txn *state.Txn) { txn.SetConfig(&c) })
 }
 
 // job stores a job, or a newer version of it.
-func (w *town) job(j *model.Job) {
+func (w *fixture) job(j *model.Job) {
 	if old := w.store.Snapshot().Job(j.Key()); old != nil {
 		j.Version = old.Version + 1
 	}
 	w.write(func(txn *state.Txn) { must(txn.UpsertJob(j)) })
 }
 
-// run puts allocations of the last group of a stored job on nodes, under ids of
-// their own: "x1" on "n1".
-func (w *town) run(j *model.Job, pairs ...string) {
+// run puts allocations of the last group of a stored job on nodes, with explicit IDs:
+// "x1" on "n1".
+func (w *fixture) run(j *model.Job, pairs ...string) {
 	w.job(j)
 	w.write(func(txn *state.Txn) {
 		for i := 0; i < len(pairs); i += 2 {
@@ -87,7 +87,7 @@ func (w *town) run(j *model.Job, pairs ...string) {
 }
 
 // plan plans an evaluation of a job and writes nothing.
-func (w *town) plan(id string) *scheduler.Outcome {
+func (w *fixture) plan(id string) *scheduler.Outcome {
 	w.t.Helper()
 	snap := w.store.Snapshot()
 	e := &model.Evaluation{ID: "eval", Namespace: "default", JobID: id}
@@ -106,8 +106,8 @@ func (w *town) plan(id string) *scheduler.Outcome {
 	return out
 }
 
-// eval plans an evaluation, writes the plan, and says in words what it does.
-func (w *town) eval(id string) string {
+// eval plans an evaluation, writes the plan, and returns it as text.
+func (w *fixture) eval(id string) string {
 	w.t.Helper()
 	out := w.plan(id)
 	w.write(func(txn *state.Txn) {
@@ -116,7 +116,7 @@ func (w *town) eval(id string) string {
 			groups[i] = i
 		}
 		apply.Plan(txn, w.now, out.Plan, groups)
-		// Agents at once do what is wanted.
+		// Agents react at once.
 		for _, g := range out.Plan.Groups {
 			for _, a := range g.Placements {
 				next := *txn.Alloc(a.ID)
@@ -125,11 +125,11 @@ func (w *town) eval(id string) string {
 			}
 		}
 	})
-	return told(out)
+	return format(out)
 }
 
-// told is an outcome in words, in the order of node and allocation.
-func told(out *scheduler.Outcome) string {
+// format returns an outcome as text, in the order of nodes and allocations.
+func format(out *scheduler.Outcome) string {
 	var words []string
 	for _, g := range out.Plan.Groups {
 		for _, a := range g.Placements {
@@ -163,8 +163,8 @@ func told(out *scheduler.Outcome) string {
 	return strings.Join(words, ", ")
 }
 
-// want checks what evaluations of a job do.
-func (w *town) want(id, want string) {
+// want checks the texts of evaluations of a job.
+func (w *fixture) want(id, want string) {
 	w.t.Helper()
 	if got := w.eval(id); got != want {
 		w.t.Errorf("evaluating %s: %q, want %q", id, got, want)

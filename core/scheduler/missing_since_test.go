@@ -10,7 +10,7 @@ import (
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
 )
 
-// waits notes how long preemptors have waited.
+// recordWaiting records how long preemptors have waited.
 type waits struct{ seen *[]int64 }
 
 func (waits) Info() sdk.Info { return sdk.Info{Name: "waits", Delta: 1} }
@@ -19,12 +19,12 @@ func (w waits) PriorityDelta(in *sdk.Candidates, _ []int32, _ *sdk.Recheck) erro
 	return nil
 }
 
-// A service that has run for days and is evicted has waited for as long as it
-// was away; otherwise it would come back as if it had starved all the time.
-func TestWaiting_BeginsWhenTheOneBeforeIsGone(t *testing.T) {
+// A service that ran for days and is evicted has waited since the eviction. Otherwise it
+// would return as if it had starved since its submission.
+func TestMissingSince_StartsAtEndOfPredecessor(t *testing.T) {
 	for _, kind := range []model.JobType{model.JobService, model.JobSystem} {
 		var seen []int64
-		w := newTown(t, func() sdk.Policy { return waits{&seen} })
+		w := newFixture(t, func() sdk.Policy { return waits{&seen} })
 		w.node("n1")
 		w.run(job("low", 10, 6, 6).Obj(), "l", "n1")
 		j := job("j", 50, 6, 6).Type(kind).Change(func(j *model.Job) { j.Policy, j.SubmitTime = "waits", 100 }).Obj()
@@ -46,7 +46,7 @@ func TestWaiting_BeginsWhenTheOneBeforeIsGone(t *testing.T) {
 	}
 }
 
-// richest takes from namespaces that have more than 12.
+// richest evicts from namespaces that have more than 12.
 type richest struct{}
 
 func (richest) Info() sdk.Info {
@@ -66,19 +66,19 @@ func (richest) SelectVictims(in *sdk.Candidates, out *sdk.Selection) error {
 	return nil
 }
 
-// What a policy makes of shares depends on every node, so a failure says
-// nothing about nodes that have not changed since.
-func TestMemory_ForgetsWhatDependsOnShares(t *testing.T) {
-	w := newTown(t, func() sdk.Policy { return richest{} })
+// If a policy uses shares, a failure depends on every node and does not exclude nodes
+// that have not changed since.
+func TestFailureCache_SkipsPoliciesWithShares(t *testing.T) {
+	w := newFixture(t, func() sdk.Policy { return richest{} })
 	w.node("n1")
 	w.node("n2")
 	w.run(job("high", 99, 10, 10).Obj(), "h", "n2")
 	w.run(job("low", 10, 10, 10).Change(func(j *model.Job) { j.Namespace = "rich" }).Obj(), "l", "n1")
 	w.job(job("j", 50, 10, 10).Change(func(j *model.Job) { j.Policy = "richest" }).Obj())
 	if out := w.plan("j"); out.Placed() {
-		t.Fatal(told(out))
+		t.Fatal(format(out))
 	}
-	// Elsewhere the namespace comes to have more, on a node that is too high.
+	// The namespace gets more on another node, with too high a priority.
 	w.write(func(txn *state.Txn) {
 		txn.UpsertAllocs(func() *model.Allocation {
 			gone := *txn.Alloc("h")
@@ -88,6 +88,6 @@ func TestMemory_ForgetsWhatDependsOnShares(t *testing.T) {
 	})
 	w.run(job("crown", 98, 10, 10).Change(func(j *model.Job) { j.Namespace = "rich" }).Obj(), "c", "n2")
 	if out := w.plan("j"); !out.Placed() || !slices.Contains(out.Plan.Groups[0].Placements[0].Preempted, "l") {
-		t.Error(told(out))
+		t.Error(format(out))
 	}
 }

@@ -8,26 +8,26 @@ import (
 	"github.com/cede-scheduler/cede/core/state"
 )
 
-// A job that was run by a plan evicts nobody for what the plan left without a place, and
-// anybody for what ran and ended afterwards.
-func TestHeld_UntilWhatThePlanLeftHasAPlace(t *testing.T) {
+// A job that was run by a confirmed plan evicts nothing for instances that the plan left
+// unplaced, and may evict for instances that ran and ended afterwards.
+func TestPreemptionHold_UntilUnplacedInstancesArePlaced(t *testing.T) {
 	for name, c := range map[string]struct {
 		kind   model.JobType
-		change func(w *town, txn *state.Txn, j *model.Job)
+		change func(w *fixture, txn *state.Txn, j *model.Job)
 		want   string
 	}{
 		"a second instance never ran": {model.JobService, nil, "g waits for 1"},
-		"it ran before and was lost": {model.JobService, func(w *town, txn *state.Txn, j *model.Job) {
+		"it ran before and was lost": {model.JobService, func(w *fixture, txn *state.Txn, j *model.Job) {
 			gone := coretest.Running("b", j, 0, 1, "n3")
 			gone.Desired, gone.EndTime = model.DesiredStop, 500
 			txn.UpsertAllocs(gone)
 		}, "g waits for 1"},
-		"it ran when the plan was run": {model.JobService, func(w *town, txn *state.Txn, j *model.Job) {
+		"it ran when the plan was run": {model.JobService, func(w *fixture, txn *state.Txn, j *model.Job) {
 			gone := coretest.Running("b", j, 0, 1, "n3")
 			gone.Desired, gone.EndTime = model.DesiredStop, 501
 			txn.UpsertAllocs(gone)
 		}, "j.g[1]#1@n2 over l"},
-		"it completed before": {model.JobBatch, func(w *town, txn *state.Txn, j *model.Job) {
+		"it completed before": {model.JobBatch, func(w *fixture, txn *state.Txn, j *model.Job) {
 			done := coretest.Running("b", j, 0, 1, "n3")
 			done.Client, done.EndTime = model.ClientComplete, 400
 			txn.UpsertAllocs(done)
@@ -37,7 +37,7 @@ func TestHeld_UntilWhatThePlanLeftHasAPlace(t *testing.T) {
 		}, "j.g[0]#1@n1"},
 		"a node came later": {model.JobSystem, nil, "g waits for 1"},
 	} {
-		w := newTown(t)
+		w := newFixture(t)
 		w.node("n1")
 		w.run(job("low", 10, 6, 6).Obj(), "l", "n2")
 		j := job("j", 50, 6, 6).Type(c.kind).Count(2).Obj()
@@ -57,7 +57,7 @@ func TestHeld_UntilWhatThePlanLeftHasAPlace(t *testing.T) {
 		})
 		w.now = 1000
 		out := w.plan("j")
-		if got := told(out); got != c.want {
+		if got := format(out); got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 		if why := out.Failed["g"]; why != nil && why.NoEviction != "the plan that the user confirmed did not list these evictions" {
@@ -66,9 +66,9 @@ func TestHeld_UntilWhatThePlanLeftHasAPlace(t *testing.T) {
 	}
 }
 
-// While a new version waits for free room, the old one runs on.
-func TestHeld_ReplacementsWaitForFreeRoom(t *testing.T) {
-	w := newTown(t)
+// While a new version waits for free capacity, the old one keeps running.
+func TestPreemptionHold_ReplacementsWaitForFreeCapacity(t *testing.T) {
+	w := newFixture(t)
 	w.node("n1")
 	w.run(job("low", 10, 5, 5).Obj(), "l", "n1")
 	w.run(job("j", 50, 4, 4).Obj(), "a", "n1")
@@ -78,7 +78,7 @@ func TestHeld_ReplacementsWaitForFreeRoom(t *testing.T) {
 		txn.SetPreemptionHold(next.Key(), state.PreemptionHold{Index: w.store.Snapshot().Index() + 1, Time: 1})
 	})
 	w.now = 10
-	if got := told(w.plan("j")); got != "g waits for 1" {
+	if got := format(w.plan("j")); got != "g waits for 1" {
 		t.Errorf("held back: %q", got)
 	}
 	w.write(func(txn *state.Txn) { txn.SetPreemptionHold(next.Key(), state.PreemptionHold{}) })

@@ -17,23 +17,23 @@ import (
 	"github.com/cede-scheduler/cede/sdk/rules"
 )
 
-// A group that fills a node's last room may evict there for its next instance.
-func TestService_EvictsWhereItPlacedBefore(t *testing.T) {
-	w := newTown(t)
+// A group that uses a node's last capacity may evict there for its next instance.
+func TestService_EvictsOnNodeItPlacedOn(t *testing.T) {
+	w := newFixture(t)
 	w.node("n1")
 	w.run(job("c", 30, 3, 1).Obj(), "c1", "n1")
 	w.job(job("e", 60, 4, 4).Count(2).Obj())
 	w.want("e", "e.g[0]@n1, e.g[1]@n1 over c1")
 }
 
-// reference/nomad.md 1.9, quirk 1: Nomad counts room twice that the asker's own
-// allocations take, proposes one victim instead of four, and is rejected for
-// ever. Ten of 100 on a node of 1000; two of 400 need eight of them gone.
-func TestQuirk1_OwnAllocationsCount(t *testing.T) {
+// reference/nomad.md 1.9, quirk 1: Nomad counts capacity that the preemptor's own
+// allocations use twice, proposes one victim instead of four, and is rejected without
+// end. Ten of 100 on a node of 1000; two of 400 require eight evictions.
+func TestQuirk1_CountsOwnAllocationsOnce(t *testing.T) {
 	for _, name := range []string{"default", "nomad"} {
 		for _, running := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, one runs already: %t", name, running), func(t *testing.T) {
-				w := newTown(t)
+				w := newFixture(t)
 				w.config(func(c *model.SchedulerConfig) { c.Policy = name })
 				w.node("n1", func(n *model.Node) { n.Capacity = model.Resources{"cpu": 1000, "memory": 1000} })
 				ten := 10
@@ -51,7 +51,7 @@ func TestQuirk1_OwnAllocationsCount(t *testing.T) {
 					want = "h.g[1]@n1 over a0 a1 a2 a3, keep own"
 				}
 				w.job(job("h", 90, 400, 400).Count(2).Obj())
-				w.want("h", want) // the town has the planner accept every plan
+				w.want("h", want) // the fixture requires that the planner accepts every plan
 				left := 0
 				for a := range w.store.Snapshot().Allocs() {
 					if a.Live() && a.Job.ID == "small" {
@@ -66,15 +66,15 @@ func TestQuirk1_OwnAllocationsCount(t *testing.T) {
 	}
 }
 
-// Quirk 4: which node is chosen depends on whom it evicts, not on how full it
-// looks while they are still counted.
-func TestQuirk4_TheLowestVictimsDecide(t *testing.T) {
-	w := newTown(t)
+// Quirk 4: the victims decide which node is chosen, not the utilization of the node
+// before their eviction.
+func TestQuirk4_VictimsDecideNode(t *testing.T) {
+	w := newFixture(t)
 	for i := range 20 {
 		id := fmt.Sprintf("n%02d", i)
 		memory := int64(10)
 		if i%2 == 1 {
-			memory = 100 // spare memory makes it look emptier
+			memory = 100 // free memory lowers its utilization
 		}
 		w.node(id, func(n *model.Node) { n.Capacity["memory"] = memory })
 	}
@@ -94,7 +94,7 @@ func TestQuirk4_TheLowestVictimsDecide(t *testing.T) {
 	w.job(job("h", 90, 10, 10).Count(10).Obj())
 	out := w.plan("h")
 	if !out.Placed() {
-		t.Fatal(told(out))
+		t.Fatal(format(out))
 	}
 	victims := 0
 	for _, g := range out.Plan.Groups {
@@ -110,14 +110,14 @@ func TestQuirk4_TheLowestVictimsDecide(t *testing.T) {
 	}
 }
 
-func TestPreemption_WhoMay(t *testing.T) {
-	delta := func(d int32) func(*town, *model.Job) {
-		return func(w *town, _ *model.Job) { w.config(func(c *model.SchedulerConfig) { c.PriorityDelta = &d }) }
+func TestPreemption_Allowed(t *testing.T) {
+	delta := func(d int32) func(*fixture, *model.Job) {
+		return func(w *fixture, _ *model.Job) { w.config(func(c *model.SchedulerConfig) { c.PriorityDelta = &d }) }
 	}
 	for _, c := range []struct {
 		name   string
 		gap    int32
-		change func(w *town, j *model.Job)
+		change func(w *fixture, j *model.Job)
 		want   bool
 	}{
 		{"a gap of ten", 10, nil, true},
@@ -127,14 +127,14 @@ func TestPreemption_WhoMay(t *testing.T) {
 		{"a delta of zero does not allow equals", 0, delta(0), false},
 		{"a delta of zero allows one", 1, delta(0), true},
 		{"a larger delta", 19, delta(20), false},
-		{"preemptionPolicy Never", 50, func(_ *town, j *model.Job) { j.NeverPreempts = true }, false},
-		{"another type is switched off", 50, func(w *town, _ *model.Job) {
+		{"preemptionPolicy Never", 50, func(_ *fixture, j *model.Job) { j.NeverPreempts = true }, false},
+		{"another type is switched off", 50, func(w *fixture, _ *model.Job) {
 			w.config(func(c *model.SchedulerConfig) { c.Preemption[model.JobBatch] = false })
 		}, true},
 	} {
 		for kind := range model.JobType(model.JobTypes) {
 			t.Run(c.name+" "+kind.String(), func(t *testing.T) {
-				w := newTown(t)
+				w := newFixture(t)
 				w.node("n1")
 				w.run(job("low", 10, 10, 10).Obj(), "l", "n1")
 				j := job("j", 10+c.gap, 10, 10).Type(kind).Obj()
@@ -154,23 +154,22 @@ func TestPreemption_WhoMay(t *testing.T) {
 	}
 }
 
-func TestPreemption_NotThePreemptible(t *testing.T) {
-	w := newTown(t)
+func TestPreemption_SkipsNonPreemptible(t *testing.T) {
+	w := newFixture(t)
 	w.node("n1")
 	w.run(job("low", 10, 10, 10).Change(func(j *model.Job) { j.NonPreemptible = true }).Obj(), "l", "n1")
 	w.job(job("j", 90, 1, 1).Obj())
 	w.want("j", "g waits for 1")
 }
 
-// A node that needs no eviction wins, however bad.
-// While a job is updated, its instances are of two versions, of which one goes whole:
-// those of that version go together, and the others one by one.
-func TestPreemption_GoesWholeByTheVersionThatRuns(t *testing.T) {
+// During an update a job has instances of two versions. If one version is evicted
+// all-or-none, its instances are evicted together, and the others one by one.
+func TestPreemption_CohortFollowsRunningVersion(t *testing.T) {
 	for _, c := range []struct {
 		name  string
-		first bool // the earlier version goes whole, else the later one
+		first bool // the earlier version is all-or-none, else the later one
 		count int
-		on    string // the only node that will do; "": each
+		on    string // the only feasible node; "": all are
 		want  string
 	}{
 		{"one by one", true, 3, "", "a.g[0]@n1 over f1, a.g[1]@n2 over f2, a.g[2]@n3 over f0"},
@@ -179,7 +178,7 @@ func TestPreemption_GoesWholeByTheVersionThatRuns(t *testing.T) {
 		{"the others together", false, 1, "n2", "a.g[0]@n2 over f1 f2"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			w := newTown(t)
+			w := newFixture(t)
 			for _, id := range []string{"n1", "n2", "n3"} {
 				w.node(id)
 			}
@@ -202,8 +201,9 @@ func TestPreemption_GoesWholeByTheVersionThatRuns(t *testing.T) {
 	}
 }
 
-func TestPreemption_RoomWins(t *testing.T) {
-	w := newTown(t)
+// A node that needs no eviction wins, even with the worst score.
+func TestPreemption_FreeCapacityWins(t *testing.T) {
+	w := newFixture(t)
 	w.node("n1")
 	w.node("n2", func(n *model.Node) { n.Capacity = model.Resources{"cpu": 1000, "memory": 1000} })
 	w.run(job("low", 1, 10, 10).Obj(), "l", "n1")
@@ -213,9 +213,9 @@ func TestPreemption_RoomWins(t *testing.T) {
 	w.want("j", "j.g[0]@n2")
 }
 
-// Why eviction does not help is told as it is: a reader who is sent to look at
-// priorities where a port is the host's looks in vain.
-func TestExplanation_SaysWhyEvictionDoesNotHelp(t *testing.T) {
+// The explanation states the actual obstacle: priorities do not matter if the host uses
+// the port.
+func TestExplanation_EvictionObstacles(t *testing.T) {
 	port := func(g *model.Group) { g.Ports = []uint16{80} }
 	never := func(j *model.Job) { j.NeverPreempts = true }
 	stays := func(j *model.Job) { j.NonPreemptible = true }
@@ -223,7 +223,7 @@ func TestExplanation_SaysWhyEvictionDoesNotHelp(t *testing.T) {
 	beside := func(g *model.Group) { g.Colocate = term("cache", "node") }
 	for _, c := range []struct {
 		name   string
-		setUp  func(w *town)
+		setUp  func(w *fixture)
 		job    *model.Job
 		reason string
 	}{
@@ -232,36 +232,36 @@ func TestExplanation_SaysWhyEvictionDoesNotHelp(t *testing.T) {
 			"1 lacks cpu; eviction does not help: on 1 nothing runs that could be evicted",
 		},
 		{
-			"the gap is too small", func(w *town) { w.run(job("low", 41, 10, 1).Obj(), "l", "n1") }, job("j", 50, 4, 1).Obj(),
+			"the gap is too small", func(w *fixture) { w.run(job("low", 41, 10, 1).Obj(), "l", "n1") }, job("j", 50, 4, 1).Obj(),
 			"1 lacks cpu; eviction does not help: on 1 nothing has a priority of 40 or less",
 		},
 		{
-			"not preemptible", func(w *town) { w.run(job("low", 10, 10, 1).Change(stays).Obj(), "l", "n1") }, job("j", 50, 4, 1).Obj(),
+			"not preemptible", func(w *fixture) { w.run(job("low", 10, 10, 1).Change(stays).Obj(), "l", "n1") }, job("j", 50, 4, 1).Obj(),
 			"1 lacks cpu; eviction does not help: on 1 everything with a priority of 40 or less is not preemptible",
 		},
 		{
-			"a port of something that stays", func(w *town) { w.run(job("low", 10, 1, 1).With(port).Change(stays).Obj(), "l", "n1") },
+			"a port of something that stays", func(w *fixture) { w.run(job("low", 10, 1, 1).With(port).Change(stays).Obj(), "l", "n1") },
 			job("j", 50, 1, 1).With(port).Obj(),
 			"1 lacks port 80; eviction does not help: on 1 everything with a priority of 40 or less is not preemptible",
 		},
 		{
-			"beside what would have to go", func(w *town) { w.run(job("low", 10, 10, 1).With(cache).Obj(), "l", "n1") },
+			"beside what would have to go", func(w *fixture) { w.run(job("low", 10, 10, 1).With(cache).Obj(), "l", "n1") },
 			job("j", 50, 4, 1).With(beside).Obj(),
 			"1 lacks cpu; eviction does not help: on 1 the group must be co-located with all candidates",
 		},
 		{
-			"not enough", func(w *town) {
+			"not enough", func(w *fixture) {
 				w.run(job("low", 10, 2, 1).Obj(), "l", "n1")
 				w.run(job("high", 90, 8, 1).Obj(), "h", "n1")
 			}, job("j", 50, 4, 1).Obj(),
 			"1 lacks cpu; eviction does not help: on 1 too little would be free after all possible evictions",
 		},
 		{
-			"never", func(w *town) { w.run(job("low", 10, 10, 1).Obj(), "l", "n1") }, job("j", 50, 4, 1).Change(never).Obj(),
+			"never", func(w *fixture) { w.run(job("low", 10, 10, 1).Obj(), "l", "n1") }, job("j", 50, 4, 1).Change(never).Obj(),
 			"1 lacks cpu; nobody is evicted: the job's preemptionPolicy is Never",
 		},
 		{
-			"switched off", func(w *town) {
+			"switched off", func(w *fixture) {
 				w.config(func(c *model.SchedulerConfig) { c.Preemption[model.JobBatch] = false })
 				w.run(job("low", 10, 10, 1).Obj(), "l", "n1")
 			}, job("j", 50, 4, 1).Type(model.JobBatch).Obj(),
@@ -269,13 +269,13 @@ func TestExplanation_SaysWhyEvictionDoesNotHelp(t *testing.T) {
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			w := newTown(t)
+			w := newFixture(t)
 			w.node("n1")
 			if c.setUp != nil {
 				c.setUp(w)
 			}
 			w.job(c.job)
-			for range 2 { // the second is told from memory
+			for range 2 { // the second one comes from the cache
 				if got := w.plan("j").Failed["g"].String(); got != "0 of 1 node: "+c.reason {
 					t.Errorf("%q, want %q", got, c.reason)
 				}
@@ -284,9 +284,9 @@ func TestExplanation_SaysWhyEvictionDoesNotHelp(t *testing.T) {
 	}
 }
 
-// Whatever is not placed says why, node by node and dimension by dimension.
+// Every unplaced group is explained node by node and dimension by dimension.
 func TestExplanation_NodeByNode(t *testing.T) {
-	w := newTown(t)
+	w := newFixture(t)
 	w.node("n1", zone("a"))
 	w.node("n2", zone("b"))
 	w.node("n3", zone("a"), func(n *model.Node) { n.Status = model.NodeDown })
@@ -331,14 +331,14 @@ n5: node is ineligible
 }
 
 func TestExplanation_WithoutNodes(t *testing.T) {
-	w := newTown(t)
+	w := newFixture(t)
 	w.job(job("j", 50, 1, 1).Obj())
 	if got := w.plan("j").Failed["g"].String(); got != "there are no nodes" {
 		t.Error(got)
 	}
 }
 
-// bad is a policy that fails once asked about victims.
+// bad is a policy that fails when it is called for victims.
 type bad struct{}
 
 func (bad) Info() sdk.Info { return sdk.Info{Name: "bad", Delta: 1} }
@@ -346,28 +346,28 @@ func (bad) ScoreVictims(*sdk.Candidates, *sdk.VictimScores) error {
 	return errors.New("cannot decide")
 }
 
-// On a fault the evaluation evicts nobody, places what needs no eviction, and
-// says whose fault it was.
-func TestFault_EvictsNobodyAndSaysWhy(t *testing.T) {
-	w := newTown(t, func() sdk.Policy { return bad{} })
+// On a fault the evaluation evicts nothing, places instances that need no eviction, and
+// reports the fault of the policy.
+func TestFault_EvictsNothingAndReportsFault(t *testing.T) {
+	w := newFixture(t, func() sdk.Policy { return bad{} })
 	w.node("n1")
 	w.node("n2")
 	w.run(job("low", 10, 10, 10).Obj(), "l", "n1")
 	w.job(job("j", 90, 6, 6).Count(2).Change(func(j *model.Job) { j.Policy = "bad" }).Obj())
 	out := w.plan("j")
-	if got := told(out); got != "j.g[0]@n2, g waits for 1" {
+	if got := format(out); got != "j.g[0]@n2, g waits for 1" {
 		t.Error(got)
 	}
 	var fault *policy.Error
 	if !errors.As(out.Fault, &fault) || fault.Policy != "bad" || fault.Hook != "ScoreVictims" || !strings.Contains(out.Fault.Error(), "cannot decide") {
 		t.Errorf("fault %v", out.Fault)
 	}
-	// A job under another policy is not concerned.
+	// A job under another policy is not affected.
 	w.job(job("k", 90, 6, 6).Count(2).Obj())
 	w.want("k", "k.g[0]@n2, k.g[1]@n1 over l")
 }
 
-// flaky fails whenever its flag is up.
+// flaky fails while its flag is set.
 type flaky struct{ fails *bool }
 
 func (flaky) Info() sdk.Info { return sdk.Info{Name: "flaky", Delta: 1} }
@@ -378,8 +378,8 @@ func (f flaky) ScoreVictims(in *sdk.Candidates, out *sdk.VictimScores) error {
 	return nil
 }
 
-// flakyTown has one full node and a job that needs an eviction under flaky.
-func flakyTown(t *testing.T, onFault policy.OnFault) (w *town, v *policy.Version, fails *bool) {
+// flakyFixture has one full node and a job that needs an eviction under flaky.
+func flakyFixture(t *testing.T, onFault policy.OnFault) (w *fixture, v *policy.Version, fails *bool) {
 	t.Helper()
 	fails = new(bool)
 	v, err := policy.NewVersion(policy.Source{
@@ -389,7 +389,7 @@ func flakyTown(t *testing.T, onFault policy.OnFault) (w *town, v *policy.Version
 	must(err)
 	set, err := policy.NewSet(coretest.Version(func() sdk.Policy { return rules.New() }), v)
 	must(err)
-	w = newTown(t)
+	w = newFixture(t)
 	w.sched = scheduler.New(scheduler.Config{Policies: set, Forget: true})
 	w.node("n1")
 	w.run(job("low", 10, 10, 10).Obj(), "l", "n1")
@@ -397,11 +397,11 @@ func flakyTown(t *testing.T, onFault policy.OnFault) (w *town, v *policy.Version
 	return w, v, fails
 }
 
-func TestFault_DefaultDecidesWhereTheOperatorChoseSo(t *testing.T) {
-	w, v, fails := flakyTown(t, policy.FallBack)
+func TestFault_FallsBackToDefaultIfConfigured(t *testing.T) {
+	w, v, fails := flakyFixture(t, policy.FallBack)
 	*fails = true
 	out := w.plan("j")
-	if got := told(out); got != "j.g[0]@n1 over l" {
+	if got := format(out); got != "j.g[0]@n1 over l" {
 		t.Error(got)
 	}
 	if out.Fault == nil || v.Fallbacks() != 1 {
@@ -409,8 +409,8 @@ func TestFault_DefaultDecidesWhereTheOperatorChoseSo(t *testing.T) {
 	}
 }
 
-func TestFault_APolicyThatKeepsFailingIsNotAskedForAWhile(t *testing.T) {
-	w, v, fails := flakyTown(t, policy.Deny)
+func TestFault_BreakerOpensAfterRepeatedFaults(t *testing.T) {
+	w, v, fails := flakyFixture(t, policy.Deny)
 	*fails = true
 	for range 5 {
 		w.plan("j")
@@ -421,23 +421,23 @@ func TestFault_APolicyThatKeepsFailingIsNotAskedForAWhile(t *testing.T) {
 	if calls, _ := v.Stats(); calls != asked {
 		t.Error("it was asked although its breaker is open")
 	}
-	if got := told(out); got != "g waits for 1" || out.Fault == nil {
+	if got := format(out); got != "g waits for 1" || out.Fault == nil {
 		t.Errorf("%s, fault %v", got, out.Fault)
 	}
 	w.now += int64(30 * time.Second)
-	if got := told(w.plan("j")); got != "j.g[0]@n1 over l" {
+	if got := format(w.plan("j")); got != "j.g[0]@n1 over l" {
 		t.Errorf("after the pause: %s", got)
 	}
 	*fails = true
 	w.plan("j")
 	*fails = false
-	if got := told(w.plan("j")); got != "j.g[0]@n1 over l" {
+	if got := format(w.plan("j")); got != "j.g[0]@n1 over l" {
 		t.Errorf("one fault after it went well: %s", got)
 	}
 }
 
-func TestPolicy_ThatIsNotLoadedIsAnError(t *testing.T) {
-	w := newTown(t)
+func TestPolicy_MissingVersionIsError(t *testing.T) {
+	w := newFixture(t)
 	w.job(job("j", 90, 6, 6).Change(func(j *model.Job) { j.Policy = "missing" }).Obj())
 	_, err := w.sched.Process(&model.Evaluation{Namespace: "default", JobID: "j"}, w.store.Snapshot(), 0)
 	if err == nil || !strings.Contains(err.Error(), `"missing"`) || !strings.Contains(err.Error(), "default, nomad") {
@@ -445,7 +445,7 @@ func TestPolicy_ThatIsNotLoadedIsAnError(t *testing.T) {
 	}
 }
 
-// later asks to be asked again.
+// later requests another call at a later time.
 type later struct{}
 
 func (later) Info() sdk.Info { return sdk.Info{Name: "later", Delta: 1, Columns: sdk.TimeColumns} }
@@ -462,18 +462,18 @@ func (later) PriorityDelta(in *sdk.Candidates, gap []int32, r *sdk.Recheck) erro
 }
 
 func TestRecheck_ReachesTheOutcome(t *testing.T) {
-	w := newTown(t, func() sdk.Policy { return later{} })
+	w := newFixture(t, func() sdk.Policy { return later{} })
 	w.node("n1")
 	w.run(job("low", 10, 10, 10).Obj(), "l", "n1")
 	for _, kind := range []model.JobType{model.JobService, model.JobSystem} {
 		w.now = 0
 		w.job(job("j", 90, 6, 6).Type(kind).Change(func(j *model.Job) { j.Policy = "later" }).Obj())
 		if out := w.plan("j"); out.RecheckAt != 100 || out.Placed() {
-			t.Errorf("%s: recheck at %d, %s", kind, out.RecheckAt, told(out))
+			t.Errorf("%s: recheck at %d, %s", kind, out.RecheckAt, format(out))
 		}
 		w.now = 100
 		if out := w.plan("j"); out.RecheckAt != 0 || !slices.Contains(out.Plan.Groups[0].Placements[0].Preempted, "l") {
-			t.Errorf("%s: recheck at %d, %s", kind, out.RecheckAt, told(out))
+			t.Errorf("%s: recheck at %d, %s", kind, out.RecheckAt, format(out))
 		}
 	}
 }

@@ -8,13 +8,13 @@ import (
 	"github.com/cede-scheduler/cede/core/state/apply"
 )
 
-func (w *town) change(id string, f func(*model.Node)) {
+func (w *fixture) change(id string, f func(*model.Node)) {
 	n := *w.store.Snapshot().Node(id)
 	f(&n)
 	w.write(func(txn *state.Txn) { must(txn.UpsertNode(&n)) })
 }
 
-func (w *town) ends(status model.ClientStatus, ids ...string) {
+func (w *fixture) ends(status model.ClientStatus, ids ...string) {
 	w.write(func(txn *state.Txn) {
 		for _, id := range ids {
 			apply.ClientUpdates(txn, w.now, []apply.ClientUpdate{{AllocID: id, Status: status}})
@@ -23,7 +23,7 @@ func (w *town) ends(status model.ClientStatus, ids ...string) {
 }
 
 func TestReconcile_ScalesUpAndDownAndStops(t *testing.T) {
-	w := newTown(t)
+	w := newFixture(t)
 	w.node("n1")
 	w.job(job("j", 50, 1, 1).Count(2).Obj())
 	w.want("j", "j.g[0]@n1, j.g[1]@n1")
@@ -33,7 +33,7 @@ func TestReconcile_ScalesUpAndDownAndStops(t *testing.T) {
 	w.job(job("j", 50, 1, 1).Count(1).Obj())
 	w.want("j", "keep j.g[0], stop j.g[1], stop j.g[2]")
 	w.job(job("j", 50, 1, 1).Count(2).Obj())
-	w.want("j", "j.g[1]#1@n1, keep j.g[0]") // an id is never used again
+	w.want("j", "j.g[1]#1@n1, keep j.g[0]") // an ID is never reused
 	w.job(job("j", 50, 1, 1).Count(2).Change(func(j *model.Job) { j.Stopped = true }).Obj())
 	w.want("j", "stop j.g[0], stop j.g[1]#1")
 	w.want("j", "")
@@ -65,7 +65,7 @@ func TestReconcile_UpdatesInPlaceOrReplaces(t *testing.T) {
 		{"another duration", job("j", 50, 6, 1).With(func(g *model.Group) { g.Duration = 5 }).Obj(), "j.g[0]#1@n1, stop a"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			w := newTown(t)
+			w := newFixture(t)
 			w.node("n1", zone("a"))
 			w.node("n2", zone("b"))
 			w.run(job("j", 50, 6, 1).Obj(), "a", "n1")
@@ -75,8 +75,8 @@ func TestReconcile_UpdatesInPlaceOrReplaces(t *testing.T) {
 	}
 }
 
-func TestReconcile_NodeDownIsLostAndReplaced(t *testing.T) {
-	w := newTown(t)
+func TestReconcile_NodeDownReplacesLost(t *testing.T) {
+	w := newFixture(t)
 	w.node("n1")
 	w.node("n2")
 	w.run(job("j", 50, 6, 6).Obj(), "a", "n1")
@@ -88,8 +88,8 @@ func TestReconcile_NodeDownIsLostAndReplaced(t *testing.T) {
 	w.want("j", "j.g[0]#2@n1")
 }
 
-func TestReconcile_DrainReplacesFirstAndStaysWithoutRoom(t *testing.T) {
-	w := newTown(t)
+func TestReconcile_DrainKeepsUntilReplaced(t *testing.T) {
+	w := newFixture(t)
 	w.node("n1")
 	w.node("n2")
 	w.run(job("high", 90, 10, 10).Obj(), "h", "n2")
@@ -103,9 +103,9 @@ func TestReconcile_DrainReplacesFirstAndStaysWithoutRoom(t *testing.T) {
 	w.want("j", "j.g[0]#1@n2, stop a")
 }
 
-// What drains may evict lower priority where it moves to.
+// The replacement of a draining allocation may evict lower priorities on its new node.
 func TestReconcile_DrainMayEvict(t *testing.T) {
-	w := newTown(t)
+	w := newFixture(t)
 	w.node("n1")
 	w.node("n2")
 	w.run(job("low", 10, 10, 10).Obj(), "l", "n2")
@@ -115,7 +115,7 @@ func TestReconcile_DrainMayEvict(t *testing.T) {
 	w.want("low", "g waits for 1")
 }
 
-func TestReconcile_FinishedAndFailedWork(t *testing.T) {
+func TestReconcile_CompletedAndFailed(t *testing.T) {
 	for _, c := range []struct {
 		kind   model.JobType
 		status model.ClientStatus
@@ -129,7 +129,7 @@ func TestReconcile_FinishedAndFailedWork(t *testing.T) {
 		{model.JobSystem, model.ClientFailed, "j.g[0]#1@n1"},
 	} {
 		t.Run(c.kind.String()+" "+c.status.String(), func(t *testing.T) {
-			w := newTown(t)
+			w := newFixture(t)
 			w.node("n1")
 			w.job(job("j", 50, 1, 1).Type(c.kind).Obj())
 			w.want("j", "j.g[0]@n1")
@@ -139,9 +139,9 @@ func TestReconcile_FinishedAndFailedWork(t *testing.T) {
 	}
 }
 
-// Of two allocations under one index the older stays.
-func TestReconcile_EndsDuplicates(t *testing.T) {
-	w := newTown(t)
+// Of two allocations with one index the older one is retained.
+func TestReconcile_StopsDuplicates(t *testing.T) {
+	w := newFixture(t)
 	w.node("n1")
 	j := job("j", 50, 1, 1).Obj()
 	w.run(j, "a", "n1")
@@ -149,8 +149,8 @@ func TestReconcile_EndsDuplicates(t *testing.T) {
 	w.want("j", "keep a, stop b")
 }
 
-func TestReconcile_GroupsThatAreGone(t *testing.T) {
-	w := newTown(t)
+func TestReconcile_StopsRemovedGroups(t *testing.T) {
+	w := newFixture(t)
 	w.node("n1")
 	w.job(job("j", 50, 1, 1).Group("h", 1).Obj())
 	w.want("j", "j.g[0]@n1, j.h[0]@n1")
@@ -162,7 +162,7 @@ func TestGang_AllOrNothing(t *testing.T) {
 	gang := func(count int) *model.Job {
 		return job("j", 50, 6, 6).Count(count).Group("h", 1).Ask(4, 4, 0).Change(func(j *model.Job) { j.AllAtOnce = true }).Obj()
 	}
-	w := newTown(t)
+	w := newFixture(t)
 	w.node("n1")
 	w.run(job("low", 10, 10, 10).Obj(), "l", "n1")
 	w.job(gang(2))
@@ -178,7 +178,7 @@ func TestGang_AllOrNothing(t *testing.T) {
 }
 
 func TestSystem_FollowsTheNodes(t *testing.T) {
-	w := newTown(t)
+	w := newFixture(t)
 	w.node("n1")
 	w.node("n2", func(n *model.Node) { n.Ineligible = true })
 	w.node("n3")
@@ -194,23 +194,23 @@ func TestSystem_FollowsTheNodes(t *testing.T) {
 	w.change("n4", func(n *model.Node) { n.Drain = true })
 	w.want("s", "stop s.g[2]#1")
 	w.change("n1", func(n *model.Node) { n.Ineligible = true })
-	w.want("s", "") // what runs may stay
+	w.want("s", "") // running allocations may stay
 	w.job(job("s", 60, 2, 2).Type(model.JobSystem).Obj())
 	w.want("s", "keep s.g[0], keep s.g[1]")
 	w.job(job("s", 60, 3, 2).Type(model.JobSystem).Obj())
 	w.want("s", "s.g[1]#1@n3, stop s.g[0], stop s.g[1]")
 }
 
-// A full node keeps a system job waiting there and nowhere else.
-func TestSystem_WaitsForTheNodesWithoutRoom(t *testing.T) {
-	w := newTown(t)
+// A full node blocks a system job on that node only.
+func TestSystem_BlocksOnFullNodes(t *testing.T) {
+	w := newFixture(t)
 	w.node("n1")
 	w.node("n2")
 	w.node("n3")
 	w.run(job("high", 90, 10, 10).Obj(), "h1", "n1", "h3", "n3")
 	w.job(job("s", 50, 2, 2).Type(model.JobSystem).Obj())
 	out := w.plan("s")
-	if got := told(out); got != "s.g[0]@n2, g waits for 2" {
+	if got := format(out); got != "s.g[0]@n2, g waits for 2" {
 		t.Error(got)
 	}
 	if got := out.BlockedNodes; len(got) != 2 || got[0] != "n1" || got[1] != "n3" {

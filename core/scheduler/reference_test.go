@@ -16,17 +16,17 @@ import (
 	"github.com/cede-scheduler/cede/core/state"
 )
 
-// Small clusters of which everything can be tried: every set of victims anywhere,
-// with every way of placing the instances. Written from the scenario format, in
-// names and plain loops, and with nothing in common with the code under test.
+// Small clusters on which every set of victims and every way of placing the instances
+// can be tried. The reference implementation is written from the scenario format, in
+// plain loops, and shares no code with the scheduler.
 
-// brute is such a cluster, with a job that wants in.
-type brute struct {
+// exhaustive is such a cluster, with a job to be placed.
+type exhaustive struct {
 	nodes  []*model.Node
 	others []*model.Job // with one group each
 	allocs []*model.Allocation
 	job    *model.Job
-	// budgets are strict: by label, how many of them may go; in a minute where rate says so.
+	// budgets are strict: by label, the number of disruptions allowed; per minute if rate is set.
 	budgets map[string]int
 	rate    bool
 	own     placing // where instances of the job run already, the first of them
@@ -34,10 +34,10 @@ type brute struct {
 
 var racks = []string{"a", "b", "c"}
 
-// rollBrute makes a cluster that is mostly too full for the job, whose rules reach
-// over several nodes.
-func rollBrute(d *rand.Rand, gang bool) *brute {
-	b := &brute{}
+// rollExhaustive returns a cluster that is usually too full for the job. The rules of
+// the job span several nodes.
+func rollExhaustive(d *rand.Rand, gang bool) *exhaustive {
+	b := &exhaustive{}
 	for i := range 2 + d.IntN(3) {
 		n := coretest.Node(fmt.Sprint("n", i), 10, 100, 0)
 		n.Attributes = map[string]string{}
@@ -94,8 +94,8 @@ func rollBrute(d *rand.Rand, gang bool) *brute {
 	return b
 }
 
-// rollJob makes the job: one instance beside those that run, or a gang of up to four.
-func (b *brute) rollJob(d *rand.Rand, gang bool) {
+// rollJob adds the job: one instance next to running ones, or a gang of up to four.
+func (b *exhaustive) rollJob(d *rand.Rand, gang bool) {
 	build := job("j", 50, int64(2+d.IntN(8)), 1).Count(1)
 	if gang {
 		build.Count(1 + d.IntN(3)).Change(func(j *model.Job) { j.AllAtOnce = true })
@@ -124,9 +124,9 @@ func (b *brute) rollJob(d *rand.Rand, gang bool) {
 	}
 }
 
-// town builds the cluster.
-func (b *brute) town(t testing.TB) *town {
-	w := newTown(t)
+// fixture builds the cluster.
+func (b *exhaustive) fixture(t testing.TB) *fixture {
+	w := newFixture(t)
 	w.write(func(txn *state.Txn) {
 		for _, n := range b.nodes {
 			must(txn.UpsertNode(n))
@@ -154,8 +154,8 @@ func (b *brute) town(t testing.TB) *town {
 	return w
 }
 
-// labelled is how many have a label, of all or of some.
-func (b *brute) labelled(label string, among map[string]bool) (n int) {
+// labelled counts the allocations with a label, of all or of some.
+func (b *exhaustive) labelled(label string, among map[string]bool) (n int) {
 	for _, a := range b.allocs {
 		if (among == nil || among[a.ID]) && a.Group.Labels["app"] == label {
 			n++
@@ -164,8 +164,8 @@ func (b *brute) labelled(label string, among map[string]bool) (n int) {
 	return n
 }
 
-// within is whether the budgets let some go together.
-func (b *brute) within(gone map[string]bool) bool {
+// within reports whether the budgets allow the eviction of some allocations together.
+func (b *exhaustive) within(gone map[string]bool) bool {
 	for label, slack := range b.budgets {
 		if b.labelled(label, gone) > slack {
 			return false
@@ -177,8 +177,8 @@ func (b *brute) within(gone map[string]bool) bool {
 // placing is a way of placing the job: the node of each instance.
 type placing []*model.Node
 
-// instances is the groups of the instances to place, in order.
-func (b *brute) instances() (list []*model.Group) {
+// instances returns the groups of the instances to place, in order.
+func (b *exhaustive) instances() (list []*model.Group) {
 	for _, g := range b.job.Groups {
 		for range g.Count {
 			list = append(list, g)
@@ -187,8 +187,8 @@ func (b *brute) instances() (list []*model.Group) {
 	return list
 }
 
-// possible is whether everything can be placed with some allocations gone.
-func (b *brute) possible(gone map[string]bool, at placing) bool {
+// possible reports whether everything can be placed after some evictions.
+func (b *exhaustive) possible(gone map[string]bool, at placing) bool {
 	list := b.instances()
 	if len(at) == len(list) {
 		return true
@@ -201,10 +201,10 @@ func (b *brute) possible(gone map[string]bool, at placing) bool {
 	return false
 }
 
-// allows is whether the next instance may go to a node.
-func (b *brute) allows(gone map[string]bool, at placing, list []*model.Group, n *model.Node) bool {
+// allows reports whether the next instance may be placed on a node.
+func (b *exhaustive) allows(gone map[string]bool, at placing, list []*model.Group, n *model.Node) bool {
 	if len(n.Taints) > 0 {
-		return false // nothing tolerates them
+		return false // no group tolerates the taint
 	}
 	g := list[len(at)]
 	free := n.Capacity["cpu"] - g.Resources["cpu"]
@@ -242,7 +242,7 @@ func (b *brute) allows(gone map[string]bool, at placing, list []*model.Group, n 
 	return free >= 0 && b.rules(g, n, perRack, beside, len(at) == 0)
 }
 
-func (b *brute) rules(g *model.Group, n *model.Node, perRack map[string]int, beside, first bool) bool {
+func (b *exhaustive) rules(g *model.Group, n *model.Node, perRack map[string]int, beside, first bool) bool {
 	rack, ok := n.Attributes["rack"]
 	for _, c := range g.Constraints {
 		if limit, _ := strconv.Atoi(c.Value); c.Operator == model.OpDistinctProperty && (!ok || perRack[rack] >= limit) {
@@ -264,8 +264,8 @@ func (b *brute) rules(g *model.Group, n *model.Node, perRack map[string]int, bes
 	return ok && perRack[rack]+1-least <= 1
 }
 
-// apart is whether separation forbids instances of two groups on two nodes.
-func (b *brute) apart(x *model.Group, xn *model.Node, y *model.Group, yn *model.Node) bool {
+// apart reports whether anti-affinity forbids instances of two groups on two nodes.
+func (b *exhaustive) apart(x *model.Group, xn *model.Node, y *model.Group, yn *model.Node) bool {
 	for _, pair := range [][2]*model.Group{{x, y}, {y, x}} {
 		for _, t := range pair[0].Separate {
 			if t.Labels["app"] != pair[1].Labels["app"] {
@@ -281,23 +281,23 @@ func (b *brute) apart(x *model.Group, xn *model.Node, y *model.Group, yn *model.
 	return false
 }
 
-func (b *brute) node(id string) *model.Node {
+func (b *exhaustive) node(id string) *model.Node {
 	return b.nodes[slices.IndexFunc(b.nodes, func(n *model.Node) bool { return n.ID == id })]
 }
 
-// evictable is who may be evicted, alone or with all of the job.
-func (b *brute) evictable() (list []*model.Allocation) {
+// evictable returns the allocations that may be evicted, alone or with their cohort.
+func (b *exhaustive) evictable() (list []*model.Allocation) {
 	for _, a := range b.allocs {
-		if !a.Job.NonPreemptible && a.Job.Priority <= b.job.Priority-10 && !b.tolerates(a) {
+		if !a.Job.NonPreemptible && a.Job.Priority <= b.job.Priority-10 && !b.protects(a) {
 			list = append(list, a)
 		}
 	}
 	return list
 }
 
-// togetherWith is who has to stay when one of some who go does: of a job that goes whole,
-// and that is gone, all.
-func (b *brute) togetherWith(a *model.Allocation, gone map[string]bool) (list []*model.Allocation) {
+// togetherWith returns the victims that must be retained together with one: all of its
+// cohort if that is evicted.
+func (b *exhaustive) togetherWith(a *model.Allocation, gone map[string]bool) (list []*model.Allocation) {
 	for _, other := range b.allocs {
 		if other.Job == a.Job {
 			if !gone[other.ID] {
@@ -312,8 +312,9 @@ func (b *brute) togetherWith(a *model.Allocation, gone map[string]bool) (list []
 	return list
 }
 
-// leavesWhole is whether of each job that goes whole all go, or none beyond its minCount.
-func (b *brute) leavesWhole(gone map[string]bool) bool {
+// respectsCohorts reports whether each all-or-none job loses all members, or none beyond
+// its minCount.
+func (b *exhaustive) respectsCohorts(gone map[string]bool) bool {
 	for _, j := range b.others {
 		if !j.AllOrNone {
 			continue
@@ -333,15 +334,15 @@ func (b *brute) leavesWhole(gone map[string]bool) bool {
 	return true
 }
 
-// tolerates is whether the job of an allocation spares it from this one, at a time of 0.
-func (b *brute) tolerates(a *model.Allocation) bool {
+// protects reports whether the job of an allocation protects it from this one at time 0.
+func (b *exhaustive) protects(a *model.Allocation) bool {
 	t := a.Job.Toleration
 	return t != nil && (t.MinPreemptorPriority != nil && *t.MinPreemptorPriority > b.job.Priority || t.MinRuntime > -a.StartTime)
 }
 
-// best is the lowest priority that the highest victim can have; the job's own where
-// it cannot be placed, and below all where it needs no eviction.
-func (b *brute) best() (highest int32) {
+// best returns the lowest possible priority of the highest victim: the job's own if it
+// cannot be placed, and the minimum if no eviction is needed.
+func (b *exhaustive) best() (highest int32) {
 	list := b.evictable()
 	highest = b.job.Priority
 	for set := range 1 << len(list) {
@@ -351,16 +352,16 @@ func (b *brute) best() (highest int32) {
 				gone[a.ID], most = true, max(most, a.Job.Priority)
 			}
 		}
-		if most < highest && b.leavesWhole(gone) && b.within(gone) && b.possible(gone, b.own) {
+		if most < highest && b.respectsCohorts(gone) && b.within(gone) && b.possible(gone, b.own) {
 			highest = most
 		}
 	}
 	return highest
 }
 
-// outcome is what a scheduler made of it: who goes, the highest priority of them, and
-// where everybody goes; ok is false when the job is not placed.
-func (b *brute) outcome(t *testing.T, out *scheduler.Outcome) (gone map[string]bool, highest int32, ok bool) {
+// outcome returns the scheduler's result: the victims, their highest priority, and the
+// nodes of all instances. ok is false if the job is not placed.
+func (b *exhaustive) outcome(t *testing.T, out *scheduler.Outcome) (gone map[string]bool, highest int32, ok bool) {
 	t.Helper()
 	gone, highest = map[string]bool{}, -1
 	placed := 0
@@ -387,9 +388,9 @@ func (b *brute) outcome(t *testing.T, out *scheduler.Outcome) (gone map[string]b
 	return gone, highest, true
 }
 
-// where is the nodes of the instances in the order of the job's groups, after those
+// where returns the nodes of the instances in the order of the job's groups, after those
 // that run already.
-func (b *brute) where(out *scheduler.Outcome) (at placing) {
+func (b *exhaustive) where(out *scheduler.Outcome) (at placing) {
 	at = slices.Clone(b.own)
 	for _, g := range b.job.Groups {
 		for _, cg := range out.Plan.Groups {
@@ -403,8 +404,8 @@ func (b *brute) where(out *scheduler.Outcome) (at placing) {
 	return at
 }
 
-// holds is whether the placing is allowed step by step with some gone.
-func (b *brute) holds(gone map[string]bool, at placing) bool {
+// holds reports whether the placing is allowed step by step after some evictions.
+func (b *exhaustive) holds(gone map[string]bool, at placing) bool {
 	for i := len(b.own); i < len(at); i++ {
 		if !b.allows(gone, at[:i], b.instances(), at[i]) {
 			return false
@@ -413,9 +414,9 @@ func (b *brute) holds(gone map[string]bool, at placing) bool {
 	return true
 }
 
-// checkNeeded asserts that nobody who goes, with those that have to go along, could
-// have stayed.
-func (b *brute) checkNeeded(t *testing.T, gone map[string]bool, at placing) {
+// checkNeeded fails if a victim, with those that must be retained together with it,
+// could have been retained.
+func (b *exhaustive) checkNeeded(t *testing.T, gone map[string]bool, at placing) {
 	t.Helper()
 	if !b.within(gone) {
 		t.Fatalf("%v are more than budgets let go: %v", gone, b.budgets)
@@ -423,7 +424,7 @@ func (b *brute) checkNeeded(t *testing.T, gone map[string]bool, at placing) {
 	if !b.holds(gone, at) {
 		t.Fatalf("what is placed breaks a rule with %v gone", gone)
 	}
-	if !b.leavesWhole(gone) {
+	if !b.respectsCohorts(gone) {
 		t.Fatalf("of a job that goes whole some stay: %v", gone)
 	}
 	for _, a := range b.evictable() {
@@ -440,7 +441,7 @@ func (b *brute) checkNeeded(t *testing.T, gone map[string]bool, at placing) {
 	}
 }
 
-// soak multiplies a test's count when CEDE_SOAK=1.
+// soak multiplies a test's count if CEDE_SOAK=1.
 func soak(n int) int {
 	if os.Getenv("CEDE_SOAK") != "" {
 		return 50 * n
@@ -448,18 +449,18 @@ func soak(n int) int {
 	return n
 }
 
-// An allocation on another node that keeps a group out of a rack goes where, and
-// only where, that lets the group in; and who goes is as unimportant as can be.
-func TestElsewhere_IsWhatTryingEverythingFinds(t *testing.T) {
+// An allocation on another node that excludes a group from a rack is evicted if, and
+// only if, that makes the group feasible; and the victims have the lowest priorities.
+func TestRemoteConflicts_MatchReference(t *testing.T) {
 	across, waits := 0, 0
 	for seed := range soak(2500) {
 		d := rand.New(rand.NewPCG(1, uint64(seed)))
-		b := rollBrute(d, false)
+		b := rollExhaustive(d, false)
 		want := b.best()
-		out := b.town(t).plan("j")
+		out := b.fixture(t).plan("j")
 		gone, highest, ok := b.outcome(t, out)
 		if highest != want {
-			t.Fatalf("seed %d: %s; the highest victim has priority %d, and %d would do", seed, told(out), highest, want)
+			t.Fatalf("seed %d: %s; the highest victim has priority %d, and %d would do", seed, format(out), highest, want)
 		}
 		if !ok {
 			waits++
@@ -480,21 +481,20 @@ func TestElsewhere_IsWhatTryingEverythingFinds(t *testing.T) {
 	}
 }
 
-// A gang is placed exactly when some set of victims and some placing of all its
-// instances let it, without evictions exactly when none are needed, and nobody is
-// evicted who could have stayed.
-func TestGang_IsWhatTryingEverythingFinds(t *testing.T) {
-	checkGangs(t, 2, 2000, func(*rand.Rand, *brute) {})
+// A gang is placed exactly if some set of victims and some placing of all its instances
+// exist, without evictions exactly if none are needed, and no victim is redundant.
+func TestGang_MatchesReference(t *testing.T) {
+	checkGangs(t, 2, 2000, func(*rand.Rand, *exhaustive) {})
 }
 
-// Strict budgets that several instances of a gang draw on do not keep out what other
-// victims would let in.
-func TestGang_FindsVictimsThatBudgetsLetGo(t *testing.T) {
-	checkGangs(t, 29, 2000, strictly)
+// Strict budgets that several instances of a gang share do not exclude it if other
+// victims would make it feasible.
+func TestGang_FindsVictimsUnderBudgets(t *testing.T) {
+	checkGangs(t, 29, 2000, underBudgets)
 }
 
-// strictly puts some of the others under strict budgets.
-func strictly(d *rand.Rand, b *brute) {
+// underBudgets puts some of the others under strict budgets.
+func underBudgets(d *rand.Rand, b *exhaustive) {
 	b.budgets, b.rate = map[string]int{}, d.IntN(2) == 0
 	for _, label := range []string{"x", "y"} {
 		if n := b.labelled(label, nil); n > 0 && d.IntN(4) > 0 {
@@ -503,10 +503,10 @@ func strictly(d *rand.Rand, b *brute) {
 	}
 }
 
-// rollBudgets makes one or two full nodes, on which two strict budgets, which have some
-// in common, stand between one instance and whom its policy would evict first.
-func rollBudgets(d *rand.Rand) *brute {
-	b := &brute{job: job("j", 50, int64(3+d.IntN(8)), 1).Obj(), budgets: map[string]int{}}
+// rollBudgets returns one or two full nodes on which two strict budgets, which share some
+// allocations, protect the first choice of the policy.
+func rollBudgets(d *rand.Rand) *exhaustive {
+	b := &exhaustive{job: job("j", 50, int64(3+d.IntN(8)), 1).Obj(), budgets: map[string]int{}}
 	for i := range 1 + d.IntN(2) {
 		n := coretest.Node(fmt.Sprint("n", i), 10, 100, 0)
 		b.nodes = append(b.nodes, n)
@@ -526,10 +526,10 @@ func rollBudgets(d *rand.Rand) *brute {
 	return b
 }
 
-// An instance is placed wherever strict budgets let go of somebody who makes room for it,
-// by itself as well as a gang of one. It is placed over whom its policy picks first of
-// those: seldom a dearer one goes than need be.
-func TestPlacement_StrictBudgetsAreNotInVain(t *testing.T) {
+// An instance is placed if strict budgets allow enough victims, by itself as well as in a
+// gang of one. The victims are the policy's first choice among those: the cost is
+// seldom higher than necessary.
+func TestPlacement_UsesStrictBudgetsFully(t *testing.T) {
 	for _, allAtOnce := range []bool{false, true} {
 		t.Run(fmt.Sprintf("all at once=%t", allAtOnce), func(t *testing.T) {
 			bound, placed, missed, dearer := 0, 0, 0, 0
@@ -538,11 +538,11 @@ func TestPlacement_StrictBudgetsAreNotInVain(t *testing.T) {
 				b := rollBudgets(d)
 				b.job.AllAtOnce = allAtOnce
 				want := b.best()
-				out := b.town(t).plan("j")
+				out := b.fixture(t).plan("j")
 				gone, highest, ok := b.outcome(t, out)
 				switch {
 				case highest < want:
-					t.Fatalf("seed %d: %s; the highest victim has priority %d, and %d is the best there is", seed, told(out), highest, want)
+					t.Fatalf("seed %d: %s; the highest victim has priority %d, and %d is the best there is", seed, format(out), highest, want)
 				case !ok && want < b.job.Priority:
 					missed++
 				case highest > want:
@@ -567,19 +567,19 @@ func TestPlacement_StrictBudgetsAreNotInVain(t *testing.T) {
 	}
 }
 
-// The same with rules, jobs that go whole, and evictions on other nodes.
-func TestPlacement_FindsVictimsThatBudgetsLetGo(t *testing.T) {
+// The same with rules, all-or-none jobs, and evictions on other nodes.
+func TestPlacement_FindsVictimsUnderBudgetsWithRules(t *testing.T) {
 	placed, waits := 0, 0
 	for seed := range soak(2500) {
 		d := rand.New(rand.NewPCG(37, uint64(seed)))
-		b := rollBrute(d, false)
-		strictly(d, b)
+		b := rollExhaustive(d, false)
+		underBudgets(d, b)
 		want := b.best()
-		out := b.town(t).plan("j")
+		out := b.fixture(t).plan("j")
 		gone, highest, ok := b.outcome(t, out)
 		switch {
 		case highest < want || ok != (want < b.job.Priority):
-			t.Fatalf("seed %d: %s; with everything tried it may be placed: %t", seed, told(out), want < b.job.Priority)
+			t.Fatalf("seed %d: %s; with everything tried it may be placed: %t", seed, format(out), want < b.job.Priority)
 		case !ok:
 			waits++
 			continue
@@ -592,26 +592,26 @@ func TestPlacement_FindsVictimsThatBudgetsLetGo(t *testing.T) {
 	}
 }
 
-func checkGangs(t *testing.T, stream uint64, count int, change func(*rand.Rand, *brute)) {
+func checkGangs(t *testing.T, stream uint64, count int, change func(*rand.Rand, *exhaustive)) {
 	free, evicts, waits := 0, 0, 0
 	for seed := range soak(count) {
 		d := rand.New(rand.NewPCG(stream, uint64(seed)))
-		b := rollBrute(d, true)
+		b := rollExhaustive(d, true)
 		change(d, b)
 		want := b.best()
-		out := b.town(t).plan("j")
+		out := b.fixture(t).plan("j")
 		if out.SearchesCut > 0 {
 			t.Fatalf("seed %d: the search was cut", seed)
 		}
 		gone, highest, ok := b.outcome(t, out)
 		switch {
 		case ok != (want < b.job.Priority):
-			t.Fatalf("seed %d: %s; with everything tried it may be placed: %t", seed, told(out), want < b.job.Priority)
+			t.Fatalf("seed %d: %s; with everything tried it may be placed: %t", seed, format(out), want < b.job.Priority)
 		case !ok:
 			waits++
 			continue
 		case (highest < 0) != (want < 0):
-			t.Fatalf("seed %d: %s; evictions are needed: %t", seed, told(out), want >= 0)
+			t.Fatalf("seed %d: %s; evictions are needed: %t", seed, format(out), want >= 0)
 		case highest < 0:
 			free++
 		default:

@@ -10,19 +10,19 @@ import (
 	"github.com/cede-scheduler/cede/core/state/apply"
 )
 
-// fails ends an allocation after it worked for so long.
-func (w *town) fails(id string, worked time.Duration) {
+// fails ends an allocation with a failure after it ran for a duration.
+func (w *fixture) fails(id string, worked time.Duration) {
 	w.now += int64(worked)
 	w.write(func(txn *state.Txn) {
 		apply.ClientUpdates(txn, w.now, []apply.ClientUpdate{{AllocID: id, Status: model.ClientFailed}})
 	})
 }
 
-// What fails again and again is replaced ever later, and every evaluation until then
-// leaves it alone; what worked for long begins anew.
-func TestFailures_AreReplacedEverLater(t *testing.T) {
+// The delay before a replacement doubles with every failure in a row, and evaluations
+// before do nothing; a long run resets it.
+func TestRetry_DelayDoubles(t *testing.T) {
 	for _, kind := range []model.JobType{model.JobService, model.JobBatch, model.JobSystem} {
-		w := newTown(t)
+		w := newFixture(t)
 		w.now = int64(time.Hour)
 		w.node("n1")
 		w.job(job("j", 50, 1, 1).Type(kind).Obj())
@@ -35,7 +35,7 @@ func TestFailures_AreReplacedEverLater(t *testing.T) {
 			for wait > 0 && w.now < at {
 				out := w.plan("j")
 				if !out.Plan.Empty() || !out.Placed() || out.RecheckAt != at {
-					t.Fatalf("%v after %d failures: %s, again at %v, want %v", kind, n+1, told(out), out.RecheckAt, at)
+					t.Fatalf("%v after %d failures: %s, again at %v, want %v", kind, n+1, format(out), out.RecheckAt, at)
 				}
 				w.now += wait / 2
 			}
@@ -52,10 +52,10 @@ func TestFailures_AreReplacedEverLater(t *testing.T) {
 	}
 }
 
-// Who was stopped or evicted has not failed, and has his successor at once; a new version
-// has not failed yet.
-func TestFailures_OthersEndsAndVersionsAreNone(t *testing.T) {
-	w := newTown(t)
+// Stopped and evicted allocations have not failed and are replaced at once, and a new
+// version starts without failures.
+func TestRetry_CountsFailuresOfCurrentVersionOnly(t *testing.T) {
+	w := newFixture(t)
 	w.now = int64(time.Hour)
 	w.node("n1")
 	spec := func(cpu int64) *model.Job { return job("j", 50, cpu, 1).Obj() }
@@ -71,17 +71,17 @@ func TestFailures_OthersEndsAndVersionsAreNone(t *testing.T) {
 	w.want("j", "j.g[0]#2@n1")
 	w.fails("j.g[0]#2", 0)
 	if out := w.plan("j"); out.RecheckAt != w.now+int64(5*time.Second) {
-		t.Errorf("an eviction between two failures made the second the first: %s", told(out))
+		t.Errorf("an eviction between two failures made the second the first: %s", format(out))
 	}
 	w.job(spec(2))
 	w.want("j", "j.g[0]#3@n1")
 }
 
-// The instances of a group wait each for itself; those of a gang, that are placed
-// together, for each other.
-func TestFailures_AGangWaitsTogether(t *testing.T) {
+// Instances of a group wait independently; members of a gang, which are placed together,
+// wait for each other.
+func TestRetry_GangWaitsTogether(t *testing.T) {
 	for _, gang := range []bool{false, true} {
-		w := newTown(t)
+		w := newFixture(t)
 		w.now = int64(time.Hour)
 		w.node("n1")
 		w.job(job("j", 50, 1, 1).Count(2).Change(func(j *model.Job) { j.AllAtOnce = gang }).Obj())

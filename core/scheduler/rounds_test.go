@@ -13,8 +13,8 @@ import (
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
 )
 
-// everywhere is kubernetes that promises nothing of the option it takes, so that it is
-// asked about every node.
+// everywhere is the kubernetes policy without a promise about the option that it takes,
+// so that it is called for every node.
 type everywhere struct{ *kubernetes.Policy }
 
 func (p everywhere) Info() sdk.Info {
@@ -23,8 +23,8 @@ func (p everywhere) Info() sdk.Info {
 	return info
 }
 
-// crowd is a cluster that is large enough for rounds, full of work of a few priorities
-// and sizes, of which some is not to be evicted, under budgets of all kinds.
+// crowd is a cluster that is large enough for rounds, full of allocations of a few
+// priorities and sizes. Some are not evictable, and there are budgets of all kinds.
 func crowd(d *rand.Rand) *state.Store {
 	few := 2 + d.IntN(6)
 	store := coretest.FilledStoreWith(600, 4+d.IntN(8), func(j *model.Job) {
@@ -58,7 +58,7 @@ func crowd(d *rand.Rand) *state.Store {
 	return store
 }
 
-// someLabels is labels of some jobs, and some that several have.
+// someLabels returns labels of single jobs and labels that several jobs share.
 func someLabels(d *rand.Rand, store *state.Store) (list []map[string]string) {
 	for j := range store.Snapshot().Jobs() {
 		if d.IntN(3) == 0 {
@@ -71,9 +71,9 @@ func someLabels(d *rand.Rand, store *state.Store) (list []map[string]string) {
 	return list
 }
 
-// A policy that says which option it takes gets the same in rounds as when it is asked
-// about all of them, for as many instances as there are.
-func TestRounds_FindWhatAskingEverywhereFinds(t *testing.T) {
+// A policy that declares which option it takes returns the same in rounds as when it is
+// called for all nodes, for any number of instances.
+func TestRounds_EqualFullSearch(t *testing.T) {
 	placed := 0
 	for seed := range uint64(soak(10)) {
 		d := rand.New(rand.NewPCG(23, seed))
@@ -94,7 +94,7 @@ func TestRounds_FindWhatAskingEverywhereFinds(t *testing.T) {
 			s := scheduler.New(scheduler.Config{Policies: coretest.Policies(asked), Workers: max(1, workers)})
 			out, err := s.Process(coretest.Eval(j), snap, 1)
 			must(err)
-			plans[told(out)] = true
+			plans[format(out)] = true
 			for _, g := range out.Plan.Groups {
 				placed += len(g.Placements)
 			}
@@ -108,9 +108,9 @@ func TestRounds_FindWhatAskingEverywhereFinds(t *testing.T) {
 	}
 }
 
-// A policy that also says in which order victims go is asked about those nodes alone on
-// which an option costs least, whatever budgets have left.
-func TestRounds_AskAboutTheLeastAlone(t *testing.T) {
+// A policy that also declares the order of victims is called only for the nodes with the
+// lowest cost, independent of budgets.
+func TestRounds_CallOnlyForLowestCost(t *testing.T) {
 	for name, c := range map[string]struct {
 		strict bool
 		slack  int32
@@ -136,7 +136,7 @@ func TestRounds_AskAboutTheLeastAlone(t *testing.T) {
 		if len(out.Plan.Groups) == 0 || len(out.Plan.Groups[0].Evictions) == 0 || asked == 0 {
 			t.Fatalf("%s: nobody is evicted, of %d options", name, asked)
 		}
-		if asked > 10 { // as many as may start together
+		if asked > 10 { // maximum that may start together
 			t.Errorf("%s: asked about %d options", name, asked)
 		}
 	}

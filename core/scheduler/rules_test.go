@@ -11,7 +11,7 @@ import (
 func TestConstraints_EveryOperator(t *testing.T) {
 	for _, c := range []struct {
 		constraint model.Constraint
-		nodes      string // that may take the job, of a1 (zone a, v 1.2.3), b2 (zone b, v 2.0.0) and c- (neither)
+		nodes      string // feasible nodes among a1 (zone a, v 1.2.3), b2 (zone b, v 2.0.0) and c- (neither)
 	}{
 		{model.Constraint{Attribute: "zone", Operator: "=", Value: "a"}, "a1"},
 		{model.Constraint{Attribute: "zone", Operator: "!=", Value: "a"}, "b2 c-"},
@@ -31,7 +31,7 @@ func TestConstraints_EveryOperator(t *testing.T) {
 		{model.Constraint{Attribute: "node.class", Operator: "is_set"}, "a1"},
 	} {
 		t.Run(c.constraint.String(), func(t *testing.T) {
-			w := newTown(t)
+			w := newFixture(t)
 			w.node("a1", func(n *model.Node) {
 				n.Class, n.Attributes = "big", map[string]string{"zone": "a", "v": "1.2.3", "rack": "9"}
 			})
@@ -62,14 +62,14 @@ func TestRules_BetweenAllocations(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name   string
-		others func(w *town)
+		others func(w *fixture)
 		job    *model.Job
 		want   string
 	}{
 		{"distinct hosts", nil, job("j", 50, 1, 1).Count(5).With(func(g *model.Group) {
 			g.Constraints = []model.Constraint{{Operator: model.OpDistinctHosts}}
 		}).Obj(), "j.g[0]@n1, j.g[1]@n2, j.g[2]@n3, j.g[3]@n4, g waits for 1"},
-		{"distinct hosts, evicting", func(w *town) {
+		{"distinct hosts, evicting", func(w *fixture) {
 			w.run(job("low", 10, 10, 10).Obj(), "l1", "n1", "l2", "n2", "l3", "n3")
 		}, job("j", 50, 6, 6).Count(2).With(func(g *model.Group) {
 			g.Constraints = []model.Constraint{{Operator: model.OpDistinctHosts}}
@@ -92,13 +92,13 @@ func TestRules_BetweenAllocations(t *testing.T) {
 		{"spread by targets", nil, job("j", 50, 1, 1).Count(4).With(func(g *model.Group) {
 			g.Spread = []model.Spread{{Attribute: "zone", Weight: 100, Targets: map[string]int{"a": 25, "b": 75}}}
 		}).Obj(), "j.g[0]@n3, j.g[1]@n4, j.g[2]@n1, j.g[3]@n3"},
-		{"skew is hard", func(w *town) {
+		{"skew is hard", func(w *fixture) {
 			w.run(job("high", 90, 10, 10).Obj(), "h3", "n3", "h4", "n4")
 		}, job("j", 50, 1, 1).Count(3).With(func(g *model.Group) {
 			g.Spread = []model.Spread{{Attribute: "zone", Weight: 50, MaxSkew: 2}}
 		}).Obj(), "j.g[0]@n1, j.g[1]@n2, g waits for 1"},
 		{
-			"beside", func(w *town) {
+			"beside", func(w *fixture) {
 				w.run(job("cache", 50, 1, 1).With(labelled("cache")).Obj(), "c", "n3")
 			}, job("j", 50, 6, 6).Count(3).With(func(g *model.Group) { g.Colocate = term("cache", "zone") }).Obj(),
 			"j.g[0]@n3, j.g[1]@n4, g waits for 1",
@@ -114,14 +114,14 @@ func TestRules_BetweenAllocations(t *testing.T) {
 			g.Labels, g.Colocate = map[string]string{"app": "j"}, term("j", "row")
 		}).Obj(), "g waits for 1"},
 		{
-			"beside never evicts what it is beside", func(w *town) {
+			"beside never evicts what it is beside", func(w *fixture) {
 				w.run(job("cache", 10, 6, 6).With(labelled("cache")).Obj(), "c", "n3")
 				w.run(job("low", 20, 4, 4).Obj(), "l", "n3")
 			}, job("j", 50, 4, 4).With(func(g *model.Group) { g.Colocate = term("cache", "node") }).Obj(),
 			"j.g[0]@n3 over l",
 		},
 		{
-			"apart from others", func(w *town) {
+			"apart from others", func(w *fixture) {
 				w.run(job("x", 90, 1, 1).With(labelled("x")).Obj(), "x1", "n1", "x3", "n3")
 			}, job("j", 50, 1, 1).Count(3).With(func(g *model.Group) { g.Separate = term("x", "node") }).Obj(),
 			"j.g[0]@n2, j.g[1]@n4, j.g[2]@n2",
@@ -129,17 +129,17 @@ func TestRules_BetweenAllocations(t *testing.T) {
 		{"apart from itself", nil, job("j", 50, 1, 1).Count(3).With(func(g *model.Group) {
 			g.Labels, g.Separate = map[string]string{"app": "j"}, term("j", "zone")
 		}).Obj(), "j.g[0]@n1, j.g[1]@n3, g waits for 1"},
-		{"another job's term binds, too", func(w *town) {
+		{"another job's term binds, too", func(w *fixture) {
 			w.run(job("x", 90, 1, 1).With(func(g *model.Group) { g.Separate = term("j", "zone") }).Obj(), "x1", "n1")
 		}, job("j", 50, 1, 1).With(labelled("j")).Obj(), "j.g[0]@n3"},
-		{"a term of another namespace does not", func(w *town) {
+		{"a term of another namespace does not", func(w *fixture) {
 			w.run(job("x", 90, 1, 1).With(func(g *model.Group) { g.Separate = term("j", "zone") }).
 				Change(func(j *model.Job) { j.Namespace = "other" }).Obj(), "x1", "n1")
 		}, job("j", 50, 1, 1).With(labelled("j")).Obj(), "j.g[0]@n1"},
 		{"apart passes without the key", nil, job("j", 50, 1, 1).Count(2).With(func(g *model.Group) {
 			g.Labels, g.Separate = map[string]string{"app": "j"}, term("j", "row")
 		}).Obj(), "j.g[0]@n1, j.g[1]@n2"},
-		{"apart from lower priority: it goes", func(w *town) {
+		{"apart from lower priority: it goes", func(w *fixture) {
 			for i := 1; i <= 4; i++ {
 				w.run(job(fmt.Sprint("x", i), int32(10*i), 1, 1).With(labelled("x")).Obj(), fmt.Sprint("a", i), fmt.Sprint("n", i))
 			}
@@ -147,7 +147,7 @@ func TestRules_BetweenAllocations(t *testing.T) {
 		{"datacenters", nil, job("j", 50, 1, 1).Change(func(j *model.Job) { j.Datacenters = []string{"dc9"} }).Obj(), "g waits for 1"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			w := newTown(t)
+			w := newFixture(t)
 			for i, z := range []string{"a", "a", "b", "b"} {
 				w.node(fmt.Sprint("n", i+1), zone(z))
 			}
@@ -155,7 +155,7 @@ func TestRules_BetweenAllocations(t *testing.T) {
 				c.others(w)
 			}
 			w.job(c.job)
-			// The order in which instances find their places is their index.
+			// Instances are placed in the order of their index.
 			if got := w.eval("j"); got != c.want {
 				t.Errorf("%q, want %q", got, c.want)
 			}
@@ -163,9 +163,9 @@ func TestRules_BetweenAllocations(t *testing.T) {
 	}
 }
 
-// Separation is symmetric whatever the type of the job.
+// Anti-affinity is symmetric for every job type.
 func TestSeparate_BindsSystemJobsToo(t *testing.T) {
-	w := newTown(t)
+	w := newFixture(t)
 	w.node("n1")
 	w.node("n2")
 	w.run(job("x", 90, 1, 1).With(func(g *model.Group) {
@@ -175,9 +175,9 @@ func TestSeparate_BindsSystemJobsToo(t *testing.T) {
 	w.want("s", "s.g[0]@n2, g waits for 1")
 }
 
-// A zone that only a draining node has does not count when what runs there moves.
-func TestSpread_DrainLeavesAZoneThatIsGone(t *testing.T) {
-	w := newTown(t)
+// A zone of draining nodes does not count when their allocations move.
+func TestSpread_IgnoresDrainingZone(t *testing.T) {
+	w := newFixture(t)
 	w.node("n1", zone("a"))
 	w.node("n2", zone("b"), func(n *model.Node) { n.Drain = true })
 	w.run(job("j", 50, 1, 1).Count(2).With(func(g *model.Group) {
@@ -186,8 +186,8 @@ func TestSpread_DrainLeavesAZoneThatIsGone(t *testing.T) {
 	w.want("j", "j.g[1]#1@n1, stop j2")
 }
 
-func TestDevices_AreServedByOneGroupThatMatches(t *testing.T) {
-	w := newTown(t)
+func TestDevices_ComeFromOneGroup(t *testing.T) {
+	w := newFixture(t)
 	w.node("n1", func(n *model.Node) {
 		n.Devices = []model.Device{
 			{ID: "acme/gpu/small", Count: 4, Attributes: map[string]string{"memory": "8"}},
@@ -198,7 +198,7 @@ func TestDevices_AreServedByOneGroupThatMatches(t *testing.T) {
 		g.Devices = []model.DeviceRequest{{ID: "gpu", Count: 1, Constraints: []model.Constraint{{Attribute: "memory", Operator: ">", Value: "16"}}}}
 	}).Obj())
 	out := w.plan("j")
-	if got := told(out); got != "j.g[0]@n1, j.g[1]@n1, g waits for 1" {
+	if got := format(out); got != "j.g[0]@n1, j.g[1]@n1, g waits for 1" {
 		t.Error(got)
 	}
 	for _, a := range out.Plan.Groups[0].Placements {
@@ -215,10 +215,10 @@ func TestDevices_AreServedByOneGroupThatMatches(t *testing.T) {
 	}
 }
 
-// Nodes with fewer devices of a kind are of another class: what is too much for
-// one is not too much for all.
-func TestDevices_CountTellsClassesApart(t *testing.T) {
-	w := newTown(t)
+// Nodes with fewer devices of a kind have another class: a request may exceed one class
+// and fit the other.
+func TestDevices_CountDistinguishesClasses(t *testing.T) {
+	w := newFixture(t)
 	for i, count := range []int32{1, 2} {
 		w.node(fmt.Sprint("n", i), func(n *model.Node) { n.Devices = []model.Device{{ID: "acme/gpu/a", Count: count}} })
 	}

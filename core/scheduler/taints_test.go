@@ -16,7 +16,7 @@ func tolerant(stay time.Duration) func(*model.Group) {
 	}
 }
 
-func (w *town) taint(id string, taints ...model.Taint) {
+func (w *fixture) taint(id string, taints ...model.Taint) {
 	w.write(func(txn *state.Txn) {
 		apply.NodeStatus(txn, w.now, []string{id}, apply.NodeChange{Taint: taints})
 	})
@@ -24,9 +24,9 @@ func (w *town) taint(id string, taints ...model.Taint) {
 
 var failing = model.Taint{Key: "failing", Effect: model.NoExecute}
 
-// What a taint drives out goes at once, whether there is another place or not.
-func TestTaints_DriveOutWhatDoesNotTolerateThem(t *testing.T) {
-	w := newTown(t)
+// An allocation that a taint expels is stopped at once, whether or not another node fits.
+func TestTaints_ExpelUntolerated(t *testing.T) {
+	w := newFixture(t)
 	w.node("n1")
 	w.node("n2")
 	w.run(job("j", 50, 6, 1).Obj(), "a", "n1")
@@ -41,10 +41,10 @@ func TestTaints_DriveOutWhatDoesNotTolerateThem(t *testing.T) {
 	w.want("stays", "")
 }
 
-// What tolerates it for some time is looked at again when that is over, though nothing
-// is missing.
-func TestTaints_LetStayForSomeTime(t *testing.T) {
-	w := newTown(t)
+// If a taint is tolerated for some time, the job is evaluated again at its end, although
+// no instance is missing.
+func TestTaints_TolerateForDuration(t *testing.T) {
+	w := newFixture(t)
 	w.now = int64(time.Hour)
 	w.node("n1")
 	j := job("j", 50, 6, 1).With(tolerant(5 * time.Minute)).Obj()
@@ -55,7 +55,7 @@ func TestTaints_LetStayForSomeTime(t *testing.T) {
 		out, err := w.sched.Process(coretest.Eval(j), w.store.Snapshot(), at)
 		must(err)
 		if !out.Plan.Empty() || out.RecheckAt != end {
-			t.Errorf("%s, and again at %v, want at %v", told(out), time.Duration(out.RecheckAt), time.Duration(end))
+			t.Errorf("%s, and again at %v, want at %v", format(out), time.Duration(out.RecheckAt), time.Duration(end))
 		}
 	}
 	w.node("n2")

@@ -22,9 +22,9 @@ func term(app, key string) []model.LabelTerm {
 	return []model.LabelTerm{{Labels: labels(app), TopologyKey: key}}
 }
 
-// Two workers each find a place on the same snapshot; together they would break
-// a rule. The second is refused, and learns why.
-func TestCommitRules_TwoWorkersCannotTogetherBreakARule(t *testing.T) {
+// Two workers each place on the same snapshot; together they would violate a rule. The
+// second plan is rejected with the reason.
+func TestVerifier_RejectsPlanThatConflictsWithConcurrentOne(t *testing.T) {
 	apart := func(g *model.Group) { g.Labels, g.Separate = labels("x"), term("x", "zone") }
 	for _, c := range []struct {
 		name   string
@@ -35,7 +35,7 @@ func TestCommitRules_TwoWorkersCannotTogetherBreakARule(t *testing.T) {
 		{"only the first does", func(g *model.Group) { g.Labels = labels("x") }, "separate from allocations that exclude it by zone no longer holds"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			w := newTown(t)
+			w := newFixture(t)
 			w.node("n1", zone("a"))
 			w.node("n2", zone("a"))
 			w.job(job("p", 50, 4, 4).With(apart).Obj())
@@ -55,9 +55,9 @@ func TestCommitRules_TwoWorkersCannotTogetherBreakARule(t *testing.T) {
 	}
 }
 
-// A move is no change of what the rule counts: the old one leaves first.
-func TestCommitRules_AReplacementMayTakeThePlaceOfWhatItReplaces(t *testing.T) {
-	w := newTown(t)
+// A replacement does not change counts: the old allocation is removed first.
+func TestVerifier_AllowsReplacementOfCountedAllocation(t *testing.T) {
+	w := newFixture(t)
 	w.node("n1", zone("a"), func(n *model.Node) { n.Drain = true })
 	w.node("n2", zone("a"))
 	w.run(job("j", 50, 1, 1).With(func(g *model.Group) {
@@ -66,15 +66,15 @@ func TestCommitRules_AReplacementMayTakeThePlaceOfWhatItReplaces(t *testing.T) {
 	w.want("j", "j.g[0]#1@n2, stop j1")
 }
 
-func (w *town) applier() *planner.Applier {
+func (w *fixture) applier() *planner.Applier {
 	return planner.NewApplier(planner.Config{
 		Store: w.store, Committer: planner.DirectCommitter{Store: w.store}, PlacementVerifier: &feasible.Verifier{},
 	})
 }
 
-// drawn is a small cluster of jobs with rules, drawn at random.
+// drawn is a small random cluster of jobs with rules.
 type drawn struct {
-	*town
+	*fixture
 	t       *rapid.T
 	workers []*scheduler.Scheduler
 	past    []*state.Snapshot
@@ -83,7 +83,7 @@ type drawn struct {
 }
 
 func draw(outer testing.TB, t *rapid.T) *drawn {
-	d := &drawn{town: newTown(outer), t: t}
+	d := &drawn{fixture: newFixture(outer), t: t}
 	for range 3 {
 		d.workers = append(d.workers, scheduler.New(scheduler.Config{Policies: coretest.Policies()}))
 	}
@@ -146,8 +146,8 @@ func (d *drawn) drawRules(g *model.Group) {
 	}
 }
 
-// upset is what makes work move: a node goes, drains or comes back, a job grows.
-func (d *drawn) upset() {
+// disturb makes allocations move: a node fails, drains or returns, or a job grows.
+func (d *drawn) disturb() {
 	t := d.t
 	if rapid.IntRange(0, 4).Draw(t, "grow") == 0 {
 		old := d.store.Snapshot().Job(model.JobKey{Namespace: "default", ID: rapid.SampledFrom(d.jobs).Draw(t, "job")})
@@ -168,7 +168,7 @@ func (d *drawn) upset() {
 	d.write(func(txn *state.Txn) { must(txn.UpsertNode(&n)) })
 }
 
-// process lets a worker plan a job on a snapshot.
+// process plans a job on a snapshot, as a worker does.
 func (d *drawn) process(worker int, id string, snap *state.Snapshot) *model.Plan {
 	d.evals++
 	e := &model.Evaluation{ID: fmt.Sprint("e", d.evals), Namespace: "default", JobID: id}
@@ -182,19 +182,19 @@ func (d *drawn) process(worker int, id string, snap *state.Snapshot) *model.Plan
 	return out.Plan
 }
 
-// Several workers commit plans that they made on states which are gone: no rule
-// is ever broken. A plan made on the newest state is taken whole.
-func TestCommitRules_HoldWhateverStalePlansAreCommitted(t *testing.T) {
+// Several workers commit plans made on old states: no rule is ever violated. A plan made
+// on the newest state is committed in full.
+func TestVerifier_RulesHoldUnderStalePlans(t *testing.T) {
 	outer := t
 	var accepted, refused uint64
-	for range 5 { // rapid's hundred, from another seed each time
+	for range 5 { // a hundred by rapid, from another seed each time
 		rapid.Check(t, func(t *rapid.T) {
 			d := draw(outer, t)
 			applier := d.applier()
 			for range rapid.IntRange(4, 14).Draw(t, "steps") {
 				d.past = append(d.past, d.store.Snapshot())
 				if rapid.IntRange(0, 4).Draw(t, "upset") == 0 {
-					d.upset()
+					d.disturb()
 				}
 				d.holdsWhereMade()
 				snap := d.past[rapid.IntRange(max(0, len(d.past)-5), len(d.past)-1).Draw(t, "snapshot")]
@@ -218,7 +218,7 @@ func TestCommitRules_HoldWhateverStalePlansAreCommitted(t *testing.T) {
 	}
 }
 
-// holdsWhereMade plans some job on the newest state and wants every group to hold.
+// holdsWhereMade plans some job on the newest state and requires every group to hold.
 func (d *drawn) holdsWhereMade() {
 	snap := d.store.Snapshot()
 	plan := d.process(0, rapid.SampledFrom(d.jobs).Draw(d.t, "job"), snap)
@@ -244,8 +244,8 @@ func describe(p *model.Plan) string {
 	return text
 }
 
-// rulesHold says which rule a plan broke: what it placed must hold among
-// everything that is there now. It shares nothing with the scheduler.
+// rulesHold returns the rule that a plan violates: placements must be valid among all
+// current allocations. It shares no code with the scheduler.
 func rulesHold(before, after *state.Snapshot) error {
 	var live []*model.Allocation
 	for a := range after.Allocs() {
@@ -257,7 +257,7 @@ func rulesHold(before, after *state.Snapshot) error {
 		if before.Alloc(a.ID) != nil {
 			continue
 		}
-		w := &witness{before: before, after: after, live: live, alloc: a, node: after.Node(a.NodeID)}
+		w := &placementCheck{before: before, after: after, live: live, alloc: a, node: after.Node(a.NodeID)}
 		for _, rule := range []func() error{w.apart, w.beside, w.distinct, w.skew} {
 			if err := rule(); err != nil {
 				return fmt.Errorf("%s on %s: %w", a.ID, a.NodeID, err)
@@ -267,15 +267,15 @@ func rulesHold(before, after *state.Snapshot) error {
 	return nil
 }
 
-// witness looks at one placement.
-type witness struct {
+// placementCheck checks one placement.
+type placementCheck struct {
 	before, after *state.Snapshot
 	live          []*model.Allocation
 	alloc         *model.Allocation
 	node          *model.Node
 }
 
-func (w *witness) apart() error {
+func (w *placementCheck) apart() error {
 	for _, b := range w.live {
 		for _, pair := range [][2]*model.Allocation{{w.alloc, b}, {b, w.alloc}} {
 			for i := range pair[0].Group.Separate {
@@ -289,7 +289,7 @@ func (w *witness) apart() error {
 	return nil
 }
 
-func (w *witness) beside() error {
+func (w *placementCheck) beside() error {
 	for i := range w.alloc.Group.Colocate {
 		t := &w.alloc.Group.Colocate[i]
 		found, waived := false, matches(t, w.alloc)
@@ -300,7 +300,7 @@ func (w *witness) beside() error {
 			found = found || w.shares(t.TopologyKey, b)
 			was, is := w.before.Alloc(b.ID), w.after.Alloc(b.ID)
 			stayed := was != nil && was.Live() && is != nil && is.Live()
-			waived = waived && !stayed // the first of a group goes anywhere
+			waived = waived && !stayed // the first of a group may be placed on any node
 		}
 		if _, ok := w.node.Domain(t.TopologyKey); !ok || !found && !waived {
 			return fmt.Errorf("not beside %v by %s", t.Labels, t.TopologyKey)
@@ -309,7 +309,7 @@ func (w *witness) beside() error {
 	return nil
 }
 
-func (w *witness) distinct() error {
+func (w *placementCheck) distinct() error {
 	for i := range w.alloc.Group.Constraints {
 		c := &w.alloc.Group.Constraints[i]
 		key, limit := "node", 1
@@ -332,8 +332,8 @@ func (w *witness) distinct() error {
 	return nil
 }
 
-// skew looks only where nothing of the group left, which may tilt it at will.
-func (w *witness) skew() error {
+// skew checks only if no member of the group was removed, which may change it arbitrarily.
+func (w *placementCheck) skew() error {
 	for b := range w.before.Allocs() {
 		if b.Live() && sameGroup(w.alloc, b) && !w.after.Alloc(b.ID).Live() {
 			return nil
@@ -365,8 +365,8 @@ func (w *witness) skew() error {
 	return nil
 }
 
-// shares is whether another allocation is in the same domain.
-func (w *witness) shares(key string, b *model.Allocation) bool {
+// shares reports whether another allocation is in the same domain.
+func (w *placementCheck) shares(key string, b *model.Allocation) bool {
 	other := w.after.Node(b.NodeID)
 	if other == nil {
 		return false

@@ -11,7 +11,7 @@ import (
 )
 
 // On the very state on which the scheduler left a binding waiting it counts the same.
-func TestRecounted_IsWhatTheSchedulerSaysOfTheSameState(t *testing.T) {
+func TestRecount_EqualsExplanationOfSameState(t *testing.T) {
 	set, r, waiting := karmadas(t), rand.New(rand.NewPCG(3, 5)), 0
 	for range 3000 {
 		snap, x := regions(t, r, "several")
@@ -41,7 +41,7 @@ func TestRecounted_IsWhatTheSchedulerSaysOfTheSameState(t *testing.T) {
 }
 
 // Clusters that came, or went down, or filled up since are counted as they are now.
-func TestRecounted_CountsClustersAsTheyAre(t *testing.T) {
+func TestRecount_CountsCurrentClusters(t *testing.T) {
 	b := &model.Binding{Namespace: "default", ID: "x", Replicas: 2, Resources: model.Resources{"cpu": 2}}
 	then := &model.Explanation{Of: "clusters", Nodes: 1, Exhausted: map[string]int{"cpu": 1}, NoEviction: "the binding's preemptionPolicy is Never"}
 	for _, c := range []struct {

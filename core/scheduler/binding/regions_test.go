@@ -142,7 +142,7 @@ func (e *evicting) copies() (ok bool) {
 // where there is none nobody leaves; over regions as over clusters. Without
 // multiCluster what is divided is made room for on one cluster, which has to be
 // enough for its spread.
-func TestBindings_MakeRoomOverRegionsWhereverTryingEverythingDoes(t *testing.T) {
+func TestPlan_PreemptsOverRegionsAsReference(t *testing.T) {
 	rounds, met := 3000, map[string]int{}
 	if os.Getenv("CEDE_SOAK") != "" {
 		rounds = 50_000

@@ -91,7 +91,7 @@ func divisions(slots []slot, replicas int, with func([]slot)) {
 
 // What is chosen is what trying every choice finds: the most room, the first of the
 // choices in order of preference, and a division wherever there is one.
-func TestBounds_FindWhatTryingEverythingFinds(t *testing.T) {
+func TestSpreadLimits_MatchReference(t *testing.T) {
 	rounds, met := 20, 0
 	for range rounds {
 		rapid.Check(t, func(t *rapid.T) {
