@@ -30,10 +30,10 @@ func (w *worker) scoreAdaptively() error {
 			if !open[o] {
 				continue
 			}
-			row, ok := w.bestRow(o, picks[o])
+			row, ok := w.answers.bestRow(&w.batch.Cand, o, picks[o])
 			if ok {
 				picks[o] = append(picks[o], row)
-				w.countFreed(o, row)
+				w.batch.Evict(o, row)
 			}
 			if !ok || w.fitsWithout(o, picks[o]) {
 				open[o] = false
@@ -50,8 +50,7 @@ func (w *worker) scoreAdaptively() error {
 }
 
 // bestRow returns the row of option o to be picked next; ok is false if none is left.
-func (w *worker) bestRow(o int, picked []int32) (best int32, ok bool) {
-	in, a := &w.batch.Cand, &w.answers
+func (a *answers) bestRow(in *sdk.Candidates, o int, picked []int32) (best int32, ok bool) {
 	for row := in.FirstRow[o]; row < in.FirstRow[o+1]; row++ {
 		if math.IsInf(a.scores.Score[row], 1) || slices.Contains(picked, row) {
 			continue
@@ -63,28 +62,12 @@ func (w *worker) bestRow(o int, picked []int32) (best int32, ok bool) {
 	return best, ok
 }
 
-// countFreed moves the amounts of a picked row from Need to Freed.
-func (w *worker) countFreed(o int, row int32) {
-	in := &w.batch.Cand
-	for d := range in.Need {
-		use := float64(w.batch.Rows[row].Group.Ask.Vec[d])
-		in.Need[d][o] -= use
-		in.Freed[d][o] += use
-	}
-	for r := range in.DeviceNeed {
-		in.DeviceNeed[r][o] -= in.Rows.Devices[r][row]
-	}
-	if w.s.traits.columns.Has(sdk.MustLeaveColumn) && in.Rows.MustLeave[row] != 0 {
-		in.MustLeave[o]--
-	}
-}
-
 // fitsWithout reports whether the group fits on option o once some rows have left.
 func (w *worker) fitsWithout(o int, picked []int32) bool {
-	e := &w.batch.Entries[o]
-	check := w.resetCheck(e, w.batch.DeficitOf(o, &w.s.scope.Dims))
+	e, v := &w.batch.Entries[o], &w.verify
+	v.reset(e, w.batch.DeficitOf(o, &w.s.scope.Dims))
 	for _, row := range picked {
-		check.Remove(w.batch.Rows[row], w.separationMark(e, w.batch.Rows[row]))
+		v.check.Remove(w.batch.Rows[row], v.separationMark(e, w.batch.Rows[row]))
 	}
-	return check.Fits()
+	return v.check.Fits()
 }

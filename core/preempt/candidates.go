@@ -6,6 +6,7 @@ import (
 
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/preempt/columns"
+	"github.com/cede-scheduler/cede/core/preempt/fit"
 	"github.com/cede-scheduler/cede/core/preempt/internal/scratch"
 	"github.com/cede-scheduler/cede/core/preempt/protect"
 	"github.com/cede-scheduler/cede/core/state"
@@ -18,6 +19,8 @@ type candidateSet struct {
 	rows      []*state.Row
 	mustLeave []uint8 // by row: the SDK's reasons
 	narrower  protect.Narrower
+	left      []int64         // scratch of narrow
+	charged   protect.Charges // scratch of narrow
 }
 
 // reset empties the set.
@@ -171,4 +174,77 @@ func (c *candidateSet) levelEnd(s *search, e *columns.Entry, n int) int {
 		n++
 	}
 	return n
+}
+
+// narrow removes candidates that a policy which puts budgets before ascending
+// priorities cannot reach. If the candidates overrun no budget together, all of them
+// stay, and the policy is shown no more than the first sufficient priority.
+func (c *candidateSet) narrow(s *search, e *columns.Entry, deficit []int64) {
+	e.ShowAll = s.traits.budgetsFirst && s.scope.Budgets.Overrun(c.rows, &c.charged)
+	if !e.ShowAll || !e.AmountsOnly {
+		return
+	}
+	c.left = append(c.left[:0], deficit...)
+	if reached, ok := c.narrower.Reach(&s.scope, c.rows, c.left); ok {
+		c.filter(func(i int) bool { return reached[i] })
+	}
+}
+
+// reach returns how many candidates matter to an option if the request contains ports or
+// devices, or if separation applies: it removes candidates priority by priority until the
+// group fits. check must be that of the option before any eviction. It returns 0 if the
+// group never fits.
+func (c *candidateSet) reach(s *search, e *columns.Entry, check *fit.Check) int {
+	for n := 0; n < len(c.rows); {
+		for to := c.levelEnd(s, e, n+1); n < to; n++ {
+			check.Remove(c.rows[n], c.mustLeave[n])
+		}
+		if check.Fits() {
+			return n
+		}
+	}
+	return 0
+}
+
+// collectAgain collects the candidates of an option without those that strict budgets
+// kept.
+func (c *candidateSet) collectAgain(s *search, guard *protect.Guard, e *columns.Entry) {
+	pos := s.req.Nodes[e.Slot]
+	all := e.Limits.All
+	if s.traits.delta == nil {
+		e.Separated = 0
+		c.collect(s, guard, e, pos)
+		all = slices.Clone(c.rows)
+	}
+	c.reset()
+	for _, row := range all {
+		if !slices.Contains(e.Limits.Blocked, row) {
+			c.rows, c.mustLeave = append(c.rows, row), append(c.mustLeave, s.mustLeave(pos, row))
+		}
+	}
+}
+
+// findRemote finds out whether evictions on other nodes make a node feasible that the
+// rules forbid. Every conflicting allocation must be evictable.
+func (s *search) findRemote(guard *protect.Guard, e *columns.Entry, pos int32) bool {
+	if !s.traits.remote {
+		return false
+	}
+	own := s.req.Group.Job.Key()
+	allocs, ok := s.req.Rules.RemoteConflicts(pos)
+	if !ok {
+		return false
+	}
+	guard.Findings.NonFinal = true // allocations on other nodes decide
+	var rows []*state.Row
+	for _, a := range allocs {
+		row := protect.RowOf(s.scope.Snap, a)
+		if int64(row.Priority) > s.scope.Ceiling || a.Job.NonPreemptible || a.Job.Key() == own ||
+			s.req.Rules.IsAffinityTarget(AnyNode, row) || !guard.IsEvictable(e.Slot, row) {
+			return false
+		}
+		rows = append(rows, row)
+	}
+	e.Limits = &columns.Limits{Remote: rows}
+	return true
 }

@@ -4,6 +4,7 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/preempt/columns"
 	"github.com/cede-scheduler/cede/core/preempt/fit"
+	"github.com/cede-scheduler/cede/core/preempt/protect"
 	"github.com/cede-scheduler/cede/core/preempt/prune"
 	"github.com/cede-scheduler/cede/core/state"
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
@@ -23,18 +24,17 @@ func (w *worker) solveDuplicates() {
 		for _, x := range w.keptRows[leader.KeptFrom : leader.KeptFrom+leader.KeptCount] {
 			m.victims = append(m.victims, w.dedup.Candidate(d, x))
 		}
-		w.solveDuplicate(d, leader, m.victims[from:len(m.victims):len(m.victims)])
+		m.solveDuplicate(s, d, leader, m.victims[from:len(m.victims):len(m.victims)], &w.verify.charged)
 	}
 }
 
 // solveDuplicate assigns a duplicate the same solution as its leader, with victims of
 // its own. If costs depend on more than the compared properties, they are computed anew.
-func (w *worker) solveDuplicate(d *prune.Duplicate, leader *columns.Entry, victims []*state.Row) {
-	s := w.s
+func (m *solutionStore) solveDuplicate(s *search, d *prune.Duplicate, leader *columns.Entry, victims []*state.Row, charged *protect.Charges) {
 	opt, from := &s.options[d.Option], &s.options[leader.Option]
-	w.solutions.assign(opt, d.Rows)
+	m.assign(opt, d.Rows)
 	opt.victims, opt.need = victims, from.need
-	opt.fillCosts(s, &w.verify.charged)
+	opt.fillCosts(s, charged)
 	opt.fitBefore, opt.fitAfter = from.fitBefore, from.fitAfter
 	if s.traits.optionColumns.Has(sdk.FitColumns) && !offersSame(&d.Node, &leader.Node) {
 		opt.fitBefore, opt.fitAfter = s.scoreNode(&d.Node, victims)

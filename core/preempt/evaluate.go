@@ -6,7 +6,6 @@ import (
 
 	"github.com/cede-scheduler/cede/core/preempt/columns"
 	"github.com/cede-scheduler/cede/core/preempt/fit"
-	"github.com/cede-scheduler/cede/core/preempt/protect"
 	"github.com/cede-scheduler/cede/core/preempt/prune"
 	"github.com/cede-scheduler/cede/core/state"
 )
@@ -33,7 +32,7 @@ func (w *worker) evaluate(slot int32) {
 	if s.scope.Strict {
 		s.scope.Blocking[slot] = 0
 	}
-	if s.req.Rules != nil && !s.req.Rules.Allows(pos) && !w.findRemote(&e, pos) {
+	if s.req.Rules != nil && !s.req.Rules.Allows(pos) && !s.findRemote(&w.guard, &e, pos) {
 		s.outcomes[slot] = s.missedOutcome(slot, NoCandidates)
 		return
 	}
@@ -153,32 +152,6 @@ func (s *search) isShort(n *fit.Node) bool {
 	return false
 }
 
-// findRemote finds out whether evictions on other nodes make a node feasible that the
-// rules forbid. Every conflicting allocation must be evictable.
-func (w *worker) findRemote(e *columns.Entry, pos int32) bool {
-	s := w.s
-	if !s.traits.remote {
-		return false
-	}
-	own := s.req.Group.Job.Key()
-	allocs, ok := s.req.Rules.RemoteConflicts(pos)
-	if !ok {
-		return false
-	}
-	w.guard.Findings.NonFinal = true // allocations on other nodes decide
-	var rows []*state.Row
-	for _, a := range allocs {
-		row := protect.RowOf(s.scope.Snap, a)
-		if int64(row.Priority) > s.scope.Ceiling || a.Job.NonPreemptible || a.Job.Key() == own ||
-			s.req.Rules.IsAffinityTarget(AnyNode, row) || !w.guard.IsEvictable(e.Slot, row) {
-			return false
-		}
-		rows = append(rows, row)
-	}
-	e.Limits = &columns.Limits{Remote: rows}
-	return true
-}
-
 // layOut adds the node's options to the next call, one for each way of serving its
 // devices, each with the candidates that matter to it.
 func (w *worker) layOut(e columns.Entry) {
@@ -188,7 +161,7 @@ func (w *worker) layOut(e columns.Entry) {
 		e.Limits = &columns.Limits{Remote: e.Remote(), All: slices.Clone(w.candidates.rows)}
 	}
 	w.deficit = s.scope.Dims.AppendDeficit(w.deficit[:0], &e.Node, &s.req.Group.Ask)
-	w.narrow(&e)
+	w.candidates.narrow(s, &e, w.deficit)
 	if e.AmountsOnly {
 		if n := w.candidates.reachAmounts(s, &e); n > 0 {
 			e.Option = s.first[e.Slot]
@@ -198,7 +171,8 @@ func (w *worker) layOut(e columns.Entry) {
 		choices := e.Model().DeviceChoices(&s.req.Group.Ask)
 		for i := s.first[e.Slot]; i < s.first[e.Slot+1]; i++ {
 			e.Option, e.Choice = i, choices[s.options[i].device]
-			if n := w.reach(&e); n > 0 {
+			w.verify.reset(&e, w.deficit)
+			if n := w.candidates.reach(s, &e, &w.verify.check); n > 0 {
 				w.addOption(&e, n)
 			}
 		}
@@ -214,48 +188,6 @@ func (w *worker) addOption(e *columns.Entry, n int) {
 	s.reach[e.Slot] = max(s.reach[e.Slot], w.candidates.rows[n-1].Priority)
 	w.batch.Rows = append(w.batch.Rows, w.candidates.rows[:n]...)
 	w.batch.Add(&s.inputs, e, w.deficit, w.candidates.mustLeave[:n])
-}
-
-// narrow removes candidates that a policy which puts budgets before ascending
-// priorities cannot reach. If the candidates overrun no budget together, all of them
-// stay, and the policy is shown no more than the first sufficient priority.
-func (w *worker) narrow(e *columns.Entry) {
-	s, c := w.s, &w.candidates
-	e.ShowAll = s.traits.budgetsFirst && s.scope.Budgets.Overrun(c.rows, &w.verify.charged)
-	if !e.ShowAll || !e.AmountsOnly {
-		return
-	}
-	w.left = append(w.left[:0], w.deficit...)
-	if reached, ok := c.narrower.Reach(&s.scope, c.rows, w.left); ok {
-		c.filter(func(i int) bool { return reached[i] })
-	}
-}
-
-// reach returns how many candidates matter to an option if the request contains ports or
-// devices, or if separation applies: it removes candidates priority by priority until the
-// group fits. It returns 0 if the group never fits.
-func (w *worker) reach(e *columns.Entry) int {
-	s, c := w.s, &w.candidates
-	check := w.resetCheck(e, w.deficit)
-	for n := 0; n < len(c.rows); {
-		for to := c.levelEnd(s, e, n+1); n < to; n++ {
-			check.Remove(c.rows[n], c.mustLeave[n])
-		}
-		if check.Fits() {
-			return n
-		}
-	}
-	return 0
-}
-
-// resetCheck starts the fit check with an option before any victim leaves.
-func (w *worker) resetCheck(e *columns.Entry, deficit []int64) *fit.Check {
-	s := w.s
-	w.verify.check.Reset(&e.Node, &fit.Setup{
-		Ask: &s.req.Group.Ask, Dims: &s.scope.Dims, Deficit: deficit,
-		Choice: e.Choice, Separated: e.Separated, Remote: e.Remote(),
-	})
-	return &w.verify.check
 }
 
 // bound returns a lower bound of the cost of evictions on the node at slot, if amounts and

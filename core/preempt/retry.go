@@ -32,36 +32,18 @@ func (w *worker) layOutRetries() {
 	w.resetCall()
 	for i := range list {
 		e := &list[i]
-		w.collectAgain(e)
+		w.candidates.collectAgain(s, &w.guard, e)
 		w.deficit = s.scope.Dims.AppendDeficit(w.deficit[:0], &e.Node, &s.req.Group.Ask)
-		w.narrow(e)
+		w.candidates.narrow(s, e, w.deficit)
 		n := 0
 		if e.AmountsOnly {
 			n = w.candidates.reachAmounts(s, e)
 		} else {
-			n = w.reach(e)
+			w.verify.reset(e, w.deficit)
+			n = w.candidates.reach(s, e, &w.verify.check)
 		}
 		if n > 0 {
 			w.addOption(e, n)
-		}
-	}
-}
-
-// collectAgain collects the candidates of an option without those that strict budgets
-// kept.
-func (w *worker) collectAgain(e *columns.Entry) {
-	s, c := w.s, &w.candidates
-	pos := s.req.Nodes[e.Slot]
-	all := e.Limits.All
-	if s.traits.delta == nil {
-		e.Separated = 0
-		c.collect(s, &w.guard, e, pos)
-		all = slices.Clone(c.rows)
-	}
-	c.reset()
-	for _, row := range all {
-		if !slices.Contains(e.Limits.Blocked, row) {
-			c.rows, c.mustLeave = append(c.rows, row), append(c.mustLeave, s.mustLeave(pos, row))
 		}
 	}
 }

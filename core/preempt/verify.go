@@ -10,8 +10,13 @@ import (
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
 )
 
-// verifier is the memory for the verification of one option's answer.
+// verifier verifies the answer for one option after the other: it simulates the evictions
+// in picking order, and reprieves. It refers to the batch and the guard of its worker.
 type verifier struct {
+	s     *search
+	guard *protect.Guard
+	batch *columns.Batch
+
 	check fit.Check
 	picks picks
 	// seen is, by row of the call, the stamp of the option that picked it. A new stamp
@@ -29,14 +34,14 @@ const reprieved = -1
 // in reverse order. With keepAll the list stands as it is. It returns an error if the
 // answer breaks a rule; a list that frees too little merely drops the option.
 func (w *worker) accept(o int, answer []int32, keepAll bool) error {
-	s, e := w.s, &w.batch.Entries[o]
-	check := w.resetCheck(e, w.batch.DeficitOf(o, &s.scope.Dims))
-	fitBefore := s.fitOf(check)
-	fits, err := w.evict(o, answer, keepAll)
+	s, e, v := w.s, &w.batch.Entries[o], &w.verify
+	v.reset(e, w.batch.DeficitOf(o, &s.scope.Dims))
+	fitBefore := s.fitOf(&v.check)
+	fits, err := v.evict(o, answer, keepAll)
 	if err != nil {
 		return err
 	}
-	p := &w.verify.picks
+	p := &v.picks
 	if s.outcomes[e.Slot] != Possible { // by another option of the node
 		outcome := Declined
 		if len(p.blocked) > 0 {
@@ -54,7 +59,7 @@ func (w *worker) accept(o int, answer []int32, keepAll bool) error {
 	}
 	s.outcomes[e.Slot] = Possible
 	if !keepAll && len(p.list) > 1 {
-		w.reprieve(e)
+		v.reprieve(e)
 	}
 	opt := &s.options[e.Option]
 	w.solve(opt, e)
@@ -62,17 +67,25 @@ func (w *worker) accept(o int, answer []int32, keepAll bool) error {
 	if s.traits.optionColumns.Has(sdk.VictimColumns) {
 		opt.need = w.solutions.appendNeed(&w.batch.Cand, o)
 	}
-	opt.fitBefore, opt.fitAfter = fitBefore, s.fitOf(check)
+	opt.fitBefore, opt.fitAfter = fitBefore, s.fitOf(&v.check)
 	return nil
 }
 
-// evict removes picks until the group fits. verifier.picks holds those that were evicted.
-func (w *worker) evict(o int, answer []int32, keepAll bool) (fits bool, err error) {
-	v, e := &w.verify, &w.batch.Entries[o]
+// reset starts the fit check with an option before any victim leaves.
+func (v *verifier) reset(e *columns.Entry, deficit []int64) {
+	v.check.Reset(&e.Node, &fit.Setup{
+		Ask: &v.s.req.Group.Ask, Dims: &v.s.scope.Dims, Deficit: deficit,
+		Choice: e.Choice, Separated: e.Separated, Remote: e.Remote(),
+	})
+}
+
+// evict removes picks until the group fits. v.picks holds those that were evicted.
+func (v *verifier) evict(o int, answer []int32, keepAll bool) (fits bool, err error) {
+	e, rows := &v.batch.Entries[o], v.batch.Rows
 	v.picks.reset()
-	v.startSeen(len(w.batch.Rows))
+	v.startSeen(len(rows))
 	if e.Guarded {
-		return w.evictGuarded(o, answer, keepAll)
+		return v.evictGuarded(o, answer, keepAll)
 	}
 	n := 0
 	fits = v.check.Fits()
@@ -80,10 +93,10 @@ func (w *worker) evict(o int, answer []int32, keepAll bool) (fits bool, err erro
 		if fits && !keepAll {
 			break
 		}
-		if err := w.checkPick(o, row); err != nil {
+		if err := v.checkPick(o, row); err != nil {
 			return false, err
 		}
-		v.check.Remove(w.batch.Rows[row], w.separationMark(e, w.batch.Rows[row]))
+		v.check.Remove(rows[row], v.separationMark(e, rows[row]))
 		n++
 		fits = v.check.Fits()
 	}
@@ -101,9 +114,9 @@ func (v *verifier) startSeen(rows int) {
 
 // checkPick returns an error if an option's answer lists a row of another option, or a
 // row twice.
-func (w *worker) checkPick(o int, row int32) error {
-	v, version := &w.verify, w.victims.version
-	if first, last := w.batch.Cand.FirstRow[o], w.batch.Cand.FirstRow[o+1]; row < first || row >= last {
+func (v *verifier) checkPick(o int, row int32) error {
+	version := v.s.traits.victims
+	if first, last := v.batch.Cand.FirstRow[o], v.batch.Cand.FirstRow[o+1]; row < first || row >= last {
 		return version.RecordBadAnswer("SelectVictims",
 			"option %d lists row %d, which is not one of its rows %d to %d", o, row, first, last-1)
 	}
@@ -116,8 +129,8 @@ func (w *worker) checkPick(o int, row int32) error {
 
 // separationMark returns MustLeaveSeparation if a row excludes the group. Of the reasons
 // to leave, only this one matters to the fit check.
-func (w *worker) separationMark(e *columns.Entry, row *state.Row) uint8 {
-	if e.HasSeparation && w.s.req.Rules.Separated(w.s.options[e.Option].pos, row) {
+func (v *verifier) separationMark(e *columns.Entry, row *state.Row) uint8 {
+	if e.HasSeparation && v.s.req.Rules.Separated(v.s.options[e.Option].pos, row) {
 		return sdk.MustLeaveSeparation
 	}
 	return 0
@@ -125,16 +138,15 @@ func (w *worker) separationMark(e *columns.Entry, row *state.Row) uint8 {
 
 // reprieve restores victims in reverse order of picking if the group fits nevertheless.
 // The last pick is always needed: without it the group did not fit.
-func (w *worker) reprieve(e *columns.Entry) {
+func (v *verifier) reprieve(e *columns.Entry) {
 	if e.Guarded {
-		w.reprieveGuarded(e)
+		v.reprieveGuarded(e)
 		return
 	}
-	v := &w.verify
 	list := v.picks.list
 	for i := len(list) - 2; i >= 0; i-- {
-		row := w.batch.Rows[list[i]]
-		mark := w.separationMark(e, row)
+		row := v.batch.Rows[list[i]]
+		mark := v.separationMark(e, row)
 		v.check.Restore(row, mark)
 		if v.check.Fits() {
 			list[i] = reprieved
@@ -147,19 +159,25 @@ func (w *worker) reprieve(e *columns.Entry) {
 
 // solve assigns the picks to an option as its victims.
 func (w *worker) solve(opt *option, e *columns.Entry) {
-	m, p := &w.solutions, &w.verify.picks
+	m := &w.solutions
 	from := len(m.victims)
 	m.assign(opt, e.Rows)
-	for _, pick := range p.list {
-		row := w.batch.Rows[pick]
-		if e.Guarded && slices.Contains(p.whole, pick) {
-			m.victims = p.appendCohort(m.victims, w, row)
-		} else {
-			m.victims = append(m.victims, row)
-		}
-	}
+	m.victims = w.verify.appendVictims(m.victims, e)
 	opt.victims = m.victims[from:len(m.victims):len(m.victims)]
 	opt.fillCosts(w.s, &w.verify.charged)
+}
+
+// appendVictims appends the rows of the picks, with the cohorts that leave with them.
+func (v *verifier) appendVictims(victims []*state.Row, e *columns.Entry) []*state.Row {
+	for _, pick := range v.picks.list {
+		row := v.batch.Rows[pick]
+		if e.Guarded && slices.Contains(v.picks.whole, pick) {
+			victims = v.appendCohort(victims, row)
+		} else {
+			victims = append(victims, row)
+		}
+	}
+	return victims
 }
 
 // storeKept stores the victims of option o for its duplicates.

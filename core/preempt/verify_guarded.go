@@ -31,31 +31,30 @@ func (p *picks) compact() {
 
 // evictGuarded is evict for a guarded node: a pick may evict its whole cohort, or be
 // blocked.
-func (w *worker) evictGuarded(o int, answer []int32, keepAll bool) (fits bool, err error) {
-	v, e := &w.verify, &w.batch.Entries[o]
-	p := &v.picks
+func (v *verifier) evictGuarded(o int, answer []int32, keepAll bool) (fits bool, err error) {
+	e, p := &v.batch.Entries[o], &v.picks
 	fits = v.check.Fits()
 	for _, pick := range answer {
 		if fits && !keepAll {
 			break
 		}
-		if err := w.checkPick(o, pick); err != nil {
+		if err := v.checkPick(o, pick); err != nil {
 			return false, err
 		}
-		row := w.batch.Rows[pick]
-		if p.isGone(w.batch.Rows, row) {
+		row := v.batch.Rows[pick]
+		if p.isGone(v.batch.Rows, row) {
 			continue
 		}
-		alone := w.mayLeaveAlone(row)
-		if !w.charge(e.Slot, row, alone) {
+		alone := v.mayLeaveAlone(row)
+		if !v.charge(e.Slot, row, alone) {
 			p.blocked = append(p.blocked, pick)
 			continue
 		}
 		if !alone {
 			p.whole = append(p.whole, pick)
 		}
-		for _, row := range w.leavingWith(e, pick) {
-			v.check.Remove(row, w.separationMark(e, row))
+		for _, row := range v.leavingWith(e, pick) {
+			v.check.Remove(row, v.separationMark(e, row))
 		}
 		p.list = append(p.list, pick)
 		fits = v.check.Fits()
@@ -75,16 +74,16 @@ func (p *picks) isGone(rows []*state.Row, row *state.Row) bool {
 
 // mayLeaveAlone reports whether a row may be the next pick without its cohort: its job
 // is not all-or-none, or enough of its group stay.
-func (w *worker) mayLeaveAlone(row *state.Row) bool {
+func (v *verifier) mayLeaveAlone(row *state.Row) bool {
 	if !row.Group.Job.AllOrNone {
 		return true
 	}
-	left := w.guard.Cohort(row.Group.Job.Key()).Surplus[row.Group.Name]
-	if left == 0 || w.guard.IsTolerated(row) {
+	left := v.guard.Cohort(row.Group.Job.Key()).Surplus[row.Group.Name]
+	if left == 0 || v.guard.IsTolerated(row) {
 		return false
 	}
-	for _, pick := range w.verify.picks.list {
-		if g := w.batch.Rows[pick].Group; g.Job.AllOrNone && g.Name == row.Group.Name && g.Job.Key() == row.Group.Job.Key() {
+	for _, pick := range v.picks.list {
+		if g := v.batch.Rows[pick].Group; g.Job.AllOrNone && g.Name == row.Group.Name && g.Job.Key() == row.Group.Job.Key() {
 			left--
 		}
 	}
@@ -93,30 +92,30 @@ func (w *worker) mayLeaveAlone(row *state.Row) bool {
 
 // charge charges a victim, and its cohort unless it leaves alone, to strict budgets. It
 // returns false if one lacks the slack, or if a member of the cohort is protected.
-func (w *worker) charge(slot int32, row *state.Row, alone bool) bool {
-	p := &w.verify.picks
-	if !alone && w.guard.Cohort(row.Group.Job.Key()).Protected {
-		w.guard.Findings.NonFinal = true
+func (v *verifier) charge(slot int32, row *state.Row, alone bool) bool {
+	p := &v.picks
+	if !alone && v.guard.Cohort(row.Group.Job.Key()).Protected {
+		v.guard.Findings.NonFinal = true
 		return false
 	}
-	if !w.s.scope.Strict {
+	if !v.s.scope.Strict {
 		return true
 	}
 	if p.leaving = p.leaving[:0]; alone {
 		p.leaving = append(p.leaving, row)
 	} else {
-		p.leaving = p.appendCohort(p.leaving, w, row)
+		p.leaving = v.appendCohort(p.leaving, row)
 	}
-	return w.guard.Charge(slot, p.leaving, &p.charged)
+	return v.guard.Charge(slot, p.leaving, &p.charged)
 }
 
 // leavingWith returns a pick with those that leave with it, as far as they matter to the
 // option. The list is valid until the next call.
-func (w *worker) leavingWith(e *columns.Entry, pick int32) []*state.Row {
-	p := &w.verify.picks
+func (v *verifier) leavingWith(e *columns.Entry, pick int32) []*state.Row {
+	p := &v.picks
 	p.leaving = p.leaving[:0]
-	if row := w.batch.Rows[pick]; slices.Contains(p.whole, pick) {
-		p.leaving = w.appendConcerned(p.leaving, e, row)
+	if row := v.batch.Rows[pick]; slices.Contains(p.whole, pick) {
+		p.leaving = v.appendConcerned(p.leaving, e, row)
 	} else {
 		p.leaving = append(p.leaving, row)
 	}
@@ -125,11 +124,11 @@ func (w *worker) leavingWith(e *columns.Entry, pick int32) []*state.Row {
 
 // appendConcerned appends those members of a row's cohort that matter to an option: the
 // ones on its node, and those that must leave another node for its sake.
-func (w *worker) appendConcerned(list []*state.Row, e *columns.Entry, row *state.Row) []*state.Row {
+func (v *verifier) appendConcerned(list []*state.Row, e *columns.Entry, row *state.Row) []*state.Row {
 	key := row.Group.Job.Key()
-	cohort := w.guard.Cohort(key)
+	cohort := v.guard.Cohort(key)
 	from := len(list)
-	for _, at := range cohort.On(w.s.options[e.Option].pos) {
+	for _, at := range cohort.On(v.s.options[e.Option].pos) {
 		list = append(list, cohort.Rows[at])
 	}
 	for _, member := range e.Remote() {
@@ -137,14 +136,14 @@ func (w *worker) appendConcerned(list []*state.Row, e *columns.Entry, row *state
 			list = append(list, member)
 		}
 	}
-	return w.verify.picks.dropAlone(list, from, cohort, w.batch.Rows)
+	return v.picks.dropAlone(list, from, cohort, v.batch.Rows)
 }
 
 // appendCohort appends the cohort of a row, except for picks that left alone before it.
-func (p *picks) appendCohort(list []*state.Row, w *worker, row *state.Row) []*state.Row {
-	cohort := w.guard.Cohort(row.Group.Job.Key())
+func (v *verifier) appendCohort(list []*state.Row, row *state.Row) []*state.Row {
+	cohort := v.guard.Cohort(row.Group.Job.Key())
 	from := len(list)
-	return p.dropAlone(cohort.AppendMembers(list, row), from, cohort, w.batch.Rows)
+	return v.picks.dropAlone(cohort.AppendMembers(list, row), from, cohort, v.batch.Rows)
 }
 
 // dropAlone removes picks that left alone from list[from:]. rows are those of the call.
@@ -162,22 +161,21 @@ func (p *picks) dropAlone(list []*state.Row, from int, cohort *protect.Cohort, r
 
 // reprieveGuarded is reprieve for a guarded node: a cohort is restored whole or not at
 // all, and picks of a job that is evicted whole are not restored one by one.
-func (w *worker) reprieveGuarded(e *columns.Entry) {
-	v := &w.verify
+func (v *verifier) reprieveGuarded(e *columns.Entry) {
 	p := &v.picks
 	for i := len(p.list) - 2; i >= 0; i-- {
 		pick := p.list[i]
 		whole := slices.Index(p.whole, pick)
-		if whole < 0 && p.isGone(w.batch.Rows, w.batch.Rows[pick]) {
+		if whole < 0 && p.isGone(v.batch.Rows, v.batch.Rows[pick]) {
 			continue
 		}
-		for _, row := range w.leavingWith(e, pick) {
-			v.check.Restore(row, w.separationMark(e, row))
+		for _, row := range v.leavingWith(e, pick) {
+			v.check.Restore(row, v.separationMark(e, row))
 		}
 		switch {
 		case !v.check.Fits():
-			for _, row := range w.leavingWith(e, pick) {
-				v.check.Remove(row, w.separationMark(e, row))
+			for _, row := range v.leavingWith(e, pick) {
+				v.check.Remove(row, v.separationMark(e, row))
 			}
 		case whole >= 0:
 			p.list[i], p.whole = reprieved, slices.Delete(p.whole, whole, whole+1)

@@ -49,6 +49,7 @@ type failure struct {
 func (w *worker) start(s *search) (err error) {
 	w.s, w.idle, w.failure = s, false, failure{}
 	w.guard.Start(&s.scope)
+	w.verify.s, w.verify.guard, w.verify.batch = s, &w.guard, &w.batch
 	w.solutions.reset()
 	if w.delta = (hook{}); s.traits.delta != nil {
 		if w.delta, err = acquireHook(s.traits.delta, s.req.OnCall); err != nil {

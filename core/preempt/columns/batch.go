@@ -202,3 +202,20 @@ func (b *Batch) fillNeeds(dims *fit.Dims) {
 		c.MustLeave, c.Rows.MustLeave = scratch.Extended(c.MustLeave, n), scratch.Extended(c.Rows.MustLeave, len(b.Rows))
 	}
 }
+
+// Evict moves the amounts of a row of option o from Need to Freed. It is called after each pick
+// of an adaptive policy.
+func (b *Batch) Evict(o int, row int32) {
+	c := &b.Cand
+	for d := range c.Need {
+		use := float64(b.Rows[row].Group.Ask.Vec[d])
+		c.Need[d][o] -= use
+		c.Freed[d][o] += use
+	}
+	for r := range c.DeviceNeed {
+		c.DeviceNeed[r][o] -= c.Rows.Devices[r][row]
+	}
+	if b.columns.Has(sdk.MustLeaveColumn) && c.Rows.MustLeave[row] != 0 {
+		c.MustLeave[o]--
+	}
+}
