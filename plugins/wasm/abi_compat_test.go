@@ -13,9 +13,9 @@ import (
 	defaults "github.com/cede-scheduler/cede/policies/default"
 )
 
-// A module that was built for the first version of the ABI is loaded, promises nothing
-// that it did not know of, and answers as the same rules do today.
-func TestOlder_ModulesPlayAsEver(t *testing.T) {
+// A module built for the first ABI version loads, promises only features of that version,
+// and answers as the same rules do today.
+func TestLoad_SupportsFirstABIVersion(t *testing.T) {
 	code, err := os.ReadFile("../../sdk/abi/testdata/guests/older/default-c-1.0.wasm")
 	check(t, err)
 	native := start(t, policy.Native("test", defaults.New), "")
@@ -30,9 +30,9 @@ func TestOlder_ModulesPlayAsEver(t *testing.T) {
 	for i := range soak(800, 200_000) {
 		q := hosttest.RandomCase(r)
 		want, got := hosttest.CallHooks(t, native, q).Answers, hosttest.CallHooks(t, in, q).Answers
-		want.Removals, want.Tiers, want.Recheck[4] = nil, got.Tiers, 0 // of bindings it knows nothing
+		want.Removals, want.Tiers, want.Recheck[4] = nil, got.Tiers, 0 // the first version has no bindings
 		if diff := cmp.Diff(want, got, hosttest.SameBits); diff != "" {
-			t.Fatalf("case %d: today (-) and then (+):\n%s", i, diff)
+			t.Fatalf("case %d: current (-) and first version (+) differ:\n%s", i, diff)
 		}
 	}
 }

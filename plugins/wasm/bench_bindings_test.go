@@ -75,15 +75,15 @@ func BenchmarkBindings(b *testing.B) {
 	}
 }
 
-// cpuTime is what the process has used of processors: on a machine that others
-// use too it says more than the time on the wall.
+// cpuTime returns the processor time of the process: on a shared machine it is more stable
+// than wall time.
 func cpuTime(b *testing.B) time.Duration {
 	var u syscall.Rusage
 	check(b, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// bindingPool is a server's parts, as far as bindings need them.
+// bindingPool contains the parts of a server that bindings need.
 type bindingPool struct {
 	b       testing.TB
 	store   *state.Store
@@ -92,10 +92,10 @@ type bindingPool struct {
 	worker  *worker.Worker
 	rand    *rand.Rand
 	ids     int
-	ends    []string // what was told to stop
+	ends    []string // stopped replicas
 	took    []time.Duration
 	evicted int
-	before  *state.Snapshot // the state that the plan at hand is committed to
+	before  *state.Snapshot // state on which the current plan is committed
 }
 
 func newBindingPool(b testing.TB, set *policy.Set, clusters int, cpu int64) *bindingPool {
@@ -154,7 +154,7 @@ func (p *bindingPool) WriteEvals(_ context.Context, _ broker.Delivery, evals ...
 	return nil
 }
 
-// submit has bindings of ten priorities come one after another.
+// submit submits bindings of ten priorities one after another.
 func (p *bindingPool) submit(n int, priority int32) {
 	for range n {
 		b := &model.Binding{
@@ -198,7 +198,7 @@ func (p *bindingPool) drain() {
 	}
 }
 
-// end is what clusters report: whoever was told to stop is gone.
+// end reports stopped replicas as gone, as clusters do.
 func (p *bindingPool) end() {
 	txn := p.begin()
 	var places []string

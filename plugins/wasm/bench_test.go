@@ -21,14 +21,14 @@ import (
 	"github.com/cede-scheduler/cede/sdk/policytest"
 )
 
-// contender is a policy in one of the forms that are measured.
+// contender is a policy in one of the measured forms.
 type contender struct {
 	name   string
 	module func(b testing.TB, h *wasm.Host) policy.Module
 }
 
-// contenders are default, nomad and kubernetes natively and as modules, and default
-// in the other languages where their modules are in the tree.
+// contenders returns default, nomad and kubernetes natively and as modules, and default in
+// the other languages if their modules are in the tree.
 func contenders() []contender {
 	native := func(start func() sdk.Policy) func(testing.TB, *wasm.Host) policy.Module {
 		return func(testing.TB, *wasm.Host) policy.Module { return policy.Native("bench", start) }
@@ -59,7 +59,7 @@ func goModule(name string) func(testing.TB, *wasm.Host) policy.Module {
 	return func(b testing.TB, h *wasm.Host) policy.Module { return load(b, h, goGuest(b, name), policy.Limits{}) }
 }
 
-// even is a case of so many options with so many rows each.
+// even returns a case with the given numbers of options and of rows per option.
 func even(options, rows int) *sdk.Candidates {
 	r := rand.New(rand.NewPCG(1, 2))
 	c := &policytest.Case{
@@ -79,8 +79,7 @@ func even(options, rows int) *sdk.Candidates {
 	return c.Candidates()
 }
 
-// BenchmarkWasmCall is one call of SelectVictims: frame written, asked, answer
-// read.
+// BenchmarkWasmCall measures one call of SelectVictims: encode, call, decode.
 func BenchmarkWasmCall(b *testing.B) {
 	h := host(b, wasm.Options{})
 	for _, c := range contenders() {
@@ -103,8 +102,8 @@ func BenchmarkWasmCall(b *testing.B) {
 	}
 }
 
-// BenchmarkWasmB is construction (b) with a policy in each of its forms: one
-// evaluation of a service job, plan not written.
+// BenchmarkWasmB measures construction (b) with a policy in each of its forms: one
+// evaluation of a service job, without writing the plan.
 func BenchmarkWasmB(b *testing.B) {
 	h := host(b, wasm.Options{})
 	store := coretest.FilledStore(5000, 10)
@@ -131,8 +130,7 @@ func BenchmarkWasmB(b *testing.B) {
 	}
 }
 
-// BenchmarkWasmLoad is what it takes to load a module, without a cache and from
-// one on disk.
+// BenchmarkWasmLoad measures loading a module without a cache and with one on disk.
 func BenchmarkWasmLoad(b *testing.B) {
 	code := goGuest(b, "default")
 	for _, dir := range []string{"", b.TempDir()} {
@@ -149,7 +147,7 @@ func BenchmarkWasmLoad(b *testing.B) {
 	}
 }
 
-// BenchmarkWasmStart is what another instance takes.
+// BenchmarkWasmStart measures the start of another instance.
 func BenchmarkWasmStart(b *testing.B) {
 	h := host(b, wasm.Options{})
 	for _, c := range contenders() {

@@ -13,24 +13,23 @@ import (
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
 )
 
-// minStartFuel is what a module may spend on each step of being started:
-// on its start function, on its initializer, on finding room, on describing
-// itself and on taking its configuration. A Go runtime needs a million ticks.
+// minStartFuel is the minimum fuel of each start step: start function, initializer,
+// allocation, description and configuration. A Go runtime requires a million ticks.
 const minStartFuel = 20_000_000
 
-// startFuel is what the limits allow for a step of being started.
+// startFuel returns the fuel of one start step.
 func (m *Module) startFuel() int64 { return int64(min(max(minStartFuel, m.limits.Fuel), maxFuel)) }
 
-// maxFuel is more than any call can burn in a lifetime.
+// maxFuel exceeds what any call can use.
 const maxFuel = math.MaxInt64 / 2
 
-// run calls a function with what is on the stack.
+// run calls a function with the arguments on the stack.
 func (i *instance) run(f api.Function, now, fuel int64) *policy.Error {
 	switch {
 	case i.closed:
-		return fault(policy.FaultHost, "", "the instance was closed")
+		return fault(policy.FaultHost, "", "instance was closed")
 	case i.dead:
-		return fault(policy.FaultHost, "", "the instance ended with an earlier fault")
+		return fault(policy.FaultHost, "", "instance ended with an earlier fault")
 	}
 	i.prepare(now, fuel)
 	err := f.CallWithStack(i.ctx, i.stack[:])
@@ -43,8 +42,8 @@ func (i *instance) run(f api.Function, now, fuel int64) *policy.Error {
 	return trapError(err, left < 0, fuel, i.output)
 }
 
-// request puts the request that the encoder has laid out to the guest and returns
-// the frame with its answer, valid until the next call.
+// request sends the encoded request to the guest and returns the frame with its answer. The
+// frame is valid until the next call.
 func (i *instance) request(op abi.Op, now, fuel int64) ([]byte, error) {
 	n := i.encoder.Size()
 	if err := i.ensureFrame(n, now); err != nil {
@@ -52,18 +51,18 @@ func (i *instance) request(op abi.Op, now, fuel int64) ([]byte, error) {
 	}
 	frame, ok := i.view(i.frame, uint64(n))
 	if !ok {
-		return nil, fault(policy.FaultHost, "", "the guest's memory has shrunk") // it cannot
+		return nil, fault(policy.FaultHost, "", "memory of the guest has shrunk") // impossible by the specification
 	}
 	i.encoder.Write(frame)
 	i.stack[0], i.stack[1] = api.EncodeU32(i.frame), api.EncodeU32(uint32(n))
 	if err := i.run(i.ops[op], now, fuel); err != nil {
 		return nil, err
 	}
-	frame, _ = i.view(i.frame, uint64(n)) // the memory may have moved while it grew
+	frame, _ = i.view(i.frame, uint64(n)) // the memory may have moved when it grew
 	return frame, i.statusError(op, abi.Status(api.DecodeI32(i.stack[0])), frame)
 }
 
-// statusError makes an error of a status.
+// statusError converts a status to an error.
 func (i *instance) statusError(op abi.Op, s abi.Status, frame []byte) error {
 	switch s {
 	case abi.OK:
@@ -71,31 +70,31 @@ func (i *instance) statusError(op abi.Op, s abi.Status, frame []byte) error {
 	case abi.PolicyError:
 		words := guestlog.Clean(i.encoder.ErrorText(frame), maxOutputText)
 		if words == "" {
-			words = "the policy failed and did not say why"
+			words = "the policy failed without an error text"
 		}
 		return errors.New(words)
 	case abi.BadFrame:
-		return fault(policy.FaultABI, hintRebuild, "it cannot read the frame")
+		return fault(policy.FaultABI, hintRebuild, "cannot decode the frame")
 	case abi.UnsupportedOp:
-		return fault(policy.FaultABI, hintRebuild, "it says that it has %s, and then that it has not", abi.Exports[op])
+		return fault(policy.FaultABI, hintRebuild, "declares %s but does not implement it", abi.Exports[op])
 	}
 	i.dead = true
 	if s == abi.OutOfMemory {
-		return fault(policy.FaultLimit, hintMemory, "it ran out of memory, which is limited to %s", formatBytes(i.m.limits.Memory))
+		return fault(policy.FaultLimit, hintMemory, "out of memory, limit is %s", formatBytes(i.m.limits.Memory))
 	}
-	return fault(policy.FaultABI, hintRebuild, "%s returned %d, which is no status", abi.Exports[op], s)
+	return fault(policy.FaultABI, hintRebuild, "%s returned unknown status %d", abi.Exports[op], s)
 }
 
-// ensureFrame gets a buffer of at least n bytes from the guest. What it says about
-// where is believed only as far as it harms nobody but the guest.
+// ensureFrame obtains a buffer of at least n bytes from the guest. The returned address is
+// only checked to lie in the guest's own memory.
 func (i *instance) ensureFrame(n int, now int64) *policy.Error {
 	if n <= int(i.frameSize) {
 		return nil
 	}
-	want := uint64(n) + uint64(n)/4 // frames of a search are of all sizes
+	want := uint64(n) + uint64(n)/4 // frames of a search vary in size
 	want = (want + pageSize/16 - 1) &^ (pageSize/16 - 1)
 	if want > math.MaxInt32 || want > uint64(i.m.limits.Memory) {
-		return fault(policy.FaultLimit, hintMemory, "the frame has %s, and the limit of memory is %s",
+		return fault(policy.FaultLimit, hintMemory, "frame has %s, memory limit is %s",
 			formatBytes(int64(n)), formatBytes(i.m.limits.Memory))
 	}
 	i.frame, i.frameSize = 0, 0
@@ -107,20 +106,20 @@ func (i *instance) ensureFrame(n int, now int64) *policy.Error {
 	switch {
 	case at == 0:
 		i.dead = true
-		return fault(policy.FaultLimit, hintMemory, "%s found no %s for a frame", abi.ExportAlloc, formatBytes(int64(want)))
+		return fault(policy.FaultLimit, hintMemory, "%s returned no %s for a frame", abi.ExportAlloc, formatBytes(int64(want)))
 	case at%abi.Alignment != 0:
 		i.dead = true
-		return fault(policy.FaultABI, "return a multiple of 16", "%s returned the address %#x, which is not aligned", abi.ExportAlloc, at)
+		return fault(policy.FaultABI, "return a multiple of 16", "%s returned the unaligned address %#x", abi.ExportAlloc, at)
 	case uint64(at)+want > uint64(i.memory.Size()):
 		i.dead = true
-		return fault(policy.FaultABI, "grow the memory first", "%s returned the address %#x for %d bytes, and the memory ends at %#x",
+		return fault(policy.FaultABI, "grow the memory first", "%s returned address %#x for %d bytes, memory ends at %#x",
 			abi.ExportAlloc, at, want, i.memory.Size())
 	}
 	i.frame, i.frameSize = at, uint32(want)
 	return nil
 }
 
-// fuelLimit is the fuel of a call about so many rows and options.
+// fuelLimit returns the fuel of a call with the given numbers of rows and options.
 func (i *instance) fuelLimit(rows, options int) int64 {
 	l := &i.m.limits
 	n := uint64(rows) + uint64(options)
@@ -130,10 +129,10 @@ func (i *instance) fuelLimit(rows, options int) int64 {
 	return int64(l.Fuel + l.FuelPerRow*n)
 }
 
-// candidates asks a hook about candidates.
+// candidates calls a hook with candidates.
 func (i *instance) candidates(op abi.Op, in *sdk.Candidates) ([]byte, error) {
 	if !i.has(op) {
-		return nil, fmt.Errorf("the policy has no %s", abi.Names[op])
+		return nil, fmt.Errorf("the policy does not implement %s", abi.Names[op])
 	}
 	columns := i.info.Columns
 	if op == abi.OpPreemptBindings {
@@ -145,7 +144,7 @@ func (i *instance) candidates(op abi.Op, in *sdk.Candidates) ([]byte, error) {
 
 func (i *instance) has(op abi.Op) bool { return uint32(i.hooks)&hookBit(op) != 0 && i.ops[op] != nil }
 
-// PriorityDelta asks which candidates may go.
+// PriorityDelta calls the hook that restricts candidates by priority.
 func (i *instance) PriorityDelta(in *sdk.Candidates, gap []int32, recheck *sdk.Recheck) error {
 	frame, err := i.candidates(abi.OpPriorityDelta, in)
 	if err == nil {
@@ -154,7 +153,7 @@ func (i *instance) PriorityDelta(in *sdk.Candidates, gap []int32, recheck *sdk.R
 	return err
 }
 
-// ScoreVictims asks who goes first.
+// ScoreVictims calls the hook that orders victims.
 func (i *instance) ScoreVictims(in *sdk.Candidates, out *sdk.VictimScores) error {
 	frame, err := i.candidates(abi.OpScoreVictims, in)
 	if err == nil {
@@ -163,7 +162,7 @@ func (i *instance) ScoreVictims(in *sdk.Candidates, out *sdk.VictimScores) error
 	return err
 }
 
-// SelectVictims asks who goes.
+// SelectVictims calls the hook that selects victims.
 func (i *instance) SelectVictims(in *sdk.Candidates, out *sdk.Selection) error {
 	frame, err := i.candidates(abi.OpSelectVictims, in)
 	if err != nil {
@@ -175,10 +174,10 @@ func (i *instance) SelectVictims(in *sdk.Candidates, out *sdk.Selection) error {
 	return nil
 }
 
-// ScoreOptions asks which option is best.
+// ScoreOptions calls the hook that compares options.
 func (i *instance) ScoreOptions(in *sdk.Options, out *sdk.OptionScores) error {
 	if !i.has(abi.OpScoreOptions) {
-		return fmt.Errorf("the policy has no %s", abi.Names[abi.OpScoreOptions])
+		return fmt.Errorf("the policy does not implement %s", abi.Names[abi.OpScoreOptions])
 	}
 	i.encoder.Options(in, i.info.Columns)
 	frame, err := i.request(abi.OpScoreOptions, in.Now, i.fuelLimit(in.Victims.Len(), in.Len()))
@@ -188,7 +187,7 @@ func (i *instance) ScoreOptions(in *sdk.Options, out *sdk.OptionScores) error {
 	return err
 }
 
-// PreemptBindings asks which bindings leave which member cluster.
+// PreemptBindings calls the hook that selects bindings to evict from member clusters.
 func (i *instance) PreemptBindings(in *sdk.Candidates, out *sdk.BindingVictims) error {
 	frame, err := i.candidates(abi.OpPreemptBindings, in)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
 )
 
-// pageSize is the size of a page of a module's memory.
+// pageSize is the size of a memory page in bytes.
 const pageSize = 64 << 10
 
 var (
@@ -30,7 +30,7 @@ func sameSignature(a, b meter.Signature) bool {
 	return slices.Equal(a.Params, b.Params) && slices.Equal(a.Results, b.Results)
 }
 
-// export is a function that a module may or must have.
+// export is a function that a module may or must export.
 type export struct {
 	name      string
 	signature meter.Signature
@@ -51,15 +51,15 @@ var exports = []export{
 	{abi.ExportInitialize, signature(nil), false},
 }
 
-// check finds everything that keeps a metered module from being a policy, before
-// it is compiled. Signatures matter: the engine would call a function of another
-// one and make a number of whatever lies on its stack.
+// check returns an error that lists everything that prevents a metered module from being a
+// policy. It runs before compilation. Signatures matter: the engine would call a function
+// with another one and interpret its stack.
 func check(m *meter.Module) error {
 	return errors.Join(append(checkImports(m), checkExports(m)...)...)
 }
 
 func checkImports(m *meter.Module) (errs []error) {
-	strangers := map[string][]string{} // by what to do about them
+	strangers := map[string][]string{} // names of rejected imports by hint
 	for _, im := range m.Imports {
 		name := im.Module + "." + im.Name
 		want, ok := hostFuncs[name]
@@ -67,31 +67,31 @@ func checkImports(m *meter.Module) (errs []error) {
 		case !ok:
 			strangers[importHint(im)] = append(strangers[importHint(im)], name)
 		case im.Kind != meter.KindFunction:
-			errs = append(errs, fmt.Errorf("it imports %s as a %s, and it is a function", name, im.Kind))
+			errs = append(errs, fmt.Errorf("import %s is a %s, must be a function", name, im.Kind))
 		case !sameSignature(im.Signature, want.signature):
-			errs = append(errs, fmt.Errorf("it imports %s as %s, and it is %s", name, im.Signature, want.signature))
+			errs = append(errs, fmt.Errorf("import %s has type %s, must be %s", name, im.Signature, want.signature))
 		}
 	}
 	for _, instead := range slices.Sorted(maps.Keys(strangers)) {
 		names := guestlog.Clean(strings.Join(strangers[instead], ", "), maxOutputText)
-		errs = append(errs, fmt.Errorf("it imports %s, which policies cannot have: %s", names, instead))
+		errs = append(errs, fmt.Errorf("import of %s is not available to policies: %s", names, instead))
 	}
 	return errs
 }
 
-// importHint says what to do about an import that is refused.
+// importHint returns the hint for a rejected import.
 func importHint(im meter.Import) string {
 	switch {
 	case strings.HasPrefix(im.Module, "wasi_") && im.Module != wasiModule:
-		return "build for WASI preview 1, or for no system at all"
+		return "build for WASI preview 1, or without a system interface"
 	case im.Module == wasiModule && strings.HasPrefix(im.Name, "sock_"):
-		return "a policy has no network; all it decides by is in its frame"
+		return "a policy has no network; its input is the frame only"
 	case im.Module == wasiModule:
-		return "a policy has no files; in Go, import neither os nor fmt nor time, nor what does"
+		return "a policy has no files; in Go, do not import os, fmt or time, directly or indirectly"
 	case im.Module == abi.ImportModule:
-		return "this host has " + abi.ImportModule + "." + abi.ImportLog + " alone; use a newer one"
+		return "this host provides only " + abi.ImportModule + "." + abi.ImportLog + "; use a newer version of cede"
 	}
-	return "hosts offer " + abi.ImportModule + "." + abi.ImportLog + " and ten functions of " + wasiModule + ", and no more"
+	return "hosts provide only " + abi.ImportModule + "." + abi.ImportLog + " and ten functions of " + wasiModule
 }
 
 func checkExports(m *meter.Module) (errs []error) {
@@ -103,23 +103,23 @@ func checkExports(m *meter.Module) (errs []error) {
 			missing = append(missing, want.name+" "+want.signature.String())
 		case !ok:
 		case got.Kind != meter.KindFunction:
-			errs = append(errs, fmt.Errorf("its export %s is a %s; it must be a function %s", want.name, got.Kind, want.signature))
+			errs = append(errs, fmt.Errorf("export %s is a %s, must be a function %s", want.name, got.Kind, want.signature))
 		case !sameSignature(got.Signature, want.signature):
-			errs = append(errs, fmt.Errorf("its export %s is %s; it must be %s", want.name, got.Signature, want.signature))
+			errs = append(errs, fmt.Errorf("export %s has type %s, must be %s", want.name, got.Signature, want.signature))
 		}
 	}
 	if memory, ok := m.Export(abi.ExportMemory); !ok {
 		missing = append(missing, "the memory as "+abi.ExportMemory)
 	} else if memory.Kind != meter.KindMemory {
-		errs = append(errs, fmt.Errorf("its export %s is a %s; it must be the memory", abi.ExportMemory, memory.Kind))
+		errs = append(errs, fmt.Errorf("export %s is a %s, must be the memory", abi.ExportMemory, memory.Kind))
 	}
 	if len(missing) > 0 {
-		errs = append(errs, fmt.Errorf("it does not export %s; use one of the SDKs, or sdk/ABI.md", strings.Join(missing, ", ")))
+		errs = append(errs, fmt.Errorf("missing exports: %s; use one of the SDKs, or see sdk/ABI.md", strings.Join(missing, ", ")))
 	}
 	return errs
 }
 
-// checkHooks compares what a policy says it has with what its module exports.
+// checkHooks compares the declared hooks with the exports of the module.
 func (i *instance) checkHooks(d *abi.Description) error {
 	var missing []string
 	for op := abi.OpPriorityDelta; op <= abi.OpPreemptBindings; op++ {
@@ -132,30 +132,30 @@ func (i *instance) checkHooks(d *abi.Description) error {
 	}
 	var errs []error
 	if len(missing) > 0 {
-		errs = append(errs, fmt.Errorf("it says that it has %s and does not export it", strings.Join(missing, ", ")))
+		errs = append(errs, fmt.Errorf("declares %s but does not export it", strings.Join(missing, ", ")))
 	}
 	if unknown := d.Hooks >> (abi.OpPreemptBindings - abi.OpPriorityDelta + 1); unknown != 0 {
-		errs = append(errs, fmt.Errorf("it says that it has hooks of which version %d.%d of the ABI knows nothing (%#x)", abi.Major, abi.Minor, d.Hooks))
+		errs = append(errs, fmt.Errorf("declares hooks that version %d.%d of the ABI does not define (%#x)", abi.Major, abi.Minor, d.Hooks))
 	}
 	if unknown := d.Info.Columns &^ knownColumns; unknown != 0 {
-		errs = append(errs, fmt.Errorf("it asks for columns of which version %d.%d of the ABI knows nothing (%#x)", abi.Major, abi.Minor, uint64(unknown)))
+		errs = append(errs, fmt.Errorf("requests columns that version %d.%d of the ABI does not define (%#x)", abi.Major, abi.Minor, uint64(unknown)))
 	}
 	return errors.Join(errs...)
 }
 
-// knownColumns are the optional columns of this version of the ABI.
+// knownColumns are the optional columns of this ABI version.
 const knownColumns = sdk.BudgetColumns<<1 - 1
 
-// hookBit is the bit of a hook in a description.
+// hookBit returns the bit of a hook in a description.
 func hookBit(op abi.Op) uint32 { return 1 << (op - abi.OpPriorityDelta) }
 
-// hintRebuild is the remedy of what no SDK of this version does.
+// hintRebuild is the hint for faults that cannot occur with the current SDKs.
 const hintRebuild = "build it again with the SDK of this version"
 
-// pageLimit is how many pages of memory an instance may have.
+// pageLimit returns the maximum number of memory pages of an instance.
 func pageLimit(bytes int64) uint32 { return uint32(min(max(bytes/pageSize, 1), 1<<16)) }
 
-// formatBytes is an amount of memory for people.
+// formatBytes formats an amount of memory.
 func formatBytes(bytes int64) string {
 	if bytes < 1<<20 {
 		return fmt.Sprintf("%d KiB", bytes>>10)

@@ -24,8 +24,8 @@ import (
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
 )
 
-// shipped are the policies of this repository by folder, natively, and
-// configurations that make them show what they can do.
+// shipped maps the directory of each shipped policy to its native form and to
+// configurations that exercise it.
 var shipped = map[string]struct {
 	native  func() sdk.Policy
 	configs []string
@@ -58,7 +58,7 @@ var shipped = map[string]struct {
 	},
 }
 
-func TestShipped_NamesEveryFolderOfPolicies(t *testing.T) {
+func TestShipped_CoversEveryPolicy(t *testing.T) {
 	mains, err := filepath.Glob("../../policies/*/guest/main.go")
 	if err != nil || len(mains) == 0 {
 		t.Fatal(err)
@@ -79,9 +79,9 @@ func TestShipped_NamesEveryFolderOfPolicies(t *testing.T) {
 	}
 }
 
-// The same source, natively and as a module on both engines, answers the same to
-// the bit, whatever it is asked; and both engines count the same ticks.
-func TestShipped_AnswerAsTheirModulesDo(t *testing.T) {
+// The same source answers identically to the bit, natively and as a module on both engines,
+// and both engines count the same ticks.
+func TestShipped_AnswerIdenticallyAsModule(t *testing.T) {
 	for name, p := range shipped {
 		for n, config := range append([]string{""}, p.configs...) {
 			t.Run(fmt.Sprintf("%s/%d", name, n), func(t *testing.T) {
@@ -98,13 +98,13 @@ func TestShipped_AnswerAsTheirModulesDo(t *testing.T) {
 					q := hosttest.RandomCase(r)
 					want, got := hosttest.CallHooks(t, native, q), hosttest.CallHooks(t, compiled, q)
 					if diff := cmp.Diff(want.Answers, got.Answers, hosttest.SameBits); diff != "" {
-						t.Fatalf("case %d: natively (-) and as a module (+):\n%s", i, diff)
+						t.Fatalf("case %d: native (-) and module (+) differ:\n%s", i, diff)
 					}
 					if i >= soak(50, 5000) { // the interpreter is slow
 						continue
 					}
 					if diff := cmp.Diff(got, hosttest.CallHooks(t, interpreted, q), hosttest.SameBits); diff != "" {
-						t.Fatalf("case %d: compiled (-) and interpreted (+):\n%s", i, diff)
+						t.Fatalf("case %d: compiled (-) and interpreted (+) differ:\n%s", i, diff)
 					}
 				}
 			})

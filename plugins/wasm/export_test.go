@@ -1,7 +1,6 @@
 package wasm
 
-// Live is how many instances of a module are not closed, and whether its code
-// was given back.
+// Live returns the number of open instances of a module, and whether its code was released.
 func Live(m *Module) (instances int, freed bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

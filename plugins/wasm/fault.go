@@ -11,33 +11,32 @@ import (
 	"github.com/cede-scheduler/cede/plugins/internal/guestlog"
 )
 
-// fault is an error of a call, before it is known who called: core/policy adds
-// the version and its name.
+// fault returns the error of a call. core/policy adds the name and version of the policy.
 func fault(kind policy.Fault, hint, format string, args ...any) *policy.Error {
 	return &policy.Error{Fault: kind, Err: fmt.Errorf(format, args...), Hint: hint}
 }
 
-// What to do about faults that have no better remedy than others of their kind.
+// Hints for faults without a more specific remedy.
 const (
 	hintFuel   = "raise the fuel of a call in the policy's limits, or do less per row"
-	hintMemory = "raise the memory in the policy's limits, or keep less"
+	hintMemory = "raise the memory in the policy's limits, or use less"
 )
 
-// trapError names what ended a call of the engine. spent is whether the fuel is
-// gone, said is what the guest printed.
+// trapError converts an error of the engine. spent reports whether the fuel is used up,
+// said is the guest's output during the call.
 func trapError(err error, spent bool, fuel int64, said []byte) *policy.Error {
 	words := lastOutput(said)
 	what := "trap: " + trapText(err)
 	exit := new(sys.ExitError)
 	switch {
 	case spent:
-		return fault(policy.FaultLimit, hintFuel, "it used up its %d ticks of fuel", fuel)
+		return fault(policy.FaultLimit, hintFuel, "used up its %d ticks of fuel", fuel)
 	case trapText(err) == "stack overflow":
-		return fault(policy.FaultLimit, "recurse less deeply", "its stack overflowed")
+		return fault(policy.FaultLimit, "recurse less deeply", "stack overflow")
 	case strings.Contains(words, "out of memory"):
 		return fault(policy.FaultLimit, hintMemory, "%s", words)
 	case errors.As(err, &exit):
-		what = fmt.Sprintf("it exited with code %d", exit.ExitCode())
+		what = fmt.Sprintf("exited with code %d", exit.ExitCode())
 	}
 	if words != "" {
 		return fault(policy.FaultGuest, "", "%s (%s)", words, what)
@@ -45,14 +44,14 @@ func trapError(err error, spent bool, fuel int64, said []byte) *policy.Error {
 	return fault(policy.FaultGuest, "", "%s", what)
 }
 
-// trapText is the first line of an error of the engine: a stack follows it.
+// trapText returns the first line of an engine error, without the stack trace.
 func trapText(err error) string {
 	text, _, _ := strings.Cut(err.Error(), "\n")
 	return strings.TrimSuffix(strings.TrimPrefix(text, "wasm error: "), " (recovered by wazero)")
 }
 
-// lastOutput are what a guest printed before it died, up to where a Go runtime
-// begins to print its stacks.
+// lastOutput returns the output of a guest before it ended, without the stack traces of a
+// Go runtime.
 func lastOutput(said []byte) string {
 	text := string(said)
 	for _, end := range []string{"\n\ngoroutine ", "\n\nruntime stack:", "\ngoroutine "} {
@@ -61,5 +60,5 @@ func lastOutput(said []byte) string {
 	return guestlog.Clean(strings.TrimSpace(text), maxOutputText)
 }
 
-// maxOutputText is how much of a guest's own words an error carries, in bytes.
+// maxOutputText is the maximum number of bytes of a guest's output in an error.
 const maxOutputText = 512

@@ -52,7 +52,7 @@ func check(t testing.TB, err error) {
 	}
 }
 
-// find says which victims a version finds on each node.
+// find returns the victims that a version chooses on each node.
 func (y *yard) find(v, fallback *policy.Version) ([]string, error) {
 	var f preempt.Finder
 	err := f.Start(y.snap, preempt.Request{
@@ -79,7 +79,7 @@ func ids(allocs []*model.Allocation) []string {
 	return list
 }
 
-// plan says whom the scheduler evicts, and whose fault it was if nobody.
+// plan returns the evictions that the scheduler plans, or the fault if there are none.
 func (y *yard) plan(t testing.TB, set *policy.Set) (evicted []string, fault error) {
 	t.Helper()
 	s := scheduler.New(scheduler.Config{Policies: set, Forget: true})

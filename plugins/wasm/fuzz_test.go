@@ -12,8 +12,8 @@ import (
 	"github.com/cede-scheduler/cede/sdk/settings"
 )
 
-// Whatever is done to a module, loading it and asking it ends well: with an
-// answer, a fault, or a refusal.
+// Whatever is done to a module, loading and calling it must end with an answer, a fault or
+// a rejection.
 func FuzzLoad(f *testing.F) {
 	files, err := filepath.Glob("testdata/hostile/*.wasm")
 	check(f, err)
@@ -46,7 +46,7 @@ func FuzzLoad(f *testing.F) {
 	})
 }
 
-// askAnything asks and takes any answer.
+// askAnything calls all hooks and ignores the answers.
 func askAnything(in policy.Instance, q *sdk.Candidates) {
 	var out sdk.Selection
 	out.Reset()

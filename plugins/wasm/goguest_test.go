@@ -14,14 +14,14 @@ import (
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
 )
 
-// crashing is the guest of testdata/crash, compiled once for all tests.
+// crashing loads the guest of testdata/crash, compiled once for all tests.
 func crashing(t *testing.T, o wasm.Options) *wasm.Module {
 	t.Helper()
 	o.CacheDir = cacheDir()
 	return load(t, host(t, o), crashGuest(t), policy.Limits{Fuel: 20_000_000, Memory: 16 << 20})
 }
 
-// score asks for the scores of two rows, and returns the first one's tier.
+// score calls ScoreVictims with two rows and returns the first tier.
 func score(in policy.Instance, now int64) (int64, error) {
 	out := sdk.VictimScores{Tier: make([]int64, 2), Score: make([]float64, 2)}
 	q := even(1, 2)
@@ -30,7 +30,7 @@ func score(in policy.Instance, now int64) (int64, error) {
 	return out.Tier[0], err
 }
 
-func TestGoGuest_SaysWhyItFails(t *testing.T) {
+func TestGoGuest_ReportsCauseOfFault(t *testing.T) {
 	m := crashing(t, wasm.Options{})
 	for _, c := range []struct {
 		mode  string
@@ -42,8 +42,8 @@ func TestGoGuest_SaysWhyItFails(t *testing.T) {
 		{"index", policy.FaultGuest, "panic: runtime error: index out of range [2] with length 2"},
 		{"memory", policy.FaultLimit, "out of memory"},
 		{"deadlock", policy.FaultGuest, "fatal error: all goroutines are asleep - deadlock!"},
-		{"recursion", policy.FaultLimit, ""}, // of the guest's own stack, of fuel or of memory
-		{"spin", policy.FaultLimit, "it used up its 20060000 ticks of fuel"},
+		{"recursion", policy.FaultLimit, ""}, // of the guest's stack, fuel or memory
+		{"spin", policy.FaultLimit, "used up its 20060000 ticks of fuel"},
 	} {
 		t.Run(c.mode, func(t *testing.T) {
 			in := start(t, m, `{"mode":"`+c.mode+`"}`)
@@ -53,19 +53,19 @@ func TestGoGuest_SaysWhyItFails(t *testing.T) {
 				t.Errorf("%v; want %s of %s", err, c.fault, c.says)
 			}
 			if strings.Contains(err.Error(), "goroutine 1") || len(err.Error()) > 800 {
-				t.Errorf("too much is told: %v", err)
+				t.Errorf("error contains too much: %v", err)
 			}
 			if in.Alive() {
-				t.Error("the instance is taken for well")
+				t.Error("instance counts as alive")
 			}
 			if _, err := score(in, 1); err == nil {
-				t.Error("a dead instance answers")
+				t.Error("dead instance returned an answer")
 			}
 		})
 	}
 }
 
-func TestGoGuest_AnErrorOfItsOwnIsNoFaultOfTheInstance(t *testing.T) {
+func TestGoGuest_ErrorKeepsInstance(t *testing.T) {
 	in := start(t, crashing(t, wasm.Options{}), `{"mode":"error"}`)
 	for range 2 {
 		if _, err := score(in, 1); err == nil || err.Error() != "I cannot decide ?[2J" || errors.As(err, new(*policy.Error)) {
@@ -73,14 +73,14 @@ func TestGoGuest_AnErrorOfItsOwnIsNoFaultOfTheInstance(t *testing.T) {
 		}
 	}
 	if !in.Alive() {
-		t.Error("the instance is thrown away")
+		t.Error("instance is discarded")
 	}
 }
 
-func TestGoGuest_MayObjectToItsConfiguration(t *testing.T) {
+func TestGoGuest_RejectsConfiguration(t *testing.T) {
 	m := crashing(t, wasm.Options{})
 	if v := m.Version(); v != "0.1 ?[2J" || m.Name() != "crash" {
-		t.Errorf("%s has the version %q", m.Name(), v)
+		t.Errorf("%s has version %q", m.Name(), v)
 	}
 	for config, want := range map[string]string{
 		`{"mode":"objects"}`:                "policy p: configuration: I do not like this mode",
@@ -93,12 +93,12 @@ func TestGoGuest_MayObjectToItsConfiguration(t *testing.T) {
 		}
 	}
 	if n, _ := wasm.Live(m); n != 0 {
-		t.Errorf("%d instances are left", n)
+		t.Errorf("%d instances remain", n)
 	}
 }
 
-// The collector of a Go guest goes on under a clock that stands still, and takes
-// the same ticks each time.
+// The collector of a Go guest works although the clock is constant, and uses the same ticks
+// each time.
 func TestGoGuest_CollectsItsGarbage(t *testing.T) {
 	m := load(t, host(t, wasm.Options{CacheDir: cacheDir()}), crashGuest(t), policy.Limits{Memory: 16 << 20})
 	fuel := func() (sum uint64) {
@@ -116,7 +116,7 @@ func TestGoGuest_CollectsItsGarbage(t *testing.T) {
 	}
 }
 
-func TestGoGuest_SeesNeitherTimeNorChance(t *testing.T) {
+func TestGoGuest_IsDeterministic(t *testing.T) {
 	answers := map[string][]int64{}
 	for _, e := range engines {
 		m := crashing(t, e.options)
@@ -141,21 +141,21 @@ func TestGoGuest_SeesNeitherTimeNorChance(t *testing.T) {
 		}
 	}
 	if diff := cmp.Diff([]int64{5000, 7000, 6000}, answers["clock"][:3]); diff != "" {
-		t.Errorf("time is not the frame's:\n%s", diff)
+		t.Errorf("time differs from that of the frame:\n%s", diff)
 	}
 }
 
-// Nobody waits for a guest that sleeps: it ends by its fuel, or at once.
+// A guest that sleeps does not delay the host: the sleep ends at once, or the fuel does.
 func TestGoGuest_CannotSleep(t *testing.T) {
 	in := start(t, crashing(t, wasm.Options{}), `{"mode":"sleep"}`)
 	_, err := score(in, 1)
 	if err == nil {
-		t.Error("it slept an hour")
+		t.Error("slept an hour")
 	}
 	t.Log(err)
 }
 
-func TestGoGuest_SpeaksToTheLog(t *testing.T) {
+func TestGoGuest_WritesToLog(t *testing.T) {
 	for _, c := range []struct {
 		mode string
 		want []string
@@ -178,7 +178,7 @@ func TestGoGuest_SpeaksToTheLog(t *testing.T) {
 		}
 		lines := strings.Split(strings.TrimSpace(b.String()), "\n")
 		if lines[0] != c.want[0] || len(lines) > 150 || c.mode == "floods" && len(lines) < 50 {
-			t.Errorf("%s: %d lines, the first is %s", c.mode, len(lines), lines[0])
+			t.Errorf("%s: %d lines, first is %s", c.mode, len(lines), lines[0])
 		}
 	}
 }

@@ -15,58 +15,59 @@ import (
 	"github.com/cede-scheduler/cede/sdk/abi"
 )
 
-// guest is a running module as the functions that it imports see it.
+// guest is the state of a running module that its imported functions use.
 type guest struct {
 	memory api.Memory
 	fuel   api.MutableGlobal
 
-	now       int64 // of the frame at hand
-	monotonic int64 // never falls, and is never zero: a Go runtime refuses that
+	now       int64 // time of the current frame
+	monotonic int64 // never decreases and is never zero, which a Go runtime rejects
 	random    *rand.Rand
 
 	log *guestlog.Log
-	// output is what went to standard output and standard error during the call,
-	// cut: the last words of a guest that panics.
+	// output holds the start of the standard output and standard error of the current call.
+	// If the guest panics, it becomes part of the error.
 	output  []byte
-	partial []byte // a line that is not finished
+	partial []byte // incomplete line
 }
 
-// maxOutput is how much of a guest's last words is kept.
+// maxOutput is the maximum size of output in bytes.
 const maxOutput = 4096
 
-// errFuel unwinds a call that has spent its fuel within a host function. The
-// global says the same.
+// errFuel unwinds a call that has used up its fuel in a host function. The fuel global is
+// negative then.
 var errFuel = errors.New("out of fuel")
 
 type guestKey struct{}
 
-// guestOf finds the guest that calls a host function.
+// guestOf returns the guest that calls a host function.
 func guestOf(ctx context.Context) *guest { return ctx.Value(guestKey{}).(*guest) }
 
-// attach learns where a module keeps its memory and its fuel.
+// attach stores the memory and the fuel global of a module.
 func (g *guest) attach(m api.Module) {
 	g.memory = m.ExportedMemory(abi.ExportMemory)
 	g.fuel, _ = m.ExportedGlobal(meter.FuelGlobal).(api.MutableGlobal)
 }
 
-// prepare prepares for a call at a time.
+// prepare resets the guest for a call at the given time.
 func (g *guest) prepare(now, fuel int64) {
 	g.now, g.monotonic = now, max(g.monotonic, now, 1)
 	g.output = g.output[:0]
 	g.fuel.Set(uint64(fuel))
 }
 
-// charge charges the guest for work that the host does for it.
+// charge charges the guest for work of the host. It panics with errFuel if the fuel does
+// not suffice.
 func (g *guest) charge(ticks int64) {
 	left := int64(g.fuel.Get()) - ticks
 	if left < 0 {
-		g.fuel.Set(^uint64(0)) // -1, as after metered code that runs out
+		g.fuel.Set(^uint64(0)) // -1, as metered code sets it
 		panic(errFuel)
 	}
 	g.fuel.Set(uint64(left))
 }
 
-// view is a part of the guest's memory; false where it lies outside.
+// view returns a part of the guest's memory, or false if it is out of bounds.
 func (g *guest) view(at uint32, n uint64) ([]byte, bool) {
 	if uint64(at)+n > uint64(g.memory.Size()) {
 		return nil, false
@@ -82,7 +83,7 @@ func (g *guest) put32(at, value uint32) bool {
 	return ok
 }
 
-// write takes what the guest prints, and logs it line by line.
+// write records output of the guest and logs complete lines.
 func (g *guest) write(text []byte) {
 	g.charge(int64(len(text)) / bytesPerTick)
 	g.output = append(g.output, text[:min(len(text), maxOutput-len(g.output))]...)

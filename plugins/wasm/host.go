@@ -17,39 +17,39 @@ import (
 	"github.com/cede-scheduler/cede/sdk/abi"
 )
 
-// Options say how modules are run. The zero value is fit for modules of strangers.
+// Options configure a host. The zero value is safe for untrusted modules.
 type Options struct {
-	// CacheDir keeps compiled modules between runs of the program; empty: nothing
-	// is kept. It holds native code: nobody else may write there. An entry is
-	// found by the hash of the metered module, under the engine's version and the
-	// processor's features, so no other version of the meter or the engine reads it.
+	// CacheDir stores compiled modules across runs of the program. If it is empty, they are
+	// not stored. It contains native code, so no other user may write there. Entries are
+	// keyed by the hash of the metered module, the engine version and the processor
+	// features, so another version never reads them.
 	CacheDir string
-	// Limits of calls, where Load is given none of its own.
+	// Limits apply to calls if Load specifies none.
 	Limits policy.Limits
-	// Interpreter runs modules without compiling them, some twenty times slower:
-	// for tests, and for machines that the compiler does not know.
+	// Interpreter runs modules without compiling them, about twenty times slower: for
+	// tests, and for processors that the compiler does not support.
 	Interpreter bool
-	// Log takes what guests say; nil: nobody listens.
+	// Log receives the output of guests. Default: discard.
 	Log *slog.Logger
-	// CompilationWorkers is how many goroutines compile one module; default: one
-	// for each processor, at most four.
+	// CompilationWorkers is the number of goroutines that compile one module. Default: one
+	// per processor, at most four.
 	CompilationWorkers int
 }
 
-// Host loads modules. What they share is a cache of compiled code.
+// A Host loads modules, which share a cache of compiled code.
 type Host struct {
 	options Options
 	cache   wazero.CompilationCache
-	// compiling keeps modules from being compiled and freed side by side: engines
-	// share what they compiled, and two that compile the same code at once end
-	// with one of them pointing to what the other has freed.
+	// compiling serializes compilation and release of modules. Engines share compiled code;
+	// if two compile the same code concurrently, one of them can end up using code that the
+	// other has released.
 	compiling sync.Mutex
 	log       *slog.Logger
 }
 
-var errBigEndian = errors.New("WebAssembly policies need a little-endian machine, and this is none; run the policy as a process")
+var errBigEndian = errors.New("WebAssembly policies require a little-endian machine; run the policy as a process")
 
-// NewHost makes a host. It starts nothing.
+// NewHost returns a host. It starts no goroutine.
 func NewHost(o Options) (*Host, error) {
 	if !abi.LittleEndian() {
 		return nil, errBigEndian
@@ -76,8 +76,8 @@ func NewHost(o Options) (*Host, error) {
 	return h, nil
 }
 
-// ensurePrivate makes sure of a folder that nobody else can write to: what lies there
-// is executed.
+// ensurePrivate creates a directory that no other user can write to, or returns an error.
+// Its files are executed.
 func ensurePrivate(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
@@ -87,20 +87,19 @@ func ensurePrivate(dir string) error {
 		return err
 	}
 	if !at.IsDir() {
-		return fmt.Errorf("%s is no folder; name another", dir)
+		return fmt.Errorf("%s is not a directory; configure another one", dir)
 	}
 	const othersWrite = 0o022
 	if at.Mode().Perm()&othersWrite != 0 {
-		return fmt.Errorf("%s can be written by others, and what lies there is executed; run chmod go-w %s", dir, filepath.Clean(dir))
+		return fmt.Errorf("%s is writable by other users, and its files are executed; run chmod go-w %s", dir, filepath.Clean(dir))
 	}
 	return nil
 }
 
-// clearCache empties the folder of compiled modules, in which something is
-// damaged, and is whether all went. The folders in it stay: the engine does not
-// make them twice.
+// clearCache removes the compiled modules after damage was found, and reports whether all
+// were removed. Directories remain, because the engine does not create them again.
 func (h *Host) clearCache() bool {
-	h.log.Warn("the cache of compiled policies is damaged: it is written anew", "folder", h.options.CacheDir)
+	h.log.Warn("cleared the damaged cache of compiled policies", "folder", h.options.CacheDir)
 	files, err := filepath.Glob(filepath.Join(h.options.CacheDir, "wazero-*", "*"))
 	for _, file := range files {
 		err = errors.Join(err, os.Remove(file))
@@ -108,18 +107,17 @@ func (h *Host) clearCache() bool {
 	return err == nil
 }
 
-// Close frees what modules share. It must come after every module and instance
-// was closed.
+// Close releases the shared cache. All modules and instances must be closed before.
 func (h *Host) Close() error { return h.cache.Close(context.Background()) }
 
-// config is how the engine runs a module.
+// config returns the engine configuration for a module.
 func (h *Host) config(pages uint32) wazero.RuntimeConfig {
-	c := wazero.NewRuntimeConfig() // compiles where it can
+	c := wazero.NewRuntimeConfig() // compiles if the processor is supported
 	if h.options.Interpreter {
 		c = wazero.NewRuntimeConfigInterpreter()
 	}
-	// Fuel stops what runs too long. The engine's own way would cost four times
-	// as much, depend on the clock, and miss recursion.
+	// Fuel stops long calls. The engine's own deadline would cost four times as much,
+	// depend on the clock, and miss recursion.
 	return c.WithCoreFeatures(api.CoreFeaturesV2).WithMemoryLimitPages(pages).WithCompilationCache(h.cache).
 		WithDebugInfoEnabled(false).WithCloseOnContextDone(false)
 }

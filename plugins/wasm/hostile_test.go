@@ -17,43 +17,43 @@ import (
 	"github.com/cede-scheduler/cede/plugins/wasm"
 )
 
-// verdict is what becomes of a hostile guest.
+// verdict is the expected result for a hostile guest.
 type verdict struct {
-	refused bool // when it is loaded, else when it is asked
+	refused bool // by Load, otherwise by a call
 	hook    string
 	fault   policy.Fault
-	says    string // part of the error
-	// finds is what the search finds where there is no fault.
+	text    string // part of the error
+	// finds is the result of the search if there is no fault.
 	finds []string
-	// limits to be tried under; zero: those of hostile guests.
+	// limits of the test; zero: those of hostile guests.
 	limits policy.Limits
 }
 
 func refused(hook string, fault policy.Fault, says string) verdict {
-	return verdict{refused: true, hook: hook, fault: fault, says: says}
+	return verdict{refused: true, hook: hook, fault: fault, text: says}
 }
 
 func faulty(hook string, fault policy.Fault, says string) verdict {
-	return verdict{hook: hook, fault: fault, says: says}
+	return verdict{hook: hook, fault: fault, text: says}
 }
 
-// everyRow is what a policy finds that evicts every row; e alone does not make
-// room, and d and f are of higher priority.
+// everyRow is the result of a policy that evicts every row; e alone does not free enough,
+// and d and f have higher priority.
 var everyRow = verdict{finds: []string{"n1: a b", "n2: c"}}
 
-// hostile are the modules of testdata/hostile.
+// hostile maps the modules of testdata/hostile to their verdicts.
 var hostile = map[string]verdict{
-	"spin":                faulty("SelectVictims", policy.FaultLimit, "it used up its 2100000 ticks of fuel"),
+	"spin":                faulty("SelectVictims", policy.FaultLimit, "used up its 2100000 ticks of fuel"),
 	"recurse_exponential": faulty("SelectVictims", policy.FaultLimit, "ticks of fuel"),
-	"recurse_endless":     {hook: "SelectVictims", fault: policy.FaultLimit, says: "its stack overflowed", limits: policy.DefaultLimits},
+	"recurse_endless":     {hook: "SelectVictims", fault: policy.FaultLimit, text: "stack overflow", limits: policy.DefaultLimits},
 	"bulk":                faulty("SelectVictims", policy.FaultLimit, "ticks of fuel"),
 	"random":              faulty("SelectVictims", policy.FaultLimit, "ticks of fuel"),
 	"chatter":             faulty("SelectVictims", policy.FaultLimit, "ticks of fuel"),
 
-	"memory_bomb":   faulty("SelectVictims", policy.FaultLimit, "it ran out of memory, which is limited to 4 MiB"),
+	"memory_bomb":   faulty("SelectVictims", policy.FaultLimit, "out of memory, limit is 4 MiB"),
 	"memory_keeper": {finds: everyRow.finds, limits: policy.DefaultLimits},
 	"memory_mover":  everyRow,
-	"memory_large":  refused("load", policy.FaultLimit, "it starts with 128 MiB of memory, and 4 MiB is the limit"),
+	"memory_large":  refused("load", policy.FaultLimit, "initial memory is 128 MiB, limit is 4 MiB"),
 	"table_bomb":    faulty("SelectVictims", policy.FaultGuest, "trap: unreachable"),
 
 	"trap_delta":      faulty("PriorityDelta", policy.FaultGuest, "trap: unreachable"),
@@ -65,7 +65,7 @@ var hostile = map[string]verdict{
 	"trap_last_words": faulty("SelectVictims", policy.FaultGuest, "?[2Jmy last words ? (trap: unreachable)"),
 	"trap_describe":   refused("Describe", policy.FaultGuest, "trap: unreachable"),
 	"trap_alloc":      refused("Describe", policy.FaultGuest, "cede_alloc: trap: unreachable"),
-	"exit":            faulty("SelectVictims", policy.FaultGuest, "it exited with code 3"),
+	"exit":            faulty("SelectVictims", policy.FaultGuest, "exited with code 3"),
 
 	"score_nan":       faulty("ScoreVictims", policy.FaultAnswer, "NaN"),
 	"score_minus_inf": faulty("ScoreVictims", policy.FaultAnswer, "-Inf"),
@@ -73,9 +73,9 @@ var hostile = map[string]verdict{
 	"option_nan":      faulty("ScoreOptions", policy.FaultAnswer, "NaN"),
 	"option_inf":      faulty("ScoreOptions", policy.FaultAnswer, "+Inf"),
 
-	"pick_stranger":     faulty("SelectVictims", policy.FaultAnswer, "lists row 1000, which is none of its rows"),
+	"pick_stranger":     faulty("SelectVictims", policy.FaultAnswer, "lists row 1000, which is not one of its rows"),
 	"pick_negative":     faulty("SelectVictims", policy.FaultAnswer, "lists row -1"),
-	"pick_neighbour":    faulty("SelectVictims", policy.FaultAnswer, "lists row 2, which is none of its rows 0 to 1"),
+	"pick_neighbour":    faulty("SelectVictims", policy.FaultAnswer, "lists row 2, which is not one of its rows 0 to 1"),
 	"pick_twice":        faulty("SelectVictims", policy.FaultAnswer, "lists row 0 twice"),
 	"pick_too_many":     faulty("SelectVictims", policy.FaultAnswer, "the answer has 1000000000 elements"),
 	"pick_one_too_many": faulty("SelectVictims", policy.FaultAnswer, "the answer has 4 elements, but its area holds 3"),
@@ -84,14 +84,14 @@ var hostile = map[string]verdict{
 	"pick_nothing":      {},
 	"upwards":           everyRow,
 
-	"status_17":          faulty("SelectVictims", policy.FaultABI, "returned 17, which is no status"),
-	"status_1":           faulty("SelectVictims", policy.FaultABI, "returned 1, which is no status"),
-	"status_minus_5":     faulty("SelectVictims", policy.FaultABI, "returned -5, which is no status"),
-	"status_minimum":     faulty("SelectVictims", policy.FaultABI, "returned -2147483648, which is no status"),
-	"status_bad_frame":   faulty("SelectVictims", policy.FaultABI, "it cannot read the frame"),
-	"status_unsupported": faulty("SelectVictims", policy.FaultABI, "it says that it has cede_select_victims, and then that it has not"),
-	"status_memory":      faulty("SelectVictims", policy.FaultLimit, "it ran out of memory"),
-	"status_error":       faulty("SelectVictims", policy.FaultGuest, "the policy failed and did not say why"),
+	"status_17":          faulty("SelectVictims", policy.FaultABI, "returned unknown status 17"),
+	"status_1":           faulty("SelectVictims", policy.FaultABI, "returned unknown status 1"),
+	"status_minus_5":     faulty("SelectVictims", policy.FaultABI, "returned unknown status -5"),
+	"status_minimum":     faulty("SelectVictims", policy.FaultABI, "returned unknown status -2147483648"),
+	"status_bad_frame":   faulty("SelectVictims", policy.FaultABI, "cannot decode the frame"),
+	"status_unsupported": faulty("SelectVictims", policy.FaultABI, "declares cede_select_victims but does not implement it"),
+	"status_memory":      faulty("SelectVictims", policy.FaultLimit, "out of memory"),
+	"status_error":       faulty("SelectVictims", policy.FaultGuest, "the policy failed without an error text"),
 	"status_error_long":  faulty("SelectVictims", policy.FaultGuest, strings.Repeat("w", 512)+" ..."),
 
 	"scribble":        everyRow,
@@ -99,32 +99,32 @@ var hostile = map[string]verdict{
 	"scribble_scores": faulty("ScoreVictims", policy.FaultAnswer, "NaN"),
 	"write_outside":   {},
 
-	"future_major":      refused("load", policy.FaultABI, "it was built for version 2.0 of the policy ABI, and this host has 1.2 (use a newer version of cede"),
-	"future_minor":      refused("load", policy.FaultABI, "it was built for version 1.9 of the policy ABI, and this host has 1.2 (use a newer version of cede"),
-	"past_major":        refused("load", policy.FaultABI, "it was built for version 0.7 of the policy ABI, and this host has 1.2 (build it again"),
-	"missing_exports":   refused("load", policy.FaultABI, "it does not export cede_abi_version () -> i32, cede_alloc (i32) -> i32, cede_describe (i32, i32) -> i32, the memory as memory"),
-	"wrong_signatures":  refused("load", policy.FaultABI, "its export cede_alloc is (i32) -> (); it must be (i32) -> i32; its export cede_select_victims is (i64, i32) -> i32; it must be (i32, i32) -> i32; its export memory is a function"),
-	"wrong_imports":     refused("load", policy.FaultABI, "it imports wasi_snapshot_preview1.fd_write as (i32, i32, i32) -> i32, and it is (i32, i32, i32, i32) -> i32; it imports cede_v1.log as a global"),
-	"import_socket":     refused("load", policy.FaultABI, "wasi_snapshot_preview1.sock_accept, which policies cannot have: a policy has no network"),
-	"import_others":     refused("load", policy.FaultABI, "it imports wasi_snapshot_preview1.path_open, which policies cannot have: a policy has no files; in Go, import neither os nor fmt nor time, nor what does; it imports env.abort, which policies cannot have: hosts offer cede_v1.log and ten functions of wasi_snapshot_preview1, and no more; it imports cede_v1.now, which policies cannot have: this host has cede_v1.log alone; use a newer one"),
-	"import_memory":     refused("load", policy.FaultABI, "it imports env.memory, which policies cannot have"),
-	"start_spin":        refused("load", policy.FaultLimit, "its start function trapped, or used up its 20000000 ticks of fuel"),
-	"start_trap":        refused("load", policy.FaultGuest, "its start function: trap: integer divide by zero"),
-	"start_prints":      refused("load", policy.FaultGuest, "its start function: hostile (it exited with code 5)"),
-	"initialize_spin":   refused("load", policy.FaultLimit, "_initialize: it used up its 20000000 ticks of fuel"),
-	"data_outside":      refused("load", policy.FaultGuest, "it cannot be instantiated: data[1]: out of bounds memory access"),
-	"alloc_null":        refused("Describe", policy.FaultLimit, "cede_alloc found no "),
-	"alloc_odd":         refused("Describe", policy.FaultABI, "cede_alloc returned the address 0x401, which is not aligned"),
-	"alloc_outside":     refused("Describe", policy.FaultABI, "cede_alloc returned the address 0x7fffff00"),
-	"alloc_negative":    refused("Describe", policy.FaultABI, "cede_alloc returned the address 0xfffffff0"),
-	"alloc_end":         refused("Describe", policy.FaultABI, "and the memory ends at 0x200000"),
+	"future_major":      refused("load", policy.FaultABI, "built for version 2.0 of the policy ABI, this host supports 1.2 (use a newer version of cede"),
+	"future_minor":      refused("load", policy.FaultABI, "built for version 1.9 of the policy ABI, this host supports 1.2 (use a newer version of cede"),
+	"past_major":        refused("load", policy.FaultABI, "built for version 0.7 of the policy ABI, this host supports 1.2 (build it again"),
+	"missing_exports":   refused("load", policy.FaultABI, "missing exports: cede_abi_version () -> i32, cede_alloc (i32) -> i32, cede_describe (i32, i32) -> i32, the memory as memory"),
+	"wrong_signatures":  refused("load", policy.FaultABI, "export cede_alloc has type (i32) -> (), must be (i32) -> i32; export cede_select_victims has type (i64, i32) -> i32, must be (i32, i32) -> i32; export memory is a function"),
+	"wrong_imports":     refused("load", policy.FaultABI, "import wasi_snapshot_preview1.fd_write has type (i32, i32, i32) -> i32, must be (i32, i32, i32, i32) -> i32; import cede_v1.log is a global"),
+	"import_socket":     refused("load", policy.FaultABI, "wasi_snapshot_preview1.sock_accept is not available to policies: a policy has no network"),
+	"import_others":     refused("load", policy.FaultABI, "import of wasi_snapshot_preview1.path_open is not available to policies: a policy has no files; in Go, do not import os, fmt or time, directly or indirectly; import of env.abort is not available to policies: hosts provide only cede_v1.log and ten functions of wasi_snapshot_preview1; import of cede_v1.now is not available to policies: this host provides only cede_v1.log; use a newer version of cede"),
+	"import_memory":     refused("load", policy.FaultABI, "import of env.memory is not available to policies"),
+	"start_spin":        refused("load", policy.FaultLimit, "start function trapped, or used up its 20000000 ticks of fuel"),
+	"start_trap":        refused("load", policy.FaultGuest, "start function: trap: integer divide by zero"),
+	"start_prints":      refused("load", policy.FaultGuest, "start function: hostile (exited with code 5)"),
+	"initialize_spin":   refused("load", policy.FaultLimit, "_initialize: used up its 20000000 ticks of fuel"),
+	"data_outside":      refused("load", policy.FaultGuest, "cannot be instantiated: data[1]: out of bounds memory access"),
+	"alloc_null":        refused("Describe", policy.FaultLimit, "cede_alloc returned no "),
+	"alloc_odd":         refused("Describe", policy.FaultABI, "cede_alloc returned the unaligned address 0x401"),
+	"alloc_outside":     refused("Describe", policy.FaultABI, "cede_alloc returned address 0x7fffff00"),
+	"alloc_negative":    refused("Describe", policy.FaultABI, "cede_alloc returned address 0xfffffff0"),
+	"alloc_end":         refused("Describe", policy.FaultABI, "memory ends at 0x200000"),
 	"describe_long":     refused("Describe", policy.FaultABI, "the answer has 4000 elements, but its area holds 128"),
-	"describe_nameless": refused("load", policy.FaultABI, `it calls itself ""`),
-	"describe_control":  refused("load", policy.FaultABI, `it calls itself "?[2Jile"`),
-	"describe_hooks":    refused("load", policy.FaultABI, "it says that it has cede_priority_delta, cede_score_victims, cede_score_options, cede_preempt_bindings and does not export it; it says that it has hooks of which version 1.2 of the ABI knows nothing (0xfff)"),
-	"describe_columns":  refused("load", policy.FaultABI, "it asks for columns of which version 1.2 of the ABI knows nothing"),
+	"describe_nameless": refused("load", policy.FaultABI, `invalid name ""`),
+	"describe_control":  refused("load", policy.FaultABI, `invalid name "?[2Jile"`),
+	"describe_hooks":    refused("load", policy.FaultABI, "declares cede_priority_delta, cede_score_victims, cede_score_options, cede_preempt_bindings but does not export it; declares hooks that version 1.2 of the ABI does not define (0xfff)"),
+	"describe_columns":  refused("load", policy.FaultABI, "requests columns that version 1.2 of the ABI does not define"),
 	"describe_settings": refused("load", policy.FaultABI, "settings: "),
-	"describe_twice":    refused("Describe", policy.FaultABI, "it has another name since it was configured"),
+	"describe_twice":    refused("Describe", policy.FaultABI, "name changed after configuration"),
 	"configure_trap":    refused("Configure", policy.FaultGuest, "trap: unreachable"),
 }
 
@@ -135,10 +135,10 @@ func hostileGuest(t testing.TB, name string) []byte {
 	return code
 }
 
-// limits are small, so that what spends them all is quick.
+// limits are small, so that exceeding them is fast.
 var limits = policy.Limits{Fuel: 2_000_000, Memory: 4 << 20}
 
-func TestHostile_EveryFixtureHasAVerdict(t *testing.T) {
+func TestHostile_EveryFixtureHasVerdict(t *testing.T) {
 	files, err := filepath.Glob("testdata/hostile/*.wasm")
 	check(t, err)
 	for _, f := range files {
@@ -153,10 +153,10 @@ func TestHostile_EveryFixtureHasAVerdict(t *testing.T) {
 	}
 }
 
-func TestHostile_FixturesAreBuiltFromTheirSources(t *testing.T) {
+func TestHostile_FixturesMatchSources(t *testing.T) {
 	tool, err := exec.LookPath("wat2wasm")
 	if err != nil {
-		t.Skip("wat2wasm is not installed, so fixtures are not compared with their sources: apt-get install wabt")
+		t.Skip("comparing fixtures with their sources requires wat2wasm: apt-get install wabt")
 	}
 	for name := range hostile {
 		out := filepath.Join(t.TempDir(), name)
@@ -167,22 +167,22 @@ func TestHostile_FixturesAreBuiltFromTheirSources(t *testing.T) {
 		built, err := os.ReadFile(out)
 		check(t, err)
 		if !bytes.Equal(built, hostileGuest(t, name)) {
-			t.Errorf("%s.wasm is not what %s.wat says; run go generate ./plugins/wasm", name, name)
+			t.Errorf("%s.wasm differs from %s.wat; run go generate ./plugins/wasm", name, name)
 		}
 	}
 }
 
-// For each hostile guest: the fault is named, nobody is evicted where the
-// operator denies and default decides where he chose so, and others go on.
-func TestHostile_IsNamedAndEvictsNobody(t *testing.T) {
+// For each hostile guest the fault is classified, nothing is evicted if the operator chose
+// deny, default decides if the operator chose that, and other guests continue.
+func TestHostile_IsReportedAndEvictsNothing(t *testing.T) {
 	for _, e := range engines {
 		h := host(t, e.options)
 		for name, want := range hostile {
 			t.Run(e.name+"/"+name, func(t *testing.T) {
-				if underRace && strings.Contains(want.says, "ticks of fuel") && e.options.Interpreter {
-					t.Skip("takes long under the race detector")
+				if underRace && strings.Contains(want.text, "ticks of fuel") && e.options.Interpreter {
+					t.Skip("slow under the race detector")
 				}
-				if e.options.Interpreter && strings.Contains(want.says, " 20000000 ticks") && soak(0, 1) == 0 {
+				if e.options.Interpreter && strings.Contains(want.text, " 20000000 ticks") && soak(0, 1) == 0 {
 					t.Skip("takes seconds: set CEDE_SOAK")
 				}
 				tryHostile(t, h, hostileGuest(t, name), want)
@@ -221,25 +221,25 @@ func tryHostile(t *testing.T, h *wasm.Host, code []byte, want verdict) {
 		t.Errorf("found %q, %d faults counted", found, faults)
 	}
 	v.ReleaseRef()
-	whatTheOperatorChose(t, y, m, want)
+	planUnderFault(t, y, m, want)
 }
 
 func checkFault(t *testing.T, err error, want verdict) {
 	t.Helper()
 	fault := new(policy.Error)
 	if !errors.As(err, &fault) {
-		t.Fatalf("no fault but %v", err)
+		t.Fatalf("want a fault, got %v", err)
 	}
-	if fault.Hook != want.hook || fault.Fault != want.fault || fault.Policy == "" || fault.Version == "" || !strings.Contains(err.Error(), want.says) {
-		t.Errorf("%s of %s %s: %v; want %s of %s: %s", fault.Fault, fault.Policy, fault.Hook, err, want.fault, want.hook, want.says)
+	if fault.Hook != want.hook || fault.Fault != want.fault || fault.Policy == "" || fault.Version == "" || !strings.Contains(err.Error(), want.text) {
+		t.Errorf("%s of %s %s: %v; want %s of %s: %s", fault.Fault, fault.Policy, fault.Hook, err, want.fault, want.hook, want.text)
 	}
 	if strings.ContainsAny(err.Error(), "\x1b\n") {
-		t.Errorf("%q is not fit to be shown", err)
+		t.Errorf("%q is not printable", err)
 	}
 }
 
-// whatTheOperatorChose schedules a job under a faulty policy.
-func whatTheOperatorChose(t *testing.T, y *yard, m *wasm.Module, want verdict) {
+// planUnderFault schedules a job with a faulty policy.
+func planUnderFault(t *testing.T, y *yard, m *wasm.Module, want verdict) {
 	t.Helper()
 	alone, _ := newYard(t, "").plan(t, coretest.Policies())
 	for _, choice := range []policy.OnFault{policy.Deny, policy.FallBack} {

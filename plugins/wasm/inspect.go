@@ -10,29 +10,28 @@ import (
 	"github.com/tetratelabs/wazero/api"
 )
 
-// ModuleInfo is what a module is made of, as it was written: for people who want
-// to know what they run.
+// ModuleInfo describes the interface of a module, for operators.
 type ModuleInfo struct {
 	Imports []Function `json:"imports,omitempty"`
 	Exports []Function `json:"exports,omitempty"`
-	// MemoryMin and MemoryMax bound its memory, in bytes; MemoryMax is 0 where it
-	// sets no bound of its own.
+	// MemoryMin and MemoryMax bound its memory in bytes; MemoryMax is 0 if the module sets
+	// no maximum.
 	MemoryMin int64 `json:"memoryMin"`
 	MemoryMax int64 `json:"memoryMax,omitempty"`
 }
 
-// Function is a function that a module imports or exports.
+// A Function is imported or exported by a module.
 type Function struct {
 	Module string `json:"module,omitempty"` // of an import
 	Name   string `json:"name"`
 	Type   string `json:"type"`
 }
 
-// Inspect reads a module without running anything of it.
+// Inspect reads a module without running any of its code.
 func Inspect(ctx context.Context, code []byte) (*ModuleInfo, error) {
 	config := wazero.NewRuntimeConfigInterpreter().WithCoreFeatures(api.CoreFeaturesV2).WithDebugInfoEnabled(false)
 	r := wazero.NewRuntimeWithConfig(ctx, config)
-	defer func() { _ = r.Close(ctx) }() // fails for files alone
+	defer func() { _ = r.Close(ctx) }() // fails only for open files
 	m, err := r.CompileModule(ctx, code)
 	if err != nil {
 		return nil, err
@@ -55,7 +54,7 @@ func Inspect(ctx context.Context, code []byte) (*ModuleInfo, error) {
 	return a, nil
 }
 
-// typeOf writes the type of a function as the ABI's page does.
+// typeOf returns the type of a function in the notation of the ABI reference.
 func typeOf(f api.FunctionDefinition) string {
 	return fmt.Sprintf("(%s) -> (%s)", typeList(f.ParamTypes()), typeList(f.ResultTypes()))
 }

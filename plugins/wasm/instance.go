@@ -11,33 +11,33 @@ import (
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
 )
 
-// instance is one running copy of a module.
+// An instance is a running copy of a module.
 type instance struct {
 	guest
 
 	m      *Module
 	module api.Module
-	ctx    context.Context // tells host functions which guest calls; made once, since a call must not allocate
+	ctx    context.Context // identifies the guest to host functions; created once, because a call must not allocate
 	alloc  api.Function
 	ops    [len(abi.Exports)]api.Function
 	stack  [2]uint64
 
 	encoder   abi.Encoder
 	frame     uint32 // address of the guest's buffer
-	frameSize uint32 // its size
+	frameSize uint32 // its size in bytes
 
 	info        sdk.Info
 	hooks       policy.Hooks
 	used        int64  // fuel of the last call
-	maxReusable uint32 // of memory, above which the instance is not used again
-	dead        bool   // its state is not to be trusted
+	maxReusable uint32 // memory size above which the instance is not reused, in bytes
+	dead        bool   // the state can no longer be trusted
 	closed      bool
 }
 
 var _ policy.Instance = (*instance)(nil)
 
-// instantiate makes an instance and runs what it wants to run first. The error
-// is a *policy.Error.
+// instantiate creates an instance and runs its initialization. Errors are of type
+// *policy.Error.
 func (m *Module) instantiate() (*instance, error) {
 	if err := m.addInstance(); err != nil {
 		return nil, err
@@ -61,7 +61,7 @@ func (m *Module) instantiate() (*instance, error) {
 	return i, nil
 }
 
-// start finds the functions and runs the initializer.
+// start looks up the exported functions and runs the initializer.
 func (i *instance) start() *policy.Error {
 	m := i.m
 	i.alloc = i.module.ExportedFunction(abi.ExportAlloc)
@@ -80,32 +80,32 @@ func (i *instance) start() *policy.Error {
 	return checkVersion(uint32(i.stack[0]))
 }
 
-// Info is what the policy says of itself.
+// Info returns the description of the policy.
 func (i *instance) Info() sdk.Info { return i.info }
 
-// Hooks is what the policy implements.
+// Hooks returns the hooks that the policy implements.
 func (i *instance) Hooks() policy.Hooks { return i.hooks }
 
-// Fuel is what the last call used.
+// Fuel returns the fuel used by the last call.
 func (i *instance) Fuel() uint64 { return uint64(i.used) }
 
-// Memory is how much the instance holds, in bytes. It never shrinks.
+// Memory returns the memory size in bytes. It never decreases.
 func (i *instance) Memory() int64 { return int64(i.memory.Size()) }
 
-// Alive is false after a trap, and once the instance holds so much memory that a
-// fresh one is better: memory of a module never shrinks.
+// Alive returns false after a trap, and if the instance holds so much memory that a new one
+// is better: the memory of a module never shrinks.
 func (i *instance) Alive() bool {
 	return !i.dead && !i.closed && i.memory.Size() <= i.maxReusable
 }
 
-// Close frees the instance, and its module if that is retired.
+// Close releases the instance, and its module if that is retired.
 func (i *instance) Close() {
 	if i.closed {
 		return
 	}
 	i.closed = true
 	if i.module != nil {
-		_ = i.module.Close(i.ctx) // fails for files alone
+		_ = i.module.Close(i.ctx) // fails only for open files
 	}
 	i.m.removeInstance()
 }

@@ -18,7 +18,7 @@ import (
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
 )
 
-func TestModule_IsFreedWithItsLastInstance(t *testing.T) {
+func TestModule_IsReleasedWithLastInstance(t *testing.T) {
 	m := load(t, host(t, wasm.Options{}), hostileGuest(t, "memory_mover"), policy.Limits{})
 	config := configuration(t, m, "")
 	a, err := m.Start(config)
@@ -27,8 +27,8 @@ func TestModule_IsFreedWithItsLastInstance(t *testing.T) {
 	check(t, err)
 	m.Close()
 	m.Close()
-	if _, err := m.Start(config); err == nil || !strings.Contains(err.Error(), "hostile: load: the module was closed (load it again)") {
-		t.Errorf("a closed module starts: %v", err)
+	if _, err := m.Start(config); err == nil || !strings.Contains(err.Error(), "hostile: load: module was closed (load it again)") {
+		t.Errorf("closed module started: %v", err)
 	}
 	a.Close()
 	a.Close()
@@ -38,18 +38,18 @@ func TestModule_IsFreedWithItsLastInstance(t *testing.T) {
 	var out sdk.Selection
 	out.Reset()
 	if err := b.SelectVictims(even(2, 3), &out); err != nil || out.Len() != 2 {
-		t.Errorf("the last instance does not go on: %v", err)
+		t.Errorf("last instance stopped working: %v", err)
 	}
 	b.Close()
 	if n, freed := wasm.Live(m); n != 0 || !freed {
 		t.Errorf("%d instances, freed is %t", n, freed)
 	}
-	if err := b.SelectVictims(even(2, 3), &out); err == nil || !strings.Contains(err.Error(), "the instance was closed") {
-		t.Errorf("a closed instance answers: %v", err)
+	if err := b.SelectVictims(even(2, 3), &out); err == nil || !strings.Contains(err.Error(), "instance was closed") {
+		t.Errorf("closed instance returned an answer: %v", err)
 	}
 }
 
-func TestModule_TheSameCodeTwiceIsTwoModules(t *testing.T) {
+func TestLoad_ReturnsSeparateModules(t *testing.T) {
 	h := host(t, wasm.Options{})
 	code := hostileGuest(t, "memory_mover")
 	a, b := load(t, h, code, policy.Limits{}), load(t, h, code, policy.Limits{Memory: 8 << 20})
@@ -63,9 +63,9 @@ func TestModule_TheSameCodeTwiceIsTwoModules(t *testing.T) {
 	check(t, in.SelectVictims(even(2, 3), &out))
 }
 
-// Memory of a module never shrinks: an instance that holds much is given back
-// after the call, which is well answered.
-func TestInstance_ThatHoldsMuchIsNotKept(t *testing.T) {
+// The memory of a module never shrinks, so an instance that holds much is discarded after
+// the call, whose answer is valid.
+func TestInstance_WithMuchMemoryIsDiscarded(t *testing.T) {
 	m := load(t, host(t, wasm.Options{}), hostileGuest(t, "memory_keeper"), policy.Limits{})
 	v, err := policy.NewVersion(policy.Source{Name: "hostile", Module: m})
 	check(t, err)
@@ -79,12 +79,12 @@ func TestInstance_ThatHoldsMuchIsNotKept(t *testing.T) {
 	}
 	v.Release(in)
 	if n, _ := wasm.Live(m); n != 0 {
-		t.Errorf("%d instances are kept", n)
+		t.Errorf("%d instances remain", n)
 	}
 	v.ReleaseRef()
 }
 
-func TestInstance_CallsAllocateNothing(t *testing.T) {
+func TestInstance_CallsDoNotAllocate(t *testing.T) {
 	in := start(t, load(t, host(t, wasm.Options{}), hostileGuest(t, "scribble"), policy.Limits{}), "")
 	q := even(8, 8)
 	var out sdk.Selection
@@ -98,12 +98,12 @@ func TestInstance_CallsAllocateNothing(t *testing.T) {
 	}
 }
 
-func TestInstance_AskedForWhatItLacksSaysSo(t *testing.T) {
+func TestInstance_ReportsMissingHook(t *testing.T) {
 	in := start(t, load(t, host(t, wasm.Options{}), hostileGuest(t, "scribble"), policy.Limits{}), "")
 	for want, err := range map[string]error{
-		"the policy has no PriorityDelta": in.PriorityDelta(even(1, 1), make([]int32, 1), &sdk.Recheck{}),
-		"the policy has no ScoreVictims":  in.ScoreVictims(even(1, 1), &sdk.VictimScores{}),
-		"the policy has no ScoreOptions":  in.ScoreOptions(&sdk.Options{}, &sdk.OptionScores{}),
+		"the policy does not implement PriorityDelta": in.PriorityDelta(even(1, 1), make([]int32, 1), &sdk.Recheck{}),
+		"the policy does not implement ScoreVictims":  in.ScoreVictims(even(1, 1), &sdk.VictimScores{}),
+		"the policy does not implement ScoreOptions":  in.ScoreOptions(&sdk.Options{}, &sdk.OptionScores{}),
 	} {
 		if err == nil || err.Error() != want {
 			t.Errorf("%v; want %s", err, want)
@@ -111,7 +111,7 @@ func TestInstance_AskedForWhatItLacksSaysSo(t *testing.T) {
 	}
 }
 
-func TestLoad_RefusesTheSizeBeforeItReads(t *testing.T) {
+func TestLoad_ChecksSizeFirst(t *testing.T) {
 	h := host(t, wasm.Options{})
 	code := make([]byte, 200<<20)
 	copy(code, "\x00asm\x01\x00\x00\x00")
@@ -121,7 +121,7 @@ func TestLoad_RefusesTheSizeBeforeItReads(t *testing.T) {
 	runtime.ReadMemStats(&after)
 	fault := new(policy.Error)
 	if !errors.As(err, &fault) || fault.Fault != policy.FaultLimit ||
-		!strings.Contains(err.Error(), "policy module: load: the module has 200 MiB, and 8 MiB is the most (strip names") {
+		!strings.Contains(err.Error(), "policy module: load: module has 200 MiB: must be at most 8 MiB (strip names") {
 		t.Errorf("got %v", err)
 	}
 	if n := after.TotalAlloc - before.TotalAlloc; n > 1<<20 {
@@ -129,7 +129,7 @@ func TestLoad_RefusesTheSizeBeforeItReads(t *testing.T) {
 	}
 }
 
-func TestLoad_RefusesEveryTruncatedModule(t *testing.T) {
+func TestLoad_RejectsTruncatedModules(t *testing.T) {
 	h := host(t, wasm.Options{})
 	code := hostileGuest(t, "scribble")
 	for n := range code {
@@ -141,7 +141,7 @@ func TestLoad_RefusesEveryTruncatedModule(t *testing.T) {
 	}
 }
 
-func TestLoad_NamesWhatIsNoModule(t *testing.T) {
+func TestLoad_RejectsOtherFiles(t *testing.T) {
 	h := host(t, wasm.Options{})
 	for code, want := range map[string]string{
 		"":                           "malformed module: this is not WebAssembly",
@@ -154,7 +154,7 @@ func TestLoad_NamesWhatIsNoModule(t *testing.T) {
 	}
 }
 
-func TestNewHost_KeepsCompiledCodeWhereNobodyElseWrites(t *testing.T) {
+func TestNewHost_RequiresPrivateCache(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "cache")
 	code := hostileGuest(t, "scribble")
 	for range 2 {
@@ -162,7 +162,7 @@ func TestNewHost_KeepsCompiledCodeWhereNobodyElseWrites(t *testing.T) {
 	}
 	entries, err := filepath.Glob(dir + "/*/*")
 	if err != nil || len(entries) != 1 {
-		t.Fatalf("the cache holds %q, %v", entries, err)
+		t.Fatalf("cache holds %q, %v", entries, err)
 	}
 	whole, err := os.ReadFile(entries[0])
 	check(t, err)
@@ -170,29 +170,29 @@ func TestNewHost_KeepsCompiledCodeWhereNobodyElseWrites(t *testing.T) {
 		check(t, os.WriteFile(entries[0], damaged, 0o600))
 		load(t, host(t, wasm.Options{CacheDir: dir}), code, policy.Limits{})
 		if anew, err := os.ReadFile(entries[0]); err != nil || !bytes.Equal(anew, whole) {
-			t.Errorf("%d bytes instead of %d in the cache were not written anew (%v)", len(damaged), len(whole), err)
+			t.Errorf("%d bytes instead of %d in the cache were not replaced (%v)", len(damaged), len(whole), err)
 		}
 	}
-	// What cannot be removed is named.
+	// Files that cannot be removed are reported.
 	check(t, os.Remove(entries[0]))
 	check(t, os.MkdirAll(filepath.Join(entries[0], "folder"), 0o700))
 	_, err = host(t, wasm.Options{CacheDir: dir}).Load(t.Context(), code, policy.Limits{})
-	if err == nil || !strings.Contains(err.Error(), "the cache of compiled policies is damaged") || !strings.Contains(err.Error(), "remove what is in "+dir) {
-		t.Errorf("a cache that cannot be mended: %v", err)
+	if err == nil || !strings.Contains(err.Error(), "cache of compiled policies is damaged") || !strings.Contains(err.Error(), "remove the files in "+dir) {
+		t.Errorf("cache that cannot be repaired: %v", err)
 	}
 	check(t, os.Chmod(dir, 0o777))
 	if _, err := wasm.NewHost(wasm.Options{CacheDir: dir}); err == nil || !strings.Contains(err.Error(), "run chmod go-w "+dir) {
-		t.Errorf("a cache that others can write to: %v", err)
+		t.Errorf("cache that other users can write to: %v", err)
 	}
 	file := filepath.Join(t.TempDir(), "file")
 	check(t, os.WriteFile(file, nil, 0o600))
 	if _, err := wasm.NewHost(wasm.Options{CacheDir: file}); err == nil {
-		t.Error("a file was taken for a folder")
+		t.Error("file was accepted as a directory")
 	}
 }
 
-// Sets are swapped while searches run; no call fails, and nothing is left.
-func TestModule_SwapsUnderLoad(t *testing.T) {
+// Sets are swapped while searches run. No call fails, and no instance remains.
+func TestModule_CanBeSwappedUnderLoad(t *testing.T) {
 	h := host(t, wasm.Options{})
 	codes := [][]byte{hostileGuest(t, "scribble"), hostileGuest(t, "memory_mover")}
 	rules := coretest.Policies().Default()
@@ -238,13 +238,13 @@ func TestModule_SwapsUnderLoad(t *testing.T) {
 	active.Swap(coretest.Policies())
 	for i, m := range modules {
 		if n, freed := wasm.Live(m); n != 0 || !freed {
-			t.Fatalf("module %d: %d instances are left, freed is %t", i, n, freed)
+			t.Fatalf("module %d: %d instances remain, freed is %t", i, n, freed)
 		}
 	}
 }
 
-// Faults leave nothing behind, however often they happen.
-func TestHostile_LeavesNothingBehind(t *testing.T) {
+// Faults leak nothing, however often they occur.
+func TestHostile_LeaksNothing(t *testing.T) {
 	h := host(t, wasm.Options{})
 	names := []string{"trap_select", "exit", "trap_last_words", "status_17", "scribble_all", "pick_twice", "memory_keeper", "alloc_odd", "start_trap", "configure_trap"}
 	if soak(0, 1) == 1 {
@@ -255,13 +255,13 @@ func TestHostile_LeavesNothingBehind(t *testing.T) {
 	}
 }
 
-// repeatHostile loads and asks a guest again and again.
+// repeatHostile loads and calls a guest repeatedly.
 func repeatHostile(t *testing.T, h *wasm.Host, name string) {
 	rules := coretest.Policies().Default()
 	y := newYard(t, "")
 	code := hostileGuest(t, name)
 	least := hostile[name].limits.WithDefaults(limits)
-	least.Fuel, least.FuelPerRow = min(least.Fuel, 50_000), min(least.FuelPerRow, 100) // those that spin shall not do so for hours
+	least.Fuel, least.FuelPerRow = min(least.Fuel, 50_000), min(least.FuelPerRow, 100) // guests that spin should end soon
 	round := func() {
 		m, err := h.Load(t.Context(), code, least)
 		if err != nil {
@@ -278,7 +278,7 @@ func repeatHostile(t *testing.T, h *wasm.Host, name string) {
 		}
 		v.ReleaseRef()
 		if n, _ := wasm.Live(m); n != 0 {
-			t.Fatalf("%d instances are left", n)
+			t.Fatalf("%d instances remain", n)
 		}
 	}
 	for range 3 {
@@ -294,10 +294,10 @@ func repeatHostile(t *testing.T, h *wasm.Host, name string) {
 	}
 }
 
-// heap is how much lives, in bytes.
+// heap returns the live heap in bytes.
 func heap() int64 {
 	var m runtime.MemStats
-	for range 3 { // what has a finalizer goes in a later round
+	for range 3 { // objects with finalizers are freed in a later round
 		runtime.GC()
 	}
 	runtime.ReadMemStats(&m)

@@ -18,16 +18,15 @@ import (
 	"github.com/cede-scheduler/cede/sdk/settings"
 )
 
-// MaxModule is the size of the largest module that is loaded, in bytes.
+// MaxModule is the maximum size of a module in bytes.
 const MaxModule = 8 << 20
 
-// Load makes a policy's code ready to be started. An error is a *policy.Error
-// that lists every problem that was found; its Policy is the name that the module
-// gives itself, or where it came to none the beginning of its digest.
+// Load prepares the code of a policy. Errors are of type *policy.Error and list every
+// problem; Policy is the name in the module's description, or the start of its digest if
+// there is none.
 //
-// What Load does in order: look at the size, rewrite the module so that it counts
-// fuel, check what it imports and exports, compile it, start one instance, ask it
-// for its version of the ABI and for what it is.
+// Load checks the size, rewrites the module to count fuel, checks imports and exports,
+// compiles it, starts one instance, and reads its ABI version and description.
 func (h *Host) Load(ctx context.Context, code []byte, limits policy.Limits) (*Module, error) {
 	m := &Module{host: h, limits: limits.WithDefaults(h.options.Limits), log: guestlog.New(h.log, abi.MaxLog)}
 	if err := m.load(ctx, code); err != nil {
@@ -38,9 +37,9 @@ func (h *Host) Load(ctx context.Context, code []byte, limits policy.Limits) (*Mo
 }
 
 func (m *Module) load(ctx context.Context, code []byte) error {
-	if len(code) > MaxModule { // before anything reads all of it
+	if len(code) > MaxModule { // before all of it is read
 		return m.loadError(fault(policy.FaultLimit, "strip names and debug information (go build -ldflags='-s -w'; wasm-opt --strip-debug)",
-			"the module has %s, and %s is the most", formatBytes(int64(len(code))), formatBytes(MaxModule)))
+			"module has %s: must be at most %s", formatBytes(int64(len(code))), formatBytes(MaxModule)))
 	}
 	sum := sha256.Sum256(code)
 	m.digest = "sha256:" + hex.EncodeToString(sum[:])
@@ -61,7 +60,7 @@ func (m *Module) load(ctx context.Context, code []byte) error {
 	return m.describeFirst()
 }
 
-// meterError names what keeps a module from being metered.
+// meterError returns the fault of a module that cannot be metered.
 func meterError(err error) *policy.Error {
 	bad := new(meter.Error)
 	if !errors.As(err, &bad) {
@@ -77,29 +76,29 @@ func meterError(err error) *policy.Error {
 	return &policy.Error{Fault: kind, Err: &bare, Hint: hint}
 }
 
-// oneLine writes joined errors on one line.
+// oneLine joins the lines of an error.
 func oneLine(err error) error {
 	return errors.New(strings.ReplaceAll(err.Error(), "\n", "; "))
 }
 
-// checkMemory refuses a module that cannot even start within its limit.
+// checkMemory returns an error if the initial memory exceeds the limit.
 func (m *Module) checkMemory(metered *meter.Module) *policy.Error {
 	most := pageLimit(m.limits.Memory)
 	if memory := metered.Memory; memory != nil && memory.Min > most {
-		return fault(policy.FaultLimit, hintMemory, "it starts with %s of memory, and %s is the limit",
+		return fault(policy.FaultLimit, hintMemory, "initial memory is %s, limit is %s",
 			formatBytes(int64(memory.Min)*pageSize), formatBytes(int64(most)*pageSize))
 	}
 	return nil
 }
 
-// compile makes an engine for the module alone, since the limit of memory is the
-// engine's; compiled code is shared all the same.
+// compile creates a runtime for this module only, because the memory limit belongs to the
+// runtime. Compiled code is shared nevertheless.
 func (m *Module) compile(ctx context.Context, metered *meter.Module) *policy.Error {
 	m.host.compiling.Lock()
 	defer m.host.compiling.Unlock()
 	m.runtime = wazero.NewRuntimeWithConfig(ctx, m.host.config(pageLimit(m.limits.Memory)))
 	if err := provide(ctx, m.runtime, metered.Imports); err != nil {
-		return fault(policy.FaultHost, "", "its imports cannot be provided: %w", err)
+		return fault(policy.FaultHost, "", "cannot provide imports: %w", err)
 	}
 	ctx = experimental.WithCompilationWorkers(ctx, m.host.options.CompilationWorkers)
 	compiled, err := m.runtime.CompileModule(ctx, metered.Code)
@@ -111,19 +110,19 @@ func (m *Module) compile(ctx context.Context, metered *meter.Module) *policy.Err
 		m.compiled = compiled
 		return nil
 	case ctx.Err() != nil:
-		return fault(policy.FaultHost, "", "compiling it was stopped: %w", ctx.Err())
+		return fault(policy.FaultHost, "", "compilation was canceled: %w", ctx.Err())
 	case isCacheDamaged(err):
-		return fault(policy.FaultHost, "remove what is in "+m.host.options.CacheDir, "the cache of compiled policies is damaged: %s", trapText(err))
+		return fault(policy.FaultHost, "remove the files in "+m.host.options.CacheDir, "cache of compiled policies is damaged: %s", trapText(err))
 	}
-	return fault(policy.FaultABI, "build it again; a compiler would not have made this", "it is no valid WebAssembly: %s", guestlog.Clean(trapText(err), maxOutputText))
+	return fault(policy.FaultABI, "build it again; no compiler produces this module", "invalid WebAssembly: %s", guestlog.Clean(trapText(err), maxOutputText))
 }
 
-// isCacheDamaged is whether a module could not be compiled because of what lies in
-// the folder of compiled ones. The engine has no other sign for it.
+// isCacheDamaged reports whether compilation failed because of the cache directory. The
+// engine offers no other indication.
 func isCacheDamaged(err error) bool { return strings.Contains(err.Error(), "compilationcache: ") }
 
-// describeFirst starts the first instance and learns from it what the policy is.
-// The instance is kept for the first Start.
+// describeFirst starts the first instance and reads the description of the policy. It keeps
+// the instance for the first Start.
 func (m *Module) describeFirst() error {
 	in, err := m.instantiate()
 	if err != nil {
@@ -144,18 +143,18 @@ func (m *Module) describeFirst() error {
 	return nil
 }
 
-// validate checks what a policy says of itself, and takes its settings.
+// validate checks the description of a policy and decodes its settings.
 func (m *Module) validate(i *instance, d *abi.Description) (err error) {
 	var errs []error
 	if d.Info.Name == "" || d.Info.Name != guestlog.Clean(d.Info.Name, abi.NameCap) || strings.ContainsRune(d.Info.Name, ' ') {
-		errs = append(errs, fmt.Errorf("it calls itself %q; a name is printable, without spaces, and at most %d bytes long",
+		errs = append(errs, fmt.Errorf("invalid name %q: must be printable, without spaces, and at most %d bytes long",
 			guestlog.Clean(d.Info.Name, abi.NameCap), abi.NameCap))
 	}
 	if err := i.checkHooks(d); err != nil {
 		errs = append(errs, err)
 	}
 	if !d.Configurable && len(d.Settings) > 0 && string(d.Settings) != "[]" {
-		errs = append(errs, errors.New("it declares settings and does not say that it takes configuration"))
+		errs = append(errs, errors.New("settings are declared, but configuration is not accepted"))
 	}
 	if m.settings, err = settings.Decode(d.Settings); err != nil {
 		errs = append(errs, err)
@@ -166,7 +165,7 @@ func (m *Module) validate(i *instance, d *abi.Description) (err error) {
 	return &policy.Error{Fault: policy.FaultABI, Err: oneLine(errors.Join(errs...)), Hint: hintRebuild}
 }
 
-// loadError says which module is not loaded.
+// loadError returns err with the name and digest of the module.
 func (m *Module) loadError(err error) error {
 	e := new(policy.Error)
 	if !errors.As(err, &e) {
@@ -180,7 +179,7 @@ func (m *Module) loadError(err error) error {
 	return &named
 }
 
-// displayName is what a module is called in errors.
+// displayName returns the name of the module for errors.
 func (m *Module) displayName() string {
 	switch {
 	case m.name != "":

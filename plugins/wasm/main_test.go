@@ -17,7 +17,7 @@ import (
 	"github.com/cede-scheduler/cede/sdk/settings"
 )
 
-// scratch is a folder for this run of the test binary.
+// scratch is the temporary directory of this run.
 var scratch string
 
 func TestMain(m *testing.M) {
@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 	}())
 }
 
-// soak is few where a newcomer waits, and many where CEDE_SOAK asks for it.
+// soak returns few, or many if CEDE_SOAK is set.
 func soak(few, many int) int {
 	if os.Getenv("CEDE_SOAK") != "" {
 		return many
@@ -46,19 +46,19 @@ func soak(few, many int) int {
 	return few
 }
 
-// cacheDir keeps compiled modules for this run.
+// cacheDir returns the directory of modules compiled in this run.
 func cacheDir() string { return filepath.Join(scratch, "cache") }
 
-// goGuests are modules that were built in this run, by folder.
+// goGuests caches the modules built in this run, by directory.
 var goGuests sync.Map
 
-// goGuest builds the module of a policy in this repository, once.
+// goGuest builds the module of a shipped policy, once.
 func goGuest(t testing.TB, name string) []byte {
 	t.Helper()
 	return builtGuest(t, "../../policies/"+name+"/guest")
 }
 
-// crashGuest is the module of testdata/crash.
+// crashGuest returns the module of testdata/crash.
 func crashGuest(t testing.TB) []byte {
 	t.Helper()
 	return builtGuest(t, "testdata/crash")
@@ -67,7 +67,7 @@ func crashGuest(t testing.TB) []byte {
 func builtGuest(t testing.TB, dir string) []byte {
 	t.Helper()
 	if underRace {
-		t.Skip("modules of Go are large, and compiling one takes long under the race detector")
+		t.Skip("compiling Go modules is slow under the race detector")
 	}
 	build, _ := goGuests.LoadOrStore(dir, sync.OnceValues(func() ([]byte, error) { return buildGo(dir) }))
 	code, err := build.(func() ([]byte, error))()
@@ -89,7 +89,7 @@ func buildGo(dir string) ([]byte, error) {
 	return os.ReadFile(out)
 }
 
-// host is a host that lasts as long as the test.
+// host returns a host that is closed with the test.
 func host(t testing.TB, o wasm.Options) *wasm.Host {
 	t.Helper()
 	h, err := wasm.NewHost(o)
@@ -104,7 +104,7 @@ func host(t testing.TB, o wasm.Options) *wasm.Host {
 	return h
 }
 
-// load loads a module for as long as the test lasts.
+// load loads a module and closes it with the test.
 func load(t testing.TB, h *wasm.Host, code []byte, limits policy.Limits) *wasm.Module {
 	t.Helper()
 	m, err := h.Load(t.Context(), code, limits)
@@ -115,7 +115,7 @@ func load(t testing.TB, h *wasm.Host, code []byte, limits policy.Limits) *wasm.M
 	return m
 }
 
-// start starts an instance with a configuration for as long as the test lasts.
+// start starts an instance with a configuration and closes it with the test.
 func start(t testing.TB, m policy.Module, config string) policy.Instance {
 	t.Helper()
 	in, err := m.Start(configuration(t, m, config))
@@ -135,7 +135,7 @@ func configuration(t testing.TB, m policy.Module, config string) *sdk.Config {
 	return c
 }
 
-// engines are the two ways of running a module.
+// engines are the two engines.
 var engines = []struct {
 	name    string
 	options wasm.Options

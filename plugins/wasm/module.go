@@ -11,14 +11,14 @@ import (
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
 )
 
-// Module is the code of a policy, compiled.
+// A Module is the compiled code of a policy.
 type Module struct {
 	host        *Host
 	digest      string
 	name        string
 	version     string
 	limits      policy.Limits
-	takesConfig bool // configuration
+	takesConfig bool // the policy accepts configuration
 	settings    []sdk.Setting
 	runtime     wazero.Runtime
 	compiled    wazero.CompiledModule
@@ -26,28 +26,28 @@ type Module struct {
 
 	mu      sync.Mutex
 	spare   *instance // started and described, for the next Start
-	live    int       // instances that are not closed; the spare one is counted
+	live    int       // open instances, including the spare one
 	retired bool
 }
 
 var _ policy.Module = (*Module)(nil)
 
-// Digest identifies the module: sha256 of the bytes that were loaded.
+// Digest returns the SHA-256 of the loaded bytes.
 func (m *Module) Digest() string { return m.digest }
 
-// Name is what the policy calls itself.
+// Name returns the name in the policy's description.
 func (m *Module) Name() string { return m.name }
 
-// Version is the policy's own version, for people; it may be empty.
+// Version returns the policy's own version, which may be empty.
 func (m *Module) Version() string { return m.version }
 
-// Limits are the limits that its calls are held to.
+// Limits returns the limits of its calls.
 func (m *Module) Limits() policy.Limits { return m.limits }
 
-// Settings is the configuration that the policy takes.
+// Settings returns the settings that the policy accepts.
 func (m *Module) Settings() []sdk.Setting { return m.settings }
 
-// Start makes an instance and configures it.
+// Start creates and configures an instance.
 func (m *Module) Start(c *sdk.Config) (policy.Instance, error) {
 	in, err := m.spareOrNew()
 	if err != nil {
@@ -60,7 +60,7 @@ func (m *Module) Start(c *sdk.Config) (policy.Instance, error) {
 	return in, nil
 }
 
-// spareOrNew is an instance that was described and not configured.
+// spareOrNew returns an instance that is described and not configured.
 func (m *Module) spareOrNew() (*instance, error) {
 	m.mu.Lock()
 	in := m.spare
@@ -80,18 +80,19 @@ func (m *Module) spareOrNew() (*instance, error) {
 	return in, nil
 }
 
-// addInstance counts one more instance.
+// addInstance counts a new instance. It returns an error if the module is closed.
 func (m *Module) addInstance() *policy.Error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.retired {
-		return fault(policy.FaultHost, "load it again", "the module was closed")
+		return fault(policy.FaultHost, "load it again", "module was closed")
 	}
 	m.live++
 	return nil
 }
 
-// removeInstance counts one instance less.
+// removeInstance uncounts an instance, and releases the module after the last one if it is
+// retired.
 func (m *Module) removeInstance() {
 	m.mu.Lock()
 	m.live--
@@ -102,8 +103,8 @@ func (m *Module) removeInstance() {
 	}
 }
 
-// Close retires the module: it starts no more instances. Those there are go on,
-// and with the last of them the compiled code goes. It may be called again.
+// Close retires the module, which starts no more instances. Existing ones continue, and the
+// compiled code is released with the last. It may be called again.
 func (m *Module) Close() {
 	m.mu.Lock()
 	if m.retired {
@@ -115,14 +116,14 @@ func (m *Module) Close() {
 	m.spare = nil
 	m.mu.Unlock()
 	if in != nil {
-		in.Close() // frees the module if it was the last one
+		in.Close() // releases the module if it was the last one
 	} else if last {
 		m.release()
 	}
 }
 
-// release gives back what the engine holds. Closing only fails for files, and a
-// guest has none.
+// release frees the runtime and the compiled code. Closing them fails only for open files,
+// which guests do not have.
 func (m *Module) release() {
 	m.host.compiling.Lock()
 	defer m.host.compiling.Unlock()

@@ -2,6 +2,6 @@
 
 package wasm_test
 
-// underRace is whether the race detector watches. The engine is twenty times
-// slower under it, so what has no goroutines of its own is left out then.
+// underRace reports whether the race detector is active. The engine is twenty times slower
+// under it, so tests without goroutines are skipped.
 const underRace = true

@@ -12,44 +12,45 @@ import (
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
 )
 
-// instantiateError names what kept the engine from making an instance: of what it does
-// then, only the start function can fail, or data that does not fit.
+// instantiateError returns the fault of a failed instantiation. The engine runs only the
+// start function and copies data segments.
 func (m *Module) instantiateError(err error, said []byte) *policy.Error {
 	text := err.Error()
 	exited := errors.As(err, new(*sys.ExitError))
 	_, text, started := strings.Cut(text, "failed: ")
 	switch {
 	case exited:
-		return withFunction(trapError(err, false, 0, said), "its start function")
+		return withFunction(trapError(err, false, 0, said), "start function")
 	case !started:
-		return fault(policy.FaultGuest, "", "it cannot be instantiated: %s", guestlog.Clean(trapText(err), maxOutputText))
+		return fault(policy.FaultGuest, "", "cannot be instantiated: %s", guestlog.Clean(trapText(err), maxOutputText))
 	case strings.HasPrefix(text, "wasm error: unreachable") || errors.Is(err, errFuel):
-		// The engine gives no instance whose fuel could be read.
-		return fault(policy.FaultLimit, "do that in "+abi.ExportInitialize, "its start function trapped, or used up its %d ticks of fuel", m.startFuel())
+		// The engine returns no instance from which the fuel could be read.
+		return fault(policy.FaultLimit, "move that work to "+abi.ExportInitialize, "start function trapped, or used up its %d ticks of fuel", m.startFuel())
 	}
-	return withFunction(trapError(errors.New(text), false, 0, said), "its start function")
+	return withFunction(trapError(errors.New(text), false, 0, said), "start function")
 }
 
-// withFunction says which function it was.
+// withFunction prefixes a fault with the name of a function.
 func withFunction(err *policy.Error, function string) *policy.Error {
 	return fault(err.Fault, err.Hint, "%s: %w", function, err.Err)
 }
 
-// checkVersion refuses guests that may need what this host does not have.
+// checkVersion returns an error if the guest requires another ABI version than this host
+// supports.
 func checkVersion(v uint32) *policy.Error {
 	major, minor := v>>16, v&0xffff
 	switch {
 	case major > abi.Major || major == abi.Major && minor > abi.Minor:
-		return fault(policy.FaultABI, "use a newer version of cede, or build the policy with the SDK of this one",
-			"it was built for version %d.%d of the policy ABI, and this host has %d.%d", major, minor, abi.Major, abi.Minor)
+		return fault(policy.FaultABI, "use a newer version of cede, or build the policy with this version's SDK",
+			"built for version %d.%d of the policy ABI, this host supports %d.%d", major, minor, abi.Major, abi.Minor)
 	case major < abi.Major:
-		return fault(policy.FaultABI, hintRebuild, "it was built for version %d.%d of the policy ABI, and this host has %d.%d",
+		return fault(policy.FaultABI, hintRebuild, "built for version %d.%d of the policy ABI, this host supports %d.%d",
 			major, minor, abi.Major, abi.Minor)
 	}
 	return nil
 }
 
-// describe asks the guest what it is.
+// describe reads the description of the guest.
 func (i *instance) describe() (*abi.Description, error) {
 	i.encoder.Describe()
 	frame, err := i.request(abi.OpDescribe, 0, i.m.startFuel())
@@ -65,8 +66,7 @@ func (i *instance) describe() (*abi.Description, error) {
 	return &d, nil
 }
 
-// configure hands the configuration over; what the guest says of itself after
-// that counts.
+// configure sends the configuration. The description that follows replaces the first one.
 func (i *instance) configure(c *sdk.Config) error {
 	if !i.m.takesConfig {
 		return nil
@@ -77,15 +77,15 @@ func (i *instance) configure(c *sdk.Config) error {
 		if errors.As(err, &fault) {
 			return i.m.loadError(withOperation(abi.OpConfigure, err))
 		}
-		return err // its own objection to what it was given
+		return err // error of the policy, not a fault
 	}
 	d, err := i.describe()
 	switch {
 	case err != nil:
 		return i.m.loadError(err)
 	case d.Info.Name != i.m.name:
-		return i.m.loadError(withOperation(abi.OpDescribe, fault(policy.FaultABI, "answer the same name always",
-			"it has another name since it was configured")))
+		return i.m.loadError(withOperation(abi.OpDescribe, fault(policy.FaultABI, "return the same name always",
+			"name changed after configuration")))
 	}
 	if err := i.checkHooks(d); err != nil {
 		return i.m.loadError(withOperation(abi.OpDescribe, &policy.Error{Fault: policy.FaultABI, Err: oneLine(err), Hint: hintRebuild}))
@@ -93,7 +93,7 @@ func (i *instance) configure(c *sdk.Config) error {
 	return nil
 }
 
-// withOperation says which operation failed.
+// withOperation returns err as a *policy.Error that names the operation.
 func withOperation(op abi.Op, err error) error {
 	e := new(policy.Error)
 	if !errors.As(err, &e) {
@@ -104,8 +104,8 @@ func withOperation(op abi.Op, err error) error {
 	return &named
 }
 
-// maxReusableSize is how much memory an instance may come to hold before it is
-// replaced: half of its limit, but never less than twice what it starts with.
+// maxReusableSize returns the memory size above which an instance is replaced: half of the
+// limit, but at least twice the initial size.
 func (i *instance) maxReusableSize() uint32 {
 	return uint32(min(max(i.m.limits.Memory/2, 2*int64(i.memory.Size())), 1<<32-1))
 }

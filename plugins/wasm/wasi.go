@@ -13,14 +13,13 @@ import (
 	"github.com/cede-scheduler/cede/sdk/abi"
 )
 
-// wasiModule is what guests that were built against WASI preview 1 import. The
-// ten functions here are those that a Go module cannot do without. They answer
-// so that nothing but the frame decides: there are no arguments and no
-// environment, time stands still during a call, random numbers come from a fixed
-// seed, and what is written goes to the log.
+// wasiModule is the import module of guests built for WASI preview 1. These ten functions
+// are what a Go module requires. They are deterministic, so that only the frame influences
+// decisions: no arguments, no environment, constant time during a call, random numbers from
+// a fixed seed, and output goes to the log.
 const wasiModule = "wasi_snapshot_preview1"
 
-// Numbers of WASI.
+// Constants of WASI.
 const (
 	errnoSuccess = 0
 	errnoBadFile = 8
@@ -39,7 +38,7 @@ type hostFunc struct {
 	run          func(g *guest, stack []uint64)
 }
 
-// hostFuncs are all of them, by module.name.
+// hostFuncs are all host functions by module.name.
 var hostFuncs = byName(
 	hostFunc{abi.ImportModule, abi.ImportLog, signature(params(i32, i32, i32)), log},
 	hostFunc{wasiModule, "sched_yield", signature(nil, i32), schedYield},
@@ -64,14 +63,13 @@ func byName(list ...hostFunc) map[string]hostFunc {
 	return m
 }
 
-// What calls of the host cost, in ticks: crossing over takes as long as some
-// instructions, and work goes by length.
+// Cost of host functions in ticks: a fixed cost per call, and a share of the length.
 const (
 	callCost     = 64
 	bytesPerTick = 8
 )
 
-// provide makes the functions that a module imports available to it.
+// provide defines the functions that a module imports.
 func provide(ctx context.Context, r wazero.Runtime, list []meter.Import) error {
 	builders := map[string]wazero.HostModuleBuilder{}
 	for _, im := range list {
@@ -83,7 +81,7 @@ func provide(ctx context.Context, r wazero.Runtime, list []meter.Import) error {
 		}
 		run := api.GoModuleFunc(func(ctx context.Context, caller api.Module, stack []uint64) {
 			g := guestOf(ctx)
-			if g.fuel == nil { // in a start function
+			if g.fuel == nil { // during a start function
 				g.attach(caller)
 			}
 			g.charge(callCost)
@@ -109,12 +107,13 @@ func types(list []meter.ValueType) []api.ValueType {
 
 func schedYield(_ *guest, stack []uint64) { stack[0] = errnoSuccess }
 
+// succeed does nothing and returns success.
 func succeed(_ *guest, stack []uint64) { stack[0] = errnoSuccess }
 
-// procExit ends the instance: what runs is unwound to the host.
+// procExit unwinds to the host and ends the instance.
 func procExit(_ *guest, stack []uint64) { panic(sys.NewExitError(uint32(stack[0]))) }
 
-// zeroSizes answers that there are no arguments, and no environment.
+// zeroSizes reports that there are no arguments and no environment variables.
 func zeroSizes(g *guest, stack []uint64) {
 	if !g.put32(uint32(stack[0]), 0) || !g.put32(uint32(stack[1]), 0) {
 		stack[0] = errnoFault
@@ -123,9 +122,8 @@ func zeroSizes(g *guest, stack []uint64) {
 	stack[0] = errnoSuccess
 }
 
-// clockTimeGet answers the time of the frame. It does not move during a call: a
-// clock that does, even by itself, makes a Go guest's collector believe that it
-// takes all the time there is, and stop.
+// clockTimeGet returns the time of the frame. It is constant during a call: with a moving
+// clock, the garbage collector of a Go guest assumes that it uses all the time, and stops.
 func clockTimeGet(g *guest, stack []uint64) {
 	now := g.now
 	switch uint32(stack[0]) {
@@ -144,10 +142,10 @@ func clockTimeGet(g *guest, stack []uint64) {
 	}
 }
 
-// pollOneoff ends a sleep at once: a Go runtime sleeps before it prints why it
-// panics. There is nothing else to wait for.
+// pollOneoff ends a sleep immediately: a Go runtime sleeps before it prints a panic. Other
+// events do not exist.
 func pollOneoff(g *guest, stack []uint64) {
-	const subscription, event = 48, 32 // sizes; the first 8 bytes of both are the same
+	const subscription, event = 48, 32 // sizes in bytes; both start with the same 8 bytes
 	from, to, n, count := uint32(stack[0]), uint32(stack[1]), uint64(uint32(stack[2])), uint32(stack[3])
 	stack[0] = errnoFault
 	in, ok1 := g.view(from, n*subscription)
@@ -158,7 +156,7 @@ func pollOneoff(g *guest, stack []uint64) {
 	g.charge(int64(n))
 	for ; len(in) > 0; in, out = in[subscription:], out[event:] {
 		if in[8] != 0 {
-			stack[0] = errnoNotSup // no clock
+			stack[0] = errnoNotSup // not a clock
 			return
 		}
 		userdata := [8]byte(in)
@@ -170,7 +168,7 @@ func pollOneoff(g *guest, stack []uint64) {
 	}
 }
 
-// randomGet is the same in every fresh instance.
+// randomGet returns the same sequence in every new instance.
 func randomGet(g *guest, stack []uint64) {
 	n := uint32(stack[1])
 	b, ok := g.view(uint32(stack[0]), uint64(n))
@@ -192,7 +190,7 @@ func randomGet(g *guest, stack []uint64) {
 	stack[0] = errnoSuccess
 }
 
-// fdWrite takes standard output and standard error.
+// fdWrite records standard output and standard error.
 func fdWrite(g *guest, stack []uint64) {
 	fd, list, count, written := uint32(stack[0]), uint32(stack[1]), uint32(stack[2]), uint32(stack[3])
 	if fd != 1 && fd != 2 {
@@ -220,7 +218,7 @@ func fdWrite(g *guest, stack []uint64) {
 	}
 }
 
-// log takes a line from a guest that uses the ABI's own import.
+// log logs a line of a guest that uses the ABI's import.
 func log(g *guest, stack []uint64) {
 	level, at, n := int32(stack[0]), uint32(stack[1]), uint32(stack[2])
 	if text, ok := g.view(at, uint64(min(n, abi.MaxLog))); ok {
