@@ -144,9 +144,9 @@ func TestLoad_RejectsTruncatedModules(t *testing.T) {
 func TestLoad_RejectsOtherFiles(t *testing.T) {
 	h := host(t, wasm.Options{})
 	for code, want := range map[string]string{
-		"":                           "malformed module: this is not WebAssembly",
-		"#!/bin/sh\n":                "malformed module: this is not WebAssembly",
-		"\x00asm\x0d\x00\x01\x00abc": "this is a WebAssembly component",
+		"":                           "malformed module: not a WebAssembly module",
+		"#!/bin/sh\n":                "malformed module: not a WebAssembly module",
+		"\x00asm\x0d\x00\x01\x00abc": "a WebAssembly component",
 	} {
 		if _, err := h.Load(t.Context(), []byte(code), policy.Limits{}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v; want %s", code, err, want)

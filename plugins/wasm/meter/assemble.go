@@ -2,7 +2,7 @@ package meter
 
 import "slices"
 
-// assemble writes the metered module.
+// assemble returns the metered module.
 func assemble(c *contents) ([]byte, *Error) {
 	code, added, err := c.metered()
 	if err != nil {
@@ -29,8 +29,8 @@ func assemble(c *contents) ([]byte, *Error) {
 	return out, nil
 }
 
-// withFuel are the sections with those that hold the fuel and its export, empty
-// where the module has none.
+// withFuel returns the sections plus the ones for the fuel global and its export, which are
+// empty if the module has none.
 func (c *contents) withFuel() []section {
 	sections := slices.Clone(c.sections)
 	for _, id := range []byte{secGlobal, secExport} {
@@ -51,8 +51,8 @@ func appendSection(out []byte, id byte, body []byte) []byte {
 	return append(out, body...)
 }
 
-// elements are the bytes of a vector behind its length; none if the section was
-// not in the module.
+// elements returns the length and the content of a vector section, or none if the section
+// is missing.
 func (c *contents) elements(s section) (n uint32, rest []byte) {
 	if s.start == s.end {
 		return 0, nil
@@ -62,7 +62,7 @@ func (c *contents) elements(s section) (n uint32, rest []byte) {
 	return n, c.module[r.pos:s.end]
 }
 
-// typeSection adds the types of blocks behind all others, so that no index moves.
+// typeSection appends the types of blocks, so that existing indexes remain valid.
 func (c *contents) typeSection(s section, added [][]ValueType) []byte {
 	n, rest := c.elements(s)
 	b := appendU32(nil, n+uint32(len(added)))
@@ -75,7 +75,7 @@ func (c *contents) typeSection(s section, added [][]ValueType) []byte {
 	return b
 }
 
-// tableSection is written anew because tables get a maximum.
+// tableSection rewrites the tables, because they receive a maximum.
 func (c *contents) tableSection() []byte {
 	b := appendU32(nil, uint32(len(c.tables)))
 	for _, t := range c.tables {
@@ -86,7 +86,7 @@ func (c *contents) tableSection() []byte {
 	return b
 }
 
-// globalSection adds the fuel behind all other globals, so that no index moves.
+// globalSection appends the fuel global, so that existing indexes remain valid.
 func (c *contents) globalSection(s section) []byte {
 	n, rest := c.elements(s)
 	b := appendU32(nil, n+1)
@@ -106,15 +106,15 @@ func (c *contents) exportSection(s section) []byte {
 	return appendU32(b, uint32(c.globals()))
 }
 
-// maxGrowth is how many times larger metering may make a module that is not
-// small. What toolchains write becomes a fifth larger.
+// maxGrowth is the maximum factor by which metering may enlarge a module that is not small.
+// Modules of common toolchains grow by a fifth.
 const (
 	maxGrowth   = 8
 	smallModule = 64 << 10
 )
 
-// metered is the code section with all functions metered, and the types of
-// blocks that they need.
+// metered returns the code section with all functions metered, and the block types that
+// they require.
 func (c *contents) metered() (code []byte, added [][]ValueType, err *Error) {
 	i := slices.IndexFunc(c.sections, func(s section) bool { return s.id == secCode })
 	if i < 0 {
@@ -134,7 +134,7 @@ func (c *contents) metered() (code []byte, added [][]ValueType, err *Error) {
 		at := r.pos
 		size := r.u32()
 		if int64(size) > int64(r.rest()) {
-			r.malformed(at, "a body of %d bytes is announced, %d are there", size, r.rest())
+			r.malformed(at, "announces a body of %d bytes, %d remain", size, r.rest())
 		}
 		if r.failed() {
 			return nil, nil, r.err
@@ -145,8 +145,8 @@ func (c *contents) metered() (code []byte, added [][]ValueType, err *Error) {
 			return nil, nil, err
 		}
 		if len(e.out) > e.room {
-			r.fail(ErrLimit, at, "let its calls, loops and lengths do more at a time",
-				"metering would make the module more than %d times as large", maxGrowth)
+			r.fail(ErrLimit, at, "do more work per call, loop iteration and bulk instruction",
+				"metering would enlarge the module more than %d times", maxGrowth)
 			return nil, nil, r.err
 		}
 		code = appendU32(code, uint32(len(e.out)))
@@ -157,14 +157,14 @@ func (c *contents) metered() (code []byte, added [][]ValueType, err *Error) {
 	return code, blocks.added, r.err
 }
 
-// blockTypes finds the types of blocks without parameters.
+// blockTypes assigns types to blocks without parameters.
 type blockTypes struct {
-	first int // the index of the first that is added
+	first int // index of the first added type
 	added [][]ValueType
 	index map[string]int
 }
 
-// of is what a block with the given results has for its type.
+// of returns the block type for the given results.
 func (b *blockTypes) of(results []ValueType) int64 {
 	switch len(results) {
 	case 0:
@@ -193,7 +193,7 @@ func typeBytes(types []ValueType) []byte {
 	return b
 }
 
-// function meters the function that the walk's reader holds into e.out.
+// function meters the function held by the walk's reader and writes it to e.out.
 func (c *contents) function(w *walk, e *emitter, blocks *blockTypes) *Error {
 	r := &w.r
 	groups, locals := r.locals(c.options.MaxLocals)
@@ -204,7 +204,7 @@ func (c *contents) function(w *walk, e *emitter, blocks *blockTypes) *Error {
 	w.locals = len(signature.Params) + locals.count
 	if w.locals+2 > c.options.MaxLocals {
 		r.fail(ErrLimit, locals.start, "split the function, or raise the limit",
-			"%d locals and the two for metering are more than %d", w.locals, c.options.MaxLocals)
+			"%d locals plus two for metering exceed %d", w.locals, c.options.MaxLocals)
 		return r.err
 	}
 	start := r.pos
@@ -224,10 +224,10 @@ func (c *contents) function(w *walk, e *emitter, blocks *blockTypes) *Error {
 	return nil
 }
 
-// declared are the locals that a function declares.
+// declared describes the locals that a function declares.
 type declared struct {
-	start int // where the first group is
-	count int // of locals
+	start int // start of the first group
+	count int // number of locals
 }
 
 // locals reads the locals of a function, in groups of one type.
@@ -242,15 +242,15 @@ func (r *reader) locals(limit int) (groups uint32, d declared) {
 			return 0, d
 		}
 		if d.count += n; d.count > limit {
-			r.fail(ErrLimit, at, "split the function, or raise the limit", "there are more than %d locals", limit)
+			r.fail(ErrLimit, at, "split the function, or raise the limit", "more than %d locals", limit)
 			return 0, d
 		}
 	}
 	return groups, d
 }
 
-// locals writes the groups of locals with those that metering needs behind all
-// others, so that no index moves.
+// locals writes the groups of locals and appends those for metering, so that existing
+// indexes remain valid.
 func (e *emitter) locals(groups uint32, were []byte, hasBulk bool) {
 	added := []byte{1, byte(I64), 1, byte(I32)}
 	switch {

@@ -1,7 +1,7 @@
 package meter
 
-// maxArity is how many parameters and results a function or a block may have:
-// it bounds what one instruction can move.
+// maxArity is the maximum number of parameters and results of a function or block. It
+// bounds the work of one instruction.
 const maxArity = 256
 
 func (c *contents) readTypes(r *reader) {
@@ -14,7 +14,7 @@ func (c *contents) readTypes(r *reader) {
 		case 0x4e, 0x4f, 0x50, 0x5f, 0x5e:
 			r.fail(ErrUnsupported, at, "build without garbage collection", "type form %#x (GC)", form)
 		default:
-			r.malformed(at, "type form %#x is unknown", form)
+			r.malformed(at, "unknown type form %#x", form)
 		}
 		s := Signature{Params: r.valueTypes("parameters")}
 		s.Results = r.valueTypes("results")
@@ -29,7 +29,7 @@ func (r *reader) valueTypes(what string) []ValueType {
 	at := r.pos
 	n := r.count(1, what)
 	if n > maxArity {
-		r.fail(ErrLimit, at, "pass them in memory", "a type has %d %s, the limit is %d", n, what, maxArity)
+		r.fail(ErrLimit, at, "pass them in memory", "a type has %d %s, limit is %d", n, what, maxArity)
 	}
 	if n == 0 || r.failed() {
 		return nil
@@ -41,7 +41,7 @@ func (r *reader) valueTypes(what string) []ValueType {
 	return types
 }
 
-// valueType reads the type of a value.
+// valueType reads a value type.
 func (r *reader) valueType() ValueType {
 	at := r.pos
 	t := ValueType(r.byte())
@@ -61,16 +61,16 @@ func (r *reader) checkValueType(at int, t ValueType) {
 	case 0x6a, 0x6b, 0x6c, 0x6d, 0x6e, 0x71, 0x72, 0x73:
 		r.fail(ErrUnsupported, at, "build without garbage collection", "value type %#x (GC)", byte(t))
 	default:
-		r.malformed(at, "value type %#x is unknown", byte(t))
+		r.malformed(at, "unknown value type %#x", byte(t))
 	}
 }
 
-// refType reads the type of a reference.
+// refType reads a reference type.
 func (r *reader) refType() ValueType {
 	at := r.pos
 	t := r.valueType()
 	if !r.failed() && t != FuncRef && t != ExternRef {
-		r.malformed(at, "%v is no type of a reference", t)
+		r.malformed(at, "%v is not a reference type", t)
 	}
 	return t
 }
@@ -114,10 +114,10 @@ func (r *reader) badKind(at int, kind byte) {
 		r.fail(ErrUnsupported, at, "build without exceptions", "a tag (exceptions)")
 		return
 	}
-	r.malformed(at, "kind %#x is unknown", kind)
+	r.malformed(at, "unknown kind %#x", kind)
 }
 
-// addFunction reads the type of a function and counts it.
+// addFunction reads the type of a function and counts the function.
 func (c *contents) addFunction(r *reader) Signature {
 	at := r.pos
 	t := r.u32()
@@ -125,10 +125,10 @@ func (c *contents) addFunction(r *reader) Signature {
 	case r.failed():
 		return Signature{}
 	case int64(t) >= int64(len(c.types)):
-		r.malformed(at, "type %d is named, there are %d", t, len(c.types))
+		r.malformed(at, "type %d does not exist, there are %d", t, len(c.types))
 		return Signature{}
 	case len(c.functions) >= c.options.MaxFunctions:
-		r.fail(ErrLimit, at, "split the module, or raise the limit", "there are more than %d functions", c.options.MaxFunctions)
+		r.fail(ErrLimit, at, "split the module, or raise the limit", "more than %d functions", c.options.MaxFunctions)
 		return Signature{}
 	}
 	c.functions = append(c.functions, t)
@@ -145,14 +145,14 @@ func (c *contents) readFunctions(r *reader) {
 	}
 }
 
-// maxTables bounds, with MaxTableElements, what tables can take of memory.
+// maxTables and MaxTableElements bound the memory of tables.
 const maxTables = 16
 
 func (c *contents) readTables(r *reader) {
 	at := r.pos
 	n := r.count(3, "tables")
 	if n+c.importedTables > maxTables {
-		r.fail(ErrLimit, at, "use fewer tables", "there are %d tables, the limit is %d", n+c.importedTables, maxTables)
+		r.fail(ErrLimit, at, "use fewer tables", "%d tables, limit is %d", n+c.importedTables, maxTables)
 	}
 	for range n {
 		at = r.pos
@@ -162,7 +162,7 @@ func (c *contents) readTables(r *reader) {
 		t := table{element: r.refType(), Limits: r.limits("table")}
 		limit := uint32(min(c.options.MaxTableElements, 1<<27))
 		if !r.failed() && t.Min > limit {
-			r.fail(ErrLimit, at, "start with a smaller table", "a table starts with %d elements, the limit is %d", t.Min, limit)
+			r.fail(ErrLimit, at, "reduce the initial size of the table", "a table has %d initial elements, limit is %d", t.Min, limit)
 		}
 		if !t.HasMax || t.Max > limit {
 			t.Max, t.HasMax = limit, true
@@ -185,7 +185,7 @@ func (c *contents) readMemories(r *reader) {
 			return
 		}
 		if c.memory != nil || c.importedMemories > 0 {
-			r.fail(ErrUnsupported, at, "build for one memory", "there is more than one memory (multi-memory)")
+			r.fail(ErrUnsupported, at, "build for one memory", "more than one memory (multi-memory)")
 		}
 		c.memory = &l
 	}
@@ -193,11 +193,11 @@ func (c *contents) readMemories(r *reader) {
 
 func (c *contents) checkMemories(r *reader, at int) {
 	if c.importedMemories > 1 {
-		r.fail(ErrUnsupported, at, "build for one memory", "there is more than one memory (multi-memory)")
+		r.fail(ErrUnsupported, at, "build for one memory", "more than one memory (multi-memory)")
 	}
 }
 
-// limits reads the sizes of a table or a memory.
+// limits reads the size limits of a table or a memory.
 func (r *reader) limits(what string) Limits {
 	at := r.pos
 	flags := r.byte()
@@ -226,7 +226,7 @@ func (r *reader) globalType() {
 	r.valueType()
 	at := r.pos
 	if m := r.byte(); m > 1 {
-		r.malformed(at, "the mutability of a global is %#x", m)
+		r.malformed(at, "invalid mutability %#x of a global", m)
 	}
 }
 
@@ -255,13 +255,13 @@ func (c *contents) readExports(r *reader) {
 		}
 		switch {
 		case e.Name == FuelGlobal:
-			r.fail(ErrReserved, at, "rename the export", "the module exports %q, which metering adds", FuelGlobal)
+			r.fail(ErrReserved, at, "rename the export", "the module exports %q, which is reserved for metering", FuelGlobal)
 		case seen[e.Name]:
 			r.malformed(at, "%q is exported twice", e.Name)
 		case e.Kind > KindGlobal:
 			r.badKind(kindAt, byte(e.Kind))
 		case int64(index) >= int64(c.countOf(e.Kind)):
-			r.malformed(at, "%q exports %v %d, there are %d", e.Name, e.Kind, index, c.countOf(e.Kind))
+			r.malformed(at, "%q exports %v %d, which does not exist, there are %d", e.Name, e.Kind, index, c.countOf(e.Kind))
 		}
 		if r.failed() {
 			return
@@ -278,7 +278,7 @@ func (c *contents) readExports(r *reader) {
 func (c *contents) readStart(r *reader) {
 	at := r.pos
 	if f := r.u32(); !r.failed() && int64(f) >= int64(len(c.functions)) {
-		r.malformed(at, "function %d is to start with, there are %d", f, len(c.functions))
+		r.malformed(at, "start function %d does not exist, there are %d", f, len(c.functions))
 	}
 	c.start = true
 }

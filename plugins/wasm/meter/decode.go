@@ -1,7 +1,7 @@
 package meter
 
-// contents is a module as far as metering and its callers need it decoded.
-// The functions themselves stay bytes until they are rewritten.
+// contents is a decoded module, as far as metering and its callers require. Function bodies
+// remain bytes until they are rewritten.
 type contents struct {
 	module   []byte
 	options  Options
@@ -10,8 +10,8 @@ type contents struct {
 	types     []Signature
 	imports   []Import
 	functions []uint32 // type indexes of all functions, imports first
-	tables    []table  // those that the module defines
-	memory    *Limits  // that the module defines
+	tables    []table  // defined in the module
+	memory    *Limits  // defined in the module
 	exports   []Export
 	start     bool
 
@@ -19,14 +19,14 @@ type contents struct {
 	definedGlobals, codes                                                int
 }
 
-// table is a table that the module defines.
+// table is a table defined in the module.
 type table struct {
 	element ValueType
 	Limits
 }
 
-// decode reads everything but the instructions of functions, and believes no
-// length: what it accepts, an engine can decode without large allocations.
+// decode reads everything except the instructions of functions. It trusts no length: an
+// engine can decode accepted modules without large allocations.
 func decode(module []byte, o Options) (*contents, *Error) {
 	sections, err := split(module)
 	if err != nil {
@@ -46,19 +46,19 @@ func decode(module []byte, o Options) (*contents, *Error) {
 	if defined := len(c.functions) - c.importedFunctions; defined != c.codes {
 		return nil, &Error{
 			Kind: ErrMalformed, Offset: len(module), Function: -1,
-			What: "the numbers of functions and of function bodies differ",
+			What: "numbers of functions and function bodies differ",
 		}
 	}
 	return c, nil
 }
 
-// reader reads the section from its beginning.
+// reader returns a reader at the start of the section.
 func (c *contents) reader(s section) reader {
 	return reader{buf: c.module, pos: s.start, end: s.end, section: sectionNames[s.id], function: -1}
 }
 
-// sectionReaders decode the sections. The code section has its own walk, which
-// knows everything else.
+// sectionReaders decode the sections. The code section is processed by walk, which requires
+// all others.
 var sectionReaders = [...]func(*contents, *reader){
 	secType:      (*contents).readTypes,
 	secImport:    (*contents).readImports,
@@ -74,7 +74,7 @@ var sectionReaders = [...]func(*contents, *reader){
 	secData:      (*contents).readData,
 }
 
-// describe is what a loader learns of the module.
+// describe returns the properties that a loader needs.
 func (c *contents) describe(code []byte) *Module {
 	m := &Module{
 		Code: code, Imports: c.imports, Exports: c.exports, Memory: c.memory,
@@ -86,7 +86,7 @@ func (c *contents) describe(code []byte) *Module {
 	return m
 }
 
-// countOf is how many of the kind there are, imports counted.
+// countOf returns the number of items of a kind, imports included.
 func (c *contents) countOf(k Kind) int {
 	switch k {
 	case KindFunction:
@@ -103,6 +103,6 @@ func (c *contents) countOf(k Kind) int {
 	}
 }
 
-// globals is how many globals the module has before metering, and so the index
-// of the fuel.
+// globals returns the number of globals before metering, which is the index of the fuel
+// global.
 func (c *contents) globals() int { return c.importedGlobals + c.definedGlobals }

@@ -2,10 +2,10 @@ package meter
 
 // emitter writes the body of one function with its charges.
 //
-// A function with one region takes its fuel from the global once, where it
-// begins. Any other keeps the fuel in a local while it runs, for a global is
-// memory and a loop would wait for it; the global is up to date where others
-// look at it: in calls, and when the function is left. Its body stands in blocks:
+// A function with one region reads the fuel from the global once, at its entry. Any other
+// function holds the fuel in a local, because a global is memory and a loop would wait for
+// it. The global is current whenever it can be observed: during calls, and when the
+// function is left. The body is nested in blocks:
 //
 //	block $dry
 //	  block $dryN ... block $dry1 block $dry0
@@ -22,26 +22,25 @@ package meter
 //	set the global to -1
 //	unreachable
 //
-// $out has the place of the function's own label, so no branch is rewritten.
-// The trap stands apart because engines lay code out as it comes; and each check
-// has a label of its own because wazero takes five instructions and not two for
-// a comparison whose label others branch to.
+// $out replaces the function's own label, so no branch is rewritten. The trap is separate
+// because engines lay code out in order, and each check has its own label because wazero
+// takes five instructions instead of two for a comparison with a shared label.
 type emitter struct {
 	out    []byte
 	global uint32 // the fuel
-	local  uint32 // the fuel while the function runs
-	length uint32 // the length of bulk work
-	// simple is whether the function has one region.
+	local  uint32 // the fuel during the function
+	length uint32 // the length of a bulk instruction
+	// simple reports whether the function has one region.
 	simple bool
-	// dirty is whether the local may be newer than the global.
+	// dirty reports whether the local may be newer than the global.
 	dirty bool
-	// checks is how many checks were written, and so how many labels are taken.
+	// checks is the number of checks written, and thus of labels used.
 	checks uint32
-	// room is how long out may become.
+	// room is the maximum length of out.
 	room int
 }
 
-// isSimple is whether one charge at the entry is all that the function needs.
+// isSimple reports whether one charge at the entry suffices for the function.
 func (w *walk) isSimple() bool {
 	checks, atExit := countChecks(w.marks)
 	return checks == 1 && !atExit
@@ -61,8 +60,8 @@ func (e *emitter) simpleBody(instructions []byte, weight uint32) {
 	e.out = append(e.out, instructions...)
 }
 
-// body writes any other function: what the module has from start to end, with
-// what the marks insert. results is the type of a block with its results.
+// body writes any other function: the module's bytes from start to end with the insertions
+// of the marks. results is the type of a block with the function's results.
 func (e *emitter) body(module []byte, start, end int, marks []mark, results int64) {
 	checks, atExit := countChecks(marks)
 	for range checks + 1 {
@@ -75,13 +74,13 @@ func (e *emitter) body(module []byte, start, end int, marks []mark, results int6
 	e.dirty = true
 	for _, m := range marks[1:] {
 		if len(e.out) > e.room {
-			return // too large already; the caller sees it
+			return // already too large; the caller reports it
 		}
 		at := int(m.at)
 		e.out = append(e.out, module[start:at]...)
 		start = at + e.insert(m, module[at:])
 	}
-	e.out = append(e.out, module[start:end]...) // and with it the end of $out
+	e.out = append(e.out, module[start:end]...) // includes the end of $out
 	if atExit {
 		e.check(0)
 	}
@@ -96,9 +95,8 @@ func (e *emitter) body(module []byte, start, end int, marks []mark, results int6
 	e.out = append(e.out, opEnd)
 }
 
-// countChecks is how often body checks the fuel: where the function begins,
-// where the marks say so, and where it is left, if anything is charged without
-// a check.
+// countChecks returns how often body checks the fuel: at the entry, at marks that require
+// it, and at the exit if charges remain unchecked.
 func countChecks(marks []mark) (checks uint32, atExit bool) {
 	checks = 1
 	for _, m := range marks {
@@ -115,8 +113,8 @@ func countChecks(marks []mark) (checks uint32, atExit bool) {
 	return checks, atExit
 }
 
-// insert writes what a mark stands for, and says how many of the bytes behind it
-// are done with.
+// insert writes the code for a mark, and returns how many of the following bytes it
+// replaces.
 func (e *emitter) insert(m mark, behind []byte) (done int) {
 	switch m.kind {
 	case markLoop:
@@ -150,7 +148,7 @@ func (e *emitter) insert(m mark, behind []byte) (done int) {
 	return 0
 }
 
-// call hands the fuel to the callee and takes back what it left.
+// call stores the fuel for the callee and loads what it leaves.
 func (e *emitter) call(instruction []byte) {
 	if e.dirty {
 		e.flush()
@@ -166,8 +164,8 @@ func (e *emitter) flush() {
 	e.op(opGlobalSet, e.global)
 }
 
-// enter charges the first region. It compares before it subtracts, because what
-// the host left in the global may be anything.
+// enter charges the first region. It compares before it subtracts, because the host may
+// have stored any value in the global.
 func (e *emitter) enter(weight uint32) {
 	e.op(opGlobalGet, e.global)
 	e.op(opLocalTee, e.local)
@@ -176,8 +174,8 @@ func (e *emitter) enter(weight uint32) {
 	e.subtract(weight)
 }
 
-// subtract charges a region. The local cannot wrap around: it is checked before
-// it can lose more than the function has instructions.
+// subtract charges a region. The local cannot wrap around: it is checked before it can lose
+// more than the number of instructions in the function.
 func (e *emitter) subtract(weight uint32) {
 	e.op(opLocalGet, e.local)
 	e.i64(int64(weight))
@@ -185,8 +183,8 @@ func (e *emitter) subtract(weight uint32) {
 	e.op(opLocalSet, e.local)
 }
 
-// check branches to a label of its own if the fuel has run out. depth is how
-// many labels there are up to $out.
+// check branches to its own label if the fuel is used up. depth is the number of labels up
+// to $out.
 func (e *emitter) check(depth uint32) {
 	e.op(opLocalGet, e.local)
 	e.i64(0)
@@ -200,14 +198,14 @@ func (e *emitter) ifLess(depth uint32) {
 	e.checks++
 }
 
-// trap ends the call and leaves a sign of why.
+// trap ends the call and marks the fuel as used up.
 func (e *emitter) trap() {
 	e.i64(-1)
 	e.op(opGlobalSet, e.global)
 	e.out = append(e.out, opUnreachable)
 }
 
-// bulk charges work by its length, which is on top of the stack and stays there.
+// bulk charges work by its length, which is on top of the stack and remains there.
 func (e *emitter) bulk(kind markKind) {
 	e.op(opLocalTee, e.length)
 	e.op(opLocalGet, e.local)
@@ -220,8 +218,8 @@ func (e *emitter) bulk(kind markKind) {
 	case markPages:
 		e.i64(ticksPerPage)
 		e.out = append(e.out, opI64Shl)
-		// More pages than there are addresses are refused at once, so they are
-		// free: a guest that tries hears so, as it does without metering.
+		// A request for more pages than the address space holds fails at once, so it is
+		// free: the guest sees the failure, as without metering.
 		e.i64(0)
 		e.op(opLocalGet, e.length)
 		e.out = append(e.out, opI32Const)

@@ -6,33 +6,32 @@ import (
 	"strings"
 )
 
-// Why a module is refused. Every error of Instrument is an *Error that wraps
-// one of these.
+// Reasons for rejecting a module. Every error of Instrument is an *Error that wraps one of
+// these.
 var (
-	// ErrMalformed means that the bytes are not a WebAssembly 2.0 module. What a
-	// function does with its types is left to the engine, which checks it anyway.
+	// ErrMalformed means that the bytes are not a WebAssembly 2.0 module. Types of
+	// instructions are left to the engine, which checks them anyway.
 	ErrMalformed = errors.New("malformed module")
-	// ErrUnsupported means that the module uses a feature beyond WebAssembly 2.0,
-	// or one whose work cannot be metered.
+	// ErrUnsupported means that the module uses a feature beyond WebAssembly 2.0, or one
+	// that cannot be metered.
 	ErrUnsupported = errors.New("unsupported feature")
-	// ErrLimit means that the module is larger than Options or the limits of the
-	// package allow.
+	// ErrLimit means that the module exceeds Options or a limit of the package.
 	ErrLimit = errors.New("limit exceeded")
-	// ErrReserved means that the module exports something under FuelGlobal.
+	// ErrReserved means that the module exports an item named FuelGlobal.
 	ErrReserved = errors.New("reserved name")
 )
 
-// Error says what is wrong with a module, and where.
+// An Error reports a problem of a module and its location.
 type Error struct {
 	Kind   error // one of the sentinels above
 	Offset int   // in the module, in bytes
-	// Section is the name of the section that holds Offset; empty for the header.
+	// Section is the name of the section that contains Offset; "" for the header.
 	Section string
-	// Function is the index of the function whose body holds Offset, imports
-	// counted, as tools print it; -1 elsewhere.
+	// Function is the index of the function that contains Offset, imports counted, as tools
+	// print it; -1 outside of functions.
 	Function int
 	What     string
-	Hint     string // what to do about it; may be empty
+	Hint     string // remedy; may be empty
 }
 
 func (e *Error) Error() string {

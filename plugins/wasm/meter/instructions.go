@@ -1,8 +1,8 @@
 package meter
 
-// operand passes over what follows an opcode. Engines read the same bytes
-// three times, to check, compile and interpret them; whatever could be read in
-// two ways is refused here, or an instruction could hide from its charge.
+// operand skips the operands of an opcode. Engines read the same bytes three times, to
+// validate, compile and interpret them. Ambiguous encodings are rejected, because an
+// instruction could otherwise hide from its charge.
 func (w *walk) operand(at int, op byte, kind operand) {
 	r := &w.r
 	switch kind {
@@ -11,16 +11,16 @@ func (w *walk) operand(at int, op byte, kind operand) {
 		w.index = r.u32()
 	case localIndex:
 		if l := r.u32(); int64(l) >= int64(w.locals) {
-			r.malformed(at, "local %d is used, there are %d", l, w.locals)
+			r.malformed(at, "local %d does not exist, there are %d", l, w.locals)
 		}
 	case global:
 		if g := r.u32(); int64(g) >= int64(w.c.globals()) {
-			r.malformed(at, "global %d is used, there are %d", g, w.c.globals())
+			r.malformed(at, "global %d does not exist, there are %d", g, w.c.globals())
 		}
 	case typeAndTable:
-		// The types that metering adds must not come to life.
+		// Types that metering adds must not be used by the module.
 		if t := r.u32(); int64(t) >= int64(len(w.c.types)) {
-			r.malformed(at, "type %d is called, there are %d", t, len(w.c.types))
+			r.malformed(at, "called type %d does not exist, there are %d", t, len(w.c.types))
 		}
 		r.u32()
 	case memArg:
@@ -56,7 +56,7 @@ func (r *reader) unknownInstruction(at int, op byte) {
 		r.fail(ErrUnsupported, at, p.hint, "%s (%s)", p.name, p.feature)
 		return
 	}
-	r.malformed(at, "instruction %#x is unknown", op)
+	r.malformed(at, "unknown instruction %#x", op)
 }
 
 // memArg reads alignment and offset of a load or store.
@@ -76,19 +76,19 @@ func (r *reader) memArg() {
 	}
 }
 
-// selectType reads the types of a select that has them.
+// selectType reads the types of a typed select.
 func (r *reader) selectType() {
 	at := r.pos
-	// In its shortest form only: an engine that takes the number for one byte
-	// would read everything behind it differently.
+	// Only the shortest encoding is accepted: an engine that reads the number as one byte
+	// would read everything after it differently.
 	if n := r.byte(); n != 1 && !r.failed() {
 		r.malformed(at, "a select has %d types", n)
 	}
 	r.valueType()
 }
 
-// miscOp reads which instruction follows opMisc, and what follows that. The
-// length of the work is on the stack for those that bulk names.
+// miscOp reads the instruction after opMisc and its operands. For the instructions in bulk,
+// the length of the work is on the stack.
 func (w *walk) miscOp(at int) (sub uint32) {
 	r := &w.r
 	sub = r.u32()
@@ -111,14 +111,13 @@ func (w *walk) miscOp(at int) (sub uint32) {
 	case sub >= 19 && sub <= 22:
 		r.fail(ErrUnsupported, at, "build without wide arithmetic", "instruction 0xfc %d (wide arithmetic)", sub)
 	default:
-		r.malformed(at, "instruction 0xfc %d is unknown", sub)
+		r.malformed(at, "unknown instruction 0xfc %d", sub)
 	}
 	return sub
 }
 
-// vectorOp reads which SIMD instruction follows opVector. Engines take one byte
-// for it and a second one that is 1 for a nop, so only the shortest form means
-// the same to everybody.
+// vectorOp reads the SIMD instruction after opVector. Engines read it as one byte and treat
+// a second byte of 1 as a nop, so only the shortest encoding is unambiguous.
 func (r *reader) vectorOp() uint32 {
 	at := r.pos
 	sub := r.u32()
@@ -129,25 +128,25 @@ func (r *reader) vectorOp() uint32 {
 		r.fail(ErrUnsupported, at, "build without -mrelaxed-simd", "instruction 0xfd %#x (relaxed SIMD)", sub)
 		return 0
 	case sub > 0xff || vectorOperands[sub] == unknown:
-		r.malformed(at, "instruction 0xfd %#x is unknown", sub)
+		r.malformed(at, "unknown instruction 0xfd %#x", sub)
 		return 0
 	case (sub < 0x80 && r.pos != at+1) || (sub >= 0x80 && r.pos != at+2):
-		r.fail(ErrUnsupported, at, "write numbers as short as they can be",
-			"instruction 0xfd %#x in more bytes than it needs, which engines read differently", sub)
+		r.fail(ErrUnsupported, at, "use the shortest encoding of numbers",
+			"instruction 0xfd %#x is not in its shortest encoding, which engines read differently", sub)
 		return 0
 	}
 	return sub
 }
 
-// blockType passes over the type of a block.
+// blockType skips the type of a block.
 func (w *walk) blockType() {
 	r := &w.r
 	at := r.pos
 	if r.rest() == 0 {
-		r.byte() // says that it ends too early
+		r.byte() // reports the unexpected end
 		return
 	}
-	if b := r.buf[at]; b >= 0x40 && b < 0x80 { // negative, in one byte: no type, or that of a value
+	if b := r.buf[at]; b >= 0x40 && b < 0x80 { // negative, in one byte: no type, or a value type
 		r.pos++
 		if b != 0x40 {
 			r.checkValueType(at, ValueType(b))
@@ -156,6 +155,6 @@ func (w *walk) blockType() {
 	}
 	t := r.signed(33)
 	if !r.failed() && (t < 0 || t >= int64(len(w.c.types))) {
-		r.malformed(at, "a block has type %d, there are %d", t, len(w.c.types))
+		r.malformed(at, "block type %d does not exist, there are %d", t, len(w.c.types))
 	}
 }

@@ -2,13 +2,12 @@ package meter
 
 import "fmt"
 
-// FuelGlobal is the name under which a metered module exports its fuel: a
-// mutable i64 global. The host sets it before a call and reads it after. It is
-// -1 after a call that ran out of fuel, and never below zero after one that
-// returned.
+// FuelGlobal is the name under which a metered module exports its fuel: a mutable i64
+// global. The host sets it before a call and reads it afterwards. It is -1 after a call
+// that used up its fuel, and never negative after one that returned.
 const FuelGlobal = "cede_fuel"
 
-// The limits that Options stand for when they are zero.
+// Defaults of Options.
 const (
 	DefaultMaxSize          = 8 << 20
 	DefaultMaxFunctions     = 1 << 16
@@ -17,40 +16,39 @@ const (
 	DefaultStartFuel        = 10_000_000
 )
 
-// Options bound what is accepted. The zero value is fit for modules of
-// strangers.
+// Options bound accepted modules. The zero value is safe for untrusted modules.
 type Options struct {
 	MaxSize      int // of the module in bytes; default: 8 MiB
 	MaxFunctions int // imported and defined; default: 65,536
-	// MaxLocals is how many locals a function may have, its parameters and the
-	// two that metering adds included; default: 50,000.
+	// MaxLocals is the maximum number of locals of a function, including parameters and the
+	// two that metering adds; default: 50,000.
 	MaxLocals int
-	// MaxTableElements is what a table may start with, and grow to: engines have
-	// no limit of their own for tables; default: 65,536.
+	// MaxTableElements bounds the initial and the maximum size of a table, for which
+	// engines have no limit; default: 65,536.
 	MaxTableElements int
-	// StartFuel is what the module is born with. Only a start function can spend
-	// of it before the host sets the global; default: 10,000,000.
+	// StartFuel is the initial fuel of the module. Only a start function can use it before
+	// the host sets the global; default: 10,000,000.
 	StartFuel int64
 }
 
-// Module is a metered module, and what a loader wants to know before it
-// compiles one.
+// A Module is a metered module with the properties that a loader checks before compiling
+// it.
 type Module struct {
 	Code    []byte
 	Imports []Import
 	Exports []Export
-	// Memory is the memory that the module defines; nil without one.
+	// Memory is the memory defined in the module, or nil.
 	Memory *Limits
-	// Tables are the tables that the module defines, cut to MaxTableElements.
+	// Tables are the tables defined in the module, capped at MaxTableElements.
 	Tables []Limits
-	// Start is whether the module has a start function, which runs while it is
-	// instantiated.
+	// Start reports whether the module has a start function, which runs during
+	// instantiation.
 	Start bool
-	// Functions is how many functions the module defines.
+	// Functions is the number of functions defined in the module.
 	Functions int
 }
 
-// Export is the export of the given name.
+// Export returns the export with the given name.
 func (m *Module) Export(name string) (Export, bool) {
 	for _, e := range m.Exports {
 		if e.Name == name {
@@ -60,14 +58,14 @@ func (m *Module) Export(name string) (Export, bool) {
 	return Export{}, false
 }
 
-// Instrument returns the module with fuel metering. Errors are *Error. The
-// module is not kept, and the result shares no memory with it.
+// Instrument returns the module with fuel metering. Errors are of type *Error. It does not
+// retain module, and the result shares no memory with it.
 func Instrument(module []byte, o Options) (*Module, error) {
 	o = o.withDefaults()
 	if len(module) > o.MaxSize {
 		return nil, &Error{
 			Kind: ErrLimit, Offset: o.MaxSize, Function: -1,
-			What: fmt.Sprintf("the module has %d bytes, the limit is %d", len(module), o.MaxSize),
+			What: fmt.Sprintf("module has %d bytes, limit is %d", len(module), o.MaxSize),
 			Hint: "strip names and debug information, or raise the limit",
 		}
 	}

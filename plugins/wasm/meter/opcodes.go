@@ -1,6 +1,6 @@
 package meter
 
-// The instructions that metering looks at.
+// Instructions that metering inspects.
 const (
 	opUnreachable  = 0x00
 	opNop          = 0x01
@@ -38,7 +38,7 @@ const (
 	opVector       = 0xfd // a number follows
 )
 
-// The instructions after opMisc whose work depends on a length.
+// Instructions after opMisc with work that depends on a length.
 const (
 	miscMemoryInit = 8
 	miscDataDrop   = 9
@@ -52,26 +52,26 @@ const (
 	miscTableFill  = 17
 )
 
-// The instructions after opVector that are like no others.
+// Instructions after opVector with unusual operands.
 const (
 	vecStore   = 0x0b
 	vecConst   = 0x0c
 	vecShuffle = 0x0d
 )
 
-// operand is what follows the opcode of an instruction.
+// operand is the kind of operands of an instruction.
 type operand byte
 
 const (
 	none         operand = iota
-	control              // the walk reads it: block, loop, if, branches
+	control              // read by walk: block, loop, if, branches
 	index                // one number
 	localIndex           // one number, of a local
 	global               // one number, of a global
 	typeAndTable         // two numbers
 	memArg               // alignment and offset
 	memArgLane           // alignment, offset, lane
-	memory               // the memory, which is 0
+	memory               // the memory, always 0
 	i32Value
 	i64Value
 	bytes4
@@ -80,11 +80,11 @@ const (
 	lane
 	selectType
 	reference
-	prefixed // a number says which instruction it is
+	prefixed // a number selects the instruction
 	unknown
 )
 
-// operands is what follows each opcode of one byte.
+// operands maps each one-byte opcode to its operands.
 var operands = func() (t [256]operand) {
 	for op := range t {
 		switch {
@@ -113,8 +113,8 @@ var operands = func() (t [256]operand) {
 	return t
 }()
 
-// vectorOperands is what follows each SIMD instruction. The holes are numbers
-// that the standard left out.
+// vectorOperands maps each SIMD instruction to its operands. The gaps are numbers that the
+// standard does not use.
 var vectorOperands = func() (t [256]operand) {
 	for sub := range t {
 		switch {
@@ -137,11 +137,10 @@ var vectorOperands = func() (t [256]operand) {
 	return t
 }()
 
-// proposal names an instruction that is not of WebAssembly 2.0, and what it
-// takes to build without it.
+// proposal describes an instruction beyond WebAssembly 2.0, and how to build without it.
 type proposal struct{ name, feature, hint string }
 
-// beyond are the instructions of one byte that later proposals define.
+// beyond maps one-byte instructions of later proposals.
 var beyond = map[byte]proposal{
 	0x06: {"try", "exceptions", noExceptions},
 	0x07: {"catch", "exceptions", noExceptions},

@@ -5,20 +5,19 @@ import (
 	"unicode/utf8"
 )
 
-// reader reads a part of a module. After the first failure it stands still and
-// every further read gives zero, so that callers check once, where it matters:
-// before they loop, allocate or believe.
+// reader reads a part of a module. After the first failure it stops, and every further read
+// returns zero, so callers only check for failure before they loop or allocate.
 type reader struct {
-	buf []byte // the whole module: positions are offsets in it
+	buf []byte // the whole module; positions are offsets in it
 	pos int
 	end int
-	// section and function say where errors are.
+	// section and function locate errors.
 	section  string
 	function int
 	err      *Error
 }
 
-// fail records the first error, at the given offset.
+// fail records the first error at the given offset.
 func (r *reader) fail(kind error, offset int, hint, format string, args ...any) {
 	if r.err == nil {
 		r.err = &Error{
@@ -35,10 +34,10 @@ func (r *reader) malformed(offset int, format string, args ...any) {
 
 func (r *reader) failed() bool { return r.err != nil }
 
-// rest is how many bytes are left.
+// rest returns the number of remaining bytes.
 func (r *reader) rest() int { return r.end - r.pos }
 
-// sub is a reader of the next n bytes, which r skips.
+// sub returns a reader of the next n bytes, which r skips.
 func (r *reader) sub(n int) reader {
 	s := *r
 	s.end = r.pos + n
@@ -56,16 +55,16 @@ func (r *reader) byte() byte {
 	return b
 }
 
-// skip passes over n bytes.
+// skip skips n bytes.
 func (r *reader) skip(n int) {
 	if n > r.rest() {
-		r.malformed(r.pos, "ends too early: %d more bytes are needed, %d are there", n, r.rest())
+		r.malformed(r.pos, "ends too early: requires %d more bytes, %d remain", n, r.rest())
 		return
 	}
 	r.pos += n
 }
 
-// zero reads a byte that is reserved and must be zero.
+// zero reads a reserved byte that must be zero.
 func (r *reader) zero(what string) {
 	at := r.pos
 	if b := r.byte(); b != 0 && !r.failed() {
@@ -73,11 +72,11 @@ func (r *reader) zero(what string) {
 	}
 }
 
-// u32 reads an unsigned LEB128 number of at most five bytes, as the
-// specification permits: too long is fine, too large is not.
+// u32 reads an unsigned LEB128 number of at most five bytes. As the specification permits,
+// it accepts long encodings but not large numbers.
 func (r *reader) u32() uint32 {
 	start := r.pos
-	if r.pos < r.end && r.buf[r.pos] < 0x80 { // nearly all of them
+	if r.pos < r.end && r.buf[r.pos] < 0x80 { // the common case
 		r.pos++
 		return uint32(r.buf[r.pos-1])
 	}
@@ -88,7 +87,7 @@ func (r *reader) u32() uint32 {
 			return 0
 		}
 		if shift == 28 && b > 0x0f {
-			r.malformed(start, "a number is larger than 32 bits")
+			r.malformed(start, "number exceeds 32 bits")
 			return 0
 		}
 		v |= uint32(b&0x7f) << shift
@@ -107,9 +106,9 @@ func (r *reader) signed(width int) int64 {
 		if r.failed() {
 			return 0
 		}
-		left := width - shift // bits that this byte may carry
+		left := width - shift // bits that this byte may contain
 		if left < 7 && !signFits(b, left) {
-			r.malformed(start, "a number is larger than %d bits", width)
+			r.malformed(start, "number exceeds %d bits", width)
 			return 0
 		}
 		v |= int64(b&0x7f) << shift
@@ -122,18 +121,18 @@ func (r *reader) signed(width int) int64 {
 	}
 }
 
-// signFits is whether b can be the last byte of a signed number of which left
-// bits remain: the bits above them must repeat the sign, and none may follow.
+// signFits reports whether b can be the last byte of a signed number with left remaining
+// bits: the bits above must repeat the sign, and no byte may follow.
 func signFits(b byte, left int) bool {
 	if b >= 0x80 {
 		return false
 	}
-	above := int8(b<<1) >> left // the sign bit of the number and all above it
+	above := int8(b<<1) >> left // the sign bit and all bits above
 	return above == 0 || above == -1
 }
 
-// count reads the length of a vector whose elements take at least size bytes
-// each, so that nobody allocates for elements that cannot be there.
+// count reads the length of a vector with elements of at least size bytes each, so that
+// callers never allocate for elements that cannot exist.
 func (r *reader) count(size int, what string) int {
 	at := r.pos
 	n := r.u32()
@@ -157,10 +156,10 @@ func (r *reader) name(what string) string {
 	return string(b)
 }
 
-// finish fails unless everything was read.
+// finish fails if bytes remain.
 func (r *reader) finish(what string) {
 	if !r.failed() && r.pos != r.end {
-		r.malformed(r.pos, "%d bytes are left at the end of the %s", r.rest(), what)
+		r.malformed(r.pos, "%d bytes remain at the end of the %s", r.rest(), what)
 	}
 }
 

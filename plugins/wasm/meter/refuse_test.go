@@ -30,10 +30,10 @@ func TestInstrument_RefusesByNameAndPlace(t *testing.T) {
 		module []byte
 		kind   error
 		offset int
-		says   string
+		text   string
 	}{
-		{nil, meter.ErrMalformed, 0, "not WebAssembly"},
-		{[]byte("\x7fELF0000"), meter.ErrMalformed, 0, "not WebAssembly"},
+		{nil, meter.ErrMalformed, 0, "not a WebAssembly module"},
+		{[]byte("\x7fELF0000"), meter.ErrMalformed, 0, "not a WebAssembly module"},
 		{[]byte{0, 'a', 's', 'm', 0x0d, 0, 1, 0}, meter.ErrUnsupported, 4, "component"},
 		{[]byte{0, 'a', 's', 'm'}, meter.ErrUnsupported, 4, "component"},
 
@@ -46,33 +46,33 @@ func TestInstrument_RefusesByNameAndPlace(t *testing.T) {
 		{in(0xfe, 0x03, 0), meter.ErrUnsupported, body, "an atomic instruction (threads)"},
 		{in(0xfb, 0, 0), meter.ErrUnsupported, body, "a GC instruction (GC)"},
 		{in(0xfd, 0x80, 0x02), meter.ErrUnsupported, body + 1, "relaxed SIMD"},
-		{in(0xfd, 0x8c, 0x00), meter.ErrUnsupported, body + 1, "in more bytes than it needs"},
-		{in(0xfd, 0x9a, 0x01), meter.ErrMalformed, body + 1, "instruction 0xfd 0x9a is unknown"},
+		{in(0xfd, 0x8c, 0x00), meter.ErrUnsupported, body + 1, "not in its shortest encoding"},
+		{in(0xfd, 0x9a, 0x01), meter.ErrMalformed, body + 1, "unknown instruction 0xfd 0x9a"},
 		{in(0xfc, 19), meter.ErrUnsupported, body, "wide arithmetic"},
-		{in(0xfc, 99), meter.ErrMalformed, body, "instruction 0xfc 99 is unknown"},
-		{in(0xff), meter.ErrMalformed, body, "instruction 0xff is unknown"},
+		{in(0xfc, 99), meter.ErrMalformed, body, "unknown instruction 0xfc 99"},
+		{in(0xff), meter.ErrMalformed, body, "unknown instruction 0xff"},
 		{in(0x41, 0, 0x28, 0x42, 0, 0), meter.ErrUnsupported, body + 3, "names its memory (multi-memory)"},
 		{in(0x3f, 1), meter.ErrUnsupported, body + 1, "memory 1 (multi-memory)"},
-		{in(0x41, 0, 0x28, 0x02, 0xff, 0xff, 0xff, 0xff, 0x1f), meter.ErrMalformed, body + 4, "larger than 32 bits; build for wasm32"},
+		{in(0x41, 0, 0x28, 0x02, 0xff, 0xff, 0xff, 0xff, 0x1f), meter.ErrMalformed, body + 4, "exceeds 32 bits; build for wasm32"},
 		{in(0xd0, 0x6e), meter.ErrUnsupported, body + 1, "(GC)"},
 		{in(0x02, 0x63, 0x70), meter.ErrUnsupported, body + 1, "typed function references"},
 
 		// What metering adds must not come to life.
-		{in(0x23, 1, 0x1a), meter.ErrMalformed, body, "global 1 is used, there are 1"},
-		{in(0x42, 9, 0x24, 1), meter.ErrMalformed, body + 2, "global 1 is used, there are 1"},
-		{in(0x20, 0, 0x1a), meter.ErrMalformed, body, "local 0 is used, there are 0"},
-		{in(0x02, 1, 0x0b), meter.ErrMalformed, body + 1, "a block has type 1, there are 1"},
-		{in(0x41, 0, 0x11, 1, 0), meter.ErrMalformed, body + 2, "type 1 is called, there are 1"},
-		{sectionsOf([]byte{6, 2, 0x7f, 0, 0x41, 0, 0x0b, 0x7e, 0, 0x23, 1, 0x0b}), meter.ErrMalformed, 18, "a constant names global 1"},
-		{sectionsOf([]byte{7, 1, 1, 'g', 3, 0}), meter.ErrMalformed, 11, `"g" exports global 0, there are 0`},
+		{in(0x23, 1, 0x1a), meter.ErrMalformed, body, "global 1 does not exist, there are 1"},
+		{in(0x42, 9, 0x24, 1), meter.ErrMalformed, body + 2, "global 1 does not exist, there are 1"},
+		{in(0x20, 0, 0x1a), meter.ErrMalformed, body, "local 0 does not exist, there are 0"},
+		{in(0x02, 1, 0x0b), meter.ErrMalformed, body + 1, "block type 1 does not exist, there are 1"},
+		{in(0x41, 0, 0x11, 1, 0), meter.ErrMalformed, body + 2, "called type 1 does not exist, there are 1"},
+		{sectionsOf([]byte{6, 2, 0x7f, 0, 0x41, 0, 0x0b, 0x7e, 0, 0x23, 1, 0x0b}), meter.ErrMalformed, 18, "a constant uses global 1"},
+		{sectionsOf([]byte{7, 1, 1, 'g', 3, 0}), meter.ErrMalformed, 11, `"g" exports global 0, which does not exist, there are 0`},
 
-		{in(0x0c, 1), meter.ErrMalformed, body, "label 1, there are 1"},
-		{in(0x41, 0, 0x0e, 1, 0, 1), meter.ErrMalformed, body + 5, "label 1, there are 1"},
-		{in(0x05), meter.ErrMalformed, body, "an else belongs to no if"},
-		{in(0x0b), meter.ErrMalformed, body + 1, "1 bytes are left"},
+		{in(0x0c, 1), meter.ErrMalformed, body, "label 1 of a branch does not exist, there are 1"},
+		{in(0x41, 0, 0x0e, 1, 0, 1), meter.ErrMalformed, body + 5, "label 1 of a branch does not exist, there are 1"},
+		{in(0x05), meter.ErrMalformed, body, "else without if"},
+		{in(0x0b), meter.ErrMalformed, body + 1, "1 bytes remain"},
 		{in(0x02, 0x40), meter.ErrMalformed, body + 3, "ends too early"},
-		{in(0x41, 0xff, 0xff, 0xff, 0xff, 0x4f, 0x1a), meter.ErrMalformed, body + 1, "larger than 32 bits"},
-		{in(0x43, 0), meter.ErrMalformed, body + 1, "ends too early: 4 more bytes"},
+		{in(0x41, 0xff, 0xff, 0xff, 0xff, 0x4f, 0x1a), meter.ErrMalformed, body + 1, "exceeds 32 bits"},
+		{in(0x43, 0), meter.ErrMalformed, body + 1, "ends too early: requires 4 more bytes"},
 
 		{sectionsOf([]byte{7, 1, 9, 'c', 'e', 'd', 'e', '_', 'f', 'u', 'e', 'l', 3, 0}), meter.ErrReserved, 11, "rename the export"},
 		{sectionsOf([]byte{5, 1, 0, 1}, []byte{7, 2, 1, 'm', 2, 0, 1, 'm', 2, 0}), meter.ErrMalformed, 20, "exported twice"},
@@ -81,21 +81,21 @@ func TestInstrument_RefusesByNameAndPlace(t *testing.T) {
 		{sectionsOf([]byte{5, 2, 0, 1, 0, 1}), meter.ErrUnsupported, 13, "multi-memory"},
 		{sectionsOf([]byte{5, 1, 1, 2, 1}), meter.ErrMalformed, 11, "start at 2 and end at 1"},
 		{sectionsOf([]byte{4, 1, 0x40, 0, 0x70, 0, 1}), meter.ErrUnsupported, 11, "initial value"},
-		{sectionsOf([]byte{4, 1, 0x70, 0, 0x81, 0x80, 4}), meter.ErrLimit, 11, "65537 elements, the limit is 65536"},
-		{sectionsOf([]byte{4, 1, 0x7f, 0, 1}), meter.ErrMalformed, 11, "i32 is no type of a reference"},
+		{sectionsOf([]byte{4, 1, 0x70, 0, 0x81, 0x80, 4}), meter.ErrLimit, 11, "65537 initial elements, limit is 65536"},
+		{sectionsOf([]byte{4, 1, 0x7f, 0, 1}), meter.ErrMalformed, 11, "i32 is not a reference type"},
 		{sectionsOf(append([]byte{4, 17}, bytes.Repeat([]byte{0x70, 0, 1}, 17)...)), meter.ErrLimit, 10, "17 tables"},
 		{sectionsOf([]byte{1, 1, 0x4e, 1, 0x60, 0, 0}), meter.ErrUnsupported, 11, "(GC)"},
 		{sectionsOf([]byte{1, 1, 0x60, 1, 0x69, 0}), meter.ErrUnsupported, 13, "(exceptions)"},
 		{sectionsOf(append([]byte{1, 1, 0x60, 0x81, 2}, make([]byte, 300)...)), meter.ErrLimit, 13, "257 parameters"},
 		{sectionsOf([]byte{13, 1, 0, 0}), meter.ErrUnsupported, 8, "a tag section (exceptions)"},
-		{sectionsOf([]byte{14}), meter.ErrMalformed, 8, "no sections with id 14"},
-		{sectionsOf([]byte{5, 0}, []byte{4, 0}), meter.ErrMalformed, 13, "table section is there twice or too late"},
-		{sectionsOf([]byte{10, 0}, []byte{12, 0}), meter.ErrMalformed, 13, "data count section is there twice or too late"},
+		{sectionsOf([]byte{14}), meter.ErrMalformed, 8, "unknown section ID 14"},
+		{sectionsOf([]byte{5, 0}, []byte{4, 0}), meter.ErrMalformed, 13, "section table is repeated or out of order"},
+		{sectionsOf([]byte{10, 0}, []byte{12, 0}), meter.ErrMalformed, 13, "section data count is repeated or out of order"},
 		{sectionsOf([]byte{0, 1, 0xff}), meter.ErrMalformed, 10, "not UTF-8"},
 		{sectionsOf([]byte{6, 1, 0x7f, 0, 0x41, 1, 0x41, 1, 0x6a, 0x0b}), meter.ErrUnsupported, 15, "extended constants"},
-		{sectionsOf([]byte{3, 1, 0}), meter.ErrMalformed, 11, "type 0 is named, there are 0"},
-		{sectionsOf([]byte{1, 1, 0x60, 0, 0}, []byte{3, 1, 0}), meter.ErrMalformed, 18, "numbers of functions and of function bodies differ"},
-		{sectionsOf([]byte{8, 0}), meter.ErrMalformed, 10, "function 0 is to start with"},
+		{sectionsOf([]byte{3, 1, 0}), meter.ErrMalformed, 11, "type 0 does not exist, there are 0"},
+		{sectionsOf([]byte{1, 1, 0x60, 0, 0}, []byte{3, 1, 0}), meter.ErrMalformed, 18, "numbers of functions and function bodies differ"},
+		{sectionsOf([]byte{8, 0}), meter.ErrMalformed, 10, "start function 0 does not exist"},
 		{sectionsOf([]byte{11, 1, 2, 1, 0x41, 0, 0x0b, 0}), meter.ErrUnsupported, 11, "memory 1 (multi-memory)"},
 
 		// Lengths that are not there cost nothing to announce.
@@ -107,8 +107,8 @@ func TestInstrument_RefusesByNameAndPlace(t *testing.T) {
 	} {
 		_, err := meter.Instrument(c.module, meter.Options{})
 		var e *meter.Error
-		if !errors.As(err, &e) || !errors.Is(err, c.kind) || e.Offset != c.offset || !strings.Contains(err.Error(), c.says) {
-			t.Errorf("%x: %v; want %v at %d: %s", c.module, err, c.kind, c.offset, c.says)
+		if !errors.As(err, &e) || !errors.Is(err, c.kind) || e.Offset != c.offset || !strings.Contains(err.Error(), c.text) {
+			t.Errorf("%x: %v; want %v at %d: %s", c.module, err, c.kind, c.offset, c.text)
 		}
 	}
 }
@@ -128,14 +128,14 @@ func TestOptions_AreLimits(t *testing.T) {
 	bulk := fixture(t, "bulk")
 	for _, c := range []struct {
 		options meter.Options
-		says    string
+		text    string
 	}{
-		{meter.Options{MaxSize: len(bulk) - 1}, "the limit is 385"},
+		{meter.Options{MaxSize: len(bulk) - 1}, "limit is 385"},
 		{meter.Options{MaxFunctions: 11}, "more than 11 functions"},
-		{meter.Options{MaxLocals: 4}, "more than 4"},
-		{meter.Options{MaxTableElements: 7}, "8 elements, the limit is 7"},
+		{meter.Options{MaxLocals: 4}, "exceed 4"},
+		{meter.Options{MaxTableElements: 7}, "8 initial elements, limit is 7"},
 	} {
-		if _, err := meter.Instrument(bulk, c.options); !errors.Is(err, meter.ErrLimit) || !strings.Contains(err.Error(), c.says) {
+		if _, err := meter.Instrument(bulk, c.options); !errors.Is(err, meter.ErrLimit) || !strings.Contains(err.Error(), c.text) {
 			t.Errorf("%+v: %v", c.options, err)
 		}
 	}

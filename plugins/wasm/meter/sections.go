@@ -2,7 +2,7 @@ package meter
 
 import "bytes"
 
-// The ids of sections.
+// IDs of sections.
 const (
 	secCustom = iota
 	secType
@@ -25,8 +25,8 @@ var sectionNames = [...]string{
 	"start", "element", "code", "data", "data count", "tag",
 }
 
-// sectionRank is where a section stands in a module: data count, added last to
-// the format, comes before the code that needs it.
+// sectionRank is the position of a section in a module. Data count was added last to the
+// format but precedes the code.
 var sectionRank = [...]int{
 	secType: 1, secImport: 2, secFunction: 3, secTable: 4, secMemory: 5, secGlobal: 6, secExport: 7,
 	secStart: 8, secElement: 9, secDataCount: 10, secCode: 11, secData: 12,
@@ -34,22 +34,22 @@ var sectionRank = [...]int{
 
 var header = []byte{0, 'a', 's', 'm', 1, 0, 0, 0}
 
-// section is one section of a module, without id and size.
+// section is one section of a module without ID and size.
 type section struct {
 	id         byte
 	start, end int
 }
 
-// split finds the sections of a module and checks that each comes once and in
-// order. Custom sections are left out.
+// split returns the sections of a module, without custom sections. It fails if one is
+// repeated or out of order.
 func split(module []byte) ([]section, *Error) {
 	r := reader{buf: module, end: len(module), function: -1}
 	if !bytes.HasPrefix(module, header[:4]) {
-		r.fail(ErrMalformed, 0, "build for wasm32 (GOOS=wasip1 GOARCH=wasm, --target=wasm32)", "this is not WebAssembly")
+		r.fail(ErrMalformed, 0, "build for wasm32 (GOOS=wasip1 GOARCH=wasm, --target=wasm32)", "not a WebAssembly module")
 		return nil, r.err
 	}
 	if !bytes.HasPrefix(module, header) {
-		r.fail(ErrUnsupported, 4, "build a core module", "this is a WebAssembly component, or of another version than 1")
+		r.fail(ErrUnsupported, 4, "build a core module", "a WebAssembly component, or a version other than 1")
 		return nil, r.err
 	}
 	r.pos = len(header)
@@ -64,7 +64,7 @@ func split(module []byte) ([]section, *Error) {
 			continue
 		}
 		if sectionRank[s.id] <= last {
-			r.malformed(s.start, "the %s section is there twice or too late", sectionNames[s.id])
+			r.malformed(s.start, "section %s is repeated or out of order", sectionNames[s.id])
 			return nil, r.err
 		}
 		last = sectionRank[s.id]
@@ -73,13 +73,13 @@ func split(module []byte) ([]section, *Error) {
 	return found, nil
 }
 
-// next reads the frame of the next section.
+// next reads the header of the next section.
 func next(r *reader) (section, bool) {
 	at := r.pos
 	id := r.byte()
 	size := r.u32()
 	if !r.failed() && int64(size) > int64(r.rest()) {
-		r.malformed(at, "a section of %d bytes is announced, %d are there", size, r.rest())
+		r.malformed(at, "announces a section of %d bytes, %d remain", size, r.rest())
 	}
 	if r.failed() {
 		return section{}, false
@@ -89,10 +89,10 @@ func next(r *reader) (section, bool) {
 	case id == secTag:
 		r.fail(ErrUnsupported, at, "build without exceptions", "a tag section (exceptions)")
 	case id > secTag:
-		r.malformed(at, "there are no sections with id %d", id)
+		r.malformed(at, "unknown section ID %d", id)
 	case id == secCustom:
-		// What follows its name concerns nobody here: by the specification
-		// nonsense in a custom section does not make a module invalid.
+		// The content of a custom section is ignored: by the specification it cannot make a
+		// module invalid.
 		body.section = sectionNames[secCustom]
 		body.name("the name of a custom section")
 		r.err = body.err

@@ -1,7 +1,7 @@
 package meter
 
-// constant passes over a constant expression: one constant and an end. More,
-// extended constant expressions could, which nothing here was built for.
+// constant skips a constant expression: one constant and an end. Extended constant
+// expressions are not supported.
 func (c *contents) constant(r *reader) {
 	at := r.pos
 	switch op := r.byte(); op {
@@ -14,9 +14,9 @@ func (c *contents) constant(r *reader) {
 	case opF64Const:
 		r.skip(8)
 	case opGlobalGet:
-		// The index of the fuel, which does not exist yet, must not come to life.
+		// The module must not use the index of the fuel global, which does not exist yet.
 		if g := r.u32(); !r.failed() && int64(g) >= int64(c.importedGlobals) {
-			r.malformed(at, "a constant names global %d, %d are imported", g, c.importedGlobals)
+			r.malformed(at, "a constant uses global %d, %d are imported", g, c.importedGlobals)
 		}
 	case opRefNull:
 		r.refType()
@@ -24,11 +24,11 @@ func (c *contents) constant(r *reader) {
 		r.u32()
 	case opVector:
 		if sub := r.vectorOp(); sub != vecConst {
-			r.malformed(at, "SIMD instruction %#x is no constant", sub)
+			r.malformed(at, "SIMD instruction %#x is not constant", sub)
 		}
 		r.skip(16)
 	default:
-		r.malformed(at, "instruction %#x is no constant", op)
+		r.malformed(at, "instruction %#x is not constant", op)
 	}
 	at = r.pos
 	if end := r.byte(); end != opEnd && !r.failed() {
@@ -36,7 +36,7 @@ func (c *contents) constant(r *reader) {
 	}
 }
 
-// readElements passes over the segments of tables.
+// readElements skips the segments of tables.
 func (c *contents) readElements(r *reader) {
 	n := r.count(2, "element segments")
 	for range n {
@@ -49,7 +49,7 @@ func (c *contents) readElements(r *reader) {
 			if flags&2 != 0 {
 				r.u32() // the table
 			}
-			c.constant(r) // where in it
+			c.constant(r) // its offset
 		}
 		asExpressions := flags&4 != 0
 		if flags&3 != 0 {
@@ -73,7 +73,7 @@ func (r *reader) elementKind(asExpressions bool) {
 	}
 	at := r.pos
 	if k := r.byte(); k != 0 {
-		r.malformed(at, "element kind %#x is unknown", k)
+		r.malformed(at, "unknown element kind %#x", k)
 	}
 }
 
@@ -104,7 +104,7 @@ func (c *contents) readCodeCount(r *reader) {
 	r.pos = r.end
 }
 
-// readData passes over the segments of memory.
+// readData skips the segments of memory.
 func (c *contents) readData(r *reader) {
 	n := r.count(2, "data segments")
 	for range n {
@@ -115,7 +115,7 @@ func (c *contents) readData(r *reader) {
 			r.malformed(at, "a data segment has unknown flags %#x", flags)
 		case flags == 2:
 			if m := r.u32(); m != 0 {
-				r.fail(ErrUnsupported, at, "build for one memory", "a data segment names memory %d (multi-memory)", m)
+				r.fail(ErrUnsupported, at, "build for one memory", "a data segment uses memory %d (multi-memory)", m)
 			}
 		}
 		if flags != 1 {

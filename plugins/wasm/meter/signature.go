@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// ValueType is the type of a value, by its byte in the binary format.
+// ValueType is the type of a value, as its byte in the binary format.
 type ValueType byte
 
-// The value types of WebAssembly 2.0.
+// Value types of WebAssembly 2.0.
 const (
 	I32       ValueType = 0x7f
 	I64       ValueType = 0x7e
@@ -39,12 +39,12 @@ func (t ValueType) String() string {
 	return fmt.Sprintf("type %#x", byte(t))
 }
 
-// Signature is the type of a function.
+// A Signature is the type of a function.
 type Signature struct {
 	Params, Results []ValueType
 }
 
-// String is the signature as the text format has it: (i32, i32) -> i64.
+// String returns the signature in text format: (i32, i32) -> i64.
 func (s Signature) String() string {
 	results := join(s.Results)
 	if len(s.Results) != 1 {
@@ -61,10 +61,10 @@ func join(types []ValueType) string {
 	return strings.Join(words, ", ")
 }
 
-// Kind is what an import or an export is.
+// Kind is the kind of an import or export.
 type Kind byte
 
-// The kinds of imports and exports, by their bytes in the binary format.
+// Kinds of imports and exports, as their bytes in the binary format.
 const (
 	KindFunction Kind = iota
 	KindTable
@@ -86,25 +86,24 @@ func (k Kind) String() string {
 	return fmt.Sprintf("kind %d", byte(k))
 }
 
-// Import is what a module asks its host for.
+// An Import is an item that a module requires from its host.
 type Import struct {
 	Module, Name string
 	Kind         Kind
 	Signature    Signature // of a function
 }
 
-// Export is what a module offers. FuelGlobal, which Instrument adds, is not
+// An Export is an item that a module offers. FuelGlobal, which Instrument adds, is not
 // listed.
 type Export struct {
 	Name      string
 	Kind      Kind
-	Index     int       // among all of its kind, imports counted
+	Index     int       // index among all items of its kind, imports counted
 	Signature Signature // of a function
 }
 
-// Limits are the sizes of a memory, in pages of 64 KiB, or of a table, in
-// elements.
+// Limits are the sizes of a memory, in pages of 64 KiB, or of a table, in elements.
 type Limits struct {
 	Min, Max uint32
-	HasMax   bool // Max means nothing without
+	HasMax   bool // if false, Max is not set
 }

@@ -1,84 +1,81 @@
 package meter
 
-// mark is a place in a function where something is inserted.
+// mark is a position in a function at which code is inserted.
 type mark struct {
-	at   uint32 // in the module: before the byte there
+	at   uint32 // offset in the module, before the byte there
 	kind markKind
-	// depth is how many blocks are open there, the function counted.
+	// depth is the number of open blocks, including the function.
 	depth uint32
-	// weight is what a region is charged, in ticks; of a call, how many bytes it
-	// takes.
+	// weight is the charge of a region in ticks; for a call, its length in bytes.
 	weight uint32
 }
 
 type markKind byte
 
 const (
-	// A region begins: entry, loop and region are charged weight. The first two
-	// are also where fuel is checked.
+	// A region starts: entry, loop and region are charged weight. Entry and loop also check
+	// the fuel.
 	markEntry markKind = iota
 	markLoop
 	markRegion
-	// Paths meet here whose charges were made before.
+	// Paths meet that were charged before.
 	markMeet
 	markCall
-	// A call that may be one of the host, which may charge anything.
+	// A call that may reach the host, which can charge any amount.
 	markHostCall
 	markReturn
-	// Bulk work whose length is on top of the stack: as many bytes, elements or
-	// pages.
+	// Bulk work with its length on top of the stack, in bytes, elements or pages.
 	markBytes
 	markElements
 	markPages
-	// A region until it became part of another.
+	// A region that was merged into another.
 	markDropped
 )
 
-// frame is an open block, loop or if; the first one is the function itself.
+// frame is an open block, loop or if; the first one is the function.
 type frame struct {
 	op   byte
-	dead bool // it was never reached
-	// small is whether an if has neither blocks, calls, bulk work nor an else.
+	dead bool // unreachable
+	// small reports whether an if contains no blocks, calls, bulk work or else.
 	small bool
-	// region is the mark that was charged for what came before the block.
+	// region is the mark charged for the code before the block.
 	region int
 	// arm is the mark of the first arm of an if.
 	arm int
-	// outermost is the outermost frame that a branch within this one goes to.
+	// outermost is the outermost frame that a branch inside this one targets.
 	outermost int
 }
 
-// smallIf is how many instructions the only arm of an if may have to be charged
-// with what surrounds it: guards are frequent and their arms are jumps.
+// smallIf is the maximum number of instructions of an if without else that is charged with
+// the surrounding region: guards are frequent, and their bodies are jumps.
 const smallIf = 8
 
-// maxNesting is how deep blocks may nest.
+// maxNesting is the maximum nesting depth of blocks.
 const maxNesting = 1 << 16
 
-// walk goes through the instructions of one function and finds where fuel is to
-// be charged. It is used again for the next function.
+// walk iterates over the instructions of a function and determines where to charge fuel. It
+// is reused for the next function.
 type walk struct {
 	c      *contents
 	r      reader
 	locals int // parameters included
 	marks  []mark
 	frames []frame
-	// current is the mark of the region that instructions are charged to; dead
-	// code has none.
+	// current is the mark of the region to which instructions are charged; unreachable code
+	// has none.
 	current int
 	dead    bool
 	hasBulk bool
-	// index is what the last instruction that names one thing named.
+	// index is the operand of the last instruction with an index.
 	index uint32
 }
 
-// body finds the marks of a function body of which the locals were read.
+// body determines the marks of a function body after its locals were read.
 func (w *walk) body(declared int) {
 	w.marks, w.frames, w.hasBulk, w.dead = w.marks[:0], w.frames[:0], false, false
 	w.frames = append(w.frames, frame{op: opBlock})
 	w.begin(markEntry)
-	// A call costs something even if nothing is in the function, and locals are
-	// set to zero.
+	// A call costs something even if the function is empty, and locals are set to zero.
 	w.marks[0].weight = uint32(1 + declared)
 	for len(w.frames) > 0 && !w.r.failed() {
 		w.instruction()
@@ -86,7 +83,7 @@ func (w *walk) body(declared int) {
 	w.r.finish("function")
 }
 
-// begin starts a region at the present position.
+// begin starts a region at the current position.
 func (w *walk) begin(kind markKind) {
 	w.current = len(w.marks)
 	w.marks = append(w.marks, mark{at: uint32(w.r.pos), kind: kind, depth: uint32(len(w.frames))})
@@ -99,14 +96,14 @@ func (w *walk) charge() {
 	}
 }
 
-// note marks a place in code that can be reached.
+// note adds a mark in reachable code.
 func (w *walk) note(kind markKind, at int) {
 	if !w.dead {
 		w.marks = append(w.marks, mark{at: uint32(at), kind: kind, depth: uint32(len(w.frames))})
 	}
 }
 
-// busy says that the block around does more than a guard does.
+// busy records that the enclosing block does more than a guard.
 func (w *walk) busy() { w.frames[len(w.frames)-1].small = false }
 
 func (w *walk) instruction() {
@@ -127,7 +124,7 @@ func (w *walk) instruction() {
 	}
 }
 
-// plain notes what goes around an instruction that opens and closes no block.
+// plain adds the marks of an instruction that is not a control instruction.
 func (w *walk) plain(at int, op byte) {
 	switch op {
 	case opCall:
@@ -199,7 +196,7 @@ func (w *walk) control(at int, op byte) {
 
 func (w *walk) open(at int, op byte) {
 	if len(w.frames) >= maxNesting {
-		w.r.fail(ErrLimit, at, "split the function", "blocks nest deeper than %d", maxNesting)
+		w.r.fail(ErrLimit, at, "split the function", "blocks are nested deeper than %d", maxNesting)
 		return
 	}
 	w.busy()
@@ -223,7 +220,7 @@ func (w *walk) open(at int, op byte) {
 func (w *walk) orElse(at int) {
 	f := &w.frames[len(w.frames)-1]
 	if f.op != opIf {
-		w.r.malformed(at, "an else belongs to no if")
+		w.r.malformed(at, "else without if")
 		return
 	}
 	f.op, f.small = opElse, false
@@ -233,8 +230,8 @@ func (w *walk) orElse(at int) {
 	}
 }
 
-// close ends a block. What follows is charged with what came before the block
-// if it runs exactly as often, and by itself if a branch can pass it by.
+// close ends a block. Code after it is charged with the region before the block if it runs
+// exactly as often, otherwise with its own region.
 func (w *walk) close() {
 	last := len(w.frames) - 1
 	f := w.frames[last]
@@ -262,14 +259,14 @@ func (w *walk) close() {
 	}
 }
 
-// branch follows a branch to the given label.
+// branch records a branch to the given label.
 func (w *walk) branch(at int, label uint32) {
 	target := len(w.frames) - 1 - int(label)
 	if w.r.failed() {
 		return
 	}
 	if target < 0 {
-		w.r.malformed(at, "a branch goes to label %d, there are %d", label, len(w.frames))
+		w.r.malformed(at, "label %d of a branch does not exist, there are %d", label, len(w.frames))
 		return
 	}
 	w.branchTo(target)
@@ -292,7 +289,7 @@ func (w *walk) branchTable() {
 			return
 		}
 		if int64(label) >= int64(len(w.frames)) {
-			w.r.malformed(labelAt, "a branch goes to label %d, there are %d", label, len(w.frames))
+			w.r.malformed(labelAt, "label %d of a branch does not exist, there are %d", label, len(w.frames))
 			return
 		}
 		outermost = min(outermost, len(w.frames)-1-int(label))
