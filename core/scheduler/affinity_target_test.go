@@ -53,7 +53,7 @@ func rollQuarter(d *rand.Rand) *quarter {
 
 func (q *quarter) String() string {
 	g := q.job.Groups[0]
-	text := fmt.Sprintf("j, %v, asks for %d beside cache by %s\n", g.Labels, g.Resources["cpu"], g.Colocate[0].TopologyKey)
+	text := fmt.Sprintf("j, %v, requests %d, co-located with cache by %s\n", g.Labels, g.Resources["cpu"], g.Colocate[0].TopologyKey)
 	for _, a := range q.allocs {
 		domain, _ := q.domain(q.nodes[slices.IndexFunc(q.nodes, func(n *model.Node) bool { return n.ID == a.NodeID })])
 		text += fmt.Sprintf("%s %v of %d in %s, %d cpu, since %d, stays %t\n", a.ID, a.Group.Labels, a.Job.Priority, domain, a.Group.Resources["cpu"], a.StartTime, a.Job.NonPreemptible)
@@ -97,7 +97,7 @@ func (q *quarter) allowsColocation(n *model.Node, gone []*model.Allocation) bool
 	return !some && q.job.Groups[0].Labels["app"] == "cache"
 }
 
-func (q *quarter) room(n *model.Node, gone []*model.Allocation) bool {
+func (q *quarter) fits(n *model.Node, gone []*model.Allocation) bool {
 	free := n.Capacity["cpu"] - q.job.Groups[0].Resources["cpu"]
 	for _, a := range q.allocs {
 		if a.NodeID == n.ID && !slices.Contains(gone, a) {
@@ -123,12 +123,12 @@ func (q *quarter) victims(n *model.Node) (gone []*model.Allocation, ok bool) {
 	if !q.allowsColocation(n, gone) {
 		gone = slices.DeleteFunc(gone, func(a *model.Allocation) bool { return a.Group.Labels["app"] == "cache" })
 	}
-	if !q.room(n, gone) || !q.allowsColocation(n, gone) {
+	if !q.fits(n, gone) || !q.allowsColocation(n, gone) {
 		return nil, false
 	}
 	for _, a := range slices.SortedFunc(slices.Values(gone), moreImportant) {
 		without := slices.DeleteFunc(slices.Clone(gone), func(o *model.Allocation) bool { return o == a })
-		if q.room(n, without) && q.allowsColocation(n, without) {
+		if q.fits(n, without) && q.allowsColocation(n, without) {
 			gone = without
 		}
 	}
@@ -190,7 +190,7 @@ func TestAffinityTarget_IsEvictedAsByKubeScheduler(t *testing.T) {
 		least, nodes := q.best()
 		out := w.plan("j")
 		if out.Placed() != (nodes > 0) {
-			t.Fatalf("seed %d: %s, with %d nodes to go to", seed, format(out), nodes)
+			t.Fatalf("seed %d: %s, with %d candidate nodes", seed, format(out), nodes)
 		}
 		if nodes == 0 {
 			continue
@@ -203,7 +203,7 @@ func TestAffinityTarget_IsEvictedAsByKubeScheduler(t *testing.T) {
 		n := q.nodes[slices.IndexFunc(q.nodes, func(n *model.Node) bool { return n.ID == out.Plan.Groups[0].Placements[0].NodeID })]
 		want, _ := q.victims(n)
 		if !slices.Equal(victims, want) || cost(victims) != least {
-			t.Fatalf("seed %d: %s at %v; kube-scheduler would evict %v of that node, at %v of the best\n%s", seed, format(out), cost(victims), ids(want), least, q)
+			t.Fatalf("seed %d: %s at %v; kube-scheduler would evict %v of that node, cost %v on the best one\n%s", seed, format(out), cost(victims), ids(want), least, q)
 		}
 		for _, a := range victims {
 			if a.Group.Labels["app"] == "cache" {
@@ -217,7 +217,7 @@ func TestAffinityTarget_IsEvictedAsByKubeScheduler(t *testing.T) {
 		}
 	}
 	if gone < 100 || spared < 20 {
-		t.Errorf("%d went beside whom the job wants to be, and %d times they were spared: too few to tell", gone, spared)
+		t.Errorf("%d affinity targets were evicted and %d retained: too few", gone, spared)
 	}
-	t.Logf("%d went beside whom the job wants to be, and %d times they were spared", gone, spared)
+	t.Logf("%d affinity targets were evicted and %d retained", gone, spared)
 }

@@ -22,7 +22,7 @@ func BenchmarkB(b *testing.B) {
 	for _, kind := range []struct {
 		name    string
 		perNode int
-	}{{"preempt", 10}, {"room", 5}} {
+	}{{"preempt", 10}, {"fit", 5}} {
 		for _, nodes := range []int{1000, 5000} {
 			store := coretest.FilledStore(nodes, kind.perNode)
 			for _, count := range []int{1, 100} {
@@ -219,8 +219,8 @@ func BenchmarkTogether(b *testing.B) {
 		{"elsewhere", coretest.PreemptingJob(1).Change(func(j *model.Job) { j.ID = "elsewhere" }).With(func(g *model.Group) {
 			g.Separate = []model.LabelTerm{{Labels: map[string]string{"app": "keeper"}, TopologyKey: "rack"}}
 		}).Obj(), false, nil},
-		{"gang=over whole jobs", twice(), false, with(func(j *model.Job) { j.AllOrNone = true })},
-		{"gang=over those who may go", twice(), false, with(func(j *model.Job) {
+		{"gang=all-or-none jobs", twice(), false, with(func(j *model.Job) { j.AllOrNone = true })},
+		{"gang=protected jobs", twice(), false, with(func(j *model.Job) {
 			j.Toleration = &model.PreemptionToleration{MinRuntime: int64(time.Hour)}
 		})},
 		{"gang=strict budgets", twice(), false, withBudgets(5000, "default", true, 30)},

@@ -29,7 +29,7 @@ func TestRemoteConflicts_ReportsExceededBound(t *testing.T) {
 		out := w.plan("p")
 		if keepers == 64 {
 			if len(out.Plan.Groups) == 0 || len(out.Plan.Groups[0].Evictions) != 64 {
-				t.Errorf("64 could go: %s", format(out))
+				t.Errorf("64 remote evictions are allowed: %s", format(out))
 			}
 			continue
 		}

@@ -212,7 +212,7 @@ func (s *schedule) check(before, after *state.Snapshot) {
 			}
 		}
 		if left < b.RequiredAvailable(wanted) {
-			s.t.Fatalf("budget %s keeps %d: %d were evicted and %d are left", b.Name, b.RequiredAvailable(wanted), costs, left)
+			s.t.Fatalf("budget %s requires %d available: %d were evicted and %d are left", b.Name, b.RequiredAvailable(wanted), costs, left)
 		}
 	}
 	if err := after.Check(); err != nil {
@@ -234,8 +234,8 @@ func TestBudgets_StrictOnesHoldUnderConcurrentPlans(t *testing.T) {
 		}
 		evicted, refused = evicted+s.evicted, refused+s.refused
 	}
-	t.Logf("%d evicted, %d groups refused", evicted, refused)
+	t.Logf("%d evicted, %d groups rejected", evicted, refused)
 	if evicted < 500 || refused < 500 {
-		t.Errorf("%d evicted, %d groups refused: that shows too little", evicted, refused)
+		t.Errorf("%d evicted, %d groups rejected: too few", evicted, refused)
 	}
 }

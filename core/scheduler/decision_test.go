@@ -13,34 +13,34 @@ import (
 
 func TestObserve_ReceivesEveryOutcomeWithCalls(t *testing.T) {
 	w, v, fails := flakyFixture(t, policy.AsConfigured)
-	var format []scheduler.Decision
+	var decisions []scheduler.Decision
 	set, err := policy.NewSet(coretest.Version(func() sdk.Policy { return rules.New() }), v)
 	must(err)
 	w.sched = scheduler.New(scheduler.Config{
 		Policies: set, Forget: true,
-		Observe: func(d scheduler.Decision) { format = append(format, d) },
+		Observe: func(d scheduler.Decision) { decisions = append(decisions, d) },
 	})
 	out := w.plan("j")
-	if len(format) != 1 || format[0].Outcome != out || format[0].Snap != w.store.Snapshot() || format[0].Eval.JobID != "j" {
-		t.Fatalf("told %+v", format)
+	if len(decisions) != 1 || decisions[0].Outcome != out || decisions[0].Snap != w.store.Snapshot() || decisions[0].Eval.JobID != "j" {
+		t.Fatalf("decisions %+v", decisions)
 	}
 	hooks := map[string]string{} // versions by the hook that was called
 	for _, c := range out.Calls {
 		hooks[c.Hook] = c.Policy
 	}
 	if out.Version != v || hooks["ScoreVictims"] != "flaky" || hooks["ScoreOptions"] != "default" {
-		t.Errorf("by %v, calls %+v", out.Version, out.Calls)
+		t.Errorf("version %v, calls %+v", out.Version, out.Calls)
 	}
 	*fails = true
 	out = w.plan("j")
-	if len(format) != 2 || out.Fault == nil || len(out.Calls) != 1 || out.Calls[0].Err == nil || out.Version != v {
-		t.Errorf("a fault: told %d times, by %v, calls %+v", len(format), out.Version, out.Calls)
+	if len(decisions) != 2 || out.Fault == nil || len(out.Calls) != 1 || out.Calls[0].Err == nil || out.Version != v {
+		t.Errorf("after a fault: %d decisions, version %v, calls %+v", len(decisions), out.Version, out.Calls)
 	}
 	*fails = false
 	w.run(job("light", 10, 1, 1).Obj())
 	w.node("n2")
 	if out := w.plan("light"); len(out.Calls) != 0 || !out.Placed() {
-		t.Errorf("nobody had to be asked: %+v", out.Calls)
+		t.Errorf("no call was necessary: %+v", out.Calls)
 	}
 }
 

@@ -50,7 +50,7 @@ func TestDisconnect_KeepsUntilNodeReturns(t *testing.T) {
 	w.silent("n1")
 	for range 3 {
 		if at := w.recheck("j"); at != 0 {
-			t.Errorf("looked at again at %v", at)
+			t.Errorf("rechecked at %v", at)
 		}
 		w.now += 1000 * hour
 	}
@@ -65,11 +65,11 @@ func TestDisconnect_LostAfterDuration(t *testing.T) {
 	w := disconnectFixture(t, withDisconnect(6*hour, false))
 	w.silent("n1")
 	if at := w.recheck("j"); at != 7*hour {
-		t.Errorf("looked at again at %v", time.Duration(at))
+		t.Errorf("rechecked at %v", time.Duration(at))
 	}
 	w.now = 7*hour - 1
 	if at := w.recheck("j"); at != 7*hour {
-		t.Errorf("looked at again at %v", time.Duration(at))
+		t.Errorf("rechecked at %v", time.Duration(at))
 	}
 	w.now = 7 * hour
 	w.want("j", "j.g[0]#1@n2, lost a")
@@ -87,7 +87,7 @@ func TestDisconnect_DurationRestarts(t *testing.T) {
 	w.now = 20 * hour
 	w.silent("n1")
 	if at := w.recheck("j"); at != 26*hour {
-		t.Errorf("looked at again at %v", time.Duration(at))
+		t.Errorf("rechecked at %v", time.Duration(at))
 	}
 }
 
@@ -96,7 +96,7 @@ func TestDisconnect_ReplacementRunsUntilReturn(t *testing.T) {
 	w.silent("n1")
 	w.want("j", "j.g[0]#1@n2")
 	if at := w.recheck("j"); at != 7*hour {
-		t.Errorf("looked at again at %v", time.Duration(at))
+		t.Errorf("rechecked at %v", time.Duration(at))
 	}
 	w.now += hour
 	w.back("n1")
@@ -193,7 +193,7 @@ func TestDisconnect_SystemJobIsKeptAndNotReplaced(t *testing.T) {
 	w.run(job("s", 50, 2, 2).Type(model.JobSystem).With(withDisconnect(6*hour, true)).Obj(), "s1", "n1", "s2", "n2")
 	w.silent("n1")
 	if at := w.recheck("s"); at != 7*hour {
-		t.Errorf("looked at again at %v", time.Duration(at))
+		t.Errorf("rechecked at %v", time.Duration(at))
 	}
 	w.back("n1")
 	w.want("s", "")
@@ -236,10 +236,10 @@ func TestDisconnect_IsUnavailableToBudgets(t *testing.T) {
 	}
 	w.silent("n1")
 	if n := available(); n != 1 {
-		t.Errorf("%d available while a node is silent", n)
+		t.Errorf("%d available while a node is disconnected", n)
 	}
 	w.back("n1")
 	if n := available(); n != 2 {
-		t.Errorf("%d available when it is back", n)
+		t.Errorf("%d available after its return", n)
 	}
 }

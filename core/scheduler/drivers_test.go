@@ -35,7 +35,7 @@ func TestDrivers_RestrictNodes(t *testing.T) {
 	out := w.plan("j")
 	why := out.Failed["g"]
 	if why.Filtered["lacks driver sim"] != 2 || why.Exhausted["cpu"] != 1 || why.Nodes != 3 {
-		t.Errorf("not told why: %+v", why)
+		t.Errorf("the explanation lacks the driver: %+v", why)
 	}
 	w.node("n0", has("zone", "a"))
 	w.want("j", "j.g[2]@n0")
@@ -68,7 +68,7 @@ func TestDrivers_DistinguishFailuresAndClasses(t *testing.T) {
 	w.node("n1", has("driver.exec", "1", "driver.sim", "1"))
 	now := w.store.Snapshot()
 	if _, known := seen[now.Node("n1").ClassKey]; known || len(seen) != 1 {
-		t.Errorf("%v of the class of a node with another driver", seen)
+		t.Errorf("class of a node with another driver: %v", seen)
 	}
 	w.want("s", "s.g[0]@n1")
 }

@@ -54,7 +54,7 @@ func TestEquivalenceClass_DistinguishesAsFilterDoes(t *testing.T) {
 			}
 			snap := txn.Commit()
 			if a, b := unblock.EquivalenceClass(snap, list[0].eval), unblock.EquivalenceClass(snap, list[1].eval); (a == b) != tt.same {
-				t.Errorf("shapes %x and %x", a, b)
+				t.Errorf("classes %x and %x", a, b)
 			}
 		})
 	}

@@ -73,8 +73,8 @@ func rollFull(w *fixture, d *rand.Rand) {
 func TestExplanation_ColumnsEqualNodeByNode(t *testing.T) {
 	unplaced := 0
 	for seed := range uint64(soak(40)) {
-		var format [2]string
-		for i := range format {
+		var texts [2]string
+		for i := range texts {
 			w := newFixture(t)
 			rollFull(w, rand.New(rand.NewPCG(seed, 0)))
 			if i == 1 {
@@ -86,15 +86,15 @@ func TestExplanation_ColumnsEqualNodeByNode(t *testing.T) {
 				})
 			}
 			for _, why := range maps.All(w.plan("j").Failed) {
-				format[i] = fmt.Sprintf("%+v", *why)
+				texts[i] = fmt.Sprintf("%+v", *why)
 				unplaced++
 			}
 		}
-		if format[0] != format[1] {
-			t.Fatalf("seed %d: by columns\n%s\nnode after node\n%s", seed, format[0], format[1])
+		if texts[0] != texts[1] {
+			t.Fatalf("seed %d: by columns\n%s\nnode by node\n%s", seed, texts[0], texts[1])
 		}
 	}
 	if unplaced == 0 {
-		t.Error("everything was placed: nothing was explained")
+		t.Error("everything was placed: no explanation was checked")
 	}
 }

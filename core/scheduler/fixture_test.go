@@ -101,7 +101,7 @@ func (w *fixture) plan(id string) *scheduler.Outcome {
 	var scratch planner.Scratch
 	v, err := planner.Verify(snap, out.Plan, w.now, &feasible.Verifier{}, &scratch)
 	if err != nil || len(v.Rejected) > 0 {
-		w.t.Fatalf("the planner refuses the plan: %+v, %v", v.Rejected, err)
+		w.t.Fatalf("the planner rejected the plan: %+v, %v", v.Rejected, err)
 	}
 	return out
 }

@@ -61,7 +61,7 @@ func TestPreemptionHold_UntilUnplacedInstancesArePlaced(t *testing.T) {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 		if why := out.Failed["g"]; why != nil && why.NoEviction != "the plan that the user confirmed did not list these evictions" {
-			t.Errorf("%s: nobody is evicted because %q", name, why.NoEviction)
+			t.Errorf("%s: unexpected reason %q", name, why.NoEviction)
 		}
 	}
 }
@@ -79,7 +79,7 @@ func TestPreemptionHold_ReplacementsWaitForFreeCapacity(t *testing.T) {
 	})
 	w.now = 10
 	if got := format(w.plan("j")); got != "g waits for 1" {
-		t.Errorf("held back: %q", got)
+		t.Errorf("on hold: %q", got)
 	}
 	w.write(func(txn *state.Txn) { txn.SetPreemptionHold(next.Key(), state.PreemptionHold{}) })
 	w.want("j", "j.g[0]#1@n1 over l, stop a")

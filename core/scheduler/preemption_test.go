@@ -182,8 +182,8 @@ func TestPreemption_CohortFollowsRunningVersion(t *testing.T) {
 			for _, id := range []string{"n1", "n2", "n3"} {
 				w.node(id)
 			}
-			version := func(whole bool) *model.Job {
-				return job("f", 10, 6, 1).Count(3).Change(func(j *model.Job) { j.AllOrNone = whole }).Obj()
+			version := func(allOrNone bool) *model.Job {
+				return job("f", 10, 6, 1).Count(3).Change(func(j *model.Job) { j.AllOrNone = allOrNone }).Obj()
 			}
 			w.run(version(c.first), "f0", "n3")
 			later := version(!c.first)
@@ -220,7 +220,7 @@ func TestExplanation_EvictionObstacles(t *testing.T) {
 	never := func(j *model.Job) { j.NeverPreempts = true }
 	stays := func(j *model.Job) { j.NonPreemptible = true }
 	cache := func(g *model.Group) { g.Labels = labels("cache") }
-	beside := func(g *model.Group) { g.Colocate = term("cache", "node") }
+	colocated := func(g *model.Group) { g.Colocate = term("cache", "node") }
 	for _, c := range []struct {
 		name   string
 		setUp  func(w *fixture)
@@ -245,8 +245,8 @@ func TestExplanation_EvictionObstacles(t *testing.T) {
 			"1 lacks port 80; eviction does not help: on 1 everything with a priority of 40 or less is not preemptible",
 		},
 		{
-			"beside what would have to go", func(w *fixture) { w.run(job("low", 10, 10, 1).With(cache).Obj(), "l", "n1") },
-			job("j", 50, 4, 1).With(beside).Obj(),
+			"co-located with all candidates", func(w *fixture) { w.run(job("low", 10, 10, 1).With(cache).Obj(), "l", "n1") },
+			job("j", 50, 4, 1).With(colocated).Obj(),
 			"1 lacks cpu; eviction does not help: on 1 the group must be co-located with all candidates",
 		},
 		{
@@ -322,7 +322,7 @@ n5: node is ineligible
 		t.Errorf("%s\nwant\n%s", samples, want)
 	}
 	if why.Waiting != 2 || out.Queued["g"] != 3 {
-		t.Errorf("%d wait behind the first of %d", why.Waiting, out.Queued["g"])
+		t.Errorf("%d waiting after the first of %d", why.Waiting, out.Queued["g"])
 	}
 	w.config(func(c *model.SchedulerConfig) { c.Preemption[model.JobService] = false })
 	if got := w.plan("j").Failed["g"].String(); strings.Contains(got, "eviction") {
@@ -419,7 +419,7 @@ func TestFault_BreakerOpensAfterRepeatedFaults(t *testing.T) {
 	*fails = false
 	out := w.plan("j")
 	if calls, _ := v.Stats(); calls != asked {
-		t.Error("it was asked although its breaker is open")
+		t.Error("the policy was called although its breaker is open")
 	}
 	if got := format(out); got != "g waits for 1" || out.Fault == nil {
 		t.Errorf("%s, fault %v", got, out.Fault)
@@ -432,7 +432,7 @@ func TestFault_BreakerOpensAfterRepeatedFaults(t *testing.T) {
 	w.plan("j")
 	*fails = false
 	if got := format(w.plan("j")); got != "j.g[0]@n1 over l" {
-		t.Errorf("one fault after it went well: %s", got)
+		t.Errorf("one fault after a success: %s", got)
 	}
 }
 

@@ -59,7 +59,7 @@ func TestReconcile_UpdatesInPlaceOrReplaces(t *testing.T) {
 			g.Constraints = []model.Constraint{{Attribute: "node.id", Operator: "!=", Value: "n1"}}
 		}).Obj(), "j.g[0]#1@n2, stop a"},
 		{"smaller", job("j", 50, 5, 1).Obj(), "j.g[0]#1@n1, stop a"},
-		{"larger, into its own room", job("j", 50, 10, 1).Obj(), "j.g[0]#1@n1, stop a"},
+		{"larger, into its own capacity", job("j", 50, 10, 1).Obj(), "j.g[0]#1@n1, stop a"},
 		{"too large", job("j", 50, 11, 1).Obj(), "g waits for 1"},
 		{"a port", job("j", 50, 6, 1).With(func(g *model.Group) { g.Ports = []uint16{80} }).Obj(), "j.g[0]#1@n1, stop a"},
 		{"another duration", job("j", 50, 6, 1).With(func(g *model.Group) { g.Duration = 5 }).Obj(), "j.g[0]#1@n1, stop a"},
@@ -97,7 +97,7 @@ func TestReconcile_DrainKeepsUntilReplaced(t *testing.T) {
 	w.change("n1", func(n *model.Node) { n.Drain = true })
 	w.want("j", "g waits for 1")
 	if a := w.store.Snapshot().Alloc("a"); !a.Live() {
-		t.Error("it was stopped without a place to go to")
+		t.Error("it was stopped without a replacement")
 	}
 	w.ends(model.ClientFailed, "h")
 	w.want("j", "j.g[0]#1@n2, stop a")
@@ -168,7 +168,7 @@ func TestGang_AllOrNothing(t *testing.T) {
 	w.job(gang(2))
 	w.want("j", "g waits for 2, h waits for 1")
 	if !w.store.Snapshot().Alloc("l").Live() {
-		t.Error("a gang that is not placed evicted somebody")
+		t.Error("a gang that is not placed evicted allocations")
 	}
 	w.node("n2")
 	w.want("j", "j.g[0]@n2, j.g[1]@n1 over l, j.h[0]@n1")

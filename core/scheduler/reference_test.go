@@ -378,7 +378,7 @@ func (b *exhaustive) outcome(t *testing.T, out *scheduler.Outcome) (gone map[str
 	}
 	if !out.Placed() {
 		if placed+len(gone) > 0 {
-			t.Fatalf("it is not placed whole, and yet %d are placed and %d evicted", placed, len(gone))
+			t.Fatalf("it is not placed in full, but %d are placed and %d evicted", placed, len(gone))
 		}
 		return nil, b.job.Priority, false
 	}
@@ -419,13 +419,13 @@ func (b *exhaustive) holds(gone map[string]bool, at placing) bool {
 func (b *exhaustive) checkNeeded(t *testing.T, gone map[string]bool, at placing) {
 	t.Helper()
 	if !b.within(gone) {
-		t.Fatalf("%v are more than budgets let go: %v", gone, b.budgets)
+		t.Fatalf("%v exceed the budgets: %v", gone, b.budgets)
 	}
 	if !b.holds(gone, at) {
-		t.Fatalf("what is placed breaks a rule with %v gone", gone)
+		t.Fatalf("the placements violate a rule after the eviction of %v", gone)
 	}
 	if !b.respectsCohorts(gone) {
-		t.Fatalf("of a job that goes whole some stay: %v", gone)
+		t.Fatalf("an all-or-none job is evicted in part: %v", gone)
 	}
 	for _, a := range b.evictable() {
 		if !gone[a.ID] {
@@ -436,7 +436,7 @@ func (b *exhaustive) checkNeeded(t *testing.T, gone map[string]bool, at placing)
 			delete(without, mate.ID)
 		}
 		if b.holds(without, at) {
-			t.Fatalf("%s could have stayed", a.ID)
+			t.Fatalf("victim %s is redundant", a.ID)
 		}
 	}
 }
@@ -460,7 +460,7 @@ func TestRemoteConflicts_MatchReference(t *testing.T) {
 		out := b.fixture(t).plan("j")
 		gone, highest, ok := b.outcome(t, out)
 		if highest != want {
-			t.Fatalf("seed %d: %s; the highest victim has priority %d, and %d would do", seed, format(out), highest, want)
+			t.Fatalf("seed %d: %s; the highest victim has priority %d, but %d suffices", seed, format(out), highest, want)
 		}
 		if !ok {
 			waits++
@@ -477,7 +477,7 @@ func TestRemoteConflicts_MatchReference(t *testing.T) {
 	}
 	t.Logf("%d evict on other nodes, %d wait", across, waits)
 	if across < 50 || waits < 50 {
-		t.Errorf("%d evict on other nodes, %d wait: that shows too little", across, waits)
+		t.Errorf("%d evict on other nodes, %d wait: too few", across, waits)
 	}
 }
 
@@ -542,7 +542,7 @@ func TestPlacement_UsesStrictBudgetsFully(t *testing.T) {
 				gone, highest, ok := b.outcome(t, out)
 				switch {
 				case highest < want:
-					t.Fatalf("seed %d: %s; the highest victim has priority %d, and %d is the best there is", seed, format(out), highest, want)
+					t.Fatalf("seed %d: %s; the highest victim has priority %d, but the best is %d", seed, format(out), highest, want)
 				case !ok && want < b.job.Priority:
 					missed++
 				case highest > want:
@@ -556,12 +556,12 @@ func TestPlacement_UsesStrictBudgetsFully(t *testing.T) {
 					bound++
 				}
 			}
-			t.Logf("%d placed, %d missed, %d dearer; budgets bear on %d", placed, missed, dearer, bound)
+			t.Logf("%d placed, %d missed, %d at higher cost; budgets affect %d", placed, missed, dearer, bound)
 			if placed < 500 || bound < 500 {
-				t.Errorf("%d placed, budgets bear on %d: that shows too little", placed, bound)
+				t.Errorf("%d placed, budgets affect %d: too few", placed, bound)
 			}
 			if missed > 0 || dearer > placed/50 {
-				t.Errorf("of %d placed %d were missed and %d are dearer than need be", placed, missed, dearer)
+				t.Errorf("of %d placements %d were missed and %d cost more than necessary", placed, missed, dearer)
 			}
 		})
 	}
@@ -579,7 +579,7 @@ func TestPlacement_FindsVictimsUnderBudgetsWithRules(t *testing.T) {
 		gone, highest, ok := b.outcome(t, out)
 		switch {
 		case highest < want || ok != (want < b.job.Priority):
-			t.Fatalf("seed %d: %s; with everything tried it may be placed: %t", seed, format(out), want < b.job.Priority)
+			t.Fatalf("seed %d: %s; feasible by the reference: %t", seed, format(out), want < b.job.Priority)
 		case !ok:
 			waits++
 			continue
@@ -588,7 +588,7 @@ func TestPlacement_FindsVictimsUnderBudgetsWithRules(t *testing.T) {
 		b.checkNeeded(t, gone, b.where(out))
 	}
 	if placed < 500 || waits < 500 {
-		t.Errorf("%d placed, %d wait: that shows too little", placed, waits)
+		t.Errorf("%d placed, %d wait: too few", placed, waits)
 	}
 }
 
@@ -606,7 +606,7 @@ func checkGangs(t *testing.T, stream uint64, count int, change func(*rand.Rand, 
 		gone, highest, ok := b.outcome(t, out)
 		switch {
 		case ok != (want < b.job.Priority):
-			t.Fatalf("seed %d: %s; with everything tried it may be placed: %t", seed, format(out), want < b.job.Priority)
+			t.Fatalf("seed %d: %s; feasible by the reference: %t", seed, format(out), want < b.job.Priority)
 		case !ok:
 			waits++
 			continue
@@ -619,8 +619,8 @@ func checkGangs(t *testing.T, stream uint64, count int, change func(*rand.Rand, 
 		}
 		b.checkNeeded(t, gone, b.where(out))
 	}
-	t.Logf("%d find room, %d evict, %d wait", free, evicts, waits)
+	t.Logf("%d fit, %d evict, %d wait", free, evicts, waits)
 	if free < 50 || evicts < 50 || waits < 50 {
-		t.Errorf("%d find room, %d evict, %d wait: that shows too little", free, evicts, waits)
+		t.Errorf("%d fit, %d evict, %d wait: too few", free, evicts, waits)
 	}
 }

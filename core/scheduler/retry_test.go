@@ -47,7 +47,7 @@ func TestRetry_DelayDoubles(t *testing.T) {
 		w.want("j", fmt.Sprintf("j.g[0]#%d@n1", n+1))
 		w.fails(fmt.Sprintf("j.g[0]#%d", n+1), time.Millisecond)
 		if out := w.plan("j"); out.RecheckAt != w.now+int64(5*time.Second) {
-			t.Errorf("%v: after work that went well it is not the second failure: again at %v", kind, out.RecheckAt-w.now)
+			t.Errorf("%v: after a long run the failure counts as the first: again at %v", kind, out.RecheckAt-w.now)
 		}
 	}
 }
@@ -71,7 +71,7 @@ func TestRetry_CountsFailuresOfCurrentVersionOnly(t *testing.T) {
 	w.want("j", "j.g[0]#2@n1")
 	w.fails("j.g[0]#2", 0)
 	if out := w.plan("j"); out.RecheckAt != w.now+int64(5*time.Second) {
-		t.Errorf("an eviction between two failures made the second the first: %s", format(out))
+		t.Errorf("an eviction between two failures reset the count: %s", format(out))
 	}
 	w.job(spec(2))
 	w.want("j", "j.g[0]#3@n1")

@@ -104,7 +104,7 @@ func TestRounds_EqualFullSearch(t *testing.T) {
 		}
 	}
 	if placed < 100 {
-		t.Errorf("%d placed: that shows too little", placed)
+		t.Errorf("%d placed: too few", placed)
 	}
 }
 
@@ -134,10 +134,10 @@ func TestRounds_CallOnlyForLowestCost(t *testing.T) {
 		out, err := s.Process(coretest.Eval(j), snap, 1)
 		must(err)
 		if len(out.Plan.Groups) == 0 || len(out.Plan.Groups[0].Evictions) == 0 || asked == 0 {
-			t.Fatalf("%s: nobody is evicted, of %d options", name, asked)
+			t.Fatalf("%s: nothing is evicted, of %d options", name, asked)
 		}
 		if asked > 10 { // maximum that may start together
-			t.Errorf("%s: asked about %d options", name, asked)
+			t.Errorf("%s: called for %d options", name, asked)
 		}
 	}
 }

@@ -47,7 +47,7 @@ func TestConstraints_EveryOperator(t *testing.T) {
 				}
 			}
 			if got != " "+c.nodes {
-				t.Errorf("goes to%s, want %s", got, c.nodes)
+				t.Errorf("placed on%s, want %s", got, c.nodes)
 			}
 		})
 	}
@@ -98,23 +98,23 @@ func TestRules_BetweenAllocations(t *testing.T) {
 			g.Spread = []model.Spread{{Attribute: "zone", Weight: 50, MaxSkew: 2}}
 		}).Obj(), "j.g[0]@n1, j.g[1]@n2, g waits for 1"},
 		{
-			"beside", func(w *fixture) {
+			"colocate", func(w *fixture) {
 				w.run(job("cache", 50, 1, 1).With(labelled("cache")).Obj(), "c", "n3")
 			}, job("j", 50, 6, 6).Count(3).With(func(g *model.Group) { g.Colocate = term("cache", "zone") }).Obj(),
 			"j.g[0]@n3, j.g[1]@n4, g waits for 1",
 		},
 		{
-			"beside nobody", nil, job("j", 50, 1, 1).With(func(g *model.Group) { g.Colocate = term("cache", "zone") }).Obj(),
+			"colocate without a target", nil, job("j", 50, 1, 1).With(func(g *model.Group) { g.Colocate = term("cache", "zone") }).Obj(),
 			"g waits for 1",
 		},
-		{"beside itself: the first is free, the others follow", nil, job("j", 50, 6, 6).Count(3).With(func(g *model.Group) {
+		{"colocate with itself: the first is free, the others follow", nil, job("j", 50, 6, 6).Count(3).With(func(g *model.Group) {
 			g.Labels, g.Colocate = map[string]string{"app": "j"}, term("j", "zone")
 		}).Obj(), "j.g[0]@n1, j.g[1]@n2, g waits for 1"},
-		{"beside fails without the key", nil, job("j", 50, 1, 1).With(func(g *model.Group) {
+		{"colocate fails without the key", nil, job("j", 50, 1, 1).With(func(g *model.Group) {
 			g.Labels, g.Colocate = map[string]string{"app": "j"}, term("j", "row")
 		}).Obj(), "g waits for 1"},
 		{
-			"beside never evicts what it is beside", func(w *fixture) {
+			"colocate never evicts its target", func(w *fixture) {
 				w.run(job("cache", 10, 6, 6).With(labelled("cache")).Obj(), "c", "n3")
 				w.run(job("low", 20, 4, 4).Obj(), "l", "n3")
 			}, job("j", 50, 4, 4).With(func(g *model.Group) { g.Colocate = term("cache", "node") }).Obj(),

@@ -128,7 +128,7 @@ func (d *drawn) drawRules(g *model.Group) {
 		g.Labels = labels(app.Draw(t, "label"))
 	}
 	if rare("colocate") {
-		g.Colocate = term(app.Draw(t, "beside"), key.Draw(t, "within"))
+		g.Colocate = term(app.Draw(t, "colocate"), key.Draw(t, "within"))
 	}
 	if rare("separate") {
 		g.Separate = term(app.Draw(t, "apart"), key.Draw(t, "within"))
@@ -212,7 +212,7 @@ func TestVerifier_RulesHoldUnderStalePlans(t *testing.T) {
 			accepted, refused = accepted+stats.Groups, refused+stats.Rejected[planner.CauseRules]
 		})
 	}
-	t.Logf("%d groups committed, %d refused for their rules", accepted, refused)
+	t.Logf("%d groups committed, %d rejected for their rules", accepted, refused)
 	if accepted == 0 || refused == 0 {
 		t.Error("the property was not exercised")
 	}
@@ -225,7 +225,7 @@ func (d *drawn) holdsWhereMade() {
 	var scratch planner.Scratch
 	v, err := planner.Verify(snap, plan, d.now, &feasible.Verifier{}, &scratch)
 	if err != nil || len(v.Rejected) > 0 {
-		d.t.Fatalf("the applier refuses a plan of the same state: %+v, %v\n%s", v.Rejected, err, describe(plan))
+		d.t.Fatalf("the applier rejects a plan of the same state: %+v, %v\n%s", v.Rejected, err, describe(plan))
 	}
 }
 
@@ -258,7 +258,7 @@ func rulesHold(before, after *state.Snapshot) error {
 			continue
 		}
 		w := &placementCheck{before: before, after: after, live: live, alloc: a, node: after.Node(a.NodeID)}
-		for _, rule := range []func() error{w.apart, w.beside, w.distinct, w.skew} {
+		for _, rule := range []func() error{w.apart, w.colocated, w.distinct, w.skew} {
 			if err := rule(); err != nil {
 				return fmt.Errorf("%s on %s: %w", a.ID, a.NodeID, err)
 			}
@@ -281,7 +281,7 @@ func (w *placementCheck) apart() error {
 			for i := range pair[0].Group.Separate {
 				t := &pair[0].Group.Separate[i]
 				if b.ID != w.alloc.ID && matches(t, pair[1]) && w.shares(t.TopologyKey, b) {
-					return fmt.Errorf("not apart from %s on %s by %s", b.ID, b.NodeID, t.TopologyKey)
+					return fmt.Errorf("not separated from %s on %s by %s", b.ID, b.NodeID, t.TopologyKey)
 				}
 			}
 		}
@@ -289,7 +289,7 @@ func (w *placementCheck) apart() error {
 	return nil
 }
 
-func (w *placementCheck) beside() error {
+func (w *placementCheck) colocated() error {
 	for i := range w.alloc.Group.Colocate {
 		t := &w.alloc.Group.Colocate[i]
 		found, waived := false, matches(t, w.alloc)
@@ -303,7 +303,7 @@ func (w *placementCheck) beside() error {
 			waived = waived && !stayed // the first of a group may be placed on any node
 		}
 		if _, ok := w.node.Domain(t.TopologyKey); !ok || !found && !waived {
-			return fmt.Errorf("not beside %v by %s", t.Labels, t.TopologyKey)
+			return fmt.Errorf("not co-located with %v by %s", t.Labels, t.TopologyKey)
 		}
 	}
 	return nil

@@ -10,7 +10,7 @@ import (
 	"github.com/cede-scheduler/cede/core/state"
 )
 
-// On the very state on which the scheduler left a binding waiting it counts the same.
+// For the state on which an evaluation left a binding waiting, the counts are equal.
 func TestRecount_EqualsExplanationOfSameState(t *testing.T) {
 	set, r, waiting := karmadas(t), rand.New(rand.NewPCG(3, 5)), 0
 	for range 3000 {
@@ -32,7 +32,7 @@ func TestRecount_EqualsExplanationOfSameState(t *testing.T) {
 		}
 		waiting++
 		if again := Recount(snap, x, why, 1); !reflect.DeepEqual(again, why) {
-			t.Fatalf("%s\nand counted again %s", why, again)
+			t.Fatalf("%s\nrecounted: %s", why, again)
 		}
 	}
 	if waiting < 100 {
@@ -40,7 +40,7 @@ func TestRecount_EqualsExplanationOfSameState(t *testing.T) {
 	}
 }
 
-// Clusters that came, or went down, or filled up since are counted as they are now.
+// Clusters that joined, failed or filled up since the evaluation are counted as they are.
 func TestRecount_CountsCurrentClusters(t *testing.T) {
 	b := &model.Binding{Namespace: "default", ID: "x", Replicas: 2, Resources: model.Resources{"cpu": 2}}
 	then := &model.Explanation{Of: "clusters", Nodes: 1, Exhausted: map[string]int{"cpu": 1}, NoEviction: "the binding's preemptionPolicy is Never"}

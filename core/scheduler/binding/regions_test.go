@@ -16,8 +16,8 @@ import (
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
 )
 
-// regions is clusters of three regions that bindings fill, and one that is spread
-// over them, with a few replicas perhaps.
+// regions returns clusters of three regions that bindings fill, and a binding that is
+// spread over them, possibly with a few replicas.
 func regions(t *testing.T, r *rand.Rand, name string) (*state.Snapshot, *model.Binding) {
 	t.Helper()
 	txn := state.New().Begin(1)
@@ -65,7 +65,7 @@ func regions(t *testing.T, r *rand.Rand, name string) (*state.Snapshot, *model.B
 	return txn.Commit(), x
 }
 
-// karmadas is the policies of the test: karmada, with more than one cluster or not.
+// karmadas returns the policies of the test: karmada with and without multiCluster.
 func karmadas(t *testing.T) *policy.Set {
 	t.Helper()
 	versions := []*policy.Version{coretest.Policies().Default()}
@@ -89,7 +89,7 @@ func karmadas(t *testing.T) *policy.Set {
 	return set
 }
 
-// evicting is the rooms of clusters with some assignments gone.
+// evicting computes the capacity of clusters after some evictions.
 type evicting struct {
 	run  *evaluation
 	gone map[string]bool
@@ -108,8 +108,8 @@ func (e *evicting) slots(replicas int) (slots []slot) {
 	return slots
 }
 
-// divides is whether some division of what is missing is within the spreadLimits; on one
-// cluster only, or on any.
+// divides reports whether some division of the missing replicas is within the limits,
+// on one cluster only or on any number.
 func (e *evicting) divides(several bool) (ok bool) {
 	missing, x := e.run.binding.Replicas, e.run.layout.limits()
 	for _, n := range e.run.layout.on {
@@ -119,8 +119,8 @@ func (e *evicting) divides(several bool) (ok bool) {
 	return ok
 }
 
-// copies is whether there are as many clusters as must be that hold all replicas,
-// with one of them left by whoever may be.
+// copies reports whether as many clusters as required hold all replicas, with evictions
+// on at most one of them.
 func (e *evicting) copies() (ok bool) {
 	x, free := e.run.layout.limits(), (&evicting{run: e.run}).slots(e.run.binding.Replicas)
 	subsets(e.slots(e.run.binding.Replicas), func(taken []slot) {
@@ -138,10 +138,9 @@ func (e *evicting) copies() (ok bool) {
 	return ok
 }
 
-// Room is made wherever trying everything finds a way, nobody leaves in vain, and
-// where there is none nobody leaves; over regions as over clusters. Without
-// multiCluster what is divided is made room for on one cluster, which has to be
-// enough for its spread.
+// Capacity is claimed if and only if the reference implementation finds victims, and no
+// victim is redundant, with and without regions. Without multiCluster, a divided
+// binding preempts on one cluster, which has to satisfy its spread limits.
 func TestPlan_PreemptsOverRegionsAsReference(t *testing.T) {
 	rounds, met := 3000, map[string]int{}
 	if os.Getenv("CEDE_SOAK") != "" {
@@ -163,7 +162,7 @@ func TestPlan_PreemptsOverRegionsAsReference(t *testing.T) {
 			t.Fatal(err)
 		}
 		if len(run.changes.group.Assignments) > 0 || run.result.Waiting == nil {
-			continue // there was room
+			continue // there was enough capacity
 		}
 		e := &evicting{run, map[string]bool{}}
 		for c := range snap.Clusters() {
@@ -192,19 +191,19 @@ func TestPlan_PreemptsOverRegionsAsReference(t *testing.T) {
 			e.gone[w.AssignmentID] = true
 		}
 		if !possible(len(run.changes.group.Claims)) {
-			t.Fatalf("what leaves is not enough: %+v of %+v", run.changes.group, b)
+			t.Fatalf("victims free too little: %+v of %+v", run.changes.group, b)
 		}
 		for _, w := range run.changes.group.Withdrawals {
 			e.gone[w.AssignmentID] = false
 			if possible(len(run.changes.group.Claims)) {
-				t.Fatalf("%s leaves in vain: %+v of %+v", w.AssignmentID, run.changes.group, b)
+				t.Fatalf("victim %s is redundant: %+v of %+v", w.AssignmentID, run.changes.group, b)
 			}
 			e.gone[w.AssignmentID] = true
 		}
 	}
 	for _, kind := range []string{"onefalse 0", "onefalse 1", "onetrue 0", "onetrue 1", "onetrue 2", "severalfalse 1", "severalfalse 2"} {
 		if met[kind] == 0 {
-			t.Errorf("never met: %s of %v", kind, met)
+			t.Errorf("case not covered: %s of %v", kind, met)
 		}
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 )
 
-// rollBounds draws a few clusters of a few values, and what a binding asks of them.
-func rollBounds(t *rapid.T) (x *spreadLimits, slots []slot, replicas int) {
+// drawLimits draws a few clusters with a few values, and the limits of a binding.
+func drawLimits(t *rapid.T) (x *spreadLimits, slots []slot, replicas int) {
 	n := func(name string, from, to int) int { return rapid.IntRange(from, to).Draw(t, name) }
 	x = &spreadLimits{used: map[string]bool{}, maxNew: unlimited, maxNewGroups: unlimited, minNew: n("needed", 0, 3), minNewGroups: n("needed values", 0, 3)}
 	if n("most", 0, 1) == 0 {
@@ -31,8 +31,7 @@ func rollBounds(t *rapid.T) (x *spreadLimits, slots []slot, replicas int) {
 	return x, slots, n("replicas", 1, 7)
 }
 
-// within is whether clusters may be all that the binding comes to beside what it is
-// on.
+// within reports whether a choice of further clusters is within the limits.
 func (x *spreadLimits) within(taken []slot) bool {
 	fresh, groups := 0, map[string]bool{}
 	for _, s := range taken {
@@ -47,8 +46,8 @@ func (x *spreadLimits) within(taken []slot) bool {
 	return x.minNew <= fresh && fresh <= x.maxNew && x.minNewGroups <= len(groups) && len(groups) <= x.maxNewGroups
 }
 
-// subsets calls with every choice of slots that have room, those that the binding is
-// on being in each; the choice that has the first ones comes first.
+// subsets calls with for every choice of slots with capacity. Clusters that the binding
+// is on are in each choice. The choice with the first slots comes first.
 func subsets(slots []slot, with func([]slot)) {
 	if len(slots) == 0 {
 		with(nil)
@@ -63,7 +62,7 @@ func subsets(slots []slot, with func([]slot)) {
 	}
 }
 
-func roomOf(slots []slot) (n int) {
+func capacityOf(slots []slot) (n int) {
 	for _, s := range slots {
 		n += s.capacity
 	}
@@ -89,26 +88,26 @@ func divisions(slots []slot, replicas int, with func([]slot)) {
 	}
 }
 
-// What is chosen is what trying every choice finds: the most room, the first of the
-// choices in order of preference, and a division wherever there is one.
+// The result equals that of an exhaustive search: the maximum capacity, the first choice
+// in the order of preference, and a division if there is one.
 func TestSpreadLimits_MatchReference(t *testing.T) {
 	rounds, met := 20, 0
 	for range rounds {
 		rapid.Check(t, func(t *rapid.T) {
-			x, slots, replicas := rollBounds(t)
+			x, slots, replicas := drawLimits(t)
 			most := -1
 			var first []slot
 			subsets(slots, func(taken []slot) {
 				if !x.within(taken) {
 					return
 				}
-				most = max(most, roomOf(taken))
-				if first == nil && roomOf(taken) >= replicas && x.minClusters() <= replicas {
+				most = max(most, capacityOf(taken))
+				if first == nil && capacityOf(taken) >= replicas && x.minClusters() <= replicas {
 					first = taken
 				}
 			})
 			if got := x.maxCapacity(nil, slots); got != most {
-				t.Fatalf("the most room is %d, want %d", got, most)
+				t.Fatalf("maximum capacity %d, want %d", got, most)
 			}
 			if got, ok := x.pick(replicas, slots); ok != (first != nil) || !slices.Equal(got, first) {
 				t.Fatalf("picked %v, want %v", got, first)
@@ -122,11 +121,11 @@ func TestSpreadLimits_MatchReference(t *testing.T) {
 			sum := 0
 			for _, s := range got {
 				if sum += s.add; s.add <= 0 || s.add > s.capacity {
-					t.Fatalf("%d replicas on %s, which has room for %d", s.add, s.cluster.ID, s.capacity)
+					t.Fatalf("%d replicas on %s, which has capacity for %d", s.add, s.cluster.ID, s.capacity)
 				}
 			}
 			if ok && (sum != replicas || !x.within(got)) {
-				t.Fatalf("%d replicas of %d are divided so: %v", sum, replicas, got)
+				t.Fatalf("%d replicas of %d are divided: %v", sum, replicas, got)
 			}
 			if ok {
 				met++
