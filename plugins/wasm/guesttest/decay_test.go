@@ -31,7 +31,7 @@ func decayConfig(t *testing.T, config string) *policy.Config {
 	return c
 }
 
-func TestDecay_IsTheSamePolicyInEveryLanguage(t *testing.T) {
+func TestDecay_IsIdenticalInEveryLanguage(t *testing.T) {
 	for _, config := range decayConfigs {
 		inLanguages(t, "decay", func(t *testing.T, g *guest) {
 			native := decay.New()
@@ -110,7 +110,7 @@ func compareDecay(t *testing.T, native *decay.Policy, g *guest, r *rand.Rand) {
 	}
 }
 
-func TestDecay_RefusesAConfigurationInTheSameWords(t *testing.T) {
+func TestDecay_RejectsConfigurationsIdentically(t *testing.T) {
 	inLanguages(t, "decay", func(t *testing.T, g *guest) {
 		c := decayConfig(t, `{"spare":["größe"],"factors":{"größe":1}}`)
 		want := decay.New().Configure(c)

@@ -15,7 +15,7 @@ import (
 
 var exactly = cmp.AllowUnexported(policy.Selection{}, policy.Recheck{})
 
-func TestDefault_IsTheSameRulesInEveryLanguage(t *testing.T) {
+func TestDefault_IsIdenticalInEveryLanguage(t *testing.T) {
 	inLanguages(t, "default", func(t *testing.T, g *guest) {
 		native := rules.New()
 		info := native.Info()
@@ -35,7 +35,7 @@ func TestDefault_IsTheSameRulesInEveryLanguage(t *testing.T) {
 	})
 }
 
-// compareBindings takes the same case for one of bindings.
+// compareBindings runs the same case with bindings.
 func compareBindings(t *testing.T, native policy.BindingPreemptor, g *guest, e *abi.Encoder, c *policytest.Case) {
 	t.Helper()
 	in := c.Candidates()

@@ -30,7 +30,7 @@ var promises = []struct {
 // takes one flag for another. Three policies that each say some of it do: no two flags
 // are said by the same ones. The first, which tells neighbours apart, is always built,
 // the others with CEDE_SOAK.
-func TestFlags_NoneIsTakenForAnother(t *testing.T) {
+func TestFlags_AreDistinguished(t *testing.T) {
 	if racing {
 		t.Skip("compilers are slow, and have no races of ours")
 	}
@@ -48,7 +48,8 @@ func TestFlags_NoneIsTakenForAnother(t *testing.T) {
 	}
 }
 
-// checkFlags has a policy say those whose number, from 1, has a bit.
+// checkFlags builds a policy that sets the flags with a number, from 1, that has the given
+// bit.
 func checkFlags(t *testing.T, language string, bit int) {
 	t.Helper()
 	var want policy.Info
@@ -66,7 +67,7 @@ func checkFlags(t *testing.T, language string, bit int) {
 	}
 }
 
-// promising is the policy of a README that says more of itself.
+// promising returns the policy of a README with additional flags.
 func promising(t *testing.T, language string, names []string) string {
 	t.Helper()
 	var before, after string

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// The vectors of sdk/fmath are computed by every guest library, to the bit.
-func TestFmath_EveryLanguageHasTheSameBits(t *testing.T) {
+// Every guest library computes the vectors of sdk/fmath identically to the bit.
+func TestFmath_IsIdenticalInEveryLanguage(t *testing.T) {
 	inLanguages(t, "probe", func(t *testing.T, g *guest) {
 		for _, name := range []string{"exp", "exp10", "log", "pow"} {
 			checkVectors(t, g, name)

@@ -13,10 +13,10 @@ import (
 	"github.com/cede-scheduler/cede/sdk/abi"
 )
 
-// frames is where the golden frames are; its README.md says what they are.
+// frames is the directory of the golden frames; its README.md describes them.
 const frames = "../../../sdk/abi/testdata/"
 
-func TestGolden_FramesAreAnsweredAlikeInEveryLanguage(t *testing.T) {
+func TestGolden_IsIdenticalInEveryLanguage(t *testing.T) {
 	for _, language := range languages {
 		t.Run(language, func(t *testing.T) {
 			code, err := os.ReadFile(guests + "probe-" + language + ".wasm")
@@ -28,14 +28,14 @@ func TestGolden_FramesAreAnsweredAlikeInEveryLanguage(t *testing.T) {
 	}
 }
 
-// checkAllGolden puts every golden frame to a new instance of a probe.
+// checkAllGolden passes every golden frame to a new instance of a probe.
 func checkAllGolden(t *testing.T, code []byte) {
 	t.Helper()
 	checkGoldenBut(t, compile(t, code))
 }
 
-// checkGoldenBut leaves out frames whose names begin with what is given, and says how
-// many it put.
+// checkGoldenBut skips frames with the given name prefixes, and returns the number of the
+// others.
 func checkGoldenBut(t *testing.T, m *compiled, unlike ...string) (put int) {
 	t.Helper()
 	list, err := os.ReadFile(frames + "frames.txt")
@@ -75,7 +75,7 @@ func checkGolden(t *testing.T, g *guest, name string, op abi.Op, want abi.Status
 		return
 	}
 	expected := readFrame(t, name+".answer")
-	if status == abi.PolicyError { // what it wrote before it failed is nobody's business
+	if status == abi.PolicyError { // output before a failure is undefined
 		answer, expected = words(answer), words(expected)
 	}
 	if !bytes.Equal(answer, expected) {
@@ -83,8 +83,8 @@ func checkGolden(t *testing.T, g *guest, name string, op abi.Op, want abi.Status
 	}
 }
 
-// The frames of the folder bindings are answered by default.
-func TestGoldenBindings_AreAnsweredAlikeInEveryLanguage(t *testing.T) {
+// The frames in the directory bindings are answered by default.
+func TestGoldenBindings_AreIdenticalInEveryLanguage(t *testing.T) {
 	list, err := filepath.Glob(frames + "bindings/*.frame")
 	if err != nil || len(list) == 0 {
 		t.Fatalf("there are no frames (%v)", err)
@@ -97,7 +97,7 @@ func TestGoldenBindings_AreAnsweredAlikeInEveryLanguage(t *testing.T) {
 	})
 }
 
-// words is the error area of a frame.
+// words returns the error area of a frame.
 func words(frame []byte) []byte {
 	at := binary.LittleEndian.Uint32(frame[64:])
 	if uint64(at) >= uint64(len(frame)) {
@@ -106,7 +106,7 @@ func words(frame []byte) []byte {
 	return frame[at:]
 }
 
-// difference says where two frames differ first.
+// difference describes the first difference between two frames.
 func difference(got, want []byte) string {
 	for i := range got {
 		if got[i] != want[i] {

@@ -17,10 +17,10 @@ import (
 	"github.com/cede-scheduler/cede/sdk/policytest"
 )
 
-// guests is where the modules are that this package tests.
+// guests is the directory of the tested modules.
 const guests = "../../../sdk/abi/testdata/guests/"
 
-// languages are those that there is a guest library for.
+// languages are those with a guest library.
 var languages = []string{"c", "rust", "assemblyscript"}
 
 // guest is an instance of a module.
@@ -30,14 +30,14 @@ type guest struct {
 	at, size uint32
 }
 
-// compiled is a module that instances are started of.
+// compiled is a module from which instances are started.
 type compiled struct {
 	runtime wazero.Runtime
 	code    wazero.CompiledModule
 	log     *[]string
 }
 
-// load starts an instance of a module of the folder guests.
+// load starts an instance of a module in guests.
 func load(t testing.TB, name string) *guest {
 	t.Helper()
 	code, err := os.ReadFile(guests + name + ".wasm")
@@ -87,7 +87,7 @@ func (g *guest) invoke(name string, args ...uint64) int32 {
 	return int32(uint32(result[0]))
 }
 
-// room makes room for a frame and returns it.
+// room returns a buffer for a frame.
 func (g *guest) room(size int) []byte {
 	g.t.Helper()
 	if uint32(size) > g.size {
@@ -103,21 +103,21 @@ func (g *guest) room(size int) []byte {
 	return frame
 }
 
-// call has the guest answer the frame that room returned.
+// call processes the frame in the buffer that room returned.
 func (g *guest) call(op abi.Op, size int) (abi.Status, []byte) {
 	g.t.Helper()
 	status := abi.Status(g.invoke(abi.Exports[op], uint64(g.at), uint64(size)))
 	return status, g.room(size) // memory may have moved
 }
 
-// answer has the guest answer a copy of a frame.
+// answer processes a copy of a frame.
 func (g *guest) answer(op abi.Op, frame []byte) (abi.Status, []byte) {
 	g.t.Helper()
 	copy(g.room(len(frame)), frame)
 	return g.call(op, len(frame))
 }
 
-// ask puts a laid out request to the guest, which must answer it.
+// ask sends an encoded request to the guest, which must succeed.
 func (g *guest) ask(op abi.Op, e *abi.Encoder) []byte {
 	g.t.Helper()
 	e.Write(g.room(e.Size()))
@@ -128,7 +128,7 @@ func (g *guest) ask(op abi.Op, e *abi.Encoder) []byte {
 	return frame
 }
 
-// describe returns what the guest says it is.
+// describe returns the description of the guest.
 func (g *guest) describe() abi.Description {
 	g.t.Helper()
 	var e abi.Encoder
@@ -140,7 +140,7 @@ func (g *guest) describe() abi.Description {
 	return d
 }
 
-// configure hands the guest its configuration.
+// configure sends a configuration to the guest.
 func (g *guest) configure(c *policy.Config) {
 	g.t.Helper()
 	var e abi.Encoder
@@ -148,8 +148,8 @@ func (g *guest) configure(c *policy.Config) {
 	g.ask(abi.OpConfigure, &e)
 }
 
-// rounds is a share of how many random cases a test plays. The race detector
-// slows all down and has nothing to find in one guest after the other.
+// rounds returns a share of the random cases of a test. The race detector slows all tests
+// down and finds no races in sequential guests.
 func rounds(t *testing.T, share int) int {
 	if racing {
 		share *= 20

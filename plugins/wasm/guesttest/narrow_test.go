@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// In a guest an int has 32 bits, and what a frame says has as many. The tests of
-// the decoder, hostile frames among them, run with such an int too.
-func TestDecoder_HoldsWhereAnIntHas32Bits(t *testing.T) {
+// In a guest an int has 32 bits. The tests of the decoder, including hostile frames, also
+// run with such an int.
+func TestDecoder_SupportsInt32(t *testing.T) {
 	if racing || runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {
 		t.Skip("runs programs for 386 where the machine does")
 	}

@@ -12,7 +12,7 @@ import (
 // Probes that were built when the ABI had less read what hosts write today, and
 // promise nothing that they did not know of. Left out are the frames that speak of what
 // a probe has no word for; guests skip it.
-func TestOlder_ProbesAnswerAsEver(t *testing.T) {
+func TestOlder_ProbesRemainSupported(t *testing.T) {
 	for name, c := range map[string]struct {
 		columns policy.Columns
 		unlike  []string

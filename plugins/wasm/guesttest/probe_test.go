@@ -13,8 +13,9 @@ import (
 	"github.com/cede-scheduler/cede/sdk/policytest/probe"
 )
 
-// Golden frames are a few; these are many, with any of the optional columns.
-func TestProbe_ReadsRandomFramesAsTheDecoderInGoDoes(t *testing.T) {
+// Golden frames cover a few cases; these cover many, with any combination of optional
+// columns.
+func TestProbe_DecodesRandomFramesLikeGo(t *testing.T) {
 	inLanguages(t, "probe", func(t *testing.T, g *guest) {
 		r := rand.New(rand.NewPCG(51, 52))
 		for k := range rounds(t, 40) {
@@ -111,7 +112,7 @@ func compareBindingVictims(t *testing.T, g *guest, r *rand.Rand) {
 	}
 }
 
-// decoded is the frame that was laid out, and a decoder that has loaded a copy.
+// decoded returns the encoded frame, and a decoder that has loaded a copy.
 func decoded(t *testing.T, e *abi.Encoder) ([]byte, *abi.Decoder) {
 	t.Helper()
 	frame := abi.Grow(nil, e.Size())

@@ -12,8 +12,8 @@ import (
 	"github.com/cede-scheduler/cede/sdk/policy"
 )
 
-// The policy of each README is built as it says, and the three answer alike.
-func TestReadme_PoliciesBuildAndAnswerAlike(t *testing.T) {
+// The policy in each README builds as described, and all of them answer identically.
+func TestReadme_PoliciesAreIdentical(t *testing.T) {
 	if racing {
 		t.Skip("compilers are slow, and have no races of ours")
 	}
@@ -25,7 +25,7 @@ func TestReadme_PoliciesBuildAndAnswerAlike(t *testing.T) {
 	}
 }
 
-// makers build a policy as the README of a library says.
+// makers build a policy as the README of a library describes.
 var makers = map[string]struct {
 	ending string // of a block of code
 	build  func(t *testing.T, folder, source string) (module string)
@@ -33,10 +33,10 @@ var makers = map[string]struct {
 	"c": {"c", buildC}, "rust": {"rust", buildRust}, "assemblyscript": {"ts", buildAssemblyScript},
 }
 
-// source is the policy of a README.
+// source returns the policy of a README.
 func source(t *testing.T, language string) string { return block(t, language, makers[language].ending) }
 
-// made is an instance of a policy that is built of a source.
+// made returns an instance of a policy built from a source.
 func made(t *testing.T, language, source string) *guest {
 	t.Helper()
 	code, err := os.ReadFile(makers[language].build(t, t.TempDir(), source))
@@ -46,7 +46,7 @@ func made(t *testing.T, language, source string) *guest {
 	return compile(t, code).start(t)
 }
 
-// needs skips a test where a tool is missing.
+// needs skips a test if a tool is missing.
 func needs(t *testing.T, language string) {
 	t.Helper()
 	if out, err := exec.Command(guests+"build.sh", "-v", language).CombinedOutput(); err != nil {
@@ -54,7 +54,7 @@ func needs(t *testing.T, language string) {
 	}
 }
 
-// checkLeastLost asks about one row that is spared still, and two that are not.
+// checkLeastLost checks one row that is still spared, and two that are not.
 func checkLeastLost(t *testing.T, g *guest) {
 	t.Helper()
 	d := g.describe()
@@ -74,7 +74,7 @@ func checkLeastLost(t *testing.T, g *guest) {
 	}
 }
 
-// block is a block of code of a README.
+// block returns a code block of a README.
 func block(t *testing.T, library, language string) string {
 	t.Helper()
 	text, err := os.ReadFile("../../../sdk/" + library + "/README.md")
@@ -88,7 +88,7 @@ func block(t *testing.T, library, language string) string {
 	return string(found[1])
 }
 
-// lay writes a file of a folder.
+// lay writes a file in a directory.
 func lay(t *testing.T, folder, name, text string) {
 	t.Helper()
 	path := filepath.Join(folder, name)
@@ -129,7 +129,7 @@ func buildC(t *testing.T, folder, source string) string {
 	return folder + "/least-lost.wasm"
 }
 
-// buildRust takes the distribution's compiler where there is one, as build.sh does.
+// buildRust uses the distribution's compiler if there is one, as build.sh does.
 func buildRust(t *testing.T, folder, source string) string {
 	lay(t, folder, "src/lib.rs", source)
 	script := strings.ReplaceAll(block(t, "rust", "sh"), "sdk/rust", sdk(t, "rust"))
@@ -143,6 +143,10 @@ func buildRust(t *testing.T, folder, source string) string {
 // buildAssemblyScript links the package where npm would install it.
 func buildAssemblyScript(t *testing.T, folder, source string) string {
 	library := sdk(t, "assemblyscript")
+	compiler := library + "/node_modules/.bin/asc"
+	if _, err := os.Stat(compiler); err != nil {
+		t.Skip("the AssemblyScript compiler is missing: run npm ci in sdk/assemblyscript")
+	}
 	lay(t, folder, "least-lost.ts", source)
 	if err := os.Mkdir(folder+"/node_modules", 0o755); err != nil {
 		t.Fatal(err)
@@ -150,7 +154,7 @@ func buildAssemblyScript(t *testing.T, folder, source string) string {
 	if err := os.Symlink(library, folder+"/node_modules/cede-policy"); err != nil {
 		t.Fatal(err)
 	}
-	run(t, folder, library+"/node_modules/.bin/asc", "least-lost.ts", "--config", library+"/asconfig.json", "-o", "least-lost.wasm",
+	run(t, folder, compiler, "least-lost.ts", "--config", library+"/asconfig.json", "-o", "least-lost.wasm",
 		"--optimizeLevel", "0")
 	return folder + "/least-lost.wasm"
 }

@@ -12,8 +12,8 @@ import (
 
 //go:generate ../../../sdk/abi/testdata/guests/build.sh
 
-// The modules that are committed were built of the sources that are committed.
-func TestGuests_AreBuiltOfTheirSources(t *testing.T) {
+// The committed modules were built from the committed sources.
+func TestGuests_MatchSources(t *testing.T) {
 	here, err := exec.Command(guests+"build.sh", "-s").Output()
 	if err != nil {
 		t.Skipf("cannot tell: %v", err)
@@ -32,7 +32,7 @@ func TestGuests_AreBuiltOfTheirSources(t *testing.T) {
 // The same tools give the same bytes of them. Other versions of the tools give
 // others, which then have to answer alike: with CEDE_SOAK all are built, and the
 // golden frames are put to what was built here.
-func TestGuests_AreWhatTheirSourcesGive(t *testing.T) {
+func TestGuests_RebuildIdentically(t *testing.T) {
 	if racing {
 		t.Skip("compilers are slow, and have no races of ours")
 	}
@@ -70,13 +70,13 @@ func checkBuilt(t *testing.T, path string, compared bool) {
 	}
 }
 
-// build runs build.sh for a language and skips the test where a tool is missing.
+// build runs build.sh for a language and skips the test if a tool is missing.
 func build(t *testing.T, language string) (folder string) {
 	t.Helper()
 	folder = t.TempDir()
 	script := exec.Command(guests+"build.sh", "-o", folder, language)
 	if os.Getenv("CEDE_SOAK") == "" {
-		script.Env = append(os.Environ(), "GUESTS=decay") // the compilers take their time
+		script.Env = append(os.Environ(), "GUESTS=decay") // compilers are slow
 	}
 	out, err := script.CombinedOutput()
 	var exit *exec.ExitError
@@ -89,7 +89,8 @@ func build(t *testing.T, language string) (folder string) {
 	return folder
 }
 
-// sameTools is whether the tools here are those that gave what is committed.
+// sameTools reports whether the installed tools are the ones that built the committed
+// modules.
 func sameTools(t *testing.T, language string) bool {
 	t.Helper()
 	here, err := exec.Command(guests+"build.sh", "-v", language).Output()

@@ -25,7 +25,7 @@ func BenchmarkMeterInstrument(b *testing.B) {
 	}
 }
 
-// BenchmarkMeterCompile reports how much longer the engine takes for a metered
+// BenchmarkMeterCompile reports how much longer the engine takes to compile a metered
 // module.
 func BenchmarkMeterCompile(b *testing.B) {
 	for _, g := range guests {
@@ -51,8 +51,8 @@ func BenchmarkMeterCompile(b *testing.B) {
 	}
 }
 
-// BenchmarkMeterRun reports what metering costs: the median over pairs of runs,
-// one metered and one not, because the machine does other things meanwhile.
+// BenchmarkMeterRun reports the cost of metering: the median over pairs of runs, one
+// metered and one not, because the machine may be busy.
 func BenchmarkMeterRun(b *testing.B) {
 	for _, work := range []struct {
 		name     string
@@ -103,8 +103,8 @@ func ratios(b *testing.B, plain, metered *instance, function string, args []uint
 	b.ReportMetric(float64(ticks), "ticks/call")
 }
 
-// took is how long a number of calls take. They go past the helpers of the
-// tests, which allocate.
+// took returns the duration of a number of calls. It bypasses the test helpers, which
+// allocate.
 func took(i *instance, calls int, function string, args []uint64) time.Duration {
 	f := i.ExportedFunction(function)
 	stack := make([]uint64, max(len(args), 1))

@@ -15,7 +15,7 @@ import (
 	"github.com/cede-scheduler/cede/plugins/wasm/meter"
 )
 
-// soak multiplies a test's count when CEDE_SOAK=1.
+// soak multiplies a test's count if CEDE_SOAK=1.
 func soak(n int) int {
 	switch {
 	case underRace:
@@ -33,7 +33,7 @@ func skipUnderRace(t *testing.T) {
 	}
 }
 
-// verdict is what a call came to: results or the first line of the error.
+// verdict is the result of a call: values, or the first line of the error.
 type verdict struct {
 	results []uint64
 	failure string
@@ -42,16 +42,17 @@ type verdict struct {
 
 func (v verdict) String() string { return fmt.Sprintf("%v %q %d ticks", v.results, v.failure, v.ticks) }
 
-// same is whether two calls came to the same, ticks apart.
+// same reports whether two results are equal, ignoring ticks.
 func (v verdict) same(w verdict) bool {
 	return v.failure == w.failure && slices.Equal(v.results, w.results)
 }
 
-// tooDeep is whether a call overflowed the stack, which engines have of
-// different sizes.
+// tooDeep reports whether a call overflowed the stack, which has another size on each
+// engine.
 func (v verdict) tooDeep() bool { return strings.Contains(v.failure, "stack overflow") }
 
-// callAll calls every exported function, in the order of their names, and stops behind the first that ran out of fuel.
+// callAll calls every exported function in the order of names, and stops after the first
+// that runs out of fuel.
 func callAll(i *instance, fuel int64, limit int) (all []verdict) {
 	names := make([]string, 0)
 	for name := range i.ExportedFunctionDefinitions() {
@@ -76,7 +77,7 @@ func callAll(i *instance, fuel int64, limit int) (all []verdict) {
 	return all
 }
 
-// size is how many words values of the given types take.
+// size returns the number of words of values of the given types.
 func size(types []api.ValueType) int {
 	n := len(types)
 	for _, t := range types {
@@ -87,15 +88,15 @@ func size(types []api.ValueType) int {
 	return n
 }
 
-// checkBehaviour holds a metered module to its promise: it does what it did
-// without metering, and takes the same ticks on every engine.
+// checkBehaviour checks the guarantee of metering: a metered module behaves as without
+// metering, and takes the same ticks on every engine.
 func checkBehaviour(tb testing.TB, module, metered []byte, fuel int64) (finished int) {
 	tb.Helper()
 	var on [2][]verdict
 	for n, e := range engines {
 		i, err := tryRun(tb, e.config(), metered)
 		if err != nil {
-			continue // the start function, or a segment, does not fit
+			continue // the start function traps, or a segment does not fit
 		}
 		on[n] = callAll(i, fuel, 100)
 		i.close()
@@ -130,7 +131,7 @@ func checkBehaviour(tb testing.TB, module, metered []byte, fuel int64) (finished
 	return finished
 }
 
-func TestInstrument_ChangesNothingInRandomModules(t *testing.T) {
+func TestInstrument_KeepsBehaviourOfRandomModules(t *testing.T) {
 	count, finished, calls := soak(300), 0, 0
 	for seed := range count {
 		g := &generator{Rand: rand.New(rand.NewPCG(uint64(seed), 1))}
@@ -151,9 +152,9 @@ func TestInstrument_ChangesNothingInRandomModules(t *testing.T) {
 	t.Logf("%d modules, %d of %d functions finished", count, finished, calls)
 }
 
-// What a call takes is at least the instructions that it runs. The module that
-// counts them is the same one, from the same seed.
-func TestInstrument_ChargesWhateverRuns(t *testing.T) {
+// A call takes at least as many ticks as it executes instructions. They are counted by the
+// same module, from the same seed.
+func TestInstrument_ChargesEveryInstruction(t *testing.T) {
 	var ran, charged int64
 	for seed := range soak(300) {
 		g := &generator{Rand: rand.New(rand.NewPCG(uint64(seed), 1))}
@@ -176,7 +177,7 @@ func TestInstrument_ChargesWhateverRuns(t *testing.T) {
 				t.Fatalf("seed %d, %s: %v metered, %v counting", seed, name, err, failed)
 			}
 			if err != nil {
-				continue // what was charged last is not in the global
+				continue // the last charge is not in the global
 			}
 			count := int64(counting.ExportedGlobal("count").Get() - before)
 			if ticks < count {
@@ -190,7 +191,7 @@ func TestInstrument_ChargesWhateverRuns(t *testing.T) {
 	t.Logf("%d instructions ran, %d ticks were charged", ran, charged)
 }
 
-// However fuel is kept, it comes to what the rules say.
+// The total charge follows the rules, however the fuel is stored.
 func TestInstrument_ChargesRandomModulesByTheRules(t *testing.T) {
 	compared := 0
 	for seed := range soak(500) {

@@ -14,7 +14,7 @@ import (
 	"github.com/cede-scheduler/cede/plugins/wasm/meter"
 )
 
-// engines are what metered modules must do the same on, at the same cost.
+// engines must execute metered modules identically, at the same cost.
 var engines = []struct {
 	name   string
 	config func() wazero.RuntimeConfig
@@ -44,7 +44,7 @@ func instrument(t testing.TB, module []byte) *meter.Module {
 	return m
 }
 
-// instance is a module that runs, metered or not.
+// instance is a running module, metered or not.
 type instance struct {
 	api.Module
 	fuel    api.MutableGlobal // nil without metering
@@ -52,10 +52,10 @@ type instance struct {
 	runtime wazero.Runtime
 }
 
-// close frees what a test of thousands of instances would run out of.
+// close releases resources that thousands of instances would exhaust.
 func (i *instance) close() { _ = i.runtime.Close(i.ctx) }
 
-// run instantiates a module in a runtime of its own.
+// run instantiates a module in its own runtime.
 func run(t testing.TB, config wazero.RuntimeConfig, module []byte) *instance {
 	t.Helper()
 	i, err := tryRun(t, config, module)
@@ -82,8 +82,8 @@ func tryRun(t testing.TB, config wazero.RuntimeConfig, module []byte) (*instance
 	return i, nil
 }
 
-// call calls a function with the given fuel, and says what it took. It took
-// everything when the fuel ran out.
+// call calls a function with the given fuel and returns the ticks it took, which is all of
+// it if the fuel ran out.
 func (i *instance) call(fuel int64, name string, args ...uint64) (results []uint64, ticks int64, err error) {
 	f := i.ExportedFunction(name)
 	if f == nil {

@@ -1,8 +1,7 @@
 package meter
 
-// InstrumentPlainly charges as Instrument does, but each region straight to the
-// global and without a check: what Instrument does with locals must come to the
-// same number.
+// InstrumentPlainly charges as Instrument does, but each region directly in the global and
+// without checks: the optimizations of Instrument must yield the same number.
 func InstrumentPlainly(module []byte) ([]byte, error) {
 	c, err := decode(module, Options{}.withDefaults())
 	if err != nil {
@@ -38,7 +37,7 @@ func InstrumentPlainly(module []byte) ([]byte, error) {
 	return out, nil
 }
 
-// plainly charges one function.
+// plainly meters one function.
 func (c *contents) plainly(r *reader, i int) []byte {
 	r.function = c.importedFunctions + i
 	w := walk{c: c, r: r.sub(int(r.u32()))}

@@ -11,7 +11,7 @@ import (
 // The .wasm files are committed, so that no other test needs tools.
 //go:generate sh -c "if command -v wat2wasm >/dev/null; then for f in testdata/*.wat; do wat2wasm $DOLLAR{f} -o $DOLLAR{f%wat}wasm || exit 1; done; else echo 'LEFT OUT: install wabt to rebuild plugins/wasm/meter/testdata/*.wasm' >&2; fi"
 
-func TestFixtures_AreWhatTheirSourcesSay(t *testing.T) {
+func TestFixtures_MatchSources(t *testing.T) {
 	if _, err := exec.LookPath("wat2wasm"); err != nil {
 		t.Skip("no wat2wasm: install wabt to compare the fixtures with their sources")
 	}

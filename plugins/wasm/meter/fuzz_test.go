@@ -7,9 +7,8 @@ import (
 	"testing"
 )
 
-// FuzzInstrument gives Instrument rubbish, and modules that are nearly valid:
-// it must not panic or grow, and keep the promises of checkValidity and
-// checkBehaviour.
+// FuzzInstrument passes arbitrary and nearly valid modules to Instrument: it must not panic
+// or use excessive memory, and must satisfy checkValidity and checkBehaviour.
 func FuzzInstrument(f *testing.F) {
 	fixtures, err := filepath.Glob("testdata/*.wasm")
 	if err != nil || len(fixtures) == 0 {
@@ -41,8 +40,7 @@ func FuzzInstrument(f *testing.F) {
 	})
 }
 
-// FuzzFunction is FuzzInstrument for what stands between the beginning and the
-// end of one function.
+// FuzzFunction is FuzzInstrument for the body of one function.
 func FuzzFunction(f *testing.F) {
 	for _, instructions := range [][]byte{
 		{0x01},

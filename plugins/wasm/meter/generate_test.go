@@ -16,16 +16,15 @@ type generator struct {
 	functions []signature
 	types     []signature
 	code      []byte
-	// of the function that is being written
+	// index of the current function
 	me     int
 	locals []meter.ValueType
-	// labels are what a branch to each open block carries, the innermost last.
+	// labels are the types that a branch to each open block carries, the innermost last.
 	labels [][]meter.ValueType
 	budget int // of instructions
-	// counters is how many loops are open that count down in locals of their own.
+	// counters is the number of open loops that count down in locals of their own.
 	counters int
-	// counts is whether the module counts, in its last global, what it does: one
-	// for every instruction that is not free, just before.
+	// counts makes the module count its instructions, except free ones, in its last global.
 	counts bool
 }
 
@@ -40,7 +39,7 @@ const (
 	maxCounters = 3
 )
 
-// module is a module of a few functions, all exported as f0, f1 ...
+// module returns a module with a few functions, exported as f0, f1 ...
 func (g *generator) module() []byte {
 	for range 2 + g.IntN(4) {
 		g.functions = append(g.functions, signature{g.typesOf(3), g.typesOf(3)})
@@ -109,7 +108,7 @@ func (g *generator) typesOf(limit int) []meter.ValueType {
 	return types
 }
 
-// body is a function: what it declares and does.
+// body returns a function: its locals and code.
 func (g *generator) body(i int) []byte {
 	me := g.functions[i]
 	declared := g.typesOf(4)
@@ -140,7 +139,7 @@ func (g *generator) op(op byte, operands ...int) {
 	}
 }
 
-// free is whether the accounting does not count the instruction.
+// free reports whether the accounting does not count the instruction.
 func free(op byte) bool {
 	return op == 0x01 || op == 0x02 || op == 0x03 || op == 0x05 || op == 0x0b
 }
@@ -196,8 +195,7 @@ func (g *generator) statement() {
 	}
 }
 
-// countdown is a loop that ends after some iterations, unless something in it
-// thinks otherwise.
+// countdown writes a loop that ends after some iterations unless its body prevents it.
 func (g *generator) countdown() {
 	if g.counters == maxCounters {
 		return
@@ -219,7 +217,7 @@ func (g *generator) countdown() {
 	g.counters--
 }
 
-// drop drops what the last block or call left: it notes its results here.
+// drop drops the results of the last block or call, after recording them.
 func (g *generator) drop() {
 	for range g.labels[len(g.labels)-1] {
 		g.op(0x1a)
@@ -244,8 +242,8 @@ func (g *generator) global(t meter.ValueType) int {
 	return g0
 }
 
-// block writes a block, loop or if of any type. Its results stay on the stack,
-// and on g.labels for drop.
+// block writes a block, loop or if of any type. Its results remain on the stack, and on
+// g.labels for drop.
 func (g *generator) block(params, results []meter.ValueType) {
 	op := byte(2 + g.IntN(3))
 	for _, t := range params {
@@ -284,7 +282,7 @@ func (g *generator) arm(params, results []meter.ValueType) {
 	}
 }
 
-// typeIndex finds or adds the type.
+// typeIndex returns the index of a type, which it adds if necessary.
 func (g *generator) typeIndex(s signature) int {
 	for i, t := range g.types {
 		if string(appendTypes(appendTypes(nil, t.params), t.results)) == string(appendTypes(appendTypes(nil, s.params), s.results)) {
@@ -295,7 +293,7 @@ func (g *generator) typeIndex(s signature) int {
 	return len(g.types) - 1
 }
 
-// carry puts what a branch to the label carries on the stack.
+// carry pushes the values that a branch to the label carries.
 func (g *generator) carry(label int) {
 	for _, t := range g.labels[len(g.labels)-1-label] {
 		g.expression(t)
@@ -329,7 +327,7 @@ func (g *generator) branch() {
 	}
 }
 
-// leave leaves the function, or traps.
+// leave writes code that leaves the function or traps.
 func (g *generator) leave() {
 	if g.IntN(4) == 0 {
 		g.op(0x00)
@@ -339,7 +337,7 @@ func (g *generator) leave() {
 	g.op(0x0f)
 }
 
-// call calls a function, itself included; half of the time through the table.
+// call writes a call of a function, possibly recursive; half of the time through the table.
 func (g *generator) call() {
 	i := g.IntN(len(g.functions))
 	for _, t := range g.functions[i].params {
@@ -354,14 +352,14 @@ func (g *generator) call() {
 	g.labels = append(g.labels, g.functions[i].results)
 }
 
-// address is an i32 that is mostly inside of memory.
+// address pushes an i32 that is usually inside the memory.
 func (g *generator) address() {
 	g.expression(i32)
 	g.op(0x41, 65_535)
 	g.op(0x71)
 }
 
-// bulk writes an instruction whose work depends on a length.
+// bulk writes an instruction with work that depends on a length.
 func (g *generator) bulk() {
 	small := func(n int) {
 		g.expression(i32)
@@ -406,7 +404,7 @@ func (g *generator) bulk() {
 	}
 }
 
-// expression writes something that leaves one value of the type.
+// expression writes code that pushes one value of the type.
 func (g *generator) expression(t meter.ValueType) {
 	if g.budget < 0 {
 		g.constant(t)
@@ -467,7 +465,7 @@ func (g *generator) conversion(t meter.ValueType) {
 	g.op([]byte{0xac, 0xad}[g.IntN(2)])
 }
 
-// special reads memory and tables, grows them, and divides.
+// special writes code that reads and grows memory and tables, and divides.
 func (g *generator) special(t meter.ValueType) {
 	if t == i64 {
 		g.expression(i64)

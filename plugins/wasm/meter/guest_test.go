@@ -12,7 +12,7 @@ import (
 	"github.com/tetratelabs/wazero/api"
 )
 
-// guest is a module that a toolchain made.
+// guest is a module built by a toolchain.
 type guest struct {
 	name  string
 	build func(testing.TB) []byte
@@ -24,8 +24,8 @@ var guests = []guest{
 	{"Go", buildGo},
 }
 
-// buildC compiles and links in two steps: in one, clang runs whatever wasm-opt
-// is installed, and old ones do not know SIMD.
+// buildC compiles and links in two steps: in one step clang runs any installed wasm-opt,
+// and old ones do not support SIMD.
 func buildC(t testing.TB, flags ...string) []byte {
 	t.Helper()
 	for _, tool := range []string{"clang", "wasm-ld"} {
@@ -41,7 +41,7 @@ func buildC(t testing.TB, flags ...string) []byte {
 	return read(t, module)
 }
 
-// goGuest is the guest in Go once a test has built it: that takes seconds.
+// goGuest caches the Go guest, which takes seconds to build.
 var goGuest []byte
 
 func buildGo(t testing.TB) []byte {
@@ -74,8 +74,8 @@ func read(t testing.TB, path string) []byte {
 	return b
 }
 
-// runGuest instantiates a guest. One in Go gets the ten functions of WASI that
-// its runtime wants, without clock, chance or output.
+// runGuest instantiates a guest. A Go guest receives the ten WASI functions that its
+// runtime requires, without clock, randomness or output.
 func runGuest(t testing.TB, config wazero.RuntimeConfig, module []byte) *instance {
 	t.Helper()
 	ctx := t.Context()
@@ -107,7 +107,7 @@ func runGuest(t testing.TB, config wazero.RuntimeConfig, module []byte) *instanc
 	return i
 }
 
-// stub answers success and zeros.
+// stub defines a function that returns success and zeros.
 func stub(b wazero.HostModuleBuilder, name, params string) {
 	var types []api.ValueType
 	for _, p := range params {
@@ -136,7 +136,7 @@ func stub(b wazero.HostModuleBuilder, name, params string) {
 	b.NewFunctionBuilder().WithGoModuleFunction(api.GoModuleFunc(answer), types, results).Export(name)
 }
 
-// guestCalls is a session with a guest.
+// guestCalls is a sequence of calls of a guest.
 var guestCalls = []struct {
 	function string
 	args     []uint64
@@ -151,7 +151,7 @@ var guestCalls = []struct {
 	{"pick", []uint64{200}, false},
 }
 
-func TestGuests_AnswerTheSameMeteredAndAtTheSameCost(t *testing.T) {
+func TestGuests_BehaveIdenticallyMetered(t *testing.T) {
 	skipUnderRace(t)
 	for _, g := range guests {
 		t.Run(g.name, func(t *testing.T) {

@@ -17,7 +17,7 @@ import (
 
 const minusOne = math.MaxUint32 // of an i32
 
-// The ticks here were counted by hand from the rules in doc.go.
+// The expected ticks were counted manually by the rules in doc.go.
 func TestInstrument_ChargesByTheRules(t *testing.T) {
 	for _, c := range []struct {
 		module, function string
@@ -81,12 +81,12 @@ func TestInstrument_ChargesByTheRules(t *testing.T) {
 	}
 }
 
-func TestInstrument_StopsWhatRunsForever(t *testing.T) {
+func TestInstrument_StopsEndlessLoops(t *testing.T) {
 	for _, name := range []string{"spin", "spin_if", "recurse"} {
 		for _, e := range engines {
 			t.Run(name+"/"+e.name, func(t *testing.T) {
 				i := run(t, e.config(), instrument(t, fixture(t, "control")).Code)
-				for range 3 { // the instance stays usable
+				for range 3 { // the instance remains usable
 					if _, ticks, err := i.call(1000, name); !errors.Is(err, errOutOfFuel) {
 						t.Errorf("after %d ticks: %v", ticks, err)
 					}
@@ -99,7 +99,7 @@ func TestInstrument_StopsWhatRunsForever(t *testing.T) {
 	}
 }
 
-func TestInstrument_StopsGuestsThatRunForever(t *testing.T) {
+func TestInstrument_StopsEndlessGuests(t *testing.T) {
 	skipUnderRace(t)
 	i := runGuest(t, wazero.NewRuntimeConfigCompiler(), instrument(t, buildGo(t)).Code)
 	if _, _, err := i.call(1e6, "spin"); !errors.Is(err, errOutOfFuel) {
@@ -107,7 +107,7 @@ func TestInstrument_StopsGuestsThatRunForever(t *testing.T) {
 	}
 }
 
-// Whatever is in the global when a call begins, it is no more than it says.
+// Any value of the global at the start of a call is a valid amount of fuel.
 func TestInstrument_FuelDoesNotWrapAround(t *testing.T) {
 	for _, fuel := range []int64{math.MinInt64, math.MinInt64 + 1, -1, 0, 1} {
 		for _, name := range []string{"spin", "straight", "count", "multi"} {
@@ -127,9 +127,9 @@ func TestInstrument_FuelDoesNotWrapAround(t *testing.T) {
 	}
 }
 
-// Between two checks no more runs than one function has instructions, on the
-// way back from a recursion, too.
-func TestInstrument_StopsWorkBehindARecursion(t *testing.T) {
+// Between two checks a call executes no more instructions than one function contains, also
+// while it returns from a recursion.
+func TestInstrument_StopsWorkAfterRecursion(t *testing.T) {
 	for _, e := range engines {
 		i := run(t, e.config(), instrument(t, fixture(t, "tails")).Code)
 		_, all, err := i.call(plenty, "deep", 500)
@@ -150,7 +150,7 @@ func TestInstrument_StopsWorkBehindARecursion(t *testing.T) {
 	}
 }
 
-func TestInstrument_TrapsKeepTheirReason(t *testing.T) {
+func TestInstrument_KeepsReasonOfTraps(t *testing.T) {
 	for name, reason := range map[string]string{"behind_unreachable": "unreachable", "table_fill": "table"} {
 		i := run(t, wazero.NewRuntimeConfigCompiler(), instrument(t, fixture(t, "bulk")).Code)
 		args := make([]uint64, len(i.ExportedFunction(name).Definition().ParamTypes()))
@@ -172,7 +172,7 @@ func TestInstrument_ChargesStartFunctions(t *testing.T) {
 		}
 		r := wazero.NewRuntime(ctx)
 		defer func() { _ = r.Close(ctx) }()
-		// The host module is a guest, because only those export globals.
+		// The host module is a guest, because only guests export globals.
 		base := asm{0, 'a', 's', 'm', 1, 0, 0, 0}
 		base.section(1, 1, 0x60, 1, 0x7f, 0)
 		base.section(3, 1, 0)
@@ -189,7 +189,7 @@ func TestInstrument_ChargesStartFunctions(t *testing.T) {
 		}
 		return int64(i.ExportedGlobal(meter.FuelGlobal).Get()), env.ExportedGlobal("last").Get(), nil
 	}
-	// Entry and local, the call and what it is given; then the loop.
+	// Entry and local, the call and its arguments; then the loop.
 	const cost = 1 + 1 + 2 + 100*12
 	left, logged, err := start(meter.Options{StartFuel: 5000})
 	if err != nil || left != 5000-cost || logged != 4950 {
@@ -203,13 +203,13 @@ func TestInstrument_ChargesStartFunctions(t *testing.T) {
 	}
 }
 
-func TestInstrument_HostFunctionsMayCharge(t *testing.T) {
+func TestInstrument_LetsHostFunctionsCharge(t *testing.T) {
 	for _, e := range engines {
 		t.Run(e.name, func(t *testing.T) {
 			ctx := t.Context()
 			r := wazero.NewRuntimeWithConfig(ctx, e.config())
 			defer func() { _ = r.Close(ctx) }()
-			left := int64(0) // when it is not what is left of the fuel less 100
+			left := int64(0) // if it is not the remaining fuel less 100
 			var seen []int64
 			_, err := r.NewHostModuleBuilder("env").NewFunctionBuilder().
 				WithGoModuleFunction(api.GoModuleFunc(func(_ context.Context, m api.Module, _ []uint64) {
@@ -245,7 +245,7 @@ func TestInstrument_HostFunctionsMayCharge(t *testing.T) {
 	}
 }
 
-func TestInstrument_TellsWhatALoaderAsks(t *testing.T) {
+func TestInstrument_ReturnsModuleProperties(t *testing.T) {
 	m := instrument(t, fixture(t, "start"))
 	want := "[{env log function (i32) -> ()} {env base global () -> ()}] [{sum global 1 () -> ()}] start"
 	if got := fmt.Sprintf("%v %v %s", m.Imports, m.Exports, map[bool]string{true: "start"}[m.Start]); got != want {
@@ -267,7 +267,7 @@ func TestInstrument_TellsWhatALoaderAsks(t *testing.T) {
 	}
 }
 
-// Tables are what a module can take memory with that no engine limits.
+// Modules can allocate memory by tables, which no engine limits.
 func TestInstrument_LimitsTables(t *testing.T) {
 	for _, e := range engines {
 		i := run(t, e.config(), instrument(t, fixture(t, "bulk")).Code)

@@ -2,6 +2,6 @@
 
 package meter_test
 
-// underRace is whether the race detector watches. Nothing here has goroutines,
-// and wazero is twenty times slower under it.
+// underRace reports whether the race detector is active. There are no goroutines here, and
+// wazero is twenty times slower under it.
 const underRace = true

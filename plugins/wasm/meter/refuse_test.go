@@ -11,10 +11,10 @@ import (
 	"github.com/cede-scheduler/cede/plugins/wasm/meter"
 )
 
-// emptyModule is a module that has nothing.
+// emptyModule is a module without sections.
 var emptyModule = asm{0, 'a', 's', 'm', 1, 0, 0, 0}
 
-// sectionsOf is a module of the given sections: id and content.
+// sectionsOf returns a module of the given sections: ID and content.
 func sectionsOf(sections ...[]byte) []byte {
 	a := slices.Clone(emptyModule)
 	for _, s := range sections {
@@ -23,8 +23,8 @@ func sectionsOf(sections ...[]byte) []byte {
 	return a
 }
 
-func TestInstrument_RefusesByNameAndPlace(t *testing.T) {
-	const body = 64 // where the instructions of moduleWith begin
+func TestInstrument_RejectsWithNameAndOffset(t *testing.T) {
+	const body = 64 // offset of the instructions of moduleWith
 	in := func(instructions ...byte) []byte { return moduleWith(noLocals, instructions) }
 	for _, c := range []struct {
 		module []byte
@@ -57,7 +57,7 @@ func TestInstrument_RefusesByNameAndPlace(t *testing.T) {
 		{in(0xd0, 0x6e), meter.ErrUnsupported, body + 1, "(GC)"},
 		{in(0x02, 0x63, 0x70), meter.ErrUnsupported, body + 1, "typed function references"},
 
-		// What metering adds must not come to life.
+		// Items added by metering must not be accessible.
 		{in(0x23, 1, 0x1a), meter.ErrMalformed, body, "global 1 does not exist, there are 1"},
 		{in(0x42, 9, 0x24, 1), meter.ErrMalformed, body + 2, "global 1 does not exist, there are 1"},
 		{in(0x20, 0, 0x1a), meter.ErrMalformed, body, "local 0 does not exist, there are 0"},
@@ -98,7 +98,7 @@ func TestInstrument_RefusesByNameAndPlace(t *testing.T) {
 		{sectionsOf([]byte{8, 0}), meter.ErrMalformed, 10, "start function 0 does not exist"},
 		{sectionsOf([]byte{11, 1, 2, 1, 0x41, 0, 0x0b, 0}), meter.ErrUnsupported, 11, "memory 1 (multi-memory)"},
 
-		// Lengths that are not there cost nothing to announce.
+		// Announced lengths that do not exist must not cause allocations.
 		{sectionsOf([]byte{1, 0xff, 0xff, 0xff, 0xff, 0x0f}), meter.ErrMalformed, 10, "announces 4294967295 types in 0 bytes"},
 		{sectionsOf([]byte{2, 0xff, 0xff, 0xff, 0xff, 0x0f}), meter.ErrMalformed, 10, "announces 4294967295 imports"},
 		{sectionsOf([]byte{9, 1, 0, 0x41, 0, 0x0b, 0xff, 0xff, 0xff, 0xff, 0x0f}), meter.ErrMalformed, 15, "announces 4294967295 elements"},
@@ -113,7 +113,7 @@ func TestInstrument_RefusesByNameAndPlace(t *testing.T) {
 	}
 }
 
-func TestError_SaysWhere(t *testing.T) {
+func TestError_ContainsLocation(t *testing.T) {
 	_, err := meter.Instrument(moduleWith(noLocals, []byte{0x12, 0}), meter.Options{})
 	if want := "byte 64 (function 0): unsupported feature: return_call (tail calls); build without tail calls (-mno-tail-call)"; err == nil || err.Error() != want {
 		t.Errorf("%v\nwant %s", err, want)
@@ -124,7 +124,7 @@ func TestError_SaysWhere(t *testing.T) {
 	}
 }
 
-func TestOptions_AreLimits(t *testing.T) {
+func TestOptions_AreEnforced(t *testing.T) {
 	bulk := fixture(t, "bulk")
 	for _, c := range []struct {
 		options meter.Options
@@ -144,9 +144,9 @@ func TestOptions_AreLimits(t *testing.T) {
 	}
 }
 
-// A function with as many locals as are allowed still gets those that metering
-// needs, and engines take it.
-func TestInstrument_TakesFunctionsWithManyLocals(t *testing.T) {
+// A function with the maximum number of locals still receives those for metering, and
+// engines accept it.
+func TestInstrument_AcceptsFunctionsWithManyLocals(t *testing.T) {
 	with := func(n int) []byte {
 		locals := append(binary.AppendUvarint([]byte{1}, uint64(n)), 0x7f)
 		return moduleWith(locals, []byte{0x41, 0, 0x41, 0, 0x41, 0, 0xfc, 11, 0, 0x03, 0x40, 0x0b})
@@ -161,7 +161,7 @@ func TestInstrument_TakesFunctionsWithManyLocals(t *testing.T) {
 	}
 }
 
-func TestInstrument_BoundsWhatItMakesOfRubbish(t *testing.T) {
+func TestInstrument_BoundsResultSize(t *testing.T) {
 	skipUnderRace(t)
 	for name, pattern := range map[string][]byte{
 		"loops": {0x03, 0x40, 0x0b}, "calls": {0x10, 0}, "growth": {0x40, 0}, "fills": {0xfc, 11, 0},
@@ -178,8 +178,8 @@ func TestInstrument_BoundsWhatItMakesOfRubbish(t *testing.T) {
 	}
 }
 
-// What is empty has nothing to meter and stays a module.
-func TestInstrument_TakesModulesWithoutFunctions(t *testing.T) {
+// A module without functions remains valid.
+func TestInstrument_AcceptsModulesWithoutFunctions(t *testing.T) {
 	for _, module := range [][]byte{emptyModule, sectionsOf([]byte{1, 0}), sectionsOf([]byte{10, 0}), sectionsOf([]byte{6, 0}, []byte{7, 0})} {
 		if checkValidity(t, module) == nil {
 			t.Errorf("%x was refused", module)

@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// The test suite of the WebAssembly specification comes with wazero, compiled:
-// valid modules of every kind, and invalid ones that are wrong in one place.
-func TestInstrument_KeepsTheSpecificationSuite(t *testing.T) {
+// wazero contains the compiled test suite of the WebAssembly specification: valid modules
+// of every kind, and invalid ones with one error each.
+func TestInstrument_SupportsSpecificationSuite(t *testing.T) {
 	skipUnderRace(t)
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "github.com/tetratelabs/wazero").Output()
 	if err != nil {
@@ -28,7 +28,7 @@ func TestInstrument_KeepsTheSpecificationSuite(t *testing.T) {
 			continue
 		}
 		taken++
-		// The others wait for make soak.
+		// The others run only in make soak.
 		if len(m.Imports) == 0 && n%soakEvery(8) == 0 {
 			finished += checkBehaviour(t, module, m.Code, 20_000)
 		}
@@ -39,7 +39,7 @@ func TestInstrument_KeepsTheSpecificationSuite(t *testing.T) {
 	t.Logf("%d modules, %d valid, %d calls compared", len(paths), taken, finished)
 }
 
-// soakEvery is how many to pass over until the next one, unless all are wanted.
+// soakEvery returns the stride between executed cases, or 1 if all are requested.
 func soakEvery(n int) int {
 	if soak(1) > 1 {
 		return 1

@@ -13,8 +13,8 @@ import (
 	"github.com/cede-scheduler/cede/plugins/wasm/meter"
 )
 
-// accepts is whether wazero takes the module. A panic of its decoder counts as
-// a no.
+// accepts returns an error if wazero rejects the module. A panic of its decoder counts as a
+// rejection.
 func accepts(tb testing.TB, module []byte) (err error) {
 	tb.Helper()
 	defer func() {
@@ -29,8 +29,8 @@ func accepts(tb testing.TB, module []byte) (err error) {
 	return err
 }
 
-// withoutCustom is the module without custom sections, which metering drops
-// unread while wazero refuses names that it cannot make sense of.
+// withoutCustom returns the module without custom sections, which metering drops unread
+// while wazero rejects unknown names.
 func withoutCustom(module []byte) []byte {
 	const header = 8
 	if len(module) < header {
@@ -51,18 +51,17 @@ func withoutCustom(module []byte) []byte {
 	return out
 }
 
-// lenient are the reasons for which a module that wazero takes is refused as
-// malformed: the specification says so, or engines could read it in two ways.
+// lenient are the reasons for rejecting a module that wazero accepts: the specification
+// requires it, or engines could read it in two ways.
 var lenient = []string{
-	// wazero takes one byte for the number of a SIMD instruction, whatever follows.
+	// wazero reads one byte as the number of a SIMD instruction
 	"instruction 0xfd",
-	// and does not look at the topmost bit of the last byte of a signed number.
-	"a number is larger than",
+	// and ignores the top bit of the last byte of a signed number
+	"number exceeds",
 }
 
-// checkValidity holds Instrument to its promise: wazero takes what comes out if
-// and only if it takes what went in, and what is refused is refused for a reason
-// that doc.go gives.
+// checkValidity checks the guarantee of Instrument: wazero accepts the result if and only
+// if it accepts the input, and modules are rejected only for the reasons in doc.go.
 func checkValidity(tb testing.TB, module []byte) *meter.Module {
 	tb.Helper()
 	m, err := meter.Instrument(module, meter.Options{})
@@ -96,8 +95,8 @@ func isLenient(e *meter.Error) bool {
 	return false
 }
 
-// announcesMuch is whether there may be numbers in the module that are so large
-// that wazero, which believes the lengths it reads, takes too much memory.
+// announcesMuch reports whether the module may contain numbers so large that wazero, which
+// trusts lengths, uses too much memory.
 func announcesMuch(module []byte) bool {
 	run := 0
 	for _, b := range module {
@@ -110,7 +109,7 @@ func announcesMuch(module []byte) bool {
 	return false
 }
 
-// asm writes modules by hand.
+// asm is a module written by hand.
 type asm []byte
 
 func (a *asm) section(id byte, body ...byte) {
@@ -119,8 +118,8 @@ func (a *asm) section(id byte, body ...byte) {
 	*a = append(*a, body...)
 }
 
-// moduleWith is a module with one memory, one table of each kind, a mutable
-// global, segments, and a function that takes and returns nothing.
+// moduleWith returns a module with one memory, one table of each kind, a mutable global,
+// segments, and a function without parameters and results.
 func moduleWith(locals, instructions []byte) []byte {
 	a := asm{0, 'a', 's', 'm', 1, 0, 0, 0}
 	a.section(1, 1, 0x60, 0, 0)
@@ -141,9 +140,9 @@ func moduleWith(locals, instructions []byte) []byte {
 
 var noLocals = []byte{0}
 
-// Behind unreachable the stack holds whatever an instruction wants, so each
-// can stand alone; and 0 is a fine index, alignment, lane or length for all.
-func TestInstrument_KnowsTheInstructionsThatWazeroKnows(t *testing.T) {
+// After unreachable the stack holds any values, so each instruction can be tested alone; 0
+// is a valid index, alignment, lane and length for all.
+func TestInstrument_SupportsInstructionsOfWazero(t *testing.T) {
 	skipUnderRace(t)
 	taken := 0
 	try := func(instruction ...byte) {
