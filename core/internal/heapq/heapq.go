@@ -1,12 +1,11 @@
-// Package heapq owns priority queues of values under three-part integer keys:
-// Heap, and Lanes for keys that mostly come in order. The key is concrete so that
-// the compiler inlines the comparison, which a generic "less" would not allow;
-// four children a node halve the levels, and with them the cache misses, of a
-// binary heap.
+// Package heapq owns priority queues of values with three-part integer keys: Heap, and
+// Bucketed for keys that mostly arrive in order. The key type is concrete so that the
+// compiler inlines the comparison, which a generic "less" would prevent. Four children per
+// node halve the levels of a binary heap, and with them the cache misses.
 //
-// It never finds, moves or removes a value in the middle. Owners whose values
-// move push them again and skip the stale copy when it comes up; Filter clears
-// such copies out. The broker and other queues of core call it.
+// It does not find, move or remove values in the middle. If a value moves, its owner pushes
+// it again and skips the stale copy when it is popped; Filter removes such copies. The
+// broker and other queues of core use it.
 //
 // Nothing here is safe for concurrent use.
 package heapq
@@ -16,7 +15,7 @@ import "slices"
 // Key orders values: smaller A first, then smaller B, then smaller C.
 type Key struct{ A, B, C uint64 }
 
-// Less is whether k comes before o.
+// Less reports whether k sorts before o.
 func (k Key) Less(o Key) bool {
 	if k.A != o.A {
 		return k.A < o.A
@@ -27,35 +26,35 @@ func (k Key) Less(o Key) bool {
 	return k.C < o.C
 }
 
-// Item is a value and its place in the order.
+// An Item is a value with its key.
 type Item[V any] struct {
 	Key
 	Value V
 }
 
-// Heap gives its items back smallest key first. The zero value is empty.
+// Heap returns its items smallest key first. The zero value is empty.
 type Heap[V any] struct{ items []Item[V] }
 
-// Invariant: items[i] does not come before items[(i-1)/arity].
+// Invariant: items[i] does not sort before items[(i-1)/arity].
 const arity = 4
 
-// Len is how many items are in the heap.
+// Len returns the number of items.
 func (h *Heap[V]) Len() int { return len(h.items) }
 
-// Min is the first item; the heap must not be empty. The pointer is good until
-// the next call that changes the heap.
+// Min returns the first item; the heap must not be empty. The pointer is valid until the
+// heap changes.
 func (h *Heap[V]) Min() *Item[V] { return &h.items[0] }
 
 // Push adds an item.
 func (h *Heap[V]) Push(k Key, v V) {
 	if len(h.items) == cap(h.items) {
-		h.items = slices.Grow(h.items, max(64, len(h.items))) // append grows by a quarter
+		h.items = slices.Grow(h.items, max(64, len(h.items))) // append would grow by a quarter only
 	}
 	h.items = append(h.items, Item[V]{k, v})
 	h.up(len(h.items) - 1)
 }
 
-// Pop takes the first item; the heap must not be empty.
+// Pop removes and returns the first item; the heap must not be empty.
 func (h *Heap[V]) Pop() Item[V] {
 	first := h.items[0]
 	n := len(h.items) - 1
@@ -68,7 +67,7 @@ func (h *Heap[V]) Pop() Item[V] {
 	return first
 }
 
-// Filter keeps the items that keep says.
+// Filter removes the items for which keep returns false.
 func (h *Heap[V]) Filter(keep func(*Item[V]) bool) {
 	kept := h.items[:0]
 	for i := range h.items {
@@ -83,12 +82,13 @@ func (h *Heap[V]) Filter(keep func(*Item[V]) bool) {
 	}
 }
 
-// Reset empties the heap and keeps its room.
+// Reset empties the heap and retains its capacity.
 func (h *Heap[V]) Reset() {
 	clear(h.items)
 	h.items = h.items[:0]
 }
 
+// up moves the item at i towards the root until its parent is not larger.
 func (h *Heap[V]) up(i int) {
 	items, it := h.items, h.items[i]
 	for i > 0 {
@@ -102,7 +102,7 @@ func (h *Heap[V]) up(i int) {
 	items[i] = it
 }
 
-// down puts it at i or below, wherever its key belongs.
+// down stores it at i or below, where its key belongs.
 func (h *Heap[V]) down(i int, it Item[V]) {
 	items := h.items
 	for {

@@ -18,16 +18,16 @@ type queue interface {
 	Reset()
 }
 
-func TestHeap_AgainstSortedSlice(t *testing.T) {
-	againstSortedSlice(t, func() queue { return &heapq.Heap[int]{} })
+func TestHeap_MatchesSortedSlice(t *testing.T) {
+	matchesSortedSlice(t, func() queue { return &heapq.Heap[int]{} })
 }
 
-func TestLanes_AgainstSortedSlice(t *testing.T) {
-	againstSortedSlice(t, func() queue { return &heapq.Bucketed[int]{} })
+func TestBucketed_MatchesSortedSlice(t *testing.T) {
+	matchesSortedSlice(t, func() queue { return &heapq.Bucketed[int]{} })
 }
 
 // C is unique, so the order is total.
-func againstSortedSlice(t *testing.T, make func() queue) {
+func matchesSortedSlice(t *testing.T, make func() queue) {
 	rapid.Check(t, func(t *rapid.T) {
 		h := make()
 		var model []heapq.Item[int]

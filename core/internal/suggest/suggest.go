@@ -1,25 +1,25 @@
-// Package suggest owns one question: which known name did somebody mean who
-// wrote an unknown one? Readers of files ask it for their messages.
+// Package suggest owns one question: which known name is the most likely correction of an
+// unknown one? Parsers call it for their error messages.
 //
-// It is a function of its arguments and may be called concurrently.
+// Its functions are pure and may be called concurrently.
 package suggest
 
 import "strings"
 
-// Nearest is the candidate that a mistyped name probably means; "" when none
-// is close. Of several as close it is the first.
+// Nearest returns the candidate closest to a mistyped name, or "" if none is close. If
+// several are equally close, it returns the first.
 func Nearest(name string, candidates []string) string {
 	if len(name) > 64 {
 		return ""
 	}
-	short := len(name) < 3 // everything is near a short name
+	short := len(name) < 3 // every name is close to a short one
 	best, distance := "", 1+max(1, len(name)/3)
 	for _, c := range candidates {
 		if strings.EqualFold(c, name) {
 			return c
 		}
 		if short || withoutDigits(name) == withoutDigits(c) {
-			continue // n2 is no mistyped n1
+			continue // n2 is not a correction of n1
 		}
 		if d := editDistance(strings.ToLower(name), strings.ToLower(c), distance); d < distance {
 			best, distance = c, d
@@ -30,8 +30,9 @@ func Nearest(name string, candidates []string) string {
 
 func withoutDigits(s string) string { return strings.Trim(s, "0123456789") }
 
-// editDistance counts insertions, deletions, replacements and swaps of
-// neighbours between two names. It may stop at limit.
+// editDistance returns the number of insertions, deletions, replacements and swaps of
+// adjacent characters between two names. If that is at least limit, it may return limit
+// early.
 func editDistance(a, b string, limit int) int {
 	if len(a)-len(b) >= limit || len(b)-len(a) >= limit {
 		return limit

@@ -2,16 +2,16 @@ package suggest
 
 import "testing"
 
-func TestNearest_IsWhatWasProbablyMeant(t *testing.T) {
+func TestNearest_ReturnsLikelyCorrection(t *testing.T) {
 	known := []string{"priority", "preemptible", "groups", "n1", "n2", "cpu"}
 	for written, want := range map[string]string{
 		"prioritty":   "priority",
-		"Priority":    "priority", // whatever its case
-		"gruops":      "groups",   // neighbours swapped
+		"Priority":    "priority", // different case
+		"gruops":      "groups",   // adjacent characters swapped
 		"group":       "groups",
 		"preemptable": "preemptible",
-		"n3":          "", // no mistyped n1
-		"xy":          "", // everything is near a short name
+		"n3":          "", // not a correction of n1
+		"xy":          "", // every name is close to a short one
 		"datacenter":  "",
 		"":            "",
 	} {
@@ -20,6 +20,6 @@ func TestNearest_IsWhatWasProbablyMeant(t *testing.T) {
 		}
 	}
 	if got := Nearest("abcd", []string{"abce", "abcf"}); got != "abce" {
-		t.Errorf("of two as near the first: %q", got)
+		t.Errorf("of two equally close names: %q", got)
 	}
 }

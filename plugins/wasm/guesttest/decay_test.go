@@ -116,7 +116,7 @@ func TestDecay_RejectsConfigurationsIdentically(t *testing.T) {
 		want := decay.New().Configure(c)
 		var e abi.Encoder
 		e.Configure(c)
-		e.Write(g.room(e.Size()))
+		e.Write(g.buffer(e.Size()))
 		status, frame := g.call(abi.OpConfigure, e.Size())
 		if status != abi.PolicyError || e.ErrorText(frame) != want.Error() || !strings.Contains(want.Error(), "größe") {
 			t.Errorf("status %d: %s, want %s", status, e.ErrorText(frame), want)

@@ -87,8 +87,8 @@ func (g *guest) invoke(name string, args ...uint64) int32 {
 	return int32(uint32(result[0]))
 }
 
-// room returns a buffer for a frame.
-func (g *guest) room(size int) []byte {
+// buffer returns a buffer for a frame.
+func (g *guest) buffer(size int) []byte {
 	g.t.Helper()
 	if uint32(size) > g.size {
 		g.at, g.size = uint32(g.invoke(abi.ExportAlloc, uint64(size))), uint32(size)
@@ -107,20 +107,20 @@ func (g *guest) room(size int) []byte {
 func (g *guest) call(op abi.Op, size int) (abi.Status, []byte) {
 	g.t.Helper()
 	status := abi.Status(g.invoke(abi.Exports[op], uint64(g.at), uint64(size)))
-	return status, g.room(size) // memory may have moved
+	return status, g.buffer(size) // memory may have moved
 }
 
 // answer processes a copy of a frame.
 func (g *guest) answer(op abi.Op, frame []byte) (abi.Status, []byte) {
 	g.t.Helper()
-	copy(g.room(len(frame)), frame)
+	copy(g.buffer(len(frame)), frame)
 	return g.call(op, len(frame))
 }
 
 // ask sends an encoded request to the guest, which must succeed.
 func (g *guest) ask(op abi.Op, e *abi.Encoder) []byte {
 	g.t.Helper()
-	e.Write(g.room(e.Size()))
+	e.Write(g.buffer(e.Size()))
 	status, frame := g.call(op, e.Size())
 	if status != abi.OK {
 		g.t.Fatalf("%s: status %d: %s", abi.Names[op], status, e.ErrorText(frame))
