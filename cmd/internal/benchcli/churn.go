@@ -14,14 +14,15 @@ func newChurnCmd(env *cmdutil.Env) *cobra.Command {
 	c := bench.ChurnConfig{}
 	cmd := &cobra.Command{
 		Use:   "churn",
-		Short: "The day of a large cluster: heartbeats, jobs that come and go, and readers",
-		Long: `The day of a large cluster. It is filled with jobs whose instances nodes start and
-report; then single jobs are submitted one after the other, while nothing else
-happens; then jobs of ten instances come and go at a steady rate while others read.
+		Short: "Measure a large cluster in steady operation",
+		Long: `Measure a large cluster in steady operation. The cluster is filled with jobs whose
+instances nodes start and report; then single jobs are submitted one after the other
+on the idle cluster; then jobs of ten instances are started and stopped at a constant
+rate while other clients read.
 
-Latencies are those that a client sees, over HTTP. The memory is what a server's process
-has resident, at most and at the end; without --servers the server is in this process,
-and the simulated nodes are in that figure as well.`,
+Latencies are those of a client over HTTP. Memory is the resident set of the server
+process, at most and at the end; without --servers the server runs in this process,
+and the figure includes the simulated nodes.`,
 		Example: "  cede-bench churn\n  cede-bench churn --nodes 1000 --allocs 10000 --for 30s\n  cede-bench churn --servers 1\n  cede-bench churn --addr http://127.0.0.1:4646 --metrics 127.0.0.1:4649",
 		Args:    cmdutil.PositionalArgs(0, 0, "no arguments"),
 	}

@@ -14,16 +14,16 @@ func newFailoverCmd(env *cmdutil.Env) *cobra.Command {
 	c := bench.FailoverConfig{}
 	cmd := &cobra.Command{
 		Use:   "failover",
-		Short: "How long a pool of three takes no writes after its leader is killed",
-		Long: `How long a pool of three takes no writes after its leader is killed. Three servers
-run on loopback, each in a process of its own with its log on the disk, while clients
-register jobs and simulated nodes run them. The leader is killed (SIGKILL), comes
-back, and so on.
+		Short: "Measure writes after the leader is killed",
+		Long: `Measure how long a pool of three servers accepts no writes after its leader is killed.
+The servers run on loopback, each in its own process with its log on disk, while
+clients register jobs and simulated nodes run them. The leader is killed (SIGKILL),
+restarted, and so on.
 
-Times are from the signal. The first write is that of callers who ask both servers
-that are left all the time; an ordinary client asks one after the other and waits
-between. In the end every write that was acknowledged must be there, every evaluation
-must have ended, and all servers must have the same state; else it fails.`,
+Times start with the signal. The first write is that of clients that try both remaining
+servers continuously; an ordinary client tries one after the other, with pauses. At the
+end every acknowledged write must exist, every evaluation must have ended, and all
+servers must have the same state; otherwise the command fails.`,
 		Example: "  cede-bench failover\n  cede-bench failover --rounds 50\n  cede-bench failover --election 250ms -o json",
 		Args:    cmdutil.PositionalArgs(0, 0, "no arguments"),
 	}

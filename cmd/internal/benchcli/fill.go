@@ -13,11 +13,11 @@ func newFillCmd(env *cmdutil.Env) *cobra.Command {
 	c := bench.FillConfig{}
 	cmd := &cobra.Command{
 		Use:   "c2m",
-		Short: "Two million instances on 6,100 nodes, on the disk",
-		Long: `Two million instances on 6,100 nodes, every one written to the log and on the disk.
-The time is from the first job that is submitted to the last instance that is
-placed. --start has the nodes start all of it and report that, which is measured by
-itself.`,
+		Short: "Place two million instances on 6,100 nodes",
+		Long: `Place two million instances on 6,100 nodes, with every placement written to the log on
+disk. The time is measured from the first job that is submitted to the last instance
+that is placed. With --start the nodes also start all instances and report that, which
+is measured separately.`,
 		Example: "  cede-bench c2m\n  cede-bench c2m --nodes 610 --allocs 200000 --start",
 		Args:    cmdutil.PositionalArgs(0, 0, "no arguments"),
 	}

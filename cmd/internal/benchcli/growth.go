@@ -15,15 +15,15 @@ func newGrowthCmd(env *cmdutil.Env) *cobra.Command {
 	c := bench.GrowthConfig{}
 	cmd := &cobra.Command{
 		Use:   "growth",
-		Short: "How cost grows with nodes and instances",
-		Long: `How cost grows. For each number of nodes servers are started, each in a process of
-its own, and filled step by step; at each step one job at a time is placed, nodes
-send heartbeats and nothing else, and a snapshot is saved and restored.
+		Short: "Measure how cost grows with the cluster",
+		Long: `Measure how cost grows with nodes and instances. For each number of nodes, servers are
+started, each in its own process, and filled step by step. At each step, jobs are placed
+one at a time, nodes send only heartbeats, and a snapshot is saved and restored.
 
-INST/S is how fast the instances of the step were placed, CPU the servers' processor
-time for each; PLACED from a job that is submitted to its one instance being placed;
-MEMORY what the largest server's process has resident, IDLE the processors that
-heartbeats take.`,
+INST/S is the rate at which the instances of the step were placed, and CPU the processor
+time of the servers per instance. PLACED is the time from the submission of a job to the
+placement of its single instance. MEMORY is the resident set of the largest server, and
+IDLE the number of processors that heartbeats occupy.`,
 		Example: "  cede-bench growth --nodes 100,1000 --allocs 1000,10000\n  cede-bench growth --servers 3 -o json",
 		Args:    cmdutil.PositionalArgs(0, 0, "no arguments"),
 	}

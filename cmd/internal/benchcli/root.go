@@ -31,15 +31,13 @@ is removed afterwards, and connects simulated nodes to it over HTTP. With
 of a server apart from that of the simulated nodes.
 
 It does not run tasks: nodes only report that they do. With --addr it measures
-servers that already run; the load is heavy, so these must not serve users.
-
-Exit codes: 0 the measurement is complete, 1 it failed, 2 invalid command line,
-3 no server reached, 130 interrupted.`,
+servers that already run; the load is heavy, so these must not serve users.`,
 		Example: `  cede-bench storm
   cede-bench storm --nodes 500 --compare
   cede-bench churn --nodes 1000 --allocs 10000 --for 30s`,
 	})
 	root.AddCommand(newStormCmd(env), newChurnCmd(env), newFillCmd(env), newGrowthCmd(env), newWorkersCmd(env), newFailoverCmd(env))
+	cmdutil.AddExitCodes(root)
 	return root
 }
 

@@ -24,18 +24,19 @@ func newStormCmd(env *cmdutil.Env) *cobra.Command {
 	s := &stormBench{}
 	cmd := &cobra.Command{
 		Use:   "storm",
-		Short: "Two storms of evaluations: what piled up, and nodes that fall silent together",
-		Long: `Two storms of evaluations. First system jobs and nodes are registered while nothing
-is worked on, an entry and an evaluation of each job for every node; then that
-backlog is worked on, until there is nothing left to do. After the nodes have
-started their work and reported it, all of them fall silent; that storm is measured
-from the end of the last node's lease.
+		Short: "Measure two storms of evaluations",
+		Long: `Measure two storms of evaluations. First, system jobs and nodes are registered while no
+evaluations are processed, which creates one log entry and one evaluation of each job
+per node; then this backlog is processed. Second, after the nodes have started their
+tasks and reported it, all of them stop sending heartbeats; the storm is measured from
+the expiry of the last lease.
 
-PROCESSED counts evaluations that a worker looked at, CANCELLED those that a newer
-one made needless, ENTRIES what was written to the log.
+PROCESSED counts evaluations that a worker processed, CANCELLED those that a newer one
+superseded, and ENTRIES the entries of the log.
 
---compare runs it four times: as it is, without shedding, without coalescing, and
-without both. Without shedding every evaluation is processed, which takes a while.`,
+--compare runs it four times: with both optimizations, without shedding, without
+coalescing, and without both. Without shedding every evaluation is processed, which
+takes long.`,
 		Example: "  cede-bench storm\n  cede-bench storm --nodes 500 --compare\n  cede-bench storm --no-shedding -o json",
 		Args:    cmdutil.PositionalArgs(0, 0, "no arguments"),
 	}

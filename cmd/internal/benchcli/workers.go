@@ -15,13 +15,13 @@ func newWorkersCmd(env *cmdutil.Env) *cobra.Command {
 	var sizes []int
 	cmd := &cobra.Command{
 		Use:   "workers",
-		Short: "What workers on one, two and three servers are worth",
-		Long: `What workers on one, two and three servers are worth. For each number servers are
-started, each in a process of its own, and a cluster is filled, as by cede-bench c2m.
+		Short: "Measure workers on one, two and three servers",
+		Long: `Measure the throughput of workers on one, two and three servers. For each number, servers
+are started, each in its own process, and a cluster is filled as by cede-bench c2m.
 
-INST/S is how fast all of it was placed; IN VAIN is what workers planned for nodes that
-others filled first, which was planned again; MEMORY what the largest server's process
-had resident.`,
+INST/S is the rate of placements. IN VAIN counts instances that workers planned for nodes
+that other workers filled first, and that were planned again. MEMORY is the resident
+set of the largest server.`,
 		Example: "  cede-bench workers\n  cede-bench workers --servers 1,3 --workers 2 -o json",
 		Args:    cmdutil.PositionalArgs(0, 0, "no arguments"),
 	}

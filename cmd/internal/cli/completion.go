@@ -12,14 +12,17 @@ func shells() []string { return []string{"bash", "zsh", "fish", "powershell"} }
 
 func newCompletionCmd(env *cmdutil.Env) *cobra.Command {
 	return &cobra.Command{
-		Use:   "completion SHELL",
-		Short: "Print a script that completes commands in " + cmdutil.JoinOr(shells()),
-		Long: `Print a script that completes cede's commands, flags and policies.
+		Use:     "completion SHELL",
+		Short:   "Print a shell completion script",
+		Example: `  cede completion bash`,
+		Long: `Print a script that completes the commands, flags and policies of cede.
 
   bash        source <(cede completion bash)
   zsh         cede completion zsh > "${fpath[1]}/_cede"
   fish        cede completion fish > ~/.config/fish/completions/cede.fish
-  powershell  cede completion powershell | Out-String | Invoke-Expression`,
+  powershell  cede completion powershell | Out-String | Invoke-Expression
+
+It installs nothing.`,
 		Args:      cmdutil.PositionalArgs(1, 1, "the name of a shell"),
 		ValidArgs: shells(),
 		RunE: func(cmd *cobra.Command, args []string) error {

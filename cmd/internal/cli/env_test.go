@@ -60,10 +60,3 @@ func TestRun_InterruptedIsExit130(t *testing.T) {
 		}
 	}
 }
-
-// TestWrap_BreaksAtTheWidth checks the wrapping of help texts.
-func TestWrap_BreaksAtTheWidth(t *testing.T) {
-	if got := wrap("one two three", 9, "  "); got != "  one two\n  three" {
-		t.Errorf("wrapped as %q", got)
-	}
-}

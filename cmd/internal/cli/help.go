@@ -27,7 +27,10 @@ func topics() []string {
 func newHelpCmd(env *cmdutil.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "help [TOPIC | COMMAND]",
-		Short: "Describe a command, or one of: " + strings.Join(topics(), ", "),
+		Short: "Print help for a command or a topic",
+		Example: `  cede help job run
+  cede help scenario`,
+		Long: "Print help for a command or a topic. Topics:\n\n" + topicList(),
 	}
 	for _, t := range topics() {
 		cmd.ValidArgs = append(cmd.ValidArgs, t+"\t"+summary(t))
@@ -101,30 +104,16 @@ func metricList(env *cmdutil.Env) string {
 		} else {
 			head += ": " + string(d.Better) + " is better"
 		}
-		fmt.Fprintf(&b, "%s\n%s\n", head, wrap(d.Text, width, "    "))
+		fmt.Fprintf(&b, "%s\n%s\n", head, cmdutil.Wrap(d.Text, width, "    "))
 	}
 	return b.String()
 }
 
-// wrap breaks a text into lines.
-func wrap(text string, width int, indent string) string {
+// topicList lists the topics with their first lines.
+func topicList() string {
 	var b strings.Builder
-	column := 0
-	for word := range strings.FieldsSeq(text) {
-		size := len([]rune(word))
-		switch {
-		case column == 0:
-			b.WriteString(indent)
-			column = len(indent)
-		case column+1+size > width:
-			b.WriteString("\n" + indent)
-			column = len(indent)
-		default:
-			b.WriteByte(' ')
-			column++
-		}
-		b.WriteString(word)
-		column += size
+	for _, t := range topics() {
+		fmt.Fprintf(&b, "  %-12s %s\n", t, summary(t))
 	}
-	return b.String()
+	return strings.TrimSuffix(b.String(), "\n")
 }

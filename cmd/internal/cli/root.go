@@ -63,16 +63,17 @@ Exit codes are the same for all commands; cede help exit-codes lists them.`,
 		newCompletionCmd(env),
 	)
 	root.SetHelpCommand(newHelpCmd(env))
-	aliases(root)
+	addListAliases(root)
+	cmdutil.AddExitCodes(root)
 	return root
 }
 
-// aliases adds the alias ls to every list command.
-func aliases(cmd *cobra.Command) {
+// addListAliases adds the alias ls to every list command.
+func addListAliases(cmd *cobra.Command) {
 	for _, sub := range cmd.Commands() {
 		if sub.Name() == "list" && len(sub.Aliases) == 0 {
 			sub.Aliases = []string{"ls"}
 		}
-		aliases(sub)
+		addListAliases(sub)
 	}
 }

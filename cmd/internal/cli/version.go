@@ -10,8 +10,12 @@ import (
 func newVersionCmd(env *cmdutil.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "version",
-		Short: "Say which cede this is",
-		Args:  cmdutil.PositionalArgs(0, 0, "no arguments"),
+		Short: "Print the version",
+		Example: `  cede version
+  cede version -o json`,
+		Long: `Print the version, the commit and its date, and the Go version and platform of the
+build. No server is contacted.`,
+		Args: cmdutil.PositionalArgs(0, 0, "no arguments"),
 	}
 	out := cmdutil.OutputFlags(cmd, env)
 	cmd.RunE = func(*cobra.Command, []string) error {

@@ -22,17 +22,21 @@ func NewCommand(env *cmdutil.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "agent",
 		Short: "Run a server, a node, or both in one process",
-		Long: `Run a server, a node, or both in one process, as the configuration says.
+		Long: `Run a server, a node agent, an agent of a member cluster, or several of them in one
+process, as the configuration requires.
 
-With --dev it is both, for a try: on this machine alone, with a data directory
-that goes when it ends, every policy there is, and eviction on for every type of
-job.
+With --dev it runs a server and a node on loopback, for evaluation: the data
+directory is temporary, every built-in policy is loaded, and preemption is enabled for
+all types of jobs.
 
-SIGHUP, or POST /v1/agent/reload, reads the configuration again: log level,
-certificates, rates, workers and policies are taken over, whatever else differs is
-refused by name. With server.workers: 0 a server works on no evaluations until it reads
-another number; without the key it works on half as many as it has processors. SIGINT and SIGTERM stop it in order; a second one stops it at
-once.`,
+SIGHUP, or POST /v1/agent/reload, reads the configuration again. The log level,
+certificates, rates, workers and policies are applied; if any other key differs, the
+reload is refused and nothing changes. If server.workers is 0, the server processes no
+evaluations; without the key it processes half as many at a time as it has processors.
+
+SIGINT and SIGTERM stop the process in order, and a second signal ends it at once.
+Stopping a server transfers leadership but does not remove it from the cluster; cede
+server leave does.`,
 		Example: `  cede agent --dev
   cede agent -c /etc/cede/cede.yaml
   cede agent --dev --set listen.http=127.0.0.1:5000 --set listen.metrics=`,

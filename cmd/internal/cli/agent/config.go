@@ -16,7 +16,9 @@ import (
 func NewConfigCommand(env *cmdutil.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "config",
-		Short: "Check and show the configuration of `cede agent`",
+		Short: "Check and print the configuration of cede agent",
+		Long: `Check and print the configuration that cede agent would run with. A running process
+is not contacted.`,
 		Example: `  cede config validate -c /etc/cede/cede.yaml
   cede config show -c /etc/cede/cede.yaml`,
 	}
@@ -28,12 +30,13 @@ func NewConfigCommand(env *cmdutil.Env) *cobra.Command {
 func newConfigValidateCmd(env *cmdutil.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "validate [FILE...]",
-		Short: "Say everything that is wrong with a configuration",
-		Long: `Say everything that is wrong with a configuration: keys that there are not, with
-what may have been meant, values that are none, what does not belong together, and
-files of certificates and keys that are missing or do not fit.
-What is allowed and open to whoever reaches it is told as a warning. FILE is a YAML
-file or a folder of them, as -c. Exits 2 when anything is wrong.`,
+		Short: "Report every problem of a configuration",
+		Long: `Report every problem of a configuration: unknown keys, with suggestions; invalid
+values; keys that contradict each other; and files of certificates and keys that are
+missing or do not match. Settings that are valid but open to other machines are
+reported as warnings. FILE is a YAML file or a folder of them, as for -c.
+
+Nothing is started, and no port is opened.`,
 		Example: "  cede config validate /etc/cede/cede.yaml",
 		Args:    cmdutil.PositionalArgs(0, -1, "files"),
 	}
@@ -79,9 +82,11 @@ func role(c *config.Loaded) string {
 func newConfigShowCmd(env *cmdutil.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show",
-		Short: "Print every value and where it came from",
-		Long: `Print every key of the configuration with its value and where that came from: the
-default, a line of a file, a variable, or the command line. Secrets are not shown.`,
+		Short: "Print every configuration value and its source",
+		Long: `Print every key of the configuration with its value and the source of the value: the
+default, a line of a file, an environment variable, or the command line.
+
+Secrets are masked.`,
 		Example: "  cede config show -c /etc/cede/cede.yaml\n  CEDE_LOG__LEVEL=debug cede config show --dev",
 		Args:    cmdutil.PositionalArgs(0, 0, "no arguments"),
 	}

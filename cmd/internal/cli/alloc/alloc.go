@@ -17,11 +17,11 @@ import (
 func NewCommand(env *cmdutil.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "alloc",
-		Short: "Look at allocations: where instances run, what they say, who made room",
-		Long: `Look at allocations: where instances run, what they say, who made room.
+		Short: "List, describe and stop allocations",
+		Long: `List, describe and stop allocations, and print their logs.
 
-An allocation is one instance of a group on a node. Ids may be shortened to any
-prefix that is unique, as tables do.`,
+An allocation is one instance of a task group on a node. An ID can be shortened to any
+unique prefix; tables show such prefixes.`,
 		Example: "  cede alloc list --job web\n  cede alloc status 9d21\n  cede alloc logs 9d21 -f",
 	}
 	cmdutil.MakeGroup(cmd)
@@ -32,9 +32,9 @@ prefix that is unique, as tables do.`,
 func newAllocListCmd(env *cmdutil.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "List allocations, the newest first",
-		Long: `List allocations, the newest first: those that run or start, with --all the
-others as well.`,
+		Short: "List allocations, newest first",
+		Long: `List allocations, newest first. Only allocations that run or start are listed; --all
+adds those that have ended.`,
 		Example: "  cede alloc list\n  cede alloc list --job web --all\n  cede alloc list --node n1 -o name",
 		Args:    cmdutil.PositionalArgs(0, 0, "no arguments"),
 	}
@@ -93,8 +93,10 @@ func listAllocations(ctx context.Context, c *cmdutil.Connection, job, node strin
 
 func newAllocStatusCmd(env *cmdutil.Env) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:     "status ID",
-		Short:   "Describe an allocation: where it is, how it does, whom it evicted",
+		Use:   "status ID",
+		Short: "Describe an allocation and what it evicted",
+		Long: `Describe an allocation: its node, its desired and actual status, its resources, which
+allocations it evicted, and which allocation evicted it.`,
 		Example: "  cede alloc status 9d21\n  cede alloc status 9d21 -o json",
 		Args:    cmdutil.PositionalArgs(1, 1, "one allocation"),
 	}
@@ -133,8 +135,12 @@ func allocPage(p cmdutil.Page, env *cmdutil.Env, a *client.Allocation) {
 
 func newAllocStopCmd(env *cmdutil.Env) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:     "stop ID",
-		Short:   "Stop an allocation; its job gets another",
+		Use:   "stop ID",
+		Short: "Stop an allocation and reschedule its instance",
+		Long: `Stop an allocation. The scheduler places a replacement, because the job still requires
+the instance; cede job stop stops a job.
+
+The command returns when the stop is recorded, not when the tasks have ended.`,
 		Example: "  cede alloc stop 9d21",
 		Args:    cmdutil.PositionalArgs(1, 1, "one allocation"),
 	}

@@ -24,9 +24,11 @@ func newAllocLogsCmd(env *cmdutil.Env) *cobra.Command {
 	l := &allocLogs{env: env}
 	cmd := &cobra.Command{
 		Use:   "logs ID",
-		Short: "Print what an allocation wrote",
-		Long: `Print what an allocation wrote to standard output, or with --stderr to standard
-error. Any server can be asked: it passes the question on to the node.`,
+		Short: "Print the output of an allocation",
+		Long: `Print the standard output of an allocation, or its standard error with --stderr. Any
+server can be addressed: it forwards the request to the node.
+
+Output that the node has rotated away is not available.`,
 		Example: "  cede alloc logs 9d21\n  cede alloc logs 9d21 --task server --stderr -f\n  cede alloc logs 9d21 --tail 2000",
 		Args:    cmdutil.PositionalArgs(1, 1, "one allocation"),
 	}

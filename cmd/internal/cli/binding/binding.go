@@ -20,15 +20,15 @@ import (
 func NewCommand(env *cmdutil.Env) *cobra.Command {
 	bindings := cmdutil.Resource{Command: "binding", Singular: "binding", Plural: "bindings", EmptyHint: "`cede binding apply FILE` makes them", Namespaced: true}
 	return bindings.Group(&cobra.Command{
-		Short: "Spread workloads over member clusters",
-		Long: `Spread workloads over member clusters.
+		Short: "Assign workloads to member clusters",
+		Long: `Assign workloads to member clusters.
 
-A binding says how many replicas of a workload are wanted, what each needs, and
-which member clusters may take them. ` + "`cede help bindings`" + ` tells more.`,
+A binding states how many replicas a workload requires, the resources of each replica,
+and which member clusters are eligible. cede help bindings describes the fields.`,
 		Example: "  cede binding apply bindings.yaml\n  cede binding list\n  cede binding status train",
 	},
 		cmdutil.NewListCmd(env, bindings, cmdutil.ListSpec[*client.BindingStub]{
-			Short: "List bindings and where they are",
+			Short: "List bindings and their assignments",
 			Get:   func(api *client.Client) cmdutil.Lister[*client.BindingStub] { return api.Bindings().List },
 			Order: func(a, b *client.BindingStub) int { return cmp.Compare(b.Priority, a.Priority) },
 			Name:  func(b *client.BindingStub) string { return b.ID },
@@ -67,7 +67,9 @@ func spreadOver(clusters map[string]int) string {
 
 func newBindingStatusCmd(env *cmdutil.Env, bindings cmdutil.Resource) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "status ID", Short: "Describe a binding: where it is, why the rest has no place, whom it displaced and who displaced it",
+		Use: "status ID", Short: "Describe a binding, its assignments and evictions",
+		Long: `Describe a binding: its assignments, why unassigned replicas are pending, which bindings
+it evicted, and which bindings evicted it.`,
 		Example: "  cede binding status train",
 	}
 	return bindings.ItemCommand(env, cmd, func(ctx context.Context, c *cmdutil.Connection, id string) (cmdutil.Document, error) {
@@ -158,18 +160,19 @@ func displacedTable(p cmdutil.Page, env *cmdutil.Env, title string, list []displ
 
 func newBindingApplyCmd(env *cmdutil.Env) *cobra.Command {
 	cmd := &cobra.Command{
-		Short: "Register bindings, or other versions of them",
-		Long: `Register bindings, or other versions of them. FILE is YAML or JSON: one
-binding, a list of them, or a scenario with bindings:
+		Short: "Create or update bindings from a file",
+		Long: `Create or update bindings. FILE is YAML or JSON: one binding, a list of bindings, or a
+scenario with bindings:
 
   - id: train
     priority: 10                       # or priorityClass: high
     preemptionPolicy: PreemptLowerPriority
     replicas: 2
     resources: {cpu: 2000}             # of one replica
-    clusters: [eu, us]                 # absent: all
+    clusters: [eu, us]                 # default: all
 
-` + "`cede help bindings`" + ` tells what else there is.`,
+cede help bindings describes the other fields. Bindings that FILE does not contain are
+not changed.`,
 		Example: "  cede binding apply bindings.yaml\n  echo '{id: web, replicas: 2, resources: {cpu: 500}}' | cede binding apply -",
 	}
 	return cmdutil.NewApplyCmd(env, cmd, cmdutil.ApplySpec[*client.Binding, registeredBinding]{
@@ -204,7 +207,9 @@ type registeredBinding struct {
 
 func newBindingDeleteCmd(env *cmdutil.Env, bindings cmdutil.Resource) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "delete ID", Short: "Stop a binding, and forget it once nothing of it is left",
+		Use: "delete ID", Short: "Stop a binding and delete it",
+		Long: `Stop a binding. It is deleted when its last replica has stopped; the command does not
+wait for that.`,
 		Example: "  cede binding delete train",
 	}
 	return bindings.ItemCommand(env, cmd, func(ctx context.Context, c *cmdutil.Connection, id string) (cmdutil.Document, error) {

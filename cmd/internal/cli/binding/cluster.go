@@ -18,12 +18,12 @@ func NewClusterCommand(env *cmdutil.Env) *cobra.Command {
 		EmptyHint: "an agent joins its cluster by itself; `cede cluster apply FILE` makes one without",
 	}
 	return clusters.Group(&cobra.Command{
-		Short: "Look at member clusters, over which bindings are spread",
-		Long: `Look at member clusters, over which bindings are spread.
+		Short: "List, describe and edit member clusters",
+		Long: `List, describe and edit member clusters, to which bindings are assigned.
 
-A cluster joins by itself where an agent speaks for it (` + "`cede agent`" + ` with
-member.enabled). One without an agent is made here: what is assigned to it
-starts and ends by the clock. ` + "`cede help bindings`" + ` tells more.`,
+A cluster with an agent (cede agent with member.enabled) registers itself. A cluster
+without an agent is created here; replicas that are assigned to it start and end by
+the clock. cede help bindings describes federation.`,
 		Example: "  cede cluster list\n  cede cluster apply clusters.yaml\n  cede cluster status eu",
 	},
 		cmdutil.NewListCmd(env, clusters, cmdutil.ListSpec[*client.Cluster]{
@@ -47,7 +47,9 @@ func clusterTable(_ cmdutil.Page, list []*client.Cluster) *term.Table {
 
 func newClusterStatusCmd(env *cmdutil.Env, clusters cmdutil.Resource) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "status ID", Short: "Describe a member cluster: what it has, what is assigned there, what is claimed",
+		Use: "status ID", Short: "Describe a member cluster and its assignments",
+		Long: `Describe a member cluster: its capacity, the replicas that are assigned to it, and the
+capacity that is claimed for other bindings.`,
 		Example: "  cede cluster status eu",
 	}
 	return clusters.ItemCommand(env, cmd, func(ctx context.Context, c *cmdutil.Connection, id string) (cmdutil.Document, error) {
@@ -128,11 +130,13 @@ func claimTable(p cmdutil.Page, env *cmdutil.Env, list []*client.ClusterClaim) {
 
 func newClusterApplyCmd(env *cmdutil.Env) *cobra.Command {
 	cmd := &cobra.Command{
-		Short: "Make or change member clusters that have no agent",
-		Long: `Make or change member clusters that have no agent. FILE is YAML or JSON: one
-cluster, a list of them, or a scenario with clusters:
+		Short: "Create or update member clusters without an agent",
+		Long: `Create or update member clusters that have no agent. FILE is YAML or JSON: one cluster,
+a list of clusters, or a scenario with clusters:
 
-  - {id: eu, capacity: {cpu: 8000, memory: 16Gi}, attributes: {region: eu}}`,
+  - {id: eu, capacity: {cpu: 8000, memory: 16Gi}, attributes: {region: eu}}
+
+Clusters that FILE does not contain are not changed.`,
 		Example: "  cede cluster apply clusters.yaml\n  echo '{id: eu, capacity: {cpu: 8000}}' | cede cluster apply -",
 	}
 	return cmdutil.NewApplyCmd(env, cmd, cmdutil.ApplySpec[*client.Cluster, *client.Cluster]{
@@ -154,7 +158,9 @@ cluster, a list of them, or a scenario with clusters:
 
 func newClusterDeleteCmd(env *cmdutil.Env, clusters cmdutil.Resource) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "delete ID", Short: "Delete a member cluster on which nothing is assigned",
+		Use: "delete ID", Short: "Delete a member cluster without assignments",
+		Long: `Delete a member cluster. A cluster with assignments is refused, unless --force is given:
+then its replicas are assigned to other clusters.`,
 		Example: "  cede cluster delete eu\n  cede cluster delete eu --force",
 	}
 	force := cmd.Flags().Bool("force", false, "delete it whatever is assigned there: that is placed elsewhere")

@@ -19,17 +19,17 @@ func NewCommand(env *cmdutil.Env) *cobra.Command {
 		EmptyHint: "`cede budget apply FILE` makes them", Namespaced: true,
 	}
 	return budgets.Group(&cobra.Command{
-		Short: "Say how many allocations evictions must leave: disruption budgets",
-		Long: `Say how many allocations evictions must leave: disruption budgets.
+		Short: "List, describe and edit disruption budgets",
+		Long: `List, describe and edit disruption budgets, which limit how many allocations may be
+evicted.
 
-A budget is about the allocations of a namespace whose groups have its labels. A
-strict one is never overrun; one that is kept as well as can be (bestEffort) is
-where nobody else can be evicted.
-` + "`cede help budgets`" + ` tells more.`,
+A budget selects the allocations of a namespace whose task groups have its labels. A
+strict budget is never exceeded. A bestEffort budget is exceeded only if no other
+allocations can be evicted. cede help budgets describes the fields.`,
 		Example: "  cede budget list\n  cede budget apply budgets.yaml\n  cede budget status web",
 	},
 		cmdutil.NewListCmd(env, budgets, cmdutil.ListSpec[*client.BudgetStub]{
-			Short: "List disruption budgets and how they stand",
+			Short: "List disruption budgets and their status",
 			Get:   func(api *client.Client) cmdutil.Lister[*client.BudgetStub] { return api.Budgets().List },
 			Name:  func(b *client.BudgetStub) string { return b.Name },
 			Table: budgetStatusTable,
@@ -48,25 +48,26 @@ func budgetStatusTable(_ cmdutil.Page, list []*client.BudgetStub) *term.Table {
 
 func newBudgetApplyCmd(env *cmdutil.Env) *cobra.Command {
 	cmd := &cobra.Command{
-		Short: "Make or change disruption budgets",
-		Long: `Make or change disruption budgets. FILE is YAML or JSON: one budget, a list of
-them, or a scenario's budgets:
+		Short: "Create or update disruption budgets from a file",
+		Long: `Create or update disruption budgets. FILE is YAML or JSON: one budget, a list of
+budgets, or the budgets of a scenario:
 
   - {name: web, namespace: default, labels: {app: web}, minAvailable: 2,
      enforcement: strict}
 
-In place of minAvailable, how many stay, a budget may have maxUnavailable, how
-many may be missing. Either is a number, or a share of the instances that are
-wanted, such as "50%", rounded up. enforcement is bestEffort (when absent) or
-strict.
+Instead of minAvailable, the number of instances that must remain, a budget can have
+maxUnavailable, the number that may be missing. Either is a number, or a percentage
+of the desired instances such as "50%", rounded up. enforcement is bestEffort (the
+default) or strict.
 
-Or it bounds how many are evicted in any window of time, however many are left;
-without labels that is about all of a namespace, and enforcement is strict when
-absent:
+A budget can also limit the evictions in any window of time, regardless of how many
+instances remain. Without labels it applies to the whole namespace, and enforcement
+is strict by default:
 
   - {name: slowly, namespace: default, maxEvictions: 5, window: 1h}
 
-Where there is no namespace it is that of --namespace.`,
+The default namespace is that of --namespace. Budgets that FILE does not contain are not
+changed.`,
 		Example: "  cede budget apply budgets.yaml\n  echo '{name: web, labels: {app: web}, minAvailable: 1}' | cede budget apply -",
 	}
 	return cmdutil.NewApplyCmd(env, cmd, cmdutil.ApplySpec[*client.Budget, *client.Budget]{
@@ -91,7 +92,9 @@ func budgetTable(_ cmdutil.Page, list []*client.Budget) *term.Table {
 
 func newBudgetStatusCmd(env *cmdutil.Env, budgets cmdutil.Resource) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "status ID", Short: "Describe a disruption budget: how many are healthy, how many may be evicted, and who counts",
+		Use: "status ID", Short: "Describe a disruption budget and its allocations",
+		Long: `Describe a disruption budget: how many of its allocations are healthy, how many may be
+evicted now, and which allocations it selects.`,
 		Example: "  cede budget status web",
 	}
 	return budgets.ItemCommand(env, cmd, func(ctx context.Context, c *cmdutil.Connection, name string) (cmdutil.Document, error) {
@@ -143,7 +146,8 @@ func findBudget(ctx context.Context, c *cmdutil.Connection, budgets cmdutil.Reso
 
 func newBudgetDeleteCmd(env *cmdutil.Env, budgets cmdutil.Resource) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "delete ID", Short: "Delete a disruption budget: nothing is held back by it any more",
+		Use: "delete ID", Short: "Delete a disruption budget",
+		Long:    `Delete a disruption budget. It no longer limits evictions; allocations are not affected.`,
 		Example: "  cede budget delete web",
 	}
 	return budgets.ItemCommand(env, cmd, func(ctx context.Context, c *cmdutil.Connection, name string) (cmdutil.Document, error) {

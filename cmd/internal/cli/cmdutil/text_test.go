@@ -8,6 +8,9 @@ func TestWords(t *testing.T) {
 			t.Errorf("%d is %q, want %q", n, got, want)
 		}
 	}
+	if got := Wrap("one two three", 9, "  "); got != "  one two\n  three" {
+		t.Errorf("wrapped as %q", got)
+	}
 	if got := JoinOr([]string{"a", "b", "c"}); got != "a, b or c" {
 		t.Errorf("said as %q", got)
 	}

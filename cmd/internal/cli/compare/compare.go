@@ -37,17 +37,18 @@ type condition struct {
 func NewCommand(env *cmdutil.Env) *cobra.Command {
 	c := &comparison{env: env}
 	cmd := &cobra.Command{
-		Use:   "compare FILE... -p P -p Q ...",
-		Short: "Play scenarios under several policies, and say how they differ",
-		Long: `Play every file under every policy, with as many seeds as asked for, and say how
-the policies differ: by each metric, and in the first decisions that part them.
-The first policy is the one that the others are measured against.
+		Use:         "compare FILE... -p P -p Q ...",
+		Short:       "Compare policies on the same scenarios",
+		Annotations: cmdutil.ExitCodes("7 a policy failed", "8 an expression of --fail-if holds, or a policy cannot place the workload of --what-if"),
+		Long: `Play every scenario under every policy, with the given number of seeds, and report how
+the policies differ: by each metric, and in the first decisions that differ. The
+first policy is the baseline.
 
-Run 1 decides ties by id, as ` + "`cede sim run`" + ` does; the runs of further seeds decide
-them otherwise, so that a difference can be told from luck.
+Run 1 breaks ties by ID, as cede sim run does. Runs of further seeds break ties
+differently, so that a difference between policies can be told from chance.
 
-With --what-if nothing is played but one instant: the work of a manifest comes
-to the cluster as it is, and the answer says whom each policy would evict for it.`,
+With --what-if nothing is played. Instead the workload of a manifest is submitted to
+the cluster of each scenario, and the report shows what each policy would evict.`,
 		Example: `  cede compare scenario.yaml -p default -p nomad
   cede compare a.yaml b.yaml -p default -p nomad --seeds 11 --html report.html
   cede compare cluster.yaml -p kubernetes -p my.wasm --what-if pod.yaml

@@ -18,11 +18,11 @@ import (
 func NewCommand(env *cmdutil.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "eval",
-		Short: "Look at evaluations: what the scheduler was asked, and what came of it",
-		Long: `Look at evaluations: what the scheduler was asked, and what came of it.
+		Short: "List, describe and explain evaluations",
+		Long: `List, describe and explain evaluations.
 
-An evaluation is the order to look at one job again. One that found no place for
-something says why, node by node: cede eval explain.`,
+An evaluation is a request to reconcile one job. If it could not place an instance,
+cede eval explain reports why, by node.`,
 		Example: "  cede eval list --job web\n  cede eval explain 4f1c",
 	}
 	cmdutil.MakeGroup(cmd)
@@ -33,7 +33,7 @@ something says why, node by node: cede eval explain.`,
 func newEvalListCmd(env *cmdutil.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "list",
-		Short:   "List evaluations, the newest first",
+		Short:   "List evaluations, newest first",
 		Example: "  cede eval list\n  cede eval list --job web --status blocked",
 		Args:    cmdutil.PositionalArgs(0, 0, "no arguments"),
 	}
@@ -85,8 +85,10 @@ func listEvaluations(ctx context.Context, c *cmdutil.Connection, job string) ([]
 
 func newEvalStatusCmd(env *cmdutil.Env) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:     "status ID",
-		Short:   "Describe an evaluation: what made it, what it made, what it placed",
+		Use:   "status ID",
+		Short: "Describe an evaluation and its allocations",
+		Long: `Describe an evaluation: what triggered it, the evaluations that it created, and the
+allocations that it placed.`,
 		Example: "  cede eval status 4f1c",
 		Args:    cmdutil.PositionalArgs(1, 1, "one evaluation"),
 	}
@@ -152,10 +154,12 @@ func explainEval(p cmdutil.Page, e *client.Evaluation) {
 func newEvalExplainCmd(env *cmdutil.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "explain ID",
-		Short: "Say why an evaluation found no place for something, node by node",
-		Long: `Say why an evaluation found no place for something: how many nodes lacked what,
-which rules excluded nodes, and why evicting lower-priority work does not help.
-An evaluation whose job was placed since then says so.`,
+		Short: "Explain why an evaluation could not place instances",
+		Long: `Explain why an evaluation could not place instances: how many nodes lack which
+resource, which constraints excluded nodes, and why preemption does not help. If the
+instances were placed since then, the command reports that.
+
+Nothing is evaluated again: the reasons are those of the time of the evaluation.`,
 		Example: "  cede eval explain 4f1c\n  cede eval explain 4f1c -o json",
 		Args:    cmdutil.PositionalArgs(1, 1, "one evaluation"),
 	}

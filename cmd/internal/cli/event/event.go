@@ -16,7 +16,8 @@ import (
 )
 
 func NewCommand(env *cmdutil.Env) *cobra.Command {
-	cmd := &cobra.Command{Use: "event", Short: "Follow what happens", Example: "  cede event stream --topic Preemption"}
+	cmd := &cobra.Command{Use: "event", Short: "Stream events of the cluster",
+		Long: `Stream events of the cluster as they happen.`, Example: "  cede event stream --topic Preemption"}
 	cmdutil.MakeGroup(cmd)
 	cmd.AddCommand(newEventStreamCmd(env))
 	return cmd
@@ -39,13 +40,12 @@ func newEventStreamCmd(env *cmdutil.Env) *cobra.Command {
 	s := &eventStream{}
 	cmd := &cobra.Command{
 		Use:   "stream",
-		Short: "Print events as they happen, until interrupted",
-		Long: `Print events as they happen, until interrupted: a line each, with -o json a JSON
-object a line. A connection that breaks is made again where it broke off. Topics:
+		Short: "Print events as they happen",
+		Long: `Print events as they happen, one a line, until interrupted; with -o json, one JSON
+object a line. If the connection is lost, the stream resumes after the last event.
+Events that servers no longer retain are skipped. Topics:
 
-  ` + strings.Join(eventTopics, ", ") + `
-
-and TOPIC:KEY for those of one job, node or allocation.`,
+  ` + strings.Join(eventTopics, ", "),
 		Example: "  cede event stream --topic Preemption --topic Job:web\n  cede event stream --index 1200 -o json",
 		Args:    cmdutil.PositionalArgs(0, 0, "no arguments"),
 	}

@@ -13,8 +13,10 @@ import (
 
 func newJobHistoryCmd(env *cmdutil.Env) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:     "history ID",
-		Short:   "List the last versions of a job, and what each changed",
+		Use:   "history ID",
+		Short: "List the versions of a job and their changes",
+		Long: `List the recent versions of a job, and which fields each version changed. How many
+versions are retained is fixed; older ones are not available.`,
 		Example: "  cede job history web\n  cede job history web -o json",
 		Args:    cmdutil.PositionalArgs(1, 1, "one job"),
 	}

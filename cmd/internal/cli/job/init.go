@@ -20,10 +20,11 @@ var jobTemplates embed.FS // read-only
 func newJobInitCmd(env *cmdutil.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "init [FILE]",
-		Short: "Write a job file to begin with",
-		Long: `Write a job file to begin with: a small service that any node can run. FILE ends
-in .hcl, .yaml or .json and is written in that form; without it, job.hcl. A file
-that exists is left alone.`,
+		Short: "Write an example job file",
+		Long: `Write an example job file: a small service that any node can run. The format follows
+the name of FILE, which ends in .hcl, .yaml or .json; the default is job.hcl.
+
+An existing file is not overwritten.`,
 		Example: "  cede job init\n  cede job init web.yaml\n  cede job init - > web.hcl",
 		Args:    cmdutil.PositionalArgs(0, 1, "one file"),
 	}

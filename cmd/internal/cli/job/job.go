@@ -9,12 +9,12 @@ import (
 func NewCommand(env *cmdutil.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "job",
-		Short: "Run jobs: write one, see what it would do, run it, follow it, stop it",
-		Long: `Run jobs: write one, see what it would do, run it, follow it, stop it.
+		Short: "Run, plan, describe and stop jobs",
+		Long: `Run, plan, describe and stop jobs.
 
-A job file is HCL in Nomad's dialect, YAML or JSON; cede help jobs describes it.
-job plan shows whom a job would evict before anybody is, and gives a token with
-which job run does exactly that.`,
+A job file is HCL in the form of Nomad, YAML or JSON; cede help jobs describes it.
+cede job plan shows which allocations a job would evict, and returns a token with
+which cede job run executes exactly that plan.`,
 		Example: `  cede job init web.hcl
   cede job plan web.hcl
   cede job run web.hcl

@@ -17,14 +17,14 @@ import (
 func newJobPlanCmd(env *cmdutil.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "plan FILE",
-		Short: "Show what running a job would do, and whom it would evict",
-		Long: `Show what running a job would do: what changes of it, what is placed where, whom
-it would evict, and what would find no place and why. Nothing is done.
+		Short: "Show what running a job would place and evict",
+		Long: `Show what running a job would do: which fields change, what is placed on which node,
+which allocations are evicted, and which instances could not be placed and why.
 
-The plan's token makes cede job run do exactly this, or nothing: it exits 5 when
-the cluster has changed so that the plan no longer holds, or when another policy
-decides by then who is evicted. What the plan leaves without a place takes free room
-later, and evicts nobody: whoever runs it evicts those that it shows and no others.`,
+Nothing is changed. The plan returns a token, with which cede job run executes exactly
+this plan. It is refused with exit code 5 if the cluster has changed so that the plan
+no longer holds, or if another policy has become active. Instances that the plan does
+not place are placed later if capacity becomes free, without evictions.`,
 		Example: `  cede job plan web.hcl
   cede job plan web.hcl -o wide
   cede job plan web.hcl -t '{{.PlanToken}}' > plan.token`,

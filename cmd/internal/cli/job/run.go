@@ -35,15 +35,17 @@ type jobRun struct {
 func newJobRunCmd(env *cmdutil.Env) *cobra.Command {
 	r := &jobRun{env: env}
 	cmd := &cobra.Command{
-		Use:   "run FILE",
-		Short: "Run a job, and wait until it is placed",
-		Long: `Run a job, or change one that runs, and wait until it is placed.
+		Use:         "run FILE",
+		Short:       "Run a job and wait for its placement",
+		Annotations: cmdutil.ExitCodes("5 --check-index or the plan of --plan no longer holds", "6 not every instance was placed"),
+		Long: `Run a job, or update one that runs, and wait until its evaluation is complete.
 
-Exits 6 when not everything could be placed, and says why; the job stays and is
-placed once there is room. Exits 5 when --check-index or the plan of --plan no
-longer holds, and says what differs. With --plan those are evicted whom the plan
-shows and no others: what it leaves without a place waits for free room, until the
-job is run again, by another plan or without one.`,
+If some instances cannot be placed, the command reports why; the job stays registered,
+and they are placed when capacity becomes free. With --plan only the allocations that
+the plan shows are evicted: instances that it does not place wait for free capacity,
+until the job is run again.
+
+The command does not wait until tasks are healthy.`,
 		Example: `  cede job run web.hcl
   cede job run web.hcl --plan @plan.token
   cede job run - --detach < web.hcl`,

@@ -18,9 +18,9 @@ import (
 func newJobStatusCmd(env *cmdutil.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "status [ID]", Aliases: []string{"list", "ls"},
-		Short: "List jobs, or describe one: its allocations, and what waits",
-		Long: `List jobs, or describe one: how many instances of each group run, which
-allocations it has, and why instances without a place have none.`,
+		Short: "List jobs, or describe one job",
+		Long: `List jobs, or describe one: how many instances of each group run, its allocations, and
+why pending instances could not be placed.`,
 		Example: "  cede job status\n  cede job status web\n  cede job status web -t '{{range .Allocations}}{{.NodeID}} {{end}}'",
 		Args:    cmdutil.PositionalArgs(0, 1, "one job"),
 	}

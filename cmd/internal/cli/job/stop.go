@@ -15,8 +15,11 @@ func newJobStopCmd(env *cmdutil.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "stop ID",
 		Short: "Stop a job",
-		Long: `Stop a job: its allocations end gracefully. The job is kept for a while, so that
-cede job status and history still know it; --purge forgets it.`,
+		Long: `Stop a job: its allocations are stopped gracefully. The job stays in the history for a
+while, so that cede job status and cede job history still show it; --purge deletes it
+at once.
+
+The command waits for the evaluation, not until the tasks have ended.`,
 		Example: "  cede job stop web\n  cede job stop web --purge",
 		Args:    cmdutil.PositionalArgs(1, 1, "one job"),
 	}

@@ -13,10 +13,10 @@ func newJobValidateCmd(env *cmdutil.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "validate FILE",
 		Short: "Check a job file",
-		Long: `Check a job file, and tell everything that is wrong with it. No server is asked,
-unless --server is given: it knows whether a priority class and a policy exist.
+		Long: `Check a job file and report every problem. With --server, a server also checks that the
+priority class and the policy exist; without it, no server is contacted.
 
-Exits 2 when something is wrong.`,
+The job is not registered.`,
 		Example: "  cede job validate web.hcl\n  cede job validate web.hcl --var count=3 -o yaml",
 		Args:    cmdutil.PositionalArgs(1, 1, "one job file"),
 	}

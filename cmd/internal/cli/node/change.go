@@ -11,10 +11,12 @@ import (
 func newNodeDrainCmd(env *cmdutil.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "drain ID",
-		Short: "Move what runs on a node away, or end that",
-		Long: `Move what runs on a node away: it takes no new work, and its allocations are
-placed on others. --off ends that; the node then takes no new work until cede
-node eligibility says so, or at once with --eligible.`,
+		Short: "Drain a node, or end its drain",
+		Long: `Drain a node: it becomes ineligible, and its allocations are migrated to other nodes.
+With --off the drain ends; the node remains ineligible until cede node eligibility
+changes that, or becomes eligible at once with --eligible.
+
+The command does not wait until the allocations have moved.`,
 		Example: "  cede node drain n1\n  cede node drain n1 --off --eligible",
 		Args:    cmdutil.PositionalArgs(1, 1, "one node"),
 	}
@@ -44,8 +46,10 @@ node eligibility says so, or at once with --eligible.`,
 
 func newNodeEligibilityCmd(env *cmdutil.Env) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:     "eligibility ID",
-		Short:   "Say whether a node takes new work; what runs there stays",
+		Use:   "eligibility ID",
+		Short: "Make a node eligible or ineligible",
+		Long: `Make a node eligible or ineligible for new allocations. Allocations that run on it are
+not affected; cede node drain migrates them.`,
 		Example: "  cede node eligibility n1 --off\n  cede node eligibility n1 --on",
 		Args:    cmdutil.PositionalArgs(1, 1, "one node"),
 	}

@@ -18,7 +18,8 @@ import (
 func NewCommand(env *cmdutil.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "node",
-		Short:   "Look at nodes, drain them, keep new work away",
+		Short:   "List, describe, drain and taint nodes",
+		Long:    `List, describe, drain and taint nodes, and change their eligibility.`,
 		Example: "  cede node list\n  cede node status n1\n  cede node drain n1",
 	}
 	cmdutil.MakeGroup(cmd)
@@ -82,8 +83,10 @@ func nodeDevices(list []client.NodeDevice) string {
 
 func newNodeStatusCmd(env *cmdutil.Env) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:     "status ID",
-		Short:   "Describe a node: what it has, what is in use, what runs there",
+		Use:   "status ID",
+		Short: "Describe a node, its resources and allocations",
+		Long: `Describe a node: its status, attributes and taints, which resources are used and free,
+and which allocations run on it.`,
 		Example: "  cede node status n1\n  cede node status n1 -o wide",
 		Args:    cmdutil.PositionalArgs(1, 1, "one node"),
 	}

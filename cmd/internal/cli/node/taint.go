@@ -13,15 +13,17 @@ import (
 func newNodeTaintCmd(env *cmdutil.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "taint ID TAINT...",
-		Short: "Keep work off a node that does not tolerate it, or end that",
-		Long: `Keep work off a node that does not tolerate it, or end that.
+		Short: "Add or remove taints of a node",
+		Long: `Add or remove taints of a node. TAINT is KEY=VALUE:EFFECT or KEY:EFFECT.
 
-TAINT is KEY=VALUE:EFFECT or KEY:EFFECT. With effect NoSchedule nothing new is
-placed there that does not tolerate the taint, with PreferNoSchedule it is placed
-elsewhere where there is room. With NoExecute what runs there and does not tolerate
-the taint leaves as well, or leaves later where its toleration says for how long it
-stays. KEY:EFFECT- takes the taint away, KEY- those of every effect. What a node
-declares itself, client.taints of its configuration, stays. Groups of jobs tolerate taints: cede help jobs.`,
+With effect NoSchedule, only allocations that tolerate the taint are placed on the node.
+With PreferNoSchedule, other nodes are preferred if they have capacity. With NoExecute,
+allocations that do not tolerate the taint are also evicted, or evicted later if their
+toleration states for how long they stay. KEY:EFFECT- removes a taint, and KEY- removes
+those of every effect.
+
+Taints of client.taints in the configuration of the node cannot be removed here. cede
+help jobs describes tolerations.`,
 		Example: "  cede node taint n1 gpu=true:NoSchedule\n  cede node taint n1 gpu-",
 		Args:    cmdutil.PositionalArgs(2, -1, "one node and its taints"),
 	}

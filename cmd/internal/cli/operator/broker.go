@@ -17,10 +17,12 @@ import (
 func newOperatorBrokerCmd(env *cmdutil.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "broker",
-		Short: "Stop handing out evaluations, and see what waits",
-		Long: `Stop handing out evaluations, and see what waits. While the broker is paused,
-jobs are taken and evaluations kept, and nothing is placed or evicted. It concerns the
-whole cluster; server.workers: 0 in a server's configuration pauses that server alone.`,
+		Short: "Pause, resume and inspect the evaluation broker",
+		Long: `Pause, resume and inspect the evaluation broker. While it is paused, jobs are accepted
+and evaluations are retained, but nothing is placed or evicted.
+
+The pause applies to the whole cluster. To pause one server, set server.workers to 0 in
+its configuration.`,
 		Example: "  cede operator broker status\n  cede operator broker pause",
 	}
 	cmdutil.MakeGroup(cmd)

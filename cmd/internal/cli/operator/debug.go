@@ -28,14 +28,14 @@ type bundleResult struct {
 func newOperatorDebugCmd(env *cmdutil.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "debug",
-		Short: "Collect what somebody needs who is to help, without secrets",
-		Long: `Collect what somebody needs who is to help into one file, FILE.tar.gz: version,
-configuration, members, health, replication, broker, the scheduler's settings, the
-newest decisions, and, from the metrics listener, metrics and profiles of goroutines
-and of memory. With --log the end of a log file goes with it.
+		Short: "Collect a support bundle (secrets redacted)",
+		Long: `Collect a support bundle in FILE.tar.gz: version, configuration, members, health,
+replication, broker, scheduler settings, recent decisions, and, from the metrics
+listener, metrics and profiles of goroutines and memory. With --log the end of a log
+file is added.
 
-Secrets are blotted out. Specifications of jobs, whose variables may hold some, are
-not collected. What cannot be had is listed in missing.txt; the rest is there.`,
+Secrets are redacted. Job specifications are not collected, because their variables can
+hold secrets. Parts that cannot be collected are listed in missing.txt.`,
 		Example: "  cede operator debug -w bundle.tar.gz\n  cede operator debug -w bundle.tar.gz --log /var/log/cede.log",
 		Args:    cmdutil.PositionalArgs(0, 0, "no arguments"),
 	}

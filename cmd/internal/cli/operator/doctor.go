@@ -19,18 +19,18 @@ import (
 
 func newOperatorDoctorCmd(env *cmdutil.Env) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "doctor DIR",
-		Short: "Examine the data directory of a server that is stopped",
-		Long: `Examine the data directory of a server that is stopped: every entry of the log,
-every byte of snapshots and policy modules, and the history. Nothing in it is
-changed; copies of what must be opened go to the folder for temporary files.
+		Use:         "doctor DIR",
+		Short:       "Check the data directory of a stopped server",
+		Annotations: cmdutil.ExitCodes("1 data is damaged: something that was written is missing or altered"),
+		Long: `Check the data directory of a stopped server: every entry of the log, every byte of
+snapshots and policy modules, and the history. Each finding states a remedy.
 
 With --replay the newest snapshot and the entries after it are applied to an empty
-state. Its hash is that which cede operator raft shows of every server with the
+state. Its hash equals the hash that cede operator raft reports for servers with the
 same state, and the state itself is checked.
 
-Exit code 1 means damage: something that was written is gone, or is not what it
-was. Each finding says what to do.`,
+Nothing in the directory is changed. Files that must be opened for writing are copied to
+the temporary folder.`,
 		Example: "  cede operator doctor /var/lib/cede\n  cede operator doctor /var/lib/cede --replay\n  cede operator doctor /var/lib/cede -t '{{range .findings}}{{.what}}{{\"\\n\"}}{{end}}'",
 		Args:    cmdutil.PositionalArgs(1, 1, "one data directory"),
 	}

@@ -14,11 +14,13 @@ import (
 func newOperatorKeyringCmd(env *cmdutil.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "keyring",
-		Short: "Change the keys that the servers' gossip is sealed with",
-		Long: `Change the keys that the servers' gossip is sealed with, on all servers at once. A
-new key goes round in three steps, each of which must succeed on every server before
-the next: install, use, remove the old one. Write it into gossip.keys of every
-server's configuration as well: that is what counts at a start.`,
+		Short: "Rotate the keys that encrypt gossip",
+		Long: `Rotate the keys that encrypt gossip, on all servers at once. A rotation has three
+steps, each of which must succeed on every server before the next: install the new
+key, use it, remove the old key.
+
+The change does not survive a restart: write the keys into gossip.keys of the
+configuration of every server as well.`,
 		Example: `  openssl rand -base64 32 > new.key
   cede operator keyring install new.key
   cede operator keyring use new.key

@@ -9,7 +9,9 @@ import (
 func NewCommand(env *cmdutil.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "operator",
-		Short: "Keep a cluster well: replication, snapshots, the scheduler's settings, the broker, keys, data directories, and what helpers need",
+		Short: "Operate a cluster: snapshots, Raft, scheduler, keys",
+		Long: `Operate a cluster: replication, snapshots, scheduler settings, the evaluation broker,
+gossip keys, data directories of stopped servers, and support bundles.`,
 		Example: `  cede operator raft
   cede operator snapshot save cluster.snap
   cede operator scheduler set --preempt-service=true

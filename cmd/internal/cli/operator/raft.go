@@ -13,16 +13,15 @@ import (
 func newOperatorRaftCmd(env *cmdutil.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "raft",
-		Short: "Say how replication stands, and who the servers are",
-		Long: `Say how replication stands on the server that is asked, and who the servers are.
+		Short: "Show the status of replication and its servers",
+		Long: `Show the status of replication on the addressed server, and the servers of the cluster.
 
-The state's hash is equal on servers whose state is, and at the same index it must
-be: it is worked out when it is asked for. cede operator doctor DIR --replay works it
-out for a server that is stopped.
+The hash of the state is computed on request. It is equal on servers that have applied
+the same index. For a stopped server, cede operator doctor DIR --replay computes it.
 
-The version is that of the whole cluster: what its log may hold. While servers are
-upgraded one after the other it is the older release's; the leader raises it once every
-server runs the new one, which cede server members -o wide tells, and it never goes back.`,
+The cluster version determines which entries the log may contain. During an upgrade it
+is that of the older release; the leader raises it when every server runs the new
+release (see cede server members -o wide). It is never lowered.`,
 		Example: "  cede operator raft\n  cede operator raft -t '{{.StateHash}}'",
 		Args:    cmdutil.PositionalArgs(0, 0, "no arguments"),
 	}

@@ -20,11 +20,12 @@ import (
 
 func newRaftRemoveCmd(env *cmdutil.Env) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "remove ID", Short: "Remove a server that will not come back",
-		Long: `Remove a server from replication that will not come back. Servers that are gone for
-ten minutes are removed by themselves, unless too few would be left; one that is alive
-leaves with "cede server leave". Who is removed is no member of the pool any more, so
-"cede operator keyring" does not wait for it.`,
+		Use: "remove ID", Short: "Remove a failed server from replication",
+		Long: `Remove a server that will not return from replication and from the pool. cede operator
+keyring no longer waits for it.
+
+A server that has failed for ten minutes is removed automatically, unless too few would
+remain. A server that runs is not removed: use cede server leave.`,
 		Example: "  cede operator raft remove IYYFA72375IVMBUU637ZSVNWYI",
 		Args:    cmdutil.PositionalArgs(1, 1, "one server's id"),
 	}
@@ -42,16 +43,19 @@ leaves with "cede server leave". Who is removed is no member of the pool any mor
 func newRaftRecoverCmd(env *cmdutil.Env) *cobra.Command {
 	var file string
 	cmd := &cobra.Command{
-		Use: "recover DIR --peers FILE", Short: "Give a cluster that lost its quorum another list of servers",
-		Long: `Give a cluster that lost its quorum for good another list of servers, in the data
-directory of a server that is stopped. The file lists those that are left:
+		Use: "recover DIR --peers FILE", Short: "Recover a cluster that lost its quorum for good",
+		Long: `Replace the list of servers in the data directory of a stopped server, if a cluster has
+lost its quorum for good. The file lists the servers that remain:
 
   [{"id": "IYYFA72375IVMBUU637ZSVNWYI", "address": "10.0.0.1:4647"}]
 
-Do it on one server alone, the one whose log is longest (cede operator doctor DIR),
-with itself in the list. Everything in its log counts from then on, what no majority
-had included. Start it; servers with an empty data directory and server.join are taken
-in by it.`,
+Run it on one server only, the one with the longest log (cede operator doctor DIR), and
+include that server in the list. All entries of its log become committed, including
+those that no majority had stored. Then start it; servers with an empty data directory
+and server.join join it.
+
+It does not contact other servers. If another server of the old cluster still runs, the
+cluster splits in two.`,
 		Example: "  cede operator raft recover /var/lib/cede --peers peers.json",
 		Args:    cmdutil.PositionalArgs(1, 1, "one data directory"),
 	}

@@ -14,7 +14,8 @@ import (
 func newOperatorSchedulerCmd(env *cmdutil.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "scheduler",
-		Short:   "Show and change the scheduler's settings",
+		Short:   "Show and change scheduler settings",
+		Long:    `Show and change the settings of the scheduler, which apply to the whole cluster.`,
 		Example: "  cede operator scheduler get\n  cede operator scheduler set --preempt-service=true --policy least-waste",
 	}
 	cmdutil.MakeGroup(cmd)
@@ -23,7 +24,7 @@ func newOperatorSchedulerCmd(env *cmdutil.Env) *cobra.Command {
 }
 
 func newSchedulerGetCmd(env *cmdutil.Env) *cobra.Command {
-	cmd := &cobra.Command{Use: "get", Short: "Show the scheduler's settings", Args: cmdutil.PositionalArgs(0, 0, "no arguments"), Example: "  cede operator scheduler get -o yaml"}
+	cmd := &cobra.Command{Use: "get", Short: "Show scheduler settings", Args: cmdutil.PositionalArgs(0, 0, "no arguments"), Example: "  cede operator scheduler get -o yaml"}
 	return cmdutil.ServerCommand(env, cmd, func(ctx context.Context, c *cmdutil.Connection, _ []string) (cmdutil.Document, error) {
 		s, _, err := c.Client.Scheduler().Get(ctx, c.QueryOptions())
 		if err != nil {
@@ -74,12 +75,12 @@ type schedulerSet struct {
 func newSchedulerSetCmd(env *cmdutil.Env) *cobra.Command {
 	s := &schedulerSet{}
 	cmd := &cobra.Command{
-		Use:   "set",
-		Short: "Change the scheduler's settings; what is not named stays",
-		Long: `Change the scheduler's settings; what is not named stays. Exits 5 when somebody
-else has changed them meanwhile.
+		Use:         "set",
+		Short:       "Change scheduler settings",
+		Annotations: cmdutil.ExitCodes("5 another client has changed the settings in the meantime"),
+		Long: `Change scheduler settings. Settings without a flag are not changed.
 
-Feature gates switch what bindings get of their priorities:
+Feature gates control how the priorities of bindings are used:
 
 ` + gatesDescribed(),
 		Example: "  cede operator scheduler set --preempt-service --preempt-batch\n  cede operator scheduler set --policy least-waste --priority-delta 20\n" +

@@ -13,7 +13,8 @@ import (
 func newOperatorSnapshotCmd(env *cmdutil.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "snapshot",
-		Short:   "Save the whole state to a file, look at it, and restore it",
+		Short:   "Save, inspect and restore snapshots of the state",
+		Long:    `Save, inspect and restore snapshots of the complete state of a cluster.`,
 		Example: "  cede operator snapshot save cluster.snap\n  cede operator snapshot restore cluster.snap",
 	}
 	cmdutil.MakeGroup(cmd)
@@ -36,11 +37,13 @@ func (c *counted) Write(p []byte) (int, error) {
 func newSnapshotSaveCmd(env *cmdutil.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "save FILE",
-		Short: "Save the whole state to a file",
-		Long: `Save the whole state to a file: jobs, nodes, allocations, evaluations, classes,
-policies with their modules, and tokens (their hashes alone). A file that exists is
-replaced once the snapshot is whole. A new one is its owner's alone to read: what jobs
-are given may be secret.`,
+		Short: "Save the complete state to a file",
+		Long: `Save the complete state to a file: jobs, nodes, allocations, evaluations, classes,
+policies with their modules, and hashes of tokens. An existing file is replaced when
+the snapshot is complete. A new file is readable by its owner only, because jobs can
+contain secrets.
+
+Output of tasks and the history of decisions are not included.`,
 		Example: "  cede operator snapshot save cluster.snap",
 		Args:    cmdutil.PositionalArgs(1, 1, "one file"),
 	}
@@ -79,15 +82,17 @@ are given may be secret.`,
 func newSnapshotRestoreCmd(env *cmdutil.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "restore FILE",
-		Short: "Replace the whole state of a cluster by a snapshot",
-		Long: `Replace the whole state of a cluster by a snapshot. What was done since the
-snapshot was saved is lost, so --yes has to be given.
+		Short: "Replace the state of a cluster by a snapshot",
+		Long: `Replace the complete state of a cluster by a snapshot. Changes since the snapshot was
+saved are lost, so --yes is required.
 
-The file may be of another cluster. The cluster then has that one's id, and everything in it:
-jobs, nodes, allocations, policies and tokens. Agents of those nodes that are pointed at this
-cluster go on with what they run, and nothing is placed twice; nodes that do not come are down
-after their grace, and their work is placed elsewhere. End the other cluster first, or both
-place the same work. A snapshot of a newer cluster version than this release understands is refused.`,
+The snapshot may come from another cluster. Then this cluster adopts its ID, jobs,
+nodes, allocations, policies and tokens. Nodes whose agents connect to this cluster
+continue to run their allocations. Other nodes are marked down after the grace period,
+and their allocations are rescheduled. Stop the other cluster first, or both run the
+same jobs.
+
+A snapshot of a newer cluster version than this release supports is refused.`,
 		Example: "  cede operator snapshot restore cluster.snap --yes",
 		Args:    cmdutil.PositionalArgs(1, 1, "one file"),
 	}

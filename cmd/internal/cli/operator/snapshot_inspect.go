@@ -30,9 +30,11 @@ type snapshotView struct {
 func newSnapshotInspectCmd(env *cmdutil.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "inspect FILE",
-		Short: "Check a snapshot, and say what it holds",
-		Long: `Check a snapshot whole, and say what it holds. No server is asked. The hash of its
-state is that of every server with the same state.`,
+		Short: "Check a snapshot and list its contents",
+		Long: `Check a complete snapshot file and list its contents. The hash of its state equals that
+of servers with the same state.
+
+No server is contacted.`,
 		Example: "  cede operator snapshot inspect cluster.snap",
 		Args:    cmdutil.PositionalArgs(1, 1, "one file"),
 	}

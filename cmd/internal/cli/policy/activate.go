@@ -15,15 +15,15 @@ import (
 func newPolicyActivateCmd(env *cmdutil.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "activate N@V",
-		Short: "Let a version of a policy decide",
-		Long: `Let version V decide under the name N, from one moment to the next on every server:
-evaluations that have begun end on the version that they began with. What decided
-before is kept for cede policy rollback N.
+		Short: "Activate a version of a policy",
+		Long: `Activate version V under the name N, at the same moment on every server. Evaluations that
+have started finish with the version that they started with. The version that was
+active before is retained for cede policy rollback N.
 
-With --for V is on trial: the servers roll back by themselves when the time is
-over, unless cede policy activate N@V is said again before, without --for.
+With --for the activation is a trial: the servers roll back when the time has passed,
+unless cede policy activate N@V is repeated without --for.
 
-A version that kept failing was taken out of service; --reset allows it again.`,
+A version that was disabled after repeated failures is refused; --reset permits it.`,
 		Example: `  cede policy activate thrifty@4f2a
   cede policy activate thrifty@4f2a --for 10m`,
 		Args: cmdutil.PositionalArgs(1, 1, "one version of a policy, N@V"),

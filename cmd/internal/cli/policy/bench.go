@@ -37,13 +37,13 @@ func newPolicyBenchCmd(env *cmdutil.Env) *cobra.Command {
 	b := &policyBench{env: env}
 	cmd := &cobra.Command{
 		Use:   "bench [P...]",
-		Short: "Measure what calls of policies cost",
-		Long: `Measure what a call of each hook of policies P costs (of the one in the working
-folder when absent): about one full node with 10, 50 and 200 candidates, and about
-full clusters of 100 and 400 nodes with ten candidates each. Encoding the question
-and checking the answer are included. Bytes are the host's.
+		Short: "Measure the cost of policy calls",
+		Long: `Measure the cost of each hook of policies P (default: the policy in the working folder),
+for a full node with 10, 50 and 200 candidates, and for full clusters of 100 and 400
+nodes with ten candidates each. Encoding the request and checking the result are
+included. Bytes are those that the host allocates, not those of the guest.
 
---format gobench prints what benchstat reads:
+--format gobench prints the input format of benchstat:
 
   cede policy bench thrifty default --count 6 --format gobench > new.txt
   benchstat -col /policy new.txt`,

@@ -24,12 +24,14 @@ func kinds() []string { return []string{string(bundle.Wasm), string(bundle.Proce
 func newPolicyBuildCmd(env *cmdutil.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "build [DIR]",
-		Short: "Build a policy's module, and write what it is into its manifest",
-		Long: `Build the module of the policy in DIR (the working folder when absent) as the
-build section of its policy.yaml says, load and test it, and write its digest,
-its hooks and its settings into policy.yaml. The same sources and tools give the
-same bytes. It is a WebAssembly module, unless policy.yaml says kind: process;
---kind changes what policy.yaml says, and so what later builds make.`,
+		Short: "Build the module of a policy",
+		Long: `Build the module of the policy in DIR (default: the working folder) as the build section
+of policy.yaml specifies, load and test it, and write its digest, hooks and settings
+into policy.yaml. The same sources and tools produce the same bytes.
+
+The result is a WebAssembly module, unless policy.yaml contains kind: process. --kind
+changes policy.yaml, and with it the kind of later builds. The module is not signed or
+loaded.`,
 		Example: `  cede policy build
   cede policy build thrifty --kind process`,
 		Args: cmdutil.PositionalArgs(0, 1, "one folder"),

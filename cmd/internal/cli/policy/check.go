@@ -35,21 +35,19 @@ type policyCheck struct {
 func newPolicyTestCmd(env *cmdutil.Env) *cobra.Command {
 	c := &policyCheck{env: env}
 	cmd := &cobra.Command{
-		Use:   "test [P]",
-		Short: "Test a policy: its golden cases, and what must hold of any policy",
-		Long: `Test policy P (the one in the working folder when absent) as the host runs it.
+		Use:         "test [P]",
+		Short:       "Test a policy: golden cases and properties",
+		Annotations: cmdutil.ExitCodes("7 the policy failed or returned an invalid result", "8 a case or a property failed"),
+		Long: `Test policy P (default: the policy in the working folder) in the host that servers use.
 
-Golden cases are the files cases/*.txt of its folder: a cluster, and below a line
---- whom the policy evicts there; --update writes that. Then what must hold of
-any policy is tried on random cases; where it does not, the smallest case found
-is shown, and with -w written as a scenario for cede sim run. Last comes what the
-calls used of what they may.
+Golden cases are the files cases/*.txt of its folder: a cluster and, below a line ---,
+the allocations that the policy evicts there; --update writes that part. Then each
+property is tested on random cases. If a property fails, the smallest case found is
+printed; with -w it is also written as a scenario for cede sim run. Finally the
+resource usage of the calls is reported.
 
-Exits 8 when a case or a property fails, and 7 when the policy is at fault: it
-failed, or gave an answer that no host accepts.
-
-Nomad fails enough: it evicts nobody where something excludes the preemptor for
-another reason than a port.
+No server is contacted. The policy nomad fails the property enough: it evicts nothing
+if a constraint other than a port excludes the preemptor.
 
 Properties:
 ` + propertyList(),

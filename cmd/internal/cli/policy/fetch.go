@@ -12,14 +12,11 @@ import (
 func newPolicyFetchCmd(env *cmdutil.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "fetch N[@V]",
-		Short: "Write a module that the servers have to a file",
-		Long: `Write the WebAssembly module of version V of policy N, as the servers have it, to a
-file, which any command takes that takes a policy. Without V it is the active
-version, or else the only one that is loaded. Its configuration and its grants are
-the version's and not the module's: ` + "`cede policy status N`" + ` has them.
+		Short: "Download the module of a policy",
+		Long: `Download the module of policy N from the servers into a file: of its active version, or
+of version V.
 
-What was written has the digest that the version names. Of a built-in policy and of
-an executable there is no module. Takes the role operate or policy.`,
+The manifest and the signature are not included.`,
 		Example: "  cede policy fetch thrifty -w thrifty.wasm\n  cede policy inspect thrifty.wasm",
 		Args:    cmdutil.PositionalArgs(1, 1, "one policy, N or N@V"),
 	}

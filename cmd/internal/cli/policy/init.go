@@ -17,12 +17,13 @@ import (
 func newPolicyInitCmd(env *cmdutil.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "init NAME",
-		Short: "Start a policy in a new folder",
-		Long: `Start a policy in a new folder: a small one that works, with its manifest, golden
-cases, a scenario in which it differs from default, and the SDK, so that it
-builds without a network (AssemblyScript's compiler alone comes from npm). NAME
-may be a path; its last part names the policy. Nothing that is there already is
-changed.`,
+		Short: "Create a new policy in a folder",
+		Long: `Create a small working policy in a new folder, with its manifest, golden cases, a
+scenario in which it differs from the default policy, and the SDK, so that it builds
+without network access (only the AssemblyScript compiler is downloaded from npm). NAME
+can be a path; its last element is the name of the policy.
+
+Existing files are not overwritten.`,
 		Example: `  cede policy init thrifty
   cede policy init policies/thrifty --lang rust`,
 		Args: cmdutil.PositionalArgs(1, 1, "the name of the new policy"),

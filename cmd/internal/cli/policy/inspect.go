@@ -18,11 +18,12 @@ import (
 func newPolicyInspectCmd(env *cmdutil.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "inspect [P]",
-		Short: "Describe a policy: what it is, asks for, takes and may use",
-		Long: `Describe policy P (the one in the working folder when absent): what it is, and the
-version that it makes with its configuration; the hooks that it has and the
-columns that it asks for; its settings; the limits of its calls; and what a
-WebAssembly module imports and exports.`,
+		Short: "Describe a policy: hooks, settings and limits",
+		Long: `Describe policy P (default: the policy in the working folder): its kind, the version that
+it has with its configuration, its hooks and the columns that they read, its settings,
+the limits of its calls, and the imports and exports of a WebAssembly module.
+
+No hook is called.`,
 		Example: `  cede policy inspect thrifty
   cede policy inspect 'least-waste?bands=20' -t '{{.version}}'`,
 		Args: cmdutil.PositionalArgs(0, 1, "one policy"),

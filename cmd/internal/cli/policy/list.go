@@ -16,10 +16,10 @@ import (
 func newPolicyListCmd(env *cmdutil.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "List the servers' policies",
-		Long: `List the policies that the servers have: what decides under each name, what a
-rollback returns to, and what runs in its shadow. Versions are shown by their
-first digits. A job names its policy, or else the scheduler's configuration does.`,
+		Short: "List the policies on the servers",
+		Long: `List the policies on the servers: the active version of each name, the version that a
+rollback returns to, and the version of the shadow run. Versions are shown by their
+first digits. A job names its policy; otherwise the scheduler settings apply.`,
 		Example: `  cede policy list
   cede policy list -o wide`,
 		Args: cmdutil.PositionalArgs(0, 0, "no arguments"),

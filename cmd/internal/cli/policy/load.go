@@ -34,21 +34,21 @@ type loadFlags struct {
 
 func newPolicyLoadCmd(env *cmdutil.Env) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "load P",
-		Short: "Bring a policy to the servers",
-		Long: `Bring policy P to the servers: a .wasm file, a policy's folder, a built-in policy,
-or an executable that the servers' operators allow by its checksum. The servers
-check it, every one by itself: that it can be run, has hooks, takes its
-configuration, answers questions the same each time, and is signed where that is
-required. It decides nothing until it is activated. Loading the same again
-changes nothing.
+		Use:         "load P",
+		Short:       "Load a policy into the servers",
+		Annotations: cmdutil.ExitCodes("7 a server refused the policy"),
+		Long: `Load policy P into the servers: a .wasm file, the folder of a policy, a built-in policy,
+or an executable whose checksum the configuration of the servers permits. Each server
+checks the policy itself: that it runs, has hooks, accepts its configuration, returns
+the same result each time, and is signed if signatures are required. The same policy
+with another configuration is another version. Loading the same version again changes
+nothing.
 
-It waits until every server that votes has checked the policy, and says for which
-it waits and why: one that is down has to be started again, or removed for good. With
---timeout 0 it does not wait. cede policy status N shows every server's check.
+The command waits until every voting server has checked the policy, and reports which
+checks are missing and why: a server that is down must be started again or removed.
+With --timeout 0 it does not wait. cede policy status N shows the check of each server.
 
-A policy with another configuration is another version. Exits 7 when a server
-refused the policy.`,
+A loaded policy decides nothing until it is activated.`,
 		Example: `  cede policy load thrifty
   cede policy load 'least-waste?bands=20' --name frugal
   cede policy load thrifty.wasm --config settings.yaml --activate`,

@@ -9,14 +9,13 @@ import (
 func NewCommand(env *cmdutil.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "policy",
-		Short: "Write policies, and have servers decide by them",
-		Long: `Write policies: start one, build it, test it, measure it, sign it. Have running
-servers decide by them: load one, compare it in the shadow of what decides now,
-activate it, roll it back.
+		Short: "Write, test, load and activate policies",
+		Long: `Write policies: create, build, test, measure and sign them. Run them on servers: load a
+policy, compare it with the active one in a shadow run, activate it, and roll it back.
 
-A policy decides who is evicted for whom. It is an ordinary program in Go, Rust,
-AssemblyScript or C, built as a WebAssembly module; Go ones also run as a process
-of their own, or linked into cede.`,
+A policy decides which allocations are evicted. It is an ordinary program in Go, Rust,
+AssemblyScript or C that is built as a WebAssembly module. Policies in Go can also run
+as a separate process, or be linked into cede.`,
 		Example: `  cede policy init thrifty
   cede policy build thrifty
   cede policy test thrifty

@@ -13,11 +13,12 @@ import (
 func newPolicyRollbackCmd(env *cmdutil.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rollback N",
-		Short: "Let the version decide that decided before",
-		Long: `Let the version decide under the name N that did before the active one, on every
-server at once, and say which. Another rollback takes that back: it returns to the
-version that was active before this one. Of the versions further back, cede policy
-status lists those that are loaded, and cede policy activate N@V takes one.`,
+		Short: "Return to the previously active version of a policy",
+		Long: `Activate the version that was active before the current one under the name N, on every
+server at once, and print it. A second rollback reverts the first.
+
+Older versions are not reached by a rollback: cede policy status lists those that are
+loaded, and cede policy activate N@V activates one.`,
 		Example: `  cede policy rollback thrifty`,
 		Args:    cmdutil.PositionalArgs(1, 1, "one policy's name"),
 	}

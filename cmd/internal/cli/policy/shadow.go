@@ -14,11 +14,10 @@ import (
 func newPolicyShadowCmd(env *cmdutil.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "shadow N@V",
-		Short: "Let a version decide beside the active one, to compare them",
-		Long: `Let version V of policy N decide beside the active one: of whatever that decides,
-V is asked too, on the same state, and nothing of its answer is applied. What it
-would have done otherwise is in cede policy status N. --off ends it, as does
-activating V.`,
+		Short: "Run a version in the shadow of the active one",
+		Long: `Run version V of policy N in the shadow of the active version: V also receives each
+decision, on the same state, and its results are recorded but not applied. cede policy
+status N shows how they differ. --off ends the shadow run, as does activating V.`,
 		Example: `  cede policy shadow thrifty@4f2a
   cede policy status thrifty
   cede policy shadow thrifty --off`,

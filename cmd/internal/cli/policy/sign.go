@@ -37,10 +37,12 @@ func (s *signedPolicy) document() cmdutil.Document {
 func newPolicySignCmd(env *cmdutil.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sign P",
-		Short: "Sign a policy's folder",
-		Long: `Sign the manifest in policy P's folder, and with it the module, whose digest the
-manifest holds: write policy.yaml.sig. A key is an ed25519 key in PEM, as
---new-key or openssl genpkey -algorithm ed25519 makes it.`,
+		Short: "Sign a policy",
+		Long: `Sign the manifest in the folder of policy P, and with it the module, whose digest the
+manifest contains. The signature is written to policy.yaml.sig. A key is an ed25519
+key in PEM, as --new-key or openssl genpkey -algorithm ed25519 creates it.
+
+The module is not built: sign after the build.`,
 		Example: `  cede policy sign thrifty --new-key me.key
   cede policy sign thrifty --key me.key`,
 		Args: cmdutil.PositionalArgs(1, 1, "one policy's folder"),
@@ -142,12 +144,14 @@ func keyError(err error) error {
 
 func newPolicyVerifyCmd(env *cmdutil.Env) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "verify P",
-		Short: "Check who signed a policy",
-		Long: `Check that policy P's folder is as somebody signed it whom you trust: the module is
-that of the manifest, and the signature over the manifest is of a trusted key.
+		Use:         "verify P",
+		Short:       "Verify the signature of a policy",
+		Annotations: cmdutil.ExitCodes("8 the signature is missing, not trusted or does not match"),
+		Long: `Verify the signature of the folder of policy P: the module has the digest of the
+manifest, and the manifest is signed by a trusted key.
 
-Exits 8 when it is not signed, not by a trusted key, or was changed since.`,
+Exit code 8 covers an unsigned policy, an untrusted key, and files that were changed
+after signing.`,
 		Example: `  cede policy verify thrifty --trust me.key.pub`,
 		Args:    cmdutil.PositionalArgs(1, 1, "one policy"),
 	}

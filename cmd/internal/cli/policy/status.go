@@ -19,11 +19,13 @@ import (
 func newPolicyStatusCmd(env *cmdutil.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status [N[@V]]",
-		Short: "Show a policy: its versions, checks, shadow run and decisions",
-		Long: `Show policy N (all of them when absent) as the servers have it: its versions and
-what each server found when it checked them; what decides, with counts of the
-server that answers; how the version in the shadow does, and what it would have
-decided otherwise; and the newest decisions. N@V shows version V alone of them.`,
+		Short: "Show versions, checks and decisions of a policy",
+		Long: `Show policy N (default: all) as the servers have it: its versions and how each server
+checked them; the active version, with counters of the server that responds; the
+shadow run, and how its decisions would differ; and the newest decisions. N@V shows
+version V only.
+
+Counters start at zero when a server starts.`,
 		Example: `  cede policy status thrifty
   cede policy status thrifty@4f2a
   cede policy status thrifty -o json`,

@@ -12,10 +12,11 @@ import (
 func newPolicyUnloadCmd(env *cmdutil.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "unload N@V",
-		Short: "Make the servers forget a version of a policy",
-		Long: `Make the servers forget version V of policy N, and its module with the last version
-of it. What is active, what a rollback returns to, and what runs in the shadow is
-not forgotten.`,
+		Short: "Unload a version of a policy",
+		Long: `Unload version V of policy N from the servers, and its module if this was the last version
+that uses it.
+
+A version that is active, in a shadow run, or the target of a rollback is refused.`,
 		Example: `  cede policy unload thrifty@4f2a`,
 		Args:    cmdutil.PositionalArgs(1, 1, "one version of a policy, N@V"),
 	}

@@ -17,14 +17,14 @@ func NewCommand(env *cmdutil.Env) *cobra.Command {
 		EmptyHint: "`cede priority-class apply FILE` makes them",
 	}
 	return classes.Group(&cobra.Command{
-		Short: "Name priorities: list them, make, change and delete them",
-		Long: `Name priorities: list them, make, change and delete them.
+		Short: "List, describe and edit priority classes",
+		Long: `List, describe and edit priority classes.
 
-A job names one in place of a number: priority_class = "high".`,
+A job names a class instead of a number: priority_class = "high".`,
 		Example: "  cede priority-class list\n  cede priority-class apply classes.yaml",
 	},
 		cmdutil.NewListCmd(env, classes, cmdutil.ListSpec[*client.PriorityClass]{
-			Short: "List priority classes, the highest first",
+			Short: "List priority classes, highest first",
 			Get:   func(api *client.Client) cmdutil.Lister[*client.PriorityClass] { return api.PriorityClasses().List },
 			Order: func(a, b *client.PriorityClass) int { return b.Value - a.Value },
 			Name:  className, Table: classTable,
@@ -51,14 +51,15 @@ func preemptionOf(c *client.PriorityClass) string {
 
 func newPriorityClassApplyCmd(env *cmdutil.Env) *cobra.Command {
 	cmd := &cobra.Command{
-		Short: "Make or change priority classes",
-		Long: `Make or change priority classes. FILE is YAML or JSON: one class, a list of them,
-or a scenario's priorityClasses:
+		Short: "Create or update priority classes from a file",
+		Long: `Create or update priority classes. FILE is YAML or JSON: one class, a list of classes, or
+the priorityClasses of a scenario:
 
   - {name: high, value: 1000, globalDefault: false,
      preemptionPolicy: PreemptLowerPriority, description: ""}
 
-preemptionPolicy is PreemptLowerPriority (when absent) or Never.`,
+preemptionPolicy is PreemptLowerPriority (the default) or Never. Jobs that are registered
+keep their priority, and classes that FILE does not contain are not changed.`,
 		Example: "  cede priority-class apply classes.yaml\n  echo '{name: high, value: 90}' | cede priority-class apply -",
 	}
 	return cmdutil.NewApplyCmd(env, cmd, cmdutil.ApplySpec[*client.PriorityClass, *client.PriorityClass]{
@@ -87,7 +88,8 @@ func newPriorityClassStatusCmd(env *cmdutil.Env, classes cmdutil.Resource) *cobr
 
 func newPriorityClassDeleteCmd(env *cmdutil.Env, classes cmdutil.Resource) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "delete NAME", Short: "Delete a priority class; jobs keep the priority that it gave them",
+		Use: "delete NAME", Short: "Delete a priority class",
+		Long:    `Delete a priority class. Jobs that were registered with it keep their priority.`,
 		Example: "  cede priority-class delete high",
 	}
 	return classes.ItemCommand(env, cmd, func(ctx context.Context, c *cmdutil.Connection, name string) (cmdutil.Document, error) {

@@ -14,10 +14,11 @@ import (
 
 func newServerJoinCmd(env *cmdutil.Env) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "join ADDRESS...", Short: "Have a server join a pool",
-		Long: `Have the one server that --addr names join the pool of the servers that gossip at
-these addresses; one that answers suffices. server.join in its configuration does
-the same at every start.`,
+		Use: "join ADDRESS...", Short: "Join a server to a pool",
+		Long: `Join the server at --addr to the pool whose servers have these gossip addresses; one
+reachable address is sufficient.
+
+The addresses are not stored: server.join in the configuration joins at every start.`,
 		Example: "  cede server join 10.0.0.1:4648",
 		Args:    cmdutil.PositionalArgs(1, 16, "addresses, HOST:PORT"),
 	}
@@ -37,10 +38,11 @@ the same at every start.`,
 
 func newServerLeaveCmd(env *cmdutil.Env) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "leave", Short: "Have a server leave the pool for good, and stop",
-		Long: `Have the one server that --addr names hand its leadership over, leave replication and
-the pool, and stop. To stop a server that is to come back, stop its process: it keeps
-its place.`,
+		Use: "leave", Short: "Remove a server from the pool and stop it",
+		Long: `Transfer the leadership of the server at --addr, remove it from replication and from the
+pool, and stop it.
+
+To stop a server that will return, stop its process instead: it stays in the pool.`,
 		Example: "  cede server leave --addr http://10.0.0.3:4646",
 		Args:    cmdutil.PositionalArgs(0, 0, "no arguments"),
 	}

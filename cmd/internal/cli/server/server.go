@@ -13,7 +13,8 @@ import (
 )
 
 func NewCommand(env *cmdutil.Env) *cobra.Command {
-	cmd := &cobra.Command{Use: "server", Short: "Look at the pool of servers, join one, leave it", Example: "  cede server members"}
+	cmd := &cobra.Command{Use: "server", Short: "List servers, join a pool, leave it",
+		Long: `List the servers of a pool, join a server to a pool, and remove it from the pool.`, Example: "  cede server members"}
 	cmdutil.MakeGroup(cmd)
 	cmd.AddCommand(newServerMembersCmd(env), newServerJoinCmd(env), newServerLeaveCmd(env))
 	return cmd
@@ -22,8 +23,8 @@ func NewCommand(env *cmdutil.Env) *cobra.Command {
 func newServerMembersCmd(env *cmdutil.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "members", Short: "List the servers of the pool",
-		Long: `List the servers of the pool: the name that each has in its configuration, its id,
-by which other commands know it, and where it gossips.`,
+		Long: `List the servers of the pool: the name in their configuration, the ID by which other
+commands address them, and the address of their gossip.`,
 		Example: "  cede server members\n  cede server members -o wide",
 		Args:    cmdutil.PositionalArgs(0, 0, "no arguments"),
 	}

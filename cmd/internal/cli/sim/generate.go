@@ -29,13 +29,14 @@ func newSimGenerateCmd(env *cmdutil.Env) *cobra.Command {
 	g := &simGenerate{env: env}
 	cmd := &cobra.Command{
 		Use:   "generate SPEC -w OUT",
-		Short: "Make a scenario of a small description",
-		Long: `Make a scenario of a small description: a cluster, classes of work with their
-sizes and arrivals, how much load each priority offers, and what fails when. The
-same description and seed give the same bytes. SPEC is a YAML or JSON file, or
-one of
+		Short: "Generate a scenario from a description",
+		Long: `Generate a scenario from a description: a cluster, classes of jobs with their sizes and
+arrivals, the load of each priority, and failures. The same description and seed
+produce the same bytes. SPEC is a YAML or JSON file, or one of
 
-` + presetList(),
+` + presetList() + `
+
+The scenario is not played.`,
 		Example: "  cede sim generate contended -w contended.yaml",
 		Args:    cmdutil.PositionalArgs(1, 1, "a file or the name of a preset"),
 	}

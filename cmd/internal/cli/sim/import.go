@@ -30,9 +30,14 @@ type simImport struct {
 func newSimImportCmd(env *cmdutil.Env) *cobra.Command {
 	s := &simImport{env: env}
 	cmd := &cobra.Command{
-		Use:     "import FORMAT SRC -w OUT",
-		Short:   "Make a scenario of a public trace, or of one's own cluster",
-		Long:    "Make a scenario of a public trace, whole or a part of it, or of a dump of a cluster.\nFORMAT is one of\n\n" + formatList(),
+		Use:   "import FORMAT SRC -w OUT",
+		Short: "Convert a trace or a cluster dump to a scenario",
+		Long: `Convert a public trace, or a part of it, or the dump of a cluster to a scenario. FORMAT is
+one of
+
+` + formatList() + `
+
+Traces are not downloaded, and clusters are not contacted.`,
 		Example: "  kubectl get nodes,pods,pdb,priorityclasses,namespaces -A -o json > dump.json\n  cede sim import kube dump.json -w cluster.yaml\n  cede sim import nomad DUMP -w nomad.yaml\n  cede sim import google traces/google-2011 -w google.yaml\n  cede sim import openb traces/openb-2023 --nodes 14 -w openb.yaml",
 		Args:    cmdutil.PositionalArgs(2, 2, "a format and the trace's folder or file"),
 	}

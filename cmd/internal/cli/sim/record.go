@@ -44,15 +44,16 @@ type recordView struct {
 func newSimRecordCmd(env *cmdutil.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "record",
-		Short: "Write what a running server decides as a scenario",
-		Long: `Write what a running server decides as a scenario: what is there now, what happens
-until the recording ends, and, as expectations, what is placed where and who is
-evicted for it. It ends after --for, or when it is interrupted (SIGINT or SIGTERM).
+		Short: "Record the decisions of a running server",
+		Long: `Record the decisions of a running server as a scenario: the state at the start, the events
+until the recording ends, and, as expectations, all placements and evictions. The
+recording ends after --for, or when it is interrupted by SIGINT or SIGTERM.
 
-` + "`cede sim run`" + ` and ` + "`cede compare`" + ` play the file; ` + "`cede sim replay`" + ` says where another
-policy would have decided otherwise. The module of the policy that decides is
-written beside the file, so that the two are all it takes. What a scenario cannot
-say is told. The whole state is read twice, which takes the role management.`,
+cede sim run and cede compare play the file, and cede sim replay shows where another
+policy decides differently. The module of the active policy is written to the same
+folder. The complete state is read twice, which requires the role management.
+
+Facts that a scenario cannot express are reported and left out.`,
 		Example: "  cede sim record -w monday.yaml --for 1h\n  cede sim replay monday.yaml --policy least-waste",
 		Args:    cmdutil.PositionalArgs(0, 0, "no arguments"),
 	}

@@ -58,12 +58,14 @@ func (d *decision) String() string {
 func newSimReplayCmd(env *cmdutil.Env) *cobra.Command {
 	r := &simRun{env: env}
 	cmd := &cobra.Command{
-		Use:   "replay FILE",
-		Short: "Play what was recorded, and say where a policy would have decided otherwise",
-		Long: `Play what ` + "`cede sim record`" + ` wrote, and say where a policy would have decided
-otherwise than the server did: on another node, or with other victims. Without
---policy it is played under the policy that the server had, which says how well
-the recording holds.`,
+		Use:         "replay FILE",
+		Short:       "Replay a recording under another policy",
+		Annotations: cmdutil.ExitCodes("7 a policy failed"),
+		Long: `Play a file of cede sim record, and report where a policy decides differently from the
+server: on another node, or with other victims. Without --policy it is played under the
+policy of the server, which shows how exact the recording is.
+
+No server is contacted.`,
 		Example: "  cede sim replay monday.yaml --policy least-waste\n  cede sim replay monday.yaml -p ./mine.wasm -o json",
 		Args:    cmdutil.PositionalArgs(1, 1, "one recorded file"),
 	}

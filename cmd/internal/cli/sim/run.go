@@ -30,13 +30,13 @@ type simRun struct {
 func newSimRunCmd(env *cmdutil.Env) *cobra.Command {
 	r := &simRun{env: env}
 	cmd := &cobra.Command{
-		Use:   "run FILE...",
-		Short: "Play scenarios, and check what they expect",
-		Long: `Play scenarios one after the other: who is placed where, who is evicted for
-whom, what stays unplaced and why. With -o json, one result a line.
+		Use:         "run FILE...",
+		Short:       "Play scenarios and check their expectations",
+		Annotations: cmdutil.ExitCodes("1 an expectation of a file does not hold", "7 a policy failed"),
+		Long: `Play scenarios one after the other, and report what is placed, what is evicted, and what
+remains unplaced and why. With -o json each result is one line.
 
-Exits 1 when what a file expects did not hold, 2 when a file or the command line
-is wrong, and 7 when a policy was at fault.`,
+No server is contacted, and files are not changed.`,
 		Example: `  cede sim run scenario.yaml
   cede sim run scenario.yaml -p nomad -o json
   cede sim run a.yaml b.yaml -t '{{.scenario}} {{.metrics.victims}}'`,

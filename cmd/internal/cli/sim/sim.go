@@ -9,12 +9,14 @@ import (
 func NewCommand(env *cmdutil.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sim",
-		Short: "Play scenarios, and make them",
-		Long: `Play scenarios, and make them: from public traces, from a small description, or
-from what a running server decides.
+		Short: "Play, generate, import and record scenarios",
+		Long: `Play scenarios, and create them from public traces, from a description, or from a
+running server.
 
-The simulator runs the packages that the server runs, in virtual time: the same
-file, policy and seed give the same bytes on every machine.`,
+The simulator runs the packages of the server in virtual time: the same file, policy
+and seed produce the same bytes on every machine. No task is started.`,
+		Example: `  cede sim generate contended -w contended.yaml
+  cede sim run contended.yaml`,
 	}
 	cmdutil.MakeGroup(cmd)
 	cmd.AddCommand(newSimRunCmd(env), newSimImportCmd(env), newSimGenerateCmd(env), newSimRecordCmd(env), newSimReplayCmd(env))

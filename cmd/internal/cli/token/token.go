@@ -16,20 +16,20 @@ import (
 func NewCommand(env *cmdutil.Env) *cobra.Command {
 	tokens := cmdutil.Resource{Command: "token", Singular: "token", Plural: "tokens", EmptyHint: "`cede token create NAME --role ROLE` makes one", IDField: "accessor"}
 	return tokens.Group(&cobra.Command{
-		Short: "Say who may do what: make tokens, list them, make them void",
-		Long: `Say who may do what: make tokens, list them, make them void.
+		Short: "Create, list and delete access tokens",
+		Long: `Create, list and delete access tokens.
 
-Where acl.enabled is set, whoever asks a server shows a token's secret (CEDE_TOKEN).
-A token has roles:
+If acl.enabled is set, clients authenticate with the secret of a token (CEDE_TOKEN). A
+token has roles:
 
-  read        see everything but tokens
-  submit      register, plan and stop jobs and bindings; covers read
-  operate     tend nodes, budgets, clusters and settings; covers submit
+  read        read everything except tokens
+  submit      register, plan and stop jobs and bindings; includes read
+  operate     manage nodes, budgets, clusters and settings; includes submit
   policy      load, shadow, activate and unload policies
-  node        what the agents of nodes and member clusters do
-  management  everything, tokens included
+  node        the requests of agents of nodes and member clusters
+  management  everything, including tokens
 
-The first server of a cluster writes the first token, which may do everything, into
+The first server of a cluster writes the first token, which has the role management, to
 bootstrap.token in its data directory.`,
 		Example: `  cede token create ci --role submit --namespace web --ttl 720h
   cede token list
@@ -82,9 +82,10 @@ type newToken struct {
 func newTokenCreateCmd(env *cmdutil.Env) *cobra.Command {
 	var n newToken
 	cmd := &cobra.Command{
-		Use: "create NAME", Short: "Make a token",
-		Long: `Make a token; NAME says whose it is. Its secret is shown this once: servers keep a
-digest of it alone.`,
+		Use: "create NAME", Short: "Create a token",
+		Long: `Create a token. NAME describes its purpose or owner.
+
+The secret is printed once and cannot be read again: servers store only its hash.`,
 		Example: `  cede token create ci --role submit --namespace web
   cede token create laptop --role read --role policy --ttl 24h
   CEDE_TOKEN=$(cede token create ci --role submit -t '{{.SecretID}}')`,
@@ -143,7 +144,11 @@ func formatExpiryDate(env *cmdutil.Env, unixNano int64) string {
 
 func newTokenStatusCmd(env *cmdutil.Env, tokens cmdutil.Resource) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "status [ACCESSOR]", Short: "Describe a token, without its secret; your own where none is named",
+		Use: "status [ACCESSOR]", Short: "Describe a token (default: the one in use)",
+		Long: `Describe a token: its name, roles, namespace and expiry. Without ACCESSOR it is the token
+of this request.
+
+The secret is not shown.`,
 		Example: "  cede token status\n  cede token status 4f2a", Args: cmdutil.PositionalArgs(0, 1, "one token"),
 	}
 	return cmdutil.ServerCommand(env, cmd, func(ctx context.Context, c *cmdutil.Connection, args []string) (cmdutil.Document, error) {
@@ -164,7 +169,8 @@ func newTokenStatusCmd(env *cmdutil.Env, tokens cmdutil.Resource) *cobra.Command
 
 func newTokenDeleteCmd(env *cmdutil.Env, tokens cmdutil.Resource) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "delete ACCESSOR", Short: "Make a token void: whoever holds it is refused from then on",
+		Use: "delete ACCESSOR", Short: "Delete a token",
+		Long:    `Delete a token. Requests with it are refused from then on.`,
 		Example: "  cede token delete 4f2a",
 	}
 	return tokens.ItemCommand(env, cmd, func(ctx context.Context, c *cmdutil.Connection, accessor string) (cmdutil.Document, error) {
