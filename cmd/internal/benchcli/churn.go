@@ -29,15 +29,15 @@ and the figure includes the simulated nodes.`,
 	b := benchFlags(cmd, env, 10_000)
 	f := cmd.Flags()
 	f.IntVar(&c.Allocs, "allocs", 100_000, "fill the cluster with `N` instances")
-	f.IntVar(&c.Each, "each", 100, "of jobs of `N` instances")
-	f.DurationVar(&c.For, "for", time.Minute, "let jobs come and go for `DURATION`")
-	f.Float64Var(&c.Rate, "rate", 10, "submit `N` jobs a second meanwhile")
+	f.IntVar(&c.Each, "each", 100, "`N` instances per job")
+	f.DurationVar(&c.For, "for", time.Minute, "start and stop jobs for `DURATION`")
+	f.Float64Var(&c.Rate, "rate", 10, "submit `N` jobs per second during that time")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if err := b.check("allocs", c.Allocs, "each", c.Each); err != nil {
 			return err
 		}
 		if c.For < time.Second || c.Rate <= 0 {
-			return cmdutil.Usagef("ask for at least 1s, and for more than 0 jobs a second", "--for %v --rate %v: nothing would come and go", c.For, c.Rate)
+			return cmdutil.Usagef("use at least 1s, and more than 0 jobs per second", "--for %v and --rate %v are too small", c.For, c.Rate)
 		}
 		c.Nodes, c.Seed = b.nodes, b.seed
 		var r *bench.ChurnResult

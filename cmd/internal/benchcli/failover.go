@@ -30,21 +30,21 @@ servers must have the same state; otherwise the command fails.`,
 	out := cmdutil.OutputFlags(cmd, env)
 	f := cmd.Flags()
 	f.IntVar(&c.Rounds, "rounds", 10, "kill the leader `N` times")
-	f.IntVar(&c.Writers, "writers", 4, "have `N` clients register jobs meanwhile")
+	f.IntVar(&c.Writers, "writers", 4, "register jobs from `N` clients during the test")
 	f.IntVar(&c.Nodes, "nodes", 10, "simulate `N` nodes")
-	f.DurationVar(&c.Election, "election", 500*time.Millisecond, "have servers wait for `DURATION` without word of the leader before they elect another")
-	f.StringVar(&c.Dir, "data-dir", "", "make the servers' temporary folder in `DIR`: the disk that is measured (default the system's)")
+	f.DurationVar(&c.Election, "election", 500*time.Millisecond, "election timeout of the servers as `DURATION`")
+	f.StringVar(&c.Dir, "data-dir", "", "create the temporary folder of the servers in `DIR`, on the disk to measure (default: that of the system)")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if err := out.Resolve(); err != nil {
 			return err
 		}
 		for name, n := range map[string]int{"rounds": c.Rounds, "writers": c.Writers, "nodes": c.Nodes} {
 			if n < 1 {
-				return cmdutil.Usagef("ask for 1 or more", "--%s %d: there would be nothing to measure", name, n)
+				return cmdutil.Usagef("use 1 or more", "--%s must be at least 1, not %d", name, n)
 			}
 		}
 		if c.Election < 100*time.Millisecond {
-			return cmdutil.Usagef("ask for 100ms or more", "--election %v: a pool would elect all the time", c.Election)
+			return cmdutil.Usagef("use 100ms or more", "--election %v is too short", c.Election)
 		}
 		r, err := failover(cmd, env, c)
 		if err != nil {

@@ -24,8 +24,8 @@ is measured separately.`,
 	b := benchFlags(cmd, env, 6_100)
 	f := cmd.Flags()
 	f.IntVar(&c.Allocs, "allocs", 2_000_000, "place `N` instances")
-	f.IntVar(&c.Each, "each", 1000, "of jobs of `N` instances")
-	f.BoolVar(&c.Start, "start", false, "have the nodes start them and report it")
+	f.IntVar(&c.Each, "each", 1000, "`N` instances per job")
+	f.BoolVar(&c.Start, "start", false, "also measure starting all instances")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if err := b.check("allocs", c.Allocs, "each", c.Each); err != nil {
 			return err

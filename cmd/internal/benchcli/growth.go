@@ -29,13 +29,13 @@ IDLE the number of processors that heartbeats occupy.`,
 	}
 	b := &bencher{env: env, out: cmdutil.OutputFlags(cmd, env), conn: &cmdutil.Connection{Env: env}}
 	f := cmd.Flags()
-	f.IntSliceVar(&c.Nodes, "nodes", []int{1000, 2000, 5000, 10_000}, "simulate `N,N` nodes, one number after the other")
-	f.IntSliceVar(&c.Allocs, "allocs", []int{10_000, 100_000, 1_000_000}, "measure with `N,N` instances, ascending")
-	f.IntVar(&c.Each, "each", 1000, "of jobs of `N` instances")
-	f.Uint64Var(&c.Seed, "seed", 1, "`N` that chooses how large nodes and jobs are")
+	f.IntSliceVar(&c.Nodes, "nodes", []int{1000, 2000, 5000, 10_000}, "simulate `N,N` nodes, one size after the other")
+	f.IntSliceVar(&c.Allocs, "allocs", []int{10_000, 100_000, 1_000_000}, "measure with `N,N` instances, in ascending order")
+	f.IntVar(&c.Each, "each", 1000, "`N` instances per job")
+	f.Uint64Var(&c.Seed, "seed", 1, "`N` is the seed of the sizes of nodes and jobs")
 	f.IntVar(&b.servers, "servers", 1, "start `N` servers")
-	f.IntVar(&b.workers, "workers", 0, "have each work on `N` evaluations at a time (default half the processors)")
-	f.StringVar(&b.dir, "data-dir", "", "make the servers' temporary folder in `DIR`: the disk that is measured (default the system's)")
+	f.IntVar(&b.workers, "workers", 0, "process `N` evaluations at a time on each server (default: half the processors)")
+	f.StringVar(&b.dir, "data-dir", "", "create the temporary folder of the servers in `DIR`, on the disk to measure (default: that of the system)")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		b.nodes = slices.Min(append([]int{1}, c.Nodes...))
 		if err := b.check("each", c.Each, "servers", b.servers); err != nil {
@@ -56,11 +56,11 @@ IDLE the number of processors that heartbeats occupy.`,
 // growthSizes reports sizes that make no sense.
 func growthSizes(c *bench.GrowthConfig) error {
 	if len(c.Nodes) == 0 || len(c.Allocs) == 0 {
-		return cmdutil.Usagef("ask for sizes like 100,1000", "--nodes and --allocs: there would be nothing to measure")
+		return cmdutil.Usagef("use sizes such as 100,1000", "--nodes and --allocs must not be empty")
 	}
 	for i, n := range c.Allocs {
 		if n < 1 || i > 0 && n <= c.Allocs[i-1] {
-			return cmdutil.Usagef("begin with the smallest", "--allocs: %d is not more than what comes before it", n)
+			return cmdutil.Usagef("start with the smallest size", "--allocs must be ascending: %d", n)
 		}
 	}
 	return nil

@@ -80,13 +80,13 @@ func benchFlags(cmd *cobra.Command, env *cmdutil.Env, nodes int) *bencher {
 	b := &bencher{env: env, out: cmdutil.OutputFlags(cmd, env), conn: &cmdutil.Connection{Env: env}}
 	f := cmd.Flags()
 	f.IntVar(&b.nodes, "nodes", nodes, "simulate `N` nodes")
-	f.Uint64Var(&b.seed, "seed", 1, "`N` that chooses how large nodes and jobs are")
-	f.StringVar(&b.dir, "data-dir", "", "make the server's temporary folder in `DIR`: the disk that is measured (default the system's)")
-	f.IntVar(&b.servers, "servers", 0, "start `N` servers, each a process of its own (default one, in this process)")
-	f.IntVar(&b.workers, "workers", 0, "have each of its servers work on `N` evaluations at a time (default half the processors)")
-	f.StringVar(&b.conn.Addr, "addr", "", "`URL` of a server that runs, or of a pool's separated by commas, in place of its own")
-	f.StringVar(&b.conn.Token, "token", "", "`TOKEN` for that server, or file:PATH of a file that holds it (CEDE_TOKEN)")
-	f.StringSliceVar(&b.metrics, "metrics", nil, "`HOST:PORT` of those servers' metrics, all of them; without it memory is not measured")
+	f.Uint64Var(&b.seed, "seed", 1, "`N` is the seed of the sizes of nodes and jobs")
+	f.StringVar(&b.dir, "data-dir", "", "create the temporary folder of the server in `DIR`, on the disk to measure (default: that of the system)")
+	f.IntVar(&b.servers, "servers", 0, "start `N` servers, each in its own process (default: one in this process)")
+	f.IntVar(&b.workers, "workers", 0, "process `N` evaluations at a time on each server (default: half the processors)")
+	f.StringVar(&b.conn.Addr, "addr", "", "measure a running server at `URL`, or a pool at several URLs separated by commas")
+	f.StringVar(&b.conn.Token, "token", "", "access `TOKEN` of that server, or file:PATH (CEDE_TOKEN)")
+	f.StringSliceVar(&b.metrics, "metrics", nil, "`HOST:PORT` of the metrics listeners of all these servers; without it memory is not measured")
 	return b
 }
 
@@ -116,29 +116,29 @@ func (b *bencher) check(amounts ...any) error {
 	amounts = append(amounts, "nodes", b.nodes)
 	for i := 0; i+1 < len(amounts); i += 2 {
 		if n := amounts[i+1].(int); n < 1 {
-			return cmdutil.Usagef("ask for 1 or more", "--%v %d: there would be nothing to measure", amounts[i], n)
+			return cmdutil.Usagef("use 1 or more", "--%v must be at least 1, not %d", amounts[i], n)
 		}
 	}
 	if b.conn.Addr == "" && len(b.metrics) > 0 {
-		return cmdutil.Usagef("leave --metrics out", "--metrics is for a server that runs, which --addr names")
+		return cmdutil.Usagef("remove --metrics, or add --addr", "--metrics requires --addr")
 	}
 	if b.conn.Addr != "" && b.dir != "" {
-		return cmdutil.Usagef("leave --data-dir out", "--data-dir is for a server of its own, and --addr names one that runs")
+		return cmdutil.Usagef("remove --data-dir", "--data-dir cannot be combined with --addr")
 	}
 	if b.conn.Addr != "" && b.servers != 0 {
-		return cmdutil.Usagef("leave --servers out", "--servers is for servers of its own, and --addr names those that run")
+		return cmdutil.Usagef("remove --servers", "--servers cannot be combined with --addr")
 	}
 	if b.servers < 0 {
-		return cmdutil.Usagef("ask for 1 or 3, or leave it out", "--servers %d: there would be nothing to measure", b.servers)
+		return cmdutil.Usagef("use 1 or 3, or remove --servers", "--servers must be at least 1, not %d", b.servers)
 	}
 	if b.servers > mostServers {
-		return cmdutil.Usagef(fmt.Sprintf("ask for 1, 3 or 5; %d at most", mostServers), "--servers %d: each is a process, and each writes what every one writes", b.servers)
+		return cmdutil.Usagef(fmt.Sprintf("use 1, 3 or 5, at most %d", mostServers), "too many --servers: %d", b.servers)
 	}
 	if info, err := os.Stat(b.dir); b.dir != "" && (err != nil || !info.IsDir()) {
-		return cmdutil.Usagef("name a folder that there is, on the disk to measure", "--data-dir %s: there is no such folder", b.dir)
+		return cmdutil.Usagef("use an existing folder on the disk to measure", "no such folder: --data-dir %s", b.dir)
 	}
 	if b.workers < 0 {
-		return cmdutil.Usagef("ask for 1 or more, or leave it out", "--workers %d: nothing would be worked on", b.workers)
+		return cmdutil.Usagef("use 1 or more, or remove --workers", "--workers must be at least 1, not %d", b.workers)
 	}
 	return nil
 }

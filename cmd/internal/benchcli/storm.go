@@ -43,20 +43,20 @@ takes long.`,
 	s.bencher = benchFlags(cmd, env, 5000)
 	f := cmd.Flags()
 	f.IntVar(&s.jobs, "jobs", 10, "register `N` system jobs")
-	f.DurationVar(&s.ttl, "ttl", 10*time.Second, "nodes of a server of its own report within `DURATION` to twice that")
-	f.DurationVar(&s.grace, "grace", 10*time.Second, "and are waited for `DURATION` longer")
-	f.BoolVar(&s.noShedding, "no-shedding", false, "process every evaluation, superseded or not")
-	f.BoolVar(&s.noCoalescing, "no-coalescing", false, "write an entry for every node that fails")
-	f.BoolVar(&s.compare, "compare", false, "show what shedding and coalescing buy")
+	f.DurationVar(&s.ttl, "ttl", 10*time.Second, "heartbeat TTL of nodes, from `DURATION` to twice that")
+	f.DurationVar(&s.grace, "grace", 10*time.Second, "grace period of `DURATION` after a missed heartbeat")
+	f.BoolVar(&s.noShedding, "no-shedding", false, "process superseded evaluations as well")
+	f.BoolVar(&s.noCoalescing, "no-coalescing", false, "write one log entry for each failed node")
+	f.BoolVar(&s.compare, "compare", false, "run with and without shedding and coalescing")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if err := s.check("jobs", s.jobs); err != nil {
 			return err
 		}
 		if s.compare && (s.noShedding || s.noCoalescing) {
-			return cmdutil.Usagef("leave the others out", "--compare runs with and without --no-shedding and --no-coalescing")
+			return cmdutil.Usagef("remove the other flags", "--compare cannot be combined with --no-shedding or --no-coalescing")
 		}
 		if s.ttl <= 0 || s.grace <= 0 {
-			return cmdutil.Usagef("ask for something like 10s", "--ttl %v --grace %v: both must be more than 0", s.ttl, s.grace)
+			return cmdutil.Usagef("use durations such as 10s", "--ttl %v and --grace %v must both be positive", s.ttl, s.grace)
 		}
 		return s.run(cmd)
 	}

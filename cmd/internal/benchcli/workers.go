@@ -27,13 +27,13 @@ set of the largest server.`,
 	}
 	b := &bencher{env: env, out: cmdutil.OutputFlags(cmd, env), conn: &cmdutil.Connection{Env: env}}
 	f := cmd.Flags()
-	f.IntSliceVar(&sizes, "servers", []int{1, 2, 3}, "start `N,N` servers, one number after the other")
-	f.IntVar(&b.workers, "workers", 0, "have each work on `N` evaluations at a time (default half the processors)")
+	f.IntSliceVar(&sizes, "servers", []int{1, 2, 3}, "start `N,N` servers, one size after the other")
+	f.IntVar(&b.workers, "workers", 0, "process `N` evaluations at a time on each server (default: half the processors)")
 	f.IntVar(&b.nodes, "nodes", 1000, "simulate `N` nodes")
 	f.IntVar(&c.Allocs, "allocs", 100_000, "place `N` instances")
-	f.IntVar(&c.Each, "each", 100, "of jobs of `N` instances")
-	f.Uint64Var(&b.seed, "seed", 1, "`N` that chooses how large nodes and jobs are")
-	f.StringVar(&b.dir, "data-dir", "", "make the servers' temporary folder in `DIR`: the disk that is measured (default the system's)")
+	f.IntVar(&c.Each, "each", 100, "`N` instances per job")
+	f.Uint64Var(&b.seed, "seed", 1, "`N` is the seed of the sizes of nodes and jobs")
+	f.StringVar(&b.dir, "data-dir", "", "create the temporary folder of the servers in `DIR`, on the disk to measure (default: that of the system)")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		amounts := []any{"allocs", c.Allocs, "each", c.Each}
 		for _, n := range sizes {

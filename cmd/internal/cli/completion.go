@@ -27,7 +27,7 @@ It installs nothing.`,
 		ValidArgs: shells(),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !slices.Contains(shells(), args[0]) {
-				return cmdutil.Usagef("use "+cmdutil.JoinOr(shells()), "there is no completion for %s", args[0])
+				return cmdutil.Usagef("use "+cmdutil.JoinOr(shells()), "unsupported shell %q", args[0])
 			}
 			root := cmd.Root()
 			write := map[string]func() error{

@@ -44,7 +44,7 @@ func newHelpCmd(env *cmdutil.Env) *cobra.Command {
 		}
 		described, rest, err := cmd.Root().Find(args)
 		if err != nil || described == nil || len(rest) > 0 {
-			return cmdutil.Usagef("topics are "+strings.Join(topics(), ", "), "there is no help on %q", strings.Join(args, " "))
+			return cmdutil.Usagef("topics are "+strings.Join(topics(), ", "), "no help topic or command %q", strings.Join(args, " "))
 		}
 		described.InitDefaultHelpFlag()
 		return described.Help()

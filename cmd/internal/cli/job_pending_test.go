@@ -14,7 +14,7 @@ import (
 // Whoever waits for a job that nobody looks at is told why, once.
 func TestJobRun_SaysWhyNobodyLooksAtIt(t *testing.T) {
 	for name, c := range map[string]struct{ broker, want string }{
-		"paused":     {`{"Enabled": true, "Paused": true}`, "evaluations are paused: nothing is placed until `cede operator broker resume`"},
+		"paused":     {`{"Enabled": true, "Paused": true}`, "the broker is paused: nothing is placed until `cede operator broker resume`"},
 		"no workers": {`{"Enabled": true, "Workers": {"Wanted": 0}}`, "the server that leads has no workers (server.workers is 0)"},
 		"held":       {`{"Enabled": true, "Workers": {"Wanted": 2, "Held": ["a policy is not ready"]}}`, "are held: a policy is not ready"},
 		"no leader":  {"", "no server leads: nothing is placed until one is elected"},

@@ -89,9 +89,9 @@ type sources struct {
 func sourceFlags(cmd *cobra.Command, env *cmdutil.Env) *sources {
 	s := &sources{env: env}
 	f := cmd.Flags()
-	f.StringArrayVarP(&s.files, "config", "c", nil, "read the YAML file or folder `FILE`; may be repeated, later ones win (default $"+envConfig+")")
-	f.StringArrayVar(&s.set, "set", nil, "set one `KEY=VALUE`, such as log.level=debug; may be repeated")
-	f.BoolVar(&s.dev, "dev", false, "a server and a node for a try, with nothing kept")
+	f.StringArrayVarP(&s.files, "config", "c", nil, "read the YAML file or folder `FILE`; may be repeated, later files override earlier ones (default $"+envConfig+")")
+	f.StringArrayVar(&s.set, "set", nil, "set a configuration `KEY=VALUE`, such as log.level=debug; may be repeated")
+	f.BoolVar(&s.dev, "dev", false, "run a temporary server and node for evaluation")
 	return s
 }
 
@@ -109,7 +109,7 @@ func (s *sources) load(look bool) (*config.Loaded, error) {
 	for _, text := range s.set {
 		key, value, ok := strings.Cut(text, "=")
 		if !ok || key == "" {
-			return nil, cmdutil.Usagef("write --set log.level=debug", "--set %s: want KEY=VALUE", text)
+			return nil, cmdutil.Usagef("use --set KEY=VALUE, such as --set log.level=debug", "invalid --set %q: expected KEY=VALUE", text)
 		}
 		src.Flags[key] = value
 	}

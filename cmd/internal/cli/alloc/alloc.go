@@ -38,9 +38,9 @@ adds those that have ended.`,
 		Example: "  cede alloc list\n  cede alloc list --job web --all\n  cede alloc list --node n1 -o name",
 		Args:    cmdutil.PositionalArgs(0, 0, "no arguments"),
 	}
-	job := cmd.Flags().String("job", "", "those of this `JOB` alone")
-	node := cmd.Flags().String("node", "", "those on this `NODE` alone")
-	every := cmd.Flags().Bool("all", false, "those that have ended as well")
+	job := cmd.Flags().String("job", "", "only those of `JOB`")
+	node := cmd.Flags().String("node", "", "only those on `NODE`")
+	every := cmd.Flags().Bool("all", false, "include those that have ended")
 	return cmdutil.ServerCommand(env, cmd, func(ctx context.Context, c *cmdutil.Connection, _ []string) (cmdutil.Document, error) {
 		list, err := listAllocations(ctx, c, *job, *node)
 		if err != nil {

@@ -34,13 +34,13 @@ Output that the node has rotated away is not available.`,
 	}
 	l.conn = cmdutil.ConnectionFlags(cmd, env)
 	f := cmd.Flags()
-	f.StringVar(&l.task, "task", "", "what this `TASK` wrote (default: the group's only one)")
-	f.BoolVar(&l.stderr, "stderr", false, "standard error in place of standard output")
-	f.BoolVarP(&l.follow, "follow", "f", false, "go on until the task ends")
-	f.Int64Var(&l.tail, "tail", 0, "begin `N` bytes before the end")
+	f.StringVar(&l.task, "task", "", "print the output of `TASK` (default: the only task of the group)")
+	f.BoolVar(&l.stderr, "stderr", false, "print standard error instead of standard output")
+	f.BoolVarP(&l.follow, "follow", "f", false, "print new output until the task ends")
+	f.Int64Var(&l.tail, "tail", 0, "start `N` bytes before the end")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if l.tail < 0 {
-			return cmdutil.Usagef("write a number of bytes", "--tail %d is negative", l.tail)
+			return cmdutil.Usagef("use a number of bytes", "--tail must not be negative, but is %d", l.tail)
 		}
 		return l.run(cmd.Context(), args[0])
 	}

@@ -47,7 +47,7 @@ func FindJob(ctx context.Context, c *cmdutil.Connection, id string) (*client.Job
 	}
 	switch len(near) {
 	case 0:
-		return nil, &cmdutil.Error{Exit: cmdutil.ExitNotFound, Code: client.CodeNotFound, Message: fmt.Sprintf("there is no job %q", id), Hint: "`cede job status` lists jobs" + cmdutil.NamespaceHint}
+		return nil, &cmdutil.Error{Exit: cmdutil.ExitNotFound, Code: client.CodeNotFound, Message: fmt.Sprintf("no job %q", id), Hint: "`cede job status` lists jobs" + cmdutil.NamespaceHint}
 	case 1:
 		q := c.QueryOptions()
 		q.Namespace = near[0].Namespace

@@ -18,7 +18,7 @@ import (
 )
 
 func NewCommand(env *cmdutil.Env) *cobra.Command {
-	bindings := cmdutil.Resource{Command: "binding", Singular: "binding", Plural: "bindings", EmptyHint: "`cede binding apply FILE` makes them", Namespaced: true}
+	bindings := cmdutil.Resource{Command: "binding", Singular: "binding", Plural: "bindings", EmptyHint: "`cede binding apply FILE` creates them", Namespaced: true}
 	return bindings.Group(&cobra.Command{
 		Short: "Assign workloads to member clusters",
 		Long: `Assign workloads to member clusters.

@@ -15,7 +15,7 @@ import (
 func NewClusterCommand(env *cmdutil.Env) *cobra.Command {
 	clusters := cmdutil.Resource{
 		Command: "cluster", Singular: "cluster", Plural: "member clusters",
-		EmptyHint: "an agent joins its cluster by itself; `cede cluster apply FILE` makes one without",
+		EmptyHint: "agents register their clusters; `cede cluster apply FILE` creates a cluster without an agent",
 	}
 	return clusters.Group(&cobra.Command{
 		Short: "List, describe and edit member clusters",
@@ -163,7 +163,7 @@ func newClusterDeleteCmd(env *cmdutil.Env, clusters cmdutil.Resource) *cobra.Com
 then its replicas are assigned to other clusters.`,
 		Example: "  cede cluster delete eu\n  cede cluster delete eu --force",
 	}
-	force := cmd.Flags().Bool("force", false, "delete it whatever is assigned there: that is placed elsewhere")
+	force := cmd.Flags().Bool("force", false, "delete the cluster even if it has assignments")
 	return clusters.ItemCommand(env, cmd, func(ctx context.Context, c *cmdutil.Connection, id string) (cmdutil.Document, error) {
 		answer, err := c.Client.Clusters().Delete(ctx, id, *force)
 		if err != nil {

@@ -69,7 +69,7 @@ func decodeEntries(ps *cmdutil.FileProblems, nodes []*yaml.Node, list string, cl
 	}
 	text, err := yaml.Marshal(document)
 	if err != nil {
-		ps.Add(1, "it cannot be read: %v", err)
+		ps.Add(1, "invalid binding: %v", err)
 		return &scenario.File{}
 	}
 	f, err := scenario.Decode("file", bytes.NewReader(text))
@@ -78,7 +78,7 @@ func decodeEntries(ps *cmdutil.FileProblems, nodes []*yaml.Node, list string, cl
 	}
 	wrong, ok := errors.AsType[*scenario.Error](err)
 	if !ok {
-		ps.Add(1, "it cannot be read: %v", err)
+		ps.Add(1, "invalid binding: %v", err)
 		return &scenario.File{}
 	}
 	for _, p := range wrong.Problems {
@@ -143,7 +143,7 @@ func takeTemplate(ps *cmdutil.FileProblems, n *yaml.Node) json.RawMessage {
 		}
 		text, err := json.Marshal(written)
 		if err != nil {
-			ps.Add(value.Line, "template: it cannot be written as JSON: %v", err)
+			ps.Add(value.Line, "template: cannot be encoded as JSON: %v", err)
 		}
 		return text
 	}

@@ -16,7 +16,7 @@ import (
 func NewCommand(env *cmdutil.Env) *cobra.Command {
 	budgets := cmdutil.Resource{
 		Command: "budget", Singular: "disruption budget", Plural: "disruption budgets",
-		EmptyHint: "`cede budget apply FILE` makes them", Namespaced: true,
+		EmptyHint: "`cede budget apply FILE` creates them", Namespaced: true,
 	}
 	return budgets.Group(&cobra.Command{
 		Short: "List, describe and edit disruption budgets",

@@ -24,7 +24,7 @@ func readBudgets(file string, text []byte) ([]*client.Budget, error) {
 		b := decodeBudget(ps, n)
 		key := [2]string{b.Namespace, b.Name}
 		if seen[key] && b.Name != "" {
-			ps.Add(n.Line, "%q is there already; name each budget of a namespace once", b.Name)
+			ps.Add(n.Line, "duplicate budget %q; names must be unique in a namespace", b.Name)
 		}
 		seen[key] = true
 		list = append(list, b)
@@ -38,7 +38,7 @@ func decodeBudget(ps *cmdutil.FileProblems, n *yaml.Node) *client.Budget {
 	given := ps.ParseFields(n, "a budget", []cmdutil.FileField{
 		{Name: "name", Read: cmdutil.StringInto(&b.Name)},
 		{Name: "namespace", Read: cmdutil.StringInto(&b.Namespace)},
-		{Name: "labels", Read: cmdutil.DecodeInto(&b.Labels, "write a mapping of texts such as {app: web}")},
+		{Name: "labels", Read: cmdutil.DecodeInto(&b.Labels, "use a mapping of strings such as {app: web}")},
 		{Name: "minAvailable", Read: intoBound(&b.MinAvailable)},
 		{Name: "maxUnavailable", Read: intoBound(&b.MaxUnavailable)},
 		{Name: "maxEvictions", Read: intoEvictions(&b.MaxEvictions)},
@@ -49,16 +49,16 @@ func decodeBudget(ps *cmdutil.FileProblems, n *yaml.Node) *client.Budget {
 		ps.Add(n.Line, "%s", cmdutil.NameRequired)
 	}
 	if !given["labels"] && !given["maxEvictions"] {
-		ps.Add(n.Line, "labels are missing; name those of the allocations that are meant, such as {app: web}")
+		ps.Add(n.Line, "labels are required; use those of the task groups, such as {app: web}")
 	}
 	if !given["maxEvictions"] && given["minAvailable"] == given["maxUnavailable"] {
-		ps.Add(n.Line, "it has both or neither of minAvailable and maxUnavailable; write one of them")
+		ps.Add(n.Line, "exactly one of minAvailable and maxUnavailable is required")
 	}
 	if given["maxEvictions"] && (given["minAvailable"] || given["maxUnavailable"]) {
-		ps.Add(n.Line, "maxEvictions and the other bounds exclude each other; write two budgets")
+		ps.Add(n.Line, "maxEvictions cannot be combined with other bounds; use two budgets")
 	}
 	if given["maxEvictions"] != given["window"] {
-		ps.Add(n.Line, "maxEvictions and window go together; write both, such as maxEvictions: 5 and window: 1h")
+		ps.Add(n.Line, "maxEvictions and window are required together, such as maxEvictions: 5 and window: 1h")
 	}
 	return b
 }

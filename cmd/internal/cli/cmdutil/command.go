@@ -47,7 +47,7 @@ func MakeGroup(cmd *cobra.Command) {
 		if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
 			hint = "did you mean " + JoinOr(near) + "?"
 		}
-		return Usagef(hint, "%s has no command %q", cmd.CommandPath(), args[0])
+		return Usagef(hint, "unknown command %q for %s", args[0], cmd.CommandPath())
 	}
 	cmd.SuggestionsMinimumDistance = 2
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
@@ -58,9 +58,9 @@ func PositionalArgs(least, most int, names string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
 		case len(args) < least:
-			return Usagef(HelpHint(cmd), "%s takes %s: %d given", cmd.CommandPath(), names, len(args))
+			return Usagef(HelpHint(cmd), "%s requires %s: %d given", cmd.CommandPath(), names, len(args))
 		case most >= 0 && len(args) > most:
-			return Usagef(HelpHint(cmd), "%s takes %s: what is %q?", cmd.CommandPath(), names, strings.Join(args[most:], " "))
+			return Usagef(HelpHint(cmd), "%s requires %s: unexpected %q", cmd.CommandPath(), names, strings.Join(args[most:], " "))
 		}
 		return nil
 	}

@@ -33,13 +33,13 @@ type Connection struct {
 func ConnectionFlags(cmd *cobra.Command, env *Env) *Connection {
 	c := &Connection{Env: env}
 	f := cmd.Flags()
-	f.StringVar(&c.Addr, "addr", "", "`URL` of a server, or several separated by commas (CEDE_ADDR; default "+client.DefaultAddress+")")
-	f.StringVar(&c.Token, "token", "", "`TOKEN` to ask with, or file:PATH of a file that holds it (CEDE_TOKEN)")
-	f.StringVar(&c.caCert, "cacert", "", "`FILE` of the authority that signed the servers' certificates (CEDE_CACERT)")
-	f.StringVar(&c.Namespace, "namespace", "", "`NAME` of the namespace, * for all where lists allow it (CEDE_NAMESPACE; default default)")
+	f.StringVar(&c.Addr, "addr", "", "`URL` of a server, or several URLs separated by commas (CEDE_ADDR; default "+client.DefaultAddress+")")
+	f.StringVar(&c.Token, "token", "", "access `TOKEN`, or file:PATH of a file that contains it (CEDE_TOKEN)")
+	f.StringVar(&c.caCert, "cacert", "", "`FILE` of the CA certificate of the servers (CEDE_CACERT)")
+	f.StringVar(&c.Namespace, "namespace", "", "`NAME` of the namespace; * lists all namespaces (CEDE_NAMESPACE; default default)")
 	if readsState(cmd) {
-		f.BoolVar(&c.consistent, "consistent", false, "read once the leader made sure that it still leads: nothing is older than the question")
-		f.BoolVar(&c.stale, "stale", false, "read what a server has, however old, also where no leader is known")
+		f.BoolVar(&c.consistent, "consistent", false, "read the latest state, after the leader has verified its leadership")
+		f.BoolVar(&c.stale, "stale", false, "read the local state of any server, which may be outdated")
 	}
 	return c
 }
@@ -65,14 +65,14 @@ func (c *Connection) ClientConfig() (client.Config, error) {
 	}
 	conf.UserAgent = "cede/" + c.Env.Build.Version
 	if c.stale && c.consistent {
-		return conf, Usagef("leave one of them out", "--stale and --consistent exclude each other")
+		return conf, Usagef("remove one of them", "--stale and --consistent are mutually exclusive")
 	}
 	conf.Stale, conf.Consistent, conf.Heard = c.stale, c.consistent, c.staleWarner()
 	if file, ok := strings.CutPrefix(conf.Token, "file:"); ok {
 		secret, err := c.Env.ReadSecret(file)
 		if err != nil {
 			e := AsError(err)
-			e.Message = "the token (--token or CEDE_TOKEN): " + e.Message
+			e.Message = "cannot read the token (--token or CEDE_TOKEN): " + e.Message
 			return conf, e
 		}
 		conf.Token = secret
@@ -91,9 +91,9 @@ func (c *Connection) staleWarner() func(string, client.QueryMeta) {
 		text := ""
 		switch {
 		case meta.LastContact >= staleAfter:
-			text = fmt.Sprintf("server %s has heard no leader for %s: this may be old", address, meta.LastContact.Round(time.Second))
+			text = fmt.Sprintf("server %s has had no contact with a leader for %s: the result may be outdated", address, meta.LastContact.Round(time.Second))
 		case !meta.KnownLeader:
-			text = fmt.Sprintf("server %s knows no leader: this may be old", address)
+			text = fmt.Sprintf("server %s has no leader: the result may be outdated", address)
 		default:
 			return
 		}
@@ -124,7 +124,7 @@ func (env *Env) ReadFile(name string, most int64) ([]byte, error) {
 	if int64(len(text)) > most {
 		return nil, &Error{
 			Exit: ExitUsage, Code: CodeInvalid, Message: fmt.Sprintf("%s is larger than %s", name, FormatBytes(most)),
-			Hint: "check that this is the file that is meant",
+			Hint: "check that the file is the intended one",
 		}
 	}
 	return text, nil
@@ -163,7 +163,7 @@ func (c *Connection) QueryOptions() *client.QueryOptions { return &client.QueryO
 func ServerError(e *client.Error) *Error {
 	own := &Error{Exit: ExitError, Code: e.Code, Message: e.Message, Hint: e.Hint, Err: e}
 	if own.Message == "" {
-		own.Message = "the server answered " + e.Code
+		own.Message = "the server returned " + e.Code
 	}
 	if len(e.Details) > 0 {
 		own.Details = e.Details
@@ -185,7 +185,7 @@ func ServerError(e *client.Error) *Error {
 		}
 	case client.CodeUnauthenticated:
 		if own.Hint == "" {
-			own.Hint = "give a token: CEDE_TOKEN, or --token file:PATH"
+			own.Hint = "set CEDE_TOKEN, or use --token file:PATH"
 		}
 	}
 	return own
@@ -196,7 +196,7 @@ func unreachableError(e *client.UnreachableError) *Error {
 	return &Error{
 		Exit: ExitUnreachable, Code: codeUnreachable, Err: e,
 		Message: fmt.Sprintf("no server reached at %s: %v", e.Address, RootCause(e.Err)),
-		Hint:    "is it running? --addr or CEDE_ADDR says where; `cede agent --dev` starts one to try",
+		Hint:    "check that the server runs, and --addr or CEDE_ADDR; `cede agent --dev` starts a server for evaluation",
 	}
 }
 

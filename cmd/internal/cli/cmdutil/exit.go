@@ -11,7 +11,7 @@ const (
 	ExitUnreachable Exit = 3   // no server reached, or no leader
 	ExitNotFound    Exit = 4   // not found
 	ExitConflict    Exit = 5   // an index or plan token no longer holds
-	ExitUnplaced    Exit = 6   // submitted, but not everything could be placed
+	ExitUnplaced    Exit = 6   // submitted, but not every instance could be placed
 	ExitPolicy      Exit = 7   // a policy was at fault
 	ExitCheck       Exit = 8   // a check that the caller asked for failed
 	ExitInterrupted Exit = 130 // interrupted

@@ -123,7 +123,7 @@ const StandardInput = "standard input"
 func (env *Env) Open(name string) (io.ReadCloser, error) {
 	if name == Stdin {
 		if env.stdinUsed {
-			return nil, Usagef("write the second one to a file", "standard input (-) can be read once")
+			return nil, Usagef("write the second input to a file", "standard input (-) can be read only once")
 		}
 		env.stdinUsed = true
 		return io.NopCloser(env.Stdin), nil
@@ -133,7 +133,7 @@ func (env *Env) Open(name string) (io.ReadCloser, error) {
 		return nil, ReadError(name, err)
 	}
 	if info, err := f.Stat(); err == nil && info.IsDir() {
-		e := &Error{Exit: ExitUsage, Code: CodeInvalid, Message: name + " is a folder", Hint: "name the file in it"}
+		e := &Error{Exit: ExitUsage, Code: CodeInvalid, Message: name + " is a folder", Hint: "use a file in it"}
 		if file := env.suggestFile(name, f); file != "" {
 			e.Hint += ", such as " + filepath.ToSlash(file)
 		}
@@ -180,7 +180,7 @@ func (env *Env) exists(name string) bool {
 func ReadError(name string, err error) error {
 	e := &Error{Exit: ExitUsage, Code: CodeInvalid, Message: fmt.Sprintf("%s: %v", name, WithoutPath(err)), Hint: "check the path and its permissions", Err: err}
 	if errors.Is(err, fs.ErrNotExist) {
-		e.Message, e.Hint = name+": there is no such file", "check the path; - reads standard input"
+		e.Message, e.Hint = name+": no such file", "check the path; - reads standard input"
 	}
 	return e
 }

@@ -17,13 +17,13 @@ func ReplaceNotFound(err error, what, id, hint string) error {
 
 // NotFound is a thing that there is not, as err says if it does.
 func NotFound(what, id, hint string, err error) error {
-	return &Error{Exit: ExitNotFound, Code: client.CodeNotFound, Message: fmt.Sprintf("there is no %s %q", what, id), Hint: hint, Err: err}
+	return &Error{Exit: ExitNotFound, Code: client.CodeNotFound, Message: fmt.Sprintf("no %s %q", what, id), Hint: hint, Err: err}
 }
 
 // Ambiguous is a prefix that several ids begin with.
 func Ambiguous(what, id string, ids []string) error {
 	return &Error{
-		Exit: ExitUsage, Code: CodeUsage, Message: fmt.Sprintf("%q may be any of several %ss: %s", id, what, strings.Join(ids, ", ")),
-		Hint: "write more of the id",
+		Exit: ExitUsage, Code: CodeUsage, Message: fmt.Sprintf("%q is ambiguous: it matches %ss %s", id, what, strings.Join(ids, ", ")),
+		Hint: "use a longer prefix",
 	}
 }

@@ -45,8 +45,8 @@ func OutputFlags(cmd *cobra.Command, env *Env) *Output {
 	o := &Output{env: env}
 	f := cmd.Flags()
 	f.StringVarP(&o.Format, "output", "o", "", "`FORMAT` of results: "+strings.Join(formats(), ", ")+" (default table)")
-	f.BoolVar(&o.noHeaders, "no-headers", false, "leave out titles of tables and their columns")
-	f.StringVarP(&o.text, "template", "t", "", "format results by a Go `TEMPLATE` over the JSON; see cede help output")
+	f.BoolVar(&o.noHeaders, "no-headers", false, "omit the headers of tables")
+	f.StringVarP(&o.text, "template", "t", "", "format results with a Go `TEMPLATE` on the JSON; see cede help output")
 	CompleteFlag(cmd, "output", formats())
 	return o
 }
@@ -57,13 +57,13 @@ func (o *Output) Resolve() error {
 	if o.Format == "" {
 		o.Format, from = o.env.Getenv(envFormat), envFormat
 	} else if o.text != "" {
-		return Usagef("leave one of them out", "-o and -t exclude each other")
+		return Usagef("remove one of them", "-o and -t are mutually exclusive")
 	}
 	if o.Format == "" {
 		o.Format = formatTable
 	}
 	if !slices.Contains(formats(), o.Format) {
-		return Usagef("use "+JoinOr(formats()), "%s %s: there is no such format", from, o.Format)
+		return Usagef("use "+JoinOr(formats()), "invalid output format %s %q", from, o.Format)
 	}
 	if o.text == "" {
 		return nil
@@ -192,5 +192,5 @@ func ValidateChoice(flag, value string, allowed []string) error {
 	if value == "" || slices.Contains(allowed, value) {
 		return nil
 	}
-	return Usagef("use "+JoinOr(allowed), "--%s %s: there is no such %s", flag, value, flag)
+	return Usagef("use "+JoinOr(allowed), "invalid --%s %q", flag, value)
 }

@@ -26,7 +26,7 @@ type Resource struct {
 }
 
 // NamespaceHint is said where there is none in a namespace.
-const NamespaceHint = "; --namespace names another namespace"
+const NamespaceHint = "; --namespace selects another namespace"
 
 // Group is the command that has a noun's verbs.
 func (n Resource) Group(cmd *cobra.Command, verbs ...*cobra.Command) *cobra.Command {

@@ -16,7 +16,7 @@ type FileField struct {
 }
 
 // NameRequired is said of an entry that has none.
-const NameRequired = "name is missing; add one of letters, digits, ., _ and -"
+const NameRequired = "name is required, of letters, digits, ., _ and -"
 
 // ParseFields reads the fields of an entry, what by its kind, and tells which it has.
 func (ps *FileProblems) ParseFields(n *yaml.Node, what string, known []FileField) (given map[string]bool) {
@@ -27,7 +27,7 @@ func (ps *FileProblems) ParseFields(n *yaml.Node, what string, known []FileField
 		at := slices.IndexFunc(known, func(f FileField) bool { return f.Name == name })
 		if at < 0 {
 			names := NamesOf(known, func(f FileField) string { return f.Name })
-			ps.Add(key.Line, "%s has no field %q; known are %s", what, key.Value, strings.Join(names, ", "))
+			ps.Add(key.Line, "%s has unknown field %q; the fields are %s", what, key.Value, strings.Join(names, ", "))
 			continue
 		}
 		given[name] = true
@@ -53,7 +53,7 @@ func describeValue(value *yaml.Node) string {
 func DecodeInto[T any](to *T, remedy string) func(*yaml.Node) string {
 	return func(value *yaml.Node) string {
 		if value.Decode(to) != nil {
-			return "is not what it takes; " + remedy
+			return "has the wrong type; " + remedy
 		}
 		return ""
 	}
@@ -62,7 +62,7 @@ func DecodeInto[T any](to *T, remedy string) func(*yaml.Node) string {
 func StringInto(to *string) func(*yaml.Node) string {
 	return func(value *yaml.Node) string {
 		if value.Kind != yaml.ScalarNode {
-			return "is no text; write one"
+			return "is not a string"
 		}
 		*to = value.Value
 		return ""
@@ -73,7 +73,7 @@ func StringInto(to *string) func(*yaml.Node) string {
 func OneOfInto(to *string, words ...string) func(*yaml.Node) string {
 	return func(value *yaml.Node) string {
 		if !slices.Contains(words, value.Value) {
-			return "is not known; write " + JoinOr(words)
+			return "is invalid; use " + JoinOr(words)
 		}
 		*to = value.Value
 		return ""

@@ -57,7 +57,7 @@ func (ps *FileProblems) ParseEntries(text []byte, kind FileKind) []*yaml.Node {
 		}
 	}
 	if len(nodes) == 0 && len(*ps) == 0 {
-		ps.Add(1, "it is empty: expected %s; write %s", kind.Singular, kind.Example)
+		ps.Add(1, "the file is empty: expected %s, such as %s", kind.Singular, kind.Example)
 	}
 	return nodes
 }
@@ -71,7 +71,7 @@ func (ps *FileProblems) parseDocument(n *yaml.Node, kind FileKind) []*yaml.Node 
 	if n.Kind == yaml.SequenceNode {
 		nodes = n.Content
 		if len(nodes) == 0 {
-			ps.Add(n.Line, "the file holds no %s; write %s", kind.Plural, kind.Example)
+			ps.Add(n.Line, "%s is empty; add an entry such as %s", kind.Plural, kind.Example)
 		}
 	}
 	for _, n := range nodes {
@@ -79,7 +79,7 @@ func (ps *FileProblems) parseDocument(n *yaml.Node, kind FileKind) []*yaml.Node 
 	}
 	return slices.DeleteFunc(nodes, func(n *yaml.Node) bool {
 		if n.Kind != yaml.MappingNode {
-			ps.Add(n.Line, "expected %s; write %s", kind.Singular, kind.Example)
+			ps.Add(n.Line, "expected %s, such as %s", kind.Singular, kind.Example)
 		}
 		return n.Kind != yaml.MappingNode
 	})

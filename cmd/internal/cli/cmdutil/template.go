@@ -41,7 +41,7 @@ func ExecuteTemplate(w io.Writer, t *template.Template, data any) error {
 	}
 	var out bytes.Buffer
 	if err := t.Execute(&out, numbers(plain)); err != nil {
-		return Usagef("-o json shows the fields there are", "%s", strings.TrimPrefix(err.Error(), "template: "))
+		return Usagef("-o json shows the available fields", "%s", strings.TrimPrefix(err.Error(), "template: "))
 	}
 	if !bytes.HasSuffix(out.Bytes(), []byte("\n")) {
 		out.WriteByte('\n')

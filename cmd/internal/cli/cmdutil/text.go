@@ -31,7 +31,7 @@ func ParseAssignments(list []string) (map[string]string, error) {
 	for _, text := range list {
 		name, value, ok := strings.Cut(text, "=")
 		if !ok || name == "" {
-			return nil, Usagef("write --var NAME=VALUE", "--var %s gives no variable a value", text)
+			return nil, Usagef("use --var NAME=VALUE", "invalid --var %q: expected NAME=VALUE", text)
 		}
 		vars[name] = value
 	}

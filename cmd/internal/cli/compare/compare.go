@@ -57,13 +57,13 @@ the cluster of each scenario, and the report shows what each policy would evict.
 	}
 	c.out = cmdutil.OutputFlags(cmd, env)
 	f := cmd.Flags()
-	f.StringArrayVarP(&c.policies, "policy", "p", nil, "compare this policy, `P` or P?key=value&key=value; give two or more")
-	f.IntVar(&c.seeds, "seeds", 1, "play each file `N` times under each policy")
+	f.StringArrayVarP(&c.policies, "policy", "p", nil, "compare policy `P` or P?key=value&key=value; two or more are required")
+	f.IntVar(&c.seeds, "seeds", 1, "play each file with `N` seeds under each policy")
 	f.StringVar(&c.html, "html", "", "write a report with charts to `FILE`")
-	failIf := f.StringArray("fail-if", nil, "exit with 8 when `EXPR` holds of the comparison; see cede help fail-if")
-	f.BoolVar(&c.timing, "timing", false, "measure decisions by the wall clock; results then differ from run to run")
-	work := f.String("what-if", "", "play nothing, but ask whom the work of `FILE` would evict if it came now: a manifest of a Pod, Deployment, StatefulSet, DaemonSet or Job, or a job file")
-	f.StringArrayVar(&c.vars, "var", nil, "give a variable of --what-if's job file a value, as `NAME=VALUE`")
+	failIf := f.StringArray("fail-if", nil, "exit with code 8 if `EXPR` holds; see cede help fail-if")
+	f.BoolVar(&c.timing, "timing", false, "measure decisions by wall-clock time; results then differ between runs")
+	work := f.String("what-if", "", "show what the workload of `FILE` would evict now: a manifest of a Pod, Deployment, StatefulSet, DaemonSet or Job, or a job file")
+	f.StringArrayVar(&c.vars, "var", nil, "set a variable of the job file of --what-if by `NAME=VALUE`")
 	c.players = simrun.AddPolicyFlags(cmd, env)
 	policyflags.CompletePolicyFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, files []string) error {
@@ -87,7 +87,7 @@ the cluster of each scenario, and the report shows what each policy would evict.
 // resolve checks everything that can be checked before a long run.
 func (c *comparison) resolve(failIf []string) error {
 	if len(c.vars) > 0 {
-		return cmdutil.Usagef("name the job file with --what-if", "--var gives a variable of a job file a value, and there is no job file")
+		return cmdutil.Usagef("add --what-if FILE", "--var requires --what-if with a job file")
 	}
 	if err := c.check(2, "compare takes two or more policies"); err != nil {
 		return err
@@ -106,18 +106,18 @@ func (c *comparison) check(policies int, takes string) error {
 		return err
 	}
 	if len(c.policies) < policies {
-		return cmdutil.Usagef("name them as in -p default -p nomad", "%s: %d given", takes, len(c.policies))
+		return cmdutil.Usagef("use -p default -p nomad", "%s: %d given", takes, len(c.policies))
 	}
 	for i, p := range c.policies {
 		if p == "" {
-			return simrun.EmptyPolicyName("name them as in -p default -p nomad")
+			return simrun.EmptyPolicyName("use -p default -p nomad")
 		}
 		if slices.Contains(c.policies[:i], p) {
-			return cmdutil.Usagef("leave one out, or configure them differently: P?key=value", "-p %s is given twice", p)
+			return cmdutil.Usagef("remove one, or configure them differently: P?key=value", "duplicate -p %s", p)
 		}
 	}
 	if c.seeds < 1 {
-		return cmdutil.Usagef("ask for 1 or more", "--seeds %d: how often shall each file be played?", c.seeds)
+		return cmdutil.Usagef("use 1 or more", "--seeds must be at least 1, not %d", c.seeds)
 	}
 	return c.players.Resolve(c.policies)
 }
@@ -155,7 +155,7 @@ func (c *comparison) files(ctx context.Context, files []string) error {
 			return err
 		}
 		if other, twice := seen[f.Name]; twice {
-			return cmdutil.Usagef("name scenarios differently", "%s and %s are both scenarios named %s, which could not be told apart", other, name, f.Name)
+			return cmdutil.Usagef("rename one of the scenarios", "%s and %s have the same scenario name %s", other, name, f.Name)
 		}
 		seen[f.Name] = name
 		if err := c.players.Check(f.File, c.policies); err != nil {
@@ -204,7 +204,7 @@ func check(condition *compare.Expression, d *compare.Document) error {
 	holds, figures, err := condition.Holds(d)
 	switch {
 	case errors.Is(err, compare.ErrAbsent):
-		return cmdutil.Usagef("what was played cannot show everything: ask for something else, or play something else", "--fail-if %s: %v", condition, err)
+		return cmdutil.Usagef("the metric has no value in these runs; use another expression or other scenarios", "--fail-if %s: %v", condition, err)
 	case err != nil:
 		return cmdutil.Usagef("", "--fail-if %s: %v", condition, err)
 	case holds:

@@ -36,11 +36,11 @@ type whatIf struct {
 func (c *comparison) resolveWhatIf(failIf []string) error {
 	switch {
 	case c.seeds != 1:
-		return cmdutil.Usagef("leave --seeds out", "--what-if looks at one instant, which --seeds would not change")
+		return cmdutil.Usagef("remove --seeds", "--seeds cannot be combined with --what-if")
 	case c.html != "":
-		return cmdutil.Usagef("leave --html out; -o json has everything", "--what-if makes no report with charts")
+		return cmdutil.Usagef("remove --html; -o json prints all data", "--html cannot be combined with --what-if")
 	case len(failIf) > 0:
-		return cmdutil.Usagef("read -o json instead", "--fail-if is about metrics of whole runs, of which --what-if plays none")
+		return cmdutil.Usagef("use -o json", "--fail-if cannot be combined with --what-if")
 	}
 	return c.check(1, "--what-if takes one or more policies")
 }
@@ -48,7 +48,7 @@ func (c *comparison) resolveWhatIf(failIf []string) error {
 // whatIf answers whom the work of a manifest would evict under each policy.
 func (c *comparison) whatIf(ctx context.Context, files []string, name string) error {
 	if len(files) != 1 {
-		return cmdutil.Usagef("name one scenario file", "--what-if asks about one cluster: %d files given", len(files))
+		return cmdutil.Usagef("use one scenario file", "--what-if requires one scenario file: %d given", len(files))
 	}
 	f, err := simrun.ReadScenario(c.env, files[0])
 	if err != nil {
@@ -77,7 +77,7 @@ func (w *whatIf) read() error {
 	case !kubeKind.Match(src):
 		err = w.jobFile(src)
 	case len(w.vars) > 0:
-		err = cmdutil.Usagef("leave --var out", "--var is for job files, and %s is a manifest of Kubernetes", w.name)
+		err = cmdutil.Usagef("remove --var", "--var requires a job file: %s is a Kubernetes manifest", w.name)
 	default:
 		err = w.manifest(src)
 	}
@@ -101,7 +101,7 @@ func (w *whatIf) manifest(src []byte) error {
 	}
 	return &cmdutil.Error{
 		Exit: cmdutil.ExitUsage, Code: cmdutil.CodeInvalid, Message: fmt.Sprintf("%s: %v", w.name, err),
-		Hint: "give a manifest of a Pod, a Deployment, StatefulSet, DaemonSet or Job, or a job file; `cede help kubernetes` tells more",
+		Hint: "use a manifest of a Pod, Deployment, StatefulSet, DaemonSet or Job, or a job file; see cede help kubernetes",
 	}
 }
 

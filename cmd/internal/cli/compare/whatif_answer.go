@@ -245,8 +245,8 @@ func (a *whatIfAnswer) unplaced() error {
 		return nil
 	}
 	return &cmdutil.Error{
-		Exit: cmdutil.ExitUnplaced, Code: cmdutil.CodeUnplaced, Message: "not everything could be placed", Lines: lines, Details: lines,
-		Hint: "the reasons are above, node by node",
+		Exit: cmdutil.ExitUnplaced, Code: cmdutil.CodeUnplaced, Message: "not every instance could be placed", Lines: lines, Details: lines,
+		Hint: "the reasons are listed above by node",
 	}
 }
 

@@ -37,8 +37,8 @@ func newEvalListCmd(env *cmdutil.Env) *cobra.Command {
 		Example: "  cede eval list\n  cede eval list --job web --status blocked",
 		Args:    cmdutil.PositionalArgs(0, 0, "no arguments"),
 	}
-	job := cmd.Flags().String("job", "", "those of this `JOB` alone")
-	status := cmd.Flags().String("status", "", "those with this `STATUS` alone: pending, blocked, complete, failed or cancelled")
+	job := cmd.Flags().String("job", "", "only those of `JOB`")
+	status := cmd.Flags().String("status", "", "only those with `STATUS` pending, blocked, complete, failed or cancelled")
 	cmdutil.CompleteFlag(cmd, "status", evalStatuses)
 	return cmdutil.ServerCommand(env, cmd, func(ctx context.Context, c *cmdutil.Connection, _ []string) (cmdutil.Document, error) {
 		if err := cmdutil.ValidateChoice("status", *status, evalStatuses); err != nil {

@@ -51,9 +51,9 @@ Events that servers no longer retain are skipped. Topics:
 	}
 	s.out = cmdutil.OutputFlags(cmd, env)
 	conn := cmdutil.ConnectionFlags(cmd, env)
-	topics := cmd.Flags().StringArray("topic", nil, "`TOPIC` or TOPIC:KEY; may be given several times (default: all)")
-	index := cmd.Flags().Uint64("index", 0, "begin after this `INDEX` of the log; 0: now")
-	cmd.Flags().IntVar(&s.limit, "limit", 0, "end after `N` events; 0: when interrupted")
+	topics := cmd.Flags().StringArray("topic", nil, "`TOPIC` or TOPIC:KEY; may be repeated (default: all)")
+	index := cmd.Flags().Uint64("index", 0, "start after `INDEX` of the log; 0: now")
+	cmd.Flags().IntVar(&s.limit, "limit", 0, "stop after `N` events; 0: never")
 	cmdutil.CompleteFlag(cmd, "topic", eventTopics)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if err := s.out.Resolve(); err != nil {
@@ -62,7 +62,7 @@ Events that servers no longer retain are skipped. Topics:
 		for _, t := range *topics {
 			name, _, _ := strings.Cut(t, ":")
 			if name != "*" && !slices.Contains(eventTopics, name) {
-				return cmdutil.Usagef("use "+cmdutil.JoinOr(eventTopics), "--topic %s: there is no such topic", t)
+				return cmdutil.Usagef("use "+cmdutil.JoinOr(eventTopics), "unknown topic in --topic %q", t)
 			}
 		}
 		return s.run(cmd.Context(), conn, &client.StreamOptions{Topics: *topics, Index: *index, Namespace: conn.RequestedNamespace()})
@@ -77,10 +77,10 @@ func (s *eventStream) run(ctx context.Context, conn *cmdutil.Connection, o *clie
 	}
 	err = api.Events().Stream(ctx, o, func(batch *client.Events) error {
 		if batch.Newest > 0 && batch.Newest < o.Index { // else another server was asked, which lags behind
-			conn.Env.Warn(fmt.Sprintf("index %d is yet to come: the newest is %d", o.Index, batch.Newest))
+			conn.Env.Warn(fmt.Sprintf("index %d does not exist yet: the newest is %d", o.Index, batch.Newest))
 		}
 		if l := batch.Lost; l != nil {
-			conn.Env.Warn(fmt.Sprintf("events of the indexes %d to %d are no longer kept: what happened then is not shown", l.From, l.To))
+			conn.Env.Warn(fmt.Sprintf("events of indexes %d to %d are no longer retained and are not shown", l.From, l.To))
 		}
 		for i := range batch.Events {
 			if err := s.show(&batch.Events[i]); err != nil {

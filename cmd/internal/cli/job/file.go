@@ -24,7 +24,7 @@ type jobFile struct {
 
 func jobFileFlags(cmd *cobra.Command, env *cmdutil.Env) *jobFile {
 	f := &jobFile{env: env}
-	cmd.Flags().StringArrayVar(&f.vars, "var", nil, "give a variable of an HCL file a value, as `NAME=VALUE`")
+	cmd.Flags().StringArrayVar(&f.vars, "var", nil, "set a variable of an HCL file by `NAME=VALUE`")
 	return f
 }
 

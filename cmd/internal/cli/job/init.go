@@ -69,12 +69,12 @@ func jobTemplate(name string) (string, error) {
 		form = ".hcl"
 	case "":
 		if name != cmdutil.Stdin {
-			return "", cmdutil.Usagef("name it "+name+".hcl, "+name+".yaml or "+name+".json", "%s: in which form?", name)
+			return "", cmdutil.Usagef("use "+name+".hcl, "+name+".yaml or "+name+".json", "missing file extension of %q", name)
 		}
 		form = ".hcl"
 	case ".hcl", ".yaml", ".json":
 	default:
-		return "", cmdutil.Usagef("use .hcl, .yaml or .json", "%s: there is no form %s", name, form)
+		return "", cmdutil.Usagef("use .hcl, .yaml or .json", "%s: unsupported file extension %s", name, form)
 	}
 	text, err := jobTemplates.ReadFile("jobs/example" + form)
 	return string(text), err
@@ -92,5 +92,5 @@ func refuseExisting(env *cmdutil.Env, name string) error {
 	if err == nil {
 		_ = f.Close() // it was not even read
 	}
-	return cmdutil.Usagef("name another file", "%s", fmt.Sprintf("%s exists already", name))
+	return cmdutil.Usagef("use another name", "%s", fmt.Sprintf("%s already exists", name))
 }

@@ -32,7 +32,7 @@ func warnPendingReason(ctx context.Context, c *cmdutil.Connection, meta *client.
 // pendingReason is why an evaluation stays pending that is due; "": as far as anybody
 // can tell, workers are at it.
 func pendingReason(ctx context.Context, c *cmdutil.Connection, meta *client.QueryMeta) string {
-	const nobody = "no server leads: nothing is placed until one is elected; `cede server members` shows the servers"
+	const nobody = "no leader: nothing is placed until one is elected; `cede server members` lists the servers"
 	if !meta.KnownLeader {
 		return nobody
 	}
@@ -43,13 +43,13 @@ func pendingReason(ctx context.Context, c *cmdutil.Connection, meta *client.Quer
 	case err != nil:
 		return "" // a token may be bound to a namespace, and this is about all of them
 	case s.Paused:
-		return "evaluations are paused: nothing is placed until `cede operator broker resume`"
+		return "the broker is paused: nothing is placed until `cede operator broker resume`"
 	case s.Workers == nil:
 		return ""
 	case s.Workers.Wanted == 0:
-		return "the server that leads has no workers (server.workers is 0): it waits for one of another server, if there is any"
+		return "the leader has no workers (server.workers is 0): evaluations wait for workers of other servers"
 	case len(s.Workers.Held) > 0:
-		return "the workers of the server that leads are held: " + strings.Join(s.Workers.Held, ", ")
+		return "the workers of the leader are on hold: " + strings.Join(s.Workers.Held, ", ")
 	}
 	return ""
 }

@@ -53,11 +53,11 @@ The command does not wait until tasks are healthy.`,
 	}
 	r.out, r.conn, r.file = cmdutil.OutputFlags(cmd, env), cmdutil.ConnectionFlags(cmd, env), jobFileFlags(cmd, env)
 	f := cmd.Flags()
-	f.StringVar(&r.plan, "plan", "", "carry out the plan of this `TOKEN` of cede job plan, or nothing; @FILE reads it from a file")
-	f.StringVar(&r.key, "idempotency-key", "", "`KEY` under which the same request does the same thing once")
-	f.Uint64Var(&r.check, "check-index", 0, "change the job only while its JobModifyIndex is `N`; 0: only where there is none yet")
-	f.BoolVar(&r.detach, "detach", false, "do not wait until it is placed")
-	f.DurationVar(&r.timeout, "timeout", 5*time.Minute, "wait for at most this `TIME`")
+	f.StringVar(&r.plan, "plan", "", "execute exactly the plan of this `TOKEN`, or fail; @FILE reads the token from a file")
+	f.StringVar(&r.key, "idempotency-key", "", "`KEY` that makes a repeated request idempotent")
+	f.Uint64Var(&r.check, "check-index", 0, "fail if the JobModifyIndex of the job is not `N`; 0: fail if the job exists")
+	f.BoolVar(&r.detach, "detach", false, "do not wait for the evaluation")
+	f.DurationVar(&r.timeout, "timeout", 5*time.Minute, "wait for at most `DURATION`")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		r.checked, r.planned = f.Changed("check-index"), f.Changed("plan")
 		if err := r.out.Resolve(); err != nil {
@@ -120,8 +120,8 @@ func (r *jobRun) token() (token string, err error) {
 		}
 	}
 	if r.planned && token == "" {
-		return "", cmdutil.Usagef("a plan of a job that would change nothing has no token; leave --plan out to run the job as it comes, or look at what there is to do: cede job plan "+r.file.words(r.name),
-			"--plan names no plan: the token is empty")
+		return "", cmdutil.Usagef("a plan without changes has no token; remove --plan, or plan again: cede job plan "+r.file.words(r.name),
+			"--plan must not be empty")
 	}
 	return token, nil
 }
@@ -135,7 +135,7 @@ func planConflict(err error, token, name string) error {
 	}
 	e := cmdutil.ServerError(answer)
 	if e.Hint == "" {
-		e.Hint = "plan it again: cede job plan " + name
+		e.Hint = "create a new plan: cede job plan " + name
 	}
 	return e
 }
@@ -168,7 +168,7 @@ func (r *jobRun) follow(ctx context.Context, api *client.Client, v *runView) err
 	}
 	err := unplacedError(v.JobID, v.Evaluation)
 	if e, ok := errors.AsType[*cmdutil.Error](err); ok && r.planned && e.Exit == cmdutil.ExitUnplaced {
-		e.Hint = "the job stays, is placed once there is free room, and evicts nobody that the plan did not show; plan it again to see whom it would evict now: cede job plan " + r.file.words(r.name)
+		e.Hint = "the job stays registered and is placed when capacity becomes free, without further evictions; to see what it would evict now: cede job plan " + r.file.words(r.name)
 	}
 	return err
 }
@@ -207,7 +207,7 @@ func unplacedError(job string, e *client.Evaluation) error {
 	case e.Status == "failed":
 		return &cmdutil.Error{
 			Exit: cmdutil.ExitError, Code: cmdutil.CodeError, Message: fmt.Sprintf("evaluation %s failed: %s", e.ID, e.StatusDescription),
-			Hint: "the job is registered; `cede eval explain " + e.ID + "` says more",
+			Hint: "the job is registered; `cede eval explain " + e.ID + "` shows more",
 		}
 	case len(e.FailedTGAllocs) == 0 && e.Status != "blocked":
 		return nil
@@ -222,8 +222,8 @@ func unplacedError(job string, e *client.Evaluation) error {
 	}
 	return &cmdutil.Error{
 		Exit: cmdutil.ExitUnplaced, Code: cmdutil.CodeUnplaced, Details: e.FailedTGAllocs,
-		Message: fmt.Sprintf("not everything of job %s was placed (%s)", job, strings.Join(groups, ", ")),
-		Hint:    "the job stays and is placed once there is room; `cede eval explain " + e.ID + "` says why",
+		Message: fmt.Sprintf("not every instance of job %s was placed (%s)", job, strings.Join(groups, ", ")),
+		Hint:    "the job stays registered and is placed when capacity becomes free; `cede eval explain " + e.ID + "` shows why",
 	}
 }
 
@@ -242,8 +242,8 @@ func awaitEvaluation(ctx context.Context, c *cmdutil.Connection, v *runView, tim
 		switch {
 		case err != nil && ctx.Err() == nil && limited.Err() != nil:
 			return nil, &cmdutil.Error{
-				Exit: cmdutil.ExitError, Code: cmdutil.CodeError, Message: fmt.Sprintf("evaluation %s is not done after %v", id, timeout),
-				Hint: "the job is registered; `cede eval status " + id + "` follows it",
+				Exit: cmdutil.ExitError, Code: cmdutil.CodeError, Message: fmt.Sprintf("evaluation %s is not complete after %v", id, timeout),
+				Hint: "the job is registered; `cede eval status " + id + "` shows its status",
 			}
 		case err != nil:
 			return nil, cmdutil.InterruptError(ctx, err)

@@ -23,9 +23,9 @@ The command waits for the evaluation, not until the tasks have ended.`,
 		Example: "  cede job stop web\n  cede job stop web --purge",
 		Args:    cmdutil.PositionalArgs(1, 1, "one job"),
 	}
-	purge := cmd.Flags().Bool("purge", false, "forget the job as well")
-	detach := cmd.Flags().Bool("detach", false, "do not wait until that is decided")
-	timeout := cmd.Flags().Duration("timeout", 5*time.Minute, "wait for at most this `TIME`")
+	purge := cmd.Flags().Bool("purge", false, "delete the job at once")
+	detach := cmd.Flags().Bool("detach", false, "do not wait for the evaluation")
+	timeout := cmd.Flags().Duration("timeout", 5*time.Minute, "wait for at most `DURATION`")
 	return cmdutil.ServerCommand(env, cmd, func(ctx context.Context, c *cmdutil.Connection, args []string) (cmdutil.Document, error) {
 		job, err := apiview.FindJob(ctx, c, args[0])
 		if err != nil {

@@ -21,7 +21,7 @@ The job is not registered.`,
 		Args:    cmdutil.PositionalArgs(1, 1, "one job file"),
 	}
 	out, conn, file := cmdutil.OutputFlags(cmd, env), cmdutil.ConnectionFlags(cmd, env), jobFileFlags(cmd, env)
-	ask := cmd.Flags().Bool("server", false, "ask the server as well")
+	ask := cmd.Flags().Bool("server", false, "also validate on a server")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := out.Resolve(); err != nil {
 			return err
@@ -69,7 +69,7 @@ func validateOnServer(c *cmdutil.Connection, cmd *cobra.Command, read *readJob) 
 	}
 	return &cmdutil.Error{
 		Exit: cmdutil.ExitUsage, Code: client.CodeInvalid, Lines: problems, Details: map[string]any{"Problems": problems},
-		Message: fmt.Sprintf("the server finds %s in %s", cmdutil.Count(len(problems), "problem", "problems"), read.name),
+		Message: fmt.Sprintf("the server found %s in %s", cmdutil.Count(len(problems), "problem", "problems"), read.name),
 		Hint:    "`cede help jobs` describes job files",
 	}
 }

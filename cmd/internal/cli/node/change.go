@@ -22,13 +22,13 @@ The command does not wait until the allocations have moved.`,
 	}
 	out, conn := cmdutil.OutputFlags(cmd, env), cmdutil.ConnectionFlags(cmd, env)
 	off := cmd.Flags().Bool("off", false, "end the drain")
-	eligible := cmd.Flags().Bool("eligible", false, "with --off: take new work again")
+	eligible := cmd.Flags().Bool("eligible", false, "with --off: make the node eligible")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := out.Resolve(); err != nil {
 			return err
 		}
 		if *eligible && !*off {
-			return cmdutil.Usagef("add --off, or leave --eligible out", "a node that is drained takes no new work: --eligible is for the end of a drain")
+			return cmdutil.Usagef("add --off, or remove --eligible", "--eligible requires --off: a draining node is ineligible")
 		}
 		return changeNode(conn, cmd, out, args[0], func(api *client.Client, id string) (*client.NodeUpdateResponse, string, error) {
 			answer, err := api.Nodes().Drain(cmd.Context(), id, !*off, *eligible)
@@ -54,14 +54,14 @@ not affected; cede node drain migrates them.`,
 		Args:    cmdutil.PositionalArgs(1, 1, "one node"),
 	}
 	out, conn := cmdutil.OutputFlags(cmd, env), cmdutil.ConnectionFlags(cmd, env)
-	on := cmd.Flags().Bool("on", false, "it takes new work")
-	off := cmd.Flags().Bool("off", false, "it takes none")
+	on := cmd.Flags().Bool("on", false, "make the node eligible")
+	off := cmd.Flags().Bool("off", false, "make the node ineligible")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := out.Resolve(); err != nil {
 			return err
 		}
 		if *on == *off {
-			return cmdutil.Usagef("add --on or --off", "shall node %s take new work or not?", args[0])
+			return cmdutil.Usagef("add --on or --off", "missing --on or --off for node %s", args[0])
 		}
 		return changeNode(conn, cmd, out, args[0], func(api *client.Client, id string) (*client.NodeUpdateResponse, string, error) {
 			answer, err := api.Nodes().Eligibility(cmd.Context(), id, *on)

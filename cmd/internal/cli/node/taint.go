@@ -55,7 +55,7 @@ func parseTaints(args []string) (untaint, taint []client.Taint, err error) {
 		key, value, _ := strings.Cut(rest, "=")
 		known := slices.Contains(effects, effect)
 		if key == "" || !known && (!away || effect != "") {
-			return nil, nil, cmdutil.Usagef("write KEY=VALUE:NoSchedule or KEY:PreferNoSchedule or KEY:NoExecute, and KEY- to take it away", "%q is no taint", arg)
+			return nil, nil, cmdutil.Usagef("use KEY=VALUE:NoSchedule, KEY:PreferNoSchedule or KEY:NoExecute; KEY- removes a taint", "invalid taint %q", arg)
 		}
 		t := client.Taint{Key: key, Value: value, Effect: effect}
 		if away {

@@ -41,9 +41,9 @@ hold secrets. Parts that cannot be collected are listed in missing.txt.`,
 	}
 	out, conn := cmdutil.OutputFlags(cmd, env), cmdutil.ConnectionFlags(cmd, env)
 	file := cmd.Flags().StringP("write", "w", "cede-debug.tar.gz", "write to `FILE`")
-	metrics := cmd.Flags().String("metrics-addr", "http://127.0.0.1:4649", "`URL` of the server's metrics listener; empty: leave its part out")
-	shown := cmd.Flags().String("metrics-token", "", "`TOKEN` for that listener, where telemetry.token asks for one, or file:PATH of a file that holds it (CEDE_METRICS_TOKEN)")
-	log := cmd.Flags().String("log", "", "add the end of this `FILE`")
+	metrics := cmd.Flags().String("metrics-addr", "http://127.0.0.1:4649", "`URL` of the metrics listener of the server; empty: skip metrics and profiles")
+	shown := cmd.Flags().String("metrics-token", "", "`TOKEN` for the metrics listener if telemetry.token is set, or file:PATH (CEDE_METRICS_TOKEN)")
+	log := cmd.Flags().String("log", "", "add the end of the log `FILE`")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if err := out.Resolve(); err != nil {
 			return err

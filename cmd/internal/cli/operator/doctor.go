@@ -43,7 +43,7 @@ the temporary folder.`,
 			return err
 		}
 		if until > 0 && !again {
-			return cmdutil.Usagef("add --replay", "--until says how far to replay, and --replay is not there")
+			return cmdutil.Usagef("add --replay", "--until requires --replay")
 		}
 		dir := serverDir(args[0])
 		report, err := doctor.Run(cmd.Context(), dir)
@@ -82,7 +82,7 @@ func serverDir(dir string) string {
 func doctorError(dir string, err error) error {
 	switch {
 	case errors.Is(err, datadir.ErrLocked):
-		return &cmdutil.Error{Exit: cmdutil.ExitError, Code: cmdutil.CodeError, Message: err.Error(), Hint: "stop the server first: a directory in use changes under one's eyes", Err: err}
+		return &cmdutil.Error{Exit: cmdutil.ExitError, Code: cmdutil.CodeError, Message: err.Error(), Hint: "stop the server first", Err: err}
 	case cmdutil.WithoutPath(err) != err: //nolint:errorlint // whether there is a path to leave out
 		return &cmdutil.Error{Exit: cmdutil.ExitUsage, Code: cmdutil.CodeInvalid, Message: fmt.Sprintf("%s: %v", dir, cmdutil.WithoutPath(err)), Hint: "check the path and its permissions", Err: err}
 	}

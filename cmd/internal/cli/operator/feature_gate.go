@@ -11,9 +11,9 @@ import (
 
 // gateWords says what each feature gate does.
 var gateWords = map[string]string{
-	"PriorityBasedScheduling":           "bindings are queued by priority; off: as they come",
-	"PriorityBasedPreemptiveScheduling": "bindings evict; not without the other, nor --preempt-binding",
-	"StrictPriorityClasses":             "a binding whose class is not there is refused; off: it counts as 0",
+	"PriorityBasedScheduling":           "queue bindings by priority; off: by time of creation",
+	"PriorityBasedPreemptiveScheduling": "bindings may evict others; requires PriorityBasedScheduling and --preempt-binding",
+	"StrictPriorityClasses":             "refuse bindings with an unknown priority class; off: use priority 0",
 }
 
 // gatesDescribed lists the gates for the help of a command.
@@ -58,7 +58,7 @@ func setGates(gates *client.FeatureGates, settings []string) error {
 func setGate(gates *client.FeatureGates, setting string) error {
 	name, value, ok := strings.Cut(setting, "=")
 	if !ok {
-		return cmdutil.Usagef("write "+name+"=true, =false or =default", "--feature-gate %s says nothing of it", setting)
+		return cmdutil.Usagef("use "+name+"=true, "+name+"=false or "+name+"=default", "invalid --feature-gate %q: value is missing", setting)
 	}
 	for _, gate := range gates.All() {
 		if gate.Name != name {
@@ -69,11 +69,11 @@ func setGate(gates *client.FeatureGates, setting string) error {
 		case value == "default":
 			*gate.Value = nil
 		case err != nil:
-			return cmdutil.Usagef("write "+name+"=true, =false or =default", "--feature-gate %s is neither on nor off", setting)
+			return cmdutil.Usagef("use "+name+"=true, "+name+"=false or "+name+"=default", "invalid --feature-gate %q: value must be true, false or default", setting)
 		default:
 			*gate.Value = &on
 		}
 		return nil
 	}
-	return cmdutil.Usagef("the feature gates are "+strings.Join(client.FeatureGateNames(), ", "), "--feature-gate %s: there is no such gate", name)
+	return cmdutil.Usagef("the feature gates are "+strings.Join(client.FeatureGateNames(), ", "), "unknown feature gate %q", name)
 }

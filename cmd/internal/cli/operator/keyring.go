@@ -92,7 +92,7 @@ func keyringShown(out *cmdutil.Output, r *client.KeyringResponse) error {
 		p.Table(t)
 	}})
 	if err == nil && failed > 0 {
-		return &cmdutil.Error{Exit: cmdutil.ExitError, Code: cmdutil.CodeError, Message: fmt.Sprintf("%d of %d servers did not do it", failed, len(r.Servers)), Hint: "begin no further step before all have: give the command again"}
+		return &cmdutil.Error{Exit: cmdutil.ExitError, Code: cmdutil.CodeError, Message: fmt.Sprintf("%d of %d servers failed to apply the change", failed, len(r.Servers)), Hint: "repeat the command until all servers succeed, before the next step"}
 	}
 	return err
 }

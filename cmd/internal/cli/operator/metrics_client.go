@@ -42,7 +42,7 @@ func newMetricsClient(env *cmdutil.Env, conf client.Config, token string) (*metr
 		}
 		t.TLSClientConfig.RootCAs = x509.NewCertPool()
 		if !t.TLSClientConfig.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, cmdutil.Usagef("check --cacert and CEDE_CACERT", "%s: there is no certificate in it", conf.CACert)
+			return nil, cmdutil.Usagef("check --cacert and CEDE_CACERT", "no PEM certificate in %s", conf.CACert)
 		}
 	}
 	if conf.ClientCert != "" {
@@ -72,7 +72,7 @@ func (c *metricsClient) fetch(ctx context.Context, url string) ([]byte, error) {
 	}
 	defer func() { _ = resp.Body.Close() }() // it was only read
 	if resp.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("the listener answers %s", resp.Status)
+		return nil, fmt.Errorf("metrics listener returned %s", resp.Status)
 	}
 	return io.ReadAll(io.LimitReader(resp.Body, maxDebug))
 }

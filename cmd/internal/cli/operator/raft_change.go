@@ -62,15 +62,15 @@ cluster splits in two.`,
 	cmd.Flags().StringVar(&file, "peers", "", "`FILE` that lists the servers, JSON")
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
 		if file == "" {
-			return cmdutil.Usagef("see cede operator raft recover --help for what it holds", "--peers is needed: a file that lists the servers")
+			return cmdutil.Usagef("`cede operator raft recover --help` describes the file", "--peers is required")
 		}
 		servers, err := raft.ReadConfigJSON(file)
 		if err != nil {
-			return &cmdutil.Error{Exit: cmdutil.ExitUsage, Code: cmdutil.CodeInvalid, Message: fmt.Sprintf("%s: %v", file, cmdutil.WithoutPath(err)), Hint: `want [{"id": "...", "address": "HOST:PORT"}]`, Err: err}
+			return &cmdutil.Error{Exit: cmdutil.ExitUsage, Code: cmdutil.CodeInvalid, Message: fmt.Sprintf("%s: %v", file, cmdutil.WithoutPath(err)), Hint: `expected [{"id": "...", "address": "HOST:PORT"}]`, Err: err}
 		}
 		for _, s := range servers.Servers {
 			if err := peerAddress(string(s.Address)); err != nil {
-				return cmdutil.Usagef(`want [{"id": "...", "address": "HOST:PORT"}], as advertise.rpc of each server`, "%s: server %s: %v", file, s.ID, err)
+				return cmdutil.Usagef(`expected [{"id": "...", "address": "HOST:PORT"}], with advertise.rpc of each server as address`, "%s: server %s: %v", file, s.ID, err)
 			}
 		}
 		id, err := recoverServer(args[0], servers.Servers)
@@ -87,7 +87,7 @@ cluster splits in two.`,
 func peerAddress(address string) error {
 	host, port, err := net.SplitHostPort(address)
 	if n, numeric := strconv.ParseUint(port, 10, 16); err != nil || host == "" || numeric != nil || n == 0 {
-		return fmt.Errorf("%q is no HOST:PORT", address)
+		return fmt.Errorf("invalid address %q: expected HOST:PORT", address)
 	}
 	return nil
 }
@@ -99,7 +99,7 @@ func recoverServer(dir string, servers []raft.Server) (string, error) {
 		dir = sub // of an agent's directory
 	}
 	if !isStore(dir) {
-		return "", &cmdutil.Error{Exit: cmdutil.ExitUsage, Code: cmdutil.CodeInvalid, Message: dir + " is no data directory of a server", Hint: "give data_dir of its configuration"}
+		return "", &cmdutil.Error{Exit: cmdutil.ExitUsage, Code: cmdutil.CodeInvalid, Message: dir + " is not the data directory of a server", Hint: "use data_dir of the server's configuration"}
 	}
 	store, err := storage.Open(storage.Config{Dir: dir})
 	if err != nil {
@@ -108,7 +108,7 @@ func recoverServer(dir string, servers []raft.Server) (string, error) {
 	raw, err := os.ReadFile(store.Layout().NodeID())
 	id := strings.TrimSpace(string(raw))
 	if err == nil && !hasServer(servers, id) {
-		err = &cmdutil.Error{Exit: cmdutil.ExitUsage, Code: cmdutil.CodeInvalid, Message: fmt.Sprintf("the server of %s, %s, is not in the list", dir, id), Hint: "do it on a server that goes on"}
+		err = &cmdutil.Error{Exit: cmdutil.ExitUsage, Code: cmdutil.CodeInvalid, Message: fmt.Sprintf("the server of %s, %s, is missing in the list of peers", dir, id), Hint: "run the command on a server that is in the list"}
 	}
 	if err == nil {
 		err = raftnode.Recover(raftnode.Config{

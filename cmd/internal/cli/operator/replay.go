@@ -55,11 +55,11 @@ func replayStopped(ctx context.Context, s *doctor.Offline, until uint64) (*repla
 	}
 	switch {
 	case until > max(last, from):
-		return nil, cmdutil.Usagef("leave --until out", "entry %d is not there: the log ends with entry %d", until, last)
+		return nil, cmdutil.Usagef("remove --until", "--until %d is beyond the last entry of the log, %d", until, last)
 	case r.From <= r.To:
 		v.From, v.To = r.From, r.To
 		if first > r.From {
-			return nil, cmdutil.Usagef("leave --until out", "the state at entry %d is not there any more: the log begins with entry %d", until, first)
+			return nil, cmdutil.Usagef("remove --until", "--until %d is before the first entry of the log, %d", until, first)
 		}
 	}
 	sn, err := r.Run(ctx)

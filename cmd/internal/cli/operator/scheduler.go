@@ -88,26 +88,26 @@ Feature gates control how the priorities of bindings are used:
 		Args: cmdutil.PositionalArgs(0, 0, "no arguments"),
 	}
 	f := cmd.Flags()
-	f.StringVar(&s.algorithm, "algorithm", "", "`binpack or spread`: which of the nodes with room goes first")
-	f.StringVar(&s.policy, "policy", "", "`NAME` of the policy that decides who is evicted")
-	f.StringVar(&s.delta, "priority-delta", "", "gap of priority, a number of at least 0, or policy: the policy's own `GAP`")
-	f.StringVar(&s.onFault, "on-fault", "", "`deny or default`: what happens where a policy fails")
-	f.BoolVar(&s.service, "preempt-service", false, "service jobs may have others evicted")
-	f.BoolVar(&s.batch, "preempt-batch", false, "batch jobs may")
-	f.BoolVar(&s.system, "preempt-system", false, "system jobs may")
-	f.BoolVar(&s.sysbatch, "preempt-sysbatch", false, "sysbatch jobs may")
-	f.BoolVar(&s.binding, "preempt-binding", false, "bindings may")
-	f.BoolVar(&s.coalescing, "coalescing", true, "write one evaluation for a job and log entry")
-	f.BoolVar(&s.shedding, "shedding", true, "keep one of a job's pending evaluations")
-	f.StringArrayVar(&s.gates, "feature-gate", nil, "`NAME=true|false|default` switches a gate, default as it was made; may be repeated, and gates not named stay")
-	f.Uint64Var(&s.check, "check-index", 0, "change them only while their index is `N`")
+	f.StringVar(&s.algorithm, "algorithm", "", "`binpack or spread`: prefer full or empty nodes")
+	f.StringVar(&s.policy, "policy", "", "`NAME` of the default policy")
+	f.StringVar(&s.delta, "priority-delta", "", "priority `GAP` that preemption requires, 0 or more, or policy: that of the policy")
+	f.StringVar(&s.onFault, "on-fault", "", "if a policy fails, `deny or default`: deny preemption, or use the policy default")
+	f.BoolVar(&s.service, "preempt-service", false, "enable preemption for service jobs")
+	f.BoolVar(&s.batch, "preempt-batch", false, "enable preemption for batch jobs")
+	f.BoolVar(&s.system, "preempt-system", false, "enable preemption for system jobs")
+	f.BoolVar(&s.sysbatch, "preempt-sysbatch", false, "enable preemption for sysbatch jobs")
+	f.BoolVar(&s.binding, "preempt-binding", false, "enable preemption for bindings")
+	f.BoolVar(&s.coalescing, "coalescing", true, "create one evaluation per job and log entry")
+	f.BoolVar(&s.shedding, "shedding", true, "cancel all but the newest pending evaluation of a job")
+	f.StringArrayVar(&s.gates, "feature-gate", nil, "set a feature gate by `NAME=true|false|default`; may be repeated")
+	f.Uint64Var(&s.check, "check-index", 0, "fail if the index of the settings is not `N`")
 	cmdutil.CompleteFlag(cmd, "algorithm", []string{"binpack", "spread"})
 	cmdutil.CompleteFlag(cmd, "on-fault", []string{"deny", "default"})
 	cmdutil.CompleteFlag(cmd, "feature-gate", gateSettings())
 	return cmdutil.ServerCommand(env, cmd, func(ctx context.Context, c *cmdutil.Connection, _ []string) (cmdutil.Document, error) {
 		changed := s.named(cmd)
 		if len(changed) == 0 {
-			return cmdutil.Document{}, cmdutil.Usagef(cmdutil.HelpHint(cmd), "what shall be changed?")
+			return cmdutil.Document{}, cmdutil.Usagef(cmdutil.HelpHint(cmd), "no settings to change")
 		}
 		conf, err := s.write(ctx, c, cmd)
 		if err != nil {
@@ -156,8 +156,8 @@ func (s *schedulerSet) write(ctx context.Context, conn *cmdutil.Connection, cmd 
 	}
 	if !answer.Updated {
 		return nil, &cmdutil.Error{
-			Exit: cmdutil.ExitConflict, Code: client.CodeConflict, Message: fmt.Sprintf("the settings are not those of index %d any more", check),
-			Hint: "look at them again: cede operator scheduler get",
+			Exit: cmdutil.ExitConflict, Code: client.CodeConflict, Message: fmt.Sprintf("the scheduler settings have changed since index %d", check),
+			Hint: "`cede operator scheduler get` shows the current settings",
 		}
 	}
 	now, _, err := api.Scheduler().Get(ctx, nil)
@@ -180,17 +180,17 @@ func (s *schedulerSet) apply(cmd *cobra.Command, conf *client.SchedulerConfigura
 		switch name {
 		case "algorithm":
 			if s.algorithm != "binpack" && s.algorithm != "spread" {
-				return cmdutil.Usagef("use binpack or spread", "--algorithm %s: there is no such algorithm", s.algorithm)
+				return cmdutil.Usagef("use binpack or spread", "invalid --algorithm %q", s.algorithm)
 			}
 			conf.SchedulerAlgorithm = s.algorithm
 		case "on-fault":
 			if s.onFault != "deny" && s.onFault != "default" {
-				return cmdutil.Usagef("use deny or default", "--on-fault %s: what shall happen?", s.onFault)
+				return cmdutil.Usagef("use deny or default", "invalid --on-fault %q", s.onFault)
 			}
 			conf.OnFault = s.onFault
 		case "policy":
 			if s.policy == "" { // the API takes what is not there for "as it is"
-				return cmdutil.Usagef("--policy default takes the one that is built in; `cede policy list` shows what is loaded", "--policy names none")
+				return cmdutil.Usagef("--policy default selects the built-in policy; `cede policy list` shows loaded policies", "--policy must not be empty")
 			}
 			conf.Policy = s.policy
 		case "priority-delta":
@@ -218,7 +218,7 @@ func parseDelta(text string) (*int, error) {
 	}
 	n, err := strconv.ParseInt(text, 10, 32)
 	if err != nil || n < 0 {
-		return nil, cmdutil.Usagef("write a whole number of 0 or more, or policy", "--priority-delta %s is no gap", text)
+		return nil, cmdutil.Usagef("use an integer of 0 or more, or policy", "invalid --priority-delta %q", text)
 	}
 	delta := int(n)
 	return &delta, nil

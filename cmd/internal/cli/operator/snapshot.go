@@ -97,13 +97,13 @@ A snapshot of a newer cluster version than this release supports is refused.`,
 		Args:    cmdutil.PositionalArgs(1, 1, "one file"),
 	}
 	out, conn := cmdutil.OutputFlags(cmd, env), cmdutil.ConnectionFlags(cmd, env)
-	sure := cmd.Flags().Bool("yes", false, "really replace everything")
+	sure := cmd.Flags().Bool("yes", false, "confirm that the complete state is replaced")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := out.Resolve(); err != nil {
 			return err
 		}
 		if !*sure {
-			return cmdutil.Usagef("add --yes; `cede operator snapshot save` keeps what is there now", "this replaces the whole state of the cluster")
+			return cmdutil.Usagef("add --yes; `cede operator snapshot save` saves the current state first", "--yes is required: restore replaces the complete state of the cluster")
 		}
 		if err := restoreSnapshot(cmd.Context(), conn, args[0]); err != nil {
 			return err

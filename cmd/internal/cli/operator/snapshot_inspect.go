@@ -52,7 +52,7 @@ No server is contacted.`,
 		if err != nil {
 			return &cmdutil.Error{
 				Exit: cmdutil.ExitUsage, Code: cmdutil.CodeInvalid, Message: fmt.Sprintf("%s: %v", args[0], err), Err: err,
-				Hint: "it was altered, cut off, or is no snapshot; save another",
+				Hint: "the file is truncated, altered or not a snapshot; save a new one",
 			}
 		}
 		v := &snapshotView{

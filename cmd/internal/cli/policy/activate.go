@@ -28,15 +28,15 @@ A version that was disabled after repeated failures is refused; --reset permits 
   cede policy activate thrifty@4f2a --for 10m`,
 		Args: cmdutil.PositionalArgs(1, 1, "one version of a policy, N@V"),
 	}
-	trial := cmd.Flags().Duration("for", 0, "roll back after a `DURATION` such as 10m, unless it is activated again")
-	reset := cmd.Flags().Bool("reset", false, "activate it although it was taken out of service")
+	trial := cmd.Flags().Duration("for", 0, "roll back after a `DURATION` such as 10m, unless the version is activated again")
+	reset := cmd.Flags().Bool("reset", false, "activate the version even if it was disabled after failures")
 	return cmdutil.ServerCommand(env, cmd, func(ctx context.Context, c *cmdutil.Connection, args []string) (cmdutil.Document, error) {
 		name, version, err := namedVersion(cmd, args[0])
 		if err != nil {
 			return cmdutil.Document{}, err
 		}
 		if *trial < 0 || cmd.Flags().Changed("for") && *trial == 0 {
-			return cmdutil.Document{}, cmdutil.Usagef("write a duration such as 10m", "--for %v: want a time that passes", *trial)
+			return cmdutil.Document{}, cmdutil.Usagef("write a duration such as 10m", "--for must be positive, not %v", *trial)
 		}
 		if *reset {
 			if _, err := c.Client.Policies().Reset(ctx, name, version); err != nil {

@@ -53,9 +53,9 @@ included. Bytes are those that the host allocates, not those of the guest.
 	b.out = cmdutil.OutputFlags(cmd, env)
 	b.options = policyflags.AddFlags(cmd, env)
 	f := cmd.Flags()
-	f.StringVar(&b.format, "format", benchTable, "print a `FORMAT`: table, or gobench for benchstat")
+	f.StringVar(&b.format, "format", benchTable, "output `FORMAT`: table, or gobench for benchstat")
 	f.DurationVar(&b.each, "time", 200*time.Millisecond, "measure each call for about `DURATION`")
-	f.IntVar(&b.count, "count", 1, "measure everything `N` times")
+	f.IntVar(&b.count, "count", 1, "repeat all measurements `N` times")
 	cmdutil.CompleteFlag(cmd, "format", []string{benchTable, benchGo})
 	cmd.ValidArgsFunction = policyflags.CompleteNames()
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -76,11 +76,11 @@ func (b *policyBench) resolve() error {
 	}
 	switch {
 	case b.format != benchTable && b.format != benchGo:
-		return cmdutil.Usagef("use table or gobench", "--format %s: there is no such format", b.format)
+		return cmdutil.Usagef("use table or gobench", "invalid --format %q", b.format)
 	case b.count < 1:
-		return cmdutil.Usagef("ask for 1 or more", "--count %d: how often shall be measured?", b.count)
+		return cmdutil.Usagef("ask for 1 or more", "--count must be at least 1, not %d", b.count)
 	case b.each <= 0 || b.each > time.Hour:
-		return cmdutil.Usagef("ask for something like 1s", "--time %v: how long shall be measured?", b.each)
+		return cmdutil.Usagef("use a duration such as 1s", "--time must be positive, not %v", b.each)
 	}
 	return nil
 }

@@ -37,14 +37,14 @@ loaded.`,
 		Args: cmdutil.PositionalArgs(0, 1, "one folder"),
 	}
 	out := cmdutil.OutputFlags(cmd, env)
-	kind := cmd.Flags().String("kind", "", "build a `KIND` of module, wasm or process, and write that into policy.yaml (default what that says)")
+	kind := cmd.Flags().String("kind", "", "`KIND` of the policy, wasm or process; changes policy.yaml (default: that of policy.yaml)")
 	cmdutil.CompleteFlag(cmd, "kind", kinds())
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := out.Resolve(); err != nil {
 			return err
 		}
 		if *kind != "" && !slices.Contains(kinds(), *kind) {
-			return cmdutil.Usagef("use "+cmdutil.JoinOr(kinds()), "--kind %s: there is no such kind of policy", *kind)
+			return cmdutil.Usagef("use "+cmdutil.JoinOr(kinds()), "invalid --kind %q", *kind)
 		}
 		dir := "."
 		if len(args) == 1 {
@@ -69,7 +69,7 @@ func buildable(dir string) error {
 	case err != nil:
 		return isBuiltin(dir, "nothing to build")
 	case !info.IsDir():
-		return cmdutil.Usagef("name the folder, such as "+filepath.ToSlash(filepath.Dir(dir)), "%s is a file: a policy is built in its folder", dir)
+		return cmdutil.Usagef("use the folder, such as "+filepath.ToSlash(filepath.Dir(dir)), "%s is a file, not the folder of a policy", dir)
 	}
 	return nil
 }
@@ -80,7 +80,7 @@ func isBuiltin(name, why string) error {
 	if err == nil || !slices.Contains(builtin.Names(), policyflags.BaseName(name)) {
 		return nil
 	}
-	return cmdutil.Usagef("name the folder of a policy of your own; cede policy init starts one", "%s is built in: %s", policyflags.BaseName(name), why)
+	return cmdutil.Usagef("use the folder of your own policy; `cede policy init` creates one", "%s is a built-in policy: %s", policyflags.BaseName(name), why)
 }
 
 // builtPolicy is what `cede policy build` made.

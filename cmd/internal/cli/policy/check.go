@@ -60,12 +60,12 @@ Properties:
 	c.out = cmdutil.OutputFlags(cmd, env)
 	c.options = policyflags.AddFlags(cmd, env)
 	f := cmd.Flags()
-	f.StringVar(&c.cases, "cases", "", "take golden cases from `DIR` (default the policy's folder cases)")
-	f.IntVar(&c.runs, "runs", 500, "try each property on `N` cases")
-	f.Uint64Var(&c.seed, "seed", 1, "draw cases from seed `N`")
-	f.StringSliceVar(&c.skip, "skip", nil, "leave out a `PROPERTY`")
-	f.BoolVar(&c.update, "update", false, "write into golden cases what the policy decides now")
-	f.StringVarP(&c.write, "write", "w", "", "write cases on which a property fails to `DIR`")
+	f.StringVar(&c.cases, "cases", "", "read golden cases from `DIR` (default: cases in the folder of the policy)")
+	f.IntVar(&c.runs, "runs", 500, "test each property on `N` random cases")
+	f.Uint64Var(&c.seed, "seed", 1, "`N` is the seed of random cases")
+	f.StringSliceVar(&c.skip, "skip", nil, "skip a `PROPERTY`; may be repeated")
+	f.BoolVar(&c.update, "update", false, "update golden cases with the current decisions")
+	f.StringVarP(&c.write, "write", "w", "", "write counterexamples of properties to `DIR`")
 	cmdutil.CompleteFlag(cmd, "skip", propertyNames())
 	cmd.ValidArgsFunction = policyflags.CompleteNames()
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -102,7 +102,7 @@ func (c *policyCheck) resolve() error {
 		return err
 	}
 	if c.runs < 1 || c.runs > math.MaxInt32 {
-		return cmdutil.Usagef("ask for 1 or more; --skip leaves a property out", "--runs %d: how many cases shall be tried?", c.runs)
+		return cmdutil.Usagef("use 1 or more; --skip omits a property", "--runs must be at least 1, not %d", c.runs)
 	}
 	return checkSkip(c.skip)
 }
@@ -170,7 +170,7 @@ func (c *policyCheck) caseFiles(p *policies.Policy) ([]string, error) {
 	}
 	files, err := filepath.Glob(filepath.Join(dir, "*.txt"))
 	if err == nil && len(files) == 0 && c.cases != "" {
-		err = cmdutil.Usagef("name a folder with files *.txt", "--cases %s: there are no cases in it", dir)
+		err = cmdutil.Usagef("use a folder with files *.txt", "no golden cases in --cases %s", dir)
 	}
 	return files, err
 }

@@ -112,9 +112,9 @@ func (r *checkReport) verdict(name string) error {
 	case failed == 0:
 		return nil
 	case fault:
-		return &cmdutil.Error{Exit: cmdutil.ExitPolicy, Code: cmdutil.CodePolicy, Message: what + ": the policy is at fault", Hint: "what it answers there no host accepts: it would evict nobody"}
+		return &cmdutil.Error{Exit: cmdutil.ExitPolicy, Code: cmdutil.CodePolicy, Message: what + ": the policy failed", Hint: "hosts reject such results and evict nothing"}
 	}
-	return &cmdutil.Error{Exit: cmdutil.ExitCheck, Code: cmdutil.CodeCheck, Message: what, Hint: "mend the policy; --update where a golden case shall change, --skip where a property is not meant to hold"}
+	return &cmdutil.Error{Exit: cmdutil.ExitCheck, Code: cmdutil.CodeCheck, Message: what, Hint: "correct the policy; --update accepts changed golden cases, --skip omits properties"}
 }
 
 func (r *checkReport) document() cmdutil.Document {

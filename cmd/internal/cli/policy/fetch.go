@@ -31,7 +31,7 @@ The manifest and the signature are not included.`,
 			return notPolicy(cmd, args[0])
 		}
 		if *file == "" {
-			return cmdutil.Usagef("name it, as in -w "+name+".wasm", "fetch writes a file: -w is missing")
+			return cmdutil.Usagef("add -w "+name+".wasm", "-w is required")
 		}
 		if err := env.CheckWritable(*file); err != nil {
 			return err

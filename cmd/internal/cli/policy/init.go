@@ -29,7 +29,7 @@ Existing files are not overwritten.`,
 		Args: cmdutil.PositionalArgs(1, 1, "the name of the new policy"),
 	}
 	out := cmdutil.OutputFlags(cmd, env)
-	lang := cmd.Flags().String("lang", "go", "write it in `LANG`: "+cmdutil.JoinOr(bundle.Langs))
+	lang := cmd.Flags().String("lang", "go", "write the policy in `LANG`: "+cmdutil.JoinOr(bundle.Langs))
 	cmdutil.CompleteFlag(cmd, "lang", bundle.Langs)
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
 		if err := out.Resolve(); err != nil {
@@ -58,13 +58,13 @@ type startedPolicy struct {
 func initPolicy(folder, lang string) (*startedPolicy, error) {
 	p := scaffold.Project{Name: filepath.Base(filepath.Clean(folder)), Lang: lang}
 	if err := scaffold.CheckName(p.Name); err != nil {
-		return nil, cmdutil.Usagef("name it as in cede policy init thrifty", "%v", err)
+		return nil, cmdutil.Usagef("use a name such as thrifty", "%v", err)
 	}
 	if slices.Contains(builtin.Names(), p.Name) {
-		return nil, cmdutil.Usagef("choose another name", "%s is a built-in policy: -p %s would not mean yours", p.Name, p.Name)
+		return nil, cmdutil.Usagef("choose another name", "%s is the name of a built-in policy", p.Name)
 	}
 	if !slices.Contains(bundle.Langs, lang) {
-		return nil, cmdutil.Usagef("use "+cmdutil.JoinOr(bundle.Langs), "--lang %s: there is no SDK for it", lang)
+		return nil, cmdutil.Usagef("use "+cmdutil.JoinOr(bundle.Langs), "unsupported --lang %q", lang)
 	}
 	files, err := p.Files()
 	if err != nil {
@@ -72,7 +72,7 @@ func initPolicy(folder, lang string) (*startedPolicy, error) {
 	}
 	switch err := scaffold.Write(folder, files); {
 	case errors.Is(err, scaffold.ErrNotEmpty):
-		return nil, cmdutil.Usagef("name a new folder; nothing in this one was changed", "%s is there already and not empty", folder)
+		return nil, cmdutil.Usagef("use a new folder; nothing was changed", "folder %s is not empty", folder)
 	case err != nil:
 		return nil, cmdutil.WriteError(folder, err)
 	}

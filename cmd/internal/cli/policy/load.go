@@ -61,7 +61,7 @@ A loaded policy decides nothing until it is activated.`,
 	flags.StringVar(&f.name, "name", "", "call it `N` instead of by its own name")
 	flags.StringVar(&f.onFault, "on-fault", "", "deny or default: who decides where it is at fault (default as the scheduler is configured)")
 	flags.StringArrayVar(&f.config, "config", nil, "configure it by the settings in `FILE`, YAML or JSON")
-	flags.StringArrayVar(&f.grant, "grant", nil, "grant it something: `keepRedundant` lets its lists of victims stand whole")
+	flags.StringArrayVar(&f.grant, "grant", nil, "grant a privilege: `keepRedundant` evicts all victims that the policy selects")
 	flags.BoolVar(&f.activate, "activate", false, "activate it as soon as the servers have checked it")
 	flags.DurationVar(&f.timeout, "timeout", checksWithin, "wait no longer than a `DURATION` such as 30s for the servers' checks")
 	cmdutil.CompleteFlag(cmd, "on-fault", []string{policy.Deny.String(), policy.FallBack.String()})
@@ -157,7 +157,7 @@ func refusals(v *client.PolicyVersion) error {
 		return nil
 	}
 	e.Message = fmt.Sprintf("%s was refused by %d of %d servers", policyflags.VersionName(v.Name, v.ID), len(e.Lines), len(v.Checks))
-	e.Hint = "correct it and load it again, or forget it: cede policy unload " + policyflags.VersionName(v.Name, v.ID)
+	e.Hint = "correct and reload the policy, or unload it: cede policy unload " + policyflags.VersionName(v.Name, v.ID)
 	e.Details = e.Lines
 	return e
 }
@@ -166,7 +166,7 @@ func refusals(v *client.PolicyVersion) error {
 func newPolicyLoad(env *cmdutil.Env, p string, f loadFlags) (*client.PolicyLoad, error) {
 	named, err := builtin.Parse(p)
 	if err != nil {
-		return nil, cmdutil.Usagef("write P or P?key=value", "%v", err)
+		return nil, cmdutil.Usagef("use P or P?key=value", "%v", err)
 	}
 	if _, err := policy.ParseOnFault(f.onFault); err != nil {
 		return nil, cmdutil.Usagef("use deny or default", "--on-fault: %v", err)
@@ -197,12 +197,12 @@ func loadGrants(p string, list []string) ([]string, error) {
 		grant := text
 		if at := strings.LastIndexByte(text, '='); at >= 0 {
 			if name := text[:at]; name != p && name != policyflags.BaseName(p) {
-				return nil, cmdutil.Usagef("leave the name out", "--grant %s: %s is not what is loaded", text, name)
+				return nil, cmdutil.Usagef("remove the name", "invalid --grant %s: the policy to load is not %s", text, name)
 			}
 			grant = text[at+1:]
 		}
 		if !slices.Contains(policy.Grants, grant) {
-			return nil, cmdutil.Usagef("there is "+cmdutil.JoinOr(policy.Grants), "--grant %s: there is nothing called %q to grant", text, grant)
+			return nil, cmdutil.Usagef("use "+cmdutil.JoinOr(policy.Grants), "--grant %s: unknown grant %q", text, grant)
 		}
 		grants = append(grants, grant)
 	}
@@ -252,7 +252,7 @@ func readModule(env *cmdutil.Env) ([]byte, error) {
 		return nil, err
 	}
 	if len(module) > policy.MaxModuleSize {
-		return nil, &cmdutil.Error{Exit: cmdutil.ExitUsage, Code: cmdutil.CodeInvalid, Message: fmt.Sprintf("standard input: a policy may have %s", cmdutil.FormatBytes(policy.MaxModuleSize))}
+		return nil, &cmdutil.Error{Exit: cmdutil.ExitUsage, Code: cmdutil.CodeInvalid, Message: fmt.Sprintf("standard input is larger than the limit of a policy, %s", cmdutil.FormatBytes(policy.MaxModuleSize))}
 	}
 	return module, nil
 }

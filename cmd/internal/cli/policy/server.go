@@ -18,15 +18,15 @@ import (
 func namedVersion(cmd *cobra.Command, arg string) (name, version string, err error) {
 	name, version, found := strings.Cut(arg, "@")
 	if !found || name == "" || version == "" {
-		return "", "", cmdutil.Usagef("`cede policy status "+cmp.Or(name, "N")+"` lists versions; any unique beginning of one will do",
-			"%s takes N@V, a policy and a version of it: what is %q?", cmd.CommandPath(), arg)
+		return "", "", cmdutil.Usagef("`cede policy status "+cmp.Or(name, "N")+"` lists versions; a unique prefix is sufficient",
+			"%s requires N@V, a policy and a version: invalid argument %q", cmd.CommandPath(), arg)
 	}
 	return name, version, nil
 }
 
 // notPolicy refuses what is neither N nor N@V.
 func notPolicy(cmd *cobra.Command, arg string) error {
-	return cmdutil.Usagef("`cede policy list` names policies; any unique beginning of a version will do", "%s takes N or N@V: what is %q?", cmd.CommandPath(), arg)
+	return cmdutil.Usagef("`cede policy list` lists policies; a unique prefix of a version is sufficient", "%s requires N or N@V: invalid argument %q", cmd.CommandPath(), arg)
 }
 
 // ofPolicy is what a server answered instead of a result; where the policy is at

@@ -49,13 +49,13 @@ The module is not built: sign after the build.`,
 	}
 	out := cmdutil.OutputFlags(cmd, env)
 	key := cmd.Flags().String("key", "", "sign with the private key in `FILE`")
-	fresh := cmd.Flags().String("new-key", "", "make a key pair, `FILE` and FILE.pub, and sign with it")
+	fresh := cmd.Flags().String("new-key", "", "create a key pair, `FILE` and FILE.pub, and sign with it")
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
 		if err := out.Resolve(); err != nil {
 			return err
 		}
 		if (*key == "") == (*fresh == "") {
-			return cmdutil.Usagef("--new-key FILE makes a key", "sign takes one of --key FILE and --new-key FILE")
+			return cmdutil.Usagef("--new-key FILE creates a key", "exactly one of --key and --new-key is required")
 		}
 		if err := isBuiltin(args[0], "nothing to sign"); err != nil {
 			return err
@@ -128,7 +128,7 @@ func newKeyPair(file string) error {
 func writeNew(name string, text []byte, mode fs.FileMode) error {
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if errors.Is(err, fs.ErrExist) {
-		return cmdutil.Usagef("name another file; this one was not changed", "%s is there already", name)
+		return cmdutil.Usagef("use another name; the file was not changed", "%s already exists", name)
 	}
 	if err != nil {
 		return cmdutil.WriteError(name, err)
@@ -139,7 +139,7 @@ func writeNew(name string, text []byte, mode fs.FileMode) error {
 
 // keyError is a key that cannot be read.
 func keyError(err error) error {
-	return &cmdutil.Error{Exit: cmdutil.ExitUsage, Code: cmdutil.CodeInvalid, Message: err.Error(), Hint: "cede policy sign --new-key FILE makes FILE, to sign with, and FILE.pub, to trust", Err: err}
+	return &cmdutil.Error{Exit: cmdutil.ExitUsage, Code: cmdutil.CodeInvalid, Message: err.Error(), Hint: "`cede policy sign P --new-key FILE` creates FILE, to sign with, and FILE.pub, to trust", Err: err}
 }
 
 func newPolicyVerifyCmd(env *cmdutil.Env) *cobra.Command {
@@ -156,13 +156,13 @@ after signing.`,
 		Args:    cmdutil.PositionalArgs(1, 1, "one policy"),
 	}
 	out := cmdutil.OutputFlags(cmd, env)
-	trusted := cmd.Flags().StringSlice("trust", nil, "trust the public key in `FILE`; may be given several times")
+	trusted := cmd.Flags().StringSlice("trust", nil, "trust the public key in `FILE`; may be repeated")
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
 		if err := out.Resolve(); err != nil {
 			return err
 		}
 		if len(*trusted) == 0 {
-			return cmdutil.Usagef("name the public key of whoever you expect, as in --trust me.key.pub", "verify takes at least one --trust FILE")
+			return cmdutil.Usagef("add the public key of the expected signer: --trust me.key.pub", "--trust is required")
 		}
 		roots, err := bundle.ReadRoots(*trusted...)
 		if err != nil {
@@ -192,5 +192,5 @@ after signing.`,
 
 // unverified is a policy that is not as a trusted key signed it.
 func unverified(why string) error {
-	return &cmdutil.Error{Exit: cmdutil.ExitCheck, Code: cmdutil.CodeCheck, Message: why, Hint: "do not use it before you know why"}
+	return &cmdutil.Error{Exit: cmdutil.ExitCheck, Code: cmdutil.CodeCheck, Message: why, Hint: "do not use the policy before the cause is known"}
 }

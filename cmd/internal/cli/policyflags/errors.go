@@ -115,7 +115,7 @@ func WarnStale(env *cmdutil.Env, b *bundle.Bundle) {
 		return
 	}
 	if _, told := env.StaleWarned.LoadOrStore(b.Dir, true); !told {
-		env.Warn(fmt.Sprintf("%s is newer than %s, which is used as it is; cede policy build %s",
+		env.Warn(fmt.Sprintf("%s is newer than the module %s, which may be outdated; to rebuild it: cede policy build %s",
 			filepath.ToSlash(source), filepath.ToSlash(b.Path), filepath.ToSlash(b.Dir)))
 	}
 }
@@ -127,7 +127,7 @@ func BuildError(dir string, err error) error {
 	}
 	if failed, ok := errors.AsType[*toolchain.CompileError](err); ok {
 		lines := strings.Split(failed.Output, "\n")
-		return &cmdutil.Error{Exit: cmdutil.ExitError, Code: cmdutil.CodeError, Message: fmt.Sprintf("%s cannot be built: %v", dir, failed), Details: lines, Lines: lines, Err: err}
+		return &cmdutil.Error{Exit: cmdutil.ExitError, Code: cmdutil.CodeError, Message: fmt.Sprintf("cannot build %s: %v", dir, failed), Details: lines, Lines: lines, Err: err}
 	}
 	return WrapError(dir, err)
 }

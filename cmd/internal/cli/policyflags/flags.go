@@ -45,7 +45,7 @@ func ReadConfigs(env *cmdutil.Env, list []string) (Configs, error) {
 			continue
 		}
 		if other, twice := c[p]; twice {
-			errs = append(errs, cmdutil.Usagef("put everything into one of them", "--config %s and %s are about the same policy", other.Path, name))
+			errs = append(errs, cmdutil.Usagef("combine the settings in one file", "--config %s and %s apply to the same policy", other.Path, name))
 		}
 		c[p] = ConfigFile{name, settings}
 	}
@@ -131,7 +131,7 @@ func (o *Flags) Open(ctx context.Context, names []string) ([]*policies.Policy, e
 	}
 	for _, p := range slices.Sorted(maps.Keys(granted)) {
 		if !slices.ContainsFunc(names, func(n string) bool { return n == p || BaseName(n) == p }) {
-			return nil, cmdutil.Usagef("name it as it is written before", "--grant %s=%s: no policy of that name is asked for", p, granted[p][0])
+			return nil, cmdutil.Usagef("use the name of a policy argument", "unknown policy in --grant %s=%s", p, granted[p][0])
 		}
 	}
 	files, err := ReadConfigs(o.env, *o.config)
@@ -159,9 +159,9 @@ func (c Configs) Check(names []string) error {
 	for _, p := range slices.Sorted(maps.Keys(c)) {
 		switch {
 		case p == "" && len(names) != 1:
-			return cmdutil.Usagef("say for which policy, as in --config P=FILE", "--config %s: there are %d policies", c[p].Path, len(names))
+			return cmdutil.Usagef("name the policy: --config P=FILE", "ambiguous --config %s: there are %d policies", c[p].Path, len(names))
 		case p != "" && !slices.ContainsFunc(names, func(n string) bool { return n == p || BaseName(n) == p }):
-			return cmdutil.Usagef("name it as it is written elsewhere on the line", "--config %s=%s: no policy of that name is asked for", p, c[p].Path)
+			return cmdutil.Usagef("use the name of a policy argument", "unknown policy in --config %s=%s", p, c[p].Path)
 		}
 	}
 	return nil

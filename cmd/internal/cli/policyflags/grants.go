@@ -19,7 +19,7 @@ type Grants map[string][]string
 
 // GrantFlag gives a command --grant.
 func GrantFlag(cmd *cobra.Command) *[]string {
-	return cmd.Flags().StringArray("grant", nil, "grant a policy something: with `P=keepRedundant` its list of victims stands whole")
+	return cmd.Flags().StringArray("grant", nil, "grant a privilege to a policy: `P=keepRedundant` evicts all victims that it selects")
 }
 
 func ParseGrants(list []string) (Grants, error) {
@@ -27,11 +27,11 @@ func ParseGrants(list []string) (Grants, error) {
 	for _, text := range list {
 		at := strings.LastIndexByte(text, '=') // P may have some of its own
 		if at <= 0 {
-			return nil, cmdutil.Usagef("write P=keepRedundant", "--grant %s: want P=GRANT", text)
+			return nil, cmdutil.Usagef("use P=keepRedundant", "invalid --grant %q: expected P=GRANT", text)
 		}
 		name, grant := text[:at], text[at+1:]
 		if !slices.Contains(policy.Grants, grant) {
-			return nil, cmdutil.Usagef("there is "+cmdutil.JoinOr(policy.Grants), "--grant %s: there is nothing called %q to grant", text, grant)
+			return nil, cmdutil.Usagef("use "+cmdutil.JoinOr(policy.Grants), "--grant %s: unknown grant %q", text, grant)
 		}
 		g[name] = append(g[name], grant)
 	}
@@ -47,7 +47,7 @@ func (g Grants) Check(f *scenario.File, played []string) error {
 	names := ReferencedPolicies(f, played)
 	for _, name := range slices.Sorted(maps.Keys(g)) {
 		if !slices.Contains(names, name) {
-			return cmdutil.Usagef("name it as it is written after -p, or as the scenario does", "--grant %s=%s: %s plays no policy of that name", name, g[name][0], f.Name)
+			return cmdutil.Usagef("use the name after -p, or the name in the scenario", "unknown policy in --grant %s=%s: %s does not use it", name, g[name][0], f.Name)
 		}
 	}
 	return nil

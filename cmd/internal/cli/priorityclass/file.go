@@ -23,7 +23,7 @@ func readClasses(file string, text []byte) ([]*client.PriorityClass, error) {
 	for _, n := range ps.ParseEntries(text, cmdutil.FileKind{Singular: "a priority class", Plural: "priorityClasses", Example: "{name: high, value: 90}"}) {
 		c := decodeClass(ps, n)
 		if seen[c.Name] && c.Name != "" {
-			ps.Add(n.Line, "%q is there already; name each class once", c.Name)
+			ps.Add(n.Line, "duplicate class %q; names must be unique", c.Name)
 		}
 		seen[c.Name] = true
 		list = append(list, c)
@@ -45,7 +45,7 @@ func decodeClass(ps *cmdutil.FileProblems, n *yaml.Node) *client.PriorityClass {
 		ps.Add(n.Line, "%s", cmdutil.NameRequired)
 	}
 	if !given["value"] {
-		ps.Add(n.Line, "value is missing; add a whole number: higher goes first")
+		ps.Add(n.Line, "value is required: an integer, where higher means more important")
 	}
 	return c
 }

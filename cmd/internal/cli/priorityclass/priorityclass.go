@@ -14,7 +14,7 @@ import (
 func NewCommand(env *cmdutil.Env) *cobra.Command {
 	classes := cmdutil.Resource{
 		Command: "priority-class", Singular: "priority class", Plural: "priority classes",
-		EmptyHint: "`cede priority-class apply FILE` makes them",
+		EmptyHint: "`cede priority-class apply FILE` creates them",
 	}
 	return classes.Group(&cobra.Command{
 		Short: "List, describe and edit priority classes",

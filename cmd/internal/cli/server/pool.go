@@ -87,6 +87,6 @@ func requireOneServer(c *cmdutil.Connection, cmd *cobra.Command) error {
 	if len(list) < 2 {
 		return nil
 	}
-	return cmdutil.Usagef("name the one that is meant: --addr "+list[0], "%s is about one server, and %d addresses are given: %s",
+	return cmdutil.Usagef("select one server: --addr "+list[0], "%s applies to one server, but %d addresses are given: %s",
 		cmd.CommandPath(), len(list), strings.Join(list, ", "))
 }

@@ -45,7 +45,7 @@ The scenario is not played.`,
 	}
 	g.out = cmdutil.OutputFlags(cmd, env)
 	writeFlag(cmd, &g.to)
-	cmd.Flags().Uint64Var(&g.seed, "seed", 0, "replace the description's seed by `N`")
+	cmd.Flags().Uint64Var(&g.seed, "seed", 0, "override the seed of the description with `N`")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		g.seeded = cmd.Flags().Changed("seed")
 		if err := g.out.Resolve(); err != nil {
@@ -111,7 +111,7 @@ func (g *simGenerate) spec(name string) (*generate.Spec, error) {
 	}
 	r, err := g.env.Open(name)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, cmdutil.Usagef("check the path, or use a preset: "+presetNames(), "%s: there is no such file, and no such preset", name)
+		return nil, cmdutil.Usagef("check the path, or use a preset: "+presetNames(), "no file or preset %q", name)
 	}
 	if err != nil {
 		return nil, err
@@ -145,6 +145,6 @@ func notGenerated(name string, err error) error {
 	if invalid, ok := errors.AsType[*scenario.Error](err); ok {
 		e = cmdutil.InvalidScenario(invalid)
 	}
-	e.Hint = "presets show what a description looks like: " + presetNames() + "; `go doc ./core/sim/generate` lists every field"
+	e.Hint = "presets are examples of descriptions: " + presetNames() + "; `go doc ./core/sim/generate` lists every field"
 	return e
 }

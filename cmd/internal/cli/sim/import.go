@@ -66,20 +66,20 @@ func formatList() string {
 func (s *simImport) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	writeFlag(cmd, &s.to)
-	f.StringVar(&s.opts.Name, "name", "", "`NAME` of the scenario (default: made from the trace and the options)")
-	f.Float64Var(&s.opts.Keep, "keep", 0, "keep this `FRACTION` of the nodes, such as 0.25; the work stays")
-	f.IntVar(&s.opts.Nodes, "nodes", 0, "keep `N` nodes; the work stays")
-	f.Float64Var(&s.opts.Compress, "compress", 0, "divide times of submission by `N`; durations stay")
-	f.Float64Var(&s.opts.Sample, "sample", 0, "a scale model: this `FRACTION` of nodes and work")
-	f.IntVar(&s.opts.Limit, "limit", 0, "the first `N` jobs")
-	f.DurationVar(&s.opts.From, "from", 0, "leave out what was submitted before `TIME`, such as 24h")
-	f.DurationVar(&s.opts.Until, "until", 0, "leave out what was submitted at `TIME` or later")
-	f.StringArrayVar(&s.bands, "band", nil, "priority by the trace's own `WORD=N`, such as LS=80")
-	f.StringVar(&s.neverRan, "never-ran", "", "`keep or drop` work that the real cluster never started")
-	f.StringVar(&s.opts.List, "list", "", "openb: pod list `NAME` of the folder, such as gpuspec33")
-	f.BoolVar(&s.opts.WholeGPUs, "whole-gpus", false, "openb: GPUs as devices, a share of one as a whole one")
-	f.BoolVar(&s.opts.Strict, "strict", false, "kube: refuse a dump with objects that cannot be read, in place of leaving them out")
-	f.BoolVar(&s.opts.RawPriority, "raw-priority", false, "google: the trace's priority × 10 in place of three bands")
+	f.StringVar(&s.opts.Name, "name", "", "`NAME` of the scenario (default: derived from the trace and the options)")
+	f.Float64Var(&s.opts.Keep, "keep", 0, "keep a `FRACTION` of the nodes, such as 0.25, and all jobs")
+	f.IntVar(&s.opts.Nodes, "nodes", 0, "keep `N` nodes and all jobs")
+	f.Float64Var(&s.opts.Compress, "compress", 0, "divide submission times by `N`, but not durations")
+	f.Float64Var(&s.opts.Sample, "sample", 0, "keep a `FRACTION` of nodes and of jobs")
+	f.IntVar(&s.opts.Limit, "limit", 0, "keep the first `N` jobs")
+	f.DurationVar(&s.opts.From, "from", 0, "omit jobs submitted before `TIME`, such as 24h")
+	f.DurationVar(&s.opts.Until, "until", 0, "omit jobs submitted at `TIME` or later")
+	f.StringArrayVar(&s.bands, "band", nil, "map a priority word of the trace to a priority by `WORD=N`, such as LS=80")
+	f.StringVar(&s.neverRan, "never-ran", "", "`keep or drop` jobs that the real cluster never started")
+	f.StringVar(&s.opts.List, "list", "", "openb: use pod list `NAME` of the folder, such as gpuspec33")
+	f.BoolVar(&s.opts.WholeGPUs, "whole-gpus", false, "openb: GPUs as devices, with shares rounded up to whole devices")
+	f.BoolVar(&s.opts.Strict, "strict", false, "kube: fail if an object cannot be read, instead of skipping it")
+	f.BoolVar(&s.opts.RawPriority, "raw-priority", false, "google: use ten times the priority of the trace instead of three bands")
 	cmdutil.CompleteFlag(cmd, "never-ran", []string{"keep", "drop"})
 }
 
@@ -103,18 +103,18 @@ func refuseZero(cmd *cobra.Command) error {
 	if len(wrong) == 0 {
 		return nil
 	}
-	return cmdutil.Usagef(strings.Join(hints, ", "), "%s: want more than 0", strings.Join(wrong, ", "))
+	return cmdutil.Usagef(strings.Join(hints, ", "), "%s must be positive", strings.Join(wrong, ", "))
 }
 
 // writeFlag gives a command -w, which it cannot do without.
 func writeFlag(cmd *cobra.Command, to *string) {
-	cmd.Flags().StringVarP(to, "write", "w", "", "write `FILE`, as JSON if it ends in .json, else YAML; - is standard output")
+	cmd.Flags().StringVarP(to, "write", "w", "", "write to `FILE`, as JSON if its name ends in .json, else YAML; - is standard output")
 }
 
 // requireWriteFlag refuses a -w that is missing or cannot be written to.
 func requireWriteFlag(env *cmdutil.Env, to string) error {
 	if to == "" {
-		return cmdutil.Usagef("add -w FILE, or -w - for standard output", "where to write the scenario?")
+		return cmdutil.Usagef("add -w FILE, or -w - for standard output", "-w is required")
 	}
 	return env.CheckWritable(to)
 }
@@ -160,8 +160,8 @@ func (s *simImport) incomplete(src string, r *importer.Report) error {
 	}
 	return &cmdutil.Error{
 		Exit: cmdutil.ExitError, Code: cmdutil.CodeInvalid,
-		Message: fmt.Sprintf("%s: %s could not be read; %s is written without", src, cmdutil.Count(r.Lost, "object", "objects"), s.to),
-		Hint:    "the report names them; --strict refuses such a dump",
+		Message: fmt.Sprintf("%s: %s could not be read and were skipped; %s is incomplete", src, cmdutil.Count(r.Lost, "object", "objects"), s.to),
+		Hint:    "the report lists them; --strict fails instead",
 	}
 }
 
@@ -204,7 +204,7 @@ func traceFormat(name string) (*importer.Format, error) {
 	for _, f := range formats {
 		names = append(names, f.Name)
 	}
-	return nil, cmdutil.Usagef("use "+cmdutil.JoinOr(names), "there is no trace format %q", name)
+	return nil, cmdutil.Usagef("use "+cmdutil.JoinOr(names), "unknown trace format %q", name)
 }
 
 // choose turns flags into options.
@@ -216,13 +216,13 @@ func (s *simImport) choose() error {
 	case "drop":
 		s.opts.NeverRan = importer.NeverRanDrop
 	default:
-		return cmdutil.Usagef("use keep or drop", "--never-ran %s: what shall become of it?", s.neverRan)
+		return cmdutil.Usagef("use keep or drop", "invalid --never-ran %q", s.neverRan)
 	}
 	for _, b := range s.bands {
 		word, number, _ := strings.Cut(b, "=")
 		priority, err := strconv.ParseInt(number, 10, 32)
 		if err != nil || word == "" {
-			return cmdutil.Usagef("write WORD=PRIORITY, such as LS=80", "--band %s: want a word of the trace and a whole number", b)
+			return cmdutil.Usagef("use WORD=PRIORITY, such as LS=80", "invalid --band %q: expected a word of the trace and an integer", b)
 		}
 		if s.opts.Bands == nil {
 			s.opts.Bands = map[string]int32{}
@@ -242,7 +242,7 @@ func openTrace(env *cmdutil.Env, format, src string) (importer.Source, error) {
 		in, err := env.Open(src)
 		return importer.Source{FS: onlyFile{in}, File: cmdutil.StandardInput}, err
 	case src == cmdutil.Stdin:
-		return importer.Source{}, cmdutil.Usagef("name the folder or file", "a trace is several files: %s cannot be read from standard input", format)
+		return importer.Source{}, cmdutil.Usagef("use the folder or file", "format %s cannot be read from standard input: it has several files", format)
 	}
 	from, err := importer.Open(src)
 	if err != nil {

@@ -59,16 +59,16 @@ Facts that a scenario cannot express are reported and left out.`,
 	}
 	out, conn := cmdutil.OutputFlags(cmd, env), cmdutil.ConnectionFlags(cmd, env)
 	file := cmd.Flags().StringP("write", "w", "", "write the scenario to `FILE`")
-	span := cmd.Flags().Duration("for", 0, "record for this `TIME`; 0: until interrupted")
+	span := cmd.Flags().Duration("for", 0, "record for `DURATION`; 0: until interrupted")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if err := out.Resolve(); err != nil {
 			return err
 		}
 		if *file == "" {
-			return cmdutil.Usagef("name it, as in -w recorded.yaml", "record writes a file: -w is missing")
+			return cmdutil.Usagef("add -w recorded.yaml", "-w is required")
 		}
 		if *span < 0 {
-			return cmdutil.Usagef("leave it out to record until interrupted", "--for %v: that is over already", *span)
+			return cmdutil.Usagef("remove --for to record until interrupted", "--for must be positive, not %v", *span)
 		}
 		if err := env.CheckWritable(*file); err != nil {
 			return err
@@ -185,9 +185,9 @@ func (r *recording) fetch(ctx context.Context) error {
 	case ctx.Err() != nil:
 		return err
 	case err != nil:
-		r.env.Warn(fmt.Sprintf("the module of policy %s was not fetched: %v", policyflags.VersionName(v.Name, v.ID), err))
+		r.env.Warn(fmt.Sprintf("cannot fetch the module of policy %s: %v", policyflags.VersionName(v.Name, v.ID), err))
 	case m.Digest != v.Digest:
-		r.env.Warn(fmt.Sprintf("the module of policy %s is another one than the state says, with %s", policyflags.VersionName(v.Name, v.ID), m.Digest))
+		r.env.Warn(fmt.Sprintf("the module of policy %s does not match the state: it has digest %s", policyflags.VersionName(v.Name, v.ID), m.Digest))
 	default:
 		r.module, r.Use = m, fmt.Sprintf("./%s-%s.wasm", r.Name, importer.CleanName(v.Name))
 	}
@@ -244,7 +244,7 @@ func (r *recording) follow(ctx context.Context, heard chan<- *client.Events) err
 
 func (r *recording) take(batch *client.Events) {
 	if l := batch.Lost; l != nil {
-		r.env.Warn(fmt.Sprintf("events of the indexes %d to %d are no longer kept: what happened then is not recorded", l.From, l.To))
+		r.env.Warn(fmt.Sprintf("events of indexes %d to %d are no longer retained and are not recorded", l.From, l.To))
 	}
 	for i := range batch.Events {
 		e := &batch.Events[i]

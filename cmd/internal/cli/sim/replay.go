@@ -91,7 +91,7 @@ func (r *simRun) replay(ctx context.Context, name string) error {
 		return err
 	}
 	if !isRecorded(f.File) {
-		return cmdutil.Usagef("`cede sim record` writes such files; `cede compare` plays others", "%s says nothing of what was decided", name)
+		return cmdutil.Usagef("`cede sim record` writes recordings; `cede compare` plays other files", "%s is not a recording: it expects no decisions", name)
 	}
 	if err := r.players.Check(f.File, r.played()); err != nil {
 		return err
@@ -118,7 +118,7 @@ func (r *simRun) unreplayable(f *simrun.ScenarioFile, err error) error {
 		return bad
 	}
 	e := cmdutil.AsError(bad)
-	e.Hint = "the server had it loaded: name its folder or module, as in cede sim replay " + f.Path + " --policy DIR"
+	e.Hint = "the server had this policy loaded; select its folder or module: cede sim replay " + f.Path + " --policy DIR"
 	return e
 }
 

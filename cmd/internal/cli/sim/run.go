@@ -44,19 +44,19 @@ No server is contacted, and files are not changed.`,
 	}
 	r.out = cmdutil.OutputFlags(cmd, env)
 	f := cmd.Flags()
-	named := f.StringArrayP("policy", "p", nil, "play under policy `P` or P?key=value&key=value, whatever the file says")
-	f.Uint64Var(&r.seed, "seed", 0, "replace the file's seed by `N`; it drives what a policy samples or shuffles")
-	f.BoolVar(&r.timing, "timing", false, "measure decisions by the wall clock; results then differ from run to run")
+	named := f.StringArrayP("policy", "p", nil, "play under policy `P` or P?key=value&key=value instead of that of the file")
+	f.Uint64Var(&r.seed, "seed", 0, "override the seed of the file with `N`")
+	f.BoolVar(&r.timing, "timing", false, "measure decisions by wall-clock time; results then differ between runs")
 	r.players = simrun.AddPolicyFlags(cmd, env)
 	policyflags.CompletePolicyFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, files []string) error {
 		if len(*named) > 1 {
-			return cmdutil.Usagef("cede compare plays several: cede compare "+strings.Join(files, " ")+" -p "+strings.Join(*named, " -p "),
-				"sim run plays one policy: -p is given %s", cmdutil.Times(len(*named)))
+			return cmdutil.Usagef("use cede compare for several policies: cede compare "+strings.Join(files, " ")+" -p "+strings.Join(*named, " -p "),
+				"-p can be used only once, not %s", cmdutil.Times(len(*named)))
 		}
 		r.policy = strings.Join(*named, "")
 		if f.Changed("policy") && r.policy == "" {
-			return simrun.EmptyPolicyName("name one, such as -p default, or leave -p out to play what each file says")
+			return simrun.EmptyPolicyName("use a policy such as -p default, or remove -p")
 		}
 		r.seeded = f.Changed("seed")
 		if err := r.out.Resolve(); err != nil {
@@ -145,7 +145,7 @@ func expectation(name string, differences []string) error {
 	}
 	e := &cmdutil.Error{
 		Exit: cmdutil.ExitError, Code: cmdutil.CodeExpectation, Details: differences,
-		Message: fmt.Sprintf("%s: what the file expects did not hold", name),
+		Message: fmt.Sprintf("%s: expectations of the file do not hold", name),
 	}
 	for _, d := range differences {
 		e.Lines = append(e.Lines, name+": "+d)

@@ -32,13 +32,13 @@ func RunError(f *ScenarioFile, err error, replaced bool) error {
 	}
 	if fault, ok := errors.AsType[*policy.Error](err); ok {
 		e := policyflags.FaultError(err, fault)
-		e.Message = fmt.Sprintf("%s cannot be played: %s", f.Path, e.Message)
+		e.Message = fmt.Sprintf("cannot play %s: %s", f.Path, e.Message)
 		return e
 	}
 	if endless, ok := errors.AsType[*sim.EndlessError](err); ok { // the file is as it should be
 		return &cmdutil.Error{
-			Exit: cmdutil.ExitError, Code: cmdutil.CodeError, Message: fmt.Sprintf("%s cannot be played: %s", f.Path, endless),
-			Hint: "-p default shows whether it is the policy that has them displace each other",
+			Exit: cmdutil.ExitError, Code: cmdutil.CodeError, Message: fmt.Sprintf("cannot play %s: %s", f.Path, endless),
+			Hint: "run with -p default to find out whether the policy causes the loop",
 		}
 	}
 	if invalid := f.PolicyProblems(err, replaced); invalid != nil {
@@ -47,7 +47,7 @@ func RunError(f *ScenarioFile, err error, replaced bool) error {
 	e := cmdutil.AsError(err)
 	return &cmdutil.Error{
 		Exit: cmdutil.ExitUsage, Code: cmdutil.CodeUsage, Hint: e.Hint,
-		Message: fmt.Sprintf("%s cannot be played: %s", f.Path, e.Message),
+		Message: fmt.Sprintf("cannot play %s: %s", f.Path, e.Message),
 	}
 }
 
@@ -66,14 +66,14 @@ func FaultsError(name string, list []error, onFault policy.OnFault) error {
 	if more := len(list) - len(lines); more > 0 {
 		lines = append(lines, fmt.Sprintf("%s: and %s more", name, cmdutil.Thousands(more)))
 	}
-	instead := "an evaluation whose policy fails evicts nobody"
+	instead := "evaluations whose policy fails evict nothing"
 	if onFault == policy.FallBack {
-		instead = "where the policy failed, default decided instead"
+		instead = "the policy default decided instead"
 	}
 	return &cmdutil.Error{
 		Exit: cmdutil.ExitPolicy, Code: cmdutil.CodePolicy, Details: lines, Lines: lines,
-		Message: fmt.Sprintf("%s: a policy was at fault %s", name, cmdutil.Times(len(list))),
-		Hint:    instead + "; mend the policy, or play another with -p",
+		Message: fmt.Sprintf("%s: a policy failed %s", name, cmdutil.Times(len(list))),
+		Hint:    instead + "; correct the policy, or select another with -p",
 	}
 }
 

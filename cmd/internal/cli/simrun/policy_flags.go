@@ -35,8 +35,8 @@ type PolicyFlags struct {
 func AddPolicyFlags(cmd *cobra.Command, env *cmdutil.Env) *PolicyFlags {
 	p := &PolicyFlags{env: env, grantFlags: policyflags.GrantFlag(cmd), configFlags: policyflags.ConfigFlag(cmd)}
 	f := cmd.Flags()
-	f.StringVar(&p.faultFlag, "on-fault", policy.Deny.String(), "what an evaluation does whose policy fails: `deny` (evict nobody) or default (ask the built-in policy)")
-	f.StringVar(&p.callLogFile, "policy-log", "", "write every call of a policy to `FILE`, as JSON lines with what it took; they differ from run to run")
+	f.StringVar(&p.faultFlag, "on-fault", policy.Deny.String(), "if a policy fails, `deny` preemption for the evaluation, or use the policy default")
+	f.StringVar(&p.callLogFile, "policy-log", "", "write every policy call and its duration to `FILE` as JSON lines; durations differ between runs")
 	cmdutil.CompleteFlag(cmd, "on-fault", onFaults())
 	return p
 }
@@ -52,7 +52,7 @@ func (p *PolicyFlags) Resolve(played []string) (err error) {
 	case policy.FallBack.String():
 		p.OnFault = policy.FallBack
 	default:
-		return cmdutil.Usagef("use "+cmdutil.JoinOr(onFaults()), "--on-fault %s: there is no such thing to do", p.faultFlag)
+		return cmdutil.Usagef("use "+cmdutil.JoinOr(onFaults()), "invalid --on-fault %q", p.faultFlag)
 	}
 	p.DisplayNames = policyflags.DisplayNames(played)
 	if p.grants, err = policyflags.ParseGrants(*p.grantFlags); err != nil {
@@ -63,7 +63,7 @@ func (p *PolicyFlags) Resolve(played []string) (err error) {
 	}
 	if f, ok := p.configs[""]; ok {
 		if len(played) != 1 {
-			return cmdutil.Usagef("say for which policy, as in --config P=FILE", "--config %s: the command names %d policies", f.Path, len(played))
+			return cmdutil.Usagef("name the policy: --config P=FILE", "ambiguous --config %s: the command line names %d policies", f.Path, len(played))
 		}
 		delete(p.configs, "")
 		p.configs[played[0]] = f
@@ -79,7 +79,7 @@ func (p *PolicyFlags) Check(f *scenario.File, played []string) error {
 	names := policyflags.ReferencedPolicies(f, played)
 	for name, file := range p.configs {
 		if !slices.Contains(names, name) {
-			return cmdutil.Usagef("name it as it is written after -p, or as the scenario does", "--config %s=%s: %s plays no policy of that name", name, file.Path, f.Name)
+			return cmdutil.Usagef("use the name after -p, or the name in the scenario", "unknown policy in --config %s=%s: %s does not use it", name, file.Path, f.Name)
 		}
 	}
 	return nil
@@ -130,4 +130,4 @@ func (p *PolicyFlags) WithCallLog(play func() error) error {
 }
 
 // EmptyPolicyName refuses an empty -p, which would otherwise mean none at all.
-func EmptyPolicyName(hint string) error { return cmdutil.Usagef(hint, "-p '' names no policy") }
+func EmptyPolicyName(hint string) error { return cmdutil.Usagef(hint, "-p must not be empty") }

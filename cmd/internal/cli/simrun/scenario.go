@@ -62,7 +62,7 @@ func warnShadowedPolicies(env *cmdutil.Env, f *ScenarioFile) {
 			continue
 		}
 		path := fmt.Sprintf("policies[%d].name", i)
-		env.Warn(fmt.Sprintf("%s:%d: %s: %q means this variant here, and no longer the built-in policy; give it another name",
+		env.Warn(fmt.Sprintf("%s:%d: %s: variant %q hides the built-in policy of that name; rename it",
 			f.Path, f.Lines.Of(path), path, name))
 	}
 }
@@ -74,7 +74,7 @@ func (f *ScenarioFile) PolicyProblems(err error, replaced bool) error {
 	invalid := &scenario.Error{File: f.Path}
 	for _, bad := range policyErrors(err) {
 		what := cmdutil.AsError(bad.Err)
-		problem := scenario.Problem{Message: what.Message, Remedy: cmp.Or(what.Hint, "correct the setting, or leave it out")}
+		problem := scenario.Problem{Message: what.Message, Remedy: cmp.Or(what.Hint, "correct the setting or remove it")}
 		for _, problem.Path = range f.references(bad.Policy, what.Hint != "", replaced) {
 			problem.Line = f.Lines.Of(problem.Path)
 			invalid.Problems = append(invalid.Problems, problem)

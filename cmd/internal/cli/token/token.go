@@ -14,7 +14,7 @@ import (
 )
 
 func NewCommand(env *cmdutil.Env) *cobra.Command {
-	tokens := cmdutil.Resource{Command: "token", Singular: "token", Plural: "tokens", EmptyHint: "`cede token create NAME --role ROLE` makes one", IDField: "accessor"}
+	tokens := cmdutil.Resource{Command: "token", Singular: "token", Plural: "tokens", EmptyHint: "`cede token create NAME --role ROLE` creates one", IDField: "accessor"}
 	return tokens.Group(&cobra.Command{
 		Short: "Create, list and delete access tokens",
 		Long: `Create, list and delete access tokens.
@@ -92,8 +92,8 @@ The secret is printed once and cannot be read again: servers store only its hash
 		Args: cmdutil.PositionalArgs(1, 1, "one name"),
 	}
 	f := cmd.Flags()
-	f.StringSliceVar(&n.roles, "role", nil, "`ROLE` that it has; may be given several times")
-	f.DurationVar(&n.ttl, "ttl", 0, "`TIME` for which it is valid, such as 720h; 0: until it is deleted")
+	f.StringSliceVar(&n.roles, "role", nil, "`ROLE` of the token; may be repeated")
+	f.DurationVar(&n.ttl, "ttl", 0, "lifetime as `DURATION`, such as 720h; 0: unlimited")
 	cmdutil.CompleteFlag(cmd, "role", roleNames())
 	cmd = cmdutil.OneTimeCommand(env, cmd, n.sample, n.make)
 	f.Lookup("namespace").Usage = "`NAME` of the one namespace that it is good for (default: all)"
@@ -115,7 +115,7 @@ func roleNames() []string {
 
 func (n *newToken) make(ctx context.Context, c *cmdutil.Connection, args []string) (cmdutil.Document, error) {
 	if len(n.roles) == 0 {
-		return cmdutil.Document{}, cmdutil.Usagef("add --role, one or several of "+cmdutil.JoinOr(roleNames()), "what may the holder of token %q do?", args[0])
+		return cmdutil.Document{}, cmdutil.Usagef("add one or more of --role "+cmdutil.JoinOr(roleNames()), "--role is required for token %q", args[0])
 	}
 	// The environment's namespace is where somebody works, and no wish to bind a token.
 	k, err := c.Client.Operator().TokenCreate(ctx, &client.TokenCreateRequest{Name: args[0], Roles: n.roles, Namespace: c.Namespace, TTL: n.ttl})
