@@ -19,7 +19,7 @@ func runEnv(t *testing.T, e *clitest.Env) cmdutil.Exit {
 	return cmdutil.Run(t.Context(), e.Env, newRootCmd)
 }
 
-func TestRun_EmphasisOnTerminalsAlone(t *testing.T) {
+func TestRun_EmphasisOnTerminalsOnly(t *testing.T) {
 	for _, tc := range []struct {
 		name     string
 		terminal bool

@@ -38,7 +38,7 @@ func (w withFaulty) Open(ctx context.Context, r policies.Request) (*policies.Pol
 	return &policies.Policy{Version: v}, err
 }
 
-func TestRun_FaultOfAPolicyIsExit7AndTheResultIsPrinted(t *testing.T) {
+func TestRun_PolicyFailureIsExit7WithAResult(t *testing.T) {
 	files := map[string]string{"s.yaml": clitest.Contested + "expect: {placements: [{job: high}]}\n"}
 	w := clitest.New(files, "sim", "run", "s.yaml", "-p", "faulty", "-o", "json")
 	w.Policies = withFaulty{clitest.BuiltIn()}
@@ -56,20 +56,20 @@ func TestRun_FaultOfAPolicyIsExit7AndTheResultIsPrinted(t *testing.T) {
 	}
 }
 
-func TestRun_OnFaultSaysWhoIsAskedInstead(t *testing.T) {
+func TestRun_OnFaultSelectsTheFallback(t *testing.T) {
 	for choice, victims := range map[string]string{"deny": "0", "default": "1"} {
 		w := clitest.New(map[string]string{"s.yaml": clitest.Contested}, "sim", "run", "s.yaml", "-p", "faulty", "--on-fault", choice, "-t", "{{.metrics.victims}}")
 		w.Policies = withFaulty{clitest.BuiltIn()}
 		if code := runEnv(t, w); code != cmdutil.ExitPolicy || strings.TrimSpace(w.Out.String()) != victims {
 			t.Errorf("%s: exit %d with %s victims, want %s", choice, code, strings.TrimSpace(w.Out.String()), victims)
 		}
-		if instead := strings.Contains(w.Err.String(), "default decided instead"); instead != (choice == "default") || instead == strings.Contains(w.Err.String(), "evicts nobody") {
+		if instead := strings.Contains(w.Err.String(), "default decided instead"); instead != (choice == "default") || instead == strings.Contains(w.Err.String(), "evict nothing") {
 			t.Errorf("%s: said %s", choice, &w.Err)
 		}
 	}
 }
 
-func TestRun_PolicyLogNamesFaults(t *testing.T) {
+func TestRun_PolicyLogRecordsFailures(t *testing.T) {
 	w := clitest.New(map[string]string{"s.yaml": clitest.Contested}, "sim", "run", "s.yaml", "-p", "faulty", "--policy-log", "calls.jsonl", "-o", "name")
 	w.Policies = withFaulty{clitest.BuiltIn()}
 	if code := runEnv(t, w); code != cmdutil.ExitPolicy {
@@ -80,13 +80,13 @@ func TestRun_PolicyLogNamesFaults(t *testing.T) {
 	}
 }
 
-func TestCompare_FaultOfAPolicyIsExit7(t *testing.T) {
+func TestCompare_PolicyFailureIsExit7(t *testing.T) {
 	w := clitest.New(map[string]string{"s.yaml": clitest.Contested}, "compare", "s.yaml", "-p", "default", "-p", "faulty", "--fail-if", "policyFaults(faulty) > 0")
 	w.Policies = withFaulty{clitest.BuiltIn()}
 	if code := runEnv(t, w); code != cmdutil.ExitPolicy { // before the condition, which holds
 		t.Errorf("exit %d, want %d", code, cmdutil.ExitPolicy)
 	}
-	if said := w.Err.String(); !strings.Contains(said, "s.yaml under faulty, seed 0: a policy was at fault") || !strings.Contains(said, "--fail-if holds") {
+	if said := w.Err.String(); !strings.Contains(said, "s.yaml under faulty, seed 0: a policy failed") || !strings.Contains(said, "--fail-if holds") {
 		t.Errorf("said %s", said)
 	}
 	if !strings.Contains(w.Out.String(), "policyFaults") {
@@ -105,7 +105,7 @@ func (s slowly) Open(ctx context.Context, r policies.Request) (*policies.Policy,
 	return s.Loader.Open(ctx, r)
 }
 
-func TestRun_LongRunsShowHowFarTheyAre(t *testing.T) {
+func TestRun_ShowsProgressOfLongRuns(t *testing.T) {
 	slow := clock.NewVirtual(time.Unix(0, 0))
 	w := clitest.New(map[string]string{"s.yaml": clitest.Contested}, "compare", "s.yaml", "-p", "default", "-p", "nomad")
 	w.Cores, w.Clock = 1, slow

@@ -11,13 +11,13 @@ import (
 	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
 )
 
-// Whoever waits for a job that nobody looks at is told why, once.
-func TestJobRun_SaysWhyNobodyLooksAtIt(t *testing.T) {
+// TestJobRun_ReportsWhyPendingOnce checks the warning while an evaluation stays pending.
+func TestJobRun_ReportsWhyPendingOnce(t *testing.T) {
 	for name, c := range map[string]struct{ broker, want string }{
 		"paused":     {`{"Enabled": true, "Paused": true}`, "the broker is paused: nothing is placed until `cede operator broker resume`"},
-		"no workers": {`{"Enabled": true, "Workers": {"Wanted": 0}}`, "the server that leads has no workers (server.workers is 0)"},
-		"held":       {`{"Enabled": true, "Workers": {"Wanted": 2, "Held": ["a policy is not ready"]}}`, "are held: a policy is not ready"},
-		"no leader":  {"", "no server leads: nothing is placed until one is elected"},
+		"no workers": {`{"Enabled": true, "Workers": {"Wanted": 0}}`, "the leader has no workers (server.workers is 0)"},
+		"held":       {`{"Enabled": true, "Workers": {"Wanted": 2, "Held": ["a policy is not ready"]}}`, "are on hold: a policy is not ready"},
+		"no leader":  {"", "no leader: nothing is placed until one is elected"},
 		"at work":    {`{"Enabled": true, "Workers": {"Wanted": 2, "Running": 2}}`, ""},
 		"forbidden":  {`{"Code": "forbidden"}`, ""},
 	} {
@@ -49,7 +49,7 @@ func TestJobRun_SaysWhyNobodyLooksAtIt(t *testing.T) {
 			if code := cmdutil.Run(t.Context(), w.Env, newRootCmd); code != cmdutil.ExitOK {
 				t.Fatalf("exit %d: %s", code, w.Err.String())
 			}
-			said := strings.ReplaceAll(w.Err.String(), "warning: server "+server.URL+" knows no leader: this may be old\n", "")
+			said := strings.ReplaceAll(w.Err.String(), "warning: server "+server.URL+" has no leader: the result may be outdated\n", "")
 			if c.want == "" && said != "" || strings.Count(said, "warning: ") > 1 || !strings.Contains(said, c.want) {
 				t.Errorf("it said %q, want %q", said, c.want)
 			}

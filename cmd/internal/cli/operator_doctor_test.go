@@ -49,20 +49,20 @@ func doctorOf(t *testing.T, args ...string) (stdout, stderr string, code cmdutil
 	return w.Out.String(), w.Err.String(), code
 }
 
-func TestDoctor_TellsWhatIsThere(t *testing.T) {
+func TestDoctor_ReportsContents(t *testing.T) {
 	dir := stoppedServer(t)
 	out, errs, code := doctorOf(t, dir)
 	if code != cmdutil.ExitOK || errs != "" {
 		t.Errorf("exit %d, %s", code, errs)
 	}
-	for _, want := range []string{"server-1", "entries 1 to 3, term 2, 3 checked", "1, 5.9 KiB", "1 records", "Nothing is wrong."} {
+	for _, want := range []string{"server-1", "entries 1 to 3, term 2, 3 checked", "1, 5.9 KiB", "1 records", "No problems found."} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q is not in\n%s", want, out)
 		}
 	}
 }
 
-func TestDoctor_DamageIsExit1WithARemedy(t *testing.T) {
+func TestDoctor_DamageIsExit1WithRemedy(t *testing.T) {
 	dir := stoppedServer(t)
 	if err := os.Remove(filepath.Join(dir, "raft", "tail")); err != nil {
 		t.Fatal(err)
@@ -81,7 +81,7 @@ func TestDoctor_DamageIsExit1WithARemedy(t *testing.T) {
 	}
 }
 
-func TestDoctor_OfWhatCannotBeExamined(t *testing.T) {
+func TestDoctor_RejectsOtherDirectories(t *testing.T) {
 	if _, errs, code := doctorOf(t, filepath.Join(t.TempDir(), "none")); code != cmdutil.ExitUsage || !strings.Contains(errs, "no such file or directory") {
 		t.Errorf("exit %d, %s", code, errs)
 	}

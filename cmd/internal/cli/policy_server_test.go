@@ -75,7 +75,7 @@ func thriftyStatus(change func(*client.PolicyStatus)) *client.PolicyStatus {
 	return st
 }
 
-func TestPolicyCommands_AskTheServerAndSayWhatCameOfIt(t *testing.T) {
+func TestPolicyCommands_SendRequestsAndPrintResults(t *testing.T) {
 	active := thriftyStatus(func(st *client.PolicyStatus) { st.Active, st.Previous = newVersion, oldVersion })
 	for _, c := range []struct {
 		args, route, body, out string
@@ -95,7 +95,7 @@ func TestPolicyCommands_AskTheServerAndSayWhatCameOfIt(t *testing.T) {
 			"policy shadow thrifty@2222", "PUT /v1/policy/thrifty/shadow", `"2222"`, "thrifty@222222222222 decides beside thrifty@111111111111",
 			thriftyStatus(func(st *client.PolicyStatus) { st.Shadow = newVersion }),
 		},
-		{"policy shadow thrifty --off", "PUT /v1/policy/thrifty/shadow", "{}", "no version of thrifty runs in the shadow any more", thriftyStatus(nil)},
+		{"policy shadow thrifty --off", "PUT /v1/policy/thrifty/shadow", "{}", "no version of thrifty runs in the shadow", thriftyStatus(nil)},
 		{"policy unload thrifty@2222", "PUT /v1/policy/thrifty/unload", `"2222"`, "thrifty@2222 is forgotten", thriftyStatus(nil)},
 		{"policy list --no-headers", "GET /v1/policies", "", "thrifty  222222222222  -  -  1  a version is out of service", []*client.PolicyStub{
 			{Name: "thrifty", Active: newVersion, Versions: 1, Tripped: map[string]string{oldVersion: "trap"}},
@@ -125,7 +125,7 @@ func TestPolicyStatus_ShowsOneVersionAlone(t *testing.T) {
 	}{
 		{"thrifty@2222", cmdutil.ExitOK, "222222222222"},
 		{"thrifty@33", cmdutil.ExitNotFound, "has no version 33"},
-		{"thrifty@", cmdutil.ExitUsage, "takes N or N@V"},
+		{"thrifty@", cmdutil.ExitUsage, "requires N or N@V"},
 	} {
 		w := clitest.New(nil, "policy", "status", c.arg, "--addr", url)
 		if code := runEnv(t, w); code != c.exit || !strings.Contains(w.Out.String()+w.Err.String(), c.out) {
@@ -162,7 +162,7 @@ func TestPolicyStatus_ShowsChecksShadowAndDecisions(t *testing.T) {
 	for _, want := range []string{
 		"111111111111", "1,200, faults 1", "out of service", "policy thrifty: trap", "2.0 KiB", "refused by s1", "by 1 of 2 servers",
 		"222222222222  s1      ok", "222222222222  s2      none yet", "it is down since noon", "111111111111  s1      refused", "trap",
-		"1,500 decisions compared, 1,499 agreed, 1 differed", "low.g[0] (priority 10, loses 3s)  nobody: g: 1 without a place", "aaaaaaaa ", "12,345", "and 2 more",
+		"1,500 decisions compared, 1,499 agreed, 1 differed", "low.g[0] (priority 10, loses 3s)  no eviction: g: 1 without a place", "aaaaaaaa ", "12,345", "and 2 more",
 	} {
 		if !strings.Contains(w.Out.String(), want) {
 			t.Errorf("no %q in\n%s", want, w.Out.String())
@@ -170,7 +170,7 @@ func TestPolicyStatus_ShowsChecksShadowAndDecisions(t *testing.T) {
 	}
 }
 
-func TestPolicyLoad_SendsWhatThePolicyIsMadeOf(t *testing.T) {
+func TestPolicyLoad_SendsModuleManifestAndSignature(t *testing.T) {
 	module := filepath.Join(t.TempDir(), "Thrifty one.wasm")
 	if err := os.WriteFile(module, []byte("\x00asm\x01\x00\x00\x00"), 0o600); err != nil {
 		t.Fatal(err)
@@ -241,13 +241,14 @@ func (c ticking) AfterFunc(d time.Duration, f func()) clock.Timer {
 	return timer
 }
 
-// Whoever loads is told for whom it waits, and once; not where programs read.
-func TestPolicyLoad_SaysForWhomItWaits(t *testing.T) {
-	const waiting = "p@222222222222 waits to be checked by server s2: it is slow\np@222222222222 waits to be checked by server s2: it is down\n"
+// TestPolicyLoad_ReportsMissingChecksOnce checks that each missing check is printed once, and
+// not at all with -o json.
+func TestPolicyLoad_ReportsMissingChecksOnce(t *testing.T) {
+	const waiting = "p@222222222222: waiting for the check by server s2: it is slow\np@222222222222: waiting for the check by server s2: it is down\n"
 	for _, c := range []struct{ args, out, err string }{
 		{"", "checked by 2 of 2 servers", waiting},
 		{"-o json", `"Checks":{`, ""},
-		{"--timeout 0s", "checked by 1 of 2 servers\nIt may not decide before all of them have checked it:\n  server s2: it is slow\n", ""},
+		{"--timeout 0s", "checked by 1 of 2 servers\nIt cannot be activated until these servers have checked it:\n  server s2: it is slow\n", ""},
 		{"--timeout 2500ms", "  server s2: it is down\n", waiting},
 	} {
 		url, waits := waitingServer(t)
@@ -262,7 +263,7 @@ func TestPolicyLoad_SaysForWhomItWaits(t *testing.T) {
 	}
 }
 
-func TestPolicyLoad_ARefusalIsThePolicysFaultAndNothingIsActivated(t *testing.T) {
+func TestPolicyLoad_RefusedVersionIsNotActivated(t *testing.T) {
 	refused := &client.PolicyVersion{ID: newVersion, Name: "p", Kind: "builtin", Checks: map[string]client.PolicyCheck{
 		"s1": {OK: true}, "s2": {Error: "the same question had two answers"},
 	}}
@@ -277,7 +278,7 @@ func TestPolicyLoad_ARefusalIsThePolicysFaultAndNothingIsActivated(t *testing.T)
 	}
 }
 
-func TestPolicyCommands_TellEveryProblemOnce(t *testing.T) {
+func TestPolicyCommands_ReportEveryProblemOnce(t *testing.T) {
 	url, _ := policyServer(t, map[string]any{"POST /v1/policies": &client.Error{
 		Code: client.CodeInvalid, Message: "a does not fit; b is not known", StatusCode: 400,
 		Details: map[string]any{"Problems": []string{"a does not fit", "b is not known"}, "Fault": "abi"},
@@ -288,7 +289,7 @@ func TestPolicyCommands_TellEveryProblemOnce(t *testing.T) {
 	}
 }
 
-func TestPolicyCommands_ExitCodesTellWhatIsWrong(t *testing.T) {
+func TestPolicyCommands_ExitCodes(t *testing.T) {
 	answer := func(code string, status int, details map[string]any) *client.Error {
 		return &client.Error{Code: code, Message: "no", StatusCode: status, Details: details}
 	}

@@ -65,7 +65,7 @@ func (f *fakeServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, answer.body)
 }
 
-// TestServerStories plays the files of testdata/server against a server that says
+// TestServerTranscripts plays the files of testdata/server against a server that says
 // what the story says:
 //
 //	answer METHOD PATH [status=N] [type=TEXT] [silence=TIME]   what the server answers from now on
@@ -74,7 +74,7 @@ func (f *fakeServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 //	asked                                      what was written to the server since
 //
 // -rewrite writes what comes out.
-func TestServerStories(t *testing.T) {
+func TestServerTranscripts(t *testing.T) {
 	datadriven.Walk(t, "testdata/server", func(t *testing.T, path string) {
 		fake := &fakeServer{answers: map[string]fakeAnswer{}}
 		server := httptest.NewServer(fake)

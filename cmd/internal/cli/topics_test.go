@@ -71,14 +71,14 @@ func snake(name string) string {
 }
 
 // Every field of a scenario, and of a binding, is on its page.
-func TestTopics_NameEveryFieldOfAScenario(t *testing.T) {
+func TestTopics_DocumentEveryFieldOfAScenario(t *testing.T) {
 	tellsOf(t, "scenario", fieldsBelow(reflect.TypeFor[scenario.File](), nil))
 	bindings := append(fieldsBelow(reflect.TypeFor[scenario.Binding](), nil), fieldsBelow(reflect.TypeFor[scenario.FeatureGates](), nil)...)
 	tellsOf(t, "bindings", append(bindings, "template"))
 }
 
 // Every field of a job is on its page: what is refused says which there are.
-func TestTopics_NameEveryFieldOfAJob(t *testing.T) {
+func TestTopics_DocumentEveryFieldOfAJob(t *testing.T) {
 	const inYAML = `
 qqqqqq: 1
 toleration: {qqqqqq: 1}

@@ -58,7 +58,7 @@ adds those that have ended.`,
 				shown = shown[:cmdutil.MaxList]
 			}
 			if len(shown) == 0 && !p.NoHeaders {
-				p.Printf("There are no allocations that run; --all lists those that have ended\n")
+				p.Printf("No running allocations; --all lists those that have ended\n")
 				return
 			}
 			apiview.AllocTable(p, env, shown, *job != "")
@@ -130,7 +130,7 @@ func allocPage(p cmdutil.Page, env *cmdutil.Env, a *client.Allocation) {
 		"desired", cmdutil.WithReason(a.DesiredStatus, a.DesiredDescription), "status", cmdutil.WithReason(a.ClientStatus, a.ClientDescription),
 		"resources", cmdutil.FormatResources(a.ResourceUse), "ports", strings.Join(ports, ", "), "devices", strings.Join(devices, ", "), "score", score,
 		"created", env.TimeAndAge(a.CreateTime), "started", env.TimeAndAge(a.StartTime), "ended", env.TimeAndAge(a.EndTime),
-		"evicted", p.IDs(a.PreemptedAllocations), "evicted for", p.ID(a.PreemptedByAllocation), "policy", a.PolicyVersion)
+		"evicted", p.IDs(a.PreemptedAllocations), "evicted by", p.ID(a.PreemptedByAllocation), "policy", a.PolicyVersion)
 }
 
 func newAllocStopCmd(env *cmdutil.Env) *cobra.Command {
@@ -158,7 +158,7 @@ The command returns when the stop is recorded, not when the tasks have ended.`,
 			*client.AllocStopResponse
 		}{a.ID, answer}
 		return cmdutil.Document{Data: v, Names: []string{a.ID}, Page: func(p cmdutil.Page) {
-			p.Printf("Allocation %s (%s) stops; evaluation %s looks for a place for another\n", p.ID(a.ID), a.Name, p.ID(answer.EvalID))
+			p.Printf("Allocation %s (%s) is stopping; evaluation %s places a replacement\n", p.ID(a.ID), a.Name, p.ID(answer.EvalID))
 		}}, nil
 	})
 }

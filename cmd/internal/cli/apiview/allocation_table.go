@@ -53,7 +53,7 @@ func AllocNode(p cmdutil.Page, a *client.AllocationStub) string {
 func allocNote(p cmdutil.Page, a *client.AllocationStub) string {
 	switch {
 	case a.PreemptedByAllocation != "":
-		return "evicted for " + p.ID(a.PreemptedByAllocation)
+		return "evicted by " + p.ID(a.PreemptedByAllocation)
 	case len(a.PreemptedAllocations) > 0:
 		return "evicted " + p.IDs(a.PreemptedAllocations)
 	case a.ClientDescription != "":

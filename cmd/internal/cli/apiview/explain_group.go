@@ -22,13 +22,13 @@ func ExplainGroup(p cmdutil.Page, name string, n int, m *client.AllocationMetric
 	if n > 0 {
 		missing = " (" + cmdutil.Count(n, "instance", "instances") + ")"
 	}
-	p.Printf("%s%s%s: %s\n", indent, name, missing, cmp.Or(m.Explanation, "no node was suitable"))
+	p.Printf("%s%s%s: %s\n", indent, name, missing, cmp.Or(m.Explanation, "no feasible node"))
 	reasons := cmdutil.NewTable("NODES>", "WHY")
 	for _, part := range []struct {
 		words  string
 		counts map[string]int
 	}{
-		{"lack %s", m.DimensionExhausted}, {"%s", m.NotReady}, {"excluded by %s", m.ConstraintFiltered}, {"eviction does not help: %s", m.Preemption},
+		{"lack %s", m.DimensionExhausted}, {"%s", m.NotReady}, {"excluded by %s", m.ConstraintFiltered}, {"preemption does not help: %s", m.Preemption},
 	} {
 		keys := slices.SortedFunc(maps.Keys(part.counts), func(a, b string) int {
 			return cmp.Or(cmp.Compare(part.counts[b], part.counts[a]), strings.Compare(a, b))
@@ -38,7 +38,7 @@ func ExplainGroup(p cmdutil.Page, name string, n int, m *client.AllocationMetric
 		}
 	}
 	if m.NoEviction != "" {
-		reasons.Row("all", "nobody is evicted: "+WithRemedy(m.NoEviction))
+		reasons.Row("all", "no eviction: "+WithRemedy(m.NoEviction))
 	}
 	if reasons.Len() > 0 {
 		p.Table(reasons)

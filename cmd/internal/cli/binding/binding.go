@@ -108,14 +108,14 @@ func unboundTable(p cmdutil.Page, b *client.BindingStatus) {
 	if b.Missing == 0 {
 		return
 	}
-	p.Title(fmt.Sprintf("Why %s no place", cmdutil.Count(b.Missing, "replica has", "replicas have")))
+	p.Title(fmt.Sprintf("Why %s pending", cmdutil.Count(b.Missing, "replica is", "replicas are")))
 	t := cmdutil.NewTable("CLUSTER", "WOULD TAKE>", "BUT")
 	for _, c := range b.Unbound {
 		t.Row(c.ClusterID, fmt.Sprint(c.Fits), c.Reason)
 	}
 	p.Table(t)
 	if b.NoEviction != "" {
-		p.Printf("Nobody is evicted: %s\n", apiview.WithRemedy(b.NoEviction))
+		p.Printf("No eviction: %s\n", apiview.WithRemedy(b.NoEviction))
 	}
 }
 
@@ -132,11 +132,11 @@ func evictionTable(p cmdutil.Page, env *cmdutil.Env, b *client.BindingStatus) {
 	displacedTable(p, env, "Displaced", did)
 	displacedTable(p, env, "Displaced by", suffered)
 	if len(b.Evictions) == 0 {
-		p.Printf("\nNo displacement is on record at %s", b.RecordedBy)
+		p.Printf("\nNo evictions are recorded at %s", b.RecordedBy)
 	} else {
-		p.Printf("\nDisplacements are those on record at %s", b.RecordedBy)
+		p.Printf("\nEvictions are those recorded at %s", b.RecordedBy)
 	}
-	p.Printf(": a server records what it applies, and the last 20 are shown\n")
+	p.Printf(": a server records the entries that it applies, and the last 20 are shown\n")
 }
 
 // displaced is an eviction, and the binding on its other side.

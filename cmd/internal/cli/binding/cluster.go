@@ -101,7 +101,7 @@ func assignmentTable(p cmdutil.Page, env *cmdutil.Env, list []*client.Assignment
 func assignmentNote(a *client.Assignment) string {
 	switch {
 	case a.PreemptedByBinding != "":
-		return "evicted for binding " + a.PreemptedByBinding
+		return "evicted by binding " + a.PreemptedByBinding
 	case a.DesiredStatus != "run" && a.DesiredDescription != "":
 		return a.DesiredDescription
 	}

@@ -116,10 +116,10 @@ func budgetPage(p cmdutil.Page, env *cmdutil.Env, b *client.BudgetStatus) {
 		"healthy", fmt.Sprint(b.Healthy), "needed", fmt.Sprint(b.Needed), "may be evicted", fmt.Sprint(b.Allowed),
 	)
 	if b.MaxEvictions != nil {
-		p.Properties("evicted lately", fmt.Sprint(b.Evicted))
+		p.Properties("recent evictions", fmt.Sprint(b.Evicted))
 	}
 	if len(b.Allocations) == 0 {
-		p.Printf("\nNo allocation is under it: it protects nothing\n")
+		p.Printf("\nThe budget selects no allocations\n")
 		return
 	}
 	p.Title("Allocations")

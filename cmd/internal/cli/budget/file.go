@@ -69,7 +69,7 @@ func intoBound(to *client.Bound) func(*yaml.Node) string {
 		digits, percent := strings.CutSuffix(value.Value, "%")
 		n, err := strconv.ParseInt(digits, 10, 32)
 		if value.Kind != yaml.ScalarNode || err != nil || n < 0 || percent && n > 100 {
-			return `is no bound; write a number such as 2, or a share from "0%" to "100%"`
+			return `is invalid; use a number such as 2, or a percentage from "0%" to "100%"`
 		}
 		*to = client.Bound(value.Value)
 		return ""
@@ -80,7 +80,7 @@ func intoEvictions(to **int) func(*yaml.Node) string {
 	return func(value *yaml.Node) string {
 		n := 0
 		if value.Decode(&n) != nil || n < 0 {
-			return "is no number; write how many may be evicted in the window, such as 5"
+			return "is not a number; use the number of evictions per window, such as 5"
 		}
 		*to = &n
 		return ""
@@ -91,7 +91,7 @@ func intoWindow(to *time.Duration) func(*yaml.Node) string {
 	return func(value *yaml.Node) (wrong string) {
 		var err error
 		if *to, err = time.ParseDuration(value.Value); err != nil || *to <= 0 {
-			return "is no time; write one such as 1h or 90s"
+			return "is not a duration; use one such as 1h or 90s"
 		}
 		return ""
 	}

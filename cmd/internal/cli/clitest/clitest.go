@@ -51,7 +51,7 @@ func New(files map[string]string, args ...string) *Env {
 		Args: args, Stdin: strings.NewReader(""), Stdout: &e.Out, Stderr: &e.Err,
 		Width: func(io.Writer) int { return 60 }, Getenv: func(k string) string { return e.Variables[k] },
 		Files: e, Clock: clock.NewVirtual(time.Unix(0, 0)), Build: app.Build{Version: "v0"}, Cores: 2,
-		Memory: func() int64 { return 0 }, Exit: func(int) {}, Policies: BuiltIn(),
+		Memory: func() int64 { return 0 }, Exit: func(int) {}, Policies: BuiltIn(), Environ: func() []string { return nil },
 	}
 	return e
 }

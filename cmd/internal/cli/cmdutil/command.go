@@ -58,9 +58,9 @@ func PositionalArgs(least, most int, names string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
 		case len(args) < least:
-			return Usagef(HelpHint(cmd), "%s requires %s: %d given", cmd.CommandPath(), names, len(args))
+			return Usagef(HelpHint(cmd), "%s expects %s: %d given", cmd.CommandPath(), names, len(args))
 		case most >= 0 && len(args) > most:
-			return Usagef(HelpHint(cmd), "%s requires %s: unexpected %q", cmd.CommandPath(), names, strings.Join(args[most:], " "))
+			return Usagef(HelpHint(cmd), "%s expects %s: unexpected %q", cmd.CommandPath(), names, strings.Join(args[most:], " "))
 		}
 		return nil
 	}

@@ -126,9 +126,9 @@ func conversionHint(err *scenario.Error) string {
 	for _, p := range err.Problems {
 		switch p.Path {
 		case "bands", "classes":
-			return "a scenario is made of a description like this: cede sim generate " + file + " -w scenario.yaml"
+			return "the file is a description; to generate a scenario from it: cede sim generate " + file + " -w scenario.yaml"
 		case "apiVersion", "items":
-			return "a scenario is made of Kubernetes' objects: cede sim import kube " + file + " -w scenario.yaml"
+			return "the file has Kubernetes objects; to convert them to a scenario: cede sim import kube " + file + " -w scenario.yaml"
 		}
 	}
 	return ""

@@ -7,7 +7,7 @@ import (
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
-func TestWantsJSON_HoweverItIsSaid(t *testing.T) {
+func TestWantsJSON_AllSpellings(t *testing.T) {
 	for _, tc := range []struct {
 		args     string
 		variable string
@@ -30,7 +30,7 @@ func TestWantsJSON_HoweverItIsSaid(t *testing.T) {
 	}
 }
 
-func TestGraver_WhatSaysMostWins(t *testing.T) {
+func TestMoreSevere_OrderOfExitCodes(t *testing.T) {
 	order := []Exit{ExitInterrupted, ExitUsage, ExitPolicy, ExitError, ExitCheck, ExitOK}
 	for i, a := range order {
 		for _, b := range order[i:] {
@@ -42,7 +42,7 @@ func TestGraver_WhatSaysMostWins(t *testing.T) {
 }
 
 // What the server calls stale=true is --stale on the command line.
-func TestServerError_SpeaksOfFlags(t *testing.T) {
+func TestServerError_NamesFlags(t *testing.T) {
 	e := ServerError(&client.Error{Code: client.CodeNoLeader, Message: "no", Hint: "ask another server; stale=true reads what is here"})
 	if want := "ask another server; --stale reads what is here"; e.Hint != want || e.Exit != ExitUnreachable {
 		t.Errorf("exit %d, %q", e.Exit, e.Hint)

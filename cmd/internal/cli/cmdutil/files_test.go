@@ -9,7 +9,7 @@ import (
 )
 
 // What may hold secrets is its owner's alone; a file that is there keeps its mode.
-func TestWritePrivate_IsTheOwnersAlone(t *testing.T) {
+func TestWritePrivate_IsReadableByOwnerOnly(t *testing.T) {
 	dir := t.TempDir()
 	for name, before := range map[string]os.FileMode{"new": 0, "shared": 0o640} {
 		path, want := filepath.Join(dir, name), os.FileMode(0o600)
@@ -35,7 +35,7 @@ func TestWritePrivate_IsTheOwnersAlone(t *testing.T) {
 	}
 }
 
-func TestOS_WriteIsWholeOrNothing(t *testing.T) {
+func TestOS_WriteIsAtomic(t *testing.T) {
 	dir := t.TempDir()
 	name := filepath.Join(dir, "out")
 	if err := os.WriteFile(name, []byte("before"), 0o600); err != nil {

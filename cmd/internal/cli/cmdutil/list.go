@@ -38,5 +38,5 @@ func (p Page) List(t *term.Table, what, hint string) {
 		p.Table(t)
 		return
 	}
-	p.Printf("There are no %s; %s\n", what, hint)
+	p.Printf("No %s; %s\n", what, hint)
 }

@@ -34,7 +34,7 @@ func (c *Connection) warnEmptyNamespace(ctx context.Context, d Document, err err
 	if slices.Contains(names, ns) {
 		return
 	}
-	text := fmt.Sprintf("namespace %q has no job, binding or budget in it", ns)
+	text := fmt.Sprintf("namespace %q is empty", ns)
 	switch near := Suggest(ns, names); {
 	case len(near) > 0:
 		text += "; did you mean " + JoinOr(near) + "?"
@@ -44,7 +44,7 @@ func (c *Connection) warnEmptyNamespace(ctx context.Context, d Document, err err
 		if len(names) > most {
 			names, more = names[:most], fmt.Sprintf(" and %d more", len(names)-most)
 		}
-		text += "; there is something in " + strings.Join(names, ", ") + more
+		text += "; namespaces in use: " + strings.Join(names, ", ") + more
 	}
 	c.Env.Warn(text)
 }

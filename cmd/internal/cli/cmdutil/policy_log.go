@@ -15,7 +15,7 @@ func guestLog(to io.Writer, level string) *slog.Logger {
 	least := slog.LevelWarn
 	if level != "" {
 		if err := least.UnmarshalText([]byte(level)); err != nil {
-			_, _ = fmt.Fprintf(to, "warning: %s=%s: want debug, info, warn or error\n", envLogLevel, level)
+			_, _ = fmt.Fprintf(to, "warning: %s=%s: expected debug, info, warn or error\n", envLogLevel, level)
 		}
 	}
 	return slog.New(slog.NewTextHandler(to, &slog.HandlerOptions{Level: least, ReplaceAttr: withoutTime}))

@@ -2,7 +2,7 @@ package cmdutil
 
 import "testing"
 
-func TestWords(t *testing.T) {
+func TestText(t *testing.T) {
 	for n, want := range map[int]string{0: "0", 999: "999", 1000: "1,000", 1234567: "1,234,567", -1000: "-1,000", -100: "-100"} {
 		if got := Thousands(n); got != want {
 			t.Errorf("%d is %q, want %q", n, got, want)

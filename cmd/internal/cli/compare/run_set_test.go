@@ -9,7 +9,7 @@ import (
 )
 
 // Rules that the crew follows: a core each, and no more than memory holds.
-func TestCrew_HeedsCoresAndMemory(t *testing.T) {
+func TestRunSet_WorkersAreLimitedByCoresAndMemory(t *testing.T) {
 	contested, err := scenario.Decode("test", strings.NewReader(clitest.Contested))
 	if err != nil {
 		t.Fatal(err)

@@ -79,8 +79,8 @@ type whatIfVictim struct {
 // whatIfDifference is how a policy differs from the first one.
 type whatIfDifference struct {
 	Policy string   `json:"policy"`
-	Spares []string `json:"spares"` // whom the first would evict
-	Evicts []string `json:"evicts"` // whom the first would spare
+	Spares []string `json:"spares"` // victims of the first policy only
+	Evicts []string `json:"evicts"` // victims of this policy only
 	Nodes  bool     `json:"otherNodes"`
 }
 
@@ -262,11 +262,11 @@ func (a *whatIfAnswer) document() cmdutil.Document {
 func (a *whatIfAnswer) page(p cmdutil.Page) {
 	if !p.NoHeaders {
 		for _, work := range a.Work {
-			p.Printf("If %s came to %s now: %s, priority %d\n", p.Style.Text(term.Bold, work.Namespace+"/"+work.Job),
+			p.Printf("If %s is submitted to %s: %s, priority %d\n", p.Style.Text(term.Bold, work.Namespace+"/"+work.Job),
 				p.Style.Text(term.Bold, a.Scenario), work.size(), work.Priority)
 		}
 		if a.LeftAside > 0 {
-			p.Printf("Left aside: %s.\n", cmdutil.Count(a.LeftAside, "job that waits there already", "jobs that wait there already"))
+			p.Printf("Ignored: %s.\n", cmdutil.Count(a.LeftAside, "job that is already pending", "jobs that are already pending"))
 		}
 	}
 	a.overview(p)
@@ -277,7 +277,7 @@ func (a *whatIfAnswer) page(p cmdutil.Page) {
 func (w *whatIfWork) size() string {
 	text := cmdutil.Count(w.Instances, "instance", "instances")
 	if w.PerNode {
-		text += " on each node that takes it"
+		text += " on each feasible node"
 	}
 	return text
 }
@@ -291,7 +291,7 @@ func (a *whatIfAnswer) overview(p cmdutil.Page) {
 		{Title: "VICTIMS", Right: true},
 		{Title: "BUDGETS VIOLATED", Right: true},
 		{Title: "LOST WORK", Right: true},
-		{Title: "FIND A PLACE", Right: true},
+		{Title: "PLACED", Right: true},
 		{Title: "WAIT", Right: true},
 		{Title: "EVICT OTHERS", Right: true},
 	}}
@@ -310,7 +310,7 @@ func (a *whatIfAnswer) overview(p cmdutil.Page) {
 	}
 	p.Table(t)
 	if !p.NoHeaders && slices.ContainsFunc(a.Policies, func(x whatIfPolicy) bool { return len(x.Victims) > 0 }) {
-		p.Printf("Of the victims: FIND A PLACE elsewhere at once, WAIT for one, EVICT OTHERS in their turn.\n")
+		p.Printf("Victims that are PLACED on another node at once, that WAIT, and that EVICT OTHERS.\n")
 	}
 }
 
@@ -352,7 +352,7 @@ func (a *whatIfAnswer) victims(p cmdutil.Page) {
 	for i := range a.Policies {
 		x := &a.Policies[i]
 		if len(x.Victims) == 0 {
-			t.Row(x.Policy, "nobody")
+			t.Row(x.Policy, "none")
 			continue
 		}
 		for k := range x.Victims {

@@ -56,7 +56,7 @@ func newEvalListCmd(env *cmdutil.Env) *cobra.Command {
 				shown = shown[:cmdutil.MaxList]
 			}
 			if len(shown) == 0 && !p.NoHeaders {
-				p.Printf("There are no evaluations\n")
+				p.Printf("No evaluations\n")
 				return
 			}
 			apiview.EvalTable(p, env, shown)
@@ -145,7 +145,7 @@ func explainEval(p cmdutil.Page, e *client.Evaluation) {
 	if len(e.FailedTGAllocs) == 0 {
 		return
 	}
-	p.Title("Without a place")
+	p.Title("Unplaced")
 	for _, name := range slices.Sorted(maps.Keys(e.FailedTGAllocs)) {
 		apiview.ExplainGroup(p, name, e.QueuedAllocations[name], e.FailedTGAllocs[name])
 	}
@@ -181,9 +181,9 @@ Nothing is evaluated again: the reasons are those of the time of the evaluation.
 			case len(e.FailedTGAllocs) > 0:
 				explainEval(p, e)
 			case e.Status == "complete":
-				p.Printf("It found a place for everything that it was asked for.\n")
+				p.Printf("All instances were placed.\n")
 			case e.Status == "pending":
-				p.Printf("It was not looked at yet; `cede operator broker status` shows what waits.\n")
+				p.Printf("It has not been processed yet; `cede operator broker status` shows the queue.\n")
 			}
 		}}, nil
 	})

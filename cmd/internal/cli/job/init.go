@@ -52,7 +52,7 @@ An existing file is not overwritten.`,
 			Data:  struct{ File string }{name},
 			Names: []string{name},
 			Page: func(p cmdutil.Page) {
-				p.Printf("%s: a job to begin with. Next:\n  cede job plan %s\n  cede job run %s\n", name, name, name)
+				p.Printf("%s: example job written. Next:\n  cede job plan %s\n  cede job run %s\n", name, name, name)
 			},
 		})
 	}

@@ -9,9 +9,9 @@ import (
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
-// TestJobTemplates_AreJobs: what `job init` writes validates, and means the same
+// TestJobTemplates_AreValidJobs: what `job init` writes validates, and means the same
 // in every form.
-func TestJobTemplates_AreJobs(t *testing.T) {
+func TestJobTemplates_AreValidJobs(t *testing.T) {
 	var first *client.Job
 	for _, name := range []string{"x.hcl", "x.yaml", "x.json"} {
 		text, err := jobTemplate(name)

@@ -32,14 +32,14 @@ func warnPendingReason(ctx context.Context, c *cmdutil.Connection, meta *client.
 // pendingReason is why an evaluation stays pending that is due; "": as far as anybody
 // can tell, workers are at it.
 func pendingReason(ctx context.Context, c *cmdutil.Connection, meta *client.QueryMeta) string {
-	const nobody = "no leader: nothing is placed until one is elected; `cede server members` lists the servers"
+	const noLeader = "no leader: nothing is placed until one is elected; `cede server members` lists the servers"
 	if !meta.KnownLeader {
-		return nobody
+		return noLeader
 	}
 	s, err := c.Client.Operator().BrokerStatus(ctx)
 	switch {
 	case client.HasCode(err, client.CodeNoLeader):
-		return nobody
+		return noLeader
 	case err != nil:
 		return "" // a token may be bound to a namespace, and this is about all of them
 	case s.Paused:

@@ -123,9 +123,9 @@ func (v *planView) heading(p cmdutil.Page) {
 	case v.NewJob:
 		state = "new"
 	case v.starts && len(v.Changes) == 1:
-		state = "stopped, and starts again"
+		state = "stopped, will start"
 	case v.starts:
-		state = "stopped, and starts again with " + cmdutil.Count(len(v.Changes)-1, "change", "changes")
+		state = "stopped, will start with " + cmdutil.Count(len(v.Changes)-1, "change", "changes")
 	case len(v.Changes) > 0:
 		state = cmdutil.Count(len(v.Changes), "change", "changes")
 	}
@@ -202,7 +202,7 @@ func (v *planView) unplaced(p cmdutil.Page) {
 	if len(v.FailedTGAllocs) == 0 {
 		return
 	}
-	p.Title("Without a place")
+	p.Title("Unplaced")
 	for _, name := range slices.Sorted(maps.Keys(v.FailedTGAllocs)) {
 		apiview.ExplainGroup(p, name, v.Unplaced[name], v.FailedTGAllocs[name])
 	}
@@ -219,7 +219,7 @@ func (v *planView) next(p cmdutil.Page) {
 		return
 	}
 	if v.PlanToken == "" {
-		p.Printf("\nThere is nothing to do.\n")
+		p.Printf("\nNo changes.\n")
 		return
 	}
 	namespace := ""
@@ -231,14 +231,14 @@ func (v *planView) next(p cmdutil.Page) {
 		until = ", valid until " + v.Expires.UTC().Format("15:04:05 MST")
 	}
 	if v.idle() {
-		p.Printf("\nThis plan places nothing and evicts nobody: run, the job is registered, and waits for free room.\n")
+		p.Printf("\nThis plan places and evicts nothing: if it is run, the job is registered and waits for free capacity.\n")
 	}
 	p.Printf("\nPlan token%s:\n  %s\n", until, v.PlanToken)
 	command := "cede job run " + v.file + namespace
 	if len(v.PlanToken) <= 100 {
-		p.Printf("\nRun exactly this plan with\n  %s --plan %s\n", command, v.PlanToken)
+		p.Printf("\nTo run exactly this plan:\n  %s --plan %s\n", command, v.PlanToken)
 		return
 	}
-	p.Printf("\nRun exactly this plan with\n  %s --plan TOKEN\nor keep the token of the next one in a file:\n", command)
+	p.Printf("\nTo run exactly this plan:\n  %s --plan TOKEN\nor store the token of a new plan in a file:\n", command)
 	p.Printf("  cede job plan %s%s -t '{{.PlanToken}}' > plan.token\n  %s --plan @plan.token\n", v.file, namespace, command)
 }

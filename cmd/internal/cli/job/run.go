@@ -177,7 +177,7 @@ func (r *jobRun) show(v *runView, followed bool) error {
 	return r.out.Show(cmdutil.Document{Data: v, Names: []string{v.JobID}, Page: func(p cmdutil.Page) {
 		what := "Job " + v.JobID + " is registered"
 		if v.Replayed {
-			what = "Job " + v.JobID + " was registered before, under the same key"
+			what = "Job " + v.JobID + " was already registered with this key"
 		}
 		if v.EvalID != "" {
 			what += ", evaluation " + p.ID(v.EvalID)
@@ -191,7 +191,7 @@ func (r *jobRun) show(v *runView, followed bool) error {
 			apiview.AllocTable(p, r.env, v.Allocations, true)
 		}
 		if e := v.Evaluation; e != nil && len(e.FailedTGAllocs) > 0 {
-			p.Title("Without a place")
+			p.Title("Unplaced")
 			for _, name := range slices.Sorted(maps.Keys(e.FailedTGAllocs)) {
 				apiview.ExplainGroup(p, name, e.QueuedAllocations[name], e.FailedTGAllocs[name])
 			}

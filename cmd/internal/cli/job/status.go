@@ -126,18 +126,18 @@ func (v *jobView) page(p cmdutil.Page) {
 	}
 	preemption := ""
 	if j.PreemptionPolicy == "Never" {
-		preemption = "evicts nobody"
+		preemption = "never evicts"
 	}
 	if j.Preemptible != nil && !*j.Preemptible {
-		preemption = strings.TrimPrefix(preemption+", is never evicted", ", ")
+		preemption = strings.TrimPrefix(preemption+", not preemptible", ", ")
 	}
 	p.Properties("id", j.ID, "name", j.Name, "namespace", j.Namespace, "type", j.Type, "priority", priority, "preemption", preemption,
 		"policy", j.Policy, "datacenters", strings.Join(j.Datacenters, ", "), "status", status, "version", fmt.Sprint(j.Version),
-		"submitted", v.env.TimeAndAge(j.SubmitTime), "meta", cmdutil.FormatLabels(j.Meta), "waits", v.rechecks())
+		"submitted", v.env.TimeAndAge(j.SubmitTime), "meta", cmdutil.FormatLabels(j.Meta), "pending", v.rechecks())
 	p.Title("Groups")
 	groupTable(p, v.Summary)
 	if e := v.waiting(); e != nil {
-		p.Title("Without a place")
+		p.Title("Unplaced")
 		for _, name := range slices.Sorted(maps.Keys(e.FailedTGAllocs)) {
 			apiview.ExplainGroup(p, name, e.QueuedAllocations[name], e.FailedTGAllocs[name])
 		}

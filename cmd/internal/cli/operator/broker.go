@@ -50,10 +50,10 @@ func brokerCmd(env *cmdutil.Env, verb, short string, do func(context.Context, cl
 		return cmdutil.Document{Data: s, Names: []string{brokerState(s)}, Page: func(p cmdutil.Page) {
 			p.Printf("The broker is %s\n", brokerState(s))
 			if s.Workers != nil {
-				p.Printf("Workers of the server that leads: %s\n", workersText(s.Workers))
+				p.Printf("Workers of the leader: %s\n", workersText(s.Workers))
 			}
 			p.Title("Evaluations")
-			t := cmdutil.NewTable("TYPE", "READY>", "HANDED OUT>", "PENDING>", "DELAYED>", "BACKOFF>", "BLOCKED>", "FAILED>", "CANCELABLE>")
+			t := cmdutil.NewTable("TYPE", "READY>", "UNACKED>", "PENDING>", "DELAYED>", "BACKOFF>", "BLOCKED>", "FAILED>", "CANCELABLE>")
 			row := func(name string, c client.BrokerCounts) {
 				cells := []string{name}
 				for _, n := range []int{c.Ready, c.Unacked, c.Pending, c.Delayed, c.Backoff, c.Blocked, c.Failed, c.Cancelable} {
@@ -92,7 +92,7 @@ func brokerState(s *client.BrokerStatus) string {
 	case s.Enabled:
 		return "running"
 	}
-	return "elsewhere: this server does not lead"
+	return "not on this server: it is not the leader"
 }
 
 // workersText is how a server's workers do; "": an older server does not tell.

@@ -63,7 +63,7 @@ hold secrets. Parts that cannot be collected are listed in missing.txt.`,
 		if err != nil {
 			return err
 		}
-		b := &debugBundle{env: env, blot: []string{conf.Token, measured.token}}
+		b := &debugBundle{env: env, secrets: []string{conf.Token, measured.token}}
 		b.server(cmd.Context(), api)
 		if *metrics != "" {
 			b.process(cmd.Context(), measured, strings.TrimRight(*metrics, "/"))
@@ -83,7 +83,7 @@ hold secrets. Parts that cannot be collected are listed in missing.txt.`,
 // debugBundle is what was collected.
 type debugBundle struct {
 	env     *cmdutil.Env
-	blot    []string // secrets that are known
+	secrets []string // secrets that are known
 	parts   []debugPart
 	missing []string
 }
@@ -100,7 +100,7 @@ func (b *debugBundle) add(name string, text []byte, err error) {
 		return
 	}
 	if !strings.HasSuffix(name, ".pb.gz") {
-		text = redact(text, b.blot)
+		text = redact(text, b.secrets)
 	}
 	b.parts = append(b.parts, debugPart{name, text})
 }
@@ -186,22 +186,22 @@ var (
 	metricName  = regexp.MustCompile(`^cede_[a-z_]+$`) // of a token's 43 characters some are none of these
 )
 
-const blot = `"<blotted out>"`
+const redacted = `"<redacted>"`
 
 // redact is a text without secrets.
 func redact(text []byte, known []string) []byte {
 	for _, s := range known {
 		if s != "" {
-			text = bytes.ReplaceAll(text, []byte(s), []byte("<blotted out>"))
+			text = bytes.ReplaceAll(text, []byte(s), []byte("<redacted>"))
 		}
 	}
 	text = secretToken.ReplaceAllFunc(text, func(token []byte) []byte {
 		if metricName.Match(token) {
 			return token
 		}
-		return []byte("<blotted out>")
+		return []byte("<redacted>")
 	})
-	return secretField.ReplaceAll(text, []byte("${1}"+blot))
+	return secretField.ReplaceAll(text, []byte("${1}"+redacted))
 }
 
 // pack writes the bundle.
@@ -210,7 +210,7 @@ func (b *debugBundle) pack(w io.Writer) error {
 	archive := tar.NewWriter(zip)
 	parts := b.parts
 	if len(b.missing) > 0 {
-		parts = append(parts, debugPart{"missing.txt", redact([]byte(strings.Join(b.missing, "\n")+"\n"), b.blot)})
+		parts = append(parts, debugPart{"missing.txt", redact([]byte(strings.Join(b.missing, "\n")+"\n"), b.secrets)})
 	}
 	for _, p := range parts {
 		h := &tar.Header{Name: "cede-debug/" + p.name, Mode: 0o600, Size: int64(len(p.data)), ModTime: b.env.Clock.Now()}

@@ -6,7 +6,7 @@ import (
 )
 
 // Whatever way a secret is written down, it does not leave.
-func TestBlotted_LeavesNoSecret(t *testing.T) {
+func TestRedact_RemovesSecrets(t *testing.T) {
 	const secret = "s3cr3t-value"
 	ours := "cede_" + strings.Repeat("aB3-", 11)
 	for _, text := range []string{

@@ -111,7 +111,7 @@ func (e examination) page(p cmdutil.Page) {
 		e.Replay.page(p)
 	}
 	if len(e.Findings) == 0 && !e.bad() {
-		p.Printf("\nNothing is wrong.\n")
+		p.Printf("\nNo problems found.\n")
 	}
 	if len(e.Findings) == 0 {
 		return

@@ -77,7 +77,7 @@ cluster splits in two.`,
 		if err != nil {
 			return err
 		}
-		_, err = fmt.Fprintf(env.Stdout, "Server %s begins again with %d in its cluster\n", id, len(servers.Servers))
+		_, err = fmt.Fprintf(env.Stdout, "Server %s will start with %d servers in its cluster\n", id, len(servers.Servers))
 		return err
 	}
 	return cmd

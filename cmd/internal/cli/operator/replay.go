@@ -105,6 +105,6 @@ func (v *replayView) page(p cmdutil.Page) {
 	p.Properties("of", began, "state index", fmt.Sprint(v.StateIndex), "state hash", v.StateHash,
 		"nodes", cmdutil.Thousands(v.Nodes), "jobs", cmdutil.Thousands(v.Jobs), "allocations", cmdutil.Thousands(v.Allocations), "evaluations", cmdutil.Thousands(v.Evaluations))
 	if v.Problem != "" {
-		p.Printf("\nThe state contradicts itself: %s\n", v.Problem)
+		p.Printf("\nThe state is inconsistent: %s\n", v.Problem)
 	}
 }

@@ -109,7 +109,7 @@ A snapshot of a newer cluster version than this release supports is refused.`,
 			return err
 		}
 		v := struct{ File string }{args[0]}
-		return out.Show(cmdutil.Document{Data: v, Names: []string{args[0]}, Page: func(p cmdutil.Page) { p.Printf("The state is that of %s\n", args[0]) }})
+		return out.Show(cmdutil.Document{Data: v, Names: []string{args[0]}, Page: func(p cmdutil.Page) { p.Printf("Restored the state of %s\n", args[0]) }})
 	}
 	return cmd
 }

@@ -49,7 +49,7 @@ func reportAwaited(env *cmdutil.Env, v *client.PolicyVersion, told map[string]bo
 	for _, line := range awaitedLines(v) {
 		if !told[line] {
 			told[line] = true
-			_, _ = fmt.Fprintf(env.Stderr, "%s waits to be checked by %s\n", name, line) // nobody can be told that nothing can be told
+			_, _ = fmt.Fprintf(env.Stderr, "%s: waiting for the check by %s\n", name, line) // stderr is the last resort
 		}
 	}
 }

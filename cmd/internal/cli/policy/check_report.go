@@ -135,7 +135,7 @@ func (r *checkReport) page(p cmdutil.Page) {
 		r.counterexamples(p)
 	}
 	if u := r.Usage; u.Fuel > 0 && !p.NoHeaders {
-		p.Printf("\nThe thirstiest of %s calls used %s of its %s fuel (%s), and an instance %s of %s memory.\n", cmdutil.Thousands(u.Calls),
+		p.Printf("\nMost used by one of %s calls: %s of %s fuel (%s), and %s of %s memory per instance.\n", cmdutil.Thousands(u.Calls),
 			cmdutil.Thousands(int(u.Fuel)), cmdutil.Thousands(int(u.FuelLimit)), percent(u.Fuel, u.FuelLimit), cmdutil.FormatBytes(u.Memory), cmdutil.FormatBytes(u.MemoryLimit))
 	}
 }
@@ -202,7 +202,7 @@ func (r *checkReport) counterexamples(p cmdutil.Page) {
 			p.Printf("  %s", line)
 		}
 		if one.Scenario != "" && !p.NoHeaders {
-			p.Printf("  which is written to %s; cede sim run plays it\n", one.Scenario)
+			p.Printf("  written to %s; cede sim run plays it\n", one.Scenario)
 		}
 	}
 }

@@ -132,15 +132,15 @@ func loaded(v *client.PolicyVersion, role string) cmdutil.Document {
 		p.Printf("%s is loaded (%s) and checked by %d of %d servers\n", name, what, checked, max(1, len(v.Checks)+len(uncheckedBy(v))))
 		switch {
 		case len(v.Awaited) > 0 && checked == len(v.Checks):
-			p.Printf("It may not decide before all of them have checked it:\n")
+			p.Printf("It cannot be activated until these servers have checked it:\n")
 			for _, line := range awaitedLines(v) {
 				p.Printf("  %s\n", line)
 			}
 		case p.NoHeaders || checked < len(v.Checks):
 		case role == roleActive:
-			p.Printf("It is active: it decides for jobs with policy: %s, and for all that name none once the scheduler is set to it.\n", v.Name)
+			p.Printf("It is active for jobs with policy: %s, and for jobs without a policy if the scheduler settings select it.\n", v.Name)
 		default:
-			p.Printf("It decides nothing yet: cede policy shadow %s compares it, cede policy activate %s lets it decide.\n", name, name)
+			p.Printf("It is not active: cede policy shadow %s compares it, cede policy activate %s activates it.\n", name, name)
 		}
 	}}
 }

@@ -42,7 +42,7 @@ status N shows how they differ. --off ends the shadow run, as does activating V.
 
 func shadowed(st *client.PolicyStatus) string {
 	if st.Shadow == "" {
-		return "no version of " + st.Name + " runs in the shadow any more"
+		return "no version of " + st.Name + " runs in the shadow"
 	}
 	beside := "the built-in policy"
 	if st.Active != "" {

@@ -29,7 +29,7 @@ func (s *signedPolicy) document() cmdutil.Document {
 	return cmdutil.Document{Data: s, Names: []string{s.Policy}, Page: func(p cmdutil.Page) {
 		p.Printf("%s %s %s\n", s.Policy, s.said, s.Key)
 		if s.PublicKey != "" && !p.NoHeaders {
-			p.Printf("Whoever is to trust it needs %s: cede policy verify --trust %s\n", s.PublicKey, s.PublicKey)
+			p.Printf("To verify the signature, distribute %s: cede policy verify --trust %s\n", s.PublicKey, s.PublicKey)
 		}
 	}}
 }

@@ -149,7 +149,7 @@ func (s policyStatus) active() string {
 
 // trialEnds is how trials end, in words.
 var trialEnds = map[string]string{
-	"expired":        "ended %s: nobody confirmed it, so it was rolled back",
+	"expired":        "ended %s without confirmation and was rolled back",
 	"confirmed":      "was confirmed %s",
 	"rolled back":    "was rolled back %s, before its end",
 	"replaced":       "ended %s: another version was activated",
@@ -313,7 +313,7 @@ func evicts(p cmdutil.Page, c *client.PolicyChoice) string {
 	case c.Fault:
 		return "fault: " + text
 	case len(c.Victims) == 0:
-		text = strings.TrimSuffix("nobody: "+text, ": ")
+		text = strings.TrimSuffix("no eviction: "+text, ": ")
 	}
 	if p.Wide && len(c.Places) > 0 {
 		text += " for " + strings.Join(c.Places, ", ")
@@ -325,7 +325,7 @@ func evicts(p cmdutil.Page, c *client.PolicyChoice) string {
 // wide.
 func evicted(p cmdutil.Page, ids []string) string {
 	if len(ids) == 0 {
-		return "nobody"
+		return "no eviction"
 	}
 	var words []string
 	for _, id := range shownOf(p, ids) {
@@ -344,7 +344,7 @@ func (s policyStatus) decisions(p cmdutil.Page) {
 	if len(s.Decisions) == 0 {
 		return
 	}
-	p.Title("Newest decisions of the server that answers")
+	p.Title("Newest decisions of this server")
 	t := &term.Table{Columns: []term.Column{
 		{Title: "TIME"},
 		{Title: "JOB"},

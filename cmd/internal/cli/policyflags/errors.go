@@ -75,7 +75,7 @@ func BadSignature(err error) (text string, bad bool) {
 		return text, false
 	}
 	if errors.Unwrap(err) != nil { // what JSON has to say helps nobody
-		text = file + bundle.SignatureFile + " is no signature; sign the policy again"
+		text = file + bundle.SignatureFile + " is not a valid signature; sign the policy again"
 	}
 	return text, true
 }

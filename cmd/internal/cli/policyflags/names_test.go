@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestShownNames_OfManifestsWhereUnambiguous(t *testing.T) {
+func TestDisplayNames_UseManifestsIfUnambiguous(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for dir, name := range map[string]string{".": "thrifty", "a/b": "other", "c": "thrifty", "d": "nomad"} {
 		text := "version: 1\nname: " + name + "\nkind: wasm\nmodule: x.wasm\nabi: {min: \"1.0\"}\n"

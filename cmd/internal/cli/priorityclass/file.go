@@ -54,7 +54,7 @@ func decodeClass(ps *cmdutil.FileProblems, n *yaml.Node) *client.PriorityClass {
 func intoPriority(to *int) func(*yaml.Node) string {
 	return func(value *yaml.Node) string {
 		if value.Decode(to) != nil || *to < math.MinInt32 || *to > math.MaxInt32 {
-			return "is no priority; write a whole number from -2147483648 to 2147483647"
+			return "is not a priority; use an integer from -2147483648 to 2147483647"
 		}
 		return ""
 	}

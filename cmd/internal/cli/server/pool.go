@@ -31,7 +31,7 @@ The addresses are not stored: server.join in the configuration joins at every st
 			return cmdutil.Document{}, err
 		}
 		return cmdutil.Document{Data: r, Names: []string{fmt.Sprint(r.Joined)}, Page: func(p cmdutil.Page) {
-			p.Printf("Joined through %d of %d addresses\n", r.Joined, len(args))
+			p.Printf("Joined the pool through %d of %d addresses\n", r.Joined, len(args))
 		}}, nil
 	})
 }
@@ -58,7 +58,7 @@ To stop a server that will return, stop its process instead: it stays in the poo
 		if err := c.Client.Operator().Leave(ctx); err != nil {
 			return cmdutil.Document{}, err
 		}
-		return cmdutil.MessageDocument(v, v.ID, "Server %s at %s has left the pool and stops", v, v.Address), nil
+		return cmdutil.MessageDocument(v, v.ID, "Server %s at %s has left the pool and is stopping", v, v.Address), nil
 	})
 }
 

@@ -79,7 +79,7 @@ func (v members) page(p cmdutil.Page) {
 	if !p.NoHeaders {
 		p.Printf("Leader: %s\n", leader)
 		if alone {
-			p.Printf("It is alone and gossips nowhere: listen.gossip in its configuration makes a pool.\n")
+			p.Printf("The server is not in a pool: set listen.gossip in its configuration to create one.\n")
 		}
 	}
 }

@@ -280,7 +280,7 @@ func (v *recordView) page(p cmdutil.Page) {
 		cmdutil.Count(v.Nodes, "node", "nodes"), cmdutil.Count(v.Jobs, "job", "jobs"), cmdutil.Count(v.Running, "instance", "instances"),
 		cmdutil.Count(v.Events, "event", "events"), cmdutil.Count(v.Decisions, "placement", "placements"), cmdutil.Thousands(v.Evicted))
 	if v.Module != "" {
-		p.Printf("%s: the policy that decided\n", v.Module)
+		p.Printf("%s: module of the active policy\n", v.Module)
 	}
 	for _, what := range slices.Sorted(maps.Keys(v.Notes)) {
 		p.Printf("  %s (%s)\n", what, cmdutil.Times(v.Notes[what]))

@@ -48,9 +48,9 @@ type decision struct {
 func (d *decision) String() string {
 	switch {
 	case d == nil:
-		return "no place"
+		return "unplaced"
 	case len(d.Victims) == 0:
-		return d.Node + ", nobody evicted"
+		return d.Node + ", without evictions"
 	}
 	return d.Node + ", evicts " + strings.Join(d.Victims, ", ")
 }
@@ -186,7 +186,7 @@ func (v *replayReport) page(p cmdutil.Page) {
 	if len(list) == 0 {
 		return
 	}
-	p.Title("Otherwise")
+	p.Title("Differences")
 	t := cmdutil.NewTable("INSTANCE", "RECORDED", "NOW")
 	for _, o := range list {
 		t.Row(o.Alloc, o.Recorded.String(), o.Replayed.String())

@@ -54,9 +54,9 @@ func (s *runReport) head() {
 	switch {
 	case s.file.Expect == nil:
 	case len(s.differences) == 0:
-		s.Printf("%s\n", s.Style.Text(term.Green, "Everything that the file expects held."))
+		s.Printf("%s\n", s.Style.Text(term.Green, "All expectations of the file hold."))
 	default:
-		s.Printf("%s\n", s.Style.Text(term.Red, "What the file expects did not hold."))
+		s.Printf("%s\n", s.Style.Text(term.Red, "Some expectations of the file do not hold."))
 	}
 }
 

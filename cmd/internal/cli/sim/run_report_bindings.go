@@ -16,7 +16,7 @@ func (s *runReport) bound() {
 	if len(list) == 0 {
 		return
 	}
-	s.Title("Bound")
+	s.Title("Assigned")
 	t := &term.Table{Columns: []term.Column{{Title: "AT"}, {Title: "BINDING"}, {Title: "CLUSTERS"}, {Title: "EVICTS"}}}
 	shown := s.some(len(list))
 	for i := range list[:shown] {

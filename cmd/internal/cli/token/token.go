@@ -124,7 +124,7 @@ func (n *newToken) make(ctx context.Context, c *cmdutil.Connection, args []strin
 	}
 	return cmdutil.Document{Data: k, Names: []string{k.AccessorID}, Page: func(p cmdutil.Page) {
 		tokenPage(p, c.Env, k)
-		p.Printf("\nKeep the secret: it is not shown again.\n")
+		p.Printf("\nStore the secret: it is not shown again.\n")
 	}}, nil
 }
 
@@ -181,6 +181,6 @@ func newTokenDeleteCmd(env *cmdutil.Env, tokens cmdutil.Resource) *cobra.Command
 		if err != nil {
 			return cmdutil.Document{}, err
 		}
-		return cmdutil.MessageDocument(k, k.AccessorID, "Token %s of %s is void", k.AccessorID, k.Name), nil
+		return cmdutil.MessageDocument(k, k.AccessorID, "Token %s of %s is deleted", k.AccessorID, k.Name), nil
 	})
 }
