@@ -38,7 +38,7 @@ func (p *Process) bootstrap(ctx context.Context, c *config.Config) error {
 		}
 	}
 	if _, err := p.loadPolicies(ctx, c); err != nil {
-		p.log.ErrorContext(ctx, "not every policy was loaded; the others are", "err", err)
+		p.log.ErrorContext(ctx, "failed to load some policies", "err", err)
 	}
 	return nil
 }
@@ -57,7 +57,7 @@ func (p *Process) bootstrapAsync(c *config.Config) {
 				if err == nil {
 					return
 				}
-				p.log.WarnContext(ctx, "the cluster is not set up", "err", err)
+				p.log.WarnContext(ctx, "failed to bootstrap cluster", "err", err)
 			}
 			select {
 			case <-tick.C:
@@ -83,7 +83,7 @@ func (p *Process) bootstrapAsLeader(ctx context.Context, c *config.Config) error
 		}
 	}
 	if _, err := p.loadPolicies(ctx, c); err != nil {
-		p.log.ErrorContext(ctx, "not every policy was loaded; the others are", "err", err)
+		p.log.ErrorContext(ctx, "failed to load some policies", "err", err)
 	}
 	return nil
 }
@@ -121,7 +121,7 @@ func (p *Process) createFirstToken(ctx context.Context, c *config.Config) error 
 	}
 	f, err := os.OpenFile(c.ACL.BootstrapFile, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("acl.bootstrap_file: %s exists, and the cluster has no token yet: move the file away", c.ACL.BootstrapFile)
+		return fmt.Errorf("acl.bootstrap_file: %s exists, but the cluster has no token yet: move the file", c.ACL.BootstrapFile)
 	}
 	if err != nil {
 		return fmt.Errorf("acl.bootstrap_file: %w", err)
@@ -134,7 +134,7 @@ func (p *Process) createFirstToken(ctx context.Context, c *config.Config) error 
 		_ = os.Remove(c.ACL.BootstrapFile) // it holds nothing that is worth keeping
 		return err
 	}
-	p.log.WarnContext(ctx, "the first token, which may do everything, was made; keep it and remove the file", "file", c.ACL.BootstrapFile)
+	p.log.WarnContext(ctx, "management token created; store it and remove the file", "file", c.ACL.BootstrapFile)
 	return nil
 }
 
@@ -152,7 +152,7 @@ func (p *Process) nodeToken(ctx context.Context, c *config.Config) (string, erro
 	}
 	secret, _, err := p.server.server.CreateToken(ctx, endpoint.NewToken{Name: "node " + c.Name, Roles: []string{string(acl.Node)}})
 	if err != nil && c.Pooled() {
-		return "", fmt.Errorf("client.token: a node beside a server of several needs one, with the role node: %w", err)
+		return "", fmt.Errorf("client.token: a node in the process of a pooled server requires a token with the role node: %w", err)
 	}
 	if err != nil {
 		return "", err

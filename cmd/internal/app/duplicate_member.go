@@ -29,8 +29,8 @@ func (t *poolMember) failOnDuplicateID(ctx context.Context, m gossip.Member) {
 	if _, err := c.Status(ctx, t.id, ""); err != nil || t.asked.Load() != before {
 		return // nobody, or this server itself, which has other addresses now
 	}
-	t.p.fail(fmt.Errorf("another server runs with the id %s, at %s: the data directory was copied; "+
-		"end that server if it is the copy, or else start this one with an empty data_dir: it then gets an id of its own, and all else from the others", t.id, m.Tags.RPC))
+	t.p.fail(fmt.Errorf("another server with the ID %s runs at %s: the data directory was copied; "+
+		"stop that server if it is the copy; otherwise start this server with an empty data_dir, so that it gets a new ID and replicates the state", t.id, m.Tags.RPC))
 }
 
 // statusCounter counts how often a server was asked how it stands.
@@ -76,7 +76,7 @@ func (t *poolMember) forgetFailedOnce(now time.Time) {
 	}
 	for _, m := range t.gossip.Members() {
 		if m.Status == gossip.Failed && !inRaft[m.ID] && now.Sub(m.Since) > forgetAfter {
-			t.p.log.Info("a member that failed is forgotten", "id", m.ID, "address", m.Addr)
+			t.p.log.Info("failed member removed", "id", m.ID, "address", m.Addr)
 			t.gossip.Forget(m.ID)
 		}
 	}

@@ -70,7 +70,7 @@ func (p *Process) guarded(l net.Listener, c *config.Config) (net.Listener, *metr
 }
 
 func listenError(key string, err error) error {
-	return fmt.Errorf("%s: %w; is another cede running? set another address", key, err)
+	return fmt.Errorf("%s: %w; check for another process on this port, or set another address", key, err)
 }
 
 // closed closes a listener that may have been closed by its server.
@@ -171,7 +171,7 @@ func (p *Process) handler() http.Handler {
 	mux.HandleFunc("POST /v1/agent/reload", p.serveReload)
 	mux.HandleFunc("PUT /v1/agent/reload", p.serveReload)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		writeErrorResponse(w, http.StatusNotFound, client.CodeNotFound, r.URL.Path+" is not served by a node alone", "ask a server: set CEDE_ADDR to one of client.servers")
+		writeErrorResponse(w, http.StatusNotFound, client.CodeNotFound, r.URL.Path+" is not served by a node", "set CEDE_ADDR to one of client.servers")
 	})
 	return mux
 }
@@ -190,7 +190,7 @@ func (p *Process) serveLogs(w http.ResponseWriter, r *http.Request) {
 	}
 	if !here && p.o.Config.ACL.Enabled && !p.authenticates(r) {
 		// Whether there is such an allocation is nobody's business who may not look.
-		writeErrorResponse(w, http.StatusUnauthorized, client.CodeUnauthenticated, "who are you? a token is needed, and none that is known came", "set CEDE_TOKEN, or send Authorization: Bearer TOKEN")
+		writeErrorResponse(w, http.StatusUnauthorized, client.CodeUnauthenticated, "missing or unknown token", "set CEDE_TOKEN, or send Authorization: Bearer TOKEN")
 		return
 	}
 	node, address, text := "", "", ""
@@ -203,11 +203,11 @@ func (p *Process) serveLogs(w http.ResponseWriter, r *http.Request) {
 		a.Handler().ServeHTTP(w, r)
 		return
 	case address == "":
-		writeErrorResponse(w, http.StatusNotFound, client.CodeNotFound, text, "`cede alloc status` tells where it ran")
+		writeErrorResponse(w, http.StatusNotFound, client.CodeNotFound, text, "`cede alloc status` shows the node")
 		return
 	case r.Header.Get(headerForwarded) != "":
 		// An address that leads back to us would have it go round for ever.
-		writeErrorResponse(w, http.StatusNotFound, client.CodeNotFound, fmt.Sprintf("node %s does not answer at %s: a server does", node, address), "correct the node's advertise.http")
+		writeErrorResponse(w, http.StatusNotFound, client.CodeNotFound, fmt.Sprintf("node %s is not reachable at %s: a server responded", node, address), "correct the node's advertise.http")
 		return
 	}
 	proxy := httputil.ReverseProxy{
@@ -218,7 +218,7 @@ func (p *Process) serveLogs(w http.ResponseWriter, r *http.Request) {
 			pr.Out.Header.Set(headerForwarded, p.server.id)
 		},
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
-			writeErrorResponse(w, http.StatusServiceUnavailable, client.CodeUnavailable, fmt.Sprintf("the agent at %s cannot be reached: %v", address, err), "is the node up? its advertise.http must be reachable from the servers")
+			writeErrorResponse(w, http.StatusServiceUnavailable, client.CodeUnavailable, fmt.Sprintf("cannot reach the agent at %s: %v", address, err), "check that the node runs and that its advertise.http is reachable from the servers")
 		},
 	}
 	proxy.ServeHTTP(w, r)

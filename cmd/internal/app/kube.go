@@ -18,7 +18,7 @@ func (p *Process) makeExtender() (*extender.Extender, error) {
 	}
 	binder, err := extender.InCluster(os.Getenv, extender.ServiceAccount)
 	if err != nil {
-		return nil, fmt.Errorf("the service account of this pod: %w", err)
+		return nil, fmt.Errorf("cannot read the service account of this pod: %w", err)
 	}
 	if binder != nil {
 		cfg.Binder = binder

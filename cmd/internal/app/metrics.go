@@ -26,17 +26,17 @@ func newMetrics(b Build) *metrics {
 	m := &metrics{
 		registry: prometheus.NewRegistry(),
 		reloadOK: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "cede_config_last_reload_successful", Help: "1 where the configuration was taken over when it was last read.",
+			Name: "cede_config_last_reload_successful", Help: "1 if the last reload of the configuration succeeded, else 0.",
 		}),
 		reloadTime: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "cede_config_last_reload_success_timestamp_seconds", Help: "When the configuration was last taken over.",
+			Name: "cede_config_last_reload_success_timestamp_seconds", Help: "Time of the last successful reload of the configuration.",
 		}),
 	}
 	m.refused = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "cede_connections_refused_total", Help: "Connections closed at once because their address had as many as one may have.",
+		Name: "cede_connections_refused_total", Help: "Connections refused because their address had reached its limit.",
 	}, []string{"listener"})
 	info := prometheus.NewGauge(prometheus.GaugeOpts{
-		Name: "cede_build_info", Help: "1, with what the program was built from.",
+		Name: "cede_build_info", Help: "Build information of the program; always 1.",
 		ConstLabels: prometheus.Labels{"version": b.Version, "commit": b.Commit, "go": b.Go},
 	})
 	info.Set(1)
@@ -95,11 +95,11 @@ func (g *gaugeCollector) Collect(c chan<- prometheus.Metric) {
 // registerServerMetrics registers what a server measures of its log and its storage.
 func (m *metrics) registerServerMetrics() {
 	m.apply = prometheus.NewHistogram(prometheus.HistogramOpts{
-		Name: "cede_raft_fsm_apply_seconds", Help: "How long entries of the log took to be applied to the state.",
+		Name: "cede_raft_fsm_apply_seconds", Help: "Duration of applying log entries to the state.",
 		Buckets: prometheus.ExponentialBuckets(10e-6, 4, 11),
 	})
 	m.collect = prometheus.NewHistogram(prometheus.HistogramOpts{
-		Name: "cede_storage_gc_seconds", Help: "How long storage took to delete what is no longer needed: entries behind a snapshot, and old history.",
+		Name: "cede_storage_gc_seconds", Help: "Duration of storage garbage collection: log entries behind a snapshot, and expired history.",
 		Buckets: prometheus.ExponentialBuckets(100e-6, 4, 10),
 	})
 	m.registry.MustRegister(m.apply, m.collect)
@@ -115,7 +115,7 @@ func (m *metrics) timer() func() {
 var allocStatuses = []agent.Status{agent.StatusPending, agent.StatusRunning, agent.StatusComplete, agent.StatusFailed}
 
 func allocGauges(a *agent.Agent) *gaugeCollector {
-	return newGaugeCollector("cede_node_allocs", "Allocations on this node, by what was last reported of them.", "status", func() map[string]float64 {
+	return newGaugeCollector("cede_node_allocs", "Allocations on this node by last reported status.", "status", func() map[string]float64 {
 		values := map[string]float64{}
 		for _, status := range allocStatuses {
 			values[string(status)] = 0
@@ -129,7 +129,7 @@ func allocGauges(a *agent.Agent) *gaugeCollector {
 
 // memberGauges counts the servers of the pool; one that is in none is alone in its own.
 func memberGauges(t *poolMember) *gaugeCollector {
-	return newGaugeCollector("cede_gossip_members", "Servers of the pool, as this one sees them.", "status", func() map[string]float64 {
+	return newGaugeCollector("cede_gossip_members", "Servers of the pool by status, as seen by this server.", "status", func() map[string]float64 {
 		n := map[string]float64{"alive": 0, "failed": 0, "left": 0}
 		if t == nil || t.gossip == nil {
 			n["alive"] = 1

@@ -33,7 +33,7 @@ func (g *metricsGuard) protectMetrics(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if want := g.token.Load(); want != nil && !hasToken(r, want) {
 			w.Header().Set("WWW-Authenticate", "Bearer")
-			writeErrorResponse(w, http.StatusUnauthorized, client.CodeUnauthenticated, "a token is needed, and none that is known came", "send Authorization: Bearer TOKEN, the one that telemetry.token names")
+			writeErrorResponse(w, http.StatusUnauthorized, client.CodeUnauthenticated, "missing or unknown token", "send Authorization: Bearer TOKEN with the token of telemetry.token")
 			return
 		}
 		next.ServeHTTP(w, r)
@@ -45,7 +45,7 @@ func (g *metricsGuard) protectProfiles(next http.Handler) http.Handler {
 	guarded := g.protectMetrics(next)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !g.local && g.token.Load() == nil {
-			writeErrorResponse(w, http.StatusForbidden, client.CodeForbidden, "profiles are served to this machine alone", "set telemetry.token, or have listen.metrics be a loopback address")
+			writeErrorResponse(w, http.StatusForbidden, client.CodeForbidden, "profiles are available on loopback only", "set telemetry.token, or listen.metrics to a loopback address")
 			return
 		}
 		guarded.ServeHTTP(w, r)

@@ -132,7 +132,7 @@ func (p *Process) watchServerList(c *client.Client, configured []string) {
 		for tick := time.NewTicker(serverListInterval); ; {
 			if list := serverURLs(ctx, c); len(list) > 0 {
 				if err := c.SetAddresses(mergeServers(list, configured)...); err != nil {
-					p.log.Warn("the servers' addresses were not taken over", "err", err)
+					p.log.Warn("failed to update server addresses", "err", err)
 				}
 			}
 			select {

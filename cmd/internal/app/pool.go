@@ -180,7 +180,7 @@ func (t *poolMember) SetCluster(id string) error {
 	defer t.mu.Unlock()
 	if was := t.tags.ClusterID; was != id {
 		if was != "" {
-			t.p.log.Warn("the cluster has another id: a snapshot of another one was restored", "before", was, "after", id)
+			t.p.log.Warn("cluster ID changed: a snapshot of another cluster was restored", "before", was, "after", id)
 		}
 		if err := t.p.server.store.StoreClusterID(id); err != nil {
 			return err
@@ -233,7 +233,7 @@ func (t *poolMember) updateKeys(keys [][]byte) error {
 	}
 	had := t.gossip.Keys()
 	if (len(had) == 0) != (len(keys) == 0) {
-		return errors.New("gossip.keys: sealing cannot be switched on or off while the process runs: restart it")
+		return errors.New("gossip.keys: encryption cannot be enabled or disabled while the process runs: restart the process")
 	}
 	for _, k := range keys {
 		if err := t.gossip.InstallKey(k); err != nil {
@@ -301,7 +301,7 @@ func (t *poolMember) ServerAddr(id raft.ServerID) (raft.ServerAddress, error) {
 	if m, ok := t.member(string(id)); ok && m.Tags.Raft != "" {
 		return raft.ServerAddress(m.Tags.Raft), nil
 	}
-	return "", fmt.Errorf("server %s is not known to the pool", id)
+	return "", fmt.Errorf("unknown server %s in the pool", id)
 }
 
 // apiMembers is the pool as the API shows it.

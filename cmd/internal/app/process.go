@@ -74,7 +74,7 @@ func Start(ctx context.Context, o Options) (*Process, error) {
 func (p *Process) start(ctx context.Context) (err error) {
 	c := &p.config.Config
 	for _, w := range p.config.Warnings() {
-		p.log.WarnContext(ctx, "open to others", "key", w.Key, "where", w.Where, "text", w.Text)
+		p.log.WarnContext(ctx, "insecure configuration", "key", w.Key, "where", w.Where, "text", w.Text)
 	}
 	if err := p.openTracing(ctx); err != nil {
 		return err
@@ -124,7 +124,7 @@ func (p *Process) makeDataDir(c *config.Config) error {
 	p.dataDir = c.DataDir
 	if p.dataDir != "" {
 		if err := os.MkdirAll(p.dataDir, 0o711); err != nil {
-			return fmt.Errorf("data_dir: %w; make the directory, and give it to the user that cede runs as", err)
+			return fmt.Errorf("data_dir: %w; create the directory and make the user of the process its owner", err)
 		}
 		return nil
 	}
@@ -199,7 +199,7 @@ func Run(ctx context.Context, o Options, reload <-chan os.Signal, ready func(*Pr
 			if errors.Is(err, errLeft) {
 				return p.stop(ctx)
 			}
-			p.log.ErrorContext(ctx, "the process cannot go on", "err", err)
+			p.log.ErrorContext(ctx, "fatal error", "err", err)
 		case <-ctx.Done():
 			return p.stop(ctx)
 		}
@@ -216,7 +216,7 @@ func (p *Process) stop(ctx context.Context) error {
 	case err := <-done:
 		return err
 	case <-ctx.Done(): // a disk that hangs is not waited for
-		return fmt.Errorf("not everything stopped within %v", stopTimeout)
+		return fmt.Errorf("shutdown did not complete within %v", stopTimeout)
 	}
 }
 

@@ -22,10 +22,10 @@ func (p *Process) Reload(ctx context.Context) (changed []string, err error) {
 	changed, err = p.reload(ctx)
 	p.metrics.recordReload(err)
 	if err != nil {
-		p.log.ErrorContext(ctx, "the configuration was not taken over; the last good one stays", "err", err)
+		p.log.ErrorContext(ctx, "failed to reload configuration; the previous one stays active", "err", err)
 		return nil, err
 	}
-	p.log.InfoContext(ctx, "configuration read", "changed", changed)
+	p.log.InfoContext(ctx, "configuration reloaded", "changed", changed)
 	return changed, nil
 }
 
@@ -36,10 +36,10 @@ func (p *Process) reload(ctx context.Context) ([]string, error) {
 	}
 	changed, refused := p.config.Changes(next)
 	if len(refused) > 0 {
-		return nil, fmt.Errorf("%s cannot change while the process runs: restart it, or undo the change", strings.Join(refused, ", "))
+		return nil, fmt.Errorf("%s cannot change while the process runs: restart the process, or revert the change", strings.Join(refused, ", "))
 	}
 	if p.certs == nil != (next.TLS.Cert == "" && next.TLS.CA == "") || p.certs.hasServerCertificate() != (next.TLS.Cert != "") {
-		return nil, errors.New("tls.cert: encryption cannot be switched on or off while the process runs: restart it")
+		return nil, errors.New("tls.cert: TLS cannot be enabled or disabled while the process runs: restart the process")
 	}
 	if p.certs != nil {
 		if err := p.certs.load(next.TLS); err != nil {

@@ -126,7 +126,7 @@ func (p *Process) openStorage(c *config.Config) error {
 	s := p.server
 	logConfig := raftlog.Config{OnFault: func(err error) {
 		s.setStorageFault(err)
-		p.fail(fmt.Errorf("the log takes no more writes: %w", err))
+		p.fail(fmt.Errorf("cannot write to the log: %w", err))
 	}}
 	if c.Dev {
 		logConfig.MinFree = 16 << 20 // a try needs little
@@ -137,7 +137,7 @@ func (p *Process) openStorage(c *config.Config) error {
 	}
 	s.store = store
 	p.down.push("storage", func(context.Context) error { return store.Close() })
-	p.metrics.registry.MustRegister(newGaugeCollector("cede_storage_size_bytes", "What each part of the data directory takes on the disk.", "part", func() map[string]float64 {
+	p.metrics.registry.MustRegister(newGaugeCollector("cede_storage_size_bytes", "Size of each part of the data directory on disk.", "part", func() map[string]float64 {
 		sizes := map[string]float64{}
 		for part, n := range store.Sizes() {
 			sizes[part] = float64(n)
@@ -169,7 +169,7 @@ func (p *Process) openLog(c *config.Config, r *observerBuffer) error {
 		}
 	}
 	watched := raftlog.WithDeadline(s.store.Log(), c.Server.WriteDeadline, func(op string) {
-		err := fmt.Errorf("the disk did not finish %s within %v", op, c.Server.WriteDeadline)
+		err := fmt.Errorf("disk operation %s did not complete within %v", op, c.Server.WriteDeadline)
 		s.setStorageFault(err)
 		s.closeRaftTransport()
 		p.fail(err)
@@ -177,7 +177,7 @@ func (p *Process) openLog(c *config.Config, r *observerBuffer) error {
 	votes := raftlog.NewStableStore(watched, func(err error) {
 		s.voteFailed.Store(true)
 		s.setStorageFault(err)
-		p.fail(fmt.Errorf("this server cannot write down how it votes, and ends: %w", err))
+		p.fail(fmt.Errorf("cannot store the vote of this server: %w", err))
 	})
 	log, err := raftnode.Open(raftnode.Config{
 		ServerID: s.id, Log: watched, Stable: votes, Snapshots: s.store.Snapshots(), Transport: transport,
@@ -192,7 +192,7 @@ func (p *Process) openLog(c *config.Config, r *observerBuffer) error {
 		defer close(halted)
 		select {
 		case <-log.Done():
-			p.fail(fmt.Errorf("this server cannot apply the log: %w", log.Err()))
+			p.fail(fmt.Errorf("cannot apply the log: %w", log.Err()))
 		case <-s.closing:
 		}
 	}()
@@ -346,11 +346,11 @@ func (s *serverComponents) findAllocNode(id string) (node, address, text string)
 		}
 	}
 	if a == nil {
-		return "", "", fmt.Sprintf("there is no allocation %q", id)
+		return "", "", fmt.Sprintf("unknown allocation %q", id)
 	}
 	n := snap.Node(a.NodeID)
 	if n == nil || n.Address == "" {
-		return a.NodeID, "", fmt.Sprintf("the node %s of allocation %s cannot be asked: no address of its agent is known", a.NodeID, a.ID)
+		return a.NodeID, "", fmt.Sprintf("cannot reach node %s of allocation %s: the address of its agent is unknown", a.NodeID, a.ID)
 	}
 	return n.ID, n.Address, ""
 }

@@ -47,7 +47,7 @@ func (s *certificates) load(c config.TLS) error {
 		if err != nil {
 			errs = append(errs, fmt.Errorf("tls.cert %s with tls.key %s: %w", c.Cert, c.Key, err))
 		} else if cert.Leaf != nil && time.Now().After(cert.Leaf.NotAfter) {
-			errs = append(errs, fmt.Errorf("tls.cert %s: it expired on %s", c.Cert, cert.Leaf.NotAfter.Format(time.DateOnly)))
+			errs = append(errs, fmt.Errorf("tls.cert %s: expired on %s", c.Cert, cert.Leaf.NotAfter.Format(time.DateOnly)))
 		}
 		k.cert = &cert
 	}
@@ -55,7 +55,7 @@ func (s *certificates) load(c config.TLS) error {
 		pem, err := os.ReadFile(c.CA)
 		k.roots = x509.NewCertPool()
 		if err == nil && !k.roots.AppendCertsFromPEM(pem) {
-			err = errors.New("there is no certificate in it")
+			err = errors.New("file contains no certificate")
 		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("tls.ca %s: %w", c.CA, err))

@@ -30,7 +30,7 @@ func (p *Process) openTracing(ctx context.Context) error {
 	}
 	exporter, err := otlptracehttp.New(ctx) // it reads the rest of the environment by itself
 	if err != nil {
-		return fmt.Errorf("OTEL_EXPORTER_OTLP_ENDPOINT: traces cannot be sent: %w", err)
+		return fmt.Errorf("OTEL_EXPORTER_OTLP_ENDPOINT: cannot export traces: %w", err)
 	}
 	from, err := resource.New(ctx, resource.WithAttributes(
 		attribute.String("service.name", "cede"), attribute.String("service.version", p.o.Build.Version),
@@ -45,7 +45,7 @@ func (p *Process) openTracing(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, flushTimeout)
 		defer cancel()
 		if err := provider.Shutdown(ctx); err != nil {
-			p.log.WarnContext(ctx, "the last traces were not sent", "err", err)
+			p.log.WarnContext(ctx, "failed to export the last traces", "err", err)
 		}
 		return nil // a collector that is away keeps nobody from stopping
 	})
@@ -58,7 +58,7 @@ func (p *Process) logTracingErrors(ctx context.Context) {
 	log := p.log
 	seldom := &rate.Sometimes{First: 1, Interval: time.Minute}
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) {
-		seldom.Do(func() { log.WarnContext(ctx, "traces are not sent", "err", err) })
+		seldom.Do(func() { log.WarnContext(ctx, "failed to export traces", "err", err) })
 	}))
 	otel.SetLogger(logr.FromSlogHandler(log.Handler()))
 }
@@ -70,13 +70,13 @@ func tracingRequested(getenv func(string) string) (bool, error) {
 	case strings.EqualFold(getenv("OTEL_SDK_DISABLED"), "true") || exporter == "none":
 		return false, nil
 	case exporter != "" && exporter != "otlp":
-		return false, fmt.Errorf("OTEL_TRACES_EXPORTER: %q is none that cede has: want otlp or none", exporter)
+		return false, fmt.Errorf("OTEL_TRACES_EXPORTER: unsupported exporter %q: must be otlp or none", exporter)
 	case exporter == "" && cmp.Or(getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"), getenv("OTEL_EXPORTER_OTLP_ENDPOINT")) == "":
 		return false, nil
 	}
 	const speaks = "http/protobuf"
 	if protocol := cmp.Or(getenv("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"), getenv("OTEL_EXPORTER_OTLP_PROTOCOL"), speaks); protocol != speaks {
-		return false, fmt.Errorf("OTEL_EXPORTER_OTLP_PROTOCOL: %q is not spoken: want %s, which collectors take at port 4318", protocol, speaks)
+		return false, fmt.Errorf("OTEL_EXPORTER_OTLP_PROTOCOL: unsupported protocol %q: must be %s, which collectors accept on port 4318", protocol, speaks)
 	}
 	return true, nil
 }

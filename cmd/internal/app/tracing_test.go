@@ -143,7 +143,7 @@ func TestTraces_ACollectorThatIsAwayHoldsNobodyUp(t *testing.T) {
 	p := start(t, load(t, config.Sources{Dev: true, Flags: loopback(nil)}), func(o *Options) { o.Getenv = os.Getenv })
 	p.register(job("traced", 50, 1, 10, "sim", nil))
 	p.end()
-	if !strings.Contains(p.log.String(), "the last traces were not sent") {
+	if !strings.Contains(p.log.String(), "failed to export the last traces") {
 		t.Errorf("nobody says that traces are lost:\n%s", p.log)
 	}
 }

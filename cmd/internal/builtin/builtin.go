@@ -35,11 +35,11 @@ func List() []Policy {
 			rules: "1", make: defaults.New,
 		},
 		{
-			Name: "aging", Summary: "lets those who wait evict ever nearer priorities, so that nobody starves",
+			Name: "aging", Summary: "reduces the required priority gap with waiting time, to prevent starvation",
 			rules: "1", make: func() sdk.Policy { return aging.New() },
 		},
 		{
-			Name: "fair-share", Summary: "evicts work of the namespaces that have most for their weight",
+			Name: "fair-share", Summary: "evicts from the namespaces with the largest share relative to their weight",
 			rules: "1", make: func() sdk.Policy { return fairshare.New() },
 		},
 		{
@@ -51,11 +51,11 @@ func List() []Policy {
 			rules: "1", make: func() sdk.Policy { return kubernetes.New() },
 		},
 		{
-			Name: "least-waste", Summary: "evicts whatever loses the least work",
+			Name: "least-waste", Summary: "evicts the victims that lose the least work",
 			rules: "1", make: func() sdk.Policy { return leastwaste.New() },
 		},
 		{
-			Name: "nomad", Summary: "evicts whom HashiCorp Nomad would evict, its surplus victims included",
+			Name: "nomad", Summary: "evicts the same victims as HashiCorp Nomad, including surplus victims",
 			rules: "1", make: func() sdk.Policy { return nomad.New() },
 			grants: []string{policy.GrantKeepRedundant},
 		},
@@ -64,7 +64,7 @@ func List() []Policy {
 			rules: "1", make: func() sdk.Policy { return optimal.New() },
 		},
 		{
-			Name: "protect", Summary: "leaves work alone until it has run for a while",
+			Name: "protect", Summary: "protects allocations until they have run for a minimum time",
 			rules: "1", make: func() sdk.Policy { return protect.New() },
 		},
 	}

@@ -23,11 +23,11 @@ func TestParse_ValuesAreScalarsOrText(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"":          "names no policy",
-		"?a=1":      "names no policy",
-		"p?":        "is no setting",
-		"p?a":       "is no setting",
-		"p?a=1&a=2": "a is set twice",
+		"":          "invalid policy",
+		"?a=1":      "invalid policy",
+		"p?":        "invalid setting",
+		"p?a":       "invalid setting",
+		"p?a=1&a=2": "duplicate setting a",
 		"p?a=%":     "invalid URL escape",
 	} {
 		if _, err := Parse(text); err == nil || !strings.Contains(err.Error(), want) {

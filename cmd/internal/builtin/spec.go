@@ -21,7 +21,7 @@ func Parse(text string) (Spec, error) {
 	use, query, configured := strings.Cut(text, "?")
 	s := Spec{Use: use}
 	if use == "" {
-		return s, fmt.Errorf("%q names no policy: want P or P?key=value&key=value", text)
+		return s, fmt.Errorf("invalid policy %q: expected P or P?key=value&key=value", text)
 	}
 	if !configured {
 		return s, nil
@@ -39,7 +39,7 @@ func Parse(text string) (Spec, error) {
 func (s *Spec) set(pair string) error {
 	key, value, ok := strings.Cut(pair, "=")
 	if !ok || key == "" {
-		return fmt.Errorf("%q is no setting: want key=value", pair)
+		return fmt.Errorf("invalid setting %q: expected key=value", pair)
 	}
 	key, err := url.PathUnescape(key)
 	if err != nil {
@@ -49,7 +49,7 @@ func (s *Spec) set(pair string) error {
 		return fmt.Errorf("%s: %w", pair, err)
 	}
 	if _, twice := s.Config[key]; twice {
-		return fmt.Errorf("%s is set twice", key)
+		return fmt.Errorf("duplicate setting %s", key)
 	}
 	s.Config[key] = scalar(value)
 	return nil

@@ -48,11 +48,11 @@ func (c *Config) check(look bool) (found []Problem) {
 	}
 	switch {
 	case !c.Server.Enabled && !c.Client.Enabled && !c.Member.Enabled:
-		bad("server.enabled", "the process has nothing to do: enable server, client, member or several of them (`cede agent --dev` is for a try)")
+		bad("server.enabled", "at least one of server, client and member must be enabled (`cede agent --dev` runs a temporary server and node)")
 	case c.DataDir == "" && !c.Dev:
-		bad("data_dir", "is needed: an absolute path that outlives restarts (`cede agent --dev` is for a try)")
+		bad("data_dir", "is required: an absolute path on persistent storage (`cede agent --dev` uses a temporary one)")
 	case c.DataDir != "" && !filepath.IsAbs(c.DataDir):
-		bad("data_dir", "%s is no absolute path", c.DataDir)
+		bad("data_dir", "%s must be an absolute path", c.DataDir)
 	}
 	checkNames(c, bad)
 	checkListeners(c, bad)
@@ -78,13 +78,13 @@ func checkTLS(c *Config, bad report) {
 		bad("tls.cert", "a certificate and its key go together: set tls.cert and tls.key, or neither")
 	}
 	if t.VerifyClient && t.CA == "" {
-		bad("tls.verify_client", "needs tls.ca: who signs the callers' certificates")
+		bad("tls.verify_client", "requires tls.ca, the CA of client certificates")
 	}
 	if t.VerifyClient && t.Cert == "" {
-		bad("tls.verify_client", "needs tls.cert: without TLS nobody shows a certificate")
+		bad("tls.verify_client", "requires tls.cert: client certificates require TLS")
 	}
 	if t.MinVersion != "1.2" && t.MinVersion != "1.3" {
-		bad("tls.min_version", "%q is none: want 1.2 or 1.3", t.MinVersion)
+		bad("tls.min_version", "invalid version %q: must be 1.2 or 1.3", t.MinVersion)
 	}
 }
 
@@ -94,10 +94,10 @@ func checkServer(c *Config, bad report) {
 		bad("server.bootstrap_expect", "%d servers are no cluster", s.BootstrapExpect)
 	}
 	if s.BootstrapExpect > 1 && s.BootstrapExpect%2 == 0 {
-		bad("server.bootstrap_expect", "%d servers survive no more losses than %d: want an odd number", s.BootstrapExpect, s.BootstrapExpect-1)
+		bad("server.bootstrap_expect", "%d servers tolerate no more failures than %d: use an odd number", s.BootstrapExpect, s.BootstrapExpect-1)
 	}
 	if s.Workers < 0 {
-		bad("server.workers", "%d is negative: 0 pauses this server's workers, and without the key half the processors work", s.Workers)
+		bad("server.workers", "%d is negative: 0 pauses the workers of this server; without the key half the processors are used", s.Workers)
 	}
 	if s.Raft.Lease > s.Raft.Heartbeat {
 		bad("server.raft.lease", "%v is longer than server.raft.heartbeat, %v: two servers could lead at a time", s.Raft.Lease, s.Raft.Heartbeat)
@@ -106,7 +106,7 @@ func checkServer(c *Config, bad report) {
 		bad("server.raft.election", "%v is shorter than server.raft.heartbeat, %v", s.Raft.Election, s.Raft.Heartbeat)
 	}
 	if s.Raft.SnapshotThreshold < 1 || s.Raft.TrailingLogs < 0 {
-		bad("server.raft.snapshot_threshold", "want at least 1, and no negative trailing_logs")
+		bad("server.raft.snapshot_threshold", "must be at least 1, and trailing_logs must not be negative")
 	}
 	for key, positive := range map[string]bool{
 		"server.heartbeat.ttl": s.Heartbeat.TTL > 0, "server.heartbeat.rate": s.Heartbeat.Rate > 0, "server.raft.heartbeat": s.Raft.Heartbeat > 0, "server.raft.lease": s.Raft.Lease > 0,
@@ -125,7 +125,7 @@ func checkPool(c *Config, bad report) {
 		bad("gossip.keys", "%v", err)
 	}
 	if c.Gossip.Name == "" || len(c.Gossip.Name) > 100 {
-		bad("gossip.name", "want a name of 1 to 100 bytes")
+		bad("gossip.name", "must be a name of 1 to 100 bytes")
 	}
 	for _, seed := range c.Server.Join {
 		if problem := addressProblem(seed, true); problem != "" {
@@ -136,13 +136,13 @@ func checkPool(c *Config, bad report) {
 		return
 	}
 	if c.TLS.Cert != "" && c.TLS.CA == "" {
-		bad("tls.ca", "is needed where servers talk to each other: who signs their certificates")
+		bad("tls.ca", "is required for connections between servers: the CA of their certificates")
 	}
 	if !onLoopback(c.Listen.RPC) && c.TLS.Cert == "" {
 		bad("listen.rpc", "servers would talk in plain text at %s: set tls.cert, tls.key and tls.ca, or listen on a loopback address", c.Listen.RPC)
 	}
 	if !onLoopback(c.Listen.Gossip) && c.Gossip.Keys == "" {
-		bad("gossip.keys", "is needed at %s: whoever reaches it could join the pool (`openssl rand -base64 32` makes a key)", c.Listen.Gossip)
+		bad("gossip.keys", "is required at %s: any host that reaches it could join the pool (`openssl rand -base64 32` creates a key)", c.Listen.Gossip)
 	}
 }
 
@@ -162,21 +162,21 @@ func checkMember(c *Config, bad report) {
 	}
 	switch {
 	case len(m.Servers) == 0 && len(m.Pools) == 0:
-		bad("member.servers", "is needed: URLs of the servers that bindings are registered with, such as https://10.0.0.1:4646")
+		bad("member.servers", "is required: URLs of the servers that hold the bindings, such as https://10.0.0.1:4646")
 	case len(m.Pools) > 0 && (len(m.Servers) > 0 || m.Token != ""):
-		bad("member.pools", "each of the pools has servers and a token: leave member.servers and member.token out")
+		bad("member.pools", "pools have their own servers and tokens: remove member.servers and member.token")
 	}
 	checkURLs("member.servers", m.Servers, bad)
 	checkPools(m.Pools, bad)
 	checkURLs("member.cede.servers", m.Cede.Servers, bad)
 	if m.Driver != MemberCede && m.Driver != MemberSim {
-		bad("member.driver", "%q is none: want %s or %s", m.Driver, MemberCede, MemberSim)
+		bad("member.driver", "invalid driver %q: must be %s or %s", m.Driver, MemberCede, MemberSim)
 	}
 	if m.Driver == MemberCede && len(m.Cede.Servers) == 0 && !c.Server.Enabled {
-		bad("member.cede.servers", "is needed where no server runs in this process: URLs of the cluster's own servers")
+		bad("member.cede.servers", "is required if no server runs in this process: URLs of the cluster's own servers")
 	}
 	if m.Driver == MemberSim && len(m.Capacity) == 0 {
-		bad("member.capacity", "is needed by the driver sim: what the cluster has, such as {cpu: 8000, memory: 16384}")
+		bad("member.capacity", "is required by the driver sim: the capacity of the cluster, such as {cpu: 8000, memory: 16384}")
 	}
 	for k, v := range m.Capacity {
 		if v < 0 {
@@ -194,13 +194,13 @@ func checkMember(c *Config, bad report) {
 func checkPools(pools []MemberPool, bad report) {
 	for i, p := range pools {
 		if p.Name == "" || strings.ContainsAny(p.Name, "/ \t\n") {
-			bad("member.pools", "number %d is called %q: want a name without spaces and slashes", i+1, p.Name)
+			bad("member.pools", "number %d: invalid name %q: spaces and slashes are not allowed", i+1, p.Name)
 		}
 		if slices.ContainsFunc(pools[:i], func(o MemberPool) bool { return o.Name == p.Name }) {
-			bad("member.pools", "number %d: there is a pool %q already", i+1, p.Name)
+			bad("member.pools", "number %d: duplicate pool %q", i+1, p.Name)
 		}
 		if len(p.Servers) == 0 {
-			bad("member.pools", "number %d has no servers: want URLs, such as https://10.0.0.1:4646", i+1)
+			bad("member.pools", "number %d: servers are required: URLs such as https://10.0.0.1:4646", i+1)
 		}
 		checkURLs("member.pools", p.Servers, bad)
 	}
@@ -209,7 +209,7 @@ func checkPools(pools []MemberPool, bad report) {
 func checkURLs(key string, list []string, bad report) {
 	for _, s := range list {
 		if u, err := url.Parse(s); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-			bad(key, "%q is no URL: want http://HOST:PORT or https://HOST:PORT", s)
+			bad(key, "invalid URL %q: expected http://HOST:PORT or https://HOST:PORT", s)
 		}
 	}
 }
@@ -220,23 +220,23 @@ func checkClient(c *Config, bad report) {
 		return
 	}
 	if len(n.Servers) == 0 && !c.Server.Enabled {
-		bad("client.servers", "is needed where no server runs in this process: URLs such as https://10.0.0.1:4646")
+		bad("client.servers", "is required if no server runs in this process: URLs such as https://10.0.0.1:4646")
 	}
 	checkURLs("client.servers", n.Servers, bad)
 	if !n.Drivers.Exec.Enabled && !n.Drivers.Sim.Enabled {
-		bad("client.drivers.exec.enabled", "a node without a driver runs nothing: enable exec or sim")
+		bad("client.drivers.exec.enabled", "a node requires a driver: enable exec or sim")
 	}
 	if n.Drivers.Exec.LogFiles < 1 || n.Drivers.Exec.LogSize < 4096 {
-		bad("client.drivers.exec.log_size", "want at least 4KiB, and at least 1 of log_files")
+		bad("client.drivers.exec.log_size", "must be at least 4KiB, and log_files at least 1")
 	}
 	for i, d := range n.Devices {
 		if strings.Count(d.ID, "/") != 2 || d.Count < 1 {
-			bad("client.devices", "number %d: want an id vendor/type/model and a count of at least 1", i+1)
+			bad("client.devices", "number %d: expected an ID vendor/type/model and a count of at least 1", i+1)
 		}
 	}
 	for i, t := range n.Taints {
 		if t.Key == "" || strings.ContainsAny(t.Key, " \t\n=:") || !slices.Contains(model.TaintEffects, model.TaintEffect(t.Effect)) {
-			bad("client.taints", "number %d: want a key that is a word, and the effect NoSchedule, PreferNoSchedule or NoExecute", i+1)
+			bad("client.taints", "number %d: expected a key without spaces, and the effect NoSchedule, PreferNoSchedule or NoExecute", i+1)
 		}
 		if slices.ContainsFunc(n.Taints[:i], func(o Taint) bool { return o.Key == t.Key && o.Effect == t.Effect }) {
 			bad("client.taints", "number %d: %s:%s is there already", i+1, t.Key, t.Effect)
@@ -244,7 +244,7 @@ func checkClient(c *Config, bad report) {
 	}
 	for _, p := range n.Ports {
 		if p < 1 || p > 65535 {
-			bad("client.ports", "%d is no port", p)
+			bad("client.ports", "invalid port %d", p)
 		}
 	}
 	for name, values := range map[string]map[string]int64{"client.resources": n.Resources, "client.reserved": n.Reserved} {
@@ -255,7 +255,7 @@ func checkClient(c *Config, bad report) {
 		}
 	}
 	if n.Pressure.MaxStall < 0 || n.Pressure.MaxStall > 100 {
-		bad("client.pressure.max_stall", "%v is no percentage", n.Pressure.MaxStall)
+		bad("client.pressure.max_stall", "invalid percentage %v", n.Pressure.MaxStall)
 	}
 	if n.Pressure.Enabled && n.Pressure.Interval <= 0 {
 		bad("client.pressure.interval", "must be more than 0")
@@ -268,14 +268,14 @@ func checkPolicy(c *Config, bad report) {
 		bad("policy.on_fault", "%q is neither deny nor default", p.OnFault)
 	}
 	if p.RequireSignature && len(p.Roots) == 0 {
-		bad("policy.require_signature", "needs policy.roots: whose signatures count")
+		bad("policy.require_signature", "requires policy.roots, the trusted keys")
 	}
 	for _, e := range p.Executables {
 		if _, err := e.Digest(); err != nil {
 			bad("policy.executables", "%v", err)
 		}
 		if !filepath.IsAbs(e.Path) {
-			bad("policy.executables", "%q is no absolute path", e.Path)
+			bad("policy.executables", "%q must be an absolute path", e.Path)
 		}
 	}
 	if p.Limits.Fuel < 0 {
@@ -287,30 +287,30 @@ func checkPolicy(c *Config, bad report) {
 func (e Executable) Digest() (string, error) {
 	sum := strings.TrimPrefix(e.SHA256, "sha256:")
 	if raw, err := hex.DecodeString(sum); err != nil || len(raw) != 32 {
-		return "", fmt.Errorf("%q is no SHA-256 checksum: `sha256sum %s` tells it", e.SHA256, e.Path)
+		return "", fmt.Errorf("invalid SHA-256 checksum %q: `sha256sum %s` prints it", e.SHA256, e.Path)
 	}
 	return "sha256:" + strings.ToLower(sum), nil
 }
 
 func checkLimits(c *Config, bad report) {
 	if c.Limits.Body < 64<<10 || c.Limits.Job < c.Limits.Body {
-		bad("limits.body", "want at least 64KiB, and limits.job not less")
+		bad("limits.body", "must be at least 64KiB, and not more than limits.job")
 	}
 	if c.Limits.Rate < 0 || c.Limits.Rate > 0 && c.Limits.Burst < 1 {
-		bad("limits.rate", "want no negative rate, and with a rate at least 1 of limits.burst")
+		bad("limits.rate", "must not be negative, and requires limits.burst of at least 1")
 	}
 	if c.Limits.Connections < 1 {
-		bad("limits.connections", "want at least 1")
+		bad("limits.connections", "must be at least 1")
 	}
 	if c.Limits.ConnectionsPerAddress < 0 {
 		bad("limits.connections_per_address", "%d is negative: 0 is any number", c.Limits.ConnectionsPerAddress)
 	}
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(c.Log.Level)); err != nil {
-		bad("log.level", "%q is none: want debug, info, warn or error", c.Log.Level)
+		bad("log.level", "invalid level %q: must be debug, info, warn or error", c.Log.Level)
 	}
 	if !slices.Contains([]string{"auto", "text", "json"}, c.Log.Format) {
-		bad("log.format", "%q is none: want auto, text or json", c.Log.Format)
+		bad("log.format", "invalid format %q: must be auto, text or json", c.Log.Format)
 	}
 }
 
@@ -322,10 +322,10 @@ const minToken = 16
 func checkTelemetry(c *Config, bad report) {
 	t := &c.Telemetry
 	if t.Token != "" && len(t.Token) < minToken {
-		bad("telemetry.token", "it has %d bytes, which can be guessed: want at least %d (`openssl rand -hex 32` makes one)", len(t.Token), minToken)
+		bad("telemetry.token", "%d bytes can be guessed: at least %d are required (`openssl rand -hex 32` creates a token)", len(t.Token), minToken)
 	}
 	if c.metricsOpen() && !t.Open && (c.ACL.Enabled || c.TLS.Cert != "") {
-		bad("listen.metrics", "whoever reaches %s would read what is measured without a token: set telemetry.token, or telemetry.open to allow it, or listen on a loopback address", c.Listen.Metrics)
+		bad("listen.metrics", "any host that reaches %s could read metrics without a token: set telemetry.token, or telemetry.open to allow it, or listen on a loopback address", c.Listen.Metrics)
 	}
 }
 

@@ -16,13 +16,13 @@ func checkFiles(c *Config, bad report) {
 		}
 		text, err := os.ReadFile(name)
 		if err != nil {
-			bad(key, "%s: %v: check the path, and that the user of the process may read it", name, cause(err))
+			bad(key, "%s: %v: check the path and that the user of the process can read it", name, cause(err))
 		}
 		return text
 	}
 	checkPair(&c.TLS, read("tls.cert", c.TLS.Cert), read("tls.key", c.TLS.Key), bad)
 	if text := read("tls.ca", c.TLS.CA); text != nil && !x509.NewCertPool().AppendCertsFromPEM(text) {
-		bad("tls.ca", "%s: there is no certificate in it: want the authority's, in PEM form", c.TLS.CA)
+		bad("tls.ca", "%s: contains no CA certificate in PEM format", c.TLS.CA)
 	}
 	for _, name := range c.Policy.Roots {
 		_ = read("policy.roots", name) // whether it is a key is for those to say who check signatures
@@ -38,7 +38,7 @@ func checkPair(t *TLS, cert, key []byte, bad report) {
 	}{{"tls.cert", t.Cert, "certificate", cert}, {"tls.key", t.Key, "key", key}} {
 		block, _ := pem.Decode(f.text)
 		if block == nil && f.text != nil {
-			bad(f.key, "%s: there is no %s in it: want PEM form", f.name, f.what)
+			bad(f.key, "%s: contains no %s in PEM format", f.name, f.what)
 		}
 		readable = readable && block != nil
 	}

@@ -13,11 +13,11 @@ func checkNames(c *Config, bad report) {
 	for _, n := range []struct{ key, name string }{{"name", c.Name}, {"region", c.Region}, {"datacenter", c.Datacenter}} {
 		switch {
 		case n.name == "" && n.key == "name":
-			bad(n.key, "the machine has none that is known: set it")
+			bad(n.key, "the host name is unknown: set a value")
 		case n.name == "":
-			bad(n.key, "is needed: leave the key out for the default, or write a word")
+			bad(n.key, "must not be empty: remove the key for the default")
 		case strings.ContainsAny(n.name, "/ \t\r\n"):
-			bad(n.key, "%q has spaces or slashes: want a word, such as server-1", n.name)
+			bad(n.key, "invalid name %q: expected a word without spaces and slashes, such as server-1", n.name)
 		}
 	}
 }
@@ -81,16 +81,16 @@ func anyHost(host string) bool {
 func addressProblem(address string, needed bool) string {
 	if address == "" {
 		if needed {
-			return "is needed: HOST:PORT"
+			return "is required: HOST:PORT"
 		}
 		return ""
 	}
 	_, port, err := net.SplitHostPort(address)
 	if err != nil {
-		return fmt.Sprintf("%q is no HOST:PORT", address)
+		return fmt.Sprintf("invalid address %q: expected HOST:PORT", address)
 	}
 	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
-		return fmt.Sprintf("%q has no port between 0 and 65535", address)
+		return fmt.Sprintf("invalid address %q: port must be between 0 and 65535", address)
 	}
 	return ""
 }

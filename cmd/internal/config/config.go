@@ -122,10 +122,10 @@ func (g *Gossip) KeyList() (keys [][]byte, err error) {
 	for i, text := range parts {
 		key, err := base64.StdEncoding.DecodeString(text)
 		if err != nil {
-			return nil, fmt.Errorf("key %d is no base64: `openssl rand -base64 32` makes one", i+1)
+			return nil, fmt.Errorf("key %d is not valid base64: `openssl rand -base64 32` creates a key", i+1)
 		}
 		if n := len(key); n != 16 && n != 24 && n != 32 {
-			return nil, fmt.Errorf("key %d has %d bytes: a key has 16, 24 or 32", i+1, n)
+			return nil, fmt.Errorf("key %d has %d bytes: must be 16, 24 or 32", i+1, n)
 		}
 		keys = append(keys, key)
 	}

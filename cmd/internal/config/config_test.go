@@ -80,7 +80,7 @@ func TestLoad_LaterLayersWin(t *testing.T) {
 	}
 }
 
-func TestLoad_TellsEveryProblemWithItsPlace(t *testing.T) {
+func TestLoad_ReportsEveryProblemWithItsLine(t *testing.T) {
 	dir := write(t, map[string]string{"cede.yaml": `data_dir: /d
 server:
   enable: true
@@ -102,52 +102,52 @@ log: debug
 		t.Fatalf("got %v", err)
 	}
 	for _, want := range []string{
-		file + ":3: server.enable: there is no such key; did you mean server.enabled?",
+		file + ":3: server.enable: unknown key; did you mean server.enabled?",
 		file + ":4: server.workers: \"many\" is not a whole number",
-		file + ":5: server.workers: is set twice, first on line 4",
-		file + ":6: server.heartbeat.ttl: 10 is no duration: want a number with ms, s, m or h",
-		file + ":7: serfer: there is no such key; did you mean server?",
-		file + ":9: client.token: a secret does not belong in a file of settings: write file:PATH, or set CEDE_CLIENT__TOKEN",
-		file + ":10: client.drivers.exec.log_size: \"5MB\" is no size",
-		file + ":11: client.devices: it may have id, count, attributes",
-		file + ":12: bootstrap_expect: there is no such key; did you mean server.bootstrap_expect?",
-		file + ":13: log: want keys with values",
-		"CEDE_SERVER__WORKRES: server.workres: there is no such key; did you mean server.workers?",
+		file + ":5: server.workers: duplicate key, first on line 4",
+		file + ":6: server.heartbeat.ttl: invalid duration 10: expected a number with ms, s, m or h",
+		file + ":7: serfer: unknown key; did you mean server?",
+		file + ":9: client.token: secrets are not allowed in configuration files: use file:PATH, or set CEDE_CLIENT__TOKEN",
+		file + ":10: client.drivers.exec.log_size: invalid size \"5MB\"",
+		file + ":11: client.devices: the fields are id, count, attributes",
+		file + ":12: bootstrap_expect: unknown key; did you mean server.bootstrap_expect?",
+		file + ":13: log: expected a mapping of keys to values",
+		"CEDE_SERVER__WORKRES: server.workres: unknown key; did you mean server.workers?",
 	} {
 		if !slices.ContainsFunc(e.Problems, func(p config.Problem) bool { return strings.HasPrefix(p.String(), want) }) {
-			t.Errorf("not told: %s", want)
+			t.Errorf("missing problem: %s", want)
 		}
 	}
 	if len(e.Problems) != 11 {
 		t.Errorf("%d problems:\n%v", len(e.Problems), err)
 	}
 	if strings.Contains(err.Error(), "hunter2") {
-		t.Error("the secret is told")
+		t.Error("the secret is printed")
 	}
 }
 
-func TestLoad_ChecksWhatBelongsTogether(t *testing.T) {
+func TestLoad_ChecksDependentKeys(t *testing.T) {
 	for text, want := range map[string]string{
-		"":                        "server.enabled: the process has nothing to do",
-		"server: {enabled: true}": "data_dir: is needed",
-		"server: {enabled: true}\ndata_dir: here":                                        "data_dir: here is no absolute path",
+		"":                        "server.enabled: at least one of",
+		"server: {enabled: true}": "data_dir: is required",
+		"server: {enabled: true}\ndata_dir: here":                                        "data_dir: here must be an absolute path",
 		minimal + "tls: {cert: c.pem}":                                                   "tls.cert: a certificate and its key go together",
-		minimal + "tls: {verify_client: true, cert: c, key: k}":                          "tls.verify_client: needs tls.ca",
-		minimal + "listen: {http: here}":                                                 `listen.http: "here" is no HOST:PORT`,
-		minimal + "listen: {rpc: ''}":                                                    "listen.rpc: is needed",
-		"data_dir: /d\nserver: {enabled: true, bootstrap_expect: 4}":                     "server.bootstrap_expect: 4 servers survive no more losses than 3",
+		minimal + "tls: {verify_client: true, cert: c, key: k}":                          "tls.verify_client: requires tls.ca",
+		minimal + "listen: {http: here}":                                                 `listen.http: invalid address "here": expected HOST:PORT`,
+		minimal + "listen: {rpc: ''}":                                                    "listen.rpc: is required",
+		"data_dir: /d\nserver: {enabled: true, bootstrap_expect: 4}":                     "server.bootstrap_expect: 4 servers tolerate no more failures than 3",
 		"data_dir: /d\nserver: {enabled: true, raft: {lease: 2s}}":                       "server.raft.lease: 2s is longer",
-		"data_dir: /d\nclient: {enabled: true}":                                          "client.servers: is needed",
-		"data_dir: /d\nclient: {enabled: true, servers: [10.0.0.1:4646]}":                "no URL",
-		"data_dir: /d\nclient: {enabled: true, servers: [http://h], ports: [70000]}":     "client.ports: 70000 is no port",
+		"data_dir: /d\nclient: {enabled: true}":                                          "client.servers: is required",
+		"data_dir: /d\nclient: {enabled: true, servers: [10.0.0.1:4646]}":                "invalid URL",
+		"data_dir: /d\nclient: {enabled: true, servers: [http://h], ports: [70000]}":     "client.ports: invalid port 70000",
 		"data_dir: /d\nclient: {enabled: true, servers: [http://h], resources: {a: -1}}": "client.resources: a: -1 is negative",
 		minimal + "policy: {require_signature: true, on_fault: x}":                       "policy.on_fault: \"x\" is neither",
-		minimal + "policy: {executables: [{path: /bin/true, sha256: abc}]}":              "is no SHA-256 checksum",
-		minimal + "limits: {body: 1KiB}":                                                 "limits.body: want at least 64KiB",
-		minimal + "log: {level: loud}":                                                   "log.level: \"loud\" is none",
+		minimal + "policy: {executables: [{path: /bin/true, sha256: abc}]}":              "invalid SHA-256 checksum",
+		minimal + "limits: {body: 1KiB}":                                                 "limits.body: must be at least 64KiB",
+		minimal + "log: {level: loud}":                                                   "log.level: invalid level \"loud\"",
 		minimal + "limits: {connections_per_address: -1}":                                "limits.connections_per_address: -1 is negative",
-		minimal + "acl: {enabled: true}\nlisten: {metrics: '0.0.0.0:4649'}":              "listen.metrics: whoever reaches 0.0.0.0:4649 would read",
-		minimal + "tls: {cert: c, key: k}\nlisten: {metrics: ':4649'}":                   "listen.metrics: whoever reaches :4649 would read",
+		minimal + "acl: {enabled: true}\nlisten: {metrics: '0.0.0.0:4649'}":              "listen.metrics: any host that reaches 0.0.0.0:4649 could read",
+		minimal + "tls: {cert: c, key: k}\nlisten: {metrics: ':4649'}":                   "listen.metrics: any host that reaches :4649 could read",
 		minimal + "- a": "did not find expected key",
 	} {
 		dir := write(t, map[string]string{"c.yaml": text})
@@ -223,39 +223,39 @@ func TestSize_ReadsWhatItWrites(t *testing.T) {
 	}
 }
 
-// A secret in a file hides nothing else that is wrong.
-func TestLoad_ASecretInAFileHidesNoOtherProblem(t *testing.T) {
+// TestLoad_SecretInFileHidesNoOtherProblem checks that a secret in a file does not end validation.
+func TestLoad_SecretInFileHidesNoOtherProblem(t *testing.T) {
 	dir := write(t, map[string]string{"c.yaml": minimal + "telemetry: {token: this-stands-in-a-file-of-settings}\nlisten: {http: here}\n"})
 	_, err := config.Load(config.Sources{Files: []string{filepath.Join(dir, "c.yaml")}})
-	if err == nil || !strings.Contains(err.Error(), "telemetry.token: a secret does not belong") || !strings.Contains(err.Error(), `listen.http: "here" is no HOST:PORT`) ||
+	if err == nil || !strings.Contains(err.Error(), "telemetry.token: secrets are not allowed") || !strings.Contains(err.Error(), `listen.http: invalid address "here": expected HOST:PORT`) ||
 		strings.Contains(err.Error(), "this-stands-in") {
 		t.Errorf("said is %v", err)
 	}
 }
 
-// What strangers may do is allowed where the operator asks for it, and told.
-func TestWarnings_TellWhatIsOpen(t *testing.T) {
+// TestWarnings_ReportOpenListeners checks that listeners open to other hosts are permitted and reported.
+func TestWarnings_ReportOpenListeners(t *testing.T) {
 	const (
 		far, acl, tls = "listen: {http: '0.0.0.0:4646'}\n", "acl: {enabled: true}\n", "tls: {cert: c, key: k}\n"
 		scrape        = "listen: {metrics: '0.0.0.0:4649'}\n"
 	)
 	for text, want := range map[string][]string{
 		minimal: nil,
-		"data_dir: /d\nserver: {enabled: true, workers: 0}\n": {"server.workers: this server works on no evaluations, and there is no other"},
+		"data_dir: /d\nserver: {enabled: true, workers: 0}\n": {"server.workers: the only server processes no evaluations"},
 		minimal + acl + tls: nil,
-		minimal + "listen: {gossip: '127.0.0.1:4648'}\ntls: {cert: c, key: k, ca: a, server_name: ''}\n":   {"tls.server_name: is empty: whoever has a server's certificate of tls.ca"},
+		minimal + "listen: {gossip: '127.0.0.1:4648'}\ntls: {cert: c, key: k, ca: a, server_name: ''}\n":   {"tls.server_name: is empty: any certificate signed by tls.ca"},
 		minimal + "listen: {gossip: '127.0.0.1:4648'}\ntls: {cert: c, key: k, ca: a, server_name: pool}\n": nil,
-		minimal + "tls: {ca: a}\n":                                     {"tls.ca: there is an authority and no certificate"},
-		"data_dir: /d\nserver: {enabled: true, bootstrap_expect: 3}\n": {"server.bootstrap_expect: 3 servers are to begin together"},
-		minimal + far:             {"listen.http: whoever reaches 0.0.0.0:4646 may do everything, and all of it travels in plain text"},
-		minimal + far + tls:       {"listen.http: whoever reaches 0.0.0.0:4646 may do everything: set acl.enabled"},
+		minimal + "tls: {ca: a}\n":                                     {"tls.ca: tls.ca is set without a certificate"},
+		"data_dir: /d\nserver: {enabled: true, bootstrap_expect: 3}\n": {"server.bootstrap_expect: 3 servers must bootstrap together"},
+		minimal + far:             {"listen.http: any host that reaches 0.0.0.0:4646 can do everything, without encryption"},
+		minimal + far + tls:       {"listen.http: any host that reaches 0.0.0.0:4646 can do everything: set acl.enabled"},
 		minimal + far + acl:       {"listen.http: tokens travel to 0.0.0.0:4646 in plain text"},
 		minimal + far + acl + tls: nil,
 		minimal + far + "tls: {cert: c, key: k, ca: a, verify_client: true}\n": nil,
-		minimal + "listen: {rpc: '0.0.0.0:4647'}\n":                            {"listen.rpc: whoever reaches 0.0.0.0:4647 is taken for another server"},
-		minimal + scrape: {"listen.metrics: whoever reaches 0.0.0.0:4649 reads what is measured"},
-		minimal + scrape + acl + "telemetry: {open: true}\n":                 {"listen.metrics: whoever reaches 0.0.0.0:4649 reads what is measured"},
-		"data_dir: /d\nclient: {enabled: true, servers: [http://h]}\n" + far: {"listen.http: whoever reaches 0.0.0.0:4646 may read what work here writes"},
+		minimal + "listen: {rpc: '0.0.0.0:4647'}\n":                            {"listen.rpc: any host that reaches 0.0.0.0:4647 is accepted as a server"},
+		minimal + scrape: {"listen.metrics: any host that reaches 0.0.0.0:4649 can read metrics"},
+		minimal + scrape + acl + "telemetry: {open: true}\n":                 {"listen.metrics: any host that reaches 0.0.0.0:4649 can read metrics"},
+		"data_dir: /d\nclient: {enabled: true, servers: [http://h]}\n" + far: {"listen.http: any host that reaches 0.0.0.0:4646 can read the output of tasks"},
 	} {
 		dir := write(t, map[string]string{"c.yaml": text})
 		var got []string
@@ -275,7 +275,7 @@ func TestWarnings_TellWhatIsOpen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range map[string]string{"token": "", "short": "telemetry.token: it has 1 bytes, which can be guessed"} {
+	for name, want := range map[string]string{"token": "", "short": "telemetry.token: 1 bytes can be guessed"} {
 		one := write(t, map[string]string{"c.yaml": strings.Replace(string(text), "TOKEN", filepath.Join(file, name), 1)})
 		c, err := config.Load(config.Sources{Files: []string{filepath.Join(one, "c.yaml")}})
 		if want == "" && (err != nil || len(c.Warnings()) > 0) {

@@ -91,7 +91,7 @@ func (f *field) decode(raw any) (reflect.Value, error) {
 func plain(err error, t reflect.Type) error {
 	text := err.Error()
 	if strings.Contains(text, "invalid keys") {
-		return fmt.Errorf("it may have %s: %s", fieldNames(t.Elem()), text[strings.LastIndex(text, "has "):])
+		return fmt.Errorf("the fields are %s: %s", fieldNames(t.Elem()), text[strings.LastIndex(text, "has "):])
 	}
 	if i := strings.LastIndex(text, decodeErrorMark); i >= 0 {
 		return fmt.Errorf("%s", text[i+len(decodeErrorMark):])
@@ -173,7 +173,7 @@ func hookDuration(_, to reflect.Type, v any) (any, error) {
 	d, err := time.ParseDuration(text)
 	switch {
 	case !ok || err != nil:
-		return nil, fmt.Errorf("%s%v is no duration: want a number with ms, s, m or h", decodeErrorMark, v)
+		return nil, fmt.Errorf("%sinvalid duration %v: expected a number with ms, s, m or h", decodeErrorMark, v)
 	case d < 0:
 		return nil, fmt.Errorf("%s%v is negative", decodeErrorMark, v)
 	}

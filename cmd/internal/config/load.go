@@ -206,7 +206,7 @@ func (l *loader) mapping(file string, path []string, n *yaml.Node) {
 		return
 	}
 	if n.Kind != yaml.MappingNode {
-		l.problem(strings.Join(path, "."), where(n), "want keys with values")
+		l.problem(strings.Join(path, "."), where(n), "expected a mapping of keys to values")
 		l.recordInvalid(path)
 		return
 	}
@@ -215,7 +215,7 @@ func (l *loader) mapping(file string, path []string, n *yaml.Node) {
 		name, value := n.Content[i], n.Content[i+1]
 		p := append(slices.Clone(path), name.Value)
 		if line, twice := seen[name.Value]; twice {
-			l.problem(strings.Join(p, "."), where(name), "is set twice, first on line %d", line)
+			l.problem(strings.Join(p, "."), where(name), "duplicate key, first on line %d", line)
 			continue
 		}
 		seen[name.Value] = name.Line
@@ -230,12 +230,12 @@ func (l *loader) mapping(file string, path []string, n *yaml.Node) {
 }
 
 func (l *loader) unknown(path []string, where string) {
-	hint := "`cede config show` lists the keys that there are"
+	hint := "`cede config show` lists all keys"
 	if near := suggest(path); near != "" {
 		l.recordInvalid(strings.Split(near, "."))
 		hint = "did you mean " + near + "?"
 	}
-	l.problem(strings.Join(path, "."), where, "there is no such key; %s", hint)
+	l.problem(strings.Join(path, "."), where, "unknown key; %s", hint)
 }
 
 // leaf loads one value of a file.
@@ -250,7 +250,7 @@ func (l *loader) leaf(f field, path []string, n *yaml.Node, where string) {
 		return // nothing is said
 	}
 	if text, ok := v.(string); f.secret && (!ok || text != "" && !strings.HasPrefix(text, filePrefix)) {
-		l.problem(f.key, where, "a secret does not belong in a file of settings: write %sPATH, or set %s", filePrefix, variable(f))
+		l.problem(f.key, where, "secrets are not allowed in configuration files: use %sPATH, or set %s", filePrefix, variable(f))
 		if !ok {
 			l.recordInvalid(f.path)
 			return
@@ -332,7 +332,7 @@ func (l *loader) flags(flags map[string]string) {
 			l.unknown(path, where)
 		case f.secret:
 			l.recordInvalid(path)
-			l.problem(key, where, "a secret does not belong there: set %s, or write %sPATH into a file", variable(f), filePrefix)
+			l.problem(key, where, "secrets are not allowed on the command line: set %s, or use %sPATH in a file", variable(f), filePrefix)
 		default:
 			l.set(path, flags[key], where)
 		}

@@ -26,7 +26,7 @@ func ParseSize(text string) (Size, error) {
 	}
 	n, err := strconv.ParseInt(number, 10, 64)
 	if err != nil || n < 0 || n > math.MaxInt64/factor {
-		return 0, fmt.Errorf("%q is no size: want bytes, or a number with KiB, MiB, GiB or TiB", text)
+		return 0, fmt.Errorf("invalid size %q: expected bytes, or a number with KiB, MiB, GiB or TiB", text)
 	}
 	return Size(n * factor), nil
 }

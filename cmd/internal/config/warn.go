@@ -13,22 +13,22 @@ func (l *Loaded) Warnings() (list []Problem) {
 	}
 	// Several servers refuse that: see checkPool.
 	if c.Server.Enabled && !c.Dev && !c.Pooled() && !onLoopback(c.Listen.RPC) && c.TLS.Cert == "" {
-		warn("listen.rpc", "whoever reaches "+c.Listen.RPC+" is taken for another server, in plain text: set tls.cert, tls.key and tls.ca, or listen on a loopback address")
+		warn("listen.rpc", "any host that reaches "+c.Listen.RPC+" is accepted as a server, without encryption: set tls.cert, tls.key and tls.ca, or listen on a loopback address")
 	}
 	if c.Pooled() && c.TLS.Cert != "" && c.TLS.ServerName == "" {
-		warn("tls.server_name", "is empty: whoever has a server's certificate of tls.ca under any name, such as that of a node, is taken for a server of the pool: set a name that the servers' certificates alone bear")
+		warn("tls.server_name", "is empty: any certificate signed by tls.ca, such as that of a node, is accepted as that of a server: set a name that only the servers' certificates have")
 	}
 	if c.TLS.CA != "" && c.TLS.Cert == "" && c.Server.Enabled {
-		warn("tls.ca", "there is an authority and no certificate: this server answers in plain text: set tls.cert and tls.key")
+		warn("tls.ca", "tls.ca is set without a certificate, so this server does not encrypt: set tls.cert and tls.key")
 	}
 	if c.Server.Enabled && c.Server.BootstrapExpect > 1 && len(c.Server.Join) == 0 {
-		warn("server.bootstrap_expect", fmt.Sprintf("%d servers are to begin together, and server.join names none of them: this one waits until another joins it, or `cede server join` has it join one", c.Server.BootstrapExpect))
+		warn("server.bootstrap_expect", fmt.Sprintf("%d servers must bootstrap together, but server.join is empty: this server waits until another server joins it, or for `cede server join`", c.Server.BootstrapExpect))
 	}
 	if c.Server.Enabled && c.Server.Workers == 0 && !c.Pooled() {
-		warn("server.workers", "this server works on no evaluations, and there is no other: what is submitted waits until there is another number")
+		warn("server.workers", "the only server processes no evaluations: jobs stay pending until the value is changed")
 	}
 	if c.metricsOpen() {
-		warn("listen.metrics", "whoever reaches "+c.Listen.Metrics+" reads what is measured, without a token; profiles are not served there: set telemetry.token, or listen on a loopback address")
+		warn("listen.metrics", "any host that reaches "+c.Listen.Metrics+" can read metrics without a token; profiles are not served there: set telemetry.token, or listen on a loopback address")
 	}
 	return list
 }
@@ -37,14 +37,14 @@ func (l *Loaded) Warnings() (list []Problem) {
 func (c *Config) httpOpen() string {
 	may := "do everything"
 	if !c.Server.Enabled {
-		may = "read what work here writes"
+		may = "read the output of tasks"
 	}
 	const remedy = ", or listen on a loopback address"
 	switch at := c.Listen.HTTP; {
 	case !c.ACL.Enabled && c.TLS.Cert == "":
-		return "whoever reaches " + at + " may " + may + ", and all of it travels in plain text: set acl.enabled, tls.cert and tls.key" + remedy
+		return "any host that reaches " + at + " can " + may + ", without encryption: set acl.enabled, tls.cert and tls.key" + remedy
 	case !c.ACL.Enabled && !c.TLS.VerifyClient:
-		return "whoever reaches " + at + " may " + may + ": set acl.enabled" + remedy
+		return "any host that reaches " + at + " can " + may + ": set acl.enabled" + remedy
 	case c.TLS.Cert == "":
 		return "tokens travel to " + at + " in plain text: set tls.cert and tls.key" + remedy
 	}

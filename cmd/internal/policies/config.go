@@ -20,18 +20,18 @@ func ReadConfig(name string, r io.Reader) (map[string]any, error) {
 		return nil, err
 	}
 	if len(text) > most {
-		return nil, fmt.Errorf("%s is larger than the 1 MiB that settings may take", name)
+		return nil, fmt.Errorf("%s is larger than the limit of 1 MiB", name)
 	}
 	var config map[string]any
 	d := yaml.NewDecoder(bytes.NewReader(text))
 	if err := d.Decode(&config); err != nil && !errors.Is(err, io.EOF) {
 		if types, ok := errors.AsType[*yaml.TypeError](err); ok {
-			return nil, fmt.Errorf("%s: want settings, as in halfLife: 10m: %s", name, strings.Join(types.Errors, "; "))
+			return nil, fmt.Errorf("%s: expected settings such as halfLife: 10m: %s", name, strings.Join(types.Errors, "; "))
 		}
 		return nil, fmt.Errorf("%s: %s", name, strings.TrimPrefix(err.Error(), "yaml: "))
 	}
 	if err := d.Decode(new(any)); !errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("%s holds more than one document; want the settings of one policy", name)
+		return nil, fmt.Errorf("%s has more than one YAML document", name)
 	}
 	return config, nil
 }

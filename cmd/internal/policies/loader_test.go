@@ -55,12 +55,12 @@ func TestResolve_GrantsAndIdentity(t *testing.T) {
 	}
 }
 
-func TestResolve_UnknownSaysWhatItLooksLike(t *testing.T) {
+func TestResolve_UnknownPolicy(t *testing.T) {
 	for use, want := range map[string]string{
-		"nope":         `there is no policy named "nope"`,
+		"nope":         `unknown policy "nope"`,
 		"a/b.wasm":     "no such file",
 		"./mine":       "no such file",
-		"mine?x=1":     `there is no policy named "mine"`,
+		"mine?x=1":     `unknown policy "mine"`,
 		"nomad?x=1":    `x: unknown setting`,
 		"default?x=1":  "the policy has no settings",
 		"default?x=[1": "the policy has no settings",

@@ -10,7 +10,7 @@ import (
 // UnknownError is a policy that nobody has heard of.
 type UnknownError struct{ Policy string }
 
-func (e *UnknownError) Error() string { return fmt.Sprintf("there is no policy named %q", e.Policy) }
+func (e *UnknownError) Error() string { return fmt.Sprintf("unknown policy %q", e.Policy) }
 
 // Hint is what to do about it.
 func (e *UnknownError) Hint() string {

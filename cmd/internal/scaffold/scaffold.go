@@ -41,7 +41,7 @@ var nameForm = regexp.MustCompile(`^[a-z]([a-z0-9-]{0,62}[a-z0-9])?$`)
 // CheckName says why a policy cannot have a name.
 func CheckName(name string) error {
 	if !nameForm.MatchString(name) {
-		return fmt.Errorf("%q is no name for a policy: want lower-case letters, digits and dashes, a letter first, at most 64", name)
+		return fmt.Errorf("invalid policy name %q: expected at most 64 lower-case letters, digits and dashes, starting with a letter", name)
 	}
 	return nil
 }

@@ -21,7 +21,7 @@ func assemblyScriptModule(ctx context.Context, p *Project, out string) error {
 	if _, err := os.Stat(compiler); err != nil {
 		return &MissingError{
 			Tool:    "asc, the compiler of AssemblyScript,",
-			Install: fmt.Sprintf("run npm install in %s, which fetches the version that its package.json names", p.Dir),
+			Install: fmt.Sprintf("run npm install in %s to download the version of its package.json", p.Dir),
 		}
 	}
 	config := filepath.FromSlash("third_party/cede/sdk/assemblyscript/asconfig.json")

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-const installGo = "install Go 1.26 or newer from https://go.dev/dl, or with apt-get install golang-go where that is new enough"
+const installGo = "install Go 1.26 or newer from https://go.dev/dl, or with apt-get install golang-go if it is new enough"
 
 // ProcessModules are what a process build needs beside the SDK: the versions
 // that the host was built with.
@@ -49,7 +49,7 @@ func goProcess(ctx context.Context, p *Project, out string) error {
 	if err := p.writeProcessMod(); err != nil {
 		return err
 	}
-	p.say(fmt.Sprintf("a process needs go-plugin and what that needs: fetched as Go modules, listed in %s, unless they are there already",
+	p.say(fmt.Sprintf("a process requires go-plugin: its Go modules are listed in %s and downloaded if missing",
 		filepath.Join(p.Dir, processMod)))
 	args := append([]string{"build"}, common...)
 	args = append(args, "-mod=mod", "-modfile="+processMod, "-tags=process", "-ldflags=-s -w -buildid=", "-o", out, p.goPackage())
@@ -61,7 +61,7 @@ func goProcess(ctx context.Context, p *Project, out string) error {
 func (p *Project) writeProcessMod() error {
 	text, err := os.ReadFile(filepath.Join(p.Dir, "go.mod"))
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%s has no go.mod, without which a process cannot be built; `cede policy init` writes one", p.Dir)
+		return fmt.Errorf("%s has no go.mod, which a process requires; `cede policy init` writes one", p.Dir)
 	}
 	if err != nil {
 		return err

@@ -62,12 +62,12 @@ func (p *Project) Build(ctx context.Context) error {
 	build := compilers[b.Lang]
 	if p.Manifest.Kind == bundle.Process {
 		if b.Lang != "go" {
-			return fmt.Errorf("a policy in %s is built as a WebAssembly module only; processes are written in Go", b.Lang)
+			return fmt.Errorf("policies in %s can only be built as WebAssembly modules; processes require Go", b.Lang)
 		}
 		build = goProcess
 	}
 	if _, err := os.Stat(filepath.Join(p.Dir, filepath.FromSlash(b.Source))); err != nil {
-		return fmt.Errorf("build.source: %s: there is no such file or folder in %s", b.Source, p.Dir)
+		return fmt.Errorf("build.source: no file or folder %s in %s", b.Source, p.Dir)
 	}
 	module := filepath.Join(p.Dir, filepath.FromSlash(p.Manifest.Module))
 	if err := os.MkdirAll(filepath.Dir(module), 0o777); err != nil {

@@ -71,11 +71,11 @@ func TestBuild_AssemblyScriptsCompilerComesWithTheProject(t *testing.T) {
 	}
 }
 
-func TestBuild_WhatCannotBeBuiltSaysWhy(t *testing.T) {
+func TestBuild_Errors(t *testing.T) {
 	for want, p := range map[string]*Project{
-		"processes are written in Go":        project(t, "c", "source", bundle.Process),
+		"processes require Go":        project(t, "c", "source", bundle.Process),
 		"has no go.mod":                      project(t, "go", "source", bundle.Process),
-		"there is no such file or folder in": project(t, "c", "other", bundle.Wasm),
+		"no file or folder other in": project(t, "c", "other", bundle.Wasm),
 	} {
 		if err := p.Build(context.Background()); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %s", err, want)

@@ -133,7 +133,7 @@ func invalidConfig(err error) error {
 	}
 	hint := "`cede config show --dev` lists every key"
 	if !slices.ContainsFunc(e.Problems, func(p config.Problem) bool { return p.Key != "" }) {
-		hint = "check the path, and that what is there is YAML"
+		hint = "check the path and that the file is valid YAML"
 	}
 	noun := "problems"
 	if len(e.Problems) == 1 {

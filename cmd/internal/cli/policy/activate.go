@@ -36,7 +36,7 @@ A version that was disabled after repeated failures is refused; --reset permits 
 			return cmdutil.Document{}, err
 		}
 		if *trial < 0 || cmd.Flags().Changed("for") && *trial == 0 {
-			return cmdutil.Document{}, cmdutil.Usagef("write a duration such as 10m", "--for must be positive, not %v", *trial)
+			return cmdutil.Document{}, cmdutil.Usagef("use a duration such as 10m", "--for must be positive, not %v", *trial)
 		}
 		if *reset {
 			if _, err := c.Client.Policies().Reset(ctx, name, version); err != nil {

@@ -78,7 +78,7 @@ func (b *policyBench) resolve() error {
 	case b.format != benchTable && b.format != benchGo:
 		return cmdutil.Usagef("use table or gobench", "invalid --format %q", b.format)
 	case b.count < 1:
-		return cmdutil.Usagef("ask for 1 or more", "--count must be at least 1, not %d", b.count)
+		return cmdutil.Usagef("use 1 or more", "--count must be at least 1, not %d", b.count)
 	case b.each <= 0 || b.each > time.Hour:
 		return cmdutil.Usagef("use a duration such as 1s", "--time must be positive, not %v", b.each)
 	}

@@ -90,14 +90,14 @@ func refuseZero(cmd *cobra.Command) error {
 	for _, f := range [][2]string{
 		{"keep", "to keep all nodes"},
 		{"nodes", "to keep all nodes"},
-		{"compress", "for the trace's own pace"},
+		{"compress", "to keep the times of the trace"},
 		{"sample", "for the whole trace"},
 		{"limit", "for all jobs"},
 		{"until", "to read to the end"},
 	} {
 		if flag := cmd.Flags().Lookup(f[0]); flag.Changed && flag.Value.String() == flag.DefValue {
 			wrong = append(wrong, fmt.Sprintf("--%s %s", f[0], flag.DefValue))
-			hints = append(hints, fmt.Sprintf("leave --%s out %s", f[0], f[1]))
+			hints = append(hints, fmt.Sprintf("remove --%s %s", f[0], f[1]))
 		}
 	}
 	if len(wrong) == 0 {
