@@ -18,8 +18,7 @@ import (
 //go:embed topics/*.txt
 var topicFiles embed.FS // read-only
 
-// topics are what `cede help` knows beside commands, in the order in which it
-// lists them.
+// topics returns the topics of cede help, in the order in which it lists them.
 func topics() []string {
 	return []string{"scenario", "jobs", "budgets", "bindings", "policies", "cases", "kubernetes", "metrics", "fail-if", "output", "exit-codes", "environment"}
 }

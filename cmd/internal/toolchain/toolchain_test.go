@@ -73,8 +73,8 @@ func TestBuild_AssemblyScriptsCompilerComesWithTheProject(t *testing.T) {
 
 func TestBuild_Errors(t *testing.T) {
 	for want, p := range map[string]*Project{
-		"processes require Go":        project(t, "c", "source", bundle.Process),
-		"has no go.mod":                      project(t, "go", "source", bundle.Process),
+		"processes require Go":       project(t, "c", "source", bundle.Process),
+		"has no go.mod":              project(t, "go", "source", bundle.Process),
 		"no file or folder other in": project(t, "c", "other", bundle.Wasm),
 	} {
 		if err := p.Build(context.Background()); err == nil || !strings.Contains(err.Error(), want) {

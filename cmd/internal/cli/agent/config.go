@@ -65,7 +65,7 @@ Nothing is started, and no port is opened.`,
 	return cmd
 }
 
-// role is what a process of this configuration is.
+// role describes the roles of a process with this configuration.
 func role(c *config.Loaded) string {
 	var parts []string
 	for _, p := range []struct {

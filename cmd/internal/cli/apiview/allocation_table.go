@@ -10,12 +10,12 @@ import (
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
-// IsLive is whether an allocation has not ended, as far as anybody knows.
+// IsLive reports whether an allocation has not ended, as far as is known.
 func IsLive(status string) bool {
 	return status == "running" || status == "pending" || status == "unknown"
 }
 
-// AllocTable lists allocations. Those of one job need not name it.
+// AllocTable prints allocations. ofJob omits the column of the job.
 func AllocTable(p cmdutil.Page, env *cmdutil.Env, list []*client.AllocationStub, ofJob bool) {
 	titles := []string{"ALLOC ID", "JOB", "GROUP", "NODE", "PRIORITY>", "DESIRED", "STATUS", "AGE>", "NOTE"}
 	if p.Wide {
@@ -41,7 +41,7 @@ func AllocTable(p cmdutil.Page, env *cmdutil.Env, list []*client.AllocationStub,
 	p.Table(t)
 }
 
-// AllocNode is where an allocation is, by the name that people gave the machine.
+// AllocNode returns the node of an allocation, by name if possible.
 func AllocNode(p cmdutil.Page, a *client.AllocationStub) string {
 	if p.Wide {
 		return a.NodeID
@@ -49,7 +49,7 @@ func AllocNode(p cmdutil.Page, a *client.AllocationStub) string {
 	return cmp.Or(a.NodeName, p.ID(a.NodeID))
 }
 
-// allocNote is what is worth saying of an allocation.
+// allocNote returns the note of an allocation in tables.
 func allocNote(p cmdutil.Page, a *client.AllocationStub) string {
 	switch {
 	case a.PreemptedByAllocation != "":

@@ -12,7 +12,7 @@ import (
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
-// ExplainGroup says why instances of a group found no place, node by node.
+// ExplainGroup prints why instances of a group are unplaced, by node.
 func ExplainGroup(p cmdutil.Page, name string, n int, m *client.AllocationMetric) {
 	indent := "  "
 	if p.NoHeaders {
@@ -56,14 +56,15 @@ func ExplainGroup(p cmdutil.Page, name string, n int, m *client.AllocationMetric
 	p.Table(samples)
 }
 
-// preemptionOff is how a server says that preemption is off for a type of job, or
-// for bindings.
+// preemptionOff matches the reason of a server for which a setting enables preemption.
 var preemptionOff = regexp.MustCompile(`^preemption is off for (?:([a-z]+) jobs|(binding)s)$`)
 
-// preemptionHold is how a server says that what a plan left without a place evicts nobody.
+// preemptionHold is the reason of a server for instances that a confirmed plan did not
+// place.
 const preemptionHold = "the plan that the user confirmed did not list these evictions"
 
-// WithRemedy is why nobody is evicted, with what to do about it where that is a switch.
+// WithRemedy returns the reason why nothing is evicted, with a command that changes it if
+// there is one.
 func WithRemedy(why string) string {
 	if why == preemptionHold {
 		return why + "; cede job plan shows it now"

@@ -29,7 +29,7 @@ func FindEval(ctx context.Context, c *cmdutil.Connection, id string) (*client.Ev
 	return e, cmdutil.ReplaceNotFound(cmdutil.InterruptError(ctx, err), "evaluation", id, "`cede eval list` lists them")
 }
 
-// FindJob finds a job by its id or a prefix of it that is unique.
+// FindJob returns the job with an ID or a unique prefix of it.
 func FindJob(ctx context.Context, c *cmdutil.Connection, id string) (*client.Job, error) {
 	api, err := c.Dial()
 	if err != nil {

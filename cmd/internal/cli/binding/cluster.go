@@ -97,7 +97,7 @@ func assignmentTable(p cmdutil.Page, env *cmdutil.Env, list []*client.Assignment
 	p.Table(t)
 }
 
-// assignmentNote is what is worth saying of an assignment.
+// assignmentNote returns the note of an assignment in tables.
 func assignmentNote(a *client.Assignment) string {
 	switch {
 	case a.PreemptedByBinding != "":

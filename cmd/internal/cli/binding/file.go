@@ -91,8 +91,8 @@ func decodeEntries(ps *cmdutil.FileProblems, nodes []*yaml.Node, list string, cl
 	return &scenario.File{}
 }
 
-// remedyOf is what to do about a problem of an entry. Bindings may have a field that
-// scenarios do not know.
+// remedyOf returns the remedy for a problem of an entry. Bindings have the field template,
+// which scenarios do not have.
 func remedyOf(list string, p scenario.Problem) string {
 	if list == "bindings" && len(step.FindAllString(p.Path, -1)) == 3 && strings.HasPrefix(p.Message, "unknown field") && strings.HasPrefix(p.Remedy, "known fields: ") {
 		return p.Remedy + ", template"

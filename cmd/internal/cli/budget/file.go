@@ -97,7 +97,7 @@ func intoWindow(to *time.Duration) func(*yaml.Node) string {
 	}
 }
 
-// keeps is what a budget asks for, in few words.
+// keeps returns the bound of a budget in tables.
 func keeps(b *client.Budget) string {
 	switch {
 	case b.MinAvailable != "":
@@ -108,7 +108,7 @@ func keeps(b *client.Budget) string {
 	return "at most " + string(b.MaxUnavailable) + " missing"
 }
 
-// selector is what a budget is about.
+// selector returns the labels of a budget in tables.
 func selector(b *client.Budget) string {
 	if len(b.Labels) == 0 {
 		return "all of the namespace"
@@ -120,7 +120,7 @@ func selector(b *client.Budget) string {
 	return strings.Join(list, ",")
 }
 
-// enforcement is how strictly a budget is kept, as written or as it is without.
+// enforcement returns the enforcement of a budget, with its default.
 func enforcement(b *client.Budget) string {
 	if b.Enforcement == "" && b.MaxEvictions != nil {
 		return client.EnforceStrict

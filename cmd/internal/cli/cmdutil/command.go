@@ -14,8 +14,7 @@ func HelpHint(cmd *cobra.Command) string {
 
 var longFlag = regexp.MustCompile(`(?m)^ +(?:-\w, )?--([a-z-]+)`)
 
-// suggestFlags are the flags of a command that may be meant by a name, as commands
-// are suggested.
+// suggestFlags returns the flags of a command that are similar to name.
 func suggestFlags(cmd *cobra.Command, name string) (near []string) {
 	var names []string
 	for _, m := range longFlag.FindAllStringSubmatch(cmd.Flags().FlagUsages(), -1) {
@@ -27,7 +26,7 @@ func suggestFlags(cmd *cobra.Command, name string) (near []string) {
 	return near
 }
 
-// Suggest are those of several that may be meant by a word.
+// Suggest returns the words that are similar to word.
 func Suggest(word string, words []string) []string {
 	commands := &cobra.Command{SuggestionsMinimumDistance: 2}
 	for _, w := range words {
@@ -36,8 +35,8 @@ func Suggest(word string, words []string) []string {
 	return commands.SuggestionsFor(word)
 }
 
-// MakeGroup makes cmd a mere holder of commands: alone it describes itself, and
-// what it does not have is an error.
+// MakeGroup makes cmd a group of commands: alone it prints its help, and an unknown
+// command is an error with suggestions.
 func MakeGroup(cmd *cobra.Command) {
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
@@ -53,7 +52,8 @@ func MakeGroup(cmd *cobra.Command) {
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 }
 
-// PositionalArgs checks how many there are; names are for the message.
+// PositionalArgs checks the number of arguments, from least to most; a negative most is
+// unlimited. names describes them in errors.
 func PositionalArgs(least, most int, names string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
@@ -66,7 +66,7 @@ func PositionalArgs(least, most int, names string) cobra.PositionalArgs {
 	}
 }
 
-// CompleteFlag makes a flag's values known to shells.
+// CompleteFlag registers the values of a flag for shell completion.
 func CompleteFlag(cmd *cobra.Command, flag string, values []string) {
 	err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 	if err != nil {

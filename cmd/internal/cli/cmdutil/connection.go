@@ -17,7 +17,7 @@ import (
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
-// Connection is how a command reaches a server.
+// A Connection holds the flags that select a server, and its client.
 type Connection struct {
 	Env       *Env
 	Addr      string
@@ -29,7 +29,7 @@ type Connection struct {
 	stale, consistent bool // of commands that read
 }
 
-// ConnectionFlags gives a command what it needs to ask a server.
+// ConnectionFlags adds the flags that select a server to a command.
 func ConnectionFlags(cmd *cobra.Command, env *Env) *Connection {
 	c := &Connection{Env: env}
 	f := cmd.Flags()
@@ -44,12 +44,12 @@ func ConnectionFlags(cmd *cobra.Command, env *Env) *Connection {
 	return c
 }
 
-// readsState is whether a command shows what servers have, and changes nothing.
+// readsState reports whether a command only reads the state of servers.
 func readsState(cmd *cobra.Command) bool {
 	return slices.Contains([]string{"list", "status", "history", "explain", "members"}, cmd.Name())
 }
 
-// ClientConfig is what the flags and the environment say; flags go first.
+// ClientConfig returns the configuration of flags and environment; flags take precedence.
 func (c *Connection) ClientConfig() (client.Config, error) {
 	conf := client.FromLookup(func(name string) (string, bool) {
 		value := c.Env.Getenv(name)
@@ -80,11 +80,12 @@ func (c *Connection) ClientConfig() (client.Config, error) {
 	return conf, nil
 }
 
-// staleAfter is for how long a server may have heard no leader before what it says is
-// told to be old: longer than any election takes on a network that works.
+// staleAfter is the time without leader contact after which results are reported as
+// outdated. It is longer than an election on a working network.
 const staleAfter = 5 * time.Second
 
-// staleWarner warns once of answers by a server that may have missed what happened since.
+// staleWarner returns a function that warns once if a server may have missed recent
+// changes.
 func (c *Connection) staleWarner() func(string, client.QueryMeta) {
 	var once sync.Once
 	return func(address string, meta client.QueryMeta) {
@@ -101,7 +102,7 @@ func (c *Connection) staleWarner() func(string, client.QueryMeta) {
 	}
 }
 
-// ReadSecret reads a file that holds a secret and nothing else.
+// ReadSecret reads a file that contains only a secret.
 func (env *Env) ReadSecret(name string) (string, error) {
 	text, err := env.ReadFile(name, 64<<10)
 	if err != nil {
@@ -130,7 +131,7 @@ func (env *Env) ReadFile(name string, most int64) ([]byte, error) {
 	return text, nil
 }
 
-// Dial makes the client.
+// Dial returns the client, and creates it at the first call.
 func (c *Connection) Dial() (*client.Client, error) {
 	if c.Client != nil {
 		return c.Client, nil
@@ -150,16 +151,15 @@ func (c *Connection) Dial() (*client.Client, error) {
 	return c.Client, nil
 }
 
-// ResolveNamespace is the namespace that a file names, or else the one that was asked
-// for.
+// ResolveNamespace returns the namespace of a file, or else the requested one.
 func (c *Connection) ResolveNamespace(written string) string {
 	return cmp.Or(written, c.Client.Namespace(), "default")
 }
 
-// QueryOptions is a read in the namespace that was asked for.
+// QueryOptions returns the options of a read in the requested namespace.
 func (c *Connection) QueryOptions() *client.QueryOptions { return &client.QueryOptions{} }
 
-// ServerError is what a server answered instead of a result.
+// ServerError returns the error of a server in the form of the command line.
 func ServerError(e *client.Error) *Error {
 	own := &Error{Exit: ExitError, Code: e.Code, Message: e.Message, Hint: e.Hint, Err: e}
 	if own.Message == "" {
@@ -191,7 +191,7 @@ func ServerError(e *client.Error) *Error {
 	return own
 }
 
-// unreachableError is a server that could not be asked.
+// unreachableError returns the error of a server that cannot be reached.
 func unreachableError(e *client.UnreachableError) *Error {
 	return &Error{
 		Exit: ExitUnreachable, Code: codeUnreachable, Err: e,
@@ -200,8 +200,7 @@ func unreachableError(e *client.UnreachableError) *Error {
 	}
 }
 
-// RootCause is the innermost error: what the system said, without the URL and
-// the operation that are wrapped around it.
+// RootCause returns the innermost error, without the URL and operation around it.
 func RootCause(err error) error {
 	for {
 		inner := errors.Unwrap(err)
@@ -212,7 +211,7 @@ func RootCause(err error) error {
 	}
 }
 
-// InterruptError is the error of a call that ended because the command did.
+// InterruptError returns the error of ctx if ctx was cancelled, otherwise err.
 func InterruptError(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil && errors.Is(ctx.Err(), context.Canceled) {
 		return ctx.Err()
@@ -220,7 +219,7 @@ func InterruptError(ctx context.Context, err error) error {
 	return err
 }
 
-// RequestedNamespace is the namespace that was asked for, by flag or environment.
+// RequestedNamespace returns the namespace of the flag or the environment.
 func (c *Connection) RequestedNamespace() string {
 	return cmp.Or(c.Namespace, c.Env.Getenv("CEDE_NAMESPACE"))
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/cede-scheduler/cede/plugins/bundle"
 )
 
-// Env is all that a command knows of the world.
+// An Env is everything that a command uses of its environment.
 type Env struct {
 	Args   []string // without the program's name
 	Stdin  io.Reader
@@ -26,7 +26,7 @@ type Env struct {
 
 	// Whether somebody looks at the streams, rather than a file or a program.
 	StdoutTerminal, StderrTerminal bool
-	// Width is how many columns the terminal behind a stream has; 0: unknown.
+	// Width returns the number of columns of the terminal behind a stream; 0: unknown.
 	Width func(io.Writer) int
 
 	Getenv func(string) string
@@ -38,7 +38,7 @@ type Env struct {
 	Cores   int          // that may be used
 	Memory  func() int64 // bytes that may be planned with; 0: unknown
 	Exit    func(code int)
-	// Policies makes versions of what a user or a scenario names.
+	// Policies opens policies.
 	Policies Policies
 	// Close ends what policies were run with.
 	Close func() error
@@ -60,7 +60,7 @@ type Policies interface {
 	OpenBundle(context.Context, *bundle.Bundle) (*policies.Policy, error)
 }
 
-// System is the process's own environment.
+// System returns the environment of the process.
 func System() *Env {
 	loader := policies.New(policies.Options{CacheDir: cacheDir(), Log: guestLog(os.Stderr, os.Getenv(envLogLevel))})
 	return &Env{
@@ -72,16 +72,16 @@ func System() *Env {
 	}
 }
 
-// StdoutStyle is how results may be emphasised.
+// StdoutStyle returns the style of results.
 func (env *Env) StdoutStyle() term.Style { return term.StyleFor(env.StdoutTerminal, env.Getenv) }
 
-// Progress shows how far long work is.
+// Progress returns a progress display on stderr.
 func (env *Env) Progress() *term.Progress {
 	live := env.StderrTerminal && env.Getenv("TERM") != "dumb"
 	return term.NewProgress(env.Stderr, live, func() int { return env.Width(env.Stderr) }, env.Clock)
 }
 
-// cacheDir is where compiled policies are kept; empty where there is no such place.
+// cacheDir returns the folder of compiled policies; empty if there is none.
 func cacheDir() string {
 	dir, err := os.UserCacheDir()
 	if err != nil {
@@ -90,7 +90,7 @@ func cacheDir() string {
 	return filepath.Join(dir, "cede", "wasm")
 }
 
-// Sleep waits, or until ctx ends.
+// Sleep returns after d, or when ctx ends.
 func (env *Env) Sleep(ctx context.Context, d time.Duration) {
 	over := make(chan struct{})
 	timer := env.Clock.AfterFunc(d, func() { close(over) })

@@ -16,8 +16,7 @@ import (
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
-// Error is what a command ends with, in the API's shape: what is wrong, and
-// what to do about it.
+// An Error is the error of a command, in the shape of API errors.
 type Error struct {
 	Exit    Exit   `json:"-"`
 	Code    string // stable, for programs
@@ -47,12 +46,12 @@ const (
 	CodeUnplaced    = "unplaced"
 )
 
-// Usagef is the user's slip on the command line.
+// Usagef returns the error of an invalid command line.
 func Usagef(hint, format string, args ...any) error {
 	return &Error{Exit: ExitUsage, Code: CodeUsage, Message: fmt.Sprintf(format, args...), Hint: hint}
 }
 
-// ExitWith ends a command with a code after everything was said.
+// ExitWith returns an error that sets the exit code and prints nothing, or nil for ExitOK.
 func ExitWith(exit Exit) error {
 	if exit == ExitOK {
 		return nil
@@ -60,7 +59,7 @@ func ExitWith(exit Exit) error {
 	return &Error{Exit: exit, Reported: true}
 }
 
-// AsError gives any error the shape that is printed.
+// AsError returns any error in the form that is printed.
 func AsError(err error) *Error {
 	var (
 		own     *Error
@@ -89,7 +88,7 @@ func AsError(err error) *Error {
 	return &Error{Exit: ExitError, Code: CodeError, Message: err.Error()}
 }
 
-// InvalidScenario is a scenario that does not validate.
+// InvalidScenario returns the error of an invalid scenario file.
 func InvalidScenario(err *scenario.Error) *Error {
 	type problem struct {
 		File string `json:"file,omitempty"`
@@ -116,8 +115,8 @@ func InvalidScenario(err *scenario.Error) *Error {
 	}
 }
 
-// conversionHint is how a scenario is made of a file that is none, but has fields of
-// something that one can be made of; empty: it has no such fields.
+// conversionHint returns how to convert a file to a scenario if its fields are those of
+// another format; otherwise it returns "".
 func conversionHint(err *scenario.Error) string {
 	file := err.File
 	if file == StandardInput {
@@ -134,8 +133,7 @@ func conversionHint(err *scenario.Error) string {
 	return ""
 }
 
-// Report prints an error on stderr, for a person, or as JSON for a program.
-// Without an error it does nothing.
+// Report prints an error on stderr, as text or JSON. It does nothing if err is nil.
 func (env *Env) Report(err error) {
 	if err == nil {
 		return
@@ -162,7 +160,7 @@ func (env *Env) Report(err error) {
 	}
 }
 
-// Warn tells the user something that is no error.
+// Warn prints a warning on stderr, as text or JSON.
 func (env *Env) Warn(text string) {
 	if env.JSONErrors {
 		line, _ := json.Marshal(struct{ Warning string }{text})
@@ -172,8 +170,8 @@ func (env *Env) Warn(text string) {
 	_, _ = fmt.Fprintln(env.Stderr, "warning:", text)
 }
 
-// WantsJSON is whether errors are to be JSON. It looks at the words themselves,
-// since what is wrong may be the words.
+// WantsJSON reports whether errors are printed as JSON. It scans the arguments itself,
+// because they may be invalid.
 func WantsJSON(args []string, getenv func(string) string) bool {
 	format := getenv(envFormat)
 	for i, a := range args {
@@ -191,7 +189,7 @@ func WantsJSON(args []string, getenv func(string) string) bool {
 	return format == FormatJSON
 }
 
-// WriteError names the stream or file that could not be written.
+// WriteError adds the name of the stream or file to the error of a write.
 func WriteError(name string, err error) error {
 	if err == nil || errors.Is(err, context.Canceled) {
 		return err
@@ -202,7 +200,7 @@ func WriteError(name string, err error) error {
 	}
 }
 
-// JoinOr is a list as people say it.
+// JoinOr returns a list such as "a, b or c".
 func JoinOr(words []string) string {
 	switch n := len(words); n {
 	case 0:
@@ -214,7 +212,7 @@ func JoinOr(words []string) string {
 	}
 }
 
-// invalidJob is a job that does not validate.
+// invalidJob returns the error of an invalid job file.
 func invalidJob(problems jobspec.Problems) *Error {
 	file := "the job"
 	if len(problems) > 0 && problems[0].File != "" {

@@ -1,6 +1,6 @@
 package cmdutil
 
-// Exit is what the process ends with.
+// Exit is the exit code of the process.
 type Exit int
 
 // The exit codes. Scripts rely on them.
@@ -17,7 +17,7 @@ const (
 	ExitInterrupted Exit = 130 // interrupted
 )
 
-// ExitOf is the code for an error.
+// ExitOf returns the exit code of an error.
 func ExitOf(err error) Exit {
 	if err == nil {
 		return ExitOK
@@ -25,9 +25,8 @@ func ExitOf(err error) Exit {
 	return AsError(err).Exit
 }
 
-// MoreSevere is the code that a command ends with when parts of it ended with a
-// and b: what was not done at all counts more than a policy's fault, that more
-// than an expectation.
+// MoreSevere returns the exit code of a command of which two parts ended with a and b:
+// usage errors first, then policy failures, then failed expectations.
 func MoreSevere(a, b Exit) Exit {
 	for _, e := range []Exit{ExitInterrupted, ExitUsage, ExitPolicy, ExitError, ExitCheck} {
 		if a == e || b == e {

@@ -16,15 +16,15 @@ import (
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
-// Files is what commands need of a file system.
+// Files is the part of a file system that commands use.
 type Files interface {
 	Open(name string) (fs.File, error)
-	// Write makes a file of what write writes, or leaves what was there.
+	// Write creates or replaces a file with the output of write. On an error the file is
+	// unchanged.
 	Write(name string, write func(io.Writer) error) error
-	// WritePrivate is Write for what others may not read: a file that it makes is its
-	// owner's alone.
+	// WritePrivate is the same as Write, but a new file is readable by its owner only.
 	WritePrivate(name string, write func(io.Writer) error) error
-	// Writable is why Write could not make a file; it leaves all as it was.
+	// Writable returns the error that Write would return; it changes nothing.
 	Writable(name string) error
 }
 
@@ -36,17 +36,17 @@ var _ Files = OS{}
 // Open opens a file for reading.
 func (OS) Open(name string) (fs.File, error) { return os.Open(name) }
 
-// Write writes beside the file and renames, so that whoever reads the file
-// never sees half of it, and an interrupted command leaves the old one.
-// A name that is no regular file, such as /dev/null, is written in place.
+// Write writes a temporary file in the same folder and renames it, so that readers never
+// see a partial file and an interrupted command leaves the old one. A name that is not a
+// regular file, such as /dev/null, is written in place.
 func (OS) Write(name string, write func(io.Writer) error) error { return replace(name, 0o666, write) }
 
-// WritePrivate is Write of a file that only its owner reads, also while it is written.
+// WritePrivate is Write with mode 0600, also for the temporary file.
 func (OS) WritePrivate(name string, write func(io.Writer) error) error {
 	return replace(name, 0o600, write)
 }
 
-// replace makes a file, with the mode less the umask; one that exists keeps its own.
+// replace writes a file with the mode less the umask; an existing file keeps its mode.
 func replace(name string, mode fs.FileMode, write func(io.Writer) error) error {
 	if target, err := filepath.EvalSymlinks(name); err == nil {
 		name = target
@@ -77,8 +77,8 @@ func replace(name string, mode fs.FileMode, write func(io.Writer) error) error {
 	return err
 }
 
-// Writable tries what Write begins with. What is no regular file is left alone:
-// to open a pipe is to be heard.
+// Writable creates and removes the temporary file of Write. Names that are not regular
+// files are not opened: opening a pipe has effects.
 func (OS) Writable(name string) error {
 	if target, err := filepath.EvalSymlinks(name); err == nil {
 		name = target
@@ -96,7 +96,7 @@ func (OS) Writable(name string) error {
 	return errors.Join(f.Close(), os.Remove(f.Name()))
 }
 
-// createBeside makes the file that becomes another once it is whole.
+// createBeside creates the temporary file in the folder of a file.
 func createBeside(name string, mode fs.FileMode) (*os.File, error) {
 	beside := filepath.Join(filepath.Dir(name), fmt.Sprintf(".%s.%d", filepath.Base(name), os.Getpid()))
 	return os.OpenFile(beside, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
@@ -112,11 +112,11 @@ func fill(f *os.File, write func(io.Writer) error) error {
 	return errors.Join(err, f.Close())
 }
 
-// Stdin is the name that stands for standard input, and for standard output
-// where a file is written.
+// Stdin is the file name of standard input, and of standard output for files that are
+// written.
 const Stdin = "-"
 
-// StandardInput is what messages call it.
+// StandardInput is the name of standard input in messages.
 const StandardInput = "standard input"
 
 // Open opens a file that the user named; - is standard input.
@@ -143,8 +143,8 @@ func (env *Env) Open(name string) (io.ReadCloser, error) {
 	return f, nil
 }
 
-// suggestFile is a file of a folder that may be meant, a scenario before any other;
-// empty: there is none, nor a scenario in the folders there.
+// suggestFile returns a file in a folder that the user may have meant, preferably a
+// scenario; empty if there is none.
 func (env *Env) suggestFile(name string, folder fs.File) (file string) {
 	const scenario = "scenario.yaml"
 	f, ok := folder.(fs.ReadDirFile)
@@ -196,7 +196,8 @@ func WithoutPath(err error) error {
 	return err
 }
 
-// CheckWritable is the error that write would end with, found before long work.
+// CheckWritable returns the error that Write would return, so that it is found before long
+// work.
 func (env *Env) CheckWritable(name string) error {
 	if name == Stdin {
 		return nil
@@ -209,7 +210,7 @@ func (env *Env) Write(name string, write func(io.Writer) error) error {
 	return env.writeWith(env.Files.Write, name, write)
 }
 
-// WritePrivate is write for what others may not read.
+// WritePrivate is Write for a file that only its owner can read.
 func (env *Env) WritePrivate(name string, write func(io.Writer) error) error {
 	return env.writeWith(env.Files.WritePrivate, name, write)
 }
@@ -225,7 +226,7 @@ func (env *Env) writeWith(by func(string, func(io.Writer) error) error, name str
 	return WriteError(name, by(name, write))
 }
 
-// WriteModule writes the code of a policy where the user wants it.
+// WriteModule writes the code of a policy to a file.
 func (env *Env) WriteModule(name string, m *client.PolicyModule) error {
 	return env.Write(name, func(w io.Writer) error {
 		_, err := w.Write(m.Code)

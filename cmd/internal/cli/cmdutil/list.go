@@ -7,13 +7,13 @@ import (
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
-// MaxList is how many rows a list shows.
+// MaxList limits the rows of a list unless the page is wide.
 const MaxList = 100
 
-// Lister is a call that answers a page of a list.
+// A Lister returns one page of a list.
 type Lister[T any] = func(context.Context, *client.QueryOptions) ([]T, *client.QueryMeta, error)
 
-// ListAll reads every page of a list.
+// ListAll reads all pages of a list.
 func ListAll[T any](ctx context.Context, q *client.QueryOptions, get Lister[T]) ([]T, error) {
 	list := []T{}
 	err := client.AllPages(ctx, q, func(ctx context.Context, q *client.QueryOptions) (*client.QueryMeta, error) {
@@ -32,7 +32,7 @@ func NamesOf[T any](list []T, name func(T) string) []string {
 	return names
 }
 
-// List prints a table, or that there is nothing to print.
+// List prints a table, or a message and a hint if it is empty.
 func (p Page) List(t *term.Table, what, hint string) {
 	if t.Len() > 0 || p.NoHeaders {
 		p.Table(t)

@@ -10,9 +10,9 @@ import (
 	"strings"
 )
 
-// availableMemory is how many bytes the process may plan with: the least of
-// what the machine has left, what its control group leaves, and GOMEMLIMIT.
-// 0 when nobody says.
+// availableMemory returns the memory that the process can plan with, in bytes: the minimum
+// of the free memory of the machine, that of its control group, and GOMEMLIMIT. It returns
+// 0 if unknown.
 func availableMemory() int64 {
 	least := int64(math.MaxInt64)
 	for _, bytes := range []int64{machineMemory(), groupMemory(), debug.SetMemoryLimit(-1)} {
@@ -42,7 +42,8 @@ func machineMemory() int64 {
 	return 0
 }
 
-// groupMemory is what the control group of a container leaves, on Linux.
+// groupMemory returns the free memory of the control group of a container, on Linux; 0 if
+// there is no limit.
 func groupMemory() int64 {
 	limit, used := number("/sys/fs/cgroup/memory.max"), number("/sys/fs/cgroup/memory.current")
 	if limit == 0 {

@@ -12,14 +12,14 @@ import (
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
-// isNamespaced is whether a command is about things that are in a namespace.
+// isNamespaced reports whether the objects of a command are in namespaces.
 func isNamespaced(cmd *cobra.Command) bool {
 	return cmd.HasParent() && slices.Contains([]string{"job", "alloc", "eval", "budget", "binding"}, cmd.Parent().Name())
 }
 
-// warnEmptyNamespace warns where nothing was found in a namespace that was named and has
-// nothing in it at all. Namespaces are there with what is in them, so a mistyped one
-// is no error, and looks like an empty one.
+// warnEmptyNamespace prints a warning if nothing was found in a named namespace that is
+// empty. Namespaces exist as long as they contain objects, so a mistyped name is not an
+// error.
 func (c *Connection) warnEmptyNamespace(ctx context.Context, d Document, err error) {
 	ns := c.RequestedNamespace()
 	found := err == nil && len(d.Names) > 0 || err != nil && AsError(err).Exit != ExitNotFound

@@ -27,10 +27,10 @@ const (
 
 func formats() []string { return []string{formatTable, FormatJSON, FormatYAML, formatWide, formatName} }
 
-// envFormat is the variable that says what -o is where it is absent.
+// envFormat is the variable with the default of -o.
 const envFormat = "CEDE_FORMAT"
 
-// Output is how a command prints its results.
+// An Output prints the results of a command in the format of its flags.
 type Output struct {
 	env       *Env
 	Format    string
@@ -40,7 +40,7 @@ type Output struct {
 	Printed   int
 }
 
-// OutputFlags gives a command -o, --no-headers and -t.
+// OutputFlags adds -o, --no-headers and -t to a command.
 func OutputFlags(cmd *cobra.Command, env *Env) *Output {
 	o := &Output{env: env}
 	f := cmd.Flags()
@@ -51,7 +51,7 @@ func OutputFlags(cmd *cobra.Command, env *Env) *Output {
 	return o
 }
 
-// Resolve checks the flags. It is called before anything is done.
+// Resolve checks the flags. It is called before the command does anything.
 func (o *Output) Resolve() error {
 	from := "-o"
 	if o.Format == "" {
@@ -75,10 +75,10 @@ func (o *Output) Resolve() error {
 	return nil
 }
 
-// IsHumanReadable is whether people read the results, rather than a program alone.
+// IsHumanReadable reports whether the format is a table or text, rather than JSON or YAML.
 func (o *Output) IsHumanReadable() bool { return o.Format != FormatJSON && o.Format != FormatYAML }
 
-// Document is one result, in every form that it may be printed in.
+// A Document is a result in every form in which it can be printed.
 type Document struct {
 	Data  any        // for programs
 	Names []string   // the ids that it is about
@@ -161,7 +161,7 @@ func unflow(n *yaml.Node) {
 	}
 }
 
-// Page is where a document is laid out for people. Errors stay in w.
+// A Page prints a document as text. Write errors are kept by W.
 type Page struct {
 	W         *bufio.Writer
 	Style     term.Style
@@ -187,7 +187,7 @@ func (p Page) Table(t *term.Table) {
 	_ = t.Write(p.W, p.Style) // p.w keeps the error
 }
 
-// ValidateChoice checks a flag that takes one of a few words.
+// ValidateChoice returns an error if the value of a flag is not one of the allowed words.
 func ValidateChoice(flag, value string, allowed []string) error {
 	if value == "" || slices.Contains(allowed, value) {
 		return nil

@@ -11,11 +11,11 @@ import (
 	"github.com/cede-scheduler/cede/cmd/internal/term"
 )
 
-// idDigits is how many characters of a generated id tables show.
+// idDigits is the length of a shortened generated ID.
 const idDigits = 8
 
-// ID is an id as a table shows it: its first characters, where it is one of
-// those that servers make up. Commands take them as they stand.
+// ID returns an ID as tables show it: generated IDs are shortened to a prefix, which
+// commands accept.
 func (p Page) ID(id string) string {
 	if p.Wide || len(id) < 32 {
 		return id
@@ -31,8 +31,8 @@ func (p Page) IDs(list []string) string {
 	return strings.Join(short, ", ")
 }
 
-// NewTable makes a table's columns of their titles; one that ends in > stands to
-// the right.
+// NewTable returns a table with columns of the given titles; a title that ends in > is
+// right-aligned.
 func NewTable(titles ...string) *term.Table {
 	t := &term.Table{}
 	for _, title := range titles {
@@ -42,8 +42,8 @@ func NewTable(titles ...string) *term.Table {
 	return t
 }
 
-// Properties prints names and values below each other; a fact without a value is left
-// out.
+// Properties prints pairs of names and values, one a line. Pairs without a value are
+// omitted.
 func (p Page) Properties(pairs ...string) {
 	t := &term.Table{NoHeaders: true, Columns: make([]term.Column, 2)}
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -54,7 +54,7 @@ func (p Page) Properties(pairs ...string) {
 	_ = t.Write(p.W, p.Style) // p.w keeps the error
 }
 
-// Age is how long ago a moment was, in Unix nanoseconds; "" for none.
+// Age returns the time since a moment in Unix nanoseconds; "" for 0.
 func (env *Env) Age(unixNano int64) string {
 	if unixNano == 0 {
 		return ""
@@ -62,7 +62,7 @@ func (env *Env) Age(unixNano int64) string {
 	return FormatAge(env.Clock.Now().Sub(time.Unix(0, unixNano)))
 }
 
-// FormatAge is a duration as tables show it: its largest unit.
+// FormatAge returns a duration in its largest unit.
 func FormatAge(d time.Duration) string {
 	switch {
 	case d < time.Second:
@@ -77,7 +77,7 @@ func FormatAge(d time.Duration) string {
 	return fmt.Sprintf("%dd", int(d.Hours()/24))
 }
 
-// FormatTime is a time of the log as people read it; "" for none.
+// FormatTime returns a time in Unix nanoseconds as RFC 3339; "" for 0.
 func FormatTime(unixNano int64) string {
 	if unixNano == 0 {
 		return ""
@@ -85,7 +85,7 @@ func FormatTime(unixNano int64) string {
 	return time.Unix(0, unixNano).UTC().Format(time.RFC3339)
 }
 
-// TimeAndAge is a moment and how long ago it was.
+// TimeAndAge returns a time and its age.
 func (env *Env) TimeAndAge(unixNano int64) string {
 	if unixNano == 0 {
 		return ""
@@ -93,7 +93,7 @@ func (env *Env) TimeAndAge(unixNano int64) string {
 	return FormatTime(unixNano) + " (" + env.Age(unixNano) + " ago)"
 }
 
-// FormatResources lists resources: cpu=500 memory=256.
+// FormatResources returns resources as cpu=500 memory=256.
 func FormatResources(m map[string]int64) string {
 	order := map[string]int{"cpu": 1, "memory": 2, "disk": 3, "network": 4}
 	keys := slices.SortedFunc(maps.Keys(m), func(a, b string) int {
@@ -106,7 +106,7 @@ func FormatResources(m map[string]int64) string {
 	return strings.Join(list, " ")
 }
 
-// FormatLabels lists labels and their kind: app=web tier=front.
+// FormatLabels returns labels as app=web tier=front.
 func FormatLabels(m map[string]string) string {
 	var list []string
 	for _, k := range slices.Sorted(maps.Keys(m)) {
@@ -115,7 +115,7 @@ func FormatLabels(m map[string]string) string {
 	return strings.Join(list, " ")
 }
 
-// YesNo is what a table shows of a thing that is so or not.
+// YesNo returns yes or no.
 func YesNo(b bool) string {
 	if b {
 		return "yes"
@@ -123,7 +123,7 @@ func YesNo(b bool) string {
 	return "no"
 }
 
-// StatusEmphasis emphasises a state.
+// StatusEmphasis returns the emphasis of a status.
 func StatusEmphasis(status string) term.Emphasis {
 	switch status {
 	case "running", "ready", "alive", "complete", "eligible":
@@ -140,7 +140,7 @@ func StatusCell(status string) term.Cell {
 
 func Cell(text string) term.Cell { return term.Cell{Text: text} }
 
-// Count says how many of something there are.
+// Count returns a number with its noun.
 func Count(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one
@@ -148,7 +148,7 @@ func Count(n int, one, many string) string {
 	return Thousands(n) + " " + many
 }
 
-// WithReason is a state and why.
+// WithReason returns a status with its reason.
 func WithReason(status, why string) string {
 	if why == "" {
 		return status
@@ -156,10 +156,10 @@ func WithReason(status, why string) string {
 	return status + ": " + why
 }
 
-// MaxRows is how many rows of a plan a table shows.
+// MaxRows limits the rows of a section unless the page is wide.
 const MaxRows = 20
 
-// Omitted says how many rows were left out.
+// Omitted prints how many rows were omitted.
 func (p Page) Omitted(all, shown int) {
 	if all > shown {
 		p.Printf("  and %s more; -o wide shows all\n", Thousands(all-shown))

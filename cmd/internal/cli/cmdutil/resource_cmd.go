@@ -15,7 +15,8 @@ import (
 // applied from files, described and deleted with one grammar. What is particular
 // to a noun stands in its file; what its commands share stands here.
 
-// Resource is what such things are called.
+// A Resource describes a kind of named objects, such as priority classes and budgets,
+// which have the same commands: list, apply, status and delete.
 type Resource struct {
 	Command    string // cede COMMAND list
 	Singular   string // in messages: priority class
@@ -25,7 +26,7 @@ type Resource struct {
 	IDField    string // what they go by where that is no name; "": their name
 }
 
-// NamespaceHint is said where there is none in a namespace.
+// NamespaceHint is appended to hints about objects that may be in another namespace.
 const NamespaceHint = "; --namespace selects another namespace"
 
 // Group is the command that has a noun's verbs.
@@ -59,7 +60,7 @@ func (n Resource) LookupError(name string, err error) error {
 	return err
 }
 
-// stringsIn is a list of texts in the details of an error; nil: it is none.
+// stringsIn returns a list of strings in the details of an error, or nil.
 func stringsIn(detail any) (texts []string) {
 	list, _ := detail.([]any)
 	for _, each := range list {
@@ -82,7 +83,7 @@ func (n Resource) NotFound(name string, err error) error {
 	return NotFound(n.Singular, name, hint, err)
 }
 
-// ListSpec is what is particular to listing things of a noun.
+// A ListSpec holds the specific parts of a list command.
 type ListSpec[T any] struct {
 	Short string
 	Get   func(*client.Client) Lister[T]
@@ -111,8 +112,8 @@ func NewListCmd[T any](env *Env, n Resource, l ListSpec[T]) *cobra.Command {
 	})
 }
 
-// ApplySpec is what is particular to applying a file of a noun: what it holds, and
-// what became of each thing.
+// An ApplySpec holds the specific parts of an apply command: how to read a file, store an
+// entry and print the results.
 type ApplySpec[T, R any] struct {
 	Read  func(file string, text []byte) ([]T, error)
 	Put   func(context.Context, *Connection, T) (R, error)
@@ -120,7 +121,7 @@ type ApplySpec[T, R any] struct {
 	Table func(Page, []R) *term.Table
 }
 
-// maxApplied is the size of the largest file that is applied, in bytes.
+// maxApplied limits the size of a file to apply, in bytes.
 const maxApplied = 4 << 20
 
 func NewApplyCmd[T, R any](env *Env, cmd *cobra.Command, a ApplySpec[T, R]) *cobra.Command {
@@ -144,7 +145,7 @@ func NewApplyCmd[T, R any](env *Env, cmd *cobra.Command, a ApplySpec[T, R]) *cob
 	})
 }
 
-// MessageDocument is a result of which people are told a sentence.
+// MessageDocument returns a document whose page is one sentence.
 func MessageDocument(data any, name, format string, args ...any) Document {
 	return Document{Data: data, Names: []string{name}, Page: func(p Page) { p.Printf(format+"\n", args...) }}
 }

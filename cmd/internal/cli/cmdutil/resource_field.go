@@ -8,17 +8,18 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// FileField is a field that an entry may have. read takes its value, or says
-// what is wrong with it and what to write.
+// A FileField is a field of an entry. Read stores its value, or returns a problem and its
+// remedy.
 type FileField struct {
 	Name string
 	Read func(value *yaml.Node) (wrong string)
 }
 
-// NameRequired is said of an entry that has none.
+// NameRequired is the problem of an entry without a name.
 const NameRequired = "name is required, of letters, digits, ., _ and -"
 
-// ParseFields reads the fields of an entry, what by its kind, and tells which it has.
+// ParseFields reads the fields of an entry, and returns which are present. what is the
+// kind of entry in messages.
 func (ps *FileProblems) ParseFields(n *yaml.Node, what string, known []FileField) (given map[string]bool) {
 	given = map[string]bool{}
 	for i := 0; i+1 < len(n.Content); i += 2 {
@@ -38,7 +39,7 @@ func (ps *FileProblems) ParseFields(n *yaml.Node, what string, known []FileField
 	return given
 }
 
-// describeValue is a value as an error names it.
+// describeValue returns a value as messages show it.
 func describeValue(value *yaml.Node) string {
 	switch value.Kind {
 	case yaml.MappingNode:
@@ -49,7 +50,8 @@ func describeValue(value *yaml.Node) string {
 	return fmt.Sprintf("%q", value.Value)
 }
 
-// DecodeInto reads a value of Go's type; remedy is what to write where it is none.
+// DecodeInto reads a value of a Go type; remedy is part of the message if it has another
+// type.
 func DecodeInto[T any](to *T, remedy string) func(*yaml.Node) string {
 	return func(value *yaml.Node) string {
 		if value.Decode(to) != nil {

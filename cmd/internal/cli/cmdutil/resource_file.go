@@ -18,14 +18,14 @@ import (
 // either below the name that scenarios give the list. A file may hold several
 // documents, as those of kubectl do.
 
-// FileKind is what a file holds.
+// A FileKind describes the entries of a file.
 type FileKind struct {
 	Singular string // with its article
 	Plural   string // what scenarios call the list
 	Example  string
 }
 
-// FileProblem is one thing that is wrong with a file.
+// A FileProblem is one problem of a file.
 type FileProblem struct {
 	Line    int    `json:"line"`
 	Message string `json:"message"`
@@ -37,7 +37,7 @@ func (ps *FileProblems) Add(line int, format string, args ...any) {
 	*ps = append(*ps, FileProblem{max(line, 1), fmt.Sprintf(format, args...)})
 }
 
-// ParseEntries are the mappings of a file, each of which is a thing of the kind.
+// ParseEntries returns the mappings of a file, each of which is an entry of the kind.
 func (ps *FileProblems) ParseEntries(text []byte, kind FileKind) []*yaml.Node {
 	var nodes []*yaml.Node
 	documents := yaml.NewDecoder(bytes.NewReader(text))
@@ -62,7 +62,7 @@ func (ps *FileProblems) ParseEntries(text []byte, kind FileKind) []*yaml.Node {
 	return nodes
 }
 
-// parseDocument are the mappings of one document.
+// parseDocument returns the mappings of one YAML document.
 func (ps *FileProblems) parseDocument(n *yaml.Node, kind FileKind) []*yaml.Node {
 	if list := FieldOf(n, kind.Plural); list != nil {
 		n = list
@@ -85,8 +85,7 @@ func (ps *FileProblems) parseDocument(n *yaml.Node, kind FileKind) []*yaml.Node 
 	})
 }
 
-// removeDuplicates refuses fields that are given twice, of a mapping and of what it holds,
-// and takes the second away.
+// removeDuplicates reports and removes duplicate keys of a mapping and of all below it.
 func (ps *FileProblems) removeDuplicates(n *yaml.Node) {
 	first := map[string]int{}
 	for i := 0; n.Kind == yaml.MappingNode && i+1 < len(n.Content); {
@@ -104,10 +103,10 @@ func (ps *FileProblems) removeDuplicates(n *yaml.Node) {
 	}
 }
 
-// yamlLine is where a parser found something wrong, in its own words.
+// yamlLine matches the line number in errors of the YAML parser.
 var yamlLine = regexp.MustCompile(`^line ([0-9]+): `)
 
-// yamlProblem is what a parser says, and on which line.
+// yamlProblem returns the line and the message of an error of the YAML parser.
 func yamlProblem(err error) (line int, message string) {
 	message = strings.TrimPrefix(err.Error(), "yaml: ")
 	if at := yamlLine.FindStringSubmatch(message); at != nil {
@@ -117,7 +116,7 @@ func yamlProblem(err error) (line int, message string) {
 	return line, message
 }
 
-// Err is every problem at once, in the order of the file; nil: there is none.
+// Err returns all problems in the order of the file, or nil.
 func (ps *FileProblems) Err(file, hint string) error {
 	if len(*ps) == 0 {
 		return nil
@@ -136,8 +135,8 @@ func (ps *FileProblems) Err(file, hint string) error {
 	}
 }
 
-// LowerFirst is a field's name in a file's own words: names may begin with
-// capitals, as the API prints them.
+// LowerFirst returns the name of a field with a lower-case initial: files may use the
+// names of the API.
 func LowerFirst(name string) string {
 	first := []rune(name)
 	if len(first) > 0 {

@@ -7,15 +7,14 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// ServerCommand makes cmd a command that asks a server and shows what answer makes of
-// that; the connection that answer gets has its client. Flags of the command's own
-// are read in answer.
+// ServerCommand makes cmd a command that sends requests to a server and prints the
+// document that answer returns. The connection that answer receives has its client.
 func ServerCommand(env *Env, cmd *cobra.Command, answer func(ctx context.Context, c *Connection, args []string) (Document, error)) *cobra.Command {
 	return OneTimeCommand(env, cmd, nil, answer)
 }
 
-// OneTimeCommand is asking for what cannot be asked again, as a secret is shown once: a
-// template is tried on a sample of the document before anything is done.
+// OneTimeCommand is ServerCommand for results that cannot be requested again, such as
+// secrets: a template is tested on a sample of the document first.
 func OneTimeCommand(env *Env, cmd *cobra.Command, sample func(c *Connection) any, answer func(ctx context.Context, c *Connection, args []string) (Document, error)) *cobra.Command {
 	out, conn := OutputFlags(cmd, env), ConnectionFlags(cmd, env)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

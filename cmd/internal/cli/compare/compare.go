@@ -100,7 +100,7 @@ func (c *comparison) resolve(failIf []string) error {
 	return c.parse(failIf)
 }
 
-// check checks what every comparison needs.
+// check returns an error if a condition of --fail-if holds or has no value.
 func (c *comparison) check(policies int, takes string) error {
 	if err := c.out.Resolve(); err != nil {
 		return err

@@ -17,7 +17,7 @@ import (
 	"github.com/cede-scheduler/cede/core/sim/scenario"
 )
 
-// runSet is all the playing of one comparison.
+// A runSet plays all runs of one comparison.
 type runSet struct {
 	*comparison
 	progress *term.Progress
@@ -35,7 +35,7 @@ func newRunSet(c *comparison, files int) *runSet {
 	return &runSet{comparison: c, progress: c.env.Progress(), total: files * len(c.policies) * c.seeds}
 }
 
-// runSpec is one run of a season.
+// A runSpec is one run of a comparison.
 type runSpec struct {
 	file   string
 	f      *scenario.File
@@ -188,8 +188,7 @@ const (
 	bytesPerInstance = 8 << 10
 )
 
-// workers is how many runs are played at a time: one for each core, fewer where
-// memory would not hold them.
+// workers returns the number of concurrent runs: one per core, fewer if memory is short.
 func (s *runSet) workers(f *scenario.File, specs int) int {
 	instances := len(f.Running)
 	for i := range f.Jobs {

@@ -24,7 +24,7 @@ type whatIfAnswer struct {
 	Policies []whatIfPolicy `json:"policies"`
 	// Differences are from the first policy.
 	Differences []whatIfDifference `json:"differences"`
-	// LeftAside is how many jobs of the scenario wait too; they are not submitted.
+	// LeftAside is the number of pending jobs of the scenario, which are not submitted.
 	LeftAside int `json:"leftAside"`
 
 	w       *whatIf
@@ -42,7 +42,7 @@ type whatIfWork struct {
 	PerNode   bool   `json:"perNode,omitempty"` // so many on each node that takes them
 }
 
-// whatIfPolicy is what would happen under one policy.
+// whatIfPolicy is the outcome under one policy.
 type whatIfPolicy struct {
 	Policy        string            `json:"policy"`
 	PolicyVersion string            `json:"policyVersion"`
@@ -76,7 +76,7 @@ type whatIfVictim struct {
 	By             string   `json:"by"`
 }
 
-// whatIfDifference is how a policy differs from the first one.
+// whatIfDifference holds how a policy differs from the first one.
 type whatIfDifference struct {
 	Policy string   `json:"policy"`
 	Spares []string `json:"spares"` // victims of the first policy only

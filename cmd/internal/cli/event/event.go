@@ -23,7 +23,7 @@ func NewCommand(env *cmdutil.Env) *cobra.Command {
 	return cmd
 }
 
-// eventTopics are what events are about.
+// eventTopics lists the topics of events.
 var eventTopics = []string{"Job", "Evaluation", "Allocation", "Node", "Policy", "Preemption", "Decision", "Operator", "Cluster", "Binding", "Assignment"}
 
 // errEnough ends a stream after as many events as were asked for.

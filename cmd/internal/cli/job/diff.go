@@ -29,9 +29,8 @@ func (c change) String() string {
 	return fmt.Sprintf("~ %s: %s -> %s", c.Path, c.Before, c.After)
 }
 
-// jobChanges lists what differs between two versions of a job, field by field.
-// What the server sets is no part of what a job says; that it was stopped or started
-// again is told all the same.
+// jobChanges returns the fields that differ between two versions of a job. Fields that the
+// server sets are excluded, except that the job was stopped or started.
 func jobChanges(before, after *client.Job) []change {
 	a, b := flatten(before), flatten(after)
 	var list []change
@@ -56,7 +55,7 @@ func jobChanges(before, after *client.Job) []change {
 // serverSet are the fields of a job that the server sets.
 var serverSet = []string{"Stop", "Status", "StatusDescription", "Version", "SubmitTime", "CreateIndex", "ModifyIndex", "JobModifyIndex"}
 
-// flatten writes a job as values by path.
+// flatten returns the values of a job by path.
 func flatten(j *client.Job) map[string]string {
 	flat := map[string]string{}
 	if j == nil {
@@ -79,14 +78,14 @@ func flatten(j *client.Job) map[string]string {
 	return flat
 }
 
-// isSpan is whether a field counts nanoseconds.
+// isSpan reports whether a field is a duration in nanoseconds.
 func isSpan(path string) bool {
 	return strings.HasSuffix(path, ".KillTimeout") || strings.HasSuffix(path, ".Duration") || strings.HasSuffix(path, ".Checkpoint") ||
 		strings.HasSuffix(path, ".LostAfter")
 }
 
-// flattenInto adds a value. Groups and tasks go by their names, so that one that
-// was put in front does not change all the others.
+// flattenInto adds a value. Groups and tasks are identified by name, so that inserting one
+// does not change the paths of the others.
 func flattenInto(flat map[string]string, path string, v any) {
 	switch v := v.(type) {
 	case map[string]any:

@@ -12,11 +12,11 @@ import (
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
-// maxJobFile is the largest job file that is read, in bytes. jobspec refuses
-// smaller ones already; it shall be the one to say so.
+// maxJobFile limits the size of a job file, in bytes. It is above the limit of jobspec,
+// which reports the error.
 const maxJobFile = 2 << 20
 
-// jobFile is how a command reads a job file.
+// jobFile reads job files with the variables of --var.
 type jobFile struct {
 	env  *cmdutil.Env
 	vars []string
@@ -28,14 +28,14 @@ func jobFileFlags(cmd *cobra.Command, env *cmdutil.Env) *jobFile {
 	return f
 }
 
-// readJob is a job file that was read and checked.
+// readJob is a job file that was read and validated.
 type readJob struct {
 	name  string
 	job   *client.Job // as it was written
 	model *model.Job  // with defaults
 }
 
-// full is the job with every default but the server's.
+// full returns the job with all defaults except those of the server.
 func (r *readJob) full() *client.Job {
 	full := jobspec.FromModel(r.model)
 	if r.job.Priority == nil {
@@ -74,8 +74,8 @@ func (f *jobFile) read(name, namespace string) (*readJob, error) {
 	return &readJob{name: name, job: file.Job, model: m}, nil
 }
 
-// words is how the file was named on the command line, with the variables that it was
-// given, so that what is suggested means the same job.
+// words returns the arguments that name the file and its variables, quoted for a shell, so
+// that suggested commands refer to the same job.
 func (f *jobFile) words(name string) string {
 	words := []string{shellWord(name)}
 	for _, v := range f.vars {
@@ -84,10 +84,10 @@ func (f *jobFile) words(name string) string {
 	return strings.Join(words, " ")
 }
 
-// plainWord is what a shell takes as it is written.
+// plainWord matches words that need no quoting in a shell.
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./:=@%+,-]+$`)
 
-// shellWord is a word as a POSIX shell wants it written.
+// shellWord quotes a word for a POSIX shell if required.
 func shellWord(word string) string {
 	if plainWord.MatchString(word) {
 		return word

@@ -59,7 +59,7 @@ An existing file is not overwritten.`,
 	return cmd
 }
 
-// jobTemplate is the example for a file's form, named after the file.
+// jobTemplate returns the example in the format that the extension of name selects.
 func jobTemplate(name string) (string, error) {
 	form := strings.ToLower(filepath.Ext(name))
 	switch form {
@@ -80,7 +80,7 @@ func jobTemplate(name string) (string, error) {
 	return string(text), err
 }
 
-// refuseExisting keeps a command from writing over what somebody wrote.
+// refuseExisting returns an error if a file exists, so that it is not overwritten.
 func refuseExisting(env *cmdutil.Env, name string) error {
 	if name == cmdutil.Stdin {
 		return nil

@@ -9,9 +9,9 @@ import (
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
-// pendingWait is how long to wait for news of an evaluation. The first time is short:
-// mostly there is an answer at once, and where there is none, the reason is worth
-// looking for.
+// pendingWait returns the timeout of a blocking query for an evaluation. The first round
+// is short, because most evaluations complete at once, and a reason for a delay should be
+// reported early.
 func pendingWait(round int) time.Duration {
 	if round == 0 {
 		return time.Second
@@ -19,8 +19,8 @@ func pendingWait(round int) time.Duration {
 	return 5 * time.Second
 }
 
-// warnPendingReason warns why nobody looks at evaluations, where that is so and another
-// reason than was told last. It returns the reason.
+// warnPendingReason prints why evaluations are not processed, unless it equals the reason
+// that was printed last. It returns the reason.
 func warnPendingReason(ctx context.Context, c *cmdutil.Connection, meta *client.QueryMeta, told string) string {
 	why := pendingReason(ctx, c, meta)
 	if why != "" && why != told {
@@ -29,8 +29,8 @@ func warnPendingReason(ctx context.Context, c *cmdutil.Connection, meta *client.
 	return why
 }
 
-// pendingReason is why an evaluation stays pending that is due; "": as far as anybody
-// can tell, workers are at it.
+// pendingReason returns why a due evaluation stays pending; "" if workers are processing
+// it or the reason is unknown.
 func pendingReason(ctx context.Context, c *cmdutil.Connection, meta *client.QueryMeta) string {
 	const noLeader = "no leader: nothing is placed until one is elected; `cede server members` lists the servers"
 	if !meta.KnownLeader {

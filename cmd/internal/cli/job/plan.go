@@ -52,7 +52,7 @@ not place are placed later if capacity becomes free, without evictions.`,
 	return cmd
 }
 
-// planView is a plan as it is shown.
+// planView is the printed form of a plan.
 type planView struct {
 	JobID     string
 	Namespace string
@@ -65,7 +65,7 @@ type planView struct {
 	starts bool // it is stopped, and would run again
 }
 
-// requestPlan asks for a plan, and what there is to compare the job with.
+// requestPlan requests a plan, and the current version of the job to compare with.
 func requestPlan(ctx context.Context, c *cmdutil.Connection, read *readJob) (*planView, error) {
 	api, err := c.Dial()
 	if err != nil {
@@ -135,7 +135,7 @@ func (v *planView) heading(p cmdutil.Page) {
 	}
 }
 
-// groups says what becomes of each group.
+// groups prints the changes of each group.
 func (v *planView) groups(p cmdutil.Page) {
 	if v.Annotations == nil || len(v.Annotations.DesiredTGUpdates) == 0 {
 		return
@@ -177,7 +177,7 @@ func (v *planView) preempted() []*client.AllocationStub {
 	return v.Annotations.PreemptedAllocs
 }
 
-// preemptions lists who is evicted.
+// preemptions prints the allocations that are evicted.
 func preemptions(p cmdutil.Page, list []*client.AllocationStub) {
 	titles := []string{"ALLOC ID", "JOB ID", "TASK GROUP"}
 	if p.Wide {
@@ -208,12 +208,12 @@ func (v *planView) unplaced(p cmdutil.Page) {
 	}
 }
 
-// idle is whether all that the plan does is to have the job wait.
+// idle reports whether the plan does nothing except leave instances pending.
 func (v *planView) idle() bool {
 	return len(v.Place) == 0 && len(v.Stop) == 0 && len(v.preempted()) == 0 && len(v.FailedTGAllocs) > 0
 }
 
-// next says how to carry the plan out.
+// next prints how to run the plan.
 func (v *planView) next(p cmdutil.Page) {
 	if p.NoHeaders {
 		return

@@ -69,7 +69,7 @@ The command does not wait until tasks are healthy.`,
 	return cmd
 }
 
-// runView is what running a job came to.
+// runView is the result of running or stopping a job.
 type runView struct {
 	JobID     string
 	Namespace string
@@ -110,8 +110,8 @@ func (r *jobRun) run(ctx context.Context) error {
 	return r.follow(ctx, api, v)
 }
 
-// token is the plan's, from a file where it is given as one. Who names a plan and
-// has none must not be given whatever scheduling comes to.
+// token returns the token of --plan, read from a file if it starts with @. An empty token
+// is an error if --plan was given: the job must not run without the plan.
 func (r *jobRun) token() (token string, err error) {
 	token = r.plan
 	if file, ok := strings.CutPrefix(r.plan, "@"); ok {
@@ -126,8 +126,8 @@ func (r *jobRun) token() (token string, err error) {
 	return token, nil
 }
 
-// planConflict says what to do where a plan no longer holds; the server says
-// what differs.
+// planConflict adds a hint to the error of a plan that no longer holds; the server reports
+// the differences.
 func planConflict(err error, token, name string) error {
 	answer, ok := errors.AsType[*client.Error](err)
 	if !ok || answer.Code != client.CodeConflict || token == "" {
@@ -140,7 +140,7 @@ func planConflict(err error, token, name string) error {
 	return e
 }
 
-// follow waits for the evaluation, and says what came of it.
+// follow waits for the evaluation and prints its result.
 func (r *jobRun) follow(ctx context.Context, api *client.Client, v *runView) error {
 	q := &client.QueryOptions{Namespace: v.Namespace}
 	if v.EvalID != "" {
@@ -199,7 +199,8 @@ func (r *jobRun) show(v *runView, followed bool) error {
 	}})
 }
 
-// unplacedError is what `job run` ends with when not everything was placed.
+// unplacedError returns the error of an evaluation that failed or could not place every
+// instance, or nil.
 func unplacedError(job string, e *client.Evaluation) error {
 	switch {
 	case e == nil:
@@ -227,9 +228,9 @@ func unplacedError(job string, e *client.Evaluation) error {
 	}
 }
 
-// awaitEvaluation waits until an evaluation will change no more, or waits for room itself.
-// It follows those that took its place, in the job's namespace: a token may be bound
-// to that one.
+// awaitEvaluation waits until an evaluation is terminal or blocked. It follows the
+// evaluations that supersede it, in the namespace of the job, because a token can be
+// limited to that.
 func awaitEvaluation(ctx context.Context, c *cmdutil.Connection, v *runView, timeout time.Duration) (*client.Evaluation, error) {
 	limited, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()

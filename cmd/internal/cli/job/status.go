@@ -79,7 +79,7 @@ func jobListDocument(ctx context.Context, c *cmdutil.Connection) (cmdutil.Docume
 	}}, nil
 }
 
-// jobView is a job and what became of it.
+// jobView is a job with its allocations and evaluations.
 type jobView struct {
 	Job         *client.Job
 	Summary     map[string]client.TaskGroupSummary
@@ -153,7 +153,7 @@ func (v *jobView) page(p cmdutil.Page) {
 	}
 }
 
-// rechecks is why instances that failed are not there, and when they will be.
+// rechecks returns why failed instances are not running, and when they are retried.
 func (v *jobView) rechecks() string {
 	var said []string
 	for _, e := range v.Evaluations {
@@ -180,8 +180,7 @@ func (v *jobView) waiting() *client.Evaluation {
 	return newest
 }
 
-// allocations are those that people want to see: what lives first, the newest
-// first.
+// allocations returns the allocations to print: live ones first, then newest first.
 func (v *jobView) allocations(wide bool) []*client.AllocationStub {
 	list := slices.Clone(v.Allocations)
 	dead := func(a *client.AllocationStub) bool {
@@ -206,8 +205,8 @@ func (v *jobView) allocations(wide bool) []*client.AllocationStub {
 	return list
 }
 
-// groupTable counts groups' allocations. Few are ever kept for a node that is silent,
-// so that has its column where there are some.
+// groupTable counts allocations by group. The column for unknown ones is only present if
+// there are any.
 func groupTable(p cmdutil.Page, summary map[string]client.TaskGroupSummary) {
 	unknown := 0
 	for _, g := range summary {

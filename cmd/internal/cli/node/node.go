@@ -60,7 +60,8 @@ func newNodeListCmd(env *cmdutil.Env) *cobra.Command {
 	})
 }
 
-// takesWork is whether new work is placed on a node, and why not.
+// takesWork reports whether a node accepts new allocations, with the reason if it does
+// not.
 func takesWork(status string, drain bool, eligibility string) string {
 	switch {
 	case status == "down":
@@ -161,7 +162,7 @@ func resourceNames(maps ...map[string]int64) []string {
 	return names
 }
 
-// stubOf is what lists show of an allocation.
+// stubOf returns the list form of an allocation.
 func stubOf(a *client.Allocation) *client.AllocationStub {
 	return &client.AllocationStub{
 		ID: a.ID, Name: a.Name, Namespace: a.Namespace, EvalID: a.EvalID, NodeID: a.NodeID, NodeName: a.NodeName, JobID: a.JobID,

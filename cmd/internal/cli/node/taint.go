@@ -44,7 +44,7 @@ help jobs describes tolerations.`,
 	return cmd
 }
 
-// effects are what a taint may do.
+// effects lists the valid effects of a taint.
 var effects = []string{"NoSchedule", "PreferNoSchedule", "NoExecute"}
 
 // parseTaints reads what kubectl's users write.

@@ -84,7 +84,7 @@ func awaitBrokerState(ctx context.Context, env *cmdutil.Env, o client.Operator, 
 	return s, err
 }
 
-// brokerState is whether evaluations are handed out.
+// brokerState returns paused, running or the reason why this server has no broker.
 func brokerState(s *client.BrokerStatus) string {
 	switch {
 	case s.Paused:
@@ -95,7 +95,8 @@ func brokerState(s *client.BrokerStatus) string {
 	return "not on this server: it is not the leader"
 }
 
-// workersText is how a server's workers do; "": an older server does not tell.
+// workersText describes the workers of a server; "" if the server is too old to report
+// them.
 func workersText(w *client.Workers) string {
 	switch {
 	case w == nil:

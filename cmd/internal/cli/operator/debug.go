@@ -18,7 +18,7 @@ import (
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
-// bundleResult is what a bundle holds.
+// bundleResult lists the parts of a bundle.
 type bundleResult struct {
 	File    string
 	Parts   []string
@@ -80,7 +80,7 @@ hold secrets. Parts that cannot be collected are listed in missing.txt.`,
 	return cmd
 }
 
-// debugBundle is what was collected.
+// debugBundle collects the parts of a support bundle.
 type debugBundle struct {
 	env     *cmdutil.Env
 	secrets []string // secrets that are known
@@ -113,7 +113,7 @@ func (b *debugBundle) json(name string, v any, err error) {
 	b.add(name, append(text, '\n'), err)
 }
 
-// newestDecisions is how many decisions of policies are collected.
+// newestDecisions limits the decisions of policies in a bundle.
 const newestDecisions = 100
 
 // server collects what the API says.

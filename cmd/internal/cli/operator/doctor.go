@@ -78,7 +78,7 @@ func serverDir(dir string) string {
 	return dir
 }
 
-// doctorError is that the directory could not be examined.
+// doctorError returns the error of a directory that cannot be examined.
 func doctorError(dir string, err error) error {
 	switch {
 	case errors.Is(err, datadir.ErrLocked):
@@ -89,13 +89,13 @@ func doctorError(dir string, err error) error {
 	return err
 }
 
-// examination is what was found, for programs and laid out for people.
+// examination holds the findings, for programs and as a page.
 type examination struct {
 	*doctor.Report
 	Replay *replayView `json:"replay,omitempty"`
 }
 
-// bad is whether something is lost or wrong.
+// bad reports whether data is damaged or the state is inconsistent.
 func (e examination) bad() bool { return e.Damaged() || e.Replay != nil && e.Replay.Problem != "" }
 
 func (e examination) page(p cmdutil.Page) {

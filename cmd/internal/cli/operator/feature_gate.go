@@ -9,7 +9,7 @@ import (
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
-// gateWords says what each feature gate does.
+// gateWords describes each feature gate.
 var gateWords = map[string]string{
 	"PriorityBasedScheduling":           "queue bindings by priority; off: by time of creation",
 	"PriorityBasedPreemptiveScheduling": "bindings may evict others; requires PriorityBasedScheduling and --preempt-binding",
@@ -25,7 +25,7 @@ func gatesDescribed() string {
 	return strings.TrimRight(text.String(), "\n")
 }
 
-// gateState is on or off, and whether anybody said so.
+// gateState returns on or off, and whether that is the default.
 func gateState(gate client.FeatureGate) string {
 	state := "off"
 	if gate.On() {
@@ -37,7 +37,7 @@ func gateState(gate client.FeatureGate) string {
 	return state
 }
 
-// gateSettings is what shells complete.
+// gateSettings returns the completions of --feature-gate.
 func gateSettings() (list []string) {
 	for _, name := range client.FeatureGateNames() {
 		list = append(list, name+"=true", name+"=false", name+"=default")
@@ -45,7 +45,7 @@ func gateSettings() (list []string) {
 	return list
 }
 
-// setGates switches gates as NAME=VALUE says.
+// setGates applies settings of the form NAME=VALUE.
 func setGates(gates *client.FeatureGates, settings []string) error {
 	for _, setting := range settings {
 		if err := setGate(gates, setting); err != nil {

@@ -83,7 +83,7 @@ cluster splits in two.`,
 	return cmd
 }
 
-// peerAddress is why other servers cannot call an address.
+// peerAddress returns an error if other servers cannot connect to an address.
 func peerAddress(address string) error {
 	host, port, err := net.SplitHostPort(address)
 	if n, numeric := strconv.ParseUint(port, 10, 16); err != nil || host == "" || numeric != nil || n == 0 {

@@ -25,7 +25,7 @@ type replayView struct {
 	Jobs        int    `json:"jobs"`
 	Allocations int    `json:"allocations"`
 	Evaluations int    `json:"evaluations"`
-	// Problem is where the state contradicts itself; empty: nowhere.
+	// Problem describes an inconsistency of the state; empty: none.
 	Problem string `json:"problem,omitempty"`
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/cede-scheduler/cede/core/replication/snapshot"
 )
 
-// snapshotView is what a snapshot holds, as it is shown.
+// snapshotView is the printed form of the contents of a snapshot.
 type snapshotView struct {
 	File        string
 	ClusterID   string

@@ -13,17 +13,18 @@ import (
 )
 
 const (
-	// checksWithin is for how long the servers' checks are waited for, unless the user says.
+	// checksWithin is the default timeout for the checks of all servers.
 	checksWithin = 10 * time.Minute
-	// checksQuiet is for how long that needs no words: servers compile a policy meanwhile.
+	// checksQuiet is the time before missing checks are reported: servers compile the
+	// policy in that time.
 	checksQuiet = 3 * time.Second
-	// checksEvery is how often the servers are asked then.
+	// checksEvery is the interval between status requests.
 	checksEvery = time.Second
 )
 
-// loadChecked loads a policy and waits until the servers that must have checked it,
-// or until the time is over: Awaited tells of the others then. The load itself waits
-// for a moment only: the server would say nothing meanwhile, and take no other load.
+// loadChecked loads a policy and waits until all required servers have checked it, or
+// until the timeout; then Awaited lists the missing checks. The load request itself waits
+// briefly: the server would return nothing in that time, and accept no other load.
 func loadChecked(ctx context.Context, env *cmdutil.Env, c *client.Client, load *client.PolicyLoad, within time.Duration) (*client.PolicyVersion, error) {
 	end := env.Clock.Now().Add(within)
 	load.Wait = max(min(checksQuiet, within), time.Millisecond)
@@ -40,7 +41,8 @@ func loadChecked(ctx context.Context, env *cmdutil.Env, c *client.Client, load *
 	return v, err
 }
 
-// reportAwaited says for whom is waited, what was not told yet. Programs read Awaited.
+// reportAwaited prints each missing check once. With -o json it prints nothing; programs
+// read Awaited.
 func reportAwaited(env *cmdutil.Env, v *client.PolicyVersion, told map[string]bool) {
 	if env.JSONErrors {
 		return
@@ -54,8 +56,8 @@ func reportAwaited(env *cmdutil.Env, v *client.PolicyVersion, told map[string]bo
 	}
 }
 
-// checkedSince is a version as the servers have it now. While nobody can say that, it
-// is as it was.
+// checkedSince returns the current state of a version. If no server can return it, v is
+// returned unchanged.
 func checkedSince(ctx context.Context, c *client.Client, v *client.PolicyVersion) (*client.PolicyVersion, error) {
 	st, _, err := c.Policies().Status(ctx, v.Name, &client.QueryOptions{Consistent: true})
 	if err != nil && !client.IsNotFound(err) {
@@ -74,7 +76,7 @@ func checkedSince(ctx context.Context, c *client.Client, v *client.PolicyVersion
 	}
 }
 
-// awaitedLines says for which servers' checks a version waits, and why.
+// awaitedLines returns the missing checks with their reasons, by server.
 func awaitedLines(v *client.PolicyVersion) []string {
 	var lines []string
 	for _, id := range slices.Sorted(maps.Keys(v.Awaited)) {
@@ -83,7 +85,8 @@ func awaitedLines(v *client.PolicyVersion) []string {
 	return lines
 }
 
-// uncheckedBy is the servers that have no check at all yet: one that tries again has its old one.
+// uncheckedBy returns the servers that have never checked the version; one that retries
+// has its previous check.
 func uncheckedBy(v *client.PolicyVersion) []string {
 	var ids []string
 	for _, id := range slices.Sorted(maps.Keys(v.Awaited)) {

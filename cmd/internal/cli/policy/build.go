@@ -18,7 +18,7 @@ import (
 	"github.com/cede-scheduler/cede/plugins/bundle"
 )
 
-// kinds are what a policy can be built as.
+// kinds lists the kinds of policies that can be built.
 func kinds() []string { return []string{string(bundle.Wasm), string(bundle.Process)} }
 
 func newPolicyBuildCmd(env *cmdutil.Env) *cobra.Command {
@@ -83,7 +83,7 @@ func isBuiltin(name, why string) error {
 	return cmdutil.Usagef("use the folder of your own policy; `cede policy init` creates one", "%s is a built-in policy: %s", policyflags.BaseName(name), why)
 }
 
-// builtPolicy is what `cede policy build` made.
+// builtPolicy is the result of cede policy build.
 type builtPolicy struct {
 	Policy string   `json:"policy"`
 	Kind   string   `json:"kind"`

@@ -275,7 +275,7 @@ func (c *policyCheck) writeCase(use string, p *propertyReport) error {
 	return nil
 }
 
-// isFault is whether an error is the policy's fault.
+// isFault reports whether the policy caused an error.
 func isFault(err error) bool {
 	_, answer := errors.AsType[*policytest.AnswerError](err)
 	_, fault := errors.AsType[*policy.Error](err)

@@ -15,7 +15,7 @@ import (
 	"github.com/cede-scheduler/cede/sdk/policytest"
 )
 
-// checkReport is what `cede policy test` found.
+// checkReport is the result of cede policy test.
 type checkReport struct {
 	Policy     string           `json:"policy"`
 	Version    string           `json:"version"`

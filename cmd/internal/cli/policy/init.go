@@ -44,7 +44,7 @@ Existing files are not overwritten.`,
 	return cmd
 }
 
-// startedPolicy is what `cede policy init` laid down.
+// startedPolicy is the result of cede policy init.
 type startedPolicy struct {
 	Policy string   `json:"policy"`
 	Lang   string   `json:"lang"`

@@ -58,7 +58,7 @@ func listedPolicies(list []*client.PolicyStub) cmdutil.Document {
 	return d
 }
 
-// remarks is what is out of the ordinary with a policy.
+// remarks returns the unusual conditions of a policy.
 func remarks(s *client.PolicyStub) []string {
 	var list []string
 	if s.Until != 0 {

@@ -24,7 +24,7 @@ import (
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
-// loadFlags are those of `cede policy load`.
+// loadFlags holds the flags of cede policy load.
 type loadFlags struct {
 	name, onFault string
 	config, grant []string
@@ -95,8 +95,8 @@ A loaded policy decides nothing until it is activated.`,
 	return cmd
 }
 
-// loadedAs is what a version does that was loaded: it may have been there before.
-// With activate it is activated, unless a server refused it.
+// loadedAs returns the role of a loaded version, which may have existed before. With
+// activate the version is activated, unless a server refused it.
 func loadedAs(ctx context.Context, c *client.Client, v *client.PolicyVersion, activate bool) (role string, err error) {
 	for _, check := range v.Checks {
 		if !check.OK {
@@ -115,7 +115,7 @@ func loadedAs(ctx context.Context, c *client.Client, v *client.PolicyVersion, ac
 	return policyStatus{st}.role(v.ID), nil
 }
 
-// loaded is the version that was loaded.
+// loaded returns the document of a loaded version.
 func loaded(v *client.PolicyVersion, role string) cmdutil.Document {
 	name := policyflags.VersionName(v.Name, v.ID)
 	return cmdutil.Document{Data: v, Names: []string{name}, Page: func(p cmdutil.Page) {
@@ -145,7 +145,7 @@ func loaded(v *client.PolicyVersion, role string) cmdutil.Document {
 	}}
 }
 
-// refusals is the error of a version that servers refused; nil: none did.
+// refusals returns an error that lists the servers that refused a version, or nil.
 func refusals(v *client.PolicyVersion) error {
 	e := &cmdutil.Error{Exit: cmdutil.ExitPolicy, Code: cmdutil.CodePolicy}
 	for _, id := range slices.Sorted(maps.Keys(v.Checks)) {
@@ -162,7 +162,7 @@ func refusals(v *client.PolicyVersion) error {
 	return e
 }
 
-// newPolicyLoad makes the request for what was named.
+// newPolicyLoad creates the load request for a policy.
 func newPolicyLoad(env *cmdutil.Env, p string, f loadFlags) (*client.PolicyLoad, error) {
 	named, err := builtin.Parse(p)
 	if err != nil {
@@ -209,7 +209,7 @@ func loadGrants(p string, list []string) ([]string, error) {
 	return grants, nil
 }
 
-// fillPolicyLoad puts into a request what the policy is made of.
+// fillPolicyLoad adds the module, manifest and signature of a policy to a request.
 func fillPolicyLoad(env *cmdutil.Env, load *client.PolicyLoad, use string) (err error) {
 	if slices.Contains(builtin.Names(), use) {
 		load.Builtin = use

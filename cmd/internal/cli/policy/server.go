@@ -14,7 +14,7 @@ import (
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
-// namedVersion reads N@V.
+// namedVersion parses N@V.
 func namedVersion(cmd *cobra.Command, arg string) (name, version string, err error) {
 	name, version, found := strings.Cut(arg, "@")
 	if !found || name == "" || version == "" {
@@ -24,13 +24,13 @@ func namedVersion(cmd *cobra.Command, arg string) (name, version string, err err
 	return name, version, nil
 }
 
-// notPolicy refuses what is neither N nor N@V.
+// notPolicy returns the error of an argument that is neither N nor N@V.
 func notPolicy(cmd *cobra.Command, arg string) error {
 	return cmdutil.Usagef("`cede policy list` lists policies; a unique prefix of a version is sufficient", "%s requires N or N@V: invalid argument %q", cmd.CommandPath(), arg)
 }
 
-// ofPolicy is what a server answered instead of a result; where the policy is at
-// fault, the exit code says so.
+// ofPolicy returns the error of a server in the form of the command line. If the policy
+// failed, its exit code is ExitPolicy.
 func ofPolicy(err error) error {
 	answer, ok := errors.AsType[*client.Error](err)
 	if !ok {
@@ -48,7 +48,7 @@ func ofPolicy(err error) error {
 	return e
 }
 
-// changed is what a change of a policy's versions came to.
+// changed returns the document of a change of versions.
 func changed(st *client.PolicyStatus, version, words string) cmdutil.Document {
 	return cmdutil.MessageDocument(st, policyflags.VersionName(st.Name, version), "%s", words)
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/cede-scheduler/cede/plugins/bundle"
 )
 
-// signedPolicy is what `cede policy sign` and `verify` are about.
+// signedPolicy is the result of signing or verifying a policy.
 type signedPolicy struct {
 	Policy    string `json:"policy"`
 	Digest    string `json:"digest"`

@@ -147,7 +147,7 @@ func (s policyStatus) active() string {
 	return "none"
 }
 
-// trialEnds is how trials end, in words.
+// trialEnds describes how trials end, by outcome.
 var trialEnds = map[string]string{
 	"expired":        "ended %s without confirmation and was rolled back",
 	"confirmed":      "was confirmed %s",
@@ -172,7 +172,7 @@ func (s policyStatus) lastTrial() string {
 // roleActive is the role of the version that decides.
 const roleActive = "active"
 
-// role is what a version does at present.
+// role returns the role of a version: active, previous, shadow, out of service or none.
 func (s policyStatus) role(id string) string {
 	switch id {
 	case s.Active:
@@ -288,7 +288,7 @@ func (s policyStatus) shadowRun(p cmdutil.Page) {
 	more(p, len(r.Differences))
 }
 
-// rowsShown is how many of many rows a page has that is not wide.
+// rowsShown limits the rows of a table unless the page is wide.
 const rowsShown = 10
 
 func shownOf[T any](p cmdutil.Page, list []T) []T {

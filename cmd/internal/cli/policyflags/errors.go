@@ -19,8 +19,8 @@ import (
 // rewrite is the prefix of the hint in the last line of an error about a manifest.
 const rewrite = "run `cede policy build` to update"
 
-// WrapError gives an error about policy p its exit code: 7 where the policy is
-// at fault, 2 where what is on disk or on the command line is.
+// WrapError gives an error about policy p its exit code: ExitPolicy if the policy failed,
+// ExitUsage if files or the command line are invalid.
 func WrapError(p string, err error) error {
 	var (
 		own     *cmdutil.Error
@@ -56,8 +56,8 @@ func WrapError(p string, err error) error {
 	return e
 }
 
-// FaultError is a policy's fault. What is no module at all is a file that does not
-// validate: nothing of it was ever asked.
+// FaultError returns the error of a policy that failed. A file that is not a module is
+// invalid input instead, because none of its code ran.
 func FaultError(err error, fault *policy.Error) *cmdutil.Error {
 	e := &cmdutil.Error{Exit: cmdutil.ExitPolicy, Code: cmdutil.CodePolicy, Message: withoutHint(err, fault), Hint: fault.Hint, Err: err}
 	if errors.Is(err, meter.ErrMalformed) || errors.Is(err, meter.ErrUnsupported) {
@@ -66,8 +66,8 @@ func FaultError(err error, fault *policy.Error) *cmdutil.Error {
 	return e
 }
 
-// BadSignature is whether a file of a signature cannot be read as one, and what
-// to say of it.
+// BadSignature reports whether err means that a signature file cannot be parsed, and
+// returns the message for it.
 func BadSignature(err error) (text string, bad bool) {
 	text = err.Error()
 	file, _, found := strings.Cut(text, bundle.SignatureFile+": ")
@@ -80,8 +80,8 @@ func BadSignature(err error) (text string, bad bool) {
 	return text, true
 }
 
-// IsAltered is whether a bundle cannot be opened although its manifest is sound and
-// its files can be read: the module or the signature is not what it was.
+// IsAltered reports whether a bundle cannot be opened although its manifest is valid and
+// its files are readable: the module or the signature was changed.
 func IsAltered(dir string, err error) bool {
 	if _, unreadable := errors.AsType[*fs.PathError](err); unreadable || errors.Is(err, bundle.ErrNotBuilt) {
 		return false
@@ -90,7 +90,7 @@ func IsAltered(dir string, err error) bool {
 	return bad == nil && m.Digest != ""
 }
 
-// withoutHint is what an error says, less the hint that its fault adds.
+// withoutHint returns the text of an error without the hint of its fault.
 func withoutHint(err error, fault *policy.Error) string {
 	if fault.Hint == "" {
 		return err.Error()
@@ -98,8 +98,8 @@ func withoutHint(err error, fault *policy.Error) string {
 	return strings.TrimSuffix(err.Error(), " ("+fault.Hint+")")
 }
 
-// OpenPolicy makes a version of a policy, and warns where its module is older
-// than what it is made of.
+// OpenPolicy opens a version of a policy, and prints a warning if its module is older than
+// its sources.
 func OpenPolicy(ctx context.Context, env *cmdutil.Env, r policies.Request) (*policies.Policy, error) {
 	p, err := env.Policies.Open(ctx, r)
 	if err == nil && p.Bundle != nil {
@@ -108,7 +108,7 @@ func OpenPolicy(ctx context.Context, env *cmdutil.Env, r policies.Request) (*pol
 	return p, err
 }
 
-// WarnStale warns once of a module that is older than what it is made of.
+// WarnStale prints a warning, once per folder, if a module is older than its sources.
 func WarnStale(env *cmdutil.Env, b *bundle.Bundle) {
 	source := toolchain.Stale(b)
 	if source == "" {
@@ -120,7 +120,7 @@ func WarnStale(env *cmdutil.Env, b *bundle.Bundle) {
 	}
 }
 
-// BuildError is why a policy could not be built.
+// BuildError returns the error of a build that failed.
 func BuildError(dir string, err error) error {
 	if missing, ok := errors.AsType[*toolchain.MissingError](err); ok {
 		return &cmdutil.Error{Exit: cmdutil.ExitError, Code: cmdutil.CodeError, Message: missing.Error(), Hint: missing.Hint(), Err: err}

@@ -16,8 +16,8 @@ import (
 	"github.com/cede-scheduler/cede/core/sim"
 )
 
-// Configs are what --config gives, by what was written before its =; "" is
-// whatever one policy the command is about.
+// Configs holds the files of --config by the name before the =; "" applies to the only
+// policy of the command.
 type Configs map[string]ConfigFile
 
 type ConfigFile struct {
@@ -88,7 +88,7 @@ func (c Configs) For(names ...string) ConfigFile {
 	return ConfigFile{}
 }
 
-// MergeInto are a file's settings over others.
+// MergeInto returns base with the settings of the file applied.
 func (f ConfigFile) MergeInto(base map[string]any) map[string]any {
 	if f.Settings == nil {
 		return base
@@ -99,7 +99,7 @@ func (f ConfigFile) MergeInto(base map[string]any) map[string]any {
 	return merged
 }
 
-// WrapError puts the file's name before an error about one of its settings.
+// WrapError adds the name of the file to an error about one of its settings.
 func (f ConfigFile) WrapError(err error) error {
 	if err == nil || f.Path == "" {
 		return err
@@ -112,8 +112,7 @@ func (f ConfigFile) WrapError(err error) error {
 	return err
 }
 
-// Flags are the flags of a command about policies that it takes as
-// arguments.
+// Flags holds the flags of a command whose arguments are policies.
 type Flags struct {
 	env           *cmdutil.Env
 	config, grant *[]string

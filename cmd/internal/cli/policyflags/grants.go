@@ -14,7 +14,7 @@ import (
 	"github.com/cede-scheduler/cede/core/sim/scenario"
 )
 
-// Grants are what --grant gives, by what was written before its =.
+// Grants holds the privileges of --grant by the name before the =.
 type Grants map[string][]string
 
 // GrantFlag gives a command --grant.
@@ -53,7 +53,8 @@ func (g Grants) Check(f *scenario.File, played []string) error {
 	return nil
 }
 
-// For is what a policy is granted, by the file and by whatever name of it.
+// For returns the grants of a policy: those of the file, and those of the flags under any
+// of its names.
 func (g Grants) For(spec sim.PolicySpec) []string {
 	given := slices.Clone(spec.Grants)
 	for _, name := range []string{spec.Name, spec.Use, BaseName(spec.Use)} {

@@ -8,9 +8,9 @@ import (
 	"github.com/cede-scheduler/cede/plugins/bundle"
 )
 
-// DisplayNames is what policies are called in results, by what was written: a
-// policy's folder goes by the name in its manifest, unless that could mean
-// another of them or a built-in policy.
+// DisplayNames returns the names of policies in results, by argument. The folder of a
+// policy is displayed by the name in its manifest, unless that is ambiguous or the name of
+// a built-in policy.
 func DisplayNames(written []string) map[string]string {
 	shown, count := map[string]string{}, map[string]int{}
 	for _, w := range written {

@@ -2,14 +2,14 @@ package policyflags
 
 import "strings"
 
-// ShortVersion is how a policy's version is shown: the first digits of its hash.
+// ShortVersion returns the first digits of the hash of a version.
 func ShortVersion(id string) string {
 	const digits = 12
 	hash := strings.TrimPrefix(id, "sha256:")
 	return hash[:min(len(hash), digits)]
 }
 
-// VersionName is N@V, as commands take it.
+// VersionName returns N@V, as commands accept it.
 func VersionName(name, id string) string {
 	if id == "" {
 		return name

@@ -83,8 +83,8 @@ func (s *simImport) flags(cmd *cobra.Command) {
 	cmdutil.CompleteFlag(cmd, "never-ran", []string{"keep", "drop"})
 }
 
-// refuseZero refuses a 0 that was written: to the importer it means that the
-// option is absent, which is not what somebody who writes it may have meant.
+// refuseZero returns an error if a flag is explicitly 0, because the importer treats 0 as
+// unset.
 func refuseZero(cmd *cobra.Command) error {
 	var wrong, hints []string
 	for _, f := range [][2]string{
@@ -165,7 +165,7 @@ func (s *simImport) incomplete(src string, r *importer.Report) error {
 	}
 }
 
-// isDump is whether a format may come from standard input: a dump may be one file.
+// isDump reports whether a format can be read from standard input: a dump can be one file.
 func isDump(format string) bool { return format == "kube" || format == "nomad" }
 
 // onlyFile is a folder that holds what is being read already.

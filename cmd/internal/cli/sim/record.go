@@ -28,7 +28,7 @@ import (
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
-// recordView is what a recording holds.
+// recordView is the result of a recording.
 type recordView struct {
 	File      string         `json:"file"`
 	Nodes     int            `json:"nodes"`
@@ -111,8 +111,8 @@ type recording struct {
 	module *client.PolicyModule // of the policy that decides; nil: it has none, or it did not come
 }
 
-// lull is how long nothing must happen until what a server did is taken to be
-// told whole.
+// lull is the time without events after which the activity of a server is considered
+// complete.
 const lull = 500 * time.Millisecond
 
 // record reads the state, follows what happens, and reads the state again.

@@ -17,7 +17,7 @@ import (
 	"github.com/cede-scheduler/cede/core/sim/scenario"
 )
 
-// replayReport is where a policy decides otherwise than was recorded.
+// replayReport holds the differences between a recording and its replay.
 type replayReport struct {
 	Scenario   string              `json:"scenario"`
 	Policy     string              `json:"policy"`
@@ -122,8 +122,7 @@ func (r *simRun) unreplayable(f *simrun.ScenarioFile, err error) error {
 	return e
 }
 
-// isRecorded is whether a file says of every placement where it was and whom it
-// evicted.
+// isRecorded reports whether a file states the node and victims of every placement.
 func isRecorded(f *scenario.File) bool {
 	return f.Expect != nil && f.Expect.Placements != nil && !slices.ContainsFunc(*f.Expect.Placements, func(p scenario.ExpectPlacement) bool {
 		return p.Alloc == nil || p.Node == nil || p.Preempted == nil
@@ -171,8 +170,8 @@ func decisionOf(node string, here []string, elsewhere map[string][]string) *deci
 	return d
 }
 
-// mostOtherwise is how many differences are shown: what comes after the first
-// mostly follows from them.
+// mostOtherwise limits the differences that are shown: later ones follow from earlier
+// ones.
 const mostOtherwise = 20
 
 func (v *replayReport) page(p cmdutil.Page) {

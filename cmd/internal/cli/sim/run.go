@@ -138,7 +138,7 @@ func (r *simRun) play(ctx context.Context, f *simrun.ScenarioFile) (*sim.Run, er
 	})
 }
 
-// expectation is what a file expects and did not get.
+// expectation returns the error of expectations that do not hold, or nil.
 func expectation(name string, differences []string) error {
 	if len(differences) == 0 {
 		return nil

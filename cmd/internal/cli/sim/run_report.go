@@ -175,9 +175,8 @@ func (s *runReport) metrics() {
 	s.Table(t)
 }
 
-// isNotable is whether a metric is among those that a person reads first: not
-// those of the heading, nor those that explain others, nor the quantiles
-// between the median and the worst.
+// isNotable reports whether a metric is shown by default: it is not zero and not a part of
+// another one.
 func isNotable(name string, d metrics.Definition) bool {
 	if d.Context || slices.Contains([]string{"unplaced", "victims", "unboundReplicas", "evictedReplicas"}, name) {
 		return false
@@ -190,7 +189,7 @@ func isNotable(name string, d metrics.Definition) bool {
 	return true
 }
 
-// some is how many rows of a list are shown.
+// some returns the number of rows to print.
 func (s *runReport) some(n int) int {
 	if s.Wide {
 		return n

@@ -13,7 +13,7 @@ import (
 	"github.com/cede-scheduler/cede/core/sim/scenario"
 )
 
-// FormatProgress is how far a run is.
+// FormatProgress returns the progress of a run as one line.
 func FormatProgress(name string, p sim.Progress, elapsed time.Duration) string {
 	line := fmt.Sprintf("%s: at %s", name, scenario.Duration(p.Now.Truncate(time.Second)))
 	if p.Until > 0 {
@@ -22,9 +22,9 @@ func FormatProgress(name string, p sim.Progress, elapsed time.Duration) string {
 	return line + fmt.Sprintf(", %s of %s events, %s placed, %s", cmdutil.Thousands(p.Steps), cmdutil.Thousands(p.StepsTotal), cmdutil.Thousands(p.Placed), elapsed.Round(time.Second))
 }
 
-// RunError is a file that validates but cannot be played: most often a
-// policy is not there, or refuses its configuration. replaced says that -p
-// stands in for the file's own choice.
+// RunError returns the error of a valid file that cannot be played: usually a policy is
+// unknown or refuses its configuration. replaced reports whether -p overrides the policy
+// of the file.
 func RunError(f *ScenarioFile, err error, replaced bool) error {
 	var known *scenario.Error
 	if errors.Is(err, context.Canceled) || errors.As(err, &known) {
@@ -51,10 +51,11 @@ func RunError(f *ScenarioFile, err error, replaced bool) error {
 	}
 }
 
-// maxFaults is how many faults are printed: they repeat themselves.
+// maxFaults limits the failures that are printed, because they repeat.
 const maxFaults = 5
 
-// FaultsError are what a policy is blamed for, whose evaluations do as onFault says.
+// FaultsError returns an error that lists the failures of policies in a run, or nil if
+// list is empty. onFault selects the hint.
 func FaultsError(name string, list []error, onFault policy.OnFault) error {
 	if len(list) == 0 {
 		return nil

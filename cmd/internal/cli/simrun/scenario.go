@@ -45,7 +45,7 @@ func WriteScenario(env *cmdutil.Env, name string, f *scenario.File) error {
 	return env.Write(name, func(w io.Writer) error { return scenario.Encode(w, f, fileFormat(name)) })
 }
 
-// fileFormat is how a file is written, by its name.
+// fileFormat returns the format of a file, by its extension.
 func fileFormat(name string) scenario.Format {
 	if filepath.Ext(name) == ".json" {
 		return scenario.JSON

@@ -53,7 +53,7 @@ func tokenTable(p cmdutil.Page, env *cmdutil.Env, list []*client.Token) *term.Ta
 	return t
 }
 
-// tokenSpace is where a token is good.
+// tokenSpace returns the namespace of a token; all if it has none.
 func tokenSpace(k *client.Token) string {
 	if k.Namespace == "" {
 		return "all"
@@ -61,7 +61,7 @@ func tokenSpace(k *client.Token) string {
 	return k.Namespace
 }
 
-// formatExpiry is how long something lasts that ends at a moment, in Unix nanoseconds.
+// formatExpiry returns the time until a moment in Unix nanoseconds.
 func formatExpiry(env *cmdutil.Env, unixNano int64) string {
 	left := time.Unix(0, unixNano).Sub(env.Clock.Now())
 	switch {
@@ -133,7 +133,7 @@ func tokenPage(p cmdutil.Page, env *cmdutil.Env, k *client.Token) {
 		"created", env.TimeAndAge(k.CreateTime), "expires", formatExpiryDate(env, k.ExpiresAt), "secret", k.SecretID)
 }
 
-// formatExpiryDate is when something ends, and how far that is.
+// formatExpiryDate returns a time and the duration until then.
 func formatExpiryDate(env *cmdutil.Env, unixNano int64) string {
 	left := formatExpiry(env, unixNano)
 	if unixNano == 0 {
