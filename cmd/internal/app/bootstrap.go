@@ -18,7 +18,7 @@ import (
 	"github.com/cede-scheduler/cede/plugins/bundle"
 )
 
-// readyTimeout is how long a server of one may take to lead itself.
+// readyTimeout limits the time until a single server is the leader.
 const readyTimeout = 30 * time.Second
 
 // bootstrap waits until the server can be asked, and does what is done once: the
@@ -73,7 +73,7 @@ func (p *Process) bootstrapAsync(c *config.Config) {
 	})
 }
 
-// bootstrapRetryInterval is how often a server looks whether it leads.
+// bootstrapRetryInterval is the interval of checks whether this server is the leader.
 const bootstrapRetryInterval = time.Second
 
 func (p *Process) bootstrapAsLeader(ctx context.Context, c *config.Config) error {

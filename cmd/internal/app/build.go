@@ -14,7 +14,7 @@ var (
 	Date    string // of the commit, RFC 3339
 )
 
-// Build says what the program was built from, in the API's field names.
+// Build describes the build of the program, with the field names of the API.
 type Build struct {
 	Version  string
 	Commit   string
@@ -23,7 +23,7 @@ type Build struct {
 	Platform string // system/architecture
 }
 
-// Info is this program's build.
+// Info returns the build of this program.
 func Info() Build {
 	return info(debug.ReadBuildInfo())
 }

@@ -4,5 +4,5 @@ package app
 
 import "time"
 
-// monotonic is asked for by systemd alone.
+// monotonic returns 0: only systemd uses it.
 func monotonic() time.Duration { return 0 }

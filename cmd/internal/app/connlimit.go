@@ -8,10 +8,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// addressLimitListener lets no address have more than its share of connections: a listener
-// takes so many in all, and one caller who is slow, or means harm, could have them
-// all. Those beyond are closed at once and cost the others nothing. This machine's own
-// are not counted: its nodes and its tests come from one address.
+// addressLimitListener limits the connections of each address, so that one client cannot
+// use up the total limit of a listener. Connections above the limit are closed at once.
+// Loopback connections are not counted. netutil.LimitListener of golang.org/x/net limits
+// the total only, which is why this is written by hand.
 type addressLimitListener struct {
 	net.Listener
 	limit   int
@@ -21,7 +21,7 @@ type addressLimitListener struct {
 	open map[netip.Prefix]int // none is 0
 }
 
-// limitPerAddress is l with a limit for each address; 0: none.
+// limitPerAddress returns l with a limit for each address; 0: none.
 func limitPerAddress(l net.Listener, most int, refused prometheus.Counter) net.Listener {
 	if most == 0 {
 		return l
@@ -29,7 +29,7 @@ func limitPerAddress(l net.Listener, most int, refused prometheus.Counter) net.L
 	return &addressLimitListener{Listener: l, limit: most, refused: refused, open: map[netip.Prefix]int{}}
 }
 
-// Accept waits for a connection that is not beyond its address's share.
+// Accept returns the next connection that is within the limit of its address.
 func (l *addressLimitListener) Accept() (net.Conn, error) {
 	for {
 		conn, err := l.Listener.Accept()
@@ -66,20 +66,21 @@ func (l *addressLimitListener) release(from netip.Prefix) {
 	}
 }
 
-// limitedConn gives its place back when it is closed.
+// limitedConn releases its slot when it is closed.
 type limitedConn struct {
 	net.Conn
 	release func()
 }
 
-// Close closes the connection; twice is once.
+// Close closes the connection. Further calls are harmless.
 func (c *limitedConn) Close() error {
 	defer c.release()
 	return c.Conn.Close()
 }
 
-// addressPrefix is whose connection it is: an address, of IPv6 the network of one household,
-// which has as many addresses as it likes. This machine's own do not count.
+// addressPrefix returns the address that a connection is counted for: of IPv6 the /64
+// network, because a host can use all addresses of it. Loopback connections are not
+// counted.
 func addressPrefix(a net.Addr) (from netip.Prefix, counts bool) {
 	tcp, ok := a.(*net.TCPAddr)
 	if !ok {

@@ -10,13 +10,13 @@ import (
 	"github.com/cede-scheduler/cede/gossip"
 )
 
-// duplicateCheckTimeout bounds how long it may take to find that another server has this one's id.
+// duplicateCheckTimeout limits the check for another server with the same ID.
 const duplicateCheckTimeout = 3 * time.Second
 
-// failOnDuplicateID ends this server where another one runs with its id. What gossip says is not
-// believed: the server that is said to run was perhaps this one, before it moved, and
-// where gossip has no keys anybody may say so. Who answers by that id over a connection
-// among servers, with a certificate where there are any, does run.
+// failOnDuplicateID stops this server if another one runs with its ID. Gossip alone is not
+// proof: the other address may be an earlier one of this server, and without gossip keys
+// any host can claim an ID. A server that responds under this ID on an authenticated RPC
+// connection does run.
 func (t *poolMember) failOnDuplicateID(ctx context.Context, m gossip.Member) {
 	if m.Tags.RPC == "" || m.Tags.RPC == t.rpc.Addr() {
 		return
@@ -33,7 +33,7 @@ func (t *poolMember) failOnDuplicateID(ctx context.Context, m gossip.Member) {
 		"stop that server if it is the copy; otherwise start this server with an empty data_dir, so that it gets a new ID and replicates the state", t.id, m.Tags.RPC))
 }
 
-// statusCounter counts how often a server was asked how it stands.
+// statusCounter counts the status requests that a server receives.
 type statusCounter struct {
 	rpc.Handler
 	asked *atomic.Int64
@@ -45,14 +45,15 @@ func (h statusCounter) Status(ctx context.Context, begin string) (*rpc.Status, e
 }
 
 const (
-	// forgetAfter is how long after it failed a member is listed that Raft has no more, or
-	// never had: nobody waits for it. What Raft has is listed until it is removed there.
+	// forgetAfter is the time after which a failed member that is not in the Raft
+	// configuration is removed from the list. Members in the configuration stay listed
+	// until they are removed there.
 	forgetAfter = time.Hour
-	// forgetInterval is how often it is looked for such members.
+	// forgetInterval is the interval of that check.
 	forgetInterval = time.Minute
 )
 
-// forgetFailedMembers forgets failed members until the server stops.
+// forgetFailedMembers removes failed members until the server stops.
 func (t *poolMember) forgetFailedMembers(stop <-chan struct{}) {
 	tick := time.NewTicker(forgetInterval)
 	defer tick.Stop()

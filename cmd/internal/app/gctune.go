@@ -13,8 +13,8 @@ const (
 	simulationMemoryLimit = 3500 << 20 // bytes
 )
 
-// TuneForSimulation trades memory for time. What the user set by GOGC and
-// GOMEMLIMIT stands.
+// TuneForSimulation trades memory for speed. GOGC and GOMEMLIMIT of the environment take
+// precedence.
 func TuneForSimulation() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(simulationGCPercent)

@@ -97,7 +97,7 @@ func reachable(address string) string {
 	return address
 }
 
-// drainTimeout is how long callers may take for the end of their answers.
+// drainTimeout limits the time that pending responses have when the process stops.
 const drainTimeout = 5 * time.Second
 
 // serve answers from now on.
@@ -224,8 +224,8 @@ func (p *Process) serveLogs(w http.ResponseWriter, r *http.Request) {
 	proxy.ServeHTTP(w, r)
 }
 
-// authenticates is whether the caller has a token of this cluster. What it lets them read is
-// for the node to ask.
+// authenticates reports whether the request has a token of this cluster. The servers
+// decide what the token may read.
 func (p *Process) authenticates(r *http.Request) bool {
 	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	if !ok {

@@ -8,8 +8,8 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 )
 
-// makeExtender makes what answers kube-scheduler. It binds pods where the server
-// runs in their cluster itself.
+// makeExtender creates the extender for kube-scheduler. If the server runs in the cluster
+// of the pods, it binds them itself.
 func (p *Process) makeExtender() (*extender.Extender, error) {
 	s := p.server.server
 	cfg := extender.Config{

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// newLogger makes the process's logger: text for people, JSON for programs.
+// newLogger returns the logger of the process: text on terminals, otherwise JSON.
 func newLogger(to io.Writer, terminal bool, format string, level *slog.LevelVar) *slog.Logger {
 	o := &slog.HandlerOptions{Level: level}
 	if format == "text" || format == "auto" && terminal {
@@ -16,15 +16,15 @@ func newLogger(to io.Writer, terminal bool, format string, level *slog.LevelVar)
 	return slog.New(slog.NewJSONHandler(to, o))
 }
 
-// parseLevel reads what config has checked.
+// parseLevel parses a level that config has validated.
 func parseLevel(text string) slog.Level {
 	var l slog.Level
 	_ = l.UnmarshalText([]byte(text))
 	return l
 }
 
-// raftLogger is what Raft logs to. A try begins with an election that nobody else
-// could win: Raft's warning of that alarms whoever sees cede for the first time.
+// raftLogger returns the logger of Raft. A development server starts with an expected
+// election timeout, whose warning would alarm new users; it is filtered out.
 func raftLogger(log *slog.Logger, dev bool) *slog.Logger {
 	if !dev {
 		return log
@@ -32,10 +32,11 @@ func raftLogger(log *slog.Logger, dev bool) *slog.Logger {
 	return slog.New(expectedWarningFilter{log.Handler()})
 }
 
-// expectedWarningFilter leaves out that a server of one has not heard a leader.
+// expectedWarningFilter drops the warning that a single server has no contact with a
+// leader.
 type expectedWarningFilter struct{ slog.Handler }
 
-// Handle passes the others on.
+// Handle forwards all other records.
 func (h expectedWarningFilter) Handle(ctx context.Context, r slog.Record) error {
 	expected := false
 	r.Attrs(func(a slog.Attr) bool {

@@ -69,7 +69,8 @@ func (p *Process) startMember(c *config.Config) error {
 	return nil
 }
 
-// memberPools is whom a member cluster's agent talks to.
+// memberPools returns clients of the pools that the agent of a member cluster registers
+// with.
 func memberPools(m *config.Member, dial func(config.Secret, ...string) (*client.Client, error)) ([]member.Pool, error) {
 	pools := m.Pools
 	if len(pools) == 0 {
@@ -86,8 +87,8 @@ func memberPools(m *config.Member, dial func(config.Secret, ...string) (*client.
 	return list, nil
 }
 
-// parseTemplate reads a binding's template: a job as its file would say it, but for
-// the id, which follows from the assignment.
+// parseTemplate parses the template of a binding: a job without an ID, which the
+// assignment determines.
 func parseTemplate(text []byte) (*client.Job, error) {
 	var job map[string]any
 	if err := json.Unmarshal(text, &job); err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/cede-scheduler/cede/core/agent"
 )
 
-// metrics is what the process measures of itself.
+// metrics holds the metrics of the process.
 type metrics struct {
 	registry   *prometheus.Registry
 	reloadOK   prometheus.Gauge
@@ -111,7 +111,7 @@ func (m *metrics) timer() func() {
 	return func() { m.apply.Observe(time.Since(began).Seconds()) }
 }
 
-// allocStatuses are what allocations may be reported as.
+// allocStatuses lists the client statuses of allocations.
 var allocStatuses = []agent.Status{agent.StatusPending, agent.StatusRunning, agent.StatusComplete, agent.StatusFailed}
 
 func allocGauges(a *agent.Agent) *gaugeCollector {

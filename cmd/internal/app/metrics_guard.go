@@ -11,14 +11,14 @@ import (
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
-// metricsGuard is who may ask what is measured. It does not ask the servers who
-// somebody is, as the API does: measures are wanted most when there is nobody to ask.
+// metricsGuard authorizes requests to the metrics listener. Its token is separate from
+// those of the API, because metrics are needed most when no server can check tokens.
 type metricsGuard struct {
 	local bool                     // this machine alone reaches the listener
 	token atomic.Pointer[[32]byte] // its hash; nil: none is needed
 }
 
-// setToken has callers show this token from now on; empty: none.
+// setToken requires a token from now on; empty: none.
 func (g *metricsGuard) setToken(token config.Secret) {
 	if token == "" {
 		g.token.Store(nil)
@@ -28,7 +28,7 @@ func (g *metricsGuard) setToken(token config.Secret) {
 	g.token.Store(&sum)
 }
 
-// protectMetrics guards what is measured.
+// protectMetrics requires the token, if there is one.
 func (g *metricsGuard) protectMetrics(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if want := g.token.Load(); want != nil && !hasToken(r, want) {
@@ -40,7 +40,7 @@ func (g *metricsGuard) protectMetrics(next http.Handler) http.Handler {
 	})
 }
 
-// protectProfiles guards what costs much to answer: strangers never get it.
+// protectProfiles requires the token, or loopback: profiles are expensive.
 func (g *metricsGuard) protectProfiles(next http.Handler) http.Handler {
 	guarded := g.protectMetrics(next)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -16,11 +16,11 @@ import (
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
-// serverResponseTimeout is how long an agent waits for a server that says nothing, before it
-// asks another one: a lease must be renewed in time though a server sleeps.
+// serverResponseTimeout is the time after which an agent tries another server: a lease
+// must be renewed in time even if one server does not respond.
 const serverResponseTimeout = 3 * time.Second
 
-// startAgent makes the node's agent and runs it.
+// startAgent creates and runs the agent of the node.
 func (p *Process) startAgent(ctx context.Context, c *config.Config) error {
 	drivers, err := p.drivers(c)
 	if err != nil {
@@ -76,7 +76,7 @@ func (p *Process) startAgent(ctx context.Context, c *config.Config) error {
 	return nil
 }
 
-// drivers are what tasks may run under.
+// drivers returns the enabled drivers of tasks.
 func (p *Process) drivers(c *config.Config) (map[string]driver.Driver, error) {
 	list := map[string]driver.Driver{}
 	if e := c.Client.Drivers.Exec; e.Enabled {
@@ -95,7 +95,7 @@ func (p *Process) drivers(c *config.Config) (map[string]driver.Driver, error) {
 	return list, nil
 }
 
-// nodeFromConfig is what the configuration says of the machine.
+// nodeFromConfig returns the node as the configuration describes it.
 func nodeFromConfig(c *config.Config, address string) agent.Node {
 	n := agent.Node{
 		Name: c.Name, Address: address, Datacenter: c.Datacenter, Class: c.Client.Class,
@@ -118,7 +118,7 @@ func nodeFromConfig(c *config.Config, address string) agent.Node {
 	return n
 }
 
-// serverListInterval is how often a node asks who the servers are.
+// serverListInterval is the interval at which a node requests the list of servers.
 const serverListInterval = time.Minute
 
 // watchServerList keeps the list of servers that a node asks as their pool says, those
@@ -197,8 +197,8 @@ func (p *Process) runAgent(a *agent.Agent) {
 	})
 }
 
-// authorizeRead is whether the bearer of a token may read an allocation: whoever may at
-// the servers.
+// authorizeRead reports whether the bearer of a token may read an allocation, as decided
+// by the servers.
 func (p *Process) authorizeRead(ctx context.Context, token, allocID string) error {
 	c, err := p.clientAs(token)
 	if err != nil {
@@ -208,7 +208,7 @@ func (p *Process) authorizeRead(ctx context.Context, token, allocID string) erro
 	return err
 }
 
-// authorizeOperator is whether the caller may have this node do something.
+// authorizeOperator reports whether the caller may operate this node.
 func (p *Process) authorizeOperator(r *http.Request) error {
 	token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	c, err := p.clientAs(token)

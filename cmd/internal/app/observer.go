@@ -7,9 +7,9 @@ import (
 	"github.com/cede-scheduler/cede/core/replication"
 )
 
-// observerBuffer joins the log to the server that is made from it. The log applies what it
-// holds as soon as it is opened, and the server is made with the log: what comes
-// before there is a server is kept for it.
+// observerBuffer connects the log to the server that is created from it. The log applies
+// its entries when it is opened, before the server exists; entries applied until then are
+// buffered.
 type observerBuffer struct {
 	mu       sync.Mutex
 	pending  []replication.Applied
@@ -30,7 +30,7 @@ func (r *observerBuffer) observe(list []replication.Applied) {
 	r.observer(list)
 }
 
-// attach gives the server what has come, and from now on whatever comes.
+// attach passes the buffered entries to the server, and all later ones.
 func (r *observerBuffer) attach(to func([]replication.Applied)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

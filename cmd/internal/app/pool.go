@@ -22,7 +22,7 @@ import (
 	"github.com/cede-scheduler/cede/gossip"
 )
 
-// poolMember is what joins this server to others.
+// poolMember connects this server to the other servers of its pool.
 type poolMember struct {
 	p       *Process
 	id      string
@@ -142,8 +142,7 @@ func (p *Process) openPool() {
 	})
 }
 
-// shortName is what of a server's name travels by gossip, where there is little
-// room: of a machine's full name what tells it from its neighbours.
+// shortName truncates the name of a server for gossip, whose messages are small.
 func shortName(name string) string {
 	const most = 64
 	return strings.ToValidUTF8(name[:min(len(name), most)], "")
@@ -170,11 +169,11 @@ var statuses = map[gossip.Status]server.MemberStatus{
 	gossip.Alive: server.MemberAlive, gossip.Failed: server.MemberFailed, gossip.Left: server.MemberLeft,
 }
 
-// Changed has a value when Members may have changed.
+// Changed receives a value if Members may have changed.
 func (t *poolMember) Changed() <-chan struct{} { return t.changed }
 
-// SetCluster notes the cluster that this server belongs to, on the disk as well: it
-// must know after a restart, before anybody tells it.
+// SetCluster stores the cluster ID of this server, also on disk: it must be known after a
+// restart before other members can report it.
 func (t *poolMember) SetCluster(id string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -196,17 +195,18 @@ func (t *poolMember) Join(addrs ...string) (int, error) { return t.gossip.Join(a
 // Forget drops a member that is not alive.
 func (t *poolMember) Forget(id string) { t.gossip.Forget(id) }
 
-// leaveTimeout bounds how long the others may take to hear that this server leaves.
+// leaveTimeout limits the time until other members have received the leave message.
 const leaveTimeout = 5 * time.Second
 
-// gossipStopTimeout bounds how long a server that stops waits for the others to hear it.
+// gossipStopTimeout limits the time until other members have received that this server
+// stops.
 const gossipStopTimeout = 2 * time.Second
 
-// Leave tells the pool that this server goes for good.
+// Leave removes this server from the pool for good.
 func (t *poolMember) Leave(context.Context) error { return t.gossip.Leave(leaveTimeout) }
 
-// Keyring changes the keys that gossip is sealed with, until the next start: then
-// those of the configuration count.
+// Keyring changes the keys that encrypt gossip until the next start, which uses those of
+// the configuration.
 func (t *poolMember) Keyring(verb rpc.KeyVerb, key []byte) ([]string, error) {
 	var err error
 	switch verb {
@@ -226,7 +226,7 @@ func (t *poolMember) Keyring(verb rpc.KeyVerb, key []byte) ([]string, error) {
 	return digests, err
 }
 
-// updateKeys brings the keys in line with a configuration that was read again.
+// updateKeys replaces the keys by those of a reloaded configuration.
 func (t *poolMember) updateKeys(keys [][]byte) error {
 	if t == nil || t.gossip == nil {
 		return nil
@@ -278,7 +278,7 @@ func (t *poolMember) member(id string) (gossip.Member, bool) {
 	return gossip.Member{}, false
 }
 
-// rpcAddress is where a server is called.
+// rpcAddress returns the RPC address of a server.
 func (t *poolMember) rpcAddress(id string) (string, bool) {
 	m, ok := t.member(id)
 	if ok && m.Tags.RPC != "" {
@@ -295,8 +295,8 @@ func (t *poolMember) rpcAddress(id string) (string, bool) {
 	return "", false
 }
 
-// ServerAddr is where Raft calls a server: where it says that it is now, else where
-// the log says that it was.
+// ServerAddr returns the Raft address of a server, as it reports it now; the address in
+// the log may be outdated.
 func (t *poolMember) ServerAddr(id raft.ServerID) (raft.ServerAddress, error) {
 	if m, ok := t.member(string(id)); ok && m.Tags.Raft != "" {
 		return raft.ServerAddress(m.Tags.Raft), nil
@@ -304,7 +304,7 @@ func (t *poolMember) ServerAddr(id raft.ServerID) (raft.ServerAddress, error) {
 	return "", fmt.Errorf("unknown server %s in the pool", id)
 }
 
-// apiMembers is the pool as the API shows it.
+// apiMembers returns the members of the pool for the API.
 func (t *poolMember) apiMembers() []api.Member {
 	var out []api.Member
 	for _, m := range t.gossip.Members() {

@@ -20,18 +20,20 @@ import (
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
-// Options say what a process is started with.
+// Options configure a process.
 type Options struct {
-	Config   *config.Loaded
-	Build    Build
-	Stderr   io.Writer // where it logs
-	Terminal bool      // whether people look at Stderr
+	Config *config.Loaded
+	Build  Build
+	Stderr io.Writer // where it logs
+	// Terminal reports whether Stderr is a terminal.
+	Terminal bool // whether people look at Stderr
 	Getenv   func(string) string
 	// Supervisor is the command that supervises tasks; nil: this program.
 	Supervisor []string
 }
 
-// Process is a server, a node's agent, or both, that run.
+// A Process is a running server, node agent, agent of a member cluster, or several of
+// them.
 type Process struct {
 	o         Options
 	log       *slog.Logger
@@ -57,8 +59,8 @@ type Process struct {
 	config *config.Loaded // that is in force
 }
 
-// Start starts a process and returns when it serves. On an error nothing of it is
-// left.
+// Start starts a process and returns when it serves. If it returns an error, everything
+// that was started has been stopped.
 func Start(ctx context.Context, o Options) (*Process, error) {
 	p := &Process{o: o, config: o.Config, notify: newSystemdNotifier(o.Getenv), metrics: newMetrics(o.Build), failed: make(chan error, 1), startTime: time.Now()}
 	p.level.Set(parseLevel(o.Config.Log.Level))
@@ -118,8 +120,7 @@ func (p *Process) start(ctx context.Context) (err error) {
 	return nil
 }
 
-// makeDataDir makes the data directory, which for a try is one that goes with the
-// process.
+// makeDataDir creates the data directory; in development mode it is temporary.
 func (p *Process) makeDataDir(c *config.Config) error {
 	p.dataDir = c.DataDir
 	if p.dataDir != "" {
@@ -138,10 +139,10 @@ func (p *Process) makeDataDir(c *config.Config) error {
 	return os.Chmod(dir, 0o711)
 }
 
-// URL is where the API is reached.
+// URL returns the URL of the API.
 func (p *Process) URL() string { return p.http.url }
 
-// NodeID is the id of this process's node; empty: there is none.
+// NodeID returns the ID of the node of this process; empty: there is none.
 func (p *Process) NodeID() string {
 	if a := p.agent.Load(); a != nil {
 		return a.NodeID()
@@ -149,10 +150,10 @@ func (p *Process) NodeID() string {
 	return ""
 }
 
-// MetricsAddress is where /metrics is served; empty: nowhere.
+// MetricsAddress returns the address of /metrics; empty: none.
 func (p *Process) MetricsAddress() string { return p.http.metricsAddress }
 
-// Failed gets the reason when the process cannot go on: it is to be stopped.
+// Failed receives the reason if the process cannot continue and must be stopped.
 func (p *Process) Failed() <-chan error { return p.failed }
 
 func (p *Process) fail(err error) {
@@ -162,17 +163,17 @@ func (p *Process) fail(err error) {
 	}
 }
 
-// errLeft is that the server left its pool: the process has nothing to do any more.
+// errLeft means that the server has left its pool, so that the process ends.
 var errLeft = errors.New("the server left the pool")
 
-// stopAfterLeave stops the process once whoever asked for it was answered.
+// stopAfterLeave stops the process after the response to the leave request.
 func (p *Process) stopAfterLeave() { p.fail(errLeft) }
 
-// stopTimeout is how long a process may take to stop.
+// stopTimeout limits the time to stop a process.
 const stopTimeout = 30 * time.Second
 
-// Stop ends the process: its node, its leadership, what callers wait for, and its
-// storage, in this order. It returns when nothing of it runs, or ctx ends.
+// Stop stops the node, transfers leadership, ends pending requests and closes the storage,
+// in this order. It returns when everything has stopped, or when ctx ends.
 func (p *Process) Stop(ctx context.Context) (err error) {
 	p.stopped.Do(func() {
 		p.notify.send(stateStopping)
@@ -183,8 +184,8 @@ func (p *Process) Stop(ctx context.Context) (err error) {
 	return err
 }
 
-// Run starts a process and stops it when ctx ends or it fails. ready is called
-// once it serves; each value of reload has it read its configuration again.
+// Run starts a process and stops it when ctx ends or the process fails. It calls ready
+// once the process serves. Each value of reload reloads the configuration.
 func Run(ctx context.Context, o Options, reload <-chan os.Signal, ready func(*Process)) error {
 	p, err := Start(ctx, o)
 	if err != nil {
@@ -220,13 +221,13 @@ func (p *Process) stop(ctx context.Context) error {
 	}
 }
 
-// watchdog tells systemd that the process lives, as long as its storage does.
+// watchdog notifies systemd periodically while the storage is healthy.
 func (p *Process) watchdog() {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		p.notify.watch(ctx, func() error {
+		p.notify.runWatchdog(ctx, func() error {
 			if p.server == nil {
 				return nil
 			}
@@ -240,8 +241,8 @@ func (p *Process) watchdog() {
 	})
 }
 
-// dataPath is a part's place in the data directory.
+// dataPath returns the path of a part of the data directory.
 func (p *Process) dataPath(name string) string { return filepath.Join(p.dataDir, name) }
 
-// advertise is where others reach what listens on address.
+// advertise returns the address by which other hosts reach a listener.
 func advertise(wanted, address string) string { return cmp.Or(wanted, reachable(address)) }

@@ -10,10 +10,10 @@ import (
 	"github.com/cede-scheduler/cede/core/server"
 )
 
-// Reload reads the configuration again and takes over what a running process can:
-// the log level, certificates, rates, workers, policies. Whatever else differs is
-// refused by name, and then nothing is taken over: half a configuration is one that
-// nobody wrote. What was in force stays in force on any error.
+// Reload reads the configuration again and applies the keys that can change at run time:
+// log level, certificates, rates, workers and policies. If any other key differs, nothing
+// is applied, because a partially applied configuration is one that was never written. On
+// an error the active configuration does not change.
 func (p *Process) Reload(ctx context.Context) (changed []string, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -58,8 +58,8 @@ func (p *Process) reload(ctx context.Context) ([]string, error) {
 	return p.applyReload(ctx, next, changed)
 }
 
-// applyReload puts what may change in force. None of it can be refused any more, but
-// for policies: those that are refused are told, and the others are loaded.
+// applyReload applies the changed keys. Only policies can fail at this point: failures are
+// reported, and the other policies are loaded.
 func (p *Process) applyReload(ctx context.Context, next *config.Loaded, changed []string) ([]string, error) {
 	c := &next.Config
 	p.level.Set(parseLevel(c.Log.Level))

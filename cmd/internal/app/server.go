@@ -25,7 +25,7 @@ import (
 	"github.com/cede-scheduler/cede/plugins/registry"
 )
 
-// serverComponents is the server of a process.
+// serverComponents holds the parts of a server in this process.
 type serverComponents struct {
 	id           string
 	store        *storage.Store
@@ -41,8 +41,8 @@ type serverComponents struct {
 	pool         *poolMember            // nil: a try, which nobody can join
 }
 
-// startServer opens the storage and the log and starts the server. What is asked
-// of it is answered once the listeners serve.
+// startServer opens the storage and the log, and starts the server. Requests are answered
+// once the listeners serve.
 func (p *Process) startServer(ctx context.Context, c *config.Config) error {
 	s := &serverComponents{state: state.New(), transport: p.certs.transport(), closing: make(chan struct{})}
 	p.server = s
@@ -98,7 +98,7 @@ func planSecret(c *config.Config) func() []byte {
 	return func() []byte { return []byte(c.Server.Secret) }
 }
 
-// openPolicies opens what runs policies.
+// openPolicies creates the host of policies.
 func (p *Process) openPolicies(c *config.Config) (*registry.PolicyHost, error) {
 	roots, err := bundle.ReadRoots(c.Policy.Roots...)
 	if err != nil {
@@ -121,7 +121,7 @@ func (p *Process) openPolicies(c *config.Config) (*registry.PolicyHost, error) {
 	return loader.ForServer(o)
 }
 
-// openStorage opens the data directory, and reads or makes the server's id.
+// openStorage opens the data directory, and reads or creates the ID of the server.
 func (p *Process) openStorage(c *config.Config) error {
 	s := p.server
 	logConfig := raftlog.Config{OnFault: func(err error) {
@@ -148,8 +148,8 @@ func (p *Process) openStorage(c *config.Config) error {
 	return err
 }
 
-// openLog joins the server to its log; a new one begins a cluster of one, unless it
-// is to be of several.
+// openLog connects the server to its log. A new log bootstraps a single-server cluster,
+// unless several servers are configured.
 func (p *Process) openLog(c *config.Config, r *observerBuffer) error {
 	s := p.server
 	var transport raft.Transport
@@ -210,7 +210,7 @@ func (p *Process) openLog(c *config.Config, r *observerBuffer) error {
 	return log.Bootstrap(raft.Server{ID: raft.ServerID(s.id), Address: transport.LocalAddr(), Suffrage: raft.Voter})
 }
 
-// raftTiming is how patient Raft is. For a try nobody is waited for who cannot come.
+// raftTiming returns the timeouts of Raft. A development server waits for no other server.
 func raftTiming(c *config.Config) raftnode.Timing {
 	r := &c.Server.Raft
 	t := raftnode.Timing{
@@ -223,7 +223,7 @@ func raftTiming(c *config.Config) raftnode.Timing {
 	return t
 }
 
-// makeAPI makes what answers requests.
+// makeAPI creates the HTTP API.
 func (p *Process) makeAPI(c *config.Config) (err error) {
 	s := p.server
 	kube, err := p.makeExtender()
@@ -242,7 +242,7 @@ func (p *Process) makeAPI(c *config.Config) (err error) {
 	return err
 }
 
-// apiProcess is what the API can ask of the process.
+// apiProcess returns the functions of the process that the API calls.
 func (p *Process) apiProcess(c *config.Config) api.Process {
 	a := api.Process{Name: c.Name, Reload: p.Reload, Config: p.maskedConfig}
 	if c.Pooled() {
@@ -251,7 +251,7 @@ func (p *Process) apiProcess(c *config.Config) api.Process {
 	return a
 }
 
-// requestRate is the rate as the API takes it.
+// requestRate returns the rate limit as the API expects it: -1 for none.
 func requestRate(c *config.Config) float64 {
 	if c.Limits.Rate == 0 {
 		return -1
@@ -259,7 +259,7 @@ func requestRate(c *config.Config) float64 {
 	return c.Limits.Rate
 }
 
-// maskedConfig is the configuration for whoever may see it.
+// maskedConfig returns the configuration with secrets masked.
 func (p *Process) maskedConfig() map[string]any {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -270,7 +270,7 @@ func (p *Process) maskedConfig() map[string]any {
 	return all
 }
 
-// runServer runs the server until it is told to stop.
+// runServer runs the server until the process stops.
 func (p *Process) runServer(ctx context.Context) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	done := make(chan struct{})
@@ -291,8 +291,8 @@ func (p *Process) runServer(ctx context.Context) {
 	})
 }
 
-// workerCount is how many evaluations are worked on at a time, as the server takes it:
-// none is less than nothing there, as nothing means its default.
+// workerCount returns the number of workers as the server expects it: negative for none,
+// because 0 selects the default.
 func workerCount(c *config.Config) int {
 	if c.Server.Workers == 0 {
 		return -1
@@ -300,10 +300,9 @@ func workerCount(c *config.Config) int {
 	return c.Server.Workers
 }
 
-// closeRaftTransport ends what Raft says to others. A leader whose disk hangs cannot hand its
-// lead over, as the part of Raft that would is what waits for the disk; but it goes on
-// sending heartbeats. Without them the others elect another one at once, and need not
-// wait for this process to end.
+// closeRaftTransport stops the Raft traffic of this server. A leader with a blocked disk
+// cannot transfer leadership, because Raft waits for the disk, but it would continue to
+// send heartbeats. Without them the other servers elect a new leader at once.
 func (s *serverComponents) closeRaftTransport() {
 	if s.network == nil {
 		return
@@ -314,8 +313,8 @@ func (s *serverComponents) closeRaftTransport() {
 
 func (s *serverComponents) setStorageFault(err error) { s.storageFault.CompareAndSwap(nil, &err) }
 
-// writable is what keeps the storage from taking entries: that there is no room goes
-// by when there is some.
+// writable returns an error while the storage accepts no entries. Lack of space is
+// temporary.
 func (s *serverComponents) writable() error {
 	if err := s.healthy(); err != nil {
 		return err
@@ -323,7 +322,7 @@ func (s *serverComponents) writable() error {
 	return s.store.CheckSpace()
 }
 
-// healthy is what is wrong with the storage for good.
+// healthy returns the permanent fault of the storage, or nil.
 func (s *serverComponents) healthy() error {
 	if err := s.storageFault.Load(); err != nil {
 		return *err
@@ -331,9 +330,8 @@ func (s *serverComponents) healthy() error {
 	return nil
 }
 
-// findAllocNode is the node that the allocation with this id is on, or with one that
-// begins like that, and the address of its agent; without an address, text says why
-// there is none.
+// findAllocNode returns the node of the allocation with an ID or prefix, and the address
+// of its agent. If there is no address, text is the reason.
 func (s *serverComponents) findAllocNode(id string) (node, address, text string) {
 	snap := s.state.Snapshot()
 	a := snap.Alloc(id)

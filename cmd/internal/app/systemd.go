@@ -7,8 +7,10 @@ import (
 	"time"
 )
 
-// systemdNotifier tells systemd how the process does (sd_notify). Without systemd it
-// tells nobody.
+// systemdNotifier reports the state of the process to systemd (sd_notify). Without systemd
+// it does nothing. It is written by hand: the protocol is one datagram, and
+// github.com/coreos/go-systemd/v22/daemon would add a module for the same number of lines
+// without RELOADING and its clock.
 type systemdNotifier struct {
 	socket   string
 	watchdog time.Duration // within which it wants to hear from us; 0: it does not
@@ -29,12 +31,12 @@ const (
 	stateWatchdog = "WATCHDOG=1"
 )
 
-// stateReloading carries the clock that systemd compares with its own.
+// stateReloading returns the state of a reload, with the clock that systemd compares.
 func stateReloading(monotonic time.Duration) string {
 	return "RELOADING=1\nMONOTONIC_USEC=" + strconv.FormatInt(monotonic.Microseconds(), 10)
 }
 
-// send tells a state. That nobody listens is no error of ours.
+// send reports a state. Errors are ignored, because the process works without systemd.
 func (n systemdNotifier) send(state string) {
 	if n.socket == "" {
 		return
@@ -47,8 +49,8 @@ func (n systemdNotifier) send(state string) {
 	_ = conn.Close()
 }
 
-// watch says that the process lives for as long as it does, until ctx ends.
-func (n systemdNotifier) watch(ctx context.Context, alive func() error) {
+// runWatchdog notifies systemd until ctx ends, while alive returns nil.
+func (n systemdNotifier) runWatchdog(ctx context.Context, alive func() error) {
 	if n.socket == "" || n.watchdog <= 0 {
 		return
 	}

@@ -71,7 +71,7 @@ func TestNotify_WatchdogHearsNothingOfWhatDoesNotLive(t *testing.T) {
 	})
 	asked := 0
 	ctx, cancel := context.WithCancel(t.Context())
-	n.watch(ctx, func() error {
+	n.runWatchdog(ctx, func() error {
 		if asked++; asked == 10 {
 			cancel()
 		}
@@ -86,5 +86,5 @@ func TestNotify_WatchdogHearsNothingOfWhatDoesNotLive(t *testing.T) {
 func TestNotify_WithoutSystemdNobodyIsTold(t *testing.T) {
 	n := newSystemdNotifier(func(string) string { return "" })
 	n.send(stateReady)
-	n.watch(t.Context(), func() error { t.Error("nobody asked"); return nil })
+	n.runWatchdog(t.Context(), func() error { t.Error("nobody asked"); return nil })
 }

@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// teardown is what must be undone, in the order in which it was done.
+// teardown is a stack of functions that stop what was started.
 type teardown struct {
 	mu    sync.Mutex
 	steps []step
@@ -25,8 +25,8 @@ func (t *teardown) push(name string, undo func(context.Context) error) {
 	t.steps = append(t.steps, step{name, undo})
 }
 
-// run undoes everything, the last first. It does so once; a step that fails does
-// not keep the others from being undone.
+// run calls all functions in reverse order, once. A function that fails does not prevent
+// the others.
 func (t *teardown) run(ctx context.Context) error {
 	t.mu.Lock()
 	steps := t.steps

@@ -68,10 +68,10 @@ func (s *certificates) load(c config.TLS) error {
 	return nil
 }
 
-// hasServerCertificate is whether listeners are encrypted.
+// hasServerCertificate reports whether listeners use TLS.
 func (s *certificates) hasServerCertificate() bool { return s != nil && s.now.Load().cert != nil }
 
-// server is how a listener is encrypted; verify asks callers for certificates.
+// server returns the TLS configuration of a listener; verify requires client certificates.
 func (s *certificates) server(verify bool) *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12,
@@ -110,7 +110,7 @@ func (s *certificates) client() *tls.Config {
 	}
 }
 
-// serverToServer is how servers know each other; nil where nothing is encrypted.
+// serverToServer returns the TLS configuration between servers; nil without TLS.
 func (s *certificates) serverToServer(c config.TLS) *rpc.Credentials {
 	if !s.hasServerCertificate() {
 		return nil
@@ -122,7 +122,7 @@ func (s *certificates) serverToServer(c config.TLS) *rpc.Credentials {
 	}
 }
 
-// transport is how HTTP goes to others of the cluster.
+// transport returns the HTTP transport to other hosts of the cluster.
 func (s *certificates) transport() *http.Transport {
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	t.MaxIdleConnsPerHost = 16
@@ -142,7 +142,7 @@ func (s *certificates) wrap(l net.Listener, verify bool) net.Listener {
 	return tls.NewListener(l, s.server(verify))
 }
 
-// scheme is that of the process's URLs.
+// scheme returns http or https.
 func (s *certificates) scheme() string {
 	if s.hasServerCertificate() {
 		return "https"

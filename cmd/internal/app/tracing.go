@@ -17,7 +17,7 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// flushTimeout is how long a process that stops tries to send the last spans.
+// flushTimeout limits the export of the last spans when the process stops.
 const flushTimeout = 3 * time.Second
 
 // openTracing begins to send spans where the environment asks for it, by the names
@@ -63,7 +63,7 @@ func (p *Process) logTracingErrors(ctx context.Context) {
 	otel.SetLogger(logr.FromSlogHandler(log.Handler()))
 }
 
-// tracingRequested is whether the environment asks for traces.
+// tracingRequested reports whether the environment configures tracing.
 func tracingRequested(getenv func(string) string) (bool, error) {
 	exporter := getenv("OTEL_TRACES_EXPORTER")
 	switch {

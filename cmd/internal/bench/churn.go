@@ -18,7 +18,7 @@ type ChurnConfig struct {
 	Rate float64       // jobs a second that are submitted, and stopped after a while
 }
 
-// ChurnResult is what was measured.
+// ChurnResult is the result of Churn.
 type ChurnResult struct {
 	Fill *FillResult `json:"fill"`
 	// Heartbeats and their failures, a second, under churn.

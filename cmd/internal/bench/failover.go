@@ -26,8 +26,8 @@ type FailoverConfig struct {
 	Show func(what string, done, total int)
 }
 
-// FailoverResult is how long after its leader was killed a pool went on. Times are
-// from the signal.
+// FailoverResult holds the times after which a pool continued once its leader was killed.
+// Times are in milliseconds.
 type FailoverResult struct {
 	Rounds  int `json:"rounds"`
 	Writers int `json:"writers"`
@@ -75,7 +75,7 @@ type writer struct {
 	last   atomic.Int64 // when a write was acknowledged for the first time since reset, UnixNano; 0: not yet
 }
 
-// jobsEach is how many jobs a writer changes in turn.
+// jobsEach is the number of jobs that a writer changes in turn.
 const jobsEach = 20
 
 // run writes until ctx ends.

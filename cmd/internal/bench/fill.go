@@ -16,12 +16,11 @@ type FillConfig struct {
 	Nodes, Allocs int
 	Each          int // instances of a job
 	Seed          uint64
-	// Start is whether nodes start what they are given and report it, once all is
-	// placed.
+	// Start reports whether nodes start their instances once all are placed.
 	Start bool
 }
 
-// FillResult is what it took.
+// FillResult is the result of Fill.
 type FillResult struct {
 	Nodes  int `json:"nodes"`
 	Jobs   int `json:"jobs"`
@@ -44,7 +43,7 @@ type FillResult struct {
 	StartSeconds float64 `json:"startSeconds,omitempty"`
 }
 
-// submitters is how many jobs are submitted at a time.
+// submitters is the number of concurrent submissions.
 const submitters = 8
 
 // filling is one Fill under way.

@@ -16,7 +16,7 @@ type GrowthConfig struct {
 	Seed   uint64
 }
 
-// GrowthPoint is what one size costs.
+// GrowthPoint is the cost at one size.
 type GrowthPoint struct {
 	Nodes  int `json:"nodes"`
 	Allocs int `json:"allocs"`

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Latency is how long something took that was done many times.
+// Latency summarizes the durations of an operation, in milliseconds.
 type Latency struct {
 	Count int     `json:"count"`
 	P50   float64 `json:"p50"` // milliseconds

@@ -59,7 +59,8 @@ func (t *Target) scrapeOne(ctx context.Context, url string) (map[string]float64,
 	return readMetrics(resp.Body), nil
 }
 
-// Conflicts is what workers planned in vain, because others were faster.
+// Conflicts counts instances that workers planned for capacity that other plans used
+// first.
 type Conflicts struct {
 	Plans int `json:"plans"` // that were checked, some more than once
 	// Placed and Rejected are instances; those that were rejected were planned again.
@@ -68,8 +69,7 @@ type Conflicts struct {
 	Share    float64 `json:"share"` // of Rejected in both; 0 to 1
 }
 
-// conflicts is what the servers counted between two scrapes; nil where they tell
-// nothing.
+// conflicts returns the difference between two scrapes; nil if servers do not report it.
 func conflicts(before, after map[string]float64) *Conflicts {
 	if after == nil {
 		return nil

@@ -41,7 +41,7 @@ type serverProcess struct {
 	output                     processOutput
 }
 
-// processOutput is what a process said of late, and when it first said some things.
+// processOutput holds the last lines of a process, and when given texts first appeared.
 type processOutput struct {
 	mu    sync.Mutex
 	lines []string
@@ -50,7 +50,7 @@ type processOutput struct {
 
 const keptLines = 40
 
-// listen reads until the process has ended.
+// listen reads lines until the process has ended.
 func (s *processOutput) listen(r io.Reader) {
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, 1<<20)
@@ -73,7 +73,7 @@ func (s *processOutput) note(line string, at time.Time) {
 	}
 }
 
-// listenFor begins to wait for things that the process will say.
+// listenFor starts to wait for texts.
 func (s *processOutput) listenFor(what ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -83,7 +83,7 @@ func (s *processOutput) listenFor(what ...string) {
 	}
 }
 
-// heard is when it first said something; zero: it has not.
+// heard returns when a text first appeared; zero: not yet.
 func (s *processOutput) heard(what string) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -127,8 +127,8 @@ func newProcesses(program, dir string, n int) (*processes, error) {
 	return p, nil
 }
 
-// reservedAddress is one of loopback that was free a moment ago, and at which no system
-// picks the ports of outgoing connections: a server comes back to it.
+// reservedAddress returns a free loopback address outside the range of ephemeral ports, so
+// that a restarted server can use it again.
 func reservedAddress() (string, error) {
 	var err error
 	for range 100 {

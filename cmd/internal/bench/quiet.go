@@ -14,8 +14,7 @@ const (
 	still = 600 * time.Millisecond
 )
 
-// busy is how many evaluations the broker holds that somebody is to do something
-// about.
+// busy returns the number of evaluations in the broker that require processing.
 func busy(s *client.BrokerStatus) int {
 	return s.Ready + s.Unacked + s.Pending + s.Backoff + s.Cancelable + s.Failed
 }

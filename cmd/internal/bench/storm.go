@@ -19,7 +19,7 @@ type StormConfig struct {
 	Shedding, Coalescing bool
 }
 
-// StormResult is what came of it.
+// StormResult is the result of Storm.
 type StormResult struct {
 	Nodes      int  `json:"nodes"`
 	Jobs       int  `json:"jobs"`
@@ -272,7 +272,7 @@ func (s *storm) allDown(ctx context.Context) (moment, error) {
 	}
 }
 
-// pageSize is how many evaluations are listed at a time.
+// pageSize is the number of evaluations per page.
 const pageSize = 10_000
 
 // count counts what was done since an index. What is counted stays as it is

@@ -166,7 +166,7 @@ func (t *Target) learn(ctx context.Context) error {
 	return nil
 }
 
-// closeWithin is how long the end may take.
+// closeWithin limits the time to stop the servers.
 const closeWithin = time.Minute
 
 // Close ends what was started, and forgets what was made on a server that goes on.

@@ -73,8 +73,8 @@ func churnPage(p cmdutil.Page, r *bench.ChurnResult) {
 	})
 }
 
-// memoryText is what a server's process has resident after the churn, and what that is of;
-// "": nobody knows.
+// memoryText returns the resident memory after the churn and what it includes; "" if
+// unknown.
 func memoryText(r *bench.ChurnResult) string {
 	switch {
 	case r.MemoryEndBytes == 0:
@@ -85,7 +85,7 @@ func memoryText(r *bench.ChurnResult) string {
 	return cmdutil.FormatBytes(r.MemoryEndBytes) + ", of the server and the simulated nodes"
 }
 
-// latency is what was measured of something.
+// latency is a named latency.
 type latency struct {
 	of string
 	bench.Latency
@@ -101,7 +101,7 @@ func latencyTable(p cmdutil.Page, title string, list []latency) {
 
 func milliseconds(ms float64) string { return fmt.Sprintf("%.1f ms", ms) }
 
-// cpuText is a measure that may be absent.
+// cpuText returns a number of processors; "" if unknown.
 func cpuText(v float64) string {
 	if v == 0 {
 		return ""

@@ -53,7 +53,7 @@ IDLE the number of processors that heartbeats occupy.`,
 	return cmd
 }
 
-// growthSizes reports sizes that make no sense.
+// growthSizes validates the sizes.
 func growthSizes(c *bench.GrowthConfig) error {
 	if len(c.Nodes) == 0 || len(c.Allocs) == 0 {
 		return cmdutil.Usagef("use sizes such as 100,1000", "--nodes and --allocs must not be empty")

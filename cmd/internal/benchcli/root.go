@@ -63,7 +63,7 @@ func serverBinary() (string, error) {
 	return found, nil
 }
 
-// bencher is what the commands have in common.
+// bencher holds the flags that the commands share.
 type bencher struct {
 	env     *cmdutil.Env
 	out     *cmdutil.Output
@@ -90,7 +90,7 @@ func benchFlags(cmd *cobra.Command, env *cmdutil.Env, nodes int) *bencher {
 	return b
 }
 
-// options is what to measure, for those who are many.
+// options returns the options of a measurement.
 func (b *bencher) options(show func(string, int, int)) (bench.Options, error) {
 	o := bench.Options{Dir: b.dir, Metrics: b.metrics, Servers: b.servers, Workers: b.workers, Build: b.env.Build, Log: b.env.Stderr, Getenv: b.env.Getenv, Show: show}
 	if b.servers > 0 {
@@ -108,7 +108,7 @@ func (b *bencher) options(show func(string, int, int)) (bench.Options, error) {
 	return o, err
 }
 
-// check reports what makes no sense.
+// check validates the flags; amounts are pairs of a flag and its value.
 func (b *bencher) check(amounts ...any) error {
 	if err := b.out.Resolve(); err != nil {
 		return err
@@ -143,10 +143,10 @@ func (b *bencher) check(amounts ...any) error {
 	return nil
 }
 
-// mostServers is how many servers a measurement starts: no pool of voters is larger.
+// mostServers limits the servers of a measurement: larger pools have no more voters.
 const mostServers = 9
 
-// on measures on one server after the other what f does, each its own.
+// on starts the servers, calls f and stops them.
 func (b *bencher) on(ctx context.Context, change func(*bench.Options), f func(*bench.Target) error) (err error) {
 	b.env.HandlesInterrupt.Store(true) // there is something to clean up
 	progress := b.env.Progress()
@@ -164,7 +164,7 @@ func (b *bencher) on(ctx context.Context, change func(*bench.Options), f func(*b
 	return cmdutil.InterruptError(ctx, f(t))
 }
 
-// showing shows what is under way.
+// showing returns a function that shows progress.
 func showing(progress *term.Progress) func(what string, done, total int) {
 	return func(what string, done, total int) {
 		progress.Show(func(elapsed time.Duration) string {
@@ -173,10 +173,10 @@ func showing(progress *term.Progress) func(what string, done, total int) {
 	}
 }
 
-// seconds is a time as tables show it.
+// seconds formats a time for tables.
 func seconds(s float64) string { return fmt.Sprintf("%.2f s", s) }
 
-// conflictText is what workers planned in vain, for pages.
+// conflictText returns the instances that workers planned in vain.
 func conflictText(c *bench.Conflicts) string {
 	if c == nil {
 		return ""

@@ -92,7 +92,7 @@ func (s *stormBench) run(cmd *cobra.Command) error {
 	return s.out.Show(cmdutil.Document{Data: data, Names: []string{"storm"}, Page: func(p cmdutil.Page) { s.page(p, results) }})
 }
 
-// setTTL has TTLs be what was asked for, however many nodes there are.
+// setTTL sets the heartbeat TTL independent of the number of nodes.
 func (s *stormBench) setTTL(o *bench.Options) {
 	o.TTL, o.Grace = s.ttl, s.grace
 	o.Rate = max(50, int(math.Ceil(float64(s.nodes)/s.ttl.Seconds())))

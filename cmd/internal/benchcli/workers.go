@@ -52,7 +52,7 @@ set of the largest server.`,
 	return cmd
 }
 
-// workersPoint is what so many servers made of it.
+// workersPoint is the result for one number of servers.
 type workersPoint struct {
 	Servers int `json:"servers"`
 	Workers int `json:"workers"` // of all servers

@@ -314,7 +314,7 @@ func checkLimits(c *Config, bad report) {
 	}
 }
 
-// minToken is how many bytes a token has that nobody guesses.
+// minToken is the minimum length of a token in bytes, so that it cannot be guessed.
 const minToken = 16
 
 // checkTelemetry is about who may ask what is measured. Where the operator guards the
@@ -329,10 +329,10 @@ func checkTelemetry(c *Config, bad report) {
 	}
 }
 
-// metricsOpen is whether others than this machine reach the metrics, and need no token.
+// metricsOpen reports whether other hosts can read metrics without a token.
 func (c *Config) metricsOpen() bool {
 	return c.Listen.Metrics != "" && !onLoopback(c.Listen.Metrics) && c.Telemetry.Token == ""
 }
 
-// MetricsLocal is whether this machine alone reaches the metrics.
+// MetricsLocal reports whether metrics are reachable on loopback only.
 func (c *Config) MetricsLocal() bool { return onLoopback(c.Listen.Metrics) }

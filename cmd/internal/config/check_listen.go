@@ -25,7 +25,7 @@ func checkNames(c *Config, bad report) {
 // listener is one that the process opens.
 type listener struct{ key, address string }
 
-// listeners are those that the process opens, in the order of the keys.
+// listeners returns the listeners of the process, in the order of the keys.
 func (c *Config) listeners() []listener {
 	list := []listener{{"listen.http", c.Listen.HTTP}}
 	if c.Server.Enabled && !c.Dev {

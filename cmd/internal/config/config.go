@@ -34,7 +34,7 @@ type Config struct {
 	Dev bool `koanf:"-"`
 }
 
-// Listen is where the process listens, HOST:PORT.
+// Listen holds the addresses of the listeners, HOST:PORT.
 type Listen struct {
 	HTTP   string `koanf:"http"`   // the API; default: 127.0.0.1:4646
 	RPC    string `koanf:"rpc"`    // servers among themselves, 256 strangers at a time at most; default: 127.0.0.1:4647
@@ -45,15 +45,15 @@ type Listen struct {
 	Metrics string `koanf:"metrics"`
 }
 
-// Advertise is where others find the process, HOST:PORT. Default: where it
-// listens; with 0.0.0.0, the machine's first address.
+// Advertise holds the addresses by which others reach the process, HOST:PORT. Default:
+// those of Listen, with the address of the host instead of a wildcard.
 type Advertise struct {
 	HTTP   string `koanf:"http"`
 	RPC    string `koanf:"rpc"`
 	Gossip string `koanf:"gossip"`
 }
 
-// TLS is how the listeners are encrypted. The files are read again on reload.
+// TLS holds the certificates of the listeners. The files are read again on reload.
 type TLS struct {
 	Cert         string `koanf:"cert" reload:"true"` // PEM file, with the chain; empty: plain text
 	Key          string `koanf:"key" reload:"true"`  // PEM file
@@ -74,9 +74,9 @@ type ACL struct {
 // Server is the part that schedules.
 type Server struct {
 	Enabled bool `koanf:"enabled"`
-	// BootstrapExpect is how many servers begin a new cluster together, the same on all
-	// of them. Default: 1; with server.join 1 means that it begins none, and waits for
-	// a cluster to take it in.
+	// BootstrapExpect is the number of servers that bootstrap a new cluster together, the
+	// same on all of them. Default: 1. With server.join, 1 means that this server
+	// bootstraps no cluster and waits to be added to one.
 	BootstrapExpect int `koanf:"bootstrap_expect"`
 	// Join is HOST:PORT of the gossip of other servers; one that is there suffices.
 	Join []string `koanf:"join"`
@@ -97,10 +97,11 @@ type Server struct {
 	WriteDeadline time.Duration `koanf:"write_deadline"`
 }
 
-// Pooled is whether the server is one of several, or may become one.
+// Pooled reports whether the server is one of several, or can become one.
 func (c *Config) Pooled() bool { return c.Server.Enabled && !c.Dev && c.Listen.Gossip != "" }
 
-// Founders is how many servers begin a cluster; 0: this one joins one.
+// Founders returns the number of servers that bootstrap the cluster; 0: this one joins
+// one.
 func (s *Server) Founders() int {
 	if s.BootstrapExpect == 1 && len(s.Join) > 0 {
 		return 0
@@ -108,7 +109,7 @@ func (s *Server) Founders() int {
 	return s.BootstrapExpect
 }
 
-// Gossip is how servers find each other.
+// Gossip configures how servers find each other.
 type Gossip struct {
 	Name string `koanf:"name"` // of the pool, the same on all its servers; default: cede
 	// Keys seal gossip: base64 of 16, 24 or 32 bytes each, parted by commas or lines.
@@ -132,14 +133,14 @@ func (g *Gossip) KeyList() (keys [][]byte, err error) {
 	return keys, nil
 }
 
-// Heartbeat is how patient servers are with nodes.
+// Heartbeat holds the timeouts of nodes.
 type Heartbeat struct {
 	TTL   time.Duration `koanf:"ttl"`   // default: 10s
 	Grace time.Duration `koanf:"grace"` // default: 10s
 	Rate  int           `koanf:"rate"`  // heartbeats a second that TTLs are stretched for in large clusters; default: 50
 }
 
-// GC is how long what is over is kept.
+// GC holds the retention of terminal objects.
 type GC struct {
 	Interval time.Duration `koanf:"interval"` // default: 5m
 	Evals    time.Duration `koanf:"evals"`    // default: 1h
@@ -149,7 +150,7 @@ type GC struct {
 	Policies int           `koanf:"policies"` // newest versions of each policy, beside those in use; default: 10; negative: all
 }
 
-// Raft is how patient servers are with each other, and when the log is cut.
+// Raft holds the timeouts between servers, and when the log is truncated.
 type Raft struct {
 	Heartbeat         time.Duration `koanf:"heartbeat"`          // default: 500ms
 	Election          time.Duration `koanf:"election"`           // default: 500ms
@@ -229,7 +230,7 @@ type Device struct {
 	Attributes map[string]string `koanf:"attributes"`
 }
 
-// Drivers are what tasks may run under.
+// Drivers enables the drivers of tasks.
 type Drivers struct {
 	Exec ExecDriver `koanf:"exec"`
 	Sim  SimDriver  `koanf:"sim"`
@@ -238,8 +239,8 @@ type Drivers struct {
 // ExecDriver runs processes.
 type ExecDriver struct {
 	Enabled bool `koanf:"enabled"` // default: true
-	// User is who tasks run as that do not say. Default: nobody where the agent
-	// is root, else the agent's own.
+	// User runs tasks that specify no user. Default: nobody if the agent runs as root,
+	// otherwise the user of the agent.
 	User        string   `koanf:"user"`
 	DeniedUsers []string `koanf:"denied_users"` // default: root
 	LogSize     Size     `koanf:"log_size"`     // of one file of output; default: 10MiB
@@ -251,7 +252,7 @@ type SimDriver struct {
 	Enabled bool `koanf:"enabled"` // default: false
 }
 
-// Pressure is when a node evicts by itself.
+// Pressure configures evictions by the node itself.
 type Pressure struct {
 	Enabled      bool          `koanf:"enabled"`       // default: true
 	Interval     time.Duration `koanf:"interval"`      // default: 2s
@@ -296,18 +297,18 @@ type Limits struct {
 	ConnectionsPerAddress int `koanf:"connections_per_address"`
 }
 
-// Telemetry is what the process says of itself.
+// Telemetry configures metrics.
 type Telemetry struct {
 	Pprof bool `koanf:"pprof"` // on the metrics listener, off loopback behind the token alone; default: true
-	// Token is what callers of the metrics listener show, as Authorization: Bearer.
-	// Default: none, which off loopback is refused where TLS or ACLs are on.
+	// Token is required from clients of the metrics listener, as Authorization: Bearer.
+	// Default: none, which is refused outside loopback if TLS or ACLs are enabled.
 	Token Secret `koanf:"token" secret:"true" reload:"true"`
 	// Open lets anybody read /metrics off loopback without a token, where TLS or ACLs
 	// are on; never /debug/pprof. Default: false.
 	Open bool `koanf:"open" reload:"true"`
 }
 
-// Log is what the process logs, on standard error.
+// Log configures the log on standard error.
 type Log struct {
 	Level  string `koanf:"level" reload:"true"` // debug, info, warn or error; default: info
 	Format string `koanf:"format"`              // text, json or auto; default: auto, text on a terminal

@@ -51,7 +51,7 @@ func (l *loader) recordDecodeError(f field, raw any, err error) {
 	}
 }
 
-// location is where a value came from; of a map, where its last entry did.
+// location returns the source of a value; of a map, that of its last entry.
 func (l *loader) location(f field) (where string) {
 	if w, ok := l.origin[f.key]; ok {
 		return w

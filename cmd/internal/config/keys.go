@@ -55,7 +55,7 @@ func find(path []string) (f field, ok bool) {
 	return field{}, false
 }
 
-// isSection is whether keys begin with the path.
+// isSection reports whether the path is a prefix of keys.
 func isSection(path []string) bool {
 	return slices.ContainsFunc(fields(), func(f field) bool { return len(f.path) > len(path) && slices.Equal(f.path[:len(path)], path) })
 }
@@ -91,7 +91,8 @@ func children(path []string) (names []string) {
 	return names
 }
 
-// editDistance is how many letters must be put in, left out or changed between a and b.
+// editDistance returns the number of inserted, deleted or changed characters between a and
+// b.
 func editDistance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

@@ -21,7 +21,7 @@ import (
 // names of attributes may have dots and slashes.
 const separator = "\x1f"
 
-// envPrefix is what variables begin with that set keys: CEDE_SERVER__WORKERS.
+// envPrefix is the prefix of variables that set keys, such as CEDE_SERVER__WORKERS.
 const envPrefix = "CEDE_"
 
 // Sources say where a configuration is read.
@@ -83,7 +83,8 @@ type loader struct {
 	problems []Problem
 	// invalid are the keys that were given a value which is not known.
 	invalid map[string]bool
-	// unreadable is that a file could not be read: any key may be given a value in it.
+	// unreadable reports that a file could not be read, so that any key may have a value
+	// there.
 	unreadable bool
 	look       bool // see Sources
 }

@@ -33,7 +33,7 @@ func (l *Loaded) Warnings() (list []Problem) {
 	return list
 }
 
-// httpOpen is what strangers who reach the API may do; empty: nothing that they may not.
+// httpOpen returns what unauthenticated hosts can do with the API; empty: nothing.
 func (c *Config) httpOpen() string {
 	may := "do everything"
 	if !c.Server.Enabled {

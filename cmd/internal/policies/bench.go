@@ -11,7 +11,7 @@ import (
 	"github.com/cede-scheduler/cede/sdk/policytest"
 )
 
-// Measurement is what one hook took on one construction.
+// A Measurement is the cost of one hook on one construction.
 type Measurement struct {
 	Hook, Construction  string
 	Options, Candidates int // of one call
@@ -32,8 +32,7 @@ type construction struct {
 	c    *policytest.Case
 }
 
-// constructions are those on which schedulers are compared: one full node, and
-// full clusters of which two of ten allocations a node must go.
+// constructions returns the inputs of benchmarks: one full node, and full clusters.
 func constructions() []construction {
 	var list []construction
 	for _, n := range []int{10, 50, 200} {
@@ -77,7 +76,7 @@ type benchCall struct {
 	ask                 func() error
 }
 
-// benchCalls are those that a construction puts to the hooks of a policy.
+// benchCalls returns the calls of the hooks of a policy on a construction.
 func benchCalls(p *Policy, in policy.Instance, c *policytest.Case) []benchCall {
 	rows := c.Candidates()
 	n := rows.Rows.Len()

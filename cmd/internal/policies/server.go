@@ -15,8 +15,7 @@ type ServerOptions struct {
 	Limits, Most policy.Limits
 }
 
-// ForServer is how a server gets its policies. They run as long as the loader is
-// open. Its error lists everything that makes no sense.
+// ForServer returns the policy host of a server. Policies run until the loader is closed.
 func (l *Loader) ForServer(o ServerOptions) (*registry.PolicyHost, error) {
 	return registry.NewPolicyHost(registry.PolicyOptions{
 		Options: registry.Options{

@@ -11,8 +11,7 @@ import (
 // Usage is the most that calls of a policy used.
 type Usage struct {
 	Calls int
-	// Fuel is that of the call that came nearest to what it was allowed; 0 where
-	// nobody counts.
+	// Fuel is that of the call closest to its limit; 0 if fuel is not metered.
 	Fuel, Allowed uint64
 	Memory        int64 // bytes of an instance; 0 where nobody counts
 }
@@ -75,8 +74,8 @@ func (t *Trial) Subject() (*policytest.Subject, error) {
 	return s, nil
 }
 
-// meteredPolicy is an instance that is replaced when it dies: a test goes on after a
-// fault, to find a smaller case of it.
+// meteredPolicy is an instance that is replaced when it dies, so that a test continues
+// after a failure to find a smaller case.
 type meteredPolicy struct {
 	trial    *Trial
 	instance policy.Instance
@@ -117,7 +116,7 @@ func (g *meteredPolicy) call(hook string, size int, call func() error) error {
 	return g.trial.policy.RecordCall(hook, err)
 }
 
-// count notes what a call used.
+// count records the resource usage of a call.
 func (t *Trial) count(in policy.Instance, size int) {
 	u := &t.Usage
 	u.Calls++
@@ -132,7 +131,7 @@ func (t *Trial) count(in policy.Instance, size int) {
 	}
 }
 
-// allowance is the fuel that a call about so many rows and options may use.
+// allowance returns the fuel limit of a call with that many rows and options.
 func (t *Trial) allowance(size int) uint64 {
 	l := t.policy.Limits
 	fuel := float64(l.Fuel) + float64(l.FuelPerRow)*float64(size)

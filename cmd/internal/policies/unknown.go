@@ -12,7 +12,7 @@ type UnknownError struct{ Policy string }
 
 func (e *UnknownError) Error() string { return fmt.Sprintf("unknown policy %q", e.Policy) }
 
-// Hint is what to do about it.
+// Hint returns the available policies.
 func (e *UnknownError) Hint() string {
 	return "use a built-in policy (" + strings.Join(builtin.Names(), ", ") + "), a .wasm file, a policy's folder or an executable"
 }

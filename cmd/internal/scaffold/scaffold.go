@@ -20,7 +20,7 @@ import (
 //go:embed templates
 var templates embed.FS // read-only
 
-// sdkFolder is where the SDK is laid down, as this repository has it.
+// sdkFolder is the folder of the SDK in a project, as in this repository.
 const sdkFolder = "third_party/cede"
 
 // Project is a policy to be laid down.

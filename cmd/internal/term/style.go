@@ -35,7 +35,7 @@ func (s Style) Text(e Emphasis, text string) string {
 	return string(e) + text + reset
 }
 
-// IsTerminal is whether somebody looks at what is written to w.
+// IsTerminal reports whether w is a terminal.
 func IsTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	return ok && xterm.IsTerminal(int(f.Fd()))
@@ -47,7 +47,7 @@ func StyleFor(terminal bool, getenv func(string) string) Style {
 	return Style{on: terminal && getenv("NO_COLOR") == "" && getenv("TERM") != "dumb"}
 }
 
-// Width is how many columns the terminal behind w has; 0 when it is none.
+// Width returns the number of columns of the terminal behind w; 0 if it is not a terminal.
 func Width(w io.Writer) int {
 	f, ok := w.(*os.File)
 	if !ok {

@@ -12,8 +12,8 @@ import (
 
 const installGo = "install Go 1.26 or newer from https://go.dev/dl, or with apt-get install golang-go if it is new enough"
 
-// ProcessModules are what a process build needs beside the SDK: the versions
-// that the host was built with.
+// ProcessModules lists the Go modules that a process requires in addition to the SDK, with
+// the versions of this build.
 var ProcessModules = []string{
 	"github.com/hashicorp/go-hclog v1.6.3",
 	"github.com/hashicorp/go-plugin v1.8.0",

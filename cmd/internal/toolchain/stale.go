@@ -11,11 +11,11 @@ import (
 	"github.com/cede-scheduler/cede/plugins/bundle"
 )
 
-// writeTolerance is how far apart files may be that were written as one: a checkout
-// or an archive writes a module and its sources in any order.
+// writeTolerance is the difference of modification times that is ignored: a checkout or an
+// archive writes a module and its sources in any order.
 const writeTolerance = time.Second
 
-// extensions are those of files that a module is made of.
+// extensions lists the extensions of source files by language.
 var extensions = map[string][]string{
 	"go": {".go"}, "c": {".c", ".h"}, "rust": {".rs"}, "assemblyscript": {".ts"},
 }
@@ -48,7 +48,7 @@ func Stale(b *bundle.Bundle) string {
 	return file
 }
 
-// isIgnoredDir is whether a folder holds no sources of the policy.
+// isIgnoredDir reports whether a folder contains no sources of the policy.
 func isIgnoredDir(name string) bool {
 	return strings.HasPrefix(name, ".") || slices.Contains([]string{"node_modules", "target", "testdata"}, name)
 }

@@ -32,7 +32,7 @@ type MissingError struct {
 
 func (e *MissingError) Error() string { return e.Tool + " is missing" }
 
-// Hint is what to do about it.
+// Hint returns how to install the tool.
 func (e *MissingError) Hint() string { return e.Install }
 
 // CompileError is a compiler's complaint about the sources.
@@ -128,7 +128,7 @@ func (p *Project) say(text string) {
 	}
 }
 
-// source is where the sources are, relative to the folder.
+// source returns the path of the sources relative to the folder.
 func (p *Project) source() string { return filepath.FromSlash(p.Manifest.Build.Source) }
 
 // find finds a tool by the first of its names that there is.
