@@ -1,16 +1,14 @@
-// Package replication owns the log that every server applies: the commands in
-// it and how they are written down, what each does to the state, snapshots of
-// the state as a stream, and the Raft node that puts one server's log in step
-// with the others'.
+// Package replication owns the vocabulary of the replicated log: entries and
+// their commands, the results of applying them, the errors of proposing them, and
+// the versions of the log that a release understands.
 //
-// It never schedules, never answers a user, and never lets a clock, a random
-// number or the order of a map into what it applies: time and ids come with the
-// entry, so that every server arrives at the same state (Hash tells).
+// The packages below it do the work: codec encodes entries, fsm applies them to
+// the state, snapshot writes and reads whole states, raftnode runs one server's
+// part in the log, and raftshim remedies defects of the Raft library.
 //
-// The server proposes entries through a Node and watches what is applied; the
-// storage package gives it a log and a place for snapshots and modules.
+// Each kind of command has a row in a Table of every package that handles
+// commands. NewTable panics if a row is missing.
 //
-// A Node is safe for concurrent use. Config.Observe is called on the one
-// goroutine that applies, in the order of the log, and must not block. What an
-// Applied holds is shared and read-only.
+// The package contains data only. An Entry and what an Applied holds are read-only
+// once they are proposed or observed.
 package replication

@@ -1,19 +1,20 @@
 package replication
 
-// PolicyOp is what ChangePolicy does.
+// A PolicyOp is an operation of ChangePolicy.
 type PolicyOp uint8
 
-// The operations.
+// The operations of ChangePolicy.
 const (
-	OpShadow   PolicyOp = iota + 1 // Version runs beside the active one
-	OpUnshadow                     // nothing does
-	OpActivate                     // Version decides; what did is kept for rollback
-	OpRollback                     // the previous one decides; what did is kept
-	OpUnload                       // Version is forgotten
-	OpTrip                         // Version is taken out of service: the previous one decides, or the default
-	OpReset                        // Version (or with "" every one) is no longer tripped
+	OpShadow   PolicyOp = iota + 1 // run Version as the shadow of the active one
+	OpUnshadow                     // run no shadow
+	OpActivate                     // activate Version; the active one becomes the previous one
+	OpRollback                     // exchange the active and the previous version
+	OpUnload                       // delete Version
+	OpTrip                         // disable Version: the previous one becomes active, or the default policy
+	OpReset                        // enable Version again, or every version if it is ""
 )
 
+// String returns the name of the operation, or "?".
 func (o PolicyOp) String() string {
 	names := [...]string{"?", "shadow", "unshadow", "activate", "rollback", "unload", "trip", "reset"}
 	if int(o) >= len(names) {
