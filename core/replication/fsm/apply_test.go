@@ -85,12 +85,12 @@ func TestRegisterJob_Checks(t *testing.T) {
 	s := withJob(t)
 	other := replicationtest.WebJob(50)
 	other.ID = "other"
-	refuses(t, s, replication.CodeConflict, "is there already, at index 2", &replication.RegisterJob{Job: replicationtest.WebJob(1), Check: new(uint64(0))})
-	refuses(t, s, replication.CodeConflict, "it is at index 2, and 1 was named", &replication.RegisterJob{Job: replicationtest.WebJob(1), Check: new(uint64(1))})
-	refuses(t, s, replication.CodeConflict, "is not there", &replication.RegisterJob{Job: other, Check: new(uint64(7))})
-	refuses(t, s, replication.CodeInvalid, "needs a namespace", &replication.RegisterJob{Job: &model.Job{ID: "x"}})
-	refuses(t, s, replication.CodeInvalid, "comes with job", &replication.RegisterJob{Job: other, Eval: replicationtest.Eval("e9", replicationtest.WebKey)})
-	refuses(t, s, replication.CodeInvalid, "is of job default/web", &replication.RegisterJob{Job: other, Eval: replicationtest.Eval("e1", other.Key())})
+	refuses(t, s, replication.CodeConflict, "already exists, at index 2", &replication.RegisterJob{Job: replicationtest.WebJob(1), Check: new(uint64(0))})
+	refuses(t, s, replication.CodeConflict, "it is at index 2, want 1", &replication.RegisterJob{Job: replicationtest.WebJob(1), Check: new(uint64(1))})
+	refuses(t, s, replication.CodeConflict, "does not exist", &replication.RegisterJob{Job: other, Check: new(uint64(7))})
+	refuses(t, s, replication.CodeInvalid, "namespace and ID are required", &replication.RegisterJob{Job: &model.Job{ID: "x"}})
+	refuses(t, s, replication.CodeInvalid, "want job", &replication.RegisterJob{Job: other, Eval: replicationtest.Eval("e9", replicationtest.WebKey)})
+	refuses(t, s, replication.CodeInvalid, "is for job default/web", &replication.RegisterJob{Job: other, Eval: replicationtest.Eval("e1", other.Key())})
 	wide := replicationtest.WebJob(1)
 	wide.Groups[0].Resources = model.Resources{}
 	for i := range 20 {
@@ -99,7 +99,7 @@ func TestRegisterJob_Checks(t *testing.T) {
 	refuses(t, s, replication.CodeInvalid, "16 resource names", &replication.RegisterJob{Job: wide})
 	s.MustDo(t, &replication.RegisterJob{Job: replicationtest.WebJob(1), Check: new(uint64(2))})
 	s.MustDo(t, &replication.RegisterJob{Job: other, Check: new(uint64(0))})
-	refuses(t, s, replication.CodeNotFound, "no job default/nobody", &replication.StopJob{Key: model.JobKey{Namespace: "default", ID: "nobody"}})
+	refuses(t, s, replication.CodeNotFound, "job default/missing not found", &replication.StopJob{Key: model.JobKey{Namespace: "default", ID: "missing"}})
 	refuses(t, s, replication.CodeConflict, "was changed", &replication.StopJob{Key: replicationtest.WebKey, Check: new(uint64(2))})
 	s.MustDo(t, &replication.StopJob{Key: replicationtest.WebKey, Purge: true, Eval: replicationtest.Eval("e3", replicationtest.WebKey)})
 	if s.Store.Snapshot().Job(replicationtest.WebKey) != nil {
@@ -201,12 +201,12 @@ func TestRegisterJob_WithPlanIsAllOrNothing(t *testing.T) {
 	}
 	any := replicationtest.WebJob(90)
 	refuses(t, s, replication.CodeConflict, "node n1 lacks cpu", confirm(replicationtest.Placement(any, "b0", "n0"), replicationtest.Placement(any, "b1", "n1")))
-	refuses(t, s, replication.CodeConflict, "allocation gone is not there to be evicted", confirm(replicationtest.Placement(any, "b1", "n1", "gone")))
-	refuses(t, s, replication.CodeConflict, "node n9 is gone", confirm(replicationtest.Placement(any, "b0", "n0"), replicationtest.Placement(any, "b1", "n9")))
-	refuses(t, s, replication.CodeConflict, "allocation v exists", confirm(replicationtest.Placement(any, "v", "n1", "v")))
-	refuses(t, s, replication.CodeConflict, "not there to be stopped", confirm(model.CommitGroup{Stops: []model.Stop{{AllocID: "x"}}}))
+	refuses(t, s, replication.CodeConflict, "allocation gone to be evicted is not running", confirm(replicationtest.Placement(any, "b1", "n1", "gone")))
+	refuses(t, s, replication.CodeConflict, "node n9 no longer exists", confirm(replicationtest.Placement(any, "b0", "n0"), replicationtest.Placement(any, "b1", "n9")))
+	refuses(t, s, replication.CodeConflict, "allocation v already exists", confirm(replicationtest.Placement(any, "v", "n1", "v")))
+	refuses(t, s, replication.CodeConflict, "to be stopped is not running", confirm(model.CommitGroup{Stops: []model.Stop{{AllocID: "x"}}}))
 	s.MustDo(t, &replication.ChangeNodes{IDs: []string{"n0"}, Change: apply.NodeChange{Drain: new(true)}})
-	refuses(t, s, replication.CodeConflict, "node n0 takes no work", confirm(replicationtest.Placement(any, "b0", "n0")))
+	refuses(t, s, replication.CodeConflict, "node n0 is ineligible", confirm(replicationtest.Placement(any, "b0", "n0")))
 	r := s.MustDo(t, confirm(replicationtest.Placement(any, "b1", "n1", "v")))
 	sn := s.Store.Snapshot()
 	j := sn.Job(replicationtest.WebKey)
@@ -258,8 +258,8 @@ func TestWriteEvals_WhatEndedStaysEnded(t *testing.T) {
 	if len(r.Evals) != 0 || s.Store.Snapshot().Eval("e1").Status != model.EvalComplete {
 		t.Error("an evaluation that was complete is pending again")
 	}
-	refuses(t, s, replication.CodeInvalid, "is written twice", &replication.WriteEvals{Evals: []*model.Evaluation{replicationtest.Eval("x", replicationtest.WebKey), replicationtest.Eval("x", replicationtest.WebKey)}})
-	refuses(t, s, replication.CodeInvalid, "needs an id", &replication.WriteEvals{Evals: []*model.Evaluation{{}}})
+	refuses(t, s, replication.CodeInvalid, "duplicate evaluation", &replication.WriteEvals{Evals: []*model.Evaluation{replicationtest.Eval("x", replicationtest.WebKey), replicationtest.Eval("x", replicationtest.WebKey)}})
+	refuses(t, s, replication.CodeInvalid, "ID, namespace and job are required", &replication.WriteEvals{Evals: []*model.Evaluation{{}}})
 }
 
 func TestRegisterNodes_KeepsWhatOperatorsDecided(t *testing.T) {
@@ -274,8 +274,8 @@ func TestRegisterNodes_KeepsWhatOperatorsDecided(t *testing.T) {
 	thief := replicationtest.Node("n0")
 	thief.SecretHash = [32]byte{2}
 	refuses(t, s, replication.CodeConflict, "another secret", &replication.RegisterNodes{Nodes: []*model.Node{thief}})
-	refuses(t, s, replication.CodeNotFound, "no node nobody", &replication.ChangeNodes{IDs: []string{"nobody"}})
-	refuses(t, s, replication.CodeNotFound, "no node nobody", &replication.DeleteNodes{IDs: []string{"nobody"}})
+	refuses(t, s, replication.CodeNotFound, "node missing not found", &replication.ChangeNodes{IDs: []string{"missing"}})
+	refuses(t, s, replication.CodeNotFound, "node missing not found", &replication.DeleteNodes{IDs: []string{"missing"}})
 	r = s.MustDo(t, &replication.ChangeNodes{IDs: []string{"n0"}, Change: apply.NodeChange{Drain: new(false), Ineligible: new(false)}})
 	if !slices.Equal(r.Freed, []string{"n0"}) {
 		t.Errorf("room on %v", r.Freed)
@@ -331,18 +331,18 @@ func TestOperator_Commands(t *testing.T) {
 	if m := s.Store.Snapshot().Meta(); m != (state.Meta{ClusterID: "c", Version: 2}) {
 		t.Errorf("meta %v", m)
 	}
-	refuses(t, s, replication.CodeConflict, "does not go back", &replication.SetVersion{Version: 1})
+	refuses(t, s, replication.CodeConflict, "cannot lower the cluster version", &replication.SetVersion{Version: 1})
 	s.MustDo(t, &replication.SetVersion{Version: replication.Newest})
 	s.MustDo(t, &replication.SetConfig{Config: &model.SchedulerConfig{Policy: "x"}, Check: new(uint64(0))})
 	refuses(t, s, replication.CodeConflict, "was changed", &replication.SetConfig{Config: &model.SchedulerConfig{}, Check: new(uint64(0))})
 	s.MustDo(t, &replication.UpsertPriorityClass{Class: &model.PriorityClass{Name: "a", GlobalDefault: true}})
-	refuses(t, s, replication.CodeConflict, "global default already", &replication.UpsertPriorityClass{Class: &model.PriorityClass{Name: "b", GlobalDefault: true}})
-	refuses(t, s, replication.CodeNotFound, "no priority class", &replication.DeletePriorityClass{Name: "b"})
+	refuses(t, s, replication.CodeConflict, "already the global default", &replication.UpsertPriorityClass{Class: &model.PriorityClass{Name: "b", GlobalDefault: true}})
+	refuses(t, s, replication.CodeNotFound, "not found", &replication.DeletePriorityClass{Name: "b"})
 	s.MustDo(t, &replication.PutToken{Token: &model.Token{Accessor: "t", Hash: [32]byte{1}}, Bootstrap: true})
-	refuses(t, s, replication.CodeConflict, "tokens already", &replication.PutToken{Token: &model.Token{Accessor: "u"}, Bootstrap: true})
-	refuses(t, s, replication.CodeExists, "same secret", &replication.PutToken{Token: &model.Token{Accessor: "u", Hash: [32]byte{1}}})
-	refuses(t, s, replication.CodeInvalid, "needs labels", &replication.UpsertBudget{Budget: &model.Budget{Namespace: "n", Name: "b"}})
-	refuses(t, s, replication.CodeNotFound, "no disruption budget", &replication.DeleteBudget{Key: model.BudgetKey{Namespace: "n", Name: "b"}})
+	refuses(t, s, replication.CodeConflict, "tokens already exist", &replication.PutToken{Token: &model.Token{Accessor: "u"}, Bootstrap: true})
+	refuses(t, s, replication.CodeExists, "already has this secret", &replication.PutToken{Token: &model.Token{Accessor: "u", Hash: [32]byte{1}}})
+	refuses(t, s, replication.CodeInvalid, "labels are required", &replication.UpsertBudget{Budget: &model.Budget{Namespace: "n", Name: "b"}})
+	refuses(t, s, replication.CodeNotFound, "not found", &replication.DeleteBudget{Key: model.BudgetKey{Namespace: "n", Name: "b"}})
 }
 
 // A server that does not understand an entry stops: it does not skip it, and

@@ -9,14 +9,17 @@ import (
 	"github.com/cede-scheduler/cede/core/state/apply"
 )
 
+// upsertClusters registers member clusters, by an agent or an operator.
 func (a *applier) upsertClusters(c *replication.UpsertClusters) *replication.Refusal {
 	return a.storeClusters(c.Clusters)
 }
 
+// storeClusters stores clusters. One without a secret comes from an operator, and retains the
+// secret and the report of its agent.
 func (a *applier) storeClusters(clusters []*model.Cluster) *replication.Refusal {
 	for i, c := range clusters {
 		if c == nil || c.ID == "" {
-			return replication.Refuse(replication.CodeInvalid, "cluster %d has no id", i)
+			return replication.Refuse(replication.CodeInvalid, "cluster %d: ID is required", i)
 		}
 		old := a.txn.Cluster(c.ID)
 		switch {
@@ -24,29 +27,31 @@ func (a *applier) storeClusters(clusters []*model.Cluster) *replication.Refusal 
 		case c.SecretHash == [32]byte{}:
 			c.SecretHash, c.Reported = old.SecretHash, old.Reported
 		case c.SecretHash != old.SecretHash && old.SecretHash != [32]byte{}:
-			return replication.Refuse(replication.CodeConflict, "cluster %s is registered with another secret: delete it first, if it was set up anew", c.ID)
+			return replication.Refuse(replication.CodeConflict, "cluster %s is registered with another secret: if it was rebuilt, delete it first", c.ID)
 		}
 	}
 	evals, err := apply.Clusters(a.txn, a.now, clusters...)
 	if err != nil {
-		return replication.Refuse(replication.CodeInvalid, "clusters: %v", err)
+		return replication.Refuse(replication.CodeInvalid, "register clusters: %v", err)
 	}
 	a.addEvals(evals)
 	for _, c := range clusters {
 		if !c.Down {
-			a.clusterRoom(c.ID)
+			a.addFreedCluster(c.ID)
 		}
 	}
 	return nil
 }
 
+// changeClusters applies what agents report, or missed heartbeats. Unknown clusters are
+// skipped.
 func (a *applier) changeClusters(c *replication.ChangeClusters) *replication.Refusal {
 	changes := c.Changes
 	var next []*model.Cluster
 	for i := range changes {
 		for _, c := range changes[i].Leases {
 			if c == nil || c.ID == "" || c.ClusterID != changes[i].ID || !c.IsForeign() {
-				return replication.Refuse(replication.CodeInvalid, "cluster %s reports a lease that is not another pool's", changes[i].ID)
+				return replication.Refuse(replication.CodeInvalid, "cluster %s reports an invalid lease: want a lease of another pool on this cluster", changes[i].ID)
 			}
 		}
 	}
@@ -67,36 +72,38 @@ func (a *applier) changeClusters(c *replication.ChangeClusters) *replication.Ref
 	return a.storeClusters(next)
 }
 
+// deleteCluster deletes a member cluster. With Force, its assignments are deleted as well and
+// their bindings are evaluated again.
 func (a *applier) deleteCluster(c *replication.DeleteCluster) *replication.Refusal {
 	if a.txn.Cluster(c.ID) == nil {
-		return replication.Refuse(replication.CodeNotFound, "there is no cluster %s", c.ID)
+		return replication.Refuse(replication.CodeNotFound, "cluster %s not found", c.ID)
 	}
 	if n := len(a.txn.ClusterAssignments(c.ID)); n > 0 && !c.Force {
-		return replication.Refuse(replication.CodeConflict, "cluster %s has %d assignments: stop the bindings that are there, or force it", c.ID, n)
+		return replication.Refuse(replication.CodeConflict, "cluster %s has %d assignments: stop its bindings first, or force the deletion", c.ID, n)
 	}
 	a.addEvals(apply.ClusterDelete(a.txn, a.now, c.ID))
 	return nil
 }
 
-// upsertBinding stores another version where the specification changed. Where it
-// did not the binding stays, and is looked at again.
+// upsertBinding stores a new version if the specification changed. Otherwise the
+// binding is unchanged and marked dirty, so that it is evaluated again.
 func (a *applier) upsertBinding(c *replication.UpsertBinding) *replication.Refusal {
 	b := c.Binding
 	if b == nil {
-		return replication.Refuse(replication.CodeInvalid, "a binding without a binding")
+		return replication.Refuse(replication.CodeInvalid, "binding is required")
 	}
 	if problems := b.Validate(); len(problems) > 0 {
 		return replication.Refuse(replication.CodeInvalid, "binding %s: %s", b.Key(), strings.Join(problems, "; "))
 	}
 	if c.Eval != nil && (c.Eval.JobKey() != b.Key() || c.Eval.Type != model.JobBinding) {
-		return replication.Refuse(replication.CodeInvalid, "evaluation %s of %s %s comes with binding %s", c.Eval.ID, c.Eval.Type, c.Eval.JobKey(), b.Key())
+		return replication.Refuse(replication.CodeInvalid, "evaluation %s is for %s %s, want binding %s", c.Eval.ID, c.Eval.Type, c.Eval.JobKey(), b.Key())
 	}
 	if b.SubmitTime == 0 {
 		b.SubmitTime = a.now
 	}
 	b.Version, b.CreateIndex, b.ModifyIndex = 0, 0, 0
 	old := a.txn.Binding(b.Key())
-	if r := bindingHolds(c.Check, old, b.Key()); r != nil {
+	if r := checkBinding(c.Check, old, b.Key()); r != nil {
 		return r
 	}
 	if old != nil {
@@ -119,20 +126,21 @@ func (a *applier) upsertBinding(c *replication.UpsertBinding) *replication.Refus
 	return a.storeEvals([]*model.Evaluation{c.Eval})
 }
 
-// bindingHolds is whether the check of a binding's index holds.
-func bindingHolds(check *uint64, old *model.Binding, key model.JobKey) *replication.Refusal {
+// checkBinding refuses a command if the binding is not at the index that it requires.
+func checkBinding(check *uint64, old *model.Binding, key model.JobKey) *replication.Refusal {
 	if old == nil {
-		return holdsAt(check, "binding", key, 0)
+		return checkIndex(check, "binding", key, 0)
 	}
-	return holdsAt(check, "binding", key, old.ModifyIndex)
+	return checkIndex(check, "binding", key, old.ModifyIndex)
 }
 
+// stopBinding stores the binding as stopped. Its evaluation withdraws the assignments.
 func (a *applier) stopBinding(c *replication.StopBinding) *replication.Refusal {
 	old := a.txn.Binding(c.Key)
 	if old == nil {
-		return replication.Refuse(replication.CodeNotFound, "there is no binding %s", c.Key)
+		return replication.Refuse(replication.CodeNotFound, "binding %s not found", c.Key)
 	}
-	if r := bindingHolds(c.Check, old, c.Key); r != nil {
+	if r := checkBinding(c.Check, old, c.Key); r != nil {
 		return r
 	}
 	stopped := *old
@@ -140,10 +148,11 @@ func (a *applier) stopBinding(c *replication.StopBinding) *replication.Refusal {
 	return a.upsertBinding(&replication.UpsertBinding{Binding: &stopped, Eval: c.Eval})
 }
 
+// deleteBinding deletes a binding whose assignments hold no capacity. Its claims are freed.
 func (a *applier) deleteBinding(c *replication.DeleteBinding) *replication.Refusal {
 	key := c.Key
 	if a.txn.Binding(key) == nil {
-		return replication.Refuse(replication.CodeNotFound, "there is no binding %s", key)
+		return replication.Refuse(replication.CodeNotFound, "binding %s not found", key)
 	}
 	assigned := a.txn.BindingAssignments(key)
 	for _, x := range assigned {
@@ -152,7 +161,7 @@ func (a *applier) deleteBinding(c *replication.DeleteBinding) *replication.Refus
 		}
 	}
 	for _, id := range a.txn.ClaimIDs(key) {
-		a.clusterRoom(a.txn.Claim(id).ClusterID)
+		a.addFreedCluster(a.txn.Claim(id).ClusterID)
 	}
 	for _, x := range assigned {
 		a.txn.DeleteAssignment(x.ID)
@@ -163,7 +172,7 @@ func (a *applier) deleteBinding(c *replication.DeleteBinding) *replication.Refus
 
 func (a *applier) endAssignments(c *replication.EndAssignments) *replication.Refusal {
 	for _, cluster := range apply.AssignmentEnds(a.txn, a.now, c.IDs...) {
-		a.clusterRoom(cluster)
+		a.addFreedCluster(cluster)
 	}
 	return nil
 }
@@ -172,7 +181,7 @@ func (a *applier) updateAssignments(c *replication.UpdateAssignments) *replicati
 	evals, clusters := apply.AssignmentUpdates(a.txn, a.now, c.Updates)
 	a.addEvals(evals)
 	for _, cluster := range clusters {
-		a.clusterRoom(cluster)
+		a.addFreedCluster(cluster)
 	}
 	return nil
 }
@@ -181,31 +190,33 @@ func (a *applier) stopAssignments(c *replication.StopAssignments) *replication.R
 	evals, clusters := apply.AssignmentStops(a.txn, a.now, c.IDs, c.Reason)
 	a.addEvals(evals)
 	for _, cluster := range clusters {
-		a.clusterRoom(cluster)
+		a.addFreedCluster(cluster)
 	}
 	return nil
 }
 
-func (a *applier) clusterRoom(id string) {
+func (a *applier) addFreedCluster(id string) {
 	a.result.Freed = append(a.result.Freed, model.ClusterLocation(id))
 }
 
-// noticeBindings notes the clusters on which a group may make room.
-func (a *applier) noticeBindings(key model.JobKey, g *model.CommitGroup) {
+// recordFreedClusters records the clusters on which a commit group may free
+// capacity: those of released claims, of withdrawals, of assignments that shrink, and
+// of claims that an assignment gives up. It must be called before the group is applied.
+func (a *applier) recordFreedClusters(key model.JobKey, g *model.CommitGroup) {
 	for _, id := range g.ReleasedClaims {
 		if c := a.txn.Claim(id); c != nil && c.Claimant == key {
-			a.clusterRoom(c.ClusterID)
+			a.addFreedCluster(c.ClusterID)
 		}
 	}
-	for i := range g.Withdrawals { // it has yet to go, and others may plan with its room
+	for i := range g.Withdrawals { // plans may use its capacity before it has ended
 		if x := a.txn.Assignment(g.Withdrawals[i].AssignmentID); x != nil {
-			a.clusterRoom(x.ClusterID)
+			a.addFreedCluster(x.ClusterID)
 		}
 	}
 	for _, x := range g.Assignments {
 		old := a.txn.Assignment(x.ID)
-		if old != nil && old.Replicas > x.Replicas || a.txn.HasClaimOn(x.ClusterID, key) { // which it gives up
-			a.clusterRoom(x.ClusterID)
+		if old != nil && old.Replicas > x.Replicas || a.txn.HasClaimOn(x.ClusterID, key) {
+			a.addFreedCluster(x.ClusterID)
 		}
 	}
 }

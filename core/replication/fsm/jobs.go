@@ -8,13 +8,15 @@ import (
 	"github.com/cede-scheduler/cede/core/state/apply"
 )
 
+// registerJob stores a job with its evaluation, and a confirmed plan of it if there is one:
+// all of that, or nothing. Registering a job ends a preemption hold.
 func (a *applier) registerJob(c *replication.RegisterJob) *replication.Refusal {
 	j := c.Job
 	if j == nil || j.ID == "" || j.Namespace == "" {
-		return replication.Refuse(replication.CodeInvalid, "a job needs a namespace and an id")
+		return replication.Refuse(replication.CodeInvalid, "job: namespace and ID are required")
 	}
 	old := a.txn.Job(j.Key())
-	if r := holds(c.Check, old, j.Key()); r != nil {
+	if r := checkJob(c.Check, old, j.Key()); r != nil {
 		return r
 	}
 	if r := a.storeJob(old, j); r != nil {
@@ -22,7 +24,7 @@ func (a *applier) registerJob(c *replication.RegisterJob) *replication.Refusal {
 	}
 	if c.Eval != nil {
 		if c.Eval.JobKey() != j.Key() {
-			return replication.Refuse(replication.CodeInvalid, "evaluation %s of job %s comes with job %s", c.Eval.ID, c.Eval.JobKey(), j.Key())
+			return replication.Refuse(replication.CodeInvalid, "evaluation %s is for job %s, want job %s", c.Eval.ID, c.Eval.JobKey(), j.Key())
 		}
 		if r := a.storeEvals([]*model.Evaluation{c.Eval}); r != nil {
 			return r
@@ -33,50 +35,51 @@ func (a *applier) registerJob(c *replication.RegisterJob) *replication.Refusal {
 		return nil
 	}
 	if changed := a.txn.RulesChangeIndex(); c.Rules != 0 && changed > c.Rules {
-		return replication.Refuse(replication.CodeConflict, "the plan no longer holds: policies or the scheduler's configuration changed at index %d", changed)
+		return replication.Refuse(replication.CodeConflict, "plan is out of date: policies or the scheduler configuration changed at index %d", changed)
 	}
-	if r := a.applyWhole(c.Batch, a.txn.Job(j.Key())); r != nil {
+	if r := a.applyAllOrNone(c.Batch, a.txn.Job(j.Key())); r != nil {
 		return r
 	}
-	a.hold(c)
+	a.holdPreemption(c)
 	return nil
 }
 
-// hold has what a plan leaves without a place wait for free room: whoever confirmed the
-// plan was shown no other victims.
-func (a *applier) hold(c *replication.RegisterJob) {
+// holdPreemption suspends preemption for what a confirmed plan did not place: the user
+// confirmed these victims and no others. The rest waits for free capacity.
+func (a *applier) holdPreemption(c *replication.RegisterJob) {
 	if c.Eval != nil && !c.Eval.Status.Final() && a.txn.Meta().Version >= heldFrom {
 		a.txn.SetPreemptionHold(c.Job.Key(), state.PreemptionHold{Index: a.txn.Index(), Time: a.now})
 	}
 }
 
-// heldFrom is the version of the cluster since which plans hold back what they leave
-// without a place: servers of the one before would have another state.
+// heldFrom is the first cluster version with preemption holds. Servers of an older
+// release would derive another state.
 const heldFrom = 2
 
-// holds is whether the check of a job's index holds.
-func holds(check *uint64, old *model.Job, key model.JobKey) *replication.Refusal {
+// checkJob refuses a command if the job is not at the index that it requires.
+func checkJob(check *uint64, old *model.Job, key model.JobKey) *replication.Refusal {
 	if old == nil {
-		return holdsAt(check, "job", key, 0)
+		return checkIndex(check, "job", key, 0)
 	}
-	return holdsAt(check, "job", key, old.ModifyIndex)
+	return checkIndex(check, "job", key, old.ModifyIndex)
 }
 
-// holdsAt is holds for what was last changed at an index; 0: it is not there.
-func holdsAt(check *uint64, what string, key model.JobKey, index uint64) *replication.Refusal {
+// checkIndex refuses a command if its subject is not at the required index. Index 0
+// means that the subject does not exist; a nil check requires nothing.
+func checkIndex(check *uint64, what string, key model.JobKey, index uint64) *replication.Refusal {
 	switch {
 	case check == nil || *check == index:
 		return nil
 	case index == 0:
-		return replication.Refuse(replication.CodeConflict, "%s %s is not there, and index %d of it was named", what, key, *check)
+		return replication.Refuse(replication.CodeConflict, "%s %s does not exist, want it at index %d", what, key, *check)
 	case *check == 0:
-		return replication.Refuse(replication.CodeConflict, "%s %s is there already, at index %d", what, key, index)
+		return replication.Refuse(replication.CodeConflict, "%s %s already exists, at index %d", what, key, index)
 	}
-	return replication.Refuse(replication.CodeConflict, "%s %s was changed: it is at index %d, and %d was named", what, key, index, *check)
+	return replication.Refuse(replication.CodeConflict, "%s %s was changed: it is at index %d, want %d", what, key, index, *check)
 }
 
-// storeJob stores another version where the specification changed. Where it did
-// not the job stays, and is looked at again.
+// storeJob stores a new version if the specification changed. Otherwise the job is
+// unchanged and marked dirty, so that it is evaluated again.
 func (a *applier) storeJob(old, j *model.Job) *replication.Refusal {
 	if j.SubmitTime == 0 {
 		j.SubmitTime = a.now
@@ -95,12 +98,13 @@ func (a *applier) storeJob(old, j *model.Job) *replication.Refusal {
 	return nil
 }
 
+// stopJob stops or purges a job. Its evaluation stops the allocations.
 func (a *applier) stopJob(c *replication.StopJob) *replication.Refusal {
 	old := a.txn.Job(c.Key)
 	if old == nil {
-		return replication.Refuse(replication.CodeNotFound, "there is no job %s", c.Key)
+		return replication.Refuse(replication.CodeNotFound, "job %s not found", c.Key)
 	}
-	if r := holds(c.Check, old, c.Key); r != nil {
+	if r := checkJob(c.Check, old, c.Key); r != nil {
 		return r
 	}
 	switch {
@@ -119,14 +123,16 @@ func (a *applier) stopJob(c *replication.StopJob) *replication.Refusal {
 		return nil
 	}
 	if c.Eval.JobKey() != c.Key {
-		return replication.Refuse(replication.CodeInvalid, "evaluation %s of job %s comes with job %s", c.Eval.ID, c.Eval.JobKey(), c.Key)
+		return replication.Refuse(replication.CodeInvalid, "evaluation %s is for job %s, want job %s", c.Eval.ID, c.Eval.JobKey(), c.Key)
 	}
 	return a.storeEvals([]*model.Evaluation{c.Eval})
 }
 
+// stopAllocs stops allocations and derives an evaluation for each job. Of several, those
+// that no longer exist are skipped.
 func (a *applier) stopAllocs(c *replication.StopAllocs) *replication.Refusal {
 	if len(c.IDs) == 1 && a.txn.Alloc(c.IDs[0]) == nil {
-		return replication.Refuse(replication.CodeNotFound, "there is no allocation %s", c.IDs[0])
+		return replication.Refuse(replication.CodeNotFound, "allocation %s not found", c.IDs[0])
 	}
 	evals, nodes := apply.Stops(a.txn, a.now, c.IDs, c.Reason)
 	a.addEvals(evals)
@@ -138,20 +144,20 @@ func (a *applier) writeEvals(c *replication.WriteEvals) *replication.Refusal {
 	return a.storeEvals(c.Evals)
 }
 
-// storeEvals stores evaluations. One that has ended stays as it ended: whoever
-// still works on it comes too late.
+// storeEvals stores evaluations. A final evaluation stays final: a worker that still
+// processes it is late.
 func (a *applier) storeEvals(evals []*model.Evaluation) *replication.Refusal {
 	seen := make(map[string]struct{}, len(evals))
 	for _, e := range evals {
 		if e == nil || e.ID == "" || e.Namespace == "" || e.JobID == "" {
-			return replication.Refuse(replication.CodeInvalid, "an evaluation needs an id, a namespace and a job")
+			return replication.Refuse(replication.CodeInvalid, "evaluation: ID, namespace and job are required")
 		}
 		if _, twice := seen[e.ID]; twice {
-			return replication.Refuse(replication.CodeInvalid, "evaluation %s is written twice", e.ID)
+			return replication.Refuse(replication.CodeInvalid, "duplicate evaluation %s", e.ID)
 		}
 		seen[e.ID] = struct{}{}
 		if old := a.txn.Eval(e.ID); old != nil && old.JobKey() != e.JobKey() {
-			return replication.Refuse(replication.CodeInvalid, "evaluation %s is of job %s, not of %s", e.ID, old.JobKey(), e.JobKey())
+			return replication.Refuse(replication.CodeInvalid, "evaluation %s is for job %s, want %s", e.ID, old.JobKey(), e.JobKey())
 		}
 	}
 	for _, e := range evals {

@@ -8,72 +8,77 @@ import (
 	"github.com/cede-scheduler/cede/core/state/apply"
 )
 
+// applyPlans applies what the planner accepted. Commit groups that no longer match the state
+// are dropped.
 func (a *applier) applyPlans(c *replication.ApplyPlans) *replication.Refusal {
 	if c.Batch == nil {
-		return replication.Refuse(replication.CodeInvalid, "plans without a batch")
+		return replication.Refuse(replication.CodeInvalid, "batch of plans is required")
 	}
 	a.resolve(c.Batch, nil)
-	a.notice(c.Batch)
+	a.recordFreed(c.Batch)
 	evals, dropped := c.Batch.Apply(a.txn)
 	a.addEvals(evals)
 	a.result.Dropped = dropped
 	return nil
 }
 
-// applyWhole writes a batch of which nothing may have changed since it was
-// made: whoever confirmed it saw these placements and these victims.
-func (a *applier) applyWhole(b *apply.Batch, registered *model.Job) *replication.Refusal {
+// applyAllOrNone applies a confirmed plan, or refuses it if anything changed since:
+// the user confirmed exactly these placements and victims.
+func (a *applier) applyAllOrNone(b *apply.Batch, registered *model.Job) *replication.Refusal {
 	a.resolve(b, registered)
 	for p := range b.Plans {
 		for _, i := range b.Plans[p].Groups {
-			if r := a.stillHolds(&b.Plans[p].Plan.Groups[i]); r != nil {
+			if r := a.checkCurrent(&b.Plans[p].Plan.Groups[i]); r != nil {
 				return r
 			}
 		}
 	}
-	a.notice(b)
+	a.recordFreed(b)
 	evals, dropped := b.Apply(a.txn)
 	if len(dropped) > 0 {
-		return replication.Refuse(replication.CodeConflict, "the plan no longer holds: a node that it places on takes no work")
+		return replication.Refuse(replication.CodeConflict, "plan is out of date: a node of its placements is ineligible")
 	}
 	a.addEvals(evals)
 	for _, id := range sortedSet(placedOn(b)) {
-		if what := overfull(&a.txn.View, id); what != "" {
-			return replication.Refuse(replication.CodeConflict, "the plan no longer holds: node %s lacks %s", id, what)
+		if what := overcommitted(&a.txn.View, id); what != "" {
+			return replication.Refuse(replication.CodeConflict, "plan is out of date: node %s lacks %s", id, what)
 		}
 	}
 	return nil
 }
 
-func (a *applier) stillHolds(g *model.CommitGroup) *replication.Refusal {
+// checkCurrent refuses a commit group of a confirmed plan if what it changes is not as the
+// plan assumed. Whether its placements fit is checked after it was applied.
+func (a *applier) checkCurrent(g *model.CommitGroup) *replication.Refusal {
 	for _, p := range g.Placements {
 		switch n := a.txn.Node(p.NodeID); {
 		case p.Group == nil:
-			return replication.Refuse(replication.CodeConflict, "the plan no longer holds: allocation %s exists, or its group is gone", p.ID)
+			return replication.Refuse(replication.CodeConflict, "plan is out of date: allocation %s already exists, or its group no longer does", p.ID)
 		case n == nil:
-			return replication.Refuse(replication.CodeConflict, "the plan no longer holds: node %s is gone", p.NodeID)
+			return replication.Refuse(replication.CodeConflict, "plan is out of date: node %s no longer exists", p.NodeID)
 		case !n.IsEligible():
-			return replication.Refuse(replication.CodeConflict, "the plan no longer holds: node %s takes no work", p.NodeID)
+			return replication.Refuse(replication.CodeConflict, "plan is out of date: node %s is ineligible", p.NodeID)
 		}
 	}
 	for _, u := range g.Updates {
 		if old := a.txn.Alloc(u.ID); u.Group == nil || old == nil || !old.Live() {
-			return replication.Refuse(replication.CodeConflict, "the plan no longer holds: allocation %s is not there to be updated", u.ID)
+			return replication.Refuse(replication.CodeConflict, "plan is out of date: allocation %s to be updated is not running", u.ID)
 		}
 	}
 	for i := range g.Evictions {
 		if v := a.txn.Alloc(g.Evictions[i].AllocID); v == nil || !v.Live() {
-			return replication.Refuse(replication.CodeConflict, "the plan no longer holds: allocation %s is not there to be evicted", g.Evictions[i].AllocID)
+			return replication.Refuse(replication.CodeConflict, "plan is out of date: allocation %s to be evicted is not running", g.Evictions[i].AllocID)
 		}
 	}
 	for i := range g.Stops {
 		if v := a.txn.Alloc(g.Stops[i].AllocID); v == nil || !v.Live() && !g.Stops[i].Lost {
-			return replication.Refuse(replication.CodeConflict, "the plan no longer holds: allocation %s is not there to be stopped", g.Stops[i].AllocID)
+			return replication.Refuse(replication.CodeConflict, "plan is out of date: allocation %s to be stopped is not running", g.Stops[i].AllocID)
 		}
 	}
 	return nil
 }
 
+// placedOn returns the nodes of a batch's placements and updates, with duplicates.
 func placedOn(b *apply.Batch) (nodes []string) {
 	for p := range b.Plans {
 		for _, i := range b.Plans[p].Groups {
@@ -88,8 +93,9 @@ func placedOn(b *apply.Batch) (nodes []string) {
 	return nodes
 }
 
-// overfull is what more of a node is in use than it has; "" when nothing is.
-func overfull(v *state.View, nodeID string) string {
+// overcommitted returns the name of a resource of which a node's allocations use more
+// than the node has, or "".
+func overcommitted(v *state.View, nodeID string) string {
 	pos, ok := v.Position(nodeID)
 	if !ok {
 		return ""
@@ -113,11 +119,10 @@ func overfull(v *state.View, nodeID string) string {
 	return ""
 }
 
-// resolve puts the versions of jobs in place of the references that an entry
-// holds, and the state's own spelling of node ids, so that a million
-// allocations do not each keep a copy. A placement whose version is not known
-// any more, or that is there already, gets no group, and its commit group is
-// dropped by whoever applies the batch.
+// resolve replaces the references of an entry by job versions, and node IDs by the
+// state's own strings, so that a million allocations do not each retain a copy. A
+// placement gets no group if its version is no longer known or its ID exists;
+// Batch.Apply drops its commit group.
 func (a *applier) resolve(b *apply.Batch, registered *model.Job) {
 	versions := map[*model.Job]*model.Job{}
 	version := func(ref *model.Job) *model.Job {
@@ -159,22 +164,23 @@ func (a *applier) findVersion(ref, registered *model.Job) *model.Job {
 	return codec.FindVersion(&a.txn.View, ref)
 }
 
-// notice notes the nodes on which a batch makes room, and those on which it
-// places work that carries labels. It is called before the batch is applied.
-func (a *applier) notice(b *apply.Batch) {
+// recordFreed records the nodes on which a batch frees capacity, and those on which it
+// places allocations with labels: other jobs' affinities depend on them. It must be
+// called before the batch is applied, while the allocations are live.
+func (a *applier) recordFreed(b *apply.Batch) {
 	for p := range b.Plans {
 		for _, i := range b.Plans[p].Groups {
 			g := &b.Plans[p].Plan.Groups[i]
 			for k := range g.Stops {
-				a.roomOf(g.Stops[k].AllocID)
+				a.recordFreedNode(g.Stops[k].AllocID)
 			}
 			for k := range g.Evictions {
-				a.roomOf(g.Evictions[k].AllocID)
+				a.recordFreedNode(g.Evictions[k].AllocID)
 			}
 			for _, u := range g.Updates {
 				a.result.Freed = append(a.result.Freed, u.NodeID)
 			}
-			a.noticeBindings(b.Plans[p].Plan.Job, g)
+			a.recordFreedClusters(b.Plans[p].Plan.Job, g)
 			for _, alloc := range g.Placements {
 				if alloc.Group != nil && len(alloc.Group.Labels) > 0 {
 					a.result.Placed = append(a.result.Placed, alloc.NodeID)
@@ -184,8 +190,8 @@ func (a *applier) notice(b *apply.Batch) {
 	}
 }
 
-// roomOf notes the node of an allocation that is about to end.
-func (a *applier) roomOf(id string) {
+// recordFreedNode records the node of an allocation that is about to end.
+func (a *applier) recordFreedNode(id string) {
 	if alloc := a.txn.Alloc(id); alloc != nil && alloc.Live() {
 		a.result.Freed = append(a.result.Freed, alloc.NodeID)
 	}

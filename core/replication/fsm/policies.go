@@ -13,19 +13,20 @@ import (
 	"github.com/cede-scheduler/cede/core/state"
 )
 
-// Limits of modules that travel through the log. Until a module is loaded its
-// chunks are part of the state, so they are few.
+// Limits of uploads. A module is part of the state until it is loaded.
 const (
-	maxUploads = 8 // modules that may be on their way
-	uploadIdle = int64(60 * 60 * 1e9)
+	maxUploads = 8                    // concurrent uploads
+	uploadIdle = int64(60 * 60 * 1e9) // ns without a chunk before an upload may be dropped
 )
 
+// putChunk appends a chunk to an upload. A chunk that was received before, or whose module
+// is loaded, has no effect.
 func (a *applier) putChunk(c *replication.PutChunk) *replication.Refusal {
 	if c.Digest == "" || len(c.Data) == 0 || c.Offset < 0 {
-		return replication.Refuse(replication.CodeInvalid, "a chunk needs a digest, an offset and data")
+		return replication.Refuse(replication.CodeInvalid, "chunk: digest, offset and data are required")
 	}
 	if len(c.Data) > replication.MaxChunk || c.Offset+int64(len(c.Data)) > replication.MaxModule {
-		return replication.Refuse(replication.CodeTooLarge, "module %s: a chunk has at most %d bytes, a module %d", c.Digest, replication.MaxChunk, replication.MaxModule)
+		return replication.Refuse(replication.CodeTooLarge, "module %s is too large: the limits are %d bytes for a chunk and %d for a module", c.Digest, replication.MaxChunk, replication.MaxModule)
 	}
 	if moduleInUse(&a.txn.View, c.Digest) {
 		return nil
@@ -37,21 +38,21 @@ func (a *applier) putChunk(c *replication.PutChunk) *replication.Refusal {
 		}
 		u = &state.Upload{Digest: c.Digest}
 	}
-	kept, ok := upTo(u, c.Offset)
+	kept, ok := truncated(u, c.Offset)
 	switch {
 	case !ok:
-		return replication.Refuse(replication.CodeConflict, "module %s: a chunk at %d, and %d bytes have come in other chunks", c.Digest, c.Offset, u.Size)
+		return replication.Refuse(replication.CodeConflict, "module %s: no chunk starts at %d; %d bytes were received", c.Digest, c.Offset, u.Size)
 	case len(kept.Chunks) < len(u.Chunks) && bytes.Equal(u.Chunks[len(kept.Chunks)], c.Data):
-		return nil // it came before
+		return nil // a repetition
 	}
 	a.txn.PutUpload(kept.With(a.now, c.Data))
 	return nil
 }
 
-// upTo is the part of an upload before an offset: what comes again and is not
-// the same replaces what follows, so that a module that came damaged can be
-// sent once more. It is false where no chunk starts or ends at the offset.
-func upTo(u *state.Upload, offset int64) (*state.Upload, bool) {
+// truncated returns the part of an upload before an offset, and false if no chunk ends
+// there. A chunk that is sent again with other bytes replaces what follows it, so that
+// a damaged upload can be repeated.
+func truncated(u *state.Upload, offset int64) (*state.Upload, bool) {
 	kept := &state.Upload{Digest: u.Digest, Time: u.Time}
 	for i, c := range u.Chunks {
 		if kept.Size >= offset {
@@ -63,7 +64,7 @@ func upTo(u *state.Upload, offset int64) (*state.Upload, bool) {
 	return kept, kept.Size == offset
 }
 
-// admitUpload makes place for one more, at the cost of what nobody goes on with.
+// admitUpload refuses another upload if there are too many. Idle uploads are dropped.
 func (a *applier) admitUpload() *replication.Refusal {
 	uploads := a.txn.Uploads()
 	for _, u := range uploads {
@@ -72,32 +73,34 @@ func (a *applier) admitUpload() *replication.Refusal {
 		}
 	}
 	if len(a.txn.Uploads()) >= maxUploads {
-		return replication.Refuse(replication.CodeConflict, "%d modules are on their way already: try again later", maxUploads)
+		return replication.Refuse(replication.CodeConflict, "%d modules are being uploaded: try again later", maxUploads)
 	}
 	return nil
 }
 
+// loadPolicy stores a version whose module was uploaded. Loading it again has no effect;
+// its settings may be replaced only while it is not in use.
 func (a *applier) loadPolicy(c *replication.LoadPolicy) *replication.Refusal {
 	v := c.Version
 	kinds := []string{model.PolicyWasm, model.PolicyProcess, model.PolicyBuiltin}
 	switch {
 	case v.ID == "" || v.Name == "":
-		return replication.Refuse(replication.CodeInvalid, "a policy version needs an id and a name")
+		return replication.Refuse(replication.CodeInvalid, "policy version: ID and name are required")
 	case !slices.Contains(kinds, v.Kind):
-		return replication.Refuse(replication.CodeInvalid, "policy %s is of unknown kind %q: want one of %v", v.Name, v.Kind, kinds)
+		return replication.Refuse(replication.CodeInvalid, "policy %s: unknown kind %q, want one of %v", v.Name, v.Kind, kinds)
 	}
 	if old := a.txn.PolicyVersion(v.ID); old != nil {
 		switch {
 		case old.Name != v.Name:
-			return replication.Refuse(replication.CodeExists, "version %s is loaded as policy %s", v.ID, old.Name)
+			return replication.Refuse(replication.CodeExists, "version %s is already loaded as policy %s", v.ID, old.Name)
 		case sameSettings(old, v):
 			return nil
-		case a.playsRole(old):
+		case a.isInUse(old):
 			return replication.Refuse(replication.CodeConflict, "version %s of policy %s is in use with other grants, limits or signer", v.ID, v.Name)
 		}
 	}
 	if v.Kind == model.PolicyWasm {
-		if r := a.takeModule(v); r != nil {
+		if r := a.completeUpload(v); r != nil {
 			return r
 		}
 	}
@@ -109,21 +112,24 @@ func (a *applier) loadPolicy(c *replication.LoadPolicy) *replication.Refusal {
 	return nil
 }
 
+// sameSettings reports whether two versions differ in neither module nor settings.
 func sameSettings(a, b *model.PolicyVersion) bool {
 	return a.Digest == b.Digest && a.Kind == b.Kind && a.Size == b.Size && bytes.Equal(a.Config, b.Config) &&
 		slices.Equal(a.Grants, b.Grants) && a.OnFault == b.OnFault && a.Limits == b.Limits && a.Signer == b.Signer
 }
 
-// takeModule has the upload kept as a module, if all of it is there.
-func (a *applier) takeModule(v *model.PolicyVersion) *replication.Refusal {
+// completeUpload removes a module from the state, and schedules it to be stored on this
+// server. It refuses an upload that is incomplete or does not match its digest. The
+// digest is computed from the state, so that every server comes to the same result.
+func (a *applier) completeUpload(v *model.PolicyVersion) *replication.Refusal {
 	u := a.txn.Upload(v.Digest)
 	switch {
 	case u == nil && moduleInUse(&a.txn.View, v.Digest):
 		return nil
 	case u == nil:
-		return replication.Refuse(replication.CodeNotFound, "module %s of policy %s has not come", v.Digest, v.Name)
+		return replication.Refuse(replication.CodeNotFound, "module %s of policy %s was not uploaded", v.Digest, v.Name)
 	case u.Size != v.Size:
-		return replication.Refuse(replication.CodeInvalid, "module %s of policy %s: %d of %d bytes have come", v.Digest, v.Name, u.Size, v.Size)
+		return replication.Refuse(replication.CodeInvalid, "module %s of policy %s is incomplete: %d of %d bytes were uploaded", v.Digest, v.Name, u.Size, v.Size)
 	}
 	sum := sha256.New()
 	for _, c := range u.Chunks {
@@ -131,28 +137,31 @@ func (a *applier) takeModule(v *model.PolicyVersion) *replication.Refusal {
 	}
 	a.txn.DeleteUpload(u.Digest)
 	if got := "sha256:" + hex.EncodeToString(sum.Sum(nil)); got != v.Digest {
-		return replication.Refuse(replication.CodeInvalid, "module of policy %s: what came is %s, not %s", v.Name, got, v.Digest)
+		return replication.Refuse(replication.CodeInvalid, "module of policy %s: digest mismatch: uploaded %s, want %s", v.Name, got, v.Digest)
 	}
 	a.modules = append(a.modules, u)
 	return nil
 }
 
+// checkPolicy records the result of a server's test of a version.
 func (a *applier) checkPolicy(c *replication.CheckPolicy) *replication.Refusal {
 	v := a.txn.PolicyVersion(c.Version)
 	if v == nil {
-		return replication.Refuse(replication.CodeNotFound, "there is no policy version %s", c.Version)
+		return replication.Refuse(replication.CodeNotFound, "policy version %s not found", c.Version)
 	}
 	a.txn.UpsertPolicyVersion(v.WithCheck(c.Server, c.Check))
 	return nil
 }
 
-// playsRole is whether the version is active, previous or shadow.
-func (a *applier) playsRole(v *model.PolicyVersion) bool {
+// isInUse reports whether a version is active, previous or shadow.
+func (a *applier) isInUse(v *model.PolicyVersion) bool {
 	s := a.txn.PolicyState(v.Name)
 	return s != nil && s.Uses(v.ID)
 }
 
-func (a *applier) forgetVersion(v *model.PolicyVersion) {
+// deleteVersion deletes a version, and schedules its module for deletion if no other
+// version uses it.
+func (a *applier) deleteVersion(v *model.PolicyVersion) {
 	a.txn.DeletePolicyVersion(v.ID)
 	if !moduleInUse(&a.txn.View, v.Digest) && v.Kind == model.PolicyWasm {
 		a.unused = append(a.unused, v.Digest)
@@ -165,7 +174,7 @@ func (a *applier) forgetVersion(v *model.PolicyVersion) {
 	}
 }
 
-// storePolicyState stores what roles are left, if any are.
+// storePolicyState stores the roles of a policy, or deletes them if none is left.
 func (a *applier) storePolicyState(s *model.PolicyState) {
 	if s.Active == "" && s.Previous == "" && s.Shadow == "" && len(s.Tripped) == 0 {
 		a.txn.DeletePolicyState(s.Name)
@@ -174,6 +183,8 @@ func (a *applier) storePolicyState(s *model.PolicyState) {
 	a.txn.UpsertPolicyState(s)
 }
 
+// changePolicy changes the role of a version. It works on a copy of the policy's state, which
+// is stored unless the operation is refused.
 func (a *applier) changePolicy(c *replication.ChangePolicy) *replication.Refusal {
 	s, was := &model.PolicyState{Name: c.Name}, model.PolicyState{}
 	if old := a.txn.PolicyState(c.Name); old != nil {
@@ -198,27 +209,28 @@ func (a *applier) changePolicy(c *replication.ChangePolicy) *replication.Refusal
 	case replication.OpUnload:
 		return a.unload(s, c)
 	default:
-		refusal = replication.Refuse(replication.CodeInvalid, "policy operation %d is not known", c.Op)
+		refusal = replication.Refuse(replication.CodeInvalid, "unknown policy operation %d", c.Op)
 	}
 	if refusal == nil {
-		a.endTrial(&was, s, c)
+		a.recordTrialEnd(&was, s, c)
 		a.storePolicyState(s)
 	}
 	return refusal
 }
 
-// trialsFrom is the version of the cluster since which the state says how the last trial
-// of a policy ended.
+// trialsFrom is the first cluster version whose state records how the last trial of a
+// policy ended.
 const trialsFrom = 2
 
-// endTrial notes how a trial ended, where the command ends one.
-func (a *applier) endTrial(was, s *model.PolicyState, c *replication.ChangePolicy) {
+// recordTrialEnd records how a trial ended, if the command ended one.
+func (a *applier) recordTrialEnd(was, s *model.PolicyState, c *replication.ChangePolicy) {
 	if was.Until == 0 || s.Until != 0 && s.Active == was.Active || a.txn.Meta().Version < trialsFrom {
 		return
 	}
 	s.LastTrial = model.Trial{Version: was.Active, Ended: trialEnd(was, s, c), Time: a.now}
 }
 
+// trialEnd returns how a trial ended, given the state before and after the command.
 func trialEnd(was, s *model.PolicyState, c *replication.ChangePolicy) model.TrialEnd {
 	switch {
 	case c.Op == replication.OpActivate && s.Active == was.Active:
@@ -235,8 +247,8 @@ func trialEnd(was, s *model.PolicyState, c *replication.ChangePolicy) model.Tria
 	return model.TrialRolledBack
 }
 
-// usable is the version that the command names, if it may be put to use.
-func (a *applier) usable(s *model.PolicyState, c *replication.ChangePolicy) *replication.Refusal {
+// checkUsable refuses a version that does not exist, failed on a server, or is tripped.
+func (a *applier) checkUsable(s *model.PolicyState, c *replication.ChangePolicy) *replication.Refusal {
 	v := a.txn.PolicyVersion(c.Version)
 	if v == nil || v.Name != c.Name {
 		return replication.Refuse(replication.CodeNotFound, "policy %s has no version %q", c.Name, c.Version)
@@ -247,13 +259,14 @@ func (a *applier) usable(s *model.PolicyState, c *replication.ChangePolicy) *rep
 		}
 	}
 	if why, tripped := s.Tripped[v.ID]; tripped {
-		return replication.Refuse(replication.CodeConflict, "version %s of policy %s was taken out of service: %s; reset it first", v.ID, c.Name, why)
+		return replication.Refuse(replication.CodeConflict, "version %s of policy %s is tripped: %s; reset it first", v.ID, c.Name, why)
 	}
 	return nil
 }
 
+// shadow makes a version the shadow of the active one.
 func (a *applier) shadow(s *model.PolicyState, c *replication.ChangePolicy) *replication.Refusal {
-	if r := a.usable(s, c); r != nil {
+	if r := a.checkUsable(s, c); r != nil {
 		return r
 	}
 	if s.Active == c.Version {
@@ -263,8 +276,10 @@ func (a *applier) shadow(s *model.PolicyState, c *replication.ChangePolicy) *rep
 	return nil
 }
 
+// activate makes a version the active one, for a trial if the command has a time. Activating
+// the active version confirms its trial, or extends it.
 func (a *applier) activate(s *model.PolicyState, c *replication.ChangePolicy) *replication.Refusal {
-	if r := a.usable(s, c); r != nil {
+	if r := a.checkUsable(s, c); r != nil {
 		return r
 	}
 	if s.Active != c.Version {
@@ -277,25 +292,25 @@ func (a *applier) activate(s *model.PolicyState, c *replication.ChangePolicy) *r
 	return nil
 }
 
-// rollback gives the previous version its place back. A trial may end without
-// one: then the default decides.
+// rollback activates the previous version. If a trial ends and there is none, the
+// default policy decides.
 func rollback(s *model.PolicyState, c *replication.ChangePolicy) *replication.Refusal {
 	switch {
 	case c.Until != 0 && s.Until != c.Until:
-		return replication.Refuse(replication.CodeConflict, "the trial of policy %s is over or was confirmed", c.Name)
+		return replication.Refuse(replication.CodeConflict, "the trial of policy %s has ended or was confirmed", c.Name)
 	case s.Active == "" && s.Previous == "":
 		return replication.Refuse(replication.CodeNotFound, "policy %s has no active version", c.Name)
 	case s.Previous == "" && c.Until == 0:
 		return replication.Refuse(replication.CodeConflict, "policy %s has no version to roll back to", c.Name)
 	}
 	if why, tripped := s.Tripped[s.Previous]; tripped && c.Until == 0 {
-		return replication.Refuse(replication.CodeConflict, "version %s of policy %s was taken out of service: %s; reset it first", s.Previous, c.Name, why)
+		return replication.Refuse(replication.CodeConflict, "version %s of policy %s is tripped: %s; reset it first", s.Previous, c.Name, why)
 	}
 	s.Active, s.Previous, s.Until = s.Previous, s.Active, 0
 	return nil
 }
 
-// trip takes a version out of service: the active one where none is named.
+// trip disables a version: the active one if the command has none.
 func (a *applier) trip(s *model.PolicyState, c *replication.ChangePolicy) *replication.Refusal {
 	version := cmp.Or(c.Version, s.Active)
 	if v := a.txn.PolicyVersion(version); v == nil || v.Name != c.Name {
@@ -304,14 +319,15 @@ func (a *applier) trip(s *model.PolicyState, c *replication.ChangePolicy) *repli
 	if s.Tripped == nil {
 		s.Tripped = map[string]string{}
 	}
+	// The text is part of the state, and must not change.
 	s.Tripped[version] = cmp.Or(c.Reason, "no reason was given")
-	leave(s, version)
+	removeFromRoles(s, version)
 	return nil
 }
 
-// leave takes a version out of every role. What was active before takes over
-// where the version was active, unless it was taken out of service itself.
-func leave(s *model.PolicyState, version string) {
+// removeFromRoles removes a version from every role. If it was active, the previous
+// version becomes active unless it is tripped.
+func removeFromRoles(s *model.PolicyState, version string) {
 	if s.Active == version {
 		s.Active, s.Previous, s.Until = s.Previous, "", 0
 		if _, tripped := s.Tripped[s.Active]; tripped {
@@ -326,18 +342,20 @@ func leave(s *model.PolicyState, version string) {
 	}
 }
 
+// reset enables a tripped version again, or all of them.
 func reset(s *model.PolicyState, c *replication.ChangePolicy) *replication.Refusal {
 	if c.Version == "" {
 		s.Tripped = nil
 		return nil
 	}
 	if _, tripped := s.Tripped[c.Version]; !tripped {
-		return replication.Refuse(replication.CodeNotFound, "version %q of policy %s was not taken out of service", c.Version, c.Name)
+		return replication.Refuse(replication.CodeNotFound, "version %q of policy %s is not tripped", c.Version, c.Name)
 	}
 	delete(s.Tripped, c.Version)
 	return nil
 }
 
+// unload deletes a version. If it is in use, that requires Force.
 func (a *applier) unload(s *model.PolicyState, c *replication.ChangePolicy) *replication.Refusal {
 	v := a.txn.PolicyVersion(c.Version)
 	switch {
@@ -348,10 +366,10 @@ func (a *applier) unload(s *model.PolicyState, c *replication.ChangePolicy) *rep
 	}
 	if s.Uses(v.ID) {
 		was := *s
-		leave(s, v.ID)
-		a.endTrial(&was, s, c)
+		removeFromRoles(s, v.ID)
+		a.recordTrialEnd(&was, s, c)
 		a.storePolicyState(s)
 	}
-	a.forgetVersion(v)
+	a.deleteVersion(v)
 	return nil
 }

@@ -55,7 +55,7 @@ func TestPolicies_RolesChange(t *testing.T) {
 	if p.Active != v1 || p.Previous != "" || p.Tripped[v2] != "too slow" {
 		t.Errorf("tripped: %+v", p)
 	}
-	refuses(t, s, replication.CodeConflict, "taken out of service: too slow", &replication.ChangePolicy{Name: "p", Op: replication.OpActivate, Version: v2})
+	refuses(t, s, replication.CodeConflict, "is tripped: too slow", &replication.ChangePolicy{Name: "p", Op: replication.OpActivate, Version: v2})
 	refuses(t, s, replication.CodeConflict, "no version to roll back to", &replication.ChangePolicy{Name: "p", Op: replication.OpRollback})
 	if p := change(t, s, replication.OpTrip, v1); p.Active != "" || len(p.Tripped) != 2 {
 		t.Errorf("without a version the default decides: %+v", p)
@@ -72,7 +72,7 @@ func TestPolicies_Trials(t *testing.T) {
 		s.MustDo(t, &replication.ChangePolicy{Name: "p", Op: replication.OpActivate, Version: version, Until: until})
 	}
 	try(v1, 100)
-	refuses(t, s, replication.CodeConflict, "is over or was confirmed", &replication.ChangePolicy{Name: "p", Op: replication.OpRollback, Until: 99})
+	refuses(t, s, replication.CodeConflict, "has ended or was confirmed", &replication.ChangePolicy{Name: "p", Op: replication.OpRollback, Until: 99})
 	s.MustDo(t, &replication.ChangePolicy{Name: "p", Op: replication.OpRollback, Until: 100})
 	if p := s.Store.Snapshot().PolicyState("p"); p.Active != "" || p.Previous != v1 || p.Until != 0 {
 		t.Errorf("after the trial of a first version: %+v", p)
@@ -140,13 +140,13 @@ func TestPolicies_WhatIsNotFitIsNotActivated(t *testing.T) {
 	refuses(t, s, replication.CodeConflict, "failed on server s2: no such hook", &replication.ChangePolicy{Name: "p", Op: replication.OpActivate, Version: v1})
 	refuses(t, s, replication.CodeNotFound, `no version "sha256:v9"`, &replication.ChangePolicy{Name: "p", Op: replication.OpActivate, Version: "sha256:v9"})
 	refuses(t, s, replication.CodeNotFound, "policy q has no version", &replication.ChangePolicy{Name: "q", Op: replication.OpActivate, Version: v2})
-	refuses(t, s, replication.CodeNotFound, "no policy version", &replication.CheckPolicy{Version: "x"})
+	refuses(t, s, replication.CodeNotFound, "not found", &replication.CheckPolicy{Version: "x"})
 	s.MustDo(t, &replication.ChangePolicy{Name: "p", Op: replication.OpActivate, Version: v2})
 	refuses(t, s, replication.CodeConflict, "is active", &replication.ChangePolicy{Name: "p", Op: replication.OpUnload, Version: v2})
 	refuses(t, s, replication.CodeConflict, "in use with other grants", &replication.LoadPolicy{Version: &model.PolicyVersion{
 		ID: v2, Name: "p", Kind: model.PolicyWasm, Grants: []string{"keepRedundant"},
 	}})
-	refuses(t, s, replication.CodeExists, "is loaded as policy p", &replication.LoadPolicy{Version: &model.PolicyVersion{ID: v2, Name: "q", Kind: model.PolicyBuiltin}})
+	refuses(t, s, replication.CodeExists, "already loaded as policy p", &replication.LoadPolicy{Version: &model.PolicyVersion{ID: v2, Name: "q", Kind: model.PolicyBuiltin}})
 	s.MustDo(t, &replication.ChangePolicy{Name: "p", Op: replication.OpUnload, Version: v2, Force: true})
 	if sn := s.Store.Snapshot(); sn.PolicyVersion(v2) != nil || sn.PolicyState("p") != nil || s.Modules.Len() != 1 {
 		t.Error("something is left of what was unloaded")
@@ -160,15 +160,15 @@ func TestPolicies_ModulesArriveWhole(t *testing.T) {
 	put := func(offset int, data []byte) {
 		s.MustDo(t, &replication.PutChunk{Digest: v.Digest, Offset: int64(offset), Data: data})
 	}
-	refuses(t, s, replication.CodeNotFound, "has not come", &replication.LoadPolicy{Version: v})
-	refuses(t, s, replication.CodeTooLarge, "at most", &replication.PutChunk{Digest: v.Digest, Data: make([]byte, replication.MaxChunk+1)})
-	refuses(t, s, replication.CodeTooLarge, "at most", &replication.PutChunk{Digest: v.Digest, Offset: replication.MaxModule, Data: []byte{1}})
+	refuses(t, s, replication.CodeNotFound, "was not uploaded", &replication.LoadPolicy{Version: v})
+	refuses(t, s, replication.CodeTooLarge, "is too large", &replication.PutChunk{Digest: v.Digest, Data: make([]byte, replication.MaxChunk+1)})
+	refuses(t, s, replication.CodeTooLarge, "is too large", &replication.PutChunk{Digest: v.Digest, Offset: replication.MaxModule, Data: []byte{1}})
 	put(0, module[:4000])
 	put(0, module[:4000]) // again, as after an outcome that was not known
 	refuses(t, s, replication.CodeInvalid, "4000 of 10000 bytes", &replication.LoadPolicy{Version: v})
-	refuses(t, s, replication.CodeConflict, "4000 bytes have come", &replication.PutChunk{Digest: v.Digest, Offset: 5000, Data: module[5000:]})
+	refuses(t, s, replication.CodeConflict, "4000 bytes were received", &replication.PutChunk{Digest: v.Digest, Offset: 5000, Data: module[5000:]})
 	put(4000, bytes.Repeat([]byte("x"), 6000))
-	refuses(t, s, replication.CodeInvalid, "what came is sha256:", &replication.LoadPolicy{Version: v})
+	refuses(t, s, replication.CodeInvalid, "digest mismatch: uploaded sha256:", &replication.LoadPolicy{Version: v})
 	put(0, module[:4000]) // sent once more
 	put(4000, module[4000:])
 	s.MustDo(t, &replication.LoadPolicy{Version: v})
