@@ -1,8 +1,8 @@
-// Package replicationpb owns how log entries and snapshots are written down:
-// the messages of replication.proto, generated.
+// Package replicationpb holds the messages of log entries and snapshots, generated
+// from replication.proto.
 //
-// It knows nothing of what they mean. core/replication translates between them
-// and the nouns of core/model, and nobody else imports it.
+// Only codec and snapshot import it. They convert the messages to and from the
+// types of core/model.
 package replicationpb
 
 //go:generate ./generate.sh .

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Writes replication.pb.go into the folder given. protoc is Debian's
+# Writes replication.pb.go into the given folder. protoc is Debian's
 # protobuf-compiler; the Go generator is pinned here.
 set -eu
 out=$(cd "$1" && pwd)
@@ -12,7 +12,7 @@ command -v protoc >/dev/null || {
 
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
-# protoc wants generators that are files.
+# protoc requires generators to be files.
 printf '#!/bin/sh\nexec go run google.golang.org/protobuf/cmd/protoc-gen-go@v1.36.12 "$@"\n' >"$tmp/protoc-gen-go"
 chmod +x "$tmp/protoc-gen-go"
 
