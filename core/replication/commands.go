@@ -25,8 +25,8 @@ type (
 		Check *uint64
 		// Batch is a confirmed plan of this job. It is written together with the job or
 		// not at all: if a node or a victim is gone, the command is refused. Its
-		// allocations of this job are of the version that the command registers. What
-		// the plan does not place (Eval is not complete) waits for free capacity: see
+		// allocations of this job are of the version that the command registers. The
+		// part that the plan does not place (Eval is not complete) waits for free capacity: see
 		// state.View.PreemptionHold. nil: none.
 		Batch *apply.Batch
 		// Rules is the index of the policies and the configuration that chose the
@@ -64,7 +64,7 @@ type (
 	}
 	// DeleteNodes deletes nodes.
 	DeleteNodes struct{ IDs []string }
-	// UpdateAllocs applies what nodes report of allocations.
+	// UpdateAllocs applies the reports of nodes about allocations.
 	UpdateAllocs struct{ Updates []apply.ClientUpdate }
 
 	// SetConfig replaces the scheduler configuration.
@@ -86,7 +86,7 @@ type (
 	// secret comes from an operator: the stored secret and report are retained. A
 	// cluster with another secret is a conflict.
 	UpsertClusters struct{ Clusters []*model.Cluster }
-	// ChangeClusters applies what is learned about member clusters. Unknown clusters
+	// ChangeClusters applies changes of member clusters. Unknown clusters
 	// are skipped.
 	ChangeClusters struct{ Changes []model.ClusterChange }
 	// DeleteCluster deletes a member cluster. If assignments hold capacity there, it is
@@ -112,7 +112,7 @@ type (
 	DeleteBinding struct{ Key model.JobKey }
 	// EndAssignments records that assignments are gone or complete.
 	EndAssignments struct{ IDs []string }
-	// UpdateAssignments applies what member clusters report of assignments.
+	// UpdateAssignments applies the reports of member clusters about assignments.
 	UpdateAssignments struct{ Updates []apply.AssignmentUpdate }
 	// StopAssignments withdraws assignments, and derives an evaluation for each binding.
 	StopAssignments struct {
@@ -120,8 +120,8 @@ type (
 		Reason string
 	}
 
-	// Collect deletes what has ended. What has not, or is in use, is skipped, and so
-	// are unknown IDs. A job is deleted with its allocations and evaluations.
+	// Collect deletes rows that have ended. Rows that have not ended or are in use are
+	// skipped, and so are unknown IDs. A job is deleted with its allocations and evaluations.
 	Collect struct {
 		Evals, Allocs   []string
 		Jobs            []model.JobKey
@@ -135,7 +135,7 @@ type (
 		Offset int64
 		Data   []byte // at most MaxChunk
 	}
-	// LoadPolicy stores a policy version whose module was uploaded.
+	// LoadPolicy stores a policy version after its module was uploaded.
 	LoadPolicy struct{ Version *model.PolicyVersion }
 	// CheckPolicy records the result of a server's test of a version.
 	CheckPolicy struct {

@@ -9,6 +9,6 @@
 // Each kind of command has a row in a Table of every package that handles
 // commands. NewTable panics if a row is missing.
 //
-// The package contains data only. An Entry and what an Applied holds are read-only
+// The package contains data only. An Entry and the fields of an Applied are read-only
 // once they are proposed or observed.
 package replication

@@ -39,7 +39,7 @@ type Result struct {
 	Freed    []string             // nodes and clusters that may have more free or evictable capacity; ascending
 	Returned []string             // nodes that were down and are ready again
 	Placed   []string             // nodes on which allocations with labels were placed; ascending
-	Replayed bool                 // the idempotency key was known: this is the first entry's result
+	Replayed bool                 // the idempotency key was used before: this is the first entry's result
 }
 
 // Applied is an entry that was applied, as observers receive it. It is shared and

@@ -3,7 +3,7 @@ package replication
 import "fmt"
 
 // The versions of the log that this release understands. Releases are rolled out
-// one after the other, so that each understands what its predecessor writes.
+// one after the other, so that each understands the entries of its predecessor.
 const (
 	Oldest uint32 = 1
 	Newest uint32 = 2

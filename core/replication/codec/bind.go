@@ -9,7 +9,7 @@ import (
 
 // BindPlan replaces the references of a decoded plan by the job versions of a
 // state, which must be at least at the plan's snapshot. It returns an error if a
-// version is no longer known: the plan is out of date.
+// version no longer exists: the plan is out of date.
 func BindPlan(p *model.Plan, snap *state.Snapshot) error {
 	versions := map[*model.Job]*model.Job{}
 	for i := range p.Groups {
@@ -22,7 +22,7 @@ func BindPlan(p *model.Plan, snap *state.Snapshot) error {
 					versions[ref] = job
 				}
 				if Bind(alloc, job); alloc.Group == nil {
-					return fmt.Errorf("version %d of job %s is no longer known, or lacks a group of the plan", ref.ModifyIndex, ref.Key())
+					return fmt.Errorf("version %d of job %s no longer exists, or lacks a group of the plan", ref.ModifyIndex, ref.Key())
 				}
 			}
 		}

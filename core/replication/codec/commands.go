@@ -73,7 +73,7 @@ var commands = replication.NewTable("codec", map[replication.Kind]commandCodec{
 	replication.KindDeleteToken:         codecOf((*Encoder).DeleteToken, (*Decoder).DeleteToken, indivisible),
 })
 
-// Some commands are encoded as the message of what they hold.
+// Some commands are encoded as the message of their only field.
 
 func (e *Encoder) applyPlans(c *replication.ApplyPlans) *pb.Batch { return e.batch(c.Batch, nil) }
 

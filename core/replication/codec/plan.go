@@ -6,8 +6,8 @@ import (
 	"github.com/cede-scheduler/cede/core/state/apply"
 )
 
-// A plan of thousands of placements is the largest entry. What its allocations
-// share is written once: node and evaluation IDs in a table of names, job versions
+// A plan of thousands of placements is the largest entry. The values that its
+// allocations share are written once: node and evaluation IDs in a table of names, job versions
 // as references, since every server has them in its state. About 50 bytes remain
 // of an allocation.
 
@@ -58,7 +58,7 @@ func (t *JobTable) number(j *model.Job) uint32 {
 }
 
 // batch encodes a batch. registered is the job that the entry itself registers, or
-// nil: its ModifyIndex is not known yet, and is encoded as 0.
+// nil: it has no ModifyIndex yet, and is encoded with 0.
 func (e *Encoder) batch(b *apply.Batch, registered *model.Job) *pb.Batch {
 	if b == nil {
 		return nil
@@ -177,7 +177,7 @@ func (d *Decoder) plan(m *pb.Plan) apply.BatchPlan {
 	return apply.BatchPlan{Plan: p, Groups: committed}
 }
 
-// commitGroup decodes what a commit group holds besides placements.
+// commitGroup decodes a commit group without its placements.
 func (d *Decoder) commitGroup(m *pb.CommitGroup, g *model.CommitGroup) {
 	for _, u := range m.Update {
 		a := &model.Allocation{}

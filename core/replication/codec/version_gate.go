@@ -15,7 +15,7 @@ import (
 )
 
 // The fields that an entry may use depend on the cluster's version: a server that
-// does not know a field ignores it, and derives another state from the entry than
+// does not support a field ignores it, and derives another state from the entry than
 // the other servers. versions/N.txt lists the fields of version N, and never
 // changes once a release has that version. All other fields belong to the newest.
 
@@ -33,7 +33,7 @@ var fieldsByVersion = sync.OnceValue(func() map[uint32]map[protoreflect.FullName
 
 // computed lists messages that servers fill in without a request: their new fields
 // are cleared until every server understands them. The fields of other messages
-// were requested by a user, who gets an error.
+// were requested by a user, and cause a refusal.
 var computed = []protoreflect.Name{
 	"Evaluation", "Batch", "Plan", "CommitGroup", "Stop", "Eviction", "Claim", "Allocation", "Explanation", "NodeReason",
 	"Assignment", "Withdrawal", "ClientUpdate", "AssignmentUpdate", "Node", "Device", "PolicyCheck", "Cluster",
@@ -68,7 +68,7 @@ func FitVersion(parts []Part, version uint32) *replication.Refusal {
 	return nil
 }
 
-// A versionGate walks a message and finds fields that are not known.
+// A versionGate walks a message and finds unsupported fields.
 type versionGate struct {
 	known   map[protoreflect.FullName]bool
 	refused []string

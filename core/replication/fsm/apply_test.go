@@ -43,7 +43,7 @@ func refuses(t *testing.T, s *replicationtest.Server, code, text string, c repli
 	}
 }
 
-// withJob is a server with nodes n0 and n1, and the job web at index 2.
+// withJob returns a server with nodes n0 and n1, and the job web at index 2.
 func withJob(t *testing.T) *replicationtest.Server {
 	t.Helper()
 	s := replicationtest.NewServer()
@@ -52,7 +52,7 @@ func withJob(t *testing.T) *replicationtest.Server {
 	return s
 }
 
-func TestRegisterJob_RaisesTheVersionOfWhatChangedAlone(t *testing.T) {
+func TestRegisterJob_NewVersionOnlyIfTheSpecificationChanged(t *testing.T) {
 	s := withJob(t)
 	first := s.Store.Snapshot().Job(replicationtest.WebKey)
 	if first.Version != 0 || first.ModifyIndex != 2 || first.SubmitTime != 1000 {
@@ -61,7 +61,7 @@ func TestRegisterJob_RaisesTheVersionOfWhatChangedAlone(t *testing.T) {
 	again := s.MustDo(t, &replication.RegisterJob{Job: replicationtest.WebJob(50), Eval: replicationtest.Eval("e2", replicationtest.WebKey)})
 	sn := s.Store.Snapshot()
 	if sn.Job(replicationtest.WebKey) != first || sn.DirtyIndex(replicationtest.WebKey) != 3 || len(again.Evals) != 1 {
-		t.Error("the same specification stays as it is, and is looked at again")
+		t.Error("an unchanged job has a new version, or was not marked dirty")
 	}
 	s.MustDo(t, &replication.RegisterJob{Job: replicationtest.WebJob(60)})
 	j := s.Store.Snapshot().Job(replicationtest.WebKey)
@@ -74,14 +74,14 @@ func TestRegisterJob_RaisesTheVersionOfWhatChangedAlone(t *testing.T) {
 	}
 	s.MustDo(t, &replication.RegisterJob{Job: replicationtest.WebJob(60)})
 	if j := s.Store.Snapshot().Job(replicationtest.WebKey); j.Stopped || j.Version != 3 {
-		t.Error("a stopped job that is registered again runs again")
+		t.Error("registering a stopped job does not start it")
 	}
 	if got := len(s.Store.Snapshot().JobVersions(replicationtest.WebKey)); got != 4 {
 		t.Errorf("%d versions", got)
 	}
 }
 
-func TestRegisterJob_Checks(t *testing.T) {
+func TestRegisterJob_RefusesFailedChecks(t *testing.T) {
 	s := withJob(t)
 	other := replicationtest.WebJob(50)
 	other.ID = "other"
@@ -103,11 +103,11 @@ func TestRegisterJob_Checks(t *testing.T) {
 	refuses(t, s, replication.CodeConflict, "was changed", &replication.StopJob{Key: replicationtest.WebKey, Check: new(uint64(2))})
 	s.MustDo(t, &replication.StopJob{Key: replicationtest.WebKey, Purge: true, Eval: replicationtest.Eval("e3", replicationtest.WebKey)})
 	if s.Store.Snapshot().Job(replicationtest.WebKey) != nil {
-		t.Error("a purged job is still there")
+		t.Error("a purged job exists")
 	}
 }
 
-func TestApplyPlans_PlacesTheVersionThatItNames(t *testing.T) {
+func TestApplyPlans_PlacesTheReferencedVersion(t *testing.T) {
 	s := withJob(t)
 	j := s.Store.Snapshot().Job(replicationtest.WebKey)
 	s.MustDo(t, &replication.RegisterJob{Job: replicationtest.WebJob(60)})
@@ -117,31 +117,31 @@ func TestApplyPlans_PlacesTheVersionThatItNames(t *testing.T) {
 	}
 	a := s.Store.Snapshot().Alloc("a0")
 	if a.Job != j || a.Group != j.Groups[0] || a.CreateTime != 77 || a.CreateIndex != 4 {
-		t.Errorf("it is %+v", a)
+		t.Errorf("allocation %+v", a)
 	}
-	// Written again, as after an outcome that was not known, it changes nothing.
+	// A repetition, as after an unknown outcome, changes nothing.
 	r = s.MustDo(t, &replication.ApplyPlans{Batch: replicationtest.Batch(j, replicationtest.Placement(j, "a0", "n0"))})
 	if len(r.Dropped) != 1 || s.Store.Snapshot().Alloc("a0") != a {
-		t.Error("a placement that is there already was written again")
+		t.Error("an existing placement was written again")
 	}
 	for version := range int32(8) {
 		s.MustDo(t, &replication.RegisterJob{Job: replicationtest.WebJob(10 + version)})
 	}
-	// replication.Versions that are not remembered are found by what runs of them.
+	// A version that the job no longer retains is found through its allocations.
 	r = s.MustDo(t, &replication.ApplyPlans{Batch: replicationtest.Batch(j, replicationtest.Placement(j, "a2", "n0"))})
 	if len(r.Dropped) > 0 || s.Store.Snapshot().Alloc("a2").Job != j {
-		t.Error("a version that runs is not found")
+		t.Error("the version of a running allocation is not found")
 	}
 	gone := *j
 	gone.ModifyIndex = 3
 	r = s.MustDo(t, &replication.ApplyPlans{Batch: replicationtest.Batch(&gone, replicationtest.Placement(&gone, "a3", "n0"))})
 	if len(r.Dropped) != 1 || s.Store.Snapshot().DirtyIndex(replicationtest.WebKey) != s.Index {
-		t.Error("a version that is gone is dropped, and its job is looked at again")
+		t.Error("a placement of a deleted version was written, or its job was not marked dirty")
 	}
 }
 
-// What goes with the one that ended may be evicted now, though it runs elsewhere.
-func TestUpdateAllocs_SaysWhereMatesAre(t *testing.T) {
+// If a member of a cohort ends, the other members may be evicted, on their nodes.
+func TestUpdateAllocs_FreesTheNodesOfTheCohort(t *testing.T) {
 	s := withJob(t)
 	whole := replicationtest.WebJob(10)
 	whole.ID, whole.AllOrNone = "whole", true
@@ -150,11 +150,11 @@ func TestUpdateAllocs_SaysWhereMatesAre(t *testing.T) {
 	s.MustDo(t, &replication.ApplyPlans{Batch: replicationtest.Batch(whole, replicationtest.Placement(whole, "a", "n0"), replicationtest.Placement(whole, "b", "n1"))})
 	r := s.MustDo(t, &replication.UpdateAllocs{Updates: []apply.ClientUpdate{{AllocID: "a", Status: model.ClientFailed}}})
 	if !slices.Equal(r.Freed, []string{"n0", "n1"}) {
-		t.Errorf("room on %v", r.Freed)
+		t.Errorf("freed %v", r.Freed)
 	}
 }
 
-func TestApplyPlans_SaysWhereRoomCameUpAndWhoFollows(t *testing.T) {
+func TestApplyPlans_ReportsFreedNodesAndFollowUpEvaluations(t *testing.T) {
 	s := withJob(t)
 	low := replicationtest.WebJob(10)
 	low.ID = "low"
@@ -168,22 +168,22 @@ func TestApplyPlans_SaysWhereRoomCameUpAndWhoFollows(t *testing.T) {
 	web := s.Store.Snapshot().Job(replicationtest.WebKey)
 	r = s.MustDo(t, &replication.ApplyPlans{Batch: replicationtest.Batch(web, replicationtest.Placement(web, "a", "n1", "v"))})
 	if !slices.Equal(r.Freed, []string{"n1"}) || len(r.Placed) > 0 {
-		t.Errorf("room on %v, placed on %v", r.Freed, r.Placed)
+		t.Errorf("freed %v, placed on %v", r.Freed, r.Placed)
 	}
 	if len(r.Evals) != 1 || r.Evals[0].JobID != "low" || r.Evals[0].TriggeredBy != model.TriggerPreemption {
 		t.Errorf("evaluations %v", r.Evals)
 	}
 	r = s.MustDo(t, &replication.UpdateAllocs{Updates: []apply.ClientUpdate{{AllocID: "a", Status: model.ClientFailed, EvictedBy: "pressure"}}})
 	if !slices.Equal(r.Freed, []string{"n1"}) || len(r.Evals) != 1 {
-		t.Errorf("room on %v, evaluations %v", r.Freed, r.Evals)
+		t.Errorf("freed %v, evaluations %v", r.Freed, r.Evals)
 	}
 	if got := s.Store.Snapshot().Alloc("a").ClientText; got != "evicted by its node: pressure" {
 		t.Errorf("text %q", got)
 	}
 }
 
-// A confirmed plan is written whole, with its job, or not at all.
-func TestRegisterJob_WithPlanIsAllOrNothing(t *testing.T) {
+// A confirmed plan is written with its job, all of it or nothing.
+func TestRegisterJob_WithPlanIsAllOrNone(t *testing.T) {
 	s := withJob(t)
 	low := replicationtest.WebJob(10)
 	low.ID = "low"
@@ -214,11 +214,11 @@ func TestRegisterJob_WithPlanIsAllOrNothing(t *testing.T) {
 		t.Errorf("placed %+v of version %d", a, j.Version)
 	}
 	if sn.Alloc("v").Live() || len(r.Evals) != 2 {
-		t.Errorf("the victim runs on, or evaluations %v", r.Evals)
+		t.Errorf("the victim is running, or evaluations %v", r.Evals)
 	}
 }
 
-func TestKeys_TheSameRequestIsDoneOnceAndAnotherRefused(t *testing.T) {
+func TestIdempotencyKey_RepeatsTheResultAndRefusesAnotherRequest(t *testing.T) {
 	s := withJob(t)
 	e := &replication.Entry{Time: 5, Key: "k", Hash: [32]byte{1}, Command: &replication.RegisterJob{Job: replicationtest.WebJob(70), Eval: replicationtest.Eval("e7", replicationtest.WebKey)}}
 	first := s.Apply(t, e)
@@ -230,39 +230,39 @@ func TestKeys_TheSameRequestIsDoneOnceAndAnotherRefused(t *testing.T) {
 		t.Errorf("evaluations %v", again.Evals)
 	}
 	if j := s.Store.Snapshot().Job(replicationtest.WebKey); j.Version != 1 || s.Store.Snapshot().DirtyIndex(replicationtest.WebKey) != first.Index {
-		t.Error("it was done twice")
+		t.Error("the request was applied twice")
 	}
 	other := s.Apply(t, &replication.Entry{Time: 5, Key: "k", Hash: [32]byte{2}, Command: &replication.StopJob{Key: replicationtest.WebKey}})
 	if other.Err == nil || other.Err.Code != replication.CodeConflict || s.Store.Snapshot().Job(replicationtest.WebKey).Stopped {
 		t.Errorf("another request under the key: %+v", other)
 	}
-	// A refusal is remembered too.
+	// A refusal is stored too.
 	bad := &replication.Entry{Time: 6, Key: "bad", Hash: [32]byte{3}, Command: &replication.DeleteToken{Accessor: "x"}}
 	s.Apply(t, bad)
 	if r := s.Apply(t, bad); !r.Replayed || r.Err == nil || r.Err.Code != replication.CodeNotFound {
 		t.Errorf("again: %+v", r)
 	}
-	// After a day the key is free.
+	// The key expires after a day.
 	e.Time += state.IdempotencyWindow + 1
 	if r := s.Apply(t, e); r.Replayed {
-		t.Error("the key is remembered for more than a day")
+		t.Error("the key has not expired after a day")
 	}
 }
 
-func TestWriteEvals_WhatEndedStaysEnded(t *testing.T) {
+func TestWriteEvals_FinalEvaluationsStayFinal(t *testing.T) {
 	s := withJob(t)
 	done := replicationtest.Eval("e1", replicationtest.WebKey)
 	done.Status = model.EvalComplete
 	s.MustDo(t, &replication.WriteEvals{Evals: []*model.Evaluation{done}})
 	r := s.MustDo(t, &replication.WriteEvals{Evals: []*model.Evaluation{replicationtest.Eval("e1", replicationtest.WebKey)}})
 	if len(r.Evals) != 0 || s.Store.Snapshot().Eval("e1").Status != model.EvalComplete {
-		t.Error("an evaluation that was complete is pending again")
+		t.Error("a complete evaluation is pending again")
 	}
 	refuses(t, s, replication.CodeInvalid, "duplicate evaluation", &replication.WriteEvals{Evals: []*model.Evaluation{replicationtest.Eval("x", replicationtest.WebKey), replicationtest.Eval("x", replicationtest.WebKey)}})
 	refuses(t, s, replication.CodeInvalid, "ID, namespace and job are required", &replication.WriteEvals{Evals: []*model.Evaluation{{}}})
 }
 
-func TestRegisterNodes_KeepsWhatOperatorsDecided(t *testing.T) {
+func TestRegisterNodes_RetainsOperatorSettings(t *testing.T) {
 	s := withJob(t)
 	s.MustDo(t, &replication.ChangeNodes{IDs: []string{"n0"}, Change: apply.NodeChange{Drain: new(true), Ineligible: new(true)}})
 	n := replicationtest.Node("n0")
@@ -278,11 +278,11 @@ func TestRegisterNodes_KeepsWhatOperatorsDecided(t *testing.T) {
 	refuses(t, s, replication.CodeNotFound, "node missing not found", &replication.DeleteNodes{IDs: []string{"missing"}})
 	r = s.MustDo(t, &replication.ChangeNodes{IDs: []string{"n0"}, Change: apply.NodeChange{Drain: new(false), Ineligible: new(false)}})
 	if !slices.Equal(r.Freed, []string{"n0"}) {
-		t.Errorf("room on %v", r.Freed)
+		t.Errorf("freed %v", r.Freed)
 	}
 }
 
-func TestCollect_TakesWhatIsOverAlone(t *testing.T) {
+func TestCollect_DeletesOnlyWhatHasEnded(t *testing.T) {
 	s := withJob(t)
 	batch := replicationtest.WebJob(50)
 	batch.ID, batch.Type = "batch", model.JobBatch
@@ -297,14 +297,14 @@ func TestCollect_TakesWhatIsOverAlone(t *testing.T) {
 	s.MustDo(t, all)
 	sn := s.Store.Snapshot()
 	if sn.Alloc("w") == nil || sn.Eval("e1") == nil || sn.Job(replicationtest.WebKey) == nil || sn.NodeCount() != 2 {
-		t.Error("something was collected that is not over")
+		t.Error("something that has not ended was deleted")
 	}
 	if sn.Alloc("b") == nil {
-		t.Error("work that is done is forgotten while its job is there: it would be done again")
+		t.Error("a completed allocation was deleted while its job exists: it would run again")
 	}
 	s.MustDo(t, &replication.Collect{Jobs: []model.JobKey{batch.Key()}})
 	if sn := s.Store.Snapshot(); sn.Job(batch.Key()) != nil || sn.Alloc("b") != nil {
-		t.Error("a batch job that is over was not collected with its work")
+		t.Error("a finished batch job was not deleted with its allocations")
 	}
 	s.MustDo(t, &replication.StopJob{Key: replicationtest.WebKey})
 	s.MustDo(t, &replication.StopAllocs{IDs: []string{"w"}, Reason: "by hand"})
@@ -320,11 +320,11 @@ func TestCollect_TakesWhatIsOverAlone(t *testing.T) {
 	s.MustDo(t, all)
 	sn = s.Store.Snapshot()
 	if sn.Alloc("w") != nil || sn.EvalCount() != 0 || sn.Job(replicationtest.WebKey) != nil || sn.Node("n0") != nil || sn.Node("n1") == nil {
-		t.Error("what is over was not collected")
+		t.Error("something that has ended was not deleted")
 	}
 }
 
-func TestOperator_Commands(t *testing.T) {
+func TestOperatorCommands(t *testing.T) {
 	s := replicationtest.NewServer()
 	s.MustDo(t, &replication.Bootstrap{ClusterID: "c", Version: 2})
 	s.MustDo(t, &replication.Bootstrap{ClusterID: "other", Version: 9})
@@ -345,15 +345,15 @@ func TestOperator_Commands(t *testing.T) {
 	refuses(t, s, replication.CodeNotFound, "not found", &replication.DeleteBudget{Key: model.BudgetKey{Namespace: "n", Name: "b"}})
 }
 
-// A server that does not understand an entry stops: it does not skip it, and
+// A server that does not understand an entry halts: it does not skip the entry, and
 // takes no snapshot of the state without it.
-func TestFSM_StopsAtWhatItDoesNotUnderstand(t *testing.T) {
+func TestFSM_HaltsAtUnsupportedEntries(t *testing.T) {
 	newer := &pb.Entry{Format: 1, Kind: 99}
 	for what, data := range map[string][]byte{
-		"a command of a newer server": marshal(t, newer),
-		"a newer format":              marshal(t, &pb.Entry{Format: 2, Kind: 10, Command: &pb.Entry_Bootstrap{}}),
-		"damage":                      {0xff, 0xff},
-		"an enumeration that grew": marshal(t, &pb.Entry{Format: 1, Kind: uint32(replication.KindUpdateAllocs), Command: &pb.Entry_UpdateAllocs{
+		"command of a newer release": marshal(t, newer),
+		"newer format":               marshal(t, &pb.Entry{Format: 2, Kind: 10, Command: &pb.Entry_Bootstrap{}}),
+		"damage":                     {0xff, 0xff},
+		"unknown value of an enumeration": marshal(t, &pb.Entry{Format: 1, Kind: uint32(replication.KindUpdateAllocs), Command: &pb.Entry_UpdateAllocs{
 			UpdateAllocs: &pb.UpdateAllocs{Updates: []*pb.ClientUpdate{{Status: 200}}},
 		}}),
 	} {
@@ -366,26 +366,26 @@ func TestFSM_StopsAtWhatItDoesNotUnderstand(t *testing.T) {
 		for _, a := range answers {
 			err, _ := a.(error)
 			if _, ok := errors.AsType[*replication.FormatError](err); !ok {
-				t.Errorf("%s: answered %v", what, a)
+				t.Errorf("%s: response %v", what, a)
 			}
 		}
 		if s.Store.Snapshot() != before {
-			t.Errorf("%s: the state went on", what)
+			t.Errorf("%s: the state changed", what)
 		}
 		if _, err := s.FSM.Snapshot(); err == nil {
-			t.Errorf("%s: a snapshot is taken", what)
+			t.Errorf("%s: a snapshot was taken", what)
 		}
 		select {
 		case <-s.FSM.Halted():
 		default:
-			t.Errorf("%s: nobody is told", what)
+			t.Errorf("%s: Halted is not closed", what)
 		}
 	}
 }
 
-// What a plan leaves without a place is held back: from when the plan is run, on every
-// server and through snapshots, until the job is run without one.
-func TestRegisterJob_HoldsBackWhatItsPlanLeftWithoutAPlace(t *testing.T) {
+// Preemption is held for what a confirmed plan does not place: from its registration,
+// in snapshots, and until the job is registered without a plan.
+func TestRegisterJob_HoldsPreemptionAfterAConfirmedPlan(t *testing.T) {
 	s := withJob(t)
 	low := replicationtest.WebJob(10)
 	low.ID = "low"
@@ -404,7 +404,7 @@ func TestRegisterJob_HoldsBackWhatItsPlanLeftWithoutAPlace(t *testing.T) {
 
 	s.MustDo(t, run("b1", "v", 0, model.EvalPending))
 	if held() != (state.PreemptionHold{}) {
-		t.Error("servers of a release that knows no hold would have another state")
+		t.Error("a hold was set although the cluster version lacks holds")
 	}
 	s.MustDo(t, &replication.Bootstrap{ClusterID: "c", Version: fsm.HeldFrom})
 	s.MustDo(t, &replication.ChangePolicy{Name: "default", Op: replication.OpReset})
@@ -414,10 +414,10 @@ func TestRegisterJob_HoldsBackWhatItsPlanLeftWithoutAPlace(t *testing.T) {
 	s.MustDo(t, run("b2", "b1", changed, model.EvalPending))
 	since := s.Index
 	if got := held(); got.Index != since || got.Time == 0 || s.Store.Snapshot().Alloc("b1").Live() {
-		t.Errorf("it is held since %+v, want index %d; the plan's victim is %+v", got, since, s.Store.Snapshot().Alloc("b1"))
+		t.Errorf("hold %+v, want index %d; victim %+v", got, since, s.Store.Snapshot().Alloc("b1"))
 	}
 
-	// A plan that was made before it was run would evict whom nobody was shown.
+	// An older plan would evict victims that the user did not confirm.
 	web := s.Store.Snapshot().Job(replicationtest.WebKey)
 	early := replicationtest.Batch(web, replicationtest.Placement(web, "c1", "n0", "u"))
 	early.Plans[0].Plan.SnapshotIndex = since - 1
@@ -430,21 +430,21 @@ func TestRegisterJob_HoldsBackWhatItsPlanLeftWithoutAPlace(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := other.Store.Snapshot().PreemptionHold(replicationtest.WebKey); got != held() {
-		t.Errorf("restored it is held since %+v", got)
+		t.Errorf("hold %+v after a restore", got)
 	}
 	if snapshot.Hash(other.Store.Snapshot()) != snapshot.Hash(s.Store.Snapshot()) {
-		t.Error("the restored state is another one")
+		t.Error("the restored state differs")
 	}
 
 	again := replicationtest.WebJob(90)
 	again.Meta = web.Meta
 	s.MustDo(t, &replication.RegisterJob{Job: again})
 	if held() != (state.PreemptionHold{}) || s.Store.Snapshot().Job(replicationtest.WebKey) != web {
-		t.Error("run without a plan it is held back still, or another version")
+		t.Error("registering without a plan did not end the hold, or changed the version")
 	}
 	s.MustDo(t, run("b3", "b2", 0, model.EvalComplete))
 	if held() != (state.PreemptionHold{}) {
-		t.Error("a plan that placed everything holds something back")
+		t.Error("a plan that placed everything set a hold")
 	}
 }
 

@@ -15,8 +15,8 @@ import (
 	"github.com/cede-scheduler/cede/core/state/apply"
 )
 
-// A plan entry as a busy cluster writes it: so many placements of one job on
-// 5,000 nodes, with UUIDs, each a commit group of its own.
+// The entries are those of a busy cluster: placements of one job on 5,000 nodes, with
+// UUIDs, each in its own commit group.
 const benchNodes = 5000
 
 func uuid(kind, n int) string { return fmt.Sprintf("%08x-1f2e-4d3c-8b5a-%012x", kind, n) }
@@ -88,8 +88,8 @@ func BenchmarkReplicationDecode(b *testing.B) {
 	})
 }
 
-// Decoding is part of applying. What is placed is deleted again now and then,
-// so that the state stays of one size.
+// Applying includes decoding. The state is reset now and then, so that its size is
+// bounded.
 func BenchmarkReplicationApply(b *testing.B) {
 	eachSize(b, func(b *testing.B, n int) {
 		s, j := benchServer(b)
@@ -105,7 +105,7 @@ func BenchmarkReplicationApply(b *testing.B) {
 			s.Index++
 			b.StartTimer()
 			if r, ok := s.FSM.Apply(&raft.Log{Index: s.Index, Data: data}).(*replication.Result); !ok || len(r.Dropped) > 0 {
-				b.Fatalf("answer %+v", r)
+				b.Fatalf("response %+v", r)
 			}
 		}
 	})

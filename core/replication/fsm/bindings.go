@@ -43,7 +43,7 @@ func (a *applier) storeClusters(clusters []*model.Cluster) *replication.Refusal 
 	return nil
 }
 
-// changeClusters applies what agents report, or missed heartbeats. Unknown clusters are
+// changeClusters applies the reports of agents, or missed heartbeats. Unknown clusters are
 // skipped.
 func (a *applier) changeClusters(c *replication.ChangeClusters) *replication.Refusal {
 	changes := c.Changes

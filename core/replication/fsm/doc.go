@@ -4,7 +4,7 @@
 //
 // It never lets a clock, a random number or the order of a map decide anything:
 // time and IDs come with the entry, so that every server arrives at the same state
-// (snapshot.Hash compares them). It does not schedule, and it knows nothing about
+// (snapshot.Hash compares them). It does not schedule, and depends on nothing of
 // Raft but the interface raft.BatchingFSM.
 //
 // Raft calls an FSM from one goroutine; Halt, Err and the module functions may be

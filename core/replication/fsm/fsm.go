@@ -13,7 +13,7 @@ import (
 	"github.com/cede-scheduler/cede/core/state"
 )
 
-// Config holds what an FSM works with.
+// Config holds the dependencies of an FSM.
 type Config struct {
 	Store   *state.Store
 	Modules Modules                     // nil: a command that requires a module halts the FSM
@@ -28,7 +28,7 @@ type Config struct {
 // An FSM applies the log to the state, one entry after the other.
 //
 // Each entry gets its own transaction, although Raft delivers entries in batches:
-// an entry's index is part of what it writes and of the IDs that it derives, and
+// an entry's index is part of the rows that it writes and of the IDs that it derives, and
 // observers need the state as each entry left it. A batch saves calls to
 // observers only.
 type FSM struct {
@@ -61,8 +61,8 @@ func New(cfg *Config) *FSM {
 	return f
 }
 
-// Halt makes the FSM fail from now on: this server cannot do what every other
-// server does with an entry, and would have another state if it continued. Only
+// Halt makes the FSM fail from now on: this server cannot apply an entry as every other
+// server does, and would have another state if it continued. Only
 // the first error is stored.
 func (f *FSM) Halt(err error) {
 	f.mu.Lock()
@@ -135,7 +135,7 @@ func (f *FSM) ApplyEntry(l *raft.Log) (replication.Applied, error) {
 	if !a.lookupResult() {
 		if refusal := a.apply(); refusal != nil {
 			// Nothing of the command remains, but the state is at its index, so that
-			// a caller who waits for the index of the response does not wait forever.
+			// a caller that waits for the index of the response does not wait forever.
 			a.txn.Abort()
 			*a = *f.begin(e, l.Index)
 			a.result.Err = refusal

@@ -13,7 +13,7 @@ func isOver(v *state.View, alloc *model.Allocation) bool {
 	return alloc.Client.Terminal() || alloc.Desired != model.DesiredRun && v.Node(alloc.NodeID) == nil
 }
 
-// collect deletes what has ended. A job is deleted with its allocations and evaluations.
+// collect deletes rows that have ended. A job is deleted with its allocations and evaluations.
 // Completed allocations of a batch job that remains are retained: without them the
 // scheduler would run them again.
 func (a *applier) collect(c *replication.Collect) *replication.Refusal {

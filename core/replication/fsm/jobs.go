@@ -44,7 +44,7 @@ func (a *applier) registerJob(c *replication.RegisterJob) *replication.Refusal {
 	return nil
 }
 
-// holdPreemption suspends preemption for what a confirmed plan did not place: the user
+// holdPreemption suspends preemption for the rest of the job that a confirmed plan did not place: the user
 // confirmed these victims and no others. The rest waits for free capacity.
 func (a *applier) holdPreemption(c *replication.RegisterJob) {
 	if c.Eval != nil && !c.Eval.Status.Final() && a.txn.Meta().Version >= heldFrom {

@@ -8,7 +8,7 @@ import (
 	"github.com/cede-scheduler/cede/core/state/apply"
 )
 
-// registerNodes retains what operators set on a node: drain, eligibility and their taints.
+// registerNodes retains the settings of operators on a node: drain, eligibility and their taints.
 func (a *applier) registerNodes(c *replication.RegisterNodes) *replication.Refusal {
 	var down []string
 	for i, n := range c.Nodes {
@@ -44,7 +44,7 @@ func (a *applier) registerNodes(c *replication.RegisterNodes) *replication.Refus
 	return nil
 }
 
-// downSinceFrom is the first cluster version whose state records when a node went down.
+// downSinceFrom is the first cluster version that records when a node went down.
 // Jobs that depend on it are refused before (codec.FitVersion).
 const downSinceFrom = 2
 
@@ -100,7 +100,7 @@ func (a *applier) checkExists(ids []string) *replication.Refusal {
 	return nil
 }
 
-// updateAllocs applies what nodes report. Allocations that ended free capacity.
+// updateAllocs applies the reports of nodes. Allocations that ended free capacity.
 func (a *applier) updateAllocs(c *replication.UpdateAllocs) *replication.Refusal {
 	for i := range c.Updates {
 		if c.Updates[i].Status.Terminal() {

@@ -28,8 +28,8 @@ func (a *applier) setVersion(c *replication.SetVersion) *replication.Refusal {
 	return nil
 }
 
-// setConfig replaces the scheduler configuration. Evaluations follow for what the queue
-// priorities changed.
+// setConfig replaces the scheduler configuration. Bindings whose queue priority
+// changes are evaluated again.
 func (a *applier) setConfig(c *replication.SetConfig) *replication.Refusal {
 	if at := a.txn.Config().ModifyIndex; c.Check != nil && *c.Check != at {
 		return replication.Refuse(replication.CodeConflict, "the scheduler configuration was changed: it is at index %d, want %d", at, *c.Check)

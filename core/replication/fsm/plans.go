@@ -8,7 +8,7 @@ import (
 	"github.com/cede-scheduler/cede/core/state/apply"
 )
 
-// applyPlans applies what the planner accepted. Commit groups that no longer match the state
+// applyPlans applies the commit groups that the planner accepted. Commit groups that no longer match the state
 // are dropped.
 func (a *applier) applyPlans(c *replication.ApplyPlans) *replication.Refusal {
 	if c.Batch == nil {
@@ -47,8 +47,8 @@ func (a *applier) applyAllOrNone(b *apply.Batch, registered *model.Job) *replica
 	return nil
 }
 
-// checkCurrent refuses a commit group of a confirmed plan if what it changes is not as the
-// plan assumed. Whether its placements fit is checked after it was applied.
+// checkCurrent refuses a commit group of a confirmed plan if a node or an allocation that it
+// changes is not as the plan assumed. Whether its placements fit is checked after it was applied.
 func (a *applier) checkCurrent(g *model.CommitGroup) *replication.Refusal {
 	for _, p := range g.Placements {
 		switch n := a.txn.Node(p.NodeID); {
@@ -121,7 +121,7 @@ func overcommitted(v *state.View, nodeID string) string {
 
 // resolve replaces the references of an entry by job versions, and node IDs by the
 // state's own strings, so that a million allocations do not each retain a copy. A
-// placement gets no group if its version is no longer known or its ID exists;
+// placement gets no group if its version no longer exists or its ID exists;
 // Batch.Apply drops its commit group.
 func (a *applier) resolve(b *apply.Batch, registered *model.Job) {
 	versions := map[*model.Job]*model.Job{}

@@ -50,7 +50,7 @@ func (a *applier) putChunk(c *replication.PutChunk) *replication.Refusal {
 }
 
 // truncated returns the part of an upload before an offset, and false if no chunk ends
-// there. A chunk that is sent again with other bytes replaces what follows it, so that
+// there. A chunk that is sent again with other bytes replaces the chunks after it, so that
 // a damaged upload can be repeated.
 func truncated(u *state.Upload, offset int64) (*state.Upload, bool) {
 	kept := &state.Upload{Digest: u.Digest, Time: u.Time}
@@ -218,7 +218,7 @@ func (a *applier) changePolicy(c *replication.ChangePolicy) *replication.Refusal
 	return refusal
 }
 
-// trialsFrom is the first cluster version whose state records how the last trial of a
+// trialsFrom is the first cluster version that records how the last trial of a
 // policy ended.
 const trialsFrom = 2
 

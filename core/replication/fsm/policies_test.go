@@ -15,7 +15,7 @@ import (
 	"github.com/cede-scheduler/cede/core/replication/replicationtest"
 )
 
-// loaded is a server with versions v1 and v2 of policy p, of one module each.
+// loaded returns a server with versions v1 and v2 of policy p, of one module each.
 func loaded(t *testing.T) *replicationtest.Server {
 	t.Helper()
 	s := replicationtest.NewServer()
@@ -35,7 +35,7 @@ func change(t *testing.T, s *replicationtest.Server, op replication.PolicyOp, ve
 
 const v1, v2 = "sha256:v1", "sha256:v2"
 
-func TestPolicies_RolesChange(t *testing.T) {
+func TestChangePolicy_Roles(t *testing.T) {
 	s := loaded(t)
 	if p := change(t, s, replication.OpActivate, v1); p.Active != v1 || p.Previous != "" {
 		t.Errorf("activated: %+v", p)
@@ -58,14 +58,14 @@ func TestPolicies_RolesChange(t *testing.T) {
 	refuses(t, s, replication.CodeConflict, "is tripped: too slow", &replication.ChangePolicy{Name: "p", Op: replication.OpActivate, Version: v2})
 	refuses(t, s, replication.CodeConflict, "no version to roll back to", &replication.ChangePolicy{Name: "p", Op: replication.OpRollback})
 	if p := change(t, s, replication.OpTrip, v1); p.Active != "" || len(p.Tripped) != 2 {
-		t.Errorf("without a version the default decides: %+v", p)
+		t.Errorf("an active version remains after the last one was tripped: %+v", p)
 	}
 	if p := change(t, s, replication.OpReset, ""); p != nil {
-		t.Errorf("nothing is left of it: %+v", p)
+		t.Errorf("state remains after the last role ended: %+v", p)
 	}
 }
 
-func TestPolicies_Trials(t *testing.T) {
+func TestChangePolicy_Trials(t *testing.T) {
 	s := loaded(t)
 	try := func(version string, until int64) {
 		t.Helper()
@@ -86,8 +86,8 @@ func TestPolicies_Trials(t *testing.T) {
 	refuses(t, s, replication.CodeConflict, "was confirmed", &replication.ChangePolicy{Name: "p", Op: replication.OpRollback, Until: 200})
 }
 
-// The state says how the last trial ended, through snapshots too.
-func TestPolicies_TellHowTrialsEnded(t *testing.T) {
+// The state records how the last trial ended, and snapshots retain it.
+func TestChangePolicy_RecordsHowTrialsEnded(t *testing.T) {
 	s := loaded(t)
 	s.MustDo(t, &replication.Bootstrap{ClusterID: "c", Version: fsm.TrialsFrom - 1})
 	activate := func(version string, until int64) replication.Command {
@@ -97,7 +97,7 @@ func TestPolicies_TellHowTrialsEnded(t *testing.T) {
 	s.MustDo(t, activate(v1, 50))
 	s.MustDo(t, activate(v1, 0))
 	if last() != (model.Trial{}) {
-		t.Error("servers of a release that does not note it would have another state")
+		t.Error("the end of a trial was recorded although the cluster version lacks it")
 	}
 	s.MustDo(t, &replication.SetVersion{Version: fsm.TrialsFrom})
 	for _, c := range []struct {
@@ -115,13 +115,13 @@ func TestPolicies_TellHowTrialsEnded(t *testing.T) {
 		s.MustDo(t, activate(v1, 0))
 		s.MustDo(t, activate(v2, 100))
 		before := last()
-		s.MustDo(t, activate(v2, 101)) // it goes on for longer
+		s.MustDo(t, activate(v2, 101)) // extends the trial
 		if last() != before {
-			t.Errorf("a trial that was prolonged ended: %+v", last())
+			t.Errorf("an extended trial ended: %+v", last())
 		}
 		s.MustDo(t, c.end)
 		if got := last(); got.Version != v2 || got.Ended != c.want || got.Time == 0 {
-			t.Errorf("it ended by %+v, want %q", got, c.want)
+			t.Errorf("the trial ended by %+v, want %q", got, c.want)
 		}
 	}
 	other := replicationtest.NewServer()
@@ -129,11 +129,11 @@ func TestPolicies_TellHowTrialsEnded(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := other.Store.Snapshot().PolicyState("p").LastTrial; got != last() {
-		t.Errorf("restored it ended by %+v", got)
+		t.Errorf("after a restore the trial ended by %+v", got)
 	}
 }
 
-func TestPolicies_WhatIsNotFitIsNotActivated(t *testing.T) {
+func TestChangePolicy_RefusesUnusableVersions(t *testing.T) {
 	s := loaded(t)
 	s.MustDo(t, &replication.CheckPolicy{Version: v1, Server: "s1", Check: model.PolicyCheck{OK: true}})
 	s.MustDo(t, &replication.CheckPolicy{Version: v1, Server: "s2", Check: model.PolicyCheck{Error: "no such hook"}})
@@ -149,11 +149,11 @@ func TestPolicies_WhatIsNotFitIsNotActivated(t *testing.T) {
 	refuses(t, s, replication.CodeExists, "already loaded as policy p", &replication.LoadPolicy{Version: &model.PolicyVersion{ID: v2, Name: "q", Kind: model.PolicyBuiltin}})
 	s.MustDo(t, &replication.ChangePolicy{Name: "p", Op: replication.OpUnload, Version: v2, Force: true})
 	if sn := s.Store.Snapshot(); sn.PolicyVersion(v2) != nil || sn.PolicyState("p") != nil || s.Modules.Len() != 1 {
-		t.Error("something is left of what was unloaded")
+		t.Error("an unloaded version left something behind")
 	}
 }
 
-func TestPolicies_ModulesArriveWhole(t *testing.T) {
+func TestLoadPolicy_RequiresACompleteUpload(t *testing.T) {
 	s := replicationtest.NewServer()
 	module := bytes.Repeat([]byte("0123456789"), 1000)
 	v := replicationtest.PolicyVersion(module, "v1")
@@ -164,12 +164,12 @@ func TestPolicies_ModulesArriveWhole(t *testing.T) {
 	refuses(t, s, replication.CodeTooLarge, "is too large", &replication.PutChunk{Digest: v.Digest, Data: make([]byte, replication.MaxChunk+1)})
 	refuses(t, s, replication.CodeTooLarge, "is too large", &replication.PutChunk{Digest: v.Digest, Offset: replication.MaxModule, Data: []byte{1}})
 	put(0, module[:4000])
-	put(0, module[:4000]) // again, as after an outcome that was not known
+	put(0, module[:4000]) // repeated, as after an unknown outcome
 	refuses(t, s, replication.CodeInvalid, "4000 of 10000 bytes", &replication.LoadPolicy{Version: v})
 	refuses(t, s, replication.CodeConflict, "4000 bytes were received", &replication.PutChunk{Digest: v.Digest, Offset: 5000, Data: module[5000:]})
 	put(4000, bytes.Repeat([]byte("x"), 6000))
 	refuses(t, s, replication.CodeInvalid, "digest mismatch: uploaded sha256:", &replication.LoadPolicy{Version: v})
-	put(0, module[:4000]) // sent once more
+	put(0, module[:4000]) // sent again
 	put(4000, module[4000:])
 	s.MustDo(t, &replication.LoadPolicy{Version: v})
 	if got, err := s.Modules.Get(v.Digest); err != nil || !bytes.Equal(got, module) || len(s.Store.Snapshot().Uploads()) != 0 {
@@ -180,11 +180,11 @@ func TestPolicies_ModulesArriveWhole(t *testing.T) {
 	before := s.Store.Snapshot().PolicyVersion(v2)
 	s.MustDo(t, &replication.LoadPolicy{Version: replicationtest.PolicyVersion(module, "v2")})
 	if s.Store.Snapshot().PolicyVersion(v2) != before {
-		t.Error("the same was loaded twice")
+		t.Error("an equal version was stored again")
 	}
 }
 
-func TestPolicies_UploadsThatNobodyGoesOnWithMakePlace(t *testing.T) {
+func TestPutChunk_DropsIdleUploads(t *testing.T) {
 	s := replicationtest.NewServer()
 	put := func(time int64, digest string) *replication.Result {
 		return s.Apply(t, &replication.Entry{Time: time, Command: &replication.PutChunk{Digest: digest, Data: []byte("x")}})
@@ -193,15 +193,15 @@ func TestPolicies_UploadsThatNobodyGoesOnWithMakePlace(t *testing.T) {
 		put(0, string(rune('a'+i)))
 	}
 	if r := put(1, "one too many"); r.Err == nil || r.Err.Code != replication.CodeConflict {
-		t.Errorf("answered %+v", r)
+		t.Errorf("response %+v", r)
 	}
 	if r := put(fsm.UploadIdle+1, "later"); r.Err != nil || len(s.Store.Snapshot().Uploads()) != 1 {
-		t.Errorf("answered %+v", r)
+		t.Errorf("response %+v", r)
 	}
 }
 
-// A server that cannot keep a module that the others keep must not go on.
-func TestPolicies_AServerThatCannotKeepAModuleStops(t *testing.T) {
+// A server that cannot store a module that the others store must halt.
+func TestLoadPolicy_HaltsIfTheModuleCannotBeStored(t *testing.T) {
 	s := replicationtest.NewServer()
 	v := replicationtest.PolicyVersion([]byte("m"), "v1")
 	s.MustDo(t, &replication.PutChunk{Digest: v.Digest, Data: []byte("m")})
@@ -209,9 +209,9 @@ func TestPolicies_AServerThatCannotKeepAModuleStops(t *testing.T) {
 	s.Modules.Fail(full)
 	answer := s.FSM.Apply(&raft.Log{Index: 2, Data: codec.Encode(&replication.Entry{Command: &replication.LoadPolicy{Version: v}})})
 	if err, _ := answer.(error); !errors.Is(err, full) || s.FSM.Err() == nil {
-		t.Errorf("answered %v", answer)
+		t.Errorf("response %v", answer)
 	}
 	if s.Store.Snapshot().Index() != 1 {
-		t.Error("the state went on")
+		t.Error("the state changed")
 	}
 }

@@ -21,9 +21,9 @@ import (
 	"github.com/cede-scheduler/cede/core/state"
 )
 
-// A server that restores a snapshot has the state of the one that wrote it, and
-// does the same with what follows.
-func TestSnapshot_RestoresTheStateAndWhatFollows(t *testing.T) {
+// A server that restores a snapshot has the state of the server that wrote it, and
+// derives the same states from later entries.
+func TestSnapshot_RestoreIsEqualToApplying(t *testing.T) {
 	replicationtest.CheckProperty(t, 1, func(t *rapid.T) {
 		one := replicationtest.NewServer()
 		h := &replicationtest.History{T: t, Snap: one.Store.Snapshot()}
@@ -34,7 +34,7 @@ func TestSnapshot_RestoresTheStateAndWhatFollows(t *testing.T) {
 				result := one.Apply(t, e)
 				for _, other := range others {
 					if diff := cmp.Diff(result, other.Apply(t, e), replicationtest.Equal); diff != "" {
-						t.Fatalf("%T: servers answer differently:\n%s", e.Command, diff)
+						t.Fatalf("%T: servers have different results:\n%s", e.Command, diff)
 					}
 				}
 			}
@@ -49,7 +49,7 @@ func TestSnapshot_RestoresTheStateAndWhatFollows(t *testing.T) {
 		restored.Index = one.Index
 		same(t, one, replica, restored)
 		if again := restored.Persist(t); !bytes.Equal(stream, again) {
-			t.Fatal("a restored state is written differently")
+			t.Fatal("a restored state has another stream")
 		}
 		grow(replica, restored)
 		same(t, one, replica, restored)
@@ -75,7 +75,7 @@ func same(t *rapid.T, servers ...*replicationtest.Server) {
 	}
 }
 
-// What is observed is every entry, once, in order, with the state that it left.
+// Every entry is observed once, in order, with the state after it.
 func TestFSM_ObservesEveryEntryInOrder(t *testing.T) {
 	replicationtest.CheckProperty(t, 1, func(t *rapid.T) {
 		s := replicationtest.NewServer()
@@ -92,14 +92,14 @@ func TestFSM_ObservesEveryEntryInOrder(t *testing.T) {
 		}
 		for i, a := range s.Observed {
 			if a.Index != uint64(i+1) || a.Snap.Index() != a.Index || a.Entry == nil {
-				t.Fatalf("entry %d is observed as %d with state %d", i+1, a.Index, a.Snap.Index())
+				t.Fatalf("entry %d was observed as %d with state %d", i+1, a.Index, a.Snap.Index())
 			}
 		}
 	})
 }
 
-// some is a state with something of everything.
-func some(t *testing.T) (*replicationtest.Server, []byte) {
+// anyState returns a server with rows in every table, and its stream.
+func anyState(t *testing.T) (*replicationtest.Server, []byte) {
 	s := replicationtest.NewServer()
 	rapid.Check(t, func(t *rapid.T) {
 		if s.Index > 400 {
@@ -114,8 +114,8 @@ func some(t *testing.T) (*replicationtest.Server, []byte) {
 	return s, s.Persist(t)
 }
 
-func TestSnapshot_DamageIsAnErrorAndChangesNothing(t *testing.T) {
-	_, stream := some(t)
+func TestRestore_RefusesDamageAndChangesNothing(t *testing.T) {
+	_, stream := anyState(t)
 	victim := replicationtest.NewServer()
 	victim.Do(t, &replication.Bootstrap{ClusterID: "mine", Version: 1})
 	before := victim.Store.Snapshot()
@@ -126,7 +126,7 @@ func TestSnapshot_DamageIsAnErrorAndChangesNothing(t *testing.T) {
 			t.Fatalf("%s: %v", what, err)
 		}
 		if victim.Store.Snapshot() != before {
-			t.Fatalf("%s: the state is another", what)
+			t.Fatalf("%s: the state changed", what)
 		}
 	}
 	step := max(1, len(stream)/300)
@@ -136,19 +136,19 @@ func TestSnapshot_DamageIsAnErrorAndChangesNothing(t *testing.T) {
 		flipped[at] ^= 0x40
 		refuses(fmt.Sprintf("byte %d of %d flipped", at, len(stream)), flipped)
 	}
-	refuses("nothing", nil)
-	refuses("something behind it", append(bytes.Clone(stream), 0))
-	refuses("text", []byte("this is no snapshot, however long it is"))
+	refuses("empty", nil)
+	refuses("trailing byte", append(bytes.Clone(stream), 0))
+	refuses("text", []byte("some text that is longer than the magic"))
 	newer := bytes.Clone(stream)
 	newer[7]++
-	refuses("a newer format", newer)
+	refuses("newer format", newer)
 
 	if err := victim.FSM.Restore(io.NopCloser(bytes.NewReader(stream))); err != nil {
-		t.Fatalf("the stream itself: %v", err)
+		t.Fatalf("the undamaged stream: %v", err)
 	}
 }
 
-// While a snapshot is written, a module that it holds stays.
+// A module of a snapshot is not deleted while the snapshot is being written.
 func TestSnapshot_KeepsModulesWhileItIsWritten(t *testing.T) {
 	s := replicationtest.NewServer()
 	module := []byte("a module")
@@ -169,7 +169,7 @@ func TestSnapshot_KeepsModulesWhileItIsWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	if s.Modules.Len() != 1 {
-		t.Error("the module was deleted while it was read")
+		t.Error("the module was deleted while it was in use")
 	}
 	frozen.Release()
 	if s.Modules.Len() != 0 {
@@ -184,7 +184,7 @@ func TestSnapshot_KeepsModulesWhileItIsWritten(t *testing.T) {
 	}
 }
 
-func TestSnapshot_OlderStateDoesNotTurnTheIndexBack(t *testing.T) {
+func TestRestore_DoesNotLowerTheIndex(t *testing.T) {
 	old := replicationtest.NewServer()
 	old.Do(t, &replication.Bootstrap{ClusterID: "a", Version: 1})
 	stream := old.Persist(t)
@@ -203,16 +203,16 @@ func TestSnapshot_OlderStateDoesNotTurnTheIndexBack(t *testing.T) {
 	select {
 	case <-watch.C:
 	default:
-		t.Error("a restore wakes every watch")
+		t.Error("the restore did not notify a watch")
 	}
 	if a := s.Observed[len(s.Observed)-1]; a.Entry != nil || a.Snap != s.Store.Snapshot() {
 		t.Errorf("observed %+v", a)
 	}
 }
 
-// A server that restores a snapshot knows when a rate was used, and allows no more
-// than the one that wrote it.
-func TestSnapshot_KeepsWhatARateRemembers(t *testing.T) {
+// A restored server has the recent evictions of a rate, and allows as many as the
+// server that wrote the snapshot.
+func TestSnapshot_RetainsRecentEvictions(t *testing.T) {
 	one := replicationtest.NewServer()
 	txn := one.Store.Begin(1)
 	txn.UpsertBudget(&model.Budget{
@@ -227,9 +227,9 @@ func TestSnapshot_KeepsWhatARateRemembers(t *testing.T) {
 	}
 	sn := other.Store.Snapshot()
 	if got := sn.RecentEvictions(0); !slices.Equal(got, want) || sn.DisruptionsAllowed(0, 10) != 2 {
-		t.Errorf("it remembers %v and allows %d", got, sn.DisruptionsAllowed(0, 10))
+		t.Errorf("recent evictions %v, %d allowed", got, sn.DisruptionsAllowed(0, 10))
 	}
 	if b := sn.Budgets()[0]; b.MaxEvictions == nil || *b.MaxEvictions != (model.Rate{Number: 5, Window: time.Hour}) {
-		t.Errorf("the budget is %+v", b)
+		t.Errorf("budget %+v", b)
 	}
 }

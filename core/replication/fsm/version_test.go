@@ -18,9 +18,9 @@ import (
 	"github.com/cede-scheduler/cede/core/state/apply"
 )
 
-// Since when a node is down is part of the state once every server notes it, by the
-// time of the entry; a cluster whose servers would not takes no job that asks for it.
-func TestChangeNodes_NotesSinceWhenANodeIsDown(t *testing.T) {
+// The state records when a node went down, by the time of the entry, from the cluster
+// version that supports it.
+func TestChangeNodes_RecordsWhenANodeWentDown(t *testing.T) {
 	s := withJob(t)
 	status := func(to model.NodeStatus) int64 {
 		s.MustDo(t, &replication.ChangeNodes{IDs: []string{"n0"}, Change: apply.NodeChange{Status: new(to)}})
@@ -28,29 +28,29 @@ func TestChangeNodes_NotesSinceWhenANodeIsDown(t *testing.T) {
 	}
 	s.MustDo(t, &replication.Bootstrap{ClusterID: "c", Version: fsm.DownSinceFrom - 1})
 	if since := status(model.NodeDown); since != 0 {
-		t.Errorf("down since %d, which others of the cluster would not know", since)
+		t.Errorf("down since %d, before the version that records it", since)
 	}
 	if since := status(model.NodeReady); since != 0 {
-		t.Errorf("ready, and down since %d", since)
+		t.Errorf("ready node is down since %d", since)
 	}
 	s.MustDo(t, &replication.SetVersion{Version: fsm.DownSinceFrom})
 	since := status(model.NodeDown)
 	if since == 0 {
-		t.Fatal("nobody knows since when it is down")
+		t.Fatal("the time was not recorded")
 	}
 	if again := status(model.NodeDown); again != since {
-		t.Errorf("told again that it is down, it is down since %d, before it was %d", again, since)
+		t.Errorf("down since %d after a repetition, want %d", again, since)
 	}
 	other := replicationtest.NewServer()
 	if err := other.FSM.Restore(io.NopCloser(bytes.NewReader(s.Persist(t)))); err != nil {
 		t.Fatal(err)
 	}
 	if n := other.Store.Snapshot().Node("n0"); n.DownSince != since {
-		t.Errorf("in a snapshot it is down since %d, before it was %d", n.DownSince, since)
+		t.Errorf("down since %d after a restore, want %d", n.DownSince, since)
 	}
 	s.MustDo(t, &replication.RegisterNodes{Nodes: []*model.Node{replicationtest.Node("n0")}})
 	if n := s.Store.Snapshot().Node("n0"); n.Status != model.NodeReady || n.DownSince != 0 {
-		t.Errorf("registered again it is %s, down since %d", n.Status, n.DownSince)
+		t.Errorf("after a registration: %s, down since %d", n.Status, n.DownSince)
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/cede-scheduler/cede/core/state"
 )
 
-// Config holds what a Node works with. The stores remain the caller's to close.
+// Config holds the dependencies of a Node. The stores remain the caller's to close.
 type Config struct {
 	ServerID  string // unique forever: an ID is never reused
 	Log       raft.LogStore

@@ -19,7 +19,7 @@ import (
 	"github.com/cede-scheduler/cede/core/storage/doctor"
 )
 
-// durable is a server with a directory.
+// durable is a server with a data directory.
 type durable struct {
 	id, dir   string
 	disk      *storage.Store
@@ -64,8 +64,8 @@ func (d *durable) lead(t *testing.T) {
 	}
 }
 
-// What was acknowledged is there after a restart from the disk, whether from the
-// log alone or from a snapshot and what followed it; policy modules too.
+// Acknowledged entries survive a restart from disk: from the log alone, and from a
+// snapshot with the entries after it. So do policy modules.
 func TestNode_RestartsFromItsDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &durable{id: "s", dir: filepath.Join(t.TempDir(), "data")}
@@ -117,9 +117,9 @@ func TestNode_RestartsFromItsDisk(t *testing.T) {
 	})
 }
 
-// The state of a stopped server is worked out again from its directory: from the
-// snapshot and what followed it, or entry by entry.
-func TestReplay_GivesTheStateThatTheServerHad(t *testing.T) {
+// The state of a stopped server is computed from its directory: from a snapshot and
+// the entries after it, or entry by entry.
+func TestReplay_YieldsTheStateOfTheServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &durable{id: "s", dir: filepath.Join(t.TempDir(), "data")}
 		d.start(t)
@@ -160,29 +160,29 @@ func TestReplay_GivesTheStateThatTheServerHad(t *testing.T) {
 				if err != nil {
 					return err
 				}
-				told := early.Index()
+				observed := early.Index()
 				r := &raftnode.Replay{Snapshot: begin, From: s.Snapshots()[0].Index + 1, To: until, Entry: s.Entry, Observe: func(a *replication.Applied) error {
-					if a.Index <= told || a.Snap.Index() != a.Index {
-						t.Errorf("told of entry %d after %d", a.Index, told)
+					if a.Index <= observed || a.Snap.Index() != a.Index {
+						t.Errorf("entry %d was observed after %d", a.Index, observed)
 					}
-					told = a.Index
+					observed = a.Index
 					return nil
 				}}
 				got, err := r.Run(t.Context())
 				if err := errors.Join(err, begin.Close()); err != nil {
 					return err
 				}
-				if got.Index() != want.Index() || snapshot.Hash(got) != snapshot.Hash(want) || told != want.Index() {
-					t.Errorf("the state is at %d, want that at %d; told up to %d", got.Index(), want.Index(), told)
+				if got.Index() != want.Index() || snapshot.Hash(got) != snapshot.Hash(want) || observed != want.Index() {
+					t.Errorf("the state is at index %d, want %d; observed up to %d", got.Index(), want.Index(), observed)
 				}
 			}
 			stop := errors.New("enough")
 			r := &raftnode.Replay{From: first, To: last, Entry: s.Entry, Observe: func(*replication.Applied) error { return stop }}
 			if _, err := r.Run(t.Context()); !errors.Is(err, stop) {
-				t.Errorf("the observer's error: %v", err)
+				t.Errorf("want the observer's error, got %v", err)
 			}
 			if err := s.Entry(first-1, &raft.Log{}); !errors.Is(err, raft.ErrLogNotFound) {
-				t.Errorf("an entry that was deleted: %v", err)
+				t.Errorf("a deleted entry: %v", err)
 			}
 			return nil
 		})

@@ -44,7 +44,7 @@ func (t Timing) raft() *raft.Config {
 	c.SnapshotInterval, c.SnapshotThreshold, c.TrailingLogs = t.SnapshotInterval, t.SnapshotThreshold, t.TrailingLogs
 	// Without BatchApplyCh, proposers wait at an unbuffered channel, and those that
 	// wait while others are written are written together. With it, Raft never
-	// answers what is in the channel's buffer when it shuts down.
+	// answers entries in the channel's buffer when it shuts down.
 	c.MaxAppendEntries, c.BatchApplyCh = maxAppend, false
 	c.ShutdownOnRemove = true
 	c.NoLegacyTelemetry = true

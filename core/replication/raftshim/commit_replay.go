@@ -12,13 +12,13 @@ import (
 // entries are applied once a leader is heard.
 const maxReplayBatches = 100
 
-// wrapLogStore makes a starting server apply at once the entries that it knows to
-// be committed, if its log tracks commits. Otherwise it would serve reads from its
+// wrapLogStore makes a starting server apply at once the entries that are
+// committed, if its log tracks commits. Otherwise it would serve reads from its
 // last snapshot until it hears from a leader. A log that does not track commits
 // is returned unchanged.
 //
 // Raft ignores membership changes in the entries that it replays this way, so that
-// the server would not know the members of its cluster. The replay therefore stops
+// the server would start without the members of its cluster. The replay therefore stops
 // before the first membership change. Raft processes the rest of the log in its
 // ordinary scan.
 func wrapLogStore(logs raft.LogStore, snapshots raft.SnapshotStore, c *raft.Config) (raft.LogStore, error) {

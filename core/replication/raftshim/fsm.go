@@ -100,7 +100,7 @@ func (s *lockedSnapshot) Release() {
 // It ignores a snapshot older than the state. Raft installs such a snapshot if it
 // was in transit for long, and replays the entries that follow it. The transport
 // filter rejects it earlier, but not every transport has a filter. To go back
-// would show readers a state whose successors they have already read; the state
+// would show readers an older state than they have already read; the state
 // contains everything that the snapshot does.
 func (f *fsm) Restore(in io.ReadCloser) error {
 	if err := f.Err(); err != nil {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// inflight counts calls that Raft has not answered. Raft never answers what is
+// inflight counts calls that Raft has not answered. Raft never answers calls
 // in its queues when it shuts down, so that callers would wait forever. Close
 // therefore rejects new calls and waits for those in flight first.
 type inflight struct {

@@ -5,7 +5,7 @@ package raftshim
 // Raft sends them on NotifyCh, which blocks Raft unless it is read at all times.
 // Its other channel, LeaderCh, holds the latest value only: a reader that is busy
 // while leadership is lost and won again receives nothing, and continues with
-// what it learned in the earlier term. This queue retains one pair of false and
+// the state of the earlier term. This queue retains one pair of false and
 // true until the reader receives it. It drops a term only if the reader never
 // received its start.
 type leadershipQueue struct {

@@ -9,7 +9,7 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// Requests for what this server already has are acknowledged without Raft. They
+// Requests that this server does not need are acknowledged without Raft. They
 // arrive late on a connection that the leader has given up, or because the leader
 // backs off further and further, up to a snapshot, while a disk fails for some
 // time. Raft installs such a snapshot: it empties the log, including entries that
@@ -33,10 +33,10 @@ var ErrDiverged = errors.New("the state of this server is based on a snapshot th
 	"and the other servers continued without it; remove this server from the cluster (cede operator raft remove), and start it with an empty data directory")
 
 // errOlderSnapshot refuses a snapshot that is older than the newest one here
-// without being known to be committed.
-var errOlderSnapshot = errors.New("this server has a newer snapshot, and does not know yet whether the cluster has it")
+// and may not be committed.
+var errOlderSnapshot = errors.New("this server has a newer snapshot, which may not be committed yet")
 
-// safeIndex returns the index up to which this server is known to agree with the
+// safeIndex returns the index up to which this server agrees with the
 // cluster.
 func (t *transportFilter) safeIndex() uint64 {
 	return min(t.raft.AppliedIndex(), t.raft.CommitIndex())

@@ -8,7 +8,7 @@ import (
 
 // A transportFilter is a transport that inspects requests from other servers
 // before Raft receives them: it rewrites votes (vote.go), and answers or trims
-// requests for what this server already has (stale_rpc.go). Requests are
+// requests that this server does not need (stale_rpc.go). Requests are
 // inspected one at a time, in order of arrival.
 type transportFilter struct {
 	raft.Transport

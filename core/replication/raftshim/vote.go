@@ -12,8 +12,8 @@ import (
 // since this follower may have heard from the leader later than the candidate.
 func voteAfter(heartbeat, lease time.Duration) time.Duration { return max(lease, heartbeat*3/4) }
 
-// rewriteVote returns a copy of a vote request without what would make Raft refuse
-// it although no leader is heard: that a leader is known, or that the candidate is
+// rewriteVote returns a copy of a vote request without the reasons for which Raft would
+// refuse it although no leader is heard: that a leader is set, or that the candidate is
 // not a voter in this server's configuration. The candidate may be the only
 // remaining server that has the entry which made it a voter. If its log is at
 // least as new as this server's, it belongs to the cluster: a removed server has
@@ -68,7 +68,7 @@ func (t *transportFilter) voter(id []byte) (other []byte, ok bool) {
 	return other, false
 }
 
-// leaderSilent returns the leader that this follower knows, and reports whether it
+// leaderSilent returns the leader of this follower, and reports whether it
 // has been silent for long enough to vote for another server.
 func (t *transportFilter) leaderSilent() (address raft.ServerAddress, silent bool) {
 	leader, _ := t.raft.LeaderWithID()

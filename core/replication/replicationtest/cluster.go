@@ -19,8 +19,8 @@ import (
 )
 
 // A Cluster is a cluster of nodes in one process, in virtual time, with a network
-// and disks in memory. What a member stored on its disks is there when it is
-// started again. The state after every entry is compared between the members.
+// and disks in memory. A member's disks survive a
+// restart. The state after every entry is compared between the members.
 type Cluster struct {
 	T       *testing.T
 	Members []*Member
@@ -102,7 +102,7 @@ func NewCluster(t *testing.T, opts Options) *Cluster {
 	return c
 }
 
-// AddMember starts a server that no member knows yet.
+// AddMember starts a server that is not a member yet.
 func (c *Cluster) AddMember(id string) *Member {
 	c.T.Helper()
 	m := newMember(id)
@@ -111,7 +111,7 @@ func (c *Cluster) AddMember(id string) *Member {
 	return m
 }
 
-// Start starts a member with what is on its disks.
+// Start starts a member from its disks.
 func (c *Cluster) Start(m *Member) {
 	c.T.Helper()
 	_, transport := raft.NewInmemTransport(raft.ServerAddress(m.ID))
@@ -165,7 +165,7 @@ func (c *Cluster) Node(m *Member) *raftnode.Node {
 	return m.Node
 }
 
-// compare compares the state at every index with what other members derived.
+// compare compares the state at every index with the states of other members.
 func (c *Cluster) compare(applied []replication.Applied) {
 	if len(c.Members) == 1 {
 		return // there is nothing to compare with

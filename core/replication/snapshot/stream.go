@@ -42,8 +42,8 @@ func (e *Error) Error() string {
 // Unwrap returns the cause, or nil.
 func (e *Error) Unwrap() error { return e.Err }
 
-// A recordWriter writes records. It stores the first error, and ignores what
-// follows.
+// A recordWriter writes records. It stores the first error, and ignores later
+// records.
 type recordWriter struct {
 	out   *bufio.Writer
 	sum   hash.Hash
@@ -88,7 +88,7 @@ func (w *recordWriter) end(out io.Writer) error {
 }
 
 // readRecords calls read for every record but the last, then verifies the stream.
-// If it returns an error, the caller must discard what it has read.
+// If it returns an error, the caller must discard the records.
 func readRecords(in io.Reader, read func(*pb.Record) error) error {
 	sum := sha256.New()
 	buffered := bufio.NewReaderSize(in, 1<<16)
@@ -180,7 +180,7 @@ func unexpectedEOF(err error) error {
 	return err
 }
 
-// A hashedReader adds to a checksum what is read through it.
+// A hashedReader adds all bytes that are read to a checksum.
 type hashedReader struct {
 	in  *bufio.Reader
 	sum hash.Hash

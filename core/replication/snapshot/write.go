@@ -151,7 +151,7 @@ func (w *recordWriter) writeBindings(sn *state.Snapshot) {
 	}
 }
 
-// writeOperatorTables writes what the scheduler does not read.
+// writeOperatorTables writes the tables that the scheduler does not read.
 func (w *recordWriter) writeOperatorTables(sn *state.Snapshot) {
 	var e codec.Encoder
 	for _, v := range sn.PolicyVersions() {
