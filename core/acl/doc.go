@@ -1,9 +1,9 @@
-// Package acl owns who may do what: the roles, what each covers, and the secrets
-// that prove who is asking.
+// Package acl defines access control: the roles, which of them cover others, and
+// the secrets that authenticate a caller.
 //
-// It never stores a token and never reads a request: the state keeps tokens by
-// the hash of their secret, core/server makes and finds them, and core/api asks
-// Allows once for each request. It knows no clock.
+// It never stores a token and never reads a request: the state stores tokens by the
+// hash of their secret, core/server creates and finds them, and core/api calls
+// Allows once for each request. It reads no clock.
 //
-// Everything here is a function without state, safe for concurrent use.
+// All functions are stateless and safe for concurrent use.
 package acl

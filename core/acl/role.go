@@ -7,30 +7,30 @@ import (
 	"strings"
 )
 
-// Role is a kind of thing that a token lets its holder do.
+// A Role is a set of operations that a token permits.
 type Role string
 
-// The roles. Read, Submit and Operate each cover those before; Policy and Node
-// stand beside them; Management covers everything.
+// The roles. Read, Submit and Operate each cover those before. Policy and Node are
+// separate. Management covers everything.
 //
-// Policy is apart because whoever loads a policy decides who is evicted, and
-// that is another trust than running work or tending nodes: an operator on call
-// need not be able to change the rules, nor the author of rules to drain nodes.
-// It does not cover Read, so that a pipeline that loads modules learns nothing
-// else; a person gets both.
+// Policy is separate because loading a policy determines which workload is evicted,
+// which requires other trust than running jobs or maintaining nodes: an operator on
+// call need not be able to change the rules, nor the author of rules to drain
+// nodes. It does not cover Read, so that a pipeline that loads modules has no other
+// access. A user gets both.
 const (
 	Read       Role = "read"       // see everything but tokens
 	Submit     Role = "submit"     // register, plan and stop jobs
 	Operate    Role = "operate"    // nodes, configuration, broker, snapshots
 	Policy     Role = "policy"     // load, shadow, activate and unload policies
-	Node       Role = "node"       // what the agent on a node does
-	Management Role = "management" // everything, tokens included
+	Node       Role = "node"       // the operations of a node's agent
+	Management Role = "management" // everything, including tokens
 )
 
 // Roles lists every role, in the order in which messages name them.
 var Roles = []Role{Read, Submit, Operate, Policy, Node, Management}
 
-// Covers is whether a holder of r may do what needs need.
+// Covers reports whether a holder of r may perform the operations of need.
 func (r Role) Covers(need Role) bool {
 	switch r {
 	case need, Management:
@@ -43,8 +43,8 @@ func (r Role) Covers(need Role) bool {
 	return false
 }
 
-// Allows is whether somebody with these roles may do what any one of needs
-// suffices for. Names that are no roles count for nothing.
+// Allows reports whether these roles cover at least one of needs. Unknown names are
+// ignored.
 func Allows(have []string, needs ...Role) bool {
 	for _, h := range have {
 		r := Role(h)
@@ -58,8 +58,8 @@ func Allows(have []string, needs ...Role) bool {
 	return false
 }
 
-// ParseRoles checks names; every one that is no role is told at once. The
-// result is sorted and holds each once.
+// ParseRoles parses role names. It returns one error for all unknown names. The
+// result is sorted and contains each role once.
 func ParseRoles(names []string) ([]Role, error) {
 	var roles []Role
 	var errs []error

@@ -17,7 +17,7 @@ const secretPrefix = "cede_"
 // unsalted hash of it is safe at rest and can be looked up by.
 const secretBytes = 32
 
-// NewSecret makes a secret of 256 random bits, and the hash to keep of it.
+// NewSecret returns a secret of 256 random bits, and its hash for storage.
 func NewSecret() (secret string, hash [32]byte) {
 	var raw [secretBytes]byte
 	_, _ = rand.Read(raw[:]) // never fails
@@ -25,25 +25,25 @@ func NewSecret() (secret string, hash [32]byte) {
 	return secret, Hash(secret)
 }
 
-// NewAccessor makes a name for a token. It is no secret.
+// NewAccessor returns a new name for a token. It is not secret.
 func NewAccessor() string {
 	var raw [16]byte
 	_, _ = rand.Read(raw[:]) // never fails
 	return hex.EncodeToString(raw[:])
 }
 
-// Hash is what is kept of a secret.
+// Hash returns the hash of a secret.
 func Hash(secret string) [32]byte { return sha256.Sum256([]byte(secret)) }
 
-// Matches is whether secret is what hash was made of. It takes as long
-// whichever it is. The zero hash matches nothing.
+// Matches reports whether hash is the hash of secret, in constant time. It returns
+// false for the zero hash.
 func Matches(secret string, hash [32]byte) bool {
 	have := Hash(secret)
 	return subtle.ConstantTimeCompare(have[:], hash[:]) == 1
 }
 
-// IsWellFormed is whether text has the form of a secret. What has not is refused
-// before anybody looks for it.
+// IsWellFormed reports whether text has the form of a secret. A request with
+// another text is refused before any lookup.
 func IsWellFormed(text string) bool {
 	rest, ok := strings.CutPrefix(text, secretPrefix)
 	return ok && len(rest) == base64.RawURLEncoding.EncodedLen(secretBytes)

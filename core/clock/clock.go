@@ -2,36 +2,37 @@ package clock
 
 import "time"
 
-// Clock tells the time and calls back.
+// A Clock returns the time and schedules callbacks.
 type Clock interface {
 	Now() time.Time
-	// AfterFunc calls f once d has passed. A d that is not positive is due at
-	// once, but f never runs inside AfterFunc itself.
+	// AfterFunc calls f after d. If d is not positive, the call is due at once, but
+	// f never runs within AfterFunc itself.
 	AfterFunc(d time.Duration, f func()) Timer
 }
 
-// Timer is one pending call. Its methods mean what those of time.Timer mean.
+// A Timer is one pending call. Its methods have the meaning of those of time.Timer.
 type Timer interface {
-	// Stop prevents the call; false when it has happened or was stopped before.
+	// Stop prevents the call. It returns false if the call has happened or was
+	// stopped before.
 	Stop() bool
-	// Reset makes the call due d from now, whatever became of it so far; true
-	// when it was still pending.
+	// Reset makes the call due d from now, whatever its state. It returns true if
+	// it was still pending.
 	Reset(d time.Duration) bool
 }
 
-// Real is the machine's clock. The zero value is ready.
+// Real is the clock of the machine. The zero value is ready to use.
 type Real struct{}
 
 var _ Clock = Real{}
 
-// Now is the machine's time, with its monotonic reading.
+// Now returns the time of the machine, with its monotonic reading.
 func (Real) Now() time.Time { return time.Now() }
 
-// AfterFunc calls f on a goroutine of its own.
+// AfterFunc calls f on a new goroutine.
 func (Real) AfterFunc(d time.Duration, f func()) Timer { return time.AfterFunc(d, f) }
 
-// Since is c.Now().Sub(t), for about half the price where c is Real: a busy
-// caller feels it.
+// Since returns c.Now().Sub(t) at about half the cost if c is Real, which matters
+// on hot paths.
 func Since(c Clock, t time.Time) time.Duration {
 	if _, ok := c.(Real); ok {
 		return time.Since(t)

@@ -1,11 +1,11 @@
-// Package clock owns the two kinds of time: Real, which passes by itself, and
-// Virtual, which passes when it is told to. Whatever must replay takes a Clock
-// instead of calling the time package.
+// Package clock provides two clocks: Real, the time of the machine, and Virtual,
+// which advances only on request. Code that must be replayed takes a Clock instead
+// of calling package time.
 //
-// It never decides what happens at a moment; it only calls back. The broker
-// and the simulator call it; it imports nothing of ours.
+// A clock decides nothing; it only calls back. The broker and the simulator use it.
+// It imports no other package of the project.
 //
-// Both clocks are safe for concurrent use. Virtual runs callbacks on the
-// goroutine that advances it and holds no lock meanwhile, so a callback may
-// start, stop and reset timers.
+// Both clocks are safe for concurrent use. Virtual runs callbacks on the goroutine
+// that advances it and holds no lock meanwhile, so a callback may start, stop and
+// reset timers.
 package clock

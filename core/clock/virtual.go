@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Virtual is a clock that stands still until AdvanceTo moves it. Timers fire
-// in order of their time, and those of one time in the order in which they
-// were started or last reset: the same calls give the same run.
+// A Virtual is a clock that stands still until AdvanceTo moves it. Timers fire in
+// order of their time; timers of the same time fire in the order in which they were
+// started or last reset. The same calls result in the same run.
 type Virtual struct {
 	mu     sync.Mutex
 	now    time.Time
@@ -18,18 +18,18 @@ type Virtual struct {
 
 var _ Clock = (*Virtual)(nil)
 
-// NewVirtual is a clock that shows start.
+// NewVirtual returns a clock that is set to start.
 func NewVirtual(start time.Time) *Virtual { return &Virtual{now: start} }
 
-// Now is the time that the clock shows; inside a callback that is the time
-// for which its timer was set.
+// Now returns the time of the clock; within a callback, the time for which its
+// timer was set.
 func (v *Virtual) Now() time.Time {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.now
 }
 
-// AfterFunc sets a timer. Nothing fires before the next AdvanceTo.
+// AfterFunc starts a timer. It does not fire before the next AdvanceTo.
 func (v *Virtual) AfterFunc(d time.Duration, f func()) Timer {
 	t := &virtualTimer{clock: v, call: f, pos: notPending}
 	v.mu.Lock()
@@ -38,7 +38,8 @@ func (v *Virtual) AfterFunc(d time.Duration, f func()) Timer {
 	return t
 }
 
-// Next is when the next pending timer fires; false when there is none.
+// Next returns when the next pending timer fires; it returns false if there is
+// none.
 func (v *Virtual) Next() (time.Time, bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -49,8 +50,8 @@ func (v *Virtual) Next() (time.Time, bool) {
 }
 
 // AdvanceTo fires every timer that is due at or before t, including those that
-// the callbacks set, and leaves the clock at t. A t in the past fires what is
-// due now and moves nothing: time does not go back.
+// callbacks start, and sets the clock to t. If t is in the past, it fires what is
+// due now and leaves the clock as it is.
 func (v *Virtual) AdvanceTo(t time.Time) {
 	for {
 		call := v.popDue(t)

@@ -7,10 +7,10 @@ import (
 	"github.com/cede-scheduler/cede/core/state"
 )
 
-// JobBuilder makes a job with one group named "g".
+// A JobBuilder builds a job with one group named "g".
 type JobBuilder struct{ job *model.Job }
 
-// Job begins a service job of priority 50 with one instance that asks nothing.
+// Job starts a service job of priority 50 with one instance that requests nothing.
 func Job(id string) *JobBuilder {
 	return &JobBuilder{&model.Job{
 		Namespace: model.DefaultNamespace, ID: id, Type: model.JobService, Priority: model.DefaultPriority,
@@ -24,7 +24,7 @@ func (b *JobBuilder) Type(t model.JobType) *JobBuilder { b.job.Type = t; return 
 // Priority sets the job's priority.
 func (b *JobBuilder) Priority(p int32) *JobBuilder { b.job.Priority = p; return b }
 
-// Count sets how many instances the last group wants.
+// Count sets the number of instances of the last group.
 func (b *JobBuilder) Count(n int) *JobBuilder { b.group().Count = n; return b }
 
 // Ask sets processor, memory and disk of the last group.
@@ -33,7 +33,7 @@ func (b *JobBuilder) Ask(cpu, memory, disk int64) *JobBuilder {
 	return b
 }
 
-// Group begins another group.
+// Group starts another group.
 func (b *JobBuilder) Group(name string, count int) *JobBuilder {
 	b.job.Groups = append(b.job.Groups, &model.Group{Name: name, Count: count, MaxParallelEvictions: 1})
 	return b
@@ -45,12 +45,12 @@ func (b *JobBuilder) With(change func(*model.Group)) *JobBuilder { change(b.grou
 // Change changes the job.
 func (b *JobBuilder) Change(change func(*model.Job)) *JobBuilder { change(b.job); return b }
 
-// Obj is the job.
+// Obj returns the job.
 func (b *JobBuilder) Obj() *model.Job { return b.job }
 
 func (b *JobBuilder) group() *model.Group { return b.job.Groups[len(b.job.Groups)-1] }
 
-// Node is a ready node in dc1.
+// Node returns a ready node in dc1.
 func Node(id string, cpu, memory, disk int64) *model.Node {
 	return &model.Node{
 		ID: id, Datacenter: "dc1",
@@ -58,7 +58,7 @@ func Node(id string, cpu, memory, disk int64) *model.Node {
 	}
 }
 
-// Running is a live allocation of a group of a stored job.
+// Running returns a live allocation of a group of a stored job.
 func Running(id string, job *model.Job, group, index int, nodeID string) *model.Allocation {
 	return &model.Allocation{
 		ID: id, Job: job, Group: job.Groups[group], Index: index, NodeID: nodeID,
@@ -66,7 +66,7 @@ func Running(id string, job *model.Job, group, index int, nodeID string) *model.
 	}
 }
 
-// Eval is an evaluation of a job.
+// Eval returns an evaluation of a job.
 func Eval(job *model.Job) *model.Evaluation {
 	return &model.Evaluation{
 		ID: "eval-" + job.ID, Namespace: job.Namespace, JobID: job.ID, Type: job.Type,
@@ -74,7 +74,7 @@ func Eval(job *model.Job) *model.Evaluation {
 	}
 }
 
-// AllPreempt is a scheduler configuration in which every job type may preempt.
+// AllPreempt returns a scheduler configuration in which every job type may preempt.
 func AllPreempt() *model.SchedulerConfig {
 	c := &model.SchedulerConfig{Algorithm: model.Binpack}
 	for t := range c.Preemption {
@@ -83,16 +83,16 @@ func AllPreempt() *model.SchedulerConfig {
 	return c
 }
 
-// FilledStore is a store with nodes equal nodes and perNode running allocations on
-// each, as construction (b) of the published measurements: 4000 MHz, 8192 MB
-// and 100 GiB with 100/256/4 GiB reserved; the allocation in slot k asks
+// FilledStore returns a store with equal nodes and perNode running allocations on
+// each, as construction (b) of the published measurements: 4000 MHz, 8192 MB and
+// 100 GiB with 100/256/4 GiB reserved. The allocation in slot k requests
 // 390/790/300 and has priority 20+5·(k mod 7), in one of 70 jobs.
 func FilledStore(nodes, perNode int) *state.Store {
 	return FilledStoreWith(nodes, perNode, func(*model.Job) {}, func(*model.Allocation) {})
 }
 
-// FilledStoreWith is Filled with changes: to each job before it is stored, and to each
-// allocation.
+// FilledStoreWith is FilledStore with changes to each job before it is stored, and
+// to each allocation.
 func FilledStoreWith(nodes, perNode int, change func(*model.Job), alter func(*model.Allocation)) *state.Store {
 	s := state.New()
 	txn := s.Begin(1)
@@ -127,8 +127,8 @@ func FilledStoreWith(nodes, perNode int, change func(*model.Job), alter func(*mo
 	return s
 }
 
-// PreemptingJob is the job of construction (b): priority 90, count instances of
-// 500/1024/300, with two constraints that every node satisfies.
+// PreemptingJob returns the job of construction (b): priority 90, count instances
+// of 500/1024/300, with two constraints that every node satisfies.
 func PreemptingJob(count int) *JobBuilder {
 	return Job("asker").Priority(90).Count(count).Ask(500, 1024, 300).With(func(g *model.Group) {
 		g.Constraints = []model.Constraint{

@@ -8,11 +8,11 @@ import (
 	"github.com/cede-scheduler/cede/core/clock"
 )
 
-// SetClock is the time t as a clock reads it that was set by so much, in whole seconds:
-// it is another time of day, and the difference to earlier readings is what it was. In a
-// bubble of testing/synctest times have no monotonic readings, and package time has no
-// way to make one, so this writes the layout that it documents beside [time.Time]. It
-// panics where that is another one.
+// SetClock returns t as read from a clock that was changed by a duration, in whole
+// seconds: the wall time differs, and the difference to earlier readings remains.
+// In a bubble of testing/synctest, times have no monotonic reading and package time
+// has no way to create one, so this writes the documented layout of time.Time. It
+// panics if the layout differs.
 func SetClock(t time.Time, by time.Duration) time.Time {
 	type layout struct {
 		wall uint64 // that there is a monotonic reading, seconds since 1885, nanoseconds
@@ -31,14 +31,14 @@ func SetClock(t time.Time, by time.Duration) time.Time {
 	return to
 }
 
-// Clock is a real clock that is set while a test runs.
+// A Clock is a real clock that can be changed while a test runs.
 type Clock struct {
 	clock.Real
 	by atomic.Int64 // nanoseconds
 }
 
-// Set has it read so much more, or less, than the time.
+// Set changes the clock by a duration from the real time.
 func (c *Clock) Set(by time.Duration) { c.by.Store(int64(by)) }
 
-// Now is the time as it is set.
+// Now returns the time of the clock.
 func (c *Clock) Now() time.Time { return SetClock(time.Now(), time.Duration(c.by.Load())) }

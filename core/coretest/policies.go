@@ -6,7 +6,7 @@ import (
 	"github.com/cede-scheduler/cede/sdk/rules"
 )
 
-// Policies is a set of the built-in default and others made of native policies.
+// Policies returns a set of the built-in default policy and native policies.
 func Policies(others ...func() sdk.Policy) *policy.Set {
 	versions := []*policy.Version{Version(func() sdk.Policy { return rules.New() })}
 	for _, make := range others {
@@ -17,7 +17,7 @@ func Policies(others ...func() sdk.Policy) *policy.Set {
 	return set
 }
 
-// Version is a native policy as a version with every grant.
+// Version returns a native policy as a version with every grant.
 func Version(make func() sdk.Policy) *policy.Version {
 	name := make().Info().Name
 	v, err := policy.NewVersion(policy.Source{

@@ -7,20 +7,20 @@ import (
 	"sync"
 )
 
-// ErrClosed means that the server stops: no more events will come.
+// ErrClosed means that the server is stopping: there will be no more events.
 var ErrClosed = errors.New("event stream is closed")
 
-// DefaultCapacity is how many events a buffer keeps where nothing else is said.
+// DefaultCapacity is the default number of events in a buffer.
 const DefaultCapacity = 16384
 
-// Buffer keeps the newest events.
+// A Buffer holds the newest events.
 //
-// The naive way gives every subscriber a queue of its own: memory grows with
-// the readers, and a reader that stalls makes somebody decide between blocking
-// and dropping under its lock. Here there is one ring, and a subscription is a
-// position in it. Publishing costs the same whoever listens; a reader that falls
-// behind finds its position gone, is told what it missed, and goes on from the
-// oldest event there is.
+// The naive way gives every subscriber a queue of its own: memory grows with the
+// readers, and a reader that stalls forces a choice between blocking and dropping
+// under its lock. Here there is one ring, and a subscription is a position in it.
+// Publishing costs the same however many readers there are. If a reader falls
+// behind and its position is overwritten, it is informed of the gap and continues
+// with the oldest event in the buffer.
 type Buffer struct {
 	mu   sync.Mutex
 	ring []Event
@@ -35,7 +35,8 @@ type Buffer struct {
 	closed     bool
 }
 
-// NewBuffer makes a buffer for so many events; not positive: DefaultCapacity.
+// NewBuffer returns a buffer for so many events; if capacity is not positive,
+// DefaultCapacity.
 func NewBuffer(capacity int) *Buffer {
 	if capacity <= 0 {
 		capacity = DefaultCapacity
@@ -43,7 +44,7 @@ func NewBuffer(capacity int) *Buffer {
 	return &Buffer{ring: make([]Event, capacity), changed: make(chan struct{})}
 }
 
-// Publish adds events, whose indexes must not fall.
+// Publish adds events. Their indexes must not decrease.
 func (b *Buffer) Publish(list ...Event) {
 	if len(list) == 0 {
 		return
@@ -63,8 +64,8 @@ func (b *Buffer) Publish(list ...Event) {
 	b.wake()
 }
 
-// Reset tells that whatever happened up to index is not known here: the state
-// came as a whole. Readers are told that they lost something.
+// Reset records that events up to index are not available, because the state was
+// restored as a whole. Readers are informed of the gap.
 func (b *Buffer) Reset(index uint64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -75,7 +76,7 @@ func (b *Buffer) Reset(index uint64) {
 	b.wake()
 }
 
-// Close ends every subscription, after what is in the buffer.
+// Close ends every subscription after the events in the buffer.
 func (b *Buffer) Close() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -90,16 +91,16 @@ func (b *Buffer) wake() {
 	}
 }
 
-// LastIndex is the index of the newest event.
+// LastIndex returns the index of the newest event.
 func (b *Buffer) LastIndex() uint64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.last
 }
 
-// Subscribe begins at the first event of the index from or later; 0: at the
-// next that comes. Where events of those indexes are gone already, the first
-// batch says so.
+// Subscribe returns a subscription that starts at the first event of index from or
+// later; if from is 0, at the next event. If events of those indexes were
+// overwritten, the first batch reports the gap.
 func (b *Buffer) Subscribe(from uint64, filter Filter) *Subscription {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -130,7 +131,7 @@ func (b *Buffer) find(index uint64) uint64 {
 	return lo
 }
 
-// Subscription reads a buffer.
+// A Subscription reads a buffer.
 type Subscription struct {
 	buffer *Buffer
 	filter Filter
@@ -139,22 +140,22 @@ type Subscription struct {
 	lost   bool   // the next batch says that something was lost
 }
 
-// Batch is what a subscription reads at once.
+// A Batch is the result of one read of a subscription.
 type Batch struct {
-	// Lost is set when events are missing before Events: the reader was too slow,
-	// began too far back, or the server itself never saw them.
+	// Lost is set if events are missing before Events: the reader was too slow,
+	// started too far back, or the server did not observe them.
 	Lost   *Gap
 	Events []Event
 }
 
-// Gap is the indexes between which events may be missing, both included.
+// A Gap is an inclusive range of indexes within which events may be missing.
 type Gap struct{ From, To uint64 }
 
 // batchSize bounds how long one read holds the buffer.
 const batchSize = 256
 
-// Next waits for events that the subscription picks, and returns those there
-// are, at most a few hundred. It fails with the context's error or ErrClosed.
+// Next waits for matching events and returns those that are available, at most a
+// few hundred. It returns the error of ctx, or ErrClosed.
 func (s *Subscription) Next(ctx context.Context) (Batch, error) {
 	for {
 		batch, changed, err := s.read()

@@ -1,6 +1,6 @@
 package events
 
-// JobPayload is what an event says of a job.
+// JobPayload is the payload of events about a job.
 type JobPayload struct {
 	JobID, Type, PriorityClass string
 	Priority                   int32
@@ -8,7 +8,7 @@ type JobPayload struct {
 	Stopped, Purged            bool
 }
 
-// EvaluationPayload is what an event says of an evaluation.
+// EvaluationPayload is the payload of events about an evaluation.
 type EvaluationPayload struct {
 	EvalID, JobID, Type, TriggeredBy, Status, StatusText string
 	SupersededBy, Blocked, Previous                      string
@@ -16,29 +16,29 @@ type EvaluationPayload struct {
 	Queued                                               map[string]int
 }
 
-// AllocationPayload is what an event says of an allocation.
+// AllocationPayload is the payload of events about an allocation.
 type AllocationPayload struct {
 	AllocID, Name, JobID, Group, NodeID, EvalID string
 	Desired, DesiredReason, Client, ClientText  string
 	PreemptedBy                                 string
 }
 
-// NodePayload is what an event says of a node.
+// NodePayload is the payload of events about a node.
 type NodePayload struct {
 	NodeID, Name, Datacenter, Status string
 	Eligible, Drain                  bool
 }
 
-// PolicyPayload is what an event says of a policy.
+// PolicyPayload is the payload of events about a policy.
 type PolicyPayload struct {
 	Name, Version, Digest, Server, Reason string
 	OK                                    bool
 }
 
-// PreemptionPayload says who was evicted for whom.
+// PreemptionPayload is the payload of events about a victim and its preemptor.
 type PreemptionPayload struct {
 	Victim        Victim
-	By            string // allocation or claim that takes the place
+	By            string // allocation or claim that preempts
 	ByJobID       string
 	ByNamespace   string
 	ByPriority    int32
@@ -47,7 +47,8 @@ type PreemptionPayload struct {
 	PolicyVersion string
 }
 
-// DecisionPayload says what one placement cost, and who decided so.
+// DecisionPayload is the payload of events about a placement that evicts: its cost,
+// and the policy that decided.
 type DecisionPayload struct {
 	EvalID, JobID, Group, AllocID, NodeID string
 	ClusterID                             string // instead of NodeID: it is of a binding, AllocID of its claim
@@ -67,32 +68,32 @@ type Victim struct {
 	Reason                                   string
 }
 
-// OperatorPayload says what an operator changed.
+// OperatorPayload is the payload of events about a change by an operator.
 type OperatorPayload struct {
 	What, Name, Detail string
 }
 
-// ClusterPayload is what an event says of a member cluster.
+// ClusterPayload is the payload of events about a member cluster.
 type ClusterPayload struct {
 	ClusterID   string
 	Down, Agent bool
 }
 
-// BindingPayload is what an event says of a binding.
+// BindingPayload is the payload of events about a binding.
 type BindingPayload struct {
 	BindingID, PriorityClass string
 	Priority                 int32
 	Replicas                 int
 	Version, ModifyIndex     uint64
 	Stopped                  bool
-	Warning                  string `json:",omitempty"` // PriorityClass was not there when it was registered
+	Warning                  string `json:",omitempty"` // PriorityClass did not exist when the binding was registered
 }
 
-// AssignmentPayload is what an event says of replicas on a member cluster.
+// AssignmentPayload is the payload of events about replicas on a member cluster.
 type AssignmentPayload struct {
 	AssignmentID, BindingID, ClusterID, EvalID string
 	Replicas, Ready                            int
 	Desired, DesiredReason, Client, ClientText string
 	PreemptedBy                                string
-	Gone                                       bool // it holds no room any more
+	Gone                                       bool // it holds no capacity any more
 }

@@ -1,16 +1,18 @@
-// Package lease owns the book of a member cluster that several pools share: which
-// room it keeps for which pool, and under which number work of a pool may start.
+// Package lease manages the leases of a member cluster that several pools share:
+// how much capacity it reserves for each pool, and under which number a pool's
+// workload may start.
 //
-// Pools do not see one another's states. Each of them believes that the cluster is
-// its own, so two of them would give out the same room, or evict one another's work
-// in turn for ever. The cluster is the one place that both see. So its agent grants
-// leases: room goes to one pool at a time, who is of strictly higher priority may
-// have what others hold revoked, and whoever works under a number that is not the
-// newest is turned away.
+// Pools do not share state. Each of them assumes that the cluster is its own, so
+// two of them would use the same capacity, or evict each other's workload in turn.
+// The cluster is the only place that observes both. So its agent grants leases:
+// capacity is reserved for one pool at a time, a pool of strictly higher priority
+// may have the leases of others revoked, and a request under an outdated number is
+// refused.
 //
-// The book decides nothing else: which cluster, and who of a pool's own leaves, is
-// the business of the pool's scheduler and its policy. It starts no goroutine, reads
-// no clock and writes no file; the agent calls it and keeps what Leases returns.
+// The manager decides nothing else: the choice of a cluster, and of victims within
+// a pool, is made by the pool's scheduler and its policy. It starts no goroutine,
+// reads no clock and writes no file: the agent calls it and stores the result of
+// Leases.
 //
-// A Book is for one goroutine. core/agent/member keeps it.
+// A Manager belongs to one goroutine. core/agent/member uses it.
 package lease

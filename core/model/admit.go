@@ -2,12 +2,12 @@ package model
 
 import "slices"
 
-// IsFeasible is whether the node may take the group by what it is, whatever runs
-// there: datacenter, drivers, taints, constraints and devices.
+// IsFeasible reports whether the group may be placed on the node, whatever runs
+// there: datacenter, drivers, taints, constraints and devices match.
 func (g *Group) IsFeasible(n *Node) bool { return g.UntoleratedTaint(n) == nil && g.CanRemain(n) }
 
-// CanRemain is whether an allocation of the group may stay on the node: Admits
-// without taints, which concern only what is to be placed.
+// CanRemain reports whether an allocation of the group may remain on the node. It
+// is IsFeasible without taints, which restrict new placements only.
 func (g *Group) CanRemain(n *Node) bool {
 	if len(g.Job.Datacenters) > 0 && !slices.Contains(g.Job.Datacenters, n.Datacenter) {
 		return false
@@ -24,11 +24,11 @@ func (g *Group) CanRemain(n *Node) bool {
 	return n.MissingDriver(g) == "" && len(n.DeviceChoices(&g.Ask)) > 0
 }
 
-// ConstrainsNodeID is whether some constraint reads the node's id, so that nodes of
-// one class may differ for the group.
+// ConstrainsNodeID reports whether some constraint reads the node ID, so that nodes
+// of one class may differ for the group.
 func (g *Group) ConstrainsNodeID() bool {
 	return slices.ContainsFunc(g.Constraints, func(c Constraint) bool { return c.Attribute == AttributeNodeID })
 }
 
-// AttributeNodeID is the attribute that tells nodes of one class apart.
+// AttributeNodeID is the attribute that distinguishes nodes of one class.
 const AttributeNodeID = "node.id"

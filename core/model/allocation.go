@@ -2,22 +2,22 @@ package model
 
 import "strconv"
 
-// DesiredStatus is what the scheduler wants of an allocation.
+// DesiredStatus is the status of an allocation that the scheduler requires.
 type DesiredStatus uint8
 
-// What the scheduler may want.
+// The desired statuses.
 const (
 	DesiredRun   DesiredStatus = iota
-	DesiredStop                // no longer wanted, moved, or its node was lost
+	DesiredStop                // no longer required, moved, or its node was lost
 	DesiredEvict               // a victim of preemption
 )
 
 func (s DesiredStatus) String() string { return [...]string{"run", "stop", "evict"}[s] }
 
-// ClientStatus is what the node last said of an allocation.
+// ClientStatus is the status of an allocation that its node last reported.
 type ClientStatus uint8
 
-// What a node may say.
+// The client statuses.
 const (
 	ClientPending ClientStatus = iota
 	ClientRunning
@@ -30,16 +30,16 @@ func (s ClientStatus) String() string {
 	return [...]string{"pending", "running", "complete", "failed", "lost"}[s]
 }
 
-// Terminal is whether the instance will never run again.
+// Terminal reports whether the allocation will never run again.
 func (s ClientStatus) Terminal() bool { return s >= ClientComplete }
 
-// Allocation is one instance of a group on a node.
+// An Allocation is one instance of a group on a node.
 type Allocation struct {
 	ID          string
 	Job         *Job   // the version it was placed for
 	Group       *Group // of Job
-	Index       int    // which of the group's instances; system jobs: 0
-	Incarnation int    // 0 for the first allocation of this index, then counted up
+	Index       int    // position among the group's instances; 0 for system jobs
+	Incarnation int    // number of earlier allocations of this index
 	NodeID      string
 	EvalID      string
 	Devices     []DeviceUse // one for each device request of the group, in order
@@ -47,46 +47,46 @@ type Allocation struct {
 	Desired       DesiredStatus
 	DesiredReason string
 	Client        ClientStatus
-	ClientText    string // what the node says of it, for people
+	ClientText    string // from the node, for users
 
-	// Preempted lists the victims that made room for this allocation,
-	// ascending; PreemptedBy is the allocation (or claim) that made this one a
-	// victim.
+	// Preempted lists the victims of this placement, ascending. PreemptedBy is the
+	// allocation or claim of which this allocation is a victim.
 	Preempted   []string
 	PreemptedBy string
 	// PolicyVersion names the policy that chose the victims; "" without victims.
 	PolicyVersion string
-	Score         float64 // the winning score, for people
+	Score         float64 // score of the node at placement, for users
 
 	CreateTime  int64 // Unix nanoseconds at which its plan committed
 	ModifyTime  int64 // Unix nanoseconds of its last change
-	StartTime   int64 // Unix nanoseconds at which it started to work; 0 before that when Started is false
+	StartTime   int64 // Unix nanoseconds at which it started; valid if Started
 	Started     bool
-	EndTime     int64 // Unix nanoseconds at which it was no longer wanted, or ended by itself
-	SavedWork   int64 // nanoseconds of work inherited from earlier incarnations
+	EndTime     int64 // Unix nanoseconds at which it was stopped, or ended by itself
+	SavedWork   int64 // nanoseconds of checkpointed work inherited from earlier incarnations
 	CreateIndex uint64
 	ModifyIndex uint64
 
-	// NodePos is the position of the node in the tables of the state that holds
-	// the allocation while it is live. It spares looking the node up; it is local
-	// to a process and says nothing about order.
+	// NodePos is the position of the node in the state that holds the allocation
+	// while it is live. It avoids a lookup; it is local to a process and defines no
+	// order.
 	NodePos int32
 }
 
-// DeviceUse is what an allocation holds of one device group.
+// A DeviceUse is the number of instances that an allocation holds of one device
+// group.
 type DeviceUse struct {
 	ID    string // vendor/type/model
 	Count int32
 }
 
-// Live is whether the allocation counts against its node: it is wanted and has
-// not ended. A stopping victim is not live; it only delays what replaces it.
+// Live reports whether the allocation counts against its node: it is desired and
+// has not ended. A stopping victim is not live; it only delays its replacement.
 func (a *Allocation) Live() bool { return a.Desired == DesiredRun && !a.Client.Terminal() }
 
-// Stopping is whether the allocation is no longer wanted but may still run.
+// Stopping reports whether the allocation is not desired but may still run.
 func (a *Allocation) Stopping() bool { return a.Desired != DesiredRun && !a.Client.Terminal() }
 
-// Age is how long the allocation has worked at now, in nanoseconds.
+// Age returns how long the allocation has run at now, in nanoseconds.
 func (a *Allocation) Age(now int64) int64 {
 	if !a.Started || now <= a.StartTime {
 		return 0
@@ -94,14 +94,15 @@ func (a *Allocation) Age(now int64) int64 {
 	return now - a.StartTime
 }
 
-// RetainedWork is the work, in nanoseconds, that a replacement of the allocation need
-// not do again: what it inherited, and its own up to the last checkpoint.
+// RetainedWork returns the work, in nanoseconds, that a replacement of the
+// allocation need not repeat: inherited work, and its own up to the last
+// checkpoint.
 func (a *Allocation) RetainedWork() int64 {
 	return a.SavedWork + a.Group.SavedWork(a.Age(a.EndTime))
 }
 
-// AllocName names an instance for people: job.group[index], with #n for its
-// n-th replacement. Scenarios use it as the allocation's id.
+// AllocName returns the display name of an instance: job.group[index], with #n for
+// its n-th replacement. Scenarios use it as the allocation ID.
 func AllocName(g *Group, index, incarnation int) string {
 	b := make([]byte, 0, len(g.Job.ID)+len(g.Name)+16)
 	b = append(b, g.Job.ID...)

@@ -2,9 +2,9 @@ package model
 
 import "strings"
 
-// ParseAssignmentID is the binding and the cluster of an assignment by its id, for who
-// hears of one that is gone; false for an id that AssignmentID did not make. Ids
-// with slashes are not read.
+// ParseAssignmentID returns the binding and the cluster of an assignment ID, for
+// callers that lack the deleted assignment. It returns false if AssignmentID did
+// not create the ID. IDs whose parts contain slashes are not supported.
 func ParseAssignmentID(id string) (binding JobKey, cluster string, ok bool) {
 	parts := strings.SplitN(id, "/", 4)
 	if len(parts) < 4 {
@@ -13,7 +13,7 @@ func ParseAssignmentID(id string) (binding JobKey, cluster string, ok bool) {
 	return JobKey{Namespace: parts[0], ID: parts[1]}, parts[2], true
 }
 
-// ParseClaimID is OfAssignment for the claim of a binding: who claims, and where.
+// ParseClaimID is ParseAssignmentID for the claim of a binding.
 func ParseClaimID(id string) (claimant JobKey, cluster string, ok bool) {
 	rest, found := strings.CutPrefix(id, "claim/")
 	if !found {
@@ -22,8 +22,8 @@ func ParseClaimID(id string) (claimant JobKey, cluster string, ok bool) {
 	return ParseAssignmentID(rest)
 }
 
-// ParsePartID is the assignment that replicas were taken off which go as a part
-// of their own (PartID); false for one that is no part.
+// ParsePartID returns the assignment from which the replicas of a part were
+// removed; it returns false if PartID did not create the ID.
 func ParsePartID(id string) (assignmentID string, ok bool) {
 	if assignmentID, _, ok = strings.Cut(id, "/less/"); !ok {
 		return "", false

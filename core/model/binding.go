@@ -6,48 +6,47 @@ import (
 	"strings"
 )
 
-// ClassSource says where the class that a binding's priority came from was
-// named.
+// ClassSource is where the priority class of a binding was named.
 type ClassSource string
 
-// The sources. A federated class is reserved and means nothing yet.
+// The sources. FederatedPriorityClass is reserved and refused.
 const (
 	KubePriorityClass      ClassSource = "KubePriorityClass"      // by the binding itself
 	PodPriorityClass       ClassSource = "PodPriorityClass"       // by its pod template
 	FederatedPriorityClass ClassSource = "FederatedPriorityClass" // refused
 )
 
-// Binding is a workload that wants replicas on member clusters. It shares the
+// A Binding is a workload whose replicas run on member clusters. It shares the
 // space of keys with jobs: an evaluation names either.
 type Binding struct {
 	Namespace     string
 	ID            string
-	ClusterScoped bool // neither evicts nor is evicted
+	ClusterScoped bool // it neither preempts nor is preempted
 	Priority      int32
-	PriorityClass string      // the class that Priority came from; "" when given by value
-	ClassSource   ClassSource // of PriorityClass; "" without one, or where there was no such class
+	PriorityClass string      // source of Priority; "" if given by value
+	ClassSource   ClassSource // of PriorityClass; "" if there is none, or the class did not exist
 	Preempts      bool        // preemptionPolicy: PreemptLowerPriority; false: Never
 	Replicas      int
-	MinReplicas   int            // down to which it may be shrunk rather than evicted; 0: whole or not at all
+	MinReplicas   int            // minimum after a shrink; 0 if it is evicted all-or-none
 	Resources     Resources      // of one replica
-	Clusters      []string       // allowed member clusters; absent: all
-	Weights       map[string]int // how replicas divide over clusters; absent: by the room there is
+	Clusters      []string       // allowed member clusters; nil for all
+	Weights       map[string]int // shares of clusters; nil to divide by free capacity
 	Constraints   []Constraint   // over attributes of clusters
-	Duplicated    bool           // all replicas on each cluster, rather than divided over them
+	Duplicated    bool           // all replicas run on each cluster instead of a share
 	MinClusters   int            // 0: one
 	MaxClusters   int            // 0: any number
-	SpreadBy      string         // attribute of clusters over whose values it is spread; "": none
-	MinGroups     int            // values of SpreadBy that it is on at least; 0: one
+	SpreadBy      string         // attribute of clusters whose values replicas spread over; "" for none
+	MinGroups     int            // minimum number of values of SpreadBy; 0 means one
 	MaxGroups     int            // 0: any number
-	KillTimeout   int64          // nanoseconds an evicted assignment takes to stop
-	Duration      int64          // nanoseconds an assignment runs; 0: for ever
-	Checkpoint    int64          // nanoseconds between savings of work; 0: an eviction loses all of it
+	KillTimeout   int64          // nanoseconds that an evicted assignment takes to stop
+	Duration      int64          // nanoseconds that an assignment runs; 0 for ever
+	Checkpoint    int64          // nanoseconds between checkpoints; 0 if an eviction loses all work
 	Stopped       bool
-	// Template is what a replica is, in the words of whoever runs it on a member
-	// cluster: nobody reads it here.
+	// Template is the definition of a replica for the member cluster. The scheduler
+	// does not read it.
 	Template []byte
 
-	Version     uint64 // raised by every change of the specification
+	Version     uint64 // incremented by every change of the specification
 	SubmitTime  int64  // Unix nanoseconds of the first submission
 	CreateIndex uint64
 	ModifyIndex uint64
@@ -55,33 +54,34 @@ type Binding struct {
 	Ask Vector // of one replica; set by Compile
 }
 
-// Key identifies the binding, among bindings and jobs.
+// Key returns the key of the binding, unique among bindings and jobs.
 func (b *Binding) Key() JobKey { return JobKey{b.Namespace, b.ID} }
 
-// HasMissingClass is whether the binding named a class that was not there when it was
-// registered. The name is kept; the priority is 0.
+// HasMissingClass reports whether the priority class of the binding did not exist
+// when it was registered. The name is retained and the priority is 0.
 func (b *Binding) HasMissingClass() bool { return b.PriorityClass != "" && b.ClassSource == "" }
 
-// ClassWarning says what that means; "" where the class was there.
+// ClassWarning returns the warning about a missing class, or "".
 func (b *Binding) ClassWarning() string {
 	if !b.HasMissingClass() {
 		return ""
 	}
-	return fmt.Sprintf("there was no priority class %q when it was registered: its priority is %d; once there is, register it again", b.PriorityClass, b.Priority)
+	return fmt.Sprintf("priority class %q did not exist when the binding was registered: its priority is %d; create the class, then register the binding again", b.PriorityClass, b.Priority)
 }
 
 // Compile derives Ask and prepares the constraints. The state calls it before it
-// publishes a binding; dims must know every name in Resources.
+// publishes a binding. dims must contain every name in Resources.
 func (b *Binding) Compile(dims *Dimensions) {
 	b.Ask = dims.Vector(b.Resources)
 	compileAll(b.Constraints)
 }
 
-// IsFeasible is whether the cluster may take the binding by what it is, whatever is
+// IsFeasible reports whether the binding may be placed on the cluster, whatever is
 // assigned to it.
 func (b *Binding) IsFeasible(c *Cluster) bool { return b.InfeasibleReason(c) == "" }
 
-// InfeasibleReason is why the cluster may not take the binding by what it is; "": it may.
+// InfeasibleReason returns why the binding may not be placed on the cluster, or ""
+// if it may.
 func (b *Binding) InfeasibleReason(c *Cluster) string {
 	if len(b.Clusters) > 0 && !slices.Contains(b.Clusters, c.ID) {
 		return "the clusters that the binding allows"
@@ -97,14 +97,14 @@ func (b *Binding) InfeasibleReason(c *Cluster) string {
 	}
 	if b.SpreadBy != "" {
 		if value, set := c.Attribute(b.SpreadBy); !set || value == "" {
-			return "having no " + b.SpreadBy + " to spread over"
+			return "missing attribute " + b.SpreadBy + " to spread over"
 		}
 	}
 	return ""
 }
 
-// SpreadGroup is the value of a cluster that the binding is spread by; "" for all
-// clusters where it is spread by none.
+// SpreadGroup returns the value of SpreadBy of a cluster. It returns "" for all
+// clusters if SpreadBy is not set.
 func (b *Binding) SpreadGroup(c *Cluster) string {
 	if b.SpreadBy == "" || c == nil {
 		return ""
@@ -113,8 +113,9 @@ func (b *Binding) SpreadGroup(c *Cluster) string {
 	return value
 }
 
-// SpreadText says over how many clusters, and values of SpreadBy, the binding has to
-// be, such as "2 of the clusters, at most 3 of region"; "": any one cluster will do.
+// SpreadText returns the bounds on clusters and values of SpreadBy as text, such as
+// "2 of the clusters, at most 3 of region". It returns "" if any one cluster
+// suffices.
 func (b *Binding) SpreadText() string {
 	var parts []string
 	if text := bounds(b.MinClusters, b.MaxClusters); text != "" {
@@ -140,7 +141,7 @@ func bounds(least, most int) string {
 	return ""
 }
 
-// TotalAsk is what a number of replicas take.
+// TotalAsk returns the request of a number of replicas.
 func (b *Binding) TotalAsk(replicas int) (v Vector) {
 	for d, amount := range b.Ask {
 		v[d] = amount * int64(replicas)
@@ -148,12 +149,12 @@ func (b *Binding) TotalAsk(replicas int) (v Vector) {
 	return v
 }
 
-// IsBestEffort is whether a replica asks for nothing: it then needs no room, and
-// evicting it would make none.
+// IsBestEffort reports whether a replica requests nothing: it fits everywhere, and
+// evicting it would free nothing.
 func (b *Binding) IsBestEffort() bool { return b.Ask == Vector{} }
 
-// FittingReplicas is how many replicas, at most as many as wanted, find room in what is
-// free.
+// FittingReplicas returns how many replicas, at most wanted, fit in the free
+// capacity.
 func (b *Binding) FittingReplicas(free *Vector, wanted int) int {
 	n := int64(wanted)
 	for d, ask := range b.Ask {
@@ -164,16 +165,15 @@ func (b *Binding) FittingReplicas(free *Vector, wanted int) int {
 	return int(n)
 }
 
-// Validate says everything that is wrong with the binding by itself; nil:
-// nothing is.
+// Validate returns all problems of the binding itself, or nil if it is valid.
 func (b *Binding) Validate() (problems []string) {
 	add := func(wrong bool, format string, args ...any) {
 		if wrong {
 			problems = append(problems, fmt.Sprintf(format, args...))
 		}
 	}
-	add(b.Namespace == "" || b.ID == "", "a binding needs a namespace and an id")
-	add(b.ClusterScoped && b.Preempts, "a cluster-scoped binding preempts nobody: its preemptionPolicy must be Never")
+	add(b.Namespace == "" || b.ID == "", "namespace and id of a binding are required")
+	add(b.ClusterScoped && b.Preempts, "a cluster-scoped binding cannot preempt: its preemptionPolicy must be Never")
 	add(b.ClassSource == FederatedPriorityClass, "priorityClassSource FederatedPriorityClass is reserved and not defined: use KubePriorityClass or PodPriorityClass")
 	add(b.Replicas < 0, "%d replicas: expected 0 or more", b.Replicas)
 	add(int64(b.Replicas) > maxReplicas, "%d replicas: expected at most %d", b.Replicas, maxReplicas)
@@ -199,7 +199,7 @@ func (b *Binding) Validate() (problems []string) {
 		add(op.CountsAllocations(), "constraint %s counts instances on nodes: a binding has spread", op)
 		add(!op.Valid(), "unknown operator %q", op)
 	}
-	slices.Sort(problems) // maps have been walked
+	slices.Sort(problems) // map order must not reach messages
 	return problems
 }
 
@@ -209,46 +209,46 @@ const (
 	maxAmount   = 1 << 42
 )
 
-// Assignment is replicas of a binding on one member cluster. It knows what it
-// holds there by itself, so that it outlives versions of its binding and the
-// binding too.
+// An Assignment is the replicas of a binding on one member cluster. It records what
+// it holds there, so that it remains valid for later versions of its binding and
+// after its deletion.
 type Assignment struct {
 	ID        string
 	Binding   JobKey
 	ClusterID string
 	Replicas  int
-	Vec       Vector // what all replicas hold of the cluster
+	Vec       Vector // usage of all replicas
 	EvalID    string // that placed it
 
 	Desired       DesiredStatus
 	DesiredReason string
-	Client        ClientStatus // what its cluster last said of it
-	Ready         int          // replicas that work, as its cluster last said
+	Client        ClientStatus // last reported by its cluster
+	Ready         int          // ready replicas, as last reported
 	ClientText    string       // for people
-	Done          bool         // its work ended by itself; it holds nothing any more
-	PreemptedBy   string       // the claim that it made room for
+	Done          bool         // completed: it holds no capacity any more
+	PreemptedBy   string       // claim that it is a victim of
 	PolicyVersion string       // of the policy that chose it as a victim
 
 	CreateTime  int64 // Unix nanoseconds at which its plan committed
-	StartTime   int64 // Unix nanoseconds at which it started to work
-	EndTime     int64 // Unix nanoseconds at which it was no longer wanted, or ended by itself
+	StartTime   int64 // Unix nanoseconds at which it started
+	EndTime     int64 // Unix nanoseconds at which it was stopped, or ended by itself
 	CreateIndex uint64
 	ModifyIndex uint64
 }
 
-// Live is whether the assignment is wanted and has not ended.
+// Live reports whether the assignment is desired and has not ended.
 func (a *Assignment) Live() bool { return a.Desired == DesiredRun && !a.Done }
 
-// HoldsCapacity is whether the assignment holds room: one that was told to stop does so
-// until it is gone, as nobody can hurry another cluster.
+// HoldsCapacity reports whether the assignment holds capacity. A stopping
+// assignment does until it has ended, because its cluster stops it at its own pace.
 func (a *Assignment) HoldsCapacity() bool { return !a.Done }
 
-// CountsAsPlaced is whether the replicas count towards what the binding wants: they run,
-// or ran to their end.
+// CountsAsPlaced reports whether the replicas count toward those of the binding:
+// they run, or have completed.
 func (a *Assignment) CountsAsPlaced() bool { return a.Desired == DesiredRun }
 
-// LostWork is what an eviction at now loses of its work, in nanoseconds, when work
-// is saved at every multiple of checkpoint; 0: never.
+// LostWork returns the work that an eviction at now loses, in nanoseconds, if it is
+// saved at every multiple of checkpoint; 0 means never.
 func (a *Assignment) LostWork(now, checkpoint int64) int64 {
 	age := max(0, now-a.StartTime)
 	if checkpoint > 0 {
@@ -257,24 +257,25 @@ func (a *Assignment) LostWork(now, checkpoint int64) int64 {
 	return age
 }
 
-// AssignmentID names replicas that an evaluation places on a cluster.
+// AssignmentID returns the ID of the replicas that an evaluation places on a
+// cluster.
 func AssignmentID(key JobKey, cluster, evalID string) string {
 	return strings.Join([]string{key.Namespace, key.ID, cluster, evalID}, "/")
 }
 
-// PartID names the replicas that a claim takes off an assignment which goes on
-// with the rest.
+// PartID returns the ID of the replicas that a claim removes from an assignment
+// whose other replicas remain.
 func PartID(assignmentID, claimID string) string { return assignmentID + "/less/" + claimID }
 
-// Withdrawal ends an assignment, or some replicas of it.
+// A Withdrawal ends an assignment, or some of its replicas.
 type Withdrawal struct {
 	AssignmentID string
-	// Remaining is how many replicas stay; 0: none. Those that do not go as an
-	// assignment of their own, which PartID names, so that what they hold is held
-	// until they are gone. Only what has a By keeps any.
+	// Remaining is the number of replicas that remain; 0 if all end. If it is set,
+	// the others become an assignment with the PartID, which holds their capacity
+	// until they have ended. It requires By.
 	Remaining int
-	// By is the claim that the assignment makes room for; "": the plan's own
-	// binding no longer wants it.
+	// By is the claim that the assignment is a victim of; "" if the plan's own
+	// binding no longer requires it.
 	By     string
 	Policy string // version of the policy that chose it
 	Reason string

@@ -16,17 +16,17 @@ func (k BudgetKey) Compare(o BudgetKey) int {
 	return JobKey{k.Namespace, k.Name}.Compare(JobKey{o.Namespace, o.Name})
 }
 
-// Budget says how many allocations with certain labels evictions must leave.
-// Exactly one of MinAvailable, MaxUnavailable and MaxEvictions is set.
+// A Budget bounds how many allocations with certain labels may be evicted. Exactly
+// one of MinAvailable, MaxUnavailable and MaxEvictions is set.
 type Budget struct {
 	Namespace      string
 	Name           string
 	Labels         map[string]string // selects groups of the namespace; empty only with MaxEvictions: all of them
 	MinAvailable   *Bound
 	MaxUnavailable *Bound
-	MaxEvictions   *Rate // how many go in a window, however many are left
-	// Strict is whether no eviction may overrun it. Otherwise policies may, and
-	// it is reported.
+	MaxEvictions   *Rate // evictions in a window, however many are available
+	// Strict forbids every eviction beyond the budget. Otherwise policies may
+	// exceed it, which is reported.
 	Strict bool
 
 	CreateIndex uint64
@@ -36,21 +36,20 @@ type Budget struct {
 	id   string
 }
 
-// ID is a text of its own for each key, which is not for people.
+// ID returns a unique text for each key. It is not meant for display.
 func (b *Budget) ID() string { return b.id }
 
-// Key identifies the budget.
+// Key returns the key of the budget.
 func (b *Budget) Key() BudgetKey { return BudgetKey{b.Namespace, b.Name} }
 
-// Compile prepares the selector. The state calls it before it publishes a
-// budget.
+// Compile prepares the selector. The state calls it before it publishes a budget.
 func (b *Budget) Compile() {
 	b.term = LabelTerm{Labels: b.Labels}
 	b.term.compile()
 	b.id = b.Namespace + "\x00" + b.Name
 }
 
-// Matches is whether a compiled budget is about allocations of the group.
+// Matches reports whether the compiled budget applies to the group.
 func (b *Budget) Matches(g *Group) bool {
 	switch {
 	case g.Job.Namespace != b.Namespace:
@@ -61,12 +60,13 @@ func (b *Budget) Matches(g *Group) bool {
 	return b.term.Matches(g.Labels)
 }
 
-// DependsOnDesired is whether the budget depends on how many instances are desired.
+// DependsOnDesired reports whether the budget depends on the number of desired
+// instances.
 func (b *Budget) DependsOnDesired() bool {
 	return b.MaxEvictions == nil && (b.MinAvailable == nil || b.MinAvailable.Percent)
 }
 
-// BoundCount is how many of its bounds are set, which must be one.
+// BoundCount returns how many of the bounds are set; a valid budget has one.
 func (b *Budget) BoundCount() (n int) {
 	for _, set := range []bool{b.MinAvailable != nil, b.MaxUnavailable != nil, b.MaxEvictions != nil} {
 		if set {
@@ -76,8 +76,8 @@ func (b *Budget) BoundCount() (n int) {
 	return n
 }
 
-// RequiredAvailable is how many allocations must stay available of so many that are
-// desired.
+// RequiredAvailable returns how many allocations must remain available if so many
+// are desired.
 func (b *Budget) RequiredAvailable(desired int) int {
 	switch {
 	case b.MinAvailable != nil:
@@ -88,7 +88,7 @@ func (b *Budget) RequiredAvailable(desired int) int {
 	return 0
 }
 
-// Rate is so many in any window of time.
+// A Rate is a number of evictions in any window of time.
 type Rate struct {
 	Number int32         // 0 or more
 	Window time.Duration // above 0
@@ -101,19 +101,19 @@ func (r Rate) String() string {
 	return fmt.Sprintf("%d evictions in %s", r.Number, r.Window)
 }
 
-// EvictionCount is how many were evicted at a time in Unix nanoseconds.
+// An EvictionCount is the number of evictions at a time in Unix nanoseconds.
 type EvictionCount struct {
 	At int64
 	N  int32
 }
 
-// Bound is a number of allocations, or a share of those desired.
+// A Bound is a number of allocations, or a percentage of those desired.
 type Bound struct {
 	Number  int32
 	Percent bool
 }
 
-// Of is the bound in allocations; a share is rounded up.
+// Of returns the bound in allocations; a percentage is rounded up.
 func (b Bound) Of(desired int) int {
 	if !b.Percent {
 		return int(b.Number)
@@ -128,6 +128,7 @@ func (b Bound) String() string {
 	return strconv.Itoa(int(b.Number))
 }
 
-// Available is whether the allocation works, so that evicting it costs its
-// budgets one. What has a place and has not begun disturbs nobody by losing it.
+// Available reports whether the allocation has started and not ended, so that
+// evicting it counts against its budgets. Evicting one that has not started
+// disrupts nothing.
 func (a *Allocation) Available() bool { return a.Started && a.Live() }

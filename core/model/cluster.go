@@ -5,33 +5,33 @@ import (
 	"strings"
 )
 
-// Cluster is a member cluster: one pool of capacity that bindings are spread
-// over. What runs inside it, and where, is its own scheduler's business.
+// A Cluster is a member cluster: one pool of capacity for bindings. Its own
+// scheduler places the replicas within it.
 type Cluster struct {
 	ID         string
 	Capacity   Resources
-	Attributes map[string]string // what constraints read, beside cluster.id
-	Down       bool              // it takes nothing new; what is assigned to it stays
+	Attributes map[string]string // read by constraints, in addition to cluster.id
+	Down       bool              // it accepts no new assignments; existing ones remain
 
-	SecretHash [32]byte // sha256 of its agent's own secret; zero: no agent speaks for it
-	// Reported is how much of Capacity the agent says that bindings may use, what
-	// they hold included: the rest is taken by work of others. It is no measure of
-	// what is free, as that would be out of date with every assignment. Names that
-	// are absent are as in Capacity; nil: nobody reports, and all of it may be used.
+	SecretHash [32]byte // sha256 of its agent's secret; zero if it has no agent
+	// Reported is the part of Capacity that bindings may use, as the agent reports
+	// it: the rest is used by other workload. It includes what bindings hold, since
+	// free amounts would be outdated by every assignment. Names that are absent are
+	// as in Capacity. If it is nil, all of Capacity may be used.
 	Reported Resources
 
 	CreateIndex uint64
 	ModifyIndex uint64
 
-	Avail Vector // Capacity, as far as it is Reported; set by Compile
+	Avail Vector // Capacity limited by Reported; set by Compile
 }
 
-// HasAgent reports whether an agent reports for the cluster. What is assigned to a
-// cluster without one starts and ends by the clock.
+// HasAgent reports whether an agent reports for the cluster. If not, assignments
+// start and end by the clock.
 func (c *Cluster) HasAgent() bool { return c.SecretHash != [32]byte{} }
 
-// Compile derives Avail. The state calls it before it publishes a cluster; dims
-// must know every name in Capacity. What is reported beyond Capacity is ignored.
+// Compile derives Avail. The state calls it before it publishes a cluster. dims
+// must contain every name in Capacity. Reported amounts above Capacity are ignored.
 func (c *Cluster) Compile(dims *Dimensions) {
 	usable := maps.Clone(c.Capacity)
 	for name, amount := range c.Reported { // any order: each is its own
@@ -42,23 +42,23 @@ func (c *Cluster) Compile(dims *Dimensions) {
 	c.Avail = dims.Vector(usable)
 }
 
-// ClusterChange is what is learnt of a cluster that is registered.
+// A ClusterChange updates a registered cluster.
 type ClusterChange struct {
 	ID       string
 	Down     bool
-	Reports  bool      // Reported replaces what was reported before; else that stays
+	Reports  bool      // Reported replaces the earlier report; otherwise that remains
 	Reported Resources // as of Cluster
-	// Leases replaces, where it Reports, what the cluster keeps for other pools. Each
-	// is a claim whose claimant LeaseHolder names.
+	// Leases replaces, if Reports is set, what the cluster reserves for other
+	// pools. The claimant of each claim is a LeaseClaimant.
 	Leases []*Claim
 }
 
-// LeaseClaimant is the claimant of room that a cluster keeps for another pool: no
-// job or binding is called so.
+// LeaseClaimant returns the claimant of capacity that a cluster reserves for
+// another pool. No job or binding has such a key.
 func LeaseClaimant(pool, id string) JobKey { return JobKey{ID: pool + "/" + id} }
 
-// ForeignLease is the pool and the id that LeaseHolder was told; false: the claim is no
-// other pool's.
+// ForeignLease returns the pool and ID of a lease of another pool; it returns false
+// if the claim is not one.
 func (c *Claim) ForeignLease() (pool, id string, ok bool) {
 	if !c.IsForeign() {
 		return "", "", false
@@ -66,13 +66,14 @@ func (c *Claim) ForeignLease() (pool, id string, ok bool) {
 	return strings.Cut(c.Claimant.ID, "/")
 }
 
-// IsForeign is whether the claim is another pool's, as a member cluster reports it.
+// IsForeign reports whether the claim is a lease of another pool, as a member
+// cluster reports it.
 func (c *Claim) IsForeign() bool { return c.Claimant.Namespace == "" }
 
 // AttributeClusterID is the attribute that names a cluster to constraints.
 const AttributeClusterID = "cluster.id"
 
-// Attribute looks up what constraints call name: cluster.id or one of
+// Attribute returns the value of a name in constraints: cluster.id or one of
 // Attributes.
 func (c *Cluster) Attribute(name string) (string, bool) {
 	if name == AttributeClusterID {
@@ -82,11 +83,12 @@ func (c *Cluster) Attribute(name string) (string, bool) {
 	return v, ok
 }
 
-// ClusterLocation is how evaluations and the broker name a member cluster among
-// the places that work waits for: no node is called so.
+// ClusterLocation returns the name of a member cluster in fields that otherwise
+// name a node. No node has such a name.
 func ClusterLocation(id string) string { return clusterPrefix + id }
 
-// ParseClusterLocation is the inverse of ClusterPlace; false for a node.
+// ParseClusterLocation is the inverse of ClusterLocation. It returns false for a
+// node.
 func ParseClusterLocation(place string) (id string, ok bool) {
 	if len(place) < len(clusterPrefix) || place[:len(clusterPrefix)] != clusterPrefix {
 		return "", false
@@ -94,5 +96,5 @@ func ParseClusterLocation(place string) (id string, ok bool) {
 	return place[len(clusterPrefix):], true
 }
 
-// clusterPrefix cannot begin the id of a node: those have no slash.
+// clusterPrefix cannot begin a node ID, since those contain no slash.
 const clusterPrefix = "cluster/"

@@ -2,7 +2,7 @@ package model
 
 import "fmt"
 
-// Algorithm is how nodes that have room are ranked.
+// Algorithm determines how feasible nodes are ranked.
 type Algorithm string
 
 // The ranking algorithms.
@@ -11,7 +11,8 @@ const (
 	SpreadRank Algorithm = "spread"  // emptiest first
 )
 
-// ParseAlgorithm accepts "", binpack and spread.
+// ParseAlgorithm returns the algorithm with the name; "" selects binpack. It
+// returns an error for an unknown name.
 func ParseAlgorithm(s string) (Algorithm, error) {
 	switch Algorithm(s) {
 	case "", Binpack:
@@ -22,50 +23,50 @@ func ParseAlgorithm(s string) (Algorithm, error) {
 	return "", fmt.Errorf("unknown algorithm %q: want binpack or spread", s)
 }
 
-// SchedulerConfig is what operators set for the whole cluster. It lives in the
-// state, so every worker that plans on one snapshot uses the same one.
+// SchedulerConfig is the configuration that operators set for the whole cluster. It
+// is part of the state, so workers that plan on the same snapshot use the same one.
 type SchedulerConfig struct {
 	Algorithm     Algorithm
 	Preemption    [EvalTypes]bool // by JobType
-	PriorityDelta *int32          // the base gap; nil: the policy's own
+	PriorityDelta *int32          // the base gap; nil uses the policy's own
 	Policy        string          // name of the active policy
-	OnFault       string          // OnFaultDeny (also where empty) or OnFaultDefault
-	BrokerPaused  bool            // evaluations are kept and none is handed out
-	Coalescing    *bool           // one evaluation of a job is kept for many; nil: on
-	Shedding      *bool           // what is superseded is cancelled; nil: on
+	OnFault       string          // OnFaultDeny (also if empty) or OnFaultDefault
+	BrokerPaused  bool            // evaluations are queued and none is delivered
+	Coalescing    *bool           // one evaluation of a job stands for many; nil: on
+	Shedding      *bool           // superseded evaluations are cancelled; nil: on
 	Gates         FeatureGates
 
 	ModifyIndex uint64
 }
 
-// FeatureGates switch what bindings get of their priorities. Nil is on: whether
-// anybody is evicted is up to Preemption, too.
+// FeatureGates control how bindings use their priorities; nil means on. Preemption
+// must allow evictions as well.
 type FeatureGates struct {
-	PriorityBasedScheduling           *bool // they are queued by priority; off: as they come
-	PriorityBasedPreemptiveScheduling *bool // they evict; not without the other
-	// StrictPriorityClasses has bindings refused that name a class which is not
-	// there; nil is off: they count as 0, and never evict.
+	PriorityBasedScheduling           *bool // queue by priority; off: in order of arrival
+	PriorityBasedPreemptiveScheduling *bool // preempt; requires the other
+	// StrictPriorityClasses refuses bindings that name a missing class. nil is off:
+	// such a binding has priority 0 and never preempts.
 	StrictPriorityClasses *bool
 }
 
-// BindingsQueueByPriority is whether bindings are queued by priority.
+// BindingsQueueByPriority reports whether bindings are queued by priority.
 func (c *SchedulerConfig) BindingsQueueByPriority() bool {
 	return c == nil || c.Gates.PriorityBasedScheduling == nil || *c.Gates.PriorityBasedScheduling
 }
 
-// BindingsPreempt is whether bindings may have others evicted.
+// BindingsPreempt reports whether bindings may preempt.
 func (c *SchedulerConfig) BindingsPreempt() bool {
 	gate := c.Gates.PriorityBasedPreemptiveScheduling
 	return c.Preemption[JobBinding] && c.BindingsQueueByPriority() && (gate == nil || *gate)
 }
 
-// StrictClasses is whether a binding must name a class that is there.
+// StrictClasses reports whether the priority class of a binding must exist.
 func (c *SchedulerConfig) StrictClasses() bool {
 	return c.Gates.StrictPriorityClasses != nil && *c.Gates.StrictPriorityClasses
 }
 
-// QueuePriority is by what a binding is queued. Without priorities all are equal,
-// as those that name none.
+// QueuePriority returns the priority by which a binding is queued. If priorities
+// are off, it is the same for all bindings.
 func (c *SchedulerConfig) QueuePriority(b *Binding) int32 {
 	if !c.BindingsQueueByPriority() {
 		return 0

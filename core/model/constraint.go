@@ -8,8 +8,8 @@ import (
 // Operator relates an attribute to a value.
 type Operator string
 
-// The operators. The last two count allocations and read no value of a node's
-// own: they compare with where the group's other instances are.
+// The operators. The last two count allocations: they compare with the nodes of the
+// group's other instances instead of reading an attribute.
 const (
 	OpEqual            Operator = "="
 	OpNotEqual         Operator = "!="
@@ -33,17 +33,17 @@ var Operators = []Operator{
 	OpRegexp, OpVersion, OpIsSet, OpIsNotSet, OpDistinctHosts, OpDistinctProperty,
 }
 
-// Valid is whether o is one of Operators.
+// Valid reports whether o is one of Operators.
 func (o Operator) Valid() bool { return slices.Contains(Operators, o) }
 
-// CountsAllocations is whether o looks at where other allocations are rather than at a
-// node's own attributes.
+// CountsAllocations reports whether o compares with the nodes of other allocations
+// rather than with a node's own attributes.
 func (o Operator) CountsAllocations() bool { return o == OpDistinctHosts || o == OpDistinctProperty }
 
-// Constraint must hold for a node (or a device group) to be considered.
+// A Constraint must hold for a node (or a device group) to be feasible.
 //
-// For in and notin, Values holds the list. For distinct_property, Value is how
-// many instances may share one value of Attribute; empty means 1. For
+// For in and notin, Values holds the list. For distinct_property, Value is the
+// number of instances that may share one value of Attribute; empty means 1. For
 // distinct_hosts, Attribute and Value are empty.
 type Constraint struct {
 	Attribute string
@@ -54,13 +54,13 @@ type Constraint struct {
 	matcher // set by compile
 }
 
-// Affinity is a constraint that is wished for, with a weight of -100 to 100.
+// An Affinity is a preferred constraint, with a weight of -100 to 100.
 type Affinity struct {
 	Constraint
 	Weight int
 }
 
-// Spread asks for instances to be distributed over the values of an attribute.
+// A Spread requests that instances are distributed over the values of an attribute.
 type Spread struct {
 	Attribute string
 	Weight    int            // 1..100

@@ -5,22 +5,22 @@ import (
 	"strings"
 )
 
-// Device is one group of equal devices on a node: vendor, type and model.
+// A Device is one group of equal devices on a node.
 type Device struct {
 	ID         string // vendor/type/model
 	Count      int32
 	Attributes map[string]string
 }
 
-// DeviceRequest asks for instances of one device group.
+// A DeviceRequest requests instances of one device group.
 type DeviceRequest struct {
 	ID          string // type, vendor/type or vendor/type/model
 	Count       int32
 	Constraints []Constraint // over the device group's attributes
 }
 
-// Matches is whether a device group may serve the request, its number of
-// instances included, whatever is in use.
+// Matches reports whether a device group can serve the request if no instance is in
+// use.
 func (r *DeviceRequest) Matches(d *Device) bool {
 	if d.Count < r.Count || !r.matchesID(d.ID) {
 		return false
@@ -48,17 +48,17 @@ func (r *DeviceRequest) matchesID(id string) bool {
 	}
 }
 
-// maxDeviceChoices bounds how many ways of serving one ask are looked at on
-// one node. Nodes have a handful of device groups and asks one or two requests.
+// maxDeviceChoices bounds the ways of serving one ask that are tried on one node.
+// Nodes have a handful of device groups, and asks one or two requests.
 const maxDeviceChoices = 64
 
-// noChoice is the one way of serving an ask without devices.
+// noChoice is the only way to serve an ask without devices.
 var noChoice = [][]int16{nil}
 
-// DeviceChoices lists the ways in which the node's device groups may serve the
-// ask, whatever is in use: for each request a position in Devices, ordered by
-// those positions. An ask without devices has one way, nil. No way at all
-// means that the node lacks the devices.
+// DeviceChoices returns the ways in which the node's device groups can serve the
+// ask if no instance is in use: for each request a position in Devices, ordered by
+// these positions. An ask without devices has one way, nil. If the result is empty,
+// the node lacks the devices.
 func (n *Node) DeviceChoices(ask *Ask) [][]int16 {
 	if len(ask.Devices) == 0 {
 		return noChoice

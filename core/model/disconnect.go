@@ -2,16 +2,17 @@ package model
 
 import "math"
 
-// Disconnect says what becomes of a group's instances while their node is silent: it
-// was declared down because its heartbeats stopped, and may still run them.
+// Disconnect configures how a group's instances are treated while their node is
+// disconnected: its heartbeats stopped, and it may still run them.
 type Disconnect struct {
-	LostAfter int64 // nanoseconds since the node was declared down after which they are lost; 0: they are kept until it returns
-	Replace   bool  // others run in their places meanwhile
+	LostAfter int64 // nanoseconds after the node was declared down at which they are lost; 0 retains them until it reconnects
+	Replace   bool  // replacements are placed meanwhile
 }
 
-// LostAt is when an allocation of the group on a node that is down is lost, Unix ns;
-// the greatest number: never, by time. False: it is lost at once. A node that is to be
-// emptied has nothing to return for.
+// LostAt returns when an allocation of the group on a node that is down is lost, in
+// Unix nanoseconds, or MaxInt64 if time alone does not lose it. It returns false if
+// the allocation is lost at once. Allocations on a draining node are, since nothing
+// is to return there.
 func (g *Group) LostAt(n *Node) (at int64, kept bool) {
 	d := g.Disconnect
 	switch {
@@ -23,22 +24,23 @@ func (g *Group) LostAt(n *Node) (at int64, kept bool) {
 	return n.DownSince + d.LostAfter, true
 }
 
-// ReplacesOnDisconnect is whether others run in the places of instances whose nodes are silent. A
-// job that runs on every node has no others.
+// ReplacesOnDisconnect reports whether replacements run while the node of an
+// instance is disconnected. Per-node jobs have no replacements.
 func (g *Group) ReplacesOnDisconnect() bool {
 	return g.Disconnect != nil && g.Disconnect.Replace && !g.Job.Type.PerNode()
 }
 
-// Unknown is whether nobody knows what the allocation does: its node is silent, and it
-// is kept for it.
+// Unknown reports whether the status of the allocation is unknown: its node is
+// disconnected, and the allocation is retained.
 func (a *Allocation) Unknown(n *Node) bool {
 	return !a.Client.Terminal() && a.Group.Disconnect != nil && n != nil && n.Status == NodeDown
 }
 
-// ClientUnknown is what people read of an allocation that is Unknown. It is never stored.
+// ClientUnknown is the displayed status of an Unknown allocation. It is never
+// stored.
 const ClientUnknown = "unknown"
 
-// ClientStatusText is what people read of what an allocation on a node does.
+// ClientStatusText returns the displayed client status of an allocation on a node.
 func ClientStatusText(a *Allocation, n *Node) string {
 	if a.Unknown(n) {
 		return ClientUnknown

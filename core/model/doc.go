@@ -1,12 +1,12 @@
-// Package model owns the nouns of the scheduler: nodes, jobs, groups,
-// allocations, evaluations, plans, claims, member clusters, bindings and what is
-// assigned to them, and the resource vectors they are measured in. It owns the
-// one answer to "does this fit on that node": Fits, which ranking, preemption,
-// the plan applier and the simulator all call with the same arguments.
+// Package model defines the data types of the scheduler: nodes, jobs, groups,
+// allocations, evaluations, plans, claims, member clusters, bindings and
+// assignments, and the resource vectors in which they are measured. Fits is the
+// only test of whether a request fits on a node: ranking, preemption, the plan
+// applier and the simulator call it with the same arguments.
 //
-// It never stores, schedules or talks to anybody. Every other package of core
-// imports it; it imports nothing of ours.
+// It never stores or schedules anything and does no I/O. Every other package of
+// core imports it; it imports no other package of the project.
 //
-// Values are immutable once they are published to the state: change a copy.
-// Nothing here locks.
+// Values are immutable once they are published to the state: to change one, change
+// a copy. Nothing here locks.
 package model

@@ -6,12 +6,13 @@ import (
 	"strings"
 )
 
-// driverPrefix begins the attributes by which a node says what it runs tasks with.
+// driverPrefix is the prefix of the attributes by which a node lists its task
+// drivers.
 const driverPrefix = "driver."
 
-// MissingDriver is the first driver of the group's tasks that the node does not have;
-// "" when it has them all. A node that says nothing of drivers, such as one of a
-// scenario or of another system's cluster, has whatever is asked for.
+// MissingDriver returns the first driver of the group's tasks that the node lacks,
+// or "" if it has all. A node without driver attributes, such as one of a scenario
+// or of another system's cluster, has every driver.
 func (n *Node) MissingDriver(g *Group) string {
 	for _, d := range g.drivers {
 		if !n.hasDriver(d) && n.namesDrivers() {
@@ -21,8 +22,8 @@ func (n *Node) MissingDriver(g *Group) string {
 	return ""
 }
 
-// hasDriver is whether the node's attribute for the driver says yes: it may be
-// anything, such as a version, but what means no.
+// hasDriver reports whether the node has the driver: its attribute may have any
+// value, such as a version, that does not mean "no".
 func (n *Node) hasDriver(name string) bool {
 	value, set := n.Attributes[driverPrefix+name]
 	if !set {
@@ -41,7 +42,7 @@ func (n *Node) namesDrivers() bool {
 	return false
 }
 
-// findDrivers lists the drivers of the group's tasks.
+// findDrivers returns the drivers of the group's tasks.
 func (g *Group) findDrivers() (list []string) {
 	for _, t := range g.Tasks {
 		if t.Driver != "" {

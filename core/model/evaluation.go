@@ -1,9 +1,9 @@
 package model
 
-// EvalStatus is how far an evaluation has come.
+// EvalStatus is the status of an evaluation.
 type EvalStatus uint8
 
-// The states of an evaluation. All but the first two are final.
+// The statuses. All but the first two are final.
 const (
 	EvalPending EvalStatus = iota
 	EvalBlocked
@@ -16,10 +16,10 @@ func (s EvalStatus) String() string {
 	return [...]string{"pending", "blocked", "complete", "failed", "cancelled"}[s]
 }
 
-// Final is whether the status will not change any more.
+// Final reports whether the status cannot change any more.
 func (s EvalStatus) Final() bool { return s >= EvalComplete }
 
-// Trigger is why an evaluation was made.
+// Trigger is the reason why an evaluation was created.
 type Trigger string
 
 // The triggers.
@@ -35,8 +35,9 @@ const (
 	TriggerFailed      Trigger = "failed-follow-up"
 )
 
-// Evaluation is the order to look at one job again. It carries nothing that is
-// not in the state: whichever evaluation of a job runs next sees everything.
+// An Evaluation requests that one job or binding is scheduled again. It carries
+// nothing that is not in the state, so any evaluation of a job can stand for all of
+// them.
 type Evaluation struct {
 	ID          string
 	Namespace   string
@@ -47,23 +48,23 @@ type Evaluation struct {
 	Status      EvalStatus
 	StatusText  string
 
-	WaitUntil     int64  // Unix nanoseconds before which it shall not run; 0: at once
-	SnapshotIndex uint64 // the state that was looked at when it blocked
-	Attempts      int32  // how often it, or those it follows, found no place since something was placed
-	Previous      string // the evaluation that made this one
-	Blocked       string // the blocked evaluation that this one made
-	SupersededBy  string // the evaluation that made this one needless
+	WaitUntil     int64  // Unix nanoseconds before which it must not run; 0 for at once
+	SnapshotIndex uint64 // index of the state on which it blocked
+	Attempts      int32  // consecutive attempts without a placement, including those of earlier evaluations
+	Previous      string // the evaluation that created this one
+	Blocked       string // the blocked evaluation that this one created
+	SupersededBy  string // the evaluation that covers this one
 
-	// What is known of why it blocked.
-	Classes      map[uint64]bool         // class key -> may be feasible; classes not listed were not seen
-	Escaped      bool                    // a constraint reads node.id: no class tells
-	BlockedNodes []string                // system jobs: the nodes without room, ascending
+	// Why it blocked.
+	Classes      map[uint64]bool         // class key to feasibility; classes that are absent were not checked
+	Escaped      bool                    // a constraint reads node.id, so classes do not decide
+	BlockedNodes []string                // for system jobs: the nodes without capacity, ascending
 	Failed       map[string]*Explanation // by group
-	Queued       map[string]int          // instances still wanted, by group
+	Queued       map[string]int          // missing instances by group
 
-	// Since is the index since which its binding has waited, however many
-	// evaluations there were: of equal priority who came first is first. 0: it is
-	// of a job, and CreateIndex says it.
+	// Since is the index since which its binding waits, over all its evaluations,
+	// so that among equal priorities the binding that waits longest is first. It is
+	// 0 for jobs, which use CreateIndex.
 	Since uint64
 
 	CreateIndex uint64
@@ -72,7 +73,7 @@ type Evaluation struct {
 	ModifyTime  int64
 }
 
-// ArrivalIndex is the index by which evaluations of equal priority are queued.
+// ArrivalIndex returns the index by which evaluations of equal priority are queued.
 func (e *Evaluation) ArrivalIndex() uint64 {
 	if e.Since != 0 {
 		return e.Since
@@ -80,5 +81,5 @@ func (e *Evaluation) ArrivalIndex() uint64 {
 	return e.CreateIndex
 }
 
-// JobKey identifies the job that the evaluation is about.
+// JobKey returns the key of the job or binding.
 func (e *Evaluation) JobKey() JobKey { return JobKey{e.Namespace, e.JobID} }

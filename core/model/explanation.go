@@ -7,27 +7,27 @@ import (
 	"strings"
 )
 
-// Explanation is why instances of a group were not placed, node by node and
-// dimension by dimension, added up for people.
+// An Explanation summarizes why instances of a group were not placed, by node and
+// dimension.
 type Explanation struct {
-	Of         string         // what is looked at, in the plural; "": nodes
-	Nodes      int            // nodes, or whatever Of says, looked at
-	NotReady   map[string]int // what nodes that take no work are ("draining") -> nodes
-	Filtered   map[string]int // constraint or rule that excludes nodes -> nodes
-	Exhausted  map[string]int // what nodes lacked ("memory", "port 80") -> nodes
-	Preempted  map[string]int // why eviction did not help -> nodes
-	NoEviction string         // why nobody may be evicted at all; "": somebody may
-	Waiting    int            // further instances that were not tried after this one failed
+	Of         string         // plural noun for the candidates; "": nodes
+	Nodes      int            // number of candidates
+	NotReady   map[string]int // reason ("draining") to ineligible nodes
+	Filtered   map[string]int // constraint or rule to excluded nodes
+	Exhausted  map[string]int // shortage ("memory", "port 80") to nodes
+	Preempted  map[string]int // why preemption did not help, to nodes
+	NoEviction string         // why nothing may be preempted; "" if preemption is allowed
+	Waiting    int            // further instances that were not tried after the first failure
 	Samples    []NodeReason   // a few nodes by name, ascending
 }
 
-// NodeReason is why one node was not chosen.
+// A NodeReason is why one node was not chosen.
 type NodeReason struct{ NodeID, Reason string }
 
 // CountFiltered counts a node that a rule excludes.
 func (e *Explanation) CountFiltered(reason string) { CountReason(&e.Filtered, reason, 1) }
 
-// CountExhausted counts a node that lacks something.
+// CountExhausted counts a node with a shortage.
 func (e *Explanation) CountExhausted(what string) { CountReason(&e.Exhausted, what, 1) }
 
 // CountReason adds n nodes to a reason in one of the explanation's maps.

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Ask is what one instance of a group takes from a node, compiled from the
-// group's own words so that Fits touches nothing but numbers.
+// An Ask is the request of one instance of a group, compiled so that Fits reads
+// numbers only.
 type Ask struct {
 	Vec     Vector
 	Dims    []uint8         // dimensions with a positive amount, ascending
@@ -14,12 +14,11 @@ type Ask struct {
 	Devices []DeviceRequest // each is served by one device group of the node
 }
 
-// FreeCapacity is what a node offers to one asker: free amounts after everything that
-// counts against the node has been taken off (live allocations, and claims of
-// others at or above the asker's priority).
+// FreeCapacity is what a node offers to one asker: its capacity less live
+// allocations, and less the claims of others at or above the asker's priority.
 //
-// Free is read with a stride so that a Room can be a view into the columns of
-// the state as well as onto a plain Vector.
+// Free is read with a stride, so that it can be a view into the columns of the
+// state as well as into a Vector.
 type FreeCapacity struct {
 	Free    []int64  // Free[d*Stride] is free in dimension d; may be negative
 	Stride  int      // 1 for a plain Vector
@@ -27,15 +26,16 @@ type FreeCapacity struct {
 	Devices []int32  // free instances by position in Node.Devices; may be negative
 }
 
-// NewFreeCapacity views a vector of free amounts, taken ports and free devices as Room.
+// NewFreeCapacity returns a view of a vector of free amounts, taken ports and free
+// devices.
 func NewFreeCapacity(free *Vector, ports []uint16, devices []int32) FreeCapacity {
 	return FreeCapacity{Free: free[:], Stride: 1, Ports: ports, Devices: devices}
 }
 
-// ShortageKind says what kind of thing a node is short of.
+// ShortageKind is the kind of a Shortage.
 type ShortageKind uint8
 
-// The kinds of lack, LackNothing meaning that the ask fits.
+// The kinds of shortage. ShortageNone means that the request fits.
 const (
 	ShortageNone ShortageKind = iota
 	ShortageResource
@@ -43,15 +43,15 @@ const (
 	ShortageDevice
 )
 
-// Shortage is one thing that keeps an ask from fitting. The zero value means that
-// nothing does.
+// A Shortage is one reason why a request does not fit. The zero value means that it
+// fits.
 type Shortage struct {
 	Kind    ShortageKind
 	At      int   // dimension, host port, or position in Ask.Devices
-	Missing int64 // how much is missing, in the dimension's unit; 1 for a port
+	Missing int64 // missing amount in the unit of the dimension; 1 for a port
 }
 
-// Format names the lack for people, with the names of dims and ask.
+// Format returns the name of the missing resource, port or device for users.
 func (l Shortage) Format(dims *Dimensions, ask *Ask) string {
 	switch l.Kind {
 	case ShortageResource:
@@ -65,10 +65,10 @@ func (l Shortage) Format(dims *Dimensions, ask *Ask) string {
 	}
 }
 
-// Fits is the one test of whether an ask fits in a room. choice names, for
-// each device request, the position in Node.Devices that shall serve it; it is
-// ignored when the ask has no devices. The first lack found is returned, in
-// the order resources, ports, devices; the zero Lack means that it fits.
+// Fits reports whether an ask fits in the free capacity. choice names, for each
+// device request, the position in Node.Devices that serves it; it is ignored if the
+// ask has no devices. Fits returns the first shortage in the order resources,
+// ports, devices, or the zero Shortage if the ask fits.
 func Fits(room FreeCapacity, ask *Ask, choice []int16) Shortage {
 	for _, d := range ask.Dims {
 		if free := room.Free[int(d)*room.Stride]; free < ask.Vec[d] {
@@ -86,7 +86,7 @@ func Fits(room FreeCapacity, ask *Ask, choice []int16) Shortage {
 	return Shortage{}
 }
 
-// fitsDevices counts what all requests take from one device group together.
+// fitsDevices sums what all requests use of one device group.
 func fitsDevices(room FreeCapacity, ask *Ask, choice []int16) Shortage {
 	for i := range ask.Devices {
 		at := choice[i]

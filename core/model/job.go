@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// JobType says how a job's allocations relate to nodes and to time.
+// JobType determines how a job's allocations relate to nodes and to time.
 type JobType uint8
 
 // The job types. Service and batch place a count; system and sysbatch place
@@ -37,16 +37,17 @@ func ParseJobType(s string) (JobType, error) {
 	return 0, fmt.Errorf("unknown job type %q: want service, batch, system or sysbatch", s)
 }
 
-// PerNode is whether a job of this type runs once on every eligible node.
+// PerNode reports whether a job of this type runs once on every eligible node.
 func (t JobType) PerNode() bool { return t == JobSystem || t == JobSysBatch }
 
-// Finite is whether completed work of this type is done rather than missing.
+// Finite reports whether a completed allocation of this type is done rather than
+// missing.
 func (t JobType) Finite() bool { return t == JobBatch || t == JobSysBatch }
 
-// DefaultNamespace is where a job without a namespace lives.
+// DefaultNamespace is the namespace of jobs that name none.
 const DefaultNamespace = "default"
 
-// DefaultPriority is a job's priority when neither it nor a class says one.
+// DefaultPriority is the priority of jobs that name neither a priority nor a class.
 const DefaultPriority = 50
 
 // JobKey identifies a job.
@@ -71,19 +72,19 @@ func (k JobKey) Compare(o JobKey) int {
 	return 0
 }
 
-// Job is a wish: groups of equal instances that should run.
+// A Job specifies groups of equal instances that should run.
 type Job struct {
 	Namespace      string
 	ID             string
-	Name           string            // for people; "" where it is the id
+	Name           string            // for users; "" if equal to ID
 	Meta           map[string]string // for people and tools; nothing is decided by it
 	Type           JobType
 	Priority       int32
-	PriorityClass  string                // the class that Priority came from; "" when given by value
+	PriorityClass  string                // source of Priority; "" if given by value
 	NeverPreempts  bool                  // preemptionPolicy: Never
 	NonPreemptible bool                  // preemptible: false; never a victim
-	AllOrNone      bool                  // disruptionMode: all; no allocation of it is evicted without the others that run such a version, but for MinCount
-	Toleration     *PreemptionToleration // who is spared; nil: nobody
+	AllOrNone      bool                  // disruptionMode: all; its allocations of such versions are evicted together, except for surplus instances
+	Toleration     *PreemptionToleration // protection from preemption; nil: none
 	AllAtOnce      bool                  // gang: all groups are placed, or none is
 	Datacenters    []string              // absent: all
 	Policy         string                // overrides the scheduler's policy for this job's placements
@@ -95,13 +96,13 @@ type Job struct {
 	Version     uint64 // raised by every change of the specification
 	SubmitTime  int64  // Unix nanoseconds of the first submission
 	CreateIndex uint64
-	ModifyIndex uint64 // of the last change of the specification, stopping included: what a check names
+	ModifyIndex uint64 // of the last change of the specification, including stops; plan checks compare it
 }
 
-// Key identifies the job.
+// Key returns the key of the job.
 func (j *Job) Key() JobKey { return JobKey{j.Namespace, j.ID} }
 
-// Group finds a group by name; nil when there is none.
+// Group returns the group with the name, or nil if there is none.
 func (j *Job) Group(name string) *Group {
 	for _, g := range j.Groups {
 		if g.Name == name {
@@ -111,7 +112,7 @@ func (j *Job) Group(name string) *Group {
 	return nil
 }
 
-// Resources lists every resource map of the job, for Dimensions.With.
+// Resources returns every resource map of the job, for Dimensions.With.
 func (j *Job) Resources() []Resources {
 	rs := make([]Resources, len(j.Groups))
 	for i, g := range j.Groups {
@@ -120,8 +121,8 @@ func (j *Job) Resources() []Resources {
 	return rs
 }
 
-// Compile derives every group's Ask and back pointer. The state calls it
-// before it publishes a job; dims must know every name in use.
+// Compile derives every group's Ask and back pointer. The state calls it before it
+// publishes a job. dims must contain every name in use.
 func (j *Job) Compile(dims *Dimensions) {
 	j.separatesWidely = false
 	for i, g := range j.Groups {
@@ -136,14 +137,15 @@ func (j *Job) Compile(dims *Dimensions) {
 	}
 }
 
-// SeparatesByDomain is whether some separate term has domains of several nodes.
+// SeparatesByDomain reports whether some separation term has domains of several
+// nodes.
 func (j *Job) SeparatesByDomain() bool { return j.separatesWidely }
 
-// Group is a set of equal instances of a job.
+// A Group is a set of equal instances of a job.
 type Group struct {
 	Name                 string
-	Count                int // instances wanted; for system jobs: per node, 0 or 1
-	MinCount             int // of a job that is evicted whole: instances beyond it are evicted alone; 0: none is
+	Count                int // desired instances; for system jobs: per node, 0 or 1
+	MinCount             int // of an all-or-none job: instances beyond it may be evicted individually; 0: none
 	Resources            Resources
 	Ports                []uint16 // host ports that each instance needs
 	Devices              []DeviceRequest
@@ -154,14 +156,14 @@ type Group struct {
 	Spread               []Spread
 	Colocate             []LabelTerm
 	Separate             []LabelTerm
-	Disconnect           *Disconnect // what becomes of instances whose node falls silent; nil: they are lost at once
+	Disconnect           *Disconnect // how instances on a disconnected node are treated; nil: they are lost at once
 	MaxParallelEvictions int         // more evictions than this in one plan are penalised; 0: unlimited
-	KillTimeout          int64       // nanoseconds an evicted instance takes to stop
-	Duration             int64       // nanoseconds an instance runs once started; 0: for ever
+	KillTimeout          int64       // nanoseconds that an evicted instance takes to stop
+	Duration             int64       // nanoseconds that a started instance runs; 0 for ever
 	Checkpoint           int64       // an eviction loses the work since the last multiple of this; 0: all of it
 	Annotations          map[string]float64
 	Meta                 map[string]string // for people and tools; nothing is decided by it
-	Tasks                []*Task           // what the node runs; none in scenarios
+	Tasks                []*Task           // tasks that the node runs; none in scenarios
 
 	// Set by Compile of the job.
 	Job      *Job
@@ -197,8 +199,8 @@ func (g *Group) compile(j *Job, position int, dims *Dimensions) {
 	}
 }
 
-// LostWork is what evicting an instance that has worked for age nanoseconds
-// loses: everything since its last checkpoint.
+// LostWork returns the work that an eviction loses of an instance that has run for
+// age nanoseconds: everything since its last checkpoint.
 func (g *Group) LostWork(age int64) int64 {
 	if age <= 0 {
 		return 0
@@ -206,8 +208,9 @@ func (g *Group) LostWork(age int64) int64 {
 	return age - g.SavedWork(age)
 }
 
-// SavedWork is what an instance that has worked for age nanoseconds keeps when
-// it is evicted: floor(age / checkpoint) × checkpoint, and 0 without one.
+// SavedWork returns the work that an instance that has run for age nanoseconds
+// retains if it is evicted: floor(age / checkpoint) × checkpoint, and 0 without
+// checkpoints.
 func (g *Group) SavedWork(age int64) int64 {
 	if g.Checkpoint <= 0 || age <= 0 {
 		return 0

@@ -10,14 +10,14 @@ import (
 	"github.com/hashicorp/go-version"
 )
 
-// matcher is what a constraint needs beyond its words.
+// matcher is the compiled form of a constraint.
 type matcher struct {
 	pattern  *regexp.Regexp
 	versions version.Constraints
 }
 
 // compile prepares patterns and version ranges. One that does not parse never
-// holds; validation has told the user already.
+// holds; validation has reported it already.
 func (c *Constraint) compile() {
 	switch c.Operator {
 	case OpRegexp:
@@ -27,11 +27,11 @@ func (c *Constraint) compile() {
 	}
 }
 
-// Holds is whether the constraint holds for an attribute with this value, or
-// for a node that lacks the attribute when set is false. A missing attribute
-// satisfies !=, notin and is_not_set alone. Order is numeric when both sides
-// are numbers, else bytewise. Operators that count allocations always hold
-// here: they read no attribute.
+// Holds reports whether the constraint holds for an attribute with this value or,
+// if set is false, for a node without the attribute. A missing attribute satisfies
+// only !=, notin and is_not_set. Order is numeric if both sides are numbers, else
+// bytewise. Operators that count allocations always hold here: they read no
+// attribute.
 func (c *Constraint) Holds(value string, set bool) bool {
 	switch c.Operator {
 	case OpIsSet:

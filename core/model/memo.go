@@ -2,9 +2,8 @@ package model
 
 import "sync/atomic"
 
-// budgetMemo keeps the budgets that a group was last found to be under, for
-// whichever set of budgets that was: searches ask it of every row, and mostly
-// about the same set.
+// budgetMemo caches the budgets that apply to a group for one set of budgets:
+// searches read them for every row, mostly for the same set.
 type budgetMemo struct{ last atomic.Pointer[groupBudgets] }
 
 type groupBudgets struct {
@@ -12,8 +11,8 @@ type groupBudgets struct {
 	at  []int32
 }
 
-// CachedBudgets is what KeepBudgets was last told, when that was about the same
-// set of budgets.
+// CachedBudgets returns the positions that CacheBudgets stored, if they are of the
+// same set of budgets.
 func (g *Group) CachedBudgets(set uint64) (at []int32, ok bool) {
 	if g.memo == nil {
 		return nil, false
@@ -24,8 +23,8 @@ func (g *Group) CachedBudgets(set uint64) (at []int32, ok bool) {
 	return nil, false
 }
 
-// CacheBudgets remembers which budgets of a set the group is under. Readers may
-// call it side by side: they all say the same of one set.
+// CacheBudgets stores which budgets of a set apply to the group. Readers may call
+// it concurrently: they all store the same value for one set.
 func (g *Group) CacheBudgets(set uint64, at []int32) {
 	if g.memo != nil {
 		g.memo.last.Store(&groupBudgets{set, at})

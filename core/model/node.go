@@ -9,10 +9,10 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// NodeStatus is whether a node's agent is there.
+// NodeStatus reports whether the agent of a node sends heartbeats.
 type NodeStatus uint8
 
-// The states of a node.
+// The statuses of a node.
 const (
 	NodeReady NodeStatus = iota
 	NodeDown
@@ -25,27 +25,27 @@ func (s NodeStatus) String() string {
 	return "ready"
 }
 
-// Node is a machine that runs allocations.
+// A Node is a machine that runs allocations.
 type Node struct {
 	ID         string
-	Name       string   // for people; "" where it is the id
-	Address    string   // of the agent's HTTP listener; "": it has none
-	SecretHash [32]byte // sha256 of the node's own secret; zero where nodes need none
+	Name       string   // for users; "" if equal to ID
+	Address    string   // of the agent's HTTP listener; "" if there is none
+	SecretHash [32]byte // sha256 of the node's secret; zero if it has none
 	Datacenter string
 	Class      string
 	Capacity   Resources
 	Reserved   Resources // never offered
-	Ports      []uint16  // host ports that the host itself has taken, ascending
+	Ports      []uint16  // host ports that the host uses itself, ascending
 	Devices    []Device
 	Taints     []Taint
 	Attributes map[string]string
-	Meta       map[string]string // what the operator says of it; read like Attributes, which go first
+	Meta       map[string]string // set by operators; read like Attributes, which take precedence
 
 	Status     NodeStatus
-	Ineligible bool // the operator (or the rejection tracker) wants no new work here
-	Drain      bool // what runs here shall move away
-	// DownSince is when the node was declared down, Unix ns; 0 while it is ready, and
-	// where nobody noted it.
+	Ineligible bool // set by operators or the rejection tracker: no new allocations
+	Drain      bool // its allocations are to be moved
+	// DownSince is when the node was declared down, in Unix nanoseconds; 0 while it
+	// is ready, or if the time was not recorded.
 	DownSince int64
 
 	CreateIndex uint64
@@ -53,16 +53,16 @@ type Node struct {
 
 	// Set by Compile.
 	Avail    Vector // capacity less reserved
-	ClassKey uint64 // equal for nodes that no constraint but one on node.id can tell apart
+	ClassKey uint64 // equal for nodes that only constraints on node.id can distinguish
 }
 
-// IsEligible is whether new work may be placed here.
+// IsEligible reports whether new allocations may be placed on the node.
 func (n *Node) IsEligible() bool {
 	return n.Status == NodeReady && !n.Ineligible && !n.Drain
 }
 
-// IneligibleReason returns why no new allocation may be placed on the node:
-// "down", "draining" or "ineligible". It returns "" if the node is Schedulable.
+// IneligibleReason returns why no new allocation may be placed on the node: "down",
+// "draining" or "ineligible". It returns "" if the node is eligible.
 func (n *Node) IneligibleReason() string {
 	switch {
 	case n.Status != NodeReady:
@@ -76,7 +76,7 @@ func (n *Node) IneligibleReason() string {
 }
 
 // Compile derives Avail and ClassKey. The state calls it before it publishes a
-// node; dims must know every name in Capacity and Reserved.
+// node. dims must contain every name in Capacity and Reserved.
 func (n *Node) Compile(dims *Dimensions) {
 	n.Avail = dims.Vector(n.Capacity)
 	reserved := dims.Vector(n.Reserved)
@@ -85,7 +85,7 @@ func (n *Node) Compile(dims *Dimensions) {
 	n.ClassKey = n.classKey()
 }
 
-// classKey hashes what constraints can read of a node except its id.
+// classKey hashes the data that constraints can read of a node, except its ID.
 func (n *Node) classKey() uint64 {
 	h := xxhash.New()
 	var size [4]byte
@@ -122,8 +122,8 @@ func (n *Node) classKey() uint64 {
 	return h.Sum64()
 }
 
-// Attribute looks up what constraints, affinities, spreads and topology keys
-// call name: node.id, node.class, node.datacenter, or one of Attributes or of
+// Attribute returns the value of a name in constraints, affinities, spreads and
+// topology keys: node.id, node.class, node.datacenter, or one of Attributes or
 // Meta.
 func (n *Node) Attribute(name string) (string, bool) {
 	switch name {
@@ -141,7 +141,7 @@ func (n *Node) Attribute(name string) (string, bool) {
 	return v, ok
 }
 
-// DevicePosition is the position in Devices of the group with this id, or -1.
+// DevicePosition returns the position in Devices of the group with the ID, or -1.
 func (n *Node) DevicePosition(id string) int {
 	return slices.IndexFunc(n.Devices, func(d Device) bool { return d.ID == id })
 }

@@ -1,27 +1,27 @@
 package model
 
-// Plan is what a scheduler proposes for one evaluation against one snapshot.
+// A Plan is what a scheduler proposes for one evaluation against one snapshot.
 type Plan struct {
 	EvalID        string
 	EvalToken     string
 	Job           JobKey
 	Priority      int32
 	SnapshotIndex uint64
-	Now           int64 // Unix nanoseconds that the decisions were made with
+	Now           int64 // Unix nanoseconds at which the decisions were made
 	Groups        []CommitGroup
 }
 
-// Empty is whether the plan changes nothing.
+// Empty reports whether the plan changes nothing.
 func (p *Plan) Empty() bool { return len(p.Groups) == 0 }
 
-// CommitGroup is a part of a plan that is committed whole or not at all, unless it
-// says that it is divisible:
-// usually what happens on one node; a gang, victims on several nodes and
-// placements bound by topology rules share one.
+// A CommitGroup is a part of a plan that is committed all-or-none, unless it is
+// divisible: usually the changes of one node. The members of a gang, victims on
+// several nodes, and placements bound by topology rules share a group.
 type CommitGroup struct {
-	// Divisible is whether the placements hold each by itself, with the evictions that
-	// are for it: those that do are committed, and the others come back. Groups that
-	// only place may be; those of a gang, or bound by rules, are not.
+	// Divisible allows each placement to be committed individually, with the
+	// evictions that serve it; the others are rejected. Only groups without
+	// updates, stops and claims may be divisible, and not those of a gang or with
+	// topology rules.
 	Divisible bool
 
 	Placements []*Allocation
@@ -30,41 +30,41 @@ type CommitGroup struct {
 	Evictions  []Eviction
 	Claims     []*Claim
 
-	// What happens to bindings. A plan of a binding has one group and nothing of
-	// the above but claims: it is placed whole or not at all.
-	Assignments    []*Assignment // new, or the same with another number of replicas
+	// Changes of bindings. A plan of a binding has one group, with claims and these
+	// fields only, which is committed all-or-none.
+	Assignments    []*Assignment // new, or existing with another number of replicas
 	Withdrawals    []Withdrawal
-	ReleasedClaims []string // claims of the plan's own binding that are given up
+	ReleasedClaims []string // claims of the plan's own binding that are released
 }
 
-// HasBindingChanges is whether the group is about bindings.
+// HasBindingChanges reports whether the group changes bindings.
 func (g *CommitGroup) HasBindingChanges() bool {
 	return len(g.Assignments)+len(g.Withdrawals)+len(g.ReleasedClaims) > 0
 }
 
-// Stop ends an allocation that is no longer wanted.
+// A Stop ends an allocation that is no longer desired.
 type Stop struct {
 	AllocID string
 	Reason  string
-	Lost    bool // its node is gone: it ends at once, as lost
+	Lost    bool // its node is gone: it ends at once with client status lost
 }
 
-// Eviction makes an allocation the victim of a placement or a claim of the
-// same commit group.
+// An Eviction makes an allocation the victim of a placement or a claim of the same
+// commit group.
 type Eviction struct {
 	AllocID string
 	By      string // allocation id of the placement, or claim id
 	Policy  string // version of the policy that chose it
 }
 
-// Claim is room reserved on a node, or on a member cluster, for a claimant until
-// it is placed or the claim expires. It counts against everybody of lower or
-// equal priority but the claimant.
+// A Claim reserves capacity on a node, or on a member cluster, for a claimant until
+// it is placed or the claim expires. It counts against every other asker of lower
+// or equal priority.
 type Claim struct {
 	ID        string
 	Claimant  JobKey
 	NodeID    string
-	ClusterID string // instead of NodeID: it is a binding's
+	ClusterID string // set instead of NodeID for the claim of a binding
 	Vec       Vector
 	Ports     []uint16
 	Devices   []DeviceUse
@@ -74,26 +74,28 @@ type Claim struct {
 	CreateIndex uint64
 }
 
-// CountsAgainst is whether the claim takes room from this asker at now.
+// CountsAgainst reports whether the claim reduces the capacity for this asker at
+// now.
 func (c *Claim) CountsAgainst(asker JobKey, priority int32, now int64) bool {
 	return c.Claimant != asker && c.Priority >= priority && now < c.Expiry
 }
 
-// PlanResult is what became of a plan.
+// A PlanResult is the result of a plan.
 type PlanResult struct {
-	Committed    []int       // positions in Plan.Groups, ascending; also of groups of which a part is
+	Committed    []int       // positions in Plan.Groups, ascending, including partially committed groups
 	Rejected     []Rejection // in the order of Plan.Groups
-	Index        uint64      // at which the committed groups are visible; 0 when none is
-	RefreshIndex uint64      // the state to plan against next; 0 when nothing was rejected
+	Index        uint64      // at which the committed groups are visible; 0 if none is
+	RefreshIndex uint64      // the state to plan against next; 0 if nothing was rejected
 }
 
-// FullyCommitted is whether every group was committed.
+// FullyCommitted reports whether every group was committed.
 func (r *PlanResult) FullyCommitted() bool { return len(r.Rejected) == 0 }
 
-// Rejection is a commit group that no longer holds, or the part of it that does not.
+// A Rejection is a commit group that no longer holds, or the part of it that does
+// not.
 type Rejection struct {
 	Group  int   // position in Plan.Groups
-	Places []int // positions in CommitGroup.Place of that part, ascending; nil: all of the group
+	Places []int // positions in CommitGroup.Placements of that part, ascending; nil for the whole group
 	NodeID string
 	Reason string
 }

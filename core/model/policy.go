@@ -15,17 +15,17 @@ const (
 	OnFaultDefault = "default" // the built-in default decides
 )
 
-// PolicyVersion is a policy module with one configuration, as the servers have
-// it. It never changes but for Checks.
+// A PolicyVersion is a policy module with one configuration. It never changes
+// except for Checks.
 type PolicyVersion struct {
 	ID      string // sha256:..., over Digest and Config
 	Name    string // the name operators use
 	Digest  string // sha256:..., of the module
 	Kind    string // wasm, process or builtin
-	Size    int64  // of the module in bytes; 0 for what does not travel through the log
+	Size    int64  // of the module in bytes; 0 if it is not distributed through the log
 	Config  []byte // canonical JSON
 	Grants  []string
-	OnFault string // "": what the scheduler configuration says
+	OnFault string // "" uses the scheduler configuration
 	Limits  PolicyLimits
 	Signer  string // fingerprint of the key that signed it; "" unsigned
 
@@ -35,7 +35,7 @@ type PolicyVersion struct {
 	Checks      map[string]PolicyCheck // by server id
 }
 
-// PolicyLimits bound what one call of a policy may use; 0: the host's default.
+// PolicyLimits bound the resources of one policy call; 0 uses the host's default.
 type PolicyLimits struct {
 	Fuel       uint64
 	FuelPerRow uint64
@@ -43,14 +43,14 @@ type PolicyLimits struct {
 	Time       int64 // nanoseconds
 }
 
-// PolicyCheck is what one server found when it tried a policy version.
+// A PolicyCheck is the result of loading a policy version on one server.
 type PolicyCheck struct {
 	OK    bool
 	Error string // "" when OK
 	Time  int64  // Unix nanoseconds
 }
 
-// WithCheck is a copy of the version with one more check.
+// WithCheck returns a copy of the version with one more check.
 func (v *PolicyVersion) WithCheck(server string, c PolicyCheck) *PolicyVersion {
 	next := *v
 	next.Checks = maps.Clone(v.Checks)
@@ -61,15 +61,15 @@ func (v *PolicyVersion) WithCheck(server string, c PolicyCheck) *PolicyVersion {
 	return &next
 }
 
-// PolicyState is what role the versions of one policy play.
+// A PolicyState holds the roles of the versions of one policy.
 type PolicyState struct {
 	Name     string
 	Active   string            // version id; "": none
-	Previous string            // what rollback returns to; "": none
-	Shadow   string            // runs beside the active one, nothing applied; "": none
-	Tripped  map[string]string // version id -> why it was taken out of service
-	// Until is when the leader rolls back from Active, Unix nanoseconds, unless it
-	// is activated again before: it is on trial. 0: it is not.
+	Previous string            // version that a rollback activates; "": none
+	Shadow   string            // runs alongside the active version without effect; "": none
+	Tripped  map[string]string // by version ID: why it was taken out of service
+	// Until is when the leader rolls back from Active, in Unix nanoseconds, unless
+	// the trial is confirmed before; 0 if Active is not on trial.
 	Until int64
 	// LastTrial is the trial that ended last.
 	LastTrial Trial
@@ -77,7 +77,8 @@ type PolicyState struct {
 	ModifyIndex uint64
 }
 
-// Trial is how an activation for a time ended. The zero Trial is none.
+// A Trial is the end of a time-limited activation. The zero value means that there
+// was none.
 type Trial struct {
 	Version string
 	Ended   TrialEnd
@@ -89,15 +90,15 @@ type TrialEnd string
 
 // The ends of trials.
 const (
-	TrialExpired    TrialEnd = "expired"        // nobody confirmed it in time, so it was rolled back
+	TrialExpired    TrialEnd = "expired"        // not confirmed in time, so it was rolled back
 	TrialConfirmed  TrialEnd = "confirmed"      // the version stays
 	TrialRolledBack TrialEnd = "rolled back"    // before its time was over
 	TrialReplaced   TrialEnd = "replaced"       // another version was activated
 	TrialTripped    TrialEnd = "out of service" // the version kept failing
-	TrialUnloaded   TrialEnd = "unloaded"       // the version was forgotten
+	TrialUnloaded   TrialEnd = "unloaded"       // the version was deleted
 )
 
-// Uses is whether the version plays a role.
+// Uses reports whether the version has a role.
 func (s *PolicyState) Uses(version string) bool {
 	return version != "" && (s.Active == version || s.Previous == version || s.Shadow == version)
 }

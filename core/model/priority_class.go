@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// PriorityClass is a named priority. The rules are those of Kubernetes, and the
-// same for a server and a scenario.
+// A PriorityClass is a named priority. The rules are those of Kubernetes, in
+// servers and scenarios alike.
 type PriorityClass struct {
 	Name          string
 	Value         int32
@@ -17,14 +17,14 @@ type PriorityClass struct {
 	Description   string
 }
 
-// HighestUserPriority is the greatest value of a class that people make; what is above
-// is for what keeps the cluster itself alive.
+// HighestUserPriority is the highest value of a class that users create; higher
+// values are reserved for system classes.
 const HighestUserPriority = 1_000_000_000
 
 // systemPrefix begins the names that are reserved.
 const systemPrefix = "system-"
 
-// SystemClasses are the classes that are there without anybody making them.
+// SystemClasses returns the built-in classes.
 func SystemClasses() []*PriorityClass {
 	return []*PriorityClass{
 		{Name: "system-cluster-critical", Value: 2_000_000_000, Description: "What the cluster needs, and what may move to another node."},
@@ -32,7 +32,7 @@ func SystemClasses() []*PriorityClass {
 	}
 }
 
-// SystemClass is the system class of this name; nil when there is none.
+// SystemClass returns the system class with the name, or nil if there is none.
 func SystemClass(name string) *PriorityClass {
 	for _, c := range SystemClasses() {
 		if c.Name == name {
@@ -42,8 +42,8 @@ func SystemClass(name string) *PriorityClass {
 	return nil
 }
 
-// WithSystemClasses are classes and the system classes that are not among them,
-// ascending by name. The list that is given is left as it is.
+// WithSystemClasses returns the classes and the system classes that are not among
+// them, ascending by name. The given list is not changed.
 func WithSystemClasses(list []*PriorityClass) []*PriorityClass {
 	all := slices.Clone(list)
 	for _, c := range SystemClasses() {
@@ -55,10 +55,11 @@ func WithSystemClasses(list []*PriorityClass) []*PriorityClass {
 	return all
 }
 
-// IsReservedClass is whether only the system may have a class of this name.
+// IsReservedClass reports whether the name is reserved for system classes.
 func IsReservedClass(name string) bool { return strings.HasPrefix(name, systemPrefix) }
 
-// DefaultClass is the global default, the lowest of several; nil: there is none.
+// DefaultClass returns the global default, the lowest if there are several, or nil
+// if there is none.
 func DefaultClass(list []*PriorityClass) (lowest *PriorityClass) {
 	for _, c := range list {
 		if c.GlobalDefault && (lowest == nil || cmp.Or(cmp.Compare(c.Value, lowest.Value), cmp.Compare(c.Name, lowest.Name)) < 0) {
@@ -68,15 +69,15 @@ func DefaultClass(list []*PriorityClass) (lowest *PriorityClass) {
 	return lowest
 }
 
-// ClassProblem is what is wrong with a class, and with which of its fields.
+// A ClassProblem describes what is invalid about a field of a class.
 type ClassProblem struct {
 	Field   string // as documents write it
 	Message string
 	Remedy  string
 }
 
-// Problems is what is wrong with the class taken by itself, but for its name's
-// characters, which each reader has rules of its own for.
+// Problems returns the problems of the class itself. It does not check the
+// characters of the name, for which each reader has its own rules.
 func (c *PriorityClass) Problems() []ClassProblem {
 	if !IsReservedClass(c.Name) {
 		return c.valueProblems()

@@ -8,13 +8,13 @@ import (
 	"strings"
 )
 
-// MaxAmount is the largest amount of one resource that a node may have or a
-// group may ask for. It is far below what an int64 holds, so that sums over
-// tens of thousands of nodes cannot overflow.
+// MaxAmount is the largest amount of one resource that a node may have or a group
+// may request. It is far below the maximum of int64, so that sums over tens of
+// thousands of nodes cannot overflow.
 const MaxAmount = 1 << 48
 
 var (
-	// ErrInvalidQuantity means that a text is no Kubernetes quantity.
+	// ErrInvalidQuantity means that a text is not a valid Kubernetes quantity.
 	ErrInvalidQuantity = errors.New("not a quantity")
 	// ErrNegativeQuantity means that an amount is below zero.
 	ErrNegativeQuantity = errors.New("negative")
@@ -22,7 +22,7 @@ var (
 	ErrQuantityTooLarge = errors.New("too large")
 )
 
-// Unit is the unit in which integers of a resource are counted.
+// Unit returns the unit of integer amounts of a resource.
 func Unit(resource string) string {
 	switch resource {
 	case "cpu":
@@ -36,18 +36,19 @@ func Unit(resource string) string {
 }
 
 // ParseQuantity converts a Kubernetes quantity to the unit of a resource, for
-// what is asked for or set aside: an amount that is not whole in the unit is
-// rounded up, as Kubernetes rounds.
+// requests and reservations. If an amount is not a whole number of units, it is
+// rounded up, as in Kubernetes. It returns ErrInvalidQuantity, ErrNegativeQuantity
+// or ErrQuantityTooLarge.
 //
-// A bare number counts what Kubernetes counts: cores of cpu ("2" is 2000
-// millicores), bytes of memory and disk ("1G" is 954 MiB), bits per second of
-// network ("1G" is 1000 Mbit/s), and units of anything else.
+// A number without suffix counts the base unit of Kubernetes: cores of cpu ("2" is
+// 2000 millicores), bytes of memory and disk ("1G" is 954 MiB), bits per second of
+// network ("1G" is 1000 Mbit/s), and units of other resources.
 func ParseQuantity(resource, text string) (int64, error) {
 	return parseQuantity(resource, text, true)
 }
 
-// ParseCapacity is ParseQuantity for what a node has: it rounds down, so that
-// no more is offered than is there.
+// ParseCapacity is ParseQuantity for the capacity of a node: it rounds down, so
+// that no more is offered than exists.
 func ParseCapacity(resource, text string) (int64, error) {
 	return parseQuantity(resource, text, false)
 }
@@ -79,8 +80,8 @@ type decimal struct {
 	exp10, exp2 int
 }
 
-// maxQuantityLen bounds the digits that are worth looking at: MaxAmount in
-// the smallest unit, n (10^-9), has 24.
+// maxQuantityLen bounds the digits that are parsed: MaxAmount in the smallest unit,
+// n (10^-9), has 24.
 const maxQuantityLen = 64
 
 func parseDecimal(text string) (decimal, error) {
@@ -196,7 +197,7 @@ func (d *decimal) whole(up bool) (int64, error) {
 	return quotient.Int64(), nil
 }
 
-// sliver is what an amount between 0 and 1 is rounded to.
+// sliver returns the result of rounding an amount between 0 and 1.
 func (d *decimal) sliver(up bool) int64 {
 	if up {
 		return 1

@@ -7,10 +7,10 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// EquivalenceClass describes what decides whether a node can take one more instance of the
-// group, and whether eviction could make room for it: groups with the same shape
-// fit on the same nodes, whatever their jobs. A group whose rules look at other
-// allocations of its own has a shape of its own.
+// EquivalenceClass returns a text that determines whether a node can accept one
+// more instance of the group, and whether eviction could free the capacity: groups
+// of one class fit on the same nodes, whatever their jobs. A group whose rules read
+// its own other allocations has a class of its own.
 func (g *Group) EquivalenceClass() string { return g.shape }
 
 func (g *Group) describe() string {
@@ -38,16 +38,16 @@ func (g *Group) describe() string {
 			fmt.Fprintf(&b, "%q", d.Constraints[c].String())
 		}
 	}
-	// The allocations of an updated job may have a lower priority than the job,
-	// and still are none of its candidates.
+	// The allocations of an updated job may have a lower priority than the job, and
+	// are still not candidates.
 	if own || j.ModifyIndex != j.CreateIndex {
 		fmt.Fprintf(&b, " %q %q %q %d", j.Namespace, j.ID, g.Name, j.ModifyIndex)
 	}
 	return b.String()
 }
 
-// SeparationClass describes what separation goes by: groups of a job with the same labels
-// and the same separate terms keep away from the same allocations.
+// SeparationClass returns a text that determines separation: groups of a job with
+// equal labels and separation terms are separated from the same allocations.
 func (g *Group) SeparationClass() string { return g.apart }
 
 func (g *Group) describeApart() string {
@@ -59,8 +59,8 @@ func (g *Group) describeApart() string {
 	return b.String()
 }
 
-// NameHash is a hash of the job's key and the group's name: the same for every
-// version of a group.
+// NameHash returns a hash of the job's key and the group's name, which is the same
+// for every version of a group.
 func (g *Group) NameHash() uint64 { return g.nameHash }
 
 func (g *Group) hashName() uint64 {

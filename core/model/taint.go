@@ -7,30 +7,31 @@ import (
 	"time"
 )
 
-// TaintEffect is what a taint does to groups that do not tolerate it.
+// TaintEffect is the effect of a taint on groups that do not tolerate it.
 type TaintEffect string
 
 // The effects.
 const (
-	NoSchedule       TaintEffect = "NoSchedule"       // they are not placed there
-	PreferNoSchedule TaintEffect = "PreferNoSchedule" // they are placed elsewhere where there is room
-	NoExecute        TaintEffect = "NoExecute"        // they are not placed there, and leave
+	NoSchedule       TaintEffect = "NoSchedule"       // not placed on the node
+	PreferNoSchedule TaintEffect = "PreferNoSchedule" // placed on other nodes if possible
+	NoExecute        TaintEffect = "NoExecute"        // not placed on the node, and evicted from it
 )
 
 // TaintEffects lists every effect in the order in which messages name them.
 var TaintEffects = []TaintEffect{NoSchedule, PreferNoSchedule, NoExecute}
 
-// Taint keeps groups off a node that do not tolerate it. What runs there
-// already stays, unless its effect is NoExecute.
+// A Taint excludes groups that do not tolerate it from a node. Existing allocations
+// remain, unless its effect is NoExecute.
 type Taint struct {
 	Key, Value string
 	Effect     TaintEffect
-	Set        bool // by an operator, so that it outlives what the node says of itself
-	// Since is when a node got a taint of effect NoExecute, Unix ns; else 0.
+	Set        bool // set by an operator: it survives a new registration of the node
+	// Since is when the node got a taint of effect NoExecute, in Unix nanoseconds;
+	// otherwise 0.
 	Since int64
 }
 
-// String is key=value:effect, as Kubernetes writes it.
+// String returns key=value:effect, the form that Kubernetes uses.
 func (t Taint) String() string {
 	if t.Value == "" {
 		return fmt.Sprintf("%s:%s", t.Key, t.Effect)
@@ -38,7 +39,7 @@ func (t Taint) String() string {
 	return fmt.Sprintf("%s=%s:%s", t.Key, t.Value, t.Effect)
 }
 
-// DeclaredTaints is the taints that the node itself has declared.
+// DeclaredTaints returns the taints that the node itself declares.
 func (n *Node) DeclaredTaints() (list []Taint) {
 	for _, t := range n.Taints {
 		if !t.Set {
@@ -48,8 +49,8 @@ func (n *Node) DeclaredTaints() (list []Taint) {
 	return list
 }
 
-// MergeTaints is the taints a node has that declares some and of which operators
-// set others: of two with one key and effect theirs holds. It is sorted.
+// MergeTaints returns the declared taints of a node with those that operators set,
+// sorted. If both have the same key and effect, the operators' one is used.
 func MergeTaints(declared, set []Taint) []Taint {
 	var all []Taint
 	for _, list := range [][]Taint{set, declared} {
@@ -65,8 +66,8 @@ func MergeTaints(declared, set []Taint) []Taint {
 	return all
 }
 
-// Matches is whether two taints are of one key and effect, of which a node has
-// one.
+// Matches reports whether two taints have the same key and effect, which is unique
+// on a node.
 func (t Taint) Matches(o Taint) bool { return t.Key == o.Key && t.Effect == o.Effect }
 
 // TolerationOperator relates a toleration to the value of a taint.
@@ -78,16 +79,16 @@ const (
 	TolerationExists TolerationOperator = "Exists"
 )
 
-// Toleration lets a group go to nodes with a taint, and stay there.
+// A Toleration allows a group on nodes with a taint.
 type Toleration struct {
 	Key      string             // "", with Exists: every taint
 	Operator TolerationOperator // "": Equal
 	Value    string             // of Equal
 	Effect   TaintEffect        // "": every one
-	For      time.Duration      // how long an allocation may stay, of NoExecute; 0: for ever
+	For      time.Duration      // how long an allocation may remain with a taint of effect NoExecute; 0 for ever
 }
 
-// String is key=value:effect, with how long where that is limited.
+// String returns key=value:effect, with the duration if it is limited.
 func (t Toleration) String() string {
 	text := cmp.Or(t.Key, "*")
 	if t.Operator != TolerationExists {
@@ -102,7 +103,7 @@ func (t Toleration) String() string {
 	return text
 }
 
-// Tolerates is whether the toleration is of the taint.
+// Tolerates reports whether the toleration matches the taint.
 func (t *Toleration) Tolerates(taint *Taint) bool {
 	if t.Effect != "" && t.Effect != taint.Effect {
 		return false
@@ -113,8 +114,8 @@ func (t *Toleration) Tolerates(taint *Taint) bool {
 	return t.Key == taint.Key && t.Value == taint.Value
 }
 
-// UntoleratedTaint is the first taint of the node that keeps the group off it; nil when
-// there is none.
+// UntoleratedTaint returns the first taint of the node that excludes the group, or
+// nil if there is none.
 func (g *Group) UntoleratedTaint(n *Node) *Taint {
 	for i := range n.Taints {
 		if t := &n.Taints[i]; t.Effect != PreferNoSchedule && !g.tolerates(t) {
@@ -124,8 +125,9 @@ func (g *Group) UntoleratedTaint(n *Node) *Taint {
 	return nil
 }
 
-// CountSoftTaints is how many taints of the node make the group prefer others: wishes, and
-// those beside which it stays only for some time.
+// CountSoftTaints returns how many taints of the node make the group prefer others:
+// taints of effect PreferNoSchedule, and those that it tolerates only for some
+// time.
 func (g *Group) CountSoftTaints(n *Node) (count int) {
 	for i := range n.Taints {
 		t := &n.Taints[i]
@@ -146,7 +148,8 @@ func (g *Group) tolerates(taint *Taint) bool {
 	return false
 }
 
-// HasSoftTaint is whether some taint of the node may be a wish rather than a rule.
+// HasSoftTaint reports whether some taint of the node may lower its rank instead of
+// excluding it.
 func (n *Node) HasSoftTaint() bool {
 	for i := range n.Taints {
 		if n.Taints[i].Effect != NoSchedule {
@@ -156,7 +159,7 @@ func (n *Node) HasSoftTaint() bool {
 	return false
 }
 
-// HasNoExecute is whether some taint of the node has work leave it.
+// HasNoExecute reports whether some taint of the node has the effect NoExecute.
 func (n *Node) HasNoExecute() bool {
 	for i := range n.Taints {
 		if n.Taints[i].Effect == NoExecute {
@@ -166,9 +169,10 @@ func (n *Node) HasNoExecute() bool {
 	return false
 }
 
-// NoExecuteAt is when an allocation of the group that came to the node at a time has to
-// leave it, Unix ns, and for the sake of which taint; nil: it may stay. Of several
-// tolerations of a taint that which lets it stay longest counts.
+// NoExecuteAt returns when an allocation of the group that was placed on the node
+// at since must be evicted, in Unix nanoseconds, and the taint that requires it;
+// the taint is nil if it may remain. If several tolerations match a taint, the
+// longest counts.
 func (g *Group) NoExecuteAt(n *Node, since int64) (at int64, by *Taint) {
 	for i := range n.Taints {
 		t := &n.Taints[i]
@@ -186,7 +190,8 @@ func (g *Group) NoExecuteAt(n *Node, since int64) (at int64, by *Taint) {
 	return at, by
 }
 
-// stays is how long an allocation may stay beside a taint; not limited: for ever.
+// stays returns how long an allocation may remain with a taint; limited is false if
+// there is no limit.
 func (g *Group) stays(taint *Taint) (stay time.Duration, limited bool) {
 	for i := range g.Tolerations {
 		if t := &g.Tolerations[i]; t.Tolerates(taint) {
@@ -199,8 +204,8 @@ func (g *Group) stays(taint *Taint) (stay time.Duration, limited bool) {
 	return stay, true
 }
 
-// StampTaints gives taints of effect NoExecute the time since when the node has them:
-// now, unless it had them already.
+// StampTaints sets the time of taints of effect NoExecute: now, unless the node had
+// them before.
 func StampTaints(taints, before []Taint, now int64) []Taint {
 	taints = slices.Clone(taints)
 	for i := range taints {
@@ -218,7 +223,7 @@ func StampTaints(taints, before []Taint, now int64) []Taint {
 	return taints
 }
 
-// EqualTaints is whether two lists say the same, since whenever.
+// EqualTaints reports whether two lists are equal, apart from the time of taints.
 func EqualTaints(a, b []Taint) bool {
 	return slices.EqualFunc(a, b, func(x, y Taint) bool {
 		x.Since, y.Since = 0, 0

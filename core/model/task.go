@@ -1,7 +1,7 @@
 package model
 
-// Task is one process of a group's instances. The scheduler reads the group's
-// Resources alone; the tasks are for the node that runs them.
+// A Task is one process of a group's instances. The scheduler reads the group's
+// Resources only; the node runs the tasks.
 type Task struct {
 	Name        string
 	Driver      string // exec or sim

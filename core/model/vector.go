@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// MaxDimensions is how many resource names one cluster may use.
+// MaxDimensions is the number of resource names that one cluster may use.
 const MaxDimensions = 16
 
 // Dimensions that every cluster has, in this order. Other names follow in the
@@ -37,10 +37,10 @@ func NewDimensions() *Dimensions {
 	return &Dimensions{names: []string{"cpu", "memory", "disk", "network"}}
 }
 
-// Len is the number of dimensions in use.
+// Len returns the number of dimensions in use.
 func (d *Dimensions) Len() int { return len(d.names) }
 
-// Name is the resource name at position i.
+// Name returns the resource name at position i.
 func (d *Dimensions) Name(i int) string { return d.names[i] }
 
 // Names returns a copy of all names in order.
@@ -49,12 +49,12 @@ func (d *Dimensions) Names() []string { return slices.Clone(d.names) }
 // AppendNames appends all names in order.
 func (d *Dimensions) AppendNames(to []string) []string { return append(to, d.names...) }
 
-// Index is the position of name, or -1 when the cluster does not use it.
+// Index returns the position of name, or -1 if the cluster does not use it.
 func (d *Dimensions) Index(name string) int { return slices.Index(d.names, name) }
 
-// With returns dimensions that also hold every name of rs; d itself when it
-// already does. Unknown names are added in ascending order, so the result does
-// not depend on map order. It fails with ErrTooManyDimensions.
+// With returns dimensions that also contain every name of rs, or d itself if it
+// already does. Unknown names are added in ascending order, so the result does not
+// depend on map order. It returns ErrTooManyDimensions if there would be too many.
 func (d *Dimensions) With(rs ...Resources) (*Dimensions, error) {
 	var missing []string
 	for _, r := range rs {
@@ -74,8 +74,8 @@ func (d *Dimensions) With(rs ...Resources) (*Dimensions, error) {
 	return &Dimensions{names: append(slices.Clone(d.names), missing...)}, nil
 }
 
-// Vector lays r out by dimension. Names that d lacks are an error of the
-// caller, who must have called With first; they panic.
+// Vector returns r by dimension. It panics if d lacks a name: the caller must have
+// called With first.
 func (d *Dimensions) Vector(r Resources) Vector {
 	var v Vector
 	for name, amount := range r {
@@ -88,7 +88,7 @@ func (d *Dimensions) Vector(r Resources) Vector {
 	return v
 }
 
-// Resources turns v back into names, leaving out zeros.
+// Resources returns v by name, without zeros.
 func (d *Dimensions) Resources(v *Vector) Resources {
 	r := Resources{}
 	for i, name := range d.names {

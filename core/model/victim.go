@@ -1,26 +1,27 @@
 package model
 
-// PreemptionToleration says from whom, and for how long, a job's allocations
-// are spared.
+// A PreemptionToleration protects a job's allocations from preemptors by priority
+// and time.
 type PreemptionToleration struct {
-	// MinPreemptorPriority: preemptors below it evict nothing of the job; nil:
-	// its own priority decides alone.
+	// MinPreemptorPriority is the priority below which preemptors may not evict the
+	// job; nil leaves the decision to the job's own priority.
 	MinPreemptorPriority *int32
-	// MinRuntime: an allocation is spared until it has worked for so many
-	// nanoseconds. What has not begun has no work to lose.
+	// MinRuntime protects a started allocation until it has run for so many
+	// nanoseconds. An allocation that has not started has no work to lose.
 	MinRuntime int64
 }
 
-// HasEvictionRules is whether more than its priority says who of the job may be a
-// victim, or who goes with one.
+// HasEvictionRules reports whether the eviction of the job's allocations depends on
+// more than its priority.
 func (j *Job) HasEvictionRules() bool { return j.Toleration != nil || j.AllOrNone }
 
-// InCohort is whether the allocation is evicted with those of its job of which the
-// same is true: the version that it runs decides, not the job as it is now.
+// InCohort reports whether the allocation is evicted only together with the other
+// members of its job's cohort. The version that it runs decides, not the current
+// job.
 func (a *Allocation) InCohort() bool { return a.Live() && a.Job.AllOrNone }
 
-// SurplusInstances is how many of so many instances of a group may be evicted one by one,
-// though the job is one that is evicted whole.
+// SurplusInstances returns how many of the live instances of a group may be evicted
+// individually although the job is all-or-none.
 func (j *Job) SurplusInstances(group string, live int) int {
 	if g := j.Group(group); g != nil && g.MinCount > 0 {
 		return max(0, live-g.MinCount)
@@ -28,9 +29,9 @@ func (j *Job) SurplusInstances(group string, live int) int {
 	return 0
 }
 
-// ProtectedFrom is whether an allocation of the job may not be evicted for a preemptor
-// of a priority at a time in Unix nanoseconds. until is when time makes it
-// eligible; 0: time does not.
+// ProtectedFrom reports whether an allocation of the job may not be evicted for a
+// preemptor of a priority at a time in Unix nanoseconds. until is when the
+// protection ends, or 0 if time does not end it.
 func (j *Job) ProtectedFrom(a *Allocation, preemptor int32, now int64) (until int64, spared bool) {
 	t := j.Toleration
 	switch {

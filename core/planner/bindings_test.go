@@ -66,8 +66,8 @@ func TestVerify_Bindings(t *testing.T) {
 		"nor what is cluster-scoped": {
 			model.CommitGroup{Claims: []*model.Claim{claiming(2)}, Withdrawals: evict("scoped")}, "cluster-scoped",
 		},
-		"serves no claim": {model.CommitGroup{Withdrawals: evict("low")}, "no eviction without a claim"},
-		"a victim that is gone":       {model.CommitGroup{Claims: []*model.Claim{claiming(2)}, Withdrawals: evict("gone")}, ""},
+		"eviction without a claim": {model.CommitGroup{Withdrawals: evict("low")}, "serves no claim"},
+		"a victim that is gone":    {model.CommitGroup{Claims: []*model.Claim{claiming(2)}, Withdrawals: evict("gone")}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			plan := &model.Plan{EvalID: "e", Job: bindKey, Priority: 5, Groups: []model.CommitGroup{c.group}}
@@ -114,12 +114,12 @@ func TestVerify_CountsWhatIsDoneThoughItIsWithdrawn(t *testing.T) {
 func TestVerify_RefusesMalformedPlansOfBindings(t *testing.T) {
 	snap := bindWorld(t)
 	for want, groups := range map[string][]model.CommitGroup{
-		"one group":           {{Assignments: []*model.Assignment{assigning("m1", 1)}}, {}},
-		"of 0 replicas":       {{Assignments: []*model.Assignment{assigning("m1", 0)}}},
-		"names a node":        {{Claims: []*model.Claim{{ID: "c", Claimant: bindKey, ClusterID: "m1", NodeID: "n"}}}},
-		"of default/low":      {{Withdrawals: []model.Withdrawal{{AssignmentID: "low"}}}},
-		"both allocations and bindings":   {{Assignments: []*model.Assignment{assigning("m1", 1)}, Stops: []model.Stop{{AllocID: "a"}}}},
-		"names no assignment": {{Withdrawals: []model.Withdrawal{{}}}},
+		"one group":                     {{Assignments: []*model.Assignment{assigning("m1", 1)}}, {}},
+		"of 0 replicas":                 {{Assignments: []*model.Assignment{assigning("m1", 0)}}},
+		"names a node":                  {{Claims: []*model.Claim{{ID: "c", Claimant: bindKey, ClusterID: "m1", NodeID: "n"}}}},
+		"of default/low":                {{Withdrawals: []model.Withdrawal{{AssignmentID: "low"}}}},
+		"both allocations and bindings": {{Assignments: []*model.Assignment{assigning("m1", 1)}, Stops: []model.Stop{{AllocID: "a"}}}},
+		"names no assignment":           {{Withdrawals: []model.Withdrawal{{}}}},
 	} {
 		plan := &model.Plan{EvalID: "e", Job: bindKey, Priority: 5, Groups: groups}
 		var scratch planner.Scratch

@@ -2,18 +2,18 @@ package policy
 
 import "sync/atomic"
 
-// ActiveSet is the set in force. Swap replaces it while evaluations run: those
-// that have begun end on the set that they pinned.
+// An ActiveSet holds the active set. Swap replaces it while evaluations run: an
+// evaluation that has started ends with the set that it pinned.
 type ActiveSet struct{ current atomic.Pointer[Set] }
 
-// NewActiveSet puts a set in force and takes it over.
+// NewActiveSet activates a set and takes ownership of it.
 func NewActiveSet(s *Set) *ActiveSet {
 	a := &ActiveSet{}
 	a.current.Store(s)
 	return a
 }
 
-// Pin is the set in force, held until its Unpin.
+// Pin returns the active set, held until its Unpin.
 func (a *ActiveSet) Pin() *Set {
 	for {
 		// Between the load and the pin the set may be replaced and given up.
@@ -23,8 +23,8 @@ func (a *ActiveSet) Pin() *Set {
 	}
 }
 
-// Swap puts next in force, takes it over and gives the old set up.
+// Swap activates next, takes ownership of it, and unpins the previous set.
 func (a *ActiveSet) Swap(next *Set) { a.current.Swap(next).Unpin() }
 
-// Close gives the set in force up; nothing may be pinned any more.
+// Close unpins the active set. Pin must not be called afterwards.
 func (a *ActiveSet) Close() { a.current.Load().Unpin() }

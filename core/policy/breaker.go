@@ -6,22 +6,24 @@ import (
 	"time"
 )
 
-// OnFault is what happens in an evaluation in which a policy is at fault.
+// OnFault is the reaction to a policy fault during an evaluation.
 type OnFault uint8
 
-// What an operator may choose.
+// The values that operators choose from.
 const (
-	// Deny evicts nobody: the evaluation waits as if nothing could be evicted.
+	// Deny evicts nothing: the evaluation blocks as if preemption were not
+	// possible.
 	Deny OnFault = iota
-	// FallBack lets the policy named default decide.
+	// FallBack uses the policy named default.
 	FallBack
-	// AsConfigured does what the scheduler configuration says.
+	// AsConfigured uses the scheduler configuration.
 	AsConfigured
 )
 
 func (f OnFault) String() string { return [...]string{"deny", "default", "as configured"}[f] }
 
-// ParseOnFault reads deny or default; nothing means deny.
+// ParseOnFault parses "deny" or "default"; "" means deny. It returns an error for
+// other texts.
 func ParseOnFault(text string) (OnFault, error) {
 	switch text {
 	case "", Deny.String():
@@ -29,7 +31,7 @@ func ParseOnFault(text string) (OnFault, error) {
 	case FallBack.String():
 		return FallBack, nil
 	}
-	return Deny, fmt.Errorf("%q is no answer to a fault: want deny or default", text)
+	return Deny, fmt.Errorf("unknown reaction to a fault %q: want deny or default", text)
 }
 
 // When a breaker opens, and how long it stays so at first and at most.
@@ -39,20 +41,21 @@ const (
 	breakerLast   = int64(10 * time.Minute)
 )
 
-// Breaker stops asking a policy that keeps failing: after several faulty
-// evaluations in a row it opens for a while; then one evaluation tries again.
-// The zero value is ready. It knows no clock: the time is its callers', so that
-// a simulation replays.
+// A Breaker stops calling a policy that keeps failing: after several faulty
+// evaluations in a row it opens for a while, then one evaluation tries again. The
+// zero value is ready to use. It reads no clock: callers pass the time, so that a
+// simulation can be replayed.
 type Breaker struct {
 	mu     sync.Mutex
 	inARow int
-	until  int64 // Unix nanoseconds; it is open before
+	until  int64 // Unix nanoseconds until which it is open
 	pause  int64
 	last   error
-	held   error // why it stays open until Reset; nil: it does not
+	held   error // why it is open until Reset; nil if it is not
 }
 
-// OpenError is the fault that opened the breaker, nil while the policy may be asked.
+// OpenError returns the fault that opened the breaker, or nil if the policy may be
+// called.
 func (b *Breaker) OpenError(now int64) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -65,8 +68,8 @@ func (b *Breaker) OpenError(now int64) error {
 	return b.last
 }
 
-// RecordFault tells of an evaluation in which the policy was at fault. It returns
-// whether that opened the breaker.
+// RecordFault records an evaluation with a policy fault. It reports whether that
+// opened the breaker.
 func (b *Breaker) RecordFault(now int64, err error) (opened bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -80,22 +83,23 @@ func (b *Breaker) RecordFault(now int64, err error) (opened bool) {
 	return true
 }
 
-// RecordSuccess tells of an evaluation in which the policy was asked and not at fault.
+// RecordSuccess records an evaluation in which the policy was called without a
+// fault.
 func (b *Breaker) RecordSuccess() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.inARow, b.pause, b.last = 0, 0, nil
 }
 
-// Trip opens the breaker until Reset, whatever the time: a cluster has agreed
-// that the policy is not to be asked.
+// Trip opens the breaker until Reset, whatever the time: the cluster has agreed
+// that the policy is not called.
 func (b *Breaker) Trip(why error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.held = why
 }
 
-// Reset closes the breaker and forgets every fault.
+// Reset closes the breaker and drops all recorded faults.
 func (b *Breaker) Reset() {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -1,17 +1,17 @@
 package policy
 
-// Fault says whose fault a failed call was.
+// A Fault classifies a failed call.
 type Fault uint8
 
 // The kinds of faults.
 const (
 	FaultGuest   Fault = iota // the policy's own error, panic or trap
 	FaultTimeout              // it took longer than allowed
-	FaultLimit                // it wanted more fuel or memory than allowed
+	FaultLimit                // it exceeded its fuel or memory limit
 	FaultAnswer               // its answer breaks a rule: NaN, foreign row, missing option
-	FaultABI                  // what it sent cannot be read
-	FaultHost                 // ours
-	// Faults is how many kinds there are.
+	FaultABI                  // its data cannot be decoded
+	FaultHost                 // an error of the host
+	// Faults is the number of kinds.
 	Faults = iota
 )
 
@@ -19,13 +19,13 @@ func (f Fault) String() string {
 	return [...]string{"guest", "timeout", "limit", "answer", "abi", "host"}[f]
 }
 
-// Error says which policy failed, where, and whose fault it was.
+// An Error describes a failed call of a policy.
 type Error struct {
-	Policy  string // name; empty while nobody knows it
+	Policy  string // name; empty if not known yet
 	Version string
 	Hook    string
 	Fault   Fault
-	Err     error // the policy's own words first
+	Err     error // starts with the policy's own message
 	Hint    string
 }
 

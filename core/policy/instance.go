@@ -16,23 +16,24 @@ const (
 	HookPreemptBindings
 )
 
-// Has is whether every hook of want is in h.
+// Has reports whether every hook of want is in h.
 func (h Hooks) Has(want Hooks) bool { return h&want == want }
 
-// Module is the code of a policy, loaded and ready to be started: native Go, a
-// WebAssembly module, an executable. It is safe for concurrent use.
+// A Module is the code of a policy, ready to be started: native Go, a WebAssembly
+// module, or an executable. It is safe for concurrent use.
 type Module interface {
-	// Digest identifies the code: of a built-in, its name and the version of its rules.
+	// Digest identifies the code. For a built-in policy it is derived from its name
+	// and the version of its rules.
 	Digest() string
-	// Settings is the configuration that the policy takes.
+	// Settings returns the settings that the policy accepts.
 	Settings() []sdk.Setting
-	// Start makes an instance and configures it. An error that is no *Error is
+	// Start creates and configures an instance. An error that is not an *Error is
 	// the policy's own objection to the configuration.
 	Start(c *sdk.Config) (Instance, error)
 }
 
-// Instance is one running copy of a policy. Calling a hook that Hooks does not
-// list is an error of the caller. An error that is no *Error is the guest's own.
+// An Instance is one running copy of a policy. Callers must not call a hook that
+// Hooks does not list. An error that is not an *Error is the policy's own.
 type Instance interface {
 	Info() sdk.Info
 	Hooks() Hooks
@@ -42,10 +43,12 @@ type Instance interface {
 	ScoreOptions(in *sdk.Options, out *sdk.OptionScores) error
 	PreemptBindings(in *sdk.Candidates, out *sdk.BindingVictims) error
 
-	// Fuel is what the last call of a hook used; 0 where nobody counts.
+	// Fuel returns the fuel that the last call of a hook used, or 0 if it is not
+	// metered.
 	Fuel() uint64
-	// Alive is false once the instance is of no more use, as after a trap.
+	// Alive returns false if the instance cannot be used any more, for instance
+	// after a trap.
 	Alive() bool
-	// Close frees what the instance holds.
+	// Close frees the resources of the instance.
 	Close()
 }

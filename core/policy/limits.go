@@ -2,20 +2,22 @@ package policy
 
 import "time"
 
-// Limits bound what one call of a policy may use. A zero field means the default.
+// Limits bound the resources of one call of a policy. A zero field means the
+// default.
 type Limits struct {
-	// Fuel is what a call may burn whatever it is asked, FuelPerRow what each row
-	// and option of the question adds. Only WebAssembly modules are metered.
+	// Fuel is the base limit of a call, and FuelPerRow is added for each row and
+	// option of the request. Only WebAssembly modules are metered.
 	Fuel, FuelPerRow uint64
-	// Memory is the most that an instance may hold, in bytes.
+	// Memory is the limit of an instance, in bytes.
 	Memory int64
-	// Time is how long a call may take. Processes are held to it; a WebAssembly
-	// module is stopped by its fuel, which does not depend on the machine.
+	// Time is the limit of a call of a process. A WebAssembly module is stopped by
+	// its fuel instead, which does not depend on the machine.
 	Time time.Duration
 }
 
-// DefaultLimits are the limits where the operator sets none. They are generous:
-// fuel for a policy that compares every row of an option with every other.
+// DefaultLimits are the limits that apply unless an operator sets others. They
+// leave enough fuel for a policy that compares every row of an option with every
+// other.
 var DefaultLimits = Limits{
 	Fuel:       50_000_000,
 	FuelPerRow: 20_000,
@@ -23,7 +25,7 @@ var DefaultLimits = Limits{
 	Time:       2 * time.Second,
 }
 
-// WithDefaults is l with the fields of d where it has none.
+// WithDefaults returns l with the fields of d in place of zero fields.
 func (l Limits) WithDefaults(d Limits) Limits {
 	if l.Fuel == 0 {
 		l.Fuel = d.Fuel
@@ -40,7 +42,7 @@ func (l Limits) WithDefaults(d Limits) Limits {
 	return l
 }
 
-// CappedAt is l with no field above that of most, where most has one.
+// CappedAt returns l with each field limited to that of most, if most sets one.
 func (l Limits) CappedAt(most Limits) Limits {
 	cut := func(v, most uint64) uint64 {
 		if most == 0 {

@@ -23,7 +23,7 @@ type native struct {
 
 var _ Instance = (*native)(nil)
 
-// Native is a Module of code that is linked into the binary.
+// Native returns a Module of code that is linked into the binary.
 func Native(digest string, start func() sdk.Policy) Module {
 	return &nativeModule{digest: digest, start: start}
 }
@@ -120,8 +120,8 @@ func (n *native) PreemptBindings(in *sdk.Candidates, out *sdk.BindingVictims) (e
 	return n.bindings.PreemptBindings(in, out)
 }
 
-// caught turns a panic of the policy into its fault: a guest must never take
-// the scheduler down, native guests included.
+// caught turns a panic of the policy into its fault: a policy must never crash the
+// scheduler, native policies included.
 func caught(err *error) {
 	if r := recover(); r != nil {
 		*err = fmt.Errorf("panic: %v", r)

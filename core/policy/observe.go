@@ -6,9 +6,8 @@ import (
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
 )
 
-// Call records one call of a hook: who was asked what, what it cost, and how
-// it ended. What breaks a rule without being a fault of the call itself, such
-// as a foreign row in the answer, is not known here.
+// A Call records one call of a hook: its subject, cost and result. Violations that
+// are found later, such as a foreign row in the answer, are not part of it.
 type Call struct {
 	Policy, Version, Digest string
 	Hook                    string
@@ -19,8 +18,8 @@ type Call struct {
 	Err                     error
 }
 
-// observed tells the version's observer, and that of whoever acquired the
-// instance, of every call.
+// observed reports every call to the version's observer and to the caller that
+// acquired the instance.
 type observed struct {
 	Instance
 	version *Version

@@ -10,24 +10,23 @@ import (
 // DefaultName is the policy that decides what others leave open.
 const DefaultName = "default"
 
-// Set is the versions a scheduler works with, by name. What it holds never
-// changes; a change makes another one, and a scheduler keeps one for a whole
-// evaluation.
+// A Set maps names to the versions that a scheduler uses. It is immutable; a change
+// creates another set, and a scheduler uses one set for a whole evaluation.
 //
-// Who makes a set holds it. It is given up with Unpin, by the maker and by
-// everybody who pinned it; with the last of them its versions lose it, and
-// those that are in no other set close their instances.
+// The creator of a set holds it. It is released by Unpin, called by the creator and
+// by every caller of Pin. After the last Unpin, versions that are in no other set
+// close their instances.
 type Set struct {
 	byName   map[string]*Version
 	fallback *Version
-	override *Version // decides everything, whatever jobs ask for
+	override *Version // used for every job
 
 	mu   sync.Mutex
 	pins int
 }
 
-// NewSet makes a set. One of the versions must be named default: it decides
-// what others leave open.
+// NewSet returns a set of versions. It returns an error if none is named default,
+// which is used for jobs that name no policy.
 func NewSet(versions ...*Version) (*Set, error) {
 	for _, v := range versions {
 		if v.Name == DefaultName {
@@ -37,7 +36,7 @@ func NewSet(versions ...*Version) (*Set, error) {
 	return nil, fmt.Errorf("a set of policies needs one named %s", DefaultName)
 }
 
-// NewSetWithFallback makes a set in which fallback decides what others leave open,
+// NewSetWithFallback returns a set that uses fallback for jobs that name no policy,
 // whatever is named default.
 func NewSetWithFallback(fallback *Version, versions ...*Version) (*Set, error) {
 	s := &Set{byName: make(map[string]*Version, len(versions)), fallback: fallback, pins: 1}
@@ -53,7 +52,7 @@ func NewSetWithFallback(fallback *Version, versions ...*Version) (*Set, error) {
 	return s, nil
 }
 
-// Override returns a set in which v decides for every job.
+// Override returns a set that uses v for every job.
 func (s *Set) Override(v *Version) *Set {
 	o := &Set{byName: s.byName, fallback: s.fallback, override: v, pins: 1}
 	for _, v := range o.Versions() {
@@ -62,10 +61,10 @@ func (s *Set) Override(v *Version) *Set {
 	return o
 }
 
-// Pin keeps the set's versions ready until Unpin.
+// Pin keeps the versions of the set ready until Unpin.
 func (s *Set) Pin() *Set {
 	if !s.tryPin() {
-		panic("policy: a set is pinned that nobody holds")
+		panic("policy: pinned a released set")
 	}
 	return s
 }
@@ -80,7 +79,7 @@ func (s *Set) tryPin() bool {
 	return true
 }
 
-// Unpin gives the set up.
+// Unpin releases the set.
 func (s *Set) Unpin() {
 	s.mu.Lock()
 	s.pins--
@@ -94,8 +93,9 @@ func (s *Set) Unpin() {
 	}
 }
 
-// Select is the version for a job that names jobPolicy under a configuration
-// that names clusterPolicy; empty names do not count.
+// Select returns the version for a job that names jobPolicy, under a configuration
+// that names clusterPolicy; empty names are ignored. It returns an error if the
+// name is unknown.
 func (s *Set) Select(jobPolicy, clusterPolicy string) (*Version, error) {
 	if s.override != nil {
 		return s.override, nil
@@ -107,7 +107,7 @@ func (s *Set) Select(jobPolicy, clusterPolicy string) (*Version, error) {
 		if v := s.byName[name]; v != nil {
 			return v, nil
 		}
-		return nil, fmt.Errorf("there is no policy named %q; loaded are %s", name, strings.Join(s.Names(), ", "))
+		return nil, fmt.Errorf("unknown policy %q: loaded are %s", name, strings.Join(s.Names(), ", "))
 	}
 	if v := s.byName[DefaultName]; v != nil {
 		return v, nil
@@ -115,10 +115,10 @@ func (s *Set) Select(jobPolicy, clusterPolicy string) (*Version, error) {
 	return s.fallback, nil
 }
 
-// Default is the version that decides what others leave open.
+// Default returns the version for jobs that name no policy.
 func (s *Set) Default() *Version { return s.fallback }
 
-// Names lists the versions' names, ascending.
+// Names returns the names of the versions, ascending.
 func (s *Set) Names() []string {
 	names := make([]string, 0, len(s.byName))
 	for name := range s.byName {
@@ -128,8 +128,8 @@ func (s *Set) Names() []string {
 	return names
 }
 
-// Versions lists the versions, ascending by name, and after them the one that
-// overrides them and the one behind them where they are others.
+// Versions returns the versions, ascending by name, followed by the override and
+// the fallback if they are not among them.
 func (s *Set) Versions() []*Version {
 	var list []*Version
 	for _, name := range s.Names() {

@@ -13,29 +13,29 @@ import (
 	"github.com/cede-scheduler/cede/sdk/settings"
 )
 
-// GrantKeepRedundant lets the victim lists of a version stand whole.
+// GrantKeepRedundant allows a version to retain redundant victims.
 const GrantKeepRedundant = "keepRedundant"
 
 // Grants lists what an operator may grant a version.
 var Grants = []string{GrantKeepRedundant}
 
-// Source says what a version is made of, and how the operator wants it run.
+// A Source describes a version and how the operator configured it.
 type Source struct {
-	Name   string // the name operators use
+	Name   string // name for operators
 	Module Module
 	Config []byte // JSON object; empty means {}
 	Grants []string
 
 	OnFault OnFault
-	// Observe is told of every call of a hook; nil: nobody is. It is called from
-	// many goroutines.
+	// Observe is called after every call of a hook, from many goroutines; nil
+	// disables it.
 	Observe func(Call)
-	// OnClosed is called once the version is retired and its last instance closed;
-	// nil: nobody is told.
+	// OnClosed is called once the version is retired and its last instance is
+	// closed; nil disables it.
 	OnClosed func()
 }
 
-// Version is a policy that is ready to be asked: a module with its
+// A Version is a policy that is ready to be called: a module with its
 // configuration, identified by one hash.
 type Version struct {
 	Name    string
@@ -54,15 +54,15 @@ type Version struct {
 
 	mu      sync.Mutex
 	idle    []Instance
-	out     int  // instances that were handed out
-	holders int  // sets and others
-	retired bool // by the last of them
+	out     int  // acquired instances
+	holders int  // references by sets and others
+	retired bool // after the last reference was released
 
 	calls, faults, fallbacks atomic.Int64
 }
 
-// NewVersion starts one instance, to learn what the policy is, and keeps it
-// for the first Acquire.
+// NewVersion starts one instance to read the policy's info, and keeps it for the
+// first Acquire.
 func NewVersion(src Source) (*Version, error) {
 	config, err := settings.Read(src.Module.Settings(), src.Config)
 	if err != nil {
@@ -89,41 +89,41 @@ func NewVersion(src Source) (*Version, error) {
 	return v, nil
 }
 
-// startError is why a first instance did not start; a refusal that is no fault
-// is about the configuration.
+// startError returns the error of the first start. An error that is not a fault is
+// about the configuration.
 func startError(name string, err error) error {
 	if fault, ok := errors.AsType[*Error](err); ok {
-		named := *fault // a host has another name for it
+		named := *fault // the host uses another name
 		named.Policy = name
 		return &named
 	}
 	return fmt.Errorf("policy %s: configuration: %w", name, err)
 }
 
-// Info is what the policy says of itself.
+// Info returns the policy's description of itself.
 func (v *Version) Info() sdk.Info { return v.info }
 
-// Hooks is what the policy implements.
+// Hooks returns the hooks that the policy implements.
 func (v *Version) Hooks() Hooks { return v.hooks }
 
-// Settings is the configuration that the policy takes.
+// Settings returns the settings that the policy accepts.
 func (v *Version) Settings() []sdk.Setting { return v.module.Settings() }
 
-// Config is the configuration in its canonical spelling.
+// Config returns the configuration in canonical form.
 func (v *Version) Config() []byte { return settings.Canonical(v.config) }
 
-// KeepsRedundant is whether the lists of SelectVictims stand whole: the policy
-// asks for it and the operator granted it.
+// KeepsRedundant reports whether redundant victims of SelectVictims are retained:
+// the policy requests it and the operator granted it.
 func (v *Version) KeepsRedundant() bool {
 	return v.info.KeepRedundant && slices.Contains(v.Grants, GrantKeepRedundant)
 }
 
-// Acquire hands out an instance for one goroutine; give it back with Release.
-// What was started once and cannot be started again is a fault.
+// Acquire returns an instance for one goroutine; the caller returns it with
+// Release. If no instance can be started any more, that is a fault.
 func (v *Version) Acquire() (Instance, error) { return v.AcquireObserved(nil) }
 
-// AcquireObserved is Acquire for somebody who wants to be told of every call of the
-// instance; nil: nobody does.
+// AcquireObserved is Acquire with an observer of every call of the instance; nil
+// disables it.
 func (v *Version) AcquireObserved(tell func(Call)) (Instance, error) {
 	in, err := v.acquire()
 	if err != nil {
@@ -143,7 +143,7 @@ func (v *Version) acquire() (Instance, error) {
 		if in.Alive() {
 			return in, nil
 		}
-		in.Close() // a process can die while nobody asks it
+		in.Close() // a process can die while idle
 	}
 	in, err := v.module.Start(v.config)
 	if err != nil {
@@ -152,7 +152,7 @@ func (v *Version) acquire() (Instance, error) {
 	return in, err
 }
 
-// idler takes the instance that was given back last; nil: there is none.
+// idler returns the most recently released instance, or nil if there is none.
 func (v *Version) idler() Instance {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -165,7 +165,7 @@ func (v *Version) idler() Instance {
 	return in
 }
 
-// back counts an instance that is no longer in use.
+// back records that an instance is no longer in use.
 func (v *Version) back() {
 	v.mu.Lock()
 	v.out--
@@ -176,7 +176,7 @@ func (v *Version) back() {
 	}
 }
 
-// Release takes an instance back, and closes it where it is of no more use.
+// Release returns an instance, and closes it if it cannot be used any more.
 func (v *Version) Release(in Instance) {
 	if o, ok := in.(*observed); ok {
 		in = o.Instance
@@ -193,7 +193,8 @@ func (v *Version) Release(in Instance) {
 	v.back()
 }
 
-// AddRef keeps the version ready until Drop. Every set holds its versions.
+// AddRef keeps the version ready until ReleaseRef. Every set holds a reference to
+// its versions.
 func (v *Version) AddRef() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -203,8 +204,8 @@ func (v *Version) AddRef() {
 	v.holders++
 }
 
-// ReleaseRef ends a Hold. With the last of them the version is retired: idle
-// instances are closed, others when they come back.
+// ReleaseRef releases a reference. The last one retires the version: idle instances
+// are closed at once, others when they are released.
 func (v *Version) ReleaseRef() {
 	v.mu.Lock()
 	v.holders--
@@ -224,8 +225,8 @@ func (v *Version) ReleaseRef() {
 	}
 }
 
-// RecordCall counts a call and, when err is a fault, the fault. It returns err as
-// an *Error that names the version and the hook; nil stays nil.
+// RecordCall counts a call and, if err is a fault, the fault. It returns err as an
+// *Error that names the version and the hook, or nil if err is nil.
 func (v *Version) RecordCall(hook string, err error) error {
 	v.calls.Add(1)
 	if err == nil {
@@ -236,31 +237,32 @@ func (v *Version) RecordCall(hook string, err error) error {
 	if !ok {
 		return &Error{Policy: v.Name, Version: v.ID, Hook: hook, Fault: FaultGuest, Err: err}
 	}
-	named := *fault // a host knows neither the version nor its name
+	named := *fault // the host has neither the version nor its name
 	named.Policy, named.Version, named.Hook = v.Name, v.ID, hook
 	return &named
 }
 
-// RecordBadAnswer is the fault of an answer that breaks a rule.
+// RecordBadAnswer records and returns the fault of an answer that violates a rule.
 func (v *Version) RecordBadAnswer(hook, format string, args ...any) error {
 	v.faults.Add(1)
 	return &Error{Policy: v.Name, Version: v.ID, Hook: hook, Fault: FaultAnswer, Err: fmt.Errorf(format, args...)}
 }
 
-// RecordFallback counts an evaluation in which default decided instead.
+// RecordFallback counts an evaluation in which the default policy was used instead.
 func (v *Version) RecordFallback() { v.fallbacks.Add(1) }
 
-// Stats counts hook calls and faults so far.
+// Stats returns the number of hook calls and faults.
 func (v *Version) Stats() (calls, faults int64) { return v.calls.Load(), v.faults.Load() }
 
-// Instances counts those that wait to be asked and those that are handed out.
+// Instances returns the number of idle and of acquired instances.
 func (v *Version) Instances() (idle, busy int) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return len(v.idle), v.out
 }
 
-// Fallbacks counts evaluations in which default decided instead.
+// Fallbacks returns the number of evaluations in which the default policy was used
+// instead.
 func (v *Version) Fallbacks() int64 { return v.fallbacks.Load() }
 
 func versionID(digest string, config []byte) string {
@@ -271,8 +273,8 @@ func versionID(digest string, config []byte) string {
 	return "sha256:" + hex.EncodeToString(h.Sum(nil))
 }
 
-// BuiltinDigest stands for a module's digest where there is no module: it
-// hashes the built-in's name and the version of its rules.
+// BuiltinDigest returns the digest of a policy without a module: the hash of its
+// name and the version of its rules.
 func BuiltinDigest(name, rules string) string {
 	sum := sha256.Sum256([]byte("builtin\x00" + name + "\x00" + rules))
 	return "sha256:" + hex.EncodeToString(sum[:])

@@ -34,10 +34,10 @@ func TestVersion_IsItsModuleAndItsConfiguration(t *testing.T) {
 
 func TestNewVersion_RefusesByName(t *testing.T) {
 	for want, src := range map[string]policy.Source{
-		"policy x: configuration: delta: \"no\" does not fit": {Module: &factory{settings: knob}, Config: []byte(`{"delta":"no"}`)},
-		"policy x: configuration: odd":                        {Module: &factory{refuses: errors.New("odd")}},
-		"policy x: unknown grant \"all\"":                     {Module: &factory{}, Grants: []string{"all"}},
-		"policy x: trap":                                      {Module: &factory{refuses: &policy.Error{Err: errors.New("trap")}}},
+		"policy x: configuration: delta: invalid value \"no\": must be a whole number": {Module: &factory{settings: knob}, Config: []byte(`{"delta":"no"}`)},
+		"policy x: configuration: odd":    {Module: &factory{refuses: errors.New("odd")}},
+		"policy x: unknown grant \"all\"": {Module: &factory{}, Grants: []string{"all"}},
+		"policy x: trap":                  {Module: &factory{refuses: &policy.Error{Err: errors.New("trap")}}},
 	} {
 		src.Name = "x"
 		if _, err := policy.NewVersion(src); err == nil || !strings.HasPrefix(err.Error(), want) {

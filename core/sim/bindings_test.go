@@ -149,7 +149,7 @@ clusters:
 bindings: [{id: x, replicas: 2, resources: {cpu: 1000}, spread: {by: region, minGroups: 2}}]
 events: [{at: 0s, submit: x}]
 `, `
-unplaced x 2: 0 of 3 clusters: 2 excluded by spread constraint: at least 2 of region, 1 excluded by having no region to spread over
+unplaced x 2: 0 of 3 clusters: 2 excluded by spread constraint: at least 2 of region, 1 excluded by missing attribute region to spread over
 running []
 `},
 		"what is duplicated keeps to its regions, and has others leave one of them": {`

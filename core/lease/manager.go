@@ -8,60 +8,61 @@ import (
 	"slices"
 )
 
-// ErrNoCapacity means that the room is held by others, who may not be revoked for it.
+// ErrNoCapacity means that others hold the capacity and cannot be revoked for the
+// request.
 var ErrNoCapacity = errors.New("the member cluster has no room for the lease")
 
-// ErrFenced means that a lease with this number is not there any more: whoever
-// still acts by it comes too late.
+// ErrFenced means that there is no lease with this number any more, so the caller
+// acts on outdated information.
 var ErrFenced = errors.New("the lease is gone, or has another number")
 
-// Key names a lease: what a pool calls the assignment or the claim that it is for.
+// A Key identifies a lease by pool and by the ID of the pool's assignment or claim.
 type Key struct{ Pool, ID string }
 
 func (k Key) compare(o Key) int {
 	return cmp.Or(cmp.Compare(k.Pool, o.Pool), cmp.Compare(k.ID, o.ID))
 }
 
-// State is what becomes of a lease.
+// State is the state of a lease.
 type State uint8
 
 // The states of a lease.
 const (
-	Reserved State = iota // the room is kept until Expiry
-	Active                // work runs under it, for as long as it wants
-	Stopping              // it was revoked, and what runs under it has yet to go
+	Reserved State = iota // capacity is reserved until Expiry
+	Active                // workload runs under it, without a time limit
+	Stopping              // revoked, or released by its pool, and its workload has not ended
 )
 
 func (s State) String() string { return [...]string{"waiting", "working", "stopping"}[s] }
 
-// Request is what a pool wants a lease for.
+// A Request describes the lease that a pool requires.
 type Request struct {
 	Key
 	Resources map[string]int64
 	Priority  int32
-	Evicts    bool  // others' leases of lower priority may be revoked for it
-	Grace     int64 // nanoseconds that what runs under it takes to stop
-	TTL       int64 // nanoseconds that the room is kept, once it is free, without work under it
+	Evicts    bool  // leases of other pools with lower priority may be revoked
+	Grace     int64 // nanoseconds that its workload takes to stop
+	TTL       int64 // nanoseconds for which free capacity is reserved without workload
 }
 
-// Lease is room that is kept for a pool.
+// A Lease is capacity that is reserved for a pool.
 type Lease struct {
 	Request
 	State  State
-	Number uint64 // rises with every lease that is granted
-	Expiry int64  // Unix nanoseconds; of what waits
-	By     Key    // for whom it was revoked
+	Number uint64 // increases with every granted lease
+	Expiry int64  // Unix nanoseconds; of reserved leases
+	By     Key    // the lease that it was revoked for
 }
 
-// Manager is the leases of one member cluster. Make it with New.
+// A Manager holds the leases of one member cluster. New creates it.
 type Manager struct {
 	capacity map[string]int64
 	leases   map[Key]*Lease
 	last     uint64
 }
 
-// New makes a book of so much capacity with leases that were kept, as Leases
-// returned them, and the last number that was given out.
+// New returns a manager of the capacity with stored leases and the last assigned
+// number, as Leases returned them.
 func New(capacity map[string]int64, last uint64, kept ...Lease) *Manager {
 	b := &Manager{capacity: maps.Clone(capacity), leases: map[Key]*Lease{}, last: last}
 	for _, l := range kept {
@@ -71,8 +72,8 @@ func New(capacity map[string]int64, last uint64, kept ...Lease) *Manager {
 	return b
 }
 
-// Leases is all leases, ascending by pool and id, and the last number: what an
-// agent writes down before it lets anybody know.
+// Leases returns all leases, ascending by pool and ID, and the last assigned
+// number. The agent stores them before it answers a request.
 func (b *Manager) Leases() (list []Lease, last uint64) {
 	for _, l := range b.leases {
 		list = append(list, *l)
@@ -81,11 +82,11 @@ func (b *Manager) Leases() (list []Lease, last uint64) {
 	return list, b.last
 }
 
-// Resize changes what the cluster has. Where that is less than was given out,
-// nobody is revoked: nothing more is given out until enough has ended.
+// Resize changes the capacity of the cluster. If it is less than what is reserved,
+// no lease is revoked: nothing more is granted until enough leases have ended.
 func (b *Manager) Resize(capacity map[string]int64) { b.capacity = maps.Clone(capacity) }
 
-// Lease is the lease of a key; false: there is none.
+// Lease returns the lease of a key; it returns false if there is none.
 func (b *Manager) Lease(key Key) (Lease, bool) {
 	if l := b.leases[key]; l != nil {
 		return *l, true
@@ -93,26 +94,27 @@ func (b *Manager) Lease(key Key) (Lease, bool) {
 	return Lease{}, false
 }
 
-// Grant keeps room for an ask, and returns the lease. Asking again for the same
-// is answered by the same lease, which is kept for longer; an ask that is larger
-// or of another priority is a new one in its place, under a new number. Where the
-// room is not there, leases of other pools are revoked that have strictly lower
-// priority, the lowest first, and no more of them than are needed; with ErrNoRoom
-// nothing is.
+// Grant reserves capacity for a request and returns the lease. If the same request
+// is repeated, it extends and returns the existing lease; a request with other
+// resources or another priority replaces it under a new number. If capacity is
+// missing, leases of other pools with strictly lower priority are revoked, the
+// lowest first, and no more of them than required. It returns ErrNoCapacity,
+// without revoking any, if that is not enough, and ErrFenced if the lease was
+// revoked.
 func (b *Manager) Grant(now int64, ask Request) (Lease, error) {
 	b.Expire(now)
 	old := b.leases[ask.Key]
 	switch {
 	case old == nil:
 	case old.State == Stopping:
-		return Lease{}, fmt.Errorf("%w: %s was revoked for %s", ErrFenced, ask.ID, old.By.Pool)
+		return Lease{}, fmt.Errorf("%w: %s was revoked for pool %s", ErrFenced, ask.ID, old.By.Pool)
 	case maps.Equal(old.Resources, ask.Resources) && old.Priority == ask.Priority:
 		old.Expiry = max(old.Expiry, now+ask.TTL)
 		return *old, nil
 	}
 	victims, ok := b.victims(ask)
-	if old != nil && old.State == Active { // it works already: nobody's leaving can be waited for
-		ok = ok && len(victims) == 0 && b.runs(ask)
+	if old != nil && old.State == Active { // its workload runs already and cannot wait for others to stop
+		ok = ok && len(victims) == 0 && b.canStart(ask)
 	}
 	if !ok {
 		return Lease{}, fmt.Errorf("%w: %s of pool %s", ErrNoCapacity, ask.ID, ask.Pool)
@@ -124,7 +126,7 @@ func (b *Manager) Grant(now int64, ask Request) (Lease, error) {
 	}
 	for _, v := range victims {
 		l.Expiry = max(l.Expiry, now+v.Grace+ask.TTL)
-		if v.State == Reserved { // nothing runs that would have to stop
+		if v.State == Reserved { // nothing runs that has to stop
 			delete(b.leases, v.Key)
 			continue
 		}
@@ -134,9 +136,10 @@ func (b *Manager) Grant(now int64, ask Request) (Lease, error) {
 	return *l, nil
 }
 
-// victims are whom an ask revokes; false: all of them would not be enough.
+// victims returns the leases that a request revokes; it returns false if all of
+// them would not suffice.
 func (b *Manager) victims(ask Request) (picked []*Lease, ok bool) {
-	need := b.lack(ask)
+	need := b.shortage(ask)
 	if covered(need) {
 		return nil, true
 	}
@@ -147,7 +150,7 @@ func (b *Manager) victims(ask Request) (picked []*Lease, ok bool) {
 		}
 	}
 	slices.SortFunc(below, func(x, y *Lease) int {
-		return cmp.Or(cmp.Compare(x.Priority, y.Priority), cmp.Compare(y.Number, x.Number)) // of equals who came last
+		return cmp.Or(cmp.Compare(x.Priority, y.Priority), cmp.Compare(y.Number, x.Number)) // of equals, the newest first
 	})
 	for _, l := range below {
 		if covered(need) {
@@ -169,9 +172,9 @@ func (b *Manager) victims(ask Request) (picked []*Lease, ok bool) {
 	return picked, true
 }
 
-// lack is what the cluster has too little of for an ask, when all that was revoked
-// is gone. An ask in the place of an older one has its room.
-func (b *Manager) lack(ask Request) map[string]int64 {
+// shortage returns the amounts that are missing for a request when all revoked
+// leases have ended. The capacity of an older lease of the same key counts as free.
+func (b *Manager) shortage(ask Request) map[string]int64 {
 	need := maps.Clone(ask.Resources)
 	for name := range need {
 		need[name] -= b.capacity[name]
@@ -184,7 +187,7 @@ func (b *Manager) lack(ask Request) map[string]int64 {
 	return need
 }
 
-// add adds to what is needed, and to no other names.
+// add adds to the names that are needed, and to no others.
 func add(need, what map[string]int64, sign int64) {
 	for name := range need {
 		need[name] += sign * what[name]
@@ -200,8 +203,8 @@ func covered(need map[string]int64) bool {
 	return true
 }
 
-// Start lets work begin under a lease. It fails with ErrFenced when the lease is
-// not there under this number, and with ErrNoRoom while others have yet to leave.
+// Start allows workload to start under a lease. It returns ErrFenced if there is no
+// lease with this number, and ErrNoCapacity while revoked leases have not ended.
 func (b *Manager) Start(now int64, key Key, number uint64) error {
 	b.Expire(now)
 	l := b.leases[key]
@@ -211,24 +214,24 @@ func (b *Manager) Start(now int64, key Key, number uint64) error {
 	if l.State == Active {
 		return nil
 	}
-	if !b.runs(l.Request) {
-		return fmt.Errorf("%w yet: what it was revoked for is still stopping", ErrNoCapacity)
+	if !b.canStart(l.Request) {
+		return fmt.Errorf("%w yet: the leases revoked for it are still stopping", ErrNoCapacity)
 	}
 	l.State = Active
 	return nil
 }
 
-// MarkStopping notes that the pool itself wants what runs under a lease gone: its room may
-// be promised again, and is free once End says so.
+// MarkStopping records that the pool itself stops the workload of a lease: its
+// capacity may be reserved again, and is free after Release.
 func (b *Manager) MarkStopping(key Key) {
 	if l := b.leases[key]; l != nil && l.State == Active {
 		l.State, l.By = Stopping, key
 	}
 }
 
-// runs is whether an ask has room beside all that works and all that has yet to
-// go.
-func (b *Manager) runs(ask Request) bool {
+// canStart reports whether a request fits alongside all running and stopping
+// workload.
+func (b *Manager) canStart(ask Request) bool {
 	need := maps.Clone(ask.Resources)
 	for name := range need {
 		need[name] -= b.capacity[name]
@@ -241,21 +244,23 @@ func (b *Manager) runs(ask Request) bool {
 	return covered(need)
 }
 
-// Release gives a lease back: its work is gone, or was never begun. One that is not
-// there under the number has ended already.
+// Release ends a lease: its workload has ended, or never started. It does nothing
+// if there is no lease with this number.
 func (b *Manager) Release(key Key, number uint64) {
 	if l := b.leases[key]; l != nil && l.Number == number {
 		delete(b.leases, key)
 	}
 }
 
-// Expire drops what waited too long; whatever else takes the time does so, too.
+// Expire drops reserved leases that have expired. All other methods with a time do
+// so as well.
 func (b *Manager) Expire(now int64) {
 	maps.DeleteFunc(b.leases, func(_ Key, l *Lease) bool { return l.State == Reserved && l.Expiry <= now })
 }
 
-// ForeignLeases is the leases of all pools but one that keep room from it, ascending by
-// pool and id: what the agent tells that pool, which counts them as claims.
+// ForeignLeases returns the leases of other pools that reduce the capacity for a
+// pool, ascending by pool and ID. The agent reports them to that pool, which counts
+// them as claims.
 func (b *Manager) ForeignLeases(now int64, pool string) (list []Lease) {
 	b.Expire(now)
 	all, _ := b.Leases()
