@@ -16,7 +16,7 @@ var covered = map[Role][]Role{
 	Management: Roles,
 }
 
-func TestRole_CoversWhatTheTableSays(t *testing.T) {
+func TestRole_CoversTheTable(t *testing.T) {
 	for _, have := range Roles {
 		for _, need := range Roles {
 			if got, want := have.Covers(need), slices.Contains(covered[have], need); got != want {
@@ -46,7 +46,7 @@ func TestAllows_TakesAnyOfSeveralNeedsAndRoles(t *testing.T) {
 	}
 }
 
-func TestParseRoles_TellsEveryUnknownName(t *testing.T) {
+func TestParseRoles_ReportsEveryUnknownName(t *testing.T) {
 	_, err := ParseRoles([]string{"read", "root", "admin"})
 	if err == nil || !strings.Contains(err.Error(), `"root"`) || !strings.Contains(err.Error(), `"admin"`) {
 		t.Errorf("error %v", err)

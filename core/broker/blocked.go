@@ -64,7 +64,7 @@ type Blocked struct {
 	shapes   map[uint64]group // waiting for classes, by shape
 	dups     []*Cancellation
 	recent   recentUnblocks
-	// classes numbers what the records in ids rule out.
+	// classes assigns numbers to the classes that records rule out.
 	classes classNumbers
 	types   [model.EvalTypes]int
 
@@ -90,7 +90,7 @@ func (r *record) isBinding() bool { return r.eval.Type == model.JobBinding }
 
 type blockedJob struct {
 	byClass *record
-	byNode  []*record // disjoint nodes; the order says nothing
+	byNode  []*record // disjoint nodes, in no defined order
 }
 
 // NewBlocked creates the tracker of b, of which there is one. It accepts

@@ -202,7 +202,7 @@ func TestBlocked_AgainstList(t *testing.T) {
 }
 
 // With shapes, whatever the group, the outcome is that of the plain list.
-func TestBlocked_ShapesChangeNothing(t *testing.T) {
+func TestBlocked_EquivalenceClassesChangeNothing(t *testing.T) {
 	for range soak(1, 300) {
 		rapid.Check(t, func(rt *rapid.T) { checkBlocked(t, rt, true) })
 	}

@@ -32,7 +32,7 @@ func realBroker(t testing.TB, change ...func(*broker.Config)) (*broker.Broker, *
 	return b, blocked
 }
 
-func TestDequeue_WaitsForWorkAndIsServedInOrder(t *testing.T) {
+func TestDequeue_WaitsAndIsServedInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, _ := realBroker(t)
 		got := make(chan string, 3)
@@ -111,7 +111,7 @@ func TestDequeue_WaitsOutAPause(t *testing.T) {
 	})
 }
 
-func TestDequeueBatch_TakesWhatIsThere(t *testing.T) {
+func TestDequeueBatch_ReturnsAllReady(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, _ := realBroker(t)
 		for i := range 5 {
@@ -129,7 +129,7 @@ func TestDequeueBatch_TakesWhatIsThere(t *testing.T) {
 
 // On the real clock, as compressed by synctest: a lease that runs out wakes a
 // waiting worker after the delay.
-func TestLease_RunsOutWhileAnotherWaits(t *testing.T) {
+func TestLease_ExpiresWhileAnotherWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, _ := realBroker(t)
 		b.Enqueue(eval("a", 50, 1))
@@ -158,7 +158,7 @@ func TestLease_RunsOutWhileAnotherWaits(t *testing.T) {
 	})
 }
 
-func TestChores_TellsTheReaper(t *testing.T) {
+func TestWakeup_NotifiesTheReaper(t *testing.T) {
 	f := newFixture(t)
 	f.Enqueue(evalOf("j", "a", 50, 1), evalOf("j", "b", 50, 2), evalOf("j", "c", 50, 2))
 	select {
@@ -323,7 +323,7 @@ func work(t *testing.T, b *broker.Broker, blocked *broker.Blocked, index *atomic
 // An evaluation in whose favour a newer one was cancelled stands for the newer
 // change. One that comes out of its back-off and is acked on a snapshot between
 // the two must not cover it.
-func TestAck_CoversNobodyWhoStandsForANewerChange(t *testing.T) {
+func TestAck_DoesNotCoverNewerChanges(t *testing.T) {
 	f := newFixture(t)
 	f.Enqueue(evalOf("j", "old", 1, 1), evalOf("j", "nacked", 2, 2))
 	f.nack(t, f.take(t))

@@ -143,7 +143,7 @@ func maskOf(types []model.JobType) uint {
 	return m
 }
 
-// skimReady is skim for what is ready.
+// skimReady is skim for the ready heaps.
 func (b *Broker) skimReady(q *heapq.Bucketed[ref]) bool {
 	for q.Len() > 0 && b.stale(q.Min().Value) {
 		q.Pop()
@@ -171,8 +171,8 @@ func (b *Broker) deliver(mask uint) (Delivery, bool) {
 	return Delivery{e.eval, e.token, j.maxIndex, int(e.attempts)}, true
 }
 
-// first is the heap whose root comes first among those of the types in mask.
-// Comparing roots makes the order global: a type never hides another's work.
+// first returns the heap with the first root among the types in mask. Comparing
+// roots makes the order global: a type never hides evaluations of another.
 func (b *Broker) first(mask uint) *heapq.Bucketed[ref] {
 	var first *heapq.Bucketed[ref]
 	for t := range b.ready {

@@ -101,7 +101,7 @@ func (e *entry) readyKey() heapq.Key {
 	}
 }
 
-// adopt takes over what ev and index tell beyond what the entry has.
+// adopt merges a newer copy and index into the entry.
 func (b *Broker) adopt(e *entry, ev *model.Evaluation, index uint64) {
 	if supersedes(ev, e.eval) {
 		b.counts[e.state][e.typ]--
@@ -114,8 +114,8 @@ func (b *Broker) adopt(e *entry, ev *model.Evaluation, index uint64) {
 	}
 }
 
-// supersedes is whether a is a newer copy of b. A raised priority counts even
-// where the writer forgot to raise the index.
+// supersedes reports whether a is a newer copy of b. A raised priority counts even
+// if the index is the same.
 func supersedes(a, b *model.Evaluation) bool {
 	if a.ModifyIndex != b.ModifyIndex {
 		return a.ModifyIndex > b.ModifyIndex

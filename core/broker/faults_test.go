@@ -117,7 +117,7 @@ func TestNomad27927_BlockedJobsOfEqualPriorityPickedAtRandom(t *testing.T) {
 // suit: one small task ends, ten thousand blocked evaluations wake, find too
 // little room, and block again. Here a screen keeps them asleep, and is asked
 // once per shape.
-func TestRoomForFewWakesAll(t *testing.T) {
+func TestUnblock_CapacityForFewWakesFew(t *testing.T) {
 	asked := 0
 	f := newFixture(t, func(c *broker.Config) {
 		c.EquivalenceClass = func(ev *model.Evaluation) uint64 { return uint64(ev.Priority) }
@@ -193,7 +193,7 @@ func TestNomad14621_BacklogOfOneJobIsProcessedInFull(t *testing.T) {
 // Nomad 15858 and 15980. Evaluations sat "pending" for no visible reason, in a
 // delay after a nack that nothing showed; people toggled the broker to get them
 // out. Here Where tells the state, until when, and behind whom.
-func TestNomad15858_NobodySeesWhyAnEvaluationIsStuck(t *testing.T) {
+func TestNomad15858_LocateShowsWhyAnEvaluationIsStuck(t *testing.T) {
 	f := newFixture(t)
 	f.Enqueue(evalOf("j", "a", 50, 1))
 	f.nack(t, f.take(t))
@@ -230,7 +230,7 @@ func TestNomad2772_WaitingEvaluationsCannotBeCancelled(t *testing.T) {
 // Nomad 11638 (which names 11449 and 11450). Pausing the broker threw away its
 // content, so during an incident there was nothing to inspect or delete, and
 // resuming rebuilt it all. Here a pause holds deliveries and nothing else.
-func TestNomad11638_PauseThrowsTheQueueAway(t *testing.T) {
+func TestNomad11638_PauseDropsTheQueue(t *testing.T) {
 	f := newFixture(t)
 	f.Enqueue(eval("a", 50, 1), eval("b", 40, 2))
 	f.Pause()
@@ -373,7 +373,7 @@ func TestKarmadaLostPriorityUpdate_Blocked(t *testing.T) {
 
 // Karmada rewrote a binding's time stamp on every push, so "first in, first out"
 // was by last update: who was updated often never ran.
-func TestKarmadaUpdateCostsThePlaceInTheQueue(t *testing.T) {
+func TestKarmadaUpdateCostsThePositionInTheQueue(t *testing.T) {
 	f := newFixture(t)
 	f.Enqueue(eval("x", 5, 1), eval("y", 5, 1))
 	f.Enqueue(with(eval("x", 5, 1), func(e *model.Evaluation) { e.ModifyIndex = 9 }))
@@ -415,7 +415,7 @@ func TestKarmada6987_LongBackOffHidesOthers(t *testing.T) {
 // Karmada 7369. No event woke what was unschedulable when room came up; it
 // waited up to five minutes for a sweep. Here room wakes at once, and room that
 // came up during the attempt is not missed.
-func TestKarmada7369_RoomWakesNobody(t *testing.T) {
+func TestKarmada7369_FreeCapacityUnblocksNothing(t *testing.T) {
 	f := newFixture(t)
 	f.Enqueue(eval("x", 5, 1))
 	d := f.take(t)
@@ -434,7 +434,7 @@ func TestKarmada7369_RoomWakesNobody(t *testing.T) {
 
 // Ours: an ack on a snapshot from before changes whose evaluations were already
 // cancelled in favour of this one would lose those changes.
-func TestAckOnOldSnapshotLosesWhatWasShed(t *testing.T) {
+func TestAck_OldSnapshotLosesCancelledChanges(t *testing.T) {
 	f := newFixture(t)
 	f.Enqueue(evalOf("j", "a", 50, 1))
 	d := f.take(t)

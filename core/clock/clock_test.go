@@ -155,7 +155,7 @@ func TestVirtual_AgainstSortedList(t *testing.T) {
 	})
 }
 
-func TestReal_PassesByItself(t *testing.T) {
+func TestReal_Advances(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c clock.Clock = clock.Real{}
 		start, done := c.Now(), make(chan time.Duration, 1)

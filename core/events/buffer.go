@@ -31,7 +31,7 @@ type Buffer struct {
 	floor      uint64
 	last       uint64 // index of the newest event, or of the last reset
 	changed    chan struct{}
-	waiting    bool // somebody waits for changed
+	waiting    bool // a reader waits for changed
 	closed     bool
 }
 
@@ -70,7 +70,7 @@ func (b *Buffer) Reset(index uint64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	clear(b.ring)
-	b.head++ // so that a reader who had seen everything is behind, too
+	b.head++ // so that a reader at the end is behind, too
 	b.tail = b.head
 	b.floor, b.last = index, max(b.last, index)
 	b.wake()
@@ -136,8 +136,8 @@ type Subscription struct {
 	buffer *Buffer
 	filter Filter
 	next   uint64 // number of the event to look at
-	seen   uint64 // index up to which the reader has everything, or was told of what it lacks
-	lost   bool   // the next batch says that something was lost
+	seen   uint64 // index up to which the reader has all events, or was informed of a gap
+	lost   bool   // the next batch reports a gap
 }
 
 // A Batch is the result of one read of a subscription.

@@ -68,7 +68,7 @@ func TestSubscription_ResumesByIndexAndPicksTopics(t *testing.T) {
 	}
 }
 
-func TestSubscription_TooSlowIsToldWhatItLost(t *testing.T) {
+func TestSubscription_SlowReaderGetsTheGap(t *testing.T) {
 	b := events.NewBuffer(4)
 	s := b.Subscribe(1, nil)
 	for i := uint64(1); i <= 10; i++ {
@@ -86,7 +86,7 @@ func TestSubscription_TooSlowIsToldWhatItLost(t *testing.T) {
 	}
 }
 
-func TestBuffer_AStateThatCameWholeIsAGapForEverybody(t *testing.T) {
+func TestBuffer_ResetIsAGapForEveryReader(t *testing.T) {
 	b := events.NewBuffer(4)
 	b.Publish(event(1, events.Job))
 	seen, behind := b.Subscribe(1, nil), b.Subscribe(1, nil)
@@ -137,7 +137,7 @@ func TestSubscription_WaitsAndEndsWithTheBuffer(t *testing.T) {
 
 // Whatever readers do, each reads every event of its topics once and in order,
 // or is told of a gap that covers what it did not read.
-func TestSubscription_MissesNothingUntold(t *testing.T) {
+func TestSubscription_ReportsEveryGap(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		b := events.NewBuffer(rapid.IntRange(1, 6).Draw(rt, "capacity"))
 		type reader struct {

@@ -29,7 +29,7 @@ func book() *lease.Manager {
 	return lease.New(map[string]int64{"units": 10}, 0)
 }
 
-func TestBook_GivesRoomToOnePoolAtATime(t *testing.T) {
+func TestManager_ReservesCapacityForOnePoolAtATime(t *testing.T) {
 	b := book()
 	mustGrant(t, b, 0, ask("a", "x", 6, 1))
 	if _, err := b.Grant(0, ask("b", "y", 6, 1)); !errors.Is(err, lease.ErrNoCapacity) {
@@ -40,7 +40,7 @@ func TestBook_GivesRoomToOnePoolAtATime(t *testing.T) {
 	}
 }
 
-func TestBook_RevokesTheLowestOfOthersAndNoMoreThanItMust(t *testing.T) {
+func TestManager_RevokesTheLowestAndNoMoreThanRequired(t *testing.T) {
 	b := book()
 	for _, a := range []lease.Request{ask("a", "large", 5, 2), ask("a", "small", 1, 1), ask("b", "own", 4, 0)} {
 		if err := b.Start(0, a.Key, mustGrant(t, b, 0, a).Number); err != nil {
@@ -65,7 +65,7 @@ func TestBook_RevokesTheLowestOfOthersAndNoMoreThanItMust(t *testing.T) {
 	}
 }
 
-func TestBook_TurnsAwayWhoComesTooLate(t *testing.T) {
+func TestManager_RefusesOutdatedNumbers(t *testing.T) {
 	b := book()
 	first := mustGrant(t, b, 0, ask("a", "x", 6, 1))
 	b.Release(first.Key, first.Number)
@@ -86,7 +86,7 @@ func TestBook_TurnsAwayWhoComesTooLate(t *testing.T) {
 
 // Whatever is asked, nothing is promised twice, nothing runs beyond the capacity,
 // and who is refused has nobody revoked.
-func TestBook_KeepsItsPromisesWhateverIsAsked(t *testing.T) {
+func TestManager_InvariantsUnderRandomRequests(t *testing.T) {
 	rounds := 10
 	if os.Getenv("CEDE_SOAK") != "" {
 		rounds = 500 // of 100 each

@@ -2,8 +2,8 @@ package model
 
 import "slices"
 
-// IsFeasible reports whether the group may be placed on the node, whatever runs
-// there: datacenter, drivers, taints, constraints and devices match.
+// IsFeasible reports whether the group may be placed on the node, regardless of its
+// allocations: datacenter, drivers, taints, constraints and devices match.
 func (g *Group) IsFeasible(n *Node) bool { return g.UntoleratedTaint(n) == nil && g.CanRemain(n) }
 
 // CanRemain reports whether an allocation of the group may remain on the node. It

@@ -76,8 +76,8 @@ func (b *Binding) Compile(dims *Dimensions) {
 	compileAll(b.Constraints)
 }
 
-// IsFeasible reports whether the binding may be placed on the cluster, whatever is
-// assigned to it.
+// IsFeasible reports whether the binding may be placed on the cluster, regardless
+// of its assignments.
 func (b *Binding) IsFeasible(c *Cluster) bool { return b.InfeasibleReason(c) == "" }
 
 // InfeasibleReason returns why the binding may not be placed on the cluster, or ""

@@ -68,9 +68,9 @@ type Spread struct {
 	MaxSkew   int            // 0: soft; else the counts of two values differ by at most this
 }
 
-// LabelTerm selects allocations of the same namespace by labels, and says
-// within which domain: nodes that share the value of TopologyKey. The key
-// "node" is the node itself.
+// A LabelTerm selects allocations of the same namespace by labels, within one
+// domain: the nodes with the same value of TopologyKey. The key "node" is the node
+// itself.
 type LabelTerm struct {
 	Labels      map[string]string
 	TopologyKey string
@@ -89,7 +89,7 @@ func (t *LabelTerm) compile() {
 	}
 }
 
-// Matches is whether labels hold every pair of the term.
+// Matches reports whether labels contain every pair of the term.
 func (t *LabelTerm) Matches(labels map[string]string) bool {
 	if len(t.pairs) == len(t.Labels) {
 		for _, p := range t.pairs {

@@ -65,7 +65,7 @@ func (e *Explanation) String() string {
 	case len(e.Preempted) > 0:
 		text += "; eviction does not help: " + strings.Join(appendCounts(nil, e.Preempted, "on %d %s", "on %d %s"), ", ")
 	case e.NoEviction != "" && len(e.Exhausted) > 0:
-		text += "; nobody is evicted: " + e.NoEviction
+		text += "; no preemption: " + e.NoEviction
 	}
 	return text
 }

@@ -14,7 +14,7 @@ type Ask struct {
 	Devices []DeviceRequest // each is served by one device group of the node
 }
 
-// FreeCapacity is what a node offers to one asker: its capacity less live
+// A FreeCapacity describes the offer of a node to one asker: its capacity less live
 // allocations, and less the claims of others at or above the asker's priority.
 //
 // Free is read with a stride, so that it can be a view into the columns of the

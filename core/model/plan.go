@@ -1,6 +1,6 @@
 package model
 
-// A Plan is what a scheduler proposes for one evaluation against one snapshot.
+// A Plan is the proposal of a scheduler for one evaluation against one snapshot.
 type Plan struct {
 	EvalID        string
 	EvalToken     string

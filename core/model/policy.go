@@ -2,16 +2,16 @@ package model
 
 import "maps"
 
-// What a policy version is made of.
+// The kinds of policy versions.
 const (
 	PolicyWasm    = "wasm"
 	PolicyProcess = "process"
 	PolicyBuiltin = "builtin"
 )
 
-// What becomes of an evaluation whose policy is at fault.
+// The reactions to a policy fault.
 const (
-	OnFaultDeny    = "deny"    // nobody is evicted
+	OnFaultDeny    = "deny"    // nothing is evicted
 	OnFaultDefault = "default" // the built-in default decides
 )
 

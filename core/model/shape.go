@@ -9,8 +9,8 @@ import (
 
 // EquivalenceClass returns a text that determines whether a node can accept one
 // more instance of the group, and whether eviction could free the capacity: groups
-// of one class fit on the same nodes, whatever their jobs. A group whose rules read
-// its own other allocations has a class of its own.
+// of one class fit on the same nodes. If the rules of a group read its own other
+// allocations, it has a class of its own.
 func (g *Group) EquivalenceClass() string { return g.shape }
 
 func (g *Group) describe() string {

@@ -106,9 +106,8 @@ func TestApplier_ManyPlansShareAnEntry(t *testing.T) {
 	})
 }
 
-// A plan that was turned down because of a commit that then failed was not
-// turned down at all.
-func TestApplier_FailedCommitIsForgottenByWhatWasCheckedBehindIt(t *testing.T) {
+// A rejection that depends on a failed commit is void.
+func TestApplier_ReverifiesPlansAfterAFailedCommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 1, coretest.Job("web").Ask(600, 100, 0).Count(9).Obj(), coretest.Job("low").Priority(1).Ask(600, 1, 0).Obj())
 		c.run("a", "low", 0, "n0")
@@ -140,7 +139,7 @@ func TestApplier_FailedCommitIsForgottenByWhatWasCheckedBehindIt(t *testing.T) {
 	})
 }
 
-// Room that a failed commit would have freed is not given away.
+// Capacity that a failed commit would have freed is not used.
 func TestApplier_FailedCommitFreesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 1, coretest.Job("web").Ask(100, 1, 0).Count(9).Obj(), coretest.Job("low").Priority(1).Ask(1000, 1, 0).Obj())
@@ -162,10 +161,10 @@ func TestApplier_FailedCommitFreesNothing(t *testing.T) {
 	})
 }
 
-// The node of one half of a gang goes away while the batch is on its way. What
-// stands on room that the gang was to free must not be written either: here a
-// plan of the same batch, and one that was checked behind it.
-func TestApplier_NodeGoesAwayDuringTheCommit(t *testing.T) {
+// The node of one member of a gang becomes ineligible while the batch is being
+// written. Groups that rely on capacity that the gang was to free must not be
+// written either: a plan of the same batch, and one that was verified on top of it.
+func TestApplier_NodeBecomesIneligibleDuringTheCommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 3,
 			coretest.Job("gang").Priority(90).Ask(500, 1, 0).Count(2).Obj(),
@@ -212,7 +211,7 @@ func TestApplier_NodeGoesAwayDuringTheCommit(t *testing.T) {
 		}
 		snap := c.store.Snapshot()
 		if !snap.Alloc("a").Live() || snap.Alloc("g0") != nil || snap.Alloc("w0") != nil {
-			t.Error("half a gang was written, or what leaned on it")
+			t.Error("half a gang was written, or a group that relies on it")
 		}
 		if err := overfull(snap); err != nil {
 			t.Error(err)
@@ -220,10 +219,10 @@ func TestApplier_NodeGoesAwayDuringTheCommit(t *testing.T) {
 	})
 }
 
-// hashicorp/nomad#28249, #28444, #28452: with plans in flight, a plan that was
-// made on a state newer than the applier's snapshot failed, as what it is about
-// was unknown there.
-func TestApplier_28444_PlanOfAJobThatIsNewerThanTheFlight(t *testing.T) {
+// hashicorp/nomad#28249, #28444, #28452: with plans in flight, a plan made on a
+// state newer than the applier's snapshot failed, since its objects were unknown
+// there.
+func TestApplier_28444_PlanOfAJobNewerThanTheBatchInFlight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 1, coretest.Job("web").Ask(100, 100, 0).Count(9).Obj())
 		gate := newGate(c)
@@ -280,7 +279,7 @@ func TestApplier_WaitsForThePlansStateUntilADeadline(t *testing.T) {
 	})
 }
 
-func TestApplier_StopAnswersEverybody(t *testing.T) {
+func TestApplier_StopAnswersEveryPlan(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 1, coretest.Job("web").Ask(100, 100, 0).Count(9).Obj())
 		a, stop := c.start(newGate(c))
@@ -302,7 +301,7 @@ func TestApplier_StopAnswersEverybody(t *testing.T) {
 			}
 		}
 		if !waits(queued) {
-			t.Error("what was not taken stays in the queue")
+			t.Error("plans that were not taken must stay queued")
 		}
 		a.Queue().SetEnabled(false)
 		<-queued.Done()
@@ -357,8 +356,8 @@ func (f *flaky) Commit(ctx context.Context, b *apply.Batch) (planner.CommitResul
 	return f.cluster.Commit(ctx, b)
 }
 
-// Many submitters with stale snapshots, commits that fail, nodes that come and
-// go, submitters that give up: nothing that was promised is ever broken.
+// Many submitters with stale snapshots, failing commits, nodes that join and leave,
+// and canceled submissions: no invariant is ever violated.
 func TestApplier_Hammer(t *testing.T) {
 	const submitters, nodes = 8, 6
 	jobs := make([]*model.Job, submitters)
@@ -419,7 +418,7 @@ func TestApplier_Hammer(t *testing.T) {
 	}
 }
 
-// greedy evicts on a random node until the allocation fits, as far as it sees.
+// greedy evicts on a random node until the allocation fits on its snapshot.
 func (c *cluster) greedy(r *rand.Rand, job, id string, index int) *model.Plan {
 	snap := c.store.Snapshot()
 	pos := r.IntN(snap.NodeCount())

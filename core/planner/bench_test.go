@@ -12,9 +12,9 @@ import (
 	"github.com/cede-scheduler/cede/core/state/apply"
 )
 
-// Construction (e): 1,000 nodes with 10 allocations each; a plan puts one
+// Construction (e): 1,000 nodes with 10 allocations each. A plan places one
 // allocation of 500/1024/300 on each of k nodes and evicts two there. Only the
-// verification is measured, with the rules of which such a job has none.
+// verification is measured; such a job has no placement rules.
 func BenchmarkE_PlanVerification(b *testing.B) {
 	store := coretest.FilledStore(1000, 10)
 	asker := coretest.PreemptingJob(1000).Obj()
@@ -88,7 +88,7 @@ func BenchmarkApplier_OnePlacementPlans(b *testing.B) {
 	b.ReportMetric(float64(b.N)*plans/b.Elapsed().Seconds(), "plans/s")
 }
 
-// discard commits nothing, so that every round finds the same state.
+// discard commits nothing, so that every batch finds the same state.
 type discard struct{}
 
 func (discard) Commit(context.Context, *apply.Batch) (planner.CommitResult, error) {

@@ -237,7 +237,7 @@ func (s *bindingCheck) checkAssignment(b *model.Binding, a *model.Assignment, ha
 		return rejection{CauseNode, place, why, false}
 	}
 	if a.Vec != b.TotalAsk(a.Replicas) {
-		return rejection{CauseJob, place, fmt.Sprintf("assignment %q holds what another version of the binding asks for", a.ID), false}
+		return rejection{CauseJob, place, fmt.Sprintf("assignment %q holds the request of another version of the binding", a.ID), false}
 	}
 	more := a.Vec
 	if old := s.snap.Assignment(a.ID); old != nil {

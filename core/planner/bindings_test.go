@@ -11,8 +11,8 @@ import (
 
 var bindKey = model.JobKey{Namespace: "default", ID: "asker"}
 
-// bindWorld is a cluster of 10 with a low and a high binding on it, which hold 4
-// each, and an asker of priority 5.
+// bindWorld is a cluster of capacity 10 with a low and a high binding that hold 4
+// each, and a preemptor of priority 5.
 func bindWorld(t *testing.T) *state.Snapshot {
 	t.Helper()
 	txn := state.New().Begin(1)
@@ -85,8 +85,9 @@ func TestVerify_Bindings(t *testing.T) {
 	}
 }
 
-// A plan that replaces what has done its work by then would leave the binding with both.
-func TestVerify_CountsWhatIsDoneThoughItIsWithdrawn(t *testing.T) {
+// If the replaced assignment has completed meanwhile, the plan would leave the
+// binding with both.
+func TestVerify_CountsCompletedWithdrawals(t *testing.T) {
 	txn := state.New().Begin(1)
 	for _, id := range []string{"m1", "m2"} {
 		if err := txn.UpsertCluster(&model.Cluster{ID: id, Capacity: model.Resources{"cpu": 10}}); err != nil {
@@ -129,9 +130,9 @@ func TestVerify_RefusesMalformedPlansOfBindings(t *testing.T) {
 	}
 }
 
-// What a plan shrinks keeps its minimum with all that the plan takes of the binding
-// gone: each withdrawal by itself would leave enough.
-func TestVerify_AMinimumIsWhatAWholePlanLeaves(t *testing.T) {
+// A shrunk binding retains its minimum after all withdrawals of the plan: each of
+// them alone would leave enough.
+func TestVerify_MinReplicasAfterTheWholePlan(t *testing.T) {
 	txn := state.New().Begin(1)
 	low := &model.Binding{Namespace: "default", ID: "low", Priority: 1, Replicas: 8, MinReplicas: 3, Resources: model.Resources{"cpu": 2}}
 	asker := &model.Binding{Namespace: "default", ID: bindKey.ID, Priority: 5, Replicas: 8, Preempts: true, Resources: model.Resources{"cpu": 2}}

@@ -28,9 +28,9 @@ func labelled(app string) func(*model.Group) {
 	return func(g *model.Group) { g.Labels = map[string]string{"app": app} }
 }
 
-// Sixty instances on sixty nodes, of which forty must stay, and a plan against
-// each of them, all made on one snapshot and submitted at once: twenty may hold,
-// however they fall into batches.
+// Sixty instances on sixty nodes, of which forty must remain available, and a plan
+// against each of them, all made on one snapshot and submitted at once: twenty may
+// hold, in any grouping into batches.
 func TestApplier_ManyPlansNeverOverrunAStrictBudgetTogether(t *testing.T) {
 	const instances, keeps = 60, 40
 	c := newCluster(t, instances,
@@ -80,7 +80,7 @@ func TestApplier_ManyPlansNeverOverrunAStrictBudgetTogether(t *testing.T) {
 	}
 }
 
-// guardedWorld is newWorld with budgets, tolerations and a job that goes whole.
+// guardedWorld is newWorld with budgets, tolerations and an all-or-none job.
 func guardedWorld(t testing.TB) *world {
 	w := newWorld(t)
 	w.write(func(txn *state.Txn) {
@@ -116,7 +116,7 @@ func guardedWorld(t testing.TB) *world {
 	return w
 }
 
-// start lets everything placed begin to work, so that it counts for budgets.
+// start makes all placed allocations started, so that they count for budgets.
 func (w *world) startAll() {
 	w.write(func(txn *state.Txn) {
 		var updates []apply.ClientUpdate
@@ -130,9 +130,9 @@ func (w *world) startAll() {
 	w.past = append(w.past, w.store.Snapshot())
 }
 
-// protected checks what an entry did to budgets, tolerations and jobs that go
-// whole, from the plain tables. Who was stopped for its own job's sake in the same
-// entry is no victim, and may have been there when others were evicted.
+// protected checks the effect of an entry on budgets, tolerations and all-or-none
+// jobs, from the plain tables. An allocation stopped by its own job's plan in the
+// same entry is not a victim, and may have been live when others were evicted.
 func protected(before, after *state.Snapshot, batch *apply.Batch) error {
 	evicted, stopped := map[string]*model.Allocation{}, map[string]bool{}
 	for _, bp := range batch.Plans {

@@ -14,14 +14,14 @@ import (
 	"github.com/cede-scheduler/cede/core/state/apply"
 )
 
-// cluster is a store that several may write to, and its plans.
+// cluster is a store with several writers, and its plans.
 type cluster struct {
 	t     testing.TB
 	store *state.Store
 	mu    sync.Mutex // one writer chooses the next index at a time
 }
 
-// newCluster has nodes n0.. of 1000 processor and memory.
+// newCluster returns a cluster with nodes n0.. of 1000 cpu and memory.
 func newCluster(t testing.TB, nodes int, jobs ...*model.Job) *cluster {
 	c := &cluster{t: t, store: state.New()}
 	c.write(func(txn *state.Txn) {
@@ -48,14 +48,14 @@ func (c *cluster) write(f func(*state.Txn)) {
 	txn.Commit()
 }
 
-// Commit writes a batch beside other writers.
+// Commit writes a batch concurrently with other writers.
 func (c *cluster) Commit(ctx context.Context, b *apply.Batch) (planner.CommitResult, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return planner.DirectCommitter{Store: c.store}.Commit(ctx, b)
 }
 
-// place is a plan of one group that places one allocation and evicts others.
+// place returns a plan of one group that places one allocation and evicts others.
 func (c *cluster) place(id, job string, index int, node string, victims ...string) *model.Plan {
 	snap := c.store.Snapshot()
 	j := snap.Job(key(job))
@@ -91,7 +91,7 @@ func (c *cluster) start(committer planner.Committer) (a *planner.Applier, stop f
 	}
 }
 
-// enqueue hands a plan in.
+// enqueue submits a plan.
 func (c *cluster) enqueue(a *planner.Applier, plan *model.Plan) *planner.PendingPlan {
 	c.t.Helper()
 	p, err := a.Queue().Enqueue(plan)
@@ -101,8 +101,7 @@ func (c *cluster) enqueue(a *planner.Applier, plan *model.Plan) *planner.Pending
 	return p
 }
 
-// gate is a committer that writes when it is told to: an error is what the
-// commit fails with.
+// gate is a committer that writes on a signal; an error makes the commit fail.
 type gate struct {
 	c       *cluster
 	pass    chan error
@@ -128,7 +127,7 @@ func (g *gate) Commit(ctx context.Context, b *apply.Batch) (planner.CommitResult
 	return g.c.Commit(ctx, b)
 }
 
-// overfull says what no state may ever show.
+// overfull returns a violation of capacity, which no state may ever have.
 func overfull(snap *state.Snapshot) error {
 	for pos := range snap.NodeOrder() {
 		n := snap.NodeAt(int32(pos))

@@ -252,14 +252,14 @@ func (s *Scratch) currentGroup(a *model.Allocation) (*model.Group, rejection) {
 // checkFit calls model.Fits with the device groups that the allocation names.
 func (s *Scratch) checkFit(at int32, ask *model.Ask, a *model.Allocation) rejection {
 	if len(a.Devices) != len(ask.Devices) {
-		return malformed("allocation %q holds %d device groups, its group asks for %d", a.ID, len(a.Devices), len(ask.Devices))
+		return malformed("allocation %q holds %d device groups, its group requests %d", a.ID, len(a.Devices), len(ask.Devices))
 	}
 	node := s.nodes[at].node
 	s.choice = s.choice[:0]
 	for i := range ask.Devices {
 		use, want := &a.Devices[i], &ask.Devices[i]
 		if use.Count != want.Count {
-			return malformed("allocation %q holds %d of device %q, its group asks for %d", a.ID, use.Count, use.ID, want.Count)
+			return malformed("allocation %q holds %d of device %q, its group requests %d", a.ID, use.Count, use.ID, want.Count)
 		}
 		p := node.DevicePosition(use.ID)
 		if p >= 0 && !want.Matches(&node.Devices[p]) {

@@ -17,7 +17,7 @@ import (
 	"github.com/cede-scheduler/cede/core/state/apply"
 )
 
-// world is a cluster with a past: plans are made on any snapshot of it.
+// world is a cluster with a history: plans are made on any of its snapshots.
 type world struct {
 	*cluster
 	past []*state.Snapshot
@@ -43,7 +43,7 @@ func newWorld(t testing.TB) *world {
 	return w
 }
 
-// plan makes a plan on some snapshot, often more than fits there.
+// plan makes a plan on some snapshot, often with more than fits there.
 func (w *world) plan(t *rapid.T) *model.Plan {
 	snap := w.past[rapid.IntRange(max(0, len(w.past)-6), len(w.past)-1).Draw(t, "snapshot")]
 	jobs := slices.Collect(snap.Jobs())
@@ -92,7 +92,7 @@ func (w *world) addClaim(t *rapid.T, snap *state.Snapshot, plan *model.Plan, g *
 	w.addVictims(t, snap, pos, c.ID, g)
 }
 
-// addVictims takes anybody: the applier has to find out who may not be one.
+// addVictims picks any allocation: the applier must find those that are protected.
 func (w *world) addVictims(t *rapid.T, snap *state.Snapshot, pos int, by string, g *model.CommitGroup) {
 	rows := snap.Chunk(0).Rows(pos)
 	for i := range rapid.IntRange(0, len(rows)).Draw(t, "victims") {
@@ -100,7 +100,7 @@ func (w *world) addVictims(t *rapid.T, snap *state.Snapshot, pos int, by string,
 	}
 }
 
-// addOwn stops or updates some of the job's own.
+// addOwn stops or updates some allocations of the job itself.
 func (w *world) addOwn(t *rapid.T, snap *state.Snapshot, j *model.Job, g *model.CommitGroup) {
 	for _, a := range snap.AppendJobAllocs(nil, j.Key()) {
 		switch rapid.IntRange(0, 9).Draw(t, "own") {
@@ -116,7 +116,8 @@ func (w *world) addOwn(t *rapid.T, snap *state.Snapshot, j *model.Job, g *model.
 	}
 }
 
-// beneficiaries is everything in a batch that room may be made for.
+// beneficiaries returns the placements and claims of a batch that evictions may
+// serve.
 func beneficiaries(batch *apply.Batch) map[string]*model.Plan {
 	m := map[string]*model.Plan{}
 	for _, bp := range batch.Plans {
@@ -132,7 +133,7 @@ func beneficiaries(batch *apply.Batch) map[string]*model.Plan {
 	return m
 }
 
-// promises checks what an entry did to the state before it.
+// promises checks the effect of an entry on the state before it.
 func promises(before, after *state.Snapshot, batch *apply.Batch) error {
 	if err := after.Check(); err != nil {
 		return err
@@ -160,9 +161,9 @@ func promises(before, after *state.Snapshot, batch *apply.Batch) error {
 	return nil
 }
 
-// Plans from stale snapshots, in batches, with commits that fail: no node is
-// ever over capacity, nobody is evicted for nothing, and a batch gives what its
-// plans give one after the other.
+// Plans from stale snapshots, in batches, with failing commits: no node is ever
+// over capacity, every eviction serves a placement, and a batch has the result of
+// its plans one after the other.
 func TestApplier_AnyInterleavingOfStalePlans(t *testing.T) {
 	outer := t
 	accepted, rejected, parted := 0, 0, 0
@@ -234,7 +235,7 @@ func TestApplier_AnyInterleavingOfStalePlans(t *testing.T) {
 	}
 }
 
-// standing is what every allocation is.
+// standing returns the state of every allocation.
 func standing(s *state.Store) map[string]string {
 	m := map[string]string{}
 	for a := range s.Snapshot().Allocs() {
@@ -243,9 +244,9 @@ func standing(s *state.Store) map[string]string {
 	return m
 }
 
-// What a scheduler builds step by step on one snapshot holds on that snapshot,
-// however its steps fall into groups and whatever their order.
-func TestVerify_AcceptsWhatHoldsOnTheSameSnapshot(t *testing.T) {
+// A plan built step by step on one snapshot holds on that snapshot, in any grouping
+// and order of its steps.
+func TestVerify_AcceptsPlansMadeOnTheSameSnapshot(t *testing.T) {
 	outer := t
 	placed := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -308,7 +309,8 @@ func TestVerify_AcceptsWhatHoldsOnTheSameSnapshot(t *testing.T) {
 	}
 }
 
-// hasRoom is whether nothing is over on the node, others' claims included.
+// hasRoom reports whether the node is within its capacity, including claims of
+// others.
 func hasRoom(txn *state.Txn, j *model.Job, pos int) bool {
 	var scratch model.Vector
 	room := txn.FreeCapacityFor(int32(pos), j.Key(), j.Priority, 0, &scratch)
@@ -322,7 +324,7 @@ func hasRoom(txn *state.Txn, j *model.Job, pos int) bool {
 			return false
 		}
 	}
-	// A device group that the node lacks takes nothing there, and serves nobody.
+	// A device group that the node lacks uses nothing there, and serves no request.
 	if len(j.Groups[0].Devices) > 0 && len(room.Devices) == 0 {
 		return false
 	}

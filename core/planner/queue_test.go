@@ -13,7 +13,7 @@ import (
 	"github.com/cede-scheduler/cede/core/state"
 )
 
-// stopPlan is a plan that changes nothing.
+// stopPlan returns a plan that changes nothing.
 func stopPlan(evalID string, priority int32) *model.Plan {
 	return &model.Plan{
 		EvalID: evalID, Job: key("web"), Priority: priority,
@@ -78,12 +78,12 @@ func TestQueue_DisabledRefusesAndFlushes(t *testing.T) {
 	}
 }
 
-func TestQueue_SubmitterThatGivesUpWithdrawsItsPlan(t *testing.T) {
+func TestQueue_CanceledSubmitWithdrawsItsPlan(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := planner.NewQueue()
 		q.SetEnabled(true)
 		ctx, cancel := context.WithCancel(t.Context())
-		// Enough of them that the queue cleans up.
+		// Enough of them to make the queue remove withdrawn plans.
 		const impatient = 200
 		failed := make(chan error, impatient)
 		for range impatient {
@@ -116,7 +116,7 @@ func TestQueue_SubmitterThatGivesUpWithdrawsItsPlan(t *testing.T) {
 	})
 }
 
-func TestQueue_SubmitterThatGivesUpOnAPlanInFlightIsToldSo(t *testing.T) {
+func TestQueue_CanceledSubmitOfTakenPlanReportsUncertainty(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 1, coretest.Job("web").Ask(100, 100, 0).Obj())
 		gate := newGate(c)

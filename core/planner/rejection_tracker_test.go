@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-func TestTracker_ForgetsTheLeastRecentlyRejected(t *testing.T) {
+func TestTracker_DropsTheLeastRecentlyRejected(t *testing.T) {
 	tr := newTracker(RejectionTrackerConfig{Threshold: 3, Nodes: 4})
 	for i := range 1000 {
 		if tr.reject(fmt.Sprintf("n%d", i%5), int64(i)) {
@@ -33,7 +33,7 @@ func TestTracker_ForgetsTheLeastRecentlyRejected(t *testing.T) {
 	}
 }
 
-func TestTracker_RateIsABurstAndThenOneByOne(t *testing.T) {
+func TestTracker_LimitsTheRateOfMarks(t *testing.T) {
 	tr := newTracker(RejectionTrackerConfig{Threshold: 1, Burst: 2, Refill: time.Minute})
 	minute := int64(time.Minute)
 	for i, want := range []bool{true, true, false} {

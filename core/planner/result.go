@@ -62,7 +62,7 @@ func (a *Applier) result(v *Verification, index, refresh uint64, dropped []int) 
 		result.Rejected = slices.DeleteFunc(slices.Clone(v.Rejected), func(r model.Rejection) bool { return slices.Contains(dropped, r.Group) })
 		for _, i := range dropped {
 			result.Rejected = append(result.Rejected, model.Rejection{
-				Group: i, Reason: "a node went away before the commit, or somebody ran the job by a plan meanwhile",
+				Group: i, Reason: "a node became ineligible before the commit, or the job was run by a confirmed plan meanwhile",
 			})
 		}
 		slices.SortFunc(result.Rejected, func(x, y model.Rejection) int { return x.Group - y.Group })

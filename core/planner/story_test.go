@@ -84,7 +84,7 @@ func TestStories(t *testing.T) {
 	}
 }
 
-// words are the arguments of one line: key=value, or a word by itself.
+// words returns the arguments of one line: key=value, or a single word.
 type words map[string]string
 
 func parse(args []string) words {

@@ -67,8 +67,8 @@ type instanceTable struct {
 	existing    []*model.Allocation
 }
 
-// An instance is what may run once: an index of a group, or the node position for
-// per-node jobs.
+// An instance is a unit that may run once: an index of a group, or the node
+// position for per-node jobs.
 type instance struct{ group, which int32 }
 
 // A holding is an earlier value of an instance.

@@ -26,7 +26,7 @@ func (c *cluster) verify(plan *model.Plan) planner.Verification {
 	return v
 }
 
-// gpuCluster has one node with two kinds of devices.
+// gpuCluster returns a cluster of one node with two kinds of devices.
 func gpuCluster(t *testing.T, jobs ...*model.Job) *cluster {
 	c := newCluster(t, 0)
 	c.write(func(txn *state.Txn) {
@@ -49,8 +49,8 @@ func withDevices(job *model.Job, requests ...model.DeviceRequest) *model.Job {
 	return job
 }
 
-// hashicorp/nomad#27820: with several device requests, instances that earlier
-// requests took were counted wrongly.
+// hashicorp/nomad#27820: with several device requests, instances used by earlier
+// requests were counted wrongly.
 func TestVerify_27820_SeveralDeviceRequestsAreCountedTogether(t *testing.T) {
 	two := withDevices(coretest.Job("two").Priority(70).Obj(),
 		model.DeviceRequest{ID: "gpu", Count: 2}, model.DeviceRequest{ID: "fpga", Count: 1}, model.DeviceRequest{ID: "gpu", Count: 2})
@@ -66,7 +66,7 @@ func TestVerify_27820_SeveralDeviceRequestsAreCountedTogether(t *testing.T) {
 		{ID: "acme/gpu/big", Count: 2}, {ID: "acme/fpga/one", Count: 1}, {ID: "acme/gpu/big", Count: 2},
 	}
 	if v := c.verify(plan); len(v.Rejected) != 1 || v.Causes[0] != planner.CauseDevice {
-		t.Errorf("3 of 6 are free, 2+2 are asked for: %+v", v)
+		t.Errorf("3 of 6 are free, 2+2 are requested: %+v", v)
 	}
 	plan.Groups[0].Evictions = []model.Eviction{{AllocID: "a", By: "t0"}}
 	if v := c.verify(plan); len(v.Rejected) != 0 {
@@ -74,9 +74,9 @@ func TestVerify_27820_SeveralDeviceRequestsAreCountedTogether(t *testing.T) {
 	}
 }
 
-// hashicorp/nomad#25808: scheduler and applier disagreed about devices without
-// end. Both ask the one Fits, so what fits beside the victims is accepted, to
-// the last instance; and a device group that changed its kind is not.
+// hashicorp/nomad#25808: scheduler and applier disagreed about devices for ever.
+// Both call model.Fits, so requests that fit next to the victims are accepted, to
+// the last instance; a device group that changed its kind is not.
 func TestVerify_25808_AgreesWithFitsAboutDevices(t *testing.T) {
 	train := withDevices(coretest.Job("train").Priority(70).Count(9).Obj(), model.DeviceRequest{ID: "acme/gpu", Count: 3})
 	c := gpuCluster(t, train)
@@ -96,8 +96,8 @@ func TestVerify_25808_AgreesWithFitsAboutDevices(t *testing.T) {
 }
 
 // hashicorp/nomad#9506, #13017, #14850: port collisions that only the applier
-// saw were rejected for ever. What a victim or a stopped allocation held is
-// free for the group; what a third holds is not.
+// detected were rejected for ever. Ports of a victim or a stopped allocation are
+// free for the group; those of a third allocation are not.
 func TestVerify_13017_PortsOfVictimsAreFree(t *testing.T) {
 	port := func(g *model.Group) { g.Ports = []uint16{80, 443} }
 	web := coretest.Job("web").Priority(70).Count(9).With(port).Obj()
@@ -123,9 +123,9 @@ func TestVerify_13017_PortsOfVictimsAreFree(t *testing.T) {
 	}
 }
 
-// A room counted twice is room given away twice: a victim that is listed twice,
-// in one group or in two, frees its room once.
-func TestVerify_VictimListedTwiceFreesItsRoomOnce(t *testing.T) {
+// Capacity counted twice is used twice: a victim that is listed twice, in one group
+// or in two, frees its capacity once.
+func TestVerify_VictimListedTwiceFreesItsCapacityOnce(t *testing.T) {
 	web := coretest.Job("web").Priority(70).Ask(600, 1, 0).Count(9).Obj()
 	low := coretest.Job("low").Priority(20).Ask(600, 1, 0).Obj()
 	c := newCluster(t, 1, web, low)
@@ -169,7 +169,7 @@ func (r *distinctNodes) Add(groups []int) (string, string) {
 	return "", ""
 }
 
-func TestVerify_RulesSeeTheGroupsThatWillBeCommitted(t *testing.T) {
+func TestVerify_RulesCheckAcceptedGroups(t *testing.T) {
 	web := coretest.Job("web").Ask(300, 1, 0).Count(9).Obj()
 	c := newCluster(t, 2, web)
 	plan := c.place("w0", "web", 0, "n0")
@@ -190,7 +190,7 @@ func TestVerify_RulesSeeTheGroupsThatWillBeCommitted(t *testing.T) {
 	}
 }
 
-// System jobs have one instance per group and node; their index says nothing.
+// System jobs have one instance for each group and node; their index is not used.
 func TestVerify_SystemJobRunsOncePerNode(t *testing.T) {
 	agent := coretest.Job("agent").Type(model.JobSystem).Ask(10, 1, 0).Obj()
 	c := newCluster(t, 2, agent)
@@ -202,8 +202,7 @@ func TestVerify_SystemJobRunsOncePerNode(t *testing.T) {
 	}
 }
 
-// What ran on a node that was deleted still holds its instance until it is
-// stopped as lost.
+// An allocation on a deleted node holds its instance until it is stopped as lost.
 func TestVerify_LostInstanceIsReplacedOnce(t *testing.T) {
 	web := coretest.Job("web").Ask(300, 1, 0).Count(9).Obj()
 	c := newCluster(t, 2, web)
@@ -226,9 +225,9 @@ func TestVerify_LostInstanceIsReplacedOnce(t *testing.T) {
 	}
 }
 
-// hashicorp/nomad#5545: a malformed plan took the leader down. Whatever is
-// missing, doubled, negative or of somebody else: an error or a rejection, and
-// what is committed all the same keeps every promise.
+// hashicorp/nomad#5545: a malformed plan crashed the leader. Missing, duplicate,
+// negative or foreign values lead to an error or a rejection, and if groups are
+// committed nevertheless, all invariants hold.
 func TestVerify_5545_MalformedPlansNeverPanic(t *testing.T) {
 	web := coretest.Job("web").Priority(70).Ask(300, 1, 0).Count(9).With(func(g *model.Group) { g.Ports = []uint16{80} }).Obj()
 	low := withDevices(coretest.Job("low").Priority(20).Ask(300, 1, 0).Count(9).Obj(), model.DeviceRequest{ID: "gpu", Count: 1})
@@ -241,7 +240,7 @@ func TestVerify_5545_MalformedPlansNeverPanic(t *testing.T) {
 		txn.UpsertAllocs(b)
 	})
 	snap := c.store.Snapshot()
-	var scratch planner.Scratch // shared: what one plan leaves must not hurt the next
+	var scratch planner.Scratch // shared: one plan must not affect the next
 	good := c.place("d", "web", 0, "n0")
 	rapid.Check(t, func(t *rapid.T) {
 		defer func() {
@@ -272,13 +271,13 @@ func TestVerify_5545_MalformedPlansNeverPanic(t *testing.T) {
 	})
 }
 
-// wildPlan is made of what plans are made of, by a careless hand.
+// wildPlan returns a plan of random, often invalid parts.
 func wildPlan(t *rapid.T, jobs ...*model.Job) *model.Plan {
 	if rapid.IntRange(0, 50).Draw(t, "nil") == 0 {
 		return nil
 	}
 	id := rapid.SampledFrom([]string{"a", "b", "c", "d", ""})
-	// Right more often than not, so that most plans come far.
+	// Valid more often than not, so that most plans pass the first checks.
 	job := rapid.SampledFrom([]*model.Job{jobs[0], jobs[0], jobs[0], jobs[0], jobs[0], jobs[0], jobs[1], nil})
 	node := rapid.SampledFrom([]string{"n0", "n0", "n0", "n0", "n9", ""})
 	uses := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) model.DeviceUse {

@@ -8,7 +8,7 @@ import (
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
 )
 
-func TestAcquireFor_TellsTheVersionsObserverAndTheCaller(t *testing.T) {
+func TestAcquireObserved_CallsBothObservers(t *testing.T) {
 	var version1, caller int
 	v := version(t, &factory{name: "default"}, func(s *policy.Source) { s.Observe = func(policy.Call) { version1++ } })
 	in, err := v.AcquireObserved(func(c policy.Call) {

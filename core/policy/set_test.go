@@ -7,7 +7,7 @@ import (
 	"github.com/cede-scheduler/cede/core/policy"
 )
 
-func TestActive_VersionsCloseWhenTheLastPinGoes(t *testing.T) {
+func TestActiveSet_VersionsCloseAfterTheLastUnpin(t *testing.T) {
 	old, kept, next := &factory{name: "default"}, &factory{name: "kept"}, &factory{name: "default"}
 	keep := version(t, kept)
 	active := policy.NewActiveSet(set(t, version(t, old), keep))
@@ -30,7 +30,7 @@ func TestActive_VersionsCloseWhenTheLastPinGoes(t *testing.T) {
 	}
 }
 
-func TestVersion_AnInstanceThatComesBackLateIsClosed(t *testing.T) {
+func TestVersion_ClosesInstancesReleasedLate(t *testing.T) {
 	f := &factory{name: "default"}
 	s := set(t, version(t, f))
 	in := acquire(t, s.Default())
@@ -62,7 +62,7 @@ func TestOverride_IsHeldLikeAnyOther(t *testing.T) {
 }
 
 // Two generations of a pair of policies: who pins a set sees both of one.
-func TestActive_NobodySeesHalfASwap(t *testing.T) {
+func TestActiveSet_SwapIsAtomic(t *testing.T) {
 	generation := func() (*policy.Set, []*factory) {
 		fs := []*factory{{name: "default"}, {name: "other"}}
 		return set(t, version(t, fs[0]), version(t, fs[1])), fs

@@ -16,7 +16,7 @@ import (
 // GrantKeepRedundant allows a version to retain redundant victims.
 const GrantKeepRedundant = "keepRedundant"
 
-// Grants lists what an operator may grant a version.
+// Grants lists the grants that an operator may give a version.
 var Grants = []string{GrantKeepRedundant}
 
 // A Source describes a version and how the operator configured it.

@@ -65,7 +65,7 @@ func TestVersion_KeepsInstancesAndClosesDeadOnes(t *testing.T) {
 	}
 }
 
-func TestVersion_WhatCannotBeStartedAgainIsAFault(t *testing.T) {
+func TestVersion_FailedRestartIsAFault(t *testing.T) {
 	f := &factory{name: "default"}
 	v := version(t, f)
 	acquire(t, v)
@@ -77,7 +77,7 @@ func TestVersion_WhatCannotBeStartedAgainIsAFault(t *testing.T) {
 	}
 }
 
-func TestCount_NamesTheVersionAndTheHook(t *testing.T) {
+func TestRecordCall_NamesTheVersionAndTheHook(t *testing.T) {
 	v := version(t, &factory{name: "default"})
 	hosts := &policy.Error{Fault: policy.FaultLimit, Err: errors.New("out of fuel"), Hint: "raise it"}
 	for _, err := range []error{hosts, fmt.Errorf("wrapped: %w", hosts), errors.New("own words")} {
@@ -94,7 +94,7 @@ func TestCount_NamesTheVersionAndTheHook(t *testing.T) {
 	}
 }
 
-func TestObserve_IsToldWhoWasAskedWhatAndWhatItCost(t *testing.T) {
+func TestObserve_ReportsSubjectAndCost(t *testing.T) {
 	f := &factory{name: "default", fails: errors.New("no")}
 	var calls []policy.Call
 	v := version(t, f, func(s *policy.Source) { s.Observe = func(c policy.Call) { calls = append(calls, c) } })

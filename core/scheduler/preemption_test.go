@@ -258,14 +258,14 @@ func TestExplanation_EvictionObstacles(t *testing.T) {
 		},
 		{
 			"never", func(w *fixture) { w.run(job("low", 10, 10, 1).Obj(), "l", "n1") }, job("j", 50, 4, 1).Change(never).Obj(),
-			"1 lacks cpu; nobody is evicted: the job's preemptionPolicy is Never",
+			"1 lacks cpu; no preemption: the job's preemptionPolicy is Never",
 		},
 		{
 			"switched off", func(w *fixture) {
 				w.config(func(c *model.SchedulerConfig) { c.Preemption[model.JobBatch] = false })
 				w.run(job("low", 10, 10, 1).Obj(), "l", "n1")
 			}, job("j", 50, 4, 1).Type(model.JobBatch).Obj(),
-			"1 lacks cpu; nobody is evicted: preemption is off for batch jobs",
+			"1 lacks cpu; no preemption: preemption is off for batch jobs",
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {

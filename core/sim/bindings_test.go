@@ -66,8 +66,8 @@ events: [{at: 0s, submit: high}, {at: 5s, submit: mid}]
 0s high on map[m2:2] for [low]
 0s high on map[m1:2] for []
 0s low loses 1 on m2 to high
-unplaced low 1: 0 of 2 clusters: 2 lack cpu; nobody is evicted: the binding's preemptionPolicy is Never
-unplaced mid 1: 0 of 2 clusters: 2 lack cpu; nobody is evicted: the binding's preemptionPolicy is Never
+unplaced low 1: 0 of 2 clusters: 2 lack cpu; no preemption: the binding's preemptionPolicy is Never
+unplaced mid 1: 0 of 2 clusters: 2 lack cpu; no preemption: the binding's preemptionPolicy is Never
 running [high]
 `},
 		"nobody is evicted for who needs two clusters at once, where both would have to be left": {`
@@ -78,7 +78,7 @@ bindings:
 running: [{id: low, binding: low, clusters: {m1: 1, m2: 1}, startedAt: -1h}]
 events: [{at: 0s, submit: high}]
 `, `
-unplaced high 4: 0 of 2 clusters: 2 lack cpu; nobody is evicted: the replicas need capacity on several clusters, and preemption frees capacity on one cluster only
+unplaced high 4: 0 of 2 clusters: 2 lack cpu; no preemption: the replicas need capacity on several clusters, and preemption frees capacity on one cluster only
 running [low]
 `},
 		// By the room that there is it would have been divided, and two of those who left
@@ -95,7 +95,7 @@ until: 1m
 `, `
 0s high on map[m1:4] for [low]
 0s low loses 1 on m1 to high
-unplaced low 1: 0 of 2 clusters: 2 lack cpu; nobody is evicted: the binding's preemptionPolicy is Never
+unplaced low 1: 0 of 2 clusters: 2 lack cpu; no preemption: the binding's preemptionPolicy is Never
 running [high]
 `},
 		"who waits for others to leave goes at once where all of it is free": {`
@@ -138,7 +138,7 @@ bindings:
 events: [{at: 0s, submit: x}, {at: 1s, submit: y}]
 `, `
 0s x on map[b1:3 b2:3] for []
-unplaced y 2: 0 of 3 clusters: 3 lack cpu; nobody is evicted: the binding's preemptionPolicy is Never
+unplaced y 2: 0 of 3 clusters: 3 lack cpu; no preemption: the binding's preemptionPolicy is Never
 running [x]
 `},
 		"what lacks a region though there is room says so": {`
@@ -170,7 +170,7 @@ until: 1m
 0s high on map[a1:2] for []
 0s high on map[a2:2] for []
 0s low loses 1 on b1 to high
-unplaced low 1: 0 of 4 clusters: 4 lack cpu; nobody is evicted: the binding's preemptionPolicy is Never
+unplaced low 1: 0 of 4 clusters: 4 lack cpu; no preemption: the binding's preemptionPolicy is Never
 running [high s]
 `},
 		"regions are made room in together where the policy says so": {`
@@ -193,8 +193,8 @@ until: 1m
 0s high on map[b1:1] for [z]
 0s x loses 1 on a1 to high
 0s z loses 1 on b1 to high
-unplaced x 1: 0 of 3 clusters: 3 lack cpu; nobody is evicted: the binding's preemptionPolicy is Never
-unplaced z 1: 0 of 3 clusters: 3 lack cpu; nobody is evicted: the binding's preemptionPolicy is Never
+unplaced x 1: 0 of 3 clusters: 3 lack cpu; no preemption: the binding's preemptionPolicy is Never
+unplaced z 1: 0 of 3 clusters: 3 lack cpu; no preemption: the binding's preemptionPolicy is Never
 running [high y]
 `},
 		"nobody leaves for regions while a gate is off": {`
@@ -209,7 +209,7 @@ running: [{id: l, binding: low, clusters: {b1: 1}}]
 events: [{at: 0s, submit: high}]
 until: 1m
 `, `
-unplaced high 2: 0 of 2 clusters: 1 lacks cpu, 1 excluded by spread constraint: at least 2 of region; nobody is evicted: the feature gates PriorityBasedScheduling and PriorityBasedPreemptiveScheduling are not both on
+unplaced high 2: 0 of 2 clusters: 1 lacks cpu, 1 excluded by spread constraint: at least 2 of region; no preemption: the feature gates PriorityBasedScheduling and PriorityBasedPreemptiveScheduling are not both on
 running [l]
 `},
 		"what is duplicated goes everywhere it may": {`
@@ -221,7 +221,7 @@ bindings: [{id: a, replicas: 3, resources: {cpu: 1000}, replicaScheduling: dupli
 events: [{at: 0s, submit: a}]
 `, `
 0s a on map[m1:3] for []
-unplaced a 3: 0 of 3 clusters: 1 lacks cpu, 1 excluded by region = eu; nobody is evicted: the binding's preemptionPolicy is Never
+unplaced a 3: 0 of 3 clusters: 1 lacks cpu, 1 excluded by region = eu; no preemption: the binding's preemptionPolicy is Never
 running [a]
 `},
 		"a victim takes its time, and its room is kept": {`
@@ -236,8 +236,8 @@ until: 80s
 `, `
 0s high on map[m1:2] for [l]
 0s low loses 4 on m1 to high
-unplaced low 4: 0 of 1 cluster: 1 lacks cpu; nobody is evicted: the binding's preemptionPolicy is Never
-unplaced mid 4: 0 of 1 cluster: 1 lacks cpu; nobody is evicted: the binding's preemptionPolicy is Never
+unplaced low 4: 0 of 1 cluster: 1 lacks cpu; no preemption: the binding's preemptionPolicy is Never
+unplaced mid 4: 0 of 1 cluster: 1 lacks cpu; no preemption: the binding's preemptionPolicy is Never
 running [high]
 `},
 		"what ends makes room, for the higher priority first": {`
@@ -251,7 +251,7 @@ until: 80s
 `, `
 0s high on map[m1:2] for []
 1m0s mid on map[m1:4] for []
-unplaced low 4: 0 of 1 cluster: 1 lacks cpu; nobody is evicted: the binding's preemptionPolicy is Never
+unplaced low 4: 0 of 1 cluster: 1 lacks cpu; no preemption: the binding's preemptionPolicy is Never
 running [mid]
 `},
 		"a victim keeps what it has elsewhere, and finds another place for the rest": {`
@@ -280,7 +280,7 @@ until: 1m
 0s a on map[m1:1] for [l]
 0s low loses 1 on m1 to a
 unplaced b 1: 0 of 1 cluster: 1 lacks cpu; eviction does not help: on 1 nothing has a priority of 8 or less
-unplaced low 1: 0 of 1 cluster: 1 lacks cpu; nobody is evicted: the binding's preemptionPolicy is Never
+unplaced low 1: 0 of 1 cluster: 1 lacks cpu; no preemption: the binding's preemptionPolicy is Never
 running [a]
 `},
 		"a cascade ends": {`
@@ -315,7 +315,7 @@ events: [{at: 0s, submit: high}, {at: 0s, submit: plain}]
 until: 1m
 `, `
 unplaced high 1: 0 of 1 cluster: 1 lacks cpu; eviction does not help: on 1 nothing has a priority of 999 or less
-unplaced plain 1: 0 of 1 cluster: 1 lacks cpu; nobody is evicted: the binding's preemptionPolicy is Never
+unplaced plain 1: 0 of 1 cluster: 1 lacks cpu; no preemption: the binding's preemptionPolicy is Never
 running [g]
 `},
 		"several clusters at once are not made room on": {`
@@ -327,7 +327,7 @@ running: [{id: l, binding: low, clusters: {m1: 1, m2: 1}}]
 events: [{at: 0s, submit: high}]
 until: 1m
 `, `
-unplaced high 2: 0 of 2 clusters: 2 lack cpu; nobody is evicted: the replicas need capacity on several clusters, and preemption frees capacity on one cluster only; set karmada's multiCluster to preempt on several
+unplaced high 2: 0 of 2 clusters: 2 lack cpu; no preemption: the replicas need capacity on several clusters, and preemption frees capacity on one cluster only; set karmada's multiCluster to preempt on several
 running [l]
 `},
 		"preemption can be switched off for bindings": {`
@@ -349,7 +349,7 @@ running: [{id: l, binding: low, clusters: {m1: 1}}]
 events: [{at: 0s, submit: high}]
 until: 1m
 `, `
-unplaced high 1: 0 of 1 cluster: 1 lacks cpu; nobody is evicted: the feature gates PriorityBasedScheduling and PriorityBasedPreemptiveScheduling are not both on
+unplaced high 1: 0 of 1 cluster: 1 lacks cpu; no preemption: the feature gates PriorityBasedScheduling and PriorityBasedPreemptiveScheduling are not both on
 running [l]
 `},
 		"without priorities who comes first is served first, and nobody preempts": {`
@@ -360,7 +360,7 @@ events: [{at: 0s, submit: low}, {at: 0s, submit: high}]
 until: 1m
 `, `
 0s low on map[m1:1] for []
-unplaced high 1: 0 of 1 cluster: 1 lacks cpu; nobody is evicted: the feature gates PriorityBasedScheduling and PriorityBasedPreemptiveScheduling are not both on
+unplaced high 1: 0 of 1 cluster: 1 lacks cpu; no preemption: the feature gates PriorityBasedScheduling and PriorityBasedPreemptiveScheduling are not both on
 running [low]
 `},
 		"an elastic binding goes whole where the policy does not say otherwise": {`
@@ -374,7 +374,7 @@ until: 1m
 `, `
 0s high on map[m1:3] for [l]
 0s low loses 6 on m1 to high
-unplaced low 6: 0 of 1 cluster: 1 lacks cpu; nobody is evicted: the binding's preemptionPolicy is Never
+unplaced low 6: 0 of 1 cluster: 1 lacks cpu; no preemption: the binding's preemptionPolicy is Never
 running [high]
 `},
 		"an elastic binding is shrunk by what is needed, and grows again": {`
@@ -410,8 +410,8 @@ until: 1m
 0s high on map[m2:1] for [y]
 0s x loses 1 on m1 to high
 0s y loses 1 on m2 to high
-unplaced x 1: 0 of 3 clusters: 3 lack cpu; nobody is evicted: the binding's preemptionPolicy is Never
-unplaced y 1: 0 of 3 clusters: 3 lack cpu; nobody is evicted: the binding's preemptionPolicy is Never
+unplaced x 1: 0 of 3 clusters: 3 lack cpu; no preemption: the binding's preemptionPolicy is Never
+unplaced y 1: 0 of 3 clusters: 3 lack cpu; no preemption: the binding's preemptionPolicy is Never
 running [high z]
 `},
 		"room on two clusters that holds no whole replica evicts nobody": {`
@@ -444,8 +444,8 @@ until: 1m
 0s high on map[m1:5] for [l m]
 0s low loses 4 on m1 to high
 0s mid loses 1 on m1 to high
-unplaced low 4: 0 of 1 cluster: 1 lacks cpu; nobody is evicted: the binding's preemptionPolicy is Never
-unplaced mid 1: 0 of 1 cluster: 1 lacks cpu; nobody is evicted: the binding's preemptionPolicy is Never
+unplaced low 4: 0 of 1 cluster: 1 lacks cpu; no preemption: the binding's preemptionPolicy is Never
+unplaced mid 1: 0 of 1 cluster: 1 lacks cpu; no preemption: the binding's preemptionPolicy is Never
 running [high m]
 `},
 		"who has its minimum elsewhere is shrunk by what is needed, too": {`
@@ -461,7 +461,7 @@ until: 1m
 `, `
 0s z on map[m:1] for [a]
 0s a loses 1 on m to z
-unplaced a 1: 0 of 2 clusters: 2 lack cpu; nobody is evicted: the binding's preemptionPolicy is Never
+unplaced a 1: 0 of 2 clusters: 2 lack cpu; no preemption: the binding's preemptionPolicy is Never
 running [a z]
 `},
 		"what a binding can do without is shared out between the clusters that are left": {`
@@ -479,7 +479,7 @@ until: 1m
 0s z on map[n:1] for [a]
 0s a loses 1 on m to z
 0s a loses 1 on n to z
-unplaced a 2: 0 of 2 clusters: 2 lack cpu; nobody is evicted: the binding's preemptionPolicy is Never
+unplaced a 2: 0 of 2 clusters: 2 lack cpu; no preemption: the binding's preemptionPolicy is Never
 running [a z]
 `},
 		"of equal priorities two are shrunk before one is evicted": {`
@@ -497,8 +497,8 @@ until: 1m
 0s z on map[m:2] for [a b]
 0s b loses 1 on m to z
 0s a loses 1 on m to z
-unplaced a 1: 0 of 1 cluster: 1 lacks cpu; nobody is evicted: the binding's preemptionPolicy is Never
-unplaced b 1: 0 of 1 cluster: 1 lacks cpu; nobody is evicted: the binding's preemptionPolicy is Never
+unplaced a 1: 0 of 1 cluster: 1 lacks cpu; no preemption: the binding's preemptionPolicy is Never
+unplaced b 1: 0 of 1 cluster: 1 lacks cpu; no preemption: the binding's preemptionPolicy is Never
 running [a b z]
 `},
 		"what is duplicated is shrunk on one cluster, and grows back there": {`
@@ -518,7 +518,7 @@ until: 1m
 10s a on map[n:2] for []
 0s a loses 2 on n to z
 0s a loses 1 on m to y
-unplaced a 1: 0 of 2 clusters: 1 lacks cpu; nobody is evicted: the binding's preemptionPolicy is Never
+unplaced a 1: 0 of 2 clusters: 1 lacks cpu; no preemption: the binding's preemptionPolicy is Never
 running [a y]
 `},
 		"what is duplicated has others leave to have all its replicas": {`
@@ -535,7 +535,7 @@ until: 1m
 0s a on map[m:2] for [low]
 0s a on map[n:2] for []
 0s low loses 2 on m to a
-unplaced low 2: 0 of 2 clusters: 2 lack cpu; nobody is evicted: the binding's preemptionPolicy is Never
+unplaced low 2: 0 of 2 clusters: 2 lack cpu; no preemption: the binding's preemptionPolicy is Never
 running [a]
 `},
 		"what a binding can do without is shared out over regions": {`
@@ -556,7 +556,7 @@ until: 1m
 0s z on map[o:1] for [a]
 0s a loses 1 on m to z
 0s a loses 1 on o to z
-unplaced a 2: 0 of 3 clusters: 3 lack cpu; nobody is evicted: the binding's preemptionPolicy is Never
+unplaced a 2: 0 of 3 clusters: 3 lack cpu; no preemption: the binding's preemptionPolicy is Never
 running [a z]
 `},
 		"nobody leaves for more clusters than there are": {`

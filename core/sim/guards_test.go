@@ -348,7 +348,7 @@ running:
   - {id: b, job: api, group: g, node: n2}
 events: [{at: 0s, submit: top}]
 `, `0s top.g[0]@n2 over b
-api.g lacks 1: 0 of 2 nodes: 2 lack cpu; nobody is evicted: the job's preemptionPolicy is Never
+api.g lacks 1: 0 of 2 nodes: 2 lack cpu; no preemption: the job's preemptionPolicy is Never
 runs a top.g[0]`},
 		{"who waits for a strict budget is asked again when it has something left", `
 nodes:

@@ -76,7 +76,7 @@ running: [{id: a, job: first, group: g, node: n1}]
 events: [{at: 1s, submit: low}, {at: 2s, submit: early}, {at: 3s, submit: late}, {at: 9s, stop: first}]
 `, `9s early.g[0]@n1
 9s late.g[0]@n1
-low.g lacks 1: 0 of 1 node: 1 lacks cpu; nobody is evicted: the job's preemptionPolicy is Never
+low.g lacks 1: 0 of 1 node: 1 lacks cpu; no preemption: the job's preemptionPolicy is Never
 runs early.g[0] late.g[0]`},
 	} {
 		t.Run(c.name, func(t *testing.T) {

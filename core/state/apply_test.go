@@ -14,7 +14,8 @@ import (
 
 const now = int64(1_000)
 
-// preempted is seeded with jobs low0 and low1 on both nodes, and a job high.
+// preempted returns a seeded store with jobs low0 and low1 on both nodes, and a job
+// high.
 func preempted(t *testing.T) (*Store, *model.Job) {
 	t.Helper()
 	s := seeded(t)
@@ -58,7 +59,7 @@ func triggers(evals []*model.Evaluation) []string {
 	return out
 }
 
-func TestApplyPlan_EvictsAndFollowsUpInOneEntry(t *testing.T) {
+func TestPlan_EvictsAndDerivesFollowUpsInOneEntry(t *testing.T) {
 	s, high := preempted(t)
 	place := placement("p0", high, "n0", "v00", "v01")
 	plan := planOf(high, model.CommitGroup{
@@ -97,7 +98,7 @@ func TestApplyPlan_EvictsAndFollowsUpInOneEntry(t *testing.T) {
 	}
 }
 
-func TestApplyPlan_DropsGroupsWhoseNodeIsNotReady(t *testing.T) {
+func TestPlan_DropsGroupsOnIneligibleNodes(t *testing.T) {
 	for name, gone := range map[string]func(*Txn){
 		"down":       func(t *Txn) { apply.NodeStatus(t, now, []string{"n0"}, apply.NodeChange{Status: new(model.NodeDown)}) },
 		"draining":   func(t *Txn) { apply.NodeStatus(t, now, []string{"n0"}, apply.NodeChange{Drain: new(true)}) },
@@ -133,7 +134,7 @@ func TestApplyPlan_DropsGroupsWhoseNodeIsNotReady(t *testing.T) {
 	}
 }
 
-func TestApplyPlan_OnlyCommittedGroups(t *testing.T) {
+func TestPlan_WritesCommittedGroupsOnly(t *testing.T) {
 	s, high := preempted(t)
 	txn := s.Begin(3)
 	apply.Plan(txn, now, planOf(high,
@@ -146,8 +147,8 @@ func TestApplyPlan_OnlyCommittedGroups(t *testing.T) {
 	}
 }
 
-// Several plans share an entry, and may take from the same job.
-func TestApplyPlan_OneFollowUpForAllPlansOfAnEntry(t *testing.T) {
+// Several plans share an entry, and may evict from the same job.
+func TestPlan_OneFollowUpForAllPlansOfAnEntry(t *testing.T) {
 	s, high := preempted(t)
 	group := func(id, node, victim string) model.CommitGroup {
 		return model.CommitGroup{
@@ -163,7 +164,7 @@ func TestApplyPlan_OneFollowUpForAllPlansOfAnEntry(t *testing.T) {
 	}
 }
 
-func TestApplyPlan_VictimThatEndedIsNoVictim(t *testing.T) {
+func TestPlan_SkipsVictimsThatEnded(t *testing.T) {
 	s, high := preempted(t)
 	txn := s.Begin(3)
 	apply.ClientUpdates(txn, now, []apply.ClientUpdate{{AllocID: "v00", Status: model.ClientComplete}})
@@ -179,7 +180,7 @@ func TestApplyPlan_VictimThatEndedIsNoVictim(t *testing.T) {
 	}
 }
 
-func TestApplyPlan_StopsKeepWhatTheyWereFor(t *testing.T) {
+func TestPlan_StopsRetainTheirReason(t *testing.T) {
 	s, high := preempted(t)
 	txn := s.Begin(3)
 	apply.Plan(txn, now, planOf(high, model.CommitGroup{Evictions: []model.Eviction{{AllocID: "v00", By: "c"}}}), []int{0})
@@ -198,7 +199,7 @@ func TestApplyPlan_StopsKeepWhatTheyWereFor(t *testing.T) {
 }
 
 // The node may report between the plan and its commit.
-func TestApplyPlan_UpdateKeepsWhatTheNodeReported(t *testing.T) {
+func TestPlan_UpdateRetainsClientStatus(t *testing.T) {
 	s, high := preempted(t)
 	stale := *s.Snapshot().Alloc("v00")
 	txn := s.Begin(3)
@@ -217,7 +218,7 @@ func TestApplyPlan_UpdateKeepsWhatTheNodeReported(t *testing.T) {
 	}
 }
 
-func TestApplyPlan_PlacementReleasesItsJobsClaimsThere(t *testing.T) {
+func TestPlan_PlacementReleasesClaimsOfItsJob(t *testing.T) {
 	s, high := preempted(t)
 	txn := s.Begin(3)
 	for _, c := range []model.Claim{
@@ -243,7 +244,7 @@ func TestApplyPlan_PlacementReleasesItsJobsClaimsThere(t *testing.T) {
 	}
 }
 
-func TestApplyNodeStatus_OneEvaluationForEachJob(t *testing.T) {
+func TestNodeStatus_OneEvaluationForEachJob(t *testing.T) {
 	s := New()
 	txn := s.Begin(1)
 	var nodes []string
@@ -312,7 +313,7 @@ func TestApplyNodeStatus_OneEvaluationForEachJob(t *testing.T) {
 	}
 }
 
-func TestApplyNodes_RegistersAllOrNothing(t *testing.T) {
+func TestNodes_RegistersAllOrNone(t *testing.T) {
 	s := seeded(t)
 	txn := s.Begin(2)
 	sys := jobOf("sys", 60)
@@ -354,7 +355,7 @@ func TestApplyNodes_RegistersAllOrNothing(t *testing.T) {
 	}
 }
 
-func TestApplyClientUpdates_EndIsFinal(t *testing.T) {
+func TestClientUpdates_TerminalStatusIsFinal(t *testing.T) {
 	s := seeded(t)
 	txn := s.Begin(2)
 	batch := jobOf("batch", 40)
@@ -402,7 +403,7 @@ func TestApplyClientUpdates_EndIsFinal(t *testing.T) {
 	}
 }
 
-func TestFollowUpID_TellsNamespaceFromName(t *testing.T) {
+func TestFollowUpID_DistinguishesNamespaceAndName(t *testing.T) {
 	seen := map[string]bool{}
 	for _, k := range []model.JobKey{{Namespace: "a", ID: "bc"}, {Namespace: "ab", ID: "c"}, {Namespace: "", ID: "abc"}} {
 		for index := range uint64(3) {
@@ -417,7 +418,7 @@ func TestFollowUpID_TellsNamespaceFromName(t *testing.T) {
 	}
 }
 
-func TestApplyStops_EndsWhatIsLiveAndAsksOnce(t *testing.T) {
+func TestStops_EndLiveAllocationsWithOneEvaluation(t *testing.T) {
 	s, _ := preempted(t)
 	txn := s.Begin(3)
 	evals, nodes := apply.Stops(txn, now, []string{"v00", "v10", "v00", "nobody"}, "stopped by hand")

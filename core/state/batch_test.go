@@ -11,10 +11,10 @@ import (
 	"github.com/cede-scheduler/cede/core/state/apply"
 )
 
-// Every server applies the entry by itself, so what is dropped depends on
-// nothing but the state; and whatever leans on a dropped group goes with it,
-// groups before it in the same plan included.
-func TestBatch_DropsWhatLeansOnADroppedGroup(t *testing.T) {
+// Every server applies the entry on its own, so dropped groups depend on the state
+// alone. Groups that rely on a dropped group are dropped with it, including earlier
+// groups of the same plan.
+func TestBatch_DropsGroupsThatRelyOnADroppedGroup(t *testing.T) {
 	web := coretest.Job("web").Priority(70).Ask(500, 1, 0).Count(20).Obj()
 	other := coretest.Job("other").Priority(70).Ask(500, 1, 0).Count(20).Obj()
 	low := coretest.Job("low").Priority(20).Ask(1000, 1, 0).Count(9).Obj()

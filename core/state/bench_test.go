@@ -69,8 +69,8 @@ func benchAllocs(jobs []*model.Job, nodes int, kind string, from, n int) []*mode
 }
 
 // BenchmarkF is construction (f): batches of new allocations spread over 1,000
-// nodes, one transaction each. After 10,000 more the store starts again from
-// what was present, so that the size means something.
+// nodes, one transaction each. After 10,000 more the store is reset, so that its
+// size stays meaningful.
 func BenchmarkF(b *testing.B) {
 	const nodes, more = 1000, 10_000
 	for _, present := range []int{0, 10_000} {
@@ -98,8 +98,7 @@ func BenchmarkF(b *testing.B) {
 	}
 }
 
-// BenchmarkUpdate replaces allocations that are there: what client status
-// updates cost.
+// BenchmarkUpdate replaces existing allocations, as client status updates do.
 func BenchmarkUpdate(b *testing.B) {
 	for _, batch := range []int{1, 100, 5000} {
 		b.Run(fmt.Sprintf("batch=%d/present=200000", batch), func(b *testing.B) {
@@ -138,8 +137,8 @@ func BenchmarkFork(b *testing.B) {
 	}
 }
 
-// BenchmarkScan looks for room on every node of a cluster that has some, so
-// that every column is read.
+// BenchmarkScan tests every node of a cluster with free capacity, so that every
+// column is read.
 func BenchmarkScan(b *testing.B) {
 	for _, nodes := range []int{10_000} {
 		for _, dims := range []int{1, 2, 3, 4} {
@@ -204,7 +203,7 @@ func BenchmarkNodeRows(b *testing.B) {
 	})
 }
 
-// BenchmarkOrder registers one node more and asks for the order of all.
+// BenchmarkOrder registers one more node and reads the order of all.
 func BenchmarkOrder(b *testing.B) {
 	s, _ := benchStore(b, 10_000, 0)
 	s.Snapshot().NodeOrder()

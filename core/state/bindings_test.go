@@ -14,7 +14,7 @@ import (
 	"github.com/cede-scheduler/cede/core/state/apply"
 )
 
-// plainBindings is what the tables of bindings must be like.
+// plainBindings is the reference for the tables of bindings.
 type plainBindings struct {
 	bindings    map[model.JobKey]*model.Binding
 	assignments map[string]*model.Assignment
@@ -43,7 +43,7 @@ func bindingKeys() (keys []model.JobKey) {
 	return keys
 }
 
-// write does one random thing to a transaction and to the plain maps.
+// write applies one random change to a transaction and to the plain maps.
 func (p *plainBindings) write(t *rapid.T, txn *Txn) {
 	key := rapid.SampledFrom(bindingKeys()).Draw(t, "key")
 	cluster := rapid.SampledFrom(bindingClusters).Draw(t, "cluster")
@@ -139,8 +139,8 @@ func (p *plainBindings) compare(t *rapid.T, v *View) {
 	}
 }
 
-// Old snapshots keep their answers, whatever is written after them.
-func TestBindings_ArePlainMaps(t *testing.T) {
+// Old snapshots do not change if later transactions write.
+func TestBindings_AgainstReference(t *testing.T) {
 	checkProperty(t, func(t *rapid.T) {
 		s := New()
 		type old struct {
@@ -189,8 +189,8 @@ func TestBindings_ShareTheSpaceOfNamesWithJobs(t *testing.T) {
 	}
 }
 
-// A victim loses its assignment on that cluster alone, and is looked at again.
-func TestApplyPlan_EvictsFromOneCluster(t *testing.T) {
+// A victim loses its assignment on that cluster only, and gets an evaluation.
+func TestPlan_EvictsFromOneCluster(t *testing.T) {
 	txn := New().Begin(1)
 	defer txn.Abort()
 	for _, id := range []string{"m1", "m2"} {
@@ -236,9 +236,10 @@ func TestApplyPlan_EvictsFromOneCluster(t *testing.T) {
 	}
 }
 
-// What was to be replaced may have done its work by then, and counts: the binding is looked
-// at again, as it may have too many replicas now. Nobody else would take them away.
-func TestApplyPlan_LooksAgainWhereWhatItReplacesIsDone(t *testing.T) {
+// A replaced assignment may have completed meanwhile, and counts: the binding gets
+// an evaluation, since it may have too many replicas now and no other trigger would
+// remove them.
+func TestPlan_EvaluatesBindingWhoseReplacedAssignmentCompleted(t *testing.T) {
 	txn := New().Begin(1)
 	defer txn.Abort()
 	key := model.JobKey{Namespace: "default", ID: "b"}

@@ -42,7 +42,7 @@ func deleteBudget(t *rapid.T, w *world) {
 	delete(w.ref.budgets, key)
 }
 
-// compareBudgets works everything out from the plain tables.
+// compareBudgets computes the expected counts from the plain tables.
 func compareBudgets(t *rapid.T, v *View, r *reference) {
 	want := sorted(r.budgets, func(a, b *model.Budget) int { return a.Key().Compare(b.Key()) })
 	if len(v.Budgets()) != len(want) {

@@ -10,8 +10,8 @@ import (
 	. "github.com/cede-scheduler/cede/core/state"
 )
 
-// TestChunk_FittingIsFits compares the scan with the one test there is, for
-// asks of any number of dimensions and nodes that are overcommitted or away.
+// TestChunk_FittingIsFits compares the scan with model.Fits, for requests of any
+// number of dimensions, and nodes that are overcommitted or ineligible.
 func TestChunk_FittingIsFits(t *testing.T) {
 	checkProperty(t, func(t *rapid.T) {
 		names := []string{"cpu", "memory", "disk", "network", "a", "b", "c", "d"}

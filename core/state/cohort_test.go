@@ -11,8 +11,8 @@ import (
 	"github.com/cede-scheduler/cede/core/state/apply"
 )
 
-// What frees those who go together, and what does not.
-func TestMates(t *testing.T) {
+// Changes that may make a cohort evictable, and changes that cannot.
+func TestCohort_ChangedNodes(t *testing.T) {
 	s := seeded(t)
 	txn := s.Begin(2)
 	whole, elastic, each := jobOf("whole", 20), jobOf("elastic", 20), jobOf("each", 20)

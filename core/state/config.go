@@ -23,7 +23,7 @@ type smallTables struct {
 	idempotency idempotencyRing
 }
 
-// Meta is what the cluster records about itself.
+// Meta holds the identity of the cluster.
 type Meta struct {
 	ClusterID string // "" until the cluster is bootstrapped
 	Version   uint32 // of the meaning of log entries
@@ -32,10 +32,10 @@ type Meta struct {
 	Key [32]byte
 }
 
-// Meta returns what the cluster records about itself.
+// Meta returns the identity of the cluster.
 func (v *View) Meta() Meta { return v.small.meta }
 
-// SetMeta replaces what the cluster records about itself.
+// SetMeta replaces the identity of the cluster.
 func (t *Txn) SetMeta(m Meta) {
 	t.ownSmall().meta = m
 	t.touch(TableConfig.All())

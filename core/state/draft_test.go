@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// Whatever is written behind a draft, what was there before it stays as it was, and
-// the last draft is what a snapshot would be.
-func TestDraft_IsTheBranchAsItIs(t *testing.T) {
+// Later writes leave the state before a draft unchanged, and the last draft equals
+// a snapshot.
+func TestDraft_ShowsTheCurrentBranch(t *testing.T) {
 	base := seeded(t).Snapshot()
 	txn := base.Fork(2)
 	var draft *Snapshot
@@ -25,7 +25,8 @@ func TestDraft_IsTheBranchAsItIs(t *testing.T) {
 	if err := base.Check(); err != nil || base.JobAllocCount(keyOf("j1")) != 0 {
 		t.Errorf("the base has %d allocations of j1 (%v)", base.JobAllocCount(keyOf("j1")), err)
 	}
-	// What goes on from a draft leaves it as it is, once nobody writes to its branch.
+	// A fork of a draft leaves it unchanged, if its own branch is not written any
+	// more.
 	next := draft.Fork(3)
 	next.DeleteAllocs("d000")
 	if err := next.Snapshot().Check(); err != nil {

@@ -9,10 +9,11 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 )
 
-// A rate counts who was evicted while it worked, in the window that ends now, in the
-// whole namespace where it has no labels; it forgets what no window reaches, and
-// another version of the budget knows what the first one knew.
-func TestRates_CountTheEvictionsOfAWindow(t *testing.T) {
+// A rate counts the evictions of started allocations in the window that ends now,
+// and those of the whole namespace if it has no labels. Evictions outside the
+// window are dropped, and another version of the budget retains those recorded
+// before.
+func TestEvictionRate_CountsTheWindow(t *testing.T) {
 	s := seeded(t)
 	d := rand.New(rand.NewPCG(1, 2))
 	txn := s.Begin(2)

@@ -20,8 +20,8 @@ func hammerRounds(normal int) int {
 	return normal
 }
 
-// scribble writes random things to a transaction. Jobs of the snapshot's own
-// are shared between branches, as they are in the server.
+// scribble writes random changes to a transaction. Branches share the jobs of the
+// snapshot, as they do in the server.
 func scribble(r *rand.Rand, t *Txn) {
 	nodeID := func() string { return fmt.Sprintf("node-%03d", r.IntN(200)) }
 	key := model.JobKey{Namespace: "default", ID: fmt.Sprintf("job-%d", r.IntN(10))}
@@ -61,9 +61,8 @@ func scribble(r *rand.Rand, t *Txn) {
 	}
 }
 
-// TestStore_ReadersAndForksBesideTheWriter is about the race detector: one
-// writer commits while readers check snapshots whole and planners write to
-// forks of them.
+// TestStore_ReadersAndForksBesideTheWriter is for the race detector: one writer
+// commits while readers check whole snapshots and planners write to forks of them.
 func TestStore_ReadersAndForksBesideTheWriter(t *testing.T) {
 	s := New()
 	done := make(chan struct{})

@@ -36,7 +36,7 @@ func jobKeys() []model.JobKey {
 	return keys
 }
 
-// checkProperty runs a property, many more times when CEDE_SOAK asks for it.
+// checkProperty runs a property, many more times if CEDE_SOAK is set.
 func checkProperty(t *testing.T, prop func(*rapid.T)) {
 	t.Helper()
 	rounds := 8
@@ -51,7 +51,7 @@ func checkProperty(t *testing.T, prop func(*rapid.T)) {
 	}
 }
 
-// world is a branch of the state beside the reference of it.
+// world is a branch of the state with its reference.
 type world struct {
 	txn *Txn
 	ref *reference
@@ -69,10 +69,9 @@ func (f frozen) compare(t *rapid.T) {
 	}
 }
 
-// TestStore_IsPlainMaps does random things to a store and to forks of it, and
-// to plain maps beside them. Old snapshots are looked at again and again: they
-// keep their answers.
-func TestStore_IsPlainMaps(t *testing.T) {
+// TestStore_AgainstReference applies random changes to a store and its forks, and to
+// plain maps. Old snapshots are compared repeatedly: they never change.
+func TestStore_AgainstReference(t *testing.T) {
 	checkProperty(t, func(t *rapid.T) {
 		s := New()
 		last := newReference()
@@ -117,8 +116,8 @@ func TestStore_IsPlainMaps(t *testing.T) {
 				}
 				branches = append(branches, fork)
 			},
-			// Not after every step: what readers work out and share must be
-			// right also when nobody has looked for a while.
+			// Not after every step: orders that readers compute and share must also
+			// be correct if they were not read for a while.
 			"look": func(t *rapid.T) {
 				for _, w := range branches {
 					compareState(t, &w.txn.View, w.ref)
@@ -147,7 +146,7 @@ func begin(s *Store, last *reference) *world {
 	return &world{s.Begin(ref.index), ref}
 }
 
-// writes do the same thing to both sides of a world.
+// writes are the changes that are applied to both sides of a world.
 var writes = map[string]func(*rapid.T, *world){
 	"upsertNode":   writeNode,
 	"deleteNode":   deleteNode,
@@ -251,8 +250,8 @@ func writeNodeStatus(t *rapid.T, w *world) {
 	w.ref.nodes[id] = n
 }
 
-// adoptEvals gives the reference what apply derived; apply has tests of its
-// own that say what that should be.
+// adoptEvals copies the evaluations that apply derived to the reference. The tests
+// of apply check their content.
 func adoptEvals(w *world, evals []*model.Evaluation) {
 	for _, e := range evals {
 		w.ref.evals[e.ID] = e
@@ -298,7 +297,7 @@ func writeJob(t *rapid.T, w *world) {
 	key := drawKey(t)
 	j := drawJob(t, key)
 	if old := w.ref.jobs[key]; old != nil && rapid.Bool().Draw(t, "sameGroups") {
-		// A shallow copy, as whoever only stops a job makes it.
+		// A shallow copy, as a caller makes that only stops a job.
 		again := *old
 		again.Priority, again.Stopped = j.Priority, true
 		j = &again
@@ -362,7 +361,7 @@ func writeAlloc(t *rapid.T, w *world) {
 	w.ref.jobAllocs[key] = append(w.ref.jobAllocs[key], id)
 }
 
-// changeAlloc changes any of what an allocation may change.
+// changeAlloc changes any field of an allocation that may change.
 func changeAlloc(t *rapid.T, w *world) {
 	old := w.ref.allocs[rapid.SampledFrom(ids("alloc", poolSize)).Draw(t, "id")]
 	if old == nil {

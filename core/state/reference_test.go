@@ -12,8 +12,8 @@ import (
 	. "github.com/cede-scheduler/cede/core/state"
 )
 
-// reference is the state as plain maps, and nothing derived: what the store
-// must look like from outside.
+// reference is the state as plain maps without derived data: the expected external
+// behavior of the store.
 type reference struct {
 	index     uint64
 	names     []string // dimensions
@@ -65,7 +65,8 @@ func (r *reference) clone() *reference {
 	return &c
 }
 
-// grow adds resource names as the state must: known order, new ones ascending.
+// grow adds resource names in the order of the state: known names first, new ones
+// ascending.
 func (r *reference) grow(rs ...model.Resources) {
 	all := map[string]bool{}
 	for _, res := range rs {
@@ -80,7 +81,7 @@ func (r *reference) grow(rs ...model.Resources) {
 	}
 }
 
-// forget drops what is known of a key that nothing belongs to any more.
+// forget drops a key that nothing belongs to any more.
 func (r *reference) forget(key model.JobKey) {
 	if r.jobs[key] != nil || len(r.jobAllocs[key]) > 0 {
 		return
@@ -99,7 +100,7 @@ func (r *reference) known(key model.JobKey) bool {
 	return ok
 }
 
-// know notes that something belongs to a key.
+// know records that something belongs to a key.
 func (r *reference) know(key model.JobKey) {
 	if !r.known(key) {
 		r.dirty[key] = 0
@@ -125,7 +126,7 @@ func (r *reference) vector(res model.Resources) (v model.Vector) {
 	return v
 }
 
-// room is what a node has left, from nothing but the specifications.
+// room returns the free capacity of a node, computed from specifications alone.
 func (r *reference) room(id string, asker model.JobKey, priority int32, now int64) (model.Vector, []uint16, []int32) {
 	var free model.Vector
 	var ports []uint16
@@ -166,12 +167,12 @@ func (r *reference) room(id string, asker model.JobKey, priority int32, now int6
 	return free, ports, devices
 }
 
-// sorted is the values of a map in the order of a comparison.
+// sorted returns the values of a map in the order of a comparison.
 func sorted[K comparable, V any](m map[K]V, compare func(a, b V) int) []V {
 	return slices.SortedFunc(maps.Values(m), compare)
 }
 
-// compareState looks at everything that the view shows.
+// compareState compares all reads of the view.
 func compareState(t *rapid.T, v *View, r *reference) {
 	if v.Index() != r.index {
 		t.Fatalf("index %d, want %d", v.Index(), r.index)
@@ -245,8 +246,8 @@ func compareJobs(t *rapid.T, v *View, r *reference) {
 	}
 }
 
-// compareLabels asks for every set of two labels. The answers may hold jobs too
-// many, but none of which nothing is left, and must not lack one that counts.
+// compareLabels compares every set of two labels. The results may contain too many
+// jobs, but none without a row, and must contain every job that matches.
 func compareLabels(t *rapid.T, v *View, r *reference) {
 	for i := range len(labelValues) * len(labelValues) {
 		labels := map[string]string{

@@ -74,7 +74,7 @@ func writeToken(t *rapid.T, w *world) {
 	w.txn.SetMeta(w.ref.meta)
 }
 
-// writeApplied lets time go by, so that keys are forgotten.
+// writeApplied advances the time, so that records expire.
 func writeApplied(t *rapid.T, w *world) {
 	now := int64(w.ref.index) * IdempotencyWindow / 4
 	w.txn.ExpireIdempotencyRecords(now)
@@ -138,7 +138,7 @@ func compareNamed[T any](t *rapid.T, got []*T, want map[string]*T, find func(str
 	}
 }
 
-func TestApplied_OldestIsForgottenWhereThereAreTooMany(t *testing.T) {
+func TestIdempotencyRecords_DropTheOldestIfTooMany(t *testing.T) {
 	s := New()
 	for index := uint64(1); index <= 3; index++ {
 		txn := s.Begin(index)
@@ -167,7 +167,7 @@ func TestApplied_OldestIsForgottenWhereThereAreTooMany(t *testing.T) {
 	}
 }
 
-func TestRestore_PutsInOlderVersionsOfAJob(t *testing.T) {
+func TestRestore_SetsOlderVersionsOfAJob(t *testing.T) {
 	s := New()
 	key := model.JobKey{Namespace: "default", ID: "job-0"}
 	for version := range uint64(9) {

@@ -23,8 +23,8 @@ func closed(w *Watch) bool {
 	}
 }
 
-// seeded has two nodes, two jobs, and an allocation of the first job on the
-// first node.
+// seeded returns a store with two nodes, two jobs, and an allocation of the first
+// job on the first node.
 func seeded(t *testing.T) *Store {
 	t.Helper()
 	s := New()
@@ -57,7 +57,7 @@ func allocOf(txn *Txn, id, job, node string) *model.Allocation {
 	return &model.Allocation{ID: id, Job: j, Group: j.Groups[0], NodeID: node}
 }
 
-func TestWatch_WakesForWhatItWatches(t *testing.T) {
+func TestWatch_ClosesForItsKeys(t *testing.T) {
 	writeAlloc := func(txn *Txn) {
 		a := *txn.Alloc("a0")
 		a.Client = model.ClientRunning
@@ -106,8 +106,8 @@ func TestWatch_WakesForWhatItWatches(t *testing.T) {
 	}
 }
 
-// A transaction that began before anybody watched keeps no list of keys, and
-// must wake its watch all the same.
+// A transaction that started before the first watch records no keys, and must close
+// the watch nevertheless.
 func TestWatch_RegisteredDuringTheTransactionWakes(t *testing.T) {
 	s := seeded(t)
 	txn := s.Begin(2)
@@ -124,7 +124,7 @@ func TestWatch_RegisteredDuringTheTransactionWakes(t *testing.T) {
 	other.Stop()
 }
 
-func TestWatch_AbortAndForkWakeNobody(t *testing.T) {
+func TestWatch_AbortAndForkCloseNone(t *testing.T) {
 	s := seeded(t)
 	w := s.Watch(TableAllocs.All(), TableAllocs.Of("a0"))
 	txn := s.Begin(2)
@@ -132,7 +132,7 @@ func TestWatch_AbortAndForkWakeNobody(t *testing.T) {
 	txn.Abort()
 	s.Snapshot().Fork(2).DeleteAllocs("a0")
 	if closed(w) {
-		t.Error("woke for something that nobody sees")
+		t.Error("closed by an aborted write")
 	}
 	w.Stop()
 	w.Stop()
@@ -141,7 +141,7 @@ func TestWatch_AbortAndForkWakeNobody(t *testing.T) {
 	}
 }
 
-func TestRestore_ReplacesEverythingAndWakesEverybody(t *testing.T) {
+func TestRestore_ReplacesAllAndClosesEveryWatch(t *testing.T) {
 	s := seeded(t)
 	w := s.Watch(TableNodes.Of("n7"))
 	txn := s.BeginRestore(1)

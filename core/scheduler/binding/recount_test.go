@@ -50,7 +50,7 @@ func TestRecount_CountsCurrentClusters(t *testing.T) {
 	}{
 		{
 			[]*model.Cluster{{ID: "m1", Capacity: model.Resources{"cpu": 1}}, {ID: "m2", Capacity: model.Resources{"cpu": 9}, Down: true}, {ID: "m3", Capacity: model.Resources{"cpu": 3}}},
-			"0 of 3 clusters: 2 lack cpu, 1 is down; nobody is evicted: the binding's preemptionPolicy is Never",
+			"0 of 3 clusters: 2 lack cpu, 1 is down; no preemption: the binding's preemptionPolicy is Never",
 		},
 		{nil, "there are no clusters"},
 		{[]*model.Cluster{{ID: "m1", Capacity: model.Resources{"cpu": 4}}}, then.String()}, // it is about to be looked at

@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// check runs a property, many more times when CEDE_SOAK asks for it.
+// check runs a property, many more times if CEDE_SOAK is set.
 func check(t *testing.T, prop func(*rapid.T)) {
 	t.Helper()
 	rounds := 1
