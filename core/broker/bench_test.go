@@ -156,7 +156,7 @@ func benchUnblock(b *testing.B, blocked, shapes int) {
 	for b.Loop() {
 		index++
 		if t.Unblock(1, "node", index, nobody{}) != nil {
-			b.Fatal("somebody woke")
+			b.Fatal("an evaluation was unblocked")
 		}
 	}
 }

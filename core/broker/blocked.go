@@ -143,8 +143,8 @@ func (t *Blocked) Block(ev *model.Evaluation, filter UnblockFilter) BlockResult 
 	return t.track(r)
 }
 
-// Unblock queues the evaluations that wait for the node, whose capacity may have
-// changed at index: highest priority first, then oldest. If nodeID is empty, some
+// Unblock queues the evaluations that wait for the node after a change of its
+// capacity at index: highest priority first, then oldest. If nodeID is empty, some
 // node of the class changed. An evaluation stays blocked if its snapshot is not
 // older than index, or if filter, which may be nil, rejects it. It returns the
 // queued evaluations in order.

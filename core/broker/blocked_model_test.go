@@ -12,8 +12,8 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 )
 
-// naiveBlocked is Blocked as its description reads: a list of what waits, and
-// the whole history of what happened.
+// naiveBlocked is the reference implementation of Blocked: a list of evaluations,
+// and the whole history of changes.
 type naiveBlocked struct {
 	waiting []*sleeper
 	dups    []string
@@ -180,7 +180,7 @@ func (b shapeBits) MayPlace(ev *model.Evaluation, node string) bool {
 
 func (shapeBits) Excludes(*model.Evaluation, string, *any) bool { return false }
 
-// siftedBits are bits that tell at a glance of some of those that they turn away.
+// siftedBits are bits that exclude some of the evaluations that they reject.
 type siftedBits struct {
 	broker.UnblockFilter
 	glance uint
@@ -201,7 +201,7 @@ func TestBlocked_AgainstList(t *testing.T) {
 	}
 }
 
-// With shapes, whatever the group, the outcome is that of the plain list.
+// With equivalence classes, the result is that of the plain list.
 func TestBlocked_EquivalenceClassesChangeNothing(t *testing.T) {
 	for range soak(1, 300) {
 		rapid.Check(t, func(rt *rapid.T) { checkBlocked(t, rt, true) })

@@ -50,7 +50,7 @@ func TestDequeue_WaitsAndIsServedInOrder(t *testing.T) {
 		wait("batch", model.JobBatch)
 		wait("first")
 		wait("second")
-		// One call: the best goes to who came first, whatever the order given.
+		// One call: the best goes to the first caller, in any order of evaluations.
 		b.Enqueue(eval("low", 10, 1), eval("high", 90, 2))
 		synctest.Wait()
 		seen := map[string]bool{<-got: true, <-got: true}
@@ -187,9 +187,9 @@ func TestWakeup_NotifiesTheReaper(t *testing.T) {
 	}
 }
 
-// Workers that ack, nack, stall and block, writers, a reaper, and somebody who
-// pauses and asks for statistics, all at once. Nothing may be lost: every
-// evaluation is acked, covered by one that was, or failed.
+// Workers that ack, nack, stall and block, writers, a reaper, and an operator that
+// pauses and reads statistics, all at once. Nothing may be lost: every evaluation
+// is acked, covered by one that was, or failed.
 func TestHammer(t *testing.T) {
 	b, blocked := realBroker(t, func(c *broker.Config) {
 		c.FirstNackDelay, c.NackDelay, c.DeliveryLimit = time.Microsecond, time.Microsecond, 1000
@@ -320,9 +320,9 @@ func work(t *testing.T, b *broker.Broker, blocked *broker.Blocked, index *atomic
 	end(id, true)
 }
 
-// An evaluation in whose favour a newer one was cancelled stands for the newer
-// change. One that comes out of its back-off and is acked on a snapshot between
-// the two must not cover it.
+// If a newer evaluation was cancelled in favor of this one, it stands for the newer
+// change. One that leaves its backoff and is acked on a snapshot between the two
+// must not cover it.
 func TestAck_DoesNotCoverNewerChanges(t *testing.T) {
 	f := newFixture(t)
 	f.Enqueue(evalOf("j", "old", 1, 1), evalOf("j", "nacked", 2, 2))
@@ -338,9 +338,8 @@ func TestAck_DoesNotCoverNewerChanges(t *testing.T) {
 	f.wantOrder(t, "stands")
 }
 
-// Whatever workers do, no change is lost: an evaluation ends only by an ack on a
-// snapshot that has its change, by being covered by one that ended so, or by
-// failing.
+// No change is lost: an evaluation ends only by an ack on a snapshot that has its
+// change, by being covered by one that ended so, or by failing.
 func TestNoChangeIsLost(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		f := newFixture(t)

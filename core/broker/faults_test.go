@@ -10,10 +10,10 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 )
 
-// Each test here is named after a fault of a system we learn from and tells its
-// story: what went wrong there, and what happens here instead.
+// Each test is named after a fault of another system and describes it: the failure
+// there, and the behavior here.
 
-// Nomad, quirk 5. Over several queues it compared what lay last in each heap's
+// Nomad, quirk 5. Over several queues it compared the last element in each heap's
 // array rather than its root. With service{90,10} and batch{50} one worker got
 // batch50 first, then service90: an urgent evaluation waited for a lesser one
 // because their types differ. Here the roots are compared.
@@ -28,7 +28,7 @@ func TestNomadQuirk5_PriorityInversionAcrossSchedulerTypes(t *testing.T) {
 }
 
 // Nomad, quirk 6. A system job that found five nodes full blocked once, for the
-// first of them. Room on the others woke nobody until something changed the
+// first of them. Capacity on the others unblocked nothing until a change of the
 // whole class. Here one blocked evaluation waits for every node that it names.
 func TestNomadQuirk6_SystemJobBlocksOnlyOncePerGroup(t *testing.T) {
 	nodes := []string{"n1", "n2", "n3", "n4", "n5"}
@@ -44,11 +44,11 @@ func TestNomadQuirk6_SystemJobBlocksOnlyOncePerGroup(t *testing.T) {
 	}
 }
 
-// Nomad, quirk 7. Of one system job's blocked evaluations on several nodes the
-// rule "one per job" dropped all but the last, but left them in the index by
-// node: their copies in the state were cancelled, and room on their node queued
-// the cancelled evaluation. Here they divide the nodes among them, and what is
-// cancelled is gone from every index.
+// Nomad, quirk 7. Of one system job's blocked evaluations on several nodes the rule
+// "one per job" dropped all but the last, but left them in the index by node: their
+// copies in the state were cancelled, and capacity on their node queued the
+// cancelled evaluation. Here they divide the nodes, and a cancelled evaluation is
+// removed from every index.
 func TestNomadQuirk7_BlockedSystemEvalsOfOneJobCancelEachOther(t *testing.T) {
 	f := newFixture(t)
 	block := func(id string, snapshot uint64, nodes ...string) {
@@ -99,8 +99,8 @@ func TestNomad17278_NegativeTotalBlocked(t *testing.T) {
 }
 
 // Nomad 27927 (and 12792). Blocked jobs of equal priority were released in map
-// order: a team that asked first starved behind one that kept asking. Here the
-// oldest goes first, however they blocked and whatever woke them.
+// order: the first team starved behind one with a steady flow of jobs. Here the
+// oldest goes first, regardless of the index it is in and of the change.
 func TestNomad27927_BlockedJobsOfEqualPriorityPickedAtRandom(t *testing.T) {
 	f := newFixture(t)
 	for _, i := range []uint64{7, 3, 9, 1, 8, 2, 6, 4, 5} {
@@ -113,10 +113,10 @@ func TestNomad27927_BlockedJobsOfEqualPriorityPickedAtRandom(t *testing.T) {
 	f.wantOrder(t, want)
 }
 
-// Ours, by Nomad's rule that a change of class releases all that the class may
-// suit: one small task ends, ten thousand blocked evaluations wake, find too
-// little room, and block again. Here a screen keeps them asleep, and is asked
-// once per shape.
+// Ours, by Nomad's rule that a change of class releases all evaluations for which
+// the class may be feasible: one small task ends, ten thousand blocked evaluations
+// wake, find too little capacity, and block again. Here a filter keeps them
+// blocked, and is called once for each equivalence class.
 func TestUnblock_CapacityForFewWakesFew(t *testing.T) {
 	asked := 0
 	f := newFixture(t, func(c *broker.Config) {
@@ -190,9 +190,10 @@ func TestNomad14621_BacklogOfOneJobIsProcessedInFull(t *testing.T) {
 	}
 }
 
-// Nomad 15858 and 15980. Evaluations sat "pending" for no visible reason, in a
-// delay after a nack that nothing showed; people toggled the broker to get them
-// out. Here Where tells the state, until when, and behind whom.
+// Nomad 15858 and 15980. Evaluations stayed "pending" for no visible reason, in a
+// delay after a nack that no view showed; operators toggled the broker to release
+// them. Here Locate returns the state, its end, and the evaluation that has the
+// turn.
 func TestNomad15858_LocateShowsWhyAnEvaluationIsStuck(t *testing.T) {
 	f := newFixture(t)
 	f.Enqueue(evalOf("j", "a", 50, 1))
@@ -372,7 +373,7 @@ func TestKarmadaLostPriorityUpdate_Blocked(t *testing.T) {
 }
 
 // Karmada rewrote a binding's time stamp on every push, so "first in, first out"
-// was by last update: who was updated often never ran.
+// was by last update: a binding with frequent updates never ran.
 func TestKarmadaUpdateCostsThePositionInTheQueue(t *testing.T) {
 	f := newFixture(t)
 	f.Enqueue(eval("x", 5, 1), eval("y", 5, 1))
@@ -412,9 +413,9 @@ func TestKarmada6987_LongBackOffHidesOthers(t *testing.T) {
 	f.wantOrder(t, "short")
 }
 
-// Karmada 7369. No event woke what was unschedulable when room came up; it
-// waited up to five minutes for a sweep. Here room wakes at once, and room that
-// came up during the attempt is not missed.
+// Karmada 7369. No event unblocked an unschedulable binding when capacity became
+// free; it waited up to five minutes for a sweep. Here free capacity unblocks at
+// once, and capacity freed during the attempt is not missed.
 func TestKarmada7369_FreeCapacityUnblocksNothing(t *testing.T) {
 	f := newFixture(t)
 	f.Enqueue(eval("x", 5, 1))
@@ -432,8 +433,8 @@ func TestKarmada7369_FreeCapacityUnblocksNothing(t *testing.T) {
 	}
 }
 
-// Ours: an ack on a snapshot from before changes whose evaluations were already
-// cancelled in favour of this one would lose those changes.
+// Ours: if changes are newer than the acked snapshot, and their evaluations were
+// already cancelled in favor of this one, the ack would lose those changes.
 func TestAck_OldSnapshotLosesCancelledChanges(t *testing.T) {
 	f := newFixture(t)
 	f.Enqueue(evalOf("j", "a", 50, 1))
@@ -450,8 +451,8 @@ func TestAck_OldSnapshotLosesCancelledChanges(t *testing.T) {
 	f.ack(t, d, 3)
 }
 
-// Classes come and go with the attributes of nodes. What is known of those that
-// nobody rules out any more is forgotten, and what is known of others stays.
+// Classes are created and deleted with the attributes of nodes. Numbers of classes
+// that no record rules out are dropped, and the others remain valid.
 func TestBlocked_ManyClassesComeAndGo(t *testing.T) {
 	f := newFixture(t)
 	block := func(id string, classes map[uint64]bool) {

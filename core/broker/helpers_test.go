@@ -133,7 +133,7 @@ func cancelled(cs []*broker.Cancellation) string {
 	return strings.Join(s, " ")
 }
 
-// tb is what testing.TB and rapid.T have in common.
+// tb holds the methods that testing.TB and rapid.T share.
 type tb interface {
 	Helper()
 	Fatalf(format string, args ...any)

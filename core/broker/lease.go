@@ -90,7 +90,7 @@ func (b *Broker) outstanding(evalID string, token Token) (*entry, error) {
 	return e, nil
 }
 
-// expireLeases nacks every delivery whose lease has expired.
+// expireLeases nacks every delivery with an expired lease.
 func (b *Broker) expireLeases(now int64) {
 	for e := b.leases.head; e != nil && e.at <= now; e = b.leases.head {
 		e.own().expired = e.token

@@ -263,7 +263,7 @@ func (n *naive) nack(x *item) {
 	n.promote(job)
 }
 
-// advance does what is due, moment by moment: leases, then delays.
+// advance fires all that is due in order of time: leases, then delays.
 func (n *naive) advance(to time.Time) {
 	for {
 		at := to

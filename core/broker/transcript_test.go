@@ -142,8 +142,8 @@ func (s *story) show(out *strings.Builder) {
 	}
 }
 
-// parse reads "id key=value...". What is not given is kept from an earlier
-// line about the same evaluation.
+// parse parses "id key=value...". Missing values are retained from an earlier line
+// about the same evaluation.
 func (s *story) parse(t *testing.T, line string) *model.Evaluation {
 	fields := strings.Fields(line)
 	ev := eval(fields[0], 50, 1)

@@ -28,9 +28,9 @@ type location struct {
 	node  string
 }
 
-// waitsFor reports whether the record waits for the location, whose class has the
-// given number: for one of its nodes, or for any node of a class that is not ruled
-// out. A class that the evaluation has not seen may be feasible.
+// waitsFor reports whether the record waits for the location with the given class
+// number: for one of its nodes, or for any node of a class that is not ruled out. A
+// class that the evaluation has not seen may be feasible.
 func (r *record) waitsFor(p location, class int32) bool {
 	if p.isCluster() != r.isBinding() {
 		return false
@@ -104,8 +104,8 @@ func (t *Blocked) addCursor(cur cursor, c *change) {
 	}
 }
 
-// skipExcluded skips records whose snapshot includes the change, and those that the
-// filter excludes whatever it accepts before, for which no order is required.
+// skipExcluded skips records with a snapshot that includes the change, and those
+// that the filter excludes independently of the order.
 func (cur *cursor) skipExcluded(c *change) {
 	cur.group = cur.group.unseen(c.index)
 	for c.excludes && len(cur.group) > 0 {
@@ -121,7 +121,7 @@ func (cur *cursor) skipExcluded(c *change) {
 	}
 }
 
-// unseen returns the group from the first record on whose snapshot is older than
+// unseen returns the group from the first record on with a snapshot older than
 // index.
 func (g group) unseen(index uint64) group {
 	for i, r := range g {

@@ -11,8 +11,8 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 )
 
-// What waits until a time waits for it by the clock as it is set now. A server whose
-// clock was an hour behind when it started would have everything wait for an hour more.
+// A WaitUntil is compared with the current wall clock. If the clock of a server was
+// an hour behind at its start, evaluations would otherwise wait an hour longer.
 func TestWaitUntil_IsByTheClockAsItIsNow(t *testing.T) {
 	for _, by := range []time.Duration{time.Hour, -time.Hour} {
 		synctest.Test(t, func(t *testing.T) {

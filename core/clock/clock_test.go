@@ -88,7 +88,7 @@ func TestVirtual_TimeDoesNotGoBack(t *testing.T) {
 	}
 }
 
-// Against a sorted list: what fires, when, and in which order.
+// Against a sorted list: the timers that fire, their time and their order.
 func TestVirtual_AgainstSortedList(t *testing.T) {
 	type pending struct {
 		at time.Time

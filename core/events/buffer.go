@@ -173,8 +173,8 @@ func (s *Subscription) Next(ctx context.Context) (Batch, error) {
 	}
 }
 
-// read takes what is there. A channel that is not nil means that there is
-// nothing more until it closes.
+// read returns the available events. If the channel is not nil, there are no more
+// until it closes.
 func (s *Subscription) read() (Batch, <-chan struct{}, error) {
 	b := s.buffer
 	b.mu.Lock()

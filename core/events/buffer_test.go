@@ -19,7 +19,7 @@ func event(index uint64, topic events.Topic) events.Event {
 	return events.Event{Index: index, Topic: topic}
 }
 
-// drain reads what is there without waiting.
+// drain reads the available events without waiting.
 func drain(t *testing.T, s *events.Subscription) (indexes []uint64, lost []events.Gap) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -135,8 +135,8 @@ func TestSubscription_WaitsAndEndsWithTheBuffer(t *testing.T) {
 	})
 }
 
-// Whatever readers do, each reads every event of its topics once and in order,
-// or is told of a gap that covers what it did not read.
+// Each reader receives every event of its topics once and in order, or a gap that
+// covers the events it did not receive.
 func TestSubscription_ReportsEveryGap(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		b := events.NewBuffer(rapid.IntRange(1, 6).Draw(rt, "capacity"))
@@ -164,7 +164,7 @@ func TestSubscription_ReportsEveryGap(t *testing.T) {
 			}
 			for _, i := range all {
 				if i >= r.from && !r.told[i] {
-					rt.Fatalf("a reader from %d was not told of %d", r.from, i)
+					rt.Fatalf("a reader from %d was not informed of %d", r.from, i)
 				}
 			}
 		}

@@ -57,10 +57,10 @@ func TestManager_RevokesTheLowestAndNoMoreThanRequired(t *testing.T) {
 		t.Errorf("%v: want large revoked, small spared as it is not enough, and own left to its own pool", states)
 	}
 	if err := b.Start(1, high.Key, high.Number); !errors.Is(err, lease.ErrNoCapacity) {
-		t.Errorf("it starts before the room is left: %v", err)
+		t.Errorf("started before the capacity was free: %v", err)
 	}
 	b.Release(leases[0].Key, leases[0].Number)
-	if err := b.Start(14, high.Key, high.Number); err != nil { // the grace of who leaves comes on top of its time
+	if err := b.Start(14, high.Key, high.Number); err != nil { // the grace of the revoked lease is added to its time
 		t.Error(err)
 	}
 }
@@ -84,8 +84,8 @@ func TestManager_RefusesOutdatedNumbers(t *testing.T) {
 	}
 }
 
-// Whatever is asked, nothing is promised twice, nothing runs beyond the capacity,
-// and who is refused has nobody revoked.
+// For random requests: no capacity is reserved twice, nothing runs beyond the
+// capacity, and a refused request revokes no lease.
 func TestManager_InvariantsUnderRandomRequests(t *testing.T) {
 	rounds := 10
 	if os.Getenv("CEDE_SOAK") != "" {

@@ -22,11 +22,11 @@ func TestAcquireObserved_CallsBothObservers(t *testing.T) {
 	_ = in.PriorityDelta(&sdk.Candidates{FirstRow: []int32{0}}, nil, nil)
 	v.Release(in)
 	if version1 != 1 || caller != 1 {
-		t.Errorf("the version's observer was told %d times, the caller %d times", version1, caller)
+		t.Errorf("the version's observer was called %d times, the caller %d times", version1, caller)
 	}
 	_ = acquire(t, v).PriorityDelta(&sdk.Candidates{FirstRow: []int32{0}}, nil, nil)
 	if version1 != 2 || caller != 1 {
-		t.Errorf("the kept instance told the version's observer %d times, the first caller %d times", version1, caller)
+		t.Errorf("the kept instance called the version's observer %d times, the first caller %d times", version1, caller)
 	}
 }
 

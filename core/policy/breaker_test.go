@@ -32,7 +32,7 @@ func TestBreaker_OpensAfterFaultsInARowForLongerEachTime(t *testing.T) {
 		}
 		now += pause * second
 		if b.OpenError(now) != nil {
-			t.Errorf("still open after %d s: nobody tries", pause)
+			t.Errorf("still open after %d s: no evaluation tries", pause)
 		}
 		if !b.RecordFault(now, why) { // the one that tried failed again
 			t.Error("one more fault does not open it again")

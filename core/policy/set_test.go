@@ -61,7 +61,8 @@ func TestOverride_IsHeldLikeAnyOther(t *testing.T) {
 	}
 }
 
-// Two generations of a pair of policies: who pins a set sees both of one.
+// Two generations of a pair of policies: a caller that pins a set gets both of one
+// generation.
 func TestActiveSet_SwapIsAtomic(t *testing.T) {
 	generation := func() (*policy.Set, []*factory) {
 		fs := []*factory{{name: "default"}, {name: "other"}}

@@ -51,7 +51,7 @@ func (p *product) Close() {
 
 func (p *product) PriorityDelta(*sdk.Candidates, []int32, *sdk.Recheck) error {
 	if p.closed {
-		panic("asked after it was closed")
+		panic("called after it was closed")
 	}
 	p.dead = p.dies
 	return p.fails

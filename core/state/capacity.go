@@ -33,7 +33,7 @@ func (v *View) FreeCapacityFor(pos int32, asker model.JobKey, priority int32, no
 	return free
 }
 
-// copyCapacity returns a copy whose amounts are in scratch.
+// copyCapacity returns a copy with its amounts in scratch.
 func (v *View) copyCapacity(r model.FreeCapacity, scratch *model.Vector) model.FreeCapacity {
 	*scratch = model.Vector{}
 	for d := range v.dims.Len() {

@@ -147,13 +147,13 @@ func (c *Chunk) Stopping(i int) []*model.Allocation { return slices.Clip(c.extra
 // i, or MaxInt32 if there is none.
 func (c *Chunk) MinPriority(i int) int32 { return c.minPriority[i] }
 
-// LowestNonPreemptible returns a bit for every node whose live allocation of the
-// lowest priority is not preemptible. On other nodes, MinPriority is the lowest
+// LowestNonPreemptible returns a bit for every node on which the live allocation of
+// the lowest priority is not preemptible. On other nodes, MinPriority is the lowest
 // priority of all.
 func (c *Chunk) LowestNonPreemptible() uint64 { return c.lowestNonPreemptible }
 
-// HasEvictionRules returns a bit for every node with a live allocation whose job
-// restricts its eviction beyond priority; see model.Job.HasEvictionRules.
+// HasEvictionRules returns a bit for every node with a live allocation of a job
+// that restricts its eviction beyond priority; see model.Job.HasEvictionRules.
 func (c *Chunk) HasEvictionRules() uint64 { return c.withRules }
 
 // HasClaims returns a bit for every node with claims.
@@ -174,8 +174,8 @@ func (c *Chunk) column(d uint8) *[ChunkSize]int64 {
 	return (*[ChunkSize]int64)(c.free[int(d)*ChunkSize:])
 }
 
-// Fitting returns a bit for every eligible node whose free resources cover the ask.
-// Ports, devices and claims are not checked.
+// Fitting returns a bit for every eligible node with enough free resources for the
+// ask. Ports, devices and claims are not checked.
 func (c *Chunk) Fitting(ask *model.Ask) uint64 {
 	fit := c.static.eligible
 	dims := ask.Dims

@@ -11,8 +11,8 @@ import (
 // protects them all. So a change of one member may make the others evictable,
 // although nothing changed on their nodes.
 
-// recordCohortChange records the job of an allocation whose live version is new or
-// gone, if its cohort may become evictable by that.
+// recordCohortChange records the job of an allocation if its live version is new or
+// gone and its cohort may become evictable by that.
 func (t *Txn) recordCohortChange(old, next *model.Allocation, was, is accountState) {
 	if t.restores {
 		return // the whole state is new

@@ -132,8 +132,7 @@ func (v *jobTable) Jobs() iter.Seq[*model.Job] {
 	return func(yield func(*model.Job) bool) { v.eachJob(v.sortedJobs(), yield) }
 }
 
-// JobsPrefix yields the jobs of a namespace whose ID starts with prefix, ascending
-// by ID.
+// JobsPrefix yields the jobs of a namespace by ID prefix, ascending by ID.
 func (v *jobTable) JobsPrefix(namespace, prefix string) iter.Seq[*model.Job] {
 	return func(yield func(*model.Job) bool) {
 		slots := v.sortedJobs()

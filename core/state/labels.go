@@ -11,7 +11,7 @@ import (
 
 // Two indexes of jobs by label. A group with co-location or separation terms finds
 // the jobs that may have matching allocations, and a group with labels finds the
-// jobs whose separation terms may match it, without a scan over all jobs.
+// jobs with separation terms that may match it, without a scan over all jobs.
 
 type labelIndex uint8
 

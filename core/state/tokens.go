@@ -13,7 +13,7 @@ func (v *View) Token(accessor string) *model.Token {
 	return v.small.tokens.Get(accessor, tokenAccessor)
 }
 
-// TokenByHash returns the token whose secret has this hash, or nil if there is
+// TokenByHash returns the token with this hash of its secret, or nil if there is
 // none. It scans all tokens, since clusters have few.
 func (v *View) TokenByHash(hash [32]byte) *model.Token {
 	for _, t := range v.small.tokens {

@@ -23,10 +23,10 @@ func (t *Table[T]) Find(hash uint32, match func(slot int32) bool) (int32, bool) 
 	return t.index.Find(hash, match)
 }
 
-// Set replaces the row in a slot, whose key stays the same.
+// Set replaces the row in a slot. Its key must stay the same.
 func (t *Table[T]) Set(o Owner, slot int32, row T) { t.rows.Set(o, int(slot), row) }
 
-// Insert adds a row, whose key must not be in the table, and returns its slot.
+// Insert adds a row, which must not be in the table, and returns its slot.
 func (t *Table[T]) Insert(o Owner, hash uint32, row T) int32 {
 	var slot int32
 	if t.free.Len() > 0 {
