@@ -47,6 +47,7 @@ func Plan(in *Input) (*Result, error) {
 		return nil, err
 	}
 	err = e.process()
+	// An error other than a policy fault is returned together with the unfinished result.
 	fault, ok := errors.AsType[*policy.Error](err)
 	if !ok {
 		if err == nil && e.consulted {
@@ -149,7 +150,7 @@ func (e *evaluation) reconcile(assigned []*model.Assignment) {
 		cluster := e.Snapshot.Cluster(a.ClusterID)
 		switch {
 		case !a.CountsAsPlaced():
-		case a.Done:
+		case a.Done: // its replicas have completed and are not placed again
 			e.layout.on[a.ClusterID] += a.Replicas
 		case a.Vec != b.TotalAsk(a.Replicas):
 			e.changes.withdraw(a, "the binding was changed")

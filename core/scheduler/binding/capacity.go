@@ -104,6 +104,7 @@ func (v *view) compareClaims(x, y *model.Cluster) int {
 // Covers reports whether a capacity suffices for a request in every dimension. A
 // negative capacity counts as none.
 func Covers(have, want *model.Vector) bool {
+	// max: an overcommitted cluster has negative free capacity.
 	for d := range want {
 		if want[d] > max(0, have[d]) {
 			return false

@@ -37,11 +37,13 @@ func (e *evaluation) held() *heldClaims {
 		}
 		at := e.layout.indexOf(claim.ClusterID)
 		replicas := e.binding.FittingReplicas(&claim.Vec, e.binding.Replicas)
+		// A claim for another request, or on a cluster that is infeasible now, is useless.
 		if at < 0 || replicas == 0 || claim.Vec != e.binding.TotalAsk(replicas) {
 			return nil
 		}
 		cluster := e.layout.feasible[at]
 		free, soon := e.view.capacity(cluster)
+		// A claim of higher priority may have used the capacity meanwhile.
 		if !Covers(&soon, &claim.Vec) {
 			return nil
 		}

@@ -11,11 +11,13 @@ func (e *evaluation) placeDivided() error {
 		e.shrink(-missing)
 		return nil
 	}
+	// Claimed capacity comes first, even if another division would be better.
 	if h := e.heldFor(missing); h != nil && h.free {
 		e.changes.assignAll(h.slots)
 		return nil
 	}
 	chosen, ok := e.layout.divide(missing, e.layout.free())
+	// Leased capacity of lower priority is revoked only if nothing else suffices.
 	if !ok && e.view.revoke(e.preempts) {
 		chosen, ok = e.layout.divide(missing, e.layout.free())
 	}
@@ -23,6 +25,7 @@ func (e *evaluation) placeDivided() error {
 		e.changes.assignAll(chosen)
 		return nil
 	}
+	// Clusters on which all missing replicas together are within the limits.
 	var single []*model.Cluster
 	for _, c := range e.layout.feasible {
 		if e.layout.fitsOne(c) {

@@ -30,6 +30,7 @@ func divide(replicas int, slots []slot, b *model.Binding, on int) ([]slot, bool)
 	if minNew > min(maxNew, replicas) {
 		return nil, false
 	}
+	// The heaviest clusters may lack capacity together; then those with the most capacity are chosen.
 	chosen, ok := choose(replicas, slots, maxNew, byWeight)
 	if !ok {
 		if chosen, ok = choose(replicas, slots, maxNew, byCapacity); !ok {
@@ -37,6 +38,7 @@ func divide(replicas int, slots []slot, b *model.Binding, on int) ([]slot, bool)
 		}
 	}
 	left := replicas
+	// The minimum number of clusters comes before proportions: one replica each.
 	for i := range chosen {
 		if minNew > 0 && !chosen[i].has {
 			chosen[i].add, minNew, left = 1, minNew-1, left-1

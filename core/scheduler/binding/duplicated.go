@@ -36,6 +36,7 @@ func (e *evaluation) placeDuplicated() error {
 	if !waits {
 		e.wait(e.binding.Replicas-e.short[0].Replicas, 0)
 	}
+	// One claim at a time: the next evaluation continues with the other clusters.
 	for _, a := range e.short {
 		missing := e.binding.Replicas - a.Replicas
 		queued += missing
@@ -62,6 +63,7 @@ func (e *evaluation) addClusters() error {
 			open = append(open, c)
 		}
 	}
+	// Copies are all-or-none per cluster, so every cluster counts as one unit.
 	x := l.limits()
 	missing := e.desiredClusters(x, open)
 	if missing == 0 || e.binding.Replicas == 0 {
@@ -124,6 +126,7 @@ func (e *evaluation) preemptForCluster(x *spreadLimits, fit, lack []*model.Clust
 		one := l.units([]*model.Cluster{c})
 		return x.maxCapacity(one, offers), append(one, offers...)
 	}
+	// Clusters that do not complete the limits even after evictions are not searched.
 	lacking = slices.DeleteFunc(lacking, func(c *model.Cluster) bool {
 		most, _ := with(c)
 		return most <= 0

@@ -65,6 +65,7 @@ func (e *evaluation) evict(clusters []*model.Cluster, replicas int, why *model.E
 // evicted.
 func (e *evaluation) evictFromSeveral(missing int, why *model.Explanation) error {
 	l := &e.layout
+	// Capacity that is being freed already may suffice; then nothing is evicted.
 	offers := l.soon()
 	if chosen, ok := l.divide(missing, offers); ok {
 		e.claimAll(chosen, e.view.stopTime, why)
@@ -93,6 +94,7 @@ func (e *evaluation) evictFromSeveral(missing int, why *model.Explanation) error
 		freed := v.Freed()
 		offers[l.indexOf(v.ClusterID)].Add(&freed)
 	}
+	// FindSpread verified that the division exists.
 	chosen, _ := l.divide(missing, offers)
 	e.evictAndClaim(chosen, found.Victims, found.Result.Version.ID, why)
 	return nil

@@ -74,6 +74,7 @@ func (l *layout) limits() *spreadLimits {
 	for id := range l.on {
 		x.used[b.SpreadGroup(l.view.snap.Cluster(id))] = true
 	}
+	// Limits count the clusters that the binding is on.
 	x.maxNew, x.minNew = newBetween(b.MinClusters, b.MaxClusters, len(l.on))
 	if b.SpreadBy != "" {
 		x.maxNewGroups, x.minNewGroups = newBetween(b.MinGroups, b.MaxGroups, len(x.used))

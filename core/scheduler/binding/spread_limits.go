@@ -81,6 +81,8 @@ func (x *spreadLimits) maxCapacity(must, may []slot) int {
 	if !ok {
 		return -1
 	}
+	// Dynamic programming over the values: best[v][k] is the largest capacity with v
+	// values and k clusters so far.
 	best := newTable(groups.size, clusters.size)
 	best[0][0] = base
 	for _, g := range list {
@@ -182,6 +184,7 @@ func (v *valueGroup) extend(before [][]int, groups, clusters axis) [][]int {
 				continue
 			}
 			have += v.fixed
+			// Capacities are descending, so the first k are the best choice of k.
 			for k := 0; k <= len(v.capacities); k++ {
 				if k > 0 {
 					have += v.capacities[k-1]

@@ -66,6 +66,7 @@ func (g *gang) mayFit() bool {
 func groupMayFit(e *placement.Evaluation, group *model.Group, need int) bool {
 	checker := feasible.NewNodeChecker(group, e.State.Base.ClassCount())
 	checker.Within = e.DomainOf(group)
+	// Other rules are ignored here: the result is an upper bound.
 	perNode := math.MaxInt
 	if feasible.DistinctHosts(group) {
 		perNode = 1

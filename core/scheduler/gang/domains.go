@@ -56,6 +56,7 @@ func colocatedGroups(job *model.Job) (key string, groups []*model.Group) {
 			if feasible.IsNodeLocal(t) || key != "" && t.TopologyKey != key {
 				continue
 			}
+			// The first key wins. Groups with another one are not restricted.
 			key = t.TopologyKey
 			for _, other := range job.Groups {
 				if (other == group || t.Matches(other.Labels)) && !slices.Contains(groups, other) {

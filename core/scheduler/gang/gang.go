@@ -41,6 +41,8 @@ func Place(e *placement.Evaluation, missing [][]reconcile.Missing) error {
 	g := &gang{e: e, missing: missing, start: mark{e.State.Mark(), e.Unplaced, e.Plan.Mark()}}
 	e.Plan.Bind("gang")
 	defer e.Plan.Unbind()
+	// A gang that fits into free capacity must never evict, and the greedy attempt with
+	// preemption might.
 	if e.Preemption.Allowed && !g.isKnownInfeasible() {
 		if placed, err := g.tryWithoutPreemption(); placed || err != nil {
 			return err

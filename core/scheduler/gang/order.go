@@ -66,6 +66,7 @@ func dominantShare(ask *model.Ask, of *model.Vector) (share float64) {
 func isCommittable(e *placement.Evaluation) bool {
 	var scratch planner.Scratch
 	base := e.State.Base
+	// The ID never leaves this function: the plan is verified and discarded.
 	plan := &model.Plan{
 		EvalID: "gang", Job: e.Job.Key(), Priority: e.Job.Priority,
 		SnapshotIndex: base.Index(), Now: e.Now, Groups: e.Plan.Groups(),

@@ -28,6 +28,7 @@ func (g *gang) reprieveVictims() {
 		if victim.Job.AllOrNone && needed[victim.Job.Key()] {
 			continue
 		}
+		// A member of a cohort can only be retained together with the others.
 		retained := g.retainedWith(group, victim)
 		if !retain(e.State, g.e.Job, e.Now, group.Placements, retained) {
 			if len(retained) > 1 {

@@ -58,6 +58,7 @@ func newSearch(e *placement.Evaluation, missing [][]reconcile.Missing) *search {
 	s := &search{e: e, dead: map[string]bool{}}
 	for i, group := range e.Job.Groups {
 		since := int64(0)
+		// One time per group, as in PlaceGroup, so that both find the same victims.
 		for k, m := range missing[i] {
 			if k == 0 || m.Since < since {
 				since = m.Since
@@ -86,6 +87,7 @@ func (s *search) find(at int) (found bool, err error) {
 	if found, err = s.try(at, options); found || err != nil {
 		return found, err
 	}
+	// Other victims on the same nodes are tried last: they are worse by the policy.
 	if found, err = s.tryOtherVictims(at, options, protected); found || err != nil {
 		return found, err
 	}
@@ -118,6 +120,7 @@ func (s *search) spend() bool {
 
 // pathKey returns a string that is equal for equal sets of placements and victims.
 func (s *search) pathKey() string {
+	// NUL separates the fields of a word, SOH separates words.
 	words := make([]string, 0, 2*len(s.path))
 	for i := range s.path {
 		a := s.path[i].alloc
@@ -175,7 +178,7 @@ func (s *search) newPlacer(w *wanted) *placement.Placer {
 func (s *search) push(w *wanted, o option) {
 	e := s.e
 	st := step{o, e.NewAllocation(w.group, w.missing, o.choice), e.State.Freeze()}
-	e.State.Restore(o.base)
+	e.State.Restore(o.base) // without the allocation that the instance replaces
 	e.State.Apply([]*model.Allocation{st.alloc}, o.choice.Victims, model.DesiredEvict)
 	s.path = append(s.path, st)
 	s.countEvictions()

@@ -58,6 +58,7 @@ func (s *search) otherVictims(w *wanted, pos int32) (list []option, err error) {
 	p := s.newPlacer(w)
 	defer p.Close()
 	known, seen := map[string]bool{}, map[string]bool{}
+	// Breadth first, so that sets with few exclusions come before larger ones.
 	sets := []placement.Exclusions{nil}
 	for next := 0; next < len(sets); next++ {
 		if next == maxVictimTries || s.visits >= maxNodeVisits {
