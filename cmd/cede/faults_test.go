@@ -330,12 +330,12 @@ func TestFaults_DirectoryOfALaterRelease(t *testing.T) {
 	later, err := proto.Marshal(&pb.Entry{Format: 99})
 	do(t, err, s.Log().StoreLog(&raft.Log{Index: last + 1, Term: l.Term, Type: raft.LogCommand, Data: later}), s.Close())
 	for range 2 {
-		says(t, d.refuses(), "this server cannot apply the log", fmt.Sprintf("log entry %d", last+1), "format 99", "upgrade it")
+		says(t, d.refuses(), "this server cannot apply the log", fmt.Sprintf("log entry %d", last+1), "format 99", "upgrade the server")
 	}
 	if stdout, _, code := d.cede("operator", "doctor", d.dataDir); code != 0 {
 		t.Errorf("doctor exits with %d\n%s", code, stdout)
 	}
-	if _, stderr, code := d.cede("operator", "doctor", d.dataDir, "--replay"); code == 0 || !strings.Contains(stderr, "upgrade it") {
+	if _, stderr, code := d.cede("operator", "doctor", d.dataDir, "--replay"); code == 0 || !strings.Contains(stderr, "upgrade the server") {
 		t.Errorf("a replay exits with %d\n%s", code, stderr)
 	}
 }
