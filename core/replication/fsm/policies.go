@@ -78,7 +78,7 @@ func (a *applier) admitUpload() *replication.Refusal {
 	return nil
 }
 
-// loadPolicy stores a version whose module was uploaded. Loading it again has no effect;
+// loadPolicy stores a version after its module was uploaded. Loading it again has no effect;
 // its settings may be replaced only while it is not in use.
 func (a *applier) loadPolicy(c *replication.LoadPolicy) *replication.Refusal {
 	v := c.Version

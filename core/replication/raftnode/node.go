@@ -75,7 +75,7 @@ func (n *Node) Close() error {
 }
 
 // Bootstrap starts a cluster of these servers. Each of them may call it with the
-// same list. It has no effect on a server whose log is not empty.
+// same list. It has no effect on a server with a log that is not empty.
 func (n *Node) Bootstrap(servers ...raft.Server) error {
 	err := n.Raft().BootstrapCluster(raft.Configuration{Servers: servers}).Error()
 	if errors.Is(err, raft.ErrCantBootstrap) {

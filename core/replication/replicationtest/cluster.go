@@ -174,7 +174,7 @@ func (c *Cluster) compare(applied []replication.Applied) {
 	defer c.seen.Unlock()
 	for _, a := range applied {
 		if a.Entry == nil {
-			continue // a snapshot, whose index may be another
+			continue // a snapshot, which may have another index
 		}
 		hash := snapshot.Hash(a.Snap)
 		if seen, ok := c.hashes[a.Index]; ok && seen != hash {

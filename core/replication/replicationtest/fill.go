@@ -194,7 +194,7 @@ func (f *filler) text() string {
 	return rapid.String().Draw(f.t, "text")
 }
 
-// batch returns a batch whose allocations refer to two jobs.
+// batch returns a batch with allocations of two jobs.
 func (f *filler) batch() *apply.Batch {
 	b := &apply.Batch{Now: int64(f.n), Ineligible: []string{"n1", "n2"}}
 	for p := range 2 {

@@ -124,7 +124,7 @@ func WebJob(priority int32) *model.Job {
 	}}}
 }
 
-// NumberedJob returns a job whose specification depends on n.
+// NumberedJob returns a job with a specification that depends on n.
 func NumberedJob(id string, n int) *model.Job {
 	return &model.Job{Namespace: "default", ID: id, Meta: map[string]string{"n": fmt.Sprint(n)}, Groups: []*model.Group{{Name: "g"}}}
 }

@@ -205,7 +205,7 @@ func (r *Restorer) allocBlock(block *pb.AllocBlock) error {
 	return d.Err()
 }
 
-// endUpload adds an upload whose last chunk was read.
+// endUpload adds an upload after its last chunk.
 func (r *Restorer) endUpload() {
 	if r.upload != nil {
 		r.txn.PutUpload(r.upload)
