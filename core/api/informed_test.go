@@ -14,7 +14,7 @@ type restarted struct {
 	uninformed atomic.Bool
 }
 
-func (r *restarted) Informed() bool { return !r.uninformed.Load() }
+func (r *restarted) CaughtUp() bool { return !r.uninformed.Load() }
 
 func TestRead_OfAServerThatHeardNoLeaderSaysSo(t *testing.T) {
 	r := &restarted{}

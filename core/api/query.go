@@ -193,7 +193,7 @@ func (c *call) snapshot() (*state.Snapshot, error) {
 		return nil, err
 	}
 	if !consistent {
-		if !stale && !c.api.cfg.Server.Informed() {
+		if !stale && !c.api.cfg.Server.CaughtUp() {
 			return nil, uninformed("")
 		}
 		return c.api.cfg.Server.Snapshot(), nil

@@ -199,7 +199,7 @@ func (a *API) authorize(c *call) error {
 	secret := secretOf(c.r)
 	if secret != "" {
 		token, ok := a.cfg.Server.Authenticate(secret)
-		if !ok && !a.cfg.Server.Informed() {
+		if !ok && !a.cfg.Server.CaughtUp() {
 			return uninformed("whether the token is known cannot be told: ")
 		}
 		if !ok {

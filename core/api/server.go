@@ -15,6 +15,7 @@ import (
 	"github.com/cede-scheduler/cede/core/server/endpoint"
 	"github.com/cede-scheduler/cede/core/server/eventsink"
 	"github.com/cede-scheduler/cede/core/server/gc"
+	"github.com/cede-scheduler/cede/core/server/membership"
 	"github.com/cede-scheduler/cede/core/server/policymgr"
 	"github.com/cede-scheduler/cede/core/state"
 	"github.com/cede-scheduler/cede/core/state/apply"
@@ -44,7 +45,7 @@ type States interface {
 	Snapshot() *state.Snapshot
 	// Informed is whether the snapshot had all that a leader had, at some moment since
 	// the server began.
-	Informed() bool
+	CaughtUp() bool
 	Watch(keys ...state.Key) *state.Watch
 	// WaitIndex waits until this server has the state at index.
 	WaitIndex(ctx context.Context, index uint64) (*state.Snapshot, error)
@@ -105,7 +106,7 @@ type Pool interface {
 	JoinPool(ctx context.Context, addrs ...string) (int, error)
 	LeavePool(ctx context.Context) error
 	RemovePeer(ctx context.Context, id string) error
-	Keyring(ctx context.Context, verb rpc.KeyVerb, key []byte) ([]server.KeyringAnswer, error)
+	Keyring(ctx context.Context, verb rpc.KeyVerb, key []byte) ([]membership.KeyringAnswer, error)
 }
 
 // Policies is what can be done with policies.

@@ -58,7 +58,11 @@ func (r *simRun) heard() (known bool, ago time.Duration) {
 		return true, 0
 	}
 	id, _ := r.node.Leader()
-	return id != "", lastContact(r.node.Stats().LastContact)
+	ago, err := time.ParseDuration(r.node.Stats().LastContact)
+	if err != nil { // never
+		ago = -1
+	}
+	return id != "", ago
 }
 
 // A leader that is cut off from the others goes on showing what it has, and says how old

@@ -243,7 +243,7 @@ func (c *simCluster) rest() {
 	for _, s := range c.servers {
 		if r := s.run.Load(); r == nil {
 			continue
-		} else if check := r.server.policiesReady(); !check.OK {
+		} else if check := r.server.checkPolicies(); !check.OK {
 			c.t.Errorf("server %s: %s", s.id, check.Detail)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/cede-scheduler/cede/core/rpc"
+	"github.com/cede-scheduler/cede/core/server/membership"
 )
 
 // lostAfter is how long a caller waits for what was lost.
@@ -334,7 +335,7 @@ func asked[T any](p simPeers, to string, f func(h rpc.Handler) (T, error)) (T, e
 		return answer, fmt.Errorf("server %s: %w", to, rpc.ErrUnreachable)
 	}
 	err := p.run.of.c.net.request(p.run.of.id, to, func() (err error) {
-		answer, err = f(other.server.Answers())
+		answer, err = f(other.server.RPCHandler())
 		return err
 	}, p.run.dead, other.dead)
 	if errors.Is(err, errLost) {
@@ -378,19 +379,19 @@ func (p simPeers) Keyring(ctx context.Context, to string, verb rpc.KeyVerb, key 
 // what gossip makes of a bad network, core/server takes as a hint alone.
 type simSeat struct{ run *simRun }
 
-var _ Membership = simSeat{}
+var _ membership.Gossip = simSeat{}
 
-func (s simSeat) Members() []Member {
-	var list []Member
+func (s simSeat) Members() []membership.Member {
+	var list []membership.Member
 	for _, o := range s.run.of.c.servers {
-		m := Member{ID: o.id, Since: o.since(), Raft: o.id, RPC: o.id, HTTP: "http://" + o.id, Expect: simVotes}
+		m := membership.Member{ID: o.id, Since: o.since(), Raft: o.id, RPC: o.id, HTTP: "http://" + o.id, Expect: simVotes}
 		if r := o.run.Load(); r != nil {
 			m.ClusterID = r.disk.clusterID()
 		} else {
-			m.Status = MemberFailed
+			m.Status = membership.MemberFailed
 		}
 		if o.left.Load() {
-			m.Status = MemberLeft
+			m.Status = membership.MemberLeft
 		}
 		if o.began.Load() > 0 { // the pool has heard of it
 			list = append(list, m)

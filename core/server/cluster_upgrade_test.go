@@ -141,7 +141,7 @@ func (c *simCluster) refusesToGoBack(s *simServer) {
 // A server whose release cannot follow the cluster is not taken in.
 func TestUpgrade_WhoCannotFollowIsNotTakenIn(t *testing.T) {
 	play(t, 1, nil, func(w *world) {
-		term := w.leader().server.term.Load()
+		leader := w.leader().server
 		for _, c := range []struct {
 			theirs replication.Versions
 			says   string
@@ -151,12 +151,12 @@ func TestUpgrade_WhoCannotFollowIsNotTakenIn(t *testing.T) {
 			{theReleaseBefore, "install the release that the other servers run"},
 			{replication.Versions{Oldest: replication.Newest + 1, Newest: replication.Newest + 2}, "upgrade one release at a time"},
 		} {
-			st, err := term.Answers().Status(w.ctx, "")
+			st, err := leader.RPCHandler().Status(w.ctx, "")
 			if err != nil {
 				t.Fatal(err)
 			}
 			st.Oldest, st.Newest = c.theirs.Oldest, c.theirs.Newest
-			err = term.mayJoin(st)
+			err = leader.CheckVersions(st)
 			if (err != nil) != (c.says != "") || err != nil && !strings.Contains(err.Error(), c.says) {
 				t.Errorf("a server that understands %s: %v", c.theirs, err)
 			}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/cede-scheduler/cede/core/server/apierror"
+	"github.com/cede-scheduler/cede/core/server/membership"
 )
 
 // simVoters is what becomes of the servers that vote in a simulated cluster.
@@ -26,8 +27,8 @@ const (
 func votersOf(seed uint64) simVoters { return simVoters(seed % 3) }
 
 // timing is how patient the pool is.
-func (v simVoters) timing() PoolTiming {
-	t := PoolTiming{Dead: time.Hour, Poll: 2 * time.Second}
+func (v simVoters) timing() membership.Timing {
+	t := membership.Timing{Dead: time.Hour, Poll: 2 * time.Second}
 	if v != sameVoters {
 		t.Reconcile, t.Stable, t.Promote, t.Health = time.Second, time.Second, time.Second, time.Second
 	}
@@ -94,7 +95,7 @@ func (c *simCluster) mayLose(s *simServer) bool {
 		if r == nil || !r.node.IsLeader() {
 			continue
 		}
-		voters := r.server.voters()
+		voters := r.server.Voters()
 		return len(voters) > simVotes || len(voters) == simVotes && !slices.Contains(voters, s.id)
 	}
 	return false
@@ -127,7 +128,7 @@ func (c *simCluster) votersRest() {
 			if err := c.removeLost(ctx, s); err != nil && apierror.CodeOf(err) != apierror.CodeNotFound {
 				return err
 			}
-			voters = s.voters()
+			voters = s.Voters()
 			return nil
 		})
 		slices.Sort(voters)

@@ -5,8 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
+	"runtime"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel/trace"
 
@@ -14,8 +17,11 @@ import (
 	"github.com/cede-scheduler/cede/core/planner"
 	"github.com/cede-scheduler/cede/core/replication"
 	"github.com/cede-scheduler/cede/core/replication/raftnode"
+	"github.com/cede-scheduler/cede/core/rpc"
+	"github.com/cede-scheduler/cede/core/server/evalqueue"
 	"github.com/cede-scheduler/cede/core/server/eventsink"
 	"github.com/cede-scheduler/cede/core/server/gc"
+	"github.com/cede-scheduler/cede/core/server/membership"
 	"github.com/cede-scheduler/cede/core/server/policymgr"
 	"github.com/cede-scheduler/cede/core/state"
 )
@@ -34,68 +40,85 @@ type Log interface {
 
 var _ Log = (*raftnode.Node)(nil)
 
-// Config is what a server works with. Log, Store and Policies are needed; a zero
-// value elsewhere means the default.
+// Peers calls other servers, by ID: *rpc.Client.
+type Peers interface {
+	membership.Peers
+	evalqueue.Peers
+	Apply(ctx context.Context, to string, entry []byte) (rpc.Applied, error)
+}
+
+var _ Peers = (*rpc.Client)(nil)
+
+// Applied passes on what is applied to the state: *replication.AppliedBuffer.
+type Applied interface {
+	// Attach calls observe with everything that was and will be applied, in the order of the
+	// log.
+	Attach(observe func([]replication.Applied))
+}
+
+// Config configures a Server. ID, Log and Store are required. A zero value elsewhere means
+// the default.
 type Config struct {
 	ID, Region, Datacenter string
 
 	Log      Log
+	Applied  Applied // New attaches the server to it; nil: the caller calls Server.Observe
 	Store    *state.Store
-	Policies policymgr.Host
-	Modules  policymgr.Modules // of policies, on this server; nil: none travel
-	Voters   func() []string   // ids of the servers that vote; nil: those of Raft, or else this one
-	History  eventsink.History // nil: decisions are kept as long as events are
+	Policies policymgr.Host    // nil: there are no policies
+	Modules  policymgr.Modules // modules of policies on this server; nil: none
+	Voters   func() []string   // IDs of the servers that vote; nil: those of Raft, or this server alone
+	History  eventsink.History // nil: decisions are held as long as events
 
-	// Membership is the pool that this server belongs to; nil: it is alone. Peers and
-	// Raft go with it.
-	Membership Membership
+	// Membership is the pool that this server belongs to; nil: it is the only server.
+	// Otherwise Peers and Raft are required.
+	Membership membership.Gossip
 	Peers      Peers
-	Raft       Raft
-	// Expect is how many servers begin a new cluster together; 0: this one waits for
-	// a cluster to take it in.
+	Raft       membership.Raft
+	// Expect is how many servers bootstrap a new cluster together; 0: this server waits until
+	// a cluster adds it.
 	Expect int
-	Build  string // version of the binary, for others to see
-	Pool   PoolTiming
-	// Versions of the log that this server understands, as its log was opened with;
-	// zero: those of this release.
+	Build  string // version of the binary, for other servers to show
+	Pool   membership.Timing
+	// Versions of the log that this server understands, as its log was opened with; zero:
+	// those of this release.
 	Versions replication.Versions
 
-	// Workers is how many evaluations are worked on at a time; default: half the
-	// processors, at least one; negative: none.
+	// Workers is how many evaluations are processed at a time; default: half the processors,
+	// at least one; negative: none.
 	Workers int
 
 	HeartbeatTTL    time.Duration // within which a node reports, at least; default: 10s
 	HeartbeatGrace  time.Duration // beyond its TTL before it is down; default: 10s
 	HeartbeatRate   int           // reports a second that TTLs are stretched for; default: 50
-	FailoverGrace   time.Duration // for all nodes when a term begins; default: 30s, or three TTLs where that is more
-	ClusterLost     time.Duration // for which a member cluster is silent before its work is placed elsewhere; default: 5m; negative: never
-	ExpiryWindow    time.Duration // in which nodes that fail are one entry; grows in a storm; default: 250ms
-	UpdateWindow    time.Duration // in which nodes' updates are one entry; default: 50ms
+	FailoverGrace   time.Duration // for all nodes when a term starts; default: 30s, or three TTLs if that is more
+	ClusterLost     time.Duration // silence of a member cluster after which its assignments are replaced; default: 5m; negative: never
+	ExpiryWindow    time.Duration // in which nodes that fail form one entry; grows in a storm; default: 250ms
+	UpdateWindow    time.Duration // in which updates of nodes form one entry; default: 50ms
 	NackTimeout     time.Duration // lease of an evaluation; default: 60s
 	Retention       gc.Retention
 	Tracker         planner.RejectionTrackerConfig // of nodes that keep rejecting plans; default: off
-	EventBuffer     int                            // events kept for readers; default: events.DefaultCapacity
-	StorageHealthy  func() error                   // nil: there is no storage that could fail
+	EventBuffer     int                            // events held for readers; default: events.DefaultCapacity
+	StorageHealthy  func() error                   // nil: the storage cannot fail
 	Secret          func() []byte                  // signs plan tokens, the same on every server; nil: the key in the state
-	EvalBatch       int                            // evaluations in one entry at most; default: 3072, which replication.MaxEntry has room for
+	EvalBatch       int                            // evaluations in one entry at most; default: 3072, which fit into replication.MaxEntry
 	RegisterBatch   int                            // nodes in one entry at most; default: 512
 	UpdateBatch     int                            // updates of allocations in one entry at most; default: 4096
 	FollowUpDelay   time.Duration                  // before a failed evaluation is tried again, at least; default: 1m
-	FollowUpJitter  time.Duration                  // more than that, at most; default: 5m
+	FollowUpJitter  time.Duration                  // in addition, at most; default: 5m
 	UnplacedRetry   time.Duration                  // before an evaluation whose plans kept being rejected runs again; default: 60s
-	CollectInterval time.Duration                  // between two looks for what is over; default: 5m; negative: never
+	CollectInterval time.Duration                  // between two garbage collections; default: 5m; negative: never
 
 	Clock    clock.Clock          // default: clock.Real
-	Logger   *slog.Logger         // default: nothing is logged
-	Registry *prometheus.Registry // default: nothing is measured
-	Tracer   trace.Tracer         // default: nobody watches, and nothing is paid for it
+	Logger   *slog.Logger         // default: logs are discarded
+	Registry *prometheus.Registry // default: metrics are not registered
+	Tracer   trace.Tracer         // default: tracing is disabled and costs nothing
 	NewID    func() string        // of evaluations and allocations; default: random
 	Random   func(n int64) int64  // in [0, n), for jitter; default: math/rand/v2
 }
 
-// withDefaults is c with the defaults in place of zero values.
+// withDefaults returns c with defaults in place of zero values.
 func (c Config) withDefaults() Config {
-	orElse(&c.Workers, defaultWorkers())
+	orElse(&c.Workers, max(1, runtime.GOMAXPROCS(0)/2))
 	orElse(&c.HeartbeatTTL, 10*time.Second)
 	orElse(&c.HeartbeatGrace, 10*time.Second)
 	orElse(&c.HeartbeatRate, 50)
@@ -114,39 +137,40 @@ func (c Config) withDefaults() Config {
 	orElse(&c.Versions, replication.Ours())
 	orElse(&c.Clock, clock.Clock(clock.Real{}))
 	c.Retention = c.Retention.WithDefaults()
-	c.Pool = c.Pool.withDefaults()
+	c.Pool = c.Pool.WithDefaults()
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	if c.NewID == nil {
-		c.NewID = newID
+		c.NewID = uuid.NewString
 	}
 	if c.Random == nil {
-		c.Random = randomUpTo
+		c.Random = randomBelow
 	}
 	return c
 }
 
-func orElse[T comparable](v *T, other T) {
+// orElse sets a zero value to its default.
+func orElse[T comparable](v *T, value T) {
 	var zero T
 	if *v == zero {
-		*v = other
+		*v = value
 	}
 }
 
-// Validate reports everything that makes no sense.
+// Validate returns an error that lists all problems.
 func (c *Config) Validate() error {
 	var errs []error
-	need := func(ok bool, what string) {
+	require := func(ok bool, field string) {
 		if !ok {
-			errs = append(errs, fmt.Errorf("%s is missing", what))
+			errs = append(errs, fmt.Errorf("%s is required", field))
 		}
 	}
-	need(c.ID != "", "the server's id")
-	need(c.Log != nil, "the log")
-	need(c.Store != nil, "the state")
-	need(c.Membership == nil || c.Peers != nil, "how other servers of the pool are asked")
-	need(c.Membership == nil || c.Raft != nil, "who votes in the pool")
+	require(c.ID != "", "server ID")
+	require(c.Log != nil, "log")
+	require(c.Store != nil, "state store")
+	require(c.Membership == nil || c.Peers != nil, "RPC client of the pool")
+	require(c.Membership == nil || c.Raft != nil, "Raft of the pool")
 	for _, d := range []struct {
 		name  string
 		value time.Duration
@@ -165,8 +189,16 @@ func (c *Config) Validate() error {
 		{"follow-up jitter", c.FollowUpJitter},
 	} {
 		if d.value < 0 {
-			errs = append(errs, fmt.Errorf("the %s %v is negative", d.name, d.value))
+			errs = append(errs, fmt.Errorf("%s must not be negative: %v", d.name, d.value))
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// randomBelow returns a number in [0, n), or 0 if n is not positive.
+func randomBelow(n int64) int64 {
+	if n <= 0 {
+		return 0
+	}
+	return rand.Int64N(n)
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/cede-scheduler/cede/core/replication"
 	"github.com/cede-scheduler/cede/core/replication/snapshot"
 	"github.com/cede-scheduler/cede/core/server/endpoint"
-	"github.com/cede-scheduler/cede/core/worker"
 )
 
 // The lead changes hands, a server is lost and comes back from its log, while
@@ -158,8 +157,8 @@ func TestRestore_EqualsABrokerThatNeverLostTheLead(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		before := whereabouts(s)
-		s.feeder.give()
-		s.feeder.take(s.term.Load())
+		s.pump.Stop()
+		s.pump.Start(func([]*model.Evaluation) {})
 		after := whereabouts(s)
 		counts := map[broker.State]int{}
 		for id, state := range before {
@@ -188,7 +187,7 @@ func TestRestore_WakesWhoMissedRoom(t *testing.T) {
 		s := w.leader().server
 		s.pool.Resize(0)
 		synctest.Wait()
-		s.feeder.give() // the leader is gone before it hears of the room
+		s.pump.Stop() // the leader is gone before it hears of the room
 		w.must(func(s *Server) error {
 			_, err := s.StopJob(w.ctx, model.JobKey{Namespace: "default", ID: "first"}, endpoint.StopOptions{Purge: false})
 			return err
@@ -200,7 +199,7 @@ func TestRestore_WakesWhoMissedRoom(t *testing.T) {
 		if _, err := s.writer.Commit(w.ctx, &replication.StopAllocs{IDs: ids, Reason: "test"}); err != nil {
 			t.Fatal(err)
 		}
-		s.feeder.take(s.term.Load())
+		s.pump.Start(func([]*model.Evaluation) {})
 		s.pool.Resize(1)
 		w.settle()
 		w.expectLive("second", 1)
@@ -253,7 +252,7 @@ func TestLead_PairsOfSignalsAndTermsThatDoNotComeAbout(t *testing.T) {
 			return false, nil
 		})
 		w.submit(coretest.Job("a").Ask(100, 100, 0)) // the plan or the registration fails once
-		first.fall(context.DeadlineExceeded)
+		first.fail(context.DeadlineExceeded)
 		w.settle()
 		if now := m.server.term.Load(); now == first || now == nil {
 			t.Error("a term that fell was not begun anew")
@@ -346,5 +345,3 @@ func TestFeeder_WhatIsSentAgainEndsNobodyWhoWaits(t *testing.T) {
 		w.expectOn("second", "m:1")
 	})
 }
-
-var _ worker.Source = source{}

@@ -15,7 +15,7 @@ func TestInformed_OnlyOnceALeaderWasHeard(t *testing.T) {
 		w.submit(coretest.Job("web"))
 		time.Sleep(time.Minute) // it asks now and then
 		for _, m := range w.members {
-			if !m.server.Informed() {
+			if !m.server.CaughtUp() {
 				t.Errorf("%s has a leader, and is not informed", m.id)
 			}
 			m.halt()
@@ -23,7 +23,7 @@ func TestInformed_OnlyOnceALeaderWasHeard(t *testing.T) {
 		alone := w.members[0]
 		alone.start()
 		time.Sleep(time.Minute)
-		if alone.server.Informed() || caughtUp(alone).OK {
+		if alone.server.CaughtUp() || caughtUp(alone).OK {
 			t.Errorf("%s heard no leader since it began, and calls itself informed: %+v", alone.id, caughtUp(alone))
 		}
 		for _, m := range w.members[1:] {
@@ -31,11 +31,11 @@ func TestInformed_OnlyOnceALeaderWasHeard(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		for _, m := range w.members {
-			if !m.server.Informed() || !caughtUp(m).OK {
+			if !m.server.CaughtUp() || !caughtUp(m).OK {
 				t.Errorf("%s is not informed though somebody leads: %+v", m.id, caughtUp(m))
 			}
 		}
 	})
 }
 
-func caughtUp(m *member) Check { return m.server.caughtUp() }
+func caughtUp(m *member) Check { return m.server.checkCaughtUp() }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/cede-scheduler/cede/core/rpc"
+	"github.com/cede-scheduler/cede/core/server/membership"
 )
 
 // A key that a server lacks which is only down would keep it out once it is back.
@@ -21,7 +22,7 @@ func TestKeyring_WhoIsDownDidNotDoIt(t *testing.T) {
 			answers, err := w.leader().server.Keyring(w.ctx, rpc.KeyUse, make([]byte, 32))
 			for _, a := range answers {
 				got[a.Server] = a.Err == nil && len(a.Keys) > 0
-				if a.Server == down.id && (a.Err == nil || !strings.Contains(a.Err.Error(), "it is down")) {
+				if a.Server == down.id && (a.Err == nil || !strings.Contains(a.Err.Error(), "server is down")) {
 					t.Errorf("of a server that is down it says %v", a.Err)
 				}
 			}
@@ -38,7 +39,7 @@ func TestKeyring_WhoIsDownDidNotDoIt(t *testing.T) {
 		delete(w.pool.members, down.id)
 		w.pool.mu.Unlock()
 		expect(want)
-		was.Status = MemberLeft
+		was.Status = membership.MemberLeft
 		w.pool.mu.Lock()
 		w.pool.members[down.id] = was
 		w.pool.tell() // and the leader removes it
@@ -46,6 +47,6 @@ func TestKeyring_WhoIsDownDidNotDoIt(t *testing.T) {
 		time.Sleep(time.Minute)
 		delete(want, down.id)
 		expect(want)
-		w.pool.set(down.id, MemberFailed)
+		w.pool.set(down.id, membership.MemberFailed)
 	})
 }

@@ -8,37 +8,37 @@ import (
 	"time"
 
 	"github.com/cede-scheduler/cede/core/clock"
+	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/planner"
 	"github.com/cede-scheduler/cede/core/replication"
 	"github.com/cede-scheduler/cede/core/scheduler/feasible"
 )
 
 const (
-	// handOver bounds how long a server that stops tries to hand its lead over.
-	handOver = 3 * time.Second
-	// tookOffice bounds how long a term may take to begin.
-	tookOffice = 30 * time.Second
-	// termRetry is the wait before a term is begun again that failed to.
-	termRetry = time.Second
+	// transferTimeout is how long a server that stops tries to transfer leadership.
+	transferTimeout = 3 * time.Second
+	// establishTimeout is how long establishing leadership may take.
+	establishTimeout = 30 * time.Second
+	// establishRetry is the wait before another attempt to establish leadership.
+	establishRetry = time.Second
 )
 
-// lead follows the leadership until ctx ends and the workers are done.
+// leaderLoop follows the leadership of Raft until ctx ends and the workers have stopped.
 //
-// The naive way does what a signal says and then waits for the next. But a term
-// takes a while to begin, and while it does the lead may be lost and won again:
-// the channel keeps the newest signal alone, so a second "true" may be all that
-// is ever seen of that, and whatever the first one built is of another term. So
-// every signal first ends the term there is, wherever it has got to, and only
-// then begins another. A term that does not come about gives the lead away:
-// another server may do better, and a leader that does nothing is worse than
+// It must not act on a signal and then wait for the next one. Establishing leadership
+// takes a while, during which it may be lost and won again. The channel holds only the
+// newest signal, so that a second "true" may be all that arrives, while everything
+// established belongs to an earlier term. So every signal first ends the current term,
+// however far it has got, and only then starts another. If establishing fails, leadership
+// is transferred: another server may succeed, and a leader that does nothing is worse than
 // none.
-func (s *Server) lead(ctx context.Context, workersDone <-chan struct{}) {
-	var current *running
+func (s *Server) leaderLoop(ctx context.Context, workersDone <-chan struct{}) {
+	var current *runningTerm
 	signals := s.cfg.Log.Leadership()
 	for {
 		select {
 		case leads, open := <-signals:
-			current.end()
+			current.stop()
 			current = nil
 			switch {
 			case !open: // the log is closed: this server will not lead again
@@ -47,53 +47,54 @@ func (s *Server) lead(ctx context.Context, workersDone <-chan struct{}) {
 				current = s.startTerm(ctx)
 			}
 		case <-current.failed():
-			current.end()
+			current.stop()
 			current = nil
-			if current = s.afterFailure(ctx); current == nil {
+			if current = s.retryTerm(ctx); current == nil {
 				s.logger.WarnContext(ctx, "leadership given up")
 			}
 		case <-ctx.Done():
-			<-workersDone // they still need the broker and the applier
-			s.stepDown()
-			current.end()
+			<-workersDone // they still use the broker and the applier
+			s.transferLeadership()
+			current.stop()
 			return
 		}
 	}
 }
 
-// stepDown hands the lead to another server, if there is one to take it.
-func (s *Server) stepDown() {
+// transferLeadership transfers leadership to another server, if there is one.
+func (s *Server) transferLeadership() {
 	if !s.cfg.Log.IsLeader() {
 		return
 	}
-	ctx, cancel := clock.WithTimeout(context.Background(), s.cfg.Clock, handOver)
+	ctx, cancel := clock.WithTimeout(context.Background(), s.cfg.Clock, transferTimeout)
 	defer cancel()
 	if err := s.cfg.Log.Transfer(ctx); err != nil {
-		s.logger.Info("leadership not handed over", "err", err)
+		s.logger.Info("failed to transfer leadership", "err", err)
 	}
 }
 
-// afterFailure gives the lead away, and where nobody takes it tries once more.
-func (s *Server) afterFailure(ctx context.Context) *running {
-	s.stepDown()
+// retryTerm transfers leadership after a failure. If no server accepts it, the next term
+// is started. It returns nil if this server does not lead any more.
+func (s *Server) retryTerm(ctx context.Context) *runningTerm {
+	s.transferLeadership()
 	if !s.cfg.Log.IsLeader() {
 		return nil
 	}
-	clock.Sleep(ctx, s.cfg.Clock, termRetry)
+	clock.Sleep(ctx, s.cfg.Clock, establishRetry)
 	if ctx.Err() != nil || !s.cfg.Log.IsLeader() {
 		return nil
 	}
 	return s.startTerm(ctx)
 }
 
-// running is a term with its goroutine. Its methods work on nil: no term.
-type running struct {
+// runningTerm is a term with its goroutine. Its methods do nothing on nil.
+type runningTerm struct {
 	cancel context.CancelFunc
 	done   chan struct{}
-	broken chan struct{} // gets a value when the term failed by itself
+	broken chan struct{} // has a value if the term failed
 }
 
-func (r *running) end() {
+func (r *runningTerm) stop() {
 	if r == nil {
 		return
 	}
@@ -101,22 +102,22 @@ func (r *running) end() {
 	<-r.done
 }
 
-func (r *running) failed() <-chan struct{} {
+func (r *runningTerm) failed() <-chan struct{} {
 	if r == nil {
 		return nil
 	}
 	return r.broken
 }
 
-func (s *Server) startTerm(ctx context.Context) *running {
-	// Not of ctx: a server that stops ends its term when its workers are done.
+func (s *Server) startTerm(ctx context.Context) *runningTerm {
+	// Not derived from ctx: a server that stops ends its term after its workers.
 	inner, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	r := &running{cancel: cancel, done: make(chan struct{}), broken: make(chan struct{}, 1)}
+	r := &runningTerm{cancel: cancel, done: make(chan struct{}), broken: make(chan struct{}, 1)}
 	go func() {
 		defer close(r.done)
-		t := &term{Server: s, number: s.cfg.Log.Term()}
+		t := &term{s: s, number: s.cfg.Log.Term()}
 		if err := t.run(inner); err != nil && inner.Err() == nil {
-			s.logger.ErrorContext(inner, "leadership does not work", "err", err)
+			s.logger.ErrorContext(inner, "leadership failed", "err", err)
 			r.broken <- struct{}{}
 		}
 	}()
@@ -125,101 +126,104 @@ func (s *Server) startTerm(ctx context.Context) *running {
 
 // term is one term of leadership.
 type term struct {
-	*Server
+	s       *Server
 	number  uint64
 	applier *planner.Applier
-	ctx     context.Context // of the term
 	group   sync.WaitGroup
-	// fell gets the error that ends the term.
-	fell chan error
+	failure chan error // one slot: the error that ends the term
 }
 
-// run begins the term, and ends it when ctx ends or something fails.
+// run establishes leadership, and revokes it when ctx ends or something fails.
 func (t *term) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer t.group.Wait()
 	defer cancel()
-	t.ctx, t.fell = ctx, make(chan error, 1)
-	if err := t.establish(ctx); err != nil {
+	t.failure = make(chan error, 1)
+	if err := t.establishLeadership(ctx); err != nil {
 		return err
 	}
-	defer t.abolish()
-	t.logger.InfoContext(ctx, "leadership taken", "term", t.number, "index", t.Snapshot().Index())
+	defer t.revokeLeadership()
+	t.s.logger.InfoContext(ctx, "leadership established", "term", t.number, "index", t.s.Snapshot().Index())
 	select {
 	case <-ctx.Done():
 		return nil
-	case err := <-t.fell:
+	case err := <-t.failure:
 		return err
 	}
 }
 
-// fall ends the term with an error; the first one counts.
-func (t *term) fall(err error) {
+// fail ends the term with an error. Only the first one counts.
+func (t *term) fail(err error) {
 	select {
-	case t.fell <- err:
+	case t.failure <- err:
 	default:
 	}
 }
 
-// establish takes over, in an order in which nothing can be missed: first
-// everything written before is applied, then the queues are filled from the
-// state and follow it from there, and only then is work handed out.
-func (t *term) establish(ctx context.Context) error {
-	limited, cancel := clock.WithTimeout(ctx, t.cfg.Clock, tookOffice)
+// establishLeadership starts everything that only the leader does. The order ensures that
+// nothing is missed: first every earlier entry is applied, then the broker is filled from
+// the state and observes it from there on, and only then evaluations are delivered.
+func (t *term) establishLeadership(ctx context.Context) error {
+	s := t.s
+	limited, cancel := clock.WithTimeout(ctx, s.cfg.Clock, establishTimeout)
 	defer cancel()
-	if err := t.cfg.Log.Barrier(limited); err != nil {
-		return fmt.Errorf("the state does not catch up: %w", err)
+	if err := s.cfg.Log.Barrier(limited); err != nil {
+		return fmt.Errorf("apply the entries of earlier terms: %w", err)
 	}
-	if err := t.nameCluster(limited); err != nil {
+	if err := t.initCluster(limited); err != nil {
 		return err
 	}
 	t.applier = planner.NewApplier(planner.Config{
-		Store: t.cfg.Store, Queue: t.plans, Committer: &committer{term: t}, PlacementVerifier: &feasible.Verifier{},
-		Clock: t.cfg.Clock, RejectionTracker: t.cfg.Tracker, OnVerified: t.metrics.verified,
+		Store: s.cfg.Store, Queue: s.plans, Committer: &planCommitter{term: t}, PlacementVerifier: &feasible.Verifier{},
+		Clock: s.cfg.Clock, RejectionTracker: s.cfg.Tracker, OnVerified: s.metrics.observeVerify,
 	})
-	t.feeder.take(t)
-	t.nodes.Start()
-	t.clusters.Start()
-	t.plans.SetEnabled(true)
-	for _, run := range []func(context.Context){t.apply, t.reap, t.Collector.Run, t.follow, t.promote, t.upgrade, t.clusters.Run} {
+	reaper := s.newReaper()
+	s.pump.Start(func(needless []*model.Evaluation) { t.group.Go(func() { reaper.Write(ctx, needless) }) })
+	s.nodes.Start()
+	s.clusters.Start()
+	s.plans.SetEnabled(true)
+	for _, run := range []func(context.Context){
+		t.runApplier, reaper.Run, s.Collector.Run, s.Manager.Reconcile, s.Manager.Autopilot, s.Manager.Upgrade, s.clusters.Run,
+	} {
 		t.group.Go(func() { run(ctx) })
 	}
-	t.term.Store(t)
-	t.informed.Store(true)
-	t.began.change()
+	s.term.Store(t)
+	s.caughtUp.Store(true)
+	s.queue.SetLeading(true)
 	return nil
 }
 
-// abolish undoes establish.
-func (t *term) abolish() {
-	t.term.Store(nil)
-	t.began.change()
-	t.plans.SetEnabled(false)
-	t.feeder.give()
-	t.nodes.Stop()
-	t.clusters.Stop()
-	t.metrics.ended(t.applier.Stats())
-	t.logger.Info("leadership left", "term", t.number)
+// revokeLeadership undoes establishLeadership.
+func (t *term) revokeLeadership() {
+	s := t.s
+	s.term.Store(nil)
+	s.queue.SetLeading(false)
+	s.plans.SetEnabled(false)
+	s.pump.Stop()
+	s.nodes.Stop()
+	s.clusters.Stop()
+	s.metrics.addRejections(t.applier.Stats())
+	s.logger.Info("leadership revoked", "term", t.number)
 }
 
-// nameCluster gives a new cluster its name, and the key that its servers share.
-func (t *term) nameCluster(ctx context.Context) error {
-	if t.Snapshot().Meta().ClusterID != "" {
+// initCluster gives a new cluster its ID, its version, and the key that its servers share.
+func (t *term) initCluster(ctx context.Context) error {
+	s := t.s
+	if s.Snapshot().Meta().ClusterID != "" {
 		return nil
 	}
-	version, _ := t.understood(ctx)
-	name := &replication.Bootstrap{ClusterID: t.cfg.NewID(), Version: max(version, t.cfg.Versions.Oldest)}
-	_, _ = rand.Read(name.Key[:]) // never fails
-	_, err := t.writer.Commit(ctx, name)
+	version, _ := s.Manager.CommonVersion(ctx)
+	command := &replication.Bootstrap{ClusterID: s.cfg.NewID(), Version: max(version, s.cfg.Versions.Oldest)}
+	_, _ = rand.Read(command.Key[:]) // never fails
+	_, err := s.writer.Commit(ctx, command)
 	if err != nil {
-		return fmt.Errorf("the cluster gets no name: %w", err)
+		return fmt.Errorf("write the cluster ID: %w", err)
 	}
 	return nil
 }
 
-// apply runs the applier.
-func (t *term) apply(ctx context.Context) {
+func (t *term) runApplier(ctx context.Context) {
 	if err := t.applier.Run(ctx); err != nil && ctx.Err() == nil {
-		t.fall(fmt.Errorf("plan applier: %w", err))
+		t.fail(fmt.Errorf("plan applier: %w", err))
 	}
 }

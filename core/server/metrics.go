@@ -13,8 +13,8 @@ import (
 	"github.com/cede-scheduler/cede/core/worker"
 )
 
-// metrics is what a server measures of itself; METRICS.md says what each means.
-// Without a registry it counts for nobody.
+// metrics are the metrics that a server counts; METRICS.md lists them. They are registered
+// only if the server has a registry.
 type metrics struct {
 	redeliveries prometheus.Counter
 	process      *prometheus.HistogramVec
@@ -27,13 +27,13 @@ type metrics struct {
 	commit       prometheus.Histogram
 
 	mu       sync.Mutex
-	rejected map[string]uint64 // by cause, of terms that are over
+	rejected map[string]uint64 // by cause, of earlier terms
 }
 
-// fast is buckets for what takes microseconds to seconds.
-func fast() []float64 { return prometheus.ExponentialBuckets(10e-6, 4, 11) }
+// durationBuckets returns buckets from 10 µs to 10 s.
+func durationBuckets() []float64 { return prometheus.ExponentialBuckets(10e-6, 4, 11) }
 
-func newMetrics(s *Server) *metrics {
+func newMetrics() *metrics {
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
 	}
@@ -42,23 +42,23 @@ func newMetrics(s *Server) *metrics {
 	}
 	m := &metrics{
 		redeliveries: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "cede_broker_redeliveries_total", Help: "Evaluations handed out again because work on them came to nothing.",
+			Name: "cede_broker_redeliveries_total", Help: "Evaluations delivered again because an earlier delivery was nacked or its lease expired.",
 		}),
 		process: prometheus.NewHistogramVec(histogram("cede_worker_process_seconds",
-			"How long workers took for an evaluation, plans included.", fast()), []string{"type"}),
+			"Time that workers spent on an evaluation, including its plans.", durationBuckets()), []string{"type"}),
 		placements: counter("cede_sched_placements_total",
-			"Instances that evaluations placed, could not place, or placed in vain.", "result"),
+			"Instances that evaluations placed or updated, could not place, or whose placement was rejected.", "result"),
 		nodes: prometheus.NewHistogram(histogram("cede_sched_nodes_evaluated",
-			"Nodes of the cluster that an evaluation which places something chose from.", prometheus.ExponentialBuckets(1, 4, 9))),
+			"Nodes of the cluster at each evaluation that placed or failed to place something.", prometheus.ExponentialBuckets(1, 4, 9))),
 		cut: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "cede_sched_searches_cut_total", Help: "Searches for places or victims that gave up before everything was tried.",
+			Name: "cede_sched_searches_cut_total", Help: "Searches for nodes or victims that stopped at their limit.",
 		}),
 		decisions: counter("cede_preempt_decisions_total",
-			"Evaluations in which somebody might have been evicted, by what came of it.", "policy", "outcome"),
-		victims: counter("cede_preempt_victims_total", "Allocations evicted, by the policy that chose them.", "policy"),
-		verify:  prometheus.NewHistogram(histogram("cede_plan_verify_seconds", "How long the check of a plan took.", fast())),
+			"Evaluations in which preemption was considered, by outcome.", "policy", "outcome"),
+		victims: counter("cede_preempt_victims_total", "Evicted allocations, by the policy that chose them.", "policy"),
+		verify:  prometheus.NewHistogram(histogram("cede_plan_verify_seconds", "Time to verify a plan.", durationBuckets())),
 		commit: prometheus.NewHistogram(histogram("cede_plan_commit_seconds",
-			"How long the log took to commit and apply a batch of plans.", fast())),
+			"Time to commit and apply a batch of plans.", durationBuckets())),
 		rejected: map[string]uint64{},
 	}
 	for t := range model.JobType(model.EvalTypes) {
@@ -67,83 +67,92 @@ func newMetrics(s *Server) *metrics {
 	for _, result := range []string{"placed", "updated", "rejected", "unplaced"} {
 		m.placements.WithLabelValues(result)
 	}
-	s.policies.OnName(m.begin)
-	if s.cfg.Registry != nil {
-		s.cfg.Registry.MustRegister(m.redeliveries, m.process, m.placements, m.nodes, m.cut, m.decisions, m.victims,
-			m.verify, m.commit, newGauges(s))
-	}
 	return m
 }
 
-// begin has what is counted of a policy be there before there is anything to count: a
-// rate over what appears with its first value misses that.
-func (m *metrics) begin(policy string) {
+// registerMetrics registers the metrics, if the server has a registry.
+func (s *Server) registerMetrics() {
+	if s.cfg.Registry == nil {
+		return
+	}
+	m := s.metrics
+	s.cfg.Registry.MustRegister(m.redeliveries, m.process, m.placements, m.nodes, m.cut, m.decisions, m.victims,
+		m.verify, m.commit, newCollector(s))
+}
+
+// initPolicy creates the counters of a policy with value 0: a rate over a counter that
+// appears with its first value misses that value.
+func (m *metrics) initPolicy(policy string) {
 	for _, outcome := range []string{"evicted", "spared", "fault"} {
 		m.decisions.WithLabelValues(policy, outcome)
 	}
 	m.victims.WithLabelValues(policy)
 }
 
-func (m *metrics) verified(d time.Duration)  { m.verify.Observe(d.Seconds()) }
-func (m *metrics) committed(d time.Duration) { m.commit.Observe(d.Seconds()) }
+func (m *metrics) observeVerify(d time.Duration) { m.verify.Observe(d.Seconds()) }
+func (m *metrics) observeCommit(d time.Duration) { m.commit.Observe(d.Seconds()) }
 
-func (m *metrics) delivered(d *broker.Delivery) {
+func (m *metrics) observeDelivery(d *broker.Delivery) {
 	if d.Attempt > 1 {
 		m.redeliveries.Inc()
 	}
 }
 
-// decided is told of every outcome, on the worker's goroutine.
-func (s *Server) decided(d scheduler.Decision) {
+// observeDecision counts an outcome, on the goroutine of the worker.
+func (s *Server) observeDecision(d scheduler.Decision) {
 	s.policies.Observe(d)
+	s.metrics.countOutcome(d)
+}
+
+func (m *metrics) countOutcome(d scheduler.Decision) {
 	out := d.Outcome
 	if out.Version == nil || out.Plan.Empty() && out.Placed() {
 		return
 	}
-	s.metrics.nodes.Observe(float64(d.Snap.NodeCount()))
-	s.metrics.cut.Add(float64(out.SearchesCut))
+	m.nodes.Observe(float64(d.Snap.NodeCount()))
+	m.cut.Add(float64(out.SearchesCut))
 	evicts := false
 	for i := range out.Plan.Groups {
-		evicts = evicts || len(out.Plan.Groups[i].Evictions)+bindingVictims(&out.Plan.Groups[i]) > 0
+		evicts = evicts || len(out.Plan.Groups[i].Evictions)+evictedAssignments(&out.Plan.Groups[i]) > 0
 	}
 	switch {
 	case out.Fault != nil:
-		s.metrics.decisions.WithLabelValues(out.Version.Name, "fault").Inc()
+		m.decisions.WithLabelValues(out.Version.Name, "fault").Inc()
 	case evicts:
-		s.metrics.decisions.WithLabelValues(out.Version.Name, "evicted").Inc()
+		m.decisions.WithLabelValues(out.Version.Name, "evicted").Inc()
 	case len(out.Calls) > 0:
-		s.metrics.decisions.WithLabelValues(out.Version.Name, "spared").Inc()
+		m.decisions.WithLabelValues(out.Version.Name, "spared").Inc()
 	}
 }
 
-// worked is told what became of every evaluation, on the worker's goroutine.
-func (s *Server) worked(r worker.Report) {
+// observeWork counts the result of an evaluation, on the goroutine of the worker.
+func (s *Server) observeWork(r worker.Report) {
 	m := s.metrics
 	m.process.WithLabelValues(r.Eval.Type.String()).Observe(r.Took.Seconds())
 	if r.Outcome == nil {
 		return
 	}
 	for i, plan := range r.Plans {
-		m.count(plan, r.Results[i], r.Outcome)
+		m.countPlan(plan, r.Results[i], r.Outcome)
 	}
 	for _, n := range r.Outcome.Queued {
 		m.placements.WithLabelValues("unplaced").Add(float64(n))
 	}
 }
 
-func (m *metrics) count(plan *model.Plan, result *model.PlanResult, out *scheduler.Outcome) {
+func (m *metrics) countPlan(plan *model.Plan, result *model.PlanResult, out *scheduler.Outcome) {
 	placed := 0
 	for _, i := range result.Committed {
 		g := &plan.Groups[i]
 		placed += len(g.Placements)
 		m.placements.WithLabelValues("updated").Add(float64(len(g.Updates)))
-		if n := len(g.Evictions) + bindingVictims(g); n > 0 && out.Version != nil {
+		if n := len(g.Evictions) + evictedAssignments(g); n > 0 && out.Version != nil {
 			m.victims.WithLabelValues(out.Version.Name).Add(float64(n))
 		}
 	}
 	rejected := 0
 	for _, r := range result.Rejected {
-		if r.Places != nil { // of a group that was committed beside them
+		if r.Places != nil { // part of a group whose rest was committed
 			placed -= len(r.Places)
 			rejected += len(r.Places)
 		} else {
@@ -154,8 +163,8 @@ func (m *metrics) count(plan *model.Plan, result *model.PlanResult, out *schedul
 	m.placements.WithLabelValues("rejected").Add(float64(rejected))
 }
 
-// bindingVictims is how many assignments leave a member cluster for others.
-func bindingVictims(g *model.CommitGroup) (n int) {
+// evictedAssignments returns how many assignments a group evicts from member clusters.
+func evictedAssignments(g *model.CommitGroup) (n int) {
 	for i := range g.Withdrawals {
 		if g.Withdrawals[i].By != "" {
 			n++
@@ -164,8 +173,8 @@ func bindingVictims(g *model.CommitGroup) (n int) {
 	return n
 }
 
-// ended keeps what the applier of a term has counted.
-func (m *metrics) ended(stats planner.Stats) {
+// addRejections adds the counts of the applier of a term that has ended.
+func (m *metrics) addRejections(stats planner.Stats) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for cause, n := range stats.ByCause() {
@@ -173,7 +182,7 @@ func (m *metrics) ended(stats planner.Stats) {
 	}
 }
 
-// rejections is how many commit groups no longer held, by cause.
+// rejections returns how many commit groups were rejected, by cause.
 func (s *Server) rejections() map[string]uint64 {
 	all := map[string]uint64{}
 	if t := s.term.Load(); t != nil {

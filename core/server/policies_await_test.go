@@ -9,6 +9,7 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/core/server/apierror"
+	"github.com/cede-scheduler/cede/core/server/membership"
 )
 
 // linkedHost has one policy, for which no module travels.
@@ -62,7 +63,7 @@ func TestLoadPolicy_SaysWhoHasNotCheckedAndWhy(t *testing.T) {
 		delete(w.pool.members, down.id)
 		w.pool.mu.Unlock()
 		awaits("cede operator raft remove " + down.id)
-		was.Status = MemberAlive
+		was.Status = membership.MemberAlive
 		w.pool.mu.Lock()
 		w.pool.members[down.id] = was
 		w.pool.mu.Unlock()

@@ -17,6 +17,7 @@ import (
 	"github.com/cede-scheduler/cede/core/replication"
 	"github.com/cede-scheduler/cede/core/replication/codec"
 	"github.com/cede-scheduler/cede/core/rpc"
+	"github.com/cede-scheduler/cede/core/server/membership"
 )
 
 func TestPool_ServersBeginAClusterTogether(t *testing.T) {
@@ -36,7 +37,7 @@ func TestPool_NobodyBeginsBeforeAllAreThere(t *testing.T) {
 	playIn(t, newPool, 2, nil, func(w *world) {
 		time.Sleep(10 * time.Minute)
 		for _, m := range w.members {
-			if m.server.hasLog() {
+			if m.server.HasLog() {
 				t.Fatalf("server %s has a log, with a server missing", m.id)
 			}
 		}
@@ -57,7 +58,7 @@ func TestPool_ExpectationsThatDifferBeginNothing(t *testing.T) {
 	playIn(t, newPool, 3, change, func(w *world) {
 		time.Sleep(10 * time.Minute)
 		for _, m := range w.members {
-			if m.server.hasLog() {
+			if m.server.HasLog() {
 				t.Errorf("server %s has a log", m.id)
 			}
 		}
@@ -77,23 +78,6 @@ func (p *pool) expectOf(id string, n int) {
 	p.members[id] = m
 }
 
-// Two servers that see different ones do not both begin.
-func TestPromise_IsToOneListAtATime(t *testing.T) {
-	p, now := &promise{}, time.Now()
-	if !p.give("a", now) || !p.give("a", now.Add(time.Second)) {
-		t.Error("the first list gets no promise")
-	}
-	if p.give("b", now.Add(promiseHolds)) {
-		t.Error("another list gets the promise that the first one holds")
-	}
-	if !p.give("b", now.Add(promiseHolds+2*time.Second)) {
-		t.Error("the promise holds for ever")
-	}
-	if beginWithin >= promiseHolds {
-		t.Error("a list may be used after its promises ended")
-	}
-}
-
 func TestPool_NewcomersFirstFollowThenVote(t *testing.T) {
 	playIn(t, newPool, 3, nil, func(w *world) {
 		w.voting("s1", "s2", "s3")
@@ -103,12 +87,12 @@ func TestPool_NewcomersFirstFollowThenVote(t *testing.T) {
 		w.members = append(w.members, fourth)
 		fourth.start()
 		for range 100 {
-			if _, there := w.leader().server.inRaft("s4"); there {
+			if _, there := w.leader().server.RaftServer("s4"); there {
 				break
 			}
 			time.Sleep(100 * time.Millisecond)
 		}
-		if slices.Contains(w.leader().server.voters(), "s4") {
+		if slices.Contains(w.leader().server.Voters(), "s4") {
 			t.Error("a newcomer votes at once")
 		}
 		w.voting("s1", "s2", "s3", "s4")
@@ -121,7 +105,7 @@ func TestPool_ARestartKeepsItsPlaceAndTheDeadAreRemoved(t *testing.T) {
 		m := w.follower()
 		m.halt()
 		time.Sleep(4 * time.Minute)
-		if n := len(w.leader().server.voters()); n != 3 {
+		if n := len(w.leader().server.Voters()); n != 3 {
 			t.Errorf("%d vote after a server was away for less than it may be", n)
 		}
 		m.start()
@@ -129,7 +113,7 @@ func TestPool_ARestartKeepsItsPlaceAndTheDeadAreRemoved(t *testing.T) {
 		w.voting("s1", "s2", "s3")
 		m.halt()
 		time.Sleep(7 * time.Minute)
-		if slices.Contains(w.leader().server.voters(), m.id) {
+		if slices.Contains(w.leader().server.Voters(), m.id) {
 			t.Errorf("server %s, which is gone, still votes", m.id)
 		}
 		// Who fails next is kept: two are what was meant to be the least.
@@ -151,7 +135,7 @@ func TestPool_WhoIsRemovedIsForgotten(t *testing.T) {
 		down.halt()
 		lists := func() (n int) {
 			for _, m := range w.members {
-				if m != down && slices.ContainsFunc(m.server.Members(), func(l Member) bool { return l.ID == down.id }) {
+				if m != down && slices.ContainsFunc(m.server.Members(), func(l membership.Member) bool { return l.ID == down.id }) {
 					n++
 				}
 			}
@@ -169,7 +153,7 @@ func TestPool_WhoIsRemovedIsForgotten(t *testing.T) {
 			t.Errorf("%d servers list who was removed", n)
 		}
 		answers, err := w.leader().server.Keyring(w.ctx, rpc.KeyList, nil)
-		if err != nil || len(answers) != 3 || slices.ContainsFunc(answers, func(a KeyringAnswer) bool { return a.Err != nil }) {
+		if err != nil || len(answers) != 3 || slices.ContainsFunc(answers, func(a membership.KeyringAnswer) bool { return a.Err != nil }) {
 			t.Errorf("keys: %+v, %v", answers, err)
 		}
 		down.start()
@@ -214,7 +198,7 @@ func TestPool_WhoLeavesHearsFromOthersThatItIsRemoved(t *testing.T) {
 		if err := lead.server.LeavePool(w.ctx); err != nil {
 			t.Error(err)
 		}
-		if _, there := lead.server.inRaft(lead.id); !there {
+		if _, there := lead.server.RaftServer(lead.id); !there {
 			t.Error("it was told by Raft, so nothing is shown")
 		}
 		lead.halt()
@@ -231,12 +215,12 @@ func TestPool_AServerMayMove(t *testing.T) {
 		w.pool.mu.Unlock()
 		m.start()
 		for range 600 {
-			if r, _ := w.leader().server.inRaft(m.id); r.Address == "moved" {
+			if r, _ := w.leader().server.RaftServer(m.id); r.Address == "moved" {
 				break
 			}
 			time.Sleep(100 * time.Millisecond)
 		}
-		r, there := w.leader().server.inRaft(m.id)
+		r, there := w.leader().server.RaftServer(m.id)
 		if !there || r.Address != "moved" || r.Suffrage != 0 {
 			t.Errorf("Raft knows the server as %+v", r)
 		}
@@ -319,19 +303,19 @@ func TestAnswers_OnlyTheLeaderAnswersAndOnlyWhatServersAsk(t *testing.T) {
 	playIn(t, newPool, 3, nil, func(w *world) {
 		w.voting("s1", "s2", "s3")
 		lead, other := w.leader(), w.follower()
-		_, err := other.server.Answers().Dequeue(w.ctx, 1, time.Second)
+		_, err := other.server.RPCHandler().Dequeue(w.ctx, 1, time.Second)
 		var away *rpc.NotLeaderError
 		if !errors.As(err, &away) || away.LeaderID != lead.id || away.Term == 0 {
 			t.Errorf("a follower says %v, not who leads in which term", err)
 		}
 		entry := codec.Encode(&replication.Entry{Command: &replication.DeleteNodes{IDs: []string{"n1"}}})
-		if _, err := lead.server.Answers().Apply(w.ctx, entry); err == nil {
+		if _, err := lead.server.RPCHandler().Apply(w.ctx, entry); err == nil {
 			t.Error("a server has the leader delete a node")
 		}
 		// Who waits when the lead goes is told.
 		done := make(chan error, 1)
 		go func() {
-			_, err := lead.server.Answers().Dequeue(w.ctx, 1, time.Hour)
+			_, err := lead.server.RPCHandler().Dequeue(w.ctx, 1, time.Hour)
 			done <- err
 		}()
 		time.Sleep(time.Second)
@@ -356,7 +340,9 @@ func TestPool_WhoIsBehindTakesNoWork(t *testing.T) {
 				m.server.pool.Resize(0)
 			}
 		}
-		behind.server.fetcher.late(w.snap().Index() + 3)
+		if _, err := behind.server.queue.States().WaitIndex(w.ctx, w.snap().Index()+3); err == nil {
+			t.Error("the state reached an index that was not written")
+		}
 		time.Sleep(time.Minute) // calls that wait come home
 		key := func(n int) string { return fmt.Sprint("job", n) }
 		w.submit(coretest.Job(key(0)).Ask(10, 10, 0))
@@ -383,7 +369,7 @@ func TestAnswers_WhatComesOfAVoidDeliveryIsNotWritten(t *testing.T) {
 		for _, e := range w.snap().EvalsOfJob(key) {
 			late := *e
 			late.Status, late.Failed, late.Queued = model.EvalComplete, nil, nil
-			err := w.leader().server.Answers().WriteEvals(w.ctx, rpc.Endings{
+			err := w.leader().server.RPCHandler().WriteEvals(w.ctx, rpc.Endings{
 				EvalID: e.ID, Token: 7, Evals: codec.EncodeEvals([]*model.Evaluation{&late}),
 			})
 			if !errors.Is(err, broker.ErrNotOutstanding) {
@@ -421,7 +407,7 @@ func TestPool_MeasuresVotersThatAreGone(t *testing.T) {
 		w.voting("s1", "s2", "s3")
 		expect := func(voters, alive int) {
 			t.Helper()
-			if v, a := w.leader().server.countVoters(); v != voters || a != alive {
+			if v, a := w.leader().server.CountVoters(); v != voters || a != alive {
 				t.Errorf("%d voters, %d of them alive, want %d and %d", v, a, voters, alive)
 			}
 		}
@@ -448,7 +434,7 @@ func TestPool_ANewcomerThatDoesNotAnswerYetIsAskedAgainSoon(t *testing.T) {
 		began := time.Now()
 		fourth.start()
 		for {
-			if _, there := w.leader().server.inRaft("s4"); there {
+			if _, there := w.leader().server.RaftServer("s4"); there {
 				break
 			}
 			time.Sleep(100 * time.Millisecond)

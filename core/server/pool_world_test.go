@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/cede-scheduler/cede/core/rpc"
+	"github.com/cede-scheduler/cede/core/server/membership"
 )
 
 // pool is gossip and calls between servers, in memory: what everybody would know
@@ -18,7 +19,7 @@ type pool struct {
 	expect int
 
 	mu          sync.Mutex
-	members     map[string]Member
+	members     map[string]membership.Member
 	changed     map[string]chan struct{}
 	servers     map[string]*Server
 	cut         map[string]bool // off the network, for calls
@@ -31,7 +32,7 @@ type pool struct {
 
 func newPool() *pool {
 	return &pool{
-		expect: 3, members: map[string]Member{}, changed: map[string]chan struct{}{}, servers: map[string]*Server{},
+		expect: 3, members: map[string]membership.Member{}, changed: map[string]chan struct{}{}, servers: map[string]*Server{},
 		cut: map[string]bool{}, asked: map[string]int{}, address: map[string]string{}, answersFrom: map[string]time.Time{},
 		forgot: map[string]bool{},
 	}
@@ -46,11 +47,11 @@ func (p *pool) enter(m *member, cfg *Config) {
 		at = moved
 	}
 	was := p.members[m.id]
-	p.members[m.id] = Member{ID: m.id, Since: time.Now(), ClusterID: was.ClusterID, Raft: at, RPC: at, HTTP: "http://" + m.id, Expect: p.expect}
+	p.members[m.id] = membership.Member{ID: m.id, Since: time.Now(), ClusterID: was.ClusterID, Raft: at, RPC: at, HTTP: "http://" + m.id, Expect: p.expect}
 	p.changed[m.id] = make(chan struct{}, 1)
 	cfg.Membership, cfg.Peers, cfg.Raft = &seatInPool{p, m.id}, &callsIn{p, m.id}, m.node.Raft()
 	cfg.Expect, cfg.Voters = p.expect, nil
-	cfg.Pool = PoolTiming{Dead: 5 * time.Minute}
+	cfg.Pool = membership.Timing{Dead: 5 * time.Minute}
 	p.tell()
 }
 
@@ -62,17 +63,17 @@ func (p *pool) serve(id string, s *Server) {
 }
 
 // fail takes a server away.
-func (p *pool) fail(id string) { p.set(id, MemberFailed) }
+func (p *pool) fail(id string) { p.set(id, membership.MemberFailed) }
 
-func (p *pool) set(id string, status MemberStatus) {
+func (p *pool) set(id string, status membership.MemberStatus) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	m := p.members[id]
-	if m.Status == MemberAlive {
+	if m.Status == membership.MemberAlive {
 		m.Status, m.Since = status, time.Now()
 	}
 	p.members[id] = m
-	if status == MemberFailed {
+	if status == membership.MemberFailed {
 		delete(p.servers, id)
 	}
 	p.tell()
@@ -104,16 +105,16 @@ type seatInPool struct {
 	id string
 }
 
-func (s *seatInPool) Members() []Member {
+func (s *seatInPool) Members() []membership.Member {
 	s.p.mu.Lock()
 	defer s.p.mu.Unlock()
-	var list []Member
+	var list []membership.Member
 	for _, m := range s.p.members {
-		if m.Status == MemberAlive || !s.p.forgot[s.id+" "+m.ID] {
+		if m.Status == membership.MemberAlive || !s.p.forgot[s.id+" "+m.ID] {
 			list = append(list, m)
 		}
 	}
-	slices.SortFunc(list, func(a, b Member) int { return strings.Compare(a.ID, b.ID) })
+	slices.SortFunc(list, func(a, b membership.Member) int { return strings.Compare(a.ID, b.ID) })
 	return list
 }
 
@@ -137,7 +138,7 @@ func (s *seatInPool) SetCluster(id string) error {
 func (s *seatInPool) Forget(id string) {
 	s.p.mu.Lock()
 	defer s.p.mu.Unlock()
-	if s.p.members[id].Status != MemberAlive {
+	if s.p.members[id].Status != membership.MemberAlive {
 		s.p.forgot[s.id+" "+id] = true
 	}
 }
@@ -148,7 +149,7 @@ func (s *seatInPool) Leave(context.Context) error {
 	if s.p.leaves != nil {
 		s.p.leaves(s.id)
 	}
-	s.p.set(s.id, MemberLeft)
+	s.p.set(s.id, membership.MemberLeft)
 	return nil
 }
 
@@ -171,7 +172,7 @@ func (c *callsIn) to(id, method string) (rpc.Handler, error) {
 		return nil, fmt.Errorf("server %s: %w", id, rpc.ErrUnreachable)
 	}
 	c.p.asked[id+" "+method]++
-	return s.Answers(), nil
+	return s.RPCHandler(), nil
 }
 
 func (c *callsIn) Status(ctx context.Context, to, begin string) (*rpc.Status, error) {
@@ -255,7 +256,7 @@ func (w *world) voting(ids ...string) {
 	w.t.Helper()
 	var got []string
 	for range 1200 {
-		if got = w.leader().server.voters(); slices.Equal(slices.Sorted(slices.Values(got)), ids) {
+		if got = w.leader().server.Voters(); slices.Equal(slices.Sorted(slices.Values(got)), ids) {
 			return
 		}
 		time.Sleep(500 * time.Millisecond)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/cede-scheduler/cede/core/broker"
+	"github.com/cede-scheduler/cede/core/clock"
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/planner"
 	"github.com/cede-scheduler/cede/core/policy"
@@ -26,51 +27,52 @@ import (
 	"github.com/cede-scheduler/cede/core/server/groupcommit"
 	"github.com/cede-scheduler/cede/core/server/heartbeat"
 	"github.com/cede-scheduler/cede/core/server/logwriter"
+	"github.com/cede-scheduler/cede/core/server/membership"
 	"github.com/cede-scheduler/cede/core/server/policymgr"
 	"github.com/cede-scheduler/cede/core/state"
 	"github.com/cede-scheduler/cede/core/worker"
 )
 
-// Server answers the API and, while it leads, schedules. Make it with New.
+// A Server serves the API and, while it leads, schedules. Make it with New.
+//
+// It only connects the packages below it. The calls of the API are the methods of the
+// embedded types. It has more than 20 fields because each is one of those parts.
 type Server struct {
-	cfg      Config
-	logger   *slog.Logger
-	policies *policymgr.Manager
-	metrics  *metrics
-	traces   *evaltrace.Recorder // nil: tracing is disabled
-	writer   *logwriter.Writer
+	cfg     Config
+	logger  *slog.Logger
+	writer  *logwriter.Writer
+	traces  *evaltrace.Recorder // nil: tracing is disabled
+	metrics *metrics
 
-	broker  *broker.Broker
-	blocked *broker.Blocked
-	plans   *planner.Queue
-	feeder  *feeder
-	pool    *worker.Pool
-	nodes   *heartbeat.Nodes
-	*eventsink.Publisher
-	*gc.Collector
-	fetcher *fetcher
-	promise promise
-
-	informed atomic.Bool
-
-	batchers groupcommit.Group
-	updates  *evalqueue.Updates
-	clusters *heartbeat.Clusters
+	// Calls of the API.
 	*endpoint.Endpoints
 	*policymgr.Policies
+	*membership.Manager
+	*eventsink.Publisher
+	*gc.Collector
 
-	// term is what this server does as the leader; nil while it is not, or is about
-	// to be. began is closed and replaced whenever it changes.
-	term  atomic.Pointer[term]
-	began signal
-	start time.Time // what ticks count from
+	policies *policymgr.Manager
+	broker   *broker.Broker
+	blocked  *broker.Blocked
+	plans    *planner.Queue
+	queue    *evalqueue.Queue
+	pump     *evalqueue.Pump
+	updates  *evalqueue.Updates
+	batchers groupcommit.Group
+	pool     *worker.Pool
+	nodes    *heartbeat.Nodes
+	clusters *heartbeat.Clusters
 
-	mu      sync.Mutex
-	running bool
+	// term is the term of leadership that this server has established; nil if there is
+	// none.
+	term     atomic.Pointer[term]
+	caughtUp atomic.Bool // see CaughtUp
+	running  atomic.Bool
+	start    time.Time // from which ticks count
 }
 
-// New makes a server that does nothing before Run. Observe may be called at
-// once: a log that is opened applies what it holds.
+// New returns a server that does nothing before Run. Observe may be called at once: a log
+// that is opened applies the entries that it holds.
 func New(cfg Config) (*Server, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("server: %w", err)
@@ -78,24 +80,90 @@ func New(cfg Config) (*Server, error) {
 	s := &Server{cfg: cfg.withDefaults(), traces: evaltrace.New(cfg.Tracer)}
 	s.logger, s.start = s.cfg.Logger, s.cfg.Clock.Now()
 	s.writer = &logwriter.Writer{ServerID: s.cfg.ID, Log: s.cfg.Log, Store: s.cfg.Store, Clock: s.cfg.Clock, Established: s.establishedTerm}
-	var err error
-	if s.policies, err = policymgr.New(s.policyConfig()); err != nil {
-		return nil, fmt.Errorf("server: %w", err)
-	}
 	if err := s.assemble(); err != nil {
 		return nil, fmt.Errorf("server: %w", err)
+	}
+	if s.cfg.Applied != nil {
+		s.cfg.Applied.Attach(s.Observe)
 	}
 	return s, nil
 }
 
+// assemble makes the parts of the server, each after those that it depends on.
+func (s *Server) assemble() error {
+	s.Manager = membership.New(membership.Config{
+		ServerID: s.cfg.ID, Build: s.cfg.Build, Gossip: s.cfg.Membership, Peers: s.cfg.Peers, Raft: s.cfg.Raft, Log: s.cfg.Log,
+		Writer: s.writer, Expect: s.cfg.Expect, Versions: s.cfg.Versions, Timing: s.cfg.Pool, Clock: s.cfg.Clock, Logger: s.logger,
+	})
+	var err error
+	if s.policies, err = policymgr.New(s.policyConfig()); err != nil {
+		return err
+	}
+	s.Policies = policymgr.NewPolicies(s.policies, s.explainUnchecked)
+	s.broker, err = broker.New(broker.Config{
+		Clock: s.cfg.Clock, NackTimeout: s.cfg.NackTimeout, ReaperBatch: s.cfg.EvalBatch,
+		Rand:             rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())),
+		EquivalenceClass: func(ev *model.Evaluation) uint64 { return unblock.EquivalenceClass(s.writer.Snapshot(), ev) },
+	})
+	if err != nil {
+		return err
+	}
+	s.blocked = broker.NewBlocked(s.broker)
+	s.plans = planner.NewQueue()
+	s.updates = evalqueue.NewUpdates(&s.batchers, s.writer, s.cfg.Clock, s.cfg.EvalBatch)
+	s.metrics = newMetrics()
+	s.policies.OnName(s.metrics.initPolicy)
+	s.queue = evalqueue.New(evalqueue.Config{
+		Writer: s.writer, Broker: s.broker, Plans: s.plans, Updates: s.updates, Peers: s.queuePeers(), Traces: s.traces,
+		Clock: s.cfg.Clock, Logger: s.logger, Random: s.cfg.Random, Poll: s.cfg.Pool.Poll,
+		WaitReady: s.policies.WaitReady, OnDelivery: s.metrics.observeDelivery,
+	})
+	s.pump = evalqueue.NewPump(&worker.Feed{Broker: s.broker, Blocked: s.blocked, Policies: s.policies}, s.writer, s.cfg.Clock)
+	s.nodes, s.clusters = heartbeat.NewNodes(s.heartbeatConfig()), heartbeat.NewClusters(s.heartbeatConfig())
+	s.Publisher = eventsink.New(s.eventConfig())
+	s.Collector = &gc.Collector{
+		Writer: s.writer, Retention: s.cfg.Retention, Times: &gc.Timetable{}, Clock: s.cfg.Clock,
+		Interval: s.cfg.CollectInterval, Logger: s.logger,
+	}
+	s.Endpoints = endpoint.New(endpoint.Config{
+		Writer: s.writer, Clock: s.cfg.Clock, Policies: s.policies, Evals: s.evalFactory(), Updates: s.updates,
+		Broker: s.broker, Blocked: s.blocked, Nodes: s.nodes, Clusters: s.clusters, Batchers: &s.batchers, Traces: s.traces,
+		NewAllocID: s.newAllocID, Secret: s.cfg.Secret,
+		UpdateWindow: s.cfg.UpdateWindow, UpdateBatch: s.cfg.UpdateBatch, RegisterBatch: s.cfg.RegisterBatch, BatchSize: s.batchSize,
+	})
+	s.pool = worker.NewPool(worker.PoolConfig{Source: s.queue, New: s.newWorker, Clock: s.cfg.Clock, Logger: s.logger}, s.cfg.Workers)
+	s.registerMetrics()
+	return nil
+}
+
+// queuePeers returns the peers of the queue; nil if there are none, and not an interface
+// that holds nil.
+func (s *Server) queuePeers() evalqueue.Peers {
+	if s.cfg.Peers == nil {
+		return nil
+	}
+	return s.cfg.Peers
+}
+
+func (s *Server) evalFactory() evalqueue.Factory {
+	return evalqueue.Factory{NewID: s.cfg.NewID, Clock: s.cfg.Clock}
+}
+
+func (s *Server) newReaper() *evalqueue.Reaper {
+	return &evalqueue.Reaper{
+		Writer: s.writer, Broker: s.broker, Blocked: s.blocked, Evals: s.evalFactory(), Clock: s.cfg.Clock, Logger: s.logger,
+		Random: s.cfg.Random, Batch: s.cfg.EvalBatch, FollowUpDelay: s.cfg.FollowUpDelay, FollowUpJitter: s.cfg.FollowUpJitter,
+	}
+}
+
 func (s *Server) policyConfig() policymgr.Config {
 	c := policymgr.Config{
-		ServerID: s.cfg.ID, Log: atLeader{Log: s.cfg.Log, s: s}, Store: s.cfg.Store, Host: s.cfg.Policies, Modules: s.cfg.Modules,
-		Clock: s.cfg.Clock, Logger: s.logger, Registry: s.cfg.Registry, History: s.cfg.History,
-		Voters: s.cfg.Voters, CheckLeader: s.writer.CheckLeader,
+		ServerID: s.cfg.ID, Log: forwardingLog{Log: s.cfg.Log, serverID: s.cfg.ID, peers: s.cfg.Peers}, Store: s.cfg.Store,
+		Host: s.cfg.Policies, Modules: s.cfg.Modules, Clock: s.cfg.Clock, Logger: s.logger, Registry: s.cfg.Registry,
+		History: s.cfg.History, Voters: s.cfg.Voters, CheckLeader: s.writer.CheckLeader,
 	}
 	if c.Voters == nil && s.cfg.Raft != nil {
-		c.Voters = s.voters
+		c.Voters = s.Manager.Voters
 	}
 	return c
 }
@@ -106,52 +174,19 @@ func (s *Server) explainUnchecked(id string) string {
 	if s.cfg.Membership == nil || id == s.cfg.ID {
 		return ""
 	}
-	m, known := s.member(id)
+	m, known := s.Manager.Member(id)
 	switch {
 	case !known:
 		return "it is down, because the pool does not list it: start it, or remove it for good: cede operator raft remove " + id
-	case m.Status == MemberAlive:
+	case m.Status == membership.MemberAlive:
 		return "it is alive and has not reported yet: it may be busy or lag behind; see its log"
 	}
-	down := "down"
-	if m.Status == MemberLeft {
-		down = "gone"
+	status := "down"
+	if m.Status == membership.MemberLeft {
+		status = "gone"
 	}
 	return fmt.Sprintf("it has been %s since %s: start it, or remove it for good: cede operator raft remove %s",
-		down, m.Since.UTC().Format(time.RFC3339), id)
-}
-
-// Pin returns the active policies, for components that schedule without workers, such as
-// the Kubernetes extender. The caller must unpin them.
-func (s *Server) Pin() *policy.Set { return s.policies.Pin() }
-
-func (s *Server) assemble() error {
-	var err error
-	s.broker, err = broker.New(broker.Config{
-		Clock: s.cfg.Clock, NackTimeout: s.cfg.NackTimeout, ReaperBatch: s.cfg.EvalBatch,
-		Rand:             rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())),
-		EquivalenceClass: func(ev *model.Evaluation) uint64 { return unblock.EquivalenceClass(s.cfg.Store.Snapshot(), ev) },
-	})
-	if err != nil {
-		return err
-	}
-	s.blocked = broker.NewBlocked(s.broker)
-	s.plans = planner.NewQueue()
-	s.Publisher = eventsink.New(s.eventConfig())
-	s.Collector = &gc.Collector{
-		Writer: s.writer, Retention: s.cfg.Retention, Times: &gc.Timetable{}, Clock: s.cfg.Clock,
-		Interval: s.cfg.CollectInterval, Logger: s.logger,
-	}
-	s.feeder = newFeeder(s, &worker.Feed{Broker: s.broker, Blocked: s.blocked, Policies: s.policies})
-	s.nodes, s.clusters = heartbeat.NewNodes(s.heartbeatConfig()), heartbeat.NewClusters(s.heartbeatConfig())
-	s.fetcher = &fetcher{s: s}
-	s.began.init()
-	s.assembleWrites()
-	s.pool = worker.NewPool(worker.PoolConfig{
-		Source: source{s}, New: s.newWorker, Clock: s.cfg.Clock, Logger: s.logger,
-	}, s.cfg.Workers)
-	s.metrics = newMetrics(s)
-	return nil
+		status, m.Since.UTC().Format(time.RFC3339), id)
 }
 
 func (s *Server) eventConfig() eventsink.Config {
@@ -170,43 +205,27 @@ func (s *Server) heartbeatConfig() heartbeat.Config {
 	return heartbeat.Config{
 		Writer: s.writer, Clock: s.cfg.Clock, Ticks: s.ticks, Random: s.cfg.Random, Logger: s.logger,
 		TTL: s.cfg.HeartbeatTTL, Grace: s.cfg.HeartbeatGrace, Rate: s.cfg.HeartbeatRate, FailoverGrace: s.cfg.FailoverGrace,
-		ExpiryWindow: s.cfg.ExpiryWindow, ClusterLost: s.cfg.ClusterLost, BatchSize: s.entrySize,
+		ExpiryWindow: s.cfg.ExpiryWindow, ClusterLost: s.cfg.ClusterLost, BatchSize: s.batchSize,
 	}
 }
 
-// assembleWrites makes the endpoints, and what batches small writes.
-func (s *Server) assembleWrites() {
-	s.updates = evalqueue.NewUpdates(&s.batchers, s.writer, s.cfg.Clock, s.cfg.EvalBatch)
-	s.Policies = policymgr.NewPolicies(s.policies, s.explainUnchecked)
-	s.Endpoints = endpoint.New(endpoint.Config{
-		Writer: s.writer, Clock: s.cfg.Clock, Policies: s.policies, Evals: s.evalFactory(), Updates: s.updates,
-		Broker: s.broker, Blocked: s.blocked, Nodes: s.nodes, Clusters: s.clusters, Batchers: &s.batchers, Traces: s.traces,
-		NewAllocID: s.newAllocID, Secret: s.cfg.Secret,
-		UpdateWindow: s.cfg.UpdateWindow, UpdateBatch: s.cfg.UpdateBatch, RegisterBatch: s.cfg.RegisterBatch, BatchSize: s.entrySize,
-	})
-}
-
-func (s *Server) evalFactory() evalqueue.Factory {
-	return evalqueue.Factory{NewID: s.cfg.NewID, Clock: s.cfg.Clock}
-}
-
-// entrySize is how many changes of nodes go into one entry, at most n: one where
-// the operator switched coalescing off, to see what it is worth.
-func (s *Server) entrySize(n int) int {
-	if on := s.cfg.Store.Snapshot().Config().Coalescing; on != nil && !*on {
+// batchSize returns how many of n node changes form one entry: one if the operator
+// disabled coalescing, to measure its effect.
+func (s *Server) batchSize(n int) int {
+	if on := s.writer.Snapshot().Config().Coalescing; on != nil && !*on {
 		return 1
 	}
 	return n
 }
 
-// newWorker makes a worker with a scheduler of its own.
+// newWorker returns a worker with a scheduler of its own.
 func (s *Server) newWorker() *worker.Worker {
 	c := worker.Config{
-		Broker: office{s}, Planner: office{s}, States: patient{store: s.cfg.Store, late: s.fetcher.late}, Evals: office{s},
-		Clock: s.cfg.Clock, NewEvalID: s.cfg.NewID, Observe: s.worked,
-		Leases: office{s}, Renew: s.cfg.NackTimeout / 3, Retry: s.cfg.UnplacedRetry,
+		Queue: s.queue, Planner: s.queue, States: s.queue.States(), Evals: s.queue,
+		Clock: s.cfg.Clock, NewEvalID: s.cfg.NewID, Observe: s.observeWork,
+		Renew: s.cfg.NackTimeout / 3, Retry: s.cfg.UnplacedRetry,
 	}
-	plans := scheduler.Config{Policies: s.policies, NewID: s.newAllocID, Observe: s.decided}
+	plans := scheduler.Config{Policies: s.policies, NewID: s.newAllocID, Observe: s.observeDecision}
 	s.traces.TraceWorker(&c, &plans)
 	c.Scheduler = scheduler.New(plans)
 	return worker.New(c)
@@ -214,90 +233,79 @@ func (s *Server) newWorker() *worker.Worker {
 
 func (s *Server) newAllocID(*model.Group, int, int) string { return s.cfg.NewID() }
 
-// Run serves until ctx ends: it follows the leadership, works on evaluations,
-// and publishes events. It hands a leadership over before it returns.
-func (s *Server) Run(ctx context.Context) error {
-	s.mu.Lock()
-	if s.running {
-		s.mu.Unlock()
-		return errors.New("server: it runs already")
-	}
-	s.running = true
-	s.mu.Unlock()
+// ticks returns how long this server has existed, in nanoseconds. Unlike the wall clock it
+// does not jump: a leader whose clock is set forward must not declare every node down.
+func (s *Server) ticks() int64 { return int64(clock.Since(s.cfg.Clock, s.start)) }
 
-	// What is under way when ctx ends may still write and be applied.
+// establishedTerm returns the term of leadership that this server has established.
+func (s *Server) establishedTerm() (number uint64, ok bool) {
+	if t := s.term.Load(); t != nil {
+		return t.number, true
+	}
+	return 0, false
+}
+
+// Run serves until ctx ends: it follows the leadership of Raft, runs workers, and
+// publishes events. It transfers leadership before it returns.
+func (s *Server) Run(ctx context.Context) error {
+	if s.running.Swap(true) {
+		return errors.New("server: already running")
+	}
+	// Writes in flight when ctx ends may still be applied.
 	inner, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	s.batchers.Start(inner)
-	s.fetcher.begin(inner)
-	var beside sync.WaitGroup
-	for _, run := range []func(context.Context){s.feeder.run, s.Publisher.Run, s.policies.Run, s.pooled, s.inform} {
-		beside.Go(func() { run(inner) })
+	s.queue.Start(inner)
+	var group sync.WaitGroup
+	for _, run := range []func(context.Context){s.pump.Run, s.Publisher.Run, s.policies.Run, s.Manager.Run, s.watchCatchUp} {
+		group.Go(func() { run(inner) })
 	}
-	pool := make(chan struct{})
+	workersDone := make(chan struct{})
 	go func() {
-		defer close(pool)
+		defer close(workersDone)
 		s.pool.Run(ctx)
 	}()
-	s.lead(ctx, pool)
+	s.leaderLoop(ctx, workersDone)
 	cancel()
-	s.fetcher.wait()
+	s.queue.Wait()
 	s.batchers.Wait()
-	beside.Wait()
+	group.Wait()
 	s.Publisher.Close()
 	s.policies.Close()
 	return nil
 }
 
-// Observe is told of everything that is applied to the state, on the goroutine
-// that applies. It notes what others will look at, and returns.
+// Observe receives everything that is applied to the state. It is called by the goroutine
+// that applies, in the order of the log, and never blocks.
 func (s *Server) Observe(list []replication.Applied) {
 	for i := range list {
 		a := &list[i]
 		s.Collector.Times.Record(a)
 		s.traces.ObserveEntry(a)
-		s.feeder.note(a)
+		s.pump.Observe(a)
 	}
 	s.Publisher.Observe(list)
 }
 
-// Reload changes what may change while the server runs.
+// Pin returns the active policies, for components that schedule without workers, such as
+// the Kubernetes extender. The caller must unpin them.
+func (s *Server) Pin() *policy.Set { return s.policies.Pin() }
+
+// Reload applies configuration that may change while the server runs.
 func (s *Server) Reload(r Reloadable) error {
 	if r.Workers == nil {
 		return nil
 	}
 	if *r.Workers < 0 {
-		return apierror.New(apierror.CodeInvalid, "the number of workers %d is negative", *r.Workers).WithHint("0 pauses this server's workers")
+		return apierror.New(apierror.CodeInvalid, "number of workers must not be negative: %d", *r.Workers).WithHint("0 pauses this server's workers")
 	}
-	was := s.Workers().Wanted
+	before := s.Workers().Wanted
 	s.pool.Resize(*r.Workers)
 	switch {
-	case *r.Workers == 0 && was > 0:
-		s.logger.Warn("this server's workers are paused: it works on no evaluations", "before", was)
-	case *r.Workers != was:
-		s.logger.Info("this server has other workers", "before", was, "now", *r.Workers)
+	case *r.Workers == 0 && before > 0:
+		s.logger.Warn("workers paused: this server processes no evaluations", "before", before)
+	case *r.Workers != before:
+		s.logger.Info("number of workers changed", "before", before, "now", *r.Workers)
 	}
 	return nil
-}
-
-// signal wakes everybody who waits for a change.
-type signal struct {
-	mu sync.Mutex
-	ch chan struct{}
-}
-
-func (g *signal) init() { g.ch = make(chan struct{}) }
-
-// wait is closed by the next change.
-func (g *signal) wait() <-chan struct{} {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.ch
-}
-
-func (g *signal) change() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	close(g.ch)
-	g.ch = make(chan struct{})
 }

@@ -138,7 +138,7 @@ func (e *engine) endBindings(at int64, due []end) {
 	for _, id := range apply.AssignmentEnds(txn, at, ids...) {
 		places = append(places, model.ClusterLocation(id))
 	}
-	e.feed.Room(txn.Commit(), at, places...)
+	e.feed.Freed(txn.Commit(), at, places...)
 }
 
 // committedBinding processes a commit of a binding: victims begin to stop, and

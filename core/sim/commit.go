@@ -31,7 +31,7 @@ func (e *engine) committed(snap *state.Snapshot, batch *apply.Batch, evals []*mo
 	e.start(ready...)
 	snap = e.store.Snapshot()
 	e.feed.Evals(snap, e.now(), evals...)
-	e.feed.Room(snap, e.now(), rooms...)
+	e.feed.Freed(snap, e.now(), rooms...)
 	e.feed.Placed(snap, e.now(), taken...)
 }
 

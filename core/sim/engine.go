@@ -93,7 +93,7 @@ func (e *engine) assemble() error {
 		Store: e.store, Committer: planner.DirectCommitter{Store: e.store, OnCommit: e.committed}, PlacementVerifier: &feasible.Verifier{},
 	})
 	e.worker = worker.New(worker.Config{
-		Broker: e.broker, Planner: submitter{e}, States: e.store, Evals: e,
+		Queue: worker.LocalQueue(e.broker), Planner: submitter{e}, States: e.store, Evals: e,
 		Scheduler: scheduler.New(scheduler.Config{
 			Policies: e.policies, Ties: e.opts.Ties, Workers: e.opts.Workers, Weights: e.file.Weights,
 		}),
@@ -221,7 +221,7 @@ func (e *engine) drain(ctx context.Context) error {
 	for {
 		d, ok := e.broker.TryDequeue(nil)
 		snap := e.store.Snapshot()
-		if !ok && !e.feed.Budgets(snap, e.now()) && !e.feed.Settle(snap, e.now()) {
+		if !ok && !e.feed.Budgets(snap, e.now()) && !e.feed.RetryDeferred(snap, e.now()) {
 			return nil
 		}
 		if !ok {

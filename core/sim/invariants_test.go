@@ -85,7 +85,7 @@ func newServer(t *rapid.T, policies *policy.Set, minimal bool) *server {
 		Store: s.store, Committer: planner.DirectCommitter{Store: s.store, OnCommit: s.committed}, PlacementVerifier: &feasible.Verifier{},
 	})
 	s.worker = worker.New(worker.Config{
-		Broker: s.broker, Planner: s, States: s.store, Evals: s, Clock: s.clock, NewEvalID: s.evalID, Observe: s.observe,
+		Queue: worker.LocalQueue(s.broker), Planner: s, States: s.store, Evals: s, Clock: s.clock, NewEvalID: s.evalID, Observe: s.observe,
 		Scheduler: scheduler.New(scheduler.Config{Policies: policies}),
 	})
 	s.oracle = scheduler.New(scheduler.Config{Policies: policies, Forget: true, Workers: 4})
@@ -234,7 +234,7 @@ func (s *server) committed(after *state.Snapshot, batch *apply.Batch, evals []*m
 	}
 	s.checkState(after)
 	s.feed.Evals(after, s.now(), evals...)
-	s.feed.Room(after, s.now(), append(rooms, after.ChangedCohortNodes()...)...)
+	s.feed.Freed(after, s.now(), append(rooms, after.ChangedCohortNodes()...)...)
 	s.feed.Placed(after, s.now(), taken...)
 }
 
@@ -334,7 +334,7 @@ func (s *server) checkRules(snap *state.Snapshot, a *model.Allocation) {
 // settle asks those again who were turned away in favour of others.
 func (s *server) settle() bool {
 	snap := s.store.Snapshot()
-	return s.feed.Budgets(snap, s.now()) || s.feed.Settle(snap, s.now())
+	return s.feed.Budgets(snap, s.now()) || s.feed.RetryDeferred(snap, s.now())
 }
 
 // drain works until nothing is ready, and looks at what is left.
@@ -465,7 +465,7 @@ func (s *server) step(d dice, jobs, nodes []string, rich bool) {
 		after := s.do(func(txn *state.Txn) []*model.Evaluation {
 			return apply.ClientUpdates(txn, now, []apply.ClientUpdate{{AllocID: a.ID, Status: pick(d, model.ClientComplete, model.ClientFailed)}})
 		})
-		s.feed.Room(after, now, append(after.ChangedCohortNodes(), a.NodeID)...)
+		s.feed.Freed(after, now, append(after.ChangedCohortNodes(), a.NodeID)...)
 	default: // a node changes
 		id := pick(d, nodes...)
 		s.t.Logf("%s changes", id)
@@ -473,7 +473,7 @@ func (s *server) step(d dice, jobs, nodes []string, rich bool) {
 		change := pick(d, apply.NodeChange{Status: &up, Drain: &no, Ineligible: &no}, apply.NodeChange{Status: &up, Drain: &no, Ineligible: &no},
 			apply.NodeChange{Status: &down}, apply.NodeChange{Drain: &yes}, apply.NodeChange{Ineligible: &yes})
 		after := s.do(func(txn *state.Txn) []*model.Evaluation { return apply.NodeStatus(txn, now, []string{id}, change) })
-		s.feed.Room(after, now, id)
+		s.feed.Freed(after, now, id)
 	}
 }
 

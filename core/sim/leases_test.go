@@ -74,11 +74,11 @@ func (p *pool) restart() {
 		Store: p.store, PlacementVerifier: &feasible.Verifier{},
 		Committer: planner.DirectCommitter{Store: p.store, OnCommit: func(snap *state.Snapshot, _ *apply.Batch, evals []*model.Evaluation) {
 			p.feed.Evals(snap, p.now(), evals...)
-			p.feed.Room(snap, p.now(), model.ClusterLocation(shared))
+			p.feed.Freed(snap, p.now(), model.ClusterLocation(shared))
 		}},
 	})
 	p.worker = worker.New(worker.Config{
-		Broker: p.broker, Planner: planning{applier}, States: p.store, Evals: p, Clock: p.clock, NewEvalID: p.evalID,
+		Queue: worker.LocalQueue(p.broker), Planner: planning{applier}, States: p.store, Evals: p, Clock: p.clock, NewEvalID: p.evalID,
 		Scheduler: scheduler.New(scheduler.Config{Policies: policies}),
 	})
 	snap := p.store.Snapshot()
@@ -119,7 +119,7 @@ func (p *pool) apply(do func(*state.Txn) (evals []*model.Evaluation, clusters []
 	}
 	p.feed.Evals(snap, p.now(), evals...)
 	for _, id := range clusters {
-		p.feed.Room(snap, p.now(), model.ClusterLocation(id))
+		p.feed.Freed(snap, p.now(), model.ClusterLocation(id))
 	}
 }
 
@@ -156,7 +156,7 @@ func (p *pool) stop(r *rand.Rand) {
 func (p *pool) work() {
 	for {
 		d, ok := p.broker.TryDequeue(nil)
-		if !ok && !p.feed.Settle(p.store.Snapshot(), p.now()) {
+		if !ok && !p.feed.RetryDeferred(p.store.Snapshot(), p.now()) {
 			return
 		}
 		if !ok {

@@ -36,7 +36,7 @@ func (e *engine) step(s *scenario.Step) error {
 		e.changeNode(s.Node, apply.NodeChange{Status: &down})
 	case scenario.NodeUp:
 		e.changeNode(s.Node, apply.NodeChange{Status: &ready, Drain: &no})
-		e.feed.Room(e.store.Snapshot(), e.now(), s.Node)
+		e.feed.Freed(e.store.Snapshot(), e.now(), s.Node)
 		e.returned(s.Node)
 	case scenario.Drain:
 		e.changeNode(s.Node, apply.NodeChange{Drain: &yes})
@@ -145,7 +145,7 @@ func (e *engine) ends(at int64) {
 	snap = txn.Commit()
 	e.record.collector.EvaluationCreated(len(evals))
 	e.feed.Evals(snap, at, evals...)
-	e.feed.Room(snap, at, append(rooms, snap.ChangedCohortNodes()...)...)
+	e.feed.Freed(snap, at, append(rooms, snap.ChangedCohortNodes()...)...)
 	for _, id := range stopped {
 		e.start(e.waiting.gone(id)...)
 	}

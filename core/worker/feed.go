@@ -86,13 +86,13 @@ func colocates(j *model.Job) bool {
 // snap. Placements make no room, so nobody else is woken.
 func (f *Feed) Placed(snap *state.Snapshot, now int64, nodeIDs ...string) {
 	if len(f.beside) > 0 {
-		f.Room(snap, now, nodeIDs...)
+		f.Freed(snap, now, nodeIDs...)
 	}
 }
 
 // Room wakes the evaluations that may use room that came up at snap on nodes, or
 // on what model.ClusterPlace names.
-func (f *Feed) Room(snap *state.Snapshot, now int64, nodeIDs ...string) {
+func (f *Feed) Freed(snap *state.Snapshot, now int64, nodeIDs ...string) {
 	if f.Blocked.Len() == 0 {
 		// Nobody waits, but one that is being computed may be about to.
 		for _, id := range nodeIDs {
@@ -123,7 +123,7 @@ func (f *Feed) owe(screen *unblock.Filter, offered func(nodeID string) uint64) {
 // been handed out, and tells whether that woke anybody. It is called when
 // nothing is ready any more: whoever was woken first has had its turn, and has
 // taken the room or gone elsewhere.
-func (f *Feed) Settle(snap *state.Snapshot, now int64) (woke bool) {
+func (f *Feed) RetryDeferred(snap *state.Snapshot, now int64) (woke bool) {
 	for len(f.owed) > 0 && !woke {
 		owed := f.owed
 		f.owed = nil
@@ -133,7 +133,7 @@ func (f *Feed) Settle(snap *state.Snapshot, now int64) (woke bool) {
 }
 
 // Owes is whether Settle has anybody to ask.
-func (f *Feed) Owes() bool { return len(f.owed) > 0 }
+func (f *Feed) HasDeferred() bool { return len(f.owed) > 0 }
 
 // offer asks those who wait about nodes, as of the last change of each or the index
 // given with it, if that is later: what makes room need not happen on the node.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/cede-scheduler/cede/core/broker"
+	"github.com/cede-scheduler/cede/core/clock"
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/state"
 )
@@ -15,61 +16,46 @@ import (
 // rejected too often.
 const TriggerMaxPlans model.Trigger = "max-plan-attempts"
 
-// keep renews the lease of a delivery until the function that it returns is
+// renewLease renews the lease of a delivery periodically until the returned function is
 // called.
-func (w *Worker) keep(d broker.Delivery) (stop func()) {
-	if w.Leases == nil || w.Renew <= 0 {
+func (w *Worker) renewLease(ctx context.Context, d broker.Delivery) (stop func()) {
+	if w.Renew <= 0 {
 		return func() {}
 	}
-	k := &keeper{worker: w, delivery: d}
-	k.mu.Lock()
-	k.again()
-	k.mu.Unlock()
-	return k.stop
+	r := &leaseRenewer{worker: w, ctx: ctx, delivery: d}
+	r.mu.Lock()
+	r.schedule()
+	r.mu.Unlock()
+	return r.stop
 }
 
-// keeper renews one lease.
-type keeper struct {
+// leaseRenewer renews one lease.
+type leaseRenewer struct {
 	worker   *Worker
+	ctx      context.Context
 	delivery broker.Delivery
 
-	mu    sync.Mutex
-	timer interface{ Stop() bool }
-	over  bool
+	mu      sync.Mutex
+	timer   clock.Timer
+	stopped bool
 }
 
-func (k *keeper) again() { k.timer = k.worker.Clock.AfterFunc(k.worker.Renew, k.renew) }
+func (r *leaseRenewer) schedule() { r.timer = r.worker.Clock.AfterFunc(r.worker.Renew, r.renew) }
 
-func (k *keeper) renew() {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	// A lease that is lost stays lost: Ack will say so.
-	if !k.over && k.worker.Leases.Renew(k.delivery.Eval.ID, k.delivery.Token) == nil {
-		k.again()
+func (r *leaseRenewer) renew() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	// After a failure the lease is lost, which Ack will report.
+	if !r.stopped && r.worker.Queue.Renew(r.ctx, r.delivery.Eval.ID, r.delivery.Token) == nil {
+		r.schedule()
 	}
 }
 
-func (k *keeper) stop() {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.over = true
-	k.timer.Stop()
-}
-
-// submit hands a plan in. While it waits for its turn the lease does not run
-// out: that is not the worker's fault.
-func (w *Worker) submit(ctx context.Context, d broker.Delivery, plan *model.Plan) (*model.PlanResult, error) {
-	if w.Leases == nil {
-		return w.Planner.Submit(ctx, plan)
-	}
-	if err := w.Leases.PauseTimer(d.Eval.ID, d.Token); err != nil {
-		return nil, fmt.Errorf("somebody else has the evaluation: %w", err)
-	}
-	result, err := w.Planner.Submit(ctx, plan)
-	if resumed := w.Leases.ResumeTimer(d.Eval.ID, d.Token); err == nil && resumed != nil {
-		return nil, fmt.Errorf("the lease ended while the plan was committed: %w", resumed)
-	}
-	return result, err
+func (r *leaseRenewer) stop() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.stopped = true
+	r.timer.Stop()
 }
 
 // retryLater ends an evaluation whose plans kept being rejected, and has its
@@ -85,5 +71,5 @@ func (w *Worker) retryLater(ctx context.Context, d broker.Delivery, snap *state.
 	if err := w.Evals.WriteEvals(ctx, d, &done, again); err != nil {
 		return fmt.Errorf("evaluation %s: %w", d.Eval.ID, err)
 	}
-	return w.Broker.Ack(d.Eval.ID, d.Token, snap.Index())
+	return w.Queue.Ack(context.WithoutCancel(ctx), d.Eval.ID, d.Token, snap.Index())
 }

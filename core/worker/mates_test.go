@@ -71,12 +71,12 @@ func TestSettle_OffersWhatAMateLeftToTheNext(t *testing.T) {
 	if got := ended.ChangedCohortNodes(); len(got) != 1 || got[0] != "n1" {
 		t.Fatalf("mates on %v", got)
 	}
-	q.feed.Room(ended, 1, ended.ChangedCohortNodes()...)
+	q.feed.Freed(ended, 1, ended.ChangedCohortNodes()...)
 	d := q.wants("first")
 	if err := q.broker.Ack(d.Eval.ID, d.Token, ended.Index()); err != nil {
 		t.Fatal(err)
 	}
-	if !q.feed.Settle(ended, 1) {
+	if !q.feed.RetryDeferred(ended, 1) {
 		t.Fatal("the second sleeps on")
 	}
 	q.wants("second")

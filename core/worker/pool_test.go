@@ -52,9 +52,9 @@ func newDesk(t *testing.T, workers int, change func(*worker.Config)) *desk {
 		Source: d, Clock: clock.Real{},
 		New: func() *worker.Worker {
 			c := worker.Config{
-				Broker: b, Planner: d, States: d.store, Evals: d, Clock: clock.Real{},
+				Queue: worker.LocalQueue(b), Planner: d, States: d.store, Evals: d, Clock: clock.Real{},
 				Scheduler: scheduler.New(scheduler.Config{Policies: policies}), NewEvalID: func() string { return "next" },
-				Leases: b, Renew: 20 * time.Second,
+				Renew: 20 * time.Second,
 			}
 			if change != nil {
 				change(&c)
@@ -70,6 +70,14 @@ func (d *desk) Dequeue(ctx context.Context) (broker.Delivery, error) {
 }
 
 func (d *desk) Submit(ctx context.Context, p *model.Plan) (*model.PlanResult, error) {
+	token, err := broker.ParseToken(p.EvalToken)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.broker.PauseTimer(p.EvalID, token); err != nil {
+		return nil, err
+	}
+	defer func() { _ = d.broker.ResumeTimer(p.EvalID, token) }()
 	d.mu.Lock()
 	d.busy++
 	d.busiest = max(d.busiest, d.busy)

@@ -44,8 +44,9 @@ type slowDesk struct {
 	written []*model.Evaluation
 }
 
-func (*slowDesk) Ack(string, broker.Token, uint64) error { return nil }
-func (*slowDesk) Nack(string, broker.Token) error        { return nil }
+func (*slowDesk) Ack(context.Context, string, broker.Token, uint64) error { return nil }
+func (*slowDesk) Nack(context.Context, string, broker.Token) error        { return nil }
+func (*slowDesk) Renew(context.Context, string, broker.Token) error       { return nil }
 
 func (d *slowDesk) Submit(_ context.Context, p *model.Plan) (*model.PlanResult, error) {
 	d.plans = append(d.plans, p)
@@ -85,7 +86,7 @@ func TestWork_ARecheckThatIsHandedOutHasItsTime(t *testing.T) {
 	t.Cleanup(policies.Unpin)
 	desk := &slowDesk{}
 	w := New(Config{
-		Broker: desk, Planner: desk, Evals: desk, States: only{snap}, Clock: clock.NewVirtual(expiry.Add(-5 * time.Minute)),
+		Queue: desk, Planner: desk, Evals: desk, States: only{snap}, Clock: clock.NewVirtual(expiry.Add(-5 * time.Minute)),
 		Scheduler: scheduler.New(scheduler.Config{Policies: policies}), NewEvalID: func() string { return "new" },
 	})
 	eval := &model.Evaluation{

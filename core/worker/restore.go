@@ -35,7 +35,7 @@ func (f *Feed) Restore(snap *state.Snapshot, now int64, changed uint64) {
 		slices.SortStableFunc(list, byAge)
 		f.Evals(snap, now, list...)
 	}
-	f.Changed(changed)
+	f.UnblockAll(changed)
 	f.offerAll(snap, now)
 	f.Budgets(snap, now)
 }
@@ -52,7 +52,7 @@ func byAge(a, b *model.Evaluation) int {
 
 // Changed wakes whoever looked before index: at it something changed that may
 // make room for anybody.
-func (f *Feed) Changed(index uint64) {
+func (f *Feed) UnblockAll(index uint64) {
 	if index > 0 {
 		f.Blocked.UnblockAll(index)
 	}
@@ -63,7 +63,7 @@ func (f *Feed) offerAll(snap *state.Snapshot, now int64) {
 	switch {
 	case waiting == 0:
 	case waiting*snap.NodeCount() > askEach:
-		f.Changed(snap.Index())
+		f.UnblockAll(snap.Index())
 	default:
 		nodes := snap.CohortChangeIndexes()
 		for n := range snap.Nodes() {

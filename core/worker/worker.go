@@ -19,18 +19,29 @@ import (
 // evaluation. It goes back to the broker, which delivers it again later.
 var ErrTooManyAttempts = errors.New("too many plans of one evaluation were rejected")
 
-// Broker hands evaluations out and takes them back.
-type Broker interface {
-	Ack(evalID string, token broker.Token, snapshot uint64) error
-	Nack(evalID string, token broker.Token) error
+// Queue is where deliveries are returned to. Ack ends a delivery whose results are
+// written; Nack returns one to be delivered again; Renew starts its lease anew.
+type Queue interface {
+	Ack(ctx context.Context, evalID string, token broker.Token, snapshot uint64) error
+	Nack(ctx context.Context, evalID string, token broker.Token) error
+	Renew(ctx context.Context, evalID string, token broker.Token) error
 }
 
-// Leases keep a delivery alive: work takes longer than a lease now and then, and
-// a plan may wait for others.
-type Leases interface {
-	Renew(evalID string, token broker.Token) error
-	PauseTimer(evalID string, token broker.Token) error
-	ResumeTimer(evalID string, token broker.Token) error
+// LocalQueue returns a Queue that is a broker in this process.
+func LocalQueue(b *broker.Broker) Queue { return localQueue{b} }
+
+type localQueue struct{ broker *broker.Broker }
+
+func (q localQueue) Ack(_ context.Context, evalID string, token broker.Token, snapshot uint64) error {
+	return q.broker.Ack(evalID, token, snapshot)
+}
+
+func (q localQueue) Nack(_ context.Context, evalID string, token broker.Token) error {
+	return q.broker.Nack(evalID, token)
+}
+
+func (q localQueue) Renew(_ context.Context, evalID string, token broker.Token) error {
+	return q.broker.Renew(evalID, token)
 }
 
 // Planner commits plans.
@@ -61,7 +72,7 @@ type Report struct {
 
 // Config is what a worker works with. All fields above Begin are needed.
 type Config struct {
-	Broker    Broker
+	Queue     Queue
 	Planner   Planner
 	States    States
 	Evals     Evals
@@ -73,10 +84,9 @@ type Config struct {
 	Begin func(ctx context.Context, d broker.Delivery) context.Context
 	// Observe is told of every evaluation; nil: nobody is.
 	Observe func(Report)
-	// Leases are kept while work goes on, every Renew anew; nil: in a simulation no
-	// time passes meanwhile.
-	Leases Leases
-	Renew  time.Duration
+	// Renew is the interval at which the lease of a delivery is renewed; 0: it is not, because
+	// no time passes while a simulated worker works.
+	Renew time.Duration
 	// Retry is when an evaluation is tried again whose plans kept being rejected;
 	// 0: it goes back to the broker instead.
 	Retry time.Duration
@@ -125,11 +135,11 @@ func (w *Worker) Work(ctx context.Context, d broker.Delivery) error {
 	if w.Begin != nil {
 		ctx = w.Begin(ctx, d)
 	}
-	defer w.keep(d)()
+	defer w.renewLease(ctx, d)()
 	snap, err := w.process(ctx, &d, &report)
 	switch {
 	case err == nil:
-		err = w.settle(ctx, d, snap, report.Outcome)
+		err = w.finish(ctx, d, snap, report.Outcome)
 	case errors.Is(err, ErrTooManyAttempts) && w.Retry > 0:
 		err = w.retryLater(ctx, d, snap)
 	}
@@ -138,7 +148,7 @@ func (w *Worker) Work(ctx context.Context, d broker.Delivery) error {
 		w.Observe(report)
 	}
 	if err != nil {
-		return errors.Join(err, w.Broker.Nack(d.Eval.ID, d.Token))
+		return errors.Join(err, w.Queue.Nack(context.WithoutCancel(ctx), d.Eval.ID, d.Token))
 	}
 	return nil
 }
@@ -170,7 +180,7 @@ func (w *Worker) process(ctx context.Context, d *broker.Delivery, report *Report
 			return snap, nil
 		}
 		out.Plan.EvalToken = d.Token.String()
-		result, err := w.submit(ctx, *d, out.Plan)
+		result, err := w.Planner.Submit(ctx, out.Plan)
 		if err != nil {
 			return nil, fmt.Errorf("plan: %w", err)
 		}
@@ -199,12 +209,12 @@ func (w *Worker) now(eval *model.Evaluation) int64 {
 	return max(w.Clock.Now().UnixNano(), eval.WaitUntil)
 }
 
-// settle writes down how the evaluation ended and gives it back.
-func (w *Worker) settle(ctx context.Context, d broker.Delivery, snap *state.Snapshot, out *scheduler.Outcome) error {
+// finish writes the results of an evaluation and acks it.
+func (w *Worker) finish(ctx context.Context, d broker.Delivery, snap *state.Snapshot, out *scheduler.Outcome) error {
 	if err := w.Evals.WriteEvals(ctx, d, w.endings(d.Eval, snap, out)...); err != nil {
 		return fmt.Errorf("evaluation %s: %w", d.Eval.ID, err)
 	}
-	return w.Broker.Ack(d.Eval.ID, d.Token, snap.Index())
+	return w.Queue.Ack(context.WithoutCancel(ctx), d.Eval.ID, d.Token, snap.Index())
 }
 
 // endings are the evaluations that an outcome leaves: the one that was worked

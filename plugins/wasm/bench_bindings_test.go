@@ -120,7 +120,7 @@ func newBindingPool(b testing.TB, set *policy.Set, clusters int, cpu int64) *bin
 		Store: p.store, Committer: planner.DirectCommitter{Store: p.store, OnCommit: p.committed}, PlacementVerifier: &feasible.Verifier{},
 	})
 	p.worker = worker.New(worker.Config{
-		Broker: p.broker, Planner: direct{p, applier}, States: p.store, Evals: p,
+		Queue: worker.LocalQueue(p.broker), Planner: direct{p, applier}, States: p.store, Evals: p,
 		Scheduler: scheduler.New(scheduler.Config{Policies: set, Workers: runtime.GOMAXPROCS(0)}),
 		Clock:     clock.NewVirtual(time.Unix(0, 1)), NewEvalID: p.id,
 	})
@@ -180,7 +180,7 @@ func (p *bindingPool) submit(n int, priority int32) {
 func (p *bindingPool) drain() {
 	for {
 		d, ok := p.broker.TryDequeue(nil)
-		if !ok && !p.feed.Settle(p.store.Snapshot(), 1) {
+		if !ok && !p.feed.RetryDeferred(p.store.Snapshot(), 1) {
 			return
 		}
 		if !ok {
@@ -206,7 +206,7 @@ func (p *bindingPool) end() {
 		places = append(places, model.ClusterLocation(id))
 	}
 	p.ends = p.ends[:0]
-	p.feed.Room(txn.Commit(), 1, places...)
+	p.feed.Freed(txn.Commit(), 1, places...)
 }
 
 func (p *bindingPool) committed(snap *state.Snapshot, batch *apply.Batch, evals []*model.Evaluation) {
@@ -228,5 +228,5 @@ func (p *bindingPool) committed(snap *state.Snapshot, batch *apply.Batch, evals 
 	}
 	p.feed.Evals(snap, 1, evals...)
 	slices.Sort(rooms)
-	p.feed.Room(snap, 1, slices.Compact(rooms)...)
+	p.feed.Freed(snap, 1, slices.Compact(rooms)...)
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/cede-scheduler/cede/core/api"
 	"github.com/cede-scheduler/cede/core/replication"
 	"github.com/cede-scheduler/cede/core/rpc"
-	"github.com/cede-scheduler/cede/core/server"
+	"github.com/cede-scheduler/cede/core/server/membership"
 	"github.com/cede-scheduler/cede/gossip"
 )
 
@@ -128,7 +128,7 @@ func (t *poolMember) relayGossip(stop <-chan struct{}) {
 // openPool has other servers answered by the server.
 func (p *Process) openPool() {
 	t := p.server.pool
-	answers := t.rpc.Serve(statusCounter{p.server.server.Answers(), &t.asked})
+	answers := t.rpc.Serve(statusCounter{p.server.server.RPCHandler(), &t.asked})
 	stop, done := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
@@ -149,14 +149,14 @@ func shortName(name string) string {
 }
 
 // The pool as the server sees it.
-var _ server.Membership = (*poolMember)(nil)
+var _ membership.Gossip = (*poolMember)(nil)
 
 // Members lists the pool.
-func (t *poolMember) Members() []server.Member {
+func (t *poolMember) Members() []membership.Member {
 	list := t.gossip.Members()
-	out := make([]server.Member, len(list))
+	out := make([]membership.Member, len(list))
 	for i, m := range list {
-		out[i] = server.Member{
+		out[i] = membership.Member{
 			ID: m.ID, Since: m.Since, ClusterID: m.Tags.ClusterID, Gossip: m.Addr, Raft: m.Tags.Raft, RPC: m.Tags.RPC, HTTP: m.Tags.HTTP,
 			Region: m.Tags.Region, Datacenter: m.Tags.Datacenter, Build: m.Tags.Build, Oldest: m.Tags.Oldest, Newest: m.Tags.Newest,
 			Expect: m.Tags.Expect, NonVoter: m.Tags.NonVoter, Status: statuses[m.Status],
@@ -165,8 +165,8 @@ func (t *poolMember) Members() []server.Member {
 	return out
 }
 
-var statuses = map[gossip.Status]server.MemberStatus{
-	gossip.Alive: server.MemberAlive, gossip.Failed: server.MemberFailed, gossip.Left: server.MemberLeft,
+var statuses = map[gossip.Status]membership.MemberStatus{
+	gossip.Alive: membership.MemberAlive, gossip.Failed: membership.MemberFailed, gossip.Left: membership.MemberLeft,
 }
 
 // Changed receives a value if Members may have changed.

@@ -4,13 +4,10 @@ import (
 	"context"
 	"errors"
 	"os"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/cede-scheduler/cede/cmd/internal/config"
-	"github.com/cede-scheduler/cede/core/replication"
-	"github.com/cede-scheduler/cede/core/state"
 )
 
 func options(c *config.Loaded) (Options, *logBuffer) {
@@ -69,27 +66,5 @@ func TestRun_ReloadsWhenItIsTold(t *testing.T) {
 	cancel()
 	if err := <-done; err != nil {
 		t.Errorf("%v\n%s", err, log)
-	}
-}
-
-// What the log applies before there is a server is not lost, and what a snapshot
-// holds is not told twice.
-func TestRelay_KeepsWhatCameEarly(t *testing.T) {
-	var got []uint64
-	r := &observerBuffer{}
-	entry := func(i uint64) replication.Applied {
-		return replication.Applied{Index: i, Entry: &replication.Entry{}}
-	}
-	r.observe([]replication.Applied{entry(1), entry(2)})
-	r.observe([]replication.Applied{{Index: 7, Snap: state.New().Snapshot()}, entry(8)})
-	r.observe([]replication.Applied{entry(9)})
-	r.attach(func(list []replication.Applied) {
-		for _, a := range list {
-			got = append(got, a.Index)
-		}
-	})
-	r.observe([]replication.Applied{entry(10)})
-	if want := []uint64{7, 8, 9, 10}; !slices.Equal(got, want) {
-		t.Errorf("it was told %v, want %v", got, want)
 	}
 }

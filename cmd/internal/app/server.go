@@ -15,6 +15,7 @@ import (
 	"github.com/cede-scheduler/cede/cmd/internal/policies"
 	"github.com/cede-scheduler/cede/core/api"
 	"github.com/cede-scheduler/cede/core/policy"
+	"github.com/cede-scheduler/cede/core/replication"
 	"github.com/cede-scheduler/cede/core/replication/raftnode"
 	"github.com/cede-scheduler/cede/core/server"
 	"github.com/cede-scheduler/cede/core/server/gc"
@@ -58,14 +59,14 @@ func (p *Process) startServer(ctx context.Context, c *config.Config) error {
 	if err := p.openStorage(c); err != nil {
 		return err
 	}
-	r := &observerBuffer{}
-	if err := p.openLog(c, r); err != nil {
+	applied := &replication.AppliedBuffer{}
+	if err := p.openLog(c, applied); err != nil {
 		return err
 	}
 	p.metrics.registry.MustRegister(memberGauges(s.pool))
 	conf := server.Config{
 		ID: s.id, Region: c.Region, Datacenter: c.Datacenter,
-		Log: s.log, Store: s.state, Policies: host, Modules: s.store.Blobs(), History: s.store.History(),
+		Log: s.log, Applied: applied, Store: s.state, Policies: host, Modules: s.store.Blobs(), History: s.store.History(),
 		Workers:      workerCount(c),
 		HeartbeatTTL: c.Server.Heartbeat.TTL, HeartbeatGrace: c.Server.Heartbeat.Grace, HeartbeatRate: c.Server.Heartbeat.Rate,
 		Retention: gc.Retention{
@@ -80,7 +81,6 @@ func (p *Process) startServer(ctx context.Context, c *config.Config) error {
 	if s.server, err = server.New(conf); err != nil {
 		return err
 	}
-	r.attach(s.server.Observe)
 	if err := p.makeAPI(c); err != nil {
 		return err
 	}
@@ -150,7 +150,7 @@ func (p *Process) openStorage(c *config.Config) error {
 
 // openLog connects the server to its log. A new log bootstraps a single-server cluster,
 // unless several servers are configured.
-func (p *Process) openLog(c *config.Config, r *observerBuffer) error {
+func (p *Process) openLog(c *config.Config, applied *replication.AppliedBuffer) error {
 	s := p.server
 	var transport raft.Transport
 	if c.Dev {
@@ -181,7 +181,7 @@ func (p *Process) openLog(c *config.Config, r *observerBuffer) error {
 	})
 	log, err := raftnode.Open(raftnode.Config{
 		ServerID: s.id, Log: watched, Stable: votes, Snapshots: s.store.Snapshots(), Transport: transport,
-		Store: s.state, Modules: s.store.Blobs(), Observe: r.observe, Timer: p.metrics.timer, Logger: raftLogger(p.log, c.Dev), Timing: raftTiming(c),
+		Store: s.state, Modules: s.store.Blobs(), Observe: applied.Observe, Timer: p.metrics.timer, Logger: raftLogger(p.log, c.Dev), Timing: raftTiming(c),
 	})
 	if err != nil {
 		return err

@@ -86,7 +86,7 @@ func TestReload_PausesWorkersAndLetsThemGoOn(t *testing.T) {
 	if code, text := s.get(s.URL() + "/readyz?verbose"); code != 200 || !strings.Contains(text, "paused") {
 		t.Errorf("a server whose workers are paused is asked how it does: %d %s", code, text)
 	}
-	if !strings.Contains(log.String(), "workers are paused") {
+	if !strings.Contains(log.String(), "workers paused") {
 		t.Error("the log does not tell")
 	}
 

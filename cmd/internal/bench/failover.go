@@ -52,7 +52,7 @@ type FailoverResult struct {
 const (
 	saidNoticed = `"heartbeat timeout reached, starting election"`
 	saidElected = `"election won"`
-	saidReady   = `"leadership taken"`
+	saidReady   = `"leadership established"`
 )
 
 // failover is one Failover under way.

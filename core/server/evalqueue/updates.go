@@ -42,10 +42,10 @@ func NewUpdates(g *groupcommit.Group, w *logwriter.Writer, c clock.Clock, limit 
 // Write writes evaluations and waits until they are applied. A refusal is in the
 // result.
 func (u *Updates) Write(ctx context.Context, evals ...*model.Evaluation) (*replication.Result, error) {
-	return u.WriteIn(ctx, u.writer.Log.Term(), evals)
+	return u.writeIn(ctx, u.writer.Log.Term(), evals)
 }
 
-func (u *Updates) WriteIn(ctx context.Context, term uint64, evals []*model.Evaluation) (*replication.Result, error) {
+func (u *Updates) writeIn(ctx context.Context, term uint64, evals []*model.Evaluation) (*replication.Result, error) {
 	return u.batch.Add(ctx, update{term: term, evals: evals})
 }
 
