@@ -13,7 +13,8 @@ MODULE := github.com/cede-scheduler/cede
 APP    := $(MODULE)/cmd/internal/app
 
 # The date is the commit's, so that the same commit gives the same binary.
-VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+VERSION ?= $(shell sed -n 's/^const release = "\(.*\)"$$/\1/p' cmd/internal/app/build.go)
+REVISION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 COMMIT  ?= $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
 DATE    ?= $(shell TZ=UTC git log -1 --date=format-local:%Y-%m-%dT%H:%M:%SZ --format=%cd 2>/dev/null || echo unknown)
 LDFLAGS := -s -w -X $(APP).Version=$(VERSION) -X $(APP).Commit=$(COMMIT) -X $(APP).Date=$(DATE)
@@ -34,7 +35,7 @@ SOAK_TIMEOUT ?= 12h
 BENCH          ?= .
 BENCH_COUNT    ?= 6
 BENCH_PACKAGES ?= $(shell grep -rl --include='*_test.go' '^func Benchmark' . | xargs -r -n1 dirname | sort -u)
-BENCH_OUT      ?= bench/$(VERSION).txt
+BENCH_OUT      ?= bench/$(REVISION).txt
 BASE           ?=
 
 DEMO_OUT    ?= bin/demo

@@ -4,12 +4,16 @@ import (
 	"cmp"
 	"runtime"
 	"runtime/debug"
+	"strings"
 )
 
-// Set by the linker (see the Makefile). Empty in a build by plain `go build`
-// or `go install`, whose own record is used then.
+// release is the version of this source tree.
+const release = "0.1.0"
+
+// The linker sets these variables (see the Makefile). If they are empty, the record of
+// the Go toolchain is used.
 var (
-	Version string // a tag, or a commit
+	Version string // without a leading v
 	Commit  string
 	Date    string // of the commit, RFC 3339
 )
@@ -35,13 +39,14 @@ func info(recorded *debug.BuildInfo, ok bool) Build {
 	if ok {
 		b.fill(recorded)
 	}
-	b.Version, b.Commit, b.Date = cmp.Or(b.Version, "dev"), cmp.Or(b.Commit, unknown), cmp.Or(b.Date, unknown)
+	b.Version, b.Commit, b.Date = cmp.Or(b.Version, release), cmp.Or(b.Commit, unknown), cmp.Or(b.Date, unknown)
 	return b
 }
 
-// fill adds what the toolchain recorded where the linker was told nothing.
+// fill adds what the toolchain recorded if the linker set nothing.
 func (b *Build) fill(recorded *debug.BuildInfo) {
-	if v := recorded.Main.Version; v != "" && v != "(devel)" {
+	// A module version such as v0.0.0-2026… names a commit, not a release.
+	if v, ok := strings.CutPrefix(recorded.Main.Version, "v"); ok && !strings.HasPrefix(v, "0.0.0-") {
 		b.Version = cmp.Or(b.Version, v)
 	}
 	for _, s := range recorded.Settings {
