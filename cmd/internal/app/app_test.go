@@ -399,7 +399,7 @@ func TestLogs_OfANodeThatIsNotThere(t *testing.T) {
 	if code, text := s.get(s.URL() + "/v1/allocation/" + id + "/logs"); code != http.StatusNotFound || !strings.Contains(text, "a server does") {
 		t.Errorf("%d %s", code, text)
 	}
-	if code, text := s.get(s.URL() + "/v1/allocation/none/logs"); code != http.StatusNotFound || !strings.Contains(text, "there is no allocation") {
+	if code, text := s.get(s.URL() + "/v1/allocation/none/logs"); code != http.StatusNotFound || !strings.Contains(text, "unknown allocation") {
 		t.Errorf("%d %s", code, text)
 	}
 }
