@@ -312,7 +312,7 @@ func TestFaults_OneDirectoryOneServer(t *testing.T) {
 	copied := i.server(t)
 	text, err := os.ReadFile(first.file)
 	do(t, err, os.WriteFile(copied.file, bytes.ReplaceAll(text, []byte(first.dataDir), []byte(copied.dataDir)), 0o600))
-	says(t, copied.refuses(), "listen.http", "is another cede running?")
+	says(t, copied.refuses(), "listen.http", "check for another process on this port")
 	i.knowsAll(t, first)
 	first.stop()
 }
