@@ -330,7 +330,7 @@ func TestFaults_DirectoryOfALaterRelease(t *testing.T) {
 	later, err := proto.Marshal(&pb.Entry{Format: 99})
 	do(t, err, s.Log().StoreLog(&raft.Log{Index: last + 1, Term: l.Term, Type: raft.LogCommand, Data: later}), s.Close())
 	for range 2 {
-		says(t, d.refuses(), "this server cannot apply the log", fmt.Sprintf("log entry %d", last+1), "format 99", "upgrade the server")
+		says(t, d.refuses(), "cannot apply the log", fmt.Sprintf("log entry %d", last+1), "format 99", "upgrade the server")
 	}
 	if stdout, _, code := d.cede("operator", "doctor", d.dataDir); code != 0 {
 		t.Errorf("doctor exits with %d\n%s", code, stdout)
