@@ -27,7 +27,7 @@ func TestLoad_ReportsFaults(t *testing.T) {
 		"by network":            {policy.FaultABI, []string{"listens on tcp 127.0.0.1:1"}},
 		"no such core protocol": {policy.FaultABI, []string{"handshake failed", "incompatible core"}},
 		"handshake and exit":    {policy.FaultGuest, []string{"process died", "changed my mind"}},
-		"no listener":        {policy.FaultTimeout, []string{"not ready"}},
+		"no listener":           {policy.FaultTimeout, []string{"not ready"}},
 		"old transport":         {policy.FaultABI, []string{"netrpc"}},
 		"future protocol":       {policy.FaultABI, []string{"uses version 9", "this host supports 1", "newer version of cede"}},
 		"future ABI":            {policy.FaultABI, []string{"Describe", "version 1.3", "this host supports 1.2", "newer version of cede"}},

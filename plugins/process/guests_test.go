@@ -51,7 +51,7 @@ var beforeHandshake = map[string]func(){
 		forever()
 	},
 	"handshake and exit": func() { handshake(socketLine()); die("changed my mind") },
-	"no listener":     func() { handshake(socketLine()); forever() },
+	"no listener":        func() { handshake(socketLine()); forever() },
 	"old transport":      func() { handshake(strings.ReplaceAll(socketLine(), "grpc", "netrpc")); forever() },
 	"future protocol":    func() { serveMode("honest", 9) },
 }

@@ -9,8 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// runtimeOverhead is what a process may map beyond Limits.Memory: a Go runtime with gRPC
-// and cgo stacks maps about 150 MiB before the policy runs, and touches a tenth of it.
+// runtimeOverhead is the memory that a process may map beyond Limits.Memory: a Go runtime
+// with gRPC and cgo stacks maps about 150 MiB before the policy runs, and touches a tenth
+// of it.
 const runtimeOverhead = 256 << 20
 
 // setProcAttr makes the kernel kill the process when the host dies, and starts it in its

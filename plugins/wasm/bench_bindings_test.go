@@ -28,10 +28,10 @@ import (
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
 )
 
-// BenchmarkBindings is 10,000 bindings that are submitted to 200 member clusters,
-// one after another, each from the queue to what is written of it; the log and the
-// agents apart. Of "room" there is enough. Of "preempt" 8,000 fill the clusters and
-// 2,000 above them evict: what leaves is gone at once, and waits in its turn.
+// BenchmarkBindings submits 10,000 bindings to 200 member clusters one after another, each
+// from the queue to the committed plan, without the log and the agents. In "room" there is
+// enough capacity. In "preempt" 8,000 bindings fill the clusters and 2,000 of higher
+// priority evict; evicted replicas stop at once, and their bindings return to the queue.
 func BenchmarkBindings(b *testing.B) {
 	h := host(b, wasm.Options{})
 	for _, kind := range []struct {

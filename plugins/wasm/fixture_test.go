@@ -14,9 +14,9 @@ import (
 	"github.com/cede-scheduler/cede/core/state"
 )
 
-// yard is four full nodes and a job of priority 50 that needs 6 of the 10 that
-// each has: n1 runs a and b of priority 10 and 20, n2 runs c of 10, n3 runs d of
-// 80, n4 runs e of 10 and f of 80.
+// yard is a fixture of four full nodes and a job of priority 50 that requires 6 of the 10
+// units of each: n1 runs a and b of priority 10 and 20, n2 runs c of 10, n3 runs d of 80,
+// n4 runs e of 10 and f of 80.
 type yard struct {
 	snap  *state.Snapshot
 	asker *model.Job

@@ -60,6 +60,8 @@ func (b *Store) PutChunk(digest string, offset int64, data []byte) error {
 	case offset < 0 || offset > MaxBytes-int64(len(data)):
 		return fmt.Errorf("blob %s: chunk at offset %d with %d bytes exceeds the maximum of %d", digest, offset, len(data), MaxBytes)
 	}
+	// Mu is held from the check to the write: a concurrent Finish must not complete the
+	// blob in between.
 	b.kv.Mu.Lock()
 	defer b.kv.Mu.Unlock()
 	key, value := chunkKey(sum, offset), badgerdb.Seal(data)
@@ -106,6 +108,7 @@ func (b *Store) Finish(digest string, size int64) error {
 			done = true
 			return nil
 		}
+		// The hash covers the stored content rather than the caller's chunks.
 		h := sha256.New()
 		if err := eachChunk(txn, sum, size, hashing(h)); err != nil {
 			return fmt.Errorf("blob %s: %w", digest, err)
@@ -281,6 +284,8 @@ func listBlobs(txn *badger.Txn) ([]Info, error) {
 	return list, nil
 }
 
+// parseDigest returns the hash in a digest. It accepts lower case only, so that each blob
+// has one name.
 func parseDigest(digest string) (sum [sha256.Size]byte, err error) {
 	text, ok := strings.CutPrefix(digest, digestScheme)
 	b, err := hex.DecodeString(text)
@@ -290,8 +295,11 @@ func parseDigest(digest string) (sum [sha256.Size]byte, err error) {
 	return [sha256.Size]byte(b), nil
 }
 
+// blobKey returns the key of a finished blob. It is written last, so that an interrupted
+// upload leaves no finished blob.
 func blobKey(sum [sha256.Size]byte) []byte { return append([]byte{kvstore.BlobPrefix}, sum[:]...) }
 
+// chunkKey returns the key of a chunk: prefix, hash, offset.
 func chunkKey(sum [sha256.Size]byte, offset int64) []byte {
 	return binary.BigEndian.AppendUint32(append([]byte{kvstore.ChunkPrefix}, sum[:]...), uint32(offset))
 }

@@ -37,6 +37,7 @@ func Run(ctx context.Context, dir string) (report *Report, err error) {
 		return nil, fmt.Errorf("%s: not a directory", dir)
 	}
 	d := &examiner{layout: datadir.Layout{Dir: dir}, report: &Report{Dir: dir, Snapshots: []SnapshotReport{}, Blobs: []BlobReport{}, Findings: []Finding{}}}
+	// The lock excludes a running server: its files change while they are read.
 	lock, err := datadir.AcquireReadLock(d.layout)
 	if err != nil {
 		return nil, err
@@ -50,6 +51,7 @@ func Run(ctx context.Context, dir string) (report *Report, err error) {
 			return nil, err
 		}
 	}
+	// Operators read the first finding first, so damage precedes warnings.
 	order := []Severity{Damage, Warning, Info}
 	slices.SortStableFunc(d.report.Findings, func(a, b Finding) int {
 		return slices.Index(order, a.Severity) - slices.Index(order, b.Severity)
@@ -160,6 +162,8 @@ func (d *examiner) checkLog() error {
 // checkTables reads every table completely, including deleted data that is not yet
 // compacted. It returns false if a damaged index prevents opening the database.
 func (d *examiner) checkTables(part, dir, remedy string) bool {
+	// The second, shorter check decides whether the database can be opened: damaged blocks
+	// alone do not prevent it.
 	for _, err := range badgerdb.CheckTables(dir, true) {
 		d.addDamage(badgerdb.OpenError(part, dir, remedy, err))
 	}
@@ -268,6 +272,8 @@ func (d *examiner) checkHistory(s *kvstore.Store) error {
 	stats := h.Stats()
 	r := &HistoryReport{Records: stats.Records, Bytes: stats.Bytes, First: stats.First.Index, Last: stats.Last.Index}
 	d.report.History = r
+	// Records are read in pages, so that memory use does not depend on the size of the
+	// history.
 	count, q := int64(0), history.Query{Limit: 1000}
 	for {
 		list, err := h.List(q)

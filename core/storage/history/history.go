@@ -122,6 +122,8 @@ func (h *Store) AppendAll(records []Record) error {
 	if err := h.append(records, now.UnixNano()); err != nil {
 		return err
 	}
+	// Trimming is requested as soon as the size exceeds the limit; the age is checked at
+	// intervals.
 	h.mu.RLock()
 	large := h.cfg.MaxBytes > 0 && h.bytes > h.cfg.MaxBytes
 	h.mu.RUnlock()
@@ -137,6 +139,7 @@ func (h *Store) append(records []Record, now int64) error {
 	if len(records) == 0 {
 		return nil
 	}
+	// Segments change only after the commit: if it fails, the draft is dropped.
 	d := h.draft()
 	err := h.kv.Update(false, func(txn *badger.Txn) error {
 		for i := range records {

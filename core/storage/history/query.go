@@ -29,6 +29,8 @@ type Query struct {
 func (h *Store) List(q Query) ([]Record, error) {
 	q.Limit = cmp.Or(q.Limit, 100)
 	h.mu.RLock()
+	// The watermark may move during the query. Records that it passes may or may not be
+	// listed.
 	mark := h.watermark
 	h.mu.RUnlock()
 	var list []Record
@@ -53,6 +55,7 @@ func (h *Store) List(q Query) ([]Record, error) {
 			if err != nil {
 				return false, h.kv.Damage("history is damaged", err)
 			}
+			// Badger reuses the value after the callback.
 			r.Data = append([]byte(nil), r.Data...)
 			list = append(list, r)
 			return len(list) < q.Limit, nil

@@ -26,10 +26,12 @@ const (
 	recordExtra = 48
 )
 
+// appendPosition appends a position in big-endian form, so that keys sort by position.
 func appendPosition(b []byte, p Position) []byte {
 	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(b, p.Index), p.Seq)
 }
 
+// positionAt decodes the position at the start of b.
 func positionAt(b []byte) Position {
 	return Position{binary.BigEndian.Uint64(b), binary.BigEndian.Uint64(b[8:])}
 }
@@ -53,6 +55,8 @@ func topicKeys(topic string) []byte {
 	return append([]byte{kvstore.TopicPrefix, byte(len(topic))}, topic...)
 }
 
+// topicKey returns the topic key of a record: prefix, length of the topic, topic, position.
+// The length separates topics of which one is a prefix of another.
 func topicKey(topic string, p Position) []byte { return appendPosition(topicKeys(topic), p) }
 
 // encodeRecord returns the stored value: checksum, time in ns, data.

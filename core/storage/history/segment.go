@@ -23,10 +23,13 @@ type segment struct {
 
 const segmentSize = 2*positionSize + 4*8
 
+// segmentKey returns the key of a segment. Keys sort by number, which is the order of
+// creation.
 func segmentKey(id uint64) []byte {
 	return binary.BigEndian.AppendUint64([]byte{kvstore.SegmentPrefix}, id)
 }
 
+// encode returns the stored form: start, last, four numbers, with a checksum.
 func (s *segment) encode() []byte {
 	b := appendPosition(appendPosition(make([]byte, 0, segmentSize), s.start), s.last)
 	for _, v := range []int64{s.bytes, s.records, s.oldest, s.newest} {
@@ -35,6 +38,8 @@ func (s *segment) encode() []byte {
 	return badgerdb.Seal(b)
 }
 
+// decode sets s from its key and stored value. It returns badgerdb.ErrChecksum if the value
+// is damaged.
 func (s *segment) decode(key, value []byte) error {
 	b, err := badgerdb.Unseal(value)
 	if err != nil || len(b) != segmentSize || len(key) != 9 {
@@ -71,6 +76,7 @@ func readMarks(txn *badger.Txn) (mark, swept Position, err error) {
 	return positionAt(b), positionAt(b[positionSize:]), nil
 }
 
+// encodeMarks returns the stored form of the watermark and the progress of the deletion.
 func encodeMarks(mark, swept Position) []byte {
 	return badgerdb.Seal(appendPosition(appendPosition(nil, mark), swept))
 }

@@ -16,6 +16,8 @@ import (
 func (h *Store) trim() error {
 	h.kv.Mu.Lock()
 	defer h.kv.Mu.Unlock()
+	// A segment is as old as its newest record: it may only be deleted if all of its
+	// records are too old.
 	oldest := h.cfg.Now().Add(-h.cfg.MaxAge).UnixNano()
 	n, bytes, records := 0, h.bytes, h.records
 	for n < len(h.segments) {
@@ -38,6 +40,7 @@ func (h *Store) trim() error {
 	if n < len(h.segments) {
 		mark = h.segments[n].start
 	}
+	// Segments and watermark change in one transaction, so a crash cannot separate them.
 	err := h.kv.Shrink(func(txn *badger.Txn) error {
 		for _, s := range h.segments[:n] {
 			if err := txn.Delete(segmentKey(s.id)); err != nil {
@@ -71,6 +74,7 @@ func (h *Store) sweep() (more bool, err error) {
 	swept := h.watermark
 	var keys [][]byte
 	err = badgerdb.View(h.kv.DB, func(txn *badger.Txn) error {
+		// The iteration starts at the last deleted position, so it meets no tombstones.
 		it := txn.NewIterator(badger.IteratorOptions{Prefix: []byte{kvstore.RecordPrefix}})
 		defer it.Close()
 		for it.Seek(appendPosition([]byte{kvstore.RecordPrefix}, h.swept)); it.Valid(); it.Next() {

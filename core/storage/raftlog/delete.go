@@ -51,6 +51,8 @@ func (l *Log) DeleteRange(low, high uint64) error {
 // deleteHead deletes all entries up to high.
 func (l *Log) deleteHead(high uint64) error {
 	next := l.state
+	// The floor remains even if the log becomes empty: keys at or below it are still to be
+	// deleted.
 	next.Floor = high
 	next.First = high + 1
 	if next.First > next.Last {
@@ -73,6 +75,8 @@ func (l *Log) deleteTail(low uint64) error {
 	if err != nil {
 		return err
 	}
+	// The term of the new last entry is read from the log, since the state only knows the
+	// term of the old one.
 	next.Last, next.LastTerm = low-1, term
 	next.Commit = min(next.Commit, next.Last)
 	l.staged = min(l.staged, next.Last)
@@ -91,6 +95,8 @@ func (l *Log) deleteTail(low uint64) error {
 		return err
 	}
 	l.trimRecent(next)
+	// The log is already shorter: the remaining keys are unreachable, and opening deletes
+	// them after a crash.
 	var rest [][]byte
 	for ; at <= gone; at++ {
 		rest = append(rest, indexKey(at))

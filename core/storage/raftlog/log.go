@@ -61,6 +61,8 @@ func Open(layout datadir.Layout, cfg Config) (*Log, error) {
 	if err := disk.CheckFree(layout.Raft(), cfg.MinFree/2-badgerdb.UnlistedTableBytes(layout.Log())); err != nil {
 		return nil, fmt.Errorf("open raft log: %w", err)
 	}
+	// The log is verified twice: in a copy before Badger can change anything, and again
+	// after Badger has opened, and possibly repaired, the real files.
 	if err := verifyCopy(layout, mark, vouched, cfg); err != nil {
 		return nil, err
 	}
@@ -72,6 +74,7 @@ func Open(layout datadir.Layout, cfg Config) (*Log, error) {
 	if err := l.load(mark, vouched); err != nil {
 		return nil, errors.Join(err, badgerdb.Close(db))
 	}
+	// Deletions that a crash or a shutdown interrupted continue at once.
 	l.background.Start(l.sweepInBackground, l.syncInBackground)
 	l.background.Wake()
 	return l, nil
@@ -207,6 +210,8 @@ func (l *Log) GetCommitIndex() (uint64, error) {
 // the log, even if a deleted entry is still on the disk.
 func (l *Log) GetLog(index uint64, into *raft.Log) error {
 	l.mu.RLock()
+	// State and cache are read under one lock, so an entry is never returned after its
+	// deletion.
 	has, cached := l.state.Contains(index), l.recent.get(index)
 	if cached != nil {
 		*into = *cached

@@ -30,6 +30,7 @@ func (r *recent) get(index uint64) *raft.Log {
 // add caches an entry. If it does not follow the last one, or is larger than the limit, the
 // cache is emptied.
 func (r *recent) add(l *raft.Log) {
+	// Gaps are impossible in the ring, since positions follow from indexes.
 	if r.first != 0 && l.Index != r.last+1 {
 		r.reset()
 	}

@@ -101,6 +101,7 @@ func openGuard(path string) (*rollbackGuard, error) {
 // record writes a mark. It survives a killed process immediately, and a power failure after
 // the next sync.
 func (t *rollbackGuard) record(m GuardMark) error {
+	// Slots alternate by the lowest bit of the number.
 	_, err := t.file.WriteAt(m.encode(), int64(m.Seq%2)*slotStride)
 	t.mu.Lock()
 	t.dirty = true

@@ -45,6 +45,8 @@ func Open(layout datadir.Layout, cfg Config) (*Store, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = hclog.NewNullLogger()
 	}
+	// Incomplete snapshots must be deleted before Raft's store is opened, because it never
+	// does so itself.
 	list, err := List(layout, false)
 	if err != nil {
 		return nil, err

@@ -26,10 +26,9 @@ var promises = []struct {
 	{"youngestFirst", func(i *policy.Info) *bool { return &i.YoungestFirst }},
 }
 
-// The probe says everything that there is to say, which shows nothing of a library that
-// takes one flag for another. Three policies that each say some of it do: no two flags
-// are said by the same ones. The first, which tells neighbours apart, is always built,
-// the others with CEDE_SOAK.
+// The probe sets every flag, so it would not reveal a library that mixes flags up. Three
+// policies that set different subsets do: no two flags are set by the same ones. The first,
+// which distinguishes adjacent flags, is always built, the others if CEDE_SOAK is set.
 func TestFlags_AreDistinguished(t *testing.T) {
 	if racing {
 		t.Skip("compilers are slow, and have no races of ours")

@@ -1,7 +1,7 @@
-// Package guesttest owns the tests of the guest libraries: that what they build
-// to answers the frames of sdk/abi/testdata, and random ones, as the same policy
-// in Go does, to the bit. It holds nothing but tests, and loads modules by the
-// engine alone, so that a mistake here is one of the library and not of a host.
+// Package guesttest owns the tests of the guest libraries: their modules must answer the
+// frames of sdk/abi/testdata, and random ones, as the same policy in Go does, to the bit.
+// It contains only tests, and loads modules with the engine directly, so that a failure
+// points to the library and not to a host.
 package guesttest
 
 import (

@@ -9,9 +9,8 @@ import (
 	"github.com/cede-scheduler/cede/sdk/policy"
 )
 
-// Probes that were built when the ABI had less read what hosts write today, and
-// promise nothing that they did not know of. Left out are the frames that speak of what
-// a probe has no word for; guests skip it.
+// Probes built for earlier ABI versions decode frames of current hosts, and promise only
+// features of their version. Frames that use later features are skipped.
 func TestOlder_ProbesRemainSupported(t *testing.T) {
 	for name, c := range map[string]struct {
 		columns policy.Columns

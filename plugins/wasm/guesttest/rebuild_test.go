@@ -29,9 +29,8 @@ func TestGuests_MatchSources(t *testing.T) {
 	}
 }
 
-// The same tools give the same bytes of them. Other versions of the tools give
-// others, which then have to answer alike: with CEDE_SOAK all are built, and the
-// golden frames are put to what was built here.
+// Equal tools produce equal bytes. If the tools differ, the modules must answer
+// identically: with CEDE_SOAK all of them are built and tested with the golden frames.
 func TestGuests_RebuildIdentically(t *testing.T) {
 	if racing {
 		t.Skip("compilers are slow, and have no races of ours")

@@ -7,10 +7,9 @@ import (
 	"github.com/cede-scheduler/cede/plugins/wasm/meter"
 )
 
-// generator writes random valid modules that terminate or not. They are made of
-// statements, which leave the stack alone, and expressions, which leave a value.
-// Values are integers: the bits of a NaN are the one thing that engines may
-// choose.
+// generator writes random valid modules that terminate or not. They consist of statements,
+// which leave the stack unchanged, and expressions, which push a value. Values are
+// integers, because the bits of a NaN differ between engines.
 type generator struct {
 	*rand.Rand
 	functions []signature
