@@ -396,7 +396,7 @@ func TestLogs_OfANodeThatIsNotThere(t *testing.T) {
 	s.register(job("web", 50, 1, 10, "sim", nil))
 	eventually(t, "it is placed", func() bool { return len(s.allocs("web")) == 1 })
 	id := s.allocs("web")[0].ID
-	if code, text := s.get(s.URL() + "/v1/allocation/" + id + "/logs"); code != http.StatusNotFound || !strings.Contains(text, "a server does") {
+	if code, text := s.get(s.URL() + "/v1/allocation/" + id + "/logs"); code != http.StatusNotFound || !strings.Contains(text, "a server responded") {
 		t.Errorf("%d %s", code, text)
 	}
 	if code, text := s.get(s.URL() + "/v1/allocation/none/logs"); code != http.StatusNotFound || !strings.Contains(text, "unknown allocation") {

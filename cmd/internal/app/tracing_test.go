@@ -162,8 +162,8 @@ func TestTraces_AreWantedAsTheEnvironmentSays(t *testing.T) {
 		{map[string]string{at: "http://c:4318", "OTEL_TRACES_EXPORTER": "none"}, false, ""},
 		{map[string]string{at: "http://c:4318", "OTEL_SDK_DISABLED": "TRUE"}, false, ""},
 		{map[string]string{"OTEL_SERVICE_NAME": "mine"}, false, ""},
-		{map[string]string{"OTEL_TRACES_EXPORTER": "zipkin"}, false, "want otlp or none"},
-		{map[string]string{at: "http://c:4317", "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}, false, "want http/protobuf"},
+		{map[string]string{"OTEL_TRACES_EXPORTER": "zipkin"}, false, "must be otlp or none"},
+		{map[string]string{at: "http://c:4317", "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}, false, "must be http/protobuf"},
 	} {
 		wanted, err := tracingRequested(func(name string) string { return c.env[name] })
 		if wanted != c.wanted || (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
