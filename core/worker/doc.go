@@ -1,11 +1,11 @@
-// Package worker takes evaluations from the broker, has the scheduler plan them
-// on a state that is new enough, submits the plans, and writes down what came
-// of it. Feed is the way back: what was applied to the state goes to the broker
-// and to the evaluations that wait for room.
+// Package worker processes evaluations: a Worker has the scheduler plan an evaluation on a
+// state that is new enough, submits the plans, and writes the results. A Feed is the way
+// back: it passes what was applied to the state on to the broker and to the blocked
+// evaluations.
 //
-// It decides nothing about placement. Servers run several workers each, in a
-// Pool; the simulator steps one through virtual time: both do it with this code.
+// It makes no placement decisions. Servers run several workers each, in a Pool. The
+// simulator steps one through virtual time with the same code.
 //
-// A Worker and its scheduler serve one goroutine. Feed serves the goroutine
-// that applies. A Pool is safe for concurrent use.
+// A Worker and its scheduler are used by one goroutine, and so is a Feed. A Pool is safe for
+// concurrent use.
 package worker

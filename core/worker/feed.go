@@ -11,29 +11,30 @@ import (
 	"github.com/cede-scheduler/cede/core/state"
 )
 
-// Feed gives the broker and the waiting evaluations what was applied to the
-// state.
+// A Feed passes what was applied to the state on to the broker and the blocked
+// evaluations. It is used by one goroutine, in the order of the log.
 type Feed struct {
 	Broker   *broker.Broker
 	Blocked  *broker.Blocked
-	Policies scheduler.Policies // the set in force, or one that never changes
+	Policies scheduler.Policies // the active policies, or a set that never changes
 
-	// beside is the jobs that wait for room and have co-location terms.
-	beside map[model.JobKey]struct{}
-	// owed is nodes whose room was handed out before everybody was asked, and the
-	// index of the change that made it.
-	owed map[string]uint64
-	// needs is what the evaluations that wait need, as screens found it.
-	needs unblock.DemandCache
-	// slacks is what budgets had left when Budgets was last called.
+	// colocating holds the jobs with blocked evaluations and co-location terms.
+	colocating map[model.JobKey]struct{}
+	// deferred holds nodes whose free capacity was offered to some blocked evaluations before
+	// others were asked, with the index of the change that freed it.
+	deferred map[string]uint64
+	// demand caches the demand of blocked evaluations between filters.
+	demand unblock.DemandCache
+	// slacks holds the disruptions that budgets allowed at the last call of Budgets; nil
+	// before the first.
 	slacks map[model.BudgetKey]slack
 }
 
 var _ broker.UnblockFilter = (*unblock.Filter)(nil)
 
-// Evals takes evaluations as they were applied at snap, and returns those that
-// thereby became needless: a job of which everything is placed waits for
-// nothing. The caller writes their end.
+// Evals passes on evaluations as they were applied at snap. It returns blocked evaluations
+// that have become needless, because everything of their job is placed. The caller writes
+// them.
 func (f *Feed) Evals(snap *state.Snapshot, now int64, evals ...*model.Evaluation) (needless []*model.Evaluation) {
 	for _, e := range evals {
 		switch {
@@ -41,17 +42,17 @@ func (f *Feed) Evals(snap *state.Snapshot, now int64, evals ...*model.Evaluation
 			f.Broker.Enqueue(e)
 		case e.Status == model.EvalBlocked:
 			if key := e.JobKey(); colocates(snap.Job(key)) {
-				if f.beside == nil {
-					f.beside = map[model.JobKey]struct{}{}
+				if f.colocating == nil {
+					f.colocating = map[model.JobKey]struct{}{}
 				}
-				f.beside[key] = struct{}{}
+				f.colocating[key] = struct{}{}
 			}
 			f.block(snap, now, e)
 		case e.Status == model.EvalComplete && len(e.Failed) == 0:
-			delete(f.beside, e.JobKey())
-			for _, waiting := range f.Blocked.Untrack(e.JobKey()) {
-				if waiting.ID != e.ID {
-					needless = append(needless, Cancelled(waiting, e.ID, now))
+			delete(f.colocating, e.JobKey())
+			for _, blocked := range f.Blocked.Untrack(e.JobKey()) {
+				if blocked.ID != e.ID {
+					needless = append(needless, Cancelled(blocked, e.ID, now))
 				}
 			}
 		case e.Status == model.EvalFailed || e.Status == model.EvalCancelled:
@@ -63,13 +64,13 @@ func (f *Feed) Evals(snap *state.Snapshot, now int64, evals ...*model.Evaluation
 }
 
 func (f *Feed) block(snap *state.Snapshot, now int64, e *model.Evaluation) {
-	screen := f.screen(snap, now)
-	defer screen.Policies.Unpin()
-	f.Blocked.Block(e, screen)
+	filter := f.filter(snap, now)
+	defer filter.Policies.Unpin()
+	f.Blocked.Block(e, filter)
 }
 
-// Cancelled is the end of an evaluation that another one, by, covers. Its text is
-// short: in a storm it is written fifty thousand times.
+// Cancelled returns an evaluation as cancelled because another one, by, covers it. Its text
+// is short: a storm writes it fifty thousand times.
 func Cancelled(e *model.Evaluation, by string, now int64) *model.Evaluation {
 	c := *e
 	c.Status, c.SupersededBy, c.ModifyTime = model.EvalCancelled, by, now
@@ -77,81 +78,82 @@ func Cancelled(e *model.Evaluation, by string, now int64) *model.Evaluation {
 	return &c
 }
 
-// colocates is whether the job waits to be beside something.
+// colocates reports whether a group of the job has co-location terms.
 func colocates(j *model.Job) bool {
 	return j != nil && slices.ContainsFunc(j.Groups, func(g *model.Group) bool { return len(g.Colocate) > 0 })
 }
 
-// Placed wakes evaluations that wait to be beside what was placed on nodes at
-// snap. Placements make no room, so nobody else is woken.
+// Placed unblocks evaluations with co-location terms that the placements on nodes at snap
+// may satisfy. Placements free no capacity, so no others are unblocked.
 func (f *Feed) Placed(snap *state.Snapshot, now int64, nodeIDs ...string) {
-	if len(f.beside) > 0 {
+	if len(f.colocating) > 0 {
 		f.Freed(snap, now, nodeIDs...)
 	}
 }
 
-// Room wakes the evaluations that may use room that came up at snap on nodes, or
-// on what model.ClusterPlace names.
+// Freed unblocks evaluations that may use capacity which became free at snap on nodes, or on
+// the locations of member clusters.
 func (f *Feed) Freed(snap *state.Snapshot, now int64, nodeIDs ...string) {
 	if f.Blocked.Len() == 0 {
-		// Nobody waits, but one that is being computed may be about to.
+		// An evaluation that is being processed may become blocked, and must see the change.
 		for _, id := range nodeIDs {
 			f.unblock(snap, id, snap.Index(), nil)
 		}
 		return
 	}
-	screen := f.screen(snap, now)
-	defer screen.Policies.Unpin()
+	filter := f.filter(snap, now)
+	defer filter.Policies.Unpin()
 	for _, id := range nodeIDs {
-		f.unblock(snap, id, snap.Index(), screen)
+		f.unblock(snap, id, snap.Index(), filter)
 	}
-	f.owe(screen, func(string) uint64 { return snap.Index() })
+	f.addDeferred(filter, func(string) uint64 { return snap.Index() })
 }
 
-// owe notes the nodes about which a screen owes somebody an answer, and the indexes
-// at which they were offered.
-func (f *Feed) owe(screen *unblock.Filter, offered func(nodeID string) uint64) {
-	if f.owed == nil && len(screen.Deferred) > 0 {
-		f.owed = make(map[string]uint64, len(screen.Deferred))
+// addDeferred stores the nodes for which a filter deferred evaluations, and the indexes at
+// which they were offered.
+func (f *Feed) addDeferred(filter *unblock.Filter, offeredAt func(nodeID string) uint64) {
+	if f.deferred == nil && len(filter.Deferred) > 0 {
+		f.deferred = make(map[string]uint64, len(filter.Deferred))
 	}
-	for id := range screen.Deferred {
-		f.owed[id] = max(f.owed[id], offered(id))
+	for id := range filter.Deferred {
+		f.deferred[id] = max(f.deferred[id], offeredAt(id))
 	}
 }
 
-// Settle asks those again who were turned away because the room of a node had
-// been handed out, and tells whether that woke anybody. It is called when
-// nothing is ready any more: whoever was woken first has had its turn, and has
-// taken the room or gone elsewhere.
-func (f *Feed) RetryDeferred(snap *state.Snapshot, now int64) (woke bool) {
-	for len(f.owed) > 0 && !woke {
-		owed := f.owed
-		f.owed = nil
-		woke = f.offer(snap, now, owed)
+// RetryDeferred offers nodes again to evaluations that were deferred because the capacity
+// was offered to others, and reports whether it unblocked any. It is called when nothing is
+// ready any more: those that were unblocked first have been processed, and have used the
+// capacity or not.
+func (f *Feed) RetryDeferred(snap *state.Snapshot, now int64) (unblocked bool) {
+	for len(f.deferred) > 0 && !unblocked {
+		deferred := f.deferred
+		f.deferred = nil
+		unblocked = f.offer(snap, now, deferred)
 	}
-	return woke
+	return unblocked
 }
 
-// Owes is whether Settle has anybody to ask.
-func (f *Feed) HasDeferred() bool { return len(f.owed) > 0 }
+// HasDeferred reports whether RetryDeferred has anything to offer.
+func (f *Feed) HasDeferred() bool { return len(f.deferred) > 0 }
 
-// offer asks those who wait about nodes, as of the last change of each or the index
-// given with it, if that is later: what makes room need not happen on the node.
-func (f *Feed) offer(snap *state.Snapshot, now int64, nodes map[string]uint64) (woke bool) {
-	screen := f.screen(snap, now)
-	defer screen.Policies.Unpin()
-	offered := func(id string) uint64 { return max(nodes[id], changedAt(snap, id)) }
+// offer offers nodes to blocked evaluations, at the index of the last change of each node
+// or the index given with it, if that is later: capacity may become usable without a change
+// of the node.
+func (f *Feed) offer(snap *state.Snapshot, now int64, nodes map[string]uint64) (unblocked bool) {
+	filter := f.filter(snap, now)
+	defer filter.Policies.Unpin()
+	offeredAt := func(id string) uint64 { return max(nodes[id], changeIndex(snap, id)) }
 	for _, id := range slices.Sorted(maps.Keys(nodes)) {
-		woke = f.unblock(snap, id, offered(id), screen) || woke
+		unblocked = f.unblock(snap, id, offeredAt(id), filter) || unblocked
 	}
-	if woke {
-		f.owe(screen, offered)
+	if unblocked {
+		f.addDeferred(filter, offeredAt)
 	}
-	return woke
+	return unblocked
 }
 
-// changedAt is the index of the last change on a place.
-func changedAt(snap *state.Snapshot, id string) uint64 {
+// changeIndex returns the index of the last change of a node or a member cluster.
+func changeIndex(snap *state.Snapshot, id string) uint64 {
 	if cluster, ok := model.ParseClusterLocation(id); ok {
 		return snap.ClusterChangeIndex(cluster)
 	}
@@ -162,30 +164,32 @@ func changedAt(snap *state.Snapshot, id string) uint64 {
 	return snap.Chunk(int(pos) / state.ChunkSize).ModifyIndex(int(pos) % state.ChunkSize)
 }
 
-func (f *Feed) unblock(snap *state.Snapshot, nodeID string, index uint64, screen broker.UnblockFilter) (woke bool) {
-	if id, ok := model.ParseClusterLocation(nodeID); ok { // no class of nodes takes bindings
-		return snap.Cluster(id) != nil && len(f.Blocked.Unblock(0, nodeID, index, screen)) > 0
+// unblock offers a node or a member cluster, and reports whether that unblocked any
+// evaluation.
+func (f *Feed) unblock(snap *state.Snapshot, nodeID string, index uint64, filter broker.UnblockFilter) bool {
+	if id, ok := model.ParseClusterLocation(nodeID); ok { // bindings do not depend on classes of nodes
+		return snap.Cluster(id) != nil && len(f.Blocked.Unblock(0, nodeID, index, filter)) > 0
 	}
 	node := snap.Node(nodeID)
-	return node != nil && len(f.Blocked.Unblock(node.ClassKey, nodeID, index, screen)) > 0
+	return node != nil && len(f.Blocked.Unblock(node.ClassKey, nodeID, index, filter)) > 0
 }
 
-// screen judges by the policies in force; the caller unpins them.
-func (f *Feed) screen(snap *state.Snapshot, now int64) *unblock.Filter {
-	if f.needs == nil {
-		f.needs = unblock.DemandCache{}
+// filter returns a filter with the active policies, which the caller unpins.
+func (f *Feed) filter(snap *state.Snapshot, now int64) *unblock.Filter {
+	if f.demand == nil {
+		f.demand = unblock.DemandCache{}
 	}
-	return &unblock.Filter{Snap: snap, Policies: f.Policies.Pin(), Now: now, Cache: f.needs}
+	return &unblock.Filter{Snap: snap, Policies: f.Policies.Pin(), Now: now, Cache: f.demand}
 }
 
-// Reap returns the ends of evaluations that the broker no longer needs, at most
-// a batch; the caller writes them.
+// Reap returns up to one batch of evaluations that the broker has cancelled. The caller
+// writes them.
 func (f *Feed) Reap(now int64) []*model.Evaluation {
-	var ends []*model.Evaluation
+	var cancelled []*model.Evaluation
 	for _, list := range [][]*broker.Cancellation{f.Broker.PopCancelable(0), f.Blocked.PopDuplicates(0)} {
 		for _, c := range list {
-			ends = append(ends, Cancelled(c.Eval, c.SupersededBy, now))
+			cancelled = append(cancelled, Cancelled(c.Eval, c.SupersededBy, now))
 		}
 	}
-	return ends
+	return cancelled
 }

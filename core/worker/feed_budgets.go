@@ -7,33 +7,32 @@ import (
 	"github.com/cede-scheduler/cede/core/state"
 )
 
-// ample is what a budget has left when nobody waits for it: no node's victims are
-// that many.
-const ample = 64
+// ampleSlack is a number of allowed disruptions at which a budget blocks no evaluation: no
+// node has as many victims.
+const ampleSlack = 64
 
-// Budgets wakes the evaluations that may have waited for a disruption budget of
-// which more is left at snap than when it was last called: others began to work,
-// less is wanted, or the budget itself was changed. The first call asks everybody,
-// for nobody knows what was left before. It tells whether that woke anybody.
-// Evictions that a budget stopped are no matter of room, so Room does not see when
-// they become possible.
-func (f *Feed) Budgets(snap *state.Snapshot, now int64) (woke bool) {
+// Budgets unblocks evaluations that may have been blocked by a disruption budget which
+// allows more at snap than at the last call: others became available, fewer are required,
+// or the budget was changed. The first call offers the nodes of all budgets. It reports
+// whether it unblocked any. Freed does not cover this, because an eviction that becomes
+// possible frees no capacity.
+func (f *Feed) Budgets(snap *state.Snapshot, now int64) (unblocked bool) {
 	if len(snap.Budgets()) == 0 && len(f.slacks) == 0 {
 		return false
 	}
 	slacks := make(map[model.BudgetKey]slack, len(snap.Budgets()))
 	var nodes []string
 	for at, b := range snap.Budgets() {
-		is := slack{snap.DisruptionsAllowed(int32(at), now), b}
-		slacks[b.Key()] = is
-		was, known := f.slacks[b.Key()]
-		if f.slacks == nil || known && was.left < ample && (is.left > was.left || is.of != was.of) {
-			nodes = appendHolders(nodes, snap, b)
+		current := slack{snap.DisruptionsAllowed(int32(at), now), b}
+		slacks[b.Key()] = current
+		before, known := f.slacks[b.Key()]
+		if f.slacks == nil || known && before.allowed < ampleSlack && (current.allowed > before.allowed || current.budget != before.budget) {
+			nodes = appendBudgetNodes(nodes, snap, b)
 		}
 	}
-	for key, was := range f.slacks {
-		if _, still := slacks[key]; !still && was.left < ample {
-			nodes = appendHolders(nodes, snap, was.of)
+	for key, before := range f.slacks {
+		if _, exists := slacks[key]; !exists && before.allowed < ampleSlack {
+			nodes = appendBudgetNodes(nodes, snap, before.budget)
 		}
 	}
 	f.slacks = slacks
@@ -41,23 +40,23 @@ func (f *Feed) Budgets(snap *state.Snapshot, now int64) (woke bool) {
 		return false
 	}
 	slices.Sort(nodes)
-	screen := f.screen(snap, now)
-	defer screen.Policies.Unpin()
+	filter := f.filter(snap, now)
+	defer filter.Policies.Unpin()
 	for _, id := range slices.Compact(nodes) {
-		woke = f.unblock(snap, id, snap.Index(), screen) || woke
+		unblocked = f.unblock(snap, id, snap.Index(), filter) || unblocked
 	}
-	f.owe(screen, func(string) uint64 { return snap.Index() })
-	return woke
+	f.addDeferred(filter, func(string) uint64 { return snap.Index() })
+	return unblocked
 }
 
-// slack is what a budget had left.
+// slack is how many disruptions a budget allowed.
 type slack struct {
-	left int
-	of   *model.Budget
+	allowed int
+	budget  *model.Budget
 }
 
-// appendHolders appends the nodes with something that a budget is about.
-func appendHolders(nodes []string, snap *state.Snapshot, b *model.Budget) []string {
+// appendBudgetNodes appends the nodes with allocations that a budget protects.
+func appendBudgetNodes(nodes []string, snap *state.Snapshot, b *model.Budget) []string {
 	for a := range snap.BudgetAllocs(b) {
 		nodes = append(nodes, a.NodeID)
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/cede-scheduler/cede/core/state"
 )
 
-// TriggerMaxPlans is of the evaluation that follows one whose plans were
-// rejected too often.
+// TriggerMaxPlans is the trigger of the follow-up of an evaluation whose plans were rejected
+// too often.
 const TriggerMaxPlans model.Trigger = "max-plan-attempts"
 
 // renewLease renews the lease of a delivery periodically until the returned function is
@@ -58,17 +58,17 @@ func (r *leaseRenewer) stop() {
 	r.timer.Stop()
 }
 
-// retryLater ends an evaluation whose plans kept being rejected, and has its
-// job looked at again once those it raced with are done.
+// retryLater ends an evaluation whose plans kept being rejected, with a follow-up once the
+// evaluations that it competed with have been processed.
 func (w *Worker) retryLater(ctx context.Context, d broker.Delivery, snap *state.Snapshot) error {
 	now := w.Clock.Now()
 	done := *d.Eval
 	done.Status, done.ModifyTime = model.EvalFailed, now.UnixNano()
 	done.StatusText = fmt.Sprintf("%s; it is tried again in %v", ErrTooManyAttempts, w.Retry.Round(time.Second))
 	done.Classes, done.BlockedNodes = nil, nil
-	again := w.follow(d.Eval, TriggerMaxPlans)
-	again.WaitUntil = now.Add(w.Retry).UnixNano()
-	if err := w.Evals.WriteEvals(ctx, d, &done, again); err != nil {
+	next := w.followUp(d.Eval, TriggerMaxPlans)
+	next.WaitUntil = now.Add(w.Retry).UnixNano()
+	if err := w.Evals.WriteEvals(ctx, d, &done, next); err != nil {
 		return fmt.Errorf("evaluation %s: %w", d.Eval.ID, err)
 	}
 	return w.Queue.Ack(context.WithoutCancel(ctx), d.Eval.ID, d.Token, snap.Index())

@@ -12,42 +12,41 @@ import (
 	"github.com/cede-scheduler/cede/core/clock"
 )
 
-// Source hands out work.
+// Source delivers evaluations.
 type Source interface {
-	// Dequeue waits for an evaluation that is ready.
+	// Dequeue waits for a ready evaluation.
 	Dequeue(ctx context.Context) (broker.Delivery, error)
 }
 
-// PoolConfig is what a Pool works with. All fields but Logger, Grace and the
-// waits are needed.
+// PoolConfig configures a Pool. Source, New and Clock are required.
 type PoolConfig struct {
 	Source Source
-	New    func() *Worker // one for each goroutine
+	New    func() *Worker // returns a worker for one goroutine
 	Clock  clock.Clock
-	Logger *slog.Logger // nil: nothing is logged
+	Logger *slog.Logger // nil: logs are discarded
 
-	// Grace is how long work that was begun may go on after the pool was told to
-	// stop; default: 5s.
+	// Grace is how long evaluations in progress may continue after the pool was stopped;
+	// default: 5s.
 	Grace time.Duration
 	// FirstWait and LastWait bound the wait after a failure, which doubles with
 	// each in a row; default: 20ms and 10s.
 	FirstWait, LastWait time.Duration
 }
 
-// Pool runs workers side by side. Make it with NewPool.
+// A Pool runs workers concurrently. Make it with NewPool.
 type Pool struct {
 	cfg PoolConfig
 
 	mu      sync.Mutex
-	ctx     context.Context // of taking work; nil: not running
-	working context.Context // of work itself
+	ctx     context.Context // of dequeuing; nil: not running
+	working context.Context // of processing
 	wanted  int
 	holds   map[string]struct{}
 	stops   []context.CancelFunc // one for each worker that runs
 	group   sync.WaitGroup
 }
 
-// NewPool makes a pool of n workers that does nothing before Run.
+// NewPool returns a pool of n workers that does nothing before Run.
 func NewPool(cfg PoolConfig, n int) *Pool {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
@@ -64,8 +63,8 @@ func NewPool(cfg PoolConfig, n int) *Pool {
 	return &Pool{cfg: cfg, wanted: max(n, 0), holds: map[string]struct{}{}}
 }
 
-// Run works until ctx ends, and then until what was begun is done or the grace
-// is over.
+// Run processes evaluations until ctx ends. It returns when those in progress are done, or
+// when the grace period is over.
 func (p *Pool) Run(ctx context.Context) {
 	working, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
@@ -83,8 +82,8 @@ func (p *Pool) Run(ctx context.Context) {
 	p.group.Wait()
 }
 
-// Resize sets how many workers there are; 0 pauses. One that is at work ends
-// what it has begun.
+// Resize sets the number of workers; 0 pauses the pool. A worker that is stopped finishes
+// its evaluation.
 func (p *Pool) Resize(n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -92,7 +91,7 @@ func (p *Pool) Resize(n int) {
 	p.adjust()
 }
 
-// Hold stops all workers for a reason until it is released. There may be several
+// Hold stops all workers until Release is called with the same reason. There may be several
 // reasons at a time.
 func (p *Pool) Hold(reason string) {
 	p.mu.Lock()
@@ -109,21 +108,21 @@ func (p *Pool) Release(reason string) {
 	p.adjust()
 }
 
-// Status is how the workers of a pool do.
+// Status is the status of the workers of a pool.
 type Status struct {
-	Wanted  int      // 0: they are paused
-	Running int      // that take work, or wait for some
-	Holds   []string // why none does, in order; none: nothing holds them
+	Wanted  int      // configured number; 0: the pool is paused
+	Running int      // processing an evaluation, or waiting for one
+	Holds   []string // reasons for which none runs, in ascending order
 }
 
-// Status is how the workers do at this moment.
+// Status returns the current status of the workers.
 func (p *Pool) Status() Status {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return Status{Wanted: p.wanted, Running: len(p.stops), Holds: slices.Sorted(maps.Keys(p.holds))}
 }
 
-// adjust starts and stops workers until there are as many as there should be.
+// adjust starts and stops workers until their number is the configured one. p.mu is held.
 func (p *Pool) adjust() {
 	want := p.wanted
 	if p.ctx == nil || len(p.holds) > 0 {
@@ -135,34 +134,34 @@ func (p *Pool) adjust() {
 		p.stops = p.stops[:last]
 	}
 	for len(p.stops) < want {
-		taking, stop := context.WithCancel(p.ctx)
+		dequeuing, stop := context.WithCancel(p.ctx)
 		p.stops = append(p.stops, stop)
 		working := p.working
 		p.group.Go(func() {
 			defer stop()
-			p.loop(taking, working)
+			p.loop(dequeuing, working)
 		})
 	}
 }
 
-// loop is the life of one worker. Taking work and doing it have contexts of
-// their own, so that a worker that is to stop ends what it has begun.
-func (p *Pool) loop(taking, working context.Context) {
+// loop runs one worker. Dequeuing and processing have separate contexts, so that a worker
+// that is stopped finishes its evaluation.
+func (p *Pool) loop(dequeuing, working context.Context) {
 	w := p.cfg.New()
 	wait := time.Duration(0)
-	for p.sleep(taking, wait) {
-		d, err := p.cfg.Source.Dequeue(taking)
+	for p.sleep(dequeuing, wait) {
+		d, err := p.cfg.Source.Dequeue(dequeuing)
 		if err == nil {
 			err = w.Work(working, d)
 			if err != nil && working.Err() == nil {
-				p.cfg.Logger.WarnContext(working, "evaluation was given back", "eval_id", d.Eval.ID, "job_id", d.Eval.JobID, "err", err)
+				p.cfg.Logger.WarnContext(working, "evaluation nacked", "eval_id", d.Eval.ID, "job_id", d.Eval.JobID, "err", err)
 			}
 		}
 		wait = p.next(wait, err)
 	}
 }
 
-// next is the wait that follows.
+// next returns the wait before the next evaluation, which doubles with each failure in a row.
 func (p *Pool) next(wait time.Duration, err error) time.Duration {
 	switch {
 	case err == nil:
@@ -174,7 +173,7 @@ func (p *Pool) next(wait time.Duration, err error) time.Duration {
 	}
 }
 
-// sleep is false when the worker is to stop.
+// sleep waits for d. It returns false if the worker must stop.
 func (p *Pool) sleep(ctx context.Context, d time.Duration) bool {
 	if ctx.Err() != nil {
 		return false

@@ -1,27 +1,28 @@
 package worker
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/state"
 )
 
-// askEach is how many questions (nodes times waiting evaluations) Restore may
-// ask before it is cheaper to wake everybody.
-const askEach = 20_000_000
+// maxOffers is how many pairs of a node and a blocked evaluation Restore offers before it is
+// cheaper to unblock all evaluations.
+const maxOffers = 20_000_000
 
-// Restore fills an empty broker, and those that wait, with what the state says
-// is pending or blocked, in the order in which it came.
+// Restore fills an empty broker with the pending and blocked evaluations of the state, in
+// the order in which they were created.
 //
-// What waits may have missed room: the server that led before applied a change
-// and went away before it woke anybody. So every node is offered as of the last
-// change that may have made room there, to those who looked before it; who has seen it stays asleep, as on a
-// server that never lost the lead. changed is the index of the last change that
-// may make room for anybody, such as of the policies.
+// The state does not hold which changes a blocked evaluation has seen: the leader before may
+// have applied a change and stopped before it unblocked anything. So every node is offered
+// at its last change that may have freed capacity, to evaluations whose snapshot is older.
+// Those that have seen it stay blocked, as on a server that never lost leadership. changed
+// is the index of the last change that may unblock any evaluation, such as of a policy.
 func (f *Feed) Restore(snap *state.Snapshot, now int64, changed uint64) {
-	f.beside, f.owed = nil, nil
-	f.needs, f.slacks = nil, nil
+	f.colocating, f.deferred = nil, nil
+	f.demand, f.slacks = nil, nil
 	var pending, blocked []*model.Evaluation
 	for e := range snap.Evals() {
 		switch e.Status {
@@ -32,7 +33,7 @@ func (f *Feed) Restore(snap *state.Snapshot, now int64, changed uint64) {
 		}
 	}
 	for _, list := range [][]*model.Evaluation{pending, blocked} {
-		slices.SortStableFunc(list, byAge)
+		slices.SortStableFunc(list, func(a, b *model.Evaluation) int { return cmp.Compare(a.CreateIndex, b.CreateIndex) })
 		f.Evals(snap, now, list...)
 	}
 	f.UnblockAll(changed)
@@ -40,29 +41,20 @@ func (f *Feed) Restore(snap *state.Snapshot, now int64, changed uint64) {
 	f.Budgets(snap, now)
 }
 
-func byAge(a, b *model.Evaluation) int {
-	if a.CreateIndex < b.CreateIndex {
-		return -1
-	}
-	if a.CreateIndex > b.CreateIndex {
-		return 1
-	}
-	return 0
-}
-
-// Changed wakes whoever looked before index: at it something changed that may
-// make room for anybody.
+// UnblockAll unblocks evaluations whose snapshot is older than index, at which a change was
+// made that may unblock any evaluation. Index 0 means that there was none.
 func (f *Feed) UnblockAll(index uint64) {
 	if index > 0 {
 		f.Blocked.UnblockAll(index)
 	}
 }
 
+// offerAll offers every node and member cluster at its last change.
 func (f *Feed) offerAll(snap *state.Snapshot, now int64) {
-	waiting := f.Blocked.Len()
+	blocked := f.Blocked.Len()
 	switch {
-	case waiting == 0:
-	case waiting*snap.NodeCount() > askEach:
+	case blocked == 0:
+	case blocked*snap.NodeCount() > maxOffers:
 		f.UnblockAll(snap.Index())
 	default:
 		nodes := snap.CohortChangeIndexes()

@@ -15,9 +15,9 @@ import (
 	"github.com/cede-scheduler/cede/core/state"
 )
 
-// ErrTooManyAttempts means that newer state kept rejecting the plans of an
-// evaluation. It goes back to the broker, which delivers it again later.
-var ErrTooManyAttempts = errors.New("too many plans of one evaluation were rejected")
+// ErrTooManyAttempts means that the plans of an evaluation kept being rejected. The
+// evaluation is tried again later.
+var ErrTooManyAttempts = errors.New("too many plans of the evaluation were rejected")
 
 // Queue is where deliveries are returned to. Ack ends a delivery whose results are
 // written; Nack returns one to be delivered again; Renew starts its lease anew.
@@ -44,33 +44,33 @@ func (q localQueue) Renew(_ context.Context, evalID string, token broker.Token) 
 	return q.broker.Renew(evalID, token)
 }
 
-// Planner commits plans.
+// Planner verifies and commits plans.
 type Planner interface {
 	Submit(ctx context.Context, plan *model.Plan) (*model.PlanResult, error)
 }
 
-// States gives access to the newest state.
+// States returns the state at an index or later.
 type States interface {
 	WaitIndex(ctx context.Context, index uint64) (*state.Snapshot, error)
 }
 
-// Evals writes what came of a delivery to the state. Where somebody else has the
-// delivery by then, nothing is written.
+// Evals writes the results of a delivery into the state. It fails and writes nothing if the
+// delivery is void.
 type Evals interface {
 	WriteEvals(ctx context.Context, of broker.Delivery, evals ...*model.Evaluation) error
 }
 
-// Report is what became of one evaluation.
+// A Report is the result of processing one evaluation.
 type Report struct {
 	Eval    *model.Evaluation
-	Outcome *scheduler.Outcome // nil: it did not come to one
+	Outcome *scheduler.Outcome // nil: an error came first
 	Plans   []*model.Plan
 	Results []*model.PlanResult
 	Err     error
 	Took    time.Duration
 }
 
-// Config is what a worker works with. All fields above Begin are needed.
+// Config configures a Worker. All fields above Begin are required.
 type Config struct {
 	Queue     Queue
 	Planner   Planner
@@ -79,56 +79,57 @@ type Config struct {
 	Scheduler *scheduler.Scheduler
 	Clock     clock.Clock
 	NewEvalID func() string
-	// Begin is told of every evaluation before work on it begins, and gives the context
-	// that it is worked on under; nil: nobody is.
+	// Begin is called before each evaluation is processed, and returns the context for it; it
+	// may be nil.
 	Begin func(ctx context.Context, d broker.Delivery) context.Context
-	// Observe is told of every evaluation; nil: nobody is.
+	// Observe is called after each evaluation; it may be nil.
 	Observe func(Report)
 	// Renew is the interval at which the lease of a delivery is renewed; 0: it is not, because
 	// no time passes while a simulated worker works.
 	Renew time.Duration
-	// Retry is when an evaluation is tried again whose plans kept being rejected;
-	// 0: it goes back to the broker instead.
+	// Retry is the time after which an evaluation is tried again whose plans kept being
+	// rejected; 0: it is nacked instead.
 	Retry time.Duration
 }
 
-// Worker works on one evaluation at a time.
+// A Worker processes one evaluation at a time.
 type Worker struct{ Config }
 
-// New makes a worker.
+// New returns a worker.
 func New(c Config) *Worker { return &Worker{c} }
 
-// patience is how many plans of one evaluation may yet be rejected in a row without
-// any of them bringing progress.
-type patience struct {
-	// attempts are plans that the very state on which they were made rejects: whoever
-	// disagrees once is likely to do so again.
+// attemptLimit is how many more plans of one evaluation may be rejected in a row without
+// any progress.
+type attemptLimit struct {
+	// attempts counts plans that were rejected on the state that they were made on: the
+	// scheduler and the applier disagree, and are likely to do so again.
 	attempts int
-	// races are plans that others overtook. Where several workers fill the same nodes
-	// one of them may lose a few in a row, and that is no reason to wait for a minute.
-	races int
+	// conflicts counts plans that a newer state rejected. A worker may lose a few in a row if
+	// several fill the same nodes, which is not a reason to wait for a minute.
+	conflicts int
 }
 
-func newPatience(t model.JobType) patience {
+func newAttemptLimit(t model.JobType) attemptLimit {
 	if t.Finite() {
-		return patience{attempts: 2, races: 20}
+		return attemptLimit{attempts: 2, conflicts: 20}
 	}
-	return patience{attempts: 5, races: 20}
+	return attemptLimit{attempts: 5, conflicts: 20}
 }
 
-func (p *patience) over() bool { return p.attempts <= 0 || p.races <= 0 }
+// reached reports whether the evaluation must be given up for now.
+func (p *attemptLimit) reached() bool { return p.attempts <= 0 || p.conflicts <= 0 }
 
-// lose counts a plan that was made on a state of this index.
-func (p *patience) lose(index uint64, r *model.PlanResult) {
+// count counts a rejected plan that was made on the state at index.
+func (p *attemptLimit) count(index uint64, r *model.PlanResult) {
 	if r.RefreshIndex > index {
-		p.races--
+		p.conflicts--
 	} else {
 		p.attempts--
 	}
 }
 
-// Work does a delivery from beginning to end: it returns it with Ack when what
-// came of it is written down, else with Nack.
+// Work processes a delivery. It acks the delivery when the results are written, and nacks
+// it and returns an error otherwise.
 func (w *Worker) Work(ctx context.Context, d broker.Delivery) error {
 	report := Report{Eval: d.Eval}
 	from := w.Clock.Now()
@@ -153,16 +154,16 @@ func (w *Worker) Work(ctx context.Context, d broker.Delivery) error {
 	return nil
 }
 
-// process plans until a plan is committed whole or changes nothing.
+// process plans until a plan is fully committed or changes nothing.
 //
-// An evaluation that is over in the state was ended by a worker whose answer got lost,
-// on an older state: nobody knows on which one. To leave it at that and to say that the
-// newest state is covered would make needless what came since, and nobody would ever
-// look at it. So it is worked on once more, as it ended.
+// An evaluation that is already final in the state was written by a worker whose ack was
+// lost. The state that it planned on is unknown. Acking the evaluation with the newest state
+// would cancel evaluations that were created since and that its plan does not cover. So it is
+// processed once more.
 func (w *Worker) process(ctx context.Context, d *broker.Delivery, report *Report) (*state.Snapshot, error) {
 	index := max(d.WaitIndex, d.Eval.ModifyIndex)
 	var last *state.Snapshot
-	for left := newPatience(d.Eval.Type); !left.over(); {
+	for left := newAttemptLimit(d.Eval.Type); !left.reached(); {
 		snap, err := w.States.WaitIndex(ctx, index)
 		if err != nil {
 			return nil, fmt.Errorf("state at index %d: %w", index, err)
@@ -192,19 +193,18 @@ func (w *Worker) process(ctx context.Context, d *broker.Delivery, report *Report
 			w.Scheduler.Rejected(job)
 		}
 		if len(result.Committed) > 0 {
-			left = newPatience(d.Eval.Type)
+			left = newAttemptLimit(d.Eval.Type)
 		} else {
-			left.lose(snap.Index(), result)
+			left.count(snap.Index(), result)
 		}
 		index = max(index, result.RefreshIndex)
 	}
 	return last, fmt.Errorf("evaluation %s: %w", d.Eval.ID, ErrTooManyAttempts)
 }
 
-// now is the time at which an evaluation is worked on: what it waited for has come by
-// the clock of the leader, who handed it out. Where this server's clock is behind that one, or
-// the leader's was set back meanwhile, the evaluation would find that its time has yet to
-// come, and ask for the same time again and again without a pause.
+// now returns the time for planning an evaluation, which is not before the time that the
+// evaluation waited for. If this server's clock is behind that of the leader, or the leader's
+// clock was set back, the scheduler would otherwise request the same time again, in a loop.
 func (w *Worker) now(eval *model.Evaluation) int64 {
 	return max(w.Clock.Now().UnixNano(), eval.WaitUntil)
 }
@@ -217,15 +217,14 @@ func (w *Worker) finish(ctx context.Context, d broker.Delivery, snap *state.Snap
 	return w.Queue.Ack(context.WithoutCancel(ctx), d.Eval.ID, d.Token, snap.Index())
 }
 
-// endings are the evaluations that an outcome leaves: the one that was worked
-// on, one that waits for room when something found none, and one for the time
-// at which a policy wants to be asked again.
+// results returns the evaluations to write for an outcome: the processed one, a blocked one
+// if something was not placed, and one for the time at which a policy requested a recheck.
 func (w *Worker) endings(eval *model.Evaluation, snap *state.Snapshot, out *scheduler.Outcome) []*model.Evaluation {
 	now := w.Clock.Now().UnixNano()
 	done := *eval
 	done.ModifyTime, done.Failed, done.Queued = now, out.Failed, out.Queued
 	if eval.Status != model.EvalBlocked && (len(out.Retries) > 0 || eval.TriggeredBy == model.TriggerRecheck) {
-		done.StatusText = reconcile.DescribeRetries(out.Retries) // what it waited for is over
+		done.StatusText = reconcile.DescribeRetries(out.Retries) // replaces the reason for which it waited
 	}
 	if out.Fault != nil {
 		done.StatusText = out.Fault.Error()
@@ -242,38 +241,37 @@ func (w *Worker) endings(eval *model.Evaluation, snap *state.Snapshot, out *sche
 		}
 	default:
 		done.Status = model.EvalComplete
-		waiting := w.follow(eval, model.TriggerUnblocked)
-		done.Blocked = waiting.ID
-		waiting.Failed, waiting.Queued = out.Failed, out.Queued
-		w.block(waiting, snap, out)
-		list = append(list, waiting)
+		blocked := w.followUp(eval, model.TriggerUnblocked)
+		done.Blocked = blocked.ID
+		blocked.Failed, blocked.Queued = out.Failed, out.Queued
+		w.block(blocked, snap, out)
+		list = append(list, blocked)
 	}
-	if out.RecheckAt > out.Plan.Now && !rechecked(snap, eval, out.RecheckAt) { // even if it has come while the plan was made
-		again := w.follow(eval, model.TriggerRecheck)
-		again.WaitUntil, again.StatusText = out.RecheckAt, reconcile.DescribeRetries(out.Retries)
-		list = append(list, again)
+	if out.RecheckAt > out.Plan.Now && !hasRecheck(snap, eval, out.RecheckAt) { // even if that time has passed while planning
+		next := w.followUp(eval, model.TriggerRecheck)
+		next.WaitUntil, next.StatusText = out.RecheckAt, reconcile.DescribeRetries(out.Retries)
+		list = append(list, next)
 	}
 	return list
 }
 
-// rechecked is whether another evaluation of the job waits for the same time already.
-// What is looked at again in hours would else gather one for everything that happens
-// to the job until then.
-func rechecked(snap *state.Snapshot, eval *model.Evaluation, at int64) bool {
+// hasRecheck reports whether another evaluation of the job waits for the same time.
+// Otherwise a recheck hours ahead would get another evaluation with every change of the job.
+func hasRecheck(snap *state.Snapshot, eval *model.Evaluation, at int64) bool {
 	return slices.ContainsFunc(snap.EvalsOfJob(eval.JobKey()), func(e *model.Evaluation) bool {
 		return e.ID != eval.ID && e.Status == model.EvalPending && e.WaitUntil == at
 	})
 }
 
-// block makes an evaluation wait for room.
+// block marks an evaluation as blocked by the outcome.
 func (w *Worker) block(e *model.Evaluation, snap *state.Snapshot, out *scheduler.Outcome) {
 	e.Status, e.SnapshotIndex = model.EvalBlocked, snap.Index()
 	e.Attempts++
 	e.Classes, e.Escaped, e.BlockedNodes = out.Classes, out.Escaped, out.BlockedNodes
 }
 
-// follow begins another evaluation of the same job.
-func (w *Worker) follow(eval *model.Evaluation, trigger model.Trigger) *model.Evaluation {
+// followUp returns a new evaluation of the same job.
+func (w *Worker) followUp(eval *model.Evaluation, trigger model.Trigger) *model.Evaluation {
 	now := w.Clock.Now().UnixNano()
 	return &model.Evaluation{
 		ID: w.NewEvalID(), Namespace: eval.Namespace, JobID: eval.JobID, Type: eval.Type,
