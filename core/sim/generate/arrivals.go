@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// times is a resolved Arrival.
-type times struct {
+// arrivals is a resolved Arrival.
+type arrivals struct {
 	process     string
 	at          []int64
 	every       int64
@@ -23,10 +23,10 @@ const (
 )
 
 // planArrival resolves when jobs arrive and what says how many.
-func (p *plan) planArrival(k *class) times {
+func (p *plan) planArrival(k *class) arrivals {
 	a := &k.Arrival
 	path := k.path + ".arrival"
-	t := times{
+	t := arrivals{
 		process: orDefault(a.Process, "burst"), every: int64(a.Every), perHour: a.PerHour,
 		from: int64(a.From), until: int64(a.Until), number: byLoad, weight: 1,
 	}
@@ -50,7 +50,7 @@ func (p *plan) planArrival(k *class) times {
 }
 
 // checkArrival looks for what a process needs and for what it has no use for.
-func (p *plan) checkArrival(path string, a *Arrival, t *times) {
+func (p *plan) checkArrival(path string, a *Arrival, t *arrivals) {
 	uses := map[string][]string{
 		"burst": {"at"}, "at": {"at"}, "every": {"every", "from", "until"}, "poisson": {"perHour", "from", "until"},
 	}
@@ -81,7 +81,7 @@ func (p *plan) checkArrival(path string, a *Arrival, t *times) {
 }
 
 // planNumber finds the one thing that says how many jobs there are.
-func (p *plan) planNumber(k *class, t *times) {
+func (p *plan) planNumber(k *class, t *arrivals) {
 	var says []string
 	switch {
 	case t.process == "at":
@@ -124,7 +124,7 @@ func (p *plan) planNumber(k *class, t *times) {
 
 // next draws the times of n jobs, ascending; n is ignored where chance says
 // how many. Times are whole milliseconds.
-func (t *times) next(r *rng, n int) []int64 {
+func (t *arrivals) next(r *rng, n int) []int64 {
 	const ms = int64(time.Millisecond)
 	var list []int64
 	switch {
@@ -158,7 +158,7 @@ func (t *times) next(r *rng, n int) []int64 {
 }
 
 // draw is the time of one job among many of unknown number.
-func (t *times) draw(r *rng) int64 {
+func (t *arrivals) draw(r *rng) int64 {
 	const ms = int64(time.Millisecond)
 	if t.process != "poisson" {
 		return t.at[r.below(int64(len(t.at)))]

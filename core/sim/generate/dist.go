@@ -38,7 +38,7 @@ func (d *Dist) UnmarshalYAML(n *yaml.Node) error {
 		return d.values[0].UnmarshalYAML(n)
 	}
 	if n.Kind != yaml.MappingNode {
-		return complain(n, "expected a value or a distribution, such as {uniform: [1, 8]}")
+		return typeError(n, "expected a value or a distribution, such as {uniform: [1, 8]}")
 	}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		if err := d.field(n.Content[i], n.Content[i+1]); err != nil {
@@ -46,7 +46,7 @@ func (d *Dist) UnmarshalYAML(n *yaml.Node) error {
 		}
 	}
 	if d.kind == "" {
-		return complain(n, "no distribution; expected one of uniform, choice, lognormal, pareto")
+		return typeError(n, "no distribution; expected one of uniform, choice, lognormal, pareto")
 	}
 	return nil
 }
@@ -55,7 +55,7 @@ func (d *Dist) field(key, value *yaml.Node) error {
 	switch key.Value {
 	case "uniform", "choice", "lognormal", "pareto":
 		if d.kind != "" {
-			return complain(key, "%s and %s exclude each other", d.kind, key.Value)
+			return typeError(key, "%s and %s exclude each other", d.kind, key.Value)
 		}
 		d.kind = key.Value
 	}
@@ -78,18 +78,18 @@ func (d *Dist) field(key, value *yaml.Node) error {
 		d.step = new(Scalar)
 		return d.step.UnmarshalYAML(value)
 	}
-	return complain(key, "unknown field %.40q; expected one of %s", key.Value, strings.Join(distFields, ", "))
+	return typeError(key, "unknown field %.40q; expected one of %s", key.Value, strings.Join(distFields, ", "))
 }
 
 // parameters reads {median: ..., sigma: ...} or {alpha: ...}.
 func (d *Dist) parameters(n *yaml.Node, fields ...string) error {
 	if n.Kind != yaml.MappingNode || len(n.Content) != 2*len(fields) {
-		return complain(n, "expected {%s: ...}", strings.Join(fields, ": ..., "))
+		return typeError(n, "expected {%s: ...}", strings.Join(fields, ": ..., "))
 	}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, value := n.Content[i], n.Content[i+1]
 		if !slices.Contains(fields, key.Value) {
-			return complain(key, "unknown field %.40q; expected %s", key.Value, strings.Join(fields, " and "))
+			return typeError(key, "unknown field %.40q; expected %s", key.Value, strings.Join(fields, " and "))
 		}
 		var err error
 		if key.Value == "median" {
@@ -108,7 +108,7 @@ func (d *Dist) parameters(n *yaml.Node, fields ...string) error {
 type drawer struct {
 	kind          string
 	values        []int64
-	upTo          []int64 // of choice: running sums of the weights
+	cumulative    []int64 // of choice: running sums of the weights
 	median, shape float64
 	lo, hi        int64
 	step          int64
@@ -219,7 +219,7 @@ func (d *Dist) checkValues(out *drawer, least int64, bad func(string, ...any)) {
 			return
 		}
 		sum += w
-		out.upTo = append(out.upTo, sum)
+		out.cumulative = append(out.cumulative, sum)
 	}
 	if len(d.weights) > 0 && len(d.weights) != len(out.values) || sum == 0 {
 		bad("%d weights for %d values; expected one for each, and not all 0", len(d.weights), len(out.values))
@@ -240,8 +240,8 @@ func (d *drawer) next(r *rng) int64 {
 		}
 		return r.between(d.lo, d.hi)
 	case "choice":
-		x := r.below(d.upTo[len(d.upTo)-1])
-		return d.values[sort.Search(len(d.upTo), func(i int) bool { return x < d.upTo[i] })]
+		x := r.below(d.cumulative[len(d.cumulative)-1])
+		return d.values[sort.Search(len(d.cumulative), func(i int) bool { return x < d.cumulative[i] })]
 	case "lognormal":
 		x := d.median * fmath.Exp(d.shape*r.normal())
 		for i := 0; i < maxRedraw && !(x >= float64(d.lo) && x <= float64(d.hi)); i++ {

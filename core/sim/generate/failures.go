@@ -45,7 +45,7 @@ func (g *generator) failures() {
 		r := stream(g.spec.Seed, fmt.Sprintf("failure/%d", i))
 		var from []string
 		for _, n := range g.all {
-			if f.concerns(n.attributes) {
+			if f.matches(n.attributes) {
 				from = append(from, n.id)
 			}
 		}
@@ -63,7 +63,7 @@ func (g *generator) failures() {
 	}
 }
 
-func (f *Failure) concerns(attributes map[string]string) bool {
+func (f *Failure) matches(attributes map[string]string) bool {
 	for a, v := range f.Where {
 		if attributes[a] != v {
 			return false

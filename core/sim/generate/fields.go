@@ -8,7 +8,7 @@ import (
 // fieldsOf lists the fields that a part of the spec may have, for messages.
 func fieldsOf(name string) []string {
 	for _, v := range []any{
-		Spec{}, NodeShape{}, Device{}, Band{}, Class{}, Arrival{}, DeviceAsk{}, Spread{}, Choose{}, Constraint{}, Failure{},
+		Spec{}, NodeShape{}, Device{}, Band{}, Class{}, Arrival{}, DeviceRequest{}, Spread{}, Choose{}, Constraint{}, Failure{},
 	} {
 		t := reflect.TypeOf(v)
 		if t.Name() != name {

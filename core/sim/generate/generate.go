@@ -37,10 +37,10 @@ type generator struct {
 	*plan
 	file *scenario.File
 	all  []node // every single one
-	made []madeClass
+	made []classResult
 	jobN int // jobs made so far
 
-	roomy int // position in all of the node that held the last task
+	lastFit int // position in all of the node that held the last task
 }
 
 // node is what failures and fits need to know of one node.
@@ -99,8 +99,8 @@ func (g *generator) node(s *shape, k int, r *rng) scenario.Node {
 	return n
 }
 
-// made is a job with what it offers.
-type made struct {
+// generatedJob is a job with what it offers.
+type generatedJob struct {
 	at  int64
 	job scenario.Job
 }
@@ -108,7 +108,7 @@ type made struct {
 // jobs makes the classes whose number is known, then those that fill a band,
 // and submits all in order of time.
 func (g *generator) jobs() error {
-	g.made = make([]madeClass, len(g.classes))
+	g.made = make([]classResult, len(g.classes))
 	for i := range g.classes {
 		if k := &g.classes[i]; k.times.number != byLoad {
 			if err := g.fixed(k, &g.made[i]); err != nil {
@@ -119,17 +119,17 @@ func (g *generator) jobs() error {
 	if err := g.fill(); err != nil {
 		return err
 	}
-	var all []made
+	var all []generatedJob
 	for i := range g.made {
 		m := &g.made[i]
-		slices.SortStableFunc(m.jobs, func(a, b made) int { return cmp.Compare(a.at, b.at) })
+		slices.SortStableFunc(m.jobs, func(a, b generatedJob) int { return cmp.Compare(a.at, b.at) })
 		width := len(fmt.Sprint(max(0, len(m.jobs)-1)))
 		for n := range m.jobs {
 			m.jobs[n].job.ID = fmt.Sprintf("%s-%0*d", g.classes[i].Name, width, n)
 		}
 		all = append(all, m.jobs...)
 	}
-	slices.SortStableFunc(all, func(a, b made) int { return cmp.Compare(a.at, b.at) })
+	slices.SortStableFunc(all, func(a, b generatedJob) int { return cmp.Compare(a.at, b.at) })
 	for i := range all {
 		g.file.Jobs = append(g.file.Jobs, all[i].job)
 		g.file.Events = append(g.file.Events, scenario.Event{At: scenario.Duration(all[i].at), Submit: all[i].job.ID})
@@ -138,7 +138,7 @@ func (g *generator) jobs() error {
 }
 
 // fixed makes a class whose number is known, or left to chance.
-func (g *generator) fixed(k *class, m *madeClass) error {
+func (g *generator) fixed(k *class, m *classResult) error {
 	r := stream(g.spec.Seed, "class/"+k.Name)
 	for _, at := range k.times.next(r, k.times.number) {
 		if err := g.add(k, m, at, g.job(k, r)); err != nil {
@@ -148,19 +148,19 @@ func (g *generator) fixed(k *class, m *madeClass) error {
 	return nil
 }
 
-func (g *generator) add(k *class, m *madeClass, at int64, j scenario.Job) error {
+func (g *generator) add(k *class, m *classResult, at int64, j scenario.Job) error {
 	if g.jobN++; g.jobN > maxJobs {
-		return g.tooMany(k)
+		return g.tooManyJobs(k)
 	}
 	m.add(g, at, &j)
-	m.jobs = append(m.jobs, made{at, j})
+	m.jobs = append(m.jobs, generatedJob{at, j})
 	if m.tasks > maxTasks {
-		return g.tooMany(k)
+		return g.tooManyJobs(k)
 	}
 	return nil
 }
 
-func (g *generator) tooMany(k *class) error {
+func (g *generator) tooManyJobs(k *class) error {
 	return &scenario.Error{File: g.spec.file, Problems: []scenario.Problem{{
 		Line: g.spec.line(k.path), Path: k.path,
 		Message: fmt.Sprintf("more than %d jobs or %d tasks", maxJobs, maxTasks),
@@ -186,13 +186,13 @@ func (g *generator) job(k *class, r *rng) scenario.Job {
 			x.Constraints = append(x.Constraints, pin)
 		}
 		if preferred {
-			x.Affinities = []scenario.Affinity{{Constraint: prefer, Weight: orFifty(k.Prefer.Weight)}}
+			x.Affinities = []scenario.Affinity{{Constraint: prefer, Weight: weightOrDefault(k.Prefer.Weight)}}
 		}
 	}
 	return j
 }
 
-func orFifty(w *int) int {
+func weightOrDefault(w *int) int {
 	if w == nil {
 		return 50
 	}

@@ -11,8 +11,8 @@ import (
 // over the horizon.
 type load map[string]float64
 
-// most is the part of the resource of which most is asked.
-func (l load) most() (m float64) {
+// peak is the part of the resource of which most is asked.
+func (l load) peak() (m float64) {
 	for _, v := range l {
 		m = max(m, v)
 	}
@@ -21,16 +21,16 @@ func (l load) most() (m float64) {
 
 func sorted[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
-// madeClass is what has been made of a class.
-type madeClass struct {
-	jobs  []made
+// classResult is what has been made of a class.
+type classResult struct {
+	jobs  []generatedJob
 	tasks int
 	load  load
 	unfit int // tasks that fit no node
 }
 
 // add counts a job.
-func (m *madeClass) add(g *generator, at int64, j *scenario.Job) {
+func (m *classResult) add(g *generator, at int64, j *scenario.Job) {
 	if m.load == nil {
 		m.load = make(load)
 	}
@@ -41,7 +41,7 @@ func (m *madeClass) add(g *generator, at int64, j *scenario.Job) {
 			tasks = *x.Count
 		}
 		m.tasks += tasks
-		if !g.fits(x) {
+		if !g.fitsAnyNode(x) {
 			m.unfit += tasks
 		}
 		time := int64(x.Duration)
@@ -58,19 +58,19 @@ func (m *madeClass) add(g *generator, at int64, j *scenario.Job) {
 	}
 }
 
-// fits is whether some empty node has the resources of one task. It asks the
+// fitsAnyNode is whether some empty node has the resources of one task. It asks the
 // node that had room last time first: mostly that is enough.
-func (g *generator) fits(x *scenario.Group) bool {
+func (g *generator) fitsAnyNode(x *scenario.Group) bool {
 	for i := range g.all {
-		if at := (g.roomy + i) % len(g.all); g.all[at].holds(x) {
-			g.roomy = at
+		if at := (g.lastFit + i) % len(g.all); g.all[at].fits(x) {
+			g.lastFit = at
 			return true
 		}
 	}
 	return false
 }
 
-func (n *node) holds(x *scenario.Group) bool {
+func (n *node) fits(x *scenario.Group) bool {
 	for r, v := range x.Resources {
 		if n.capacity[r] < v {
 			return false
@@ -96,7 +96,7 @@ func (g *generator) fill() error {
 				}
 			}
 		}
-		left := max(0, g.spec.Bands[b].Load-used.most())
+		left := max(0, g.spec.Bands[b].Load-used.peak())
 		for i := range g.classes {
 			k := &g.classes[i]
 			if k.band != b || k.times.number != byLoad {
@@ -110,20 +110,20 @@ func (g *generator) fill() error {
 	return nil
 }
 
-func (g *generator) fillClass(k *class, m *madeClass, target float64) error {
+func (g *generator) fillClass(k *class, m *classResult, target float64) error {
 	r := stream(g.spec.Seed, "class/"+k.Name)
 	for {
 		at := k.times.draw(r)
 		j := g.job(k, r)
 		// The last job is made when that comes nearer to the target.
-		var with madeClass
+		var with classResult
 		with.add(g, at, &j)
-		now := m.load.most()
+		now := m.load.peak()
 		// Say early what would end at the limit anyway.
 		if n := len(m.jobs); n == 1000 && float64(n)*(target/now) > 4*maxJobs {
-			return g.tooMany(k)
+			return g.tooManyJobs(k)
 		}
-		if now+with.load.most()/2 >= target {
+		if now+with.load.peak()/2 >= target {
 			return nil
 		}
 		if err := g.add(k, m, at, j); err != nil {

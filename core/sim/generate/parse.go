@@ -60,7 +60,7 @@ func Parse(file string, data []byte) (*Spec, error) {
 }
 
 func decode(data []byte) (*Spec, []scenario.Problem) {
-	if p := notText(data); p != nil {
+	if p := invalidByte(data); p != nil {
 		return nil, []scenario.Problem{*p}
 	}
 	var root yaml.Node
@@ -73,7 +73,7 @@ func decode(data []byte) (*Spec, []scenario.Problem) {
 			Line: 1, Message: "nothing to begin with: expected a description of a cluster", Remedy: "start with `name: ...`, or copy a preset",
 		}}
 	}
-	s.index(root.Content[0], "")
+	s.indexLines(root.Content[0], "")
 	d := yaml.NewDecoder(bytes.NewReader(data))
 	d.KnownFields(true)
 	if err := d.Decode(s); err != nil {
@@ -86,9 +86,9 @@ func decode(data []byte) (*Spec, []scenario.Problem) {
 	return s, nil
 }
 
-// notText finds the first byte that no text has. The library says that there is
+// invalidByte finds the first byte that no text has. The library says that there is
 // one, but not where.
-func notText(data []byte) *scenario.Problem {
+func invalidByte(data []byte) *scenario.Problem {
 	line := 1
 	for rest := data; len(rest) > 0; {
 		r, n := utf8.DecodeRune(rest)
@@ -106,17 +106,17 @@ func notText(data []byte) *scenario.Problem {
 	return nil
 }
 
-// index notes the line of every path, such as classes[2].duration.
-func (s *Spec) index(n *yaml.Node, path string) {
+// indexLines notes the line of every path, such as classes[2].duration.
+func (s *Spec) indexLines(n *yaml.Node, path string) {
 	s.lines[path] = n.Line
 	switch n.Kind {
 	case yaml.SequenceNode:
 		for i, item := range n.Content {
-			s.index(item, path+"["+strconv.Itoa(i)+"]")
+			s.indexLines(item, path+"["+strconv.Itoa(i)+"]")
 		}
 	case yaml.MappingNode:
 		for i := 0; i+1 < len(n.Content); i += 2 {
-			s.index(n.Content[i+1], strings.TrimPrefix(path+"."+n.Content[i].Value, "."))
+			s.indexLines(n.Content[i+1], strings.TrimPrefix(path+"."+n.Content[i].Value, "."))
 		}
 	}
 }
@@ -153,7 +153,7 @@ func yamlProblems(err error) []scenario.Problem {
 		if m := unknownField.FindStringSubmatch(p.Message); m != nil {
 			p.Message, p.Remedy = fmt.Sprintf("unknown field %.60q", m[1]), "expected one of "+strings.Join(fieldsOf(m[2]), ", ")
 		} else if m := wrongType.FindStringSubmatch(p.Message); m != nil {
-			p.Message = fmt.Sprintf("expected %s, found %s %.60s", goWords(m[3]), yamlWords[m[1]], strings.Trim(m[2], "` "))
+			p.Message = fmt.Sprintf("expected %s, found %s %.60s", goTypeName(m[3]), yamlTypeNames[m[1]], strings.Trim(m[2], "` "))
 		}
 		p.Message = strings.TrimSpace(p.Message)
 		problems = append(problems, p)
@@ -162,13 +162,13 @@ func yamlProblems(err error) []scenario.Problem {
 	return problems
 }
 
-var yamlWords = map[string]string{
+var yamlTypeNames = map[string]string{
 	"str": "the text", "int": "the number", "float": "the number", "bool": "the truth value",
 	"seq": "a list", "map": "a set of fields", "null": "nothing",
 }
 
-// goWords says a Go type as a person would.
-func goWords(t string) string {
+// goTypeName says a Go type as a person would.
+func goTypeName(t string) string {
 	switch {
 	case strings.HasPrefix(t, "[]"):
 		return "a list"

@@ -15,15 +15,15 @@ type class struct {
 	path      string
 	priority  int32
 	band      int // position, or -1
-	times     times
-	resources []asked
+	times     arrivals
+	resources []resourceRequest
 	tasks     *drawer
 	devices   *drawer
 	duration  *drawer // nil: for ever
 }
 
-// asked is an amount of a resource that each task asks for.
-type asked struct {
+// resourceRequest is an amount of a resource that each task asks for.
+type resourceRequest struct {
 	name string
 	*drawer
 }
@@ -94,7 +94,7 @@ func (p *plan) planSizes(k *class) {
 		if p.capacity[r] == 0 {
 			p.badf(path, "add it to the capacity of some nodes", "no node has %s", r)
 		}
-		k.resources = append(k.resources, asked{r, p.drawer(path, k.Resources[r], amount(r, model.ParseQuantity), 0, 1)})
+		k.resources = append(k.resources, resourceRequest{r, p.drawer(path, k.Resources[r], amount(r, model.ParseQuantity), 0, 1)})
 	}
 	if d := k.Devices; d != nil {
 		k.devices = p.drawer(k.path+".devices.count", orOne(d.Count), Scalar.count, 1, 1)

@@ -63,7 +63,7 @@ type Class struct {
 	Groups        int               `yaml:"groups"` // 0: 1
 	Tasks         *Dist             `yaml:"tasks"`  // absent: 1
 	Resources     map[string]*Dist  `yaml:"resources"`
-	Devices       *DeviceAsk        `yaml:"devices"`
+	Devices       *DeviceRequest    `yaml:"devices"`
 	Duration      *Dist             `yaml:"duration"` // absent: for ever
 	Checkpoint    Duration          `yaml:"checkpoint"`
 	KillTimeout   Duration          `yaml:"killTimeout"`
@@ -87,8 +87,8 @@ type Arrival struct {
 	Until   Duration   `yaml:"until"` // 0: the horizon
 }
 
-// DeviceAsk is what each task wants of one kind of device.
-type DeviceAsk struct {
+// DeviceRequest is what each task wants of one kind of device.
+type DeviceRequest struct {
 	ID    string `yaml:"id"`
 	Count *Dist  `yaml:"count"` // absent: 1
 }
@@ -137,7 +137,7 @@ func (d *Duration) UnmarshalYAML(n *yaml.Node) error {
 	}
 	v, err := s.duration()
 	if err != nil {
-		return complain(n, "%v", err)
+		return typeError(n, "%v", err)
 	}
 	*d = Duration(v)
 	return nil
@@ -158,7 +158,7 @@ func (s *Scalar) UnmarshalYAML(n *yaml.Node) error {
 	}
 	tag := n.ShortTag()
 	if n.Kind != yaml.ScalarNode || tag == "!!null" || tag == "!!bool" {
-		return complain(n, "expected one value, such as 500 or 2Gi")
+		return typeError(n, "expected one value, such as 500 or 2Gi")
 	}
 	*s = Scalar{text: n.Value, number: tag == "!!int" || tag == "!!float"}
 	return nil
@@ -182,14 +182,14 @@ func (v *Values) UnmarshalYAML(n *yaml.Node) error {
 	v.list = nil
 	for _, item := range items {
 		if item.Kind != yaml.ScalarNode {
-			return complain(item, "expected a value or a list of values")
+			return typeError(item, "expected a value or a list of values")
 		}
 		v.list = append(v.list, item.Value)
 	}
 	return nil
 }
 
-// complain is an error that the YAML decoder collects with its own.
-func complain(n *yaml.Node, format string, args ...any) error {
+// typeError is an error that the YAML decoder collects with its own.
+func typeError(n *yaml.Node, format string, args ...any) error {
 	return &yaml.TypeError{Errors: []string{"line " + strconv.Itoa(n.Line) + ": " + fmt.Sprintf(format, args...)}}
 }

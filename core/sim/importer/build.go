@@ -16,15 +16,15 @@ import (
 // order; what the options say about nodes, windows, limits and pace is its
 // business alone.
 type builder struct {
-	opts   Options
-	report *Report
-	file   *scenario.File
-	names  map[string]bool // taken, per kind
-	work   []work
+	opts        Options
+	report      *Report
+	file        *scenario.File
+	names       map[string]bool // taken, per kind
+	submissions []submission
 }
 
-// work is a job with the time of the trace at which it was submitted.
-type work struct {
+// submission is a job with the time of the trace at which it was submitted.
+type submission struct {
 	at    time.Duration
 	rank  [2]int64 // order among those of one instant; then as added
 	quits time.Duration
@@ -34,12 +34,12 @@ type work struct {
 
 // newBuilder starts an import; trace names it for people, stem for machines.
 func newBuilder(format, trace, stem string, opts Options) (*builder, error) {
-	if err := errors.Join(opts.Validate(), opts.own(format)); err != nil {
+	if err := errors.Join(opts.Validate(), opts.rejectForeign(format)); err != nil {
 		return nil, err
 	}
 	name := opts.Name
 	if name == "" {
-		name = cleanName(strings.Join(append([]string{stem}, opts.words("")...), "-"))
+		name = cleanName(strings.Join(append([]string{stem}, opts.selection("")...), "-"))
 	}
 	return &builder{
 		opts:   opts,
@@ -49,20 +49,20 @@ func newBuilder(format, trace, stem string, opts Options) (*builder, error) {
 	}, nil
 }
 
-// read opens a CSV file and remembers that it was used.
-func (b *builder) read(src Source, name string, columns ...string) (*table, error) {
+// openTable opens a CSV file and remembers that it was used.
+func (b *builder) openTable(src Source, name string, columns ...string) (*table, error) {
 	b.report.Files = append(b.report.Files, name)
 	return src.table(name, columns...)
 }
 
 // node adds a node; free is false when there is one of that name already.
 func (b *builder) node(n scenario.Node) (free bool) {
-	free = b.claim("node ", n.ID)
+	free = b.reserveName("node ", n.ID)
 	b.file.Nodes = append(b.file.Nodes, n)
 	return free
 }
 
-func (b *builder) claim(kind, name string) bool {
+func (b *builder) reserveName(kind, name string) bool {
 	taken := b.names[kind+name]
 	b.names[kind+name] = true
 	return !taken
@@ -109,10 +109,10 @@ func (b *builder) shrink() error {
 	return b.filesError(errors.New("no nodes"))
 }
 
-// in is whether work submitted at a time is wanted, and counts it when not.
-func (b *builder) in(at time.Duration, tasks int) bool {
+// inWindow is whether work submitted at a time is wanted, and counts it when not.
+func (b *builder) inWindow(at time.Duration, tasks int) bool {
 	if at < b.opts.From || b.opts.Until != 0 && at >= b.opts.Until {
-		b.report.leave(tasks, "tasks submitted outside the chosen window")
+		b.report.leaveOut(tasks, "tasks submitted outside the chosen window")
 		return false
 	}
 	return true
@@ -121,17 +121,17 @@ func (b *builder) in(at time.Duration, tasks int) bool {
 // sampled is whether work of this id is wanted, and counts it when not.
 func (b *builder) sampled(id string) bool {
 	if !Sampled(id, b.opts.Sample) {
-		b.report.leave(1, "tasks outside the sample")
+		b.report.leaveOut(1, "tasks outside the sample")
 		return false
 	}
 	return true
 }
 
-func (b *builder) submit(w work) {
+func (b *builder) submit(w submission) {
 	for i := range w.job.Groups {
 		w.tasks += *w.job.Groups[i].Count
 	}
-	b.work = append(b.work, w)
+	b.submissions = append(b.submissions, w)
 }
 
 // pace is where a time of the trace lies in the scenario.
@@ -147,16 +147,16 @@ func (b *builder) pace(at time.Duration) scenario.Duration {
 
 // finish orders the work, writes the events, and counts.
 func (b *builder) finish() (*scenario.File, *Report, error) {
-	slices.SortStableFunc(b.work, func(x, y work) int {
+	slices.SortStableFunc(b.submissions, func(x, y submission) int {
 		return cmp.Or(cmp.Compare(x.at, y.at), cmp.Compare(x.rank[0], y.rank[0]), cmp.Compare(x.rank[1], y.rank[1]))
 	})
-	if b.opts.Limit != 0 && len(b.work) > b.opts.Limit {
-		for _, w := range b.work[b.opts.Limit:] {
-			b.report.leave(w.tasks, "tasks beyond the limit of jobs")
+	if b.opts.Limit != 0 && len(b.submissions) > b.opts.Limit {
+		for _, w := range b.submissions[b.opts.Limit:] {
+			b.report.leaveOut(w.tasks, "tasks beyond the limit of jobs")
 		}
-		b.work = b.work[:b.opts.Limit]
+		b.submissions = b.submissions[:b.opts.Limit]
 	}
-	if len(b.work) == 0 {
+	if len(b.submissions) == 0 {
 		return nil, b.report, fmt.Errorf("no work is left of the %d tasks that were read:\n%s", b.report.TasksRead, b.report)
 	}
 	b.events()
@@ -171,11 +171,11 @@ func (b *builder) finish() (*scenario.File, *Report, error) {
 
 func (b *builder) events() {
 	f := b.file
-	f.Jobs = make([]scenario.Job, 0, len(b.work))
-	f.Events = make([]scenario.Event, 0, len(b.work))
+	f.Jobs = make([]scenario.Job, 0, len(b.submissions))
+	f.Events = make([]scenario.Event, 0, len(b.submissions))
 	var stops []scenario.Event
-	for i := range b.work {
-		w := &b.work[i]
+	for i := range b.submissions {
+		w := &b.submissions[i]
 		at := b.pace(w.at)
 		f.Jobs = append(f.Jobs, w.job)
 		f.Events = append(f.Events, scenario.Event{At: at, Submit: w.job.ID})
@@ -190,10 +190,10 @@ func (b *builder) events() {
 func (b *builder) count() {
 	r := b.report
 	r.Jobs = len(b.file.Jobs)
-	for i := range b.work {
-		r.Tasks += b.work[i].tasks
-		r.Groups += len(b.work[i].job.Groups)
+	for i := range b.submissions {
+		r.Tasks += b.submissions[i].tasks
+		r.Groups += len(b.submissions[i].job.Groups)
 	}
-	r.First, r.Last = b.pace(b.work[0].at), b.pace(b.work[len(b.work)-1].at)
+	r.First, r.Last = b.pace(b.submissions[0].at), b.pace(b.submissions[len(b.submissions)-1].at)
 	b.countUnfit()
 }

@@ -32,7 +32,7 @@ type googleTask struct {
 	kind       taskKind
 	cpu, mem   float64 // fractions; -1: hidden
 	disk       bool    // asks for disk
-	apart      apart
+	apart      separation
 	clauses    string // constraints as the trace writes them
 }
 
@@ -51,11 +51,11 @@ var taskKinds = map[string]taskKind{
 	"PENDING": taskPending, "RUNNING": taskRunning, "FINISH": taskFinish, "KILL": taskKill, "FAIL": taskFail,
 }
 
-// apart is whether tasks of a job must sit on different machines.
-type apart int8
+// separation is whether tasks of a job must sit on different machines.
+type separation int8
 
 const (
-	apartUnknown apart = iota - 1
+	apartUnknown separation = iota - 1
 	apartNo
 	apartYes
 )
@@ -148,14 +148,14 @@ func (g *google) build() error {
 	if err := bands.unused(); err != nil {
 		return err
 	}
-	g.tasks = slices.DeleteFunc(g.tasks, func(t googleTask) bool { return !g.wanted(&t) })
+	g.tasks = slices.DeleteFunc(g.tasks, func(t googleTask) bool { return !g.include(&t) })
 	// Tasks of one scenario job lie together, in order of their index.
 	slices.SortFunc(g.tasks, func(x, y googleTask) int {
 		return cmp.Or(cmp.Compare(x.job, y.job), cmp.Compare(x.submit/int64(time.Second), y.submit/int64(time.Second)),
 			cmp.Compare(x.priority, y.priority), cmp.Compare(x.index, y.index))
 	})
 	for len(g.tasks) > 0 {
-		n := prefix(g.tasks, func(a, b *googleTask) bool { return a.job == b.job })
+		n := prefixLen(g.tasks, func(a, b *googleTask) bool { return a.job == b.job })
 		g.job(g.tasks[:n], bands)
 		g.tasks = g.tasks[n:]
 	}
@@ -165,16 +165,16 @@ func (g *google) build() error {
 	return nil
 }
 
-// wanted is false for a task that is left out.
-func (g *google) wanted(t *googleTask) bool {
-	if !g.sampled(taskKey{t.job, t.index}.String()) || !g.in(time.Duration(t.submit), 1) {
+// include is false for a task that is left out.
+func (g *google) include(t *googleTask) bool {
+	if !g.sampled(taskKey{t.job, t.index}.String()) || !g.inWindow(time.Duration(t.submit), 1) {
 		return false
 	}
 	if t.run >= 0 {
 		return true
 	}
 	if g.opts.NeverRan == NeverRanDrop {
-		g.report.leave(1, "tasks that never ran")
+		g.report.leaveOut(1, "tasks that never ran")
 		return false
 	}
 	return true
@@ -191,8 +191,8 @@ func (g *google) end() scenario.Duration {
 	return max(slow, scenario.Duration(end-g.opts.From))
 }
 
-// prefix is how many leading tasks are like the first.
-func prefix(tasks []googleTask, like func(a, b *googleTask) bool) int {
+// prefixLen is how many leading tasks are like the first.
+func prefixLen(tasks []googleTask, like func(a, b *googleTask) bool) int {
 	n := 1
 	for n < len(tasks) && like(&tasks[0], &tasks[n]) {
 		n++
@@ -209,9 +209,9 @@ func (g *google) job(tasks []googleTask, bands *bands) {
 	first, last := &tasks[0], &tasks[len(tasks)-1]
 	times := first.submit/int64(time.Second) != last.submit/int64(time.Second)
 	priorities := slices.ContainsFunc(tasks, func(t googleTask) bool { return t.priority != first.priority })
-	alone := prefix(tasks, same) == len(tasks)
+	alone := prefixLen(tasks, same) == len(tasks)
 	for len(tasks) > 0 {
-		n := prefix(tasks, same)
+		n := prefixLen(tasks, same)
 		id := fmt.Sprintf("j%d", tasks[0].job)
 		if times {
 			id += fmt.Sprintf("-%d", tasks[0].submit/int64(time.Second))
@@ -219,14 +219,14 @@ func (g *google) job(tasks []googleTask, bands *bands) {
 		if priorities {
 			id += fmt.Sprintf("-p%d", tasks[0].priority)
 		}
-		g.part(id, tasks[:n], alone, bands)
+		g.scenarioJob(id, tasks[:n], alone, bands)
 		tasks = tasks[n:]
 	}
 }
 
-// part makes one scenario job; alone is whether the job of the trace has no
+// scenarioJob makes one scenario job; alone is whether the job of the trace has no
 // other.
-func (g *google) part(id string, tasks []googleTask, alone bool, bands *bands) {
+func (g *google) scenarioJob(id string, tasks []googleTask, alone bool, bands *bands) {
 	t := &tasks[0]
 	priority := g.priority(t, bands)
 	j := scenario.Job{ID: id, Priority: &priority, Type: "batch", Groups: g.groups(tasks)}
@@ -238,9 +238,9 @@ func (g *google) part(id string, tasks []googleTask, alone bool, bands *bands) {
 		g.report.note(1, "latency-sensitive jobs (class 2, 3) of which tasks end in the window", "batch, not service")
 	}
 	if g.apart[t.job] {
-		g.keepApart(&j, t.job, alone)
+		g.separateTasks(&j, t.job, alone)
 	}
-	w := work{at: time.Duration(t.submit / int64(time.Second) * int64(time.Second)), job: j}
+	w := submission{at: time.Duration(t.submit / int64(time.Second) * int64(time.Second)), job: j}
 	if t.submit == 0 {
 		// The burst of what was there before the window.
 		w.rank[0] = -int64(priority)
@@ -260,19 +260,19 @@ func (g *google) priority(t *googleTask, bands *bands) int32 {
 	}
 	word := strconv.Itoa(t.priority)
 	if g.opts.RawPriority {
-		if p, ok := bands.chosen[word]; ok {
+		if p, ok := bands.overrides[word]; ok {
 			return p
 		}
 		return int32(t.priority) * 10
 	}
-	p, _ := bands.of(word, band)
+	p, _ := bands.priority(word, band)
 	return p
 }
 
-// keepApart puts the tasks of a job on different machines. Within one group
+// separateTasks puts the tasks of a job on different machines. Within one group
 // that is distinct_hosts; between groups, and between the scenario jobs that
 // one job of the trace became, only a label can say it.
-func (g *google) keepApart(j *scenario.Job, job uint64, alone bool) {
+func (g *google) separateTasks(j *scenario.Job, job uint64, alone bool) {
 	if alone && len(j.Groups) == 1 {
 		j.Groups[0].Constraints = append(slices.Clone(j.Groups[0].Constraints),
 			scenario.Constraint{Operator: string(model.OpDistinctHosts)})

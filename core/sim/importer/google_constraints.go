@@ -60,7 +60,7 @@ func (g *google) readConstraints(src Source) error {
 }
 
 func (g *google) readClauses(src Source, file string) error {
-	t, err := g.read(src, file)
+	t, err := g.openTable(src, file)
 	if err != nil {
 		return err
 	}
@@ -106,23 +106,23 @@ func parseClauses(t *table, text string) []clause {
 	return list
 }
 
-// reading is how constraints read an attribute.
-type reading struct {
+// attributeUse is how constraints read an attribute.
+type attributeUse struct {
 	ordered bool
 	named   map[string]bool
 }
 
-// readings looks at the constraints of the tasks that are imported, and says
+// uses looks at the constraints of the tasks that are imported, and says
 // them in the scenario's words.
-func (a *attributes) readings() map[string]*reading {
-	all := make(map[string]*reading)
+func (a *attributes) uses() map[string]*attributeUse {
+	all := make(map[string]*attributeUse)
 	a.constraints = make(map[string][]scenario.Constraint)
 	for text, clauses := range a.clauses {
 		var list []scenario.Constraint
 		for _, c := range clauses {
 			r := all[c.attribute]
 			if r == nil {
-				r = &reading{named: make(map[string]bool)}
+				r = &attributeUse{named: make(map[string]bool)}
 				all[c.attribute] = r
 			}
 			if c.value == "" {
@@ -141,13 +141,13 @@ func (a *attributes) readings() map[string]*reading {
 
 // readAttributes gives nodes the attributes that constraints read.
 func (g *google) readAttributes(src Source, file string) error {
-	t, err := g.read(src, file)
+	t, err := g.openTable(src, file)
 	if err != nil {
 		return err
 	}
 	defer t.Close()
 	id := t.column("machine_id")
-	readings := g.attributes.readings()
+	readings := g.attributes.uses()
 	columns := make(map[string]int)
 	for i, name := range t.names {
 		if i != id && readings[name] != nil {
@@ -171,7 +171,7 @@ func (g *google) readAttributes(src Source, file string) error {
 	return t.err
 }
 
-func (g *google) attach(rows map[string]map[string]string, readings map[string]*reading) {
+func (g *google) attach(rows map[string]map[string]string, readings map[string]*attributeUse) {
 	for i := range g.file.Nodes {
 		n := &g.file.Nodes[i]
 		values, known := rows[n.ID]
@@ -190,7 +190,7 @@ func (g *google) attach(rows map[string]map[string]string, readings map[string]*
 }
 
 // value is what a node says of an attribute.
-func (r *reading) value(v string) string {
+func (r *attributeUse) value(v string) string {
 	switch {
 	case v == "":
 		return absentValue

@@ -10,7 +10,7 @@ const maxPriority = 11
 
 // readMachines reads machines.csv: the machines of time 0.
 func (g *google) readMachines(src Source) error {
-	t, err := g.read(src, src.find("machines.csv"))
+	t, err := g.openTable(src, src.find("machines.csv"))
 	if err != nil {
 		return err
 	}
@@ -34,7 +34,7 @@ type taskColumns struct {
 
 // readTasks reads tasks.csv.
 func (g *google) readTasks(src Source) error {
-	t, err := g.read(src, src.find("tasks.csv"))
+	t, err := g.openTable(src, src.find("tasks.csv"))
 	if err != nil {
 		return err
 	}
@@ -62,22 +62,22 @@ func (g *google) readTasks(src Source) error {
 func (g *google) row(t *table, c *taskColumns) googleTask {
 	task := googleTask{
 		job: t.id(c.job), index: t.id(c.index), priority: t.small(c.priority, maxPriority),
-		class: t.small(c.class, 3), apart: toApart(t, c.apart),
+		class: t.small(c.class, 3), apart: parseSeparation(t, c.apart),
 	}
 	kind, known := taskKinds[t.text(c.kind)]
 	if !known {
-		t.wrong(c.kind, "RUNNING, PENDING, FINISH, KILL or FAIL")
+		t.invalid(c.kind, "RUNNING, PENDING, FINISH, KILL or FAIL")
 	}
 	task.kind = kind
 	submit, given := t.seconds(c.submit)
 	if !given {
-		t.wrong(c.submit, "seconds: a task must have been submitted")
+		t.invalid(c.submit, "seconds: a task must have been submitted")
 	}
 	task.submit = submit
 	task.end = optional(t.seconds(c.end))
 	task.run = optional(t.seconds(c.run))
 	if task.kind >= taskFinish && task.end < submit {
-		t.wrong(c.end, "a time after submit_s: the task has ended")
+		t.invalid(c.end, "a time after submit_s: the task has ended")
 	}
 	sched, _ := t.seconds(c.sched)
 	// Whatever ran then was cut off by the window's end. Both terms of the sum
@@ -103,7 +103,7 @@ func hidden(f float64, given bool) float64 {
 	return f
 }
 
-func toApart(t *table, col int) apart {
+func parseSeparation(t *table, col int) separation {
 	switch t.text(col) {
 	case "":
 		return apartUnknown
@@ -112,7 +112,7 @@ func toApart(t *table, col int) apart {
 	case "1":
 		return apartYes
 	}
-	t.wrong(col, "0, 1 or nothing")
+	t.invalid(col, "0, 1 or nothing")
 	return apartUnknown
 }
 

@@ -52,7 +52,7 @@ func rawFiles(src Source, kind string) ([]string, error) {
 func micros(t *table, col int) int64 {
 	n, err := strconv.ParseInt(t.text(col), 10, 64)
 	if err != nil || n < 0 {
-		t.wrong(col, "microseconds, 0 or more")
+		t.invalid(col, "microseconds, 0 or more")
 		return 0
 	}
 	// The publication's "after the window" is the largest number there is.
@@ -75,7 +75,7 @@ func (g *google) readMachineEvents(src Source) error {
 }
 
 func (g *google) machineEvents(src Source, file string, p platforms) error {
-	t, err := g.read(src, file, machineEventColumns...)
+	t, err := g.openTable(src, file, machineEventColumns...)
 	if err != nil {
 		return err
 	}
@@ -125,7 +125,7 @@ func (g *google) readTaskEvents(src Source) error {
 		}
 	}
 	for _, h := range byTask { // in any order: they are sorted next
-		g.tasks = append(g.tasks, h.close(g.window))
+		g.tasks = append(g.tasks, h.finish(g.window))
 	}
 	slices.SortFunc(g.tasks, func(a, b googleTask) int {
 		return cmp.Or(cmp.Compare(a.job, b.job), cmp.Compare(a.index, b.index))
@@ -136,7 +136,7 @@ func (g *google) readTaskEvents(src Source) error {
 }
 
 func (g *google) taskEvents(src Source, file string, byTask map[taskKey]*history) error {
-	t, err := g.read(src, file, taskEventColumns...)
+	t, err := g.openTable(src, file, taskEventColumns...)
 	if err != nil {
 		return err
 	}
@@ -179,7 +179,7 @@ func (h *history) describe(t *table) {
 	if f, given := t.fraction(tcDisk); given {
 		h.disk = h.disk || f > 0
 	}
-	if a := toApart(t, tcApart); h.apart == apartUnknown {
+	if a := parseSeparation(t, tcApart); h.apart == apartUnknown {
 		h.apart = a
 	}
 }
@@ -191,22 +191,22 @@ func (h *history) event(kind int, at int64) {
 	case evSchedule:
 		h.kind, h.end, h.started = taskRunning, -1, at
 	case evEvict:
-		h.stop(at)
+		h.endAttempt(at)
 		h.kind, h.end = taskPending, -1
 	case evFail:
-		h.stop(at)
+		h.endAttempt(at)
 		h.kind, h.end = taskFail, at
 	case evFinish:
-		h.stop(at)
+		h.endAttempt(at)
 		h.kind, h.end = taskFinish, at
 	case evKill, evLost:
-		h.stop(at)
+		h.endAttempt(at)
 		h.kind, h.end = taskKill, at
 	}
 }
 
-// stop ends the attempt that runs, if one does.
-func (h *history) stop(at int64) {
+// endAttempt ends the attempt that runs, if one does.
+func (h *history) endAttempt(at int64) {
 	if h.started < 0 {
 		return
 	}
@@ -215,10 +215,10 @@ func (h *history) stop(at int64) {
 	h.started = -1
 }
 
-// close is the row of the task when the window ends, in whole milliseconds as
+// finish is the row of the task when the window ends, in whole milliseconds as
 // in tasks.csv.
-func (h *history) close(window int64) googleTask {
-	h.stop(window)
+func (h *history) finish(window int64) googleTask {
+	h.endAttempt(window)
 	t := h.googleTask
 	t.run = h.last
 	if t.kind == taskPending {

@@ -18,7 +18,7 @@ const kubePolicy = "kubernetes"
 
 // Kube imports a dump of a Kubernetes cluster. The package documentation says how.
 func Kube(opts Options, src Source) (*scenario.File, *Report, error) {
-	if err := errors.Join(opts.Validate(), opts.ownToTraces()); err != nil {
+	if err := errors.Join(opts.Validate(), opts.rejectTraceOptions()); err != nil {
 		return nil, nil, err
 	}
 	report := &Report{Trace: "Kubernetes cluster"}
@@ -29,7 +29,7 @@ func Kube(opts Options, src Source) (*scenario.File, *Report, error) {
 	blame := func(err error) error { return &FileError{File: strings.Join(report.Files, ", "), Err: err} }
 	cluster, err := kube.Translate(dump)
 	if err != nil {
-		all := []error{fmt.Errorf("%w; %s", err, remedy(dump))}
+		all := []error{fmt.Errorf("%w; %s", err, hint(dump))}
 		for _, e := range dump.Unread {
 			all = append(all, e)
 		}
@@ -44,15 +44,15 @@ func Kube(opts Options, src Source) (*scenario.File, *Report, error) {
 	if !cluster.Taken.IsZero() {
 		f.Description += " as it was at " + cluster.Taken.UTC().Format("2006-01-02 15:04:05 MST")
 	}
-	tellOf(report, dump, cluster, f)
+	fillReport(report, dump, cluster, f)
 	if err := f.Validate(); err != nil {
 		return nil, report, blame(fmt.Errorf("the scenario would not be valid: %w", err))
 	}
 	return f, report, nil
 }
 
-// remedy is what to do about a dump of which no cluster can be made.
-func remedy(d *kube.Dump) string {
+// hint is what to do about a dump of which no cluster can be made.
+func hint(d *kube.Dump) string {
 	const make = "make the dump with `kubectl get nodes,pods,pdb,priorityclasses,namespaces -A -o json`"
 	if len(d.Workloads) > 0 {
 		return make + "; what manifests would do to a cluster is told by `cede compare SCENARIO -p POLICY --what-if FILE`"
@@ -60,11 +60,11 @@ func remedy(d *kube.Dump) string {
 	return make
 }
 
-// ownToTraces refuses the options that choose a part of a trace.
-func (o *Options) ownToTraces() error {
+// rejectTraceOptions refuses the options that choose a part of a trace.
+func (o *Options) rejectTraceOptions() error {
 	all := *o
 	all.Name, all.Strict = "", false
-	if len(all.words("")) == 0 && len(o.Bands) == 0 && o.NeverRan == NeverRanDefault && !o.WholeGPUs && !o.RawPriority {
+	if len(all.selection("")) == 0 && len(o.Bands) == 0 && o.NeverRan == NeverRanDefault && !o.WholeGPUs && !o.RawPriority {
 		return nil
 	}
 	return errors.New("a dump of a cluster is imported whole: name and strict are the only options that it takes")
@@ -95,26 +95,26 @@ func readDump(opts Options, src Source, report *Report) (*kube.Dump, error) {
 	}
 	dump, err := read(readers...)
 	if err != nil {
-		return nil, culprits(src, files, err, read)
+		return nil, unreadableFiles(src, files, err, read)
 	}
 	if len(dump.Useless) > 0 {
 		var all []error
 		for _, e := range dump.Unread {
 			all = append(all, e)
 		}
-		return nil, culprits(src, files, errors.Join(all...), kube.Read)
+		return nil, unreadableFiles(src, files, errors.Join(all...), kube.Read)
 	}
 	for _, e := range dump.Unread {
-		report.Unread = append(report.Unread, Unread{File: files[e.File], Line: e.Line, Object: e.What(), Why: e.Err.Error()})
+		report.Unread = append(report.Unread, Unread{File: files[e.File], Line: e.Line, Object: e.What(), Reason: e.Err.Error()})
 	}
 	report.Lost = dump.UnreadCount
 	report.note(dump.Endless, "lists that do not end as kubectl ends them, with their kind", "read as far as they go; they may be cut off")
 	return dump, nil
 }
 
-// culprits tells which of several files cannot be read: each is read once more,
+// unreadableFiles tells which of several files cannot be read: each is read once more,
 // by itself.
-func culprits(src Source, files []string, err error, read func(...io.Reader) (*kube.Dump, error)) error {
+func unreadableFiles(src Source, files []string, err error, read func(...io.Reader) (*kube.Dump, error)) error {
 	if len(files) == 1 {
 		return &FileError{File: files[0], Err: err}
 	}
@@ -142,8 +142,8 @@ func culprits(src Source, files []string, err error, read func(...io.Reader) (*k
 	return blamed
 }
 
-// tellOf fills the report.
-func tellOf(r *Report, d *kube.Dump, c *kube.Cluster, f *scenario.File) {
+// fillReport fills the report.
+func fillReport(r *Report, d *kube.Dump, c *kube.Cluster, f *scenario.File) {
 	r.NodesRead, r.Nodes = len(d.Nodes), len(f.Nodes)
 	r.TasksRead, r.Tasks, r.Jobs = c.PodsRead, c.Pods, len(f.Jobs)
 	r.Running, r.Budgets = len(f.Running), len(f.Budgets)

@@ -10,13 +10,13 @@ import (
 	"github.com/cede-scheduler/cede/core/sim/scenario"
 )
 
-// KubeWork adds the work of manifests to a scenario, which is not changed: it
+// AddManifests adds the work of manifests to a scenario, which is not changed: it
 // returns another one with the jobs at its end, and notes of what the manifests
 // say and a scenario cannot.
-func KubeWork(f *scenario.File, d *kube.Dump) (with *scenario.File, jobs []scenario.Job, notes []Note, err error) {
+func AddManifests(f *scenario.File, d *kube.Dump) (with *scenario.File, jobs []scenario.Job, notes []Note, err error) {
 	nodes := make([]*model.Node, len(f.Nodes))
 	for i := range f.Nodes {
-		nodes[i] = plainNode(&f.Nodes[i])
+		nodes[i] = modelNode(&f.Nodes[i])
 	}
 	told := &kube.Notes{}
 	t := kube.NewTranslator(nodes, told)
@@ -48,13 +48,13 @@ func KubeWork(f *scenario.File, d *kube.Dump) (with *scenario.File, jobs []scena
 	for _, n := range told.List {
 		notes = append(notes, Note{Count: n.Count, What: n.What, Done: n.Done, LeftOut: n.LeftOut})
 	}
-	with, jobs = WithWork(&copied, jobs)
+	with, jobs = AddJobs(&copied, jobs)
 	return with, jobs, notes, nil
 }
 
-// WithWork adds jobs to a scenario, which is not changed. A job whose id is taken
+// AddJobs adds jobs to a scenario, which is not changed. A job whose id is taken
 // gets another one.
-func WithWork(f *scenario.File, jobs []scenario.Job) (*scenario.File, []scenario.Job) {
+func AddJobs(f *scenario.File, jobs []scenario.Job) (*scenario.File, []scenario.Job) {
 	taken := make(map[string]bool, len(f.Jobs))
 	for i := range f.Jobs {
 		taken[f.Jobs[i].ID] = true
@@ -80,8 +80,8 @@ func JobOf(j *model.Job) scenario.Job { return jobOf(j, nil) }
 // NodeOf is a node as it is written: what Kubernetes knows of one.
 func NodeOf(n *model.Node) scenario.Node { return nodeOf(n) }
 
-// plainNode is what a manifest's wishes read of a node.
-func plainNode(n *scenario.Node) *model.Node {
+// modelNode is what a manifest's wishes read of a node.
+func modelNode(n *scenario.Node) *model.Node {
 	node := &model.Node{ID: n.ID, Capacity: model.Resources(n.Capacity), Attributes: maps.Clone(n.Attributes)}
 	for _, t := range n.Taints {
 		node.Taints = append(node.Taints, model.Taint{Key: t.Key, Value: t.Value, Effect: model.TaintEffect(t.Effect)})

@@ -18,7 +18,7 @@ const nomadPolicy = "nomad"
 
 // Nomad imports a dump of a Nomad cluster. The package documentation says how.
 func Nomad(opts Options, src Source) (*scenario.File, *Report, error) {
-	if err := errors.Join(opts.Validate(), opts.ownToTraces()); err != nil {
+	if err := errors.Join(opts.Validate(), opts.rejectTraceOptions()); err != nil {
 		return nil, nil, err
 	}
 	report := &Report{Trace: "Nomad cluster"}
@@ -41,11 +41,11 @@ type nomadWriter struct {
 	report *Report
 	file   *scenario.File
 
-	now   int64                      // when the dump was made, as far as it tells
-	names map[string]string          // of nodes, by id
-	knows bool                       // nodes tell their attributes
-	live  map[groupKey][]*nomadAlloc // by group, ascending by creation and id
-	done  map[groupKey]int           // completed
+	now           int64                      // when the dump was made, as far as it tells
+	names         map[string]string          // of nodes, by id
+	hasAttributes bool                       // nodes tell their attributes
+	live          map[groupKey][]*nomadAlloc // by group, ascending by creation and id
+	done          map[groupKey]int           // completed
 }
 
 // groupKey names a group of a job.
@@ -62,7 +62,7 @@ func (w *nomadWriter) write() {
 	w.nodes()
 	w.allocations()
 	jobs := w.jobs()
-	w.places(jobs)
+	w.writeJobs(jobs)
 	for _, namespace := range slices.Sorted(maps.Keys(w.namespaces(jobs))) {
 		w.file.Namespaces = append(w.file.Namespaces, scenario.Namespace{Name: namespace})
 	}
@@ -107,7 +107,7 @@ func (w *nomadWriter) nodes() {
 	named := map[string]int{}
 	for _, n := range w.dump.nodes {
 		named[n.Name]++
-		w.knows = w.knows || len(n.Attributes) > 0
+		w.hasAttributes = w.hasAttributes || len(n.Attributes) > 0
 	}
 	w.names = map[string]string{}
 	slices.SortFunc(w.dump.nodes, func(a, b *nomadNode) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID)) })
@@ -129,7 +129,7 @@ func (w *nomadWriter) nodes() {
 		w.file.Nodes = append(w.file.Nodes, w.node(id, n))
 	}
 	w.report.Nodes = len(w.file.Nodes)
-	if !w.knows {
+	if !w.hasAttributes {
 		w.report.note(len(w.file.Nodes), "nodes without attributes (lists have none; /v1/node/ID has)", "constraints on attributes are left out")
 	}
 }
@@ -189,10 +189,10 @@ func (w *nomadWriter) allocations() {
 		case a.ClientStatus != "running" && a.ClientStatus != "pending": // history
 		case a.DesiredStatus != "run":
 			w.report.TasksRead++
-			w.report.leave(1, "allocations on their way out")
+			w.report.leaveOut(1, "allocations on their way out")
 		case w.names[a.NodeID] == "":
 			w.report.TasksRead++
-			w.report.leave(1, "allocations on nodes that are down or not in the dump")
+			w.report.leaveOut(1, "allocations on nodes that are down or not in the dump")
 		default:
 			w.live[key] = append(w.live[key], a)
 		}
@@ -205,7 +205,7 @@ func (w *nomadWriter) allocations() {
 }
 
 // namespaces are those that jobs are in.
-func (w *nomadWriter) namespaces(jobs []*nomadWork) map[string]bool {
+func (w *nomadWriter) namespaces(jobs []*importedJob) map[string]bool {
 	all := map[string]bool{}
 	for _, j := range jobs {
 		all[j.key.Namespace] = true
@@ -213,9 +213,9 @@ func (w *nomadWriter) namespaces(jobs []*nomadWork) map[string]bool {
 	return all
 }
 
-// places writes the jobs, what of them runs, and the submission of those that
+// writeJobs writes the jobs, what of them runs, and the submission of those that
 // wait for more.
-func (w *nomadWriter) places(jobs []*nomadWork) {
+func (w *nomadWriter) writeJobs(jobs []*importedJob) {
 	ids := map[string]int{}
 	for _, j := range jobs {
 		ids[j.key.ID]++

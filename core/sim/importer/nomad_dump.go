@@ -27,7 +27,7 @@ type nomadNode struct {
 	ID, Name, Datacenter, NodeClass, NodePool, Status, SchedulingEligibility string
 	Drain                                                                    bool
 	Attributes, Meta                                                         map[string]string
-	ownNode
+	cedeNode
 	NodeResources *struct {
 		Cpu     struct{ CpuShares int64 }
 		Memory  struct{ MemoryMB int64 }
@@ -56,7 +56,7 @@ type nomadAlloc struct {
 	ID, Namespace, JobID, JobType, TaskGroup, NodeID, ClientStatus, DesiredStatus string
 	CreateTime, ModifyTime                                                        int64
 	Job                                                                           *nomadJob
-	ownAlloc
+	cedeAlloc
 	AllocatedResources *struct {
 		Tasks map[string]struct {
 			Cpu     struct{ CpuShares int64 }
@@ -183,19 +183,19 @@ func (d *nomadDump) object(text json.RawMessage) error {
 	case kind.SchedulerConfig != nil:
 		return json.Unmarshal(kind.SchedulerConfig, &d.config)
 	case kind.ClientStatus != nil:
-		return keep(d, &d.allocs, text, func(a *nomadAlloc) string { return "alloc " + a.ID })
+		return addOnce(d, &d.allocs, text, func(a *nomadAlloc) string { return "alloc " + a.ID })
 	case kind.NodeResources != nil || kind.SchedulingEligibility != nil:
-		return keep(d, &d.nodes, text, func(n *nomadNode) string { return "node " + n.ID })
+		return addOnce(d, &d.nodes, text, func(n *nomadNode) string { return "node " + n.ID })
 	case kind.TaskGroups != nil || kind.JobSummary != nil:
-		return keep(d, &d.jobs, text, func(*nomadJob) string { return "" })
+		return addOnce(d, &d.jobs, text, func(*nomadJob) string { return "" })
 	case kind.Job != nil:
-		return keep(d, &d.jobs, kind.Job, func(*nomadJob) string { return "" })
+		return addOnce(d, &d.jobs, kind.Job, func(*nomadJob) string { return "" })
 	}
 	return errors.New("it is no node, allocation, job or scheduler configuration of Nomad's API")
 }
 
-// keep adds an object, once by its key.
-func keep[T any](d *nomadDump, list *[]*T, text json.RawMessage, key func(*T) string) error {
+// addOnce adds an object, once by its key.
+func addOnce[T any](d *nomadDump, list *[]*T, text json.RawMessage, key func(*T) string) error {
 	one := new(T)
 	if err := json.Unmarshal(text, one); err != nil {
 		return err

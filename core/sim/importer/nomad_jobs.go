@@ -13,16 +13,16 @@ import (
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
-// nomadWork is a job of the scenario.
-type nomadWork struct {
+// importedJob is a job of the scenario.
+type importedJob struct {
 	key model.JobKey
 	job scenario.Job
 }
 
 // jobs are those of which something runs or waits, ascending by key.
-func (w *nomadWriter) jobs() []*nomadWork {
+func (w *nomadWriter) jobs() []*importedJob {
 	specs := w.specifications()
-	var jobs []*nomadWork
+	var jobs []*importedJob
 	seen := map[model.JobKey]bool{}
 	for key := range specs {
 		seen[key] = true
@@ -32,7 +32,7 @@ func (w *nomadWriter) jobs() []*nomadWork {
 	}
 	for _, key := range slices.SortedFunc(maps.Keys(seen), model.JobKey.Compare) {
 		if job, ok := w.job(key, specs[key]); ok {
-			jobs = append(jobs, &nomadWork{key, job})
+			jobs = append(jobs, &importedJob{key, job})
 		}
 	}
 	return jobs
@@ -68,32 +68,32 @@ func (w *nomadWriter) job(key model.JobKey, spec *nomadJob) (scenario.Job, bool)
 	groups := w.groupsOf(key)
 	switch {
 	case spec != nil && (spec.Stop || spec.Status == "dead") && len(groups) == 0,
-		spec != nil && spec.template():
+		spec != nil && spec.isTemplate():
 		return scenario.Job{}, false
 	case spec != nil && len(spec.TaskGroups) == 0 && len(groups) == 0:
-		w.leaveQueued(spec)
+		w.reportQueued(spec)
 		return scenario.Job{}, false
 	case spec != nil && len(spec.TaskGroups) > 0:
 		m, err := jobspec.ToModel(w.schedulable(spec))
 		if err == nil {
-			w.settle(key, spec, m)
+			w.dropCompleted(key, spec, m)
 			return jobOf(m, nil), true
 		}
 		w.report.note(1, "jobs whose specification cede cannot express", "made of what their allocations hold: "+firstLine(err))
 	}
-	return w.made(key, spec, groups), len(groups) > 0
+	return w.jobFromAllocations(key, spec, groups), len(groups) > 0
 }
 
-// leaveQueued counts what of a job waits, where nothing says what it asks for.
-func (w *nomadWriter) leaveQueued(stub *nomadJob) {
+// reportQueued counts what of a job waits, where nothing says what it asks for.
+func (w *nomadWriter) reportQueued(stub *nomadJob) {
 	n := stub.JobSummary.queued()
 	w.report.TasksRead += n
-	w.report.leave(n, "instances that wait, of jobs without a specification (/v1/job/ID)")
+	w.report.leaveOut(n, "instances that wait, of jobs without a specification (/v1/job/ID)")
 }
 
-// template is whether a job only makes others: of itself nothing runs. Lists say
+// isTemplate is whether a job only makes others: of itself nothing runs. Lists say
 // it by true or false, specifications by what is to be filled in.
-func (j *nomadJob) template() bool {
+func (j *nomadJob) isTemplate() bool {
 	for _, field := range []json.RawMessage{j.ParameterizedJob, j.Periodic} {
 		if s := string(field); s != "" && s != "null" && s != "false" {
 			return true
@@ -124,14 +124,14 @@ func (w *nomadWriter) groupsOf(key model.JobKey) []string {
 func (w *nomadWriter) schedulable(spec *nomadJob) *client.Job {
 	j := spec.Job
 	j.Stop = false
-	j.Constraints, j.Affinities, j.Spreads = w.readable(j.Constraints), readableOf(w, j.Affinities, affinityTarget), readableOf(w, j.Spreads, spreadTarget)
+	j.Constraints, j.Affinities, j.Spreads = w.supported(j.Constraints), supportedOf(w, j.Affinities, affinityTarget), supportedOf(w, j.Spreads, spreadTarget)
 	if pool := spec.NodePool; pool != "" && pool != "all" {
 		j.Constraints = append(j.Constraints, &client.Constraint{LTarget: nodePool, Operand: "=", RTarget: pool})
 	}
 	j.TaskGroups = nil
 	for _, from := range spec.TaskGroups {
 		g := from.TaskGroup
-		g.Constraints, g.Affinities, g.Spreads = w.readable(g.Constraints), readableOf(w, g.Affinities, affinityTarget), readableOf(w, g.Spreads, spreadTarget)
+		g.Constraints, g.Affinities, g.Spreads = w.supported(g.Constraints), supportedOf(w, g.Affinities, affinityTarget), supportedOf(w, g.Spreads, spreadTarget)
 		g.Networks, g.Tasks = w.networks(g.Networks), nil
 		for _, t := range from.Tasks {
 			if c := t.Lifecycle; c != nil && !c.Sidecar && c.Hook != "poststart" {
@@ -149,7 +149,7 @@ func (w *nomadWriter) schedulable(spec *nomadJob) *client.Job {
 func (w *nomadWriter) task(from *client.Task) *client.Task {
 	t := &client.Task{
 		Name: from.Name, Driver: "sim", KillTimeout: from.KillTimeout,
-		Constraints: w.readable(from.Constraints), Affinities: readableOf(w, from.Affinities, affinityTarget),
+		Constraints: w.supported(from.Constraints), Affinities: supportedOf(w, from.Affinities, affinityTarget),
 	}
 	if from.Resources != nil {
 		r := *from.Resources
@@ -178,16 +178,16 @@ func (w *nomadWriter) networks(list []*client.NetworkResource) []*client.Network
 	return kept
 }
 
-// readable leaves out constraints on attributes that the dump does not tell.
-func (w *nomadWriter) readable(list []*client.Constraint) []*client.Constraint {
-	return readableOf(w, list, func(c *client.Constraint) string { return c.LTarget })
+// supported leaves out constraints on attributes that the dump does not tell.
+func (w *nomadWriter) supported(list []*client.Constraint) []*client.Constraint {
+	return supportedOf(w, list, func(c *client.Constraint) string { return c.LTarget })
 }
 
 func affinityTarget(a *client.Affinity) string { return a.LTarget }
 func spreadTarget(s *client.Spread) string     { return s.Attribute }
 
-func readableOf[T any](w *nomadWriter, list []*T, target func(*T) string) []*T {
-	if w.knows {
+func supportedOf[T any](w *nomadWriter, list []*T, target func(*T) string) []*T {
+	if w.hasAttributes {
 		return list
 	}
 	return slices.DeleteFunc(slices.Clone(list), func(one *T) bool {
@@ -200,9 +200,9 @@ func readableOf[T any](w *nomadWriter, list []*T, target func(*T) string) []*T {
 	})
 }
 
-// settle fits a job to what there is of it: of a finite one what is complete does
+// dropCompleted fits a job to what there is of it: of a finite one what is complete does
 // not come again, and groups that the job had before stay while they run.
-func (w *nomadWriter) settle(key model.JobKey, spec *nomadJob, m *model.Job) {
+func (w *nomadWriter) dropCompleted(key model.JobKey, spec *nomadJob, m *model.Job) {
 	m.Stopped = false
 	for _, g := range m.Groups {
 		running := len(w.live[groupKey{key, g.Name}])
@@ -217,14 +217,14 @@ func (w *nomadWriter) settle(key model.JobKey, spec *nomadJob, m *model.Job) {
 		if !slices.ContainsFunc(m.Groups, func(g *model.Group) bool { return g.Name == name }) {
 			n := len(w.live[groupKey{key, name}])
 			w.report.TasksRead += n
-			w.report.leave(n, "allocations of groups that their job has no more")
+			w.report.leaveOut(n, "allocations of groups that their job has no more")
 			delete(w.live, groupKey{key, name})
 		}
 	}
 }
 
-// made is a job of what its allocations hold.
-func (w *nomadWriter) made(key model.JobKey, spec *nomadJob, groups []string) scenario.Job {
+// jobFromAllocations is a job of what its allocations hold.
+func (w *nomadWriter) jobFromAllocations(key model.JobKey, spec *nomadJob, groups []string) scenario.Job {
 	job := scenario.Job{Namespace: key.Namespace, Type: "service", Priority: new(int32(model.DefaultPriority))}
 	switch {
 	case spec == nil:
@@ -236,10 +236,10 @@ func (w *nomadWriter) made(key model.JobKey, spec *nomadJob, groups []string) sc
 		list := w.live[groupKey{key, name}]
 		newest := list[len(list)-1]
 		job.Type = cmp.Or(newest.JobType, job.Type)
-		job.Groups = append(job.Groups, w.held(name, len(list), newest))
+		job.Groups = append(job.Groups, w.groupFromAllocation(name, len(list), newest))
 	}
 	if spec != nil && len(spec.TaskGroups) == 0 {
-		w.leaveQueued(spec)
+		w.reportQueued(spec)
 	}
 	if spec == nil || len(spec.TaskGroups) == 0 {
 		w.report.note(1, "jobs without a specification (/v1/job/ID)", "made of what their allocations hold, with no constraints")
@@ -247,8 +247,8 @@ func (w *nomadWriter) made(key model.JobKey, spec *nomadJob, groups []string) sc
 	return job
 }
 
-// held is a group of what one allocation of it holds.
-func (w *nomadWriter) held(name string, count int, a *nomadAlloc) scenario.Group {
+// groupFromAllocation is a group of what one allocation of it holds.
+func (w *nomadWriter) groupFromAllocation(name string, count int, a *nomadAlloc) scenario.Group {
 	g := scenario.Group{Name: name, Count: &count, Resources: scenario.Quantities{}}
 	r := a.AllocatedResources
 	if len(a.ResourceUse) > 0 {

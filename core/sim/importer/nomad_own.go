@@ -10,14 +10,14 @@ import (
 // cede's own API answers in Nomad's form too, which has no room for every
 // resource: what it writes beside that form is all there is.
 
-// ownNode is what a node, or its stub, has beside Nomad's form.
-type ownNode struct {
+// cedeNode is what a node, or its stub, has beside Nomad's form.
+type cedeNode struct {
 	Capacity, ReservedCapacity map[string]int64
 	Devices                    []client.NodeDevice
 	Taints                     []client.Taint
 }
 
-func (n *ownNode) fill(node *scenario.Node) {
+func (n *cedeNode) fill(node *scenario.Node) {
 	maps.Copy(node.Capacity, n.Capacity)
 	if node.Reserved != nil {
 		maps.Copy(node.Reserved, n.ReservedCapacity)
@@ -30,15 +30,15 @@ func (n *ownNode) fill(node *scenario.Node) {
 	}
 }
 
-// ownAlloc is what an allocation has beside Nomad's form; of lists' stubs it is
+// cedeAlloc is what an allocation has beside Nomad's form; of lists' stubs it is
 // ResourceUse alone.
-type ownAlloc struct {
+type cedeAlloc struct {
 	ResourceUse map[string]int64
 	Ports       []uint16
 	Devices     []client.DeviceUse
 }
 
-func (a *ownAlloc) fill(g *scenario.Group) {
+func (a *cedeAlloc) fill(g *scenario.Group) {
 	maps.Copy(g.Resources, a.ResourceUse)
 	g.Ports = a.Ports
 	for _, d := range a.Devices {

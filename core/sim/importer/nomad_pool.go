@@ -8,9 +8,9 @@ import (
 	"github.com/cede-scheduler/cede/core/sim/scenario"
 )
 
-// IntoPool keeps a job in its node pool, as imported jobs are. Without a pool of
+// AssignNodePool keeps a job in its node pool, as imported jobs are. Without a pool of
 // its own that is Nomad's default where the scenario's nodes tell theirs.
-func IntoPool(f *scenario.File, j *model.Job, pool string) {
+func AssignNodePool(f *scenario.File, j *model.Job, pool string) {
 	told := slices.ContainsFunc(f.Nodes, func(n scenario.Node) bool { return n.Attributes[nodePool] != "" })
 	if pool == "all" || !told && (pool == "" || pool == "default") {
 		return

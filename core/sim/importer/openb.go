@@ -90,7 +90,7 @@ func (o *openb) readNodes(src Source) error {
 	if err != nil {
 		return err
 	}
-	t, err := o.read(src, file)
+	t, err := o.openTable(src, file)
 	if err != nil {
 		return err
 	}
@@ -129,7 +129,7 @@ type podColumns struct {
 }
 
 func (o *openb) readPods(src Source, file string) error {
-	t, err := o.read(src, file)
+	t, err := o.openTable(src, file)
 	if err != nil {
 		return err
 	}
@@ -149,25 +149,25 @@ func (o *openb) readPods(src Source, file string) error {
 
 func (o *openb) pod(t *table, c *podColumns) {
 	id := o.name(t.text(c.name))
-	if !o.claim("job ", id) {
+	if !o.reserveName("job ", id) {
 		t.fail("pod %q is listed twice", id)
 	}
 	created, given := t.seconds(c.created)
 	if !given {
-		t.wrong(c.created, "seconds: a pod must have been created")
+		t.invalid(c.created, "seconds: a pod must have been created")
 	}
-	w := work{at: time.Duration(created), job: scenario.Job{
+	w := submission{at: time.Duration(created), job: scenario.Job{
 		ID: id, Type: "batch", Groups: []scenario.Group{{Name: "pod", Count: new(1)}},
 	}}
 	deleted, ended := t.seconds(c.deleted)
 	if ended && deleted < created {
 		t.fail("the pod is deleted (%s) before it is created (%s)", t.text(c.deleted), t.text(c.created))
 	}
-	if t.err != nil || !o.sampled(id) || !o.in(w.at, 1) || !o.life(t, c, &w, deleted, ended) {
+	if t.err != nil || !o.sampled(id) || !o.inWindow(w.at, 1) || !o.setDuration(t, c, &w, deleted, ended) {
 		return
 	}
-	o.ask(t, c, &w.job.Groups[0])
-	priority, known := o.bands.of(t.text(c.qos))
+	o.request(t, c, &w.job.Groups[0])
+	priority, known := o.bands.priority(t.text(c.qos))
 	if !known {
 		o.report.note(1, fmt.Sprintf("pods of the unknown QoS class %.40q", t.text(c.qos)), "priority 50")
 	}
@@ -175,14 +175,14 @@ func (o *openb) pod(t *table, c *podColumns) {
 	o.submit(w)
 }
 
-// life sets how long the pod runs, or, when it never ran, when it gives up. It
+// setDuration sets how long the pod runs, or, when it never ran, when it gives up. It
 // is false when the pod is left out.
-func (o *openb) life(t *table, c *podColumns, w *work, deleted int64, ended bool) bool {
+func (o *openb) setDuration(t *table, c *podColumns, w *submission, deleted int64, ended bool) bool {
 	scheduled, ran := t.seconds(c.scheduled)
 	g := &w.job.Groups[0]
 	switch {
 	case !ran && o.opts.NeverRan != NeverRanKeep:
-		o.report.leave(1, "pods that were never scheduled, so without a duration")
+		o.report.leaveOut(1, "pods that were never scheduled, so without a duration")
 		return false
 	case !ran && ended:
 		o.report.note(1, "pods that were never scheduled", "kept; they give up when the trace deletes them")
@@ -192,7 +192,7 @@ func (o *openb) life(t *table, c *podColumns, w *work, deleted int64, ended bool
 	case !ended:
 		o.report.note(1, "pods without a deletion time", "kept; they run for ever")
 	case deleted < scheduled:
-		o.report.leave(1, "pods deleted before they were scheduled")
+		o.report.leaveOut(1, "pods deleted before they were scheduled")
 		return false
 	case deleted == scheduled:
 		o.report.note(1, "pods that ran for no time", "1s")
@@ -203,8 +203,8 @@ func (o *openb) life(t *table, c *podColumns, w *work, deleted int64, ended bool
 	return true
 }
 
-// ask sets what the pod needs of a node.
-func (o *openb) ask(t *table, c *podColumns, g *scenario.Group) {
+// request sets what the pod needs of a node.
+func (o *openb) request(t *table, c *podColumns, g *scenario.Group) {
 	g.Resources = scenario.Quantities{"cpu": t.amount(c.cpu)}
 	if m := t.amount(c.memory); m > 0 {
 		g.Resources["memory"] = m

@@ -78,9 +78,9 @@ func (o *Options) Validate() error {
 	return errors.Join(errs...)
 }
 
-// own refuses the options that belong to another trace, lest one be ignored
+// rejectForeign refuses the options that belong to another trace, lest one be ignored
 // in silence.
-func (o *Options) own(format string) error {
+func (o *Options) rejectForeign(format string) error {
 	var errs []error
 	for _, f := range []struct {
 		set          bool
@@ -98,8 +98,8 @@ func (o *Options) own(format string) error {
 	return errors.Join(errs...)
 }
 
-// words lists what was chosen, for people (" ") and for names ("").
-func (o *Options) words(join string) []string {
+// selection lists what was chosen, for people (" ") and for names ("").
+func (o *Options) selection(join string) []string {
 	var w []string
 	add := func(set bool, name, value string) {
 		if set {
@@ -125,7 +125,7 @@ func (o *Options) words(join string) []string {
 func (o *Options) describe() string {
 	all := *o
 	all.List = "" // named elsewhere
-	w := all.words(" ")
+	w := all.selection(" ")
 	if o.WholeGPUs {
 		w = append(w, "whole GPUs")
 	}

@@ -39,7 +39,7 @@ type Unread struct {
 	File   string `json:"file"`
 	Line   int    `json:"line"`
 	Object string `json:"object"` // kind and name, or its number in the file
-	Why    string `json:"why"`
+	Reason string `json:"why"`
 }
 
 // Note counts one oddity.
@@ -54,8 +54,8 @@ type Note struct {
 // first made.
 func (r *Report) note(n int, what, done string) { r.add(n, what, done, false) }
 
-// leave counts n tasks that are not imported.
-func (r *Report) leave(n int, what string) { r.add(n, what, "left out", true) }
+// leaveOut counts n tasks that are not imported.
+func (r *Report) leaveOut(n int, what string) { r.add(n, what, "left out", true) }
 
 func (r *Report) add(n int, what, done string, out bool) {
 	if n == 0 {
@@ -96,7 +96,7 @@ func (r *Report) String() string {
 	}
 	_ = w.Flush() // to memory
 	for _, u := range r.Unread {
-		fmt.Fprintf(&b, "  %s:%d: %s: %s\n", u.File, u.Line, u.Object, u.Why)
+		fmt.Fprintf(&b, "  %s:%d: %s: %s\n", u.File, u.Line, u.Object, u.Reason)
 	}
 	if more := r.Lost - len(r.Unread); more > 0 {
 		fmt.Fprintf(&b, "  and %s more\n", thousands(more))

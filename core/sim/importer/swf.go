@@ -90,15 +90,15 @@ func (s *swf) job(r *swfJob) {
 	at := time.Duration(r.submit-s.first) * time.Second
 	switch {
 	case tasks == 0:
-		s.report.leave(1, "jobs without a number of processors")
+		s.report.leaveOut(1, "jobs without a number of processors")
 		return
 	case r.run < 0:
-		s.report.leave(tasks, "tasks of jobs with a negative or unknown run time")
+		s.report.leaveOut(tasks, "tasks of jobs with a negative or unknown run time")
 		return
 	case !Sampled(id, s.opts.Sample):
-		s.report.leave(tasks, "tasks outside the sample")
+		s.report.leaveOut(tasks, "tasks outside the sample")
 		return
-	case !s.in(at, tasks):
+	case !s.inWindow(at, tasks):
 		return
 	}
 	j := scenario.Job{ID: id, Type: "batch", AllAtOnce: tasks > 1}
@@ -106,7 +106,7 @@ func (s *swf) job(r *swfJob) {
 		j.Groups = append(j.Groups, s.group(r, i, c))
 	}
 	j.Priority = new(s.priority(r))
-	s.submit(work{at: at, job: j})
+	s.submit(submission{at: at, job: j})
 }
 
 func (s *swf) priority(r *swfJob) int32 {
@@ -114,7 +114,7 @@ func (s *swf) priority(r *swfJob) int32 {
 	if queue == "" {
 		queue = strconv.FormatInt(r.queueNumber, 10)
 	}
-	p, known := s.bands.of(queue)
+	p, known := s.bands.priority(queue)
 	if !known {
 		s.report.note(1, fmt.Sprintf("jobs of queue %.40s, which has no band", queue), fmt.Sprintf("priority %d", p))
 	}

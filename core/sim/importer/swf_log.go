@@ -18,7 +18,7 @@ type swfLog struct {
 type swfJob struct {
 	id, submit, run int64
 	procs           int
-	asked           int64 // memory: bytes per node with a specification, else KB per processor; -1: unknown
+	memoryRequest   int64 // memory: bytes per node with a specification, else KB per processor; -1: unknown
 	queueNumber     int64
 	queue, spec     string // of the three extra columns; "" without them
 }
@@ -27,12 +27,12 @@ type swfJob struct {
 func (r *swfJob) memory(cores int) int64 {
 	const kib, mib = 1 << 10, 1 << 20
 	switch {
-	case r.asked <= 0:
+	case r.memoryRequest <= 0:
 		return 0
 	case r.spec != "":
-		return (r.asked + mib - 1) / mib
+		return (r.memoryRequest + mib - 1) / mib
 	}
-	return (r.asked*int64(cores) + kib - 1) / kib
+	return (r.memoryRequest*int64(cores) + kib - 1) / kib
 }
 
 // Columns of the standard, from 0.
@@ -98,7 +98,7 @@ func (l *lines) swfJob(text string) swfJob {
 	}
 	r := swfJob{
 		id: l.integer(f, swfID), submit: l.integer(f, swfSubmit), run: l.integer(f, swfRun),
-		asked: l.integer(f, swfMemory), queueNumber: l.integer(f, swfQueue),
+		memoryRequest: l.integer(f, swfMemory), queueNumber: l.integer(f, swfQueue),
 	}
 	procs := l.integer(f, swfProcs)
 	if procs <= 0 {
@@ -112,8 +112,8 @@ func (l *lines) swfJob(text string) swfJob {
 		l.fail("submitted at %d s, ran for %d s; want 0 to %d s, and at most %d s", r.submit, r.run, int64(maxSeconds), int64(maxRun))
 	case procs > maxCores:
 		l.fail("%d processors; want at most %d", procs, maxCores)
-	case r.asked > maxMemory:
-		l.fail("memory request %d is too large", r.asked)
+	case r.memoryRequest > maxMemory:
+		l.fail("memory request %d is too large", r.memoryRequest)
 	}
 	r.procs = int(max(procs, 0))
 	if len(f) > swfSpec && strings.HasPrefix(f[swfAllocated], "{") {

@@ -25,19 +25,19 @@ type table struct {
 	line    int      // of row
 	err     error
 	csv     *csv.Reader
-	budget  *budget
+	budget  *rowLimiter
 	closers *reader
 }
 
-// budget fails a reader that hands out too much between two refills.
-type budget struct {
+// rowLimiter fails a reader that hands out too much between two refills.
+type rowLimiter struct {
 	r    io.Reader
 	left int
 }
 
 var errLongRow = fmt.Errorf("a row longer than %d bytes; is a quote missing?", maxRow)
 
-func (b *budget) Read(p []byte) (int, error) {
+func (b *rowLimiter) Read(p []byte) (int, error) {
 	if b.left <= 0 {
 		return 0, errLongRow
 	}
@@ -53,7 +53,7 @@ func (s Source) table(name string, columns ...string) (*table, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &budget{r: r}
+	b := &rowLimiter{r: r}
 	t := &table{file: name, names: columns, csv: csv.NewReader(b), budget: b, closers: r}
 	t.csv.ReuseRecord = true
 	t.csv.FieldsPerRecord = len(columns) // 0: as many as the first line has
@@ -121,8 +121,8 @@ func (t *table) column(name string) int {
 
 func (t *table) text(col int) string { return t.row[col] }
 
-// wrong complains about a value.
-func (t *table) wrong(col int, want string) {
+// invalid complains about a value.
+func (t *table) invalid(col int, want string) {
 	t.fail("%s is %.80q; want %s", t.names[col], t.row[col], want)
 }
 
@@ -130,7 +130,7 @@ func (t *table) wrong(col int, want string) {
 func (t *table) amount(col int) int64 {
 	n, err := strconv.ParseInt(t.row[col], 10, 64)
 	if err != nil || n < 0 || n > model.MaxAmount {
-		t.wrong(col, "a whole number, 0 or more")
+		t.invalid(col, "a whole number, 0 or more")
 		return 0
 	}
 	return n
@@ -140,7 +140,7 @@ func (t *table) amount(col int) int64 {
 func (t *table) id(col int) uint64 {
 	n, err := strconv.ParseUint(t.row[col], 10, 63)
 	if err != nil {
-		t.wrong(col, "a whole number")
+		t.invalid(col, "a whole number")
 	}
 	return n
 }
@@ -149,7 +149,7 @@ func (t *table) id(col int) uint64 {
 func (t *table) small(col, most int) int {
 	n, err := strconv.Atoi(t.row[col])
 	if err != nil || n < 0 || n > most {
-		t.wrong(col, fmt.Sprintf("a whole number, 0 to %d", most))
+		t.invalid(col, fmt.Sprintf("a whole number, 0 to %d", most))
 		return 0
 	}
 	return n
@@ -163,7 +163,7 @@ func (t *table) fraction(col int) (f float64, given bool) {
 	}
 	f, err := strconv.ParseFloat(t.row[col], 64)
 	if err != nil || math.IsNaN(f) || f < 0 || f > 1e6 {
-		t.wrong(col, "a number, 0 or more")
+		t.invalid(col, "a number, 0 or more")
 		return 0, false
 	}
 	return f, true
@@ -177,7 +177,7 @@ func (t *table) seconds(col int) (ns int64, given bool) {
 	}
 	ns, ok := parseSeconds(t.row[col])
 	if !ok {
-		t.wrong(col, "seconds, 0 or more")
+		t.invalid(col, "seconds, 0 or more")
 	}
 	return ns, ok
 }

@@ -23,7 +23,7 @@ func (b *builder) countUnfit() {
 			key := groupShape(g)
 			ok, known := fits[key]
 			if !known {
-				ok = slices.ContainsFunc(shapes, func(n *scenario.Node) bool { return couldHold(n, g) })
+				ok = slices.ContainsFunc(shapes, func(n *scenario.Node) bool { return fitsEmpty(n, g) })
 				fits[key] = ok
 			}
 			apart := slices.ContainsFunc(g.Constraints, func(c scenario.Constraint) bool {
@@ -81,10 +81,10 @@ func writeAmounts(b *strings.Builder, q scenario.Quantities) {
 	}
 }
 
-// couldHold is whether an empty node has room for one instance. A constraint
+// fitsEmpty is whether an empty node has room for one instance. A constraint
 // on node.id is taken as met: importers write one only for a node that is
 // there.
-func couldHold(n *scenario.Node, g *scenario.Group) bool {
+func fitsEmpty(n *scenario.Node, g *scenario.Group) bool {
 	for r, amount := range g.Resources {
 		if n.Capacity[r] < amount {
 			return false

@@ -33,7 +33,7 @@ func decodeExpectClusters(d *decoder, v reflect.Value, ev event) {
 		return
 	}
 	if ev.kind != kindList {
-		d.wrong(ev, "a list of clusters, or a mapping from them to replicas", "write [m1, m2] or {m1: 2, m2: 1}")
+		d.wrongType(ev, "a list of clusters, or a mapping from them to replicas", "write [m1, m2] or {m1: 2, m2: 1}")
 		return
 	}
 	slicePlan(newPlan(reflect.TypeFor[string]()), "texts").decode(d, reflect.ValueOf(&x.Names).Elem(), ev)
@@ -44,7 +44,7 @@ func (c *checker) checkClusters() {
 	for i := range c.f.Clusters {
 		m, p := &c.f.Clusters[i], root.field("clusters").item(i)
 		c.unique(p.field("id"), "clusters", "id", m.ID, i, c.clusters)
-		c.amounts(p.field("capacity"), m.Capacity)
+		c.checkAmounts(p.field("capacity"), m.Capacity)
 		c.noEmptyKey(p.field("attributes"), m.Attributes)
 		if _, ok := m.Attributes[model.AttributeClusterID]; ok {
 			c.add(p.field("attributes").field(model.AttributeClusterID), model.AttributeClusterID+" is built in and cannot be set as an attribute", "set the cluster's id")
@@ -69,10 +69,10 @@ func (c *checker) checkBinding(p *path, b *Binding) {
 	c.oneOf(p.field("scope"), b.Scope, scopeNamespace, scopeCluster)
 	c.oneOf(p.field("preemptionPolicy"), b.PreemptionPolicy, preemptionPolicies...)
 	c.oneOf(p.field("replicaScheduling"), b.ReplicaScheduling, divided, duplicated)
-	c.amounts(p.field("resources"), b.Resources)
-	c.span(p.field("killTimeout"), b.KillTimeout)
-	c.span(p.field("duration"), b.Duration)
-	c.span(p.field("checkpoint"), b.Checkpoint)
+	c.checkAmounts(p.field("resources"), b.Resources)
+	c.checkDuration(p.field("killTimeout"), b.KillTimeout)
+	c.checkDuration(p.field("duration"), b.Duration)
+	c.checkDuration(p.field("checkpoint"), b.Checkpoint)
 	c.checkClass(p, b)
 	if b.Scope == scopeCluster && b.PreemptionPolicy == preemptionPolicies[0] {
 		c.add(p.field("preemptionPolicy"), "a cluster-scoped binding preempts nobody", "write Never, or leave it out")
@@ -96,7 +96,7 @@ func (c *checker) checkBinding(p *path, b *Binding) {
 	for i := range b.Constraints {
 		c.checkConstraint(p.field("constraints").item(i), &b.Constraints[i], false)
 	}
-	c.checkSpreadOf(p.field("spread"), b)
+	c.checkClusterSpread(p.field("spread"), b)
 }
 
 // maxReplicas bounds replicas and weights.
@@ -122,9 +122,9 @@ func (c *checker) checkClass(p *path, b *Binding) {
 	}
 }
 
-func (c *checker) checkSpreadOf(p *path, b *Binding) {
+func (c *checker) checkClusterSpread(p *path, b *Binding) {
 	s := &b.Spread
-	c.checkNumbers(p, b, "Clusters", "clusters", s.MinClusters, s.MaxClusters)
+	c.checkRange(p, b, "Clusters", "clusters", s.MinClusters, s.MaxClusters)
 	switch {
 	case s.By == "" && (s.MinGroups != nil || s.MaxGroups != nil):
 		c.add(p.field("by"), "minGroups and maxGroups count values of an attribute, and none is named", "write {by: region, minGroups: 2}")
@@ -133,15 +133,15 @@ func (c *checker) checkSpreadOf(p *path, b *Binding) {
 		c.add(p.field("by"), "there is neither minGroups nor maxGroups", "write {by: region, minGroups: 2}, or leave `by` out")
 		return
 	}
-	c.checkNumbers(p, b, "Groups", "values of "+s.By, s.MinGroups, s.MaxGroups)
-	if least, most := numberOf(s.MinGroups), numberOf(s.MaxClusters); most > 0 && least > most {
+	c.checkRange(p, b, "Groups", "values of "+s.By, s.MinGroups, s.MaxGroups)
+	if least, most := valueOrZero(s.MinGroups), valueOrZero(s.MaxClusters); most > 0 && least > most {
 		c.add(p.field("minGroups"), fmt.Sprintf("at least %d values of %s on at most %d clusters: expected no more than maxClusters", least, s.By, most), "lower it")
 	}
 }
 
-// checkNumbers checks a least and a greatest number of what a binding is on.
-func (c *checker) checkNumbers(p *path, b *Binding, field, what string, from, to *int) {
-	least, most := numberOf(from), numberOf(to)
+// checkRange checks a least and a greatest number of what a binding is on.
+func (c *checker) checkRange(p *path, b *Binding, field, what string, from, to *int) {
+	least, most := valueOrZero(from), valueOrZero(to)
 	switch {
 	case least < 0 || from != nil && least == 0:
 		c.add(p.field("min"+field), fmt.Sprintf("%d %s: expected 1 or more", least, what), "leave it out for 1")
@@ -154,8 +154,8 @@ func (c *checker) checkNumbers(p *path, b *Binding, field, what string, from, to
 	}
 }
 
-// numberOf is 0 where there is none.
-func numberOf(n *int) int {
+// valueOrZero is 0 where there is none.
+func valueOrZero(n *int) int {
 	if n == nil {
 		return 0
 	}
@@ -185,9 +185,9 @@ func (c *checker) needBinding(p *path, id string) bool {
 	return ok
 }
 
-// needWork checks a reference to a job or a binding.
-func (c *checker) needWork(p *path, id string) {
-	if _, ok := c.bindings[id]; ok || c.unsure["bindings"] {
+// needJobOrBinding checks a reference to a job or a binding.
+func (c *checker) needJobOrBinding(p *path, id string) {
+	if _, ok := c.bindings[id]; ok || c.incomplete["bindings"] {
 		return
 	}
 	if len(c.jobs) == 0 && len(c.bindings) > 0 {
@@ -219,17 +219,17 @@ func (c *checker) checkRunningBinding(p *path, r *Running) {
 			continue
 		}
 		b := c.bindings[r.Binding]
-		if c.tainted[fmt.Sprintf("bindings[%d]", b)] || c.tainted[fmt.Sprintf("clusters[%d]", c.clusters[id])] {
+		if c.invalid[fmt.Sprintf("bindings[%d]", b)] || c.invalid[fmt.Sprintf("clusters[%d]", c.clusters[id])] {
 			continue
 		}
-		c.place(at, r, id, &c.f.Bindings[b], &c.f.Clusters[c.clusters[id]])
+		c.reserveReplicas(at, r, id, &c.f.Bindings[b], &c.f.Clusters[c.clusters[id]])
 	}
 }
 
-// place takes replicas off a cluster and off what the binding wants.
-func (c *checker) place(p *path, r *Running, id string, b *Binding, m *Cluster) {
-	if c.left == nil {
-		c.left, c.bound = map[string]map[string]int64{}, map[string]int{}
+// reserveReplicas takes replicas off a cluster and off what the binding wants.
+func (c *checker) reserveReplicas(p *path, r *Running, id string, b *Binding, m *Cluster) {
+	if c.freeByCluster == nil {
+		c.freeByCluster, c.runningReplicas = map[string]map[string]int64{}, map[string]int{}
 	}
 	n := r.Clusters[id]
 	binding, _ := b.resolve(&classes{})
@@ -239,26 +239,26 @@ func (c *checker) place(p *path, r *Running, id string, b *Binding, m *Cluster) 
 		c.add(p, fmt.Sprintf("the binding may not be on cluster %s: it is excluded by %s", id, why), "put its replicas elsewhere")
 		return
 	}
-	if once := b.ID + "\x00" + id; c.bound[once] > 0 {
+	if once := b.ID + "\x00" + id; c.runningReplicas[once] > 0 {
 		c.add(p, fmt.Sprintf("another entry has replicas of %s on cluster %s", b.ID, id), "add the replicas up in one entry")
 		return
 	}
-	c.bound[b.ID+"\x00"+id] = n
+	c.runningReplicas[b.ID+"\x00"+id] = n
 	wanted, key := b.replicas(), b.ID
 	if b.ReplicaScheduling == duplicated {
 		key += "@" + id
 	}
-	if c.bound[key] += n; c.bound[key] > wanted {
-		c.add(p, fmt.Sprintf("%d replicas of %s run, of %d that it wants", c.bound[key], b.ID, wanted), "run fewer, or ask for more")
+	if c.runningReplicas[key] += n; c.runningReplicas[key] > wanted {
+		c.add(p, fmt.Sprintf("%d replicas of %s run, of %d that it wants", c.runningReplicas[key], b.ID, wanted), "run fewer, or ask for more")
 		return
 	}
-	left := c.left[id]
+	left := c.freeByCluster[id]
 	if left == nil {
 		left = maps.Clone(map[string]int64(m.Capacity))
 		if left == nil {
 			left = map[string]int64{}
 		}
-		c.left[id] = left
+		c.freeByCluster[id] = left
 	}
 	for _, name := range keys(b.Resources) {
 		if need := b.Resources[name] * int64(n); need > left[name] {
@@ -273,7 +273,7 @@ func (c *checker) place(p *path, r *Running, id string, b *Binding, m *Cluster) 
 
 func (c *checker) checkExpectedBinding(p *path, x *ExpectBinding) {
 	if x.At != nil {
-		c.span(p.field("at"), *x.At)
+		c.checkDuration(p.field("at"), *x.At)
 	}
 	if x.Binding != nil {
 		c.needBinding(p.field("binding"), *x.Binding)
@@ -300,8 +300,8 @@ func (b *Binding) resolve(all *classes) (binding *model.Binding, warning string)
 		Namespace: cmp.Or(b.Namespace, model.DefaultNamespace), ID: b.ID, ClusterScoped: b.Scope == scopeCluster,
 		Replicas: b.replicas(), Resources: model.Resources(b.Resources), Clusters: b.Clusters, Weights: b.Weights,
 		Constraints: resolveConstraints(b.Constraints), Duplicated: b.ReplicaScheduling == duplicated,
-		MinClusters: numberOf(b.Spread.MinClusters), MaxClusters: numberOf(b.Spread.MaxClusters), SpreadBy: b.Spread.By,
-		MinGroups: numberOf(b.Spread.MinGroups), MaxGroups: numberOf(b.Spread.MaxGroups), KillTimeout: int64(b.KillTimeout), Duration: int64(b.Duration),
+		MinClusters: valueOrZero(b.Spread.MinClusters), MaxClusters: valueOrZero(b.Spread.MaxClusters), SpreadBy: b.Spread.By,
+		MinGroups: valueOrZero(b.Spread.MinGroups), MaxGroups: valueOrZero(b.Spread.MaxGroups), KillTimeout: int64(b.KillTimeout), Duration: int64(b.Duration),
 		MinReplicas: b.MinReplicas, Checkpoint: int64(b.Checkpoint),
 	}
 	class := all.byName[b.PriorityClass]

@@ -46,16 +46,16 @@ func decodeBound(d *decoder, v reflect.Value, ev event) {
 	case kindString:
 		text, percent = strings.CutSuffix(text, "%")
 		if !percent {
-			d.wrong(ev, what, remedy)
+			d.wrongType(ev, what, remedy)
 			return
 		}
 	default:
-		d.wrong(ev, what, remedy)
+		d.wrongType(ev, what, remedy)
 		return
 	}
 	n, ok := parseInt([]byte(text))
 	if text == "" || !ok || n < math.MinInt32 || n > math.MaxInt32 {
-		d.wrong(ev, what, remedy)
+		d.wrongType(ev, what, remedy)
 		return
 	}
 	v.Set(reflect.ValueOf(Bound{Number: int32(n), Percent: percent}))
@@ -73,7 +73,7 @@ func (c *checker) checkBudgets() {
 		switch {
 		case len(b.Labels) == 0 && b.MaxEvictions == nil:
 			c.add(p.field("labels"), "labels are missing", "name the labels of the allocations that are meant, such as {app: web}")
-		case len(b.Labels) > 0 && c.problems.len() == 0 && !c.carried(b):
+		case len(b.Labels) > 0 && c.problems.len() == 0 && !c.selectsGroup(b):
 			c.warnings = append(c.warnings, fmt.Sprintf("budgets[%d]: no group of namespace %s has the labels of %s: it protects nothing", i, b.namespace(), b.Name))
 		}
 		c.checkBounds(p, b)
@@ -112,8 +112,8 @@ func (c *checker) checkBound(p *path, b *Bound) {
 	}
 }
 
-// carried is whether some group has the labels of a budget.
-func (c *checker) carried(b *Budget) bool {
+// selectsGroup is whether some group has the labels of a budget.
+func (c *checker) selectsGroup(b *Budget) bool {
 	term := model.LabelTerm{Labels: b.Labels}
 	return slices.ContainsFunc(c.f.Jobs, func(j Job) bool {
 		return cmp.Or(j.Namespace, model.DefaultNamespace) == b.namespace() &&

@@ -118,7 +118,7 @@ func (d *decoder) decode(r *bufio.Reader) (f *File, err *Error) {
 		case nil:
 		case fatal:
 			f, err = nil, &Error{Problems: []Problem{p.problem}, Err: p.err}
-		case rubbish:
+		case decodeLimit:
 			first := Problem{
 				Line:    1,
 				Message: fmt.Sprintf("more than %d problems up to line %d, where reading stopped", maxProblems, p.line),
@@ -153,7 +153,7 @@ func (d *decoder) check(f *File) {
 		d.problems = problems{} // of another version's file nothing else means anything
 	}
 	c := newChecker(f)
-	c.heed(d.refused)
+	c.skipRefused(d.refused)
 	c.check()
 	for _, p := range c.problems.list {
 		p.Line = d.lines.line(p.Path)
@@ -209,7 +209,7 @@ func (d *decoder) pop(mark int) {
 // problem refuses the value at the current path.
 func (d *decoder) problem(line int, message, remedy string) {
 	at := ""
-	if len(d.problems.list) < maxKept {
+	if len(d.problems.list) < maxStored {
 		at = d.where(len(d.path))
 		if d.refused == nil {
 			d.refused = map[string]bool{}
@@ -218,7 +218,7 @@ func (d *decoder) problem(line int, message, remedy string) {
 	}
 	d.problems.add(Problem{Line: line, Path: at, Message: message, Remedy: remedy})
 	if d.problems.len() > maxProblems {
-		panic(rubbish{line})
+		panic(decodeLimit{line})
 	}
 }
 
@@ -231,11 +231,11 @@ func (d *decoder) where(steps int) string {
 	return string(b)
 }
 
-// rubbish ends decoding of a file with too many problems.
-type rubbish struct{ line int }
+// decodeLimit ends decoding of a file with too many problems.
+type decodeLimit struct{ line int }
 
-// wrong refuses a value of the wrong type, and steps over it.
-func (d *decoder) wrong(ev event, expected, remedy string) {
+// wrongType refuses a value of the wrong type, and steps over it.
+func (d *decoder) wrongType(ev event, expected, remedy string) {
 	d.problem(ev.line, "expected "+expected+", found "+found(ev), remedy)
 	d.skip(ev)
 }

@@ -26,7 +26,7 @@ func (s *structPlan) decode(d *decoder, v reflect.Value, start event) {
 		field := &s.fields[at]
 		mark := d.push(step{key: field.name, index: -1}, ev.line)
 		if seen[at] > 0 {
-			d.twice(ev.line, field.name, seen[at])
+			d.duplicate(ev.line, field.name, seen[at])
 			d.skip(d.src.next())
 		} else {
 			seen[at] = ev.line
@@ -35,7 +35,7 @@ func (s *structPlan) decode(d *decoder, v reflect.Value, start event) {
 		d.pop(mark)
 	}
 	for i, r := range s.required {
-		if i > 0 && s.instead >= 0 && seen[s.instead] > 0 {
+		if i > 0 && s.alternative >= 0 && seen[s.alternative] > 0 {
 			break
 		}
 		if field := &s.fields[r.field]; seen[r.field] == 0 {
@@ -60,7 +60,7 @@ func (s *structPlan) field(d *decoder, v reflect.Value, field *fieldPlan) {
 	field.plan.decode(d, v, ev)
 }
 
-func (d *decoder) twice(line int, what string, first int) {
+func (d *decoder) duplicate(line int, what string, first int) {
 	d.problem(line, fmt.Sprintf("%s is given twice, first on line %d", what, first), "remove one of the two")
 }
 
@@ -93,12 +93,12 @@ func slicePlan(of *plan, many string) *plan {
 	what := "a list of " + many
 	return &plan{what: what, decode: func(d *decoder, v reflect.Value, ev event) {
 		if ev.kind != kindList {
-			d.wrong(ev, what, `write [...] or lines that start with "- "; [] is the empty list`)
+			d.wrongType(ev, what, `write [...] or lines that start with "- "; [] is the empty list`)
 			return
 		}
 		v.Set(reflect.MakeSlice(v.Type(), 0, 0))
 		size := int(v.Type().Elem().Size())
-		repeats := repeats{list: v, field: nameFields[v.Type().Elem()]}
+		repeats := duplicateNames{list: v, field: nameFields[v.Type().Elem()]}
 		for i := 0; ; i++ {
 			ev := d.src.next()
 			if ev.kind == kindListEnd {
@@ -109,7 +109,7 @@ func slicePlan(of *plan, many string) *plan {
 			v.Grow(1)
 			v.SetLen(i + 1)
 			of.decode(d, v.Index(i), ev)
-			repeats.look(d, i, ev.line)
+			repeats.checkLast(d, i, ev.line)
 			d.pop(mark)
 		}
 	}}
@@ -124,7 +124,7 @@ func mapPlan(of *plan, texts bool) *plan {
 	}
 	return &plan{what: what, decode: func(d *decoder, v reflect.Value, ev event) {
 		if ev.kind != kindObject {
-			d.wrong(ev, what, "write {name: value} or indented lines")
+			d.wrongType(ev, what, "write {name: value} or indented lines")
 			return
 		}
 		v.Set(reflect.MakeMap(v.Type()))
@@ -151,7 +151,7 @@ func (d *decoder) entries(each func(key string, value event)) {
 		key := d.intern(ev.text)
 		mark := d.push(step{key: key, index: -1}, ev.line)
 		if line := lineOf(d.keys[first:], many, key); line > 0 {
-			d.twice(ev.line, fmt.Sprintf("%.100q", key), line)
+			d.duplicate(ev.line, fmt.Sprintf("%.100q", key), line)
 			d.skip(d.src.next())
 		} else {
 			if d.keys = append(d.keys, keyLine{key, ev.line}); len(d.keys)-first > 16 {

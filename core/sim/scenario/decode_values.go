@@ -17,7 +17,7 @@ func decodeString(d *decoder, v reflect.Value, ev event) {
 	case kindNumber, kindBool:
 		d.problem(ev.line, "expected a text, found "+found(ev), fmt.Sprintf("put it in quotes: %q", ev.text))
 	default:
-		d.wrong(ev, "a text", "write one value, in quotes where in doubt")
+		d.wrongType(ev, "a text", "write one value, in quotes where in doubt")
 		return
 	}
 	v.SetString(d.intern(ev.text))
@@ -29,7 +29,7 @@ func decodeText(d *decoder, v reflect.Value, ev event) {
 	case kindString, kindNumber, kindBool:
 		v.SetString(d.intern(ev.text))
 	default:
-		d.wrong(ev, "a text, a number, true or false", `write one value; "" is the empty text`)
+		d.wrongType(ev, "a text, a number, true or false", `write one value; "" is the empty text`)
 	}
 }
 
@@ -57,7 +57,7 @@ func decodeOperand(d *decoder, v reflect.Value, ev event) {
 
 func decodeBool(d *decoder, v reflect.Value, ev event) {
 	if ev.kind != kindBool {
-		d.wrong(ev, "true or false", "write true or false, without quotes")
+		d.wrongType(ev, "true or false", "write true or false, without quotes")
 		return
 	}
 	v.SetBool(strings.EqualFold(string(ev.text), "true"))
@@ -69,7 +69,7 @@ func decodeFloat(d *decoder, v reflect.Value, ev event) {
 		f, ok = parseFloat(ev.text)
 	}
 	if !ok {
-		d.wrong(ev, "a number", "write a finite number, without quotes")
+		d.wrongType(ev, "a number", "write a finite number, without quotes")
 		return
 	}
 	v.SetFloat(f)
@@ -84,8 +84,8 @@ func parseFloat(text []byte) (float64, bool) {
 	return f, err == nil && !math.IsInf(f, 0) && !math.IsNaN(f)
 }
 
-// beyond is whether a text is a number of a larger magnitude than most.
-func beyond(text []byte, most float64) bool {
+// exceeds is whether a text is a number of a larger magnitude than most.
+func exceeds(text []byte, most float64) bool {
 	f, err := strconv.ParseFloat(strings.ReplaceAll(string(text), "_", ""), 64)
 	return (err == nil || errors.Is(err, strconv.ErrRange)) && math.Abs(f) >= most
 }
@@ -121,15 +121,15 @@ func intPlan(t reflect.Type) *plan {
 	}
 	return &plan{what: what, decode: func(d *decoder, v reflect.Value, ev event) {
 		if ev.kind != kindNumber {
-			d.wrong(ev, what, remedy)
+			d.wrongType(ev, what, remedy)
 			return
 		}
 		n, ok := parseInt(ev.text)
 		switch {
 		case ok && !v.OverflowInt(n):
 			v.SetInt(n)
-		case !ok && !beyond(ev.text, math.MaxInt64):
-			d.wrong(ev, what, remedy)
+		case !ok && !exceeds(ev.text, math.MaxInt64):
+			d.wrongType(ev, what, remedy)
 		case ev.text[0] == '-':
 			d.problem(ev.line, fmt.Sprintf("%.40s is too small: expected %d or more", ev.text, least), "write a larger number")
 		default:
@@ -145,7 +145,7 @@ func uintPlan(t reflect.Type) *plan {
 	}
 	return &plan{what: what, decode: func(d *decoder, v reflect.Value, ev event) {
 		if ev.kind != kindNumber {
-			d.wrong(ev, what, remedy)
+			d.wrongType(ev, what, remedy)
 			return
 		}
 		n, err := strconv.ParseUint(string(ev.text), 10, 64)
@@ -155,7 +155,7 @@ func uintPlan(t reflect.Type) *plan {
 			}
 		}
 		if err != nil || v.OverflowUint(n) {
-			d.wrong(ev, what, remedy)
+			d.wrongType(ev, what, remedy)
 			return
 		}
 		v.SetUint(n)
@@ -172,7 +172,7 @@ func decodeDuration(d *decoder, v reflect.Value, ev event) {
 	case kindNumber:
 		t, err = parseSeconds(string(ev.text))
 	default:
-		d.wrong(ev, "a duration", remedy)
+		d.wrongType(ev, "a duration", remedy)
 		return
 	}
 	switch {
@@ -198,7 +198,7 @@ func decodePositive(d *decoder, v reflect.Value, ev event) {
 // else up.
 func decodeQuantities(d *decoder, v reflect.Value, ev event) {
 	if ev.kind != kindObject {
-		d.wrong(ev, "a mapping from resources to amounts", "write {cpu: 500, memory: 2Gi} or indented lines")
+		d.wrongType(ev, "a mapping from resources to amounts", "write {cpu: 500, memory: 2Gi} or indented lines")
 		return
 	}
 	parse := model.ParseQuantity
@@ -215,7 +215,7 @@ func (d *decoder) amount(resource string, ev event, parse func(resource, text st
 	case kindNumber:
 		n, ok := parseInt(ev.text)
 		if !ok {
-			d.wrong(ev, "a whole number of "+model.Unit(resource), "write a whole number, or a quantity in quotes such as "+example(resource))
+			d.wrongType(ev, "a whole number of "+model.Unit(resource), "write a whole number, or a quantity in quotes such as "+example(resource))
 		}
 		return n // Validate knows the bounds
 	case kindString:
@@ -230,7 +230,7 @@ func (d *decoder) amount(resource string, ev event, parse func(resource, text st
 		}
 		return n
 	}
-	d.wrong(ev, "an amount", fmt.Sprintf("write a whole number of %s, or a quantity such as %s", model.Unit(resource), example(resource)))
+	d.wrongType(ev, "an amount", fmt.Sprintf("write a whole number of %s, or a quantity such as %s", model.Unit(resource), example(resource)))
 	return 0
 }
 
@@ -249,7 +249,7 @@ func example(resource string) string {
 
 func decodeConfig(d *decoder, v reflect.Value, ev event) {
 	if ev.kind != kindObject {
-		d.wrong(ev, "a mapping", "write {key: value} or indented lines")
+		d.wrongType(ev, "a mapping", "write {key: value} or indented lines")
 		return
 	}
 	v.Set(reflect.ValueOf(d.any(ev)))
@@ -269,7 +269,7 @@ func (d *decoder) any(ev event) any {
 		}
 		f, ok := parseFloat(ev.text)
 		if !ok {
-			d.wrong(ev, "a finite number", "put it in quotes if it is a text")
+			d.wrongType(ev, "a finite number", "put it in quotes if it is a text")
 		}
 		return f
 	case kindList:

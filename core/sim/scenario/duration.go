@@ -34,7 +34,7 @@ const maxSeconds = math.MaxInt64 / 1_000_000_000
 // parseSeconds reads a number of seconds, exactly, to the nearest nanosecond.
 func parseSeconds(text string) (Duration, error) {
 	err := fmt.Errorf("%.40s seconds are not a duration", text)
-	if beyond([]byte(text), maxSeconds) {
+	if exceeds([]byte(text), maxSeconds) {
 		return 0, fmt.Errorf("%.40s seconds: %w", text, errTooLong)
 	}
 	if n, ok := parseInt([]byte(text)); ok && n > -maxSeconds && n < maxSeconds {

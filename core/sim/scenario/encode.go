@@ -144,7 +144,7 @@ func yamlNode(src source, ev event) *yaml.Node {
 	switch ev.kind {
 	case kindString:
 		node.Tag = "!!str"
-		if strings.ContainsFunc(node.Value, awkward) {
+		if strings.ContainsFunc(node.Value, needsEscape) {
 			node.Style = yaml.DoubleQuotedStyle
 		}
 	case kindNumber:
@@ -182,5 +182,5 @@ func yamlNode(src source, ev event) *yaml.Node {
 	return node
 }
 
-// awkward is whether a character is better written as an escape.
-func awkward(r rune) bool { return r != ' ' && !unicode.IsPrint(r) }
+// needsEscape is whether a character is better written as an escape.
+func needsEscape(r rune) bool { return r != ' ' && !unicode.IsPrint(r) }

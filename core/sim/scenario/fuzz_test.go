@@ -30,7 +30,7 @@ func FuzzDecode(f *testing.F) {
 		}
 		nodes := 0
 		for i := range file.Nodes {
-			nodes += file.Nodes[i].times()
+			nodes += file.Nodes[i].instances()
 		}
 		if nodes < 10_000 {
 			if _, err := Resolve(file); err != nil {

@@ -51,9 +51,9 @@ func (s *jsonSource) fail(message, remedy string) {
 	panic(fatal{problem: Problem{Line: s.line, Message: message, Remedy: remedy}})
 }
 
-// more reads on and reports whether there was anything. What is unread moves
+// refill reads on and reports whether there was anything. What is unread moves
 // to the front, so positions in buf change.
-func (s *jsonSource) more() bool {
+func (s *jsonSource) refill() bool {
 	if s.err != nil {
 		return false
 	}
@@ -92,22 +92,22 @@ func (s *jsonSource) peek() (c byte, ok bool) {
 				return c, true
 			}
 		}
-		if !s.more() {
+		if !s.refill() {
 			return 0, false
 		}
 	}
 }
 
-// must is peek where the document may not end.
-func (s *jsonSource) must() byte {
+// peekRequired is peek where the document may not end.
+func (s *jsonSource) peekRequired() byte {
 	c, ok := s.peek()
 	if !ok {
-		s.ended()
+		s.failEOF()
 	}
 	return c
 }
 
-func (s *jsonSource) ended() {
+func (s *jsonSource) failEOF() {
 	if !errors.Is(s.err, io.EOF) {
 		panic(fatalRead(s.line, s.err))
 	}
@@ -122,31 +122,31 @@ func (s *jsonSource) next() event {
 	switch s.want {
 	case wantEnd:
 		if c, ok := s.peek(); ok {
-			s.fail(fmt.Sprintf("expected the end of the file after the closing }, found %s", printable(c)), "remove what follows: a file is one scenario")
+			s.fail(fmt.Sprintf("expected the end of the file after the closing }, found %s", describeByte(c)), "remove what follows: a file is one scenario")
 		}
 		if !errors.Is(s.err, io.EOF) {
 			panic(fatalRead(s.line, s.err))
 		}
 		return event{kind: kindEnd, line: s.line}
 	case wantFirstKey:
-		if s.must() == '}' {
+		if s.peekRequired() == '}' {
 			return s.end()
 		}
 		return s.key()
 	case wantFirstValue:
-		if s.must() == ']' {
+		if s.peekRequired() == ']' {
 			return s.end()
 		}
 	case wantComma:
-		return s.following()
+		return s.afterValue()
 	}
 	return s.value()
 }
 
-// following reads what may come after a value.
-func (s *jsonSource) following() event {
+// afterValue reads what may come after a value.
+func (s *jsonSource) afterValue() event {
 	inObject := s.open[len(s.open)-1] == '{'
-	c := s.must()
+	c := s.peekRequired()
 	switch {
 	case c == ',':
 		s.pos++
@@ -161,7 +161,7 @@ func (s *jsonSource) following() event {
 	if inObject {
 		closing = "}"
 	}
-	s.fail(fmt.Sprintf("expected , or %s, found %s", closing, printable(c)), "check the commas, brackets and quotes just before")
+	s.fail(fmt.Sprintf("expected , or %s, found %s", closing, describeByte(c)), "check the commas, brackets and quotes just before")
 	panic("unreachable")
 }
 
@@ -173,12 +173,12 @@ func (s *jsonSource) end() event {
 		k = kindListEnd
 	}
 	s.open = s.open[:last]
-	s.after()
+	s.expectAfterValue()
 	return event{kind: k, line: s.line}
 }
 
-// after sets what may follow a complete value.
-func (s *jsonSource) after() {
+// expectAfterValue sets what may follow a complete value.
+func (s *jsonSource) expectAfterValue() {
 	s.want = wantComma
 	if len(s.open) == 0 {
 		s.want = wantEnd
@@ -186,16 +186,16 @@ func (s *jsonSource) after() {
 }
 
 func (s *jsonSource) key() event {
-	if c := s.must(); c != '"' {
-		s.fail(fmt.Sprintf("expected a field name in double quotes, found %s", printable(c)), "JSON allows no comma before a closing bracket, no comments and no bare names; YAML does")
+	if c := s.peekRequired(); c != '"' {
+		s.fail(fmt.Sprintf("expected a field name in double quotes, found %s", describeByte(c)), "JSON allows no comma before a closing bracket, no comments and no bare names; YAML does")
 	}
 	ev := event{kind: kindKey, line: s.line, text: s.text()}
 	// The colon may lie beyond the window, whose refill would overwrite text.
 	if s.pos == len(s.buf) || s.buf[s.pos] != ':' {
 		s.scratch = append(s.scratch[:0], ev.text...)
 		ev.text = s.scratch
-		if c := s.must(); c != ':' {
-			s.fail(fmt.Sprintf("expected : after a field name, found %s", printable(c)), "write \"field\": value")
+		if c := s.peekRequired(); c != ':' {
+			s.fail(fmt.Sprintf("expected : after a field name, found %s", describeByte(c)), "write \"field\": value")
 		}
 	}
 	s.pos++
@@ -204,7 +204,7 @@ func (s *jsonSource) key() event {
 }
 
 func (s *jsonSource) value() event {
-	c := s.must()
+	c := s.peekRequired()
 	ev := event{line: s.line}
 	switch {
 	case c == '{' || c == '[':
@@ -233,12 +233,12 @@ func (s *jsonSource) value() event {
 		case "null":
 			ev.kind = kindNull
 		case "":
-			s.fail(fmt.Sprintf("expected a value, found %s", printable(c)), "check the commas, brackets and quotes just before")
+			s.fail(fmt.Sprintf("expected a value, found %s", describeByte(c)), "check the commas, brackets and quotes just before")
 		default:
 			s.fail(fmt.Sprintf("expected a value, found %.40q", ev.text), "put texts in double quotes")
 		}
 	}
-	s.after()
+	s.expectAfterValue()
 	return ev
 }
 
@@ -254,8 +254,8 @@ func (s *jsonSource) word() []byte {
 			}
 			n++
 		}
-		if !s.more() {
-			s.ended() // nothing but } may end a document
+		if !s.refill() {
+			s.failEOF() // nothing but } may end a document
 		}
 	}
 }
@@ -277,7 +277,7 @@ func (s *jsonSource) text() []byte {
 				ascii = false
 				n++ // whatever follows is no closing quote
 			case c < ' ':
-				s.fail(fmt.Sprintf("%s within a text", printable(c)), "close the quotes, or write the character as an escape such as \\n")
+				s.fail(fmt.Sprintf("%s within a text", describeByte(c)), "close the quotes, or write the character as an escape such as \\n")
 			case c >= utf8.RuneSelf:
 				ascii = false
 			}
@@ -286,8 +286,8 @@ func (s *jsonSource) text() []byte {
 		if n > maxText {
 			s.fail("a text of more than 1 MiB", "a closing quote seems to be missing")
 		}
-		if !s.more() {
-			s.ended()
+		if !s.refill() {
+			s.failEOF()
 		}
 	}
 }
@@ -387,8 +387,8 @@ func leadingDigits(b []byte) int {
 	return len(b)
 }
 
-// printable names a byte for people.
-func printable(c byte) string {
+// describeByte names a byte for people.
+func describeByte(c byte) string {
 	switch {
 	case c == '\n':
 		return "a line break"

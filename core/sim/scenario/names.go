@@ -7,27 +7,27 @@ import (
 	"github.com/cede-scheduler/cede/core/internal/suggest"
 )
 
-// nameWords is what a name looks like.
-const nameWords = "a name of lower-case letters, digits, . and -"
+// nameHint is what a name looks like.
+const nameHint = "a name of lower-case letters, digits, . and -"
 
 // isName is whether s may name something: [a-z0-9.-]+.
 func isName(s string) bool {
 	for i := range len(s) {
-		if !nameByte(s[i]) {
+		if !isNameByte(s[i]) {
 			return false
 		}
 	}
 	return s != ""
 }
 
-func nameByte(c byte) bool {
+func isNameByte(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '.' || c == '-'
 }
 
-// asName is the nearest thing to s that is a name; "" when nothing is left.
-func asName(s string) string {
+// toName is the nearest thing to s that is a name; "" when nothing is left.
+func toName(s string) string {
 	return strings.Trim(strings.Map(func(r rune) rune {
-		if r < 0x80 && nameByte(byte(r)) {
+		if r < 0x80 && isNameByte(byte(r)) {
 			return r
 		}
 		return '-'
@@ -37,7 +37,7 @@ func asName(s string) string {
 // name checks a name that must be there.
 func (c *checker) name(p *path, field, value string) bool {
 	if value == "" {
-		c.add(p, field+" is missing", fmt.Sprintf("add `%s: ` and %s", field, nameWords))
+		c.add(p, field+" is missing", fmt.Sprintf("add `%s: ` and %s", field, nameHint))
 		return false
 	}
 	return c.optionalName(p, value)
@@ -49,7 +49,7 @@ func (c *checker) optionalName(p *path, value string) bool {
 		return true
 	}
 	remedy := "use other characters"
-	if better := asName(value); better != "" && len(better) <= 100 {
+	if better := toName(value); better != "" && len(better) <= 100 {
 		remedy = fmt.Sprintf("write %q", better)
 	}
 	c.add(p, fmt.Sprintf("%.100q is not a name: expected lower-case letters, digits, . and -", value), remedy)
@@ -61,7 +61,7 @@ func (c *checker) optionalName(p *path, value string) bool {
 // not complained about as well.
 func (c *checker) unique(p *path, list, field, value string, i int, seen map[string]int) {
 	if !c.name(p, field, value) && value == "" {
-		c.unsure[list] = true
+		c.incomplete[list] = true
 		return
 	}
 	if first, ok := seen[value]; ok {
@@ -76,7 +76,7 @@ const maxSuggest = 5000
 
 // unknown reports a reference to a name that does not exist.
 func (c *checker) unknown(p *path, list, what, name string, known map[string]int) {
-	if c.unsure[list] {
+	if c.incomplete[list] {
 		return
 	}
 	remedy := fmt.Sprintf("add it to `%s`, or correct the name", list)

@@ -10,9 +10,9 @@ import (
 const (
 	// maxPrinted is how many problems a message lists: more than anybody reads.
 	maxPrinted = 50
-	// maxKept bounds what a hostile file makes us remember. Further problems
+	// maxStored bounds what a hostile file makes us remember. Further problems
 	// are counted.
-	maxKept = 1000
+	maxStored = 1000
 )
 
 // Problem is one thing that is wrong with a file.
@@ -78,7 +78,7 @@ type problems struct {
 }
 
 func (ps *problems) add(p Problem) {
-	if len(ps.list) == maxKept {
+	if len(ps.list) == maxStored {
 		ps.more++
 		return
 	}

@@ -18,29 +18,29 @@ var nameFields = map[reflect.Type]string{
 	reflect.TypeFor[Binding]():       "id",
 }
 
-// manyItems is how long a list is before its names are compared while it is
+// longList is how long a list is before its names are compared while it is
 // read.
-const manyItems = 10_000
+const longList = 10_000
 
-// repeats finds names that stand twice in a long list while it is read.
+// duplicateNames finds names that stand twice in a long list while it is read.
 // Validation finds them as well, but only when a list of millions that are all
 // the same has been read whole. The field is the first of its struct.
-type repeats struct {
+type duplicateNames struct {
 	list  reflect.Value
 	field string // "": the elements have no names
 	first map[string]int
 }
 
-// look compares the element that was just read.
-func (r *repeats) look(d *decoder, i, line int) {
-	if r.field == "" || i+1 < manyItems {
+// checkLast compares the element that was just read.
+func (r *duplicateNames) checkLast(d *decoder, i, line int) {
+	if r.field == "" || i+1 < longList {
 		return
 	}
 	if i == maxNodes && r.list.Type().Elem() == reflect.TypeFor[Node]() {
 		panic(fatal{problem: Problem{Line: line, Path: d.where(len(d.path)), Message: tooManyNodes, Remedy: "describe fewer"}})
 	}
 	if r.first == nil {
-		r.first = make(map[string]int, 2*manyItems)
+		r.first = make(map[string]int, 2*longList)
 		for k := range i {
 			if name := r.name(k); name != "" {
 				if _, ok := r.first[name]; !ok {
@@ -64,4 +64,4 @@ func (r *repeats) look(d *decoder, i, line int) {
 	d.pop(mark)
 }
 
-func (r *repeats) name(i int) string { return r.list.Index(i).Field(0).String() }
+func (r *duplicateNames) name(i int) string { return r.list.Index(i).Field(0).String() }

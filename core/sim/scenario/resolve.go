@@ -186,8 +186,8 @@ func (n *Node) resolve(nodes []*model.Node) []*model.Node {
 	if !n.expands() {
 		return append(nodes, one)
 	}
-	nodes = slices.Grow(nodes, n.times())
-	for i := range n.times() {
+	nodes = slices.Grow(nodes, n.instances())
+	for i := range n.instances() {
 		node := *one
 		node.ID = n.ID + "-" + strconv.Itoa(i)
 		node.Ports = slices.Clone(one.Ports) // compiling sorts them in place

@@ -14,8 +14,8 @@ type deviceUse = model.DeviceUse
 func (c *checker) checkRunning() {
 	var root *path
 	list := root.field("running")
-	rooms := newRooms(c)
-	c.placed = make([][]deviceUse, len(c.f.Running))
+	rooms := newFreeCapacity(c)
+	c.runningDevices = make([][]deviceUse, len(c.f.Running))
 	for i := range c.f.Running {
 		r, p := &c.f.Running[i], list.item(i)
 		c.unique(p.field("id"), "running", "id", r.ID, i, c.running)
@@ -32,29 +32,29 @@ func (c *checker) checkRunning() {
 		placeable := c.needJob(p.field("job"), r.Job) && c.needGroup(p.field("group"), r.Job, r.Group)
 		c.needNode(p.field("node"), r.Node)
 		if _, ok := c.node(r.Node); ok && placeable {
-			c.placed[i] = rooms.place(p, r)
+			c.runningDevices[i] = rooms.reserve(p, r)
 		}
 	}
 }
 
-// rooms is what is left on the nodes that run something.
-type rooms struct {
+// freeCapacity is what is left on the nodes that run something.
+type freeCapacity struct {
 	c     *checker
 	dims  *model.Dimensions // nil when there are too many
-	nodes map[string]*room
+	nodes map[string]*nodeFree
 	jobs  map[int]*model.Job
 }
 
-type room struct {
+type nodeFree struct {
 	node    *model.Node
 	free    model.Vector
 	ports   []uint16
 	devices []int32
 }
 
-func newRooms(c *checker) *rooms {
-	r := &rooms{c: c, nodes: map[string]*room{}, jobs: map[int]*model.Job{}}
-	if len(c.f.Running) == 0 || c.unsure["dimensions"] {
+func newFreeCapacity(c *checker) *freeCapacity {
+	r := &freeCapacity{c: c, nodes: map[string]*nodeFree{}, jobs: map[int]*model.Job{}}
+	if len(c.f.Running) == 0 || c.incomplete["dimensions"] {
 		return r
 	}
 	var all []model.Resources
@@ -70,26 +70,26 @@ func newRooms(c *checker) *rooms {
 	return r
 }
 
-// place takes what an entry needs off its node, and says which device groups
+// reserve takes what an entry needs off its node, and says which device groups
 // serve it: of the ways that have room, the first in order of the requests and
 // the ids of the groups. Entries are placed in file order, so an earlier one
 // may take what a later one needs.
-func (r *rooms) place(p *path, entry *Running) []deviceUse {
+func (r *freeCapacity) reserve(p *path, entry *Running) []deviceUse {
 	at, _ := r.c.node(entry.Node)
-	if r.dims == nil || r.c.tainted[fmt.Sprintf("nodes[%d]", at)] || r.c.tainted[fmt.Sprintf("jobs[%d]", r.c.jobs[entry.Job])] {
+	if r.dims == nil || r.c.invalid[fmt.Sprintf("nodes[%d]", at)] || r.c.invalid[fmt.Sprintf("jobs[%d]", r.c.jobs[entry.Job])] {
 		return nil // what it needs or what is there is not known
 	}
 	job := r.c.jobs[entry.Job]
-	room, group := r.room(entry.Node, at), r.job(job).Groups[r.c.groupsOf(job)[entry.Group]]
+	room, group := r.node(entry.Node, at), r.job(job).Groups[r.c.groupsOf(job)[entry.Group]]
 	choice, lack, ok := room.fit(&group.Ask)
 	if !ok {
-		r.c.add(p, r.refusal(room, group, lack, entry), "run less there before the start, or give the node more")
+		r.c.add(p, r.shortageMessage(room, group, lack, entry), "run less there before the start, or give the node more")
 		return nil
 	}
-	return room.take(&group.Ask, choice)
+	return room.reserve(&group.Ask, choice)
 }
 
-func (r *rooms) refusal(room *room, group *model.Group, lack model.Shortage, entry *Running) string {
+func (r *freeCapacity) shortageMessage(room *nodeFree, group *model.Group, lack model.Shortage, entry *Running) string {
 	what := lack.Format(r.dims, &group.Ask)
 	switch lack.Kind {
 	case model.ShortageResource:
@@ -100,14 +100,14 @@ func (r *rooms) refusal(room *room, group *model.Group, lack model.Shortage, ent
 	return fmt.Sprintf("%s needs %d of %s, and no group of devices on node %s has that many left", entry.ID, group.Ask.Devices[lack.At].Count, what, entry.Node)
 }
 
-func (r *rooms) room(id string, at int) *room {
+func (r *freeCapacity) node(id string, at int) *nodeFree {
 	if room, ok := r.nodes[id]; ok {
 		return room
 	}
 	node := r.c.f.Nodes[at].model()
 	node.ID = id
 	node.Compile(r.dims)
-	made := &room{node: node, free: node.Avail, ports: slices.Clone(node.Ports)}
+	made := &nodeFree{node: node, free: node.Avail, ports: slices.Clone(node.Ports)}
 	for _, d := range node.Devices {
 		made.devices = append(made.devices, d.Count)
 	}
@@ -115,7 +115,7 @@ func (r *rooms) room(id string, at int) *room {
 	return made
 }
 
-func (r *rooms) job(at int) *model.Job {
+func (r *freeCapacity) job(at int) *model.Job {
 	if job, ok := r.jobs[at]; ok {
 		return job
 	}
@@ -125,7 +125,7 @@ func (r *rooms) job(at int) *model.Job {
 	return job
 }
 
-func (r *room) fit(ask *model.Ask) ([]int16, model.Shortage, bool) {
+func (r *nodeFree) fit(ask *model.Ask) ([]int16, model.Shortage, bool) {
 	view := model.NewFreeCapacity(&r.free, r.ports, r.devices)
 	lack := model.Shortage{Kind: model.ShortageDevice}
 	for _, choice := range r.node.DeviceChoices(ask) {
@@ -139,7 +139,7 @@ func (r *room) fit(ask *model.Ask) ([]int16, model.Shortage, bool) {
 	return nil, lack, false
 }
 
-func (r *room) take(ask *model.Ask, choice []int16) []deviceUse {
+func (r *nodeFree) reserve(ask *model.Ask, choice []int16) []deviceUse {
 	r.free.Sub(&ask.Vec)
 	for _, port := range ask.Ports {
 		at, _ := slices.BinarySearch(r.ports, port)
@@ -166,7 +166,7 @@ func (c *checker) allocations(jobs []*model.Job) []*model.Allocation {
 		at := c.jobs[r.Job]
 		job := jobs[at]
 		a := &model.Allocation{
-			ID: r.ID, Job: job, Group: job.Groups[c.groupsOf(at)[r.Group]], NodeID: r.Node, Devices: c.placed[i],
+			ID: r.ID, Job: job, Group: job.Groups[c.groupsOf(at)[r.Group]], NodeID: r.Node, Devices: c.runningDevices[i],
 			Desired: model.DesiredRun, Client: model.ClientRunning,
 			Started: true, StartTime: int64(r.StartedAt), CreateTime: int64(r.StartedAt),
 		}
@@ -177,8 +177,8 @@ func (c *checker) allocations(jobs []*model.Job) []*model.Allocation {
 	return allocs
 }
 
-// work is what an id names: a job or a binding, the other being nil.
-func (c *checker) work(id string, jobs []*model.Job, bindings []*model.Binding) (*model.Job, *model.Binding) {
+// target is what an id names: a job or a binding, the other being nil.
+func (c *checker) target(id string, jobs []*model.Job, bindings []*model.Binding) (*model.Job, *model.Binding) {
 	if at, ok := c.bindings[id]; ok {
 		return nil, bindings[at]
 	}
@@ -194,10 +194,10 @@ func (c *checker) steps(jobs []*model.Job, bindings []*model.Binding) []Step {
 		switch {
 		case e.Submit != "":
 			s.Do = Submit
-			s.Job, s.Binding = c.work(e.Submit, jobs, bindings)
+			s.Job, s.Binding = c.target(e.Submit, jobs, bindings)
 		case e.Stop != "":
 			s.Do = Stop
-			s.Job, s.Binding = c.work(e.Stop, jobs, bindings)
+			s.Job, s.Binding = c.target(e.Stop, jobs, bindings)
 		case e.NodeDown != "":
 			s.Do, s.Node = NodeDown, e.NodeDown
 		case e.NodeUp != "":

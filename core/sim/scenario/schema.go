@@ -17,10 +17,10 @@ type plan struct {
 
 // structPlan is how one kind of mapping is decoded.
 type structPlan struct {
-	fields   []fieldPlan
-	byName   map[string]int
-	required []requirement
-	instead  int // field that spares all of required but the first; -1: none does
+	fields      []fieldPlan
+	byName      map[string]int
+	required    []requirement
+	alternative int // field that spares all of required but the first; -1: none does
 }
 
 // requirement is a field that must be there, and what to write.
@@ -35,8 +35,8 @@ type fieldPlan struct {
 	plan  *plan
 }
 
-// words describes the types that a message may have to name.
-var words = map[reflect.Type][2]string{ // one, many
+// typeNames describes the types that a message may have to name.
+var typeNames = map[reflect.Type][2]string{ // one, many
 	reflect.TypeFor[File]():                 {"a scenario", ""},
 	reflect.TypeFor[Scheduler]():            {"a scheduler configuration", ""},
 	reflect.TypeFor[Preemption]():           {"a mapping from job types to true or false", ""},
@@ -70,29 +70,29 @@ var words = map[reflect.Type][2]string{ // one, many
 	reflect.TypeFor[uint16]():               {"a port", "ports"},
 }
 
-// instead names the field that makes an element something else, of which only the
+// alternatives names the field that makes an element something else, of which only the
 // id is required of what stands in required.
-var instead = map[reflect.Type]string{reflect.TypeFor[Running](): "binding"}
+var alternatives = map[reflect.Type]string{reflect.TypeFor[Running](): "binding"}
 
 // required lists fields that must be there, and what to write in them: those
 // whose zero value is as good as any other, so that only the decoder can tell
 // that they are missing, and those without which an element is rubbish, of
 // which a hostile file may have millions.
 var required = map[reflect.Type][][2]string{
-	reflect.TypeFor[File]():          {{"version", "1"}, {"name", nameWords}},
-	reflect.TypeFor[PolicyVariant](): {{"name", nameWords}},
-	reflect.TypeFor[Namespace]():     {{"name", nameWords}},
-	reflect.TypeFor[PriorityClass](): {{"name", nameWords}, {"value", "a whole number"}},
-	reflect.TypeFor[Node]():          {{"id", nameWords}},
+	reflect.TypeFor[File]():          {{"version", "1"}, {"name", nameHint}},
+	reflect.TypeFor[PolicyVariant](): {{"name", nameHint}},
+	reflect.TypeFor[Namespace]():     {{"name", nameHint}},
+	reflect.TypeFor[PriorityClass](): {{"name", nameHint}, {"value", "a whole number"}},
+	reflect.TypeFor[Node]():          {{"id", nameHint}},
 	reflect.TypeFor[Device]():        {{"id", "vendor/type/model"}, {"count", "a whole number"}},
 	reflect.TypeFor[Taint]():         {{"key", "a word such as gpu"}, {"effect", "NoSchedule, PreferNoSchedule or NoExecute"}},
-	reflect.TypeFor[Budget]():        {{"name", nameWords}},
-	reflect.TypeFor[Cluster]():       {{"id", nameWords}},
-	reflect.TypeFor[Binding]():       {{"id", nameWords}},
-	reflect.TypeFor[Job]():           {{"id", nameWords}, {"groups", "at least one, such as `[{name: main, count: 1, resources: {cpu: 500}}]`"}},
-	reflect.TypeFor[Group]():         {{"name", nameWords}},
+	reflect.TypeFor[Budget]():        {{"name", nameHint}},
+	reflect.TypeFor[Cluster]():       {{"id", nameHint}},
+	reflect.TypeFor[Binding]():       {{"id", nameHint}},
+	reflect.TypeFor[Job]():           {{"id", nameHint}, {"groups", "at least one, such as `[{name: main, count: 1, resources: {cpu: 500}}]`"}},
+	reflect.TypeFor[Group]():         {{"name", nameHint}},
 	reflect.TypeFor[DeviceRequest](): {{"id", "type, vendor/type or vendor/type/model"}},
-	reflect.TypeFor[Running]():       {{"id", nameWords}, {"job", "one of `jobs`"}, {"group", "one of the job's groups"}, {"node", "one of `nodes`"}},
+	reflect.TypeFor[Running]():       {{"id", nameHint}, {"job", "one of `jobs`"}, {"group", "one of the job's groups"}, {"node", "one of `nodes`"}},
 	reflect.TypeFor[Event]():         {{"at", "a duration such as 90s"}},
 }
 
@@ -102,8 +102,8 @@ var presets = map[reflect.Type]reflect.Value{
 	reflect.TypeFor[Affinity](): reflect.ValueOf(Affinity{Weight: defaultWeight}),
 }
 
-// special types have a notation of their own.
-func special(t reflect.Type) *plan {
+// specialPlan types have a notation of their own.
+func specialPlan(t reflect.Type) *plan {
 	switch t {
 	case reflect.TypeFor[Duration]():
 		return &plan{what: "a duration", decode: decodeDuration}
@@ -122,7 +122,7 @@ func special(t reflect.Type) *plan {
 var filePlan = newPlan(reflect.TypeFor[File]())
 
 func newPlan(t reflect.Type) *plan {
-	if p := special(t); p != nil {
+	if p := specialPlan(t); p != nil {
 		return p
 	}
 	switch t.Kind() {
@@ -131,7 +131,7 @@ func newPlan(t reflect.Type) *plan {
 	case reflect.Struct:
 		return newStructPlan(t)
 	case reflect.Slice:
-		return slicePlan(newPlan(t.Elem()), words[t.Elem()][1])
+		return slicePlan(newPlan(t.Elem()), typeNames[t.Elem()][1])
 	case reflect.Map:
 		return mapPlan(newPlan(t.Elem()), t.Elem().Kind() == reflect.String)
 	case reflect.String:
@@ -149,18 +149,18 @@ func newPlan(t reflect.Type) *plan {
 }
 
 func newStructPlan(t reflect.Type) *plan {
-	s := &structPlan{byName: map[string]int{}, instead: -1}
+	s := &structPlan{byName: map[string]int{}, alternative: -1}
 	s.addFields(t, nil)
-	if name, ok := instead[t]; ok {
-		s.instead = s.byName[name]
+	if name, ok := alternatives[t]; ok {
+		s.alternative = s.byName[name]
 	}
 	for _, r := range required[t] {
 		s.required = append(s.required, requirement{field: s.byName[r[0]], what: r[1]})
 	}
 	preset, ok := presets[t]
-	return &plan{what: words[t][0], decode: func(d *decoder, v reflect.Value, ev event) {
+	return &plan{what: typeNames[t][0], decode: func(d *decoder, v reflect.Value, ev event) {
 		if ev.kind != kindObject {
-			d.wrong(ev, words[t][0], "write its fields as {field: value} or as indented lines; fields: "+s.names())
+			d.wrongType(ev, typeNames[t][0], "write its fields as {field: value} or as indented lines; fields: "+s.names())
 			return
 		}
 		if ok {

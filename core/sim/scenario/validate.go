@@ -26,9 +26,9 @@ type checker struct {
 	f        *File
 	problems problems
 
-	refused map[string]bool // paths that the decoder has complained about
-	tainted map[string]bool // elements with a problem, such as jobs[2]
-	unsure  map[string]bool // lists of which not every name is known
+	refused    map[string]bool // paths that the decoder has complained about
+	invalid    map[string]bool // elements with a problem, such as jobs[2]
+	incomplete map[string]bool // lists of which not every name is known
 
 	nodes    map[string]int // by the id that is written, as are the following
 	jobs     map[string]int
@@ -42,55 +42,55 @@ type checker struct {
 	groups   map[string]bool // job.group: what generated allocation ids start with
 	anyGroup map[string]int  // names of groups of any job
 
-	left     map[string]map[string]int64 // of clusters, by cluster and resource
-	bound    map[string]int              // replicas that run, by binding
-	placed   [][]deviceUse               // devices of the running entries
-	warnings []string
+	freeByCluster   map[string]map[string]int64 // of clusters, by cluster and resource
+	runningReplicas map[string]int              // replicas that run, by binding
+	runningDevices  [][]deviceUse               // devices of the running entries
+	warnings        []string
 }
 
 func newChecker(f *File) *checker {
 	return &checker{
-		f: f, tainted: map[string]bool{}, unsure: map[string]bool{},
+		f: f, invalid: map[string]bool{}, incomplete: map[string]bool{},
 		nodes: map[string]int{}, jobs: map[string]int{}, classes: map[string]int{}, running: map[string]int{},
 		clusters: map[string]int{}, bindings: map[string]int{},
 		groupAt: map[int]map[string]int{}, groups: map[string]bool{}, anyGroup: map[string]int{},
 	}
 }
 
-// heed takes over what the decoder has found.
-func (c *checker) heed(refused map[string]bool) {
+// skipRefused takes over what the decoder has found.
+func (c *checker) skipRefused(refused map[string]bool) {
 	c.refused = refused
 	for text := range refused {
-		c.taint(text)
+		c.markInvalid(text)
 		// Where a whole element or its name was refused, references to it
 		// cannot be checked.
 		list, _, _ := strings.Cut(text, "[")
 		for _, end := range []string{"]", ".id", ".count", ".name", ".groups", list} {
 			if strings.HasSuffix(text, end) {
-				c.unsure[list] = true
+				c.incomplete[list] = true
 			}
 		}
 	}
 }
 
-// taint marks the element of a top-level list in which a path lies.
-func (c *checker) taint(text string) {
+// markInvalid marks the element of a top-level list in which a path lies.
+func (c *checker) markInvalid(text string) {
 	if i := strings.IndexByte(text, ']'); i > 0 {
-		c.tainted[text[:i+1]] = true
+		c.invalid[text[:i+1]] = true
 	}
 }
 
 // add reports a problem, unless the decoder has already complained about the
 // same value or one around it.
 func (c *checker) add(p *path, message, remedy string) {
-	if len(c.problems.list) == maxKept {
+	if len(c.problems.list) == maxStored {
 		if c.problems.more++; c.problems.len() > maxProblems {
-			panic(enough{})
+			panic(checkLimit{})
 		}
 		return
 	}
 	text := p.String()
-	c.taint(text)
+	c.markInvalid(text)
 	for at, ok := text, true; ok; at, ok = parent(at) {
 		if c.refused[at] {
 			return
@@ -99,14 +99,14 @@ func (c *checker) add(p *path, message, remedy string) {
 	c.problems.add(Problem{Path: text, Message: message, Remedy: remedy})
 }
 
-// enough ends the check of a file with too many problems.
-type enough struct{}
+// checkLimit ends the check of a file with too many problems.
+type checkLimit struct{}
 
 func (c *checker) check() {
 	defer func() {
 		switch p := recover().(type) {
 		case nil:
-		case enough:
+		case checkLimit:
 			c.problems.list[0] = Problem{
 				Message: fmt.Sprintf("more than %d problems: the rest of the file was not checked", maxProblems),
 				Remedy:  "mend those that follow first; check that this is a scenario file",

@@ -12,24 +12,24 @@ func (c *checker) checkEvents() {
 	var last Duration
 	for i := range c.f.Events {
 		e, p := &c.f.Events[i], root.field("events").item(i)
-		c.span(p.field("at"), e.At)
+		c.checkDuration(p.field("at"), e.At)
 		if e.At >= 0 && e.At < last {
 			c.add(p.field("at"), fmt.Sprintf("%v comes after %v: expected events in order of time", e.At, last), "move the event, or correct its time")
 		}
 		last = max(last, e.At)
 		c.checkAction(p, e)
 	}
-	c.warnOfStops()
+	c.warnUselessStops()
 	if u := c.f.Until; u != nil {
-		c.span(root.field("until"), *u)
+		c.checkDuration(root.field("until"), *u)
 		if last > *u && *u >= 0 {
 			c.warnings = append(c.warnings, fmt.Sprintf("events after until (%v) do not happen; the last is at %v", *u, last))
 		}
 	}
 }
 
-// warnOfStops notices jobs that are stopped before anything of them can run.
-func (c *checker) warnOfStops() {
+// warnUselessStops notices jobs that are stopped before anything of them can run.
+func (c *checker) warnUselessStops() {
 	there := map[string]bool{}
 	for i := range c.f.Running {
 		there[cmp.Or(c.f.Running[i].Binding, c.f.Running[i].Job)] = true
@@ -56,7 +56,7 @@ func (c *checker) checkAction(p *path, e *Event) {
 		case said != "":
 			c.add(p.field(a.field), fmt.Sprintf("%s and %s in one event: expected one of submit, stop, nodeDown, nodeUp and drain", said, a.field), "write two events; those of the same time happen in file order")
 		case i < 2:
-			c.needWork(p.field(a.field), a.value)
+			c.needJobOrBinding(p.field(a.field), a.value)
 		default:
 			c.needNode(p.field(a.field), a.value)
 		}
@@ -143,7 +143,7 @@ func deref[T any](list *[]T) []T {
 
 func (c *checker) checkExpectedPlacement(p *path, x *ExpectPlacement) {
 	if x.At != nil {
-		c.span(p.field("at"), *x.At)
+		c.checkDuration(p.field("at"), *x.At)
 	}
 	c.checkExpectedGroup(p, x.Job, x.Group)
 	if x.Node != nil {
@@ -187,7 +187,7 @@ func (c *checker) allocs(p *path, ids []string) {
 // alloc checks a reference to an allocation: the id of a running entry, or one
 // that the engine makes, <job>.<group>[i] or <job>.<group>[i]#n, or a binding's.
 func (c *checker) alloc(p *path, id string) {
-	if _, ok := c.running[id]; ok || c.generated(id) {
+	if _, ok := c.running[id]; ok || c.isGeneratedID(id) {
 		return
 	}
 	if _, ok := c.bindings[id]; ok {
@@ -196,20 +196,20 @@ func (c *checker) alloc(p *path, id string) {
 	c.unknown(p, "running", "allocation", id, c.running)
 }
 
-func (c *checker) generated(id string) bool {
+func (c *checker) isGeneratedID(id string) bool {
 	group, rest, ok := strings.Cut(id, "[")
 	if !ok || !c.groups[group] {
-		return c.unsure["jobs"] && ok
+		return c.incomplete["jobs"] && ok
 	}
 	index, again, ok := strings.Cut(rest, "]")
-	if !ok || !number(index) {
+	if !ok || !isIndex(index) {
 		return false
 	}
-	return again == "" || again[0] == '#' && number(again[1:])
+	return again == "" || again[0] == '#' && isIndex(again[1:])
 }
 
-// number is whether s is a whole number in its one notation.
-func number(s string) bool {
+// isIndex is whether s is a whole number in its one notation.
+func isIndex(s string) bool {
 	n, err := strconv.ParseUint(s, 10, 31)
 	return err == nil && strconv.FormatUint(n, 10) == s
 }

@@ -31,7 +31,7 @@ func (c *checker) checkJobs() {
 		for k := range j.Groups {
 			g, gp := &j.Groups[k], p.field("groups").item(k)
 			if !c.name(gp.field("name"), "name", g.Name) && g.Name == "" {
-				c.unsure["jobs"] = true
+				c.incomplete["jobs"] = true
 			} else if first, ok := seen[g.Name]; ok {
 				c.add(gp.field("name"), fmt.Sprintf("%.100q is already the name of groups[%d]", g.Name, first), "give each group of a job its own name")
 			} else {
@@ -60,7 +60,7 @@ func (c *checker) checkJob(p *path, j *Job) {
 		}
 	}
 	if t := j.Toleration; t != nil {
-		c.span(p.field("toleration").field("minRuntime"), t.MinRuntime)
+		c.checkDuration(p.field("toleration").field("minRuntime"), t.MinRuntime)
 	}
 	c.oneOf(p.field("disruptionMode"), j.DisruptionMode, disruptionModes...)
 	for i, dc := range j.Datacenters {
@@ -84,8 +84,8 @@ func (c *checker) checkGroup(p *path, j *Job, g *Group) {
 		}
 	}
 	c.checkMinCount(p.field("minCount"), j, g)
-	c.amounts(p.field("resources"), g.Resources)
-	c.ports(p.field("ports"), g.Ports)
+	c.checkAmounts(p.field("resources"), g.Resources)
+	c.checkPorts(p.field("ports"), g.Ports)
 	if n := len(g.Devices); n > maxRequests {
 		c.add(p.field("devices"), fmt.Sprintf("%d device requests: expected at most %d", n, maxRequests), "ask for several devices of a kind with count")
 	}
@@ -97,12 +97,12 @@ func (c *checker) checkGroup(p *path, j *Job, g *Group) {
 	if n := g.MaxParallelEvictions; n != nil && *n < 0 {
 		c.add(p.field("maxParallelEvictions"), fmt.Sprintf("%d is negative: expected 0 (unlimited) or more", *n), "remove the sign")
 	}
-	c.span(p.field("killTimeout"), g.KillTimeout)
-	c.span(p.field("duration"), g.Duration)
-	c.span(p.field("checkpoint"), g.Checkpoint)
+	c.checkDuration(p.field("killTimeout"), g.KillTimeout)
+	c.checkDuration(p.field("duration"), g.Duration)
+	c.checkDuration(p.field("checkpoint"), g.Checkpoint)
 	if d := g.Disconnect; d != nil && d.LostAfter != nil {
 		at := p.field("disconnect").field("lostAfter")
-		if c.span(at, *d.LostAfter); *d.LostAfter == 0 {
+		if c.checkDuration(at, *d.LostAfter); *d.LostAfter == 0 {
 			c.add(at, "0s would have instances lost at once", "remove disconnect, which says the same; without a time in it they are kept until the node returns")
 		}
 	}
@@ -129,8 +129,8 @@ func (c *checker) checkMinCount(p *path, j *Job, g *Group) {
 	}
 }
 
-// span checks a duration that may not be negative.
-func (c *checker) span(p *path, d Duration) {
+// checkDuration checks a duration that may not be negative.
+func (c *checker) checkDuration(p *path, d Duration) {
 	switch {
 	case d < 0:
 		c.add(p, fmt.Sprintf("%v is negative: expected a duration of 0 or more", d), "remove the sign")
@@ -158,10 +158,10 @@ func (c *checker) checkPlacement(p *path, g *Group) {
 		c.checkSpread(p.field("spread").item(i), &g.Spread[i])
 	}
 	for i := range g.Colocate {
-		c.checkTerm(p.field("colocate").item(i), &g.Colocate[i])
+		c.checkLabelTerm(p.field("colocate").item(i), &g.Colocate[i])
 	}
 	for i := range g.Separate {
-		c.checkTerm(p.field("separate").item(i), &g.Separate[i])
+		c.checkLabelTerm(p.field("separate").item(i), &g.Separate[i])
 	}
 }
 
@@ -189,7 +189,7 @@ func (c *checker) checkSpread(p *path, s *Spread) {
 	}
 }
 
-func (c *checker) checkTerm(p *path, t *LabelTerm) {
+func (c *checker) checkLabelTerm(p *path, t *LabelTerm) {
 	if len(t.Labels) == 0 {
 		c.add(p.field("labels"), "labels are missing", "name the labels of the allocations that are meant, such as {app: web}")
 	}

@@ -31,7 +31,7 @@ func (c *checker) checkNodes() {
 	for i := range c.f.Nodes {
 		n, p := &c.f.Nodes[i], root.field("nodes").item(i)
 		c.unique(p.field("id"), "nodes", "id", n.ID, i, c.nodes)
-		switch count := n.times(); {
+		switch count := n.instances(); {
 		case count < 0:
 			c.add(p.field("count"), fmt.Sprintf("%d is negative: expected 0 or more", count), "remove the sign")
 		case total+min(count, maxNodes+1) > maxNodes:
@@ -50,8 +50,8 @@ func (c *checker) checkNodes() {
 	}
 }
 
-// times is how many nodes n stands for.
-func (n *Node) times() int {
+// instances is how many nodes n stands for.
+func (n *Node) instances() int {
 	if n.Count == nil {
 		return 1
 	}
@@ -60,7 +60,7 @@ func (n *Node) times() int {
 
 // expands is whether the nodes' ids are ID-0, ID-1, and so on: one node keeps
 // the id as it is, even where count: 1 is written.
-func (n *Node) expands() bool { return n.times() != 1 }
+func (n *Node) expands() bool { return n.instances() != 1 }
 
 // expansion finds the entry of nodes that makes an id by its count.
 func (c *checker) expansion(id string) (int, bool) {
@@ -73,7 +73,7 @@ func (c *checker) expansion(id string) (int, bool) {
 		return 0, false
 	}
 	k, err := strconv.Atoi(id[dash+1:])
-	return i, err == nil && k >= 0 && k < c.f.Nodes[i].times() && strconv.Itoa(k) == id[dash+1:]
+	return i, err == nil && k >= 0 && k < c.f.Nodes[i].instances() && strconv.Itoa(k) == id[dash+1:]
 }
 
 // node finds the entry of nodes that an id belongs to.
@@ -90,15 +90,15 @@ func (c *checker) needNode(p *path, id string) {
 		c.add(p, "node is missing", "name one of `nodes`")
 		return
 	}
-	if _, ok := c.node(id); ok || c.unsure["nodes"] {
+	if _, ok := c.node(id); ok || c.incomplete["nodes"] {
 		return
 	}
-	if i, ok := c.nodes[id]; ok && c.f.Nodes[i].times() <= 0 {
-		c.add(p, fmt.Sprintf("there is no node %.100q: nodes[%d] has count %d, which is none", id, i, c.f.Nodes[i].times()), "raise the count, or leave it out for one")
+	if i, ok := c.nodes[id]; ok && c.f.Nodes[i].instances() <= 0 {
+		c.add(p, fmt.Sprintf("there is no node %.100q: nodes[%d] has count %d, which is none", id, i, c.f.Nodes[i].instances()), "raise the count, or leave it out for one")
 		return
 	}
-	if i, ok := c.nodes[id]; ok && c.f.Nodes[i].times() > 1 {
-		c.add(p, fmt.Sprintf("there is no node %.100q: with count %d the ids are %.100s-0 to %.100s-%d", id, c.f.Nodes[i].times(), id, id, c.f.Nodes[i].times()-1), "name one of them")
+	if i, ok := c.nodes[id]; ok && c.f.Nodes[i].instances() > 1 {
+		c.add(p, fmt.Sprintf("there is no node %.100q: with count %d the ids are %.100s-0 to %.100s-%d", id, c.f.Nodes[i].instances(), id, id, c.f.Nodes[i].instances()-1), "name one of them")
 		return
 	}
 	c.unknown(p, "nodes", "node", id, c.nodes)
@@ -107,14 +107,14 @@ func (c *checker) needNode(p *path, id string) {
 func (c *checker) checkNode(p *path, n *Node) {
 	c.optionalName(p.field("datacenter"), n.Datacenter)
 	c.optionalName(p.field("class"), n.Class)
-	c.amounts(p.field("capacity"), n.Capacity)
-	c.amounts(p.field("reserved"), n.Reserved)
+	c.checkAmounts(p.field("capacity"), n.Capacity)
+	c.checkAmounts(p.field("reserved"), n.Reserved)
 	for _, resource := range keys(n.Reserved) { // few nodes reserve anything
 		if r, has := n.Reserved[resource], n.Capacity[resource]; r > has && has >= 0 {
 			c.add(p.field("reserved").field(resource), fmt.Sprintf("%d is reserved of a capacity of %d", r, has), "reserve no more than there is")
 		}
 	}
-	c.ports(p.field("ports"), n.Ports)
+	c.checkPorts(p.field("ports"), n.Ports)
 	if d := len(n.Devices); d > maxDevices {
 		c.add(p.field("devices"), fmt.Sprintf("%d groups of devices: expected at most %d", d, maxDevices), "describe devices of the same model as one group")
 	}
@@ -151,8 +151,8 @@ func (c *checker) noEmptyKey(p *path, m map[string]string) {
 	}
 }
 
-// amounts checks the names and bounds of resources.
-func (c *checker) amounts(p *path, q Quantities) {
+// checkAmounts checks the names and bounds of resources.
+func (c *checker) checkAmounts(p *path, q Quantities) {
 	good := true
 	for resource, amount := range q {
 		good = good && isResource(resource) && amount >= 0 && amount <= model.MaxAmount
@@ -182,7 +182,7 @@ func isResource(name string) bool {
 	return name != ""
 }
 
-func (c *checker) ports(p *path, ports []uint16) {
+func (c *checker) checkPorts(p *path, ports []uint16) {
 	if len(ports) == 0 {
 		return
 	}
@@ -207,7 +207,7 @@ func (c *checker) checkDimensions() {
 		have[name] = true
 	}
 	refuse := func(p *path, name string) {
-		c.unsure["dimensions"] = true
+		c.incomplete["dimensions"] = true
 		c.add(p.field(name), fmt.Sprintf("%.100q is the 17th resource: expected at most 16 in one cluster, of which cpu, memory, disk and network are four", name), "leave out resources that nothing is short of")
 	}
 	for i := range c.f.Nodes {

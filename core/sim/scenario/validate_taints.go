@@ -38,7 +38,7 @@ func (c *checker) checkToleration(p *path, t *Toleration) {
 		c.add(p.field("key"), "key is missing", "name the taint's key; operator Exists without a key tolerates every taint")
 	}
 	c.checkEffect(p.field("effect"), t.Effect)
-	c.span(p.field("for"), t.For)
+	c.checkDuration(p.field("for"), t.For)
 	if t.For != 0 && t.Effect != string(model.NoExecute) {
 		c.add(p.field("for"), "only of effect NoExecute is a toleration for some time", "write effect: NoExecute, or remove for")
 	}

@@ -158,7 +158,7 @@ func (y *yamlCheck) space(c byte) {
 		y.line++
 	case ' ', '\t', '\r':
 	default:
-		panic(notText(y.line, printable(c)))
+		panic(notText(y.line, describeByte(c)))
 	}
 }
 

@@ -94,7 +94,7 @@ func (w *whatIf) read() error {
 func (w *whatIf) manifest(src []byte) error {
 	dump, err := kube.Read(bytes.NewReader(src))
 	if err == nil {
-		w.with, w.jobs, w.notes, err = importer.KubeWork(w.file.File, dump)
+		w.with, w.jobs, w.notes, err = importer.AddManifests(w.file.File, dump)
 	}
 	if err == nil {
 		return nil
@@ -118,13 +118,13 @@ func (w *whatIf) jobFile(src []byte) error {
 	if err != nil {
 		return err
 	}
-	importer.IntoPool(w.file.File, m, file.NodePool())
+	importer.AssignNodePool(w.file.File, m, file.NodePool())
 	w.notes = asideNotes(file.Aside())
 	job := importer.JobOf(m)
 	if file.Job.PriorityClass != "" {
 		job.Priority, job.PriorityClass = nil, file.Job.PriorityClass
 	}
-	w.with, w.jobs = importer.WithWork(w.file.File, []scenario.Job{job})
+	w.with, w.jobs = importer.AddJobs(w.file.File, []scenario.Job{job})
 	return nil
 }
 
