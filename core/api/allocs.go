@@ -21,18 +21,18 @@ const (
 func allocRoutes() []route {
 	return []route{
 		{
-			methods: get, pattern: "/v1/allocations", name: "allocations_list", tag: tagAllocs, roles: []acl.Role{acl.Read}, scope: oneSpace,
+			methods: get, pattern: "/v1/allocations", name: "allocations_list", tag: tagAllocs, roles: []acl.Role{acl.Read}, scope: scopeNamespace,
 			doc: "Lists allocations, ascending by job, then by id.", reads: true, paged: true,
 			params:   []param{{"resources", "boolean", "with AllocatedResources"}},
 			response: []*client.AllocationStub{}, handle: listAllocs,
 		},
 		{
-			methods: get, pattern: "/v1/allocation/{id}", name: "allocation_get", tag: tagAllocs, roles: []acl.Role{acl.Read}, scope: oneSpace,
+			methods: get, pattern: "/v1/allocation/{id}", name: "allocation_get", tag: tagAllocs, roles: []acl.Role{acl.Read}, scope: scopeNamespace,
 			doc: "Returns an allocation, with its job. The id may be any prefix that is unique.", reads: true,
 			response: client.Allocation{}, handle: getAlloc,
 		},
 		{
-			methods: post, pattern: "/v1/allocation/{id}/stop", name: "allocation_stop", tag: tagAllocs, roles: []acl.Role{acl.Submit}, scope: oneSpace, leads: true,
+			methods: post, pattern: "/v1/allocation/{id}/stop", name: "allocation_stop", tag: tagAllocs, roles: []acl.Role{acl.Submit}, scope: scopeNamespace, leaderOnly: true,
 			doc:      "Stops an allocation; its job gets another.",
 			response: client.AllocStopResponse{}, handle: stopAlloc,
 		},
@@ -42,7 +42,7 @@ func allocRoutes() []route {
 func evalRoutes() []route {
 	return []route{
 		{
-			methods: get, pattern: "/v1/evaluations", name: "evaluations_list", tag: tagEvals, roles: []acl.Role{acl.Read}, scope: oneSpace,
+			methods: get, pattern: "/v1/evaluations", name: "evaluations_list", tag: tagEvals, roles: []acl.Role{acl.Read}, scope: scopeNamespace,
 			doc: "Lists evaluations, ascending by id.", reads: true, paged: true,
 			params: []param{
 				{"status", "string", "of those alone"},
@@ -51,13 +51,13 @@ func evalRoutes() []route {
 			response: []*client.Evaluation{}, handle: listEvals,
 		},
 		{
-			methods: get, pattern: "/v1/evaluation/{id}", name: "evaluation_get", tag: tagEvals, roles: []acl.Role{acl.Read}, scope: oneSpace,
+			methods: get, pattern: "/v1/evaluation/{id}", name: "evaluation_get", tag: tagEvals, roles: []acl.Role{acl.Read}, scope: scopeNamespace,
 			doc: "Returns an evaluation, with why it placed nothing where it did not. The id may be any prefix that is unique.", reads: true,
 			params:   []param{{"related", "boolean", "with those that it made and that made it"}},
 			response: client.Evaluation{}, handle: getEval,
 		},
 		{
-			methods: get, pattern: "/v1/evaluation/{id}/allocations", name: "evaluation_allocations", tag: tagEvals, roles: []acl.Role{acl.Read}, scope: oneSpace,
+			methods: get, pattern: "/v1/evaluation/{id}/allocations", name: "evaluation_allocations", tag: tagEvals, roles: []acl.Role{acl.Read}, scope: scopeNamespace,
 			doc: "Lists the allocations that an evaluation placed.", reads: true,
 			response: []*client.AllocationStub{}, handle: evalAllocs,
 		},
@@ -97,13 +97,13 @@ func listAllocs(_ *API, c *call) (any, error) {
 		return stub
 	}
 	return c.read(query{
-		keys: []state.Key{state.TableAllocs.All(), state.TableNodes.All()}, table: state.TableAllocs, whole: true,
-		made: func(s *state.Snapshot) (any, uint64, error) {
+		keys: []state.Key{state.TableAllocs.All(), state.TableNodes.All()}, table: state.TableAllocs, wholeTable: true,
+		render: func(s *state.Snapshot) (any, uint64, error) {
 			p := pager[*client.AllocationStub]{page: part}
 			ns, changed := c.namespace(), uint64(0)
 			var row []*model.Allocation
 			for key := range byJob(s) {
-				if (ns != allNamespaces && ns != key.Namespace) || !c.sees(key.Namespace) {
+				if (ns != allNamespaces && ns != key.Namespace) || !c.canSee(key.Namespace) {
 					continue
 				}
 				row = s.AppendJobAllocs(row[:0], key)
@@ -127,12 +127,12 @@ func listAllocs(_ *API, c *call) (any, error) {
 	})
 }
 
-var allocKind = kind[model.Allocation]{
+var allocKind = resource[model.Allocation]{
 	name: "allocation", table: state.TableAllocs, get: (*state.Snapshot).Alloc, all: (*state.Snapshot).Allocs,
 	of: func(a *model.Allocation) (string, string) { return a.ID, a.Job.Namespace },
 }
 
-var evalKind = kind[model.Evaluation]{
+var evalKind = resource[model.Evaluation]{
 	name: "evaluation", table: state.TableEvals, get: (*state.Snapshot).Eval, all: (*state.Snapshot).Evals,
 	of: func(e *model.Evaluation) (string, string) { return e.ID, e.Namespace },
 }
@@ -142,7 +142,7 @@ func getAlloc(api *API, c *call) (any, error) {
 	if a, err := allocKind.find(api.cfg.Server.Snapshot(), c, c.r.PathValue("id")); err == nil && a.Group.Disconnect != nil {
 		node = append(node, state.TableNodes.Of(a.NodeID))
 	}
-	return one(c, allocKind, func(s *state.Snapshot, a *model.Allocation) (any, uint64) {
+	return readOne(c, allocKind, func(s *state.Snapshot, a *model.Allocation) (any, uint64) {
 		return view.Alloc(s, a, nil), view.AllocChanged(s, a)
 	}, node...)
 }
@@ -152,13 +152,13 @@ func stopAlloc(a *API, c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := c.within()
+	ctx, cancel := c.writeContext()
 	defer cancel()
 	r, err := a.cfg.Server.StopAlloc(ctx, alloc.ID)
 	if err != nil {
 		return nil, err
 	}
-	c.index(r.Index)
+	c.setIndexHeaders(r.Index)
 	return &client.AllocStopResponse{EvalID: r.EvalID, Index: r.Index}, nil
 }
 
@@ -168,7 +168,7 @@ func listEvals(_ *API, c *call) (any, error) {
 	asked := func(e *model.Evaluation) bool {
 		return cmp.Or(status, e.Status.String()) == e.Status.String() && cmp.Or(job, e.JobID) == e.JobID
 	}
-	return listed(c, evalKind, asked, func(_ *state.Snapshot, e *model.Evaluation) *client.Evaluation { return view.Eval(e) })
+	return readList(c, evalKind, asked, func(_ *state.Snapshot, e *model.Evaluation) *client.Evaluation { return view.Eval(e) })
 }
 
 func getEval(_ *API, c *call) (any, error) {
@@ -176,17 +176,17 @@ func getEval(_ *API, c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return one(c, evalKind, func(s *state.Snapshot, e *model.Evaluation) (any, uint64) {
+	return readOne(c, evalKind, func(s *state.Snapshot, e *model.Evaluation) (any, uint64) {
 		out := view.Eval(e)
 		if related {
-			relate(s, e, out)
+			addRelated(s, e, out)
 		}
 		return out, e.ModifyIndex
 	})
 }
 
-// relate adds the evaluations that e names and that name e.
-func relate(s *state.Snapshot, e *model.Evaluation, out *client.Evaluation) {
+// addRelated adds the evaluations that e names and that name e.
+func addRelated(s *state.Snapshot, e *model.Evaluation, out *client.Evaluation) {
 	for _, o := range s.EvalsOfJob(e.JobKey()) {
 		named := o.ID == e.Previous || o.ID == e.Blocked || o.ID == e.SupersededBy
 		names := o.Previous == e.ID || o.Blocked == e.ID || o.SupersededBy == e.ID
@@ -201,7 +201,7 @@ func relate(s *state.Snapshot, e *model.Evaluation, out *client.Evaluation) {
 }
 
 func evalAllocs(_ *API, c *call) (any, error) {
-	return one(c, evalKind, func(s *state.Snapshot, e *model.Evaluation) (any, uint64) {
+	return readOne(c, evalKind, func(s *state.Snapshot, e *model.Evaluation) (any, uint64) {
 		mine := slices.DeleteFunc(s.AppendJobAllocs(nil, e.JobKey()), func(a *model.Allocation) bool { return a.EvalID != e.ID })
 		list, changed := view.AllocStubs(s, mine)
 		return list, max(changed, e.ModifyIndex)

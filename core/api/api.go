@@ -92,15 +92,15 @@ func orElse[T comparable](v *T, other T) {
 
 // API answers requests.
 type API struct {
-	cfg     Config
-	routes  []route
-	tables  *tables
-	rates   *rest.RateLimiter
-	metrics *metrics
-	logger  *slog.Logger
-	routed  *http.ServeMux
-	ending  chan struct{} // closed by EndStreams
-	began   time.Time
+	cfg      Config
+	routes   []route
+	tables   *tableWatches
+	rates    *rest.RateLimiter
+	metrics  *metrics
+	logger   *slog.Logger
+	routed   *http.ServeMux
+	stopping chan struct{} // closed by EndStreams
+	began    time.Time
 }
 
 // New makes an API; it listens nowhere by itself.
@@ -114,7 +114,7 @@ func New(cfg Config) (*API, error) {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	a := &API{
-		cfg: cfg, routes: table(), logger: cfg.Logger, ending: make(chan struct{}), began: cfg.Clock.Now(),
+		cfg: cfg, routes: table(), logger: cfg.Logger, stopping: make(chan struct{}), began: cfg.Clock.Now(),
 		tables: newTables(cfg.Server), rates: rest.NewRateLimiter(cfg.Limits.Rate, cfg.Limits.Burst, cfg.Limits.Clients, cfg.Clock), metrics: newMetrics(cfg.Registry),
 	}
 	a.routed = a.mux()
@@ -141,9 +141,9 @@ func (a *API) SetRate(perSecond float64, burst int) { a.rates.Set(perSecond, bur
 // come later are answered without waiting.
 func (a *API) EndStreams() {
 	select {
-	case <-a.ending:
+	case <-a.stopping:
 	default:
-		close(a.ending)
+		close(a.stopping)
 	}
 }
 

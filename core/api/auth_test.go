@@ -19,11 +19,11 @@ import (
 // the first token, which works once.
 var open = []string{"livez", "readyz", "healthz", "agent_health", "openapi", "acl_bootstrap"}
 
-// secured is a world in which callers need tokens, with one of each role.
-func secured(t *testing.T) (*world, map[acl.Role]string) {
+// startSecured is a world in which callers need tokens, with one of each role.
+func startSecured(t *testing.T) (*fixture, map[acl.Role]string) {
 	w := start(t, func(c *Config) { c.Security = true })
 	first, err := w.client.Operator().Bootstrap(t.Context())
-	w.no(err)
+	w.check(err)
 	secrets := map[acl.Role]string{acl.Management: first.SecretID}
 	manager := w.connect(first.SecretID)
 	for _, role := range acl.Roles {
@@ -31,7 +31,7 @@ func secured(t *testing.T) (*world, map[acl.Role]string) {
 			continue
 		}
 		made, err := manager.Operator().TokenCreate(t.Context(), &client.TokenCreateRequest{Name: string(role), Roles: []string{string(role)}})
-		w.no(err)
+		w.check(err)
 		secrets[role] = made.SecretID
 	}
 	return w, secrets
@@ -48,8 +48,8 @@ func (r *route) path() string {
 
 // Every route under every method refuses whoever has no token, and whoever has
 // one whose roles do not cover it.
-func TestRoutes_RefuseWithoutATokenAndWithALesserRole(t *testing.T) {
-	w, secrets := secured(t)
+func TestRoutes_RequireTokenAndRole(t *testing.T) {
+	w, secrets := startSecured(t)
 	seen := 0
 	for _, r := range table() {
 		for _, method := range r.methods {
@@ -89,8 +89,8 @@ func TestRoutes_RefuseWithoutATokenAndWithALesserRole(t *testing.T) {
 
 // What a role covers is let in; who is refused later is refused for another
 // reason.
-func TestRoutes_LetInWhoeverHasTheRole(t *testing.T) {
-	w, secrets := secured(t)
+func TestRoutes_AllowCallersWithTheRole(t *testing.T) {
+	w, secrets := startSecured(t)
 	for i := range w.api.routes {
 		r := &w.api.routes[i]
 		for _, role := range acl.Roles {
@@ -106,7 +106,7 @@ func TestRoutes_LetInWhoeverHasTheRole(t *testing.T) {
 
 // Only what reads may be asked for by who reads, and only what changes nothing
 // is read: a route that forgot its role would be found here.
-func TestRoutes_WritesNeedMoreThanRead(t *testing.T) {
+func TestRoutes_WritesRequireMoreThanReadRole(t *testing.T) {
 	for _, r := range table() {
 		if slices.Contains(open, r.name) {
 			continue
@@ -117,21 +117,21 @@ func TestRoutes_WritesNeedMoreThanRead(t *testing.T) {
 		if r.methods[0] != http.MethodGet && acl.Allows([]string{string(acl.Read)}, r.roles...) {
 			t.Errorf("%s changes something, and read suffices", r.name)
 		}
-		if r.methods[0] != http.MethodGet && r.scope == public && r.name != "jobs_parse" {
+		if r.methods[0] != http.MethodGet && r.scope == scopePublic && r.name != "jobs_parse" {
 			t.Errorf("%s changes something of nobody's", r.name)
 		}
 	}
 }
 
-func TestTokens_LiveOnceBootstrappedUntilDeleted(t *testing.T) {
-	w, secrets := secured(t)
+func TestTokens_ValidFromBootstrapUntilDeletion(t *testing.T) {
+	w, secrets := startSecured(t)
 	ctx := t.Context()
 	if _, err := w.client.Operator().Bootstrap(ctx); !client.IsConflict(err) {
 		t.Errorf("a second bootstrap: %v", err)
 	}
 	manager := w.connect(secrets[acl.Management])
 	list, _, err := manager.Operator().Tokens(ctx, nil)
-	w.no(err)
+	w.check(err)
 	if len(list) != len(acl.Roles) {
 		t.Errorf("%d tokens", len(list))
 	}
@@ -142,7 +142,7 @@ func TestTokens_LiveOnceBootstrappedUntilDeleted(t *testing.T) {
 	}
 	reader := w.connect(secrets[acl.Read])
 	mine, err := reader.Operator().TokenSelf(ctx)
-	w.no(err)
+	w.check(err)
 	if mine.Name != "read" || !slices.Equal(mine.Roles, []string{"read"}) {
 		t.Errorf("self %+v", mine)
 	}
@@ -152,7 +152,7 @@ func TestTokens_LiveOnceBootstrappedUntilDeleted(t *testing.T) {
 			t.Errorf("%s: %d %s", header[0], resp.StatusCode, text)
 		}
 	}
-	w.no(manager.Operator().TokenDelete(ctx, mine.AccessorID))
+	w.check(manager.Operator().TokenDelete(ctx, mine.AccessorID))
 	if _, err := reader.Operator().TokenSelf(ctx); !client.HasCode(err, client.CodeUnauthenticated) {
 		t.Errorf("a deleted token: %v", err)
 	}
@@ -162,30 +162,30 @@ func TestTokens_LiveOnceBootstrappedUntilDeleted(t *testing.T) {
 }
 
 // A token that is bound to a namespace sees and changes that one alone.
-func TestTokens_BoundToANamespaceStayInIt(t *testing.T) {
-	w, secrets := secured(t)
+func TestTokens_RestrictedToTheirNamespace(t *testing.T) {
+	w, secrets := startSecured(t)
 	secret, hash := acl.NewSecret()
 	_, err := w.node.Apply(t.Context(), &replication.Entry{Time: 1, Command: &replication.PutToken{Token: &model.Token{
 		Accessor: "bound", Name: "bound", Hash: hash, Roles: []string{"operate"}, Namespace: "team",
 	}}})
-	w.no(err)
+	w.check(err)
 	ctx := t.Context()
 	manager, bound := w.connect(secrets[acl.Management]), w.connect(secret)
 	theirs, ours := job("theirs", 50, 1, 10, 10), job("ours", 50, 1, 10, 10)
 	ours.Namespace = "team"
 	_, err = manager.Jobs().Register(ctx, theirs, nil)
-	w.no(err)
+	w.check(err)
 	done, err := bound.Jobs().Register(ctx, ours, nil)
-	w.no(err)
+	w.check(err)
 
 	list, _, err := bound.Jobs().List(ctx, nil) // the namespace is the token's where none is named
-	w.no(err)
+	w.check(err)
 	if len(list) != 1 || list[0].ID != "ours" {
 		t.Errorf("%d jobs", len(list))
 	}
 	for caller, want := range map[*client.Client]string{bound: "team:1", manager: "default:1 team:1"} {
 		spaces, _, err := caller.Namespaces().List(ctx, nil)
-		w.no(err)
+		w.check(err)
 		var got []string
 		for _, ns := range spaces {
 			got = append(got, fmt.Sprint(ns.Name, ":", ns.Jobs))
@@ -197,7 +197,7 @@ func TestTokens_BoundToANamespaceStayInIt(t *testing.T) {
 	stolen := job("stolen", 50, 1, 10, 10)
 	stolen.Namespace = "default"
 	theirEvals, _, err := manager.Jobs().Evaluations(ctx, "theirs", nil)
-	w.no(err)
+	w.check(err)
 	for what, err := range map[string]error{
 		"all namespaces": second(bound.Jobs().List(ctx, &client.QueryOptions{Namespace: "*"})),
 		"another":        second(bound.Jobs().List(ctx, &client.QueryOptions{Namespace: "default"})),
@@ -222,15 +222,15 @@ func first[T any](_ T, err error) error { return err }
 func second[T, U any](_ T, _ U, err error) error { return err }
 
 // An agent's token gets at its own node with the node's secret, and at no other.
-func TestAgentsToken_GetsAtItsOwnNode(t *testing.T) {
-	w, secrets := secured(t)
+func TestAgentToken_AccessesOnlyItsOwnNode(t *testing.T) {
+	w, secrets := startSecured(t)
 	ctx := t.Context()
 	agent := w.connect(secrets[acl.Node]).NodeAgent()
-	_, err := agent.Register(ctx, wholeNode("n1", 100, 100), secretOfNode)
-	w.no(err)
-	_, err = agent.Heartbeat(ctx, "n1", secretOfNode)
-	w.no(err)
-	if _, _, err := agent.Allocations(ctx, "n1", secretOfNode, nil); err != nil {
+	_, err := agent.Register(ctx, nodeSpec("n1", 100, 100), testNodeSecret)
+	w.check(err)
+	_, err = agent.Heartbeat(ctx, "n1", testNodeSecret)
+	w.check(err)
+	if _, _, err := agent.Allocations(ctx, "n1", testNodeSecret, nil); err != nil {
 		t.Error(err)
 	}
 	const wrong = "another secret of some length"
@@ -238,7 +238,7 @@ func TestAgentsToken_GetsAtItsOwnNode(t *testing.T) {
 		"allocations": second(agent.Allocations(ctx, "n1", wrong, nil)),
 		"heartbeat":   first(agent.Heartbeat(ctx, "n1", wrong)),
 		"update":      first(agent.Update(ctx, "n1", wrong, []client.AllocUpdate{{AllocID: "a", ClientStatus: "running"}})),
-		"register":    first(agent.Register(ctx, wholeNode("n1", 1, 1), wrong)),
+		"register":    first(agent.Register(ctx, nodeSpec("n1", 1, 1), wrong)),
 	} {
 		if !client.HasCode(err, client.CodeForbidden) {
 			t.Errorf("%s with a wrong secret: %v", what, err)

@@ -25,47 +25,47 @@ func bindingRoutes() []route {
 	reader, submitter := []acl.Role{acl.Read}, []acl.Role{acl.Submit}
 	return []route{
 		{
-			methods: get, pattern: "/v1/bindings", name: "bindings_list", tag: tagBindings, roles: reader, scope: oneSpace,
+			methods: get, pattern: "/v1/bindings", name: "bindings_list", tag: tagBindings, roles: reader, scope: scopeNamespace,
 			doc: "Lists bindings, ascending by namespace and id.", reads: true, paged: true,
 			response: []*client.BindingStub{}, handle: listBindings,
 		},
 		{
-			methods: get, pattern: "/v1/binding/{id}", name: "binding_get", tag: tagBindings, roles: reader, scope: oneSpace,
+			methods: get, pattern: "/v1/binding/{id}", name: "binding_get", tag: tagBindings, roles: reader, scope: scopeNamespace,
 			doc: "Returns a binding with where it is, why what it lacks has no place, and whom it displaced. The id may be any prefix that is unique.", reads: true,
 			response: client.BindingStatus{}, handle: getBinding,
 		},
 		{
-			methods: put, pattern: "/v1/binding/{id}", name: "binding_put", tag: tagBindings, roles: submitter, scope: oneSpace, leads: true,
+			methods: putMethods, pattern: "/v1/binding/{id}", name: "binding_put", tag: tagBindings, roles: submitter, scope: scopeNamespace, leaderOnly: true,
 			doc:     "Registers a binding, or another version of it.",
 			request: client.Binding{}, response: client.BindingResponse{}, handle: putBinding,
 		},
 		{
-			methods: remove, pattern: "/v1/binding/{id}", name: "binding_stop", tag: tagBindings, roles: submitter, scope: oneSpace, leads: true,
+			methods: remove, pattern: "/v1/binding/{id}", name: "binding_stop", tag: tagBindings, roles: submitter, scope: scopeNamespace, leaderOnly: true,
 			doc:      "Stops a binding: what is assigned of it ends.",
 			params:   []param{{"purge", "boolean", "forget it at once where nothing of it is left"}},
 			response: client.BindingResponse{}, handle: stopBinding,
 		},
 		{
-			methods: get, pattern: "/v1/binding/{id}/assignments", name: "binding_assignments", tag: tagBindings, roles: reader, scope: oneSpace,
+			methods: get, pattern: "/v1/binding/{id}/assignments", name: "binding_assignments", tag: tagBindings, roles: reader, scope: scopeNamespace,
 			doc: "Lists a binding's assignments, ascending by id.", reads: true,
 			response: []*client.Assignment{}, handle: bindingAssignments,
 		},
 	}
 }
 
-var bindingKind = kind[model.Binding]{
+var bindingKind = resource[model.Binding]{
 	name: "binding", table: state.TableBindings, all: (*state.Snapshot).Bindings, under: true,
 	of: func(b *model.Binding) (string, string) { return b.ID, b.Namespace },
 }
 
 func listBindings(_ *API, c *call) (any, error) {
 	r := newRecounting(c)
-	return listed(c, bindingKind, nil, func(s *state.Snapshot, b *model.Binding) *client.BindingStub { return bindingStub(s, b, r) })
+	return readList(c, bindingKind, nil, func(s *state.Snapshot, b *model.Binding) *client.BindingStub { return bindingStub(s, b, r) })
 }
 
 // bindingKeyOf is the binding that the path names, by its id or a prefix of it.
 func bindingKeyOf(c *call) (model.JobKey, error) {
-	ns, err := c.oneNamespace("binding", "")
+	ns, err := c.singleNamespace("binding", "")
 	key := model.JobKey{Namespace: ns, ID: c.r.PathValue("id")}
 	s := c.api.cfg.Server.Snapshot()
 	if err != nil || s.Binding(key) != nil {
@@ -78,7 +78,7 @@ func bindingKeyOf(c *call) (model.JobKey, error) {
 			}
 		}
 	}
-	b, err := only(c, bindingKind.name, key.ID, here, bindingKind.of)
+	b, err := findByPrefix(c, bindingKind.name, key.ID, here, bindingKind.of)
 	if failed, ok := errors.AsType[*rest.Failure](err); ok && failed.Code != rest.CodeNotFound {
 		return key, err // several begin so
 	}
@@ -99,8 +99,8 @@ func getBinding(a *API, c *call) (any, error) {
 	}
 	return c.read(query{
 		// Why it has no place, the clusters say.
-		keys: []state.Key{state.TableBindings.OfJob(key), state.TableJobEvals.OfJob(key), state.TableClusters.All()}, table: state.TableBindings, whole: true,
-		made: func(s *state.Snapshot) (any, uint64, error) {
+		keys: []state.Key{state.TableBindings.OfJob(key), state.TableJobEvals.OfJob(key), state.TableClusters.All()}, table: state.TableBindings, wholeTable: true,
+		render: func(s *state.Snapshot) (any, uint64, error) {
 			b := s.Binding(key)
 			if b == nil {
 				return nil, 0, rest.NotFound("there is no binding %s in namespace %s", rest.Quote(key.ID), rest.Quote(key.Namespace))
@@ -112,9 +112,9 @@ func getBinding(a *API, c *call) (any, error) {
 			for _, id := range s.ClaimIDs(key) {
 				out.Claims = append(out.Claims, claimOf(s, s.Claim(id)))
 			}
-			if out.Missing = missing(s, b); out.Missing > 0 {
+			if out.Missing = missingReplicas(s, b); out.Missing > 0 {
 				out.Unbound = clusterRefusals(c, s, b, out.Missing)
-				if why := whyUnbound(s, b); why != nil {
+				if why := bindingExplanation(s, b); why != nil {
 					out.NoEviction = why.NoEviction
 				}
 			}
@@ -129,8 +129,8 @@ func bindingAssignments(_ *API, c *call) (any, error) {
 		return nil, err
 	}
 	return c.read(query{
-		keys: []state.Key{state.TableBindings.OfJob(key)}, table: state.TableBindings, whole: true,
-		made: func(s *state.Snapshot) (any, uint64, error) { return assignmentsOf(s, key), 0, nil },
+		keys: []state.Key{state.TableBindings.OfJob(key)}, table: state.TableBindings, wholeTable: true,
+		render: func(s *state.Snapshot) (any, uint64, error) { return assignmentsOf(s, key), 0, nil },
 	})
 }
 
@@ -166,21 +166,21 @@ func assignmentOf(s *state.Snapshot, a *model.Assignment) *client.Assignment {
 func bindingOf(b *model.Binding) *client.Binding { return jobspec.BindingFromModel(b) }
 
 // newRecounting counts anew why bindings wait, for as many as one answer may take.
-type recounting struct {
+type explanationRefresh struct {
 	clock clock.Clock
 	snap  *state.Snapshot // of the answer that is made
 	now   int64
 	looks int // at clusters that are left to it; beyond them counts are from when the scheduler looked
 }
 
-// mostLooks takes some twenty milliseconds.
-const mostLooks = 20_000
+// maxClusterChecks takes some twenty milliseconds.
+const maxClusterChecks = 20_000
 
-func newRecounting(c *call) *recounting { return &recounting{clock: c.api.cfg.Clock} }
+func newRecounting(c *call) *explanationRefresh { return &explanationRefresh{clock: c.api.cfg.Clock} }
 
-func (r *recounting) of(s *state.Snapshot, b *model.Binding, why *model.Explanation) *model.Explanation {
+func (r *explanationRefresh) of(s *state.Snapshot, b *model.Binding, why *model.Explanation) *model.Explanation {
 	if r.snap != s {
-		r.snap, r.now, r.looks = s, r.clock.Now().UnixNano(), mostLooks
+		r.snap, r.now, r.looks = s, r.clock.Now().UnixNano(), maxClusterChecks
 	}
 	if r.looks > 0 {
 		why = bindingscheduler.Recount(s, b, why, r.now)
@@ -190,7 +190,7 @@ func (r *recounting) of(s *state.Snapshot, b *model.Binding, why *model.Explanat
 }
 
 // bindingStub sums a binding up.
-func bindingStub(s *state.Snapshot, b *model.Binding, r *recounting) *client.BindingStub {
+func bindingStub(s *state.Snapshot, b *model.Binding, r *explanationRefresh) *client.BindingStub {
 	out := &client.BindingStub{
 		ID: b.ID, Namespace: b.Namespace, Priority: int(b.Priority), PriorityClass: b.PriorityClass,
 		PreemptionPolicy: jobspec.PreemptionPolicyOf(b), Replicas: b.Replicas, Stop: b.Stopped, Version: b.Version,
@@ -214,7 +214,7 @@ func bindingStub(s *state.Snapshot, b *model.Binding, r *recounting) *client.Bin
 		}
 		out.Clusters[a.ClusterID] += a.Replicas
 	}
-	switch lacks := missing(s, b); {
+	switch lacks := missingReplicas(s, b); {
 	case b.Stopped && held:
 		out.Status = "stopping"
 	case b.Stopped:
@@ -228,15 +228,15 @@ func bindingStub(s *state.Snapshot, b *model.Binding, r *recounting) *client.Bin
 	default:
 		out.Status = "pending"
 	}
-	if why := whyUnbound(s, b); why != nil && (out.Status == "pending" || out.Status == "partial") {
+	if why := bindingExplanation(s, b); why != nil && (out.Status == "pending" || out.Status == "partial") {
 		out.StatusDescription = r.of(s, b, why).String()
 	}
 	return out
 }
 
-// missing is how many replicas have no place. Of a binding that is duplicated the
+// missingReplicas is how many replicas have no place. Of a binding that is duplicated the
 // scheduler says it, which knows how many clusters it wants.
-func missing(s *state.Snapshot, b *model.Binding) int {
+func missingReplicas(s *state.Snapshot, b *model.Binding) int {
 	if b.Stopped {
 		return 0
 	}
@@ -255,8 +255,8 @@ func missing(s *state.Snapshot, b *model.Binding) int {
 	return max(0, lacks)
 }
 
-// whyUnbound is what the scheduler found; nil: it has yet to look, or is content.
-func whyUnbound(s *state.Snapshot, b *model.Binding) *model.Explanation {
+// bindingExplanation is what the scheduler found; nil: it has yet to look, or is content.
+func bindingExplanation(s *state.Snapshot, b *model.Binding) *model.Explanation {
 	if e := view.NewestWaiting(s.EvalsOfJob(b.Key())); e != nil {
 		return e.Failed[b.ID]
 	}
@@ -315,7 +315,7 @@ func (a *API) evictions(ctx context.Context, key model.JobKey, c *call) (list []
 		by := model.JobKey{Namespace: d.Namespace, ID: d.JobID}
 		for _, v := range d.Victims {
 			victim := model.JobKey{Namespace: v.Namespace, ID: v.JobID}
-			if v.ClusterID == "" || by != key && victim != key || !c.sees(by.Namespace) || !c.sees(victim.Namespace) {
+			if v.ClusterID == "" || by != key && victim != key || !c.canSee(by.Namespace) || !c.canSee(victim.Namespace) {
 				continue
 			}
 			list = append(list, &client.BindingEviction{
@@ -329,14 +329,14 @@ func (a *API) evictions(ctx context.Context, key model.JobKey, c *call) (list []
 
 func putBinding(a *API, c *call) (any, error) {
 	var req client.Binding
-	if err := c.body(&req); err != nil {
+	if err := c.decodeBody(&req); err != nil {
 		return nil, err
 	}
 	id := c.r.PathValue("id")
-	if err := samePath("binding", id, req.ID); err != nil {
+	if err := checkPathID("binding", id, req.ID); err != nil {
 		return nil, err
 	}
-	ns, err := c.oneNamespace("binding", req.Namespace)
+	ns, err := c.singleNamespace("binding", req.Namespace)
 	if err != nil {
 		return nil, err
 	}
@@ -349,7 +349,7 @@ func putBinding(a *API, c *call) (any, error) {
 	if o.Key, err = idempotencyKey(c); err != nil {
 		return nil, err
 	}
-	ctx, cancel := c.within()
+	ctx, cancel := c.writeContext()
 	defer cancel()
 	return c.bindingResponse(a.cfg.Server.RegisterBinding(ctx, b, o))
 }
@@ -379,7 +379,7 @@ func stopBinding(a *API, c *call) (any, error) {
 	if o.Key, err = idempotencyKey(c); err != nil {
 		return nil, err
 	}
-	ctx, cancel := c.within()
+	ctx, cancel := c.writeContext()
 	defer cancel()
 	return c.bindingResponse(a.cfg.Server.StopBinding(ctx, key, o))
 }
@@ -389,7 +389,7 @@ func (c *call) bindingResponse(r *endpoint.Registered, err error) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.index(r.Index)
+	c.setIndexHeaders(r.Index)
 	return &client.BindingResponse{
 		EvalID: r.EvalID, BindingModifyIndex: r.JobModifyIndex, Index: r.Index, Warnings: r.Warnings, Replayed: r.Replayed,
 	}, nil

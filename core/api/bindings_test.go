@@ -20,22 +20,22 @@ func binding(id string, priority int, units int64) *client.Binding {
 	}
 }
 
-// bindingsPreempt has bindings evict whatever is of a lower priority.
-func (w *world) bindingsPreempt() {
+// enableBindingPreemption has bindings evict whatever is of a lower priority.
+func (w *fixture) enableBindingPreemption() {
 	w.t.Helper()
 	conf, _, err := w.client.Scheduler().Get(w.t.Context(), nil)
-	w.no(err)
+	w.check(err)
 	conf.PreemptionConfig.BindingSchedulerEnabled, conf.PriorityDelta = true, new(1)
 	_, err = w.client.Scheduler().Set(w.t.Context(), conf, nil)
-	w.no(err)
+	w.check(err)
 }
 
-func (w *world) bindingIs(id, status string) (b *client.BindingStatus) {
+func (w *fixture) awaitBinding(id, status string) (b *client.BindingStatus) {
 	w.t.Helper()
-	w.until(id+" is "+status, func() bool {
+	w.waitFor(id+" is "+status, func() bool {
 		var err error
 		b, _, err = w.client.Bindings().Get(w.t.Context(), id, nil)
-		w.no(err)
+		w.check(err)
 		return b.Status == status
 	})
 	return b
@@ -43,31 +43,31 @@ func (w *world) bindingIs(id, status string) (b *client.BindingStatus) {
 
 // A binding displaces another, and both sides say so; what waits is told why,
 // cluster by cluster.
-func TestBindings_SayWhomTheyDisplacedAndWhyTheyWait(t *testing.T) {
+func TestBindings_ReportEvictionsAndPendingReasons(t *testing.T) {
 	w := start(t)
 	ctx := t.Context()
-	w.bindingsPreempt()
+	w.enableBindingPreemption()
 	for id, units := range map[string]int64{"eu": 10, "us": 2} {
 		_, err := w.client.Clusters().Put(ctx, &client.Cluster{ID: id, Capacity: map[string]int64{"units": units}, Attributes: map[string]string{"region": id}})
-		w.no(err)
+		w.check(err)
 	}
 	r, err := w.client.Bindings().Put(ctx, binding("low", 1, 8), nil)
-	w.no(err)
+	w.check(err)
 	if r.EvalID == "" || r.BindingModifyIndex == 0 {
 		t.Errorf("answer %+v", r)
 	}
-	if low := w.bindingIs("low", "bound"); low.Clusters["eu"] != 1 || low.Binding.Replicas == nil || *low.Binding.Replicas != 1 {
+	if low := w.awaitBinding("low", "bound"); low.Clusters["eu"] != 1 || low.Binding.Replicas == nil || *low.Binding.Replicas != 1 {
 		t.Errorf("low is %+v", low)
 	}
 	high := binding("high", 5, 8)
 	high.Constraints = []*client.Constraint{{LTarget: "region", Operand: "=", RTarget: "eu"}}
 	_, err = w.client.Bindings().Put(ctx, high, nil)
-	w.no(err)
-	bound := w.bindingIs("high", "bound")
+	w.check(err)
+	bound := w.awaitBinding("high", "bound")
 	if len(bound.Evictions) != 1 || bound.Evictions[0].BindingID != "low" || bound.Evictions[0].ByBindingID != "high" || bound.Evictions[0].ClusterID != "eu" {
 		t.Errorf("high displaced %+v", bound.Evictions)
 	}
-	low := w.bindingIs("low", "pending")
+	low := w.awaitBinding("low", "pending")
 	if len(low.Evictions) != 1 || low.Missing != 1 || len(low.Unbound) != 2 {
 		t.Fatalf("low is %+v", low)
 	}
@@ -75,7 +75,7 @@ func TestBindings_SayWhomTheyDisplacedAndWhyTheyWait(t *testing.T) {
 		t.Errorf("why: %+v, %q, %q", low.Unbound[0], low.NoEviction, low.StatusDescription)
 	}
 	eu, _, err := w.client.Clusters().Get(ctx, "eu", nil)
-	w.no(err)
+	w.check(err)
 	if eu.Free["units"] != 2 || eu.Assignments != 1 || eu.Status != "ready" || eu.Agent {
 		t.Errorf("eu is %+v", eu)
 	}
@@ -83,40 +83,40 @@ func TestBindings_SayWhomTheyDisplacedAndWhyTheyWait(t *testing.T) {
 		t.Errorf("a cluster with assignments is deleted: %v", err)
 	}
 	list, _, err := w.client.Bindings().List(ctx, nil)
-	w.no(err)
+	w.check(err)
 	if len(list) != 2 || list[0].ID != "high" || list[1].Status != "pending" {
 		t.Errorf("list %+v", list)
 	}
 	_, err = w.client.Clusters().Delete(ctx, "us", true) // which has nobody look at the binding again
-	w.no(err)
-	low = w.bindingIs("low", "pending")
+	w.check(err)
+	low = w.awaitBinding("low", "pending")
 	list, _, err = w.client.Bindings().List(ctx, nil)
-	w.no(err)
+	w.check(err)
 	if want := "0 of 1 cluster: 1 lacks units; eviction does not help: on 1 nothing has a priority of 0 or less"; low.StatusDescription != want || list[1].StatusDescription != low.StatusDescription {
 		t.Errorf("it waits because %q, in the list %q, want %q", low.StatusDescription, list[1].StatusDescription, want)
 	}
 	_, err = w.client.Bindings().Stop(ctx, "high", true, nil)
-	w.no(err)
-	w.bindingIs("low", "bound")
+	w.check(err)
+	w.awaitBinding("low", "bound")
 	_, err = w.client.Bindings().Stop(ctx, "low", true, nil)
-	w.no(err)
-	w.bindingIs("low", "stopped")
+	w.check(err)
+	w.awaitBinding("low", "stopped")
 }
 
 // A blocking query for what a cluster shall run ends when that changes.
-func TestClusters_AgentsAreToldAndTell(t *testing.T) {
+func TestClusters_AgentReceivesAndReportsAssignments(t *testing.T) {
 	w := start(t)
 	ctx := t.Context()
 	agent := w.client.MemberAgent()
 	lease, err := agent.Register(ctx, "m1", &client.ClusterRegisterRequest{Capacity: map[string]int64{"units": 10}, Secret: memberSecret})
-	w.no(err)
+	w.check(err)
 	if lease.HeartbeatTTL == 0 {
 		t.Errorf("lease %+v", lease)
 	}
 	_, err = agent.Heartbeat(ctx, "m1", memberSecret, &client.ClusterHeartbeatRequest{Reported: map[string]int64{"units": 4}})
-	w.no(err)
+	w.check(err)
 	none, meta, err := agent.Assignments(ctx, "m1", memberSecret, nil)
-	w.no(err)
+	w.check(err)
 	if len(none) != 0 {
 		t.Errorf("assigned %+v", none)
 	}
@@ -131,10 +131,10 @@ func TestClusters_AgentsAreToldAndTell(t *testing.T) {
 	b := binding("web", 3, 2)
 	b.Template = []byte(`{"groups": []}`)
 	_, err = w.client.Bindings().Put(ctx, b, nil)
-	w.no(err)
-	w.bindingIs("web", "bound")
+	w.check(err)
+	w.awaitBinding("web", "bound")
 	list, _, err := agent.Assignments(ctx, "m1", memberSecret, nil)
-	w.no(err)
+	w.check(err)
 	if len(list) != 1 || list[0].Replicas != 1 || list[0].Binding == nil || string(list[0].Binding.Template) != `{"groups":[]}` && string(list[0].Binding.Template) != `{"groups": []}` {
 		t.Fatalf("assigned %+v", list)
 	}
@@ -142,8 +142,8 @@ func TestClusters_AgentsAreToldAndTell(t *testing.T) {
 		t.Error("the agent was not told")
 	}
 	_, err = agent.Update(ctx, "m1", memberSecret, []client.AssignmentUpdate{{AssignmentID: list[0].ID, ClientStatus: "running", Ready: 1, Description: "up"}})
-	w.no(err)
-	if web := w.bindingIs("web", "bound"); web.Ready != 1 || web.Assignments[0].ClientDescription != "up" {
+	w.check(err)
+	if web := w.awaitBinding("web", "bound"); web.Ready != 1 || web.Assignments[0].ClientDescription != "up" {
 		t.Errorf("web is %+v", web.Assignments[0])
 	}
 	if _, err := agent.Update(ctx, "m1", "another secret", nil); !client.HasCode(err, client.CodeForbidden) {
@@ -154,7 +154,7 @@ func TestClusters_AgentsAreToldAndTell(t *testing.T) {
 	}
 }
 
-func TestBindings_SayAllThatIsWrong(t *testing.T) {
+func TestBindings_ReportAllProblems(t *testing.T) {
 	w := start(t)
 	resp, text := w.send("PUT", "/v1/binding/x", `{"Scope": "galaxy", "PreemptionPolicy": "always", "Priority": 5, "PriorityClass": "gold", "Resources": {"cpu": -1}}`)
 	if resp.StatusCode != http.StatusBadRequest {
@@ -178,15 +178,15 @@ func TestBindings_SayAllThatIsWrong(t *testing.T) {
 // Whoever submits jobs writes bindings, whoever operates tends clusters, and an
 // agent speaks for its own cluster alone.
 func TestBindings_RolesAndSecrets(t *testing.T) {
-	w, secrets := secured(t)
+	w, secrets := startSecured(t)
 	ctx := t.Context()
 	as := func(role acl.Role) *client.Client { return w.connect(secrets[role]) }
 	_, err := as(acl.Node).MemberAgent().Register(ctx, "m1", &client.ClusterRegisterRequest{Capacity: map[string]int64{"units": 10}, Secret: memberSecret})
-	w.no(err)
+	w.check(err)
 	_, err = as(acl.Operate).Clusters().Put(ctx, &client.Cluster{ID: "m2", Capacity: map[string]int64{"units": 10}})
-	w.no(err)
+	w.check(err)
 	_, err = as(acl.Submit).Bindings().Put(ctx, binding("web", 3, 2), nil)
-	w.no(err)
+	w.check(err)
 	for what, err := range map[string]error{
 		"submit puts a cluster":       first(as(acl.Submit).Clusters().Put(ctx, &client.Cluster{ID: "m3"})),
 		"read puts a binding":         first(as(acl.Read).Bindings().Put(ctx, binding("b", 1, 1), nil)),
@@ -198,5 +198,5 @@ func TestBindings_RolesAndSecrets(t *testing.T) {
 		}
 	}
 	_, _, err = as(acl.Node).MemberAgent().Assignments(ctx, "m1", memberSecret, nil)
-	w.no(err)
+	w.check(err)
 }

@@ -12,10 +12,10 @@ import (
 	"github.com/cede-scheduler/cede/core/api/rest"
 )
 
-// body reads the request's JSON into v, a pointer to a struct. Fields that v
+// decodeBody reads the request's JSON into v, a pointer to a struct. Fields that v
 // does not have are an error that names them all.
-func (c *call) body(v any) error {
-	text, err := c.text(c.api.cfg.Limits.Body)
+func (c *call) decodeBody(v any) error {
+	text, err := c.readBody(c.api.cfg.Limits.Body)
 	if err != nil {
 		return err
 	}
@@ -24,31 +24,31 @@ func (c *call) body(v any) error {
 		return err
 	}
 	if len(unknown) > 0 {
-		return rest.Invalid("the body has %s that nobody reads here: %s", fields(len(unknown)), strings.Join(unknown, ", ")).
+		return rest.Invalid("the body has %s that nobody reads here: %s", countFields(len(unknown)), strings.Join(unknown, ", ")).
 			WithHint("names of fields are those of GET /v1/openapi.json").With("Unknown", unknown)
 	}
 	return nil
 }
 
-// samePath is whether a body is about what the path names; it may leave that out.
-func samePath(what, path, body string) error {
+// checkPathID is whether a body is about what the path names; it may leave that out.
+func checkPathID(what, path, body string) error {
 	if body != "" && body != path {
 		return rest.Invalid("the path is of %s %s, and the body of %s", what, rest.Quote(path), rest.Quote(body))
 	}
 	return nil
 }
 
-func fields(n int) string {
+func countFields(n int) string {
 	if n == 1 {
 		return "a field"
 	}
 	return "fields"
 }
 
-// jobBody is body for requests that carry a job of Nomad's: fields that say
+// decodeJobBody is body for requests that carry a job of Nomad's: fields that say
 // something and are not read are returned as warnings, by name.
-func (c *call) jobBody(v any) (warnings []string, err error) {
-	text, err := c.text(c.api.cfg.Limits.Job)
+func (c *call) decodeJobBody(v any) (warnings []string, err error) {
+	text, err := c.readBody(c.api.cfg.Limits.Job)
 	if err != nil {
 		return nil, err
 	}
@@ -59,41 +59,41 @@ func (c *call) jobBody(v any) (warnings []string, err error) {
 	return warnings, err
 }
 
-// text is the request's body. The client has a deadline for it, which is taken
+// readBody is the request's body. The client has a deadline for it, which is taken
 // away again: the answer may be long in coming.
-func (c *call) text(limit int64) ([]byte, error) {
+func (c *call) readBody(limit int64) ([]byte, error) {
 	if kind := c.r.Header.Get("Content-Type"); kind != "" {
-		if name, _, err := mime.ParseMediaType(kind); err != nil || !jsonType(name) {
+		if name, _, err := mime.ParseMediaType(kind); err != nil || !isJSON(name) {
 			return nil, rest.Invalid("the body is %s: want application/json", rest.Quote(kind))
 		}
 	}
 	if c.r.ContentLength > limit { // it says so itself: nobody need wait for it
 		return nil, rest.BodyTooLarge(limit)
 	}
-	reader := c.bodyWithin(limit, c.api.cfg.Limits.Read)
+	reader := c.limitedBody(limit, c.api.cfg.Limits.Read)
 	text, err := io.ReadAll(reader)
 	if err != nil {
 		return nil, bodyError(err)
 	}
-	c.bodyDone()
+	c.endBody()
 	return text, nil
 }
 
-// jsonType is whether a content type may be JSON. What curl -d sends is taken
+// isJSON is whether a content type may be JSON. What curl -d sends is taken
 // for it: everybody's first request is made so.
-func jsonType(name string) bool {
+func isJSON(name string) bool {
 	return name == "application/json" || name == "application/x-www-form-urlencoded" || name == "text/plain"
 }
 
-// bodyWithin is the request's body, of at most limit bytes, which must be there
+// limitedBody is the request's body, of at most limit bytes, which must be there
 // after d.
-func (c *call) bodyWithin(limit int64, d time.Duration) io.Reader {
+func (c *call) limitedBody(limit int64, d time.Duration) io.Reader {
 	_ = c.w.Control.SetReadDeadline(time.Now().Add(d)) // what has no deadlines needs none
 	return http.MaxBytesReader(c.w.ResponseWriter, c.r.Body, limit)
 }
 
-// bodyDone says that the body was read to its end.
-func (c *call) bodyDone() {
+// endBody says that the body was read to its end.
+func (c *call) endBody() {
 	c.w.BodyRead = true
 	_ = c.w.Control.SetReadDeadline(time.Time{})
 }

@@ -20,40 +20,40 @@ func budgetRoutes() []route {
 	reader, operator := []acl.Role{acl.Read}, []acl.Role{acl.Operate}
 	return []route{
 		{
-			methods: get, pattern: "/v1/budgets", name: "budgets_list", tag: tagBudgets, roles: reader, scope: oneSpace,
+			methods: get, pattern: "/v1/budgets", name: "budgets_list", tag: tagBudgets, roles: reader, scope: scopeNamespace,
 			doc: "Lists disruption budgets with how they stand, ascending by namespace and name.", reads: true, paged: true, response: []*client.BudgetStub{}, handle: listBudgets,
 		},
 		{
-			methods: get, pattern: "/v1/budget/{id}", name: "budget_get", tag: tagBudgets, roles: reader, scope: oneSpace,
+			methods: get, pattern: "/v1/budget/{id}", name: "budget_get", tag: tagBudgets, roles: reader, scope: scopeNamespace,
 			doc: "Returns a disruption budget with what is under it.", reads: true, response: client.BudgetStatus{}, handle: getBudget,
 		},
 		{
-			methods: put, pattern: "/v1/budget/{id}", name: "budget_put", tag: tagBudgets, roles: operator, scope: oneSpace, leads: true,
+			methods: putMethods, pattern: "/v1/budget/{id}", name: "budget_put", tag: tagBudgets, roles: operator, scope: scopeNamespace, leaderOnly: true,
 			doc:     "Makes or changes a disruption budget.",
 			request: client.Budget{}, response: client.IndexResponse{}, handle: putBudget,
 		},
 		{
-			methods: remove, pattern: "/v1/budget/{id}", name: "budget_delete", tag: tagBudgets, roles: operator, scope: oneSpace, leads: true,
+			methods: remove, pattern: "/v1/budget/{id}", name: "budget_delete", tag: tagBudgets, roles: operator, scope: scopeNamespace, leaderOnly: true,
 			doc: "Forgets a disruption budget: nothing is held back by it any more.", response: client.IndexResponse{}, handle: deleteBudget,
 		},
 	}
 }
 
-// standsOn is what says how a budget stands: itself, what is under it, and how
+// budgetTables is what says how a budget stands: itself, what is under it, and how
 // much of that is wanted, where.
-var standsOn = []state.Table{state.TableBudgets, state.TableAllocs, state.TableJobs, state.TableNodes}
+var budgetTables = []state.Table{state.TableBudgets, state.TableAllocs, state.TableJobs, state.TableNodes}
 
-// standing is a read of how budgets stand. What comes and goes elsewhere may
+// budgetQuery is a read of how budgets stand. What comes and goes elsewhere may
 // change that without a trace in the budget, so such a read is answered when any
 // of the tables changed.
-func (a *API) standing(made func(*state.Snapshot) (any, error)) query {
-	v := query{table: state.TableBudgets, whole: true}
-	for _, t := range standsOn {
+func (a *API) budgetQuery(made func(*state.Snapshot) (any, error)) query {
+	v := query{table: state.TableBudgets, wholeTable: true}
+	for _, t := range budgetTables {
 		v.keys = append(v.keys, t.All())
 	}
-	v.made = func(s *state.Snapshot) (any, uint64, error) {
+	v.render = func(s *state.Snapshot) (any, uint64, error) {
 		changed := uint64(0)
-		for _, t := range standsOn {
+		for _, t := range budgetTables {
 			changed = max(changed, a.tables.changed(t))
 		}
 		answer, err := made(s)
@@ -67,10 +67,10 @@ func listBudgets(a *API, c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.read(a.standing(func(s *state.Snapshot) (any, error) {
+	return c.read(a.budgetQuery(func(s *state.Snapshot) (any, error) {
 		p, now := pager[*client.BudgetStub]{page: part}, a.cfg.Clock.Now().UnixNano()
 		for at, b := range s.Budgets() {
-			if c.wants(b.Namespace, b.Name) && !p.add(pageKey(b.Namespace, b.Name), func() *client.BudgetStub { return budgetStub(s, int32(at), now) }) {
+			if c.matches(b.Namespace, b.Name) && !p.add(pageKey(b.Namespace, b.Name), func() *client.BudgetStub { return budgetStub(s, int32(at), now) }) {
 				break
 			}
 		}
@@ -83,7 +83,7 @@ func getBudget(a *API, c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.read(a.standing(func(s *state.Snapshot) (any, error) {
+	return c.read(a.budgetQuery(func(s *state.Snapshot) (any, error) {
 		at, ok := s.BudgetPosition(key)
 		if !ok {
 			return nil, rest.NotFound("there is no disruption budget %s in namespace %s", rest.Quote(key.Name), rest.Quote(key.Namespace)).WithHint("GET /v1/budgets lists them")
@@ -99,10 +99,10 @@ func getBudget(a *API, c *call) (any, error) {
 // budgetKey is the budget that the path names; a body may name it as well.
 func budgetKey(c *call, body *client.Budget) (key model.BudgetKey, err error) {
 	key.Name = c.r.PathValue("id")
-	if err := samePath("budget", key.Name, body.Name); err != nil {
+	if err := checkPathID("budget", key.Name, body.Name); err != nil {
 		return key, err
 	}
-	key.Namespace, err = c.oneNamespace("budget", body.Namespace)
+	key.Namespace, err = c.singleNamespace("budget", body.Namespace)
 	return key, err
 }
 
@@ -139,7 +139,7 @@ func boundOf(b *model.Bound) client.Bound {
 
 func putBudget(a *API, c *call) (any, error) {
 	var req client.Budget
-	if err := c.body(&req); err != nil {
+	if err := c.decodeBody(&req); err != nil {
 		return nil, err
 	}
 	key, err := budgetKey(c, &req)
@@ -150,7 +150,7 @@ func putBudget(a *API, c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := c.within()
+	ctx, cancel := c.writeContext()
 	defer cancel()
 	return c.indexResponse(a.cfg.Server.PutBudget(ctx, b))
 }
@@ -195,7 +195,7 @@ func deleteBudget(a *API, c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := c.within()
+	ctx, cancel := c.writeContext()
 	defer cancel()
 	return c.indexResponse(a.cfg.Server.DeleteBudget(ctx, key))
 }

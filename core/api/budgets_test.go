@@ -11,27 +11,27 @@ import (
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
-// labelled is a job whose group has a label.
-func labelled(id string, count int) *client.Job {
+// labelledJob is a job whose group has a label.
+func labelledJob(id string, count int) *client.Job {
 	j := job(id, 50, count, 10, 10)
 	j.TaskGroups[0].Labels = map[string]string{"app": id}
 	return j
 }
 
-func TestBudgets_SayHowTheyStand(t *testing.T) {
+func TestBudgets_ReportStatus(t *testing.T) {
 	w := start(t)
 	ctx := t.Context()
-	w.join("n1", 1000, 1000)
-	w.register(labelled("web", 3))
-	w.register(labelled("other", 2))
+	w.addNode("n1", 1000, 1000)
+	w.register(labelledJob("web", 3))
+	w.register(labelledJob("other", 2))
 	budgets := w.client.Budgets()
 	_, err := budgets.Put(ctx, &client.Budget{Name: "web", Labels: map[string]string{"app": "web"}, MinAvailable: "2", Enforcement: "strict"}, nil)
-	w.no(err)
+	w.check(err)
 	_, err = budgets.Put(ctx, &client.Budget{Name: "half", Labels: map[string]string{"app": "web"}, MaxUnavailable: "50%"}, nil)
-	w.no(err)
+	w.check(err)
 
 	b, meta, err := budgets.Get(ctx, "web", nil)
-	w.no(err)
+	w.check(err)
 	if b.Healthy != 0 || b.Needed != 2 || b.Allowed != 0 || len(b.Allocations) != 3 || b.Enforcement != "strict" || b.MinAvailable != "2" {
 		t.Errorf("before anything runs: %+v", b)
 	}
@@ -48,17 +48,17 @@ func TestBudgets_SayHowTheyStand(t *testing.T) {
 		}
 		answered <- b
 	}()
-	w.run() // how it stands changes, and the budget does not
+	w.reportRunning() // how it stands changes, and the budget does not
 	if b := <-answered; b == nil || b.Healthy != 3 || b.Allowed != 1 {
 		t.Errorf("while it was watched: %+v", b)
 	}
 	list, _, err := budgets.List(ctx, nil)
-	w.no(err)
+	w.check(err)
 	if len(list) != 2 || list[0].Name != "half" || list[0].Needed != 1 || list[0].Allowed != 2 || list[0].Enforcement != "bestEffort" || list[1].Allowed != 1 {
 		t.Errorf("the list: %+v", list)
 	}
 	page, meta, err := budgets.List(ctx, &client.QueryOptions{PerPage: 1})
-	w.no(err)
+	w.check(err)
 	if len(page) != 1 || meta.NextToken == "" {
 		t.Errorf("a page of %d", len(page))
 	}
@@ -68,31 +68,31 @@ func TestBudgets_SayHowTheyStand(t *testing.T) {
 }
 
 // A strict budget holds back whom else a preemptor would evict, until it is gone.
-func TestBudgets_HoldBackEvictions(t *testing.T) {
+func TestBudgets_LimitEvictions(t *testing.T) {
 	w := start(t)
 	ctx := t.Context()
-	w.preempting()
-	w.join("n1", 100, 1000)
-	low := labelled("low", 1)
+	w.enablePreemption()
+	w.addNode("n1", 100, 1000)
+	low := labelledJob("low", 1)
 	*low.Priority, *low.TaskGroups[0].Tasks[0].Resources.CPU = 20, 100
 	w.register(low)
-	w.run()
+	w.reportRunning()
 	_, err := w.client.Budgets().Put(ctx, &client.Budget{Name: "low", Labels: map[string]string{"app": "low"}, MinAvailable: "1", Enforcement: "strict"}, nil)
-	w.no(err)
+	w.check(err)
 	high := w.register(job("high", 80, 1, 100, 10))
-	if e := w.evaluated(high.EvalID); len(e.FailedTGAllocs) == 0 {
+	if e := w.awaitEval(high.EvalID); len(e.FailedTGAllocs) == 0 {
 		t.Error("the budget was overrun")
 	}
 	_, err = w.client.Budgets().Delete(ctx, "low", nil)
-	w.no(err)
+	w.check(err)
 	again, err := w.client.Jobs().Evaluate(ctx, "high", nil)
-	w.no(err)
-	if e := w.evaluated(again.EvalID); len(e.FailedTGAllocs) != 0 {
+	w.check(err)
+	if e := w.awaitEval(again.EvalID); len(e.FailedTGAllocs) != 0 {
 		t.Errorf("without the budget it finds no place: %+v", e.FailedTGAllocs)
 	}
 }
 
-func TestBudgets_RefuseWhatSaysNothing(t *testing.T) {
+func TestBudgets_RejectInvalid(t *testing.T) {
 	w := start(t)
 	for body, want := range map[string]string{
 		`{"Labels":{"a":"b"}}`: "one of minAvailable, maxUnavailable and maxEvictions",
@@ -110,7 +110,7 @@ func TestBudgets_RefuseWhatSaysNothing(t *testing.T) {
 	} {
 		resp, text := w.send("PUT", "/v1/budget/x", body)
 		if resp.StatusCode != http.StatusBadRequest || !strings.Contains(text, want) {
-			t.Errorf("%s: %d %s, want %q", clip(body), resp.StatusCode, text, want)
+			t.Errorf("%s: %d %s, want %q", truncate(body), resp.StatusCode, text, want)
 		}
 	}
 	resp, text := w.send("PUT", "/v1/budget/x?namespace=*", `{"Labels":{"a":"b"},"MinAvailable":1}`)
@@ -129,22 +129,22 @@ func TestBudgets_RefuseWhatSaysNothing(t *testing.T) {
 }
 
 // Somebody bound to a namespace sees and changes the budgets of that one alone.
-func TestBudgets_StayInTheirNamespace(t *testing.T) {
-	w, secrets := secured(t)
+func TestBudgets_RestrictedToTheirNamespace(t *testing.T) {
+	w, secrets := startSecured(t)
 	ctx := t.Context()
 	manager := w.connect(secrets[acl.Management])
 	for _, ns := range []string{"default", "team"} {
 		_, err := manager.Budgets().Put(ctx, &client.Budget{Namespace: ns, Name: "b", Labels: map[string]string{"in": ns}, MinAvailable: "1"}, nil)
-		w.no(err)
+		w.check(err)
 	}
 	made, err := manager.Operator().TokenCreate(ctx, &client.TokenCreateRequest{Name: "team", Roles: []string{"operate"}, Namespace: "team"})
-	w.no(err)
+	w.check(err)
 	if made.Namespace != "team" {
 		t.Errorf("the token is of namespace %q", made.Namespace)
 	}
 	bound := w.connect(made.SecretID)
 	list, _, err := bound.Budgets().List(ctx, nil)
-	w.no(err)
+	w.check(err)
 	if len(list) != 1 || list[0].Namespace != "team" {
 		t.Errorf("it sees %+v", list)
 	}
@@ -170,14 +170,14 @@ func TestBudgets_StayInTheirNamespace(t *testing.T) {
 }
 
 // A budget may bound how many are evicted in a window, in all of a namespace.
-func TestBudgets_BoundHowManyAreEvictedInAWindow(t *testing.T) {
+func TestBudgets_LimitEvictionsPerWindow(t *testing.T) {
 	w := start(t)
 	ctx := t.Context()
 	budgets := w.client.Budgets()
 	_, err := budgets.Put(ctx, &client.Budget{Name: "slowly", MaxEvictions: new(3), Window: time.Hour}, nil)
-	w.no(err)
+	w.check(err)
 	b, _, err := budgets.Get(ctx, "slowly", nil)
-	w.no(err)
+	w.check(err)
 	if *b.MaxEvictions != 3 || b.Window != time.Hour || b.Allowed != 3 || b.Evicted != 0 || b.Enforcement != client.EnforceStrict || b.Needed != 0 {
 		t.Errorf("%+v", b.BudgetStub)
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 // Whoever asks for a class that cannot be is told why, and what to do.
-func TestPriorityClasses_RefusalsSayWhatToDo(t *testing.T) {
+func TestPriorityClasses_RejectionsHaveHints(t *testing.T) {
 	w := start(t)
 	if resp, text := w.send("PUT", "/v1/priority-class/usual", `{"Value": 30, "GlobalDefault": true}`); resp.StatusCode != http.StatusOK {
 		t.Fatal(resp.StatusCode, text)
@@ -37,7 +37,7 @@ func TestPriorityClasses_RefusalsSayWhatToDo(t *testing.T) {
 		}
 	}
 	list, _, err := w.client.PriorityClasses().List(t.Context(), nil)
-	if w.no(err); len(list) != 3 { // usual, and the system's two
+	if w.check(err); len(list) != 3 { // usual, and the system's two
 		t.Errorf("%d classes are there", len(list))
 	}
 }

@@ -31,23 +31,23 @@ func clusterRoutes() []route {
 			response: client.Cluster{}, handle: getCluster,
 		},
 		{
-			methods: put, pattern: "/v1/cluster/{id}", name: "cluster_put", tag: tagClusters, roles: operator, leads: true,
+			methods: putMethods, pattern: "/v1/cluster/{id}", name: "cluster_put", tag: tagClusters, roles: operator, leaderOnly: true,
 			doc:     "Makes or changes a member cluster that has no agent: what is assigned there starts and ends by the clock.",
 			request: client.Cluster{}, response: client.IndexResponse{}, handle: putCluster,
 		},
 		{
-			methods: remove, pattern: "/v1/cluster/{id}", name: "cluster_delete", tag: tagClusters, roles: operator, leads: true,
+			methods: remove, pattern: "/v1/cluster/{id}", name: "cluster_delete", tag: tagClusters, roles: operator, leaderOnly: true,
 			doc:      "Forgets a member cluster. While something is assigned there it is a conflict, unless it is forced: that is placed elsewhere then.",
 			params:   []param{{"force", "boolean", "whatever is assigned there"}},
 			response: client.IndexResponse{}, handle: deleteCluster,
 		},
 		{
-			methods: put, pattern: "/v1/cluster/{id}/agent", name: "cluster_register", tag: tagMember, roles: agent, leads: true,
+			methods: putMethods, pattern: "/v1/cluster/{id}/agent", name: "cluster_register", tag: tagMember, roles: agent, leaderOnly: true,
 			doc:     "Tells of a member cluster: what it has, and the secret that later words of it must carry.",
 			request: client.ClusterRegisterRequest{}, response: client.NodeLease{}, handle: registerCluster,
 		},
 		{
-			methods: put, pattern: "/v1/cluster/{id}/heartbeat", name: "cluster_heartbeat", tag: tagMember, roles: agent, leads: true,
+			methods: putMethods, pattern: "/v1/cluster/{id}/heartbeat", name: "cluster_heartbeat", tag: tagMember, roles: agent, leaderOnly: true,
 			doc:     "Says that a member cluster is there, and how much of it bindings may use. The header X-Cede-Node-Secret carries its secret.",
 			request: client.ClusterHeartbeatRequest{}, response: client.NodeLease{}, handle: clusterHeartbeat,
 		},
@@ -58,24 +58,24 @@ func clusterRoutes() []route {
 			response: []*client.Assignment{}, handle: clusterAssignments,
 		},
 		{
-			methods: put, pattern: "/v1/cluster/{id}/assignments", name: "cluster_update_assignments", tag: tagMember, roles: agent, leads: true,
+			methods: putMethods, pattern: "/v1/cluster/{id}/assignments", name: "cluster_update_assignments", tag: tagMember, roles: agent, leaderOnly: true,
 			doc:     "Says what became of a member cluster's assignments. The header X-Cede-Node-Secret carries its secret.",
 			request: client.AssignmentUpdateRequest{}, response: client.IndexResponse{}, handle: updateAssignments,
 		},
 	}
 }
 
-var clusterKind = kind[model.Cluster]{
+var clusterKind = resource[model.Cluster]{
 	name: "cluster", table: state.TableClusters, get: (*state.Snapshot).Cluster, all: (*state.Snapshot).Clusters,
 	of: func(m *model.Cluster) (string, string) { return m.ID, "" },
 }
 
 func listClusters(_ *API, c *call) (any, error) {
-	return listed(c, clusterKind, nil, func(s *state.Snapshot, m *model.Cluster) *client.Cluster { return clusterView(c, s, m) })
+	return readList(c, clusterKind, nil, func(s *state.Snapshot, m *model.Cluster) *client.Cluster { return clusterView(c, s, m) })
 }
 
 func getCluster(_ *API, c *call) (any, error) {
-	return one(c, clusterKind, func(s *state.Snapshot, m *model.Cluster) (any, uint64) {
+	return readOne(c, clusterKind, func(s *state.Snapshot, m *model.Cluster) (any, uint64) {
 		return clusterView(c, s, m), max(m.ModifyIndex, s.ClusterChangeIndex(m.ID))
 	})
 }
@@ -107,7 +107,7 @@ func clusterView(c *call, s *state.Snapshot, m *model.Cluster) *client.Cluster {
 			continue
 		}
 		free.Sub(&claim.Vec)
-		if c.sees(claim.Claimant.Namespace) {
+		if c.canSee(claim.Claimant.Namespace) {
 			out.Claims = append(out.Claims, claimOf(s, claim))
 		}
 	}
@@ -136,14 +136,14 @@ func claimOf(s *state.Snapshot, m *model.Claim) *client.ClusterClaim {
 
 func putCluster(a *API, c *call) (any, error) {
 	var req client.Cluster
-	if err := c.body(&req); err != nil {
+	if err := c.decodeBody(&req); err != nil {
 		return nil, err
 	}
 	id := c.r.PathValue("id")
-	if err := samePath("cluster", id, req.ID); err != nil {
+	if err := checkPathID("cluster", id, req.ID); err != nil {
 		return nil, err
 	}
-	ctx, cancel := c.within()
+	ctx, cancel := c.writeContext()
 	defer cancel()
 	return c.indexResponse(a.cfg.Server.PutCluster(ctx, &model.Cluster{ID: id, Capacity: req.Capacity, Attributes: req.Attributes}))
 }
@@ -153,28 +153,28 @@ func deleteCluster(a *API, c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := c.within()
+	ctx, cancel := c.writeContext()
 	defer cancel()
 	return c.indexResponse(a.cfg.Server.DeleteCluster(ctx, c.r.PathValue("id"), force))
 }
 
 func registerCluster(a *API, c *call) (any, error) {
 	var req client.ClusterRegisterRequest
-	if err := c.body(&req); err != nil {
+	if err := c.decodeBody(&req); err != nil {
 		return nil, err
 	}
 	m := &model.Cluster{ID: c.r.PathValue("id"), Capacity: req.Capacity, Attributes: req.Attributes, Reported: req.Reported}
-	ctx, cancel := c.within()
+	ctx, cancel := c.writeContext()
 	defer cancel()
 	return c.leaseResponse(a.cfg.Server.RegisterMember(ctx, m, req.Secret))
 }
 
 func clusterHeartbeat(a *API, c *call) (any, error) {
 	var req client.ClusterHeartbeatRequest
-	if err := c.body(&req); err != nil {
+	if err := c.decodeBody(&req); err != nil {
 		return nil, err
 	}
-	ctx, cancel := c.within()
+	ctx, cancel := c.writeContext()
 	defer cancel()
 	report := &endpoint.ClusterReport{Reported: req.Reported}
 	for _, l := range req.Leases {
@@ -184,7 +184,7 @@ func clusterHeartbeat(a *API, c *call) (any, error) {
 }
 
 func clusterAssignments(_ *API, c *call) (any, error) {
-	id := clusterKind.named(c)
+	id := clusterKind.resolveID(c)
 	if err := requireOwnCluster(c, id); err != nil {
 		return nil, err
 	}
@@ -193,14 +193,14 @@ func clusterAssignments(_ *API, c *call) (any, error) {
 		return nil, err
 	}
 	return c.read(query{
-		keys: []state.Key{state.TableClusters.Of(id), state.TableBindings.All()}, table: state.TableClusters, whole: true,
-		made: func(s *state.Snapshot) (any, uint64, error) {
+		keys: []state.Key{state.TableClusters.Of(id), state.TableBindings.All()}, table: state.TableClusters, wholeTable: true,
+		render: func(s *state.Snapshot) (any, uint64, error) {
 			if s.Cluster(id) == nil {
 				return nil, 0, rest.NotFound("there is no cluster %s", rest.Quote(id)).WithHint("an agent registers its cluster when it starts")
 			}
 			list, changed := []*client.Assignment{}, s.ClusterChangeIndex(id)
 			for _, a := range s.ClusterAssignments(id) {
-				if !c.sees(a.Binding.Namespace) {
+				if !c.canSee(a.Binding.Namespace) {
 					continue
 				}
 				out := assignmentOf(s, a)
@@ -224,7 +224,7 @@ func claimsOf(c *call, s *state.Snapshot, id string) (list []*client.Assignment)
 	now := c.api.cfg.Clock.Now().UnixNano()
 	for _, claim := range s.ClusterClaims(id) {
 		b := s.Binding(claim.Claimant)
-		if b == nil || claim.Expiry <= now || !c.sees(b.Namespace) {
+		if b == nil || claim.Expiry <= now || !c.canSee(b.Namespace) {
 			continue
 		}
 		list = append(list, &client.Assignment{
@@ -247,23 +247,23 @@ func requireOwnCluster(c *call, id string) error {
 
 func updateAssignments(a *API, c *call) (any, error) {
 	var req client.AssignmentUpdateRequest
-	if err := c.body(&req); err != nil {
+	if err := c.decodeBody(&req); err != nil {
 		return nil, err
 	}
-	updates, err := reported(req.Updates, func(u *client.AssignmentUpdate) (apply.AssignmentUpdate, string) {
+	updates, err := decodeReport(req.Updates, func(u *client.AssignmentUpdate) (apply.AssignmentUpdate, string) {
 		status, ok := clientStatuses[u.ClientStatus]
 		if u.AssignmentID == "" || !ok || u.Ready < 0 {
 			return apply.AssignmentUpdate{}, fmt.Sprintf("assignment %s is %s with %d ready: want an id, pending, running, complete or failed, and no negative number",
 				rest.Quote(u.AssignmentID), rest.Quote(u.ClientStatus), u.Ready)
 		}
 		return apply.AssignmentUpdate{
-			ID: u.AssignmentID, Client: status, Ready: u.Ready, Text: clip(u.Description), StartTime: u.StartTime,
+			ID: u.AssignmentID, Client: status, Ready: u.Ready, Text: truncate(u.Description), StartTime: u.StartTime,
 		}, ""
 	})
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := c.within()
+	ctx, cancel := c.writeContext()
 	defer cancel()
 	return c.indexResponse(a.cfg.Server.UpdateAssignments(ctx, c.r.PathValue("id"), nodeSecret(c), updates))
 }

@@ -27,8 +27,8 @@ import (
 var write = flag.Bool("write", false, "write openapi.json anew")
 
 // The committed document is what the table of routes and the types say.
-func TestDocument_IsWhatTheRoutesSay(t *testing.T) {
-	made, err := json.MarshalIndent(newDocument(t).whole(), "", " ")
+func TestDocument_MatchesRoutes(t *testing.T) {
+	made, err := json.MarshalIndent(newDocument(t).build(), "", " ")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +61,7 @@ func TestDocument_IsWhatTheRoutesSay(t *testing.T) {
 }
 
 // Two routes of one name would be one in metrics.
-func TestRoutes_HaveNamesOfTheirOwn(t *testing.T) {
+func TestRoutes_HaveUniqueNames(t *testing.T) {
 	names := map[string]string{}
 	for _, r := range table() {
 		if other := names[r.name]; other != "" {
@@ -72,9 +72,9 @@ func TestRoutes_HaveNamesOfTheirOwn(t *testing.T) {
 }
 
 // Every type that travels is told of, field by field, where it is not plain.
-func TestDocument_TypesHaveWords(t *testing.T) {
+func TestDocument_TypesHaveDescriptions(t *testing.T) {
 	d := newDocument(t)
-	d.whole()
+	d.build()
 	for name, s := range d.schemas {
 		if s.(object)["description"] == nil {
 			t.Errorf("type %s has no comment", name)
@@ -84,16 +84,16 @@ func TestDocument_TypesHaveWords(t *testing.T) {
 
 type object = map[string]any
 
-// documenting makes the document. It reads comments, so it runs where the
+// documentBuilder makes the document. It reads comments, so it runs where the
 // sources are: in tests.
-type documenting struct {
+type documentBuilder struct {
 	docs    map[string]string // of Type and Type.Field
 	sent    map[reflect.Type]bool
 	schemas object
 }
 
-func newDocument(t *testing.T) *documenting {
-	d := &documenting{docs: map[string]string{}, sent: map[reflect.Type]bool{}, schemas: object{}}
+func newDocument(t *testing.T) *documentBuilder {
+	d := &documentBuilder{docs: map[string]string{}, sent: map[reflect.Type]bool{}, schemas: object{}}
 	files, err := filepath.Glob("../../sdk/client/*.go")
 	if err != nil || len(files) == 0 {
 		t.Fatal("no sources of sdk/client", err)
@@ -107,21 +107,21 @@ func newDocument(t *testing.T) *documenting {
 	}
 	for _, r := range table() {
 		if r.request != nil {
-			d.reach(reflect.TypeOf(r.request))
+			d.addType(reflect.TypeOf(r.request))
 		}
 	}
 	return d
 }
 
 // read takes the comments of types and their fields.
-func (d *documenting) read(n ast.Node) bool {
+func (d *documentBuilder) read(n ast.Node) bool {
 	decl, ok := n.(*ast.GenDecl)
 	if !ok || decl.Tok != token.TYPE {
 		return true
 	}
 	for _, spec := range decl.Specs {
 		typ := spec.(*ast.TypeSpec)
-		d.docs[typ.Name.Name] = words(decl.Doc.Text())
+		d.docs[typ.Name.Name] = commentText(decl.Doc.Text())
 		fields, ok := typ.Type.(*ast.StructType)
 		if !ok {
 			continue
@@ -132,14 +132,14 @@ func (d *documenting) read(n ast.Node) bool {
 				text = f.Doc.Text()
 			}
 			for _, name := range f.Names {
-				d.docs[typ.Name.Name+"."+name.Name] = words(text)
+				d.docs[typ.Name.Name+"."+name.Name] = commentText(text)
 			}
 		}
 	}
 	return false
 }
 
-func words(text string) string {
+func commentText(text string) string {
 	text, _, _ = strings.Cut(text, "nolint")
 	text = strings.Join(strings.Fields(text), " ")
 	if text == "Set by the server." {
@@ -148,23 +148,23 @@ func words(text string) string {
 	return text
 }
 
-// reach notes which types are sent: what they lack has a default.
-func (d *documenting) reach(t reflect.Type) {
+// addType notes which types are sent: what they lack has a default.
+func (d *documentBuilder) addType(t reflect.Type) {
 	switch t.Kind() {
 	case reflect.Pointer, reflect.Slice, reflect.Map:
-		d.reach(t.Elem())
+		d.addType(t.Elem())
 	case reflect.Struct:
 		if d.sent[t] || t == reflect.TypeFor[time.Time]() {
 			return
 		}
 		d.sent[t] = true
 		for f := range t.Fields() {
-			d.reach(f.Type)
+			d.addType(f.Type)
 		}
 	}
 }
 
-func (d *documenting) whole() object {
+func (d *documentBuilder) build() object {
 	paths := object{}
 	for _, r := range table() {
 		item, ok := paths[r.pattern].(object)
@@ -198,7 +198,7 @@ func (d *documenting) whole() object {
 	}
 }
 
-func (d *documenting) operation(r *route) object {
+func (d *documentBuilder) operation(r *route) object {
 	op := object{
 		"operationId": r.name, "summary": r.doc, "tags": []string{r.tag},
 		"parameters": parameters(r), "responses": d.responses(r),
@@ -246,7 +246,7 @@ func parameters(r *route) []object {
 	for _, p := range r.params {
 		add("query", p.name, p.kind, p.doc)
 	}
-	if r.scope == oneSpace && !slices.ContainsFunc(r.params, func(p param) bool { return p.name == "namespace" }) {
+	if r.scope == scopeNamespace && !slices.ContainsFunc(r.params, func(p param) bool { return p.name == "namespace" }) {
 		add("query", "namespace", "string", "default: default; lists take * for all")
 	}
 	if r.reads {
@@ -260,13 +260,13 @@ func parameters(r *route) []object {
 		add("query", "per_page", "integer", "at most this many; the header X-Nomad-NextToken has what next_token takes")
 		add("query", "next_token", "string", "of the page before")
 	}
-	if r.leads && r.methods[0] != http.MethodGet {
+	if r.leaderOnly && r.methods[0] != http.MethodGet {
 		add("header", headerIdempotency, "string", "the same key does the same thing once; registering, changing and stopping jobs heed it")
 	}
 	return list
 }
 
-func (d *documenting) responses(r *route) object {
+func (d *documentBuilder) responses(r *route) object {
 	problem := object{"description": "what went wrong, and what to do about it", "content": object{"application/json": object{"schema": d.schema(reflect.TypeFor[client.Error]())}}}
 	out := object{"default": problem}
 	switch {
@@ -288,7 +288,7 @@ func (d *documenting) responses(r *route) object {
 }
 
 // schema is that of a type; those of structs are shared.
-func (d *documenting) schema(t reflect.Type) object {
+func (d *documentBuilder) schema(t reflect.Type) object {
 	switch t {
 	case reflect.TypeFor[time.Time]():
 		return object{"type": "string", "format": "date-time"}
@@ -322,7 +322,7 @@ func (d *documenting) schema(t reflect.Type) object {
 	panic(fmt.Sprintf("no schema for %s", t))
 }
 
-func (d *documenting) structure(t reflect.Type) object {
+func (d *documentBuilder) structure(t reflect.Type) object {
 	ref := object{"$ref": "#/components/schemas/" + t.Name()}
 	if d.schemas[t.Name()] != nil {
 		return ref
@@ -343,7 +343,7 @@ func (d *documenting) structure(t reflect.Type) object {
 	return ref
 }
 
-func (d *documenting) fields(t reflect.Type, properties object, required *[]string) {
+func (d *documentBuilder) fields(t reflect.Type, properties object, required *[]string) {
 	for f := range t.Fields() {
 		name, option, _ := strings.Cut(f.Tag.Get("json"), ",")
 		if name == "-" {
@@ -379,7 +379,7 @@ func (d *documenting) fields(t reflect.Type, properties object, required *[]stri
 
 // nullable is whether a field may be null: Go's clients send so what they do not
 // set. Servers leave such a field out.
-func (d *documenting) nullable(owner, t reflect.Type, option string) bool {
+func (d *documentBuilder) nullable(owner, t reflect.Type, option string) bool {
 	kind := t.Kind()
 	return d.sent[owner] && option != "omitempty" && (kind == reflect.Pointer || kind == reflect.Slice || kind == reflect.Map)
 }

@@ -24,7 +24,7 @@ const tagEvents = "events"
 
 func eventRoutes() []route {
 	return []route{{
-		methods: get, pattern: "/v1/event/stream", name: "event_stream", tag: tagEvents, roles: []acl.Role{acl.Read}, scope: oneSpace, binary: true,
+		methods: get, pattern: "/v1/event/stream", name: "event_stream", tag: tagEvents, roles: []acl.Role{acl.Read}, scope: scopeNamespace, binary: true,
 		doc: "Streams what happens, in the order of the log: as server-sent events where Accept asks for text/event-stream, with the index as id, " +
 			"else as one JSON object a line, {} as a sign of life. Follow a break up with Last-Event-ID or index. Where events were missed that are no " +
 			"longer kept, the stream says so: an event named lost, or an object with Lost. Where it begins at an index later than the newest it " +
@@ -38,16 +38,16 @@ func eventRoutes() []route {
 	}}
 }
 
-// filter is which events of a stream are for its reader.
-type filter struct {
+// eventFilter is which events of a stream are for its reader.
+type eventFilter struct {
 	c    *call
 	keys map[events.Topic][]string // "" among them: any
 }
 
 // filterOf reads the parameters of a stream. Topics that we do not have match
 // nothing, where they are Nomad's; others are an error.
-func filterOf(c *call) (*filter, []string, error) {
-	f := &filter{c: c, keys: map[events.Topic][]string{}}
+func filterOf(c *call) (*eventFilter, []string, error) {
+	f := &eventFilter{c: c, keys: map[events.Topic][]string{}}
 	for _, text := range c.r.URL.Query()["topic"] {
 		name, key, _ := strings.Cut(text, ":")
 		if key == "*" {
@@ -76,7 +76,7 @@ func filterOf(c *call) (*filter, []string, error) {
 // nomadTopics are Nomad's that nothing is published under here.
 var nomadTopics = []string{"Deployment", "NodePool", "Service", "ACLToken", "ACLPolicy", "ACLRole"}
 
-func (f *filter) picks(e *events.Event) bool {
+func (f *eventFilter) matches(e *events.Event) bool {
 	if e.Namespace != "" {
 		if ns := f.c.namespace(); ns != allNamespaces && ns != e.Namespace {
 			return false
@@ -156,26 +156,26 @@ func streamEvents(a *API, c *call) (any, error) {
 		out = sseStream{c}
 	}
 	snap := a.cfg.Server.Snapshot()
-	c.meta(snap)
+	c.setStateHeaders(snap)
 	out.begin(c.w.Header())
 	begin := out.alive
 	if from > snap.Index()+1 { // no mistake, perhaps: a server that lags behind may be asked
 		begin = func() error { return out.ahead(snap.Index()) }
 	}
 	if begin() == nil {
-		r := &reader{filter: f, out: out, first: from, skip: skip}
-		a.follow(c.r.Context(), sub, r)
+		r := &streamReader{filter: f, out: out, first: from, skip: skip}
+		a.writeEvents(c.r.Context(), sub, r)
 	}
-	return done, nil
+	return responded, nil
 }
 
-// follow has events written until the reader goes away or the server stops.
-func (a *API) follow(ctx context.Context, sub *events.Subscription, r *reader) {
+// writeEvents has events written until the reader goes away or the server stops.
+func (a *API) writeEvents(ctx context.Context, sub *events.Subscription, r *streamReader) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() {
 		select {
-		case <-a.ending:
+		case <-a.stopping:
 			cancel()
 		case <-ctx.Done():
 		}
@@ -203,9 +203,9 @@ func (a *API) next(ctx context.Context, sub *events.Subscription) (events.Batch,
 	return sub.Next(ctx)
 }
 
-// reader is who a stream is for, and how far it has come.
-type reader struct {
-	filter *filter
+// streamReader is who a stream is for, and how far it has come.
+type streamReader struct {
+	filter *eventFilter
 	out    stream
 	at     position
 	first  uint64 // the index that it asked for
@@ -213,7 +213,7 @@ type reader struct {
 }
 
 // batch writes a batch: what was missed, then the events of one index at a time.
-func (r *reader) batch(b events.Batch) error {
+func (r *streamReader) batch(b events.Batch) error {
 	if b.Lost != nil {
 		if err := r.out.lost(&client.EventsLost{From: b.Lost.From, To: b.Lost.To}); err != nil {
 			return err
@@ -230,7 +230,7 @@ func (r *reader) batch(b events.Batch) error {
 	}
 	for i := range b.Events {
 		e := &b.Events[i]
-		if !r.filter.picks(e) {
+		if !r.filter.matches(e) {
 			continue
 		}
 		if e.Index != r.at.index {

@@ -14,10 +14,10 @@ import (
 	"github.com/cede-scheduler/cede/core/api/rest"
 )
 
-// passedOn sends a request that only the leader can answer on to it, and is
+// forwardToLeader sends a request that only the leader can answer on to it, and is
 // whether it did. A request that was passed on is not passed on again: while
 // servers disagree about who leads it would go round.
-func (a *API) passedOn(c *call) bool {
+func (a *API) forwardToLeader(c *call) bool {
 	if a.cfg.Replication == nil || a.cfg.Process.LeaderURL == nil || a.cfg.Replication.IsLeader() || !c.needsLeader() {
 		return false
 	}
@@ -35,7 +35,7 @@ func (a *API) passedOn(c *call) bool {
 	}
 	// The body must come in time; then the leader has its time to answer.
 	_ = c.w.Control.SetReadDeadline(time.Now().Add(within + a.cfg.Limits.Call))
-	answers, end := a.whileItLeads(c, leader)
+	answers, end := a.watchForwarded(c, leader)
 	defer end()
 	proxy := httputil.ReverseProxy{
 		Transport:     a.cfg.ForwardTransport,
@@ -55,7 +55,7 @@ func (a *API) passedOn(c *call) bool {
 			return nil
 		},
 		ErrorHandler: func(_ http.ResponseWriter, r *http.Request, err error) {
-			if cause := context.Cause(r.Context()); errors.Is(cause, errDeposed) {
+			if cause := context.Cause(r.Context()); errors.Is(cause, errLeaderChanged) {
 				err = cause
 			}
 			a.fail(c, &rest.Failure{
@@ -69,27 +69,27 @@ func (a *API) passedOn(c *call) bool {
 }
 
 const (
-	// leadsStill is how often it is looked whether the server that a request was passed on
+	// leaderCheckInterval is how often it is looked whether the server that a request was passed on
 	// to leads still, and leadsNot how many such looks must find that it does not.
-	leadsStill = 500 * time.Millisecond
-	leadsNot   = 2
+	leaderCheckInterval = 500 * time.Millisecond
+	leaderCheckFailures = 2
 )
 
-// errDeposed is of a request that was passed on to a server which leads no more.
-var errDeposed = errors.New("it leads no more, and has not answered")
+// errLeaderChanged is of a request that was passed on to a server which leads no more.
+var errLeaderChanged = errors.New("it leads no more, and has not answered")
 
-// whileItLeads ends a request that is passed on when the server that was to answer it
+// watchForwarded ends a request that is passed on when the server that was to answer it
 // leads no more and does not say so itself. Whoever is deposed answers that; but a process
 // that was stopped does not, and its connections stay: the caller would wait for ever for
 // a server that the others have replaced. answers is called once it begins to answer.
-func (a *API) whileItLeads(c *call, leader string) (answers, end func()) {
+func (a *API) watchForwarded(c *call, leader string) (answers, end func()) {
 	ctx, cancel := context.WithCancelCause(c.r.Context())
 	c.r = c.r.WithContext(ctx)
 	var answered atomic.Bool
 	look := func() {
-		ticks := time.NewTicker(leadsStill)
+		ticks := time.NewTicker(leaderCheckInterval)
 		defer ticks.Stop()
-		for not := 0; not < leadsNot; {
+		for not := 0; not < leaderCheckFailures; {
 			select {
 			case <-ticks.C:
 			case <-ctx.Done():
@@ -102,14 +102,14 @@ func (a *API) whileItLeads(c *call, leader string) (answers, end func()) {
 				not = 0
 			}
 		}
-		cancel(errDeposed)
+		cancel(errLeaderChanged)
 	}
-	timer := time.AfterFunc(leadsStill, look) // what is answered at once needs no look
+	timer := time.AfterFunc(leaderCheckInterval, look) // what is answered at once needs no look
 	return func() { answered.Store(true); timer.Stop() }, func() { timer.Stop(); cancel(nil) }
 }
 
-// catchUpWithin bounds how long a write is held back for this server to have it.
-const catchUpWithin = 2 * time.Second
+// catchUpTimeout bounds how long a write is held back for this server to have it.
+const catchUpTimeout = 2 * time.Second
 
 // catchUp waits until this server has what was written at the leader for a caller
 // who goes on here: what it wrote, it reads. A server that is far behind holds nobody
@@ -119,24 +119,24 @@ func (a *API) catchUp(c *call, resp *http.Response) {
 	if err != nil || c.r.Method == http.MethodGet || resp.StatusCode >= http.StatusMultipleChoices {
 		return
 	}
-	ctx, cancel := context.WithTimeout(c.r.Context(), catchUpWithin)
+	ctx, cancel := context.WithTimeout(c.r.Context(), catchUpTimeout)
 	defer cancel()
 	_, _ = a.cfg.Server.WaitIndex(ctx, index) // else it reads what this server has
 }
 
 // needsLeader is whether only the leader can answer.
 func (c *call) needsLeader() bool {
-	if c.route.leads {
+	if c.route.leaderOnly {
 		return true
 	}
 	consistent, _ := queryFlag(c, "consistent") // what is wrong with it is told later
 	return consistent
 }
 
-// passedOnBy is whether a request came by way of another server of the pool. The
+// isForwardedBy is whether a request came by way of another server of the pool. The
 // header alone proves nothing: the address must be one of theirs.
-func (a *API) passedOnBy(c *call, address string) bool {
-	return c.r.Header.Get(headerForwarded) != "" && slices.ContainsFunc(a.pool(), func(m Member) bool {
+func (a *API) isForwardedBy(c *call, address string) bool {
+	return c.r.Header.Get(headerForwarded) != "" && slices.ContainsFunc(a.memberList(), func(m Member) bool {
 		return m.Name != a.cfg.ID && host(m.Address) == address
 	})
 }

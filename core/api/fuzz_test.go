@@ -15,8 +15,8 @@ import (
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
-// refusal is whether an error is one that a client is answered with.
-func refusal(err error) bool {
+// isRefusal is whether an error is one that a client is answered with.
+func isRefusal(err error) bool {
 	f, ok := errors.AsType[*rest.Failure](err)
 	return ok && f.Message != "" && f.Code != rest.CodeInternal
 }
@@ -24,7 +24,7 @@ func refusal(err error) bool {
 // Whatever is sent as a job, reading it and making a job of the scheduler's of
 // it ends in a job or in words.
 func FuzzJob(f *testing.F) {
-	for _, body := range hostile() {
+	for _, body := range hostileBodies() {
 		if len(body) < 1000 {
 			f.Add(body)
 		}
@@ -35,7 +35,7 @@ func FuzzJob(f *testing.F) {
 		var req client.JobRegisterRequest
 		unknown, err := rest.Decode([]byte(text), &req, 64)
 		if err != nil {
-			if !refusal(err) {
+			if !isRefusal(err) {
 				t.Fatalf("%v", err)
 			}
 			return
@@ -55,7 +55,7 @@ func FuzzJob(f *testing.F) {
 
 // Whatever an agent says of its node becomes a node or words.
 func FuzzNode(f *testing.F) {
-	whole, _ := json.Marshal(client.NodeRegisterRequest{Node: wholeNode("n1", 1, 1), Secret: "x"})
+	whole, _ := json.Marshal(client.NodeRegisterRequest{Node: nodeSpec("n1", 1, 1), Secret: "x"})
 	f.Add(string(whole))
 	f.Add(`{"Node":{"Devices":[{"ID":"a/b/c","Count":99999999999}],"Capacity":{"cpu":-1}}}`)
 	f.Fuzz(func(t *testing.T, text string) {
@@ -64,7 +64,7 @@ func FuzzNode(f *testing.F) {
 			return
 		}
 		n, err := nodeFrom(req.Node)
-		if err != nil && !refusal(err) {
+		if err != nil && !isRefusal(err) {
 			t.Fatalf("%v", err)
 		}
 		if err == nil {
@@ -88,7 +88,7 @@ func FuzzQuery(f *testing.F) {
 			t.Fatalf("wait %v", wait)
 		}
 		part, errPage := c.page()
-		if errPage == nil && (part.most < 0 || part.most > maxPage) {
+		if errPage == nil && (part.limit < 0 || part.limit > maxPage) {
 			t.Fatalf("page %+v", part)
 		}
 		_, skip, errStart := streamStart(c)
@@ -98,7 +98,7 @@ func FuzzQuery(f *testing.F) {
 		_, _, errTopics := filterOf(c)
 		_, errFlag := queryFlag(c, "stale")
 		for _, err := range []error{err, errPage, errStart, errTopics, errFlag} {
-			if err != nil && !refusal(err) {
+			if err != nil && !isRefusal(err) {
 				t.Fatalf("%v", err)
 			}
 		}
@@ -115,7 +115,7 @@ func FuzzForm(f *testing.F) {
 		r.Header.Set("Content-Type", "multipart/form-data; boundary=b")
 		c := &call{api: a, r: r, w: rest.NewRecorder(httptest.NewRecorder(), time.Second)}
 		req, err := loadParts(c)
-		if err != nil && !refusal(err) {
+		if err != nil && !isRefusal(err) {
 			t.Fatalf("%v", err)
 		}
 		if len(req.Module) > client.MaxModule || int64(len(req.Signature)) > partLimits["signature"] {

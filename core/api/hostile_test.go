@@ -21,8 +21,8 @@ import (
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
-// hostile is bodies that nobody should send.
-func hostile() map[string]string {
+// hostileBodies is bodies that nobody should send.
+func hostileBodies() map[string]string {
 	return map[string]string{
 		"nothing":          "",
 		"no JSON":          "{",
@@ -52,23 +52,23 @@ func hostile() map[string]string {
 
 // Whatever is sent to a route that takes a body, the answer is an error of the
 // API that says what is wrong: never a failure of the server.
-func TestBodies_ThatAreHostileAreRefusedInWords(t *testing.T) {
+func TestBodies_HostileRejectedWithMessage(t *testing.T) {
 	w := start(t)
 	for _, r := range table() {
 		if r.request == nil {
 			continue
 		}
-		for name, body := range hostile() {
+		for name, body := range hostileBodies() {
 			resp, text := w.send(r.methods[0], r.path(), body, "Content-Type", "application/json")
 			var e client.Error
-			if resp.StatusCode < 300 && saysNothing(body) {
+			if resp.StatusCode < 300 && isVague(body) {
 				continue // where nothing is needed, nothing is right
 			}
 			if resp.StatusCode == http.StatusOK && (r.name == "job_validate" || r.name == "jobs_parse") {
 				continue // they answer what is wrong
 			}
 			if resp.StatusCode < 400 || resp.StatusCode >= 500 || json.Unmarshal([]byte(text), &e) != nil || e.Message == "" || len(text) > 20_000 {
-				t.Errorf("%s: %s: %d %s", r.name, name, resp.StatusCode, clip(text))
+				t.Errorf("%s: %s: %d %s", r.name, name, resp.StatusCode, truncate(text))
 			}
 		}
 	}
@@ -77,14 +77,14 @@ func TestBodies_ThatAreHostileAreRefusedInWords(t *testing.T) {
 	}
 }
 
-// saysNothing is whether a body is empty, or an object of which nothing comes.
-func saysNothing(body string) bool {
+// isVague is whether a body is empty, or an object of which nothing comes.
+func isVague(body string) bool {
 	var v map[string]any
 	return body == "" || json.Unmarshal([]byte(body), &v) == nil && v != nil && !rest.IsMeaningful(v)
 }
 
 // A message names the field, the place in the body, and what was expected.
-func TestBodies_ErrorsNameTheField(t *testing.T) {
+func TestBodies_ErrorsReportTheField(t *testing.T) {
 	w := start(t)
 	for body, want := range map[string]string{
 		`{"Job":{"ID":"x","Priority":"high"}}`:                                  "Job.Priority is a string at line 1, column 35: it must be a whole number",
@@ -96,7 +96,7 @@ func TestBodies_ErrorsNameTheField(t *testing.T) {
 	} {
 		resp, text := w.send("POST", "/v1/jobs", body)
 		var e client.Error
-		w.no(json.Unmarshal([]byte(text), &e))
+		w.check(json.Unmarshal([]byte(text), &e))
 		if resp.StatusCode != http.StatusBadRequest || !strings.Contains(e.Message, want) {
 			t.Errorf("%s:\n%s\nwant %s", body, e.Message, want)
 		}
@@ -104,7 +104,7 @@ func TestBodies_ErrorsNameTheField(t *testing.T) {
 	// All problems of a job come at once.
 	_, text := w.send("POST", "/v1/jobs", `{"Job":{"ID":"","Type":"nothing","Priority":-7,"TaskGroups":[]}}`)
 	var e client.Error
-	w.no(json.Unmarshal([]byte(text), &e))
+	w.check(json.Unmarshal([]byte(text), &e))
 	if list, _ := e.Details["Problems"].([]any); len(list) < 3 {
 		t.Errorf("problems %v", e.Details)
 	}
@@ -115,7 +115,7 @@ func TestBodies_ErrorsNameTheField(t *testing.T) {
 	}
 }
 
-func TestBodies_TooLargeAreRefusedBeforeTheyAreRead(t *testing.T) {
+func TestBodies_TooLargeRejectedBeforeReading(t *testing.T) {
 	w := start(t, func(c *Config) { c.Limits.Body, c.Limits.Job = 1000, 2000 })
 	big := `{"Job":{"ID":"` + strings.Repeat("x", 3000) + `"}}`
 	for path, limit := range map[string]string{"/v1/jobs": "2000", "/v1/node/register": "1000"} {
@@ -127,8 +127,8 @@ func TestBodies_TooLargeAreRefusedBeforeTheyAreRead(t *testing.T) {
 	// A body that claims to be endless is not read to its end.
 	endless, stop := context.WithTimeout(t.Context(), 10*time.Second)
 	defer stop()
-	req, err := http.NewRequestWithContext(endless, http.MethodPut, w.url+"/v1/jobs", forever{})
-	w.no(err)
+	req, err := http.NewRequestWithContext(endless, http.MethodPut, w.url+"/v1/jobs", endlessReader{})
+	w.check(err)
 	if resp, err := w.http.Do(req); err == nil {
 		_ = resp.Body.Close()
 		if resp.StatusCode != http.StatusRequestEntityTooLarge {
@@ -142,9 +142,9 @@ func TestBodies_TooLargeAreRefusedBeforeTheyAreRead(t *testing.T) {
 	}
 }
 
-type forever struct{}
+type endlessReader struct{}
 
-func (forever) Read(p []byte) (int, error) {
+func (endlessReader) Read(p []byte) (int, error) {
 	for i := range p {
 		p[i] = ' '
 	}
@@ -152,39 +152,39 @@ func (forever) Read(p []byte) (int, error) {
 }
 
 // dial opens a connection of its own.
-func (w *world) dial() net.Conn {
+func (w *fixture) dial() net.Conn {
 	w.t.Helper()
 	conn, err := net.Dial("tcp", strings.TrimPrefix(w.url, "http://"))
-	w.no(err)
+	w.check(err)
 	w.t.Cleanup(func() { _ = conn.Close() })
-	w.no(conn.SetDeadline(time.Now().Add(20 * time.Second)))
+	w.check(conn.SetDeadline(time.Now().Add(20 * time.Second)))
 	return conn
 }
 
 // Clients that are slow on purpose lose their connection; blocking queries and
 // streams, which are slow by nature, go on for longer than any such deadline.
-func TestSlowClients_AreCutOffAndWaitingOnesAreNot(t *testing.T) {
+func TestSlowClients_DisconnectedButBlockingQueriesKept(t *testing.T) {
 	w := start(t, func(c *Config) {
 		c.Limits.Header, c.Limits.Read, c.Limits.Write, c.Limits.Beat = 100*time.Millisecond, 100*time.Millisecond, 100*time.Millisecond, 20*time.Millisecond
 	})
 	header := w.dial()
 	_, err := fmt.Fprint(header, "GET /v1/jobs HTTP/1.1\r\nHost: x\r\n")
-	w.no(err)
+	w.check(err)
 	if _, err := io.ReadAll(header); err != nil {
 		t.Errorf("half a header: %v", err) // the server closes
 	}
 	body := w.dial()
 	_, err = fmt.Fprint(body, "POST /v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{")
-	w.no(err)
+	w.check(err)
 	resp, err := http.ReadResponse(bufio.NewReader(body), nil)
-	w.no(err)
+	w.check(err)
 	_ = resp.Body.Close()
 	if resp.StatusCode != http.StatusRequestTimeout {
 		t.Errorf("half a body: %d", resp.StatusCode)
 	}
 
 	_, meta, err := w.client.Jobs().List(t.Context(), nil)
-	w.no(err)
+	w.check(err)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	streamed := make(chan error, 1)
@@ -198,18 +198,18 @@ func TestSlowClients_AreCutOffAndWaitingOnesAreNot(t *testing.T) {
 	}()
 	// The query waits for three times the deadlines, and is answered in order.
 	_, _, err = w.client.Jobs().List(t.Context(), &client.QueryOptions{Index: meta.LastIndex + 1000, Wait: 300 * time.Millisecond})
-	w.no(err)
+	w.check(err)
 	_, err = w.client.Jobs().Register(t.Context(), job("web", 50, 1, 10, 10), nil)
-	w.no(err)
+	w.check(err)
 	if err := <-streamed; !errors.Is(err, io.EOF) {
 		t.Errorf("the stream ended: %v", err)
 	}
 }
 
 // One client that asks too often is told to wait; health never is refused.
-func TestRates_BoundOneClient(t *testing.T) {
+func TestRateLimit_AppliesPerClient(t *testing.T) {
 	w := start(t, func(c *Config) { c.Limits.Rate, c.Limits.Burst = 0.001, 3 })
-	var last *reply
+	var last *response
 	for i := range 4 {
 		resp, _ := w.send("GET", "/v1/jobs", "")
 		if last = resp; (i < 3) != (resp.StatusCode == http.StatusOK) {
@@ -229,20 +229,20 @@ func TestRates_BoundOneClient(t *testing.T) {
 }
 
 // Connections beyond the limit wait until others close.
-func TestConnections_AreBounded(t *testing.T) {
+func TestConnections_Limited(t *testing.T) {
 	w := start(t, func(c *Config) { c.Limits.Conns = 4 })
 	w.http.CloseIdleConnections()
 	var held []net.Conn
 	for range 4 {
 		conn := w.dial()
-		ask(t, conn)
+		sendRequest(t, conn)
 		held = append(held, conn)
 	}
 	next := w.dial()
 	answered := make(chan struct{})
 	go func() {
 		defer close(answered)
-		ask(t, next)
+		sendRequest(t, next)
 	}()
 	select {
 	case <-answered:
@@ -253,7 +253,7 @@ func TestConnections_AreBounded(t *testing.T) {
 	<-answered
 }
 
-func ask(t *testing.T, conn net.Conn) {
+func sendRequest(t *testing.T, conn net.Conn) {
 	_, err := fmt.Fprint(conn, "GET /livez HTTP/1.1\r\nHost: x\r\n\r\n")
 	if err != nil {
 		t.Error(err)
@@ -267,26 +267,26 @@ func ask(t *testing.T, conn net.Conn) {
 	_ = resp.Body.Close()
 }
 
-// broken is a server of which one method is a bug.
-type broken struct{ Server }
+// panickingServer is a server of which one method is a bug.
+type panickingServer struct{ Server }
 
-func (broken) CollectGarbage(context.Context, bool) (gc.Collected, error) {
+func (panickingServer) CollectGarbage(context.Context, bool) (gc.Collected, error) {
 	panic("on purpose")
 }
 
 // A panic is an error of one request: it is answered, logged with its stack and
 // counted, and the connection serves the next one.
-func TestPanics_EndOneRequestAlone(t *testing.T) {
-	w := start(t, func(c *Config) { c.Server = broken{c.Server} })
+func TestPanics_FailOnlyTheirRequest(t *testing.T) {
+	w := start(t, func(c *Config) { c.Server = panickingServer{c.Server} })
 	conn := w.dial()
 	reader := bufio.NewReader(conn)
 	for _, path := range []string{"/v1/system/gc", "/v1/agent/reload", "/v1/system/gc"} {
 		_, err := fmt.Fprintf(conn, "PUT %s HTTP/1.1\r\nHost: x\r\nX-Request-Id: mine\r\nContent-Length: 0\r\n\r\n", path)
-		w.no(err)
+		w.check(err)
 		resp, err := http.ReadResponse(reader, nil)
-		w.no(err)
+		w.check(err)
 		text, err := io.ReadAll(resp.Body)
-		w.no(err)
+		w.check(err)
 		_ = resp.Body.Close()
 		if want := path == "/v1/system/gc"; (resp.StatusCode == http.StatusInternalServerError) != want || resp.Header.Get(headerRequestID) != "mine" || strings.Contains(string(text), "on purpose") {
 			t.Errorf("%s: %d %s", path, resp.StatusCode, text)
@@ -295,15 +295,15 @@ func TestPanics_EndOneRequestAlone(t *testing.T) {
 	if log := w.log.String(); !strings.Contains(log, "request panicked") || !strings.Contains(log, "on purpose") || !strings.Contains(log, "hostile_test.go") || !strings.Contains(log, "request_id=mine") {
 		t.Errorf("the log says:\n%s", log)
 	}
-	if n := w.measured()["cede_http_panics_total"]; n != 2 {
+	if n := w.requestCounts()["cede_http_panics_total"]; n != 2 {
 		t.Errorf("%v panics are counted", n)
 	}
 }
 
-// measured is counters by name, and the counts of durations by route and code.
-func (w *world) measured() map[string]uint64 {
+// requestCounts is counters by name, and the counts of durations by route and code.
+func (w *fixture) requestCounts() map[string]uint64 {
 	families, err := w.registry.Gather()
-	w.no(err)
+	w.check(err)
 	seen := map[string]uint64{}
 	for _, f := range families {
 		for _, m := range f.GetMetric() {
@@ -322,7 +322,7 @@ func (w *world) measured() map[string]uint64 {
 }
 
 // Every request is measured by route and code, and has a line in the log.
-func TestRequests_AreMeasuredAndLogged(t *testing.T) {
+func TestRequests_MeasuredAndLogged(t *testing.T) {
 	w := start(t)
 	w.send("GET", "/v1/jobs", "")
 	w.send("GET", "/v1/job/nothing", "", headerRequestID, "a bad\tid")
@@ -337,7 +337,7 @@ func TestRequests_AreMeasuredAndLogged(t *testing.T) {
 	if resp, _ := w.send("GET", "/v1//jobs", ""); resp.StatusCode != http.StatusNotFound {
 		t.Errorf("an unclean path: %d", resp.StatusCode)
 	}
-	seen := w.measured()
+	seen := w.requestCounts()
 	if seen["jobs_list 200"] != 1 || seen["job_get 404"] != 1 || seen["unknown 405"] != 2 {
 		t.Errorf("measured %v", seen)
 	}
@@ -347,9 +347,9 @@ func TestRequests_AreMeasuredAndLogged(t *testing.T) {
 }
 
 // Many clients of every kind at once; the race detector looks on.
-func TestAPI_ServesManyAtOnce(t *testing.T) {
+func TestAPI_ServesConcurrentRequests(t *testing.T) {
 	w := start(t)
-	w.join("n1", 1000, 1000)
+	w.addNode("n1", 1000, 1000)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	var group sync.WaitGroup
@@ -385,12 +385,12 @@ func TestAPI_ServesManyAtOnce(t *testing.T) {
 	}
 }
 
-// stopped is a clock on which no time passes.
-type stopped struct{}
+// fixedClock is a clock on which no time passes.
+type fixedClock struct{}
 
-func (stopped) Now() time.Time { return time.Unix(1e9, 0) }
+func (fixedClock) Now() time.Time { return time.Unix(1e9, 0) }
 
-func (stopped) AfterFunc(time.Duration, func()) clock.Timer { panic("nobody waits on it") }
+func (fixedClock) AfterFunc(time.Duration, func()) clock.Timer { panic("nobody waits on it") }
 
 // A recorder without deadlines will do, as tests of others have it.
 func TestAPI_WorksWithoutAConnection(t *testing.T) {

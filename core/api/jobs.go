@@ -21,65 +21,65 @@ func jobRoutes() []route {
 	reader, submitter := []acl.Role{acl.Read}, []acl.Role{acl.Submit}
 	return []route{
 		{
-			methods: get, pattern: "/v1/jobs", name: "jobs_list", tag: tagJobs, roles: reader, scope: oneSpace,
+			methods: get, pattern: "/v1/jobs", name: "jobs_list", tag: tagJobs, roles: reader, scope: scopeNamespace,
 			doc:   "Lists jobs, ascending by namespace and id.",
 			reads: true, paged: true, response: []*client.JobStub{}, handle: listJobs,
 		},
 		{
-			methods: post, pattern: "/v1/jobs", name: "jobs_register", tag: tagJobs, roles: submitter, scope: oneSpace, leads: true,
+			methods: post, pattern: "/v1/jobs", name: "jobs_register", tag: tagJobs, roles: submitter, scope: scopeNamespace, leaderOnly: true,
 			doc:     "Registers a job or changes one; with PlanToken, carries out what a plan of it proposed.",
 			request: client.JobRegisterRequest{}, response: client.JobRegisterResponse{}, handle: registerJob,
 		},
 		{
-			methods: post, pattern: "/v1/job/{id}", name: "job_update", tag: tagJobs, roles: submitter, scope: oneSpace, leads: true,
+			methods: post, pattern: "/v1/job/{id}", name: "job_update", tag: tagJobs, roles: submitter, scope: scopeNamespace, leaderOnly: true,
 			doc:     "Registers the job of the path or changes it.",
 			request: client.JobRegisterRequest{}, response: client.JobRegisterResponse{}, handle: registerJob,
 		},
 		{
-			methods: post, pattern: "/v1/jobs/parse", name: "jobs_parse", tag: tagJobs, roles: submitter, scope: public,
+			methods: post, pattern: "/v1/jobs/parse", name: "jobs_parse", tag: tagJobs, roles: submitter, scope: scopePublic,
 			doc:     "Turns the text of a job file (HCL, YAML or JSON) into a job.",
 			request: client.JobsParseRequest{}, response: client.Job{}, handle: parseJob,
 		},
 		{
-			methods: post, pattern: "/v1/validate/job", name: "job_validate", tag: tagJobs, roles: submitter, scope: oneSpace,
+			methods: post, pattern: "/v1/validate/job", name: "job_validate", tag: tagJobs, roles: submitter, scope: scopeNamespace,
 			doc:     "Lists everything that is wrong with a job.",
 			request: client.JobValidateRequest{}, response: client.JobValidateResponse{}, handle: validateJob,
 		},
 		{
-			methods: post, pattern: "/v1/job/{id}/plan", name: "job_plan", tag: tagJobs, roles: submitter, scope: oneSpace, leads: true,
+			methods: post, pattern: "/v1/job/{id}/plan", name: "job_plan", tag: tagJobs, roles: submitter, scope: scopeNamespace, leaderOnly: true,
 			doc:     "Says what registering a job would do, whom it would evict included, and gives a token that does it.",
 			request: client.JobPlanRequest{}, response: client.JobPlanResponse{}, handle: planJob,
 		},
 		{
-			methods: get, pattern: "/v1/job/{id}", name: "job_get", tag: tagJobs, roles: reader, scope: oneSpace,
+			methods: get, pattern: "/v1/job/{id}", name: "job_get", tag: tagJobs, roles: reader, scope: scopeNamespace,
 			doc: "Returns a job.", reads: true, response: client.Job{}, handle: getJob,
 		},
 		{
-			methods: remove, pattern: "/v1/job/{id}", name: "job_stop", tag: tagJobs, roles: submitter, scope: oneSpace, leads: true,
+			methods: remove, pattern: "/v1/job/{id}", name: "job_stop", tag: tagJobs, roles: submitter, scope: scopeNamespace, leaderOnly: true,
 			doc:      "Stops a job.",
 			params:   []param{{"purge", "boolean", "forget the job once nothing of it runs"}},
 			response: client.JobStopResponse{}, handle: stopJob,
 		},
 		{
-			methods: post, pattern: "/v1/job/{id}/evaluate", name: "job_evaluate", tag: tagJobs, roles: submitter, scope: oneSpace, leads: true,
+			methods: post, pattern: "/v1/job/{id}/evaluate", name: "job_evaluate", tag: tagJobs, roles: submitter, scope: scopeNamespace, leaderOnly: true,
 			doc: "Has the scheduler look at a job again.", response: client.JobStopResponse{}, handle: evaluateJob,
 		},
 		{
-			methods: get, pattern: "/v1/job/{id}/summary", name: "job_summary", tag: tagJobs, roles: reader, scope: oneSpace,
+			methods: get, pattern: "/v1/job/{id}/summary", name: "job_summary", tag: tagJobs, roles: reader, scope: scopeNamespace,
 			doc: "Counts a job's allocations by group.", reads: true, response: client.JobSummary{}, handle: jobSummary,
 		},
 		{
-			methods: get, pattern: "/v1/job/{id}/versions", name: "job_versions", tag: tagJobs, roles: reader, scope: oneSpace,
+			methods: get, pattern: "/v1/job/{id}/versions", name: "job_versions", tag: tagJobs, roles: reader, scope: scopeNamespace,
 			doc: "Lists the last versions of a job, the newest first.", reads: true,
 			response: client.JobVersionsResponse{}, handle: jobVersions,
 		},
 		{
-			methods: get, pattern: "/v1/job/{id}/allocations", name: "job_allocations", tag: tagJobs, roles: reader, scope: oneSpace,
+			methods: get, pattern: "/v1/job/{id}/allocations", name: "job_allocations", tag: tagJobs, roles: reader, scope: scopeNamespace,
 			doc: "Lists a job's allocations, ascending by id.", reads: true,
 			response: []*client.AllocationStub{}, handle: jobAllocations,
 		},
 		{
-			methods: get, pattern: "/v1/job/{id}/evaluations", name: "job_evaluations", tag: tagJobs, roles: reader, scope: oneSpace,
+			methods: get, pattern: "/v1/job/{id}/evaluations", name: "job_evaluations", tag: tagJobs, roles: reader, scope: scopeNamespace,
 			doc: "Lists a job's evaluations, the newest first.", reads: true,
 			response: []*client.Evaluation{}, handle: jobEvaluations,
 		},
@@ -92,8 +92,8 @@ func listJobs(_ *API, c *call) (any, error) {
 		return nil, err
 	}
 	return c.read(query{
-		keys: []state.Key{state.TableJobs.All(), state.TableAllocs.All(), state.TableNodes.All()}, table: state.TableJobs, whole: true,
-		made: func(s *state.Snapshot) (any, uint64, error) {
+		keys: []state.Key{state.TableJobs.All(), state.TableAllocs.All(), state.TableNodes.All()}, table: state.TableJobs, wholeTable: true,
+		render: func(s *state.Snapshot) (any, uint64, error) {
 			p := pager[*client.JobStub]{page: part}
 			changed := uint64(0)
 			for j := range jobsOf(s, c) {
@@ -120,15 +120,15 @@ func jobsOf(s *state.Snapshot, c *call) func(func(*model.Job) bool) {
 	}
 	return func(yield func(*model.Job) bool) {
 		for j := range jobs {
-			if c.wants(j.Namespace, j.ID) && !yield(j) {
+			if c.matches(j.Namespace, j.ID) && !yield(j) {
 				return
 			}
 		}
 	}
 }
 
-// received makes a job of the scheduler's of what was sent.
-func received(c *call, job *client.Job) (*model.Job, error) {
+// jobFrom makes a job of the scheduler's of what was sent.
+func jobFrom(c *call, job *client.Job) (*model.Job, error) {
 	if job == nil {
 		return nil, rest.Invalid("the body has no Job").WithHint(`want {"Job": {"ID": ..., "TaskGroups": [...]}}`)
 	}
@@ -152,7 +152,7 @@ func received(c *call, job *client.Job) (*model.Job, error) {
 	if err != nil {
 		return nil, jobProblems(err)
 	}
-	if !c.sees(m.Namespace) {
+	if !c.canSee(m.Namespace) {
 		return nil, forbidden(c, "access to namespace %s: it is bound to %s", rest.Quote(m.Namespace), rest.Quote(c.token.Namespace))
 	}
 	return m, nil
@@ -184,7 +184,7 @@ type registerRequest struct {
 
 func registerJob(a *API, c *call) (any, error) {
 	var req registerRequest
-	warnings, err := c.jobBody(&req)
+	warnings, err := c.decodeJobBody(&req)
 	if err != nil {
 		return nil, err
 	}
@@ -192,7 +192,7 @@ func registerJob(a *API, c *call) (any, error) {
 		return nil, rest.Invalid("PlanToken is empty").With("Field", "PlanToken").
 			WithHint("leave the field out to have the job placed as it comes; a plan that would change nothing has no token")
 	}
-	job, err := received(c, req.Job)
+	job, err := jobFrom(c, req.Job)
 	if err != nil {
 		return nil, err
 	}
@@ -206,7 +206,7 @@ func registerJob(a *API, c *call) (any, error) {
 	if req.EnforceIndex {
 		o.Check = &req.JobModifyIndex
 	}
-	ctx, cancel := c.within()
+	ctx, cancel := c.writeContext()
 	defer cancel()
 	r, err := a.cfg.Server.RegisterJob(ctx, job, o)
 	if err != nil {
@@ -216,7 +216,7 @@ func registerJob(a *API, c *call) (any, error) {
 }
 
 func registerResponse(c *call, r *endpoint.Registered, warnings []string) *client.JobRegisterResponse {
-	c.index(r.Index)
+	c.setIndexHeaders(r.Index)
 	out := &client.JobRegisterResponse{
 		EvalID: r.EvalID, Index: r.Index, JobModifyIndex: r.JobModifyIndex, Replayed: r.Replayed,
 		WarningList: slices.Concat(warnings, r.Warnings),
@@ -228,14 +228,14 @@ func registerResponse(c *call, r *endpoint.Registered, warnings []string) *clien
 	return out
 }
 
-// maxKey is how long an idempotency key may be, in bytes.
-const maxKey = 128
+// maxIdempotencyKey is how long an idempotency key may be, in bytes.
+const maxIdempotencyKey = 128
 
 // idempotencyKey is the request's, apart from other callers'.
 func idempotencyKey(c *call) (string, error) {
 	key := c.r.Header.Get(headerIdempotency)
-	if len(key) > maxKey || strings.ContainsFunc(key, func(r rune) bool { return r < ' ' || r > '~' }) {
-		return "", rest.Invalid("the %s is no key: want at most %d printable characters", headerIdempotency, maxKey)
+	if len(key) > maxIdempotencyKey || strings.ContainsFunc(key, func(r rune) bool { return r < ' ' || r > '~' }) {
+		return "", rest.Invalid("the %s is no key: want at most %d printable characters", headerIdempotency, maxIdempotencyKey)
 	}
 	if key != "" && c.token != nil {
 		key = c.token.Accessor + "/" + key
@@ -245,7 +245,7 @@ func idempotencyKey(c *call) (string, error) {
 
 func parseJob(_ *API, c *call) (any, error) {
 	var req client.JobsParseRequest
-	text, err := c.text(c.api.cfg.Limits.Job)
+	text, err := c.readBody(c.api.cfg.Limits.Job)
 	if err != nil {
 		return nil, err
 	}
@@ -271,12 +271,12 @@ func parseJob(_ *API, c *call) (any, error) {
 
 func validateJob(_ *API, c *call) (any, error) {
 	var req client.JobValidateRequest
-	warnings, err := c.jobBody(&req)
+	warnings, err := c.decodeJobBody(&req)
 	if err != nil {
 		return nil, err
 	}
 	out := &client.JobValidateResponse{DriverConfigValidated: true, ValidationErrors: []string{}}
-	if job, err := received(c, req.Job); err == nil {
+	if job, err := jobFrom(c, req.Job); err == nil {
 		warnings = append(warnings, jobspec.Warnings(job)...)
 	} else {
 		var problems jobspec.Problems
@@ -298,26 +298,26 @@ func validateJob(_ *API, c *call) (any, error) {
 
 func planJob(a *API, c *call) (any, error) {
 	var req client.JobPlanRequest
-	warnings, err := c.jobBody(&req)
+	warnings, err := c.decodeJobBody(&req)
 	if err != nil {
 		return nil, err
 	}
-	job, err := received(c, req.Job)
+	job, err := jobFrom(c, req.Job)
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := c.within()
+	ctx, cancel := c.writeContext()
 	defer cancel()
 	p, err := a.cfg.Server.PlanJob(ctx, job, endpoint.PlanOptions{})
 	if err != nil {
 		return nil, err
 	}
-	c.index(p.Index)
+	c.setIndexHeaders(p.Index)
 	return view.Plan(a.cfg.Server.Snapshot(), p, append(warnings, jobspec.Warnings(job)...)), nil
 }
 
 func stopJob(a *API, c *call) (any, error) {
-	key, err := c.key()
+	key, err := c.jobKey()
 	if err != nil {
 		return nil, err
 	}
@@ -328,7 +328,7 @@ func stopJob(a *API, c *call) (any, error) {
 	if o.Key, err = idempotencyKey(c); err != nil {
 		return nil, err
 	}
-	ctx, cancel := c.within()
+	ctx, cancel := c.writeContext()
 	defer cancel()
 	r, err := a.cfg.Server.StopJob(ctx, key, o)
 	if err != nil {
@@ -338,11 +338,11 @@ func stopJob(a *API, c *call) (any, error) {
 }
 
 func evaluateJob(a *API, c *call) (any, error) {
-	key, err := c.key()
+	key, err := c.jobKey()
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := c.within()
+	ctx, cancel := c.writeContext()
 	defer cancel()
 	r, err := a.cfg.Server.Evaluate(ctx, key)
 	if err != nil {
@@ -353,16 +353,16 @@ func evaluateJob(a *API, c *call) (any, error) {
 
 // readJob answers what is made of one job and what belongs to it.
 func readJob(c *call, made func(*state.Snapshot, *model.Job) (any, uint64)) (any, error) {
-	key, err := c.key()
+	key, err := c.jobKey()
 	if err != nil {
 		return nil, err
 	}
 	return c.read(query{
 		keys: append(view.JobNodeKeys(c.api.cfg.Server.Snapshot(), key), state.TableJobs.OfJob(key), state.TableJobAllocs.OfJob(key), state.TableJobEvals.OfJob(key)),
-		made: func(s *state.Snapshot) (any, uint64, error) {
+		render: func(s *state.Snapshot) (any, uint64, error) {
 			j := s.Job(key)
 			if j == nil {
-				return nil, 0, noJob(s, key)
+				return nil, 0, jobNotFound(s, key)
 			}
 			answer, changed := made(s, j)
 			return answer, max(changed, j.ModifyIndex), nil
@@ -370,8 +370,8 @@ func readJob(c *call, made func(*state.Snapshot, *model.Job) (any, uint64)) (any
 	})
 }
 
-// noJob says that a job is not there, and which namespace has one of its name.
-func noJob(s *state.Snapshot, key model.JobKey) error {
+// jobNotFound says that a job is not there, and which namespace has one of its name.
+func jobNotFound(s *state.Snapshot, key model.JobKey) error {
 	f := rest.NotFound("there is no job %s in namespace %s", rest.Quote(key.ID), rest.Quote(key.Namespace))
 	var like []string
 	for j := range s.JobsPrefix(key.Namespace, key.ID) {
@@ -413,13 +413,13 @@ func jobVersions(_ *API, c *call) (any, error) {
 // their lists ask for no job.
 
 func jobAllocations(_ *API, c *call) (any, error) {
-	key, err := c.key()
+	key, err := c.jobKey()
 	if err != nil {
 		return nil, err
 	}
 	return c.read(query{
 		keys: append(view.JobNodeKeys(c.api.cfg.Server.Snapshot(), key), state.TableJobAllocs.OfJob(key)),
-		made: func(s *state.Snapshot) (any, uint64, error) {
+		render: func(s *state.Snapshot) (any, uint64, error) {
 			list, changed := view.AllocStubs(s, s.AppendJobAllocs(nil, key))
 			return list, changed, nil
 		},
@@ -427,13 +427,13 @@ func jobAllocations(_ *API, c *call) (any, error) {
 }
 
 func jobEvaluations(_ *API, c *call) (any, error) {
-	key, err := c.key()
+	key, err := c.jobKey()
 	if err != nil {
 		return nil, err
 	}
 	return c.read(query{
 		keys: []state.Key{state.TableJobEvals.OfJob(key)},
-		made: func(s *state.Snapshot) (any, uint64, error) {
+		render: func(s *state.Snapshot) (any, uint64, error) {
 			list, changed := []*client.Evaluation{}, uint64(0)
 			for _, e := range s.EvalsOfJob(key) {
 				changed = max(changed, e.ModifyIndex)

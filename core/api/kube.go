@@ -34,7 +34,7 @@ func kubeRoutes() []route {
 			param{"nodes", "string", "all: victims for every node, of which kube-scheduler chooses; default: the node that the policy chooses"},
 			param{"onFault", "string", "none: nobody is evicted where the policy cannot be asked; default: what was proposed stands"}),
 		made(extender.Bind, once, map[string]any{}, "kube-scheduler's extender, bind: binds through the API server of Kubernetes, where the server runs in its cluster."),
-		made(extender.Objects, put, map[string]any{}, "Tells the extender of a Kubernetes cluster: what kubectl get -o json writes, or events of a watch.",
+		made(extender.Objects, putMethods, map[string]any{}, "Tells the extender of a Kubernetes cluster: what kubectl get -o json writes, or events of a watch.",
 			param{"replace", "boolean", "it is the whole cluster: what was known is forgotten"}),
 	}
 }
@@ -43,8 +43,8 @@ func kubeVerb(a *API, c *call, v extender.Verb) (any, error) {
 	if a.cfg.Kube == nil {
 		return nil, rest.NotFound("this server answers no kube-scheduler").WithHint("ask a server that was started with cede agent")
 	}
-	c.r.Body = io.NopCloser(c.bodyWithin(maxKube, a.cfg.Limits.Upload))
+	c.r.Body = io.NopCloser(c.limitedBody(maxKube, a.cfg.Limits.Upload))
 	a.cfg.Kube.Serve(v, c.w, c.r)
-	c.bodyDone()
-	return done, nil
+	c.endBody()
+	return responded, nil
 }

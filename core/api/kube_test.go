@@ -35,18 +35,18 @@ const kubeRequest = `{"Pod":{"metadata":{"name":"asker","namespace":"default","u
 
 // kube-scheduler gives its token as the password of its URL, and has the policy in
 // force choose.
-func TestKube_AsksThePolicyInForce(t *testing.T) {
+func TestKube_UsesTheActivePolicy(t *testing.T) {
 	w := start(t, withKube(t))
 	first, err := w.client.Operator().Bootstrap(t.Context())
-	w.no(err)
+	w.check(err)
 	ask := func(secret, verb, body string) (int, string) {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, strings.Replace(w.url, "://", "://cede:"+secret+"@", 1)+"/kube/v1/"+verb, strings.NewReader(body))
-		w.no(err)
+		w.check(err)
 		resp, err := w.http.Do(req)
-		w.no(err)
+		w.check(err)
 		defer func() { _ = resp.Body.Close() }()
 		var out json.RawMessage
-		w.no(json.NewDecoder(resp.Body).Decode(&out))
+		w.check(json.NewDecoder(resp.Body).Decode(&out))
 		return resp.StatusCode, string(out)
 	}
 	if status, text := ask("wrong", "preempt", kubeRequest); status != http.StatusUnauthorized {
@@ -64,13 +64,13 @@ func TestKube_AsksThePolicyInForce(t *testing.T) {
 	}
 }
 
-func TestKube_IsNotThereWithoutAnExtender(t *testing.T) {
+func TestKube_NotFoundWithoutExtender(t *testing.T) {
 	w := start(t)
 	if resp, text := w.send(http.MethodPost, "/kube/v1/preempt", "{}"); resp.StatusCode != http.StatusNotFound || !strings.Contains(text, "answers no kube-scheduler") {
 		t.Errorf("%d %s", resp.StatusCode, text)
 	}
 	for _, r := range kubeRoutes() {
-		if len(r.roles) != 1 || r.roles[0] != acl.Operate || r.scope != cluster {
+		if len(r.roles) != 1 || r.roles[0] != acl.Operate || r.scope != scopeCluster {
 			t.Errorf("%s is open to %v", r.name, r.roles)
 		}
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/cede-scheduler/cede/core/state"
 )
 
-// kind is how the things of one table are found and listed.
-type kind[T any] struct {
+// resource is how the things of one table are found and listed.
+type resource[T any] struct {
 	name  string // in messages
 	table state.Table
 	get   func(*state.Snapshot, string) *T // by id; nil: there is none
@@ -20,18 +20,18 @@ type kind[T any] struct {
 }
 
 // find finds a thing by its id or a prefix of it.
-func (k kind[T]) find(s *state.Snapshot, c *call, id string) (*T, error) {
+func (k resource[T]) find(s *state.Snapshot, c *call, id string) (*T, error) {
 	if x := k.get(s, id); x != nil {
-		if _, namespace := k.of(x); c.sees(namespace) {
+		if _, namespace := k.of(x); c.canSee(namespace) {
 			return x, nil
 		}
 	}
-	return only(c, k.name, id, k.all(s), k.of)
+	return findByPrefix(c, k.name, id, k.all(s), k.of)
 }
 
-// named is the id of the thing that the path names by a prefix of it; what the
+// resolveID is the id of the thing that the path names by a prefix of it; what the
 // path says, where there is no such thing.
-func (k kind[T]) named(c *call) string {
+func (k resource[T]) resolveID(c *call) string {
 	id := c.r.PathValue("id")
 	if x, err := k.find(c.api.cfg.Server.Snapshot(), c, id); err == nil {
 		id, _ = k.of(x)
@@ -39,13 +39,13 @@ func (k kind[T]) named(c *call) string {
 	return id
 }
 
-// one answers a query for the thing that the path names. show tells it, and when
+// readOne answers a query for the thing that the path names. show tells it, and when
 // it changed; what else that is made of, the keys watch.
-func one[T any](c *call, k kind[T], show func(*state.Snapshot, *T) (answer any, changed uint64), keys ...state.Key) (any, error) {
-	id := k.named(c)
+func readOne[T any](c *call, k resource[T], show func(*state.Snapshot, *T) (answer any, changed uint64), keys ...state.Key) (any, error) {
+	id := k.resolveID(c)
 	return c.read(query{
 		keys: append(keys, k.table.Of(id)),
-		made: func(s *state.Snapshot) (any, uint64, error) {
+		render: func(s *state.Snapshot) (any, uint64, error) {
 			x, err := k.find(s, c, id)
 			if err != nil {
 				return nil, 0, err
@@ -56,20 +56,20 @@ func one[T any](c *call, k kind[T], show func(*state.Snapshot, *T) (answer any, 
 	})
 }
 
-// listed answers a query for the things of a kind, a page of them: those that the
+// readList answers a query for the things of a kind, a page of them: those that the
 // caller asks for and may see, and that keep, where it is given, keeps.
-func listed[T, R any](c *call, k kind[T], keep func(*T) bool, show func(*state.Snapshot, *T) R) (any, error) {
+func readList[T, R any](c *call, k resource[T], keep func(*T) bool, show func(*state.Snapshot, *T) R) (any, error) {
 	part, err := c.page()
 	if err != nil {
 		return nil, err
 	}
 	return c.read(query{
-		keys: []state.Key{k.table.All()}, table: k.table, whole: true,
-		made: func(s *state.Snapshot) (any, uint64, error) {
+		keys: []state.Key{k.table.All()}, table: k.table, wholeTable: true,
+		render: func(s *state.Snapshot) (any, uint64, error) {
 			p := pager[R]{page: part}
 			for x := range k.all(s) {
 				id, namespace := k.of(x)
-				if !c.wants(namespace, id) || keep != nil && !keep(x) {
+				if !c.matches(namespace, id) || keep != nil && !keep(x) {
 					continue
 				}
 				key := pageKey(id)
@@ -85,16 +85,16 @@ func listed[T, R any](c *call, k kind[T], keep func(*T) bool, show func(*state.S
 	})
 }
 
-// shortest is how much of an id must be given.
-const shortest = 2
+// minPrefix is how much of an id must be given.
+const minPrefix = 2
 
-// only is the one thing whose id begins with a prefix.
-func only[T any](c *call, what, prefix string, all iter.Seq[*T], of func(*T) (id, namespace string)) (*T, error) {
+// findByPrefix is the one thing whose id begins with a prefix.
+func findByPrefix[T any](c *call, what, prefix string, all iter.Seq[*T], of func(*T) (id, namespace string)) (*T, error) {
 	var found []*T
-	if len(prefix) >= shortest {
+	if len(prefix) >= minPrefix {
 		for x := range all {
 			id, namespace := of(x)
-			if strings.HasPrefix(id, prefix) && c.sees(namespace) {
+			if strings.HasPrefix(id, prefix) && c.canSee(namespace) {
 				if found = append(found, x); len(found) > 5 {
 					break
 				}
@@ -116,8 +116,8 @@ func only[T any](c *call, what, prefix string, all iter.Seq[*T], of func(*T) (id
 
 // page is which part of a list is asked for.
 type page struct {
-	from string // key of the first element; "": the first
-	most int    // 0: all
+	from  string // key of the first element; "": the first
+	limit int    // 0: all
 }
 
 // maxPage is how much is listed at most where pages are asked for.
@@ -129,22 +129,22 @@ func (c *call) page() (page, error) {
 		return page{}, err
 	}
 	token := c.r.URL.Query().Get("next_token")
-	from, ok := keyOf(token)
+	from, ok := parsePageToken(token)
 	if !ok {
 		return page{}, rest.Invalid("next_token=%s is not one that a list was answered with", rest.Quote(token)).With("Parameter", "next_token")
 	}
-	return page{from: from, most: int(min(n, maxPage))}, nil
+	return page{from: from, limit: int(min(n, maxPage))}, nil
 }
 
-// pageMark begins what tokens hold: other text is mostly no token of ours.
-const pageMark = "\x01"
+// pageTokenPrefix begins what tokens hold: other text is mostly no token of ours.
+const pageTokenPrefix = "\x01"
 
 func pageToken(key string) string {
-	return base64.RawURLEncoding.EncodeToString([]byte(pageMark + key))
+	return base64.RawURLEncoding.EncodeToString([]byte(pageTokenPrefix + key))
 }
 
-// keyOf is the key that a token was made of; false: it was not made here.
-func keyOf(token string) (key string, ok bool) {
+// parsePageToken is the key that a token was made of; false: it was not made here.
+func parsePageToken(token string) (key string, ok bool) {
 	if token == "" {
 		return "", true
 	}
@@ -152,7 +152,7 @@ func keyOf(token string) (key string, ok bool) {
 	if err != nil {
 		return "", false
 	}
-	return strings.CutPrefix(string(text), pageMark)
+	return strings.CutPrefix(string(text), pageTokenPrefix)
 }
 
 // pageKey is the key of something in a list, ordered by its parts one after
@@ -171,7 +171,7 @@ func (p *pager[T]) add(key string, make func() T) bool {
 	if key < p.from {
 		return true
 	}
-	if p.most > 0 && len(p.list) == p.most {
+	if p.limit > 0 && len(p.list) == p.limit {
 		p.next = key
 		return false
 	}

@@ -36,26 +36,26 @@ func nodeRoutes() []route {
 			response: client.Node{}, handle: getNode,
 		},
 		{
-			methods: post, pattern: "/v1/node/{id}/drain", name: "node_drain", tag: tagNodes, roles: operator, leads: true,
+			methods: post, pattern: "/v1/node/{id}/drain", name: "node_drain", tag: tagNodes, roles: operator, leaderOnly: true,
 			doc:     "Moves what runs on a node away, or ends that.",
 			request: client.NodeUpdateDrainRequest{}, response: client.NodeUpdateResponse{}, handle: drainNode,
 		},
 		{
-			methods: post, pattern: "/v1/node/{id}/eligibility", name: "node_eligibility", tag: tagNodes, roles: operator, leads: true,
+			methods: post, pattern: "/v1/node/{id}/eligibility", name: "node_eligibility", tag: tagNodes, roles: operator, leaderOnly: true,
 			doc:     "Says whether a node takes new work.",
 			request: client.NodeUpdateEligibilityRequest{}, response: client.NodeUpdateResponse{}, handle: setEligibility,
 		},
 		{
-			methods: post, pattern: "/v1/node/{id}/taints", name: "node_taints", tag: tagNodes, roles: operator, leads: true,
+			methods: post, pattern: "/v1/node/{id}/taints", name: "node_taints", tag: tagNodes, roles: operator, leaderOnly: true,
 			doc:     "Sets taints on a node, or takes such away that operators set.",
 			request: client.NodeUpdateTaintsRequest{}, response: client.NodeUpdateResponse{}, handle: setTaints,
 		},
 		{
-			methods: remove, pattern: "/v1/node/{id}", name: "node_delete", tag: tagNodes, roles: operator, leads: true,
+			methods: remove, pattern: "/v1/node/{id}", name: "node_delete", tag: tagNodes, roles: operator, leaderOnly: true,
 			doc: "Forgets a node on which nothing runs.", response: client.NodeUpdateResponse{}, handle: deleteNode,
 		},
 		{
-			methods: post, pattern: "/v1/node/{id}/purge", name: "node_purge", tag: tagNodes, roles: operator, leads: true,
+			methods: post, pattern: "/v1/node/{id}/purge", name: "node_purge", tag: tagNodes, roles: operator, leaderOnly: true,
 			doc: "Forgets a node, as Nomad's clients ask for it.", response: client.NodeUpdateResponse{}, handle: deleteNode,
 		},
 	}
@@ -65,12 +65,12 @@ func agentRoutes() []route {
 	agent := []acl.Role{acl.Node}
 	return []route{
 		{
-			methods: put, pattern: "/v1/node/register", name: "node_register", tag: tagAgent, roles: agent, leads: true,
+			methods: putMethods, pattern: "/v1/node/register", name: "node_register", tag: tagAgent, roles: agent, leaderOnly: true,
 			doc:     "Tells of a node: who it is, what it has, and the secret that later words of it must carry.",
 			request: client.NodeRegisterRequest{}, response: client.NodeLease{}, handle: registerNode,
 		},
 		{
-			methods: put, pattern: "/v1/node/{id}/heartbeat", name: "node_heartbeat", tag: tagAgent, roles: agent, leads: true,
+			methods: putMethods, pattern: "/v1/node/{id}/heartbeat", name: "node_heartbeat", tag: tagAgent, roles: agent, leaderOnly: true,
 			doc: "Says that a node lives. The header X-Cede-Node-Secret carries its secret.", response: client.NodeLease{}, handle: heartbeat,
 		},
 		{
@@ -79,14 +79,14 @@ func agentRoutes() []route {
 			response: []*client.Allocation{}, handle: nodeAllocs,
 		},
 		{
-			methods: put, pattern: "/v1/node/{id}/allocations", name: "node_update_allocations", tag: tagAgent, roles: agent, leads: true,
+			methods: putMethods, pattern: "/v1/node/{id}/allocations", name: "node_update_allocations", tag: tagAgent, roles: agent, leaderOnly: true,
 			doc:     "Says what became of a node's allocations. The header X-Cede-Node-Secret carries its secret.",
 			request: client.AllocUpdateRequest{}, response: client.IndexResponse{}, handle: updateAllocs,
 		},
 	}
 }
 
-var nodeKind = kind[model.Node]{
+var nodeKind = resource[model.Node]{
 	name: "node", table: state.TableNodes, get: (*state.Snapshot).Node, all: (*state.Snapshot).Nodes,
 	of: func(n *model.Node) (string, string) { return n.ID, "" },
 }
@@ -96,7 +96,7 @@ func listNodes(_ *API, c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return listed(c, nodeKind, nil, func(_ *state.Snapshot, n *model.Node) *client.NodeStub {
+	return readList(c, nodeKind, nil, func(_ *state.Snapshot, n *model.Node) *client.NodeStub {
 		stub := view.NodeStub(n)
 		if attributes {
 			stub.Attributes = n.Attributes
@@ -106,7 +106,7 @@ func listNodes(_ *API, c *call) (any, error) {
 }
 
 func getNode(_ *API, c *call) (any, error) {
-	return one(c, nodeKind, func(_ *state.Snapshot, n *model.Node) (any, uint64) { return view.Node(n), n.ModifyIndex })
+	return readOne(c, nodeKind, func(_ *state.Snapshot, n *model.Node) (any, uint64) { return view.Node(n), n.ModifyIndex })
 }
 
 // nodeResponse answers a change of a node, with the evaluations that came of it.
@@ -114,14 +114,14 @@ func (c *call) nodeResponse(index uint64, err error) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.index(index)
+	c.setIndexHeaders(index)
 	return &client.NodeUpdateResponse{NodeModifyIndex: index, EvalCreateIndex: index, Index: index}, nil
 }
 
 // requestedNode is the node that the path names, which a body may name as well.
 func requestedNode(c *call, body string) (string, error) {
 	path := c.r.PathValue("id")
-	if err := samePath("node", path, body); err != nil {
+	if err := checkPathID("node", path, body); err != nil {
 		return "", err
 	}
 	n, err := nodeKind.find(c.api.cfg.Server.Snapshot(), c, path)
@@ -133,14 +133,14 @@ func requestedNode(c *call, body string) (string, error) {
 
 func drainNode(a *API, c *call) (any, error) {
 	var req client.NodeUpdateDrainRequest
-	if _, err := c.jobBody(&req); err != nil { // Meta and the like of Nomad's clients are let pass
+	if _, err := c.decodeJobBody(&req); err != nil { // Meta and the like of Nomad's clients are let pass
 		return nil, err
 	}
 	id, err := requestedNode(c, req.NodeID)
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := c.within()
+	ctx, cancel := c.writeContext()
 	defer cancel()
 	index, err := a.cfg.Server.Drain(ctx, id, req.DrainSpec != nil)
 	if err == nil && (req.DrainSpec != nil || req.MarkEligible) {
@@ -153,7 +153,7 @@ func drainNode(a *API, c *call) (any, error) {
 
 func setEligibility(a *API, c *call) (any, error) {
 	var req client.NodeUpdateEligibilityRequest
-	if _, err := c.jobBody(&req); err != nil {
+	if _, err := c.decodeJobBody(&req); err != nil {
 		return nil, err
 	}
 	id, err := requestedNode(c, req.NodeID)
@@ -163,7 +163,7 @@ func setEligibility(a *API, c *call) (any, error) {
 	if req.Eligibility != client.NodeEligible && req.Eligibility != client.NodeIneligible {
 		return nil, rest.Invalid("Eligibility is %s: want eligible or ineligible", rest.Quote(req.Eligibility)).With("Field", "Eligibility")
 	}
-	ctx, cancel := c.within()
+	ctx, cancel := c.writeContext()
 	defer cancel()
 	return c.nodeResponse(a.cfg.Server.SetEligible(ctx, id, req.Eligibility == client.NodeEligible))
 }
@@ -173,14 +173,14 @@ func deleteNode(a *API, c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := c.within()
+	ctx, cancel := c.writeContext()
 	defer cancel()
 	return c.nodeResponse(a.cfg.Server.DeleteNode(ctx, id))
 }
 
 func registerNode(a *API, c *call) (any, error) {
 	var req client.NodeRegisterRequest
-	if err := c.body(&req); err != nil {
+	if err := c.decodeBody(&req); err != nil {
 		return nil, err
 	}
 	if req.Node == nil {
@@ -190,7 +190,7 @@ func registerNode(a *API, c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := c.within()
+	ctx, cancel := c.writeContext()
 	defer cancel()
 	return c.leaseResponse(a.cfg.Server.RegisterNode(ctx, node, req.Secret))
 }
@@ -200,7 +200,7 @@ func (c *call) leaseResponse(lease *endpoint.NodeLease, err error) (any, error) 
 	if err != nil {
 		return nil, err
 	}
-	c.index(lease.Index)
+	c.setIndexHeaders(lease.Index)
 	return &client.NodeLease{Index: lease.Index, HeartbeatTTL: lease.TTL}, nil
 }
 
@@ -262,19 +262,19 @@ func nodeFrom(n *client.Node) (*model.Node, error) {
 }
 
 func heartbeat(a *API, c *call) (any, error) {
-	ctx, cancel := c.within()
+	ctx, cancel := c.writeContext()
 	defer cancel()
 	return c.leaseResponse(a.cfg.Server.Heartbeat(ctx, c.r.PathValue("id"), nodeSecret(c)))
 }
 
 func nodeAllocs(_ *API, c *call) (any, error) {
-	id := nodeKind.named(c)
+	id := nodeKind.resolveID(c)
 	if err := requireOwnNode(c, id); err != nil {
 		return nil, err
 	}
 	return c.read(query{
 		keys: []state.Key{state.TableNodeAllocs.Of(id), state.TableNodes.Of(id)},
-		made: func(s *state.Snapshot) (any, uint64, error) {
+		render: func(s *state.Snapshot) (any, uint64, error) {
 			if s.Node(id) == nil {
 				return nil, 0, rest.NotFound("there is no node %s", rest.Quote(id)).WithHint("an agent registers its node when it starts")
 			}
@@ -309,23 +309,23 @@ func requireSecret(c *call, what, id string, hash [32]byte) error {
 
 func updateAllocs(a *API, c *call) (any, error) {
 	var req client.AllocUpdateRequest
-	if err := c.body(&req); err != nil {
+	if err := c.decodeBody(&req); err != nil {
 		return nil, err
 	}
-	updates, err := reported(req.Updates, func(u *client.AllocUpdate) (apply.ClientUpdate, string) {
+	updates, err := decodeReport(req.Updates, func(u *client.AllocUpdate) (apply.ClientUpdate, string) {
 		status, ok := clientStatuses[u.ClientStatus]
 		if u.AllocID == "" || !ok {
 			return apply.ClientUpdate{}, fmt.Sprintf("allocation %s is %s: want an id, and pending, running, complete or failed", rest.Quote(u.AllocID), rest.Quote(u.ClientStatus))
 		}
 		return apply.ClientUpdate{
 			AllocID: u.AllocID, Status: status, Started: u.StartTime != 0, StartTime: u.StartTime,
-			Text: clip(u.Description), EvictedBy: clip(u.EvictedBy),
+			Text: truncate(u.Description), EvictedBy: truncate(u.EvictedBy),
 		}, ""
 	})
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := c.within()
+	ctx, cancel := c.writeContext()
 	defer cancel()
 	return c.indexResponse(a.cfg.Server.UpdateAllocs(ctx, c.r.PathValue("id"), nodeSecret(c), updates))
 }
@@ -336,9 +336,9 @@ const (
 	maxProblems = 20
 )
 
-// reported reads what an agent says became of what it runs; read says what is wrong
+// decodeReport reads what an agent says became of what it runs; read says what is wrong
 // with one update.
-func reported[T, R any](list []T, read func(*T) (R, string)) ([]R, error) {
+func decodeReport[T, R any](list []T, read func(*T) (R, string)) ([]R, error) {
 	if len(list) > maxUpdates {
 		return nil, rest.Invalid("Updates has %d entries: at most %d are taken at a time", len(list), maxUpdates)
 	}
@@ -368,8 +368,8 @@ var clientStatuses = map[string]model.ClientStatus{
 	model.ClientFailed.String():   model.ClientFailed,
 }
 
-// clip bounds a text that a node made and that everybody keeps.
-func clip(text string) string {
+// truncate bounds a text that a node made and that everybody keeps.
+func truncate(text string) string {
 	const most = 1024
 	if len(text) > most {
 		text = text[:most]
@@ -407,7 +407,7 @@ func taintsFrom(list []client.Taint, add func(format string, args ...any)) []mod
 
 func setTaints(a *API, c *call) (any, error) {
 	var req client.NodeUpdateTaintsRequest
-	if err := c.body(&req); err != nil {
+	if err := c.decodeBody(&req); err != nil {
 		return nil, err
 	}
 	id, err := requestedNode(c, req.NodeID)
@@ -433,7 +433,7 @@ func setTaints(a *API, c *call) (any, error) {
 				WithHint("take it out of client.taints of its configuration, and restart its agent")
 		}
 	}
-	ctx, cancel := c.within()
+	ctx, cancel := c.writeContext()
 	defer cancel()
 	return c.nodeResponse(a.cfg.Server.SetTaints(ctx, n.ID, untaint, taint))
 }

@@ -11,10 +11,10 @@ import (
 )
 
 // nomadClient is Nomad's own, as its users have it.
-func (w *world) nomadClient() *nomad.Client {
+func (w *fixture) nomadClient() *nomad.Client {
 	w.t.Helper()
 	c, err := nomad.NewClient(&nomad.Config{Address: w.url, HttpClient: w.http})
-	w.no(err)
+	w.check(err)
 	return c
 }
 
@@ -26,13 +26,13 @@ func nomadJob(id string, priority, count, cpu, memory int) *nomad.Job {
 }
 
 // placed waits until an evaluation is done.
-func (w *world) nomadDone(c *nomad.Client, id string) *nomad.Evaluation {
+func (w *fixture) awaitNomadJob(c *nomad.Client, id string) *nomad.Evaluation {
 	w.t.Helper()
 	var e *nomad.Evaluation
-	w.until("evaluation "+id, func() bool {
+	w.waitFor("evaluation "+id, func() bool {
 		var err error
 		e, _, err = c.Evaluations().Info(id, nil)
-		w.no(err)
+		w.check(err)
 		return e.Status != "pending"
 	})
 	return e
@@ -40,34 +40,34 @@ func (w *world) nomadDone(c *nomad.Client, id string) *nomad.Evaluation {
 
 // The public Go client of Nomad registers, plans, sees an eviction and its two
 // sides, and takes all of it down again.
-func TestNomadsClient_RunsAJobThatEvicts(t *testing.T) {
+func TestNomadClient_RunsJobThatPreempts(t *testing.T) {
 	w := start(t)
 	c := w.nomadClient()
-	w.join("n1", 1000, 1000)
+	w.addNode("n1", 1000, 1000)
 
 	r, wm, err := c.Jobs().Register(nomadJob("low", 20, 2, 400, 400), nil)
-	w.no(err)
+	w.check(err)
 	if r.EvalID == "" || r.JobModifyIndex == 0 || wm.LastIndex == 0 {
 		t.Fatalf("registered: %+v, %+v", r, wm)
 	}
-	if e := w.nomadDone(c, r.EvalID); e.Status != "complete" || e.JobID != "low" || e.TriggeredBy != "job-register" || e.CreateTime == 0 {
+	if e := w.awaitNomadJob(c, r.EvalID); e.Status != "complete" || e.JobID != "low" || e.TriggeredBy != "job-register" || e.CreateTime == 0 {
 		t.Errorf("evaluation %+v", e)
 	}
-	w.run()
+	w.reportRunning()
 
 	set, _, err := c.Operator().SchedulerSetConfiguration(&nomad.SchedulerConfiguration{
 		SchedulerAlgorithm: nomad.SchedulerAlgorithmBinpack, PreemptionConfig: nomad.PreemptionConfig{ServiceSchedulerEnabled: true},
 	}, nil)
-	w.no(err)
+	w.check(err)
 	got, _, err := c.Operator().SchedulerGetConfiguration(nil)
-	w.no(err)
+	w.check(err)
 	if !set.Updated || !got.SchedulerConfig.PreemptionConfig.ServiceSchedulerEnabled || got.SchedulerConfig.PreemptionConfig.BatchSchedulerEnabled {
 		t.Errorf("configuration %+v, %+v", set, got.SchedulerConfig)
 	}
 
 	high := nomadJob("high", 90, 1, 500, 500)
 	plan, _, err := c.Jobs().Plan(high, true, nil)
-	w.no(err)
+	w.check(err)
 	if plan.Annotations == nil || len(plan.Annotations.PreemptedAllocs) == 0 || plan.Annotations.PreemptedAllocs[0].JobID != "low" {
 		t.Fatalf("plan %+v", plan.Annotations)
 	}
@@ -75,8 +75,8 @@ func TestNomadsClient_RunsAJobThatEvicts(t *testing.T) {
 		t.Errorf("updates %+v", u)
 	}
 	r, _, err = c.Jobs().Register(high, nil)
-	w.no(err)
-	w.nomadDone(c, r.EvalID)
+	w.check(err)
+	w.awaitNomadJob(c, r.EvalID)
 
 	victim, winner := w.nomadEviction(c)
 	if victim.DesiredStatus != "evict" || victim.PreemptedByAllocation != winner.ID {
@@ -89,7 +89,7 @@ func TestNomadsClient_RunsAJobThatEvicts(t *testing.T) {
 		t.Errorf("resources %+v", victim.AllocatedResources)
 	}
 	list, _, err := c.Allocations().List(&nomad.QueryOptions{Params: map[string]string{"resources": "true"}})
-	w.no(err)
+	w.check(err)
 	for _, a := range list {
 		if a.AllocatedResources == nil || a.AllocatedResources.Tasks["main"] == nil {
 			t.Errorf("%s is listed without its resources: %+v", a.ID, a.AllocatedResources)
@@ -97,32 +97,32 @@ func TestNomadsClient_RunsAJobThatEvicts(t *testing.T) {
 	}
 	// The seeds' own names say the same.
 	ours, _, err := w.client.Allocations().Get(t.Context(), winner.ID, nil)
-	w.no(err)
+	w.check(err)
 	if !slices.Equal(ours.PreemptedAllocs, winner.PreemptedAllocations) {
 		t.Errorf("PreemptedAllocs %v", ours.PreemptedAllocs)
 	}
 
 	d, _, err := c.Jobs().Deregister("high", true, nil)
-	w.no(err)
-	w.nomadDone(c, d)
+	w.check(err)
+	w.awaitNomadJob(c, d)
 	w.nomadReads(c)
 }
 
 // nomadEviction is the victim and what took its place, by Nomad's lists.
-func (w *world) nomadEviction(c *nomad.Client) (victim, winner *nomad.Allocation) {
+func (w *fixture) nomadEviction(c *nomad.Client) (victim, winner *nomad.Allocation) {
 	w.t.Helper()
 	list, _, err := c.Jobs().Allocations("low", true, nil)
-	w.no(err)
+	w.check(err)
 	at := slices.IndexFunc(list, func(a *nomad.AllocationListStub) bool { return a.PreemptedByAllocation != "" })
 	if at < 0 {
 		w.t.Fatalf("nothing of low was evicted: %+v", list)
 	}
 	victim, _, err = c.Allocations().Info(list[at].ID, nil)
-	w.no(err)
+	w.check(err)
 	winner, _, err = c.Allocations().Info(victim.PreemptedByAllocation, nil)
-	w.no(err)
+	w.check(err)
 	all, _, err := c.Allocations().List(nil)
-	w.no(err)
+	w.check(err)
 	if len(all) < 3 {
 		w.t.Errorf("%d allocations", len(all))
 	}
@@ -130,31 +130,31 @@ func (w *world) nomadEviction(c *nomad.Client) (victim, winner *nomad.Allocation
 }
 
 // nomadReads is whatever else the client reads of jobs.
-func (w *world) nomadReads(c *nomad.Client) {
+func (w *fixture) nomadReads(c *nomad.Client) {
 	t := w.t
 	jobs, qm, err := c.Jobs().List(nil)
-	w.no(err)
+	w.check(err)
 	if len(jobs) == 0 || qm.LastIndex == 0 || !qm.KnownLeader || jobs[len(jobs)-1].ID != "low" || jobs[len(jobs)-1].Type != "service" {
 		t.Errorf("jobs %+v, %+v", jobs, qm)
 	}
 	info, _, err := c.Jobs().Info("low", nil)
-	w.no(err)
+	w.check(err)
 	if *info.Priority != 20 || *info.TaskGroups[0].Count != 2 || *info.TaskGroups[0].Tasks[0].Resources.CPU != 400 || *info.JobModifyIndex == 0 {
 		t.Errorf("job %+v", info)
 	}
 	versions, _, _, err := c.Jobs().Versions("low", false, nil)
-	w.no(err)
+	w.check(err)
 	evals, _, err := c.Jobs().Evaluations("low", nil)
-	w.no(err)
+	w.check(err)
 	list, _, err := c.Evaluations().List(nil)
-	w.no(err)
+	w.check(err)
 	summary, _, err := c.Jobs().Summary("low", nil)
-	w.no(err)
+	w.check(err)
 	if len(versions) != 1 || len(evals) == 0 || len(list) < len(evals) || summary.JobID != "low" {
 		t.Errorf("%d versions, %d evaluations of %d, summary %+v", len(versions), len(evals), len(list), summary)
 	}
 	placed, _, err := c.Evaluations().Allocations(evals[len(evals)-1].ID, nil)
-	w.no(err)
+	w.check(err)
 	if len(placed) == 0 {
 		t.Error("the first evaluation placed nothing")
 	}
@@ -163,21 +163,21 @@ func (w *world) nomadReads(c *nomad.Client) {
 	}
 }
 
-func TestNomadsClient_TendsNodes(t *testing.T) {
+func TestNomadClient_ManagesNodes(t *testing.T) {
 	w := start(t)
 	c := w.nomadClient()
-	w.join("n1", 1000, 1000)
-	w.join("n2", 1000, 1000)
+	w.addNode("n1", 1000, 1000)
+	w.addNode("n2", 1000, 1000)
 	w.register(job("web", 50, 1, 100, 100))
 
 	nodes, _, err := c.Nodes().List(nil)
-	w.no(err)
+	w.check(err)
 	slices.SortFunc(nodes, func(a, b *nomad.NodeListStub) int { return strings.Compare(a.ID, b.ID) })
 	if len(nodes) != 2 || nodes[0].ID != "n1" || nodes[0].Status != "ready" || nodes[0].SchedulingEligibility != "eligible" {
 		t.Fatalf("nodes %+v", nodes)
 	}
 	n, _, err := c.Nodes().Info("n1", nil)
-	w.no(err)
+	w.check(err)
 	if n.NodeResources.Memory.MemoryMB != 1000 || n.NodeClass != "small" || n.Attributes["kernel.name"] != "linux" {
 		t.Errorf("node %+v", n)
 	}
@@ -202,7 +202,7 @@ func TestNomadsClient_TendsNodes(t *testing.T) {
 	total := 0
 	for _, id := range []string{"n1", "n2"} {
 		list, _, err := c.Nodes().Allocations(id, nil)
-		w.no(err)
+		w.check(err)
 		for _, a := range list {
 			if a.Job == nil || len(a.Job.TaskGroups[0].Tasks) != 1 {
 				t.Errorf("allocation without its tasks: %+v", a)
@@ -215,45 +215,45 @@ func TestNomadsClient_TendsNodes(t *testing.T) {
 	}
 }
 
-func TestNomadsClient_LearnsOfServers(t *testing.T) {
+func TestNomadClient_ListsServers(t *testing.T) {
 	w := start(t)
 	c := w.nomadClient()
 	leader, err := c.Status().Leader()
-	w.no(err)
+	w.check(err)
 	peers, err := c.Status().Peers()
-	w.no(err)
+	w.check(err)
 	if leader == "" || !slices.Equal(peers, []string{leader}) {
 		t.Errorf("leader %q of %v", leader, peers)
 	}
 	members, err := c.Agent().Members()
-	w.no(err)
+	w.check(err)
 	self, err := c.Agent().Self()
-	w.no(err)
+	w.check(err)
 	if len(members.Members) != 1 || members.ServerRegion != "global" || self.Member.Name != "s1" || self.Stats["cede"]["leader"] != "true" {
 		t.Errorf("members %+v, self %+v", members, self)
 	}
 	region, err := c.Agent().Region()
-	w.no(err)
+	w.check(err)
 	name, err := c.Agent().NodeName()
-	w.no(err)
+	w.check(err)
 	if region != "global" || name != "s1" {
 		t.Errorf("region %q, name %q", region, name)
 	}
 	raft, err := c.Operator().RaftGetConfiguration(nil)
-	w.no(err)
+	w.check(err)
 	if len(raft.Servers) != 1 || !raft.Servers[0].Leader || !raft.Servers[0].Voter {
 		t.Errorf("raft %+v", raft.Servers)
 	}
 }
 
-func TestNomadsClient_ReadsTheEventStream(t *testing.T) {
+func TestNomadClient_ReadsEventStream(t *testing.T) {
 	w := start(t, func(c *Config) { c.Limits.Beat = 20 * time.Millisecond })
 	c := w.nomadClient()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	stream, err := c.EventStream().Stream(ctx, map[nomad.Topic][]string{nomad.TopicJob: {"web"}, nomad.TopicNode: nil}, 0, nil)
-	w.no(err)
-	w.join("n1", 1000, 1000)
+	w.check(err)
+	w.addNode("n1", 1000, 1000)
 	w.register(job("other", 50, 1, 10, 10))
 	w.register(job("web", 50, 1, 100, 100))
 	var nodes, jobs int
@@ -266,14 +266,14 @@ func TestNomadsClient_ReadsTheEventStream(t *testing.T) {
 			switch e.Topic {
 			case nomad.TopicNode:
 				n, err := e.Node()
-				w.no(err)
+				w.check(err)
 				if n == nil || n.ID != "n1" {
 					t.Errorf("node %+v", n)
 				}
 				nodes++
 			case nomad.TopicJob:
 				j, err := e.Job()
-				w.no(err)
+				w.check(err)
 				if e.Key != "web" || j == nil || *j.ID != "web" {
 					t.Errorf("job %q: %+v", e.Key, j)
 				}
@@ -286,7 +286,7 @@ func TestNomadsClient_ReadsTheEventStream(t *testing.T) {
 }
 
 // What Nomad's jobs ask for and nobody does here is told by name.
-func TestNomadsClient_IsToldWhatIsNotActedUpon(t *testing.T) {
+func TestNomadClient_ReceivesWarningsForIgnoredFields(t *testing.T) {
 	w := start(t)
 	c := w.nomadClient()
 	j := nomadJob("web", 50, 1, 100, 100)
@@ -295,7 +295,7 @@ func TestNomadsClient_IsToldWhatIsNotActedUpon(t *testing.T) {
 	j.TaskGroups[0].Services = []*nomad.Service{{Name: "web"}}
 	j.Update = &nomad.UpdateStrategy{Canary: &attempts}
 	r, _, err := c.Jobs().Register(j, nil)
-	w.no(err)
+	w.check(err)
 	for _, name := range []string{"Job.Update is", "Job.TaskGroups[0].RestartPolicy is", "Job.TaskGroups[0].Services is"} {
 		if !strings.Contains(r.Warnings, name) {
 			t.Errorf("%s is not told: %q", name, r.Warnings)
@@ -307,7 +307,7 @@ func TestNomadsClient_IsToldWhatIsNotActedUpon(t *testing.T) {
 	bad := nomadJob("bad", 50, 1, 100, 100)
 	bad.TaskGroups[0].Tasks[0].Driver = "docker"
 	v, _, err := c.Jobs().Validate(bad, nil)
-	w.no(err)
+	w.check(err)
 	if len(v.ValidationErrors) == 0 || v.Error == "" {
 		t.Errorf("a driver that nobody has passes: %+v", v)
 	}

@@ -8,10 +8,10 @@ import (
 
 // starting is the one allocation of a job that is to run, and how many wait, start and
 // run of it.
-func (w *world) starting(id string) (*client.AllocationStub, client.TaskGroupSummary) {
+func (w *fixture) starting(id string) (*client.AllocationStub, client.TaskGroupSummary) {
 	w.t.Helper()
 	list, _, err := w.client.Jobs().Allocations(w.t.Context(), id, nil)
-	w.no(err)
+	w.check(err)
 	var live *client.AllocationStub
 	for _, a := range list {
 		if a.DesiredStatus != "run" {
@@ -23,31 +23,31 @@ func (w *world) starting(id string) (*client.AllocationStub, client.TaskGroupSum
 		live = a
 	}
 	summary, _, err := w.client.Jobs().Summary(w.t.Context(), id, nil)
-	w.no(err)
+	w.check(err)
 	return live, summary.Summary["app"]
 }
 
 // report says what became of an allocation of n1.
-func (w *world) report(a, status string) {
+func (w *fixture) report(a, status string) {
 	w.t.Helper()
-	_, err := w.client.NodeAgent().Update(w.t.Context(), "n1", secretOfNode, []client.AllocUpdate{{AllocID: a, ClientStatus: status}})
-	w.no(err)
+	_, err := w.client.NodeAgent().Update(w.t.Context(), "n1", testNodeSecret, []client.AllocUpdate{{AllocID: a, ClientStatus: status}})
+	w.check(err)
 }
 
 // What Kubernetes calls a nominated node is the node of an allocation that waits for
 // its victims to leave: everybody who asks is told of it, until it starts, or until a
 // higher priority takes its place.
-func TestAllocations_WhoWaitsForVictimsHasItsNode(t *testing.T) {
+func TestAllocations_NominatedWhileVictimsStop(t *testing.T) {
 	w := start(t)
-	w.preempting()
+	w.enablePreemption()
 	conf, _, err := w.client.Scheduler().Get(t.Context(), nil)
-	w.no(err)
+	w.check(err)
 	conf.Policy = "kubernetes"
 	_, err = w.client.Scheduler().Set(t.Context(), conf, nil)
-	w.no(err)
-	w.join("n1", 1000, 1000)
+	w.check(err)
+	w.addNode("n1", 1000, 1000)
 	w.register(job("slow", 10, 1, 900, 100))
-	w.run()
+	w.reportRunning()
 	victim, _ := w.starting("slow")
 
 	r := w.register(job("first", 50, 1, 900, 100))
@@ -59,7 +59,7 @@ func TestAllocations_WhoWaitsForVictimsHasItsNode(t *testing.T) {
 		t.Errorf("of first %+v", n)
 	}
 	of, _, err := w.client.Evaluations().Allocations(t.Context(), r.EvalID, nil)
-	w.no(err)
+	w.check(err)
 	if len(of) != 1 || of[0].NodeID != "n1" || of[0].ClientStatus != "pending" {
 		t.Errorf("its evaluation placed %+v", of)
 	}
@@ -72,19 +72,19 @@ func TestAllocations_WhoWaitsForVictimsHasItsNode(t *testing.T) {
 	if urgent == nil || urgent.NodeID != "n1" || len(urgent.PreemptedAllocations) != 1 || urgent.PreemptedAllocations[0] != first.ID {
 		t.Fatalf("urgent is %+v", urgent)
 	}
-	w.until("first waits again", func() bool {
+	w.waitFor("first waits again", func() bool {
 		a, n := w.starting("first")
 		return a == nil && n.Queued == 1 && n.Starting == 0 && n.Running == 0
 	})
 	lost, _, err := w.client.Allocations().Get(t.Context(), first.ID, nil)
-	if w.no(err); lost.DesiredStatus != "evict" || lost.PreemptedByAllocation != urgent.ID {
+	if w.check(err); lost.DesiredStatus != "evict" || lost.PreemptedByAllocation != urgent.ID {
 		t.Errorf("what first had is %+v", lost)
 	}
 
 	// The node says how it goes on.
 	w.report(first.ID, "complete")
 	w.report(victim.ID, "complete")
-	w.run()
+	w.reportRunning()
 	if a, n := w.starting("urgent"); a == nil || a.ClientStatus != "running" || n.Running != 1 || n.Starting != 0 {
 		t.Errorf("urgent is %+v of %+v", a, n)
 	}

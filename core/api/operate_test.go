@@ -23,12 +23,12 @@ import (
 )
 
 // A module is loaded, shadowed, tried, activated, rolled back and unloaded.
-func TestPolicies_LiveFromLoadToUnload(t *testing.T) {
+func TestPolicies_LifecycleFromLoadToUnload(t *testing.T) {
 	w := start(t)
 	ctx := t.Context()
 	load := func(words, name string) *client.PolicyVersion {
-		v, err := w.client.Policies().Load(ctx, &client.PolicyLoad{Name: name, Module: module(words + strings.Repeat(".", 600<<10))})
-		w.no(err)
+		v, err := w.client.Policies().Load(ctx, &client.PolicyLoad{Name: name, Module: moduleBytes(words + strings.Repeat(".", 600<<10))})
+		w.check(err)
 		return v
 	}
 	one, two := load("one", "mine"), load("two", "mine")
@@ -36,18 +36,18 @@ func TestPolicies_LiveFromLoadToUnload(t *testing.T) {
 		t.Fatalf("loaded %+v", one)
 	}
 	status, err := w.client.Policies().Activate(ctx, "mine", one.ID)
-	w.no(err)
+	w.check(err)
 	if status.Active != one.ID || status.Here == nil || status.Here.Version != one.ID || len(status.Loaded) != 2 {
 		t.Errorf("after activate: %+v", status)
 	}
 	status, err = w.client.Policies().Shadow(ctx, "mine", two.ID[:20])
-	w.no(err)
+	w.check(err)
 	if status.Shadow != two.ID {
 		t.Errorf("after shadow: %+v", status)
 	}
-	w.until("the shadow runs", func() bool {
+	w.waitFor("the shadow runs", func() bool {
 		status, _, err = w.client.Policies().Status(ctx, "mine", nil)
-		w.no(err)
+		w.check(err)
 		return status.ShadowRun != nil && status.ShadowRun.Version == two.ID
 	})
 	if _, _, err := w.client.Policies().Differences(ctx, "mine", nil); err != nil {
@@ -63,11 +63,11 @@ func TestPolicies_LiveFromLoadToUnload(t *testing.T) {
 		t.Errorf("unloading what is active: %v", err)
 	}
 	list, _, err := w.client.Policies().List(ctx, nil)
-	w.no(err)
+	w.check(err)
 	if len(list) != 3 || list[0].Name != "default" || !list[0].Builtin || list[2].Name != "mine" || list[2].Versions != 2 {
 		t.Errorf("policies %+v", list)
 	}
-	w.sendsModules(one, two)
+	w.checkModuleDownload(one, two)
 	for what, err := range map[string]error{
 		"no such policy":  second(w.client.Policies().Status(ctx, "nothing", nil)),
 		"no such version": first(w.client.Policies().Activate(ctx, "mine", "sha256:0000")),
@@ -78,13 +78,13 @@ func TestPolicies_LiveFromLoadToUnload(t *testing.T) {
 	}
 }
 
-// sendsModules holds what is sent of two versions of a policy, the first of them
+// checkModuleDownload holds what is sent of two versions of a policy, the first of them
 // active, against what was loaded.
-func (w *world) sendsModules(active, other *client.PolicyVersion) {
+func (w *fixture) checkModuleDownload(active, other *client.PolicyVersion) {
 	w.t.Helper()
 	for version, want := range map[string]*client.PolicyVersion{"": active, active.ID: active, other.ID[:20]: other} {
 		m, err := w.client.Policies().Module(w.t.Context(), "mine", version)
-		w.no(err)
+		w.check(err)
 		if m.Version != want.ID || m.Digest != want.Digest || bundle.Digest(m.Code) != want.Digest || int64(len(m.Code)) != want.Size {
 			w.t.Errorf("version %q: %s of %d bytes, want %s", version, m.Version, len(m.Code), want.ID)
 		}
@@ -101,16 +101,16 @@ func (w *world) sendsModules(active, other *client.PolicyVersion) {
 
 // What is no policy is refused with what is wrong with it; so is a form that
 // holds what it should not.
-func TestPolicies_LoadRefusesInWords(t *testing.T) {
+func TestPolicies_LoadRejectionsHaveMessages(t *testing.T) {
 	w := start(t)
 	ctx := t.Context()
 	for what, load := range map[string]*client.PolicyLoad{
 		"nothing":       {},
 		"no module":     {Module: []byte("#!/bin/sh")},
-		"two things":    {Module: module("x"), Builtin: "default"},
+		"two things":    {Module: moduleBytes("x"), Builtin: "default"},
 		"no such":       {Builtin: "nothing"},
-		"bad settings":  {Module: module("x"), Config: []byte(`{"nobody": 1}`)},
-		"bad answer":    {Module: module("x"), OnFault: "hope"},
+		"bad settings":  {Module: moduleBytes("x"), Config: []byte(`{"nobody": 1}`)},
+		"bad answer":    {Module: moduleBytes("x"), OnFault: "hope"},
 		"not permitted": {Executable: "/bin/sh"},
 	} {
 		if _, err := w.client.Policies().Load(ctx, load); !client.HasCode(err, client.CodeInvalid) {
@@ -138,35 +138,35 @@ func TestPolicies_LoadRefusesInWords(t *testing.T) {
 	}
 }
 
-func TestOperator_PausesAndCollects(t *testing.T) {
+func TestOperator_PausesBrokerAndCollectsGarbage(t *testing.T) {
 	w := start(t)
 	ctx := t.Context()
 	o := w.client.Operator()
 	paused, err := o.BrokerPause(ctx)
-	w.no(err)
+	w.check(err)
 	conf, _, err := w.client.Scheduler().Get(ctx, nil)
-	w.no(err)
+	w.check(err)
 	if !paused.Paused || !paused.Enabled || !conf.PauseEvalBroker {
 		t.Errorf("paused %+v, configuration %+v", paused, conf)
 	}
 	r, err := w.client.Jobs().Register(ctx, job("web", 50, 1, 10, 10), nil)
-	w.no(err)
-	w.until("the evaluation waits", func() bool {
+	w.check(err)
+	w.waitFor("the evaluation waits", func() bool {
 		s, err := o.BrokerStatus(ctx)
-		w.no(err)
+		w.check(err)
 		return s.Ready == 1 && s.ByType["service"].Ready == 1
 	})
 	resumed, err := o.BrokerResume(ctx)
-	w.no(err)
+	w.check(err)
 	if resumed.Paused {
 		t.Errorf("resumed %+v", resumed)
 	}
-	w.evaluated(r.EvalID)
+	w.awaitEval(r.EvalID)
 	_, err = w.client.Jobs().Stop(ctx, "web", &client.StopOptions{Purge: true})
-	w.no(err)
-	w.until("all of it is forgotten", func() bool {
+	w.check(err)
+	w.waitFor("all of it is forgotten", func() bool {
 		_, err := o.GC(ctx, true)
-		w.no(err)
+		w.check(err)
 		_, _, err = w.client.Jobs().Get(ctx, "web", nil)
 		return client.IsNotFound(err)
 	})
@@ -174,21 +174,21 @@ func TestOperator_PausesAndCollects(t *testing.T) {
 
 // The configuration is written over, so that a client that knows some fields
 // keeps the others; an index that no longer holds writes nothing.
-func TestScheduler_KeepsWhatAClientDoesNotKnow(t *testing.T) {
+func TestScheduler_KeepsFieldsAbsentFromRequest(t *testing.T) {
 	w := start(t)
 	ctx := t.Context()
 	delta := 25
 	conf, _, err := w.client.Scheduler().Get(ctx, nil)
-	w.no(err)
+	w.check(err)
 	conf.PriorityDelta, conf.OnFault, conf.SchedulerAlgorithm = &delta, "default", "spread"
 	set, err := w.client.Scheduler().Set(ctx, conf, nil)
-	w.no(err)
+	w.check(err)
 	resp, text := w.send("PUT", "/v1/operator/scheduler/configuration", `{"SchedulerAlgorithm":"binpack","PreemptionConfig":{"BatchSchedulerEnabled":true},"NodeLimitForFeasibilityChecks":0}`)
 	if resp.StatusCode != http.StatusOK {
 		t.Fatal(text)
 	}
 	conf, _, err = w.client.Scheduler().Get(ctx, nil)
-	w.no(err)
+	w.check(err)
 	if conf.PriorityDelta == nil || *conf.PriorityDelta != 25 || conf.OnFault != "default" || conf.SchedulerAlgorithm != "binpack" || !conf.PreemptionConfig.BatchSchedulerEnabled {
 		t.Errorf("configuration %+v", conf)
 	}
@@ -219,7 +219,7 @@ func TestScheduler_FeatureGatesAreMergedByName(t *testing.T) {
 			t.Errorf("%s: nobody says which there are: %s", body, text)
 		}
 		conf, _, err := w.client.Scheduler().Get(t.Context(), nil)
-		w.no(err)
+		w.check(err)
 		var list []string
 		for _, gate := range conf.FeatureGates.All() {
 			if *gate.Value != nil {
@@ -243,24 +243,24 @@ func TestScheduler_FeatureGatesAreMergedByName(t *testing.T) {
 }
 
 // What a client of ours takes out of the configuration goes back to its default.
-func TestScheduler_WhatIsTakenOutGoesBackToItsDefault(t *testing.T) {
+func TestScheduler_NullRestoresDefault(t *testing.T) {
 	w := start(t)
 	ctx := t.Context()
 	conf, _, err := w.client.Scheduler().Get(ctx, nil)
-	w.no(err)
+	w.check(err)
 	conf.PriorityDelta, conf.Coalescing, conf.FeatureGates.PriorityBasedScheduling = new(25), new(false), new(false)
 	_, err = w.client.Scheduler().Set(ctx, conf, nil)
-	w.no(err)
+	w.check(err)
 	conf, _, err = w.client.Scheduler().Get(ctx, nil)
-	w.no(err)
+	w.check(err)
 	if conf.PriorityDelta == nil || conf.Coalescing == nil || conf.FeatureGates.PriorityBasedScheduling == nil {
 		t.Fatalf("not written: %+v", conf)
 	}
 	conf.PriorityDelta, conf.Coalescing, conf.FeatureGates.PriorityBasedScheduling = nil, nil, nil
 	_, err = w.client.Scheduler().Set(ctx, conf, nil)
-	w.no(err)
+	w.check(err)
 	conf, _, err = w.client.Scheduler().Get(ctx, nil)
-	w.no(err)
+	w.check(err)
 	if conf.PriorityDelta != nil || conf.Coalescing != nil || conf.FeatureGates.PriorityBasedScheduling != nil {
 		t.Errorf("still set: %+v", conf)
 	}
@@ -272,18 +272,18 @@ func TestSnapshot_SavesAndRestores(t *testing.T) {
 	ctx := t.Context()
 	w.register(job("kept", 50, 1, 10, 10))
 	var file bytes.Buffer
-	w.no(w.client.Operator().SnapshotSave(ctx, &file))
+	w.check(w.client.Operator().SnapshotSave(ctx, &file))
 	w.register(job("later", 50, 1, 10, 10))
 	before, err := w.client.Operator().RaftStatus(ctx)
-	w.no(err)
+	w.check(err)
 	if before.State != "leader" && before.State != "Leader" || before.LeaderID != "s1" || before.AppliedIndex == 0 || len(before.Servers) != 1 {
 		t.Errorf("raft %+v", before)
 	}
 	if err := w.client.Operator().SnapshotRestore(ctx, strings.NewReader("no snapshot at all")); !client.HasCode(err, client.CodeInvalid) {
 		t.Errorf("what is no snapshot: %v", err)
 	}
-	w.no(w.client.Operator().SnapshotRestore(ctx, bytes.NewReader(file.Bytes())))
-	w.until("the state is that of the snapshot", func() bool {
+	w.check(w.client.Operator().SnapshotRestore(ctx, bytes.NewReader(file.Bytes())))
+	w.waitFor("the state is that of the snapshot", func() bool {
 		_, _, err := w.client.Jobs().Get(ctx, "later", nil)
 		return client.IsNotFound(err)
 	})
@@ -291,38 +291,38 @@ func TestSnapshot_SavesAndRestores(t *testing.T) {
 		t.Error(err)
 	}
 	after, err := w.client.Operator().RaftStatusWithHash(ctx)
-	w.no(err)
+	w.check(err)
 	if len(after.StateHash) != 64 || after.StateIndex == 0 || after.LastSnapshot == 0 || before.StateHash != "" {
 		t.Errorf("raft %+v, before %+v", after, before)
 	}
 }
 
-// halfLog breaks off in the middle of a snapshot.
-type halfLog struct{ Replication }
+// failingSnapshotLog breaks off in the middle of a snapshot.
+type failingSnapshotLog struct{ Replication }
 
-func (halfLog) SaveSnapshot(_ context.Context, w io.Writer) error {
+func (failingSnapshotLog) SaveSnapshot(_ context.Context, w io.Writer) error {
 	_, _ = w.Write([]byte("half"))
 	return errors.New("the disk is full")
 }
 
-func TestSnapshot_ThatBreaksOffIsNoSnapshot(t *testing.T) {
-	w := start(t, func(c *Config) { c.Replication = halfLog{c.Replication} })
+func TestSnapshot_TruncatedIsRejected(t *testing.T) {
+	w := start(t, func(c *Config) { c.Replication = failingSnapshotLog{c.Replication} })
 	var file bytes.Buffer
 	if err := w.client.Operator().SnapshotSave(t.Context(), &file); err == nil {
 		t.Errorf("half a snapshot is taken: %q", file.String())
 	}
 }
 
-func TestHealth_SaysWhatIsLacking(t *testing.T) {
+func TestHealth_ReportsFailedChecks(t *testing.T) {
 	w := start(t)
 	h, err := w.client.Status().Health(t.Context())
-	w.no(err)
+	w.check(err)
 	if !h.OK || len(h.Checks) == 0 {
 		t.Errorf("health %+v", h)
 	}
-	sick := start(t, func(c *Config) { c.Server = sickServer{c.Server} })
+	sick := start(t, func(c *Config) { c.Server = unreadyServer{c.Server} })
 	h, err = sick.client.Status().Health(t.Context())
-	sick.no(err)
+	sick.check(err)
 	if h.OK || len(h.Checks) != 1 || h.Checks[0].Detail != "full" {
 		t.Errorf("health %+v", h)
 	}
@@ -334,13 +334,13 @@ func TestHealth_SaysWhatIsLacking(t *testing.T) {
 	}
 }
 
-type sickServer struct{ Server }
+type unreadyServer struct{ Server }
 
-func (sickServer) Ready(context.Context) []server.Check {
+func (unreadyServer) Ready(context.Context) []server.Check {
 	return []server.Check{{Name: "storage", Detail: "full"}}
 }
 
-func TestReload_AnswersWhatChanged(t *testing.T) {
+func TestReload_ReturnsChanges(t *testing.T) {
 	fails := errors.New("line 7: unknown key")
 	w := start(t, func(c *Config) {
 		c.Process.Reload = func(context.Context) ([]string, error) { return []string{"log.level"}, fails }
@@ -350,7 +350,7 @@ func TestReload_AnswersWhatChanged(t *testing.T) {
 	}
 	fails = nil
 	r, err := w.client.Operator().Reload(t.Context())
-	w.no(err)
+	w.check(err)
 	if !slices.Equal(r.Changed, []string{"log.level"}) {
 		t.Errorf("changed %v", r.Changed)
 	}
@@ -361,40 +361,40 @@ type follower struct{ Replication }
 
 func (follower) IsLeader() bool { return false }
 
-// deserted is a server that never heard a leader.
-type deserted struct{ follower }
+// leaderlessFollower is a server that never heard a leader.
+type leaderlessFollower struct{ follower }
 
-func (deserted) Leader() (id, addr string) { return "", "" }
+func (leaderlessFollower) Leader() (id, addr string) { return "", "" }
 
-func (deserted) Stats() raftnode.Stats { return raftnode.Stats{LastContact: "never"} }
+func (leaderlessFollower) Stats() raftnode.Stats { return raftnode.Stats{LastContact: "never"} }
 
 // Who never heard a leader has not for as long as it runs: what it shows may be that old.
-func TestLastContact_OfWhoNeverHeardALeader(t *testing.T) {
+func TestLastContact_WithoutLeader(t *testing.T) {
 	now := clock.NewVirtual(time.Unix(1000, 0))
-	w := start(t, func(c *Config) { c.Clock, c.Replication = now, deserted{follower{c.Replication}} })
+	w := start(t, func(c *Config) { c.Clock, c.Replication = now, leaderlessFollower{follower{c.Replication}} })
 	now.AdvanceTo(time.Unix(1007, 0))
 	resp, err := http.Get(w.url + "/v1/jobs?stale=true")
-	w.no(err)
+	w.check(err)
 	defer resp.Body.Close()
 	if known, ago := resp.Header.Get(headerLeader), resp.Header.Get(headerContact); known != "false" || ago != "7000" {
 		t.Errorf("a leader is known: %s, heard %s ms ago, want 7000", known, ago)
 	}
 }
 
-// refuses is a server that cannot write, as a follower cannot.
-type refuses struct{ Server }
+// notLeaderServer is a server that cannot write, as a follower cannot.
+type notLeaderServer struct{ Server }
 
-func (refuses) PauseBroker(context.Context) (uint64, error) {
+func (notLeaderServer) PauseBroker(context.Context) (uint64, error) {
 	return 0, &apierror.Error{Code: apierror.CodeNotLeader, Message: "s1 leads"}
 }
 
 // What only the leader can answer is passed on to it, once; what any server can
 // answer is not.
-func TestFollower_PassesOnWhatOnlyTheLeaderCanAnswer(t *testing.T) {
+func TestFollower_ForwardsToLeader(t *testing.T) {
 	leads := start(t)
 	url := leads.url
 	w := start(t, func(c *Config) {
-		c.ID, c.Replication, c.Server = "s2", follower{c.Replication}, refuses{c.Server}
+		c.ID, c.Replication, c.Server = "s2", follower{c.Replication}, notLeaderServer{c.Server}
 		c.Process.LeaderURL = func() string { return url }
 		c.ForwardTransport = leads.http.Transport
 	})
@@ -429,7 +429,7 @@ func TestFollower_PassesOnWhatOnlyTheLeaderCanAnswer(t *testing.T) {
 
 // A leader whose process was stopped keeps the connection and never answers. Once
 // another server leads, whoever waits for it is told.
-func TestFollower_WaitsForNobodyWhoLeadsNoMore(t *testing.T) {
+func TestFollower_StopsWaitingForDeposedLeader(t *testing.T) {
 	hangs, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -439,7 +439,7 @@ func TestFollower_WaitsForNobodyWhoLeadsNoMore(t *testing.T) {
 	set := func(url string) { leader.Store(&url) }
 	set("http://" + hangs.Addr().String())
 	w := start(t, func(c *Config) {
-		c.ID, c.Replication, c.Server = "s2", follower{c.Replication}, refuses{c.Server}
+		c.ID, c.Replication, c.Server = "s2", follower{c.Replication}, notLeaderServer{c.Server}
 		c.Process.LeaderURL = func() string { return *leader.Load() }
 	})
 	go func() {
@@ -457,12 +457,12 @@ func TestFollower_WaitsForNobodyWhoLeadsNoMore(t *testing.T) {
 	}
 }
 
-func TestNodes_AreCheckedBeforeTheyAreTaken(t *testing.T) {
+func TestNodes_ValidatedBeforeRegistration(t *testing.T) {
 	w := start(t)
-	bad := wholeNode("n1", -1, 1)
+	bad := nodeSpec("n1", -1, 1)
 	bad.Devices = []client.NodeDevice{{ID: "gpu", Count: 1}, {ID: "a/b/c", Count: 0}}
 	bad.Capacity[""] = 7
-	_, err := w.client.NodeAgent().Register(t.Context(), bad, secretOfNode)
+	_, err := w.client.NodeAgent().Register(t.Context(), bad, testNodeSecret)
 	e, ok := errors.AsType[*client.Error](err)
 	if !ok || e.Code != client.CodeInvalid {
 		t.Fatalf("a bad node: %v", err)
@@ -470,23 +470,23 @@ func TestNodes_AreCheckedBeforeTheyAreTaken(t *testing.T) {
 	if list, _ := e.Details["Problems"].([]any); len(list) != 4 {
 		t.Errorf("problems %v", e.Details)
 	}
-	w.join("n1", 100, 100)
+	w.addNode("n1", 100, 100)
 	for what, err := range map[string]error{
-		"a status that there is not": first(w.client.NodeAgent().Update(t.Context(), "n1", secretOfNode, []client.AllocUpdate{{AllocID: "a", ClientStatus: "lost"}})),
-		"no eligibility":             third(w, "PUT", "/v1/node/n1/eligibility", `{"Eligibility":"maybe"}`),
-		"another node":               third(w, "PUT", "/v1/node/n1/eligibility", `{"NodeID":"n2","Eligibility":"eligible"}`),
+		"a status that there is not": first(w.client.NodeAgent().Update(t.Context(), "n1", testNodeSecret, []client.AllocUpdate{{AllocID: "a", ClientStatus: "lost"}})),
+		"no eligibility":             registerNodeTwice(w, "PUT", "/v1/node/n1/eligibility", `{"Eligibility":"maybe"}`),
+		"another node":               registerNodeTwice(w, "PUT", "/v1/node/n1/eligibility", `{"NodeID":"n2","Eligibility":"eligible"}`),
 	} {
 		if !client.HasCode(err, client.CodeInvalid) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	w.no(first(w.client.Nodes().Delete(t.Context(), "n1")))
+	w.check(first(w.client.Nodes().Delete(t.Context(), "n1")))
 	if _, _, err := w.client.Nodes().Get(t.Context(), "n1", nil); !client.IsNotFound(err) {
 		t.Errorf("after delete: %v", err)
 	}
 }
 
-func third(w *world, method, path, body string) error {
+func registerNodeTwice(w *fixture, method, path, body string) error {
 	resp, text := w.send(method, path, body)
 	if resp.StatusCode < 400 {
 		return nil
@@ -496,7 +496,7 @@ func third(w *world, method, path, body string) error {
 
 // What a follower passes on counts against its caller there, not against the
 // follower here; what only says that it was passed on does.
-func TestRates_ServersOfThePoolPassOnFreely(t *testing.T) {
+func TestRateLimit_ExemptsForwardedRequests(t *testing.T) {
 	var peers []Member
 	w := start(t, func(c *Config) {
 		c.Limits.Rate, c.Limits.Burst = 0.001, 1

@@ -26,17 +26,17 @@ func operatorRoutes() []route {
 	reader, operator, management := []acl.Role{acl.Read}, []acl.Role{acl.Operate}, []acl.Role{acl.Management}
 	return []route{
 		{
-			methods: put, pattern: "/v1/operator/broker/pause", name: "broker_pause", tag: tagOperator, roles: operator, leads: true,
+			methods: putMethods, pattern: "/v1/operator/broker/pause", name: "broker_pause", tag: tagOperator, roles: operator, leaderOnly: true,
 			doc: "Stops handing out evaluations, on whichever server leads; they are kept.", response: client.BrokerStatus{},
 			handle: func(a *API, c *call) (any, error) { return setPaused(a, c, a.cfg.Server.PauseBroker) },
 		},
 		{
-			methods: put, pattern: "/v1/operator/broker/resume", name: "broker_resume", tag: tagOperator, roles: operator, leads: true,
+			methods: putMethods, pattern: "/v1/operator/broker/resume", name: "broker_resume", tag: tagOperator, roles: operator, leaderOnly: true,
 			doc: "Hands evaluations out again.", response: client.BrokerStatus{},
 			handle: func(a *API, c *call) (any, error) { return setPaused(a, c, a.cfg.Server.ResumeBroker) },
 		},
 		{
-			methods: get, pattern: "/v1/operator/broker/status", name: "broker_status", tag: tagOperator, roles: reader, leads: true,
+			methods: get, pattern: "/v1/operator/broker/status", name: "broker_status", tag: tagOperator, roles: reader, leaderOnly: true,
 			doc: "Counts what the evaluation broker of the leader holds.", response: client.BrokerStatus{}, handle: brokerStatus,
 		},
 		{
@@ -49,7 +49,7 @@ func operatorRoutes() []route {
 			doc: "Says who the cluster's servers are.", response: client.RaftConfiguration{}, handle: raftConfiguration,
 		},
 		{
-			methods: put, pattern: "/v1/operator/raft/transfer-leadership", name: "raft_transfer", tag: tagOperator, roles: operator, leads: true,
+			methods: putMethods, pattern: "/v1/operator/raft/transfer-leadership", name: "raft_transfer", tag: tagOperator, roles: operator, leaderOnly: true,
 			doc: "Has another server lead.", handle: transferLeadership,
 		},
 		{
@@ -57,34 +57,34 @@ func operatorRoutes() []route {
 			doc: "Streams the whole state. It is whole when the trailer X-Cede-Complete is true.", handle: saveSnapshot,
 		},
 		{
-			methods: put, pattern: "/v1/operator/snapshot", name: "snapshot_restore", tag: tagOperator, roles: management, leads: true, binary: true,
+			methods: putMethods, pattern: "/v1/operator/snapshot", name: "snapshot_restore", tag: tagOperator, roles: management, leaderOnly: true, binary: true,
 			doc: "Replaces the whole state by a snapshot.", handle: restoreSnapshot,
 		},
 		{
-			methods: put, pattern: "/v1/system/gc", name: "system_gc", tag: tagOperator, roles: operator, leads: true,
+			methods: putMethods, pattern: "/v1/system/gc", name: "system_gc", tag: tagOperator, roles: operator, leaderOnly: true,
 			doc: "Forgets what has been over for long enough; with force, all that is over.", params: []param{{"force", "boolean", "however new it is"}},
 			response: client.GCResponse{}, handle: collectGarbage,
 		},
 		{
-			methods: put, pattern: "/v1/agent/reload", name: "agent_reload", tag: tagOperator, roles: operator,
+			methods: putMethods, pattern: "/v1/agent/reload", name: "agent_reload", tag: tagOperator, roles: operator,
 			doc: "Has the server that answers read its configuration again.", response: client.ReloadResponse{}, handle: reload,
 		},
 	}
 }
 
 func setPaused(a *API, c *call, set func(context.Context) (uint64, error)) (any, error) {
-	ctx, cancel := c.within()
+	ctx, cancel := c.writeContext()
 	defer cancel()
 	index, err := set(ctx)
 	if err != nil {
 		return nil, err
 	}
-	c.index(max(index, 1))
+	c.setIndexHeaders(max(index, 1))
 	return brokerOf(a.cfg.Server), nil
 }
 
 func brokerStatus(a *API, c *call) (any, error) {
-	c.meta(a.cfg.Server.Snapshot())
+	c.setStateHeaders(a.cfg.Server.Snapshot())
 	return brokerOf(a.cfg.Server), nil
 }
 
@@ -174,13 +174,13 @@ func raftStatus(a *API, c *call) (any, error) {
 	if withHash {
 		out.StateHash, out.StateIndex = hashOf(snap), snap.Index()
 	}
-	c.meta(snap)
+	c.setStateHeaders(snap)
 	return out, nil
 }
 
 func raftConfiguration(a *API, c *call) (any, error) {
 	snap := a.cfg.Server.Snapshot()
-	c.meta(snap)
+	c.setStateHeaders(snap)
 	return &client.RaftConfiguration{Servers: a.servers(), Index: snap.Index()}, nil
 }
 
@@ -189,7 +189,7 @@ func transferLeadership(a *API, c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := c.within()
+	ctx, cancel := c.writeContext()
 	defer cancel()
 	if err := r.Transfer(ctx); err != nil {
 		return nil, rest.Unavailable("the leadership stays where it is: %v", err).WithHint("another server must be up to date: GET /v1/operator/raft/status on each")
@@ -207,7 +207,7 @@ func saveSnapshot(a *API, c *call) (any, error) {
 	h := c.w.Header()
 	h.Set("Content-Type", "application/octet-stream")
 	h.Set("Trailer", headerComplete)
-	c.meta(a.cfg.Server.Snapshot())
+	c.setStateHeaders(a.cfg.Server.Snapshot())
 	if err := r.SaveSnapshot(c.r.Context(), c.w); err != nil {
 		if c.w.Status == 0 {
 			h.Del("Trailer")
@@ -218,7 +218,7 @@ func saveSnapshot(a *API, c *call) (any, error) {
 		c.w.WriteHeader(http.StatusOK)
 	}
 	h.Set(headerComplete, "true")
-	return done, nil
+	return responded, nil
 }
 
 // maxSnapshot is the largest snapshot that is taken, in bytes: far above what
@@ -232,20 +232,20 @@ func restoreSnapshot(a *API, c *call) (any, error) {
 	}
 	ctx, cancel := context.WithTimeout(c.r.Context(), a.cfg.Limits.Upload)
 	defer cancel()
-	body := c.bodyWithin(maxSnapshot, a.cfg.Limits.Upload)
+	body := c.limitedBody(maxSnapshot, a.cfg.Limits.Upload)
 	if err := r.RestoreSnapshot(ctx, body); err != nil {
-		return nil, restoreError(err)
+		return nil, snapshotError(err)
 	}
 	if _, err := io.Copy(io.Discard, body); err != nil {
 		return nil, bodyError(err)
 	}
-	c.bodyDone()
-	c.meta(a.cfg.Server.Snapshot())
+	c.endBody()
+	c.setStateHeaders(a.cfg.Server.Snapshot())
 	return nil, nil
 }
 
-// restoreError tells what is the file's fault from what is the server's.
-func restoreError(err error) error {
+// snapshotError tells what is the file's fault from what is the server's.
+func snapshotError(err error) error {
 	for _, servers := range []error{replication.ErrNotLeader, replication.ErrUnknownOutcome, replication.ErrClosed, context.DeadlineExceeded, context.Canceled} {
 		if errors.Is(err, servers) {
 			return rest.Unavailable("the snapshot was not restored: %v", err).WithHint("ask the leader, and look at GET /v1/operator/raft/status")
@@ -265,7 +265,7 @@ func collectGarbage(a *API, c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.meta(a.cfg.Server.Snapshot())
+	c.setStateHeaders(a.cfg.Server.Snapshot())
 	return &client.GCResponse{Evaluations: n.Evals, Allocations: n.Allocs, Jobs: n.Jobs, Nodes: n.Nodes, Bindings: n.Bindings, Policies: n.Policies}, nil
 }
 
@@ -273,13 +273,13 @@ func reload(a *API, c *call) (any, error) {
 	if a.cfg.Process.Reload == nil {
 		return nil, rest.Unavailable("this process has no configuration to read again")
 	}
-	ctx, cancel := c.within()
+	ctx, cancel := c.writeContext()
 	defer cancel()
 	changed, err := a.cfg.Process.Reload(ctx)
 	if err != nil {
 		return nil, rest.Invalid("the configuration was not taken: %v", err).WithHint("what was in force before still is; cede config validate says the same")
 	}
-	c.meta(a.cfg.Server.Snapshot())
+	c.setStateHeaders(a.cfg.Server.Snapshot())
 	return &client.ReloadResponse{Changed: changed}, nil
 }
 
@@ -287,23 +287,23 @@ func poolRoutes() []route {
 	management := []acl.Role{acl.Management}
 	key := func(verb, doc string, do rpc.KeyVerb) route {
 		return route{
-			methods: put, pattern: "/v1/operator/keyring/" + verb, name: "keyring_" + verb, tag: tagOperator, roles: management,
+			methods: putMethods, pattern: "/v1/operator/keyring/" + verb, name: "keyring_" + verb, tag: tagOperator, roles: management,
 			doc: doc, request: client.KeyringRequest{}, response: client.KeyringResponse{},
 			handle: func(a *API, c *call) (any, error) { return changeKeys(a, c, do) },
 		}
 	}
 	return []route{
 		{
-			methods: put, pattern: "/v1/agent/join", name: "agent_join", tag: tagOperator, roles: management,
+			methods: putMethods, pattern: "/v1/agent/join", name: "agent_join", tag: tagOperator, roles: management,
 			doc: "Has the server that answers join a pool.", params: []param{{"address", "string", "HOST:PORT of a member's gossip; may be given several times"}},
 			response: client.JoinResponse{}, handle: joinPool,
 		},
 		{
-			methods: put, pattern: "/v1/agent/leave", name: "agent_leave", tag: tagOperator, roles: management,
+			methods: putMethods, pattern: "/v1/agent/leave", name: "agent_leave", tag: tagOperator, roles: management,
 			doc: "Has the server that answers leave its pool for good, and stop.", handle: leavePool,
 		},
 		{
-			methods: remove, pattern: "/v1/operator/raft/peer", name: "raft_remove_peer", tag: tagOperator, roles: management, leads: true,
+			methods: remove, pattern: "/v1/operator/raft/peer", name: "raft_remove_peer", tag: tagOperator, roles: management, leaderOnly: true,
 			doc: "Removes a server from replication that will not come back.", params: []param{{"id", "string", "of the server"}}, handle: removePeer,
 		},
 		{
@@ -318,7 +318,7 @@ func poolRoutes() []route {
 }
 
 func joinPool(a *API, c *call) (any, error) {
-	ctx, cancel := c.within()
+	ctx, cancel := c.writeContext()
 	defer cancel()
 	n, err := a.cfg.Server.JoinPool(ctx, c.r.URL.Query()["address"]...)
 	if err != nil {
@@ -328,7 +328,7 @@ func joinPool(a *API, c *call) (any, error) {
 }
 
 func leavePool(a *API, c *call) (any, error) {
-	ctx, cancel := c.within()
+	ctx, cancel := c.writeContext()
 	defer cancel()
 	if err := a.cfg.Server.LeavePool(ctx); err != nil {
 		return nil, err
@@ -341,14 +341,14 @@ func leavePool(a *API, c *call) (any, error) {
 }
 
 func removePeer(a *API, c *call) (any, error) {
-	ctx, cancel := c.within()
+	ctx, cancel := c.writeContext()
 	defer cancel()
 	return nil, a.cfg.Server.RemovePeer(ctx, c.r.URL.Query().Get("id"))
 }
 
 func changeKeys(a *API, c *call, verb rpc.KeyVerb) (any, error) {
 	var r client.KeyringRequest
-	if err := c.body(&r); err != nil {
+	if err := c.decodeBody(&r); err != nil {
 		return nil, err
 	}
 	key, err := base64.StdEncoding.DecodeString(strings.TrimSpace(r.Key))
@@ -359,7 +359,7 @@ func changeKeys(a *API, c *call, verb rpc.KeyVerb) (any, error) {
 }
 
 func keyring(a *API, c *call, verb rpc.KeyVerb, key []byte) (any, error) {
-	ctx, cancel := c.within()
+	ctx, cancel := c.writeContext()
 	defer cancel()
 	answers, err := a.cfg.Server.Keyring(ctx, verb, key)
 	if err != nil {

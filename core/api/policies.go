@@ -35,7 +35,7 @@ func policyRoutes() []route {
 			doc: "Lists policies, built-in ones included, ascending by name.", response: []*client.PolicyStub{}, handle: listPolicies,
 		},
 		{
-			methods: post, pattern: "/v1/policies", name: "policy_load", tag: tagPolicies, roles: author, leads: true, binary: true,
+			methods: post, pattern: "/v1/policies", name: "policy_load", tag: tagPolicies, roles: author, leaderOnly: true, binary: true,
 			doc: "Brings a version of a policy to every server. The body is multipart/form-data with the parts request (JSON) and, " +
 				"where a module travels, module (WebAssembly, at most 8 MiB), manifest and signature. JSON alone does where none travels.",
 			params:  []param{{"wait", "string", "for how long at most the servers' checks are waited for; whose are missing then is in Awaited"}},
@@ -57,7 +57,7 @@ func policyRoutes() []route {
 	for _, verb := range slices.Sorted(maps.Keys(policyVerbs)) {
 		v := policyVerbs[verb]
 		routes = append(routes, route{
-			methods: put, pattern: "/v1/policy/{name}/" + verb, name: "policy_" + verb, tag: tagPolicies, roles: author, leads: true,
+			methods: putMethods, pattern: "/v1/policy/{name}/" + verb, name: "policy_" + verb, tag: tagPolicies, roles: author, leaderOnly: true,
 			doc: v.doc, request: client.PolicyVersionRequest{}, response: client.PolicyStatus{},
 			handle: func(a *API, c *call) (any, error) { return changePolicy(a, c, v.change) },
 		})
@@ -117,18 +117,18 @@ var policyVerbs = map[string]policyVerb{
 func changePolicy(a *API, c *call, change func(context.Context, Policies, string, *client.PolicyVersionRequest) (uint64, error)) (any, error) {
 	var req client.PolicyVersionRequest
 	if c.r.ContentLength != 0 {
-		if err := c.body(&req); err != nil {
+		if err := c.decodeBody(&req); err != nil {
 			return nil, err
 		}
 	}
 	name := c.r.PathValue("name")
-	ctx, cancel := c.within()
+	ctx, cancel := c.writeContext()
 	defer cancel()
 	index, err := change(ctx, a.cfg.Server, name, &req)
 	if err != nil {
 		return nil, err
 	}
-	c.index(index)
+	c.setIndexHeaders(index)
 	status, err := a.cfg.Server.PolicyStatus(ctx, name)
 	if code := apierror.CodeOf(err); err != nil && code == apierror.CodeNotFound {
 		return &client.PolicyStatus{PolicyStub: client.PolicyStub{Name: name}}, nil // its last version was unloaded
@@ -140,7 +140,7 @@ func changePolicy(a *API, c *call, change func(context.Context, Policies, string
 }
 
 func listPolicies(a *API, c *call) (any, error) {
-	c.meta(a.cfg.Server.Snapshot())
+	c.setStateHeaders(a.cfg.Server.Snapshot())
 	list := []*client.PolicyStub{}
 	for _, s := range a.cfg.Server.PolicyStatuses(c.r.Context()) {
 		list = append(list, &policyOf(s).PolicyStub)
@@ -150,7 +150,7 @@ func listPolicies(a *API, c *call) (any, error) {
 
 // requestedPolicy is one with its status on this server.
 func requestedPolicy(c *call) (*client.PolicyStatus, error) {
-	c.meta(c.api.cfg.Server.Snapshot())
+	c.setStateHeaders(c.api.cfg.Server.Snapshot())
 	s, err := c.api.cfg.Server.PolicyStatus(c.r.Context(), c.r.PathValue("name"))
 	if err != nil {
 		return nil, err
@@ -190,7 +190,7 @@ func policyDifferences(_ *API, c *call) (any, error) {
 
 func listDecisions(a *API, c *call) (any, error) {
 	only, list := c.r.URL.Query().Get("policy"), []*client.PolicyDecision{}
-	c.meta(a.cfg.Server.Snapshot())
+	c.setStateHeaders(a.cfg.Server.Snapshot())
 	for _, s := range a.cfg.Server.PolicyStatuses(c.r.Context()) {
 		if only == "" || only == s.Name {
 			list = append(list, policyOf(s).Decisions...)
@@ -210,7 +210,7 @@ func loadPolicy(a *API, c *call) (any, error) {
 		}
 		wait = max(wait, time.Nanosecond)
 	}
-	body := c.bodyWithin(client.MaxModule+a.cfg.Limits.Body, a.cfg.Limits.Upload)
+	body := c.limitedBody(client.MaxModule+a.cfg.Limits.Body, a.cfg.Limits.Upload)
 	var req policy.LoadRequest
 	var err error
 	if strings.HasPrefix(c.r.Header.Get("Content-Type"), "multipart/form-data") {
@@ -222,7 +222,7 @@ func loadPolicy(a *API, c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.bodyDone()
+	c.endBody()
 	ctx, cancel := context.WithTimeout(c.r.Context(), a.cfg.Limits.Upload)
 	defer cancel()
 	req.Wait = wait
@@ -230,7 +230,7 @@ func loadPolicy(a *API, c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.index(max(v.ModifyIndex, 1))
+	c.setIndexHeaders(max(v.ModifyIndex, 1))
 	return view.PolicyVersion(v, a.cfg.Server.AwaitedChecks(v)), nil
 }
 
@@ -252,7 +252,7 @@ func loadRequest(c *call, text []byte) (req policy.LoadRequest, err error) {
 		return req, err
 	}
 	if len(unknown) > 0 {
-		return req, rest.Invalid("the request has %s that nobody reads here: %s", fields(len(unknown)), strings.Join(unknown, ", ")).With("Unknown", unknown)
+		return req, rest.Invalid("the request has %s that nobody reads here: %s", countFields(len(unknown)), strings.Join(unknown, ", ")).With("Unknown", unknown)
 	}
 	return policy.LoadRequest{
 		Name: in.Name, Builtin: in.Builtin, Executable: in.Executable, Config: in.Config, Grants: in.Grants, OnFault: in.OnFault,
@@ -395,7 +395,7 @@ func policyModuleRoutes() []route {
 
 // policyModule sends a module as it is.
 func policyModule(a *API, c *call) (any, error) {
-	c.meta(a.cfg.Server.Snapshot())
+	c.setStateHeaders(a.cfg.Server.Snapshot())
 	v, module, err := a.cfg.Server.PolicyModule(c.r.Context(), c.r.PathValue("name"), c.r.URL.Query().Get("version"))
 	if err != nil {
 		return nil, err
@@ -407,5 +407,5 @@ func policyModule(a *API, c *call) (any, error) {
 	h.Set(headerPolicyDigest, v.Digest)
 	c.w.WriteHeader(http.StatusOK)
 	_, _ = c.w.Write(module) // a client that went away
-	return done, nil
+	return responded, nil
 }

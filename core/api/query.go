@@ -29,9 +29,9 @@ func (c *call) namespace() string {
 	return model.DefaultNamespace
 }
 
-// oneNamespace is the namespace of a thing that the request names: only lists are
+// singleNamespace is the namespace of a thing that the request names: only lists are
 // about all of them. body is what the request's body says of it.
-func (c *call) oneNamespace(what, body string) (string, error) {
+func (c *call) singleNamespace(what, body string) (string, error) {
 	ns := c.namespace()
 	switch {
 	case ns == allNamespaces:
@@ -42,9 +42,9 @@ func (c *call) oneNamespace(what, body string) (string, error) {
 	return ns, nil
 }
 
-// key is the job that the path names.
-func (c *call) key() (model.JobKey, error) {
-	ns, err := c.oneNamespace("job", "")
+// jobKey is the job that the path names.
+func (c *call) jobKey() (model.JobKey, error) {
+	ns, err := c.singleNamespace("job", "")
 	return model.JobKey{Namespace: ns, ID: c.r.PathValue("id")}, err
 }
 
@@ -100,11 +100,11 @@ func queryWait(c *call) (time.Duration, error) {
 
 // query is what a read is made from, and when that changed.
 type query struct {
-	keys  []state.Key // what the answer is made of
-	table state.Table // of which things of the answer may disappear
-	whole bool        // the answer is made of the whole table
-	// made makes the answer, and tells the greatest ModifyIndex in it.
-	made func(*state.Snapshot) (answer any, changed uint64, err error)
+	keys       []state.Key // what the answer is made of
+	table      state.Table // of which things of the answer may disappear
+	wholeTable bool        // the answer is made of the whole table
+	// render makes the answer, and tells the greatest ModifyIndex in it.
+	render func(*state.Snapshot) (answer any, changed uint64, err error)
 }
 
 // read answers a query: at once, or, with index, when the answer has changed
@@ -123,47 +123,47 @@ func (c *call) read(v query) (any, error) {
 		return nil, err
 	}
 	if index == 0 || wait == 0 {
-		return c.answered(v, snap)
+		return c.renderQuery(v, snap)
 	}
 	ctx, cancel := context.WithTimeout(c.r.Context(), wait)
 	defer cancel()
-	return c.changed(ctx, snap, index, v)
+	return c.waitForChange(ctx, snap, index, v)
 }
 
-// answered is the answer from a snapshot.
-func (c *call) answered(v query, snap *state.Snapshot) (any, error) {
-	answer, _, err := v.made(snap)
-	c.meta(snap)
+// renderQuery is the answer from a snapshot.
+func (c *call) renderQuery(v query, snap *state.Snapshot) (any, error) {
+	answer, _, err := v.render(snap)
+	c.setStateHeaders(snap)
 	return answer, err
 }
 
-// changed waits until v's answer is newer than index. A query that waited long
+// waitForChange waits until v's answer is newer than index. A query that waited long
 // enough is answered with what there is.
 //
 // The watch is set before anything is looked at, so no change is missed. What
 // was changed before is told by the ModifyIndex of what is there; that something
 // disappeared, by the index of the last change of its whole table, as far as the
 // answer is made of that.
-func (c *call) changed(ctx context.Context, snap *state.Snapshot, index uint64, v query) (any, error) {
+func (c *call) waitForChange(ctx context.Context, snap *state.Snapshot, index uint64, v query) (any, error) {
 	for {
 		watch := c.api.cfg.Server.Watch(v.keys...)
 		last := uint64(0)
-		if v.whole {
+		if v.wholeTable {
 			last = c.api.tables.changed(v.table)
 		}
 		if newest := c.api.cfg.Server.Snapshot(); newest.Index() > snap.Index() {
 			snap = newest
 		}
-		answer, changed, err := v.made(snap)
+		answer, changed, err := v.render(snap)
 		if err != nil || max(changed, last) > index {
 			watch.Stop()
-			c.meta(snap)
+			c.setStateHeaders(snap)
 			return answer, err
 		}
 		ended := false
 		select {
 		case <-watch.C:
-		case <-c.api.ending:
+		case <-c.api.stopping:
 			ended = true
 		case <-ctx.Done():
 			ended = true
@@ -173,7 +173,7 @@ func (c *call) changed(ctx context.Context, snap *state.Snapshot, index uint64, 
 			return nil, err
 		}
 		if ended {
-			return c.answered(v, c.api.cfg.Server.Snapshot())
+			return c.renderQuery(v, c.api.cfg.Server.Snapshot())
 		}
 	}
 }
@@ -194,28 +194,28 @@ func (c *call) snapshot() (*state.Snapshot, error) {
 	}
 	if !consistent {
 		if !stale && !c.api.cfg.Server.CaughtUp() {
-			return nil, uninformed("")
+			return nil, notCaughtUp("")
 		}
 		return c.api.cfg.Server.Snapshot(), nil
 	}
-	ctx, cancel := c.within()
+	ctx, cancel := c.writeContext()
 	defer cancel()
 	return c.api.cfg.Server.Consistent(ctx)
 }
 
-// uninformed is the refusal to speak of a state that may be anything.
-func uninformed(of string) *rest.Failure {
+// notCaughtUp is the refusal to speak of a state that may be anything.
+func notCaughtUp(of string) *rest.Failure {
 	return &rest.Failure{
 		Code: rest.CodeNoLeader, Message: of + "this server has heard no leader since it began, or lacks some of what the leader has",
 		Hint: "ask another server, or try again in a moment; stale=true reads what is here, however old",
 	}
 }
 
-// meta sets the headers by which clients go on. An answer that there is no such thing has
+// setStateHeaders sets the headers by which clients go on. An answer that there is no such thing has
 // them too: it may be as old as any other.
-func (c *call) meta(snap *state.Snapshot) { c.index(max(snap.Index(), 1)) }
+func (c *call) setStateHeaders(snap *state.Snapshot) { c.setIndexHeaders(max(snap.Index(), 1)) }
 
-func (c *call) index(index uint64) {
+func (c *call) setIndexHeaders(index uint64) {
 	h := c.w.Header()
 	h.Set(headerIndex, strconv.FormatUint(index, 10))
 	known, contact := c.api.leadership()
@@ -238,8 +238,8 @@ func (a *API) leadership() (known bool, contact time.Duration) {
 	return id != "", contact
 }
 
-// within is the context of a write: it must be done in time.
-func (c *call) within() (context.Context, context.CancelFunc) {
+// writeContext is the context of a write: it must be done in time.
+func (c *call) writeContext() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(c.r.Context(), c.api.cfg.Limits.Call)
 }
 
@@ -255,10 +255,10 @@ func host(remote string) string {
 // queryPrefix is that of the ids that are asked for.
 func queryPrefix(c *call) string { return c.r.URL.Query().Get("prefix") }
 
-// wants is whether something in a namespace ("": in none), with an id, is asked for
+// matches is whether something in a namespace ("": in none), with an id, is asked for
 // and may be seen.
-func (c *call) wants(namespace, id string) bool {
+func (c *call) matches(namespace, id string) bool {
 	ns := c.namespace()
-	within := namespace == "" || (ns == allNamespaces || ns == namespace) && c.sees(namespace)
+	within := namespace == "" || (ns == allNamespaces || ns == namespace) && c.canSee(namespace)
 	return within && strings.HasPrefix(id, queryPrefix(c))
 }

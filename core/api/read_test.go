@@ -15,20 +15,20 @@ import (
 )
 
 // A blocking query is answered by the change that it waits for, and by no other.
-func TestBlockingQuery_WaitsForWhatItAsksAbout(t *testing.T) {
+func TestBlockingQuery_WaitsForRelevantChange(t *testing.T) {
 	w := start(t)
 	ctx := t.Context()
-	w.join("n1", 1000, 1000)
-	w.join("n2", 1000, 1000)
+	w.addNode("n1", 1000, 1000)
+	w.addNode("n2", 1000, 1000)
 	w.register(job("web", 50, 1, 100, 100))
-	list, meta, err := w.client.NodeAgent().Allocations(ctx, "n1", secretOfNode, nil)
-	w.no(err)
+	list, meta, err := w.client.NodeAgent().Allocations(ctx, "n1", testNodeSecret, nil)
+	w.check(err)
 	mine := "n1"
 	if len(list) == 0 {
 		mine = "n2"
 	}
-	_, meta, err = w.client.NodeAgent().Allocations(ctx, mine, secretOfNode, nil)
-	w.no(err)
+	_, meta, err = w.client.NodeAgent().Allocations(ctx, mine, testNodeSecret, nil)
+	w.check(err)
 
 	type answer struct {
 		list []*client.Allocation
@@ -37,13 +37,13 @@ func TestBlockingQuery_WaitsForWhatItAsksAbout(t *testing.T) {
 	}
 	got := make(chan answer, 1)
 	go func() {
-		list, meta, err := w.client.NodeAgent().Allocations(ctx, mine, secretOfNode, &client.QueryOptions{Index: meta.LastIndex, Wait: time.Minute})
+		list, meta, err := w.client.NodeAgent().Allocations(ctx, mine, testNodeSecret, &client.QueryOptions{Index: meta.LastIndex, Wait: time.Minute})
 		got <- answer{list, meta, err}
 	}()
 	// Entries that have nothing to do with the node do not end it.
 	for i := range 20 {
 		_, err = w.client.PriorityClasses().Put(ctx, &client.PriorityClass{Name: fmt.Sprintf("c%d", i), Value: i})
-		w.no(err)
+		w.check(err)
 	}
 	select {
 	case a := <-got:
@@ -51,34 +51,34 @@ func TestBlockingQuery_WaitsForWhatItAsksAbout(t *testing.T) {
 	default:
 	}
 	_, err = w.client.Jobs().Stop(ctx, "web", nil)
-	w.no(err)
+	w.check(err)
 	a := <-got
-	w.no(a.err)
+	w.check(a.err)
 	if a.meta.LastIndex <= meta.LastIndex || len(a.list) != 1 || a.list[0].DesiredStatus != "stop" {
 		t.Errorf("answered with %+v at %d, asked after %d", a.list, a.meta.LastIndex, meta.LastIndex)
 	}
 }
 
 // What changed between two queries is told at once, what was deleted included.
-func TestBlockingQuery_MissesNothingBetweenTwo(t *testing.T) {
+func TestBlockingQuery_SeesChangesBetweenQueries(t *testing.T) {
 	w := start(t)
 	ctx := t.Context()
 	put := func(name string) {
 		_, err := w.client.PriorityClasses().Put(ctx, &client.PriorityClass{Name: name, Value: 1})
-		w.no(err)
+		w.check(err)
 	}
 	put("a")
 	put("b")
 	_, meta, err := w.client.PriorityClasses().List(ctx, nil)
-	w.no(err)
+	w.check(err)
 	for _, change := range []func(){
 		func() { put("c") },
-		func() { w.no(first(w.client.PriorityClasses().Delete(ctx, "a"))) },
+		func() { w.check(first(w.client.PriorityClasses().Delete(ctx, "a"))) },
 	} {
 		change()
 		put2 := time.Now()
 		list, next, err := w.client.PriorityClasses().List(ctx, &client.QueryOptions{Index: meta.LastIndex, Wait: time.Minute})
-		w.no(err)
+		w.check(err)
 		if next.LastIndex <= meta.LastIndex || time.Since(put2) > 30*time.Second {
 			t.Errorf("%d classes at %d, asked after %d", len(list), next.LastIndex, meta.LastIndex)
 		}
@@ -86,17 +86,17 @@ func TestBlockingQuery_MissesNothingBetweenTwo(t *testing.T) {
 	}
 	// Nothing changed: the wait ends it, with what there is.
 	list, same, err := w.client.PriorityClasses().List(ctx, &client.QueryOptions{Index: meta.LastIndex, Wait: 10 * time.Millisecond})
-	w.no(err)
+	w.check(err)
 	if len(list) != 2+len(model.SystemClasses()) || same.LastIndex < meta.LastIndex {
 		t.Errorf("%d classes at %d", len(list), same.LastIndex)
 	}
 }
 
 // A caller that goes away, or a server that stops, ends a blocking query.
-func TestBlockingQuery_EndsWithItsCallerAndWithTheServer(t *testing.T) {
+func TestBlockingQuery_EndsWithCallerOrServer(t *testing.T) {
 	w := start(t)
 	_, meta, err := w.client.Jobs().List(t.Context(), nil)
-	w.no(err)
+	w.check(err)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 2)
 	ask := func(ctx context.Context) {
@@ -110,22 +110,22 @@ func TestBlockingQuery_EndsWithItsCallerAndWithTheServer(t *testing.T) {
 		t.Error("a query that was given up has an answer")
 	}
 	w.api.EndStreams()
-	w.no(<-ended)
+	w.check(<-ended)
 }
 
 // Pages are whole, in order and without overlap, while things come and go.
-func TestPages_ListEverythingOnce(t *testing.T) {
+func TestPagination_ListsEverythingOnce(t *testing.T) {
 	w := start(t)
 	ctx := t.Context()
 	ids := []string{"a", "a-b", "b", "web.1", "web", "web_2", "zz"}
 	for _, id := range ids {
 		_, err := w.client.Jobs().Register(ctx, job(id, 50, 1, 10, 10), nil)
-		w.no(err)
+		w.check(err)
 	}
 	slices.Sort(ids)
 	for _, size := range []int{1, 2, 3, 100} {
 		var seen []string
-		w.no(client.AllPages(ctx, &client.QueryOptions{PerPage: size}, func(ctx context.Context, q *client.QueryOptions) (*client.QueryMeta, error) {
+		w.check(client.AllPages(ctx, &client.QueryOptions{PerPage: size}, func(ctx context.Context, q *client.QueryOptions) (*client.QueryMeta, error) {
 			list, meta, err := w.client.Jobs().List(ctx, q)
 			for _, j := range list {
 				seen = append(seen, j.ID)
@@ -140,7 +140,7 @@ func TestPages_ListEverythingOnce(t *testing.T) {
 		}
 	}
 	list, _, err := w.client.Jobs().List(ctx, &client.QueryOptions{Prefix: "web"})
-	w.no(err)
+	w.check(err)
 	for _, j := range list {
 		if !strings.HasPrefix(j.ID, "web") {
 			t.Errorf("prefix web lists %s", j.ID)
@@ -154,15 +154,15 @@ func TestPages_ListEverythingOnce(t *testing.T) {
 	}
 }
 
-func TestAllocations_ArePagedByJob(t *testing.T) {
+func TestPagination_AllocationsOrderedByJob(t *testing.T) {
 	w := start(t)
 	ctx := t.Context()
-	w.join("n1", 10_000, 10_000)
+	w.addNode("n1", 10_000, 10_000)
 	for _, id := range []string{"b", "a", "a-b"} {
 		w.register(job(id, 50, 3, 10, 10))
 	}
 	var jobs, ids []string
-	w.no(client.AllPages(ctx, &client.QueryOptions{PerPage: 2}, func(ctx context.Context, q *client.QueryOptions) (*client.QueryMeta, error) {
+	w.check(client.AllPages(ctx, &client.QueryOptions{PerPage: 2}, func(ctx context.Context, q *client.QueryOptions) (*client.QueryMeta, error) {
 		list, meta, err := w.client.Allocations().List(ctx, q)
 		for _, a := range list {
 			jobs, ids = append(jobs, a.JobID), append(ids, a.ID)
@@ -175,9 +175,9 @@ func TestAllocations_ArePagedByJob(t *testing.T) {
 	}
 	// An id may be shortened while it is unique.
 	all, _, err := w.client.Allocations().List(ctx, nil)
-	w.no(err)
+	w.check(err)
 	a, _, err := w.client.Allocations().Get(ctx, all[0].ID[:12], nil)
-	w.no(err)
+	w.check(err)
 	if a.ID != all[0].ID {
 		t.Errorf("%s for %s", a.ID, all[0].ID)
 	}
@@ -187,14 +187,14 @@ func TestAllocations_ArePagedByJob(t *testing.T) {
 }
 
 // The same key does the same thing once, however often a client must ask.
-func TestIdempotencyKey_DoesTheSameOnce(t *testing.T) {
+func TestIdempotencyKey_AppliesRequestOnce(t *testing.T) {
 	w := start(t)
 	ctx := t.Context()
 	o := &client.RegisterOptions{WriteOptions: client.WriteOptions{IdempotencyKey: "k1"}}
 	r, err := w.client.Jobs().Register(ctx, job("web", 50, 1, 10, 10), o)
-	w.no(err)
+	w.check(err)
 	again, err := w.client.Jobs().Register(ctx, job("web", 50, 1, 10, 10), o)
-	w.no(err)
+	w.check(err)
 	if !again.Replayed || again.EvalID != r.EvalID || again.JobModifyIndex != r.JobModifyIndex {
 		t.Errorf("again %+v, first %+v", again, r)
 	}
@@ -216,24 +216,24 @@ func TestIdempotencyKey_DoesTheSameOnce(t *testing.T) {
 
 // A plan tells whom it would evict, and its token does exactly that, or says
 // that it no longer holds.
-func TestPlanToken_CarriesOutWhatWasPlanned(t *testing.T) {
+func TestPlanToken_AppliesThePlan(t *testing.T) {
 	w := start(t)
 	ctx := t.Context()
-	w.preempting()
-	w.join("n1", 1000, 1000)
+	w.enablePreemption()
+	w.addNode("n1", 1000, 1000)
 	w.register(job("low", 20, 2, 400, 400))
-	w.run()
+	w.reportRunning()
 	high := job("high", 90, 1, 500, 500)
 	plan, err := w.client.Jobs().Plan(ctx, high, nil)
-	w.no(err)
+	w.check(err)
 	if !plan.NewJob || plan.PlanToken == "" || len(plan.Place) != 1 || len(plan.Annotations.PreemptedAllocs) != 1 || len(plan.Policies) != 1 {
 		t.Fatalf("plan %+v", plan)
 	}
 	r, err := w.client.Jobs().Run(ctx, high, plan.PlanToken, nil)
-	w.no(err)
-	w.evaluated(r.EvalID)
+	w.check(err)
+	w.awaitEval(r.EvalID)
 	victim, _, err := w.client.Allocations().Get(ctx, plan.Annotations.PreemptedAllocs[0].ID, nil)
-	w.no(err)
+	w.check(err)
 	if victim.DesiredStatus != "evict" || victim.PreemptedByAllocID == "" {
 		t.Errorf("victim %+v", victim)
 	}
@@ -246,16 +246,16 @@ func TestPlanToken_CarriesOutWhatWasPlanned(t *testing.T) {
 }
 
 // An empty token is a mistake: who names a plan is not given whatever scheduling comes to.
-func TestPlanToken_EmptyIsNotNone(t *testing.T) {
+func TestPlanToken_EmptyIsRejected(t *testing.T) {
 	w := start(t)
 	const body = `{"Job": {"ID": "j", "TaskGroups": [{"Name": "g", "Tasks": [{"Name": "main", "Driver": "sim"}]}]}%s}`
 	post := func(more string) (int, string) {
 		t.Helper()
 		resp, err := http.Post(w.url+"/v1/jobs", "application/json", strings.NewReader(fmt.Sprintf(body, more)))
-		w.no(err)
+		w.check(err)
 		defer func() { _ = resp.Body.Close() }()
 		text, err := io.ReadAll(resp.Body)
-		w.no(err)
+		w.check(err)
 		return resp.StatusCode, string(text)
 	}
 	code, text := post(`, "PlanToken": ""`)
@@ -273,12 +273,12 @@ func TestPlanToken_EmptyIsNotNone(t *testing.T) {
 }
 
 // An evaluation that places nothing says why.
-func TestEvaluation_ExplainsWhatItDidNotPlace(t *testing.T) {
+func TestEvaluation_ExplainsFailedPlacements(t *testing.T) {
 	w := start(t)
-	w.join("n1", 100, 100)
+	w.addNode("n1", 100, 100)
 	r, err := w.client.Jobs().Register(t.Context(), job("big", 50, 1, 5000, 5000), nil)
-	w.no(err)
-	e := w.evaluated(r.EvalID)
+	w.check(err)
+	e := w.awaitEval(r.EvalID)
 	m := e.FailedTGAllocs["app"]
 	if m == nil || m.NodesEvaluated != 1 || !strings.Contains(m.Explanation, "0 of 1 node") || e.BlockedEval == "" {
 		t.Fatalf("evaluation %+v, %+v", e, m)
@@ -287,18 +287,18 @@ func TestEvaluation_ExplainsWhatItDidNotPlace(t *testing.T) {
 		t.Error("the blocked evaluation is not named")
 	}
 	j, _, err := w.client.Jobs().Get(t.Context(), "big", nil)
-	w.no(err)
+	w.check(err)
 	if j.Status != "pending" || !strings.Contains(j.StatusDescription, e.BlockedEval) {
 		t.Errorf("job is %s: %s", j.Status, j.StatusDescription)
 	}
 	blocked, _, err := w.client.Evaluations().List(t.Context(), &client.QueryOptions{Params: map[string][]string{"status": {"blocked"}}})
-	w.no(err)
+	w.check(err)
 	if len(blocked) != 1 || blocked[0].ID != e.BlockedEval {
 		t.Errorf("blocked %+v", blocked)
 	}
 }
 
-func TestConsistentReads_AreTheLeadersAndContradictStale(t *testing.T) {
+func TestConsistentReads_ExcludeStale(t *testing.T) {
 	w := start(t)
 	if _, _, err := w.client.Jobs().List(t.Context(), &client.QueryOptions{Consistent: true}); err != nil {
 		t.Error(err)
@@ -311,22 +311,22 @@ func TestConsistentReads_AreTheLeadersAndContradictStale(t *testing.T) {
 }
 
 // What a job says that changes nothing is said, and what it tolerates is kept.
-func TestJobs_KeepWhatTheyTolerate(t *testing.T) {
+func TestJobs_KeepTolerations(t *testing.T) {
 	w := start(t)
 	ctx := t.Context()
 	j := job("train", 50, 3, 10, 10)
 	j.Toleration = &client.PreemptionToleration{MinPreemptorPriority: new(90), MinRuntime: time.Minute}
 	j.TaskGroups[0].MinCount, j.TaskGroups[0].Tolerations = 1, []*client.Toleration{{Key: "gpu", Operator: "Exists"}}
 	done, err := w.client.Jobs().Register(ctx, j, nil)
-	w.no(err)
+	w.check(err)
 	if len(done.WarningList) != 1 || !strings.Contains(done.WarningList[0], "minCount of group app changes nothing") {
 		t.Errorf("warnings %q", done.WarningList)
 	}
 	j.DisruptionMode = "all"
 	done, err = w.client.Jobs().Register(ctx, j, nil)
-	w.no(err)
+	w.check(err)
 	kept, _, err := w.client.Jobs().Get(ctx, "train", nil)
-	w.no(err)
+	w.check(err)
 	g := kept.TaskGroups[0]
 	if len(done.WarningList) != 0 || kept.DisruptionMode != "all" || *kept.Toleration.MinPreemptorPriority != 90 || kept.Toleration.MinRuntime != time.Minute ||
 		g.MinCount != 1 || len(g.Tolerations) != 1 || *g.Tolerations[0] != (client.Toleration{Key: "gpu", Operator: "Exists"}) {
@@ -336,18 +336,18 @@ func TestJobs_KeepWhatTheyTolerate(t *testing.T) {
 
 // What waits is what the newest evaluation of a job found no place for: those before
 // it stay blocked for a while.
-func TestJobs_WhatWaitsIsCountedOnce(t *testing.T) {
+func TestJobs_CountQueuedOnce(t *testing.T) {
 	w := start(t)
 	j := job("web", 50, 1, 100, 100)
 	for i := range 5 {
 		w.register(j)
 		summary, _, err := w.client.Jobs().Summary(t.Context(), "web", nil)
-		w.no(err)
+		w.check(err)
 		if got := summary.Summary["app"].Queued; got != 1 {
 			t.Errorf("registered %d times: %d instances wait, want 1", i+1, got)
 		}
 		list, _, err := w.client.Jobs().List(t.Context(), nil)
-		w.no(err)
+		w.check(err)
 		if got := list[0].JobSummary.Summary["app"].Queued; got != 1 {
 			t.Errorf("registered %d times: %d instances wait by the list, want 1", i+1, got)
 		}

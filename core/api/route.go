@@ -23,8 +23,8 @@ type route struct {
 	roles []acl.Role
 	// scope is what a token that is bound to a namespace may reach by it.
 	scope scope
-	// leads is whether only the leader can answer: others pass the request on.
-	leads bool
+	// leaderOnly is whether only the leader can answer: others pass the request on.
+	leaderOnly bool
 
 	reads    bool    // takes the parameters of queries, and may block
 	paged    bool    // takes those of pages
@@ -40,8 +40,8 @@ type route struct {
 // or with done when it wrote the answer by itself.
 type handler func(a *API, c *call) (any, error)
 
-// done says that the answer was written.
-var done = new(struct{ written bool })
+// responded says that the answer was written.
+var responded = new(struct{ written bool })
 
 // param is a parameter of a query, beyond the usual ones.
 type param struct{ name, kind, doc string } // kind is one of OpenAPI's
@@ -50,16 +50,16 @@ type param struct{ name, kind, doc string } // kind is one of OpenAPI's
 type scope int
 
 const (
-	cluster  scope = iota // everything: tokens that are bound to a namespace have no business here
-	oneSpace              // one namespace, or what belongs to one
-	public                // nothing that is anybody's
+	scopeCluster   scope = iota // everything: tokens that are bound to a namespace have no business here
+	scopeNamespace              // one namespace, or what belongs to one
+	scopePublic                 // nothing that is anybody's
 )
 
 var (
-	get    = []string{http.MethodGet}
-	put    = []string{http.MethodPut, http.MethodPost} // Nomad's clients use one or the other
-	post   = []string{http.MethodPost, http.MethodPut}
-	remove = []string{http.MethodDelete}
+	get        = []string{http.MethodGet}
+	putMethods = []string{http.MethodPut, http.MethodPost} // Nomad's clients use one or the other
+	post       = []string{http.MethodPost, http.MethodPut}
+	remove     = []string{http.MethodDelete}
 )
 
 // table is every route.
@@ -97,18 +97,18 @@ func (a *API) mux() *http.ServeMux {
 	return mux
 }
 
-var unknown = route{name: "unknown", pattern: "/", scope: public, handle: notThere}
+var unknown = route{name: "unknown", pattern: "/", scope: scopePublic, handle: notFound}
 
 // unclean answers paths that the mux would redirect.
 var unclean = route{
-	name: "unknown", pattern: "/", scope: public,
+	name: "unknown", pattern: "/", scope: scopePublic,
 	handle: func(_ *API, c *call) (any, error) {
 		return nil, rest.NotFound("there is nothing at %s", rest.Quote(c.r.URL.Path)).WithHint("the path has empty parts or dots: write %%2F for a slash in an id")
 	},
 }
 
-// notThere answers what no route is for.
-func notThere(a *API, c *call) (any, error) {
+// notFound answers what no route is for.
+func notFound(a *API, c *call) (any, error) {
 	allowed := a.methodsFor(c.r)
 	if len(allowed) == 0 {
 		return nil, rest.NotFound("there is nothing at %s", rest.Quote(c.r.URL.Path)).WithHint("GET /v1/openapi.json lists everything there is")

@@ -31,11 +31,11 @@ func schedulerRoutes() []route {
 		{"/v1/operator/scheduler/configuration", "operator_scheduler", " As Nomad's clients ask for it."},
 	} {
 		routes = append(routes, route{
-			methods: get, pattern: at.pattern, name: at.name + "_get", tag: tagScheduler, roles: reader, scope: public,
+			methods: get, pattern: at.pattern, name: at.name + "_get", tag: tagScheduler, roles: reader, scope: scopePublic,
 			doc:   "Returns what operators set for scheduling in the whole cluster." + at.doc,
 			reads: true, response: client.SchedulerConfigurationResponse{}, handle: getConfig,
 		}, route{
-			methods: put, pattern: at.pattern, name: at.name + "_set", tag: tagScheduler, roles: operator, leads: true,
+			methods: putMethods, pattern: at.pattern, name: at.name + "_set", tag: tagScheduler, roles: operator, leaderOnly: true,
 			doc:     "Replaces what operators set for scheduling. Fields that are absent keep their value, and feature gates theirs; null is the default." + at.doc,
 			params:  []param{{"cas", "integer", "write only while ModifyIndex is this"}},
 			request: client.SchedulerConfiguration{}, response: client.SchedulerSetConfigurationResponse{}, handle: setConfig,
@@ -43,20 +43,20 @@ func schedulerRoutes() []route {
 	}
 	return append(routes,
 		route{
-			methods: get, pattern: "/v1/priority-classes", name: "priority_classes_list", tag: tagScheduler, roles: reader, scope: public,
+			methods: get, pattern: "/v1/priority-classes", name: "priority_classes_list", tag: tagScheduler, roles: reader, scope: scopePublic,
 			doc: "Lists priority classes, ascending by name.", reads: true, response: []*client.PriorityClass{}, handle: listClasses,
 		},
 		route{
-			methods: get, pattern: "/v1/priority-class/{name}", name: "priority_class_get", tag: tagScheduler, roles: reader, scope: public,
+			methods: get, pattern: "/v1/priority-class/{name}", name: "priority_class_get", tag: tagScheduler, roles: reader, scope: scopePublic,
 			doc: "Returns a priority class.", reads: true, response: client.PriorityClass{}, handle: getClass,
 		},
 		route{
-			methods: put, pattern: "/v1/priority-class/{name}", name: "priority_class_put", tag: tagScheduler, roles: operator, leads: true,
+			methods: putMethods, pattern: "/v1/priority-class/{name}", name: "priority_class_put", tag: tagScheduler, roles: operator, leaderOnly: true,
 			doc:     "Makes or changes a priority class. Jobs that are registered keep the priority that they have.",
 			request: client.PriorityClass{}, response: client.IndexResponse{}, handle: putClass,
 		},
 		route{
-			methods: remove, pattern: "/v1/priority-class/{name}", name: "priority_class_delete", tag: tagScheduler, roles: operator, leads: true,
+			methods: remove, pattern: "/v1/priority-class/{name}", name: "priority_class_delete", tag: tagScheduler, roles: operator, leaderOnly: true,
 			doc: "Forgets a priority class.", response: client.IndexResponse{}, handle: deleteClass,
 		},
 	)
@@ -64,8 +64,8 @@ func schedulerRoutes() []route {
 
 func getConfig(_ *API, c *call) (any, error) {
 	return c.read(query{
-		keys: []state.Key{state.TableConfig.All()}, table: state.TableConfig, whole: true,
-		made: func(s *state.Snapshot) (any, uint64, error) {
+		keys: []state.Key{state.TableConfig.All()}, table: state.TableConfig, wholeTable: true,
+		render: func(s *state.Snapshot) (any, uint64, error) {
 			conf := configOf(s.Config())
 			return &client.SchedulerConfigurationResponse{SchedulerConfig: conf, Index: s.Index()}, conf.ModifyIndex, nil
 		},
@@ -78,7 +78,7 @@ func configOf(m *model.SchedulerConfig) *client.SchedulerConfiguration {
 	}
 	out := &client.SchedulerConfiguration{
 		SchedulerAlgorithm: string(m.Algorithm), PauseEvalBroker: m.BrokerPaused, Policy: m.Policy, OnFault: m.OnFault,
-		Coalescing: own(m.Coalescing), Shedding: own(m.Shedding), CreateIndex: m.ModifyIndex, ModifyIndex: m.ModifyIndex,
+		Coalescing: cloneBool(m.Coalescing), Shedding: cloneBool(m.Shedding), CreateIndex: m.ModifyIndex, ModifyIndex: m.ModifyIndex,
 		FeatureGates: client.FeatureGates(m.Gates),
 		PreemptionConfig: client.PreemptionConfig{
 			SystemSchedulerEnabled: m.Preemption[model.JobSystem], SysBatchSchedulerEnabled: m.Preemption[model.JobSysBatch],
@@ -87,7 +87,7 @@ func configOf(m *model.SchedulerConfig) *client.SchedulerConfiguration {
 		},
 	}
 	for _, gate := range out.FeatureGates.All() {
-		*gate.Value = own(*gate.Value)
+		*gate.Value = cloneBool(*gate.Value)
 	}
 	if out.SchedulerAlgorithm == "" {
 		out.SchedulerAlgorithm = string(model.Binpack)
@@ -99,8 +99,8 @@ func configOf(m *model.SchedulerConfig) *client.SchedulerConfiguration {
 	return out
 }
 
-// own is a copy: a body that is read into what the state holds would change it.
-func own(b *bool) *bool {
+// cloneBool is a copy: a body that is read into what the state holds would change it.
+func cloneBool(b *bool) *bool {
 	if b == nil {
 		return nil
 	}
@@ -110,7 +110,7 @@ func own(b *bool) *bool {
 // setConfig writes over what is set, so that a client that knows Nomad's fields
 // alone does not undo ours.
 func setConfig(a *API, c *call) (any, error) {
-	text, err := c.text(a.cfg.Limits.Body)
+	text, err := c.readBody(a.cfg.Limits.Body)
 	if err != nil {
 		return nil, err
 	}
@@ -120,7 +120,7 @@ func setConfig(a *API, c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := unknownGates(text); err != nil {
+	if err := checkFeatureGates(text); err != nil {
 		return nil, err
 	}
 	if len(unknown) > 0 {
@@ -142,25 +142,25 @@ func setConfig(a *API, c *call) (any, error) {
 		}
 		check = &n
 	}
-	ctx, cancel := c.within()
+	ctx, cancel := c.writeContext()
 	defer cancel()
 	index, err := a.cfg.Server.SetConfig(ctx, m, check)
 	var refused *apierror.Error
 	if check != nil && errors.As(err, &refused) && refused.Code == apierror.CodeConflict {
 		snap := a.cfg.Server.Snapshot()
-		c.meta(snap)
+		c.setStateHeaders(snap)
 		return &client.SchedulerSetConfigurationResponse{Index: snap.Index()}, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	c.index(index)
+	c.setIndexHeaders(index)
 	return &client.SchedulerSetConfigurationResponse{Updated: true, Index: index}, nil
 }
 
-// unknownGates refuses feature gates that there are not. Of other fields that are
+// checkFeatureGates refuses feature gates that there are not. Of other fields that are
 // not there, false says nothing; of a gate it does.
-func unknownGates(text []byte) error {
+func checkFeatureGates(text []byte) error {
 	var body struct{ FeatureGates map[string]any }
 	if err := json.Unmarshal(text, &body); err != nil {
 		return nil //nolint:nilerr // what is wrong with it, decode says
@@ -204,8 +204,8 @@ func configFrom(conf *client.SchedulerConfiguration) (*model.SchedulerConfig, er
 
 func listClasses(_ *API, c *call) (any, error) {
 	return c.read(query{
-		keys: []state.Key{state.TableClasses.All()}, table: state.TableClasses, whole: true,
-		made: func(s *state.Snapshot) (any, uint64, error) {
+		keys: []state.Key{state.TableClasses.All()}, table: state.TableClasses, wholeTable: true,
+		render: func(s *state.Snapshot) (any, uint64, error) {
 			list := []*client.PriorityClass{}
 			for _, p := range model.WithSystemClasses(s.PriorityClasses()) {
 				list = append(list, view.PriorityClass(p))
@@ -218,8 +218,8 @@ func listClasses(_ *API, c *call) (any, error) {
 func getClass(_ *API, c *call) (any, error) {
 	name := c.r.PathValue("name")
 	return c.read(query{
-		keys: []state.Key{state.TableClasses.Of(name)}, table: state.TableClasses, whole: true,
-		made: func(s *state.Snapshot) (any, uint64, error) {
+		keys: []state.Key{state.TableClasses.Of(name)}, table: state.TableClasses, wholeTable: true,
+		render: func(s *state.Snapshot) (any, uint64, error) {
 			p := cmp.Or(s.PriorityClass(name), model.SystemClass(name))
 			if p == nil {
 				return nil, 0, rest.NotFound("there is no priority class %s", rest.Quote(name)).WithHint("GET /v1/priority-classes lists them")
@@ -231,11 +231,11 @@ func getClass(_ *API, c *call) (any, error) {
 
 func putClass(a *API, c *call) (any, error) {
 	var req client.PriorityClass
-	if err := c.body(&req); err != nil {
+	if err := c.decodeBody(&req); err != nil {
 		return nil, err
 	}
 	name := c.r.PathValue("name")
-	if err := samePath("class", name, req.Name); err != nil {
+	if err := checkPathID("class", name, req.Name); err != nil {
 		return nil, err
 	}
 	switch {
@@ -246,7 +246,7 @@ func putClass(a *API, c *call) (any, error) {
 		return nil, rest.Invalid("PreemptionPolicy is %s: want %s or %s", rest.Quote(req.PreemptionPolicy), view.PreemptLower, view.PreemptNever).With("Field", "PreemptionPolicy").
 			WithHint("leave it out for %s", view.PreemptLower)
 	}
-	ctx, cancel := c.within()
+	ctx, cancel := c.writeContext()
 	defer cancel()
 	return c.indexResponse(a.cfg.Server.PutPriorityClass(ctx, &model.PriorityClass{
 		Name: name, Value: int32(req.Value), GlobalDefault: req.GlobalDefault,
@@ -255,7 +255,7 @@ func putClass(a *API, c *call) (any, error) {
 }
 
 func deleteClass(a *API, c *call) (any, error) {
-	ctx, cancel := c.within()
+	ctx, cancel := c.writeContext()
 	defer cancel()
 	return c.indexResponse(a.cfg.Server.DeletePriorityClass(ctx, c.r.PathValue("name")))
 }
@@ -265,7 +265,7 @@ func (c *call) indexResponse(index uint64, err error) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.index(index)
+	c.setIndexHeaders(index)
 	return &client.IndexResponse{Index: index}, nil
 }
 
@@ -273,7 +273,7 @@ func (c *call) indexResponse(index uint64, err error) (any, error) {
 // thing in it, and gone with the last.
 func namespaceRoutes() []route {
 	return []route{{
-		methods: get, pattern: "/v1/namespaces", name: "namespaces_list", tag: tagJobs, roles: []acl.Role{acl.Read}, scope: public,
+		methods: get, pattern: "/v1/namespaces", name: "namespaces_list", tag: tagJobs, roles: []acl.Role{acl.Read}, scope: scopePublic,
 		doc:      "Lists the namespaces that have something in them, ascending by name: to a token that is bound to one, that one.",
 		response: []*client.Namespace{}, handle: listNamespaces,
 	}}
@@ -281,7 +281,7 @@ func namespaceRoutes() []route {
 
 func listNamespaces(a *API, c *call) (any, error) {
 	snap := a.cfg.Server.Snapshot()
-	c.meta(snap)
+	c.setStateHeaders(snap)
 	found := map[string]*client.Namespace{}
 	in := func(name string) *client.Namespace {
 		if found[name] == nil {
@@ -300,7 +300,7 @@ func listNamespaces(a *API, c *call) (any, error) {
 	}
 	list := []*client.Namespace{}
 	for _, name := range slices.Sorted(maps.Keys(found)) {
-		if c.sees(name) {
+		if c.canSee(name) {
 			list = append(list, found[name])
 		}
 	}

@@ -56,7 +56,7 @@ func (a *API) serve(rt *route) http.Handler {
 		defer func() {
 			thrown := recover()
 			if thrown != nil {
-				a.panicked(c, thrown)
+				a.recoverPanic(c, thrown)
 			}
 			a.finish(c, began)
 			if thrown != nil && c.w.Broken {
@@ -68,7 +68,7 @@ func (a *API) serve(rt *route) http.Handler {
 			// Whoever announces a body must send it, whether or not it is read.
 			_ = c.w.Control.SetReadDeadline(time.Now().Add(a.cfg.Limits.Read)) // what has no deadlines needs none
 		}
-		a.answer(c)
+		a.respond(c)
 	})
 }
 
@@ -80,10 +80,10 @@ func (a *API) traced(r *http.Request) *http.Request {
 	return r.WithContext(propagation.TraceContext{}.Extract(r.Context(), propagation.HeaderCarrier(r.Header)))
 }
 
-// answer sends what the route's handler makes of the request.
-func (a *API) answer(c *call) {
+// respond sends what the route's handler makes of the request.
+func (a *API) respond(c *call) {
 	err := a.admit(c)
-	if err == nil && a.passedOn(c) {
+	if err == nil && a.forwardToLeader(c) {
 		return
 	}
 	var out any
@@ -93,7 +93,7 @@ func (a *API) answer(c *call) {
 	switch {
 	case err != nil:
 		a.fail(c, err)
-	case out == any(done):
+	case out == any(responded):
 	case out == nil:
 		c.w.WriteHeader(http.StatusNoContent)
 	default:
@@ -123,8 +123,8 @@ func (c *call) refuseBody() {
 	}
 }
 
-// panicked answers a request whose handler broke. The others go on.
-func (a *API) panicked(c *call, thrown any) {
+// recoverPanic answers a request whose handler broke. The others go on.
+func (a *API) recoverPanic(c *call, thrown any) {
 	if thrown == http.ErrAbortHandler { //nolint:errorlint // the very value that net/http means
 		c.w.Broken = true
 		return
@@ -149,18 +149,18 @@ func (a *API) finish(c *call, began time.Time) {
 	}
 	a.metrics.observe(c.route.name, status, took)
 	level := slog.LevelDebug
-	if c.route.leads && c.r.Method != http.MethodGet {
+	if c.route.leaderOnly && c.r.Method != http.MethodGet {
 		level = slog.LevelInfo // writes are what people look for
 	}
-	if c.route.quiet() {
+	if c.route.isPolled() {
 		level = slog.LevelDebug
 	}
 	a.logger.LogAttrs(context.WithoutCancel(c.r.Context()), level, "request", c.attrs(
 		slog.Int("status", status), slog.Duration("duration", took), slog.Int64("bytes", c.w.Bytes))...)
 }
 
-// quiet is whether the route is asked all the time, by machines.
-func (r *route) quiet() bool { return r.tag == tagAgent }
+// isPolled is whether the route is asked all the time, by machines.
+func (r *route) isPolled() bool { return r.tag == tagAgent }
 
 func (c *call) attrs(more ...slog.Attr) []slog.Attr {
 	list := []slog.Attr{
@@ -175,11 +175,11 @@ func (c *call) attrs(more ...slog.Attr) []slog.Attr {
 
 // admit is whether the request may go on: not too often, by somebody who may.
 func (a *API) admit(c *call) error {
-	if c.route.roles == nil && c.route.scope == public && c.route.tag == tagHealth {
+	if c.route.roles == nil && c.route.scope == scopePublic && c.route.tag == tagHealth {
 		return nil // who watches over a server must not be kept out
 	}
 	who := host(c.r.RemoteAddr)
-	if a.passedOnBy(c, who) {
+	if a.isForwardedBy(c, who) {
 		return a.authorize(c) // its own server has counted it
 	}
 	if wait := a.rates.Acquire(who); wait > 0 {
@@ -196,11 +196,11 @@ func (a *API) authorize(c *call) error {
 	if !a.cfg.Security {
 		return nil
 	}
-	secret := secretOf(c.r)
+	secret := requestSecret(c.r)
 	if secret != "" {
 		token, ok := a.cfg.Server.Authenticate(secret)
 		if !ok && !a.cfg.Server.CaughtUp() {
-			return uninformed("whether the token is known cannot be told: ")
+			return notCaughtUp("whether the token is known cannot be told: ")
 		}
 		if !ok {
 			return &rest.Failure{Code: rest.CodeUnauthenticated, Message: "the token is not known, or no longer valid", Hint: "check CEDE_TOKEN"}
@@ -214,9 +214,9 @@ func (a *API) authorize(c *call) error {
 		return &rest.Failure{Code: rest.CodeUnauthenticated, Message: "a token is needed", Hint: "give it by CEDE_TOKEN, or in the header Authorization: Bearer"}
 	}
 	if !acl.Allows(c.token.Roles, c.route.roles...) {
-		return forbidden(c, "the role %s", orWords(c.route.roles))
+		return forbidden(c, "the role %s", joinRoles(c.route.roles))
 	}
-	return c.withinScope()
+	return c.checkScope()
 }
 
 func forbidden(c *call, format string, args ...any) *rest.Failure {
@@ -225,7 +225,7 @@ func forbidden(c *call, format string, args ...any) *rest.Failure {
 	return f.With("Roles", c.token.Roles)
 }
 
-func orWords(roles []acl.Role) string {
+func joinRoles(roles []acl.Role) string {
 	list := make([]string, len(roles))
 	for i, r := range roles {
 		list[i] = string(r)
@@ -233,12 +233,12 @@ func orWords(roles []acl.Role) string {
 	return strings.Join(list, " or ")
 }
 
-// withinScope is whether a token that is bound to a namespace stays within it.
-func (c *call) withinScope() error {
-	if c.token.Namespace == "" || c.route.scope == public {
+// checkScope is whether a token that is bound to a namespace stays within it.
+func (c *call) checkScope() error {
+	if c.token.Namespace == "" || c.route.scope == scopePublic {
 		return nil
 	}
-	if c.route.scope == cluster {
+	if c.route.scope == scopeCluster {
 		return forbidden(c, "what it needs for the whole cluster: it is bound to namespace %s", rest.Quote(c.token.Namespace))
 	}
 	if ns := c.namespace(); ns != c.token.Namespace {
@@ -247,13 +247,13 @@ func (c *call) withinScope() error {
 	return nil
 }
 
-// sees is whether the caller may see something of this namespace.
-func (c *call) sees(namespace string) bool {
+// canSee is whether the caller may see something of this namespace.
+func (c *call) canSee(namespace string) bool {
 	return c.token == nil || c.token.Namespace == "" || c.token.Namespace == namespace
 }
 
-// secretOf is the secret that a request carries; "": none.
-func secretOf(r *http.Request) string {
+// requestSecret is the secret that a request carries; "": none.
+func requestSecret(r *http.Request) string {
 	if text, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok {
 		return strings.TrimSpace(text)
 	}
@@ -266,13 +266,13 @@ func secretOf(r *http.Request) string {
 	return r.Header.Get(headerNomadToken)
 }
 
-// goodID is what a client may call its request.
-var goodID = regexp.MustCompile(`^[A-Za-z0-9._:-]{1,64}$`)
+// requestIDPattern is what a client may call its request.
+var requestIDPattern = regexp.MustCompile(`^[A-Za-z0-9._:-]{1,64}$`)
 
 // requestID is the one that the request came with, where that is fit for a log,
 // or a new one.
 func requestID(r *http.Request) string {
-	if id := r.Header.Get(headerRequestID); goodID.MatchString(id) {
+	if id := r.Header.Get(headerRequestID); requestIDPattern.MatchString(id) {
 		return id
 	}
 	var raw [8]byte

@@ -25,19 +25,19 @@ func statusRoutes() []route {
 	reader := []acl.Role{acl.Read, acl.Node}
 	return []route{
 		{
-			methods: get, pattern: "/v1/status/leader", name: "status_leader", tag: tagStatus, roles: reader, scope: public,
+			methods: get, pattern: "/v1/status/leader", name: "status_leader", tag: tagStatus, roles: reader, scope: scopePublic,
 			doc: `Returns the address of the leader; "" while there is none.`, response: "", handle: leader,
 		},
 		{
-			methods: get, pattern: "/v1/status/peers", name: "status_peers", tag: tagStatus, roles: reader, scope: public,
+			methods: get, pattern: "/v1/status/peers", name: "status_peers", tag: tagStatus, roles: reader, scope: scopePublic,
 			doc: "Lists the addresses of the servers.", response: []string{}, handle: peers,
 		},
 		{
-			methods: get, pattern: "/v1/agent/members", name: "agent_members", tag: tagStatus, roles: reader, scope: public,
+			methods: get, pattern: "/v1/agent/members", name: "agent_members", tag: tagStatus, roles: reader, scope: scopePublic,
 			doc: "Lists the servers of the pool.", response: client.Members{}, handle: members,
 		},
 		{
-			methods: get, pattern: "/v1/agent/self", name: "agent_self", tag: tagStatus, roles: reader, scope: public,
+			methods: get, pattern: "/v1/agent/self", name: "agent_self", tag: tagStatus, roles: reader, scope: scopePublic,
 			doc: "Says what the process that answers is.", response: client.AgentSelf{}, handle: self,
 		},
 	}
@@ -46,14 +46,14 @@ func statusRoutes() []route {
 func healthRoutes() []route {
 	return []route{
 		{
-			methods: get, pattern: "/livez", name: "livez", tag: tagHealth, scope: public,
+			methods: get, pattern: "/livez", name: "livez", tag: tagHealth, scope: scopePublic,
 			doc: "Answers while the process lives.", response: client.Health{}, handle: livez,
 		},
 		readiness("/readyz", "readyz", "Answers 200 while the server can do its work and 503 while it cannot; with verbose, says what it needs."),
 		readiness("/healthz", "healthz", "Is /readyz."),
 		readiness("/v1/agent/health", "agent_health", "Is /readyz."),
 		{
-			methods: get, pattern: "/v1/openapi.json", name: "openapi", tag: tagHealth, scope: public, binary: true,
+			methods: get, pattern: "/v1/openapi.json", name: "openapi", tag: tagHealth, scope: scopePublic, binary: true,
 			doc: "Returns this document.", handle: openapi,
 		},
 	}
@@ -61,7 +61,7 @@ func healthRoutes() []route {
 
 func readiness(pattern, name, doc string) route {
 	return route{
-		methods: get, pattern: pattern, name: name, tag: tagHealth, scope: public, doc: doc,
+		methods: get, pattern: pattern, name: name, tag: tagHealth, scope: scopePublic, doc: doc,
 		params: []param{{"verbose", "boolean", "with every check"}}, response: client.Health{}, handle: readyz,
 	}
 }
@@ -73,7 +73,7 @@ func readyz(a *API, c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := c.within()
+	ctx, cancel := c.writeContext()
 	defer cancel()
 	out, lacking := &client.Health{OK: true}, []string{}
 	for _, check := range a.cfg.Server.Ready(ctx) {
@@ -98,7 +98,7 @@ func readyz(a *API, c *call) (any, error) {
 }
 
 func leader(a *API, c *call) (any, error) {
-	c.meta(a.cfg.Server.Snapshot())
+	c.setStateHeaders(a.cfg.Server.Snapshot())
 	if a.cfg.Replication == nil {
 		return a.cfg.ID, nil
 	}
@@ -107,7 +107,7 @@ func leader(a *API, c *call) (any, error) {
 }
 
 func peers(a *API, c *call) (any, error) {
-	c.meta(a.cfg.Server.Snapshot())
+	c.setStateHeaders(a.cfg.Server.Snapshot())
 	list := []string{}
 	for _, s := range a.servers() {
 		list = append(list, s.Address)
@@ -115,8 +115,8 @@ func peers(a *API, c *call) (any, error) {
 	return list, nil
 }
 
-// pool is the servers that are known: those of gossip, or else of the log.
-func (a *API) pool() []Member {
+// memberList is the servers that are known: those of gossip, or else of the log.
+func (a *API) memberList() []Member {
 	if a.cfg.Process.Members != nil {
 		return a.cfg.Process.Members()
 	}
@@ -144,9 +144,9 @@ func memberOf(m Member) *client.Member {
 }
 
 func members(a *API, c *call) (any, error) {
-	c.meta(a.cfg.Server.Snapshot())
+	c.setStateHeaders(a.cfg.Server.Snapshot())
 	out := &client.Members{ServerName: a.cfg.ID, ServerRegion: a.cfg.Region, ServerDC: a.cfg.Datacenter, Members: []*client.Member{}}
-	for _, m := range a.pool() {
+	for _, m := range a.memberList() {
 		out.Members = append(out.Members, memberOf(m))
 	}
 	return out, nil
@@ -155,7 +155,7 @@ func members(a *API, c *call) (any, error) {
 // self is what Nomad's clients look at to learn whom they talk to.
 func self(a *API, c *call) (any, error) {
 	snap := a.cfg.Server.Snapshot()
-	c.meta(snap)
+	c.setStateHeaders(snap)
 	out := &client.AgentSelf{
 		Config: map[string]any{
 			"Region": a.cfg.Region, "Datacenter": a.cfg.Datacenter, "NodeName": a.cfg.ID,
@@ -166,7 +166,7 @@ func self(a *API, c *call) (any, error) {
 	if a.cfg.Process.Config != nil {
 		maps.Copy(out.Config, a.cfg.Process.Config())
 	}
-	for _, m := range a.pool() {
+	for _, m := range a.memberList() {
 		if m.Name == a.cfg.ID {
 			out.Member = *memberOf(m)
 		}
@@ -191,5 +191,5 @@ func openapi(_ *API, c *call) (any, error) {
 	c.w.Header().Set("Content-Type", "application/json")
 	c.w.WriteHeader(http.StatusOK)
 	_, _ = c.w.Write(document) // a client that went away
-	return done, nil
+	return responded, nil
 }

@@ -17,13 +17,13 @@ import (
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
-// buffered is a server whose events are the test's.
-type buffered struct {
+// bufferedServer is a server whose events are the test's.
+type bufferedServer struct {
 	Server
 	buffer *events.Buffer
 }
 
-func (b buffered) Events(_ context.Context, from uint64, topics []string) (*events.Subscription, error) {
+func (b bufferedServer) Events(_ context.Context, from uint64, topics []string) (*events.Subscription, error) {
 	var f events.Filter
 	for _, t := range topics {
 		f = append(f, events.Topic(t))
@@ -31,10 +31,10 @@ func (b buffered) Events(_ context.Context, from uint64, topics []string) (*even
 	return b.buffer.Subscribe(from, f), nil
 }
 
-// streaming is a world with events of its own.
-func streaming(t *testing.T, capacity int) (*world, *events.Buffer) {
+// startStreaming is a world with events of its own.
+func startStreaming(t *testing.T, capacity int) (*fixture, *events.Buffer) {
 	buffer := events.NewBuffer(capacity)
-	w := start(t, func(c *Config) { c.Server, c.Limits.Beat = buffered{c.Server, buffer}, 10*time.Millisecond })
+	w := start(t, func(c *Config) { c.Server, c.Limits.Beat = bufferedServer{c.Server, buffer}, 10*time.Millisecond })
 	return w, buffer
 }
 
@@ -42,8 +42,8 @@ func event(index uint64, namespace, key string) events.Event {
 	return events.Event{Index: index, Time: int64(index), Topic: events.Job, Type: "JobRegistered", Namespace: namespace, Key: key, Payload: events.JobPayload{JobID: key}}
 }
 
-// follow reads keys, and what was lost, until there are so many.
-func (w *world) follow(o *client.StreamOptions, want int) []string {
+// readStream reads keys, and what was lost, until there are so many.
+func (w *fixture) readStream(o *client.StreamOptions, want int) []string {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.t.Context(), 20*time.Second)
 	defer cancel()
@@ -67,23 +67,23 @@ func (w *world) follow(o *client.StreamOptions, want int) []string {
 }
 
 // Who was away is told what it missed, and that something is gone for good.
-func TestStream_ResumesAndTellsWhatIsLost(t *testing.T) {
-	w, buffer := streaming(t, 4)
+func TestStream_ResumesAndReportsLostEvents(t *testing.T) {
+	w, buffer := startStreaming(t, 4)
 	for i := range uint64(10) {
 		buffer.Publish(event(i+1, "default", fmt.Sprint("j", i+1)))
 	}
-	if seen := w.follow(&client.StreamOptions{Index: 8}, 2); !slices.Equal(seen, []string{"j9", "j10"}) {
+	if seen := w.readStream(&client.StreamOptions{Index: 8}, 2); !slices.Equal(seen, []string{"j9", "j10"}) {
 		t.Errorf("after 8: %v", seen)
 	}
-	if seen := w.follow(&client.StreamOptions{Index: 1}, 5); !slices.Equal(seen, []string{"lost 2-6", "j7", "j8", "j9", "j10"}) {
+	if seen := w.readStream(&client.StreamOptions{Index: 1}, 5); !slices.Equal(seen, []string{"lost 2-6", "j7", "j8", "j9", "j10"}) {
 		t.Errorf("after 1: %v", seen)
 	}
 }
 
 // A reader that broke off in the middle of an index goes on there: nothing is
 // said twice, nothing is left out.
-func TestStream_GoesOnInTheMiddleOfAnIndex(t *testing.T) {
-	w, buffer := streaming(t, 4096)
+func TestStream_ResumesWithinAnIndex(t *testing.T) {
+	w, buffer := startStreaming(t, 4096)
 	var batch []events.Event
 	for i := range 1000 { // more than is read at once
 		batch = append(batch, event(7, []string{"default", "other"}[i%2], fmt.Sprint(i)))
@@ -94,7 +94,7 @@ func TestStream_GoesOnInTheMiddleOfAnIndex(t *testing.T) {
 	var ids, keys []string
 	last := "6"
 	for len(keys) < 501 {
-		id, list := w.oneMessage(last)
+		id, list := w.readMessage(last)
 		ids, keys, last = append(ids, id), append(keys, list...), id
 	}
 	for i, key := range keys[:500] {
@@ -107,17 +107,17 @@ func TestStream_GoesOnInTheMiddleOfAnIndex(t *testing.T) {
 	}
 }
 
-// oneMessage reads one message of a stream and breaks it off.
-func (w *world) oneMessage(last string) (id string, keys []string) {
+// readMessage reads one message of a stream and breaks it off.
+func (w *fixture) readMessage(last string) (id string, keys []string) {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.t.Context(), 20*time.Second)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, w.url+"/v1/event/stream?topic=Job&namespace=default", nil)
-	w.no(err)
+	w.check(err)
 	req.Header.Set("Accept", "text/event-stream")
 	req.Header.Set("Last-Event-ID", last)
 	resp, err := w.http.Do(req)
-	w.no(err)
+	w.check(err)
 	defer func() { _ = resp.Body.Close() }()
 	lines := bufio.NewScanner(resp.Body)
 	lines.Buffer(nil, 1<<20)
@@ -127,7 +127,7 @@ func (w *world) oneMessage(last string) (id string, keys []string) {
 		}
 		if text, ok := strings.CutPrefix(lines.Text(), "data: "); ok {
 			var e client.Events
-			w.no(json.Unmarshal([]byte(text), &e))
+			w.check(json.Unmarshal([]byte(text), &e))
 			if e.Newest > 0 { // the state is behind the test's events
 				continue
 			}
@@ -143,7 +143,7 @@ func (w *world) oneMessage(last string) (id string, keys []string) {
 
 // A reader gets the namespace, topics and keys that it asks for.
 func TestStream_Filters(t *testing.T) {
-	w, buffer := streaming(t, 64)
+	w, buffer := startStreaming(t, 64)
 	buffer.Publish(
 		event(1, "default", "a"), event(1, "team", "b"), event(1, "default", "c"),
 		events.Event{Index: 2, Topic: events.Node, Type: "NodeRegistered", Key: "n1", Payload: events.NodePayload{}},
@@ -168,13 +168,13 @@ func TestStream_Filters(t *testing.T) {
 			params += "&topic=" + topic
 		}
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, w.url+"/v1/event/stream"+params, nil)
-		w.no(err)
+		w.check(err)
 		resp, err := w.http.Do(req)
-		w.no(err)
+		w.check(err)
 		dec := json.NewDecoder(resp.Body)
 		for !slices.Contains(seen, "end") {
 			var e client.Events
-			w.no(dec.Decode(&e))
+			w.check(dec.Decode(&e))
 			for _, one := range e.Events {
 				seen = append(seen, one.Key)
 			}
@@ -198,18 +198,18 @@ func TestStream_Filters(t *testing.T) {
 }
 
 // A silent stream shows that it lives, and ends when the server does.
-func TestStream_LivesWhileTheServerDoes(t *testing.T) {
-	w, _ := streaming(t, 4)
+func TestStream_LastsUntilServerStops(t *testing.T) {
+	w, _ := startStreaming(t, 4)
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, w.url+"/v1/event/stream", nil)
-	w.no(err)
+	w.check(err)
 	req.Header.Set("Accept", "text/event-stream")
 	resp, err := w.http.Do(req)
-	w.no(err)
+	w.check(err)
 	defer func() { _ = resp.Body.Close() }()
 	lines := bufio.NewReader(resp.Body)
 	for range 4 {
 		line, err := lines.ReadString('\n')
-		w.no(err)
+		w.check(err)
 		if strings.TrimSpace(line) != "" && line != ": alive\n" {
 			t.Errorf("line %q", line)
 		}
@@ -222,8 +222,8 @@ func TestStream_LivesWhileTheServerDoes(t *testing.T) {
 
 // Who asks for what is far ahead hears that it is, in every form, and what comes
 // nevertheless.
-func TestStream_SaysThatItIsAhead(t *testing.T) {
-	w, buffer := streaming(t, 16)
+func TestStream_ReportsStartAheadOfState(t *testing.T) {
+	w, buffer := startStreaming(t, 16)
 	newest := w.server.Snapshot().Index()
 	var said []uint64
 	err := w.client.Events().Stream(t.Context(), &client.StreamOptions{Index: newest + 50}, func(e *client.Events) error {

@@ -6,7 +6,7 @@ import (
 	"github.com/cede-scheduler/cede/core/state"
 )
 
-// tables knows when whole tables last changed.
+// tableWatches knows when whole tables last changed.
 //
 // The naive way compares the index of a query with that of the state: on a busy
 // cluster every query would then be answered at once, whatever it asks about.
@@ -14,7 +14,7 @@ import (
 // on each table that is asked about, and looked at when somebody asks: once it
 // has fired, the table is taken to have changed at the newest index there is.
 // That may be later than it was, never earlier.
-type tables struct {
+type tableWatches struct {
 	states States
 	mu     sync.Mutex
 	known  map[state.Table]*tableWatch
@@ -25,12 +25,12 @@ type tableWatch struct {
 	index uint64
 }
 
-func newTables(s States) *tables {
-	return &tables{states: s, known: map[state.Table]*tableWatch{}}
+func newTables(s States) *tableWatches {
+	return &tableWatches{states: s, known: map[state.Table]*tableWatch{}}
 }
 
 // changed is the index of a table's last change, or a later one.
-func (t *tables) changed(table state.Table) uint64 {
+func (t *tableWatches) changed(table state.Table) uint64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	w := t.known[table]

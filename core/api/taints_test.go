@@ -11,25 +11,25 @@ import (
 
 // What operators set outlives a registration, what the node declares follows it,
 // and work goes where it is tolerated.
-func TestTaints_OfOperatorsOutliveARegistration(t *testing.T) {
+func TestTaints_OperatorTaintsSurviveRegistration(t *testing.T) {
 	w := start(t)
 	ctx := t.Context()
 	agent, nodes := w.client.NodeAgent(), w.client.Nodes()
-	n := wholeNode("n1", 1000, 1000)
+	n := nodeSpec("n1", 1000, 1000)
 	n.Taints = []client.Taint{{Key: "gpu", Value: "true", Effect: "PreferNoSchedule"}}
-	_, err := agent.Register(ctx, n, secretOfNode)
-	w.no(err)
-	w.until("the cluster is at a version that knows of it", func() bool {
+	_, err := agent.Register(ctx, n, testNodeSecret)
+	w.check(err)
+	w.waitFor("the cluster is at a version that knows of it", func() bool {
 		_, err = nodes.Taint(ctx, "n1", nil, []client.Taint{{Key: "spot", Effect: "NoSchedule"}})
 		return !client.IsConflict(err)
 	})
-	w.no(err)
+	w.check(err)
 
 	shown := func() string {
 		got, _, err := nodes.Get(ctx, "n1", nil)
-		w.no(err)
+		w.check(err)
 		list, _, err := nodes.List(ctx, nil)
-		w.no(err)
+		w.check(err)
 		if !slices.Equal(list[0].Taints, got.Taints) {
 			t.Errorf("the list has %v, the node %v", list[0].Taints, got.Taints)
 		}
@@ -47,18 +47,18 @@ func TestTaints_OfOperatorsOutliveARegistration(t *testing.T) {
 		t.Errorf("set: %s", got)
 	}
 	refused := w.register(job("web", 50, 1, 10, 10))
-	if e := w.evaluated(refused.EvalID); len(e.FailedTGAllocs) != 1 {
+	if e := w.awaitEval(refused.EvalID); len(e.FailedTGAllocs) != 1 {
 		t.Error("work went to a node whose taint it does not tolerate")
 	}
 	tolerant := job("tolerant", 50, 1, 10, 10)
 	tolerant.TaskGroups[0].Tolerations = []*client.Toleration{{Key: "spot", Operator: "Exists"}}
-	if e := w.evaluated(w.register(tolerant).EvalID); len(e.FailedTGAllocs) != 0 {
+	if e := w.awaitEval(w.register(tolerant).EvalID); len(e.FailedTGAllocs) != 0 {
 		t.Errorf("what tolerates the taint found no place: %+v", e.FailedTGAllocs)
 	}
 
 	n.Taints = []client.Taint{{Key: "old", Effect: "PreferNoSchedule"}}
-	_, err = agent.Register(ctx, n, secretOfNode)
-	w.no(err)
+	_, err = agent.Register(ctx, n, testNodeSecret)
+	w.check(err)
 	if got := shown(); got != "old:PreferNoSchedule spot:NoSchedule!" {
 		t.Errorf("registered anew: %s", got)
 	}
@@ -66,20 +66,20 @@ func TestTaints_OfOperatorsOutliveARegistration(t *testing.T) {
 		t.Errorf("what the node declares is taken away: %v", err)
 	}
 	_, err = nodes.Taint(ctx, "n1", []client.Taint{{Key: "spot"}}, nil)
-	w.no(err)
+	w.check(err)
 	if got := shown(); got != "old:PreferNoSchedule" {
 		t.Errorf("taken away: %s", got)
 	}
-	w.until("what waited for the node has its place", func() bool {
+	w.waitFor("what waited for the node has its place", func() bool {
 		list, _, err := w.client.Jobs().Allocations(ctx, "web", nil)
-		w.no(err)
+		w.check(err)
 		return len(list) == 1
 	})
 }
 
-func TestTaints_RefuseWhatIsNone(t *testing.T) {
+func TestTaints_RejectInvalid(t *testing.T) {
 	w := start(t)
-	w.join("n1", 10, 10)
+	w.addNode("n1", 10, 10)
 	for body, want := range map[string]string{
 		`{}`: "nothing to change",
 		`{"Taint":[{"Key":"a b","Effect":"NoSchedule"}]}`:                                          "want a word",
@@ -92,12 +92,12 @@ func TestTaints_RefuseWhatIsNone(t *testing.T) {
 	} {
 		resp, text := w.send("POST", "/v1/node/n1/taints", body)
 		if resp.StatusCode != http.StatusBadRequest || !strings.Contains(text, want) {
-			t.Errorf("%s: %d %s, want %q", clip(body), resp.StatusCode, text, want)
+			t.Errorf("%s: %d %s, want %q", truncate(body), resp.StatusCode, text, want)
 		}
 	}
-	bad := wholeNode("n2", 10, 10)
+	bad := nodeSpec("n2", 10, 10)
 	bad.Taints = []client.Taint{{Key: "a", Effect: "x"}}
-	if _, err := w.client.NodeAgent().Register(t.Context(), bad, secretOfNode); !client.HasCode(err, client.CodeInvalid) {
+	if _, err := w.client.NodeAgent().Register(t.Context(), bad, testNodeSecret); !client.HasCode(err, client.CodeInvalid) {
 		t.Errorf("a node that declares nonsense: %v", err)
 	}
 }

@@ -17,7 +17,7 @@ func tokenRoutes() []route {
 	management := []acl.Role{acl.Management}
 	return []route{
 		{
-			methods: put, pattern: "/v1/acl/bootstrap", name: "acl_bootstrap", tag: tagTokens, scope: public, leads: true,
+			methods: putMethods, pattern: "/v1/acl/bootstrap", name: "acl_bootstrap", tag: tagTokens, scope: scopePublic, leaderOnly: true,
 			doc: "Makes the first token, which may do everything. It works once.", response: client.Token{}, handle: bootstrap,
 		},
 		{
@@ -25,7 +25,7 @@ func tokenRoutes() []route {
 			doc: "Lists tokens, without their secrets, ascending by accessor.", reads: true, paged: true, response: []*client.Token{}, handle: listTokens,
 		},
 		{
-			methods: get, pattern: "/v1/acl/token/self", name: "token_self", tag: tagTokens, scope: public, roles: acl.Roles,
+			methods: get, pattern: "/v1/acl/token/self", name: "token_self", tag: tagTokens, scope: scopePublic, roles: acl.Roles,
 			doc: "Returns the caller's own token, without its secret.", response: client.Token{}, handle: ownToken,
 		},
 		{
@@ -33,11 +33,11 @@ func tokenRoutes() []route {
 			doc: "Returns a token, without its secret. The accessor may be any prefix that is unique.", response: client.Token{}, handle: getToken,
 		},
 		{
-			methods: put, pattern: "/v1/acl/token", name: "token_create", tag: tagTokens, roles: management, leads: true,
+			methods: putMethods, pattern: "/v1/acl/token", name: "token_create", tag: tagTokens, roles: management, leaderOnly: true,
 			doc: "Makes a token. Its secret is in this answer and nowhere else.", request: client.TokenCreateRequest{}, response: client.Token{}, handle: createToken,
 		},
 		{
-			methods: remove, pattern: "/v1/acl/token/{accessor}", name: "token_delete", tag: tagTokens, roles: management, leads: true,
+			methods: remove, pattern: "/v1/acl/token/{accessor}", name: "token_delete", tag: tagTokens, roles: management, leaderOnly: true,
 			doc: "Makes a token void.", response: client.IndexResponse{}, handle: deleteToken,
 		},
 	}
@@ -47,7 +47,7 @@ func bootstrap(a *API, c *call) (any, error) {
 	if !a.cfg.Security {
 		return nil, rest.Invalid("security is off: nobody needs a token").WithHint("turn it on in the configuration first, or a token protects nothing")
 	}
-	ctx, cancel := c.within()
+	ctx, cancel := c.writeContext()
 	defer cancel()
 	return c.tokenResponse(a.cfg.Server.BootstrapToken(ctx))
 }
@@ -57,7 +57,7 @@ func (c *call) tokenResponse(secret string, t *model.Token, err error) (any, err
 		return nil, err
 	}
 	c.w.Header().Set("Cache-Control", "no-store")
-	c.index(max(t.CreateIndex, 1))
+	c.setIndexHeaders(max(t.CreateIndex, 1))
 	out := view.Token(t)
 	out.SecretID = secret
 	return out, nil
@@ -65,13 +65,13 @@ func (c *call) tokenResponse(secret string, t *model.Token, err error) (any, err
 
 func createToken(a *API, c *call) (any, error) {
 	var req client.TokenCreateRequest
-	if err := c.body(&req); err != nil {
+	if err := c.decodeBody(&req); err != nil {
 		return nil, err
 	}
 	if req.Name == "" || len(req.Name) > 256 {
 		return nil, rest.Invalid("Name has %d bytes: want 1 to 256", len(req.Name)).With("Field", "Name")
 	}
-	ctx, cancel := c.within()
+	ctx, cancel := c.writeContext()
 	defer cancel()
 	return c.tokenResponse(a.cfg.Server.CreateToken(ctx, endpoint.NewToken{Name: req.Name, Roles: req.Roles, Namespace: req.Namespace, TTL: req.TTL}))
 }
@@ -91,7 +91,7 @@ func listTokens(a *API, c *call) (any, error) {
 			break
 		}
 	}
-	c.meta(snap)
+	c.setStateHeaders(snap)
 	return p.result(c), nil
 }
 
@@ -99,7 +99,7 @@ func ownToken(a *API, c *call) (any, error) {
 	if c.token == nil {
 		return nil, rest.NotFound("security is off: nobody has a token")
 	}
-	c.meta(a.cfg.Server.Snapshot())
+	c.setStateHeaders(a.cfg.Server.Snapshot())
 	return view.Token(c.token), nil
 }
 
@@ -109,16 +109,16 @@ func getToken(a *API, c *call) (any, error) {
 	t := snap.Token(accessor)
 	if t == nil {
 		var err error
-		if t, err = only(c, "token", accessor, slices.Values(snap.Tokens()), func(t *model.Token) (string, string) { return t.Accessor, "" }); err != nil {
+		if t, err = findByPrefix(c, "token", accessor, slices.Values(snap.Tokens()), func(t *model.Token) (string, string) { return t.Accessor, "" }); err != nil {
 			return nil, err
 		}
 	}
-	c.meta(snap)
+	c.setStateHeaders(snap)
 	return view.Token(t), nil
 }
 
 func deleteToken(a *API, c *call) (any, error) {
-	ctx, cancel := c.within()
+	ctx, cancel := c.writeContext()
 	defer cancel()
 	return c.indexResponse(a.cfg.Server.DeleteToken(ctx, c.r.PathValue("accessor")))
 }

@@ -11,12 +11,12 @@ import (
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
-// placed waits until a job has an allocation that is wanted, on a node.
-func (w *world) placed(job, node string) {
+// awaitPlacement waits until a job has an allocation that is wanted, on a node.
+func (w *fixture) awaitPlacement(job, node string) {
 	w.t.Helper()
-	w.until("job "+job+" has a place on "+node, func() bool {
+	w.waitFor("job "+job+" has a place on "+node, func() bool {
 		list, _, err := w.client.Jobs().Allocations(w.t.Context(), job, nil)
-		w.no(err)
+		w.check(err)
 		for _, a := range list {
 			if a.DesiredStatus == "run" && a.NodeID == node {
 				return true
@@ -27,62 +27,62 @@ func (w *world) placed(job, node string) {
 }
 
 // taint changes the taints of a node, once the cluster knows of them.
-func (w *world) taint(node string, untaint, taint []client.Taint) {
+func (w *fixture) taint(node string, untaint, taint []client.Taint) {
 	w.t.Helper()
 	var err error
-	w.until("the cluster is at a version that knows of taints", func() bool {
+	w.waitFor("the cluster is at a version that knows of taints", func() bool {
 		_, err = w.client.Nodes().Taint(w.t.Context(), node, untaint, taint)
 		return !client.IsConflict(err)
 	})
-	w.no(err)
+	w.check(err)
 }
 
 // Who waits for want of a node without a taint is placed when that is taken away.
-func TestWakeUps_ATaintIsTakenAway(t *testing.T) {
+func TestUnblock_OnTaintRemoval(t *testing.T) {
 	w := start(t)
-	w.join("n1", 100, 1000)
+	w.addNode("n1", 100, 1000)
 	spot := []client.Taint{{Key: "spot", Effect: "NoSchedule"}}
 	w.taint("n1", nil, spot)
-	if e := w.evaluated(w.register(job("web", 50, 1, 10, 10)).EvalID); len(e.FailedTGAllocs) != 1 {
+	if e := w.awaitEval(w.register(job("web", 50, 1, 10, 10)).EvalID); len(e.FailedTGAllocs) != 1 {
 		t.Fatal("work went to a node whose taint it does not tolerate")
 	}
 	w.taint("n1", spot, nil)
-	w.placed("web", "n1")
+	w.awaitPlacement("web", "n1")
 }
 
 // Who waits because a strict budget keeps the victims is placed when the budget lets
 // them go.
-func TestWakeUps_ABudgetIsEdited(t *testing.T) {
+func TestUnblock_OnBudgetChange(t *testing.T) {
 	w := start(t)
 	ctx := t.Context()
-	w.preempting()
-	w.join("n1", 100, 1000)
-	low := labelled("low", 1)
+	w.enablePreemption()
+	w.addNode("n1", 100, 1000)
+	low := labelledJob("low", 1)
 	*low.Priority, *low.TaskGroups[0].Tasks[0].Resources.CPU = 20, 100
 	w.register(low)
-	w.run()
+	w.reportRunning()
 	budget := &client.Budget{Name: "low", Labels: map[string]string{"app": "low"}, MinAvailable: "1", Enforcement: "strict"}
 	_, err := w.client.Budgets().Put(ctx, budget, nil)
-	w.no(err)
-	if e := w.evaluated(w.register(job("high", 80, 1, 100, 10)).EvalID); len(e.FailedTGAllocs) == 0 {
+	w.check(err)
+	if e := w.awaitEval(w.register(job("high", 80, 1, 100, 10)).EvalID); len(e.FailedTGAllocs) == 0 {
 		t.Fatal("the budget was overrun")
 	}
 	budget.MinAvailable = "0"
 	_, err = w.client.Budgets().Put(ctx, budget, nil)
-	w.no(err)
-	w.placed("high", "n1")
+	w.check(err)
+	w.awaitPlacement("high", "n1")
 }
 
 // A taint of effect NoExecute has what runs on a node replaced on another.
-func TestWakeUps_ATaintDrivesWorkOut(t *testing.T) {
+func TestUnblock_OnNoExecuteTaint(t *testing.T) {
 	w := start(t)
-	w.join("n1", 100, 1000)
+	w.addNode("n1", 100, 1000)
 	w.register(job("web", 50, 1, 10, 10))
-	w.placed("web", "n1")
-	w.run()
-	w.join("n2", 100, 1000)
+	w.awaitPlacement("web", "n1")
+	w.reportRunning()
+	w.addNode("n2", 100, 1000)
 	w.taint("n1", nil, []client.Taint{{Key: "failing", Effect: "NoExecute"}})
-	w.placed("web", "n2")
+	w.awaitPlacement("web", "n2")
 }
 
 // statusOf is the status of a job's first allocation.
@@ -97,16 +97,16 @@ func statusOf(list []*client.AllocationStub, job string) string {
 
 // That nobody knows any more what an instance does is told of its node and written
 // there: who waits for news of the instance hears of it all the same.
-func TestQueries_WakeWhenANodeFallsSilent(t *testing.T) {
+func TestBlockingQuery_WakesWhenNodeGoesDown(t *testing.T) {
 	w := start(t)
-	w.join("n1", 100, 1000)
+	w.addNode("n1", 100, 1000)
 	kept := job("kept", 50, 1, 10, 10)
 	kept.TaskGroups[0].Disconnect = &client.DisconnectStrategy{}
 	w.register(kept)
 	w.register(job("other", 50, 1, 10, 10))
-	w.run()
+	w.reportRunning()
 	list, meta, err := w.client.Jobs().Allocations(t.Context(), "kept", nil)
-	w.no(err)
+	w.check(err)
 	ctx, q := t.Context(), &client.QueryOptions{Index: meta.LastIndex, Wait: time.Minute}
 	heard := map[string]chan string{}
 	ask := func(what string, status func() (string, error)) {
@@ -138,7 +138,7 @@ func TestQueries_WakeWhenANodeFallsSilent(t *testing.T) {
 	_, err = w.node.Apply(ctx, &replication.Entry{Time: time.Now().UnixNano(), Command: &replication.ChangeNodes{
 		IDs: []string{"n1"}, Change: apply.NodeChange{Status: new(model.NodeDown)},
 	}})
-	w.no(err)
+	w.check(err)
 	for what, c := range heard {
 		select {
 		case got := <-c:

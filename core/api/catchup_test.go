@@ -8,16 +8,16 @@ import (
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
-// restarted is a server that may not have heard a leader yet.
-type restarted struct {
+// restartedServer is a server that may not have heard a leader yet.
+type restartedServer struct {
 	Server
 	uninformed atomic.Bool
 }
 
-func (r *restarted) CaughtUp() bool { return !r.uninformed.Load() }
+func (r *restartedServer) CaughtUp() bool { return !r.uninformed.Load() }
 
-func TestRead_OfAServerThatHeardNoLeaderSaysSo(t *testing.T) {
-	r := &restarted{}
+func TestRead_FailsUntilCaughtUpWithALeader(t *testing.T) {
+	r := &restartedServer{}
 	w := start(t, func(c *Config) { r.Server = c.Server; c.Server = r })
 	r.uninformed.Store(true)
 	if _, _, err := w.client.Jobs().List(t.Context(), nil); !client.HasCode(err, client.CodeNoLeader) {
@@ -32,8 +32,8 @@ func TestRead_OfAServerThatHeardNoLeaderSaysSo(t *testing.T) {
 	}
 }
 
-func TestRead_TokensAreNotCalledUnknownBeforeALeaderWasHeard(t *testing.T) {
-	r := &restarted{}
+func TestRead_TokensNotRejectedUntilCaughtUp(t *testing.T) {
+	r := &restartedServer{}
 	w := start(t, func(c *Config) { r.Server = c.Server; c.Server = r; c.Security = true })
 	c := w.connect("11111111-2222-3333-4444-555555555555")
 	for _, step := range []struct {
@@ -48,11 +48,11 @@ func TestRead_TokensAreNotCalledUnknownBeforeALeaderWasHeard(t *testing.T) {
 }
 
 // That there is no such thing may be as old an answer as any other.
-func TestRead_WhatIsNotThereHasTheHeadersToo(t *testing.T) {
+func TestRead_NotFoundHasStateHeaders(t *testing.T) {
 	w := start(t)
 	answer, err := w.http.Get(w.url + "/v1/job/nowhere")
-	w.no(err)
-	w.no(answer.Body.Close())
+	w.check(err)
+	w.check(answer.Body.Close())
 	if answer.StatusCode != http.StatusNotFound || answer.Header.Get(headerLeader) != "true" || answer.Header.Get(headerContact) != "0" {
 		t.Errorf("%s, %v", answer.Status, answer.Header)
 	}

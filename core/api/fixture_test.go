@@ -36,52 +36,52 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// world is one server with its API on a loopback address. Every answer that
+// fixture is one server with its API on a loopback address. Every answer that
 // its clients get is held against the OpenAPI document.
-type world struct {
+type fixture struct {
 	t        *testing.T
 	server   *server.Server
 	node     *raftnode.Node
 	api      *API
 	registry *prometheus.Registry
-	log      *output
+	log      *logBuffer
 	url      string
 	http     *http.Client
 	client   *client.Client
 }
 
-// anyModule is a host whose modules are whatever begins as one does.
-type anyModule struct{}
+// fakeHost is a host whose modules are whatever begins as one does.
+type fakeHost struct{}
 
-func (anyModule) Load(_ context.Context, b *bundle.Bundle, _ policy.Limits) (registry.Module, error) {
+func (fakeHost) Load(_ context.Context, b *bundle.Bundle, _ policy.Limits) (registry.Module, error) {
 	if bytes.Contains(b.Code, []byte("broken")) {
 		return nil, errors.New("cannot be compiled")
 	}
-	return closing{policy.Native(b.Manifest.Digest, func() sdk.Policy { return named{rules.New()} })}, nil
+	return closableModule{policy.Native(b.Manifest.Digest, func() sdk.Policy { return renamedPolicy{rules.New()} })}, nil
 }
 
-type named struct{ *rules.Default }
+type renamedPolicy struct{ *rules.Default }
 
-func (named) Info() sdk.Info {
+func (renamedPolicy) Info() sdk.Info {
 	info := rules.New().Info()
 	info.Name = "mine"
 	return info
 }
 
-type closing struct{ policy.Module }
+type closableModule struct{ policy.Module }
 
-func (closing) Close() {}
+func (closableModule) Close() {}
 
-// module is a module of a policy.
-func module(words string) []byte { return []byte("\x00asm\x01\x00\x00\x00" + words) }
+// moduleBytes is a module of a policy.
+func moduleBytes(words string) []byte { return []byte("\x00asm\x01\x00\x00\x00" + words) }
 
-// modules keeps modules in memory.
-type modules struct {
+// moduleStore keeps modules in memory.
+type moduleStore struct {
 	mu     sync.Mutex
 	stored map[string][]byte
 }
 
-func (m *modules) PutChunk(digest string, offset int64, data []byte) error {
+func (m *moduleStore) PutChunk(digest string, offset int64, data []byte) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	have := m.stored[digest]
@@ -89,44 +89,44 @@ func (m *modules) PutChunk(digest string, offset int64, data []byte) error {
 	return nil
 }
 
-func (m *modules) Finish(string, int64) error { return nil }
+func (m *moduleStore) Finish(string, int64) error { return nil }
 
-func (m *modules) Get(digest string) ([]byte, error) {
+func (m *moduleStore) Get(digest string) ([]byte, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return bytes.Clone(m.stored[digest]), nil
 }
 
-func (m *modules) Delete(digest string) error {
+func (m *moduleStore) Delete(digest string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.stored, digest)
 	return nil
 }
 
-// output is a log that tests read.
-type output struct {
+// logBuffer is a log that tests read.
+type logBuffer struct {
 	mu   sync.Mutex
 	text bytes.Buffer
 }
 
-func (o *output) Write(p []byte) (int, error) {
+func (o *logBuffer) Write(p []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.text.Write(p)
 }
 
-func (o *output) String() string {
+func (o *logBuffer) String() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.text.String()
 }
 
 // start starts a server and its API; all of it ends with the test.
-func start(t *testing.T, change ...func(*Config)) *world {
+func start(t *testing.T, change ...func(*Config)) *fixture {
 	t.Helper()
-	w := &world{t: t, registry: prometheus.NewRegistry(), log: &output{}}
-	w.lead()
+	w := &fixture{t: t, registry: prometheus.NewRegistry(), log: &logBuffer{}}
+	w.startServer()
 	cfg := Config{
 		Server: w.server, Replication: w.node, ID: "s1", Region: "global", Datacenter: "dc1", Version: "0.0.0",
 		Logger: slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug})), Registry: w.registry,
@@ -143,22 +143,22 @@ func start(t *testing.T, change ...func(*Config)) *world {
 	return w
 }
 
-// lead starts a server of one, and waits until it leads.
-func (w *world) lead() {
-	store, late, mods := state.New(), &lateLog{}, &modules{stored: map[string][]byte{}}
+// startServer starts a server of one, and waits until it leads.
+func (w *fixture) startServer() {
+	store, late, mods := state.New(), &lateLog{}, &moduleStore{stored: map[string][]byte{}}
 	host, err := registry.NewPolicyHost(registry.PolicyOptions{
 		Options: registry.Options{
-			Hosts:   map[bundle.Kind]registry.Host{bundle.Wasm: anyModule{}},
+			Hosts:   map[bundle.Kind]registry.Host{bundle.Wasm: fakeHost{}},
 			Builtin: builtin,
 		},
 		Names: []string{policy.DefaultName, "kubernetes"},
 	})
-	w.no(err)
+	w.check(err)
 	w.server, err = server.New(server.Config{
 		ID: "s1", Log: late, Store: store, Modules: mods, Policies: host, Workers: 2,
 		HeartbeatTTL: time.Hour, HeartbeatGrace: time.Hour, UpdateWindow: time.Millisecond,
 	})
-	w.no(err)
+	w.check(err)
 	address, transport := raft.NewInmemTransport("")
 	disk := raft.NewInmemStore()
 	w.node, err = raftnode.Open(raftnode.Config{
@@ -166,17 +166,17 @@ func (w *world) lead() {
 		Store: store, Modules: mods, Observe: w.server.Observe,
 		Timing: raftnode.Timing{Heartbeat: 50 * time.Millisecond, Election: 50 * time.Millisecond, Lease: 50 * time.Millisecond, Commit: 5 * time.Millisecond},
 	})
-	w.no(err)
+	w.check(err)
 	late.Node = w.node
-	w.no(w.node.Bootstrap(raft.Server{ID: "s1", Address: address}))
+	w.check(w.node.Bootstrap(raft.Server{ID: "s1", Address: address}))
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- w.server.Run(ctx) }()
 	w.t.Cleanup(func() {
 		cancel()
-		w.no(errors.Join(<-done, w.node.Close(), transport.Close()))
+		w.check(errors.Join(<-done, w.node.Close(), transport.Close()))
 	})
-	w.until("it leads", func() bool {
+	w.waitFor("it leads", func() bool {
 		for _, c := range w.server.Ready(ctx) {
 			if !c.OK {
 				return false
@@ -201,15 +201,15 @@ func builtin(name string) (policy.Module, []string, bool) {
 type lateLog struct{ *raftnode.Node }
 
 // serve has the API listen until the test ends.
-func (w *world) serve(a *API) {
+func (w *fixture) serve(a *API) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	w.no(err)
+	w.check(err)
 	w.api, w.url = a, "http://"+l.Addr().String()
 	srv := a.HTTPServer()
 	ended := make(chan error, 1)
 	go func() { ended <- srv.Serve(a.Listener(l)) }()
 	transport := http.DefaultTransport.(*http.Transport).Clone()
-	w.http = &http.Client{Transport: &checked{t: w.t, next: transport}}
+	w.http = &http.Client{Transport: &documentChecker{t: w.t, next: transport}}
 	w.t.Cleanup(func() {
 		a.EndStreams()
 		transport.CloseIdleConnections()
@@ -226,21 +226,21 @@ func (w *world) serve(a *API) {
 }
 
 // connect is a client with a token.
-func (w *world) connect(token string) *client.Client {
+func (w *fixture) connect(token string) *client.Client {
 	c, err := client.New(client.Config{Address: w.url, Token: token, HTTPClient: w.http, Retries: -1})
-	w.no(err)
+	w.check(err)
 	return c
 }
 
-func (w *world) no(err error) {
+func (w *fixture) check(err error) {
 	w.t.Helper()
 	if err != nil {
 		w.t.Fatal(err)
 	}
 }
 
-// until waits for a condition, for a while.
-func (w *world) until(what string, ok func() bool) {
+// waitFor waits for a condition, for a while.
+func (w *fixture) waitFor(what string, ok func() bool) {
 	w.t.Helper()
 	for end := time.Now().Add(20 * time.Second); !ok(); {
 		if time.Now().After(end) {
@@ -250,36 +250,36 @@ func (w *world) until(what string, ok func() bool) {
 	}
 }
 
-// reply is an answer whose body was read.
-type reply struct {
+// response is an answer whose body was read.
+type response struct {
 	StatusCode int
 	Header     http.Header
 }
 
 // send makes one request as it is, and returns the answer with its body.
-func (w *world) send(method, path, body string, header ...string) (*reply, string) {
+func (w *fixture) send(method, path, body string, header ...string) (*response, string) {
 	w.t.Helper()
 	req, err := http.NewRequestWithContext(w.t.Context(), method, w.url+path, strings.NewReader(body))
-	w.no(err)
+	w.check(err)
 	for i := 0; i < len(header); i += 2 {
 		req.Header.Set(header[i], header[i+1])
 	}
 	resp, err := w.http.Do(req)
-	w.no(err)
+	w.check(err)
 	defer func() { _ = resp.Body.Close() }()
 	text, err := io.ReadAll(resp.Body)
-	w.no(err)
-	return &reply{resp.StatusCode, resp.Header}, string(text)
+	w.check(err)
+	return &response{resp.StatusCode, resp.Header}, string(text)
 }
 
-// checked holds every answer against the OpenAPI document.
-type checked struct {
+// documentChecker holds every answer against the OpenAPI document.
+type documentChecker struct {
 	t    *testing.T
 	next http.RoundTripper
 }
 
-// described is the document, with a mux that finds the operation of a request.
-var described = sync.OnceValues(func() (*openapi3.T, *http.ServeMux) {
+// loadDocument is the document, with a mux that finds the operation of a request.
+var loadDocument = sync.OnceValues(func() (*openapi3.T, *http.ServeMux) {
 	doc, err := openapi3.NewLoader().LoadFromData(document)
 	if err != nil {
 		panic(err)
@@ -293,12 +293,12 @@ var described = sync.OnceValues(func() (*openapi3.T, *http.ServeMux) {
 	return doc, mux
 })
 
-func (c *checked) RoundTrip(r *http.Request) (*http.Response, error) {
+func (c *documentChecker) RoundTrip(r *http.Request) (*http.Response, error) {
 	resp, err := c.next.RoundTrip(r)
 	if err != nil {
 		return resp, err
 	}
-	doc, mux := described()
+	doc, mux := loadDocument()
 	_, pattern := mux.Handler(r)
 	method, path, _ := strings.Cut(pattern, " ")
 	op := &openapi3.Operation{}
@@ -327,7 +327,7 @@ func (c *checked) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	input.SetBodyBytes(body)
 	if err := openapi3filter.ValidateResponse(r.Context(), input); err != nil {
-		c.t.Errorf("%s %s: status %d: %v\n%s", r.Method, r.URL.Path, resp.StatusCode, err, clip(string(body)))
+		c.t.Errorf("%s %s: status %d: %v\n%s", r.Method, r.URL.Path, resp.StatusCode, err, truncate(string(body)))
 	}
 	if resp.Header.Get(headerRequestID) == "" {
 		c.t.Errorf("%s %s: an answer without a request id", r.Method, r.URL.Path)
@@ -336,7 +336,7 @@ func (c *checked) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // The wrapper finds what does not fit; else every other test would prove less.
-func TestChecked_FindsAnAnswerThatDoesNotFit(t *testing.T) {
+func TestDocumentChecker_DetectsMismatch(t *testing.T) {
 	inner := &testing.T{}
 	for path, body := range map[string]string{
 		"/v1/jobs":             `[{"ID": 7}]`,
@@ -350,7 +350,7 @@ func TestChecked_FindsAnAnswerThatDoesNotFit(t *testing.T) {
 			w.Header().Set(headerRequestID, "x")
 			_, _ = fmt.Fprint(w, body)
 		}))
-		hc := &http.Client{Transport: &checked{t: inner, next: http.DefaultTransport}}
+		hc := &http.Client{Transport: &documentChecker{t: inner, next: http.DefaultTransport}}
 		resp, err := hc.Get(srv.URL + path)
 		if err != nil {
 			t.Fatal(err)
@@ -365,8 +365,8 @@ func TestChecked_FindsAnAnswerThatDoesNotFit(t *testing.T) {
 	}
 }
 
-// wholeNode is a node of a size, as an agent tells of it.
-func wholeNode(id string, cpu, memory int64) *client.Node {
+// nodeSpec is a node of a size, as an agent tells of it.
+func nodeSpec(id string, cpu, memory int64) *client.Node {
 	return &client.Node{
 		ID: id, Name: id, Datacenter: "dc1", NodeClass: "small",
 		Capacity:   map[string]int64{"cpu": cpu, "memory": memory, "disk": 10_000},
@@ -374,14 +374,14 @@ func wholeNode(id string, cpu, memory int64) *client.Node {
 	}
 }
 
-// secretOfNode is what the tests' nodes know.
-const secretOfNode = "a secret of sixteen bytes or more"
+// testNodeSecret is what the tests' nodes know.
+const testNodeSecret = "a secret of sixteen bytes or more"
 
-// join registers a node.
-func (w *world) join(id string, cpu, memory int64) {
+// addNode registers a node.
+func (w *fixture) addNode(id string, cpu, memory int64) {
 	w.t.Helper()
-	_, err := w.client.NodeAgent().Register(w.t.Context(), wholeNode(id, cpu, memory), secretOfNode)
-	w.no(err)
+	_, err := w.client.NodeAgent().Register(w.t.Context(), nodeSpec(id, cpu, memory), testNodeSecret)
+	w.check(err)
 }
 
 // job is a job of one group with one task.
@@ -399,48 +399,48 @@ func job(id string, priority, count, cpu, memory int) *client.Job {
 }
 
 // register registers a job and waits until its evaluation is done.
-func (w *world) register(j *client.Job) *client.JobRegisterResponse {
+func (w *fixture) register(j *client.Job) *client.JobRegisterResponse {
 	w.t.Helper()
 	r, err := w.client.Jobs().Register(w.t.Context(), j, nil)
-	w.no(err)
-	w.evaluated(r.EvalID)
+	w.check(err)
+	w.awaitEval(r.EvalID)
 	return r
 }
 
-func (w *world) evaluated(id string) *client.Evaluation {
+func (w *fixture) awaitEval(id string) *client.Evaluation {
 	w.t.Helper()
 	var e *client.Evaluation
-	w.until("evaluation "+id+" is done", func() bool {
+	w.waitFor("evaluation "+id+" is done", func() bool {
 		var err error
 		e, _, err = w.client.Evaluations().Get(w.t.Context(), id, nil)
-		w.no(err)
+		w.check(err)
 		return e.Status != "pending"
 	})
 	return e
 }
 
-// run says that every live allocation of the node n1 runs.
-func (w *world) run() {
+// reportRunning says that every live allocation of the node n1 runs.
+func (w *fixture) reportRunning() {
 	w.t.Helper()
 	const node = "n1"
-	list, _, err := w.client.NodeAgent().Allocations(w.t.Context(), node, secretOfNode, nil)
-	w.no(err)
+	list, _, err := w.client.NodeAgent().Allocations(w.t.Context(), node, testNodeSecret, nil)
+	w.check(err)
 	var updates []client.AllocUpdate
 	for _, a := range list {
 		if a.DesiredStatus == "run" && a.ClientStatus == "pending" {
 			updates = append(updates, client.AllocUpdate{AllocID: a.ID, ClientStatus: "running", StartTime: time.Now().UnixNano()})
 		}
 	}
-	_, err = w.client.NodeAgent().Update(w.t.Context(), node, secretOfNode, updates)
-	w.no(err)
+	_, err = w.client.NodeAgent().Update(w.t.Context(), node, testNodeSecret, updates)
+	w.check(err)
 }
 
-// preempting lets nobody's priority protect them.
-func (w *world) preempting() {
+// enablePreemption lets nobody's priority protect them.
+func (w *fixture) enablePreemption() {
 	w.t.Helper()
 	conf, _, err := w.client.Scheduler().Get(w.t.Context(), nil)
-	w.no(err)
+	w.check(err)
 	conf.PreemptionConfig = client.PreemptionConfig{SystemSchedulerEnabled: true, SysBatchSchedulerEnabled: true, BatchSchedulerEnabled: true, ServiceSchedulerEnabled: true}
 	_, err = w.client.Scheduler().Set(w.t.Context(), conf, nil)
-	w.no(err)
+	w.check(err)
 }
