@@ -6,7 +6,7 @@ import (
 
 // translateBudgets translates disruption budgets. Which pods a budget is about is
 // told by labels, if need be by one of its own.
-func (c *Cluster) translateBudgets(d *Dump, w *workforce) {
+func (c *Cluster) translateBudgets(d *Dump, w *podTranslator) {
 	names := map[string]int{}
 	for _, b := range d.Budgets {
 		names[b.Metadata.Name]++
@@ -24,55 +24,55 @@ func (c *Cluster) translateBudgets(d *Dump, w *workforce) {
 		made := &model.Budget{Namespace: namespace, Name: name}
 		switch {
 		case b.Spec.Selector == nil:
-			c.Notes.soft("disruption budgets without a selector, which select nothing", "left out")
+			c.Report.info("disruption budgets without a selector, which select nothing", "left out")
 			continue
 		case len(b.Spec.Selector.Labels)+len(b.Spec.Selector.Expressions) == 0:
-			c.Notes.soft("disruption budgets with an empty selector", "left out: kube-scheduler evicts as if they selected nothing, though drains heed them for every pod")
+			c.Report.info("disruption budgets with an empty selector", "left out: kube-scheduler evicts as if they selected nothing, though drains heed them for every pod")
 			continue
 		case b.Spec.MinAvailable != nil && b.Spec.MaxUnavailable == nil:
 			made.MinAvailable = (*model.Bound)(b.Spec.MinAvailable)
 		case b.Spec.MaxUnavailable != nil && b.Spec.MinAvailable == nil:
 			made.MaxUnavailable = (*model.Bound)(b.Spec.MaxUnavailable)
 		default:
-			c.Notes.soft("disruption budgets that do not say one of minAvailable and maxUnavailable", "left out")
+			c.Report.info("disruption budgets that do not say one of minAvailable and maxUnavailable", "left out")
 			continue
 		}
 		if taken[name] {
-			c.Notes.soft("disruption budgets whose name another one has", "left out")
+			c.Report.info("disruption budgets whose name another one has", "left out")
 			continue
 		}
 		taken[name] = true
 		made.Labels = c.labelFor(namespace, b.Spec.Selector)
 		if b.Spec.Selector.Matches(nil) {
-			c.Notes.soft("disruption budgets that select pods without labels, too", "told so, where kube-scheduler evicts those as if they had no budget")
+			c.Report.info("disruption budgets that select pods without labels, too", "told so, where kube-scheduler evicts those as if they had no budget")
 		}
 		if len(b.Status.DisruptedPods) > 0 {
-			c.Notes.soft("disruption budgets with pods that are being evicted (disruptedPods)", "charged until they are gone, where kube-scheduler does not charge those again")
+			c.Report.info("disruption budgets with pods that are being evicted (disruptedPods)", "charged until they are gone, where kube-scheduler does not charge those again")
 		}
 		if b.Spec.UnhealthyPodEvictionPolicy == "AlwaysAllow" {
-			c.Notes.soft("disruption budgets that let unhealthy pods go (AlwaysAllow)", "they count as healthy")
+			c.Report.info("disruption budgets that let unhealthy pods go (AlwaysAllow)", "they count as healthy")
 		}
 		c.Budgets = append(c.Budgets, made)
 		if b.Status.DisruptionsAllowed != nil {
-			if c.allows == nil {
-				c.allows = map[*model.Budget]int32{}
+			if c.disruptionsAllowed == nil {
+				c.disruptionsAllowed = map[*model.Budget]int32{}
 			}
-			c.allows[made] = *b.Status.DisruptionsAllowed
+			c.disruptionsAllowed[made] = *b.Status.DisruptionsAllowed
 		}
-		if allowed := b.Status.DisruptionsAllowed; allowed != nil && int(*allowed) != w.allowed(b, made) {
-			c.Notes.Add(Note{
-				Count: 1, What: "disruption budgets whose status allows another number of disruptions than their running pods leave",
-				Done: "counted by running pods: a dump of pods that are not ready, or an old status",
+		if allowed := b.Status.DisruptionsAllowed; allowed != nil && int(*allowed) != w.allowedDisruptions(b, made) {
+			c.Report.Add(Note{
+				Count: 1, Subject: "disruption budgets whose status allows another number of disruptions than their running pods leave",
+				Handling: "counted by running pods: a dump of pods that are not ready, or an old status",
 			})
 		}
 	}
 }
 
-// allowed is how many disruptions a budget has left, counted as cede counts.
-func (w *workforce) allowed(b *Budget, made *model.Budget) int {
+// allowedDisruptions is how many disruptions a budget has left, counted as cede counts.
+func (w *podTranslator) allowedDisruptions(b *Budget, made *model.Budget) int {
 	available, desired := 0, 0
 	for _, j := range w.Jobs {
-		if j.Namespace != made.Namespace || j.Stops {
+		if j.Namespace != made.Namespace || j.Terminating {
 			continue
 		}
 		for _, g := range j.Groups {
@@ -85,7 +85,7 @@ func (w *workforce) allowed(b *Budget, made *model.Budget) int {
 	return max(0, available-made.RequiredAvailable(desired))
 }
 
-func (w *workforce) instances(j *Job, g *model.Group) int {
+func (w *podTranslator) instances(j *Job, g *model.Group) int {
 	if j.Type.PerNode() {
 		return w.running(g)
 	}
@@ -93,25 +93,25 @@ func (w *workforce) instances(j *Job, g *model.Group) int {
 }
 
 // running is how many instances of a group run.
-func (w *workforce) running(g *model.Group) int {
-	if w.counted == nil {
-		w.counted = map[*model.Group]int{}
+func (w *podTranslator) running(g *model.Group) int {
+	if w.runningCount == nil {
+		w.runningCount = map[*model.Group]int{}
 		for _, i := range w.Instances {
-			w.counted[i.Group]++
+			w.runningCount[i.Group]++
 		}
 	}
-	return w.counted[g]
+	return w.runningCount[g]
 }
 
-// TrustBudgets makes budgets leave as many disruptions as their status says, for a
+// UseBudgetStatus makes budgets leave as many disruptions as their status says, for a
 // cluster of which only a part of the pods is known.
-func (c *Cluster) TrustBudgets() {
+func (c *Cluster) UseBudgetStatus() {
 	available := map[*model.Group]int{}
 	for _, i := range c.Instances {
 		available[i.Group]++
 	}
 	for _, b := range c.Budgets {
-		allowed, ok := c.allows[b]
+		allowed, ok := c.disruptionsAllowed[b]
 		if !ok {
 			continue
 		}

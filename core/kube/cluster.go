@@ -12,29 +12,29 @@ import (
 // Cluster is a dump in the model's nouns. Nothing of it is compiled.
 type Cluster struct {
 	*Translator
-	Taken      time.Time // the latest time that the dump names: when it was made, as far as it tells
+	Time       time.Time // the latest time that the dump names: when it was made, as far as it tells
 	Namespaces []string
 	Classes    []*model.PriorityClass
 	Jobs       []*Job
 	Instances  []*Instance // what runs, in the order of the dump
 	Budgets    []*model.Budget
 
-	PodsRead int
-	Pods     int // that are told
+	PodsRead       int
+	PodsTranslated int // that are told
 
-	allows map[*model.Budget]int32 // disruptions that a budget's status allows
+	disruptionsAllowed map[*model.Budget]int32 // disruptions that a budget's status allows
 }
 
 // Job is a job with what shall happen to it.
 type Job struct {
 	*model.Job
-	Pending   int  // instances that wait for a place: the job is to be submitted
-	Stops     bool // its instances are on their way out
-	Created   time.Time
-	Nominated bool // some instance has a node in prospect
+	Pending      int  // instances that wait for a place: the job is to be submitted
+	Terminating  bool // its instances are on their way out
+	Created      time.Time
+	HasNominated bool // some instance has a node in prospect
 
-	groups map[string]*model.Group // by shape
-	homes  map[*model.Group][]string
+	groups      map[string]*model.Group // by shape
+	targetNodes map[*model.Group][]string
 }
 
 // Instance is a pod that has a node.
@@ -52,51 +52,51 @@ func Translate(d *Dump) (*Cluster, error) {
 	if len(d.Nodes)+len(d.Pods) == 0 {
 		return nil, ErrEmpty
 	}
-	c, _ := translate(d, NewTranslator(nil, &Notes{}), nil)
+	c, _ := translate(d, NewTranslator(nil, &Report{}), nil)
 	return c, nil
 }
 
 // translate translates a dump. What pods want that are yet to come can be told of the
 // cluster, too.
-func translate(d *Dump, t *Translator, expected []*Pod) (*Cluster, *workforce) {
-	c := &Cluster{Translator: t, PodsRead: len(d.Pods), Taken: taken(d)}
+func translate(d *Dump, t *Translator, expected []*Pod) (*Cluster, *podTranslator) {
+	c := &Cluster{Translator: t, PodsRead: len(d.Pods), Time: latestTime(d)}
 	if len(d.Nodes) == 0 {
-		c.Notes.hard("dump without a node (add what `kubectl get nodes` writes)", "nothing can be placed in it, and what runs is left out")
+		c.Report.warn("dump without a node (add what `kubectl get nodes` writes)", "nothing can be placed in it, and what runs is left out")
 	}
 	c.translateNodes(d, expected)
 	c.classes(d)
-	c.lookAhead(d, expected)
-	w := newWorkforce(c, d)
+	c.collectReadLabels(d, expected)
+	w := newPodTranslator(c, d)
 	for _, p := range d.Pods {
-		w.pod(p)
+		w.addPod(p)
 	}
 	for _, p := range expected {
 		c.Group(p, false)
 	}
-	w.finish()
+	w.nameJobs()
 	c.translateBudgets(d, w)
 	c.finishLabels()
-	c.nameAmounts()
+	c.nameFirstInvalidAmount()
 	w.countSpreads()
 	c.namespaces(d)
 	for _, kind := range slices.Sorted(maps.Keys(d.Other)) {
-		c.Notes.Add(Note{Count: d.Other[kind], What: fmt.Sprintf("objects of kind %.60s", kind), Done: "not needed"})
+		c.Report.Add(Note{Count: d.Other[kind], Subject: fmt.Sprintf("objects of kind %.60s", kind), Handling: "not needed"})
 	}
-	c.Notes.Add(Note{Count: len(d.Workloads), What: "workloads (Deployments and the like)", Done: "told by their pods"})
+	c.Report.Add(Note{Count: len(d.Workloads), Subject: "workloads (Deployments and the like)", Handling: "told by their pods"})
 	return c, w
 }
 
-// nameAmounts names the first amount that is none.
-func (c *Cluster) nameAmounts() {
-	for i := range c.Notes.List {
-		if n := &c.Notes.List[i]; n.What == noAmounts {
-			n.Done += "; the first: " + c.firstNoAmount.Error()
+// nameFirstInvalidAmount names the first amount that is none.
+func (c *Cluster) nameFirstInvalidAmount() {
+	for i := range c.Report.List {
+		if n := &c.Report.List[i]; n.Subject == invalidAmounts {
+			n.Handling += "; the first: " + c.firstNoAmount.Error()
 		}
 	}
 }
 
-// taken is the latest time of a dump.
-func taken(d *Dump) time.Time {
+// latestTime is the latest time of a dump.
+func latestTime(d *Dump) time.Time {
 	var latest time.Time
 	see := func(text string) {
 		if t := timeOf(text); t.After(latest) {
@@ -118,29 +118,29 @@ func taken(d *Dump) time.Time {
 
 // translateNodes translates nodes, and decides which resources are told.
 func (c *Cluster) translateNodes(d *Dump, expected []*Pod) {
-	capacity := make([]exact, len(d.Nodes))
+	capacity := make([]exactAmounts, len(d.Nodes))
 	for i, n := range d.Nodes {
 		capacity[i] = c.capacity(n)
 	}
-	asks := make([]exact, 0, len(d.Pods))
-	quiet := &Translator{Notes: &Notes{}, amounts: c.amounts}
+	asks := make([]exactAmounts, 0, len(d.Pods))
+	quiet := &Translator{Report: &Report{}, amounts: c.amounts}
 	for _, p := range slices.Concat(d.Pods, expected) {
-		if !p.finished() {
-			asks = append(asks, quiet.asked(p))
+		if !p.isFinished() {
+			asks = append(asks, quiet.podRequests(p))
 		}
 	}
 	c.chooseResources(capacity, asks)
 	for i, n := range d.Nodes {
 		c.Nodes = append(c.Nodes, c.node(n, capacity[i]))
 	}
-	c.lookAtNodes()
+	c.inspectNodes()
 }
 
 // node is a node that offers some amounts.
-func (c *Cluster) node(n *Node, capacity exact) *model.Node {
+func (c *Cluster) node(n *Node, capacity exactAmounts) *model.Node {
 	node := &model.Node{ID: n.Metadata.Name, Datacenter: "dc1", Capacity: model.Resources{}, Attributes: maps.Clone(n.Metadata.Labels)}
 	for name, amount := range capacity {
-		if c.told[name] {
+		if c.retained[name] {
 			node.Capacity[name] = inModel(name, amount, false)
 		}
 	}
@@ -149,21 +149,21 @@ func (c *Cluster) node(n *Node, capacity exact) *model.Node {
 }
 
 // capacity is what a node offers.
-func (c *Cluster) capacity(n *Node) exact {
+func (c *Cluster) capacity(n *Node) exactAmounts {
 	list := n.Status.Allocatable
 	if len(list) == 0 {
 		list = n.Status.Capacity
 		if len(list) == 0 {
-			c.Notes.hard("nodes that say nothing of what they have", "kept; nothing fits there")
+			c.Report.warn("nodes that say nothing of what they have", "kept; nothing fits there")
 		} else {
-			c.Notes.soft("nodes that do not say what they offer", "they offer what they have")
+			c.Report.info("nodes that do not say what they offer", "they offer what they have")
 		}
 	}
-	e := make(exact, len(list))
+	e := make(exactAmounts, len(list))
 	for name, q := range list {
 		amount, err := c.amounts.of(resourceName(name), q, true)
-		if err = c.atMost(err); err != nil || !isResource(name) {
-			c.noAmount("node "+n.Metadata.Name, name, q)
+		if err = c.clampTooLarge(err); err != nil || !isResource(name) {
+			c.addInvalidAmount("node "+n.Metadata.Name, name, q)
 			continue
 		}
 		e[resourceName(name)] = amount
@@ -176,28 +176,28 @@ func (c *Cluster) classes(d *Dump) {
 	for _, k := range d.Classes {
 		class := &model.PriorityClass{
 			Name: k.Metadata.Name, Value: k.Value, GlobalDefault: k.GlobalDefault,
-			NeverPreempts: k.PreemptionPolicy == never, Description: k.Description,
+			NeverPreempts: k.PreemptionPolicy == neverPolicy, Description: k.Description,
 		}
 		if problems := class.Problems(); len(problems) > 0 {
-			c.Notes.soft(fmt.Sprintf("priority class %s, whose %s no server takes (%s)", class.Name, problems[0].Field, problems[0].Message),
+			c.Report.info(fmt.Sprintf("priority class %s, whose %s no server takes (%s)", class.Name, problems[0].Field, problems[0].Message),
 				"left out; its pods keep their priority")
 			continue
 		}
 		c.Classes = append(c.Classes, class)
 		for key := range k.Metadata.Annotations {
 			if key != mirrorPod {
-				c.Notes.hard("priority classes with annotations of preemption toleration", "read by no policy here")
+				c.Report.warn("priority classes with annotations of preemption toleration", "read by no policy here")
 				break
 			}
 		}
 	}
 }
 
-const never = "Never"
+const neverPolicy = "Never"
 
-// lookAhead notes which labels and host ports the dump makes use of.
-func (c *Cluster) lookAhead(d *Dump, expected []*Pod) {
-	read := func(key string) { c.keeps[key] = true }
+// collectReadLabels notes which labels and host ports the dump makes use of.
+func (c *Cluster) collectReadLabels(d *Dump, expected []*Pod) {
+	read := func(key string) { c.readLabels[key] = true }
 	for _, p := range slices.Concat(d.Pods, expected) {
 		p.selectors(func(s *LabelSelector, keys []string) {
 			s.keys(read)
@@ -212,9 +212,9 @@ func (c *Cluster) lookAhead(d *Dump, expected []*Pod) {
 	c.ports.reserve(slices.Concat(d.Pods, expected))
 }
 
-// TellsSiblingsBy visits the labels by which a pod tells other pods of one workload
+// EachPerInstanceLabel visits the labels by which a pod tells other pods of one workload
 // apart, once for each time that it reads them.
-func (p *Pod) TellsSiblingsBy(visit func(label string)) {
+func (p *Pod) EachPerInstanceLabel(visit func(label string)) {
 	read := func(key string) {
 		if slices.Contains(perInstance, key) {
 			visit(key)
@@ -269,4 +269,4 @@ func (c *Cluster) namespaces(d *Dump) {
 	c.Namespaces = slices.Sorted(maps.Keys(seen))
 }
 
-func (p *Pod) finished() bool { return p.Status.Phase == "Succeeded" || p.Status.Phase == "Failed" }
+func (p *Pod) isFinished() bool { return p.Status.Phase == "Succeeded" || p.Status.Phase == "Failed" }

@@ -17,7 +17,7 @@ func notesOf(t *testing.T, dump string) []Note {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return c.Notes.List
+	return c.Report.List
 }
 
 func TestTranslate_TimesThatAreNoneAreCounted(t *testing.T) {
@@ -26,7 +26,7 @@ func TestTranslate_TimesThatAreNoneAreCounted(t *testing.T) {
 		{"kind":"Pod","metadata":{"name":"b","namespace":"shop"},"spec":{"nodeName":"n1","containers":[{"name":"c"}]},"status":{"startTime":"zz"}},
 		{"kind":"Pod","metadata":{"name":"c","namespace":"shop"},"spec":{"nodeName":"n1","containers":[{"name":"c"}]}}]}`)
 	if !slices.ContainsFunc(notes, func(n Note) bool {
-		return n.Count == 2 && strings.Contains(n.What, "that is no time") && strings.HasSuffix(n.Done, "the first is shop/a")
+		return n.Count == 2 && strings.Contains(n.Subject, "that is no time") && strings.HasSuffix(n.Handling, "the first is shop/a")
 	}) {
 		t.Errorf("%+v", notes)
 	}
@@ -34,7 +34,7 @@ func TestTranslate_TimesThatAreNoneAreCounted(t *testing.T) {
 
 func TestTranslate_ADumpWithoutNodesSaysSo(t *testing.T) {
 	notes := notesOf(t, `{"kind":"Pod","metadata":{"name":"a"},"spec":{"nodeName":"n1","containers":[{"name":"c"}]}}`)
-	if len(notes) == 0 || !strings.HasPrefix(notes[0].What, "dump without a node") || !notes[0].Hard {
+	if len(notes) == 0 || !strings.HasPrefix(notes[0].Subject, "dump without a node") || !notes[0].AffectsPlacement {
 		t.Errorf("%+v", notes)
 	}
 }
@@ -56,7 +56,7 @@ func TestTranslate_AClassAgainstTheRulesIsLeftOut(t *testing.T) {
 	if len(c.Classes) != 1 || c.Classes[0].Name != "system-node-critical" || c.Jobs[0].Priority != 1_000_000_001 {
 		t.Errorf("classes %+v, priority %d", c.Classes, c.Jobs[0].Priority)
 	}
-	told := fmt.Sprint(c.Notes.List)
+	told := fmt.Sprint(c.Report.List)
 	for _, want := range []string{"system-mine", "huge"} {
 		if !strings.Contains(told, want) {
 			t.Errorf("nothing of %s: %s", want, told)

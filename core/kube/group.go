@@ -15,7 +15,7 @@ import (
 func (t *Translator) Group(p *Pod, own bool) *model.Group {
 	g := &model.Group{
 		Name: "pods", Count: 1, MaxParallelEvictions: 1,
-		Resources: t.resources(t.asked(p)), Ports: t.hostPorts(p), Labels: t.labels(p),
+		Resources: t.resources(t.podRequests(p)), Ports: t.hostPorts(p), Labels: t.labels(p),
 		Tolerations: t.tolerations(p), KillTimeout: int64(gracePeriod(p)),
 	}
 	t.nodes(p, g, own)
@@ -39,20 +39,20 @@ const VolumesNote = "pods with volumes that may bind them to nodes or zones, or 
 // unexpressed names what a pod says and nothing here can say.
 func (t *Translator) unexpressed(p *Pod) {
 	s := &p.Spec
-	if slices.ContainsFunc(s.Volumes, func(v Volume) bool { return v.binds() }) {
-		t.Notes.hard(VolumesNote, "placed as if every node reached them")
+	if slices.ContainsFunc(s.Volumes, func(v Volume) bool { return v.restrictsNodes() }) {
+		t.Report.warn(VolumesNote, "placed as if every node reached them")
 	}
 	if len(s.ResourceClaims) > 0 {
-		t.Notes.hard("pods with resource claims (dynamic resource allocation)", "placed as if they had none")
+		t.Report.warn("pods with resource claims (dynamic resource allocation)", "placed as if they had none")
 	}
-	if set(s.SchedulingGroup) || set(s.WorkloadRef) {
-		t.Notes.hard("pods of a scheduling group (gang)", "placed one by one")
+	if isSet(s.SchedulingGroup) || isSet(s.WorkloadRef) {
+		t.Report.warn("pods of a scheduling group (gang)", "placed one by one")
 	}
 	if s.OS != nil && s.OS.Name != "" && s.OS.Name != "linux" {
-		t.Notes.soft("pods that name an operating system", "placed by their selectors and tolerations alone, as kube-scheduler does")
+		t.Report.info("pods that name an operating system", "placed by their selectors and tolerations alone, as kube-scheduler does")
 	}
 	if s.SchedulerName != "" && s.SchedulerName != "default-scheduler" {
-		t.Notes.soft("pods of other schedulers than default-scheduler", "placed by the same rules as all")
+		t.Report.info("pods of other schedulers than default-scheduler", "placed by the same rules as all")
 	}
 }
 
@@ -110,7 +110,7 @@ func (t *Translator) requireTerms(terms []NodeTerm) []model.Constraint {
 		}
 		return list
 	}
-	return []model.Constraint{t.marked(terms)}
+	return []model.Constraint{t.requireNodeSet(terms)}
 }
 
 // single is one constraint that holds where a term does.
@@ -121,26 +121,26 @@ func (t *Translator) single(term *NodeTerm) model.Constraint {
 	case len(term.Fields) == 1 && len(term.Expressions) == 0:
 		return t.requireField(&term.Fields[0])
 	}
-	return t.marked([]NodeTerm{*term})
+	return t.requireNodeSet([]NodeTerm{*term})
 }
 
-// marked tells terms by an attribute of the nodes for which one of them holds.
-func (t *Translator) marked(terms []NodeTerm) model.Constraint {
+// requireNodeSet tells terms by an attribute of the nodes for which one of them holds.
+func (t *Translator) requireNodeSet(terms []NodeTerm) model.Constraint {
 	for i := range terms {
 		for _, r := range slices.Concat(terms[i].Expressions, terms[i].Fields) {
 			t.checkOperator(&r)
 		}
 	}
-	name := t.mark(canonical(terms), func(n *model.Node) bool {
+	name := t.nodeSet(canonical(terms), func(n *model.Node) bool {
 		return slices.ContainsFunc(terms, func(term NodeTerm) bool { return term.matches(n.ID, n.Attributes) })
 	})
-	t.Notes.soft("node affinities that no single constraint can say", "told by an attribute of the nodes that they match, "+markNodes+"N")
+	t.Report.info("node affinities that no single constraint can say", "told by an attribute of the nodes that they match, "+nodeSetPrefix+"N")
 	return model.Constraint{Attribute: name, Operator: model.OpIsSet}
 }
 
 func (t *Translator) checkOperator(r *Requirement) {
-	if !r.known() {
-		t.Notes.hard("requirements with an operator that is not known", "taken never to hold")
+	if !r.isKnown() {
+		t.Report.warn("requirements with an operator that is not known", "taken never to hold")
 	}
 }
 
@@ -148,7 +148,7 @@ func (t *Translator) requireField(r *Requirement) model.Constraint {
 	if r.Key == "metadata.name" && r.Operator == "In" && len(r.Values) == 1 && r.Values[0] != "" {
 		return model.Constraint{Attribute: "node.id", Operator: model.OpEqual, Value: r.Values[0]}
 	}
-	return t.marked([]NodeTerm{{Fields: []Requirement{*r}}})
+	return t.requireNodeSet([]NodeTerm{{Fields: []Requirement{*r}}})
 }
 
 // require is a requirement as a constraint.
@@ -177,36 +177,36 @@ func (t *Translator) require(r *Requirement) model.Constraint {
 	case r.Operator == "DoesNotExist" && r.Key != "":
 		c.Operator = model.OpIsNotSet
 		return c
-	case (r.Operator == "Gt" || r.Operator == "Lt") && plain && len(r.Values) == 1 && t.numbers(r.Key, r.Values[0]):
+	case (r.Operator == "Gt" || r.Operator == "Lt") && plain && len(r.Values) == 1 && t.isNumeric(r.Key, r.Values[0]):
 		c.Operator, c.Value = model.OpGreater, r.Values[0]
 		if r.Operator == "Lt" {
 			c.Operator = model.OpLess
 		}
 		return c
 	}
-	return t.marked([]NodeTerm{{Expressions: []Requirement{*r}}})
+	return t.requireNodeSet([]NodeTerm{{Expressions: []Requirement{*r}}})
 }
 
-// numbers is whether every value of a label is a whole number, as is the other.
-func (t *Translator) numbers(label, other string) bool {
+// isNumeric is whether every value of a label is a whole number, as is the other.
+func (t *Translator) isNumeric(label, other string) bool {
 	all, known := t.numeric[label]
 	if !known {
 		all = t.allNumbers(label)
 		t.numeric[label] = all
 	}
-	return all && wholeNumber(other)
+	return all && isWholeNumber(other)
 }
 
 func (t *Translator) allNumbers(label string) bool {
 	return !slices.ContainsFunc(t.Nodes, func(n *model.Node) bool {
 		value, ok := n.Attributes[label]
-		return ok && !wholeNumber(value)
+		return ok && !isWholeNumber(value)
 	})
 }
 
-// wholeNumber is whether a text is a whole number that is compared as one: numbers are
+// isWholeNumber is whether a text is a whole number that is compared as one: numbers are
 // compared as floats.
-func wholeNumber(s string) bool {
+func isWholeNumber(s string) bool {
 	n, err := strconv.ParseInt(s, 10, 64)
 	return err == nil && n > -1<<53 && n < 1<<53
 }
@@ -221,13 +221,13 @@ func (t *Translator) pods(p *Pod, g *model.Group) {
 		for i := range a.Pod.Required {
 			g.Colocate = t.term(p, &a.Pod.Required[i], g.Colocate, "pod affinities")
 		}
-		t.Notes.Add(Note{Count: len(a.Pod.Preferred), What: "preferred pod affinities", Done: "left out: they choose among nodes with room, and keep nobody off any"})
+		t.Report.Add(Note{Count: len(a.Pod.Preferred), Subject: "preferred pod affinities", Handling: "left out: they choose among nodes with room, and keep nobody off any"})
 	}
 	if a.PodAnti != nil {
 		for i := range a.PodAnti.Required {
 			g.Separate = t.term(p, &a.PodAnti.Required[i], g.Separate, "pod anti-affinities")
 		}
-		t.Notes.Add(Note{Count: len(a.PodAnti.Preferred), What: "preferred pod anti-affinities", Done: "left out: they choose among nodes with room, and keep nobody off any"})
+		t.Report.Add(Note{Count: len(a.PodAnti.Preferred), Subject: "preferred pod anti-affinities", Handling: "left out: they choose among nodes with room, and keep nobody off any"})
 	}
 }
 
@@ -237,7 +237,7 @@ func (t *Translator) term(p *Pod, w *PodTerm, list []model.LabelTerm, what strin
 	here := len(w.Namespaces) == 0 && w.NamespaceSelector == nil || slices.Contains(w.Namespaces, own)
 	elsewhere := w.NamespaceSelector != nil || slices.ContainsFunc(w.Namespaces, func(n string) bool { return n != own })
 	if elsewhere {
-		t.Notes.hard(what+" towards pods of other namespaces", "told within the pod's own namespace alone")
+		t.Report.warn(what+" towards pods of other namespaces", "told within the pod's own namespace alone")
 	}
 	if w.NamespaceSelector != nil && len(w.NamespaceSelector.Labels)+len(w.NamespaceSelector.Expressions) == 0 {
 		here = true // every namespace
@@ -245,10 +245,10 @@ func (t *Translator) term(p *Pod, w *PodTerm, list []model.LabelTerm, what strin
 	selector, ok := t.narrowed(p, w.Selector, w.MatchLabelKeys, w.MismatchLabelKeys)
 	switch {
 	case w.TopologyKey == "":
-		t.Notes.hard(what+" without a topology key", "left out")
+		t.Report.warn(what+" without a topology key", "left out")
 		return list
 	case !ok:
-		t.Notes.hard(what+" without a selector, which select nothing", "left out")
+		t.Report.warn(what+" without a selector, which select nothing", "left out")
 		return list
 	case !here:
 		return list
@@ -278,7 +278,7 @@ func (t *Translator) narrowed(p *Pod, s *LabelSelector, match, mismatch []string
 
 // topology is a topology key in our words.
 func (t *Translator) topology(key string) string {
-	if key == hostname && t.hosts {
+	if key == hostname && t.uniqueHostnames {
 		return model.TopologyNode
 	}
 	return key
@@ -290,16 +290,16 @@ func (t *Translator) spread(p *Pod, g *model.Group) {
 		w := &p.Spec.TopologySpreadConstraints[i]
 		selector, ok := t.narrowed(p, w.Selector, w.MatchLabelKeys, nil)
 		if !ok || w.TopologyKey == "" || !selector.Matches(p.Metadata.Labels) {
-			t.Notes.hard("topology spread constraints that do not select the pod itself", "left out")
+			t.Report.warn("topology spread constraints that do not select the pod itself", "left out")
 			continue
 		}
 		attribute := w.TopologyKey
-		if attribute == hostname && t.hosts {
+		if attribute == hostname && t.uniqueHostnames {
 			attribute = "node.id"
 		}
 		hard := cmp.Or(w.WhenUnsatisfiable, "DoNotSchedule") == "DoNotSchedule"
 		if slices.ContainsFunc(g.Spread, func(s model.Spread) bool { return s.Attribute == attribute && (s.MaxSkew > 0) == hard }) {
-			t.Notes.hard("topology spread constraints beside another one of the same key", "left out")
+			t.Report.warn("topology spread constraints beside another one of the same key", "left out")
 			continue
 		}
 		t.countSpread(p, selector)
@@ -308,10 +308,10 @@ func (t *Translator) spread(p *Pod, g *model.Group) {
 			rule.MaxSkew = int(max(w.MaxSkew, 1))
 		}
 		if hard && w.MinDomains != nil && *w.MinDomains > 1 {
-			t.Notes.hard("topology spread constraints with minDomains", "told without it")
+			t.Report.warn("topology spread constraints with minDomains", "told without it")
 		}
 		if hard && (w.NodeTaintsPolicy == "Honor" || w.NodeAffinityPolicy == "Ignore") {
-			t.Notes.hard("topology spread constraints with a policy for nodes of its own", "domains are counted by the pod's own constraints")
+			t.Report.warn("topology spread constraints with a policy for nodes of its own", "domains are counted by the pod's own constraints")
 		}
 		g.Spread = append(g.Spread, rule)
 	}
@@ -319,12 +319,12 @@ func (t *Translator) spread(p *Pod, g *model.Group) {
 
 // countSpread notes that the pods of a selector are spread.
 func (t *Translator) countSpread(p *Pod, s *LabelSelector) {
-	if t.settled {
+	if t.frozen {
 		return
 	}
 	key := p.namespace() + " " + canonical(s)
 	if t.spreads[key] == nil {
-		t.spreads[key] = &spreading{namespace: p.namespace(), selector: s}
+		t.spreads[key] = &spreadSelector{namespace: p.namespace(), selector: s}
 	}
 	t.spreads[key].pods++
 }

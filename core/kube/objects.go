@@ -100,47 +100,47 @@ type Pod struct {
 
 // PodSpec is what a pod wants.
 type PodSpec struct {
-	NodeName                  string             `json:"nodeName"`
-	SchedulerName             string             `json:"schedulerName"`
-	SchedulingGates           []Gate             `json:"schedulingGates"`
-	Priority                  *int32             `json:"priority"`
-	PriorityClassName         string             `json:"priorityClassName"`
-	PreemptionPolicy          string             `json:"preemptionPolicy"`
-	RestartPolicy             string             `json:"restartPolicy"`
-	TerminationGracePeriod    *int64             `json:"terminationGracePeriodSeconds"`
-	HostNetwork               bool               `json:"hostNetwork"`
-	RuntimeClassName          string             `json:"runtimeClassName"`
-	Containers                []Container        `json:"containers"`
-	InitContainers            []Container        `json:"initContainers"`
-	Resources                 *Requirements      `json:"resources"`
-	Overhead                  ResourceList       `json:"overhead"`
-	NodeSelector              map[string]string  `json:"nodeSelector"`
-	Affinity                  *Affinity          `json:"affinity"`
-	Tolerations               []Toleration       `json:"tolerations"`
-	TopologySpreadConstraints []SpreadConstraint `json:"topologySpreadConstraints"`
-	Volumes                   []Volume           `json:"volumes"`
-	ResourceClaims            []Gate             `json:"resourceClaims"`
-	SchedulingGroup           json.RawMessage    `json:"schedulingGroup"`
-	WorkloadRef               json.RawMessage    `json:"workloadRef"`
-	OS                        *Gate              `json:"os"`
-	ActiveDeadlineSeconds     *int64             `json:"activeDeadlineSeconds"`
+	NodeName                  string                `json:"nodeName"`
+	SchedulerName             string                `json:"schedulerName"`
+	SchedulingGates           []NamedReference      `json:"schedulingGates"`
+	Priority                  *int32                `json:"priority"`
+	PriorityClassName         string                `json:"priorityClassName"`
+	PreemptionPolicy          string                `json:"preemptionPolicy"`
+	RestartPolicy             string                `json:"restartPolicy"`
+	TerminationGracePeriod    *int64                `json:"terminationGracePeriodSeconds"`
+	HostNetwork               bool                  `json:"hostNetwork"`
+	RuntimeClassName          string                `json:"runtimeClassName"`
+	Containers                []Container           `json:"containers"`
+	InitContainers            []Container           `json:"initContainers"`
+	Resources                 *ResourceRequirements `json:"resources"`
+	Overhead                  ResourceList          `json:"overhead"`
+	NodeSelector              map[string]string     `json:"nodeSelector"`
+	Affinity                  *Affinity             `json:"affinity"`
+	Tolerations               []Toleration          `json:"tolerations"`
+	TopologySpreadConstraints []SpreadConstraint    `json:"topologySpreadConstraints"`
+	Volumes                   []Volume              `json:"volumes"`
+	ResourceClaims            []NamedReference      `json:"resourceClaims"`
+	SchedulingGroup           json.RawMessage       `json:"schedulingGroup"`
+	WorkloadRef               json.RawMessage       `json:"workloadRef"`
+	OS                        *NamedReference       `json:"os"`
+	ActiveDeadlineSeconds     *int64                `json:"activeDeadlineSeconds"`
 }
 
-// Gate is something that has a name.
-type Gate struct {
+// NamedReference is something that has a name.
+type NamedReference struct {
 	Name string `json:"name"`
 }
 
 // Container is a part of a pod.
 type Container struct {
-	Name          string       `json:"name"`
-	RestartPolicy string       `json:"restartPolicy"` // of an init container: Always makes it a sidecar
-	Resources     Requirements `json:"resources"`
-	Ports         []Port       `json:"ports"`
+	Name          string               `json:"name"`
+	RestartPolicy string               `json:"restartPolicy"` // of an init container: Always makes it a sidecar
+	Resources     ResourceRequirements `json:"resources"`
+	Ports         []Port               `json:"ports"`
 }
 
-// Requirements is what is asked for.
-type Requirements struct {
+// ResourceRequirements is what is asked for.
+type ResourceRequirements struct {
 	Requests ResourceList `json:"requests"`
 	Limits   ResourceList `json:"limits"`
 }
@@ -234,12 +234,12 @@ type Volume struct {
 	ISCSI     json.RawMessage `json:"iscsi"`
 }
 
-// binds is whether the volume may keep a pod off some nodes.
-func (v *Volume) binds() bool {
-	return slices.ContainsFunc([]json.RawMessage{v.Claim, v.Ephemeral, v.GCE, v.AWS, v.RBD, v.ISCSI}, set)
+// restrictsNodes is whether the volume may keep a pod off some nodes.
+func (v *Volume) restrictsNodes() bool {
+	return slices.ContainsFunc([]json.RawMessage{v.Claim, v.Ephemeral, v.GCE, v.AWS, v.RBD, v.ISCSI}, isSet)
 }
 
-func set(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
+func isSet(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
 
 // PodStatus is how far a pod has come.
 type PodStatus struct {
@@ -315,8 +315,8 @@ type Workload struct {
 	} `json:"spec"`
 }
 
-// misdated is whether a timestamp is there and is none.
-func misdated(text string) bool { return text != "" && timeOf(text).IsZero() }
+// isInvalidTime is whether a timestamp is there and is none.
+func isInvalidTime(text string) bool { return text != "" && timeOf(text).IsZero() }
 
 // timeOf parses a timestamp; the zero time is none, or none that is one.
 func timeOf(text string) time.Time {

@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// portBook gives host ports numbers of our own. A port here is a number alone; in
+// portMap gives host ports numbers of our own. A port here is a number alone; in
 // Kubernetes TCP and UDP are apart. The first protocol that takes a number keeps
 // it, others get one from the top of the range.
-type portBook struct {
+type portMap struct {
 	numbers map[string]uint16 // by port and protocol
 	taken   map[uint16]bool
 	next    int
@@ -18,7 +18,7 @@ type portBook struct {
 
 // reserve takes every port number of TCP that pods use, so that the numbers that
 // are given to other protocols are free.
-func (b *portBook) reserve(pods []*Pod) {
+func (b *portMap) reserve(pods []*Pod) {
 	b.numbers, b.taken = map[string]uint16{}, map[uint16]bool{}
 	for _, protocol := range []string{"TCP", "UDP", "SCTP"} {
 		for _, p := range pods {
@@ -33,8 +33,8 @@ func (b *portBook) reserve(pods []*Pod) {
 
 func portKey(number int32, protocol string) string { return fmt.Sprintf("%d/%s", number, protocol) }
 
-// of is the number of a port; changed when it is not its own.
-func (b *portBook) of(number int32, protocol string) (n uint16, changed bool) {
+// number is the number of a port; changed when it is not its own.
+func (b *portMap) number(number int32, protocol string) (n uint16, changed bool) {
 	key := portKey(number, protocol)
 	if n, ok := b.numbers[key]; ok {
 		return n, n != uint16(number)
@@ -81,11 +81,11 @@ func (t *Translator) hostPorts(p *Pod) []uint16 {
 	var list []uint16
 	p.eachPort(func(port *Port, number int32) {
 		if port.HostIP != "" && !strings.HasPrefix(port.HostIP, "0.0.0.0") && port.HostIP != "::" {
-			t.Notes.soft("host ports of one address of the node", "told as the port of every address")
+			t.Report.info("host ports of one address of the node", "told as the port of every address")
 		}
-		n, changed := t.ports.of(number, cmp.Or(port.Protocol, "TCP"))
+		n, changed := t.ports.number(number, cmp.Or(port.Protocol, "TCP"))
 		if changed {
-			t.Notes.soft("host ports of UDP or SCTP whose number TCP uses too", "told by another number, from 65535 down")
+			t.Report.info("host ports of UDP or SCTP whose number TCP uses too", "told by another number, from 65535 down")
 		}
 		list = append(list, n)
 	})

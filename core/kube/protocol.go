@@ -8,18 +8,18 @@ import "encoding/json"
 // ExtenderArgs is what filter and prioritize are asked.
 type ExtenderArgs struct {
 	Pod       *Pod
-	Nodes     *NodeTexts
+	Nodes     *RawNodeList
 	NodeNames *[]string
 }
 
-// NodeTexts is a list of nodes as it came: an answer must give them back whole.
-type NodeTexts struct {
+// RawNodeList is a list of nodes as it came: an answer must give them back whole.
+type RawNodeList struct {
 	Items []json.RawMessage `json:"items"`
 }
 
 // ExtenderFilterResult is filter's answer.
 type ExtenderFilterResult struct {
-	Nodes                      *NodeTexts        `json:"Nodes,omitempty"`
+	Nodes                      *RawNodeList      `json:"Nodes,omitempty"`
 	NodeNames                  *[]string         `json:"NodeNames,omitempty"`
 	FailedNodes                map[string]string `json:"FailedNodes,omitempty"`
 	FailedAndUnresolvableNodes map[string]string `json:"FailedAndUnresolvableNodes,omitempty"`
@@ -71,8 +71,8 @@ type ExtenderBindingResult struct {
 	Error string
 }
 
-// Proposal is what kube-scheduler proposes, by UIDs.
-func (a *ExtenderPreemptionArgs) Proposal() map[string]*MetaVictims {
+// ProposedVictims is what kube-scheduler proposes, by UIDs.
+func (a *ExtenderPreemptionArgs) ProposedVictims() map[string]*MetaVictims {
 	all := make(map[string]*MetaVictims, len(a.NodeNameToMetaVictims)+len(a.NodeNameToVictims))
 	for node, victims := range a.NodeNameToMetaVictims {
 		if victims != nil {

@@ -9,7 +9,7 @@ import (
 // are found by their brackets alone, and are read by nobody here: a request may carry
 // all nodes of a cluster, of which the reader knows most as they are.
 func ReadExtenderArgs(text []byte) (*ExtenderArgs, error) {
-	p := pruner{text: text}
+	p := fieldScanner{text: text}
 	var items []json.RawMessage
 	if !p.eachField(func(key []byte) bool {
 		if !bytes.EqualFold(key, []byte(`"nodes"`)) || p.peek() != '{' {
@@ -37,7 +37,7 @@ func ReadExtenderArgs(text []byte) (*ExtenderArgs, error) {
 
 // eachField copies the object that begins here, but for the values of its fields, of
 // which visit sees to one after the other; false where there is none.
-func (p *pruner) eachField(visit func(key []byte) bool) bool {
+func (p *fieldScanner) eachField(visit func(key []byte) bool) bool {
 	if p.peek() != '{' {
 		return false
 	}
@@ -76,16 +76,16 @@ func (p *pruner) eachField(visit func(key []byte) bool) bool {
 }
 
 // peek is the byte after white space; 0 where there is none.
-func (p *pruner) peek() byte {
+func (p *fieldScanner) peek() byte {
 	c, _ := p.next()
 	return c
 }
 
 // copied copies the value that begins here.
-func (p *pruner) copied() bool { return p.value(nil) }
+func (p *fieldScanner) copied() bool { return p.value(nil) }
 
 // elements lists the texts of the array that begins here.
-func (p *pruner) elements() ([]json.RawMessage, bool) {
+func (p *fieldScanner) elements() ([]json.RawMessage, bool) {
 	list := []json.RawMessage{}
 	p.at++
 	if p.peek() == ']' {

@@ -16,7 +16,7 @@ func TestProposal_LeavesOutNodesWithoutVictims(t *testing.T) {
 		if err := json.Unmarshal([]byte(text), &args); err != nil {
 			t.Fatal(err)
 		}
-		got := args.Proposal()
+		got := args.ProposedVictims()
 		if len(got) != 1 || len(got["n2"].Pods) != 1 || got["n2"].Pods[0].UID != "u" {
 			t.Errorf("%s: %v", text, got)
 		}

@@ -44,10 +44,12 @@ type ObjectError struct {
 	Err    error
 }
 
-func (e *ObjectError) Error() string { return fmt.Sprintf("line %d: %s: %v", e.Line, e.What(), e.Err) }
+func (e *ObjectError) Error() string {
+	return fmt.Sprintf("line %d: %s: %v", e.Line, e.Describe(), e.Err)
+}
 
-// What is the object by its name, or by its number where it tells none.
-func (e *ObjectError) What() string {
+// Describe is the object by its name, or by its number where it tells none.
+func (e *ObjectError) Describe() string {
 	if e.Name != "" {
 		return e.Kind + " " + e.Name
 	}
@@ -77,16 +79,16 @@ type Dump struct {
 	Objects    int            // in all
 	Bytes      int64
 
-	Unread      []*ObjectError // of Salvage: what is left out, maxProblems of it
-	UnreadCount int            // all of it
-	Useless     []int          // the readers of which nothing but that came
-	Endless     int            // lists in YAML without what kubectl writes at their end: maybe cut off
-	Repeated    []Repeat       // objects that came several times, maxProblems of them
+	Invalid           []*ObjectError // of Salvage: what is left out, maxProblems of it
+	InvalidCount      int            // all of it
+	InvalidFiles      []int          // the readers of which nothing but that came
+	UnterminatedLists int            // lists in YAML without what kubectl writes at their end: maybe cut off
+	Duplicates        []Duplicate    // objects that came several times, maxProblems of them
 }
 
-// Repeat is an object that came again, at another line.
-type Repeat struct {
-	What         string
+// Duplicate is an object that came again, at another line.
+type Duplicate struct {
+	Object       string
 	First, Again int // lines
 }
 
@@ -100,7 +102,7 @@ const maxProblems = 20
 func Read(readers ...io.Reader) (*Dump, error) {
 	d, err := read(newCollector(maxProblems), readers)
 	var problems []error
-	for _, e := range d.Unread {
+	for _, e := range d.Invalid {
 		problems = append(problems, e)
 	}
 	if err != nil {
@@ -112,9 +114,9 @@ func Read(readers ...io.Reader) (*Dump, error) {
 	return d, nil
 }
 
-// Salvage reads as Read does, but leaves out the objects that are not as their kind
+// ReadPartial reads as Read does, but leaves out the objects that are not as their kind
 // is: Unread names them. The error is of a dump that cannot be read further.
-func Salvage(readers ...io.Reader) (*Dump, error) {
+func ReadPartial(readers ...io.Reader) (*Dump, error) {
 	d, err := read(newCollector(math.MaxInt), readers)
 	if err != nil {
 		return nil, err
@@ -133,7 +135,7 @@ func read(c *collector, readers []io.Reader) (d *Dump, err error) {
 		bytes += counted.n
 	}
 	d = c.end()
-	d.Bytes, d.Endless = bytes, c.endless
+	d.Bytes, d.UnterminatedLists = bytes, c.unterminated
 	return d, err
 }
 
@@ -174,7 +176,7 @@ func split(in *bufio.Reader, c *collector) error {
 	}
 	s := &yamlSplitter{r: bufio.NewReader(skipMark(in)), emit: c.add}
 	err := s.run()
-	c.endless += s.endless
+	c.unterminated += s.unterminated
 	return err
 }
 
@@ -188,15 +190,15 @@ func skipMark(in *bufio.Reader) io.Reader {
 
 // collector decodes objects side by side and puts them in order.
 type collector struct {
-	work chan numbered
-	wg   sync.WaitGroup
-	next int
-	crew []*decoder
-	stop chan struct{} // closed when there are too many problems
-	once sync.Once
+	work     chan numbered
+	wg       sync.WaitGroup
+	next     int
+	decoders []*decoder
+	stop     chan struct{} // closed when there are too many problems
+	once     sync.Once
 
-	file, first int // being read, and the number of its first object
-	endless     int
+	file, first  int // being read, and the number of its first object
+	unterminated int
 }
 
 type numbered struct {
@@ -207,14 +209,14 @@ type numbered struct {
 
 // decoder is what one goroutine has decoded.
 type decoder struct {
-	found    []decoded
-	problems []*ObjectError // the first of them
-	wrongs   int            // all of them
-	bad      map[int]bool   // readers with them
-	good     map[int]bool   // readers with others
-	other    map[string]int
-	objects  int
-	pruned   []byte // scratch of object
+	found        []decoded
+	problems     []*ObjectError // the first of them
+	problemCount int            // all of them
+	invalidFiles map[int]bool   // readers with them
+	validFiles   map[int]bool   // readers with others
+	other        map[string]int
+	objects      int
+	pruned       []byte // scratch of object
 }
 
 type decoded struct {
@@ -228,11 +230,11 @@ type decoded struct {
 func newCollector(enough int) *collector {
 	c := &collector{work: make(chan numbered, 64), stop: make(chan struct{})}
 	for range max(1, min(4, runtime.GOMAXPROCS(0))) {
-		d := &decoder{other: map[string]int{}, bad: map[int]bool{}, good: map[int]bool{}}
-		c.crew = append(c.crew, d)
+		d := &decoder{other: map[string]int{}, invalidFiles: map[int]bool{}, validFiles: map[int]bool{}}
+		c.decoders = append(c.decoders, d)
 		c.wg.Go(func() {
 			for p := range c.work {
-				if d.take(p); d.wrongs >= enough {
+				if d.decode(p); d.problemCount >= enough {
 					c.once.Do(func() { close(c.stop) })
 				}
 			}
@@ -241,13 +243,13 @@ func newCollector(enough int) *collector {
 	return c
 }
 
-// errEnough ends the reading of a dump of which too much is wrong.
-var errEnough = errors.New("too many objects are wrong")
+// errTooManyProblems ends the reading of a dump of which too much is wrong.
+var errTooManyProblems = errors.New("too many objects are wrong")
 
 func (c *collector) add(p piece) error {
 	select {
 	case <-c.stop:
-		return errEnough
+		return errTooManyProblems
 	case c.work <- numbered{seq: c.next, file: c.file, object: c.next - c.first + 1, piece: p}:
 		c.next++
 		return nil
@@ -261,34 +263,34 @@ func (c *collector) end() *Dump {
 	d := &Dump{Other: map[string]int{}}
 	var all []decoded
 	bad, good := map[int]bool{}, map[int]bool{}
-	for _, w := range c.crew {
+	for _, w := range c.decoders {
 		all = append(all, w.found...)
-		d.Unread = append(d.Unread, w.problems...)
-		d.UnreadCount += w.wrongs
-		maps.Copy(bad, w.bad)
-		maps.Copy(good, w.good)
+		d.Invalid = append(d.Invalid, w.problems...)
+		d.InvalidCount += w.problemCount
+		maps.Copy(bad, w.invalidFiles)
+		maps.Copy(good, w.validFiles)
 		d.Objects += w.objects
 		for kind, n := range w.other {
 			d.Other[kind] += n
 		}
 	}
 	slices.SortFunc(all, func(a, b decoded) int { return cmp.Compare(a.seq, b.seq) })
-	slices.SortFunc(d.Unread, func(a, b *ObjectError) int {
+	slices.SortFunc(d.Invalid, func(a, b *ObjectError) int {
 		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line))
 	})
 	for _, file := range slices.Sorted(maps.Keys(bad)) {
 		if !good[file] {
-			d.Useless = append(d.Useless, file)
+			d.InvalidFiles = append(d.InvalidFiles, file)
 		}
 	}
-	d.Unread = d.Unread[:min(len(d.Unread), maxProblems)]
+	d.Invalid = d.Invalid[:min(len(d.Invalid), maxProblems)]
 	d.sort(all)
 	return d
 }
 
 // sort puts objects into the lists of their kinds.
 func (d *Dump) sort(all []decoded) {
-	s := &seats{dump: d, at: make(map[[3]string]seat, len(all))}
+	s := &objectIndex{dump: d, at: make(map[[3]string]indexedObject, len(all))}
 	for _, x := range all {
 		if x.deleted {
 			d.Deleted = append(d.Deleted, x.object)
@@ -298,42 +300,42 @@ func (d *Dump) sort(all []decoded) {
 		case *Node:
 			d.Nodes = put(d.Nodes, s, x.line, [3]string{"Node", "", o.Metadata.Name}, o)
 		case *Pod:
-			d.Pods = put(d.Pods, s, x.line, o.Metadata.within("Pod"), o)
+			d.Pods = put(d.Pods, s, x.line, o.Metadata.key("Pod"), o)
 		case *Budget:
-			d.Budgets = put(d.Budgets, s, x.line, o.Metadata.within("PodDisruptionBudget"), o)
+			d.Budgets = put(d.Budgets, s, x.line, o.Metadata.key("PodDisruptionBudget"), o)
 		case *PriorityClass:
 			d.Classes = put(d.Classes, s, x.line, [3]string{"PriorityClass", "", o.Metadata.Name}, o)
 		case *Namespace:
 			d.Namespaces = put(d.Namespaces, s, x.line, [3]string{"Namespace", "", o.Metadata.Name}, o)
 		case *Workload:
-			d.Workloads = put(d.Workloads, s, x.line, o.Metadata.within(o.Kind), o)
+			d.Workloads = put(d.Workloads, s, x.line, o.Metadata.key(o.Kind), o)
 		}
 	}
 }
 
-// seats is where in the lists objects are, by kind, namespace and name.
-type seats struct {
+// objectIndex is where in the lists objects are, by kind, namespace and name.
+type objectIndex struct {
 	dump *Dump
-	at   map[[3]string]seat
+	at   map[[3]string]indexedObject
 }
 
-type seat struct{ index, line int }
+type indexedObject struct{ index, line int }
 
-func put[T any](list []T, s *seats, line int, key [3]string, o T) []T {
+func put[T any](list []T, s *objectIndex, line int, key [3]string, o T) []T {
 	if taken, ok := s.at[key]; ok {
-		if len(s.dump.Repeated) < maxProblems {
+		if len(s.dump.Duplicates) < maxProblems {
 			named := Metadata{Namespace: key[1], Name: key[2]}
-			s.dump.Repeated = append(s.dump.Repeated, Repeat{What: key[0] + " " + named.full(), First: taken.line, Again: line})
+			s.dump.Duplicates = append(s.dump.Duplicates, Duplicate{Object: key[0] + " " + named.full(), First: taken.line, Again: line})
 		}
 		list[taken.index] = o
 		return list
 	}
-	s.at[key] = seat{len(list), line}
+	s.at[key] = indexedObject{len(list), line}
 	return append(list, o)
 }
 
-// take decodes one piece.
-func (d *decoder) take(p numbered) {
+// decode decodes one piece.
+func (d *decoder) decode(p numbered) {
 	texts := [][]byte{p.text}
 	if p.yaml {
 		var errs []error
@@ -342,7 +344,7 @@ func (d *decoder) take(p numbered) {
 			errs = append(errs, notAnObject("null"))
 		}
 		for _, err := range errs {
-			d.wrong(p, anyObject, "", err)
+			d.addProblem(p, anyObject, "", err)
 		}
 	}
 	for _, text := range texts {
@@ -350,9 +352,9 @@ func (d *decoder) take(p numbered) {
 	}
 }
 
-func (d *decoder) wrong(p numbered, kind, name string, err error) {
-	d.bad[p.file] = true
-	if d.wrongs++; len(d.problems) < maxProblems { // a decoder meets its own in the order of the dump
+func (d *decoder) addProblem(p numbered, kind, name string, err error) {
+	d.invalidFiles[p.file] = true
+	if d.problemCount++; len(d.problems) < maxProblems { // a decoder meets its own in the order of the dump
 		d.problems = append(d.problems, &ObjectError{File: p.file, Line: p.line, Object: p.object, Kind: kind, Name: name, Err: explain(err)})
 	}
 }
@@ -375,33 +377,33 @@ func (d *decoder) object(p numbered, text []byte) {
 	}
 	d.objects++
 	if text[0] != '{' {
-		d.wrong(p, anyObject, "", notAnObject(string(text)))
+		d.addProblem(p, anyObject, "", notAnObject(string(text)))
 		return
 	}
 	kind := cmp.Or(kindOf(text), p.kind)
-	pruned := prune(kind, text, d.pruned)
+	pruned := filterFields(kind, text, d.pruned)
 	if len(pruned) < len(text) {
 		d.pruned = pruned
 	}
-	object, err := decode(kind, pruned)
+	object, err := decodeObject(kind, pruned)
 	switch {
 	case err == nil && object == nil && kind == "":
 		d.event(p, text)
 	case err == nil && object == nil:
-		d.good[p.file] = true
+		d.validFiles[p.file] = true
 		if d.other[short(kind)]++; !json.Valid(text) {
-			d.wrong(p, short(kind), "", errors.New("it is no JSON"))
+			d.addProblem(p, short(kind), "", errors.New("it is no JSON"))
 		}
 	case err != nil:
 		var named struct{ Metadata Metadata }
 		_ = json.Unmarshal(text, &named) // as far as it goes
-		d.wrong(p, short(kind), named.Metadata.full(), err)
+		d.addProblem(p, short(kind), named.Metadata.full(), err)
 	default:
-		if name := nameOf(object); !goodName(name) {
-			d.wrong(p, kind, "", errors.New("it has no name, or one that Kubernetes would not take"))
+		if name := nameOf(object); !isValidName(name) {
+			d.addProblem(p, kind, "", errors.New("it has no name, or one that Kubernetes would not take"))
 			return
 		}
-		d.good[p.file] = true
+		d.validFiles[p.file] = true
 		d.found = append(d.found, decoded{seq: p.seq, line: p.line, object: object})
 	}
 }
@@ -416,7 +418,7 @@ func (d *decoder) list(p numbered, kind string, text []byte) bool {
 		return false
 	}
 	if p.depth++; p.depth > maxDepth {
-		d.wrong(p, kind+"List", "", errors.New("lists within lists within lists"))
+		d.addProblem(p, kind+"List", "", errors.New("lists within lists within lists"))
 		return true
 	}
 	p.kind = kind
@@ -445,7 +447,7 @@ func (d *decoder) event(p numbered, text []byte) {
 	err := json.Unmarshal(text, &event)
 	switch {
 	case err == nil && event.Type == "BOOKMARK":
-	case err == nil && set(event.Object) && kindOf(event.Object) != "":
+	case err == nil && isSet(event.Object) && kindOf(event.Object) != "":
 		p.text, p.yaml = event.Object, false
 		before := len(d.found)
 		d.objects--
@@ -454,14 +456,14 @@ func (d *decoder) event(p numbered, text []byte) {
 			d.found[before].deleted = true
 		}
 	case err != nil:
-		d.wrong(p, anyObject, "", err)
+		d.addProblem(p, anyObject, "", err)
 	default:
-		d.wrong(p, anyObject, "", errors.New("it has no kind, as every object of Kubernetes has, and no items, as a list has"))
+		d.addProblem(p, anyObject, "", errors.New("it has no kind, as every object of Kubernetes has, and no items, as a list has"))
 	}
 }
 
-// decode decodes an object of a kind that bears on scheduling; nil for others.
-func decode(kind string, text []byte) (any, error) {
+// decodeObject decodes an object of a kind that bears on scheduling; nil for others.
+func decodeObject(kind string, text []byte) (any, error) {
 	var to any
 	switch kind {
 	case "Node":
@@ -500,9 +502,9 @@ func nameOf(object any) string {
 	return ""
 }
 
-// goodName is whether a name is as Kubernetes has them: lower-case letters,
+// isValidName is whether a name is as Kubernetes has them: lower-case letters,
 // digits, dots and dashes.
-func goodName(name string) bool {
+func isValidName(name string) bool {
 	for i := range len(name) {
 		c := name[i]
 		if (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '.' && c != '-' {
@@ -520,9 +522,9 @@ func (m *Metadata) full() string {
 	return m.Namespace + "/" + m.Name
 }
 
-// within is what tells an object of a kind from others: without a namespace it is in
+// key is what tells an object of a kind from others: without a namespace it is in
 // default, as kubectl puts it there.
-func (m *Metadata) within(kind string) [3]string {
+func (m *Metadata) key(kind string) [3]string {
 	return [3]string{kind, cmp.Or(m.Namespace, model.DefaultNamespace), m.Name}
 }
 

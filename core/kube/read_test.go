@@ -180,7 +180,7 @@ func TestSelectorLabel_ReadsBack(t *testing.T) {
 		{Labels: map[string]string{"": "x"}},
 	} {
 		label := SelectorLabel(s)
-		back, ok := LabelledSelector(label)
+		back, ok := ParseSelectorLabel(label)
 		if !ok {
 			t.Errorf("%q is not read back", label)
 			continue
@@ -191,7 +191,7 @@ func TestSelectorLabel_ReadsBack(t *testing.T) {
 			}
 		}
 	}
-	if _, ok := LabelledSelector("app"); ok {
+	if _, ok := ParseSelectorLabel("app"); ok {
 		t.Error("any label stands for a selector")
 	}
 }
@@ -215,13 +215,13 @@ func FuzzTranslate(f *testing.F) {
 			return
 		}
 		left := 0
-		for _, n := range c.Notes.List {
-			if n.LeftOut {
+		for _, n := range c.Report.List {
+			if n.Skipped {
 				left += n.Count
 			}
 		}
-		if c.Pods+left != c.PodsRead {
-			t.Errorf("%d pods read, %d told and %d left out", c.PodsRead, c.Pods, left)
+		if c.PodsTranslated+left != c.PodsRead {
+			t.Errorf("%d pods read, %d told and %d left out", c.PodsRead, c.PodsTranslated, left)
 		}
 		ids := map[string]bool{}
 		for _, j := range c.Jobs {

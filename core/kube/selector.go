@@ -50,8 +50,8 @@ func (r *Requirement) holds(value string, set bool) bool {
 	return false
 }
 
-// known is whether the operator is one that holds knows.
-func (r *Requirement) known() bool {
+// isKnown is whether the operator is one that holds knows.
+func (r *Requirement) isKnown() bool {
 	return slices.Contains([]string{"In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"}, r.Operator)
 }
 

@@ -32,8 +32,8 @@ type jsonSplitter struct {
 	emit func(piece) error
 }
 
-// errEnd means that the text ends in the middle of something.
-var errEnd = errors.New("the dump ends in the middle of an object: it was cut off; make it anew")
+// errTruncated means that the text ends in the middle of something.
+var errTruncated = errors.New("the dump ends in the middle of an object: it was cut off; make it anew")
 
 func (s *jsonSplitter) fail(format string, args ...any) error {
 	return &SyntaxError{Line: s.line, Err: fmt.Errorf(format, args...)}
@@ -80,7 +80,7 @@ func (s *jsonSplitter) need() (byte, error) {
 
 func (s *jsonSplitter) unexpected(err error) error {
 	if errors.Is(err, io.EOF) {
-		return &SyntaxError{Line: s.line, Err: errEnd}
+		return &SyntaxError{Line: s.line, Err: errTruncated}
 	}
 	return err
 }

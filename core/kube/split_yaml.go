@@ -21,14 +21,14 @@ type yamlSplitter struct {
 	line int
 	emit func(piece) error
 
-	doc     []byte // of the document, without its items
-	docLine int
-	item    []byte // of the item at hand
-	itemAt  int
-	items   bool // the lines at hand are a list's items
-	indent  int  // of their dashes; -1: not known yet
-	listed  bool // the document had items
-	endless int  // lists without the kind that kubectl writes after their items
+	doc          []byte // of the document, without its items
+	docLine      int
+	item         []byte // of the item at hand
+	itemAt       int
+	items        bool // the lines at hand are a list's items
+	indent       int  // of their dashes; -1: not known yet
+	hasItems     bool // the document had items
+	unterminated int  // lists without the kind that kubectl writes after their items
 }
 
 func (s *yamlSplitter) fail(format string, args ...any) error {
@@ -45,7 +45,7 @@ func (s *yamlSplitter) run() error {
 		if err != nil {
 			return err
 		}
-		if err := s.take(line); err != nil {
+		if err := s.addLine(line); err != nil {
 			return err
 		}
 	}
@@ -71,19 +71,19 @@ func (s *yamlSplitter) next() ([]byte, error) {
 	}
 }
 
-// take takes a line.
-func (s *yamlSplitter) take(line []byte) error {
+// addLine takes a line.
+func (s *yamlSplitter) addLine(line []byte) error {
 	text := bytes.TrimRight(line, "\r\n \t")
 	if bytes.Equal(text, []byte("---")) || bytes.HasPrefix(line, []byte("--- ")) || bytes.Equal(text, []byte("...")) {
 		return s.endDocument()
 	}
 	if s.items {
-		if ended, err := s.takeItem(line, text); err != nil || !ended {
+		if ended, err := s.addItemLine(line, text); err != nil || !ended {
 			return err
 		}
 	}
 	if bytes.Equal(text, []byte("items:")) {
-		s.items, s.listed, s.indent = true, true, -1
+		s.items, s.hasItems, s.indent = true, true, -1
 		return nil
 	}
 	if len(s.doc) == 0 {
@@ -95,9 +95,9 @@ func (s *yamlSplitter) take(line []byte) error {
 	return nil
 }
 
-// takeItem takes a line within a list's items; ended is whether it is the first
+// addItemLine takes a line within a list's items; ended is whether it is the first
 // one after them.
-func (s *yamlSplitter) takeItem(line, text []byte) (ended bool, err error) {
+func (s *yamlSplitter) addItemLine(line, text []byte) (ended bool, err error) {
 	depth := len(text) - len(bytes.TrimLeft(text, " "))
 	dash := depth < len(text) && text[depth] == '-' && (depth+1 == len(text) || text[depth+1] == ' ')
 	switch {
@@ -132,10 +132,10 @@ func (s *yamlSplitter) endDocument() error {
 	if err := s.endItem(); err != nil {
 		return err
 	}
-	text, list := s.doc, s.listed
-	s.doc, s.items, s.listed = nil, false, false
+	text, list := s.doc, s.hasItems
+	s.doc, s.items, s.hasItems = nil, false, false
 	if list && !bytes.HasPrefix(text, []byte("kind:")) && !bytes.Contains(text, []byte("\nkind:")) {
-		s.endless++
+		s.unterminated++
 	}
 	if list || len(bytes.TrimSpace(text)) == 0 {
 		return nil

@@ -8,8 +8,8 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 )
 
-// conditions are the taints that the control plane gives nodes that are not well.
-var conditions = []struct {
+// conditionTaints are the taints that the control plane gives nodes that are not well.
+var conditionTaints = []struct {
 	kind, status, taint string
 }{
 	{"Ready", "False", "node.kubernetes.io/not-ready"},
@@ -37,21 +37,21 @@ func (t *Translator) taints(n *Node) []model.Taint {
 	for _, taint := range n.Spec.Taints {
 		switch {
 		case taint.Key == "" || !slices.Contains(model.TaintEffects, model.TaintEffect(taint.Effect)):
-			t.Notes.hard("taints without a key or with an effect that is not known", "left out")
+			t.Report.warn("taints without a key or with an effect that is not known", "left out")
 		case !add(taint):
-			t.Notes.hard("taints with the key and the effect of another of the node", "left out")
+			t.Report.warn("taints with the key and the effect of another of the node", "left out")
 		case taint.Effect == string(model.NoExecute):
-			t.Notes.soft("taints with the effect NoExecute", "as if they had come at the time of the dump, for pods that tolerate them for some time")
+			t.Report.info("taints with the effect NoExecute", "as if they had come at the time of the dump, for pods that tolerate them for some time")
 		}
 	}
-	for _, c := range conditions {
+	for _, c := range conditionTaints {
 		if slices.ContainsFunc(n.Status.Conditions, func(have NodeCondition) bool { return have.Type == c.kind && have.Status == c.status }) &&
 			add(Taint{Key: c.taint, Effect: string(model.NoSchedule)}) {
-			t.Notes.soft("nodes that are not well and lack the taint that says so", "given it")
+			t.Report.info("nodes that are not well and lack the taint that says so", "given it")
 		}
 	}
 	if n.Spec.Unschedulable && add(Taint{Key: unschedulable, Effect: string(model.NoSchedule)}) {
-		t.Notes.soft("nodes that are cordoned and lack the taint that says so", "given it")
+		t.Report.info("nodes that are cordoned and lack the taint that says so", "given it")
 	}
 	return list
 }
@@ -64,23 +64,23 @@ func (t *Translator) tolerations(p *Pod) []model.Toleration {
 		one := model.Toleration{Key: w.Key, Operator: model.TolerationOperator(w.Operator), Value: w.Value, Effect: model.TaintEffect(w.Effect)}
 		switch {
 		case w.Operator != "" && w.Operator != string(model.TolerationEqual) && w.Operator != string(model.TolerationExists):
-			t.Notes.hard("tolerations that compare numbers", "left out")
+			t.Report.warn("tolerations that compare numbers", "left out")
 			continue
 		case w.Effect != "" && !slices.Contains(model.TaintEffects, one.Effect):
-			t.Notes.hard("tolerations of an effect that is not known", "left out")
+			t.Report.warn("tolerations of an effect that is not known", "left out")
 			continue
 		case w.Operator == string(model.TolerationExists):
 			one.Value = ""
 		case w.Key == "":
-			t.Notes.hard("tolerations without a key that do not say Exists", "left out")
+			t.Report.warn("tolerations without a key that do not say Exists", "left out")
 			continue
 		}
-		if one.Effect == model.NoExecute && w.Key != "" && !t.lasting && !t.banishing[w.Key] {
-			t.Notes.soft("tolerations of NoExecute alone, of taints that no node has", "left out; they keep nobody on a node or off it")
+		if one.Effect == model.NoExecute && w.Key != "" && !t.keepsAllTolerations && !t.noExecuteKeys[w.Key] {
+			t.Report.info("tolerations of NoExecute alone, of taints that no node has", "left out; they keep nobody on a node or off it")
 			continue
 		}
 		if w.TolerationSeconds != nil && one.Effect == model.NoExecute {
-			one.For = time.Duration(min(max(*w.TolerationSeconds, 1), maxStay)) * time.Second
+			one.For = time.Duration(min(max(*w.TolerationSeconds, 1), maxTolerationSeconds)) * time.Second
 		}
 		if !slices.Contains(list, one) {
 			list = append(list, one)
@@ -90,9 +90,9 @@ func (t *Translator) tolerations(p *Pod) []model.Toleration {
 	return list
 }
 
-// maxStay is for how long a pod says at most that it stays beside a taint, in seconds:
+// maxTolerationSeconds is for how long a pod says at most that it stays beside a taint, in seconds:
 // as long as scenarios last.
-const maxStay = 50 * 365 * 24 * 60 * 60
+const maxTolerationSeconds = 50 * 365 * 24 * 60 * 60
 
 func compareTolerations(a, b model.Toleration) int {
 	return cmp.Or(

@@ -17,29 +17,29 @@ import (
 // label of its own, which is put on the nodes or the groups that are meant: exact
 // for this cluster, and no more than that.
 type Translator struct {
-	Nodes []*model.Node // attributes are added to those of these
-	Notes *Notes
+	Nodes  []*model.Node // attributes are added to those of these
+	Report *Report
 
-	told    map[string]bool // resources; nil: all
-	weighed map[string]bool // resources of which told was chosen
-	slots   bool            // a pod takes one of the node's slots
-	amounts amounts
+	retained    map[string]bool // resources; nil: all
+	considered  map[string]bool // resources of which told was chosen
+	hasPodSlots bool            // a pod takes one of the node's slots
+	amounts     amounts
 
-	hosts     bool                              // hostnames tell nodes apart
-	banishing map[string]bool                   // keys of taints of effect NoExecute
-	lasting   bool                              // nodes may get other taints, so that every toleration is told
-	marks     map[string]string                 // attributes made, by what they stand for
-	meant     map[string]func(*model.Node) bool // of which nodes an attribute was made
-	within    map[string][]*selector            // labels made, by namespace
-	selected  map[string]*selector
-	ports     portBook
-	keeps     map[string]bool // labels that some selector reads
-	numeric   map[string]bool // by label: every value is a whole number
-	spreads   map[string]*spreading
+	uniqueHostnames     bool                              // hostnames tell nodes apart
+	noExecuteKeys       map[string]bool                   // keys of taints of effect NoExecute
+	keepsAllTolerations bool                              // nodes may get other taints, so that every toleration is told
+	nodeSets            map[string]string                 // attributes made, by what they stand for
+	nodeSetMembers      map[string]func(*model.Node) bool // of which nodes an attribute was made
+	selectorLabels      map[string][]*selectorLabel       // labels made, by namespace
+	selectorByKey       map[string]*selectorLabel
+	ports               portMap
+	readLabels          map[string]bool // labels that some selector reads
+	numeric             map[string]bool // by label: every value is a whole number
+	spreads             map[string]*spreadSelector
 
-	// settled is whether nodes and groups are in use already, so that no attribute and
+	// frozen is whether nodes and groups are in use already, so that no attribute and
 	// no label may be added to them. Whoever would need one is new: see Roster.
-	settled, new bool
+	frozen, needsRebuild bool
 
 	wrongs     []error // the first of what is not as the API has it, and was taken for something
 	wrongCount int
@@ -47,16 +47,16 @@ type Translator struct {
 	firstNoAmount error
 }
 
-// wrong notes something that no API server would have let through.
-func (t *Translator) wrong(err error) {
+// addInvalid notes something that no API server would have let through.
+func (t *Translator) addInvalid(err error) {
 	if t.wrongCount++; len(t.wrongs) < maxProblems {
 		t.wrongs = append(t.wrongs, err)
 	}
 }
 
-// Wrong is everything that is not as the API has it, though its object could be read:
+// InvalidValues is everything that is not as the API has it, though its object could be read:
 // amounts and times that are none. It names the first of them.
-func (t *Translator) Wrong() error {
+func (t *Translator) InvalidValues() error {
 	all := slices.Clone(t.wrongs)
 	if more := t.wrongCount - len(all); more > 0 {
 		all = append(all, fmt.Errorf("and %d more", more))
@@ -64,8 +64,8 @@ func (t *Translator) Wrong() error {
 	return errors.Join(all...)
 }
 
-// spreading is a selector of topology spread constraints.
-type spreading struct {
+// spreadSelector is a selector of topology spread constraints.
+type spreadSelector struct {
 	namespace string
 	selector  *LabelSelector
 	pods      int
@@ -73,48 +73,48 @@ type spreading struct {
 
 const (
 	hostname = "kubernetes.io/hostname"
-	// markNodes and a number is an attribute that is made.
-	markNodes = "cede.import/nodes-"
+	// nodeSetPrefix and a number is an attribute that is made.
+	nodeSetPrefix = "cede.import/nodes-"
 )
 
-// selector is a label that stands for a selector.
-type selector struct {
-	label string
-	all   *LabelSelector
+// selectorLabel is a label that stands for a selector.
+type selectorLabel struct {
+	label    string
+	selector *LabelSelector
 }
 
 // NewTranslator makes a translator for nodes that were translated already, such
 // as those of a scenario. Its groups' resources are all told.
-func NewTranslator(nodes []*model.Node, notes *Notes) *Translator {
+func NewTranslator(nodes []*model.Node, notes *Report) *Translator {
 	t := &Translator{
-		Nodes: nodes, Notes: notes, amounts: amounts{}, marks: map[string]string{}, meant: map[string]func(*model.Node) bool{}, selected: map[string]*selector{},
-		keeps: map[string]bool{}, numeric: map[string]bool{}, spreads: map[string]*spreading{}, within: map[string][]*selector{},
+		Nodes: nodes, Report: notes, amounts: amounts{}, nodeSets: map[string]string{}, nodeSetMembers: map[string]func(*model.Node) bool{}, selectorByKey: map[string]*selectorLabel{},
+		readLabels: map[string]bool{}, numeric: map[string]bool{}, spreads: map[string]*spreadSelector{}, selectorLabels: map[string][]*selectorLabel{},
 	}
-	t.lookAtNodes()
+	t.inspectNodes()
 	return t
 }
 
-// lookAtNodes finds out what the nodes' labels and taints can tell.
-func (t *Translator) lookAtNodes() {
+// inspectNodes finds out what the nodes' labels and taints can tell.
+func (t *Translator) inspectNodes() {
 	names := make(map[string]bool, len(t.Nodes))
-	t.hosts = true
-	t.banishing = map[string]bool{}
+	t.uniqueHostnames = true
+	t.noExecuteKeys = map[string]bool{}
 	for _, n := range t.Nodes {
 		host, ok := n.Attributes[hostname]
-		t.hosts = t.hosts && ok && !names[host]
+		t.uniqueHostnames = t.uniqueHostnames && ok && !names[host]
 		names[host] = true
 		for _, taint := range n.Taints {
 			if taint.Effect == model.NoExecute {
-				t.banishing[taint.Key] = true
+				t.noExecuteKeys[taint.Key] = true
 			}
 		}
 		for key := range n.Attributes {
-			if _, ok := cutNumber(key, markNodes); ok {
-				t.marks["taken "+key] = key
+			if _, ok := cutNumber(key, nodeSetPrefix); ok {
+				t.nodeSets["taken "+key] = key
 			}
 		}
 		if _, ok := n.Capacity[podSlots]; ok {
-			t.slots = true
+			t.hasPodSlots = true
 		}
 	}
 }
@@ -127,17 +127,17 @@ func cutNumber(name, prefix string) (int, bool) {
 	return n, err == nil
 }
 
-// mark is the attribute of the nodes for which holds is true.
-func (t *Translator) mark(of string, holds func(*model.Node) bool) string {
-	if name, ok := t.marks[of]; ok {
+// nodeSet is the attribute of the nodes for which holds is true.
+func (t *Translator) nodeSet(of string, holds func(*model.Node) bool) string {
+	if name, ok := t.nodeSets[of]; ok {
 		return name
 	}
-	if t.settled {
-		t.new = true
-		return markNodes
+	if t.frozen {
+		t.needsRebuild = true
+		return nodeSetPrefix
 	}
-	name := t.freeMark()
-	t.marks[of], t.meant[name] = name, holds
+	name := t.unusedNodeSet()
+	t.nodeSets[of], t.nodeSetMembers[name] = name, holds
 	for _, n := range t.Nodes {
 		if holds(n) {
 			setAttribute(n, name)
@@ -153,12 +153,12 @@ func setAttribute(n *model.Node, name string) {
 	n.Attributes[name] = "true"
 }
 
-// freeMark is a name that no attribute has.
-func (t *Translator) freeMark() string {
+// unusedNodeSet is a name that no attribute has.
+func (t *Translator) unusedNodeSet() string {
 	for i := 1; ; i++ {
-		name := markNodes + strconv.Itoa(i)
+		name := nodeSetPrefix + strconv.Itoa(i)
 		taken := false
-		for _, other := range t.marks {
+		for _, other := range t.nodeSets {
 			taken = taken || other == name
 		}
 		if !taken {
@@ -173,24 +173,24 @@ func (t *Translator) labelFor(namespace string, s *LabelSelector) map[string]str
 		return pairs
 	}
 	key := namespace + " " + canonical(s)
-	made := t.selected[key]
-	if made == nil && t.settled {
-		t.new = true
+	made := t.selectorByKey[key]
+	if made == nil && t.frozen {
+		t.needsRebuild = true
 		return map[string]string{SelectorLabel(s): "true"}
 	}
 	if made == nil {
-		made = &selector{label: SelectorLabel(s), all: s}
-		t.selected[key] = made
-		t.within[namespace] = append(t.within[namespace], made)
+		made = &selectorLabel{label: SelectorLabel(s), selector: s}
+		t.selectorByKey[key] = made
+		t.selectorLabels[namespace] = append(t.selectorLabels[namespace], made)
 	}
 	return map[string]string{made.label: "true"}
 }
 
 // Label adds to a group's labels those that stand for selectors.
 func (t *Translator) Label(namespace string, labels map[string]string) map[string]string {
-	var own []*selector
-	for _, s := range t.within[namespace] {
-		if s.all.Matches(labels) {
+	var own []*selectorLabel
+	for _, s := range t.selectorLabels[namespace] {
+		if s.selector.Matches(labels) {
 			own = append(own, s)
 		}
 	}
@@ -214,12 +214,12 @@ var perInstance = []string{
 
 // labels are a pod's without those that only tell its siblings apart.
 func (t *Translator) labels(p *Pod) map[string]string {
-	if !slices.ContainsFunc(perInstance, func(k string) bool { _, ok := p.Metadata.Labels[k]; return ok && !t.keeps[k] }) {
+	if !slices.ContainsFunc(perInstance, func(k string) bool { _, ok := p.Metadata.Labels[k]; return ok && !t.readLabels[k] }) {
 		return p.Metadata.Labels
 	}
 	kept := make(map[string]string, len(p.Metadata.Labels))
 	for k, v := range p.Metadata.Labels {
-		if t.keeps[k] || !slices.Contains(perInstance, k) {
+		if t.readLabels[k] || !slices.Contains(perInstance, k) {
 			kept[k] = v
 		}
 	}

@@ -21,18 +21,18 @@ type cache struct {
 	onNode  map[string]map[string]*kube.Pod // by node ("": they wait for one), then as pods
 	budgets map[string]*kube.Budget
 	classes map[string]*kube.PriorityClass
-	// tellers is how often each label that tells the pods of a workload apart is read.
-	tellers map[string]int
-	// fed is when the whole cluster was told last; zero: never, so that nobody knows
+	// perInstanceReaders is how often each label that tells the pods of a workload apart is read.
+	perInstanceReaders map[string]int
+	// synced is when the whole cluster was told last; zero: never, so that nobody knows
 	// what else is on a node.
-	fed time.Time
+	synced time.Time
 	// changes counts what bears on where pods may go.
 	changes atomic.Uint64
-	// texts are hashes of nodes as requests carried them last, of those that are known as
+	// hashByNode are hashes of nodes as requests carried them last, of those that are known as
 	// they were there: most say the same each time, and are not read again.
-	texts map[string]uint64
-	named map[uint64]string // the same the other way round
-	log   changeLog
+	hashByNode map[string]uint64
+	nodeByHash map[uint64]string // the same the other way round
+	log        changeLog
 }
 
 func newCache() *cache {
@@ -44,8 +44,8 @@ func newCache() *cache {
 // clear forgets everything. mu is held, or the cache is new.
 func (c *cache) clear() {
 	c.nodes, c.pods = map[string]*kube.Node{}, map[string]*kube.Pod{}
-	c.onNode, c.texts, c.named = map[string]map[string]*kube.Pod{}, map[string]uint64{}, map[uint64]string{}
-	c.tellers = map[string]int{}
+	c.onNode, c.hashByNode, c.nodeByHash = map[string]map[string]*kube.Pod{}, map[string]uint64{}, map[uint64]string{}
+	c.perInstanceReaders = map[string]int{}
 	c.budgets, c.classes = map[string]*kube.Budget{}, map[string]*kube.PriorityClass{}
 }
 
@@ -64,10 +64,10 @@ func (c *cache) feed(d *kube.Dump, whole bool, now time.Time) {
 	c.changes.Add(1)
 	if whole {
 		c.retain(d)
-		if c.fed.IsZero() {
+		if c.synced.IsZero() {
 			c.log.restart() // so far nodes were taken to be empty
 		}
-		c.fed = now
+		c.synced = now
 	}
 	for _, n := range d.Nodes {
 		c.putNode(n)
@@ -106,7 +106,7 @@ func (c *cache) putPod(p *kube.Pod) {
 		return
 	}
 	c.pods[k] = p
-	p.TellsSiblingsBy(func(label string) { c.tellers[label]++ })
+	p.EachPerInstanceLabel(func(label string) { c.perInstanceReaders[label]++ })
 	node := p.Spec.NodeName
 	if c.onNode[node] == nil {
 		c.onNode[node] = map[string]*kube.Pod{}
@@ -115,7 +115,7 @@ func (c *cache) putPod(p *kube.Pod) {
 	if node != "" {
 		c.changes.Add(1)
 	}
-	c.log.came(p)
+	c.log.podAdded(p)
 }
 
 // dropPod forgets a pod. mu is held.
@@ -125,7 +125,7 @@ func (c *cache) dropPod(k string) {
 		return
 	}
 	delete(c.pods, k)
-	p.TellsSiblingsBy(func(label string) { c.tellers[label]-- })
+	p.EachPerInstanceLabel(func(label string) { c.perInstanceReaders[label]-- })
 	if on := c.onNode[p.Spec.NodeName]; on != nil {
 		if delete(on, k); len(on) == 0 {
 			delete(c.onNode, p.Spec.NodeName)
@@ -134,7 +134,7 @@ func (c *cache) dropPod(k string) {
 	if p.Spec.NodeName != "" {
 		c.changes.Add(1)
 	}
-	c.log.left(k, p)
+	c.log.podRemoved(k, p)
 }
 
 // putNode takes over one node. mu is held.
@@ -145,14 +145,14 @@ func (c *cache) putNode(n *kube.Node) {
 		return
 	}
 	c.nodes[name] = n
-	c.forgetText(name)
+	c.forgetHash(name)
 	c.changes.Add(1)
-	c.log.add(nodeIs(n))
+	c.log.add(nodeUpdate(n))
 	if old != nil {
 		return
 	}
 	for _, k := range slices.Sorted(maps.Keys(c.onNode[name])) {
-		c.log.came(c.onNode[name][k]) // so far on a node that nobody knew
+		c.log.podAdded(c.onNode[name][k]) // so far on a node that nobody knew
 	}
 }
 
@@ -162,12 +162,12 @@ func (c *cache) dropNode(name string) {
 		return
 	}
 	delete(c.nodes, name)
-	c.forgetText(name)
+	c.forgetHash(name)
 	c.changes.Add(1)
 	for k, p := range c.onNode[name] {
-		c.log.left(k, p)
+		c.log.podRemoved(k, p)
 	}
-	c.log.add(nodeGone(name))
+	c.log.add(nodeRemoval(name))
 }
 
 // sameNode is whether two versions of a node differ in nothing but when it was heard of.
@@ -186,8 +186,8 @@ func sameNode(a, b *kube.Node) bool {
 // worked out again, and what could not be read stays as it was. mu is held.
 func (c *cache) retain(d *kube.Dump) {
 	nodes, pods, unread := map[string]bool{}, map[string]bool{}, map[string]bool{}
-	for _, u := range d.Unread {
-		unread[u.What()] = true
+	for _, u := range d.Invalid {
+		unread[u.Describe()] = true
 	}
 	for _, n := range d.Nodes {
 		nodes[n.Metadata.Name] = true
@@ -212,8 +212,8 @@ func (c *cache) retain(d *kube.Dump) {
 // hashes makes the hashes of texts.
 var hashes = maphash.MakeSeed()
 
-// seen names the nodes of texts that say what they said last, "" where one does not.
-func (c *cache) seen(texts []json.RawMessage) (names []string, sums []uint64) {
+// knownNodes names the nodes of texts that say what they said last, "" where one does not.
+func (c *cache) knownNodes(texts []json.RawMessage) (names []string, sums []uint64) {
 	names, sums = make([]string, len(texts)), make([]uint64, len(texts))
 	for i, text := range texts {
 		sums[i] = maphash.Bytes(hashes, text)
@@ -221,29 +221,29 @@ func (c *cache) seen(texts []json.RawMessage) (names []string, sums []uint64) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	for i, sum := range sums {
-		names[i] = c.named[sum]
+		names[i] = c.nodeByHash[sum]
 	}
 	return names, sums
 }
 
-// seeNode takes over a node that a request carries.
-func (c *cache) seeNode(n *kube.Node, sum uint64) {
+// observeNode takes over a node that a request carries.
+func (c *cache) observeNode(n *kube.Node, sum uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.putNode(n)
-	c.forgetText(n.Metadata.Name)
-	c.texts[n.Metadata.Name], c.named[sum] = sum, n.Metadata.Name
+	c.forgetHash(n.Metadata.Name)
+	c.hashByNode[n.Metadata.Name], c.nodeByHash[sum] = sum, n.Metadata.Name
 }
 
-func (c *cache) forgetText(node string) {
-	if sum, ok := c.texts[node]; ok {
-		delete(c.named, sum)
-		delete(c.texts, node)
+func (c *cache) forgetHash(node string) {
+	if sum, ok := c.hashByNode[node]; ok {
+		delete(c.nodeByHash, sum)
+		delete(c.hashByNode, node)
 	}
 }
 
-// see takes over pods that a request carries.
-func (c *cache) see(pods ...*kube.Pod) {
+// observePods takes over pods that a request carries.
+func (c *cache) observePods(pods ...*kube.Pod) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, p := range pods {
@@ -253,8 +253,8 @@ func (c *cache) see(pods ...*kube.Pod) {
 	}
 }
 
-// bound notes that a pod has a node now.
-func (c *cache) bound(uid, node string) {
+// setNode notes that a pod has a node now.
+func (c *cache) setNode(uid, node string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	p := c.pods[uid]
@@ -267,20 +267,20 @@ func (c *cache) bound(uid, node string) {
 	c.putPod(&moved)
 }
 
-// complete is whether everything on a node is known, those among it whom
+// isComplete is whether everything on a node is known, those among it whom
 // kube-scheduler would evict.
-func (c *cache) complete(node string, victims *kube.MetaVictims) bool {
-	if c.fed.IsZero() || c.nodes[node] == nil {
+func (c *cache) isComplete(node string, victims *kube.MetaVictims) bool {
+	if c.synced.IsZero() || c.nodes[node] == nil {
 		return false
 	}
 	return !slices.ContainsFunc(victims.Pods, func(p kube.MetaPod) bool { return c.onNode[node][p.UID] == nil })
 }
 
-// wasFed is whether somebody told what runs in the cluster.
-func (c *cache) wasFed() bool {
+// isSynced is whether somebody told what runs in the cluster.
+func (c *cache) isSynced() bool {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	return !c.fed.IsZero()
+	return !c.synced.IsZero()
 }
 
 // size is how much is known.

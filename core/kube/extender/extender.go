@@ -43,11 +43,11 @@ type OnFault bool
 // What may become of it.
 const (
 	KeepProposal OnFault = false // what kube-scheduler proposed stands
-	EvictNobody  OnFault = true
+	EvictNone    OnFault = true
 )
 
-// Wishes are what the caller wants of one preemption.
-type Wishes struct {
+// PreemptOptions are what the caller wants of one preemption.
+type PreemptOptions struct {
 	OnFault OnFault
 	// AllNodes answers victims for every node on which the policy finds some, and
 	// leaves the choice of the node to kube-scheduler.
@@ -56,18 +56,18 @@ type Wishes struct {
 
 // Extender answers kube-scheduler.
 type Extender struct {
-	cfg     Config
-	cache   *cache
-	metrics *metrics
-	busy    chan struct{} // searches at a time
-	judged  atomic.Pointer[judgement]
+	cfg       Config
+	cache     *cache
+	metrics   *metrics
+	busy      chan struct{} // searches at a time
+	lastCheck atomic.Pointer[nodeCheck]
 	// What filter and prioritize look at.
-	standing *standing
+	state *clusterState
 }
 
-// searches is how many requests are worked on at a time. kube-scheduler asks
+// maxConcurrent is how many requests are worked on at a time. kube-scheduler asks
 // one after another; those that took too long may still be at it.
-const searches = 4
+const maxConcurrent = 4
 
 // New makes an extender.
 func New(cfg Config) (*Extender, error) {
@@ -86,8 +86,8 @@ func New(cfg Config) (*Extender, error) {
 	if cfg.Settings == nil {
 		cfg.Settings = func() *model.SchedulerConfig { return nil }
 	}
-	e := &Extender{cfg: cfg, cache: newCache(), busy: make(chan struct{}, searches)}
-	e.standing = &standing{cache: e.cache, cfg: &e.cfg}
+	e := &Extender{cfg: cfg, cache: newCache(), busy: make(chan struct{}, maxConcurrent)}
+	e.state = &clusterState{cache: e.cache, cfg: &e.cfg}
 	e.metrics = newMetrics(cfg.Registry, e.cache.size)
 	return e, nil
 }
@@ -101,62 +101,62 @@ func (e *Extender) Feed(d *kube.Dump, whole bool) {
 
 // Preempt chooses whom to evict for a pod, among the nodes that kube-scheduler
 // proposes. It never fails: what cannot be decided stays as it was proposed.
-func (e *Extender) Preempt(ctx context.Context, args *kube.ExtenderPreemptionArgs, w Wishes) *kube.ExtenderPreemptionResult {
+func (e *Extender) Preempt(ctx context.Context, args *kube.ExtenderPreemptionArgs, w PreemptOptions) *kube.ExtenderPreemptionResult {
 	from := e.cfg.Clock.Now()
-	proposal := args.Proposal()
+	proposal := args.ProposedVictims()
 	answer, end := e.preempt(ctx, args, proposal, w)
-	if end.fallen() && w.OnFault == EvictNobody {
+	if end.failed() && w.OnFault == EvictNone {
 		answer = map[string]*kube.MetaVictims{}
 	}
 	took := e.cfg.Clock.Now().Sub(from)
 	e.metrics.preempted(end, took)
-	e.tell(ctx, args, len(proposal), answer, end, took)
+	e.logPreemption(ctx, args, len(proposal), answer, end, took)
 	return &kube.ExtenderPreemptionResult{NodeNameToMetaVictims: answer}
 }
 
 // outcome is how a preemption was answered.
 type outcome struct {
-	what string // for metrics
-	err  error  // why the proposal stands
-	// unseen is on how many nodes it stands as the policy was not asked about them.
-	unseen int
+	result string // for metrics
+	err    error  // why the proposal stands
+	// unknownNodes is on how many nodes it stands as the policy was not asked about them.
+	unknownNodes int
 }
 
 // The ends of a preemption.
 const (
-	endChosen   = "chosen"   // by the policy
-	endVetoed   = "vetoed"   // the policy lets nobody be evicted
-	endUnknown  = "unknown"  // not enough is known to ask it
-	endFault    = "fault"    // the policy's
-	endTimeout  = "timeout"  // it took too long
-	endBusy     = "busy"     // too many are at it
-	endInternal = "internal" // ours
+	resultChosen   = "chosen"   // by the policy
+	resultVetoed   = "vetoed"   // the policy lets nobody be evicted
+	resultUnknown  = "unknown"  // not enough is known to ask it
+	resultFault    = "fault"    // the policy's
+	resultTimeout  = "timeout"  // it took too long
+	resultBusy     = "busy"     // too many are at it
+	resultInternal = "internal" // ours
 )
 
-func (o outcome) fallen() bool { return o.err != nil }
+func (o outcome) failed() bool { return o.err != nil }
 
-func (e *Extender) preempt(ctx context.Context, args *kube.ExtenderPreemptionArgs, proposal map[string]*kube.MetaVictims, w Wishes) (map[string]*kube.MetaVictims, outcome) {
+func (e *Extender) preempt(ctx context.Context, args *kube.ExtenderPreemptionArgs, proposal map[string]*kube.MetaVictims, w PreemptOptions) (map[string]*kube.MetaVictims, outcome) {
 	if args.Pod == nil || args.Pod.Metadata.Name == "" {
-		return proposal, outcome{what: endUnknown, err: errors.New("the request names no pod")}
+		return proposal, outcome{result: resultUnknown, err: errors.New("the request names no pod")}
 	}
 	if len(proposal) == 0 {
-		return proposal, outcome{what: endVetoed}
+		return proposal, outcome{result: resultVetoed}
 	}
-	answer, end := bounded(ctx, e, func() (map[string]*kube.MetaVictims, outcome) { return e.decide(args, proposal, w) })
-	if end.fallen() && answer == nil {
+	answer, end := runBounded(ctx, e, func() (map[string]*kube.MetaVictims, outcome) { return e.decide(args, proposal, w) })
+	if end.failed() && answer == nil {
 		return proposal, end
 	}
 	return answer, end
 }
 
-// bounded works something out, for as long as the extender may take. What takes longer
+// runBounded works something out, for as long as the extender may take. What takes longer
 // goes on until the policy's own limits end it.
-func bounded[T any](ctx context.Context, e *Extender, work func() (T, outcome)) (T, outcome) {
+func runBounded[T any](ctx context.Context, e *Extender, work func() (T, outcome)) (T, outcome) {
 	var none T
 	select {
 	case e.busy <- struct{}{}:
 	default:
-		return none, outcome{what: endBusy, err: fmt.Errorf("%d requests are being worked on", searches)}
+		return none, outcome{result: resultBusy, err: fmt.Errorf("%d requests are being worked on", maxConcurrent)}
 	}
 	type result struct {
 		answer T
@@ -168,7 +168,7 @@ func bounded[T any](ctx context.Context, e *Extender, work func() (T, outcome)) 
 		defer func() {
 			if thrown := recover(); thrown != nil {
 				e.cfg.Logger.ErrorContext(ctx, "extender panicked", "panic", thrown)
-				done <- result{none, outcome{what: endInternal, err: fmt.Errorf("panic: %v", thrown)}}
+				done <- result{none, outcome{result: resultInternal, err: fmt.Errorf("panic: %v", thrown)}}
 			}
 		}()
 		answer, end := work()
@@ -181,30 +181,30 @@ func bounded[T any](ctx context.Context, e *Extender, work func() (T, outcome)) 
 	case r := <-done:
 		return r.answer, r.end
 	case <-late:
-		return none, outcome{what: endTimeout, err: fmt.Errorf("no answer within %v", e.cfg.Deadline)}
+		return none, outcome{result: resultTimeout, err: fmt.Errorf("no answer within %v", e.cfg.Deadline)}
 	case <-ctx.Done():
-		return none, outcome{what: endTimeout, err: ctx.Err()}
+		return none, outcome{result: resultTimeout, err: ctx.Err()}
 	}
 }
 
-// tell logs a preemption.
-func (e *Extender) tell(ctx context.Context, args *kube.ExtenderPreemptionArgs, proposed int, answer map[string]*kube.MetaVictims, end outcome, took time.Duration) {
+// logPreemption logs a preemption.
+func (e *Extender) logPreemption(ctx context.Context, args *kube.ExtenderPreemptionArgs, proposed int, answer map[string]*kube.MetaVictims, end outcome, took time.Duration) {
 	level, victims := slog.LevelInfo, 0
-	if end.fallen() {
+	if end.failed() {
 		level = slog.LevelWarn
 	}
 	for _, v := range answer {
 		victims += len(v.Pods)
 	}
 	attrs := []slog.Attr{
-		slog.String("outcome", end.what), slog.Int("nodes_proposed", proposed), slog.Int("nodes_answered", len(answer)),
+		slog.String("outcome", end.result), slog.Int("nodes_proposed", proposed), slog.Int("nodes_answered", len(answer)),
 		slog.Int("victims", victims), slog.Duration("duration", took),
 	}
 	if args.Pod != nil {
 		attrs = append(attrs, slog.String("pod", args.Pod.Metadata.Namespace+"/"+args.Pod.Metadata.Name))
 	}
-	if end.unseen > 0 {
-		attrs = append(attrs, slog.Int("nodes_unknown", end.unseen))
+	if end.unknownNodes > 0 {
+		attrs = append(attrs, slog.Int("nodes_unknown", end.unknownNodes))
 	}
 	if end.err != nil {
 		attrs = append(attrs, slog.Any("err", end.err))

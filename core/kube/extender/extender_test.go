@@ -34,8 +34,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// world is an extender behind HTTP, under a policy.
-type world struct {
+// fixture is an extender behind HTTP, under a policy.
+type fixture struct {
 	t        *testing.T
 	extender *Extender
 	url      string
@@ -60,18 +60,18 @@ func (b *lockedBuffer) String() string {
 	return b.text.String()
 }
 
-// always is a set that never changes.
-type always struct{ set *policy.Set }
+// staticPolicies is a set that never changes.
+type staticPolicies struct{ set *policy.Set }
 
-func (a always) Pin() *policy.Set { return a.set.Pin() }
+func (a staticPolicies) Pin() *policy.Set { return a.set.Pin() }
 
-func start(t *testing.T, active func() sdk.Policy, change func(*Config)) *world {
+func start(t *testing.T, active func() sdk.Policy, change func(*Config)) *fixture {
 	t.Helper()
 	return startModule(t, policy.Native(policy.BuiltinDigest("default", "test"), active), "", change)
 }
 
 // startModule is start with a policy as a module, and its configuration.
-func startModule(t *testing.T, active policy.Module, config string, change func(*Config)) *world {
+func startModule(t *testing.T, active policy.Module, config string, change func(*Config)) *fixture {
 	t.Helper()
 	version := func(src policy.Source) *policy.Version {
 		v, err := policy.NewVersion(src)
@@ -87,8 +87,8 @@ func startModule(t *testing.T, active policy.Module, config string, change func(
 		t.Fatal(err)
 	}
 	t.Cleanup(set.Unpin)
-	w := &world{t: t, log: &lockedBuffer{}, registry: prometheus.NewRegistry()}
-	cfg := Config{Policies: always{set}, Logger: slog.New(slog.NewTextHandler(w.log, nil)), Registry: w.registry}
+	w := &fixture{t: t, log: &lockedBuffer{}, registry: prometheus.NewRegistry()}
+	cfg := Config{Policies: staticPolicies{set}, Logger: slog.New(slog.NewTextHandler(w.log, nil)), Registry: w.registry}
 	if change != nil {
 		change(&cfg)
 	}
@@ -101,10 +101,10 @@ func startModule(t *testing.T, active policy.Module, config string, change func(
 	return w
 }
 
-func kubePolicy() sdk.Policy { return kubernetes.New() }
+func kubernetesPolicy() sdk.Policy { return kubernetes.New() }
 
 // send posts what kube-scheduler's own types make, and reads the answer into them.
-func (w *world) send(verb string, in, out any) {
+func (w *fixture) send(verb string, in, out any) {
 	w.t.Helper()
 	body, err := json.Marshal(in)
 	if err != nil {
@@ -121,7 +121,7 @@ func (w *world) send(verb string, in, out any) {
 	}
 }
 
-func (w *world) raw(method, verb string, body []byte) (int, string) {
+func (w *fixture) raw(method, verb string, body []byte) (int, string) {
 	w.t.Helper()
 	req, err := http.NewRequestWithContext(w.t.Context(), method, w.url+verb, bytes.NewReader(body))
 	if err != nil {
@@ -169,7 +169,7 @@ func pod(name, on, cpu string, priority int32) *corev1.Pod {
 }
 
 // feed tells the extender of a cluster as kubectl would.
-func (w *world) feed(objects ...any) {
+func (w *fixture) feed(objects ...any) {
 	w.t.Helper()
 	body, err := json.Marshal(map[string]any{"apiVersion": "v1", "kind": "List", "items": objects})
 	if err != nil {
@@ -180,8 +180,8 @@ func (w *world) feed(objects ...any) {
 	}
 }
 
-// whole is a proposal with victims as pods, meta one with their UIDs.
-func whole(asker *corev1.Pod, victims map[string][]*corev1.Pod) *extenderv1.ExtenderPreemptionArgs {
+// proposalOf is a proposal with victims as pods, meta one with their UIDs.
+func proposalOf(asker *corev1.Pod, victims map[string][]*corev1.Pod) *extenderv1.ExtenderPreemptionArgs {
 	args := &extenderv1.ExtenderPreemptionArgs{Pod: asker, NodeNameToVictims: map[string]*extenderv1.Victims{}}
 	for node, pods := range victims {
 		args.NodeNameToVictims[node] = &extenderv1.Victims{Pods: pods}
@@ -189,7 +189,7 @@ func whole(asker *corev1.Pod, victims map[string][]*corev1.Pod) *extenderv1.Exte
 	return args
 }
 
-func meta(asker *corev1.Pod, victims map[string][]*corev1.Pod) *extenderv1.ExtenderPreemptionArgs {
+func metaProposalOf(asker *corev1.Pod, victims map[string][]*corev1.Pod) *extenderv1.ExtenderPreemptionArgs {
 	args := &extenderv1.ExtenderPreemptionArgs{Pod: asker, NodeNameToMetaVictims: map[string]*extenderv1.MetaVictims{}}
 	for node, pods := range victims {
 		m := &extenderv1.MetaVictims{}
@@ -202,7 +202,7 @@ func meta(asker *corev1.Pod, victims map[string][]*corev1.Pod) *extenderv1.Exten
 }
 
 // preempt asks, and shows the answer as node: uids, nodes ascending.
-func (w *world) preempt(verb string, args *extenderv1.ExtenderPreemptionArgs) string {
+func (w *fixture) preempt(verb string, args *extenderv1.ExtenderPreemptionArgs) string {
 	w.t.Helper()
 	var out extenderv1.ExtenderPreemptionResult
 	w.send(verb, args, &out)
@@ -222,7 +222,7 @@ func (w *world) preempt(verb string, args *extenderv1.ExtenderPreemptionArgs) st
 	return strings.Join(lines, "; ")
 }
 
-func (w *world) counted(outcome string) float64 {
+func (w *fixture) countOf(outcome string) float64 {
 	families, err := w.registry.Gather()
 	if err != nil {
 		w.t.Fatal(err)
@@ -246,8 +246,8 @@ func cluster() (nodes []any, big, small1, small2 *corev1.Pod) {
 }
 
 func TestPreempt_ChoosesAmongAllPodsOfNodesThatAreKnown(t *testing.T) {
-	for _, mode := range []func(*corev1.Pod, map[string][]*corev1.Pod) *extenderv1.ExtenderPreemptionArgs{whole, meta} {
-		w := start(t, kubePolicy, nil)
+	for _, mode := range []func(*corev1.Pod, map[string][]*corev1.Pod) *extenderv1.ExtenderPreemptionArgs{proposalOf, metaProposalOf} {
+		w := start(t, kubernetesPolicy, nil)
 		nodes, big, small1, small2 := cluster()
 		w.feed(append(nodes, big, small1, small2)...)
 		// kube-scheduler proposes the wrong one on n2: the policy knows of small1.
@@ -259,14 +259,14 @@ func TestPreempt_ChoosesAmongAllPodsOfNodesThatAreKnown(t *testing.T) {
 		if got, want := w.preempt("preempt?nodes=all", mode(asker, proposal)), "n1: big; n2: small1"; got != want {
 			t.Errorf("answer %q for all nodes, want %q", got, want)
 		}
-		if w.counted(endChosen) != 2 {
-			t.Errorf("%v preemptions counted as chosen, want 2\n%s", w.counted(endChosen), w.log)
+		if w.countOf(resultChosen) != 2 {
+			t.Errorf("%v preemptions counted as chosen, want 2\n%s", w.countOf(resultChosen), w.log)
 		}
 	}
 }
 
 func TestPreempt_NamesTheMostImportantVictimFirstAndCountsBudgets(t *testing.T) {
-	w := start(t, kubePolicy, nil)
+	w := start(t, kubernetesPolicy, nil)
 	small1, small2 := pod("small1", "n2", "2", 10), pod("small2", "n2", "2", 50)
 	one := intstr.FromInt32(1)
 	budget := &policyv1.PodDisruptionBudget{
@@ -274,23 +274,23 @@ func TestPreempt_NamesTheMostImportantVictimFirstAndCountsBudgets(t *testing.T) 
 		Spec: policyv1.PodDisruptionBudgetSpec{MinAvailable: &one, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "small1"}}},
 	}
 	w.feed(node("n2"), small1, small2, budget)
-	got := w.preempt("preempt", whole(pod("asker", "", "4", 1000), map[string][]*corev1.Pod{"n2": {small1, small2}}))
+	got := w.preempt("preempt", proposalOf(pod("asker", "", "4", 1000), map[string][]*corev1.Pod{"n2": {small1, small2}}))
 	if want := "n2: small2 small1 (1 violations)"; got != want {
 		t.Errorf("answer %q, want %q\n%s", got, want, w.log)
 	}
 }
 
 func TestPreempt_ChoosesTheNodeWhereVictimsAloneAreKnown(t *testing.T) {
-	w := start(t, kubePolicy, nil)
+	w := start(t, kubernetesPolicy, nil)
 	_, big, small1, small2 := cluster()
 	proposal := map[string][]*corev1.Pod{"n1": {big}, "n2": {small2, small1}}
 	small1.Namespace = "other" // victims are anywhere
 	asker := pod("asker", "", "3", 1000)
 	asker.Spec.NodeSelector = map[string]string{"disk": "ssd"} // kube-scheduler has seen to it
-	if got, want := w.preempt("preempt", whole(asker, proposal)), "n2: small2 small1"; got != want {
+	if got, want := w.preempt("preempt", proposalOf(asker, proposal)), "n2: small2 small1"; got != want {
 		t.Errorf("answer %q, want %q\n%s", got, want, w.log)
 	}
-	if got, want := w.preempt("preempt?nodes=all", whole(asker, proposal)), "n1: big; n2: small2 small1"; got != want {
+	if got, want := w.preempt("preempt?nodes=all", proposalOf(asker, proposal)), "n1: big; n2: small2 small1"; got != want {
 		t.Errorf("answer %q for all nodes, want %q", got, want)
 	}
 }
@@ -311,14 +311,14 @@ func TestPreempt_DropsNodesThatThePolicyForbids(t *testing.T) {
 	w := start(t, func() sdk.Policy { return shield{rules.New()} }, nil)
 	_, big, small1, small2 := cluster()
 	asker := pod("asker", "", "2", 1000)
-	if got, want := w.preempt("preempt?nodes=all", whole(asker, map[string][]*corev1.Pod{"n1": {big}, "n2": {small1}})), "n2: small1"; got != want {
+	if got, want := w.preempt("preempt?nodes=all", proposalOf(asker, map[string][]*corev1.Pod{"n1": {big}, "n2": {small1}})), "n2: small1"; got != want {
 		t.Errorf("answer %q, want %q\n%s", got, want, w.log)
 	}
-	if got := w.preempt("preempt", whole(asker, map[string][]*corev1.Pod{"n1": {big}, "n2": {small2}})); got != "" {
+	if got := w.preempt("preempt", proposalOf(asker, map[string][]*corev1.Pod{"n1": {big}, "n2": {small2}})); got != "" {
 		t.Errorf("answer %q, want none", got)
 	}
-	if w.counted(endVetoed) != 1 {
-		t.Errorf("%v vetoes counted, want 1", w.counted(endVetoed))
+	if w.countOf(resultVetoed) != 1 {
+		t.Errorf("%v vetoes counted, want 1", w.countOf(resultVetoed))
 	}
 }
 
@@ -348,26 +348,26 @@ func TestPreempt_KeepsTheProposalOfABadOrSlowPolicy(t *testing.T) {
 		policy func() sdk.Policy
 		end    string
 	}{
-		"bad":  {func() sdk.Policy { return failing{rules.New()} }, endFault},
-		"slow": {func() sdk.Policy { return slow{rules.New(), released} }, endTimeout},
+		"bad":  {func() sdk.Policy { return failing{rules.New()} }, resultFault},
+		"slow": {func() sdk.Policy { return slow{rules.New(), released} }, resultTimeout},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := start(t, c.policy, func(cfg *Config) { cfg.Deadline = 20 * time.Millisecond })
 			if name == "bad" {
 				w.extender.cfg.Deadline = time.Minute
 			}
-			if got, want := w.preempt("preempt", whole(asker, proposal)), "n1: big; n2: small1"; got != want {
+			if got, want := w.preempt("preempt", proposalOf(asker, proposal)), "n1: big; n2: small1"; got != want {
 				t.Errorf("answer %q, want what was proposed, %q\n%s", got, want, w.log)
 			}
-			if got := w.preempt("preempt?onFault=none", whole(asker, proposal)); got != "" {
+			if got := w.preempt("preempt?onFault=none", proposalOf(asker, proposal)); got != "" {
 				t.Errorf("answer %q, want none, as was asked for", got)
 			}
-			if w.counted(c.end) != 2 || !strings.Contains(w.log.String(), "outcome="+c.end) {
-				t.Errorf("%v counted as %s\n%s", w.counted(c.end), c.end, w.log)
+			if w.countOf(c.end) != 2 || !strings.Contains(w.log.String(), "outcome="+c.end) {
+				t.Errorf("%v counted as %s\n%s", w.countOf(c.end), c.end, w.log)
 			}
 			if name == "slow" {
 				close(released)
-				for range searches { // until whoever was late has ended
+				for range maxConcurrent { // until whoever was late has ended
 					w.extender.busy <- struct{}{}
 				}
 			}
@@ -376,18 +376,18 @@ func TestPreempt_KeepsTheProposalOfABadOrSlowPolicy(t *testing.T) {
 }
 
 func TestPreempt_KeepsTheProposalWhereTooLittleIsKnown(t *testing.T) {
-	w := start(t, kubePolicy, nil)
+	w := start(t, kubernetesPolicy, nil)
 	_, big, _, _ := cluster()
 	asker := pod("asker", "", "2", 1000)
 	for name, args := range map[string]*extenderv1.ExtenderPreemptionArgs{
-		"victims by UID, and nothing was fed": meta(asker, map[string][]*corev1.Pod{"n1": {big}}),
-		"no pod":                              whole(nil, map[string][]*corev1.Pod{"n1": {big}}),
+		"victims by UID, and nothing was fed": metaProposalOf(asker, map[string][]*corev1.Pod{"n1": {big}}),
+		"no pod":                              proposalOf(nil, map[string][]*corev1.Pod{"n1": {big}}),
 	} {
 		if got, want := w.preempt("preempt", args), "n1: big"; got != want {
 			t.Errorf("%s: answer %q, want %q", name, got, want)
 		}
 	}
-	if got := w.preempt("preempt", whole(asker, nil)); got != "" {
+	if got := w.preempt("preempt", proposalOf(asker, nil)); got != "" {
 		t.Errorf("answer %q to no proposal", got)
 	}
 	// What the pod asks for cannot be told: other namespaces' pods.
@@ -396,7 +396,7 @@ func TestPreempt_KeepsTheProposalWhereTooLittleIsKnown(t *testing.T) {
 	other.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
 		LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "x"}}, TopologyKey: "kubernetes.io/hostname", Namespaces: []string{"prod"},
 	}}}}
-	if got, want := w.preempt("preempt", meta(other, map[string][]*corev1.Pod{"n1": {big}})), "n1: big"; got != want || !strings.Contains(w.log.String(), "other namespaces") {
+	if got, want := w.preempt("preempt", metaProposalOf(other, map[string][]*corev1.Pod{"n1": {big}})), "n1: big"; got != want || !strings.Contains(w.log.String(), "other namespaces") {
 		t.Errorf("answer %q, want %q\n%s", got, want, w.log)
 	}
 }
@@ -413,7 +413,7 @@ func TestBind_AsksTheAPIServer(t *testing.T) {
 	}))
 	defer api.Close()
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	w := start(t, kubePolicy, func(c *Config) {
+	w := start(t, kubernetesPolicy, func(c *Config) {
 		c.Binder = &APIBinder{URL: api.URL, Client: client, Token: func() (string, error) { return "secret", nil }}
 	})
 	var out extenderv1.ExtenderBindingResult
@@ -431,7 +431,7 @@ func TestBind_AsksTheAPIServer(t *testing.T) {
 }
 
 func TestBind_IsRefusedWithoutABinder(t *testing.T) {
-	w := start(t, kubePolicy, nil)
+	w := start(t, kubernetesPolicy, nil)
 	var out extenderv1.ExtenderBindingResult
 	w.send("bind", &extenderv1.ExtenderBindingArgs{PodName: "p", PodNamespace: "ns", Node: "n1"}, &out)
 	if out.Error != ErrNoBinder.Error() {
@@ -442,7 +442,7 @@ func TestBind_IsRefusedWithoutABinder(t *testing.T) {
 // What later versions may send: fields of other types keep the proposal, and what
 // is no JSON is refused with 400.
 func TestServe_HostileRequests(t *testing.T) {
-	w := start(t, kubePolicy, nil)
+	w := start(t, kubernetesPolicy, nil)
 	odd := `{"Pod":{"metadata":{"name":"p"},"spec":{"containers":7}},"NodeNameToMetaVictims":{"n1":{"Pods":[{"UID":"u"}],"NumPDBViolations":2}}}`
 	if status, text := w.raw(http.MethodPost, "preempt", []byte(odd)); status != 200 || !strings.Contains(text, `"UID":"u"`) || !strings.Contains(text, `"NumPDBViolations":2`) {
 		t.Errorf("%d %s, want what was proposed", status, text)
@@ -471,10 +471,10 @@ func TestServe_HostileRequests(t *testing.T) {
 func BenchmarkPreempt(b *testing.B) {
 	for _, proposed := range []int{100, 500} {
 		b.Run(fmt.Sprintf("nodes=5000/proposed=%d", proposed), func(b *testing.B) {
-			e, args := busyCluster(b, 5000, proposed)
+			e, args := fullExtender(b, 5000, proposed)
 			b.ReportAllocs()
 			for b.Loop() {
-				if out := e.Preempt(context.Background(), args, Wishes{}); len(out.NodeNameToMetaVictims) != 1 {
+				if out := e.Preempt(context.Background(), args, PreemptOptions{}); len(out.NodeNameToMetaVictims) != 1 {
 					b.Fatalf("%d nodes in the answer", len(out.NodeNameToMetaVictims))
 				}
 			}

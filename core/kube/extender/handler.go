@@ -54,7 +54,7 @@ func (e *Extender) Serve(v Verb, w http.ResponseWriter, r *http.Request) {
 		write(w, http.StatusBadRequest, map[string]string{"Code": "invalid", "Message": err.Error()})
 		return
 	}
-	if whole, is := answer.(wholeNodes); is {
+	if whole, is := answer.(fullNodesResult); is {
 		if text, err := whole.text(); err == nil {
 			w.Header().Set("Content-Type", "application/json")
 			_, _ = w.Write(text) // who asked has gone, if anything
@@ -92,13 +92,13 @@ func decode(body io.Reader, v any) (odd bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	return oddity(json.Unmarshal(text, v))
+	return tolerateTypeError(json.Unmarshal(text, v))
 }
 
-// oddity is what to make of a decoder's error. A field of a type that we do not expect,
+// tolerateTypeError is what to make of a decoder's error. A field of a type that we do not expect,
 // as a later version of Kubernetes may have, leaves the rest readable: odd says that
 // there is one.
-func oddity(err error) (odd bool, other error) {
+func tolerateTypeError(err error) (odd bool, other error) {
 	if _, is := errors.AsType[*json.UnmarshalTypeError](err); is {
 		return true, nil
 	}
@@ -112,10 +112,10 @@ func (e *Extender) servePreempt(r *http.Request) (any, error) {
 		return nil, err
 	}
 	q := r.URL.Query()
-	wishes := Wishes{OnFault: OnFault(q.Get("onFault") == "none"), AllNodes: q.Get("nodes") == "all"}
+	wishes := PreemptOptions{OnFault: OnFault(q.Get("onFault") == "none"), AllNodes: q.Get("nodes") == "all"}
 	for _, victims := range args.NodeNameToVictims {
 		if victims != nil {
-			e.cache.see(slices.DeleteFunc(slices.Clone(victims.Pods), func(p *kube.Pod) bool { return p == nil || p.Metadata.UID == "" })...)
+			e.cache.observePods(slices.DeleteFunc(slices.Clone(victims.Pods), func(p *kube.Pod) bool { return p == nil || p.Metadata.UID == "" })...)
 		}
 	}
 	if odd {
@@ -138,15 +138,15 @@ func (e *Extender) serveBind(r *http.Request) (any, error) {
 	}
 	answer := &kube.ExtenderBindingResult{}
 	if why == nil {
-		e.cache.bound(args.PodUID, args.Node)
+		e.cache.setNode(args.PodUID, args.Node)
 	} else {
 		answer.Error = why.Error()
 	}
 	return answer, nil
 }
 
-// objectsTaken is the answer to who tells of a cluster.
-type objectsTaken struct {
+// objectsResult is the answer to who tells of a cluster.
+type objectsResult struct {
 	Nodes, Pods int      // that are known now
 	Unread      int      `json:",omitempty"` // objects that are not as their kind is
 	First       []string `json:",omitempty"` // of them
@@ -157,20 +157,20 @@ type objectsTaken struct {
 // same again and again: it is left out and named, and what was known of it stays. What
 // cannot be read to its end, or has nothing else in it, changes nothing.
 func (e *Extender) serveObjects(r *http.Request) (any, error) {
-	d, err := kube.Salvage(r.Body)
+	d, err := kube.ReadPartial(r.Body)
 	if err != nil {
 		return nil, err
 	}
-	answer := objectsTaken{Unread: d.UnreadCount}
+	answer := objectsResult{Unread: d.InvalidCount}
 	var all []error
-	for _, u := range d.Unread {
+	for _, u := range d.Invalid {
 		answer.First, all = append(answer.First, u.Error()), append(all, u)
 	}
-	if len(d.Useless) > 0 {
+	if len(d.InvalidFiles) > 0 {
 		return nil, errors.Join(all...)
 	}
-	if d.UnreadCount > 0 {
-		e.cfg.Logger.WarnContext(r.Context(), "kubernetes objects could not be read", "count", d.UnreadCount, "first", answer.First[0])
+	if d.InvalidCount > 0 {
+		e.cfg.Logger.WarnContext(r.Context(), "kubernetes objects could not be read", "count", d.InvalidCount, "first", answer.First[0])
 	}
 	e.Feed(d, r.URL.Query().Get("replace") == "true")
 	answer.Nodes, answer.Pods = e.cache.size()

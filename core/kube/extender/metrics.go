@@ -25,7 +25,7 @@ func newMetrics(r prometheus.Registerer, size func() (nodes, pods int)) *metrics
 			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5},
 		}),
 	}
-	for _, end := range []string{endChosen, endVetoed, endUnknown, endFault, endTimeout, endBusy, endInternal} {
+	for _, end := range []string{resultChosen, resultVetoed, resultUnknown, resultFault, resultTimeout, resultBusy, resultInternal} {
 		m.preemptions.WithLabelValues(end)
 	}
 	if r == nil {
@@ -40,6 +40,6 @@ func newMetrics(r prometheus.Registerer, size func() (nodes, pods int)) *metrics
 }
 
 func (m *metrics) preempted(end outcome, took time.Duration) {
-	m.preemptions.WithLabelValues(end.what).Inc()
+	m.preemptions.WithLabelValues(end.result).Inc()
 	m.seconds.Observe(took.Seconds())
 }

@@ -11,21 +11,21 @@ import (
 	"github.com/cede-scheduler/cede/core/scheduler/placement"
 )
 
-// nodesAsked is what filter and prioritize are asked about.
-type nodesAsked struct {
+// nodesRequest is what filter and prioritize are asked about.
+type nodesRequest struct {
 	args  *kube.ExtenderArgs
 	names []string
 }
 
 // readNodes reads a request of filter or prioritize, and takes over what it carries.
-func (e *Extender) readNodes(body io.Reader) (*nodesAsked, error) {
+func (e *Extender) readNodes(body io.Reader) (*nodesRequest, error) {
 	text, err := io.ReadAll(body)
 	if err != nil {
 		return nil, err
 	}
-	q := &nodesAsked{}
+	q := &nodesRequest{}
 	q.args, err = kube.ReadExtenderArgs(text)
-	odd, err := oddity(err)
+	odd, err := tolerateTypeError(err)
 	if err != nil {
 		return nil, err
 	}
@@ -33,30 +33,30 @@ func (e *Extender) readNodes(body io.Reader) (*nodesAsked, error) {
 	case q.args.Nodes == nil && q.args.NodeNames != nil:
 		q.names = *q.args.NodeNames
 	case q.args.Nodes != nil:
-		if q.names, err = e.readWhole(q.args.Nodes.Items); err != nil {
+		if q.names, err = e.readFullNodes(q.args.Nodes.Items); err != nil {
 			return nil, err
 		}
 	}
-	e.cache.see(q.args.Pod)
+	e.cache.observePods(q.args.Pod)
 	if odd {
 		q.args.Pod = nil // what would be judged is not what was said
 	}
 	return q, nil
 }
 
-// readWhole takes over nodes, and names them.
-func (e *Extender) readWhole(texts []json.RawMessage) ([]string, error) {
-	names, sums := e.cache.seen(texts)
+// readFullNodes takes over nodes, and names them.
+func (e *Extender) readFullNodes(texts []json.RawMessage) ([]string, error) {
+	names, sums := e.cache.knownNodes(texts)
 	for i, name := range names {
 		if name != "" {
 			continue
 		}
 		n := &kube.Node{}
-		if _, err := oddity(json.Unmarshal(texts[i], n)); err != nil { // else as far as it goes
+		if _, err := tolerateTypeError(json.Unmarshal(texts[i], n)); err != nil { // else as far as it goes
 			return nil, err
 		}
 		if names[i] = n.Metadata.Name; names[i] != "" {
-			e.cache.seeNode(n, sums[i])
+			e.cache.observeNode(n, sums[i])
 		}
 	}
 	return names, nil
@@ -69,7 +69,7 @@ func (e *Extender) serveFilter(ctx context.Context, body io.Reader) (any, error)
 	if err != nil {
 		return nil, err
 	}
-	verdicts := e.judge(ctx, q)
+	verdicts := e.checkNodes(ctx, q)
 	answer := &kube.ExtenderFilterResult{FailedNodes: map[string]string{}, FailedAndUnresolvableNodes: map[string]string{}}
 	names, whole := []string{}, []json.RawMessage{}
 	for i, name := range q.names {
@@ -86,21 +86,21 @@ func (e *Extender) serveFilter(ctx context.Context, body io.Reader) (any, error)
 		}
 	}
 	if q.args.Nodes != nil {
-		return wholeNodes{whole, answer}, nil
+		return fullNodesResult{whole, answer}, nil
 	} else if q.args.NodeNames != nil {
 		answer.NodeNames = &names
 	}
 	return answer, nil
 }
 
-// wholeNodes is filter's answer with nodes as they came, of which nobody looks at the
+// fullNodesResult is filter's answer with nodes as they came, of which nobody looks at the
 // texts once more: they may be many MiB.
-type wholeNodes struct {
+type fullNodesResult struct {
 	nodes  []json.RawMessage
 	answer *kube.ExtenderFilterResult // but for Nodes
 }
 
-func (a wholeNodes) text() ([]byte, error) {
+func (a fullNodesResult) text() ([]byte, error) {
 	rest, err := json.Marshal(a.answer)
 	if err != nil {
 		return nil, err
@@ -132,9 +132,9 @@ func (e *Extender) servePrioritize(ctx context.Context, body io.Reader) (any, er
 	}
 	list := make([]kube.HostPriority, len(q.names))
 	var verdicts map[string]placement.NodeResult
-	if e.cache.wasFed() { // else nodes are taken to be empty
-		if verdicts = e.judgedLast(q); verdicts == nil {
-			verdicts = e.judge(ctx, q)
+	if e.cache.isSynced() { // else nodes are taken to be empty
+		if verdicts = e.lastResults(q); verdicts == nil {
+			verdicts = e.checkNodes(ctx, q)
 		}
 	}
 	score := scores(verdicts, q.names)
@@ -170,59 +170,59 @@ func scores(verdicts map[string]placement.NodeResult, names []string) func(place
 	}
 }
 
-// judgement is what was said of a pod last: prioritize asks about what filter left.
-type judgement struct {
-	pod      string
-	state    uint64 // of the cache
-	verdicts map[string]placement.NodeResult
+// nodeCheck is what was said of a pod last: prioritize asks about what filter left.
+type nodeCheck struct {
+	pod     string
+	version uint64 // of the cache
+	results map[string]placement.NodeResult
 }
 
-// judge asks the scheduler about the nodes of a request. Of those of which nothing is
+// checkNodes asks the scheduler about the nodes of a request. Of those of which nothing is
 // known, or where it cannot be asked, nothing is said.
-func (e *Extender) judge(ctx context.Context, q *nodesAsked) map[string]placement.NodeResult {
+func (e *Extender) checkNodes(ctx context.Context, q *nodesRequest) map[string]placement.NodeResult {
 	pod := q.args.Pod
 	if pod == nil || pod.Metadata.Name == "" || len(q.names) == 0 {
 		return nil
 	}
-	verdicts, end := bounded(ctx, e, func() (map[string]placement.NodeResult, outcome) { return e.judgeNow(pod) })
-	if end.fallen() {
-		e.cfg.Logger.LogAttrs(ctx, slog.LevelDebug, "kubernetes nodes not judged", slog.String("outcome", end.what), slog.Any("err", end.err))
+	verdicts, end := runBounded(ctx, e, func() (map[string]placement.NodeResult, outcome) { return e.runCheck(pod) })
+	if end.failed() {
+		e.cfg.Logger.LogAttrs(ctx, slog.LevelDebug, "kubernetes nodes not judged", slog.String("outcome", end.result), slog.Any("err", end.err))
 		return nil
 	}
 	return verdicts
 }
 
-// judgedLast is what filter said last, if that was of the same pod and nothing has
+// lastResults is what filter said last, if that was of the same pod and nothing has
 // changed; nil: it was not.
-func (e *Extender) judgedLast(q *nodesAsked) map[string]placement.NodeResult {
-	j := e.judged.Load()
-	if j == nil || q.args.Pod == nil || j.pod != key(q.args.Pod) || j.state != e.cache.changes.Load() {
+func (e *Extender) lastResults(q *nodesRequest) map[string]placement.NodeResult {
+	j := e.lastCheck.Load()
+	if j == nil || q.args.Pod == nil || j.pod != key(q.args.Pod) || j.version != e.cache.changes.Load() {
 		return nil
 	}
 	for _, name := range q.names {
-		if _, judged := j.verdicts[name]; !judged {
+		if _, judged := j.results[name]; !judged {
 			return nil
 		}
 	}
-	return j.verdicts
+	return j.results
 }
 
-// judgeNow has the scheduler look at the cluster as it stands.
-func (e *Extender) judgeNow(pod *kube.Pod) (map[string]placement.NodeResult, outcome) {
-	if !e.cache.wasFed() && pod.LooksAround() {
-		return nil, outcome{what: endUnknown}
+// runCheck has the scheduler look at the cluster as it stands.
+func (e *Extender) runCheck(pod *kube.Pod) (map[string]placement.NodeResult, outcome) {
+	if !e.cache.isSynced() && pod.DependsOnOtherNodes() {
+		return nil, outcome{result: resultUnknown}
 	}
 	changes := e.cache.changes.Load()
-	q, err := e.standing.pose(asPending(pod))
+	q, err := e.state.query(asPending(pod))
 	if err != nil {
-		return nil, outcome{what: endUnknown, err: err}
+		return nil, outcome{result: resultUnknown, err: err}
 	}
-	s := e.standing.scheduler(e.cfg.Policies)
-	defer e.standing.release(s)
+	s := e.state.acquireScheduler(e.cfg.Policies)
+	defer e.state.releaseScheduler(s)
 	verdicts, err := s.CheckNodes(q.eval(), q.group, q.snap, q.now)
 	if err != nil {
-		return nil, outcome{what: endInternal, err: err}
+		return nil, outcome{result: resultInternal, err: err}
 	}
-	e.judged.Store(&judgement{key(pod), changes, verdicts})
-	return verdicts, outcome{what: endChosen}
+	e.lastCheck.Store(&nodeCheck{key(pod), changes, verdicts})
+	return verdicts, outcome{result: resultChosen}
 }

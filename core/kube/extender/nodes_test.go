@@ -21,7 +21,7 @@ func names(nodes []*corev1.Node) (list []string) {
 
 // filter asks about nodes by name, as a scheduler does whose extender keeps nodes, and
 // whole, and shows the answer: the nodes that stay, and why others do not.
-func (w *world) filter(asker *corev1.Pod, nodes ...*corev1.Node) string {
+func (w *fixture) filter(asker *corev1.Pod, nodes ...*corev1.Node) string {
 	w.t.Helper()
 	show := func(kept []string, out *extenderv1.ExtenderFilterResult) string {
 		lines := []string{strings.Join(kept, " ")}
@@ -59,7 +59,7 @@ func (w *world) filter(asker *corev1.Pod, nodes ...*corev1.Node) string {
 	return a
 }
 
-func (w *world) scores(asker *corev1.Pod, nodes ...*corev1.Node) map[string]int64 {
+func (w *fixture) scores(asker *corev1.Pod, nodes ...*corev1.Node) map[string]int64 {
 	w.t.Helper()
 	list := names(nodes)
 	var scores extenderv1.HostPriorityList
@@ -84,7 +84,7 @@ func tainted(n *corev1.Node, effect corev1.TaintEffect) *corev1.Node {
 
 // What keeps a pod off nodes is what keeps work off them in cede.
 func TestFilter_JudgesByTheRulesOfTheScheduler(t *testing.T) {
-	w := start(t, kubePolicy, nil)
+	w := start(t, kubernetesPolicy, nil)
 	empty, full, small := node("n1"), node("n2"), node("n3")
 	small.Status.Allocatable[corev1.ResourceCPU] = resource.MustParse("500m")
 	other, repelling, driving, wished := node("z4"), tainted(node("n5"), corev1.TaintEffectNoSchedule), tainted(node("n6"), corev1.TaintEffectNoExecute), tainted(node("n7"), corev1.TaintEffectPreferNoSchedule)
@@ -122,7 +122,7 @@ z4: for good: zone = n`
 
 // As long as nobody says what runs there, a node is judged by what it is.
 func TestFilter_KnowsWhatARequestCarries(t *testing.T) {
-	w := start(t, kubePolicy, nil)
+	w := start(t, kubernetesPolicy, nil)
 	n1, n2, big := node("n1"), tainted(node("n2"), corev1.TaintEffectNoSchedule), pod("asker", "", "5", 0)
 	if got := w.filter(pod("asker", "", "1", 0), n1, n2); got != "n1\nn2: for good: taint t:NoSchedule" {
 		t.Errorf("got\n%s", got)
@@ -137,7 +137,7 @@ func TestFilter_KnowsWhatARequestCarries(t *testing.T) {
 
 // What ranks nodes for a pod is what ranks them in cede.
 func TestPrioritize_RanksAsTheSchedulerDoes(t *testing.T) {
-	w := start(t, kubePolicy, nil)
+	w := start(t, kubernetesPolicy, nil)
 	n1, n2, n3, z4 := node("n1"), node("n2"), tainted(node("n3"), corev1.TaintEffectPreferNoSchedule), node("z4")
 	w.feed(n1, n2, n3, z4, pod("busy", "n1", "3", 0))
 	plain := pod("asker", "", "1", 0)
@@ -158,7 +158,7 @@ func TestPrioritize_RanksAsTheSchedulerDoes(t *testing.T) {
 
 // A pod that comes between filter and prioritize counts.
 func TestPrioritize_FollowsWhatIsFed(t *testing.T) {
-	w := start(t, kubePolicy, nil)
+	w := start(t, kubernetesPolicy, nil)
 	n1, n2, asker := node("n1"), node("n2"), pod("asker", "", "1", 0)
 	w.feed(n1, n2)
 	if got := w.filter(asker, n1, n2); got != "n1 n2" {

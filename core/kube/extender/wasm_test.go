@@ -16,7 +16,7 @@ import (
 )
 
 // startWasm is start with a module of the file.
-func startWasm(t *testing.T, file, config string, change func(*Config)) *world {
+func startWasm(t *testing.T, file, config string, change func(*Config)) *fixture {
 	t.Helper()
 	code, err := os.ReadFile(file)
 	if err != nil {
@@ -57,13 +57,13 @@ func TestWasm_APodGoesTheWholeWay(t *testing.T) {
 			}
 			// The rules alone would evict who has the lower priority.
 			proposal := map[string][]*corev1.Pod{"n1": {spared}, "n2": {victim}}
-			for _, mode := range []func(*corev1.Pod, map[string][]*corev1.Pod) *extenderv1.ExtenderPreemptionArgs{whole, meta} {
+			for _, mode := range []func(*corev1.Pod, map[string][]*corev1.Pod) *extenderv1.ExtenderPreemptionArgs{proposalOf, metaProposalOf} {
 				if got, want := w.preempt("preempt", mode(asker, proposal)), "n2: victim"; got != want {
 					t.Fatalf("answer %q, want %q\n%s", got, want, w.log)
 				}
 			}
-			if got := w.preempt("preempt", meta(asker, map[string][]*corev1.Pod{"n1": {spared}})); got != "" || w.counted(endVetoed) != 1 {
-				t.Errorf("answer %q, and %v vetoes, want one veto\n%s", got, w.counted(endVetoed), w.log)
+			if got := w.preempt("preempt", metaProposalOf(asker, map[string][]*corev1.Pod{"n1": {spared}})); got != "" || w.countOf(resultVetoed) != 1 {
+				t.Errorf("answer %q, and %v vetoes, want one veto\n%s", got, w.countOf(resultVetoed), w.log)
 			}
 
 			w.feed(n1, n2, spared, asker)
@@ -93,9 +93,9 @@ func TestWasm_ABadModuleKeepsTheProposal(t *testing.T) {
 			nodes, big, small1, small2 := cluster()
 			w.feed(append(nodes, big, small1, small2)...)
 			asker := pod("asker", "", "2", 1000)
-			got := w.preempt("preempt", meta(asker, map[string][]*corev1.Pod{"n1": {big}, "n2": {small2}}))
-			if want := "n1: big; n2: small2"; got != want || w.counted(endFault) != 1 || !strings.Contains(w.log.String(), "outcome="+endFault) {
-				t.Errorf("answer %q, want %q; %v faults\n%s", got, want, w.counted(endFault), w.log)
+			got := w.preempt("preempt", metaProposalOf(asker, map[string][]*corev1.Pod{"n1": {big}, "n2": {small2}}))
+			if want := "n1: big; n2: small2"; got != want || w.countOf(resultFault) != 1 || !strings.Contains(w.log.String(), "outcome="+resultFault) {
+				t.Errorf("answer %q, want %q; %v faults\n%s", got, want, w.countOf(resultFault), w.log)
 			}
 		})
 	}

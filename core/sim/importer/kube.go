@@ -30,19 +30,19 @@ func Kube(opts Options, src Source) (*scenario.File, *Report, error) {
 	cluster, err := kube.Translate(dump)
 	if err != nil {
 		all := []error{fmt.Errorf("%w; %s", err, hint(dump))}
-		for _, e := range dump.Unread {
+		for _, e := range dump.Invalid {
 			all = append(all, e)
 		}
 		return nil, report, blame(errors.Join(all...))
 	}
-	if wrong := cluster.Wrong(); opts.Strict && wrong != nil {
+	if wrong := cluster.InvalidValues(); opts.Strict && wrong != nil {
 		return nil, report, blame(wrong)
 	}
 	f := kubeFile(cluster)
 	f.Name = cmp.Or(opts.Name, "kube")
 	f.Description = "a Kubernetes cluster"
-	if !cluster.Taken.IsZero() {
-		f.Description += " as it was at " + cluster.Taken.UTC().Format("2006-01-02 15:04:05 MST")
+	if !cluster.Time.IsZero() {
+		f.Description += " as it was at " + cluster.Time.UTC().Format("2006-01-02 15:04:05 MST")
 	}
 	fillReport(report, dump, cluster, f)
 	if err := f.Validate(); err != nil {
@@ -89,7 +89,7 @@ func readDump(opts Options, src Source, report *Report) (*kube.Dump, error) {
 		defer func() { _ = f.Close() }() // it was only read
 		readers = append(readers, f)
 	}
-	read := kube.Salvage
+	read := kube.ReadPartial
 	if opts.Strict {
 		read = kube.Read
 	}
@@ -97,18 +97,18 @@ func readDump(opts Options, src Source, report *Report) (*kube.Dump, error) {
 	if err != nil {
 		return nil, unreadableFiles(src, files, err, read)
 	}
-	if len(dump.Useless) > 0 {
+	if len(dump.InvalidFiles) > 0 {
 		var all []error
-		for _, e := range dump.Unread {
+		for _, e := range dump.Invalid {
 			all = append(all, e)
 		}
 		return nil, unreadableFiles(src, files, errors.Join(all...), kube.Read)
 	}
-	for _, e := range dump.Unread {
-		report.Unread = append(report.Unread, Unread{File: files[e.File], Line: e.Line, Object: e.What(), Reason: e.Err.Error()})
+	for _, e := range dump.Invalid {
+		report.Unread = append(report.Unread, Unread{File: files[e.File], Line: e.Line, Object: e.Describe(), Reason: e.Err.Error()})
 	}
-	report.Lost = dump.UnreadCount
-	report.note(dump.Endless, "lists that do not end as kubectl ends them, with their kind", "read as far as they go; they may be cut off")
+	report.Lost = dump.InvalidCount
+	report.note(dump.UnterminatedLists, "lists that do not end as kubectl ends them, with their kind", "read as far as they go; they may be cut off")
 	return dump, nil
 }
 
@@ -145,13 +145,13 @@ func unreadableFiles(src Source, files []string, err error, read func(...io.Read
 // fillReport fills the report.
 func fillReport(r *Report, d *kube.Dump, c *kube.Cluster, f *scenario.File) {
 	r.NodesRead, r.Nodes = len(d.Nodes), len(f.Nodes)
-	r.TasksRead, r.Tasks, r.Jobs = c.PodsRead, c.Pods, len(f.Jobs)
+	r.TasksRead, r.Tasks, r.Jobs = c.PodsRead, c.PodsTranslated, len(f.Jobs)
 	r.Running, r.Budgets = len(f.Running), len(f.Budgets)
 	for i := range f.Jobs {
 		r.Groups += len(f.Jobs[i].Groups)
 	}
-	for _, n := range c.Notes.List {
-		r.add(n.Count, n.What, n.Done, n.LeftOut)
+	for _, n := range c.Report.List {
+		r.add(n.Count, n.Subject, n.Handling, n.Skipped)
 	}
 }
 
@@ -198,15 +198,15 @@ func kubeEvents(jobs []*kube.Job) []scenario.Event {
 	var waiting []*kube.Job
 	for _, j := range jobs {
 		switch {
-		case j.Stops:
+		case j.Terminating:
 			events = append(events, scenario.Event{Stop: j.ID})
 		case j.Pending > 0:
 			waiting = append(waiting, j)
 		}
 	}
 	slices.SortStableFunc(waiting, func(a, b *kube.Job) int {
-		if a.Nominated != b.Nominated {
-			if a.Nominated {
+		if a.HasNominated != b.HasNominated {
+			if a.HasNominated {
 				return -1
 			}
 			return 1

@@ -18,7 +18,7 @@ func AddManifests(f *scenario.File, d *kube.Dump) (with *scenario.File, jobs []s
 	for i := range f.Nodes {
 		nodes[i] = modelNode(&f.Nodes[i])
 	}
-	told := &kube.Notes{}
+	told := &kube.Report{}
 	t := kube.NewTranslator(nodes, told)
 	var classes []*kube.PriorityClass
 	for i := range f.Classes {
@@ -27,7 +27,7 @@ func AddManifests(f *scenario.File, d *kube.Dump) (with *scenario.File, jobs []s
 			Metadata: kube.Metadata{Name: k.Name}, Value: k.Value, GlobalDefault: k.GlobalDefault, PreemptionPolicy: k.PreemptionPolicy,
 		})
 	}
-	work, err := t.Work(d, classes)
+	work, err := t.JobsOf(d, classes)
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -46,7 +46,7 @@ func AddManifests(f *scenario.File, d *kube.Dump) (with *scenario.File, jobs []s
 		jobs = append(jobs, jobOf(j, have))
 	}
 	for _, n := range told.List {
-		notes = append(notes, Note{Count: n.Count, What: n.What, Done: n.Done, LeftOut: n.LeftOut})
+		notes = append(notes, Note{Count: n.Count, What: n.Subject, Done: n.Handling, LeftOut: n.Skipped})
 	}
 	with, jobs = AddJobs(&copied, jobs)
 	return with, jobs, notes, nil
@@ -128,7 +128,7 @@ func selectorLabels(f *scenario.File) map[string]*kube.LabelSelector {
 	made := map[string]*kube.LabelSelector{}
 	see := func(labels map[string]string) {
 		for label := range labels {
-			if s, ok := kube.LabelledSelector(label); ok {
+			if s, ok := kube.ParseSelectorLabel(label); ok {
 				made[label] = s
 			}
 		}

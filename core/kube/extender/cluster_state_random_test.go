@@ -26,8 +26,8 @@ func TestStanding_FollowsAsIfItWereMadeAnew(t *testing.T) {
 		seeds = 200
 	}
 	for seed := range seeds {
-		c := newTown(seed)
-		w := start(t, kubePolicy, nil)
+		c := newRandomCluster(seed)
+		w := start(t, kubernetesPolicy, nil)
 		w.feed(c.objects()...)
 		for step := range 25 {
 			told := "everything"
@@ -41,23 +41,23 @@ func TestStanding_FollowsAsIfItWereMadeAnew(t *testing.T) {
 				}
 			}
 			asker := c.pod("")
-			before := w.extender.standing.roster
+			before := w.extender.state.cluster
 			got, scored := w.filter(asker, c.nodes...), w.scores(asker, c.nodes...)
-			if steps++; w.extender.standing.roster != before {
+			if steps++; w.extender.state.cluster != before {
 				anew++
 			}
-			other := start(t, kubePolicy, nil)
+			other := start(t, kubernetesPolicy, nil)
 			other.feed(c.objects()...)
 			want, expected := other.filter(asker, c.nodes...), other.scores(asker, c.nodes...)
 			for _, told := range []*string{&got, &want} { // which protocol keeps the number is told by who came first
-				*told = madeUp.ReplaceAllString(strings.ReplaceAll(*told, "port 65535", "port 80"), "$1")
+				*told = nodeSetName.ReplaceAllString(strings.ReplaceAll(*told, "port 65535", "port 80"), "$1")
 			}
 			asked, _ := json.Marshal(asker)
 			if got != want || fmt.Sprint(scored) != fmt.Sprint(expected) {
 				t.Fatalf("seed %d, step %d: followed\n%s %v\nanew\n%s %v\n%s\nafter %s", seed, step, got, scored, want, expected, asked, told)
 			}
 			names := c.asked(asker)
-			if kept, made := picture(w.extender.standing.snap, names), picture(other.extender.standing.snap, names); kept != made {
+			if kept, made := describe(w.extender.state.snap, names), describe(other.extender.state.snap, names); kept != made {
 				t.Fatalf("seed %d, step %d: followed\n%s\n\nanew\n%s\n%s\nafter %s", seed, step, kept, made, asked, told)
 			}
 			if step%2 == 0 {
@@ -74,12 +74,12 @@ func TestStanding_FollowsAsIfItWereMadeAnew(t *testing.T) {
 	}
 }
 
-// madeUp is an attribute that was made, by whatever number.
-var madeUp = regexp.MustCompile(`(cede\.import/nodes-)\d+`)
+// nodeSetName is an attribute that was made, by whatever number.
+var nodeSetName = regexp.MustCompile(`(cede\.import/nodes-)\d+`)
 
 // asked are the resources that somebody asks for: of others it does not matter whether
 // nodes are told to have them.
-func (c *town) asked(asker *corev1.Pod) map[string]bool {
+func (c *randomCluster) asked(asker *corev1.Pod) map[string]bool {
 	names := map[string]bool{"pods": true}
 	for _, p := range append(slices.Clone(c.pods), asker) {
 		for name := range p.Spec.Containers[0].Resources.Requests {
@@ -89,9 +89,9 @@ func (c *town) asked(asker *corev1.Pod) map[string]bool {
 	return names
 }
 
-// picture is what a state says of nodes and of what is on them, without names that were
+// describe is what a state says of nodes and of what is on them, without names that were
 // made up and would be others where the same were told in another order.
-func picture(snap *state.Snapshot, resources map[string]bool) string {
+func describe(snap *state.Snapshot, resources map[string]bool) string {
 	var lines []string
 	meant := map[string]string{} // nodes of an attribute that was made
 	for n := range snap.Nodes() {

@@ -9,17 +9,17 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 )
 
-// countedLabel marks the victims of whom kube-scheduler counted how many disruption
+// countedVictimLabel marks the victims of whom kube-scheduler counted how many disruption
 // budgets they violate; its value is their node.
-const countedLabel = "cede.import/counted"
+const countedVictimLabel = "cede.import/counted"
 
-// believe makes budgets of what kube-scheduler counted, for who was told of none: those
+// budgetsFromCounts makes budgets of what kube-scheduler counted, for who was told of none: those
 // whom it proposes on a node are under one that lets all go but as many as it counted.
 // Whoever evicts all of them violates it as often as kube-scheduler says, and whoever
 // spares some at most so often; which of them are meant it does not say. The policy
 // weighs these budgets as it weighs any. Budgets are of one namespace: where the victims
 // are of several, the first ones take as much of the count as they can.
-func believe(d *kube.Dump, proposal map[string]*kube.MetaVictims) {
+func budgetsFromCounts(d *kube.Dump, proposal map[string]*kube.MetaVictims) {
 	if len(d.Budgets) > 0 {
 		return
 	}
@@ -28,19 +28,19 @@ func believe(d *kube.Dump, proposal map[string]*kube.MetaVictims) {
 		if left <= 0 {
 			continue
 		}
-		marked := mark(d.Pods, node, proposal[node].Pods)
+		marked := labelVictims(d.Pods, node, proposal[node].Pods)
 		for _, namespace := range slices.Sorted(maps.Keys(marked)) {
 			n := min(left, marked[namespace])
 			if left -= n; n > 0 {
-				d.Budgets = append(d.Budgets, countedBudget(node, namespace, n))
+				d.Budgets = append(d.Budgets, newCountedBudget(node, namespace, n))
 			}
 		}
 	}
 }
 
-// mark labels the victims of a node, and tells how many there are in each namespace. A
+// labelVictims labels the victims of a node, and tells how many there are in each namespace. A
 // pod that is known outside of the question stays as it is.
-func mark(pods []*kube.Pod, node string, victims []kube.MetaPod) map[string]int {
+func labelVictims(pods []*kube.Pod, node string, victims []kube.MetaPod) map[string]int {
 	proposed := make(map[string]bool, len(victims))
 	for _, v := range victims {
 		proposed[v.UID] = true
@@ -55,16 +55,16 @@ func mark(pods []*kube.Pod, node string, victims []kube.MetaPod) map[string]int 
 		if marked.Metadata.Labels == nil {
 			marked.Metadata.Labels = map[string]string{}
 		}
-		marked.Metadata.Labels[countedLabel] = node
+		marked.Metadata.Labels[countedVictimLabel] = node
 		pods[i] = &marked
 		in[cmp.Or(p.Metadata.Namespace, model.DefaultNamespace)]++
 	}
 	return in
 }
 
-func countedBudget(node, namespace string, keep int) *kube.Budget {
+func newCountedBudget(node, namespace string, keep int) *kube.Budget {
 	b := &kube.Budget{Metadata: kube.Metadata{Name: "counted-" + node, Namespace: namespace}}
 	b.Spec.MinAvailable = &kube.Bound{Number: int32(keep)} //nolint:gosec // G115: at most the pods of a request
-	b.Spec.Selector = &kube.LabelSelector{Labels: map[string]string{countedLabel: node}}
+	b.Spec.Selector = &kube.LabelSelector{Labels: map[string]string{countedVictimLabel: node}}
 	return b
 }

@@ -20,9 +20,9 @@ func (p *Pod) PriorityValue() int32 {
 	return *p.Spec.Priority
 }
 
-// LooksAround is whether where the pod may go depends on more than the node that
+// DependsOnOtherNodes is whether where the pod may go depends on more than the node that
 // is looked at: on domains of several nodes.
-func (p *Pod) LooksAround() bool {
+func (p *Pod) DependsOnOtherNodes() bool {
 	for i := range p.Spec.TopologySpreadConstraints {
 		if p.Spec.TopologySpreadConstraints[i].WhenUnsatisfiable != "ScheduleAnyway" {
 			return true
@@ -45,8 +45,8 @@ func (p *Pod) LooksAround() bool {
 	return false
 }
 
-// Bare is what a pod asks for, with whatever says where it may go taken off.
-func (s *PodSpec) Bare() PodSpec {
+// ResourcesOnly is what a pod asks for, with whatever says where it may go taken off.
+func (s *PodSpec) ResourcesOnly() PodSpec {
 	bare := PodSpec{
 		NodeName: s.NodeName, Priority: s.Priority, PriorityClassName: s.PriorityClassName, PreemptionPolicy: s.PreemptionPolicy,
 		RestartPolicy: s.RestartPolicy, TerminationGracePeriod: s.TerminationGracePeriod, Resources: s.Resources, Overhead: s.Overhead,
@@ -64,26 +64,26 @@ func (s *PodSpec) Bare() PodSpec {
 // fits on a node when certain others are gone, and not before.
 const Proposed = "cede.import/proposed"
 
-const proposedRoom = 1_000_000
+const proposedCapacity = 1_000_000
 
-// MustGo makes the pods of a node ask for a little of Proposed.
-func (p *Pod) MustGo() { p.claim(1) }
+// RequestProposed makes the pods of a node ask for a little of Proposed.
+func (p *Pod) RequestProposed() { p.requestExtra(1) }
 
-// NeedsThemGone makes a pod ask for all of it.
-func (p *Pod) NeedsThemGone() { p.claim(proposedRoom) }
+// RequestAllProposed makes a pod ask for all of it.
+func (p *Pod) RequestAllProposed() { p.requestExtra(proposedCapacity) }
 
-func (p *Pod) claim(n int) {
-	more := Requirements{Requests: ResourceList{Proposed: Quantity(strconv.Itoa(n))}}
+func (p *Pod) requestExtra(n int) {
+	more := ResourceRequirements{Requests: ResourceList{Proposed: Quantity(strconv.Itoa(n))}}
 	p.Spec.Containers = append(slices.Clip(p.Spec.Containers), Container{Name: "cede", Resources: more})
 }
 
-// RoomFor is what a node has that can hold some pods, and one at a time of those
+// CapacityFor is what a node has that can hold some pods, and one at a time of those
 // that exclude each other by Proposed.
-func RoomFor(pods []*Pod) ResourceList {
-	t := &Translator{Notes: &Notes{}, amounts: amounts{}}
-	sum := exact{}
+func CapacityFor(pods []*Pod) ResourceList {
+	t := &Translator{Report: &Report{}, amounts: amounts{}}
+	sum := exactAmounts{}
 	for _, p := range pods {
-		sum.add(t.asked(p))
+		sum.add(t.podRequests(p))
 	}
 	list := ResourceList{podSlots: "1000000"}
 	for name, n := range sum {
@@ -99,21 +99,21 @@ func RoomFor(pods []*Pod) ResourceList {
 		}
 		list[name] = Quantity(strconv.FormatInt(min(n, model.MaxAmount), 10) + unit)
 	}
-	list[Proposed] = Quantity(strconv.Itoa(proposedRoom))
+	list[Proposed] = Quantity(strconv.Itoa(proposedCapacity))
 	return list
 }
 
-// Offers is the millicores and MiB that a node offers.
-func (n *Node) Offers() (cpu, memory int64) {
+// Allocatable is the millicores and MiB that a node offers.
+func (n *Node) Allocatable() (cpu, memory int64) {
 	a := amounts{}
 	cpu, _ = a.of("cpu", n.Status.Allocatable["cpu"], true) // 0 where it does not say
 	memory, _ = a.of("memory", n.Status.Allocatable["memory"], true)
 	return cpu, memory / mebi
 }
 
-// Asks is the millicores and MiB that a pod asks for.
-func (p *Pod) Asks() (cpu, memory int64) {
-	t := &Translator{Notes: &Notes{}, amounts: amounts{}}
-	ask := t.asked(p)
+// Requests is the millicores and MiB that a pod asks for.
+func (p *Pod) Requests() (cpu, memory int64) {
+	t := &Translator{Report: &Report{}, amounts: amounts{}}
+	ask := t.podRequests(p)
 	return ask["cpu"], inModel("memory", ask["memory"], true)
 }

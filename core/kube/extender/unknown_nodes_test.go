@@ -30,22 +30,22 @@ func TestPreempt_LeavesWhatWasProposedOnNodesThatAreNotKnown(t *testing.T) {
 		want string
 		end  string
 	}{
-		{"preempt", []*corev1.Pod{kept, young}, "n3: young", endUnknown},
-		{"preempt", []*corev1.Pod{kept, loose, young}, "n2: loose", endChosen},
-		{"preempt", []*corev1.Pod{kept}, "", endVetoed},
-		{"preempt?onFault=none", []*corev1.Pod{kept, young}, "", endUnknown},
-		{"preempt?nodes=all", []*corev1.Pod{kept, young}, "n3: young", endUnknown},
-		{"preempt?nodes=all", []*corev1.Pod{kept, loose, young}, "n2: loose; n3: young", endChosen},
-		{"preempt?nodes=all&onFault=none", []*corev1.Pod{kept, loose, young}, "n2: loose", endChosen},
+		{"preempt", []*corev1.Pod{kept, young}, "n3: young", resultUnknown},
+		{"preempt", []*corev1.Pod{kept, loose, young}, "n2: loose", resultChosen},
+		{"preempt", []*corev1.Pod{kept}, "", resultVetoed},
+		{"preempt?onFault=none", []*corev1.Pod{kept, young}, "", resultUnknown},
+		{"preempt?nodes=all", []*corev1.Pod{kept, young}, "n3: young", resultUnknown},
+		{"preempt?nodes=all", []*corev1.Pod{kept, loose, young}, "n2: loose; n3: young", resultChosen},
+		{"preempt?nodes=all&onFault=none", []*corev1.Pod{kept, loose, young}, "n2: loose", resultChosen},
 	} {
-		before := w.counted(c.end)
-		args := whole(asker, proposal(c.on...))
+		before := w.countOf(c.end)
+		args := proposalOf(asker, proposal(c.on...))
 		if c.want == "n3: young" {
 			args.NodeNameToVictims["n3"].NumPDBViolations = 1
 			c.want += " (1 violations)" // as it came
 		}
-		if got := w.preempt(c.verb, args); got != c.want || w.counted(c.end) != before+1 {
-			t.Errorf("%s of %d nodes: answer %q, %v more counted as %s; want %q\n%s", c.verb, len(c.on), got, w.counted(c.end)-before, c.end, c.want, w.log)
+		if got := w.preempt(c.verb, args); got != c.want || w.countOf(c.end) != before+1 {
+			t.Errorf("%s of %d nodes: answer %q, %v more counted as %s; want %q\n%s", c.verb, len(c.on), got, w.countOf(c.end)-before, c.end, c.want, w.log)
 		}
 	}
 	if got := strings.Count(w.log.String(), "nodes_unknown=1"); got != 6 || !strings.Contains(w.log.String(), "such as n3") {

@@ -17,9 +17,9 @@ import (
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
 )
 
-// busyCluster is an extender that knows a full cluster, and a preemption on some of
+// fullExtender is an extender that knows a full cluster, and a preemption on some of
 // its nodes.
-func busyCluster(tb testing.TB, nodes, proposed int) (*Extender, *kube.ExtenderPreemptionArgs) {
+func fullExtender(tb testing.TB, nodes, proposed int) (*Extender, *kube.ExtenderPreemptionArgs) {
 	tb.Helper()
 	v, err := policy.NewVersion(policy.Source{
 		Name: "default", Module: policy.Native(policy.BuiltinDigest("kubernetes", "test"), func() sdk.Policy { return kubernetes.New() }),
@@ -32,7 +32,7 @@ func busyCluster(tb testing.TB, nodes, proposed int) (*Extender, *kube.ExtenderP
 		tb.Fatal(err)
 	}
 	tb.Cleanup(set.Unpin)
-	e, err := New(Config{Policies: always{set}, Deadline: time.Minute})
+	e, err := New(Config{Policies: staticPolicies{set}, Deadline: time.Minute})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -101,7 +101,7 @@ func nodesOf(tb testing.TB, e *Extender, asker *kube.Pod, byName bool) []byte {
 // state is made of everything.
 func BenchmarkNodes(b *testing.B) {
 	for _, byName := range []bool{true, false} {
-		e, args := busyCluster(b, 5000, 0)
+		e, args := fullExtender(b, 5000, 0)
 		asker, come := args.Pod, podOf(b, "come", "node-00007", 0)
 		asker.Spec.Containers[0].Resources.Requests = kube.ResourceList{"memory": "1Gi"} // no node has cpu left
 		come.Spec.Containers[0].Resources.Requests = asker.Spec.Containers[0].Resources.Requests

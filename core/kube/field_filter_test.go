@@ -47,9 +47,9 @@ func TestPrune_ChangesNothingThatIsRead(t *testing.T) {
 		if d.IntN(10) == 0 {
 			text = text[:d.IntN(len(text)+1)]
 		}
-		want, wantErr := decode(kind, []byte(text))
-		pruned := prune(kind, []byte(text), nil)
-		got, err := decode(kind, pruned)
+		want, wantErr := decodeObject(kind, []byte(text))
+		pruned := filterFields(kind, []byte(text), nil)
+		got, err := decodeObject(kind, pruned)
 		if !json.Valid([]byte(text)) {
 			if bad++; err == nil {
 				t.Fatalf("%q is no JSON and was read as %q", text, pruned)

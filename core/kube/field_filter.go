@@ -11,19 +11,19 @@ import (
 // managed fields. A general decoder looks at every byte of it twice. So what is not
 // read is left out of the text before it is decoded, which costs one quick pass.
 
-// wanted is what is read of a value. Nil: all of it.
-type wanted struct {
-	fields map[string]*wanted // of an object, by name in lower case
-	each   *wanted            // of an array's elements
+// fieldFilter is what is read of a value. Nil: all of it.
+type fieldFilter struct {
+	fields map[string]*fieldFilter // of an object, by name in lower case
+	each   *fieldFilter            // of an array's elements
 }
 
-// wantedOf is what is read of the kinds of which there are many.
-var wantedOf = map[string]*wanted{
-	"Node": wantedIn(reflect.TypeFor[Node]()), "Pod": wantedIn(reflect.TypeFor[Pod]()),
+// filterByKind is what is read of the kinds of which there are many.
+var filterByKind = map[string]*fieldFilter{
+	"Node": filterOf(reflect.TypeFor[Node]()), "Pod": filterOf(reflect.TypeFor[Pod]()),
 }
 
-// wantedIn is what decoding into a type reads.
-func wantedIn(t reflect.Type) *wanted {
+// filterOf is what decoding into a type reads.
+func filterOf(t reflect.Type) *fieldFilter {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
@@ -31,30 +31,30 @@ func wantedIn(t reflect.Type) *wanted {
 	case reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]()):
 		return nil
 	case t.Kind() == reflect.Slice:
-		if each := wantedIn(t.Elem()); each != nil {
-			return &wanted{each: each}
+		if each := filterOf(t.Elem()); each != nil {
+			return &fieldFilter{each: each}
 		}
 		return nil
 	case t.Kind() != reflect.Struct:
 		return nil
 	}
-	w := &wanted{fields: map[string]*wanted{}}
+	w := &fieldFilter{fields: map[string]*fieldFilter{}}
 	for f := range t.Fields() {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		w.fields[strings.ToLower(name)] = wantedIn(f.Type)
+		w.fields[strings.ToLower(name)] = filterOf(f.Type)
 	}
 	return w
 }
 
-// prune is an object's text without what is not read of its kind; the text itself
+// filterFields is an object's text without what is not read of its kind; the text itself
 // where that is all, or where it is not as objects are: then decoding says what is
 // wrong.
-func prune(kind string, text, scratch []byte) []byte {
-	w := wantedOf[kind]
+func filterFields(kind string, text, scratch []byte) []byte {
+	w := filterByKind[kind]
 	if w == nil {
 		return text
 	}
-	p := pruner{text: text, out: scratch[:0]}
+	p := fieldScanner{text: text, out: scratch[:0]}
 	if !p.value(w) {
 		return text
 	}
@@ -64,14 +64,14 @@ func prune(kind string, text, scratch []byte) []byte {
 	return p.out
 }
 
-type pruner struct {
+type fieldScanner struct {
 	text []byte
 	at   int
 	out  []byte
 }
 
 // value copies what is wanted of the value that begins here; false where there is none.
-func (p *pruner) value(w *wanted) bool {
+func (p *fieldScanner) value(w *fieldFilter) bool {
 	p.space()
 	if p.at == len(p.text) {
 		return false
@@ -90,7 +90,7 @@ func (p *pruner) value(w *wanted) bool {
 	return true
 }
 
-func (p *pruner) object(w *wanted) bool {
+func (p *fieldScanner) object(w *fieldFilter) bool {
 	p.at++
 	p.out = append(p.out, '{')
 	for first, any := true, false; ; first = false {
@@ -114,7 +114,7 @@ func (p *pruner) object(w *wanted) bool {
 			return false
 		}
 		p.at++
-		if below, read := w.of(key); read {
+		if below, read := w.lookup(key); read {
 			if any {
 				p.out = append(p.out, ',')
 			}
@@ -139,7 +139,7 @@ func (p *pruner) object(w *wanted) bool {
 	}
 }
 
-func (p *pruner) array(w *wanted) bool {
+func (p *fieldScanner) array(w *fieldFilter) bool {
 	p.at++
 	p.out = append(p.out, '[')
 	if c, ok := p.next(); ok && c == ']' {
@@ -163,8 +163,8 @@ func (p *pruner) array(w *wanted) bool {
 	}
 }
 
-// of is what is read under a key, with its quotes; read is false where nothing is.
-func (w *wanted) of(key []byte) (below *wanted, read bool) {
+// lookup is what is read under a key, with its quotes; read is false where nothing is.
+func (w *fieldFilter) lookup(key []byte) (below *fieldFilter, read bool) {
 	var lower [64]byte
 	if len(key) > len(lower) || bytes.IndexByte(key, '\\') >= 0 {
 		return nil, true // it may be written in another way
@@ -183,7 +183,7 @@ func (w *wanted) of(key []byte) (below *wanted, read bool) {
 }
 
 // next is the byte after white space.
-func (p *pruner) next() (c byte, ok bool) {
+func (p *fieldScanner) next() (c byte, ok bool) {
 	p.space()
 	if p.at == len(p.text) {
 		return 0, false
@@ -191,7 +191,7 @@ func (p *pruner) next() (c byte, ok bool) {
 	return p.text[p.at], true
 }
 
-func (p *pruner) space() {
+func (p *fieldScanner) space() {
 	for p.at < len(p.text) {
 		switch p.text[p.at] {
 		case ' ', '\n', '\t', '\r':
@@ -203,7 +203,7 @@ func (p *pruner) space() {
 }
 
 // quoted goes past the text that begins here.
-func (p *pruner) quoted() bool {
+func (p *fieldScanner) quoted() bool {
 	for p.at++; ; p.at++ {
 		i := bytes.IndexByte(p.text[p.at:], '"')
 		if i < 0 {
@@ -223,7 +223,7 @@ func (p *pruner) quoted() bool {
 
 // skip goes past the value that begins here, which is taken for one by its brackets
 // and quotes alone.
-func (p *pruner) skip() bool {
+func (p *fieldScanner) skip() bool {
 	depth, from := 0, p.at
 	for p.at < len(p.text) {
 		switch p.text[p.at] {

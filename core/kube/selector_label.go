@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// markPods begins a label that stands for a selector. The rest of its name is the
+// podSelectorPrefix begins a label that stands for a selector. The rest of its name is the
 // selector, so that whoever adds work to a scenario later can tell whether it is
 // selected.
-const markPods = "cede.import/pods "
+const podSelectorPrefix = "cede.import/pods "
 
 // everything is how a selector without requirements is written.
 const everything = "*"
@@ -36,21 +36,21 @@ func SelectorLabel(s *LabelSelector) string {
 		case "DoesNotExist":
 			terms = append(terms, "!"+r.Key)
 		default:
-			return markPods + canonical(s)
+			return podSelectorPrefix + canonical(s)
 		}
 	}
 	if len(terms) == 0 {
-		return markPods + everything
+		return podSelectorPrefix + everything
 	}
-	if !s.plain() {
-		return markPods + canonical(s)
+	if !s.isPlain() {
+		return podSelectorPrefix + canonical(s)
 	}
-	return markPods + strings.Join(terms, ",")
+	return podSelectorPrefix + strings.Join(terms, ",")
 }
 
-// plain is whether keys and values are written as Kubernetes wants them, so that
+// isPlain is whether keys and values are written as Kubernetes wants them, so that
 // nothing in them can be taken for syntax.
-func (s *LabelSelector) plain() bool {
+func (s *LabelSelector) isPlain() bool {
 	good := func(text string) bool {
 		return !strings.ContainsFunc(text, func(r rune) bool {
 			return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("._-/", r)
@@ -70,10 +70,10 @@ func (s *LabelSelector) plain() bool {
 	return true
 }
 
-// LabelledSelector is the selector that a label stands for; false for a label
+// ParseSelectorLabel is the selector that a label stands for; false for a label
 // that stands for none.
-func LabelledSelector(label string) (*LabelSelector, bool) {
-	text, ok := strings.CutPrefix(label, markPods)
+func ParseSelectorLabel(label string) (*LabelSelector, bool) {
+	text, ok := strings.CutPrefix(label, podSelectorPrefix)
 	if !ok {
 		return nil, false
 	}

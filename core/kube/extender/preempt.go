@@ -14,8 +14,8 @@ import (
 	"github.com/cede-scheduler/cede/core/state"
 )
 
-// question is one preemption as the engine is asked about it.
-type question struct {
+// query is one preemption as the engine is asked about it.
+type query struct {
 	settings *model.SchedulerConfig
 	now      int64
 	cluster  *kube.Cluster
@@ -26,52 +26,52 @@ type question struct {
 }
 
 // decide asks the policy.
-func (e *Extender) decide(args *kube.ExtenderPreemptionArgs, proposal map[string]*kube.MetaVictims, w Wishes) (map[string]*kube.MetaVictims, outcome) {
-	dump, nodes, err := e.gather(args, proposal)
+func (e *Extender) decide(args *kube.ExtenderPreemptionArgs, proposal map[string]*kube.MetaVictims, w PreemptOptions) (map[string]*kube.MetaVictims, outcome) {
+	dump, nodes, err := e.collect(args, proposal)
 	if err != nil {
-		return nil, outcome{what: endUnknown, err: err}
+		return nil, outcome{result: resultUnknown, err: err}
 	}
-	believe(dump, proposal)
-	q, err := e.pose(dump)
+	budgetsFromCounts(dump, proposal)
+	q, err := e.newQuery(dump)
 	if err != nil {
-		return nil, outcome{what: endUnknown, err: err}
+		return nil, outcome{result: resultUnknown, err: err}
 	}
 	answer, end := e.consult(q, nodes, w)
-	if end.fallen() {
+	if end.failed() {
 		return nil, end
 	}
-	return withUnseen(answer, end, unseen(proposal, nodes), w)
+	return mergeUnknown(answer, end, proposedOnUnknown(proposal, nodes), w)
 }
 
 // consult asks the policy about the nodes at once, or about one after the other.
-func (e *Extender) consult(q *question, nodes []string, w Wishes) (map[string]*kube.MetaVictims, outcome) {
+func (e *Extender) consult(q *query, nodes []string, w PreemptOptions) (map[string]*kube.MetaVictims, outcome) {
 	if !w.AllNodes {
-		return e.ask(q, nodes)
+		return e.evaluate(q, nodes)
 	}
 	answer := map[string]*kube.MetaVictims{}
 	for _, node := range nodes {
-		one, end := e.ask(q, []string{node})
-		if end.fallen() {
+		one, end := e.evaluate(q, []string{node})
+		if end.failed() {
 			return nil, end
 		}
 		maps.Copy(answer, one)
 	}
 	if len(answer) == 0 {
-		return answer, outcome{what: endVetoed}
+		return answer, outcome{result: resultVetoed}
 	}
-	return answer, outcome{what: endChosen}
+	return answer, outcome{result: resultChosen}
 }
 
-// gather collects what the policy is to see: the proposed nodes of which
+// collect collects what the policy is to see: the proposed nodes of which
 // everything is known, with all that is on them. Where nothing but the proposed
 // victims is known it sees those, and may choose among nodes and refuse.
-func (e *Extender) gather(args *kube.ExtenderPreemptionArgs, proposal map[string]*kube.MetaVictims) (*kube.Dump, []string, error) {
+func (e *Extender) collect(args *kube.ExtenderPreemptionArgs, proposal map[string]*kube.MetaVictims) (*kube.Dump, []string, error) {
 	c := e.cache
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	var known []string
 	for _, node := range slices.Sorted(maps.Keys(proposal)) {
-		if proposal[node] != nil && c.complete(node, proposal[node]) {
+		if proposal[node] != nil && c.isComplete(node, proposal[node]) {
 			known = append(known, node)
 		}
 	}
@@ -80,18 +80,18 @@ func (e *Extender) gather(args *kube.ExtenderPreemptionArgs, proposal map[string
 		d.Budgets = append(d.Budgets, c.budgets[name])
 	}
 	if len(known) == 0 {
-		return e.gatherProposed(d, args, proposal)
+		return e.collectProposed(d, args, proposal)
 	}
-	around := c.around(args.Pod, known)
+	around := c.neighborhood(args.Pod, known)
 	around.Budgets = d.Budgets
 	return around, known, nil
 }
 
-// around is nodes with everything on them, those around them that the pod looks at, and
+// neighborhood is nodes with everything on them, those around them that the pod looks at, and
 // the pod itself, which comes last. mu is held.
-func (c *cache) around(pod *kube.Pod, nodes []string) *kube.Dump {
+func (c *cache) neighborhood(pod *kube.Pod, nodes []string) *kube.Dump {
 	d := &kube.Dump{}
-	if pod.LooksAround() {
+	if pod.DependsOnOtherNodes() {
 		nodes = slices.Sorted(maps.Keys(c.nodes)) // zones are made of all nodes
 	}
 	for _, name := range nodes {
@@ -102,14 +102,14 @@ func (c *cache) around(pod *kube.Pod, nodes []string) *kube.Dump {
 			}
 		}
 	}
-	d.Pods = append(d.Pods, c.nominated(pod, nodes)...)
+	d.Pods = append(d.Pods, c.nominatedPods(pod, nodes)...)
 	d.Pods = append(d.Pods, asPending(pod))
 	return d
 }
 
-// nominated are pods that wait for victims to leave, and whose room a pod of lower
+// nominatedPods are pods that wait for victims to leave, and whose room a pod of lower
 // or equal priority must respect; nodes nil: on any. mu is held.
-func (c *cache) nominated(asker *kube.Pod, nodes []string) []*kube.Pod {
+func (c *cache) nominatedPods(asker *kube.Pod, nodes []string) []*kube.Pod {
 	var list []*kube.Pod
 	for _, k := range slices.Sorted(maps.Keys(c.onNode[""])) {
 		p := c.onNode[""][k]
@@ -136,10 +136,10 @@ func asPending(p *kube.Pod) *kube.Pod {
 	return &pending
 }
 
-// gatherProposed makes nodes of which the proposed victims are all there is, and
+// collectProposed makes nodes of which the proposed victims are all there is, and
 // on which the pod fits when they are all gone, and not before: kube-scheduler has
 // found that each of them must go. mu of the cache is held.
-func (e *Extender) gatherProposed(d *kube.Dump, args *kube.ExtenderPreemptionArgs, proposal map[string]*kube.MetaVictims) (*kube.Dump, []string, error) {
+func (e *Extender) collectProposed(d *kube.Dump, args *kube.ExtenderPreemptionArgs, proposal map[string]*kube.MetaVictims) (*kube.Dump, []string, error) {
 	var nodes []string
 	for _, name := range slices.Sorted(maps.Keys(proposal)) {
 		victims, err := e.victims(args, name, proposal[name])
@@ -153,15 +153,15 @@ func (e *Extender) gatherProposed(d *kube.Dump, args *kube.ExtenderPreemptionArg
 		for _, p := range victims {
 			one := *p
 			one.Metadata.Owners = nil
-			one.Spec = p.Spec.Bare()
+			one.Spec = p.Spec.ResourcesOnly()
 			one.Spec.NodeName = name
-			one.MustGo()
+			one.RequestProposed()
 			onNode = append(onNode, &one)
 		}
 		nodes = append(nodes, name)
 		d.Nodes = append(d.Nodes, &kube.Node{
 			Metadata: kube.Metadata{Name: name, Labels: map[string]string{"kubernetes.io/hostname": name}},
-			Status:   kube.NodeStatus{Allocatable: kube.RoomFor(append(slices.Clone(onNode), args.Pod))},
+			Status:   kube.NodeStatus{Allocatable: kube.CapacityFor(append(slices.Clone(onNode), args.Pod))},
 		})
 		d.Pods = append(d.Pods, onNode...)
 	}
@@ -170,9 +170,9 @@ func (e *Extender) gatherProposed(d *kube.Dump, args *kube.ExtenderPreemptionArg
 	}
 	asker := asPending(args.Pod)
 	asker.Metadata.Owners = nil
-	asker.Spec = args.Pod.Spec.Bare()
+	asker.Spec = args.Pod.Spec.ResourcesOnly()
 	asker.Spec.NodeName = ""
-	asker.NeedsThemGone()
+	asker.RequestAllProposed()
 	d.Pods = append(d.Pods, asker)
 	return d, nodes, nil
 }
@@ -201,18 +201,18 @@ func (e *Extender) victims(args *kube.ExtenderPreemptionArgs, node string, meta 
 	return list, nil
 }
 
-// pose makes a state of what was gathered.
-func (e *Extender) pose(d *kube.Dump) (*question, error) {
+// newQuery makes a state of what was gathered.
+func (e *Extender) newQuery(d *kube.Dump) (*query, error) {
 	pod := d.Pods[len(d.Pods)-1] // who asks comes last
 	cluster, err := kube.Translate(d)
 	if err != nil {
 		return nil, err
 	}
-	cluster.TrustBudgets()
-	if err := expressible(cluster, pod); err != nil {
+	cluster.UseBudgetStatus()
+	if err := checkTranslatable(cluster, pod); err != nil {
 		return nil, err
 	}
-	q := &question{
+	q := &query{
 		settings: e.cfg.Settings(), now: e.cfg.Clock.Now().UnixNano(), cluster: cluster, podOf: map[string]*kube.Pod{},
 	}
 	txn := state.New().Begin(1)
@@ -250,25 +250,25 @@ func (e *Extender) pose(d *kube.Dump) (*question, error) {
 	return q, nil
 }
 
-// expressible is whether what the pod asks for can be told.
-func expressible(c *kube.Cluster, pod *kube.Pod) error {
-	notes := &kube.Notes{}
+// checkTranslatable is whether what the pod asks for can be told.
+func checkTranslatable(c *kube.Cluster, pod *kube.Pod) error {
+	notes := &kube.Report{}
 	kube.NewTranslator(c.Nodes, notes).Group(pod, false)
-	return speakable(notes)
+	return requireExact(notes)
 }
 
-// speakable is whether notes of a pod say nothing that a placement may differ for.
-func speakable(notes *kube.Notes) error {
-	for _, n := range notes.Hard() {
-		if n.What != kube.VolumesNote { // kube-scheduler proposes nodes that the volumes reach
-			return fmt.Errorf("the policy would not see all that the pod asks for: there are %s", n.What)
+// requireExact is whether notes of a pod say nothing that a placement may differ for.
+func requireExact(notes *kube.Report) error {
+	for _, n := range notes.AffectingPlacement() {
+		if n.Subject != kube.VolumesNote { // kube-scheduler proposes nodes that the volumes reach
+			return fmt.Errorf("the policy would not see all that the pod asks for: there are %s", n.Subject)
 		}
 	}
 	return nil
 }
 
 // allocations are the pods that have nodes.
-func (q *question) allocations() []*model.Allocation {
+func (q *query) allocations() []*model.Allocation {
 	next := map[*model.Group]int{}
 	var list []*model.Allocation
 	for _, i := range q.cluster.Instances {
@@ -292,32 +292,32 @@ func (q *question) allocations() []*model.Allocation {
 	return list
 }
 
-// ask asks the policy for the best of some nodes.
-func (e *Extender) ask(q *question, nodes []string) (map[string]*kube.MetaVictims, outcome) {
-	snap, err := q.limitedTo(nodes)
+// evaluate asks the policy for the best of some nodes.
+func (e *Extender) evaluate(q *query, nodes []string) (map[string]*kube.MetaVictims, outcome) {
+	snap, err := q.restrictedTo(nodes)
 	if err != nil {
-		return nil, outcome{what: endInternal, err: err}
+		return nil, outcome{result: resultInternal, err: err}
 	}
 	s := scheduler.New(scheduler.Config{Policies: e.cfg.Policies, Workers: 1, Forget: true})
 	out, err := s.Process(q.eval(), snap, q.now)
 	if err != nil {
-		return nil, outcome{what: endFault, err: err}
+		return nil, outcome{result: resultFault, err: err}
 	}
 	if out.Fault != nil {
-		return nil, outcome{what: endFault, err: out.Fault}
+		return nil, outcome{result: resultFault, err: out.Fault}
 	}
-	return q.read(snap, out)
+	return q.readPlan(snap, out)
 }
 
 // eval is the evaluation of the pod.
-func (q *question) eval() *model.Evaluation {
+func (q *query) eval() *model.Evaluation {
 	return &model.Evaluation{
 		ID: "kube", Namespace: q.job.Namespace, JobID: q.job.ID, Type: q.job.Type, Priority: q.job.Priority, TriggeredBy: model.TriggerJobRegister,
 	}
 }
 
-// limitedTo is the state in which the pod may go to some nodes.
-func (q *question) limitedTo(nodes []string) (*state.Snapshot, error) {
+// restrictedTo is the state in which the pod may go to some nodes.
+func (q *query) restrictedTo(nodes []string) (*state.Snapshot, error) {
 	txn := q.snap.Fork(q.snap.Index() + 1)
 	defer txn.Abort()
 	for _, name := range nodes {
@@ -330,8 +330,8 @@ func (q *question) limitedTo(nodes []string) (*state.Snapshot, error) {
 	return txn.Snapshot(), nil
 }
 
-// read turns a plan into an answer.
-func (q *question) read(snap *state.Snapshot, out *scheduler.Outcome) (map[string]*kube.MetaVictims, outcome) {
+// readPlan turns a plan into an answer.
+func (q *query) readPlan(snap *state.Snapshot, out *scheduler.Outcome) (map[string]*kube.MetaVictims, outcome) {
 	for i := range out.Plan.Groups {
 		g := &out.Plan.Groups[i]
 		if len(g.Placements) == 0 {
@@ -339,23 +339,23 @@ func (q *question) read(snap *state.Snapshot, out *scheduler.Outcome) (map[strin
 		}
 		node := g.Placements[0].NodeID
 		if len(g.Evictions) == 0 {
-			return nil, outcome{what: endUnknown, err: fmt.Errorf("the pod seems to fit on node %s without evicting anybody: what is known is not what kube-scheduler knows", node)}
+			return nil, outcome{result: resultUnknown, err: fmt.Errorf("the pod seems to fit on node %s without evicting anybody: what is known is not what kube-scheduler knows", node)}
 		}
 		var victims []*model.Allocation
 		for _, v := range g.Evictions {
 			a := snap.Alloc(v.AllocID)
 			if a == nil || q.podOf[a.ID] == nil || a.NodeID != node {
-				return nil, outcome{what: endUnknown, err: fmt.Errorf("the policy evicts on other nodes than %s, which kube-scheduler cannot", node)}
+				return nil, outcome{result: resultUnknown, err: fmt.Errorf("the policy evicts on other nodes than %s, which kube-scheduler cannot", node)}
 			}
 			victims = append(victims, a)
 		}
-		return map[string]*kube.MetaVictims{node: q.meta(snap, victims)}, outcome{what: endChosen}
+		return map[string]*kube.MetaVictims{node: q.metaVictims(snap, victims)}, outcome{result: resultChosen}
 	}
-	return map[string]*kube.MetaVictims{}, outcome{what: endVetoed}
+	return map[string]*kube.MetaVictims{}, outcome{result: resultVetoed}
 }
 
-// meta names victims, the most important first, as kube-scheduler reads them.
-func (q *question) meta(snap *state.Snapshot, victims []*model.Allocation) *kube.MetaVictims {
+// metaVictims names victims, the most important first, as kube-scheduler reads them.
+func (q *query) metaVictims(snap *state.Snapshot, victims []*model.Allocation) *kube.MetaVictims {
 	slices.SortFunc(victims, func(a, b *model.Allocation) int {
 		return cmp.Or(cmp.Compare(b.Job.Priority, a.Job.Priority), cmp.Compare(a.StartTime, b.StartTime), cmp.Compare(a.ID, b.ID))
 	})

@@ -14,7 +14,7 @@ import (
 // A pod of a Deployment that is being changed is judged by what it wants, not by what
 // the version before it does.
 func TestFilter_JudgesThePodOfARollout(t *testing.T) {
-	w := start(t, kubePolicy, nil)
+	w := start(t, kubernetesPolicy, nil)
 	n1, n2 := node("n1"), node("n2")
 	version := func(name, on, cpu, hash string) *corev1.Pod {
 		p := pod(name, on, cpu, 0)
@@ -31,12 +31,12 @@ func TestFilter_JudgesThePodOfARollout(t *testing.T) {
 // Being told the same once more, and that nodes are alive, changes nothing; that one is
 // not well, or cordoned, is followed.
 func TestStanding_StaysWhereNothingChanged(t *testing.T) {
-	w := start(t, kubePolicy, nil)
+	w := start(t, kubernetesPolicy, nil)
 	n1, n2, asker := node("n1"), node("n2"), pod("asker", "", "1", 0)
 	all := []any{n1, n2, pod("a", "n1", "1", 0)}
 	w.feed(all...)
 	w.filter(asker, n1, n2)
-	roster := w.extender.standing.roster
+	roster := w.extender.state.cluster
 	beat := n2.DeepCopy()
 	beat.Status.Conditions = []corev1.NodeCondition{{Type: "Ready", Status: "False", LastHeartbeatTime: metav1.NewTime(epoch)}}
 	w.feed(n1, beat, pod("a", "n1", "1", 0))
@@ -49,14 +49,14 @@ func TestStanding_StaysWhereNothingChanged(t *testing.T) {
 	if got := w.filter(asker, n1, beat); got != "n1 n2" {
 		t.Errorf("it went, and filter says\n%s", got)
 	}
-	at := w.extender.standing.at
+	at := w.extender.state.at
 	beat = beat.DeepCopy()
 	beat.Status.Conditions[0].LastHeartbeatTime = metav1.NewTime(epoch.Add(time.Hour))
 	w.feed(n1, beat, pod("a", "n1", "1", 0), pod("b", "n2", "4", 0))
 	if got := w.filter(asker, n1, beat); got != "n1\nn2: lacks cpu" {
 		t.Errorf("got\n%s", got)
 	}
-	if more := w.extender.standing.at - at; more != 1 {
+	if more := w.extender.state.at - at; more != 1 {
 		t.Errorf("%d changes were followed: a heartbeat is none, and a pod that came is one", more)
 	}
 	cordoned := n1.DeepCopy()
@@ -64,7 +64,7 @@ func TestStanding_StaysWhereNothingChanged(t *testing.T) {
 	if got := w.filter(asker, cordoned, beat); !strings.Contains(got, "n1: for good: taint node.kubernetes.io/unschedulable") {
 		t.Errorf("got\n%s", got)
 	}
-	if roster != w.extender.standing.roster {
+	if roster != w.extender.state.cluster {
 		t.Error("made anew for a node, a heartbeat and a pod")
 	}
 }
@@ -72,7 +72,7 @@ func TestStanding_StaysWhereNothingChanged(t *testing.T) {
 // One object that is not as its kind is keeps nothing else from being taken over; what
 // was known of it stays. What cannot be read to its end changes nothing.
 func TestObjects_TakesTheRest(t *testing.T) {
-	w := start(t, kubePolicy, nil)
+	w := start(t, kubernetesPolicy, nil)
 	n1, n2, asker := node("n1"), node("n2"), pod("asker", "", "1", 0)
 	w.feed(n1, pod("a", "n1", "4", 0))
 	bad := `{"kind":"Pod","metadata":{"name":"a","namespace":"default"},"spec":7}`

@@ -14,9 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// town is a small cluster that changes at random, with whatever one pod can want of
+// randomCluster is a small cluster that changes at random, with whatever one pod can want of
 // others and of nodes.
-type town struct {
+type randomCluster struct {
 	r     *rand.Rand
 	nodes []*corev1.Node
 	pods  []*corev1.Pod
@@ -24,8 +24,8 @@ type town struct {
 	next  int
 }
 
-func newTown(seed uint64) *town {
-	c := &town{r: rand.New(rand.NewPCG(seed, 1))}
+func newRandomCluster(seed uint64) *randomCluster {
+	c := &randomCluster{r: rand.New(rand.NewPCG(seed, 1))}
 	for i := range 6 {
 		n := node(fmt.Sprintf("%c%d", "ab"[i%2], i))
 		n.Status.Allocatable["example.com/card"] = resource.MustParse("2")
@@ -37,10 +37,10 @@ func newTown(seed uint64) *town {
 	return c
 }
 
-func (c *town) someNode() string { return c.nodes[c.r.IntN(len(c.nodes))].Name }
+func (c *randomCluster) someNode() string { return c.nodes[c.r.IntN(len(c.nodes))].Name }
 
 // pod is one of four apps, of two versions each.
-func (c *town) pod(on string) *corev1.Pod {
+func (c *randomCluster) pod(on string) *corev1.Pod {
 	c.next++
 	app, version := fmt.Sprintf("app-%d", c.r.IntN(4)), fmt.Sprintf("v%d", c.r.IntN(2))
 	p := pod(fmt.Sprintf("p-%d", c.next), on, []string{"500m", "1", "2"}[c.r.IntN(3)], []int32{0, 10}[c.r.IntN(2)])
@@ -103,7 +103,7 @@ func event(kind string, object any) []byte {
 }
 
 // change changes something, and returns what a watch would tell of it.
-func (c *town) change() []byte {
+func (c *randomCluster) change() []byte {
 	i := c.r.IntN(len(c.pods))
 	switch c.r.IntN(14) {
 	case 0, 1, 2:
@@ -138,7 +138,7 @@ func (c *town) change() []byte {
 
 // changeNode has a node come, go or become another, or something change that bears on
 // no node.
-func (c *town) changeNode() []byte {
+func (c *randomCluster) changeNode() []byte {
 	k := c.r.IntN(len(c.nodes))
 	n := c.nodes[k].DeepCopy()
 	c.nodes[k] = n
@@ -189,7 +189,7 @@ func (c *town) changeNode() []byte {
 	return event("MODIFIED", n)
 }
 
-func (c *town) changeRest() []byte {
+func (c *randomCluster) changeRest() []byte {
 	c.next++
 	about := metav1.ObjectMeta{Name: fmt.Sprintf("o-%d", c.next), Namespace: "default"}
 	var one any
@@ -211,7 +211,7 @@ func (c *town) changeRest() []byte {
 }
 
 // objects is everything in it. Pods whose node is gone stay for a while in Kubernetes.
-func (c *town) objects() (all []any) {
+func (c *randomCluster) objects() (all []any) {
 	all = append(all, c.rest...)
 	for _, n := range c.nodes {
 		all = append(all, n)

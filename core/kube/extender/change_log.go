@@ -10,9 +10,9 @@ import (
 // who keeps a picture of the cluster and follows it. It forgets what is long ago. The
 // zero value is of a cluster of which there is no picture yet.
 type changeLog struct {
-	epoch uint64 // another one: follow no more, begin anew
-	first int    // how many changes of this epoch are forgotten
-	list  []change
+	epoch   uint64 // another one: follow no more, begin anew
+	dropped int    // how many changes of this epoch are forgotten
+	list    []change
 }
 
 // change is a pod that came to a node or left it, or a node that came, is another one
@@ -24,10 +24,10 @@ type change struct {
 	isNode bool
 }
 
-func podCame(p *kube.Pod) change  { return change{key: key(p), pod: p} }
-func podLeft(k string) change     { return change{key: k} }
-func nodeIs(n *kube.Node) change  { return change{key: n.Metadata.Name, node: n, isNode: true} }
-func nodeGone(name string) change { return change{key: name, isNode: true} }
+func podAddition(p *kube.Pod) change { return change{key: key(p), pod: p} }
+func podRemoval(k string) change     { return change{key: k} }
+func nodeUpdate(n *kube.Node) change { return change{key: n.Metadata.Name, node: n, isNode: true} }
+func nodeRemoval(name string) change { return change{key: name, isNode: true} }
 
 // maxChanges is how many changes are kept for who asks next: with more of them it is
 // as well to begin anew.
@@ -35,15 +35,15 @@ const maxChanges = 1 << 14
 
 func (l *changeLog) restart() { *l = changeLog{epoch: l.epoch + 1} }
 
-func (l *changeLog) came(p *kube.Pod) {
+func (l *changeLog) podAdded(p *kube.Pod) {
 	if p.Spec.NodeName != "" {
-		l.add(podCame(p))
+		l.add(podAddition(p))
 	}
 }
 
-func (l *changeLog) left(k string, p *kube.Pod) {
+func (l *changeLog) podRemoved(k string, p *kube.Pod) {
 	if p.Spec.NodeName != "" {
-		l.add(podLeft(k))
+		l.add(podRemoval(k))
 	}
 }
 
@@ -51,20 +51,20 @@ func (l *changeLog) left(k string, p *kube.Pod) {
 // them goes on. What was given out stays as it is.
 func (l *changeLog) add(c change) {
 	if len(l.list) == maxChanges {
-		l.first += maxChanges / 2
+		l.dropped += maxChanges / 2
 		l.list = slices.Clone(l.list[maxChanges/2:])
 	}
 	l.list = append(l.list, c)
 }
 
 // size is how many changes there were in this epoch.
-func (l *changeLog) size() int { return l.first + len(l.list) }
+func (l *changeLog) size() int { return l.dropped + len(l.list) }
 
 // since are the changes after the first n of an epoch; false where they are not known
 // any more.
 func (l *changeLog) since(epoch uint64, n int) ([]change, bool) {
-	if epoch != l.epoch || n < l.first {
+	if epoch != l.epoch || n < l.dropped {
 		return nil, false
 	}
-	return l.list[n-l.first:], true
+	return l.list[n-l.dropped:], true
 }

@@ -10,21 +10,21 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 )
 
-// ErrNoWork means that a manifest has no pod and nothing that makes pods.
-var ErrNoWork = errors.New("there is no Pod and no Deployment, StatefulSet, ReplicaSet, DaemonSet or Job in it")
+// ErrNoWorkload means that a manifest has no pod and nothing that makes pods.
+var ErrNoWorkload = errors.New("there is no Pod and no Deployment, StatefulSet, ReplicaSet, DaemonSet or Job in it")
 
-// once refuses manifests that have an object twice: one of them would go unanswered.
-func (d *Dump) once() error {
+// rejectDuplicates refuses manifests that have an object twice: one of them would go unanswered.
+func (d *Dump) rejectDuplicates() error {
 	var all []error
-	for _, r := range d.Repeated {
-		all = append(all, fmt.Errorf("%s is there twice, at line %d and at line %d; give each a name of its own", r.What, r.First, r.Again))
+	for _, r := range d.Duplicates {
+		all = append(all, fmt.Errorf("%s is there twice, at line %d and at line %d; give each a name of its own", r.Object, r.First, r.Again))
 	}
 	return errors.Join(all...)
 }
 
-// Work turns manifests into jobs: pods, and the pods that workloads would make.
+// JobsOf turns manifests into jobs: pods, and the pods that workloads would make.
 // Priorities come from the classes of the dump and those given, by name.
-func (t *Translator) Work(d *Dump, known []*PriorityClass) ([]*model.Job, error) {
+func (t *Translator) JobsOf(d *Dump, known []*PriorityClass) ([]*model.Job, error) {
 	classes := map[string]*PriorityClass{}
 	for _, list := range [][]*PriorityClass{known, d.Classes} {
 		for _, k := range list {
@@ -32,18 +32,18 @@ func (t *Translator) Work(d *Dump, known []*PriorityClass) ([]*model.Job, error)
 		}
 	}
 	if len(d.Pods)+len(d.Workloads) == 0 {
-		return nil, ErrNoWork
+		return nil, ErrNoWorkload
 	}
-	if err := d.once(); err != nil {
+	if err := d.rejectDuplicates(); err != nil {
 		return nil, err
 	}
 	for _, p := range d.Pods {
-		p.selectors(func(s *LabelSelector, _ []string) { s.keys(func(key string) { t.keeps[key] = true }) })
+		p.selectors(func(s *LabelSelector, _ []string) { s.keys(func(key string) { t.readLabels[key] = true }) })
 	}
 	t.ports.reserve(d.Pods)
 	var jobs []*model.Job
 	for _, p := range d.Pods {
-		job, err := t.work(p, owner{kind: kindBare, name: p.Metadata.Name, group: "pod"}, 1, classes)
+		job, err := t.jobOf(p, owner{kind: kindBare, name: p.Metadata.Name, group: "pod"}, 1, classes)
 		if err != nil {
 			return nil, err
 		}
@@ -64,7 +64,7 @@ func (t *Translator) Work(d *Dump, known []*PriorityClass) ([]*model.Job, error)
 		}
 		p := &Pod{Metadata: w.Spec.Template.Metadata, Spec: w.Spec.Template.Spec}
 		p.Metadata.Name, p.Metadata.Namespace = w.Metadata.Name, w.Metadata.Namespace
-		job, err := t.work(p, owner{kind: w.Kind, name: w.Metadata.Name, group: "pods"}, count, classes)
+		job, err := t.jobOf(p, owner{kind: w.Kind, name: w.Metadata.Name, group: "pods"}, count, classes)
 		if err != nil {
 			return nil, err
 		}
@@ -73,19 +73,19 @@ func (t *Translator) Work(d *Dump, known []*PriorityClass) ([]*model.Job, error)
 	return jobs, nil
 }
 
-// work is one job.
-func (t *Translator) work(p *Pod, o owner, count int, classes map[string]*PriorityClass) (*model.Job, error) {
+// jobOf is one job.
+func (t *Translator) jobOf(p *Pod, o owner, count int, classes map[string]*PriorityClass) (*model.Job, error) {
 	if name := p.Spec.PriorityClassName; name != "" && p.Spec.Priority == nil && classes[name] == nil && model.SystemClass(name) == nil {
 		return nil, fmt.Errorf("%s %s has the priority class %q, which neither the manifest nor the scenario has", o.kind, p.Metadata.full(), name)
 	}
 	if len(p.Spec.Containers) == 0 {
 		return nil, fmt.Errorf("%s %s has no containers", o.kind, p.Metadata.full())
 	}
-	if err := t.unreadable(p, o.kind); err != nil {
+	if err := t.checkAmounts(p, o.kind); err != nil {
 		return nil, err
 	}
 	if p.Spec.NodeName != "" { // where it would go is the question
-		t.Notes.hard("pods that name their node (nodeName)", "asked about as if they named none; in Kubernetes they go there past kube-scheduler, and nobody is evicted for them")
+		t.Report.warn("pods that name their node (nodeName)", "asked about as if they named none; in Kubernetes they go there past kube-scheduler, and nobody is evicted for them")
 	}
 	priority, class, neverPreempts := priorityOf(p, classes)
 	g := t.Group(p, o.kind == kindDaemonSet)
@@ -96,9 +96,9 @@ func (t *Translator) work(p *Pod, o owner, count int, classes map[string]*Priori
 	}, nil
 }
 
-// unreadable lists the amounts of a pod that are no quantities. Of a cluster's own
+// checkAmounts lists the amounts of a pod that are no quantities. Of a cluster's own
 // pods they are counted; what is asked about must say what it wants.
-func (t *Translator) unreadable(p *Pod, kind string) error {
+func (t *Translator) checkAmounts(p *Pod, kind string) error {
 	var all []error
 	check := func(where string, lists ...ResourceList) {
 		for _, list := range lists {

@@ -12,7 +12,7 @@ func TestChangeLog_ForgetsWhatIsLongAgo(t *testing.T) {
 	l.restart()
 	at, all := 0, 3*maxChanges
 	for i := range all {
-		l.add(podLeft(fmt.Sprint(i)))
+		l.add(podRemoval(fmt.Sprint(i)))
 		if i%1000 != 0 && i != all-1 {
 			continue
 		}

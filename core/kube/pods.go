@@ -10,39 +10,39 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 )
 
-// workforce makes jobs and instances of pods.
-type workforce struct {
+// podTranslator makes jobs and instances of pods.
+type podTranslator struct {
 	*Cluster
-	nodes   map[string]*model.Node
-	used    map[string]*use // by node
-	jobs    map[jobShape]*Job
-	classes map[string]*PriorityClass
-	byName  map[string]int       // how many pods that run have a name
-	counted map[*model.Group]int // instances that run; nil: not counted yet
-	untimed int                  // pods with a time that is none
-	raised  map[string]bool      // nodes that offer more than they say, on account of what is there
-	clashed map[string]bool      // nodes with pods that are told without their ports, as others have them
+	nodes         map[string]*model.Node
+	usage         map[string]*nodeUsage // by node
+	jobs          map[jobKey]*Job
+	classes       map[string]*PriorityClass
+	podNames      map[string]int       // how many pods that run have a name
+	runningCount  map[*model.Group]int // instances that run; nil: not counted yet
+	invalidTimes  int                  // pods with a time that is none
+	raised        map[string]bool      // nodes that offer more than they say, on account of what is there
+	portConflicts map[string]bool      // nodes with pods that are told without their ports, as others have them
 
-	firstUntimed string
+	firstInvalidTime string
 }
 
-// jobShape is what pods of one job have in common.
-type jobShape struct {
-	namespace, kind, owner string
-	priority               int32
-	never, leaving         bool
+// jobKey is what pods of one job have in common.
+type jobKey struct {
+	namespace, kind, owner     string
+	priority                   int32
+	neverPreempts, terminating bool
 }
 
-// use is what the pods of a node ask for.
-type use struct {
+// nodeUsage is what the pods of a node ask for.
+type nodeUsage struct {
 	sum   map[string]int64
 	ports map[uint16]bool
 }
 
-func newWorkforce(c *Cluster, d *Dump) *workforce {
-	w := &workforce{
-		Cluster: c, nodes: make(map[string]*model.Node, len(c.Nodes)), used: map[string]*use{}, jobs: map[jobShape]*Job{},
-		classes: map[string]*PriorityClass{}, byName: make(map[string]int, len(d.Pods)), raised: map[string]bool{}, clashed: map[string]bool{},
+func newPodTranslator(c *Cluster, d *Dump) *podTranslator {
+	w := &podTranslator{
+		Cluster: c, nodes: make(map[string]*model.Node, len(c.Nodes)), usage: map[string]*nodeUsage{}, jobs: map[jobKey]*Job{},
+		classes: map[string]*PriorityClass{}, podNames: make(map[string]int, len(d.Pods)), raised: map[string]bool{}, portConflicts: map[string]bool{},
 	}
 	for _, n := range c.Nodes {
 		w.nodes[n.ID] = n
@@ -51,95 +51,95 @@ func newWorkforce(c *Cluster, d *Dump) *workforce {
 		w.classes[k.Metadata.Name] = k
 	}
 	for _, p := range d.Pods {
-		w.byName[p.Metadata.Name]++
+		w.podNames[p.Metadata.Name]++
 	}
 	return w
 }
 
-// pod translates a pod, or says why it is left out.
-func (w *workforce) pod(p *Pod) {
+// addPod translates a pod, or says why it is left out.
+func (w *podTranslator) addPod(p *Pod) {
 	bound := p.Spec.NodeName != ""
 	switch {
-	case p.finished():
-		w.Notes.leave("pods that have finished")
+	case p.isFinished():
+		w.Report.skip("pods that have finished")
 		return
 	case bound && w.nodes[p.Spec.NodeName] == nil:
-		w.Notes.leave("pods on nodes that the dump lacks")
+		w.Report.skip("pods on nodes that the dump lacks")
 		return
 	case !bound && p.Metadata.DeletionTimestamp != "":
-		w.Notes.leave("pods that are deleted before they had a node")
+		w.Report.skip("pods that are deleted before they had a node")
 		return
 	case !bound && len(p.Spec.SchedulingGates) > 0:
-		w.Notes.leave("pods behind scheduling gates")
+		w.Report.skip("pods behind scheduling gates")
 		return
 	}
-	w.Pods++
-	if misdated(p.Status.StartTime) || misdated(p.Metadata.CreationTimestamp) {
-		w.untimed++
-		w.wrong(fmt.Errorf("pod %s: startTime %.40q or creationTimestamp %.40q is no time", short(p.Metadata.full()), p.Status.StartTime, p.Metadata.CreationTimestamp))
-		if w.firstUntimed == "" {
-			w.firstUntimed = p.Metadata.full()
+	w.PodsTranslated++
+	if isInvalidTime(p.Status.StartTime) || isInvalidTime(p.Metadata.CreationTimestamp) {
+		w.invalidTimes++
+		w.addInvalid(fmt.Errorf("pod %s: startTime %.40q or creationTimestamp %.40q is no time", short(p.Metadata.full()), p.Status.StartTime, p.Metadata.CreationTimestamp))
+		if w.firstInvalidTime == "" {
+			w.firstInvalidTime = p.Metadata.full()
 		}
 	}
 	owner := ownerOf(p)
 	g := w.Group(p, owner.kind == kindDaemonSet)
 	if !bound && w.nodes[p.Status.NominatedNodeName] != nil {
-		w.Notes.soft("pending pods with a nominated node", "submitted before others of their priority, with a wish for that node")
+		w.Report.info("pending pods with a nominated node", "submitted before others of their priority, with a wish for that node")
 		g.Affinities = append(g.Affinities, model.Affinity{
 			Constraint: model.Constraint{Attribute: "node.id", Operator: model.OpEqual, Value: p.Status.NominatedNodeName}, Weight: 100,
 		})
 	}
 	if bound {
-		w.fit(p, g)
+		w.reserve(p, g)
 	}
-	job := w.job(p, &owner)
-	group := job.join(p, g, owner.group)
+	job := w.jobFor(p, &owner)
+	group := job.addInstance(p, g, owner.group)
 	if !bound {
 		job.Pending++
-		job.Nominated = job.Nominated || p.Status.NominatedNodeName != ""
+		job.HasNominated = job.HasNominated || p.Status.NominatedNodeName != ""
 		return
 	}
 	w.Instances = append(w.Instances, &Instance{
-		ID: w.instanceID(p), Pod: p, Job: job, Group: group, Node: p.Spec.NodeName, Started: w.started(p),
+		ID: w.instanceID(p), Pod: p, Job: job, Group: group, Node: p.Spec.NodeName, Started: w.startOffset(p),
 	})
 }
 
-// started is when a pod began, before the dump was made.
-func (w *workforce) started(p *Pod) time.Duration {
+// startOffset is when a pod began, before the dump was made.
+func (w *podTranslator) startOffset(p *Pod) time.Duration {
 	at := p.Started()
 	const most = 49 * 365 * 24 * time.Hour
-	if at.IsZero() || at.After(w.Taken) {
+	if at.IsZero() || at.After(w.Time) {
 		return 0
 	}
-	return -min(w.Taken.Sub(at).Truncate(time.Second), most)
+	return -min(w.Time.Sub(at).Truncate(time.Second), most)
 }
 
 // instanceID is a pod's name, with its namespace where another pod has the name
 // too.
-func (w *workforce) instanceID(p *Pod) string {
-	if w.byName[p.Metadata.Name] == 1 {
+func (w *podTranslator) instanceID(p *Pod) string {
+	if w.podNames[p.Metadata.Name] == 1 {
 		return p.Metadata.Name
 	}
 	return p.namespace() + "." + p.Metadata.Name
 }
 
-// fit sees to it that a pod fits where it is: a scenario begins with what fits.
+// reserve sees to it that a pod fits where it is: a scenario begins with what fits.
 // The kubelet admits more than the sums allow now and then, such as static pods
 // and those resized in place.
-func (w *workforce) fit(p *Pod, g *model.Group) {
+func (w *podTranslator) reserve(p *Pod, g *model.Group) {
 	node := w.nodes[p.Spec.NodeName]
-	u := w.used[node.ID]
+	u := w.usage[node.ID]
 	if u == nil {
-		u = &use{sum: map[string]int64{}, ports: map[uint16]bool{}}
-		w.used[node.ID] = u
+		u = &nodeUsage{sum: map[string]int64{}, ports: map[uint16]bool{}}
+		w.usage[node.ID] = u
 	}
 	for name, n := range g.Resources {
 		u.sum[name] += n
 	}
 	for _, port := range g.Ports {
 		if u.ports[port] {
-			g.Ports, w.clashed[node.ID] = nil, true
-			w.Notes.hard("pods whose host port another pod on the node has too, at another address", "told without host ports")
+			g.Ports, w.portConflicts[node.ID] = nil, true
+			w.Report.warn("pods whose host port another pod on the node has too, at another address", "told without host ports")
 			break
 		}
 	}
@@ -148,19 +148,19 @@ func (w *workforce) fit(p *Pod, g *model.Group) {
 	}
 }
 
-// raise lets nodes offer what is in use there.
-func (w *workforce) raise() {
+// raiseCapacities lets nodes offer what is in use there.
+func (w *podTranslator) raiseCapacities() {
 	over := 0
 	for _, n := range w.Nodes {
-		if w.raiseNode(n) {
+		if w.raiseCapacity(n) {
 			over++
 		}
 	}
-	w.Notes.Add(Note{Count: over, What: "nodes whose pods ask for more than they offer, or as much to the last MiB", Done: "they offer what is asked for"})
+	w.Report.Add(Note{Count: over, Subject: "nodes whose pods ask for more than they offer, or as much to the last MiB", Handling: "they offer what is asked for"})
 }
 
-func (w *workforce) raiseNode(n *model.Node) bool {
-	u := w.used[n.ID]
+func (w *podTranslator) raiseCapacity(n *model.Node) bool {
+	u := w.usage[n.ID]
 	if u == nil || !u.exceeds(n) {
 		delete(w.raised, n.ID)
 		return false
@@ -175,7 +175,7 @@ func (w *workforce) raiseNode(n *model.Node) bool {
 }
 
 // exceeds is whether more is asked for than a node offers.
-func (u *use) exceeds(n *model.Node) bool {
+func (u *nodeUsage) exceeds(n *model.Node) bool {
 	for name, sum := range u.sum {
 		if sum > n.Capacity[name] {
 			return true
@@ -208,10 +208,10 @@ func ownerOf(p *Pod) owner {
 			break
 		}
 	}
-	if o.Kind == "Node" || !goodName(o.Name) {
+	if o.Kind == "Node" || !isValidName(o.Name) {
 		return bare // a static pod
 	}
-	if hash := p.Metadata.Labels[templateHash]; o.Kind == "ReplicaSet" && goodName(hash) && strings.HasSuffix(o.Name, "-"+hash) {
+	if hash := p.Metadata.Labels[templateHash]; o.Kind == "ReplicaSet" && isValidName(hash) && strings.HasSuffix(o.Name, "-"+hash) {
 		if name := strings.TrimSuffix(o.Name, "-"+hash); name != "" {
 			return owner{kind: kindDeployment, name: name, group: hash}
 		}
@@ -219,14 +219,14 @@ func ownerOf(p *Pod) owner {
 	return owner{kind: o.Kind, name: o.Name, group: "pods"}
 }
 
-// job is the job that a pod belongs to.
-func (w *workforce) job(p *Pod, o *owner) *Job {
-	shape, class := w.jobShape(p, o)
+// jobFor is the job that a pod belongs to.
+func (w *podTranslator) jobFor(p *Pod, o *owner) *Job {
+	shape, class := w.jobKeyOf(p, o)
 	if o.kind == kindBare {
-		w.Notes.soft("pods without an owner, static ones included", "a job each; here one that is evicted waits for another place, where Kubernetes would delete it")
+		w.Report.info("pods without an owner, static ones included", "a job each; here one that is evicted waits for another place, where Kubernetes would delete it")
 	}
-	if shape.leaving {
-		w.Notes.soft("pods on their way out", "stopped at the start; what they hold is free for others as soon as they are gone")
+	if shape.terminating {
+		w.Report.info("pods on their way out", "stopped at the start; what they hold is free for others as soon as they are gone")
 	}
 	j := w.jobs[shape]
 	if j == nil {
@@ -240,23 +240,23 @@ func (w *workforce) job(p *Pod, o *owner) *Job {
 	return j
 }
 
-// jobShape is what a pod's job is, and its priority's class.
-func (w *workforce) jobShape(p *Pod, o *owner) (shape jobShape, class string) {
+// jobKeyOf is what a pod's job is, and its priority's class.
+func (w *podTranslator) jobKeyOf(p *Pod, o *owner) (shape jobKey, class string) {
 	priority, class, neverPreempts := priorityOf(p, w.classes)
-	return jobShape{
-		namespace: p.namespace(), kind: o.kind, owner: o.name, priority: priority, never: neverPreempts,
-		leaving: p.Metadata.DeletionTimestamp != "",
+	return jobKey{
+		namespace: p.namespace(), kind: o.kind, owner: o.name, priority: priority, neverPreempts: neverPreempts,
+		terminating: p.Metadata.DeletionTimestamp != "",
 	}, class
 }
 
 // newJob is the job of a shape, without a group.
-func newJob(p *Pod, s *jobShape, class string) *Job {
+func newJob(p *Pod, s *jobKey, class string) *Job {
 	return &Job{
 		Job: &model.Job{
 			Namespace: s.namespace, Type: jobType(s.kind, p), Priority: s.priority, PriorityClass: class,
-			NeverPreempts: s.never, Meta: map[string]string{"kind": s.kind, "name": s.owner},
+			NeverPreempts: s.neverPreempts, Meta: map[string]string{"kind": s.kind, "name": s.owner},
 		},
-		Stops: s.leaving, groups: map[string]*model.Group{}, homes: map[*model.Group][]string{},
+		Terminating: s.terminating, groups: map[string]*model.Group{}, targetNodes: map[*model.Group][]string{},
 	}
 }
 
@@ -282,11 +282,11 @@ func priorityOf(p *Pod, classes map[string]*PriorityClass) (priority int32, clas
 	}
 	switch {
 	case p.Spec.PreemptionPolicy != "":
-		neverPreempts = p.Spec.PreemptionPolicy == never
+		neverPreempts = p.Spec.PreemptionPolicy == neverPolicy
 	case k != nil:
-		neverPreempts = k.PreemptionPolicy == never
+		neverPreempts = k.PreemptionPolicy == neverPolicy
 	}
-	if k != nil && k.Value == priority && (k.PreemptionPolicy == never) == neverPreempts {
+	if k != nil && k.Value == priority && (k.PreemptionPolicy == neverPolicy) == neverPreempts {
 		class = k.Metadata.Name
 	}
 	return priority, class, neverPreempts
@@ -302,8 +302,8 @@ func jobType(kind string, p *Pod) model.JobType {
 	return model.JobService
 }
 
-// shapeOf is a text that pods have in common which may be instances of one group.
-func shapeOf(g *model.Group) string {
+// groupKeyOf is a text that pods have in common which may be instances of one group.
+func groupKeyOf(g *model.Group) string {
 	return canonical(struct {
 		A model.Resources
 		B []uint16
@@ -318,28 +318,28 @@ func shapeOf(g *model.Group) string {
 	}{g.Resources, g.Ports, g.Labels, g.Tolerations, g.Constraints, g.Affinities, g.Spread, g.Colocate, g.Separate, g.KillTimeout})
 }
 
-// join adds an instance to the group of its shape, which is named after where the
+// addInstance adds an instance to the group of its shape, which is named after where the
 // pod comes from.
-func (j *Job) join(p *Pod, g *model.Group, name string) *model.Group {
-	shape := name + " " + shapeOf(g)
+func (j *Job) addInstance(p *Pod, g *model.Group, name string) *model.Group {
+	shape := name + " " + groupKeyOf(g)
 	known := j.groups[shape]
 	if known == nil {
 		known = g
-		g.Name, g.Count = j.freeName(name), 0
+		g.Name, g.Count = j.unusedGroupName(name), 0
 		j.groups[shape] = g
 		j.Groups = append(j.Groups, g)
 	}
 	if known.Count++; j.Type.PerNode() {
 		known.Count = 1
-		if home := homeOf(p); home != "" {
-			j.homes[known] = append(j.homes[known], home)
+		if home := targetNode(p); home != "" {
+			j.targetNodes[known] = append(j.targetNodes[known], home)
 		}
 	}
 	return known
 }
 
-// freeName is a name that none of the groups has.
-func (j *Job) freeName(name string) string {
+// unusedGroupName is a name that none of the groups has.
+func (j *Job) unusedGroupName(name string) string {
 	free := name
 	for i := 2; j.Group(free) != nil; i++ {
 		free = fmt.Sprintf("%s-%d", name, i)
@@ -347,8 +347,8 @@ func (j *Job) freeName(name string) string {
 	return free
 }
 
-// homeOf is the node that a DaemonSet's pod is for.
-func homeOf(p *Pod) string {
+// targetNode is the node that a DaemonSet's pod is for.
+func targetNode(p *Pod) string {
 	if p.Spec.NodeName != "" {
 		return p.Spec.NodeName
 	}
@@ -364,15 +364,15 @@ func homeOf(p *Pod) string {
 	return ""
 }
 
-// finish names jobs, and says on which nodes DaemonSets of several shapes are.
-func (w *workforce) finish() {
-	if w.untimed > 0 {
-		w.Notes.Add(Note{
-			Count: w.untimed, What: "pods with a startTime or creationTimestamp that is no time",
-			Done: "taken as if it were not there; the first is " + short(w.firstUntimed),
+// nameJobs names jobs, and says on which nodes DaemonSets of several shapes are.
+func (w *podTranslator) nameJobs() {
+	if w.invalidTimes > 0 {
+		w.Report.Add(Note{
+			Count: w.invalidTimes, Subject: "pods with a startTime or creationTimestamp that is no time",
+			Handling: "taken as if it were not there; the first is " + short(w.firstInvalidTime),
 		})
 	}
-	w.raise()
+	w.raiseCapacities()
 	names := map[string]int{}
 	for _, j := range w.Jobs {
 		names[j.Meta["name"]]++
@@ -383,10 +383,10 @@ func (w *workforce) finish() {
 		if names[name] > 1 {
 			name = j.Namespace + "." + name
 		}
-		if j.Stops {
+		if j.Terminating {
 			name += "-leaving"
 		}
-		for _, more := range []string{"", "-" + strings.ToLower(cleanKind(j.Meta["kind"])), fmt.Sprintf("-p%d", j.Priority)} {
+		for _, more := range []string{"", "-" + strings.ToLower(alphanumeric(j.Meta["kind"])), fmt.Sprintf("-p%d", j.Priority)} {
 			if taken[name] {
 				name += strings.ReplaceAll(more, "--", "-")
 			}
@@ -396,18 +396,18 @@ func (w *workforce) finish() {
 		}
 		taken[name], j.ID = true, name
 		if j.Type.PerNode() && len(j.Groups) > 1 {
-			w.Notes.soft("DaemonSets with pods of several shapes", "a group for each shape, on the nodes where it is")
+			w.Report.info("DaemonSets with pods of several shapes", "a group for each shape, on the nodes where it is")
 			for _, g := range j.Groups {
-				homes := slices.Compact(slices.Sorted(slices.Values(j.homes[g])))
+				homes := slices.Compact(slices.Sorted(slices.Values(j.targetNodes[g])))
 				g.Constraints = append(g.Constraints, model.Constraint{Attribute: "node.id", Operator: model.OpIn, Values: homes})
 			}
 		}
 	}
-	w.Notes.Add(Note{Count: w.countBatch(), What: "jobs that end by themselves", Done: "run for ever: a dump does not tell how long"})
+	w.Report.Add(Note{Count: w.countBatch(), Subject: "jobs that end by themselves", Handling: "run for ever: a dump does not tell how long"})
 }
 
-// cleanKind keeps the letters of a kind.
-func cleanKind(kind string) string {
+// alphanumeric keeps the letters of a kind.
+func alphanumeric(kind string) string {
 	return strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {
 			return r
@@ -416,7 +416,7 @@ func cleanKind(kind string) string {
 	}, kind)
 }
 
-func (w *workforce) countBatch() (n int) {
+func (w *podTranslator) countBatch() (n int) {
 	for _, j := range w.Jobs {
 		if j.Type == model.JobBatch {
 			n++
@@ -427,7 +427,7 @@ func (w *workforce) countBatch() (n int) {
 
 // countSpreads counts the pods whose spread kube-scheduler counts more pods for
 // than those of their group.
-func (w *workforce) countSpreads() {
+func (w *podTranslator) countSpreads() {
 	inNamespace := map[string][]*model.Group{}
 	for _, j := range w.Jobs {
 		inNamespace[j.Namespace] = append(inNamespace[j.Namespace], j.Groups...)
@@ -440,9 +440,9 @@ func (w *workforce) countSpreads() {
 			}
 		}
 		if groups > 1 {
-			w.Notes.Add(Note{
-				Count: s.pods, What: "pods with topology spread constraints that count pods of other groups too",
-				Done: "those of their own group count alone", Hard: true,
+			w.Report.Add(Note{
+				Count: s.pods, Subject: "pods with topology spread constraints that count pods of other groups too",
+				Handling: "those of their own group count alone", AffectsPlacement: true,
 			})
 		}
 	}

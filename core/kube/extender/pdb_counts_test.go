@@ -10,8 +10,8 @@ import (
 	extenderv1 "k8s.io/kube-scheduler/extender/v1"
 )
 
-// violating is a proposal in which kube-scheduler has counted violations on n1.
-func violating(args *extenderv1.ExtenderPreemptionArgs, n int64) *extenderv1.ExtenderPreemptionArgs {
+// withViolations is a proposal in which kube-scheduler has counted violations on n1.
+func withViolations(args *extenderv1.ExtenderPreemptionArgs, n int64) *extenderv1.ExtenderPreemptionArgs {
 	if v := args.NodeNameToVictims["n1"]; v != nil {
 		v.NumPDBViolations = n
 	}
@@ -21,30 +21,30 @@ func violating(args *extenderv1.ExtenderPreemptionArgs, n int64) *extenderv1.Ext
 	return args
 }
 
-// twins are a node each, whose pods differ in nothing but their names.
-func twins() (nodes []any, a, b *corev1.Pod) {
+// identicalPods are a node each, whose pods differ in nothing but their names.
+func identicalPods() (nodes []any, a, b *corev1.Pod) {
 	return []any{node("n1"), node("n2")}, pod("a", "n1", "4", 10), pod("b", "n2", "4", 10)
 }
 
 func TestPreempt_TakesKubeSchedulersCountOfViolationsWhereNoBudgetIsKnown(t *testing.T) {
-	nodes, a, b := twins()
+	nodes, a, b := identicalPods()
 	proposal, asker := map[string][]*corev1.Pod{"n1": {a}, "n2": {b}}, pod("asker", "", "3", 1000)
 	for name, feed := range map[string][]any{"nothing was fed": nil, "nodes and pods were fed": append(nodes, a, b)} {
 		t.Run(name, func(t *testing.T) {
-			w := start(t, kubePolicy, nil)
+			w := start(t, kubernetesPolicy, nil)
 			if feed != nil {
 				w.feed(feed...)
 			}
-			if got, want := w.preempt("preempt", whole(asker, proposal)), "n1: a"; got != want {
+			if got, want := w.preempt("preempt", proposalOf(asker, proposal)), "n1: a"; got != want {
 				t.Fatalf("answer %q without violations, want %q: the test tells nothing", got, want)
 			}
-			if got, want := w.preempt("preempt", violating(whole(asker, proposal), 1)), "n2: b"; got != want {
+			if got, want := w.preempt("preempt", withViolations(proposalOf(asker, proposal), 1)), "n2: b"; got != want {
 				t.Errorf("answer %q, want %q\n%s", got, want, w.log)
 			}
-			if got, want := w.preempt("preempt?nodes=all", violating(whole(asker, proposal), 1)), "n1: a (1 violations); n2: b"; got != want {
+			if got, want := w.preempt("preempt?nodes=all", withViolations(proposalOf(asker, proposal), 1)), "n1: a (1 violations); n2: b"; got != want {
 				t.Errorf("answer %q for all nodes, want %q\n%s", got, want, w.log)
 			}
-			if got, want := w.preempt("preempt", violating(meta(asker, proposal), 1)), "n2: b"; got != want {
+			if got, want := w.preempt("preempt", withViolations(metaProposalOf(asker, proposal), 1)), "n2: b"; got != want {
 				t.Errorf("answer %q to UIDs, want %q\n%s", got, want, w.log)
 			}
 		})
@@ -52,11 +52,11 @@ func TestPreempt_TakesKubeSchedulersCountOfViolationsWhereNoBudgetIsKnown(t *tes
 }
 
 func TestPreempt_CountsViolationsOfVictimsInSeveralNamespaces(t *testing.T) {
-	w := start(t, kubePolicy, nil)
+	w := start(t, kubernetesPolicy, nil)
 	a, b, c := pod("a", "n1", "1", 10), pod("b", "n1", "1", 10), pod("c", "n1", "1", 10)
 	a.Namespace, c.Namespace = "other", ""
 	for n, want := range []string{"n1: a b c", "n1: a b c (1 violations)", "n1: a b c (2 violations)", "n1: a b c (3 violations)", "n1: a b c (3 violations)"} {
-		args := violating(whole(pod("asker", "", "3", 1000), map[string][]*corev1.Pod{"n1": {a, b, c}}), int64(n))
+		args := withViolations(proposalOf(pod("asker", "", "3", 1000), map[string][]*corev1.Pod{"n1": {a, b, c}}), int64(n))
 		if got := w.preempt("preempt", args); got != want {
 			t.Errorf("answer %q to %d violations, want %q\n%s", got, n, want, w.log)
 		}
@@ -64,13 +64,13 @@ func TestPreempt_CountsViolationsOfVictimsInSeveralNamespaces(t *testing.T) {
 }
 
 func TestPreempt_CountsNoMoreViolationsThanKubeSchedulerWhereAPolicySparesSome(t *testing.T) {
-	w := start(t, kubePolicy, nil)
+	w := start(t, kubernetesPolicy, nil)
 	small1, small2 := pod("small1", "n1", "2", 10), pod("small2", "n1", "2", 50)
 	w.feed(node("n1"), small1, small2)
 	asker, proposal := pod("asker", "", "2", 1000), map[string][]*corev1.Pod{"n1": {small2, small1}}
 	// With one to spare the policy does as kube-scheduler: the more important one takes it.
 	for n, want := range map[int64]string{0: "n1: small1", 1: "n1: small2", 2: "n1: small1 (1 violations)"} {
-		if got := w.preempt("preempt", violating(whole(asker, proposal), n)); got != want {
+		if got := w.preempt("preempt", withViolations(proposalOf(asker, proposal), n)); got != want {
 			t.Errorf("answer %q to %d violations, want %q\n%s", got, n, want, w.log)
 		}
 	}
@@ -78,15 +78,15 @@ func TestPreempt_CountsNoMoreViolationsThanKubeSchedulerWhereAPolicySparesSome(t
 
 // Budgets that were fed count, whatever kube-scheduler says.
 func TestPreempt_CountsByBudgetsThatWereFed(t *testing.T) {
-	w := start(t, kubePolicy, nil)
-	nodes, a, b := twins()
+	w := start(t, kubernetesPolicy, nil)
+	nodes, a, b := identicalPods()
 	one := intstr.FromInt32(1)
 	budget := &policyv1.PodDisruptionBudget{
 		TypeMeta: metav1.TypeMeta{APIVersion: "policy/v1", Kind: "PodDisruptionBudget"}, ObjectMeta: metav1.ObjectMeta{Name: "b", Namespace: "default"},
 		Spec: policyv1.PodDisruptionBudgetSpec{MinAvailable: &one, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "b"}}},
 	}
 	w.feed(append(nodes, a, b, budget)...)
-	args := violating(whole(pod("asker", "", "3", 1000), map[string][]*corev1.Pod{"n1": {a}, "n2": {b}}), 1)
+	args := withViolations(proposalOf(pod("asker", "", "3", 1000), map[string][]*corev1.Pod{"n1": {a}, "n2": {b}}), 1)
 	if got, want := w.preempt("preempt?nodes=all", args), "n1: a; n2: b (1 violations)"; got != want {
 		t.Errorf("answer %q, want %q\n%s", got, want, w.log)
 	}

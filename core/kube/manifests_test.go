@@ -13,7 +13,7 @@ func TestWork_UnreadableAmountsAreErrors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = NewTranslator(nil, &Notes{}).Work(d, nil)
+	_, err = NewTranslator(nil, &Report{}).JobsOf(d, nil)
 	if err == nil {
 		t.Fatal("taken")
 	}
@@ -41,8 +41,8 @@ func work(t *testing.T, manifest string) (jobs int, notes []Note, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	told := &Notes{}
-	list, err := NewTranslator(nil, told).Work(d, nil)
+	told := &Report{}
+	list, err := NewTranslator(nil, told).JobsOf(d, nil)
 	return len(list), told.List, err
 }
 
@@ -70,7 +70,7 @@ func TestWork_SaysThatNodesThatAreNamedAreNotHeeded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(notes) != want || want == 1 && !strings.Contains(notes[0].What, "name their node") {
+		if len(notes) != want || want == 1 && !strings.Contains(notes[0].Subject, "name their node") {
 			t.Errorf("notes %v of %s; want %d", notes, manifest, want)
 		}
 	}

@@ -12,40 +12,40 @@ import (
 	"github.com/cede-scheduler/cede/core/state"
 )
 
-// standing is the cluster as a state, kept from one request to the next. To make it of
+// clusterState is the cluster as a state, kept from one request to the next. To make it of
 // 5,000 nodes takes a second, and kube-scheduler asks about pods one after the other,
 // between which little changes: so nodes and pods that came and left are put in and
 // taken out, and who asks is put into a branch of the state that is thrown away. Where
 // that does not do - a pod wants what the nodes were never asked for, nodes are told
 // apart by other means now, changes are too many - the state is made anew.
-type standing struct {
+type clusterState struct {
 	cache *cache
 	cfg   *Config
 
-	mu     sync.Mutex
-	roster *kube.Roster // nil: not made yet
-	epoch  uint64       // of the cache's log, which is followed as far as at
-	at     int
-	snap   *state.Snapshot
-	placed map[string]*kube.Instance // by key of the pod
-	idle   []*scheduler.Scheduler
+	mu      sync.Mutex
+	cluster *kube.IncrementalCluster // nil: not made yet
+	epoch   uint64                   // of the cache's log, which is followed as far as at
+	at      int
+	snap    *state.Snapshot
+	placed  map[string]*kube.Instance // by key of the pod
+	idle    []*scheduler.Scheduler
 }
 
-// pose makes the question where a pod may go, which comes without a node.
-func (s *standing) pose(pod *kube.Pod) (*question, error) {
+// query makes the question where a pod may go, which comes without a node.
+func (s *clusterState) query(pod *kube.Pod) (*query, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.follow() {
-		if err := s.begin(); err != nil {
+	if !s.applyChanges() {
+		if err := s.rebuild(); err != nil {
 			return nil, err
 		}
 	}
-	q, ok, err := s.branch(pod)
+	q, ok, err := s.forkWith(pod)
 	if !ok && err == nil {
-		if err := s.begin(); err != nil { // now that it is known what the pod wants
+		if err := s.rebuild(); err != nil { // now that it is known what the pod wants
 			return nil, err
 		}
-		q, ok, err = s.branch(pod)
+		q, ok, err = s.forkWith(pod)
 	}
 	if !ok && err == nil {
 		err = fmt.Errorf("what pod %s wants cannot be told", pod.Metadata.Name)
@@ -53,13 +53,13 @@ func (s *standing) pose(pod *kube.Pod) (*question, error) {
 	return q, err
 }
 
-// follow takes over what has changed; false where that takes a new state.
-func (s *standing) follow() bool {
+// applyChanges takes over what has changed; false where that takes a new state.
+func (s *clusterState) applyChanges() bool {
 	c := s.cache
 	c.mu.RLock()
 	news, known := c.log.since(s.epoch, s.at)
-	fed := !c.fed.IsZero()
-	known = known && s.roster != nil && (!fed || s.roster.KeptFor(func(label string) bool { return c.tellers[label] > 0 }))
+	fed := !c.synced.IsZero()
+	known = known && s.cluster != nil && (!fed || s.cluster.RetainsLabels(func(label string) bool { return c.perInstanceReaders[label] > 0 }))
 	c.mu.RUnlock()
 	if !known {
 		return false
@@ -67,8 +67,8 @@ func (s *standing) follow() bool {
 	if len(news) > 0 {
 		txn := s.snap.Fork(s.snap.Index() + 1)
 		for _, n := range news {
-			if (fed || n.isNode) && !s.apply(txn, n) {
-				s.roster = nil
+			if (fed || n.isNode) && !s.applyChange(txn, n) {
+				s.cluster = nil
 				return false
 			}
 		}
@@ -78,36 +78,36 @@ func (s *standing) follow() bool {
 	return true
 }
 
-// apply takes over one change.
-func (s *standing) apply(txn *state.Txn, n change) bool {
+// applyChange takes over one change.
+func (s *clusterState) applyChange(txn *state.Txn, n change) bool {
 	switch {
 	case n.node != nil:
-		node, ok := s.roster.Put(n.node)
+		node, ok := s.cluster.UpsertNode(n.node)
 		return ok && txn.UpsertNode(node) == nil
 	case n.isNode:
 		txn.DeleteNode(n.key)
-		return s.roster.Drop(n.key)
+		return s.cluster.DeleteNode(n.key)
 	}
-	return s.leave(txn, n.key) && (n.pod == nil || s.join(txn, n.pod, n.key))
+	return s.removePod(txn, n.key) && (n.pod == nil || s.addPod(txn, n.pod, n.key))
 }
 
-// leave takes out a pod, if it is there.
-func (s *standing) leave(txn *state.Txn, id string) bool {
+// removePod takes out a pod, if it is there.
+func (s *clusterState) removePod(txn *state.Txn, id string) bool {
 	i := s.placed[id]
 	if i == nil {
 		return true
 	}
-	if !s.roster.Leave(i) {
+	if !s.cluster.RemoveInstance(i) {
 		return false
 	}
 	txn.DeleteAllocs(id)
 	delete(s.placed, id)
-	return s.retell(txn, i.Node)
+	return s.refreshNode(txn, i.Node)
 }
 
-// join puts in a pod.
-func (s *standing) join(txn *state.Txn, p *kube.Pod, id string) bool {
-	i, changed, ok := s.roster.Join(p)
+// addPod puts in a pod.
+func (s *clusterState) addPod(txn *state.Txn, p *kube.Pod, id string) bool {
+	i, changed, ok := s.cluster.AddPod(p)
 	if !ok || i == nil {
 		return ok
 	}
@@ -116,12 +116,12 @@ func (s *standing) join(txn *state.Txn, p *kube.Pod, id string) bool {
 	}
 	s.placed[id] = i
 	txn.UpsertAllocs(allocationOf(i, id))
-	return s.retell(txn, i.Node)
+	return s.refreshNode(txn, i.Node)
 }
 
-// retell stores a node as it is told after a pod came or left.
-func (s *standing) retell(txn *state.Txn, node string) bool {
-	n, ok := s.roster.Retell(node)
+// refreshNode stores a node as it is told after a pod came or left.
+func (s *clusterState) refreshNode(txn *state.Txn, node string) bool {
+	n, ok := s.cluster.RefreshNode(node)
 	return ok && (n == nil || txn.UpsertNode(n) == nil)
 }
 
@@ -133,21 +133,21 @@ func allocationOf(i *kube.Instance, id string) *model.Allocation {
 	}
 }
 
-// begin makes the state of everything that is known.
-func (s *standing) begin() error {
-	d, expected := s.gather()
-	s.roster, s.snap, s.placed = nil, nil, make(map[string]*kube.Instance, len(d.Pods))
-	roster := kube.NewRoster(d, expected)
+// rebuild makes the state of everything that is known.
+func (s *clusterState) rebuild() error {
+	d, expected := s.collect()
+	s.cluster, s.snap, s.placed = nil, nil, make(map[string]*kube.Instance, len(d.Pods))
+	roster := kube.NewIncrementalCluster(d, expected)
 	txn := state.New().Begin(1)
 	defer txn.Abort()
-	if err := s.fill(txn, roster); err != nil {
+	if err := s.populate(txn, roster); err != nil {
 		return err
 	}
-	s.roster, s.snap = roster, txn.Commit()
+	s.cluster, s.snap = roster, txn.Commit()
 	return nil
 }
 
-func (s *standing) fill(txn *state.Txn, r *kube.Roster) error {
+func (s *clusterState) populate(txn *state.Txn, r *kube.IncrementalCluster) error {
 	for _, n := range r.Nodes {
 		if err := txn.UpsertNode(n); err != nil {
 			return err
@@ -167,8 +167,8 @@ func (s *standing) fill(txn *state.Txn, r *kube.Roster) error {
 	return nil
 }
 
-// gather collects the nodes, what is on them, and who waits, and notes as of when.
-func (s *standing) gather() (d *kube.Dump, waiting []*kube.Pod) {
+// collect collects the nodes, what is on them, and who waits, and notes as of when.
+func (s *clusterState) collect() (d *kube.Dump, waiting []*kube.Pod) {
 	c := s.cache
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -178,7 +178,7 @@ func (s *standing) gather() (d *kube.Dump, waiting []*kube.Pod) {
 		d.Nodes = append(d.Nodes, c.nodes[name])
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.onNode)) {
-		if name == "" || c.fed.IsZero() {
+		if name == "" || c.synced.IsZero() {
 			continue // nobody knows what is on the nodes, yet
 		}
 		for _, k := range slices.Sorted(maps.Keys(c.onNode[name])) {
@@ -191,27 +191,27 @@ func (s *standing) gather() (d *kube.Dump, waiting []*kube.Pod) {
 	return d, waiting
 }
 
-// branch puts who asks into a state of its own, and those for whom room is kept that
+// forkWith puts who asks into a state of its own, and those for whom room is kept that
 // it must respect. It is not ok where this roster cannot tell one of them.
-func (s *standing) branch(pod *kube.Pod) (q *question, ok bool, err error) {
+func (s *clusterState) forkWith(pod *kube.Pod) (q *query, ok bool, err error) {
 	txn := s.snap.Fork(s.snap.Index() + 1)
-	for _, held := range s.nominated(pod) {
-		i, ok := s.roster.Ask(asPending(held))
+	for _, held := range s.nominatedPods(pod) {
+		i, ok := s.cluster.TranslatePod(asPending(held))
 		if !ok {
 			return nil, false, nil
 		}
-		if err := s.hold(txn, held, i); err != nil {
+		if err := s.reserve(txn, held, i); err != nil {
 			return nil, false, err
 		}
 	}
 	if self := s.placed[key(pod)]; self != nil {
 		txn.DeleteAllocs(key(pod))
 	}
-	a, ok := s.roster.Ask(pod)
+	a, ok := s.cluster.TranslatePod(pod)
 	if !ok {
 		return nil, false, nil
 	}
-	if err := speakable(a.Notes); err != nil {
+	if err := requireExact(a.Notes); err != nil {
 		return nil, false, err
 	}
 	if err := txn.UpsertJob(a.Job); err != nil {
@@ -222,12 +222,12 @@ func (s *standing) branch(pod *kube.Pod) (q *question, ok bool, err error) {
 		config = *settings
 	}
 	txn.SetConfig(&config)
-	return &question{now: s.cfg.Clock.Now().UnixNano(), snap: txn.Snapshot(), job: a.Job, group: a.Group}, true, nil
+	return &query{now: s.cfg.Clock.Now().UnixNano(), snap: txn.Snapshot(), job: a.Job, group: a.Group}, true, nil
 }
 
-// hold gives a pod that waits for victims to leave the node that it was promised. Of
+// reserve gives a pod that waits for victims to leave the node that it was promised. Of
 // its job another version may follow.
-func (s *standing) hold(txn *state.Txn, held *kube.Pod, a *kube.Asked) error {
+func (s *clusterState) reserve(txn *state.Txn, held *kube.Pod, a *kube.PodTranslation) error {
 	if txn.Node(held.Spec.NodeName) == nil {
 		return nil
 	}
@@ -241,19 +241,19 @@ func (s *standing) hold(txn *state.Txn, held *kube.Pod, a *kube.Asked) error {
 	return nil
 }
 
-// nominated are those who have a node in prospect and whom the pod must respect.
-func (s *standing) nominated(pod *kube.Pod) []*kube.Pod {
+// nominatedPods are those who have a node in prospect and whom the pod must respect.
+func (s *clusterState) nominatedPods(pod *kube.Pod) []*kube.Pod {
 	c := s.cache
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	if c.fed.IsZero() {
+	if c.synced.IsZero() {
 		return nil
 	}
-	return c.nominated(pod, nil)
+	return c.nominatedPods(pod, nil)
 }
 
-// scheduler is one that is idle, or another one.
-func (s *standing) scheduler(policies scheduler.Policies) *scheduler.Scheduler {
+// acquireScheduler is one that is idle, or another one.
+func (s *clusterState) acquireScheduler(policies scheduler.Policies) *scheduler.Scheduler {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if n := len(s.idle); n > 0 {
@@ -264,7 +264,7 @@ func (s *standing) scheduler(policies scheduler.Policies) *scheduler.Scheduler {
 	return scheduler.New(scheduler.Config{Policies: policies, Workers: 1, Forget: true})
 }
 
-func (s *standing) release(one *scheduler.Scheduler) {
+func (s *clusterState) releaseScheduler(one *scheduler.Scheduler) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.idle = append(s.idle, one)
