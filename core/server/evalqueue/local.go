@@ -90,7 +90,7 @@ func (l *Local) SubmitRemote(ctx context.Context, raw []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return EncodePlanResult(result), nil
+	return EncodePlanResult(result)
 }
 
 // withLease calls f while the lease of a plan's evaluation does not expire, because the

@@ -17,7 +17,11 @@ func TestPlanResult_RoundTrip(t *testing.T) {
 			{Group: 4, Places: []int{}, Reason: "x"},
 		}},
 	} {
-		got, err := DecodePlanResult(EncodePlanResult(want))
+		b, err := EncodePlanResult(want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := DecodePlanResult(b)
 		if err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("got %+v, %v, want %+v", got, err, want)
 		}
@@ -25,7 +29,10 @@ func TestPlanResult_RoundTrip(t *testing.T) {
 }
 
 func TestDecodePlanResult_RejectsTruncatedInput(t *testing.T) {
-	b := EncodePlanResult(&model.PlanResult{Committed: []int{1, 2}, Rejected: []model.Rejection{{NodeID: "node", Reason: "reason"}}})
+	b, err := EncodePlanResult(&model.PlanResult{Committed: []int{1, 2}, Rejected: []model.Rejection{{NodeID: "node", Reason: "reason"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, n := range []int{1, 3, len(b) - 1} {
 		if r, err := DecodePlanResult(b[:n]); err == nil {
 			t.Errorf("first %d of %d bytes: got %+v", n, len(b), r)
