@@ -160,7 +160,7 @@ func TestBindings_ReportAllProblems(t *testing.T) {
 	if resp.StatusCode != http.StatusBadRequest {
 		t.Fatal(resp.StatusCode, text)
 	}
-	for _, want := range []string{"galaxy", "always", "exclude each other", "negative"} {
+	for _, want := range []string{"galaxy", "always", "mutually exclusive", "negative"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not in %s", want, text)
 		}

@@ -319,7 +319,7 @@ func TestJobs_KeepTolerations(t *testing.T) {
 	j.TaskGroups[0].MinCount, j.TaskGroups[0].Tolerations = 1, []*client.Toleration{{Key: "gpu", Operator: "Exists"}}
 	done, err := w.client.Jobs().Register(ctx, j, nil)
 	w.check(err)
-	if len(done.WarningList) != 1 || !strings.Contains(done.WarningList[0], "minCount of group app changes nothing") {
+	if len(done.WarningList) != 1 || !strings.Contains(done.WarningList[0], "minCount of group app has no effect") {
 		t.Errorf("warnings %q", done.WarningList)
 	}
 	j.DisruptionMode = "all"

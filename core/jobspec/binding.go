@@ -61,7 +61,7 @@ func BindingToModel(b *client.Binding) (*model.Binding, error) {
 func (c *conversion) checkBinding(b *client.Binding) {
 	oneOf := func(path, value string, words ...string) {
 		if value != "" && !slices.Contains(words, value) {
-			c.add(path, fmt.Sprintf("%.60q is not known", value), "write "+strings.Join(words, " or ")+", or leave it out")
+			c.add(path, fmt.Sprintf("unknown value %.60q", value), "write "+strings.Join(words, " or ")+", or leave it out")
 		}
 	}
 	oneOf("Scope", b.Scope, client.ScopeNamespace, client.ScopeCluster)
@@ -69,16 +69,16 @@ func (c *conversion) checkBinding(b *client.Binding) {
 	oneOf("ReplicaScheduling", b.ReplicaScheduling, client.ReplicasDivided, client.ReplicasDuplicated)
 	oneOf("PriorityClassSource", b.PriorityClassSource, string(model.KubePriorityClass), string(model.PodPriorityClass), string(model.FederatedPriorityClass))
 	if p := b.Priority; p != nil && (*p < math.MinInt32 || *p > math.MaxInt32) {
-		c.add("Priority", fmt.Sprintf("%d is not a priority: expected %d to %d", *p, math.MinInt32, math.MaxInt32), "choose a number within")
+		c.add("Priority", fmt.Sprintf("invalid priority %d: must be between %d and %d", *p, math.MinInt32, math.MaxInt32), "use a number in this range")
 	}
 	if b.Priority != nil && b.PriorityClass != "" {
-		c.add("Priority", "a priority and a class exclude each other", "leave one of the two out")
+		c.add("Priority", "priority and priority class are mutually exclusive", "remove one of the two")
 	}
 	for _, name := range slices.Sorted(maps.Keys(b.Resources)) {
-		c.checkAmount(keyed("Resources", name), name, b.Resources[name])
+		c.checkAmount(keyPath("Resources", name), name, b.Resources[name])
 	}
 	if len(b.Template) > 0 && !json.Valid(b.Template) {
-		c.add("Template", "it is no JSON", "write a job with one group")
+		c.add("Template", "not valid JSON", "write a job with one group")
 	}
 }
 

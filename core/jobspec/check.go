@@ -48,7 +48,7 @@ var signals = []string{"SIGABRT", "SIGALRM", "SIGHUP", "SIGINT", "SIGKILL", "SIG
 func (c *conversion) checkJob(j *client.Job) {
 	c.name("ID", "a job's id", j.ID)
 	if j.Name != "" && !printable(j.Name) {
-		c.add("Name", fmt.Sprintf("%.60q is no name: expected printable text of at most %d bytes", j.Name, maxName), "write a shorter one")
+		c.add("Name", fmt.Sprintf("invalid name %.60q: expected printable text of at most %d bytes", j.Name, maxName), "use a shorter name")
 	}
 	if j.Namespace != "" {
 		c.name("Namespace", "a namespace", j.Namespace)
@@ -58,19 +58,19 @@ func (c *conversion) checkJob(j *client.Job) {
 	c.oneOf("DisruptionMode", j.DisruptionMode, disruptSingle, disruptAll)
 	c.checkToleration("Toleration", j.Toleration)
 	if p := j.Priority; p != nil && (*p < math.MinInt32 || *p > math.MaxInt32) {
-		c.add("Priority", fmt.Sprintf("%d is not a priority: expected -2147483648 to 2147483647", *p), "1 to 100 is usual")
+		c.add("Priority", fmt.Sprintf("invalid priority %d: must be between -2147483648 and 2147483647", *p), "1 to 100 is usual")
 	}
 	if j.PriorityClass != "" {
 		c.name("PriorityClass", "a priority class", j.PriorityClass)
 	}
 	if len(j.Policy) > maxName || !printable(j.Policy) && j.Policy != "" {
-		c.add("Policy", fmt.Sprintf("%.60q is no policy's name", j.Policy), "`cede policy list` shows those that are loaded")
+		c.add("Policy", fmt.Sprintf("invalid policy name %.60q", j.Policy), "`cede policy list` shows the loaded policies")
 	}
 	for i, dc := range j.Datacenters {
 		switch {
 		case dc == "*":
 		case strings.ContainsAny(dc, "*?"):
-			c.add(fmt.Sprintf("Datacenters[%d]", i), fmt.Sprintf("%.60q: patterns are not supported", dc), `name each datacenter, or "*" for all`)
+			c.add(fmt.Sprintf("Datacenters[%d]", i), fmt.Sprintf("unsupported pattern %.60q", dc), `name each datacenter, or "*" for all`)
 		default:
 			c.name(fmt.Sprintf("Datacenters[%d]", i), "a datacenter", dc)
 		}
@@ -88,7 +88,7 @@ func (c *conversion) checkJob(j *client.Job) {
 			continue
 		}
 		if first, twice := seen[g.Name]; twice && g.Name != "" {
-			c.add(fmt.Sprintf("TaskGroups[%d].Name", i), fmt.Sprintf("%.60q is already the name of TaskGroups[%d]", g.Name, first), "give each group of a job its own name")
+			c.add(fmt.Sprintf("TaskGroups[%d].Name", i), fmt.Sprintf("duplicate name %.60q: already used by TaskGroups[%d]", g.Name, first), "give each group of a job a unique name")
 		}
 		seen[g.Name] = i
 	}
@@ -111,11 +111,11 @@ func (c *conversion) checkGroup(path string, job *model.Job, g *client.TaskGroup
 	}
 	c.checkKeys(path+".Labels", g.Labels)
 	c.checkKeys(path+".Meta", g.Meta)
-	c.checkSpan(path+".Duration", g.Duration)
-	c.checkSpan(path+".Checkpoint", g.Checkpoint)
+	c.checkDuration(path+".Duration", g.Duration)
+	c.checkDuration(path+".Checkpoint", g.Checkpoint)
 	for _, name := range slices.Sorted(maps.Keys(g.Annotations)) {
 		if v := g.Annotations[name]; math.IsNaN(v) || math.IsInf(v, 0) || name == "" || len(name) > maxName {
-			c.add(keyed(path+".Annotations", name), fmt.Sprintf("%v is not a finite number under a name", v), "write name: number")
+			c.add(keyPath(path+".Annotations", name), fmt.Sprintf("invalid annotation %v: expected a finite number and a name of at most %d bytes", v, maxName), "write name: number")
 		}
 	}
 	if len(g.Tasks) > maxTasks {
@@ -128,11 +128,11 @@ func (c *conversion) checkGroup(path string, job *model.Job, g *client.TaskGroup
 		}
 		at := fmt.Sprintf("%s.Tasks[%d]", path, i)
 		if first, twice := seen[t.Name]; twice && t.Name != "" {
-			c.add(at+".Name", fmt.Sprintf("%.60q is already the name of Tasks[%d]", t.Name, first), "give each task of a group its own name")
+			c.add(at+".Name", fmt.Sprintf("duplicate name %.60q: already used by Tasks[%d]", t.Name, first), "give each task of a group a unique name")
 		}
 		seen[t.Name] = i
 		if t.Leader && leader != "" {
-			c.add(at+".Leader", fmt.Sprintf("%.60q leads already: expected one leader", leader), "remove one of the two")
+			c.add(at+".Leader", fmt.Sprintf("duplicate leader: %.60q is already the leader", leader), "remove one of the two")
 		}
 		if t.Leader {
 			leader = t.Name
@@ -143,28 +143,28 @@ func (c *conversion) checkGroup(path string, job *model.Job, g *client.TaskGroup
 func (c *conversion) checkTask(path string, t *client.Task) {
 	c.name(path+".Name", "a task's name", t.Name)
 	if t.Driver == "" {
-		c.add(path+".Driver", "driver is missing", "write exec (a program on the node) or sim (pretends to work)")
+		c.add(path+".Driver", "driver is missing", "use exec (runs a program on the node) or sim (simulates a task)")
 	} else if !slices.Contains(drivers, t.Driver) {
-		remedy := "use exec (a program on the node) or sim (pretends to work)"
+		remedy := "use exec (runs a program on the node) or sim (simulates a task)"
 		if t.Driver == "raw_exec" {
 			remedy = "use exec"
 		}
-		c.add(path+".Driver", fmt.Sprintf("there is no driver %.60q", t.Driver), remedy)
+		c.add(path+".Driver", fmt.Sprintf("unknown driver %.60q", t.Driver), remedy)
 	}
 	if t.User != "" && !printable(t.User) {
-		c.add(path+".User", fmt.Sprintf("%.60q is no user's name", t.User), "write a user of the nodes")
+		c.add(path+".User", fmt.Sprintf("invalid user name %.60q", t.User), "use a user that exists on the nodes")
 	}
 	c.checkKeys(path+".Env", t.Env)
 	for _, name := range slices.Sorted(maps.Keys(t.Env)) {
 		if strings.ContainsAny(name, "=\x00") || strings.Contains(t.Env[name], "\x00") {
-			c.add(keyed(path+".Env", name), "a variable's name holds =, or a byte of 0", "use letters, digits and _")
+			c.add(keyPath(path+".Env", name), "the name contains =, or the name or value contains a NUL byte", "use letters, digits and _")
 		}
 	}
 	if len(t.Meta) > 0 {
-		c.add(path+".Meta", "tasks carry no meta of their own", "write it in the group, or as env")
+		c.add(path+".Meta", "meta is not supported on tasks", "set it on the group, or use env")
 	}
 	if t.KillTimeout != nil {
-		c.checkSpan(path+".KillTimeout", *t.KillTimeout)
+		c.checkDuration(path+".KillTimeout", *t.KillTimeout)
 	}
 	c.oneOf(path+".KillSignal", t.KillSignal, signals...)
 	c.checkConfig(path+".Config", t)
@@ -176,7 +176,7 @@ func (c *conversion) checkConfig(path string, t *client.Task) {
 		return
 	}
 	if command, ok := t.Config["command"].(string); !ok || command == "" {
-		c.add(path, "command is missing, or no text", `write config { command = "/bin/sleep" args = ["60"] }`)
+		c.add(path, "command is missing or not a string", `write config { command = "/bin/sleep" args = ["60"] }`)
 	}
 	list := []any{}
 	switch args := t.Config["args"].(type) {
@@ -185,21 +185,21 @@ func (c *conversion) checkConfig(path string, t *client.Task) {
 		list = args
 	case []string:
 	default:
-		c.add(path+".args", "expected a list of texts", `write args = ["60"]`)
+		c.add(path+".args", "expected a list of strings", `write args = ["60"]`)
 	}
 	for i, a := range list {
 		if _, ok := a.(string); !ok {
-			c.add(fmt.Sprintf("%s.args[%d]", path, i), fmt.Sprintf("expected a text, found %.40s", fmt.Sprint(a)), "put it in quotes")
+			c.add(fmt.Sprintf("%s.args[%d]", path, i), fmt.Sprintf("expected a string, found %.40s", fmt.Sprint(a)), "put it in quotes")
 		}
 	}
 }
 
-func (c *conversion) checkSpan(path string, d time.Duration) {
+func (c *conversion) checkDuration(path string, d time.Duration) {
 	switch {
 	case d < 0:
 		c.add(path, fmt.Sprintf("%v is negative: expected a duration of 0 or more", d), "remove the sign")
-	case d > maxSpan:
-		c.add(path, fmt.Sprintf("%v is too long: expected at most %v (50 years)", d, maxSpan), "leave it out where it means for ever")
+	case d > maxDuration:
+		c.add(path, fmt.Sprintf("%v is too long: expected at most %v (50 years)", d, maxDuration), "leave it out for no limit")
 	}
 }
 
@@ -208,7 +208,7 @@ func (c *conversion) checkSpan(path string, d time.Duration) {
 func (c *conversion) checkAmount(path, resource string, n int64) bool {
 	switch {
 	case !isResource(resource):
-		c.add(path, fmt.Sprintf("%.60q is not the name of a resource: expected a word such as cpu or nvidia.com/gpu", resource), "write a name without spaces")
+		c.add(path, fmt.Sprintf("invalid resource name %.60q: expected a word such as cpu or nvidia.com/gpu", resource), "write a name without spaces")
 	case n < 0:
 		c.add(path, fmt.Sprintf("%d is negative: expected an amount of 0 or more", n), "remove the sign")
 	case n > model.MaxAmount:
@@ -225,10 +225,10 @@ func isResource(name string) bool {
 
 func (c *conversion) checkDevice(path string, d *client.RequestedDevice) {
 	if parts := strings.SplitN(d.Name, "/", 3); slices.Contains(parts, "") || !printable(d.Name) {
-		c.add(path+".Name", fmt.Sprintf("%.60q names no devices: expected type, vendor/type or vendor/type/model", d.Name), "write it as gpu, nvidia/gpu or nvidia/gpu/a100")
+		c.add(path+".Name", fmt.Sprintf("invalid device ID %.60q: expected type, vendor/type or vendor/type/model", d.Name), "write it as gpu, nvidia/gpu or nvidia/gpu/a100")
 	}
 	if d.Count != nil && (*d.Count < 1 || *d.Count > maxDevices) {
-		c.add(path+".Count", fmt.Sprintf("%d devices: expected 1 to %d", *d.Count, maxDevices), "remove the request, or ask for 1 or more")
+		c.add(path+".Count", fmt.Sprintf("%d devices: expected 1 to %d", *d.Count, maxDevices), "remove the request, or request 1 or more")
 	}
 }
 
@@ -237,10 +237,10 @@ func (c *conversion) checkSpread(path string, s *client.Spread, m *model.Spread)
 		c.add(path+".Attribute", "attribute is missing", "name an attribute of the nodes, such as zone")
 	}
 	if m.Weight < 1 || m.Weight > 100 {
-		c.add(path+".Weight", fmt.Sprintf("%d is not a weight: expected 1 to 100", m.Weight), "leave it out for 50")
+		c.add(path+".Weight", fmt.Sprintf("invalid weight %d: must be between 1 and 100", m.Weight), "leave it out for the default of 50")
 	}
 	if s.MaxSkew < 0 || s.MaxSkew > maxCount {
-		c.add(path+".MaxSkew", fmt.Sprintf("%d is not a skew: expected 1 or more", s.MaxSkew), "leave it out where the spread is only wished for")
+		c.add(path+".MaxSkew", fmt.Sprintf("invalid skew %d: must be 1 or more", s.MaxSkew), "leave it out if the spread is only a preference")
 	}
 	sum := 0
 	for i, t := range s.SpreadTarget {
@@ -252,13 +252,13 @@ func (c *conversion) checkSpread(path string, s *client.Spread, m *model.Spread)
 			c.add(at+".Value", "value is missing", "name a value of the attribute")
 		}
 		if t.Percent < 0 || t.Percent > 100 {
-			c.add(at+".Percent", fmt.Sprintf("%d is not a share: expected 0 to 100 per cent", t.Percent), "write the share of the count in per cent")
+			c.add(at+".Percent", fmt.Sprintf("invalid percentage %d: must be between 0 and 100", t.Percent), "write the percentage of the count")
 			continue
 		}
 		sum += t.Percent
 	}
 	if sum > 100 {
-		c.add(path+".SpreadTarget", fmt.Sprintf("the shares add up to %d: expected at most 100 per cent", sum), "lower them")
+		c.add(path+".SpreadTarget", fmt.Sprintf("the percentages add up to %d: must be at most 100", sum), "reduce them")
 	}
 }
 
@@ -271,7 +271,7 @@ func (c *conversion) checkConstraint(path string, m *model.Constraint, k *client
 	}
 	if m.Operator == model.OpDistinctHosts {
 		if m.Attribute != "" || m.Value != "" {
-			c.add(path, "distinct_hosts takes no attribute and no value", "remove them; for other domains than hosts use distinct_property")
+			c.add(path, "distinct_hosts takes no attribute and no value", "remove them; use distinct_property for domains other than hosts")
 		}
 		return
 	}
@@ -279,7 +279,7 @@ func (c *conversion) checkConstraint(path string, m *model.Constraint, k *client
 		c.add(path+".LTarget", "attribute is missing", "name an attribute, such as zone, ${attr.kernel.name} or ${node.class}")
 	}
 	if strings.Contains(k.RTarget, "${") {
-		c.add(path+".RTarget", fmt.Sprintf("%.60q: values are compared as they are written", k.RTarget), "write the value itself")
+		c.add(path+".RTarget", fmt.Sprintf("%.60q: interpolation is not supported in values", k.RTarget), "write the value itself")
 		return
 	}
 	c.checkOperand(path+".RTarget", m)
@@ -301,7 +301,7 @@ func (c *conversion) badOperator(path, operand string, mayCount bool) {
 	case near != "" && len(operand) > 2:
 		remedy = fmt.Sprintf("did you mean %s?", near)
 	}
-	c.add(path, fmt.Sprintf("%.60q is not an operator here", operand), remedy)
+	c.add(path, fmt.Sprintf("unsupported operator %.60q", operand), remedy)
 }
 
 func (c *conversion) checkOperand(path string, m *model.Constraint) {
@@ -313,7 +313,7 @@ func (c *conversion) checkOperand(path string, m *model.Constraint) {
 		return
 	case model.OpDistinctProperty:
 		if n, err := strconv.Atoi(m.Value); m.Value != "" && (err != nil || n < 1) {
-			c.add(path, fmt.Sprintf("%.60q is not how many instances may share a value: expected a whole number of 1 or more", m.Value), "leave it out for 1")
+			c.add(path, fmt.Sprintf("invalid number of instances per value %.60q: must be an integer of 1 or more", m.Value), "leave it out for 1")
 		}
 		return
 	case model.OpIn, model.OpNotIn:
@@ -321,24 +321,24 @@ func (c *conversion) checkOperand(path string, m *model.Constraint) {
 		case len(m.Values) == 0:
 			c.add(path, "value is missing", `write value = ["a", "b"]`)
 		case slices.Contains(m.Values, ""):
-			c.add(path, "an empty text in the list", "remove it")
+			c.add(path, "the list contains an empty string", "remove it")
 		case len(m.Values) > maxEntries:
-			c.add(path, fmt.Sprintf("%d values: expected at most %d", len(m.Values), maxEntries), "give the nodes an attribute of their own")
+			c.add(path, fmt.Sprintf("%d values: expected at most %d", len(m.Values), maxEntries), "give the nodes a common attribute instead")
 		}
 		return
 	}
 	switch {
 	case m.Value == "":
-		c.add(path, "value is missing", "add it; to ask whether the attribute is there use is_set or is_not_set")
+		c.add(path, "value is missing", "add it; to test whether the attribute exists use is_set or is_not_set")
 	case len(m.Value) > maxPattern:
 		c.add(path, fmt.Sprintf("a value of %d bytes: expected at most %d", len(m.Value), maxPattern), "use a shorter one")
 	case m.Operator == model.OpRegexp:
 		if _, err := regexp.Compile(m.Value); err != nil {
-			c.add(path, fmt.Sprintf("%.100q is not a regular expression: %s", m.Value, strings.TrimPrefix(err.Error(), "error parsing regexp: ")), "correct it; the syntax is RE2's")
+			c.add(path, fmt.Sprintf("invalid regular expression %.100q: %s", m.Value, strings.TrimPrefix(err.Error(), "error parsing regexp: ")), "correct it; the syntax is RE2")
 		}
 	case m.Operator == model.OpVersion:
 		if _, err := version.NewConstraint(m.Value); err != nil {
-			c.add(path, fmt.Sprintf("%.60q is not a range of versions", m.Value), `write it as ">= 1.2, < 2.0"`)
+			c.add(path, fmt.Sprintf("invalid version constraint %.60q", m.Value), `write it as ">= 1.2, < 2.0"`)
 		}
 	}
 }
@@ -346,15 +346,15 @@ func (c *conversion) checkOperand(path string, m *model.Constraint) {
 // checkKeys checks a mapping of texts.
 func (c *conversion) checkKeys(path string, m map[string]string) {
 	if len(m) > maxEntries {
-		c.add(path, fmt.Sprintf("%d entries: expected at most %d", len(m), maxEntries), "write fewer")
+		c.add(path, fmt.Sprintf("%d entries: expected at most %d", len(m), maxEntries), "remove some entries")
 		return
 	}
 	for _, key := range slices.Sorted(maps.Keys(m)) {
 		switch {
 		case key == "":
-			c.add(path, "one of the names is empty", "write a name")
+			c.add(path, "a name is empty", "add a name")
 		case len(key) > maxName || len(m[key]) > maxText:
-			c.add(keyed(path, key), fmt.Sprintf("a name of %d and a text of %d bytes: expected at most %d and %d", len(key), len(m[key]), maxName, maxText), "write less")
+			c.add(keyPath(path, key), fmt.Sprintf("name of %d bytes and value of %d bytes: expected at most %d and %d", len(key), len(m[key]), maxName, maxText), "use a shorter name or value")
 		}
 	}
 }
@@ -366,7 +366,7 @@ func (c *conversion) name(path, what, s string) {
 		return
 	}
 	if len(s) > maxName {
-		c.add(path, fmt.Sprintf("%s of %d bytes: expected at most %d", what, len(s), maxName), "use a shorter one")
+		c.add(path, fmt.Sprintf("%s of %d bytes: expected at most %d", what, len(s), maxName), "use a shorter name")
 		return
 	}
 	bad := func(r rune) bool { return !plainRune(r) && r != '.' }
@@ -380,7 +380,7 @@ func (c *conversion) name(path, what, s string) {
 		}, s), "-."); better != "" {
 			remedy = fmt.Sprintf("write %q", better)
 		}
-		c.add(path, fmt.Sprintf("%.60q is not a name: expected letters, digits, ., _ and -", s), remedy)
+		c.add(path, fmt.Sprintf("invalid name %.60q: expected letters, digits, ., _ and -", s), remedy)
 	}
 }
 

@@ -18,11 +18,11 @@ const keepOriginal = "keep_original"
 // nomadDisconnect reads the block, and the short form that Nomad had before it.
 func (o *object) nomadDisconnect(to **client.DisconnectStrategy) {
 	o.disconnect(to, "lost_after", map[string]string{
-		"stop_on_client_after": "remove it: what runs on a silent node goes on; `lost_after` says when others replace it",
+		"stop_on_client_after": "remove it: instances on a disconnected node keep running; lost_after sets when they are replaced",
 	})
 	o.duration("max_client_disconnect", "Disconnect.LostAfter", func(d time.Duration) {
 		if *to != nil {
-			o.refuse(o.below("Disconnect.LostAfter"), o.places[o.below("Disconnect.LostAfter")].at, "max_client_disconnect and disconnect exclude each other", "remove max_client_disconnect: disconnect { lost_after } says the same")
+			o.reject(o.subpath("Disconnect.LostAfter"), o.origins[o.subpath("Disconnect.LostAfter")].at, "max_client_disconnect and disconnect are mutually exclusive", "remove max_client_disconnect: disconnect { lost_after } replaces it")
 			return
 		}
 		*to = &client.DisconnectStrategy{LostAfter: &d}
@@ -36,9 +36,9 @@ func (o *object) disconnect(to **client.DisconnectStrategy, lostAfter string, un
 		return
 	}
 	*to = &client.DisconnectStrategy{}
-	d.duration(lostAfter, "LostAfter", point(&(*to).LostAfter))
-	d.boolean("replace", "Replace", point(&(*to).Replace))
-	d.text("reconcile", "Reconcile", put(&(*to).Reconcile))
+	d.duration(lostAfter, "LostAfter", setPtr(&(*to).LostAfter))
+	d.boolean("replace", "Replace", setPtr(&(*to).Replace))
+	d.text("reconcile", "Reconcile", set(&(*to).Reconcile))
 	d.unsupported(unsupported)
 	d.done()
 }
@@ -49,15 +49,15 @@ func (c *conversion) disconnect(path string, d *client.DisconnectStrategy) *mode
 		return nil
 	}
 	if cmp.Or(d.Reconcile, keepOriginal) != keepOriginal {
-		c.add(path+".Reconcile", fmt.Sprintf("%.40q is not supported: when the node returns, the original goes on and what stood in for it is stopped", d.Reconcile), "write keep_original, or leave it out")
+		c.add(path+".Reconcile", fmt.Sprintf("%.40q is not supported: when the node reconnects, the original instance is kept and its replacement is stopped", d.Reconcile), "write keep_original, or leave it out")
 	}
 	m := &model.Disconnect{Replace: d.Replace == nil || *d.Replace}
 	if d.LostAfter == nil {
 		return m
 	}
-	c.checkSpan(path+".LostAfter", *d.LostAfter)
+	c.checkDuration(path+".LostAfter", *d.LostAfter)
 	if *d.LostAfter == 0 {
-		c.add(path+".LostAfter", "0s would have instances lost at once", "remove disconnect, which says the same; without a time in it they are kept until the node returns")
+		c.add(path+".LostAfter", "0s marks instances lost immediately", "remove disconnect for the same effect, or leave lost_after out to keep instances until the node reconnects")
 	}
 	m.LostAfter = int64(*d.LostAfter)
 	return m

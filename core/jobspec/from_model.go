@@ -89,7 +89,7 @@ func fromTask(m *model.Task) *client.Task {
 		if d.Decode(&t.Config) != nil {
 			t.Config = nil // ToModel made it; whoever else did is not understood
 		}
-		wholeNumbers(t.Config)
+		convertNumbers(t.Config)
 	}
 	cpu, memory := int(m.Resources["cpu"]), int(m.Resources["memory"])
 	t.Resources.CPU, t.Resources.MemoryMB = &cpu, &memory // 0 where it has none, which is not the default
@@ -108,16 +108,16 @@ func fromTask(m *model.Task) *client.Task {
 	return t
 }
 
-// wholeNumbers turns a document's numbers into Go's, whole ones staying whole.
-func wholeNumbers(v any) any {
+// convertNumbers turns a document's numbers into Go's, whole ones staying whole.
+func convertNumbers(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
 		for k := range v {
-			v[k] = wholeNumbers(v[k])
+			v[k] = convertNumbers(v[k])
 		}
 	case []any:
 		for i := range v {
-			v[i] = wholeNumbers(v[i])
+			v[i] = convertNumbers(v[i])
 		}
 	case json.Number:
 		if n, err := v.Int64(); err == nil {

@@ -16,9 +16,9 @@ const (
 	maxUnary = 8
 )
 
-// boundedHCL looks at a file's tokens before the parser does, which calls itself
+// withinHCLBounds looks at a file's tokens before the parser does, which calls itself
 // for every bracket.
-func (r *reading) boundedHCL(src []byte) bool {
+func (r *parser) withinHCLBounds(src []byte) bool {
 	tokens, _ := hclsyntax.LexConfig(src, r.file, hcl.InitialPos) // the parser tells what is wrong with them
 	depth, operators, unary := 0, 0, 0
 	for _, t := range tokens {
@@ -60,11 +60,11 @@ func (r *reading) boundedHCL(src []byte) bool {
 // budget bounds what evaluating a file may make.
 type budget struct{ spent int }
 
-// maxMade is how many bytes of text expressions may make in all.
-const maxMade = 4 << 20
+// maxEvalBytes is how many bytes of text expressions may make in all.
+const maxEvalBytes = 4 << 20
 
-// take reports whether n more bytes are within the bounds.
-func (b *budget) take(n int) bool {
+// spend reports whether n more bytes are within the bounds.
+func (b *budget) spend(n int) bool {
 	b.spent += n
-	return b.spent <= maxMade
+	return b.spent <= maxEvalBytes
 }

@@ -24,9 +24,9 @@ func isRuntime(e hclsyntax.Expression) bool {
 	return false
 }
 
-// keepRuntime puts the text itself in the place of what is known only on the
+// preserveRuntimeRefs puts the text itself in the place of what is known only on the
 // node, within quotes and heredocs.
-func (t *hclTree) keepRuntime(body *hclsyntax.Body) {
+func (t *hclTree) preserveRuntimeRefs(body *hclsyntax.Body) {
 	keep := func(part hclsyntax.Expression) hclsyntax.Expression {
 		if !isRuntime(part) {
 			return part
@@ -43,9 +43,9 @@ func (t *hclTree) keepRuntime(body *hclsyntax.Body) {
 		case *hclsyntax.TemplateWrapExpr:
 			n.Wrapped = keep(n.Wrapped)
 		case *hclsyntax.ForExpr:
-			t.add(startOf(n.SrcRange), "for is not supported in job files", "write the elements out")
+			t.add(startOf(n.SrcRange), "for is not supported in job files", "list the elements")
 		case *hclsyntax.SplatExpr:
-			t.add(startOf(n.SrcRange), "[*] is not supported in job files", "write the elements out")
+			t.add(startOf(n.SrcRange), "[*] is not supported in job files", "list the elements")
 		}
 		return nil // problems are ours
 	})
@@ -53,11 +53,11 @@ func (t *hclTree) keepRuntime(body *hclsyntax.Body) {
 
 // evaluate gives an expression's value.
 func (t *hclTree) evaluate(e hclsyntax.Expression) (cty.Value, bool) {
-	if t.full() || t.holdsLoops(e) {
+	if t.isFull() || t.hasLoops(e) {
 		return cty.NilVal, false
 	}
 	for _, v := range e.Variables() {
-		if !t.reference(v) {
+		if !t.checkReference(v) {
 			return cty.NilVal, false
 		}
 	}
@@ -75,8 +75,8 @@ func (t *hclTree) evaluate(e hclsyntax.Expression) (cty.Value, bool) {
 	return got, true
 }
 
-// holdsLoops is whether an expression holds what keepRuntime has refused.
-func (t *hclTree) holdsLoops(e hclsyntax.Expression) bool {
+// hasLoops is whether an expression holds what keepRuntime has refused.
+func (t *hclTree) hasLoops(e hclsyntax.Expression) bool {
 	found := false
 	_ = hclsyntax.VisitAll(e, func(n hclsyntax.Node) hcl.Diagnostics {
 		switch n.(type) {
@@ -88,33 +88,33 @@ func (t *hclTree) holdsLoops(e hclsyntax.Expression) bool {
 	return found
 }
 
-// reference checks a name in an expression, and what using it makes.
-func (t *hclTree) reference(v hcl.Traversal) bool {
+// checkReference checks a name in an expression, and what using it makes.
+func (t *hclTree) checkReference(v hcl.Traversal) bool {
 	at := startOf(v.SourceRange())
 	root := v.RootName()
 	if root == "local" && t.locals != nil {
-		return t.localReference(v)
+		return t.checkLocalReference(v)
 	}
 	if root != "var" {
 		source := string(v.SourceRange().SliceBytes(t.src))
-		remedy := "texts stand in quotes; variables are var.NAME, local values local.NAME"
+		remedy := "put strings in quotes; refer to variables as var.NAME, to local values as local.NAME"
 		if slices.Contains(runtimeRoots, root) {
-			remedy = fmt.Sprintf(`it is known only on the node: write "${%s}"`, source)
+			remedy = fmt.Sprintf(`it is resolved on the node: write "${%s}"`, source)
 		}
-		t.add(at, fmt.Sprintf("%.100s is no value", source), remedy)
+		t.add(at, fmt.Sprintf("unknown reference %.100s", source), remedy)
 		return false
 	}
 	if name, ok := memberOf(v); ok && t.declared != nil && !t.declared[name] {
-		t.add(at, fmt.Sprintf("there is no variable %.100q", name), meant(name, slices.Sorted(maps.Keys(t.declared)), `variable "%.100s" { default = ... }`))
+		t.add(at, fmt.Sprintf("unknown variable %.100q", name), nameRemedy(name, slices.Sorted(maps.Keys(t.declared)), `variable "%.100s" { default = ... }`))
 		return false
 	}
-	return t.afford(at, t.varSize)
+	return t.charge(at, t.varSize)
 }
 
-// afford reports whether n more bytes of values are within the bounds.
-func (t *hclTree) afford(at place, n int) bool {
-	if !t.budget.take(n) {
-		t.add(at, "the values of variables make the file too large", "use shorter values, or use them less often")
+// charge reports whether n more bytes of values are within the bounds.
+func (t *hclTree) charge(at position, n int) bool {
+	if !t.budget.spend(n) {
+		t.add(at, "values of variables make the file too large", "use shorter values, or refer to them less often")
 		return false
 	}
 	return true

@@ -28,14 +28,14 @@ func functions(b *budget) map[string]function.Function {
 	}
 }
 
-var errBudget = fmt.Errorf("expressions make more than %d bytes of text", maxMade)
+var errBudget = fmt.Errorf("expressions produce more than %d bytes of text", maxEvalBytes)
 
 // bounded charges a function for the size of its arguments, a small multiple of
 // which bounds what it makes.
 func bounded(b *budget, f function.Function) function.Function {
 	return wrap(f, func(args []cty.Value) error {
 		for _, a := range args {
-			if !b.take(2 * sizeOf(a)) {
+			if !b.spend(2 * sizeOf(a)) {
 				return errBudget
 			}
 		}
@@ -74,7 +74,7 @@ func joinFunction(b *budget) function.Function {
 				n += list.LengthInt() * sizeOf(args[0])
 			}
 		}
-		if !b.take(n) {
+		if !b.spend(n) {
 			return errBudget
 		}
 		return nil
@@ -93,12 +93,12 @@ func formatFunction(b *budget) function.Function {
 		if args[0].Type() == cty.String && !args[0].IsNull() {
 			text := args[0].AsString()
 			if wideVerb.MatchString(text) {
-				return fmt.Errorf("a width of a thousand columns or more")
+				return fmt.Errorf("width must be less than 1000 columns")
 			}
 			verbs := strings.Count(text, "%")
 			n += verbs * (1000 + n) // %[1]s may repeat an argument
 		}
-		if !b.take(n) {
+		if !b.spend(n) {
 			return errBudget
 		}
 		return nil
@@ -113,7 +113,7 @@ func replaceFunction(b *budget) function.Function {
 		Type: function.StaticReturnType(cty.String),
 		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
 			text, from, to := args[0].AsString(), args[1].AsString(), args[2].AsString()
-			if !b.take(len(text) + strings.Count(text, from)*len(to)) {
+			if !b.spend(len(text) + strings.Count(text, from)*len(to)) {
 				return cty.NilVal, errBudget
 			}
 			return cty.StringVal(strings.ReplaceAll(text, from, to)), nil

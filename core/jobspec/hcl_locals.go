@@ -17,7 +17,7 @@ import (
 // evaluated when something first refers to it: the order in the file is free, and
 // what is read for scheduling alone need not understand the others.
 type local struct {
-	at    place
+	at    position
 	expr  hclsyntax.Expression
 	state localState
 	value cty.Value
@@ -27,10 +27,10 @@ type local struct {
 type localState uint8
 
 const (
-	localWritten localState = iota
-	localBegun              // whoever refers to it now goes round
-	localKnown
-	localBad // what is wrong with it was told
+	localUnevaluated localState = iota
+	localEvaluating             // whoever refers to it now goes round
+	localEvaluated
+	localFailed // what is wrong with it was told
 )
 
 // readLocals notes the local values of a file, and has each evaluated unless the
@@ -39,7 +39,7 @@ func (t *hclTree) readLocals(body *hclsyntax.Body) {
 	t.locals = map[string]*local{}
 	for _, b := range body.Blocks {
 		if b.Type == "locals" {
-			t.noteLocals(b)
+			t.declareLocals(b)
 		}
 	}
 	if t.schedulingOnly {
@@ -49,58 +49,58 @@ func (t *hclTree) readLocals(body *hclsyntax.Body) {
 		return cmp.Or(a.at.line-b.at.line, a.at.column-b.at.column)
 	})
 	for _, l := range list {
-		t.known(l)
+		t.resolve(l)
 	}
 }
 
-func (t *hclTree) noteLocals(b *hclsyntax.Block) {
+func (t *hclTree) declareLocals(b *hclsyntax.Block) {
 	if len(b.Labels) > 0 {
-		t.add(startOf(b.TypeRange), "locals has no name", "write locals { name = value }")
+		t.add(startOf(b.TypeRange), "locals takes no label", "write locals { name = value }")
 	}
 	for _, inner := range b.Body.Blocks {
-		t.add(startOf(inner.TypeRange), fmt.Sprintf("locals has no block %.100q", inner.Type), fmt.Sprintf("write %.100s = value", inner.Type))
+		t.add(startOf(inner.TypeRange), fmt.Sprintf("unknown block %.100q in locals", inner.Type), fmt.Sprintf("write %.100s = value", inner.Type))
 	}
 	for _, name := range slices.Sorted(maps.Keys(b.Body.Attributes)) {
 		a := b.Body.Attributes[name]
 		at := startOf(a.NameRange)
 		if _, twice := t.locals[name]; twice {
-			t.add(at, fmt.Sprintf("there is a local value %.100q already", name), "give each its own name")
+			t.add(at, fmt.Sprintf("duplicate local value %.100q", name), "give each a unique name")
 			continue
 		}
 		t.locals[name] = &local{at: at, expr: a.Expr}
 	}
 }
 
-// known evaluates a local value once, and those that it refers to before.
-func (t *hclTree) known(l *local) bool {
+// resolve evaluates a local value once, and those that it refers to before.
+func (t *hclTree) resolve(l *local) bool {
 	switch l.state {
-	case localWritten:
-		l.state = localBegun
+	case localUnevaluated:
+		l.state = localEvaluating
 		value, ok := t.evaluate(l.expr)
-		if l.state = localBad; ok {
-			l.state, l.value, l.size = localKnown, value, sizeOf(value)
+		if l.state = localFailed; ok {
+			l.state, l.value, l.size = localEvaluated, value, sizeOf(value)
 		}
-	case localBegun:
-		t.add(l.at, "this local value needs itself", "write one of those that refer to each other out")
+	case localEvaluating:
+		t.add(l.at, "local value refers to itself", "break the cycle of references")
 		return false
 	}
-	return l.state == localKnown
+	return l.state == localEvaluated
 }
 
-// localReference checks local.NAME in an expression, and what using it makes.
-func (t *hclTree) localReference(v hcl.Traversal) bool {
+// checkLocalReference checks local.NAME in an expression, and what using it makes.
+func (t *hclTree) checkLocalReference(v hcl.Traversal) bool {
 	at := startOf(v.SourceRange())
 	name, ok := memberOf(v)
 	if !ok {
-		t.add(at, "local values have names", "write local.NAME")
+		t.add(at, "invalid reference to a local value", "write local.NAME")
 		return false
 	}
 	l := t.locals[name]
 	if l == nil {
-		t.add(at, fmt.Sprintf("there is no local value %.100q", name), meant(name, slices.Sorted(maps.Keys(t.locals)), "locals { %.100s = ... }"))
+		t.add(at, fmt.Sprintf("unknown local value %.100q", name), nameRemedy(name, slices.Sorted(maps.Keys(t.locals)), "locals { %.100s = ... }"))
 		return false
 	}
-	return t.known(l) && t.afford(at, l.size)
+	return t.resolve(l) && t.charge(at, l.size)
 }
 
 // contextOf is what an expression may refer to: the variables, and of the local
@@ -130,9 +130,9 @@ func memberOf(v hcl.Traversal) (string, bool) {
 	return attr.Name, ok
 }
 
-// meant is what to do about a name that nothing has: the nearest that is there, or
+// nameRemedy is what to do about a name that nothing has: the nearest that is there, or
 // declare it.
-func meant(name string, names []string, declare string) string {
+func nameRemedy(name string, names []string, declare string) string {
 	if near := suggest.Nearest(name, names); near != "" {
 		return fmt.Sprintf("did you mean %q?", near)
 	}

@@ -25,12 +25,12 @@ func (t *hclTree) variables(body *hclsyntax.Body, given map[string]string) {
 		}
 		at := startOf(b.TypeRange)
 		if len(b.Labels) != 1 {
-			t.add(at, fmt.Sprintf("variable has %d names: expected one", len(b.Labels)), `write variable "name" { default = ... }`)
+			t.add(at, fmt.Sprintf("variable has %d labels: expected one", len(b.Labels)), `write variable "name" { default = ... }`)
 			continue
 		}
 		name := b.Labels[0]
 		if _, twice := known[name]; twice {
-			t.add(at, fmt.Sprintf("there is a variable %.100q already", name), "give each its own name")
+			t.add(at, fmt.Sprintf("duplicate variable %.100q", name), "give each a unique name")
 			continue
 		}
 		text, isGiven := given[name]
@@ -40,12 +40,12 @@ func (t *hclTree) variables(body *hclsyntax.Body, given map[string]string) {
 		if _, ok := known[name]; !ok {
 			remedy := "the file declares no variables"
 			if names := slices.Sorted(maps.Keys(known)); len(names) > 0 {
-				remedy = fmt.Sprintf("declared are %v", names)
+				remedy = fmt.Sprintf("declared variables: %v", names)
 				if near := suggest.Nearest(name, names); near != "" {
 					remedy = fmt.Sprintf("did you mean %q?", near)
 				}
 			}
-			t.add(place{1, 1}, fmt.Sprintf("the file has no variable %.100q", name), remedy)
+			t.add(position{1, 1}, fmt.Sprintf("undeclared variable %.100q", name), remedy)
 		}
 	}
 	for _, v := range known {
@@ -93,11 +93,11 @@ func (t *hclTree) variable(name string, b *hclsyntax.Block, given string, isGive
 			kind = k
 		case "description":
 		default:
-			t.add(startOf(a.NameRange), fmt.Sprintf("a variable has no field %.100q", key), "known here: default, description, type")
+			t.add(startOf(a.NameRange), fmt.Sprintf("unknown field %.100q in a variable", key), "valid names: default, description, type")
 		}
 	}
 	for _, inner := range b.Body.Blocks {
-		t.add(startOf(inner.TypeRange), fmt.Sprintf("a variable has no block %.100q", inner.Type), "known here: default, description, type")
+		t.add(startOf(inner.TypeRange), fmt.Sprintf("unknown block %.100q in a variable", inner.Type), "valid names: default, description, type")
 	}
 	at := startOf(b.TypeRange)
 	var value cty.Value
@@ -110,7 +110,7 @@ func (t *hclTree) variable(name string, b *hclsyntax.Block, given string, isGive
 		}
 		value = t.givenValue(given, kind)
 	case preset == nil:
-		t.add(at, fmt.Sprintf("variable %.100q has no value", name), fmt.Sprintf("add a default, or give one: --var %.100s=VALUE", name))
+		t.add(at, fmt.Sprintf("variable %.100q has no value", name), fmt.Sprintf("add a default, or set it: --var %.100s=VALUE", name))
 		return none
 	default:
 		at = startOf(preset.Expr.Range())
@@ -134,10 +134,10 @@ func (t *hclTree) givenValue(text string, kind cty.Type) cty.Value {
 	if kind.IsPrimitiveType() || kind == cty.DynamicPseudoType {
 		return cty.StringVal(text)
 	}
-	inner := &reading{file: "--var", refused: map[string]bool{}, places: map[string]written{}}
-	if inner.boundedHCL([]byte(text)) {
+	inner := &parser{file: "--var", rejected: map[string]bool{}, origins: map[string]origin{}}
+	if inner.withinHCLBounds([]byte(text)) {
 		if e, diags := hclsyntax.ParseExpression([]byte(text), "--var", hcl.InitialPos); !diags.HasErrors() {
-			tree := &hclTree{reading: inner, context: &hcl.EvalContext{}}
+			tree := &hclTree{parser: inner, context: &hcl.EvalContext{}}
 			if got, ok := tree.evaluate(e); ok {
 				return got
 			}

@@ -14,22 +14,22 @@ import (
 // object is a mapping that is being read. What is asked of it is what it may
 // have: done refuses the rest.
 type object struct {
-	*reading
-	what   string // a job, a group: for messages
-	path   string // in the API's words; "" for the job
-	value  *value
-	known  map[string]bool
-	rename map[string]string // what this dialect knows and does not support -> what to do
+	*parser
+	desc         string // a job, a group: for messages
+	path         string // in the API's words; "" for the job
+	value        *value
+	known        map[string]bool
+	notSupported map[string]string // what this dialect knows and does not support -> what to do
 	// fromAPI is set of what tools wrote, where nothing is misspelt.
 	fromAPI bool
 }
 
-func (r *reading) object(what, path string, v *value) *object {
-	return &object{reading: r, what: what, path: path, value: v, known: map[string]bool{}}
+func (r *parser) object(what, path string, v *value) *object {
+	return &object{parser: r, desc: what, path: path, value: v, known: map[string]bool{}}
 }
 
-// below is the path of a field of the object.
-func (o *object) below(path string) string {
+// subpath is the path of a field of the object.
+func (o *object) subpath(path string) string {
 	switch {
 	case o.path == "":
 		return path
@@ -58,27 +58,27 @@ func (o *object) one(name, path string) *value {
 		return nil
 	}
 	for _, again := range list[1:] {
-		o.add(again.at, fmt.Sprintf("%s is given twice, first on line %d", name, list[0].at.line), "remove one of the two")
+		o.add(again.at, fmt.Sprintf("duplicate %s: first defined on line %d", name, list[0].at.line), "remove one of the two")
 	}
 	v := list[0].value
-	if v.bad {
-		o.refused[o.below(path)] = true
+	if v.invalid {
+		o.rejected[o.subpath(path)] = true
 	}
-	if v.bad || v.kind == kindNull {
+	if v.invalid || v.kind == kindNull {
 		return nil
 	}
-	o.places[o.below(path)] = written{v.at, name}
+	o.origins[o.subpath(path)] = origin{v.at, name}
 	return v
 }
 
-// wrong refuses a value of the wrong kind.
-func (o *object) wrong(name, path string, v *value, expected, remedy string) {
-	o.refuse(o.below(path), v.at, fmt.Sprintf("%s: expected %s, found %s", name, expected, v.found()), remedy)
+// typeError refuses a value of the wrong kind.
+func (o *object) typeError(name, path string, v *value, expected, remedy string) {
+	o.reject(o.subpath(path), v.at, fmt.Sprintf("%s: expected %s, found %s", name, expected, v.describe()), remedy)
 }
 
-// put and point are where values go.
-func put[T any](to *T) func(T)    { return func(v T) { *to = v } }
-func point[T any](to **T) func(T) { return func(v T) { *to = &v } }
+// set and point are where values go.
+func set[T any](to *T) func(T)     { return func(v T) { *to = v } }
+func setPtr[T any](to **T) func(T) { return func(v T) { *to = &v } }
 
 func (o *object) text(name, path string, to func(string)) {
 	v := o.one(name, path)
@@ -87,9 +87,9 @@ func (o *object) text(name, path string, to func(string)) {
 	case v.kind == kindText:
 		to(v.text)
 	case v.kind == kindNumber || v.kind == kindBool:
-		o.wrong(name, path, v, "a text", fmt.Sprintf("put it in quotes: %q", v.text))
+		o.typeError(name, path, v, "a string", fmt.Sprintf("put it in quotes: %q", v.text))
 	default:
-		o.wrong(name, path, v, "a text", "write one value in quotes")
+		o.typeError(name, path, v, "a string", "write one value in quotes")
 	}
 }
 
@@ -100,32 +100,32 @@ func (o *object) boolean(name, path string, to func(bool)) {
 	case v.kind == kindBool:
 		to(strings.EqualFold(v.text, "true"))
 	default:
-		o.wrong(name, path, v, "true or false", "write true or false, without quotes")
+		o.typeError(name, path, v, "true or false", "write true or false, without quotes")
 	}
 }
 
 func (o *object) integer(name, path string, to func(int)) {
 	if v := o.one(name, path); v != nil {
-		if n, ok := o.whole(name, path, v); ok {
+		if n, ok := o.integerOf(name, path, v); ok {
 			to(n)
 		}
 	}
 }
 
-// whole reads a number of 32 bits, which holds everything that is counted here
+// integerOf reads a number of 32 bits, which holds everything that is counted here
 // except amounts.
-func (o *object) whole(name, path string, v *value) (int, bool) {
+func (o *object) integerOf(name, path string, v *value) (int, bool) {
 	if v.kind == kindNumber {
-		n, ok := wholeNumber(v.text)
+		n, ok := parseInteger(v.text)
 		if ok && n >= math.MinInt32 && n <= math.MaxInt32 {
 			return int(n), true
 		}
 		if ok {
-			o.wrong(name, path, v, "a number from -2147483648 to 2147483647", "check the number")
+			o.typeError(name, path, v, "a number from -2147483648 to 2147483647", "check the number")
 			return 0, false
 		}
 	}
-	o.wrong(name, path, v, "a whole number", "write digits, without quotes")
+	o.typeError(name, path, v, "an integer", "write digits, without quotes")
 	return 0, false
 }
 
@@ -134,9 +134,9 @@ func (o *object) duration(name, path string, to func(time.Duration)) {
 	if v == nil {
 		return
 	}
-	d, err := span(v)
+	d, err := parseDuration(v)
 	if err != nil {
-		o.wrong(name, path, v, "a duration", err.Error())
+		o.typeError(name, path, v, "a duration", err.Error())
 		return
 	}
 	to(d)
@@ -150,9 +150,9 @@ func (o *object) amount(resource, name, path string, to func(int64)) {
 }
 
 func (o *object) amountOf(resource, name, path string, v *value, to func(int64)) {
-	n, err := amount(resource, v)
+	n, err := parseAmount(resource, v)
 	if err != nil {
-		o.wrong(name, path, v, "an amount of "+resource, err.Error())
+		o.typeError(name, path, v, "an amount of "+resource, err.Error())
 		return
 	}
 	to(n)
@@ -165,19 +165,19 @@ func (o *object) texts(name, path string, to func([]string)) {
 		return
 	}
 	if v.kind != kindList {
-		o.wrong(name, path, v, "a list", `write ["a", "b"]`)
+		o.typeError(name, path, v, "a list", `write ["a", "b"]`)
 		return
 	}
 	list := make([]string, 0, len(v.list))
 	for i, e := range v.list {
 		at := fmt.Sprintf("%s[%d]", path, i)
-		o.places[o.below(at)] = written{e.at, name}
+		o.origins[o.subpath(at)] = origin{e.at, name}
 		switch {
-		case e.bad:
+		case e.invalid:
 		case e.kind == kindText || e.kind == kindNumber || e.kind == kindBool:
 			list = append(list, e.text)
 		default:
-			o.wrong(name, at, e, "a text", "write one value in quotes")
+			o.typeError(name, at, e, "a string", "write one value in quotes")
 		}
 	}
 	to(list)
@@ -187,12 +187,12 @@ func (o *object) texts(name, path string, to func([]string)) {
 func table[T any](o *object, name, path string, one func(key, path string, v *value) (T, bool)) map[string]T {
 	var m map[string]T
 	for _, f := range o.fields(name) { // blocks of a name are joined
-		if f.value.bad || f.value.kind == kindNull {
+		if f.value.invalid || f.value.kind == kindNull {
 			continue
 		}
-		o.places[o.below(path)] = written{f.value.at, name}
+		o.origins[o.subpath(path)] = origin{f.value.at, name}
 		if f.value.kind != kindObject {
-			o.wrong(name, path, f.value, "a mapping", "write { name = value } (HCL) or {name: value} (YAML)")
+			o.typeError(name, path, f.value, "a mapping", "write { name = value } (HCL) or {name: value} (YAML)")
 			continue
 		}
 		if m == nil {
@@ -201,12 +201,12 @@ func table[T any](o *object, name, path string, one func(key, path string, v *va
 		o.noLabels(f)
 		for _, e := range f.value.fields {
 			if _, twice := m[e.name]; twice {
-				o.add(e.at, fmt.Sprintf("%.100q is given twice", e.name), "remove one of the two")
+				o.add(e.at, fmt.Sprintf("duplicate key %.100q", e.name), "remove one of the two")
 				continue
 			}
-			at := keyed(path, e.name)
-			o.places[o.below(at)] = written{e.value.at, e.name}
-			if e.value.bad {
+			at := keyPath(path, e.name)
+			o.origins[o.subpath(at)] = origin{e.value.at, e.name}
+			if e.value.invalid {
 				continue
 			}
 			if v, ok := one(e.name, at, e.value); ok {
@@ -217,8 +217,8 @@ func table[T any](o *object, name, path string, one func(key, path string, v *va
 	return m
 }
 
-// keyed is the path of a key of a mapping.
-func keyed(path, key string) string {
+// keyPath is the path of a key of a mapping.
+func keyPath(path, key string) string {
 	if key == "" || strings.ContainsFunc(key, func(r rune) bool { return !plainRune(r) }) {
 		return fmt.Sprintf("%s[%.100q]", path, key)
 	}
@@ -232,7 +232,7 @@ func (o *object) textTable(name, path string, to func(map[string]string)) {
 		case kindText, kindNumber, kindBool:
 			return v.text, true
 		}
-		o.wrong(key, at, v, "a text", `write one value; "" is the empty text`)
+		o.typeError(key, at, v, "a string", `write one value; "" is the empty string`)
 		return "", false
 	})
 	if m != nil {
@@ -252,9 +252,9 @@ func (o *object) amountTable(name, path string, to func(map[string]int64)) {
 
 func (o *object) numberTable(name, path string, to func(map[string]float64)) {
 	m := table(o, name, path, func(key, at string, v *value) (float64, bool) {
-		f, ok := number(v.text)
+		f, ok := parseNumber(v.text)
 		if v.kind != kindNumber || !ok {
-			o.wrong(key, at, v, "a number", "write a finite number, without quotes")
+			o.typeError(key, at, v, "a number", "write a finite number, without quotes")
 			return 0, false
 		}
 		return f, true
@@ -272,7 +272,7 @@ func (o *object) free(name, path string, to func(map[string]any)) {
 	case v.kind == kindObject:
 		to(v.plainObject())
 	default:
-		o.wrong(name, path, v, "a mapping", "write { key = value } (HCL) or {key: value} (YAML)")
+		o.typeError(name, path, v, "a mapping", "write { key = value } (HCL) or {key: value} (YAML)")
 	}
 }
 
@@ -283,10 +283,10 @@ func (o *object) child(what, name, path string) *object {
 		return nil
 	}
 	if v.kind != kindObject {
-		o.wrong(name, path, v, what, "write it as a block or mapping of its fields")
+		o.typeError(name, path, v, what, "write it as a block or mapping of its fields")
 		return nil
 	}
-	return o.object(what, o.below(path), v)
+	return o.object(what, o.subpath(path), v)
 }
 
 // each reads the blocks of a name, or the elements of one list.
@@ -295,27 +295,27 @@ func (o *object) each(what, name, path string, one func(*object)) {
 	visit := func(v *value) {
 		at := fmt.Sprintf("%s[%d]", path, i)
 		i++
-		o.places[o.below(at)] = written{v.at, name}
-		if v.bad {
+		o.origins[o.subpath(at)] = origin{v.at, name}
+		if v.invalid {
 			return
 		}
 		if v.kind != kindObject {
-			o.wrong(name, at, v, what, "write it as a block or mapping of its fields")
+			o.typeError(name, at, v, what, "write it as a block or mapping of its fields")
 			return
 		}
-		if !o.full() {
-			one(o.object(what, o.below(at), v))
+		if !o.isFull() {
+			one(o.object(what, o.subpath(at), v))
 		}
 	}
 	fields := o.fields(name)
 	for n, f := range fields {
 		if n > 0 && !f.block {
-			o.add(f.at, fmt.Sprintf("%s is given twice, first on line %d", name, fields[0].at.line), "remove one of the two")
+			o.add(f.at, fmt.Sprintf("duplicate %s: first defined on line %d", name, fields[0].at.line), "remove one of the two")
 			continue
 		}
-		o.places[o.below(path)] = written{f.value.at, name}
+		o.origins[o.subpath(path)] = origin{f.value.at, name}
 		switch {
-		case f.value.bad, f.value.kind == kindNull:
+		case f.value.invalid, f.value.kind == kindNull:
 		case f.block:
 			visit(f.value)
 		case f.value.kind == kindList:
@@ -323,7 +323,7 @@ func (o *object) each(what, name, path string, one func(*object)) {
 				visit(e)
 			}
 		default:
-			o.wrong(name, path, f.value, "a list", "write it as blocks (HCL) or as a list (YAML)")
+			o.typeError(name, path, f.value, "a list", "write it as blocks (HCL) or as a list (YAML)")
 		}
 	}
 }
@@ -332,23 +332,23 @@ func (o *object) each(what, name, path string, one func(*object)) {
 func (o *object) label(kind, path string, to func(string)) {
 	labels := o.value.labels
 	if len(labels) != 1 {
-		o.refuse(o.below(path), o.value.at, fmt.Sprintf("%s has %d names: expected one", kind, len(labels)), fmt.Sprintf("write %s \"name\" { ... }", kind))
+		o.reject(o.subpath(path), o.value.at, fmt.Sprintf("%s has %d labels: expected one", kind, len(labels)), fmt.Sprintf("write %s \"name\" { ... }", kind))
 		return
 	}
-	o.places[o.below(path)] = written{labels[0].at, kind}
+	o.origins[o.subpath(path)] = origin{labels[0].at, kind}
 	to(labels[0].text)
 }
 
 // noLabels refuses labels where none may stand.
 func (o *object) noLabels(f *field) {
 	if len(f.value.labels) > 0 {
-		o.add(f.value.labels[0].at, fmt.Sprintf("%s takes no name, found %.40q", f.name, f.value.labels[0].text), "remove the name")
+		o.add(f.value.labels[0].at, fmt.Sprintf("%s takes no label, found %.40q", f.name, f.value.labels[0].text), "remove the label")
 	}
 }
 
 // unsupported lists what Nomad knows here and cede does not do. It is refused by
 // name: what is ignored without a word is worse than what is missing.
-func (o *object) unsupported(fields map[string]string) { o.rename = fields }
+func (o *object) unsupported(fields map[string]string) { o.notSupported = fields }
 
 // done refuses every field that was not asked for.
 func (o *object) done() {
@@ -361,20 +361,20 @@ func (o *object) done() {
 		if f.block {
 			thing = "block"
 		}
-		path := o.below(name)
-		why, ok := o.rename[f.name]
-		if (ok || o.fromAPI) && o.leave(f.name) {
+		path := o.subpath(name)
+		why, ok := o.notSupported[f.name]
+		if (ok || o.fromAPI) && o.ignore(f.name) {
 			continue
 		}
 		if ok {
-			o.refuse(path, f.at, fmt.Sprintf("%s %q of %s is not supported", thing, name, o.what), why)
+			o.reject(path, f.at, fmt.Sprintf("%s %q of %s is not supported", thing, name, o.desc), why)
 			continue
 		}
 		known := slices.Sorted(maps.Keys(o.known))
-		remedy := "known here: " + strings.Join(known, ", ")
+		remedy := "valid names: " + strings.Join(known, ", ")
 		if near := suggest.Nearest(name, known); near != "" {
 			remedy = fmt.Sprintf("did you mean %q?", near)
 		}
-		o.refuse(path, f.at, fmt.Sprintf("%s has no %s %q", o.what, thing, name), remedy)
+		o.reject(path, f.at, fmt.Sprintf("unknown %s %q in %s", thing, name, o.desc), remedy)
 	}
 }

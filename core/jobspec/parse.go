@@ -22,8 +22,8 @@ type Options struct {
 
 // File is a job and where its parts were written.
 type File struct {
-	Job     *client.Job
-	reading *reading
+	Job    *client.Job
+	parser *parser
 }
 
 // Parse reads a job file: HCL2, YAML or JSON. The name is for messages, and its
@@ -40,37 +40,37 @@ func Parse(name string, src []byte) (*client.Job, error) {
 // Load is Parse for callers that have variables, or want to check the job and
 // tell what is wrong with it by its lines.
 func Load(name string, src []byte, opts Options) (*File, error) {
-	r := newReading(name)
+	r := newParser(name)
 	r.schedulingOnly = opts.SchedulingOnly
-	f := &File{reading: r}
+	f := &File{parser: r}
 	switch {
 	case len(src) > maxSize:
-		r.add(place{}, fmt.Sprintf("the file is larger than %d MiB", maxSize>>20), "check that this is a job file")
+		r.add(position{}, fmt.Sprintf("the file is larger than %d MiB", maxSize>>20), "check that this is a job file")
 	case !utf8.Valid(src) || bytes.IndexByte(src, 0) >= 0:
-		r.add(place{}, "the file is no UTF-8 text", "save it as UTF-8; check that this is a job file")
+		r.add(position{}, "the file is not valid UTF-8", "save it as UTF-8; check that this is a job file")
 	default:
 		f.Job = r.read(bytes.TrimPrefix(src, []byte("\ufeff")), opts)
 	}
 	if f.Job != nil && r.schedulingOnly {
-		r.scheduled(f.Job)
+		r.stripRuntime(f.Job)
 	}
 	if len(r.problems) > 0 {
 		if f.Job != nil {
-			r.judge(f.Job)
+			r.addModelProblems(f.Job)
 		}
 		return nil, r.problems.err()
 	}
 	return f, nil
 }
 
-// judge adds what is wrong with the meaning of a job whose form has problems
+// addModelProblems adds what is wrong with the meaning of a job whose form has problems
 // too, so that all are told at once. What was refused is not judged: its value
 // is not what was written.
-func (r *reading) judge(j *client.Job) {
+func (r *parser) addModelProblems(j *client.Job) {
 	_, err := ToModel(j)
 	problems, _ := err.(Problems) //nolint:errorlint // ToModel returns nothing else
 	for _, p := range r.locate(problems) {
-		if len(r.problems) < maxKept {
+		if len(r.problems) < maxProblems {
 			r.problems = append(r.problems, p)
 		}
 	}
@@ -86,18 +86,18 @@ func (f *File) Model() (*model.Job, error) {
 	if !ok {
 		return nil, err
 	}
-	return nil, f.reading.locate(problems).err()
+	return nil, f.parser.locate(problems).err()
 }
 
 // locate says where problems of the job stand in its file, and leaves those out
 // that come of something that was refused.
-func (r *reading) locate(problems Problems) Problems {
+func (r *parser) locate(problems Problems) Problems {
 	located := make(Problems, 0, len(problems))
 	for _, p := range problems {
-		if r.within(p.Path) {
+		if r.isRejected(p.Path) {
 			continue
 		}
-		w := r.nearest(p.Path)
+		w := r.originOf(p.Path)
 		p.File, p.Line, p.Column, p.Path = r.file, max(w.at.line, 1), max(w.at.column, 1), ""
 		if w.name != "" {
 			p.Message = w.name + ": " + p.Message
@@ -107,10 +107,10 @@ func (r *reading) locate(problems Problems) Problems {
 	return located
 }
 
-// within is whether the value of a path, or one around it, was refused.
-func (r *reading) within(path string) bool {
+// isRejected is whether the value of a path, or one around it, was refused.
+func (r *parser) isRejected(path string) bool {
 	for {
-		if r.refused[path] {
+		if r.rejected[path] {
 			return true
 		}
 		at := strings.LastIndexAny(path, ".[")
@@ -121,10 +121,10 @@ func (r *reading) within(path string) bool {
 	}
 }
 
-// nearest is where a path, or what is around it, was written.
-func (r *reading) nearest(path string) written {
+// originOf is where a path, or what is around it, was written.
+func (r *parser) originOf(path string) origin {
 	for exact := true; ; exact = false {
-		if w, ok := r.places[path]; ok {
+		if w, ok := r.origins[path]; ok {
 			if !exact && !strings.HasSuffix(path, "]") {
 				w.name = ""
 			}
@@ -132,7 +132,7 @@ func (r *reading) nearest(path string) written {
 		}
 		at := strings.LastIndexAny(path, ".[")
 		if at < 0 {
-			return r.places[""]
+			return r.origins[""]
 		}
 		path = path[:at]
 	}
@@ -172,10 +172,10 @@ func Language(name string, src []byte) string {
 	return YAML
 }
 
-func (r *reading) read(src []byte, opts Options) *client.Job {
+func (r *parser) read(src []byte, opts Options) *client.Job {
 	language := Language(r.file, src)
 	if len(opts.Vars) > 0 && language != HCL {
-		r.add(place{}, "variables are for HCL files alone", "leave --var out")
+		r.add(position{}, "variables are supported in HCL files only", "remove --var")
 		return nil
 	}
 	switch language {
@@ -197,9 +197,9 @@ func (r *reading) read(src []byte, opts Options) *client.Job {
 
 // document reads a YAML or JSON document: a job in the scenario's vocabulary, or
 // the API's own JSON, which begins its names with capitals.
-func (r *reading) document(v *value) *client.Job {
+func (r *parser) document(v *value) *client.Job {
 	if v.kind != kindObject {
-		r.add(v.at, "expected a job, found "+v.found(), "start with `id: NAME`; `cede job init` writes a job to begin with")
+		r.add(v.at, "expected a job, found "+v.describe(), "start with `id: NAME`; `cede job init` writes an example")
 		return nil
 	}
 	outer, wrapped := v, false
@@ -212,10 +212,10 @@ func (r *reading) document(v *value) *client.Job {
 		r.unwrap(outer)
 	}
 	if v.kind != kindObject {
-		r.add(v.at, "expected a job, found "+v.found(), "write its fields")
+		r.add(v.at, "expected a job, found "+v.describe(), "write its fields")
 		return nil
 	}
-	r.places[""] = written{at: v.at}
+	r.origins[""] = origin{at: v.at}
 	if slices.ContainsFunc(v.fields, func(f *field) bool { return f.name != "" && f.name[0] >= 'A' && f.name[0] <= 'Z' }) {
 		return r.apiJob(v)
 	}
@@ -226,7 +226,7 @@ func (r *reading) document(v *value) *client.Job {
 
 // unwrap checks what stands beside a wrapped job. Nomad's tools write a few
 // fields there that ask for nothing.
-func (r *reading) unwrap(outer *value) {
+func (r *parser) unwrap(outer *value) {
 	o := r.object("a job file", "", outer)
 	o.fields("Job")
 	o.fields("job")

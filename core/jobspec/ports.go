@@ -36,7 +36,7 @@ func portNames(m *model.Group) map[uint16]string {
 		text := strconv.Itoa(int(port))
 		for variable, value := range m.Tasks[0].Env {
 			name, ok := strings.CutPrefix(variable, portVariable)
-			if !ok || value != text || !isPortName(name) || !knownToAll(m, variable, text) {
+			if !ok || value != text || !isPortName(name) || !isSetInAllTasks(m, variable, text) {
 				continue
 			}
 			if known, twice := names[port]; !twice || name < known {
@@ -47,7 +47,7 @@ func portNames(m *model.Group) map[uint16]string {
 	return names
 }
 
-func knownToAll(m *model.Group, variable, value string) bool {
+func isSetInAllTasks(m *model.Group, variable, value string) bool {
 	for _, t := range m.Tasks {
 		if t.Env[variable] != value {
 			return false

@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	// maxKept bounds what a hostile file makes us remember.
-	maxKept = 200
+	// maxProblems bounds what a hostile file makes us remember.
+	maxProblems = 200
 	// maxPrinted is how many problems a message lists: more than anybody reads.
 	maxPrinted = 50
 )
@@ -70,47 +70,47 @@ func (ps Problems) err() error {
 	return ps
 }
 
-// place is where something stands in a file.
-type place struct{ line, column int }
+// position is where something stands in a file.
+type position struct{ line, column int }
 
-// reading is one file that is being read: what is wrong with it, and where the
+// parser is one file that is being read: what is wrong with it, and where the
 // parts of the job stand.
-type reading struct {
+type parser struct {
 	file     string
 	problems Problems
-	// places says where the value of a path of the API stands, and by what name
+	// origins says where the value of a path of the API stands, and by what name
 	// the file calls it.
-	places map[string]written
-	// refused are the paths with a problem: what is checked later is silent
+	origins map[string]origin
+	// rejected are the paths with a problem: what is checked later is silent
 	// about them, since their values are not what was written.
-	refused map[string]bool
+	rejected map[string]bool
 
 	schedulingOnly bool
-	aside          map[string]int // by name; nil: nothing
-	pool           string         // Nomad's node pool, where the file names one
+	ignored        map[string]int // by name; nil: nothing
+	nodePool       string         // Nomad's node pool, where the file names one
 }
 
-// written is how a file says the value of a path.
-type written struct {
-	at   place
+// origin is how a file says the value of a path.
+type origin struct {
+	at   position
 	name string
 }
 
-func newReading(file string) *reading {
-	return &reading{file: file, places: map[string]written{}, refused: map[string]bool{}}
+func newParser(file string) *parser {
+	return &parser{file: file, origins: map[string]origin{}, rejected: map[string]bool{}}
 }
 
-func (r *reading) add(at place, message, remedy string) {
-	if len(r.problems) < maxKept {
+func (r *parser) add(at position, message, remedy string) {
+	if len(r.problems) < maxProblems {
 		r.problems = append(r.problems, Problem{File: r.file, Line: max(at.line, 1), Column: max(at.column, 1), Message: message, Remedy: remedy})
 	}
 }
 
-// refuse is add for the value of a path.
-func (r *reading) refuse(path string, at place, message, remedy string) {
-	r.refused[path] = true
+// reject is add for the value of a path.
+func (r *parser) reject(path string, at position, message, remedy string) {
+	r.rejected[path] = true
 	r.add(at, message, remedy)
 }
 
-// full is whether so much is wrong that reading on says nothing.
-func (r *reading) full() bool { return len(r.problems) >= maxKept }
+// isFull is whether so much is wrong that reading on says nothing.
+func (r *parser) isFull() bool { return len(r.problems) >= maxProblems }

@@ -13,11 +13,11 @@ import (
 // apiJob reads a job in the API's own JSON. The types of sdk/client are the
 // schema; what Nomad's tools write beyond them is refused where it says
 // something, and passed over where it is empty.
-func (r *reading) apiJob(v *value) *client.Job {
+func (r *parser) apiJob(v *value) *client.Job {
 	j := &client.Job{}
 	o := r.object("a job", "", v)
 	if r.schedulingOnly {
-		o.text("NodePool", "NodePool", put(&r.pool))
+		o.text("NodePool", "NodePool", set(&r.nodePool))
 	}
 	o.reflect(reflect.ValueOf(j).Elem())
 	return j
@@ -34,23 +34,23 @@ func (o *object) reflect(to reflect.Value) {
 		}
 	}
 	for _, f := range o.value.fields {
-		if !o.known[f.name] && f.value.empty() {
+		if !o.known[f.name] && f.value.isEmpty() {
 			o.known[f.name] = true
 		}
 	}
 	o.done()
 }
 
-// empty is whether a value asks for nothing: Nomad's tools write every field
+// isEmpty is whether a value asks for nothing: Nomad's tools write every field
 // that they know.
-func (v *value) empty() bool {
+func (v *value) isEmpty() bool {
 	switch v.kind {
 	case kindNull:
 		return true
 	case kindBool:
 		return v.text == "false"
 	case kindNumber:
-		f, _ := number(v.text)
+		f, _ := parseNumber(v.text)
 		return f == 0
 	case kindText:
 		return v.text == ""
@@ -66,11 +66,11 @@ func (o *object) into(to reflect.Value, path string, v *value) {
 			o.int64(to, name, path, v)
 			return
 		}
-		if d, err := span(v); err == nil && v.kind == kindText {
+		if d, err := parseDuration(v); err == nil && v.kind == kindText {
 			to.SetInt(int64(d))
 			return
 		}
-		o.wrong(name, path, v, "a duration in nanoseconds", `write a whole number, or a text such as "30s"`)
+		o.typeError(name, path, v, "a duration in nanoseconds", `write an integer, or a string such as "30s"`)
 		return
 	}
 	switch to.Kind() {
@@ -80,22 +80,22 @@ func (o *object) into(to reflect.Value, path string, v *value) {
 		to.Set(p)
 	case reflect.String:
 		if v.kind != kindText {
-			o.wrong(name, path, v, "a text", "write one value in quotes")
+			o.typeError(name, path, v, "a string", "write one value in quotes")
 			return
 		}
 		to.SetString(v.text)
 	case reflect.Bool:
 		if v.kind != kindBool {
-			o.wrong(name, path, v, "true or false", "write true or false, without quotes")
+			o.typeError(name, path, v, "true or false", "write true or false, without quotes")
 			return
 		}
 		to.SetBool(v.text == "true")
 	case reflect.Int, reflect.Int64, reflect.Uint64:
 		o.int64(to, name, path, v)
 	case reflect.Float64:
-		f, ok := number(v.text)
+		f, ok := parseNumber(v.text)
 		if v.kind != kindNumber || !ok {
-			o.wrong(name, path, v, "a number", "write a finite number, without quotes")
+			o.typeError(name, path, v, "a number", "write a finite number, without quotes")
 			return
 		}
 		to.SetFloat(f)
@@ -105,10 +105,10 @@ func (o *object) into(to reflect.Value, path string, v *value) {
 		o.mapping(to, name, path, v)
 	case reflect.Struct:
 		if v.kind != kindObject {
-			o.wrong(name, path, v, "a mapping", "write { }")
+			o.typeError(name, path, v, "a mapping", "write { }")
 			return
 		}
-		o.object(name, o.below(path), v).reflect(to)
+		o.object(name, o.subpath(path), v).reflect(to)
 	case reflect.Interface:
 		if p := v.plain(); p != nil {
 			to.Set(reflect.ValueOf(p))
@@ -117,21 +117,21 @@ func (o *object) into(to reflect.Value, path string, v *value) {
 }
 
 func (o *object) int64(to reflect.Value, name, path string, v *value) {
-	n, ok := wholeNumber(v.text)
+	n, ok := parseInteger(v.text)
 	if v.kind != kindNumber || !ok {
-		o.wrong(name, path, v, "a whole number", "write digits, without quotes")
+		o.typeError(name, path, v, "an integer", "write digits, without quotes")
 		return
 	}
 	if to.Kind() == reflect.Uint64 {
 		if n < 0 {
-			o.wrong(name, path, v, "a number of 0 or more", "remove the sign")
+			o.typeError(name, path, v, "a number of 0 or more", "remove the sign")
 			return
 		}
 		to.SetUint(uint64(n))
 		return
 	}
 	if to.Type() == reflect.TypeFor[int]() && (n < math.MinInt32 || n > math.MaxInt32) && !strings.HasSuffix(name, "MB") && name != "CPU" {
-		o.wrong(name, path, v, "a number from -2147483648 to 2147483647", "check the number")
+		o.typeError(name, path, v, "a number from -2147483648 to 2147483647", "check the number")
 		return
 	}
 	to.SetInt(n)
@@ -139,17 +139,17 @@ func (o *object) int64(to reflect.Value, name, path string, v *value) {
 
 func (o *object) slice(to reflect.Value, name, path string, v *value) {
 	if v.kind != kindList {
-		o.wrong(name, path, v, "a list", "write [ ]")
+		o.typeError(name, path, v, "a list", "write [ ]")
 		return
 	}
 	for i, e := range v.list {
 		at := fmt.Sprintf("%s[%d]", path, i)
-		o.places[o.below(at)] = written{e.at, name}
+		o.origins[o.subpath(at)] = origin{e.at, name}
 		if e.kind == kindNull {
-			o.wrong(name, at, e, "a value", "remove it")
+			o.typeError(name, at, e, "a value", "remove it")
 			continue
 		}
-		if o.schedulingOnly && to.Type() == reflect.TypeFor[[]*client.Task]() && e.kind == kindObject && o.object(name, o.below(at), e).passing() {
+		if o.schedulingOnly && to.Type() == reflect.TypeFor[[]*client.Task]() && e.kind == kindObject && o.object(name, o.subpath(at), e).ignoreTask() {
 			continue
 		}
 		element := reflect.New(to.Type().Elem()).Elem()
@@ -160,13 +160,13 @@ func (o *object) slice(to reflect.Value, name, path string, v *value) {
 
 func (o *object) mapping(to reflect.Value, name, path string, v *value) {
 	if v.kind != kindObject {
-		o.wrong(name, path, v, "a mapping", "write { }")
+		o.typeError(name, path, v, "a mapping", "write { }")
 		return
 	}
 	to.Set(reflect.MakeMap(to.Type()))
 	for _, f := range v.fields {
-		at := keyed(path, f.name)
-		o.places[o.below(at)] = written{f.value.at, f.name}
+		at := keyPath(path, f.name)
+		o.origins[o.subpath(at)] = origin{f.value.at, f.name}
 		element := reflect.New(to.Type().Elem()).Elem()
 		o.into(element, at, f.value)
 		to.SetMapIndex(reflect.ValueOf(f.name), element)

@@ -12,8 +12,8 @@ import (
 
 // readHCL reads a file into a tree, expressions evaluated; nil after a problem
 // of syntax.
-func (r *reading) readHCL(src []byte, vars map[string]string) *value {
-	if !r.boundedHCL(src) {
+func (r *parser) readHCL(src []byte, vars map[string]string) *value {
+	if !r.withinHCLBounds(src) {
 		return nil
 	}
 	file, diags := hclsyntax.ParseConfig(src, r.file, hcl.InitialPos)
@@ -24,8 +24,8 @@ func (r *reading) readHCL(src []byte, vars map[string]string) *value {
 	if !ok {
 		return nil // it always is
 	}
-	t := &hclTree{reading: r, src: src}
-	t.keepRuntime(body)
+	t := &hclTree{parser: r, src: src}
+	t.preserveRuntimeRefs(body)
 	t.variables(body, vars)
 	t.readLocals(body)
 	return t.body(body, 0)
@@ -33,12 +33,12 @@ func (r *reading) readHCL(src []byte, vars map[string]string) *value {
 
 // diagnose takes over the library's complaints and reports whether there were
 // errors.
-func (r *reading) diagnose(diags hcl.Diagnostics) bool {
+func (r *parser) diagnose(diags hcl.Diagnostics) bool {
 	for _, d := range diags {
 		if d.Severity != hcl.DiagError {
 			continue
 		}
-		at := place{1, 1}
+		at := position{1, 1}
 		if d.Subject != nil {
 			at = startOf(*d.Subject)
 		}
@@ -47,11 +47,11 @@ func (r *reading) diagnose(diags hcl.Diagnostics) bool {
 	return diags.HasErrors()
 }
 
-func startOf(r hcl.Range) place { return place{r.Start.Line, r.Start.Column} }
+func startOf(r hcl.Range) position { return position{r.Start.Line, r.Start.Column} }
 
 // hclTree turns a body into our tree.
 type hclTree struct {
-	*reading
+	*parser
 	src     []byte
 	context *hcl.EvalContext
 	budget  budget
@@ -66,8 +66,8 @@ type hclTree struct {
 func (t *hclTree) body(b *hclsyntax.Body, depth int) *value {
 	v := &value{kind: kindObject, at: startOf(b.SrcRange), labels: []label{}}
 	for _, a := range b.Attributes {
-		if t.unread(a.Name) {
-			v.fields = append(v.fields, &field{name: a.Name, at: startOf(a.NameRange), value: &value{bad: true}})
+		if t.isIgnoredBlock(a.Name) {
+			v.fields = append(v.fields, &field{name: a.Name, at: startOf(a.NameRange), value: &value{invalid: true}})
 			continue
 		}
 		v.fields = append(v.fields, &field{name: a.Name, at: startOf(a.NameRange), value: t.expression(a.Expr, depth+1)})
@@ -76,8 +76,8 @@ func (t *hclTree) body(b *hclsyntax.Body, depth int) *value {
 		if depth == 0 && (block.Type == "variable" || block.Type == "locals") {
 			continue // it was read before
 		}
-		inner := &value{bad: true}
-		if !t.unread(block.Type) {
+		inner := &value{invalid: true}
+		if !t.isIgnoredBlock(block.Type) {
 			inner = t.body(block.Body, depth+1)
 		}
 		inner.at = startOf(block.TypeRange)
@@ -117,7 +117,7 @@ func (t *hclTree) expression(e hclsyntax.Expression, depth int) *value {
 	}
 	got, ok := t.evaluate(e)
 	if !ok {
-		return &value{at: at, bad: true}
+		return &value{at: at, invalid: true}
 	}
 	return t.fromCty(got, at, depth)
 }
@@ -129,14 +129,14 @@ func (t *hclTree) key(e hclsyntax.Expression) (string, bool) {
 	}
 	text, err := convert.Convert(got, cty.String)
 	if err != nil || text.IsNull() || !text.IsKnown() {
-		t.add(startOf(e.Range()), "a key of a mapping is no text", "write { name = value }")
+		t.add(startOf(e.Range()), "mapping key is not a string", "write { name = value }")
 		return "", false
 	}
 	return text.AsString(), true
 }
 
 // fromCty makes a value of ours. All of it stands where its expression stands.
-func (t *hclTree) fromCty(got cty.Value, at place, depth int) *value {
+func (t *hclTree) fromCty(got cty.Value, at position, depth int) *value {
 	v := &value{at: at}
 	if t.values++; t.values > maxValues || depth > maxDepth {
 		if t.values == maxValues+1 || depth == maxDepth+1 {
@@ -153,7 +153,7 @@ func (t *hclTree) fromCty(got cty.Value, at place, depth int) *value {
 		v.kind, v.text = kindBool, fmt.Sprint(got.True())
 	case kind == cty.Number:
 		v.kind, v.text = kindNumber, got.AsBigFloat().Text('g', -1)
-		t.finite(v)
+		t.checkFinite(v)
 	case kind.IsTupleType() || kind.IsListType() || kind.IsSetType():
 		v.kind = kindList
 		for _, e := range got.Elements() {

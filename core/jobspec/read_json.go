@@ -10,15 +10,15 @@ import (
 )
 
 // readJSON reads a document into a tree; nil after a problem.
-func (r *reading) readJSON(src []byte) *value {
-	t := &jsonTree{reading: r, d: json.NewDecoder(bytes.NewReader(src)), src: src, place: place{1, 1}}
+func (r *parser) readJSON(src []byte) *value {
+	t := &jsonTree{parser: r, d: json.NewDecoder(bytes.NewReader(src)), src: src, place: position{1, 1}}
 	t.d.UseNumber()
 	v, err := t.value(0)
 	if err == nil {
 		if _, err = t.d.Token(); errors.Is(err, io.EOF) {
 			return v
 		}
-		r.add(t.next(), "something follows the job: a file is one job", "remove what follows")
+		r.add(t.next(), "unexpected content after the job: a file holds one job", "remove it")
 		return nil
 	}
 	t.failed(err)
@@ -27,12 +27,12 @@ func (r *reading) readJSON(src []byte) *value {
 
 // jsonTree turns tokens into our tree.
 type jsonTree struct {
-	*reading
+	*parser
 	d      *json.Decoder
 	src    []byte
 	values int
 	last   int // the offset that was asked for last
-	place  place
+	place  position
 }
 
 // errStopped means that reading ended after a problem that was told.
@@ -46,7 +46,7 @@ func (t *jsonTree) failed(err error) {
 	switch {
 	case errors.Is(err, errStopped):
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		t.add(t.at(len(t.src)), "the file ends in the middle of a value", "it seems to be cut off: write or copy it again")
+		t.add(t.at(len(t.src)), "unexpected end of file", "the file seems to be truncated")
 	default:
 		t.add(at, "not valid JSON: "+err.Error(), "check the commas, brackets and quotes just before")
 	}
@@ -54,14 +54,14 @@ func (t *jsonTree) failed(err error) {
 
 // at is the place of an offset. Offsets mostly grow, so it counts on from the
 // last one: a file may be a single line.
-func (t *jsonTree) at(offset int) place {
+func (t *jsonTree) at(offset int) position {
 	offset = min(offset, len(t.src))
 	if offset < t.last {
-		t.last, t.place = 0, place{1, 1}
+		t.last, t.place = 0, position{1, 1}
 	}
 	passed := t.src[t.last:offset]
 	if n := bytes.Count(passed, []byte{'\n'}); n > 0 {
-		t.place = place{t.place.line + n, 1}
+		t.place = position{t.place.line + n, 1}
 		passed = passed[bytes.LastIndexByte(passed, '\n')+1:]
 	}
 	t.place.column += utf8.RuneCount(passed)
@@ -70,7 +70,7 @@ func (t *jsonTree) at(offset int) place {
 }
 
 // next is the place of the token that comes next.
-func (t *jsonTree) next() place {
+func (t *jsonTree) next() position {
 	at := int(t.d.InputOffset())
 	for at < len(t.src) && bytes.IndexByte([]byte(" \t\r\n,:"), t.src[at]) >= 0 {
 		at++
@@ -108,7 +108,7 @@ func (t *jsonTree) value(depth int) (*value, error) {
 		v.kind, v.text = kindText, token
 	case json.Number:
 		v.kind, v.text = kindNumber, token.String()
-		t.finite(v)
+		t.checkFinite(v)
 	case bool:
 		v.kind, v.text = kindBool, fmt.Sprint(token)
 	}
@@ -116,7 +116,7 @@ func (t *jsonTree) value(depth int) (*value, error) {
 }
 
 func (t *jsonTree) object(v *value, depth int) error {
-	have := map[string]place{}
+	have := map[string]position{}
 	for t.d.More() {
 		at := t.next()
 		token, err := t.d.Token()
@@ -129,7 +129,7 @@ func (t *jsonTree) object(v *value, depth int) error {
 			return err
 		}
 		if first, twice := have[name]; twice {
-			t.add(at, fmt.Sprintf("%.100q is given twice, first on line %d", name, first.line), "remove one of the two")
+			t.add(at, fmt.Sprintf("duplicate field %.100q: first defined on line %d", name, first.line), "remove one of the two")
 			continue
 		}
 		have[name] = at

@@ -9,7 +9,7 @@ import (
 )
 
 // hclFile reads a file in Nomad's dialect: one job block.
-func (r *reading) hclFile(v *value) *client.Job {
+func (r *parser) hclFile(v *value) *client.Job {
 	file := r.object("a job file", "", v)
 	file.unsupported(map[string]string{
 		"locals":    "write it as a block: locals { name = value }",
@@ -20,18 +20,18 @@ func (r *reading) hclFile(v *value) *client.Job {
 	file.done()
 	if len(jobs) == 0 {
 		if len(r.problems) == 0 {
-			r.add(place{1, 1}, "the file holds no job", `write job "name" { ... }; `+"`cede job init` writes one to begin with")
+			r.add(position{1, 1}, "the file has no job block", `write job "name" { ... }; `+"`cede job init` writes an example")
 		}
 		return nil
 	}
 	for _, again := range jobs[1:] {
-		r.add(again.at, "a second job: a file is one job", "put it into a file of its own")
+		r.add(again.at, "unexpected second job: a file holds one job", "move it to its own file")
 	}
 	if jobs[0].value.kind != kindObject {
-		r.add(jobs[0].at, "expected a job block, found "+jobs[0].value.found(), `write job "name" { ... }`)
+		r.add(jobs[0].at, "expected a job block, found "+jobs[0].value.describe(), `write job "name" { ... }`)
 		return nil
 	}
-	r.places[""] = written{at: jobs[0].value.at}
+	r.origins[""] = origin{at: jobs[0].value.at}
 	j := &client.Job{}
 	nomadJob(r.object("job", "", jobs[0].value), j)
 	return j
@@ -45,49 +45,49 @@ const (
 )
 
 var nomadJobUnsupported = map[string]string{
-	"update": noRollout, "reschedule": "remove it: lost and failed instances are always placed again", "migrate": "write it in the group",
+	"update": noRollout, "reschedule": "remove it: lost and failed instances are always rescheduled", "migrate": "set it on the group",
 	"periodic": "submit the job from a timer of your own", "parameterized": "submit a job for each run", "multiregion": "submit the job to each region",
 	"vault": noElsewhere, "consul": noElsewhere, "consul_token": noElsewhere, "vault_token": noElsewhere, "ui": noElsewhere,
-	"id": "the name of the job block is its id", "task": "put it into a group",
+	"id": "the name of the job block is its id", "task": "move it into a group",
 }
 
 var nomadGroupUnsupported = map[string]string{
-	"update": noRollout, "reschedule": "remove it: lost and failed instances are always placed again", "restart": "remove it: failed instances are placed again",
+	"update": noRollout, "reschedule": "remove it: lost and failed instances are always rescheduled", "restart": "remove it: failed instances are always rescheduled",
 	"service": noElsewhere, "scaling": noElsewhere, "vault": noElsewhere, "consul": noElsewhere, "volume": noContainer,
-	"shutdown_delay": noRollout, "stop_after_client_disconnect": "remove it: what runs on a silent node goes on; disconnect { lost_after } says when others replace it",
-	"prevent_reschedule_on_lost": "write disconnect { replace = false }: instances of a silent node are then kept until it returns",
+	"shutdown_delay": noRollout, "stop_after_client_disconnect": "remove it: instances on a disconnected node keep running; disconnect { lost_after } sets when they are replaced",
+	"prevent_reschedule_on_lost": "use disconnect { replace = false }: instances on a disconnected node are then kept until it reconnects",
 }
 
 var nomadTaskUnsupported = map[string]string{
 	"artifact": noContainer, "template": noContainer, "volume_mount": noContainer, "csi_plugin": noContainer, "dispatch_payload": noContainer,
 	"service": noElsewhere, "scaling": noElsewhere, "vault": noElsewhere, "consul": noElsewhere, "identity": noElsewhere, "secret": noElsewhere, "action": noElsewhere,
-	"logs": "remove it: the agent's configuration bounds logs", "lifecycle": "all tasks of a group start together; leader = true ends them together",
-	"restart": "remove it: failed instances are placed again", "kind": noElsewhere, "shutdown_delay": noRollout, "schedule": noElsewhere,
+	"logs": "remove it: log limits are set in the agent configuration", "lifecycle": "tasks of a group start together; leader = true stops them together",
+	"restart": "remove it: failed instances are always rescheduled", "kind": noElsewhere, "shutdown_delay": noRollout, "schedule": noElsewhere,
 }
 
 func nomadJob(o *object, j *client.Job) {
-	o.label("job", "ID", put(&j.ID))
-	o.text("name", "Name", put(&j.Name))
-	o.text("namespace", "Namespace", put(&j.Namespace))
-	o.text("region", "Region", put(&j.Region))
-	o.text("type", "Type", put(&j.Type))
-	o.integer("priority", "Priority", point(&j.Priority))
-	o.boolean("all_at_once", "AllAtOnce", put(&j.AllAtOnce))
-	o.texts("datacenters", "Datacenters", put(&j.Datacenters))
+	o.label("job", "ID", set(&j.ID))
+	o.text("name", "Name", set(&j.Name))
+	o.text("namespace", "Namespace", set(&j.Namespace))
+	o.text("region", "Region", set(&j.Region))
+	o.text("type", "Type", set(&j.Type))
+	o.integer("priority", "Priority", setPtr(&j.Priority))
+	o.boolean("all_at_once", "AllAtOnce", set(&j.AllAtOnce))
+	o.texts("datacenters", "Datacenters", set(&j.Datacenters))
 	o.text("node_pool", "NodePool", func(pool string) {
-		o.pool = pool
+		o.nodePool = pool
 		if pool != "default" && pool != "all" && !o.schedulingOnly {
-			o.refuse("NodePool", o.places["NodePool"].at, fmt.Sprintf("node_pool: there is no node pool %.40q: cede has one, default", pool), "leave it out; name nodes by a constraint on ${node.class}")
+			o.reject("NodePool", o.origins["NodePool"].at, fmt.Sprintf("node_pool: unknown node pool %.40q: only \"default\" exists", pool), "leave it out; select nodes with a constraint on ${node.class}")
 		}
 	})
 	o.nomadPlacement(&j.Constraints, &j.Affinities, &j.Spreads)
-	o.textTable("meta", "Meta", put(&j.Meta))
-	o.text("priority_class", "PriorityClass", put(&j.PriorityClass))
-	o.text("preemption_policy", "PreemptionPolicy", put(&j.PreemptionPolicy))
-	o.boolean("preemptible", "Preemptible", point(&j.Preemptible))
+	o.textTable("meta", "Meta", set(&j.Meta))
+	o.text("priority_class", "PriorityClass", set(&j.PriorityClass))
+	o.text("preemption_policy", "PreemptionPolicy", set(&j.PreemptionPolicy))
+	o.boolean("preemptible", "Preemptible", setPtr(&j.Preemptible))
 	o.preemptionToleration(&j.Toleration, "min_preemptor_priority", "min_runtime")
-	o.text("disruption_mode", "DisruptionMode", put(&j.DisruptionMode))
-	o.text("policy", "Policy", put(&j.Policy))
+	o.text("disruption_mode", "DisruptionMode", set(&j.DisruptionMode))
+	o.text("policy", "Policy", set(&j.Policy))
 	o.each("a group", "group", "TaskGroups", func(o *object) {
 		g := &client.TaskGroup{}
 		nomadGroup(o, g)
@@ -102,8 +102,8 @@ func nomadJob(o *object, j *client.Job) {
 // mistake. The API's own JSON has both, as the server gives them.
 func (o *object) exclusive(j *client.Job) {
 	if j.Priority != nil && j.PriorityClass != "" {
-		w := o.places["PriorityClass"]
-		o.refuse("PriorityClass", w.at, w.name+" and priority exclude each other", "remove one of the two")
+		w := o.origins["PriorityClass"]
+		o.reject("PriorityClass", w.at, w.name+" and priority are mutually exclusive", "remove one of the two")
 	}
 }
 
@@ -113,7 +113,7 @@ func (o *object) nomadPlacement(constraints *[]*client.Constraint, affinities *[
 	})
 	o.each("an affinity", "affinity", "Affinities", func(o *object) {
 		a := &client.Affinity{}
-		o.integer("weight", "Weight", point(&a.Weight))
+		o.integer("weight", "Weight", setPtr(&a.Weight))
 		c := nomadConstraint(o)
 		a.LTarget, a.RTarget, a.Operand = c.LTarget, c.RTarget, c.Operand
 		*affinities = append(*affinities, a)
@@ -123,17 +123,17 @@ func (o *object) nomadPlacement(constraints *[]*client.Constraint, affinities *[
 	}
 	o.each("a spread", "spread", "Spreads", func(o *object) {
 		s := &client.Spread{}
-		o.text("attribute", "Attribute", put(&s.Attribute))
-		o.integer("weight", "Weight", point(&s.Weight))
-		o.integer("max_skew", "MaxSkew", put(&s.MaxSkew))
+		o.text("attribute", "Attribute", set(&s.Attribute))
+		o.integer("weight", "Weight", setPtr(&s.Weight))
+		o.integer("max_skew", "MaxSkew", set(&s.MaxSkew))
 		o.each("a target", "target", "SpreadTarget", func(o *object) {
 			t := &client.SpreadTarget{}
 			if len(o.value.labels) > 0 {
-				o.label("target", "Value", put(&t.Value))
+				o.label("target", "Value", set(&t.Value))
 			} else {
-				o.text("value", "Value", put(&t.Value))
+				o.text("value", "Value", set(&t.Value))
 			}
-			o.integer("percent", "Percent", put(&t.Percent))
+			o.integer("percent", "Percent", set(&t.Percent))
 			o.done()
 			s.SpreadTarget = append(s.SpreadTarget, t)
 		})
@@ -147,8 +147,8 @@ func (o *object) nomadPlacement(constraints *[]*client.Constraint, affinities *[
 // refuses the others.
 func nomadConstraint(o *object) *client.Constraint {
 	c := &client.Constraint{}
-	o.text("attribute", "LTarget", put(&c.LTarget))
-	o.text("operator", "Operand", put(&c.Operand))
+	o.text("attribute", "LTarget", set(&c.LTarget))
+	o.text("operator", "Operand", set(&c.Operand))
 	o.operand("value", c)
 	for _, short := range []string{"version", "regexp"} {
 		o.text(short, "RTarget", func(text string) { c.Operand, c.RTarget = short, text })
@@ -157,7 +157,7 @@ func nomadConstraint(o *object) *client.Constraint {
 	o.boolean("distinct_hosts", "Operand", func(on bool) {
 		c.Operand = "distinct_hosts"
 		if !on {
-			o.refuse(o.below("Operand"), o.places[o.below("Operand")].at, "distinct_hosts = false asks for nothing", "remove the constraint")
+			o.reject(o.subpath("Operand"), o.origins[o.subpath("Operand")].at, "distinct_hosts = false has no effect", "remove the constraint")
 		}
 	})
 	o.unsupported(map[string]string{
@@ -182,43 +182,43 @@ func (o *object) operand(name string, c *client.Constraint) {
 	case v.kind == kindList:
 		values := make([]string, len(v.list))
 		for i, e := range v.list {
-			if !e.bad && e.kind != kindText && e.kind != kindNumber && e.kind != kindBool {
-				o.wrong(name, "RTarget", e, "a text", "write one value in quotes")
+			if !e.invalid && e.kind != kindText && e.kind != kindNumber && e.kind != kindBool {
+				o.typeError(name, "RTarget", e, "a string", "write one value in quotes")
 			}
 			values[i] = e.text
 		}
 		c.RTarget = joinValues(values)
 	default:
-		o.wrong(name, "RTarget", v, "a text or a list of texts", "write one value in quotes, or several in [ ]")
+		o.typeError(name, "RTarget", v, "a string or a list of strings", "write one value in quotes, or several in [ ]")
 	}
 }
 
 func nomadGroup(o *object, g *client.TaskGroup) {
-	o.label("group", "Name", put(&g.Name))
-	o.integer("count", "Count", point(&g.Count))
-	o.integer("min_count", "MinCount", put(&g.MinCount))
+	o.label("group", "Name", set(&g.Name))
+	o.integer("count", "Count", setPtr(&g.Count))
+	o.integer("min_count", "MinCount", set(&g.MinCount))
 	o.nomadPlacement(&g.Constraints, &g.Affinities, &g.Spreads)
-	o.textTable("meta", "Meta", put(&g.Meta))
-	o.textTable("labels", "Labels", put(&g.Labels))
+	o.textTable("meta", "Meta", set(&g.Meta))
+	o.textTable("labels", "Labels", set(&g.Labels))
 	o.each("a network", "network", "Networks", func(o *object) { g.Networks = append(g.Networks, nomadNetwork(o)) })
 	if m := o.child("a migrate block", "migrate", "Migrate"); m != nil {
 		g.Migrate = &client.MigrateStrategy{}
-		m.integer("max_parallel", "MaxParallel", point(&g.Migrate.MaxParallel))
+		m.integer("max_parallel", "MaxParallel", setPtr(&g.Migrate.MaxParallel))
 		m.unsupported(map[string]string{"health_check": noRollout, "min_healthy_time": noRollout, "healthy_deadline": noRollout})
 		m.done()
 	}
 	if d := o.child("an ephemeral_disk block", "ephemeral_disk", "EphemeralDisk"); d != nil {
 		g.EphemeralDisk = &client.EphemeralDisk{}
-		d.integer("size", "SizeMB", point(&g.EphemeralDisk.SizeMB))
-		d.unsupported(map[string]string{"sticky": "remove it: a replacement starts afresh", "migrate": "remove it: a replacement starts afresh"})
+		d.integer("size", "SizeMB", setPtr(&g.EphemeralDisk.SizeMB))
+		d.unsupported(map[string]string{"sticky": "remove it: a replacement starts with an empty disk", "migrate": "remove it: a replacement starts with an empty disk"})
 		d.done()
 	}
 	g.Colocate, g.Separate = o.nomadTerms("colocate", "Colocate"), o.nomadTerms("separate", "Separate")
 	g.Tolerations = o.tolerations("toleration")
 	o.nomadDisconnect(&g.Disconnect)
-	o.duration("duration", "Duration", put(&g.Duration))
-	o.duration("checkpoint", "Checkpoint", put(&g.Checkpoint))
-	o.numberTable("annotations", "Annotations", put(&g.Annotations))
+	o.duration("duration", "Duration", set(&g.Duration))
+	o.duration("checkpoint", "Checkpoint", set(&g.Checkpoint))
+	o.numberTable("annotations", "Annotations", set(&g.Annotations))
 	if r := o.child("a resources block", "resources", "Resources"); r != nil {
 		g.Resources = map[string]int64{}
 		r.others(nil, func(resource string, n int64) { g.Resources[resource] = n })
@@ -226,7 +226,7 @@ func nomadGroup(o *object, g *client.TaskGroup) {
 	o.each("a device", "device", "Devices", func(o *object) { g.Devices = append(g.Devices, nomadDevice(o)) })
 	o.each("a task", "task", "Tasks", func(o *object) {
 		t := &client.Task{}
-		if o.schedulingOnly && o.passing() {
+		if o.schedulingOnly && o.ignoreTask() {
 			return
 		}
 		nomadTask(o, t)
@@ -241,8 +241,8 @@ func (o *object) nomadTerms(name, path string) []*client.LabelTerm {
 	var terms []*client.LabelTerm
 	o.each("a "+name+" block", name, path, func(o *object) {
 		t := &client.LabelTerm{}
-		o.textTable("labels", "Labels", put(&t.Labels))
-		o.text("topology_key", "TopologyKey", put(&t.TopologyKey))
+		o.textTable("labels", "Labels", set(&t.Labels))
+		o.text("topology_key", "TopologyKey", set(&t.TopologyKey))
 		o.done()
 		terms = append(terms, t)
 	})
@@ -253,32 +253,32 @@ func nomadNetwork(o *object) *client.NetworkResource {
 	n := &client.NetworkResource{}
 	o.text("mode", "Mode", func(mode string) {
 		if n.Mode = mode; mode != "host" && !o.schedulingOnly {
-			w := o.places[o.below("Mode")]
-			o.refuse(o.below("Mode"), w.at, fmt.Sprintf("mode: network mode %.40q is not supported", mode), "use host, or leave it out")
+			w := o.origins[o.subpath("Mode")]
+			o.reject(o.subpath("Mode"), w.at, fmt.Sprintf("mode: network mode %.40q is not supported", mode), "use host, or leave it out")
 		}
 	})
-	o.integer("mbits", "MBits", point(&n.MBits))
+	o.integer("mbits", "MBits", setPtr(&n.MBits))
 	i := 0
 	for _, f := range o.fields("port") {
 		at := fmt.Sprintf("ReservedPorts[%d]", i)
 		i++
 		if f.value.kind != kindObject {
-			o.wrong("port", at, f.value, "a port block", `write port "http" { static = 8080 }`)
+			o.typeError("port", at, f.value, "a port block", `write port "http" { static = 8080 }`)
 			continue
 		}
-		p := o.object("a port", o.below(at), f.value)
+		p := o.object("a port", o.subpath(at), f.value)
 		port := client.Port{}
-		p.label("port", "Label", put(&port.Label))
-		p.places[p.path] = written{f.value.at, "port"}
-		p.integer("static", "Value", put(&port.Value))
-		p.integer("to", "To", put(&port.To))
-		p.text("host_network", "HostNetwork", put(&port.HostNetwork))
-		p.unsupported(map[string]string{"ignore_collision": "remove it: two instances cannot have one host port"})
+		p.label("port", "Label", set(&port.Label))
+		p.origins[p.path] = origin{f.value.at, "port"}
+		p.integer("static", "Value", set(&port.Value))
+		p.integer("to", "To", set(&port.To))
+		p.text("host_network", "HostNetwork", set(&port.HostNetwork))
+		p.unsupported(map[string]string{"ignore_collision": "remove it: two instances cannot share a host port"})
 		p.done()
-		if !p.known["static"] || port.Value == 0 && !p.refused[p.below("Value")] {
+		if !p.known["static"] || port.Value == 0 && !p.rejected[p.subpath("Value")] {
 			if !slices.ContainsFunc(f.value.fields, func(f *field) bool { return f.name == "static" }) {
-				if !o.leave("port without static") {
-					o.refuse(o.below(at), f.value.at, "a port without static: cede assigns no ports of its own choice", "add static = PORT")
+				if !o.ignore("port without static") {
+					o.reject(o.subpath(at), f.value.at, "port has no static value: dynamic ports are not supported", "add static = PORT")
 				}
 				continue
 			}
@@ -292,7 +292,7 @@ func nomadNetwork(o *object) *client.NetworkResource {
 
 func nomadDevice(o *object) *client.RequestedDevice {
 	d := &client.RequestedDevice{}
-	o.label("device", "Name", put(&d.Name))
+	o.label("device", "Name", set(&d.Name))
 	o.integer("count", "Count", func(n int) { d.Count = deviceCount(o, n) })
 	o.each("a constraint", "constraint", "Constraints", func(o *object) {
 		d.Constraints = append(d.Constraints, nomadConstraint(o))
@@ -305,7 +305,7 @@ func nomadDevice(o *object) *client.RequestedDevice {
 // deviceCount checks the sign, which the API's type has no room for.
 func deviceCount(o *object, n int) *uint64 {
 	if n < 0 {
-		o.refuse(o.below("Count"), o.places[o.below("Count")].at, fmt.Sprintf("count: %d devices: expected 1 or more", n), "remove the sign")
+		o.reject(o.subpath("Count"), o.origins[o.subpath("Count")].at, fmt.Sprintf("count: %d devices: expected 1 or more", n), "remove the sign")
 		return nil
 	}
 	count := uint64(n)
@@ -313,16 +313,16 @@ func deviceCount(o *object, n int) *uint64 {
 }
 
 func nomadTask(o *object, t *client.Task) {
-	o.label("task", "Name", put(&t.Name))
-	o.text("driver", "Driver", put(&t.Driver))
-	o.text("user", "User", put(&t.User))
-	o.free("config", "Config", put(&t.Config))
-	o.textTable("env", "Env", put(&t.Env))
-	o.textTable("meta", "Meta", put(&t.Meta))
+	o.label("task", "Name", set(&t.Name))
+	o.text("driver", "Driver", set(&t.Driver))
+	o.text("user", "User", set(&t.User))
+	o.free("config", "Config", set(&t.Config))
+	o.textTable("env", "Env", set(&t.Env))
+	o.textTable("meta", "Meta", set(&t.Meta))
 	o.nomadPlacement(&t.Constraints, &t.Affinities, nil)
-	o.duration("kill_timeout", "KillTimeout", point(&t.KillTimeout))
-	o.text("kill_signal", "KillSignal", put(&t.KillSignal))
-	o.boolean("leader", "Leader", put(&t.Leader))
+	o.duration("kill_timeout", "KillTimeout", setPtr(&t.KillTimeout))
+	o.text("kill_signal", "KillSignal", set(&t.KillSignal))
+	o.boolean("leader", "Leader", set(&t.Leader))
 	if r := o.child("a resources block", "resources", "Resources"); r != nil {
 		t.Resources = &client.Resources{}
 		nomadResources(r, t.Resources)
@@ -338,7 +338,7 @@ func nomadResources(o *object, r *client.Resources) {
 	o.each("a network", "network", "Networks", func(o *object) { r.Networks = append(r.Networks, nomadNetwork(o)) })
 	o.each("a device", "device", "Devices", func(o *object) { r.Devices = append(r.Devices, nomadDevice(o)) })
 	o.others(map[string]string{
-		"cores": "use cpu: cede reserves no whole cores", "memory_max": "remove it: memory is what the task may use",
+		"cores": "use cpu: whole cores cannot be reserved", "memory_max": "remove it: memory is the limit of the task",
 		"numa": "remove it", "secrets": "remove it", "iops": "remove it", "custom": "name the resource itself: licences = 2",
 	}, func(resource string, n int64) {
 		if r.Other == nil {
@@ -364,7 +364,7 @@ func (o *object) others(unsupported map[string]string, to func(resource string, 
 		if _, no := unsupported[f.name]; no || o.known[f.name] || f.block {
 			continue
 		}
-		o.amount(f.name, f.name, strings.TrimPrefix(keyed(inner, f.name), "."), func(n int64) { to(f.name, n) })
+		o.amount(f.name, f.name, strings.TrimPrefix(keyPath(inner, f.name), "."), func(n int64) { to(f.name, n) })
 	}
 	o.unsupported(unsupported)
 	o.done()

@@ -9,21 +9,21 @@ import (
 
 // plainJob reads a job in the vocabulary of scenarios, with tasks.
 func plainJob(o *object, j *client.Job) {
-	o.text("id", "ID", put(&j.ID))
-	o.text("name", "Name", put(&j.Name))
-	o.text("namespace", "Namespace", put(&j.Namespace))
-	o.text("region", "Region", put(&j.Region))
-	o.text("type", "Type", put(&j.Type))
-	o.integer("priority", "Priority", point(&j.Priority))
-	o.text("priorityClass", "PriorityClass", put(&j.PriorityClass))
-	o.text("preemptionPolicy", "PreemptionPolicy", put(&j.PreemptionPolicy))
-	o.boolean("preemptible", "Preemptible", point(&j.Preemptible))
+	o.text("id", "ID", set(&j.ID))
+	o.text("name", "Name", set(&j.Name))
+	o.text("namespace", "Namespace", set(&j.Namespace))
+	o.text("region", "Region", set(&j.Region))
+	o.text("type", "Type", set(&j.Type))
+	o.integer("priority", "Priority", setPtr(&j.Priority))
+	o.text("priorityClass", "PriorityClass", set(&j.PriorityClass))
+	o.text("preemptionPolicy", "PreemptionPolicy", set(&j.PreemptionPolicy))
+	o.boolean("preemptible", "Preemptible", setPtr(&j.Preemptible))
 	o.preemptionToleration(&j.Toleration, "minPreemptorPriority", "minRuntime")
-	o.text("disruptionMode", "DisruptionMode", put(&j.DisruptionMode))
-	o.boolean("allAtOnce", "AllAtOnce", put(&j.AllAtOnce))
-	o.texts("datacenters", "Datacenters", put(&j.Datacenters))
-	o.text("policy", "Policy", put(&j.Policy))
-	o.textTable("meta", "Meta", put(&j.Meta))
+	o.text("disruptionMode", "DisruptionMode", set(&j.DisruptionMode))
+	o.boolean("allAtOnce", "AllAtOnce", set(&j.AllAtOnce))
+	o.texts("datacenters", "Datacenters", set(&j.Datacenters))
+	o.text("policy", "Policy", set(&j.Policy))
+	o.textTable("meta", "Meta", set(&j.Meta))
 	o.plainPlacement(&j.Constraints, &j.Affinities, &j.Spreads)
 	o.each("a group", "groups", "TaskGroups", func(o *object) {
 		g := &client.TaskGroup{}
@@ -40,7 +40,7 @@ func (o *object) plainPlacement(constraints *[]*client.Constraint, affinities *[
 	})
 	o.each("an affinity", "affinities", "Affinities", func(o *object) {
 		a := &client.Affinity{}
-		o.integer("weight", "Weight", point(&a.Weight))
+		o.integer("weight", "Weight", setPtr(&a.Weight))
 		c := plainConstraint(o)
 		a.LTarget, a.RTarget, a.Operand = c.LTarget, c.RTarget, c.Operand
 		*affinities = append(*affinities, a)
@@ -50,20 +50,20 @@ func (o *object) plainPlacement(constraints *[]*client.Constraint, affinities *[
 	}
 	o.each("a spread", "spread", "Spreads", func(o *object) {
 		s := &client.Spread{}
-		o.text("attribute", "Attribute", put(&s.Attribute))
-		o.integer("weight", "Weight", point(&s.Weight))
-		o.integer("maxSkew", "MaxSkew", put(&s.MaxSkew))
+		o.text("attribute", "Attribute", set(&s.Attribute))
+		o.integer("weight", "Weight", setPtr(&s.Weight))
+		o.integer("maxSkew", "MaxSkew", set(&s.MaxSkew))
 		i := 0
 		for _, f := range o.fields("targets") {
 			if f.value.kind != kindObject {
-				o.wrong("targets", "SpreadTarget", f.value, "a mapping from values to per cent", "write {a: 50, b: 50}")
+				o.typeError("targets", "SpreadTarget", f.value, "a mapping from values to percentages", "write {a: 50, b: 50}")
 				continue
 			}
 			for _, e := range f.value.fields {
 				at := fmt.Sprintf("SpreadTarget[%d].Percent", i)
 				i++
-				o.places[o.below(at)] = written{e.value.at, e.name}
-				percent, _ := o.whole(e.name, at, e.value)
+				o.origins[o.subpath(at)] = origin{e.value.at, e.name}
+				percent, _ := o.integerOf(e.name, at, e.value)
 				s.SpreadTarget = append(s.SpreadTarget, &client.SpreadTarget{Value: e.name, Percent: percent})
 			}
 		}
@@ -74,30 +74,30 @@ func (o *object) plainPlacement(constraints *[]*client.Constraint, affinities *[
 
 func plainConstraint(o *object) *client.Constraint {
 	c := &client.Constraint{}
-	o.text("attribute", "LTarget", put(&c.LTarget))
-	o.text("operator", "Operand", put(&c.Operand))
+	o.text("attribute", "LTarget", set(&c.LTarget))
+	o.text("operator", "Operand", set(&c.Operand))
 	o.operand("value", c)
 	o.done()
 	return c
 }
 
 func plainGroup(o *object, g *client.TaskGroup) {
-	o.text("name", "Name", put(&g.Name))
-	o.integer("count", "Count", point(&g.Count))
-	o.integer("minCount", "MinCount", put(&g.MinCount))
-	o.amountTable("resources", "Resources", put(&g.Resources))
+	o.text("name", "Name", set(&g.Name))
+	o.integer("count", "Count", setPtr(&g.Count))
+	o.integer("minCount", "MinCount", set(&g.MinCount))
+	o.amountTable("resources", "Resources", set(&g.Resources))
 	o.plainPorts(&g.Networks)
 	o.each("a device request", "devices", "Devices", func(o *object) { g.Devices = append(g.Devices, plainDevice(o)) })
-	o.textTable("labels", "Labels", put(&g.Labels))
-	o.textTable("meta", "Meta", put(&g.Meta))
+	o.textTable("labels", "Labels", set(&g.Labels))
+	o.textTable("meta", "Meta", set(&g.Meta))
 	o.plainPlacement(&g.Constraints, &g.Affinities, &g.Spreads)
 	g.Colocate, g.Separate = o.plainTerms("colocate", "Colocate"), o.plainTerms("separate", "Separate")
 	g.Tolerations = o.tolerations("tolerations")
 	o.disconnect(&g.Disconnect, "lostAfter", nil)
 	o.integer("maxParallelEvictions", "Migrate.MaxParallel", func(n int) { g.Migrate = &client.MigrateStrategy{MaxParallel: &n} })
-	o.duration("duration", "Duration", put(&g.Duration))
-	o.duration("checkpoint", "Checkpoint", put(&g.Checkpoint))
-	o.numberTable("annotations", "Annotations", put(&g.Annotations))
+	o.duration("duration", "Duration", set(&g.Duration))
+	o.duration("checkpoint", "Checkpoint", set(&g.Checkpoint))
+	o.numberTable("annotations", "Annotations", set(&g.Annotations))
 	o.each("a task", "tasks", "Tasks", func(o *object) {
 		t := &client.Task{}
 		plainTask(o, t)
@@ -105,7 +105,7 @@ func plainGroup(o *object, g *client.TaskGroup) {
 	})
 	o.duration("killTimeout", "Tasks.KillTimeout", func(d time.Duration) {
 		if len(g.Tasks) == 0 {
-			o.add(o.places[o.below("Tasks.KillTimeout")].at, "killTimeout: the group has no tasks to stop", "remove it, or add tasks")
+			o.add(o.origins[o.subpath("Tasks.KillTimeout")].at, "killTimeout: the group has no tasks to stop", "remove it, or add tasks")
 		}
 		for _, t := range g.Tasks {
 			if t.KillTimeout == nil {
@@ -123,14 +123,14 @@ func (o *object) plainPorts(to *[]*client.NetworkResource) {
 		return
 	}
 	if v.kind != kindList {
-		o.wrong("ports", "Networks[0].ReservedPorts", v, "a list of ports", "write [8080, 8443]")
+		o.typeError("ports", "Networks[0].ReservedPorts", v, "a list of ports", "write [8080, 8443]")
 		return
 	}
 	n := &client.NetworkResource{}
 	for i, e := range v.list {
 		at := fmt.Sprintf("Networks[0].ReservedPorts[%d].Value", i)
-		o.places[o.below(at)] = written{e.at, "ports"}
-		port, _ := o.whole("ports", at, e)
+		o.origins[o.subpath(at)] = origin{e.at, "ports"}
+		port, _ := o.integerOf("ports", at, e)
 		n.ReservedPorts = append(n.ReservedPorts, client.Port{Label: fmt.Sprintf("port%d", port), Value: port})
 	}
 	if len(n.ReservedPorts) > 0 {
@@ -142,8 +142,8 @@ func (o *object) plainTerms(name, path string) []*client.LabelTerm {
 	var terms []*client.LabelTerm
 	o.each("a term", name, path, func(o *object) {
 		t := &client.LabelTerm{}
-		o.textTable("labels", "Labels", put(&t.Labels))
-		o.text("topologyKey", "TopologyKey", put(&t.TopologyKey))
+		o.textTable("labels", "Labels", set(&t.Labels))
+		o.text("topologyKey", "TopologyKey", set(&t.TopologyKey))
 		o.done()
 		terms = append(terms, t)
 	})
@@ -152,7 +152,7 @@ func (o *object) plainTerms(name, path string) []*client.LabelTerm {
 
 func plainDevice(o *object) *client.RequestedDevice {
 	d := &client.RequestedDevice{}
-	o.text("id", "Name", put(&d.Name))
+	o.text("id", "Name", set(&d.Name))
 	o.integer("count", "Count", func(n int) { d.Count = deviceCount(o, n) })
 	o.each("a constraint", "constraints", "Constraints", func(o *object) {
 		d.Constraints = append(d.Constraints, plainConstraint(o))
@@ -162,15 +162,15 @@ func plainDevice(o *object) *client.RequestedDevice {
 }
 
 func plainTask(o *object, t *client.Task) {
-	o.text("name", "Name", put(&t.Name))
-	o.text("driver", "Driver", put(&t.Driver))
-	o.text("user", "User", put(&t.User))
-	o.free("config", "Config", put(&t.Config))
-	o.textTable("env", "Env", put(&t.Env))
-	o.textTable("meta", "Meta", put(&t.Meta))
-	o.duration("killTimeout", "KillTimeout", point(&t.KillTimeout))
-	o.text("killSignal", "KillSignal", put(&t.KillSignal))
-	o.boolean("leader", "Leader", put(&t.Leader))
+	o.text("name", "Name", set(&t.Name))
+	o.text("driver", "Driver", set(&t.Driver))
+	o.text("user", "User", set(&t.User))
+	o.free("config", "Config", set(&t.Config))
+	o.textTable("env", "Env", set(&t.Env))
+	o.textTable("meta", "Meta", set(&t.Meta))
+	o.duration("killTimeout", "KillTimeout", setPtr(&t.KillTimeout))
+	o.text("killSignal", "KillSignal", set(&t.KillSignal))
+	o.boolean("leader", "Leader", set(&t.Leader))
 	o.plainPlacement(&t.Constraints, &t.Affinities, nil)
 	if r := o.child("a mapping from resources to amounts", "resources", "Resources"); r != nil {
 		t.Resources = &client.Resources{}

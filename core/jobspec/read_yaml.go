@@ -13,12 +13,12 @@ import (
 )
 
 // readYAML reads a document into a tree; nil after a problem.
-func (r *reading) readYAML(src []byte) *value {
+func (r *parser) readYAML(src []byte) *value {
 	d := yaml.NewDecoder(bytes.NewReader(src))
 	var document yaml.Node
 	if err := decodeYAML(d, &document); err != nil {
 		if errors.Is(err, io.EOF) {
-			r.add(place{1, 1}, "the file is empty: expected a job", "`cede job init` writes one to begin with")
+			r.add(position{1, 1}, "the file is empty: expected a job", "`cede job init` writes an example")
 			return nil
 		}
 		r.add(yamlProblem(err))
@@ -26,18 +26,18 @@ func (r *reading) readYAML(src []byte) *value {
 	}
 	var second yaml.Node
 	if err := decodeYAML(d, &second); !errors.Is(err, io.EOF) {
-		at := place{line: second.Line}
+		at := position{line: second.Line}
 		if err != nil {
 			r.add(yamlProblem(err))
 			return nil
 		}
-		r.add(at, "a second document starts here: a file is one job", "put it into a file of its own")
+		r.add(at, "unexpected second document: a file holds one job", "move it to its own file")
 		return nil
 	}
 	if len(document.Content) == 0 {
 		return nil
 	}
-	t := &yamlTree{reading: r}
+	t := &yamlTree{parser: r}
 	v := t.value(document.Content[0], 0)
 	if t.stopped {
 		return nil
@@ -58,22 +58,22 @@ func decodeYAML(d *yaml.Decoder, into *yaml.Node) (err error) {
 
 var yamlLine = regexp.MustCompile(`^(?:yaml: )?(?:line (\d+): )?`)
 
-func yamlProblem(err error) (at place, message, remedy string) {
+func yamlProblem(err error) (at position, message, remedy string) {
 	found := yamlLine.FindStringSubmatch(err.Error())
 	line, _ := strconv.Atoi(found[1]) // 0 where it names none
-	return place{line: line}, "not valid YAML: " + strings.TrimPrefix(err.Error(), found[0]),
+	return position{line: line}, "not valid YAML: " + strings.TrimPrefix(err.Error(), found[0]),
 		"check indentation, quotes and brackets at and before this line"
 }
 
 // yamlTree turns the library's tree into ours, aliases and merges resolved.
 type yamlTree struct {
-	*reading
+	*parser
 	values  int
 	stopped bool
 }
 
 // stop ends reading; nothing after it counts.
-func (t *yamlTree) stop(at place, message, remedy string) *value {
+func (t *yamlTree) stop(at position, message, remedy string) *value {
 	if !t.stopped {
 		t.add(at, message, remedy)
 	}
@@ -82,7 +82,7 @@ func (t *yamlTree) stop(at place, message, remedy string) *value {
 }
 
 func (t *yamlTree) value(n *yaml.Node, depth int) *value {
-	at := place{n.Line, n.Column}
+	at := position{n.Line, n.Column}
 	for n.Kind == yaml.AliasNode {
 		n = n.Alias
 	}
@@ -104,20 +104,20 @@ func (t *yamlTree) value(n *yaml.Node, depth int) *value {
 		}
 	default:
 		v.kind = scalarKind(n.Tag)
-		t.finite(v)
+		t.checkFinite(v)
 	}
 	return v
 }
 
-// finite refuses what YAML calls a number and nobody can count with.
-func (r *reading) finite(v *value) {
+// checkFinite refuses what YAML calls a number and nobody can count with.
+func (r *parser) checkFinite(v *value) {
 	if v.kind != kindNumber {
 		return
 	}
-	if _, ok := number(v.text); !ok {
+	if _, ok := parseNumber(v.text); !ok {
 		n, err := strconv.ParseInt(strings.ReplaceAll(v.text, "_", ""), 0, 64)
 		if err != nil {
-			r.add(v.at, fmt.Sprintf("%.40s is not a number that can be read", v.text), "write a finite decimal number, or put it in quotes")
+			r.add(v.at, fmt.Sprintf("invalid number %.40s", v.text), "write a finite decimal number, or put it in quotes")
 		}
 		v.text = strconv.FormatInt(n, 10) // 0x1f, 0o17, 0b11
 	}
@@ -138,7 +138,7 @@ func scalarKind(tag string) kind {
 // mapping adds a mapping's fields to v: its own first, then merged ones that it
 // lacks.
 func (t *yamlTree) mapping(v *value, n *yaml.Node, depth int) {
-	have := map[string]place{}
+	have := map[string]position{}
 	for _, f := range v.fields {
 		have[f.name] = f.at
 	}
@@ -148,7 +148,7 @@ func (t *yamlTree) mapping(v *value, n *yaml.Node, depth int) {
 		if key.Tag == "!!merge" {
 			continue
 		}
-		at := place{key.Line, key.Column}
+		at := position{key.Line, key.Column}
 		if key.Kind != yaml.ScalarNode {
 			t.add(at, "expected a field name", "write `field: value`")
 			continue
@@ -156,7 +156,7 @@ func (t *yamlTree) mapping(v *value, n *yaml.Node, depth int) {
 		first, twice := have[key.Value]
 		switch {
 		case twice && own[key.Value]:
-			t.add(at, fmt.Sprintf("%.100q is given twice, first on line %d", key.Value, first.line), "remove one of the two")
+			t.add(at, fmt.Sprintf("duplicate field %.100q: first defined on line %d", key.Value, first.line), "remove one of the two")
 			continue
 		case twice:
 			continue // what merges has its own
@@ -172,12 +172,12 @@ func (t *yamlTree) mapping(v *value, n *yaml.Node, depth int) {
 }
 
 func (t *yamlTree) merge(v *value, from *yaml.Node, depth int) {
-	at := place{from.Line, from.Column}
+	at := position{from.Line, from.Column}
 	for from.Kind == yaml.AliasNode {
 		from = from.Alias
 	}
 	if t.values++; t.stopped || t.values > maxValues || depth > maxDepth {
-		t.stop(at, "merges (<<) repeat or nest too much", "write what you need in full")
+		t.stop(at, "merges (<<) repeat or nest too much", "write the fields in full")
 		return
 	}
 	switch from.Kind {

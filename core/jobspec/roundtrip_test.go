@@ -21,9 +21,9 @@ var sameModel = cmp.Options{
 	cmpopts.IgnoreFields(model.Group{}, "Job", "Position", "Ask"),
 }
 
-// TestRoundTrip_ModelThroughTheAPI: FromModel forgets nothing, also by way of
+// TestRoundTrip_ModelThroughAPI: FromModel forgets nothing, also by way of
 // JSON, and what it makes is read as a file.
-func TestRoundTrip_ModelThroughTheAPI(t *testing.T) {
+func TestRoundTrip_ModelThroughAPI(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := drawJob(t)
 		j := FromModel(m)

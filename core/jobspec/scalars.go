@@ -11,32 +11,32 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 )
 
-// maxSpan is the longest duration: it keeps sums of times away from what an
+// maxDuration is the longest duration: it keeps sums of times away from what an
 // int64 of nanoseconds holds.
-const maxSpan = 50 * 365 * 24 * time.Hour
+const maxDuration = 50 * 365 * 24 * time.Hour
 
-// number reads a finite number.
-func number(text string) (float64, bool) {
+// parseNumber reads a finite number.
+func parseNumber(text string) (float64, bool) {
 	f, err := strconv.ParseFloat(strings.ReplaceAll(text, "_", ""), 64)
 	return f, err == nil && !math.IsInf(f, 0) && !math.IsNaN(f)
 }
 
-// wholeNumber reads a whole number, also as 1e3 or 5.0. A leading zero is
+// parseInteger reads a whole number, also as 1e3 or 5.0. A leading zero is
 // refused: some read 010 as 8.
-func wholeNumber(text string) (int64, bool) {
+func parseInteger(text string) (int64, bool) {
 	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
 		digits := strings.TrimLeft(text, "+-")
 		return n, digits == "0" || digits[0] != '0'
 	}
-	f, ok := number(text)
+	f, ok := parseNumber(text)
 	if !ok || f != math.Trunc(f) || math.Abs(f) > 1<<53 {
 		return 0, false
 	}
 	return int64(f), true
 }
 
-// span reads a duration: Go's notation, or a number of seconds.
-func span(v *value) (time.Duration, error) {
+// parseDuration reads a duration: Go's notation, or a number of seconds.
+func parseDuration(v *value) (time.Duration, error) {
 	const want = "write 90s, 1h30m, 250ms, or a number of seconds"
 	var d time.Duration
 	switch v.kind {
@@ -46,14 +46,14 @@ func span(v *value) (time.Duration, error) {
 			return 0, errors.New(want)
 		}
 	case kindNumber:
-		f, ok := number(v.text)
+		f, ok := parseNumber(v.text)
 		if !ok {
 			return 0, errors.New(want)
 		}
-		if math.Abs(f) > maxSpan.Seconds() {
-			return 0, fmt.Errorf("write at most %v (50 years)", maxSpan)
+		if math.Abs(f) > maxDuration.Seconds() {
+			return 0, fmt.Errorf("write at most %v (50 years)", maxDuration)
 		}
-		if n, ok := wholeNumber(v.text); ok {
+		if n, ok := parseInteger(v.text); ok {
 			return time.Duration(n) * time.Second, nil
 		}
 		d = time.Duration(math.Round(f * 1e9))
@@ -63,13 +63,13 @@ func span(v *value) (time.Duration, error) {
 	return d, nil
 }
 
-// amount reads how much of a resource: a whole number in the resource's unit, or
+// parseAmount reads how much of a resource: a whole number in the resource's unit, or
 // a Kubernetes quantity.
-func amount(resource string, v *value) (int64, error) {
-	want := fmt.Errorf("write a whole number of %s, or a quantity such as %s", model.Unit(resource), example(resource))
+func parseAmount(resource string, v *value) (int64, error) {
+	want := fmt.Errorf("write an integer in %s, or a quantity such as %s", model.Unit(resource), example(resource))
 	switch v.kind {
 	case kindNumber:
-		n, ok := wholeNumber(v.text)
+		n, ok := parseInteger(v.text)
 		if !ok {
 			return 0, want
 		}

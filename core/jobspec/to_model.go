@@ -33,7 +33,7 @@ const (
 func ToModel(j *client.Job) (*model.Job, error) {
 	c := &conversion{}
 	if j == nil {
-		c.add("", "there is no job", `send {"Job": {...}}`)
+		c.add("", "job is missing", `send {"Job": {...}}`)
 		return nil, c.problems.err()
 	}
 	m := c.job(j)
@@ -50,7 +50,7 @@ type conversion struct {
 }
 
 func (c *conversion) add(path, message, remedy string) {
-	if len(c.problems) < maxKept {
+	if len(c.problems) < maxProblems {
 		c.problems = append(c.problems, Problem{Path: path, Message: message, Remedy: remedy})
 	}
 }
@@ -78,12 +78,12 @@ func (c *conversion) job(j *client.Job) *model.Job {
 		m.Datacenters = slices.Clone(j.Datacenters)
 	}
 	for i, g := range j.TaskGroups {
-		if len(c.problems) == maxKept {
+		if len(c.problems) == maxProblems {
 			break
 		}
 		path := fmt.Sprintf("TaskGroups[%d]", i)
 		if g == nil {
-			c.add(path, "there is no group", "remove the null")
+			c.add(path, "group is null", "remove it")
 			continue
 		}
 		m.Groups = append(m.Groups, c.group(path, j, m, g))
@@ -113,48 +113,48 @@ func (c *conversion) group(path string, j *client.Job, job *model.Job, g *client
 	if g.Migrate != nil && g.Migrate.MaxParallel != nil {
 		m.MaxParallelEvictions = *g.Migrate.MaxParallel
 	}
-	needs := c.needs(path, g)
+	needs := c.groupRequest(path, g)
 	c.networks(path+".Networks", m, needs, g.Networks)
 	c.devices(path+".Devices", m, g.Devices)
 	for i, t := range g.Tasks {
 		at := fmt.Sprintf("%s.Tasks[%d]", path, i)
 		if t == nil {
-			c.add(at, "there is no task", "remove the null")
+			c.add(at, "task is null", "remove it")
 			continue
 		}
 		c.task(at, m, needs, g, t)
 	}
 	namePorts(m, c.ports)
 	c.placement(path, m, j, g)
-	m.Resources = c.total(path, needs)
+	m.Resources = c.checkTotal(path, needs)
 	return m
 }
 
-// needs is what a group needs beyond its tasks.
-func (c *conversion) needs(path string, g *client.TaskGroup) map[string]int64 {
+// groupRequest is what a group needs beyond its tasks.
+func (c *conversion) groupRequest(path string, g *client.TaskGroup) map[string]int64 {
 	needs := map[string]int64{}
 	for _, resource := range slices.Sorted(maps.Keys(g.Resources)) {
-		c.need(keyed(path+".Resources", resource), needs, resource, g.Resources[resource])
+		c.addRequest(keyPath(path+".Resources", resource), needs, resource, g.Resources[resource])
 	}
 	if d := g.EphemeralDisk; d != nil && d.SizeMB != nil {
-		c.need(path+".EphemeralDisk.SizeMB", needs, "disk", int64(*d.SizeMB))
+		c.addRequest(path+".EphemeralDisk.SizeMB", needs, "disk", int64(*d.SizeMB))
 	}
 	return needs
 }
 
-// need adds an amount that is within bounds.
-func (c *conversion) need(path string, to map[string]int64, resource string, n int64) {
+// addRequest adds an amount that is within bounds.
+func (c *conversion) addRequest(path string, to map[string]int64, resource string, n int64) {
 	if c.checkAmount(path, resource, n) && n > 0 {
 		to[resource] += n
 	}
 }
 
-// total checks sums of amounts, each of which was within bounds. At most some
+// checkTotal checks sums of amounts, each of which was within bounds. At most some
 // thousands of them make one, so they cannot overflow.
-func (c *conversion) total(path string, needs map[string]int64) model.Resources {
+func (c *conversion) checkTotal(path string, needs map[string]int64) model.Resources {
 	for _, resource := range slices.Sorted(maps.Keys(needs)) {
 		if needs[resource] > model.MaxAmount {
-			c.add(path, fmt.Sprintf("its tasks need %d %s of %s together: expected at most %d", needs[resource], model.Unit(resource), resource, int64(model.MaxAmount)), "check the numbers and their units")
+			c.add(path, fmt.Sprintf("the group requests %d %s of %s in total: must be at most %d", needs[resource], model.Unit(resource), resource, int64(model.MaxAmount)), "check the numbers and their units")
 		}
 	}
 	if len(needs) == 0 {
@@ -168,17 +168,17 @@ func (c *conversion) networks(path string, m *model.Group, needs map[string]int6
 	for i, n := range networks {
 		at := fmt.Sprintf("%s[%d]", path, i)
 		if n == nil {
-			c.add(at, "there is no network", "remove the null")
+			c.add(at, "network is null", "remove it")
 			continue
 		}
 		if n.Mode != "" && n.Mode != "host" {
 			c.add(at+".Mode", fmt.Sprintf("network mode %.40q is not supported", n.Mode), "use host, or leave it out")
 		}
 		if n.MBits != nil {
-			c.need(at+".MBits", needs, "network", int64(*n.MBits))
+			c.addRequest(at+".MBits", needs, "network", int64(*n.MBits))
 		}
 		if len(n.DynamicPorts) > 0 {
-			c.add(at+".DynamicPorts", "dynamic ports are not supported", "ask for fixed ports: ReservedPorts, in HCL static")
+			c.add(at+".DynamicPorts", "dynamic ports are not supported", "request fixed ports: ReservedPorts, or static in HCL")
 		}
 		for k, p := range n.ReservedPorts {
 			c.port(fmt.Sprintf("%s.ReservedPorts[%d]", at, k), m, p)
@@ -190,13 +190,13 @@ func (c *conversion) port(path string, m *model.Group, p client.Port) {
 	value := path + ".Value"
 	switch {
 	case p.Value < 1 || p.Value > 65535:
-		c.add(value, fmt.Sprintf("%d is not a port: expected 1 to 65535", p.Value), "write the port that is needed")
+		c.add(value, fmt.Sprintf("invalid port %d: must be between 1 and 65535", p.Value), "use a valid port")
 		return
 	case slices.Contains(m.Ports, uint16(p.Value)):
-		c.add(value, fmt.Sprintf("port %d is asked for twice", p.Value), "ask for it once")
+		c.add(value, fmt.Sprintf("port %d is requested twice", p.Value), "remove one of the two")
 		return
 	case len(m.Ports) == maxPorts:
-		c.add(value, fmt.Sprintf("more than %d ports", maxPorts), "ask for fewer")
+		c.add(value, fmt.Sprintf("more than %d ports", maxPorts), "request fewer")
 		return
 	}
 	m.Ports = append(m.Ports, uint16(p.Value))
@@ -204,14 +204,14 @@ func (c *conversion) port(path string, m *model.Group, p client.Port) {
 		return
 	}
 	if len(p.Label) > maxName || !isPortName(p.Label) {
-		c.add(path+".Label", fmt.Sprintf("%.60q is not the name of a port: expected letters, digits and _", p.Label), "tasks find the port as CEDE_PORT_NAME")
+		c.add(path+".Label", fmt.Sprintf("invalid port name %.60q: expected letters, digits and _", p.Label), "tasks receive the port as CEDE_PORT_NAME")
 		return
 	}
 	if c.ports == nil {
 		c.ports = map[string]uint16{}
 	}
 	if first, twice := c.ports[p.Label]; twice {
-		c.add(path+".Label", fmt.Sprintf("%.60q is the name of port %d already", p.Label, first), "give each port its own name")
+		c.add(path+".Label", fmt.Sprintf("duplicate port name %.60q: already used by port %d", p.Label, first), "give each port a unique name")
 	}
 	c.ports[p.Label] = uint16(p.Value)
 }
@@ -220,7 +220,7 @@ func (c *conversion) devices(path string, m *model.Group, devices []*client.Requ
 	for i, d := range devices {
 		at := fmt.Sprintf("%s[%d]", path, i)
 		if d == nil {
-			c.add(at, "there is no device request", "remove the null")
+			c.add(at, "device request is null", "remove it")
 			continue
 		}
 		c.checkDevice(at, d)
@@ -229,7 +229,7 @@ func (c *conversion) devices(path string, m *model.Group, devices []*client.Requ
 			request.Count = int32(*d.Count)
 		}
 		if m.Devices = append(m.Devices, request); len(m.Devices) == maxRequests+1 {
-			c.add(at, fmt.Sprintf("more than %d device requests", maxRequests), "ask for several devices of a kind with Count")
+			c.add(at, fmt.Sprintf("more than %d device requests", maxRequests), "request several devices of a kind with Count")
 		}
 	}
 }
@@ -238,35 +238,35 @@ func (c *conversion) task(path string, m *model.Group, needs map[string]int64, g
 	c.checkTask(path, t)
 	task := &model.Task{
 		Name: t.Name, Driver: t.Driver, User: t.User, Env: clone(t.Env), Leader: t.Leader,
-		KillSignal: cmp.Or(t.KillSignal, defaultSignal), KillTimeout: int64(DefaultKillTimeout), Config: c.config(path+".Config", t),
+		KillSignal: cmp.Or(t.KillSignal, defaultSignal), KillTimeout: int64(DefaultKillTimeout), Config: c.taskConfig(path+".Config", t),
 	}
 	if t.KillTimeout != nil {
 		task.KillTimeout = int64(*t.KillTimeout)
 	}
-	task.Resources = c.share(path+".Resources", m, needs, g, t)
+	task.Resources = c.taskRequest(path+".Resources", m, needs, g, t)
 	m.KillTimeout = max(m.KillTimeout, task.KillTimeout)
 	m.Tasks = append(m.Tasks, task)
 }
 
-// config is what the driver reads, as JSON.
-func (c *conversion) config(path string, t *client.Task) []byte {
+// taskConfig is what the driver reads, as JSON.
+func (c *conversion) taskConfig(path string, t *client.Task) []byte {
 	if len(t.Config) == 0 {
 		return nil
 	}
 	text, err := json.Marshal(t.Config)
 	switch {
 	case err != nil:
-		c.add(path, fmt.Sprintf("it cannot be written as JSON: %v", err), "use texts, numbers, true and false, lists and mappings")
+		c.add(path, fmt.Sprintf("not representable as JSON: %v", err), "use strings, numbers, booleans, lists and mappings")
 	case len(text) > maxConfig:
-		c.add(path, fmt.Sprintf("%d bytes of configuration: expected at most %d", len(text), maxConfig), "read it from a file on the node")
+		c.add(path, fmt.Sprintf("%d bytes of configuration: expected at most %d", len(text), maxConfig), "move it to a file on the node")
 	}
 	return text
 }
 
-// share is what a task needs, which is added to what its group needs. A task
+// taskRequest is what a task needs, which is added to what its group needs. A task
 // that says nothing has the default; but where the group says what an instance
 // needs, that is meant to be all, and a single task may use the whole of it.
-func (c *conversion) share(path string, m *model.Group, needs map[string]int64, g *client.TaskGroup, t *client.Task) model.Resources {
+func (c *conversion) taskRequest(path string, m *model.Group, needs map[string]int64, g *client.TaskGroup, t *client.Task) model.Resources {
 	if t.Resources == nil && len(g.Resources) > 0 {
 		if len(g.Tasks) == 1 && len(needs) > 0 {
 			return maps.Clone(needs)
@@ -282,18 +282,18 @@ func (c *conversion) share(path string, m *model.Group, needs map[string]int64, 
 		if n != nil {
 			preset = int64(*n)
 		}
-		c.need(path+"."+name, share, resource, preset)
+		c.addRequest(path+"."+name, share, resource, preset)
 	}
 	given("CPU", "cpu", r.CPU, DefaultCPU)
 	given("MemoryMB", "memory", r.MemoryMB, DefaultMemoryMB)
 	given("DiskMB", "disk", r.DiskMB, 0)
 	for _, resource := range slices.Sorted(maps.Keys(r.Other)) {
-		at := keyed(path+".Other", resource)
+		at := keyPath(path+".Other", resource)
 		if _, own := share[resource]; own || resource == "cpu" || resource == "memory" || resource == "disk" {
-			c.add(at, fmt.Sprintf("%.40s has a field of its own", resource), "use CPU, MemoryMB or DiskMB")
+			c.add(at, fmt.Sprintf("%.40s has its own field", resource), "use CPU, MemoryMB or DiskMB")
 			continue
 		}
-		c.need(at, share, resource, r.Other[resource])
+		c.addRequest(at, share, resource, r.Other[resource])
 	}
 	c.networks(path+".Networks", m, share, r.Networks)
 	c.devices(path+".Devices", m, r.Devices)

@@ -21,20 +21,20 @@ const (
 
 // value is one value of a file.
 type value struct {
-	kind   kind
-	at     place
-	text   string // of a scalar, as it is written
-	list   []*value
-	fields []*field
-	labels []label // of an HCL block
-	bad    bool    // it could not be read, which was told
+	kind    kind
+	at      position
+	text    string // of a scalar, as it is written
+	list    []*value
+	fields  []*field
+	labels  []label // of an HCL block
+	invalid bool    // it could not be read, which was told
 }
 
 // field is a key and its value. A block that stands several times is several
 // fields.
 type field struct {
 	name  string
-	at    place
+	at    position
 	block bool
 	value *value
 }
@@ -42,7 +42,7 @@ type field struct {
 // label is what stands between an HCL block's name and its brace.
 type label struct {
 	text string
-	at   place
+	at   position
 }
 
 const (
@@ -54,17 +54,17 @@ const (
 	maxValues = 100_000
 )
 
-// found names what stands in place of what was expected.
-func (v *value) found() string {
+// describe names what stands in place of what was expected.
+func (v *value) describe() string {
 	switch v.kind {
 	case kindNull:
-		return "nothing (null)"
+		return "null"
 	case kindBool:
 		return v.text
 	case kindNumber:
-		return fmt.Sprintf("the number %.40s", v.text)
+		return fmt.Sprintf("number %.40s", v.text)
 	case kindText:
-		return fmt.Sprintf("the text %.40q", v.text)
+		return fmt.Sprintf("string %.40q", v.text)
 	case kindList:
 		return "a list"
 	}
@@ -80,10 +80,10 @@ func (v *value) plain() any {
 	case kindBool:
 		return strings.EqualFold(v.text, "true")
 	case kindNumber:
-		if n, ok := wholeNumber(v.text); ok {
+		if n, ok := parseInteger(v.text); ok {
 			return n
 		}
-		f, _ := number(v.text) // readers of files refuse what is none
+		f, _ := parseNumber(v.text) // readers of files refuse what is none
 		return f
 	case kindText:
 		return v.text

@@ -119,7 +119,7 @@ func (w *whatIf) jobFile(src []byte) error {
 		return err
 	}
 	importer.AssignNodePool(w.file.File, m, file.NodePool())
-	w.notes = asideNotes(file.Aside())
+	w.notes = asideNotes(file.Ignored())
 	job := importer.JobOf(m)
 	if file.Job.PriorityClass != "" {
 		job.Priority, job.PriorityClass = nil, file.Job.PriorityClass
@@ -129,10 +129,10 @@ func (w *whatIf) jobFile(src []byte) error {
 }
 
 // asideNotes tell what of a job file has no part in the answer. Its words are of one each.
-func asideNotes(list []jobspec.Aside) (notes []importer.Note) {
+func asideNotes(list []jobspec.IgnoredField) (notes []importer.Note) {
 	for _, a := range list {
 		done := "left aside: nothing is scheduled by it"
-		if a.Places {
+		if a.AffectsPlacement {
 			done = "left aside, though Nomad keeps instances off nodes by it"
 		}
 		notes = append(notes, importer.Note{Count: 1, What: fmt.Sprintf("%d %s", a.Count, a.Name), Done: done})

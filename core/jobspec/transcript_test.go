@@ -8,10 +8,10 @@ import (
 	"github.com/cockroachdb/datadriven"
 )
 
-// TestStories plays the files of testdata/jobs: `parse NAME` shows the job as
+// TestTranscripts plays the files of testdata/jobs: `parse NAME` shows the job as
 // the API has it, `model NAME` what the scheduler sees, each or what is wrong.
 // -rewrite writes what comes out.
-func TestStories(t *testing.T) {
+func TestTranscripts(t *testing.T) {
 	datadriven.Walk(t, "testdata/jobs", func(t *testing.T, path string) {
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			opts := Options{}

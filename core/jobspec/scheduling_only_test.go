@@ -10,7 +10,7 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 )
 
-func TestSchedulingOnly_AnOrdinaryJobOfNomads(t *testing.T) {
+func TestSchedulingOnly_NomadJob(t *testing.T) {
 	src, err := os.ReadFile("testdata/nomad-docker.hcl")
 	if err != nil {
 		t.Fatal(err)
@@ -29,7 +29,7 @@ func TestSchedulingOnly_AnOrdinaryJobOfNomads(t *testing.T) {
 	if diff := cmp.Diff([]uint16{9090}, g.Ports); diff != "" || len(g.Constraints) == 0 {
 		t.Error(diff, g.Constraints)
 	}
-	want := []Aside{
+	want := []IgnoredField{
 		{Name: "artifact", Count: 1},
 		{Name: "logs", Count: 1},
 		{Name: "memory_max", Count: 1},
@@ -42,15 +42,15 @@ func TestSchedulingOnly_AnOrdinaryJobOfNomads(t *testing.T) {
 		{Name: "template", Count: 1},
 		{Name: "update", Count: 1},
 		{Name: "vault", Count: 1},
-		{Name: "volume", Count: 1, Places: true},
+		{Name: "volume", Count: 1, AffectsPlacement: true},
 		{Name: "volume_mount", Count: 1},
 	}
-	if diff := cmp.Diff(want, f.Aside()); diff != "" {
+	if diff := cmp.Diff(want, f.Ignored()); diff != "" {
 		t.Error(diff)
 	}
 }
 
-func TestSchedulingOnly_WhatToolsWrite(t *testing.T) {
+func TestSchedulingOnly_APIJSON(t *testing.T) {
 	f, m := schedulingOnly(t, "shop.json", `{"Job": {"ID": "shop", "Name": "shop", "Priority": 70, "NodePool": "web", "Update": {"MaxParallel": 1}, "Status": "running",
 		"TaskGroups": [{"Name": "web", "Count": 2, "RestartPolicy": {"Attempts": 2}, "Services": [{"Name": "shop"}],
 			"Networks": [{"Mode": "bridge", "DynamicPorts": [{"Label": "http", "To": 80}], "ReservedPorts": [{"Label": "grpc-api", "Value": 9090}]}],
@@ -66,7 +66,7 @@ func TestSchedulingOnly_WhatToolsWrite(t *testing.T) {
 		t.Error(diff)
 	}
 	var names []string
-	for _, a := range f.Aside() {
+	for _, a := range f.Ignored() {
 		names = append(names, a.Name)
 	}
 	want := "LogConfig MemoryMaxMB RestartPolicy Services Templates Update network mode port without static task that runs before or after the others"
@@ -77,7 +77,7 @@ func TestSchedulingOnly_WhatToolsWrite(t *testing.T) {
 
 // What Nomad schedules by and cede does not have is named, and so is what is
 // misspelt.
-func TestSchedulingOnly_WhatDecidesIsRefused(t *testing.T) {
+func TestSchedulingOnly_RejectsUnsupportedSchedulingFields(t *testing.T) {
 	for _, c := range []struct{ line, want string }{
 		{`cores = 2`, `"cores"`},
 		{`memroy = "x"`, "memroy"},

@@ -31,7 +31,7 @@ func (c *conversion) placement(path string, m *model.Group, j *client.Job, g *cl
 	m.Separate = c.terms(path+".Separate", g.Separate)
 	m.Tolerations = c.tolerations(path+".Tolerations", g.Tolerations)
 	if n := len(m.Constraints) + len(m.Affinities) + len(m.Spread) + len(m.Colocate) + len(m.Separate) + len(m.Tolerations); n > maxTerms {
-		c.add(path, fmt.Sprintf("%d constraints, affinities, spreads, label terms and tolerations: expected at most %d", n, maxTerms), "join some of them, as with in")
+		c.add(path, fmt.Sprintf("%d constraints, affinities, spreads, label terms and tolerations: expected at most %d", n, maxTerms), "combine some of them, for example with the operator in")
 	}
 }
 
@@ -40,10 +40,10 @@ func (c *conversion) constraints(path string, list []*client.Constraint, mayCoun
 	for i, k := range list {
 		at := fmt.Sprintf("%s[%d]", path, i)
 		if k == nil {
-			c.add(at, "there is no constraint", "remove the null")
+			c.add(at, "constraint is null", "remove it")
 			continue
 		}
-		if len(c.problems) < maxKept {
+		if len(c.problems) < maxProblems {
 			all = append(all, c.constraint(at, k, mayCount))
 		}
 	}
@@ -83,17 +83,17 @@ func (c *conversion) affinities(path string, list []*client.Affinity) []model.Af
 	for i, a := range list {
 		at := fmt.Sprintf("%s[%d]", path, i)
 		if a == nil {
-			c.add(at, "there is no affinity", "remove the null")
+			c.add(at, "affinity is null", "remove it")
 			continue
 		}
-		if len(c.problems) == maxKept {
+		if len(c.problems) == maxProblems {
 			break
 		}
 		m := model.Affinity{Weight: defaultWeight}
 		m.Constraint = c.constraint(at, &client.Constraint{LTarget: a.LTarget, RTarget: a.RTarget, Operand: a.Operand}, false)
 		if a.Weight != nil {
 			if m.Weight = *a.Weight; m.Weight < -100 || m.Weight > 100 {
-				c.add(at+".Weight", fmt.Sprintf("%d is not a weight: expected -100 to 100", m.Weight), "a negative weight repels")
+				c.add(at+".Weight", fmt.Sprintf("invalid weight %d: must be between -100 and 100", m.Weight), "a negative weight repels")
 			}
 		}
 		all = append(all, m)
@@ -106,7 +106,7 @@ func (c *conversion) spreads(path string, list []*client.Spread) []model.Spread 
 	for i, s := range list {
 		at := fmt.Sprintf("%s[%d]", path, i)
 		if s == nil {
-			c.add(at, "there is no spread", "remove the null")
+			c.add(at, "spread is null", "remove it")
 			continue
 		}
 		m := model.Spread{Attribute: c.attribute(at+".Attribute", s.Attribute), Weight: defaultWeight, MaxSkew: s.MaxSkew}
@@ -115,14 +115,14 @@ func (c *conversion) spreads(path string, list []*client.Spread) []model.Spread 
 		}
 		for k, t := range s.SpreadTarget {
 			if t == nil {
-				c.add(fmt.Sprintf("%s.SpreadTarget[%d]", at, k), "there is no target", "remove the null")
+				c.add(fmt.Sprintf("%s.SpreadTarget[%d]", at, k), "target is null", "remove it")
 				continue
 			}
 			if m.Targets == nil {
 				m.Targets = map[string]int{}
 			}
 			if _, twice := m.Targets[t.Value]; twice {
-				c.add(fmt.Sprintf("%s.SpreadTarget[%d].Value", at, k), fmt.Sprintf("%.100q is a target already", t.Value), "name each value once")
+				c.add(fmt.Sprintf("%s.SpreadTarget[%d].Value", at, k), fmt.Sprintf("duplicate target %.100q", t.Value), "list each value once")
 			}
 			m.Targets[t.Value] = t.Percent
 		}
@@ -137,11 +137,11 @@ func (c *conversion) terms(path string, list []*client.LabelTerm) []model.LabelT
 	for i, t := range list {
 		at := fmt.Sprintf("%s[%d]", path, i)
 		if t == nil {
-			c.add(at, "there are no labels", "remove the null")
+			c.add(at, "label term is null", "remove it")
 			continue
 		}
 		if len(t.Labels) == 0 {
-			c.add(at+".Labels", "labels are missing", "name the labels of the allocations that are meant, such as {app: web}")
+			c.add(at+".Labels", "labels are missing", "set the labels of the allocations to match, such as {app: web}")
 		}
 		c.checkKeys(at+".Labels", t.Labels)
 		m := model.LabelTerm{Labels: clone(t.Labels), TopologyKey: model.TopologyNode}
@@ -161,7 +161,7 @@ func (c *conversion) attribute(path, target string) string {
 	inner, braced := strings.CutPrefix(target, "${")
 	if !braced {
 		if strings.Contains(target, "${") {
-			c.add(path, fmt.Sprintf("%.100q is not the name of one attribute", target), "write ${attr.NAME}, or the name alone")
+			c.add(path, fmt.Sprintf("invalid attribute %.100q: expected one reference", target), "write ${attr.NAME}, or the name alone")
 		}
 		return target
 	}
@@ -180,7 +180,7 @@ func (c *conversion) attribute(path, target string) string {
 	case inner == "node.class", inner == "node.datacenter", inner == "node.id":
 		return inner
 	case !closed || name == "" || name == inner || strings.ContainsAny(name, "${}"):
-		c.add(path, fmt.Sprintf("%.100q names no attribute", target), "write ${attr.NAME}, ${meta.NAME}, ${node.class}, ${node.datacenter} or ${node.unique.id}")
+		c.add(path, fmt.Sprintf("invalid attribute %.100q", target), "write ${attr.NAME}, ${meta.NAME}, ${node.class}, ${node.datacenter} or ${node.unique.id}")
 	}
 	return name
 }

@@ -28,9 +28,9 @@ func (o *object) preemptionToleration(to **client.PreemptionToleration, priority
 		return
 	}
 	*to = &client.PreemptionToleration{}
-	t.integer(priority, "MinPreemptorPriority", point(&(*to).MinPreemptorPriority))
-	t.duration(runtime, "MinRuntime", put(&(*to).MinRuntime))
-	const taints = "a group's tolerations are of taints: write it in the group"
+	t.integer(priority, "MinPreemptorPriority", setPtr(&(*to).MinPreemptorPriority))
+	t.duration(runtime, "MinRuntime", set(&(*to).MinRuntime))
+	const taints = "tolerations of taints belong to a group: move it there"
 	t.unsupported(map[string]string{"key": taints, "operator": taints, "value": taints, "effect": taints})
 	t.done()
 }
@@ -39,11 +39,11 @@ func (o *object) preemptionToleration(to **client.PreemptionToleration, priority
 func (o *object) tolerations(name string) (list []*client.Toleration) {
 	o.each("a toleration", name, "Tolerations", func(o *object) {
 		t := &client.Toleration{}
-		o.text("key", "Key", put(&t.Key))
-		o.text("operator", "Operator", put(&t.Operator))
-		o.scalar("value", "Value", put(&t.Value))
-		o.text("effect", "Effect", put(&t.Effect))
-		o.duration("for", "For", put(&t.For))
+		o.text("key", "Key", set(&t.Key))
+		o.text("operator", "Operator", set(&t.Operator))
+		o.scalar("value", "Value", set(&t.Value))
+		o.text("effect", "Effect", set(&t.Effect))
+		o.duration("for", "For", set(&t.For))
 		o.done()
 		list = append(list, t)
 	})
@@ -58,7 +58,7 @@ func (o *object) scalar(name, path string, to func(string)) {
 			to(v.text)
 			return
 		}
-		o.wrong(name, path, v, "a text", "write one value in quotes")
+		o.typeError(name, path, v, "a string", "write one value in quotes")
 	}
 }
 
@@ -67,9 +67,9 @@ func (c *conversion) checkToleration(path string, t *client.PreemptionToleration
 		return
 	}
 	if p := t.MinPreemptorPriority; p != nil && (*p < math.MinInt32 || *p > math.MaxInt32) {
-		c.add(path+".MinPreemptorPriority", fmt.Sprintf("%d is not a priority: expected -2147483648 to 2147483647", *p), "1 to 100 is usual")
+		c.add(path+".MinPreemptorPriority", fmt.Sprintf("invalid priority %d: must be between -2147483648 and 2147483647", *p), "1 to 100 is usual")
 	}
-	c.checkSpan(path+".MinRuntime", t.MinRuntime)
+	c.checkDuration(path+".MinRuntime", t.MinRuntime)
 }
 
 // toleration is a job's that was checked; one that says nothing is none.
@@ -100,22 +100,22 @@ func (c *conversion) tolerations(path string, list []*client.Toleration) []model
 	for i, t := range list {
 		at := fmt.Sprintf("%s[%d]", path, i)
 		if t == nil {
-			c.add(at, "there is no toleration", "remove the null")
+			c.add(at, "toleration is null", "remove it")
 			continue
 		}
 		m := model.Toleration{Key: t.Key, Operator: model.TolerationOperator(cmp.Or(t.Operator, string(model.TolerationEqual))), Value: t.Value, Effect: model.TaintEffect(t.Effect), For: t.For}
 		c.oneOf(at+".Operator", t.Operator, string(model.TolerationEqual), string(model.TolerationExists))
 		c.oneOf(at+".Effect", t.Effect, string(model.NoSchedule), string(model.PreferNoSchedule), string(model.NoExecute))
-		c.checkSpan(at+".For", t.For)
+		c.checkDuration(at+".For", t.For)
 		switch {
 		case m.Operator == model.TolerationEqual && t.Key == "":
 			c.add(at+".Key", "key is missing", "name the taint's key; operator Exists without a key tolerates every taint")
 		case m.Operator == model.TolerationExists && t.Value != "":
 			c.add(at+".Value", "Exists takes no value", "remove it, or use Equal")
 		case t.For != 0 && m.Effect != model.NoExecute:
-			c.add(at+".For", "only of effect NoExecute is a toleration for some time", "write effect NoExecute, or remove for")
+			c.add(at+".For", "a toleration with a time limit requires effect NoExecute", "set effect to NoExecute, or remove for")
 		case len(t.Key) > maxName || len(t.Value) > maxName || strings.ContainsAny(t.Key, " \t\n"):
-			c.add(at, fmt.Sprintf("%.60q=%.60q is no taint: expected a word and a text of at most %d bytes each", t.Key, t.Value, maxName), "write what the node's taint says")
+			c.add(at, fmt.Sprintf("invalid taint %.60q=%.60q: expected a key without spaces, and a key and value of at most %d bytes each", t.Key, t.Value, maxName), "copy the key and value of the taint of the node")
 		}
 		all = append(all, m)
 	}
@@ -143,7 +143,7 @@ func (c *conversion) checkMinCount(path string, m *model.Group) {
 func Warnings(m *model.Job) (list []string) {
 	for _, g := range m.Groups {
 		if g.MinCount > 0 && !m.AllOrNone {
-			list = append(list, fmt.Sprintf("minCount of group %s changes nothing: without disruptionMode all the job is evicted one by one", g.Name))
+			list = append(list, fmt.Sprintf("minCount of group %s has no effect: it requires disruptionMode all", g.Name))
 		}
 	}
 	return list
