@@ -9,7 +9,9 @@ import (
 	"github.com/cede-scheduler/cede/core/state/internal/cow"
 )
 
-// What is in use on a node changes in this file and nowhere else.
+// Everything that is in use on a node changes in this file and nowhere else: free
+// capacity, ports, devices, the rows that policies see, and the lists of stopping
+// allocations and claims. Check in check.go recomputes all of it.
 
 // A nodeWriter is one node position opened for writing.
 type nodeWriter struct {
@@ -22,8 +24,10 @@ type nodeWriter struct {
 	pos   int32
 }
 
-// account replaces what one allocation uses on its node: old and next are two
-// versions of it, nil if there is none. They share the node.
+// account replaces the use of one allocation on its node: old and next are two
+// versions of it, nil if there is none. Both must be on the same node. Every write of
+// an allocation goes through it, so its common case, a new status of a running
+// allocation, replaces one row.
 func (t *Txn) account(old, next *model.Allocation) {
 	if len(t.budgets.list) > 0 {
 		t.countForBudgets(old, next)
@@ -49,6 +53,8 @@ func (t *Txn) account(old, next *model.Allocation) {
 		w.capacityChanged()
 		return
 	}
+	// The old version is removed before the next is added, because both may have the
+	// same row.
 	switch was {
 	case live:
 		w.removeRow(old)
@@ -64,6 +70,7 @@ func (t *Txn) account(old, next *model.Allocation) {
 	if was == live || is == live {
 		w.capacityChanged()
 	}
+	// A position without node, allocations and claims is reused for another node.
 	if is == absent {
 		w.releasePosition()
 	}
@@ -103,6 +110,8 @@ func (t *Txn) openNode(nodeID string) nodeWriter {
 	return t.openPosition(pos)
 }
 
+// openPosition opens a position for writing. Snapshots share chunks and uses with the
+// transaction: whatever another transaction owns is copied before the first write.
 func (t *Txn) openPosition(pos int32) nodeWriter {
 	c, i := t.ownChunk(t.owner, int(pos/ChunkSize)), int(pos%ChunkSize)
 	u := c.uses[i]
@@ -119,7 +128,8 @@ func (t *Txn) openPosition(pos int32) nodeWriter {
 	return nodeWriter{nodes: &t.nodeTable, owner: t.owner, index: t.index, c: c, i: i, u: u, pos: pos}
 }
 
-// ownExtra returns the extra of the node for writing.
+// ownExtra returns the extra of the node for writing. Most nodes have none: it exists
+// only if ports, devices, stopping allocations or claims are in use.
 func (w *nodeWriter) ownExtra() *extra {
 	x := w.u.extra
 	switch {
@@ -151,6 +161,9 @@ func searchRow(rows []Row, a *model.Allocation) int {
 	return low
 }
 
+// findRow returns the position of an allocation's row. It panics if there is none,
+// because the accounting of the node is then wrong and every later decision on it
+// would be.
 func (w *nodeWriter) findRow(a *model.Allocation) int {
 	at := searchRow(w.u.rows, a)
 	if at == len(w.u.rows) || w.u.rows[at].Alloc.ID != a.ID {
@@ -159,12 +172,16 @@ func (w *nodeWriter) findRow(a *model.Allocation) int {
 	return at
 }
 
+// replaceRow replaces the version of an allocation that uses the same resources. The
+// sort key of a row is the job's priority and the ID, which do not change with the
+// status.
 func (w *nodeWriter) replaceRow(next *model.Allocation) {
 	w.ownRows()
 	row := &w.u.rows[w.findRow(next)]
 	row.Alloc, row.Started, row.Start = next, next.Started, startOf(next)
 }
 
+// ownRows copies the rows if another transaction owns them.
 func (w *nodeWriter) ownRows() {
 	if u := w.u; u.rowsOwner != w.owner {
 		u.rows, u.rowsOwner = slices.Clone(u.rows), w.owner
@@ -186,6 +203,9 @@ func (w *nodeWriter) insertRow(at int, row Row) {
 	u.rows, u.rowsOwner = rows, w.owner
 }
 
+// addRow adds a live allocation and subtracts its request from the free capacity.
+// withRules counts allocations whose jobs restrict evictions, so that the victim
+// search can skip those checks on most nodes.
 func (w *nodeWriter) addRow(a *model.Allocation) {
 	row := rowOf(a)
 	w.insertRow(searchRow(w.u.rows, a), row)
@@ -195,6 +215,7 @@ func (w *nodeWriter) addRow(a *model.Allocation) {
 	w.subtract(a, 1)
 }
 
+// removeRow removes a live allocation and returns its request to the free capacity.
 func (w *nodeWriter) removeRow(a *model.Allocation) {
 	w.ownRows()
 	at := w.findRow(a)
@@ -236,7 +257,9 @@ func countPort(ports []uint16, p uint16, sign int) []uint16 {
 	return slices.Delete(ports, at, at+1)
 }
 
-// subtractDevices ignores device groups that the node no longer has.
+// subtractDevices subtracts the devices that an allocation uses from the free ones.
+// It ignores device groups that the node no longer has: a node may register again
+// with fewer devices.
 func subtractDevices(free []int32, n *model.Node, uses []model.DeviceUse, sign int32) {
 	if n == nil {
 		return
@@ -248,6 +271,8 @@ func subtractDevices(free []int32, n *model.Node, uses []model.DeviceUse, sign i
 	}
 }
 
+// addStopping lists an allocation that is stopping. It holds no capacity, but
+// placements that use its capacity must wait for its end.
 func (w *nodeWriter) addStopping(a *model.Allocation) {
 	x := w.ownExtra()
 	at, found := searchAlloc(x.stopping, a.ID)
@@ -267,12 +292,15 @@ func (w *nodeWriter) removeStopping(a *model.Allocation) {
 	x.stopping = slices.Delete(x.stopping, at, at+1)
 }
 
+// searchAlloc returns the position of an ID in a list that is ascending by ID.
 func searchAlloc(as []*model.Allocation, id string) (int, bool) {
 	return slices.BinarySearchFunc(as, id, func(a *model.Allocation, id string) int {
 		return strings.Compare(a.ID, id)
 	})
 }
 
+// addClaim lists a claim on the node. A claim changes the capacity for all but its
+// claimant.
 func (w *nodeWriter) addClaim(c *model.Claim) {
 	x := w.ownExtra()
 	at, _ := searchClaim(x.claims, c.ID)
@@ -288,7 +316,9 @@ func (w *nodeWriter) removeClaim(c *model.Claim) {
 	w.releasePosition()
 }
 
-// setNode replaces the node at the position; nil deletes it.
+// setNode replaces the node at the position; nil deletes it. Free capacity changes by
+// the difference of the two versions' capacities, because allocations are not
+// recounted.
 func (w *nodeWriter) setNode(n *model.Node) {
 	s := w.ownStatic()
 	w.nodes.countTaints(s.nodes[w.i], n)
@@ -312,6 +342,7 @@ func (w *nodeWriter) setStatus(n *model.Node) {
 	w.setEligible(n)
 }
 
+// setEligible maintains the bit that the search for feasible nodes tests first.
 func (w *nodeWriter) setEligible(n *model.Node) {
 	setBit(&w.c.static.eligible, w.i, n != nil && n.IsEligible())
 	w.capacityChanged()

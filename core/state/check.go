@@ -14,6 +14,9 @@ import (
 // and returns an error that describes the first difference. It costs a walk over
 // the whole state and is meant for tests and simulations.
 func (sn *Snapshot) Check() error {
+	// Allocations are the source of truth. They are grouped once, so that every
+	// derived structure is compared with an independent computation and not with
+	// another derived structure.
 	byNode := map[string][]*model.Allocation{}
 	byJob := map[model.JobKey]int{}
 	allocs := 0
@@ -30,6 +33,9 @@ func (sn *Snapshot) Check() error {
 	if allocs != sn.AllocCount() {
 		return fmt.Errorf("%d allocations by job, %d by id", allocs, sn.AllocCount())
 	}
+	// A row of the job table exists while anything refers to it. An empty row would
+	// leak a slot, and an index that still points to it would find the next job of
+	// that slot.
 	for _, slot := range sn.sortedJobs() {
 		r := sn.jobs.At(slot)
 		if r.isEmpty() {
@@ -39,6 +45,7 @@ func (sn *Snapshot) Check() error {
 			return fmt.Errorf("job %s counts %d allocations, has %d", r.key, got, byJob[r.key])
 		}
 	}
+	// Claims on member clusters are compared in checkBindings.
 	claims := map[string][]*model.Claim{}
 	for c := range sn.Claims() {
 		if c.ClusterID == "" {
@@ -63,6 +70,8 @@ func (sn *Snapshot) Check() error {
 	return sn.checkLabels()
 }
 
+// checkNodes compares the node table with the allocations and claims of each node. It
+// removes from byNode and claims what it has found, so that the rest has no position.
 func (sn *Snapshot) checkNodes(byNode map[string][]*model.Allocation, claims map[string][]*model.Claim) error {
 	nodes := 0
 	members := map[uint64]int32{}
@@ -76,6 +85,9 @@ func (sn *Snapshot) checkNodes(byNode map[string][]*model.Allocation, claims map
 				return fmt.Errorf("node %s is at %d, found at %d (%t)", n.ID, pos, p, ok)
 			}
 		}
+		// A deleted node keeps its position while allocations or claims refer to it,
+		// because they return to it if the node registers again. Otherwise the
+		// position must be free.
 		if free := id == ""; !free && n == nil && len(byNode[id]) == 0 && len(claims[id]) == 0 {
 			return fmt.Errorf("position %d is used by %s, which nothing refers to", pos, id)
 		}
@@ -94,6 +106,7 @@ func (sn *Snapshot) checkNodes(byNode map[string][]*model.Allocation, claims map
 	if len(byNode) > 0 || len(claims) > 0 {
 		return fmt.Errorf("allocations on %d and claims on %d nodes without a position", len(byNode), len(claims))
 	}
+	// Readers find a node by binary search in this order, and ties are broken by it.
 	if !slices.IsSortedFunc(sn.NodeOrder(), func(a, b int32) int {
 		return strings.Compare(sn.NodeAt(a).ID, sn.NodeAt(b).ID)
 	}) {
@@ -116,7 +129,7 @@ func (sn *Snapshot) checkClasses(members map[uint64]int32) error {
 }
 
 // expected is the content of a position, computed from its node and allocations
-// alone.
+// alone. Its fields correspond to the columns of a chunk.
 type expected struct {
 	free, avail model.Vector
 	ports       []uint16
@@ -127,6 +140,8 @@ type expected struct {
 	guarded     bool
 }
 
+// expect computes the content of a position. n is nil if the node was deleted; its
+// capacity is then zero, so that free capacity is negative while allocations remain.
 func expect(n *model.Node, allocs []*model.Allocation) expected {
 	e := expected{lowest: math.MaxInt32}
 	if n != nil {
@@ -137,6 +152,8 @@ func expect(n *model.Node, allocs []*model.Allocation) expected {
 		}
 	}
 	for _, a := range allocs {
+		// A stopping allocation holds no capacity in the state: new work is placed on
+		// its capacity and starts once it has stopped.
 		if a.Desired != model.DesiredRun {
 			e.stopping = append(e.stopping, a)
 			continue
@@ -150,6 +167,7 @@ func expect(n *model.Node, allocs []*model.Allocation) expected {
 			e.lowest = min(e.lowest, a.Job.Priority)
 		}
 	}
+	// Rows are sorted as policies see them: by priority, and by ID within a priority.
 	slices.SortFunc(e.rows, func(a, b Row) int {
 		return cmp.Or(cmp.Compare(a.Priority, b.Priority), strings.Compare(a.Alloc.ID, b.Alloc.ID))
 	})
@@ -158,7 +176,9 @@ func expect(n *model.Node, allocs []*model.Allocation) expected {
 	return e
 }
 
-// checkNode compares one position with what its allocations and claims result in.
+// checkNode compares one position with what its allocations and claims result in. The
+// cases are ordered from the structure to the sums, so that the first difference is
+// the cause of the others.
 func (sn *Snapshot) checkNode(pos int32, n *model.Node, allocs []*model.Allocation, claims []*model.Claim) error {
 	c, i := sn.chunks[pos/ChunkSize], int(pos%ChunkSize)
 	want := expect(n, allocs)
@@ -188,6 +208,8 @@ func (sn *Snapshot) checkNode(pos int32, n *model.Node, allocs []*model.Allocati
 		return fmt.Errorf("eviction-rules bit is wrong")
 	case (c.HasClaims()>>i&1 == 1) != (len(claims) > 0):
 		return fmt.Errorf("claimed bit is wrong")
+	// Blocking queries compare the index of a chunk before those of its positions. If
+	// the chunk's index were lower, they would miss a change.
 	case c.ModifyIndex(i) > c.MaxModifyIndex():
 		return fmt.Errorf("changed at %d, the chunk at %d", c.ModifyIndex(i), c.MaxModifyIndex())
 	}
@@ -200,6 +222,8 @@ func (sn *Snapshot) checkNode(pos int32, n *model.Node, allocs []*model.Allocati
 	return nil
 }
 
+// checkEvals compares the evaluations of each job with the table of all evaluations.
+// Both are in order of creation, so that equal sets are equal lists.
 func (sn *Snapshot) checkEvals() error {
 	jobs := map[model.JobKey][]*model.Evaluation{}
 	evals := 0
@@ -218,6 +242,8 @@ func (sn *Snapshot) checkEvals() error {
 	return nil
 }
 
+// checkPerNodeJobs compares the list of system jobs with the job table. A job that is
+// missing in the list would not be evaluated when a node becomes ready.
 func (sn *Snapshot) checkPerNodeJobs() error {
 	listed := map[model.JobKey]bool{}
 	for slot := range sn.perNode.All {
@@ -253,6 +279,8 @@ func (sn *Snapshot) checkLabels() error {
 			return err
 		}
 	}
+	// Every listing was counted once per job above. If the sum is positive now, an
+	// index lacks a listing; if it is negative, an index has a stale one.
 	for x := range labelIndexes {
 		for slot := range int32(sn.labels[x].Size()) {
 			if row := sn.labels[x].At(slot); row != nil {
@@ -266,6 +294,8 @@ func (sn *Snapshot) checkLabels() error {
 	return nil
 }
 
+// checkListed verifies that a job version is listed under each of its labels, in the
+// index of labels and in that of separation terms.
 func (sn *Snapshot) checkListed(j *model.Job) error {
 	for x, labels := range [labelIndexes][]label{byLabel: labelsOf(j), bySeparation: separationLabelsOf(j)} {
 		for _, l := range labels {
@@ -282,7 +312,8 @@ func (sn *Snapshot) checkListed(j *model.Job) error {
 	return nil
 }
 
-// checkBudgets recounts everything under each budget.
+// checkBudgets recounts the allocations of each budget. The counts are maintained
+// incrementally by every change of an allocation, of its node and of a job's count.
 func (sn *Snapshot) checkBudgets() error {
 	if sn.budgetCounts.Len() != len(sn.budgets.list) {
 		return fmt.Errorf("%d budgets, %d counts", len(sn.budgets.list), sn.budgetCounts.Len())

@@ -12,6 +12,8 @@ import (
 // the ring of idempotency keys.
 func (sn *Snapshot) checkSmallTables() error {
 	a := sn.small
+	// The small tables are sorted lists. A lookup is a binary search, which finds a
+	// wrong entry or none if the order is broken.
 	for table, sorted := range map[string]bool{
 		"policy versions":  a.policies.Ascending(versionID),
 		"policy states":    a.states.Ascending(stateName),
@@ -34,6 +36,8 @@ func (sn *Snapshot) checkSmallTables() error {
 	}
 	for _, slot := range sn.sortedJobs() {
 		r := sn.jobs.At(slot)
+		// Older versions are retained for job history and rollback only while the job
+		// is registered. Allocations refer to their versions themselves.
 		if len(r.older) >= MaxJobVersions || r.job == nil && len(r.older) > 0 {
 			return fmt.Errorf("job %s retains %d older versions", r.key, len(r.older))
 		}
@@ -49,6 +53,8 @@ func (sn *Snapshot) checkSmallTables() error {
 	return sn.checkIdempotency()
 }
 
+// checkIdempotency verifies that the ring of records and the index of their keys
+// agree. The ring bounds memory: the oldest record is dropped for a new one.
 func (sn *Snapshot) checkIdempotency() error {
 	a, n := &sn.small.idempotency, 0
 	for key, applied := range sn.IdempotencyRecords() {
@@ -64,6 +70,7 @@ func (sn *Snapshot) checkIdempotency() error {
 }
 
 // checkBindings recomputes the usage of clusters from assignments and claims alone.
+// Jobs and bindings share one table of rows, because they share one space of names.
 func (sn *Snapshot) checkBindings() error {
 	assigned, n, bindings := map[string][]*model.Assignment{}, 0, 0
 	for _, slot := range sn.sortedJobs() {
@@ -84,6 +91,7 @@ func (sn *Snapshot) checkBindings() error {
 			case sn.Assignment(a.ID) != a:
 				return fmt.Errorf("assignment %s is not found by its id", a.ID)
 			}
+			// A finished assignment is retained for reports, but holds no capacity.
 			if a.HoldsCapacity() {
 				assigned[a.ClusterID] = append(assigned[a.ClusterID], a)
 			}
@@ -92,6 +100,8 @@ func (sn *Snapshot) checkBindings() error {
 	if n != sn.AssignmentCount() || bindings != sn.BindingCount() {
 		return fmt.Errorf("%d assignments and %d bindings, counted %d and %d", n, bindings, sn.AssignmentCount(), sn.BindingCount())
 	}
+	// Each claim is listed twice: with its cluster, whose capacity it holds, and with
+	// its claimant, which releases it.
 	claims, own := map[string][]*model.Claim{}, map[model.JobKey][]*model.Claim{}
 	for c := range sn.Claims() {
 		if c.ClusterID != "" {
@@ -108,6 +118,8 @@ func (sn *Snapshot) checkBindings() error {
 	if len(own) > 0 {
 		return fmt.Errorf("claims of %d bindings without a row", len(own))
 	}
+	// jobs holds the rows of the assignments' bindings, so that the scheduler reads
+	// their priorities without a lookup by name.
 	for _, slot := range sn.sortedClusters() {
 		r := sn.clusters.At(slot)
 		for i, a := range r.assigned {
@@ -127,6 +139,9 @@ func (sn *Snapshot) checkBindings() error {
 	return nil
 }
 
+// check compares a cluster's row with its assignments and claims. held includes
+// stopping assignments, because their replicas use capacity until the agent reports
+// their end.
 func (r *clusterRow) check(assigned []*model.Assignment, claims []*model.Claim) error {
 	slices.SortFunc(assigned, func(a, b *model.Assignment) int { return strings.Compare(a.ID, b.ID) })
 	var held, stopping model.Vector

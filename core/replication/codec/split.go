@@ -59,6 +59,7 @@ func Split(e *replication.Entry, snap *state.Snapshot) ([]Part, error) {
 	return commands.Of(e.Command).split(s)
 }
 
+// tooLarge returns an error that wraps replication.ErrTooLarge.
 func tooLarge(what string, size int) error {
 	return fmt.Errorf("%w: %s has %d bytes, the limit is %d", replication.ErrTooLarge, what, size, replication.MaxEntry)
 }
@@ -71,19 +72,22 @@ func (s *splitter) part(c replication.Command) Part {
 // indivisible is the splitFunc of commands that take effect as a whole.
 func indivisible(s *splitter) ([]Part, error) { return nil, tooLarge("entry", s.size) }
 
+// splitEvals splits a write of evaluations. Each takes effect by itself.
 func splitEvals(s *splitter) ([]Part, error) {
 	return splitList(s, s.entry.Command.(*replication.WriteEvals).Evals, func(evals []*model.Evaluation) replication.Command {
 		return &replication.WriteEvals{Evals: evals}
 	})
 }
 
+// splitUpdates splits a node's reports. Each takes effect by itself.
 func splitUpdates(s *splitter) ([]Part, error) {
 	return splitList(s, s.entry.Command.(*replication.UpdateAllocs).Updates, func(updates []apply.ClientUpdate) replication.Command {
 		return &replication.UpdateAllocs{Updates: updates}
 	})
 }
 
-// splitList halves a list of independent elements until the parts fit.
+// splitList halves a list of independent elements until the parts fit. Halving
+// encodes each element at most log2(n) times.
 func splitList[T any](s *splitter, list []T, command func([]T) replication.Command) ([]Part, error) {
 	p := s.part(command(list))
 	switch {
@@ -114,7 +118,8 @@ func splitPlans(s *splitter) ([]Part, error) {
 	return s.pack(b, components(b, s.snap))
 }
 
-// pack halves a list of components until the parts fit.
+// pack halves a list of components until the parts fit. The parts are applied in
+// order, so that results can be joined.
 func (s *splitter) pack(b *apply.Batch, list [][]groupRef) ([]Part, error) {
 	p := s.planPart(b, list)
 	switch {
@@ -199,7 +204,9 @@ func components(b *apply.Batch, snap *state.Snapshot) [][]groupRef {
 	return sets
 }
 
-// locations returns the nodes and clusters that a commit group touches.
+// locations returns the nodes and clusters that a commit group touches. Stops and
+// evictions refer to allocations by ID; snap is the state from which their nodes are
+// known. An ID that is unknown there was deleted and has no effect.
 func locations(g *model.CommitGroup, snap *state.Snapshot) (ids []string) {
 	nodeOf := func(id string) {
 		if a := snap.Alloc(id); a != nil {

@@ -9,7 +9,8 @@ import (
 	"github.com/cede-scheduler/cede/core/state/apply"
 )
 
-// upsertClusters registers member clusters, by an agent or an operator.
+// upsertClusters registers member clusters, by an agent or an operator. Agents send
+// their secret, which later reports must match; operators do not have it.
 func (a *applier) upsertClusters(c *replication.UpsertClusters) *replication.Refusal {
 	return a.storeClusters(c.Clusters)
 }
@@ -34,6 +35,8 @@ func (a *applier) storeClusters(clusters []*model.Cluster) *replication.Refusal 
 	if err != nil {
 		return replication.Refuse(replication.CodeInvalid, "register clusters: %v", err)
 	}
+	// Blocked bindings are evaluated again on every cluster that is up: its capacity
+	// may have grown, or it may have returned.
 	a.addEvals(evals)
 	for _, c := range clusters {
 		if !c.Down {
@@ -43,8 +46,9 @@ func (a *applier) storeClusters(clusters []*model.Cluster) *replication.Refusal 
 	return nil
 }
 
-// changeClusters applies the reports of agents, or missed heartbeats. Unknown clusters are
-// skipped.
+// changeClusters applies the reports of agents, or missed heartbeats. It skips
+// unknown clusters: a cluster may be deleted while a report is in flight. All leases
+// are checked before the first change, so that a refused command has no effect.
 func (a *applier) changeClusters(c *replication.ChangeClusters) *replication.Refusal {
 	changes := c.Changes
 	var next []*model.Cluster
@@ -86,7 +90,9 @@ func (a *applier) deleteCluster(c *replication.DeleteCluster) *replication.Refus
 }
 
 // upsertBinding stores a new version if the specification changed. Otherwise the
-// binding is unchanged and marked dirty, so that it is evaluated again.
+// binding is unchanged and marked dirty, so that it is evaluated again. The version
+// starts at 0 and counts changes of the specification; the submit time is that of the
+// first version, because waiting times are measured from it.
 func (a *applier) upsertBinding(c *replication.UpsertBinding) *replication.Refusal {
 	b := c.Binding
 	if b == nil {
@@ -148,7 +154,8 @@ func (a *applier) stopBinding(c *replication.StopBinding) *replication.Refusal {
 	return a.upsertBinding(&replication.UpsertBinding{Binding: &stopped, Eval: c.Eval})
 }
 
-// deleteBinding deletes a binding whose assignments hold no capacity. Its claims are freed.
+// deleteBinding deletes a binding whose assignments hold no capacity. It frees the
+// claims, which may unblock others.
 func (a *applier) deleteBinding(c *replication.DeleteBinding) *replication.Refusal {
 	key := c.Key
 	if a.txn.Binding(key) == nil {
@@ -170,6 +177,7 @@ func (a *applier) deleteBinding(c *replication.DeleteBinding) *replication.Refus
 	return nil
 }
 
+// endAssignments records that assignments without an agent have ended by the clock.
 func (a *applier) endAssignments(c *replication.EndAssignments) *replication.Refusal {
 	for _, cluster := range apply.AssignmentEnds(a.txn, a.now, c.IDs...) {
 		a.addFreedCluster(cluster)
@@ -177,6 +185,7 @@ func (a *applier) endAssignments(c *replication.EndAssignments) *replication.Ref
 	return nil
 }
 
+// updateAssignments applies the reports of an agent on its assignments.
 func (a *applier) updateAssignments(c *replication.UpdateAssignments) *replication.Refusal {
 	evals, clusters := apply.AssignmentUpdates(a.txn, a.now, c.Updates)
 	a.addEvals(evals)
@@ -186,6 +195,8 @@ func (a *applier) updateAssignments(c *replication.UpdateAssignments) *replicati
 	return nil
 }
 
+// stopAssignments stops assignments at an operator's request and evaluates their
+// bindings again.
 func (a *applier) stopAssignments(c *replication.StopAssignments) *replication.Refusal {
 	evals, clusters := apply.AssignmentStops(a.txn, a.now, c.IDs, c.Reason)
 	a.addEvals(evals)
@@ -195,6 +206,9 @@ func (a *applier) stopAssignments(c *replication.StopAssignments) *replication.R
 	return nil
 }
 
+// addFreedCluster adds a cluster on which capacity may have become free to the
+// result. The leader offers it to blocked evaluations after the commit. A cluster may
+// be added several times.
 func (a *applier) addFreedCluster(id string) {
 	a.result.Freed = append(a.result.Freed, model.ClusterLocation(id))
 }

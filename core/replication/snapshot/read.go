@@ -45,7 +45,10 @@ func (r *Restorer) Read(in io.Reader) (*state.Txn, error) {
 	return r.txn, nil
 }
 
-// record adds one record to the transaction.
+// record adds one record to the transaction. The head must be first, because vectors
+// are stored by dimension, and a job must precede its allocations. After a decoding
+// error an object is incomplete and must not be added, because the transaction would
+// index it.
 func (r *Restorer) record(m *pb.Record) error {
 	if head := m.GetHead(); head != nil {
 		return r.head(head)
@@ -53,6 +56,7 @@ func (r *Restorer) record(m *pb.Record) error {
 	if r.txn == nil {
 		return errors.New("it does not start with a head")
 	}
+	// The chunks of an upload follow its record directly. Any other record ends it.
 	if _, chunk := m.Record.(*pb.Record_UploadChunk); !chunk {
 		r.endUpload()
 	}
@@ -84,6 +88,8 @@ func (r *Restorer) record(m *pb.Record) error {
 			r.txn.UpsertClaim(claim)
 		}
 	case *pb.Record_Dirty:
+		// Restoring the tables above has marked their jobs dirty at the index of the
+		// snapshot. This record replaces the mark by the original index.
 		key := keyOf(&d, c.Dirty.GetKey())
 		r.txn.MarkDirtyAt(key, c.Dirty.GetIndex())
 		r.txn.SetPreemptionHold(key, state.PreemptionHold{Index: c.Dirty.GetHeld(), Time: c.Dirty.GetHeldAt()})
@@ -95,6 +101,8 @@ func (r *Restorer) record(m *pb.Record) error {
 	return errors.Join(d.Err(), err)
 }
 
+// bindingRecord adds a member cluster, a binding or an assignment. A duplicate would
+// replace an assignment without releasing its capacity, so it is an error.
 func (r *Restorer) bindingRecord(d *codec.Decoder, m *pb.Record) error {
 	switch c := m.Record.(type) {
 	case *pb.Record_Cluster:
@@ -118,6 +126,9 @@ func (r *Restorer) bindingRecord(d *codec.Decoder, m *pb.Record) error {
 	return nil
 }
 
+// operatorRecord adds a policy, an upload, a token, an idempotency record or a chunk
+// of a module. An unknown record is an error: a newer server wrote it, and the state
+// would be incomplete without it.
 func (r *Restorer) operatorRecord(d *codec.Decoder, m *pb.Record) error {
 	switch c := m.Record.(type) {
 	case *pb.Record_PolicyVersion:
@@ -149,6 +160,8 @@ func (r *Restorer) operatorRecord(d *codec.Decoder, m *pb.Record) error {
 	return nil
 }
 
+// head starts the transaction at the index of the snapshot. The dimensions are
+// registered first and in the writer's order, because vectors are stored by position.
 func (r *Restorer) head(m *pb.SnapshotHead) error {
 	if r.txn != nil {
 		return errors.New("second head")
@@ -164,6 +177,9 @@ func (r *Restorer) head(m *pb.SnapshotHead) error {
 	return r.txn.GrowDimensions(m.Dimensions...)
 }
 
+// jobBlock adds a job with its versions. The first Own versions belong to the job;
+// further ones are referenced by allocations of earlier versions, which share the
+// objects.
 func (r *Restorer) jobBlock(d *codec.Decoder, block *pb.JobBlock) error {
 	key := keyOf(d, block.GetKey())
 	r.job = block
@@ -187,6 +203,8 @@ func (r *Restorer) jobBlock(d *codec.Decoder, block *pb.JobBlock) error {
 	return r.txn.SetOlderVersions(key, versions[1:block.Own:block.Own]...)
 }
 
+// allocBlock adds allocations of the job block before it. Names that repeat are
+// stored once per block, and the decoder shares them.
 func (r *Restorer) allocBlock(block *pb.AllocBlock) error {
 	if r.job == nil {
 		return errors.New("allocations without a job")
@@ -213,6 +231,9 @@ func (r *Restorer) endUpload() {
 	}
 }
 
+// moduleChunk gathers a policy module and stores it after its last chunk. Modules
+// precede the state, so that they are stored before a state that uses them is
+// committed. A reader that needs the state only, such as an inspection, skips them.
 func (r *Restorer) moduleChunk(m *pb.ModuleChunk) error {
 	if m.Offset != int64(r.module.Len()) {
 		return fmt.Errorf("module %s: chunk at %d after %d bytes", m.Digest, m.Offset, r.module.Len())

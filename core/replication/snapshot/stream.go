@@ -16,6 +16,12 @@ import (
 	pb "github.com/cede-scheduler/cede/core/replication/replicationpb"
 )
 
+// A stream is the magic number, then records, then a SHA-256 checksum of all bytes before it:
+//
+//	record = length (uvarint) | CRC-32C of the message (4 bytes) | protobuf message
+//
+// The CRC locates damage to one record; the checksum and the number of records in the
+// tail detect missing and reordered records.
 const (
 	magic = "cedesnp\x01" // the last byte is the format
 	// maxRecord is larger than any record that Write produces. It bounds the memory
@@ -53,6 +59,8 @@ type recordWriter struct {
 	head  [binary.MaxVarintLen64 + 4]byte
 }
 
+// newRecordWriter starts a stream. Bytes are hashed as they leave the buffer, so that
+// the hash covers exactly the bytes that were written.
 func newRecordWriter(out io.Writer) *recordWriter {
 	w := &recordWriter{sum: sha256.New()}
 	w.out = bufio.NewWriterSize(io.MultiWriter(out, w.sum), 1<<16)
@@ -60,6 +68,8 @@ func newRecordWriter(out io.Writer) *recordWriter {
 	return w
 }
 
+// write appends a record. The encoding is deterministic, because servers compare
+// hashes of their states.
 func (w *recordWriter) write(m *pb.Record) {
 	if w.err != nil {
 		return
@@ -87,8 +97,9 @@ func (w *recordWriter) end(out io.Writer) error {
 	return w.err
 }
 
-// readRecords calls read for every record but the last, then verifies the stream.
-// If it returns an error, the caller must discard the records.
+// readRecords calls read for every record but the last, then verifies the stream. The
+// checksum is known only at the end: if it returns an error, the caller must discard
+// what it has read.
 func readRecords(in io.Reader, read func(*pb.Record) error) error {
 	sum := sha256.New()
 	buffered := bufio.NewReaderSize(in, 1<<16)
@@ -132,6 +143,8 @@ func readRecords(in io.Reader, read func(*pb.Record) error) error {
 	return nil
 }
 
+// readMagic checks the magic number. It distinguishes another format from another
+// kind of file, because the remedy differs.
 func readMagic(in io.Reader) error {
 	const version = len(magic) - 1
 	var got [len(magic)]byte
@@ -173,6 +186,8 @@ func readRecord(in *hashedReader, buf []byte) ([]byte, error) {
 	return buf, nil
 }
 
+// unexpectedEOF returns io.ErrUnexpectedEOF for io.EOF: a stream must end with its
+// checksum.
 func unexpectedEOF(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF
