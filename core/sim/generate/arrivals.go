@@ -13,16 +13,16 @@ type arrivals struct {
 	every       int64
 	perHour     float64
 	from, until int64
-	number      int     // of jobs; byLoad or byChance where it is not fixed
-	weight      float64 // of the band's load; with byLoad
+	number      int     // number of jobs; byLoad or byChance if it is not fixed
+	weight      float64 // share of the band's load; for byLoad
 }
 
 const (
-	byLoad   = -1 // as many as the band's load asks for
-	byChance = -2 // as many as happen to arrive
+	byLoad   = -1 // until the band's load is reached
+	byChance = -2 // determined by the arrival process
 )
 
-// planArrival resolves when jobs arrive and what says how many.
+// planArrival resolves the arrival times of a class and the source of its job count.
 func (p *plan) planArrival(k *class) arrivals {
 	a := &k.Arrival
 	path := k.path + ".arrival"
@@ -49,14 +49,14 @@ func (p *plan) planArrival(k *class) arrivals {
 	return t
 }
 
-// checkArrival looks for what a process needs and for what it has no use for.
+// checkArrival checks that the process has the fields it requires and no others.
 func (p *plan) checkArrival(path string, a *Arrival, t *arrivals) {
 	uses := map[string][]string{
 		"burst": {"at"}, "at": {"at"}, "every": {"every", "from", "until"}, "poisson": {"perHour", "from", "until"},
 	}
 	use, known := uses[t.process]
 	if !known {
-		p.badf(path+".process", "leave it out for burst", "unknown process %.40q; expected burst, poisson, every or at", t.process)
+		p.badf(path+".process", "omit it for burst", "unknown process %.40q; expected burst, poisson, every or at", t.process)
 		return
 	}
 	for _, f := range []struct {
@@ -64,14 +64,14 @@ func (p *plan) checkArrival(path string, a *Arrival, t *arrivals) {
 		set  bool
 	}{{"at", len(a.At) > 0}, {"every", a.Every != 0}, {"perHour", a.PerHour != 0}, {"from", a.From != 0}, {"until", a.Until != 0}} {
 		if f.set && !slices.Contains(use, f.name) {
-			p.badf(path+"."+f.name, "remove it", "%s has no use for %s; it takes %s", t.process, f.name, strings.Join(use, ", "))
+			p.badf(path+"."+f.name, "remove it", "process %s does not use %s; it uses %s", t.process, f.name, strings.Join(use, ", "))
 		}
 	}
 	switch {
 	case t.process == "at" && len(t.at) == 0:
-		p.bad(path, "no times", "write at: [10s, 5m]")
+		p.bad(path, "times are missing", "write at: [10s, 5m]")
 	case t.process == "every" && t.every == 0:
-		p.bad(path, "no period", "write every: 30s")
+		p.bad(path, "the period is missing", "write every: 30s")
 	case !(t.perHour >= 0 && t.perHour <= 1e9):
 		p.badf(path+".perHour", "write jobs per hour", "%v; expected 0 or more", t.perHour)
 	}
@@ -80,50 +80,51 @@ func (p *plan) checkArrival(path string, a *Arrival, t *arrivals) {
 	}
 }
 
-// planNumber finds the one thing that says how many jobs there are.
+// planNumber resolves the job count. It reports a problem unless exactly one field of
+// the class determines it.
 func (p *plan) planNumber(k *class, t *arrivals) {
-	var says []string
+	var sources []string
 	switch {
 	case t.process == "at":
-		t.number, says = len(t.at), append(says, "arrival.at")
+		t.number, sources = len(t.at), append(sources, "arrival.at")
 	case t.process == "every" && t.every > 0 && t.until > t.from:
 		n := (t.until - t.from + t.every - 1) / t.every
 		if n > maxJobs {
 			p.badf(k.path+".arrival.every", "arrive less often", "%d jobs; expected at most %d", n, maxJobs)
 			n = 0
 		}
-		t.number, says = int(n), append(says, "arrival.every")
+		t.number, sources = int(n), append(sources, "arrival.every")
 	case t.process == "poisson" && t.perHour > 0:
-		t.number, says = byChance, append(says, "arrival.perHour")
+		t.number, sources = byChance, append(sources, "arrival.perHour")
 		if t.perHour*float64(t.until-t.from)/float64(time.Hour) > maxJobs/2 {
 			p.badf(k.path+".arrival.perHour", "arrive less often", "more than %d jobs", maxJobs/2)
 			t.number = 0
 		}
 	}
 	if k.Jobs != nil {
-		t.number, says = *k.Jobs, append(says, "jobs")
+		t.number, sources = *k.Jobs, append(sources, "jobs")
 		if t.number < 0 || t.number > maxJobs {
-			p.badf(k.path+".jobs", "write how many", "%d; expected 0 to %d", t.number, maxJobs)
+			p.badf(k.path+".jobs", "write a number of jobs", "%d; expected 0 to %d", t.number, maxJobs)
 			t.number = 0
 		}
 	}
 	if k.Weight != nil {
-		t.weight, says = *k.Weight, append(says, "weight")
+		t.weight, sources = *k.Weight, append(sources, "weight")
 		if !(t.weight > 0 && t.weight <= 1e6) {
-			p.badf(k.path+".weight", "leave it out for 1", "%v; expected a number above 0", t.weight)
+			p.badf(k.path+".weight", "omit it for 1", "%v; expected a number above 0", t.weight)
 		}
 	}
 	loaded := k.band >= 0 && p.spec.Bands[k.band].Load > 0
 	switch {
-	case len(says) > 1:
-		p.badf(k.path, "keep one of them", "%s each say how many jobs there are", strings.Join(says, " and "))
-	case len(says) == 0 && !loaded, k.Weight != nil && !loaded:
-		p.bad(k.path, "nothing says how many jobs there are", "write jobs, or give its band a load")
+	case len(sources) > 1:
+		p.badf(k.path, "keep one and remove the others", "%s each determine the number of jobs", strings.Join(sources, " and "))
+	case len(sources) == 0 && !loaded, k.Weight != nil && !loaded:
+		p.bad(k.path, "the number of jobs is missing", "add jobs, or set the load of its band")
 	}
 }
 
-// next draws the times of n jobs, ascending; n is ignored where chance says
-// how many. Times are whole milliseconds.
+// next draws the times of n jobs in ascending order, in whole milliseconds. It ignores n
+// if the process determines the count.
 func (t *arrivals) next(r *rng, n int) []int64 {
 	const ms = int64(time.Millisecond)
 	var list []int64
@@ -138,8 +139,8 @@ func (t *arrivals) next(r *rng, n int) []int64 {
 			list = append(list, int64(at)*ms)
 		}
 	case t.process == "poisson":
-		// The arrivals of a Poisson process, when their number is known, are
-		// spread evenly and independently.
+		// Given their number, the arrivals of a Poisson process are independent and
+		// uniformly distributed.
 		for range n {
 			list = append(list, t.draw(r))
 		}
@@ -157,7 +158,7 @@ func (t *arrivals) next(r *rng, n int) []int64 {
 	return list
 }
 
-// draw is the time of one job among many of unknown number.
+// draw returns the time of one job if the number of jobs is not known in advance.
 func (t *arrivals) draw(r *rng) int64 {
 	const ms = int64(time.Millisecond)
 	if t.process != "poisson" {

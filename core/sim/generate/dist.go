@@ -12,9 +12,9 @@ import (
 	"github.com/cede-scheduler/cede/sdk/fmath"
 )
 
-// Dist is a value or a distribution of values, as written.
+// Dist is a fixed value or a distribution, as written in the spec.
 type Dist struct {
-	kind    string // "" is a fixed value
+	kind    string // "" for a fixed value
 	values  []Scalar
 	weights []int64
 	median  Scalar
@@ -24,7 +24,7 @@ type Dist struct {
 	step    *Scalar
 }
 
-// distFields are the words that a distribution may have.
+// distFields are the fields of a distribution.
 var distFields = []string{"uniform", "choice", "weights", "lognormal", "pareto", "min", "max", "step"}
 
 // UnmarshalYAML reads a value or {kind: ..., min: ..., max: ..., step: ...}.
@@ -46,16 +46,17 @@ func (d *Dist) UnmarshalYAML(n *yaml.Node) error {
 		}
 	}
 	if d.kind == "" {
-		return typeError(n, "no distribution; expected one of uniform, choice, lognormal, pareto")
+		return typeError(n, "missing distribution; expected one of uniform, choice, lognormal, pareto")
 	}
 	return nil
 }
 
+// field reads one field of a distribution.
 func (d *Dist) field(key, value *yaml.Node) error {
 	switch key.Value {
 	case "uniform", "choice", "lognormal", "pareto":
 		if d.kind != "" {
-			return typeError(key, "%s and %s exclude each other", d.kind, key.Value)
+			return typeError(key, "%s and %s are mutually exclusive", d.kind, key.Value)
 		}
 		d.kind = key.Value
 	}
@@ -108,14 +109,14 @@ func (d *Dist) parameters(n *yaml.Node, fields ...string) error {
 type drawer struct {
 	kind          string
 	values        []int64
-	cumulative    []int64 // of choice: running sums of the weights
+	cumulative    []int64 // of choice: cumulative sums of the weights
 	median, shape float64
 	lo, hi        int64
 	step          int64
 }
 
-// compile resolves the unit. What is drawn is at least least; step is what
-// draws are rounded to where the spec names none.
+// compile resolves the values with read. It returns an error if a value is below least
+// or the distribution is inconsistent. Draws are rounded to step if the spec has none.
 func (d *Dist) compile(read func(Scalar) (int64, error), least, step int64) (*drawer, error) {
 	out := &drawer{kind: d.kind, shape: d.shape, lo: least, hi: math.MaxInt64, step: step}
 	var errs []string
@@ -152,37 +153,37 @@ func (d *Dist) compile(read func(Scalar) (int64, error), least, step int64) (*dr
 	return out, nil
 }
 
-// check finds what makes no sense.
+// check returns the inconsistencies of the distribution.
 func (d *Dist) check(out *drawer, least int64) (errs []string) {
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Sprintf(format, args...)) }
 	if len(d.weights) > 0 && d.kind != "choice" {
-		bad("weights belong to choice alone")
+		bad("weights are valid only with choice")
 	}
 	if out.lo > out.hi {
-		bad("min is above max")
+		bad("min is larger than max")
 	}
 	if out.step < 1 {
-		bad("a step of 0")
+		bad("step must be above 0")
 	}
 	switch d.kind {
 	case "", "uniform", "choice":
 		if d.min != nil || d.max != nil {
-			bad("min and max belong to lognormal and pareto alone")
+			bad("min and max are valid only with lognormal and pareto")
 		}
 		d.checkValues(out, least, bad)
 	case "lognormal":
 		if d.max == nil {
-			bad("lognormal needs a max")
+			bad("lognormal requires max")
 		}
 		if out.median <= 0 || !(d.shape > 0 && d.shape <= 10) {
-			bad("lognormal needs a median above 0, and a sigma above 0 and at most 10")
+			bad("lognormal requires a median above 0, and a sigma above 0 and at most 10")
 		}
 	case "pareto":
 		if d.min == nil || d.max == nil || out.lo < 1 {
-			bad("pareto needs a max, and a min above 0")
+			bad("pareto requires max, and a min above 0")
 		}
 		if !(d.shape >= 0.01 && d.shape <= 100) {
-			bad("pareto needs an alpha between 0.01 and 100")
+			bad("pareto requires an alpha between 0.01 and 100")
 		}
 	}
 	if out.lo < least && len(errs) == 0 {
@@ -191,13 +192,15 @@ func (d *Dist) check(out *drawer, least int64) (errs []string) {
 	return errs
 }
 
+// checkValues checks the values and weights of a fixed value, uniform or choice, and
+// sets the bounds or cumulative weights of out.
 func (d *Dist) checkValues(out *drawer, least int64, bad func(string, ...any)) {
 	switch {
 	case len(out.values) == 0:
-		bad("no values")
+		bad("values are missing")
 		return
 	case d.kind == "uniform" && (len(out.values) != 2 || out.values[0] > out.values[1]):
-		bad("uniform needs two values, the smaller one first")
+		bad("uniform requires two values, the smaller one first")
 		return
 	case slices.Min(out.values) < least:
 		bad("%d is too small; expected at least %d", slices.Min(out.values), least)
@@ -215,7 +218,7 @@ func (d *Dist) checkValues(out *drawer, least int64, bad func(string, ...any)) {
 			w = d.weights[min(i, len(d.weights)-1)]
 		}
 		if w < 0 || w > 1<<32 {
-			bad("a weight of %d", w)
+			bad("%d is not a valid weight", w)
 			return
 		}
 		sum += w
@@ -226,15 +229,15 @@ func (d *Dist) checkValues(out *drawer, least int64, bad func(string, ...any)) {
 	}
 }
 
-// maxRedraw is how often a draw outside the bounds is drawn again before it is
-// moved to the bound. Moving each would heap them up there.
+// maxRedraw is the number of attempts to draw a value within the bounds before it is
+// clamped. Clamping every draw would accumulate values at the bounds.
 const maxRedraw = 100
 
-// next draws a value.
+// next returns a random value of the distribution.
 func (d *drawer) next(r *rng) int64 {
 	switch d.kind {
 	case "uniform":
-		// Equal steps between the bounds, so that rounding favours none.
+		// Draw a multiple of the step: rounding a finer draw would not be uniform.
 		if d.step > 1 {
 			return d.lo + r.below((d.hi-d.lo)/d.step+1)*d.step
 		}
@@ -249,7 +252,7 @@ func (d *drawer) next(r *rng) int64 {
 		}
 		return d.round(x)
 	case "pareto":
-		// The inverse of the bounded distribution's function.
+		// The inverse of the bounded cumulative distribution function.
 		lo, hi := float64(d.lo), float64(d.hi)
 		tail := fmath.Pow(lo/hi, d.shape)
 		u := 1 - float64(r.unit()*(1-tail))
@@ -258,7 +261,7 @@ func (d *drawer) next(r *rng) int64 {
 	return d.values[0]
 }
 
-// round makes a multiple of the step within the bounds.
+// round returns the nearest multiple of the step within the bounds.
 func (d *drawer) round(x float64) int64 {
 	if !(x < float64(d.hi)) {
 		return d.hi

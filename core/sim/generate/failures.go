@@ -10,6 +10,7 @@ import (
 	"github.com/cede-scheduler/cede/core/sim/scenario"
 )
 
+// planFailure checks one failure of the spec.
 func (p *plan) planFailure(i int) {
 	f := &p.spec.Failures[i]
 	path := fmt.Sprintf("failures[%d]", i)
@@ -18,12 +19,13 @@ func (p *plan) planFailure(i int) {
 	}
 	for _, a := range slices.Sorted(maps.Keys(f.Where)) {
 		if !slices.Contains(p.values[a], f.Where[a]) {
-			p.badf(path+".where."+a, "choose a value that some node has", "no node has %s = %.60s", a, f.Where[a])
+			p.badf(path+".where."+a, "use a value of an existing node", "no node has %s = %.60s", a, f.Where[a])
 		}
 	}
 }
 
-// share is how many of n nodes fail.
+// share returns the number of failing nodes among n nodes. It returns an error if the
+// spec is not a number or percentage.
 func (f *Failure) share(n int) (int, error) {
 	text, percent := strings.CutSuffix(f.Nodes.text, "%")
 	v, err := Scalar{text: text, number: true}.count()
@@ -38,7 +40,7 @@ func (f *Failure) share(n int) (int, error) {
 	return int(min(v, int64(n))), nil
 }
 
-// failures takes nodes away at random and gives them back.
+// failures adds events that fail randomly chosen nodes and restore them.
 func (g *generator) failures() {
 	for i := range g.spec.Failures {
 		f := &g.spec.Failures[i]
@@ -49,7 +51,7 @@ func (g *generator) failures() {
 				from = append(from, n.id)
 			}
 		}
-		count, _ := f.share(len(from)) // the plan has checked it
+		count, _ := f.share(len(from)) // planFailure has validated it
 		for _, at := range r.pick(len(from), count) {
 			e := scenario.Event{At: scenario.Duration(f.At), NodeDown: from[at]}
 			if f.Drain {
@@ -63,6 +65,7 @@ func (g *generator) failures() {
 	}
 }
 
+// matches reports whether a node's attributes have all values of Where.
 func (f *Failure) matches(attributes map[string]string) bool {
 	for a, v := range f.Where {
 		if attributes[a] != v {

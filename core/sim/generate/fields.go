@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// fieldsOf lists the fields that a part of the spec may have, for messages.
+// fieldsOf returns the YAML fields of a type of the spec, for messages.
 func fieldsOf(name string) []string {
 	for _, v := range []any{
 		Spec{}, NodeShape{}, Device{}, Band{}, Class{}, Arrival{}, DeviceRequest{}, Spread{}, Choose{}, Constraint{}, Failure{},

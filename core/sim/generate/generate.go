@@ -10,7 +10,9 @@ import (
 	"github.com/cede-scheduler/cede/core/sim/scenario"
 )
 
-// Generate makes the scenario, and a report of how much work it holds.
+// Generate returns the scenario of a spec and a report of its load. It returns a
+// *scenario.Error if the spec is invalid, and an error if it exceeds the limits on jobs
+// and tasks.
 func Generate(s *Spec) (*scenario.File, *Report, error) {
 	g := &generator{plan: newPlan(s), file: &scenario.File{
 		Version: 1, Name: s.Name, Description: s.Description, Seed: s.Seed,
@@ -28,7 +30,7 @@ func Generate(s *Spec) (*scenario.File, *Report, error) {
 	g.failures()
 	slices.SortStableFunc(g.file.Events, func(a, b scenario.Event) int { return cmp.Compare(a.At, b.At) })
 	if err := g.file.Validate(); err != nil {
-		return nil, nil, fmt.Errorf("%s: the scenario would not be valid: %w", orDefault(s.file, s.Name), err)
+		return nil, nil, fmt.Errorf("%s: the generated scenario is invalid: %w", orDefault(s.file, s.Name), err)
 	}
 	return g.file, g.report(), nil
 }
@@ -36,21 +38,21 @@ func Generate(s *Spec) (*scenario.File, *Report, error) {
 type generator struct {
 	*plan
 	file *scenario.File
-	all  []node // every single one
+	all  []node // every node, with its count expanded
 	made []classResult
-	jobN int // jobs made so far
+	jobN int // number of jobs so far
 
-	lastFit int // position in all of the node that held the last task
+	lastFit int // position in all of the node that fitted the last task
 }
 
-// node is what failures and fits need to know of one node.
+// node holds the properties of one node that failures and fit checks read.
 type node struct {
 	id         string
 	attributes map[string]string
 	capacity   scenario.Quantities
 }
 
-// nodes deals and jitters. Equal nodes are written as one, with a count.
+// nodes assigns attributes and jitter. Equal nodes become one entry with a count.
 func (g *generator) nodes() {
 	for i := range g.shapes {
 		s := &g.shapes[i]
@@ -78,6 +80,7 @@ func (g *generator) nodes() {
 	}
 }
 
+// node returns node k of a shape.
 func (g *generator) node(s *shape, k int, r *rng) scenario.Node {
 	n := scenario.Node{ID: s.ID, Datacenter: s.Datacenter, Class: s.Class, Capacity: make(scenario.Quantities)}
 	for _, name := range sorted(s.capacity) {
@@ -99,14 +102,14 @@ func (g *generator) node(s *shape, k int, r *rng) scenario.Node {
 	return n
 }
 
-// generatedJob is a job with what it offers.
+// generatedJob is a job with its submit time and load.
 type generatedJob struct {
 	at  int64
 	job scenario.Job
 }
 
-// jobs makes the classes whose number is known, then those that fill a band,
-// and submits all in order of time.
+// jobs generates the classes with a known number of jobs first, then those that fill
+// the load of a band, and submits all jobs in order of time.
 func (g *generator) jobs() error {
 	g.made = make([]classResult, len(g.classes))
 	for i := range g.classes {
@@ -137,7 +140,7 @@ func (g *generator) jobs() error {
 	return nil
 }
 
-// fixed makes a class whose number is known, or left to chance.
+// fixed generates a class with a number of jobs that is fixed or given by its process.
 func (g *generator) fixed(k *class, m *classResult) error {
 	r := stream(g.spec.Seed, "class/"+k.Name)
 	for _, at := range k.times.next(r, k.times.number) {
@@ -148,6 +151,7 @@ func (g *generator) fixed(k *class, m *classResult) error {
 	return nil
 }
 
+// add records a job of a class. It returns an error if the limits are exceeded.
 func (g *generator) add(k *class, m *classResult, at int64, j scenario.Job) error {
 	if g.jobN++; g.jobN > maxJobs {
 		return g.tooManyJobs(k)
@@ -168,8 +172,8 @@ func (g *generator) tooManyJobs(k *class) error {
 	}}}
 }
 
-// job draws one job. Everything is drawn in a fixed order, whether it is used
-// or not.
+// job draws one job. It always draws the same values in the same order, even if some
+// are unused, so that a change of one field does not affect the others.
 func (g *generator) job(k *class, r *rng) scenario.Job {
 	j := scenario.Job{
 		Namespace: k.Namespace, Type: orDefault(k.Type, "batch"), Priority: new(k.priority),
@@ -192,6 +196,7 @@ func (g *generator) job(k *class, r *rng) scenario.Job {
 	return j
 }
 
+// weightOrDefault returns *w, or 50 if w is nil.
 func weightOrDefault(w *int) int {
 	if w == nil {
 		return 50
@@ -199,7 +204,7 @@ func weightOrDefault(w *int) int {
 	return *w
 }
 
-// choose binds a share of the jobs to a value.
+// choose returns a constraint to a random value for the given share of the jobs.
 func (g *generator) choose(c *Choose, r *rng) (scenario.Constraint, bool) {
 	if c == nil {
 		return scenario.Constraint{}, false
@@ -210,6 +215,7 @@ func (g *generator) choose(c *Choose, r *rng) (scenario.Constraint, bool) {
 	return scenario.Constraint{Attribute: c.Attribute, Operator: string(model.OpEqual), Value: value}, hit
 }
 
+// group draws group i of a job.
 func (g *generator) group(k *class, i int, r *rng) scenario.Group {
 	x := scenario.Group{
 		Name: "main", Labels: k.Labels,

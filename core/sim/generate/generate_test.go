@@ -16,9 +16,9 @@ import (
 	"github.com/cede-scheduler/cede/core/sim/scenario"
 )
 
-// TestGenerate plays the transcripts: `generate` shows the scenario that a spec
-// makes, `report` the report alone, and `preset` the report and a digest of
-// the scenario, which must be the same on every machine.
+// TestGenerate runs the transcripts: `generate` shows the scenario of a spec, `report`
+// only the report, and `preset` the report and a digest of the scenario, which must be
+// the same on every machine.
 func TestGenerate(t *testing.T) {
 	datadriven.Walk(t, "testdata/generate", func(t *testing.T, path string) {
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
@@ -52,14 +52,14 @@ func encode(t interface{ Fatal(...any) }, f *scenario.File) []byte {
 	return b.Bytes()
 }
 
-// What is no description at all is refused with a line and a remedy, too.
-func TestParse_RefusesWhatIsNoDescription(t *testing.T) {
+// TestParse_RejectsUnreadableSpecs checks that each error has a line and a remedy.
+func TestParse_RejectsUnreadableSpecs(t *testing.T) {
 	for text, want := range map[string]string{
-		"":                           "f:1: nothing to begin with: expected a description of a cluster; start with",
-		"# nothing\n":                "f:1: nothing to begin with",
+		"":                           "f:1: the file is empty: expected a spec; start with",
+		"# nothing\n":                "f:1: the file is empty",
 		"name: x\n\x7fELF\x00":       "f:2: expected text, found the byte 0x7f; save it as UTF-8 text",
 		"\xff\xfe":                   "f:1: expected text, found the byte 0xff",
-		"name: x\n---\nname: y\n":    "f:2: more than one document; remove what follows",
+		"name: x\n---\nname: y\n":    "f:2: more than one document; remove the rest",
 		"a: [1\n":                    "f:1: did not find expected ',' or ']'; check indentation",
 		strings.Repeat(" ", 1<<20+1): "f:1: more than 1048576 bytes",
 	} {
@@ -69,7 +69,7 @@ func TestParse_RefusesWhatIsNoDescription(t *testing.T) {
 	}
 }
 
-func TestPresets_AreListedWithWhatTheyAre(t *testing.T) {
+func TestPresets_ListNamesAndDescriptions(t *testing.T) {
 	list := Presets()
 	if len(list) < 3 {
 		t.Errorf("presets: %v", list)
@@ -80,12 +80,12 @@ func TestPresets_AreListedWithWhatTheyAre(t *testing.T) {
 			t.Fatal(err)
 		}
 		if s.Name != p.Name || p.Description == "" {
-			t.Errorf("preset %s is called %q: %q", p.Name, s.Name, p.Description)
+			t.Errorf("preset %s has name %q and description %q", p.Name, s.Name, p.Description)
 		}
 	}
 }
 
-func TestOpen_FilesAndWhatIsNeither(t *testing.T) {
+func TestOpen_FilePresetOrError(t *testing.T) {
 	if _, err := Open("nowhere"); err == nil || !strings.Contains(err.Error(), "contended, inversion, storm") {
 		t.Errorf("got %v", err)
 	}
@@ -109,9 +109,9 @@ func TestParse_JSON(t *testing.T) {
 	}
 }
 
-// TestStreams_DoNotTouchEachOther adds a class in front of another, whose jobs
-// must stay as they are.
-func TestStreams_DoNotTouchEachOther(t *testing.T) {
+// TestStreams_AreIndependent adds a class in front of another. The jobs of the other
+// class must not change.
+func TestStreams_AreIndependent(t *testing.T) {
 	const head = "name: x\nhorizon: 1h\nnodes: [{id: n, capacity: {cpu: 1000}}]\nclasses:\n"
 	const extra = "  - {name: b, jobs: 3, resources: {cpu: {uniform: [1, 9]}}}\n"
 	const tail = "  - {name: a, jobs: 5, arrival: {process: poisson}, resources: {cpu: {uniform: [1, 900]}}}\n"
@@ -133,11 +133,11 @@ func TestStreams_DoNotTouchEachOther(t *testing.T) {
 		return b.String()
 	}
 	if one, two := jobs(head+tail), jobs(head+extra+tail); one != two || one == "" {
-		t.Errorf("alone:\n%sbeside another:\n%s", one, two)
+		t.Errorf("alone:\n%swith another class:\n%s", one, two)
 	}
 }
 
-func TestDist_MomentsAreThoseOfTheDistribution(t *testing.T) {
+func TestDist_HasExpectedMoments(t *testing.T) {
 	const n = 200_000
 	r := stream(1, "test")
 	mean := func(next func() float64) (m, dev float64) {
@@ -180,7 +180,7 @@ func TestDist_MomentsAreThoseOfTheDistribution(t *testing.T) {
 	}
 }
 
-// TestRNG_IsPinned holds the first draws, which every machine must give.
+// TestRNG_IsPinned compares the first draws, which must be equal on every machine.
 func TestRNG_IsPinned(t *testing.T) {
 	r := stream(7, "class/sweep")
 	var b strings.Builder
@@ -195,7 +195,7 @@ func TestRNG_IsPinned(t *testing.T) {
 	}
 }
 
-func TestPick_TakesAsManyAsAsked(t *testing.T) {
+func TestPick_ReturnsRequestedNumber(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(0, 50).Draw(t, "n")
 		k := rapid.IntRange(0, n).Draw(t, "k")
@@ -211,7 +211,7 @@ func TestPick_TakesAsManyAsAsked(t *testing.T) {
 	})
 }
 
-// drawSpec writes a random spec.
+// drawSpec returns a random spec.
 func drawSpec(t *rapid.T) string {
 	var b strings.Builder
 	p := func(format string, args ...any) { fmt.Fprintf(&b, format, args...) }
@@ -239,7 +239,7 @@ func drawSpec(t *rapid.T) string {
 	return b.String()
 }
 
-func TestGenerate_IsValidInOrderAndTheSameTwice(t *testing.T) {
+func TestGenerate_IsValidOrderedAndDeterministic(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := drawSpec(t)
 		s, err := Parse("spec.yaml", []byte(text))
@@ -267,13 +267,13 @@ func TestGenerate_IsValidInOrderAndTheSameTwice(t *testing.T) {
 		}
 		again, _, err := Generate(s)
 		if err != nil || !bytes.Equal(encode(t, f), encode(t, again)) {
-			t.Fatalf("two scenarios of one spec differ (%v)", err)
+			t.Fatalf("two runs of one spec differ (%v)", err)
 		}
 	})
 }
 
-// TestGenerate_OffersTheLoadOfTheBand checks the target, which is met to within
-// a job.
+// TestGenerate_OffersTheLoadOfTheBand checks the target load, which is met to within one
+// job.
 func TestGenerate_OffersTheLoadOfTheBand(t *testing.T) {
 	for _, c := range []struct {
 		preset  string
@@ -323,7 +323,7 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		if jobs := len(s.Classes); jobs > 3 || newPlan(s).nodes > 1000 {
-			return // slow, and nothing new
+			return // slow, without additional coverage
 		}
 		for i := range s.Bands {
 			s.Bands[i].Load = min(s.Bands[i].Load, 0.01)

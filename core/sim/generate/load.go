@@ -7,11 +7,11 @@ import (
 	"github.com/cede-scheduler/cede/core/sim/scenario"
 )
 
-// load is what work offers, by resource, as parts of the cluster's capacity
-// over the horizon.
+// load maps resources to the offered load, as fractions of the cluster's capacity over
+// the horizon.
 type load map[string]float64
 
-// peak is the part of the resource of which most is asked.
+// peak returns the highest fraction among the resources.
 func (l load) peak() (m float64) {
 	for _, v := range l {
 		m = max(m, v)
@@ -21,7 +21,7 @@ func (l load) peak() (m float64) {
 
 func sorted[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
-// classResult is what has been made of a class.
+// classResult holds the generated jobs of a class and their load.
 type classResult struct {
 	jobs  []generatedJob
 	tasks int
@@ -29,7 +29,7 @@ type classResult struct {
 	unfit int // tasks that fit no node
 }
 
-// add counts a job.
+// add adds a job and its load.
 func (m *classResult) add(g *generator, at int64, j *scenario.Job) {
 	if m.load == nil {
 		m.load = make(load)
@@ -58,8 +58,8 @@ func (m *classResult) add(g *generator, at int64, j *scenario.Job) {
 	}
 }
 
-// fitsAnyNode is whether some empty node has the resources of one task. It asks the
-// node that had room last time first: mostly that is enough.
+// fitsAnyNode reports whether some empty node can hold one task. It tries the node that
+// fitted the previous task first, which usually succeeds.
 func (g *generator) fitsAnyNode(x *scenario.Group) bool {
 	for i := range g.all {
 		if at := (g.lastFit + i) % len(g.all); g.all[at].fits(x) {
@@ -70,6 +70,7 @@ func (g *generator) fitsAnyNode(x *scenario.Group) bool {
 	return false
 }
 
+// fits reports whether the empty node has the resources and devices of one task.
 func (n *node) fits(x *scenario.Group) bool {
 	for r, v := range x.Resources {
 		if n.capacity[r] < v {
@@ -79,8 +80,8 @@ func (n *node) fits(x *scenario.Group) bool {
 	return true
 }
 
-// fill makes jobs of the classes that share a band's load, until each offers
-// its part of what the band's other classes leave.
+// fill generates jobs of the classes that share the load of a band, until each class
+// reaches its share of the load that the fixed classes of the band leave.
 func (g *generator) fill() error {
 	for b := range g.spec.Bands {
 		used, weights := make(load), 0.0
@@ -110,16 +111,17 @@ func (g *generator) fill() error {
 	return nil
 }
 
+// fillClass generates jobs of one class until it reaches the target load.
 func (g *generator) fillClass(k *class, m *classResult, target float64) error {
 	r := stream(g.spec.Seed, "class/"+k.Name)
 	for {
 		at := k.times.draw(r)
 		j := g.job(k, r)
-		// The last job is made when that comes nearer to the target.
+		// Keep the last job if the result is closer to the target with it.
 		var with classResult
 		with.add(g, at, &j)
 		now := m.load.peak()
-		// Say early what would end at the limit anyway.
+		// Fail early if the job limit would be exceeded anyway.
 		if n := len(m.jobs); n == 1000 && float64(n)*(target/now) > 4*maxJobs {
 			return g.tooManyJobs(k)
 		}

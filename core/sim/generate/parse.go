@@ -17,10 +17,11 @@ import (
 	"github.com/cede-scheduler/cede/core/sim/scenario"
 )
 
-// maxSpec is far more than a small spec has.
+// maxSpec bounds the size of a spec in bytes.
 const maxSpec = 1 << 20
 
-// Open reads a preset by its name, or a file.
+// Open returns the spec of a preset, or of a file. It returns an error that wraps
+// fs.ErrNotExist or a *scenario.Error.
 func Open(name string) (*Spec, error) {
 	if data, ok := preset(name); ok {
 		return Parse(name, data)
@@ -31,7 +32,7 @@ func Open(name string) (*Spec, error) {
 		for _, p := range Presets() {
 			names = append(names, p.Name)
 		}
-		return nil, fmt.Errorf("%s: no such file, and no such preset; there is %s", name, strings.Join(names, ", "))
+		return nil, fmt.Errorf("%s: no such file or preset; presets: %s", name, strings.Join(names, ", "))
 	}
 	if err != nil {
 		return nil, err
@@ -39,13 +40,13 @@ func Open(name string) (*Spec, error) {
 	return Parse(name, data)
 }
 
-// Parse reads a spec in YAML or JSON and validates it. Every problem is in the
-// error, which is a *scenario.Error, with its line. File is for messages.
+// Parse parses a spec in YAML or JSON and validates it. It returns a *scenario.Error
+// with every problem and its line. File is used in messages only.
 func Parse(file string, data []byte) (*Spec, error) {
 	if len(data) > maxSpec {
 		return nil, &scenario.Error{File: file, Problems: []scenario.Problem{{
-			Line: 1, Message: fmt.Sprintf("more than %d bytes, which no description of a cluster has", maxSpec),
-			Remedy: "check that this is a description; a scenario is played by `cede sim run`",
+			Line: 1, Message: fmt.Sprintf("more than %d bytes: too large for a spec", maxSpec),
+			Remedy: "check that this is a spec; `cede sim run` runs a scenario",
 		}}}
 	}
 	s, problems := decode(data)
@@ -59,6 +60,7 @@ func Parse(file string, data []byte) (*Spec, error) {
 	return s, nil
 }
 
+// decode decodes exactly one document.
 func decode(data []byte) (*Spec, []scenario.Problem) {
 	if p := invalidByte(data); p != nil {
 		return nil, []scenario.Problem{*p}
@@ -70,7 +72,7 @@ func decode(data []byte) (*Spec, []scenario.Problem) {
 	s := &Spec{lines: make(map[string]int)}
 	if len(root.Content) == 0 {
 		return nil, []scenario.Problem{{
-			Line: 1, Message: "nothing to begin with: expected a description of a cluster", Remedy: "start with `name: ...`, or copy a preset",
+			Line: 1, Message: "the file is empty: expected a spec", Remedy: "start with `name: ...`, or copy a preset",
 		}}
 	}
 	s.indexLines(root.Content[0], "")
@@ -81,13 +83,13 @@ func decode(data []byte) (*Spec, []scenario.Problem) {
 	}
 	var second yaml.Node
 	if err := d.Decode(&second); !errors.Is(err, io.EOF) {
-		return nil, []scenario.Problem{{Line: max(second.Line, 1), Message: "more than one document", Remedy: "remove what follows the line ---"}}
+		return nil, []scenario.Problem{{Line: max(second.Line, 1), Message: "more than one document", Remedy: "remove the rest after the line ---"}}
 	}
 	return s, nil
 }
 
-// invalidByte finds the first byte that no text has. The library says that there is
-// one, but not where.
+// invalidByte returns a problem for the first byte that is not valid text, or nil. The
+// YAML library reports no position for it.
 func invalidByte(data []byte) *scenario.Problem {
 	line := 1
 	for rest := data; len(rest) > 0; {
@@ -98,7 +100,7 @@ func invalidByte(data []byte) *scenario.Problem {
 		case r == utf8.RuneError && n == 1, r < ' ' && r != '\t' && r != '\r', r == 0x7f:
 			return &scenario.Problem{
 				Line: line, Message: fmt.Sprintf("expected text, found the byte 0x%02x", rest[0]),
-				Remedy: "save it as UTF-8 text; check that this is a description of a cluster",
+				Remedy: "save it as UTF-8 text; check that this is a spec",
 			}
 		}
 		rest = rest[n:]
@@ -106,7 +108,7 @@ func invalidByte(data []byte) *scenario.Problem {
 	return nil
 }
 
-// indexLines notes the line of every path, such as classes[2].duration.
+// indexLines records the line of every path, such as classes[2].duration.
 func (s *Spec) indexLines(n *yaml.Node, path string) {
 	s.lines[path] = n.Line
 	switch n.Kind {
@@ -121,7 +123,7 @@ func (s *Spec) indexLines(n *yaml.Node, path string) {
 	}
 }
 
-// line is that of a path, or of what it lies in.
+// line returns the line of a path, or of the nearest enclosing path.
 func (s *Spec) line(path string) int {
 	for {
 		if l, ok := s.lines[path]; ok || path == "" {
@@ -137,11 +139,11 @@ var (
 	wrongType    = regexp.MustCompile("^cannot unmarshal !!(\\w+) (`.*` )?into (.*)$")
 )
 
-// yamlProblems takes the library's errors apart.
+// yamlProblems converts the errors of the YAML library into problems.
 func yamlProblems(err error) []scenario.Problem {
 	texts, remedy := []string{err.Error()}, "check indentation, quotes and brackets at and before this line"
 	if all, ok := errors.AsType[*yaml.TypeError](err); ok {
-		texts, remedy = all.Errors, "" // they say what was expected
+		texts, remedy = all.Errors, "" // the messages contain the expected values
 	}
 	var problems []scenario.Problem
 	for _, text := range texts {
@@ -163,11 +165,11 @@ func yamlProblems(err error) []scenario.Problem {
 }
 
 var yamlTypeNames = map[string]string{
-	"str": "the text", "int": "the number", "float": "the number", "bool": "the truth value",
+	"str": "the string", "int": "the number", "float": "the number", "bool": "the boolean",
 	"seq": "a list", "map": "a set of fields", "null": "nothing",
 }
 
-// goTypeName says a Go type as a person would.
+// goTypeName returns a readable name of a Go type.
 func goTypeName(t string) string {
 	switch {
 	case strings.HasPrefix(t, "[]"):
@@ -181,5 +183,5 @@ func goTypeName(t string) string {
 	case t == "bool":
 		return "true or false"
 	}
-	return "a text"
+	return "a string"
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/cede-scheduler/cede/core/sim/scenario"
 )
 
-// Bounds on what a spec may ask for: beyond the largest clusters there are,
-// and before memory is a worry.
+// Limits of a spec: beyond the largest known clusters, and small enough to fit
+// into memory.
 const (
 	maxSpecNodes = 1_000_000
 	maxJobs      = 500_000
@@ -22,15 +22,15 @@ const (
 
 var namePattern = regexp.MustCompile(`^[a-z0-9.-]+$`)
 
-// plan is a spec with everything resolved and nothing drawn.
+// plan is a validated spec with everything resolved except random values.
 type plan struct {
 	spec     *Spec
 	problems []scenario.Problem
 
 	shapes   []shape
-	nodes    int                 // in all
-	capacity map[string]float64  // in all, before jitter
-	values   map[string][]string // that attributes have on nodes, ascending
+	nodes    int                 // total number
+	capacity map[string]float64  // total, before jitter
+	values   map[string][]string // attribute values of the nodes, ascending
 	classes  []class
 }
 
@@ -41,7 +41,7 @@ type shape struct {
 	capacity scenario.Quantities
 }
 
-// Validate reports every problem at once, as a *scenario.Error.
+// Validate returns a *scenario.Error with every problem of the spec, or nil.
 func (s *Spec) Validate() error {
 	return newPlan(s).err()
 }
@@ -54,7 +54,7 @@ func (p *plan) err() error {
 	return &scenario.Error{File: p.spec.file, Problems: p.problems}
 }
 
-// bad notes a problem at a path of the spec.
+// bad records a problem at a path of the spec.
 func (p *plan) bad(path, message, remedy string) {
 	p.problems = append(p.problems, scenario.Problem{
 		Line: p.spec.line(path), Path: path, Message: message, Remedy: remedy,
@@ -69,7 +69,7 @@ func newPlan(s *Spec) *plan {
 	p := &plan{spec: s, capacity: make(map[string]float64), values: make(map[string][]string)}
 	p.name("name", s.Name, nil)
 	if s.Horizon <= 0 {
-		p.bad("horizon", "no horizon", "say how long work arrives, such as 2h")
+		p.bad("horizon", "horizon is missing", "write the period in which jobs arrive, such as 2h")
 	}
 	if s.Until != 0 && s.Until < s.Horizon {
 		p.badf("until", "end later, or shorten the horizon", "%v is before the horizon (%v)", s.Until, s.Horizon)
@@ -78,7 +78,7 @@ func newPlan(s *Spec) *plan {
 	p.planBands()
 	seen := make(map[string]bool)
 	if len(s.Classes) == 0 {
-		p.bad("classes", "no classes", "describe some work")
+		p.bad("classes", "classes are missing", "add at least one class")
 	}
 	for i := range s.Classes {
 		p.planClass(i, seen)
@@ -89,13 +89,13 @@ func newPlan(s *Spec) *plan {
 	return p
 }
 
-// name checks a name that must be there, and unique when seen is given.
+// name checks a required name. It must be unique if seen is not nil.
 func (p *plan) name(path, name string, seen map[string]bool) {
 	switch {
 	case !namePattern.MatchString(name):
-		p.badf(path, "use lower-case letters, digits, dots and dashes", "%.60q is not a name", name)
+		p.badf(path, "use lower-case letters, digits, dots and dashes", "%.60q is not a valid name", name)
 	case seen[name]:
-		p.badf(path, "choose another", "the name %q is taken", name)
+		p.badf(path, "use a unique name", "duplicate name %q", name)
 	case seen != nil:
 		seen[name] = true
 	}
@@ -103,7 +103,7 @@ func (p *plan) name(path, name string, seen map[string]bool) {
 
 func (p *plan) planNodes() {
 	if len(p.spec.Nodes) == 0 {
-		p.bad("nodes", "no nodes", "describe at least one kind")
+		p.bad("nodes", "nodes are missing", "add at least one kind")
 	}
 	seen := make(map[string]bool)
 	for i := range p.spec.Nodes {
@@ -115,7 +115,7 @@ func (p *plan) planNodes() {
 			s.count = *n.Count
 		}
 		if s.count < 0 || s.count > maxSpecNodes-p.nodes {
-			p.badf(path+".count", "describe fewer", "%d nodes; expected 0 to %d in all", s.count, maxSpecNodes)
+			p.badf(path+".count", "use fewer nodes", "%d nodes; expected 0 to %d in all", s.count, maxSpecNodes)
 			s.count = 0
 		}
 		if n.Jitter < 0 || n.Jitter > 90 {
@@ -148,7 +148,7 @@ func (p *plan) planDevices(path string, n *NodeShape) {
 func (p *plan) planAttributes(path string, n *NodeShape) {
 	for _, a := range slices.Sorted(maps.Keys(n.Attributes)) {
 		if len(n.Attributes[a].list) == 0 {
-			p.bad(path+".attributes."+a, "no value", "write one, or a list that is dealt in turn")
+			p.bad(path+".attributes."+a, "value is missing", "write one, or a list to assign round-robin")
 		}
 		for _, v := range n.Attributes[a].list {
 			if !slices.Contains(p.values[a], v) {

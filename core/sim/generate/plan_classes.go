@@ -14,43 +14,45 @@ type class struct {
 	*Class
 	path      string
 	priority  int32
-	band      int // position, or -1
+	band      int // position of the band, or -1
 	times     arrivals
 	resources []resourceRequest
 	tasks     *drawer
 	devices   *drawer
-	duration  *drawer // nil: for ever
+	duration  *drawer // nil if unlimited
 }
 
-// resourceRequest is an amount of a resource that each task asks for.
+// resourceRequest is the amount of a resource that each task requests.
 type resourceRequest struct {
 	name string
 	*drawer
 }
 
+// planClass resolves one class.
 func (p *plan) planClass(i int, seen map[string]bool) {
 	c := &p.spec.Classes[i]
 	k := class{Class: c, path: fmt.Sprintf("classes[%d]", i), band: -1, priority: model.DefaultPriority}
 	p.name(k.path+".name", c.Name, seen)
 	p.planPriority(&k)
 	if _, err := model.ParseJobType(orDefault(c.Type, "batch")); err != nil {
-		p.bad(k.path+".type", err.Error(), "leave it out for batch")
+		p.bad(k.path+".type", err.Error(), "omit it for batch")
 	}
 	if c.Namespace != "" {
 		p.name(k.path+".namespace", c.Namespace, nil)
 	}
 	if c.Groups < 0 || c.Groups > maxGroups {
-		p.badf(k.path+".groups", "leave it out for 1", "%d groups; expected 1 to %d", c.Groups, maxGroups)
+		p.badf(k.path+".groups", "omit it for 1", "%d groups; expected 1 to %d", c.Groups, maxGroups)
 	}
 	p.planSizes(&k)
 	p.planPlacement(&k)
 	k.times = p.planArrival(&k)
 	if k.times.number == byLoad && len(k.Resources) == 0 && k.Devices == nil {
-		p.bad(k.path, "it asks for nothing, so it offers no load", "give it resources, or say how many jobs")
+		p.bad(k.path, "the class requests nothing, so it offers no load", "add resources, or a number of jobs")
 	}
 	p.classes = append(p.classes, k)
 }
 
+// orDefault returns s, or otherwise if s is empty.
 func orDefault(s, otherwise string) string {
 	if s == "" {
 		return otherwise
@@ -62,7 +64,7 @@ func (p *plan) planPriority(k *class) {
 	if k.Priority != nil {
 		k.priority = *k.Priority
 		if k.Band != "" {
-			p.bad(k.path+".band", "band and priority exclude each other", "remove one of them")
+			p.bad(k.path+".band", "band and priority are mutually exclusive", "remove one of them")
 		}
 		return
 	}
@@ -71,13 +73,13 @@ func (p *plan) planPriority(k *class) {
 	}
 	k.band = slices.IndexFunc(p.spec.Bands, func(b Band) bool { return b.Name == k.Band })
 	if k.band < 0 {
-		p.badf(k.path+".band", "add it to bands", "no band is called %.60q", k.Band)
+		p.badf(k.path+".band", "add it to bands", "unknown band %.60q", k.Band)
 		return
 	}
 	k.priority = p.spec.Bands[k.band].Priority
 }
 
-// perNode is whether the class's jobs run once on every node.
+// perNode reports whether the jobs of the class run once on every node.
 func (k *class) perNode() bool { return k.Type == "system" || k.Type == "sysbatch" }
 
 func (p *plan) planSizes(k *class) {
@@ -88,7 +90,7 @@ func (p *plan) planSizes(k *class) {
 	for _, r := range slices.Sorted(maps.Keys(k.Resources)) {
 		path := k.path + ".resources." + r
 		if k.Resources[r] == nil {
-			p.bad(path, "no amount", "write one, such as 500 or 2Gi")
+			p.bad(path, "amount is missing", "write one, such as 500 or 2Gi")
 			continue
 		}
 		if p.capacity[r] == 0 {
@@ -99,7 +101,7 @@ func (p *plan) planSizes(k *class) {
 	if d := k.Devices; d != nil {
 		k.devices = p.drawer(k.path+".devices.count", orOne(d.Count), Scalar.count, 1, 1)
 		if p.countDevices(d.ID) == 0 {
-			p.badf(k.path+".devices.id", "add them to some nodes", "no node has devices called %.60q", d.ID)
+			p.badf(k.path+".devices.id", "add them to some nodes", "no node has devices %.60q", d.ID)
 		}
 	}
 	if k.Duration != nil {
@@ -108,11 +110,11 @@ func (p *plan) planSizes(k *class) {
 			p.bad(k.path+".duration", "a "+k.Type+" job never ends", "remove the duration, or make it batch or sysbatch")
 		}
 		if d := k.duration; d != nil && d.lo >= 1e9 && k.Duration.step == nil {
-			d.step = 1e9 // nobody wants to read 17m3.289s
+			d.step = 1e9 // seconds are more readable than 17m3.289s
 		}
 	}
 	if k.Checkpoint != 0 && k.Duration == nil {
-		p.bad(k.path+".checkpoint", "checkpoints of work without a duration", "give it a duration")
+		p.bad(k.path+".checkpoint", "checkpoint requires a duration", "add a duration")
 	}
 }
 
@@ -126,13 +128,13 @@ func orOne(d *Dist) *Dist {
 func (p *plan) drawer(path string, d *Dist, read func(Scalar) (int64, error), least, step int64) *drawer {
 	out, err := d.compile(read, least, step)
 	if err != nil {
-		p.bad(path, err.Error(), "write a value, or a distribution as the presets have them")
+		p.bad(path, err.Error(), "write a value, or a distribution as in the presets")
 	}
 	return out
 }
 
-// countDevices is how many devices of all nodes answer to an id: type,
-// vendor/type or vendor/type/model.
+// countDevices returns the number of devices of all nodes that match an id of the form
+// type, vendor/type or vendor/type/model.
 func (p *plan) countDevices(id string) (n float64) {
 	for i := range p.shapes {
 		for _, d := range p.shapes[i].Devices {
@@ -153,12 +155,12 @@ func deviceMatches(id, device string) bool {
 func (p *plan) planPlacement(k *class) {
 	attribute := func(path, name string) {
 		if len(p.values[name]) == 0 {
-			p.badf(path+".attribute", "give it to some nodes", "no node has the attribute %.60q", name)
+			p.badf(path+".attribute", "add it to some nodes", "no node has the attribute %.60q", name)
 		}
 	}
 	weight := func(path string, w *int, least int) {
 		if w != nil && (*w < least || *w > 100) {
-			p.badf(path+".weight", "leave it out for 50", "%d; expected %d to 100", *w, least)
+			p.badf(path+".weight", "omit it for 50", "%d; expected %d to 100", *w, least)
 		}
 	}
 	share := func(path string, c *Choose) {
@@ -171,13 +173,13 @@ func (p *plan) planPlacement(k *class) {
 		attribute(k.path+".spread", s.Attribute)
 		weight(k.path+".spread", s.Weight, 1)
 		if s.MaxSkew != nil && *s.MaxSkew < 1 {
-			p.badf(k.path+".spread.maxSkew", "leave it out for a soft spread", "%d; expected 1 or more", *s.MaxSkew)
+			p.badf(k.path+".spread.maxSkew", "omit it for a soft spread", "%d; expected 1 or more", *s.MaxSkew)
 		}
 	}
 	if k.Pin != nil {
 		share(k.path+".pin", k.Pin)
 		if k.Pin.Weight != nil {
-			p.bad(k.path+".pin.weight", "a pin is hard", "use prefer for wishes")
+			p.bad(k.path+".pin.weight", "a pin has no weight", "use prefer for a soft constraint")
 		}
 	}
 	if k.Prefer != nil {

@@ -9,12 +9,12 @@ import (
 //go:embed presets/*.yaml
 var presetFiles embed.FS
 
-// Preset is a spec that comes with the program.
+// Preset is a spec that is embedded in the program.
 type Preset struct{ Name, Description string }
 
-// Presets lists them by name.
+// Presets returns the presets, sorted by name.
 func Presets() []Preset {
-	names, _ := fs.Glob(presetFiles, "presets/*.yaml") // embedded: it cannot fail
+	names, _ := fs.Glob(presetFiles, "presets/*.yaml") // the pattern is valid and the files are embedded
 	var list []Preset
 	for _, file := range names {
 		name := strings.TrimSuffix(strings.TrimPrefix(file, "presets/"), ".yaml")

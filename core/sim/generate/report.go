@@ -7,15 +7,15 @@ import (
 	"text/tabwriter"
 )
 
-// Report says how much work a scenario holds.
+// Report summarizes the jobs and the load of a scenario.
 type Report struct {
 	Nodes   int            `json:"nodes"`
 	Classes []ClassReport  `json:"classes"`
 	Load    map[string]int `json:"load"`            // per cent of the capacity over the horizon, by resource
-	Unfit   int            `json:"unfit,omitempty"` // tasks that no empty node could hold
+	Unfit   int            `json:"unfit,omitempty"` // tasks that fit no empty node
 }
 
-// ClassReport is the part of a class.
+// ClassReport summarizes one class.
 type ClassReport struct {
 	Name     string         `json:"name"`
 	Priority int32          `json:"priority"`
@@ -47,7 +47,7 @@ func (l load) percent() map[string]int {
 	return out
 }
 
-// String is the report as a small table.
+// String returns the report as a table.
 func (r *Report) String() string {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
@@ -71,10 +71,10 @@ func (r *Report) String() string {
 		tasks += c.Tasks
 	}
 	row("all", "", jobs, tasks, r.Load)
-	_ = w.Flush() // to memory
-	fmt.Fprintf(&b, "%d nodes; load is what is offered, as a part of their capacity over the horizon\n", r.Nodes)
+	_ = w.Flush() // a strings.Builder never fails
+	fmt.Fprintf(&b, "%d nodes; load is offered load as a share of their capacity over the horizon\n", r.Nodes)
 	if r.Unfit > 0 {
-		fmt.Fprintf(&b, "%d tasks ask for more than any node has\n", r.Unfit)
+		fmt.Fprintf(&b, "%d tasks request more than any node has\n", r.Unfit)
 	}
 	return b.String()
 }

@@ -8,22 +8,22 @@ import (
 	"github.com/cede-scheduler/cede/sdk/fmath"
 )
 
-// rng draws from one PCG stream. It does without rand.Rand, whose integers
-// differ between 32-bit and 64-bit machines and whose normal and exponential
-// draws use math.Exp.
+// rng draws from one PCG stream. It replaces rand.Rand: the integers of rand.Rand differ
+// between 32-bit and 64-bit machines, and its normal and exponential draws depend on
+// math.Exp.
 type rng struct{ pcg *rand.PCG }
 
-// stream is the source of everything that one part of the spec draws.
+// stream returns the random source of one part of the spec.
 func stream(seed uint64, part string) *rng {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(part))
 	return &rng{rand.NewPCG(seed, h.Sum64())}
 }
 
-// below draws from 0 to n-1, each alike; n is at least 1.
+// below returns a uniform integer from 0 to n-1. N must be at least 1.
 func (r *rng) below(n int64) int64 {
-	// The upper half of a product of two words falls into n equal bins, except
-	// for 2^64 mod n of the lower halves, which are drawn again.
+	// Lemire's method: the upper half of the 128-bit product is uniform, except
+	// for 2^64 mod n values of the lower half, which are rejected.
 	un := uint64(n)
 	hi, lo := bits.Mul64(r.pcg.Uint64(), un)
 	for lo < un && lo < -un%un {
@@ -32,16 +32,17 @@ func (r *rng) below(n int64) int64 {
 	return int64(hi)
 }
 
-// between draws from lo to hi, both included.
+// between returns a uniform integer from lo to hi, both included.
 func (r *rng) between(lo, hi int64) int64 { return lo + r.below(hi-lo+1) }
 
-// unit draws from [0, 1), in steps of 2^-53.
+// unit returns a uniform value in [0, 1), in steps of 2^-53.
 func (r *rng) unit() float64 { return float64(r.pcg.Uint64()>>11) / (1 << 53) }
 
-// exponential draws with mean 1.
+// exponential returns an exponential value with mean 1.
 func (r *rng) exponential() float64 { return -fmath.Log(1 - r.unit()) }
 
-// normal draws with mean 0 and deviation 1, by Marsaglia's polar method.
+// normal returns a normal value with mean 0 and standard deviation 1, by Marsaglia's
+// polar method.
 func (r *rng) normal() float64 {
 	for {
 		u, v := 2*r.unit()-1, 2*r.unit()-1
@@ -52,7 +53,7 @@ func (r *rng) normal() float64 {
 	}
 }
 
-// pick draws k of n positions, ascending, each set alike.
+// pick returns k of n positions in ascending order; every subset is equally likely.
 func (r *rng) pick(n, k int) []int {
 	var picked []int
 	for i := range n {

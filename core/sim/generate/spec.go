@@ -9,23 +9,23 @@ import (
 	"github.com/cede-scheduler/cede/core/sim/scenario"
 )
 
-// Spec says what to generate. The package documentation explains the fields.
+// Spec describes a scenario to generate. See the package documentation for the fields.
 type Spec struct {
 	Name        string      `yaml:"name"`
 	Description string      `yaml:"description"`
 	Seed        uint64      `yaml:"seed"`
 	Horizon     Duration    `yaml:"horizon"`
-	Until       Duration    `yaml:"until"` // 0: none
+	Until       Duration    `yaml:"until"` // 0 if the scenario has no end
 	Nodes       []NodeShape `yaml:"nodes"`
 	Bands       []Band      `yaml:"bands"`
 	Classes     []Class     `yaml:"classes"`
 	Failures    []Failure   `yaml:"failures"`
 
 	file  string         // for messages
-	lines map[string]int // of the paths in it
+	lines map[string]int // line by path
 }
 
-// NodeShape is a number of nodes of one kind.
+// NodeShape describes a number of nodes of one kind.
 type NodeShape struct {
 	ID         string            `yaml:"id"`
 	Count      *int              `yaml:"count"` // absent: 1
@@ -37,20 +37,20 @@ type NodeShape struct {
 	Devices    []Device          `yaml:"devices"`
 }
 
-// Device is a group of devices of a node.
+// Device is a device group of a node.
 type Device struct {
 	ID    string `yaml:"id"`
 	Count int32  `yaml:"count"`
 }
 
-// Band is a priority with the load that it offers.
+// Band is a priority and its offered load.
 type Band struct {
 	Name     string  `yaml:"name"`
 	Priority int32   `yaml:"priority"`
-	Load     float64 `yaml:"load"` // 0: what its classes say
+	Load     float64 `yaml:"load"` // 0 if its classes determine it
 }
 
-// Class is a kind of work.
+// Class describes one kind of jobs.
 type Class struct {
 	Name          string            `yaml:"name"`
 	Band          string            `yaml:"band"`
@@ -64,7 +64,7 @@ type Class struct {
 	Tasks         *Dist             `yaml:"tasks"`  // absent: 1
 	Resources     map[string]*Dist  `yaml:"resources"`
 	Devices       *DeviceRequest    `yaml:"devices"`
-	Duration      *Dist             `yaml:"duration"` // absent: for ever
+	Duration      *Dist             `yaml:"duration"` // unlimited if absent
 	Checkpoint    Duration          `yaml:"checkpoint"`
 	KillTimeout   Duration          `yaml:"killTimeout"`
 	Gang          bool              `yaml:"gang"`
@@ -77,7 +77,7 @@ type Class struct {
 	Constraints   []Constraint      `yaml:"constraints"`
 }
 
-// Arrival says when a class's jobs are submitted.
+// Arrival describes when the jobs of a class are submitted.
 type Arrival struct {
 	Process string     `yaml:"process"` // burst (default), poisson, every, at
 	At      []Duration `yaml:"at"`
@@ -87,7 +87,7 @@ type Arrival struct {
 	Until   Duration   `yaml:"until"` // 0: the horizon
 }
 
-// DeviceRequest is what each task wants of one kind of device.
+// DeviceRequest is the request of each task for one kind of device.
 type DeviceRequest struct {
 	ID    string `yaml:"id"`
 	Count *Dist  `yaml:"count"` // absent: 1
@@ -100,26 +100,26 @@ type Spread struct {
 	MaxSkew   *int   `yaml:"maxSkew"`
 }
 
-// Choose binds a share of the jobs to one value of an attribute, drawn from
-// those that nodes have.
+// Choose constrains a share of the jobs to one value of an attribute, drawn from the
+// values of the nodes.
 type Choose struct {
 	Attribute string `yaml:"attribute"`
 	Share     int    `yaml:"share"`  // per cent of the jobs
-	Weight    *int   `yaml:"weight"` // of prefer alone
+	Weight    *int   `yaml:"weight"` // for prefer only
 }
 
-// Constraint is passed on to every group of the class.
+// Constraint is added to every group of the class.
 type Constraint struct {
 	Attribute string `yaml:"attribute"`
 	Operator  string `yaml:"operator"`
 	Value     Values `yaml:"value"`
 }
 
-// Failure takes nodes away, and gives them back.
+// Failure fails nodes and optionally restores them.
 type Failure struct {
 	At    Duration          `yaml:"at"`
 	Nodes Scalar            `yaml:"nodes"` // a number, or a percentage
-	Where map[string]string `yaml:"where"` // attributes of the nodes to choose from
+	Where map[string]string `yaml:"where"` // attributes that the failing nodes must have
 	Back  Duration          `yaml:"back"`  // 0: never
 	Drain bool              `yaml:"drain"`
 }
@@ -129,7 +129,7 @@ type Duration int64
 
 func (d Duration) String() string { return scenario.Duration(d).String() }
 
-// UnmarshalYAML reads either notation.
+// UnmarshalYAML accepts both notations.
 func (d *Duration) UnmarshalYAML(n *yaml.Node) error {
 	var s Scalar
 	if err := s.UnmarshalYAML(n); err != nil {
@@ -143,7 +143,7 @@ func (d *Duration) UnmarshalYAML(n *yaml.Node) error {
 	return nil
 }
 
-// Scalar is a value whose unit depends on where it stands.
+// Scalar is a value whose unit depends on its field.
 type Scalar struct {
 	text   string
 	number bool // written without quotes and unit
@@ -151,7 +151,7 @@ type Scalar struct {
 
 func (s Scalar) String() string { return s.text }
 
-// UnmarshalYAML keeps the text.
+// UnmarshalYAML stores the text. It returns an error if the value is not a scalar.
 func (s *Scalar) UnmarshalYAML(n *yaml.Node) error {
 	if n.Kind == yaml.AliasNode {
 		n = n.Alias
@@ -164,13 +164,13 @@ func (s *Scalar) UnmarshalYAML(n *yaml.Node) error {
 	return nil
 }
 
-// Values is one value or a list of them, kept as text.
+// Values is one value or a list of values, stored as text.
 type Values struct {
 	list   []string
 	listed bool
 }
 
-// UnmarshalYAML takes both.
+// UnmarshalYAML accepts both forms.
 func (v *Values) UnmarshalYAML(n *yaml.Node) error {
 	if n.Kind == yaml.AliasNode {
 		n = n.Alias
@@ -189,7 +189,7 @@ func (v *Values) UnmarshalYAML(n *yaml.Node) error {
 	return nil
 }
 
-// typeError is an error that the YAML decoder collects with its own.
+// typeError returns an error that the YAML decoder collects with its own.
 func typeError(n *yaml.Node, format string, args ...any) error {
 	return &yaml.TypeError{Errors: []string{"line " + strconv.Itoa(n.Line) + ": " + fmt.Sprintf(format, args...)}}
 }

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// large is a file of 40,000 jobs as an importer might write it, 60 MB when
-// indented.
+// large returns a file of so many jobs, as an importer may write it. With 40,000 jobs
+// and indentation it has 60 MB.
 func large(jobs int) *File {
 	f := &File{Version: 1, Name: "large", Description: "a trace"}
 	for i := range 1500 {
@@ -49,7 +49,7 @@ func encoded(b testing.TB, f *File, format Format) []byte {
 	return out.Bytes()
 }
 
-// indented spreads a document over as many lines as it has values.
+// indented writes each value of a document on its own line.
 func indented(text []byte) []byte {
 	var out bytes.Buffer
 	src := newJSONSource(bytes.NewReader(text))

@@ -10,7 +10,7 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 )
 
-// Where a binding is, and how its replicas are scheduled.
+// Scopes of a binding, and how its replicas are scheduled.
 const (
 	scopeNamespace = "namespace"
 	scopeCluster   = "cluster"
@@ -18,7 +18,7 @@ const (
 	duplicated     = "duplicated"
 )
 
-// MarshalJSON writes whichever of the two there is.
+// MarshalJSON writes the mapping to replicas if there is one, else the list of names.
 func (x ExpectClusters) MarshalJSON() ([]byte, error) {
 	if x.Replicas != nil {
 		return json.Marshal(x.Replicas)
@@ -36,9 +36,10 @@ func decodeExpectClusters(d *decoder, v reflect.Value, ev event) {
 		d.wrongType(ev, "a list of clusters, or a mapping from them to replicas", "write [m1, m2] or {m1: 2, m2: 1}")
 		return
 	}
-	slicePlan(newPlan(reflect.TypeFor[string]()), "texts").decode(d, reflect.ValueOf(&x.Names).Elem(), ev)
+	slicePlan(newPlan(reflect.TypeFor[string]()), "strings").decode(d, reflect.ValueOf(&x.Names).Elem(), ev)
 }
 
+// checkClusters checks the member clusters.
 func (c *checker) checkClusters() {
 	var root *path
 	for i := range c.f.Clusters {
@@ -52,13 +53,14 @@ func (c *checker) checkClusters() {
 	}
 }
 
+// checkBindings checks the bindings. Jobs and bindings share one name space of ids.
 func (c *checker) checkBindings() {
 	var root *path
 	for i := range c.f.Bindings {
 		b, p := &c.f.Bindings[i], root.field("bindings").item(i)
 		c.unique(p.field("id"), "bindings", "id", b.ID, i, c.bindings)
 		if at, ok := c.jobs[b.ID]; ok {
-			c.add(p.field("id"), fmt.Sprintf("%.100q is already the id of jobs[%d]", b.ID, at), "give each its own id: jobs and bindings share one space of names")
+			c.add(p.field("id"), fmt.Sprintf("%.100q is already the id of jobs[%d]", b.ID, at), "use distinct ids: jobs and bindings share one namespace of ids")
 		}
 		c.checkBinding(p, b)
 	}
@@ -75,13 +77,13 @@ func (c *checker) checkBinding(p *path, b *Binding) {
 	c.checkDuration(p.field("checkpoint"), b.Checkpoint)
 	c.checkClass(p, b)
 	if b.Scope == scopeCluster && b.PreemptionPolicy == preemptionPolicies[0] {
-		c.add(p.field("preemptionPolicy"), "a cluster-scoped binding preempts nobody", "write Never, or leave it out")
+		c.add(p.field("preemptionPolicy"), "a cluster-scoped binding cannot preempt", "write Never, or omit it")
 	}
 	if n := b.replicas(); n < 0 || n > maxReplicas {
 		c.add(p.field("replicas"), fmt.Sprintf("%d replicas: expected 0 to %d", n, maxReplicas), "check the number")
 	}
 	if n := b.MinReplicas; n < 0 || n > max(0, b.replicas()) {
-		c.add(p.field("minReplicas"), fmt.Sprintf("%d replicas: expected 0 to %d, as many as it wants", n, b.replicas()), "lower it, or leave it out: the binding then goes whole")
+		c.add(p.field("minReplicas"), fmt.Sprintf("%d replicas: expected 0 to %d, the replicas of the binding", n, b.replicas()), "lower it, or omit it: the binding is then evicted as a whole")
 	}
 	for i, id := range b.Clusters {
 		c.needCluster(p.field("clusters").item(i), id)
@@ -90,7 +92,7 @@ func (c *checker) checkBinding(p *path, b *Binding) {
 		at := p.field("weights").field(id)
 		c.needCluster(at, id)
 		if w := b.Weights[id]; w < 0 || w > maxReplicas {
-			c.add(at, fmt.Sprintf("%d is not a weight: expected 0 to %d", w, maxReplicas), "write 0 to leave the cluster out")
+			c.add(at, fmt.Sprintf("%d is not a valid weight: expected 0 to %d", w, maxReplicas), "write 0 to exclude the cluster")
 		}
 	}
 	for i := range b.Constraints {
@@ -102,35 +104,37 @@ func (c *checker) checkBinding(p *path, b *Binding) {
 // maxReplicas bounds replicas and weights.
 const maxReplicas = 1 << 20
 
+// checkClass checks the priority class and its source. Both exclude an explicit priority.
 func (c *checker) checkClass(p *path, b *Binding) {
 	source := p.field("priorityClassSource")
 	if b.ClassSource == string(model.FederatedPriorityClass) {
-		c.add(source, "FederatedPriorityClass is reserved, and nothing defines it", "write KubePriorityClass or PodPriorityClass")
+		c.add(source, "FederatedPriorityClass is reserved and not supported", "write KubePriorityClass or PodPriorityClass")
 		return
 	}
 	c.oneOf(source, b.ClassSource, string(model.KubePriorityClass), string(model.PodPriorityClass))
 	if b.PriorityClass != "" && b.Priority != nil {
-		c.add(p.field("priorityClass"), "priority and priorityClass exclude each other", "remove one of the two")
+		c.add(p.field("priorityClass"), "priority and priorityClass are mutually exclusive", "remove one of the two")
 	}
 	if strict := c.f.Scheduler.FeatureGates.StrictPriorityClasses; b.PriorityClass != "" && strict != nil && *strict {
 		if _, ok := c.classes[b.PriorityClass]; !ok {
-			c.add(p.field("priorityClass"), fmt.Sprintf("there is no priority class %.100q, and StrictPriorityClasses is on", b.PriorityClass), "declare it under priorityClasses, or turn the gate off")
+			c.add(p.field("priorityClass"), fmt.Sprintf("unknown priority class %.100q, and StrictPriorityClasses is enabled", b.PriorityClass), "declare it under priorityClasses, or disable the gate")
 		}
 	}
 	if b.ClassSource != "" && b.Priority != nil {
-		c.add(source, "priority and priorityClassSource exclude each other", "remove one of the two")
+		c.add(source, "priority and priorityClassSource are mutually exclusive", "remove one of the two")
 	}
 }
 
+// checkClusterSpread checks the bounds on clusters and on the values of the attribute.
 func (c *checker) checkClusterSpread(p *path, b *Binding) {
 	s := &b.Spread
 	c.checkRange(p, b, "Clusters", "clusters", s.MinClusters, s.MaxClusters)
 	switch {
 	case s.By == "" && (s.MinGroups != nil || s.MaxGroups != nil):
-		c.add(p.field("by"), "minGroups and maxGroups count values of an attribute, and none is named", "write {by: region, minGroups: 2}")
+		c.add(p.field("by"), "minGroups and maxGroups require an attribute", "write {by: region, minGroups: 2}")
 		return
 	case s.By != "" && s.MinGroups == nil && s.MaxGroups == nil:
-		c.add(p.field("by"), "there is neither minGroups nor maxGroups", "write {by: region, minGroups: 2}, or leave `by` out")
+		c.add(p.field("by"), "minGroups or maxGroups is required if `by` is set", "write {by: region, minGroups: 2}, or omit `by`")
 		return
 	}
 	c.checkRange(p, b, "Groups", "values of "+s.By, s.MinGroups, s.MaxGroups)
@@ -139,22 +143,23 @@ func (c *checker) checkClusterSpread(p *path, b *Binding) {
 	}
 }
 
-// checkRange checks a least and a greatest number of what a binding is on.
-func (c *checker) checkRange(p *path, b *Binding, field, what string, from, to *int) {
+// checkRange checks one pair of minimum and maximum of a binding's spread. Field is
+// the common suffix of the two field names, noun the unit for messages.
+func (c *checker) checkRange(p *path, b *Binding, field, noun string, from, to *int) {
 	least, most := valueOrZero(from), valueOrZero(to)
 	switch {
 	case least < 0 || from != nil && least == 0:
-		c.add(p.field("min"+field), fmt.Sprintf("%d %s: expected 1 or more", least, what), "leave it out for 1")
+		c.add(p.field("min"+field), fmt.Sprintf("%d %s: expected 1 or more", least, noun), "omit it for 1")
 	case to != nil && most < 1:
-		c.add(p.field("max"+field), fmt.Sprintf("%d %s: expected 1 or more", most, what), "leave it out for any number")
+		c.add(p.field("max"+field), fmt.Sprintf("%d %s: expected 1 or more", most, noun), "omit it for any number")
 	case most > 0 && least > most:
-		c.add(p.field("min"+field), fmt.Sprintf("at least %d and at most %d %s: expected no more than max%s", least, most, what, field), "lower it")
+		c.add(p.field("min"+field), fmt.Sprintf("at least %d and at most %d %s: expected no more than max%s", least, most, noun, field), "lower it")
 	case b.ReplicaScheduling != duplicated && least > b.replicas() && b.replicas() > 0:
-		c.add(p.field("min"+field), fmt.Sprintf("%d replicas cannot be divided over %d %s", b.replicas(), least, what), "lower it, or ask for more replicas")
+		c.add(p.field("min"+field), fmt.Sprintf("%d replicas cannot be divided over %d %s", b.replicas(), least, noun), "lower it, or request more replicas")
 	}
 }
 
-// valueOrZero is 0 where there is none.
+// valueOrZero returns *n, or 0 if n is nil.
 func valueOrZero(n *int) int {
 	if n == nil {
 		return 0
@@ -162,6 +167,7 @@ func valueOrZero(n *int) int {
 	return *n
 }
 
+// replicas returns the number of replicas that the binding requests; 1 if it is absent.
 func (b *Binding) replicas() int {
 	if b.Replicas == nil {
 		return 1
@@ -169,6 +175,7 @@ func (b *Binding) replicas() int {
 	return *b.Replicas
 }
 
+// needCluster checks a reference to a member cluster and reports whether it exists.
 func (c *checker) needCluster(p *path, id string) bool {
 	_, ok := c.clusters[id]
 	if !ok {
@@ -177,6 +184,7 @@ func (c *checker) needCluster(p *path, id string) bool {
 	return ok
 }
 
+// needBinding checks a reference to a binding and reports whether it exists.
 func (c *checker) needBinding(p *path, id string) bool {
 	_, ok := c.bindings[id]
 	if !ok {
@@ -197,22 +205,23 @@ func (c *checker) needJobOrBinding(p *path, id string) {
 	c.needJob(p, id)
 }
 
-// checkRunningBinding checks replicas that are there before time 0: they are where
-// the binding may be, as many as it wants at most, and there is room for them.
+// checkRunningBinding checks the replicas that run before time 0: the binding must
+// admit the cluster, must request at least that many replicas, and the cluster must
+// have the capacity.
 func (c *checker) checkRunningBinding(p *path, r *Running) {
 	for field, value := range map[string]string{"job": r.Job, "group": r.Group, "node": r.Node} {
 		if value != "" {
-			c.add(p.field(field), field+" and binding exclude each other", "remove one of the two")
+			c.add(p.field(field), field+" and binding are mutually exclusive", "remove one of the two")
 		}
 	}
 	known := c.needBinding(p.field("binding"), r.Binding)
 	if len(r.Clusters) == 0 {
-		c.add(p.field("clusters"), "clusters are missing", "write how many replicas are where, as {m1: 2}")
+		c.add(p.field("clusters"), "clusters are missing", "write the replicas of each cluster, such as {m1: 2}")
 	}
 	for _, id := range keys(r.Clusters) {
 		at := p.field("clusters").field(id)
 		if r.Clusters[id] < 1 {
-			c.add(at, fmt.Sprintf("%d replicas: expected 1 or more", r.Clusters[id]), "leave the cluster out")
+			c.add(at, fmt.Sprintf("%d replicas: expected 1 or more", r.Clusters[id]), "omit the cluster")
 			known = false
 		}
 		if !c.needCluster(at, id) || !known {
@@ -226,48 +235,50 @@ func (c *checker) checkRunningBinding(p *path, r *Running) {
 	}
 }
 
-// reserveReplicas takes replicas off a cluster and off what the binding wants.
+// reserveReplicas deducts the replicas of an entry from the free capacity of a cluster
+// and from the replicas that the binding requests. It reports a problem if either
+// does not suffice, or if the binding does not admit the cluster.
 func (c *checker) reserveReplicas(p *path, r *Running, id string, b *Binding, m *Cluster) {
 	if c.freeByCluster == nil {
 		c.freeByCluster, c.runningReplicas = map[string]map[string]int64{}, map[string]int{}
 	}
 	n := r.Clusters[id]
 	binding, _ := b.resolve(&classes{})
-	binding.Resources = nil // what it needs is looked up by name
+	binding.Resources = nil // capacity is compared by resource name below
 	binding.Compile(model.NewDimensions())
-	if why := binding.InfeasibleReason(m.resolve()); why != "" {
-		c.add(p, fmt.Sprintf("the binding may not be on cluster %s: it is excluded by %s", id, why), "put its replicas elsewhere")
+	if reason := binding.InfeasibleReason(m.resolve()); reason != "" {
+		c.add(p, fmt.Sprintf("the binding cannot run on cluster %s: it is excluded by %s", id, reason), "use another cluster")
 		return
 	}
 	if once := b.ID + "\x00" + id; c.runningReplicas[once] > 0 {
-		c.add(p, fmt.Sprintf("another entry has replicas of %s on cluster %s", b.ID, id), "add the replicas up in one entry")
+		c.add(p, fmt.Sprintf("another entry has replicas of %s on cluster %s", b.ID, id), "combine the replicas in one entry")
 		return
 	}
 	c.runningReplicas[b.ID+"\x00"+id] = n
-	wanted, key := b.replicas(), b.ID
+	requested, key := b.replicas(), b.ID
 	if b.ReplicaScheduling == duplicated {
 		key += "@" + id
 	}
-	if c.runningReplicas[key] += n; c.runningReplicas[key] > wanted {
-		c.add(p, fmt.Sprintf("%d replicas of %s run, of %d that it wants", c.runningReplicas[key], b.ID, wanted), "run fewer, or ask for more")
+	if c.runningReplicas[key] += n; c.runningReplicas[key] > requested {
+		c.add(p, fmt.Sprintf("%d replicas of %s run: expected at most %d, the replicas of the binding", c.runningReplicas[key], b.ID, requested), "run fewer, or request more")
 		return
 	}
-	left := c.freeByCluster[id]
-	if left == nil {
-		left = maps.Clone(map[string]int64(m.Capacity))
-		if left == nil {
-			left = map[string]int64{}
+	free := c.freeByCluster[id]
+	if free == nil {
+		free = maps.Clone(map[string]int64(m.Capacity))
+		if free == nil {
+			free = map[string]int64{}
 		}
-		c.freeByCluster[id] = left
+		c.freeByCluster[id] = free
 	}
 	for _, name := range keys(b.Resources) {
-		if need := b.Resources[name] * int64(n); need > left[name] {
-			c.add(p, fmt.Sprintf("%s needs %d %s of %s, of which cluster %s has %d left", r.ID, need, model.Unit(name), name, id, left[name]), "run less there before the start, or give the cluster more")
+		if need := b.Resources[name] * int64(n); need > free[name] {
+			c.add(p, fmt.Sprintf("%s requires %d %s of %s: cluster %s has %d free", r.ID, need, model.Unit(name), name, id, free[name]), "run fewer replicas there before the start, or raise its capacity")
 			return
 		}
 	}
 	for name, amount := range b.Resources {
-		left[name] -= amount * int64(n)
+		free[name] -= amount * int64(n)
 	}
 }
 
@@ -293,8 +304,8 @@ func (m *Cluster) resolve() *model.Cluster {
 	return &model.Cluster{ID: m.ID, Capacity: model.Resources(m.Capacity), Attributes: m.Attributes}
 }
 
-// resolve fills in what is absent. A class that is not there is no error, as it
-// may have been deleted since: there is a warning.
+// resolve returns the binding with every default filled in. An unknown priority class
+// is not an error because the class may have been deleted since; it returns a warning.
 func (b *Binding) resolve(all *classes) (binding *model.Binding, warning string) {
 	binding = &model.Binding{
 		Namespace: cmp.Or(b.Namespace, model.DefaultNamespace), ID: b.ID, ClusterScoped: b.Scope == scopeCluster,
@@ -308,10 +319,11 @@ func (b *Binding) resolve(all *classes) (binding *model.Binding, warning string)
 	source := cmp.Or(model.ClassSource(b.ClassSource), model.KubePriorityClass)
 	missing := b.PriorityClass != "" && class == nil
 	if missing {
-		warning = fmt.Sprintf("binding %s: there is no priority class %q", b.ID, b.PriorityClass)
+		warning = fmt.Sprintf("binding %s: unknown priority class %q", b.ID, b.PriorityClass)
 	}
-	// A pod template's class that is gone falls back to the global default; one
-	// that the binding itself names gives 0 and Never.
+	// If the class of a pod template does not exist, the global default applies.
+	// If the binding itself names an unknown class, its priority is 0 and its
+	// preemption policy Never.
 	if class == nil && b.Priority == nil && (!missing || source == model.PodPriorityClass) {
 		class = all.fallback
 	}
@@ -328,7 +340,7 @@ func (b *Binding) resolve(all *classes) (binding *model.Binding, warning string)
 	return binding, warning
 }
 
-// Assigned is replicas of a binding that are on a cluster before time 0.
+// Assigned holds the replicas of a binding that run on one cluster before time 0.
 type Assigned struct {
 	ID        string // of the running entry
 	Binding   *model.Binding
@@ -337,7 +349,7 @@ type Assigned struct {
 	StartedAt int64 // Unix nanoseconds
 }
 
-// assigned turns the running entries of bindings into what is on each cluster.
+// assigned returns the running entries of bindings, one for each entry and cluster.
 func (c *checker) assigned(bindings []*model.Binding) (list []Assigned) {
 	for i := range c.f.Running {
 		r := &c.f.Running[i]

@@ -13,13 +13,13 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 )
 
-// How strictly a budget is kept.
+// Enforcement modes of a budget.
 const (
 	enforceBestEffort = "bestEffort"
 	enforceStrict     = "strict"
 )
 
-// What goes when a job loses an allocation to a preemptor.
+// Disruption modes: the unit of eviction if a job loses an allocation to a preemptor.
 const (
 	disruptSingle = "single"
 	disruptAll    = "all"
@@ -27,10 +27,10 @@ const (
 
 var disruptionModes = []string{disruptSingle, disruptAll}
 
-// String is the bound as it is written.
+// String returns the bound in the notation of a file.
 func (b Bound) String() string { return model.Bound(b).String() }
 
-// MarshalJSON writes a percentage as a text.
+// MarshalJSON writes a percentage as a string, a number as it is.
 func (b Bound) MarshalJSON() ([]byte, error) {
 	if b.Percent {
 		return json.Marshal(b.String())
@@ -39,28 +39,29 @@ func (b Bound) MarshalJSON() ([]byte, error) {
 }
 
 func decodeBound(d *decoder, v reflect.Value, ev event) {
-	const what, remedy = "a number, or a percentage", `write a whole number such as 1, or a percentage such as "50%"`
+	const noun, remedy = "a number, or a percentage", `write a whole number such as 1, or a percentage such as "50%"`
 	text, percent := string(ev.text), false
 	switch ev.kind {
 	case kindNumber:
 	case kindString:
 		text, percent = strings.CutSuffix(text, "%")
 		if !percent {
-			d.wrongType(ev, what, remedy)
+			d.wrongType(ev, noun, remedy)
 			return
 		}
 	default:
-		d.wrongType(ev, what, remedy)
+		d.wrongType(ev, noun, remedy)
 		return
 	}
 	n, ok := parseInt([]byte(text))
 	if text == "" || !ok || n < math.MinInt32 || n > math.MaxInt32 {
-		d.wrongType(ev, what, remedy)
+		d.wrongType(ev, noun, remedy)
 		return
 	}
 	v.Set(reflect.ValueOf(Bound{Number: int32(n), Percent: percent}))
 }
 
+// checkBudgets checks the budgets. It warns if the labels of a budget select no group.
 func (c *checker) checkBudgets() {
 	var root *path
 	seen := map[string]int{}
@@ -72,9 +73,9 @@ func (c *checker) checkBudgets() {
 		c.noEmptyKey(p.field("labels"), b.Labels)
 		switch {
 		case len(b.Labels) == 0 && b.MaxEvictions == nil:
-			c.add(p.field("labels"), "labels are missing", "name the labels of the allocations that are meant, such as {app: web}")
+			c.add(p.field("labels"), "labels are missing", "write the labels of the allocations to select, such as {app: web}")
 		case len(b.Labels) > 0 && c.problems.len() == 0 && !c.selectsGroup(b):
-			c.warnings = append(c.warnings, fmt.Sprintf("budgets[%d]: no group of namespace %s has the labels of %s: it protects nothing", i, b.namespace(), b.Name))
+			c.warnings = append(c.warnings, fmt.Sprintf("budgets[%d]: no group of namespace %s has the labels of %s, so it protects no allocation", i, b.namespace(), b.Name))
 		}
 		c.checkBounds(p, b)
 		c.checkBound(p.field("minAvailable"), b.MinAvailable)
@@ -82,23 +83,23 @@ func (c *checker) checkBudgets() {
 	}
 }
 
-// checkBounds asks for one bound, and for a window where that is a rate.
+// checkBounds requires exactly one bound, and a window if the bound is a rate.
 func (c *checker) checkBounds(p *path, b *Budget) {
 	switch m := b.resolve(); {
 	case m.BoundCount() == 0:
-		c.add(p, "neither minAvailable nor maxUnavailable nor maxEvictions is there", "write one of them, such as minAvailable: 1")
+		c.add(p, "one of minAvailable, maxUnavailable and maxEvictions is required", "add one, such as minAvailable: 1")
 	case b.MinAvailable != nil && b.MaxUnavailable != nil:
-		c.add(p.field("maxUnavailable"), "minAvailable and maxUnavailable exclude each other", "remove one of the two")
+		c.add(p.field("maxUnavailable"), "minAvailable and maxUnavailable are mutually exclusive", "remove one of the two")
 	case m.BoundCount() > 1:
-		c.add(p.field("maxEvictions"), "maxEvictions and the other bounds exclude each other", "write two budgets")
+		c.add(p.field("maxEvictions"), "maxEvictions and the other bounds are mutually exclusive", "write two budgets")
 	}
 	switch {
 	case b.MaxEvictions == nil && b.Window != 0:
-		c.add(p.field("window"), "window is without maxEvictions", "write maxEvictions: how many may be evicted in the window")
+		c.add(p.field("window"), "window requires maxEvictions", "add maxEvictions, the number of evictions allowed in the window")
 	case b.MaxEvictions != nil && *b.MaxEvictions < 0:
 		c.add(p.field("maxEvictions"), fmt.Sprintf("%d is negative: expected 0 or more", *b.MaxEvictions), "remove the sign")
 	case b.MaxEvictions != nil && b.Window <= 0:
-		c.add(p.field("window"), "window is missing: expected a time above 0", "write the time in which so many may be evicted, such as window: 1h")
+		c.add(p.field("window"), "window is missing: expected a duration above 0", "write the period that the limit applies to, such as window: 1h")
 	}
 }
 
@@ -108,11 +109,11 @@ func (c *checker) checkBound(p *path, b *Bound) {
 	case b.Number < 0:
 		c.add(p, fmt.Sprintf("%v is negative: expected 0 or more", b), "remove the sign")
 	case b.Percent && b.Number > 100:
-		c.add(p, fmt.Sprintf("%v is not a share: expected 0%% to 100%%", b), "write the share of the instances that are wanted")
+		c.add(p, fmt.Sprintf("%v is not a valid percentage: expected 0%% to 100%%", b), "write a percentage of the requested instances")
 	}
 }
 
-// selectsGroup is whether some group has the labels of a budget.
+// selectsGroup reports whether the budget's labels select a group of some job.
 func (c *checker) selectsGroup(b *Budget) bool {
 	term := model.LabelTerm{Labels: b.Labels}
 	return slices.ContainsFunc(c.f.Jobs, func(j Job) bool {
@@ -131,7 +132,7 @@ func (b *Budget) resolve() *model.Budget {
 	}
 	if b.MaxEvictions != nil {
 		m.MaxEvictions = &model.Rate{Number: *b.MaxEvictions, Window: time.Duration(b.Window)}
-		m.Strict = b.Enforcement != enforceBestEffort // so many and no more, unless somebody says otherwise
+		m.Strict = b.Enforcement != enforceBestEffort // a rate limits evictions strictly unless the file overrides it
 	}
 	return m
 }

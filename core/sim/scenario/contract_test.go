@@ -9,7 +9,7 @@ import (
 func TestDecode_ContractScenarios(t *testing.T) {
 	files, _ := filepath.Glob("testdata/contract/*")
 	if len(files) < 8 {
-		t.Fatalf("only %d scenarios", len(files))
+		t.Fatalf("found only %d scenarios", len(files))
 	}
 	for _, name := range files {
 		f, err := decodeFile(t, name)

@@ -9,8 +9,8 @@ import (
 	"github.com/cockroachdb/datadriven"
 )
 
-// TestData plays testdata/errors (what is wrong with a file, as the user reads
-// it) and testdata/resolve (what a file means). Run with -rewrite to record.
+// TestData runs testdata/errors (the messages for an invalid file) and testdata/resolve
+// (the resolved values of a valid one). Run it with -rewrite to update them.
 func TestData(t *testing.T) {
 	for _, dir := range []string{"testdata/errors", "testdata/resolve"} {
 		datadriven.Walk(t, dir, func(t *testing.T, path string) {
@@ -20,7 +20,7 @@ func TestData(t *testing.T) {
 					name = "f.json"
 				}
 				input := d.Input
-				if d.HasArg("head") { // spare every case the same two fields
+				if d.HasArg("head") { // omits the two required fields from each case
 					input = "version: 1\nname: x\n" + input
 				}
 				f, err := Decode(name, strings.NewReader(input))
@@ -36,7 +36,7 @@ func TestData(t *testing.T) {
 	}
 }
 
-// show prints what a file means, a thing a line.
+// show returns the resolved file as text, with one object per line.
 func show(t *testing.T, f *File) string {
 	r, err := Resolve(f)
 	if err != nil {
@@ -46,7 +46,7 @@ func show(t *testing.T, f *File) string {
 	for _, w := range r.Warnings {
 		fmt.Fprintf(&b, "warning: %s\n", w)
 	}
-	delta := "the policy's own"
+	delta := "the policy's default"
 	if r.Config.PriorityDelta != nil {
 		delta = fmt.Sprint(*r.Config.PriorityDelta)
 	}
@@ -62,18 +62,18 @@ func show(t *testing.T, f *File) string {
 	}
 	for _, n := range r.Nodes {
 		for _, taint := range n.Taints {
-			fmt.Fprintf(&b, "  node %s is tainted %s\n", n.ID, taint)
+			fmt.Fprintf(&b, "  node %s has taint %s\n", n.ID, taint)
 		}
 	}
 	for _, d := range r.Budgets {
 		fmt.Fprintf(&b, "budget %s: %v min %v max %v strict %t\n", d.Key(), d.Labels, d.MinAvailable, d.MaxUnavailable, d.Strict)
 	}
 	for _, j := range r.Jobs {
-		fmt.Fprintf(&b, "job %s: %s priority %d class %q never preempts %v, never a victim %v, gang %v\n", j.Key(), j.Type, j.Priority, j.PriorityClass, j.NeverPreempts, j.NonPreemptible, j.AllAtOnce)
+		fmt.Fprintf(&b, "job %s: %s priority %d class %q never preempts %v, non-preemptible %v, gang %v\n", j.Key(), j.Type, j.Priority, j.PriorityClass, j.NeverPreempts, j.NonPreemptible, j.AllAtOnce)
 		if j.HasEvictionRules() {
-			fmt.Fprintf(&b, "  is evicted whole: %t", j.AllOrNone)
+			fmt.Fprintf(&b, "  all-or-none eviction: %t", j.AllOrNone)
 			if tol := j.Toleration; tol != nil {
-				fmt.Fprintf(&b, ", spared while younger than %v", Duration(tol.MinRuntime))
+				fmt.Fprintf(&b, ", protected for its first %v", Duration(tol.MinRuntime))
 				if tol.MinPreemptorPriority != nil {
 					fmt.Fprintf(&b, " and from preemptors below %d", *tol.MinPreemptorPriority)
 				}
@@ -82,12 +82,12 @@ func show(t *testing.T, f *File) string {
 		}
 		for _, g := range j.Groups {
 			if g.MinCount > 0 {
-				fmt.Fprintf(&b, "  group %s is evicted one by one down to %d\n", g.Name, g.MinCount)
+				fmt.Fprintf(&b, "  group %s evicts single instances down to %d\n", g.Name, g.MinCount)
 			}
-			fmt.Fprintf(&b, "  group %s: count %d needs %v ports %v devices %v labels %v\n", g.Name, g.Count, g.Resources, g.Ports, g.Devices, g.Labels)
+			fmt.Fprintf(&b, "  group %s: count %d requests %v ports %v devices %v labels %v\n", g.Name, g.Count, g.Resources, g.Ports, g.Devices, g.Labels)
 			fmt.Fprintf(&b, "    evictions %d kill %v duration %v checkpoint %v annotations %v\n", g.MaxParallelEvictions, Duration(g.KillTimeout), Duration(g.Duration), Duration(g.Checkpoint), g.Annotations)
 			if d := g.Disconnect; d != nil {
-				fmt.Fprintf(&b, "    is lost %v after its node is down, replaced meanwhile: %t\n", Duration(d.LostAfter), d.Replace)
+				fmt.Fprintf(&b, "    lost %v after its node disconnects, replaced meanwhile: %t\n", Duration(d.LostAfter), d.Replace)
 			}
 			for _, tol := range g.Tolerations {
 				fmt.Fprintf(&b, "    tolerates %+v\n", tol)

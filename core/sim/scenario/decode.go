@@ -10,28 +10,28 @@ import (
 	"reflect"
 )
 
-// MaxSize is the largest file that is read, in bytes.
+// MaxSize is the largest file that Decode reads, in bytes.
 const MaxSize = 512 << 20
 
 var errTooLarge = errors.New("the file is larger than 512 MiB")
 
-// Decode reads a scenario and checks it. The name is for messages. A document
-// that starts with { and a quoted key is read as JSON, whatever its name;
-// everything else as YAML. All problems of the file are reported at once, as
-// an *Error.
+// Decode reads and validates a scenario. Name is used in messages only. A document
+// that starts with { and a quoted key is parsed as JSON, regardless of its name;
+// everything else as YAML. Decode returns an *Error that lists all problems of the file.
 func Decode(name string, r io.Reader) (*File, error) {
 	f, _, err := DecodeLines(name, r)
 	return f, err
 }
 
-// Lines tells on which lines of a file its values stand.
+// Lines maps the values of a file to line numbers.
 type Lines struct{ at positions }
 
-// Of is the line of the value at a path, such as jobs[2].policy, or of the
-// nearest value around it that has a line of its own.
+// Of returns the line of the value at a path, such as jobs[2].policy. If that value
+// has no line of its own, it returns the line of the nearest enclosing value.
 func (l *Lines) Of(path string) int { return l.at.line(path) }
 
-// DecodeLines is Decode for callers that may find more to say about the file.
+// DecodeLines is like Decode and also returns the lines, for callers that report
+// further problems of the file.
 func DecodeLines(name string, r io.Reader) (*File, *Lines, error) {
 	if size, ok := sizeOf(r); ok && size > MaxSize {
 		return nil, nil, &Error{File: name, Problems: []Problem{fatalRead(1, errTooLarge).problem}}
@@ -50,8 +50,8 @@ func DecodeLines(name string, r io.Reader) (*File, *Lines, error) {
 	return f, &Lines{at: d.lines}, nil
 }
 
-// sizeOf asks a regular file how large it is, so that one that is too large is
-// refused unread.
+// sizeOf returns the size of a regular file, so that Decode can reject a file that is
+// too large without reading it. It returns false if r is not a regular file.
 func sizeOf(r io.Reader) (int64, bool) {
 	file, ok := r.(interface{ Stat() (fs.FileInfo, error) })
 	if !ok {
@@ -64,7 +64,7 @@ func sizeOf(r io.Reader) (int64, bool) {
 	return info.Size(), true
 }
 
-// limited fails once too much was read.
+// limited is a reader that fails after MaxSize bytes.
 type limited struct {
 	r    io.Reader
 	left int64
@@ -78,9 +78,10 @@ func (l *limited) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// read returns the number of bytes read so far.
 func (l *limited) read() int64 { return MaxSize - l.left }
 
-// fatalRead is the end of a file that could not be read on.
+// fatalRead returns the error of a file that cannot be read to its end.
 func fatalRead(line int, err error) fatal {
 	if errors.Is(err, errTooLarge) {
 		return fatal{problem: Problem{
@@ -91,27 +92,29 @@ func fatalRead(line int, err error) fatal {
 	}
 	return fatal{err: err, problem: Problem{
 		Line:    line,
-		Message: fmt.Sprintf("the file could not be read: %v", err),
+		Message: fmt.Sprintf("cannot read the file: %v", err),
 		Remedy:  "check the file and its permissions",
 	}}
 }
 
-// decoder turns the events of a document into a File, by the schema that the
-// types are.
+// decoder converts the events of a document into a File. The Go types of this package
+// are the schema.
 type decoder struct {
 	input    *limited
 	src      source
 	path     []step
 	lines    positions
 	problems problems
-	// refused are the paths with a problem; what is checked later stays silent
-	// about them, since their values are not what was written.
+	// refused holds the paths with a problem. Later checks skip them, because their
+	// values are not those of the file.
 	refused  map[string]bool
-	keys     []keyLine // of the mappings with free keys that are open
-	spent    int       // memory, roughly
+	keys     []keyLine // of the open mappings with free keys
+	spent    int       // estimated memory of the decoded values, in bytes
 	interned map[string]string
 }
 
+// decode returns the file, or the error that ended decoding. It recovers the panics of
+// sources (fatal) and of the problem limit (decodeLimit) and re-panics on any other.
 func (d *decoder) decode(r *bufio.Reader) (f *File, err *Error) {
 	defer func() {
 		switch p := recover().(type) {
@@ -140,17 +143,17 @@ func (d *decoder) decode(r *bufio.Reader) (f *File, err *Error) {
 	}
 	f = &File{}
 	filePlan.decode(d, reflect.ValueOf(f).Elem(), ev)
-	d.src.next() // a document that goes on is an error
+	d.src.next() // fails if the document continues
 	return f, nil
 }
 
-// check validates what was decoded, and finds the lines.
+// check validates the decoded file and adds line numbers to the problems.
 func (d *decoder) check(f *File) {
 	if d.problems.more > 0 {
-		return // enough is wrong
+		return // the problem limit is already exceeded
 	}
 	if f.Version != formatVersion && !d.refused["version"] {
-		d.problems = problems{} // of another version's file nothing else means anything
+		d.problems = problems{} // the fields of another version have other meanings
 	}
 	c := newChecker(f)
 	c.skipRefused(d.refused)
@@ -162,13 +165,13 @@ func (d *decoder) check(f *File) {
 	d.problems.more += c.problems.more
 }
 
-// isJSON looks at the first bytes that are no white space: {" or {}. Other
-// things that start with { are YAML's flow mappings.
+// isJSON reports whether the input starts with {" or {} after white space. Other
+// documents that start with { are YAML flow mappings.
 func isJSON(r *bufio.Reader) bool {
 	head, _ := r.Peek(1024)
 	mark := []byte("\ufeff")
 	if bytes.HasPrefix(head, mark) {
-		_, _ = r.Discard(len(mark)) // it was peeked
+		_, _ = r.Discard(len(mark)) // Peek above guarantees these bytes
 		head = head[len(mark):]
 	}
 	head = bytes.TrimLeft(head, " \t\r\n")
@@ -179,34 +182,36 @@ func isJSON(r *bufio.Reader) bool {
 	return len(head) == 0 || head[0] == '"' || head[0] == '}'
 }
 
-// maxProblems is how many problems make a file rubbish, not worth reading on.
+// maxProblems is the number of problems after which decoding or checking stops.
 const maxProblems = 10_000
 
-// spend counts memory that a value is about to take, roughly. A real file
-// takes four to eight times its size. A hostile one may be all tiny elements
-// that take twenty to a hundred times theirs; it is stopped once that has become much.
+// spend adds the estimated memory of a value and fails if the total is out of
+// proportion to the bytes read. A typical file needs four to eight times its size; a
+// file of tiny elements twenty to a hundred times, which would allow a small hostile
+// file to exhaust memory.
 func (d *decoder) spend(bytes int) {
 	if d.spent += bytes; int64(d.spent) > 128<<20+12*d.input.read() {
 		panic(fatal{problem: Problem{
 			Line:    d.lines.last(),
-			Message: "the file takes far more memory than its size suggests: its elements say almost nothing, or aliases repeat them",
+			Message: "the file requires far more memory than its size suggests: its elements are almost empty, or aliases repeat them",
 			Remedy:  "check that this is a scenario file; write equal nodes and instances with count",
 		}})
 	}
 }
 
-// push and pop keep the path and the lines.
+// push enters a value: it extends the path and opens the value's line record.
 func (d *decoder) push(s step, line int) int {
 	d.path = append(d.path, s)
 	return d.lines.open(s, line)
 }
 
+// pop leaves the value that push returned the mark of.
 func (d *decoder) pop(mark int) {
 	d.lines.close(mark)
 	d.path = d.path[:len(d.path)-1]
 }
 
-// problem refuses the value at the current path.
+// problem records a problem of the value at the current path.
 func (d *decoder) problem(line int, message, remedy string) {
 	at := ""
 	if len(d.problems.list) < maxStored {
@@ -222,7 +227,7 @@ func (d *decoder) problem(line int, message, remedy string) {
 	}
 }
 
-// where is the current path, or its first so many steps.
+// where returns the first steps of the current path as text.
 func (d *decoder) where(steps int) string {
 	var b []byte
 	for _, s := range d.path[:steps] {
@@ -231,16 +236,16 @@ func (d *decoder) where(steps int) string {
 	return string(b)
 }
 
-// decodeLimit ends decoding of a file with too many problems.
+// A decodeLimit is the panic that ends decoding if a file has too many problems.
 type decodeLimit struct{ line int }
 
-// wrongType refuses a value of the wrong type, and steps over it.
+// wrongType records a value of the wrong type and skips it.
 func (d *decoder) wrongType(ev event, expected, remedy string) {
 	d.problem(ev.line, "expected "+expected+", found "+found(ev), remedy)
 	d.skip(ev)
 }
 
-// skip steps over the rest of a value.
+// skip consumes the rest of a value.
 func (d *decoder) skip(ev event) {
 	depth := 0
 	for {
@@ -257,7 +262,7 @@ func (d *decoder) skip(ev event) {
 	}
 }
 
-// intern makes a string, or finds the one made before: most texts of a large
+// intern returns text as a string and shares equal strings. Most strings of a large
 // file are the same few names.
 func (d *decoder) intern(text []byte) string {
 	if len(text) > 64 {
@@ -273,7 +278,7 @@ func (d *decoder) intern(text []byte) string {
 	return s
 }
 
-// found names what stands in place of what was expected.
+// found describes the value of an event, for messages of the form "expected X, found Y".
 func found(ev event) string {
 	switch ev.kind {
 	case kindNull:
@@ -283,7 +288,7 @@ func found(ev event) string {
 	case kindNumber:
 		return fmt.Sprintf("the number %.40s", ev.text)
 	case kindString:
-		return fmt.Sprintf("the text %.40q", ev.text)
+		return fmt.Sprintf("the string %.40q", ev.text)
 	case kindObject:
 		return "a mapping"
 	case kindList:

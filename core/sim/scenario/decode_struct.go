@@ -8,11 +8,12 @@ import (
 	"github.com/cede-scheduler/cede/core/internal/suggest"
 )
 
-// maxFields is the most fields that a struct of the schema has.
+// maxFields is the largest number of fields in a struct of the schema.
 const maxFields = 32
 
+// decode reads a mapping into the struct v. It reports unknown, duplicate and missing fields.
 func (s *structPlan) decode(d *decoder, v reflect.Value, start event) {
-	var seen [maxFields]int // line by field; 0: not seen
+	var seen [maxFields]int // line by field; 0 if not seen yet
 	for {
 		ev := d.src.next()
 		if ev.kind == kindObjectEnd {
@@ -40,15 +41,14 @@ func (s *structPlan) decode(d *decoder, v reflect.Value, start event) {
 		}
 		if field := &s.fields[r.field]; seen[r.field] == 0 {
 			mark := d.push(step{key: field.name, index: -1}, start.line)
-			d.problem(start.line, field.name+" is missing", fmt.Sprintf("add `%s: ` and %s", field.name, r.what))
+			d.problem(start.line, field.name+" is missing", fmt.Sprintf("add `%s: ` and %s", field.name, r.hint))
 			d.pop(mark)
 		}
 	}
 }
 
-// field decodes the value of a field. Null means that the field is absent,
-// except among expectations, where it could be taken for "none": those must be
-// written out.
+// field decodes the value of a field. Null means that the field is absent. Under
+// expect, null is an error: it could be read as "not checked" or as "none".
 func (s *structPlan) field(d *decoder, v reflect.Value, field *fieldPlan) {
 	ev := d.src.next()
 	if ev.kind == kindNull && d.path[0].key != "expect" {
@@ -60,11 +60,12 @@ func (s *structPlan) field(d *decoder, v reflect.Value, field *fieldPlan) {
 	field.plan.decode(d, v, ev)
 }
 
-func (d *decoder) duplicate(line int, what string, first int) {
-	d.problem(line, fmt.Sprintf("%s is given twice, first on line %d", what, first), "remove one of the two")
+// duplicate reports a field or key that occurs a second time.
+func (d *decoder) duplicate(line int, noun string, first int) {
+	d.problem(line, fmt.Sprintf("%s is set twice, first on line %d", noun, first), "remove one of the two")
 }
 
-// unknown refuses a field and steps over its value.
+// unknown reports an unknown field and skips its value.
 func (s *structPlan) unknown(d *decoder, ev event) {
 	name := string(ev.text[:min(len(ev.text), 100)])
 	mark := d.push(step{key: name, index: -1}, ev.line)
@@ -81,19 +82,21 @@ func (s *structPlan) unknown(d *decoder, ev event) {
 	d.pop(mark)
 }
 
+// pointerPlan returns the plan of a pointer: null leaves it nil.
 func pointerPlan(of *plan) *plan {
-	return &plan{what: of.what, decode: func(d *decoder, v reflect.Value, ev event) {
+	return &plan{noun: of.noun, decode: func(d *decoder, v reflect.Value, ev event) {
 		p := reflect.New(v.Type().Elem())
 		of.decode(d, p.Elem(), ev)
 		v.Set(p)
 	}}
 }
 
+// slicePlan returns the plan of a list. Many is the plural noun of its elements.
 func slicePlan(of *plan, many string) *plan {
-	what := "a list of " + many
-	return &plan{what: what, decode: func(d *decoder, v reflect.Value, ev event) {
+	noun := "a list of " + many
+	return &plan{noun: noun, decode: func(d *decoder, v reflect.Value, ev event) {
 		if ev.kind != kindList {
-			d.wrongType(ev, what, `write [...] or lines that start with "- "; [] is the empty list`)
+			d.wrongType(ev, noun, `write [...] or lines that start with "- "; [] is the empty list`)
 			return
 		}
 		v.Set(reflect.MakeSlice(v.Type(), 0, 0))
@@ -115,16 +118,16 @@ func slicePlan(of *plan, many string) *plan {
 	}}
 }
 
-// mapPlan is for maps with free keys. Texts in them (labels, attributes) may
-// be written as numbers or booleans and keep their notation.
+// mapPlan returns the plan of a mapping with free keys. If texts is true, its values
+// (labels, attributes) may be written as numbers or booleans and keep their notation.
 func mapPlan(of *plan, texts bool) *plan {
-	what := "a mapping from names to " + strings.TrimPrefix(strings.TrimPrefix(of.what, "a "), "an ") + "s"
+	noun := "a mapping from names to " + strings.TrimPrefix(strings.TrimPrefix(of.noun, "a "), "an ") + "s"
 	if texts {
-		of = &plan{what: of.what, decode: decodeText}
+		of = &plan{noun: of.noun, decode: decodeText}
 	}
-	return &plan{what: what, decode: func(d *decoder, v reflect.Value, ev event) {
+	return &plan{noun: noun, decode: func(d *decoder, v reflect.Value, ev event) {
 		if ev.kind != kindObject {
-			d.wrongType(ev, what, "write {name: value} or indented lines")
+			d.wrongType(ev, noun, "write {name: value} or indented lines")
 			return
 		}
 		v.Set(reflect.MakeMap(v.Type()))
@@ -137,11 +140,11 @@ func mapPlan(of *plan, texts bool) *plan {
 	}}
 }
 
-// entries decodes each entry of an open mapping with free keys.
+// entries calls each for every entry of the open mapping with free keys.
 func (d *decoder) entries(each func(key string, value event)) {
 	d.spend(200)
 	first := len(d.keys)
-	var many map[string]int // line by key, once a scan would take long
+	var many map[string]int // line by key; used if there are too many keys for a linear scan
 	for {
 		ev := d.src.next()
 		if ev.kind == kindObjectEnd {
@@ -170,12 +173,13 @@ func (d *decoder) entries(each func(key string, value event)) {
 	}
 }
 
-// keyLine is a key of a mapping that is being read.
+// A keyLine is a key of an open mapping and its line.
 type keyLine struct {
 	key  string
 	line int
 }
 
+// lineOf returns the line of a key seen before, or 0.
 func lineOf(few []keyLine, many map[string]int, key string) int {
 	if many != nil {
 		return many[key]

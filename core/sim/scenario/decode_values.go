@@ -15,25 +15,25 @@ func decodeString(d *decoder, v reflect.Value, ev event) {
 	switch ev.kind {
 	case kindString:
 	case kindNumber, kindBool:
-		d.problem(ev.line, "expected a text, found "+found(ev), fmt.Sprintf("put it in quotes: %q", ev.text))
+		d.problem(ev.line, "expected a string, found "+found(ev), fmt.Sprintf("put it in quotes: %q", ev.text))
 	default:
-		d.wrongType(ev, "a text", "write one value, in quotes where in doubt")
+		d.wrongType(ev, "a string", "write one value, in quotes if in doubt")
 		return
 	}
 	v.SetString(d.intern(ev.text))
 }
 
-// decodeText takes any scalar, as it is written.
+// decodeText accepts any scalar and stores its notation.
 func decodeText(d *decoder, v reflect.Value, ev event) {
 	switch ev.kind {
 	case kindString, kindNumber, kindBool:
 		v.SetString(d.intern(ev.text))
 	default:
-		d.wrongType(ev, "a text, a number, true or false", `write one value; "" is the empty text`)
+		d.wrongType(ev, "a string, a number, true or false", `write one value; "" is the empty string`)
 	}
 }
 
-// decodeOperand is the value of a constraint. v is the Constraint.
+// decodeOperand decodes the value of a constraint, a scalar or a list. v is the Constraint.
 func decodeOperand(d *decoder, v reflect.Value, ev event) {
 	c := v.Addr().Interface().(*Constraint)
 	if ev.kind != kindList {
@@ -75,7 +75,8 @@ func decodeFloat(d *decoder, v reflect.Value, ev event) {
 	v.SetFloat(f)
 }
 
-// parseFloat reads finite numbers, YAML's notations included.
+// parseFloat parses a finite number, including YAML's notations. It returns false if
+// text is not one.
 func parseFloat(text []byte) (float64, bool) {
 	if n, ok := parseInt(text); ok {
 		return float64(n), true
@@ -84,14 +85,14 @@ func parseFloat(text []byte) (float64, bool) {
 	return f, err == nil && !math.IsInf(f, 0) && !math.IsNaN(f)
 }
 
-// exceeds is whether a text is a number of a larger magnitude than most.
+// exceeds reports whether text is a number of a larger magnitude than most.
 func exceeds(text []byte, most float64) bool {
 	f, err := strconv.ParseFloat(strings.ReplaceAll(string(text), "_", ""), 64)
 	return (err == nil || errors.Is(err, strconv.ErrRange)) && math.Abs(f) >= most
 }
 
-// parseInt reads whole numbers, also as 1e3 or 5.0 and in YAML's notations
-// 0x1f, 0o17, 0b11 and 1_000. A leading zero is refused: some read 010 as 8.
+// parseInt parses a whole number, including 1e3, 5.0 and YAML's notations 0x1f, 0o17,
+// 0b11 and 1_000. It rejects a leading zero, because YAML 1.1 parsers read 010 as 8.
 func parseInt(text []byte) (int64, bool) {
 	s := string(text)
 	if n, err := strconv.ParseInt(s, 10, 64); err == nil {
@@ -103,7 +104,7 @@ func parseInt(text []byte) (int64, bool) {
 		n, err := strconv.ParseInt(s, 0, 64)
 		return n, err == nil
 	}
-	// Beyond 2^53 a float may not be the number that was written.
+	// Above 2^53 a float64 may differ from the written number.
 	f, err := strconv.ParseFloat(s, 64)
 	if err != nil || f != math.Trunc(f) || math.Abs(f) > 1<<53 {
 		return 0, false
@@ -111,17 +112,18 @@ func parseInt(text []byte) (int64, bool) {
 	return int64(f), true
 }
 
+// intPlan returns the plan of a signed integer with the bounds of its type.
 func intPlan(t reflect.Type) *plan {
 	least, most := int64(math.MinInt64), int64(math.MaxInt64)
-	what := "a whole number"
+	noun := "a whole number"
 	remedy := "write digits, without quotes"
 	if t.Bits() == 32 {
 		least, most = math.MinInt32, math.MaxInt32
 		remedy = "write digits, without quotes, from -2147483648 to 2147483647"
 	}
-	return &plan{what: what, decode: func(d *decoder, v reflect.Value, ev event) {
+	return &plan{noun: noun, decode: func(d *decoder, v reflect.Value, ev event) {
 		if ev.kind != kindNumber {
-			d.wrongType(ev, what, remedy)
+			d.wrongType(ev, noun, remedy)
 			return
 		}
 		n, ok := parseInt(ev.text)
@@ -129,7 +131,7 @@ func intPlan(t reflect.Type) *plan {
 		case ok && !v.OverflowInt(n):
 			v.SetInt(n)
 		case !ok && !exceeds(ev.text, math.MaxInt64):
-			d.wrongType(ev, what, remedy)
+			d.wrongType(ev, noun, remedy)
 		case ev.text[0] == '-':
 			d.problem(ev.line, fmt.Sprintf("%.40s is too small: expected %d or more", ev.text, least), "write a larger number")
 		default:
@@ -138,14 +140,15 @@ func intPlan(t reflect.Type) *plan {
 	}}
 }
 
+// uintPlan returns the plan of an unsigned integer; uint16 is a port.
 func uintPlan(t reflect.Type) *plan {
-	what, remedy := "a whole number of 0 or more", "write digits, without quotes"
+	noun, remedy := "a whole number of 0 or more", "write digits, without quotes"
 	if t.Kind() == reflect.Uint16 {
-		what, remedy = "a port from 1 to 65535", "write digits, without quotes"
+		noun, remedy = "a port from 1 to 65535", "write digits, without quotes"
 	}
-	return &plan{what: what, decode: func(d *decoder, v reflect.Value, ev event) {
+	return &plan{noun: noun, decode: func(d *decoder, v reflect.Value, ev event) {
 		if ev.kind != kindNumber {
-			d.wrongType(ev, what, remedy)
+			d.wrongType(ev, noun, remedy)
 			return
 		}
 		n, err := strconv.ParseUint(string(ev.text), 10, 64)
@@ -155,7 +158,7 @@ func uintPlan(t reflect.Type) *plan {
 			}
 		}
 		if err != nil || v.OverflowUint(n) {
-			d.wrongType(ev, what, remedy)
+			d.wrongType(ev, noun, remedy)
 			return
 		}
 		v.SetUint(n)
@@ -179,23 +182,23 @@ func decodeDuration(d *decoder, v reflect.Value, ev event) {
 	case err == nil:
 		v.SetInt(int64(t))
 	case errors.Is(err, errTooLong):
-		d.problem(ev.line, fmt.Sprintf("%.40s is too long: expected at most %v (50 years)", ev.text, maxDuration), "check the unit; leave it out where it means for ever")
+		d.problem(ev.line, fmt.Sprintf("%.40s is too long: expected at most %v (50 years)", ev.text, maxDuration), "check the unit; omit it for an unlimited duration")
 	default:
 		d.problem(ev.line, "expected a duration, found "+found(ev), remedy)
 	}
 }
 
-// decodePositive is for durations whose absence means something else than 0.
+// decodePositive decodes a duration of which 0 and absence have different meanings.
 func decodePositive(d *decoder, v reflect.Value, ev event) {
 	problems := d.problems.len()
 	decodeDuration(d, v, ev)
 	if v.Int() == 0 && d.problems.len() == problems {
-		d.problem(ev.line, "0s: expected a duration of more than 0", "leave it out where it means for ever")
+		d.problem(ev.line, "0s: expected a duration of more than 0", "omit it for an unlimited duration")
 	}
 }
 
-// decodeQuantities reads amounts. What a node has is rounded down, everything
-// else up.
+// decodeQuantities decodes amounts of resources. Fractions of the unit are rounded
+// down for capacity and up for requests, so that a request never fits by rounding.
 func decodeQuantities(d *decoder, v reflect.Value, ev event) {
 	if ev.kind != kindObject {
 		d.wrongType(ev, "a mapping from resources to amounts", "write {cpu: 500, memory: 2Gi} or indented lines")
@@ -210,6 +213,7 @@ func decodeQuantities(d *decoder, v reflect.Value, ev event) {
 	d.entries(func(resource string, ev event) { q[resource] = d.amount(resource, ev, parse) })
 }
 
+// amount decodes one amount: a number in the resource's unit, or a quantity string.
 func (d *decoder) amount(resource string, ev event, parse func(resource, text string) (int64, error)) int64 {
 	switch ev.kind {
 	case kindNumber:
@@ -217,7 +221,7 @@ func (d *decoder) amount(resource string, ev event, parse func(resource, text st
 		if !ok {
 			d.wrongType(ev, "a whole number of "+model.Unit(resource), "write a whole number, or a quantity in quotes such as "+example(resource))
 		}
-		return n // Validate knows the bounds
+		return n // Validate checks the bounds
 	case kindString:
 		n, err := parse(resource, string(ev.text))
 		switch {
@@ -234,7 +238,7 @@ func (d *decoder) amount(resource string, ev event, parse func(resource, text st
 	return 0
 }
 
-// example is a quantity that makes sense for a resource.
+// example returns a typical quantity of a resource, for hints.
 func example(resource string) string {
 	switch resource {
 	case "cpu":
@@ -247,6 +251,7 @@ func example(resource string) string {
 	return `"2"`
 }
 
+// decodeConfig decodes the free-form configuration of a policy.
 func decodeConfig(d *decoder, v reflect.Value, ev event) {
 	if ev.kind != kindObject {
 		d.wrongType(ev, "a mapping", "write {key: value} or indented lines")
@@ -255,8 +260,8 @@ func decodeConfig(d *decoder, v reflect.Value, ev event) {
 	v.Set(reflect.ValueOf(d.any(ev)))
 }
 
-// any decodes free-form values: a policy's configuration. Numbers are int64
-// where they are whole, else float64.
+// any decodes a free-form value of a policy's configuration. It returns an int64 for
+// whole numbers and a float64 for others.
 func (d *decoder) any(ev event) any {
 	switch ev.kind {
 	case kindString:
@@ -269,7 +274,7 @@ func (d *decoder) any(ev event) any {
 		}
 		f, ok := parseFloat(ev.text)
 		if !ok {
-			d.wrongType(ev, "a finite number", "put it in quotes if it is a text")
+			d.wrongType(ev, "a finite number", "put it in quotes if it is a string")
 		}
 		return f
 	case kindList:

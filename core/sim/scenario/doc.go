@@ -1,20 +1,20 @@
-// Package scenario owns the scenario file: what a cluster looks like, what
-// runs on it, and what happens next. It reads files (Decode), checks them
-// (File.Validate), turns them into values of the model (Resolve) and writes
-// them (Encode).
+// Package scenario owns the scenario file: the description of a cluster, its
+// workload, and the events of a simulation. It decodes files (Decode), validates them
+// (File.Validate), resolves them into values of the model (Resolve) and encodes them
+// (Encode).
 //
-// A File says what was written: quantities are in the model's units and
-// durations in nanoseconds, and nothing else is interpreted. What is absent
-// stays absent until Resolve, so that a file can be written back as it was.
+// A File holds the values as written: quantities are converted into the model's units
+// and durations into nanoseconds, and nothing else is interpreted. Absent fields stay
+// absent until Resolve fills in the defaults, so that Encode can write the file back
+// unchanged.
 //
-// The package never runs anything: core/sim plays what Resolve returns and
-// compares it with what the file expects. Importers, the generator and the
-// command line build or read Files through it.
+// The package never runs a scenario: core/sim runs the value that Resolve returns and
+// compares the result with File.Expect. Importers, the generator and the command line
+// read or build Files.
 //
-// Files come from strangers. Nothing in them may cause a panic or take memory
-// out of proportion; every problem is a Problem with its line, its path, what
-// was expected and what to do.
+// Files are untrusted input. They must not cause a panic, or memory use out of
+// proportion to their size. Decode returns every problem as a Problem with its line,
+// its path, the expected value and a remedy.
 //
-// All functions may be called concurrently; a File must not be changed while
-// one of them uses it.
+// All functions are safe for concurrent use if no File is modified at the same time.
 package scenario

@@ -9,38 +9,38 @@ import (
 	"time"
 )
 
-// errTooLong is a duration that is written well and longer than nanoseconds in
-// an int64 can say.
-var errTooLong = fmt.Errorf("longer than any duration may be: want at most %v (50 years)", maxDuration)
+// errTooLong is returned for a well-formed duration that overflows maxDuration.
+var errTooLong = fmt.Errorf("too long: expected at most %v (50 years)", maxDuration)
 
-// goDuration matches what time.ParseDuration reads, however long.
+// goDuration matches the syntax of time.ParseDuration without its range check.
 var goDuration = regexp.MustCompile(`^[-+]?(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:ns|us|µs|μs|ms|s|m|h))+$`)
 
-// ParseDuration reads Go's notation: 90s, 1h30m, -2h.
+// ParseDuration parses Go's notation: 90s, 1h30m, -2h. It returns an error that wraps
+// errTooLong if the duration is out of range.
 func ParseDuration(text string) (Duration, error) {
 	t, err := time.ParseDuration(text)
 	if err != nil && goDuration.MatchString(text) {
 		return 0, fmt.Errorf("%.40q: %w", text, errTooLong)
 	}
 	if err != nil {
-		return 0, fmt.Errorf("%.40q is not a duration: want one such as 90s or 1h30m", text)
+		return 0, fmt.Errorf("%.40q is not a valid duration: expected one such as 90s or 1h30m", text)
 	}
 	return Duration(t), nil
 }
 
-// maxSeconds is what an int64 of nanoseconds holds.
+// maxSeconds is the largest number of whole seconds in an int64 of nanoseconds.
 const maxSeconds = math.MaxInt64 / 1_000_000_000
 
-// parseSeconds reads a number of seconds, exactly, to the nearest nanosecond.
+// parseSeconds parses a decimal number of seconds exactly and truncates it to nanoseconds.
 func parseSeconds(text string) (Duration, error) {
-	err := fmt.Errorf("%.40s seconds are not a duration", text)
+	err := fmt.Errorf("%.40s seconds is not a valid duration", text)
 	if exceeds([]byte(text), maxSeconds) {
 		return 0, fmt.Errorf("%.40s seconds: %w", text, errTooLong)
 	}
 	if n, ok := parseInt([]byte(text)); ok && n > -maxSeconds && n < maxSeconds {
 		return Duration(n) * 1e9, nil
 	}
-	// Rationals of absurd exponents would take for ever.
+	// Rationals with huge exponents would take unbounded time.
 	if len(text) > 40 || strings.ContainsAny(text, "xobn") {
 		return 0, err
 	}
@@ -54,14 +54,14 @@ func parseSeconds(text string) (Duration, error) {
 	r.Mul(r, big.NewRat(1e9, 1))
 	half := big.NewRat(int64(r.Sign()), 2)
 	r.Add(r, half)
-	n := new(big.Int).Quo(r.Num(), r.Denom()) // towards zero
+	n := new(big.Int).Quo(r.Num(), r.Denom()) // truncates towards zero
 	if !n.IsInt64() {
 		return 0, err
 	}
 	return Duration(n.Int64()), nil
 }
 
-// String is Go's notation without trailing zero units: 1h30m, not 1h30m0s.
+// String returns Go's notation without trailing zero units: 1h30m, not 1h30m0s.
 func (d Duration) String() string {
 	s := time.Duration(d).String()
 	if strings.HasSuffix(s, "m0s") {
@@ -73,5 +73,5 @@ func (d Duration) String() string {
 	return s
 }
 
-// MarshalText writes a duration as Decode reads it.
+// MarshalText writes the notation that Decode reads.
 func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }

@@ -13,17 +13,17 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Format is how a file is written.
+// Format is the encoding of a scenario file.
 type Format string
 
-// The formats.
+// Supported formats.
 const (
 	JSON Format = "json"
 	YAML Format = "yaml"
 )
 
-// Encode writes a file so that Decode gives it back. JSON is written as it is
-// made, an element of a list a line; YAML is for files that people read.
+// Encode writes a file so that Decode returns an equal one. JSON is written as a
+// stream with one list element per line; YAML is indented for readers.
 func Encode(w io.Writer, f *File, format Format) error {
 	switch format {
 	case JSON:
@@ -31,7 +31,7 @@ func Encode(w io.Writer, f *File, format Format) error {
 	case YAML:
 		return encodeYAML(w, f)
 	}
-	return fmt.Errorf("unknown format %q: want json or yaml", format)
+	return fmt.Errorf("unknown format %q: expected json or yaml", format)
 }
 
 func encodeJSON(w io.Writer, f *File) error {
@@ -61,7 +61,7 @@ func encodeJSON(w io.Writer, f *File) error {
 	return e.w.Flush()
 }
 
-// encoder keeps the first error; bufio keeps that of the writer.
+// encoder retains the first error of encoding; bufio retains that of the writer.
 type encoder struct {
 	w     *bufio.Writer
 	value bytes.Buffer
@@ -69,6 +69,7 @@ type encoder struct {
 	err   error
 }
 
+// list writes a list with one element per line.
 func (e *encoder) list(v reflect.Value) {
 	before := "[\n"
 	for i := range v.Len() {
@@ -87,12 +88,12 @@ func (e *encoder) element(v reflect.Value) {
 	_, _ = e.w.Write(bytes.TrimSuffix(e.value.Bytes(), []byte("\n")))
 }
 
-// MarshalJSON writes the list in the place of the value where there is one.
+// MarshalJSON writes Values as the value if it is set, else Value.
 func (c Constraint) MarshalJSON() ([]byte, error) {
 	return json.Marshal(operand{c.Attribute, c.Operator, c.operand(), nil})
 }
 
-// MarshalJSON keeps the weight, which the constraint inside knows nothing of.
+// MarshalJSON adds the weight, which the embedded Constraint would omit.
 func (a Affinity) MarshalJSON() ([]byte, error) {
 	return json.Marshal(operand{a.Attribute, a.Operator, a.operand(), &a.Weight})
 }
@@ -114,7 +115,7 @@ func (c *Constraint) operand() any {
 	return nil
 }
 
-// encodeYAML goes by way of JSON, whose events say what the tree must hold.
+// encodeYAML encodes as JSON first, whose events determine the YAML tree.
 func encodeYAML(w io.Writer, f *File) (err error) {
 	var text bytes.Buffer
 	if err := encodeJSON(&text, f); err != nil {
@@ -123,7 +124,7 @@ func encodeYAML(w io.Writer, f *File) (err error) {
 	defer func() {
 		switch p := recover().(type) {
 		case nil:
-		case fatal: // nested too deep, or a text too long: Decode would refuse it too
+		case fatal: // nested too deep, or a string too long: Decode would reject it as well
 			err = &Error{Problems: []Problem{{Message: p.problem.Message, Remedy: p.problem.Remedy}}}
 		default:
 			panic(p)
@@ -139,6 +140,7 @@ func encodeYAML(w io.Writer, f *File) (err error) {
 	return e.Close()
 }
 
+// yamlNode returns the YAML tree of the value that starts with ev.
 func yamlNode(src source, ev event) *yaml.Node {
 	node := &yaml.Node{Kind: yaml.ScalarNode, Value: string(ev.text)}
 	switch ev.kind {
@@ -182,5 +184,5 @@ func yamlNode(src source, ev event) *yaml.Node {
 	return node
 }
 
-// needsEscape is whether a character is better written as an escape.
+// needsEscape reports whether a character must be written as an escape sequence.
 func needsEscape(r rune) bool { return r != ' ' && !unicode.IsPrint(r) }

@@ -12,12 +12,12 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// sameFile compares files; a list or map that is empty is the same as one that
-// is absent, except where the pointers of Expect tell them apart.
+// sameFile compares files. An empty list or map equals an absent one, except if a
+// pointer of Expect distinguishes them.
 var sameFile = cmpopts.EquateEmpty()
 
-// FuzzDecode: whatever the bytes, Decode neither panics nor fails without
-// saying where; what it accepts resolves, and reads back as it was written.
+// FuzzDecode checks that Decode never panics and that each error has a line. If Decode
+// accepts an input, the file must resolve and survive a round trip.
 func FuzzDecode(f *testing.F) {
 	for _, seed := range seeds(f) {
 		f.Add(seed)
@@ -47,7 +47,7 @@ func FuzzDecode(f *testing.F) {
 				t.Fatalf("%v\n%s", err, b.Bytes())
 			}
 			if diff := cmp.Diff(file, again, sameFile); diff != "" {
-				t.Fatalf("%s changed it:\n%s\n%s", format, diff, b.Bytes())
+				t.Fatalf("the round trip through %s changed the file:\n%s\n%s", format, diff, b.Bytes())
 			}
 		}
 	})
@@ -56,11 +56,11 @@ func FuzzDecode(f *testing.F) {
 func checkError(t *testing.T, err error) {
 	var e *Error
 	if !errors.As(err, &e) || len(e.Problems) == 0 {
-		t.Fatalf("%T without problems: %v", err, err)
+		t.Fatalf("error %T has no problems: %v", err, err)
 	}
 	for i, p := range e.Problems {
 		if p.Line < 1 || p.Message == "" || p.Remedy == "" {
-			t.Fatalf("problem %d says too little: %+v", i, p)
+			t.Fatalf("problem %d has no line, message or remedy: %+v", i, p)
 		}
 		if i > 0 && p.Line < e.Problems[i-1].Line {
 			t.Fatalf("problem %d is out of order", i)
@@ -69,7 +69,7 @@ func checkError(t *testing.T, err error) {
 	_ = e.Error()
 }
 
-// seeds are the contract's scenarios and every input of the transcripts.
+// seeds returns the scenarios of the contract and every input of the transcripts.
 func seeds(f *testing.F) [][]byte {
 	var all [][]byte
 	files, _ := filepath.Glob("testdata/contract/*")

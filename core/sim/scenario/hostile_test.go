@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// repeat is a stream of head, then body over and over.
+// repeat returns a stream of size bytes: head, then body repeatedly.
 func repeat(head, body string, size int) io.Reader {
 	chunk := strings.Repeat(body, 1+(64<<10)/len(body))
 	return io.LimitReader(io.MultiReader(strings.NewReader(head), &endless{text: chunk}), int64(size))
@@ -29,13 +29,12 @@ func (e *endless) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// noise is a stream of random bytes.
+// noise returns random bytes.
 type noise struct{ *rand.ChaCha8 }
 
-// TestDecode_RefusesRubbish gives 100 MB of things that are no scenario. All
-// are refused after a look at their beginning, or by a bound on what they may
-// become.
-func TestDecode_RefusesRubbish(t *testing.T) {
+// TestDecode_RejectsHostileInput decodes 100 MB of various inputs that are not scenarios.
+// Decode must reject each after its first bytes, or by a limit on its expansion.
+func TestDecode_RejectsHostileInput(t *testing.T) {
 	const size = 100 << 20
 	head := "version: 1\nname: x\n"
 	object := `{"version": 1, "name": "x", `
@@ -49,9 +48,9 @@ func TestDecode_RefusesRubbish(t *testing.T) {
 		{"words", repeat("y\n", "y\n", size), "expected a mapping"},
 		{"one word", repeat("y", "y", size), "found \"yyy"},
 		{"numbers", repeat("1 ", "2 ", size), "expected a mapping"},
-		{"blank", repeat(" \n", " \n", size), "nothing to begin with"},
+		{"blank", repeat(" \n", " \n", size), "the file is empty"},
 		{"comments", repeat("#\n", "# a b\n", size/4), "found the end of the file"},
-		{"documents", repeat("---\n", "---\n", size), "nothing to begin with"},
+		{"documents", repeat("---\n", "---\n", size), "the file is empty"},
 		{"nested lists", repeat(head+"nodes: ", "[", size), "too large for YAML"},
 		{"nested mappings", repeat("{", "{", size), "too large for YAML"},
 		{"nested dashes", repeat(head+"nodes:\n", "- ", size), "too large for YAML"},
@@ -60,16 +59,16 @@ func TestDecode_RefusesRubbish(t *testing.T) {
 		{"aliases", repeat(head+"description: &a b\nnodes: [", "*a, ", size), "too large for YAML"},
 		{"question marks", repeat(head, "? ", size), "too large for YAML"},
 		{"text after a field", repeat(head, "y\n", size), "could not find expected ':'"},
-		{"one long text", repeat("version: 1\nname: ", "x", size/8), "f:2: a text of more than 1 MiB"},
+		{"one long text", repeat("version: 1\nname: ", "x", size/8), "f:2: a string of more than 1 MiB"},
 		{"JSON braces", repeat(object, `"a":{`, size), "nested more than 100"},
 		{"JSON brackets", repeat(object+`"nodes":`, "[", size), "nested more than 100"},
-		{"JSON text", repeat(object+`"name": "`, "x", size), "a text of more than 1 MiB"},
+		{"JSON text", repeat(object+`"name": "`, "x", size), "a string of more than 1 MiB"},
 		{"JSON number", repeat(object+`"seed": `, "1", size), "expected , or }"},
 		{"JSON elements", repeat(object+`"nodes":[`, "{},", size), "more than 10000 problems"},
 		{"JSON nulls", repeat(object+`"nodes":[`, "null,", size), "more than 10000 problems"},
 		{"JSON keys", repeat(object, `"a":1,`, size), "more than 10000 problems"},
-		{"JSON garbage", repeat("{\"", "\\u12", size), "a text of more than 1 MiB"},
-		{"JSON constraints", repeat(object+`"jobs":[{"id":"a","groups":[{"name":"g","constraints":[`, `{},`, size), "say almost nothing"},
+		{"JSON garbage", repeat("{\"", "\\u12", size), "a string of more than 1 MiB"},
+		{"JSON constraints", repeat(object+`"jobs":[{"id":"a","groups":[{"name":"g","constraints":[`, `{},`, size), "are almost empty"},
 		{"JSON cut off", repeat(object+`"events":[`, `{"at":0,"submit":"j"},`, size/10), "the file ends"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -82,12 +81,12 @@ func TestDecode_RefusesRubbish(t *testing.T) {
 	}
 }
 
-// TestDecode_StopsAtRepeatedNames: millions of elements that share a name are
-// refused after the first thousands, not when all were read and checked.
-func TestDecode_StopsAtRepeatedNames(t *testing.T) {
+// TestDecode_StopsAtDuplicateNames checks that a list of millions of elements with the
+// same name is rejected after the first thousands, before it is read completely.
+func TestDecode_StopsAtDuplicateNames(t *testing.T) {
 	head := `{"version": 1, "name": "x", `
 	for _, c := range []struct{ name, start, body, want string }{
-		{"nodes", `"nodes":[`, `{"id":"n"},` + "\n", `f:10000: nodes[9999].id: "n" is already the id of nodes[0]; give each its own id`},
+		{"nodes", `"nodes":[`, `{"id":"n"},` + "\n", `f:10000: nodes[9999].id: "n" is already the id of nodes[0]; use a unique id`},
 		{"running", `"running":[`, `{"id":"a","job":"j","group":"g","node":"n"},`, `running[9999].id: "a" is already the id of running[0]`},
 		{"groups", `"jobs":[{"id":"j","groups":[`, `{"name":"g"},`, `jobs[0].groups[9999].name: "g" is already the name of jobs[0].groups[0]`},
 		{"jobs without groups", `"jobs":[`, `{"id":"j"},`, "jobs[0].groups: groups is missing"},
@@ -106,7 +105,7 @@ func TestDecode_StopsAtRepeatedNames(t *testing.T) {
 	}
 }
 
-// counted counts what was read.
+// counted counts the bytes that were read.
 type counted struct {
 	io.Reader
 	read int
@@ -127,7 +126,7 @@ func TestDecode_StopsAtTooManyNodes(t *testing.T) {
 	r := &counted{Reader: io.MultiReader(&b, repeat("", `{"id":"n"},`, 100<<20))}
 	_, err := Decode("f", r)
 	checkError(t, err)
-	if want := "f:1000001: nodes[1000000]: more than 1000000 nodes in all; describe fewer"; err.Error() != want {
+	if want := "f:1000001: nodes[1000000]: more than 1000000 nodes in all; use fewer nodes"; err.Error() != want {
 		t.Errorf("%v; want %q", err, want)
 	}
 	if r.read > 32<<20 {
@@ -135,9 +134,9 @@ func TestDecode_StopsAtTooManyNodes(t *testing.T) {
 	}
 }
 
-// TestDecode_StopsCheckingRubbish: what reads well and means nothing is not
-// checked to its end.
-func TestDecode_StopsCheckingRubbish(t *testing.T) {
+// TestDecode_LimitsProblems checks that validation of a well-formed but meaningless file
+// stops at the problem limit.
+func TestDecode_LimitsProblems(t *testing.T) {
 	body := strings.Repeat(`{"at":"5s","submit":"j"},`, 20_000)
 	_, err := Decode("f", strings.NewReader(`{"version":1,"name":"x","events":[`+strings.TrimSuffix(body, ",")+"]}"))
 	checkError(t, err)
@@ -146,8 +145,8 @@ func TestDecode_StopsCheckingRubbish(t *testing.T) {
 	}
 }
 
-// TestDecode_RefusesAliasBombs: ten mappings, each holding the one before ten
-// times, are ten thousand million values.
+// TestDecode_RefusesAliasBombs decodes ten mappings, each of which holds the previous
+// one ten times: 10^10 values.
 func TestDecode_RefusesAliasBombs(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("version: 1\nname: x\npolicies:\n- name: p\n  use: p\n  config:\n    a0: &a0 [1, 2]\n")
@@ -182,8 +181,8 @@ func TestDecode_RefusesHugeFilesUnread(t *testing.T) {
 	}
 }
 
-// TestDecode_LimitsStreams: what has no size is refused once it has given too
-// much.
+// TestDecode_LimitsStreams checks that a stream without a known size is rejected after
+// MaxSize bytes.
 func TestDecode_LimitsStreams(t *testing.T) {
 	l := &limited{r: repeat("{", " ", 100), left: 50}
 	_, err := io.ReadAll(l)
@@ -198,8 +197,8 @@ var errBroken = errors.New("disk on fire")
 
 func (broken) Read([]byte) (int, error) { return 0, errBroken }
 
-// TestDecode_TellsReadErrorsFromSyntax: a disk that fails is no malformed file.
-func TestDecode_TellsReadErrorsFromSyntax(t *testing.T) {
+// TestDecode_ReportsReadErrors checks that a failing disk is not reported as a syntax error.
+func TestDecode_ReportsReadErrors(t *testing.T) {
 	for _, start := range []string{"", "version: 1\n", strings.Repeat("a: b\n", 30000), `{"version": 1`, `{"version": 1}`} {
 		_, err := Decode("f", io.MultiReader(strings.NewReader(start), broken{}))
 		checkError(t, err)
@@ -209,8 +208,8 @@ func TestDecode_TellsReadErrorsFromSyntax(t *testing.T) {
 	}
 }
 
-// TestDecode_ReadsInAnyPieces: where a window ends must not matter.
-func TestDecode_ReadsInAnyPieces(t *testing.T) {
+// TestDecode_IndependentOfReadSizes checks that window boundaries do not affect the result.
+func TestDecode_IndependentOfReadSizes(t *testing.T) {
 	text := encoded(t, large(300), JSON)
 	want, err := Decode("f", bytes.NewReader(text))
 	if err != nil {
@@ -219,7 +218,7 @@ func TestDecode_ReadsInAnyPieces(t *testing.T) {
 	for _, size := range []int{1, 7, 4096, 65536} {
 		got, err := Decode("f", &pieces{bytes.NewReader(text), size})
 		if err != nil || len(got.Jobs) != len(want.Jobs) || got.Jobs[299].Groups[1].Labels["app"] != want.Jobs[299].Groups[1].Labels["app"] {
-			t.Errorf("in pieces of %d: %v", size, err)
+			t.Errorf("with reads of %d bytes: %v", size, err)
 		}
 	}
 }

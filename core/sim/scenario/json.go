@@ -10,35 +10,35 @@ import (
 	"unicode/utf8"
 )
 
-// jsonSource reads JSON as a stream, a window at a time. Files of importers
-// have tens of thousands of jobs; encoding/json would either hold them several
-// times over or, token by token, take seconds and know no lines.
+// jsonSource reads JSON as a stream through a fixed window. Imported files hold tens
+// of thousands of jobs: encoding/json would keep several copies of them, or take
+// seconds token by token, and does not report line numbers.
 type jsonSource struct {
 	r    io.Reader
 	buf  []byte // buf[pos:] is unread
 	pos  int
-	err  error // why r gave no more; io.EOF at its end
+	err  error // error of r that ended reading; io.EOF at its end
 	line int
 
-	open    []byte // '{' or '[' of what is open, outermost first
+	open    []byte // '{' or '[' of each open value, outermost first
 	want    expect
 	scratch []byte
 }
 
-// expect is what the grammar allows next.
+// expect is the set of tokens that the grammar allows next.
 type expect uint8
 
 const (
 	wantValue      expect = iota
 	wantFirstKey          // or }
 	wantFirstValue        // or ]
-	wantComma             // or the end of what is open
+	wantComma             // or the closing bracket
 	wantEnd               // of the document
 )
 
 const (
 	jsonWindow = 64 << 10
-	// maxText bounds a single text, so that one missing quote does not pull the
+	// maxText bounds a single string, so that a missing quote does not load the
 	// whole file into memory.
 	maxText = 1 << 20
 )
@@ -47,12 +47,13 @@ func newJSONSource(r io.Reader) *jsonSource {
 	return &jsonSource{r: r, buf: make([]byte, 0, jsonWindow), line: 1}
 }
 
+// fail ends decoding with a syntax error at the current line.
 func (s *jsonSource) fail(message, remedy string) {
 	panic(fatal{problem: Problem{Line: s.line, Message: message, Remedy: remedy}})
 }
 
-// refill reads on and reports whether there was anything. What is unread moves
-// to the front, so positions in buf change.
+// refill reads more input and reports whether there was any. Unread bytes move to the
+// front of buf, so positions in buf change.
 func (s *jsonSource) refill() bool {
 	if s.err != nil {
 		return false
@@ -66,7 +67,7 @@ func (s *jsonSource) refill() bool {
 		copy(grown, s.buf)
 		s.buf = grown
 	}
-	for range 100 { // readers that give nothing and no error are broken
+	for range 100 { // a reader that repeatedly returns neither data nor an error is broken
 		n, err := s.r.Read(s.buf[len(s.buf):cap(s.buf)])
 		s.buf, s.err = s.buf[:len(s.buf)+n], err
 		if n > 0 || err != nil {
@@ -77,8 +78,8 @@ func (s *jsonSource) refill() bool {
 	return false
 }
 
-// peek skips white space and returns the next byte without taking it; ok is
-// false at the end.
+// peek skips white space and returns the next byte without consuming it. It returns
+// false at the end of the input.
 func (s *jsonSource) peek() (c byte, ok bool) {
 	for {
 		for s.pos < len(s.buf) {
@@ -98,7 +99,7 @@ func (s *jsonSource) peek() (c byte, ok bool) {
 	}
 }
 
-// peekRequired is peek where the document may not end.
+// peekRequired is like peek but fails at the end of the input.
 func (s *jsonSource) peekRequired() byte {
 	c, ok := s.peek()
 	if !ok {
@@ -107,22 +108,23 @@ func (s *jsonSource) peekRequired() byte {
 	return c
 }
 
+// failEOF reports an input that ends inside a value.
 func (s *jsonSource) failEOF() {
 	if !errors.Is(s.err, io.EOF) {
 		panic(fatalRead(s.line, s.err))
 	}
-	what := "in the middle of a value"
+	where := "in the middle of a value"
 	if n := len(s.open); n > 0 {
-		what = map[byte]string{'{': "before the } that closes a mapping", '[': "before the ] that closes a list"}[s.open[n-1]]
+		where = map[byte]string{'{': "before the } that closes a mapping", '[': "before the ] that closes a list"}[s.open[n-1]]
 	}
-	s.fail("the file ends "+what, "it seems to be cut off: write or copy it again")
+	s.fail("the file ends "+where, "the file may be truncated: write or copy it again")
 }
 
 func (s *jsonSource) next() event {
 	switch s.want {
 	case wantEnd:
 		if c, ok := s.peek(); ok {
-			s.fail(fmt.Sprintf("expected the end of the file after the closing }, found %s", describeByte(c)), "remove what follows: a file is one scenario")
+			s.fail(fmt.Sprintf("expected the end of the file after the closing }, found %s", describeByte(c)), "remove the rest: a file holds one scenario")
 		}
 		if !errors.Is(s.err, io.EOF) {
 			panic(fatalRead(s.line, s.err))
@@ -143,7 +145,8 @@ func (s *jsonSource) next() event {
 	return s.value()
 }
 
-// afterValue reads what may come after a value.
+// afterValue returns the event after a complete value: the next element, or the end of
+// the enclosing value.
 func (s *jsonSource) afterValue() event {
 	inObject := s.open[len(s.open)-1] == '{'
 	c := s.peekRequired()
@@ -165,6 +168,7 @@ func (s *jsonSource) afterValue() event {
 	panic("unreachable")
 }
 
+// end closes the innermost open value.
 func (s *jsonSource) end() event {
 	s.pos++
 	last := len(s.open) - 1
@@ -177,7 +181,7 @@ func (s *jsonSource) end() event {
 	return event{kind: k, line: s.line}
 }
 
-// expectAfterValue sets what may follow a complete value.
+// expectAfterValue sets the tokens that may follow a complete value.
 func (s *jsonSource) expectAfterValue() {
 	s.want = wantComma
 	if len(s.open) == 0 {
@@ -190,7 +194,7 @@ func (s *jsonSource) key() event {
 		s.fail(fmt.Sprintf("expected a field name in double quotes, found %s", describeByte(c)), "JSON allows no comma before a closing bracket, no comments and no bare names; YAML does")
 	}
 	ev := event{kind: kindKey, line: s.line, text: s.text()}
-	// The colon may lie beyond the window, whose refill would overwrite text.
+	// The colon may lie beyond the window. Refilling would overwrite text.
 	if s.pos == len(s.buf) || s.buf[s.pos] != ':' {
 		s.scratch = append(s.scratch[:0], ev.text...)
 		ev.text = s.scratch
@@ -223,7 +227,7 @@ func (s *jsonSource) value() event {
 	case c == '-' || c >= '0' && c <= '9':
 		ev.kind, ev.text = kindNumber, s.word()
 		if !validNumber(ev.text) {
-			s.fail(fmt.Sprintf("%.40q is not a number", ev.text), "write digits, such as 5, -5, 0.5 or 1e3, or put the text in quotes")
+			s.fail(fmt.Sprintf("%.40q is not a number", ev.text), "write digits, such as 5, -5, 0.5 or 1e3, or put the string in quotes")
 		}
 	default:
 		ev.text = s.word()
@@ -235,14 +239,14 @@ func (s *jsonSource) value() event {
 		case "":
 			s.fail(fmt.Sprintf("expected a value, found %s", describeByte(c)), "check the commas, brackets and quotes just before")
 		default:
-			s.fail(fmt.Sprintf("expected a value, found %.40q", ev.text), "put texts in double quotes")
+			s.fail(fmt.Sprintf("expected a value, found %.40q", ev.text), "put strings in double quotes")
 		}
 	}
 	s.expectAfterValue()
 	return ev
 }
 
-// word takes the run of bytes that may make up a number or a literal.
+// word returns the run of bytes that may form a number or a literal.
 func (s *jsonSource) word() []byte {
 	n := 0
 	for {
@@ -255,12 +259,12 @@ func (s *jsonSource) word() []byte {
 			n++
 		}
 		if !s.refill() {
-			s.failEOF() // nothing but } may end a document
+			s.failEOF() // only } may end a document
 		}
 	}
 }
 
-// text takes a string and resolves its escapes. The opening quote is next.
+// text returns a string with its escapes resolved. The next byte is its opening quote.
 func (s *jsonSource) text() []byte {
 	n, ascii := 1, true
 	for {
@@ -275,16 +279,16 @@ func (s *jsonSource) text() []byte {
 				return raw
 			case c == '\\':
 				ascii = false
-				n++ // whatever follows is no closing quote
+				n++ // an escaped byte never closes the string
 			case c < ' ':
-				s.fail(fmt.Sprintf("%s within a text", describeByte(c)), "close the quotes, or write the character as an escape such as \\n")
+				s.fail(fmt.Sprintf("%s within a string", describeByte(c)), "close the quotes, or write the character as an escape such as \\n")
 			case c >= utf8.RuneSelf:
 				ascii = false
 			}
 			n++
 		}
 		if n > maxText {
-			s.fail("a text of more than 1 MiB", "a closing quote seems to be missing")
+			s.fail("a string of more than 1 MiB", "a closing quote may be missing")
 		}
 		if !s.refill() {
 			s.failEOF()
@@ -292,10 +296,10 @@ func (s *jsonSource) text() []byte {
 	}
 }
 
-// resolve checks UTF-8 and replaces escapes, into scratch.
+// resolve validates UTF-8 and replaces escapes. The result may alias scratch.
 func (s *jsonSource) resolve(raw []byte) []byte {
 	if !utf8.Valid(raw) {
-		s.fail("a text is not valid UTF-8", "save the file as UTF-8")
+		s.fail("a string is not valid UTF-8", "save the file as UTF-8")
 	}
 	out := s.scratch[:0]
 	for {
@@ -306,7 +310,7 @@ func (s *jsonSource) resolve(raw []byte) []byte {
 		out = append(out, raw[:i]...)
 		var r rune
 		if r, raw = s.escape(raw[i+1:]); r < 0 {
-			s.fail("unknown escape in a text", `use \" \\ \/ \b \f \n \r \t or \u and four hexadecimal digits`)
+			s.fail("unknown escape in a string", `use \" \\ \/ \b \f \n \r \t or \u and four hexadecimal digits`)
 		}
 		out = utf8.AppendRune(out, r)
 	}
@@ -315,8 +319,8 @@ func (s *jsonSource) resolve(raw []byte) []byte {
 	return out
 }
 
-// escape reads what follows a backslash. Half a surrogate pair becomes the
-// replacement character, as in encoding/json.
+// escape decodes the escape after a backslash and returns the rest. An unpaired
+// surrogate becomes the replacement character, as in encoding/json.
 func (s *jsonSource) escape(raw []byte) (rune, []byte) {
 	if raw[0] != 'u' {
 		i := bytes.IndexByte([]byte(`"\/bfnrt`), raw[0])
@@ -341,6 +345,7 @@ func (s *jsonSource) escape(raw []byte) (rune, []byte) {
 	return utf8.RuneError, raw
 }
 
+// hex4 returns the value of four hexadecimal digits, or -1 if b does not start with them.
 func hex4(b []byte) rune {
 	if len(b) < 4 {
 		return -1
@@ -352,7 +357,7 @@ func hex4(b []byte) rune {
 	return rune(n)
 }
 
-// validNumber is JSON's grammar for numbers.
+// validNumber reports whether b matches JSON's grammar of numbers.
 func validNumber(b []byte) bool {
 	b = bytes.TrimPrefix(b, []byte("-"))
 	whole := leadingDigits(b)
@@ -387,7 +392,7 @@ func leadingDigits(b []byte) int {
 	return len(b)
 }
 
-// describeByte names a byte for people.
+// describeByte returns a printable description of a byte, for messages.
 func describeByte(c byte) string {
 	switch {
 	case c == '\n':

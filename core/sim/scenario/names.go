@@ -7,10 +7,10 @@ import (
 	"github.com/cede-scheduler/cede/core/internal/suggest"
 )
 
-// nameHint is what a name looks like.
+// nameHint describes a valid name, for hints.
 const nameHint = "a name of lower-case letters, digits, . and -"
 
-// isName is whether s may name something: [a-z0-9.-]+.
+// isName reports whether s is a valid name: [a-z0-9.-]+.
 func isName(s string) bool {
 	for i := range len(s) {
 		if !isNameByte(s[i]) {
@@ -24,7 +24,7 @@ func isNameByte(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '.' || c == '-'
 }
 
-// toName is the nearest thing to s that is a name; "" when nothing is left.
+// toName returns the valid name most similar to s, or "" if no character remains.
 func toName(s string) string {
 	return strings.Trim(strings.Map(func(r rune) rune {
 		if r < 0x80 && isNameByte(byte(r)) {
@@ -34,7 +34,7 @@ func toName(s string) string {
 	}, strings.ToLower(s)), "-")
 }
 
-// name checks a name that must be there.
+// name checks a required name.
 func (c *checker) name(p *path, field, value string) bool {
 	if value == "" {
 		c.add(p, field+" is missing", fmt.Sprintf("add `%s: ` and %s", field, nameHint))
@@ -48,34 +48,34 @@ func (c *checker) optionalName(p *path, value string) bool {
 	if value == "" || isName(value) {
 		return true
 	}
-	remedy := "use other characters"
+	remedy := "use allowed characters"
 	if better := toName(value); better != "" && len(better) <= 100 {
 		remedy = fmt.Sprintf("write %q", better)
 	}
-	c.add(p, fmt.Sprintf("%.100q is not a name: expected lower-case letters, digits, . and -", value), remedy)
+	c.add(p, fmt.Sprintf("%.100q is not a valid name: expected lower-case letters, digits, . and -", value), remedy)
 	return false
 }
 
-// unique checks a name that must be there and differ from those of the list so
-// far, and enters it. A bad name is entered too, so that references to it are
-// not complained about as well.
+// unique checks a required name that must differ from the earlier ones of its list, and
+// records it. It records an invalid name as well, so that references to it do not
+// cause further problems.
 func (c *checker) unique(p *path, list, field, value string, i int, seen map[string]int) {
 	if !c.name(p, field, value) && value == "" {
 		c.incomplete[list] = true
 		return
 	}
 	if first, ok := seen[value]; ok {
-		c.add(p, fmt.Sprintf("%.100q is already the %s of %s[%d]", value, field, list, first), "give each its own "+field)
+		c.add(p, fmt.Sprintf("%.100q is already the %s of %s[%d]", value, field, list, first), "use a unique "+field)
 		return
 	}
 	seen[value] = i
 }
 
-// maxSuggest bounds the search for what a reference might mean.
+// maxSuggest is the largest list that is searched for a similar name.
 const maxSuggest = 5000
 
 // unknown reports a reference to a name that does not exist.
-func (c *checker) unknown(p *path, list, what, name string, known map[string]int) {
+func (c *checker) unknown(p *path, list, noun, name string, known map[string]int) {
 	if c.incomplete[list] {
 		return
 	}
@@ -89,5 +89,5 @@ func (c *checker) unknown(p *path, list, what, name string, known map[string]int
 			remedy = fmt.Sprintf("did you mean %q?", near)
 		}
 	}
-	c.add(p, fmt.Sprintf("there is no %s %.100q", what, name), remedy)
+	c.add(p, fmt.Sprintf("unknown %s %.100q", noun, name), remedy)
 }

@@ -5,18 +5,18 @@ import (
 	"strings"
 )
 
-// path is where a value stands, as a chain from the inside out. Chains live on
-// the stack and become text only when there is something to complain about.
-// The nil path is the document.
+// path is the location of a value, linked from the innermost step outwards. Paths live
+// on the stack and are formatted only if there is a problem to report. The nil path is
+// the document.
 type path struct {
 	up *path
 	step
 }
 
-// step is one link: a field or a key of a map, or an element of a list.
+// step is one element of a path: a field or map key, or an index of a list.
 type step struct {
 	key   string
-	index int // of an element; -1 when key counts
+	index int // of an element; -1 if key is set
 }
 
 func (p *path) field(key string) *path { return &path{up: p, step: step{key: key, index: -1}} }
@@ -33,8 +33,7 @@ func (p *path) append(b []byte) []byte {
 	return p.step.append(p.up.append(b))
 }
 
-// append writes [3], .key, or, for a key that could be mistaken for path
-// syntax, ["nvidia.com/gpu"].
+// append writes [3], .key, or ["nvidia.com/gpu"] for a key that contains path syntax.
 func (s step) append(b []byte) []byte {
 	switch {
 	case s.index >= 0:
@@ -42,7 +41,7 @@ func (s step) append(b []byte) []byte {
 		b = strconv.AppendInt(b, int64(s.index), 10)
 		return append(b, ']')
 	case !plainKey(s.key):
-		// Not by fmt, which would put every path on the heap.
+		// fmt would move every path to the heap.
 		b = append(b, '[')
 		b = strconv.AppendQuote(b, s.key[:min(len(s.key), 100)])
 		return append(b, ']')
@@ -53,6 +52,7 @@ func (s step) append(b []byte) []byte {
 	return append(b, s.key...)
 }
 
+// plainKey reports whether a key can be written without quotes.
 func plainKey(key string) bool {
 	for i := range len(key) {
 		switch c := key[i]; {
@@ -64,7 +64,7 @@ func plainKey(key string) bool {
 	return key != "" && len(key) <= 100
 }
 
-// steps is the inverse of append.
+// steps parses a path. It is the inverse of append.
 func steps(text string) []step {
 	var list []step
 	for text != "" {
@@ -89,13 +89,13 @@ func steps(text string) []step {
 	return list
 }
 
-// parent cuts the last step off a path's text; ok is false at the document.
+// parent returns a path's text without its last step, and false if it is the document.
 func parent(text string) (rest string, ok bool) {
 	if text == "" {
 		return "", false
 	}
 	if strings.HasSuffix(text, `"]`) {
-		// A quoted key may hold anything, but no unescaped [" of its own.
+		// A quoted key may contain any character, but never an unescaped [".
 		return text[:strings.LastIndex(text, `["`)], true
 	}
 	return text[:max(strings.LastIndexAny(text, ".["), 0)], true

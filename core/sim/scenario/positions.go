@@ -1,29 +1,28 @@
 package scenario
 
-// positions remembers on which line each value of a document stands, so that
-// checks which only see the finished File can still point at the text. It is a
-// log of the values in document order, each knowing where its subtree ends.
+// positions records the line of each value of a document, so that checks of the
+// decoded File can report line numbers. It is a log of the values in document order,
+// and each entry holds the end of its subtree.
 //
-// A value on the same line as what holds it is left out: a document with one
-// job a line costs one entry a job, and one with a value a line 12 bytes a
-// value.
+// A value on the same line as its parent is omitted: a document with one job per line
+// needs one entry per job, and one with one value per line 12 bytes per value.
 type positions struct {
 	log   []position
-	names map[string]int32 // ids of keys, from 1
-	lines []int32          // of the values that are open
+	names map[string]int32 // key ids, from 1
+	lines []int32          // lines of the open values
 }
 
 type position struct {
-	step int32 // index of an element, or the negative id of a key
+	step int32 // index of an element, or the negated id of a key
 	line int32
 	end  int32 // position in log after the subtree
 }
 
-// maxKeys bounds the table of keys. Maps with free keys (labels, attributes)
-// could fill it without end; a key that is not in it stands on its parent's line.
+// maxKeys bounds the table of keys, which mappings with free keys (labels, attributes)
+// could grow without limit. A key beyond it gets the line of its parent.
 const maxKeys = 1 << 16
 
-// open starts a value. The number returned is for close.
+// open starts a value and returns the mark to pass to close.
 func (ps *positions) open(s step, line int) int {
 	id := int32(s.index)
 	if s.index < 0 {
@@ -47,7 +46,7 @@ func (ps *positions) close(at int) {
 	ps.log[at].end = int32(len(ps.log))
 }
 
-// last is the line of the value that is open.
+// last returns the line of the innermost open value.
 func (ps *positions) last() int {
 	if n := len(ps.lines); n > 0 {
 		return int(ps.lines[n-1])
@@ -55,7 +54,7 @@ func (ps *positions) last() int {
 	return 1
 }
 
-// key is the id of a key; 0 when the table is full.
+// key returns the id of a key, or 0 if the table is full.
 func (ps *positions) key(name string) int32 {
 	id, ok := ps.names[name]
 	if !ok {
@@ -71,8 +70,8 @@ func (ps *positions) key(name string) int32 {
 	return id
 }
 
-// line is where the value at a path stands, or the nearest value around it
-// that has a line of its own.
+// line returns the line of the value at a path, or of the nearest enclosing value that
+// has a line of its own.
 func (ps *positions) line(path string) int {
 	line, at, end := int32(1), int32(0), int32(len(ps.log))
 	for _, s := range steps(path) {

@@ -8,30 +8,29 @@ import (
 )
 
 const (
-	// maxPrinted is how many problems a message lists: more than anybody reads.
+	// maxPrinted is the number of problems that an error message lists.
 	maxPrinted = 50
-	// maxStored bounds what a hostile file makes us remember. Further problems
-	// are counted.
+	// maxStored bounds the problems in memory; further problems are only counted.
 	maxStored = 1000
 )
 
-// Problem is one thing that is wrong with a file.
+// Problem is one defect of a file.
 type Problem struct {
-	Line    int    `json:"line,omitempty"` // from 1; 0 when the values came from no file
+	Line    int    `json:"line,omitempty"` // from 1; 0 if the values were not read from a file
 	Path    string `json:"path,omitempty"` // such as jobs[2].groups[0].resources.cpu; "" for the file itself
-	Message string `json:"message"`        // what is there, and what was expected
-	Remedy  string `json:"remedy"`         // what to do about it
+	Message string `json:"message"`        // the value found and the value expected
+	Remedy  string `json:"remedy"`         // how to correct it
 }
 
-// Error lists everything that is wrong with a file, in order of its lines.
+// Error lists the problems of a file, in the order of its lines.
 type Error struct {
-	File     string // as the caller named it; "" when the values came from no file
+	File     string // as the caller named it; "" if the values were not read from a file
 	Problems []Problem
 	More     int   // problems beyond those listed
-	Err      error // why the file could not be read to its end, where that is not the file's own fault
+	Err      error // the I/O error, if the file could not be read to its end
 }
 
-// Error lists the problems, one a line.
+// Error returns the problems, one per line.
 func (e *Error) Error() string {
 	var b strings.Builder
 	more := e.More
@@ -68,10 +67,10 @@ func (e *Error) line(b *strings.Builder, p *Problem) {
 	b.WriteByte('\n')
 }
 
-// Unwrap gives the cause that lies outside the file.
+// Unwrap returns the I/O error, if there is one.
 func (e *Error) Unwrap() error { return e.Err }
 
-// problems collects, up to a bound.
+// problems collects up to maxStored problems.
 type problems struct {
 	list []Problem
 	more int
@@ -87,7 +86,7 @@ func (ps *problems) add(p Problem) {
 
 func (ps *problems) len() int { return len(ps.list) + ps.more }
 
-// err is nil when there are none.
+// err returns an *Error, or nil if there are no problems.
 func (ps *problems) err(file string) error {
 	if ps.len() == 0 {
 		return nil

@@ -5,7 +5,7 @@ import (
 	"reflect"
 )
 
-// nameFields lists what the elements of a list may not share, by their type.
+// nameFields lists the fields that must be unique within a list, by element type.
 var nameFields = map[reflect.Type]string{
 	reflect.TypeFor[PolicyVariant](): "name",
 	reflect.TypeFor[Namespace]():     "name",
@@ -18,26 +18,25 @@ var nameFields = map[reflect.Type]string{
 	reflect.TypeFor[Binding]():       "id",
 }
 
-// longList is how long a list is before its names are compared while it is
-// read.
+// longList is the length above which names are compared while the list is read.
 const longList = 10_000
 
-// duplicateNames finds names that stand twice in a long list while it is read.
-// Validation finds them as well, but only when a list of millions that are all
-// the same has been read whole. The field is the first of its struct.
+// duplicateNames detects duplicate names while a long list is read. Validation finds
+// them as well, but only after reading a list that may have millions of equal
+// elements. The name is the first field of the struct.
 type duplicateNames struct {
 	list  reflect.Value
-	field string // "": the elements have no names
+	field string // "" if the elements have no names
 	first map[string]int
 }
 
-// checkLast compares the element that was just read.
+// checkLast compares the element that was read last with the earlier ones.
 func (r *duplicateNames) checkLast(d *decoder, i, line int) {
 	if r.field == "" || i+1 < longList {
 		return
 	}
 	if i == maxNodes && r.list.Type().Elem() == reflect.TypeFor[Node]() {
-		panic(fatal{problem: Problem{Line: line, Path: d.where(len(d.path)), Message: tooManyNodes, Remedy: "describe fewer"}})
+		panic(fatal{problem: Problem{Line: line, Path: d.where(len(d.path)), Message: tooManyNodes, Remedy: "use fewer nodes"}})
 	}
 	if r.first == nil {
 		r.first = make(map[string]int, 2*longList)
@@ -51,7 +50,7 @@ func (r *duplicateNames) checkLast(d *decoder, i, line int) {
 	}
 	name := r.name(i)
 	if name == "" {
-		return // it was complained about
+		return // the decoder has reported the missing name
 	}
 	first, ok := r.first[name]
 	if !ok {
@@ -60,7 +59,7 @@ func (r *duplicateNames) checkLast(d *decoder, i, line int) {
 	}
 	list := d.where(len(d.path) - 1)
 	mark := d.push(step{key: r.field, index: -1}, line)
-	d.problem(line, fmt.Sprintf("%.100q is already the %s of %s[%d]", name, r.field, list, first), "give each its own "+r.field)
+	d.problem(line, fmt.Sprintf("%.100q is already the %s of %s[%d]", name, r.field, list, first), "use a unique "+r.field)
 	d.pop(mark)
 }
 

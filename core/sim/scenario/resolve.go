@@ -10,15 +10,15 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 )
 
-// Resolved is a scenario in the model's terms, with every default filled in.
-// The scenario's start is Unix time 0. Jobs and nodes are not compiled: the
-// state does that.
+// Resolved is a scenario as values of the model, with every default filled in. The
+// scenario starts at Unix time 0. Jobs and nodes are not compiled; the state store
+// compiles them.
 type Resolved struct {
 	Name     string
 	Seed     uint64
 	Config   model.SchedulerConfig
 	Policies []PolicyVariant
-	Weights  map[string]float64 // of the namespaces that are listed; others have 1
+	Weights  map[string]float64 // by namespace; 1 for namespaces that are not listed
 	Classes  []model.PriorityClass
 	Nodes    []*model.Node
 	Jobs     []*model.Job
@@ -33,20 +33,20 @@ type Resolved struct {
 	Warnings []string
 }
 
-// Step is one thing that happens.
+// Step is one event of the scenario.
 type Step struct {
 	At  int64 // Unix nanoseconds
 	Do  Action
-	Job *model.Job // of Submit and Stop
-	// Binding is of Submit and Stop where Job is nil.
+	Job *model.Job // for Submit and Stop of a job
+	// Binding is set for Submit and Stop if Job is nil.
 	Binding *model.Binding
-	Node    string // of the others
+	Node    string // for the other actions
 }
 
-// Action is what happens in a step.
+// Action is the kind of a step.
 type Action uint8
 
-// What may happen.
+// Actions of a step.
 const (
 	Submit Action = iota
 	Stop
@@ -59,14 +59,14 @@ func (a Action) String() string {
 	return [...]string{"submit", "stop", "nodeDown", "nodeUp", "drain"}[a]
 }
 
-// DefaultPolicy preempts where a scenario names no policy.
+// DefaultPolicy is the preemption policy of scenarios that name none.
 const DefaultPolicy = "default"
 
-// DefaultDatacenter is where a node without a datacenter stands, as in Nomad.
+// DefaultDatacenter is the datacenter of nodes that name none, as in Nomad.
 const DefaultDatacenter = "dc1"
 
-// Resolve fills in defaults and turns a file into values of the model. A file
-// that does not validate gives the *Error of Validate.
+// Resolve fills in defaults and returns the scenario as values of the model. It returns
+// the *Error of Validate if the file is invalid.
 func Resolve(f *File) (*Resolved, error) {
 	c := newChecker(f)
 	c.check()
@@ -139,7 +139,7 @@ func (s *Scheduler) resolve() model.SchedulerConfig {
 type classes struct {
 	list     []model.PriorityClass
 	byName   map[string]*model.PriorityClass
-	fallback *model.PriorityClass // of jobs that name neither priority nor class
+	fallback *model.PriorityClass // of jobs without priority and class; nil if there is no global default
 	warnings []string
 }
 
@@ -166,7 +166,7 @@ func newClasses(written []PriorityClass) *classes {
 			}
 		}
 		c.warnings = append(c.warnings, fmt.Sprintf(
-			"priorityClasses: %d are the global default: %s has the smallest value, %d, and is used; remove globalDefault from %s, as a server takes one alone",
+			"priorityClasses: %d are the global default: %s has the smallest value, %d, and is used; remove globalDefault from %s, because a server accepts only one",
 			len(defaults), c.fallback.Name, c.fallback.Value, strings.Join(others, ", ")))
 	}
 	return c
@@ -179,8 +179,8 @@ func (c *PriorityClass) model() *model.PriorityClass {
 	}
 }
 
-// resolve appends the nodes that n stands for. They share what is written
-// once; the model never changes what it was given.
+// resolve appends the nodes of an entry. They share attributes and other values, which
+// the model never modifies.
 func (n *Node) resolve(nodes []*model.Node) []*model.Node {
 	one := n.model()
 	if !n.expands() {
@@ -190,7 +190,7 @@ func (n *Node) resolve(nodes []*model.Node) []*model.Node {
 	for i := range n.instances() {
 		node := *one
 		node.ID = n.ID + "-" + strconv.Itoa(i)
-		node.Ports = slices.Clone(one.Ports) // compiling sorts them in place
+		node.Ports = slices.Clone(one.Ports) // compilation sorts them in place
 		nodes = append(nodes, &node)
 	}
 	return nodes
@@ -211,7 +211,7 @@ func (n *Node) model() *model.Node {
 	for _, t := range n.Taints {
 		node.Taints = append(node.Taints, model.Taint{Key: t.Key, Value: t.Value, Effect: model.TaintEffect(t.Effect)})
 	}
-	// In order of their ids, so that the order in the file decides nothing.
+	// Sort by id: the order in the file must not affect placement.
 	slices.SortFunc(node.Devices, func(a, b model.Device) int { return cmp.Compare(a.ID, b.ID) })
 	return node
 }

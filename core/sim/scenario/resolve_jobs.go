@@ -7,6 +7,7 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 )
 
+// resolve returns the job with every default filled in.
 func (j *Job) resolve(classes *classes) *model.Job {
 	job := &model.Job{
 		Namespace: cmp.Or(j.Namespace, model.DefaultNamespace), ID: j.ID, Type: j.jobType(),
@@ -39,7 +40,7 @@ func (j *Job) resolve(classes *classes) *model.Job {
 	return job
 }
 
-// jobType is the type of a job that was validated.
+// jobType returns the type of a validated job.
 func (j *Job) jobType() model.JobType {
 	t, _ := model.ParseJobType(cmp.Or(j.Type, "service"))
 	return t
@@ -105,7 +106,7 @@ func resolveConstraints(written []Constraint) []model.Constraint {
 func (c *Constraint) resolve() model.Constraint {
 	k := model.Constraint{Attribute: c.Attribute, Operator: model.Operator(c.Operator), Value: c.Value, Values: c.Values}
 	if k.Operator == model.OpDistinctHosts {
-		k.Value = "" // Nomad's "true" says nothing
+		k.Value = "" // Nomad writes a redundant "true" here
 	}
 	return k
 }

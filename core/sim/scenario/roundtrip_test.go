@@ -12,12 +12,12 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 )
 
-// TestEncode_DecodeGivesTheFileBack draws files that use every field.
-func TestEncode_DecodeGivesTheFileBack(t *testing.T) {
+// TestEncode_RoundTrip encodes and decodes random files that use every field.
+func TestEncode_RoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := drawFile(t)
 		if err := f.Validate(); err != nil {
-			t.Fatalf("the generator is wrong: %v", err)
+			t.Fatalf("the generator returned an invalid file: %v", err)
 		}
 		for _, format := range []Format{JSON, YAML} {
 			var b bytes.Buffer
@@ -35,8 +35,8 @@ func TestEncode_DecodeGivesTheFileBack(t *testing.T) {
 	})
 }
 
-// TestEncode_IsAJobALine keeps large files readable by tools that read lines.
-func TestEncode_IsAJobALine(t *testing.T) {
+// TestEncode_OneJobPerLine keeps large files readable by line-oriented tools.
+func TestEncode_OneJobPerLine(t *testing.T) {
 	f := &File{Version: 1, Name: "x", Jobs: []Job{{ID: "a<b"}, {ID: "b"}}, Events: []Event{{Submit: "b"}}}
 	var b bytes.Buffer
 	if err := Encode(&b, f, JSON); err != nil {
@@ -139,8 +139,8 @@ func ports() *rapid.Generator[[]uint16] {
 
 var resources = rapid.SampledFrom([]string{"cpu", "memory", "disk", "network", "nvidia.com/gpu", "a\"]b", "[", "é"})
 
-// drawConfig draws what a policy may be configured with. Whole numbers are
-// int64, as Decode gives them.
+// drawConfig draws the configuration of a policy. Whole numbers are int64, the type
+// that Decode returns.
 func drawConfig(t *rapid.T, depth int) map[string]any {
 	m := map[string]any{}
 	for range rapid.IntRange(0, 3).Draw(t, "entries") {
@@ -272,8 +272,8 @@ func drawConstraint(t *rapid.T) Constraint {
 	return c
 }
 
-// drawStory adds what runs, what happens and what is expected. What runs asks
-// for nothing that might not be there.
+// drawStory adds running allocations, events and expectations. Running allocations
+// request nothing, so that they always fit.
 func drawStory(t *rapid.T, f *File) {
 	f.Nodes = append(f.Nodes, Node{ID: "home"})
 	f.Jobs = append(f.Jobs, Job{ID: "tiny", Groups: []Group{{Name: "g"}}})
@@ -311,15 +311,15 @@ func drawStory(t *rapid.T, f *File) {
 	}
 }
 
-// TestDecode_SpeaksTheSameInBothFormats gives the same broken file as JSON and
-// as YAML, and wants the same words.
-func TestDecode_SpeaksTheSameInBothFormats(t *testing.T) {
+// TestDecode_SameMessagesInBothFormats decodes the same invalid file as JSON and as YAML
+// and requires equal messages.
+func TestDecode_SameMessagesInBothFormats(t *testing.T) {
 	const asJSON = `{"version": 1, "name": "x", "colour": 1,
 "nodes": [{"id": "n1", "capacity": {"cpu": "x", "memory": -1}, "ports": ["a"]}, 7],
 "jobs": [{"id": "a", "priority": 1.5, "groups": {}}],
 "events": [{"at": "soon", "submit": "b"}]}`
 	_, err := Decode("f", strings.NewReader(asJSON))
-	// A comment keeps the JSON reader off.
+	// A comment selects the YAML parser.
 	_, err2 := Decode("f", strings.NewReader("{ # YAML\n"+asJSON[1:]))
 	shifted := strings.NewReplacer("f:2:", "f:1:", "f:3:", "f:2:", "f:4:", "f:3:", "f:5:", "f:4:").Replace(err2.Error())
 	if diff := cmp.Diff(err.Error(), shifted); diff != "" {

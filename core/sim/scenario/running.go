@@ -9,8 +9,8 @@ import (
 
 type deviceUse = model.DeviceUse
 
-// checkRunning checks what runs before time 0: that each entry names what
-// exists, and that all of it fits where it is said to run.
+// checkRunning checks the allocations that run before time 0: their references must
+// exist, and they must fit on their nodes together.
 func (c *checker) checkRunning() {
 	var root *path
 	list := root.field("running")
@@ -21,7 +21,7 @@ func (c *checker) checkRunning() {
 		c.unique(p.field("id"), "running", "id", r.ID, i, c.running)
 		switch {
 		case r.StartedAt > 0:
-			c.add(p.field("startedAt"), fmt.Sprintf("%v is after the start: expected a time before it, as -2h", r.StartedAt), "submit the job with an event instead")
+			c.add(p.field("startedAt"), fmt.Sprintf("%v is after the start: expected an earlier time, such as -2h", r.StartedAt), "submit the job with an event instead")
 		case r.StartedAt < -maxDuration:
 			c.add(p.field("startedAt"), fmt.Sprintf("%v is too long ago: expected at most %v (50 years)", r.StartedAt, maxDuration), "check the unit")
 		}
@@ -37,10 +37,10 @@ func (c *checker) checkRunning() {
 	}
 }
 
-// freeCapacity is what is left on the nodes that run something.
+// freeCapacity tracks the free capacity of the nodes with running allocations.
 type freeCapacity struct {
 	c     *checker
-	dims  *model.Dimensions // nil when there are too many
+	dims  *model.Dimensions // nil if there are too many
 	nodes map[string]*nodeFree
 	jobs  map[int]*model.Job
 }
@@ -70,39 +70,40 @@ func newFreeCapacity(c *checker) *freeCapacity {
 	return r
 }
 
-// reserve takes what an entry needs off its node, and says which device groups
-// serve it: of the ways that have room, the first in order of the requests and
-// the ids of the groups. Entries are placed in file order, so an earlier one
-// may take what a later one needs.
+// reserve deducts the request of a running entry from its node and returns the devices
+// that satisfy it. Among several possible choices of device groups it picks the first
+// in the order of the requests and the ids of the groups. Entries are placed in file
+// order, so an earlier entry can use capacity that a later one requires.
 func (r *freeCapacity) reserve(p *path, entry *Running) []deviceUse {
 	at, _ := r.c.node(entry.Node)
 	if r.dims == nil || r.c.invalid[fmt.Sprintf("nodes[%d]", at)] || r.c.invalid[fmt.Sprintf("jobs[%d]", r.c.jobs[entry.Job])] {
-		return nil // what it needs or what is there is not known
+		return nil // the request or the node is invalid
 	}
 	job := r.c.jobs[entry.Job]
-	room, group := r.node(entry.Node, at), r.job(job).Groups[r.c.groupsOf(job)[entry.Group]]
-	choice, lack, ok := room.fit(&group.Ask)
+	node, group := r.node(entry.Node, at), r.job(job).Groups[r.c.groupsOf(job)[entry.Group]]
+	choice, lack, ok := node.fit(&group.Ask)
 	if !ok {
-		r.c.add(p, r.shortageMessage(room, group, lack, entry), "run less there before the start, or give the node more")
+		r.c.add(p, r.shortageMessage(node, group, lack, entry), "run fewer allocations there before the start, or raise its capacity")
 		return nil
 	}
-	return room.reserve(&group.Ask, choice)
+	return node.reserve(&group.Ask, choice)
 }
 
-func (r *freeCapacity) shortageMessage(room *nodeFree, group *model.Group, lack model.Shortage, entry *Running) string {
-	what := lack.Format(r.dims, &group.Ask)
+// shortageMessage describes the resource that the node lacks.
+func (r *freeCapacity) shortageMessage(node *nodeFree, group *model.Group, lack model.Shortage, entry *Running) string {
+	resource := lack.Format(r.dims, &group.Ask)
 	switch lack.Kind {
 	case model.ShortageResource:
-		return fmt.Sprintf("%s needs %d %s of %s, of which node %s has %d left", entry.ID, group.Ask.Vec[lack.At], model.Unit(what), what, entry.Node, max(room.free[lack.At], 0))
+		return fmt.Sprintf("%s requires %d %s of %s: node %s has %d free", entry.ID, group.Ask.Vec[lack.At], model.Unit(resource), resource, entry.Node, max(node.free[lack.At], 0))
 	case model.ShortagePort:
-		return fmt.Sprintf("%s needs %s, which is taken on node %s", entry.ID, what, entry.Node)
+		return fmt.Sprintf("%s requires %s, which is in use on node %s", entry.ID, resource, entry.Node)
 	}
-	return fmt.Sprintf("%s needs %d of %s, and no group of devices on node %s has that many left", entry.ID, group.Ask.Devices[lack.At].Count, what, entry.Node)
+	return fmt.Sprintf("%s requires %d of %s: no device group on node %s has that many free", entry.ID, group.Ask.Devices[lack.At].Count, resource, entry.Node)
 }
 
 func (r *freeCapacity) node(id string, at int) *nodeFree {
-	if room, ok := r.nodes[id]; ok {
-		return room
+	if node, ok := r.nodes[id]; ok {
+		return node
 	}
 	node := r.c.f.Nodes[at].model()
 	node.ID = id
@@ -133,7 +134,7 @@ func (r *nodeFree) fit(ask *model.Ask) ([]int16, model.Shortage, bool) {
 			return choice, lack, true
 		}
 		if lack.Kind != model.ShortageDevice {
-			break // no choice of devices changes that
+			break // other devices cannot resolve this shortage
 		}
 	}
 	return nil, lack, false
@@ -153,8 +154,8 @@ func (r *nodeFree) reserve(ask *model.Ask, choice []int16) []deviceUse {
 	return uses
 }
 
-// allocations turns the running entries into allocations, each with the lowest
-// free index of its group; what runs on every node has index 0.
+// allocations returns the allocations of the running entries. Each gets the lowest free
+// index of its group; allocations of system jobs have index 0.
 func (c *checker) allocations(jobs []*model.Job) []*model.Allocation {
 	next := map[*model.Group]int{}
 	allocs := make([]*model.Allocation, 0, len(c.f.Running))
@@ -177,7 +178,7 @@ func (c *checker) allocations(jobs []*model.Job) []*model.Allocation {
 	return allocs
 }
 
-// target is what an id names: a job or a binding, the other being nil.
+// target returns the job or the binding with an id; the other is nil.
 func (c *checker) target(id string, jobs []*model.Job, bindings []*model.Binding) (*model.Job, *model.Binding) {
 	if at, ok := c.bindings[id]; ok {
 		return nil, bindings[at]
@@ -185,7 +186,7 @@ func (c *checker) target(id string, jobs []*model.Job, bindings []*model.Binding
 	return jobs[c.jobs[id]], nil
 }
 
-// steps turns events into steps.
+// steps returns the events as steps.
 func (c *checker) steps(jobs []*model.Job, bindings []*model.Binding) []Step {
 	var steps []Step
 	for i := range c.f.Events {

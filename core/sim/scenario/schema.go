@@ -6,27 +6,27 @@ import (
 	"strings"
 )
 
-// The types of this package are the schema: their JSON names are the fields
-// that a document may have. What the types cannot say stands here.
+// The types of this package are the schema: their JSON names are the fields of a
+// document. The tables below add the rules that Go types cannot express.
 
-// plan is how values of one type are decoded.
+// plan decodes the values of one type.
 type plan struct {
-	what   string // a node, jobs: for messages
+	noun   string // noun for messages: a node, jobs
 	decode func(d *decoder, v reflect.Value, ev event)
 }
 
-// structPlan is how one kind of mapping is decoded.
+// structPlan decodes one kind of mapping.
 type structPlan struct {
 	fields      []fieldPlan
 	byName      map[string]int
 	required    []requirement
-	alternative int // field that spares all of required but the first; -1: none does
+	alternative int // field that replaces all required fields but the first; -1 if there is none
 }
 
-// requirement is a field that must be there, and what to write.
+// requirement is a required field and the hint if it is missing.
 type requirement struct {
 	field int
-	what  string
+	hint  string
 }
 
 type fieldPlan struct {
@@ -35,8 +35,8 @@ type fieldPlan struct {
 	plan  *plan
 }
 
-// typeNames describes the types that a message may have to name.
-var typeNames = map[reflect.Type][2]string{ // one, many
+// typeNames holds the nouns of the types, for messages.
+var typeNames = map[reflect.Type][2]string{ // singular, plural
 	reflect.TypeFor[File]():                 {"a scenario", ""},
 	reflect.TypeFor[Scheduler]():            {"a scheduler configuration", ""},
 	reflect.TypeFor[Preemption]():           {"a mapping from job types to true or false", ""},
@@ -44,7 +44,7 @@ var typeNames = map[reflect.Type][2]string{ // one, many
 	reflect.TypeFor[Namespace]():            {"a namespace", "namespaces"},
 	reflect.TypeFor[PriorityClass]():        {"a priority class", "priority classes"},
 	reflect.TypeFor[Node]():                 {"a node", "nodes"},
-	reflect.TypeFor[Device]():               {"a group of devices", "groups of devices"},
+	reflect.TypeFor[Device]():               {"a device group", "device groups"},
 	reflect.TypeFor[Taint]():                {"a taint", "taints"},
 	reflect.TypeFor[Cluster]():              {"a member cluster", "member clusters"},
 	reflect.TypeFor[Binding]():              {"a binding", "bindings"},
@@ -52,7 +52,7 @@ var typeNames = map[reflect.Type][2]string{ // one, many
 	reflect.TypeFor[Job]():                  {"a job", "jobs"},
 	reflect.TypeFor[PreemptionToleration](): {"a preemption toleration", ""},
 	reflect.TypeFor[Group]():                {"a group", "groups"},
-	reflect.TypeFor[Disconnect]():           {"what happens while a node is silent", ""},
+	reflect.TypeFor[Disconnect]():           {"a disconnect configuration", ""},
 	reflect.TypeFor[Toleration]():           {"a toleration", "tolerations"},
 	reflect.TypeFor[DeviceRequest]():        {"a device request", "device requests"},
 	reflect.TypeFor[Constraint]():           {"a constraint", "constraints"},
@@ -66,18 +66,17 @@ var typeNames = map[reflect.Type][2]string{ // one, many
 	reflect.TypeFor[ExpectPlacement]():      {"an expected placement", "expected placements"},
 	reflect.TypeFor[ExpectBinding]():        {"an expected binding", "expected bindings"},
 	reflect.TypeFor[ExpectUnplaced]():       {"an expected unplaced group", "expected unplaced groups"},
-	reflect.TypeFor[string]():               {"a text", "texts"},
+	reflect.TypeFor[string]():               {"a string", "strings"},
 	reflect.TypeFor[uint16]():               {"a port", "ports"},
 }
 
-// alternatives names the field that makes an element something else, of which only the
-// id is required of what stands in required.
+// alternatives names the field that selects another kind of element. If it is present,
+// only the id of the required fields must be set.
 var alternatives = map[reflect.Type]string{reflect.TypeFor[Running](): "binding"}
 
-// required lists fields that must be there, and what to write in them: those
-// whose zero value is as good as any other, so that only the decoder can tell
-// that they are missing, and those without which an element is rubbish, of
-// which a hostile file may have millions.
+// required lists the required fields and their hints. It holds fields with a valid zero
+// value, because only the decoder can tell 0 from absent, and fields whose absence
+// makes an element useless, to bound the elements of a hostile file.
 var required = map[reflect.Type][][2]string{
 	reflect.TypeFor[File]():          {{"version", "1"}, {"name", nameHint}},
 	reflect.TypeFor[PolicyVariant](): {{"name", nameHint}},
@@ -85,7 +84,7 @@ var required = map[reflect.Type][][2]string{
 	reflect.TypeFor[PriorityClass](): {{"name", nameHint}, {"value", "a whole number"}},
 	reflect.TypeFor[Node]():          {{"id", nameHint}},
 	reflect.TypeFor[Device]():        {{"id", "vendor/type/model"}, {"count", "a whole number"}},
-	reflect.TypeFor[Taint]():         {{"key", "a word such as gpu"}, {"effect", "NoSchedule, PreferNoSchedule or NoExecute"}},
+	reflect.TypeFor[Taint]():         {{"key", "a key such as gpu"}, {"effect", "NoSchedule, PreferNoSchedule or NoExecute"}},
 	reflect.TypeFor[Budget]():        {{"name", nameHint}},
 	reflect.TypeFor[Cluster]():       {{"id", nameHint}},
 	reflect.TypeFor[Binding]():       {{"id", nameHint}},
@@ -96,31 +95,32 @@ var required = map[reflect.Type][][2]string{
 	reflect.TypeFor[Event]():         {{"at", "a duration such as 90s"}},
 }
 
-// presets holds what a value is before its fields are read, where the zero
-// value is not what absence means and no pointer says so.
+// presets holds the initial value of a type if absence means something other than the
+// zero value and the field is not a pointer.
 var presets = map[reflect.Type]reflect.Value{
 	reflect.TypeFor[Affinity](): reflect.ValueOf(Affinity{Weight: defaultWeight}),
 }
 
-// specialPlan types have a notation of their own.
+// specialPlan returns the plan of a type with its own notation, or nil.
 func specialPlan(t reflect.Type) *plan {
 	switch t {
 	case reflect.TypeFor[Duration]():
-		return &plan{what: "a duration", decode: decodeDuration}
+		return &plan{noun: "a duration", decode: decodeDuration}
 	case reflect.TypeFor[Bound]():
-		return &plan{what: "a number, or a percentage", decode: decodeBound}
+		return &plan{noun: "a number, or a percentage", decode: decodeBound}
 	case reflect.TypeFor[ExpectClusters]():
-		return &plan{what: "a list of clusters, or a mapping from them to replicas", decode: decodeExpectClusters}
+		return &plan{noun: "a list of clusters, or a mapping from them to replicas", decode: decodeExpectClusters}
 	case reflect.TypeFor[Quantities]():
-		return &plan{what: "a mapping from resources to amounts", decode: decodeQuantities}
+		return &plan{noun: "a mapping from resources to amounts", decode: decodeQuantities}
 	case reflect.TypeFor[map[string]any]():
-		return &plan{what: "a mapping", decode: decodeConfig}
+		return &plan{noun: "a mapping", decode: decodeConfig}
 	}
 	return nil
 }
 
 var filePlan = newPlan(reflect.TypeFor[File]())
 
+// newPlan returns the plan of a type.
 func newPlan(t reflect.Type) *plan {
 	if p := specialPlan(t); p != nil {
 		return p
@@ -135,11 +135,11 @@ func newPlan(t reflect.Type) *plan {
 	case reflect.Map:
 		return mapPlan(newPlan(t.Elem()), t.Elem().Kind() == reflect.String)
 	case reflect.String:
-		return &plan{what: "a text", decode: decodeString}
+		return &plan{noun: "a string", decode: decodeString}
 	case reflect.Bool:
-		return &plan{what: "true or false", decode: decodeBool}
+		return &plan{noun: "true or false", decode: decodeBool}
 	case reflect.Float64:
-		return &plan{what: "a number", decode: decodeFloat}
+		return &plan{noun: "a number", decode: decodeFloat}
 	case reflect.Uint16, reflect.Uint64:
 		return uintPlan(t)
 	case reflect.Int, reflect.Int32:
@@ -155,10 +155,10 @@ func newStructPlan(t reflect.Type) *plan {
 		s.alternative = s.byName[name]
 	}
 	for _, r := range required[t] {
-		s.required = append(s.required, requirement{field: s.byName[r[0]], what: r[1]})
+		s.required = append(s.required, requirement{field: s.byName[r[0]], hint: r[1]})
 	}
 	preset, ok := presets[t]
-	return &plan{what: typeNames[t][0], decode: func(d *decoder, v reflect.Value, ev event) {
+	return &plan{noun: typeNames[t][0], decode: func(d *decoder, v reflect.Value, ev event) {
 		if ev.kind != kindObject {
 			d.wrongType(ev, typeNames[t][0], "write its fields as {field: value} or as indented lines; fields: "+s.names())
 			return
@@ -170,7 +170,7 @@ func newStructPlan(t reflect.Type) *plan {
 	}}
 }
 
-// addFields adds the fields of a struct and of what it embeds.
+// addFields adds the fields of a struct and of its embedded structs.
 func (s *structPlan) addFields(t reflect.Type, at []int) {
 	for i := range t.NumField() {
 		field := t.Field(i)
@@ -185,11 +185,11 @@ func (s *structPlan) addFields(t reflect.Type, at []int) {
 		}
 		p := newPlan(field.Type)
 		if t == reflect.TypeFor[Constraint]() && name == "value" {
-			index = at // it is two fields, Value and Values
-			p = &plan{what: "a text, a number, true, false or a list of them", decode: decodeOperand}
+			index = at // one document field, two Go fields: Value and Values
+			p = &plan{noun: "a string, a number, true, false or a list of them", decode: decodeOperand}
 		}
 		if (t == reflect.TypeFor[Group]() || t == reflect.TypeFor[Binding]()) && name == "duration" {
-			p = &plan{what: p.what, decode: decodePositive}
+			p = &plan{noun: p.noun, decode: decodePositive}
 		}
 		s.byName[name] = len(s.fields)
 		s.fields = append(s.fields, fieldPlan{name: name, index: index, plan: p})

@@ -1,6 +1,6 @@
 package scenario
 
-// kind says what an event of a document is.
+// kind is the type of a document event.
 type kind uint8
 
 const (
@@ -8,7 +8,7 @@ const (
 	kindBool
 	kindNumber
 	kindString
-	kindKey // of the mapping that is open
+	kindKey // of the innermost open mapping
 	kindObject
 	kindObjectEnd
 	kindList
@@ -16,34 +16,34 @@ const (
 	kindEnd // of the document
 )
 
-// event is one step through a document. Text is valid until the next step.
+// event is one token of a document. Text is valid until the next call of next.
 type event struct {
 	kind kind
 	line int
-	text []byte // of scalars and keys, as written, escapes resolved
+	text []byte // of scalars and keys: as written, with escapes resolved
 }
 
-// source walks a document, whatever it is written in. A document that cannot
-// be read further makes next panic with a fatal; Decode recovers it.
+// source iterates over a document, independent of its encoding. If the document cannot
+// be parsed further, next panics with a fatal, which Decode recovers.
 type source interface {
 	next() event
 }
 
-// fatal ends decoding: after a syntax error nothing that follows makes sense,
-// and what came before is better repeated once the syntax is right.
+// fatal ends decoding. After a syntax error the rest of the file has no reliable
+// meaning, and earlier problems are reported again once the syntax is correct.
 type fatal struct {
 	problem Problem
 	err     error
 }
 
-// maxDepth bounds nesting. The format itself needs 9 levels; policies'
-// configurations may go deeper.
+// maxDepth bounds nesting. The schema needs 9 levels; configurations of policies may
+// be deeper.
 const maxDepth = 100
 
 func tooDeep(line int) fatal {
 	return fatal{problem: Problem{
 		Line:    line,
-		Message: "nested more than 100 levels deep: a scenario needs fewer than ten",
+		Message: "nested more than 100 levels deep: a scenario requires fewer than ten",
 		Remedy:  "check that this is a scenario file",
 	}}
 }

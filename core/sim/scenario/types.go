@@ -1,8 +1,8 @@
 package scenario
 
-// File is one scenario document, version 1, as written: quantities converted,
-// durations in nanoseconds, nothing else resolved. A nil pointer means that
-// the file does not say.
+// File is one scenario document, version 1, as written: quantities are converted,
+// durations are nanoseconds, nothing else is resolved. A nil pointer means that the
+// field is absent.
 type File struct {
 	Version     int             `json:"version"`
 	Name        string          `json:"name"`
@@ -23,11 +23,11 @@ type File struct {
 	Expect      *Expect         `json:"expect,omitempty"`
 }
 
-// Duration is nanoseconds since the scenario's start, written as "1h30m" or as
-// a number of seconds.
+// Duration is a number of nanoseconds, written as "1h30m" or as a number of seconds.
+// Times are durations since the start of the scenario.
 type Duration int64
 
-// Scheduler configures the run; absent fields take the documented defaults.
+// Scheduler configures the run. Absent fields take the documented defaults.
 type Scheduler struct {
 	Algorithm     string       `json:"algorithm,omitempty"`
 	Preemption    *Preemption  `json:"preemption,omitempty"`
@@ -36,16 +36,16 @@ type Scheduler struct {
 	FeatureGates  FeatureGates `json:"featureGates,omitzero"`
 }
 
-// FeatureGates switch what bindings get of their priorities. The first two are on
-// where they are absent, the last is off.
+// FeatureGates control how bindings use priorities. If absent, the first two are on
+// and the last is off.
 type FeatureGates struct {
 	PriorityBasedScheduling           *bool `json:"PriorityBasedScheduling,omitempty"`
 	PriorityBasedPreemptiveScheduling *bool `json:"PriorityBasedPreemptiveScheduling,omitempty"`
 	StrictPriorityClasses             *bool `json:"StrictPriorityClasses,omitempty"`
 }
 
-// Preemption switches preemption by job type. A field that is absent in a
-// written block is true, as is the whole block.
+// Preemption enables preemption by job type. The default of each field, and of the
+// whole block, is true.
 type Preemption struct {
 	Service  *bool `json:"service,omitempty"`
 	Batch    *bool `json:"batch,omitempty"`
@@ -54,7 +54,7 @@ type Preemption struct {
 	Binding  *bool `json:"binding,omitempty"`
 }
 
-// PolicyVariant is a configured policy under a name of its own.
+// PolicyVariant is a named configuration of a policy.
 type PolicyVariant struct {
 	Name   string         `json:"name"`
 	Use    string         `json:"use"`
@@ -62,7 +62,7 @@ type PolicyVariant struct {
 	Grant  []string       `json:"grant,omitempty"`
 }
 
-// Namespace weights a tenant; 1 where absent.
+// Namespace sets the weight of a tenant; the default is 1.
 type Namespace struct {
 	Name   string   `json:"name"`
 	Weight *float64 `json:"weight,omitempty"`
@@ -77,10 +77,10 @@ type PriorityClass struct {
 	Description      string `json:"description,omitempty"`
 }
 
-// Quantities maps resource names to amounts in model.Resources' units.
+// Quantities maps resource names to amounts in the units of model.Resources.
 type Quantities map[string]int64
 
-// Node is one node, or Count of them with ids ID-0, ID-1, and so on.
+// Node is one node, or Count nodes with the ids ID-0, ID-1, and so on.
 type Node struct {
 	ID         string            `json:"id"`
 	Count      *int              `json:"count,omitempty"`
@@ -95,21 +95,21 @@ type Node struct {
 	Ready      *bool             `json:"ready,omitempty"`
 }
 
-// Device is a group of equal devices of a node.
+// Device is a group of identical devices of a node.
 type Device struct {
 	ID         string            `json:"id"`
 	Count      int32             `json:"count"`
 	Attributes map[string]string `json:"attributes,omitempty"`
 }
 
-// Taint keeps groups off a node that do not tolerate it.
+// Taint repels groups that do not tolerate it.
 type Taint struct {
 	Key    string `json:"key"`
 	Value  string `json:"value,omitempty"`
 	Effect string `json:"effect"`
 }
 
-// Job is one job.
+// Job is a unit of submission with one or more groups.
 type Job struct {
 	ID               string                `json:"id"`
 	Namespace        string                `json:"namespace,omitempty"`
@@ -126,14 +126,14 @@ type Job struct {
 	Groups           []Group               `json:"groups,omitempty"`
 }
 
-// PreemptionToleration spares a job's allocations from some preemptors, or for
-// some time.
+// PreemptionToleration protects the allocations of a job from preemptors below a
+// priority, or until a minimum run time has passed.
 type PreemptionToleration struct {
 	MinPreemptorPriority *int32   `json:"minPreemptorPriority,omitempty"`
 	MinRuntime           Duration `json:"minRuntime,omitempty"`
 }
 
-// Group is one group of a job.
+// Group is a set of identical instances of a job.
 type Group struct {
 	Name                 string             `json:"name"`
 	Count                *int               `json:"count,omitempty"`
@@ -156,13 +156,13 @@ type Group struct {
 	Annotations          map[string]float64 `json:"annotations,omitempty"`
 }
 
-// Disconnect keeps a group's instances while their node is down and may return.
+// Disconnect retains the instances of a group while their node is disconnected.
 type Disconnect struct {
 	LostAfter *Duration `json:"lostAfter,omitempty"`
 	Replace   *bool     `json:"replace,omitempty"`
 }
 
-// Toleration lets a group go to nodes with a taint.
+// Toleration admits a group to nodes with a matching taint.
 type Toleration struct {
 	Key      string   `json:"key,omitempty"`
 	Operator string   `json:"operator,omitempty"`
@@ -171,29 +171,29 @@ type Toleration struct {
 	For      Duration `json:"for,omitempty"`
 }
 
-// DeviceRequest asks for instances of one device group.
+// DeviceRequest requests instances of one device group.
 type DeviceRequest struct {
 	ID          string       `json:"id"`
 	Count       *int32       `json:"count,omitempty"`
 	Constraints []Constraint `json:"constraints,omitempty"`
 }
 
-// Constraint is hard. Value may be written as a string, a number, a boolean
-// or (in, notin) a list; it is kept as text.
+// Constraint is a hard requirement on nodes. Value may be written as a string, a
+// number, a boolean or (for in and notin) a list; scalars are stored as text.
 type Constraint struct {
 	Attribute string   `json:"attribute,omitempty"`
 	Operator  string   `json:"operator"`
 	Value     string   `json:"value,omitempty"`
-	Values    []string `json:"-"` // a list given as value, which it then replaces
+	Values    []string `json:"-"` // set if value is a list; replaces Value
 }
 
-// Affinity is soft, with a weight of -100 to 100.
+// Affinity is a soft constraint with a weight from -100 to 100.
 type Affinity struct {
 	Constraint
 	Weight int `json:"weight"`
 }
 
-// Spread distributes instances over the values of an attribute.
+// Spread distributes instances over the values of a node attribute.
 type Spread struct {
 	Attribute string         `json:"attribute"`
 	Weight    *int           `json:"weight,omitempty"`
@@ -207,7 +207,7 @@ type LabelTerm struct {
 	TopologyKey string            `json:"topologyKey"`
 }
 
-// Budget is a disruption budget, by labels.
+// Budget is a disruption budget for the allocations that its labels select.
 type Budget struct {
 	Name           string            `json:"name"`
 	Namespace      string            `json:"namespace,omitempty"`
@@ -219,7 +219,7 @@ type Budget struct {
 	Enforcement    string            `json:"enforcement,omitempty"`
 }
 
-// Bound is written as a number, or as a percentage such as "50%".
+// Bound is a number, or a percentage such as "50%".
 type Bound struct {
 	Number  int32
 	Percent bool
@@ -232,7 +232,7 @@ type Cluster struct {
 	Attributes map[string]string `json:"attributes,omitempty"`
 }
 
-// Binding is a workload that is spread over member clusters.
+// Binding is a workload that is divided or duplicated over member clusters.
 type Binding struct {
 	ID                string         `json:"id"`
 	Namespace         string         `json:"namespace,omitempty"`
@@ -254,7 +254,7 @@ type Binding struct {
 	Checkpoint        Duration       `json:"checkpoint,omitempty"`
 }
 
-// ClusterSpread bounds over how many clusters a binding is spread, and over how many
+// ClusterSpread bounds the number of clusters of a binding, and the number of distinct
 // values of one of their attributes.
 type ClusterSpread struct {
 	MinClusters *int   `json:"minClusters,omitempty"`
@@ -264,7 +264,7 @@ type ClusterSpread struct {
 	MaxGroups   *int   `json:"maxGroups,omitempty"`
 }
 
-// Running is an allocation, or replicas of a binding, placed before time 0.
+// Running is an allocation, or replicas of a binding, that run before time 0.
 type Running struct {
 	ID        string         `json:"id"`
 	Job       string         `json:"job,omitempty"`
@@ -275,7 +275,7 @@ type Running struct {
 	StartedAt Duration       `json:"startedAt,omitempty"`
 }
 
-// Event is one thing that happens; exactly one of the fields but At is set.
+// Event is one event. Exactly one field besides At is set.
 type Event struct {
 	At       Duration `json:"at"`
 	Submit   string   `json:"submit,omitempty"`
@@ -285,8 +285,8 @@ type Event struct {
 	Drain    string   `json:"drain,omitempty"`
 }
 
-// Expect is what a run must show. A nil list is not checked; an empty one
-// means none at all.
+// Expect is the expected result of a run. A nil list is not checked; an empty list
+// requires that there are no entries.
 type Expect struct {
 	Placements *[]ExpectPlacement `json:"placements,omitempty"`
 	Bindings   *[]ExpectBinding   `json:"bindings,omitempty"`
@@ -294,7 +294,7 @@ type Expect struct {
 	Running    *[]string          `json:"running,omitempty"`
 }
 
-// ExpectPlacement matches a placement when every field it names does.
+// ExpectPlacement matches a placement if all fields that are set match.
 type ExpectPlacement struct {
 	At        *Duration `json:"at,omitempty"`
 	Alloc     *string   `json:"alloc,omitempty"`
@@ -302,12 +302,12 @@ type ExpectPlacement struct {
 	Group     *string   `json:"group,omitempty"`
 	Node      *string   `json:"node,omitempty"`
 	Preempted *[]string `json:"preempted,omitempty"`
-	// PreemptedElsewhere is compared whole, by node; empty but not nil means
-	// that there must be none.
+	// PreemptedElsewhere maps nodes to preempted allocations and must match exactly.
+	// Empty but not nil requires that there are none.
 	PreemptedElsewhere map[string][]string `json:"preemptedElsewhere,omitzero"`
 }
 
-// ExpectBinding matches a binding of the result when every field it names does.
+// ExpectBinding matches a binding of the result if all fields that are set match.
 type ExpectBinding struct {
 	At        *Duration       `json:"at,omitempty"`
 	Binding   *string         `json:"binding,omitempty"`
@@ -315,11 +315,11 @@ type ExpectBinding struct {
 	Preempted *[]string       `json:"preempted,omitempty"`
 }
 
-// ExpectClusters is written as a list of the clusters, or as a mapping from them
-// to replicas. Either is compared whole.
+// ExpectClusters is written as a list of clusters, or as a mapping from clusters to
+// replicas. Both must match exactly.
 type ExpectClusters struct {
 	Names    []string
-	Replicas map[string]int // nil: Names counts
+	Replicas map[string]int // if nil, Names is compared
 }
 
 // ExpectUnplaced matches an entry of the result's unplaced list.

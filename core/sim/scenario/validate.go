@@ -9,41 +9,41 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 )
 
-// formatVersion is the version of the format that this package reads.
+// formatVersion is the supported version of the format.
 const formatVersion = 1
 
-// Validate reports everything that is wrong with a file, as an *Error without
-// lines. Decode has called it already; those who build files themselves should.
+// Validate returns all problems of a file as an *Error without lines, or nil. Decode
+// calls it; code that builds a File must call it as well.
 func (f *File) Validate() error {
 	c := newChecker(f)
 	c.check()
 	return c.problems.err("")
 }
 
-// checker goes through a file and collects what is wrong. It does not stop at
-// the first problem, but stays silent about what follows from an earlier one.
+// checker collects the problems of a file. It continues after a problem, but does not
+// report problems that follow from an earlier one.
 type checker struct {
 	f        *File
 	problems problems
 
-	refused    map[string]bool // paths that the decoder has complained about
+	refused    map[string]bool // paths that the decoder has reported
 	invalid    map[string]bool // elements with a problem, such as jobs[2]
-	incomplete map[string]bool // lists of which not every name is known
+	incomplete map[string]bool // lists with names that could not be decoded
 
-	nodes    map[string]int // by the id that is written, as are the following
+	nodes    map[string]int // position by id; the same for the maps below
 	jobs     map[string]int
 	classes  map[string]int
 	running  map[string]int
 	clusters map[string]int
 	bindings map[string]int
-	groupAt  map[int]map[string]int // of jobs that something refers to: positions of groups by name
+	groupAt  map[int]map[string]int // position by group name, for the jobs that are referenced
 
-	// Filled where expectations may refer to them.
-	groups   map[string]bool // job.group: what generated allocation ids start with
-	anyGroup map[string]int  // names of groups of any job
+	// Set if there are expectations, which may refer to them.
+	groups   map[string]bool // job.group: the prefixes of generated allocation ids
+	anyGroup map[string]int  // group names of all jobs
 
-	freeByCluster   map[string]map[string]int64 // of clusters, by cluster and resource
-	runningReplicas map[string]int              // replicas that run, by binding
+	freeByCluster   map[string]map[string]int64 // remaining capacity by cluster and resource
+	runningReplicas map[string]int              // replicas before time 0, by binding
 	runningDevices  [][]deviceUse               // devices of the running entries
 	warnings        []string
 }
@@ -57,13 +57,13 @@ func newChecker(f *File) *checker {
 	}
 }
 
-// skipRefused takes over what the decoder has found.
+// skipRefused marks the paths that the decoder has reported, so that they are not checked.
 func (c *checker) skipRefused(refused map[string]bool) {
 	c.refused = refused
 	for text := range refused {
 		c.markInvalid(text)
-		// Where a whole element or its name was refused, references to it
-		// cannot be checked.
+		// If the decoder has refused an element or its name, the list of
+		// names is incomplete and references to it cannot be checked.
 		list, _, _ := strings.Cut(text, "[")
 		for _, end := range []string{"]", ".id", ".count", ".name", ".groups", list} {
 			if strings.HasSuffix(text, end) {
@@ -73,15 +73,15 @@ func (c *checker) skipRefused(refused map[string]bool) {
 	}
 }
 
-// markInvalid marks the element of a top-level list in which a path lies.
+// markInvalid marks the element of a top-level list that contains a path.
 func (c *checker) markInvalid(text string) {
 	if i := strings.IndexByte(text, ']'); i > 0 {
 		c.invalid[text[:i+1]] = true
 	}
 }
 
-// add reports a problem, unless the decoder has already complained about the
-// same value or one around it.
+// add reports a problem, unless the decoder has reported the same value or an enclosing
+// one.
 func (c *checker) add(p *path, message, remedy string) {
 	if len(c.problems.list) == maxStored {
 		if c.problems.more++; c.problems.len() > maxProblems {
@@ -99,9 +99,10 @@ func (c *checker) add(p *path, message, remedy string) {
 	c.problems.add(Problem{Path: text, Message: message, Remedy: remedy})
 }
 
-// checkLimit ends the check of a file with too many problems.
+// A checkLimit is the panic that ends validation if a file has too many problems.
 type checkLimit struct{}
 
+// check runs all checks, up to maxProblems.
 func (c *checker) check() {
 	defer func() {
 		switch p := recover().(type) {
@@ -109,7 +110,7 @@ func (c *checker) check() {
 		case checkLimit:
 			c.problems.list[0] = Problem{
 				Message: fmt.Sprintf("more than %d problems: the rest of the file was not checked", maxProblems),
-				Remedy:  "mend those that follow first; check that this is a scenario file",
+				Remedy:  "correct the following ones first; check that this is a scenario file",
 			}
 		default:
 			panic(p)
@@ -121,7 +122,7 @@ func (c *checker) check() {
 func (c *checker) checkAll() {
 	if c.f.Version != formatVersion {
 		var root *path
-		c.add(root.field("version"), fmt.Sprintf("version %d is not known: expected 1", c.f.Version), "write `version: 1`, or use a newer cede")
+		c.add(root.field("version"), fmt.Sprintf("unsupported version %d: expected 1", c.f.Version), "write `version: 1`, or use a newer cede")
 		if !c.refused["version"] {
 			return
 		}
@@ -138,7 +139,7 @@ func (c *checker) checkAll() {
 	c.checkExpect()
 }
 
-// checkHead checks everything before nodes.
+// checkHead checks the fields that precede nodes.
 func (c *checker) checkHead() {
 	var root *path
 	f := c.f
@@ -154,7 +155,7 @@ func (c *checker) checkHead() {
 		n, p := &f.Namespaces[i], root.field("namespaces").item(i)
 		c.unique(p.field("name"), "namespaces", "name", n.Name, i, seen)
 		if w := n.Weight; w != nil && !(*w > 0) {
-			c.add(p.field("weight"), fmt.Sprintf("%v is not a weight: expected more than 0", *w), "write a positive number, or leave it out for 1")
+			c.add(p.field("weight"), fmt.Sprintf("%v is not a valid weight: expected more than 0", *w), "write a positive number, or omit it for 1")
 		}
 	}
 	for i := range f.Classes {
@@ -165,7 +166,7 @@ func (c *checker) checkHead() {
 			c.add(p.field(problem.Field), problem.Message, problem.Remedy)
 		}
 	}
-	// The system's are there without being declared.
+	// System classes exist without a declaration.
 	for _, system := range model.SystemClasses() {
 		if _, declared := c.classes[system.Name]; !declared {
 			c.classes[system.Name] = -1
@@ -187,10 +188,10 @@ func (c *checker) checkPolicies(list *path) {
 	}
 }
 
-// preemptionPolicies are Kubernetes' words.
+// preemptionPolicies are the values that Kubernetes defines.
 var preemptionPolicies = []string{"PreemptLowerPriority", "Never"}
 
-// oneOf checks an enumeration; absent is fine.
+// oneOf checks an enumeration; an absent value is valid.
 func (c *checker) oneOf(p *path, value string, allowed ...string) {
 	if value == "" {
 		return

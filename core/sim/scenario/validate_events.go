@@ -7,6 +7,7 @@ import (
 	"strings"
 )
 
+// checkEvents checks the events, which must be in ascending order of time.
 func (c *checker) checkEvents() {
 	var root *path
 	var last Duration
@@ -23,51 +24,51 @@ func (c *checker) checkEvents() {
 	if u := c.f.Until; u != nil {
 		c.checkDuration(root.field("until"), *u)
 		if last > *u && *u >= 0 {
-			c.warnings = append(c.warnings, fmt.Sprintf("events after until (%v) do not happen; the last is at %v", *u, last))
+			c.warnings = append(c.warnings, fmt.Sprintf("events after until (%v) have no effect; the last is at %v", *u, last))
 		}
 	}
 }
 
-// warnUselessStops notices jobs that are stopped before anything of them can run.
+// warnUselessStops adds a warning for each job that is stopped before it can run.
 func (c *checker) warnUselessStops() {
-	there := map[string]bool{}
+	active := map[string]bool{}
 	for i := range c.f.Running {
-		there[cmp.Or(c.f.Running[i].Binding, c.f.Running[i].Job)] = true
+		active[cmp.Or(c.f.Running[i].Binding, c.f.Running[i].Job)] = true
 	}
 	for i := range c.f.Events {
 		e := &c.f.Events[i]
-		if e.Stop != "" && !there[e.Stop] {
+		if e.Stop != "" && !active[e.Stop] {
 			c.warnings = append(c.warnings, fmt.Sprintf("events[%d] stops %s, which neither runs nor was submitted", i, e.Stop))
 		}
-		there[e.Submit] = true
+		active[e.Submit] = true
 	}
 }
 
-// checkAction checks that an event says one thing that can happen.
+// checkAction checks that an event has exactly one action.
 func (c *checker) checkAction(p *path, e *Event) {
 	actions := []struct{ field, value string }{
 		{"submit", e.Submit}, {"stop", e.Stop}, {"nodeDown", e.NodeDown}, {"nodeUp", e.NodeUp}, {"drain", e.Drain},
 	}
-	said := ""
+	action := ""
 	for i, a := range actions {
 		switch {
 		case a.value == "":
 			continue
-		case said != "":
-			c.add(p.field(a.field), fmt.Sprintf("%s and %s in one event: expected one of submit, stop, nodeDown, nodeUp and drain", said, a.field), "write two events; those of the same time happen in file order")
+		case action != "":
+			c.add(p.field(a.field), fmt.Sprintf("%s and %s in one event: expected one of submit, stop, nodeDown, nodeUp and drain", action, a.field), "write two events; those of the same time run in file order")
 		case i < 2:
 			c.needJobOrBinding(p.field(a.field), a.value)
 		default:
 			c.needNode(p.field(a.field), a.value)
 		}
-		said = a.field
+		action = a.field
 	}
-	if said == "" {
-		c.add(p, "the event says nothing: expected one of submit, stop, nodeDown, nodeUp and drain", "write it as {at: 0s, submit: JOB}")
+	if action == "" {
+		c.add(p, "the event has no action: expected one of submit, stop, nodeDown, nodeUp and drain", "write it as {at: 0s, submit: JOB}")
 	}
 }
 
-// needJob checks a reference to a job.
+// needJob checks a reference to a job and reports whether it exists.
 func (c *checker) needJob(p *path, id string) bool {
 	if id == "" {
 		c.add(p, "job is missing", "name one of `jobs`")
@@ -80,7 +81,7 @@ func (c *checker) needJob(p *path, id string) bool {
 	return ok
 }
 
-// needGroup checks a reference to a group of a job that exists.
+// needGroup checks a reference to a group of an existing job.
 func (c *checker) needGroup(p *path, job, group string) bool {
 	if group == "" {
 		c.add(p, "group is missing", "name one of the job's groups")
@@ -94,7 +95,7 @@ func (c *checker) needGroup(p *path, job, group string) bool {
 	return ok
 }
 
-// groupsOf is the positions of a job's groups by name.
+// groupsOf returns the positions of a job's groups by name.
 func (c *checker) groupsOf(job int) map[string]int {
 	known, ok := c.groupAt[job]
 	if !ok {
@@ -128,12 +129,13 @@ func (c *checker) checkExpect() {
 			c.needBinding(p.field("binding"), *u.Binding)
 		}
 		if u.Count != nil && *u.Count < 1 {
-			c.add(p.field("count"), fmt.Sprintf("%d instances: expected 1 or more", *u.Count), "leave out what is placed; `unplaced: []` means that nothing is unplaced")
+			c.add(p.field("count"), fmt.Sprintf("%d instances: expected 1 or more", *u.Count), "omit groups that are placed; `unplaced: []` requires that all groups are placed")
 		}
 	}
 	c.allocs(expect.field("running"), deref(x.Running))
 }
 
+// deref returns the list, or nil if the pointer is nil.
 func deref[T any](list *[]T) []T {
 	if list == nil {
 		return nil
@@ -173,6 +175,7 @@ func (c *checker) checkExpectedGroup(p *path, job, group *string) {
 	}
 }
 
+// allocs checks a set of allocation ids.
 func (c *checker) allocs(p *path, ids []string) {
 	seen := map[string]bool{}
 	for i, id := range ids {
@@ -184,8 +187,8 @@ func (c *checker) allocs(p *path, ids []string) {
 	}
 }
 
-// alloc checks a reference to an allocation: the id of a running entry, or one
-// that the engine makes, <job>.<group>[i] or <job>.<group>[i]#n, or a binding's.
+// alloc checks a reference to an allocation: the id of a running entry, or an id that
+// the engine generates (<job>.<group>[i], <job>.<group>[i]#n, or that of a binding).
 func (c *checker) alloc(p *path, id string) {
 	if _, ok := c.running[id]; ok || c.isGeneratedID(id) {
 		return
@@ -196,6 +199,7 @@ func (c *checker) alloc(p *path, id string) {
 	c.unknown(p, "running", "allocation", id, c.running)
 }
 
+// isGeneratedID reports whether the engine can generate an allocation id.
 func (c *checker) isGeneratedID(id string) bool {
 	group, rest, ok := strings.Cut(id, "[")
 	if !ok || !c.groups[group] {
@@ -208,7 +212,7 @@ func (c *checker) isGeneratedID(id string) bool {
 	return again == "" || again[0] == '#' && isIndex(again[1:])
 }
 
-// isIndex is whether s is a whole number in its one notation.
+// isIndex reports whether s is a whole number in canonical decimal notation.
 func isIndex(s string) bool {
 	n, err := strconv.ParseUint(s, 10, 31)
 	return err == nil && strconv.FormatUint(n, 10) == s

@@ -8,19 +8,19 @@ import (
 )
 
 const (
-	// maxCount bounds the instances of one group: five times what the largest
-	// cluster that we know of runs.
+	// maxCount bounds the instances of one group: five times the largest known
+	// cluster.
 	maxCount = 10_000_000
-	// maxDuration keeps sums of times away from what an int64 of nanoseconds
-	// holds (292 years).
+	// maxDuration ensures that sums of times fit into an int64 of nanoseconds
+	// (292 years).
 	maxDuration = Duration(50 * 365 * 24 * 3600 * 1e9)
-	// maxRequests bounds the ways in which device groups may serve a group.
+	// maxRequests bounds the combinations of device groups that can satisfy a group.
 	maxRequests = 16
-	// defaultWeight is the weight of an affinity or a spread that names none,
-	// as in Nomad.
+	// defaultWeight is the default weight of affinities and spreads, as in Nomad.
 	defaultWeight = 50
 )
 
+// checkJobs checks the jobs and their groups.
 func (c *checker) checkJobs() {
 	var root *path
 	for i := range c.f.Jobs {
@@ -33,7 +33,7 @@ func (c *checker) checkJobs() {
 			if !c.name(gp.field("name"), "name", g.Name) && g.Name == "" {
 				c.incomplete["jobs"] = true
 			} else if first, ok := seen[g.Name]; ok {
-				c.add(gp.field("name"), fmt.Sprintf("%.100q is already the name of groups[%d]", g.Name, first), "give each group of a job its own name")
+				c.add(gp.field("name"), fmt.Sprintf("%.100q is already the name of groups[%d]", g.Name, first), "use a unique name for each group of a job")
 			} else {
 				seen[g.Name] = k
 			}
@@ -53,7 +53,7 @@ func (c *checker) checkJob(p *path, j *Job) {
 	if j.PriorityClass != "" {
 		class := p.field("priorityClass")
 		if j.Priority != nil {
-			c.add(class, "priority and priorityClass exclude each other", "remove one of the two")
+			c.add(class, "priority and priorityClass are mutually exclusive", "remove one of the two")
 		}
 		if _, ok := c.classes[j.PriorityClass]; !ok {
 			c.unknown(class, "priorityClasses", "priority class", j.PriorityClass, c.classes)
@@ -78,7 +78,7 @@ func (c *checker) checkGroup(p *path, j *Job, g *Group) {
 		case n < 0:
 			c.add(p.field("count"), fmt.Sprintf("%d is negative: expected 0 or more", n), "remove the sign")
 		case perNode && n > 1:
-			c.add(p.field("count"), fmt.Sprintf("%d instances of a group of a %s job, which runs on every node: expected 0 or 1", n, j.Type), "leave count out")
+			c.add(p.field("count"), fmt.Sprintf("%d instances of a group of a %s job, which runs on every node: expected 0 or 1", n, j.Type), "omit count")
 		case n > maxCount:
 			c.add(p.field("count"), fmt.Sprintf("%d is too large: expected at most %d", n, maxCount), "check the number")
 		}
@@ -87,7 +87,7 @@ func (c *checker) checkGroup(p *path, j *Job, g *Group) {
 	c.checkAmounts(p.field("resources"), g.Resources)
 	c.checkPorts(p.field("ports"), g.Ports)
 	if n := len(g.Devices); n > maxRequests {
-		c.add(p.field("devices"), fmt.Sprintf("%d device requests: expected at most %d", n, maxRequests), "ask for several devices of a kind with count")
+		c.add(p.field("devices"), fmt.Sprintf("%d device requests: expected at most %d", n, maxRequests), "request several devices of a kind with count")
 	}
 	for i := range g.Devices {
 		c.checkRequest(p.field("devices").item(i), &g.Devices[i])
@@ -103,7 +103,7 @@ func (c *checker) checkGroup(p *path, j *Job, g *Group) {
 	if d := g.Disconnect; d != nil && d.LostAfter != nil {
 		at := p.field("disconnect").field("lostAfter")
 		if c.checkDuration(at, *d.LostAfter); *d.LostAfter == 0 {
-			c.add(at, "0s would have instances lost at once", "remove disconnect, which says the same; without a time in it they are kept until the node returns")
+			c.add(at, "0s is the same as no disconnect", "remove disconnect, or omit lostAfter to retain instances until the node returns")
 		}
 	}
 	for _, name := range keys(g.Annotations) {
@@ -113,7 +113,7 @@ func (c *checker) checkGroup(p *path, j *Job, g *Group) {
 	}
 }
 
-// checkMinCount checks down to how many instances are evicted one by one.
+// checkMinCount checks the number of instances down to which a group is evicted one by one.
 func (c *checker) checkMinCount(p *path, j *Job, g *Group) {
 	count := 1
 	if g.Count != nil {
@@ -125,21 +125,21 @@ func (c *checker) checkMinCount(p *path, j *Job, g *Group) {
 	case g.MinCount > max(0, count):
 		c.add(p, fmt.Sprintf("%d is more than the group's count, %d", g.MinCount, count), "write a smaller number, or raise count")
 	case g.MinCount > 0 && j.DisruptionMode != disruptAll:
-		c.warnings = append(c.warnings, fmt.Sprintf("%v changes nothing: without `disruptionMode: all` job %s is evicted one by one", p, j.ID))
+		c.warnings = append(c.warnings, fmt.Sprintf("%v has no effect: without `disruptionMode: all` job %s is evicted one by one", p, j.ID))
 	}
 }
 
-// checkDuration checks a duration that may not be negative.
+// checkDuration checks a duration that must not be negative.
 func (c *checker) checkDuration(p *path, d Duration) {
 	switch {
 	case d < 0:
 		c.add(p, fmt.Sprintf("%v is negative: expected a duration of 0 or more", d), "remove the sign")
 	case d > maxDuration:
-		c.add(p, fmt.Sprintf("%v is too long: expected at most %v (50 years)", d, maxDuration), "leave it out where it means for ever")
+		c.add(p, fmt.Sprintf("%v is too long: expected at most %v (50 years)", d, maxDuration), "omit it for an unlimited duration")
 	}
 }
 
-// checkPlacement checks what says where a group's instances may run.
+// checkPlacement checks the constraints, affinities, spreads and label terms of a group.
 func (c *checker) checkPlacement(p *path, g *Group) {
 	for i := range g.Tolerations {
 		c.checkToleration(p.field("tolerations").item(i), &g.Tolerations[i])
@@ -151,7 +151,7 @@ func (c *checker) checkPlacement(p *path, g *Group) {
 		a, ap := &g.Affinities[i], p.field("affinities").item(i)
 		c.checkConstraint(ap, &a.Constraint, false)
 		if a.Weight < -100 || a.Weight > 100 {
-			c.add(ap.field("weight"), fmt.Sprintf("%d is not a weight: expected -100 to 100", a.Weight), "a negative weight repels")
+			c.add(ap.field("weight"), fmt.Sprintf("%d is not a valid weight: expected -100 to 100", a.Weight), "a negative weight repels")
 		}
 	}
 	for i := range g.Spread {
@@ -165,21 +165,22 @@ func (c *checker) checkPlacement(p *path, g *Group) {
 	}
 }
 
+// checkSpread checks the bounds of a spread. The shares of its targets are per cent.
 func (c *checker) checkSpread(p *path, s *Spread) {
 	if s.Attribute == "" {
 		c.add(p.field("attribute"), "attribute is missing", "name an attribute of the nodes, such as zone")
 	}
 	if w := s.Weight; w != nil && (*w < 1 || *w > 100) {
-		c.add(p.field("weight"), fmt.Sprintf("%d is not a weight: expected 1 to 100", *w), "leave it out for 50")
+		c.add(p.field("weight"), fmt.Sprintf("%d is not a valid weight: expected 1 to 100", *w), "omit it for 50")
 	}
 	if m := s.MaxSkew; m != nil && *m < 1 {
-		c.add(p.field("maxSkew"), fmt.Sprintf("%d is not a skew: expected 1 or more", *m), "leave it out where the spread is only wished for")
+		c.add(p.field("maxSkew"), fmt.Sprintf("%d is not a valid skew: expected 1 or more", *m), "omit it for a soft spread")
 	}
 	sum := 0
 	for _, value := range keys(s.Targets) {
 		percent := s.Targets[value]
 		if percent < 0 || percent > 100 {
-			c.add(p.field("targets").field(value), fmt.Sprintf("%d is not a share: expected 0 to 100 per cent", percent), "write the share of the count in per cent")
+			c.add(p.field("targets").field(value), fmt.Sprintf("%d is not a valid share: expected 0 to 100 per cent", percent), "write the share of the count in per cent")
 			continue
 		}
 		sum += percent
@@ -191,7 +192,7 @@ func (c *checker) checkSpread(p *path, s *Spread) {
 
 func (c *checker) checkLabelTerm(p *path, t *LabelTerm) {
 	if len(t.Labels) == 0 {
-		c.add(p.field("labels"), "labels are missing", "name the labels of the allocations that are meant, such as {app: web}")
+		c.add(p.field("labels"), "labels are missing", "write the labels of the allocations to select, such as {app: web}")
 	}
 	if t.TopologyKey == "" {
 		c.add(p.field("topologyKey"), "topologyKey is missing", fmt.Sprintf("write %s, or an attribute of the nodes such as zone", model.TopologyNode))

@@ -11,10 +11,10 @@ import (
 )
 
 const (
-	// maxNodes bounds what `count` multiplies.
+	// maxNodes bounds the number of nodes after expansion of count.
 	maxNodes     = 1_000_000
 	tooManyNodes = "more than 1000000 nodes in all"
-	// maxDevices bounds the device groups of a node, which are searched one by one.
+	// maxDevices bounds the device groups of a node, which are searched linearly.
 	maxDevices = 1000
 )
 
@@ -25,6 +25,7 @@ func sorted(s []string) []string {
 
 func keys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
+// checkNodes checks the nodes. Ids must be unique after expansion of count.
 func (c *checker) checkNodes() {
 	var root *path
 	total := 0
@@ -35,22 +36,22 @@ func (c *checker) checkNodes() {
 		case count < 0:
 			c.add(p.field("count"), fmt.Sprintf("%d is negative: expected 0 or more", count), "remove the sign")
 		case total+min(count, maxNodes+1) > maxNodes:
-			c.add(p.field("count"), tooManyNodes, "describe fewer")
+			c.add(p.field("count"), tooManyNodes, "use fewer nodes")
 		default:
 			total += count
 		}
 		c.checkNode(p, n)
 	}
-	// A generated id may be written elsewhere: n1 with count 2 and n1-0.
+	// A generated id may collide with an explicit one: n1 with count 2, and n1-0.
 	for i := range c.f.Nodes {
 		n := &c.f.Nodes[i]
 		if of, ok := c.expansion(n.ID); ok && !n.expands() {
-			c.add(root.field("nodes").item(i).field("id"), fmt.Sprintf("%.100q is also an id that count makes of nodes[%d]", n.ID, of), "give each its own id")
+			c.add(root.field("nodes").item(i).field("id"), fmt.Sprintf("%.100q is also an id that count generates for nodes[%d]", n.ID, of), "use a unique id")
 		}
 	}
 }
 
-// instances is how many nodes n stands for.
+// instances returns the number of nodes of the entry.
 func (n *Node) instances() int {
 	if n.Count == nil {
 		return 1
@@ -58,11 +59,11 @@ func (n *Node) instances() int {
 	return *n.Count
 }
 
-// expands is whether the nodes' ids are ID-0, ID-1, and so on: one node keeps
-// the id as it is, even where count: 1 is written.
+// expands reports whether the nodes have the ids ID-0, ID-1, and so on. A single node
+// has the id as written, even with an explicit count of 1.
 func (n *Node) expands() bool { return n.instances() != 1 }
 
-// expansion finds the entry of nodes that makes an id by its count.
+// expansion returns the entry of nodes that generates an id by its count.
 func (c *checker) expansion(id string) (int, bool) {
 	dash := strings.LastIndexByte(id, '-')
 	if dash < 0 {
@@ -76,7 +77,7 @@ func (c *checker) expansion(id string) (int, bool) {
 	return i, err == nil && k >= 0 && k < c.f.Nodes[i].instances() && strconv.Itoa(k) == id[dash+1:]
 }
 
-// node finds the entry of nodes that an id belongs to.
+// node returns the entry of nodes that an id belongs to.
 func (c *checker) node(id string) (int, bool) {
 	if i, ok := c.nodes[id]; ok && !c.f.Nodes[i].expands() {
 		return i, true
@@ -94,11 +95,11 @@ func (c *checker) needNode(p *path, id string) {
 		return
 	}
 	if i, ok := c.nodes[id]; ok && c.f.Nodes[i].instances() <= 0 {
-		c.add(p, fmt.Sprintf("there is no node %.100q: nodes[%d] has count %d, which is none", id, i, c.f.Nodes[i].instances()), "raise the count, or leave it out for one")
+		c.add(p, fmt.Sprintf("unknown node %.100q: nodes[%d] has count %d", id, i, c.f.Nodes[i].instances()), "raise the count, or omit it for one node")
 		return
 	}
 	if i, ok := c.nodes[id]; ok && c.f.Nodes[i].instances() > 1 {
-		c.add(p, fmt.Sprintf("there is no node %.100q: with count %d the ids are %.100s-0 to %.100s-%d", id, c.f.Nodes[i].instances(), id, id, c.f.Nodes[i].instances()-1), "name one of them")
+		c.add(p, fmt.Sprintf("unknown node %.100q: with count %d the ids are %.100s-0 to %.100s-%d", id, c.f.Nodes[i].instances(), id, id, c.f.Nodes[i].instances()-1), "name one of them")
 		return
 	}
 	c.unknown(p, "nodes", "node", id, c.nodes)
@@ -109,14 +110,14 @@ func (c *checker) checkNode(p *path, n *Node) {
 	c.optionalName(p.field("class"), n.Class)
 	c.checkAmounts(p.field("capacity"), n.Capacity)
 	c.checkAmounts(p.field("reserved"), n.Reserved)
-	for _, resource := range keys(n.Reserved) { // few nodes reserve anything
+	for _, resource := range keys(n.Reserved) { // reserved amounts are rare
 		if r, has := n.Reserved[resource], n.Capacity[resource]; r > has && has >= 0 {
-			c.add(p.field("reserved").field(resource), fmt.Sprintf("%d is reserved of a capacity of %d", r, has), "reserve no more than there is")
+			c.add(p.field("reserved").field(resource), fmt.Sprintf("%d reserved exceeds the capacity of %d", r, has), "reserve at most the capacity")
 		}
 	}
 	c.checkPorts(p.field("ports"), n.Ports)
 	if d := len(n.Devices); d > maxDevices {
-		c.add(p.field("devices"), fmt.Sprintf("%d groups of devices: expected at most %d", d, maxDevices), "describe devices of the same model as one group")
+		c.add(p.field("devices"), fmt.Sprintf("%d device groups: expected at most %d", d, maxDevices), "describe devices of the same model as one group")
 	}
 	seen := map[string]int{}
 	for j := range n.Devices {
@@ -134,9 +135,9 @@ func (c *checker) checkNode(p *path, n *Node) {
 func (c *checker) checkDevice(p *path, d *Device, j int, seen map[string]int) {
 	parts := strings.SplitN(d.ID, "/", 3)
 	if len(parts) != 3 || slices.Contains(parts, "") {
-		c.add(p.field("id"), fmt.Sprintf("%.100q is not the id of a group of devices: expected vendor/type/model", d.ID), "write it as nvidia/gpu/a100")
+		c.add(p.field("id"), fmt.Sprintf("%.100q is not a valid device group id: expected vendor/type/model", d.ID), "write it as nvidia/gpu/a100")
 	} else if first, ok := seen[d.ID]; ok {
-		c.add(p.field("id"), fmt.Sprintf("%.100q is already the id of devices[%d]", d.ID, first), "add the counts up in one entry")
+		c.add(p.field("id"), fmt.Sprintf("%.100q is already the id of devices[%d]", d.ID, first), "combine the counts in one entry")
 	}
 	seen[d.ID] = j
 	if d.Count < 0 {
@@ -145,13 +146,14 @@ func (c *checker) checkDevice(p *path, d *Device, j int, seen map[string]int) {
 	c.noEmptyKey(p.field("attributes"), d.Attributes)
 }
 
+// noEmptyKey reports an empty key of a mapping.
 func (c *checker) noEmptyKey(p *path, m map[string]string) {
 	if _, ok := m[""]; ok {
 		c.add(p, "one of the names is empty", "write a name before the colon")
 	}
 }
 
-// checkAmounts checks the names and bounds of resources.
+// checkAmounts checks the names of resources and the bounds of their amounts.
 func (c *checker) checkAmounts(p *path, q Quantities) {
 	good := true
 	for resource, amount := range q {
@@ -164,7 +166,7 @@ func (c *checker) checkAmounts(p *path, q Quantities) {
 		amount := q[resource]
 		switch {
 		case !isResource(resource):
-			c.add(p.field(resource), fmt.Sprintf("%.100q is not the name of a resource: expected a word such as cpu or nvidia.com/gpu", resource), "write a name without spaces")
+			c.add(p.field(resource), fmt.Sprintf("%.100q is not a valid resource name: expected a name such as cpu or nvidia.com/gpu", resource), "write a name without spaces")
 		case amount < 0:
 			c.add(p.field(resource), fmt.Sprintf("%d is negative: expected an amount of 0 or more", amount), "remove the sign")
 		case amount > model.MaxAmount:
@@ -190,7 +192,7 @@ func (c *checker) checkPorts(p *path, ports []uint16) {
 	for i, port := range ports {
 		switch {
 		case port == 0:
-			c.add(p.item(i), "0 is not a port: expected 1 to 65535", "write the port that is needed")
+			c.add(p.item(i), "0 is not a valid port: expected 1 to 65535", "write the required port")
 		case seen[port]:
 			c.add(p.item(i), fmt.Sprintf("port %d is listed twice", port), "list it once")
 		}
@@ -198,8 +200,8 @@ func (c *checker) checkPorts(p *path, ports []uint16) {
 	}
 }
 
-// checkDimensions checks that a cluster has no more resource names than a
-// vector has room for. The place it names is the first that is too many.
+// checkDimensions checks that the number of resource names does not exceed the length
+// of a resource vector. It reports the first name beyond it.
 func (c *checker) checkDimensions() {
 	var root *path
 	have := dimensions{}
@@ -208,7 +210,7 @@ func (c *checker) checkDimensions() {
 	}
 	refuse := func(p *path, name string) {
 		c.incomplete["dimensions"] = true
-		c.add(p.field(name), fmt.Sprintf("%.100q is the 17th resource: expected at most 16 in one cluster, of which cpu, memory, disk and network are four", name), "leave out resources that nothing is short of")
+		c.add(p.field(name), fmt.Sprintf("%.100q is the 17th resource: expected at most 16 in one cluster, of which cpu, memory, disk and network are four", name), "omit resources that are never scarce")
 	}
 	for i := range c.f.Nodes {
 		p := root.field("nodes").item(i)
@@ -243,10 +245,10 @@ func (c *checker) checkDimensions() {
 	}
 }
 
-// dimensions is the set of resource names so far.
+// dimensions is a set of resource names.
 type dimensions map[string]bool
 
-// add reports the first name, in their order, that is one too many.
+// add adds the names of q. It returns the first one, in sorted order, beyond the limit.
 func (d dimensions) add(q Quantities) (string, bool) {
 	for name := range q {
 		if d[name] {

@@ -12,34 +12,32 @@ import (
 )
 
 const (
-	// maxYAMLValues bounds what is handed to the YAML parser, which builds a
-	// tree of some 250 bytes a value before we see anything: two gigabytes.
+	// maxYAMLValues bounds the input of the YAML parser, which builds a tree of about
+	// 250 bytes per value before any check can run: two gigabytes.
 	maxYAMLValues = 8 << 20
-	// maxYAMLVisits bounds the walk, in which aliases make values count many
-	// times over.
+	// maxYAMLVisits bounds the walk of the tree, because aliases repeat values.
 	maxYAMLVisits = maxYAMLValues + 2<<20
 )
 
-// yamlSource walks the tree that the YAML library makes. The library is given
-// only what can be a scenario: text, a mapping, of bounded size.
+// yamlSource walks the tree of the YAML library. The input is bounded and checked to
+// be text that starts with a mapping before the library parses it.
 type yamlSource struct {
 	stack  []yamlFrame
 	root   *yaml.Node
 	visits int
-	line   int    // of the last value
-	text   []byte // of the last event
+	line   int    // of the value returned last
+	text   []byte // of the event returned last
 }
 
-// yamlFrame is a mapping or a list that is being walked. The content of a
-// mapping is keys and values in turn, merges resolved.
+// yamlFrame is an open mapping or list. The content of a mapping alternates keys and
+// values, with merges resolved.
 type yamlFrame struct {
 	node    *yaml.Node
 	content []*yaml.Node
 	next    int
 }
 
-// newYAMLSource parses the whole document; it panics with a fatal where that
-// fails.
+// newYAMLSource parses the whole document. It panics with a fatal if that fails.
 func newYAMLSource(r io.Reader) *yamlSource {
 	text := readYAML(r)
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
@@ -47,15 +45,15 @@ func newYAMLSource(r io.Reader) *yamlSource {
 	if second := parseYAML(decoder, text); second != nil {
 		panic(fatal{problem: Problem{
 			Line:    second.Line,
-			Message: "a second document starts here: a file is one scenario",
-			Remedy:  "put it into a file of its own",
+			Message: "a second document starts here: a file holds one scenario",
+			Remedy:  "move it to its own file",
 		}})
 	}
 	return s
 }
 
-// readYAML reads and checks a chunk at a time, so that 100 MB of rubbish are
-// not read to learn that they are rubbish.
+// readYAML reads and checks the input in chunks, so that it can reject an unsuitable
+// file of 100 MB after the first chunk.
 func readYAML(r io.Reader) []byte {
 	var text []byte
 	check := yamlCheck{line: 1}
@@ -80,9 +78,9 @@ func readYAML(r io.Reader) []byte {
 	}
 }
 
-// checkYAMLHead refuses what cannot be a mapping: its first line, after
-// comments and directives, has a colon, or starts a flow mapping, an explicit
-// key, an anchor or a tag. A colon further away than the head ends no key.
+// checkYAMLHead rejects a document that cannot be a mapping. The first line after
+// comments and directives must contain a colon, or start a flow mapping, an explicit
+// key, an anchor or a tag. A key longer than the head is not supported.
 func checkYAMLHead(text []byte, whole bool) {
 	text = bytes.TrimPrefix(text, []byte("\ufeff"))
 	comments := false
@@ -105,7 +103,7 @@ func checkYAMLHead(text []byte, whole bool) {
 			}
 			panic(fatal{problem: Problem{
 				Line:    number,
-				Message: "nothing to begin with: expected a scenario",
+				Message: "the file is empty: expected a scenario",
 				Remedy:  "start with `version: 1` and `name: ...`",
 			}})
 		}
@@ -121,8 +119,8 @@ func notAScenario(line int, found string) fatal {
 	}}
 }
 
-// yamlCheck bounds what the parser will be asked to do. The number of values
-// is estimated, rather too high, by the characters that separate them.
+// yamlCheck bounds the work of the parser. It estimates the number of values from the
+// characters that separate them; the estimate is an upper bound.
 type yamlCheck struct {
 	values, line int
 	last         byte
@@ -152,6 +150,7 @@ func (y *yamlCheck) text(text []byte) {
 	}
 }
 
+// space counts lines and rejects control characters.
 func (y *yamlCheck) space(c byte) {
 	switch c {
 	case '\n':
@@ -170,6 +169,7 @@ func notText(line int, found string) fatal {
 	}}
 }
 
+// invalidLine returns the line of the first invalid UTF-8 sequence.
 func invalidLine(text []byte) int {
 	line := 1
 	for len(text) > 0 {
@@ -185,13 +185,13 @@ func invalidLine(text []byte) int {
 	return line
 }
 
-// parseYAML returns the content of the next document, nil at the end.
+// parseYAML returns the content of the next document, or nil at the end.
 func parseYAML(decoder *yaml.Decoder, text []byte) *yaml.Node {
 	var document yaml.Node
 	err := func() (err error) {
 		defer func() {
-			// The library turns its own errors into values. Should a hostile
-			// file find a hole in it, that must not take the process down.
+			// The library converts its own panics into errors. If a hostile file
+			// triggers another panic, the process must survive.
 			if p := recover(); p != nil {
 				err = fmt.Errorf("unreadable: %v", p)
 			}
@@ -206,7 +206,7 @@ func parseYAML(decoder *yaml.Decoder, text []byte) *yaml.Node {
 		panic(fatal{problem: Problem{
 			Line:    line,
 			Message: "not valid YAML: " + message,
-			Remedy:  "check indentation, quotes and brackets at and before this line; the file may be cut off",
+			Remedy:  "check indentation, quotes and brackets at and before this line; the file may be truncated",
 		}})
 	}
 	if len(document.Content) == 0 {
@@ -241,14 +241,14 @@ func (s *yamlSource) next() event {
 	return s.value(root)
 }
 
-// visit counts a step, and follows aliases.
+// visit counts a step and resolves aliases. It panics with a fatal if the limit is exceeded.
 func (s *yamlSource) visit(node *yaml.Node) *yaml.Node {
 	for {
 		if s.visits++; s.visits > maxYAMLVisits {
 			panic(fatal{problem: Problem{
 				Line:    max(node.Line, 1),
-				Message: "aliases repeat so much that the file has more than 10 million values",
-				Remedy:  "write what you need in full; check that this file comes from where you think",
+				Message: "aliases expand the file to more than 10 million values",
+				Remedy:  "write the values without aliases; check the origin of the file",
 			}})
 		}
 		if node.Line > 0 {
@@ -285,7 +285,7 @@ func (s *yamlSource) value(node *yaml.Node) event {
 	default:
 		if len(node.Value) > maxText {
 			panic(fatal{problem: Problem{
-				Line: s.line, Message: "a text of more than 1 MiB", Remedy: "check that this is a scenario file; a closing quote may be missing",
+				Line: s.line, Message: "a string of more than 1 MiB", Remedy: "check that this is a scenario file; a closing quote may be missing",
 			}})
 		}
 		s.text = append(s.text[:0], node.Value...)
@@ -316,11 +316,11 @@ func nodeKind(node *yaml.Node) kind {
 	case "!!int", "!!float":
 		return kindNumber
 	}
-	return kindString // timestamps and private tags too: their text is what was meant
+	return kindString // timestamps and private tags as well: their text is the intended value
 }
 
-// pairs is the content of a mapping with merges (<<) resolved: a mapping's own
-// keys stand before merged ones, and earlier merges before later ones.
+// pairs returns the content of a mapping with merges (<<) resolved: the mapping's own
+// keys precede merged ones, and earlier merges precede later ones.
 func (s *yamlSource) pairs(node *yaml.Node, depth int) []*yaml.Node {
 	merges := false
 	for i := 0; i < len(node.Content); i += 2 {
@@ -348,8 +348,8 @@ func (s *yamlSource) pairs(node *yaml.Node, depth int) []*yaml.Node {
 	return content
 }
 
-// merge adds to content what a merged mapping, or list of mappings, has beyond
-// the keys that are there.
+// merge appends the entries of a merged mapping, or list of mappings, whose keys are
+// not in have.
 func (s *yamlSource) merge(content []*yaml.Node, have map[string]bool, from *yaml.Node, depth int) []*yaml.Node {
 	from = s.visit(from)
 	switch {
