@@ -39,21 +39,21 @@ var strangers = []struct {
 	{
 		"no certificate",
 		func(p *processPool, s *poolServer) { s.more = gossipOf(p.key) },
-		"or TLS, which is off here", "hung up during the TLS handshake",
+		"TLS is disabled on this server", "closed the connection during the TLS handshake",
 	},
 	{
 		"another authority's certificate",
 		func(p *processPool, s *poolServer) {
 			s.more = tlsOf(newTestAuthority(p.t, filepath.Join(p.dir, "others")), s.name, "127.0.0.1", serverUses...) + gossipOf(p.key)
 		},
-		"refuses this server's certificate", "signed by unknown authority",
+		"rejected the certificate of this server", "signed by unknown authority",
 	},
 	{
 		"a node's certificate",
 		func(p *processPool, s *poolServer) {
 			s.more = tlsOf(p.authority, s.name, "127.0.0.1", x509.ExtKeyUsageClientAuth) + gossipOf(p.key)
 		},
-		"refuses this server's certificate", "incompatible key usage",
+		"rejected the certificate of this server", "incompatible key usage",
 	},
 	{
 		"a server of another cluster",

@@ -1,14 +1,14 @@
-// Package rpc owns how servers of one pool talk to each other: one listener that
-// carries Raft and gRPC, who may speak on it, and the calls themselves with their
+// Package rpc is the communication between the servers of one pool: one listener that
+// carries Raft and gRPC, the authentication of its callers, and the calls with their
 // deadlines.
 //
-// It decides nothing and reads no noun of the scheduler: evaluations, plans and
-// entries are bytes here, which core/server makes and reads. It elects nobody and
-// knows no membership: whoever makes a Client tells it where a server is.
+// It makes no decisions and decodes no types of the scheduler: evaluations, plans and
+// entries are bytes here, which core/server encodes and decodes. It elects nothing and
+// holds no member list: a Client receives a function that returns addresses.
 //
-// cmd opens a Listener, gives its Raft half to core/replication and its gRPC half
-// to a Server; core/server answers as the Handler and asks through the Client.
+// cmd opens a Listener, and passes its Raft side to core/replication and its gRPC side to
+// a Server. core/server implements the Handler and calls other servers through the Client.
 //
-// Listener, Server and Client are safe for concurrent use. DESIGN.md tells what is
-// on the wire and who is refused.
+// Listener, Server and Client are safe for concurrent use. DESIGN.md describes the wire
+// protocol and which callers are refused.
 package rpc

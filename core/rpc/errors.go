@@ -11,32 +11,32 @@ import (
 	"github.com/cede-scheduler/cede/core/rpc/rpcpb"
 )
 
-// ErrUnknownServer means that nobody knows where the server to be asked is.
-var ErrUnknownServer = errors.New("the address of the server is not known")
+// ErrUnknownServer is returned if the address of the called server is unknown.
+var ErrUnknownServer = errors.New("unknown server address")
 
-// ErrUnreachable means that the server was not asked: nothing happened there.
-var ErrUnreachable = errors.New("the server cannot be reached")
+// ErrUnreachable is returned if the call did not reach the server: nothing happened there.
+var ErrUnreachable = errors.New("server unreachable")
 
-// ErrStranger means that one of the two belongs to another cluster, or that it
-// cannot show who it is.
-var ErrStranger = errors.New("refused as a stranger")
+// ErrUntrusted is returned if the two servers belong to different clusters, or if one of
+// them cannot prove its identity.
+var ErrUntrusted = errors.New("connection refused: untrusted server")
 
-// NotLeaderError is the answer of a server that does not lead, or stopped leading
-// while the call waited: nothing was done.
+// A NotLeaderError is returned by a server that does not lead, or that lost leadership
+// during the call: nothing was done.
 type NotLeaderError struct {
-	LeaderID string // "" where it knows none
-	Term     uint64 // in which it knows that
+	LeaderID string // "" if there is none
+	Term     uint64 // of that leader, as far as the server has observed
 }
 
 func (e *NotLeaderError) Error() string {
 	if e.LeaderID == "" {
-		return fmt.Sprintf("not the leader in term %d, and none is known", e.Term)
+		return fmt.Sprintf("not the leader in term %d; no leader known", e.Term)
 	}
-	return fmt.Sprintf("not the leader in term %d: %s is", e.Term, e.LeaderID)
+	return fmt.Sprintf("not the leader in term %d; the leader is %s", e.Term, e.LeaderID)
 }
 
-// wire is an error of a Handler as it travels.
-func wire(err error) error {
+// toStatus converts an error of a Handler to a gRPC status.
+func toStatus(err error) error {
 	if err == nil {
 		return nil
 	}
@@ -58,8 +58,8 @@ func wire(err error) error {
 	return status.Error(codes.Unknown, err.Error())
 }
 
-// unwire is an error of a call as its caller sees it.
-func unwire(ctx context.Context, to string, err error) error {
+// fromStatus converts the gRPC status of a call to the error that the caller receives.
+func fromStatus(ctx context.Context, to string, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -72,17 +72,17 @@ func unwire(ctx context.Context, to string, err error) error {
 			return &NotLeaderError{LeaderID: away.GetLeaderId(), Term: away.GetTerm()}
 		}
 	}
-	said := fmt.Errorf("server %s: %s", to, s.Message())
+	remote := fmt.Errorf("server %s: %s", to, s.Message())
 	switch s.Code() {
 	case codes.Canceled, codes.DeadlineExceeded:
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		return fmt.Errorf("%w: %w", said, context.DeadlineExceeded)
+		return fmt.Errorf("%w: %w", remote, context.DeadlineExceeded)
 	case codes.Unavailable:
-		return fmt.Errorf("%w: %w", said, ErrUnreachable)
+		return fmt.Errorf("%w: %w", remote, ErrUnreachable)
 	case codes.PermissionDenied, codes.Unauthenticated:
-		return fmt.Errorf("%w: %w", said, ErrStranger)
+		return fmt.Errorf("%w: %w", remote, ErrUntrusted)
 	}
-	return said
+	return remote
 }

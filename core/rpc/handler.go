@@ -5,93 +5,92 @@ import (
 	"time"
 )
 
-// Handler answers the calls of other servers: core/server. What only the leader
-// can answer fails with a *NotLeaderError elsewhere.
+// A Handler serves the calls of other servers; core/server implements it. Methods that
+// only the leader can serve return a *NotLeaderError on other servers.
 type Handler interface {
-	// Status says how this server stands, and whether it takes part in the cluster
-	// that begin names, where begin is not empty.
-	Status(ctx context.Context, begin string) (*Status, error)
-	// Dequeue waits for at most wait; nothing is no error. Deliveries of which the
-	// caller is gone are given back by whoever answers.
+	// Status returns the status of this server. If bootstrap is not empty, the reply also
+	// holds whether the server takes part in the cluster that bootstrap names.
+	Status(ctx context.Context, bootstrap string) (*Status, error)
+	// Dequeue waits at most for wait and returns no error if there are no evaluations. If
+	// the caller is gone, the implementation nacks the deliveries.
 	Dequeue(ctx context.Context, most int, wait time.Duration) (*Deliveries, error)
-	Settle(ctx context.Context, s Settlement) error
-	// SubmitPlan holds the lease of the plan's evaluation meanwhile, whatever becomes
-	// of the caller: a lease that a caller held and let go of would never end.
+	UpdateDelivery(ctx context.Context, s DeliveryUpdate) error
+	// SubmitPlan holds the lease of the plan's evaluation until it returns, even if the
+	// caller is gone: a lease held by a caller that crashed would never expire.
 	SubmitPlan(ctx context.Context, plan []byte) (result []byte, err error)
-	// WriteEvals holds the lease as well. What comes of a delivery that is void is not
-	// written.
-	WriteEvals(ctx context.Context, e Endings) error
+	// WriteEvals also holds the lease. It writes nothing if the delivery is void.
+	WriteEvals(ctx context.Context, e EvalResults) error
 	Apply(ctx context.Context, entry []byte) (Applied, error)
-	// Keyring changes this server's keys of gossip, and lists the digests of those
-	// that there are then.
+	// Keyring changes the gossip keys of this server, and returns the digests of the
+	// resulting keys.
 	Keyring(ctx context.Context, verb KeyVerb, key []byte) (digests []string, err error)
 }
 
-// Status is how a server stands.
+// A Status is the status of a server.
 type Status struct {
-	ServerID, ClusterID string   // ClusterID is "" while there is none
-	LastIndex, LastTerm uint64   // of the log; 0: nothing was ever written
-	HasPeers            bool     // it knows servers of a cluster
-	Servers             []string // ids of those, as it knows
+	ServerID, ClusterID string   // "" if the server has no cluster
+	LastIndex, LastTerm uint64   // of the log; 0 if the log is empty
+	HasPeers            bool     // Raft's configuration lists at least one server
+	Servers             []string // IDs in that configuration
 	LastContact         time.Duration
 	Applied             uint64 // index of the state
 	LeaderID            string
 	Term                uint64
 	Expect              int
-	Oldest, Newest      uint32 // meanings of log entries that it understands
+	Oldest, Newest      uint32 // versions of log entries that the server understands
 	Build               string
-	Promised            bool // it takes part in what begin named, and in no other for a while
+	Promised            bool // the server takes part in the requested bootstrap, and for a while in no other
 }
 
-// Deliveries are evaluations to work on.
+// Deliveries are evaluations to process.
 type Deliveries struct {
-	Evals []byte // as many as there are in List
+	Evals []byte // encoded; as many as there are in List
 	List  []Delivery
-	Term  uint64 // of the leader that hands them out
+	Term  uint64 // of the leader that delivers them
 }
 
-// Delivery is one evaluation's part beside the evaluation.
+// A Delivery is the part of a delivery that is not in the evaluation.
 type Delivery struct {
 	Token, WaitIndex uint64
 	Attempt          int
-	Trace            string // that the evaluation belongs to, a traceparent of W3C; "": none
+	Trace            string // W3C traceparent of the evaluation; "" if it has none
 }
 
-// Verb is what becomes of a delivery.
-type Verb int
+// A DeliveryVerb is a change of a delivery.
+type DeliveryVerb int
 
-// What may become of a delivery.
+// Changes of a delivery.
 const (
-	Ack Verb = iota + 1
+	Ack DeliveryVerb = iota + 1
 	Nack
 	Renew
 )
 
-// Settlement is one delivery's end, or more time for it.
-type Settlement struct {
-	Verb     Verb
+// A DeliveryUpdate ends a delivery, or renews its lease.
+type DeliveryUpdate struct {
+	Verb     DeliveryVerb
 	EvalID   string
 	Token    uint64
-	Snapshot uint64 // of Ack
+	Snapshot uint64 // index that the evaluation was planned on; for Ack
 }
 
-// Endings are evaluations as the work on a delivery left them.
-type Endings struct {
+// EvalResults are the evaluations that result from processing a delivery.
+type EvalResults struct {
 	EvalID string
 	Token  uint64
 	Evals  []byte
 }
 
-// Applied is what became of an entry.
+// Applied is the result of an entry.
 type Applied struct {
 	Index                uint64
-	RefusalCode, Refusal string // why a committed entry did nothing; "": it was done
+	RefusalCode, Refusal string // reason why a committed entry had no effect; "" if it had one
 }
 
-// KeyVerb is what is done with a key of gossip.
+// A KeyVerb is an operation on the gossip keys.
 type KeyVerb int
 
-// What can be done with keys.
+// Operations on the gossip keys.
 const (
 	KeyList KeyVerb = iota
 	KeyInstall

@@ -11,73 +11,74 @@ import (
 	"time"
 )
 
-// firstWithin is how long a caller may take to say what it wants, and mostGreets how
-// many may do so at a time: those beyond are sent away at once. Servers of a pool are
-// few, and try again.
+// A caller must identify itself within handshakeTimeout, and at most maxHandshakes callers
+// may do so at a time. Further connections are closed at once: a pool has few servers, and
+// they retry.
 const (
-	firstWithin = 5 * time.Second
-	mostGreets  = 256
+	handshakeTimeout = 5 * time.Second
+	maxHandshakes    = 256
 )
 
-// firstRaft begins a plain connection of Raft. gRPC begins with the P of HTTP/2.
+// firstRaft is the first byte of a plain Raft connection. HTTP/2, and so gRPC, starts with P.
 const (
 	firstRaft = 'R'
 	firstGRPC = 'P'
 )
 
-// Identity is who this server is.
+// An Identity names a server and its cluster.
 type Identity struct {
 	ServerID  string
-	ClusterID string // "" while it belongs to none
+	ClusterID string // "" if it belongs to none
 }
 
-// Config is what a Listener and a Client work with. ID is needed.
+// A Config configures a Listener and a Client. ID is required.
 type Config struct {
-	// ID says who this server is, now.
+	// ID returns the current identity of this server.
 	ID func() Identity
-	// Credentials encrypt; nil: nothing is, which is for loopback and for a try.
+	// Credentials encrypt and authenticate connections. If nil, connections are plain,
+	// which is meant for loopback and tests.
 	Credentials *Credentials
-	Logger      *slog.Logger // nil: nothing is logged
+	Logger      *slog.Logger // nil: no logs
 }
 
-func (c *Config) log() *slog.Logger {
+func (c *Config) logger() *slog.Logger {
 	if c.Logger == nil {
 		return slog.New(slog.DiscardHandler)
 	}
 	return c.Logger
 }
 
-// Listener takes connections and tells Raft's from gRPC's: by the protocol that a
-// TLS handshake settles, or without TLS by the first byte.
+// A Listener accepts connections and separates Raft from gRPC: by the protocol that the TLS
+// handshake negotiates, or by the first byte without TLS.
 type Listener struct {
 	cfg        Config
 	on         net.Listener
 	advertised string
-	raft, grpc *half
+	raft, grpc *protocolListener
 
-	mu     sync.Mutex
-	greets map[net.Conn]struct{} // connections that have not said what they want
-	closed bool
-	group  sync.WaitGroup
-	stop   chan struct{}
+	mu         sync.Mutex
+	handshakes map[net.Conn]struct{} // connections that have not identified themselves
+	closed     bool
+	group      sync.WaitGroup
+	stop       chan struct{}
 }
 
-// Listen takes connections on l until Close. Others reach it at advertised.
+// Listen accepts connections on l until Close. Other servers connect to advertised.
 func Listen(l net.Listener, advertised string, cfg Config) *Listener {
 	if advertised == "" {
 		advertised = l.Addr().String()
 	}
-	t := &Listener{cfg: cfg, on: l, advertised: advertised, greets: map[net.Conn]struct{}{}, stop: make(chan struct{})}
-	t.raft, t.grpc = newHalf(t), newHalf(t)
+	t := &Listener{cfg: cfg, on: l, advertised: advertised, handshakes: map[net.Conn]struct{}{}, stop: make(chan struct{})}
+	t.raft, t.grpc = newProtocolListener(t), newProtocolListener(t)
 	t.group.Go(t.accept)
 	return t
 }
 
-// Addr is where others reach this server.
+// Addr returns the address that other servers connect to.
 func (t *Listener) Addr() string { return t.advertised }
 
-// Close takes no more connections, and ends those that have not said what they
-// want. The others belong to Raft and to the Server.
+// Close stops accepting connections, and closes those that have not identified themselves.
+// The others belong to Raft and to the Server.
 func (t *Listener) Close() error {
 	t.mu.Lock()
 	if t.closed {
@@ -86,7 +87,7 @@ func (t *Listener) Close() error {
 	}
 	t.closed = true
 	close(t.stop)
-	for c := range t.greets {
+	for c := range t.handshakes {
 		_ = c.Close()
 	}
 	t.mu.Unlock()
@@ -105,15 +106,15 @@ func (t *Listener) accept() {
 		case err == nil:
 			wait = 0
 			if t.track(c) {
-				t.group.Go(func() { t.greet(c) })
+				t.group.Go(func() { t.dispatch(c) })
 			}
 			continue
 		case errors.Is(err, net.ErrClosed):
 			return
 		}
-		// Such as too many open files: it passes.
+		// A temporary error, for example too many open files.
 		wait = min(max(2*wait, 5*time.Millisecond), time.Second)
-		t.cfg.log().Warn("a connection was not taken", "err", err)
+		t.cfg.logger().Warn("failed to accept connection", "err", err)
 		select {
 		case <-time.After(wait):
 		case <-t.stop:
@@ -122,28 +123,29 @@ func (t *Listener) accept() {
 	}
 }
 
-// track notes a connection, unless the listener is closed or has its hands full.
+// track registers a connection. It closes the connection and returns false if the listener
+// is closed or has too many handshakes in progress.
 func (t *Listener) track(c net.Conn) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.closed || len(t.greets) >= mostGreets {
+	if t.closed || len(t.handshakes) >= maxHandshakes {
 		_ = c.Close()
 		return false
 	}
-	t.greets[c] = struct{}{}
+	t.handshakes[c] = struct{}{}
 	return true
 }
 
-// greet hands a connection to who it is for.
-func (t *Listener) greet(raw net.Conn) {
-	c, to, err := t.sort(raw)
+// dispatch identifies a connection and passes it to its protocol.
+func (t *Listener) dispatch(raw net.Conn) {
+	c, to, err := t.identify(raw)
 	t.mu.Lock()
-	delete(t.greets, raw)
+	delete(t.handshakes, raw)
 	closed := t.closed
 	t.mu.Unlock()
 	if err != nil || closed {
 		if err != nil {
-			t.cfg.log().Warn("a caller was sent away", "address", raw.RemoteAddr().String(), "err", err)
+			t.cfg.logger().Warn("connection refused", "address", raw.RemoteAddr().String(), "err", err)
 		}
 		_ = raw.Close()
 		return
@@ -157,9 +159,10 @@ func (t *Listener) greet(raw net.Conn) {
 	}
 }
 
-// sort finds out what a caller wants, and for Raft who it is.
-func (t *Listener) sort(raw net.Conn) (net.Conn, *half, error) {
-	_ = raw.SetDeadline(time.Now().Add(firstWithin))
+// identify returns the protocol of a connection. For Raft it also reads the identity of the
+// caller.
+func (t *Listener) identify(raw net.Conn) (net.Conn, *protocolListener, error) {
+	_ = raw.SetDeadline(time.Now().Add(handshakeTimeout))
 	c, isRaft, err := t.protocol(raw)
 	if err != nil {
 		return nil, nil, err
@@ -167,7 +170,7 @@ func (t *Listener) sort(raw net.Conn) (net.Conn, *half, error) {
 	to := t.grpc
 	if isRaft {
 		to = t.raft
-		if err := t.hear(c); err != nil {
+		if err := t.readHello(c); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -176,20 +179,20 @@ func (t *Listener) sort(raw net.Conn) (net.Conn, *half, error) {
 
 func (t *Listener) protocol(raw net.Conn) (c net.Conn, isRaft bool, err error) {
 	if t.cfg.Credentials == nil {
-		p := &peeked{Conn: raw, r: bufio.NewReader(raw)}
+		p := &peekedConn{Conn: raw, r: bufio.NewReader(raw)}
 		first, err := p.r.Peek(1)
 		switch {
 		case err != nil:
 			return nil, false, err
 		case first[0] == firstRaft:
-			_, _ = p.r.Discard(1) // it is there
+			_, _ = p.r.Discard(1) // buffered: cannot fail
 			return p, true, nil
 		case first[0] == firstGRPC:
 			return p, false, nil
 		}
-		return nil, false, fmt.Errorf("%w: it speaks neither Raft nor gRPC, or TLS, which is off here", ErrStranger)
+		return nil, false, fmt.Errorf("%w: neither Raft nor gRPC; TLS is disabled on this server", ErrUntrusted)
 	}
-	secure := tls.Server(raw, t.cfg.Credentials.accepting())
+	secure := tls.Server(raw, t.cfg.Credentials.serverConfig())
 	if err := secure.Handshake(); err != nil {
 		return nil, false, handshakeError(err)
 	}
@@ -199,75 +202,75 @@ func (t *Listener) protocol(raw net.Conn) (c net.Conn, isRaft bool, err error) {
 	case protoGRPC:
 		return secure, false, nil
 	}
-	return nil, false, fmt.Errorf("%w: it speaks neither %s nor %s", ErrStranger, protoRaft, protoGRPC)
+	return nil, false, fmt.Errorf("%w: neither %s nor %s was negotiated", ErrUntrusted, protoRaft, protoGRPC)
 }
 
-// peeked is a connection of which something was read already.
-type peeked struct {
+// A peekedConn is a connection whose first bytes are buffered.
+type peekedConn struct {
 	net.Conn
 	r *bufio.Reader
 }
 
-func (p *peeked) Read(b []byte) (int, error) { return p.r.Read(b) }
+func (p *peekedConn) Read(b []byte) (int, error) { return p.r.Read(b) }
 
-// half is the listener of one protocol.
-type half struct {
+// A protocolListener is the listener of one protocol.
+type protocolListener struct {
 	of    *Listener
 	conns chan net.Conn
 	once  sync.Once
 	stop  chan struct{}
 
 	mu     sync.Mutex
-	open   map[*taken]struct{} // connections that were taken
+	open   map[*trackedConn]struct{} // accepted connections
 	closed bool
 }
 
-// taken is a connection that ends with its half at the latest: Raft leaves those
-// that others opened to themselves.
-type taken struct {
+// A trackedConn is closed with its listener at the latest: Raft does not close connections
+// that it accepted.
+type trackedConn struct {
 	net.Conn
-	of *half
+	of *protocolListener
 }
 
-// Close ends the connection.
-func (c *taken) Close() error {
+// Close closes the connection.
+func (c *trackedConn) Close() error {
 	c.of.mu.Lock()
 	delete(c.of.open, c)
 	c.of.mu.Unlock()
 	return c.Conn.Close()
 }
 
-var _ net.Listener = (*half)(nil)
+var _ net.Listener = (*protocolListener)(nil)
 
-func newHalf(of *Listener) *half {
-	return &half{of: of, conns: make(chan net.Conn), stop: make(chan struct{}), open: map[*taken]struct{}{}}
+func newProtocolListener(of *Listener) *protocolListener {
+	return &protocolListener{of: of, conns: make(chan net.Conn), stop: make(chan struct{}), open: map[*trackedConn]struct{}{}}
 }
 
 // Accept waits for a connection of the protocol.
-func (h *half) Accept() (net.Conn, error) {
+func (h *protocolListener) Accept() (net.Conn, error) {
 	select {
 	case c := <-h.conns:
-		return h.take(c)
+		return h.track(c)
 	case <-h.stop:
 	case <-h.of.stop:
 	}
 	return nil, net.ErrClosed
 }
 
-func (h *half) take(c net.Conn) (net.Conn, error) {
+func (h *protocolListener) track(c net.Conn) (net.Conn, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closed {
 		_ = c.Close()
 		return nil, net.ErrClosed
 	}
-	t := &taken{Conn: c, of: h}
+	t := &trackedConn{Conn: c, of: h}
 	h.open[t] = struct{}{}
 	return t, nil
 }
 
-// Close ends Accept and the connections that were taken; the other protocol goes on.
-func (h *half) Close() error {
+// Close ends Accept and closes the accepted connections. The other protocol is not affected.
+func (h *protocolListener) Close() error {
 	h.once.Do(func() { close(h.stop) })
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -279,10 +282,10 @@ func (h *half) Close() error {
 	return nil
 }
 
-// Addr is where others reach this server.
-func (h *half) Addr() net.Addr { return address(h.of.advertised) }
+// Addr returns the address that other servers connect to.
+func (h *protocolListener) Addr() net.Addr { return address(h.of.advertised) }
 
-// address need not be one of this machine's.
+// An address is an advertised address. It may belong to another host, such as a proxy.
 type address string
 
 func (address) Network() string  { return "tcp" }

@@ -13,16 +13,16 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// Raft is the listener's other half, and how Raft calls other servers. Whoever
-// closes a transport over it closes this half alone.
-func (t *Listener) Raft() raft.StreamLayer { return &streams{half: t.raft} }
+// Raft returns the Raft listener, through which Raft also calls other servers. Closing a
+// transport over it closes only the Raft listener.
+func (t *Listener) Raft() raft.StreamLayer { return &streams{protocolListener: t.raft} }
 
-type streams struct{ *half }
+type streams struct{ *protocolListener }
 
 var _ raft.StreamLayer = (*streams)(nil)
 
-// Dial calls the server at an address, and tells it who calls. Once the half is closed
-// nobody is called any more.
+// Dial connects to the server at an address and identifies this server. It fails once the
+// listener is closed.
 func (s *streams) Dial(to raft.ServerAddress, timeout time.Duration) (net.Conn, error) {
 	select {
 	case <-s.stop:
@@ -30,7 +30,7 @@ func (s *streams) Dial(to raft.ServerAddress, timeout time.Duration) (net.Conn, 
 	default:
 	}
 	if timeout <= 0 {
-		timeout = firstWithin
+		timeout = handshakeTimeout
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
@@ -39,44 +39,44 @@ func (s *streams) Dial(to raft.ServerAddress, timeout time.Duration) (net.Conn, 
 		return nil, err
 	}
 	_ = c.SetDeadline(time.Now().Add(timeout))
-	if err := s.of.cfg.introduce(c); err != nil {
+	if err := s.of.cfg.sendHello(c); err != nil {
 		_ = c.Close()
 		return nil, fmt.Errorf("server at %s: %w", to, err)
 	}
 	return c, c.SetDeadline(time.Time{})
 }
 
-// dial opens a connection of a protocol.
+// dial opens a connection for a protocol.
 func (c *Config) dial(ctx context.Context, to, proto string) (net.Conn, error) {
 	var d net.Dialer
 	raw, err := d.DialContext(ctx, "tcp", to)
 	if err != nil || c.Credentials == nil {
 		return raw, err
 	}
-	secure := tls.Client(raw, c.Credentials.calling(hostOf(to), proto))
+	secure := tls.Client(raw, c.Credentials.clientConfig(hostOf(to), proto))
 	if err := secure.HandshakeContext(ctx); err != nil {
 		_ = raw.Close()
 		return nil, handshakeError(err)
 	}
 	if got := secure.ConnectionState().NegotiatedProtocol; got != proto {
 		_ = raw.Close()
-		return nil, fmt.Errorf("%w: the server at %s speaks %q, not %s", ErrStranger, to, got, proto)
+		return nil, fmt.Errorf("%w: the server at %s negotiated protocol %q instead of %s", ErrUntrusted, to, got, proto)
 	}
 	return secure, nil
 }
 
-// A connection of Raft begins with a hello: helloVersion, the cluster and the
-// server, each after its length; the answer is answerWelcome, or answerRefused and
-// a reason after its length.
+// A Raft connection starts with a hello: helloVersion, the cluster and the server, each
+// prefixed with its length. The response is helloAccepted, or helloRefused and a reason
+// prefixed with its length.
 const (
 	helloVersion  = 1
-	answerWelcome = 1
-	answerRefused = 2
-	longestText   = 1024
+	helloAccepted = 1
+	helloRefused  = 2
+	maxText       = 1024
 )
 
-// introduce says who calls, and reads whether that is welcome.
-func (c *Config) introduce(conn net.Conn) error {
+// sendHello sends the identity of this server and reads the response.
+func (c *Config) sendHello(conn net.Conn) error {
 	me := c.ID()
 	var hello []byte
 	if c.Credentials == nil {
@@ -88,21 +88,21 @@ func (c *Config) introduce(conn net.Conn) error {
 	}
 	var answer [1]byte
 	if _, err := io.ReadFull(conn, answer[:]); err != nil {
-		return fmt.Errorf("it gives no answer: %w", err)
+		return fmt.Errorf("no response to hello: %w", err)
 	}
-	if answer[0] == answerWelcome {
+	if answer[0] == helloAccepted {
 		return nil
 	}
 	why, err := readText(conn)
 	if err != nil {
 		return err
 	}
-	return fmt.Errorf("%w: %s", ErrStranger, why)
+	return fmt.Errorf("%w: %s", ErrUntrusted, why)
 }
 
-// hear reads who calls, and answers.
-func (t *Listener) hear(conn net.Conn) error {
-	// Raft reads from the connection itself, so nothing more may be taken from it.
+// readHello reads the identity of the caller and responds.
+func (t *Listener) readHello(conn net.Conn) error {
+	// Raft reads from conn itself, so reads must not be buffered here.
 	var version [1]byte
 	if _, err := io.ReadFull(conn, version[:]); err != nil {
 		return err
@@ -117,28 +117,28 @@ func (t *Listener) hear(conn net.Conn) error {
 	}
 	refusal := ""
 	if version[0] != helloVersion {
-		refusal = fmt.Sprintf("it greets in version %d, and this server in %d: upgrade the older one", version[0], helloVersion)
-	} else if err := t.cfg.knows(Identity{ServerID: server, ClusterID: cluster}); err != nil {
+		refusal = fmt.Sprintf("hello has version %d, but this server expects %d: upgrade the older server", version[0], helloVersion)
+	} else if err := t.cfg.checkCluster(Identity{ServerID: server, ClusterID: cluster}); err != nil {
 		refusal = err.Error()
 	}
 	if refusal == "" {
-		_, err = conn.Write([]byte{answerWelcome})
+		_, err = conn.Write([]byte{helloAccepted})
 		return err
 	}
-	_, err = conn.Write(appendText([]byte{answerRefused}, refusal))
-	return errors.Join(fmt.Errorf("%w: server %q: %s", ErrStranger, server, refusal), err)
+	_, err = conn.Write(appendText([]byte{helloRefused}, refusal))
+	return errors.Join(fmt.Errorf("%w: server %q: %s", ErrUntrusted, server, refusal), err)
 }
 
-// knows is whether a caller may belong to this server's cluster.
-func (c *Config) knows(caller Identity) error {
+// checkCluster returns an error if the caller belongs to another cluster.
+func (c *Config) checkCluster(caller Identity) error {
 	if me := c.ID(); me.ClusterID != "" && caller.ClusterID != "" && me.ClusterID != caller.ClusterID {
-		return fmt.Errorf("it belongs to cluster %s, and this server to %s", caller.ClusterID, me.ClusterID)
+		return fmt.Errorf("caller belongs to cluster %s, this server belongs to cluster %s", caller.ClusterID, me.ClusterID)
 	}
 	return nil
 }
 
 func appendText(to []byte, text string) []byte {
-	text = text[:min(len(text), longestText)]
+	text = text[:min(len(text), maxText)]
 	return append(binary.BigEndian.AppendUint16(to, uint16(len(text))), text...)
 }
 
@@ -148,8 +148,8 @@ func readText(r io.Reader) (string, error) {
 		return "", err
 	}
 	n := binary.BigEndian.Uint16(length[:])
-	if n > longestText {
-		return "", fmt.Errorf("%w: a text of %d bytes", ErrStranger, n)
+	if n > maxText {
+		return "", fmt.Errorf("%w: hello with a text of %d bytes", ErrUntrusted, n)
 	}
 	text := make([]byte, n)
 	_, err := io.ReadFull(r, text)

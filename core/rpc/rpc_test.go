@@ -24,7 +24,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// authority signs certificates of a test.
+// An authority signs certificates for a test.
 type authority struct {
 	t    *testing.T
 	cert *x509.Certificate
@@ -54,8 +54,7 @@ func newAuthority(t *testing.T) *authority {
 	return a
 }
 
-// issue signs a certificate for a name, or for the loopback address where it is
-// empty.
+// issue returns a certificate for a name, or for the loopback address if name is empty.
 func (a *authority) issue(name string, uses ...x509.ExtKeyUsage) *tls.Certificate {
 	a.t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -83,18 +82,18 @@ func (a *authority) credentials(cert *tls.Certificate, name string) *Credentials
 	return &Credentials{Certificate: func() *tls.Certificate { return cert }, Authority: func() *x509.CertPool { return a.pool }, Name: name}
 }
 
-// scripted answers as a test says.
-type scripted struct {
+// fakeHandler returns fixed results and records its calls.
+type fakeHandler struct {
 	mu      sync.Mutex
 	status  Status
 	err     error
-	got     []Settlement
-	ended   []Endings
+	updates []DeliveryUpdate
+	results []EvalResults
 	waiting chan struct{}
 	gone    chan error
 }
 
-func (s *scripted) Status(_ context.Context, begin string) (*Status, error) {
+func (s *fakeHandler) Status(_ context.Context, begin string) (*Status, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	st := s.status
@@ -102,7 +101,7 @@ func (s *scripted) Status(_ context.Context, begin string) (*Status, error) {
 	return &st, s.err
 }
 
-func (s *scripted) Dequeue(ctx context.Context, most int, wait time.Duration) (*Deliveries, error) {
+func (s *fakeHandler) Dequeue(ctx context.Context, most int, wait time.Duration) (*Deliveries, error) {
 	if s.waiting == nil {
 		return &Deliveries{Evals: []byte("evals"), List: []Delivery{{Token: 1<<63 + 5, WaitIndex: uint64(wait), Attempt: most, Trace: "t"}}, Term: 7}, s.err
 	}
@@ -112,49 +111,49 @@ func (s *scripted) Dequeue(ctx context.Context, most int, wait time.Duration) (*
 	return nil, ctx.Err()
 }
 
-func (s *scripted) Settle(_ context.Context, x Settlement) error {
+func (s *fakeHandler) UpdateDelivery(_ context.Context, x DeliveryUpdate) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.got = append(s.got, x)
+	s.updates = append(s.updates, x)
 	return s.err
 }
 
-func (s *scripted) SubmitPlan(_ context.Context, plan []byte) ([]byte, error) {
+func (s *fakeHandler) SubmitPlan(_ context.Context, plan []byte) ([]byte, error) {
 	return append(plan, " committed"...), s.err
 }
 
-func (s *scripted) WriteEvals(_ context.Context, e Endings) error {
+func (s *fakeHandler) WriteEvals(_ context.Context, e EvalResults) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.ended = append(s.ended, e)
+	s.results = append(s.results, e)
 	return s.err
 }
 
-func (s *scripted) Apply(context.Context, []byte) (Applied, error) {
+func (s *fakeHandler) Apply(context.Context, []byte) (Applied, error) {
 	return Applied{Index: 9, RefusalCode: "conflict", Refusal: "no"}, s.err
 }
 
-func (s *scripted) Keyring(_ context.Context, verb KeyVerb, key []byte) ([]string, error) {
+func (s *fakeHandler) Keyring(_ context.Context, verb KeyVerb, key []byte) ([]string, error) {
 	return []string{string(rune('0' + verb)), string(key)}, s.err
 }
 
-// side is one server of a test.
-type side struct {
+// testServer is one server with a listener and a client.
+type testServer struct {
 	id       Identity
 	listener *Listener
 	client   *Client
 	raft     raft.StreamLayer
 }
 
-// start runs a server; others are where it finds them.
-func start(t *testing.T, id Identity, c *Credentials, h Handler, others func(string) (string, bool)) *side {
+// start runs a server; addresses resolves the addresses of other servers.
+func start(t *testing.T, id Identity, c *Credentials, h Handler, addresses func(string) (string, bool)) *testServer {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	conf := Config{ID: func() Identity { return id }, Credentials: c}
-	s := &side{id: id, listener: Listen(l, "", conf), client: NewClient(conf, others)}
+	s := &testServer{id: id, listener: Listen(l, "", conf), client: NewClient(conf, addresses)}
 	s.raft = s.listener.Raft()
 	server := s.listener.Serve(h)
 	t.Cleanup(func() {
@@ -167,18 +166,18 @@ func start(t *testing.T, id Identity, c *Credentials, h Handler, others func(str
 	return s
 }
 
-// pair is two servers of which the second answers.
-func pair(t *testing.T, a, b Identity, ca, cb *Credentials, h Handler) (caller, called *side) {
+// pair returns two servers, of which the second serves calls with h.
+func pair(t *testing.T, a, b Identity, ca, cb *Credentials, h Handler) (caller, called *testServer) {
 	t.Helper()
 	called = start(t, b, cb, h, nil)
-	caller = start(t, a, ca, &scripted{}, func(id string) (string, bool) { return called.listener.Addr(), id == b.ServerID })
+	caller = start(t, a, ca, &fakeHandler{}, func(id string) (string, bool) { return called.listener.Addr(), id == b.ServerID })
 	return caller, called
 }
 
 var one, two = Identity{"s1", "c1"}, Identity{"s2", "c1"}
 
-// raftEcho sends a word over a connection of Raft and returns what came of it.
-func raftEcho(from, to *side) error {
+// raftEcho sends a word over a Raft connection and returns an error unless it is echoed.
+func raftEcho(from, to *testServer) error {
 	done := make(chan error, 1)
 	go func() {
 		c, err := to.raft.Accept()
@@ -192,7 +191,7 @@ func raftEcho(from, to *side) error {
 	c, err := from.raft.Dial(raft.ServerAddress(to.listener.Addr()), 5*time.Second)
 	if err != nil {
 		_ = to.raft.Close()
-		<-done //nolint:errcheck // that it was not called is no news
+		<-done //nolint:errcheck // Accept was interrupted by the Close above
 		return err
 	}
 	defer func() { _ = c.Close() }()
@@ -204,12 +203,12 @@ func raftEcho(from, to *side) error {
 		return err
 	}
 	if string(answer) != "word" {
-		return errors.New("it answers " + string(answer))
+		return errors.New("unexpected echo " + string(answer))
 	}
 	return <-done
 }
 
-func TestListener_CarriesRaftAndCallsSideBySide(t *testing.T) {
+func TestListener_ServesRaftAndGRPCOnOnePort(t *testing.T) {
 	ca := newAuthority(t)
 	for name, c := range map[string]*Credentials{
 		"plain":   nil,
@@ -217,14 +216,14 @@ func TestListener_CarriesRaftAndCallsSideBySide(t *testing.T) {
 		"name":    ca.credentials(ca.issue("server.global.cede", bothUses...), "server.global.cede"),
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := &scripted{status: Status{ServerID: "s2", ClusterID: "c1", LastIndex: 5, LastTerm: 2, LastContact: -1, HasPeers: true, Servers: []string{"s1", "s2"}, Expect: 3, Build: "b"}}
+			h := &fakeHandler{status: Status{ServerID: "s2", ClusterID: "c1", LastIndex: 5, LastTerm: 2, LastContact: -1, HasPeers: true, Servers: []string{"s1", "s2"}, Expect: 3, Build: "b"}}
 			a, b := pair(t, one, two, c, c, h)
 			st, err := a.client.Status(t.Context(), "s2", "")
 			if err != nil {
 				t.Fatal(err)
 			}
 			if !reflect.DeepEqual(*st, h.status) {
-				t.Errorf("the status is %+v, want %+v", *st, h.status)
+				t.Errorf("status is %+v, want %+v", *st, h.status)
 			}
 			if err := raftEcho(a, b); err != nil {
 				t.Error(err)
@@ -233,24 +232,24 @@ func TestListener_CarriesRaftAndCallsSideBySide(t *testing.T) {
 	}
 }
 
-func TestClient_CarriesEveryCall(t *testing.T) {
-	h := &scripted{status: Status{ServerID: "s2"}}
+func TestClient_TransmitsEveryCall(t *testing.T) {
+	h := &fakeHandler{status: Status{ServerID: "s2"}}
 	a, _ := pair(t, one, two, nil, nil, h)
 	ctx := t.Context()
 	d, err := a.client.Dequeue(ctx, "s2", 3, time.Second)
 	if err != nil || string(d.Evals) != "evals" || d.Term != 7 || len(d.List) != 1 || d.List[0] != (Delivery{1<<63 + 5, uint64(time.Second), 3, "t"}) {
 		t.Errorf("dequeue: %+v, %v", d, err)
 	}
-	want := Settlement{Verb: Ack, EvalID: "e", Token: 5, Snapshot: 6}
-	if err := a.client.Settle(ctx, "s2", want); err != nil || len(h.got) != 1 || h.got[0] != want {
-		t.Errorf("settle: %+v, %v", h.got, err)
+	want := DeliveryUpdate{Verb: Ack, EvalID: "e", Token: 5, Snapshot: 6}
+	if err := a.client.UpdateDelivery(ctx, "s2", want); err != nil || len(h.updates) != 1 || h.updates[0] != want {
+		t.Errorf("update: %+v, %v", h.updates, err)
 	}
 	if out, err := a.client.SubmitPlan(ctx, "s2", []byte("plan")); err != nil || string(out) != "plan committed" {
 		t.Errorf("plan: %q, %v", out, err)
 	}
-	ended := Endings{EvalID: "e", Token: 5, Evals: []byte("evals")}
-	if err := a.client.WriteEvals(ctx, "s2", ended); err != nil || !reflect.DeepEqual(h.ended, []Endings{ended}) {
-		t.Errorf("evaluations: %+v, %v", h.ended, err)
+	results := EvalResults{EvalID: "e", Token: 5, Evals: []byte("evals")}
+	if err := a.client.WriteEvals(ctx, "s2", results); err != nil || !reflect.DeepEqual(h.results, []EvalResults{results}) {
+		t.Errorf("evaluations: %+v, %v", h.results, err)
 	}
 	if out, err := a.client.Apply(ctx, "s2", nil); err != nil || out != (Applied{9, "conflict", "no"}) {
 		t.Errorf("apply: %+v, %v", out, err)
@@ -260,18 +259,18 @@ func TestClient_CarriesEveryCall(t *testing.T) {
 	}
 }
 
-func TestClient_HearsWhoLeadsInstead(t *testing.T) {
-	h := &scripted{err: &NotLeaderError{LeaderID: "s3", Term: 12}}
+func TestClient_ReturnsNotLeaderError(t *testing.T) {
+	h := &fakeHandler{err: &NotLeaderError{LeaderID: "s3", Term: 12}}
 	a, _ := pair(t, one, two, nil, nil, h)
 	_, err := a.client.Dequeue(t.Context(), "s2", 1, time.Second)
 	away, ok := errors.AsType[*NotLeaderError](err)
 	if !ok || *away != (NotLeaderError{"s3", 12}) {
-		t.Errorf("it says %v", err)
+		t.Errorf("error is %v, want NotLeaderError with the leader", err)
 	}
 }
 
-func TestClient_EndsAWaitWithItsContext(t *testing.T) {
-	h := &scripted{waiting: make(chan struct{}), gone: make(chan error, 1)}
+func TestClient_CancelsWaitWithContext(t *testing.T) {
+	h := &fakeHandler{waiting: make(chan struct{}), gone: make(chan error, 1)}
 	a, _ := pair(t, one, two, nil, nil, h)
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
@@ -279,73 +278,73 @@ func TestClient_EndsAWaitWithItsContext(t *testing.T) {
 		cancel()
 	}()
 	if _, err := a.client.Dequeue(ctx, "s2", 1, time.Minute); !errors.Is(err, context.Canceled) {
-		t.Errorf("the caller hears %v", err)
+		t.Errorf("the caller receives %v, want context.Canceled", err)
 	}
 	if err := <-h.gone; !errors.Is(err, context.Canceled) {
-		t.Errorf("the server hears %v", err)
+		t.Errorf("the context of the handler ended with %v, want context.Canceled", err)
 	}
 }
 
-func TestClient_SaysWhatKeepsItFromAsking(t *testing.T) {
-	a, b := pair(t, one, two, nil, nil, &scripted{status: Status{ServerID: "other"}})
+func TestClient_ReportsWhyCallWasNotMade(t *testing.T) {
+	a, b := pair(t, one, two, nil, nil, &fakeHandler{status: Status{ServerID: "other"}})
 	if _, err := a.client.Status(t.Context(), "s9", ""); !errors.Is(err, ErrUnknownServer) {
-		t.Errorf("an unknown server: %v", err)
+		t.Errorf("unknown server: %v", err)
 	}
-	if _, err := a.client.Status(t.Context(), "s2", ""); !errors.Is(err, ErrStranger) {
+	if _, err := a.client.Status(t.Context(), "s2", ""); !errors.Is(err, ErrUntrusted) {
 		t.Errorf("another server at the address: %v", err)
 	}
 	if err := errors.Join(b.raft.Close(), b.listener.Close()); err != nil {
 		t.Fatal(err)
 	}
 	a.client.Forget("s2")
-	if err := a.client.WriteEvals(t.Context(), "s2", Endings{}); !errors.Is(err, ErrUnreachable) {
-		t.Errorf("a server that is gone: %v", err)
+	if err := a.client.WriteEvals(t.Context(), "s2", EvalResults{}); !errors.Is(err, ErrUnreachable) {
+		t.Errorf("stopped server: %v", err)
 	}
 }
 
-func TestStrangers_AreRefused(t *testing.T) {
-	ca, others := newAuthority(t), newAuthority(t)
-	good := ca.credentials(ca.issue("", bothUses...), "")
-	trusting := func(cert *tls.Certificate) *Credentials { return ca.credentials(cert, "") }
+func TestListener_RefusesUntrustedCallers(t *testing.T) {
+	ca, otherCA := newAuthority(t), newAuthority(t)
+	valid := ca.credentials(ca.issue("", bothUses...), "")
+	withCert := func(cert *tls.Certificate) *Credentials { return ca.credentials(cert, "") }
 	tests := map[string]struct {
-		who    Identity
-		theirs *Credentials // of the caller
-		ours   *Credentials
+		caller      Identity
+		callerCreds *Credentials
+		serverCreds *Credentials
 	}{
-		"another cluster":             {Identity{"s1", "c9"}, good, good},
-		"another cluster, plain":      {Identity{"s1", "c9"}, nil, nil},
-		"no certificate":              {one, trusting(nil), good},
-		"another authority":           {one, trusting(others.issue("", bothUses...)), good},
-		"a node's certificate":        {one, trusting(ca.issue("", x509.ExtKeyUsageClientAuth)), good},
-		"plain where there is TLS":    {one, nil, good},
-		"TLS where there is none":     {one, good, nil},
-		"not a server of this name":   {one, trusting(ca.issue("web.example", bothUses...)), ca.credentials(ca.issue("server.cede", bothUses...), "server.cede")},
-		"a server that is of no name": {one, ca.credentials(ca.issue("", bothUses...), "server.cede"), good},
-		"a server of another's":       {one, good, others.credentials(others.issue("", bothUses...), "")},
-		"no name":                     {Identity{"", "c1"}, good, good},
+		"another cluster":                         {Identity{"s1", "c9"}, valid, valid},
+		"another cluster, plain":                  {Identity{"s1", "c9"}, nil, nil},
+		"no certificate":                          {one, withCert(nil), valid},
+		"another authority":                       {one, withCert(otherCA.issue("", bothUses...)), valid},
+		"a node's certificate":                    {one, withCert(ca.issue("", x509.ExtKeyUsageClientAuth)), valid},
+		"plain to a TLS server":                   {one, nil, valid},
+		"TLS to a plain server":                   {one, valid, nil},
+		"caller certificate for another name":     {one, withCert(ca.issue("web.example", bothUses...)), ca.credentials(ca.issue("server.cede", bothUses...), "server.cede")},
+		"server certificate without the name":     {one, ca.credentials(ca.issue("", bothUses...), "server.cede"), valid},
+		"server certificate of another authority": {one, valid, otherCA.credentials(otherCA.issue("", bothUses...), "")},
+		"missing server ID":                       {Identity{"", "c1"}, valid, valid},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			a, b := pair(t, tc.who, two, tc.theirs, tc.ours, &scripted{status: Status{ServerID: "s2"}})
+			a, b := pair(t, tc.caller, two, tc.callerCreds, tc.serverCreds, &fakeHandler{status: Status{ServerID: "s2"}})
 			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 			defer cancel()
 			if st, err := a.client.Status(ctx, "s2", ""); err == nil {
-				t.Errorf("a call is answered: %+v", st)
+				t.Errorf("call was served: %+v", st)
 			}
-			if tc.who.ServerID == "" {
-				return // calls need one; Raft has its own
+			if tc.caller.ServerID == "" {
+				return // Raft identifies servers by itself
 			}
 			if err := raftEcho(a, b); err == nil {
-				t.Error("Raft talks to it")
+				t.Error("Raft connection was accepted")
 			}
 		})
 	}
 }
 
-// A server without a cluster may be taken in by any.
-func TestStrangers_NewcomersAreNone(t *testing.T) {
+// A server without a cluster may be added to any.
+func TestListener_AcceptsServersWithoutCluster(t *testing.T) {
 	for _, ids := range [][2]Identity{{{"s1", ""}, two}, {one, {"s2", ""}}} {
-		a, b := pair(t, ids[0], ids[1], nil, nil, &scripted{status: Status{ServerID: "s2"}})
+		a, b := pair(t, ids[0], ids[1], nil, nil, &fakeHandler{status: Status{ServerID: "s2"}})
 		if _, err := a.client.Status(t.Context(), "s2", ""); err != nil {
 			t.Error(err)
 		}
@@ -355,17 +354,17 @@ func TestStrangers_NewcomersAreNone(t *testing.T) {
 	}
 }
 
-// Who says nothing, or nonsense, holds nobody up.
-func TestListener_IsNotHeldUp(t *testing.T) {
-	a, b := pair(t, one, two, nil, nil, &scripted{status: Status{ServerID: "s2"}})
-	var silent []net.Conn
-	for _, says := range []string{"", "R", "R\x01\xff\xff", "GET / HTTP/1.1\r\n\r\n", "\x16\x03\x01"} {
+// A connection that sends nothing, or invalid data, does not block others.
+func TestListener_IsNotBlockedByIdleConnections(t *testing.T) {
+	a, b := pair(t, one, two, nil, nil, &fakeHandler{status: Status{ServerID: "s2"}})
+	var idle []net.Conn
+	for _, first := range []string{"", "R", "R\x01\xff\xff", "GET / HTTP/1.1\r\n\r\n", "\x16\x03\x01"} {
 		c, err := net.Dial("tcp", b.listener.Addr())
 		if err != nil {
 			t.Fatal(err)
 		}
-		silent = append(silent, c)
-		if _, err := c.Write([]byte(says)); err != nil {
+		idle = append(idle, c)
+		if _, err := c.Write([]byte(first)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -375,14 +374,14 @@ func TestListener_IsNotHeldUp(t *testing.T) {
 	if err := raftEcho(a, b); err != nil {
 		t.Error(err)
 	}
-	for _, c := range silent {
+	for _, c := range idle {
 		_ = c.Close()
 	}
 }
 
-// A server that moved is called where it is now.
-func TestClient_FollowsAServerThatMoves(t *testing.T) {
-	h := &scripted{status: Status{ServerID: "s2"}}
+// Calls use the current address of a server.
+func TestClient_ReconnectsWhenAddressChanges(t *testing.T) {
+	h := &fakeHandler{status: Status{ServerID: "s2"}}
 	first, second := start(t, two, nil, h, nil), start(t, two, nil, h, nil)
 	at := first.listener.Addr()
 	a := start(t, one, nil, h, func(string) (string, bool) { return at, true })
@@ -398,9 +397,9 @@ func TestClient_FollowsAServerThatMoves(t *testing.T) {
 	}
 }
 
-// Raft does not close what others opened, so its half does.
-func TestListener_EndsRaftsConnectionsWithItsHalf(t *testing.T) {
-	a, b := pair(t, one, two, nil, nil, &scripted{})
+// Raft does not close the connections that it accepted, so its listener does.
+func TestListener_ClosesAcceptedRaftConnections(t *testing.T) {
+	a, b := pair(t, one, two, nil, nil, &fakeHandler{})
 	accepted := make(chan net.Conn, 1)
 	go func() {
 		c, err := b.raft.Accept()
@@ -419,6 +418,6 @@ func TestListener_EndsRaftsConnectionsWithItsHalf(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := inbound.Read(make([]byte, 1)); !errors.Is(err, net.ErrClosed) {
-		t.Errorf("reading says %v", err)
+		t.Errorf("read returns %v, want net.ErrClosed", err)
 	}
 }

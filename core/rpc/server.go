@@ -16,23 +16,23 @@ import (
 )
 
 const (
-	// largestMessage bounds a call, in bytes: a plan of some 200,000 placements.
-	largestMessage = 64 << 20
-	// largestHeader bounds the metadata of a call, in bytes.
-	largestHeader = 64 << 10
-	// longestWait bounds how long Dequeue waits.
-	longestWait = 60 * time.Second
-	// serveWithin bounds a call whose caller gave it no deadline.
-	serveWithin = 60 * time.Second
+	// maxMessage limits the size of a message, in bytes: a plan of some 200,000 placements.
+	maxMessage = 64 << 20
+	// maxHeader limits the size of a call's metadata, in bytes.
+	maxHeader = 64 << 10
+	// maxWait limits how long Dequeue waits.
+	maxWait = 60 * time.Second
+	// defaultTimeout limits calls without a deadline.
+	defaultTimeout = 60 * time.Second
 )
 
-// The metadata of every call.
+// Keys of the metadata that every call carries.
 const (
 	metaCluster = "cede-cluster"
 	metaServer  = "cede-server"
 )
 
-// Server answers calls on the gRPC half of a listener.
+// A Server serves the gRPC calls that arrive at a Listener.
 type Server struct {
 	rpcpb.UnimplementedPoolServer
 	cfg     Config
@@ -42,14 +42,14 @@ type Server struct {
 	once    sync.Once
 }
 
-// Serve answers calls that come to the listener until Close.
+// Serve serves the gRPC calls that arrive at the listener, until Close.
 func (t *Listener) Serve(h Handler) *Server {
 	s := &Server{cfg: t.cfg, handler: h, done: make(chan struct{})}
 	s.grpc = grpc.NewServer(
-		// The listener has made the handshake.
+		// The listener has performed the TLS handshake.
 		grpc.Creds(insecure.NewCredentials()),
-		grpc.MaxRecvMsgSize(largestMessage), grpc.MaxSendMsgSize(largestMessage),
-		grpc.ConnectionTimeout(firstWithin), grpc.MaxConcurrentStreams(1024), grpc.MaxHeaderListSize(largestHeader),
+		grpc.MaxRecvMsgSize(maxMessage), grpc.MaxSendMsgSize(maxMessage),
+		grpc.ConnectionTimeout(handshakeTimeout), grpc.MaxConcurrentStreams(1024), grpc.MaxHeaderListSize(maxHeader),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 10 * time.Second, Timeout: 5 * time.Second}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 2 * time.Second, PermitWithoutStream: true}),
 		grpc.UnaryInterceptor(s.admit),
@@ -57,37 +57,37 @@ func (t *Listener) Serve(h Handler) *Server {
 	rpcpb.RegisterPoolServer(s.grpc, s)
 	go func() {
 		defer close(s.done)
-		_ = s.grpc.Serve(t.grpc) // ends with the listener
+		_ = s.grpc.Serve(t.grpc) // returns when the listener is closed
 	}()
 	return s
 }
 
-// Close ends every call and every connection.
+// Close cancels every call and closes every connection.
 func (s *Server) Close() {
 	s.once.Do(s.grpc.Stop)
 	<-s.done
 }
 
-// admit refuses callers of other clusters, and bounds the call.
+// admit refuses callers of other clusters, and sets a deadline if the call has none.
 func (s *Server) admit(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
-	caller := callerOf(ctx)
+	caller := callerIdentity(ctx)
 	if caller.ServerID == "" {
-		return nil, status.Error(codes.PermissionDenied, "the caller does not say who it is")
+		return nil, status.Error(codes.PermissionDenied, "missing server ID in the metadata of the call")
 	}
-	if err := s.cfg.knows(caller); err != nil {
-		s.cfg.log().WarnContext(ctx, "a caller was sent away", "server", caller.ServerID, "call", info.FullMethod, "err", err)
+	if err := s.cfg.checkCluster(caller); err != nil {
+		s.cfg.logger().WarnContext(ctx, "call refused", "server", caller.ServerID, "call", info.FullMethod, "err", err)
 		return nil, status.Error(codes.PermissionDenied, err.Error())
 	}
 	if _, bounded := ctx.Deadline(); !bounded {
-		limited, cancel := context.WithTimeout(ctx, serveWithin)
+		limited, cancel := context.WithTimeout(ctx, defaultTimeout)
 		defer cancel()
 		ctx = limited
 	}
-	out, err := handle(traced(ctx), req)
-	return out, wire(err)
+	out, err := handle(extractTrace(ctx), req)
+	return out, toStatus(err)
 }
 
-func callerOf(ctx context.Context) Identity {
+func callerIdentity(ctx context.Context) Identity {
 	md, _ := metadata.FromIncomingContext(ctx)
 	first := func(key string) string {
 		if list := md.Get(key); len(list) > 0 {
@@ -113,7 +113,7 @@ func (s *Server) Status(ctx context.Context, r *rpcpb.StatusRequest) (*rpcpb.Sta
 
 // Dequeue implements rpcpb.PoolServer.
 func (s *Server) Dequeue(ctx context.Context, r *rpcpb.DequeueRequest) (*rpcpb.DequeueReply, error) {
-	wait := min(max(time.Duration(r.GetWait()), time.Millisecond), longestWait)
+	wait := min(max(time.Duration(r.GetWait()), time.Millisecond), maxWait)
 	d, err := s.handler.Dequeue(ctx, int(min(max(r.GetMost(), 1), 1024)), wait)
 	if err != nil {
 		return nil, err
@@ -127,8 +127,8 @@ func (s *Server) Dequeue(ctx context.Context, r *rpcpb.DequeueRequest) (*rpcpb.D
 
 // Settle implements rpcpb.PoolServer.
 func (s *Server) Settle(ctx context.Context, r *rpcpb.SettleRequest) (*rpcpb.Done, error) {
-	return &rpcpb.Done{}, s.handler.Settle(ctx, Settlement{
-		Verb: Verb(r.GetVerb()), EvalID: r.GetEvalId(), Token: r.GetToken(), Snapshot: r.GetSnapshot(),
+	return &rpcpb.Done{}, s.handler.UpdateDelivery(ctx, DeliveryUpdate{
+		Verb: DeliveryVerb(r.GetVerb()), EvalID: r.GetEvalId(), Token: r.GetToken(), Snapshot: r.GetSnapshot(),
 	})
 }
 
@@ -140,7 +140,7 @@ func (s *Server) SubmitPlan(ctx context.Context, r *rpcpb.PlanRequest) (*rpcpb.P
 
 // WriteEvals implements rpcpb.PoolServer.
 func (s *Server) WriteEvals(ctx context.Context, r *rpcpb.EvalsRequest) (*rpcpb.Done, error) {
-	return &rpcpb.Done{}, s.handler.WriteEvals(ctx, Endings{EvalID: r.GetEvalId(), Token: r.GetToken(), Evals: r.GetEvals()})
+	return &rpcpb.Done{}, s.handler.WriteEvals(ctx, EvalResults{EvalID: r.GetEvalId(), Token: r.GetToken(), Evals: r.GetEvals()})
 }
 
 // Apply implements rpcpb.PoolServer.

@@ -10,19 +10,19 @@ import (
 	"syscall"
 )
 
-// The protocols that the listener tells apart in a TLS handshake.
+// The ALPN protocols by which the listener separates connections.
 const (
 	protoRaft = "cede-raft"
 	protoGRPC = "h2"
 )
 
-// Credentials are a server's certificate and the authority of its cluster, asked
-// for anew at every handshake, so that they may change while the server runs.
+// Credentials hold the certificate of a server and the authorities of its cluster. Both are
+// read at every handshake, so they can change while the server runs.
 type Credentials struct {
 	Certificate func() *tls.Certificate
 	Authority   func() *x509.CertPool
-	// Name is what every server's certificate bears, beside addresses; "": the name
-	// or address that a server is called at.
+	// Name is the DNS name that every server's certificate holds. If it is empty, a
+	// certificate must hold the name or address at which the server is called.
 	Name       string
 	MinVersion uint16 // default: TLS 1.2
 }
@@ -31,25 +31,25 @@ func (c *Credentials) base() *tls.Config {
 	return &tls.Config{MinVersion: max(c.MinVersion, tls.VersionTLS12)}
 }
 
-// accepting asks who calls: a certificate of the authority that is a server's. One
-// that is good for clients alone is a node's or an operator's, who have no business
-// among servers.
-func (c *Credentials) accepting() *tls.Config {
+// serverConfig returns the TLS configuration for incoming connections. It requires a
+// certificate of the cluster's authority for server authentication: certificates for
+// client authentication only belong to nodes and operators, which must not call servers.
+func (c *Credentials) serverConfig() *tls.Config {
 	conf := c.base()
 	conf.NextProtos = []string{protoRaft, protoGRPC}
-	conf.ClientAuth = tls.RequireAnyClientCert // verified below, by an authority that may change
+	conf.ClientAuth = tls.RequireAnyClientCert // verified below, because the authority may change
 	conf.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return c.certificate() }
 	conf.VerifyConnection = func(s tls.ConnectionState) error { return c.verify(s, c.Name) }
 	return conf
 }
 
-// calling is how the server at a host is called.
-func (c *Credentials) calling(host, proto string) *tls.Config {
+// clientConfig returns the TLS configuration for a connection to a host.
+func (c *Credentials) clientConfig(host, proto string) *tls.Config {
 	conf := c.base()
 	conf.NextProtos = []string{proto}
 	conf.ServerName = host
 	conf.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return c.certificate() }
-	conf.InsecureSkipVerify = true // VerifyConnection does it, by an authority that may change
+	conf.InsecureSkipVerify = true // VerifyConnection verifies, because the authority may change
 	name := host
 	if c.Name != "" {
 		name = c.Name
@@ -66,10 +66,10 @@ func (c *Credentials) certificate() (*tls.Certificate, error) {
 	return cert, nil
 }
 
-// verify is whether the other side's certificate is of a server of the cluster.
+// verify returns an error unless the peer's certificate belongs to a server of the cluster.
 func (c *Credentials) verify(s tls.ConnectionState, name string) error {
 	if len(s.PeerCertificates) == 0 {
-		return fmt.Errorf("%w: it shows no certificate", ErrStranger)
+		return fmt.Errorf("%w: it sent no certificate", ErrUntrusted)
 	}
 	opts := x509.VerifyOptions{
 		DNSName: name, Roots: c.Authority(), Intermediates: x509.NewCertPool(),
@@ -79,25 +79,25 @@ func (c *Credentials) verify(s tls.ConnectionState, name string) error {
 		opts.Intermediates.AddCert(between)
 	}
 	if _, err := s.PeerCertificates[0].Verify(opts); err != nil {
-		return fmt.Errorf("%w: %w", ErrStranger, err)
+		return fmt.Errorf("%w: %w", ErrUntrusted, err)
 	}
 	return nil
 }
 
-// handshakeError says what the other side may have meant by ending a handshake: TLS
-// has few words for it, or none.
+// handshakeError adds the probable cause to an error of a TLS handshake: TLS itself reports
+// little or nothing.
 func handshakeError(err error) error {
-	remote, told := errors.AsType[*net.OpError](err)
+	remote, isRemote := errors.AsType[*net.OpError](err)
 	switch {
-	case told && remote.Op == "remote error":
-		return fmt.Errorf("the other side refuses this server's certificate (%w): it must be signed by an authority of theirs, and be good for servers", err)
+	case isRemote && remote.Op == "remote error":
+		return fmt.Errorf("the peer rejected the certificate of this server (%w): it must be signed by an authority that the peer trusts, and allow server authentication", err)
 	case errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET):
-		return fmt.Errorf("the other side hung up during the TLS handshake (%w): it may have no certificate of its own", err)
+		return fmt.Errorf("the peer closed the connection during the TLS handshake (%w): it may have no certificate", err)
 	}
 	return err
 }
 
-// hostOf is the host of an address.
+// hostOf returns the host of an address.
 func hostOf(address string) string {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {

@@ -8,11 +8,11 @@ import (
 	"google.golang.org/grpc/metadata"
 )
 
-// A call that belongs to a trace says so in its metadata, as W3C has it in headers;
-// one that belongs to none carries nothing.
+// A call that belongs to a trace carries a W3C traceparent in its metadata. Other calls
+// carry none.
 
-// withTrace is ctx with the metadata that tells of its trace.
-func withTrace(ctx context.Context) context.Context {
+// injectTrace returns ctx with the metadata of its trace.
+func injectTrace(ctx context.Context) context.Context {
 	if !trace.SpanContextFromContext(ctx).IsValid() {
 		return ctx
 	}
@@ -25,8 +25,8 @@ func withTrace(ctx context.Context) context.Context {
 	return metadata.AppendToOutgoingContext(ctx, pairs...)
 }
 
-// traced is ctx with the trace that a caller told of.
-func traced(ctx context.Context) context.Context {
+// extractTrace returns ctx with the trace in the metadata of the caller.
+func extractTrace(ctx context.Context) context.Context {
 	md, _ := metadata.FromIncomingContext(ctx)
 	carrier := propagation.MapCarrier{}
 	for _, key := range (propagation.TraceContext{}).Fields() {

@@ -353,8 +353,8 @@ func (p simPeers) Dequeue(ctx context.Context, to string, most int, wait time.Du
 	return asked(p, to, func(h rpc.Handler) (*rpc.Deliveries, error) { return h.Dequeue(ctx, most, wait) })
 }
 
-func (p simPeers) Settle(ctx context.Context, to string, s rpc.Settlement) error {
-	_, err := asked(p, to, func(h rpc.Handler) (struct{}, error) { return struct{}{}, h.Settle(ctx, s) })
+func (p simPeers) UpdateDelivery(ctx context.Context, to string, s rpc.DeliveryUpdate) error {
+	_, err := asked(p, to, func(h rpc.Handler) (struct{}, error) { return struct{}{}, h.UpdateDelivery(ctx, s) })
 	return err
 }
 
@@ -362,7 +362,7 @@ func (p simPeers) SubmitPlan(ctx context.Context, to string, plan []byte) ([]byt
 	return asked(p, to, func(h rpc.Handler) ([]byte, error) { return h.SubmitPlan(ctx, plan) })
 }
 
-func (p simPeers) WriteEvals(ctx context.Context, to string, e rpc.Endings) error {
+func (p simPeers) WriteEvals(ctx context.Context, to string, e rpc.EvalResults) error {
 	_, err := asked(p, to, func(h rpc.Handler) (struct{}, error) { return struct{}{}, h.WriteEvals(ctx, e) })
 	return err
 }

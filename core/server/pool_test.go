@@ -369,7 +369,7 @@ func TestAnswers_WhatComesOfAVoidDeliveryIsNotWritten(t *testing.T) {
 		for _, e := range w.snap().EvalsOfJob(key) {
 			late := *e
 			late.Status, late.Failed, late.Queued = model.EvalComplete, nil, nil
-			err := w.leader().server.RPCHandler().WriteEvals(w.ctx, rpc.Endings{
+			err := w.leader().server.RPCHandler().WriteEvals(w.ctx, rpc.EvalResults{
 				EvalID: e.ID, Token: 7, Evals: codec.EncodeEvals([]*model.Evaluation{&late}),
 			})
 			if !errors.Is(err, broker.ErrNotOutstanding) {

@@ -195,12 +195,12 @@ func (c *callsIn) Dequeue(ctx context.Context, to string, most int, wait time.Du
 	return d, err
 }
 
-func (c *callsIn) Settle(ctx context.Context, to string, s rpc.Settlement) error {
+func (c *callsIn) UpdateDelivery(ctx context.Context, to string, s rpc.DeliveryUpdate) error {
 	h, err := c.to(to, "settle")
 	if err != nil {
 		return err
 	}
-	return h.Settle(ctx, s)
+	return h.UpdateDelivery(ctx, s)
 }
 
 func (c *callsIn) SubmitPlan(ctx context.Context, to string, plan []byte) ([]byte, error) {
@@ -215,7 +215,7 @@ func (c *callsIn) SubmitPlan(ctx context.Context, to string, plan []byte) ([]byt
 	return out, err
 }
 
-func (c *callsIn) WriteEvals(ctx context.Context, to string, e rpc.Endings) error {
+func (c *callsIn) WriteEvals(ctx context.Context, to string, e rpc.EvalResults) error {
 	h, err := c.to(to, "evals")
 	if err != nil {
 		return err

@@ -70,8 +70,8 @@ func (h rpcHandler) Dequeue(ctx context.Context, most int, wait time.Duration) (
 	return evalqueue.EncodeDeliveries(list, t.number, h.s.traces), nil
 }
 
-// Settle implements rpc.Handler.
-func (h rpcHandler) Settle(ctx context.Context, s rpc.Settlement) error {
+// UpdateDelivery implements rpc.Handler.
+func (h rpcHandler) UpdateDelivery(ctx context.Context, s rpc.DeliveryUpdate) error {
 	if err := h.checkLeader(); err != nil {
 		return err
 	}
@@ -97,7 +97,7 @@ func (h rpcHandler) SubmitPlan(ctx context.Context, plan []byte) ([]byte, error)
 }
 
 // WriteEvals implements rpc.Handler.
-func (h rpcHandler) WriteEvals(ctx context.Context, e rpc.Endings) error {
+func (h rpcHandler) WriteEvals(ctx context.Context, e rpc.EvalResults) error {
 	evals, err := codec.DecodeEvals(e.Evals)
 	if err != nil {
 		return err

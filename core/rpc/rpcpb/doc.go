@@ -1,7 +1,7 @@
-// Package rpcpb owns what servers of a pool say to each other on the wire: the
-// messages and the service of rpc.proto, generated.
+// Package rpcpb holds the messages and the service of rpc.proto, generated: the wire
+// format of calls between the servers of a pool.
 //
-// It knows nothing of what they mean, and nobody but core/rpc imports it.
+// It has no logic, and only core/rpc imports it.
 package rpcpb
 
 //go:generate ./generate.sh .

@@ -21,9 +21,9 @@ import (
 // Peers calls the leader, by server ID: *rpc.Client.
 type Peers interface {
 	Dequeue(ctx context.Context, to string, most int, wait time.Duration) (*rpc.Deliveries, error)
-	Settle(ctx context.Context, to string, s rpc.Settlement) error
+	UpdateDelivery(ctx context.Context, to string, s rpc.DeliveryUpdate) error
 	SubmitPlan(ctx context.Context, to string, plan []byte) (result []byte, err error)
-	WriteEvals(ctx context.Context, to string, e rpc.Endings) error
+	WriteEvals(ctx context.Context, to string, e rpc.EvalResults) error
 }
 
 // Config configures a Queue. All fields but Peers and Traces are required.

@@ -40,27 +40,27 @@ func (r *remote) Dequeue(ctx context.Context) (broker.Delivery, error) {
 	return r.dequeuer.dequeue(ctx)
 }
 
-func (r *remote) settle(ctx context.Context, s rpc.Settlement) error {
+func (r *remote) updateDelivery(ctx context.Context, s rpc.DeliveryUpdate) error {
 	id, err := r.peer()
 	if err != nil {
 		return err
 	}
-	return r.cfg.Peers.Settle(ctx, id, s)
+	return r.cfg.Peers.UpdateDelivery(ctx, id, s)
 }
 
 // Ack ends a delivery whose results are written.
 func (r *remote) Ack(ctx context.Context, evalID string, token broker.Token, snapshot uint64) error {
-	return r.settle(ctx, rpc.Settlement{Verb: rpc.Ack, EvalID: evalID, Token: uint64(token), Snapshot: snapshot})
+	return r.updateDelivery(ctx, rpc.DeliveryUpdate{Verb: rpc.Ack, EvalID: evalID, Token: uint64(token), Snapshot: snapshot})
 }
 
 // Nack returns a delivery to the leader.
 func (r *remote) Nack(ctx context.Context, evalID string, token broker.Token) error {
-	return r.settle(ctx, rpc.Settlement{Verb: rpc.Nack, EvalID: evalID, Token: uint64(token)})
+	return r.updateDelivery(ctx, rpc.DeliveryUpdate{Verb: rpc.Nack, EvalID: evalID, Token: uint64(token)})
 }
 
 // Renew starts the lease of a delivery anew.
 func (r *remote) Renew(ctx context.Context, evalID string, token broker.Token) error {
-	return r.settle(ctx, rpc.Settlement{Verb: rpc.Renew, EvalID: evalID, Token: uint64(token)})
+	return r.updateDelivery(ctx, rpc.DeliveryUpdate{Verb: rpc.Renew, EvalID: evalID, Token: uint64(token)})
 }
 
 // Submit sends a plan to the leader, which verifies it and commits what still holds.
@@ -86,5 +86,5 @@ func (r *remote) WriteEvals(ctx context.Context, of broker.Delivery, evals ...*m
 	if err != nil {
 		return err
 	}
-	return r.cfg.Peers.WriteEvals(ctx, id, rpc.Endings{EvalID: of.Eval.ID, Token: uint64(of.Token), Evals: codec.EncodeEvals(evals)})
+	return r.cfg.Peers.WriteEvals(ctx, id, rpc.EvalResults{EvalID: of.Eval.ID, Token: uint64(of.Token), Evals: codec.EncodeEvals(evals)})
 }

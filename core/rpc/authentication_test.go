@@ -18,63 +18,66 @@ import (
 	"github.com/cede-scheduler/cede/core/rpc/rpcpb"
 )
 
-// guarded counts what gets through to it: nothing may.
-type guarded struct{ calls atomic.Int32 }
+// countingHandler counts the calls that reach it.
+type countingHandler struct{ calls atomic.Int32 }
 
-var _ Handler = (*guarded)(nil)
+var _ Handler = (*countingHandler)(nil)
 
-func (g *guarded) Status(context.Context, string) (*Status, error) {
+func (g *countingHandler) Status(context.Context, string) (*Status, error) {
 	g.calls.Add(1)
 	return &Status{}, nil
 }
 
-func (g *guarded) Dequeue(context.Context, int, time.Duration) (*Deliveries, error) {
+func (g *countingHandler) Dequeue(context.Context, int, time.Duration) (*Deliveries, error) {
 	g.calls.Add(1)
 	return &Deliveries{}, nil
 }
 
-func (g *guarded) Settle(context.Context, Settlement) error { g.calls.Add(1); return nil }
+func (g *countingHandler) UpdateDelivery(context.Context, DeliveryUpdate) error {
+	g.calls.Add(1)
+	return nil
+}
 
-func (g *guarded) SubmitPlan(context.Context, []byte) ([]byte, error) {
+func (g *countingHandler) SubmitPlan(context.Context, []byte) ([]byte, error) {
 	g.calls.Add(1)
 	return nil, nil
 }
 
-func (g *guarded) WriteEvals(context.Context, Endings) error { g.calls.Add(1); return nil }
+func (g *countingHandler) WriteEvals(context.Context, EvalResults) error { g.calls.Add(1); return nil }
 
-func (g *guarded) Apply(context.Context, []byte) (Applied, error) {
+func (g *countingHandler) Apply(context.Context, []byte) (Applied, error) {
 	g.calls.Add(1)
 	return Applied{}, nil
 }
 
-func (g *guarded) Keyring(context.Context, KeyVerb, []byte) ([]string, error) {
+func (g *countingHandler) Keyring(context.Context, KeyVerb, []byte) ([]string, error) {
 	g.calls.Add(1)
 	return nil, nil
 }
 
-// Not one call that there is gets through to a server from who cannot show that it
-// belongs to the cluster. Calls that are yet to come are walked as well.
-func TestStrangers_GetNoCallThrough(t *testing.T) {
+// No call of the service reaches the handler unless its caller is authenticated as a server
+// of the cluster. The test covers calls that are added to the service later.
+func TestServer_AdmitsNoCallOfUntrustedCallers(t *testing.T) {
 	if len(rpcpb.Pool_ServiceDesc.Streams) > 0 {
-		t.Fatal("streams do not pass through what refuses strangers: see Server.admit")
+		t.Fatal("streams are not covered by Server.admit")
 	}
 	a, other := newAuthority(t), newAuthority(t)
 	ours := a.credentials(a.issue("", bothUses...), "")
 	client := a.issue("", x509.ExtKeyUsageClientAuth)
 	for name, tc := range map[string]struct {
 		with *Credentials
-		says metadata.MD
+		meta metadata.MD
 		code codes.Code
 	}{
-		"no certificate":                       {nil, metadata.Pairs(metaServer, "s1", metaCluster, "c1"), codes.Unavailable},
-		"another authority":                    {other.credentials(other.issue("", bothUses...), ""), metadata.Pairs(metaServer, "s1", metaCluster, "c1"), codes.Unavailable},
-		"a certificate for clients alone":      {&Credentials{Certificate: a.credentials(client, "").Certificate, Authority: ours.Authority}, metadata.Pairs(metaServer, "s1", metaCluster, "c1"), codes.Unavailable},
-		"a server's certificate, and no name":  {ours, nil, codes.PermissionDenied},
-		"a server's certificate, half a name":  {ours, metadata.Pairs(metaCluster, "c1"), codes.PermissionDenied},
-		"a server's certificate, another pool": {ours, metadata.Pairs(metaServer, "s1", metaCluster, "c9"), codes.PermissionDenied},
+		"no certificate":                    {nil, metadata.Pairs(metaServer, "s1", metaCluster, "c1"), codes.Unavailable},
+		"another authority":                 {other.credentials(other.issue("", bothUses...), ""), metadata.Pairs(metaServer, "s1", metaCluster, "c1"), codes.Unavailable},
+		"client certificate":                {&Credentials{Certificate: a.credentials(client, "").Certificate, Authority: ours.Authority}, metadata.Pairs(metaServer, "s1", metaCluster, "c1"), codes.Unavailable},
+		"server certificate, no metadata":   {ours, nil, codes.PermissionDenied},
+		"server certificate, no server ID":  {ours, metadata.Pairs(metaCluster, "c1"), codes.PermissionDenied},
+		"server certificate, other cluster": {ours, metadata.Pairs(metaServer, "s1", metaCluster, "c9"), codes.PermissionDenied},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := &guarded{}
+			h := &countingHandler{}
 			s := start(t, two, ours, h, nil)
 			caller := Config{Credentials: tc.with}
 			conn, err := grpc.NewClient("passthrough:///"+s.listener.Addr(), grpc.WithTransportCredentials(insecure.NewCredentials()),
@@ -84,7 +87,7 @@ func TestStrangers_GetNoCallThrough(t *testing.T) {
 			}
 			defer func() { _ = conn.Close() }()
 			for _, m := range rpcpb.Pool_ServiceDesc.Methods {
-				ctx, cancel := context.WithTimeout(metadata.NewOutgoingContext(t.Context(), tc.says), 10*time.Second)
+				ctx, cancel := context.WithTimeout(metadata.NewOutgoingContext(t.Context(), tc.meta), 10*time.Second)
 				err := conn.Invoke(ctx, "/"+rpcpb.Pool_ServiceDesc.ServiceName+"/"+m.MethodName, &emptypb.Empty{}, &emptypb.Empty{})
 				cancel()
 				if status.Code(err) != tc.code {
@@ -92,12 +95,12 @@ func TestStrangers_GetNoCallThrough(t *testing.T) {
 				}
 			}
 			if n := h.calls.Load(); n > 0 {
-				t.Errorf("%d calls got through", n)
+				t.Errorf("%d calls reached the handler", n)
 			}
 		})
 	}
-	// The guard would notice: with all that is needed each call gets through.
-	h := &guarded{}
+	// With valid credentials and metadata every call reaches the handler.
+	h := &countingHandler{}
 	s := start(t, two, ours, h, nil)
 	caller := Config{Credentials: ours}
 	conn, err := grpc.NewClient("passthrough:///"+s.listener.Addr(), grpc.WithTransportCredentials(insecure.NewCredentials()),
@@ -112,7 +115,7 @@ func TestStrangers_GetNoCallThrough(t *testing.T) {
 			t.Errorf("%s: %v", m.MethodName, err)
 		}
 		if n := int(h.calls.Load()); n != i+1 {
-			t.Errorf("after %s %d calls got through", m.MethodName, n)
+			t.Errorf("after %s: %d calls reached the handler, want %d", m.MethodName, n, i+1)
 		}
 	}
 }
