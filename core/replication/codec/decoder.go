@@ -28,6 +28,8 @@ func NewDecoder(jobs *JobTable, names [][]byte) *Decoder {
 // Err returns the first error, or nil.
 func (d *Decoder) Err() error { return d.err }
 
+// fail records the first error. Decoding continues with zero values, so that callers
+// check Err once per message.
 func (d *Decoder) fail(format string, args ...any) {
 	if d.err == nil {
 		d.err = fmt.Errorf(format, args...)
@@ -102,6 +104,8 @@ func (d *Decoder) ports(numbers []uint32) []uint16 {
 	return out
 }
 
+// vector decodes amounts by dimension. The message is shorter than a vector if the
+// last dimensions are zero.
 func (d *Decoder) vector(amounts []int64) (v model.Vector) {
 	if len(amounts) > len(v) {
 		d.fail("vector of %d resource names: this release supports %d", len(amounts), len(v))
@@ -127,6 +131,7 @@ func emptyNil[M ~map[K]V, K comparable, V any](m M) M {
 	return m
 }
 
+// decodeCounts decodes a map of counts; nil if it is empty.
 func decodeCounts(m map[string]int64) map[string]int {
 	if len(m) == 0 {
 		return nil
@@ -138,6 +143,8 @@ func decodeCounts(m map[string]int64) map[string]int {
 	return out
 }
 
+// decodeList decodes a repeated field into values. It returns nil for an empty field, as
+// the encoder expects, so that a round trip is exact.
 func decodeList[M, V any](list []*M, decode func(*M, *V)) []V {
 	if len(list) == 0 {
 		return nil
@@ -149,6 +156,7 @@ func decodeList[M, V any](list []*M, decode func(*M, *V)) []V {
 	return out
 }
 
+// decodePointers is decodeList for pointers.
 func decodePointers[M, V any](list []*M, decode func(*M) *V) []*V {
 	if len(list) == 0 {
 		return nil
@@ -160,6 +168,7 @@ func decodePointers[M, V any](list []*M, decode func(*M) *V) []*V {
 	return out
 }
 
+// decodeMap decodes a map field into values; nil if it is empty.
 func decodeMap[M, V any](m map[string]*M, decode func(*M, *V)) map[string]V {
 	if len(m) == 0 {
 		return nil
@@ -173,6 +182,7 @@ func decodeMap[M, V any](m map[string]*M, decode func(*M, *V)) map[string]V {
 	return out
 }
 
+// decodePointerMap is decodeMap for pointers.
 func decodePointerMap[M, V any](m map[string]*M, decode func(*M) *V) map[string]*V {
 	if len(m) == 0 {
 		return nil

@@ -22,15 +22,18 @@ type History struct {
 	n    int
 }
 
+// pick draws one of n names, so that entries refer to the same objects often.
 func (h *History) pick(what string, n int) string {
 	return fmt.Sprintf("%s-%d", what, rapid.IntRange(0, n-1).Draw(h.T, what))
 }
 
+// fresh returns a name that no other entry of the history uses.
 func (h *History) fresh(what string) string {
 	h.n++
 	return fmt.Sprintf("%s-%d-%d", what, h.Snap.Index(), h.n)
 }
 
+// key draws one of six jobs in two namespaces.
 func (h *History) key() model.JobKey {
 	return model.JobKey{Namespace: h.pick("ns", 2), ID: h.pick("job", 3)}
 }
@@ -51,6 +54,7 @@ func (h *History) Entry() *replication.Entry {
 	return e
 }
 
+// job draws a specification. Few distinct values make unchanged registrations likely.
 func (h *History) job(key model.JobKey) *model.Job {
 	return &model.Job{
 		Namespace: key.Namespace, ID: key.ID, Type: model.JobType(rapid.IntRange(0, 3).Draw(h.T, "type")),
@@ -62,6 +66,7 @@ func (h *History) job(key model.JobKey) *model.Job {
 	}
 }
 
+// register draws a registration, which fails at times because of its required index.
 func (h *History) register() replication.Command {
 	c := &replication.RegisterJob{Job: h.job(h.key())}
 	if rapid.Bool().Draw(h.T, "eval") {
@@ -73,6 +78,7 @@ func (h *History) register() replication.Command {
 	return c
 }
 
+// eval returns an evaluation with maps, whose encoding must not depend on their order.
 func (h *History) eval(key model.JobKey) *model.Evaluation {
 	return &model.Evaluation{
 		ID: h.fresh("eval"), Namespace: key.Namespace, JobID: key.ID, TriggeredBy: model.TriggerJobRegister,
@@ -81,6 +87,7 @@ func (h *History) eval(key model.JobKey) *model.Evaluation {
 	}
 }
 
+// node draws a registration of a node, at times with a secret that does not match.
 func (h *History) node() replication.Command {
 	n := &model.Node{
 		ID: h.pick("node", 4), Datacenter: h.pick("dc", 2), Capacity: model.Resources{"cpu": 100, "gpu-0": 5, "gpu-1": 5},
@@ -152,6 +159,7 @@ func (h *History) confirm() replication.Command {
 	return &replication.RegisterJob{Job: j, Batch: b}
 }
 
+// change draws a change of a node's status, eligibility, drain or taints.
 func (h *History) change() replication.Command {
 	c := &replication.ChangeNodes{IDs: []string{h.pick("node", 4), h.pick("node", 4)}}
 	switch rapid.IntRange(0, 3).Draw(h.T, "what") {
@@ -168,6 +176,7 @@ func (h *History) change() replication.Command {
 	return c
 }
 
+// someAllocs draws a part of the existing allocations.
 func (h *History) someAllocs() (ids []string) {
 	for a := range h.Snap.Allocs() {
 		if rapid.IntRange(0, 3).Draw(h.T, "some") == 0 {
@@ -177,6 +186,7 @@ func (h *History) someAllocs() (ids []string) {
 	return ids
 }
 
+// update draws a node's report on its allocations.
 func (h *History) update() replication.Command {
 	c := &replication.UpdateAllocs{}
 	for _, id := range h.someAllocs() {
@@ -194,6 +204,7 @@ func (h *History) stop() replication.Command {
 	return c
 }
 
+// stopAllocs draws a stop of single allocations by an operator.
 func (h *History) stopAllocs() replication.Command {
 	return &replication.StopAllocs{IDs: h.someAllocs(), Reason: "by hand"}
 }
@@ -211,6 +222,7 @@ func (h *History) evals() replication.Command {
 	return c
 }
 
+// collect draws a garbage collection. Most of its objects are in use and must remain.
 func (h *History) collect() replication.Command {
 	c := &replication.Collect{Allocs: h.someAllocs(), Jobs: []model.JobKey{h.key()}, Nodes: []string{h.pick("node", 4)}}
 	for e := range h.Snap.Evals() {
@@ -222,6 +234,7 @@ func (h *History) collect() replication.Command {
 	return c
 }
 
+// policy draws an upload, a load, a check or a change of a policy.
 func (h *History) policy() replication.Command {
 	n := rapid.IntRange(0, 2).Draw(h.T, "version")
 	module := []byte(fmt.Sprint("module", n%2))
@@ -251,6 +264,8 @@ func (h *History) policy() replication.Command {
 	}
 }
 
+// operator draws a command about the cluster, the configuration, classes, tokens or
+// budgets.
 func (h *History) operator() replication.Command {
 	switch rapid.IntRange(0, 8).Draw(h.T, "what") {
 	case 0:

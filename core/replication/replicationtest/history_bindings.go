@@ -12,6 +12,8 @@ import (
 
 func (h *History) cluster() string { return h.pick("cluster", 3) }
 
+// clusters draws a registration of a member cluster, at times without a secret, as an
+// operator sends it.
 func (h *History) clusters() replication.Command {
 	return &replication.UpsertClusters{Clusters: []*model.Cluster{{
 		ID: h.cluster(), Capacity: model.Resources{"cpu": 100, h.pick("gpu", 2): 4},
@@ -57,6 +59,7 @@ func (h *History) bindingKey() model.JobKey {
 	return model.JobKey{Namespace: h.pick("ns", 2), ID: h.pick("binding", 3)}
 }
 
+// bind draws a registration of a binding.
 func (h *History) bind() replication.Command {
 	key := h.bindingKey()
 	c := &replication.UpsertBinding{Binding: &model.Binding{
@@ -75,6 +78,7 @@ func (h *History) bind() replication.Command {
 
 func (h *History) assignments() []*model.Assignment { return slices.Collect(h.Snap.Assignments()) }
 
+// someAssignments draws a part of the existing assignments.
 func (h *History) someAssignments() (ids []string) {
 	for _, a := range h.assignments() {
 		if rapid.IntRange(0, 2).Draw(h.T, "chosen") == 0 {

@@ -82,6 +82,8 @@ type field struct {
 	optional bool
 }
 
+// pair generates the encoder and the decoder of one pair of types, for pointers and in
+// place. fields reports a field that has no counterpart, so that none is forgotten.
 func (g *generator) pair(p pair) {
 	name, value := p.value.Name(), p.value.String()
 	into := strings.ToLower(name[:1]) + name[1:]
@@ -132,6 +134,8 @@ func (g *generator) fields(p pair) (list []field) {
 	return list
 }
 
+// collect adds the exported fields of a struct by normalized name. It skips derived fields,
+// descends into inlined structs, and applies the exceptions of spec.go to names.
 func (g *generator) collect(t reflect.Type, owner, prefix string, into map[string]field) {
 	for i := range t.NumField() {
 		sf := t.Field(i)
@@ -150,6 +154,7 @@ func (g *generator) collect(t reflect.Type, owner, prefix string, into map[strin
 	}
 }
 
+// normalize makes the names of Go and protobuf fields comparable.
 func normalize(name string) string { return strings.ToLower(strings.ReplaceAll(name, "_", "")) }
 
 func (g *generator) encode(f field) {
