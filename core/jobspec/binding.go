@@ -14,20 +14,19 @@ import (
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
-// DefaultBindingKillTimeout is how long an evicted assignment takes to stop whose
-// binding says nothing.
+// DefaultBindingKillTimeout is the kill timeout of an evicted assignment if its
+// binding sets none.
 const DefaultBindingKillTimeout = 30 * time.Second
 
-// The words of a preemption policy.
+// The values of a preemption policy.
 const (
 	preemptLower = "PreemptLowerPriority"
 	preemptNever = "Never"
 )
 
-// BindingToModel gives the scheduler's noun for a binding of the API, as far as the
-// binding alone tells: its class is named and not resolved, and what is wrong
-// between fields is for model.Binding.Validate to say. The error is Problems, with
-// paths of the API's JSON.
+// BindingToModel converts a binding of the API. The priority class is stored by name
+// and not resolved. Rules between fields are checked by model.Binding.Validate, not
+// here. It returns Problems, with paths of the API's JSON, if a field is invalid.
 func BindingToModel(b *client.Binding) (*model.Binding, error) {
 	c := &conversion{}
 	m := &model.Binding{
@@ -43,7 +42,7 @@ func BindingToModel(b *client.Binding) (*model.Binding, error) {
 		m.Replicas = *b.Replicas
 	}
 	if b.Priority != nil {
-		m.Priority = int32(min(max(*b.Priority, math.MinInt32), math.MaxInt32)) // checked below
+		m.Priority = int32(min(max(*b.Priority, math.MinInt32), math.MaxInt32)) // checkBinding rejects values out of range
 	}
 	if b.KillTimeout != nil {
 		m.KillTimeout = int64(*b.KillTimeout)
@@ -82,8 +81,8 @@ func (c *conversion) checkBinding(b *client.Binding) {
 	}
 }
 
-// BindingFromModel is the inverse of BindingToModel for what is stored: everything
-// is filled in.
+// BindingFromModel is the inverse of BindingToModel. All fields of the result are
+// set, including defaults.
 func BindingFromModel(m *model.Binding) *client.Binding {
 	priority, replicas, kill := int(m.Priority), m.Replicas, time.Duration(m.KillTimeout)
 	b := &client.Binding{
@@ -102,13 +101,13 @@ func BindingFromModel(m *model.Binding) *client.Binding {
 	if m.Duplicated {
 		b.ReplicaScheduling = client.ReplicasDuplicated
 	}
-	if m.PriorityClass == "" { // with a class the number is the class's, and may not be given beside it
+	if m.PriorityClass == "" { // with a class, the API does not accept a priority as well
 		b.Priority = &priority
 	}
 	return b
 }
 
-// PreemptionPolicyOf is the word for whether a binding preempts.
+// PreemptionPolicyOf returns the preemption policy of a binding as in the API.
 func PreemptionPolicyOf(m *model.Binding) string {
 	if m.Preempts {
 		return preemptLower

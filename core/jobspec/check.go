@@ -18,31 +18,31 @@ import (
 )
 
 const (
-	// maxCount bounds the instances of one group: five times what the largest
-	// cluster that we know of runs.
+	// maxCount bounds the instances of one group: five times the size of the largest
+	// known cluster.
 	maxCount = 10_000_000
-	// maxName bounds names, which make ids, paths and messages.
+	// maxName bounds names, in bytes. Names are part of IDs, paths and messages.
 	maxName = 128
-	// maxGroups and the following bound what one job may hold: far beyond what
-	// people write, and little enough that nobody notices a hostile one.
+	// maxGroups and the following bound the parts of one job: far more than real jobs
+	// contain, and few enough that a hostile job stays cheap.
 	maxGroups   = 500
 	maxTasks    = 50
 	maxTerms    = 200
 	maxPorts    = 100
 	maxRequests = 16
 	maxDevices  = 1_000_000
-	maxEntries  = 500 // of a mapping
+	maxEntries  = 500 // per mapping
 	maxText     = 16 << 10
 	maxConfig   = 64 << 10
-	// maxPattern bounds regular expressions: compiled ones take many times their
-	// length.
+	// maxPattern bounds regular expressions, in bytes. Compiled expressions occupy
+	// many times their length.
 	maxPattern = 1000
 )
 
-// drivers are what agents run tasks with.
+// drivers lists the task drivers of agents.
 var drivers = []string{"exec", "sim"}
 
-// signals are what a task may be asked to stop with.
+// signals lists the valid kill signals.
 var signals = []string{"SIGABRT", "SIGALRM", "SIGHUP", "SIGINT", "SIGKILL", "SIGQUIT", "SIGTERM", "SIGUSR1", "SIGUSR2", "SIGWINCH"}
 
 func (c *conversion) checkJob(j *client.Job) {
@@ -170,7 +170,8 @@ func (c *conversion) checkTask(path string, t *client.Task) {
 	c.checkConfig(path+".Config", t)
 }
 
-// checkConfig checks what the drivers cannot do without; the rest is theirs.
+// checkConfig validates the configuration that drivers require. Drivers validate the
+// rest.
 func (c *conversion) checkConfig(path string, t *client.Task) {
 	if t.Driver != "exec" {
 		return
@@ -203,7 +204,7 @@ func (c *conversion) checkDuration(path string, d time.Duration) {
 	}
 }
 
-// checkAmount checks an amount of a resource and reports whether it is within
+// checkAmount validates an amount of a resource and reports whether it is within
 // bounds.
 func (c *conversion) checkAmount(path, resource string, n int64) bool {
 	switch {
@@ -262,8 +263,9 @@ func (c *conversion) checkSpread(path string, s *client.Spread, m *model.Spread)
 	}
 }
 
-// checkConstraint checks that a constraint has what its operator needs and no
-// more. Only hard constraints of groups may count allocations.
+// checkConstraint checks that a constraint has exactly the fields its operator needs.
+// mayCount reports whether operators that count allocations are valid: they are in
+// hard constraints of groups only.
 func (c *conversion) checkConstraint(path string, m *model.Constraint, k *client.Constraint, mayCount bool) {
 	if !m.Operator.Valid() || m.Operator.CountsAllocations() && !mayCount {
 		c.badOperator(path+".Operand", k.Operand, mayCount)
@@ -343,7 +345,7 @@ func (c *conversion) checkOperand(path string, m *model.Constraint) {
 	}
 }
 
-// checkKeys checks a mapping of texts.
+// checkKeys validates the size of a mapping of strings and of its keys and values.
 func (c *conversion) checkKeys(path string, m map[string]string) {
 	if len(m) > maxEntries {
 		c.add(path, fmt.Sprintf("%d entries: expected at most %d", len(m), maxEntries), "remove some entries")
@@ -359,7 +361,7 @@ func (c *conversion) checkKeys(path string, m map[string]string) {
 	}
 }
 
-// name checks a name that must be there: it goes into ids, addresses and files.
+// name validates a required name, which becomes part of IDs, URLs and file names.
 func (c *conversion) name(path, what, s string) {
 	if s == "" {
 		c.add(path, what+" is missing", "add a name of letters, digits, ., _ and -")
@@ -384,8 +386,7 @@ func (c *conversion) name(path, what, s string) {
 	}
 }
 
-// plainRune is whether a character stands for itself in names, paths and
-// addresses.
+// plainRune reports whether a character needs no escaping in names, paths and URLs.
 func plainRune(r rune) bool {
 	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-'
 }
@@ -394,7 +395,7 @@ func printable(s string) bool {
 	return len(s) <= maxName && !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f || r == '\ufffd' })
 }
 
-// oneOf checks an enumeration; absent is fine.
+// oneOf validates an enumeration. An empty value is valid.
 func (c *conversion) oneOf(path, value string, allowed ...string) {
 	if value == "" || slices.Contains(allowed, value) {
 		return

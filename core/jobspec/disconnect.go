@@ -9,13 +9,15 @@ import (
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
-// What becomes of instances while their node is silent. The words and defaults are
-// Nomad's, but that without a time they are kept until the node returns.
+// How instances on a disconnected node are treated. Names and defaults are Nomad's,
+// with one difference: if lost_after is unset, instances are kept until the node
+// reconnects.
 
-// keepOriginal is which of two instances goes on when the node returns.
+// keepOriginal is the only supported value of reconcile: if the node reconnects, the
+// original instance keeps running and its replacement is stopped.
 const keepOriginal = "keep_original"
 
-// nomadDisconnect reads the block, and the short form that Nomad had before it.
+// nomadDisconnect reads the disconnect block and its older form, max_client_disconnect.
 func (o *object) nomadDisconnect(to **client.DisconnectStrategy) {
 	o.disconnect(to, "lost_after", map[string]string{
 		"stop_on_client_after": "remove it: instances on a disconnected node keep running; lost_after sets when they are replaced",
@@ -29,7 +31,8 @@ func (o *object) nomadDisconnect(to **client.DisconnectStrategy) {
 	})
 }
 
-// disconnect reads the block, whose fields each dialect writes in its own way.
+// disconnect reads the disconnect block. The name of the field lost_after and the
+// unsupported fields depend on the dialect.
 func (o *object) disconnect(to **client.DisconnectStrategy, lostAfter string, unsupported map[string]string) {
 	d := o.child("a disconnect block", "disconnect", "Disconnect")
 	if d == nil {
@@ -43,7 +46,7 @@ func (o *object) disconnect(to **client.DisconnectStrategy, lostAfter string, un
 	d.done()
 }
 
-// disconnect is what a group says, checked; nil where it says nothing.
+// disconnect validates and converts d. It returns nil if the group has no block.
 func (c *conversion) disconnect(path string, d *client.DisconnectStrategy) *model.Disconnect {
 	if d == nil {
 		return nil

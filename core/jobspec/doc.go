@@ -1,17 +1,17 @@
-// Package jobspec owns the job file: how people write a job down, and what it
-// means. Parse and Load read HCL2 in Nomad's dialect, YAML, and JSON into the
-// API's job; ToModel fills in what was left out, checks everything and gives the
-// scheduler's noun; FromModel is its inverse.
+// Package jobspec reads job files and converts jobs between the API and the
+// scheduler's model. Parse and Load read HCL2 in Nomad's dialect, YAML, and JSON into
+// the API's job. ToModel applies defaults, validates every field and returns the
+// model's job; FromModel is its inverse.
 //
-// It never talks to a server, and never looks at a cluster: whether a priority
-// class or a policy exists is the server's to say. Commands read files through
-// it, and the API checks what it receives with ToModel, so that both say the
-// same about the same mistake.
+// The package never contacts a server and never reads cluster state: the server
+// checks whether a priority class or a policy exists. Commands read files with this
+// package, and the API validates requests with ToModel, so both report the same
+// problem in the same words.
 //
-// Files and requests come from strangers. Nothing in them may cause a panic, run
-// for ever or take memory out of proportion; every problem is told at once, each
-// with its place, what was expected, and what to do.
+// Files and requests are untrusted input. No input may cause a panic, an endless loop
+// or memory use out of proportion to its size. If a job is invalid, all problems are
+// returned at once, each with its position, the expected value and a remedy.
 //
-// All functions may be called concurrently. Jobs given to them are not changed,
-// and what they return shares maps and lists with nothing.
+// All functions are safe for concurrent use. They do not change the jobs passed to
+// them, and the values they return share no maps or slices with their arguments.
 package jobspec

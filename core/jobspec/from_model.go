@@ -12,9 +12,9 @@ import (
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
-// FromModel gives the API's job for the scheduler's noun: ToModel of it is the
-// same job. What is known of a job only with its allocations, its status, is the
-// caller's.
+// FromModel returns the API's job for a job of the model, such that ToModel of the
+// result is the same job. Fields that depend on allocations, such as the status, are
+// left to the caller.
 func FromModel(m *model.Job) *client.Job {
 	if m == nil {
 		return nil
@@ -31,7 +31,7 @@ func FromModel(m *model.Job) *client.Job {
 	case m.NeverPreempts:
 		j.PreemptionPolicy = "Never"
 	case m.PriorityClass != "":
-		j.PreemptionPolicy = "PreemptLowerPriority" // whatever the class says
+		j.PreemptionPolicy = "PreemptLowerPriority" // even if the class has another default
 	}
 	if m.NonPreemptible {
 		j.Preemptible = new(bool)
@@ -87,12 +87,12 @@ func fromTask(m *model.Task) *client.Task {
 		d := json.NewDecoder(bytes.NewReader(m.Config))
 		d.UseNumber()
 		if d.Decode(&t.Config) != nil {
-			t.Config = nil // ToModel made it; whoever else did is not understood
+			t.Config = nil // unreachable for configurations that ToModel has encoded
 		}
 		convertNumbers(t.Config)
 	}
 	cpu, memory := int(m.Resources["cpu"]), int(m.Resources["memory"])
-	t.Resources.CPU, t.Resources.MemoryMB = &cpu, &memory // 0 where it has none, which is not the default
+	t.Resources.CPU, t.Resources.MemoryMB = &cpu, &memory // 0 if the task has none: absent fields would get the default
 	if disk := int(m.Resources["disk"]); disk > 0 {
 		t.Resources.DiskMB = &disk
 	}
@@ -108,7 +108,7 @@ func fromTask(m *model.Task) *client.Task {
 	return t
 }
 
-// convertNumbers turns a document's numbers into Go's, whole ones staying whole.
+// convertNumbers replaces the numbers of a document with int64 or, if not integral, float64.
 func convertNumbers(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -123,7 +123,7 @@ func convertNumbers(v any) any {
 		if n, err := v.Int64(); err == nil {
 			return n
 		}
-		f, _ := v.Float64() // it was one before
+		f, _ := v.Float64() // cannot fail: the decoder has validated it
 		return f
 	}
 	return v

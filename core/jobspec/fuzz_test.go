@@ -10,8 +10,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Whatever the bytes, Load neither panics nor fails without saying where; what it
-// accepts converts or says why not, and survives its way to the model and back.
+// For any input, Load does not panic, and returns problems with positions if it
+// fails. A job that it accepts either fails to convert with problems, or is equal
+// after the conversion to the model and back.
 
 func FuzzHCL(f *testing.F)  { fuzz(f, "f.hcl") }
 func FuzzYAML(f *testing.F) { fuzz(f, "f.yaml") }
@@ -49,7 +50,7 @@ func checkProblems(t *testing.T, err error) {
 	}
 	for i, p := range problems {
 		if p.Line < 1 || p.Column < 1 || p.Message == "" || p.Remedy == "" {
-			t.Fatalf("problem %d says too little: %+v", i, p)
+			t.Fatalf("problem %d is incomplete: %+v", i, p)
 		}
 		if i > 0 && p.Line < problems[i-1].Line {
 			t.Fatalf("problem %d is out of order: %v", i, problems)
@@ -58,7 +59,7 @@ func checkProblems(t *testing.T, err error) {
 	_ = err.Error()
 }
 
-// seeds are the inputs of the stories.
+// seeds returns the inputs of the transcripts.
 func seeds(f *testing.F) [][]byte {
 	var all [][]byte
 	files, _ := filepath.Glob("testdata/jobs/*")

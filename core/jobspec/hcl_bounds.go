@@ -8,18 +8,20 @@ import (
 )
 
 const (
-	// maxOperators bounds what makes expressions deep without brackets: the
-	// parser and the evaluator call themselves once for each, and Go ends a
-	// process whose stack is used up.
+	// maxOperators bounds expressions that nest without brackets. The parser and the
+	// evaluator recurse once per operator, and Go terminates a process if its stack
+	// overflows.
 	maxOperators = 5000
-	// maxUnary is how many signs may stand before each other.
+	// maxUnary is the maximum number of consecutive unary operators.
 	maxUnary = 8
 )
 
-// withinHCLBounds looks at a file's tokens before the parser does, which calls itself
-// for every bracket.
+// withinHCLBounds reports whether a file stays within the limits on nesting and
+// operators. It scans the tokens before the file is parsed, because the parser
+// recurses for every bracket. If a limit is exceeded, it adds a problem and returns
+// false.
 func (r *parser) withinHCLBounds(src []byte) bool {
-	tokens, _ := hclsyntax.LexConfig(src, r.file, hcl.InitialPos) // the parser tells what is wrong with them
+	tokens, _ := hclsyntax.LexConfig(src, r.file, hcl.InitialPos) // the parser reports lexical errors
 	depth, operators, unary := 0, 0, 0
 	for _, t := range tokens {
 		signs := 0
@@ -57,13 +59,13 @@ func (r *parser) withinHCLBounds(src []byte) bool {
 	return true
 }
 
-// budget bounds what evaluating a file may make.
+// A budget bounds the bytes of text that the expressions of one file produce.
 type budget struct{ spent int }
 
-// maxEvalBytes is how many bytes of text expressions may make in all.
+// maxEvalBytes is the total number of bytes of text that expressions may produce.
 const maxEvalBytes = 4 << 20
 
-// spend reports whether n more bytes are within the bounds.
+// spend charges n bytes and returns false if the budget is exceeded.
 func (b *budget) spend(n int) bool {
 	b.spent += n
 	return b.spent <= maxEvalBytes

@@ -11,8 +11,9 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// runtimeRoots begin what is known only on the node: ${attr.kernel.name},
-// ${node.class}, ${env["HOME"]}, ${NOMAD_PORT_http}. It stays text.
+// runtimeRoots are the roots of references that are resolved on the node, such as
+// ${attr.kernel.name}, ${node.class}, ${env["HOME"]} and ${NOMAD_PORT_http}. Such
+// references are kept as text.
 var runtimeRoots = []string{"attr", "node", "meta", "env", "device", "unique"}
 
 func isRuntime(e hclsyntax.Expression) bool {
@@ -24,8 +25,9 @@ func isRuntime(e hclsyntax.Expression) bool {
 	return false
 }
 
-// preserveRuntimeRefs puts the text itself in the place of what is known only on the
-// node, within quotes and heredocs.
+// preserveRuntimeRefs replaces references that are resolved on the node with their
+// source text, within quoted strings and heredocs. It also rejects for and splat
+// expressions.
 func (t *hclTree) preserveRuntimeRefs(body *hclsyntax.Body) {
 	keep := func(part hclsyntax.Expression) hclsyntax.Expression {
 		if !isRuntime(part) {
@@ -47,11 +49,11 @@ func (t *hclTree) preserveRuntimeRefs(body *hclsyntax.Body) {
 		case *hclsyntax.SplatExpr:
 			t.add(startOf(n.SrcRange), "[*] is not supported in job files", "list the elements")
 		}
-		return nil // problems are ours
+		return nil // the problems are added above
 	})
 }
 
-// evaluate gives an expression's value.
+// evaluate returns the value of an expression, or false after a problem.
 func (t *hclTree) evaluate(e hclsyntax.Expression) (cty.Value, bool) {
 	if t.isFull() || t.hasLoops(e) {
 		return cty.NilVal, false
@@ -75,7 +77,8 @@ func (t *hclTree) evaluate(e hclsyntax.Expression) (cty.Value, bool) {
 	return got, true
 }
 
-// hasLoops is whether an expression holds what keepRuntime has refused.
+// hasLoops reports whether an expression contains a for or splat expression, which
+// preserveRuntimeRefs has rejected.
 func (t *hclTree) hasLoops(e hclsyntax.Expression) bool {
 	found := false
 	_ = hclsyntax.VisitAll(e, func(n hclsyntax.Node) hcl.Diagnostics {
@@ -88,7 +91,8 @@ func (t *hclTree) hasLoops(e hclsyntax.Expression) bool {
 	return found
 }
 
-// checkReference checks a name in an expression, and what using it makes.
+// checkReference validates a reference in an expression and charges the size of its
+// value to the budget.
 func (t *hclTree) checkReference(v hcl.Traversal) bool {
 	at := startOf(v.SourceRange())
 	root := v.RootName()
@@ -111,7 +115,8 @@ func (t *hclTree) checkReference(v hcl.Traversal) bool {
 	return t.charge(at, t.varSize)
 }
 
-// charge reports whether n more bytes of values are within the bounds.
+// charge spends n bytes of the budget. It adds a problem and returns false if the
+// budget is exceeded.
 func (t *hclTree) charge(at position, n int) bool {
 	if !t.budget.spend(n) {
 		t.add(at, "values of variables make the file too large", "use shorter values, or refer to them less often")

@@ -10,10 +10,9 @@ import (
 	"github.com/zclconf/go-cty/cty/function/stdlib"
 )
 
-// functions are what expressions may call: those that make values of a size that
-// their arguments bound, and of texts that make larger ones the few that people
-// use, within the budget. Nothing reads files, clocks or chance, so that a file
-// means the same wherever it is read.
+// functions returns the functions that expressions may call. The result of each is
+// bounded by the size of its arguments, or charged to the budget. No function reads
+// files, clocks or random numbers, so that a file has the same meaning everywhere.
 func functions(b *budget) map[string]function.Function {
 	return map[string]function.Function{
 		"abs": stdlib.AbsoluteFunc, "ceil": stdlib.CeilFunc, "floor": stdlib.FloorFunc, "max": stdlib.MaxFunc, "min": stdlib.MinFunc,
@@ -30,8 +29,8 @@ func functions(b *budget) map[string]function.Function {
 
 var errBudget = fmt.Errorf("expressions produce more than %d bytes of text", maxEvalBytes)
 
-// bounded charges a function for the size of its arguments, a small multiple of
-// which bounds what it makes.
+// bounded charges a function for twice the size of its arguments, which bounds the
+// size of its result.
 func bounded(b *budget, f function.Function) function.Function {
 	return wrap(f, func(args []cty.Value) error {
 		for _, a := range args {
@@ -43,7 +42,7 @@ func bounded(b *budget, f function.Function) function.Function {
 	})
 }
 
-// wrap is a function that checks its arguments first.
+// wrap returns f with a check of the arguments before each call.
 func wrap(f function.Function, check func([]cty.Value) error) function.Function {
 	spec := &function.Spec{
 		Params:   f.Params(),
@@ -64,7 +63,7 @@ func wrap(f function.Function, check func([]cty.Value) error) function.Function 
 	return function.New(spec)
 }
 
-// joinFunction charges for the separators too.
+// joinFunction returns join, which also charges for the separators.
 func joinFunction(b *budget) function.Function {
 	return wrap(stdlib.JoinFunc, func(args []cty.Value) error {
 		n := 0
@@ -81,7 +80,7 @@ func joinFunction(b *budget) function.Function {
 	})
 }
 
-// wideVerb is a verb that pads to a thousand columns or more.
+// wideVerb matches format verbs that pad to 1000 columns or more.
 var wideVerb = regexp.MustCompile(`%[^a-zA-Z%]*[0-9]{4,}`)
 
 func formatFunction(b *budget) function.Function {

@@ -13,28 +13,28 @@ import (
 	"github.com/cede-scheduler/cede/core/internal/suggest"
 )
 
-// local is one value of a block `locals { x = ... }`, known as local.x. It is
-// evaluated when something first refers to it: the order in the file is free, and
-// what is read for scheduling alone need not understand the others.
+// A local is one value of a block `locals { x = ... }`, referred to as local.x. It is
+// evaluated at the first reference. The order in the file therefore does not matter,
+// and a file read with SchedulingOnly may hold locals that cannot be evaluated.
 type local struct {
 	at    position
 	expr  hclsyntax.Expression
 	state localState
 	value cty.Value
-	size  int // bytes of text, roughly
+	size  int // bytes of text, estimated by sizeOf
 }
 
 type localState uint8
 
 const (
 	localUnevaluated localState = iota
-	localEvaluating             // whoever refers to it now goes round
+	localEvaluating             // a reference in this state is a cycle
 	localEvaluated
-	localFailed // what is wrong with it was told
+	localFailed // its problem has been added
 )
 
-// readLocals notes the local values of a file, and has each evaluated unless the
-// file is read for scheduling alone.
+// readLocals declares the local values of a file. Unless the file is read with
+// SchedulingOnly, it also evaluates them in the order of the file.
 func (t *hclTree) readLocals(body *hclsyntax.Body) {
 	t.locals = map[string]*local{}
 	for _, b := range body.Blocks {
@@ -71,7 +71,8 @@ func (t *hclTree) declareLocals(b *hclsyntax.Block) {
 	}
 }
 
-// resolve evaluates a local value once, and those that it refers to before.
+// resolve evaluates a local value, once, after the values it refers to. It returns
+// false if the value is invalid or part of a cycle.
 func (t *hclTree) resolve(l *local) bool {
 	switch l.state {
 	case localUnevaluated:
@@ -87,7 +88,8 @@ func (t *hclTree) resolve(l *local) bool {
 	return l.state == localEvaluated
 }
 
-// checkLocalReference checks local.NAME in an expression, and what using it makes.
+// checkLocalReference resolves local.NAME in an expression and charges its size to
+// the budget.
 func (t *hclTree) checkLocalReference(v hcl.Traversal) bool {
 	at := startOf(v.SourceRange())
 	name, ok := memberOf(v)
@@ -103,9 +105,9 @@ func (t *hclTree) checkLocalReference(v hcl.Traversal) bool {
 	return t.resolve(l) && t.charge(at, l.size)
 }
 
-// contextOf is what an expression may refer to: the variables, and of the local
-// values those that it names, which are known. It costs what the expression names
-// and not what the file holds.
+// contextOf returns the evaluation context of an expression: the variables, and the
+// local values it refers to, which are already resolved. Its cost depends on the
+// references of the expression, not on the number of locals in the file.
 func (t *hclTree) contextOf(e hclsyntax.Expression) *hcl.EvalContext {
 	named := map[string]cty.Value{}
 	for _, v := range e.Variables() {
@@ -121,7 +123,7 @@ func (t *hclTree) contextOf(e hclsyntax.Expression) *hcl.EvalContext {
 	return inner
 }
 
-// memberOf is NAME of root.NAME.
+// memberOf returns NAME of a reference root.NAME, or false if there is no such attribute.
 func memberOf(v hcl.Traversal) (string, bool) {
 	if len(v) < 2 {
 		return "", false
@@ -130,8 +132,8 @@ func memberOf(v hcl.Traversal) (string, bool) {
 	return attr.Name, ok
 }
 
-// nameRemedy is what to do about a name that nothing has: the nearest that is there, or
-// declare it.
+// nameRemedy returns the remedy for an unknown name: the most similar known name if
+// there is one, else the declaration to add.
 func nameRemedy(name string, names []string, declare string) string {
 	if near := suggest.Nearest(name, names); near != "" {
 		return fmt.Sprintf("did you mean %q?", near)

@@ -14,8 +14,8 @@ import (
 	"github.com/cede-scheduler/cede/core/internal/suggest"
 )
 
-// variables reads the blocks `variable "x" { default = ... }` and the values
-// that the caller gave, and makes them known as var.x.
+// variables reads the blocks `variable "x" { default = ... }`, applies the values
+// given by the caller and defines the results as var.x.
 func (t *hclTree) variables(body *hclsyntax.Body, given map[string]string) {
 	t.context = &hcl.EvalContext{Functions: functions(&t.budget)}
 	known := map[string]cty.Value{}
@@ -58,7 +58,7 @@ func (t *hclTree) variables(body *hclsyntax.Body, given map[string]string) {
 	}
 }
 
-// sizeOf is roughly how many bytes of text a value makes.
+// sizeOf returns the approximate size of a value in bytes of text.
 func sizeOf(v cty.Value) int {
 	v, _ = v.Unmark()
 	switch {
@@ -76,7 +76,7 @@ func sizeOf(v cty.Value) int {
 	return 16
 }
 
-// variable is the value of one variable; a problem makes it null.
+// variable returns the value of one variable, or null after a problem.
 func (t *hclTree) variable(name string, b *hclsyntax.Block, given string, isGiven bool) cty.Value {
 	none := cty.NullVal(cty.DynamicPseudoType)
 	kind := cty.DynamicPseudoType
@@ -103,7 +103,7 @@ func (t *hclTree) variable(name string, b *hclsyntax.Block, given string, isGive
 	var value cty.Value
 	switch {
 	case isGiven:
-		if kind == cty.DynamicPseudoType && preset != nil { // its default tells what it is
+		if kind == cty.DynamicPseudoType && preset != nil { // infer the type from the default
 			if got, ok := t.evaluate(preset.Expr); ok && !got.IsNull() && got.Type().IsPrimitiveType() {
 				kind = got.Type()
 			}
@@ -128,8 +128,8 @@ func (t *hclTree) variable(name string, b *hclsyntax.Block, given string, isGive
 	return got
 }
 
-// givenValue is what --var says: a text, unless the variable's type is none of
-// the plain ones; then HCL.
+// givenValue converts a value of --var. It returns a string if the type is primitive
+// or unknown, and evaluates the text as HCL otherwise.
 func (t *hclTree) givenValue(text string, kind cty.Type) cty.Value {
 	if kind.IsPrimitiveType() || kind == cty.DynamicPseudoType {
 		return cty.StringVal(text)
@@ -143,5 +143,5 @@ func (t *hclTree) givenValue(text string, kind cty.Type) cty.Value {
 			}
 		}
 	}
-	return cty.StringVal(text) // converting it says what is wrong
+	return cty.StringVal(text) // the conversion to the type reports the problem
 }

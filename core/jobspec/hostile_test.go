@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestLoad_BoundsHostileFiles: files that are made to use up the stack, the
-// memory or the time of whoever reads them are refused in a moment.
+// TestLoad_BoundsHostileFiles checks that files made to exhaust the stack, memory or
+// time are rejected quickly.
 func TestLoad_BoundsHostileFiles(t *testing.T) {
 	many := 300_000
 	job := func(text string) string { return "job \"x\" {\n group \"g\" {\n  count = " + text + "\n }\n}\n" }
@@ -16,7 +16,7 @@ func TestLoad_BoundsHostileFiles(t *testing.T) {
 	for range 30 {
 		chain = fmt.Sprintf("replace(%s, \"x\", \"xxxxxxxxxxxxxxxxxxxxxxxx\")", chain)
 	}
-	// Each local value is twice the one before it, or needs the next, round and round.
+	// Each local value is twice the size of the previous one, or part of a cycle.
 	locals := func(n int, value string) string {
 		text := "locals {\n l0 = \"xxxxxxxx\"\n"
 		for i := 1; i < n; i++ {

@@ -11,16 +11,16 @@ import (
 	"github.com/cede-scheduler/cede/core/internal/suggest"
 )
 
-// object is a mapping that is being read. What is asked of it is what it may
-// have: done refuses the rest.
+// An object is a mapping that is being read. Each read declares a field as known;
+// done rejects all fields that were not read.
 type object struct {
 	*parser
-	desc         string // a job, a group: for messages
-	path         string // in the API's words; "" for the job
+	desc         string // such as "a job" or "a group", for messages
+	path         string // path in the API; "" for the job
 	value        *value
 	known        map[string]bool
-	notSupported map[string]string // what this dialect knows and does not support -> what to do
-	// fromAPI is set of what tools wrote, where nothing is misspelt.
+	notSupported map[string]string // remedies by field, for fields that Nomad has and cede does not support
+	// fromAPI is set for generated JSON, in which misspelt fields are unlikely.
 	fromAPI bool
 }
 
@@ -28,7 +28,7 @@ func (r *parser) object(what, path string, v *value) *object {
 	return &object{parser: r, desc: what, path: path, value: v, known: map[string]bool{}}
 }
 
-// subpath is the path of a field of the object.
+// subpath returns the path of a field of the object.
 func (o *object) subpath(path string) string {
 	switch {
 	case o.path == "":
@@ -39,7 +39,7 @@ func (o *object) subpath(path string) string {
 	return o.path + "." + path
 }
 
-// fields are those of a name, which the object may have from now on.
+// fields returns the fields with the given name and declares the name as known.
 func (o *object) fields(name string) []*field {
 	o.known[name] = true
 	var list []*field
@@ -51,7 +51,8 @@ func (o *object) fields(name string) []*field {
 	return list
 }
 
-// one is the value of a field that may stand once; nil when it is absent.
+// one returns the value of a field that may occur once. It returns nil if the field
+// is absent, null or invalid.
 func (o *object) one(name, path string) *value {
 	list := o.fields(name)
 	if len(list) == 0 {
@@ -71,12 +72,12 @@ func (o *object) one(name, path string) *value {
 	return v
 }
 
-// typeError refuses a value of the wrong kind.
+// typeError rejects a value of the wrong type.
 func (o *object) typeError(name, path string, v *value, expected, remedy string) {
 	o.reject(o.subpath(path), v.at, fmt.Sprintf("%s: expected %s, found %s", name, expected, v.describe()), remedy)
 }
 
-// set and point are where values go.
+// set and setPtr return functions that store a value in to.
 func set[T any](to *T) func(T)     { return func(v T) { *to = v } }
 func setPtr[T any](to **T) func(T) { return func(v T) { *to = &v } }
 
@@ -112,8 +113,7 @@ func (o *object) integer(name, path string, to func(int)) {
 	}
 }
 
-// integerOf reads a number of 32 bits, which holds everything that is counted here
-// except amounts.
+// integerOf reads a 32-bit integer. All integers except amounts have this range.
 func (o *object) integerOf(name, path string, v *value) (int, bool) {
 	if v.kind == kindNumber {
 		n, ok := parseInteger(v.text)
@@ -158,7 +158,7 @@ func (o *object) amountOf(resource, name, path string, v *value, to func(int64))
 	to(n)
 }
 
-// texts reads a list of texts.
+// texts reads a list of strings.
 func (o *object) texts(name, path string, to func([]string)) {
 	v := o.one(name, path)
 	if v == nil {
@@ -183,10 +183,10 @@ func (o *object) texts(name, path string, to func([]string)) {
 	to(list)
 }
 
-// table reads a mapping with free keys.
+// table reads a mapping with arbitrary keys.
 func table[T any](o *object, name, path string, one func(key, path string, v *value) (T, bool)) map[string]T {
 	var m map[string]T
-	for _, f := range o.fields(name) { // blocks of a name are joined
+	for _, f := range o.fields(name) { // blocks with the same name are merged
 		if f.value.invalid || f.value.kind == kindNull {
 			continue
 		}
@@ -217,7 +217,7 @@ func table[T any](o *object, name, path string, one func(key, path string, v *va
 	return m
 }
 
-// keyPath is the path of a key of a mapping.
+// keyPath returns the path of a key of a mapping.
 func keyPath(path, key string) string {
 	if key == "" || strings.ContainsFunc(key, func(r rune) bool { return !plainRune(r) }) {
 		return fmt.Sprintf("%s[%.100q]", path, key)
@@ -225,7 +225,7 @@ func keyPath(path, key string) string {
 	return path + "." + key
 }
 
-// textTable reads labels and their kind: any scalar, as it is written.
+// textTable reads a mapping of strings such as labels. It accepts any scalar as text.
 func (o *object) textTable(name, path string, to func(map[string]string)) {
 	m := table(o, name, path, func(key, at string, v *value) (string, bool) {
 		switch v.kind {
@@ -264,7 +264,7 @@ func (o *object) numberTable(name, path string, to func(map[string]float64)) {
 	}
 }
 
-// free reads a mapping of anything: what a driver reads.
+// free reads a mapping with arbitrary values, such as a driver configuration.
 func (o *object) free(name, path string, to func(map[string]any)) {
 	v := o.one(name, path)
 	switch {
@@ -276,7 +276,7 @@ func (o *object) free(name, path string, to func(map[string]any)) {
 	}
 }
 
-// child reads a mapping that may stand once; nil when it is absent.
+// child reads a mapping that may occur once. It returns nil if it is absent.
 func (o *object) child(what, name, path string) *object {
 	v := o.one(name, path)
 	if v == nil {
@@ -289,7 +289,7 @@ func (o *object) child(what, name, path string) *object {
 	return o.object(what, o.subpath(path), v)
 }
 
-// each reads the blocks of a name, or the elements of one list.
+// each calls one for each block with the given name, or for each element of a list.
 func (o *object) each(what, name, path string, one func(*object)) {
 	i := 0
 	visit := func(v *value) {
@@ -328,7 +328,7 @@ func (o *object) each(what, name, path string, one func(*object)) {
 	}
 }
 
-// label is the one label of a block, which is its name.
+// label reads the single label of a block, which is its name.
 func (o *object) label(kind, path string, to func(string)) {
 	labels := o.value.labels
 	if len(labels) != 1 {
@@ -339,18 +339,19 @@ func (o *object) label(kind, path string, to func(string)) {
 	to(labels[0].text)
 }
 
-// noLabels refuses labels where none may stand.
+// noLabels rejects labels on a block that takes none.
 func (o *object) noLabels(f *field) {
 	if len(f.value.labels) > 0 {
 		o.add(f.value.labels[0].at, fmt.Sprintf("%s takes no label, found %.40q", f.name, f.value.labels[0].text), "remove the label")
 	}
 }
 
-// unsupported lists what Nomad knows here and cede does not do. It is refused by
-// name: what is ignored without a word is worse than what is missing.
+// unsupported sets the fields that Nomad has and cede does not support. They are
+// rejected by name, because ignoring them silently would change the meaning of the
+// job.
 func (o *object) unsupported(fields map[string]string) { o.notSupported = fields }
 
-// done refuses every field that was not asked for.
+// done rejects every field that was not read.
 func (o *object) done() {
 	for _, f := range o.value.fields {
 		if o.known[f.name] {

@@ -12,23 +12,23 @@ import (
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
-// Options say how a file is read.
+// Options configure how a file is read.
 type Options struct {
 	Vars map[string]string // values of an HCL file's variables
-	// SchedulingOnly reads what is scheduled of a job, as Nomad would schedule it,
-	// and leaves aside how its tasks run: see File.Aside.
+	// SchedulingOnly reads the fields that affect scheduling in Nomad, and ignores
+	// how tasks run. File.Ignored lists the ignored fields.
 	SchedulingOnly bool
 }
 
-// File is a job and where its parts were written.
+// A File is a job and the positions of its parts in the file.
 type File struct {
 	Job    *client.Job
 	parser *parser
 }
 
-// Parse reads a job file: HCL2, YAML or JSON. The name is for messages, and its
-// ending says which of them it is; where it says nothing the text does. The
-// error is Problems.
+// Parse reads a job file in HCL2, YAML or JSON. The name is used in messages, and its
+// extension selects the syntax; if the extension is unknown, Language detects the
+// syntax from the text. It returns Problems if the file is invalid.
 func Parse(name string, src []byte) (*client.Job, error) {
 	f, err := Load(name, src, Options{})
 	if err != nil {
@@ -37,8 +37,8 @@ func Parse(name string, src []byte) (*client.Job, error) {
 	return f.Job, nil
 }
 
-// Load is Parse for callers that have variables, or want to check the job and
-// tell what is wrong with it by its lines.
+// Load is Parse with options. It returns a File, whose Model method reports problems
+// with their lines.
 func Load(name string, src []byte, opts Options) (*File, error) {
 	r := newParser(name)
 	r.schedulingOnly = opts.SchedulingOnly
@@ -63,9 +63,9 @@ func Load(name string, src []byte, opts Options) (*File, error) {
 	return f, nil
 }
 
-// addModelProblems adds what is wrong with the meaning of a job whose form has problems
-// too, so that all are told at once. What was refused is not judged: its value
-// is not what was written.
+// addModelProblems validates a job whose syntax has problems too, so that all
+// problems are reported at once. Rejected values are skipped, because they differ
+// from those in the file.
 func (r *parser) addModelProblems(j *client.Job) {
 	_, err := ToModel(j)
 	problems, _ := err.(Problems) //nolint:errorlint // ToModel returns nothing else
@@ -76,7 +76,7 @@ func (r *parser) addModelProblems(j *client.Job) {
 	}
 }
 
-// Model is ToModel of the job that was read; problems tell their lines.
+// Model returns ToModel of the job, with the lines of problems.
 func (f *File) Model() (*model.Job, error) {
 	m, err := ToModel(f.Job)
 	if err == nil {
@@ -89,8 +89,8 @@ func (f *File) Model() (*model.Job, error) {
 	return nil, f.parser.locate(problems).err()
 }
 
-// locate says where problems of the job stand in its file, and leaves those out
-// that come of something that was refused.
+// locate returns the problems with their positions in the file. It omits problems of
+// rejected values.
 func (r *parser) locate(problems Problems) Problems {
 	located := make(Problems, 0, len(problems))
 	for _, p := range problems {
@@ -107,7 +107,7 @@ func (r *parser) locate(problems Problems) Problems {
 	return located
 }
 
-// isRejected is whether the value of a path, or one around it, was refused.
+// isRejected reports whether the value at path or one that contains it was rejected.
 func (r *parser) isRejected(path string) bool {
 	for {
 		if r.rejected[path] {
@@ -121,7 +121,8 @@ func (r *parser) isRejected(path string) bool {
 	}
 }
 
-// originOf is where a path, or what is around it, was written.
+// originOf returns the origin of the value at path. If it has none, it returns the
+// origin of the closest enclosing value.
 func (r *parser) originOf(path string) origin {
 	for exact := true; ; exact = false {
 		if w, ok := r.origins[path]; ok {
@@ -138,14 +139,15 @@ func (r *parser) originOf(path string) origin {
 	}
 }
 
-// Languages are the syntaxes of job files.
+// The syntaxes of job files.
 const (
 	HCL  = "hcl"
 	YAML = "yaml"
 	JSON = "json"
 )
 
-// Language is which syntax a file is in: by its name, else by its text.
+// Language returns the syntax of a file. It is determined by the extension of the
+// name, or by the text if the extension is unknown.
 func Language(name string, src []byte) string {
 	switch strings.ToLower(filepath.Ext(name)) {
 	case ".hcl", ".nomad", ".tf":
@@ -195,8 +197,8 @@ func (r *parser) read(src []byte, opts Options) *client.Job {
 	return nil
 }
 
-// document reads a YAML or JSON document: a job in the scenario's vocabulary, or
-// the API's own JSON, which begins its names with capitals.
+// document reads a YAML or JSON document. If a field name starts with a capital, the
+// document is the API's JSON; otherwise it uses the vocabulary of scenarios.
 func (r *parser) document(v *value) *client.Job {
 	if v.kind != kindObject {
 		r.add(v.at, "expected a job, found "+v.describe(), "start with `id: NAME`; `cede job init` writes an example")
@@ -224,8 +226,8 @@ func (r *parser) document(v *value) *client.Job {
 	return j
 }
 
-// unwrap checks what stands beside a wrapped job. Nomad's tools write a few
-// fields there that ask for nothing.
+// unwrap checks the fields next to a wrapped job. It accepts a few fields that
+// Nomad's tools write there and that have no effect.
 func (r *parser) unwrap(outer *value) {
 	o := r.object("a job file", "", outer)
 	o.fields("Job")

@@ -10,8 +10,8 @@ import (
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
-// placement adds what says where instances may run: the job's, the group's and
-// its tasks'.
+// placement adds the constraints, affinities, spreads, label terms and tolerations of
+// the job, the group and its tasks to the group.
 func (c *conversion) placement(path string, m *model.Group, j *client.Job, g *client.TaskGroup) {
 	m.Constraints = append(m.Constraints, c.constraints("Constraints", j.Constraints, true)...)
 	m.Constraints = append(m.Constraints, c.constraints(path+".Constraints", g.Constraints, true)...)
@@ -60,14 +60,14 @@ func (c *conversion) constraint(path string, k *client.Constraint, mayCount bool
 	}
 	if m.Operator == model.OpDistinctHosts {
 		if k.RTarget == "" || k.RTarget == "true" {
-			m.Value = "" // Nomad's "true" says nothing
+			m.Value = "" // Nomad's "true" is the default
 		}
 	}
 	c.checkConstraint(path, &m, k, mayCount)
 	return m
 }
 
-// operatorOf knows Nomad's other words.
+// operatorOf returns the operator of an operand, including Nomad's synonyms.
 func operatorOf(operand string) model.Operator {
 	switch operand {
 	case "==", "is", "":
@@ -155,8 +155,8 @@ func (c *conversion) terms(path string, list []*client.LabelTerm) []model.LabelT
 	return all
 }
 
-// attribute translates Nomad's names of attributes: ${attr.x} and ${meta.x} are
-// x, ${node.class} is node.class. Plain names are ours.
+// attribute converts Nomad's attribute references: ${attr.x} and ${meta.x} become x,
+// and ${node.class} becomes node.class. It returns plain names unchanged.
 func (c *conversion) attribute(path, target string) string {
 	inner, braced := strings.CutPrefix(target, "${")
 	if !braced {
@@ -185,9 +185,8 @@ func (c *conversion) attribute(path, target string) string {
 	return name
 }
 
-// A list that a constraint compares with is one text in the API: its values
-// separated by commas, or a JSON list where a value holds what commas cannot
-// separate.
+// The API represents the list of values of a constraint as one string: separated by
+// commas, or a JSON list if a value contains a comma or outer spaces.
 
 func splitValues(text string) []string {
 	if strings.HasPrefix(text, "[") {
@@ -214,6 +213,6 @@ func joinValues(values []string) string {
 	if values == nil {
 		return ""
 	}
-	list, _ := json.Marshal(values) // texts
+	list, _ := json.Marshal(values) // marshalling strings cannot fail
 	return string(list)
 }

@@ -8,13 +8,13 @@ import (
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
-// The scheduler counts ports by their numbers alone. What people call them
-// travels where it is read: in the environment of the group's tasks, as
-// CEDE_PORT_http=8080. FromModel finds the names there again.
+// The scheduler identifies ports by number only. A port's label is passed to the
+// tasks of the group in an environment variable, as in CEDE_PORT_http=8080, and
+// FromModel restores the label from it.
 
 const portVariable = "CEDE_PORT_"
 
-// namePorts writes the names of a group's ports into its tasks' environments.
+// namePorts stores the labels of a group's ports in the environment of its tasks.
 func namePorts(m *model.Group, names map[string]uint16) {
 	for _, t := range m.Tasks {
 		for name, port := range names {
@@ -26,7 +26,8 @@ func namePorts(m *model.Group, names map[string]uint16) {
 	}
 }
 
-// portNames finds the names of a group's ports: those that all its tasks know.
+// portNames returns the labels of a group's ports by number. A label counts only if
+// every task of the group has its variable.
 func portNames(m *model.Group) map[uint16]string {
 	names := map[uint16]string{}
 	if len(m.Tasks) == 0 {
@@ -40,7 +41,7 @@ func portNames(m *model.Group) map[uint16]string {
 				continue
 			}
 			if known, twice := names[port]; !twice || name < known {
-				names[port] = name // of several the first, so that it is always the same
+				names[port] = name // if several match, the first in sort order, so that the result is stable
 			}
 		}
 	}
@@ -56,14 +57,14 @@ func isSetInAllTasks(m *model.Group, variable, value string) bool {
 	return true
 }
 
-// isPortName is whether a port's name can be part of a variable's, and is none of
-// those that FromModel makes up.
+// isPortName reports whether name can be part of an environment variable's name. The
+// labels that FromModel generates for unnamed ports are handled by the caller.
 func isPortName(name string) bool {
 	return name != "" && !strings.ContainsFunc(name, func(r rune) bool { return !plainRune(r) || r == '-' })
 }
 
-// fromPorts gives ports their names back, and takes them out of the tasks'
-// environments.
+// fromPorts converts ports, restores their labels and removes the label variables
+// from the environment of the tasks.
 func fromPorts(m *model.Group, g *client.TaskGroup) {
 	if len(m.Ports) == 0 {
 		return

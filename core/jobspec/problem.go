@@ -8,23 +8,23 @@ import (
 )
 
 const (
-	// maxProblems bounds what a hostile file makes us remember.
+	// maxProblems bounds the memory that a hostile file can occupy with problems.
 	maxProblems = 200
-	// maxPrinted is how many problems a message lists: more than anybody reads.
+	// maxPrinted is the number of problems that one message lists.
 	maxPrinted = 50
 )
 
-// Problem is one thing that is wrong with a job.
+// A Problem is one error in a job.
 type Problem struct {
-	File    string `json:"file,omitempty"` // as the caller named it
-	Line    int    `json:"line,omitempty"` // from 1; 0 where the job came from no file
+	File    string `json:"file,omitempty"` // the name passed by the caller
+	Line    int    `json:"line,omitempty"` // from 1; 0 if the job was not read from a file
 	Column  int    `json:"column,omitempty"`
 	Path    string `json:"path,omitempty"` // such as TaskGroups[0].Count; "" for the job itself
-	Message string `json:"message"`        // what is there, and what was expected
-	Remedy  string `json:"remedy"`         // what to do about it
+	Message string `json:"message"`        // the invalid value and the expected one
+	Remedy  string `json:"remedy"`         // how to correct it
 }
 
-// String is the problem in one line.
+// String returns the problem in one line.
 func (p *Problem) String() string {
 	var b strings.Builder
 	switch {
@@ -43,10 +43,10 @@ func (p *Problem) String() string {
 	return b.String()
 }
 
-// Problems is everything that is wrong with a job, in the order of the file.
+// Problems lists all errors of a job in the order of the file.
 type Problems []Problem //nolint:errname // it is what it lists; callers read it as a list
 
-// Error lists the problems, one a line.
+// Error returns the problems, one per line. Beyond maxPrinted it returns their number.
 func (ps Problems) Error() string {
 	var lines []string
 	for i := range ps {
@@ -59,7 +59,7 @@ func (ps Problems) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// err is nil when there are none.
+// err sorts the problems by position and returns nil if there are none.
 func (ps Problems) err() error {
 	if len(ps) == 0 {
 		return nil
@@ -70,19 +70,18 @@ func (ps Problems) err() error {
 	return ps
 }
 
-// position is where something stands in a file.
+// A position is a line and a column of a file, both from 1.
 type position struct{ line, column int }
 
-// parser is one file that is being read: what is wrong with it, and where the
-// parts of the job stand.
+// A parser holds the state of reading one file: its problems, and the positions of
+// the parts of the job.
 type parser struct {
 	file     string
 	problems Problems
-	// origins says where the value of a path of the API stands, and by what name
-	// the file calls it.
+	// origins holds the position and the name in the file for each API path that was read.
 	origins map[string]origin
-	// rejected are the paths with a problem: what is checked later is silent
-	// about them, since their values are not what was written.
+	// rejected holds the API paths that have a problem. Validation skips them,
+	// because their values differ from those in the file.
 	rejected map[string]bool
 
 	schedulingOnly bool
@@ -90,7 +89,7 @@ type parser struct {
 	nodePool       string         // Nomad's node pool, where the file names one
 }
 
-// origin is how a file says the value of a path.
+// An origin is the position of a value, and the name of its field in the file.
 type origin struct {
 	at   position
 	name string
@@ -106,11 +105,11 @@ func (r *parser) add(at position, message, remedy string) {
 	}
 }
 
-// reject is add for the value of a path.
+// reject adds a problem and marks the path as rejected.
 func (r *parser) reject(path string, at position, message, remedy string) {
 	r.rejected[path] = true
 	r.add(at, message, remedy)
 }
 
-// isFull is whether so much is wrong that reading on says nothing.
+// isFull reports whether the limit on problems is reached and reading can stop.
 func (r *parser) isFull() bool { return len(r.problems) >= maxProblems }

@@ -10,9 +10,9 @@ import (
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
-// apiJob reads a job in the API's own JSON. The types of sdk/client are the
-// schema; what Nomad's tools write beyond them is refused where it says
-// something, and passed over where it is empty.
+// apiJob reads a job in the API's own JSON, with the types of sdk/client as the
+// schema. Other fields, which Nomad's tools write, are rejected if they have a value
+// and ignored if they are empty.
 func (r *parser) apiJob(v *value) *client.Job {
 	j := &client.Job{}
 	o := r.object("a job", "", v)
@@ -23,7 +23,7 @@ func (r *parser) apiJob(v *value) *client.Job {
 	return j
 }
 
-// reflect fills a struct in.
+// reflect reads the object into a struct.
 func (o *object) reflect(to reflect.Value) {
 	o.fromAPI = true
 	kind := to.Type()
@@ -41,8 +41,8 @@ func (o *object) reflect(to reflect.Value) {
 	o.done()
 }
 
-// isEmpty is whether a value asks for nothing: Nomad's tools write every field
-// that they know.
+// isEmpty reports whether a value is the zero value of its kind. Nomad's tools write
+// every field, including the unset ones.
 func (v *value) isEmpty() bool {
 	switch v.kind {
 	case kindNull:
@@ -58,11 +58,11 @@ func (v *value) isEmpty() bool {
 	return len(v.list)+len(v.fields) == 0
 }
 
-// into reads a value by the type of where it goes.
+// into reads a value according to the type of its destination.
 func (o *object) into(to reflect.Value, path string, v *value) {
 	name := path[strings.LastIndexByte(path, '.')+1:]
 	if to.Type() == reflect.TypeFor[time.Duration]() {
-		if v.kind == kindNumber { // the API counts nanoseconds
+		if v.kind == kindNumber { // the API uses nanoseconds
 			o.int64(to, name, path, v)
 			return
 		}

@@ -10,8 +10,8 @@ import (
 	"github.com/zclconf/go-cty/cty/convert"
 )
 
-// readHCL reads a file into a tree, expressions evaluated; nil after a problem
-// of syntax.
+// readHCL reads a file into a tree with all expressions evaluated. It returns nil
+// after a syntax error.
 func (r *parser) readHCL(src []byte, vars map[string]string) *value {
 	if !r.withinHCLBounds(src) {
 		return nil
@@ -22,7 +22,7 @@ func (r *parser) readHCL(src []byte, vars map[string]string) *value {
 	}
 	body, ok := file.Body.(*hclsyntax.Body)
 	if !ok {
-		return nil // it always is
+		return nil // unreachable: ParseConfig returns this type
 	}
 	t := &hclTree{parser: r, src: src}
 	t.preserveRuntimeRefs(body)
@@ -31,8 +31,8 @@ func (r *parser) readHCL(src []byte, vars map[string]string) *value {
 	return t.body(body, 0)
 }
 
-// diagnose takes over the library's complaints and reports whether there were
-// errors.
+// diagnose adds the errors of diags to the problems and reports whether there were
+// any.
 func (r *parser) diagnose(diags hcl.Diagnostics) bool {
 	for _, d := range diags {
 		if d.Severity != hcl.DiagError {
@@ -49,7 +49,7 @@ func (r *parser) diagnose(diags hcl.Diagnostics) bool {
 
 func startOf(r hcl.Range) position { return position{r.Start.Line, r.Start.Column} }
 
-// hclTree turns a body into our tree.
+// An hclTree converts an HCL body into a tree of values.
 type hclTree struct {
 	*parser
 	src     []byte
@@ -58,11 +58,11 @@ type hclTree struct {
 	values  int
 	varSize int // bytes of the largest variable
 
-	declared map[string]bool   // the variables; nil before all are read
-	locals   map[string]*local // nil before they are noted: variables come without them
+	declared map[string]bool   // names of variables; nil until all are read
+	locals   map[string]*local // nil until declared: variables cannot refer to them
 }
 
-// body makes an object of a block's body, in the order of the file.
+// body returns the object of a block's body, with its fields in the order of the file.
 func (t *hclTree) body(b *hclsyntax.Body, depth int) *value {
 	v := &value{kind: kindObject, at: startOf(b.SrcRange), labels: []label{}}
 	for _, a := range b.Attributes {
@@ -74,7 +74,7 @@ func (t *hclTree) body(b *hclsyntax.Body, depth int) *value {
 	}
 	for _, block := range b.Blocks {
 		if depth == 0 && (block.Type == "variable" || block.Type == "locals") {
-			continue // it was read before
+			continue // already read
 		}
 		inner := &value{invalid: true}
 		if !t.isIgnoredBlock(block.Type) {
@@ -95,8 +95,8 @@ func (t *hclTree) body(b *hclsyntax.Body, depth int) *value {
 	return v
 }
 
-// expression evaluates. Lists and mappings that are written out are entered, so
-// that what is in them has places of its own.
+// expression evaluates e. It descends into literal lists and mappings, so that their
+// elements have positions of their own.
 func (t *hclTree) expression(e hclsyntax.Expression, depth int) *value {
 	at := startOf(e.Range())
 	switch e := e.(type) {
@@ -135,7 +135,8 @@ func (t *hclTree) key(e hclsyntax.Expression) (string, bool) {
 	return text.AsString(), true
 }
 
-// fromCty makes a value of ours. All of it stands where its expression stands.
+// fromCty converts an evaluated value. All values within it have the position of the
+// expression.
 func (t *hclTree) fromCty(got cty.Value, at position, depth int) *value {
 	v := &value{at: at}
 	if t.values++; t.values > maxValues || depth > maxDepth {

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// readJSON reads a document into a tree; nil after a problem.
+// readJSON reads a document into a tree. It returns nil after a problem.
 func (r *parser) readJSON(src []byte) *value {
 	t := &jsonTree{parser: r, d: json.NewDecoder(bytes.NewReader(src)), src: src, place: position{1, 1}}
 	t.d.UseNumber()
@@ -25,17 +25,17 @@ func (r *parser) readJSON(src []byte) *value {
 	return nil
 }
 
-// jsonTree turns tokens into our tree.
+// A jsonTree converts JSON tokens into a tree of values.
 type jsonTree struct {
 	*parser
 	d      *json.Decoder
 	src    []byte
 	values int
-	last   int // the offset that was asked for last
+	last   int // offset of the last call of at
 	place  position
 }
 
-// errStopped means that reading ended after a problem that was told.
+// errStopped reports that reading ended after a problem that has been added.
 var errStopped = errors.New("stopped")
 
 func (t *jsonTree) failed(err error) {
@@ -52,8 +52,8 @@ func (t *jsonTree) failed(err error) {
 	}
 }
 
-// at is the place of an offset. Offsets mostly grow, so it counts on from the
-// last one: a file may be a single line.
+// at returns the position of an offset. Offsets mostly increase, so it counts on from
+// the last one: otherwise a file of a single line would take quadratic time.
 func (t *jsonTree) at(offset int) position {
 	offset = min(offset, len(t.src))
 	if offset < t.last {
@@ -69,7 +69,7 @@ func (t *jsonTree) at(offset int) position {
 	return t.place
 }
 
-// next is the place of the token that comes next.
+// next returns the position of the next token.
 func (t *jsonTree) next() position {
 	at := int(t.d.InputOffset())
 	for at < len(t.src) && bytes.IndexByte([]byte(" \t\r\n,:"), t.src[at]) >= 0 {
@@ -123,7 +123,7 @@ func (t *jsonTree) object(v *value, depth int) error {
 		if err != nil {
 			return err
 		}
-		name, _ := token.(string) // keys are strings
+		name, _ := token.(string) // keys are always strings
 		member, err := t.value(depth + 1)
 		if err != nil {
 			return err

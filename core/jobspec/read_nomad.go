@@ -8,7 +8,7 @@ import (
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
-// hclFile reads a file in Nomad's dialect: one job block.
+// hclFile reads a file in Nomad's dialect, which contains one job block.
 func (r *parser) hclFile(v *value) *client.Job {
 	file := r.object("a job file", "", v)
 	file.unsupported(map[string]string{
@@ -37,7 +37,7 @@ func (r *parser) hclFile(v *value) *client.Job {
 	return j
 }
 
-// What Nomad's jobs may hold and cede does not do, and what to do about it.
+// Remedies for Nomad features that cede does not support.
 const (
 	noRollout   = "remove it: cede replaces changed instances at once"
 	noContainer = "remove it: agents run the drivers exec and sim"
@@ -98,8 +98,9 @@ func nomadJob(o *object, j *client.Job) {
 	o.exclusive(j)
 }
 
-// exclusive refuses two sources of one priority: in a file one of them is a
-// mistake. The API's own JSON has both, as the server gives them.
+// exclusive rejects a job that has both a priority and a priority class: in a file,
+// one of them is a mistake. The API's JSON may hold both, since the server returns
+// both.
 func (o *object) exclusive(j *client.Job) {
 	if j.Priority != nil && j.PriorityClass != "" {
 		w := o.origins["PriorityClass"]
@@ -142,9 +143,9 @@ func (o *object) nomadPlacement(constraints *[]*client.Constraint, affinities *[
 	})
 }
 
-// nomadConstraint reads a constraint, Nomad's short forms included: version =
-// ">= 1.2" in place of operator and value. It asks for the last fields, so it
-// refuses the others.
+// nomadConstraint reads a constraint, including Nomad's short forms such as version =
+// ">= 1.2" in place of operator and value. It reads all fields of the block, so it
+// also rejects unknown ones.
 func nomadConstraint(o *object) *client.Constraint {
 	c := &client.Constraint{}
 	o.text("attribute", "LTarget", set(&c.LTarget))
@@ -171,8 +172,8 @@ func nomadConstraint(o *object) *client.Constraint {
 	return c
 }
 
-// operand reads what a constraint compares with: one value of any kind, or a
-// list of them.
+// operand reads the value that a constraint compares with: one scalar, or a list of
+// scalars.
 func (o *object) operand(name string, c *client.Constraint) {
 	v := o.one(name, "RTarget")
 	switch {
@@ -236,7 +237,7 @@ func nomadGroup(o *object, g *client.TaskGroup) {
 	o.done()
 }
 
-// nomadTerms reads the blocks colocate and separate.
+// nomadTerms reads the colocate and separate blocks.
 func (o *object) nomadTerms(name, path string) []*client.LabelTerm {
 	var terms []*client.LabelTerm
 	o.each("a "+name+" block", name, path, func(o *object) {
@@ -302,7 +303,7 @@ func nomadDevice(o *object) *client.RequestedDevice {
 	return d
 }
 
-// deviceCount checks the sign, which the API's type has no room for.
+// deviceCount rejects negative counts, which the API's unsigned type cannot represent.
 func deviceCount(o *object, n int) *uint64 {
 	if n < 0 {
 		o.reject(o.subpath("Count"), o.origins[o.subpath("Count")].at, fmt.Sprintf("count: %d devices: expected 1 or more", n), "remove the sign")
@@ -348,13 +349,13 @@ func nomadResources(o *object, r *client.Resources) {
 	})
 }
 
-// count reads an amount that the API keeps as an int.
+// count reads an amount that the API represents as an int.
 func (o *object) count(resource, path string, to **int) {
 	o.amount(resource, resource, path, func(n int64) { m := int(n); *to = &m })
 }
 
-// others reads every field that was not asked for as an amount of the resource
-// of its name, but for those that Nomad means something else by.
+// others reads every remaining field as an amount of the resource with its name.
+// Fields listed in unsupported have another meaning in Nomad and are rejected.
 func (o *object) others(unsupported map[string]string, to func(resource string, n int64)) {
 	inner := "Other"
 	if strings.HasSuffix(o.path, "]") || !strings.Contains(o.path, "Tasks[") {

@@ -7,7 +7,7 @@ import (
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
-// plainJob reads a job in the vocabulary of scenarios, with tasks.
+// plainJob reads a job, including its tasks, in the vocabulary of scenarios.
 func plainJob(o *object, j *client.Job) {
 	o.text("id", "ID", set(&j.ID))
 	o.text("name", "Name", set(&j.Name))

@@ -12,7 +12,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// readYAML reads a document into a tree; nil after a problem.
+// readYAML reads a document into a tree. It returns nil after a problem.
 func (r *parser) readYAML(src []byte) *value {
 	d := yaml.NewDecoder(bytes.NewReader(src))
 	var document yaml.Node
@@ -47,8 +47,8 @@ func (r *parser) readYAML(src []byte) *value {
 
 func decodeYAML(d *yaml.Decoder, into *yaml.Node) (err error) {
 	defer func() {
-		// The library turns its own errors into values. Should a hostile file
-		// find a hole in it, that must not take the process down.
+		// The library converts its own panics into errors. If a hostile file triggers
+		// another one, it must not terminate the process.
 		if p := recover(); p != nil {
 			err = fmt.Errorf("unreadable: %v", p)
 		}
@@ -60,19 +60,19 @@ var yamlLine = regexp.MustCompile(`^(?:yaml: )?(?:line (\d+): )?`)
 
 func yamlProblem(err error) (at position, message, remedy string) {
 	found := yamlLine.FindStringSubmatch(err.Error())
-	line, _ := strconv.Atoi(found[1]) // 0 where it names none
+	line, _ := strconv.Atoi(found[1]) // 0 if the message has no line
 	return position{line: line}, "not valid YAML: " + strings.TrimPrefix(err.Error(), found[0]),
 		"check indentation, quotes and brackets at and before this line"
 }
 
-// yamlTree turns the library's tree into ours, aliases and merges resolved.
+// A yamlTree converts YAML nodes into a tree of values, resolving aliases and merges.
 type yamlTree struct {
 	*parser
 	values  int
 	stopped bool
 }
 
-// stop ends reading; nothing after it counts.
+// stop adds a problem and ends reading. Later calls add nothing.
 func (t *yamlTree) stop(at position, message, remedy string) *value {
 	if !t.stopped {
 		t.add(at, message, remedy)
@@ -109,7 +109,8 @@ func (t *yamlTree) value(n *yaml.Node, depth int) *value {
 	return v
 }
 
-// checkFinite refuses what YAML calls a number and nobody can count with.
+// checkFinite rejects numbers that are not finite, which YAML allows, and normalizes
+// integers of other bases.
 func (r *parser) checkFinite(v *value) {
 	if v.kind != kindNumber {
 		return
@@ -132,11 +133,11 @@ func scalarKind(tag string) kind {
 	case "!!int", "!!float":
 		return kindNumber
 	}
-	return kindText // timestamps and private tags too: their text is what was meant
+	return kindText // also timestamps and private tags, which are used as text
 }
 
-// mapping adds a mapping's fields to v: its own first, then merged ones that it
-// lacks.
+// mapping adds the fields of a mapping to v: first its own, then those of merged
+// mappings that v lacks.
 func (t *yamlTree) mapping(v *value, n *yaml.Node, depth int) {
 	have := map[string]position{}
 	for _, f := range v.fields {
@@ -159,7 +160,7 @@ func (t *yamlTree) mapping(v *value, n *yaml.Node, depth int) {
 			t.add(at, fmt.Sprintf("duplicate field %.100q: first defined on line %d", key.Value, first.line), "remove one of the two")
 			continue
 		case twice:
-			continue // what merges has its own
+			continue // own fields take precedence over merged ones
 		}
 		have[key.Value], own[key.Value] = at, true
 		v.fields = append(v.fields, &field{name: key.Value, at: at, value: t.value(n.Content[i+1], depth+1)})

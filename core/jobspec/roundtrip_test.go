@@ -14,15 +14,15 @@ import (
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
-// sameModel compares what a job says, not what is derived from it.
+// sameModel compares the fields of jobs except the derived ones.
 var sameModel = cmp.Options{
 	cmpopts.EquateEmpty(),
 	cmpopts.IgnoreUnexported(model.Job{}, model.Group{}, model.Constraint{}, model.LabelTerm{}),
 	cmpopts.IgnoreFields(model.Group{}, "Job", "Position", "Ask"),
 }
 
-// TestRoundTrip_ModelThroughAPI: FromModel forgets nothing, also by way of
-// JSON, and what it makes is read as a file.
+// TestRoundTrip_ModelThroughAPI checks that FromModel loses nothing, also by way of
+// JSON, and that Load reads its result.
 func TestRoundTrip_ModelThroughAPI(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := drawJob(t)
@@ -64,10 +64,10 @@ func drawJob(t *rapid.T) *model.Job {
 		Datacenters: rapid.SliceOfN(names, 0, 3).Draw(t, "datacenters"),
 		SubmitTime:  7, CreateIndex: 8, ModifyIndex: 9,
 	}
-	j.AllOrNone = rapid.Bool().Draw(t, "whole")
+	j.AllOrNone = rapid.Bool().Draw(t, "all or none")
 	if rapid.Bool().Draw(t, "tolerates") {
 		j.Toleration = &model.PreemptionToleration{MinRuntime: rapid.Int64Range(1, 1e15).Draw(t, "min runtime")}
-		if rapid.Bool().Draw(t, "from whom") {
+		if rapid.Bool().Draw(t, "has min priority") {
 			j.Toleration.MinPreemptorPriority = new(rapid.Int32().Draw(t, "min preemptor priority"))
 		}
 	}
@@ -89,7 +89,7 @@ func drawGroup(t *rapid.T, i int, kind model.JobType) *model.Group {
 		g.Count = min(g.Count, 1)
 	}
 	g.MinCount = rapid.IntRange(0, g.Count).Draw(t, "min count")
-	if rapid.Bool().Draw(t, "patient") {
+	if rapid.Bool().Draw(t, "has disconnect") {
 		g.Disconnect = &model.Disconnect{LostAfter: rapid.Int64Range(0, 1e15).Draw(t, "lost after"), Replace: rapid.Bool().Draw(t, "replace")}
 	}
 	for range rapid.IntRange(0, 2).Draw(t, "tolerations") {
@@ -140,8 +140,8 @@ func drawAmounts(t *rapid.T) model.Resources {
 	return maps.Clone(amounts)
 }
 
-func drawTexts(t *rapid.T, what string) map[string]string {
-	return rapid.MapOfN(names, rapid.String().Filter(func(s string) bool { return !containsNUL(s) }), 0, 3).Draw(t, what)
+func drawTexts(t *rapid.T, label string) map[string]string {
+	return rapid.MapOfN(names, rapid.String().Filter(func(s string) bool { return !containsNUL(s) }), 0, 3).Draw(t, label)
 }
 
 func containsNUL(s string) bool {

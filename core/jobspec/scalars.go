@@ -11,18 +11,18 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 )
 
-// maxDuration is the longest duration: it keeps sums of times away from what an
-// int64 of nanoseconds holds.
+// maxDuration is the longest accepted duration. The bound keeps sums of times within
+// an int64 of nanoseconds.
 const maxDuration = 50 * 365 * 24 * time.Hour
 
-// parseNumber reads a finite number.
+// parseNumber parses a finite number. It returns false if text is not one.
 func parseNumber(text string) (float64, bool) {
 	f, err := strconv.ParseFloat(strings.ReplaceAll(text, "_", ""), 64)
 	return f, err == nil && !math.IsInf(f, 0) && !math.IsNaN(f)
 }
 
-// parseInteger reads a whole number, also as 1e3 or 5.0. A leading zero is
-// refused: some read 010 as 8.
+// parseInteger parses an integer, including the forms 1e3 and 5.0. It returns false
+// for a leading zero, because YAML 1.1 parsers read 010 as 8.
 func parseInteger(text string) (int64, bool) {
 	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
 		digits := strings.TrimLeft(text, "+-")
@@ -35,7 +35,8 @@ func parseInteger(text string) (int64, bool) {
 	return int64(f), true
 }
 
-// parseDuration reads a duration: Go's notation, or a number of seconds.
+// parseDuration parses a duration in Go's notation, or a number of seconds. The text
+// of the error is a remedy.
 func parseDuration(v *value) (time.Duration, error) {
 	const want = "write 90s, 1h30m, 250ms, or a number of seconds"
 	var d time.Duration
@@ -63,8 +64,8 @@ func parseDuration(v *value) (time.Duration, error) {
 	return d, nil
 }
 
-// parseAmount reads how much of a resource: a whole number in the resource's unit, or
-// a Kubernetes quantity.
+// parseAmount parses an amount of a resource: an integer in the resource's unit, or a
+// Kubernetes quantity. The text of the error is a remedy.
 func parseAmount(resource string, v *value) (int64, error) {
 	want := fmt.Errorf("write an integer in %s, or a quantity such as %s", model.Unit(resource), example(resource))
 	switch v.kind {
@@ -73,7 +74,7 @@ func parseAmount(resource string, v *value) (int64, error) {
 		if !ok {
 			return 0, want
 		}
-		return n, nil // its bounds are checked with everything else
+		return n, nil // the bounds are checked by checkAmount
 	case kindText:
 		n, err := model.ParseQuantity(resource, v.text)
 		if errors.Is(err, model.ErrInvalidQuantity) {
@@ -84,7 +85,7 @@ func parseAmount(resource string, v *value) (int64, error) {
 	return 0, want
 }
 
-// example is a quantity that makes sense for a resource.
+// example returns a plausible quantity of the resource for messages.
 func example(resource string) string {
 	switch resource {
 	case "cpu":

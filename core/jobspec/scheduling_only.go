@@ -7,19 +7,19 @@ import (
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
-// A job file may be read for what is scheduled of it alone: resources,
-// constraints, priorities, counts. How its tasks run is then left aside, whether
-// cede can run them so or not.
+// With Options.SchedulingOnly, only the parts of a job file that affect scheduling
+// are read: resources, constraints, priorities, counts. How its tasks run is ignored,
+// whether or not cede supports it.
 
-// IgnoredField is something of a job file that was left aside.
+// An IgnoredField is a field of a job file that was ignored.
 type IgnoredField struct {
-	Name  string // as the file calls it
-	Count int    // how often it stands there
-	// AffectsPlacement is set of what Nomad reads when it chooses nodes.
+	Name  string // as in the file
+	Count int    // number of occurrences
+	// AffectsPlacement is set if Nomad considers the field when it chooses nodes.
 	AffectsPlacement bool
 }
 
-// Ignored lists what Options.SchedulingOnly left aside, by name.
+// Ignored returns the fields that Options.SchedulingOnly ignored, sorted by name.
 func (f *File) Ignored() []IgnoredField {
 	var list []IgnoredField
 	for _, name := range slices.Sorted(maps.Keys(f.parser.ignored)) {
@@ -28,11 +28,12 @@ func (f *File) Ignored() []IgnoredField {
 	return list
 }
 
-// NodePool is Nomad's node pool that the file names; "" where it names none.
+// NodePool returns the Nomad node pool of the file, or "" if it names none.
 func (f *File) NodePool() string { return f.parser.nodePool }
 
-// schedulingFields is what Nomad schedules by, and what says what is to be scheduled:
-// what of it cede does not have is refused wherever it stands.
+// schedulingFields lists fields that affect Nomad's scheduling or identify the
+// scheduled objects. If cede does not support one of them, it is rejected even with
+// SchedulingOnly.
 var schedulingFields = map[string]bool{
 	"cores": true, "numa": true, "custom": true, "affinity": true, "ignore_collision": true,
 	"id": true, "task": true, "multiregion": true, "locals": true, "variables": true,
@@ -40,8 +41,8 @@ var schedulingFields = map[string]bool{
 	"Cores": true, "NUMA": true, "Multiregion": true, "Affinities": true,
 }
 
-// ignore puts a field aside that nothing is scheduled by, and reports whether it
-// may be.
+// ignore records a field as ignored and returns true, unless the field affects
+// scheduling or the whole job is read.
 func (r *parser) ignore(name string) bool {
 	if !r.schedulingOnly || schedulingFields[name] {
 		return false
@@ -53,7 +54,8 @@ func (r *parser) ignore(name string) bool {
 	return true
 }
 
-// isIgnoredBlock is whether the expressions of an HCL block need not be understood.
+// isIgnoredBlock reports whether the expressions of an HCL block need not be
+// evaluated.
 func (r *parser) isIgnoredBlock(block string) bool {
 	switch block {
 	case "config", "env", "meta":
@@ -67,11 +69,11 @@ func (r *parser) isIgnoredBlock(block string) bool {
 	return r.schedulingOnly && (job || group || task) && !schedulingFields[block]
 }
 
-// runsOnce is whether a task with a lifecycle runs before or after the others, whose
-// place it then shares.
+// runsOnce reports whether a task with a lifecycle runs before or after the main
+// tasks. Such a task uses their resources, at another time.
 func runsOnce(hook string, sidecar bool) bool { return !sidecar && hook != "poststart" }
 
-// ignoreTask reads a task's lifecycle and reports whether the task is left aside.
+// ignoreTask reads the lifecycle of a task and reports whether the task is ignored.
 func (o *object) ignoreTask() bool {
 	name := "lifecycle"
 	if len(o.fields(name)) == 0 {
@@ -90,7 +92,7 @@ func (o *object) ignoreTask() bool {
 	return runsOnce(hook, sidecar) && o.ignore("task that runs before or after the others")
 }
 
-// stripRuntime takes out of a job how its tasks run.
+// stripRuntime removes from a job the fields that describe how its tasks run.
 func (r *parser) stripRuntime(j *client.Job) {
 	j.Meta = nil
 	for _, g := range j.TaskGroups {
@@ -112,8 +114,8 @@ func (r *parser) stripRuntime(j *client.Job) {
 	}
 }
 
-// keepHostPorts keeps fixed ports and bandwidth: modes and dynamic ports keep nothing
-// off a node.
+// keepHostPorts keeps fixed ports and bandwidth. It removes network modes and dynamic
+// ports, which do not restrict the choice of nodes.
 func (r *parser) keepHostPorts(list []*client.NetworkResource) {
 	for _, n := range list {
 		if n == nil {

@@ -16,7 +16,7 @@ func TestSchedulingOnly_NomadJob(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := Load("shop.hcl", src, Options{}); err == nil {
-		t.Error("it is taken where jobs are run")
+		t.Error("Load accepted unsupported fields without SchedulingOnly")
 	}
 	f, m := schedulingOnly(t, "shop.hcl", string(src))
 	g := m.Groups[0]
@@ -75,8 +75,8 @@ func TestSchedulingOnly_APIJSON(t *testing.T) {
 	}
 }
 
-// What Nomad schedules by and cede does not have is named, and so is what is
-// misspelt.
+// Fields that affect Nomad's scheduling and that cede does not support are rejected
+// by name, and so are misspelt fields.
 func TestSchedulingOnly_RejectsUnsupportedSchedulingFields(t *testing.T) {
 	for _, c := range []struct{ line, want string }{
 		{`cores = 2`, `"cores"`},

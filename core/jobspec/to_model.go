@@ -12,24 +12,24 @@ import (
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
-// What stands for what a job leaves out. They are Nomad's.
+// Defaults of unset fields, equal to Nomad's.
 const (
-	// DefaultCPU is what a task needs that names none, in millicores, and
-	// DefaultMemoryMB, in MiB.
+	// DefaultCPU, in millicores, and DefaultMemoryMB, in MiB, are the resources of a
+	// task that requests none.
 	DefaultCPU      = 100
 	DefaultMemoryMB = 300
-	// DefaultKillTimeout lies between the signal and the kill.
+	// DefaultKillTimeout is the time between the kill signal and SIGKILL.
 	DefaultKillTimeout = 5 * time.Second
-	// defaultWeight is the weight of an affinity or a spread.
+	// defaultWeight is the default weight of an affinity or a spread.
 	defaultWeight = 50
-	// defaultSignal is what a task is asked to stop with.
+	// defaultSignal is the default kill signal of a task.
 	defaultSignal = "SIGTERM"
 )
 
-// ToModel gives the scheduler's noun for a job of the API: defaults filled in,
-// everything checked. A class is named and not resolved: Priority is then the
-// default, and NeverPreempts what the job itself says. The error is Problems,
-// with paths of the API's JSON.
+// ToModel converts a job of the API: it applies defaults and validates every field. A
+// priority class is stored by name and not resolved: Priority is then the default,
+// and NeverPreempts is that of the job itself. It returns Problems, with paths of the
+// API's JSON, if the job is invalid.
 func ToModel(j *client.Job) (*model.Job, error) {
 	c := &conversion{}
 	if j == nil {
@@ -43,10 +43,10 @@ func ToModel(j *client.Job) (*model.Job, error) {
 	return m, nil
 }
 
-// conversion collects what is wrong with a job while it is converted.
+// A conversion collects the problems of a job while it is converted.
 type conversion struct {
 	problems Problems
-	ports    map[string]uint16 // of the group at hand, by name
+	ports    map[string]uint16 // of the current group, by label
 }
 
 func (c *conversion) add(path, message, remedy string) {
@@ -70,9 +70,9 @@ func (c *conversion) job(j *client.Job) *model.Job {
 	if m.Name == m.ID {
 		m.Name = ""
 	}
-	m.Type, _ = model.ParseJobType(cmp.Or(j.Type, "service")) // checked before
+	m.Type, _ = model.ParseJobType(cmp.Or(j.Type, "service")) // validated by checkJob
 	if j.Priority != nil {
-		m.Priority = int32(*j.Priority) // checked before
+		m.Priority = int32(*j.Priority) // validated by checkJob
 	}
 	if !slices.Contains(j.Datacenters, "*") {
 		m.Datacenters = slices.Clone(j.Datacenters)
@@ -130,7 +130,7 @@ func (c *conversion) group(path string, j *client.Job, job *model.Job, g *client
 	return m
 }
 
-// groupRequest is what a group needs beyond its tasks.
+// groupRequest returns the resources that a group requests in addition to its tasks.
 func (c *conversion) groupRequest(path string, g *client.TaskGroup) map[string]int64 {
 	needs := map[string]int64{}
 	for _, resource := range slices.Sorted(maps.Keys(g.Resources)) {
@@ -142,15 +142,15 @@ func (c *conversion) groupRequest(path string, g *client.TaskGroup) map[string]i
 	return needs
 }
 
-// addRequest adds an amount that is within bounds.
+// addRequest adds an amount to a request if it is within bounds.
 func (c *conversion) addRequest(path string, to map[string]int64, resource string, n int64) {
 	if c.checkAmount(path, resource, n) && n > 0 {
 		to[resource] += n
 	}
 }
 
-// checkTotal checks sums of amounts, each of which was within bounds. At most some
-// thousands of them make one, so they cannot overflow.
+// checkTotal validates the sums of amounts. Each amount is within bounds and at most
+// a few thousand are added, so the sums cannot overflow.
 func (c *conversion) checkTotal(path string, needs map[string]int64) model.Resources {
 	for _, resource := range slices.Sorted(maps.Keys(needs)) {
 		if needs[resource] > model.MaxAmount {
@@ -163,7 +163,7 @@ func (c *conversion) checkTotal(path string, needs map[string]int64) model.Resou
 	return needs
 }
 
-// networks adds ports and bandwidth.
+// networks adds the ports and the bandwidth of networks to a request.
 func (c *conversion) networks(path string, m *model.Group, needs map[string]int64, networks []*client.NetworkResource) {
 	for i, n := range networks {
 		at := fmt.Sprintf("%s[%d]", path, i)
@@ -248,7 +248,7 @@ func (c *conversion) task(path string, m *model.Group, needs map[string]int64, g
 	m.Tasks = append(m.Tasks, task)
 }
 
-// taskConfig is what the driver reads, as JSON.
+// taskConfig returns the driver configuration of a task as JSON.
 func (c *conversion) taskConfig(path string, t *client.Task) []byte {
 	if len(t.Config) == 0 {
 		return nil
@@ -263,9 +263,10 @@ func (c *conversion) taskConfig(path string, t *client.Task) []byte {
 	return text
 }
 
-// taskRequest is what a task needs, which is added to what its group needs. A task
-// that says nothing has the default; but where the group says what an instance
-// needs, that is meant to be all, and a single task may use the whole of it.
+// taskRequest returns the resources of a task and adds them to those of its group. A
+// task without resources gets the default, unless the group requests resources
+// itself: these are then the total of an instance, and a single task may use all of
+// them.
 func (c *conversion) taskRequest(path string, m *model.Group, needs map[string]int64, g *client.TaskGroup, t *client.Task) model.Resources {
 	if t.Resources == nil && len(g.Resources) > 0 {
 		if len(g.Tasks) == 1 && len(needs) > 0 {

@@ -11,17 +11,18 @@ import (
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
-// Two things are called so: a job's toleration says whose preemption spares it,
-// a group's tolerations which tainted nodes it may go to.
+// Tolerations exist at two levels. A job's preemption toleration limits which
+// preemptors may evict it; a group's tolerations list the node taints that it
+// tolerates.
 
-// What goes when a job loses an allocation to a preemptor.
+// Disruption modes: evict a single allocation, or all allocations of the job.
 const (
 	disruptSingle = "single"
 	disruptAll    = "all"
 )
 
-// preemptionToleration reads a job's, whose fields each dialect writes in its
-// own way.
+// preemptionToleration reads the toleration of a job. The names of its fields depend
+// on the dialect.
 func (o *object) preemptionToleration(to **client.PreemptionToleration, priority, runtime string) {
 	t := o.child("a preemption toleration", "toleration", "Toleration")
 	if t == nil {
@@ -35,7 +36,7 @@ func (o *object) preemptionToleration(to **client.PreemptionToleration, priority
 	t.done()
 }
 
-// tolerations reads a group's.
+// tolerations reads the tolerations of a group.
 func (o *object) tolerations(name string) (list []*client.Toleration) {
 	o.each("a toleration", name, "Tolerations", func(o *object) {
 		t := &client.Toleration{}
@@ -50,8 +51,8 @@ func (o *object) tolerations(name string) (list []*client.Toleration) {
 	return list
 }
 
-// scalar reads a text, or a number or truth value as it is written: what taints
-// are compared with.
+// scalar reads a string. It also accepts a number or boolean and returns its text,
+// because taint values are compared as strings.
 func (o *object) scalar(name, path string, to func(string)) {
 	if v := o.one(name, path); v != nil {
 		if v.kind == kindText || v.kind == kindNumber || v.kind == kindBool {
@@ -72,7 +73,7 @@ func (c *conversion) checkToleration(path string, t *client.PreemptionToleration
 	c.checkDuration(path+".MinRuntime", t.MinRuntime)
 }
 
-// toleration is a job's that was checked; one that says nothing is none.
+// toleration converts a validated toleration. It returns nil if no field is set.
 func toleration(t *client.PreemptionToleration) *model.PreemptionToleration {
 	if t == nil || t.MinPreemptorPriority == nil && t.MinRuntime == 0 {
 		return nil
@@ -129,7 +130,8 @@ func fromTolerations(list []model.Toleration) (all []*client.Toleration) {
 	return all
 }
 
-// checkMinCount checks down to how many instances are evicted one by one.
+// checkMinCount validates MinCount, the number of instances below which the job is
+// evicted as a whole.
 func (c *conversion) checkMinCount(path string, m *model.Group) {
 	switch {
 	case m.MinCount < 0:
@@ -139,7 +141,7 @@ func (c *conversion) checkMinCount(path string, m *model.Group) {
 	}
 }
 
-// Warnings are what a job says that changes nothing.
+// Warnings returns a message for each setting of a job that has no effect.
 func Warnings(m *model.Job) (list []string) {
 	for _, g := range m.Groups {
 		if g.MinCount > 0 && !m.AllOrNone {

@@ -8,9 +8,9 @@ import (
 	"github.com/cockroachdb/datadriven"
 )
 
-// TestTranscripts plays the files of testdata/jobs: `parse NAME` shows the job as
-// the API has it, `model NAME` what the scheduler sees, each or what is wrong.
-// -rewrite writes what comes out.
+// TestTranscripts runs the files of testdata/jobs. `parse NAME` prints the job in the
+// API's form, and `model NAME` the model's job; both print the problems if the file
+// is invalid. Use -rewrite to update the expected output.
 func TestTranscripts(t *testing.T) {
 	datadriven.Walk(t, "testdata/jobs", func(t *testing.T, path string) {
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {

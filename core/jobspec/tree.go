@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// The three syntaxes are read into one tree, whose values know where they stand.
+// All three syntaxes are read into one tree, whose values carry their positions.
 
-// kind is what a value is.
+// A kind is the type of a value.
 type kind uint8
 
 const (
@@ -19,19 +19,18 @@ const (
 	kindObject
 )
 
-// value is one value of a file.
+// A value is one value of a file.
 type value struct {
 	kind    kind
 	at      position
-	text    string // of a scalar, as it is written
+	text    string // source text of a scalar
 	list    []*value
 	fields  []*field
 	labels  []label // of an HCL block
-	invalid bool    // it could not be read, which was told
+	invalid bool    // it could not be read, and its problem has been added
 }
 
-// field is a key and its value. A block that stands several times is several
-// fields.
+// A field is a key and its value. Each occurrence of a repeated block is a field.
 type field struct {
 	name  string
 	at    position
@@ -39,22 +38,22 @@ type field struct {
 	value *value
 }
 
-// label is what stands between an HCL block's name and its brace.
+// A label is a string between the type of an HCL block and its brace.
 type label struct {
 	text string
 	at   position
 }
 
 const (
-	// maxSize is the largest job file, in bytes.
+	// maxSize is the maximum size of a job file in bytes.
 	maxSize = 1 << 20
-	// maxDepth bounds how far values are nested.
+	// maxDepth is the maximum nesting depth of values.
 	maxDepth = 64
-	// maxValues bounds a file's values, aliases counted each time.
+	// maxValues is the maximum number of values of a file. Aliases count at each use.
 	maxValues = 100_000
 )
 
-// describe names what stands in place of what was expected.
+// describe returns a description of the value for the "found" part of messages.
 func (v *value) describe() string {
 	switch v.kind {
 	case kindNull:
@@ -74,7 +73,7 @@ func (v *value) describe() string {
 	return "a mapping"
 }
 
-// plain is a free-form value as encoding/json would write it.
+// plain returns the value in the types that encoding/json uses for any.
 func (v *value) plain() any {
 	switch v.kind {
 	case kindBool:
@@ -83,7 +82,7 @@ func (v *value) plain() any {
 		if n, ok := parseInteger(v.text); ok {
 			return n
 		}
-		f, _ := parseNumber(v.text) // readers of files refuse what is none
+		f, _ := parseNumber(v.text) // checkFinite rejects other numbers
 		return f
 	case kindText:
 		return v.text
@@ -99,7 +98,7 @@ func (v *value) plain() any {
 	return nil
 }
 
-// plainObject makes a list of what stands several times.
+// plainObject returns the fields as a map. Repeated fields become a list.
 func (v *value) plainObject() map[string]any {
 	m := map[string]any{}
 	times := map[string]int{}
