@@ -22,18 +22,18 @@ func allocRoutes() []route {
 	return []route{
 		{
 			methods: get, pattern: "/v1/allocations", name: "allocations_list", tag: tagAllocs, roles: []acl.Role{acl.Read}, scope: scopeNamespace,
-			doc: "Lists allocations, ascending by job, then by id.", reads: true, paged: true,
+			doc: "Lists allocations, ordered by job, then by ID.", reads: true, paged: true,
 			params:   []param{{"resources", "boolean", "with AllocatedResources"}},
 			response: []*client.AllocationStub{}, handle: listAllocs,
 		},
 		{
 			methods: get, pattern: "/v1/allocation/{id}", name: "allocation_get", tag: tagAllocs, roles: []acl.Role{acl.Read}, scope: scopeNamespace,
-			doc: "Returns an allocation, with its job. The id may be any prefix that is unique.", reads: true,
+			doc: "Returns an allocation and its job. The ID may be any unique prefix.", reads: true,
 			response: client.Allocation{}, handle: getAlloc,
 		},
 		{
 			methods: post, pattern: "/v1/allocation/{id}/stop", name: "allocation_stop", tag: tagAllocs, roles: []acl.Role{acl.Submit}, scope: scopeNamespace, leaderOnly: true,
-			doc:      "Stops an allocation; its job gets another.",
+			doc:      "Stops an allocation. The scheduler replaces it.",
 			response: client.AllocStopResponse{}, handle: stopAlloc,
 		},
 	}
@@ -43,17 +43,17 @@ func evalRoutes() []route {
 	return []route{
 		{
 			methods: get, pattern: "/v1/evaluations", name: "evaluations_list", tag: tagEvals, roles: []acl.Role{acl.Read}, scope: scopeNamespace,
-			doc: "Lists evaluations, ascending by id.", reads: true, paged: true,
+			doc: "Lists evaluations, ordered by ID.", reads: true, paged: true,
 			params: []param{
-				{"status", "string", "of those alone"},
-				{"job", "string", "of the job with this id alone"},
+				{"status", "string", "only evaluations in this status"},
+				{"job", "string", "only evaluations of the job with this ID"},
 			},
 			response: []*client.Evaluation{}, handle: listEvals,
 		},
 		{
 			methods: get, pattern: "/v1/evaluation/{id}", name: "evaluation_get", tag: tagEvals, roles: []acl.Role{acl.Read}, scope: scopeNamespace,
-			doc: "Returns an evaluation, with why it placed nothing where it did not. The id may be any prefix that is unique.", reads: true,
-			params:   []param{{"related", "boolean", "with those that it made and that made it"}},
+			doc: "Returns an evaluation and, if placements failed, the reasons. The ID may be any unique prefix.", reads: true,
+			params:   []param{{"related", "boolean", "include the evaluations that it created and the one that created it"}},
 			response: client.Evaluation{}, handle: getEval,
 		},
 		{

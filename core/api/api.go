@@ -106,7 +106,7 @@ type API struct {
 // New makes an API; it listens nowhere by itself.
 func New(cfg Config) (*API, error) {
 	if cfg.Server == nil {
-		return nil, errors.New("the API has no server to ask")
+		return nil, errors.New("Config.Server is required")
 	}
 	cfg.Limits = cfg.Limits.withDefaults()
 	orElse(&cfg.Clock, clock.Clock(clock.Real{}))

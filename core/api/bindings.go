@@ -26,28 +26,28 @@ func bindingRoutes() []route {
 	return []route{
 		{
 			methods: get, pattern: "/v1/bindings", name: "bindings_list", tag: tagBindings, roles: reader, scope: scopeNamespace,
-			doc: "Lists bindings, ascending by namespace and id.", reads: true, paged: true,
+			doc: "Lists bindings, ordered by namespace and ID.", reads: true, paged: true,
 			response: []*client.BindingStub{}, handle: listBindings,
 		},
 		{
 			methods: get, pattern: "/v1/binding/{id}", name: "binding_get", tag: tagBindings, roles: reader, scope: scopeNamespace,
-			doc: "Returns a binding with where it is, why what it lacks has no place, and whom it displaced. The id may be any prefix that is unique.", reads: true,
+			doc: "Returns a binding with its assignments, the reasons for missing replicas, and the bindings that it evicted. The ID may be any unique prefix.", reads: true,
 			response: client.BindingStatus{}, handle: getBinding,
 		},
 		{
 			methods: putMethods, pattern: "/v1/binding/{id}", name: "binding_put", tag: tagBindings, roles: submitter, scope: scopeNamespace, leaderOnly: true,
-			doc:     "Registers a binding, or another version of it.",
+			doc:     "Registers or updates a binding.",
 			request: client.Binding{}, response: client.BindingResponse{}, handle: putBinding,
 		},
 		{
 			methods: remove, pattern: "/v1/binding/{id}", name: "binding_stop", tag: tagBindings, roles: submitter, scope: scopeNamespace, leaderOnly: true,
-			doc:      "Stops a binding: what is assigned of it ends.",
-			params:   []param{{"purge", "boolean", "forget it at once where nothing of it is left"}},
+			doc:      "Stops a binding and ends its assignments.",
+			params:   []param{{"purge", "boolean", "delete the binding immediately if it has no assignments left"}},
 			response: client.BindingResponse{}, handle: stopBinding,
 		},
 		{
 			methods: get, pattern: "/v1/binding/{id}/assignments", name: "binding_assignments", tag: tagBindings, roles: reader, scope: scopeNamespace,
-			doc: "Lists a binding's assignments, ascending by id.", reads: true,
+			doc: "Lists the assignments of a binding, ordered by ID.", reads: true,
 			response: []*client.Assignment{}, handle: bindingAssignments,
 		},
 	}
@@ -83,7 +83,7 @@ func bindingKeyOf(c *call) (model.JobKey, error) {
 		return key, err // several begin so
 	}
 	if err != nil {
-		return key, rest.NotFound("there is no binding %s in namespace %s", rest.Quote(key.ID), rest.Quote(key.Namespace)).WithHint("GET /v1/bindings lists them")
+		return key, rest.NotFound("binding %s not found in namespace %s", rest.Quote(key.ID), rest.Quote(key.Namespace)).WithHint("GET /v1/bindings lists them")
 	}
 	return b.Key(), nil
 }
@@ -103,7 +103,7 @@ func getBinding(a *API, c *call) (any, error) {
 		render: func(s *state.Snapshot) (any, uint64, error) {
 			b := s.Binding(key)
 			if b == nil {
-				return nil, 0, rest.NotFound("there is no binding %s in namespace %s", rest.Quote(key.ID), rest.Quote(key.Namespace))
+				return nil, 0, rest.NotFound("binding %s not found in namespace %s", rest.Quote(key.ID), rest.Quote(key.Namespace))
 			}
 			out := &client.BindingStatus{BindingStub: *bindingStub(s, b, newRecounting(c)), Binding: bindingOf(b), Assignments: assignmentsOf(s, key), Evictions: evictions, RecordedBy: a.cfg.ID}
 			if b.HasMissingClass() {
@@ -157,7 +157,7 @@ func assignmentOf(s *state.Snapshot, a *model.Assignment) *client.Assignment {
 		out.Priority = int(b.Priority)
 	}
 	if c := s.Cluster(a.ClusterID); c != nil && c.SecretHash == [32]byte{} && a.Live() && !a.Done && out.ClientDescription == "" {
-		out.ClientDescription = "the cluster has no agent: it runs by the clock, and nobody reports"
+		out.ClientDescription = "the cluster has no agent: the assignment is simulated and has no reports"
 	}
 	return out
 }
@@ -276,13 +276,13 @@ func clusterRefusals(c *call, s *state.Snapshot, b *model.Binding, lacks int) (l
 			r.Reason = "excluded by " + refusal
 			continue
 		case m.Down:
-			r.Reason = "it is down"
+			r.Reason = "the cluster is down"
 			continue
 		}
 		free, soon := s.ClusterFreeCapacity(m.ID, b.Key(), b.Priority, now)
 		if r.Fits = b.FittingReplicas(&free, lacks); r.Fits == lacks {
 			if b.SpreadText() != "" {
-				r.Reason = "alone it does not make the spread: " + b.SpreadText()
+				r.Reason = "a single cluster does not satisfy the spread: " + b.SpreadText()
 			}
 			continue
 		}
@@ -291,12 +291,12 @@ func clusterRefusals(c *call, s *state.Snapshot, b *model.Binding, lacks int) (l
 		for d := range s.Dims().Len() {
 			if needs[d] > max(0, free[d]) {
 				name := s.Dims().Name(d)
-				short = append(short, fmt.Sprintf("it lacks %s: %d is needed, %d is free", name, needs[d], max(0, free[d])))
+				short = append(short, fmt.Sprintf("insufficient %s: %d required, %d free", name, needs[d], max(0, free[d])))
 			}
 		}
 		r.Reason = strings.Join(short, ", ")
 		if b.FittingReplicas(&soon, lacks) == lacks {
-			r.Reason += "; there is room once what stops there is gone"
+			r.Reason += "; sufficient capacity becomes free once stopping assignments have ended"
 		}
 	}
 	return list
@@ -364,7 +364,7 @@ func bindingProblems(err error) error {
 	for i := range problems {
 		list[i], words[i] = problems[i], problems[i].String()
 	}
-	return rest.Invalid("the binding: %s", strings.Join(words, "; ")).With("Problems", list)
+	return rest.Invalid("invalid binding: %s", strings.Join(words, "; ")).With("Problems", list)
 }
 
 func stopBinding(a *API, c *call) (any, error) {

@@ -71,7 +71,7 @@ func TestBindings_ReportEvictionsAndPendingReasons(t *testing.T) {
 	if len(low.Evictions) != 1 || low.Missing != 1 || len(low.Unbound) != 2 {
 		t.Fatalf("low is %+v", low)
 	}
-	if !strings.Contains(low.Unbound[0].Reason, "units: 8 is needed, 2 is free") || low.NoEviction == "" && low.StatusDescription == "" {
+	if !strings.Contains(low.Unbound[0].Reason, "units: 8 required, 2 free") || low.NoEviction == "" && low.StatusDescription == "" {
 		t.Errorf("why: %+v, %q, %q", low.Unbound[0], low.NoEviction, low.StatusDescription)
 	}
 	eu, _, err := w.client.Clusters().Get(ctx, "eu", nil)
@@ -165,7 +165,7 @@ func TestBindings_ReportAllProblems(t *testing.T) {
 			t.Errorf("%q is not in %s", want, text)
 		}
 	}
-	for body, want := range map[string]string{`{"ID": "y"}`: "the body of", `{"Nothing": 1}`: "Nothing", `{"Namespace": "other"}`: "give namespace=other"} {
+	for body, want := range map[string]string{`{"ID": "y"}`: "the body names", `{"Nothing": 1}`: "Nothing", `{"Namespace": "other"}`: "set namespace=other"} {
 		if resp, text := w.send("PUT", "/v1/binding/x", body); resp.StatusCode != http.StatusBadRequest || !strings.Contains(text, want) {
 			t.Errorf("%s: %d %s", body, resp.StatusCode, text)
 		}

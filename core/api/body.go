@@ -24,8 +24,8 @@ func (c *call) decodeBody(v any) error {
 		return err
 	}
 	if len(unknown) > 0 {
-		return rest.Invalid("the body has %s that nobody reads here: %s", countFields(len(unknown)), strings.Join(unknown, ", ")).
-			WithHint("names of fields are those of GET /v1/openapi.json").With("Unknown", unknown)
+		return rest.Invalid("the body has %s: %s", countFields(len(unknown)), strings.Join(unknown, ", ")).
+			WithHint("GET /v1/openapi.json lists the fields").With("Unknown", unknown)
 	}
 	return nil
 }
@@ -33,16 +33,16 @@ func (c *call) decodeBody(v any) error {
 // checkPathID is whether a body is about what the path names; it may leave that out.
 func checkPathID(what, path, body string) error {
 	if body != "" && body != path {
-		return rest.Invalid("the path is of %s %s, and the body of %s", what, rest.Quote(path), rest.Quote(body))
+		return rest.Invalid("the path names %s %s, but the body names %s", what, rest.Quote(path), rest.Quote(body))
 	}
 	return nil
 }
 
 func countFields(n int) string {
 	if n == 1 {
-		return "a field"
+		return "an unknown field"
 	}
-	return "fields"
+	return "unknown fields"
 }
 
 // decodeJobBody is body for requests that carry a job of Nomad's: fields that say
@@ -54,7 +54,7 @@ func (c *call) decodeJobBody(v any) (warnings []string, err error) {
 	}
 	unknown, err := rest.Decode(text, v, c.api.cfg.Limits.Depth)
 	for _, name := range unknown {
-		warnings = append(warnings, name+" is not acted upon")
+		warnings = append(warnings, name+" is ignored")
 	}
 	return warnings, err
 }
@@ -64,7 +64,7 @@ func (c *call) decodeJobBody(v any) (warnings []string, err error) {
 func (c *call) readBody(limit int64) ([]byte, error) {
 	if kind := c.r.Header.Get("Content-Type"); kind != "" {
 		if name, _, err := mime.ParseMediaType(kind); err != nil || !isJSON(name) {
-			return nil, rest.Invalid("the body is %s: want application/json", rest.Quote(kind))
+			return nil, rest.Invalid("unsupported content type %s: the body must be application/json", rest.Quote(kind))
 		}
 	}
 	if c.r.ContentLength > limit { // it says so itself: nobody need wait for it
@@ -104,9 +104,9 @@ func bodyError(err error) error {
 	case errors.As(err, &tooLarge):
 		return rest.BodyTooLarge(tooLarge.Limit)
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		f := rest.Invalid("the body took too long to arrive").WithHint("send as many bytes as Content-Length says, without a pause")
+		f := rest.Invalid("timed out reading the body").WithHint("send exactly Content-Length bytes, without pauses")
 		f.Status = http.StatusRequestTimeout
 		return f
 	}
-	return rest.Invalid("the body broke off: %v", err)
+	return rest.Invalid("the body is incomplete: %v", err)
 }

@@ -21,20 +21,20 @@ func budgetRoutes() []route {
 	return []route{
 		{
 			methods: get, pattern: "/v1/budgets", name: "budgets_list", tag: tagBudgets, roles: reader, scope: scopeNamespace,
-			doc: "Lists disruption budgets with how they stand, ascending by namespace and name.", reads: true, paged: true, response: []*client.BudgetStub{}, handle: listBudgets,
+			doc: "Lists disruption budgets with their status, ordered by namespace and name.", reads: true, paged: true, response: []*client.BudgetStub{}, handle: listBudgets,
 		},
 		{
 			methods: get, pattern: "/v1/budget/{id}", name: "budget_get", tag: tagBudgets, roles: reader, scope: scopeNamespace,
-			doc: "Returns a disruption budget with what is under it.", reads: true, response: client.BudgetStatus{}, handle: getBudget,
+			doc: "Returns a disruption budget with the allocations that it covers.", reads: true, response: client.BudgetStatus{}, handle: getBudget,
 		},
 		{
 			methods: putMethods, pattern: "/v1/budget/{id}", name: "budget_put", tag: tagBudgets, roles: operator, scope: scopeNamespace, leaderOnly: true,
-			doc:     "Makes or changes a disruption budget.",
+			doc:     "Creates or updates a disruption budget.",
 			request: client.Budget{}, response: client.IndexResponse{}, handle: putBudget,
 		},
 		{
 			methods: remove, pattern: "/v1/budget/{id}", name: "budget_delete", tag: tagBudgets, roles: operator, scope: scopeNamespace, leaderOnly: true,
-			doc: "Forgets a disruption budget: nothing is held back by it any more.", response: client.IndexResponse{}, handle: deleteBudget,
+			doc: "Deletes a disruption budget. It no longer limits evictions.", response: client.IndexResponse{}, handle: deleteBudget,
 		},
 	}
 }
@@ -86,7 +86,7 @@ func getBudget(a *API, c *call) (any, error) {
 	return c.read(a.budgetQuery(func(s *state.Snapshot) (any, error) {
 		at, ok := s.BudgetPosition(key)
 		if !ok {
-			return nil, rest.NotFound("there is no disruption budget %s in namespace %s", rest.Quote(key.Name), rest.Quote(key.Namespace)).WithHint("GET /v1/budgets lists them")
+			return nil, rest.NotFound("disruption budget %s not found in namespace %s", rest.Quote(key.Name), rest.Quote(key.Namespace)).WithHint("GET /v1/budgets lists them")
 		}
 		out := &client.BudgetStatus{BudgetStub: *budgetStub(s, at, a.cfg.Clock.Now().UnixNano()), Allocations: []*client.AllocationStub{}}
 		if list, _ := view.AllocStubs(s, slices.Collect(s.BudgetAllocs(s.Budgets()[at]))); len(list) > 0 {
@@ -160,7 +160,7 @@ func putBudget(a *API, c *call) (any, error) {
 func budgetFrom(key model.BudgetKey, req *client.Budget) (*model.Budget, error) {
 	b := &model.Budget{Namespace: key.Namespace, Name: key.Name, Labels: req.Labels, Strict: req.Enforcement == client.EnforceStrict}
 	if req.Enforcement != "" && req.Enforcement != client.EnforceBestEffort && !b.Strict {
-		return nil, rest.Invalid("Enforcement is %s: want %s or %s", rest.Quote(req.Enforcement), client.EnforceBestEffort, client.EnforceStrict).With("Field", "Enforcement")
+		return nil, rest.Invalid("invalid Enforcement %s: it must be %s or %s", rest.Quote(req.Enforcement), client.EnforceBestEffort, client.EnforceStrict).With("Field", "Enforcement")
 	}
 	for _, bound := range []struct {
 		name string
@@ -173,16 +173,16 @@ func budgetFrom(key model.BudgetKey, req *client.Budget) (*model.Budget, error) 
 		digits, percent := strings.CutSuffix(string(bound.text), "%")
 		n, err := strconv.Atoi(digits)
 		if err != nil || n < 0 || n > math.MaxInt32 || percent && n > 100 {
-			return nil, rest.Invalid("%s is %s: want a number such as 2, or a share from 0%% to 100%%", bound.name, rest.Quote(string(bound.text))).With("Field", bound.name)
+			return nil, rest.Invalid("invalid %s %s: it must be a number such as 2, or a percentage from 0%% to 100%%", bound.name, rest.Quote(string(bound.text))).With("Field", bound.name)
 		}
 		*bound.to = &model.Bound{Number: int32(n), Percent: percent}
 	}
 	if req.MaxEvictions == nil && req.Window != 0 {
-		return nil, rest.Invalid("Window is without MaxEvictions: say how many may be evicted in it").With("Field", "Window")
+		return nil, rest.Invalid("Window requires MaxEvictions, the number of evictions allowed in it").With("Field", "Window")
 	}
 	if req.MaxEvictions != nil {
 		if *req.MaxEvictions < 0 || *req.MaxEvictions > math.MaxInt32 {
-			return nil, rest.Invalid("MaxEvictions is %d: want 0 or more", *req.MaxEvictions).With("Field", "MaxEvictions")
+			return nil, rest.Invalid("invalid MaxEvictions %d: it must not be negative", *req.MaxEvictions).With("Field", "MaxEvictions")
 		}
 		b.MaxEvictions = &model.Rate{Number: int32(*req.MaxEvictions), Window: req.Window}
 		b.Strict = req.Enforcement != client.EnforceBestEffort

@@ -98,13 +98,13 @@ func TestBudgets_RejectInvalid(t *testing.T) {
 		`{"Labels":{"a":"b"}}`: "one of minAvailable, maxUnavailable and maxEvictions",
 		`{"Labels":{"a":"b"},"MinAvailable":1,"MaxUnavailable":"1"}`: "one of minAvailable, maxUnavailable and maxEvictions",
 		`{"MinAvailable":1}`:                                                   "labels are required",
-		`{"Labels":{"a":"b"},"MinAvailable":"101%"}`:                           "MinAvailable is",
-		`{"Labels":{"a":"b"},"MaxUnavailable":-1}`:                             "MaxUnavailable is",
-		`{"Labels":{"a":"b"},"MaxUnavailable":1.5}`:                            "MaxUnavailable is",
+		`{"Labels":{"a":"b"},"MinAvailable":"101%"}`:                           "invalid MinAvailable",
+		`{"Labels":{"a":"b"},"MaxUnavailable":-1}`:                             "invalid MaxUnavailable",
+		`{"Labels":{"a":"b"},"MaxUnavailable":1.5}`:                            "invalid MaxUnavailable",
 		`{"Labels":{"a":"b"},"MinAvailable":[1]}`:                              "invalid bound [1]",
-		`{"Labels":{"a":"b"},"MinAvailable":1,"Enforcement":"sometimes"}`:      "Enforcement is",
-		`{"Labels":{"a":"b"},"MinAvailable":1,"Name":"other"}`:                 "the path is of budget",
-		`{"Labels":{"a":"b"},"MinAvailable":1,"Namespace":"other"}`:            "the request is for namespace",
+		`{"Labels":{"a":"b"},"MinAvailable":1,"Enforcement":"sometimes"}`:      "invalid Enforcement",
+		`{"Labels":{"a":"b"},"MinAvailable":1,"Name":"other"}`:                 "the path names budget",
+		`{"Labels":{"a":"b"},"MinAvailable":1,"Namespace":"other"}`:            "the request names namespace",
 		`{"Labels":{"a":"b"},"MinAvailable":1,"Healthy":3}`:                    "Healthy",
 		`{"Labels":{"` + strings.Repeat("a", 300) + `":"b"},"MinAvailable":1}`: "at most 256 bytes",
 	} {
@@ -183,9 +183,9 @@ func TestBudgets_LimitEvictionsPerWindow(t *testing.T) {
 	}
 	for want, bad := range map[string]*client.Budget{
 		"the number must be 0 or more, and the window above 0": {Name: "b", MaxEvictions: new(3)},
-		"Window is without MaxEvictions":                       {Name: "b", Labels: map[string]string{"app": "a"}, MinAvailable: "1", Window: time.Hour},
+		"Window requires MaxEvictions":                         {Name: "b", Labels: map[string]string{"app": "a"}, MinAvailable: "1", Window: time.Hour},
 		"exactly one of minAvailable, maxUnavailable and":      {Name: "b", Labels: map[string]string{"app": "a"}, MinAvailable: "1", MaxEvictions: new(1), Window: time.Hour},
-		"MaxEvictions is -1: want 0 or more":                   {Name: "b", MaxEvictions: new(-1), Window: time.Hour},
+		"invalid MaxEvictions -1":                              {Name: "b", MaxEvictions: new(-1), Window: time.Hour},
 	} {
 		if _, err := budgets.Put(ctx, bad, nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)

@@ -16,15 +16,15 @@ func TestPriorityClasses_RejectionsHaveHints(t *testing.T) {
 		t.Fatal(resp.StatusCode, text)
 	}
 	for _, c := range []struct{ name, body, says, hint string }{
-		{"high", `{"Value": 99999999999}`, "99999999999", "within these"},
-		{"high", `{"Value": -99999999999}`, "-99999999999", "within these"},
+		{"high", `{"Value": 99999999999}`, "99999999999", "in this range"},
+		{"high", `{"Value": -99999999999}`, "-99999999999", "in this range"},
 		{"high", `{"Value": 1000000001}`, "1000000001 is above 1000000000", "write at most 1000000000"},
 		{"system-x", `{"Value": 5}`, "reserved", "choose another name"},
 		{"system-node-critical", `{"Value": 5}`, "2000001000 always", "leave the class out"},
 		{"a b", `{"Value": 5}`, "spaces", "choose another name"},
 		{"other", `{"Value": 40, "GlobalDefault": true}`, "the global default is already usual", "delete usual"},
 		{"usual", `{"Value": 31, "GlobalDefault": true}`, "only the description may change", "delete the class"},
-		{"high", `{"Value": 5, "PreemptionPolicy": "always"}`, "always", "leave it out"},
+		{"high", `{"Value": 5, "PreemptionPolicy": "always"}`, "always", "omit it"},
 	} {
 		resp, text := w.send("PUT", "/v1/priority-class/"+strings.ReplaceAll(c.name, " ", "%20"), c.body)
 		var e client.Error

@@ -22,44 +22,44 @@ func clusterRoutes() []route {
 	return []route{
 		{
 			methods: get, pattern: "/v1/clusters", name: "clusters_list", tag: tagClusters, roles: reader,
-			doc: "Lists member clusters, ascending by id.", reads: true, paged: true,
+			doc: "Lists member clusters, ordered by ID.", reads: true, paged: true,
 			response: []*client.Cluster{}, handle: listClusters,
 		},
 		{
 			methods: get, pattern: "/v1/cluster/{id}", name: "cluster_get", tag: tagClusters, roles: reader,
-			doc: "Returns a member cluster. The id may be any prefix that is unique.", reads: true,
+			doc: "Returns a member cluster. The ID may be any unique prefix.", reads: true,
 			response: client.Cluster{}, handle: getCluster,
 		},
 		{
 			methods: putMethods, pattern: "/v1/cluster/{id}", name: "cluster_put", tag: tagClusters, roles: operator, leaderOnly: true,
-			doc:     "Makes or changes a member cluster that has no agent: what is assigned there starts and ends by the clock.",
+			doc:     "Creates or updates a member cluster without an agent. Its assignments are simulated: they start and end on a timer.",
 			request: client.Cluster{}, response: client.IndexResponse{}, handle: putCluster,
 		},
 		{
 			methods: remove, pattern: "/v1/cluster/{id}", name: "cluster_delete", tag: tagClusters, roles: operator, leaderOnly: true,
-			doc:      "Forgets a member cluster. While something is assigned there it is a conflict, unless it is forced: that is placed elsewhere then.",
-			params:   []param{{"force", "boolean", "whatever is assigned there"}},
+			doc:      "Deletes a member cluster. If it has assignments, the request fails with a conflict, unless force is set: then they are moved to other clusters.",
+			params:   []param{{"force", "boolean", "delete the cluster even if it has assignments"}},
 			response: client.IndexResponse{}, handle: deleteCluster,
 		},
 		{
 			methods: putMethods, pattern: "/v1/cluster/{id}/agent", name: "cluster_register", tag: tagMember, roles: agent, leaderOnly: true,
-			doc:     "Tells of a member cluster: what it has, and the secret that later words of it must carry.",
+			doc:     "Registers a member cluster: its capacity, and the secret that its later requests must carry.",
 			request: client.ClusterRegisterRequest{}, response: client.NodeLease{}, handle: registerCluster,
 		},
 		{
 			methods: putMethods, pattern: "/v1/cluster/{id}/heartbeat", name: "cluster_heartbeat", tag: tagMember, roles: agent, leaderOnly: true,
-			doc:     "Says that a member cluster is there, and how much of it bindings may use. The header X-Cede-Node-Secret carries its secret.",
+			doc:     "Renews the lease of a member cluster and reports the capacity that bindings may use. The header X-Cede-Node-Secret carries its secret.",
 			request: client.ClusterHeartbeatRequest{}, response: client.NodeLease{}, handle: clusterHeartbeat,
 		},
 		{
 			methods: get, pattern: "/v1/cluster/{id}/assignments", name: "cluster_assignments", tag: tagMember, roles: []acl.Role{acl.Read, acl.Node},
-			doc: "Lists what holds room on a member cluster, with the bindings, ascending by id.", reads: true,
-			params:   []param{{"claims", "boolean", "list claims of bindings as well, behind what holds room: as assignments whose DesiredStatus is claim"}},
+			doc: "Lists the assignments that hold capacity on a member cluster, with their bindings, ordered by ID.", reads: true,
+			params:   []param{{"claims", "boolean", "append the claims of bindings, as assignments whose DesiredStatus is claim"}},
 			response: []*client.Assignment{}, handle: clusterAssignments,
 		},
 		{
 			methods: putMethods, pattern: "/v1/cluster/{id}/assignments", name: "cluster_update_assignments", tag: tagMember, roles: agent, leaderOnly: true,
-			doc:     "Says what became of a member cluster's assignments. The header X-Cede-Node-Secret carries its secret.",
+			doc:     "Reports the status of a member cluster's assignments. The header X-Cede-Node-Secret carries its secret.",
 			request: client.AssignmentUpdateRequest{}, response: client.IndexResponse{}, handle: updateAssignments,
 		},
 	}
@@ -196,7 +196,7 @@ func clusterAssignments(_ *API, c *call) (any, error) {
 		keys: []state.Key{state.TableClusters.Of(id), state.TableBindings.All()}, table: state.TableClusters, wholeTable: true,
 		render: func(s *state.Snapshot) (any, uint64, error) {
 			if s.Cluster(id) == nil {
-				return nil, 0, rest.NotFound("there is no cluster %s", rest.Quote(id)).WithHint("an agent registers its cluster when it starts")
+				return nil, 0, rest.NotFound("cluster %s not found", rest.Quote(id)).WithHint("an agent registers its cluster when it starts")
 			}
 			list, changed := []*client.Assignment{}, s.ClusterChangeIndex(id)
 			for _, a := range s.ClusterAssignments(id) {
@@ -253,7 +253,7 @@ func updateAssignments(a *API, c *call) (any, error) {
 	updates, err := decodeReport(req.Updates, func(u *client.AssignmentUpdate) (apply.AssignmentUpdate, string) {
 		status, ok := clientStatuses[u.ClientStatus]
 		if u.AssignmentID == "" || !ok || u.Ready < 0 {
-			return apply.AssignmentUpdate{}, fmt.Sprintf("assignment %s is %s with %d ready: want an id, pending, running, complete or failed, and no negative number",
+			return apply.AssignmentUpdate{}, fmt.Sprintf("invalid assignment %s with status %s and %d ready: it must have an ID, a status of pending, running, complete or failed, and a non-negative number",
 				rest.Quote(u.AssignmentID), rest.Quote(u.ClientStatus), u.Ready)
 		}
 		return apply.AssignmentUpdate{

@@ -40,7 +40,7 @@ func TestDocument_MatchesRoutes(t *testing.T) {
 		document = made
 	}
 	if !bytes.Equal(made, document) {
-		t.Error("openapi.json is not what the routes and types say: go generate ./core/api")
+		t.Error("openapi.json differs from the routes and types: run go generate ./core/api")
 	}
 	doc, err := openapi3.NewLoader().LoadFromData(document)
 	if err != nil {
@@ -52,7 +52,7 @@ func TestDocument_MatchesRoutes(t *testing.T) {
 	for _, r := range table() {
 		item := doc.Paths.Find(r.pattern)
 		if item == nil || item.GetOperation(r.methods[0]) == nil {
-			t.Errorf("%s %s is not in the document", r.methods[0], r.pattern)
+			t.Errorf("%s %s is missing in the document", r.methods[0], r.pattern)
 		}
 		if r.doc == "" || r.name == "" || r.tag == "" || !strings.HasSuffix(r.doc, ".") && !strings.HasSuffix(r.doc, ";") {
 			t.Errorf("%s %s: name %q, tag %q, doc %q", r.methods[0], r.pattern, r.name, r.tag, r.doc)
@@ -96,7 +96,7 @@ func newDocument(t *testing.T) *documentBuilder {
 	d := &documentBuilder{docs: map[string]string{}, sent: map[reflect.Type]bool{}, schemas: object{}}
 	files, err := filepath.Glob("../../sdk/client/*.go")
 	if err != nil || len(files) == 0 {
-		t.Fatal("no sources of sdk/client", err)
+		t.Fatal("failed to read the sources of sdk/client", err)
 	}
 	for _, name := range files {
 		f, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments)
@@ -247,31 +247,31 @@ func parameters(r *route) []object {
 		add("query", p.name, p.kind, p.doc)
 	}
 	if r.scope == scopeNamespace && !slices.ContainsFunc(r.params, func(p param) bool { return p.name == "namespace" }) {
-		add("query", "namespace", "string", "default: default; lists take * for all")
+		add("query", "namespace", "string", "default: default; in lists, * selects all namespaces")
 	}
 	if r.reads {
-		add("query", "index", "integer", "answer once what is asked about is newer than this index, that of the header X-Nomad-Index")
-		add("query", "wait", "string", "how long to wait for that, such as 30s; default: 5m")
-		add("query", "stale", "boolean", "any server answers from what it has, which is the default")
-		add("query", "consistent", "boolean", "the leader answers once a majority has confirmed that it leads")
+		add("query", "index", "integer", "respond once the requested objects are newer than this index, as returned in the header X-Nomad-Index")
+		add("query", "wait", "string", "maximum time to wait for index, such as 30s; default: 5m")
+		add("query", "stale", "boolean", "respond from the local state of any server, even if it has not caught up")
+		add("query", "consistent", "boolean", "the leader responds once a majority has confirmed its leadership")
 	}
 	if r.paged {
-		add("query", "prefix", "string", "of ids")
-		add("query", "per_page", "integer", "at most this many; the header X-Nomad-NextToken has what next_token takes")
-		add("query", "next_token", "string", "of the page before")
+		add("query", "prefix", "string", "only objects whose ID has this prefix")
+		add("query", "per_page", "integer", "maximum number of entries; the header X-Nomad-NextToken returns the next_token of the next page")
+		add("query", "next_token", "string", "start of the page, as returned by the previous page")
 	}
 	if r.leaderOnly && r.methods[0] != http.MethodGet {
-		add("header", headerIdempotency, "string", "the same key does the same thing once; registering, changing and stopping jobs heed it")
+		add("header", headerIdempotency, "string", "requests with the same key are applied once; used when jobs are registered, updated or stopped")
 	}
 	return list
 }
 
 func (d *documentBuilder) responses(r *route) object {
-	problem := object{"description": "what went wrong, and what to do about it", "content": object{"application/json": object{"schema": d.schema(reflect.TypeFor[client.Error]())}}}
+	problem := object{"description": "error, with a hint how to correct it", "content": object{"application/json": object{"schema": d.schema(reflect.TypeFor[client.Error]())}}}
 	out := object{"default": problem}
 	switch {
 	case r.name == "openapi":
-		out["200"] = object{"description": "this document", "content": object{"application/json": object{"schema": object{"type": "object"}}}}
+		out["200"] = object{"description": "the OpenAPI document", "content": object{"application/json": object{"schema": object{"type": "object"}}}}
 	case r.name == "snapshot_save":
 		out["200"] = object{"description": "the snapshot", "content": object{"application/octet-stream": object{"schema": bytesSchema()}}}
 	case r.name == "policy_module":
@@ -280,9 +280,9 @@ func (d *documentBuilder) responses(r *route) object {
 		schema := d.schema(reflect.TypeOf(r.response))
 		out["200"] = object{"description": "events", "content": object{"application/json": object{"schema": schema}, "text/event-stream": object{"schema": object{"type": "string"}}}}
 	case r.response == nil:
-		out["204"] = object{"description": "done"}
+		out["204"] = object{"description": "success"}
 	default:
-		out["200"] = object{"description": "done", "content": object{"application/json": object{"schema": d.schema(reflect.TypeOf(r.response))}}}
+		out["200"] = object{"description": "success", "content": object{"application/json": object{"schema": d.schema(reflect.TypeOf(r.response))}}}
 	}
 	return out
 }

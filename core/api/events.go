@@ -25,14 +25,14 @@ const tagEvents = "events"
 func eventRoutes() []route {
 	return []route{{
 		methods: get, pattern: "/v1/event/stream", name: "event_stream", tag: tagEvents, roles: []acl.Role{acl.Read}, scope: scopeNamespace, binary: true,
-		doc: "Streams what happens, in the order of the log: as server-sent events where Accept asks for text/event-stream, with the index as id, " +
-			"else as one JSON object a line, {} as a sign of life. Follow a break up with Last-Event-ID or index. Where events were missed that are no " +
-			"longer kept, the stream says so: an event named lost, or an object with Lost. Where it begins at an index later than the newest it " +
-			"waits, and says so first: an event named ahead, or an object with Newest.",
+		doc: "Streams events in log order: as server-sent events if Accept is text/event-stream, with the index as id, " +
+			"otherwise as one JSON object per line, with {} as keep-alive. Resume an interrupted stream with Last-Event-ID or index. If events were missed that are " +
+			"no longer stored, the stream reports it: an event named lost, or an object with Lost. If it starts at an index later than the newest, it " +
+			"waits, and reports that first: an event named ahead, or an object with Newest.",
 		params: []param{
-			{"topic", "string", "TOPIC or TOPIC:KEY, any number of times; none or *: all"},
-			{"index", "integer", "the first events are those of this index or later; 0: from now on"},
-			{"namespace", "string", "whose events; *: all"},
+			{"topic", "string", "TOPIC or TOPIC:KEY; repeatable; absent or *: all topics"},
+			{"index", "integer", "start at this index; 0: only new events"},
+			{"namespace", "string", "only events of this namespace; *: all"},
 		},
 		response: client.Events{}, handle: streamEvents,
 	}}
@@ -61,7 +61,7 @@ func filterOf(c *call) (*eventFilter, []string, error) {
 		case slices.Contains(events.Topics, topic):
 			f.keys[topic] = append(f.keys[topic], key)
 		case !slices.Contains(nomadTopics, name):
-			return nil, nil, rest.Invalid("there is no topic %s", rest.Quote(name)).WithHint("want *, or one of %v", events.Topics).With("Parameter", "topic")
+			return nil, nil, rest.Invalid("unknown topic %s", rest.Quote(name)).WithHint("use *, or one of %v", events.Topics).With("Parameter", "topic")
 		default:
 			f.keys[topic] = append(f.keys[topic], key) // never published
 		}
@@ -108,7 +108,7 @@ func parsePosition(text string) (position, error) {
 		p.sent, err = strconv.Atoi(sent)
 	}
 	if err != nil || p.sent < 0 {
-		return p, rest.Invalid("Last-Event-ID is %s: want the id of a message, or an index", rest.Quote(text))
+		return p, rest.Invalid("invalid Last-Event-ID %s: it must be the ID of a message, or an index", rest.Quote(text))
 	}
 	return p, nil
 }
@@ -251,7 +251,7 @@ func (r *streamReader) batch(b events.Batch) error {
 func eventOf(e *events.Event) client.Event {
 	payload, err := json.Marshal(e.Payload)
 	if err != nil {
-		panic("api: an event that is no JSON: " + err.Error())
+		panic("api: cannot encode an event as JSON: " + err.Error())
 	}
 	return client.Event{
 		Index: e.Index, Time: e.Time, Topic: string(e.Topic), Type: e.Type, Namespace: e.Namespace, Key: e.Key, Payload: payload,
@@ -266,7 +266,7 @@ func (lineStream) begin(h http.Header) { h.Set("Content-Type", "application/json
 func (s lineStream) line(v any) error {
 	text, err := json.Marshal(v)
 	if err != nil {
-		panic("api: an event that is no JSON: " + err.Error())
+		panic("api: cannot encode an event as JSON: " + err.Error())
 	}
 	if _, err := s.c.w.Write(append(text, '\n')); err != nil {
 		return err
@@ -308,7 +308,7 @@ func nomadPayload(s *state.Snapshot, e *client.Event) json.RawMessage {
 	}
 	text, err := json.Marshal(payload)
 	if err != nil {
-		panic("api: an event that is no JSON: " + err.Error())
+		panic("api: cannot encode an event as JSON: " + err.Error())
 	}
 	return text
 }
@@ -334,7 +334,7 @@ func (sseStream) begin(h http.Header) {
 func (s sseStream) message(name, id string, v any) error {
 	text, err := json.Marshal(v)
 	if err != nil {
-		panic("api: an event that is no JSON: " + err.Error())
+		panic("api: cannot encode an event as JSON: " + err.Error())
 	}
 	if _, err := fmt.Fprintf(s.c.w, "id: %s\nevent: %s\ndata: %s\n\n", id, name, text); err != nil {
 		return err

@@ -60,7 +60,7 @@ func (a *API) forwardToLeader(c *call) bool {
 			}
 			a.fail(c, &rest.Failure{
 				Code: rest.CodeNoLeader, Message: "the leader cannot be reached: " + err.Error(),
-				Hint: "it may be about to change: try again; a write may have been carried out, so use the same Idempotency-Key",
+				Hint: "leadership may be changing: try again; a write may have been applied, so reuse its Idempotency-Key",
 			})
 		},
 	}
@@ -76,7 +76,7 @@ const (
 )
 
 // errLeaderChanged is of a request that was passed on to a server which leads no more.
-var errLeaderChanged = errors.New("it leads no more, and has not answered")
+var errLeaderChanged = errors.New("it lost leadership before it responded")
 
 // watchForwarded ends a request that is passed on when the server that was to answer it
 // leads no more and does not say so itself. Whoever is deposed answers that; but a process

@@ -22,32 +22,32 @@ func jobRoutes() []route {
 	return []route{
 		{
 			methods: get, pattern: "/v1/jobs", name: "jobs_list", tag: tagJobs, roles: reader, scope: scopeNamespace,
-			doc:   "Lists jobs, ascending by namespace and id.",
+			doc:   "Lists jobs, ordered by namespace and ID.",
 			reads: true, paged: true, response: []*client.JobStub{}, handle: listJobs,
 		},
 		{
 			methods: post, pattern: "/v1/jobs", name: "jobs_register", tag: tagJobs, roles: submitter, scope: scopeNamespace, leaderOnly: true,
-			doc:     "Registers a job or changes one; with PlanToken, carries out what a plan of it proposed.",
+			doc:     "Registers or updates a job. With PlanToken, it applies the placements that a plan proposed.",
 			request: client.JobRegisterRequest{}, response: client.JobRegisterResponse{}, handle: registerJob,
 		},
 		{
 			methods: post, pattern: "/v1/job/{id}", name: "job_update", tag: tagJobs, roles: submitter, scope: scopeNamespace, leaderOnly: true,
-			doc:     "Registers the job of the path or changes it.",
+			doc:     "Registers or updates the job in the path.",
 			request: client.JobRegisterRequest{}, response: client.JobRegisterResponse{}, handle: registerJob,
 		},
 		{
 			methods: post, pattern: "/v1/jobs/parse", name: "jobs_parse", tag: tagJobs, roles: submitter, scope: scopePublic,
-			doc:     "Turns the text of a job file (HCL, YAML or JSON) into a job.",
+			doc:     "Converts the text of a job file (HCL, YAML or JSON) to a job.",
 			request: client.JobsParseRequest{}, response: client.Job{}, handle: parseJob,
 		},
 		{
 			methods: post, pattern: "/v1/validate/job", name: "job_validate", tag: tagJobs, roles: submitter, scope: scopeNamespace,
-			doc:     "Lists everything that is wrong with a job.",
+			doc:     "Validates a job and lists every problem.",
 			request: client.JobValidateRequest{}, response: client.JobValidateResponse{}, handle: validateJob,
 		},
 		{
 			methods: post, pattern: "/v1/job/{id}/plan", name: "job_plan", tag: tagJobs, roles: submitter, scope: scopeNamespace, leaderOnly: true,
-			doc:     "Says what registering a job would do, whom it would evict included, and gives a token that does it.",
+			doc:     "Returns the changes that registering a job would make, including evictions, and a token that applies them.",
 			request: client.JobPlanRequest{}, response: client.JobPlanResponse{}, handle: planJob,
 		},
 		{
@@ -57,30 +57,30 @@ func jobRoutes() []route {
 		{
 			methods: remove, pattern: "/v1/job/{id}", name: "job_stop", tag: tagJobs, roles: submitter, scope: scopeNamespace, leaderOnly: true,
 			doc:      "Stops a job.",
-			params:   []param{{"purge", "boolean", "forget the job once nothing of it runs"}},
+			params:   []param{{"purge", "boolean", "delete the job once none of its allocations run"}},
 			response: client.JobStopResponse{}, handle: stopJob,
 		},
 		{
 			methods: post, pattern: "/v1/job/{id}/evaluate", name: "job_evaluate", tag: tagJobs, roles: submitter, scope: scopeNamespace, leaderOnly: true,
-			doc: "Has the scheduler look at a job again.", response: client.JobStopResponse{}, handle: evaluateJob,
+			doc: "Creates a new evaluation of a job.", response: client.JobStopResponse{}, handle: evaluateJob,
 		},
 		{
 			methods: get, pattern: "/v1/job/{id}/summary", name: "job_summary", tag: tagJobs, roles: reader, scope: scopeNamespace,
-			doc: "Counts a job's allocations by group.", reads: true, response: client.JobSummary{}, handle: jobSummary,
+			doc: "Counts the allocations of a job by task group.", reads: true, response: client.JobSummary{}, handle: jobSummary,
 		},
 		{
 			methods: get, pattern: "/v1/job/{id}/versions", name: "job_versions", tag: tagJobs, roles: reader, scope: scopeNamespace,
-			doc: "Lists the last versions of a job, the newest first.", reads: true,
+			doc: "Lists the latest versions of a job, newest first.", reads: true,
 			response: client.JobVersionsResponse{}, handle: jobVersions,
 		},
 		{
 			methods: get, pattern: "/v1/job/{id}/allocations", name: "job_allocations", tag: tagJobs, roles: reader, scope: scopeNamespace,
-			doc: "Lists a job's allocations, ascending by id.", reads: true,
+			doc: "Lists the allocations of a job, ordered by ID.", reads: true,
 			response: []*client.AllocationStub{}, handle: jobAllocations,
 		},
 		{
 			methods: get, pattern: "/v1/job/{id}/evaluations", name: "job_evaluations", tag: tagJobs, roles: reader, scope: scopeNamespace,
-			doc: "Lists a job's evaluations, the newest first.", reads: true,
+			doc: "Lists the evaluations of a job, newest first.", reads: true,
 			response: []*client.Evaluation{}, handle: jobEvaluations,
 		},
 	}
@@ -130,30 +130,30 @@ func jobsOf(s *state.Snapshot, c *call) func(func(*model.Job) bool) {
 // jobFrom makes a job of the scheduler's of what was sent.
 func jobFrom(c *call, job *client.Job) (*model.Job, error) {
 	if job == nil {
-		return nil, rest.Invalid("the body has no Job").WithHint(`want {"Job": {"ID": ..., "TaskGroups": [...]}}`)
+		return nil, rest.Invalid("Job is required").WithHint(`the body must be {"Job": {"ID": ..., "TaskGroups": [...]}}`)
 	}
 	id := c.r.PathValue("id")
 	switch {
 	case id != "" && job.ID == "":
 		job.ID = id
 	case id != "" && job.ID != id:
-		return nil, rest.Invalid("the path is of job %s, and the body of %s", rest.Quote(id), rest.Quote(job.ID))
+		return nil, rest.Invalid("the path names job %s, but the body names %s", rest.Quote(id), rest.Quote(job.ID))
 	}
 	ns := c.r.URL.Query().Get("namespace")
 	switch {
 	case ns == allNamespaces:
-		return nil, rest.Invalid("a job is in one namespace: want namespace=NAME, not *")
+		return nil, rest.Invalid("invalid namespace=*: a job belongs to one namespace, so set namespace=NAME")
 	case job.Namespace == "":
 		job.Namespace = ns
 	case ns != "" && job.Namespace != ns && c.token != nil && c.token.Namespace != "":
-		return nil, forbidden(c, "access to namespace %s: it is bound to %s", rest.Quote(job.Namespace), rest.Quote(c.token.Namespace))
+		return nil, forbidden(c, "access to namespace %s: it is restricted to %s", rest.Quote(job.Namespace), rest.Quote(c.token.Namespace))
 	}
 	m, err := jobspec.ToModel(job)
 	if err != nil {
 		return nil, jobProblems(err)
 	}
 	if !c.canSee(m.Namespace) {
-		return nil, forbidden(c, "access to namespace %s: it is bound to %s", rest.Quote(m.Namespace), rest.Quote(c.token.Namespace))
+		return nil, forbidden(c, "access to namespace %s: it is restricted to %s", rest.Quote(m.Namespace), rest.Quote(c.token.Namespace))
 	}
 	return m, nil
 }
@@ -164,7 +164,7 @@ func jobProblems(err error) error {
 	if !errors.As(err, &problems) {
 		return rest.Invalid("%v", err)
 	}
-	f := rest.Invalid("the job has %d problems:\n%v", len(problems), err)
+	f := rest.Invalid("invalid job: %d problems:\n%v", len(problems), err)
 	if len(problems) == 1 {
 		f.Message = problems[0].String()
 	}
@@ -189,8 +189,8 @@ func registerJob(a *API, c *call) (any, error) {
 		return nil, err
 	}
 	if req.PlanToken != nil && *req.PlanToken == "" {
-		return nil, rest.Invalid("PlanToken is empty").With("Field", "PlanToken").
-			WithHint("leave the field out to have the job placed as it comes; a plan that would change nothing has no token")
+		return nil, rest.Invalid("PlanToken must not be empty").With("Field", "PlanToken").
+			WithHint("omit the field to register the job without a plan; a plan without changes has no token")
 	}
 	job, err := jobFrom(c, req.Job)
 	if err != nil {
@@ -235,7 +235,7 @@ const maxIdempotencyKey = 128
 func idempotencyKey(c *call) (string, error) {
 	key := c.r.Header.Get(headerIdempotency)
 	if len(key) > maxIdempotencyKey || strings.ContainsFunc(key, func(r rune) bool { return r < ' ' || r > '~' }) {
-		return "", rest.Invalid("the %s is no key: want at most %d printable characters", headerIdempotency, maxIdempotencyKey)
+		return "", rest.Invalid("invalid %s: it must have at most %d printable characters", headerIdempotency, maxIdempotencyKey)
 	}
 	if key != "" && c.token != nil {
 		key = c.token.Accessor + "/" + key
@@ -372,7 +372,7 @@ func readJob(c *call, made func(*state.Snapshot, *model.Job) (any, uint64)) (any
 
 // jobNotFound says that a job is not there, and which namespace has one of its name.
 func jobNotFound(s *state.Snapshot, key model.JobKey) error {
-	f := rest.NotFound("there is no job %s in namespace %s", rest.Quote(key.ID), rest.Quote(key.Namespace))
+	f := rest.NotFound("job %s not found in namespace %s", rest.Quote(key.ID), rest.Quote(key.Namespace))
 	var like []string
 	for j := range s.JobsPrefix(key.Namespace, key.ID) {
 		if like = append(like, j.ID); len(like) == 5 {
@@ -380,7 +380,7 @@ func jobNotFound(s *state.Snapshot, key model.JobKey) error {
 		}
 	}
 	if len(like) > 0 {
-		return f.WithHint("jobs whose id begins so: %s", strings.Join(like, ", "))
+		return f.WithHint("jobs with this prefix: %s", strings.Join(like, ", "))
 	}
 	return f
 }

@@ -28,20 +28,20 @@ func kubeRoutes() []route {
 	}
 	once := []string{http.MethodPost}
 	return []route{
-		made(extender.Filter, once, map[string]any{}, "kube-scheduler's extender, filter: leaves out the nodes on which the scheduler would not place the pod without evicting anybody."),
-		made(extender.Prioritize, once, []map[string]any{}, "kube-scheduler's extender, prioritize: scores nodes 0 to 10 as the scheduler ranks them for the pod."),
-		made(extender.Preempt, once, map[string]any{}, "kube-scheduler's extender, preempt: the active policy chooses the node and the victims. What it cannot decide stays as proposed.",
-			param{"nodes", "string", "all: victims for every node, of which kube-scheduler chooses; default: the node that the policy chooses"},
-			param{"onFault", "string", "none: nobody is evicted where the policy cannot be asked; default: what was proposed stands"}),
-		made(extender.Bind, once, map[string]any{}, "kube-scheduler's extender, bind: binds through the API server of Kubernetes, where the server runs in its cluster."),
-		made(extender.Objects, putMethods, map[string]any{}, "Tells the extender of a Kubernetes cluster: what kubectl get -o json writes, or events of a watch.",
-			param{"replace", "boolean", "it is the whole cluster: what was known is forgotten"}),
+		made(extender.Filter, once, map[string]any{}, "Extender of kube-scheduler, filter: removes the nodes on which the scheduler cannot place the pod without evictions."),
+		made(extender.Prioritize, once, []map[string]any{}, "Extender of kube-scheduler, prioritize: scores nodes from 0 to 10 by the scheduler's rank for the pod."),
+		made(extender.Preempt, once, map[string]any{}, "Extender of kube-scheduler, preempt: the active policy chooses the node and the victims. If it cannot decide, the proposed victims are kept.",
+			param{"nodes", "string", "all: return victims for every node and let kube-scheduler choose; default: only the node that the policy chooses"},
+			param{"onFault", "string", "none: evict nothing if the policy fails; default: keep the proposed victims"}),
+		made(extender.Bind, once, map[string]any{}, "Extender of kube-scheduler, bind: binds the pod through the Kubernetes API server, if the server runs in that cluster."),
+		made(extender.Objects, putMethods, map[string]any{}, "Loads the objects of a Kubernetes cluster into the extender: the output of kubectl get -o json, or watch events.",
+			param{"replace", "boolean", "the body is the whole cluster: discard all earlier objects"}),
 	}
 }
 
 func kubeVerb(a *API, c *call, v extender.Verb) (any, error) {
 	if a.cfg.Kube == nil {
-		return nil, rest.NotFound("this server answers no kube-scheduler").WithHint("ask a server that was started with cede agent")
+		return nil, rest.NotFound("this server has no kube-scheduler extender").WithHint("use a server that was started with cede agent")
 	}
 	c.r.Body = io.NopCloser(c.limitedBody(maxKube, a.cfg.Limits.Upload))
 	a.cfg.Kube.Serve(v, c.w, c.r)

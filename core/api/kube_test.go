@@ -66,7 +66,7 @@ func TestKube_UsesTheActivePolicy(t *testing.T) {
 
 func TestKube_NotFoundWithoutExtender(t *testing.T) {
 	w := start(t)
-	if resp, text := w.send(http.MethodPost, "/kube/v1/preempt", "{}"); resp.StatusCode != http.StatusNotFound || !strings.Contains(text, "answers no kube-scheduler") {
+	if resp, text := w.send(http.MethodPost, "/kube/v1/preempt", "{}"); resp.StatusCode != http.StatusNotFound || !strings.Contains(text, "has no kube-scheduler extender") {
 		t.Errorf("%d %s", resp.StatusCode, text)
 	}
 	for _, r := range kubeRoutes() {

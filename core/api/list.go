@@ -105,13 +105,13 @@ func findByPrefix[T any](c *call, what, prefix string, all iter.Seq[*T], of func
 	case 1:
 		return found[0], nil
 	case 0:
-		return nil, rest.NotFound("there is no %s %s", what, rest.Quote(prefix)).WithHint("what is finished is forgotten after a while")
+		return nil, rest.NotFound("%s %s not found", what, rest.Quote(prefix)).WithHint("finished objects are garbage-collected after a while")
 	}
 	ids := make([]string, len(found))
 	for i, x := range found {
 		ids[i], _ = of(x)
 	}
-	return nil, rest.Invalid("several %ss begin with %s", what, rest.Quote(prefix)).WithHint("give more of the id: %s", strings.Join(ids, ", ")).With("IDs", ids)
+	return nil, rest.Invalid("ambiguous prefix: several %ss begin with %s", what, rest.Quote(prefix)).WithHint("use a longer prefix: %s", strings.Join(ids, ", ")).With("IDs", ids)
 }
 
 // page is which part of a list is asked for.
@@ -131,7 +131,7 @@ func (c *call) page() (page, error) {
 	token := c.r.URL.Query().Get("next_token")
 	from, ok := parsePageToken(token)
 	if !ok {
-		return page{}, rest.Invalid("next_token=%s is not one that a list was answered with", rest.Quote(token)).With("Parameter", "next_token")
+		return page{}, rest.Invalid("invalid next_token=%s: it must be a token that a list returned", rest.Quote(token)).With("Parameter", "next_token")
 	}
 	return page{from: from, limit: int(min(n, maxPage))}, nil
 }

@@ -18,12 +18,12 @@ func newMetrics(r *prometheus.Registry) *metrics {
 	m := &metrics{
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "cede_http_request_duration_seconds",
-			Help:    "How long requests to the API took, blocking and streaming included.",
+			Help:    "Duration of API requests, including blocking queries and streams.",
 			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 10, 60, 600},
 		}, []string{"route", "code"}),
 		panics: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "cede_http_panics_total",
-			Help: "Requests whose handler panicked; each is a bug, and in the log.",
+			Help: "Requests whose handler panicked. Each one is a bug and is logged.",
 		}),
 	}
 	if r != nil {

@@ -26,37 +26,37 @@ func nodeRoutes() []route {
 	return []route{
 		{
 			methods: get, pattern: "/v1/nodes", name: "nodes_list", tag: tagNodes, roles: reader,
-			doc: "Lists nodes, ascending by id.", reads: true, paged: true,
-			params:   []param{{"os", "boolean", "with attributes"}},
+			doc: "Lists nodes, ordered by ID.", reads: true, paged: true,
+			params:   []param{{"os", "boolean", "include attributes"}},
 			response: []*client.NodeStub{}, handle: listNodes,
 		},
 		{
 			methods: get, pattern: "/v1/node/{id}", name: "node_get", tag: tagNodes, roles: reader,
-			doc: "Returns a node. The id may be any prefix that is unique.", reads: true,
+			doc: "Returns a node. The ID may be any unique prefix.", reads: true,
 			response: client.Node{}, handle: getNode,
 		},
 		{
 			methods: post, pattern: "/v1/node/{id}/drain", name: "node_drain", tag: tagNodes, roles: operator, leaderOnly: true,
-			doc:     "Moves what runs on a node away, or ends that.",
+			doc:     "Starts or cancels the drain of a node, which moves its allocations to other nodes.",
 			request: client.NodeUpdateDrainRequest{}, response: client.NodeUpdateResponse{}, handle: drainNode,
 		},
 		{
 			methods: post, pattern: "/v1/node/{id}/eligibility", name: "node_eligibility", tag: tagNodes, roles: operator, leaderOnly: true,
-			doc:     "Says whether a node takes new work.",
+			doc:     "Sets whether a node is eligible for new allocations.",
 			request: client.NodeUpdateEligibilityRequest{}, response: client.NodeUpdateResponse{}, handle: setEligibility,
 		},
 		{
 			methods: post, pattern: "/v1/node/{id}/taints", name: "node_taints", tag: tagNodes, roles: operator, leaderOnly: true,
-			doc:     "Sets taints on a node, or takes such away that operators set.",
+			doc:     "Sets taints on a node, or removes taints that operators set.",
 			request: client.NodeUpdateTaintsRequest{}, response: client.NodeUpdateResponse{}, handle: setTaints,
 		},
 		{
 			methods: remove, pattern: "/v1/node/{id}", name: "node_delete", tag: tagNodes, roles: operator, leaderOnly: true,
-			doc: "Forgets a node on which nothing runs.", response: client.NodeUpdateResponse{}, handle: deleteNode,
+			doc: "Deletes a node without running allocations.", response: client.NodeUpdateResponse{}, handle: deleteNode,
 		},
 		{
 			methods: post, pattern: "/v1/node/{id}/purge", name: "node_purge", tag: tagNodes, roles: operator, leaderOnly: true,
-			doc: "Forgets a node, as Nomad's clients ask for it.", response: client.NodeUpdateResponse{}, handle: deleteNode,
+			doc: "Deletes a node, on the path that Nomad's clients use.", response: client.NodeUpdateResponse{}, handle: deleteNode,
 		},
 	}
 }
@@ -66,21 +66,21 @@ func agentRoutes() []route {
 	return []route{
 		{
 			methods: putMethods, pattern: "/v1/node/register", name: "node_register", tag: tagAgent, roles: agent, leaderOnly: true,
-			doc:     "Tells of a node: who it is, what it has, and the secret that later words of it must carry.",
+			doc:     "Registers a node: its identity, its capacity, and the secret that its later requests must carry.",
 			request: client.NodeRegisterRequest{}, response: client.NodeLease{}, handle: registerNode,
 		},
 		{
 			methods: putMethods, pattern: "/v1/node/{id}/heartbeat", name: "node_heartbeat", tag: tagAgent, roles: agent, leaderOnly: true,
-			doc: "Says that a node lives. The header X-Cede-Node-Secret carries its secret.", response: client.NodeLease{}, handle: heartbeat,
+			doc: "Renews the lease of a node. The header X-Cede-Node-Secret carries its secret.", response: client.NodeLease{}, handle: heartbeat,
 		},
 		{
 			methods: get, pattern: "/v1/node/{id}/allocations", name: "node_allocations", tag: tagAgent, roles: []acl.Role{acl.Read, acl.Node},
-			doc: "Lists everything that a node shall run or stop, with jobs and tasks, ascending by id.", reads: true,
+			doc: "Lists the allocations that a node must run or stop, with their jobs and tasks, ordered by ID.", reads: true,
 			response: []*client.Allocation{}, handle: nodeAllocs,
 		},
 		{
 			methods: putMethods, pattern: "/v1/node/{id}/allocations", name: "node_update_allocations", tag: tagAgent, roles: agent, leaderOnly: true,
-			doc:     "Says what became of a node's allocations. The header X-Cede-Node-Secret carries its secret.",
+			doc:     "Reports the status of a node's allocations. The header X-Cede-Node-Secret carries its secret.",
 			request: client.AllocUpdateRequest{}, response: client.IndexResponse{}, handle: updateAllocs,
 		},
 	}
@@ -161,7 +161,7 @@ func setEligibility(a *API, c *call) (any, error) {
 		return nil, err
 	}
 	if req.Eligibility != client.NodeEligible && req.Eligibility != client.NodeIneligible {
-		return nil, rest.Invalid("Eligibility is %s: want eligible or ineligible", rest.Quote(req.Eligibility)).With("Field", "Eligibility")
+		return nil, rest.Invalid("invalid Eligibility %s: it must be eligible or ineligible", rest.Quote(req.Eligibility)).With("Field", "Eligibility")
 	}
 	ctx, cancel := c.writeContext()
 	defer cancel()
@@ -184,7 +184,7 @@ func registerNode(a *API, c *call) (any, error) {
 		return nil, err
 	}
 	if req.Node == nil {
-		return nil, rest.Invalid("the body has no Node").WithHint(`want {"Node": {"ID": ..., "Capacity": {...}}, "Secret": ...}`)
+		return nil, rest.Invalid("Node is required").WithHint(`the body must be {"Node": {"ID": ..., "Capacity": {...}}, "Secret": ...}`)
 	}
 	node, err := nodeFrom(req.Node)
 	if err != nil {
@@ -225,38 +225,38 @@ func nodeFrom(n *client.Node) (*model.Node, error) {
 		out.Datacenter = "dc1"
 	}
 	if len(n.Attributes)+len(n.Meta) > maxNodeAttributes {
-		add("Attributes and Meta have %d entries together: at most %d are taken", len(n.Attributes)+len(n.Meta), maxNodeAttributes)
+		add("too many Attributes and Meta: %d entries in total, at most %d are allowed", len(n.Attributes)+len(n.Meta), maxNodeAttributes)
 	}
 	amounts := func(field string, from map[string]int64, to model.Resources) {
 		for name, amount := range from {
 			if name == "" || amount < 0 || amount > model.MaxAmount {
-				add("%s[%q] is %d: want 0 to %d", field, rest.JoinPath("", name), amount, int64(model.MaxAmount))
+				add("invalid %s[%q] %d: it must be between 0 and %d", field, rest.JoinPath("", name), amount, int64(model.MaxAmount))
 				continue
 			}
 			to[name] = amount
 		}
 		if len(from) > model.MaxDimensions {
-			add("%s names %d resources: a cluster has at most %d", field, len(from), model.MaxDimensions)
+			add("too many resources in %s: %d, at most %d are allowed in a cluster", field, len(from), model.MaxDimensions)
 		}
 	}
 	amounts("Capacity", n.Capacity, out.Capacity)
 	amounts("ReservedCapacity", n.ReservedCapacity, out.Reserved)
 	out.Taints = taintsFrom(n.Taints, add)
 	if len(n.Devices) > maxNodeDevices {
-		add("Devices has %d groups: at most %d are taken", len(n.Devices), maxNodeDevices)
+		add("too many Devices: %d groups, at most %d are allowed", len(n.Devices), maxNodeDevices)
 	}
 	for i, d := range n.Devices[:min(len(n.Devices), maxNodeDevices)] {
 		if strings.Count(d.ID, "/") != 2 || d.Count < 1 || d.Count > 1<<16 {
-			add("Devices[%d]: %s with %d instances: want VENDOR/TYPE/MODEL with 1 to 65536", i, rest.Quote(d.ID), d.Count)
+			add("invalid Devices[%d] %s with %d instances: it must be VENDOR/TYPE/MODEL with 1 to 65536 instances", i, rest.Quote(d.ID), d.Count)
 		}
 		if slices.ContainsFunc(out.Devices, func(o model.Device) bool { return o.ID == d.ID }) {
-			add("Devices[%d]: %s is there already: want one group of each", i, rest.Quote(d.ID))
+			add("duplicate Devices[%d] %s: each device must be in one group", i, rest.Quote(d.ID))
 		}
 		out.Devices = append(out.Devices, model.Device{ID: d.ID, Count: int32(min(d.Count, 1<<16)), Attributes: d.Attributes})
 	}
 	if len(problems) > 0 {
 		slices.Sort(problems)
-		return nil, rest.Invalid("the node: %s", strings.Join(problems, "; ")).With("Problems", problems)
+		return nil, rest.Invalid("invalid node: %s", strings.Join(problems, "; ")).With("Problems", problems)
 	}
 	return out, nil
 }
@@ -276,7 +276,7 @@ func nodeAllocs(_ *API, c *call) (any, error) {
 		keys: []state.Key{state.TableNodeAllocs.Of(id), state.TableNodes.Of(id)},
 		render: func(s *state.Snapshot) (any, uint64, error) {
 			if s.Node(id) == nil {
-				return nil, 0, rest.NotFound("there is no node %s", rest.Quote(id)).WithHint("an agent registers its node when it starts")
+				return nil, 0, rest.NotFound("node %s not found", rest.Quote(id)).WithHint("an agent registers its node when it starts")
 			}
 			list, changed := []*client.Allocation{}, uint64(0)
 			jobs := map[*model.Job]*client.Job{}
@@ -315,7 +315,7 @@ func updateAllocs(a *API, c *call) (any, error) {
 	updates, err := decodeReport(req.Updates, func(u *client.AllocUpdate) (apply.ClientUpdate, string) {
 		status, ok := clientStatuses[u.ClientStatus]
 		if u.AllocID == "" || !ok {
-			return apply.ClientUpdate{}, fmt.Sprintf("allocation %s is %s: want an id, and pending, running, complete or failed", rest.Quote(u.AllocID), rest.Quote(u.ClientStatus))
+			return apply.ClientUpdate{}, fmt.Sprintf("invalid allocation %s with status %s: it must have an ID and a status of pending, running, complete or failed", rest.Quote(u.AllocID), rest.Quote(u.ClientStatus))
 		}
 		return apply.ClientUpdate{
 			AllocID: u.AllocID, Status: status, Started: u.StartTime != 0, StartTime: u.StartTime,
@@ -340,7 +340,7 @@ const (
 // with one update.
 func decodeReport[T, R any](list []T, read func(*T) (R, string)) ([]R, error) {
 	if len(list) > maxUpdates {
-		return nil, rest.Invalid("Updates has %d entries: at most %d are taken at a time", len(list), maxUpdates)
+		return nil, rest.Invalid("too many Updates: %d entries, at most %d are allowed in a request", len(list), maxUpdates)
 	}
 	updates := make([]R, 0, len(list))
 	var problems []string
@@ -386,7 +386,7 @@ const (
 // taintsFrom is taints as somebody sends them; add is told what is wrong.
 func taintsFrom(list []client.Taint, add func(format string, args ...any)) []model.Taint {
 	if len(list) > maxTaints {
-		add("Taints has %d: at most %d are taken", len(list), maxTaints)
+		add("too many Taints: %d, at most %d are allowed", len(list), maxTaints)
 		return nil
 	}
 	var all []model.Taint
@@ -394,11 +394,11 @@ func taintsFrom(list []client.Taint, add func(format string, args ...any)) []mod
 		m := model.Taint{Key: t.Key, Value: t.Value, Effect: model.TaintEffect(t.Effect)}
 		switch {
 		case t.Key == "" || len(t.Key) > maxTaintText || len(t.Value) > maxTaintText || strings.ContainsAny(t.Key, " \t\n=:\x00"):
-			add("Taints[%d]: %s with %s: want a word, and a value of at most %d bytes", i, rest.Quote(t.Key), rest.Quote(t.Value), maxTaintText)
+			add("invalid Taints[%d] %s with value %s: the key must be a word, and key and value at most %d bytes", i, rest.Quote(t.Key), rest.Quote(t.Value), maxTaintText)
 		case !slices.Contains(model.TaintEffects, m.Effect):
-			add("Taints[%d]: the effect is %s: want NoSchedule, PreferNoSchedule or NoExecute", i, rest.Quote(t.Effect))
+			add("invalid effect of Taints[%d] %s: it must be NoSchedule, PreferNoSchedule or NoExecute", i, rest.Quote(t.Effect))
 		case slices.ContainsFunc(all, m.Matches):
-			add("Taints[%d]: %s:%s is there already: want one of each", i, t.Key, t.Effect)
+			add("duplicate Taints[%d] %s:%s: each pair of key and effect must be unique", i, t.Key, t.Effect)
 		}
 		all = append(all, m)
 	}
@@ -418,7 +418,7 @@ func setTaints(a *API, c *call) (any, error) {
 	add := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
 	taint, untaint := taintsFrom(req.Taint, add), untaintFrom(req.Untaint, add)
 	if len(req.Taint)+len(req.Untaint) == 0 {
-		add("there is nothing to change: want Taint or Untaint")
+		add("Taint or Untaint is required")
 	}
 	if len(problems) > 0 {
 		return nil, rest.Invalid("%s", strings.Join(problems, "; ")).With("Problems", problems)
@@ -429,8 +429,8 @@ func setTaints(a *API, c *call) (any, error) {
 	}
 	for _, t := range untaint {
 		if at := slices.IndexFunc(n.Taints, t.Matches); at >= 0 && !n.Taints[at].Set {
-			return nil, rest.Invalid("node %s declares %s itself", rest.Quote(n.ID), n.Taints[at]).
-				WithHint("take it out of client.taints of its configuration, and restart its agent")
+			return nil, rest.Invalid("cannot remove taint: node %s declares %s in its configuration", rest.Quote(n.ID), n.Taints[at]).
+				WithHint("remove it from client.taints in the configuration of the node, and restart its agent")
 		}
 	}
 	ctx, cancel := c.writeContext()
@@ -447,7 +447,7 @@ func untaintFrom(list []client.Taint, add func(format string, args ...any)) (all
 			effects = []model.TaintEffect{model.TaintEffect(t.Effect)}
 		}
 		if t.Key == "" || !slices.Contains(model.TaintEffects, effects[0]) || i == maxTaints {
-			add("Untaint[%d]: %s of effect %s: want the key of a taint, and its effect or none", i, rest.Quote(t.Key), rest.Quote(t.Effect))
+			add("invalid Untaint[%d] %s with effect %s: it must be the key of a taint, with its effect or none", i, rest.Quote(t.Key), rest.Quote(t.Effect))
 			return nil
 		}
 		for _, e := range effects {

@@ -452,7 +452,7 @@ func TestFollower_StopsWaitingForDeposedLeader(t *testing.T) {
 		}
 	}()
 	resp, text := w.send("PUT", "/v1/operator/broker/pause", "")
-	if resp.StatusCode != http.StatusServiceUnavailable || !strings.Contains(text, `"no_leader"`) || !strings.Contains(text, "leads no more") {
+	if resp.StatusCode != http.StatusServiceUnavailable || !strings.Contains(text, `"no_leader"`) || !strings.Contains(text, "lost leadership") {
 		t.Errorf("%d %s", resp.StatusCode, text)
 	}
 }

@@ -27,47 +27,47 @@ func operatorRoutes() []route {
 	return []route{
 		{
 			methods: putMethods, pattern: "/v1/operator/broker/pause", name: "broker_pause", tag: tagOperator, roles: operator, leaderOnly: true,
-			doc: "Stops handing out evaluations, on whichever server leads; they are kept.", response: client.BrokerStatus{},
+			doc: "Pauses the evaluation broker of the leader. Evaluations stay queued.", response: client.BrokerStatus{},
 			handle: func(a *API, c *call) (any, error) { return setPaused(a, c, a.cfg.Server.PauseBroker) },
 		},
 		{
 			methods: putMethods, pattern: "/v1/operator/broker/resume", name: "broker_resume", tag: tagOperator, roles: operator, leaderOnly: true,
-			doc: "Hands evaluations out again.", response: client.BrokerStatus{},
+			doc: "Resumes the evaluation broker.", response: client.BrokerStatus{},
 			handle: func(a *API, c *call) (any, error) { return setPaused(a, c, a.cfg.Server.ResumeBroker) },
 		},
 		{
 			methods: get, pattern: "/v1/operator/broker/status", name: "broker_status", tag: tagOperator, roles: reader, leaderOnly: true,
-			doc: "Counts what the evaluation broker of the leader holds.", response: client.BrokerStatus{}, handle: brokerStatus,
+			doc: "Returns the counters of the leader's evaluation broker.", response: client.BrokerStatus{}, handle: brokerStatus,
 		},
 		{
 			methods: get, pattern: "/v1/operator/raft/status", name: "raft_status", tag: tagOperator, roles: reader,
-			doc: "Says how replication stands on the server that answers.", params: []param{{"hash", "boolean", "with a hash over the state"}},
+			doc: "Returns the replication status of the server that handles the request.", params: []param{{"hash", "boolean", "include a hash of the state"}},
 			response: client.RaftStatus{}, handle: raftStatus,
 		},
 		{
 			methods: get, pattern: "/v1/operator/raft/configuration", name: "raft_configuration", tag: tagOperator, roles: reader,
-			doc: "Says who the cluster's servers are.", response: client.RaftConfiguration{}, handle: raftConfiguration,
+			doc: "Returns the Raft configuration: the servers of the cluster.", response: client.RaftConfiguration{}, handle: raftConfiguration,
 		},
 		{
 			methods: putMethods, pattern: "/v1/operator/raft/transfer-leadership", name: "raft_transfer", tag: tagOperator, roles: operator, leaderOnly: true,
-			doc: "Has another server lead.", handle: transferLeadership,
+			doc: "Transfers leadership to another server.", handle: transferLeadership,
 		},
 		{
 			methods: get, pattern: "/v1/operator/snapshot", name: "snapshot_save", tag: tagOperator, roles: management, binary: true,
-			doc: "Streams the whole state. It is whole when the trailer X-Cede-Complete is true.", handle: saveSnapshot,
+			doc: "Streams a snapshot of the state. It is complete if the trailer X-Cede-Complete is true.", handle: saveSnapshot,
 		},
 		{
 			methods: putMethods, pattern: "/v1/operator/snapshot", name: "snapshot_restore", tag: tagOperator, roles: management, leaderOnly: true, binary: true,
-			doc: "Replaces the whole state by a snapshot.", handle: restoreSnapshot,
+			doc: "Replaces the state with a snapshot.", handle: restoreSnapshot,
 		},
 		{
 			methods: putMethods, pattern: "/v1/system/gc", name: "system_gc", tag: tagOperator, roles: operator, leaderOnly: true,
-			doc: "Forgets what has been over for long enough; with force, all that is over.", params: []param{{"force", "boolean", "however new it is"}},
+			doc: "Garbage-collects finished objects that are old enough. With force, it collects all finished objects.", params: []param{{"force", "boolean", "collect finished objects of any age"}},
 			response: client.GCResponse{}, handle: collectGarbage,
 		},
 		{
 			methods: putMethods, pattern: "/v1/agent/reload", name: "agent_reload", tag: tagOperator, roles: operator,
-			doc: "Has the server that answers read its configuration again.", response: client.ReloadResponse{}, handle: reload,
+			doc: "Reloads the configuration of the server that handles the request.", response: client.ReloadResponse{}, handle: reload,
 		},
 	}
 }
@@ -119,7 +119,7 @@ func countsOf(c broker.Counts) client.BrokerCounts {
 // replicated is the log, where there is one to ask.
 func (a *API) replicated() (Replication, error) {
 	if a.cfg.Replication == nil {
-		return nil, rest.Unavailable("this server keeps no log of its own")
+		return nil, rest.Unavailable("this server has no replicated log")
 	}
 	return a.cfg.Replication, nil
 }
@@ -192,7 +192,7 @@ func transferLeadership(a *API, c *call) (any, error) {
 	ctx, cancel := c.writeContext()
 	defer cancel()
 	if err := r.Transfer(ctx); err != nil {
-		return nil, rest.Unavailable("the leadership stays where it is: %v", err).WithHint("another server must be up to date: GET /v1/operator/raft/status on each")
+		return nil, rest.Unavailable("leadership was not transferred: %v", err).WithHint("another server must be up to date: check GET /v1/operator/raft/status on each server")
 	}
 	return nil, nil
 }
@@ -248,7 +248,7 @@ func restoreSnapshot(a *API, c *call) (any, error) {
 func snapshotError(err error) error {
 	for _, servers := range []error{replication.ErrNotLeader, replication.ErrUnknownOutcome, replication.ErrClosed, context.DeadlineExceeded, context.Canceled} {
 		if errors.Is(err, servers) {
-			return rest.Unavailable("the snapshot was not restored: %v", err).WithHint("ask the leader, and look at GET /v1/operator/raft/status")
+			return rest.Unavailable("the snapshot was not restored: %v", err).WithHint("send the request to the leader, and check GET /v1/operator/raft/status")
 		}
 	}
 	return rest.Invalid("the snapshot was not restored: %v", err).WithHint("check the file: cede operator snapshot inspect FILE")
@@ -271,13 +271,13 @@ func collectGarbage(a *API, c *call) (any, error) {
 
 func reload(a *API, c *call) (any, error) {
 	if a.cfg.Process.Reload == nil {
-		return nil, rest.Unavailable("this process has no configuration to read again")
+		return nil, rest.Unavailable("this process has no configuration to reload")
 	}
 	ctx, cancel := c.writeContext()
 	defer cancel()
 	changed, err := a.cfg.Process.Reload(ctx)
 	if err != nil {
-		return nil, rest.Invalid("the configuration was not taken: %v", err).WithHint("what was in force before still is; cede config validate says the same")
+		return nil, rest.Invalid("the configuration was not reloaded: %v", err).WithHint("the previous configuration stays active; check the file with cede config validate")
 	}
 	c.setStateHeaders(a.cfg.Server.Snapshot())
 	return &client.ReloadResponse{Changed: changed}, nil
@@ -295,25 +295,25 @@ func poolRoutes() []route {
 	return []route{
 		{
 			methods: putMethods, pattern: "/v1/agent/join", name: "agent_join", tag: tagOperator, roles: management,
-			doc: "Has the server that answers join a pool.", params: []param{{"address", "string", "HOST:PORT of a member's gossip; may be given several times"}},
+			doc: "Joins the server that handles the request to a pool.", params: []param{{"address", "string", "HOST:PORT of a member's gossip; repeatable"}},
 			response: client.JoinResponse{}, handle: joinPool,
 		},
 		{
 			methods: putMethods, pattern: "/v1/agent/leave", name: "agent_leave", tag: tagOperator, roles: management,
-			doc: "Has the server that answers leave its pool for good, and stop.", handle: leavePool,
+			doc: "Removes the server that handles the request from its pool permanently, and stops it.", handle: leavePool,
 		},
 		{
 			methods: remove, pattern: "/v1/operator/raft/peer", name: "raft_remove_peer", tag: tagOperator, roles: management, leaderOnly: true,
-			doc: "Removes a server from replication that will not come back.", params: []param{{"id", "string", "of the server"}}, handle: removePeer,
+			doc: "Removes a failed server from the Raft configuration.", params: []param{{"id", "string", "of the server"}}, handle: removePeer,
 		},
 		{
 			methods: get, pattern: "/v1/operator/keyring", name: "keyring_list", tag: tagOperator, roles: management,
-			doc: "Lists digests of the keys that gossip is sealed with, of every server.", response: client.KeyringResponse{},
+			doc: "Lists the digests of the gossip encryption keys of every server.", response: client.KeyringResponse{},
 			handle: func(a *API, c *call) (any, error) { return keyring(a, c, rpc.KeyList, nil) },
 		},
-		key("install", "Has every server open what a key seals.", rpc.KeyInstall),
-		key("use", "Has every server seal with a key that is installed.", rpc.KeyUse),
-		key("remove", "Has every server forget a key that seals no more.", rpc.KeyRemove),
+		key("install", "Installs a gossip encryption key on every server, for decryption.", rpc.KeyInstall),
+		key("use", "Makes an installed key the primary key of every server, used for encryption.", rpc.KeyUse),
+		key("remove", "Removes a key that is not the primary key from every server.", rpc.KeyRemove),
 	}
 }
 
@@ -353,7 +353,7 @@ func changeKeys(a *API, c *call, verb rpc.KeyVerb) (any, error) {
 	}
 	key, err := base64.StdEncoding.DecodeString(strings.TrimSpace(r.Key))
 	if err != nil {
-		return nil, rest.Invalid("Key is no base64").WithHint("`openssl rand -base64 32` makes one")
+		return nil, rest.Invalid("Key is not valid base64").WithHint("generate a key with `openssl rand -base64 32`")
 	}
 	return keyring(a, c, verb, key)
 }

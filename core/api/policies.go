@@ -32,26 +32,26 @@ func policyRoutes() []route {
 	routes := []route{
 		{
 			methods: get, pattern: "/v1/policies", name: "policies_list", tag: tagPolicies, roles: reader,
-			doc: "Lists policies, built-in ones included, ascending by name.", response: []*client.PolicyStub{}, handle: listPolicies,
+			doc: "Lists policies, including built-in ones, ordered by name.", response: []*client.PolicyStub{}, handle: listPolicies,
 		},
 		{
 			methods: post, pattern: "/v1/policies", name: "policy_load", tag: tagPolicies, roles: author, leaderOnly: true, binary: true,
-			doc: "Brings a version of a policy to every server. The body is multipart/form-data with the parts request (JSON) and, " +
-				"where a module travels, module (WebAssembly, at most 8 MiB), manifest and signature. JSON alone does where none travels.",
-			params:  []param{{"wait", "string", "for how long at most the servers' checks are waited for; whose are missing then is in Awaited"}},
+			doc: "Loads a version of a policy on every server. The body is multipart/form-data with the parts request (JSON) and, " +
+				"if a module is sent, module (WebAssembly, at most 8 MiB), manifest and signature. Without a module, the body may be JSON.",
+			params:  []param{{"wait", "string", "maximum time to wait for the checks of all servers; Awaited then lists the missing ones"}},
 			request: client.PolicyLoad{}, response: client.PolicyVersion{}, handle: loadPolicy,
 		},
 		{
 			methods: get, pattern: "/v1/policy/{name}", name: "policy_status", tag: tagPolicies, roles: reader,
-			doc: "Returns a policy with its versions, as the cluster has it and as it does on the server that answers.", response: client.PolicyStatus{}, handle: policyStatus,
+			doc: "Returns a policy with its versions, its state in the cluster, and its statistics on the server that handles the request.", response: client.PolicyStatus{}, handle: policyStatus,
 		},
 		{
 			methods: get, pattern: "/v1/policy/{name}/versions", name: "policy_versions", tag: tagPolicies, roles: reader,
-			doc: "Lists the versions of a policy that are loaded, the newest first.", response: []*client.PolicyVersion{}, handle: policyVersions,
+			doc: "Lists the loaded versions of a policy, newest first.", response: []*client.PolicyVersion{}, handle: policyVersions,
 		},
 		{
 			methods: get, pattern: "/v1/policy/{name}/differences", name: "policy_differences", tag: tagPolicies, roles: reader,
-			doc: "Lists what the shadow of a policy would have decided otherwise, on the server that answers, the newest first.", response: []*client.PolicyDifference{}, handle: policyDifferences,
+			doc: "Lists the decisions in which the shadow version of a policy differed, on the server that handles the request, newest first.", response: []*client.PolicyDifference{}, handle: policyDifferences,
 		},
 	}
 	for _, verb := range slices.Sorted(maps.Keys(policyVerbs)) {
@@ -64,8 +64,8 @@ func policyRoutes() []route {
 	}
 	return append(routes, route{
 		methods: get, pattern: "/v1/decisions", name: "decisions_list", tag: tagPolicies, roles: reader,
-		doc:    "Lists what policies decided on the server that answers, the newest first.",
-		params: []param{{"policy", "string", "of this policy alone"}}, response: []*client.PolicyDecision{}, handle: listDecisions,
+		doc:    "Lists the decisions of policies on the server that handles the request, newest first.",
+		params: []param{{"policy", "string", "only decisions of this policy"}}, response: []*client.PolicyDecision{}, handle: listDecisions,
 	})
 }
 
@@ -77,13 +77,13 @@ type policyVerb struct {
 
 var policyVerbs = map[string]policyVerb{
 	"shadow": {
-		"Runs a version on live decisions without applying anything; without Version, ends that.",
+		"Runs a version in shadow: it receives live decisions, but its results are not applied. Without Version, the shadow run ends.",
 		func(ctx context.Context, s Policies, name string, req *client.PolicyVersionRequest) (uint64, error) {
 			return s.ShadowPolicy(ctx, name, req.Version)
 		},
 	},
 	"activate": {
-		"Lets a version decide, once every server has checked it; with For, rolls back after that time.",
+		"Activates a version once every server has checked it. With For, it is rolled back after that time.",
 		func(ctx context.Context, s Policies, name string, req *client.PolicyVersionRequest) (uint64, error) {
 			if req.For != 0 {
 				return s.TryPolicy(ctx, name, req.Version, req.For)
@@ -92,22 +92,22 @@ var policyVerbs = map[string]policyVerb{
 		},
 	},
 	"rollback": {
-		"Lets the version decide that decided before.",
+		"Activates the previous version.",
 		func(ctx context.Context, s Policies, name string, req *client.PolicyVersionRequest) (uint64, error) {
 			if req.Version != "" {
-				return 0, rest.Invalid("a rollback takes no Version: it returns to the one before").WithHint("activate the version that you want")
+				return 0, rest.Invalid("Version is not allowed in a rollback: it always activates the previous version").WithHint("use activate for a specific version")
 			}
 			return s.RollbackPolicy(ctx, name)
 		},
 	},
 	"unload": {
-		"Forgets a version that plays no role.",
+		"Unloads a version that is neither active, previous nor shadow.",
 		func(ctx context.Context, s Policies, name string, req *client.PolicyVersionRequest) (uint64, error) {
 			return s.UnloadPolicy(ctx, name, req.Version)
 		},
 	},
 	"reset": {
-		"Lets a version be activated again that was taken out of service because of its faults; without Version, every one of the policy.",
+		"Clears the trip of a version that was deactivated because of its faults, so that it can be activated again. Without Version, it clears every version of the policy.",
 		func(ctx context.Context, s Policies, name string, req *client.PolicyVersionRequest) (uint64, error) {
 			return s.ResetPolicy(ctx, name, req.Version)
 		},
@@ -252,7 +252,7 @@ func loadRequest(c *call, text []byte) (req policy.LoadRequest, err error) {
 		return req, err
 	}
 	if len(unknown) > 0 {
-		return req, rest.Invalid("the request has %s that nobody reads here: %s", countFields(len(unknown)), strings.Join(unknown, ", ")).With("Unknown", unknown)
+		return req, rest.Invalid("the request has %s: %s", countFields(len(unknown)), strings.Join(unknown, ", ")).With("Unknown", unknown)
 	}
 	return policy.LoadRequest{
 		Name: in.Name, Builtin: in.Builtin, Executable: in.Executable, Config: in.Config, Grants: in.Grants, OnFault: in.OnFault,
@@ -263,7 +263,7 @@ func loadRequest(c *call, text []byte) (req policy.LoadRequest, err error) {
 func loadParts(c *call) (req policy.LoadRequest, err error) {
 	form, err := c.r.MultipartReader()
 	if err != nil {
-		return req, rest.Invalid("the body is no form: %v", err)
+		return req, rest.Invalid("the body is not a valid form: %v", err)
 	}
 	parts := map[string][]byte{}
 	for {
@@ -277,7 +277,7 @@ func loadParts(c *call) (req policy.LoadRequest, err error) {
 		name := p.FormName()
 		limit, known := partLimits[name]
 		if _, twice := parts[name]; !known || twice {
-			return req, rest.Invalid("the form has a part %s, or has it twice: want request, module, manifest and signature, each once", rest.Quote(name))
+			return req, rest.Invalid("unknown or duplicate form part %s: the parts are request, module, manifest and signature, each at most once", rest.Quote(name))
 		}
 		if parts[name], err = readPart(p, limit); err != nil {
 			return req, err
@@ -303,7 +303,7 @@ func readPart(p *multipart.Part, limit int64) ([]byte, error) {
 	}
 	if int64(len(text)) > limit {
 		f := rest.BodyTooLarge(limit)
-		f.Message = fmt.Sprintf("the part %s is larger than the %d bytes that are taken", rest.Quote(p.FormName()), limit)
+		f.Message = fmt.Sprintf("form part %s is too large: at most %d bytes are allowed", rest.Quote(p.FormName()), limit)
 		return nil, f
 	}
 	return text, nil
@@ -316,7 +316,7 @@ func partError(err error) error {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return bodyError(err)
 	}
-	return rest.Invalid("the form broke off: %v", err)
+	return rest.Invalid("the form is incomplete: %v", err)
 }
 
 // policyOf is a policy as the API tells of it.
@@ -386,9 +386,9 @@ const (
 func policyModuleRoutes() []route {
 	return []route{{
 		methods: get, pattern: "/v1/policy/{name}/module", name: "policy_module", tag: tagPolicies, roles: []acl.Role{acl.Operate, acl.Policy}, binary: true,
-		doc: "Sends the WebAssembly module of a version. The headers " + headerPolicyVersion + " and " + headerPolicyDigest +
-			" say which version it is, and what its bytes hash to.",
-		params: []param{{"version", "string", "id of the version, or a prefix of it that is unique; absent: the active one, or else the only one"}},
+		doc: "Returns the WebAssembly module of a version. The headers " + headerPolicyVersion + " and " + headerPolicyDigest +
+			" contain the version and the digest of the module.",
+		params: []param{{"version", "string", "ID of the version, or a unique prefix; absent: the active version, or the only one"}},
 		handle: policyModule,
 	}}
 }

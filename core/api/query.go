@@ -35,9 +35,9 @@ func (c *call) singleNamespace(what, body string) (string, error) {
 	ns := c.namespace()
 	switch {
 	case ns == allNamespaces:
-		return "", rest.Invalid("a %s is in one namespace: want namespace=NAME, not *", what)
+		return "", rest.Invalid("invalid namespace=*: a %s belongs to one namespace, so set namespace=NAME", what)
 	case body != "" && body != ns:
-		return "", rest.Invalid("the request is for namespace %s, and the body of %s", rest.Quote(ns), rest.Quote(body)).WithHint("give namespace=%s", body)
+		return "", rest.Invalid("the request names namespace %s, but the body names %s", rest.Quote(ns), rest.Quote(body)).WithHint("set namespace=%s", body)
 	}
 	return ns, nil
 }
@@ -60,7 +60,7 @@ func queryFlag(c *call, name string) (bool, error) {
 	}
 	on, err := strconv.ParseBool(text)
 	if err != nil {
-		return false, rest.Invalid("%s=%s: want true or false", name, rest.Quote(text)).With("Parameter", name)
+		return false, rest.Invalid("invalid %s=%s: it must be true or false", name, rest.Quote(text)).With("Parameter", name)
 	}
 	return on, nil
 }
@@ -73,7 +73,7 @@ func queryNumber(c *call, name string) (uint64, error) {
 	}
 	n, err := strconv.ParseUint(text, 10, 64)
 	if err != nil {
-		return 0, rest.Invalid("%s=%s: want a whole number", name, rest.Quote(text)).With("Parameter", name)
+		return 0, rest.Invalid("invalid %s=%s: it must be a non-negative integer", name, rest.Quote(text)).With("Parameter", name)
 	}
 	return n, nil
 }
@@ -88,12 +88,12 @@ func queryWait(c *call) (time.Duration, error) {
 	if err != nil {
 		seconds, numeric := strconv.Atoi(text)
 		if numeric != nil || seconds > 1<<30 {
-			return 0, rest.Invalid("wait=%s: want a duration such as 30s or 5m", rest.Quote(text)).With("Parameter", "wait")
+			return 0, rest.Invalid("invalid wait=%s: it must be a duration such as 30s or 5m", rest.Quote(text)).With("Parameter", "wait")
 		}
 		d = time.Duration(seconds) * time.Second
 	}
 	if d < 0 {
-		return 0, rest.Invalid("wait=%s is negative", rest.Quote(text)).With("Parameter", "wait")
+		return 0, rest.Invalid("invalid wait=%s: it must not be negative", rest.Quote(text)).With("Parameter", "wait")
 	}
 	return min(d, c.api.cfg.Limits.Wait), nil
 }
@@ -188,7 +188,7 @@ func (c *call) snapshot() (*state.Snapshot, error) {
 	stale, err := queryFlag(c, "stale")
 	if err != nil || stale && consistent {
 		if err == nil {
-			err = rest.Invalid("stale and consistent contradict each other: give one of them")
+			err = rest.Invalid("stale and consistent are mutually exclusive")
 		}
 		return nil, err
 	}
@@ -206,8 +206,8 @@ func (c *call) snapshot() (*state.Snapshot, error) {
 // notCaughtUp is the refusal to speak of a state that may be anything.
 func notCaughtUp(of string) *rest.Failure {
 	return &rest.Failure{
-		Code: rest.CodeNoLeader, Message: of + "this server has heard no leader since it began, or lacks some of what the leader has",
-		Hint: "ask another server, or try again in a moment; stale=true reads what is here, however old",
+		Code: rest.CodeNoLeader, Message: of + "this server has not caught up with a leader since it started",
+		Hint: "use another server, or try again in a moment; stale=true reads the local state, however old",
 	}
 }
 

@@ -259,7 +259,7 @@ func TestPlanToken_EmptyIsRejected(t *testing.T) {
 		return resp.StatusCode, string(text)
 	}
 	code, text := post(`, "PlanToken": ""`)
-	if code != http.StatusBadRequest || !strings.Contains(text, "PlanToken is empty") || !strings.Contains(text, "leave the field out") {
+	if code != http.StatusBadRequest || !strings.Contains(text, "PlanToken must not be empty") || !strings.Contains(text, "omit the field") {
 		t.Errorf("%d: %s", code, text)
 	}
 	if w.server.Snapshot().Job(model.JobKey{Namespace: "default", ID: "j"}) != nil {

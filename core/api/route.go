@@ -103,7 +103,7 @@ var unknown = route{name: "unknown", pattern: "/", scope: scopePublic, handle: n
 var unclean = route{
 	name: "unknown", pattern: "/", scope: scopePublic,
 	handle: func(_ *API, c *call) (any, error) {
-		return nil, rest.NotFound("there is nothing at %s", rest.Quote(c.r.URL.Path)).WithHint("the path has empty parts or dots: write %%2F for a slash in an id")
+		return nil, rest.NotFound("unknown path %s", rest.Quote(c.r.URL.Path)).WithHint("the path has empty or dot segments: escape a slash in an ID as %%2F")
 	},
 }
 
@@ -111,11 +111,11 @@ var unclean = route{
 func notFound(a *API, c *call) (any, error) {
 	allowed := a.methodsFor(c.r)
 	if len(allowed) == 0 {
-		return nil, rest.NotFound("there is nothing at %s", rest.Quote(c.r.URL.Path)).WithHint("GET /v1/openapi.json lists everything there is")
+		return nil, rest.NotFound("unknown path %s", rest.Quote(c.r.URL.Path)).WithHint("GET /v1/openapi.json lists all paths")
 	}
 	list := strings.Join(allowed, ", ")
 	c.w.Header().Set("Allow", list)
-	f := rest.Invalid("%s is not taken at %s: want %s", c.r.Method, rest.Quote(c.r.URL.Path), list)
+	f := rest.Invalid("method %s is not allowed at %s: it must be %s", c.r.Method, rest.Quote(c.r.URL.Path), list)
 	f.Status = http.StatusMethodNotAllowed
 	return nil, f
 }

@@ -28,23 +28,23 @@ func schedulerRoutes() []route {
 	var routes []route
 	for _, at := range []struct{ pattern, name, doc string }{
 		{"/v1/scheduler/configuration", "scheduler", ""},
-		{"/v1/operator/scheduler/configuration", "operator_scheduler", " As Nomad's clients ask for it."},
+		{"/v1/operator/scheduler/configuration", "operator_scheduler", " This is the path that Nomad's clients use."},
 	} {
 		routes = append(routes, route{
 			methods: get, pattern: at.pattern, name: at.name + "_get", tag: tagScheduler, roles: reader, scope: scopePublic,
-			doc:   "Returns what operators set for scheduling in the whole cluster." + at.doc,
+			doc:   "Returns the cluster-wide scheduler configuration." + at.doc,
 			reads: true, response: client.SchedulerConfigurationResponse{}, handle: getConfig,
 		}, route{
 			methods: putMethods, pattern: at.pattern, name: at.name + "_set", tag: tagScheduler, roles: operator, leaderOnly: true,
-			doc:     "Replaces what operators set for scheduling. Fields that are absent keep their value, and feature gates theirs; null is the default." + at.doc,
-			params:  []param{{"cas", "integer", "write only while ModifyIndex is this"}},
+			doc:     "Updates the scheduler configuration. Absent fields and feature gates keep their values; null restores the default." + at.doc,
+			params:  []param{{"cas", "integer", "write only if ModifyIndex has this value"}},
 			request: client.SchedulerConfiguration{}, response: client.SchedulerSetConfigurationResponse{}, handle: setConfig,
 		})
 	}
 	return append(routes,
 		route{
 			methods: get, pattern: "/v1/priority-classes", name: "priority_classes_list", tag: tagScheduler, roles: reader, scope: scopePublic,
-			doc: "Lists priority classes, ascending by name.", reads: true, response: []*client.PriorityClass{}, handle: listClasses,
+			doc: "Lists priority classes, ordered by name.", reads: true, response: []*client.PriorityClass{}, handle: listClasses,
 		},
 		route{
 			methods: get, pattern: "/v1/priority-class/{name}", name: "priority_class_get", tag: tagScheduler, roles: reader, scope: scopePublic,
@@ -52,12 +52,12 @@ func schedulerRoutes() []route {
 		},
 		route{
 			methods: putMethods, pattern: "/v1/priority-class/{name}", name: "priority_class_put", tag: tagScheduler, roles: operator, leaderOnly: true,
-			doc:     "Makes or changes a priority class. Jobs that are registered keep the priority that they have.",
+			doc:     "Creates or updates a priority class. Registered jobs keep their priority.",
 			request: client.PriorityClass{}, response: client.IndexResponse{}, handle: putClass,
 		},
 		route{
 			methods: remove, pattern: "/v1/priority-class/{name}", name: "priority_class_delete", tag: tagScheduler, roles: operator, leaderOnly: true,
-			doc: "Forgets a priority class.", response: client.IndexResponse{}, handle: deleteClass,
+			doc: "Deletes a priority class.", response: client.IndexResponse{}, handle: deleteClass,
 		},
 	)
 }
@@ -124,11 +124,11 @@ func setConfig(a *API, c *call) (any, error) {
 		return nil, err
 	}
 	if len(unknown) > 0 {
-		return nil, rest.Invalid("the configuration has fields that are not acted upon: %v", unknown).
-			WithHint("remove them; what is configured says GET /v1/scheduler/configuration").With("Unknown", unknown)
+		return nil, rest.Invalid("the configuration has unsupported fields: %v", unknown).
+			WithHint("remove them; GET /v1/scheduler/configuration returns the supported fields").With("Unknown", unknown)
 	}
 	if conf.MemoryOversubscriptionEnabled || conf.RejectJobRegistration {
-		return nil, rest.Invalid("MemoryOversubscriptionEnabled and RejectJobRegistration are not acted upon: want false")
+		return nil, rest.Invalid("MemoryOversubscriptionEnabled and RejectJobRegistration are not supported: they must be false")
 	}
 	m, err := configFrom(conf)
 	if err != nil {
@@ -175,7 +175,7 @@ func checkFeatureGates(text []byte) error {
 	if len(unknown) == 0 {
 		return nil
 	}
-	return rest.Invalid("there is no feature gate %s", strings.Join(unknown, ", ")).
+	return rest.Invalid("unknown feature gate %s", strings.Join(unknown, ", ")).
 		WithHint("the feature gates are %s", strings.Join(client.FeatureGateNames(), ", ")).With("Unknown", paths)
 }
 
@@ -194,7 +194,7 @@ func configFrom(conf *client.SchedulerConfiguration) (*model.SchedulerConfig, er
 	m.Preemption[model.JobBinding] = p.BindingSchedulerEnabled
 	if conf.PriorityDelta != nil {
 		if *conf.PriorityDelta < 0 || *conf.PriorityDelta > math.MaxInt32 {
-			return nil, rest.Invalid("PriorityDelta is %d: want 0 to %d", *conf.PriorityDelta, math.MaxInt32).With("Field", "PriorityDelta")
+			return nil, rest.Invalid("invalid PriorityDelta %d: it must be between 0 and %d", *conf.PriorityDelta, math.MaxInt32).With("Field", "PriorityDelta")
 		}
 		delta := int32(*conf.PriorityDelta)
 		m.PriorityDelta = &delta
@@ -222,7 +222,7 @@ func getClass(_ *API, c *call) (any, error) {
 		render: func(s *state.Snapshot) (any, uint64, error) {
 			p := cmp.Or(s.PriorityClass(name), model.SystemClass(name))
 			if p == nil {
-				return nil, 0, rest.NotFound("there is no priority class %s", rest.Quote(name)).WithHint("GET /v1/priority-classes lists them")
+				return nil, 0, rest.NotFound("priority class %s not found", rest.Quote(name)).WithHint("GET /v1/priority-classes lists them")
 			}
 			return view.PriorityClass(p), 0, nil
 		},
@@ -240,11 +240,11 @@ func putClass(a *API, c *call) (any, error) {
 	}
 	switch {
 	case req.Value < math.MinInt32 || req.Value > math.MaxInt32: // what is between, the server judges
-		return nil, rest.Invalid("Value is %d: want %d to %d", req.Value, math.MinInt32, model.HighestUserPriority).With("Field", "Value").
-			WithHint("a class with a greater value goes first; write one within these")
+		return nil, rest.Invalid("invalid Value %d: it must be between %d and %d", req.Value, math.MinInt32, model.HighestUserPriority).With("Field", "Value").
+			WithHint("a class with a greater value has precedence; choose a value in this range")
 	case req.PreemptionPolicy != "" && req.PreemptionPolicy != view.PreemptLower && req.PreemptionPolicy != view.PreemptNever:
-		return nil, rest.Invalid("PreemptionPolicy is %s: want %s or %s", rest.Quote(req.PreemptionPolicy), view.PreemptLower, view.PreemptNever).With("Field", "PreemptionPolicy").
-			WithHint("leave it out for %s", view.PreemptLower)
+		return nil, rest.Invalid("invalid PreemptionPolicy %s: it must be %s or %s", rest.Quote(req.PreemptionPolicy), view.PreemptLower, view.PreemptNever).With("Field", "PreemptionPolicy").
+			WithHint("omit it for %s", view.PreemptLower)
 	}
 	ctx, cancel := c.writeContext()
 	defer cancel()
@@ -274,7 +274,7 @@ func (c *call) indexResponse(index uint64, err error) (any, error) {
 func namespaceRoutes() []route {
 	return []route{{
 		methods: get, pattern: "/v1/namespaces", name: "namespaces_list", tag: tagJobs, roles: []acl.Role{acl.Read}, scope: scopePublic,
-		doc:      "Lists the namespaces that have something in them, ascending by name: to a token that is bound to one, that one.",
+		doc:      "Lists the namespaces that contain objects, ordered by name. A token that is restricted to a namespace sees only that one.",
 		response: []*client.Namespace{}, handle: listNamespaces,
 	}}
 }

@@ -185,7 +185,7 @@ func (a *API) admit(c *call) error {
 	if wait := a.rates.Acquire(who); wait > 0 {
 		return &rest.Failure{
 			Code: rest.CodeRateLimited, Message: "too many requests from " + who, RetryAfter: wait,
-			Hint: "ask less often, or use blocking queries (index and wait) and the event stream instead of polling",
+			Hint: "send requests less often, or use blocking queries (index and wait) and the event stream instead of polling",
 		}
 	}
 	return a.authorize(c)
@@ -200,10 +200,10 @@ func (a *API) authorize(c *call) error {
 	if secret != "" {
 		token, ok := a.cfg.Server.Authenticate(secret)
 		if !ok && !a.cfg.Server.CaughtUp() {
-			return notCaughtUp("whether the token is known cannot be told: ")
+			return notCaughtUp("cannot verify the token: ")
 		}
 		if !ok {
-			return &rest.Failure{Code: rest.CodeUnauthenticated, Message: "the token is not known, or no longer valid", Hint: "check CEDE_TOKEN"}
+			return &rest.Failure{Code: rest.CodeUnauthenticated, Message: "the token is unknown or no longer valid", Hint: "check CEDE_TOKEN"}
 		}
 		c.token = token
 	}
@@ -211,7 +211,7 @@ func (a *API) authorize(c *call) error {
 		return nil
 	}
 	if c.token == nil {
-		return &rest.Failure{Code: rest.CodeUnauthenticated, Message: "a token is needed", Hint: "give it by CEDE_TOKEN, or in the header Authorization: Bearer"}
+		return &rest.Failure{Code: rest.CodeUnauthenticated, Message: "a token is required", Hint: "set CEDE_TOKEN, or send the header Authorization: Bearer"}
 	}
 	if !acl.Allows(c.token.Roles, c.route.roles...) {
 		return forbidden(c, "the role %s", joinRoles(c.route.roles))
@@ -221,7 +221,7 @@ func (a *API) authorize(c *call) error {
 
 func forbidden(c *call, format string, args ...any) *rest.Failure {
 	f := rest.Invalid("token "+rest.Quote(c.token.Name)+" lacks "+format, args...)
-	f.Code, f.Hint = rest.CodeForbidden, "ask whoever manages tokens"
+	f.Code, f.Hint = rest.CodeForbidden, "request the permission from an administrator of tokens"
 	return f.With("Roles", c.token.Roles)
 }
 
@@ -239,10 +239,10 @@ func (c *call) checkScope() error {
 		return nil
 	}
 	if c.route.scope == scopeCluster {
-		return forbidden(c, "what it needs for the whole cluster: it is bound to namespace %s", rest.Quote(c.token.Namespace))
+		return forbidden(c, "access to the whole cluster: it is restricted to namespace %s", rest.Quote(c.token.Namespace))
 	}
 	if ns := c.namespace(); ns != c.token.Namespace {
-		return forbidden(c, "access to namespace %s: it is bound to %s", rest.Quote(ns), rest.Quote(c.token.Namespace))
+		return forbidden(c, "access to namespace %s: it is restricted to %s", rest.Quote(ns), rest.Quote(c.token.Namespace))
 	}
 	return nil
 }

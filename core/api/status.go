@@ -26,7 +26,7 @@ func statusRoutes() []route {
 	return []route{
 		{
 			methods: get, pattern: "/v1/status/leader", name: "status_leader", tag: tagStatus, roles: reader, scope: scopePublic,
-			doc: `Returns the address of the leader; "" while there is none.`, response: "", handle: leader,
+			doc: `Returns the address of the leader, or "" if there is none.`, response: "", handle: leader,
 		},
 		{
 			methods: get, pattern: "/v1/status/peers", name: "status_peers", tag: tagStatus, roles: reader, scope: scopePublic,
@@ -38,7 +38,7 @@ func statusRoutes() []route {
 		},
 		{
 			methods: get, pattern: "/v1/agent/self", name: "agent_self", tag: tagStatus, roles: reader, scope: scopePublic,
-			doc: "Says what the process that answers is.", response: client.AgentSelf{}, handle: self,
+			doc: "Describes the agent that handles the request.", response: client.AgentSelf{}, handle: self,
 		},
 	}
 }
@@ -47,14 +47,14 @@ func healthRoutes() []route {
 	return []route{
 		{
 			methods: get, pattern: "/livez", name: "livez", tag: tagHealth, scope: scopePublic,
-			doc: "Answers while the process lives.", response: client.Health{}, handle: livez,
+			doc: "Returns 200 while the process is alive.", response: client.Health{}, handle: livez,
 		},
-		readiness("/readyz", "readyz", "Answers 200 while the server can do its work and 503 while it cannot; with verbose, says what it needs."),
+		readiness("/readyz", "readyz", "Returns 200 if the server is ready and 503 if it is not. With verbose, the response lists every check."),
 		readiness("/healthz", "healthz", "Is /readyz."),
 		readiness("/v1/agent/health", "agent_health", "Is /readyz."),
 		{
 			methods: get, pattern: "/v1/openapi.json", name: "openapi", tag: tagHealth, scope: scopePublic, binary: true,
-			doc: "Returns this document.", handle: openapi,
+			doc: "Returns the OpenAPI document.", handle: openapi,
 		},
 	}
 }
@@ -62,7 +62,7 @@ func healthRoutes() []route {
 func readiness(pattern, name, doc string) route {
 	return route{
 		methods: get, pattern: pattern, name: name, tag: tagHealth, scope: scopePublic, doc: doc,
-		params: []param{{"verbose", "boolean", "with every check"}}, response: client.Health{}, handle: readyz,
+		params: []param{{"verbose", "boolean", "list every check"}}, response: client.Health{}, handle: readyz,
 	}
 }
 

@@ -81,12 +81,12 @@ func TestTaints_RejectInvalid(t *testing.T) {
 	w := start(t)
 	w.addNode("n1", 10, 10)
 	for body, want := range map[string]string{
-		`{}`: "nothing to change",
-		`{"Taint":[{"Key":"a b","Effect":"NoSchedule"}]}`:                                          "want a word",
+		`{}`: "Taint or Untaint is required",
+		`{"Taint":[{"Key":"a b","Effect":"NoSchedule"}]}`:                                          "the key must be a word",
 		`{"Taint":[{"Key":"a","Effect":"NoExecute"},{"Key":"","Effect":"NoSchedule"}]}`:            "Taints[1]",
-		`{"Taint":[{"Key":"a","Effect":"NoSchedule"},{"Key":"a","Effect":"NoSchedule"}]}`:          "one of each",
+		`{"Taint":[{"Key":"a","Effect":"NoSchedule"},{"Key":"a","Effect":"NoSchedule"}]}`:          "duplicate Taints[1]",
 		`{"Untaint":[{"Key":"a","Effect":"never"}]}`:                                               "Untaint[0]",
-		`{"NodeID":"other","Taint":[{"Key":"a","Effect":"NoSchedule"}]}`:                           "the path is of node",
+		`{"NodeID":"other","Taint":[{"Key":"a","Effect":"NoSchedule"}]}`:                           "the path names node",
 		`{"Taint":[` + strings.Repeat(`{"Key":"a","Effect":"NoSchedule"},`, 64) + `{}]}`:           "at most 64",
 		`{"Taint":[{"Key":"a","Value":"` + strings.Repeat("x", 300) + `","Effect":"NoSchedule"}]}`: "at most 256 bytes",
 	} {

@@ -18,34 +18,34 @@ func tokenRoutes() []route {
 	return []route{
 		{
 			methods: putMethods, pattern: "/v1/acl/bootstrap", name: "acl_bootstrap", tag: tagTokens, scope: scopePublic, leaderOnly: true,
-			doc: "Makes the first token, which may do everything. It works once.", response: client.Token{}, handle: bootstrap,
+			doc: "Creates the first token, which has every role. It succeeds once.", response: client.Token{}, handle: bootstrap,
 		},
 		{
 			methods: get, pattern: "/v1/acl/tokens", name: "tokens_list", tag: tagTokens, roles: management,
-			doc: "Lists tokens, without their secrets, ascending by accessor.", reads: true, paged: true, response: []*client.Token{}, handle: listTokens,
+			doc: "Lists tokens without their secrets, ordered by accessor.", reads: true, paged: true, response: []*client.Token{}, handle: listTokens,
 		},
 		{
 			methods: get, pattern: "/v1/acl/token/self", name: "token_self", tag: tagTokens, scope: scopePublic, roles: acl.Roles,
-			doc: "Returns the caller's own token, without its secret.", response: client.Token{}, handle: ownToken,
+			doc: "Returns the token of the caller, without its secret.", response: client.Token{}, handle: ownToken,
 		},
 		{
 			methods: get, pattern: "/v1/acl/token/{accessor}", name: "token_get", tag: tagTokens, roles: management,
-			doc: "Returns a token, without its secret. The accessor may be any prefix that is unique.", response: client.Token{}, handle: getToken,
+			doc: "Returns a token, without its secret. The accessor may be any unique prefix.", response: client.Token{}, handle: getToken,
 		},
 		{
 			methods: putMethods, pattern: "/v1/acl/token", name: "token_create", tag: tagTokens, roles: management, leaderOnly: true,
-			doc: "Makes a token. Its secret is in this answer and nowhere else.", request: client.TokenCreateRequest{}, response: client.Token{}, handle: createToken,
+			doc: "Creates a token. Only this response contains its secret.", request: client.TokenCreateRequest{}, response: client.Token{}, handle: createToken,
 		},
 		{
 			methods: remove, pattern: "/v1/acl/token/{accessor}", name: "token_delete", tag: tagTokens, roles: management, leaderOnly: true,
-			doc: "Makes a token void.", response: client.IndexResponse{}, handle: deleteToken,
+			doc: "Revokes a token.", response: client.IndexResponse{}, handle: deleteToken,
 		},
 	}
 }
 
 func bootstrap(a *API, c *call) (any, error) {
 	if !a.cfg.Security {
-		return nil, rest.Invalid("security is off: nobody needs a token").WithHint("turn it on in the configuration first, or a token protects nothing")
+		return nil, rest.Invalid("security is disabled: tokens are not checked").WithHint("enable security in the configuration first")
 	}
 	ctx, cancel := c.writeContext()
 	defer cancel()
@@ -69,7 +69,7 @@ func createToken(a *API, c *call) (any, error) {
 		return nil, err
 	}
 	if req.Name == "" || len(req.Name) > 256 {
-		return nil, rest.Invalid("Name has %d bytes: want 1 to 256", len(req.Name)).With("Field", "Name")
+		return nil, rest.Invalid("invalid Name of %d bytes: it must have between 1 and 256 bytes", len(req.Name)).With("Field", "Name")
 	}
 	ctx, cancel := c.writeContext()
 	defer cancel()
@@ -97,7 +97,7 @@ func listTokens(a *API, c *call) (any, error) {
 
 func ownToken(a *API, c *call) (any, error) {
 	if c.token == nil {
-		return nil, rest.NotFound("security is off: nobody has a token")
+		return nil, rest.NotFound("security is disabled: there is no token")
 	}
 	c.setStateHeaders(a.cfg.Server.Snapshot())
 	return view.Token(c.token), nil
