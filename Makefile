@@ -1,5 +1,5 @@
 # Tools are built from source by the Go toolchain at the versions pinned here,
-# into bin/tools; nothing else is fetched, and nothing is installed elsewhere.
+# into bin/tools. Nothing else is fetched or installed.
 GOLANGCI_LINT_VERSION := v2.15.0
 BENCHSTAT_VERSION     := v0.0.0-20260908200009-22c9c6c9d4da
 
@@ -12,26 +12,28 @@ GO     ?= go
 MODULE := github.com/cede-scheduler/cede
 APP    := $(MODULE)/cmd/internal/app
 
-# The date is the commit's, so that the same commit gives the same binary.
+# The date is the commit's, so that equal commits result in equal binaries.
 VERSION ?= $(shell sed -n 's/^const release = "\(.*\)"$$/\1/p' cmd/internal/app/build.go)
 REVISION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 COMMIT  ?= $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
 DATE    ?= $(shell TZ=UTC git log -1 --date=format-local:%Y-%m-%dT%H:%M:%SZ --format=%cd 2>/dev/null || echo unknown)
 LDFLAGS := -s -w -X $(APP).Version=$(VERSION) -X $(APP).Commit=$(COMMIT) -X $(APP).Date=$(DATE)
 
-# Packages with goroutines or locks of their own run again under the race
-# detector, which is too slow to be spent on the rest at every turn.
+# Packages with goroutines or locks run again under the race detector, which is too
+# slow for all packages.
 CONCURRENT := cmd/internal/cli core/agent core/api core/broker core/clock core/events core/planner \
 	core/policy core/preempt core/replication core/rpc core/server core/state core/storage core/worker gossip plugins
 RACE_PACKAGES := $(patsubst %,./%/...,$(wildcard $(CONCURRENT)))
 
 TEST_TIMEOUT ?= 8m
-# Tests of whole processes wait for them more than they compute.
+# Tests of whole processes mostly wait for them.
 TEST_PACKAGES ?= 3
 SOAK_TIMEOUT ?= 12h
 
-# BENCH narrows the benchmarks by name, BENCH_PACKAGES by place; BASE names an
-# earlier file in bench/ to compare with.
+# BENCH selects benchmarks by name, BENCH_PACKAGES by package; BASE names an earlier
+# file in bench/ to compare with. For `make same`, BASE is a revision and SEEDS the
+# number of generated scenarios.
+SEEDS          ?= 500
 BENCH          ?= .
 BENCH_COUNT    ?= 6
 BENCH_PACKAGES ?= $(shell grep -rl --include='*_test.go' '^func Benchmark' . | xargs -r -n1 dirname | sort -u)
@@ -56,7 +58,7 @@ build: ## build bin/cede and bin/cede-bench
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(CEDE) ./cmd/cede
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(CEDE_BENCH) ./cmd/cede-bench
 
-# The first decisions that differ are left to the report: they are a page each.
+# The first differing decisions are in the report: they take a page each.
 DEMO_COMPARE = $(CEDE) compare $(DEMO_OUT)/$(1).yaml -p default -p nomad --html $(DEMO_OUT)/$(1).html $(2) \
 	| sed '/^FIRST DECISIONS/,$$d'
 DEMO_ROW     = %-20s %-12s %6v %7v %8v
@@ -105,11 +107,11 @@ soak: ## the same tests with full counts: hours
 	CEDE_SOAK=1 $(GO) test -count 1 -timeout $(SOAK_TIMEOUT) ./...
 	$(call race,-count 1 -timeout $(SOAK_TIMEOUT),CEDE_SOAK=1)
 
-# Under the race detector properties are tried less often (CEDE_QUICK): their
-# counts were tried without it, and a race shows early or not at all.
+# Under the race detector, properties run with lower counts (CEDE_QUICK): the full
+# counts ran without it, and a race shows early or not at all.
 #
-# It needs a C compiler. A newcomer without one still gets every
-# other test, and is told what was left out; .ci/run installs one.
+# The race detector requires a C compiler. Without one, all other tests run, and a line
+# reports what was left out; .ci/run installs one.
 define race
 @if command -v "$$($(GO) env CC)" >/dev/null; then \
   set -x; CGO_ENABLED=1 $(2) $(GO) test -race -vet off $(1) $(RACE_PACKAGES); \
@@ -137,13 +139,22 @@ bench: $(BENCHSTAT) ## run the benchmarks into bench/ and summarise them
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -count $(BENCH_COUNT) -timeout 0 $(BENCH_PACKAGES) | tee $(BENCH_OUT)
 	@$(BENCHSTAT) $(if $(BASE),bench/$(BASE).txt) $(BENCH_OUT)
 
+.PHONY: same
+same: build ## compare the results of all policies with those of the revision BASE
+	@test -n '$(BASE)' || { echo 'make same: BASE is required, such as BASE=HEAD~1' >&2; exit 2; }
+	@dir=$$(mktemp -d); trap 'git worktree remove --force "$$dir"' EXIT; \
+	git worktree add --quiet --detach "$$dir" '$(BASE)'; \
+	(cd "$$dir" && CGO_ENABLED=0 $(GO) build -o "$$dir/old-cede" ./cmd/cede); \
+	$(GO) run ./cmd/internal/sameresults -old "$$dir/old-cede" -new $(CEDE) -seeds $(SEEDS) \
+	  $(if $(wildcard $(CEDE_TRACES)/openb-2023),-traces '$(CEDE_TRACES)')
+
 .PHONY: generate
-generate: ## write generated files again
+generate: ## regenerate files
 	$(GO) generate ./core/... ./sdk/... ./plugins/...
 	$(GO) generate ./cmd/... # docs/reference is generated from the above
 
 .PHONY: clean
-clean: ## remove what make built, benchmark results kept
+clean: ## remove build results, but not benchmark results
 	rm -rf bin
 
 $(GOLANGCI_LINT):
@@ -152,5 +163,5 @@ $(GOLANGCI_LINT):
 $(BENCHSTAT):
 	$(call install,golang.org/x/perf/cmd/benchstat@$(BENCHSTAT_VERSION))
 
-# The version is in the file's name, so that a new pin is a new file to make.
+# The version is part of the file's name, so that a new version is a new target.
 install = GOBIN=$(abspath $(dir $@)) $(GO) install $(1) && mv $(dir $@)$(patsubst %-$(lastword $(subst @, ,$(1))),%,$(notdir $@)) $@

@@ -15,6 +15,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -46,13 +47,14 @@ type comparison struct {
 	traces   string   // folder of public traces; empty: none are played
 	examples string   // folder of examples
 	logs     bool     // record a server's log with old and replay it with both
+	out      io.Writer
 	dir      string   // temporary folder
 
 	compared, differing int
 }
 
 func parse(args []string) (*comparison, error) {
-	c := &comparison{}
+	c := &comparison{out: os.Stdout}
 	flags := flag.NewFlagSet("sameresults", flag.ExitOnError)
 	flags.StringVar(&c.old, "old", "", "binary of the older code")
 	flags.StringVar(&c.new, "new", "", "binary of the newer code")
@@ -82,7 +84,7 @@ func (c *comparison) run() (err error) {
 			return err
 		}
 	}
-	fmt.Printf("%d results compared, %d differ\n", c.compared, c.differing)
+	fmt.Fprintf(c.out, "%d results compared, %d differ\n", c.compared, c.differing)
 	if c.differing > 0 {
 		return errDiffers
 	}

@@ -31,7 +31,7 @@ func (c *comparison) compare(name string, args []string) error {
 		return nil
 	}
 	c.differing++
-	fmt.Printf("%s: exit codes %d and %d; %s\n", name, oldCode, newCode, firstDifference("result", older, newer))
+	fmt.Fprintf(c.out, "%s: exit codes %d and %d; %s\n", name, oldCode, newCode, firstDifference("result", older, newer))
 	return nil
 }
 
