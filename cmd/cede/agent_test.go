@@ -17,40 +17,43 @@ import (
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
-// patience is that with a machine that has much else to do.
-const patience = 2 * time.Minute
+// testTimeout bounds every wait of these tests. It is generous so that they also pass
+// on a heavily loaded machine.
+const testTimeout = 2 * time.Minute
 
-func eventually(t *testing.T, what string, holds func() bool) {
+// eventually polls a condition until it holds and fails the test after testTimeout.
+func eventually(t *testing.T, condition string, holds func() bool) {
 	t.Helper()
-	for end := time.Now().Add(patience); !holds(); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(testTimeout); !holds(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("not within %v: %s", patience, what)
+			t.Fatalf("timed out after %v waiting until %s", testTimeout, condition)
 		}
 	}
 }
 
-// running is a `cede agent --dev` of its own process.
-type running struct {
+// A devAgent is a `cede agent --dev` that runs as a process of its own.
+type devAgent struct {
 	t      *testing.T
 	cmd    *exec.Cmd
 	c      *client.Client
-	dir    string // in which its data directory is
-	errs   bytes.Buffer
-	ended  chan struct{}
+	dir    string // parent of its data directory
+	stderr bytes.Buffer
+	exited chan struct{}
 	result error
 }
 
-func runAgent(t *testing.T) *running {
+// startDevAgent starts the agent and returns when it has printed its address.
+func startDevAgent(t *testing.T) *devAgent {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &running{t: t, dir: t.TempDir(), ended: make(chan struct{})}
+	r := &devAgent{t: t, dir: t.TempDir(), exited: make(chan struct{})}
 	r.cmd = exec.CommandContext(t.Context(), self)
 	r.cmd.Args = []string{"cede", "agent", "--dev", "--set", "listen.http=127.0.0.1:0", "--set", "listen.rpc=127.0.0.1:0", "--set", "listen.metrics=127.0.0.1:0"}
 	r.cmd.Env = append(os.Environ(), "TMPDIR="+r.dir)
-	r.cmd.Stderr = &r.errs
+	r.cmd.Stderr = &r.stderr
 	out, err := r.cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -73,14 +76,14 @@ func runAgent(t *testing.T) *running {
 	}
 	go func() {
 		r.result = r.cmd.Wait()
-		close(r.ended)
+		close(r.exited)
 	}()
 	t.Cleanup(func() {
-		_ = r.cmd.Process.Kill() // it has ended, unless the test failed
-		<-r.ended
+		_ = r.cmd.Process.Kill() // fails if the process has exited, which is the normal case
+		<-r.exited
 	})
 	if address == "" || commands < 3 {
-		t.Fatalf("it told no address, or fewer than three commands to try: %s", &r.errs)
+		t.Fatalf("agent printed no address or fewer than three example commands: %s", &r.stderr)
 	}
 	if r.c, err = client.New(client.Config{Address: address}); err != nil {
 		t.Fatal(err)
@@ -89,8 +92,9 @@ func runAgent(t *testing.T) *running {
 	return r
 }
 
-// work starts a task that does not want to end, with a child that left its group.
-func (r *running) work() {
+// startStubbornTask starts a task that ignores signals and has a child in another
+// process group.
+func (r *devAgent) startStubbornTask() {
 	r.t.Helper()
 	kill := 500 * time.Millisecond
 	job := &client.Job{ID: "stubborn", TaskGroups: []*client.TaskGroup{{Name: "g", Tasks: []*client.Task{{
@@ -100,11 +104,12 @@ func (r *running) work() {
 	if _, err := r.c.Jobs().Register(r.t.Context(), job, nil); err != nil {
 		r.t.Fatal(err)
 	}
-	eventually(r.t, "the task runs, its child too", func() bool { return len(r.processes()) >= 3 })
+	eventually(r.t, "the task and its child run", func() bool { return len(r.processes()) >= 3 })
 }
 
-// processes lists what works for the agent: supervisors, tasks, and what they started.
-func (r *running) processes() (list []string) {
+// processes returns the processes started by the agent: supervisors, tasks and their
+// children.
+func (r *devAgent) processes() (list []string) {
 	environs, _ := filepath.Glob("/proc/[0-9]*/environ")
 	for _, file := range environs {
 		if b, err := os.ReadFile(file); err == nil && bytes.Contains(b, []byte("CEDE_TASK_FOLDER="+r.dir+"/")) {
@@ -114,87 +119,89 @@ func (r *running) processes() (list []string) {
 	return list
 }
 
-func (r *running) signal(s os.Signal) {
+func (r *devAgent) signal(s os.Signal) {
 	r.t.Helper()
 	if err := r.cmd.Process.Signal(s); err != nil {
 		r.t.Fatal(err)
 	}
 }
 
-func (r *running) end() error {
+// waitExit waits until the agent has exited and returns the result of its process.
+func (r *devAgent) waitExit() error {
 	r.t.Helper()
 	select {
-	case <-r.ended:
-	case <-time.After(patience):
-		r.t.Fatalf("it does not end: %s", &r.errs)
+	case <-r.exited:
+	case <-time.After(testTimeout):
+		r.t.Fatalf("agent did not exit: %s", &r.stderr)
 	}
 	return r.result
 }
 
-func (r *running) leavesNobody() {
+func (r *devAgent) waitNoProcesses() {
 	r.t.Helper()
-	eventually(r.t, "nobody is left", func() bool { return len(r.processes()) == 0 })
+	eventually(r.t, "all task processes have exited", func() bool { return len(r.processes()) == 0 })
 }
 
-func TestAgent_StopsInOrder(t *testing.T) {
+func TestAgent_StopsGracefullyOnSignal(t *testing.T) {
 	for _, s := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
 		t.Run(fmt.Sprint(s), func(t *testing.T) {
-			r := runAgent(t)
-			r.work()
+			r := startDevAgent(t)
+			r.startStubbornTask()
 			r.signal(s)
-			if err := r.end(); err != nil {
-				t.Errorf("%v: %s", err, &r.errs)
+			if err := r.waitExit(); err != nil {
+				t.Errorf("%v: %s", err, &r.stderr)
 			}
 			if left := r.processes(); len(left) > 0 {
 				t.Errorf("orphans: %v", left)
 			}
 			if left, _ := filepath.Glob(filepath.Join(r.dir, "cede-dev-*")); len(left) > 0 {
-				t.Errorf("its data directory is still there: %v", left)
+				t.Errorf("data directory was not removed: %v", left)
 			}
 		})
 	}
 }
 
-func TestAgent_SecondSignalAndKillLeaveNobodyEither(t *testing.T) {
+func TestAgent_LeavesNoTasksOnSecondSignalOrKill(t *testing.T) {
 	t.Run("second signal", func(t *testing.T) {
 		s := os.Interrupt
-		if signal.Ignored(s) { // by who runs the tests in the background: the agent's second one would be, too
+		if signal.Ignored(s) { // as in a background job of a shell: the agent would ignore it as well
 			s = syscall.SIGTERM
 		}
-		r := runAgent(t)
-		r.work()
+		r := startDevAgent(t)
+		r.startStubbornTask()
 		r.signal(s)
-		// The first one has been heard when the second one is no longer the same.
-		eventually(t, "it ends at a second signal", func() bool {
-			_ = r.cmd.Process.Signal(s) // it may have ended
+		// Two signals in quick succession may be merged into one, so repeat until the
+		// agent has exited.
+		eventually(t, "the agent has exited after a second signal", func() bool {
+			_ = r.cmd.Process.Signal(s) // fails if the agent has exited
 			select {
-			case <-r.ended:
+			case <-r.exited:
 				return true
 			default:
 				return false
 			}
 		})
-		if err := r.end(); err == nil || r.cmd.ProcessState.ExitCode() == 0 {
-			t.Errorf("it ended with %v, as if it had stopped in order", err)
+		if err := r.waitExit(); err == nil || r.cmd.ProcessState.ExitCode() == 0 {
+			t.Errorf("agent exited with %v, want a failure after a forced stop", err)
 		}
-		r.leavesNobody()
+		r.waitNoProcesses()
 	})
 	t.Run("kill", func(t *testing.T) {
-		r := runAgent(t)
-		r.work()
+		r := startDevAgent(t)
+		r.startStubbornTask()
 		r.signal(os.Kill)
-		_ = r.end() // it was killed
-		r.leavesNobody()
+		_ = r.waitExit() // the result of a killed process is irrelevant
+		r.waitNoProcesses()
 	})
 }
 
-func TestAgent_ReloadsOnHangup(t *testing.T) {
-	r := runAgent(t)
+func TestAgent_ReloadsOnSIGHUP(t *testing.T) {
+	r := startDevAgent(t)
 	r.signal(syscall.SIGHUP)
-	self := func() bool { _, err := r.c.Status().Leader(t.Context()); return err == nil }
-	eventually(t, "it goes on", self)
+	responds := func() bool { _, err := r.c.Status().Leader(t.Context()); return err == nil }
+	eventually(t, "the agent responds after the reload", responds)
 	r.signal(os.Interrupt)
-	if err := r.end(); err != nil {
-		t.Errorf("%v: %s", err, &r.errs)
+	if err := r.waitExit(); err != nil {
+		t.Errorf("%v: %s", err, &r.stderr)
 	}
 }

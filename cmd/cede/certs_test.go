@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// testAuthority signs certificates, as examples/pool's does, into a folder.
+// A testAuthority is a certificate authority that writes its files into a folder.
 type testAuthority struct {
 	t    *testing.T
 	dir  string
@@ -28,7 +28,7 @@ type testAuthority struct {
 
 func newTestAuthority(t *testing.T, dir string) *testAuthority {
 	t.Helper()
-	do(t, os.MkdirAll(dir, 0o700))
+	must(t, os.MkdirAll(dir, 0o700))
 	a := &testAuthority{t: t, dir: dir}
 	form := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test authority"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
@@ -36,24 +36,24 @@ func newTestAuthority(t *testing.T, dir string) *testAuthority {
 	}
 	var err error
 	a.key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	do(t, err)
+	must(t, err)
 	raw, err := x509.CreateCertificate(rand.Reader, form, form, &a.key.PublicKey, a.key)
-	do(t, err)
+	must(t, err)
 	a.cert, err = x509.ParseCertificate(raw)
-	do(t, err)
+	must(t, err)
 	a.write("ca.pem", "CERTIFICATE", raw)
 	return a
 }
 
 func (a *testAuthority) write(name, kind string, raw []byte) {
 	a.t.Helper()
-	do(a.t, os.WriteFile(filepath.Join(a.dir, name), pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: raw}), 0o600))
+	must(a.t, os.WriteFile(filepath.Join(a.dir, name), pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: raw}), 0o600))
 }
 
-// ca is the file of the authority's own certificate.
-func (a *testAuthority) ca() string { return filepath.Join(a.dir, "ca.pem") }
+// caFile returns the path of the authority's own certificate.
+func (a *testAuthority) caFile() string { return filepath.Join(a.dir, "ca.pem") }
 
-// issue writes NAME.pem and NAME-key.pem for a host at an address.
+// issue writes NAME.pem and NAME-key.pem for a host with the given address.
 func (a *testAuthority) issue(name, address string, uses ...x509.ExtKeyUsage) (cert, key string) {
 	a.t.Helper()
 	a.made++
@@ -62,47 +62,48 @@ func (a *testAuthority) issue(name, address string, uses ...x509.ExtKeyUsage) (c
 		ExtKeyUsage: uses, IPAddresses: []net.IP{net.ParseIP(address), net.IPv4(127, 0, 0, 1)},
 	}
 	own, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	do(a.t, err)
+	must(a.t, err)
 	raw, err := x509.CreateCertificate(rand.Reader, form, a.cert, &own.PublicKey, a.key)
-	do(a.t, err)
+	must(a.t, err)
 	a.write(name+".pem", "CERTIFICATE", raw)
 	raw, err = x509.MarshalECPrivateKey(own)
-	do(a.t, err)
+	must(a.t, err)
 	a.write(name+"-key.pem", "EC PRIVATE KEY", raw)
 	return filepath.Join(a.dir, name+".pem"), filepath.Join(a.dir, name+"-key.pem")
 }
 
 var serverUses = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
 
-// gossipKey writes a new key of gossip to a file, and gives it as the configuration
-// has it.
+// gossipKey writes a new gossip key to a file and returns its reference as used in a
+// configuration.
 func gossipKey(t *testing.T, file string) string {
 	t.Helper()
 	key := make([]byte, 32)
 	_, _ = rand.Read(key) // never fails
-	do(t, os.WriteFile(file, []byte(base64.StdEncoding.EncodeToString(key)), 0o600))
+	must(t, os.WriteFile(file, []byte(base64.StdEncoding.EncodeToString(key)), 0o600))
 	return "file:" + file
 }
 
-// tlsOf is what a server's configuration says of a certificate that is made for it.
-func tlsOf(by *testAuthority, name, host string, uses ...x509.ExtKeyUsage) string {
+// tlsConfig issues a certificate and returns the YAML of the tls section that uses it.
+func tlsConfig(by *testAuthority, name, host string, uses ...x509.ExtKeyUsage) string {
 	by.t.Helper()
 	cert, key := by.issue(name, host, uses...)
-	return fmt.Sprintf("tls: {cert: %q, key: %q, ca: %q}\n", cert, key, by.ca())
+	return fmt.Sprintf("tls: {cert: %q, key: %q, ca: %q}\n", cert, key, by.caFile())
 }
 
-func gossipOf(key string) string { return fmt.Sprintf("gossip: {keys: %q}\n", key) }
+// gossipConfig returns the YAML of a gossip section with a key.
+func gossipConfig(key string) string { return fmt.Sprintf("gossip: {keys: %q}\n", key) }
 
-// secure gives a pool whose servers have not been made yet what they know each other
-// by.
-func (p *processPool) secure() {
+// enableTLS creates the certificate authority and the gossip key of a pool. It must be
+// called before its servers are configured.
+func (p *processPool) enableTLS() {
 	p.t.Helper()
-	p.authority = newTestAuthority(p.t, filepath.Join(p.dir, "certs"))
-	p.key = gossipKey(p.t, filepath.Join(p.dir, "gossip.key"))
+	p.ca = newTestAuthority(p.t, filepath.Join(p.dir, "certs"))
+	p.gossipKey = gossipKey(p.t, filepath.Join(p.dir, "gossip.key"))
 }
 
-// secured is the configuration of a server of such a pool.
-func (p *processPool) secured(name, host string) string {
+// tlsServerConfig returns the YAML of the tls and gossip sections of a server.
+func (p *processPool) tlsServerConfig(name, host string) string {
 	p.t.Helper()
-	return tlsOf(p.authority, name, host, serverUses...) + gossipOf(p.key)
+	return tlsConfig(p.ca, name, host, serverUses...) + gossipConfig(p.gossipKey)
 }

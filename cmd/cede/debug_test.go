@@ -11,24 +11,24 @@ import (
 	"testing"
 )
 
-// What is collected for somebody else is all that can be had, and holds no secret that
-// the server, its log or the caller knows.
-func TestOperatorDebug_HoldsEverythingButSecrets(t *testing.T) {
+// The bundle contains every available file and none of the secrets of the server, its log
+// or the caller.
+func TestOperatorDebug_CollectsAllFilesWithoutSecrets(t *testing.T) {
 	const plans = "a-secret-that-signs-plans-and-nothing-else"
 	signs := filepath.Join(t.TempDir(), "secret")
-	do(t, os.WriteFile(signs, []byte(plans), 0o600))
+	must(t, os.WriteFile(signs, []byte(plans), 0o600))
 	measured := freePort(t)
 	t.Setenv("CEDE_LISTEN__METRICS", measured)
-	d := serverAt(t, "", strings.Replace(kept, "{enabled: true,", `{enabled: true, secret: "file:`+signs+`",`, 1)+"\nacl: {enabled: true}\nlog: {level: debug}")
+	d := newServer(t, "", strings.Replace(fullLogConfig, "{enabled: true,", `{enabled: true, secret: "file:`+signs+`",`, 1)+"\nacl: {enabled: true}\nlog: {level: debug}")
 	d.start()
-	d.firstToken()
+	d.readBootstrapToken()
 	log := filepath.Join(t.TempDir(), "cede.log")
-	do(t, os.WriteFile(log, []byte(d.all.String()+"\na line with token="+d.token+" in it\n"), 0o600))
+	must(t, os.WriteFile(log, []byte(d.allOutput.String()+"\na line with token="+d.token+" in it\n"), 0o600))
 	bundle := d.debug("--log", log, "--metrics-addr", "http://"+measured)
 	for name, text := range bundle {
-		for what, secret := range map[string]string{"token": d.token, "secret of plans": plans} {
+		for kind, secret := range map[string]string{"token": d.token, "plan secret": plans} {
 			if strings.Contains(text, secret) {
-				t.Errorf("the %s is in %s", what, name)
+				t.Errorf("%s contains the %s", name, kind)
 			}
 		}
 	}
@@ -37,26 +37,26 @@ func TestOperatorDebug_HoldsEverythingButSecrets(t *testing.T) {
 		"metrics.txt": "\ncede_raft_voters 1\n", "goroutines.txt": "goroutine 1 [", "heap.pb.gz": "\x1f\x8b",
 	} {
 		if text, there := bundle[name]; !there || !strings.Contains(text, has) {
-			t.Errorf("%s is not in the bundle, or without %q", name, has)
+			t.Errorf("%s is missing from the bundle or does not contain %q", name, has)
 		}
 	}
 	if text, some := bundle["missing.txt"]; some {
-		t.Errorf("something is missing: %s", text)
+		t.Errorf("bundle reports missing files: %s", text)
 	}
-	// What cannot be had keeps nothing else from being there.
+	// Files that cannot be collected are listed and do not affect the others.
 	bundle = d.debug("--metrics-addr", "http://"+freePort(t))
 	for _, name := range []string{"metrics.txt", "goroutines.txt", "heap.pb.gz"} {
 		if _, there := bundle[name]; there || !strings.Contains(bundle["missing.txt"], name+": ") {
-			t.Errorf("%s is not said to be missing: %q", name, bundle["missing.txt"])
+			t.Errorf("%s is not listed in missing.txt: %q", name, bundle["missing.txt"])
 		}
 	}
 	if bundle["raft.json"] == "" {
-		t.Error("without metrics there is nothing")
+		t.Error("raft.json is missing if metrics are unavailable")
 	}
 }
 
-// debug collects, and gives the files of the bundle by name.
-func (d *durable) debug(args ...string) map[string]string {
+// debug collects a support bundle and returns its files by name.
+func (d *serverProcess) debug(args ...string) map[string]string {
 	d.t.Helper()
 	file := filepath.Join(d.t.TempDir(), "bundle.tar.gz")
 	said, err := cede(d.t, append([]string{"operator", "debug", "-w", file, "--addr", d.url, "--token", d.token}, args...)...)
@@ -64,19 +64,19 @@ func (d *durable) debug(args ...string) map[string]string {
 		d.t.Fatalf("%v: %s", err, said)
 	}
 	f, err := os.Open(file)
-	do(d.t, err)
+	must(d.t, err)
 	defer func() { _ = f.Close() }()
 	zip, err := gzip.NewReader(f)
-	do(d.t, err)
+	must(d.t, err)
 	files := map[string]string{}
 	for archive := tar.NewReader(zip); ; {
 		h, err := archive.Next()
 		if errors.Is(err, io.EOF) {
 			return files
 		}
-		do(d.t, err)
+		must(d.t, err)
 		text, err := io.ReadAll(archive)
-		do(d.t, err)
+		must(d.t, err)
 		files[filepath.Base(h.Name)] = string(text)
 	}
 }

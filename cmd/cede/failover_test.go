@@ -10,10 +10,10 @@ import (
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
-// The leader of three is killed again and again under load, and comes back. What was
-// acknowledged is there, what people read fits one order, every evaluation ends,
-// nothing is placed twice, and the logs of all servers break no rule.
-func TestFailover_AgainAndAgain(t *testing.T) {
+// The leader of three servers is killed repeatedly under load and restarts. Acknowledged
+// writes survive, the history is linearizable, every evaluation ends, no allocation is
+// placed twice, and the logs of all servers can be replayed.
+func TestFailover_RepeatedLeaderKills(t *testing.T) {
 	rounds := 2
 	if os.Getenv("CEDE_SOAK") != "" {
 		rounds = 50
@@ -22,29 +22,29 @@ func TestFailover_AgainAndAgain(t *testing.T) {
 	for _, s := range p.servers {
 		s.start()
 	}
-	p.leader()
-	p.node("n1")
-	h := newHistory(t, p.people(4))
+	p.waitLeader()
+	p.startNode("n1")
+	h := newHistory(t, p.clients(4))
 	var took []time.Duration
 	for range rounds {
-		lead := p.leader()
-		h.goesOn(20)
+		lead := p.waitLeader()
+		h.waitWrites(20)
 		killed := time.Now()
 		lead.kill()
-		took = append(took, p.firstWrite(lead, killed))
-		h.goesOn(20)
+		took = append(took, p.timeToFirstWrite(lead, killed))
+		h.waitWrites(20)
 		lead.start()
-		p.follows(lead)
+		p.waitCaughtUp(lead)
 	}
-	h.end(p.c)
+	h.check(p.c)
 	slices.Sort(took)
-	t.Logf("leader killed %d times: the first write was committed after %v, at worst after %v", rounds, took[len(took)/2], took[len(took)-1])
-	p.settled([]string{"first", "shared-0", "shared-1", "shared-2"})
-	p.replayed()
+	t.Logf("leader killed %d times: median time to the first write %v, maximum %v", rounds, took[len(took)/2], took[len(took)-1])
+	p.checkConverged([]string{"first", "shared-0", "shared-1", "shared-2"})
+	p.checkReplay()
 }
 
-// people is clients of all servers.
-func (p *processPool) people(n int) (list []*client.Client) {
+// clients returns n clients, each of which uses all servers.
+func (p *processPool) clients(n int) (list []*client.Client) {
 	for range n {
 		p.dial()
 		list = append(list, p.c)
@@ -52,10 +52,10 @@ func (p *processPool) people(n int) (list []*client.Client) {
 	return list
 }
 
-// follows waits until a server that came back has what the leader has.
-func (p *processPool) follows(s *poolServer) {
+// waitCaughtUp waits until a restarted server has applied nearly all entries of the leader.
+func (p *processPool) waitCaughtUp(s *poolServer) {
 	p.t.Helper()
-	eventually(p.t, "the server is back", func() bool {
+	eventually(p.t, "the restarted server has caught up", func() bool {
 		st, err := s.status()
 		if err != nil || st.State != "Follower" {
 			return false
@@ -69,8 +69,8 @@ func (p *processPool) follows(s *poolServer) {
 	})
 }
 
-// replayed stops every server and holds each log to the rules, entry by entry.
-func (p *processPool) replayed() {
+// checkReplay stops every server and verifies its log by a replay.
+func (p *processPool) checkReplay() {
 	p.t.Helper()
 	for _, s := range p.servers {
 		s.kill()

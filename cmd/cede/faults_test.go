@@ -20,46 +20,47 @@ import (
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
-// image is the data directory of a server that knew jobs, as it was when it was
-// stopped, and a snapshot that was saved then.
-type image struct {
-	t      *testing.T
-	dir    string
-	jobs   []string
-	saved  string
-	crash  bool
-	config string
+// A dataImage is a copy of the data directory of a stopped server that had jobs, with a
+// snapshot that was saved before the stop.
+type dataImage struct {
+	t            *testing.T
+	dir          string
+	jobs         []string
+	snapshotFile string
+	crash        bool
+	config       string
 }
 
-// cutShort has the log begin where the last snapshot is.
-const cutShort = `server: {enabled: true, raft: {heartbeat: 100ms, election: 100ms, lease: 100ms, snapshot_interval: 20ms, snapshot_threshold: 4, trailing_logs: 2}}`
+// compactedLogConfig configures frequent snapshots with few trailing log entries.
+const compactedLogConfig = `server: {enabled: true, raft: {heartbeat: 100ms, election: 100ms, lease: 100ms, snapshot_interval: 20ms, snapshot_threshold: 4, trailing_logs: 2}}`
 
-// kept has all of the log stay, and nothing else.
-const kept = `server: {enabled: true, raft: {heartbeat: 100ms, election: 100ms, lease: 100ms}}`
+// fullLogConfig configures a server that never truncates its log.
+const fullLogConfig = `server: {enabled: true, raft: {heartbeat: 100ms, election: 100ms, lease: 100ms}}`
 
-// imageOf makes one; crash ends the server by force, so that its journals stay.
-func imageOf(t *testing.T, config string, crash bool) *image {
+// newDataImage returns an image of a server with the given configuration. If crash is
+// true the server is killed, so that its write-ahead journals remain.
+func newDataImage(t *testing.T, config string, crash bool) *dataImage {
 	t.Helper()
-	i := &image{t: t, dir: filepath.Join(t.TempDir(), "image"), crash: crash, config: config}
-	d := serverAt(t, "", config)
+	i := &dataImage{t: t, dir: filepath.Join(t.TempDir(), "image"), crash: crash, config: config}
+	d := newServer(t, "", config)
 	d.start()
 	c := d.client()
 	for n := range 12 {
 		id := fmt.Sprint("job", n)
-		if _, err := c.Jobs().Register(t.Context(), aJob(id), nil); err != nil {
+		if _, err := c.Jobs().Register(t.Context(), minimalJob(id), nil); err != nil {
 			t.Fatal(err)
 		}
 		i.jobs = append(i.jobs, id)
 	}
-	awaitQuiet(t, d)
-	if config == cutShort {
-		eventually(t, "there is a snapshot", func() bool {
+	waitIdle(t, d)
+	if config == compactedLogConfig {
+		eventually(t, "a snapshot exists", func() bool {
 			s, err := c.Operator().RaftStatus(t.Context())
 			return err == nil && s.LastSnapshot > 4
 		})
 	}
-	i.saved = filepath.Join(t.TempDir(), "cede.snap")
-	if _, stderr, code := d.cede("operator", "snapshot", "save", i.saved); code != 0 {
+	i.snapshotFile = filepath.Join(t.TempDir(), "cede.snap")
+	if _, stderr, code := d.cede("operator", "snapshot", "save", i.snapshotFile); code != 0 {
 		t.Fatal(stderr)
 	}
 	if crash {
@@ -71,326 +72,335 @@ func imageOf(t *testing.T, config string, crash bool) *image {
 	return i
 }
 
-func aJob(id string) *client.Job {
+func minimalJob(id string) *client.Job {
 	return &client.Job{ID: id, TaskGroups: []*client.TaskGroup{{Name: "g", Tasks: []*client.Task{{Name: "main", Driver: "sim"}}}}}
 }
 
-// server is a server on a copy of the image.
-func (i *image) server(t *testing.T) *durable {
+// newServer returns a server on a copy of the image. It is not started.
+func (i *dataImage) newServer(t *testing.T) *serverProcess {
 	t.Helper()
-	d := serverAt(t, "", i.config)
+	d := newServer(t, "", i.config)
 	copyDir(t, i.dir, d.dataDir)
 	return d
 }
 
-// hasAll starts a server and looks whether every job is there.
-func (i *image) hasAll(t *testing.T, d *durable) {
+// checkRestart starts a server, verifies that it has every job, and stops it.
+func (i *dataImage) checkRestart(t *testing.T, d *serverProcess) {
 	t.Helper()
 	d.start()
-	i.knowsAll(t, d)
+	i.checkJobs(t, d)
 	d.stop()
 }
 
-func (i *image) knowsAll(t *testing.T, d *durable) {
+// checkJobs verifies that a running server has every job of the image.
+func (i *dataImage) checkJobs(t *testing.T, d *serverProcess) {
 	t.Helper()
 	list, _, err := d.client().Jobs().List(t.Context(), nil)
 	if err != nil || len(list) != len(i.jobs) {
-		t.Errorf("%d jobs of %d, %v", len(list), len(i.jobs), err)
+		t.Errorf("got %d jobs, %v, want %d", len(list), err, len(i.jobs))
 	}
 }
 
-// says holds what a process said to what it should.
-func says(t *testing.T, text string, parts ...string) {
+// checkContains verifies that the output of a process contains every part. White space
+// is compared as single spaces, because long messages are wrapped.
+func checkContains(t *testing.T, text string, parts ...string) {
 	t.Helper()
+	unwrapped := strings.Join(strings.Fields(text), " ")
 	for _, part := range parts {
-		if !strings.Contains(text, part) {
+		if !strings.Contains(unwrapped, part) {
 			t.Errorf("%q is not in:\n%s", part, text)
 		}
 	}
 }
 
-func only(t *testing.T, pattern string) string {
+// lastMatch returns the last file that matches a pattern, in lexical order.
+func lastMatch(t *testing.T, pattern string) string {
 	t.Helper()
-	found := matching(t, pattern)
+	found := glob(t, pattern)
 	if len(found) == 0 {
-		t.Fatalf("there is no %s", pattern)
+		t.Fatalf("no file matches %s", pattern)
 	}
 	return found[len(found)-1]
 }
 
-// flip changes a byte in the middle of a file.
-func flip(t *testing.T, path string) {
+// corruptFile inverts the byte in the middle of a file.
+func corruptFile(t *testing.T, path string) {
 	t.Helper()
 	b, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	b[len(b)/2] ^= 0xff
-	do(t, os.WriteFile(path, b, 0o600))
+	must(t, os.WriteFile(path, b, 0o600))
 }
 
-func do(t *testing.T, errs ...error) {
+// must fails the test at once if one of the errors is not nil.
+func must(t *testing.T, errs ...error) {
 	t.Helper()
 	if err := errors.Join(errs...); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// docs/operations/troubleshooting.md lists the messages of a server that does not start: the reason
-// and what to do, doctor says the same, and doing it brings everything back.
-func TestFaults_AreToldAndTheWayBackWorks(t *testing.T) {
-	whole, short := imageOf(t, kept, false), imageOf(t, cutShort, false)
+// docs/operations/troubleshooting.md lists these faults. For each of them the server
+// refuses to start with a reason and a hint, doctor reports the damage, and the documented
+// procedure restores every job.
+func TestFaults_AreReportedAndRecoverable(t *testing.T) {
+	whole, short := newDataImage(t, fullLogConfig, false), newDataImage(t, compactedLogConfig, false)
 	for _, c := range []struct {
 		name   string
-		image  *image
+		image  *dataImage
 		damage func(t *testing.T, server string)
 		told   []string
-		back   func(t *testing.T, d *durable)
+		back   func(t *testing.T, d *serverProcess)
 	}{
 		{
 			"log damaged", whole,
-			func(t *testing.T, s string) { flip(t, only(t, s+"/raft/log/*.sst")) },
+			func(t *testing.T, s string) { corruptFile(t, lastMatch(t, s+"/raft/log/*.sst")) },
 			[]string{"raft log at", "restore a saved snapshot into an empty directory"},
-			fromSnapshot(whole),
+			restoreSnapshot(whole),
 		},
 		{
 			"log gone", whole,
-			func(t *testing.T, s string) { do(t, os.RemoveAll(s+"/raft/log")) },
+			func(t *testing.T, s string) { must(t, os.RemoveAll(s+"/raft/log")) },
 			[]string{"missing, although it held entries up to", "restore a saved snapshot into an empty directory"},
-			fromSnapshot(whole),
+			restoreSnapshot(whole),
 		},
 		{
 			"raft gone", whole,
-			func(t *testing.T, s string) { do(t, os.RemoveAll(s+"/raft")) },
+			func(t *testing.T, s string) { must(t, os.RemoveAll(s+"/raft")) },
 			[]string{"missing, although this is the directory of server", "restore a saved snapshot into an empty directory"},
-			fromSnapshot(whole),
+			restoreSnapshot(whole),
 		},
 		{
 			"rollback guard gone", whole,
-			func(t *testing.T, s string) { do(t, os.Remove(s+"/raft/tail")) },
+			func(t *testing.T, s string) { must(t, os.Remove(s+"/raft/tail")) },
 			[]string{"rollback guard at", "truncate that file to zero bytes"},
-			func(t *testing.T, d *durable) { do(t, os.WriteFile(d.serverDir()+"/raft/tail", nil, 0o600)) },
+			func(t *testing.T, d *serverProcess) { must(t, os.WriteFile(d.serverDir()+"/raft/tail", nil, 0o600)) },
 		},
 		{
 			"newest snapshot damaged", short,
 			func(t *testing.T, s string) {
 				list, err := snapshot.List(datadir.Layout{Dir: s}, false)
-				do(t, err)
-				flip(t, filepath.Join(list[0].Path, "state.bin"))
+				must(t, err)
+				corruptFile(t, filepath.Join(list[0].Path, "state.bin"))
 			},
 			[]string{"checksum differs from meta.json", "a single server restores a saved snapshot"},
-			fromSnapshot(short),
+			restoreSnapshot(short),
 		},
 		{
 			"snapshots gone", short,
-			func(t *testing.T, s string) { do(t, os.Rename(s+"/raft/snapshots", s+"/../elsewhere")) },
+			func(t *testing.T, s string) { must(t, os.Rename(s+"/raft/snapshots", s+"/../elsewhere")) },
 			[]string{"snapshot at ", "no snapshot reaches entry", "restore the missing snapshot directory"},
-			func(t *testing.T, d *durable) {
-				do(t, os.RemoveAll(d.serverDir()+"/raft/snapshots"), os.Rename(d.dataDir+"/elsewhere", d.serverDir()+"/raft/snapshots"))
+			func(t *testing.T, d *serverProcess) {
+				must(t, os.RemoveAll(d.serverDir()+"/raft/snapshots"), os.Rename(d.dataDir+"/elsewhere", d.serverDir()+"/raft/snapshots"))
 			},
 		},
 		{
 			"id gone", whole,
-			func(t *testing.T, s string) { do(t, os.Rename(s+"/node-id", s+"/../node-id")) },
-			[]string{"server ID at", "write this server's ID in the cluster into that file", idOf(t, whole)},
-			func(t *testing.T, d *durable) {
-				do(t, os.WriteFile(d.serverDir()+"/node-id", []byte(idOf(t, whole)), 0o600))
+			func(t *testing.T, s string) { must(t, os.Rename(s+"/node-id", s+"/../node-id")) },
+			[]string{"server ID at", "write this server's ID in the cluster into that file", serverID(t, whole)},
+			func(t *testing.T, d *serverProcess) {
+				must(t, os.WriteFile(d.serverDir()+"/node-id", []byte(serverID(t, whole)), 0o600))
 			},
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			d := c.image.server(t)
+			d := c.image.newServer(t)
 			c.damage(t, d.serverDir())
-			says(t, d.refuses(), c.told...)
+			checkContains(t, d.startupFailure(), c.told...)
 			stdout, _, code := d.cede("operator", "doctor", d.dataDir)
 			if code != 1 {
-				t.Errorf("doctor exits with %d\n%s", code, stdout)
+				t.Errorf("doctor exited with %d, want 1\n%s", code, stdout)
 			}
 			c.back(t, d)
-			c.image.hasAll(t, d)
+			c.image.checkRestart(t, d)
 			if stdout, _, code := d.cede("operator", "doctor", d.dataDir, "--replay"); code != 0 {
-				t.Errorf("doctor exits with %d\n%s", code, stdout)
+				t.Errorf("doctor exited with %d after the recovery, want 0\n%s", code, stdout)
 			}
 		})
 	}
 }
 
-func idOf(t *testing.T, i *image) string {
+// serverID returns the ID of the server that the image was taken from.
+func serverID(t *testing.T, i *dataImage) string {
 	t.Helper()
 	b, err := os.ReadFile(i.dir + "/server/node-id")
-	do(t, err)
+	must(t, err)
 	return strings.TrimSpace(string(b))
 }
 
-// fromSnapshot is the way back of a lone server.
-func fromSnapshot(i *image) func(*testing.T, *durable) {
-	return func(t *testing.T, d *durable) {
-		do(t, os.Rename(d.serverDir(), d.serverDir()+".damaged"))
+// restoreSnapshot returns the recovery procedure of a single server: it starts on an empty
+// directory and restores the saved snapshot.
+func restoreSnapshot(i *dataImage) func(*testing.T, *serverProcess) {
+	return func(t *testing.T, d *serverProcess) {
+		must(t, os.Rename(d.serverDir(), d.serverDir()+".damaged"))
 		d.start()
-		if _, stderr, code := d.cede("operator", "snapshot", "restore", "--yes", i.saved); code != 0 {
+		if _, stderr, code := d.cede("operator", "snapshot", "restore", "--yes", i.snapshotFile); code != 0 {
 			t.Fatal(stderr)
 		}
 		d.stop()
 	}
 }
 
-// With tokens: the empty server makes one of its own, which is good until the
-// snapshot is back.
-func TestFaults_WayBackWithTokens(t *testing.T) {
-	d := serverAt(t, "", kept+"\nacl: {enabled: true}")
+// With ACLs enabled the empty server creates a bootstrap token. That token is valid until
+// the snapshot is restored, and the tokens of the snapshot are valid from then on.
+func TestFaults_RestoresSnapshotWithTokens(t *testing.T) {
+	d := newServer(t, "", fullLogConfig+"\nacl: {enabled: true}")
 	d.start()
-	d.firstToken()
+	d.readBootstrapToken()
 	first := d.token
-	_, err := d.client().Jobs().Register(t.Context(), aJob("kept"), nil)
-	do(t, err)
+	_, err := d.client().Jobs().Register(t.Context(), minimalJob("kept"), nil)
+	must(t, err)
 	saved := filepath.Join(d.dir, "cede.snap")
 	if _, stderr, code := d.cede("operator", "snapshot", "save", saved); code != 0 {
 		t.Fatal(stderr)
 	}
 	d.kill()
-	do(t, os.Rename(d.serverDir(), d.serverDir()+".damaged"))
-	says(t, d.refuses(), "the cluster has no token yet: move the file away")
-	do(t, os.Rename(filepath.Join(d.dataDir, "bootstrap.token"), filepath.Join(d.dir, "old.token")))
+	must(t, os.Rename(d.serverDir(), d.serverDir()+".damaged"))
+	checkContains(t, d.startupFailure(), "the cluster has no token yet: move the file")
+	must(t, os.Rename(filepath.Join(d.dataDir, "bootstrap.token"), filepath.Join(d.dir, "old.token")))
 	d.start()
-	d.firstToken()
+	d.readBootstrapToken()
 	if d.token == first {
-		t.Fatal("the first token is the same")
+		t.Fatal("bootstrap token of the empty server equals the first one")
 	}
 	if _, stderr, code := d.cede("operator", "snapshot", "restore", "--yes", saved); code != 0 {
 		t.Fatal(stderr)
 	}
 	if _, _, err := d.client().Jobs().List(t.Context(), nil); !client.HasCode(err, client.CodeUnauthenticated) {
-		t.Errorf("by the token in between: %v", err)
+		t.Errorf("token of the empty server after the restore: error %v, want %s", err, client.CodeUnauthenticated)
 	}
 	d.token = first
 	list, _, err := d.client().Jobs().List(t.Context(), nil)
 	if err != nil || len(list) != 1 {
-		t.Errorf("%d jobs, %v", len(list), err)
+		t.Errorf("got %d jobs, %v, want 1", len(list), err)
 	}
 	d.stop()
 }
 
-// Damage to what was never promised, or to what there is twice, is none.
-func TestFaults_ThatAreNone(t *testing.T) {
-	crashed := imageOf(t, kept, true)
-	t.Run("torn end of the journal", func(t *testing.T) {
-		d := crashed.server(t)
-		path := only(t, d.serverDir()+"/raft/log/*.mem")
+// The server starts despite damage to data that was never acknowledged or that it can
+// rebuild.
+func TestFaults_ToleratesHarmlessDamage(t *testing.T) {
+	crashed := newDataImage(t, fullLogConfig, true)
+	t.Run("torn end of journal", func(t *testing.T) {
+		d := crashed.newServer(t)
+		path := lastMatch(t, d.serverDir()+"/raft/log/*.mem")
 		b, err := os.ReadFile(path)
-		do(t, err)
+		must(t, err)
 		end := len(bytes.TrimRight(b, "\x00"))
-		copy(b[end+8:], "the beginning of an entry whose end never came")
-		do(t, os.WriteFile(path, b, 0o600))
-		crashed.hasAll(t, d)
+		copy(b[end+8:], "start of an entry that was never completed")
+		must(t, os.WriteFile(path, b, 0o600))
+		crashed.checkRestart(t, d)
 	})
-	t.Run("modules and history moved aside", func(t *testing.T) {
-		d := crashed.server(t)
-		do(t, os.Rename(d.serverDir()+"/store", d.dataDir+"/store.aside"))
-		crashed.hasAll(t, d)
+	t.Run("modules and history missing", func(t *testing.T) {
+		d := crashed.newServer(t)
+		must(t, os.Rename(d.serverDir()+"/store", d.dataDir+"/store.aside"))
+		crashed.checkRestart(t, d)
 	})
-	t.Run("half a snapshot", func(t *testing.T) {
-		d := crashed.server(t)
+	t.Run("incomplete snapshot", func(t *testing.T) {
+		d := crashed.newServer(t)
 		half := d.serverDir() + "/raft/snapshots/9-9-9.tmp"
-		do(t, os.MkdirAll(half, 0o700), os.WriteFile(half+"/state.bin", []byte("half"), 0o600))
-		crashed.hasAll(t, d)
-		if len(matching(t, half)) > 0 {
-			t.Error("it is still there")
+		must(t, os.MkdirAll(half, 0o700), os.WriteFile(half+"/state.bin", []byte("half"), 0o600))
+		crashed.checkRestart(t, d)
+		if len(glob(t, half)) > 0 {
+			t.Error("incomplete snapshot was not removed")
 		}
 	})
 }
 
-func TestFaults_OneDirectoryOneServer(t *testing.T) {
-	i := imageOf(t, kept, false)
-	first := i.server(t)
+func TestFaults_RejectsSecondServerOnDirectory(t *testing.T) {
+	i := newDataImage(t, fullLogConfig, false)
+	first := i.newServer(t)
 	first.start()
-	second := serverAt(t, first.dataDir, kept)
-	says(t, second.refuses(), "in use: process "+fmt.Sprint(first.cmd.Process.Pid), "stop that process, or give each server its own directory")
+	second := newServer(t, first.dataDir, fullLogConfig)
+	checkContains(t, second.startupFailure(), "in use: process "+fmt.Sprint(first.cmd.Process.Pid), "stop that process, or give each server its own directory")
 	if _, stderr, code := first.cede("operator", "doctor", first.dataDir); code != 1 || !strings.Contains(stderr, "stop the server first") {
 		t.Errorf("doctor: exit %d, %s", code, stderr)
 	}
-	// A copy that listens where the first one does.
-	copied := i.server(t)
-	text, err := os.ReadFile(first.file)
-	do(t, err, os.WriteFile(copied.file, bytes.ReplaceAll(text, []byte(first.dataDir), []byte(copied.dataDir)), 0o600))
-	says(t, copied.refuses(), "listen.http", "check for another process on this port")
-	i.knowsAll(t, first)
+	// A copy of the directory does not help if both servers have the same address.
+	copied := i.newServer(t)
+	text, err := os.ReadFile(first.configFile)
+	must(t, err, os.WriteFile(copied.configFile, bytes.ReplaceAll(text, []byte(first.dataDir), []byte(copied.dataDir)), 0o600))
+	checkContains(t, copied.startupFailure(), "listen.http", "check for another process on this port")
+	i.checkJobs(t, first)
 	first.stop()
 }
 
-// An entry that a later release wrote is not skipped: the server ends and says so,
-// and the directory is as good as before.
-func TestFaults_DirectoryOfALaterRelease(t *testing.T) {
-	d := imageOf(t, kept, false).server(t)
+// A server does not skip an entry that a newer release wrote. It exits with a reason and
+// leaves the directory as it was.
+func TestFaults_RejectsLogOfNewerRelease(t *testing.T) {
+	d := newDataImage(t, fullLogConfig, false).newServer(t)
 	s, err := storage.Open(storage.Config{Dir: d.serverDir()})
-	do(t, err)
+	must(t, err)
 	last, err := s.Log().LastIndex()
-	do(t, err)
+	must(t, err)
 	var l raft.Log
-	do(t, s.Log().GetLog(last, &l))
+	must(t, s.Log().GetLog(last, &l))
 	later, err := proto.Marshal(&pb.Entry{Format: 99})
-	do(t, err, s.Log().StoreLog(&raft.Log{Index: last + 1, Term: l.Term, Type: raft.LogCommand, Data: later}), s.Close())
+	must(t, err, s.Log().StoreLog(&raft.Log{Index: last + 1, Term: l.Term, Type: raft.LogCommand, Data: later}), s.Close())
 	for range 2 {
-		says(t, d.refuses(), "cannot apply the log", fmt.Sprintf("log entry %d", last+1), "format 99", "upgrade the server")
+		checkContains(t, d.startupFailure(), "cannot apply the log", fmt.Sprintf("log entry %d", last+1), "format 99", "upgrade the server")
 	}
 	if stdout, _, code := d.cede("operator", "doctor", d.dataDir); code != 0 {
-		t.Errorf("doctor exits with %d\n%s", code, stdout)
+		t.Errorf("doctor exited with %d, want 0\n%s", code, stdout)
 	}
 	if _, stderr, code := d.cede("operator", "doctor", d.dataDir, "--replay"); code == 0 || !strings.Contains(stderr, "upgrade the server") {
-		t.Errorf("a replay exits with %d\n%s", code, stderr)
+		t.Errorf("doctor --replay exited with %d, want a failure with a hint\n%s", code, stderr)
 	}
 }
 
-// asRoot skips a test that only root can play.
-func asRoot(t *testing.T) {
+// requireRoot skips the test unless it runs as root.
+func requireRoot(t *testing.T) {
 	t.Helper()
 	if os.Geteuid() != 0 {
-		t.Skip("it acts as somebody else, or mounts a small disk: run the tests as root")
+		t.Skip("requires root to change users or to mount a disk")
 	}
 }
 
-func TestFaults_DirectoryOfSomebodyElse(t *testing.T) {
-	asRoot(t)
-	i := imageOf(t, kept, false)
-	const nobody = 65534
-	public, err := os.MkdirTemp("/tmp", "cede-test-") //nolint:usetesting // nobody else may pass through the test's own folder
+func TestFaults_ReportsMissingPermissions(t *testing.T) {
+	requireRoot(t)
+	i := newDataImage(t, fullLogConfig, false)
+	const unprivileged = 65534
+	public, err := os.MkdirTemp("/tmp", "cede-test-") //nolint:usetesting // other users cannot enter the folder of a test
 	if err != nil {
 		t.Skip(err)
 	}
-	t.Cleanup(func() { do(t, os.RemoveAll(public)) })
-	d := serverAt(t, filepath.Join(public, "data"), kept)
+	t.Cleanup(func() { must(t, os.RemoveAll(public)) })
+	d := newServer(t, filepath.Join(public, "data"), fullLogConfig)
 	copyDir(t, i.dir, d.dataDir)
-	d.user, d.dir, d.file, d.program = &syscall.Credential{Uid: nobody, Gid: nobody}, public, filepath.Join(public, "cede.yaml"), filepath.Join(public, "program")
-	d.configure(kept)
+	d.user, d.dir, d.configFile, d.program = &syscall.Credential{Uid: unprivileged, Gid: unprivileged}, public, filepath.Join(public, "cede.yaml"), filepath.Join(public, "program")
+	d.configure(fullLogConfig)
 	self, err := os.Executable()
-	do(t, err)
+	must(t, err)
 	b, err := os.ReadFile(self)
-	do(t, err, os.WriteFile(d.program, b, 0o755), os.Chmod(d.file, 0o644), os.Chmod(public, 0o777), os.Chmod(d.dataDir, 0o711))
-	says(t, d.refuses(), "permission denied", "ID 65534 (chown -R)")
-	do(t, filepath.WalkDir(d.dataDir, func(path string, _ os.DirEntry, err error) error {
-		return errors.Join(err, os.Chown(path, nobody, nobody))
+	must(t, err, os.WriteFile(d.program, b, 0o755), os.Chmod(d.configFile, 0o644), os.Chmod(public, 0o777), os.Chmod(d.dataDir, 0o711))
+	checkContains(t, d.startupFailure(), "permission denied", "ID 65534 (chown -R)")
+	must(t, filepath.WalkDir(d.dataDir, func(path string, _ os.DirEntry, err error) error {
+		return errors.Join(err, os.Chown(path, unprivileged, unprivileged))
 	}))
-	i.hasAll(t, d)
+	i.checkRestart(t, d)
 }
 
-// A disk that fills up under a server: what was acknowledged is there, what was not
-// is told, readiness says why, and with room it goes on.
+// A server survives a disk that fills up: acknowledged writes are kept, others fail with
+// an error, readiness reports the reason, and the server resumes when space is freed.
 func TestFaults_FullDisk(t *testing.T) {
 	disk := mountSmall(t, t.TempDir())
-	d := serverAt(t, filepath.Join(disk.at, "data"), kept)
+	d := newServer(t, filepath.Join(disk.mountPoint, "data"), fullLogConfig)
 	d.start()
 	c := d.client()
 	acked := 0
 	register := func() error {
-		_, err := c.Jobs().Register(t.Context(), aJob(fmt.Sprint("job", acked)), nil)
+		_, err := c.Jobs().Register(t.Context(), minimalJob(fmt.Sprint("job", acked)), nil)
 		if err == nil {
 			acked++
 		}
 		return err
 	}
-	do(t, register(), register())
-	disk.leave(200) // less than entries need, more than votes do
+	must(t, register(), register())
+	disk.fillExcept(200) // too little for log entries, enough for votes
 	eventually(t, "a write is refused", func() bool { return register() != nil })
-	eventually(t, "readiness says why", func() bool {
+	eventually(t, "readiness reports the full disk", func() bool {
 		h, err := c.Status().Health(t.Context())
 		text := fmt.Sprint(err)
 		if h != nil {
@@ -400,20 +410,20 @@ func TestFaults_FullDisk(t *testing.T) {
 		}
 		return strings.Contains(text, "free disk space")
 	})
-	disk.room()
-	eventually(t, "with room it goes on", func() bool { return register() == nil })
-	disk.leave(60)
+	disk.freeSpace()
+	eventually(t, "a write succeeds after space was freed", func() bool { return register() == nil })
+	disk.fillExcept(60)
 	eventually(t, "a write is refused", func() bool { return register() != nil })
-	says(t, d.endsItself(), "not enough disk space", "free disk space")
-	says(t, d.refuses(), "not enough disk space", "free disk space")
-	if strings.Contains(d.all.String(), "goroutine ") {
-		t.Errorf("it ended with a stack:\n%s", d.all.story())
+	checkContains(t, d.waitFailure(), "not enough disk space", "free disk space")
+	checkContains(t, d.startupFailure(), "not enough disk space", "free disk space")
+	if strings.Contains(d.allOutput.String(), "goroutine ") {
+		t.Errorf("server exited with a stack trace:\n%s", d.allOutput.filtered())
 	}
-	disk.room()
+	disk.freeSpace()
 	d.start()
 	list, _, err := d.client().Jobs().List(t.Context(), nil)
 	if err != nil || len(list) < acked {
-		t.Errorf("%d jobs, %d were acknowledged, %v", len(list), acked, err)
+		t.Errorf("got %d jobs, %v, want the %d acknowledged", len(list), err, acked)
 	}
 	d.stop()
 }

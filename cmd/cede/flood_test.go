@@ -16,15 +16,15 @@ import (
 	"time"
 )
 
-// floods is what strangers do to a listener. Each goes on until the server has had
-// enough of it, and returns then.
+// floods are abusive uses of a listener. Each runs until the server closes the
+// connection.
 var floods = []struct {
 	name string
 	do   func(conn net.Conn)
 }{
-	{"says nothing", func(net.Conn) {}},
-	{"begins and does not go on", func(c net.Conn) { _, _ = io.WriteString(c, "GET / HTTP/1.1\r\nHost: cede\r\n") }},
-	{"sends headers without end", func(c net.Conn) {
+	{"idle connection", func(net.Conn) {}},
+	{"incomplete request", func(c net.Conn) { _, _ = io.WriteString(c, "GET / HTTP/1.1\r\nHost: cede\r\n") }},
+	{"endless headers", func(c net.Conn) {
 		_, _ = io.WriteString(c, "GET / HTTP/1.1\r\nHost: cede\r\n")
 		for i := range 1 << 20 {
 			if _, err := fmt.Fprintf(c, "X-%d: %s\r\n", i, strings.Repeat("x", 1000)); err != nil {
@@ -32,15 +32,15 @@ var floods = []struct {
 			}
 		}
 	}},
-	{"sends one header without end", func(c net.Conn) {
+	{"endless header value", func(c net.Conn) {
 		_, _ = io.WriteString(c, "GET / HTTP/1.1\r\nHost: cede\r\nX-Long: ")
-		_, _ = io.Copy(c, io.LimitReader(endless{}, 1<<30))
+		_, _ = io.Copy(c, io.LimitReader(endlessReader{}, 1<<30))
 	}},
-	{"sends a body without end", func(c net.Conn) {
+	{"endless body", func(c net.Conn) {
 		_, _ = io.WriteString(c, "POST /v1/jobs HTTP/1.1\r\nHost: cede\r\nContent-Length: 1000000000\r\n\r\n")
-		_, _ = io.Copy(c, io.LimitReader(endless{}, 1<<30))
+		_, _ = io.Copy(c, io.LimitReader(endlessReader{}, 1<<30))
 	}},
-	{"sends rubbish", func(c net.Conn) {
+	{"random bytes", func(c net.Conn) {
 		for range 1 << 14 {
 			if _, err := c.Write(bytes.Repeat([]byte{0xff, 0x00, 0x7f, 'R', 'P'}, 13_000)); err != nil {
 				return
@@ -49,8 +49,8 @@ var floods = []struct {
 	}},
 }
 
-// flood has so many callers of each kind come at once, and waits until the server
-// has sent all of them away.
+// flood opens the given number of connections for each kind of flood at once and returns
+// when the server has closed all of them.
 func flood(t *testing.T, address string, callers int) {
 	t.Helper()
 	var all sync.WaitGroup
@@ -59,13 +59,13 @@ func flood(t *testing.T, address string, callers int) {
 			all.Go(func() {
 				conn, err := net.Dial("tcp", address)
 				if err != nil {
-					return // sent away before it came in
+					return // the server refused the connection
 				}
 				defer func() { _ = conn.Close() }()
-				_ = conn.SetDeadline(time.Now().Add(patience))
+				_ = conn.SetDeadline(time.Now().Add(testTimeout))
 				f.do(conn)
 				if _, err := io.Copy(io.Discard, conn); os.IsTimeout(err) {
-					t.Errorf("%s: who %s is never sent away", address, f.name)
+					t.Errorf("%s: connection with %s was not closed", address, f.name)
 				}
 			})
 		}
@@ -73,8 +73,8 @@ func flood(t *testing.T, address string, callers int) {
 	all.Wait()
 }
 
-// memoryOf is what a process has of the machine's memory, in bytes; 0: nobody knows.
-func memoryOf(pid int) int {
+// residentMemory returns the resident set size of a process in bytes, or 0 if unknown.
+func residentMemory(pid int) int {
 	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "status"))
 	if err != nil {
 		return 0
@@ -88,14 +88,14 @@ func memoryOf(pid int) int {
 	return 0
 }
 
-// Whoever floods a listener is sent away, whatever it does, and the server serves
-// others before, meanwhile and after, with the memory that it had.
-func TestSecurity_FloodsOfStrangersAreSentAway(t *testing.T) {
+// The server closes the connections of clients that flood a listener. It serves other
+// clients meanwhile, and its memory stays bounded.
+func TestSecurity_DisconnectsFloodingClients(t *testing.T) {
 	callers := 20
 	if os.Getenv("CEDE_SOAK") != "" {
 		callers = 200
 	}
-	d := serverAt(t, "", kept)
+	d := newServer(t, "", fullLogConfig)
 	host := strings.TrimSuffix(strings.TrimPrefix(d.url, "http://"), ":4646")
 	t.Setenv("CEDE_LISTEN__GOSSIP", host+":4648")
 	t.Setenv("CEDE_LISTEN__METRICS", host+":4649")
@@ -104,8 +104,8 @@ func TestSecurity_FloodsOfStrangersAreSentAway(t *testing.T) {
 		h, err := d.client().Status().Health(t.Context())
 		return err == nil && h.OK
 	}
-	eventually(t, "the server leads", ready)
-	before := memoryOf(d.cmd.Process.Pid)
+	eventually(t, "the server is ready", ready)
+	before := residentMemory(d.cmd.Process.Pid)
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
@@ -116,29 +116,29 @@ func TestSecurity_FloodsOfStrangersAreSentAway(t *testing.T) {
 		listeners.Wait()
 	}()
 	for i, flooded := 0, true; flooded; i++ {
-		if _, err := d.client().Jobs().Register(t.Context(), aJob(fmt.Sprint("job-", i)), nil); err != nil {
-			t.Errorf("meanwhile nobody is served: %v", err)
+		if _, err := d.client().Jobs().Register(t.Context(), minimalJob(fmt.Sprint("job-", i)), nil); err != nil {
+			t.Errorf("request failed during the flood: %v", err)
 		}
 		select {
 		case <-over:
 			flooded = false
-		case <-time.After(500 * time.Millisecond): // between two requests
+		case <-time.After(500 * time.Millisecond): // pause between two requests
 		}
 	}
 	if !ready() {
-		t.Error("it is not ready")
+		t.Error("server is not ready after the flood")
 	}
-	if after := memoryOf(d.cmd.Process.Pid); after > before+300<<20 {
-		t.Errorf("%d MiB were %d before", after>>20, before>>20)
+	if after := residentMemory(d.cmd.Process.Pid); after > before+300<<20 {
+		t.Errorf("resident memory grew from %d to %d MiB", before>>20, after>>20)
 	}
 	d.stop()
 }
 
-// What is too large or comes too often is answered with a code, words and a hint;
-// beyond the limit of connections callers wait until those who say nothing are sent
-// away.
-func TestSecurity_LimitsAreAnsweredInWords(t *testing.T) {
-	d := serverAt(t, "", kept)
+// The server answers requests that exceed a limit of size or rate with a code, a message
+// and a hint. If the limit of connections is reached, new clients wait until the server
+// has closed idle ones.
+func TestSecurity_ReportsExceededLimits(t *testing.T) {
+	d := newServer(t, "", fullLogConfig)
 	t.Setenv("CEDE_LIMITS__RATE", "1")
 	t.Setenv("CEDE_LIMITS__BURST", "5")
 	t.Setenv("CEDE_LIMITS__CONNECTIONS", "20")
@@ -147,28 +147,28 @@ func TestSecurity_LimitsAreAnsweredInWords(t *testing.T) {
 	ask := func(request string) (int, string) {
 		t.Helper()
 		conn, err := net.Dial("tcp", address)
-		do(t, err)
+		must(t, err)
 		defer func() { _ = conn.Close() }()
-		do(t, conn.SetDeadline(time.Now().Add(patience)))
-		_, _ = io.WriteString(conn, request) // it may be cut off amid it
+		must(t, conn.SetDeadline(time.Now().Add(testTimeout)))
+		_, _ = io.WriteString(conn, request) // the server may close the connection during the write
 		resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
 		if err != nil {
 			return 0, err.Error()
 		}
-		text, _ := io.ReadAll(resp.Body) // as far as it came
-		do(t, resp.Body.Close())
+		text, _ := io.ReadAll(resp.Body) // as far as it was received
+		must(t, resp.Body.Close())
 		return resp.StatusCode, string(text)
 	}
-	if code, text := ask("POST /v1/jobs HTTP/1.1\r\nHost: cede\r\nContent-Length: 100000000\r\n\r\n"); code != http.StatusRequestEntityTooLarge || !inWords(text) {
-		t.Errorf("a body of 100 MB: %d %s", code, text)
+	if code, text := ask("POST /v1/jobs HTTP/1.1\r\nHost: cede\r\nContent-Length: 100000000\r\n\r\n"); code != http.StatusRequestEntityTooLarge || !isStructuredError(text) {
+		t.Errorf("body of 100 MB: status %d, %s", code, text)
 	}
-	// The header that is refused is not read to its end, so the answer may be lost with it.
+	// The server does not read a refused header to its end, so the response may be lost.
 	if code, text := ask("GET /v1/jobs HTTP/1.1\r\nHost: cede\r\nX: " + strings.Repeat("x", 100<<10) + "\r\n\r\n"); code != 0 && code != http.StatusRequestHeaderFieldsTooLarge {
-		t.Errorf("a header of 100 KB: %d %s", code, text)
+		t.Errorf("header of 100 KB: status %d, %s", code, text)
 	}
 	for range 20 {
 		conn, err := net.Dial("tcp", address)
-		do(t, err)
+		must(t, err)
 		t.Cleanup(func() { _ = conn.Close() })
 	}
 	code, text := 0, ""
@@ -177,16 +177,16 @@ func TestSecurity_LimitsAreAnsweredInWords(t *testing.T) {
 			break
 		}
 	}
-	if code != http.StatusTooManyRequests || !strings.Contains(text, `"Code":"rate_limited"`) || !inWords(text) {
-		t.Errorf("too often: %d %s", code, text)
+	if code != http.StatusTooManyRequests || !strings.Contains(text, `"Code":"rate_limited"`) || !isStructuredError(text) {
+		t.Errorf("requests above the rate limit: status %d, %s", code, text)
 	}
 	if code, _ := ask("GET /readyz HTTP/1.1\r\nHost: cede\r\nConnection: close\r\n\r\n"); code != http.StatusOK {
-		t.Errorf("it is not ready: %d", code)
+		t.Errorf("readiness during rate limiting: status %d, want 200", code)
 	}
 	d.stop()
 }
 
-// inWords is whether an answer says what is wrong, and what to do.
-func inWords(text string) bool {
+// isStructuredError reports whether a response body has a code, a message and a hint.
+func isStructuredError(text string) bool {
 	return strings.Contains(text, `"Code":"`) && strings.Contains(text, `"Message":"`) && strings.Contains(text, `"Hint":"`)
 }

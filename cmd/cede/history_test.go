@@ -15,41 +15,41 @@ import (
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
-// history is what people who change and read the same jobs at the same time were
-// told, and when. A job is a register: its meta holds who wrote it last.
+// A history records the requests of concurrent clients to shared jobs with the times of
+// request and response. Each job acts as a register: its meta holds the last write.
 type history struct {
 	t     *testing.T
-	began time.Time
-	group sync.WaitGroup
+	start time.Time
+	wg    sync.WaitGroup
 	stop  context.CancelFunc
 
-	mu   sync.Mutex
-	ops  []porcupine.Operation
-	news int // acknowledged writes
+	mu          sync.Mutex
+	ops         []porcupine.Operation
+	ackedWrites int
 }
 
-// touch is one thing that somebody did to a job.
-type touch struct {
+// An access is a read or a write of a shared job.
+type access struct {
 	job   string
-	write string // "": it is read
+	write string // "" for a read
 }
 
-// registers says what may be read of a job: what was written last.
-var registers = porcupine.Model{
+// registerModel is the sequential model of a job: a read returns the last write.
+var registerModel = porcupine.Model{
 	Partition: func(all []porcupine.Operation) (parts [][]porcupine.Operation) {
-		of := map[string][]porcupine.Operation{}
+		byJob := map[string][]porcupine.Operation{}
 		for _, op := range all {
-			job := op.Input.(touch).job
-			of[job] = append(of[job], op)
+			job := op.Input.(access).job
+			byJob[job] = append(byJob[job], op)
 		}
-		for _, part := range of {
+		for _, part := range byJob {
 			parts = append(parts, part)
 		}
 		return parts
 	},
 	Init: func() any { return "" },
 	Step: func(state, in, out any) (bool, any) {
-		if w := in.(touch).write; w != "" {
+		if w := in.(access).write; w != "" {
 			return true, w
 		}
 		return out == state, state
@@ -57,24 +57,25 @@ var registers = porcupine.Model{
 	DescribeOperation: func(in, out any) string { return fmt.Sprintf("%+v: %v", in, out) },
 }
 
-// historyJobs is how many jobs people share.
+// historyJobs is the number of shared jobs.
 const historyJobs = 3
 
-// newHistory has people at work on shared jobs until end. Each person has a client.
-func newHistory(t *testing.T, people []*client.Client) *history {
+// newHistory starts one goroutine per client that reads and writes shared jobs until
+// check is called.
+func newHistory(t *testing.T, clients []*client.Client) *history {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
-	h := &history{t: t, began: time.Now(), stop: stop}
-	for who, c := range people {
-		rng := rand.New(rand.NewPCG(rand.Uint64(), uint64(who)))
-		h.group.Go(func() {
+	h := &history{t: t, start: time.Now(), stop: stop}
+	for id, c := range clients {
+		rng := rand.New(rand.NewPCG(rand.Uint64(), uint64(id)))
+		h.wg.Go(func() {
 			for n := 0; ctx.Err() == nil; n++ {
-				x := touch{job: fmt.Sprint("shared-", rng.IntN(historyJobs))}
+				x := access{job: fmt.Sprint("shared-", rng.IntN(historyJobs))}
 				if rng.IntN(3) > 0 {
-					x.write = fmt.Sprint(who, "/", n)
+					x.write = fmt.Sprint(id, "/", n)
 				}
-				h.do(ctx, c, who, x)
-				select { // people, and no storm: a checker has to come to an end
+				h.execute(ctx, c, id, x)
+				select { // bounds the rate, because the cost of the check grows quickly with the history
 				case <-ctx.Done():
 				case <-time.After(time.Duration(10+rng.IntN(20)) * time.Millisecond):
 				}
@@ -85,10 +86,10 @@ func newHistory(t *testing.T, people []*client.Client) *history {
 	return h
 }
 
-// do does one thing and notes it. Of a write that failed nobody knows whether it was
-// done, or will be; of a read that failed there is nothing to note.
-func (h *history) do(ctx context.Context, c *client.Client, who int, x touch) {
-	op := porcupine.Operation{ClientId: who, Input: x, Call: time.Since(h.began).Nanoseconds()}
+// execute performs one access and records it. A failed write may still be applied at any
+// later time, so its return time is infinite. A failed read is not recorded.
+func (h *history) execute(ctx context.Context, c *client.Client, clientID int, x access) {
+	op := porcupine.Operation{ClientId: clientID, Input: x, Call: time.Since(h.start).Nanoseconds()}
 	limited, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	var err error
@@ -99,12 +100,12 @@ func (h *history) do(ctx context.Context, c *client.Client, who int, x touch) {
 		j.Meta = map[string]string{"by": x.write}
 		_, err = c.Jobs().Register(limited, j, nil)
 	}
-	op.Return = time.Since(h.began).Nanoseconds()
+	op.Return = time.Since(h.start).Nanoseconds()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {
 	case err == nil && x.write != "":
-		h.news++
+		h.ackedWrites++
 	case err != nil && x.write == "":
 		return
 	case err != nil:
@@ -113,7 +114,7 @@ func (h *history) do(ctx context.Context, c *client.Client, who int, x touch) {
 	h.ops = append(h.ops, op)
 }
 
-// readShared is who wrote a job last; "": nobody did.
+// readShared returns the last write to a job, or "" if the job does not exist.
 func readShared(ctx context.Context, c *client.Client, id string) (string, error) {
 	j, _, err := c.Jobs().Get(ctx, id, &client.QueryOptions{Consistent: true})
 	switch {
@@ -125,67 +126,68 @@ func readShared(ctx context.Context, c *client.Client, id string) (string, error
 	return j.Meta["by"], nil
 }
 
-// acked is how many writes were acknowledged.
+// acked returns the number of acknowledged writes.
 func (h *history) acked() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.news
+	return h.ackedWrites
 }
 
-// goesOn waits until so many more writes are acknowledged.
-func (h *history) goesOn(writes int) {
+// waitWrites waits until the given number of further writes is acknowledged.
+func (h *history) waitWrites(writes int) {
 	h.t.Helper()
 	before := h.acked()
-	eventually(h.t, strconv.Itoa(writes)+" writes", func() bool { return h.acked() >= before+writes })
+	eventually(h.t, strconv.Itoa(writes)+" further writes are acknowledged", func() bool { return h.acked() >= before+writes })
 }
 
-// end has everybody stop, reads what is there, and holds all of it to what may be.
-func (h *history) end(c *client.Client) {
+// check stops all clients, reads every job once more, and verifies that the history is
+// linearizable.
+func (h *history) check(c *client.Client) {
 	h.t.Helper()
 	h.stop()
-	h.group.Wait()
+	h.wg.Wait()
 	for n := range historyJobs {
 		id := fmt.Sprint("shared-", n)
-		eventually(h.t, "the job is read", func() bool {
-			at := time.Since(h.began).Nanoseconds()
+		eventually(h.t, "the job can be read", func() bool {
+			at := time.Since(h.start).Nanoseconds()
 			ctx, cancel := context.WithTimeout(h.t.Context(), 5*time.Second)
 			defer cancel()
 			by, err := readShared(ctx, c, id)
 			if err != nil {
 				return false
 			}
-			h.ops = append(h.ops, porcupine.Operation{ClientId: -1, Input: touch{job: id}, Output: by, Call: at, Return: time.Since(h.began).Nanoseconds()})
+			h.ops = append(h.ops, porcupine.Operation{ClientId: -1, Input: access{job: id}, Output: by, Call: at, Return: time.Since(h.start).Nanoseconds()})
 			return true
 		})
 	}
-	switch porcupine.CheckOperationsTimeout(registers, h.ops, time.Minute) {
+	switch porcupine.CheckOperationsTimeout(registerModel, h.ops, time.Minute) {
 	case porcupine.Illegal:
-		h.t.Errorf("what %d requests were answered fits no order", len(h.ops))
+		h.t.Errorf("history of %d operations is not linearizable", len(h.ops))
 	case porcupine.Unknown:
-		h.t.Logf("whether %d answers fit an order was not found out within a minute", len(h.ops))
+		h.t.Logf("check of %d operations for linearizability timed out after one minute", len(h.ops))
 	case porcupine.Ok:
-		h.t.Logf("%d answers, %d of them to writes, fit one order", len(h.ops), h.news)
+		h.t.Logf("history of %d operations with %d acknowledged writes is linearizable", len(h.ops), h.ackedWrites)
 	}
 }
 
-// The check finds what it is for: somebody reads what was replaced before the
-// reading began.
-func TestHistory_KnowsAStaleRead(t *testing.T) {
+// The model rejects a read that returns a value that was overwritten before the read
+// began.
+func TestHistory_DetectsStaleRead(t *testing.T) {
 	h := []porcupine.Operation{
-		{ClientId: 0, Input: touch{"j", "a"}, Call: 1, Return: 2},
-		{ClientId: 0, Input: touch{"j", "b"}, Call: 3, Return: 4},
-		{ClientId: 1, Input: touch{job: "j"}, Output: "a", Call: 5, Return: 6},
+		{ClientId: 0, Input: access{"j", "a"}, Call: 1, Return: 2},
+		{ClientId: 0, Input: access{"j", "b"}, Call: 3, Return: 4},
+		{ClientId: 1, Input: access{job: "j"}, Output: "a", Call: 5, Return: 6},
 	}
-	if porcupine.CheckOperations(registers, h) {
-		t.Error("a stale read is allowed")
+	if porcupine.CheckOperations(registerModel, h) {
+		t.Error("a stale read is accepted")
 	}
 	h[2].Output = "b"
-	if !porcupine.CheckOperations(registers, h) {
-		t.Error("a good read is not")
+	if !porcupine.CheckOperations(registerModel, h) {
+		t.Error("a current read is rejected")
 	}
-	h[1].Return = math.MaxInt64 // nobody knows
+	h[1].Return = math.MaxInt64 // the write failed and may not have been applied
 	h[2].Output = "a"
-	if !porcupine.CheckOperations(registers, h) {
-		t.Error("a write that failed must have been done")
+	if !porcupine.CheckOperations(registerModel, h) {
+		t.Error("a read that does not see a failed write is rejected")
 	}
 }

@@ -22,12 +22,13 @@ import (
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
-// envSeed is the variable that has the rounds of an earlier run begin again: who
-// does what, and behind how many answers the server dies. Which of those who work at
-// the same time comes first is not for a test to say.
+// envSeed names the variable that repeats the random choices of an earlier run: the
+// actions of each client and the number of acknowledged writes before each kill. The order
+// of concurrent requests is not reproducible.
 const envSeed = "CEDE_SEED"
 
-func seedOf(t *testing.T) uint64 {
+// testSeed returns the seed in envSeed, or a random one, and logs it.
+func testSeed(t *testing.T) uint64 {
 	t.Helper()
 	seed := rand.Uint64()
 	if text := os.Getenv(envSeed); text != "" {
@@ -40,63 +41,63 @@ func seedOf(t *testing.T) uint64 {
 	return seed
 }
 
-// The server is killed again and again while people work with it. Whatever it has
-// acknowledged is there afterwards, its state is that which its log gives, and the
-// log breaks no rule at any entry.
-func TestKill_LosesNothingThatWasAcknowledged(t *testing.T) {
+// The server is killed repeatedly under load. After each kill every acknowledged write is
+// present, the state equals the one that results from the log, and each entry of the log
+// respects the rules of checkEntry.
+func TestKill_PreservesAcknowledgedWrites(t *testing.T) {
 	rounds := 3
 	if os.Getenv("CEDE_SOAK") != "" {
 		rounds = 200
 	}
-	seed := seedOf(t)
+	seed := testSeed(t)
 	rng := rand.New(rand.NewPCG(seed, 0))
-	// Snapshots are taken all the time, and the log is kept: it can be replayed from
-	// both.
-	d := serverAt(t, "", `acl: {enabled: true}
+	// The server snapshots frequently and keeps its whole log, so that the state can be
+	// computed from either.
+	d := newServer(t, "", `acl: {enabled: true}
 server: {enabled: true, workers: 2, raft: {heartbeat: 100ms, election: 100ms, lease: 100ms, snapshot_interval: 100ms, snapshot_threshold: 60, trailing_logs: 1000000}}
 `)
 	d.start()
-	d.firstToken()
+	d.readBootstrapToken()
 	l := newLoad(t, 6, seed)
-	l.nodes = fleetOn(t, d, 12)
+	l.nodes = startFleet(t, d, 12)
 	l.prepare(d.client())
-	h := &hashes{t: t, d: d}
+	h := &stateChecker{t: t, d: d}
 	for round := range rounds {
-		answers := l.acked.Load() + 20 + int64(rng.IntN(300))
-		l.until(d, answers, time.Duration(rng.IntN(20))*time.Millisecond)
+		acks := l.acked.Load() + 20 + int64(rng.IntN(300))
+		l.runUntilKill(d, acks, time.Duration(rng.IntN(20))*time.Millisecond)
 		if sn := h.replay(round%20 == 0 || round == rounds-1); sn != nil {
 			l.check(sn)
 		}
 		if t.Failed() {
-			t.Fatalf("in round %d; the directory was %s\n%s", round, d.dataDir, d.errs.story())
+			t.Fatalf("failed in round %d with data directory %s\n%s", round, d.dataDir, d.stderr.filtered())
 		}
 		d.start()
-		h.ask()
+		h.recordHash()
 	}
-	awaitQuiet(t, d)
-	h.ask()
+	waitIdle(t, d)
+	h.recordHash()
 	d.stop()
 	if sn := h.replay(true); sn != nil {
 		l.check(sn)
-		checkQuiet(t, sn)
+		checkIdle(t, sn)
 	}
 	report, err := doctor.Run(t.Context(), d.serverDir())
 	if err != nil || report.Damaged() {
 		t.Errorf("%v: %+v", err, report)
 	}
-	if told := d.all.String(); strings.Contains(told, d.token) {
-		t.Error("the token is in the log")
+	if strings.Contains(d.allOutput.String(), d.token) {
+		t.Error("log contains the token")
 	}
-	t.Logf("%d writes were acknowledged; the log ends with entry %d and holds %d evictions; %d replays of %d entries, %d hashes of the server compared",
+	t.Logf("%d acknowledged writes; last log entry %d with %d evictions in total; %d replays of %d entries; %d state hashes compared",
 		l.acked.Load(), h.last, h.evictions, h.replays, h.entries, h.compared)
 	if h.compared == 0 || h.evictions == 0 {
-		t.Error("nothing was compared, or nobody was evicted")
+		t.Error("no state hashes were compared, or no allocation was evicted")
 	}
 }
 
-// until has people work until so many answers were given and a moment more, and
-// kills the server then.
-func (l *load) until(d *durable, answers int64, moment time.Duration) {
+// runUntilKill runs the load until acks writes are acknowledged and delay has passed, and
+// then kills the server.
+func (l *load) runUntilKill(d *serverProcess, acks int64, delay time.Duration) {
 	l.t.Helper()
 	ctx, stop := context.WithCancel(context.WithoutCancel(l.t.Context()))
 	done := make(chan struct{})
@@ -104,22 +105,23 @@ func (l *load) until(d *durable, answers int64, moment time.Duration) {
 		defer close(done)
 		l.run(ctx, d.client)
 	}()
-	eventually(l.t, fmt.Sprint(answers, " answers"), func() bool {
-		if d.over() {
+	eventually(l.t, fmt.Sprint(acks, " writes are acknowledged"), func() bool {
+		if d.hasExited() {
 			stop()
 			<-done
-			l.t.Fatalf("it ended by itself: %v\n%s", d.result, d.errs.story())
+			l.t.Fatalf("server exited before it was killed: %v\n%s", d.result, d.stderr.filtered())
 		}
-		return l.acked.Load() >= answers
+		return l.acked.Load() >= acks
 	})
-	time.Sleep(moment) // that is what a moment more is
+	time.Sleep(delay)
 	d.kill()
 	stop()
 	<-done
 }
 
-// fleetOn has nodes live on a server until the test ends, and gives their ids.
-func fleetOn(t *testing.T, d *durable, nodes int) (ids []string) {
+// startFleet runs simulated nodes against a server until the test ends and returns the IDs
+// of the nodes.
+func startFleet(t *testing.T, d *serverProcess, nodes int) (ids []string) {
 	t.Helper()
 	c, err := client.New(client.Config{Address: d.url, Token: d.token})
 	if err != nil {
@@ -147,14 +149,14 @@ func fleetOn(t *testing.T, d *durable, nodes int) (ids []string) {
 		}
 		c.Close()
 	})
-	born, stop := context.WithTimeout(ctx, patience)
+	born, stop := context.WithTimeout(ctx, testTimeout)
 	defer stop()
 	if err := f.WaitRegistered(born); err != nil {
 		t.Fatal(err)
 	}
 	list, _, err := c.Nodes().List(ctx, nil)
 	if err != nil || len(list) != nodes {
-		t.Fatalf("%d nodes, %v", len(list), err)
+		t.Fatalf("got %d nodes, %v, want %d", len(list), err, nodes)
 	}
 	for _, n := range list {
 		ids = append(ids, n.ID)
@@ -162,57 +164,57 @@ func fleetOn(t *testing.T, d *durable, nodes int) (ids []string) {
 	return ids
 }
 
-// hashes compares the states of one server over its life: those that it had while
-// it ran, and those that its directory gives.
-type hashes struct {
-	t     *testing.T
-	d     *durable
-	asked []*client.RaftStatus // since the last replay
+// A stateChecker compares the state hashes that a running server reported with the states
+// that result from its data directory.
+type stateChecker struct {
+	t        *testing.T
+	d        *serverProcess
+	reported []*client.RaftStatus // since the last replay
 
-	last, checked                         uint64 // entries: the last one, and up to where each was looked at
+	last, checked                         uint64 // index of the last entry, and of the last checked entry
 	replays, entries, compared, evictions int
 }
 
-// ask has the running server tell the hash of its state.
-func (h *hashes) ask() {
+// recordHash records the current state hash of the running server.
+func (h *stateChecker) recordHash() {
 	h.t.Helper()
 	s, err := h.d.client().Operator().RaftStatusWithHash(h.t.Context())
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	h.asked = append(h.asked, s)
+	h.reported = append(h.reported, s)
 }
 
-// replay works out the state of a server that is down. Each entry is held to the
-// rules; what the server told is held to what it comes to. whole is from the first
-// entry and not from a snapshot.
-func (h *hashes) replay(whole bool) (sn *state.Snapshot) {
+// replay computes the state of a stopped server from its log. It applies the rules to each
+// entry and compares the recorded hashes. If whole is true the replay starts at the first
+// entry, otherwise at a snapshot. It returns nil if a check failed.
+func (h *stateChecker) replay(whole bool) (sn *state.Snapshot) {
 	h.t.Helper()
 	err := doctor.Inspect(h.d.serverDir(), func(s *doctor.Offline) (err error) {
 		first, last, _ := s.Range()
 		if first != 1 || last < h.last {
-			return fmt.Errorf("the log has entries %d to %d, and had %d", first, last, h.last)
+			return fmt.Errorf("log has entries %d to %d, want 1 to at least %d", first, last, h.last)
 		}
 		h.last = last
-		newest, err := h.from(s, last)
+		newest, err := h.replayFrom(s, last)
 		if err != nil {
 			return err
 		}
 		sn = newest
-		// A snapshot that is older than what was told, or none.
+		// Start at a snapshot before the first recorded hash, or at the first entry.
 		until := last
-		if len(h.asked) > 0 {
-			until = h.asked[0].StateIndex
+		if len(h.reported) > 0 {
+			until = h.reported[0].StateIndex
 		}
 		if whole {
 			until = 0
 		}
-		older, err := h.from(s, until)
+		older, err := h.replayFrom(s, until)
 		if err != nil {
 			return err
 		}
 		if snapshot.Hash(newest) != snapshot.Hash(older) {
-			h.t.Errorf("the state at %d depends on the snapshot that it is worked out from", newest.Index())
+			h.t.Errorf("state at index %d depends on the snapshot the replay started from", newest.Index())
 		}
 		return nil
 	})
@@ -221,12 +223,12 @@ func (h *hashes) replay(whole bool) (sn *state.Snapshot) {
 		return nil
 	}
 	h.checked = h.last
-	h.asked = nil
+	h.reported = nil
 	return sn
 }
 
-// from replays the log behind the newest snapshot that is no later than an entry.
-func (h *hashes) from(s *doctor.Offline, until uint64) (*state.Snapshot, error) {
+// replayFrom replays the log from the newest snapshot whose index is at most until.
+func (h *stateChecker) replayFrom(s *doctor.Offline, until uint64) (*state.Snapshot, error) {
 	first, last, _ := s.Range()
 	r := &raftnode.Replay{From: first, To: last, Entry: s.Entry}
 	for _, snap := range s.Snapshots() {
@@ -235,7 +237,7 @@ func (h *hashes) from(s *doctor.Offline, until uint64) (*state.Snapshot, error) 
 			if err != nil {
 				return nil, err
 			}
-			defer func(c io.Closer) { _ = c.Close() }(begin) // it was only read
+			defer func(c io.Closer) { _ = c.Close() }(begin) // opened for reading only
 			r.Snapshot, r.From = begin, snap.Index+1
 			break
 		}
@@ -243,12 +245,12 @@ func (h *hashes) from(s *doctor.Offline, until uint64) (*state.Snapshot, error) 
 	h.replays, h.entries = h.replays+1, h.entries+int(last-r.From)+1
 	var before *state.Snapshot
 	r.Observe = func(a *replication.Applied) error {
-		for _, told := range h.asked {
-			if told.StateIndex != a.Index {
+		for _, r := range h.reported {
+			if r.StateIndex != a.Index {
 				continue
 			}
-			if hash := snapshot.Hash(a.Snap); told.StateHash != hex.EncodeToString(hash[:]) {
-				return fmt.Errorf("the server's state was another: %s", told.StateHash)
+			if hash := snapshot.Hash(a.Snap); r.StateHash != hex.EncodeToString(hash[:]) {
+				return fmt.Errorf("server reported state hash %s, want %x", r.StateHash, hash)
 			}
 			h.compared++
 		}
@@ -263,10 +265,11 @@ func (h *hashes) from(s *doctor.Offline, until uint64) (*state.Snapshot, error) 
 	return sn, err
 }
 
-// checkEntry holds what an entry did to the rules. before is the state that it found;
-// nil: it is not known.
-func checkEntry(before *state.Snapshot, a *replication.Applied, anew bool) (evictions int, err error) {
-	if _, ok := a.Entry.Command.(*replication.ApplyPlans); !ok || !anew || before == nil {
+// checkEntry applies the rules to one entry and returns the number of its evictions.
+// before is the state before the entry, or nil if unknown. The entry is only checked if
+// isNew is true.
+func checkEntry(before *state.Snapshot, a *replication.Applied, isNew bool) (evictions int, err error) {
+	if _, ok := a.Entry.Command.(*replication.ApplyPlans); !ok || !isNew || before == nil {
 		return 0, nil
 	}
 	for v := range a.Snap.Allocs() {
@@ -279,59 +282,59 @@ func checkEntry(before *state.Snapshot, a *replication.Applied, anew bool) (evic
 		by := a.Snap.Alloc(v.PreemptedBy)
 		switch {
 		case by == nil || by.CreateIndex != a.Index:
-			return evictions, fmt.Errorf("%s was evicted by %s, which is not placed with it", v.ID, v.PreemptedBy)
+			return evictions, fmt.Errorf("%s was evicted by %s, which the same entry does not place", v.ID, v.PreemptedBy)
 		case by.Job.Priority <= v.Job.Priority:
-			return evictions, fmt.Errorf("%s of priority %d was evicted by %s of priority %d", v.ID, v.Job.Priority, by.ID, by.Job.Priority)
+			return evictions, fmt.Errorf("%s with priority %d was evicted by %s with priority %d", v.ID, v.Job.Priority, by.ID, by.Job.Priority)
 		}
 		evictions++
 	}
 	return evictions, checkState(a.Snap)
 }
 
-// checkState holds a state to the rules: what is derived agrees, no node is asked
-// for more than it has, and nothing is placed twice.
+// checkState applies the rules to a state: derived data is consistent, no node exceeds its
+// capacity, and no index of a group is placed twice.
 func checkState(sn *state.Snapshot) error {
 	if err := sn.Check(); err != nil {
 		return err
 	}
-	type place struct {
+	type slot struct {
 		job   model.JobKey
 		group string
 		index int
 	}
-	wanted := map[place]string{}
+	placed := map[slot]string{}
 	used := map[string]int64{}
 	memory := sn.Dims().Index("memory")
 	for a := range sn.Allocs() {
 		if a.Desired != model.DesiredRun || a.Client.Terminal() {
 			continue
 		}
-		at := place{a.Job.Key(), a.Group.Name, a.Index}
-		if other := wanted[at]; other != "" {
+		at := slot{a.Job.Key(), a.Group.Name, a.Index}
+		if other := placed[at]; other != "" {
 			return fmt.Errorf("%v is placed twice: %s and %s", at, other, a.ID)
 		}
-		wanted[at] = a.ID
+		placed[at] = a.ID
 		used[a.NodeID] += a.Group.Ask.Vec[memory]
 	}
 	for id, n := range used {
 		node := sn.Node(id)
 		if node == nil {
-			return fmt.Errorf("something is to run on node %s, which nobody knows", id)
+			return fmt.Errorf("allocations are placed on unknown node %s", id)
 		}
 		if n > node.Avail[memory] {
-			return fmt.Errorf("node %s has %d MiB, and %d are given away", id, node.Avail[memory], n)
+			return fmt.Errorf("node %s has %d MiB of memory, but %d MiB are allocated", id, node.Avail[memory], n)
 		}
 	}
 	return nil
 }
 
-// awaitQuiet waits until the server has nothing left to decide.
-func awaitQuiet(t *testing.T, d *durable) {
+// waitIdle waits until no evaluation is pending on the server.
+func waitIdle(t *testing.T, d *serverProcess) {
 	t.Helper()
 	c := d.client()
 	began := time.Now()
-	defer func() { t.Logf("the server was quiet after %v", time.Since(began)) }()
-	eventually(t, "the server is quiet", func() bool {
+	defer func() { t.Logf("the server was idle after %v", time.Since(began)) }()
+	eventually(t, "the server is idle", func() bool {
 		s, err := c.Operator().BrokerStatus(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -349,13 +352,14 @@ func awaitQuiet(t *testing.T, d *durable) {
 	})
 }
 
-func checkQuiet(t *testing.T, sn *state.Snapshot) {
+// checkIdle verifies that every evaluation of a state is blocked or terminal.
+func checkIdle(t *testing.T, sn *state.Snapshot) {
 	t.Helper()
 	for e := range sn.Evals() {
 		switch e.Status {
 		case model.EvalBlocked, model.EvalComplete, model.EvalFailed, model.EvalCancelled:
 		default:
-			t.Errorf("evaluation %s is %s", e.ID, e.Status)
+			t.Errorf("evaluation %s has status %s, want blocked or terminal", e.ID, e.Status)
 		}
 	}
 }

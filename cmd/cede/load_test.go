@@ -19,71 +19,71 @@ import (
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
-// load is people who use a server at the same time, each of whom remembers what was
-// acknowledged. Each writes to things of its own, one after the other, so that there
-// is one answer to what must be there: what was acknowledged last, or what was asked
-// for since, if the answer never came.
+// A load is a set of concurrent clients that record which of their writes the server
+// acknowledged. Each client writes only to objects of its own and one at a time, so the
+// expected value of each object is known: the last acknowledged one, or a later one whose
+// request failed.
 type load struct {
-	t      *testing.T
-	people []*person
-	acked  atomic.Int64 // answers
-	nodes  []string
+	t       *testing.T
+	workers []*loadWorker
+	acked   atomic.Int64 // number of acknowledged writes
+	nodes   []string
 }
 
-// person is one of them.
-type person struct {
+// A loadWorker is one client of a load.
+type loadWorker struct {
 	load *load
 	name string
 	rng  *rand.Rand
 
-	jobs     map[string]*book[jobWord]
-	drains   map[string]*book[bool] // by node
-	tokens   map[string]bool        // accessor to whether it is still there
-	versions map[string]string      // of policies, to the digest of the module; builtins: ""
-	active   book[string]           // version of the policy that this person looks after
-	gap      book[int]              // the scheduler's delta; one person sets it
-	failures []error
-	writes   int // that were asked for
+	jobs          map[string]*trackedValue[jobValue]
+	drains        map[string]*trackedValue[bool] // by node ID
+	tokens        map[string]bool                // accessor ID to whether the token exists
+	versions      map[string]string              // policy version to the digest of its module, "" for a builtin
+	active        trackedValue[string]           // active policy version
+	priorityDelta trackedValue[int]              // of the scheduler configuration
+	failures      []error
 }
 
-// book is what was acknowledged last, and what was asked for since.
-type book[T comparable] struct {
-	acked, asked T
-	known, open  bool
+// A trackedValue holds the last acknowledged and the last requested value of an object.
+// If uncertain is true the last request failed and may or may not have been applied.
+type trackedValue[T comparable] struct {
+	acked, requested  T
+	exists, uncertain bool
 }
 
-func (b *book[T]) ask(v T) { b.asked, b.open = v, true }
+func (b *trackedValue[T]) request(v T) { b.requested, b.uncertain = v, true }
 
-// answer notes what became of what was asked. An error leaves it open: it may have
-// been done.
-func (b *book[T]) answer(err error) {
+// complete records the result of the last request. If err is not nil the value remains
+// uncertain.
+func (b *trackedValue[T]) complete(err error) {
 	if err == nil {
-		b.acked, b.known, b.open = b.asked, true, false
+		b.acked, b.exists, b.uncertain = b.requested, true, false
 	}
 }
 
-// holds is whether a value is what must be there; exists is whether there is one.
-func (b *book[T]) holds(v T, exists bool) bool {
+// matches reports whether the server may have the value v, or no value if exists is false.
+func (b *trackedValue[T]) matches(v T, exists bool) bool {
 	switch {
 	case !exists:
-		return !b.known
-	case b.open && v == b.asked:
+		return !b.exists
+	case b.uncertain && v == b.requested:
 		return true
 	}
-	return b.known && v == b.acked
+	return b.exists && v == b.acked
 }
 
-// settle takes over what turned out to be there, so that the next round begins
-// without doubt.
-func (b *book[T]) settle(v T, exists bool) {
-	b.open = false
+// resolve records the value that the server has, which removes the uncertainty before the
+// next round.
+func (b *trackedValue[T]) resolve(v T, exists bool) {
+	b.uncertain = false
 	if exists {
-		b.acked, b.known = v, true
+		b.acked, b.exists = v, true
 	}
 }
 
-// jobWord is what is remembered of a job.
-type jobWord struct {
+// A jobValue is the tracked part of a job.
+type jobValue struct {
 	rev, count int
 	stopped    bool
 }
@@ -91,51 +91,51 @@ type jobWord struct {
 func newLoad(t *testing.T, people int, seed uint64) *load {
 	l := &load{t: t}
 	for i := range people {
-		l.people = append(l.people, &person{
+		l.workers = append(l.workers, &loadWorker{
 			load: l, name: fmt.Sprint("p", i), rng: rand.New(rand.NewPCG(seed, uint64(i))),
-			jobs: map[string]*book[jobWord]{}, drains: map[string]*book[bool]{}, tokens: map[string]bool{}, versions: map[string]string{},
+			jobs: map[string]*trackedValue[jobValue]{}, drains: map[string]*trackedValue[bool]{}, tokens: map[string]bool{}, versions: map[string]string{},
 		})
 	}
 	return l
 }
 
-// prepare has evictions go by a policy that is loaded, from the beginning.
+// prepare loads and activates a policy, so that evictions depend on it from the start.
 func (l *load) prepare(c *client.Client) {
 	l.t.Helper()
-	p := l.people[2]
+	p := l.workers[2]
 	load := &client.PolicyLoad{Name: "rules", Builtin: "least-waste"}
 	v, err := c.Policies().Load(l.t.Context(), load)
 	if err != nil {
 		l.t.Fatal(err)
 	}
 	p.versions[v.ID] = ""
-	p.active.ask(v.ID)
+	p.active.request(v.ID)
 	_, err = c.Policies().Activate(l.t.Context(), "rules", v.ID)
-	p.active.answer(err)
+	p.active.complete(err)
 	if err == nil {
-		err = l.people[3].settings(l.t.Context(), c)
+		err = l.workers[3].changeScheduler(l.t.Context(), c)
 	}
 	if err != nil {
 		l.t.Fatal(err)
 	}
 }
 
-// run has everybody work until ctx ends. What fails before that is wrong.
+// run runs all workers until ctx ends. Errors other than an unavailable server fail the
+// test.
 func (l *load) run(ctx context.Context, dial func() *client.Client) {
 	var all sync.WaitGroup
-	for i, p := range l.people {
+	for i, p := range l.workers {
 		c := dial()
 		all.Go(func() {
 			for ctx.Err() == nil {
-				p.writes++
-				err := p.act(ctx, c, i)
+				err := p.step(ctx, c, i)
 				if err == nil {
 					l.acked.Add(1)
-				} else if ctx.Err() == nil && !gone(err) {
+				} else if ctx.Err() == nil && !isUnavailable(err) {
 					p.failures = append(p.failures, err)
 				}
 				if err != nil {
-					select { // the server may be gone, and who ended it says so soon
+					select { // the server may have been killed, in which case ctx ends soon
 					case <-ctx.Done():
 					case <-time.After(20 * time.Millisecond):
 					}
@@ -144,7 +144,7 @@ func (l *load) run(ctx context.Context, dial func() *client.Client) {
 		})
 	}
 	all.Wait()
-	for _, p := range l.people {
+	for _, p := range l.workers {
 		for _, err := range p.failures {
 			l.t.Errorf("%s: %v", p.name, err)
 		}
@@ -152,63 +152,64 @@ func (l *load) run(ctx context.Context, dial func() *client.Client) {
 	}
 }
 
-// gone is whether an error says that nobody answered.
-func gone(err error) bool {
-	return !isAnswer(err) || client.HasCode(err, client.CodeUnavailable) || client.HasCode(err, client.CodeNoLeader)
+// isUnavailable reports whether an error means that no leader answered the request.
+func isUnavailable(err error) bool {
+	return !isServerError(err) || client.HasCode(err, client.CodeUnavailable) || client.HasCode(err, client.CodeNoLeader)
 }
 
-// act does one thing. Everybody has jobs; the rest is one person's each.
-func (p *person) act(ctx context.Context, c *client.Client, i int) error {
+// step performs one write. All workers change jobs; each of the other kinds of objects
+// belongs to one worker.
+func (p *loadWorker) step(ctx context.Context, c *client.Client, i int) error {
 	if p.rng.IntN(4) > 0 {
-		return p.aJob(ctx, c)
+		return p.changeJob(ctx, c)
 	}
 	switch i {
 	case 0:
-		return p.drain(ctx, c)
+		return p.changeDrain(ctx, c)
 	case 1:
-		return p.token(ctx, c)
+		return p.changeToken(ctx, c)
 	case 2:
-		return p.policy(ctx, c)
+		return p.changePolicy(ctx, c)
 	case 3:
-		return p.settings(ctx, c)
+		return p.changeScheduler(ctx, c)
 	}
-	return p.aJob(ctx, c)
+	return p.changeJob(ctx, c)
 }
 
-// aJob registers a job, changes one, scales it or stops it.
-func (p *person) aJob(ctx context.Context, c *client.Client) error {
+// changeJob registers, updates, scales or stops a job.
+func (p *loadWorker) changeJob(ctx context.Context, c *client.Client) error {
 	id := fmt.Sprintf("%s-%d", p.name, p.rng.IntN(6))
 	b := p.jobs[id]
 	if b == nil {
-		b = &book[jobWord]{}
+		b = &trackedValue[jobValue]{}
 		p.jobs[id] = b
 	}
-	if b.open {
-		return nil // a second doubt would be one too many
+	if b.uncertain {
+		return nil // only one request per job may be uncertain
 	}
 	word := b.acked
-	word.rev = max(b.acked.rev, b.asked.rev) + 1
-	if b.known && !b.acked.stopped && p.rng.IntN(3) == 0 {
+	word.rev = max(b.acked.rev, b.requested.rev) + 1
+	if b.exists && !b.acked.stopped && p.rng.IntN(3) == 0 {
 		word.stopped, word.rev = true, b.acked.rev
-		b.ask(word)
+		b.request(word)
 		_, err := c.Jobs().Stop(ctx, id, nil)
-		b.answer(err)
+		b.complete(err)
 		return err
 	}
 	word.stopped, word.count = false, 1+p.rng.IntN(5)
-	b.ask(word)
-	_, err := c.Jobs().Register(ctx, p.aboutJob(id, word), nil)
-	b.answer(err)
+	b.request(word)
+	_, err := c.Jobs().Register(ctx, p.jobSpec(id, word), nil)
+	b.complete(err)
 	return err
 }
 
-func (p *person) aboutJob(id string, word jobWord) *client.Job {
+func (p *loadWorker) jobSpec(id string, word jobValue) *client.Job {
 	priority := []int{10, 30, 50, 70, 90}[p.rng.IntN(5)]
 	memory, cpu := 100*(1+p.rng.IntN(5)), 100
 	kill := 50 * time.Millisecond
 	config := map[string]any{}
 	kind := "service"
-	if strings.HasSuffix(id, "5") { // a job stays of the type that it is
+	if strings.HasSuffix(id, "5") { // by ID, because the type of a job cannot change
 		kind, config["run_for"] = "batch", fmt.Sprintf("%dms", 50+p.rng.IntN(2000))
 	}
 	return &client.Job{
@@ -223,23 +224,23 @@ func (p *person) aboutJob(id string, word jobWord) *client.Job {
 	}
 }
 
-func (p *person) drain(ctx context.Context, c *client.Client) error {
+func (p *loadWorker) changeDrain(ctx context.Context, c *client.Client) error {
 	id := p.load.nodes[p.rng.IntN(len(p.load.nodes))]
 	b := p.drains[id]
 	if b == nil {
-		b = &book[bool]{known: true}
+		b = &trackedValue[bool]{exists: true}
 		p.drains[id] = b
 	}
-	if b.open {
+	if b.uncertain {
 		return nil
 	}
-	b.ask(p.rng.IntN(4) == 0)
-	_, err := c.Nodes().Drain(ctx, id, b.asked, true)
-	b.answer(err)
+	b.request(p.rng.IntN(4) == 0)
+	_, err := c.Nodes().Drain(ctx, id, b.requested, true)
+	b.complete(err)
 	return err
 }
 
-func (p *person) token(ctx context.Context, c *client.Client) error {
+func (p *loadWorker) changeToken(ctx context.Context, c *client.Client) error {
 	if p.rng.IntN(3) == 0 {
 		for accessor, there := range p.tokens {
 			if !there {
@@ -249,7 +250,7 @@ func (p *person) token(ctx context.Context, c *client.Client) error {
 			if err == nil {
 				p.tokens[accessor] = false
 			} else {
-				delete(p.tokens, accessor) // it may be there or not
+				delete(p.tokens, accessor) // the deletion may or may not have been applied
 			}
 			return err
 		}
@@ -261,16 +262,16 @@ func (p *person) token(ctx context.Context, c *client.Client) error {
 	return err
 }
 
-// modules are policies that are no larger than they need to be.
+// modules are small policy modules.
 var modules = []string{"default-c.wasm", "default-rust.wasm", "decay-c.wasm", "default-assemblyscript.wasm"}
 
-// policy loads a version, or activates one.
-func (p *person) policy(ctx context.Context, c *client.Client) error {
-	if len(p.versions) > 0 && !p.active.open && p.rng.IntN(2) == 0 {
+// changePolicy loads or activates a policy version.
+func (p *loadWorker) changePolicy(ctx context.Context, c *client.Client) error {
+	if len(p.versions) > 0 && !p.active.uncertain && p.rng.IntN(2) == 0 {
 		for id := range p.versions { // any
-			p.active.ask(id)
+			p.active.request(id)
 			_, err := c.Policies().Activate(ctx, "rules", id)
-			p.active.answer(err)
+			p.active.complete(err)
 			return err
 		}
 	}
@@ -292,8 +293,8 @@ func (p *person) policy(ctx context.Context, c *client.Client) error {
 	return err
 }
 
-func (p *person) settings(ctx context.Context, c *client.Client) error {
-	if p.gap.open {
+func (p *loadWorker) changeScheduler(ctx context.Context, c *client.Client) error {
+	if p.priorityDelta.uncertain {
 		return nil
 	}
 	gap := 5 + p.rng.IntN(10)
@@ -301,94 +302,93 @@ func (p *person) settings(ctx context.Context, c *client.Client) error {
 		SchedulerAlgorithm: "binpack", PriorityDelta: &gap, Policy: "rules",
 		PreemptionConfig: client.PreemptionConfig{SystemSchedulerEnabled: true, SysBatchSchedulerEnabled: true, BatchSchedulerEnabled: true, ServiceSchedulerEnabled: true},
 	}
-	p.gap.ask(gap)
+	p.priorityDelta.request(gap)
 	_, err := c.Scheduler().Set(ctx, conf, nil)
-	p.gap.answer(err)
+	p.priorityDelta.complete(err)
 	return err
 }
 
-// check holds a state to what was acknowledged, and takes over what it says where
-// nobody could know.
+// check compares a state with the acknowledged writes and resolves uncertain values.
 func (l *load) check(sn *state.Snapshot) {
 	l.t.Helper()
-	for _, p := range l.people {
+	for _, p := range l.workers {
 		p.checkJobs(sn)
 		for id, b := range p.drains {
 			n := sn.Node(id)
-			if n == nil || !b.holds(n.Drain, true) {
+			if n == nil || !b.matches(n.Drain, true) {
 				l.t.Errorf("node %s: %+v, want %+v", id, n, b)
 				continue
 			}
-			b.settle(n.Drain, true)
+			b.resolve(n.Drain, true)
 		}
 		for accessor, there := range p.tokens {
 			if (sn.Token(accessor) != nil) != there {
-				l.t.Errorf("token %s: it is there: %t, want %t", accessor, !there, there)
+				l.t.Errorf("token %s exists: %t, want %t", accessor, !there, there)
 			}
 		}
 		for id := range p.versions {
 			if sn.PolicyVersion(id) == nil {
-				l.t.Errorf("version %s of a policy is lost", id)
+				l.t.Errorf("policy version %s is missing", id)
 			}
 		}
-		if s := sn.PolicyState("rules"); s != nil || p.active.known {
+		if s := sn.PolicyState("rules"); s != nil || p.active.exists {
 			active := ""
 			if s != nil {
 				active = s.Active
 			}
-			if p.active.known || p.active.open {
-				if !p.active.holds(active, active != "") {
-					l.t.Errorf("active is %q, want %+v", active, p.active)
+			if p.active.exists || p.active.uncertain {
+				if !p.active.matches(active, active != "") {
+					l.t.Errorf("active policy version is %q, want %+v", active, p.active)
 				}
-				p.active.settle(active, active != "")
+				p.active.resolve(active, active != "")
 			}
 		}
-		if p.gap.known || p.gap.open {
-			gap, set := gapOf(sn)
-			if !p.gap.holds(gap, set) {
-				l.t.Errorf("the delta is %d, want %+v", gap, p.gap)
+		if p.priorityDelta.exists || p.priorityDelta.uncertain {
+			gap, set := priorityDelta(sn)
+			if !p.priorityDelta.matches(gap, set) {
+				l.t.Errorf("priority delta is %d, want %+v", gap, p.priorityDelta)
 			}
-			p.gap.settle(gap, set)
+			p.priorityDelta.resolve(gap, set)
 		}
 	}
 }
 
-// gapOf is the scheduler's delta, where one was set.
-func gapOf(sn *state.Snapshot) (gap int, set bool) {
+// priorityDelta returns the priority delta of the scheduler configuration, if set.
+func priorityDelta(sn *state.Snapshot) (gap int, set bool) {
 	if d := sn.Config().PriorityDelta; d != nil {
 		return int(*d), true
 	}
 	return 0, false
 }
 
-// isAnswer is whether an error is what a server said.
-func isAnswer(err error) bool {
+// isServerError reports whether an error is a response of a server.
+func isServerError(err error) bool {
 	var e *client.Error
 	return errors.As(err, &e) && e.StatusCode != 0
 }
 
-func (p *person) checkJobs(sn *state.Snapshot) {
+func (p *loadWorker) checkJobs(sn *state.Snapshot) {
 	t := p.load.t
 	t.Helper()
 	for id, b := range p.jobs {
 		key := model.JobKey{Namespace: "default", ID: id}
 		j := sn.Job(key)
-		word := jobWord{}
+		word := jobValue{}
 		if j != nil {
 			rev, err := strconv.Atoi(j.Meta["rev"])
 			if err != nil {
 				t.Fatal(err)
 			}
-			word = jobWord{rev: rev, count: j.Groups[0].Count, stopped: j.Stopped}
+			word = jobValue{rev: rev, count: j.Groups[0].Count, stopped: j.Stopped}
 		}
-		if !b.holds(word, j != nil) {
+		if !b.matches(word, j != nil) {
 			t.Errorf("job %s: %+v (there: %t), want %+v", id, word, j != nil, *b)
 		}
-		b.settle(word, j != nil)
+		b.resolve(word, j != nil)
 		last := uint64(0)
 		for i, v := range sn.JobVersions(key) {
 			if i > 0 && v.Version >= last {
-				t.Errorf("job %s: version %d comes after %d", id, v.Version, last)
+				t.Errorf("job %s: version %d follows version %d, want descending order", id, v.Version, last)
 			}
 			last = v.Version
 		}

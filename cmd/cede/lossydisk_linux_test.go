@@ -8,8 +8,8 @@ import (
 	"github.com/cede-scheduler/cede/core/storage/storagetest/lossy"
 )
 
-// cutPower ends the power of servers at the same moment: they die, and their disks
-// forget what was not synced. It tells how many pages that were.
+// cutPower kills servers and discards the unsynced writes of their disks, as a power cut
+// does. It returns the number of lost pages.
 func cutPower(t *testing.T, disks map[*poolServer]*lossy.Disk, servers ...*poolServer) (lost int) {
 	t.Helper()
 	for _, s := range servers {
@@ -17,7 +17,7 @@ func cutPower(t *testing.T, disks map[*poolServer]*lossy.Disk, servers ...*poolS
 	}
 	for _, s := range servers {
 		select {
-		case <-s.ended: // at a sync that failed
+		case <-s.exited: // the server exited because a sync failed
 		default:
 			s.kill()
 		}
@@ -28,10 +28,10 @@ func cutPower(t *testing.T, disks map[*poolServer]*lossy.Disk, servers ...*poolS
 	return lost
 }
 
-// The power of servers goes under load, and their disks lose whatever was not synced: of
-// the one that leads, of one that follows, and of all at once. What was acknowledged is
-// there, and nobody has voted twice or applied what the others have not.
-func TestDisk_ThatForgetsWhatWasNotSynced(t *testing.T) {
+// Power cuts under load hit the leader, a follower, and all servers at once. Unsynced
+// writes are lost each time. Acknowledged writes survive, no server votes twice in a term,
+// and all servers apply the same log.
+func TestDisk_PoolSurvivesPowerCuts(t *testing.T) {
 	t.Parallel()
 	rounds := 1
 	if os.Getenv("CEDE_SOAK") != "" {
@@ -41,41 +41,41 @@ func TestDisk_ThatForgetsWhatWasNotSynced(t *testing.T) {
 	disks := map[*poolServer]*lossy.Disk{}
 	for _, s := range p.servers {
 		disks[s] = lossy.Mount(t, filepath.Join(p.dir, s.name))
-		// Snapshots are written meanwhile, and the log is kept to be replayed.
-		s.raft = "snapshot_interval: 1s, snapshot_threshold: 100, trailing_logs: 1000000"
+		// The server snapshots under load and keeps its whole log for the replay.
+		s.raftConfig = "snapshot_interval: 1s, snapshot_threshold: 100, trailing_logs: 1000000"
 		s.start()
 	}
-	p.leader()
-	p.node("n1")
-	h := newHistory(t, p.people(3))
-	h.goesOn(20)
+	p.waitLeader()
+	p.startNode("n1")
+	h := newHistory(t, p.clients(3))
+	h.waitWrites(20)
 	lost := 0
 	for range rounds {
-		lead := p.leader()
+		lead := p.waitLeader()
 		lost += cutPower(t, disks, lead)
-		p.otherLeader(lead)
-		h.goesOn(20)
+		p.waitNewLeader(lead)
+		h.waitWrites(20)
 		lead.start()
-		p.together()
+		p.waitConverged()
 
-		follower := p.follower(p.leader())
+		follower := p.follower(p.waitLeader())
 		lost += cutPower(t, disks, follower)
-		h.goesOn(20)
+		h.waitWrites(20)
 		follower.start()
-		p.together()
+		p.waitConverged()
 
 		lost += cutPower(t, disks, p.servers...)
 		for _, s := range p.servers {
 			s.start()
 		}
-		p.together()
-		h.goesOn(20)
+		p.waitConverged()
+		h.waitWrites(20)
 	}
-	h.end(p.c)
-	p.settled([]string{"shared-0", "shared-1", "shared-2"})
-	p.replayed()
+	h.check(p.c)
+	p.checkConverged([]string{"shared-0", "shared-1", "shared-2"})
+	p.checkReplay()
 	if lost == 0 {
-		t.Error("nothing was lost: the disks forget nothing, or everything is synced at once")
+		t.Error("no pages were lost: the disks do not discard unsynced writes, or every write is synced")
 	}
-	t.Logf("%d pages were lost in %d power cuts", lost, 5*rounds)
+	t.Logf("lost %d pages in %d power cuts", lost, 5*rounds)
 }

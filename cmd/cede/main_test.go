@@ -17,10 +17,10 @@ import (
 	supervisor "github.com/cede-scheduler/cede/core/agent/driver/exec"
 )
 
-// TestMain makes the test binary the command as well, so that scripts run what
-// users run.
+// TestMain lets the test binary act as the command itself, so that scripts run the same
+// code as users.
 func TestMain(m *testing.M) {
-	if len(os.Args) == 2 && os.Args[1] == supervisor.SupervisorArg { // by an agent that a test runs
+	if len(os.Args) == 2 && os.Args[1] == supervisor.SupervisorArg { // started by an agent under test
 		os.Exit(supervisor.Supervise())
 	}
 	testscript.Main(m, map[string]func(){
@@ -29,6 +29,7 @@ func TestMain(m *testing.M) {
 	})
 }
 
+// TestScripts runs the scripts that need no server.
 func TestScripts(t *testing.T) {
 	folders := map[string]string{
 		"CONTRACT": "testdata/contract", "GUESTS": "../../sdk/abi/testdata/guests", "HOSTILE": "../../plugins/wasm/testdata/hostile", "ASC": nodeModules,
@@ -59,11 +60,10 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// nodeModules is where the SDK for AssemblyScript keeps its compiler, once that
-// was fetched.
+// nodeModules is the folder of the AssemblyScript compiler, if it has been installed.
 const nodeModules = "../../sdk/assemblyscript/node_modules"
 
-// condition is what scripts may ask beside what testscript knows.
+// condition evaluates the conditions of scripts that testscript does not define.
 func condition(name string) (bool, error) {
 	switch name {
 	case "soak":
@@ -76,21 +76,21 @@ func condition(name string) (bool, error) {
 		_, err := os.Stat(filepath.Join(nodeModules, ".bin", "asc"))
 		return err == nil, nil
 	}
-	return false, fmt.Errorf("there is no condition %s", name)
+	return false, fmt.Errorf("unknown condition %s", name)
 }
 
-// goCache is where the go tool keeps what it compiled: scripts share it, or
-// each would compile the standard library anew.
+// goCache returns the build cache of the go tool. If scripts did not share it, each would
+// compile the standard library again.
 func goCache(t *testing.T) string {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "go", "env", "GOCACHE").Output()
 	if err != nil {
-		t.Log("no go tool: ", err)
+		t.Log("go tool not available: ", err)
 	}
 	return strings.TrimSpace(string(out))
 }
 
-// exits runs a command and holds it to an exit code: exits 2 cede sim run x.
+// exits runs a command and verifies its exit code. Example: exits 2 cede sim run x.
 func exits(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: exits CODE COMMAND ARGS...")
@@ -106,6 +106,6 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 		got = exit.ExitCode()
 	}
 	if got != want {
-		ts.Fatalf("exited with %d, want %d", got, want)
+		ts.Fatalf("exit code %d, want %d", got, want)
 	}
 }

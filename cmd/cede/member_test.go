@@ -10,9 +10,9 @@ import (
 	"testing"
 )
 
-// The script of examples/member comes to its end: a server and two member clusters
-// in processes of their own, of which each binding runs where it says.
-func TestMemberExample_ComesToItsEnd(t *testing.T) {
+// The script of examples/member completes: it runs a server and two member clusters as
+// processes, and each binding runs in the cluster it is assigned to.
+func TestMemberExample_Completes(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -39,7 +39,7 @@ func TestMemberExample_ComesToItsEnd(t *testing.T) {
 	}
 }
 
-// freePorts is the first of so many ports of loopback that were all free a moment ago.
+// freePorts returns the first of n consecutive loopback ports that are currently free.
 func freePorts(t *testing.T, n int) int {
 	t.Helper()
 	for range 100 {
@@ -52,6 +52,6 @@ func freePorts(t *testing.T, n int) int {
 			return base
 		}
 	}
-	t.Fatalf("nowhere are %d ports free", n)
+	t.Fatalf("found no %d consecutive free ports", n)
 	return 0
 }

@@ -12,10 +12,10 @@ import (
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
-// netPool is what the faults are played on.
-func (p *processPool) fabric() *testNet { return p.net.(*testNet) }
+// network returns the network of a pool that newNetPool created.
+func (p *processPool) network() *testNet { return p.net.(*testNet) }
 
-// others is everybody but one.
+// others returns the names of all servers except one.
 func (p *processPool) others(one *poolServer) (names []string) {
 	for _, s := range p.servers {
 		if s != one {
@@ -25,7 +25,7 @@ func (p *processPool) others(one *poolServer) (names []string) {
 	return names
 }
 
-// follower is one that does not lead.
+// follower returns a server other than the leader.
 func (p *processPool) follower(lead *poolServer) *poolServer {
 	for _, s := range p.servers {
 		if s != lead {
@@ -35,12 +35,12 @@ func (p *processPool) follower(lead *poolServer) *poolServer {
 	return nil
 }
 
-// otherLeader waits until another server leads than one that lost the lead.
-func (p *processPool) otherLeader(than *poolServer) (lead *poolServer) {
+// waitNewLeader waits until a server other than the old leader leads and returns it.
+func (p *processPool) waitNewLeader(old *poolServer) (lead *poolServer) {
 	p.t.Helper()
-	eventually(p.t, "another one leads", func() bool {
+	eventually(p.t, "another server leads", func() bool {
 		for _, s := range p.servers {
-			if s != than && s.leads() {
+			if s != old && s.isReadyLeader() {
 				lead = s
 				return true
 			}
@@ -50,108 +50,109 @@ func (p *processPool) otherLeader(than *poolServer) (lead *poolServer) {
 	return lead
 }
 
-func (s *poolServer) leads() bool {
+// isReadyLeader reports whether a server is the leader and ready to serve requests.
+func (s *poolServer) isReadyLeader() bool {
 	st, err := s.status()
-	return err == nil && st.State == "Leader" && s.ready()
+	return err == nil && st.State == "Leader" && s.isReady()
 }
 
-// netFaults are what is done to a pool in namespaces while people work with it. Each
-// ends with the fault: that the pool finds together again is looked at after it.
+// netFaults are faults of a pool in namespaces under load. Each run returns while the
+// fault lasts; the caller then heals the network and waits for the pool to converge.
 var netFaults = []struct {
 	name string
 	play func(p *processPool, h *history)
 }{
-	{"a fifth of all packets is lost", func(p *processPool, h *history) {
-		p.fabric().lossy(20)
-		h.goesOn(15)
+	{"20 percent packet loss", func(p *processPool, h *history) {
+		p.network().dropPercent(20)
+		h.waitWrites(15)
 	}},
-	{"the leader hears nobody", func(p *processPool, h *history) {
-		lead := p.leader()
-		p.fabric().deaf(lead.name, p.others(lead)...)
-		p.otherLeader(lead)
-		h.goesOn(15)
+	{"leader receives no packets", func(p *processPool, h *history) {
+		lead := p.waitLeader()
+		p.network().dropFrom(lead.name, p.others(lead)...)
+		p.waitNewLeader(lead)
+		h.waitWrites(15)
 	}},
-	{"a follower does not hear the leader", func(p *processPool, h *history) {
-		lead := p.leader()
+	{"follower receives no packets from leader", func(p *processPool, h *history) {
+		lead := p.waitLeader()
 		before, err := lead.status()
-		do(p.t, err)
-		p.fabric().deaf(p.follower(lead).name, lead.name)
-		h.goesOn(30)
-		time.Sleep(3 * time.Second) // in which it asks for votes, and gets none
+		must(p.t, err)
+		p.network().dropFrom(p.follower(lead).name, lead.name)
+		h.waitWrites(30)
+		time.Sleep(3 * time.Second) // enough for several failed pre-votes
 		if now, err := lead.status(); err != nil || now.State != "Leader" || now.Term != before.Term {
-			p.t.Errorf("a follower that hears others costs the leader its lead: it was in term %d, now it is %s in %d, %v", before.Term, now.State, now.Term, err)
+			p.t.Errorf("one-way partition of a follower disrupted the leader of term %d: now state %s in term %d, %v", before.Term, now.State, now.Term, err)
 		}
 	}},
-	{"a follower is alone", func(p *processPool, h *history) {
-		lead := p.leader()
+	{"follower isolated", func(p *processPool, h *history) {
+		lead := p.waitLeader()
 		alone := p.follower(lead)
-		p.fabric().part([]string{alone.name}, p.others(alone))
-		h.goesOn(30)
-		alone.isAlone()
+		p.network().partition([]string{alone.name}, p.others(alone))
+		h.waitWrites(30)
+		alone.checkIsolated()
 	}},
-	{"the leader is alone", func(p *processPool, h *history) {
-		alone := p.leader()
-		p.fabric().part([]string{alone.name}, p.others(alone))
-		p.otherLeader(alone)
-		h.goesOn(30)
-		alone.isAlone()
+	{"leader isolated", func(p *processPool, h *history) {
+		alone := p.waitLeader()
+		p.network().partition([]string{alone.name}, p.others(alone))
+		p.waitNewLeader(alone)
+		h.waitWrites(30)
+		alone.checkIsolated()
 	}},
-	{"the leader is stopped for longer than its lease", func(p *processPool, h *history) {
-		stopped := p.leader()
-		do(p.t, stopped.cmd.Process.Signal(syscall.SIGSTOP))
-		// It is asked while it cannot answer, and finds that when it wakes.
-		asked := make(chan error, 1)
+	{"leader suspended for longer than its lease", func(p *processPool, h *history) {
+		stopped := p.waitLeader()
+		must(p.t, stopped.cmd.Process.Signal(syscall.SIGSTOP))
+		// The suspended leader receives a request that it processes when it resumes.
+		result := make(chan error, 1)
 		go func() {
-			ctx, cancel := context.WithTimeout(context.WithoutCancel(p.t.Context()), patience)
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(p.t.Context()), testTimeout)
 			defer cancel()
-			_, err := stopped.c.Jobs().Register(ctx, simJob("asked-asleep"), nil)
-			asked <- err
+			_, err := stopped.c.Jobs().Register(ctx, simJob("during-suspend"), nil)
+			result <- err
 		}()
-		now := p.otherLeader(stopped)
-		h.goesOn(15)
-		do(p.t, stopped.cmd.Process.Signal(syscall.SIGCONT))
-		if err := <-asked; err == nil {
-			// By way of the new leader, or it would be an empty promise.
-			if _, _, err := now.c.Jobs().Get(p.t.Context(), "asked-asleep", &client.QueryOptions{Consistent: true}); err != nil {
-				p.t.Errorf("a leader that slept acknowledges what is not there: %v", err)
+		now := p.waitNewLeader(stopped)
+		h.waitWrites(15)
+		must(p.t, stopped.cmd.Process.Signal(syscall.SIGCONT))
+		if err := <-result; err == nil {
+			// If the request was acknowledged, the new leader must have forwarded the write.
+			if _, _, err := now.c.Jobs().Get(p.t.Context(), "during-suspend", &client.QueryOptions{Consistent: true}); err != nil {
+				p.t.Errorf("suspended leader acknowledged a write that is missing: %v", err)
 			}
 		}
 	}},
-	{"the leader is killed", func(p *processPool, h *history) {
-		killed := p.leader()
+	{"leader killed", func(p *processPool, h *history) {
+		killed := p.waitLeader()
 		killed.kill()
-		p.otherLeader(killed)
-		h.goesOn(15)
+		p.waitNewLeader(killed)
+		h.waitWrites(15)
 		killed.start()
 	}},
 }
 
-// isAlone holds a server that reaches no other to what it says: no write, no
-// consistent read, and that what it tells may be old.
-func (s *poolServer) isAlone() {
+// checkIsolated verifies the responses of a server that reaches no other one: it rejects
+// writes and consistent reads, and marks stale reads as such.
+func (s *poolServer) checkIsolated() {
 	t := s.p.t
 	t.Helper()
-	eventually(t, "it knows that nobody leads", func() bool {
+	eventually(t, "the isolated server has no leader", func() bool {
 		st, err := s.status()
 		return err == nil && st.State != "Leader" && st.LeaderID == ""
 	})
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
 	if _, err := s.c.Jobs().Register(ctx, simJob("alone"), nil); !client.HasCode(err, client.CodeNoLeader) {
-		t.Errorf("a write at who is alone says %v", err)
+		t.Errorf("write on an isolated server returned %v, want %s", err, client.CodeNoLeader)
 	}
 	if _, _, err := s.c.Jobs().Get(ctx, "before", &client.QueryOptions{Consistent: true}); !client.HasCode(err, client.CodeNoLeader) {
-		t.Errorf("a consistent read at who is alone says %v", err)
+		t.Errorf("consistent read on an isolated server returned %v, want %s", err, client.CodeNoLeader)
 	}
 	_, meta, err := s.c.Jobs().Get(ctx, "before", &client.QueryOptions{Stale: true})
 	if err != nil || meta.KnownLeader {
-		t.Errorf("a stale read at who is alone says %+v, %v", meta, err)
+		t.Errorf("stale read on an isolated server returned %+v, %v, want KnownLeader to be false", meta, err)
 	}
 }
 
-// A pool in namespaces of the network lives through packets that are lost, one-way
-// and whole partitions, servers that sleep and servers that are killed. People work
-// with it all the time; when a fault is over the pool finds together by itself.
+// A pool in network namespaces survives packet loss, one-way and full partitions, and
+// suspended and killed servers, all under load. It converges when a fault ends, without
+// intervention.
 func TestNetwork_Faults(t *testing.T) {
 	t.Parallel()
 	rounds := 1
@@ -162,32 +163,33 @@ func TestNetwork_Faults(t *testing.T) {
 	for _, s := range p.servers {
 		s.start()
 	}
-	lead := p.leader()
-	p.node("n1")
+	lead := p.waitLeader()
+	p.startNode("n1")
 	_, err := lead.c.Jobs().Register(t.Context(), simJob("before"), nil)
-	do(t, err)
-	h := newHistory(t, p.people(4))
+	must(t, err)
+	h := newHistory(t, p.clients(4))
 	for range rounds {
 		for _, f := range netFaults {
 			began := time.Now()
 			f.play(p, h)
-			p.fabric().heal()
+			p.network().heal()
 			healed := time.Now()
-			p.together() // an election that began with the fault may end after it
-			h.goesOn(5)
-			t.Logf("%s: %v, and together again after %v", f.name, time.Since(began).Round(time.Millisecond), time.Since(healed).Round(time.Millisecond))
+			p.waitConverged() // an election that started during the fault may end after it
+			h.waitWrites(5)
+			t.Logf("%s: lasted %v, converged after %v", f.name, time.Since(began).Round(time.Millisecond), time.Since(healed).Round(time.Millisecond))
 			if t.Failed() {
 				t.Fatal(f.name)
 			}
 		}
 	}
-	h.end(p.c)
-	p.settled([]string{"before", "shared-0", "shared-1", "shared-2"})
-	p.replayed()
+	h.check(p.c)
+	p.checkConverged([]string{"before", "shared-0", "shared-1", "shared-2"})
+	p.checkReplay()
 }
 
-// isBehind is how many entries a server that follows another one lacks.
-func (s *poolServer) isBehind(lead *poolServer) uint64 {
+// lag returns the number of entries that a server has not applied but the leader has. It is
+// 1<<20 if the server does not follow this leader.
+func (s *poolServer) lag(lead *poolServer) uint64 {
 	own, err := s.status()
 	theirs, failed := lead.status()
 	if err != nil || failed != nil || own.State != "Follower" || own.LeaderID != theirs.ServerID {
@@ -196,9 +198,10 @@ func (s *poolServer) isBehind(lead *poolServer) uint64 {
 	return theirs.AppliedIndex - min(own.AppliedIndex, theirs.AppliedIndex)
 }
 
-// An agent goes on with another server when its own dies, and work on a node that is
-// out of reach is replaced once its time is up and not before; what was replaced is
-// stopped when the node is back, and what was kept for it goes on.
+// An agent switches to another server when its own fails. Allocations of a disconnected
+// node are replaced when the grace period has passed, and not before. When the node
+// reconnects, the replaced allocations are stopped, and those of a job that does not
+// replace on disconnect continue.
 func TestNetwork_Agents(t *testing.T) {
 	t.Parallel()
 	p := newNetPool(t)
@@ -206,59 +209,59 @@ func TestNetwork_Agents(t *testing.T) {
 	for _, s := range p.servers {
 		s.start()
 	}
-	p.leader()
-	p.node("n1")
+	p.waitLeader()
+	p.startNode("n1")
 	_, err := p.c.Jobs().Register(t.Context(), simJob("work"), nil)
-	do(t, err)
-	first := p.worksOn("n1")
+	must(t, err)
+	first := p.waitRunningOn("n1")
 	patient := simJob("patient")
 	patient.TaskGroups[0].Count, patient.TaskGroups[0].Disconnect = new(1), &client.DisconnectStrategy{Replace: new(false)}
 	_, err = p.c.Jobs().Register(t.Context(), patient, nil)
-	do(t, err)
-	kept := p.only("patient", "running")
-	p.node("n2")
+	must(t, err)
+	kept := p.waitSingle("patient", "running")
+	p.startNode("n2")
 
-	// One server after the other, so that whichever the agents talked to is among
-	// them; the first one alone where there is no time: it is in every list the first.
+	// Kill the servers in turn, so that the current servers of the agents are among them.
+	// Without CEDE_SOAK kill only the first one, which is first in every list of servers.
 	die := p.servers
 	if os.Getenv("CEDE_SOAK") == "" {
 		die = die[:1]
 	}
 	for _, s := range die {
 		s.kill()
-		time.Sleep(7 * time.Second) // longer than a node may be silent
-		if now := p.worksOn("n1"); !slices.Equal(now, first) {
-			t.Errorf("work was placed anew when %s died", s.name)
+		time.Sleep(7 * time.Second) // longer than heartbeat TTL and grace period
+		if now := p.waitRunningOn("n1"); !slices.Equal(now, first) {
+			t.Errorf("allocations were replaced when %s failed", s.name)
 		}
 		s.start()
-		p.leader()
-		p.follows(s)
+		p.waitLeader()
+		p.waitCaughtUp(s)
 	}
 
 	servers := []string{"s1", "s2", "s3"}
 	parted := time.Now()
-	p.fabric().part([]string{"n1"}, servers)
-	time.Sleep(2 * time.Second) // less than that
-	p.fabric().heal()
+	p.network().partition([]string{"n1"}, servers)
+	time.Sleep(2 * time.Second) // less than heartbeat TTL and grace period
+	p.network().heal()
 	away := time.Since(parted)
 	time.Sleep(4 * time.Second)
 	if away > 3*time.Second {
-		t.Logf("the node was away for %v, as the machine is slow: whether it was back in time is not looked at", away)
-		first = p.worksOn("n1")
-	} else if now := p.worksOn("n1"); !slices.Equal(now, first) {
-		t.Error("work was placed anew though its node was back in time")
+		t.Logf("the node was disconnected for %v because the machine is slow: the check is skipped", away)
+		first = p.waitRunningOn("n1")
+	} else if now := p.waitRunningOn("n1"); !slices.Equal(now, first) {
+		t.Error("allocations were replaced although their node reconnected in time")
 	}
 
-	p.fabric().part([]string{"n1"}, servers)
-	second := p.worksOn("n2")
-	if now := p.only("patient", "unknown"); now != kept {
-		t.Errorf("%s runs in the place of %s, which is kept for its node", now, kept)
+	p.network().partition([]string{"n1"}, servers)
+	second := p.waitRunningOn("n2")
+	if now := p.waitSingle("patient", "unknown"); now != kept {
+		t.Errorf("allocation %s replaces %s, which must stay on its disconnected node", now, kept)
 	}
-	p.fabric().heal()
-	if now := p.only("patient", "running"); now != kept {
-		t.Errorf("%s runs when the node is back, rather than %s", now, kept)
+	p.network().heal()
+	if now := p.waitSingle("patient", "running"); now != kept {
+		t.Errorf("allocation %s runs after the reconnect, want %s", now, kept)
 	}
-	eventually(t, "what was replaced is stopped", func() bool {
+	eventually(t, "the replaced allocations are stopped", func() bool {
 		list, _, err := p.c.Jobs().Allocations(t.Context(), "work", nil)
 		if err != nil {
 			return false
@@ -270,17 +273,18 @@ func TestNetwork_Agents(t *testing.T) {
 		}
 		return true
 	})
-	if now := p.worksOn("n2"); !slices.Equal(now, second) {
-		t.Error("work was placed anew when a node came back")
+	if now := p.waitRunningOn("n2"); !slices.Equal(now, second) {
+		t.Error("allocations were replaced when a node reconnected")
 	}
-	p.settled([]string{"work"})
-	p.replayed()
+	p.checkConverged([]string{"work"})
+	p.checkReplay()
 }
 
-// only waits until the one instance of a job has a status, and gives its id.
-func (p *processPool) only(job, status string) (id string) {
+// waitSingle waits until a job has exactly one allocation, with the given client status,
+// and returns its ID.
+func (p *processPool) waitSingle(job, status string) (id string) {
 	p.t.Helper()
-	eventually(p.t, fmt.Sprintf("the instance of %s is %s", job, status), func() bool {
+	eventually(p.t, fmt.Sprintf("the only allocation of %s is %s", job, status), func() bool {
 		list, _, err := p.c.Jobs().Allocations(p.t.Context(), job, nil)
 		if err != nil || len(list) != 1 || list[0].ClientStatus != status {
 			return false
@@ -291,9 +295,9 @@ func (p *processPool) only(job, status string) (id string) {
 	return id
 }
 
-// worksOn waits until both instances of the job work run on a node, and gives
-// their ids.
-func (p *processPool) worksOn(node string) (ids []string) {
+// waitRunningOn waits until both allocations of the job "work" run on a node and returns
+// their IDs.
+func (p *processPool) waitRunningOn(node string) (ids []string) {
 	p.t.Helper()
 	const job = "work"
 	eventually(p.t, fmt.Sprintf("%s runs on %s", job, node), func() bool {

@@ -19,58 +19,58 @@ import (
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
-// Servers of several processes on loopback.
+// This file starts pools of servers as processes on loopback addresses.
 
-// poolServer is one server, in as many lives as a test gives it.
+// A poolServer is one server of a pool. It may be killed and started again.
 type poolServer struct {
 	p                 *processPool
 	name              string
 	http, rpc, gossip string // HOST:PORT
 	cmd               *exec.Cmd
-	log               said
-	ended             chan struct{}
-	c                 *client.Client // of this server alone
-	more              string         // of its configuration
-	raft              string         // of that, within server.raft
-	program           string         // "": this release
-	alone             bool           // it begins a cluster by itself
+	log               outputBuffer
+	exited            chan struct{}
+	c                 *client.Client // uses only this server
+	extraConfig       string         // YAML appended to the configuration
+	raftConfig        string         // YAML of server.raft
+	program           string         // "" for the test binary
+	standalone        bool           // bootstraps a cluster of its own
 }
 
 type processPool struct {
 	t       *testing.T
 	dir     string
 	servers []*poolServer
-	c       *client.Client // of all
+	c       *client.Client // uses all servers
 
-	ttl, grace time.Duration // of nodes; 0: 10 s
+	ttl, grace time.Duration // of heartbeats; 0 means 10 s
 
-	// Where processes have namespaces of their own:
+	// Set if the processes run in network namespaces:
 	net     processNet
-	program string // to run there
+	program string // path of the program in the namespaces
 
-	// Where servers know each other by certificates and a key of gossip:
-	authority *testAuthority // nil: they do not
-	key       string
+	// Set if TLS and gossip encryption are enabled:
+	ca        *testAuthority
+	gossipKey string
 }
 
-// processNet runs programs on other hosts.
+// A processNet runs programs on other hosts.
 type processNet interface {
 	command(host, program string) *exec.Cmd
 	add(host string) (address string)
 }
 
-// clientOf is a configuration for servers at HOST:PORT.
-func (p *processPool) clientOf(servers ...string) client.Config {
+// clientConfig returns the configuration of a client for servers at HOST:PORT.
+func (p *processPool) clientConfig(servers ...string) client.Config {
 	conf := client.Config{Address: strings.Join(p.urls(servers...), ",")}
-	if p.authority != nil {
-		conf.CACert = p.authority.ca()
+	if p.ca != nil {
+		conf.CACert = p.ca.caFile()
 	}
 	return conf
 }
 
 func (p *processPool) urls(servers ...string) (list []string) {
 	scheme := "http://"
-	if p.authority != nil {
+	if p.ca != nil {
 		scheme = "https://"
 	}
 	for _, s := range servers {
@@ -86,23 +86,24 @@ func (p *processPool) addresses() (list []string) {
 	return list
 }
 
-// freePort is an address of loopback that was free a moment ago, for packets too, and
-// at which no system picks the ports of outgoing connections: a server comes back to
-// it. No two calls give the same: nobody listens yet at what was given before.
+// freePort returns a loopback address whose port is free for TCP and UDP and outside the
+// ephemeral range, so that a server can restart with it. It returns no address twice,
+// because a previous one may not be in use yet.
 func freePort(t *testing.T) string {
 	t.Helper()
 	for range 100 {
 		addr := fmt.Sprintf("127.0.0.1:%d", 10_000+rand.IntN(20_000))
-		if _, taken := portsGiven.LoadOrStore(addr, true); !taken && isFree(addr) {
+		if _, taken := usedPorts.LoadOrStore(addr, true); !taken && isFree(addr) {
 			return addr
 		}
 	}
-	t.Fatal("no port of 100 is free")
+	t.Fatal("found no free port in 100 attempts")
 	return ""
 }
 
-var portsGiven sync.Map // the addresses that freePort gave, or found taken
+var usedPorts sync.Map // addresses returned by freePort or found in use
 
+// isFree reports whether an address is free for TCP and UDP.
 func isFree(addr string) bool {
 	l, err := net.Listen("tcp", addr)
 	if err != nil {
@@ -116,7 +117,7 @@ func isFree(addr string) bool {
 	return p.Close() == nil
 }
 
-// newProcessPool is three servers that are not started yet.
+// newProcessPool returns a pool of three servers that are not started.
 func newProcessPool(t *testing.T) *processPool {
 	t.Helper()
 	p := &processPool{t: t, dir: t.TempDir()}
@@ -129,10 +130,10 @@ func newProcessPool(t *testing.T) *processPool {
 	return p
 }
 
-// dial makes the client of all servers.
+// dial replaces the client of all servers by a new one.
 func (p *processPool) dial() {
 	p.t.Helper()
-	conf := p.clientOf(p.addresses()...)
+	conf := p.clientConfig(p.addresses()...)
 	conf.Retries, conf.RetryDelay = 40, 20*time.Millisecond
 	c, err := client.New(conf)
 	if err != nil {
@@ -142,7 +143,8 @@ func (p *processPool) dial() {
 	p.c = c
 }
 
-func (p *processPool) run(name, program, conf string, log *said) (*exec.Cmd, chan struct{}) {
+// run starts an agent with a configuration. The returned channel is closed when it exits.
+func (p *processPool) run(name, program, conf string, log *outputBuffer) (*exec.Cmd, chan struct{}) {
 	p.t.Helper()
 	file := filepath.Join(p.dir, name+".yaml")
 	if err := os.WriteFile(file, []byte(conf), 0o600); err != nil {
@@ -165,14 +167,14 @@ func (p *processPool) run(name, program, conf string, log *said) (*exec.Cmd, cha
 	}
 	ended := make(chan struct{})
 	go func() {
-		_ = cmd.Wait() // how it ended is for those who want to know
+		_ = cmd.Wait() // the exit code is in cmd.ProcessState
 		close(ended)
 	}()
 	p.t.Cleanup(func() {
-		_ = cmd.Process.Kill() // it has ended, unless the test failed or left it
+		_ = cmd.Process.Kill() // fails if the process has exited
 		<-ended
 		if p.t.Failed() {
-			p.t.Logf("%s said:\n%s", name, tail(log.String(), 6000))
+			p.t.Logf("output of %s:\n%s", name, tail(log.String(), 6000))
 		}
 	})
 	return cmd, ended
@@ -180,26 +182,26 @@ func (p *processPool) run(name, program, conf string, log *said) (*exec.Cmd, cha
 
 func tail(s string, n int) string { return s[max(0, len(s)-n):] }
 
-// start starts a server.
+// start starts the server process without waiting until it is ready.
 func (s *poolServer) start() {
 	s.p.t.Helper()
 	founders := "bootstrap_expect: 1"
-	if !s.alone {
+	if !s.standalone {
 		var join []string
 		for _, o := range s.p.servers {
 			join = append(join, o.gossip)
 		}
 		founders = fmt.Sprintf(`bootstrap_expect: 3, join: ["%s"]`, strings.Join(join, `","`))
 	}
-	s.cmd, s.ended = s.p.run(s.name, s.program, fmt.Sprintf(`
+	s.cmd, s.exited = s.p.run(s.name, s.program, fmt.Sprintf(`
 name: %s
 data_dir: %s
 listen: {http: "%s", rpc: "%s", gossip: "%s", metrics: ""}
 server: {enabled: true, workers: 2, %s, heartbeat: {ttl: %v, grace: %v}, raft: {%s}}
 limits: {rate: 0}
 %s`, s.name, filepath.Join(s.p.dir, s.name), s.http, s.rpc, s.gossip, founders,
-		cmp.Or(s.p.ttl, 10*time.Second), cmp.Or(s.p.grace, 10*time.Second), s.raft, s.more), &s.log)
-	conf := s.p.clientOf(s.http)
+		cmp.Or(s.p.ttl, 10*time.Second), cmp.Or(s.p.grace, 10*time.Second), s.raftConfig, s.extraConfig), &s.log)
+	conf := s.p.clientConfig(s.http)
 	conf.Retries = -1
 	c, err := client.New(conf)
 	if err != nil {
@@ -208,20 +210,20 @@ limits: {rate: 0}
 	s.c = c
 }
 
-// kill ends a server as a power cut does.
+// kill sends SIGKILL and waits until the process has exited.
 func (s *poolServer) kill() {
 	s.p.t.Helper()
 	if err := s.cmd.Process.Kill(); err != nil {
 		s.p.t.Fatal(err)
 	}
-	<-s.ended
+	<-s.exited
 	s.c.Close()
 }
 
-// status is how replication stands on a server, with the hash of its state.
+// status returns the replication status of a server with the hash of its state.
 func (s *poolServer) status() (st client.RaftStatus, err error) {
 	if s.c == nil {
-		return st, errors.New("it was never started")
+		return st, errors.New("server was never started")
 	}
 	ctx, cancel := context.WithTimeout(s.p.t.Context(), 5*time.Second)
 	defer cancel()
@@ -232,13 +234,13 @@ func (s *poolServer) status() (st client.RaftStatus, err error) {
 	return *told, nil
 }
 
-// leader waits for a server that leads, and that says so itself.
-func (p *processPool) leader() *poolServer {
+// waitLeader waits until a server leads and is ready, and returns it.
+func (p *processPool) waitLeader() *poolServer {
 	p.t.Helper()
 	var lead *poolServer
-	eventually(p.t, "somebody leads", func() bool {
+	eventually(p.t, "a server leads", func() bool {
 		for _, s := range p.servers {
-			if st, err := s.status(); err == nil && st.State == "Leader" && s.ready() {
+			if st, err := s.status(); err == nil && st.State == "Leader" && s.isReady() {
 				lead = s
 				return true
 			}
@@ -248,20 +250,20 @@ func (p *processPool) leader() *poolServer {
 	return lead
 }
 
-func (s *poolServer) ready() bool {
+func (s *poolServer) isReady() bool {
 	ctx, cancel := context.WithTimeout(s.p.t.Context(), 5*time.Second)
 	defer cancel()
 	h, err := s.c.Status().Health(ctx)
 	return err == nil && h.OK
 }
 
-// node starts an agent, and waits until servers know it.
-func (p *processPool) node(name string) *exec.Cmd {
+// startNode starts a client node and waits until it is ready.
+func (p *processPool) startNode(name string) *exec.Cmd {
 	p.t.Helper()
 	listen, tls := "127.0.0.1:0", ""
 	if p.net != nil {
 		host := p.net.add(name)
-		listen, tls = host+":4646", tlsOf(p.authority, name, host)
+		listen, tls = host+":4646", tlsConfig(p.ca, name, host)
 	}
 	cmd, _ := p.run(name, "", fmt.Sprintf(`
 name: %s
@@ -273,7 +275,7 @@ client:
   resources: {cpu: 1000000, memory: 1000000, disk: 1000000}
   drivers: {sim: {enabled: true}, exec: {enabled: false}}
   pressure: {enabled: false}
-%s`, name, filepath.Join(p.dir, name), listen, strings.Join(p.urls(p.addresses()...), `","`), tls), &said{})
+%s`, name, filepath.Join(p.dir, name), listen, strings.Join(p.urls(p.addresses()...), `","`), tls), &outputBuffer{})
 	eventually(p.t, "the node is ready", func() bool {
 		list, _, err := p.c.Nodes().List(p.t.Context(), nil)
 		return err == nil && slices.ContainsFunc(list, func(n *client.NodeStub) bool { return n.Name == name && n.Status == "ready" })
@@ -281,6 +283,7 @@ client:
 	return cmd
 }
 
+// simJob returns a service job with two allocations of the sim driver.
 func simJob(id string) *client.Job {
 	count, cpu, memory, priority := 2, 10, 10, 50
 	return &client.Job{ID: id, Type: "service", Priority: &priority, TaskGroups: []*client.TaskGroup{{Name: "g", Count: &count, Tasks: []*client.Task{{
@@ -288,23 +291,23 @@ func simJob(id string) *client.Job {
 	}}}}}
 }
 
-// poolLoad registers jobs until it is told to stop, and keeps who was acknowledged.
+// A poolLoad registers jobs until it is stopped and records the acknowledged ones.
 type poolLoad struct {
 	mu    sync.Mutex
 	acked []string
-	group sync.WaitGroup
+	wg    sync.WaitGroup
 	stop  context.CancelFunc
 }
 
-func (p *processPool) load(writers int) *poolLoad {
+func (p *processPool) startLoad(writers int) *poolLoad {
 	ctx, stop := context.WithCancel(p.t.Context())
 	l := &poolLoad{stop: stop}
 	for w := range writers {
-		l.group.Go(func() {
+		l.wg.Go(func() {
 			for i := 0; ctx.Err() == nil; i++ {
 				id := fmt.Sprintf("job-%d-%d", w, i)
 				if _, err := p.c.Jobs().Register(ctx, simJob(id), nil); err != nil {
-					continue // nobody promised anything
+					continue // not acknowledged, so nothing to record
 				}
 				l.mu.Lock()
 				l.acked = append(l.acked, id)
@@ -321,48 +324,48 @@ func (l *poolLoad) count() int {
 	return len(l.acked)
 }
 
-// A server of three is killed while it leads and jobs come in, another one starts
-// late, and the killed one comes back at other addresses: what was acknowledged is
-// there and runs, every evaluation ends, and the servers agree to the bit.
-func TestPool_LosesItsLeaderUnderLoad(t *testing.T) {
+// The third server starts late, the leader is killed under load, and it restarts with other
+// addresses. Acknowledged jobs survive and run, every evaluation ends, and the states of
+// all servers are identical.
+func TestPool_SurvivesLeaderLossUnderLoad(t *testing.T) {
 	p := newProcessPool(t)
 	p.servers[0].start()
 	p.servers[1].start()
-	eventually(t, "two of three know each other", func() bool {
+	eventually(t, "two of three servers see each other", func() bool {
 		m, err := p.servers[1].c.Status().Members(t.Context())
 		return err == nil && len(m.Members) == 2
 	})
 	if leader, err := p.servers[0].c.Status().Leader(t.Context()); err == nil && leader != "" {
-		t.Errorf("%s leads, with a server missing", leader)
+		t.Errorf("%s leads before the third server has joined", leader)
 	}
 	p.servers[2].start()
-	lead := p.leader()
-	p.node("n1")
-	l := p.load(4)
-	eventually(t, "jobs are taken", func() bool { return l.count() > 100 })
+	lead := p.waitLeader()
+	p.startNode("n1")
+	l := p.startLoad(4)
+	eventually(t, "jobs are accepted", func() bool { return l.count() > 100 })
 
 	killed := time.Now()
 	lead.kill()
 	before := l.count()
-	t.Logf("leader killed under load of 4 writers: the first write was committed after %v", p.firstWrite(lead, killed))
-	eventually(t, "jobs are taken again", func() bool { return l.count() > before+50 })
+	t.Logf("leader killed under load of 4 writers: first write committed after %v", p.timeToFirstWrite(lead, killed))
+	eventually(t, "jobs are accepted after the failover", func() bool { return l.count() > before+50 })
 
-	// It comes back elsewhere.
+	// The killed server restarts with other addresses.
 	lead.http, lead.rpc = freePort(t), freePort(t)
 	lead.start()
-	eventually(t, "the server is back", func() bool {
+	eventually(t, "the restarted server has caught up", func() bool {
 		st, err := lead.status()
-		other, _ := p.leader().status()
+		other, _ := p.waitLeader().status()
 		return err == nil && st.State == "Follower" && st.AppliedIndex+100 > other.AppliedIndex
 	})
 	l.stop()
-	l.group.Wait()
-	p.settled(append(l.acked, "first"))
+	l.wg.Wait()
+	p.checkConverged(append(l.acked, "first"))
 }
 
-// firstWrite is how long after a time the first write is committed, by whichever
-// server that is left takes it.
-func (p *processPool) firstWrite(gone *poolServer, since time.Time) time.Duration {
+// timeToFirstWrite returns the time since a given moment until one of the remaining servers
+// commits a write.
+func (p *processPool) timeToFirstWrite(gone *poolServer, since time.Time) time.Duration {
 	p.t.Helper()
 	eventually(p.t, "a write is committed", func() bool {
 		for _, s := range p.servers {
@@ -381,21 +384,21 @@ func (p *processPool) firstWrite(gone *poolServer, since time.Time) time.Duratio
 	return time.Since(since)
 }
 
-// settled is whether every job is there and runs, evaluations have ended, and all
-// servers have the same state.
-func (p *processPool) settled(jobs []string) {
+// checkConverged waits until every evaluation has ended, every given job runs, and the
+// states of all servers are identical.
+func (p *processPool) checkConverged(jobs []string) {
 	p.t.Helper()
 	p.dial()
 	eventually(p.t, "every evaluation ends", func() bool {
-		list, err := everything(p.t.Context(), p.c.Evaluations().List)
+		list, err := listAll(p.t.Context(), p.c.Evaluations().List)
 		return err == nil && !slices.ContainsFunc(list, func(e *client.Evaluation) bool {
 			return e.Status != "complete" && e.Status != "cancelled" && e.Status != "canceled" && e.Status != "failed"
 		})
 	})
 	var running map[string]int
-	eventually(p.t, "everything runs", func() bool {
+	eventually(p.t, "every job runs", func() bool {
 		running = map[string]int{}
-		list, err := everything(p.t.Context(), p.c.Allocations().List)
+		list, err := listAll(p.t.Context(), p.c.Allocations().List)
 		if err != nil {
 			return false
 		}
@@ -408,7 +411,7 @@ func (p *processPool) settled(jobs []string) {
 	})
 	for _, id := range jobs {
 		if running[id] != 2 {
-			p.t.Errorf("%d instances of job %s run, want 2", running[id], id)
+			p.t.Errorf("job %s has %d running allocations, want 2", id, running[id])
 		}
 	}
 	var hashes []string
@@ -423,11 +426,11 @@ func (p *processPool) settled(jobs []string) {
 		}
 		return len(slices.Compact(slices.Clone(hashes))) == 1
 	})
-	p.t.Logf("%d jobs acknowledged; every server has %s", len(jobs), hashes[0])
+	p.t.Logf("%d acknowledged jobs; index and state hash of every server: %s", len(jobs), hashes[0])
 }
 
-// everything reads a list page by page.
-func everything[T any](ctx context.Context, list func(context.Context, *client.QueryOptions) ([]T, *client.QueryMeta, error)) (all []T, err error) {
+// listAll returns the elements of all pages of a list.
+func listAll[T any](ctx context.Context, list func(context.Context, *client.QueryOptions) ([]T, *client.QueryMeta, error)) (all []T, err error) {
 	q := &client.QueryOptions{PerPage: 1000}
 	for {
 		page, meta, err := list(ctx, q)
@@ -442,13 +445,13 @@ func everything[T any](ctx context.Context, list func(context.Context, *client.Q
 	}
 }
 
-// One of three commits nothing by itself, and says so; what it knows it tells.
-func TestPool_AMinorityCommitsNothing(t *testing.T) {
+// A single server of three rejects writes and consistent reads and serves stale reads.
+func TestPool_MinorityRejectsWrites(t *testing.T) {
 	p := newProcessPool(t)
 	for _, s := range p.servers {
 		s.start()
 	}
-	lead := p.leader()
+	lead := p.waitLeader()
 	if _, err := lead.c.Jobs().Register(t.Context(), simJob("before"), nil); err != nil {
 		t.Fatal(err)
 	}
@@ -460,46 +463,46 @@ func TestPool_AMinorityCommitsNothing(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 	defer cancel()
 	if _, err := lead.c.Jobs().Register(ctx, simJob("alone"), nil); err == nil {
-		t.Fatal("one of three takes a job")
+		t.Fatal("a server without quorum acknowledged a write")
 	}
-	eventually(t, "who was left alone leads no more", func() bool {
+	eventually(t, "the server without quorum has stepped down", func() bool {
 		st, err := lead.status()
 		return err == nil && st.State != "Leader"
 	})
 	_, _, err := lead.c.Jobs().Get(t.Context(), "before", &client.QueryOptions{Consistent: true})
 	if !client.HasCode(err, client.CodeNoLeader) && !client.HasCode(err, client.CodeUnavailable) {
-		t.Errorf("a consistent read says %v", err)
+		t.Errorf("consistent read without quorum returned %v", err)
 	}
 	if _, _, err := lead.c.Jobs().Get(t.Context(), "before", &client.QueryOptions{Stale: true}); err != nil {
-		t.Errorf("a stale read says %v", err)
+		t.Errorf("stale read without quorum returned %v", err)
 	}
 	for _, s := range p.servers {
 		if s != lead {
 			s.start()
 		}
 	}
-	p.leader()
+	p.waitLeader()
 	if _, err := p.c.Jobs().Register(t.Context(), simJob("after"), nil); err != nil {
 		t.Fatal(err)
 	}
-	for _, s := range p.servers { // whichever is asked
+	for _, s := range p.servers {
 		if _, _, err := s.c.Jobs().Get(t.Context(), "after", &client.QueryOptions{Consistent: true}); err != nil {
-			t.Errorf("%s does not know what was written: %v", s.name, err)
+			t.Errorf("consistent read on %s does not return a previous write: %v", s.name, err)
 		}
 	}
 	if _, _, err := p.c.Jobs().Get(t.Context(), "nobody", nil); !client.IsNotFound(err) {
-		t.Errorf("a job that is not there: %v", err)
+		t.Errorf("read of an unknown job returned %v, want not found", err)
 	}
 }
 
-// A server that leaves stops by itself and is removed; two that are left go on.
-func TestPool_AServerLeaves(t *testing.T) {
+// A server that leaves the pool exits and is removed. The other two continue.
+func TestPool_RemovesServerThatLeaves(t *testing.T) {
 	p := newProcessPool(t)
 	for _, s := range p.servers {
 		s.start()
 	}
-	lead := p.leader()
-	eventually(t, "every server knows what people call the others", func() bool {
+	lead := p.waitLeader()
+	eventually(t, "the leader has received the names of all members", func() bool {
 		m, err := lead.c.Status().Members(t.Context())
 		return err == nil && len(m.Members) == len(p.servers) && !slices.ContainsFunc(p.servers, func(s *poolServer) bool {
 			return !slices.ContainsFunc(m.Members, func(m *client.Member) bool { return m.Tags["name"] == s.name })
@@ -509,15 +512,15 @@ func TestPool_AServerLeaves(t *testing.T) {
 		t.Fatal(err)
 	}
 	select {
-	case <-lead.ended:
-	case <-time.After(patience):
-		t.Fatal("a server that left does not stop")
+	case <-lead.exited:
+	case <-time.After(testTimeout):
+		t.Fatal("server did not exit after it left")
 	}
 	if code := lead.cmd.ProcessState.ExitCode(); code != 0 {
-		t.Errorf("it ends with code %d", code)
+		t.Errorf("server exited with code %d, want 0", code)
 	}
 	p.servers = slices.DeleteFunc(p.servers, func(s *poolServer) bool { return s == lead })
-	next := p.leader()
+	next := p.waitLeader()
 	eventually(t, "the server is removed", func() bool {
 		st, err := next.status()
 		return err == nil && len(st.Servers) == 2
@@ -527,13 +530,13 @@ func TestPool_AServerLeaves(t *testing.T) {
 	}
 }
 
-// Where the quorum is lost for good, one server begins again with what it has.
-func TestPool_RecoversFromALostQuorum(t *testing.T) {
+// If the quorum is lost permanently, one server can restart the cluster from its data.
+func TestPool_RecoversFromLostQuorum(t *testing.T) {
 	p := newProcessPool(t)
 	for _, s := range p.servers {
 		s.start()
 	}
-	lead := p.leader()
+	lead := p.waitLeader()
 	if _, err := lead.c.Jobs().Register(t.Context(), simJob("kept"), nil); err != nil {
 		t.Fatal(err)
 	}
@@ -556,10 +559,10 @@ func TestPool_RecoversFromALostQuorum(t *testing.T) {
 	if out, err := cede(t, "operator", "raft", "recover", filepath.Join(p.dir, lead.name), "--peers", peers); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	for _, s := range p.servers { // two of them with empty disks
+	for _, s := range p.servers { // two of them with empty data directories
 		s.start()
 	}
-	eventually(t, "three vote again", func() bool {
+	eventually(t, "all three servers vote again", func() bool {
 		st, err := lead.status()
 		if err != nil {
 			return false
@@ -573,14 +576,14 @@ func TestPool_RecoversFromALostQuorum(t *testing.T) {
 		return votes == 3
 	})
 	for _, s := range p.servers {
-		eventually(t, "everybody has what was kept", func() bool {
+		eventually(t, "every server has the job", func() bool {
 			_, _, err := s.c.Jobs().Get(t.Context(), "kept", &client.QueryOptions{Stale: true})
 			return err == nil
 		})
 	}
 }
 
-// cede runs a command.
+// cede runs a command of the CLI and returns its combined output.
 func cede(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	self, err := os.Executable()

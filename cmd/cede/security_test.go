@@ -16,18 +16,18 @@ import (
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
-// asked is one route of the API, as its description has it.
-type asked struct {
+// A route is an operation of the API as described by the OpenAPI document.
+type route struct {
 	method, path string
 	open         bool
 	roles        []string
 }
 
-// routesOf reads what the server says of itself.
-func routesOf(t *testing.T, url string) (list []asked) {
+// readRoutes returns the routes in the OpenAPI document of a server.
+func readRoutes(t *testing.T, url string) (list []route) {
 	t.Helper()
 	resp, err := http.Get(url + "/v1/openapi.json")
-	do(t, err)
+	must(t, err)
 	defer func() { _ = resp.Body.Close() }()
 	var document struct {
 		Paths map[string]map[string]struct {
@@ -35,10 +35,10 @@ func routesOf(t *testing.T, url string) (list []asked) {
 			Roles    []string `json:"x-cede-roles"`
 		} `json:"paths"`
 	}
-	do(t, json.NewDecoder(resp.Body).Decode(&document))
+	must(t, json.NewDecoder(resp.Body).Decode(&document))
 	for path, methods := range document.Paths {
 		for method, o := range methods {
-			list = append(list, asked{
+			list = append(list, route{
 				method: strings.ToUpper(method), path: strings.NewReplacer("{id}", "x", "{name}", "x", "{accessor}", "x").Replace(path),
 				open: o.Security != nil && len(*o.Security) == 0, roles: o.Roles,
 			})
@@ -47,37 +47,37 @@ func routesOf(t *testing.T, url string) (list []asked) {
 	return list
 }
 
-// status asks as the bearer of a token, and gives what came of it.
-func status(t *testing.T, method, url, token string) int {
+// requestStatus sends a request with a token and returns the status code.
+func requestStatus(t *testing.T, method, url, token string) int {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader("{}"))
-	do(t, err)
+	must(t, err)
 	if token != "" {
 		r.Header.Set("Authorization", "Bearer "+token)
 	}
 	resp, err := http.DefaultClient.Do(r)
-	do(t, err)
-	_ = resp.Body.Close() // streams do not end
+	must(t, err)
+	_ = resp.Body.Close() // event streams would not end otherwise
 	return resp.StatusCode
 }
 
-// Without a token a server says how it is and what it can be asked, and nothing
-// else; who may read may not write. No secret is ever in the log.
-func TestSecurity_EveryRouteAsksWhoItIs(t *testing.T) {
-	d := serverAt(t, "", kept+"\nacl: {enabled: true}\nlog: {level: debug}")
+// Without a token the server serves only health and API description. A token with the role
+// read cannot write. The log contains no secrets.
+func TestSecurity_EveryRouteRequiresToken(t *testing.T) {
+	d := newServer(t, "", fullLogConfig+"\nacl: {enabled: true}\nlog: {level: debug}")
 	d.start()
-	d.firstToken()
+	d.readBootstrapToken()
 	t.Cleanup(http.DefaultClient.CloseIdleConnections)
 	reader, err := d.client().Operator().TokenCreate(t.Context(), &client.TokenCreateRequest{Name: "reader", Roles: []string{"read"}})
-	do(t, err)
-	routes := routesOf(t, d.url)
+	must(t, err)
+	routes := readRoutes(t, d.url)
 	if len(routes) < 80 {
-		t.Fatalf("%d routes", len(routes))
+		t.Fatalf("got %d routes, want at least 80", len(routes))
 	}
 	open := []string{"/livez", "/readyz", "/healthz", "/v1/agent/health", "/v1/openapi.json", "/v1/acl/bootstrap"}
-	for _, r := range append(routes, asked{method: "GET", path: "/v1/allocation/x/logs", roles: []string{"read"}}) {
+	for _, r := range append(routes, route{method: "GET", path: "/v1/allocation/x/logs", roles: []string{"read"}}) {
 		if r.open != slices.Contains(open, r.path) {
 			t.Errorf("%s %s: open: %t", r.method, r.path, r.open)
 		}
@@ -85,45 +85,45 @@ func TestSecurity_EveryRouteAsksWhoItIs(t *testing.T) {
 			continue
 		}
 		for _, token := range []string{"", "wrong", d.token + "x"} {
-			if got := status(t, r.method, d.url+r.path, token); got != http.StatusUnauthorized {
-				t.Errorf("%s %s without a token that is known: %d", r.method, r.path, got)
+			if got := requestStatus(t, r.method, d.url+r.path, token); got != http.StatusUnauthorized {
+				t.Errorf("%s %s without a valid token: status %d, want 401", r.method, r.path, got)
 			}
 		}
 		if may := len(r.roles) == 0 || slices.Contains(r.roles, "read"); !may {
-			if got := status(t, r.method, d.url+r.path, reader.SecretID); got != http.StatusForbidden {
-				t.Errorf("%s %s by who may read: %d", r.method, r.path, got)
+			if got := requestStatus(t, r.method, d.url+r.path, reader.SecretID); got != http.StatusForbidden {
+				t.Errorf("%s %s with role read: status %d, want 403", r.method, r.path, got)
 			}
 		}
 	}
-	if got := status(t, "PUT", d.url+"/v1/acl/bootstrap", ""); got < 400 || got >= 500 {
-		t.Errorf("a second first token: %d", got)
+	if got := requestStatus(t, "PUT", d.url+"/v1/acl/bootstrap", ""); got < 400 || got >= 500 {
+		t.Errorf("second bootstrap: status %d, want a client error", got)
 	}
 	secret := "a-secret-of-the-node-that-nobody-logs"
 	const id = "11111111-1111-4111-8111-111111111111"
 	_, err = d.client().NodeAgent().Register(t.Context(), &client.Node{ID: id, Name: "n", Datacenter: "dc1", Capacity: map[string]int64{"cpu": 1000}}, secret)
-	do(t, err)
+	must(t, err)
 	if _, err := d.client().NodeAgent().Heartbeat(t.Context(), id, secret+"x"); err == nil {
-		t.Error("another secret does for the node")
+		t.Error("heartbeat with a wrong node secret succeeded")
 	}
 	d.stop()
 	for name, text := range map[string]string{"first token": d.token, "reader's token": reader.SecretID, "node's secret": secret} {
-		if strings.Contains(d.all.String(), text) {
-			t.Errorf("the %s is in the log", name)
+		if strings.Contains(d.allOutput.String(), text) {
+			t.Errorf("log contains the %s", name)
 		}
 	}
-	if !strings.Contains(d.all.String(), `"level":"DEBUG"`) && !strings.Contains(d.all.String(), `"msg":"request"`) {
-		t.Error("nothing was logged that could hold a secret")
+	if !strings.Contains(d.allOutput.String(), `"level":"DEBUG"`) && !strings.Contains(d.allOutput.String(), `"msg":"request"`) {
+		t.Error("log contains no requests, so the check for secrets proves nothing")
 	}
 }
 
-// Who may submit to one namespace runs and stops jobs of it, and looks at what came
-// of that, without ever asking for another.
-func TestSecurity_TokenOfANamespaceDoes(t *testing.T) {
-	d := serverAt(t, "", kept+"\nacl: {enabled: true}")
+// A token with the role submit in one namespace suffices to run, inspect and stop jobs of
+// that namespace.
+func TestSecurity_NamespaceTokenSuffices(t *testing.T) {
+	d := newServer(t, "", fullLogConfig+"\nacl: {enabled: true}")
 	d.start()
-	d.firstToken()
+	d.readBootstrapToken()
 	file := filepath.Join(d.dir, "web.json")
-	do(t, os.WriteFile(file, []byte(`{"Job": {"ID": "web", "Namespace": "web", "Datacenters": ["dc1"], "TaskGroups": [
+	must(t, os.WriteFile(file, []byte(`{"Job": {"ID": "web", "Namespace": "web", "Datacenters": ["dc1"], "TaskGroups": [
 		{"Name": "g", "Tasks": [{"Name": "main", "Driver": "sim"}]}]}}`), 0o600))
 	stdout, stderr, code := d.cede("token", "create", "ci", "--role", "submit", "--namespace", "web", "--ttl", "720h", "-t", "{{.SecretID}}")
 	if code != 0 {
@@ -134,7 +134,7 @@ func TestSecurity_TokenOfANamespaceDoes(t *testing.T) {
 		args string
 		code int
 	}{
-		{"job run " + file, 6}, // there is no node
+		{"job run " + file, 6}, // no node exists, so placement fails
 		{"job run " + file + " -o json", 6},
 		{"job status web --namespace web", 0},
 		{"eval list --job web --namespace web", 0},
@@ -149,26 +149,26 @@ func TestSecurity_TokenOfANamespaceDoes(t *testing.T) {
 	d.stop()
 }
 
-// Callers that never come to an end, and those that send too much, are put off, and
-// others are served meanwhile.
-func TestSecurity_SlowAndHugeRequestsAreRefused(t *testing.T) {
-	d := serverAt(t, "", kept)
+// The server rejects requests that are too slow or too large and serves other clients
+// meanwhile.
+func TestSecurity_RejectsSlowAndLargeRequests(t *testing.T) {
+	d := newServer(t, "", fullLogConfig)
 	d.start()
 	for range 50 {
 		conn, err := net.Dial("tcp", strings.TrimPrefix(d.url, "http://"))
-		do(t, err)
+		must(t, err)
 		t.Cleanup(func() { _ = conn.Close() })
 		_, err = io.WriteString(conn, "POST /v1/jobs HTTP/1.1\r\nHost: cede\r\nContent-Length: 100\r\n")
-		do(t, err)
+		must(t, err)
 	}
 	slow, err := net.Dial("tcp", strings.TrimPrefix(d.url, "http://"))
-	do(t, err)
+	must(t, err)
 	t.Cleanup(func() { _ = slow.Close() })
-	_, err = io.WriteString(slow, "POST /v1/jobs HTTP/1.1\r\nHost: cede\r\n") // and never the rest
-	do(t, err)
-	_, err = d.client().Jobs().Register(t.Context(), aJob("served"), nil)
-	do(t, err)
-	resp, err := http.Post(d.url+"/v1/jobs", "application/json", io.LimitReader(endless{}, 64<<20))
+	_, err = io.WriteString(slow, "POST /v1/jobs HTTP/1.1\r\nHost: cede\r\n") // the header never ends
+	must(t, err)
+	_, err = d.client().Jobs().Register(t.Context(), minimalJob("served"), nil)
+	must(t, err)
+	resp, err := http.Post(d.url+"/v1/jobs", "application/json", io.LimitReader(endlessReader{}, 64<<20))
 	if err == nil {
 		_ = resp.Body.Close()
 	}
@@ -176,30 +176,30 @@ func TestSecurity_SlowAndHugeRequestsAreRefused(t *testing.T) {
 		t.Errorf("64 MiB: %d", resp.StatusCode)
 	}
 	header, err := http.NewRequestWithContext(t.Context(), http.MethodGet, d.url+"/v1/jobs", nil)
-	do(t, err)
+	must(t, err)
 	header.Header.Set("X-Large", strings.Repeat("x", 1<<20))
 	resp, err = http.DefaultClient.Do(header)
 	if err == nil {
 		_ = resp.Body.Close()
 		if resp.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
-			t.Errorf("a header of 1 MiB: %d", resp.StatusCode)
+			t.Errorf("header of 1 MiB: status %d, want 431", resp.StatusCode)
 		}
 	}
-	// Header and body have a time; the one that never came to its end is told to go.
-	do(t, slow.SetReadDeadline(time.Now().Add(patience)))
+	// The time to read a header is limited, so the server closes the incomplete request.
+	must(t, slow.SetReadDeadline(time.Now().Add(testTimeout)))
 	if _, err := io.Copy(io.Discard, slow); os.IsTimeout(err) {
-		t.Error("a request whose header never ends is waited for")
+		t.Error("connection with an incomplete header was not closed")
 	}
 	http.DefaultClient.CloseIdleConnections()
 	_, _, err = d.client().Jobs().Get(t.Context(), "served", nil)
-	do(t, err)
+	must(t, err)
 	d.stop()
 }
 
-// endless is a body of one letter.
-type endless struct{}
+// An endlessReader returns the letter x forever.
+type endlessReader struct{}
 
-func (endless) Read(p []byte) (int, error) {
+func (endlessReader) Read(p []byte) (int, error) {
 	for i := range p {
 		p[i] = 'x'
 	}

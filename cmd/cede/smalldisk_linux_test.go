@@ -7,41 +7,41 @@ import (
 	"testing"
 )
 
-// smallDisk is a disk of memory at a folder, which can be filled.
+// A smallDisk is a tmpfs that can be filled.
 type smallDisk struct {
-	t  *testing.T
-	at string
+	t          *testing.T
+	mountPoint string
 }
 
-// mountSmall mounts one of 400 MB, or skips the test.
-func mountSmall(t *testing.T, at string) *smallDisk {
+// mountSmall mounts a smallDisk of 400 MB. It skips the test if mounting is not possible.
+func mountSmall(t *testing.T, mountPoint string) *smallDisk {
 	t.Helper()
-	asRoot(t)
-	do(t, os.MkdirAll(at, 0o700))
-	if err := syscall.Mount("cede-test", at, "tmpfs", 0, "size=400m"); err != nil {
-		t.Skipf("a small disk is mounted for this, and mounting is not allowed here (%v): run the tests where it is", err)
+	requireRoot(t)
+	must(t, os.MkdirAll(mountPoint, 0o700))
+	if err := syscall.Mount("cede-test", mountPoint, "tmpfs", 0, "size=400m"); err != nil {
+		t.Skipf("cannot mount a tmpfs: %v", err)
 	}
 	t.Cleanup(func() {
-		if err := syscall.Unmount(at, 2 /* detach */); err != nil {
+		if err := syscall.Unmount(mountPoint, 2 /* detach */); err != nil {
 			t.Error(err)
 		}
 	})
-	return &smallDisk{t: t, at: at}
+	return &smallDisk{t: t, mountPoint: mountPoint}
 }
 
-func (d *smallDisk) filler() string { return filepath.Join(d.at, "filler") }
+func (d *smallDisk) filler() string { return filepath.Join(d.mountPoint, "filler") }
 
-// leave fills the disk up to so many megabytes.
-func (d *smallDisk) leave(megabytes int) {
+// fillExcept fills the disk until only the given number of megabytes is free.
+func (d *smallDisk) fillExcept(megabytes int) {
 	d.t.Helper()
 	var stat syscall.Statfs_t
-	do(d.t, syscall.Statfs(d.at, &stat))
+	must(d.t, syscall.Statfs(d.mountPoint, &stat))
 	free := int(stat.Bavail * uint64(stat.Bsize) >> 20)
-	do(d.t, os.WriteFile(d.filler(), make([]byte, max(free-megabytes, 0)<<20), 0o600))
+	must(d.t, os.WriteFile(d.filler(), make([]byte, max(free-megabytes, 0)<<20), 0o600))
 }
 
-// room takes away what fills it.
-func (d *smallDisk) room() {
+// freeSpace removes the data that fillExcept wrote.
+func (d *smallDisk) freeSpace() {
 	d.t.Helper()
-	do(d.t, os.Remove(d.filler()))
+	must(d.t, os.Remove(d.filler()))
 }

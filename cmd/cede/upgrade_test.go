@@ -14,116 +14,116 @@ import (
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
-// releaseBefore builds the command as it would be had it understood one version of the
-// log less, and returns where it is.
-func releaseBefore(t *testing.T) (program string) {
+// buildPreviousRelease builds the command with the previous version of the log as its
+// newest one and returns the path of the program.
+func buildPreviousRelease(t *testing.T) (program string) {
 	t.Helper()
 	if os.Getenv("CEDE_SOAK") == "" {
-		t.Skip("a second release is compiled for this, which takes a minute; core/server plays the same in virtual time: set CEDE_SOAK=1 to wait for it")
+		t.Skip("compiles a second release, which takes a minute; core/server tests the same in virtual time: set CEDE_SOAK=1 to run this test")
 	}
 	if _, err := exec.LookPath("go"); err != nil {
-		t.Skip("the release before is built for this, and there is no go tool")
+		t.Skip("requires the go tool to build the previous release")
 	}
 	const newest, before = "Newest uint32 = 2", "Newest uint32 = 1"
 	source, err := filepath.Abs("../../core/replication/version.go")
-	do(t, err)
+	must(t, err)
 	text, err := os.ReadFile(source)
-	do(t, err)
+	must(t, err)
 	if !strings.Contains(string(text), newest) {
-		t.Fatalf("%s has no %q: say here what the newest version is now", source, newest)
+		t.Fatalf("%s does not contain %q: update the versions in this test", source, newest)
 	}
 	dir := t.TempDir()
 	older, overlay, program := filepath.Join(dir, "version.go"), filepath.Join(dir, "overlay.json"), filepath.Join(dir, "cede")
 	replaced, err := json.Marshal(map[string]any{"Replace": map[string]string{source: older}})
-	do(t, err, os.WriteFile(older, []byte(strings.Replace(string(text), newest, before, 1)), 0o600), os.WriteFile(overlay, replaced, 0o600))
+	must(t, err, os.WriteFile(older, []byte(strings.Replace(string(text), newest, before, 1)), 0o600), os.WriteFile(overlay, replaced, 0o600))
 	if out, err := exec.CommandContext(t.Context(), "go", "build", "-overlay", overlay, "-o", program, ".").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	return program
 }
 
-// quit stops a server as an operator does: it hands the lead over.
-func (s *poolServer) quit() {
+// terminate stops a server with SIGTERM, so that it transfers leadership first.
+func (s *poolServer) terminate() {
 	s.p.t.Helper()
-	do(s.p.t, s.cmd.Process.Signal(syscall.SIGTERM))
-	s.awaitEnd()
+	must(s.p.t, s.cmd.Process.Signal(syscall.SIGTERM))
+	s.waitExit()
 	s.c.Close()
 }
 
-// awaitEnd waits until the process has ended by itself.
-func (s *poolServer) awaitEnd() {
+// waitExit waits until the process has exited.
+func (s *poolServer) waitExit() {
 	s.p.t.Helper()
 	select {
-	case <-s.ended:
-	case <-time.After(patience):
-		s.p.t.Fatalf("server %s does not end", s.name)
+	case <-s.exited:
+	case <-time.After(testTimeout):
+		s.p.t.Fatalf("server %s did not exit", s.name)
 	}
 }
 
-// version is that of the cluster, as the leader has it.
-func (p *processPool) version() uint64 {
+// clusterVersion returns the version of the cluster as reported by the leader.
+func (p *processPool) clusterVersion() uint64 {
 	p.t.Helper()
-	st, err := p.leader().status()
-	do(p.t, err)
+	st, err := p.waitLeader().status()
+	must(p.t, err)
 	return st.Version
 }
 
-// limitEvictions asks for what no release before version 2 understands.
+// limitEvictions registers a budget of a kind that requires version 2.
 func (p *processPool) limitEvictions() error {
 	most := 3
 	_, err := p.c.Budgets().Put(p.t.Context(), &client.Budget{Name: "limit", MaxEvictions: &most, Window: time.Hour}, nil)
 	return err
 }
 
-// Three servers get a new release one after the other, while people work with them. What
-// is new is refused until the last one runs it; then the cluster's version rises, and the
-// release before starts on none of them any more, and says why.
-func TestPool_IsUpgradedServerByServer(t *testing.T) {
-	before := releaseBefore(t)
+// Three servers are upgraded in turn under load. New features are refused until the last
+// server is upgraded. The cluster version then rises, and the previous release refuses to
+// start with a reason.
+func TestPool_RollingUpgrade(t *testing.T) {
+	before := buildPreviousRelease(t)
 	p := newProcessPool(t)
 	for _, s := range p.servers {
 		s.program = before
 		s.start()
 	}
-	p.leader()
-	p.node("n1")
-	h := newHistory(t, p.people(3))
-	h.goesOn(20)
+	p.waitLeader()
+	p.startNode("n1")
+	h := newHistory(t, p.clients(3))
+	h.waitWrites(20)
 	for _, s := range p.servers {
-		if now := p.version(); now != 1 {
-			t.Fatalf("before %s is upgraded the cluster is at version %d", s.name, now)
+		if now := p.clusterVersion(); now != 1 {
+			t.Fatalf("cluster has version %d before %s is upgraded, want 1", now, s.name)
 		}
-		s.quit()
-		h.goesOn(10)
+		s.terminate()
+		h.waitWrites(10)
 		s.program = ""
-		if s == p.servers[len(p.servers)-1] { // now one of the others leads
-			p.refusesWhatIsNew()
+		if s == p.servers[len(p.servers)-1] { // the leader is an upgraded server
+			p.checkNewFeatureRefused()
 		}
 		s.start()
-		p.together()
-		h.goesOn(10)
+		p.waitConverged()
+		h.waitWrites(10)
 	}
-	eventually(t, "the version of the cluster rises", func() bool { return p.version() == 2 })
-	do(t, p.limitEvictions())
+	eventually(t, "the cluster version is 2", func() bool { return p.clusterVersion() == 2 })
+	must(t, p.limitEvictions())
 
-	back := p.follower(p.leader())
-	back.quit()
+	back := p.follower(p.waitLeader())
+	back.terminate()
 	back.program = before
 	back.start()
-	back.awaitEnd()
-	says(t, back.log.String(), "the cluster is at version 2", "understands versions 1 to 1", "the cluster does not go back")
-	h.goesOn(10)
+	back.waitExit()
+	checkContains(t, back.log.String(), "the cluster is at version 2", "understands versions 1 to 1", "the cluster does not go back")
+	h.waitWrites(10)
 	back.program = ""
 	back.start()
-	p.together()
-	h.end(p.c)
-	p.settled([]string{"shared-0", "shared-1", "shared-2"})
-	p.replayed()
+	p.waitConverged()
+	h.check(p.c)
+	p.checkConverged([]string{"shared-0", "shared-1", "shared-2"})
+	p.checkReplay()
 }
 
-// refusesWhatIsNew is what a leader of this release does while a server of the one before
-// belongs to the cluster.
-func (p *processPool) refusesWhatIsNew() {
+// checkNewFeatureRefused verifies that an upgraded leader refuses features that require the
+// new version while a server of the previous release is a member.
+func (p *processPool) checkNewFeatureRefused() {
 	p.t.Helper()
 	var err error
 	eventually(p.t, "a leader answers", func() bool {
@@ -131,18 +131,18 @@ func (p *processPool) refusesWhatIsNew() {
 		return !client.HasCode(err, client.CodeNoLeader) && !client.HasCode(err, client.CodeUnavailable)
 	})
 	if !client.HasCode(err, client.CodeConflict) {
-		p.t.Errorf("what is new is answered by %v", err)
+		p.t.Errorf("new feature returned %v, want %s", err, client.CodeConflict)
 	}
-	says(p.t, fmt.Sprint(err), "wait until every server runs the new release")
+	checkContains(p.t, fmt.Sprint(err), "wait until every server runs the new release")
 }
 
-// together waits until one server leads and the others have what it has.
-func (p *processPool) together() {
+// waitConverged waits until a server leads and the others have nearly all of its entries.
+func (p *processPool) waitConverged() {
 	p.t.Helper()
-	eventually(p.t, "all servers are together", func() bool {
-		lead := p.leader()
+	eventually(p.t, "all servers have converged", func() bool {
+		lead := p.waitLeader()
 		for _, s := range p.servers {
-			if s != lead && s.isBehind(lead) >= 100 {
+			if s != lead && s.lag(lead) >= 100 {
 				return false
 			}
 		}

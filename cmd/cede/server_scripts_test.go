@@ -12,29 +12,29 @@ import (
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
-// TestServerScripts plays scripts against a server and a node in a process of
-// their own.
+// TestServerScripts runs scripts against an agent that runs as a process of its own.
 func TestServerScripts(t *testing.T) { serverScripts(t, "testdata/server") }
 
-// What is recorded is all that a server does, so nothing else happens there.
+// Recordings contain all activity of a server, so these scripts have an agent of their own.
 func TestRecordScripts(t *testing.T) { serverScripts(t, "testdata/record") }
 
-// Plans rest on the scheduler's configuration, which is nobody else's there.
+// Plans depend on the scheduler configuration, which other scripts must not change meanwhile.
 func TestPlanScripts(t *testing.T) { serverScripts(t, "testdata/plan") }
 
-// The first event of a topic is looked at, which is that of a job elsewhere.
+// These scripts read the first event of a topic, so no other script may cause events.
 func TestBindingScripts(t *testing.T) { serverScripts(t, "testdata/bindings") }
 
-// A server evicts nobody until that is switched on, and says how that is done.
-func TestJobRun_SaysHowPreemptionIsSwitchedOn(t *testing.T) {
-	d := serverAt(t, "", kept)
+// Preemption is off by default. If a job cannot be placed without it, the output suggests
+// the command that enables it.
+func TestJobRun_SuggestsEnablingPreemption(t *testing.T) {
+	d := newServer(t, "", fullLogConfig)
 	d.start()
 	n := &client.Node{ID: "11111111-1111-4111-8111-111111111111", Name: "n", Datacenter: "dc1", Capacity: map[string]int64{"cpu": 1000}}
 	_, err := d.client().NodeAgent().Register(t.Context(), n, "the-secret-of-a-node")
-	do(t, err)
+	must(t, err)
 	for _, kind := range []string{"service", "batch"} {
 		file := filepath.Join(d.dir, kind+".json")
-		do(t, os.WriteFile(file, fmt.Appendf(nil, `{"Job": {"ID": "%[1]s", "Type": "%[1]s", "Datacenters": ["dc1"], "TaskGroups": [
+		must(t, os.WriteFile(file, fmt.Appendf(nil, `{"Job": {"ID": "%[1]s", "Type": "%[1]s", "Datacenters": ["dc1"], "TaskGroups": [
 			{"Name": "g", "Tasks": [{"Name": "main", "Driver": "sim", "Resources": {"CPU": 2000}}]}]}}`, kind), 0o600))
 		stdout, stderr, code := d.cede("job", "run", file)
 		if want := "cede operator scheduler set --preempt-" + kind; code != 6 || !strings.Contains(stdout, want) {
@@ -44,14 +44,15 @@ func TestJobRun_SaysHowPreemptionIsSwitchedOn(t *testing.T) {
 	d.stop()
 }
 
-// Who is placed and not started is looked at, under the policy kubernetes and with
-// preemption on for all.
+// Nominated allocations are placed and wait for their victims to exit. These scripts use
+// the policy kubernetes and enable preemption for all job types.
 func TestNominatedScripts(t *testing.T) { serverScripts(t, "testdata/nominated") }
 
+// serverScripts runs the scripts of a folder against one development agent.
 func serverScripts(t *testing.T, dir string) {
-	agent := runAgent(t)
+	agent := startDevAgent(t)
 	guests, err := filepath.Abs("../../sdk/abi/testdata/guests")
-	do(t, err)
+	must(t, err)
 	t.Run("scripts", func(t *testing.T) {
 		testscript.Run(t, testscript.Params{
 			Dir:                 dir,
@@ -67,7 +68,7 @@ func serverScripts(t *testing.T, dir string) {
 		})
 	})
 	agent.signal(os.Interrupt)
-	if err := agent.end(); err != nil {
+	if err := agent.waitExit(); err != nil {
 		t.Error(err)
 	}
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/cede-scheduler/cede/core/sim/scenario"
 )
 
-// command is this binary under the name at which it is the command itself.
-func command(t *testing.T, environment []string, args ...string) *exec.Cmd {
+// newCommand returns a command that runs the test binary under the name cede.
+func newCommand(t *testing.T, environment []string, args ...string) *exec.Cmd {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
@@ -32,8 +32,8 @@ func command(t *testing.T, environment []string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// output runs the command and returns what it printed and its exit code.
-func output(t *testing.T, cmd *exec.Cmd) (stdout, stderr string, code int) {
+// runCommand runs a command and returns its output and exit code.
+func runCommand(t *testing.T, cmd *exec.Cmd) (stdout, stderr string, code int) {
 	t.Helper()
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
@@ -45,7 +45,8 @@ func output(t *testing.T, cmd *exec.Cmd) (stdout, stderr string, code int) {
 	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
 }
 
-func matching(t *testing.T, pattern string) []string {
+// glob returns the files that match a pattern.
+func glob(t *testing.T, pattern string) []string {
 	t.Helper()
 	found, err := filepath.Glob(pattern)
 	if err != nil {
@@ -54,27 +55,28 @@ func matching(t *testing.T, pattern string) []string {
 	return found
 }
 
-func TestContract_ScenariosGiveTheStatedResults(t *testing.T) {
-	files := matching(t, "testdata/contract/*.json")
+// The scenarios of the contract meet the expectations that they contain.
+func TestContract_ScenariosMeetExpectations(t *testing.T) {
+	files := glob(t, "testdata/contract/*.json")
 	if len(files) < 8 {
-		t.Fatalf("found %d scenarios: the folder has lost some", len(files))
+		t.Fatalf("found %d scenarios, want at least 8", len(files))
 	}
 	for _, file := range files {
 		t.Run(filepath.Base(file), func(t *testing.T) {
-			stdout, stderr, code := output(t, command(t, nil, "sim", "run", file, "-o", "json"))
+			stdout, stderr, code := runCommand(t, newCommand(t, nil, "sim", "run", file, "-o", "json"))
 			if code != 0 || stderr != "" || strings.Count(stdout, "\n") != 1 {
-				t.Errorf("exit %d, want 0 and one line\n%s%s", code, stdout, stderr)
+				t.Errorf("exit code %d, want 0 and one line of output\n%s%s", code, stdout, stderr)
 			}
 		})
 	}
 }
 
-// Same file, policy and seed: the same bytes, however many cores there are and
-// however often it is asked.
-func TestOutput_IsTheSameBytesEveryTime(t *testing.T) {
+// The output depends only on file, policy and seed: it is identical in every run and for
+// every number of processors.
+func TestOutput_IsDeterministic(t *testing.T) {
 	dir := t.TempDir()
 	contended := filepath.Join(dir, "contended.yaml")
-	if _, stderr, code := output(t, command(t, nil, "sim", "generate", "testdata/small.yaml", "-w", contended)); code != 0 {
+	if _, stderr, code := runCommand(t, newCommand(t, nil, "sim", "generate", "testdata/small.yaml", "-w", contended)); code != 0 {
 		t.Fatal(stderr)
 	}
 	for _, args := range [][]string{
@@ -87,21 +89,21 @@ func TestOutput_IsTheSameBytesEveryTime(t *testing.T) {
 		t.Run(strings.Join(args[:2], " "), func(t *testing.T) {
 			var first string
 			for i, cores := range []string{"1", "2", "2", "8"} {
-				stdout, stderr, code := output(t, command(t, []string{"GOMAXPROCS=" + cores}, args...))
+				stdout, stderr, code := runCommand(t, newCommand(t, []string{"GOMAXPROCS=" + cores}, args...))
 				switch {
 				case code != 0 || stdout == "":
 					t.Fatalf("exit %d: %s", code, stderr)
 				case i == 0:
 					first = stdout
 				case stdout != first:
-					t.Fatalf("on %s cores the output differs %s", cores, difference(first, stdout))
+					t.Fatalf("output with GOMAXPROCS=%s differs %s", cores, difference(first, stdout))
 				}
 			}
 		})
 	}
 }
 
-// difference shows where two texts part.
+// difference returns the first byte at which two texts differ, with context.
 func difference(a, b string) string {
 	n := 0
 	for n < min(len(a), len(b)) && a[n] == b[n] {
@@ -113,22 +115,24 @@ func difference(a, b string) string {
 
 const examples = "../../examples"
 
-func TestExamples_GiveWhatTheyExpect(t *testing.T) {
-	files := slices.DeleteFunc(matching(t, examples+"/*/*.yaml"), func(file string) bool { return filepath.Base(file) == "spec.yaml" })
+// Each scenario of examples meets its expectations under its own policy. Other policies may
+// give other results, but do not fail.
+func TestExamples_MeetExpectations(t *testing.T) {
+	files := slices.DeleteFunc(glob(t, examples+"/*/*.yaml"), func(file string) bool { return filepath.Base(file) == "spec.yaml" })
 	if len(files) == 0 {
-		t.Fatal("there are no examples")
+		t.Fatal("found no examples")
 	}
 	for _, file := range files {
 		t.Run(strings.TrimPrefix(file, examples+"/"), func(t *testing.T) {
 			f := decode(t, file)
 			if f.Expect == nil {
-				t.Error("the scenario expects nothing: a story without its end cannot be checked")
+				t.Error("scenario has no expectations")
 			}
-			if _, stderr, code := output(t, command(t, nil, "sim", "run", file)); code != 0 {
+			if _, stderr, code := runCommand(t, newCommand(t, nil, "sim", "run", file)); code != 0 {
 				t.Errorf("exit %d\n%s", code, stderr)
 			}
-			for _, policy := range builtin.Names() { // another policy may give other results, but never fail
-				if _, stderr, code := output(t, command(t, nil, "sim", "run", file, "-p", policy)); code != 0 && code != 1 {
+			for _, policy := range builtin.Names() {
+				if _, stderr, code := runCommand(t, newCommand(t, nil, "sim", "run", file, "-p", policy)); code != 0 && code != 1 {
 					t.Errorf("under %s: exit %d\n%s", policy, code, stderr)
 				}
 			}
@@ -150,12 +154,12 @@ func decode(t *testing.T, file string) *scenario.File {
 	return f
 }
 
-// An interrupt ends the command with 130 even while it waits for its input.
-func TestInterrupt_WhileStandardInputIsOpen(t *testing.T) {
+// An interrupt ends the command with exit code 130 even if it waits for standard input.
+func TestInterrupt_WhileReadingStdin(t *testing.T) {
 	if testing.Short() {
-		t.Skip("takes as long as a command may take to stop")
+		t.Skip("takes as long as the shutdown timeout of a command")
 	}
-	cmd := command(t, nil, "sim", "run", "-")
+	cmd := newCommand(t, nil, "sim", "run", "-")
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -164,7 +168,7 @@ func TestInterrupt_WhileStandardInputIsOpen(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	// More than a pipe holds: once it is written, the command is reading.
+	// The text exceeds the buffer of a pipe, so the command is reading once it is written.
 	if _, err := io.WriteString(stdin, "# "+strings.Repeat("x", 1<<18)+"\n"); err != nil {
 		t.Fatal(err)
 	}
@@ -172,6 +176,6 @@ func TestInterrupt_WhileStandardInputIsOpen(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != 130 {
-		t.Errorf("ended with %v, want exit code 130", err)
+		t.Errorf("command ended with %v, want exit code 130", err)
 	}
 }

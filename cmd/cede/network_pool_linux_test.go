@@ -7,21 +7,21 @@ import (
 	"testing"
 )
 
-// newNetPool is three servers in namespaces of their own, with certificates, that
-// are not started yet.
+// newNetPool returns three servers with certificates in namespaces of their own. They are
+// not started.
 func newNetPool(t *testing.T) *processPool {
 	t.Helper()
 	n := newTestNet(t)
 	p := &processPool{t: t, dir: t.TempDir(), net: n}
-	p.secure()
+	p.enableTLS()
 	p.program = filepath.Join(p.dir, "cede")
 	self, err := os.Executable()
-	do(t, err, os.Symlink(self, p.program))
+	must(t, err, os.Symlink(self, p.program))
 	for i := range 3 {
 		s := &poolServer{p: p, name: fmt.Sprintf("s%d", i+1)}
 		host := n.add(s.name)
 		s.http, s.rpc, s.gossip = host+":4646", host+":4647", host+":4648"
-		s.more = p.secured(s.name, host)
+		s.extraConfig = p.tlsServerConfig(s.name, host)
 		p.servers = append(p.servers, s)
 	}
 	p.dial()

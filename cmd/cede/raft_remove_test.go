@@ -1,0 +1,56 @@
+package main
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cede-scheduler/cede/sdk/client"
+)
+
+// The leader removes a server that has failed. It refuses to remove itself, a server that
+// is alive, and an unknown one.
+func TestOperatorRaftRemove_RemovesFailedServer(t *testing.T) {
+	p := newProcessPool(t)
+	for _, s := range p.servers {
+		s.start()
+	}
+	lead := p.waitLeader()
+	eventually(t, "all three servers vote", func() bool { return p.voterCount(lead) == 3 })
+	gone := p.servers[slices.IndexFunc(p.servers, func(s *poolServer) bool { return s != lead })]
+	st, err := gone.status()
+	must(t, err)
+	leads, err := lead.status()
+	must(t, err)
+	remove := func(id string) (string, error) {
+		return cede(t, "operator", "raft", "remove", id, "--addr", lead.c.Address())
+	}
+	for id, want := range map[string]string{leads.ServerID: "is the leader", st.ServerID: "is alive", "UNKNOWN": "does not belong"} {
+		if out, err := remove(id); err == nil || !strings.Contains(out, want) {
+			t.Errorf("removal of %s returned %v, want an error with %q: %s", id, err, want, out)
+		}
+	}
+	gone.kill()
+	eventually(t, "the failed server is removed", func() bool {
+		_, err := remove(st.ServerID) // refused until gossip has marked the server as failed
+		return err == nil
+	})
+	now, err := lead.status()
+	must(t, err)
+	if len(now.Servers) != 2 || slices.ContainsFunc(now.Servers, func(s *client.RaftServer) bool { return s.ID == st.ServerID }) {
+		t.Errorf("servers = %+v, want two without the removed one", now.Servers)
+	}
+	_, err = p.c.Jobs().Register(t.Context(), simJob("after"), nil)
+	must(t, err)
+}
+
+// voterCount returns the number of voters in the configuration of a server.
+func (p *processPool) voterCount(s *poolServer) (n int) {
+	st, err := s.status()
+	for i := range st.Servers {
+		if err == nil && st.Servers[i].Voter {
+			n++
+		}
+	}
+	return n
+}
