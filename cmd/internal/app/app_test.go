@@ -24,16 +24,16 @@ import (
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
-// TestMain makes the test binary the supervisor of tasks as well.
+// TestMain also runs the test binary as the supervisor of tasks.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == exec.SupervisorArg {
 		os.Exit(exec.Supervise())
 	}
-	// A probe of gossip that was under way ends by its timer.
+	// A gossip probe that is in flight ends when its timer expires.
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/hashicorp/memberlist.(*Memberlist).probeNode"))
 }
 
-// patience is for a machine that is slow and has other things to do.
+// patience limits waits. It is long, because the machine may be slow and busy.
 const patience = 2 * time.Minute
 
 func eventually(t *testing.T, what string, holds func() bool) {
@@ -45,7 +45,7 @@ func eventually(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-// logBuffer keeps what a process logs.
+// logBuffer collects the log of a process.
 type logBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -63,7 +63,7 @@ func (l *logBuffer) String() string {
 	return l.b.String()
 }
 
-// loopback has every listener on a free port.
+// loopback returns settings that place every listener on a free port of loopback.
 func loopback(more map[string]string) map[string]string {
 	flags := map[string]string{"listen.http": "127.0.0.1:0", "listen.rpc": "127.0.0.1:0", "listen.metrics": "127.0.0.1:0"}
 	maps.Copy(flags, more)
@@ -79,7 +79,7 @@ func load(t *testing.T, s config.Sources) *config.Loaded {
 	return c
 }
 
-// started is a process of a test.
+// started is a running process of a test.
 type started struct {
 	*Process
 	t   *testing.T
@@ -106,7 +106,7 @@ func start(t *testing.T, c *config.Loaded, change ...func(*Options)) *started {
 	return s
 }
 
-// end stops the process; twice is once.
+// end stops the process. Further calls have no effect.
 func (s *started) end() {
 	s.t.Helper()
 	s.c.Close()
@@ -117,7 +117,7 @@ func (s *started) end() {
 	}
 }
 
-// job is one task, run count times.
+// job returns a job with one task group of count instances.
 func job(id string, priority, count, memory int, driver string, config map[string]any) *client.Job {
 	kill := time.Second
 	return &client.Job{
@@ -140,7 +140,7 @@ func (s *started) register(j *client.Job) {
 	}
 }
 
-// allocs are a job's allocations.
+// allocs returns the allocations of a job.
 func (s *started) allocs(jobID string) []*client.AllocationStub {
 	s.t.Helper()
 	list, _, err := s.c.Jobs().Allocations(s.t.Context(), jobID, nil)
@@ -150,8 +150,7 @@ func (s *started) allocs(jobID string) []*client.AllocationStub {
 	return list
 }
 
-// await waits until an allocation of the job has this status at its client, and
-// gives it.
+// await waits until an allocation of the job has this client status, and returns it.
 func (s *started) await(jobID, status string) (found *client.AllocationStub) {
 	s.t.Helper()
 	eventually(s.t, fmt.Sprintf("%s is %s\n%s", jobID, status, s.log), func() bool {
@@ -181,9 +180,9 @@ func (s *started) get(url string) (int, string) {
 	return resp.StatusCode, string(b)
 }
 
-// A newcomer's way: one command, a job that runs, one that evicts it, and nothing
-// left behind.
-func TestDev_RunsEvictsAndLeavesNothing(t *testing.T) {
+// The first steps of a new user: one command, a job that runs, one that evicts it,
+// and no files or processes left after the stop.
+func TestDev_RunsEvictsAndCleansUp(t *testing.T) {
 	s := start(t, load(t, config.Sources{Dev: true, Flags: loopback(map[string]string{"client.resources.memory": "1000"})}))
 	dir := s.dataDir
 	s.register(shell("low", 20, 900, `trap "" TERM; echo low is up; while :; do sleep 0.1; done`))
@@ -214,7 +213,7 @@ func TestDev_RunsEvictsAndLeavesNothing(t *testing.T) {
 	}
 }
 
-// processesOf lists the processes that work for a directory.
+// processesOf lists the processes whose task directory is below dir.
 func processesOf(dir string) (list []string) {
 	environs, _ := filepath.Glob("/proc/[0-9]*/environ")
 	for _, file := range environs {
@@ -225,7 +224,7 @@ func processesOf(dir string) (list []string) {
 	return list
 }
 
-// durable is a configuration file for a server and a node with a data directory.
+// durable writes a configuration file for a server and a node with a data directory.
 func durable(t *testing.T, more string) (file, dataDir string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -252,7 +251,7 @@ client: {enabled: true, resources: {memory: 1000}, drivers: {exec: {denied_users
 	}
 }
 
-// asSelf has tasks run as whoever the test is.
+// asSelf runs tasks as the user that runs the test.
 var asSelf = []string{"CEDE_CLIENT__DRIVERS__EXEC__USER=" + userName()}
 
 func userName() string {
@@ -262,7 +261,7 @@ func userName() string {
 	return ""
 }
 
-func TestDurable_WorkAndStateOutliveARestart(t *testing.T) {
+func TestDurable_AllocationsAndStateSurviveRestart(t *testing.T) {
 	file, _ := durable(t, "")
 	c := load(t, config.Sources{Files: []string{file}, Environ: asSelf})
 	s := start(t, c)
@@ -281,7 +280,7 @@ func TestDurable_WorkAndStateOutliveARestart(t *testing.T) {
 	if len(list) != 1 || list[0].ID != before.ID || list[0].ClientStatus != "running" {
 		t.Errorf("after the restart: %+v", list)
 	}
-	eventually(t, "it said so once", func() bool {
+	eventually(t, "the warning is logged once", func() bool {
 		_, text := s.get(s.URL() + "/v1/allocation/" + before.ID + "/logs")
 		return text == "up\n"
 	})
@@ -291,7 +290,7 @@ func TestDurable_WorkAndStateOutliveARestart(t *testing.T) {
 	s.await("web", "complete")
 }
 
-func TestReload_TakesOverWhatItCanAndRefusesTheRestByName(t *testing.T) {
+func TestReload_AppliesReloadableKeysAndReportsOthers(t *testing.T) {
 	file, dataDir := durable(t, "log: {level: warn}\n")
 	s := start(t, load(t, config.Sources{Files: []string{file}, Environ: asSelf}))
 	rewrite(t, file, dataDir, "log: {level: debug}\nlimits: {rate: 1000}\n")
@@ -314,11 +313,11 @@ func TestReload_TakesOverWhatItCanAndRefusesTheRestByName(t *testing.T) {
 		t.Errorf("a file that is wrong: %v", err)
 	}
 	if _, metrics := s.get("http://" + s.MetricsAddress() + "/metrics"); !strings.Contains(metrics, "cede_config_last_reload_successful 0") {
-		t.Error("the gauge does not tell that the reload failed")
+		t.Error("the gauge does not report the failed reload")
 	}
 }
 
-func TestStart_SaysWhatIsWrongAndLeavesNothing(t *testing.T) {
+func TestStart_ReportsErrorsAndCleansUp(t *testing.T) {
 	file, _ := durable(t, "tls: {cert: /no/such.pem, key: /no/such.key}\n")
 	_, err := Start(t.Context(), Options{Config: load(t, config.Sources{Files: []string{file}}), Stderr: io.Discard, Getenv: os.Getenv})
 	if err == nil || !strings.Contains(err.Error(), "tls.cert /no/such.pem") {
@@ -356,7 +355,7 @@ func TestACL_FirstTokenAndNode(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.register(shell("web", 50, 100, `echo secret; while :; do sleep 0.1; done`))
-	a := s.await("web", "running") // so the node has a token of its own
+	a := s.await("web", "running") // so that the node has its own token
 	read := func(token string) int {
 		r, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL()+"/v1/allocation/"+a.ID+"/logs", nil)
 		r.Header.Set("Authorization", "Bearer "+token)
@@ -376,14 +375,14 @@ func TestACL_FirstTokenAndNode(t *testing.T) {
 	}
 	s.await("web", "complete")
 	s.end()
-	s = start(t, c) // a second run makes no second token
+	s = start(t, c) // a second run creates no second token
 	if after, _ := os.ReadFile(path); !bytes.Equal(b, after) {
 		t.Error("the first token's file was written again")
 	}
 }
 
-// A node may say that it is reached where in truth a server answers.
-func TestLogs_OfANodeThatIsNotThere(t *testing.T) {
+// A node may advertise an address at which a server answers instead.
+func TestLogs_NodeUnreachable(t *testing.T) {
 	s := start(t, load(t, config.Sources{Dev: true, Flags: loopback(map[string]string{"client.enabled": "false"})}))
 	secret := "a-secret-of-the-node"
 	_, err := s.c.NodeAgent().Register(t.Context(), &client.Node{
@@ -413,7 +412,7 @@ func TestHealth_IsServed(t *testing.T) {
 	}
 }
 
-// metric is what the process measures under this name, labels included.
+// metric returns the value of the metric with this name, labels included.
 func (s *started) metric(name string) float64 {
 	s.t.Helper()
 	_, page := s.get("http://" + s.MetricsAddress() + "/metrics")

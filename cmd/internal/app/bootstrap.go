@@ -21,8 +21,9 @@ import (
 // readyTimeout limits the time until a single server is the leader.
 const readyTimeout = 30 * time.Second
 
-// bootstrap waits until the server can be asked, and does what is done once: the
-// first token, what a try is set up with, and the policies of the directory.
+// bootstrap waits until the server answers, then performs the one-time setup: the
+// first token, the resources of a development server, and the policies of the
+// directory.
 func (p *Process) bootstrap(ctx context.Context, c *config.Config) error {
 	if err := p.awaitReady(ctx); err != nil {
 		return err
@@ -43,9 +44,9 @@ func (p *Process) bootstrap(ctx context.Context, c *config.Config) error {
 	return nil
 }
 
-// bootstrapAsync does what settle does as soon as this server leads its pool, which may
-// be never: another one does it then. Whether anybody leads is not waited for, as
-// the others may start later.
+// bootstrapAsync runs bootstrapAsLeader once this server leads its pool, which may
+// never happen: the leading server performs the setup. It does not wait for an
+// election, because the other servers may start later.
 func (p *Process) bootstrapAsync(c *config.Config) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
@@ -88,7 +89,7 @@ func (p *Process) bootstrapAsLeader(ctx context.Context, c *config.Config) error
 	return nil
 }
 
-// awaitReady waits until everything that the server needs is there.
+// awaitReady waits until all readiness checks of the server pass.
 func (p *Process) awaitReady(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
@@ -105,7 +106,7 @@ func (p *Process) awaitReady(ctx context.Context) error {
 		select {
 		case <-time.After(pause):
 		case err := <-p.failed:
-			p.fail(err) // for whoever stops the process
+			p.fail(err) // store it again for Wait
 			return err
 		case <-ctx.Done():
 			return fmt.Errorf("the server is not ready: %s", strings.Join(lacks, "; "))
@@ -113,8 +114,8 @@ func (p *Process) awaitReady(ctx context.Context) error {
 	}
 }
 
-// createFirstToken makes the token that may do everything, once in the life of a
-// cluster, and leaves it where its operator alone can read it.
+// createFirstToken creates the first management token of a cluster, once, and writes
+// it to a file that only its owner can read.
 func (p *Process) createFirstToken(ctx context.Context, c *config.Config) error {
 	if len(p.server.state.Snapshot().Tokens()) > 0 {
 		return nil
@@ -131,15 +132,15 @@ func (p *Process) createFirstToken(ctx context.Context, c *config.Config) error 
 		_, err = f.WriteString(secret + "\n")
 	}
 	if err = errors.Join(err, f.Close()); err != nil {
-		_ = os.Remove(c.ACL.BootstrapFile) // it holds nothing that is worth keeping
+		_ = os.Remove(c.ACL.BootstrapFile) // the file holds no valid token
 		return err
 	}
 	p.log.WarnContext(ctx, "management token created; store it and remove the file", "file", c.ACL.BootstrapFile)
 	return nil
 }
 
-// nodeToken is the token of this process's own node: what the configuration says,
-// else one that is made once and kept.
+// nodeToken returns the token of this process's own node: the configured one if it is
+// set, otherwise one that is generated once and stored.
 func (p *Process) nodeToken(ctx context.Context, c *config.Config) (string, error) {
 	if c.Client.Token != "" || !c.ACL.Enabled || p.server == nil {
 		return string(c.Client.Token), nil
@@ -163,7 +164,7 @@ func (p *Process) nodeToken(ctx context.Context, c *config.Config) (string, erro
 	return secret, os.WriteFile(path, []byte(secret+"\n"), 0o600)
 }
 
-// enableDevPreemption lets every type of job evict.
+// enableDevPreemption enables preemption for every job type.
 func (p *Process) enableDevPreemption(ctx context.Context) error {
 	config := *p.server.state.Snapshot().Config()
 	for i := range config.Preemption {
@@ -173,15 +174,15 @@ func (p *Process) enableDevPreemption(ctx context.Context) error {
 	return err
 }
 
-// loadPolicies brings the policies of the directory to the cluster. They decide
-// nothing until somebody activates them. Those that are there already stay as they
-// are; its error lists those that were refused.
+// loadPolicies loads the policies of the directory into the cluster, without
+// activating them. A policy that is already loaded is left unchanged. If policies are
+// rejected, the error lists them.
 func (p *Process) loadPolicies(ctx context.Context, c *config.Config) (loaded []string, err error) {
 	if c.Policy.Directory == "" || p.server == nil {
 		return nil, nil
 	}
 	if c.Pooled() && !p.server.log.IsLeader() {
-		return nil, nil // the one that leads does it
+		return nil, nil // the leader loads them
 	}
 	entries, err := os.ReadDir(c.Policy.Directory)
 	if err != nil {
@@ -213,7 +214,7 @@ func (p *Process) loadPolicies(ctx context.Context, c *config.Config) (loaded []
 	return loaded, errors.Join(errs...)
 }
 
-// policyLoadRequest asks for the policy at a path to be loaded.
+// policyLoadRequest returns the request that loads the policy at a path.
 func policyLoadRequest(path string) (r policy.LoadRequest, err error) {
 	b, err := bundle.Open(path)
 	if err != nil {

@@ -43,7 +43,7 @@ func info(recorded *debug.BuildInfo, ok bool) Build {
 	return b
 }
 
-// fill adds what the toolchain recorded if the linker set nothing.
+// fill adds the values that the toolchain recorded if the linker set none.
 func (b *Build) fill(recorded *debug.BuildInfo) {
 	// A module version such as v0.0.0-2026… names a commit, not a release.
 	if v, ok := strings.CutPrefix(recorded.Main.Version, "v"); ok && !strings.HasPrefix(v, "0.0.0-") {

@@ -18,10 +18,10 @@ type addressLimitListener struct {
 	refused prometheus.Counter
 
 	mu   sync.Mutex
-	open map[netip.Prefix]int // none is 0
+	open map[netip.Prefix]int // absent if 0
 }
 
-// limitPerAddress returns l with a limit for each address; 0: none.
+// limitPerAddress returns l with a limit for each address; 0: no limit.
 func limitPerAddress(l net.Listener, most int, refused prometheus.Counter) net.Listener {
 	if most == 0 {
 		return l
@@ -44,7 +44,7 @@ func (l *addressLimitListener) Accept() (net.Conn, error) {
 			return &limitedConn{Conn: conn, release: sync.OnceFunc(func() { l.release(from) })}, nil
 		}
 		l.refused.Inc()
-		_ = conn.Close() // it is not wanted either way
+		_ = conn.Close() // the connection is dropped in any case
 	}
 }
 
@@ -72,7 +72,7 @@ type limitedConn struct {
 	release func()
 }
 
-// Close closes the connection. Further calls are harmless.
+// Close closes the connection. Further calls have no effect.
 func (c *limitedConn) Close() error {
 	defer c.release()
 	return c.Conn.Close()

@@ -11,7 +11,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 )
 
-// callers is a listener that strangers call; each end is kept for the test.
+// callers is a listener with in-memory connections; the test holds their other ends.
 type callers struct {
 	queue chan net.Conn
 	once  sync.Once
@@ -32,7 +32,7 @@ func (c *callers) Close() error {
 
 func (c *callers) Addr() net.Addr { return &net.TCPAddr{} }
 
-// from is a connection from an address; other is the caller's end.
+// from connects from an address; other is the caller's end.
 func (c *callers) from(address string) (other net.Conn) {
 	here, there := net.Pipe()
 	c.queue <- &fromConn{here, &net.TCPAddr{IP: net.ParseIP(address), Port: 1234}}
@@ -46,7 +46,7 @@ type fromConn struct {
 
 func (c *fromConn) RemoteAddr() net.Addr { return c.remote }
 
-func TestPerAddress_NobodyHasMoreThanTheirShare(t *testing.T) {
+func TestPerAddress_LimitsConnections(t *testing.T) {
 	refused := prometheus.NewCounter(prometheus.CounterOpts{Name: "refused_total", Help: "Connections that were refused."})
 	in := &callers{queue: make(chan net.Conn, 32)}
 	l := limitPerAddress(in, 2, refused).(*addressLimitListener)
@@ -63,8 +63,8 @@ func TestPerAddress_NobodyHasMoreThanTheirShare(t *testing.T) {
 		}
 		taken = append(taken, conn)
 	}
-	// Two of 10.0.0.1, one of 10.0.0.2, two of the first /64, one of the second, and all
-	// of this machine.
+	// Accepted: two connections of 10.0.0.1, one of 10.0.0.2, two of the first /64,
+	// one of the second, and all of loopback.
 	var counted dto.Metric
 	if err := refused.Write(&counted); err != nil {
 		t.Fatal(err)
@@ -79,7 +79,7 @@ func TestPerAddress_NobodyHasMoreThanTheirShare(t *testing.T) {
 	}
 	for _, conn := range taken {
 		_ = conn.Close()
-		_ = conn.Close() // twice is once
+		_ = conn.Close() // a second Close has no effect
 	}
 	if len(l.open) != 0 {
 		t.Errorf("%v are counted after all have gone", l.open)
@@ -88,14 +88,15 @@ func TestPerAddress_NobodyHasMoreThanTheirShare(t *testing.T) {
 	l.Listener = again
 	again.from("10.0.0.1")
 	if conn, err := l.Accept(); err != nil {
-		t.Error("whoever has gone has no room again")
+		t.Error("a closed connection still counts against the limit")
 	} else {
 		_ = conn.Close()
 	}
 }
 
-// Many come and go at once: a place that is given back is one, whoever had it.
-func TestPerAddress_ManyAtOnce(t *testing.T) {
+// Many clients connect and disconnect at once: a released slot can be reused by any
+// of them.
+func TestPerAddress_ConcurrentConnections(t *testing.T) {
 	in := &callers{queue: make(chan net.Conn)}
 	l := limitPerAddress(in, 8, prometheus.NewCounter(prometheus.CounterOpts{Name: "refused_total", Help: "Connections that were refused."})).(*addressLimitListener)
 	var all sync.WaitGroup
@@ -124,7 +125,7 @@ func TestPerAddress_ManyAtOnce(t *testing.T) {
 	}
 }
 
-func TestPerAddress_NoLimitIsNoListener(t *testing.T) {
+func TestPerAddress_ZeroReturnsTheListener(t *testing.T) {
 	in := &callers{queue: make(chan net.Conn)}
 	if l := limitPerAddress(in, 0, nil); l != net.Listener(in) {
 		t.Error("0 limits")

@@ -1,11 +1,11 @@
-// Package app puts one process together: a server, a node's agent, or both, with
-// their listeners, from a configuration; it starts them in order, takes over what a
-// reload may change, and stops them in the opposite order. It also knows which
-// build of cede this is.
+// Package app assembles one process from a configuration: a server, a node's agent,
+// or both, with their listeners. It starts them in order, applies the settings that a
+// reload may change, and stops them in reverse order. It also reports the build of
+// cede.
 //
-// It schedules nothing and parses no flags: cmd/internal/config has read what the
-// operator wants, cmd/internal/cli turns signals into a context and a channel.
+// It does not schedule and does not parse flags: cmd/internal/config reads the
+// configuration, and cmd/internal/cli turns signals into a context and a channel.
 //
-// A Process is started by Start, which starts everything that runs, and ended by
-// Stop, which waits for it. Reload may be called by anybody at any time.
+// Start returns a running Process; Stop ends it and waits. Reload may be called from
+// any goroutine at any time.
 package app

@@ -27,7 +27,7 @@ func (t *poolMember) failOnDuplicateID(ctx context.Context, m gossip.Member) {
 	defer c.Close()
 	before := t.asked.Load()
 	if _, err := c.Status(ctx, t.id, ""); err != nil || t.asked.Load() != before {
-		return // nobody, or this server itself, which has other addresses now
+		return // no such member, or this server itself if its addresses changed
 	}
 	t.p.fail(fmt.Errorf("another server with the ID %s runs at %s: the data directory was copied; "+
 		"stop that server if it is the copy; otherwise start this server with an empty data_dir, so that it gets a new ID and replicates the state", t.id, m.Tags.RPC))
@@ -73,7 +73,7 @@ func (t *poolMember) forgetFailedOnce(now time.Time) {
 		inRaft[string(s.ID)] = true
 	}
 	if len(inRaft) == 0 {
-		return // it has no log yet, and cannot tell
+		return // it has no log yet, so that its identity cannot be compared
 	}
 	for _, m := range t.gossip.Members() {
 		if m.Status == gossip.Failed && !inRaft[m.ID] && now.Sub(m.Since) > forgetAfter {

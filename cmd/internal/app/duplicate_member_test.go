@@ -10,8 +10,9 @@ import (
 	"github.com/cede-scheduler/cede/gossip"
 )
 
-// Of two servers with one data directory the second one stops, and the first goes on.
-func TestPool_ACopyOfADataDirectoryStops(t *testing.T) {
+// If two servers run on one data directory, the second one stops and the first
+// continues.
+func TestPool_CopyOfDataDirectoryStops(t *testing.T) {
 	a, at := pooled(t, nil)
 	eventually(t, "the first one leads", leads(a))
 	dir, copied := t.TempDir(), filepath.Join(t.TempDir(), "copy")
@@ -22,7 +23,7 @@ func TestPool_ACopyOfADataDirectoryStops(t *testing.T) {
 		t.Fatal(err)
 	}
 	b, _ = pooled(t, map[string]string{"server.join": at, "data_dir": dir})
-	eventually(t, "both know each other", func() bool { return alive(a) == 2 && alive(b) == 2 })
+	eventually(t, "both servers list each other", func() bool { return alive(a) == 2 && alive(b) == 2 })
 	second, _ := pooled(t, map[string]string{"server.join": at, "data_dir": copied})
 	select {
 	case err := <-second.Failed():
@@ -37,7 +38,7 @@ func TestPool_ACopyOfADataDirectoryStops(t *testing.T) {
 		t.Errorf("the first one ends: %v", err)
 	default:
 	}
-	eventually(t, "both know each other as before", func() bool { return alive(a) == 2 && alive(b) == 2 })
+	eventually(t, "both servers list each other as before", func() bool { return alive(a) == 2 && alive(b) == 2 })
 }
 
 func alive(s *started) (n int) {
@@ -49,8 +50,9 @@ func alive(s *started) (n int) {
 	return n
 }
 
-// Who failed and is in Raft is listed on; who is not is, for an hour.
-func TestPool_ForgetsWhoFailedAndIsNotInRaft(t *testing.T) {
+// A failed server that is in Raft stays listed; if it is not in Raft, it is removed
+// after an hour.
+func TestPool_RemovesFailedMemberOutsideRaft(t *testing.T) {
 	a, at := pooled(t, nil)
 	eventually(t, "the first one leads", leads(a))
 	b, _ := pooled(t, map[string]string{"server.join": at})

@@ -13,9 +13,9 @@ import (
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
-// Many nodes on one server: all register, all run what every node is to run, and
-// none is taken for dead.
-func TestFleet_OnAServer(t *testing.T) {
+// Many nodes on one server: all register, each runs the system job's allocation, and
+// none is marked down.
+func TestFleet_RegistersAndRunsOnServer(t *testing.T) {
 	nodes := 100
 	if os.Getenv("CEDE_SOAK") != "" {
 		nodes = 5000

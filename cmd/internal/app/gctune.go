@@ -5,9 +5,9 @@ import (
 	"runtime/debug"
 )
 
-// A simulation allocates much and keeps little: its heap may grow to eleven
-// times what lives before it is collected, but from the soft limit on it is
-// collected as often as it takes to stay there.
+// A simulation allocates much and retains little: its heap may grow to eleven times
+// the live heap before a collection. If the heap reaches the soft limit, it is
+// collected as often as needed to stay there.
 const (
 	simulationGCPercent   = 1000
 	simulationMemoryLimit = 3500 << 20 // bytes

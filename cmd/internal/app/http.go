@@ -19,17 +19,17 @@ import (
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
-// httpServer is the process's listeners for people and programs.
+// httpServer holds the HTTP listeners of the process.
 type httpServer struct {
 	listener       net.Listener
-	url            string // of this process, for itself
-	advertised     string // HOST:PORT for others
+	url            string // of this process, for its own clients
+	advertised     string // HOST:PORT for other hosts
 	metrics        net.Listener
 	metricsAddress string
 	guard          *metricsGuard
 }
 
-// listen opens the listeners; nothing is answered before serve.
+// listen opens the listeners. Requests are not answered before serve.
 func (p *Process) listen(c *config.Config) (*httpServer, error) {
 	h := &httpServer{}
 	l, err := net.Listen("tcp", c.Listen.HTTP)
@@ -57,8 +57,9 @@ func (p *Process) listen(c *config.Config) (*httpServer, error) {
 	return h, nil
 }
 
-// guarded is the metrics listener as others may reach it, and who may ask there. This
-// machine's own people need no certificate to look.
+// guarded returns the metrics listener with the protection that its address requires,
+// and the guard that authorizes callers. If the listener is bound to loopback,
+// callers need no client certificate.
 func (p *Process) guarded(l net.Listener, c *config.Config) (net.Listener, *metricsGuard) {
 	g := &metricsGuard{local: c.MetricsLocal()}
 	g.setToken(c.Telemetry.Token)
@@ -73,7 +74,7 @@ func listenError(key string, err error) error {
 	return fmt.Errorf("%s: %w; check for another process on this port, or set another address", key, err)
 }
 
-// closed closes a listener that may have been closed by its server.
+// closed closes a listener, which its server may have closed already.
 func closed(l net.Listener) error {
 	if err := l.Close(); !errors.Is(err, net.ErrClosed) {
 		return err
@@ -81,14 +82,14 @@ func closed(l net.Listener) error {
 	return nil
 }
 
-// reachable is an address that others can use: for one of all interfaces, the
-// machine's first that is not its loopback.
+// reachable returns an address that other hosts can use: if address is a wildcard,
+// the first non-loopback address of the host.
 func reachable(address string) string {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil || !net.ParseIP(host).IsUnspecified() {
 		return address
 	}
-	addresses, _ := net.InterfaceAddrs() // without any, the address stands
+	addresses, _ := net.InterfaceAddrs() // if there are none, the wildcard is returned
 	for _, a := range addresses {
 		if n, ok := a.(*net.IPNet); ok && n.IP.IsGlobalUnicast() {
 			return net.JoinHostPort(n.IP.String(), port)
@@ -100,7 +101,7 @@ func reachable(address string) string {
 // drainTimeout limits the time that pending responses have when the process stops.
 const drainTimeout = 5 * time.Second
 
-// serve answers from now on.
+// serve starts to answer requests.
 func (h *httpServer) serve(p *Process) {
 	handler := p.handler()
 	srv := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10}
@@ -113,7 +114,8 @@ func (h *httpServer) serve(p *Process) {
 		p.apiHandler("metrics", metricsServer(p.metrics.handler(h.guard, p.config.Telemetry.Pprof)), h.metrics)
 	}
 	if p.server != nil {
-		// Before anything else stops: who waits for news is told that there is none.
+		// Close event streams before the rest stops, so that their readers receive an
+		// end of stream.
 		p.down.push("streams", func(context.Context) error {
 			p.server.api.EndStreams()
 			return nil
@@ -121,21 +123,22 @@ func (h *httpServer) serve(p *Process) {
 	}
 }
 
-// metricsConns is how many callers the metrics listener takes at a time: a few
-// programs that measure, and somebody who looks for what is slow.
+// metricsConns is the number of concurrent connections to the metrics listener: a few
+// scrapers, and an operator who profiles the process.
 const (
 	metricsConns           = 64
 	metricsConnsPerAddress = 16
 )
 
-// metricsServer has no deadline for writing: a profile takes as long as it is asked to.
+// metricsServer has no write timeout: a profile takes as long as its request
+// specifies.
 func metricsServer(h http.Handler) *http.Server {
 	return &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10}
 }
 
 // apiHandler serves a listener until the process stops.
 func (p *Process) apiHandler(name string, srv *http.Server, l net.Listener) {
-	if srv.ErrorLog == nil { // what strangers do amiss is no news
+	if srv.ErrorLog == nil { // TLS handshake errors of unknown clients are not logged
 		srv.ErrorLog = slog.NewLogLogger(p.log.Handler(), slog.LevelDebug)
 	}
 	done := make(chan struct{})
@@ -149,15 +152,15 @@ func (p *Process) apiHandler(name string, srv *http.Server, l net.Listener) {
 		ctx, cancel := context.WithTimeout(ctx, drainTimeout)
 		defer cancel()
 		if srv.Shutdown(ctx) != nil {
-			_ = srv.Close() // whoever is still there has had its time
+			_ = srv.Close() // connections that are still open after the timeout are closed
 		}
 		<-done
 		return nil
 	})
 }
 
-// handler is everything that the process answers over HTTP: the API where a server
-// runs here, what allocations said, and where there is a node alone, how it does.
+// handler returns the handler of the process's HTTP listener: the API if a server
+// runs here, the logs of allocations, and the health check if only a node runs.
 func (p *Process) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /v1/allocation/{id}/logs", p.serveLogs)
@@ -179,7 +182,8 @@ func (p *Process) handler() http.Handler {
 // headerForwarded marks a request that a server has passed on to a node.
 const headerForwarded = "X-Cede-Forwarded-By"
 
-// serveLogs answers what an allocation said: here, or by the node where it is.
+// serveLogs serves the log of an allocation, from this node or by proxying to the
+// node that runs it.
 func (p *Process) serveLogs(w http.ResponseWriter, r *http.Request) {
 	id := r.PathValue("id")
 	a := p.agent.Load()
@@ -189,14 +193,15 @@ func (p *Process) serveLogs(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if !here && p.o.Config.ACL.Enabled && !p.authenticates(r) {
-		// Whether there is such an allocation is nobody's business who may not look.
+		// Return the same error if the allocation does not exist, so that its
+		// existence is not disclosed.
 		writeErrorResponse(w, http.StatusUnauthorized, client.CodeUnauthenticated, "missing or unknown token", "set CEDE_TOKEN, or send Authorization: Bearer TOKEN")
 		return
 	}
 	node, address, text := "", "", ""
 	if !here {
 		node, address, text = p.server.findAllocNode(id)
-		here = a != nil && node == a.NodeID() // placed here, and not heard of yet
+		here = a != nil && node == a.NodeID() // assigned to this node, but not received yet
 	}
 	switch {
 	case here:
@@ -206,7 +211,8 @@ func (p *Process) serveLogs(w http.ResponseWriter, r *http.Request) {
 		writeErrorResponse(w, http.StatusNotFound, client.CodeNotFound, text, "`cede alloc status` shows the node")
 		return
 	case r.Header.Get(headerForwarded) != "":
-		// An address that leads back to us would have it go round for ever.
+		// Do not forward: the address leads back to this process, and requests would
+		// loop.
 		writeErrorResponse(w, http.StatusNotFound, client.CodeNotFound, fmt.Sprintf("node %s is not reachable at %s: a server responded", node, address), "correct the node's advertise.http")
 		return
 	}
@@ -224,8 +230,8 @@ func (p *Process) serveLogs(w http.ResponseWriter, r *http.Request) {
 	proxy.ServeHTTP(w, r)
 }
 
-// authenticates reports whether the request has a token of this cluster. The servers
-// decide what the token may read.
+// authenticates reports whether the request carries a token of this cluster. The
+// servers check which namespaces the token may read.
 func (p *Process) authenticates(r *http.Request) bool {
 	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	if !ok {
@@ -235,7 +241,7 @@ func (p *Process) authenticates(r *http.Request) bool {
 	return ok
 }
 
-// serveReload is reload where no API is.
+// serveReload serves the reload endpoint of a process without the API.
 func (p *Process) serveReload(w http.ResponseWriter, r *http.Request) {
 	if p.clientAs != nil {
 		if err := p.authorizeOperator(r); err != nil {
@@ -267,5 +273,5 @@ func writeError(w http.ResponseWriter, err error) {
 func writeJSON(w http.ResponseWriter, status int, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(v) // the caller may have gone
+	_ = json.NewEncoder(w).Encode(v) // the client may have disconnected
 }

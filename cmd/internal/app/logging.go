@@ -23,8 +23,8 @@ func parseLevel(text string) slog.Level {
 	return l
 }
 
-// raftLogger returns the logger of Raft. A development server starts with an expected
-// election timeout, whose warning would alarm new users; it is filtered out.
+// raftLogger returns the logger of Raft. If dev is set, it filters out the warning
+// about the election timeout, which is expected in a server without peers.
 func raftLogger(log *slog.Logger, dev bool) *slog.Logger {
 	if !dev {
 		return log

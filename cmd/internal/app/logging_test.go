@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestRaftLog_LeavesTheFirstElectionOfATryOut(t *testing.T) {
+func TestRaftLog_OmitsFirstElectionOfDevServer(t *testing.T) {
 	for _, dev := range []bool{false, true} {
 		var text strings.Builder
 		log := raftLogger(slog.New(slog.NewTextHandler(&text, nil)), dev)

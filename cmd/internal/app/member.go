@@ -13,8 +13,8 @@ import (
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
-// startMember makes the agent of a member cluster and runs it until the process
-// stops. What it started in the cluster goes on.
+// startMember creates the agent of a member cluster and runs it until the process
+// stops. Workloads that it started in the cluster continue to run.
 func (p *Process) startMember(c *config.Config) error {
 	m := &c.Member
 	transport := p.certs.transport()

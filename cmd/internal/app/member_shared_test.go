@@ -22,8 +22,8 @@ import (
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
-// wire is between an agent and the servers of a pool, and loses what it is told to:
-// requests, or the answers to what was done.
+// wire sits between an agent and the servers of a pool. If a drop is configured, it
+// loses requests or responses.
 type wire struct {
 	*httptest.Server
 	lossy, cut atomic.Bool
@@ -57,14 +57,14 @@ func newWire(t *testing.T, to string) *wire {
 	return w
 }
 
-// guarded is a driver that looks whether the cluster runs more than it has.
+// guarded is a driver that checks that the cluster never runs more than its capacity.
 type guarded struct {
 	*member.Sim
 	t        *testing.T
 	capacity int64
 
 	mu  sync.Mutex
-	cpu map[string]int64 // of a replica
+	cpu map[string]int64 // request of a replica
 }
 
 func (g *guarded) Run(ctx context.Context, w *member.Work) error {
@@ -85,7 +85,7 @@ func (g *guarded) Run(ctx context.Context, w *member.Work) error {
 	return err
 }
 
-// finish has work that stops be gone.
+// finish ends the stopping replicas of a binding.
 func (g *guarded) finish(id string) {
 	g.t.Helper()
 	if err := errors.Join(g.Sim.Run(g.t.Context(), &member.Work{ID: id}), g.Stop(g.t.Context(), id)); err != nil {
@@ -93,7 +93,7 @@ func (g *guarded) finish(id string) {
 	}
 }
 
-// sharedCluster is a member cluster with an agent that two pools talk to.
+// sharedCluster is a member cluster whose agent registers with two pools.
 type sharedCluster struct {
 	t      *testing.T
 	driver *guarded
@@ -119,7 +119,7 @@ func newSharedCluster(t *testing.T, cpu int64) *sharedCluster {
 	return c
 }
 
-// restart ends the agent, if there is one, and starts another on its data.
+// restart stops the agent, if one runs, and starts another on its data.
 func (c *sharedCluster) restart() {
 	c.t.Helper()
 	c.stop()
@@ -154,7 +154,7 @@ func (c *sharedCluster) restart() {
 	})
 }
 
-// status is how a binding of a pool stands.
+// status returns the status of a binding in a pool.
 func (s *started) status(id string) *client.BindingStatus {
 	s.t.Helper()
 	b, _, err := s.c.Bindings().Get(s.t.Context(), id, nil)
@@ -164,7 +164,7 @@ func (s *started) status(id string) *client.BindingStatus {
 	return b
 }
 
-// waits waits until a binding has been looked at and has no room.
+// waits waits until a binding has been evaluated and is pending for lack of capacity.
 func (s *started) waits(id string) {
 	s.t.Helper()
 	eventually(s.t, id+" was looked at and waits", func() bool {
@@ -173,9 +173,9 @@ func (s *started) waits(id string) {
 	})
 }
 
-// What the proposal warns of: each of two schedulers evicts what the other placed.
-// Here the higher priority stays, and the other pool knows that it does.
-func TestMember_TwoPoolsDoNotEvictOneAnotherInTurn(t *testing.T) {
+// Without claims, two schedulers would evict each other's allocations in turn. The
+// workload with the higher priority stays, and the other pool receives its status.
+func TestMember_TwoPoolsDoNotEvictEachOtherInTurn(t *testing.T) {
 	c := newSharedCluster(t, 400) // one replica
 	a, b := c.pools[0], c.pools[1]
 	a.bind("low", 10, 1, "")
@@ -205,9 +205,10 @@ func TestMember_TwoPoolsDoNotEvictOneAnotherInTurn(t *testing.T) {
 	a.waits("low")
 }
 
-// A pool dies while it has room claimed, which others get when the claim is over; and
-// what it had assigned runs on, is nobody's to give away, and is found again.
-func TestMember_APoolThatDiesKeepsItsWorkAndNotItsClaims(t *testing.T) {
+// A pool fails while it holds a claim. If the claim expires, other pools use the
+// capacity; the assigned bindings continue to run, are not reassigned, and are
+// adopted again.
+func TestMember_FailedPoolKeepsBindingsAndLosesClaims(t *testing.T) {
 	c := newSharedCluster(t, 1200) // three replicas
 	a, b := c.pools[0], c.pools[1]
 	a.bind("keeps", 40, 1, "")
@@ -221,9 +222,9 @@ func TestMember_APoolThatDiesKeepsItsWorkAndNotItsClaims(t *testing.T) {
 		t.Fatal(err)
 	}
 	a.ready("slow", 2)
-	a.bind("claimant", 60, 2, "") // slow leaves, and takes its time
-	eventually(t, "the room is claimed", func() bool { return len(a.status("claimant").Claims) == 1 })
-	eventually(t, "the other pool knows", func() bool {
+	a.bind("claimant", 60, 2, "") // the driver stops "slow" with a delay
+	eventually(t, "the capacity is claimed", func() bool { return len(a.status("claimant").Claims) == 1 })
+	eventually(t, "the other pool sees the claim", func() bool {
 		cluster, _, err := b.c.Clusters().Get(t.Context(), "shared", nil)
 		return err == nil && cluster.Free["cpu"] <= 0
 	})
@@ -238,16 +239,16 @@ func TestMember_APoolThatDiesKeepsItsWorkAndNotItsClaims(t *testing.T) {
 	c.driver.finish(a.status("slow").Assignments[0].ID)
 	b.ready("mine", 1)
 	if status, err := c.driver.Status(t.Context()); err != nil || len(status) != 2 {
-		t.Errorf("the cluster runs %+v, %v; want what the dead pool keeps and what the other has", status, err)
+		t.Errorf("the cluster runs %+v, %v; want the bindings of the failed pool and of the other pool", status, err)
 	}
 	c.wires[0].cut.Store(false)
 	a.ready("keeps", 1)
 }
 
-// Six bindings of two pools fight for a cluster that holds two, while messages are
-// lost and agents restart: at no time does it run more than it has, and in the end
-// the two of the highest priority work, and nothing else does.
-func TestMember_TwoPoolsFightAndTheHighestPrioritiesHaveTheRoom(t *testing.T) {
+// Six bindings of two pools contend for a cluster that fits two, while messages are
+// lost and agents restart. The cluster must never exceed its capacity, and in the end
+// exactly the two bindings with the highest priority run.
+func TestMember_TwoPoolsContendAndHighestPrioritiesWin(t *testing.T) {
 	c := newSharedCluster(t, 800)
 	for _, w := range c.wires {
 		w.lossy.Store(true)
@@ -270,7 +271,7 @@ func TestMember_TwoPoolsFightAndTheHighestPrioritiesHaveTheRoom(t *testing.T) {
 	there, err := c.driver.Status(t.Context())
 	for id := range there {
 		if !want[id] {
-			t.Errorf("the cluster runs %s, which nobody wants", id)
+			t.Errorf("the cluster runs %s, want it stopped", id)
 		}
 	}
 	if err != nil || len(there) != len(want) {
@@ -278,8 +279,8 @@ func TestMember_TwoPoolsFightAndTheHighestPrioritiesHaveTheRoom(t *testing.T) {
 	}
 }
 
-// The same by configuration, in processes.
-func TestMember_SharesItsClusterWithThePoolsOfItsConfiguration(t *testing.T) {
+// The same with agents in processes that are set up by configuration.
+func TestMember_SharesClusterWithConfiguredPools(t *testing.T) {
 	dir := t.TempDir()
 	var pools [2]*started
 	text := "member:\n  enabled: true\n  cluster: shared\n  driver: sim\n  capacity: {cpu: 400, memory: 1000}\n  poll: 50ms\n  pools:\n"

@@ -10,7 +10,7 @@ import (
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
-// memberOf is the agent of a member cluster, in a process of its own.
+// memberOf starts the agent of a member cluster in its own process.
 func memberOf(t *testing.T, id, dir string, global, own *started) *started {
 	t.Helper()
 	return start(t, load(t, config.Sources{Flags: loopback(map[string]string{
@@ -32,7 +32,7 @@ func (s *started) bind(id string, priority, replicas int, template string) {
 	}
 }
 
-// ready waits until so many replicas of a binding work.
+// ready waits until this number of replicas of a binding is ready.
 func (s *started) ready(id string, want int) *client.BindingStatus {
 	s.t.Helper()
 	var b *client.BindingStatus
@@ -44,7 +44,7 @@ func (s *started) ready(id string, want int) *client.BindingStatus {
 	return b
 }
 
-// inside is the allocations of a binding's jobs in a member cluster that run.
+// inside returns the running allocations of a binding's jobs in a member cluster.
 func (s *started) inside(binding string) (ids []string) {
 	s.t.Helper()
 	list, _, err := s.c.Allocations().List(s.t.Context(), nil)
@@ -59,17 +59,17 @@ func (s *started) inside(binding string) (ids []string) {
 	return ids
 }
 
-// Two levels of servers: what is bound in the upper one runs as a job in the lower
-// one, makes room there before another takes it, and goes on while its agent does
-// not.
-func TestMember_BindingsRunAsJobsOfTheirClusterAndMakeRoom(t *testing.T) {
+// Two levels of servers: a binding of the upper level runs as a job of the lower one,
+// frees capacity there before another binding uses it, and continues while its agent
+// is stopped.
+func TestMember_BindingsRunAsJobsAndFreeCapacity(t *testing.T) {
 	global := start(t, load(t, config.Sources{Dev: true, Flags: loopback(map[string]string{"client.enabled": "false"})}))
 	eu := start(t, load(t, config.Sources{Dev: true, Flags: loopback(map[string]string{
 		"client.resources.cpu": "1000", "client.resources.memory": "1000", "client.resources.disk": "1000",
 	})}))
 	dir := t.TempDir()
 	agent := memberOf(t, "eu", dir, global, eu)
-	eventually(t, "the cluster is known with what it has", func() bool {
+	eventually(t, "the cluster reports its capacity", func() bool {
 		c, _, err := global.c.Clusters().Get(t.Context(), "eu", nil)
 		return err == nil && c.Agent && c.Status == "ready" && c.Capacity["cpu"] == 1000
 	})
@@ -82,7 +82,7 @@ func TestMember_BindingsRunAsJobsOfTheirClusterAndMakeRoom(t *testing.T) {
 
 	agent.end()
 	memberOf(t, "eu", dir, global, eu)
-	global.bind("more", 20, 1, "") // it waits, and tells that the new agent's word counts
+	global.bind("more", 20, 1, "") // pending, until the new agent's status is accepted
 	eventually(t, "the other waits", func() bool {
 		b, _, err := global.c.Bindings().Get(t.Context(), "more", nil)
 		return err == nil && b.Status == "pending" && len(b.Unbound) == 1
@@ -116,19 +116,19 @@ func TestMember_BindingsRunAsJobsOfTheirClusterAndMakeRoom(t *testing.T) {
 	}
 }
 
-// What the cluster's own work takes is not offered to bindings.
-func TestMember_OffersWhatTheClustersOwnJobsLeave(t *testing.T) {
+// Capacity that the cluster's own jobs use is not offered to bindings.
+func TestMember_OffersCapacityThatOwnJobsDoNotUse(t *testing.T) {
 	global := start(t, load(t, config.Sources{Dev: true, Flags: loopback(map[string]string{"client.enabled": "false"})}))
 	eu := start(t, load(t, config.Sources{Dev: true, Flags: loopback(map[string]string{"client.resources.memory": "1000", "client.resources.cpu": "1000"})}))
 	eu.register(job("own", 50, 1, 950, "sim", nil))
 	eu.await("own", "running")
 	memberOf(t, "eu", t.TempDir(), global, eu)
-	eventually(t, "the cluster says what it can offer", func() bool {
+	eventually(t, "the cluster reports its free capacity", func() bool {
 		c, _, err := global.c.Clusters().Get(t.Context(), "eu", nil)
 		return err == nil && c.Capacity["memory"] == 1000 && c.Free["memory"] == 50
 	})
 	global.bind("web", 20, 1, "")
-	eventually(t, "there is no room", func() bool {
+	eventually(t, "no capacity is free", func() bool {
 		b, _, err := global.c.Bindings().Get(t.Context(), "web", nil)
 		return err == nil && b.Status == "pending" && strings.Contains(b.StatusDescription, "memory")
 	})

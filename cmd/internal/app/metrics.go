@@ -18,8 +18,8 @@ type metrics struct {
 	reloadOK   prometheus.Gauge
 	reloadTime prometheus.Gauge
 	refused    *prometheus.CounterVec // connections, by listener
-	apply      prometheus.Histogram   // entries of the log to the state
-	collect    prometheus.Histogram   // what storage no longer needs
+	apply      prometheus.Histogram   // time to apply log entries to the state
+	collect    prometheus.Histogram   // garbage collection of storage files
 }
 
 func newMetrics(b Build) *metrics {
@@ -46,7 +46,7 @@ func newMetrics(b Build) *metrics {
 	return m
 }
 
-// recordReload notes how reading the configuration went.
+// recordReload records the result of a reload.
 func (m *metrics) recordReload(err error) {
 	if err != nil {
 		m.reloadOK.Set(0)
@@ -56,8 +56,7 @@ func (m *metrics) recordReload(err error) {
 	m.reloadTime.Set(float64(time.Now().UnixMilli()) / 1000)
 }
 
-// handler serves what was measured and, for whoever looks for what is slow, the
-// profiles of the runtime.
+// handler serves the metrics and, if profiles is set, the profiles of the runtime.
 func (m *metrics) handler(g *metricsGuard, profiles bool) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", g.protectMetrics(promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})))
@@ -71,7 +70,7 @@ func (m *metrics) handler(g *metricsGuard, profiles bool) http.Handler {
 	return mux
 }
 
-// gaugeCollector is a collector of values that are looked up when they are asked for.
+// gaugeCollector collects values that are read at every scrape.
 type gaugeCollector struct {
 	desc  *prometheus.Desc
 	label string
@@ -82,17 +81,17 @@ func newGaugeCollector(name, help, label string, read func() map[string]float64)
 	return &gaugeCollector{desc: prometheus.NewDesc(name, help, []string{label}, nil), label: label, read: read}
 }
 
-// Describe names the metric.
+// Describe implements prometheus.Collector.
 func (g *gaugeCollector) Describe(c chan<- *prometheus.Desc) { c <- g.desc }
 
-// Collect reads the values.
+// Collect implements prometheus.Collector.
 func (g *gaugeCollector) Collect(c chan<- prometheus.Metric) {
 	for value, n := range g.read() {
 		c <- prometheus.MustNewConstMetric(g.desc, prometheus.GaugeValue, n, value)
 	}
 }
 
-// registerServerMetrics registers what a server measures of its log and its storage.
+// registerServerMetrics registers the metrics of a server's log and storage.
 func (m *metrics) registerServerMetrics() {
 	m.apply = prometheus.NewHistogram(prometheus.HistogramOpts{
 		Name: "cede_raft_fsm_apply_seconds", Help: "Duration of applying log entries to the state.",
@@ -105,7 +104,7 @@ func (m *metrics) registerServerMetrics() {
 	m.registry.MustRegister(m.apply, m.collect)
 }
 
-// timer measures an entry that is applied.
+// timer measures the time to apply an entry.
 func (m *metrics) timer() func() {
 	began := time.Now()
 	return func() { m.apply.Observe(time.Since(began).Seconds()) }
@@ -127,7 +126,8 @@ func allocGauges(a *agent.Agent) *gaugeCollector {
 	})
 }
 
-// memberGauges counts the servers of the pool; one that is in none is alone in its own.
+// memberGauges returns the gauge of the pool's servers. If the server has no gossip,
+// it counts itself alone.
 func memberGauges(t *poolMember) *gaugeCollector {
 	return newGaugeCollector("cede_gossip_members", "Servers of the pool by status, as seen by this server.", "status", func() map[string]float64 {
 		n := map[string]float64{"alive": 0, "failed": 0, "left": 0}

@@ -14,11 +14,11 @@ import (
 // metricsGuard authorizes requests to the metrics listener. Its token is separate from
 // those of the API, because metrics are needed most when no server can check tokens.
 type metricsGuard struct {
-	local bool                     // this machine alone reaches the listener
-	token atomic.Pointer[[32]byte] // its hash; nil: none is needed
+	local bool                     // the listener is reachable on loopback only
+	token atomic.Pointer[[32]byte] // SHA-256 of the token; nil: not required
 }
 
-// setToken requires a token from now on; empty: none.
+// setToken sets the required token; if it is empty, none is required.
 func (g *metricsGuard) setToken(token config.Secret) {
 	if token == "" {
 		g.token.Store(nil)
@@ -28,7 +28,7 @@ func (g *metricsGuard) setToken(token config.Secret) {
 	g.token.Store(&sum)
 }
 
-// protectMetrics requires the token, if there is one.
+// protectMetrics requires the token, if one is set.
 func (g *metricsGuard) protectMetrics(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if want := g.token.Load(); want != nil && !hasToken(r, want) {
@@ -40,7 +40,8 @@ func (g *metricsGuard) protectMetrics(next http.Handler) http.Handler {
 	})
 }
 
-// protectProfiles requires the token, or loopback: profiles are expensive.
+// protectProfiles requires the token or a loopback listener, because profiles are
+// expensive.
 func (g *metricsGuard) protectProfiles(next http.Handler) http.Handler {
 	guarded := g.protectMetrics(next)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

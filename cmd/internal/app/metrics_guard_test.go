@@ -15,7 +15,7 @@ import (
 	"github.com/cede-scheduler/cede/cmd/internal/config"
 )
 
-// asks what the metrics listener answers to whoever shows this token.
+// asks returns the status code of the metrics listener for a request with this token.
 func asks(t *testing.T, c *http.Client, url, token string) int {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
@@ -36,9 +36,9 @@ func asks(t *testing.T, c *http.Client, url, token string) int {
 
 const scraper = "a-token-of-those-who-scrape"
 
-// Off loopback metrics are as guarded as the API. A test listens on loopback alone, so
-// the listener is made for an address of all, and asked there.
-func TestMetricsListener_OffLoopbackIsGuarded(t *testing.T) {
+// Off loopback, metrics require the same authorization as the API. A test listens on
+// loopback only, so the listener is created as if it were bound to all interfaces.
+func TestMetricsListener_RequiresTokenOffLoopback(t *testing.T) {
 	dir := t.TempDir()
 	path := func(name string) string { return filepath.Join(dir, name) }
 	ca := newAuthority(t, path("ca.pem"))
@@ -81,7 +81,7 @@ func TestMetricsListener_OffLoopbackIsGuarded(t *testing.T) {
 	far := listening(t, s, func(c *config.Config) { c.Listen.Metrics = "0.0.0.0:0"; c.Telemetry.Token = scraper })
 	for _, where := range []string{"/metrics", "/debug/pprof/cmdline"} {
 		got := [3]int{asks(t, plain, "http://"+far+where, scraper), asks(t, secure, "https://"+far+where, ""), asks(t, secure, "https://"+far+where, scraper)}
-		if got != [3]int{400, 401, 200} { // 400: Go's answer in plain text to plain text
+		if got != [3]int{400, 401, 200} { // 400: net/http answers plain text requests on a TLS port
 			t.Errorf("%s in plain text, without a token, with one: %v", where, got)
 		}
 	}
@@ -91,8 +91,8 @@ func TestMetricsListener_OffLoopbackIsGuarded(t *testing.T) {
 	}
 }
 
-// listening serves the metrics of a process as another configuration would have them,
-// and gives where. What is meant for all interfaces is on loopback nevertheless.
+// listening serves the metrics of a process under another configuration and returns
+// the URL. A listener for all interfaces is bound to loopback nevertheless.
 func listening(t *testing.T, s *started, change func(*config.Config)) string {
 	t.Helper()
 	c := s.config.Config

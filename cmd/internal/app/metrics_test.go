@@ -11,8 +11,8 @@ import (
 	"github.com/cede-scheduler/cede/cmd/internal/config"
 )
 
-// promised are the metrics that the project's conventions for servers name, with their
-// labels. Names and labels of these never change: people's dashboards stand on them.
+// promised lists the metrics, with their labels, that must not change, because users'
+// dashboards depend on them.
 const promised = `
 cede_build_info
 cede_broker_evals{state}
@@ -44,14 +44,14 @@ cede_config_last_reload_successful
 cede_config_last_reload_success_timestamp_seconds
 `
 
-// measured is a metric as a table or a registry has it.
+// measured is a metric as documented or as registered.
 type measured struct {
 	kind   string
 	labels []string            // in order
-	values map[string][]string // of labels, those that are said to be known
+	values map[string][]string // by label: the documented values
 }
 
-// documented reads the tables of METRICS.md.
+// documented parses the tables of METRICS.md.
 func documented(t *testing.T) map[string]measured {
 	t.Helper()
 	page, err := os.ReadFile("../../../core/server/METRICS.md")
@@ -76,7 +76,7 @@ func documented(t *testing.T) map[string]measured {
 	return all
 }
 
-// registered reads what the process measures, but for what every Go program has.
+// registered returns the metrics of the process without those of the Go runtime.
 func (s *started) registered() map[string]measured {
 	s.t.Helper()
 	families, err := s.metrics.registry.Gather()
@@ -108,15 +108,15 @@ func (s *started) registered() map[string]measured {
 	return all
 }
 
-// A server and a node that have done something measure what is promised, exactly what
-// is documented, and every value of a label that is known beforehand.
-func TestMetrics_AreWhatIsPromisedAndDocumented(t *testing.T) {
+// A server and a node that have run a job register exactly the documented metrics,
+// with every documented label value.
+func TestMetrics_MatchDocumentation(t *testing.T) {
 	s := start(t, load(t, config.Sources{Dev: true, Flags: loopback(map[string]string{"client.resources.memory": "1000"})}))
 	counters := s.registered()
 	s.register(job("low", 20, 1, 900, "sim", nil))
 	s.await("low", "running")
 	s.register(job("high", 80, 1, 900, "sim", nil))
-	s.await("high", "running") // so a policy was asked
+	s.await("high", "running") // runs the policy at least once
 	have, said := s.registered(), documented(t)
 	for _, name := range slices.Sorted(maps.Keys(have)) {
 		is, told := have[name], said[name]
@@ -136,7 +136,7 @@ func TestMetrics_AreWhatIsPromisedAndDocumented(t *testing.T) {
 	}
 	for name := range said {
 		if _, ok := have[name]; !ok {
-			t.Errorf("%s is documented, and nobody measures it", name)
+			t.Errorf("%s is documented but not registered", name)
 		}
 	}
 	for line := range strings.Lines(strings.TrimSpace(promised)) {
@@ -149,7 +149,7 @@ func TestMetrics_AreWhatIsPromisedAndDocumented(t *testing.T) {
 			t.Errorf("%s is promised with %v, and has %v", name, labels, is.labels)
 		}
 	}
-	// Before anything happened counters were there already, at 0.
+	// Counters are exported with 0 before their first event.
 	for name, m := range have {
 		if _, there := counters[name]; !there && m.kind == "counter" {
 			t.Errorf("the counter %s appears with its first value", name)

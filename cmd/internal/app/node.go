@@ -121,9 +121,9 @@ func nodeFromConfig(c *config.Config, address string) agent.Node {
 // serverListInterval is the interval at which a node requests the list of servers.
 const serverListInterval = time.Minute
 
-// watchServerList keeps the list of servers that a node asks as their pool says, those
-// that are configured behind it: one that was added later is found when the others
-// are gone.
+// watchServerList updates the node's list of servers from the pool's members,
+// followed by the configured ones. If all configured servers are gone, the node still
+// reaches those that were added later.
 func (p *Process) watchServerList(c *client.Client, configured []string) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
@@ -149,8 +149,8 @@ func (p *Process) watchServerList(c *client.Client, configured []string) {
 	})
 }
 
-// serverURLs is the URLs of the servers that are alive, as one of them says; none
-// where it says nothing of that.
+// serverURLs returns the URLs of the alive servers as one of them reports, or nil if
+// it reports none.
 func serverURLs(ctx context.Context, c *client.Client) (list []string) {
 	ctx, cancel := context.WithTimeout(ctx, serverListInterval/2)
 	defer cancel()

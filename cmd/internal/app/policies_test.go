@@ -11,7 +11,7 @@ import (
 	"github.com/cede-scheduler/cede/cmd/internal/config"
 )
 
-func TestPolicies_OfTheDirectoryAreLoadedAtTheStartAndByAReload(t *testing.T) {
+func TestPolicies_DirectoryIsLoadedAtStartAndReload(t *testing.T) {
 	module, err := os.ReadFile("../../../sdk/abi/testdata/guests/decay-c.wasm")
 	if err != nil {
 		t.Fatal(err)
@@ -48,7 +48,7 @@ func TestPolicies_OfTheDirectoryAreLoadedAtTheStartAndByAReload(t *testing.T) {
 		t.Errorf("a module that is none: %v", err)
 	}
 	s.end()
-	s = start(t, c) // with a policy that is broken: the others are there, and it says so
+	s = start(t, c) // with one broken policy: the others are loaded, and a warning is logged
 	if got := loaded(); !slices.Equal(got, []string{"wasm"}) {
 		t.Errorf("after a restart there are %v", got)
 	}

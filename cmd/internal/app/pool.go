@@ -28,18 +28,18 @@ type poolMember struct {
 	id      string
 	rpc     *rpc.Listener
 	client  *rpc.Client
-	gossip  *gossip.Pool // nil: this server is alone
+	gossip  *gossip.Pool // nil if this server runs without gossip
 	changed chan struct{}
 
 	rpcConfig rpc.Config
-	asked     atomic.Int64 // how often others asked how this server stands
+	asked     atomic.Int64 // number of status requests from other servers
 
 	mu   sync.Mutex
 	tags gossip.Tags
 }
 
-// openRPC listens for other servers. Who they are is asked by certificate, where
-// there are any.
+// openRPC listens for other servers. If TLS is configured, it identifies them by
+// certificate.
 func (p *Process) openRPC(c *config.Config) error {
 	s := p.server
 	l, err := net.Listen("tcp", c.Listen.RPC)
@@ -61,14 +61,14 @@ func (p *Process) openRPC(c *config.Config) error {
 	return nil
 }
 
-// who is this server to others.
+// who returns the identity of this server.
 func (t *poolMember) who() rpc.Identity {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return rpc.Identity{ServerID: t.id, ClusterID: t.tags.ClusterID}
 }
 
-// openGossip takes part in the pool.
+// openGossip joins the gossip pool.
 func (p *Process) openGossip(c *config.Config) error {
 	t := p.server.pool
 	keys, err := c.Gossip.KeyList()
@@ -110,7 +110,7 @@ func (p *Process) openGossip(c *config.Config) error {
 	return nil
 }
 
-// relayGossip makes one sign of many events.
+// relayGossip coalesces gossip events into one signal.
 func (t *poolMember) relayGossip(stop <-chan struct{}) {
 	for {
 		select {
@@ -125,7 +125,7 @@ func (t *poolMember) relayGossip(stop <-chan struct{}) {
 	}
 }
 
-// openPool has other servers answered by the server.
+// openPool serves the RPCs of other servers.
 func (p *Process) openPool() {
 	t := p.server.pool
 	answers := t.rpc.Serve(statusCounter{p.server.server.RPCHandler(), &t.asked})
@@ -142,13 +142,14 @@ func (p *Process) openPool() {
 	})
 }
 
-// shortName truncates the name of a server for gossip, whose messages are small.
+// shortName truncates the name of a server if it exceeds the limit of a gossip
+// message.
 func shortName(name string) string {
 	const most = 64
 	return strings.ToValidUTF8(name[:min(len(name), most)], "")
 }
 
-// The pool as the server sees it.
+// poolMember is the server's view of the pool.
 var _ membership.Gossip = (*poolMember)(nil)
 
 // Members lists the pool.
@@ -172,8 +173,8 @@ var statuses = map[gossip.Status]membership.MemberStatus{
 // Changed receives a value if Members may have changed.
 func (t *poolMember) Changed() <-chan struct{} { return t.changed }
 
-// SetCluster stores the cluster ID of this server, also on disk: it must be known after a
-// restart before other members can report it.
+// SetCluster stores the cluster ID of this server in memory and on disk, because
+// other members may report it after a restart.
 func (t *poolMember) SetCluster(id string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -192,7 +193,7 @@ func (t *poolMember) SetCluster(id string) error {
 // Join joins the pool through other members.
 func (t *poolMember) Join(addrs ...string) (int, error) { return t.gossip.Join(addrs...) }
 
-// Forget drops a member that is not alive.
+// Forget removes a member that is not alive.
 func (t *poolMember) Forget(id string) { t.gossip.Forget(id) }
 
 // leaveTimeout limits the time until other members have received the leave message.
@@ -265,7 +266,7 @@ func contains(keys [][]byte, key []byte) bool {
 	return false
 }
 
-// member is a member of the pool.
+// member returns the member with an ID.
 func (t *poolMember) member(id string) (gossip.Member, bool) {
 	if t.gossip == nil {
 		return gossip.Member{}, false
@@ -284,7 +285,8 @@ func (t *poolMember) rpcAddress(id string) (string, bool) {
 	if ok && m.Tags.RPC != "" {
 		return m.Tags.RPC, true
 	}
-	// Gossip has not heard of it yet; the log has, and both are on one port.
+	// Gossip has not received the member yet, but the log has its Raft address, which
+	// is the RPC address.
 	if log := t.p.server.log; log != nil {
 		for _, s := range log.Stats().Servers {
 			if string(s.ID) == id {
@@ -313,7 +315,7 @@ func (t *poolMember) apiMembers() []api.Member {
 			"cluster": m.Tags.ClusterID, "role": "server",
 		}
 		if m.Tags.Newest > 0 {
-			tags["log"] = fmt.Sprintf("%d-%d", m.Tags.Oldest, m.Tags.Newest) // versions that it understands
+			tags["log"] = fmt.Sprintf("%d-%d", m.Tags.Oldest, m.Tags.Newest) // log versions that it supports
 		}
 		for name, value := range tags {
 			if value == "" {

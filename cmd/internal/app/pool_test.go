@@ -22,14 +22,14 @@ import (
 	"github.com/cede-scheduler/cede/gossip"
 )
 
-// pooled starts a server that gossips, and says at which address; what flags say
-// goes first.
+// pooled starts a server with gossip and returns its gossip address. The settings of
+// more override its defaults.
 func pooled(t *testing.T, more map[string]string) (*started, string) {
 	t.Helper()
 	flags := loopback(map[string]string{"server.enabled": "true", "data_dir": t.TempDir(), "listen.gossip": "127.0.0.1:0"})
 	var environ []string
 	for k, v := range more {
-		if k == "gossip.keys" { // secrets do not come by flags
+		if k == "gossip.keys" { // secrets cannot be set by flags
 			environ = append(environ, "CEDE_GOSSIP__KEYS="+v)
 			continue
 		}
@@ -41,7 +41,7 @@ func pooled(t *testing.T, more map[string]string) (*started, string) {
 
 func leads(s *started) func() bool { return func() bool { return s.server.log.IsLeader() } }
 
-// voters is how many servers vote, as one of them knows.
+// voters returns the number of voting servers that s reports.
 func voters(s *started) (n int) {
 	for _, r := range s.server.log.Stats().Servers {
 		if r.Suffrage == 0 {
@@ -51,7 +51,7 @@ func voters(s *started) (n int) {
 	return n
 }
 
-func TestPool_ServersOfTwoClustersStayApart(t *testing.T) {
+func TestPool_RejectsServersOfAnotherCluster(t *testing.T) {
 	a, _ := pooled(t, nil)
 	b, at := pooled(t, nil)
 	eventually(t, "each leads its own cluster", func() bool {
@@ -59,14 +59,14 @@ func TestPool_ServersOfTwoClustersStayApart(t *testing.T) {
 	})
 	_, err := a.server.server.JoinPool(t.Context(), at)
 	if err == nil || !strings.Contains(err.Error(), "belongs to cluster") {
-		t.Errorf("joining another cluster says %v", err)
+		t.Errorf("joining another cluster: error is %v", err)
 	}
 	if n := len(a.server.pool.Members()); n != 1 {
 		t.Errorf("the pool has %d members", n)
 	}
 }
 
-func TestPool_KeysKeepStrangersOutAndRotate(t *testing.T) {
+func TestPool_GossipKeysRejectOthersAndRotate(t *testing.T) {
 	const first = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=" // 32 bytes
 	a, at := pooled(t, map[string]string{"gossip.keys": first})
 	stranger, _ := pooled(t, map[string]string{"server.bootstrap_expect": "3"})
@@ -74,7 +74,7 @@ func TestPool_KeysKeepStrangersOutAndRotate(t *testing.T) {
 		t.Error("a server without the key joins")
 	}
 	b, _ := pooled(t, map[string]string{"gossip.keys": first, "server.join": at})
-	eventually(t, "both know each other", func() bool { return len(a.server.pool.Members()) == 2 && len(b.server.pool.Members()) == 2 })
+	eventually(t, "both servers list each other", func() bool { return len(a.server.pool.Members()) == 2 && len(b.server.pool.Members()) == 2 })
 	eventually(t, "the newcomer is taken in", func() bool { return len(b.server.log.Stats().Servers) == 2 })
 	for _, step := range []struct {
 		verb rpc.KeyVerb
@@ -136,9 +136,9 @@ func with(a, more map[string]string) map[string]string {
 	return out
 }
 
-// Over TLS a newcomer is taken in and votes; one with another authority's
-// certificate gossips, and gets nothing else.
-func TestPool_CertificatesTellServersFromStrangers(t *testing.T) {
+// Over TLS, a new server is added and becomes a voter. If its certificate is of
+// another authority, it is visible in gossip and nothing else.
+func TestPool_CertificatesAuthenticateServers(t *testing.T) {
 	ours := pki(t)
 	a, at := pooled(t, ours)
 	eventually(t, "the first one leads", leads(a))
@@ -147,7 +147,7 @@ func TestPool_CertificatesTellServersFromStrangers(t *testing.T) {
 	stranger, _ := pooled(t, with(pki(t), map[string]string{"server.join": at}))
 	eventually(t, "the stranger is heard of", func() bool { return len(a.server.pool.Members()) == 3 })
 	if _, err := a.server.pool.client.Status(t.Context(), stranger.server.id, ""); err == nil {
-		t.Error("the stranger is asked")
+		t.Error("the server answered a request from outside its pool")
 	}
 	if _, err := stranger.server.pool.client.Status(t.Context(), a.server.id, ""); err == nil {
 		t.Error("the stranger is answered")
@@ -157,8 +157,9 @@ func TestPool_CertificatesTellServersFromStrangers(t *testing.T) {
 	}
 }
 
-// A policy decides once every server that votes has checked it, whoever loads it.
-func TestPool_APolicyWaitsForAllWhoVote(t *testing.T) {
+// A policy is active only after every voting server has checked it, whichever server
+// loads it.
+func TestPool_PolicyWaitsForAllVoters(t *testing.T) {
 	a, at := pooled(t, nil)
 	eventually(t, "the first one leads", leads(a))
 	b, _ := pooled(t, map[string]string{"server.join": at})
@@ -176,9 +177,9 @@ func TestPool_APolicyWaitsForAllWhoVote(t *testing.T) {
 	}
 }
 
-// A server that stops in order and comes back at other addresses is known there at once:
-// nobody waits for a failure to be found.
-func TestPool_AServerThatStoppedIsKnownWhereItComesBack(t *testing.T) {
+// If a server stops gracefully and restarts at other addresses, the pool uses them at
+// once, without waiting for failure detection.
+func TestPool_RestartedServerIsReachableAtNewAddress(t *testing.T) {
 	dir := t.TempDir()
 	a, at := pooled(t, nil)
 	eventually(t, "the first one leads", leads(a))
@@ -188,11 +189,11 @@ func TestPool_AServerThatStoppedIsKnownWhereItComesBack(t *testing.T) {
 	b.end()
 	began := time.Now()
 	c, after := pooled(t, map[string]string{"server.join": at, "data_dir": dir})
-	eventually(t, "the others know where it is", func() bool {
+	eventually(t, "the other servers have its new address", func() bool {
 		m, _ := a.server.pool.member(id)
 		return m.Addr == after && m.Status == gossip.Alive && a.server.pool.gossip.Conflicts() == nil
 	})
-	if took := time.Since(began); took > 8*time.Second { // for a failure it is some ten; package gossip has it exactly
+	if took := time.Since(began); took > 8*time.Second { // failure detection takes about ten seconds; package gossip tests it exactly
 		t.Errorf("it took %v", took)
 	}
 	if c.server.id != id || after == before {

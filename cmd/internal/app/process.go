@@ -24,9 +24,9 @@ import (
 type Options struct {
 	Config *config.Loaded
 	Build  Build
-	Stderr io.Writer // where it logs
+	Stderr io.Writer // destination of the log
 	// Terminal reports whether Stderr is a terminal.
-	Terminal bool // whether people look at Stderr
+	Terminal bool
 	Getenv   func(string) string
 	// Supervisor is the command that supervises tasks; nil: this program.
 	Supervisor []string
@@ -40,23 +40,24 @@ type Process struct {
 	level     slog.LevelVar
 	notify    systemdNotifier
 	metrics   *metrics
-	tracer    trace.Tracer  // nil: nobody watches
-	certs     *certificates // nil: nothing is encrypted
+	tracer    trace.Tracer  // nil if tracing is disabled
+	certs     *certificates // nil without TLS
 	dataDir   string
 	startTime time.Time
 
-	server *serverComponents // nil: none runs here
+	server *serverComponents // nil if no server runs here
 	agent  atomic.Pointer[agent.Agent]
 	http   *httpServer
-	// clientAs asks the servers as the bearer of a token; set before the agent is.
+	// clientAs returns a client of the servers that authenticates with a token.
+	// Invariant: set before the agent starts.
 	clientAs func(token string) (*client.Client, error)
 
 	down    teardown
-	failed  chan error // capacity 1: why the process cannot go on
+	failed  chan error // capacity 1: reason to stop the process
 	stopped sync.Once
 
 	mu     sync.Mutex     // guards config, held by Reload
-	config *config.Loaded // that is in force
+	config *config.Loaded // active configuration
 }
 
 // Start starts a process and returns when it serves. If it returns an error, everything
@@ -135,14 +136,14 @@ func (p *Process) makeDataDir(c *config.Config) error {
 	}
 	p.dataDir = dir
 	p.down.push("temporary data directory", func(context.Context) error { return os.RemoveAll(dir) })
-	// Tasks may run as others, and pass through.
+	// Tasks may run as other users, which need to traverse the directory.
 	return os.Chmod(dir, 0o711)
 }
 
 // URL returns the URL of the API.
 func (p *Process) URL() string { return p.http.url }
 
-// NodeID returns the ID of the node of this process; empty: there is none.
+// NodeID returns the ID of the node of this process, or "" if it runs none.
 func (p *Process) NodeID() string {
 	if a := p.agent.Load(); a != nil {
 		return a.NodeID()
@@ -195,7 +196,7 @@ func Run(ctx context.Context, o Options, reload <-chan os.Signal, ready func(*Pr
 	for err == nil {
 		select {
 		case <-reload:
-			_, _ = p.Reload(ctx) // it is logged, and the process goes on as it was
+			_, _ = p.Reload(ctx) // Reload logs its error, and the configuration stays as it is
 		case err = <-p.failed:
 			if errors.Is(err, errLeft) {
 				return p.stop(ctx)
@@ -216,7 +217,7 @@ func (p *Process) stop(ctx context.Context) error {
 	select {
 	case err := <-done:
 		return err
-	case <-ctx.Done(): // a disk that hangs is not waited for
+	case <-ctx.Done(): // do not wait for a hanging disk
 		return fmt.Errorf("shutdown did not complete within %v", stopTimeout)
 	}
 }

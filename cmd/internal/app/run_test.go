@@ -15,7 +15,7 @@ func options(c *config.Loaded) (Options, *logBuffer) {
 	return Options{Config: c, Build: Build{Version: "test"}, Stderr: log, Getenv: func(string) string { return "" }}, log
 }
 
-func TestRun_EndsWithItsContext(t *testing.T) {
+func TestRun_EndsWithContext(t *testing.T) {
 	o, log := options(load(t, config.Sources{Dev: true, Flags: loopback(map[string]string{"log.level": "info"})}))
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -27,8 +27,8 @@ func TestRun_EndsWithItsContext(t *testing.T) {
 	}
 }
 
-// A disk that hangs or fails is told by the storage; the process ends with it, so
-// that whoever watches over it starts another.
+// If the disk hangs or fails, storage reports it and the process exits, so that its
+// supervisor restarts it.
 func TestRun_EndsWhenTheStorageFails(t *testing.T) {
 	hangs := errors.New("the disk hangs")
 	o, log := options(load(t, config.Sources{Dev: true, Flags: loopback(nil)}))
@@ -49,7 +49,7 @@ func TestRun_EndsWhenTheStorageFails(t *testing.T) {
 	}
 }
 
-func TestRun_ReloadsWhenItIsTold(t *testing.T) {
+func TestRun_ReloadsOnSignal(t *testing.T) {
 	file, dataDir := durable(t, "log: {level: info}\n")
 	o, log := options(load(t, config.Sources{Files: []string{file}, Environ: asSelf}))
 	ctx, cancel := context.WithCancel(t.Context())

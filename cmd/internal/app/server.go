@@ -35,11 +35,11 @@ type serverComponents struct {
 	server       *server.Server
 	api          *api.API
 	transport    *http.Transport        // to nodes
-	storageFault atomic.Pointer[error]  // what is wrong with the storage
-	voteFailed   atomic.Bool            // a vote could not be written
-	closing      chan struct{}          // closed before the log is
-	network      *raft.NetworkTransport // of Raft; nil: a try, which nobody follows
-	pool         *poolMember            // nil: a try, which nobody can join
+	storageFault atomic.Pointer[error]  // error that makes the storage unusable; nil if none
+	voteFailed   atomic.Bool            // a Raft vote could not be written
+	closing      chan struct{}          // closed before the log is closed
+	network      *raft.NetworkTransport // of Raft; nil in a development server, which has no followers
+	pool         *poolMember            // nil in a development server, which cannot be joined
 }
 
 // startServer opens the storage and the log, and starts the server. Requests are answered
@@ -129,7 +129,7 @@ func (p *Process) openStorage(c *config.Config) error {
 		p.fail(fmt.Errorf("cannot write to the log: %w", err))
 	}}
 	if c.Dev {
-		logConfig.MinFree = 16 << 20 // a try needs little
+		logConfig.MinFree = 16 << 20 // a development server needs little space
 	}
 	store, err := storage.Open(storage.Config{Dir: p.dataPath("server"), Log: logConfig, Logger: p.log, OnSweep: func(took time.Duration) { p.metrics.collect.Observe(took.Seconds()) }})
 	if err != nil {
@@ -200,7 +200,7 @@ func (p *Process) openLog(c *config.Config, applied *replication.AppliedBuffer) 
 		close(s.closing)
 		<-halted
 		if s.voteFailed.Load() {
-			return nil // Raft waits for a vote to be written, for good
+			return nil // without a durable vote, Raft blocks permanently
 		}
 		return log.Close()
 	})

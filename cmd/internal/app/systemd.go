@@ -13,7 +13,7 @@ import (
 // without RELOADING and its clock.
 type systemdNotifier struct {
 	socket   string
-	watchdog time.Duration // within which it wants to hear from us; 0: it does not
+	watchdog time.Duration // interval at which systemd expects notifications; 0: none
 }
 
 func newSystemdNotifier(getenv func(string) string) systemdNotifier {
@@ -24,7 +24,7 @@ func newSystemdNotifier(getenv func(string) string) systemdNotifier {
 	return n
 }
 
-// The states that systemd knows.
+// States of the sd_notify protocol.
 const (
 	stateReady    = "READY=1"
 	stateStopping = "STOPPING=1"

@@ -12,7 +12,7 @@ import (
 	"github.com/cede-scheduler/cede/cmd/internal/config"
 )
 
-// systemd is what listens where systemd would.
+// systemd listens on the notify socket in place of systemd.
 func systemd(t *testing.T) (socket string, next func() string) {
 	t.Helper()
 	socket = filepath.Join(t.TempDir(), "notify")
@@ -32,7 +32,7 @@ func systemd(t *testing.T) (socket string, next func() string) {
 	}
 }
 
-func TestNotify_TellsSystemd(t *testing.T) {
+func TestNotify_SendsStates(t *testing.T) {
 	socket, next := systemd(t)
 	file, _ := durable(t, "")
 	s := start(t, load(t, config.Sources{Files: []string{file}, Environ: asSelf}), func(o *Options) {
@@ -56,15 +56,16 @@ func TestNotify_TellsSystemd(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := until("RELOADING=1"); !strings.Contains(got, "\nMONOTONIC_USEC=") {
-		t.Errorf("it told %q, and systemd wants its clock with it", got)
+		t.Errorf("sent %q, want MONOTONIC_USEC with it", got)
 	}
 	until(stateReady)
 	s.end()
 	until(stateStopping)
 }
 
-// Without a word the watchdog ends a process whose disk hangs, and starts another.
-func TestNotify_WatchdogHearsNothingOfWhatDoesNotLive(t *testing.T) {
+// Without a notification, the watchdog kills a process whose disk hangs and restarts
+// it.
+func TestNotify_NoWatchdogMessageIfUnhealthy(t *testing.T) {
 	socket, next := systemd(t)
 	n := newSystemdNotifier(func(name string) string {
 		return map[string]string{"NOTIFY_SOCKET": socket, "WATCHDOG_USEC": "2000"}[name]
@@ -79,12 +80,12 @@ func TestNotify_WatchdogHearsNothingOfWhatDoesNotLive(t *testing.T) {
 	})
 	n.send(stateReady)
 	if got := next(); got != stateReady {
-		t.Errorf("it told %q", got)
+		t.Errorf("sent %q", got)
 	}
 }
 
-func TestNotify_WithoutSystemdNobodyIsTold(t *testing.T) {
+func TestNotify_DoesNothingWithoutSystemd(t *testing.T) {
 	n := newSystemdNotifier(func(string) string { return "" })
 	n.send(stateReady)
-	n.runWatchdog(t.Context(), func() error { t.Error("nobody asked"); return nil })
+	n.runWatchdog(t.Context(), func() error { t.Error("unexpected health check"); return nil })
 }

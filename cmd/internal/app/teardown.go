@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// teardown is a stack of functions that stop what was started.
+// teardown is a stack of functions that stop the started components in reverse order.
 type teardown struct {
 	mu    sync.Mutex
 	steps []step

@@ -15,18 +15,17 @@ import (
 	"github.com/cede-scheduler/cede/core/rpc"
 )
 
-// certificates are the process's certificate and the authorities that it trusts.
-// Whoever listens or dials asks for them anew each time, so that a reload needs no
-// listener to be closed.
+// certificates holds the process's certificate and its trusted authorities. Listeners
+// and dialers read them for each connection, so that a reload closes no listener.
 type certificates struct{ now atomic.Pointer[keys] }
 
 type keys struct {
 	cert  *tls.Certificate
-	roots *x509.CertPool // nil: the system's
+	roots *x509.CertPool // nil: the roots of the system
 	min   uint16
 }
 
-// newCertificates reads the files; nil where nothing is encrypted.
+// newCertificates reads the files. It returns nil if TLS is not configured.
 func newCertificates(c config.TLS) (*certificates, error) {
 	if c.Cert == "" && c.CA == "" {
 		return nil, nil
@@ -35,7 +34,7 @@ func newCertificates(c config.TLS) (*certificates, error) {
 	return s, s.load(c)
 }
 
-// load reads the files anew. On an error what was there stays.
+// load reads the files again. If it returns an error, the previous certificates stay.
 func (s *certificates) load(c config.TLS) error {
 	k := &keys{min: tls.VersionTLS12}
 	if c.MinVersion == "1.3" {
@@ -87,8 +86,8 @@ func (s *certificates) server(verify bool) *tls.Config {
 	}
 }
 
-// client is how others of the cluster are called. The authorities are looked up at
-// each handshake, by the same check that Go makes by itself.
+// client returns the TLS configuration of clients within the cluster. The authorities
+// are read at each handshake, with the same verification as crypto/tls.
 func (s *certificates) client() *tls.Config {
 	return &tls.Config{
 		MinVersion: s.now.Load().min,
@@ -98,7 +97,7 @@ func (s *certificates) client() *tls.Config {
 			}
 			return &tls.Certificate{}, nil
 		},
-		InsecureSkipVerify: true, // VerifyConnection does it, with authorities that may change
+		InsecureSkipVerify: true, // VerifyConnection verifies, with authorities that a reload may replace
 		VerifyConnection: func(state tls.ConnectionState) error {
 			opts := x509.VerifyOptions{DNSName: state.ServerName, Roots: s.now.Load().roots, Intermediates: x509.NewCertPool()}
 			for _, c := range state.PeerCertificates[1:] {
@@ -126,7 +125,7 @@ func (s *certificates) serverToServer(c config.TLS) *rpc.Credentials {
 func (s *certificates) transport() *http.Transport {
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	t.MaxIdleConnsPerHost = 16
-	t.Proxy = nil // servers are near
+	t.Proxy = nil // servers are reached directly
 	if s != nil {
 		t.TLSClientConfig = s.client()
 		t.ForceAttemptHTTP2 = true
@@ -134,7 +133,7 @@ func (s *certificates) transport() *http.Transport {
 	return t
 }
 
-// wrap encrypts a listener, where listeners are.
+// wrap returns a TLS listener if TLS is configured, otherwise l.
 func (s *certificates) wrap(l net.Listener, verify bool) net.Listener {
 	if !s.hasServerCertificate() {
 		return l

@@ -86,7 +86,7 @@ func (a *authority) sign(name, certFile, keyFile string) {
 	writePEM(a.t, keyFile, "EC PRIVATE KEY", der)
 }
 
-func TestTLS_BothSidesAndRenewal(t *testing.T) {
+func TestTLS_MutualAuthenticationAndRenewal(t *testing.T) {
 	dir := t.TempDir()
 	path := func(name string) string { return filepath.Join(dir, name) }
 	ca := newAuthority(t, path("ca.pem"))
@@ -101,7 +101,7 @@ func TestTLS_BothSidesAndRenewal(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.register(job("web", 50, 1, 10, "sim", nil))
-	s.await("web", "running") // so the node shows its certificate too
+	s.await("web", "running") // so that the node presents its certificate, too
 
 	bare, err := client.New(client.Config{Address: s.URL(), CACert: path("ca.pem"), Retries: -1})
 	if err != nil {
@@ -146,7 +146,7 @@ func TestTLS_BothSidesAndRenewal(t *testing.T) {
 	}
 }
 
-func TestTLS_VersionsAndStrangers(t *testing.T) {
+func TestTLS_RejectsOldVersionsAndUnknownClients(t *testing.T) {
 	dir := t.TempDir()
 	path := func(name string) string { return filepath.Join(dir, name) }
 	ca := newAuthority(t, path("ca.pem"))

@@ -20,15 +20,15 @@ import (
 // flushTimeout limits the export of the last spans when the process stops.
 const flushTimeout = 3 * time.Second
 
-// openTracing begins to send spans where the environment asks for it, by the names
-// that OpenTelemetry gives. Without that no exporter is made, p.tracer stays nil, and
-// whoever would begin a span does nothing instead.
+// openTracing starts the export of spans if the environment variables of
+// OpenTelemetry enable it. If they are unset, no exporter is created, p.tracer stays
+// nil, and starting a span does nothing.
 func (p *Process) openTracing(ctx context.Context) error {
 	wanted, err := tracingRequested(p.o.Getenv)
 	if err != nil || !wanted {
 		return err
 	}
-	exporter, err := otlptracehttp.New(ctx) // it reads the rest of the environment by itself
+	exporter, err := otlptracehttp.New(ctx) // it reads the other environment variables itself
 	if err != nil {
 		return fmt.Errorf("OTEL_EXPORTER_OTLP_ENDPOINT: cannot export traces: %w", err)
 	}
@@ -47,13 +47,14 @@ func (p *Process) openTracing(ctx context.Context) error {
 		if err := provider.Shutdown(ctx); err != nil {
 			p.log.WarnContext(ctx, "failed to export the last traces", "err", err)
 		}
-		return nil // a collector that is away keeps nobody from stopping
+		return nil // an unreachable collector does not delay the shutdown
 	})
 	return nil
 }
 
-// logTracingErrors has what goes wrong with traces logged, once a minute: a collector may
-// be away for hours. The library knows one place for that, for the whole program.
+// logTracingErrors logs export errors at most once a minute, because a collector may
+// be unreachable for hours. OpenTelemetry has one error handler for the whole
+// program.
 func (p *Process) logTracingErrors(ctx context.Context) {
 	log := p.log
 	seldom := &rate.Sometimes{First: 1, Interval: time.Minute}

@@ -22,16 +22,16 @@ import (
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
-// collected is what a collector was sent, over HTTP as OpenTelemetry has it.
+// collected holds the spans that a collector received over OTLP/HTTP.
 type collected struct {
 	t  *testing.T
 	mu sync.Mutex
-	// spans by name, and the names of the services that they are of.
+	// Spans by name, and the names of their services.
 	spans    map[string][]*spans.Span
 	services map[string]bool
 }
 
-// collect runs a collector on loopback and has the environment name it.
+// collect runs a collector on loopback and sets the environment variables for it.
 func collect(t *testing.T) *collected {
 	t.Helper()
 	c := &collected{t: t, spans: map[string][]*spans.Span{}, services: map[string]bool{}}
@@ -75,7 +75,7 @@ func (c *collected) ServeHTTP(_ http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// of is the spans of a trace with a name.
+// of returns the spans of a trace with a name.
 func (c *collected) of(trace, name string) (list []*spans.Span) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -87,11 +87,11 @@ func (c *collected) of(trace, name string) (list []*spans.Span) {
 	return list
 }
 
-// A request that belongs to a trace is seen in it until what it asks for runs, and
-// what is not sent yet is sent when the process stops.
+// The trace of a request covers it until its allocations run. Spans that are not
+// exported yet are flushed when the process stops.
 func TestTraces_ReachACollector(t *testing.T) {
 	c := collect(t)
-	t.Setenv("OTEL_BSP_SCHEDULE_DELAY", "600000") // nothing is sent before the process stops
+	t.Setenv("OTEL_BSP_SCHEDULE_DELAY", "600000") // nothing is exported before the process stops
 	t.Setenv("OTEL_RESOURCE_ATTRIBUTES", "service.name=cede-of-a-test")
 	p := start(t, load(t, config.Sources{Dev: true, Flags: loopback(nil)}), func(o *Options) { o.Getenv = os.Getenv })
 	const trace, caller = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
@@ -117,9 +117,9 @@ func TestTraces_ReachACollector(t *testing.T) {
 	p.end()
 	register := c.of(trace, "job.register")
 	if len(register) != 1 || hex.EncodeToString(register[0].GetParentSpanId()) != caller {
-		t.Fatalf("%d spans job.register, or one of nobody's: %v", len(register), register)
+		t.Fatalf("%d spans job.register, or one without the caller as parent: %v", len(register), register)
 	}
-	process := c.of(trace, "eval.process") // more than one where the node came later than the job
+	process := c.of(trace, "eval.process") // more than one if the node registered after the job
 	for name, under := range map[string][]*spans.Span{"eval.process": register, "plan.apply": process, "alloc.start": register} {
 		list := c.of(trace, name)
 		if len(list) == 0 || !slices.ContainsFunc(under, func(s *spans.Span) bool { return bytes.Equal(list[0].GetParentSpanId(), s.GetSpanId()) }) {
@@ -131,8 +131,8 @@ func TestTraces_ReachACollector(t *testing.T) {
 	}
 }
 
-// A collector that takes nothing is said to be away, and keeps nobody from stopping.
-func TestTraces_ACollectorThatIsAwayHoldsNobodyUp(t *testing.T) {
+// An unreachable collector is logged and does not delay the shutdown.
+func TestTraces_UnreachableCollectorDoesNotDelayStop(t *testing.T) {
 	release := make(chan struct{})
 	s := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-release }))
 	t.Cleanup(func() {
@@ -144,16 +144,16 @@ func TestTraces_ACollectorThatIsAwayHoldsNobodyUp(t *testing.T) {
 	p.register(job("traced", 50, 1, 10, "sim", nil))
 	p.end()
 	if !strings.Contains(p.log.String(), "failed to export the last traces") {
-		t.Errorf("nobody says that traces are lost:\n%s", p.log)
+		t.Errorf("the loss of traces is not logged:\n%s", p.log)
 	}
 }
 
-func TestTraces_AreWantedAsTheEnvironmentSays(t *testing.T) {
+func TestTraces_AreEnabledByEnvironment(t *testing.T) {
 	const at = "OTEL_EXPORTER_OTLP_ENDPOINT"
 	for _, c := range []struct {
 		env    map[string]string
 		wanted bool
-		says   string // the error; "": none
+		says   string // expected error; "": none
 	}{
 		{nil, false, ""},
 		{map[string]string{at: "http://c:4318"}, true, ""},

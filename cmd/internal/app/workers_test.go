@@ -12,7 +12,8 @@ import (
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
-// withWorkers writes the configuration of a test anew, with other workers.
+// withWorkers rewrites the configuration file of a test with another number of
+// workers.
 func withWorkers(t *testing.T, file, dataDir, workers string) {
 	t.Helper()
 	rewrite(t, file, dataDir, "")
@@ -25,7 +26,7 @@ func withWorkers(t *testing.T, file, dataDir, workers string) {
 	}
 }
 
-// hangUp has this process read its configuration again, as systemd does.
+// hangUp sends SIGHUP to this process, as systemd does for a reload.
 func hangUp(t *testing.T) {
 	t.Helper()
 	if err := syscall.Kill(os.Getpid(), syscall.SIGHUP); err != nil {
@@ -33,9 +34,9 @@ func hangUp(t *testing.T) {
 	}
 }
 
-// Two workers, none, two again, and without the key the default: evaluations wait
-// meanwhile, and whoever asks is told why.
-func TestReload_PausesWorkersAndLetsThemGoOn(t *testing.T) {
+// The number of workers is set to two, to zero, to two again, and reset to its
+// default. Meanwhile evaluations are pending, and the API reports the reason.
+func TestReload_PausesAndResumesWorkers(t *testing.T) {
 	file, dataDir := durable(t, "")
 	withWorkers(t, file, dataDir, "workers: 2,")
 	o, log := options(load(t, config.Sources{Files: []string{file}, Environ: asSelf}))
@@ -63,7 +64,7 @@ func TestReload_PausesWorkersAndLetsThemGoOn(t *testing.T) {
 		})
 		broker, err := s.c.Operator().BrokerStatus(t.Context())
 		if err != nil || broker.Workers.Wanted != wanted || broker.Workers.Running != running || broker.Paused {
-			t.Errorf("the broker tells %+v, %v", broker, err)
+			t.Errorf("broker state is %+v, %v", broker, err)
 		}
 		for state, n := range map[string]int{"wanted": wanted, "running": running} {
 			if got := s.metric(`cede_workers{state="` + state + `"}`); got != float64(n) {
@@ -84,10 +85,10 @@ func TestReload_PausesWorkersAndLetsThemGoOn(t *testing.T) {
 		return err == nil && b.Ready == 1 && b.Unacked == 0
 	})
 	if code, text := s.get(s.URL() + "/readyz?verbose"); code != 200 || !strings.Contains(text, "paused") {
-		t.Errorf("a server whose workers are paused is asked how it does: %d %s", code, text)
+		t.Errorf("/readyz of a server whose workers are paused: %d %s", code, text)
 	}
 	if !strings.Contains(log.String(), "workers paused") {
-		t.Error("the log does not tell")
+		t.Error("the pause is not logged")
 	}
 
 	withWorkers(t, file, dataDir, "workers: 2,")

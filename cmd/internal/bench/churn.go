@@ -38,14 +38,14 @@ type ChurnResult struct {
 		List     Latency `json:"list"` // of 100 jobs
 		// Heartbeat is of nodes that renew their lease, as they see it.
 		Heartbeat Latency `json:"heartbeat"`
-		// Conflicts is what was planned in vain; absent where metrics are not served.
+		// Conflicts counts rejected plans; nil if metrics are not available.
 		Conflicts *Conflicts `json:"conflicts,omitempty"`
 	} `json:"churn"`
 	// Joined is how long nodes took to register, all of them at once.
 	Joined Latency `json:"registerNode"`
-	// MemoryBytes is the most that a server's process had resident, MemoryEndBytes what
-	// the largest had at the end. OwnProcess is whether servers ran in processes of their
-	// own: else the simulated nodes are in these figures as well.
+	// MemoryBytes is the peak resident memory of a server process; MemoryEndBytes is
+	// that of the largest one at the end. OwnProcess reports whether the servers ran
+	// in separate processes; if not, the figures include the simulated nodes.
 	MemoryBytes    int64 `json:"memoryBytes,omitempty"`
 	MemoryEndBytes int64 `json:"memoryEndBytes,omitempty"`
 	OwnProcess     bool  `json:"ownProcess"`
@@ -70,7 +70,8 @@ type churning struct {
 	submitted                      atomic.Int64
 }
 
-// Churn fills a cluster whose nodes work and report, then has jobs come and go.
+// Churn fills a cluster with running jobs, then submits and stops jobs at a constant
+// rate.
 func Churn(ctx context.Context, t *Target, c ChurnConfig) (*ChurnResult, error) {
 	u := &churning{filling: newFilling(t, c.FillConfig), churn: c, r: &ChurnResult{}}
 	defer u.close()
@@ -155,7 +156,7 @@ func (u *churning) day(ctx context.Context) error {
 	took := time.Since(began).Seconds()
 	beats := u.nodes.leases.heartbeats.summary()
 	atMost := u.peak
-	u.peak = 0 // so that what the scrape finds is what there is now
+	u.peak = 0 // so that the scrape starts from the current memory
 	after, err := u.scrape(ctx)
 	u.r.MemoryEndBytes, u.peak = u.peak, max(u.peak, atMost)
 	if err != nil {
@@ -180,7 +181,7 @@ func (u *churning) day(ctx context.Context) error {
 	return nil
 }
 
-// load puts the load on, for as long as was asked for.
+// load applies the load for the configured duration.
 func (u *churning) load(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

@@ -7,7 +7,7 @@ import (
 	"github.com/cede-scheduler/cede/cmd/internal/bench"
 )
 
-func TestChurn_MeasuresWhatItDid(t *testing.T) {
+func TestChurn_ReportsFigures(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	target := open(t, options(t, dir))

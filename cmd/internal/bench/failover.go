@@ -13,7 +13,8 @@ import (
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
-// FailoverConfig is a pool of three whose leader is killed, comes back, and so on.
+// FailoverConfig configures a pool of three servers whose leader is repeatedly killed
+// and restarted.
 type FailoverConfig struct {
 	Rounds   int
 	Writers  int           // clients that register jobs meanwhile
@@ -22,7 +23,7 @@ type FailoverConfig struct {
 
 	Program string // this one
 	Dir     string // where the temporary folder is made; empty: the system's
-	// Show is told what is under way, often.
+	// Show reports progress; it is called often.
 	Show func(what string, done, total int)
 }
 
@@ -36,8 +37,9 @@ type FailoverResult struct {
 	Noticed Latency `json:"noticed"`
 	Elected Latency `json:"elected"`
 	Ready   Latency `json:"ready"`
-	// Write is the first committed write, of callers who ask both servers that are left
-	// all the time; Client is the first of ordinary clients, Clients of each of them.
+	// Write is the time to the first committed write of callers that constantly try
+	// both remaining servers. Client is the same for ordinary clients, of which each
+	// server has Clients.
 	Write   Latency `json:"firstWrite"`
 	Client  Latency `json:"firstWriteOfAClient"`
 	Clients Latency `json:"firstWriteOfEveryClient"`
@@ -48,7 +50,7 @@ type FailoverResult struct {
 	StateHash    string `json:"stateHash"` // of every server in the end
 }
 
-// What a server says when a step is done.
+// Log messages of a server that mark the end of a step.
 const (
 	saidNoticed = `"heartbeat timeout reached, starting election"`
 	saidElected = `"election won"`
@@ -69,7 +71,7 @@ type failover struct {
 type writer struct {
 	c      *client.Client
 	name   string
-	acked  map[string]int // by job: what was acknowledged last
+	acked  map[string]int // by job: last acknowledged value
 	failed atomic.Int64
 	count  atomic.Int64
 	last   atomic.Int64 // when a write was acknowledged for the first time since reset, UnixNano; 0: not yet
@@ -93,7 +95,7 @@ func (w *writer) run(ctx context.Context) {
 		w.acked[id] = n
 		w.count.Add(1)
 		w.last.CompareAndSwap(0, time.Now().UnixNano())
-		select { // a busy person, and no storm: the log is not what is measured
+		select { // a moderate rate, so that the log is not the bottleneck
 		case <-time.After(10 * time.Millisecond):
 		case <-ctx.Done():
 		}
@@ -115,7 +117,7 @@ func Failover(ctx context.Context, c FailoverConfig) (result *FailoverResult, er
 			return nil, err
 		}
 	}
-	if err := p.await(ctx, "nobody leads", 20*time.Millisecond, func() bool { return p.leader(ctx) != nil }); err != nil {
+	if err := p.await(ctx, "no server leads", 20*time.Millisecond, func() bool { return p.leader(ctx) != nil }); err != nil {
 		return nil, err
 	}
 	nodes, err := f.nodes(ctx)
@@ -138,7 +140,7 @@ func Failover(ctx context.Context, c FailoverConfig) (result *FailoverResult, er
 	return f.r, nil
 }
 
-// nodes connects simulated nodes; what it returns ends them.
+// nodes connects simulated nodes and returns the function that stops them.
 func (f *failover) nodes(ctx context.Context) (end func(), err error) {
 	fleet, err := agent.NewFleet(agent.FleetConfig{
 		Servers: agent.Remote(f.p.c.NodeAgent()), Nodes: f.Nodes, Workers: 4, Poll: 500 * time.Millisecond, Retry: 100 * time.Millisecond,
@@ -194,7 +196,7 @@ func (f *failover) rounds(ctx context.Context) error {
 // round kills the leader once it and its load are at work, and has it come back.
 func (f *failover) round(ctx context.Context, n int) error {
 	var lead *serverProcess
-	if err := f.p.await(ctx, "nobody leads", 20*time.Millisecond, func() bool { lead = f.p.leader(ctx); return lead != nil }); err != nil {
+	if err := f.p.await(ctx, "no server leads", 20*time.Millisecond, func() bool { lead = f.p.leader(ctx); return lead != nil }); err != nil {
 		return err
 	}
 	if err := f.worked(ctx); err != nil {
@@ -208,7 +210,7 @@ func (f *failover) round(ctx context.Context, n int) error {
 	}
 	killed := time.Now()
 	lead.kill()
-	for _, w := range f.writers { // what was acknowledged by who is being killed does not count
+	for _, w := range f.writers { // writes that the killed server acknowledged do not count
 		w.last.Store(0)
 	}
 	if err := f.firstWrite(ctx, lead, n, killed); err != nil {
@@ -218,7 +220,7 @@ func (f *failover) round(ctx context.Context, n int) error {
 		return err
 	}
 	for what, to := range map[string]*latencies{saidNoticed: &f.noticed, saidElected: &f.elected, saidReady: &f.ready} {
-		if err := f.p.await(ctx, "no server says "+what, 5*time.Millisecond, func() bool { return !f.first(what).IsZero() }); err != nil {
+		if err := f.p.await(ctx, "no server logs "+what, 5*time.Millisecond, func() bool { return !f.first(what).IsZero() }); err != nil {
 			return err
 		}
 		to.add(f.first(what).Sub(killed))
@@ -253,7 +255,7 @@ func (f *failover) worked(ctx context.Context) error {
 	})
 }
 
-// firstWrite asks every server that is left, again and again, for a write.
+// firstWrite repeats a write on every remaining server until one succeeds.
 func (f *failover) firstWrite(ctx context.Context, gone *serverProcess, n int, killed time.Time) error {
 	ctx, cancel := context.WithTimeout(ctx, poolPatience)
 	defer cancel()
@@ -309,7 +311,8 @@ func (f *failover) everyWriter(ctx context.Context, killed time.Time) error {
 	return nil
 }
 
-// first is when any server said something for the first time.
+// first returns the time at which a server first logged a message, or the zero time
+// if none did.
 func (f *failover) first(what string) (at time.Time) {
 	for _, s := range f.p.list {
 		if heard := s.output.heard(what); !heard.IsZero() && (at.IsZero() || heard.Before(at)) {
@@ -319,10 +322,10 @@ func (f *failover) first(what string) (at time.Time) {
 	return at
 }
 
-// check is whether everything that was acknowledged is there, every evaluation has
-// ended, and all servers have the same state.
+// check returns an error if an acknowledged write is missing, an evaluation has not
+// ended, or the servers differ in state.
 func (f *failover) check(ctx context.Context) error {
-	f.Show("what was acknowledged is looked for", f.Rounds, f.Rounds)
+	f.Show("checking acknowledged writes", f.Rounds, f.Rounds)
 	for _, w := range f.writers {
 		f.r.Acknowledged += w.count.Load()
 		f.r.Failed += w.failed.Load()

@@ -30,10 +30,10 @@ type FillResult struct {
 	Seconds         float64 `json:"seconds"`
 	AllocsPerSecond float64 `json:"allocsPerSecond"`
 	Entries         uint64  `json:"entries"`
-	// Conflicts is what was planned in vain; absent where metrics are not served.
+	// Conflicts counts rejected plans; nil if metrics are not available.
 	Conflicts *Conflicts `json:"conflicts,omitempty"`
-	// What the log takes on the disk of one server; absent where metrics are not
-	// served.
+	// LogBytes is the size of the log on the disk of one server; 0 if metrics are not
+	// available.
 	LogBytes         int64   `json:"logBytes,omitempty"`
 	LogBytesPerAlloc float64 `json:"logBytesPerAlloc,omitempty"`
 	// MemoryBytes is the most that a server's process had resident. In a server of our
@@ -93,11 +93,11 @@ func (f *filling) close() {
 	}
 }
 
-// connectAll connects nodes that are a third larger than what is to run on them:
-// what fills the cluster, and more instances beside it.
+// connectAll connects nodes with a third more capacity than the workload requires:
+// the instances that fill the cluster and more additional ones.
 func (f *filling) connectAll(ctx context.Context, poll time.Duration, more int) (err error) {
-	room := int64((f.c.Allocs+more)/f.c.Nodes+1)*ask*4/3 + 10*ask
-	f.nodes, err = f.connect(ctx, f.c.Nodes, f.c.Seed, poll, map[string]int64{"cpu": room, "memory": room})
+	capacity := int64((f.c.Allocs+more)/f.c.Nodes+1)*ask*4/3 + 10*ask
+	f.nodes, err = f.connect(ctx, f.c.Nodes, f.c.Seed, poll, map[string]int64{"cpu": capacity, "memory": capacity})
 	if err != nil {
 		return err
 	}
@@ -138,8 +138,9 @@ func (f *filling) submit(ctx context.Context) error {
 	return f.placed(ctx)
 }
 
-// settled waits until there is nothing to do, now or later: an evaluation whose plans
-// kept being rejected waits for a time. On a server that goes on others may wait.
+// settled waits until no evaluation is pending or delayed: if its plans are rejected
+// repeatedly, an evaluation is delayed. On a running server, evaluations of other
+// jobs may be blocked.
 func (f *filling) settled(ctx context.Context) (moment, error) {
 	for {
 		end, err := f.quiet(ctx, "evaluations are worked on", false)
@@ -202,7 +203,8 @@ func (f *filling) submitAll(ctx context.Context, list []*client.Job) error {
 	return err
 }
 
-// placed holds the result to what was asked for.
+// placed returns an error if the number of placed instances differs from the
+// requested one.
 func (f *filling) placed(ctx context.Context) error {
 	total := 0
 	for i, id := range f.jobs {
@@ -220,11 +222,11 @@ func (f *filling) placed(ctx context.Context) error {
 	return nil
 }
 
-// startAll has nodes start what they were given, and waits for their reports.
+// startAll lets nodes start their allocations and waits for their status updates.
 func (f *filling) startAll(ctx context.Context) error {
 	began := time.Now()
 	f.nodes.ask()
-	err := f.until(ctx, "nodes start what they were given", f.c.Allocs, 50*time.Millisecond, func() (int, error) {
+	err := f.until(ctx, "nodes start their allocations", f.c.Allocs, 50*time.Millisecond, func() (int, error) {
 		return int(f.nodes.fleet.Stats().Started), nil
 	})
 	if err != nil {

@@ -27,9 +27,9 @@ type GrowthPoint struct {
 	// Placed is the time from a job that is submitted to its one instance being placed,
 	// as a client sees it, while nothing else happens.
 	Placed Latency `json:"submittedToPlaced"`
-	// MemoryBytes is what the largest server's process has resident then.
+	// MemoryBytes is the resident memory of the largest server process at this point.
 	MemoryBytes int64 `json:"memoryBytes,omitempty"`
-	// What a snapshot of all takes to save and to restore, over HTTP.
+	// Size and duration of saving and restoring a full snapshot over HTTP.
 	SnapshotBytes   int64   `json:"snapshotBytes"`
 	SnapshotSeconds float64 `json:"snapshotSeconds"`
 	RestoreSeconds  float64 `json:"restoreSeconds"`
@@ -44,8 +44,8 @@ const (
 	growthIdle    = 5 * time.Second // of heartbeats alone
 )
 
-// Growth measures how cost grows with the nodes and the instances of one cluster,
-// on servers that open starts. done is told of every point once it is measured.
+// Growth measures cost against the number of nodes and instances of one cluster, on
+// servers that open starts. done is called with each measured point.
 func Growth(ctx context.Context, c GrowthConfig, open func(context.Context) (*Target, error), done func(*GrowthPoint)) error {
 	for _, nodes := range c.Nodes {
 		if err := grow(ctx, c, nodes, open, done); err != nil {

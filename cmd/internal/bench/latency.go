@@ -29,14 +29,14 @@ func (l *latencies) add(d time.Duration) {
 	l.list = append(l.list, d)
 }
 
-// forget drops what was gathered, so that what follows counts alone.
+// forget drops the collected values, so that only later ones count.
 func (l *latencies) forget() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.list = nil
 }
 
-// summary is what they come to: of the value below which so many lie.
+// summary returns the percentiles of the values.
 func (l *latencies) summary() Latency {
 	l.mu.Lock()
 	defer l.mu.Unlock()

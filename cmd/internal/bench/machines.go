@@ -20,11 +20,12 @@ type machines struct {
 	done   chan struct{}
 }
 
-// never is longer than any run: nodes ask for their work when they are told to.
+// never exceeds the duration of any run: nodes poll for allocations only when ask is
+// called.
 const never = 1000 * time.Hour
 
-// connect starts nodes. poll is how often they ask for their work; 0: with each
-// heartbeat.
+// connect starts nodes. poll is the interval at which they poll for allocations; 0:
+// with each heartbeat.
 func (t *Target) connect(ctx context.Context, nodes int, seed uint64, poll time.Duration, capacity map[string]int64) (*machines, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	m := &machines{t: t, leases: &leases{Servers: agent.Remote(t.c.NodeAgent())}, cancel: cancel, done: make(chan struct{})}
@@ -53,14 +54,14 @@ func (t *Target) connect(ctx context.Context, nodes int, seed uint64, poll time.
 	return m, nil
 }
 
-// registered waits until the server knows all of them.
+// registered waits until the server lists all nodes.
 func (m *machines) registered(ctx context.Context) error {
 	return m.t.until(ctx, "nodes register", len(m.ids), 20*time.Millisecond, func() (int, error) {
 		return int(m.fleet.Stats().Registered - m.fleet.Stats().Failures), nil
 	})
 }
 
-// ask has all of them ask for their work.
+// ask lets all nodes poll for their allocations.
 func (m *machines) ask() {
 	for _, id := range m.ids {
 		m.fleet.Changed(id)
@@ -73,7 +74,7 @@ func (m *machines) close() {
 	<-m.done
 }
 
-// leases notes until when the server waits for whom, and how long it takes to answer.
+// leases records the end of each node's lease and the latency of heartbeats.
 type leases struct {
 	agent.Servers
 	registrations, heartbeats latencies
@@ -94,7 +95,7 @@ func (l *leases) note(id string, lease agent.Lease, err error) (agent.Lease, err
 	return lease, err
 }
 
-// Register makes a node known.
+// Register registers a node.
 func (l *leases) Register(ctx context.Context, n *agent.Node, secret string) (agent.Lease, error) {
 	began := time.Now()
 	lease, err := l.Servers.Register(ctx, n, secret)
@@ -114,14 +115,14 @@ func (l *leases) Heartbeat(ctx context.Context, id, secret string) (agent.Lease,
 	return l.note(id, lease, err)
 }
 
-// end is when the last lease ends, and whose it is.
+// end returns the latest end of a lease, and its node.
 func (l *leases) end() (at time.Time, id string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.last, l.who
 }
 
-// ask is what an instance asks for: millicores, and MiB.
+// ask is the resource request of an instance, in millicores and in MiB.
 const ask = 10
 
 // job is one group of equal instances that nodes pretend to run.

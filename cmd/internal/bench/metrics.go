@@ -98,7 +98,7 @@ func readMetrics(r io.Reader) map[string]float64 {
 	return values
 }
 
-// probe looks at the memory once a second at most, so that its peak is known.
+// probe samples the memory, at most once a second, to find its peak.
 func (t *Target) probe(ctx context.Context) error {
 	if time.Since(t.probed) < time.Second {
 		return nil

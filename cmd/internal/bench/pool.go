@@ -10,8 +10,8 @@ import (
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
-// startPool starts servers of our own, each in a process, which begin a cluster
-// together; it says how they are reached.
+// startPool starts servers, each in a process, that form a cluster, and sets their
+// addresses in conf.
 func (t *Target) startPool(conf *client.Config) error {
 	p, err := newProcesses(t.o.Program, t.o.Dir, t.o.Servers)
 	if err != nil {
@@ -30,8 +30,8 @@ func (t *Target) startPool(conf *client.Config) error {
 	return nil
 }
 
-// poolSettings is what differs from a server's defaults, as its configuration file
-// has it.
+// poolSettings returns the settings that differ from a server's defaults, as a
+// configuration file.
 func (o *Options) poolSettings() string {
 	var list, heartbeat []string
 	for name, value := range o.patience() {
@@ -46,8 +46,8 @@ func (o *Options) poolSettings() string {
 	return strings.Join(list, ", ")
 }
 
-// formed waits until all servers of our pool vote and one leads. One that ends
-// instead says why.
+// formed waits until all servers of the pool vote and one leads. If a server exits,
+// it returns an error with its output.
 func (t *Target) formed(ctx context.Context) error {
 	if t.pool == nil {
 		return nil

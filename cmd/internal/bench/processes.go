@@ -24,7 +24,7 @@ import (
 type processes struct {
 	program string
 	dir     string
-	level   string // of what they log
+	level   string // level of their log
 	server  string // further settings of server, as YAML has them between braces
 	list    []*serverProcess
 	c       *client.Client // of all
@@ -96,8 +96,7 @@ func (s *processOutput) String() string {
 	return strings.Join(s.lines, "\n")
 }
 
-// newProcesses makes n servers that are not started yet, in a folder under dir; they
-// log what is told.
+// newProcesses returns n servers that are not started yet, in a directory under dir.
 func newProcesses(program, dir string, n int) (*processes, error) {
 	folder, err := os.MkdirTemp(dir, "cede-bench-")
 	if err == nil {
@@ -160,7 +159,7 @@ limits: {rate: 0}
 	}
 	s.cmd = exec.Command(s.of.program) //nolint:gosec // this program; its end is ours to bring about
 	s.cmd.Args = []string{"cede", "agent", "--config", file}
-	told, err := s.cmd.StderrPipe()
+	stderr, err := s.cmd.StderrPipe()
 	if err != nil {
 		return err
 	}
@@ -170,7 +169,7 @@ limits: {rate: 0}
 	s.ended = make(chan struct{})
 	go func(cmd *exec.Cmd, ended chan struct{}) {
 		defer close(ended)
-		s.output.listen(told)
+		s.output.listen(stderr)
 		_ = cmd.Wait() // how it ended is no matter
 	}(s.cmd, s.ended)
 	return nil
@@ -204,7 +203,7 @@ func (s *serverProcess) kill() {
 	s.c.Close()
 }
 
-// close ends every server and removes what they wrote.
+// close stops every server and removes its files.
 func (p *processes) close() error {
 	for _, s := range p.list {
 		s.kill()
@@ -213,7 +212,7 @@ func (p *processes) close() error {
 	return os.RemoveAll(p.dir)
 }
 
-// leader is the server that leads, says so itself and is ready; nil: none yet.
+// leader returns the server that leads and is ready, or nil if none does.
 func (p *processes) leader(ctx context.Context) *serverProcess {
 	for _, s := range p.list {
 		st, err := s.c.Operator().RaftStatus(ctx)
@@ -238,11 +237,11 @@ func (p *processes) await(ctx context.Context, what string, every time.Duration,
 		select {
 		case <-time.After(every):
 		case <-ctx.Done():
-			var told strings.Builder
+			var output strings.Builder
 			for _, s := range p.list {
-				fmt.Fprintf(&told, "\n%s said:\n%s", s.name, &s.output)
+				fmt.Fprintf(&output, "\noutput of %s:\n%s", s.name, &s.output)
 			}
-			return fmt.Errorf("%s: %w%s", what, context.Cause(ctx), &told)
+			return fmt.Errorf("%s: %w%s", what, context.Cause(ctx), &output)
 		}
 	}
 	return nil

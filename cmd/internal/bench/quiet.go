@@ -9,8 +9,8 @@ import (
 
 const (
 	pollEvery = 5 * time.Millisecond
-	// still is how long nothing may happen before it is over. It is longer than
-	// servers gather what is needless.
+	// still is the duration without activity after which a phase has ended. It
+	// exceeds the interval at which servers batch garbage collection.
 	still = 600 * time.Millisecond
 )
 
@@ -25,8 +25,8 @@ type moment struct {
 	index uint64
 }
 
-// quiet waits until the broker has nothing to do, and tells since when. With
-// written, nothing may be written to the log either.
+// quiet waits until the broker is idle and returns the time since which it is. If
+// written is set, the log must be idle as well.
 func (t *Target) quiet(ctx context.Context, what string, written bool) (moment, error) {
 	var since moment
 	most := 0

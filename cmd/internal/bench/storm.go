@@ -13,9 +13,9 @@ import (
 type StormConfig struct {
 	Nodes, Jobs int
 	Seed        uint64
-	// Shedding is whether what is superseded is cancelled. Coalescing is whether nodes
-	// that fail together are one entry with one evaluation for each job; the nodes of
-	// the first storm register without it, or there would be none.
+	// Shedding cancels superseded evaluations. Coalescing combines nodes that fail
+	// together into one log entry with one evaluation per job; the nodes of the first
+	// storm register without it, because there would be no storm otherwise.
 	Shedding, Coalescing bool
 }
 
@@ -25,8 +25,8 @@ type StormResult struct {
 	Jobs       int  `json:"jobs"`
 	Shedding   bool `json:"shedding"`
 	Coalescing bool `json:"coalescing"`
-	// Register is the making of the first storm: nodes times jobs evaluations are
-	// written while nobody works on them.
+	// Register is the creation of the first storm: nodes times jobs evaluations are
+	// written while the workers are paused.
 	Register Phase `json:"register"`
 	// Backlog is the first storm: from the moment at which they are worked on.
 	Backlog Phase `json:"backlog"`
@@ -83,14 +83,14 @@ func Storm(ctx context.Context, t *Target, c StormConfig) (_ *StormResult, err e
 	return s.r, nil
 }
 
-// set says how evaluations are handled.
+// set configures how evaluations are processed.
 func (s *storm) set(ctx context.Context, paused, coalescing bool) error {
 	return s.configure(ctx, func(c *client.SchedulerConfiguration) {
 		c.PauseEvalBroker, c.Coalescing, c.Shedding = paused, &coalescing, &s.c.Shedding
 	})
 }
 
-// restore sets a server that goes on to what it was.
+// restore resets a server that keeps running to its previous configuration.
 func (s *storm) restore(ctx context.Context) error {
 	if s.process != nil || s.pool != nil {
 		return nil
@@ -102,8 +102,8 @@ func (s *storm) restore(ctx context.Context) error {
 	})
 }
 
-// orOn is a setting whose absence means that it is on; what is absent from a change
-// stays as it is.
+// orOn returns the setting, or true if it is absent. It is set explicitly, because an
+// absent field of a change leaves the current value.
 func orOn(set *bool) *bool {
 	on := set == nil || *set
 	return &on
@@ -168,7 +168,8 @@ func (s *storm) backlog(ctx context.Context) error {
 	return s.placed(ctx)
 }
 
-// placed holds the result to what was asked for.
+// placed returns an error if the number of placed instances differs from the
+// requested one.
 func (s *storm) placed(ctx context.Context) error {
 	for i := range s.c.Jobs {
 		sum, _, err := s.Target.c.Jobs().Summary(ctx, s.id("job", i), nil)
@@ -194,7 +195,7 @@ func (s *storm) start(ctx context.Context) error {
 	began := time.Now()
 	s.nodes.ask()
 	want := s.c.Nodes * s.c.Jobs
-	err = s.until(ctx, "nodes start what they were given", want, 20*time.Millisecond, func() (int, error) {
+	err = s.until(ctx, "nodes start their allocations", want, 20*time.Millisecond, func() (int, error) {
 		return int(s.nodes.fleet.Stats().Started), nil
 	})
 	if err != nil {
@@ -251,7 +252,7 @@ func (s *storm) silence(ctx context.Context) error {
 // allDown waits until the server has nothing to do and holds every node for down.
 func (s *storm) allDown(ctx context.Context) (moment, error) {
 	for {
-		end, err := s.quiet(ctx, "what the silence left to do", true)
+		end, err := s.quiet(ctx, "evaluations of the silent nodes", true)
 		if err != nil {
 			return end, err
 		}
@@ -275,8 +276,8 @@ func (s *storm) allDown(ctx context.Context) (moment, error) {
 // pageSize is the number of evaluations per page.
 const pageSize = 10_000
 
-// count counts what was done since an index. What is counted stays as it is
-// meanwhile: the phase is over.
+// count counts evaluations since an index. The phase has ended, so that the figures
+// do not change meanwhile.
 func (s *storm) count(ctx context.Context, p *Phase, from uint64) error {
 	to, err := s.index(ctx)
 	if err != nil {

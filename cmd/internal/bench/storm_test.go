@@ -47,7 +47,7 @@ func closed(t *testing.T, target *bench.Target, dir string) {
 	}
 }
 
-func TestStorm_CountsWhatWasDone(t *testing.T) {
+func TestStorm_CountsEvaluations(t *testing.T) {
 	t.Parallel()
 	const nodes, jobs = 200, 5
 	dir := t.TempDir()
@@ -104,7 +104,7 @@ func TestStorm_WithoutSheddingAndCoalescing(t *testing.T) {
 }
 
 // On a server that goes on, everything is afterwards as it was.
-func TestStorm_OnAServerThatRuns(t *testing.T) {
+func TestStorm_OnRunningServer(t *testing.T) {
 	t.Parallel()
 	c, err := config.Load(config.Sources{Dev: true, Flags: map[string]string{
 		"listen.http": "127.0.0.1:0", "listen.rpc": "127.0.0.1:0", "listen.metrics": "127.0.0.1:0",

@@ -17,12 +17,12 @@ import (
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
-// Options say what is measured.
+// Options configure a measurement.
 type Options struct {
 	// Server is one that runs; nil: one is started.
 	Server *client.Config
-	// Metrics are the addresses of the metrics of that server, or of all servers of its
-	// pool, HOST:PORT; none: what they would tell is not measured.
+	// Metrics are the addresses (HOST:PORT) of the metrics of that server, or of all
+	// servers of its pool. If it is empty, figures that require metrics are omitted.
 	Metrics []string
 	// Servers is how many servers of our own there are; 0: one in this process, else
 	// each is a process of its own, on loopback.
@@ -43,7 +43,7 @@ type Options struct {
 	Build  app.Build
 	Log    io.Writer // errors of a server of our own
 	Getenv func(string) string
-	// Show is told what is under way, often.
+	// Show reports progress; it is called often.
 	Show func(what string, done, total int)
 }
 
@@ -51,7 +51,7 @@ type Options struct {
 type Target struct {
 	c       *client.Client
 	o       Options
-	run     string   // begins the ids of whatever we make
+	run     string   // prefix of the IDs of everything that the run creates
 	metrics []string // URLs, one for each server; none: they are not served
 	grace   time.Duration
 
@@ -93,7 +93,7 @@ func Open(ctx context.Context, o Options) (*Target, error) {
 	return t, nil
 }
 
-// own starts servers of our own, and says how they are reached.
+// own starts servers and sets their addresses in conf.
 func (t *Target) own(ctx context.Context, conf *client.Config) error {
 	if t.o.Servers > 0 {
 		return t.startPool(conf)
@@ -106,7 +106,7 @@ func (t *Target) own(ctx context.Context, conf *client.Config) error {
 	return nil
 }
 
-// patience is what of heartbeats differs from a server's defaults.
+// patience returns the heartbeat settings that differ from a server's defaults.
 func (o *Options) patience() map[string]string {
 	set := map[string]string{}
 	for name, d := range map[string]time.Duration{"ttl": o.TTL, "grace": o.Grace} {
@@ -148,7 +148,7 @@ func (t *Target) start(ctx context.Context) (err error) {
 	return nil
 }
 
-// learn asks how patient the server is with nodes.
+// learn reads the heartbeat settings of the server.
 func (t *Target) learn(ctx context.Context) error {
 	self, err := t.c.Status().Self(ctx)
 	if err != nil {
@@ -169,7 +169,8 @@ func (t *Target) learn(ctx context.Context) error {
 // closeWithin limits the time to stop the servers.
 const closeWithin = time.Minute
 
-// Close ends what was started, and forgets what was made on a server that goes on.
+// Close stops everything that was started, and deletes everything that the run
+// created on a server that keeps running.
 func (t *Target) Close(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeWithin)
 	defer cancel()
@@ -232,7 +233,7 @@ func (t *Target) index(ctx context.Context) (uint64, error) {
 	return s.AppliedIndex, nil
 }
 
-// configure changes what operators set.
+// configure changes the scheduler configuration.
 func (t *Target) configure(ctx context.Context, change func(*client.SchedulerConfiguration)) error {
 	c, _, err := t.c.Scheduler().Get(ctx, nil)
 	if err != nil {

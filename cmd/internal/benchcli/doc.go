@@ -1,4 +1,4 @@
 // Package benchcli owns the command tree of cede-bench: its grammar, its flags and
-// what it prints. Package bench does the measuring. Only cmd/cede-bench and tests
-// import it. It keeps no global state; one call of Main serves one command line.
+// its output. Package bench performs the measurements. Only cmd/cede-bench and tests
+// import it. It keeps no global state; one call of Main runs one command line.
 package benchcli

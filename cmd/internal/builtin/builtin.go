@@ -20,8 +20,8 @@ import (
 type Policy struct {
 	Name    string
 	Summary string // one line for people
-	// rules is raised by every change after which the same configuration may
-	// evict somebody else: it is what tells versions of a built-in apart.
+	// rules is incremented by every change after which the same configuration may
+	// evict other allocations. It distinguishes versions of a built-in policy.
 	rules  string
 	grants []string
 	make   func() sdk.Policy
@@ -79,7 +79,8 @@ func Names() []string {
 	return names
 }
 
-// OfDigest names the policy whose code has the digest; "": none here does.
+// OfDigest returns the name of the policy whose code has the digest, or "" if none
+// has.
 func OfDigest(digest string) string {
 	for _, p := range List() {
 		if policy.BuiltinDigest(p.Name, p.rules) == digest {
@@ -89,7 +90,7 @@ func OfDigest(digest string) string {
 	return ""
 }
 
-// Module is the named policy's code and what its versions are granted.
+// Module returns the code of the named policy, and the grants of its versions.
 func Module(name string) (m policy.Module, grants []string, ok bool) {
 	list := List()
 	i := slices.IndexFunc(list, func(p Policy) bool { return p.Name == name })

@@ -55,7 +55,8 @@ func (s *Spec) set(pair string) error {
 	return nil
 }
 
-// scalar is a JSON number, boolean or null; what is none of these is text.
+// scalar returns a JSON number, boolean or null if text is one; otherwise the text
+// itself.
 func scalar(text string) any {
 	d := json.NewDecoder(strings.NewReader(text))
 	d.UseNumber()

@@ -56,7 +56,7 @@ func TestRun_InterruptedIsExit130(t *testing.T) {
 			t.Errorf("%v: exit %d, printed %q", args, code, &w.Out)
 		}
 		if got := w.Err.String(); got != "error: interrupted\n" {
-			t.Errorf("%v: said %q", args, got)
+			t.Errorf("%v: stderr is %q", args, got)
 		}
 	}
 }

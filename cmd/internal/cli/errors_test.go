@@ -22,14 +22,14 @@ import (
 	"github.com/cede-scheduler/cede/core/clock"
 )
 
-// TestErrors_AllOnOnePage lists the errors that users can cause, with exit code, text
+// TestErrors_MatchGolden lists the errors that users can cause, with exit code, text
 // and hint, so that the language of messages can be read in one file. It runs bad
 // command lines, files, configurations and requests through the real command tree and
 // a server in this process. -rewrite updates the file.
 //
 // Directives: "file NAME" stores a file; "cede" runs one command line a line; "config"
 // checks a configuration; "api" sends one request a line, as METHOD PATH BODY.
-func TestErrors_AllOnOnePage(t *testing.T) {
+func TestErrors_MatchGolden(t *testing.T) {
 	url := startDevServer(t)
 	files := map[string]string{}
 	datadriven.RunTest(t, "testdata/errors.golden", func(t *testing.T, d *datadriven.TestData) string {
@@ -76,8 +76,8 @@ func startDevServer(t *testing.T) string {
 	return p.URL()
 }
 
-// failingCommand runs a command line that must fail, and returns what it prints on
-// stderr. Words are separated by spaces; 'a b' is one word.
+// failingCommand runs a command line that must fail and returns its stderr. Words are
+// separated by spaces; 'a b' is one word.
 func failingCommand(t *testing.T, files map[string]string, line, url string) string {
 	t.Helper()
 	args := splitWords(line)
@@ -160,7 +160,7 @@ var (
 	anyNumber = regexp.MustCompile(`\bindex [0-9]+`)
 )
 
-// scrub replaces what differs between runs.
+// scrub replaces the parts that differ between runs.
 func scrub(text, url string) string {
 	if url != "" {
 		text = strings.ReplaceAll(text, url, "http://SERVER")

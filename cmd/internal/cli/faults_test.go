@@ -15,7 +15,7 @@ import (
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
 )
 
-// faulty is a policy whose every answer is an error.
+// faulty is a policy that returns an error from every call.
 type faulty struct{}
 
 func (faulty) Info() sdk.Info { return sdk.Info{Name: "faulty"} }
@@ -24,7 +24,7 @@ func (faulty) ScoreVictims(*sdk.Candidates, *sdk.VictimScores) error {
 	return errors.New("out of ideas")
 }
 
-// withFaulty knows the faulty policy beside the built-in ones.
+// withFaulty resolves the faulty policy in addition to the built-in ones.
 type withFaulty struct{ *policies.Loader }
 
 func (w withFaulty) Open(ctx context.Context, r policies.Request) (*policies.Policy, error) {
@@ -64,7 +64,7 @@ func TestRun_OnFaultSelectsTheFallback(t *testing.T) {
 			t.Errorf("%s: exit %d with %s victims, want %s", choice, code, strings.TrimSpace(w.Out.String()), victims)
 		}
 		if instead := strings.Contains(w.Err.String(), "default decided instead"); instead != (choice == "default") || instead == strings.Contains(w.Err.String(), "evict nothing") {
-			t.Errorf("%s: said %s", choice, &w.Err)
+			t.Errorf("%s: stderr is %s", choice, &w.Err)
 		}
 	}
 }
@@ -87,7 +87,7 @@ func TestCompare_PolicyFailureIsExit7(t *testing.T) {
 		t.Errorf("exit %d, want %d", code, cmdutil.ExitPolicy)
 	}
 	if said := w.Err.String(); !strings.Contains(said, "s.yaml under faulty, seed 0: a policy failed") || !strings.Contains(said, "--fail-if holds") {
-		t.Errorf("said %s", said)
+		t.Errorf("stderr is %s", said)
 	}
 	if !strings.Contains(w.Out.String(), "policyFaults") {
 		t.Errorf("printed %s", &w.Out)
@@ -114,6 +114,6 @@ func TestRun_ShowsProgressOfLongRuns(t *testing.T) {
 		t.Fatalf("exit %d: %s", code, &w.Err)
 	}
 	if said := w.Err.String(); !strings.Contains(said, " of 2 runs done; contested under ") || strings.Contains(said, "\r") {
-		t.Errorf("said %q", said)
+		t.Errorf("stderr is %q", said)
 	}
 }

@@ -51,7 +51,7 @@ func TestJobRun_ReportsWhyPendingOnce(t *testing.T) {
 			}
 			said := strings.ReplaceAll(w.Err.String(), "warning: server "+server.URL+" has no leader: the result may be outdated\n", "")
 			if c.want == "" && said != "" || strings.Count(said, "warning: ") > 1 || !strings.Contains(said, c.want) {
-				t.Errorf("it said %q, want %q", said, c.want)
+				t.Errorf("stderr is %q, want %q", said, c.want)
 			}
 		})
 	}

@@ -22,14 +22,14 @@ const (
 	newVersion = "sha256:2222222222220000000000000000000000000000000000000000000000000000"
 )
 
-// asked is what a command sent to the server.
+// asked is a request of a command to the server.
 type asked struct {
 	route string
 	body  map[string]string // by part; "" is all of it
 }
 
-// policyServer answers every route with a value or an error, and notes what it
-// was asked.
+// policyServer answers every route with a value or an error, and records the
+// requests.
 func policyServer(t *testing.T, answers map[string]any) (url string, requests func() []asked) {
 	t.Helper()
 	var list []asked
@@ -51,7 +51,7 @@ func policyServer(t *testing.T, answers map[string]any) (url string, requests fu
 			w.WriteHeader(e.StatusCode)
 		}
 		if answer == nil {
-			t.Errorf("nobody expected %s", got.route)
+			t.Errorf("unexpected request %s", got.route)
 			w.WriteHeader(http.StatusNotFound)
 		}
 		_ = json.NewEncoder(w).Encode(answer)
@@ -83,7 +83,7 @@ func TestPolicyCommands_SendRequestsAndPrintResults(t *testing.T) {
 	}{
 		{"policy activate thrifty@2222", "PUT /v1/policy/thrifty/activate", `"Version":"2222"`, "thrifty@222222222222 is active; cede policy rollback thrifty returns to 111111111111", active},
 		{
-			"policy activate thrifty@2222 --for 10m", "PUT /v1/policy/thrifty/activate", `"For":600000000000`, "it stays if you say so before: cede policy activate thrifty@222222222222",
+			"policy activate thrifty@2222 --for 10m", "PUT /v1/policy/thrifty/activate", `"For":600000000000`, "to keep it, run before then: cede policy activate thrifty@222222222222",
 			thriftyStatus(func(st *client.PolicyStatus) { st.Active, st.Until = newVersion, 1e18 }),
 		},
 		{"policy rollback thrifty", "PUT /v1/policy/thrifty/rollback", "{}", "rolled back to thrifty@111111111111\n", thriftyStatus(nil)},
@@ -111,7 +111,7 @@ func TestPolicyCommands_SendRequestsAndPrintResults(t *testing.T) {
 			t.Errorf("%s: exit %d, %s%s", c.args, code, w.Out.String(), w.Err.String())
 		}
 		if got := requests(); len(got) != 1 || got[0].route != c.route || !strings.Contains(got[0].body[""], c.body) {
-			t.Errorf("%s: asked %+v", c.args, got)
+			t.Errorf("%s: requests are %+v", c.args, got)
 		}
 	}
 }
@@ -205,8 +205,8 @@ func TestPolicyLoad_SendsModuleManifestAndSignature(t *testing.T) {
 	}
 }
 
-// waitingServer loads a version that one server has not checked: it is there and slow
-// at first, then down, and has checked it once it was asked four times.
+// waitingServer loads a version that one server has not checked: that server responds
+// slowly at first, is then down, and has checked the version after four requests.
 func waitingServer(t *testing.T) (url string, waits func() []string) {
 	t.Helper()
 	var list []string
@@ -258,7 +258,7 @@ func TestPolicyLoad_ReportsMissingChecksOnce(t *testing.T) {
 			t.Errorf("%s: exit %d, %s%s", c.args, code, w.Out.String(), w.Err.String())
 		}
 		if asked := waits(); asked[0] == "" {
-			t.Errorf("%s: the server was not told how long to wait: %q", c.args, asked)
+			t.Errorf("%s: the request has no wait time: %q", c.args, asked)
 		}
 	}
 }
@@ -274,17 +274,17 @@ func TestPolicyLoad_RefusedVersionIsNotActivated(t *testing.T) {
 		t.Errorf("exit %d: %s", code, w.Err.String())
 	}
 	if len(requests()) != 1 {
-		t.Errorf("asked %+v", requests())
+		t.Errorf("requests are %+v", requests())
 	}
 }
 
 func TestPolicyCommands_ReportEveryProblemOnce(t *testing.T) {
 	url, _ := policyServer(t, map[string]any{"POST /v1/policies": &client.Error{
-		Code: client.CodeInvalid, Message: "a does not fit; b is not known", StatusCode: 400,
-		Details: map[string]any{"Problems": []string{"a does not fit", "b is not known"}, "Fault": "abi"},
+		Code: client.CodeInvalid, Message: "a does not fit; b is unknown", StatusCode: 400,
+		Details: map[string]any{"Problems": []string{"a does not fit", "b is unknown"}, "Fault": "abi"},
 	}})
 	w := clitest.New(nil, "policy", "load", "default", "--addr", url)
-	if code, want := runEnv(t, w), "a does not fit\nb is not known\nerror: 2 problems\n"; code != cmdutil.ExitPolicy || w.Err.String() != want {
+	if code, want := runEnv(t, w), "a does not fit\nb is unknown\nerror: 2 problems\n"; code != cmdutil.ExitPolicy || w.Err.String() != want {
 		t.Errorf("exit %d: %s", code, w.Err.String())
 	}
 }

@@ -19,11 +19,11 @@ import (
 	"github.com/cede-scheduler/cede/core/clock"
 )
 
-// fakeServer answers with what a story says.
+// fakeServer answers as a transcript specifies.
 type fakeServer struct {
 	mu      sync.Mutex
 	answers map[string]fakeAnswer // by method and path, with the query where that matters
-	asked   []string              // bodies of what was written
+	asked   []string              // bodies of write requests
 }
 
 type fakeAnswer struct {
@@ -31,7 +31,7 @@ type fakeAnswer struct {
 	body   string
 	kind   string
 
-	silence time.Duration // since the server heard a leader; more than 0: it knows none
+	silence time.Duration // time since the last contact with a leader; more than 0: no leader is known
 }
 
 func (f *fakeServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -65,15 +65,15 @@ func (f *fakeServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, answer.body)
 }
 
-// TestServerTranscripts plays the files of testdata/server against a server that says
-// what the story says:
+// TestServerTranscripts plays the files of testdata/server against a server that
+// answers as the transcript specifies:
 //
-//	answer METHOD PATH [status=N] [type=TEXT] [silence=TIME]   what the server answers from now on
+//	answer METHOD PATH [status=N] [type=TEXT] [silence=TIME]   the server's answer from now on
 //	file NAME                                  a file for the commands that follow
 //	cede                                       a command line, and its standard input below it
-//	asked                                      what was written to the server since
+//	asked                                      the write requests since the last one
 //
-// -rewrite writes what comes out.
+// If -rewrite is set, the files are updated with the actual output.
 func TestServerTranscripts(t *testing.T) {
 	datadriven.Walk(t, "testdata/server", func(t *testing.T, path string) {
 		fake := &fakeServer{answers: map[string]fakeAnswer{}}
@@ -96,7 +96,7 @@ func TestServerTranscripts(t *testing.T) {
 				fake.asked = nil
 				return text
 			default:
-				t.Fatalf("there is no command %s", d.Cmd)
+				t.Fatalf("unknown command %s", d.Cmd)
 			}
 			return ""
 		})
@@ -147,8 +147,7 @@ func runStory(t *testing.T, d *datadriven.TestData, files, variables map[string]
 	return strings.ReplaceAll(text, url, "http://SERVER")
 }
 
-// TestServerCommands_AreInterrupted: whoever waits for a server and is
-// interrupted ends with 130.
+// If a command that waits for a server is interrupted, it exits with 130.
 func TestServerCommands_AreInterrupted(t *testing.T) {
 	for _, args := range []string{"job status", "event stream", "eval explain e1", "node list", "operator raft", "alloc logs a"} {
 		t.Run(args, func(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 	"github.com/cede-scheduler/cede/core/sim/scenario"
 )
 
-// words are those of a page: what stands in it as a word of its own.
+// words returns the set of words of a help page.
 func words(t *testing.T, topic string) map[string]bool {
 	t.Helper()
 	text, err := topicFiles.ReadFile("topics/" + topic + ".txt")
@@ -26,7 +26,7 @@ func words(t *testing.T, topic string) map[string]bool {
 	return list
 }
 
-// fieldsBelow lists the fields of a format, those of what they hold included.
+// fieldsBelow lists the fields of a format, including nested ones.
 func fieldsBelow(t reflect.Type, list []string) []string {
 	switch t.Kind() {
 	case reflect.Pointer, reflect.Slice:
@@ -77,7 +77,8 @@ func TestTopics_DocumentEveryFieldOfAScenario(t *testing.T) {
 	tellsOf(t, "bindings", append(bindings, "template"))
 }
 
-// Every field of a job is on its page: what is refused says which there are.
+// The help page lists every field of a job. The error for an unknown field lists them
+// all.
 func TestTopics_DocumentEveryFieldOfAJob(t *testing.T) {
 	const inYAML = `
 qqqqqq: 1

@@ -15,7 +15,7 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 )
 
-// dev makes the defaults those of a try on one machine.
+// dev sets the defaults of a development process on one machine.
 func (l *Loaded) dev() {
 	c := &l.Config
 	c.Dev = true
@@ -25,10 +25,10 @@ func (l *Loaded) dev() {
 	c.Log.Level = "warn"
 }
 
-// fill completes what follows from other values.
+// fill sets the values that are derived from other settings.
 func (c *Config) fill() {
 	if c.Name == "" {
-		c.Name, _ = os.Hostname() // checkNames says what it means that there is none
+		c.Name, _ = os.Hostname() // if it is still empty, checkNames reports it
 	}
 	if c.Listen.Gossip == "" && !c.Dev && c.Server.Enabled && (len(c.Server.Join) > 0 || c.Server.BootstrapExpect > 1) {
 		c.Listen.Gossip = "127.0.0.1:4648"
@@ -41,7 +41,8 @@ func (c *Config) fill() {
 	}
 }
 
-// check says everything that makes no sense; look: also of the files that are named.
+// check returns every problem of the configuration. If look is set, it also checks
+// the files that it names.
 func (c *Config) check(look bool) (found []Problem) {
 	bad := func(key, format string, args ...any) {
 		found = append(found, Problem{Key: key, Text: fmt.Sprintf(format, args...)})
@@ -118,8 +119,8 @@ func checkServer(c *Config, bad report) {
 	}
 }
 
-// checkPool is about servers among themselves. In plain text they talk on one
-// machine alone.
+// checkPool checks the settings of a pool of servers. Without TLS and gossip keys,
+// servers may communicate on loopback only.
 func checkPool(c *Config, bad report) {
 	if _, err := c.Gossip.KeyList(); err != nil {
 		bad("gossip.keys", "%v", err)
@@ -283,7 +284,8 @@ func checkPolicy(c *Config, bad report) {
 	}
 }
 
-// Digest is the checksum as policies bear it; an error where it is none.
+// Digest returns the checksum with its sha256: prefix. It returns an error if the
+// checksum is not valid.
 func (e Executable) Digest() (string, error) {
 	sum := strings.TrimPrefix(e.SHA256, "sha256:")
 	if raw, err := hex.DecodeString(sum); err != nil || len(raw) != 32 {
@@ -317,8 +319,8 @@ func checkLimits(c *Config, bad report) {
 // minToken is the minimum length of a token in bytes, so that it cannot be guessed.
 const minToken = 16
 
-// checkTelemetry is about who may ask what is measured. Where the operator guards the
-// rest, this is no way around it.
+// checkTelemetry checks access to the metrics. If TLS or ACLs protect the API, the
+// metrics must not be readable without a token.
 func checkTelemetry(c *Config, bad report) {
 	t := &c.Telemetry
 	if t.Token != "" && len(t.Token) < minToken {

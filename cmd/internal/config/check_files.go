@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// checkFiles looks into the files that the process reads when it starts.
+// checkFiles checks the files that the process reads at start.
 func checkFiles(c *Config, bad report) {
 	read := func(key, name string) []byte {
 		if name == "" {
@@ -25,11 +25,11 @@ func checkFiles(c *Config, bad report) {
 		bad("tls.ca", "%s: contains no CA certificate in PEM format", c.TLS.CA)
 	}
 	for _, name := range c.Policy.Roots {
-		_ = read("policy.roots", name) // whether it is a key is for those to say who check signatures
+		_ = read("policy.roots", name) // the signature check reports an invalid key
 	}
 }
 
-// checkPair is about a certificate and its key, as far as both could be read.
+// checkPair checks that a certificate and its key match, if both could be read.
 func checkPair(t *TLS, cert, key []byte, bad report) {
 	readable := true
 	for _, f := range []struct {

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// checkNames is about what the process is called, which stands in addresses, logs and
-// names of metrics.
+// checkNames checks the name of the process, which occurs in addresses, logs and
+// metric names.
 func checkNames(c *Config, bad report) {
 	for _, n := range []struct{ key, name string }{{"name", c.Name}, {"region", c.Region}, {"datacenter", c.Datacenter}} {
 		switch {
@@ -22,7 +22,7 @@ func checkNames(c *Config, bad report) {
 	}
 }
 
-// listener is one that the process opens.
+// listener is a listener of the process.
 type listener struct{ key, address string }
 
 // listeners returns the listeners of the process, in the order of the keys.
@@ -62,8 +62,8 @@ func checkListeners(c *Config, bad report) {
 	}
 }
 
-// sameAddress is whether two listeners cannot be there together. Port 0 is any that
-// is free.
+// sameAddress reports whether two listeners conflict. Port 0 selects any free port,
+// and therefore never conflicts.
 func sameAddress(a, b string) bool {
 	hostA, portA, errA := net.SplitHostPort(a)
 	hostB, portB, errB := net.SplitHostPort(b)

@@ -9,10 +9,10 @@ import (
 	"unicode"
 )
 
-// Config is everything that an operator sets for one process. The tags give the
-// keys; `reload` marks what a running process takes over.
+// Config is the configuration of one process. The tags hold the keys; `reload` marks
+// settings that a reload applies.
 type Config struct {
-	Name       string `koanf:"name"`       // of this server and node; default: the machine's
+	Name       string `koanf:"name"`       // of this server and node; default: the host name
 	Region     string `koanf:"region"`     // default: global
 	Datacenter string `koanf:"datacenter"` // default: dc1
 	DataDir    string `koanf:"data_dir"`   // absolute
@@ -30,18 +30,19 @@ type Config struct {
 	Telemetry Telemetry `koanf:"telemetry"`
 	Log       Log       `koanf:"log"`
 
-	// Dev is a server of one and a node in one process, for a try; set by --dev.
+	// Dev selects a server and a node in one process without durable state; set by
+	// --dev.
 	Dev bool `koanf:"-"`
 }
 
 // Listen holds the addresses of the listeners, HOST:PORT.
 type Listen struct {
 	HTTP   string `koanf:"http"`   // the API; default: 127.0.0.1:4646
-	RPC    string `koanf:"rpc"`    // servers among themselves, 256 strangers at a time at most; default: 127.0.0.1:4647
-	Gossip string `koanf:"gossip"` // servers find each other, TCP and UDP; default: nowhere, and 127.0.0.1:4648 where the server is one of several
-	// Metrics is /metrics and /debug/pprof, for 64 callers at a time. Off loopback it is
-	// encrypted as the API is, and asks for telemetry.token. Default: 127.0.0.1:4649;
-	// empty: nowhere.
+	RPC    string `koanf:"rpc"`    // RPC between servers, at most 256 unauthenticated connections; default: 127.0.0.1:4647
+	Gossip string `koanf:"gossip"` // discovery of servers, TCP and UDP; default: disabled, or 127.0.0.1:4648 if the server is one of several
+	// Metrics is the address of /metrics and /debug/pprof, for up to 64 connections.
+	// If it is not on loopback, it uses TLS as the API does and requires
+	// telemetry.token. Default: 127.0.0.1:4649; empty: disabled.
 	Metrics string `koanf:"metrics"`
 }
 
@@ -57,43 +58,44 @@ type Advertise struct {
 type TLS struct {
 	Cert         string `koanf:"cert" reload:"true"` // PEM file, with the chain; empty: plain text
 	Key          string `koanf:"key" reload:"true"`  // PEM file
-	CA           string `koanf:"ca" reload:"true"`   // PEM file: who signs servers and, with verify_client, clients
-	VerifyClient bool   `koanf:"verify_client"`      // callers of the API need a certificate too
-	ServerName   string `koanf:"server_name"`        // that every server's certificate bears, and no other's: without it whoever has a server's certificate of this authority is taken for one; empty: the name or address that it is called at
-	MinVersion   string `koanf:"min_version"`        // 1.2 or 1.3; default: 1.2, where both sides can 1.3 is used
+	CA           string `koanf:"ca" reload:"true"`   // PEM file: authorities of server certificates and, with verify_client, of client certificates
+	VerifyClient bool   `koanf:"verify_client"`      // require client certificates for the API
+	ServerName   string `koanf:"server_name"`        // name that every server certificate carries, and no other certificate; without it, any server certificate of this authority is accepted as a server; empty: the name or address that is dialed
+	MinVersion   string `koanf:"min_version"`        // 1.2 or 1.3; default: 1.2 (1.3 is used if both sides support it)
 }
 
-// ACL says who may do what.
+// ACL configures access control.
 type ACL struct {
 	Enabled bool `koanf:"enabled"`
-	// BootstrapFile is where the first management token is written on the first
-	// run; default: DATA_DIR/bootstrap.token. Only its owner may read it.
+	// BootstrapFile is the file to which the first management token is written on the
+	// first run; default: DATA_DIR/bootstrap.token. Only its owner may read it.
 	BootstrapFile string `koanf:"bootstrap_file"`
 }
 
-// Server is the part that schedules.
+// Server configures the server, which schedules.
 type Server struct {
 	Enabled bool `koanf:"enabled"`
 	// BootstrapExpect is the number of servers that bootstrap a new cluster together, the
 	// same on all of them. Default: 1. With server.join, 1 means that this server
 	// bootstraps no cluster and waits to be added to one.
 	BootstrapExpect int `koanf:"bootstrap_expect"`
-	// Join is HOST:PORT of the gossip of other servers; one that is there suffices.
+	// Join lists gossip addresses (HOST:PORT) of other servers; one reachable address
+	// is sufficient.
 	Join []string `koanf:"join"`
 
-	// Workers is how many evaluations this server works on at a time; 0: none, which
-	// leaves them to other servers, or has them wait. Default: half the processors, at
-	// least 1.
+	// Workers is the number of evaluations that this server processes concurrently.
+	// If it is 0, other servers process them, or they stay pending. Default: half the
+	// processors, at least 1.
 	Workers int    `koanf:"workers" reload:"true"`
 	Secret  Secret `koanf:"secret" secret:"true"` // signs plan tokens; empty: derived from the cluster
 
 	Heartbeat Heartbeat `koanf:"heartbeat"`
 	GC        GC        `koanf:"gc"`
 	Raft      Raft      `koanf:"raft"`
-	// WriteDeadline is how long the disk may take for one write before the server
-	// counts it as hung, gives its leadership up and ends; another server leads an
-	// election later. A disk that is busy may take seconds, so less than 5s is for
-	// disks that are known. Default: 10s.
+	// WriteDeadline is the maximum duration of one disk write. If a write takes
+	// longer, the server assumes that the disk hangs, transfers leadership and exits;
+	// another server leads after an election. A busy disk may take seconds, so set
+	// less than 5s only if its latency is measured. Default: 10s.
 	WriteDeadline time.Duration `koanf:"write_deadline"`
 }
 
@@ -112,12 +114,12 @@ func (s *Server) Founders() int {
 // Gossip configures how servers find each other.
 type Gossip struct {
 	Name string `koanf:"name"` // of the pool, the same on all its servers; default: cede
-	// Keys seal gossip: base64 of 16, 24 or 32 bytes each, parted by commas or lines.
-	// The first seals, and all open. The same on all servers.
+	// Keys encrypt gossip: base64 of 16, 24 or 32 bytes each, separated by commas or
+	// lines. The first key encrypts, and all keys decrypt. The same on all servers.
 	Keys Secret `koanf:"keys" secret:"true" reload:"true"`
 }
 
-// KeyList reads the keys.
+// KeyList decodes the keys.
 func (g *Gossip) KeyList() (keys [][]byte, err error) {
 	parts := strings.FieldsFunc(string(g.Keys), func(r rune) bool { return r == ',' || unicode.IsSpace(r) })
 	for i, text := range parts {
@@ -137,7 +139,7 @@ func (g *Gossip) KeyList() (keys [][]byte, err error) {
 type Heartbeat struct {
 	TTL   time.Duration `koanf:"ttl"`   // default: 10s
 	Grace time.Duration `koanf:"grace"` // default: 10s
-	Rate  int           `koanf:"rate"`  // heartbeats a second that TTLs are stretched for in large clusters; default: 50
+	Rate  int           `koanf:"rate"`  // maximum rate of heartbeats per second, for which TTLs are extended in large clusters; default: 50
 }
 
 // GC holds the retention of terminal objects.
@@ -147,7 +149,7 @@ type GC struct {
 	Allocs   time.Duration `koanf:"allocs"`   // default: 1h
 	Jobs     time.Duration `koanf:"jobs"`     // default: 4h
 	Nodes    time.Duration `koanf:"nodes"`    // default: 24h
-	Policies int           `koanf:"policies"` // newest versions of each policy, beside those in use; default: 10; negative: all
+	Policies int           `koanf:"policies"` // newest versions of each policy, in addition to those in use; default: 10; negative: all
 }
 
 // Raft holds the timeouts between servers, and when the log is truncated.
@@ -160,61 +162,61 @@ type Raft struct {
 	TrailingLogs      int           `koanf:"trailing_logs"`      // entries; default: 10240
 }
 
-// Client is the part that runs work.
+// Client configures the node's agent, which runs allocations.
 type Client struct {
 	Enabled    bool              `koanf:"enabled"`
 	Servers    []string          `koanf:"servers"` // URLs; default: this process's own server
 	Token      Secret            `koanf:"token" secret:"true"`
 	Class      string            `koanf:"class"`
-	Resources  map[string]int64  `koanf:"resources"` // in place of what is found: cpu in millicores, memory and disk in MiB
-	Reserved   map[string]int64  `koanf:"reserved"`  // never offered
-	Ports      []int             `koanf:"ports"`     // that the machine itself uses
+	Resources  map[string]int64  `koanf:"resources"` // overrides the detected resources: cpu in millicores, memory and disk in MiB
+	Reserved   map[string]int64  `koanf:"reserved"`  // not available to allocations
+	Ports      []int             `koanf:"ports"`     // used by the host itself
 	Devices    []Device          `koanf:"devices"`
-	Taints     []Taint           `koanf:"taints"` // keep work off that does not tolerate them
+	Taints     []Taint           `koanf:"taints"` // repel allocations that do not tolerate them
 	Attributes map[string]string `koanf:"attributes"`
 	Meta       map[string]string `koanf:"meta"`
 	Drivers    Drivers           `koanf:"drivers"`
 	Pressure   Pressure          `koanf:"pressure"`
-	// KeepDead is how long what an ended allocation said is kept. Default: 24h.
+	// KeepDead is the retention of the logs of an ended allocation. Default: 24h.
 	KeepDead time.Duration `koanf:"keep_dead"`
 }
 
-// Taint keeps work off the node that does not tolerate it. Operators set others:
-// cede node taint.
+// Taint repels allocations that do not tolerate it. Operators can add more with cede
+// node taint.
 type Taint struct {
 	Key    string `koanf:"key"`
 	Value  string `koanf:"value"`
 	Effect string `koanf:"effect"` // NoSchedule or PreferNoSchedule
 }
 
-// Member is the part that speaks for a member cluster, over which bindings are
-// spread.
+// Member configures the agent of a member cluster, to which bindings are assigned.
 type Member struct {
 	Enabled    bool              `koanf:"enabled"`
-	Cluster    string            `koanf:"cluster"` // its id; default: name
-	Servers    []string          `koanf:"servers"` // URLs of the servers that bindings are registered with
+	Cluster    string            `koanf:"cluster"` // ID of the cluster; default: name
+	Servers    []string          `koanf:"servers"` // URLs of the servers that schedule bindings
 	Token      Secret            `koanf:"token" secret:"true"`
-	Pools      []MemberPool      `koanf:"pools"`      // in place of servers and token, where several pools of servers share the cluster
-	Attributes map[string]string `koanf:"attributes"` // what constraints of bindings read
-	Driver     string            `koanf:"driver"`     // cede: bindings become jobs of a cede cluster; or sim: it pretends; default: cede
+	Pools      []MemberPool      `koanf:"pools"`      // instead of servers and token, if several pools of servers share the cluster
+	Attributes map[string]string `koanf:"attributes"` // matched by constraints of bindings
+	Driver     string            `koanf:"driver"`     // cede: bindings run as jobs of a cede cluster; sim: bindings are simulated; default: cede
 	Capacity   map[string]int64  `koanf:"capacity"`   // of driver sim: cpu in millicores, memory and disk in MiB
-	Poll       time.Duration     `koanf:"poll"`       // between two looks at how things stand; default: 1s
+	Poll       time.Duration     `koanf:"poll"`       // interval of status reports; default: 1s
 	Cede       Nested            `koanf:"cede"`
 }
 
-// MemberPool is servers that share a member cluster with others. Nobody knows of the
-// others but its agent, which gives the names.
+// MemberPool configures one of several server pools that share a member cluster.
+// Pools do not communicate with each other; only the agent connects to all of them,
+// under these names.
 type MemberPool struct {
 	Name    string   `koanf:"name"`
 	Servers []string `koanf:"servers"` // URLs
 	Token   Secret   `koanf:"token"`   // file:PATH, or the token itself
 }
 
-// Nested is the cluster that the driver cede runs jobs in.
+// Nested is the cluster in which the driver cede runs jobs.
 type Nested struct {
 	Servers   []string `koanf:"servers"` // URLs; default: this process's own server
 	Token     Secret   `koanf:"token" secret:"true"`
-	Namespace string   `koanf:"namespace"` // of its jobs; default: default
+	Namespace string   `koanf:"namespace"` // namespace of its jobs; default: default
 }
 
 // The drivers of member clusters.
@@ -244,10 +246,10 @@ type ExecDriver struct {
 	User        string   `koanf:"user"`
 	DeniedUsers []string `koanf:"denied_users"` // default: root
 	LogSize     Size     `koanf:"log_size"`     // of one file of output; default: 10MiB
-	LogFiles    int      `koanf:"log_files"`    // kept of each output; default: 5
+	LogFiles    int      `koanf:"log_files"`    // retained files of each output; default: 5
 }
 
-// SimDriver pretends to run something.
+// SimDriver simulates tasks.
 type SimDriver struct {
 	Enabled bool `koanf:"enabled"` // default: false
 }
@@ -256,23 +258,23 @@ type SimDriver struct {
 type Pressure struct {
 	Enabled      bool          `koanf:"enabled"`       // default: true
 	Interval     time.Duration `koanf:"interval"`      // default: 2s
-	MinAvailable Size          `koanf:"min_available"` // memory that must be left; 0: a twentieth
-	MaxStall     float64       `koanf:"max_stall"`     // percent of ten seconds (PSI full avg10); 0: not looked at
+	MinAvailable Size          `koanf:"min_available"` // minimum available memory; 0: one twentieth
+	MaxStall     float64       `koanf:"max_stall"`     // percent of ten seconds (PSI full avg10); 0: not checked
 }
 
-// Policy says which policies may decide, and within what.
+// Policy configures which policies may be loaded, and their limits.
 type Policy struct {
-	Directory        string       `koanf:"directory" reload:"true"` // of bundles that are known by name; empty: none
-	Roots            []string     `koanf:"roots"`                   // public key files of who signs policies
-	RequireSignature bool         `koanf:"require_signature"`       // refuse what no root has signed
-	Executables      []Executable `koanf:"executables"`             // that may run as policies, by checksum
+	Directory        string       `koanf:"directory" reload:"true"` // bundles that are loaded by name; empty: none
+	Roots            []string     `koanf:"roots"`                   // public key files of trusted policy signers
+	RequireSignature bool         `koanf:"require_signature"`       // reject policies without a signature of a root
+	Executables      []Executable `koanf:"executables"`             // programs that may run as policies, by checksum
 	Limits           PolicyLimits `koanf:"limits"`
 	OnFault          string       `koanf:"on_fault"` // deny or default; default: deny
 }
 
 // Executable is a program that may run as a policy.
 type Executable struct {
-	Name   string `koanf:"name"`   // that it is loaded by; empty: by its checksum
+	Name   string `koanf:"name"`   // name under which it is loaded; empty: its checksum
 	Path   string `koanf:"path"`   // absolute
 	SHA256 string `koanf:"sha256"` // 64 hexadecimal digits, with or without sha256: before them
 }
@@ -284,27 +286,27 @@ type PolicyLimits struct {
 	Time   time.Duration `koanf:"time"`   // 0: the engine's default
 }
 
-// Limits bound what callers may ask.
+// Limits bound the requests of clients.
 type Limits struct {
 	Body        Size    `koanf:"body"`                // of one request; default: 1MiB
 	Job         Size    `koanf:"job"`                 // of one request with a job; default: 4MiB
-	Rate        float64 `koanf:"rate" reload:"true"`  // requests a second of one address; 0: any number; default: 500
-	Burst       int     `koanf:"burst" reload:"true"` // that may come at once beyond that; default: 1000
-	Connections int     `koanf:"connections"`         // at a time, of all callers; default: 4096
-	// ConnectionsPerAddress is how many of them one address may have, of IPv6 one /64;
-	// those beyond are closed. This machine itself may have all. 0: any number, for who
-	// stands behind a proxy. Default: 1024.
+	Rate        float64 `koanf:"rate" reload:"true"`  // requests per second and address; 0: no limit; default: 500
+	Burst       int     `koanf:"burst" reload:"true"` // requests beyond the rate that are accepted at once; default: 1000
+	Connections int     `koanf:"connections"`         // concurrent connections of all clients; default: 4096
+	// ConnectionsPerAddress is the maximum number of connections from one address
+	// (for IPv6, one /64). Connections beyond it are closed. Loopback is exempt. 0:
+	// no limit, if clients connect through a proxy. Default: 1024.
 	ConnectionsPerAddress int `koanf:"connections_per_address"`
 }
 
 // Telemetry configures metrics.
 type Telemetry struct {
-	Pprof bool `koanf:"pprof"` // on the metrics listener, off loopback behind the token alone; default: true
+	Pprof bool `koanf:"pprof"` // serve profiles on the metrics listener; off loopback they require the token; default: true
 	// Token is required from clients of the metrics listener, as Authorization: Bearer.
 	// Default: none, which is refused outside loopback if TLS or ACLs are enabled.
 	Token Secret `koanf:"token" secret:"true" reload:"true"`
-	// Open lets anybody read /metrics off loopback without a token, where TLS or ACLs
-	// are on; never /debug/pprof. Default: false.
+	// Open allows reads of /metrics off loopback without a token if TLS or ACLs are
+	// enabled; never of /debug/pprof. Default: false.
 	Open bool `koanf:"open" reload:"true"`
 }
 
@@ -314,7 +316,7 @@ type Log struct {
 	Format string `koanf:"format"`              // text, json or auto; default: auto, text on a terminal
 }
 
-// Defaults is the configuration of which nobody has said anything.
+// Defaults returns the configuration without any settings.
 func Defaults() Config {
 	return Config{
 		Region: "global", Datacenter: "dc1",

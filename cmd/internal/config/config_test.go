@@ -12,7 +12,7 @@ import (
 	"github.com/cede-scheduler/cede/cmd/internal/config"
 )
 
-// write puts files into a folder and returns it.
+// write writes files into a directory and returns it.
 func write(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -161,7 +161,7 @@ func TestLoad_ChecksDependentKeys(t *testing.T) {
 	}
 }
 
-func TestSecrets_AreReadAndNeverShown(t *testing.T) {
+func TestSecrets_AreReadAndRedacted(t *testing.T) {
 	dir := write(t, map[string]string{"cede.yaml": "", "token": "hunter2\n", "empty": ""})
 	file := filepath.Join(dir, "cede.yaml")
 	text := minimal + "client: {token: file:" + filepath.Join(dir, "token") + "}\n"
@@ -182,7 +182,7 @@ func TestSecrets_AreReadAndNeverShown(t *testing.T) {
 	}
 }
 
-func TestChanges_SaysWhatCanBeTakenOver(t *testing.T) {
+func TestChanges_ReturnsReloadableKeys(t *testing.T) {
 	dir := write(t, map[string]string{"c.yaml": minimal})
 	file := filepath.Join(dir, "c.yaml")
 	old := load(t, config.Sources{Files: []string{file}})
@@ -203,14 +203,14 @@ func TestChanges_SaysWhatCanBeTakenOver(t *testing.T) {
 	}
 }
 
-func TestDev_NeedsNothing(t *testing.T) {
+func TestDev_RequiresNoConfiguration(t *testing.T) {
 	c := load(t, config.Sources{Dev: true})
 	if !c.Server.Enabled || !c.Client.Enabled || !c.Client.Drivers.Sim.Enabled || !c.Dev {
 		t.Errorf("got %+v", c.Config)
 	}
 }
 
-func TestSize_ReadsWhatItWrites(t *testing.T) {
+func TestSize_ParsesItsOwnFormat(t *testing.T) {
 	for _, s := range []config.Size{0, 1, 1023, 1024, 1536, 10 << 20, 3 << 30, 1 << 40} {
 		if got, err := config.ParseSize(s.String()); err != nil || got != s {
 			t.Errorf("%d is written %s and read %d, %v", s, s, got, err)
@@ -229,7 +229,7 @@ func TestLoad_SecretInFileHidesNoOtherProblem(t *testing.T) {
 	_, err := config.Load(config.Sources{Files: []string{filepath.Join(dir, "c.yaml")}})
 	if err == nil || !strings.Contains(err.Error(), "telemetry.token: secrets are not allowed") || !strings.Contains(err.Error(), `listen.http: invalid address "here": expected HOST:PORT`) ||
 		strings.Contains(err.Error(), "this-stands-in") {
-		t.Errorf("said is %v", err)
+		t.Errorf("error is %v", err)
 	}
 }
 
@@ -261,7 +261,7 @@ func TestWarnings_ReportOpenListeners(t *testing.T) {
 		var got []string
 		for _, w := range load(t, config.Sources{Files: []string{filepath.Join(dir, "c.yaml")}}).Warnings() {
 			if !strings.Contains(w.Where, "c.yaml:") {
-				t.Errorf("%q: it is said to come from %q", text, w.Where)
+				t.Errorf("%q: the reported source is %q", text, w.Where)
 			}
 			w.Where = ""
 			got = append(got, w.String())

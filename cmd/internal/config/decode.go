@@ -13,10 +13,10 @@ import (
 	"github.com/go-viper/mapstructure/v2"
 )
 
-// filePrefix names a file that holds a secret.
+// filePrefix marks a value as the path of a file that holds the secret.
 const filePrefix = "file:"
 
-// decode puts what was loaded into the configuration.
+// decode stores the loaded values in the configuration.
 func (l *loader) decode(out *Loaded) {
 	for _, f := range fields() {
 		raw := l.ko.Get(strings.Join(f.path, separator))
@@ -34,8 +34,8 @@ func (l *loader) decode(out *Loaded) {
 	}
 }
 
-// recordDecodeError tells of a value that does not fit; of a map, of its entries that do
-// not.
+// recordDecodeError records a value of the wrong type. If it is a map, it records
+// each entry of the wrong type.
 func (l *loader) recordDecodeError(f field, raw any, err error) {
 	entries, _ := raw.(map[string]any)
 	told := false
@@ -51,7 +51,7 @@ func (l *loader) recordDecodeError(f field, raw any, err error) {
 	}
 }
 
-// location returns the source of a value; of a map, that of its last entry.
+// location returns the source of a value; for a map, the source of its last entry.
 func (l *loader) location(f field) (where string) {
 	if w, ok := l.origin[f.key]; ok {
 		return w
@@ -64,7 +64,7 @@ func (l *loader) location(f field) (where string) {
 	return where
 }
 
-// decode reads a value as YAML, a variable or a flag gives it.
+// decode decodes a value of YAML, a variable or a flag.
 func (f *field) decode(raw any) (reflect.Value, error) {
 	target := reflect.New(f.typ)
 	if text, ok := raw.(string); ok && f.typ.Kind() == reflect.Slice && f.typ.Elem().Kind() != reflect.Struct {
@@ -87,7 +87,7 @@ func (f *field) decode(raw any) (reflect.Value, error) {
 	return target.Elem(), nil
 }
 
-// plain is an error in the reader's words.
+// plain returns a decoding error in the user's terms.
 func plain(err error, t reflect.Type) error {
 	text := err.Error()
 	if strings.Contains(text, "invalid keys") {
@@ -99,7 +99,7 @@ func plain(err error, t reflect.Type) error {
 	return fmt.Errorf("want %s", kindName(t))
 }
 
-// fieldNames are the keys of one entry of a list.
+// fieldNames lists the keys of one entry of a list.
 func fieldNames(t reflect.Type) string {
 	list := make([]string, t.NumField())
 	for i := range list {
@@ -108,7 +108,7 @@ func fieldNames(t reflect.Type) string {
 	return strings.Join(list, ", ")
 }
 
-// decodeErrorMark begins an error of ours inside one of the decoder's.
+// decodeErrorMark marks errors of this package inside errors of the decoder.
 const decodeErrorMark = "\x00"
 
 func kindName(t reflect.Type) string {
@@ -161,7 +161,8 @@ func readSecret(text string) (Secret, error) {
 	return "", fmt.Errorf("%s is empty", path)
 }
 
-// hookDuration reads durations, and nothing without a unit: what is 10, seconds?
+// hookDuration decodes durations. It returns an error if the unit is missing, except
+// for 0.
 func hookDuration(_, to reflect.Type, v any) (any, error) {
 	if to != reflect.TypeFor[time.Duration]() {
 		return v, nil
@@ -191,7 +192,7 @@ func hookSize(_, to reflect.Type, v any) (any, error) {
 	return s, nil
 }
 
-// hookSecret reads secrets inside of lists; others are read as fields are.
+// hookSecret decodes secrets inside lists; other secrets are decoded as fields.
 func hookSecret(_, to reflect.Type, v any) (any, error) {
 	text, ok := v.(string)
 	if !ok || to != reflect.TypeFor[Secret]() {
@@ -204,8 +205,8 @@ func hookSecret(_, to reflect.Type, v any) (any, error) {
 	return secret, nil
 }
 
-// hookText reads numbers and truths of variables and flags, which are texts; and
-// texts that YAML takes for numbers or truths.
+// hookText converts the text of variables and flags to numbers and booleans. It also
+// converts YAML numbers and booleans to text if the key expects text.
 func hookText(from, to reflect.Type, v any) (any, error) {
 	numbers := []reflect.Kind{reflect.Int, reflect.Int64, reflect.Float64, reflect.Bool}
 	text := fmt.Sprint(v)

@@ -24,7 +24,7 @@ func example(t *testing.T, name string) string {
 	return string(b)
 }
 
-// What people copy must be right: every example is a configuration that is taken.
+// Every example must be a valid configuration, because users copy it.
 func TestDeploy_ExamplesAreValid(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(deploy, "etc", "*.yaml"))
 	if err != nil || len(files) < 3 {
@@ -32,15 +32,15 @@ func TestDeploy_ExamplesAreValid(t *testing.T) {
 	}
 	for _, file := range files {
 		dev := filepath.Base(file) == "dev.yaml"
-		// The token's file is on no machine that tests.
+		// The file of the token does not exist where tests run.
 		if _, err := config.Load(config.Sources{Files: []string{file}, Dev: dev, Environ: []string{"CEDE_CLIENT__TOKEN=x"}}); err != nil {
 			t.Error(err)
 		}
 	}
 }
 
-// An alert on a metric that nobody measures never comes.
-func TestDeploy_AlertsAreOnWhatIsMeasured(t *testing.T) {
+// An alert on a metric that is not registered never fires.
+func TestDeploy_AlertsUseRegisteredMetrics(t *testing.T) {
 	var file struct {
 		Groups []struct {
 			Rules []struct {
@@ -52,13 +52,13 @@ func TestDeploy_AlertsAreOnWhatIsMeasured(t *testing.T) {
 	if err := yaml.Unmarshal([]byte(example(t, "prometheus/alerts.yaml")), &file); err != nil {
 		t.Fatal(err)
 	}
-	table, others := example(t, "../../core/server/METRICS.md"), []string{"cede_config_last_reload_successful"} // the process's own
+	table, others := example(t, "../../core/server/METRICS.md"), []string{"cede_config_last_reload_successful"} // a metric of the process itself
 	rules := 0
 	for _, group := range file.Groups {
 		for _, rule := range group.Rules {
 			rules++
 			if rule.Alert == "" || rule.Annotations.Summary == "" || rule.Annotations.Remedy == "" {
-				t.Errorf("%+v lacks what it is, or what to do", rule)
+				t.Errorf("%+v lacks a summary or a remedy", rule)
 			}
 			names := regexp.MustCompile(`cede_\w+`).FindAllString(rule.Expr, -1)
 			if len(names) == 0 {
@@ -66,7 +66,7 @@ func TestDeploy_AlertsAreOnWhatIsMeasured(t *testing.T) {
 			}
 			for _, name := range names {
 				if !strings.Contains(table, "| `"+name+"` |") && !slices.Contains(others, name) {
-					t.Errorf("%s is on %s, which nobody measures", rule.Alert, name)
+					t.Errorf("%s uses the metric %s, which is not registered", rule.Alert, name)
 				}
 			}
 		}
@@ -76,9 +76,9 @@ func TestDeploy_AlertsAreOnWhatIsMeasured(t *testing.T) {
 	}
 }
 
-// Prometheus reads what a server with this very setting serves: encrypted, with the
-// token, and the alerts beside it.
-func TestDeploy_ScrapingIsAsTheListenerWants(t *testing.T) {
+// The Prometheus configuration matches a server with these settings: TLS, the token,
+// and the alert rules.
+func TestDeploy_ScrapeConfigMatchesListener(t *testing.T) {
 	var file struct {
 		RuleFiles []string `yaml:"rule_files"`
 		Scrape    []struct {
@@ -106,15 +106,15 @@ func TestDeploy_ScrapingIsAsTheListenerWants(t *testing.T) {
 	_, port, _ := strings.Cut(c.Listen.Metrics, ":")
 	for _, target := range file.Scrape[0].Static[0].Targets {
 		if !strings.HasSuffix(target, ":"+port) {
-			t.Errorf("%s is no port %s", target, port)
+			t.Errorf("target %s does not use port %s", target, port)
 		}
 	}
 	if c.MetricsLocal() || c.Telemetry.Token == "" || len(c.Warnings()) > 0 {
-		t.Errorf("what it says of servers is %s, and warned of: %v", settings, c.Warnings())
+		t.Errorf("server settings %s cause warnings: %v", settings, c.Warnings())
 	}
 }
 
-func TestDeploy_UnitsDoWhatThisProgramUnderstands(t *testing.T) {
+func TestDeploy_UnitsMatchProgram(t *testing.T) {
 	for unit, more := range map[string][]string{
 		"cede-server.service": {"DynamicUser=yes", "StateDirectory=cede"},
 		"cede-client.service": {"KillMode=process", "StateDirectory=cede-node"}, // work outlives the agent
@@ -135,12 +135,12 @@ func TestDeploy_UnitsDoWhatThisProgramUnderstands(t *testing.T) {
 		}
 		directory := regexp.MustCompile(`(?m)^StateDirectory=(\S+)$`).FindStringSubmatch(text)[1]
 		if !strings.Contains(example(t, filepath.Join("etc", start[1])), "data_dir: /var/lib/"+directory+"\n") {
-			t.Errorf("%s keeps its state elsewhere than %s says", unit, start[1])
+			t.Errorf("the state directory of %s differs from data_dir in %s", unit, start[1])
 		}
 	}
 }
 
-func TestDeploy_ContainerIsAServerOfNobodys(t *testing.T) {
+func TestDeploy_ContainerRunsUnprivileged(t *testing.T) {
 	text := example(t, "Containerfile")
 	variables := regexp.MustCompile(`CEDE_[A-Z_]+=\S+`).FindAllString(text, -1)
 	c, err := config.Load(config.Sources{Environ: variables})
@@ -153,9 +153,9 @@ func TestDeploy_ContainerIsAServerOfNobodys(t *testing.T) {
 	stages := strings.Split(text, "\nFROM ")
 	last := stages[len(stages)-1]
 	if !strings.HasPrefix(last, "scratch\n") || !strings.Contains(last, "\nUSER 65532:65532\n") || !strings.Contains(text, "CGO_ENABLED=0") {
-		t.Errorf("want a static program in an empty image, run by nobody in particular:\n%s", last)
+		t.Errorf("want a static program in an empty image, run by an unprivileged user:\n%s", last)
 	}
 	if !strings.Contains(last, "VOLUME "+c.DataDir+"\n") {
-		t.Errorf("what it keeps in %s goes with the container", c.DataDir)
+		t.Errorf("%s is not a volume: its data is lost with the container", c.DataDir)
 	}
 }

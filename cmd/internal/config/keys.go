@@ -60,8 +60,8 @@ func isSection(path []string) bool {
 	return slices.ContainsFunc(fields(), func(f field) bool { return len(f.path) > len(path) && slices.Equal(f.path[:len(path)], path) })
 }
 
-// suggest is the key nearest to what there is none of: first its neighbours, then
-// the same word elsewhere; empty: nothing is near.
+// suggest returns the known key closest to an unknown one: first among its siblings,
+// then the same name at other paths. It returns "" if none is close.
 func suggest(path []string) string {
 	last := path[len(path)-1]
 	best, distance := "", 3

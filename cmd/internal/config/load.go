@@ -17,14 +17,14 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// separator parts the names of a key inside koanf. It is none that anybody writes:
-// names of attributes may have dots and slashes.
+// separator joins the names of a key inside koanf. It cannot occur in a name; names
+// of attributes may contain dots and slashes.
 const separator = "\x1f"
 
 // envPrefix is the prefix of variables that set keys, such as CEDE_SERVER__WORKERS.
 const envPrefix = "CEDE_"
 
-// Sources say where a configuration is read.
+// Sources lists the sources of a configuration.
 type Sources struct {
 	// Files are YAML files, or folders of them; later ones win. Beside a file, a
 	// folder config.d is read after it.
@@ -33,10 +33,10 @@ type Sources struct {
 	Environ []string
 	// Flags are values of the command line, by key.
 	Flags map[string]string
-	// Dev is the configuration of a try, for what the layers above do not say.
+	// Dev selects the defaults of a development process for keys that no layer sets.
 	Dev bool
-	// Look has the files looked into that the process will read: those of tls and
-	// policy.roots. Without it what is checked holds on any machine.
+	// Look also checks the files that the process reads: those of tls and
+	// policy.roots. If it is false, the result does not depend on the machine.
 	Look bool
 }
 
@@ -49,7 +49,7 @@ type Loaded struct {
 
 // Problem is one thing that is wrong.
 type Problem struct {
-	Key   string // what is wrong; may be empty
+	Key   string // key with the problem; may be empty
 	Where string // file:line, a variable, a flag
 	Text  string
 }
@@ -81,7 +81,7 @@ type loader struct {
 	ko       *koanf.Koanf
 	origin   map[string]string
 	problems []Problem
-	// invalid are the keys that were given a value which is not known.
+	// invalid holds the keys whose value could not be read.
 	invalid map[string]bool
 	// unreadable reports that a file could not be read, so that any key may have a value
 	// there.
@@ -95,7 +95,7 @@ func (l *loader) recordUnreadable(name, format string, args ...any) {
 	l.problem("", name, format, args...)
 }
 
-// recordInvalid notes that the keys at and below path were given values that are not known.
+// recordInvalid marks the keys at and below path as invalid.
 func (l *loader) recordInvalid(path []string) {
 	for _, f := range fields() {
 		if n := min(len(f.path), len(path)); slices.Equal(f.path[:n], path[:n]) {
@@ -130,7 +130,8 @@ func Load(s Sources) (*Loaded, error) {
 	return out, nil
 }
 
-// Reload reads the same sources again. Whoever takes a file over reads it then.
+// Reload reads the same sources again. Components read referenced files when they
+// apply the result.
 func (l *Loaded) Reload() (*Loaded, error) {
 	s := l.sources
 	s.Look = false
@@ -197,7 +198,7 @@ func (l *loader) file(name string) {
 	l.mapping(name, nil, doc.Content[0])
 }
 
-// mapping loads what a file says below path.
+// mapping loads the keys of a file below path.
 func (l *loader) mapping(file string, path []string, n *yaml.Node) {
 	where := func(n *yaml.Node) string { return fmt.Sprintf("%s:%d", file, n.Line) }
 	if n.Kind == yaml.AliasNode {
@@ -248,7 +249,7 @@ func (l *loader) leaf(f field, path []string, n *yaml.Node, where string) {
 		return
 	}
 	if v == nil {
-		return // nothing is said
+		return // empty value: the key is not set
 	}
 	if text, ok := v.(string); f.secret && (!ok || text != "" && !strings.HasPrefix(text, filePrefix)) {
 		l.problem(f.key, where, "secrets are not allowed in configuration files: use %sPATH, or set %s", filePrefix, variable(f))
@@ -256,7 +257,7 @@ func (l *loader) leaf(f field, path []string, n *yaml.Node, where string) {
 			l.recordInvalid(f.path)
 			return
 		}
-		l.set(path, v, where) // what else is wrong is judged as if it stood elsewhere
+		l.set(path, v, where) // other problems of the value are reported for this key
 		return
 	}
 	entries, isMap := v.(map[string]any)
@@ -283,8 +284,8 @@ func (l *loader) set(path []string, v any, where string) {
 	l.origin[strings.Join(path, ".")] = where
 }
 
-// environ loads what variables say. One without __ is a key only where there is
-// such a key: commands have variables of their own.
+// environ loads environment variables. A variable without __ is only a key if a key
+// of that name exists, because commands use other variables.
 func (l *loader) environ(environ []string) {
 	values := koanf.New(separator)
 	names := map[string]string{}
@@ -315,14 +316,14 @@ func (l *loader) environ(environ []string) {
 			continue
 		}
 		if values.String(key) == "" && f.typ.Kind() != reflect.String && f.typ.Kind() != reflect.Slice {
-			continue // a variable without a value says nothing, unless nothing is a value
+			continue // an empty variable is ignored unless the key accepts an empty value
 		}
 		l.set(path, values.String(key), names[key])
 	}
 }
 
-// flags loads what the command line says. Others can read that: secrets have no
-// place on it.
+// flags loads settings from the command line. Secrets are rejected there, because
+// other users can read it.
 func (l *loader) flags(flags map[string]string) {
 	const where = "the command line"
 	for _, key := range slices.Sorted(maps.Keys(flags)) {

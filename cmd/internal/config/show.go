@@ -52,8 +52,8 @@ func (l *Loaded) source(key string) string {
 	return "default"
 }
 
-// Changes compares a configuration with the one that is to follow it: what a
-// running process can take over, and what it cannot.
+// Changes compares l with the next configuration. It returns the changed keys that a
+// running process can apply, and those that require a restart.
 func (l *Loaded) Changes(next *Loaded) (reloadable, refused []string) {
 	for _, f := range fields() {
 		if reflect.DeepEqual(f.value(&l.Config), f.value(&next.Config)) {

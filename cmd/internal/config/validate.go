@@ -6,13 +6,14 @@ import (
 	"strings"
 )
 
-// validate completes the configuration, and adds what is wrong with it to the problems.
+// validate completes the configuration and appends the results of its checks to the
+// problems.
 //
-// A value that could not be read leaves the key's default behind, and what is said of
-// that may be untrue of what was meant: that the process has nothing to do, where
-// `server.enabled: ja` stands. To say nothing more until it is mended would have the
-// user run the command once for every stage. So the checks are made once more for each
-// such key with other values, and what is told is what they find whatever it is.
+// If a value could not be read, its key has the default, and a check that depends on
+// it may report a false problem: with `server.enabled: ja`, that nothing is enabled.
+// If validation stopped there, users would find one problem per run. Therefore the
+// checks run again for each such key with other values, and only problems that occur
+// with all of them are reported.
 func (l *loader) validate(out *Loaded) {
 	given := out.Config
 	out.fill()
@@ -38,8 +39,8 @@ func (l *loader) validate(out *Loaded) {
 	slices.SortStableFunc(l.problems, func(a, b Problem) int { return strings.Compare(a.Key, b.Key) })
 }
 
-// representativeValues are values of a type that checks tell apart: nothing, something, and more
-// than anything that it is compared with.
+// representativeValues returns values of a type that the checks distinguish: the zero
+// value, a non-zero value, and one larger than any bound.
 func representativeValues(t reflect.Type) []reflect.Value {
 	list := []reflect.Value{reflect.Zero(t)}
 	some := reflect.New(t).Elem()

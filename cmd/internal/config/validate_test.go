@@ -62,8 +62,8 @@ func pair(t *testing.T, until time.Time) (cert, key string) {
 	return text("CERTIFICATE", der), text("PRIVATE KEY", secret)
 }
 
-// No stage hides the next: one run tells of slips of every kind.
-func TestLoad_OneSlipHidesNoOther(t *testing.T) {
+// One run reports problems of every stage.
+func TestLoad_ReportsProblemsOfEveryStage(t *testing.T) {
 	cert, key := pair(t, time.Now().Add(time.Hour))
 	_, other := pair(t, time.Now().Add(time.Hour))
 	old, oldKey := pair(t, time.Now().Add(-time.Hour))
@@ -73,7 +73,8 @@ func TestLoad_OneSlipHidesNoOther(t *testing.T) {
 		minimal + "regoin: x\nlisten: {http: here}\nlimits: {rate: many}\ngossip: {keys: 'file:/nope'}\nserver: {heartbeat: {ttl: -1s}}\n":                   {"gossip.keys", "limits.rate", "listen.http", "regoin", "server"}, // which is there twice
 		"data_dir: d\nregoin: x\nlisten: {http: here}\nlimits: {rate: many}\ngossip: {keys: 'file:/nope'}\nserver: {enabled: true, heartbeat: {ttl: -1s}}\n": {"data_dir", "gossip.keys", "limits.rate", "listen.http", "regoin", "server.heartbeat.ttl"},
 		"data_dir: d\ntelemetry: {token: [a]}\nlog: {level: loud}\nserver: {enabled: true}\n":                                                                {"data_dir", "log.level", "telemetry.token"},
-		// What depends on a value that is not known is left to the next run.
+		// If a problem depends on a value that could not be read, it is not reported
+		// in this run.
 		"data_dir: /d\nserver: {enabled: ja}\n":                                                             {"server.enabled"},
 		"data_dir: /d\nserver: {enabeld: true}\nlog: {level: loud}\n":                                       {"log.level", "server.enabeld"},
 		"data_dir: [1, 2]\nserver: {enabled: true}\nlisten: {rpc: ''}\n":                                    {"data_dir", "listen.rpc"},

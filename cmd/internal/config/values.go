@@ -16,7 +16,7 @@ var units = []struct {
 	bytes int64
 }{{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"TiB", 1 << 40}}
 
-// ParseSize reads what String writes.
+// ParseSize parses the format that String returns.
 func ParseSize(text string) (Size, error) {
 	number, factor := strings.TrimSpace(text), int64(1)
 	for _, u := range units {

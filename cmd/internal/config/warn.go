@@ -2,9 +2,8 @@ package config
 
 import "fmt"
 
-// Warnings says what is as it was asked for, and open to whoever reaches it, or has
-// nothing done: the operator may want that, on a network of their own or for a while,
-// and is to know.
+// Warnings returns settings that are valid but insecure or without effect. They may
+// be intended, for example in a private network, but the operator should see them.
 func (l *Loaded) Warnings() (list []Problem) {
 	c := &l.Config
 	warn := func(key, text string) { list = append(list, Problem{Key: key, Where: l.source(key), Text: text}) }
@@ -33,7 +32,8 @@ func (l *Loaded) Warnings() (list []Problem) {
 	return list
 }
 
-// httpOpen returns what unauthenticated hosts can do with the API; empty: nothing.
+// httpOpen returns the access that unauthenticated hosts have to the API, or "" if
+// they have none.
 func (c *Config) httpOpen() string {
 	may := "do everything"
 	if !c.Server.Enabled {

@@ -18,7 +18,7 @@ type Measurement struct {
 	Calls               int // that were timed
 	PerCall             time.Duration
 	Bytes, Allocs       uint64 // of the host, a call
-	Fuel                uint64 // of one call; 0 where nobody counts
+	Fuel                uint64 // per call; 0 if the host does not count fuel
 }
 
 // PerCandidate is the time for each candidate, in nanoseconds.
@@ -26,7 +26,7 @@ func (m *Measurement) PerCandidate() float64 {
 	return float64(m.PerCall.Nanoseconds()) / float64(max(m.Candidates, 1))
 }
 
-// construction is a question whose every call takes the same.
+// construction is a benchmark input whose calls all take the same time.
 type construction struct {
 	name string
 	c    *policytest.Case
@@ -127,7 +127,7 @@ func addVictims(c *policytest.Case) (*sdk.Options, int) {
 	return c.OptionsOf(victims), 2 * len(victims)
 }
 
-// measure asks until it took long enough to tell.
+// measure repeats the call until the elapsed time is long enough for a measurement.
 func (q *benchCall) measure(p *Policy, in policy.Instance, clock clock.Clock, each time.Duration) (Measurement, error) {
 	m := Measurement{Options: q.options, Candidates: q.candidates}
 	if err := p.RecordCall(q.hook, q.ask()); err != nil { // once warm

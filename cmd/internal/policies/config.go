@@ -10,9 +10,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// ReadConfig reads settings of a policy from YAML or JSON; name is what errors
-// call the file. Whether the policy has such settings is found when it is
-// loaded.
+// ReadConfig reads the settings of a policy from YAML or JSON; name identifies the
+// file in errors. Loading the policy checks whether it accepts them.
 func ReadConfig(name string, r io.Reader) (map[string]any, error) {
 	const most = 1 << 20
 	text, err := io.ReadAll(io.LimitReader(r, most+1))

@@ -13,7 +13,7 @@ import (
 	"github.com/cede-scheduler/cede/sdk/settings"
 )
 
-// Inspection is all that can be said of a policy.
+// Inspection describes a policy.
 type Inspection struct {
 	Name        string `json:"name"`
 	Description string `json:"description,omitempty"`
@@ -81,7 +81,7 @@ func Inspect(ctx context.Context, p *Policy) (*Inspection, error) {
 	}
 	i.Limits = &Limits{Memory: p.Limits.Memory, Time: p.Limits.Time.String()}
 	if b.Manifest.Kind != bundle.Wasm {
-		i.Limits.Memory = 0 // nobody counts that of a process
+		i.Limits.Memory = 0 // the memory of a process is not limited
 		return i, nil
 	}
 	i.Limits.Fuel, i.Limits.FuelPerRow, i.Limits.Time = p.Limits.Fuel, p.Limits.FuelPerRow, ""

@@ -21,7 +21,7 @@ import (
 	"github.com/cede-scheduler/cede/plugins/wasm"
 )
 
-// Options say how policies are run.
+// Options configure how policies run.
 type Options struct {
 	CacheDir         string // of compiled modules; empty: none
 	RunDir           string // of processes; empty: the host's default
@@ -30,7 +30,7 @@ type Options struct {
 	Log              *slog.Logger
 }
 
-// Loader loads what users name.
+// Loader loads policies by name or path.
 type Loader struct {
 	o      Options
 	loader *registry.Loader
@@ -52,15 +52,15 @@ func New(o Options) *Loader {
 	return l
 }
 
-// Request says which policy is wanted, and how it is run.
+// Request selects a policy and configures how it runs.
 type Request struct {
 	sim.PolicySpec        // Use is P or P?key=value
-	Dir            string // what a relative path in Use starts from; empty: the working folder
+	Dir            string // base of a relative path in Use; empty: the working directory
 	OnFault        policy.OnFault
-	Observe        func(policy.Call) // nil: nobody is told of calls
+	Observe        func(policy.Call) // nil if calls are not observed
 }
 
-// Policy is a version with what it was made of.
+// Policy is a version with its bundle and limits.
 type Policy struct {
 	*policy.Version
 	Bundle *bundle.Bundle // nil: it is built in
@@ -72,7 +72,7 @@ func (l *Loader) Resolve(spec sim.PolicySpec) (*policy.Version, error) {
 	return l.Load(context.Background(), Request{PolicySpec: spec})
 }
 
-// Load makes a version of what is asked for.
+// Load returns a version of the requested policy.
 func (l *Loader) Load(ctx context.Context, r Request) (*policy.Version, error) {
 	p, err := l.Open(ctx, r)
 	if err != nil {
@@ -81,7 +81,7 @@ func (l *Loader) Load(ctx context.Context, r Request) (*policy.Version, error) {
 	return p.Version, nil
 }
 
-// Open is Load with what the version was made of.
+// Open returns a version of the requested policy with its bundle and limits.
 func (l *Loader) Open(ctx context.Context, r Request) (*Policy, error) {
 	named, err := builtin.Parse(r.Use)
 	if err != nil {
@@ -129,8 +129,8 @@ func (l *Loader) load(ctx context.Context, spec registry.Spec) (*Policy, error) 
 	return p, nil
 }
 
-// open reads what is on disk. What is nowhere and looks like a name is taken for
-// one.
+// open reads a bundle from disk. If the path does not exist and has the form of a
+// name, it is treated as a name.
 func open(use, dir string) (*bundle.Bundle, error) {
 	path := use
 	if dir != "" && !filepath.IsAbs(use) {
@@ -195,7 +195,7 @@ func (l *Loader) wasmHost(ctx context.Context) (*wasm.Host, error) {
 		return l.wasm, nil
 	}
 	host, err := wasm.NewHost(wasm.Options{CacheDir: l.o.CacheDir, Log: l.o.Log})
-	if err != nil && l.o.CacheDir != "" { // a home that cannot be written to shall not keep anybody from a policy
+	if err != nil && l.o.CacheDir != "" { // an unwritable home directory must not prevent loading
 		if l.o.Log != nil {
 			l.o.Log.InfoContext(ctx, "compiled policies are not kept", "err", err)
 		}
@@ -219,7 +219,7 @@ func (l *Loader) processHost() (*process.Host, error) {
 	return l.process, err
 }
 
-// Close ends every process and frees what was compiled.
+// Close ends every policy process and frees compiled modules.
 func (l *Loader) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

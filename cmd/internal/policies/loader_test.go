@@ -48,10 +48,10 @@ func TestResolve_GrantsAndIdentity(t *testing.T) {
 		t.Errorf("%+v and %+v are the same rules", nomad, again)
 	}
 	if other := resolve("default", "default"); other.ID == nomad.ID || len(other.Grants) != 0 {
-		t.Errorf("%+v is nobody else", other)
+		t.Errorf("%+v: want an ID other than that of nomad, and no grants", other)
 	}
 	if _, err := resolver(t).Resolve(sim.PolicySpec{Use: "default", Grants: []string{"all"}}); err == nil {
-		t.Error("there is no such grant")
+		t.Error("an unknown grant is accepted")
 	}
 }
 

@@ -7,7 +7,7 @@ import (
 	"github.com/cede-scheduler/cede/plugins/registry"
 )
 
-// ServerOptions say which policies a server runs beside those that are linked in.
+// ServerOptions configure the policies of a server beyond the built-in ones.
 type ServerOptions struct {
 	Executables []registry.Executable
 	// Limits are those of calls where a policy's manifest sets none; its own count

@@ -10,7 +10,7 @@ import (
 	"github.com/cede-scheduler/cede/plugins/bundle"
 )
 
-func TestForServer_RunsWhatIsLinkedInAndModules(t *testing.T) {
+func TestForServer_RunsBuiltinsAndModules(t *testing.T) {
 	l := New(Options{})
 	defer func() {
 		if err := l.Close(); err != nil {

@@ -13,7 +13,7 @@ type Usage struct {
 	Calls int
 	// Fuel is that of the call closest to its limit; 0 if fuel is not metered.
 	Fuel, Allowed uint64
-	Memory        int64 // bytes of an instance; 0 where nobody counts
+	Memory        int64 // bytes of an instance; 0 if the host does not count memory
 }
 
 // Share is the part of its fuel that the thirstiest call used.
@@ -24,8 +24,8 @@ func (u Usage) Share() float64 {
 	return float64(u.Fuel) / float64(u.Allowed)
 }
 
-// Trial puts a policy to tests, and keeps what that used. It is used by one
-// goroutine at a time.
+// Trial runs test cases against a policy and records the resources that they use. It
+// is not safe for concurrent use.
 type Trial struct {
 	policy *Policy
 	guests []*meteredPolicy
@@ -38,7 +38,7 @@ func NewTrial(p *Policy) *Trial {
 	return &Trial{policy: p}
 }
 
-// Close gives back what the trial used.
+// Close releases the resources of the trial.
 func (t *Trial) Close() {
 	for _, g := range t.guests {
 		g.release()

@@ -26,7 +26,7 @@ func opened(t *testing.T, use string) *policies.Policy {
 
 // A trap ends an instance and not the test: the next case, which may be the
 // smaller one, is put to another.
-func TestTrial_GoesOnAfterATrap(t *testing.T) {
+func TestTrial_ContinuesAfterTrap(t *testing.T) {
 	trial := policies.NewTrial(opened(t, "../../../plugins/wasm/testdata/hostile/trap_score.wasm"))
 	defer trial.Close()
 	s, err := trial.Subject()
@@ -45,7 +45,7 @@ func TestTrial_GoesOnAfterATrap(t *testing.T) {
 	}
 }
 
-func TestTrial_DecidesAsTheNativePolicy(t *testing.T) {
+func TestTrial_DecidesLikeNativePolicy(t *testing.T) {
 	const guests = "../../../sdk/abi/testdata/guests/"
 	c := policytest.MustParse(t, "preemptor 50 cpu=9\nnode n cpu=0\n  a 10 cpu=5\n  b 20 cpu=4\n  c 20 cpu=9\n")
 	var want string
@@ -73,8 +73,8 @@ func TestTrial_DecidesAsTheNativePolicy(t *testing.T) {
 	}
 }
 
-// A home that cannot be written to keeps nobody from a policy.
-func TestOpen_WithoutAPlaceForCompiledCode(t *testing.T) {
+// If the home directory is not writable, policies are loaded without the cache.
+func TestOpen_WithoutCacheDirectory(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)

@@ -7,7 +7,7 @@ import (
 	"github.com/cede-scheduler/cede/cmd/internal/builtin"
 )
 
-// UnknownError is a policy that nobody has heard of.
+// UnknownError is returned if no policy has this name.
 type UnknownError struct{ Policy string }
 
 func (e *UnknownError) Error() string { return fmt.Sprintf("unknown policy %q", e.Policy) }

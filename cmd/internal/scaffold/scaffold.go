@@ -38,7 +38,7 @@ type File struct {
 
 var nameForm = regexp.MustCompile(`^[a-z]([a-z0-9-]{0,62}[a-z0-9])?$`)
 
-// CheckName says why a policy cannot have a name.
+// CheckName returns an error if name is not a valid name of a policy.
 func CheckName(name string) error {
 	if !nameForm.MatchString(name) {
 		return fmt.Errorf("invalid policy name %q: expected at most 64 lower-case letters, digits and dashes, starting with a letter", name)
@@ -123,7 +123,8 @@ func (p Project) sdk() []File {
 		add(at, sdk.Read(name))
 	}
 	if p.Lang == "go" {
-		// No requirement: what the SDK needs for processes is behind a build tag.
+		// No requirements: the code for processes, which has dependencies, is behind
+		// a build tag.
 		add("go.mod", []byte("module github.com/cede-scheduler/cede\n\ngo 1.26\n"))
 	}
 	return list
@@ -132,8 +133,8 @@ func (p Project) sdk() []File {
 // ErrNotEmpty is a folder in which there is something already.
 var ErrNotEmpty = errors.New("the folder is not empty")
 
-// Write makes the folder and writes the files. Where it fails, what it wrote is
-// taken away again.
+// Write creates the directory and writes the files. If it fails, it removes the files
+// that it wrote.
 func Write(dir string, files []File) (err error) {
 	entries, err := os.ReadDir(dir)
 	switch {
@@ -168,7 +169,7 @@ func Write(dir string, files []File) (err error) {
 func removeAll(dir string) {
 	entries, _ := os.ReadDir(dir)
 	for _, e := range entries {
-		_ = os.RemoveAll(filepath.Join(dir, e.Name())) // whatever stays is what it was
+		_ = os.RemoveAll(filepath.Join(dir, e.Name())) // if removal fails, the file remains
 	}
 }
 

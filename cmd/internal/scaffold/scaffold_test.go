@@ -22,7 +22,7 @@ func files(t *testing.T, lang string) []File {
 	return list
 }
 
-func TestFiles_EachLanguageHasWhatItNeeds(t *testing.T) {
+func TestFiles_AreCompleteForEachLanguage(t *testing.T) {
 	for _, lang := range bundle.Langs {
 		p := Project{Name: "fresh-one", Lang: lang}
 		list := files(t, lang)
@@ -34,7 +34,7 @@ func TestFiles_EachLanguageHasWhatItNeeds(t *testing.T) {
 		for _, f := range list {
 			switch {
 			case strings.HasSuffix(f.Name, "_test.go") && f.SDK:
-				t.Errorf("%s: %s needs modules that nobody has fetched", lang, f.Name)
+				t.Errorf("%s: %s requires modules that are not in the module cache", lang, f.Name)
 			case f.SDK:
 			case bytes.Contains(f.Text, []byte("{%")) || bytes.Contains(f.Text, []byte("Thrifty")) || strings.Contains(f.Name, "tmpl"):
 				t.Errorf("%s: %s is not filled in", lang, f.Name)
@@ -51,7 +51,7 @@ func TestFiles_EachLanguageHasWhatItNeeds(t *testing.T) {
 	}
 }
 
-func TestCheckName_TakesNamesThatWorkEverywhere(t *testing.T) {
+func TestCheckName_AcceptsPortableNames(t *testing.T) {
 	for _, name := range []string{"a", "thrifty", "least-waste-2", "x" + strings.Repeat("y", 63)} {
 		if err := CheckName(name); err != nil {
 			t.Error(err)
@@ -64,7 +64,7 @@ func TestCheckName_TakesNamesThatWorkEverywhere(t *testing.T) {
 	}
 }
 
-func TestWrite_ChangesNothingThatIsThere(t *testing.T) {
+func TestWrite_KeepsExistingFiles(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "new")
 	list := []File{{Name: "a/b", Text: []byte("1")}, {Name: "c", Text: []byte("2")}}
 	if err := Write(dir, list); err != nil {
@@ -78,7 +78,7 @@ func TestWrite_ChangesNothingThatIsThere(t *testing.T) {
 	}
 }
 
-func TestWrite_LeavesNothingHalf(t *testing.T) {
+func TestWrite_RemovesPartialOutput(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "new")
 	if err := Write(dir, []File{{Name: "a"}, {Name: "a/b"}}); err == nil { // a file is no folder
 		t.Fatal("it was written")
@@ -88,7 +88,7 @@ func TestWrite_LeavesNothingHalf(t *testing.T) {
 	}
 }
 
-// What is laid down is under the licence that it says.
+// Generated files carry the licence of the repository.
 func TestSDK_HasTheLicenceOfTheRepository(t *testing.T) {
 	want, err := os.ReadFile("../../../LICENSE")
 	if err != nil {

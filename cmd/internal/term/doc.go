@@ -1,7 +1,7 @@
-// Package term owns what output looks like to a person: tables, emphasis, and
-// progress. It decides nothing about what is said, and never writes anywhere
-// but where it is told.
+// Package term owns the presentation of terminal output: tables, emphasis, and
+// progress. It does not decide which content is printed, and writes only to the given
+// writers.
 //
-// cmd/internal/cli calls it. A Progress may be told things by any goroutine;
-// everything else belongs to one.
+// cmd/internal/cli calls it. A Progress is safe for concurrent use; all other types
+// are not.
 package term

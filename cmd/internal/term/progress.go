@@ -32,19 +32,19 @@ type Progress struct {
 	over  bool
 }
 
-// NewProgress starts to count. live is whether w is a terminal that can rewrite a
-// line; width tells how wide it is.
+// NewProgress starts a progress display. If live is set, w is a terminal that can
+// rewrite a line; width returns the terminal's width.
 func NewProgress(w io.Writer, live bool, width func() int, c clock.Clock) *Progress {
 	now := c.Now()
 	first := plainEvery
 	if live {
-		first = 5 * liveEvery // what is quick needs no progress
+		first = 5 * liveEvery // short operations show no progress
 	}
 	return &Progress{w: w, live: live, width: width, clock: c, begun: now, next: now.Add(first)}
 }
 
-// Show shows what text says, unless something was shown just now. text gets
-// the time since the start.
+// Show prints the result of text unless a line was printed very recently. text
+// receives the time since the start.
 func (p *Progress) Show(text func(elapsed time.Duration) string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -55,7 +55,7 @@ func (p *Progress) Show(text func(elapsed time.Duration) string) {
 	line := text(now.Sub(p.begun))
 	if !p.live {
 		p.next = now.Add(plainEvery)
-		_, _ = fmt.Fprintln(p.w, line) // nobody can be told that progress cannot be told
+		_, _ = fmt.Fprintln(p.w, line) // an error of the progress output cannot be reported
 		return
 	}
 	p.next = now.Add(liveEvery)
@@ -74,7 +74,7 @@ func (p *Progress) Clear() {
 	}
 }
 
-// Done ends it. What is shown after it is not.
+// Done ends the display. Later calls of Show have no effect.
 func (p *Progress) Done() {
 	p.Clear()
 	p.mu.Lock()

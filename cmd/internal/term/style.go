@@ -16,7 +16,7 @@ var Colour = Style{on: true}
 // Emphasis is one way to make text stand out.
 type Emphasis string
 
-// What text may be. Plain is for what needs no emphasis.
+// Styles of text. Plain is without emphasis.
 const (
 	Plain Emphasis = ""
 	Bold  Emphasis = "\x1b[1m"
@@ -41,8 +41,8 @@ func IsTerminal(w io.Writer) bool {
 	return ok && xterm.IsTerminal(int(f.Fd()))
 }
 
-// StyleFor is the style of what goes to a stream: colour on a terminal that
-// has it, unless the user said otherwise (NO_COLOR, TERM=dumb).
+// StyleFor returns the style for a stream: colours if it is a terminal with colours,
+// unless the user disabled them (NO_COLOR, TERM=dumb).
 func StyleFor(terminal bool, getenv func(string) string) Style {
 	return Style{on: terminal && getenv("NO_COLOR") == "" && getenv("TERM") != "dumb"}
 }

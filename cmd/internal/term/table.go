@@ -36,8 +36,8 @@ func (t *Table) Row(texts ...string) {
 	t.Cells(cells...)
 }
 
-// Cells adds a row. An empty cell is shown as a dash, so that nobody takes it
-// for something that was forgotten.
+// Cells adds a row. An empty cell is shown as a dash, so that it does not look like
+// missing output.
 func (t *Table) Cells(cells ...Cell) {
 	for i := range cells {
 		if cells[i].Text == "" {

@@ -32,7 +32,7 @@ func TestTable_AlignsAndMarks(t *testing.T) {
 	}
 }
 
-func TestStyleFor_HeedsTheUser(t *testing.T) {
+func TestStyleFor_RespectsEnvironment(t *testing.T) {
 	for _, tc := range []struct {
 		terminal bool
 		env      map[string]string
@@ -50,7 +50,7 @@ func TestStyleFor_HeedsTheUser(t *testing.T) {
 	}
 }
 
-func TestProgress_LineEveryTenSecondsElsewhere(t *testing.T) {
+func TestProgress_LineEveryTenSecondsIfNotTerminal(t *testing.T) {
 	var b strings.Builder
 	c := clock.NewVirtual(time.Unix(0, 0))
 	p := NewProgress(&b, false, nil, c)
@@ -64,7 +64,7 @@ func TestProgress_LineEveryTenSecondsElsewhere(t *testing.T) {
 	}
 }
 
-func TestProgress_LiveLineIsRewrittenAndTakenAway(t *testing.T) {
+func TestProgress_LiveLineIsRewrittenAndErased(t *testing.T) {
 	var b strings.Builder
 	c := clock.NewVirtual(time.Unix(0, 0))
 	p := NewProgress(&b, true, func() int { return 8 }, c)

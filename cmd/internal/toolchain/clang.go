@@ -14,8 +14,8 @@ const (
 // rather than into data, and no names.
 var linking = []string{"--no-entry", "--strip-all", "--stack-first", "-z", "stack-size=16384"}
 
-// cModule compiles and links in two steps: clang as a linker would run whatever
-// wasm-opt is installed, and fail with those that are too old.
+// cModule compiles and links in two steps: if clang drives the linker, it runs the
+// installed wasm-opt and fails with old versions.
 func cModule(ctx context.Context, p *Project, out string) error {
 	clang, err := find(installClang, "clang", "clang-19", "clang-18", "clang-17", "clang-16", "clang-15", "clang-14")
 	if err != nil {

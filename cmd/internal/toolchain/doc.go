@@ -1,6 +1,6 @@
-// Package toolchain owns how a policy's module is built of its sources: which
-// compiler with which flags, where it is found, and what to install where it is
-// not. The same sources and tools give the same bytes.
+// Package toolchain owns the build of a policy's module from its sources: the
+// compiler and its flags, where it is found, and what to install if it is missing.
+// The same sources and tools produce the same bytes.
 //
 // cmd/internal/cli calls it. It reads the manifest and never writes it.
 package toolchain

@@ -56,8 +56,8 @@ func goProcess(ctx context.Context, p *Project, out string) error {
 	return p.run(ctx, p.goEnvironment("CGO_ENABLED=0"), tool, args...)
 }
 
-// writeProcessMod writes the project's requirements and those of a process. The
-// go tool adds what they need in turn, and the sums.
+// writeProcessMod writes the requirements of the project and of a process. The go
+// tool adds transitive requirements and checksums.
 func (p *Project) writeProcessMod() error {
 	text, err := os.ReadFile(filepath.Join(p.Dir, "go.mod"))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -66,7 +66,7 @@ func (p *Project) writeProcessMod() error {
 	if err != nil {
 		return err
 	}
-	fresh := fmt.Sprintf("// Written by cede policy build --kind process: go.mod, and what a process needs.\n%s\nrequire (\n\t%s\n)\n",
+	fresh := fmt.Sprintf("// Written by cede policy build --kind process: go.mod and the requirements of a process.\n%s\nrequire (\n\t%s\n)\n",
 		text, strings.Join(ProcessModules, "\n\t"))
 	return os.WriteFile(filepath.Join(p.Dir, processMod), []byte(fresh), 0o666)
 }

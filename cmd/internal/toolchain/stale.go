@@ -20,8 +20,8 @@ var extensions = map[string][]string{
 	"go": {".go"}, "c": {".c", ".h"}, "rust": {".rs"}, "assemblyscript": {".ts"},
 }
 
-// Stale is the newest source that was written after the module was built;
-// empty: there is none, or nothing says what the module is built of.
+// Stale returns the newest source that was modified after the module was built. It
+// returns "" if there is none, or if the manifest does not list the sources.
 func Stale(b *bundle.Bundle) string {
 	if b.Dir == "" || b.Manifest.Build == nil {
 		return ""

@@ -9,7 +9,7 @@ import (
 	"github.com/cede-scheduler/cede/plugins/bundle"
 )
 
-func TestStale_NamesTheNewestSourceWrittenAfterTheModule(t *testing.T) {
+func TestStale_ReturnsNewestSourceModifiedAfterModule(t *testing.T) {
 	dir, built := t.TempDir(), time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	write := func(name string, after time.Duration) {
 		t.Helper()
@@ -37,7 +37,7 @@ func TestStale_NamesTheNewestSourceWrittenAfterTheModule(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", why, got, name)
 		}
 	}
-	want("", "there is no module")
+	want("", "missing module")
 	write("build/p.wasm", 0)
 	write("policy.go", -time.Hour)
 	want("", "the module is newer")

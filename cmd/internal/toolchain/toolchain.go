@@ -18,7 +18,7 @@ import (
 type Project struct {
 	Dir      string
 	Manifest *bundle.Manifest
-	// Say is told of steps that a user would wonder about; nil: nobody is.
+	// Say receives messages about long or unexpected steps; it may be nil.
 	Say func(text string)
 	// Environ is the environment of compilers; nil: the process's own.
 	Environ []string
@@ -27,7 +27,7 @@ type Project struct {
 // MissingError is a tool that is not installed.
 type MissingError struct {
 	Tool    string
-	Install string // what to do about it
+	Install string // how to install it
 }
 
 func (e *MissingError) Error() string { return e.Tool + " is missing" }
@@ -38,13 +38,13 @@ func (e *MissingError) Hint() string { return e.Install }
 // CompileError is a compiler's complaint about the sources.
 type CompileError struct {
 	Command string
-	Output  string // what the compiler said
+	Output  string // of the compiler
 	Err     error
 }
 
 func (e *CompileError) Error() string { return fmt.Sprintf("%s: %v", e.Command, e.Err) }
 
-// ErrNoSources is a manifest that does not say how its module is built.
+// ErrNoSources is returned if a manifest does not describe how its module is built.
 var ErrNoSources = errors.New("the manifest has no build section: its module was built elsewhere")
 
 // compilers build sources into a file.
@@ -52,8 +52,8 @@ var compilers = map[string]func(ctx context.Context, p *Project, out string) err
 	"go": goModule, "c": cModule, "rust": rustModule, "assemblyscript": assemblyScriptModule,
 }
 
-// Build builds the module and puts it where the manifest says. Until it is
-// whole, what was there stays.
+// Build builds the module at the path of the manifest. It replaces an existing module
+// only after the build succeeded.
 func (p *Project) Build(ctx context.Context) error {
 	b := p.Manifest.Build
 	if b == nil {
@@ -77,7 +77,7 @@ func (p *Project) Build(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = os.RemoveAll(work) }() // what stays is in nobody's way
+	defer func() { _ = os.RemoveAll(work) }() // a leftover directory does no harm
 	out, err := filepath.Abs(filepath.Join(work, filepath.Base(module)))
 	if err != nil {
 		return err

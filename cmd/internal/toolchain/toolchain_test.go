@@ -37,7 +37,7 @@ func project(t *testing.T, lang, source string, kind bundle.Kind) *Project {
 	}}
 }
 
-func TestBuild_MissingToolsAreNamedWithWhatToInstall(t *testing.T) {
+func TestBuild_ReportsMissingToolsWithHint(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	for lang, want := range map[string]string{
 		"go": "golang-go", "c": "apt-get install clang lld", "assemblyscript": "apt-get install nodejs npm",
@@ -59,7 +59,7 @@ func TestBuild_MissingToolsAreNamedWithWhatToInstall(t *testing.T) {
 	}
 }
 
-func TestBuild_AssemblyScriptsCompilerComesWithTheProject(t *testing.T) {
+func TestBuild_UsesAssemblyScriptCompilerOfProject(t *testing.T) {
 	tools := t.TempDir()
 	if err := os.WriteFile(filepath.Join(tools, "node"), []byte("#!/bin/sh\n"), 0o700); err != nil {
 		t.Fatal(err)

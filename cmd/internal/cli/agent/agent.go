@@ -59,10 +59,10 @@ server leave does.`,
 	return cmd
 }
 
-// printBanner tells a newcomer where to go on.
+// printBanner prints the next steps for a new user.
 func printBanner(env *cmdutil.Env, c *config.Loaded, url string) {
 	if !c.Dev {
-		return // the log tells
+		return // the log reports the addresses
 	}
 	address := ""
 	if url != client.DefaultAddress {
@@ -78,7 +78,7 @@ Try, in another terminal:
 `, url, address)
 }
 
-// sources are the flags that say where a configuration is read.
+// sources are the flags that select the sources of the configuration.
 type sources struct {
 	env   *cmdutil.Env
 	files []string
@@ -95,8 +95,8 @@ func sourceFlags(cmd *cobra.Command, env *cmdutil.Env) *sources {
 	return s
 }
 
-// load reads the configuration; what is wrong with it is told all at once,
-// and with look what is wrong with the files that it names.
+// load reads the configuration and returns all of its problems together. If look is
+// set, they include those of the files that it names.
 func (s *sources) load(look bool) (*config.Loaded, error) {
 	src := config.Sources{Look: look, Files: s.files, Environ: s.env.Environ(), Flags: map[string]string{}, Dev: s.dev}
 	if len(src.Files) == 0 {

@@ -10,7 +10,7 @@ import (
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
-// IsLive reports whether an allocation has not ended, as far as is known.
+// IsLive reports whether an allocation with this status has not ended.
 func IsLive(status string) bool {
 	return status == "running" || status == "pending" || status == "unknown"
 }

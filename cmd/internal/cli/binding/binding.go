@@ -96,14 +96,14 @@ func bindingPage(p cmdutil.Page, env *cmdutil.Env, b *client.BindingStatus) {
 	evictionTable(p, env, b)
 }
 
-// spreadOf says on how many clusters, and values of an attribute, a binding has to be;
-// "": on any.
+// spreadOf describes the clusters and attribute values over which a binding must be
+// spread. It returns "" if it may use any clusters.
 func spreadOf(b *client.Binding) string {
 	m := model.Binding{MinClusters: b.MinClusters, MaxClusters: b.MaxClusters, SpreadBy: b.SpreadBy, MinGroups: b.MinGroups, MaxGroups: b.MaxGroups}
 	return m.SpreadText()
 }
 
-// unboundTable tells why replicas have no place, cluster by cluster.
+// unboundTable lists, by cluster, why replicas are not bound.
 func unboundTable(p cmdutil.Page, b *client.BindingStatus) {
 	if b.Missing == 0 {
 		return
@@ -119,7 +119,7 @@ func unboundTable(p cmdutil.Page, b *client.BindingStatus) {
 	}
 }
 
-// evictionTable lists whom a binding displaced, and who displaced it.
+// evictionTable lists the bindings that a binding evicted, and those that evicted it.
 func evictionTable(p cmdutil.Page, env *cmdutil.Env, b *client.BindingStatus) {
 	var did, suffered []displaced
 	for _, e := range b.Evictions {

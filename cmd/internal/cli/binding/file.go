@@ -17,9 +17,9 @@ import (
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
-// Bindings and clusters are written as in scenarios and checked by what reads
-// those, so that the same lines mean the same. What a server takes beyond it (a
-// binding's template) is taken off first.
+// Bindings and clusters have the format of scenarios and are checked by the same
+// decoder, so that the same lines mean the same. Fields that only servers accept (the
+// template of a binding) are removed first.
 
 // readBindings reads a file of bindings, strictly.
 func readBindings(file string, text []byte) ([]*client.Binding, error) {
@@ -52,8 +52,8 @@ func readClusters(file string, text []byte) ([]*client.Cluster, error) {
 	return list, ps.Err(file, "`cede help bindings` describes the file")
 }
 
-// decodeEntries reads entries as those of a scenario's list, in which the clusters
-// that they name are. What is wrong is told with the lines of the file.
+// decodeEntries decodes entries as those of a scenario's list, with the clusters that
+// they reference. It reports problems with the lines of the file.
 func decodeEntries(ps *cmdutil.FileProblems, nodes []*yaml.Node, list string, clusters []string) *scenario.File {
 	if len(nodes) == 0 {
 		return &scenario.File{}
@@ -103,8 +103,8 @@ func remedyOf(list string, p scenario.Problem) string {
 // step is a part of a path such as bindings[2].resources.cpu.
 var step = regexp.MustCompile(`[^.\[\]]+`)
 
-// lineOf is the line of the value at a path of a scenario, or of what is nearest
-// around it.
+// lineOf returns the line of the value at a path of a scenario, or of the closest
+// enclosing value.
 func lineOf(nodes []*yaml.Node, path string) int {
 	steps := step.FindAllString(path, -1)
 	if len(steps) < 2 {
@@ -150,14 +150,14 @@ func takeTemplate(ps *cmdutil.FileProblems, n *yaml.Node) json.RawMessage {
 	return nil
 }
 
-// clustersNamed is the clusters that a binding names: servers may know them, or
-// come to.
+// clustersNamed returns the clusters that a binding names. They need not exist on the
+// server yet.
 func clustersNamed(n *yaml.Node) (ids []string) {
 	var named struct {
 		Clusters []string       `yaml:"clusters"`
 		Weights  map[string]any `yaml:"weights"`
 	}
-	_ = n.Decode(&named) // what is wrong with it is told elsewhere
+	_ = n.Decode(&named) // decodeEntries reports its errors
 	ids = named.Clusters
 	for id := range named.Weights {
 		ids = append(ids, id)

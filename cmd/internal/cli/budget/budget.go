@@ -126,7 +126,8 @@ func budgetPage(p cmdutil.Page, env *cmdutil.Env, b *client.BudgetStatus) {
 	apiview.AllocTable(p, env, b.Allocations, false)
 }
 
-// findBudget is the budget of a name, or the only one whose name begins so.
+// findBudget returns the budget with this name, or the only one whose name has it as
+// a prefix.
 func findBudget(ctx context.Context, c *cmdutil.Connection, budgets cmdutil.Resource, name string) (*client.BudgetStub, error) {
 	list, err := cmdutil.ListAll(ctx, &client.QueryOptions{Prefix: name}, c.Client.Budgets().List)
 	if err != nil {

@@ -63,7 +63,7 @@ func decodeBudget(ps *cmdutil.FileProblems, n *yaml.Node) *client.Budget {
 	return b
 }
 
-// intoBound reads a number, or a share of what is wanted.
+// intoBound returns a parser of a number or a percentage of the desired count.
 func intoBound(to *client.Bound) func(*yaml.Node) string {
 	return func(value *yaml.Node) string {
 		digits, percent := strings.CutSuffix(value.Value, "%")

@@ -68,7 +68,7 @@ func (e *Env) Open(name string) (fs.File, error) {
 	return &memoryFile{Reader: strings.NewReader(text)}, nil
 }
 
-// Write stores what write writes under a name. It stores nothing if write fails.
+// Write stores the output of write under a name. It stores nothing if write fails.
 func (e *Env) Write(name string, write func(io.Writer) error) error {
 	var b strings.Builder
 	if err := write(&b); err != nil {

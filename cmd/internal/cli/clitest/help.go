@@ -14,7 +14,7 @@ const maxShort = 60
 // CheckHelp checks the descriptions of all commands of a tree: Short is an imperative
 // of at most 60 characters, Long is present, and every line of Example that starts
 // the program is a valid command line. newRoot returns a new tree at each call,
-// because flags keep what an earlier command line set.
+// because flags keep the values of an earlier command line.
 func CheckHelp(t *testing.T, newRoot func() *cobra.Command) {
 	t.Helper()
 	walk(newRoot(), func(cmd *cobra.Command) {
@@ -89,9 +89,8 @@ func checkCommandLine(t *testing.T, root *cobra.Command, words []string) {
 	}
 }
 
-// shellCommands splits a line of a shell into its commands and those into words. It
-// knows quotes, pipes, redirections, assignments and $(…), as far as examples use
-// them.
+// shellCommands splits a shell line into commands, and those into words. It supports
+// the syntax that examples use: quotes, pipes, redirections, assignments and $(…).
 func shellCommands(line string) (commands [][]string) {
 	var words []string
 	var word strings.Builder

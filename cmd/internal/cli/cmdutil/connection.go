@@ -179,7 +179,7 @@ func ServerError(e *client.Error) *Error {
 		own.Exit = ExitConflict
 	case client.CodeNoLeader:
 		own.Exit = ExitUnreachable
-		own.Hint = strings.ReplaceAll(own.Hint, "stale=true", "--stale") // as it is said here
+		own.Hint = strings.ReplaceAll(own.Hint, "stale=true", "--stale") // name of the parameter on the command line
 		if own.Hint == "" {
 			own.Hint = "wait for an election, or start more servers; `cede operator raft` shows them"
 		}

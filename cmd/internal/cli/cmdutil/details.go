@@ -70,7 +70,7 @@ func anyOf(m map[string]any, names ...string) any {
 	return nil
 }
 
-// withoutDetails cuts off a message what the lines above it say as well.
+// withoutDetails removes the parts of a message that the lines above it repeat.
 func withoutDetails(message string, lines []string) string {
 	cut := len(message)
 	for _, l := range lines {

@@ -24,7 +24,7 @@ type Env struct {
 	Stdout io.Writer
 	Stderr io.Writer
 
-	// Whether somebody looks at the streams, rather than a file or a program.
+	// StdoutTerminal and StderrTerminal report whether the streams are terminals.
 	StdoutTerminal, StderrTerminal bool
 	// Width returns the number of columns of the terminal behind a stream; 0: unknown.
 	Width func(io.Writer) int
@@ -40,11 +40,11 @@ type Env struct {
 	Exit    func(code int)
 	// Policies opens policies.
 	Policies Policies
-	// Close ends what policies were run with.
+	// Close releases the runtimes of policies.
 	Close func() error
 
-	// StaleWarned are the folders of policies whose module is older than its sources,
-	// and of which the user was told. Policies may be opened at the same time.
+	// StaleWarned is the set of policy directories for which a stale module was
+	// reported. It is a sync.Map because policies are opened concurrently.
 	StaleWarned sync.Map
 
 	JSONErrors bool

@@ -41,7 +41,7 @@ func TestMoreSevere_OrderOfExitCodes(t *testing.T) {
 	}
 }
 
-// What the server calls stale=true is --stale on the command line.
+// The server's parameter stale=true is --stale on the command line.
 func TestServerError_NamesFlags(t *testing.T) {
 	e := ServerError(&client.Error{Code: client.CodeNoLeader, Message: "no", Hint: "ask another server; stale=true reads what is here"})
 	if want := "ask another server; --stale reads what is here"; e.Hint != want || e.Exit != ExitUnreachable {

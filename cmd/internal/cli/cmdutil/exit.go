@@ -13,7 +13,7 @@ const (
 	ExitConflict    Exit = 5   // an index or plan token no longer holds
 	ExitUnplaced    Exit = 6   // submitted, but not every instance could be placed
 	ExitPolicy      Exit = 7   // a policy was at fault
-	ExitCheck       Exit = 8   // a check that the caller asked for failed
+	ExitCheck       Exit = 8   // a requested check failed
 	ExitInterrupted Exit = 130 // interrupted
 )
 

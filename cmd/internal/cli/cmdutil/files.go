@@ -151,7 +151,7 @@ func (env *Env) suggestFile(name string, folder fs.File) (file string) {
 	if !ok {
 		return ""
 	}
-	entries, _ := f.ReadDir(-1) // what cannot be listed is not suggested
+	entries, _ := f.ReadDir(-1) // a directory that cannot be listed has no completions
 	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
 	var deeper string
 	for _, e := range entries {

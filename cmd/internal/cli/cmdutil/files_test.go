@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// What may hold secrets is its owner's alone; a file that is there keeps its mode.
+// Only the owner can read a file that may hold secrets; an existing file keeps its
+// mode.
 func TestWritePrivate_IsReadableByOwnerOnly(t *testing.T) {
 	dir := t.TempDir()
 	for name, before := range map[string]os.FileMode{"new": 0, "shared": 0o640} {
@@ -18,7 +19,7 @@ func TestWritePrivate_IsReadableByOwnerOnly(t *testing.T) {
 			if err := os.WriteFile(path, nil, before); err != nil {
 				t.Fatal(err)
 			}
-			if err := os.Chmod(path, before); err != nil { // whatever the umask
+			if err := os.Chmod(path, before); err != nil { // independent of the umask
 				t.Fatal(err)
 			}
 		}

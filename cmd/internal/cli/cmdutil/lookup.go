@@ -7,7 +7,8 @@ import (
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
-// ReplaceNotFound says what was not found in the words of the command line.
+// ReplaceNotFound replaces a not-found error of the API by one in terms of the
+// command line.
 func ReplaceNotFound(err error, what, id, hint string) error {
 	if !client.IsNotFound(err) {
 		return err
@@ -15,12 +16,12 @@ func ReplaceNotFound(err error, what, id, hint string) error {
 	return NotFound(what, id, hint, err)
 }
 
-// NotFound is a thing that there is not, as err says if it does.
+// NotFound returns the error for a missing object. It wraps err, which may be nil.
 func NotFound(what, id, hint string, err error) error {
 	return &Error{Exit: ExitNotFound, Code: client.CodeNotFound, Message: fmt.Sprintf("no %s %q", what, id), Hint: hint, Err: err}
 }
 
-// Ambiguous is a prefix that several ids begin with.
+// Ambiguous returns the error for a prefix that matches several IDs.
 func Ambiguous(what, id string, ids []string) error {
 	return &Error{
 		Exit: ExitUsage, Code: CodeUsage, Message: fmt.Sprintf("%q is ambiguous: it matches %ss %s", id, what, strings.Join(ids, ", ")),

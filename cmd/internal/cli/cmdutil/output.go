@@ -150,8 +150,8 @@ func (o *Output) yaml(w io.Writer, data any) error {
 	return e.Close()
 }
 
-// unflow drops the braces and quotes that JSON brought; what needs quotes gets
-// them again.
+// unflow clears the flow and quoting styles that JSON implies. The encoder adds
+// quotes again if a value requires them.
 func unflow(n *yaml.Node) {
 	if len(n.Content) > 0 || n.Kind == yaml.ScalarNode {
 		n.Style = 0

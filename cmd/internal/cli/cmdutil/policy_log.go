@@ -6,11 +6,11 @@ import (
 	"log/slog"
 )
 
-// envLogLevel is the variable that says how much of what policies say is shown.
+// envLogLevel is the variable that sets the level of the log of policies.
 const envLogLevel = "CEDE_LOG_LEVEL"
 
-// guestLog shows what policies say, and what is said about running them, from a
-// level on. There is no time in it: what a simulation prints stays the same.
+// guestLog returns a logger for messages of policies and of their runtime, from a
+// level on. It omits the time, so that the output of a simulation is reproducible.
 func guestLog(to io.Writer, level string) *slog.Logger {
 	least := slog.LevelWarn
 	if level != "" {

@@ -11,9 +11,9 @@ import (
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
-// Things that are kept by name, such as priority classes and budgets, are listed,
-// applied from files, described and deleted with one grammar. What is particular
-// to a noun stands in its file; what its commands share stands here.
+// Named resources such as priority classes and budgets are listed, applied from
+// files, described and deleted with one grammar. Each noun's own file holds its
+// specifics; this file holds the shared part.
 
 // A Resource describes a kind of named objects, such as priority classes and budgets,
 // which have the same commands: list, apply, status and delete.
@@ -23,7 +23,7 @@ type Resource struct {
 	Plural     string
 	EmptyHint  string // where they come from, for a list that is empty
 	Namespaced bool   // whether each is in a namespace
-	IDField    string // what they go by where that is no name; "": their name
+	IDField    string // header of the identifier if it is not a name; "": name
 }
 
 // NamespaceHint is appended to hints about objects that may be in another namespace.
@@ -37,7 +37,8 @@ func (n Resource) Group(cmd *cobra.Command, verbs ...*cobra.Command) *cobra.Comm
 	return cmd
 }
 
-// ItemCommand makes cmd one that takes one of these things and asks a server about it.
+// ItemCommand makes cmd a command that takes one resource and requests its document
+// from a server.
 func (n Resource) ItemCommand(env *Env, cmd *cobra.Command, answer func(ctx context.Context, c *Connection, name string) (Document, error)) *cobra.Command {
 	cmd.Args = PositionalArgs(1, 1, "one "+n.Singular)
 	return ServerCommand(env, cmd, func(ctx context.Context, c *Connection, args []string) (Document, error) {
@@ -46,8 +47,8 @@ func (n Resource) ItemCommand(env *Env, cmd *cobra.Command, answer func(ctx cont
 	})
 }
 
-// LookupError says that there is none of a name, or which there are several of, where that
-// is what err says.
+// LookupError converts an error of the API into one that lists the missing or
+// ambiguous name. It returns other errors unchanged.
 func (n Resource) LookupError(name string, err error) error {
 	if client.IsNotFound(err) {
 		return n.NotFound(name, err)
@@ -71,7 +72,7 @@ func stringsIn(detail any) (texts []string) {
 	return texts
 }
 
-// NotFound says that there is none of a name.
+// NotFound returns the error for a name without a resource.
 func (n Resource) NotFound(name string, err error) error {
 	hint := "`cede " + n.Command + " list` lists them"
 	if n.Namespaced {

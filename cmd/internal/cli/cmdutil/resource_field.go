@@ -18,8 +18,8 @@ type FileField struct {
 // NameRequired is the problem of an entry without a name.
 const NameRequired = "name is required, of letters, digits, ., _ and -"
 
-// ParseFields reads the fields of an entry, and returns which are present. what is the
-// kind of entry in messages.
+// ParseFields reads the fields of an entry and returns the set of present ones. The
+// parameter what names the kind of entry in messages.
 func (ps *FileProblems) ParseFields(n *yaml.Node, what string, known []FileField) (given map[string]bool) {
 	given = map[string]bool{}
 	for i := 0; i+1 < len(n.Content); i += 2 {

@@ -21,7 +21,7 @@ import (
 // A FileKind describes the entries of a file.
 type FileKind struct {
 	Singular string // with its article
-	Plural   string // what scenarios call the list
+	Plural   string // key of the list in scenarios
 	Example  string
 }
 

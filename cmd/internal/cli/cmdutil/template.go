@@ -9,7 +9,7 @@ import (
 	"text/template"
 )
 
-// parseTemplate reads what -t was given.
+// parseTemplate parses the value of -t.
 func parseTemplate(text string) (*template.Template, error) {
 	return template.New("-t").Option("missingkey=error").Funcs(template.FuncMap{
 		"json": func(v any) (string, error) {

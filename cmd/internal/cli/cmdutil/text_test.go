@@ -12,6 +12,6 @@ func TestText(t *testing.T) {
 		t.Errorf("wrapped as %q", got)
 	}
 	if got := JoinOr([]string{"a", "b", "c"}); got != "a, b or c" {
-		t.Errorf("said as %q", got)
+		t.Errorf("got %q", got)
 	}
 }

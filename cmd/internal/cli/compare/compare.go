@@ -39,7 +39,7 @@ func NewCommand(env *cmdutil.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:         "compare FILE... -p P -p Q ...",
 		Short:       "Compare policies on the same scenarios",
-		Annotations: cmdutil.ExitCodes("7 a policy failed", "8 an expression of --fail-if holds, or a policy cannot place the workload of --what-if"),
+		Annotations: cmdutil.ExitCodes("6 a policy cannot place the workload of --what-if", "7 a policy failed", "8 an expression of --fail-if holds"),
 		Long: `Play every scenario under every policy, with the given number of seeds, and report how
 the policies differ: by each metric, and in the first decisions that differ. The
 first policy is the baseline.
@@ -172,7 +172,7 @@ func (c *comparison) files(ctx context.Context, files []string) error {
 	return c.conclude(runs)
 }
 
-// conclude prints what was found and checks the conditions.
+// conclude prints the report and checks the conditions.
 func (c *comparison) conclude(runs *runSet) error {
 	d := compare.New(runs.namedRuns())
 	if err := c.out.Show(comparisonDocument(c.env, d)); err != nil {
@@ -199,7 +199,7 @@ func (c *comparison) conclude(runs *runSet) error {
 	return cmdutil.ExitWith(worst)
 }
 
-// check is the error that a condition asks for.
+// check returns an error if a condition of --fail-if holds.
 func check(condition *compare.Expression, d *compare.Document) error {
 	holds, figures, err := condition.Holds(d)
 	switch {

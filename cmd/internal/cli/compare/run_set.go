@@ -44,8 +44,8 @@ type runSpec struct {
 	first  bool // of its policy: its decisions are looked at
 }
 
-// runSpecs lists the runs of one file. The first of each policy is what `cede sim
-// run` plays; the others count on from its seed.
+// runSpecs lists the runs of one file. The first run of each policy equals that of
+// `cede sim run`; the seeds of the others follow its seed.
 func (s *runSet) runSpecs(file string, f *scenario.File) []runSpec {
 	var list []runSpec
 	for _, p := range s.policies {
@@ -61,8 +61,8 @@ func (s *runSet) runSpecs(file string, f *scenario.File) []runSpec {
 	return list
 }
 
-// play plays one file under every policy and seed, several runs at a time.
-// What comes of it does not depend on how many.
+// play plays one file under every policy and seed, several runs concurrently. The
+// results do not depend on the concurrency.
 func (s *runSet) play(ctx context.Context, file string, f *scenario.File) error {
 	app.TuneForSimulation()
 	specs := s.runSpecs(file, f)
@@ -134,7 +134,8 @@ func (s *runSet) show(g *runSpec, p sim.Progress) {
 	})
 }
 
-// addResult takes over what a comparison needs of a run, and lets the rest go.
+// addResult stores the parts of a run that the comparison uses, so that the rest can
+// be freed.
 func (s *runSet) addResult(g *runSpec, run *sim.Run) {
 	r := compare.Run{
 		Scenario: run.Result.Scenario, Policy: g.policy, Seed: run.Result.Seed,
@@ -155,7 +156,7 @@ func (s *runSet) addResult(g *runSpec, run *sim.Run) {
 	}
 }
 
-// namedRuns are the runs with what their policies are called.
+// namedRuns returns the runs with the display names of their policies.
 func (s *runSet) namedRuns() []compare.Run {
 	runs := slices.Clone(s.runs)
 	for i := range runs {
@@ -182,7 +183,8 @@ func decisions(r *sim.Result) []compare.Decision {
 	return list
 }
 
-// Roughly what playing a scenario takes, from the whole google-2011 trace.
+// Approximate cost of playing a scenario, measured with the complete google-2011
+// trace.
 const (
 	bytesPerRun      = 32 << 20
 	bytesPerInstance = 8 << 10

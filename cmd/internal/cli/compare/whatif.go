@@ -17,11 +17,11 @@ import (
 	"github.com/cede-scheduler/cede/core/sim/scenario"
 )
 
-// maxManifest bounds what --what-if reads, in bytes.
+// maxManifest is the maximum size of a --what-if file in bytes.
 const maxManifest = 4 << 20
 
-// whatIf is one `cede compare --what-if`: one scenario, with more work than it
-// has, looked at in its first instant alone.
+// whatIf is one `cede compare --what-if`: a scenario with an additional workload, of
+// which only the first instant is simulated.
 type whatIf struct {
 	*comparison
 	name  string // of the manifest or job file
@@ -32,7 +32,7 @@ type whatIf struct {
 	aside int // jobs of the scenario that wait too, and are left aside
 }
 
-// resolveWhatIf checks the flags of a --what-if.
+// resolveWhatIf checks the flags that --what-if excludes or requires.
 func (c *comparison) resolveWhatIf(failIf []string) error {
 	switch {
 	case c.seeds != 1:
@@ -45,7 +45,8 @@ func (c *comparison) resolveWhatIf(failIf []string) error {
 	return c.check(1, "--what-if takes one or more policies")
 }
 
-// whatIf answers whom the work of a manifest would evict under each policy.
+// whatIf reports the evictions that the workload of a manifest would cause under each
+// policy.
 func (c *comparison) whatIf(ctx context.Context, files []string, name string) error {
 	if len(files) != 1 {
 		return cmdutil.Usagef("use one scenario file", "--what-if requires one scenario file: %d given", len(files))
@@ -64,7 +65,7 @@ func (c *comparison) whatIf(ctx context.Context, files []string, name string) er
 	return w.play(ctx)
 }
 
-// kubeKind finds what Kubernetes' manifests have and job files have not.
+// kubeKind matches the keys that Kubernetes manifests have and job files do not.
 var kubeKind = regexp.MustCompile(`(?m)^[\s{,-]*"?(kind|apiVersion)"?\s*:`)
 
 // read reads the work and adds it to the scenario.
@@ -128,20 +129,21 @@ func (w *whatIf) jobFile(src []byte) error {
 	return nil
 }
 
-// asideNotes tell what of a job file has no part in the answer. Its words are of one each.
+// asideNotes converts the ignored parts of a job file into notes. Each has a count of
+// one.
 func asideNotes(list []jobspec.IgnoredField) (notes []importer.Note) {
 	for _, a := range list {
-		done := "left aside: nothing is scheduled by it"
+		done := "ignored: it does not affect scheduling"
 		if a.AffectsPlacement {
-			done = "left aside, though Nomad keeps instances off nodes by it"
+			done = "ignored, although Nomad uses it to exclude nodes"
 		}
 		notes = append(notes, importer.Note{Count: 1, What: fmt.Sprintf("%d %s", a.Count, a.Name), Done: done})
 	}
 	return notes
 }
 
-// alone sees to it that nothing but the work is submitted. What is on its way out
-// at the start goes, as it would.
+// alone removes every submission except the workload. Allocations that are already
+// stopping at the start still stop.
 func (w *whatIf) alone() {
 	var events []scenario.Event
 	for _, e := range w.with.Events {
@@ -158,8 +160,8 @@ func (w *whatIf) alone() {
 	w.with.Events, w.with.Expect, w.with.Until = events, nil, new(scenario.Duration(0))
 }
 
-// ofHowMany is what is said of so many things that are named in the plural: one is told
-// as all of its kind are, without a number.
+// ofHowMany returns a count with a plural noun. If the count is one, it returns the
+// noun alone, which then stands for the only one of its kind.
 func ofHowMany(n int, what string) string {
 	if n == 1 {
 		return what
@@ -167,7 +169,7 @@ func ofHowMany(n int, what string) string {
 	return fmt.Sprintf("%d %s", n, what)
 }
 
-// play asks every policy.
+// play simulates the workload under every policy and prints the answer.
 func (w *whatIf) play(ctx context.Context) error {
 	app.TuneForSimulation()
 	answer := newWhatIfAnswer(w)

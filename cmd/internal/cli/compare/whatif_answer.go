@@ -33,7 +33,7 @@ type whatIfAnswer struct {
 	own     map[string]bool // jobs of the work
 }
 
-// whatIfWork is a job that is asked about.
+// whatIfWork is a job of the --what-if workload.
 type whatIfWork struct {
 	Job       string `json:"job"`
 	Namespace string `json:"namespace"`
@@ -50,8 +50,8 @@ type whatIfPolicy struct {
 	Unplaced      []sim.Unplaced    `json:"unplaced"`
 	Victims       []whatIfVictim    `json:"victims"`
 	Violations    int               `json:"budgetViolations"`
-	// Replaced victims find another place at once, Waiting ones do not. Further
-	// counts those whom the victims would evict in their turn.
+	// Replaced victims are placed on other nodes at once, Waiting ones are not.
+	// Further counts the evictions that the victims would cause.
 	Replaced int `json:"replaced"`
 	Waiting  int `json:"waiting"`
 	Further  int `json:"further"`
@@ -62,7 +62,7 @@ type whatIfPlacement struct {
 	Node  string `json:"node"`
 }
 
-// whatIfVictim is somebody who would be evicted.
+// whatIfVictim is an allocation that would be evicted.
 type whatIfVictim struct {
 	ID             string   `json:"id"`
 	Namespace      string   `json:"namespace"`
@@ -136,7 +136,7 @@ func (a *whatIfAnswer) priority(j *scenario.Job) int32 {
 	return model.DefaultPriority
 }
 
-// add takes over what one policy did.
+// add records the result of one policy.
 func (a *whatIfAnswer) add(policy string, r *sim.Result) {
 	p := whatIfPolicy{
 		Policy: policy, PolicyVersion: r.PolicyVersion,
@@ -258,7 +258,7 @@ func (a *whatIfAnswer) document() cmdutil.Document {
 	return cmdutil.Document{Data: a, Names: names, Page: a.page}
 }
 
-// page tells the answer to a person.
+// page renders the answer as text.
 func (a *whatIfAnswer) page(p cmdutil.Page) {
 	if !p.NoHeaders {
 		for _, work := range a.Work {
@@ -314,7 +314,7 @@ func (a *whatIfAnswer) overview(p cmdutil.Page) {
 	}
 }
 
-// victimTitle is what a victim is called where the scenario comes from.
+// victimTitle returns the noun for a victim in the scenario's source format.
 func (a *whatIfAnswer) victimTitle() string {
 	if a.w.file.Scheduler.Policy == "kubernetes" {
 		return "POD"

@@ -140,7 +140,7 @@ func related(p cmdutil.Page, env *cmdutil.Env, e *client.Evaluation) {
 	p.Table(t)
 }
 
-// explainEval says why things have no place.
+// explainEval explains why allocations were not placed.
 func explainEval(p cmdutil.Page, e *client.Evaluation) {
 	if len(e.FailedTGAllocs) == 0 {
 		return
@@ -166,7 +166,7 @@ Nothing is evaluated again: the reasons are those of the time of the evaluation.
 	return cmdutil.ServerCommand(env, cmd, func(ctx context.Context, c *cmdutil.Connection, args []string) (cmdutil.Document, error) {
 		e, err := apiview.FindEval(ctx, c, args[0])
 		for followed := 0; err == nil && e.SupersededBy != "" && len(e.FailedTGAllocs) == 0 && followed < 100; followed++ {
-			e, err = apiview.FindEval(ctx, c, e.SupersededBy) // what took its place knows
+			e, err = apiview.FindEval(ctx, c, e.SupersededBy) // the successor has the placement failures
 		}
 		if err != nil {
 			return cmdutil.Document{}, err

@@ -26,7 +26,7 @@ func NewCommand(env *cmdutil.Env) *cobra.Command {
 // eventTopics lists the topics of events.
 var eventTopics = []string{"Job", "Evaluation", "Allocation", "Node", "Policy", "Preemption", "Decision", "Operator", "Cluster", "Binding", "Assignment"}
 
-// errEnough ends a stream after as many events as were asked for.
+// errEnough ends a stream after the requested number of events.
 var errEnough = errors.New("enough")
 
 // eventStream is one `cede event stream`.
@@ -76,7 +76,7 @@ func (s *eventStream) run(ctx context.Context, conn *cmdutil.Connection, o *clie
 		return err
 	}
 	err = api.Events().Stream(ctx, o, func(batch *client.Events) error {
-		if batch.Newest > 0 && batch.Newest < o.Index { // else another server was asked, which lags behind
+		if batch.Newest > 0 && batch.Newest < o.Index { // otherwise another server answered, whose state is older
 			conn.Env.Warn(fmt.Sprintf("index %d does not exist yet: the newest is %d", o.Index, batch.Newest))
 		}
 		if l := batch.Lost; l != nil {
@@ -98,8 +98,7 @@ func (s *eventStream) run(ctx context.Context, conn *cmdutil.Connection, o *clie
 	return cmdutil.InterruptError(ctx, err)
 }
 
-// show prints an event. Every event is a document of its own, and a line: whoever
-// follows wants it at once.
+// show prints an event at once. Each event is a document and a line of its own.
 func (s *eventStream) show(e *client.Event) error {
 	s.out.Printed = 0 // no blank line between them
 	if s.out.Format == cmdutil.FormatYAML && s.shown > 0 {

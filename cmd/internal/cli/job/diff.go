@@ -69,7 +69,7 @@ func flatten(j *client.Job) map[string]string {
 	d.UseNumber()
 	var m map[string]any
 	if d.Decode(&m) != nil {
-		return flat // what was just written
+		return flat // does not happen: the text was just encoded
 	}
 	for _, name := range serverSet {
 		delete(m, name)

@@ -34,8 +34,8 @@ versions are retained is fixed; older ones are not available.`,
 	})
 }
 
-// historyPage lists versions, the newest first, each with what it changed of the
-// one before.
+// historyPage lists versions, the newest first, each with its changes from the
+// previous one.
 func historyPage(p cmdutil.Page, env *cmdutil.Env, versions []*client.Job) {
 	t := cmdutil.NewTable("VERSION>", "SUBMITTED", "AGE>", "STOPPED", "CHANGES>")
 	changes := make([][]change, len(versions))

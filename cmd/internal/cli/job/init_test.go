@@ -9,8 +9,8 @@ import (
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
-// TestJobTemplates_AreValidJobs: what `job init` writes validates, and means the same
-// in every form.
+// TestJobTemplates_AreValidJobs checks that the templates of `job init` validate and
+// describe the same job in every format.
 func TestJobTemplates_AreValidJobs(t *testing.T) {
 	var first *client.Job
 	for _, name := range []string{"x.hcl", "x.yaml", "x.json"} {

@@ -57,7 +57,7 @@ type planView struct {
 	JobID     string
 	Namespace string
 	*client.JobPlanResponse
-	Changes []change `json:",omitempty"` // of what the job says
+	Changes []change `json:",omitempty"` // of the job's fields
 
 	file string // with its variables, for a command line
 	env  *cmdutil.Env
@@ -91,7 +91,7 @@ func requestPlan(ctx context.Context, c *cmdutil.Connection, read *readJob) (*pl
 		after.Priority = cmp.Or(after.Priority, before.Priority)
 		after.PreemptionPolicy = cmp.Or(after.PreemptionPolicy, before.PreemptionPolicy)
 		after.Name = cmp.Or(after.Name, before.Name)
-		after.Stop = false // whoever runs a job starts it
+		after.Stop = false // running a job starts it again if it was stopped
 		v.starts = before.Stop
 		v.Changes = jobChanges(before, after)
 	}

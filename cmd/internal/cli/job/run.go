@@ -261,7 +261,7 @@ func awaitEvaluation(ctx context.Context, c *cmdutil.Connection, v *runView, tim
 			why = warnPendingReason(limited, c, meta, why)
 		}
 		if q.Index, q.Wait = meta.LastIndex, pendingWait(round); q.Index == 0 {
-			c.Env.Sleep(limited, 200*time.Millisecond) // a server that cannot say when to ask again
+			c.Env.Sleep(limited, 200*time.Millisecond) // the response has no index to wait for
 		}
 	}
 }

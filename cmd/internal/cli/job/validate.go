@@ -47,7 +47,7 @@ The job is not registered.`,
 	return cmd
 }
 
-// validateOnServer asks the server.
+// validateOnServer validates the job on the server.
 func validateOnServer(c *cmdutil.Connection, cmd *cobra.Command, read *readJob) error {
 	api, err := c.Dial()
 	if err != nil {

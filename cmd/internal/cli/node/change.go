@@ -34,11 +34,11 @@ The command does not wait until the allocations have moved.`,
 			answer, err := api.Nodes().Drain(cmd.Context(), id, !*off, *eligible)
 			switch {
 			case !*off:
-				return answer, "drains: what runs there moves away", err
+				return answer, "is draining: its allocations are migrated", err
 			case *eligible:
-				return answer, "drains no more, and takes new work", err
+				return answer, "is no longer draining, and is eligible", err
 			}
-			return answer, "drains no more; `cede node eligibility " + id + " --on` lets it take new work", err
+			return answer, "is no longer draining; `cede node eligibility " + id + " --on` makes it eligible", err
 		})
 	}
 	return cmd
@@ -66,15 +66,16 @@ not affected; cede node drain migrates them.`,
 		return changeNode(conn, cmd, out, args[0], func(api *client.Client, id string) (*client.NodeUpdateResponse, string, error) {
 			answer, err := api.Nodes().Eligibility(cmd.Context(), id, *on)
 			if *on {
-				return answer, "takes new work", err
+				return answer, "is eligible", err
 			}
-			return answer, "takes no new work; what runs there stays", err
+			return answer, "is ineligible; allocations that run on it are not affected", err
 		})
 	}
 	return cmd
 }
 
-// changeNode finds a node and changes it; change says what became of it.
+// changeNode finds a node and changes it; change returns the updated node and a
+// description of the result.
 func changeNode(c *cmdutil.Connection, cmd *cobra.Command, out *cmdutil.Output, id string, change func(*client.Client, string) (*client.NodeUpdateResponse, string, error)) error {
 	ctx := cmd.Context()
 	n, err := apiview.FindNode(ctx, c, id)

@@ -47,7 +47,7 @@ help jobs describes tolerations.`,
 // effects lists the valid effects of a taint.
 var effects = []string{"NoSchedule", "PreferNoSchedule", "NoExecute"}
 
-// parseTaints reads what kubectl's users write.
+// parseTaints parses taints in kubectl's syntax.
 func parseTaints(args []string) (untaint, taint []client.Taint, err error) {
 	for _, arg := range args {
 		text, away := strings.CutSuffix(arg, "-")

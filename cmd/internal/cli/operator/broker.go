@@ -70,8 +70,8 @@ func brokerCmd(env *cmdutil.Env, verb, short string, do func(context.Context, cl
 	})
 }
 
-// awaitBrokerState changes the broker, and looks again until it is as it was asked to be:
-// the change is written to the log first, and reaches the broker a moment later.
+// awaitBrokerState changes the broker and polls until the change is visible: it is
+// first written to the log and applied a moment later.
 func awaitBrokerState(ctx context.Context, env *cmdutil.Env, o client.Operator, paused bool, change func(context.Context) (*client.BrokerStatus, error)) (*client.BrokerStatus, error) {
 	s, err := change(ctx)
 	for range 20 {

@@ -22,7 +22,7 @@ import (
 type bundleResult struct {
 	File    string
 	Parts   []string
-	Missing []string `json:",omitempty"` // what could not be had, and why
+	Missing []string `json:",omitempty"` // files that could not be collected, and why
 }
 
 func newOperatorDebugCmd(env *cmdutil.Env) *cobra.Command {
@@ -83,7 +83,7 @@ hold secrets. Parts that cannot be collected are listed in missing.txt.`,
 // debugBundle collects the parts of a support bundle.
 type debugBundle struct {
 	env     *cmdutil.Env
-	secrets []string // secrets that are known
+	secrets []string // known secrets, which are redacted
 	parts   []debugPart
 	missing []string
 }
@@ -116,7 +116,7 @@ func (b *debugBundle) json(name string, v any, err error) {
 // newestDecisions limits the decisions of policies in a bundle.
 const newestDecisions = 100
 
-// server collects what the API says.
+// server collects the responses of the API.
 func (b *debugBundle) server(ctx context.Context, api *client.Client) {
 	b.json("version.json", b.env.Build, nil)
 	self, err := api.Status().Self(ctx)
@@ -137,14 +137,14 @@ func (b *debugBundle) server(ctx context.Context, api *client.Client) {
 	b.json("decisions.json", decisions, err)
 }
 
-// Bounds of what a listener is asked for.
+// Limits of the requests to a metrics listener.
 const (
 	debugWait = 30 * time.Second
 	maxDebug  = 64 << 20
 	maxLog    = 4 << 20
 )
 
-// process collects what the metrics listener says.
+// process collects the responses of the metrics listener.
 func (b *debugBundle) process(ctx context.Context, c *metricsClient, url string) {
 	defer c.CloseIdleConnections()
 	for _, p := range []struct{ name, path string }{
@@ -178,8 +178,8 @@ func (b *debugBundle) tail(name string) {
 	b.add("log.txt", last[max(0, len(last)-maxLog):], err)
 }
 
-// Secrets in texts: whatever stands behind a name that says so, and tokens of ours
-// wherever they are.
+// Patterns of secrets in text: the value after a name that denotes a secret, and
+// tokens of cede anywhere.
 var (
 	secretField = regexp.MustCompile(`(?i)("?[a-z0-9_.-]*(?:secret|token|password|passwd|credential|authorization|encryption|keys?)"?\s*[:=]\s*)("(?:[^"\\]|\\.)*"|[^\s,}\]]+)`)
 	secretToken = regexp.MustCompile(`cede_[A-Za-z0-9_-]{20,}`)

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Whatever way a secret is written down, it does not leave.
+// Secrets are redacted in every syntax.
 func TestRedact_RemovesSecrets(t *testing.T) {
 	const secret = "s3cr3t-value"
 	ours := "cede_" + strings.Repeat("aB3-", 11)
@@ -21,7 +21,7 @@ func TestRedact_RemovesSecrets(t *testing.T) {
 	}
 	for _, text := range []string{`{"Name":"n1","Leader":true}`, "cede_broker_redeliveries_total 3\n"} {
 		if got := string(redact([]byte(text), nil)); got != text {
-			t.Errorf("what is no secret is changed: %s", got)
+			t.Errorf("text without secrets is changed: %s", got)
 		}
 	}
 }

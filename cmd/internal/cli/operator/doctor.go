@@ -65,8 +65,8 @@ the temporary folder.`,
 	return cmd
 }
 
-// serverDir is the server's part of a data directory, which people know by its
-// parent: the process's, as data_dir names it.
+// serverDir returns the server's subdirectory of a data directory. If dir is already
+// that subdirectory, it returns dir.
 func serverDir(dir string) string {
 	if _, err := os.Stat(datadir.Layout{Dir: dir}.Raft()); err == nil {
 		return dir

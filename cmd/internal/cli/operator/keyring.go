@@ -76,7 +76,8 @@ func keyringCmd(env *cmdutil.Env, verb, short string, do func(context.Context, c
 	return cmd
 }
 
-// keyringShown shows what every server said; one that did not do it is an error.
+// keyringShown prints the response of every server. It returns an error if a server
+// failed.
 func keyringShown(out *cmdutil.Output, r *client.KeyringResponse) error {
 	failed := 0
 	for _, s := range r.Servers {

@@ -17,14 +17,14 @@ import (
 // envMetricsToken is the variable that holds the token of metrics listeners.
 const envMetricsToken = "CEDE_METRICS_TOKEN"
 
-// metricsClient asks a metrics listener, which off loopback is encrypted as the API is
-// and has a token of its own.
+// metricsClient reads a metrics listener. Off loopback, the listener uses TLS as the
+// API does, and its own token.
 type metricsClient struct {
 	http.Client
 	token string
 }
 
-// newMetricsClient trusts whom the API's client trusts.
+// newMetricsClient returns a client with the trusted authorities of the API's client.
 func newMetricsClient(env *cmdutil.Env, conf client.Config, token string) (*metricsClient, error) {
 	c := &metricsClient{token: cmp.Or(token, env.Getenv(envMetricsToken))}
 	if file, ok := strings.CutPrefix(c.token, "file:"); ok {

@@ -92,8 +92,8 @@ func peerAddress(address string) error {
 	return nil
 }
 
-// recoverServer writes another list of servers into a data directory, and returns
-// the id of the server whose it is.
+// recoverServer writes another list of servers into a data directory and returns the
+// ID of the server that owns it.
 func recoverServer(dir string, servers []raft.Server) (string, error) {
 	if sub := dir + "/server"; !isStore(dir) && isStore(sub) {
 		dir = sub // of an agent's directory

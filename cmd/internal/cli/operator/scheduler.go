@@ -189,7 +189,7 @@ func (s *schedulerSet) apply(cmd *cobra.Command, conf *client.SchedulerConfigura
 			}
 			conf.OnFault = s.onFault
 		case "policy":
-			if s.policy == "" { // the API takes what is not there for "as it is"
+			if s.policy == "" { // the API treats an absent field as unchanged
 				return cmdutil.Usagef("--policy default selects the built-in policy; `cede policy list` shows loaded policies", "--policy must not be empty")
 			}
 			conf.Policy = s.policy

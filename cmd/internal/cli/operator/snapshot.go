@@ -22,7 +22,7 @@ func newOperatorSnapshotCmd(env *cmdutil.Env) *cobra.Command {
 	return cmd
 }
 
-// counted counts what passes through.
+// counted counts the bytes that it forwards.
 type counted struct {
 	w io.Writer
 	n int64
@@ -57,7 +57,7 @@ Output of tasks and the history of decisions are not included.`,
 			return err
 		}
 		var bytes int64
-		var failed error // what the server said, whole
+		var failed error // complete error of the server
 		err = env.WritePrivate(args[0], func(w io.Writer) error {
 			c := &counted{w: w}
 			failed = api.Operator().SnapshotSave(cmd.Context(), c)

@@ -61,7 +61,7 @@ func activate(ctx context.Context, c *client.Client, name, version string, trial
 func activated(st *client.PolicyStatus) string {
 	now := policyflags.VersionName(st.Name, st.Active)
 	if st.Until != 0 {
-		return fmt.Sprintf("%s is active until %s; it stays if you say so before: cede policy activate %s", now, when(st.Until), now)
+		return fmt.Sprintf("%s is active until %s; to keep it, run before then: cede policy activate %s", now, when(st.Until), now)
 	}
 	if st.Previous == "" {
 		return now + " is active"

@@ -134,7 +134,7 @@ func (b *policyBench) run(ctx context.Context, names []string) error {
 	return b.out.Show(cmdutil.Document{Data: lines, Names: names, Page: func(p cmdutil.Page) { p.Table(benchTableOf(lines)) }})
 }
 
-// notInBenchmark replaces what would part the name of a benchmark.
+// notInBenchmark replaces the separators in the name of a benchmark.
 var notInBenchmark = strings.NewReplacer("/", "-", `\`, "-", " ", "-")
 
 // gobench is the line as go test -bench prints it.

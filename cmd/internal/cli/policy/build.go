@@ -62,7 +62,7 @@ loaded.`,
 	return cmd
 }
 
-// buildable refuses what is no folder.
+// buildable returns an error if dir is not a directory.
 func buildable(dir string) error {
 	info, err := os.Stat(dir)
 	switch {
@@ -93,8 +93,8 @@ type builtPolicy struct {
 	Hooks  []string `json:"hooks"`
 }
 
-// buildPolicy builds, loads and tests a policy. The manifest is written last:
-// what it describes works.
+// buildPolicy builds, loads and tests a policy. It writes the manifest last, so that
+// a manifest never describes a failing module.
 func buildPolicy(ctx context.Context, env *cmdutil.Env, dir string, kind bundle.Kind) (*builtPolicy, error) {
 	m, _, err := bundle.ReadManifest(dir)
 	if err != nil {
@@ -145,7 +145,7 @@ func asKind(m *bundle.Manifest, kind bundle.Kind) {
 	}
 }
 
-// hold keeps a policy ready until what it returns is called.
+// hold retains a reference to a policy until drop is called.
 func hold(p *policies.Policy) (drop func()) {
 	p.AddRef()
 	return p.ReleaseRef

@@ -115,7 +115,7 @@ func checkSkip(skip []string) error {
 	return nil
 }
 
-// run tests a policy, prints what was found, and fails where that is bad.
+// run tests a policy and prints the report. It returns an error if a check failed.
 func (c *policyCheck) run(ctx context.Context, name string) error {
 	opened, err := c.options.Open(ctx, []string{name})
 	if err != nil {
@@ -214,7 +214,7 @@ func readPolicyUnderTest(env *cmdutil.Env, name string) ([]byte, error) {
 	return io.ReadAll(r)
 }
 
-// properties tries what must hold of any policy.
+// properties checks the invariants of every policy.
 func (c *policyCheck) properties(p *policies.Policy, name string, trial *policies.Trial, report *checkReport) error {
 	findings, err := policytest.CheckProperties(trial.Subject, policytest.CheckOptions{Runs: c.runs, Seed: c.seed, Skip: c.skip})
 	if err != nil {

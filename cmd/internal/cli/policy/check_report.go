@@ -49,7 +49,7 @@ type propertyReport struct {
 	found *policytest.Case
 }
 
-// usageReport is the most that calls used, of what they may.
+// usageReport is the maximum resource use of calls, with its limits.
 type usageReport struct {
 	Calls       int    `json:"calls"`
 	Fuel        uint64 `json:"fuel,omitempty"`

@@ -31,8 +31,8 @@ loaded, and cede policy activate N@V activates one.`,
 	})
 }
 
-// rolledBack says from which version to which, and what another rollback does: the
-// one that was left is the previous one now.
+// rolledBack describes the change of versions and the effect of another rollback: the
+// version that was active before is now the previous one.
 func rolledBack(st *client.PolicyStatus) string {
 	words := "rolled back"
 	if st.Previous != "" {

@@ -81,8 +81,8 @@ The module is not built: sign after the build.`,
 	return cmd
 }
 
-// openToSign reads a bundle. A signature that is none is in nobody's way: it is
-// about to be replaced.
+// openToSign reads a bundle. It ignores an invalid signature, because signing
+// replaces it.
 func openToSign(dir string) (*bundle.Bundle, error) {
 	b, err := bundle.Open(dir)
 	if err == nil {
@@ -192,5 +192,5 @@ after signing.`,
 
 // unverified is a policy that is not as a trusted key signed it.
 func unverified(why string) error {
-	return &cmdutil.Error{Exit: cmdutil.ExitCheck, Code: cmdutil.CodeCheck, Message: why, Hint: "do not use the policy before the cause is known"}
+	return &cmdutil.Error{Exit: cmdutil.ExitCheck, Code: cmdutil.CodeCheck, Message: why, Hint: "do not use the policy until the cause is found"}
 }

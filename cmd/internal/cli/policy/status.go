@@ -56,8 +56,8 @@ Counters start at zero when a server starts.`,
 	})
 }
 
-// onlyVersion leaves of a policy's versions, and of what is told by version, the one
-// whose id begins so.
+// onlyVersion removes every version, and every list entry of a version, except the
+// one whose ID has the given prefix.
 func onlyVersion(st *client.PolicyStatus, begins string) error {
 	var found []*client.PolicyVersion
 	for _, v := range st.Loaded {
@@ -134,7 +134,7 @@ func (s policyStatus) page(p cmdutil.Page) {
 	s.decisions(p)
 }
 
-// active is what decides under the policy's name.
+// active returns the version that is active under the policy's name.
 func (s policyStatus) active() string {
 	switch {
 	case s.Active != "" && s.Here != nil && s.Here.Version != s.Active:
@@ -235,7 +235,7 @@ func checks(v *client.PolicyVersion) string {
 	return "by " + cmdutil.Count(ok, "server", "servers")
 }
 
-// checks is what each server found of each version, or why it has not yet.
+// checks lists each server's check of each version, or why it has not run yet.
 func (s policyStatus) checks(p cmdutil.Page) {
 	t := cmdutil.NewTable("VERSION", "SERVER", "CHECK", "TIME", "WHY")
 	for _, v := range s.Loaded {
@@ -298,15 +298,15 @@ func shownOf[T any](p cmdutil.Page, list []T) []T {
 	return list[:min(len(list), rowsShown)]
 }
 
-// more tells of rows that were left out.
+// more prints the number of rows that were left out.
 func more(p cmdutil.Page, n int) {
 	if !p.Wide && !p.NoHeaders && n > rowsShown {
 		p.Printf("  and %d more: -o wide shows them\n", n-rowsShown)
 	}
 }
 
-// evicts is whom one side of a comparison evicts; on a wide page also for what
-// place.
+// evicts returns the allocations that one side of a comparison evicts; on a wide page
+// with the allocation that is placed.
 func evicts(p cmdutil.Page, c *client.PolicyChoice) string {
 	text := c.Why
 	switch {

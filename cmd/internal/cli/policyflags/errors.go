@@ -74,7 +74,7 @@ func BadSignature(err error) (text string, bad bool) {
 	if !found || !strings.HasSuffix(text, "; sign the policy again") {
 		return text, false
 	}
-	if errors.Unwrap(err) != nil { // what JSON has to say helps nobody
+	if errors.Unwrap(err) != nil { // the JSON decoder's own error does not help users
 		text = file + bundle.SignatureFile + " is not a valid signature; sign the policy again"
 	}
 	return text, true

@@ -112,7 +112,7 @@ func (f ConfigFile) WrapError(err error) error {
 	return err
 }
 
-// Flags holds the flags of a command whose arguments are policies.
+// Flags are the flags of a command whose arguments are policies.
 type Flags struct {
 	env           *cmdutil.Env
 	config, grant *[]string

@@ -38,8 +38,8 @@ func ParseGrants(list []string) (Grants, error) {
 	return g, nil
 }
 
-// Check refuses grants to policies that have no part in a file when it is
-// played under the given policies; none means as the file says.
+// Check returns an error if a grant names a policy that the file does not use under
+// the played policies. If played is empty, the policies of the file are used.
 func (g Grants) Check(f *scenario.File, played []string) error {
 	if len(g) == 0 {
 		return nil
@@ -64,7 +64,7 @@ func (g Grants) For(spec sim.PolicySpec) []string {
 	return slices.Compact(given)
 }
 
-// CompletePolicyFlag makes the built-in policies known to shells, beside files.
+// CompletePolicyFlag adds shell completion of built-in policies and files.
 func CompletePolicyFlag(cmd *cobra.Command) {
 	if err := cmd.RegisterFlagCompletionFunc("policy", CompleteNames()); err != nil {
 		panic(err) // there is no such flag: a slip of ours
@@ -80,8 +80,8 @@ func CompleteNames() cobra.CompletionFunc {
 	return cobra.FixedCompletions(values, cobra.ShellCompDirectiveDefault)
 }
 
-// ReferencedPolicies lists the names of every policy that has a part in a file when it is
-// played under the given policies; none means as the file says.
+// ReferencedPolicies lists the names of every policy that a file uses under the
+// played policies. If played is empty, those are the policies of the file.
 func ReferencedPolicies(f *scenario.File, played []string) []string {
 	names := slices.Clone(played)
 	if len(played) == 0 {

@@ -9,7 +9,7 @@ import (
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
-// What a priority class may say of whether its work evicts.
+// Values of preemptionPolicy in a priority class.
 const (
 	preemptLower = "PreemptLowerPriority"
 	preemptNever = "Never"

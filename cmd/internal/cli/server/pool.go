@@ -66,7 +66,7 @@ To stop a server that will return, stop its process instead: it stays in the poo
 type leaveResult struct {
 	ID      string
 	Name    string `json:",omitempty"`
-	Address string // that it was asked at
+	Address string // address of the request
 }
 
 func (v leaveResult) String() string {
@@ -76,8 +76,8 @@ func (v leaveResult) String() string {
 	return v.Name + " (" + v.ID + ")"
 }
 
-// requireOneServer refuses several addresses: what is asked of a server itself must not be done
-// by whichever of them answers first.
+// requireOneServer returns an error if several addresses are given: an operation on a
+// particular server must not be performed by the first server that answers.
 func requireOneServer(c *cmdutil.Connection, cmd *cobra.Command) error {
 	conf, err := c.ClientConfig()
 	if err != nil {

@@ -63,7 +63,7 @@ func (v members) page(p cmdutil.Page) {
 		switch {
 		case m.Port > 0:
 			address = net.JoinHostPort(m.Addr, strconv.Itoa(int(m.Port)))
-		case m.Addr == m.Name: // without gossip it knows itself by its id
+		case m.Addr == m.Name: // without gossip, a server's address is its ID
 			alone, address = true, ""
 			if leader == m.Name {
 				leader = cmp.Or(m.Tags["name"], m.Name)

@@ -168,17 +168,17 @@ func (s *simImport) incomplete(src string, r *importer.Report) error {
 // isDump reports whether a format can be read from standard input: a dump can be one file.
 func isDump(format string) bool { return format == "kube" || format == "nomad" }
 
-// onlyFile is a folder that holds what is being read already.
+// onlyFile is a file system with one file that is already open.
 type onlyFile struct{ io.ReadCloser }
 
 // Open gives the file, once.
 func (f onlyFile) Open(string) (fs.File, error) { return f, nil }
 
-// Stat says nothing: a stream has no size.
+// Stat returns an error, because a stream has no size.
 func (f onlyFile) Stat() (fs.FileInfo, error) { return nil, errors.ErrUnsupported }
 
-// notImported is a trace of which no scenario can be made. A file of it is told
-// by its path: the importer knows it within its folder only.
+// notImported returns the error for a trace that cannot be converted. It names the
+// file by its full path; the importer uses paths relative to its directory.
 func notImported(src string, from importer.Source, err error) error {
 	message := fmt.Sprintf("%s: %v", src, err)
 	if in, ok := errors.AsType[*importer.FileError](err); ok {

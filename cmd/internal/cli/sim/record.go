@@ -38,7 +38,7 @@ type recordView struct {
 	Decisions int            `json:"decisions"`
 	Evicted   int            `json:"evicted"`
 	Module    string         `json:"module,omitempty"` // file of the policy that decided; absent: none was written
-	Notes     map[string]int `json:"notes,omitempty"`  // what a scenario cannot say
+	Notes     map[string]int `json:"notes,omitempty"`  // state that a scenario cannot express
 }
 
 func newSimRecordCmd(env *cmdutil.Env) *cobra.Command {
@@ -77,7 +77,7 @@ Facts that a scenario cannot express are reported and left out.`,
 		if err != nil {
 			return err
 		}
-		env.HandlesInterrupt.Store(true) // what was recorded is written
+		env.HandlesInterrupt.Store(true) // an interrupt ends the recording and writes it
 		name := importer.CleanName(strings.TrimSuffix(filepath.Base(*file), filepath.Ext(*file)))
 		if *file == cmdutil.Stdin {
 			name = "recorded"
@@ -115,7 +115,7 @@ type recording struct {
 // complete.
 const lull = 500 * time.Millisecond
 
-// record reads the state, follows what happens, and reads the state again.
+// record reads the state, collects events, and reads the state again.
 func (r *recording) record(ctx context.Context, span time.Duration) error {
 	begin, err := r.state(ctx)
 	if err != nil {
@@ -154,7 +154,7 @@ func (r *recording) record(ctx context.Context, span time.Duration) error {
 	for quiet := false; !quiet; {
 		select {
 		case batch := <-heard:
-			quiet = batch.Index > r.End.Index() // what is newer belongs to nobody
+			quiet = batch.Index > r.End.Index() // later events are not part of the recording
 			if !quiet {
 				r.take(batch)
 			}
@@ -167,8 +167,8 @@ func (r *recording) record(ctx context.Context, span time.Duration) error {
 	return nil
 }
 
-// fetch gets what the version that decides is made of. A module that does not come
-// costs the recording nothing but that: the notes say so.
+// fetch downloads the bundle of the active version. If it fails, the recording
+// continues without the module, and the notes mention it.
 func (r *recording) fetch(ctx context.Context) error {
 	v := r.Deciding()
 	switch {
@@ -225,7 +225,7 @@ func (r *recording) state(ctx context.Context) (*state.Snapshot, error) {
 	return (&raftnode.Replay{Snapshot: &text, From: 1}).Run(ctx)
 }
 
-// follow hears what happens since the beginning.
+// follow sends the events since the beginning to heard.
 func (r *recording) follow(ctx context.Context, heard chan<- *client.Events) error {
 	o := &client.StreamOptions{Namespace: "*", Topics: []string{string(events.Job), string(events.Node)}, Index: r.Begin.Index()}
 	err := r.api.Events().Stream(ctx, o, func(batch *client.Events) error {

@@ -110,8 +110,8 @@ func (r *simRun) replay(ctx context.Context, name string) error {
 	return simrun.FaultsError(name, run.Faults, r.players.OnFault)
 }
 
-// unreplayable is why a recording cannot be played. A policy that only the server
-// knew has to be given.
+// unreplayable returns the error for a recording that cannot be played. If only the
+// server has its policy, the user must provide it.
 func (r *simRun) unreplayable(f *simrun.ScenarioFile, err error) error {
 	bad := simrun.RunError(f, err, r.policy != "")
 	if _, unknown := errors.AsType[*policies.UnknownError](err); !unknown || r.policy != "" {
@@ -129,7 +129,7 @@ func isRecorded(f *scenario.File) bool {
 	})
 }
 
-// replayDifferences compares what was played with what was recorded.
+// replayDifferences compares the simulated decisions with the recorded ones.
 func replayDifferences(f *scenario.File, result *sim.Result) *replayReport {
 	v := &replayReport{Scenario: f.Name, Policy: result.Policy, Recorded: len(*f.Expect.Placements), Otherwise: []differentDecision{}}
 	played := map[string]*decision{}

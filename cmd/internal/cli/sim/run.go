@@ -70,7 +70,7 @@ No server is contacted, and files are not changed.`,
 	return cmd
 }
 
-// played is the policy that replaces what files say.
+// played returns the policy that replaces those of the files.
 func (r *simRun) played() []string {
 	if r.policy == "" {
 		return nil
@@ -78,7 +78,7 @@ func (r *simRun) played() []string {
 	return []string{r.policy}
 }
 
-// files plays every file, whatever becomes of the others.
+// files plays every file, even if others fail.
 func (r *simRun) files(ctx context.Context, files []string) error {
 	worst := cmdutil.ExitOK
 	for _, name := range files {

@@ -16,12 +16,12 @@ import (
 	"github.com/cede-scheduler/cede/core/sim/scenario"
 )
 
-// runReport tells one run to a person.
+// runReport renders one run as text.
 type runReport struct {
 	cmdutil.Page
 	file        *scenario.File
 	run         *sim.Run
-	differences []string // from what the file expects
+	differences []string // from the expectations of the file
 }
 
 func resultDocument(f *scenario.File, run *sim.Run, differences []string) cmdutil.Document {
@@ -60,8 +60,8 @@ func (s *runReport) head() {
 	}
 }
 
-// placed lists placements; of a long list those that evicted, which are what a
-// reader looks for.
+// placed lists placements. If the list is long, it shows only those that evicted
+// allocations.
 func (s *runReport) placed() {
 	list := s.run.Result.Placements
 	title := "Placed"
@@ -159,7 +159,7 @@ func (s *runReport) unplaced() {
 	s.more(len(list) - shown)
 }
 
-// metrics lists what is neither zero nor said already.
+// metrics lists the metrics that are neither zero nor printed already.
 func (s *runReport) metrics() {
 	t := &term.Table{Columns: []term.Column{{Title: "METRIC"}, {Title: "VALUE", Right: true}, {Title: "UNIT"}}}
 	for _, v := range s.run.Metrics.Flatten() {

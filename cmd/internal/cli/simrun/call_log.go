@@ -36,7 +36,7 @@ func newCallLog(env *cmdutil.Env, name string) (*callLog, error) {
 			_, err := io.Copy(w, from)
 			return err
 		})
-		_ = from.CloseWithError(err) // whoever writes on learns why there is no point
+		_ = from.CloseWithError(err) // later writes return this error
 		l.done <- err
 	}()
 	select {
@@ -60,7 +60,7 @@ type loggedCall struct {
 	Error       string `json:"error,omitempty"`
 }
 
-// observer takes calls; nil where nobody is to be told.
+// observer returns the function that records calls, or nil if no log is written.
 func (l *callLog) observer() func(policy.Call) {
 	if l == nil {
 		return nil
@@ -83,7 +83,7 @@ func (l *callLog) add(c policy.Call) {
 	}
 }
 
-// close ends the file, and says what went wrong with it.
+// close ends the file and returns the error of writing it, if any.
 func (l *callLog) close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -78,7 +78,7 @@ func FaultsError(name string, list []error, onFault policy.OnFault) error {
 	}
 }
 
-// What a person reads of a long list; -o wide and -o json have all of it.
+// Maximum number of entries in text output; -o wide and -o json are complete.
 const (
 	MaxRunRows = 20
 	MaxVictims = 6

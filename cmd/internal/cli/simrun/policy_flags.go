@@ -24,14 +24,14 @@ type PolicyFlags struct {
 	grantFlags, configFlags *[]string
 	faultFlag, callLogFile  string
 
-	DisplayNames map[string]string // what policies of the command line are called, by what was written
+	DisplayNames map[string]string // display names of the command line's policies, by argument
 	grants       policyflags.Grants
 	configs      policyflags.Configs
 	OnFault      policy.OnFault
-	callLog      *callLog // nil: nobody is told of calls
+	callLog      *callLog // nil if calls are not logged
 }
 
-// AddPolicyFlags gives a command the flags that say how policies are run.
+// AddPolicyFlags adds the flags that configure how policies run.
 func AddPolicyFlags(cmd *cobra.Command, env *cmdutil.Env) *PolicyFlags {
 	p := &PolicyFlags{env: env, grantFlags: policyflags.GrantFlag(cmd), configFlags: policyflags.ConfigFlag(cmd)}
 	f := cmd.Flags()
@@ -43,8 +43,8 @@ func AddPolicyFlags(cmd *cobra.Command, env *cmdutil.Env) *PolicyFlags {
 
 func onFaults() []string { return []string{policy.Deny.String(), policy.FallBack.String()} }
 
-// Resolve reads the flags. played are the policies that the command line names;
-// none: what the files say.
+// Resolve reads the flags. The argument played lists the policies of the command
+// line; if it is empty, those of the files are used.
 func (p *PolicyFlags) Resolve(played []string) (err error) {
 	switch p.faultFlag {
 	case policy.Deny.String():
@@ -85,9 +85,9 @@ func (p *PolicyFlags) Check(f *scenario.File, played []string) error {
 	return nil
 }
 
-// Resolver makes versions for one file. A relative path starts from where it is
-// written: on the command line from the working folder, in a file from the
-// file's. played is the policy that replaces what the file says; empty: none does.
+// Resolver returns a function that resolves policies for one file. A relative path on
+// the command line starts from the working directory, in a file from the directory of
+// the file. If played is not empty, it replaces the policy of the file.
 func (p *PolicyFlags) Resolver(f *scenario.File, file, played string) func(sim.PolicySpec) (*policy.Version, error) {
 	return func(spec sim.PolicySpec) (*policy.Version, error) {
 		r := policies.Request{PolicySpec: spec, OnFault: p.OnFault, Observe: p.callLog.observer()}
@@ -109,7 +109,7 @@ func (p *PolicyFlags) Resolver(f *scenario.File, file, played string) func(sim.P
 	}
 }
 
-// openCallLog opens the log of calls; stop closes it and says what became of it.
+// openCallLog opens the log of calls; stop closes it and returns its first error.
 func (p *PolicyFlags) openCallLog() (stop func() error, err error) {
 	if p.callLogFile == "" {
 		return func() error { return nil }, nil
@@ -120,7 +120,8 @@ func (p *PolicyFlags) openCallLog() (stop func() error, err error) {
 	return p.callLog.close, nil
 }
 
-// WithCallLog plays with a log of the policies' calls, where one is asked for.
+// WithCallLog runs play. If a log of policy calls was requested, it is written
+// meanwhile.
 func (p *PolicyFlags) WithCallLog(play func() error) error {
 	stop, err := p.openCallLog()
 	if err != nil {

@@ -53,8 +53,8 @@ func fileFormat(name string) scenario.Format {
 	return scenario.YAML
 }
 
-// warnShadowedPolicies tells of variants that take the name of a built-in policy: in
-// this file the name means the variant, on the next command line the other.
+// warnShadowedPolicies warns about variants with the name of a built-in policy: in
+// this file the name selects the variant, on the command line the built-in policy.
 func warnShadowedPolicies(env *cmdutil.Env, f *ScenarioFile) {
 	for i := range f.Policies {
 		name := f.Policies[i].Name
@@ -67,9 +67,9 @@ func warnShadowedPolicies(env *cmdutil.Env, f *ScenarioFile) {
 	}
 }
 
-// PolicyProblems is an error about policies that the file itself names, with
-// the places where it does; nil when the error is about something else. replaced
-// says that -p stands in for what the file asks for: only its variants count.
+// PolicyProblems returns an error with the lines of the file that name the policies
+// of err, or nil if err does not concern policies. If replaced is set, -p overrides
+// the file's policy, and only its variants are considered.
 func (f *ScenarioFile) PolicyProblems(err error, replaced bool) error {
 	invalid := &scenario.Error{File: f.Path}
 	for _, bad := range policyErrors(err) {
@@ -102,9 +102,9 @@ func policyErrors(err error) []*sim.PolicyError {
 	return nil
 }
 
-// references lists the paths at which the file names a policy: where it is defined,
-// when that is in the file, else where it is asked for. unknown says that nobody
-// has heard of it, rather than that its settings are refused.
+// references lists the paths at which the file names a policy: its definition if the
+// file has one, otherwise its uses. If unknown is set, the name is unknown; otherwise
+// its settings are invalid.
 func (f *ScenarioFile) references(policy string, unknown, replaced bool) (paths []string) {
 	for i := range f.Policies {
 		if v := &f.Policies[i]; v.Name == policy {

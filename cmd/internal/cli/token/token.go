@@ -117,7 +117,7 @@ func (n *newToken) make(ctx context.Context, c *cmdutil.Connection, args []strin
 	if len(n.roles) == 0 {
 		return cmdutil.Document{}, cmdutil.Usagef("add one or more of --role "+cmdutil.JoinOr(roleNames()), "--role is required for token %q", args[0])
 	}
-	// The environment's namespace is where somebody works, and no wish to bind a token.
+	// CEDE_NAMESPACE is ignored here: only the flag restricts a token to a namespace.
 	k, err := c.Client.Operator().TokenCreate(ctx, &client.TokenCreateRequest{Name: args[0], Roles: n.roles, Namespace: c.Namespace, TTL: n.ttl})
 	if err != nil {
 		return cmdutil.Document{}, err
