@@ -82,7 +82,7 @@ func (r *recorder) placed(e *engine, view *replayState, a *model.Allocation, vic
 		r.evicted = append(r.evicted, Evicted{
 			At: At(now), Alloc: v.ID, By: a.ID, Node: v.NodeID, LostWork: At(lost), BudgetViolated: overrun[i],
 		})
-		told = append(told, metrics.Victim{Alloc: v.ID, LostWork: lost, Elsewhere: v.NodeID != a.NodeID, BudgetViolated: overrun[i]})
+		told = append(told, metrics.Victim{Alloc: v.ID, LostWork: lost, OtherNode: v.NodeID != a.NodeID, BudgetViolated: overrun[i]})
 		if v.NodeID == a.NodeID {
 			p.Preempted = append(p.Preempted, v.ID)
 			continue

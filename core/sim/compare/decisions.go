@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Decision is one placement of a run. Placements without victims belong here
-// too: they show that a policy found room where another evicted.
+// A Decision is one placement of a run. Placements without victims are included: they
+// show that a policy found free capacity where another one evicted.
 type Decision struct {
 	At         int64 // nanoseconds since the scenario's start
 	Preemptor  string
@@ -20,11 +20,11 @@ type Decision struct {
 	Score      float64
 }
 
-// MaxDivergences is how many differences are kept of one scenario. What comes
-// after the first few mostly follows from them.
+// MaxDivergences limits the differences reported per scenario. Later differences are
+// mostly consequences of the first ones.
 const MaxDivergences = 20
 
-// Divergence is work for which policies chose differently.
+// A Divergence is a placement that the policies decided differently.
 type Divergence struct {
 	Scenario  string   `json:"scenario"`
 	Seed      uint64   `json:"seed"`
@@ -35,8 +35,8 @@ type Divergence struct {
 	Reason    string   `json:"reason"`
 }
 
-// Choice is what one policy did. It is not Placed where the policy had not
-// placed that work by the end.
+// A Choice is the decision of one policy. If the policy never placed the preemptor,
+// Placed is false.
 type Choice struct {
 	Policy  string
 	Placed  bool
@@ -46,7 +46,7 @@ type Choice struct {
 	Score   float64
 }
 
-// MarshalJSON writes times as results do.
+// MarshalJSON formats times as in results.
 func (c Choice) MarshalJSON() ([]byte, error) {
 	if !c.Placed {
 		return json.Marshal(struct {
@@ -64,8 +64,8 @@ func (c Choice) MarshalJSON() ([]byte, error) {
 	}{c.Policy, true, time.Duration(c.At).String(), c.Node, append([]string{}, c.Victims...), c.Score})
 }
 
-// divergences walks, for each scenario, the decisions of its first seed
-// preemptor by preemptor. Only work that some policy evicts for is compared.
+// divergences returns the differing decisions of the first seed of each scenario.
+// Only preemptors that evict under at least one policy are compared.
 func divergences(runs []Run, policies []string) []Divergence {
 	var out []Divergence
 	var scenarios []string
@@ -83,7 +83,7 @@ func divergences(runs []Run, policies []string) []Divergence {
 				}
 			}
 		}
-		out = append(out, diverging(group)...)
+		out = append(out, compareRuns(group)...)
 	}
 	return out
 }
@@ -95,12 +95,12 @@ func appendNew(list []string, s string) []string {
 	return append(list, s)
 }
 
-// diverging compares the runs of one scenario and seed.
-func diverging(runs []*Run) []Divergence {
+// compareRuns returns the divergences between runs of one scenario and seed.
+func compareRuns(runs []*Run) []Divergence {
 	if len(runs) < 2 {
 		return nil
 	}
-	// Every preemptor with its earliest decision under any policy.
+	// The earliest decision of every preemptor under any policy.
 	var order []*Decision
 	position := map[string]int{}
 	made := make([]map[string]*Decision, len(runs))
@@ -128,7 +128,7 @@ func diverging(runs []*Run) []Divergence {
 			Scenario: runs[0].Scenario, Seed: runs[0].Seed, Preemptor: d.Preemptor, Job: d.Job, Group: d.Group,
 		}
 		for i, r := range runs {
-			v.Choices = append(v.Choices, chosen(r.Policy, made[i][d.Preemptor]))
+			v.Choices = append(v.Choices, newChoice(r.Policy, made[i][d.Preemptor]))
 		}
 		v.Reason = v.reason()
 		out = append(out, v)
@@ -136,9 +136,9 @@ func diverging(runs []*Run) []Divergence {
 	return out
 }
 
-// agreed is whether every policy evicted the same victims on the same node, or
-// none evicted anybody. When is no matter: after the first difference all
-// times differ.
+// agreed reports whether every policy evicted the same victims on the same node, or
+// no policy evicted any. Times are ignored: after the first difference all of them
+// differ.
 func agreed(made []map[string]*Decision, preemptor string) bool {
 	base, evicts := made[0][preemptor], false
 	same := true
@@ -150,47 +150,58 @@ func agreed(made []map[string]*Decision, preemptor string) bool {
 	return same || !evicts
 }
 
-func chosen(policy string, d *Decision) Choice {
+func newChoice(policy string, d *Decision) Choice {
 	if d == nil {
 		return Choice{Policy: policy}
 	}
 	return Choice{policy, true, d.At, d.Node, d.Victims, d.Score}
 }
 
-// reason says in words how the others differ from the first policy.
+// reason describes how the choices differ from that of the first policy.
 func (v *Divergence) reason() string {
 	base := &v.Choices[0]
 	var parts []string
 	for i := range v.Choices[1:] {
 		if c := &v.Choices[i+1]; c.Placed != base.Placed || c.Node != base.Node || !slices.Equal(c.Victims, base.Victims) {
-			parts = append(parts, c.against(base))
+			parts = append(parts, c.describeAgainst(base))
 		}
 	}
 	return strings.Join(parts, "; ")
 }
 
-// against says how a choice differs from the first policy's.
-func (c *Choice) against(base *Choice) string {
+// describeAgainst describes how a choice differs from that of the first policy.
+func (c *Choice) describeAgainst(base *Choice) string {
 	switch {
 	case !c.Placed:
 		return c.Policy + " never places it"
 	case !base.Placed:
-		return fmt.Sprintf("%s never places it, %s %s", base.Policy, c.Policy, c.deed())
+		return fmt.Sprintf("%s never places it, %s %s", base.Policy, c.Policy, c.action())
 	case c.Node == base.Node && len(c.Victims) > 0 && len(base.Victims) > 0:
-		return fmt.Sprintf("on the same node %s evicts %s instead of %s%s",
-			c.Policy, difference(c.Victims, base.Victims), difference(base.Victims, c.Victims), c.later(base))
+		return "on the same node " + c.victimChange(base) + c.timeDifference(base)
 	}
-	return fmt.Sprintf("%s %s, %s %s%s", base.Policy, base.deed(), c.Policy, c.deed(), c.later(base))
+	return fmt.Sprintf("%s %s, %s %s%s", base.Policy, base.action(), c.Policy, c.action(), c.timeDifference(base))
 }
 
-func (c *Choice) deed() string {
+// victimChange describes how the victims differ on the same node.
+func (c *Choice) victimChange(base *Choice) string {
+	added, removed := difference(c.Victims, base.Victims), difference(base.Victims, c.Victims)
+	switch {
+	case added == "":
+		return c.Policy + " does not evict " + removed
+	case removed == "":
+		return c.Policy + " also evicts " + added
+	}
+	return fmt.Sprintf("%s evicts %s instead of %s", c.Policy, added, removed)
+}
+
+func (c *Choice) action() string {
 	if len(c.Victims) == 0 {
-		return "finds room on " + c.Node
+		return "places it on " + c.Node + " without evictions"
 	}
 	return fmt.Sprintf("evicts %d on %s", len(c.Victims), c.Node)
 }
 
-func (c *Choice) later(base *Choice) string {
+func (c *Choice) timeDifference(base *Choice) string {
 	switch {
 	case c.At > base.At:
 		return ", " + time.Duration(c.At-base.At).String() + " later"
@@ -200,7 +211,7 @@ func (c *Choice) later(base *Choice) string {
 	return ""
 }
 
-// difference names the victims that only the first list has.
+// difference joins the victims that only the first list contains.
 func difference(a, b []string) string {
 	var only []string
 	for _, v := range a {
@@ -208,10 +219,7 @@ func difference(a, b []string) string {
 			only = append(only, v)
 		}
 	}
-	switch {
-	case len(only) == 0:
-		return "nobody"
-	case len(only) > 3:
+	if len(only) > 3 {
 		return fmt.Sprintf("%s and %d more", strings.Join(only[:3], ", "), len(only)-3)
 	}
 	return strings.Join(only, ", ")

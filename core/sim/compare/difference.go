@@ -2,8 +2,8 @@ package compare
 
 import "github.com/cede-scheduler/cede/core/sim/statistics"
 
-// Difference is policy p less policy q in a metric, over the pairs that both
-// show; false when there are none.
+// Difference returns policy p minus policy q in a metric, over the pairs that contain
+// both. It returns false if there are no such pairs.
 func (d *Document) Difference(metric, p, q string) (statistics.Difference, bool) {
 	t := newTable(d.Runs)
 	a, b := t.paired(metric, position(&t.policies, p), position(&t.policies, q))

@@ -1,12 +1,11 @@
-// Package compare owns what `cede compare` says of several runs: the document
-// (version 1) with a summary per metric and the first decisions that differ,
-// the table for people, and the expressions of --fail-if.
+// Package compare builds the results of `cede compare` from several runs: the
+// document (version 1) with a summary per metric and the first differing decisions,
+// the table for terminals, and the expressions of --fail-if.
 //
-// It never plays a scenario and knows no policy: it is given finished runs. A
-// run is paired with those of the same scenario and seed under other policies,
-// and the first policy is the one that the others are measured against. Equal
-// runs give equal bytes.
+// The package does not run scenarios or policies: it receives finished runs. A run is
+// paired with the runs of the same scenario and seed under other policies. The first
+// policy is the baseline. Equal runs return equal bytes.
 //
-// cmd calls it, and core/sim/report draws its Document. A Document is
-// read-only once it is made; nothing here locks.
+// cmd calls it, and core/sim/report draws its Document. A Document is read-only after
+// New returns; the package does not lock.
 package compare

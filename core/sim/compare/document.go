@@ -7,7 +7,7 @@ import (
 	"github.com/cede-scheduler/cede/core/sim/statistics"
 )
 
-// Run is one scenario played under one policy with one seed.
+// A Run is the result of one scenario under one policy with one seed.
 type Run struct {
 	Scenario string           `json:"scenario"`
 	Policy   string           `json:"policy"`
@@ -18,31 +18,31 @@ type Run struct {
 	Series    *metrics.Series `json:"-"` // for reports; may be nil
 }
 
-// Document is what a comparison comes to.
+// A Document is the result of a comparison.
 type Document struct {
 	Version   int          `json:"version"`
 	Runs      []Run        `json:"runs"`
 	Summary   []Row        `json:"summary"`
 	Decisions []Divergence `json:"decisions"`
 
-	Policies []string `json:"-"` // in the order of the runs; the first is the base
-	Pairs    int      `json:"-"` // different scenarios and seeds
+	Policies []string `json:"-"` // in the order of the runs; the first is the baseline
+	Pairs    int      `json:"-"` // number of distinct scenarios and seeds
 }
 
-// Row is one number of every policy, over all scenarios and seeds.
+// A Row summarises one metric of every policy over all scenarios and seeds.
 type Row struct {
 	Metric   string                         `json:"metric"` // dotted name
 	Better   metrics.Better                 `json:"better"`
-	Policies map[string]statistics.Interval `json:"policies"` // without those that never show it
-	// Best lists the policies that no other beats; absent when none is beaten
-	// and for metrics that only explain others.
+	Policies map[string]statistics.Interval `json:"policies"` // without policies that lack the metric
+	// Best lists the policies that no other policy beats. It is empty if no policy is
+	// beaten, and for metrics that only provide context.
 	Best []string `json:"best,omitempty"`
-	// Against[P] is P less the first policy, over the pairs that both show.
+	// Against[P] is P minus the first policy, over the pairs that contain both.
 	Against map[string]statistics.Difference `json:"against,omitempty"`
 }
 
-// seed drives the resampling. It is no scenario's: the same numbers shall give
-// the same intervals however they came about.
+// seed initialises the resampling. It is independent of scenario seeds: equal numbers
+// must return equal intervals.
 const seed = 1
 
 // New compares runs. Runs of one policy must differ in scenario or seed.
@@ -57,7 +57,8 @@ func New(runs []Run) *Document {
 	return d
 }
 
-// Row finds the summary of a metric by its dotted name; nil when no run shows it.
+// Row returns the summary of a metric by its dotted name, or nil if no run contains
+// it.
 func (d *Document) Row(metric string) *Row {
 	for i := range d.Summary {
 		if d.Summary[i].Metric == metric {
@@ -67,13 +68,13 @@ func (d *Document) Row(metric string) *Row {
 	return nil
 }
 
-// pair is a scenario and seed: what runs of different policies share.
+// pair identifies the runs of different policies that are compared.
 type pair struct {
 	scenario string
 	seed     uint64
 }
 
-// table holds the numbers of all runs by metric, policy and pair.
+// table holds the values of all runs by metric, policy and pair.
 type table struct {
 	policies []string
 	pairs    []pair
@@ -83,8 +84,8 @@ type table struct {
 
 type key struct{ policy, pair int }
 
-// metricOrder keeps a metric's place among its definition's: bands and
-// resources that one run lacks stand beside those that it has.
+// metricOrder holds the definition index of a metric. Bands and resources that some
+// runs lack are sorted next to the others of the same definition.
 type metricOrder struct {
 	name       string
 	definition int
@@ -119,8 +120,8 @@ func definitionOf(name string) int {
 	return slices.IndexFunc(metrics.Definitions, func(o metrics.Definition) bool { return o.Name == d.Name })
 }
 
-// metrics lists every metric in the order of the definitions, and within one
-// in the order in which runs first showed it.
+// metrics returns every metric in the order of the definitions, and within a
+// definition by first appearance.
 func (t *table) metrics() []string {
 	slices.SortStableFunc(t.order, func(a, b metricOrder) int { return a.definition - b.definition })
 	names := make([]string, len(t.order))
@@ -152,12 +153,13 @@ func (t *table) row(name string) Row {
 	return r
 }
 
-// rounded keeps the decimals that metrics have; a mean of two would add one.
+// rounded returns the interval with the precision of metrics; the mean of two values
+// would add a decimal.
 func rounded(i statistics.Interval) statistics.Interval {
 	return statistics.Interval{Median: metrics.Round(i.Median), Low: metrics.Round(i.Low), High: metrics.Round(i.High)}
 }
 
-// paired lists the values of two policies on the pairs that both show.
+// paired returns the values of two policies for the pairs that contain both.
 func (t *table) paired(name string, p, q int) (a, b []float64) {
 	of := t.values[name]
 	for i := range t.pairs {
@@ -170,9 +172,9 @@ func (t *table) paired(name string, p, q int) (a, b []float64) {
 	return a, b
 }
 
-// best lists the policies that no other beats: those that the paired
-// differences do not set apart from the one with the best median. When they
-// are all, nothing has been shown and the answer is nil.
+// best returns the policies whose paired difference from the policy with the best
+// median contains 0. It returns nil if that is true of all of them: then no
+// difference is shown.
 func (t *table) best(name string, r *Row) []string {
 	leader := -1
 	for p, policy := range t.policies {
@@ -197,7 +199,7 @@ func (t *table) best(name string, r *Row) []string {
 	return best
 }
 
-// ahead is whether x is better than y.
+// ahead reports whether x is better than y.
 func ahead(better metrics.Better, x, y float64) bool {
 	if better == metrics.Higher {
 		return x > y

@@ -9,29 +9,28 @@ import (
 	"github.com/cede-scheduler/cede/core/sim/metrics"
 )
 
-// ExpressionHelp is the language of --fail-if, for `cede help`.
-const ExpressionHelp = `An expression says when a comparison fails:
+// ExpressionHelp documents the language of --fail-if for `cede help`.
+const ExpressionHelp = `An expression is a condition. If it is true, the comparison fails:
 
     victims(nomad) > victims(default)
     wastedWork.cpu(nomad) > 1.02 * wastedWork.cpu(default)
     worse(queueDelay.75.p99, nomad, default) or goodput(nomad) < 90%
 
 METRIC(POLICY)       the median of a metric over all runs of a policy. METRIC
-                     is a dotted name as the table shows it, POLICY what
-                     followed -p; quote either ('...') if it holds , ( or ).
+                     is a dotted name as in the table, POLICY a value of -p;
+                     quote either ('...') if it contains , ( or ).
 low(...) high(...)   the ends of the 95 % interval: low(victims(nomad))
 worse(METRIC, P, Q)  P is worse than Q, and not by chance: the 95 % interval of
                      the paired differences lies on the bad side of 0
 better(METRIC, P, Q) the same on the good side
-x ?? y               x, or y where the runs do not show x
+x ?? y               x, or y if the runs do not contain x
 + - * /  < <= > >= == !=  and or not  ( )   numbers: 3  1.02  1e6  5%
 `
 
-// ErrAbsent means that an expression asks for a metric that the runs do not
-// show.
-var ErrAbsent = errors.New("the runs do not show it")
+// ErrAbsent means that an expression uses a metric that the runs do not contain.
+var ErrAbsent = errors.New("metric not present in the runs")
 
-// SyntaxError is an expression that cannot be evaluated whatever the runs say.
+// A SyntaxError describes an invalid expression.
 type SyntaxError struct {
 	Text   string
 	Column int // in runes, from 1
@@ -47,15 +46,15 @@ func (e *SyntaxError) Error() string {
 	return out
 }
 
-// Expression is a condition on a comparison. It is immutable.
+// An Expression is a condition on a comparison. It is immutable.
 type Expression struct {
 	text string
 	root node
 }
 
-// ParseExpression reads a condition. policies are those that will be compared;
-// a name that is not among them, and a metric that no scenario can show, are
-// errors now rather than after a long run.
+// ParseExpression parses a condition. policies are the policies that will be
+// compared. It returns a *SyntaxError if the text is malformed, or if it names an
+// unknown policy or metric, so that these errors are reported before the runs start.
 func ParseExpression(text string, policies []string) (*Expression, error) {
 	p := &parser{text: text, policies: policies}
 	if err := p.scan(); err != nil {
@@ -66,7 +65,7 @@ func ParseExpression(text string, policies []string) (*Expression, error) {
 		err = p.unexpected("an operator or the end")
 	}
 	if err == nil && !root.boolean() {
-		err = p.fail(p.tokens[0], "this is a number, not a condition", "compare it: victims(nomad) > 10")
+		err = p.fail(p.tokens[0], "expected a condition, found a number", "add a comparison: victims(nomad) > 10")
 	}
 	if err != nil {
 		return nil, err
@@ -76,28 +75,28 @@ func ParseExpression(text string, policies []string) (*Expression, error) {
 
 func (e *Expression) String() string { return e.text }
 
-// Holds evaluates the condition. With the answer come the numbers that it
-// rests on, one a line, in the order in which the expression names them.
-// ErrAbsent is wrapped where a number is missing.
+// Holds evaluates the condition. It also returns the values of its operands, one per
+// line, in the order of the expression. It returns an error that wraps ErrAbsent if a
+// value is missing.
 func (e *Expression) Holds(d *Document) (bool, []string, error) {
 	in := &evaluation{document: d}
 	v, err := e.root.value(in)
-	return v != 0, in.seen, err
+	return v != 0, in.operands, err
 }
 
-// evaluation is one pass over an expression. Truth is 1 and 0.
+// evaluation is one pass over an expression. Booleans are 1 and 0.
 type evaluation struct {
 	document *Document
-	seen     []string
+	operands []string
 }
 
-func (in *evaluation) note(format string, args ...any) {
-	if line := fmt.Sprintf(format, args...); !slices.Contains(in.seen, line) {
-		in.seen = append(in.seen, line)
+func (in *evaluation) record(format string, args ...any) {
+	if line := fmt.Sprintf(format, args...); !slices.Contains(in.operands, line) {
+		in.operands = append(in.operands, line)
 	}
 }
 
-// node is a part of an expression.
+// node is a node of the syntax tree.
 type node interface {
 	boolean() bool
 	value(in *evaluation) (float64, error)
@@ -108,7 +107,7 @@ type number float64
 func (number) boolean() bool                        { return false }
 func (n number) value(*evaluation) (float64, error) { return float64(n), nil }
 
-// measure is METRIC(POLICY), or an end of its interval.
+// measure is METRIC(POLICY), or one end of its interval.
 type measure struct{ metric, policy, part string }
 
 func (*measure) boolean() bool { return false }
@@ -117,19 +116,19 @@ func (m *measure) value(in *evaluation) (float64, error) {
 	if r := in.document.Row(m.metric); r != nil {
 		if i, ok := r.Policies[m.policy]; ok {
 			v := map[string]float64{"": i.Median, "low": i.Low, "high": i.High}[m.part]
-			in.note("%s = %s", m, Number(v))
+			in.record("%s = %s", m, Number(v))
 			return v, nil
 		}
 	}
-	in.note("%s is absent", m)
+	in.record("%s is absent", m)
 	if parts := in.document.parts(m.metric); len(parts) > 0 {
-		return 0, fmt.Errorf("%s: %w; they show %s", m, ErrAbsent, strings.Join(parts, ", "))
+		return 0, fmt.Errorf("%s: %w; available: %s", m, ErrAbsent, strings.Join(parts, ", "))
 	}
-	return 0, fmt.Errorf("%s: %w; give it a value with ??, as in (%s ?? 0)", m, ErrAbsent, m)
+	return 0, fmt.Errorf("%s: %w; set a default with ??, as in (%s ?? 0)", m, ErrAbsent, m)
 }
 
-// parts lists what the runs do show of the metric that a name which they do
-// not show belongs to: wastedWork.cpu for wastedWork.
+// parts returns the metrics in the runs that share the definition of an absent name:
+// for wastedWork, wastedWork.cpu.
 func (d *Document) parts(name string) []string {
 	var parts []string
 	want, _ := metrics.Define(name)
@@ -159,9 +158,9 @@ func (*verdict) boolean() bool { return true }
 func (v *verdict) value(in *evaluation) (float64, error) {
 	d, ok := in.document.Difference(v.metric, v.p, v.q)
 	if !ok {
-		return 0, fmt.Errorf("%s of both %s and %s: %w", v.metric, v.p, v.q, ErrAbsent)
+		return 0, fmt.Errorf("%s of %s and %s: %w", v.metric, v.p, v.q, ErrAbsent)
 	}
-	in.note("%s: %s less %s = %s", v.metric, v.p, v.q, signed(d.Interval))
+	in.record("%s: %s minus %s = %s", v.metric, v.p, v.q, signed(d.Interval))
 	definition, _ := metrics.Define(v.metric)
 	more := d.Low > 0
 	if d.None() || more != ((definition.Better == metrics.Higher) == v.better) {

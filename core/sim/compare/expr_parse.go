@@ -9,7 +9,7 @@ import (
 	"github.com/cede-scheduler/cede/core/sim/metrics"
 )
 
-// maxNesting bounds recursion: no expression that a person writes comes near.
+// maxNesting bounds recursion. Realistic expressions stay far below it.
 const maxNesting = 100
 
 type tokenKind uint8
@@ -17,7 +17,7 @@ type tokenKind uint8
 const (
 	tokenEnd tokenKind = iota
 	tokenNumber
-	tokenWord // a metric's name, a function, and, or, not
+	tokenWord // a metric name, a function, and, or, not
 	tokenOperator
 )
 
@@ -28,7 +28,7 @@ type token struct {
 	quoted bool
 }
 
-// parser reads an expression by recursive descent, loosest operators first.
+// parser parses an expression by recursive descent, lowest precedence first.
 type parser struct {
 	text     string
 	runes    []rune
@@ -40,10 +40,10 @@ type parser struct {
 
 var operators = []string{"<=", ">=", "==", "!=", "??", "&&", "||", "<", ">", "=", "!", "+", "-", "*", "/", "(", ")", ",", "%"}
 
-// scan cuts the text into tokens. A word runs up to a space, an operator other
-// than - and /, or a comma: metrics contain both, as in queueDelay.-5..0.p99
-// and wastedWork.nvidia.com/gpu. What stands in the parentheses of a metric is
-// a policy's name and is taken whole, since those hold paths and queries.
+// scan splits the text into tokens. A word ends at a space, a comma, or an operator
+// other than - and /: metrics contain both, as in queueDelay.-5..0.p99 and
+// wastedWork.nvidia.com/gpu. The text in the parentheses of a metric is a policy name
+// and becomes one token, because such names can be paths or queries.
 func (p *parser) scan() error {
 	p.runes = []rune(p.text)
 	for i := 0; i < len(p.runes); {
@@ -56,7 +56,7 @@ func (p *parser) scan() error {
 		case r == '\'' || r == '"':
 			end := slices.Index(p.runes[i+1:], r)
 			if end < 0 {
-				return p.fail(token{column: i + 1}, "this quote is never closed", "")
+				return p.fail(token{column: i + 1}, "unterminated quote", "")
 			}
 			p.tokens = append(p.tokens, token{tokenWord, string(p.runes[i+1 : i+1+end]), i + 1, true})
 			i = p.policy(i + end + 2)
@@ -76,7 +76,7 @@ func (p *parser) scan() error {
 				}
 			}
 			if op == "" {
-				return p.fail(token{column: i + 1}, "what is "+strconv.QuoteRune(r)+"?", "see: cede help expressions")
+				return p.fail(token{column: i + 1}, "unexpected character "+strconv.QuoteRune(r), "see: cede help expressions")
 			}
 			p.tokens = append(p.tokens, token{tokenOperator, op, i + 1, false})
 			i += len(op)
@@ -86,6 +86,7 @@ func (p *parser) scan() error {
 	return nil
 }
 
+// number scans a number at position i and returns its end.
 func (p *parser) number(i int) int {
 	end := i
 	for end < len(p.runes) {
@@ -100,7 +101,7 @@ func (p *parser) number(i int) int {
 	return end
 }
 
-// policy takes the bare name in the parentheses after a metric as one token.
+// policy scans the unquoted name in the parentheses after a metric as one token.
 func (p *parser) policy(i int) int {
 	word := p.tokens[len(p.tokens)-1]
 	start := i
@@ -143,8 +144,8 @@ func (p *parser) next() token {
 	return t
 }
 
-// accept takes the next token if it is one of these operators or keywords, and
-// gives them one spelling.
+// accept consumes the next token if it is one of these operators or keywords. It
+// returns the token in its canonical spelling.
 func (p *parser) accept(spellings ...string) (token, bool) {
 	t := p.peek()
 	if t.quoted || t.kind == tokenEnd || t.kind == tokenNumber || !slices.Contains(spellings, t.text) {
@@ -171,13 +172,13 @@ func (p *parser) fail(at token, msg, hint string) error {
 func (p *parser) unexpected(want string) error {
 	t := p.peek()
 	if t.kind == tokenEnd {
-		return p.fail(t, "the expression ends where "+want+" was expected", "")
+		return p.fail(t, "expected "+want+", found the end of the expression", "")
 	}
 	return p.fail(t, "expected "+want+", found "+t.text, "")
 }
 
-// chain reads operands of one precedence with the operators between them.
-// Operands must be conditions where logical, else numbers.
+// chain parses operands of one precedence and the operators between them. If logical
+// is true the operands must be conditions, otherwise numbers.
 func (p *parser) chain(operand func() (node, error), logical bool, ops ...string) (node, error) {
 	first := p.peek()
 	left, err := operand()
@@ -186,26 +187,26 @@ func (p *parser) chain(operand func() (node, error), logical bool, ops ...string
 		if !ok {
 			return left, nil
 		}
-		if err = p.want(left, first, logical); err != nil {
+		if err = p.requireKind(left, first, logical); err != nil {
 			break
 		}
 		second := p.peek()
 		var right node
 		if right, err = operand(); err == nil {
-			err = p.want(right, second, logical)
+			err = p.requireKind(right, second, logical)
 		}
 		left = &binary{op.text, left, right, op}
 	}
 	return nil, err
 }
 
-// want checks that a part is a condition or a number.
-func (p *parser) want(n node, at token, logical bool) error {
+// requireKind returns an error unless n is a condition or number as required.
+func (p *parser) requireKind(n node, at token, logical bool) error {
 	switch {
 	case logical && !n.boolean():
-		return p.fail(at, "this is a number where a condition is needed", "compare it: victims(nomad) > 10")
+		return p.fail(at, "expected a condition, found a number", "add a comparison: victims(nomad) > 10")
 	case !logical && n.boolean():
-		return p.fail(at, "this is a condition where a number is needed", "conditions are joined with and, or, not")
+		return p.fail(at, "expected a number, found a condition", "join conditions with and, or, not")
 	}
 	return nil
 }
@@ -227,10 +228,10 @@ func (p *parser) not() (node, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &unary{"not", of}, p.want(of, at, true)
+	return &unary{"not", of}, p.requireKind(of, at, true)
 }
 
-// comparison does not chain: 1 < x < 3 means nothing here.
+// comparison does not chain: 1 < x < 3 is a syntax error.
 func (p *parser) comparison() (node, error) {
 	first := p.peek()
 	left, err := p.sum()
@@ -241,7 +242,7 @@ func (p *parser) comparison() (node, error) {
 	if !ok {
 		return left, nil
 	}
-	if err := p.want(left, first, false); err != nil {
+	if err := p.requireKind(left, first, false); err != nil {
 		return nil, err
 	}
 	second := p.peek()
@@ -249,14 +250,15 @@ func (p *parser) comparison() (node, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &binary{op.text, left, right, op}, p.want(right, second, false)
+	return &binary{op.text, left, right, op}, p.requireKind(right, second, false)
 }
 
 func (p *parser) sum() (node, error)     { return p.chain(p.product, false, "+", "-") }
 func (p *parser) product() (node, error) { return p.chain(p.orElse, false, "*", "/") }
 func (p *parser) orElse() (node, error)  { return p.chain(p.atom, false, "??") }
 
-// enter counts nesting.
+// enter increments the nesting depth. It returns an error if the expression is nested
+// too deeply.
 func (p *parser) enter() (leave func(), err error) {
 	if p.depth++; p.depth > maxNesting {
 		return nil, p.fail(p.peek(), "nested too deeply", "")
@@ -276,7 +278,7 @@ func (p *parser) atom() (node, error) {
 		if err != nil {
 			return nil, err
 		}
-		return &unary{"-", of}, p.want(of, at, false)
+		return &unary{"-", of}, p.requireKind(of, at, false)
 	}
 	if _, ok := p.accept("("); ok {
 		inner, err := p.or()
@@ -301,7 +303,7 @@ func (p *parser) literal() (node, error) {
 	t := p.next()
 	v, err := strconv.ParseFloat(t.text, 64)
 	if err != nil {
-		return nil, p.fail(t, t.text+" is not a number", "")
+		return nil, p.fail(t, "invalid number "+t.text, "")
 	}
 	if _, percent := p.accept("%"); percent {
 		v /= 100
@@ -309,7 +311,7 @@ func (p *parser) literal() (node, error) {
 	return number(v), nil
 }
 
-// function reads low(...), high(...), median(...), worse(...) or better(...).
+// function parses low(...), high(...), median(...), worse(...) or better(...).
 func (p *parser) function() (node, error) {
 	name := p.next()
 	if err := p.expect("("); err != nil {
@@ -331,7 +333,7 @@ func (p *parser) function() (node, error) {
 	return n, p.expect(")")
 }
 
-// measure reads METRIC(POLICY).
+// measure parses METRIC(POLICY).
 func (p *parser) measure(part string) (node, error) {
 	metric, err := p.metric()
 	if err != nil {
@@ -347,7 +349,7 @@ func (p *parser) measure(part string) (node, error) {
 	return &measure{metric, policy, part}, p.expect(")")
 }
 
-// verdict reads METRIC, P, Q.
+// verdict parses METRIC, P, Q.
 func (p *parser) verdict(better bool) (node, error) {
 	v := &verdict{better: better}
 	var err error
@@ -377,7 +379,7 @@ func (p *parser) metric() (string, error) {
 	return t.text, nil
 }
 
-// base is a dotted name's first part.
+// base returns the first part of a dotted name.
 func base(metric string) string {
 	first, _, _ := strings.Cut(metric, ".")
 	return first
@@ -394,17 +396,17 @@ func metricNames() []string {
 func (p *parser) policyName() (string, error) {
 	t := p.peek()
 	if t.kind != tokenWord {
-		return "", p.unexpected("the name of a policy")
+		return "", p.unexpected("a policy name")
 	}
 	if !slices.Contains(p.policies, t.text) {
-		return "", p.fail(t, "unknown policy "+t.text, suggest(t.text, p.policies, "compared are: "+strings.Join(p.policies, ", ")))
+		return "", p.fail(t, "unknown policy "+t.text, suggest(t.text, p.policies, "policies: "+strings.Join(p.policies, ", ")))
 	}
 	p.at++
 	return t.text, nil
 }
 
-// suggest proposes the name that differs from the given one by the least, if
-// that is little.
+// suggest returns a hint with the most similar name, or otherwise if no name is
+// similar.
 func suggest(given string, names []string, otherwise string) string {
 	best, least := "", 1+len(given)/3
 	for _, name := range names {
@@ -420,7 +422,7 @@ func suggest(given string, names []string, otherwise string) string {
 	return "did you mean " + best + "?"
 }
 
-// edits is the number of letters to insert, remove or replace.
+// edits returns the Levenshtein distance of a and b.
 func edits(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

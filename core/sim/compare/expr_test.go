@@ -38,22 +38,22 @@ func TestExpression_Holds(t *testing.T) {
 	}
 }
 
-func TestExpression_ErrorsSayWhereAndWhat(t *testing.T) {
+func TestExpression_ReportsPositionOfSyntaxErrors(t *testing.T) {
 	for text, want := range map[string]string{
-		"":                                  "column 1: the expression ends",
-		"victims(nomad)":                    "column 1: this is a number, not a condition",
+		"":                                  "column 1: expected METRIC(POLICY) or a number, found the end",
+		"victims(nomad)":                    "column 1: expected a condition, found a number",
 		"victms(nomad) > 1":                 "did you mean victims?",
 		"victims(nomd) > 1":                 "did you mean nomad?",
 		"victims(nomad > 1":                 "column 9: unknown policy nomad > 1",
-		"victims(nomad) > (1 < 2)":          "column 18: this is a condition where a number is needed",
-		"1 and victims(nomad) > 2":          "column 1: this is a number where a condition is needed",
+		"victims(nomad) > (1 < 2)":          "column 18: expected a number, found a condition",
+		"1 and victims(nomad) > 2":          "column 1: expected a condition, found a number",
 		"1 < 2 < 3":                         "column 7: expected an operator or the end, found <",
-		"victims(nomad) > 1.2.3":            "column 18: 1.2.3 is not a number",
-		"victims(nomad) $ 1":                "column 16: what is '$'?",
-		"victims('nomad) > 1":               "column 9: this quote is never closed",
+		"victims(nomad) > 1.2.3":            "column 18: invalid number 1.2.3",
+		"victims(nomad) $ 1":                "column 16: unexpected character '$'",
+		"victims('nomad) > 1":               "column 9: unterminated quote",
 		"worse(victims, nomad)":             "column 21: expected ,, found )",
 		strings.Repeat("(", 1000) + "1":     "nested too deeply",
-		"worse(victims, nomad, default) +1": "this is a condition where a number is needed",
+		"worse(victims, nomad, default) +1": "expected a number, found a condition",
 	} {
 		_, err := ParseExpression(text, []string{"default", "nomad"})
 		var syntax *SyntaxError
@@ -63,7 +63,7 @@ func TestExpression_ErrorsSayWhereAndWhat(t *testing.T) {
 	}
 }
 
-func TestExpression_AnAbsentMetricIsAnErrorAndNotFalse(t *testing.T) {
+func TestExpression_FailsIfMetricIsAbsent(t *testing.T) {
 	d := comparison()
 	for text, want := range map[string]string{
 		"budgetViolations(nomad) > 0": "??",
@@ -84,14 +84,14 @@ func TestExpression_AnAbsentMetricIsAnErrorAndNotFalse(t *testing.T) {
 	}
 }
 
-func TestExpression_ShowsWhatItRestsOn(t *testing.T) {
+func TestExpression_ReturnsOperands(t *testing.T) {
 	d := comparison()
 	e, err := ParseExpression("victims(nomad) < victims(default) and worse(victims, default, nomad)", d.Policies)
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, seen, _ := e.Holds(d)
-	want := "victims(nomad) = 30|victims(default) = 38|victims: default less nomad = +8"
+	want := "victims(nomad) = 30|victims(default) = 38|victims: default minus nomad = +8"
 	if got := strings.Join(seen, "|"); got != want {
 		t.Errorf("seen %s, want %s", got, want)
 	}
@@ -114,7 +114,7 @@ func FuzzExpression(f *testing.F) {
 			return
 		}
 		if _, _, err := e.Holds(d); err != nil && err.Error() == "" {
-			t.Fatal("an error without words")
+			t.Fatal("empty error message")
 		}
 	})
 }

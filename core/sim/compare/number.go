@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Number writes a value for people: whole numbers whole, others with four
-// significant digits, large ones with a letter (12.35M).
+// Number formats a value for tables: integers exactly, others with four significant
+// digits, large ones with a suffix (12.35M).
 func Number(x float64) string {
 	abs, sign := x, ""
 	if x < 0 {

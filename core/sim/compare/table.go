@@ -12,13 +12,12 @@ import (
 	"github.com/cede-scheduler/cede/core/sim/statistics"
 )
 
-// minWidth is the narrowest table that is tried; a terminal that claims less
-// wraps.
+// minWidth is the minimum width of a table. If a terminal reports less, lines wrap.
 const minWidth = 40
 
-// WriteTable writes the comparison for people: the metrics, then the decisions
-// that differ. Columns that do not fit in width continue below, under the
-// metrics again; 0 means any width.
+// WriteTable writes the comparison as text: the metrics, then the differing
+// decisions. If the columns do not fit in width, the remaining ones follow below with
+// the metrics repeated. If width is 0, it is unlimited.
 func (d *Document) WriteTable(w io.Writer, width int) error {
 	t := text{w: w}
 	t.summary(d, width)
@@ -26,7 +25,7 @@ func (d *Document) WriteTable(w io.Writer, width int) error {
 	return t.err
 }
 
-// text is a writer that keeps its first error.
+// text is a writer that retains its first error.
 type text struct {
 	w   io.Writer
 	err error
@@ -38,7 +37,7 @@ func (t *text) line(format string, args ...any) {
 	}
 }
 
-// cells of one policy, header first, all of one width.
+// column holds the cells of one policy, header first, padded to one width.
 type column struct {
 	cells []string
 	width int
@@ -52,7 +51,7 @@ func (c *column) add(cell string) {
 func (t *text) summary(d *Document, width int) {
 	var names column
 	names.add("METRIC")
-	rows := slices.DeleteFunc(slices.Clone(d.Summary), func(r Row) bool { return uninteresting(&r) })
+	rows := slices.DeleteFunc(slices.Clone(d.Summary), func(r Row) bool { return allZero(&r) })
 	for i := range rows {
 		names.add(label(rows[i].Metric) + " " + arrow(&rows[i]))
 	}
@@ -73,16 +72,16 @@ func (t *text) summary(d *Document, width int) {
 	}
 	if len(verdict.cells) > 0 {
 		for i := range rows {
-			verdict.add(sentence(&rows[i], d))
+			verdict.add(verdictText(&rows[i], d))
 		}
 	}
 	t.columns(&names, columns, verdict, width)
 	t.legend(d)
 }
 
-// uninteresting is whether a row is zero for everybody: most tables would be
-// half full of them.
-func uninteresting(r *Row) bool {
+// allZero reports whether a row is zero for every policy. Such rows are omitted
+// because they would fill half of most tables.
+func allZero(r *Row) bool {
 	for _, i := range r.Policies {
 		if i.Low != 0 || i.High != 0 {
 			return false
@@ -91,8 +90,8 @@ func uninteresting(r *Row) bool {
 	return true
 }
 
-// label adds the unit of times to a dotted name; other units say themselves or
-// are long.
+// label appends the unit to the dotted name of a time. Other units are obvious or
+// long.
 func label(metric string) string {
 	if d, _ := metrics.Define(metric); d.Unit == "s" || d.Unit == "µs" {
 		return metric + " (" + d.Unit + ")"
@@ -125,8 +124,9 @@ func cell(r *Row, policy string) string {
 	return out
 }
 
-// sentence says what the row shows about the policies against the first one.
-func sentence(r *Row, d *Document) string {
+// verdictText returns the difference between the policies and the first one, or "no
+// difference".
+func verdictText(r *Row, d *Document) string {
 	if definition, _ := metrics.Define(r.Metric); definition.Context {
 		return ""
 	}
@@ -142,7 +142,7 @@ func sentence(r *Row, d *Document) string {
 	return change(r, d.Policies[1])
 }
 
-// change is how much more the policy has than the first one.
+// change returns the difference of the policy from the first one.
 func change(r *Row, policy string) string {
 	difference, ok := r.Against[policy]
 	if !ok || difference.None() {
@@ -164,8 +164,8 @@ func signed(i statistics.Interval) string {
 	return sign(i.Median) + " [" + sign(i.Low) + ", " + sign(i.High) + "]"
 }
 
-// columns writes as many columns side by side as fit, and the others below.
-// The last one only follows where it fits too: the marks say the same shorter.
+// columns writes as many columns side by side as fit, and the others below. The last
+// column is omitted if it does not fit: the marks contain the same information.
 func (t *text) columns(names *column, columns []column, last column, width int) {
 	const gap = 2
 	fits := func(used int) bool { return width <= 0 || used <= max(width, minWidth) }
@@ -205,17 +205,17 @@ func pad(b *strings.Builder, s string, width int) {
 func (t *text) legend(d *Document) {
 	t.line("")
 	if len(d.Policies) < 2 {
-		t.line("↓ lower is better, ↑ higher.")
+		t.line("↓ lower is better, ↑ higher is better.")
 		return
 	}
-	t.line("↓ lower is better, ↑ higher. * best: no other is better. All-zero rows are left out.")
+	t.line("↓ lower is better, ↑ higher is better. * no other policy is better. Rows of zeros are omitted.")
 	switch {
 	case d.Pairs == 1:
-		t.line("One run each: differences are exact for this scenario and say nothing beyond it. Try --seeds 11.")
+		t.line("One run per policy: differences are exact for this scenario only. For intervals, use --seeds 11.")
 	case d.Pairs < statistics.FewPairs:
-		t.line("Median [range] of %d paired runs: too few for an interval. Try --seeds 11.", d.Pairs)
+		t.line("Median [range] of %d paired runs: too few for an interval; use --seeds 11.", d.Pairs)
 	default:
-		t.line("Median [95 %% interval] of %d paired runs; no difference: the interval of the paired differences holds 0.", d.Pairs)
+		t.line("Median [95 %% interval] of %d paired runs; no difference: the interval of the paired differences contains 0.", d.Pairs)
 	}
 }
 
@@ -243,13 +243,13 @@ func (t *text) decisions(d *Document, width int) {
 	}
 }
 
-// String is the choice as one line.
+// String returns the choice as one line.
 func (c *Choice) String() string {
 	switch {
 	case !c.Placed:
 		return c.Policy + ": not placed"
 	case len(c.Victims) == 0:
-		return fmt.Sprintf("%s: at %s on %s, evicts nobody", c.Policy, time.Duration(c.At), c.Node)
+		return fmt.Sprintf("%s: at %s on %s, no evictions", c.Policy, time.Duration(c.At), c.Node)
 	}
 	return fmt.Sprintf("%s: at %s on %s, evicts %s", c.Policy, time.Duration(c.At), c.Node, strings.Join(c.Victims, ", "))
 }

@@ -2,9 +2,9 @@ package metrics
 
 import "strconv"
 
-// Bands of priorities: with at most maxDistinct distinct priorities each is a
-// band of its own, named by its number. With more, neighbouring ones share
-// rangeBands bands of about equally many distinct priorities, named lowest..highest.
+// Priority bands: up to maxDistinct distinct priorities, each priority is its own
+// band, named by its number. Beyond that, neighbouring priorities share rangeBands
+// bands of about equally many distinct priorities, named lowest..highest.
 const (
 	maxDistinct = 8
 	rangeBands  = 4
@@ -16,7 +16,7 @@ type band struct {
 	levels []*level
 }
 
-// bands groups the priorities that were seen, ascending.
+// bands groups the observed priorities, ascending.
 func (d *demand) bands() []band {
 	n := len(d.levels)
 	count := n

@@ -9,7 +9,7 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 )
 
-// history is a run of the size of the google-2011 part.
+// history is a run of the size of the google-2011 trace part.
 type history struct {
 	cfg    Config
 	allocs []*model.Allocation
@@ -40,7 +40,7 @@ func newHistory(nodes, allocs int) *history {
 	return h
 }
 
-// play places everything, a fifth of it by eviction, and ends some of it.
+// play places all allocations, a fifth of them by eviction, and ends some.
 func (h *history) play() (*Collector, int) {
 	c := New(h.cfg)
 	rng := rand.New(rand.NewPCG(3, 4))
@@ -86,7 +86,7 @@ func (h *history) play() (*Collector, int) {
 	return c, calls
 }
 
-func TestCollector_EqualRunsGiveEqualBytes(t *testing.T) {
+func TestCollector_IsDeterministic(t *testing.T) {
 	h := newHistory(40, 3000)
 	var first []byte
 	for range 3 {
@@ -100,12 +100,12 @@ func TestCollector_EqualRunsGiveEqualBytes(t *testing.T) {
 			first = text
 		}
 		if string(text) != string(first) {
-			t.Fatal("two runs differ")
+			t.Fatal("results of equal runs differ")
 		}
 	}
 }
 
-// BenchmarkCollector is a run of 190,926 tasks on 12,477 machines.
+// BenchmarkCollector measures a run of 190,926 tasks on 12,477 machines.
 func BenchmarkCollector(b *testing.B) {
 	h := newHistory(12_477, 190_926)
 	b.ReportAllocs()

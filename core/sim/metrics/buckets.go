@@ -1,19 +1,19 @@
 package metrics
 
-// maxBuckets bounds the resolution of a series: with an end that is not known,
-// a run has between half of it and all of it.
+// maxBuckets bounds the resolution of a series. If the end of the run is not
+// configured, a series has between maxBuckets/2 and maxBuckets buckets.
 const maxBuckets = 240
 
-// series keeps what happened by time, in buckets of one width. When the run
-// outgrows them, pairs are merged and the width doubles, so memory is constant
-// and every bucket stays exact.
+// series aggregates the run into time buckets of equal width. If the run outgrows
+// them, adjacent pairs are merged and the width doubles: memory stays constant and
+// every bucket stays exact.
 type series struct {
 	width   int64
 	columns int
 	buckets []bucket
 }
 
-// bucket is a span of time.
+// bucket aggregates one span of time.
 type bucket struct {
 	columns     []integrals
 	waiting     integral
@@ -22,7 +22,8 @@ type bucket struct {
 	depth       int // deepest
 }
 
-// init takes the end if it is known, so that the buckets fill the run.
+// init resets the series. If until is positive, it sets the bucket width so that the
+// buckets cover the run.
 func (s *series) init(columns int, until int64) {
 	*s = series{width: 1e6, columns: columns}
 	if until > 0 {
@@ -30,7 +31,8 @@ func (s *series) init(columns int, until int64) {
 	}
 }
 
-// at is the bucket of a time.
+// at returns the bucket that contains time t. It merges buckets if t lies beyond the
+// last one.
 func (s *series) at(t int64) *bucket {
 	for t/s.width >= maxBuckets {
 		s.halve()
@@ -41,6 +43,7 @@ func (s *series) at(t int64) *bucket {
 	return &s.buckets[t/s.width]
 }
 
+// halve merges adjacent pairs of buckets and doubles the width.
 func (s *series) halve() {
 	s.width *= 2
 	for i := range s.buckets {
@@ -60,10 +63,12 @@ func (s *series) halve() {
 	s.buckets = s.buckets[:(len(s.buckets)+1)/2]
 }
 
-// advance spreads what holds from one time to another over the buckets.
+// advance integrates the current totals and the number of waiting instances over
+// [from, to).
 func (s *series) advance(from, to int64, totals []amounts, waiting int) {
-	// An end on the edge belongs to the bucket before it. Reaching it first
-	// fixes the width, so that from is not cut in pieces that are merged at once.
+	// An end on the edge belongs to the bucket before it. Creating that bucket first
+	// fixes the width, so that the span is not split into pieces that are merged at
+	// once.
 	s.at(to - 1)
 	for from < to {
 		b := s.at(from)
@@ -76,7 +81,7 @@ func (s *series) advance(from, to int64, totals []amounts, waiting int) {
 	}
 }
 
-// preempted counts a preemption at a time.
+// preempted records a preemption in the bucket of its time.
 func (s *series) preempted(at int64, victims, depth int) {
 	b := s.at(at)
 	b.preemptions++

@@ -6,24 +6,25 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 )
 
-// Config is what the collector knows of a scenario before it runs.
+// A Config describes the scenario that a Collector measures.
 type Config struct {
 	Dims  *model.Dimensions
-	Nodes []*model.Node // compiled; the nodes there are at time 0, ready or not
-	Jobs  []*model.Job  // compiled; all jobs of the scenario, for the typical ask
+	Nodes []*model.Node // compiled; the nodes at time 0, ready or not
+	Jobs  []*model.Job  // compiled; all jobs of the scenario, for the typical request
 
-	// Weights are those of namespaces; 1 where absent.
+	// Weights are the fair-share weights of namespaces. If a namespace is missing,
+	// its weight is 1.
 	Weights map[string]float64
-	// Until is the end that the scenario names; 0 when it names none and the
-	// run ends once nothing more can happen.
+	// Until is the configured end of the scenario. If it is 0, the run ends when no
+	// event is left.
 	Until int64
-	// Budgets says whether the scenario has disruption budgets at all.
+	// Budgets reports whether the scenario has disruption budgets.
 	Budgets bool
-	// Timing says whether Decision will be called.
+	// Timing reports whether Decision will be called.
 	Timing bool
 
-	StarveAfter int64 // a longer wait is starvation; default: 1 h
-	PingPong    int64 // a second eviction within this is ping-pong; default: 10 min
+	StarveAfter int64 // waits longer than this count as starvation; default: 1 h
+	PingPong    int64 // evictions of one instance within this interval count as ping-pong; default: 10 min
 }
 
 // Defaults of Config.
@@ -33,37 +34,37 @@ const (
 	DefaultPingPong    = 600 * second
 )
 
-// Victim is an allocation evicted for a placement.
+// A Victim is an allocation that was evicted for a placement.
 type Victim struct {
-	Alloc          string // its id
-	LostWork       int64  // nanoseconds of work that the eviction throws away
+	Alloc          string // allocation ID
+	LostWork       int64  // nanoseconds of work that the eviction discards
 	BudgetViolated bool
-	Elsewhere      bool // it does not run on the placement's node
+	OtherNode      bool // it ran on a node other than the placement's
 }
 
-// Choice is what could be evicted on the place of a preemption, as the chooser
-// saw it: the question that regret asks again. The collector does not keep it,
-// so its memory may be used again.
+// A Choice holds the eviction candidates of a preemption as the preemptor saw them.
+// It is the input of the regret search. The collector does not retain it, so the
+// caller may reuse its memory.
 //
-// Only what was lacking is a dimension: resources; instances of the device
-// group chosen for a request; and each thing that certain candidates must
-// leave for (a host port, separation), where Need is how many they are and
-// each of them frees 1.
+// Its dimensions are the ones with insufficient capacity: resources; instances of the
+// device group selected for a request; and each conflict that requires certain
+// candidates to be evicted (a host port, anti-affinity). For a conflict, Need is the
+// number of these candidates and each of them frees 1.
 type Choice struct {
-	Need  []int64 // by dimension, what was missing before any victim went; positive
-	Frees []int64 // row by row, len(Need) amounts for each eligible candidate
+	Need  []int64 // by dimension: the amount missing before any eviction; positive
+	Frees []int64 // row-major: len(Need) amounts for each eligible candidate
 }
 
-// Reset empties the choice for need and keeps its memory.
+// Reset clears the choice, sets its need and retains its memory.
 func (c *Choice) Reset(need ...int64) {
 	c.Need, c.Frees = append(c.Need[:0], need...), c.Frees[:0]
 }
 
-// Add adds an eligible candidate with what it frees, one amount for each
-// dimension of Need.
+// Add appends an eligible candidate. frees holds the amount that its eviction frees,
+// one value per dimension of Need.
 func (c *Choice) Add(frees ...int64) { c.Frees = append(c.Frees, frees...) }
 
-// Collector measures one run.
+// A Collector measures one run.
 type Collector struct {
 	cfg  Config
 	cols *columns
@@ -74,11 +75,11 @@ type Collector struct {
 	demand   demand
 	evicted  evictions
 	series   series
-	counters Metrics // placed, policyCalls, policyFaults and evaluations alone
+	counters Metrics // only Placed, PolicyCalls, PolicyFaults and Evaluations are used
 	latency  []int64
 }
 
-// New returns a collector at time 0 with cfg's nodes on it and nothing running.
+// New returns a collector at time 0 that holds cfg's nodes and no allocations.
 func New(cfg Config) *Collector {
 	if cfg.StarveAfter <= 0 {
 		cfg.StarveAfter = DefaultStarveAfter
@@ -87,7 +88,7 @@ func New(cfg Config) *Collector {
 		cfg.PingPong = DefaultPingPong
 	}
 	c := &Collector{cfg: cfg, cols: newColumns(cfg.Dims, cfg.Nodes)}
-	c.nodes.init(c.cols, len(cfg.Nodes), c.cols.typicalAsk(cfg.Jobs, len(cfg.Nodes)))
+	c.nodes.init(c.cols, len(cfg.Nodes), c.cols.typicalRequest(cfg.Jobs, len(cfg.Nodes)))
 	c.work.init(c.cols)
 	c.demand.init()
 	c.evicted.init()
@@ -98,44 +99,44 @@ func New(cfg Config) *Collector {
 	return c
 }
 
-// advance brings every integral up to at.
+// advance updates every integral to time at. It panics if at lies in the past.
 func (c *Collector) advance(at int64) {
 	if at < c.now {
-		panic(fmt.Sprintf("metrics: time runs backwards, from %d to %d", c.now, at))
+		panic(fmt.Sprintf("metrics: time moved backwards from %d to %d", c.now, at))
 	}
 	if at == c.now {
 		return
 	}
-	c.evicted.settleGangs()
+	c.evicted.countBrokenGangs()
 	c.demand.advance(at - c.now)
 	c.series.advance(c.now, at, c.nodes.totals, c.demand.waiting)
 	c.nodes.advance(at - c.now)
 	c.now = at
 }
 
-// NodeChanged says that a node is new, up, down or changed. Capacity counts
-// while the node's status is ready, also while it is drained or ineligible.
+// NodeChanged records that a node was registered or changed. Its capacity counts if
+// its status is ready, even if the node is draining or ineligible.
 func (c *Collector) NodeChanged(at int64, n *model.Node) {
 	c.advance(at)
 	c.nodes.change(n)
 }
 
-// Submitted says that a job was submitted or changed.
+// Submitted records that a job was submitted or updated.
 func (c *Collector) Submitted(at int64, j *model.Job) {
 	c.advance(at)
 	c.job(j)
 }
 
-// Initial adds an allocation that runs before time 0; startedAt is zero or
+// Initial adds an allocation that started before time 0; startedAt is zero or
 // negative.
 func (c *Collector) Initial(startedAt int64, a *model.Allocation) {
 	r := c.add(a)
 	r.started, r.start = true, startedAt
 }
 
-// Placed says that a plan with this allocation committed. victims are those of
-// this allocation, on its node and elsewhere; choice is nil without victims,
-// or where regret cannot be told.
+// Placed records that a plan with this allocation was committed. victims are the
+// allocations evicted for it, on its node and on other nodes. choice is nil if there
+// are no victims or if regret cannot be computed.
 func (c *Collector) Placed(at int64, a *model.Allocation, victims []Victim, choice *Choice) {
 	c.advance(at)
 	g := c.group(a.Group)
@@ -151,7 +152,8 @@ func (c *Collector) Placed(at int64, a *model.Allocation, victims []Victim, choi
 	c.counters.Placed++
 }
 
-// Started says that a placed allocation begins to work: its victims are gone.
+// Started records that a placed allocation starts to run: its victims have stopped.
+// It does nothing if the allocation has already started or ended.
 func (c *Collector) Started(at int64, a *model.Allocation) {
 	c.advance(at)
 	r := c.work.find(a.ID)
@@ -162,7 +164,7 @@ func (c *Collector) Started(at int64, a *model.Allocation) {
 	c.demand.started(r.group, at-r.since)
 }
 
-// Finished says that an allocation completed by itself.
+// Finished records that an allocation completed.
 func (c *Collector) Finished(at int64, a *model.Allocation) {
 	c.advance(at)
 	if r := c.work.find(a.ID); r != nil {
@@ -170,13 +172,13 @@ func (c *Collector) Finished(at int64, a *model.Allocation) {
 	}
 }
 
-// Stopped says that an allocation is no longer wanted: its job was stopped or
-// scaled down. What it did was useful. For a victim it does nothing.
+// Stopped records that an allocation is no longer required because its job was
+// stopped or scaled down. Its work counts as useful. If it is a victim, Stopped does
+// nothing.
 func (c *Collector) Stopped(at int64, a *model.Allocation) { c.Finished(at, a) }
 
-// Lost says that an allocation went without anybody's wish: its node failed or
-// is drained. What it did since its last checkpoint is neither useful nor
-// wasted by preemption.
+// Lost records that an allocation ended because its node failed or was drained. Its
+// work since the last checkpoint is neither useful nor wasted by preemption.
 func (c *Collector) Lost(at int64, a *model.Allocation) {
 	c.advance(at)
 	r := c.work.find(a.ID)
@@ -187,51 +189,52 @@ func (c *Collector) Lost(at int64, a *model.Allocation) {
 	c.end(r, a.Group.LostWork(r.age(c.now)), c.work.spoiled)
 }
 
-// Queued says how many instances of a group are wanted and not placed. The
-// engine calls it after each evaluation for every group of the job, and with 0
-// when the job is stopped. Placed takes one off by itself.
+// Queued sets the number of desired but unplaced instances of a group. The engine
+// calls it after each evaluation for every group of the job, and with 0 if the job is
+// stopped. Placed decrements the number.
 func (c *Collector) Queued(at int64, g *model.Group, count int) {
 	c.advance(at)
 	c.demand.queued(c.group(g), at, count)
 }
 
-// EvaluationCreated counts evaluations made.
+// EvaluationCreated counts created evaluations.
 func (c *Collector) EvaluationCreated(n int) { c.counters.Evaluations.Created += n }
 
-// EvaluationProcessed counts evaluations that a scheduler looked at.
+// EvaluationProcessed counts evaluations that a scheduler processed.
 func (c *Collector) EvaluationProcessed(n int) { c.counters.Evaluations.Processed += n }
 
-// EvaluationCancelled counts evaluations cancelled as superseded.
+// EvaluationCancelled counts evaluations that were superseded.
 func (c *Collector) EvaluationCancelled(n int) { c.counters.Evaluations.Cancelled += n }
 
-// PolicyCalls counts calls of the policy's hooks.
+// PolicyCalls counts calls of policy hooks.
 func (c *Collector) PolicyCalls(n int) { c.counters.PolicyCalls += n }
 
-// PolicyFaults counts faults charged to the policy.
+// PolicyFaults counts faults attributed to the policy.
 func (c *Collector) PolicyFaults(n int) { c.counters.PolicyFaults += n }
 
-// Decision records how long one evaluation took, in nanoseconds of wall clock.
-// Only a run that is not meant to be byte-identical calls it.
+// Decision records the wall-clock time of one evaluation in nanoseconds. It is only
+// called if the run need not be deterministic.
 func (c *Collector) Decision(nanoseconds int64) { c.latency = append(c.latency, nanoseconds) }
 
-// add begins to count an allocation against its node.
+// add counts a new allocation against its node and returns its row.
 func (c *Collector) add(a *model.Allocation) *allocRow {
 	r := c.work.add(a, c.group(a.Group), c.nodes.find(a.NodeID))
 	c.hold(r, +1)
 	return r
 }
 
-// hold adds (+1) or takes off (-1) what r holds, everywhere it is counted.
+// hold adds (+1) or subtracts (-1) the resources of r in every table.
 func (c *Collector) hold(r *allocRow, sign int64) {
 	c.nodes.hold(r.node, r.use, sign)
 	c.work.hold(r, sign, c.now)
 	c.demand.hold(r, sign)
 }
 
-// end takes an allocation off; lost nanoseconds of its work are added to to.
+// end removes an allocation. If lost is positive, that many nanoseconds of its work
+// are added to the integrals to.
 func (c *Collector) end(r *allocRow, lost int64, to []integral) {
 	c.hold(r, -1)
-	c.work.done(r, c.now, lost, to)
+	c.work.addWork(r, c.now, lost, to)
 	if !r.started {
 		c.evicted.useless += int(r.victims)
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 )
 
-// story feeds a collector a history written by hand.
-type story struct {
+// fixture feeds a collector with a handwritten sequence of events.
+type fixture struct {
 	t     *testing.T
 	c     *Collector
 	dims  *model.Dimensions
@@ -20,21 +20,21 @@ type story struct {
 }
 
 type jobSpec struct {
-	id        string
-	priority  int32
-	count     int
-	cpu       int64
-	gpu       int32
-	namespace string
-	gang      bool
-	spared    bool // preemptible: false
-	system    bool
-	kept      int64 // checkpoint, in seconds
+	id             string
+	priority       int32
+	count          int
+	cpu            int64
+	gpu            int32
+	namespace      string
+	gang           bool
+	nonPreemptible bool // preemptible: false
+	system         bool
+	checkpoint     int64 // checkpoint, in seconds
 }
 
-// begin makes a cluster of nodes with so much cpu, and jobs.
-func begin(t *testing.T, cfg Config, cpus []int64, specs ...jobSpec) (*story, map[string]*model.Job) {
-	s := &story{t: t, dims: model.NewDimensions(), nodes: map[string]*model.Node{}, runs: map[string]*model.Allocation{}}
+// newFixture returns a cluster with one node per amount of CPU, and its jobs.
+func newFixture(t *testing.T, cfg Config, cpus []int64, specs ...jobSpec) (*fixture, map[string]*model.Job) {
+	s := &fixture{t: t, dims: model.NewDimensions(), nodes: map[string]*model.Node{}, runs: map[string]*model.Allocation{}}
 	for i, cpu := range cpus {
 		n := &model.Node{ID: fmt.Sprintf("n%d", i+1), Capacity: model.Resources{"cpu": cpu}}
 		n.Compile(s.dims)
@@ -45,10 +45,10 @@ func begin(t *testing.T, cfg Config, cpus []int64, specs ...jobSpec) (*story, ma
 	for _, spec := range specs {
 		j := &model.Job{
 			ID: spec.id, Namespace: spec.namespace, Priority: spec.priority, AllAtOnce: spec.gang,
-			NonPreemptible: spec.spared,
+			NonPreemptible: spec.nonPreemptible,
 			Groups: []*model.Group{{
 				Name: "g", Count: spec.count, Resources: model.Resources{"cpu": spec.cpu},
-				Checkpoint: spec.kept * second,
+				Checkpoint: spec.checkpoint * second,
 			}},
 		}
 		if spec.system {
@@ -69,25 +69,25 @@ func begin(t *testing.T, cfg Config, cpus []int64, specs ...jobSpec) (*story, ma
 	return s, jobs
 }
 
-func (s *story) alloc(id string, j *model.Job, index int, node string) *model.Allocation {
+func (s *fixture) alloc(id string, j *model.Job, index int, node string) *model.Allocation {
 	g := j.Groups[0]
 	a := &model.Allocation{ID: id, Job: j, Group: g, Index: index, NodeID: node}
 	s.runs[id] = a
 	return a
 }
 
-// runs puts an allocation there before time 0.
-func (s *story) initial(id string, j *model.Job, index int, node string, age int64) {
+// initial adds an allocation that started age seconds before time 0.
+func (s *fixture) initial(id string, j *model.Job, index int, node string, age int64) {
 	s.c.Initial(-age*second, s.alloc(id, j, index, node))
 }
 
-func (s *story) queue(at int64, j *model.Job, n int) {
+func (s *fixture) queue(at int64, j *model.Job, n int) {
 	s.c.Submitted(at*second, j)
 	s.c.Queued(at*second, j.Groups[0], n)
 }
 
-// place places with victims, each losing its work since its start.
-func (s *story) place(at int64, id string, j *model.Job, index int, node string, choice *Choice, victims ...string) {
+// place records a placement. Each victim loses its work since its start.
+func (s *fixture) place(at int64, id string, j *model.Job, index int, node string, choice *Choice, victims ...string) {
 	var vs []Victim
 	for _, v := range victims {
 		r := s.c.work.find(v)
@@ -96,15 +96,15 @@ func (s *story) place(at int64, id string, j *model.Job, index int, node string,
 	s.c.Placed(at*second, s.alloc(id, j, index, node), vs, choice)
 }
 
-func (s *story) start(at int64, id string) { s.c.Started(at*second, s.runs[id]) }
+func (s *fixture) start(at int64, id string) { s.c.Started(at*second, s.runs[id]) }
 
-// run places and starts at once.
-func (s *story) run(at int64, id string, j *model.Job, index int, node string, victims ...string) {
+// run records a placement that starts immediately.
+func (s *fixture) run(at int64, id string, j *model.Job, index int, node string, victims ...string) {
 	s.place(at, id, j, index, node, nil, victims...)
 	s.start(at, id)
 }
 
-func (s *story) end(at int64) *Metrics { return s.c.Finish(at * second) }
+func (s *fixture) end(at int64) *Metrics { return s.c.Finish(at * second) }
 
 func equal[T any](t *testing.T, what string, got, want T) {
 	t.Helper()
@@ -114,7 +114,7 @@ func equal[T any](t *testing.T, what string, got, want T) {
 }
 
 func TestMetrics_OnePreemption(t *testing.T) {
-	s, jobs := begin(t, Config{Until: 100 * second}, []int64{1000},
+	s, jobs := newFixture(t, Config{Until: 100 * second}, []int64{1000},
 		jobSpec{id: "low", priority: 10, count: 3, cpu: 300}, jobSpec{id: "high", priority: 50, count: 1, cpu: 500})
 	low, high := jobs["low"], jobs["high"]
 	for i := range 3 {
@@ -142,7 +142,7 @@ func TestMetrics_OnePreemption(t *testing.T) {
 	equal(t, "wastedWork", m.WastedWork, map[string]float64{"cpu": 60_000})
 	// useful: a0 300 × 160 s, high 500 × 55 s
 	equal(t, "goodput", *m.Goodput, Round(75_500.0/135_500.0))
-	// low waits 2 × 60 s, and a0 beside it is not lower; high waited 5 s
+	// low waits 2 × 60 s, and a0 does not have a lower priority; high waited 5 s
 	equal(t, "queueDelay", m.QueueDelay, map[string]Quantiles{
 		"10": {60, 60, 60, 60}, "50": {5, 5, 5, 5},
 	})
@@ -150,15 +150,15 @@ func TestMetrics_OnePreemption(t *testing.T) {
 	equal(t, "inversionSeconds", m.InversionSeconds, 0)
 	// 900 for 40 s, then 800 for 60 s
 	equal(t, "utilisation", m.Utilisation, map[string]float64{"cpu": 0.84})
-	// the typical ask is 300: 100 free for 40 s, then 200 for 60 s, none of use
+	// the typical request is 300: 100 free for 40 s, then 200 for 60 s, all stranded
 	equal(t, "fragmentation", m.Fragmentation, map[string]float64{"cpu": 1})
 	if m.GangsBroken != nil || m.Jain != nil || m.BudgetViolations != nil || m.DecisionLatency != nil {
-		t.Error("a metric that the scenario cannot show is there")
+		t.Error("Finish returned a metric that does not apply to the scenario")
 	}
 }
 
-func TestMetrics_RegretCountsVictimsThatWereNotNeeded(t *testing.T) {
-	s, jobs := begin(t, Config{}, []int64{1000},
+func TestMetrics_RegretCountsNeedlessVictims(t *testing.T) {
+	s, jobs := newFixture(t, Config{}, []int64{1000},
 		jobSpec{id: "small", priority: 10, count: 3, cpu: 100}, jobSpec{id: "large", priority: 20, count: 1, cpu: 600},
 		jobSpec{id: "high", priority: 50, count: 1, cpu: 400})
 	s.initial("big", jobs["large"], 0, "n1", 1)
@@ -170,8 +170,8 @@ func TestMetrics_RegretCountsVictimsThatWereNotNeeded(t *testing.T) {
 	equal(t, "regretVictims", *s.end(1).RegretVictims, 2)
 }
 
-func TestMetrics_RegretIsAbsentWhenAChoiceIsNotKnown(t *testing.T) {
-	s, jobs := begin(t, Config{}, []int64{1000}, jobSpec{id: "low", count: 1, cpu: 900}, jobSpec{id: "high", priority: 9, count: 1, cpu: 900})
+func TestMetrics_OmitsRegretIfAChoiceIsMissing(t *testing.T) {
+	s, jobs := newFixture(t, Config{}, []int64{1000}, jobSpec{id: "low", count: 1, cpu: 900}, jobSpec{id: "high", priority: 9, count: 1, cpu: 900})
 	s.initial("a", jobs["low"], 0, "n1", 1)
 	s.run(0, "h", jobs["high"], 0, "n1", "a")
 	if m := s.end(1); m.RegretVictims != nil {
@@ -179,8 +179,8 @@ func TestMetrics_RegretIsAbsentWhenAChoiceIsNotKnown(t *testing.T) {
 	}
 }
 
-func TestMetrics_VictimsOfAPlacementThatNeverWorkedAreUseless(t *testing.T) {
-	s, jobs := begin(t, Config{}, []int64{1000},
+func TestMetrics_VictimsOfUnstartedPlacementAreUseless(t *testing.T) {
+	s, jobs := newFixture(t, Config{}, []int64{1000},
 		jobSpec{id: "low", priority: 1, count: 1, cpu: 900}, jobSpec{id: "mid", priority: 20, count: 1, cpu: 900},
 		jobSpec{id: "high", priority: 40, count: 1, cpu: 900})
 	s.initial("a", jobs["low"], 0, "n1", 1)
@@ -190,14 +190,14 @@ func TestMetrics_VictimsOfAPlacementThatNeverWorkedAreUseless(t *testing.T) {
 	s.start(3, "h")
 	m := s.end(10)
 	equal(t, "uselessVictims", m.UselessVictims, 1)
-	// mid has waited since 0, for being placed was not the end of it
+	// mid has waited since 0: its placement did not end the wait
 	equal(t, "queueDelay", m.QueueDelay["20"].Max, 10.0)
-	// no budget of work was lost with mid, which had not started
+	// mid had not started, so only low lost work
 	equal(t, "wastedWork", m.WastedWork["cpu"], 900*1.0)
 }
 
 func TestMetrics_ChainsAndRepeats(t *testing.T) {
-	s, jobs := begin(t, Config{}, []int64{1000, 1000, 1000},
+	s, jobs := newFixture(t, Config{}, []int64{1000, 1000, 1000},
 		jobSpec{id: "low", priority: 1, count: 1, cpu: 900}, jobSpec{id: "mid", priority: 20, count: 1, cpu: 900},
 		jobSpec{id: "high", priority: 40, count: 2, cpu: 900})
 	low, mid, high := jobs["low"], jobs["mid"], jobs["high"]
@@ -215,8 +215,8 @@ func TestMetrics_ChainsAndRepeats(t *testing.T) {
 	equal(t, "preemptions", m.Preemptions, 4)
 }
 
-func TestMetrics_AGangIsBrokenOnceAndOnlyWhenPartOfItStays(t *testing.T) {
-	s, jobs := begin(t, Config{}, []int64{1000, 1000},
+func TestMetrics_CountsPartiallyEvictedGangOnce(t *testing.T) {
+	s, jobs := newFixture(t, Config{}, []int64{1000, 1000},
 		jobSpec{id: "gang", priority: 1, count: 2, cpu: 400, gang: true}, jobSpec{id: "whole", priority: 1, count: 2, cpu: 100, gang: true},
 		jobSpec{id: "high", priority: 40, count: 4, cpu: 500})
 	for i, n := range []string{"n1", "n2"} {
@@ -224,15 +224,15 @@ func TestMetrics_AGangIsBrokenOnceAndOnlyWhenPartOfItStays(t *testing.T) {
 		s.initial("w"+n, jobs["whole"], i, n, 1)
 	}
 	s.run(0, "h0", jobs["high"], 0, "n1", "wn1")
-	s.run(0, "h1", jobs["high"], 1, "n2", "wn2") // the same instant: all of it goes
+	s.run(0, "h1", jobs["high"], 1, "n2", "wn2") // same instant: the gang is evicted completely
 	s.run(5, "h2", jobs["high"], 2, "n1", "gn1") // broken
-	s.run(7, "h3", jobs["high"], 3, "n2", "gn2") // the rest of it
+	s.run(7, "h3", jobs["high"], 3, "n2", "gn2") // the remaining instance
 	equal(t, "gangsBroken", *s.end(9).GangsBroken, 1)
 }
 
-func TestMetrics_InversionNeedsLowerWorkThatMayGo(t *testing.T) {
-	s, jobs := begin(t, Config{}, []int64{1000},
-		jobSpec{id: "fixed", priority: 1, count: 1, cpu: 500, spared: true}, jobSpec{id: "low", priority: 2, count: 1, cpu: 400},
+func TestMetrics_InversionRequiresPreemptibleLowerPriority(t *testing.T) {
+	s, jobs := newFixture(t, Config{}, []int64{1000},
+		jobSpec{id: "fixed", priority: 1, count: 1, cpu: 500, nonPreemptible: true}, jobSpec{id: "low", priority: 2, count: 1, cpu: 400},
 		jobSpec{id: "high", priority: 40, count: 3, cpu: 600})
 	s.initial("f", jobs["fixed"], 0, "n1", 0)
 	s.queue(10, jobs["high"], 3)
@@ -241,40 +241,40 @@ func TestMetrics_InversionNeedsLowerWorkThatMayGo(t *testing.T) {
 	equal(t, "inversionSeconds", s.end(100).InversionSeconds, 3*15.0)
 }
 
-func TestMetrics_StarvedIsLongOrForEver(t *testing.T) {
+func TestMetrics_CountsStarvedWaits(t *testing.T) {
 	feed := func(until, end int64) int {
-		s, jobs := begin(t, Config{Until: until * second}, []int64{100}, jobSpec{id: "a", count: 3, cpu: 100})
+		s, jobs := newFixture(t, Config{Until: until * second}, []int64{100}, jobSpec{id: "a", count: 3, cpu: 100})
 		s.queue(0, jobs["a"], 3)
 		s.run(1, "a0", jobs["a"], 0, "n1")
 		s.c.Finished(3601*second, s.runs["a0"])
 		s.run(3601, "a1", jobs["a"], 1, "n1")
 		return s.end(end).Starved
 	}
-	equal(t, "with until, one waited for 3601 s and one still does", feed(3700, 3700), 2)
-	s, jobs := begin(t, Config{}, []int64{100}, jobSpec{id: "a", count: 1, cpu: 200})
+	equal(t, "with until: one wait of 3601 s and one still open", feed(3700, 3700), 2)
+	s, jobs := newFixture(t, Config{}, []int64{100}, jobSpec{id: "a", count: 1, cpu: 200})
 	s.queue(0, jobs["a"], 1)
-	equal(t, "without until what waits at the end waits for ever", s.end(1).Starved, 1)
-	s, jobs = begin(t, Config{Until: second}, []int64{100}, jobSpec{id: "a", count: 1, cpu: 200})
+	equal(t, "without until: one wait that never ends", s.end(1).Starved, 1)
+	s, jobs = newFixture(t, Config{Until: second}, []int64{100}, jobSpec{id: "a", count: 1, cpu: 200})
 	s.queue(0, jobs["a"], 1)
-	equal(t, "cut off after a second", s.end(1).Starved, 0)
+	equal(t, "with until after one second", s.end(1).Starved, 0)
 }
 
 func TestMetrics_Jain(t *testing.T) {
-	s, jobs := begin(t, Config{Weights: map[string]float64{"a": 3}}, []int64{1000},
+	s, jobs := newFixture(t, Config{Weights: map[string]float64{"a": 3}}, []int64{1000},
 		jobSpec{id: "a", namespace: "a", count: 1, cpu: 600}, jobSpec{id: "b", namespace: "b", count: 1, cpu: 200})
 	s.initial("a", jobs["a"], 0, "n1", 0)
 	s.initial("b", jobs["b"], 0, "n1", 0)
 	equal(t, "jain", *s.end(10).Jain, 1.0)
 
-	s, jobs = begin(t, Config{}, []int64{1000},
+	s, jobs = newFixture(t, Config{}, []int64{1000},
 		jobSpec{id: "a", namespace: "a", count: 1, cpu: 600}, jobSpec{id: "b", namespace: "b", count: 1, cpu: 200})
 	s.initial("a", jobs["a"], 0, "n1", 0)
 	s.initial("b", jobs["b"], 0, "n1", 0)
 	equal(t, "jain", *s.end(0).Jain, 0.8) // (3+1)² ÷ (2 × 10)
 }
 
-func TestMetrics_NodesThatAreDownOfferAndHoldNothing(t *testing.T) {
-	s, jobs := begin(t, Config{Until: 30 * second}, []int64{1000, 1000}, jobSpec{id: "a", count: 2, cpu: 500, kept: 10})
+func TestMetrics_IgnoresDownNodes(t *testing.T) {
+	s, jobs := newFixture(t, Config{Until: 30 * second}, []int64{1000, 1000}, jobSpec{id: "a", count: 2, cpu: 500, checkpoint: 10})
 	s.initial("a0", jobs["a"], 0, "n1", 5)
 	s.initial("a1", jobs["a"], 1, "n2", 5)
 	down := *s.nodes["n2"]
@@ -291,8 +291,8 @@ func TestMetrics_NodesThatAreDownOfferAndHoldNothing(t *testing.T) {
 	equal(t, "unplaced", m.Unplaced, 1)
 }
 
-func TestMetrics_CheckpointsKeepWork(t *testing.T) {
-	s, jobs := begin(t, Config{}, []int64{1000}, jobSpec{id: "low", count: 1, cpu: 1000, kept: 30}, jobSpec{id: "high", priority: 9, count: 1, cpu: 1000})
+func TestMetrics_CheckpointsLimitLostWork(t *testing.T) {
+	s, jobs := newFixture(t, Config{}, []int64{1000}, jobSpec{id: "low", count: 1, cpu: 1000, checkpoint: 30}, jobSpec{id: "high", priority: 9, count: 1, cpu: 1000})
 	s.initial("l", jobs["low"], 0, "n1", 0)
 	s.run(70, "h", jobs["high"], 0, "n1", "l")
 	m := s.end(100)
@@ -316,8 +316,8 @@ func TestMetrics_DevicesCountByVendorAndType(t *testing.T) {
 	equal(t, "utilisation", m.Utilisation, map[string]float64{"cpu": Round(1.0 / 12), "amd/gpu": 0, "nvidia/gpu": 0.25})
 }
 
-func TestMetrics_SystemJobsAreFollowedByNode(t *testing.T) {
-	s, jobs := begin(t, Config{}, []int64{1000, 1000}, jobSpec{id: "sys", priority: 5, count: 1, cpu: 600, system: true},
+func TestMetrics_TracksSystemJobsByNode(t *testing.T) {
+	s, jobs := newFixture(t, Config{}, []int64{1000, 1000}, jobSpec{id: "sys", priority: 5, count: 1, cpu: 600, system: true},
 		jobSpec{id: "high", priority: 9, count: 2, cpu: 600})
 	s.initial("s1", jobs["sys"], 0, "n1", 0)
 	s.initial("s2", jobs["sys"], 0, "n2", 0)
@@ -326,8 +326,8 @@ func TestMetrics_SystemJobsAreFollowedByNode(t *testing.T) {
 	equal(t, "repeatVictims", s.end(2).RepeatVictims, 0)
 }
 
-func TestMetrics_GivenUpWaitsCount(t *testing.T) {
-	s, jobs := begin(t, Config{}, []int64{100}, jobSpec{id: "a", count: 2, cpu: 100})
+func TestMetrics_CountsAbandonedWaits(t *testing.T) {
+	s, jobs := newFixture(t, Config{}, []int64{100}, jobSpec{id: "a", count: 2, cpu: 100})
 	s.queue(0, jobs["a"], 2)
 	s.queue(30, jobs["a"], 0)
 	m := s.end(40)
@@ -340,7 +340,7 @@ func TestMetrics_ManyPrioritiesShareBands(t *testing.T) {
 	for p := range int32(12) {
 		specs = append(specs, jobSpec{id: fmt.Sprint("j", p), priority: p - 2, count: 1, cpu: 1})
 	}
-	s, jobs := begin(t, Config{}, []int64{100}, specs...)
+	s, jobs := newFixture(t, Config{}, []int64{100}, specs...)
 	for _, spec := range specs {
 		s.queue(0, jobs[spec.id], 1)
 	}

@@ -7,16 +7,16 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 )
 
-// columns names what is measured: the resources that some node has, then the
-// kinds of devices, vendor/type. They are fixed when the run begins, because
-// capacity only comes from the nodes that it begins with.
+// columns names the measured quantities: the resources that at least one node offers,
+// then the device kinds (vendor/type). They are fixed at the start of the run,
+// because all capacity comes from the initial nodes.
 type columns struct {
 	names  []string
-	dim    []int // of names: the dimension, or -1 for a kind of device
+	dim    []int // by column: the dimension, or -1 for a device kind
 	byDim  [model.MaxDimensions]int
-	device map[string]int // device group id (vendor/type/model) -> column
-	// asked is what a request for a type or vendor/type counts as; the first
-	// column that serves it, so that asks can be compared before any is placed.
+	device map[string]int // device group ID (vendor/type/model) -> column
+	// kinds lists the device kinds. A request for a type or vendor/type counts for
+	// the first matching kind, so that requests can be compared before any is placed.
 	kinds []string
 }
 
@@ -54,7 +54,7 @@ func newColumns(dims *model.Dimensions, nodes []*model.Node) *columns {
 	return c
 }
 
-// deviceKind is vendor/type of vendor/type/model.
+// deviceKind returns the vendor/type part of vendor/type/model.
 func deviceKind(id string) string {
 	parts := strings.SplitN(id, "/", 3)
 	if len(parts) < 3 {
@@ -65,7 +65,7 @@ func deviceKind(id string) string {
 
 func (c *columns) len() int { return len(c.names) }
 
-// resources lays a vector out by column, without devices.
+// resources converts a vector to columns, without devices.
 func (c *columns) resources(out []int64, v *model.Vector) {
 	for i, d := range c.dim {
 		out[i] = 0
@@ -75,7 +75,7 @@ func (c *columns) resources(out []int64, v *model.Vector) {
 	}
 }
 
-// capacity is what a node offers.
+// capacity writes the capacity of a node by column.
 func (c *columns) capacity(out []int64, n *model.Node) {
 	c.resources(out, &n.Avail)
 	for i := range n.Devices {
@@ -85,8 +85,8 @@ func (c *columns) capacity(out []int64, n *model.Node) {
 	}
 }
 
-// ask is what an instance of g takes before it is known which device group
-// serves it.
+// ask writes the request of one instance of g by column, before a device group is
+// selected for it.
 func (c *columns) ask(out []int64, g *model.Group) {
 	c.resources(out, &g.Ask.Vec)
 	for i := range g.Ask.Devices {
@@ -96,7 +96,7 @@ func (c *columns) ask(out []int64, g *model.Group) {
 	}
 }
 
-// requested is the first column that may serve a device request, or -1.
+// requested returns the first column that can satisfy a device request, or -1.
 func (c *columns) requested(id string) int {
 	if at, ok := c.device[id]; ok {
 		return at
@@ -109,11 +109,11 @@ func (c *columns) requested(id string) int {
 	return -1
 }
 
-// typicalAsk is the median ask of each column over all instances of all jobs,
-// a system job counting one instance per node. It is the yardstick of
-// fragmentation, and known before anything runs, so that every policy is
-// measured with the same one.
-func (c *columns) typicalAsk(jobs []*model.Job, nodes int) []int64 {
+// typicalRequest returns the median request per column over all instances of all
+// jobs. A system job counts one instance per node. Fragmentation is measured against
+// it. It depends on the scenario only, so every policy is measured with the same
+// value.
+func (c *columns) typicalRequest(jobs []*model.Job, nodes int) []int64 {
 	type weighted struct{ amount, count int64 }
 	asks := make([][]weighted, c.len())
 	row := make([]int64, c.len())

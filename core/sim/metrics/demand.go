@@ -7,28 +7,28 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 )
 
-// demand follows what waits: how long, at which priority, and whether lower
-// priorities run meanwhile.
+// demand tracks pending instances: how long they wait, at which priority, and whether
+// lower priorities run meanwhile.
 type demand struct {
 	levels  []*level // by priority, ascending
 	waiting int
 
-	inverted  int // instances that wait while lower-priority work could go
+	inverted  int // instances that wait while preemptible allocations of lower priority run
 	stale     bool
 	inversion integral // instances × nanoseconds
 }
 
-// level is one priority.
+// level aggregates one priority.
 type level struct {
 	priority int32
 	waiting  int
-	running  int     // allocations that preemption may take
+	running  int     // preemptible allocations
 	delays   []int64 // of waits that ended, in nanoseconds
 	victims  map[int32]int
 	wasted   []integral
 }
 
-// wait is n instances that are waited for since a time.
+// wait represents n instances that have been pending since a time.
 type wait struct {
 	since int64
 	n     int
@@ -36,7 +36,7 @@ type wait struct {
 
 func (d *demand) init() { *d = demand{} }
 
-// level finds or makes a priority.
+// level returns the level of a priority and creates it if necessary.
 func (d *demand) level(priority int32) *level {
 	at, found := slices.BinarySearchFunc(d.levels, priority, func(l *level, p int32) int {
 		return cmp.Compare(l.priority, p)
@@ -47,7 +47,7 @@ func (d *demand) level(priority int32) *level {
 	return d.levels[at]
 }
 
-// move follows a job whose new version has another priority.
+// move updates a group if the priority of its job changed.
 func (d *demand) move(g *groupRow, j *model.Job) {
 	g.preemptible = !j.NonPreemptible
 	if to := d.level(j.Priority); to != g.level {
@@ -65,7 +65,7 @@ func (d *demand) wait(g *groupRow, n int) {
 	d.stale = true
 }
 
-// queued sets how many instances of a group are waited for.
+// queued sets the number of pending instances of a group.
 func (d *demand) queued(g *groupRow, at int64, count int) {
 	for more := count - g.waiting; more > 0; {
 		since, n := at, more
@@ -78,8 +78,8 @@ func (d *demand) queued(g *groupRow, at int64, count int) {
 		more -= n
 	}
 	g.resumed = g.resumed[:0]
-	// Instances that are no longer wanted have waited in vain; the youngest
-	// waits go first, as the highest indexes do.
+	// Instances that are no longer desired have waited in vain. The most recent waits
+	// are removed first, like the highest indexes.
 	for less := g.waiting - count; less > 0; {
 		last := &g.waits[len(g.waits)-1]
 		n := min(less, last.n)
@@ -96,7 +96,7 @@ func (d *demand) queued(g *groupRow, at int64, count int) {
 	}
 }
 
-// push adds waits in order of their beginning.
+// push inserts n waits, ordered by their start.
 func (g *groupRow) push(since int64, n int) {
 	at := len(g.waits)
 	for at > 0 && g.waits[at-1].since > since {
@@ -109,8 +109,8 @@ func (g *groupRow) push(since int64, n int) {
 	g.waits = slices.Insert(g.waits, at, wait{since, n})
 }
 
-// placed takes the longest wait of a group and says when it began; what was
-// never seen to wait began now.
+// placed removes the longest wait of a group and returns its start. If the group has
+// no recorded wait, it returns now.
 func (d *demand) placed(g *groupRow, now int64) int64 {
 	if len(g.resumed) > 0 && (len(g.waits) == 0 || g.resumed[0] <= g.waits[0].since) {
 		since := g.resumed[0]
@@ -129,12 +129,12 @@ func (d *demand) placed(g *groupRow, now int64) int64 {
 	return since
 }
 
-// started ends a wait.
+// started records the delay of a wait that ended.
 func (d *demand) started(g *groupRow, delay int64) {
 	g.level.delays = append(g.level.delays, delay)
 }
 
-// resume lets an allocation that went before it started wait on.
+// resume restores the wait of an allocation that ended before it started.
 func (d *demand) resume(r *allocRow) {
 	if !r.started {
 		r.group.resumed = append(r.group.resumed, r.since)
@@ -142,7 +142,7 @@ func (d *demand) resume(r *allocRow) {
 	}
 }
 
-// hold counts an allocation at its priority.
+// hold counts a preemptible allocation at its priority.
 func (d *demand) hold(r *allocRow, sign int64) {
 	if r.victim {
 		r.level.running += int(sign)
@@ -150,8 +150,8 @@ func (d *demand) hold(r *allocRow, sign int64) {
 	}
 }
 
-// advance integrates priority inversion. Which instances are inverted is
-// worked out only when time passes after a change, over priorities alone.
+// advance integrates priority inversion. The number of inverted instances is
+// recomputed only if it changed since, over priorities alone.
 func (d *demand) advance(dt int64) {
 	if d.stale {
 		d.inverted, d.stale = 0, false

@@ -1,13 +1,13 @@
-// Package metrics owns what one run of a scenario is measured by: a Collector
-// that the engine feeds in order of virtual time, the Metrics it ends in, the
-// Series that reports draw, and Definitions, the one place that says what each
-// number means and which direction is better.
+// Package metrics measures one run of a scenario. A Collector receives the events of
+// the engine in order of virtual time and returns the Metrics of the run, and the
+// Series that reports draw. Definitions is the only place that defines the meaning
+// and direction of each number.
 //
-// It never schedules, reads no state and knows no clock: times are nanoseconds
-// since the scenario's start. Integrals over time are exact 128-bit integers
-// and every floating-point step has one order, so equal runs give equal bytes
-// on every machine. Nothing scans all nodes or allocations: a call costs in
-// proportion to the number of resources.
+// The package does not schedule, read state or use a clock: times are nanoseconds
+// since the scenario's start. Integrals over time are exact 128-bit integers and
+// every floating-point step has a fixed order, so equal runs return equal bytes on
+// every machine. No call scans all nodes or allocations: its cost is proportional to
+// the number of resources.
 //
-// core/sim calls it. A Collector belongs to one goroutine.
+// core/sim calls it. A Collector must be used by one goroutine.
 package metrics

@@ -2,15 +2,15 @@ package metrics
 
 import "github.com/cede-scheduler/cede/core/model"
 
-// evictions follows victims: how many for a placement, whom again, and how far
-// one eviction led to the next.
+// evictions tracks victims: their number per placement, repeated evictions, and
+// chains of evictions.
 type evictions struct {
 	preemptions int
 	victims     int
 	useless     int
 	regret      int
-	judged      int // preemptions whose choice was reported
-	capped      int // of them, those where the search for fewer was cut off
+	judged      int // preemptions with a reported choice
+	capped      int // judged preemptions for which the regret search was cut off
 	repeat      int
 	pingPong    int
 	budget      int
@@ -20,22 +20,22 @@ type evictions struct {
 	depths        []int // of each preemption
 
 	slots   map[slotKey]*slot
-	touched []*jobRow // gangs that lost an instance in this instant
+	touched []*jobRow // gangs that lost an instance at the current instant
 	search  regretSearch
 }
 
-// slotKey is an instance of a group through all its incarnations.
+// slotKey identifies an instance of a group through all its replacements.
 type slotKey struct {
 	group *groupRow
 	index int32
-	node  int32 // of jobs that run once a node; -1 for others
+	node  int32 // for jobs that run once per node; otherwise -1
 }
 
-// slot is what is remembered of an instance that was evicted.
+// slot holds the eviction history of an instance.
 type slot struct {
 	evictions int
 	last      int64
-	depth     int // of the eviction that it has not been placed again after; 0: none
+	depth     int // of the last eviction if the instance has not been placed since; otherwise 0
 }
 
 func (e *evictions) init() { *e = evictions{slots: map[slotKey]*slot{}} }
@@ -47,9 +47,10 @@ func (g *groupRow) slot(index, node int32) slotKey {
 	return slotKey{g, index, -1}
 }
 
-// chain is how deep evictions by a placement are, and ends the chain that led
-// to it: a preemption by work that was itself evicted is one deeper than the
-// one that evicted it, and work that is placed again starts afresh.
+// chain returns the depth of evictions by a placement and ends the chain that led to
+// it. If the preemptor was itself evicted, the depth is one more than that of the
+// preemption that evicted it. A later placement of the same instance starts a new
+// chain.
 func (e *evictions) chain(key slotKey) int {
 	s := e.slots[key]
 	if s == nil {
@@ -60,7 +61,7 @@ func (e *evictions) chain(key slotKey) int {
 	return depth
 }
 
-// preempted records a preemption as a whole.
+// preempted records a preemption with its victims.
 func (c *Collector) preempted(depth int, victims []Victim, choice *Choice) {
 	e := &c.evicted
 	e.preemptions++
@@ -68,7 +69,7 @@ func (c *Collector) preempted(depth int, victims []Victim, choice *Choice) {
 	e.depths = append(e.depths, depth)
 	here := 0
 	for i := range victims {
-		if !victims[i].Elsewhere {
+		if !victims[i].OtherNode {
 			here++
 		}
 	}
@@ -83,11 +84,11 @@ func (c *Collector) preempted(depth int, victims []Victim, choice *Choice) {
 	c.series.preempted(c.now, len(victims), depth)
 }
 
-// victim records one victim of a preemptor and takes it off.
+// victim records one victim of a preemptor and ends its allocation.
 func (c *Collector) victim(by *model.Allocation, depth int, v *Victim) {
 	r := c.work.find(v.Alloc)
 	if r == nil {
-		panic("metrics: victim " + v.Alloc + " of " + by.ID + " is not placed")
+		panic("metrics: victim " + v.Alloc + " of " + by.ID + " not found")
 	}
 	e := &c.evicted
 	e.victims++
@@ -124,10 +125,10 @@ func (c *Collector) victim(by *model.Allocation, depth int, v *Victim) {
 	c.end(r, v.LostWork, c.work.wasted)
 }
 
-// settleGangs looks, once an instant is over, which gangs evictions have left
-// with some of their instances. A gang evicted whole in several steps of one
-// instant is not broken.
-func (e *evictions) settleGangs() {
+// countBrokenGangs runs at the end of an instant. It counts the gangs that evictions
+// left with some of their instances. If a gang is evicted completely in several steps
+// of one instant, it is not broken.
+func (e *evictions) countBrokenGangs() {
 	for _, j := range e.touched {
 		j.touched = false
 		if j.live > 0 && j.live < j.desired && !j.broken {

@@ -5,11 +5,11 @@ import (
 	"strconv"
 )
 
-// Finish ends the run and says what it came to. The collector takes no calls
-// after it but Series.
+// Finish ends the run and returns its metrics. After Finish only Series may be
+// called.
 func (c *Collector) Finish(at int64) *Metrics {
 	c.advance(at)
-	c.evicted.settleGangs()
+	c.evicted.countBrokenGangs()
 	m := c.counters
 	e := &c.evicted
 	m.Preemptions, m.Victims, m.UselessVictims = e.preemptions, e.victims, e.useless
@@ -37,7 +37,7 @@ func (c *Collector) Finish(at int64) *Metrics {
 	return &m
 }
 
-// gangs is whether any job is a gang.
+// gangs reports whether any job is a gang.
 func (c *Collector) gangs() bool {
 	for _, g := range c.work.order {
 		if g.job.gang {
@@ -47,15 +47,15 @@ func (c *Collector) gangs() bool {
 	return false
 }
 
-// closeWaits counts waits that are still open as if they ended now, since
-// leaving them out would make a policy look good that never places its work.
+// closeWaits counts open waits as if they ended now. If they were excluded, a policy
+// that never places its jobs would get good figures.
 func (c *Collector) closeWaits(m *Metrics) {
 	for _, g := range c.work.order {
 		for _, w := range g.waits {
 			for range w.n {
 				g.level.delays = append(g.level.delays, c.now-w.since)
 				if c.cfg.Until <= 0 && c.now-w.since <= c.cfg.StarveAfter {
-					m.Starved++ // nothing more will happen: it waits for ever
+					m.Starved++ // no event is left: the wait never ends
 				}
 			}
 		}
@@ -77,7 +77,7 @@ func (c *Collector) closeWaits(m *Metrics) {
 	}
 }
 
-// delays are all waits of a band, ascending.
+// delays returns all waits of a band, ascending.
 func (b *band) delays() []int64 {
 	var all []int64
 	for _, l := range b.levels {
@@ -87,14 +87,14 @@ func (b *band) delays() []int64 {
 	return all
 }
 
-// capacity fills in utilisation and fragmentation.
+// capacity sets utilisation and fragmentation.
 func (c *Collector) capacity(m *Metrics) {
 	for i, name := range c.cols.names {
 		sum := c.nodes.over(i)
 		if !sum.cap.zero() {
 			set(&m.Utilisation, name, sum.held.ratio(sum.cap))
 		}
-		if !sum.free.zero() && c.nodes.strands() {
+		if !sum.free.zero() && c.nodes.hasTypicalRequest() {
 			set(&m.Fragmentation, name, sum.stranded.ratio(sum.free))
 		}
 	}
@@ -107,12 +107,12 @@ func set(m *map[string]float64, name string, value float64) {
 	(*m)[name] = Round(value)
 }
 
-// finishWork fills in wasted work and goodput. Resources are added up as shares
-// of the cluster, or a node's memory in MiB would drown its millicores.
+// finishWork sets wasted work and goodput. Resources are added as shares of the
+// cluster; otherwise a node's memory in MiB would outweigh its millicores.
 func (c *Collector) finishWork(m *Metrics) {
 	w := &c.work
 	ran := slices.Clone(w.ran)
-	for _, r := range w.byID { // sums of integers: no order matters
+	for _, r := range w.byID { // integer sums: the order does not matter
 		for i, use := range r.use {
 			ran[i].add(use, r.age(c.now))
 		}
@@ -136,7 +136,8 @@ func (c *Collector) finishWork(m *Metrics) {
 	}
 }
 
-// jain is Jain's index of the namespaces' shares.
+// jain returns Jain's index of the namespaces' shares, or nil if there are fewer than
+// two.
 func (c *Collector) jain() *float64 {
 	names := make([]*namespaceRow, 0, len(c.work.names))
 	for _, n := range c.work.names {
@@ -164,7 +165,7 @@ func (c *Collector) jain() *float64 {
 	return &index
 }
 
-// share is a namespace's dominant share of the run over its weight.
+// share returns the dominant share of a namespace divided by its weight.
 func (c *Collector) share(n *namespaceRow) float64 {
 	n.advance(c.now)
 	weight := 1.0
@@ -174,7 +175,7 @@ func (c *Collector) share(n *namespaceRow) float64 {
 	var dominant float64
 	for i := range n.held {
 		sum, held := c.nodes.over(i), n.integral[i]
-		if c.now == 0 { // as over does: what holds now
+		if c.now == 0 { // like nodeTable.over: the current values
 			held.add(n.held[i], 1)
 		}
 		dominant = max(dominant, held.ratio(sum.cap))
@@ -205,9 +206,9 @@ func latency(ns []int64) *Latency {
 	return &Latency{P50: micros(500), P99: micros(990), P999: micros(999)}
 }
 
-// at1000 is a quantile by nearest rank: the smallest of the sorted values that
-// at least permille of them do not exceed. It is a value that occurred, and 0
-// when there is none.
+// at1000 returns a quantile by nearest rank: the smallest of the sorted values that
+// at least permille of them do not exceed. The result is a value that occurred, or 0
+// if there is none.
 func at1000[T int | int64](sorted []T, permille int) T {
 	if len(sorted) == 0 {
 		return 0
@@ -217,8 +218,8 @@ func at1000[T int | int64](sorted []T, permille int) T {
 
 func seconds(ns int64) float64 { return Round(float64(ns) / 1e9) }
 
-// Round keeps six decimals, so that what people read has no noise in its last
-// digits. It goes through decimal text, which is exact on every machine.
+// Round returns x with six decimals, which removes noise from the last digits. It
+// converts through decimal text, which is exact on every machine.
 func Round(x float64) float64 {
 	y, _ := strconv.ParseFloat(strconv.FormatFloat(x, 'f', 6, 64), 64)
 	return y

@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
-// Value is one number of a run under its dotted name: queueDelay.75.p99.
+// A Value is one number of a run with its dotted name, such as queueDelay.75.p99.
 type Value struct {
 	Name  string
 	Value float64
 }
 
-// Flatten lists every number of m in the order of Definitions, leaving out
-// what the run could not show. Bands come by priority, ascending.
+// Flatten returns every number of m in the order of Definitions, without absent
+// metrics. Bands are ordered by priority, ascending.
 func (m *Metrics) Flatten() []Value {
 	var f flat
 	f.count("placed", m.Placed)
@@ -85,7 +85,7 @@ func (f *flat) byName(name string, of map[string]float64) {
 	}
 }
 
-// CompareBands orders the names of priority bands by their lowest priority.
+// CompareBands orders names of priority bands by their lowest priority.
 func CompareBands(a, b string) int {
 	return cmp.Or(cmp.Compare(lowest(a), lowest(b)), strings.Compare(a, b))
 }

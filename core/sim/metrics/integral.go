@@ -2,12 +2,12 @@ package metrics
 
 import "math/bits"
 
-// integral adds up amount × nanoseconds exactly. A cluster's memory over a
-// month overflows 64 bits, and floating point would make the sum depend on how
-// often it is brought up to date.
+// integral is an exact sum of amount × nanoseconds. The memory of a cluster over a
+// month overflows 64 bits, and a floating-point sum would depend on how often it is
+// updated.
 type integral struct{ hi, lo uint64 }
 
-// add adds amount × dt; amounts below zero count as zero.
+// add adds amount × dt. If amount is negative, it counts as zero.
 func (i *integral) add(amount, dt int64) {
 	if amount <= 0 || dt <= 0 {
 		return
@@ -22,7 +22,7 @@ func (i *integral) plus(o integral) {
 	i.hi, _ = bits.Add64(i.hi, o.hi, carry)
 }
 
-// minus subtracts o, stopping at zero.
+// minus subtracts o and stops at zero.
 func (i *integral) minus(o integral) {
 	lo, borrow := bits.Sub64(i.lo, o.lo, 0)
 	hi, under := bits.Sub64(i.hi, o.hi, borrow)
@@ -34,17 +34,17 @@ func (i *integral) minus(o integral) {
 
 func (i integral) zero() bool { return i.hi == 0 && i.lo == 0 }
 
-// float is the value in amount × nanoseconds. The product is exact (a power of
-// two), so there is one rounding whatever the machine.
+// float returns the value in amount × nanoseconds. The multiplication by a power of
+// two is exact, so there is one rounding on every machine.
 func (i integral) float() float64 {
 	high := float64(float64(i.hi) * (1 << 64))
 	return high + float64(i.lo)
 }
 
-// seconds is the value in amount × seconds.
+// seconds returns the value in amount × seconds.
 func (i integral) seconds() float64 { return i.float() / 1e9 }
 
-// ratio is i over o; 0 when o is zero.
+// ratio returns i/o, or 0 if o is zero.
 func (i integral) ratio(o integral) float64 {
 	if o.zero() {
 		return 0

@@ -1,7 +1,7 @@
 package metrics
 
-// Metrics is the result of a run. Definitions says what each field means. A
-// nil field is one that the run could not show.
+// Metrics is the result of a run. Definitions describes each field. A field is nil if
+// the metric does not apply to the run.
 type Metrics struct {
 	Placed               int                  `json:"placed"`
 	Unplaced             int                  `json:"unplaced"`
@@ -32,14 +32,14 @@ type Metrics struct {
 	Evaluations          Evaluations          `json:"evaluations"`
 }
 
-// PerPreemption describes how many victims the placements with victims had.
+// PerPreemption describes the number of victims per preemption.
 type PerPreemption struct {
 	Mean float64 `json:"mean"`
 	P95  int     `json:"p95"`
 	Max  int     `json:"max"`
 }
 
-// Depth describes how long the chains of evictions were.
+// Depth describes the length of eviction chains.
 type Depth struct {
 	P99 int `json:"p99"`
 	Max int `json:"max"`
@@ -60,7 +60,7 @@ type Latency struct {
 	P999 float64 `json:"p999"`
 }
 
-// Evaluations counts what became of evaluations.
+// Evaluations counts evaluations by outcome.
 type Evaluations struct {
 	Created   int `json:"created"`
 	Processed int `json:"processed"`

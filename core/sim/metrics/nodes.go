@@ -6,28 +6,28 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 )
 
-// nodeTable integrates capacity, use and stranded capacity. Every node's part
-// in the totals is taken out before it changes and put back after, so a change
-// costs one node, never all.
+// nodeTable integrates capacity, use and stranded capacity. Before a node changes,
+// its contribution is subtracted from the totals, and added again afterwards. A
+// change therefore costs one node, never all.
 type nodeTable struct {
 	cols    *columns
 	byID    map[string]int32
 	rows    []nodeRow
-	cap     []int64 // row by row, one amount a column
+	cap     []int64 // row-major, one amount per column
 	held    []int64
 	scratch []int64
 	typical []int64
 
-	totals   []amounts // of the ready nodes, by column
+	totals   []amounts // of ready nodes, by column
 	integral []integrals
 }
 
 type nodeRow struct{ ready, hosts bool }
 
-// amounts is one column at an instant.
+// amounts holds the values of one column at an instant.
 type amounts struct{ cap, held, free, stranded int64 }
 
-// integrals is one column over a time.
+// integrals holds the values of one column over a period.
 type integrals struct{ cap, held, free, stranded integral }
 
 func (i *integrals) add(a *amounts, dt int64) {
@@ -53,7 +53,7 @@ func (t *nodeTable) init(cols *columns, nodes int, typical []int64) {
 	}
 }
 
-// find is the position of a node, which is made when it is new.
+// find returns the position of a node and creates it if necessary.
 func (t *nodeTable) find(id string) int32 {
 	at, ok := t.byID[id]
 	if !ok {
@@ -76,7 +76,7 @@ func (t *nodeTable) change(n *model.Node) {
 	t.count(at, -1)
 	t.cols.capacity(t.row(t.cap, at), n)
 	t.rows[at].ready = n.Status == model.NodeReady
-	t.settle(at)
+	t.addToTotals(at)
 }
 
 func (t *nodeTable) hold(at int32, use []int64, sign int64) {
@@ -84,11 +84,11 @@ func (t *nodeTable) hold(at int32, use []int64, sign int64) {
 	for i, held := range t.row(t.held, at) {
 		t.held[int(at)*len(use)+i] = held + sign*use[i]
 	}
-	t.settle(at)
+	t.addToTotals(at)
 }
 
-// settle puts a changed node back into the totals.
-func (t *nodeTable) settle(at int32) {
+// addToTotals adds a changed node to the totals again.
+func (t *nodeTable) addToTotals(at int32) {
 	capacity, held := t.row(t.cap, at), t.row(t.held, at)
 	t.rows[at].hosts = true
 	for i, want := range t.typical {
@@ -100,7 +100,7 @@ func (t *nodeTable) settle(at int32) {
 	t.count(at, +1)
 }
 
-// count adds a node's part to the totals, or takes it out.
+// count adds the contribution of a node to the totals, or subtracts it.
 func (t *nodeTable) count(at int32, sign int64) {
 	if !t.rows[at].ready {
 		return
@@ -129,8 +129,8 @@ func (t *nodeTable) advance(dt int64) {
 	}
 }
 
-// over is column i integrated over the run or, when no time has passed, as it
-// is now.
+// over returns column i integrated over the run, or its current values if no time has
+// passed.
 func (t *nodeTable) over(i int) integrals {
 	sum := t.integral[i]
 	if sum == (integrals{}) {
@@ -139,8 +139,8 @@ func (t *nodeTable) over(i int) integrals {
 	return sum
 }
 
-// strands is whether the typical ask asks for anything: without that no node
-// can be too small for it.
-func (t *nodeTable) strands() bool {
+// hasTypicalRequest reports whether the typical request is not zero. If it is zero,
+// it fits on every node and no capacity is stranded.
+func (t *nodeTable) hasTypicalRequest() bool {
 	return slices.ContainsFunc(t.typical, func(a int64) bool { return a > 0 })
 }

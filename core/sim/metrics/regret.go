@@ -5,42 +5,43 @@ import (
 	"slices"
 )
 
-// The search for fewer victims is cut off after regretWork candidates looked
-// at for one preemption, and regretTotal in one run. From then on the fewest
-// found so far counts: a policy is never charged with a victim that was not
-// proven needless. The total is worth about two seconds.
+// The regret search is cut off after regretWork candidates for one preemption and
+// regretTotal candidates in one run. After the cut-off, the fewest found so far
+// counts: a policy is never charged for a victim that was not proven needless.
+// regretTotal takes about two seconds.
 const (
 	regretWork  = 20_000
 	regretTotal = 20_000_000
 )
 
-// surrogateScale is what one whole need is worth in the surrogate dimension.
+// surrogateScale is the value of one whole need in the surrogate dimension.
 const surrogateScale = 1 << 20
 
-// regretSearch finds the fewest candidates that together free what was needed.
+// regretSearch finds the smallest set of candidates that together free the needed
+// amounts.
 //
-// The question is a covering of least size in several dimensions: easy in one
-// (largest first), hard in many. The bound that makes it quick is the easy
-// answer: with m picks left, the m largest amounts among the candidates not yet
-// decided must cover what is missing, in every dimension and in the sum of all
-// as shares of their needs (the surrogate). Each round asks only for fewer than
-// the round before, so most calls end at the first bound.
+// This is a minimum cover in several dimensions: easy in one (largest first), hard in
+// many. The one-dimensional solution is the bound that makes the search fast. With m
+// picks left, the m largest amounts of the undecided candidates must cover the
+// missing amount in every dimension, and in the sum of all dimensions as shares of
+// their needs (the surrogate). Each round searches for fewer candidates than the
+// previous one, so most calls end at the first bound.
 type regretSearch struct {
-	dims  int     // the surrogate included, which is last
-	need  []int64 // by dimension; positive
-	rows  []int64 // one candidate after the other, no amount above its need
-	twin  []int32 // the first candidate after this one that differs from it
-	top   []int64 // see suffixes
-	picks int     // the largest number of picks in top
-	left  int     // work left in this call
-	spent int     // work in this run
-	used  []bool
-	temp  []int64
-	stack []int64 // what is missing, by depth
+	dims         int     // including the surrogate, which is last
+	need         []int64 // by dimension; positive
+	rows         []int64 // row-major by candidate; amounts are capped at the need
+	nextDistinct []int32 // the first later candidate that differs from this one
+	top          []int64 // see suffixes
+	picks        int     // the largest number of picks in top
+	left         int     // candidates left to examine in this call
+	spent        int     // candidates examined in this run
+	used         []bool
+	temp         []int64
+	stack        []int64 // missing amounts, by depth
 }
 
-// fewest is the least number of candidates that would have sufficed, at most
-// chosen, and whether that is proven.
+// fewest returns the smallest number of candidates that would have sufficed, at most
+// chosen. It reports whether that number is proven.
 func (s *regretSearch) fewest(c *Choice, chosen int) (int, bool) {
 	s.load(c)
 	if s.dims == 0 || chosen == 0 {
@@ -70,8 +71,8 @@ func (s *regretSearch) fewest(c *Choice, chosen int) (int, bool) {
 	return best, s.left > 0 || best <= floor
 }
 
-// load keeps the dimensions that lack something, clips every amount to what is
-// needed, and sorts the candidates by how much they free altogether.
+// load copies the dimensions with a positive need, caps every amount at the need, and
+// sorts the candidates by their total amount.
 func (s *regretSearch) load(c *Choice) {
 	s.need = s.need[:0]
 	for _, n := range c.Need {
@@ -100,7 +101,7 @@ func (s *regretSearch) load(c *Choice) {
 	s.sort()
 }
 
-// surrogate is free as a share of need, rounded up so that it bounds.
+// surrogate returns free as a share of need, rounded up so that it is a bound.
 func surrogate(free, need int64) int64 {
 	hi, lo := bits.Mul64(uint64(free), surrogateScale)
 	quotient, rest := bits.Div64(hi, lo, uint64(need))
@@ -110,7 +111,7 @@ func surrogate(free, need int64) int64 {
 	return int64(quotient)
 }
 
-// sort puts the candidates that free most first and equal ones side by side.
+// sort orders candidates by total amount, descending, with equal ones adjacent.
 func (s *regretSearch) sort() {
 	n := len(s.rows) / s.dims
 	order := make([][]int64, n)
@@ -128,11 +129,11 @@ func (s *regretSearch) sort() {
 		s.temp = append(s.temp, row...)
 	}
 	s.rows, s.temp = s.temp, s.rows
-	s.twin = resize(s.twin, n)
+	s.nextDistinct = resize(s.nextDistinct, n)
 	for i := n - 1; i >= 0; i-- {
-		s.twin[i] = int32(i + 1)
+		s.nextDistinct[i] = int32(i + 1)
 		if i+1 < n && slices.Equal(s.row(i), s.row(i+1)) {
-			s.twin[i] = s.twin[i+1]
+			s.nextDistinct[i] = s.nextDistinct[i+1]
 		}
 	}
 }
@@ -142,9 +143,8 @@ func (s *regretSearch) row(i int) []int64   { return s.rows[i*s.dims : (i+1)*s.d
 func resize[T any](of []T, n int) []T       { return slices.Grow(of[:0], n)[:n] }
 func (s *regretSearch) depth(k int) []int64 { return s.stack[k*s.dims : (k+1)*s.dims] }
 
-// floor is the largest answer of the dimensions one by one: no set smaller
-// than it can do. Where even all candidates together free too little it is one
-// more than they are.
+// floor returns a lower bound: the largest of the solutions in each single dimension.
+// If all candidates together free too little, it returns their number plus one.
 func (s *regretSearch) floor() int {
 	n, floor := s.count(), 0
 	for d, need := range s.need {
@@ -165,8 +165,8 @@ func (s *regretSearch) floor() int {
 	return floor
 }
 
-// greedy takes again and again what covers most of what is still missing; it
-// gives up beyond limit.
+// greedy repeatedly picks the candidate that covers most of the missing amount. It
+// returns the number of picks, or limit if it needs more.
 func (s *regretSearch) greedy(limit int) int {
 	n := s.count()
 	s.used = resize(s.used, n)
@@ -206,8 +206,8 @@ func done(missing []int64) bool {
 	return !slices.ContainsFunc(missing, func(m int64) bool { return m > 0 })
 }
 
-// suffixes fills top: at [(i×(picks+1)+m)×dims+d] the sum of the m largest
-// amounts of dimension d among the candidates from i on.
+// suffixes fills top: the value at [(i×(picks+1)+m)×dims+d] is the sum of the m
+// largest amounts of dimension d among the candidates from i on.
 func (s *regretSearch) suffixes(picks int) {
 	n := s.count()
 	s.picks = picks
@@ -232,7 +232,7 @@ func (s *regretSearch) suffixes(picks int) {
 	}
 }
 
-// insert puts v into a descending list of fixed length.
+// insert inserts v into a descending list of fixed length.
 func insert(of []int64, v int64) {
 	at := len(of)
 	for at > 0 && of[at-1] < v {
@@ -244,8 +244,8 @@ func insert(of []int64, v int64) {
 	}
 }
 
-// cover is whether at most picks candidates from i on cover what is missing at
-// this depth, and how many picks are left over.
+// cover reports whether at most picks candidates from i on cover the missing amounts
+// at this depth. If so, it also returns the number of unused picks.
 func (s *regretSearch) cover(i, picks, depth int) (int, bool) {
 	missing := s.depth(depth)
 	if done(missing[:s.dims-1]) {
@@ -254,9 +254,9 @@ func (s *regretSearch) cover(i, picks, depth int) (int, bool) {
 	if picks == 0 {
 		return 0, false
 	}
-	for n := s.count(); i < n && s.left > 0; i = int(s.twin[i]) {
+	for n := s.count(); i < n && s.left > 0; i = int(s.nextDistinct[i]) {
 		s.left--
-		if !s.hope(i, picks, missing) {
+		if !s.feasible(i, picks, missing) {
 			return 0, false
 		}
 		next, row, helps := s.depth(depth+1), s.row(i), false
@@ -274,9 +274,9 @@ func (s *regretSearch) cover(i, picks, depth int) (int, bool) {
 	return 0, false
 }
 
-// hope is the bound: whether the largest amounts left suffice, each dimension
-// for itself.
-func (s *regretSearch) hope(i, picks int, missing []int64) bool {
+// feasible is the bound: it reports whether the largest remaining amounts suffice in
+// each dimension separately.
+func (s *regretSearch) feasible(i, picks int, missing []int64) bool {
 	top := s.top[(i*(s.picks+1)+picks)*s.dims:]
 	for d, m := range missing {
 		if top[d] < m {

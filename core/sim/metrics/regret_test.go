@@ -30,7 +30,7 @@ func bruteFewest(c *Choice) (int, bool) {
 	return best, found
 }
 
-func TestRegret_IsTheFewestThatSuffice(t *testing.T) {
+func TestRegret_MatchesExhaustiveSearch(t *testing.T) {
 	var s regretSearch // shared, as a run shares it
 	rapid.Check(t, func(t *rapid.T) {
 		dims := rapid.IntRange(1, 4).Draw(t, "dims")
@@ -47,7 +47,7 @@ func TestRegret_IsTheFewestThatSuffice(t *testing.T) {
 		want, found := bruteFewest(&c)
 		chosen := n
 		if !found {
-			want = chosen // nothing to blame the policy with
+			want = chosen // the policy is not charged
 		}
 		got, exact := s.fewest(&c, chosen)
 		if !exact || got != want {
@@ -64,10 +64,10 @@ func TestRegret_KnownChoices(t *testing.T) {
 	}{
 		{"one large instead of three small", []int64{6}, []int64{2, 2, 2, 8}, 3, 1},
 		{"each dimension alone would take one", []int64{4, 4}, []int64{4, 0, 0, 4, 3, 3}, 3, 2},
-		{"a port's holder must leave beside the room", []int64{1, 10}, []int64{1, 0, 0, 10, 0, 5}, 3, 2},
-		{"nothing lacking", []int64{0}, []int64{1}, 1, 0},
-		{"too little altogether is not blamed", []int64{9}, []int64{1, 1}, 2, 2},
-		{"chosen is never exceeded", []int64{9}, []int64{1, 1, 1, 1, 1, 1, 1, 1, 1}, 4, 4},
+		{"a port conflict in addition to capacity", []int64{1, 10}, []int64{1, 0, 0, 10, 0, 5}, 3, 2},
+		{"nothing needed", []int64{0}, []int64{1}, 1, 0},
+		{"all candidates together are insufficient", []int64{9}, []int64{1, 1}, 2, 2},
+		{"never more than chosen", []int64{9}, []int64{1, 1, 1, 1, 1, 1, 1, 1, 1}, 4, 4},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			var s regretSearch
@@ -78,17 +78,17 @@ func TestRegret_KnownChoices(t *testing.T) {
 	}
 }
 
-func TestRegret_AtTheCapBlamesNobodyForWhatIsNotProven(t *testing.T) {
+func TestRegret_CountsOnlyProvenVictimsWhenCapped(t *testing.T) {
 	c := hardChoice(120)
 	var s regretSearch
 	got, _ := s.fewest(c, 60)
 	s.spent = regretTotal
 	capped, exact := s.fewest(c, 60)
 	if capped < got {
-		t.Errorf("out of work the fewest is %d, below the %d found with work", capped, got)
+		t.Errorf("cut-off search returned %d, want at least %d", capped, got)
 	}
 	if exact && capped > got {
-		t.Errorf("claims that %d is proven, but %d suffice", capped, got)
+		t.Errorf("search reports %d as proven, but %d suffice", capped, got)
 	}
 }
 

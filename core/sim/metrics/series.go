@@ -1,35 +1,35 @@
 package metrics
 
-// Series is what reports draw of a run beside its Metrics. Slices are parallel
-// to Resources and Bands where they say so.
+// A Series holds the data of a run that reports draw in addition to its Metrics.
+// Slices are parallel to Resources or Bands as documented.
 type Series struct {
-	Resources []string `json:"resources"` // ascending by dimension, kinds of devices last
+	Resources []string `json:"resources"` // ordered by dimension, device kinds last
 	Bands     []string `json:"bands"`     // of priorities, ascending
-	Width     float64  `json:"width"`     // seconds that one point stands for; the last may be shorter
+	Width     float64  `json:"width"`     // seconds covered by one point; the last one may be shorter
 	End       float64  `json:"end"`       // seconds
-	Points    []Point  `json:"points"`    // in order of time, without gaps
+	Points    []Point  `json:"points"`    // ordered by time, without gaps
 	Delays    []Curve  `json:"delays"`    // distribution of queue delays, by band
 	// Victims[p][v] counts victims of band v evicted by preemptors of band p.
 	Victims [][]int `json:"victims"`
 	// Wasted[v][r] is the resource-seconds of resource r that victims of band v lost.
 	Wasted [][]float64 `json:"wasted"`
-	// RegretCapped counts preemptions for which the search for fewer victims
-	// was cut off; regretVictims may be too low by what they hide.
+	// RegretCapped counts preemptions for which the regret search was cut off. If it
+	// is positive, regretVictims may be too low.
 	RegretCapped int `json:"regretCapped,omitempty"`
 }
 
-// Point is a span of time.
+// A Point aggregates one span of time.
 type Point struct {
-	At            float64   `json:"at"`            // seconds, its beginning
+	At            float64   `json:"at"`            // seconds, start of the span
 	Utilisation   []float64 `json:"utilisation"`   // by resource, mean over the span
-	Fragmentation []float64 `json:"fragmentation"` // by resource, mean over the span; as before where nothing was free
+	Fragmentation []float64 `json:"fragmentation"` // by resource, mean over the span; repeats the previous value if nothing was free
 	Waiting       float64   `json:"waiting"`       // instances, mean over the span
 	Preemptions   int       `json:"preemptions"`
 	Victims       int       `json:"victims"`
 	Depth         int       `json:"depth"` // of the deepest preemption
 }
 
-// Curve is a distribution function: Share[i] of the waits lasted at most
+// A Curve is a distribution function: Share[i] of the waits lasted at most
 // Seconds[i].
 type Curve struct {
 	Seconds []float64 `json:"seconds,omitempty"`
@@ -39,7 +39,7 @@ type Curve struct {
 // curvePoints is the resolution of a Curve.
 const curvePoints = 200
 
-// Series returns what to draw of the run. It may be called once Finish was.
+// Series returns the data to draw. It must be called after Finish.
 func (c *Collector) Series() *Series {
 	s := &Series{
 		Resources: c.cols.names, Width: seconds(c.series.width), End: seconds(c.now),
@@ -48,8 +48,8 @@ func (c *Collector) Series() *Series {
 	for i := range c.series.buckets {
 		p := c.point(i)
 		for r := range p.Fragmentation {
-			// Where nothing was free there is no share of it; a drop to 0
-			// would read as an improvement.
+			// If nothing was free, fragmentation is undefined. A drop to 0 would look
+			// like an improvement.
 			if i > 0 && c.series.buckets[i].columns[r].free.zero() {
 				p.Fragmentation[r] = s.Points[i-1].Fragmentation[r]
 			}
@@ -87,7 +87,7 @@ func (c *Collector) point(i int) Point {
 	return p
 }
 
-// curve thins sorted values out to a distribution function.
+// curve returns sorted values as a distribution function of limited resolution.
 func curve(sorted []int64) Curve {
 	var c Curve
 	n := len(sorted)
@@ -101,7 +101,7 @@ func curve(sorted []int64) Curve {
 	return c
 }
 
-// wasted is what victims of the band lost, by column.
+// wasted returns the work lost by victims of the band, by column.
 func (b *band) wasted(columns int) []float64 {
 	sums := make([]integral, columns)
 	for _, l := range b.levels {
@@ -116,7 +116,7 @@ func (b *band) wasted(columns int) []float64 {
 	return out
 }
 
-// victimsOf counts the band's victims of preemptors of another band.
+// victimsOf returns the number of the band's victims evicted by another band.
 func (b *band) victimsOf(by *band) int {
 	sum := 0
 	for _, l := range b.levels {

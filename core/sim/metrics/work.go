@@ -6,21 +6,21 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 )
 
-// workTable holds what is placed, by allocation id, and how much work what has
-// ended did and lost.
+// workTable holds the live allocations by ID, and totals of the work that ended
+// allocations did and lost.
 type workTable struct {
-	cols   *columns
-	byID   map[string]*allocRow
-	spare  []*allocRow // ended rows, to be used again
-	jobs   map[model.JobKey]*jobRow
-	groups map[groupKey]*groupRow
-	order  []*groupRow                // in the order in which they were first seen
-	byPtr  map[*model.Group]*groupRow // finds the groups of one job version without hashing strings
-	names  map[string]*namespaceRow
+	cols     *columns
+	byID     map[string]*allocRow
+	freeRows []*allocRow // rows of ended allocations, for reuse
+	jobs     map[model.JobKey]*jobRow
+	groups   map[groupKey]*groupRow
+	order    []*groupRow                // by first appearance
+	byPtr    map[*model.Group]*groupRow // finds the groups of one job version without hashing strings
+	names    map[string]*namespaceRow
 
-	ran     []integral // by column: work that allocations which ended did, from their starts
-	wasted  []integral // of it, lost to evictions
-	spoiled []integral // of it, lost with nodes
+	ran     []integral // by column: work of ended allocations since their starts
+	wasted  []integral // the part of ran that evictions discarded
+	spoiled []integral // the part of ran that was lost with nodes
 }
 
 type groupKey struct {
@@ -28,27 +28,27 @@ type groupKey struct {
 	name string
 }
 
-// jobRow is a job, whatever its version.
+// jobRow holds the counters of a job, across its versions.
 type jobRow struct {
 	namespace *namespaceRow
 	perNode   bool
 	gang      bool
 	desired   int
 	live      int
-	broken    bool // a gang that an eviction left with some of its instances, until it is whole or gone
-	touched   bool // a gang that lost instances to evictions in this instant
+	broken    bool // a gang that evictions left incomplete; reset once it is complete or gone
+	touched   bool // a gang that lost instances to evictions at the current instant
 }
 
-// groupRow is a group of a job, whatever its version.
+// groupRow holds the counters of a group, across job versions.
 type groupRow struct {
 	job         *jobRow
 	level       *level
 	preemptible bool
-	use         []int64 // by column; kinds of devices as asked
+	use         []int64 // by column; devices by requested kind
 
 	waits   []wait // oldest first
 	waiting int
-	resumed []int64 // since when displaced instances that never started have waited
+	resumed []int64 // starts of the waits of evicted instances that never started
 }
 
 type namespaceRow struct {
@@ -58,21 +58,22 @@ type namespaceRow struct {
 	since    int64 // the time up to which integral is complete
 }
 
-// allocRow is an allocation that is placed and has not ended.
+// allocRow holds a live allocation.
 type allocRow struct {
 	id      string
 	group   *groupRow
 	level   *level // of the job's priority when it was placed
 	node    int32
 	index   int32
-	victims int32 // evicted for it
+	victims int32 // number of allocations evicted for it
 	started bool
-	victim  bool  // preemption may take it
-	start   int64 // when it started; negative for what ran before time 0
-	since   int64 // since when it was waited for
+	victim  bool  // preemptible
+	start   int64 // start time; negative if it started before time 0
+	since   int64 // start of the wait for it
 	use     []int64
 }
 
+// age returns the running time in nanoseconds, or 0 if it has not started.
 func (r *allocRow) age(now int64) int64 {
 	if !r.started || now <= r.start {
 		return 0
@@ -89,7 +90,7 @@ func (w *workTable) init(cols *columns) {
 	}
 }
 
-// job is the row of a job, brought up to date with this version.
+// job returns the row of a job, updated to this version.
 func (c *Collector) job(j *model.Job) *jobRow {
 	w := &c.work
 	row := w.jobs[j.Key()]
@@ -110,7 +111,7 @@ func (c *Collector) job(j *model.Job) *jobRow {
 	return row
 }
 
-// group is the row of a group.
+// group returns the row of a group and creates it if necessary.
 func (c *Collector) group(g *model.Group) *groupRow {
 	w := &c.work
 	if row := w.byPtr[g]; row != nil {
@@ -124,14 +125,15 @@ func (c *Collector) group(g *model.Group) *groupRow {
 	}
 	row.job = c.job(g.Job)
 	c.demand.move(row, g.Job)
-	// What already runs keeps the vector it was counted with: rows point to it.
+	// Live allocations retain the vector they were counted with: their rows refer to
+	// it.
 	row.use = make([]int64, c.cols.len())
 	c.cols.ask(row.use, g)
 	w.byPtr[g] = row
 	return row
 }
 
-// find is the row of an allocation, nil when it is not placed or has ended.
+// find returns the row of an allocation, or nil if it is not placed or has ended.
 func (w *workTable) find(id string) *allocRow { return w.byID[id] }
 
 func (w *workTable) add(a *model.Allocation, g *groupRow, node int32) *allocRow {
@@ -139,8 +141,8 @@ func (w *workTable) add(a *model.Allocation, g *groupRow, node int32) *allocRow 
 		panic("metrics: allocation " + a.ID + " is placed twice")
 	}
 	r := new(allocRow)
-	if n := len(w.spare); n > 0 {
-		r, w.spare = w.spare[n-1], w.spare[:n-1]
+	if n := len(w.freeRows); n > 0 {
+		r, w.freeRows = w.freeRows[n-1], w.freeRows[:n-1]
 	}
 	*r = allocRow{id: a.ID, group: g, node: node, index: int32(a.Index), use: g.use, level: g.level, victim: g.preemptible}
 	if len(a.Devices) > 0 {
@@ -158,10 +160,10 @@ func (w *workTable) add(a *model.Allocation, g *groupRow, node int32) *allocRow 
 
 func (w *workTable) remove(r *allocRow) {
 	delete(w.byID, r.id)
-	w.spare = append(w.spare, r)
+	w.freeRows = append(w.freeRows, r)
 }
 
-// hold counts what an allocation holds for its job and namespace.
+// hold counts the resources of an allocation for its job and namespace.
 func (w *workTable) hold(r *allocRow, sign, now int64) {
 	j := r.group.job
 	if j.live += int(sign); j.live == 0 || j.live >= j.desired {
@@ -181,9 +183,9 @@ func (n *namespaceRow) advance(now int64) {
 	n.since = now
 }
 
-// done adds the work of an allocation that ends: what it ran, and what of that
-// is lost.
-func (w *workTable) done(r *allocRow, now, lost int64, to []integral) {
+// addWork adds the work of an allocation that ends: its running time, and the part of
+// it that is lost.
+func (w *workTable) addWork(r *allocRow, now, lost int64, to []integral) {
 	age := r.age(now)
 	for i, use := range r.use {
 		w.ran[i].add(use, age)

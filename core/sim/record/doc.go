@@ -1,8 +1,8 @@
-// Package record writes what a server decided as a scenario: what was there when
-// the recording began, what happened until it ended, and, as expectations, what
-// was placed where and who was evicted for it. It asks no server: whoever records
-// brings the two states and the events between them.
+// Package record converts a period of a server's history to a scenario: the state at
+// the start of the recording, the events until its end, and the placements with their
+// victims as expectations. It does not call a server: the caller provides the two
+// states and the events between them.
 //
-// What scenarios cannot say is counted in the notes of a recording, never left
-// out in silence. Nothing here is safe for concurrent use.
+// Facts that a scenario cannot express are counted in the notes of a recording. The
+// package is not safe for concurrent use.
 package record

@@ -10,7 +10,7 @@ import (
 	"github.com/cede-scheduler/cede/core/sim/scenario"
 )
 
-// events are what happened, in the order of the log.
+// events writes the events in the order of the log.
 func (w *writer) events() {
 	for i := range w.Events {
 		e := &w.Events[i]
@@ -23,6 +23,7 @@ func (w *writer) events() {
 	slices.SortStableFunc(w.file.Events, func(a, b scenario.Event) int { return cmp.Compare(a.At, b.At) })
 }
 
+// steps returns the scenario events of one recorded event.
 func (w *writer) steps(e *Event) []scenario.Event {
 	switch e.Kind {
 	case "JobRegistered":
@@ -30,16 +31,16 @@ func (w *writer) steps(e *Event) []scenario.Event {
 	case "JobStopped":
 		at, ok := w.current[model.JobKey{Namespace: e.Namespace, ID: e.ID}]
 		if !ok {
-			return nil // it was never of this recording
+			return nil // not part of this recording
 		}
 		return []scenario.Event{{Stop: w.jobs[at]}}
 	}
 	if !strings.HasPrefix(e.Kind, "Node") {
 		return nil
 	}
-	id, known := w.names[named{"node", e.ID}]
+	id, known := w.names[nameKey{"node", e.ID}]
 	if !known {
-		w.notes.add("nodes that came and went: left out")
+		w.notes.add("nodes registered and removed during the recording: omitted")
 		return nil
 	}
 	switch {
@@ -52,18 +53,18 @@ func (w *writer) steps(e *Event) []scenario.Event {
 	case e.Kind == "NodeRegistered" && w.Begin.Node(e.ID) == nil:
 		return []scenario.Event{{NodeUp: id}}
 	case e.Kind == "NodeDrain" || e.Kind == "NodeRegistered":
-		return nil // what follows says what became of it
+		return nil // a later event determines the effect
 	}
-	w.notes.add("events %s of nodes: left out", e.Kind)
+	w.notes.add("node events of kind %s: omitted", e.Kind)
 	return nil
 }
 
-// registered submits a job. Another version of one is a job of its own.
+// registered submits a job. If it is a new version, it becomes a separate job.
 func (w *writer) registered(e *Event) (steps []scenario.Event) {
 	key := model.JobKey{Namespace: e.Namespace, ID: e.ID}
 	j := w.version(key, e.Version)
 	if j == nil {
-		w.notes.add("jobs that are forgotten already: left out")
+		w.notes.add("jobs already garbage collected: omitted")
 		return nil
 	}
 	old, known := w.current[key]
@@ -73,7 +74,8 @@ func (w *writer) registered(e *Event) (steps []scenario.Event) {
 	return append(steps, scenario.Event{Submit: w.job(j)})
 }
 
-// version is a version of a job that the end still knows.
+// version returns a version of a job from the final state, or nil if it was garbage
+// collected.
 func (w *writer) version(key model.JobKey, version uint64) *model.Job {
 	if j := w.End.Job(key); j != nil && j.Version == version {
 		return j
@@ -86,8 +88,8 @@ func (w *writer) version(key model.JobKey, version uint64) *model.Job {
 	return nil
 }
 
-// decisions are the placements since the beginning, as expectations: each with
-// whom it evicted.
+// decisions writes the placements since the start as expectations, each with its
+// victims.
 func (w *writer) decisions() {
 	var placed []*model.Allocation
 	for a := range w.End.Allocs() {
@@ -100,15 +102,15 @@ func (w *writer) decisions() {
 	})
 	for _, a := range placed {
 		if job, ok := w.jobs[versioned{a.Job.Key(), a.Job.Version}]; ok {
-			w.runs[a.ID] = w.alloc(job, a)
+			w.runs[a.ID] = w.nextAllocName(job, a)
 		}
 	}
 	list := []scenario.ExpectPlacement{}
 	for _, a := range placed {
 		job, ok := w.jobs[versioned{a.Job.Key(), a.Job.Version}]
-		node, known := w.names[named{"node", a.NodeID}]
+		node, known := w.names[nameKey{"node", a.NodeID}]
 		if !ok || !known {
-			w.notes.add("placements of jobs, or on nodes, that are not in the recording: left out")
+			w.notes.add("placements of jobs or nodes outside the recording: omitted")
 			continue
 		}
 		group, id := w.group(job, a), w.runs[a.ID]
@@ -118,8 +120,9 @@ func (w *writer) decisions() {
 	w.file.Expect = &scenario.Expect{Placements: &list}
 }
 
-// alloc is what the simulator calls the next allocation of an instance.
-func (w *writer) alloc(job string, a *model.Allocation) string {
+// nextAllocName returns the name that the simulator will assign to the next
+// allocation of an instance.
+func (w *writer) nextAllocName(job string, a *model.Allocation) string {
 	g := &model.Group{Name: w.group(job, a), Job: &model.Job{ID: job}}
 	name := model.AllocName(g, a.Index, 0)
 	n := w.placed[name]
@@ -127,21 +130,22 @@ func (w *writer) alloc(job string, a *model.Allocation) string {
 	return model.AllocName(g, a.Index, n)
 }
 
-// victims are those that were evicted, by node.
+// victims returns the allocations evicted for a: on its own node, and by node on
+// other nodes.
 func (w *writer) victims(a *model.Allocation) (here []string, elsewhere map[string][]string) {
 	here = []string{}
 	for _, id := range a.Preempted {
 		v, known := w.End.Alloc(id), w.runs[id]
 		switch {
 		case v == nil || known == "":
-			w.notes.add("victims that are not in the recording: left out")
+			w.notes.add("victims outside the recording: omitted")
 		case v.NodeID == a.NodeID:
 			here = append(here, known)
 		default:
 			if elsewhere == nil {
 				elsewhere = map[string][]string{}
 			}
-			node := w.names[named{"node", v.NodeID}]
+			node := w.names[nameKey{"node", v.NodeID}]
 			elsewhere[node] = append(elsewhere[node], known)
 			slices.Sort(elsewhere[node])
 		}
@@ -150,7 +154,7 @@ func (w *writer) victims(a *model.Allocation) (here []string, elsewhere map[stri
 	return here, elsewhere
 }
 
-// settings are a policy's, as the file writes them.
+// settings decodes the configuration of a policy.
 func settings(text []byte) map[string]any {
 	var m map[string]any
 	if len(text) == 0 || json.Unmarshal(text, &m) != nil {

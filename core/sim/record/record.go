@@ -13,40 +13,40 @@ import (
 	"github.com/cede-scheduler/cede/core/state"
 )
 
-// Event is one thing that happened to jobs or nodes.
+// An Event is a recorded event of a job or node.
 type Event struct {
-	Kind      string // the event stream's: JobRegistered, NodeDown
-	Namespace string // of a job
+	Kind      string // as in the event stream: JobRegistered, NodeDown
+	Namespace string // if the object is a job
 	ID        string // of the job or node
-	Version   uint64 // of a job that was registered
-	On        bool   // of a drain or an eligibility: it begins
+	Version   uint64 // of a registered job
+	On        bool   // of a drain or eligibility: whether it is enabled
 	Time      int64  // Unix nanoseconds
 }
 
-// Recording is what a server did between two states.
+// A Recording holds the decisions of a server between two states.
 type Recording struct {
 	Name       string // of the scenario
 	Began      int64  // Unix nanoseconds: the scenario's time 0
 	Ended      int64  // Unix nanoseconds
 	Begin, End *state.Snapshot
-	Events     []Event // of the entries between the two, in their order
-	// Use is what the version that decided is made of, as the scenario names it: a
-	// built-in policy, or a file in the scenario's folder. "": whoever plays the scenario
-	// has to bring it.
+	Events     []Event // of the log entries between Begin and End, in their order
+	// Use is the source of the active policy version as written to the scenario: a
+	// built-in policy, or a file in the scenario's folder. If it is empty, the user
+	// must provide the file.
 	Use string
 }
 
-// Notes are what a scenario cannot say, and how often that was so.
+// Notes counts facts that a scenario cannot express, by description.
 type Notes map[string]int
 
 func (n Notes) add(format string, args ...any) { n[fmt.Sprintf(format, args...)]++ }
 
-// Scenario is the recording as a scenario that can be played.
+// Scenario converts the recording to a scenario. It also returns the notes.
 func (r *Recording) Scenario() (*scenario.File, Notes) {
 	w := &writer{
-		Recording: r, notes: Notes{}, names: map[named]string{}, taken: map[[2]string]bool{}, jobs: map[versioned]string{},
+		Recording: r, notes: Notes{}, names: map[nameKey]string{}, taken: map[[2]string]bool{}, jobs: map[versioned]string{},
 		current: map[model.JobKey]versioned{}, runs: map[string]string{}, placed: map[string]int{},
-		file: &scenario.File{Version: 1, Name: r.Name, Description: "recorded from a server"},
+		file: &scenario.File{Version: 1, Name: r.Name, Description: "Recorded from a server."},
 	}
 	w.scheduler()
 	w.nodes()
@@ -63,25 +63,26 @@ type writer struct {
 	file  *scenario.File
 	notes Notes
 
-	names map[named]string     // of what is on the server, in the scenario
-	taken map[[2]string]bool   // names in use, by kind
-	jobs  map[versioned]string // those that were written
-	// current is the version of a job that the scenario has submitted last.
+	names map[nameKey]string   // server name -> scenario name
+	taken map[[2]string]bool   // used scenario names, by kind
+	jobs  map[versioned]string // job version -> scenario job
+	// current is the version of each job that the scenario submitted last.
 	current map[model.JobKey]versioned
-	runs    map[string]string // ids of allocations, in the scenario
-	placed  map[string]int    // how often an instance has had a place, by its name without a replacement's number
+	runs    map[string]string // allocation ID -> scenario allocation
+	placed  map[string]int    // number of placements by allocation name without incarnation
 }
 
-type named struct{ kind, name string }
+type nameKey struct{ kind, name string }
 
 type versioned struct {
 	key     model.JobKey
 	version uint64
 }
 
-// name gives something on the server a name of its own in the scenario.
+// name returns the unique scenario name of an object on the server. wish is the
+// preferred name.
 func (w *writer) name(kind, name, wish string) string {
-	at := named{kind, name}
+	at := nameKey{kind, name}
 	if known, ok := w.names[at]; ok {
 		return known
 	}
@@ -90,7 +91,7 @@ func (w *writer) name(kind, name, wish string) string {
 		clean = fmt.Sprintf("%s-%d", base, n)
 	}
 	if clean != wish {
-		w.notes.add("names with other characters than a-z, 0-9, dot and dash, or twice in several namespaces: written otherwise")
+		w.notes.add("names with characters other than a-z, 0-9, dot and dash, or repeated across namespaces: renamed")
 	}
 	w.names[at], w.taken[[2]string{kind, clean}] = clean, true
 	return clean
@@ -100,7 +101,7 @@ func (w *writer) scheduler() {
 	c := w.Begin.Config()
 	if c == nil {
 		c = &model.SchedulerConfig{}
-		c.Preemption[model.JobSystem] = true // a server's default
+		c.Preemption[model.JobSystem] = true // default of the server
 	}
 	s := &w.file.Scheduler
 	s.Algorithm, s.PriorityDelta = string(cmp.Or(c.Algorithm, model.Binpack)), c.PriorityDelta
@@ -112,9 +113,9 @@ func (w *writer) scheduler() {
 	w.policy(c.Policy)
 }
 
-// Deciding is the version of a policy that decided when the recording began; nil: one
-// that is built in, as it is.
-func (r *Recording) Deciding() *model.PolicyVersion {
+// PolicyVersion returns the policy version that was active at the start of the
+// recording. It returns nil if that was an unmodified built-in policy.
+func (r *Recording) PolicyVersion() *model.PolicyVersion {
 	name := ""
 	if c := r.Begin.Config(); c != nil {
 		name = c.Policy
@@ -126,11 +127,11 @@ func (r *Recording) Deciding() *model.PolicyVersion {
 	return r.Begin.PolicyVersion(active.Active)
 }
 
-// policy names the policy that decides. Of a module the file has to be beside the
-// scenario, since its code does not travel in one.
+// policy writes the active policy. A scenario does not contain code, so the file of a
+// module must be next to it.
 func (w *writer) policy(name string) {
 	w.file.Scheduler.Policy = name
-	v := w.Deciding()
+	v := w.PolicyVersion()
 	if v == nil {
 		return
 	}
@@ -139,35 +140,35 @@ func (w *writer) policy(name string) {
 		return
 	}
 	if v.Kind != model.PolicyBuiltin {
-		use = w.code(v)
+		use = w.policyFile(v)
 	}
 	variant := scenario.PolicyVariant{Name: importer.CleanName(v.Name) + "-recorded", Use: use, Config: config, Grant: v.Grants}
 	w.file.Policies = append(w.file.Policies, variant)
 	w.file.Scheduler.Policy = variant.Name
 }
 
-// code names the file of a version's code, as the scenario does.
-func (w *writer) code(v *model.PolicyVersion) string {
+// policyFile returns the file of a version's code as written to the scenario.
+func (w *writer) policyFile(v *model.PolicyVersion) string {
 	limits := policy.DefaultLimits
 	usual := model.PolicyLimits{Fuel: limits.Fuel, FuelPerRow: limits.FuelPerRow, Memory: limits.Memory, Time: int64(limits.Time)}
 	if v.Kind == model.PolicyWasm && v.Limits != usual {
-		w.notes.add("policy %s has limits of its own for its calls: it is played with those that policies have by default", v.Name)
+		w.notes.add("policy %s has custom call limits: replayed with the default limits", v.Name)
 	}
 	if w.Use != "" {
 		return w.Use
 	}
 	use := "./" + importer.CleanName(v.Name)
 	if v.Kind == model.PolicyProcess {
-		w.notes.add("policy %s is an executable, of which the servers have copies: put one beside the scenario as %s, or play another with -p", v.Name, use)
+		w.notes.add("policy %s is an executable: place a copy next to the scenario as %s, or select another policy with -p", v.Name, use)
 		return use
 	}
 	use += ".wasm"
-	w.notes.add("policy %s is a module: put it beside the scenario as %s, or play another with -p", v.Name, use)
+	w.notes.add("policy %s is a module: place it next to the scenario as %s, or select another policy with -p", v.Name, use)
 	return use
 }
 
-// nodes are those of the beginning, and those that came later, which are not
-// ready until then.
+// nodes writes the initial nodes, and the nodes registered later. The latter are not
+// ready until their event.
 func (w *writer) nodes() {
 	for n := range w.Begin.Nodes() {
 		w.node(n, n.IsEligible())
@@ -207,7 +208,7 @@ func merged(list ...map[string]string) map[string]string {
 	return all
 }
 
-// job writes a version of a job, once.
+// job writes a version of a job once and returns its scenario name.
 func (w *writer) job(j *model.Job) string {
 	at := versioned{j.Key(), j.Version}
 	if id, ok := w.jobs[at]; ok {
@@ -216,13 +217,13 @@ func (w *writer) job(j *model.Job) string {
 	wish := j.ID
 	if _, other := w.current[j.Key()]; other {
 		wish = fmt.Sprintf("%s-v%d", j.ID, j.Version)
-		w.notes.add("jobs that were changed: the new version is written as a job of its own, and the old one stops")
+		w.notes.add("updated jobs: the new version is a separate job, and the old one is stopped")
 	}
 	id := w.name("job", fmt.Sprintf("%v %d", j.Key(), j.Version), wish)
 	job := importer.JobOf(j)
 	job.ID, job.Namespace, job.Policy = id, w.name("namespace", j.Namespace, j.Namespace), ""
 	if j.Policy != "" {
-		w.notes.add("jobs with a policy of their own: left out, so that one policy decides about all")
+		w.notes.add("job policies: omitted; one policy decides for all jobs")
 	}
 	for i, dc := range j.Datacenters {
 		job.Datacenters[i] = w.name("datacenter", dc, dc)
@@ -230,7 +231,7 @@ func (w *writer) job(j *model.Job) string {
 	for i, g := range j.Groups {
 		job.Groups[i].Name = w.name("group "+id, g.Name, g.Name)
 		if job.Groups[i].Duration == 0 {
-			job.Groups[i].Duration = w.ran(j, g.Name)
+			job.Groups[i].Duration = w.meanDuration(j, g.Name)
 		}
 	}
 	w.jobs[at], w.current[j.Key()] = id, at
@@ -238,9 +239,9 @@ func (w *writer) job(j *model.Job) string {
 	return id
 }
 
-// ran is how long instances of a group ran that ended by themselves, on average;
-// 0: none did.
-func (w *writer) ran(j *model.Job, group string) scenario.Duration {
+// meanDuration returns the average running time of instances of a group that
+// completed, or 0 if none did.
+func (w *writer) meanDuration(j *model.Job, group string) scenario.Duration {
 	sum, n := int64(0), int64(0)
 	for _, a := range w.End.AppendJobAllocs(nil, j.Key()) {
 		if a.Group.Name == group && a.Desired == model.DesiredRun && a.Client == model.ClientComplete && a.Started && a.EndTime > a.StartTime {
@@ -250,11 +251,12 @@ func (w *writer) ran(j *model.Job, group string) scenario.Duration {
 	if n == 0 {
 		return 0
 	}
-	w.notes.add("groups whose instances ended by themselves: all of them run as long as those did on average")
+	w.notes.add("groups with completed instances: all instances run for the average duration")
 	return scenario.Duration(sum / n)
 }
 
-// running is what had a place when the recording began, and what waited for one.
+// running writes the allocations that were live at the start, and submits the jobs
+// that were pending.
 func (w *writer) running() {
 	var live []*model.Allocation
 	for j := range w.Begin.Jobs() {
@@ -273,7 +275,7 @@ func (w *writer) running() {
 	for _, a := range live {
 		job := w.job(w.Begin.Job(a.Job.Key()))
 		if w.Begin.Job(a.Job.Key()).Group(a.Group.Name) == nil {
-			w.notes.add("allocations of groups that their jobs have no more: left out")
+			w.notes.add("allocations of groups that their job no longer has: omitted")
 			continue
 		}
 		id := w.name("run", a.ID, a.ID)
@@ -282,12 +284,12 @@ func (w *writer) running() {
 			run.StartedAt = scenario.Duration(min(a.StartTime-w.Began, 0))
 		}
 		w.runs[a.ID] = id
-		w.alloc(job, a) // what replaces it is its first replacement
+		w.nextAllocName(job, a) // its replacement gets the first incarnation number
 		w.file.Running = append(w.file.Running, run)
 	}
-	w.waiting()
+	w.pending()
 	for range w.Begin.Bindings() {
-		w.notes.add("bindings, with their member clusters: left out")
+		w.notes.add("bindings and their member clusters: omitted")
 	}
 }
 
@@ -295,8 +297,8 @@ func (w *writer) group(job string, a *model.Allocation) string {
 	return w.name("group "+job, a.Group.Name, a.Group.Name)
 }
 
-// waiting submits what had no place yet.
-func (w *writer) waiting() {
+// pending submits the jobs with pending or blocked evaluations.
+func (w *writer) pending() {
 	for j := range w.Begin.Jobs() {
 		if j.Stopped {
 			continue
@@ -312,7 +314,7 @@ func (w *writer) waiting() {
 func (w *writer) budgets() {
 	for _, b := range w.Begin.Budgets() {
 		if len(b.Labels) == 0 || b.MinAvailable == nil && b.MaxUnavailable == nil {
-			w.notes.add("budgets of evictions in a time: left out")
+			w.notes.add("rate-based eviction budgets: omitted")
 			continue
 		}
 		budget := scenario.Budget{

@@ -16,9 +16,9 @@ import (
 	"github.com/cede-scheduler/cede/sdk/rules"
 )
 
-// What happened is written in the order in which it happened, under names that
-// scenarios take, and the file that comes of it can be played.
-func TestScenario_SaysWhatHappened(t *testing.T) {
+// Events are written in their original order under valid scenario names, and the
+// resulting file can be replayed.
+func TestScenario_RecordsEvents(t *testing.T) {
 	const second = int64(1e9)
 	store := state.New()
 	low := coretest.Job("Low_Job").Change(func(j *model.Job) { j.Namespace = "team" }).Priority(20).Ask(80, 10, 0).Obj()
@@ -76,9 +76,9 @@ func TestScenario_SaysWhatHappened(t *testing.T) {
 	if len(list) != 1 || *list[0].Alloc != "high.g[0]" || *list[0].Node != "n1" || !slices.Equal(*list[0].Preempted, []string{"a1"}) {
 		t.Errorf("decisions %+v", list)
 	}
-	for _, want := range []string{"names with other characters", "jobs that were changed", "events NodeTaints of nodes", "jobs that are forgotten"} {
+	for _, want := range []string{"names with characters other", "updated jobs", "node events of kind NodeTaints", "jobs already garbage collected"} {
 		if !slices.ContainsFunc(slices.Collect(keys(notes)), func(n string) bool { return strings.Contains(n, want) }) {
-			t.Errorf("no note says %q: %v", want, notes)
+			t.Errorf("missing note %q: %v", want, notes)
 		}
 	}
 	run, err := sim.Play(t.Context(), read, sim.Options{Resolve: func(sim.PolicySpec) (*policy.Version, error) {
@@ -86,7 +86,7 @@ func TestScenario_SaysWhatHappened(t *testing.T) {
 	}})
 	no(t, err)
 	if p := run.Result.Placements[0]; p.Alloc != "high.g[0]" || !slices.Equal(p.Preempted, []string{"a1"}) {
-		t.Errorf("played: %+v", run.Result.Placements)
+		t.Errorf("placements: %+v", run.Result.Placements)
 	}
 }
 

@@ -29,8 +29,8 @@ func (a *axis) at(v float64) float64 {
 	return a.from + float64((v-low)/(high-low)*(a.to-a.from))
 }
 
-// log2 is good to ten digits and takes only operations that every machine
-// rounds alike, so that pages are equal everywhere.
+// log2 is accurate to ten digits. It uses only operations that round equally on every
+// machine, so that pages are identical everywhere.
 func log2(x float64) float64 {
 	fraction, exponent := math.Frexp(x)
 	z := (fraction - 1) / (fraction + 1)
@@ -42,7 +42,7 @@ func log2(x float64) float64 {
 	return float64(exponent) + float64(sum*2)/math.Ln2
 }
 
-// linear covers 0 to high with round steps.
+// linear returns an axis from 0 to high with round steps.
 func linear(high float64, format func(float64) string) axis {
 	if high <= 0 {
 		high = 1
@@ -59,7 +59,7 @@ func linear(high float64, format func(float64) string) axis {
 	}
 }
 
-// roundStep is the smallest of 1, 2, 5 times a power of ten not below x.
+// roundStep returns the smallest of 1, 2, 5 times a power of ten not below x.
 func roundStep(x float64) float64 {
 	power := 1.0
 	for power > x {
@@ -76,14 +76,14 @@ func roundStep(x float64) float64 {
 	return power * 10
 }
 
-// share covers 0 to 1.
+// share returns an axis from 0 to 1.
 func share() axis {
 	return axis{high: 1, ticks: []float64{0, 0.25, 0.5, 0.75, 1}, format: percent}
 }
 
 func percent(v float64) string { return strconv.FormatFloat(v*100, 'f', -1, 64) + " %" }
 
-// count covers whole numbers.
+// count returns an axis of integers.
 func count(high float64) axis {
 	a := linear(max(high, 1), compare.Number)
 	whole := a.ticks[:0]
@@ -96,13 +96,13 @@ func count(high float64) axis {
 	return a
 }
 
-// roundTimes are the seconds that people count time in.
+// roundTimes lists round durations in seconds.
 var roundTimes = []float64{
 	0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 4 * 3600, 6 * 3600, 12 * 3600,
 	86400, 2 * 86400, 5 * 86400, 10 * 86400, 30 * 86400,
 }
 
-// elapsed covers 0 to high seconds of a run.
+// elapsed returns an axis from 0 to high seconds of a run.
 func elapsed(high float64) axis {
 	a := axis{high: max(high, 1e-9), format: span}
 	step := a.high
@@ -118,13 +118,13 @@ func elapsed(high float64) axis {
 	return a
 }
 
-// waitMarks are the ticks of a logarithmic scale of seconds.
+// waitMarks are the ticks of a logarithmic axis of seconds.
 var waitMarks = []float64{
 	0.0001, 0.001, 0.01, 0.1, 1, 10, 60, 600, 3600, 6 * 3600, 86400, 10 * 86400, 100 * 86400, 1000 * 86400,
 }
 
-// waits covers low to high seconds on a logarithmic scale, and something below
-// low so that what did not wait at all stands apart at its left edge.
+// waits returns a logarithmic axis from low to high seconds. It starts below low, so
+// that zero waits appear at its left edge.
 func waits(low, high float64) axis {
 	first := 0
 	for first+1 < len(waitMarks) && waitMarks[first+1] < low {
@@ -145,7 +145,7 @@ func waits(low, high float64) axis {
 	return a
 }
 
-// span writes seconds the way people say them.
+// span formats seconds in the largest suitable unit.
 func span(s float64) string {
 	switch {
 	case s == 0:
@@ -167,5 +167,5 @@ func trim(v float64) string {
 	return strings.TrimSuffix(s, ".0")
 }
 
-// instant writes a time of a run as results do.
+// instant formats a time of a run as in results.
 func instant(ns int64) string { return time.Duration(ns).String() }

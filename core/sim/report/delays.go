@@ -7,12 +7,12 @@ import (
 	"github.com/cede-scheduler/cede/core/sim/metrics"
 )
 
-// delays draws the distribution of waits, a panel for each priority band.
+// delays draws the distribution of queue delays, one panel per priority band.
 func delays(d drawn) *figure {
 	f := &figure{
-		Title: "How long work waited, by priority",
-		Note: "Share of waits that were over after the time below: higher and further left is better. " +
-			"The scale of time is logarithmic; shorter waits stand at its left edge.",
+		Title: "Queue delay by priority",
+		Note: "Share of waits that ended within the time below: higher and further left is better. " +
+			"The time axis is logarithmic; shorter waits appear at its left edge.",
 		Legend: d.legend(),
 		Data:   data{Header: []string{"Priority", "Policy", "median", "p90", "p99", "longest"}},
 	}
@@ -35,7 +35,7 @@ func delays(d drawn) *figure {
 		}
 	}
 	if high == 0 {
-		return nil // nobody waited: there is no picture in it
+		return nil // no instance waited: the figure would be empty
 	}
 	slices.SortFunc(bands, func(a, b string) int { return metrics.CompareBands(b, a) })
 	for _, band := range bands {

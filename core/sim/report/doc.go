@@ -1,11 +1,10 @@
-// Package report owns the page that `cede compare --html` writes: one file
-// that needs no network and no script, with the summary, the figures and the
-// decisions that differ. Figures are SVG made here; every one has a title, a
-// description and its numbers as a table, and tells policies apart by dash and
-// marker as well as by colour.
+// Package report writes the page of `cede compare --html`: one self-contained file
+// without scripts, with the summary, the figures and the differing decisions. Figures
+// are SVG generated here. Each one has a title, a description and its numbers as a
+// table, and distinguishes policies by dash and marker as well as by colour.
 //
-// It never compares or measures: it draws a compare.Document. Equal documents
-// give equal bytes.
+// The package does not compare or measure: it draws a compare.Document. Equal
+// documents return equal bytes.
 //
-// cmd calls it. Nothing here keeps state.
+// cmd calls it. The package holds no state.
 package report

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// figure is one or more panels with a legend and its numbers as a table.
+// figure consists of panels, a legend and its numbers as a table.
 type figure struct {
 	Title  string
 	Note   string
@@ -17,7 +17,7 @@ type figure struct {
 
 type legend struct{ Name, Class, Kind string }
 
-// data is a figure's numbers for those who do not see it.
+// data holds the numbers of a figure as a table, for readers without the image.
 type data struct {
 	Header []string
 	Rows   [][]string
@@ -56,7 +56,7 @@ type dot struct {
 
 type text struct{ X, Y, Class, Text, Anchor string }
 
-// The space around a plot.
+// Margins around a plot, in pixels.
 const (
 	marginLeft   = 64
 	marginRight  = 16
@@ -64,7 +64,7 @@ const (
 	marginBottom = 46
 )
 
-// plot makes an empty panel over two axes, which it gives their pixels.
+// plot returns an empty panel and sets the pixel range of its axes.
 func plot(title, desc string, width, height int, x, y *axis, xLabel, yLabel string) panel {
 	x.from, x.to = marginLeft, float64(width-marginRight)
 	y.from, y.to = float64(height-marginBottom), marginTop
@@ -82,14 +82,14 @@ func plot(title, desc string, width, height int, x, y *axis, xLabel, yLabel stri
 	return p
 }
 
-// px writes a coordinate with one decimal: finer than any eye, and coarser
-// than any rounding.
+// px formats a coordinate with one decimal: below the visible resolution, and coarser
+// than any rounding error.
 func px(v float64) string { return strconv.FormatFloat(v, 'f', 1, 64) }
 
-// series is the CSS class that gives the i-th policy its colour and dash.
+// series returns the CSS class with the colour and dash of the i-th policy.
 func series(i int) string { return "s" + strconv.Itoa(i%8) }
 
-// polyline joins points.
+// polyline accumulates the points of a line.
 type polyline struct{ strings.Builder }
 
 func (l *polyline) to(x, y float64) {
@@ -99,10 +99,10 @@ func (l *polyline) to(x, y float64) {
 	l.WriteString(px(x) + "," + px(y))
 }
 
-// marks names the shapes of mark, in the order of policies.
+// marks names the shapes of markers, in the order of policies.
 var marks = [...]string{"circle", "square", "triangle", "diamond"}
 
-// mark is a policy's marker at a place, of a radius.
+// mark returns the marker of policy i with radius r at (x, y).
 func mark(i int, x, y, r float64, faint bool, tip string) dot {
 	d := dot{X: px(x), Y: px(y), Class: series(i), Shape: i % len(marks), Size: px(r), Faint: faint, Tip: tip}
 	switch d.Shape {
@@ -116,7 +116,7 @@ func mark(i int, x, y, r float64, faint bool, tip string) dot {
 	return d
 }
 
-// policyLegend lists what is drawn of each policy.
+// legend lists the drawn policies.
 func (d drawn) legend() []legend {
 	var out []legend
 	for _, it := range d.items() {

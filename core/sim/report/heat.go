@@ -5,12 +5,12 @@ import (
 	"strconv"
 )
 
-// heat draws who evicts whom, a panel for each policy.
-func heat(d drawn) *figure {
+// heatmap draws victims by priority of preemptor and victim, one panel per policy.
+func heatmap(d drawn) *figure {
 	f := &figure{
-		Title: "Who evicts whom",
-		Note: "Victims by the priority of the preemptor and their own. Cells near the diagonal are narrow gaps: work evicted for " +
-			"work that is hardly more important.",
+		Title: "Evictions by priority",
+		Note: "Victims by the priority of the preemptor and of the victim. Cells near the diagonal are narrow gaps: the " +
+			"preemptor is hardly more important than its victim.",
 		Data: data{Header: []string{"Policy", "Preemptor's priority", "Victims' priority", "victims"}},
 	}
 	most := 0
@@ -25,12 +25,12 @@ func heat(d drawn) *figure {
 		return nil
 	}
 	for _, it := range d.items() {
-		f.Panels = append(f.Panels, heatPanel(it, most, &f.Data))
+		f.Panels = append(f.Panels, heatmapPanel(it, most, &f.Data))
 	}
 	return f
 }
 
-func heatPanel(it item, most int, table *data) panel {
+func heatmapPanel(it item, most int, table *data) panel {
 	bands, victims := it.run.Series.Bands, it.run.Series.Victims
 	n := len(bands)
 	const cell, side = 40, 320

@@ -14,7 +14,7 @@ var pageHTML string
 
 var pageTemplate = template.Must(template.New("page").Parse(pageHTML))
 
-// page is what the template shows.
+// page holds the data of the template.
 type page struct {
 	Title     string
 	Lead      string
@@ -32,7 +32,7 @@ type section struct {
 	Figures []*figure
 }
 
-// Write writes the page of a comparison.
+// Write writes the page of a comparison. It returns the first error of w.
 func Write(w io.Writer, d *compare.Document) error {
 	p := page{
 		Title: title(d), Lead: lead(d), Summary: newSummary(d), Scatter: scatter(d), Decisions: decisions(d),
@@ -56,10 +56,10 @@ func scenarios(d *compare.Document) []string {
 	return names
 }
 
-// newSection draws the scenario's first seed: the run in which ties go by id,
-// which is what `cede sim run` shows.
+// newSection draws the first seed of a scenario: the run in which ties are broken by
+// ID, as in `cede sim run`.
 func newSection(d *compare.Document, name string) section {
-	runs := make([]*compare.Run, len(d.Policies)) // by policy; nil where there is nothing to draw
+	runs := make([]*compare.Run, len(d.Policies)) // by policy; nil if there is no series
 	seeds := 0
 	for i := range d.Runs {
 		r := &d.Runs[i]
@@ -78,7 +78,7 @@ func newSection(d *compare.Document, name string) section {
 	if seeds > 1 {
 		s.Note = "The figures show the first seed; the summary covers all."
 	}
-	for _, draw := range []func(drawn) *figure{delays, evictions, waste, utilisation, fragmentation, heat} {
+	for _, draw := range []func(drawn) *figure{delays, evictions, waste, utilisation, fragmentation, heatmap} {
 		if f := draw(drawn{d.Policies, runs}); f != nil {
 			s.Figures = append(s.Figures, f)
 		}
@@ -86,13 +86,13 @@ func newSection(d *compare.Document, name string) section {
 	return s
 }
 
-// drawn is one run for each policy.
+// drawn holds one run per policy.
 type drawn struct {
 	policies []string
 	runs     []*compare.Run
 }
 
-// item is a policy that has something to draw.
+// item is a policy with a run to draw.
 type item struct {
 	at     int // among the policies
 	policy string
@@ -109,7 +109,7 @@ func (d drawn) items() []item {
 	return items
 }
 
-// end is the latest end of the runs, in seconds.
+// end returns the latest end of the runs, in seconds.
 func (d drawn) end() float64 {
 	end := 0.0
 	for _, r := range d.runs {

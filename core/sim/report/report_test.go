@@ -22,12 +22,12 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "rewrite the golden file")
 
-// toy is the smallest thing that queues, places and evicts, so that pages are
-// drawn from what a collector really says.
-type toy struct {
+// toyCluster is a minimal scheduler that queues, places and evicts, so that pages
+// are drawn from the output of a real collector.
+type toyCluster struct {
 	c       *metrics.Collector
 	rng     *rand.Rand
-	room    []int64
+	free    []int64
 	live    []*model.Allocation
 	ends    map[string]int64
 	starts  map[string]int64
@@ -37,11 +37,11 @@ type toy struct {
 	waiting map[*model.Group]int
 }
 
-// play runs two hours of a small cluster, a tick each 10 s.
+// play runs a small cluster for two hours in ticks of 10 s.
 func play(policy string, seed uint64, scenario string) compare.Run {
 	dims := model.NewDimensions()
 	cfg := metrics.Config{Dims: dims, Until: 7200e9}
-	t := &toy{
+	t := &toyCluster{
 		rng: rand.New(rand.NewPCG(seed, 7)), ends: map[string]int64{}, starts: map[string]int64{}, greedy: policy == "nomad",
 		run: compare.Run{Scenario: scenario, Policy: policy, Seed: seed}, waiting: map[*model.Group]int{},
 	}
@@ -49,7 +49,7 @@ func play(policy string, seed uint64, scenario string) compare.Run {
 		n := &model.Node{ID: fmt.Sprintf("n%d", i), Capacity: model.Resources{"cpu": 4000, "memory": 8000}}
 		n.Compile(dims)
 		cfg.Nodes = append(cfg.Nodes, n)
-		t.room = append(t.room, 4000)
+		t.free = append(t.free, 4000)
 	}
 	for i, priority := range []int32{20, 50, 75} {
 		g := &model.Group{Name: "g", Count: 1, Resources: model.Resources{"cpu": int64(400 + 200*i), "memory": 700}, Checkpoint: int64(i) * 300e9}
@@ -66,18 +66,18 @@ func play(policy string, seed uint64, scenario string) compare.Run {
 	return t.run
 }
 
-func (t *toy) tick(jobs []*model.Job, tick int) {
+func (t *toyCluster) tick(jobs []*model.Job, tick int) {
 	at := int64(tick) * 10e9
 	for i, a := range slices.Backward(t.live) {
 		if t.ends[a.ID] <= at {
 			t.c.Finished(at, a)
-			t.room[int(a.NodeID[1]-'0')] += a.Group.Ask.Vec[model.CPU]
+			t.free[int(a.NodeID[1]-'0')] += a.Group.Ask.Vec[model.CPU]
 			t.live = slices.Delete(t.live, i, i+1)
 		}
 	}
 	for i, j := range jobs {
 		if t.rng.Float64() < []float64{0.5, 0.16, 0.06}[i]*(1+math.Sin(float64(tick)/60)) {
-			t.want(at, &model.Allocation{ID: fmt.Sprintf("%s.g[%d]", j.ID, tick), Job: j, Group: j.Groups[0], Index: tick})
+			t.enqueue(at, &model.Allocation{ID: fmt.Sprintf("%s.g[%d]", j.ID, tick), Job: j, Group: j.Groups[0], Index: tick})
 		}
 	}
 	slices.SortStableFunc(t.queue, func(a, b *model.Allocation) int { return int(b.Job.Priority - a.Job.Priority) })
@@ -89,26 +89,26 @@ func (t *toy) tick(jobs []*model.Job, tick int) {
 	}
 }
 
-func (t *toy) want(at int64, a *model.Allocation) {
+func (t *toyCluster) enqueue(at int64, a *model.Allocation) {
 	t.queue = append(t.queue, a)
 	t.waiting[a.Group]++
 	t.c.Queued(at, a.Group, t.waiting[a.Group])
 }
 
-func (t *toy) place(at int64, a *model.Allocation) bool {
+func (t *toyCluster) place(at int64, a *model.Allocation) bool {
 	need := a.Group.Ask.Vec[model.CPU]
-	node := slices.IndexFunc(t.room, func(free int64) bool { return free >= need })
+	node := slices.IndexFunc(t.free, func(free int64) bool { return free >= need })
 	var victims []metrics.Victim
 	var names []string
 	var choice metrics.Choice
 	if node < 0 {
-		node = t.rng.IntN(len(t.room))
+		node = t.rng.IntN(len(t.free))
 		candidates := t.candidates(node, a.Job.Priority)
-		choice.Reset(need - t.room[node])
+		choice.Reset(need - t.free[node])
 		for _, c := range candidates {
 			choice.Add(c.Group.Ask.Vec[model.CPU])
 		}
-		free := t.room[node]
+		free := t.free[node]
 		for _, c := range candidates {
 			if free >= need {
 				break
@@ -126,7 +126,7 @@ func (t *toy) place(at int64, a *model.Allocation) bool {
 	t.waiting[a.Group]--
 	t.c.Started(at, a)
 	t.c.PolicyCalls(1)
-	t.room[node] -= need
+	t.free[node] -= need
 	t.ends[a.ID], t.starts[a.ID] = at+300e9+t.rng.Int64N(1800e9), at
 	t.live = append(t.live, a)
 	t.run.Decisions = append(t.run.Decisions, compare.Decision{
@@ -136,16 +136,16 @@ func (t *toy) place(at int64, a *model.Allocation) bool {
 		at2 := slices.IndexFunc(t.live, func(l *model.Allocation) bool { return l.ID == name })
 		v := t.live[at2]
 		t.live = slices.Delete(t.live, at2, at2+1)
-		t.room[node] += v.Group.Ask.Vec[model.CPU]
+		t.free[node] += v.Group.Ask.Vec[model.CPU]
 		again := *v
 		again.Incarnation++
 		again.ID = model.AllocName(v.Group, v.Index, again.Incarnation)
-		t.want(at, &again)
+		t.enqueue(at, &again)
 	}
 	return true
 }
 
-func (t *toy) candidates(node int, priority int32) []*model.Allocation {
+func (t *toyCluster) candidates(node int, priority int32) []*model.Allocation {
 	var out []*model.Allocation
 	id := fmt.Sprintf("n%d", node)
 	for _, l := range t.live {
@@ -185,7 +185,7 @@ func TestWrite_Golden(t *testing.T) {
 	d := document(2, "default", "nomad")
 	got := page1(t, d)
 	if !bytes.Equal(got, page1(t, document(2, "default", "nomad"))) {
-		t.Fatal("the same comparison gives two different pages")
+		t.Fatal("equal comparisons return different pages")
 	}
 	path := filepath.Join("testdata", "page.html")
 	if *rewrite {
@@ -198,23 +198,23 @@ func TestWrite_Golden(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(got, want) {
-		t.Errorf("%s differs: run with -rewrite, look at it in a browser, and accept it", path)
+		t.Errorf("%s differs: run with -rewrite and review it in a browser", path)
 	}
 }
 
-func TestWrite_IsOneFileThatNeedsNothing(t *testing.T) {
+func TestWrite_IsSelfContained(t *testing.T) {
 	text := string(page1(t, document(2, "default", "nomad")))
 	for _, bad := range []string{"http:", "https:", "<script", "@import", "url(", "<link", "NaN", "+Inf", "ZgotmplZ", "%!"} {
 		if strings.Contains(text, bad) {
-			t.Errorf("the page holds %q", bad)
+			t.Errorf("the page contains %q", bad)
 		}
 	}
 	if n, m := strings.Count(text, `role="img"`), strings.Count(text, "</title><desc>"); n == 0 || n != m {
-		t.Errorf("%d figures, %d of them described", n, m)
+		t.Errorf("%d figures, %d with a description", n, m)
 	}
 }
 
-// Every figure is well-formed on its own, so that it can be cut out and kept.
+// Every figure is well-formed by itself, so that it can be extracted.
 func TestWrite_FiguresAreWellFormed(t *testing.T) {
 	text := string(page1(t, document(1, "default", "nomad", "aging")))
 	for at := 0; ; {
@@ -241,11 +241,11 @@ func TestWrite_FiguresAreWellFormed(t *testing.T) {
 func TestWrite_NamesAreEscaped(t *testing.T) {
 	r := play("<b>&\"p", 1, "x</title><script>")
 	if text := string(page1(t, compare.New([]compare.Run{r}))); strings.Contains(text, "<b>") || strings.Contains(text, "<script>") {
-		t.Error("a name reached the page as markup")
+		t.Error("a name was not escaped")
 	}
 }
 
-func TestWrite_RunsWithoutPictures(t *testing.T) {
+func TestWrite_RunsWithoutSeries(t *testing.T) {
 	empty := compare.Run{Scenario: "s", Policy: "p", Metrics: &metrics.Metrics{}}
 	still := empty
 	still.Series = metrics.New(metrics.Config{Dims: model.NewDimensions()}).Series()

@@ -8,13 +8,12 @@ import (
 	"github.com/cede-scheduler/cede/core/sim/statistics"
 )
 
-// scatter draws the bargain of preemption: what the most important work waits
-// against what the cluster wastes for it, a faint point for each run and a
-// solid one for each policy's median.
+// scatter draws the trade-off of preemption: the delay of the highest priority
+// against goodput. Each run is a faint mark, the median of each policy a solid one.
 func scatter(d *compare.Document) *figure {
 	f := &figure{
-		Title: "The bargain: fast for the important, or nothing thrown away",
-		Note:  "Each faint mark is a run, each solid one a policy's median. Up and left is better.",
+		Title: "Trade-off: delay of the highest priority against goodput",
+		Note:  "Each faint mark is a run; each solid mark is the median of a policy. Up and left is better.",
 		Data:  data{Header: []string{"Policy", "Scenario", "Seed", "p99 delay, highest priority", "goodput"}},
 	}
 	delays, goodputs := make([][]float64, len(d.Policies)), make([][]float64, len(d.Policies))
@@ -37,7 +36,7 @@ func scatter(d *compare.Document) *figure {
 	if slowest > 60 {
 		x = elapsed(slowest * 1.05)
 	}
-	x.low -= x.high / 30 // room for the marks of those that did not wait
+	x.low -= x.high / 30 // space for marks of policies without delay
 	p := plot("Goodput against delay", "Goodput against the 99th percentile delay of the highest priority.",
 		640, 320, &x, &y, "p99 delay of the highest priority", "goodput")
 	for at, policy := range d.Policies {
@@ -58,8 +57,8 @@ func scatter(d *compare.Document) *figure {
 	return f
 }
 
-// zoomed is an axis of shares that covers least to most in round steps, so
-// that a tenth of a percent can be seen where it is all there is.
+// zoomed returns an axis of shares from least to most in round steps, so that
+// differences of a tenth of a percent remain visible.
 func zoomed(least, most float64) axis {
 	step := roundStep(max(most-least, 0.003) / 3)
 	a := axis{format: func(v float64) string { return compare.Number(v*100) + " %" }}
@@ -77,7 +76,8 @@ func zoomed(least, most float64) axis {
 	return a
 }
 
-// highest is the p99 delay of the highest priorities that waited.
+// highest returns the p99 delay of the highest priority band, or false if no instance
+// waited.
 func highest(m *metrics.Metrics) (float64, bool) {
 	best := ""
 	for band := range m.QueueDelay {

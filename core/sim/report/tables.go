@@ -21,28 +21,28 @@ func title(d *compare.Document) string {
 	return "cede compare: " + strings.Join(d.Policies[:last], ", ") + " and " + d.Policies[last]
 }
 
-// lead is the first thing to read: what was played.
+// lead returns the introduction of the page: which scenarios were run.
 func lead(d *compare.Document) string {
 	names := scenarios(d)
-	what := fmt.Sprintf("%d scenarios", len(names))
+	subject := fmt.Sprintf("%d scenarios", len(names))
 	if len(names) == 1 {
-		what = "the scenario " + names[0]
+		subject = "the scenario " + names[0]
 	}
 	switch {
 	case d.Pairs == len(names):
-		return fmt.Sprintf("Played %s once under each policy. Differences are exact for these runs and say nothing beyond them.", what)
+		return fmt.Sprintf("Ran %s once under each policy. Differences are exact for these runs only.", subject)
 	case d.Pairs < statistics.FewPairs:
-		return fmt.Sprintf("Played %s, %d paired runs under each policy: too few for intervals, so ranges are shown.", what, d.Pairs)
+		return fmt.Sprintf("Ran %s, %d paired runs under each policy: too few for intervals, so ranges are shown.", subject, d.Pairs)
 	}
-	return fmt.Sprintf("Played %s, %d paired runs under each policy. Figures are medians with 95 %% bootstrap intervals; "+
-		"no difference means that the interval of the paired differences holds 0.", what, d.Pairs)
+	return fmt.Sprintf("Ran %s, %d paired runs under each policy. Figures are medians with 95 %% bootstrap intervals; "+
+		"no difference means that the interval of the paired differences contains 0.", subject, d.Pairs)
 }
 
 // summary is the table of metrics.
 type summary struct {
 	Policies []string
 	Groups   []summaryGroup
-	Zero     []string // metrics that are 0 everywhere
+	Zero     []string // metrics that are 0 in every run
 }
 
 type summaryGroup struct {
@@ -62,10 +62,10 @@ type summaryCell struct {
 	Best            bool
 }
 
-// groups say what a metric is about.
+// groups are the sections of the summary.
 var groups = []struct {
 	name  string
-	first string // the first metric of the group, in the order of the definitions
+	first string // first metric of the group, in the order of the definitions
 }{
 	{"Outcome", "placed"},
 	{"Preemption", "preemptions"},
@@ -138,7 +138,7 @@ func newSummaryRow(r *compare.Row, d *compare.Document, definition *metrics.Defi
 	return row
 }
 
-// decisionGroup is one scenario's decisions that differ.
+// decisionGroup holds the differing decisions of one scenario.
 type decisionGroup struct {
 	Scenario string
 	Policies []legend
@@ -156,7 +156,7 @@ type decisionCell struct {
 	More    int
 }
 
-// shownVictims is how many victims of one choice are named.
+// shownVictims limits the victims listed per choice.
 const shownVictims = 6
 
 func decisions(d *compare.Document) []decisionGroup {

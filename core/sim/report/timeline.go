@@ -9,11 +9,11 @@ import (
 	"github.com/cede-scheduler/cede/core/sim/metrics"
 )
 
-// bins is how many bars a timeline of evictions has.
+// bins is the number of bars in a timeline of evictions.
 const bins = 72
 
-// evictions draws victims over time, a panel for each policy, coloured by how
-// long the chain was that they belong to.
+// evictions draws victims over time, one panel per policy, coloured by the length of
+// their eviction chain.
 func evictions(d drawn) *figure {
 	end := d.end()
 	type bin struct{ victims, depth int }
@@ -34,8 +34,8 @@ func evictions(d drawn) *figure {
 	}
 	f := &figure{
 		Title: "Evictions over time",
-		Note: fmt.Sprintf("Victims in each %s. The colour says how long the longest chain in a bar was: in a chain of 2, a victim evicted others in "+
-			"order to come back.",
+		Note: fmt.Sprintf("Victims in each %s. The colour shows the longest eviction chain in a bar: in a chain of 2, a victim evicted others in "+
+			"order to run again.",
 			span(end/bins)),
 		Data: data{Header: []string{"Policy", "victims", "most in one bar", "deepest chain"}},
 	}
@@ -71,14 +71,14 @@ func evictions(d drawn) *figure {
 
 func utilisation(d drawn) *figure {
 	return d.shares("Utilisation over time", "capacity in use",
-		"Capacity held by placed work, of the nodes that are ready.",
+		"Share of the capacity of ready nodes that placed allocations hold.",
 		func(p *metrics.Point) []float64 { return p.Utilisation },
 		func(m *metrics.Metrics) map[string]float64 { return m.Utilisation })
 }
 
 func fragmentation(d drawn) *figure {
 	return d.shares("Fragmentation over time", "stranded share",
-		"Of the free capacity, the share on nodes too full for the scenario's typical ask: lower is better.",
+		"Share of the free capacity on nodes that cannot fit the scenario's typical request: lower is better.",
 		func(p *metrics.Point) []float64 { return p.Fragmentation },
 		func(m *metrics.Metrics) map[string]float64 { return m.Fragmentation })
 }
@@ -120,7 +120,7 @@ func (d drawn) shares(
 	return f
 }
 
-// steps draws a value that holds for the width of each point.
+// steps draws a value that is constant over the width of each point.
 func steps(r *compare.Run, x, y *axis, class string, of func(*metrics.Point) float64) line {
 	var l polyline
 	for i := range r.Series.Points {

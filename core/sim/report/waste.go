@@ -7,15 +7,15 @@ import (
 	"github.com/cede-scheduler/cede/core/sim/compare"
 )
 
-// barHeight is what one policy takes in a figure of horizontal bars.
+// barHeight is the height of one policy in a horizontal bar chart.
 const barHeight = 30
 
-// waste draws the work that victims lost, stacked by their priority, a panel
-// for each resource and a bar for each policy.
+// waste draws the lost work of victims, stacked by their priority: one panel per
+// resource and one bar per policy.
 func waste(d drawn) *figure {
 	f := &figure{
-		Title: "Work thrown away, by the victims' priority",
-		Note:  "Resource-seconds since the start or the last checkpoint of everything evicted. Shorter is better.",
+		Title: "Lost work by priority of the victims",
+		Note:  "Resource-seconds since the start or the last checkpoint, summed over all victims. Shorter is better.",
 		Data:  data{Header: []string{"Resource", "Policy", "Victims' priority", "resource-seconds"}},
 	}
 	items := d.items()
@@ -54,7 +54,7 @@ func waste(d drawn) *figure {
 	return f
 }
 
-// shade is a class of the sequential scale, lightest first.
+// shade returns a class of the sequential colour scale, lightest first.
 func shade(i, n int) string {
 	if n == 1 {
 		return "q5"
@@ -82,7 +82,7 @@ func (d drawn) wastePanel(resource string, bands []string, table *data) panel {
 	}
 	x, y := linear(most, compare.Number), axis{high: 1}
 	height := marginTop + marginBottom + barHeight*len(items)
-	p := plot(resource, "Wasted "+resource+" under each policy, stacked by the victims' priority.",
+	p := plot(resource, "Lost "+resource+" under each policy, stacked by the priority of the victims.",
 		440, height, &x, &y, resource+" × seconds", "")
 	for i, it := range items {
 		top := float64(marginTop + i*barHeight + 5)

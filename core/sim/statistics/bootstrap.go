@@ -7,21 +7,22 @@ import (
 	"slices"
 )
 
-// Resamples is how often a sample is drawn again for one interval. The ends of
-// a 95 % interval then rest on 125 draws each.
+// Resamples is the number of resamples per interval. Each end of a 95 % interval then
+// rests on 125 samples.
 const Resamples = 5000
 
-// Interval is a median with its 95 % bootstrap interval (percentile method).
-// With one value it is that value three times: there is nothing to vary.
+// An Interval is a median with its 95 % bootstrap interval (percentile method). If
+// there is only one value, all three fields are that value.
 type Interval struct {
 	Median float64 `json:"median"`
 	Low    float64 `json:"low"`
 	High   float64 `json:"high"`
 }
 
-// Bootstrap resamples the median of xs. Percentile intervals need no more than
-// sorting; bias correction needs the normal distribution, whose last bits
-// differ between machines, and for a median of few seeds it corrects little.
+// Bootstrap returns the median of xs with its interval, or NaN if xs is empty.
+// Percentile intervals only require sorting. Bias correction would require the normal
+// distribution, which differs between machines in its last bits, and corrects little
+// for a median of few seeds.
 func Bootstrap(xs []float64, seed uint64) Interval {
 	sorted := slices.Clone(xs)
 	slices.Sort(sorted)
@@ -47,8 +48,8 @@ func Bootstrap(xs []float64, seed uint64) Interval {
 	return Interval{Median: middle(sorted), Low: rank(medians, 25), High: rank(medians, 975)}
 }
 
-// medianOf is the median of the sorted values, each taken so many times, as
-// many in all as there are values.
+// medianOf returns the median of the sorted values, each repeated counts[i] times.
+// The counts must sum to the number of values.
 func medianOf(sorted []float64, counts []int) float64 {
 	n := len(sorted)
 	lower, upper := (n-1)/2, n/2 // ranks, from 0
@@ -64,5 +65,5 @@ func medianOf(sorted []float64, counts []int) float64 {
 			return mean(low, sorted[i])
 		}
 	}
-	panic("statistics: the counts do not add up to the number of values")
+	panic("statistics: counts do not sum to the number of values")
 }

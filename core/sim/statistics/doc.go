@@ -1,9 +1,9 @@
-// Package statistics owns the little statistics that comparing policies needs:
-// medians, quantiles, and bootstrap intervals over seeds, paired where two
-// policies played the same scenario with the same seed.
+// Package statistics computes medians, quantiles and bootstrap intervals over seeds
+// for the comparison of policies. Samples are paired if two policies ran the same
+// scenario with the same seed.
 //
-// It never draws from a global source: resampling is a seeded PCG stream, so
-// equal input gives equal intervals on every machine. Nothing here keeps state.
+// The package does not use a global random source: resampling is a seeded PCG stream,
+// so equal input returns equal intervals on every machine. It holds no state.
 //
 // core/sim/compare calls it.
 package statistics

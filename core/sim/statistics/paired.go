@@ -2,22 +2,23 @@ package statistics
 
 import "slices"
 
-// FewPairs is the number of pairs below which an interval is no better than
-// the range of the differences: of five equal signs one in sixteen is chance.
+// FewPairs is the number of pairs below which an interval is no better than the range
+// of the differences: five differences of equal sign occur by chance in one of
+// sixteen cases.
 const FewPairs = 5
 
-// Difference is the median of paired differences a[i] - b[i] with its interval.
+// A Difference is the median of the paired differences a[i] - b[i] with its interval.
 type Difference struct {
 	Interval
 	Pairs int `json:"pairs"`
 }
 
-// Paired compares values that belong together: a[i] and b[i] come from the
-// same scenario and seed. What the seeds have in common cancels out, so small
-// differences show that two separate intervals would hide.
+// Paired returns the difference of paired values: a[i] and b[i] are from the same
+// scenario and seed. Effects of the seed cancel out, so it detects small differences
+// that separate intervals would hide. It panics if the lengths differ.
 func Paired(a, b []float64, seed uint64) Difference {
 	if len(a) != len(b) {
-		panic("statistics: pairs need two equally long lists")
+		panic("statistics: paired samples differ in length")
 	}
 	differences := slices.Clone(a)
 	for i := range differences {
@@ -26,6 +27,6 @@ func Paired(a, b []float64, seed uint64) Difference {
 	return Difference{Bootstrap(differences, seed), len(a)}
 }
 
-// None is whether the interval holds 0: no difference is shown. Without pairs
-// none is.
+// None reports whether the interval contains 0, that is, no difference is shown. If
+// there are no pairs, it returns true.
 func (d Difference) None() bool { return d.Pairs == 0 || d.Low <= 0 && d.High >= 0 }

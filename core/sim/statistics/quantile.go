@@ -5,7 +5,8 @@ import (
 	"slices"
 )
 
-// Median is the middle of xs, or the mean of the two middle ones; NaN of none.
+// Median returns the middle of xs, or the mean of the two middle values. If xs is
+// empty, it returns NaN.
 func Median(xs []float64) float64 {
 	sorted := slices.Clone(xs)
 	slices.Sort(sorted)
@@ -23,8 +24,8 @@ func middle(sorted []float64) float64 {
 	return mean(sorted[n/2-1], sorted[n/2])
 }
 
-// mean halves before it adds, so that large values do not overflow, unless
-// that would lose the last bits of tiny ones.
+// mean avoids overflow by halving before adding, but only if the sum overflows:
+// halving would lose the last bits of tiny values.
 func mean(a, b float64) float64 {
 	if sum := a + b; !math.IsInf(sum, 0) {
 		return sum / 2
@@ -32,8 +33,8 @@ func mean(a, b float64) float64 {
 	return a/2 + b/2
 }
 
-// Quantile is the smallest of xs that at least permille thousandths of them do
-// not exceed (nearest rank): a value that occurred. NaN of none.
+// Quantile returns the smallest value of xs that at least permille thousandths of xs
+// do not exceed (nearest rank). If xs is empty, it returns NaN.
 func Quantile(xs []float64, permille int) float64 {
 	sorted := slices.Clone(xs)
 	slices.Sort(sorted)

@@ -30,18 +30,18 @@ func TestMedianAndQuantile_KnownValues(t *testing.T) {
 		}
 	}
 	if !math.IsNaN(Median(nil)) || !math.IsNaN(Quantile(nil, 500)) {
-		t.Error("nothing has a median")
+		t.Error("Median(nil) is not NaN")
 	}
 }
 
 // The distribution of a resampled median of distinct values is known: it is at
-// most the k-th when more than half of the n draws fall among the first k.
-func TestBootstrap_AgreesWithTheExactDistribution(t *testing.T) {
+// most the k-th if more than half of the n draws fall among the first k.
+func TestBootstrap_MatchesExactDistribution(t *testing.T) {
 	xs := []float64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}
 	n := len(xs)
 	low, high := 0.0, 0.0
 	for k := 1; k <= n; k++ {
-		p := 0.0 // that the median is at most xs[k-1]
+		p := 0.0 // probability that the median is at most xs[k-1]
 		for j := n/2 + 1; j <= n; j++ {
 			p += binomial(n, j) * math.Pow(float64(k)/float64(n), float64(j)) * math.Pow(1-float64(k)/float64(n), float64(n-j))
 		}
@@ -71,18 +71,18 @@ func TestBootstrap_Properties(t *testing.T) {
 		seed := rapid.Uint64().Draw(t, "seed")
 		got := Bootstrap(xs, seed)
 		if got != Bootstrap(xs, seed) {
-			t.Fatal("the same sample and seed give another interval")
+			t.Fatal("equal samples and seeds return different intervals")
 		}
 		if got.Low > got.Median || got.Median > got.High {
-			t.Fatalf("the median lies outside %+v", got)
+			t.Fatalf("median outside the interval %+v", got)
 		}
 		if got.Low < Quantile(xs, 0) || got.High > Quantile(xs, 1000) {
-			t.Fatalf("%+v leaves the range of %v", got, xs)
+			t.Fatalf("interval %+v exceeds the range of %v", got, xs)
 		}
 	})
 }
 
-func TestPaired_NoDifferenceWhenTheIntervalHoldsZero(t *testing.T) {
+func TestPaired_NoneIfIntervalContainsZero(t *testing.T) {
 	for _, tc := range []struct {
 		name string
 		a, b []float64
@@ -97,7 +97,7 @@ func TestPaired_NoDifferenceWhenTheIntervalHoldsZero(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			if d := Paired(tc.a, tc.b, 1); d.None() != tc.none {
-				t.Errorf("none = %v of %+v", d.None(), d)
+				t.Errorf("None() = %v for %+v", d.None(), d)
 			}
 		})
 	}

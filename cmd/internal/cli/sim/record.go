@@ -170,7 +170,7 @@ func (r *recording) record(ctx context.Context, span time.Duration) error {
 // fetch downloads the bundle of the active version. If it fails, the recording
 // continues without the module, and the notes mention it.
 func (r *recording) fetch(ctx context.Context) error {
-	v := r.Deciding()
+	v := r.PolicyVersion()
 	switch {
 	case v == nil:
 		return nil
