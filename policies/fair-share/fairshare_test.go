@@ -215,7 +215,7 @@ func TestFairShare_StoriesEndAsTheyShould(t *testing.T) {
 			c := policytest.MustParse(t, tt.text)
 			in := c.Candidates()
 			s := policytest.Select(t, configured(t, tt.config), in)
-			if got := fmt.Sprint(c.Names(0, policytest.Settle(in, s, false)[0])); got != tt.victims {
+			if got := fmt.Sprint(c.Names(0, policytest.EvictUntilFit(in, s, false)[0])); got != tt.victims {
 				t.Errorf("victims %s, want %s", got, tt.victims)
 			}
 		})
@@ -354,8 +354,8 @@ func TestFairShare_IsDefaultWithinOneNamespace(t *testing.T) {
 	for k := range policytest.Count(t) / 10 {
 		c := policytest.Random(r, policytest.Shape{Options: 3, Rows: 12, Devices: k%2 == 0, Small: k%3 == 0})
 		in := c.Candidates()
-		got := policytest.Settle(in, policytest.Select(t, p, in), false)
-		want := policytest.Settle(in, policytest.Select(t, other, in), false)
+		got := policytest.EvictUntilFit(in, policytest.Select(t, p, in), false)
+		want := policytest.EvictUntilFit(in, policytest.Select(t, other, in), false)
 		if fmt.Sprint(got) != fmt.Sprint(want) {
 			t.Fatalf("case %d: victims %v, under default %v", k, got, want)
 		}

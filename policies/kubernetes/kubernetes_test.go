@@ -35,7 +35,7 @@ func TestKubernetes_VictimsAreThoseThatReprieveLeaves(t *testing.T) {
 	for k := range policytest.Count(t) {
 		c := policytest.Random(r, shape(k))
 		in := c.Candidates()
-		settled := policytest.Settle(in, policytest.Select(t, p, in), false)
+		settled := policytest.EvictUntilFit(in, policytest.Select(t, p, in), false)
 		for i := range c.Options {
 			want, got := oracle(c, in, i), settled[i]
 			if (want == nil) != (got == nil) {
@@ -68,7 +68,7 @@ func TestKubernetes_VictimsAreMinimal(t *testing.T) {
 	for k := range policytest.Count(t) / 4 {
 		c := policytest.Random(r, shape(k))
 		in := c.Candidates()
-		for i, victims := range policytest.Settle(in, policytest.Select(t, p, in), false) {
+		for i, victims := range policytest.EvictUntilFit(in, policytest.Select(t, p, in), false) {
 			for v := range victims {
 				if policytest.Fits(in, i, slices.Delete(slices.Clone(victims), v, v+1)) {
 					t.Fatalf("case %d, option %d: victim %d of %v is not needed\n%s", k, i, v, victims, policytest.Format(c))

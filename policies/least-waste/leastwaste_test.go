@@ -39,7 +39,7 @@ func TestLeastWaste_KeepsTheLaws(t *testing.T) {
 // settled returns the victims of p after the host's reprieve.
 func settled(t *testing.T, p policy.VictimSelector, in *policy.Candidates) [][]int {
 	t.Helper()
-	return policytest.Settle(in, policytest.Select(t, p, in), false)
+	return policytest.EvictUntilFit(in, policytest.Select(t, p, in), false)
 }
 
 // bill returns the cost of a set of rows by band, implemented from the description:

@@ -223,7 +223,7 @@ func TestNomad_OfDeviceGroupsTheLowestNetPriorityWins(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			c := policytest.MustParse(t, tt.text)
 			in := c.Candidates()
-			victims := policytest.Settle(in, policytest.Select(t, nomad.New(), in), true)
+			victims := policytest.EvictUntilFit(in, policytest.Select(t, nomad.New(), in), true)
 			out := scoreOptions(t, c.OptionsOf(victims))
 			for i, want := range tt.tiers {
 				if out.Tiers[0][i] != want {

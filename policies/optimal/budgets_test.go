@@ -58,7 +58,7 @@ func TestOptimal_OverrunsABudgetOnlyWhereItMust(t *testing.T) {
 			s.Budgets = true
 			c := policytest.Random(r, s)
 			in := c.Candidates()
-			for i, victims := range policytest.Settle(in, policytest.Select(t, p, in), false) {
+			for i, victims := range policytest.EvictUntilFit(in, policytest.Select(t, p, in), false) {
 				if victims == nil {
 					continue
 				}

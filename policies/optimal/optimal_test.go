@@ -47,8 +47,8 @@ func TestOptimal_NoSetThatMakesRoomCostsLess(t *testing.T) {
 		for k := range policytest.Count(t) / 8 {
 			c := policytest.Random(r, shape(k))
 			in := c.Candidates()
-			byDefault := policytest.Settle(in, policytest.Select(t, rules.New(), in), false)
-			for i, victims := range policytest.Settle(in, policytest.Select(t, p, in), false) {
+			byDefault := policytest.EvictUntilFit(in, policytest.Select(t, rules.New(), in), false)
+			for i, victims := range policytest.EvictUntilFit(in, policytest.Select(t, p, in), false) {
 				want := cheapest(c, by, in, i)
 				if (victims == nil) != (want == nil) {
 					t.Fatalf("case %d, option %d: victims %v, cheapest %v", k, i, victims, want)
@@ -88,10 +88,10 @@ func TestOptimal_CutShortItIsNoWorseThanDefault(t *testing.T) {
 			s.Rows = 60
 			c := policytest.Random(r, s)
 			in := c.Candidates()
-			byDefault := policytest.Settle(in, policytest.Select(t, rules.New(), in), false)
+			byDefault := policytest.EvictUntilFit(in, policytest.Select(t, rules.New(), in), false)
 			for _, maxSteps := range []int{0, 1, 7, 300} {
 				p := configured(t, by, maxSteps)
-				for i, victims := range policytest.Settle(in, policytest.Select(t, p, in), false) {
+				for i, victims := range policytest.EvictUntilFit(in, policytest.Select(t, p, in), false) {
 					if (victims == nil) != (byDefault[i] == nil) {
 						t.Fatalf("case %d, option %d: victims %v, of default %v", k, i, victims, byDefault[i])
 					}
@@ -119,7 +119,7 @@ func TestOptimal_OptionsAreRankedByCost(t *testing.T) {
 		for k := range policytest.Count(t) / 20 {
 			c := policytest.Random(r, shape(k))
 			in := c.Candidates()
-			victims := policytest.Settle(in, policytest.Select(t, p, in), false)
+			victims := policytest.EvictUntilFit(in, policytest.Select(t, p, in), false)
 			out := policytest.NewScores(len(c.Options))
 			if err := p.ScoreOptions(c.OptionsOf(victims), out); err != nil {
 				t.Fatal(err)
@@ -219,7 +219,7 @@ func TestOptimal_StoriesEndAsTheyShould(t *testing.T) {
 			c := policytest.MustParse(t, tt.text)
 			in := c.Candidates()
 			var names [][]string
-			for i, rows := range policytest.Settle(in, policytest.Select(t, configured(t, tt.by, 2000), in), false) {
+			for i, rows := range policytest.EvictUntilFit(in, policytest.Select(t, configured(t, tt.by, 2000), in), false) {
 				names = append(names, c.Names(i, rows))
 			}
 			if got := fmt.Sprint(names); got != tt.victims {
@@ -238,7 +238,7 @@ func TestOptimal_EqualsAreOneCase(t *testing.T) {
 	in := policytest.MustParse(t, text).Candidates()
 	eachCost(t, func(t *testing.T, by string) {
 		p := configured(t, by, 2000)
-		if victims := policytest.Settle(in, policytest.Select(t, p, in), false)[0]; len(victims) != 10 || p.Cut() > 0 {
+		if victims := policytest.EvictUntilFit(in, policytest.Select(t, p, in), false)[0]; len(victims) != 10 || p.Cut() > 0 {
 			t.Errorf("%d victims, cut short: %v", len(victims), p.Cut() > 0)
 		}
 	})
@@ -250,7 +250,7 @@ func TestOptimal_AllocatesNothingOnceWarm(t *testing.T) {
 	in := c.Candidates()
 	eachCost(t, func(t *testing.T, by string) {
 		p := configured(t, by, 300)
-		options := c.OptionsOf(policytest.Settle(in, policytest.Select(t, p, in), false))
+		options := c.OptionsOf(policytest.EvictUntilFit(in, policytest.Select(t, p, in), false))
 		scores := policytest.NewScores(options.Len())
 		var s policy.Selection
 		n := testing.AllocsPerRun(20, func() {

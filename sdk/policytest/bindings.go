@@ -35,7 +35,7 @@ func (s *Subject) decideBindings(c *Case) (*Decision, error) {
 		d.Eligible, d.Refused = append(d.Eligible, rows), append(d.Refused, nil)
 		shown.Options[i].Rows = rowsAt(c.Options[i].Rows, rows)
 	}
-	victims, _, err := s.askBindings(&shown, &d.RecheckAt)
+	victims, _, err := s.callPreemptBindings(&shown, &d.RecheckAt)
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +54,7 @@ func (s *Subject) decideBindings(c *Case) (*Decision, error) {
 	if len(at) == 0 {
 		return d, nil
 	}
-	_, out, err := s.askBindings(&spared, new(int64))
+	_, out, err := s.callPreemptBindings(&spared, new(int64))
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +80,7 @@ func rowsAt(all []Row, at []int) (rows []Row) {
 	return rows
 }
 
-func (s *Subject) askBindings(c *Case, recheck *int64) ([][]int, *policy.BindingVictims, error) {
+func (s *Subject) callPreemptBindings(c *Case, recheck *int64) ([][]int, *policy.BindingVictims, error) {
 	const hook = "PreemptBindings"
 	p := s.Bindings
 	if p == nil {
@@ -95,7 +95,7 @@ func (s *Subject) askBindings(c *Case, recheck *int64) ([][]int, *policy.Binding
 		return nil, nil, err
 	}
 	*recheck = out.Recheck.Time()
-	return Settle(in, &out.Selection, false), out, nil
+	return EvictUntilFit(in, &out.Selection, false), out, nil
 }
 
 // checkSelection checks that a list names rows of its options, each once.

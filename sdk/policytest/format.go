@@ -75,11 +75,11 @@ func (f formatter) preemptor() {
 	say("ports", strconv.Itoa(p.Ports), "0")
 	say("attempts", strconv.Itoa(int(p.Attempts)), "0")
 	say("waiting", time.Duration(p.Waiting).String(), "0s")
-	f.line(append(words, marks(p.Labels, p.Annotations)...)...)
+	f.line(append(words, formatLabels(p.Labels, p.Annotations)...)...)
 }
 
-// marks writes labels and annotations.
-func marks(labels map[string]string, notes map[string]float64) []string {
+// formatLabels writes labels and annotations.
+func formatLabels(labels map[string]string, notes map[string]float64) []string {
 	var words []string
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
 		words = append(words, "label:"+key+"="+labels[key])
@@ -130,5 +130,5 @@ func (f formatter) row(r *Row) {
 	for _, name := range r.Budgets {
 		words = append(words, "budget="+name)
 	}
-	f.line(append(words, marks(r.Labels, r.Annotations)...)...)
+	f.line(append(words, formatLabels(r.Labels, r.Annotations)...)...)
 }

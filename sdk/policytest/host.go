@@ -6,14 +6,14 @@ import (
 	"github.com/cede-scheduler/cede/sdk/policy"
 )
 
-// Settle does with the answer of SelectVictims what the host does: it evicts
+// EvictUntilFit does with the answer of SelectVictims what the host does: it evicts
 // in the order given until the option fits, and spares in reverse order of
 // picking whatever is not needed. With keepRedundant the lists stand whole. It
 // returns, per option, indexes into the option's rows in the order of picking;
 // nil where the option does not fit.
 //
 // It is written for clarity, not speed: the reference that tests compare with.
-func Settle(in *policy.Candidates, s *policy.Selection, keepRedundant bool) [][]int {
+func EvictUntilFit(in *policy.Candidates, s *policy.Selection, keepRedundant bool) [][]int {
 	victims := make([][]int, in.Len())
 	for i := range victims {
 		picks := make([]int, 0, len(s.Rows(i)))

@@ -15,7 +15,7 @@ import (
 	"github.com/cede-scheduler/cede/sdk/rules"
 )
 
-func TestFormat_IsReadBackAsItWas(t *testing.T) {
+func TestFormat_RoundTrips(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	for k := range 500 {
 		c := policytest.Random(r, policytest.Shape{Options: 4, Rows: 6, Devices: k%2 == 0, MustLeave: k%3 == 0, Work: k%4 < 2, Tenants: k%5 < 2})
@@ -80,7 +80,7 @@ func again(in *policy.Candidates, out *policy.Selection, pick func(i int, row in
 	}
 }
 
-func TestProperties_FindWhatIsWrongAndShrinkIt(t *testing.T) {
+func TestProperties_FindAndShrinkCounterexamples(t *testing.T) {
 	calls := 0
 	for name, adjust := range map[string]func(in *policy.Candidates, s *policy.Selection){
 		"answers": func(in *policy.Candidates, s *policy.Selection) {
@@ -144,7 +144,7 @@ func (f scorer) ScoreVictims(in *policy.Candidates, out *policy.VictimScores) er
 	return nil
 }
 
-func TestSubject_DecidesAsAHostDoes(t *testing.T) {
+func TestSubject_DecidesLikeHost(t *testing.T) {
 	const world = `
 preemptor 50 cpu=10
 node n1 cpu=0
@@ -181,7 +181,7 @@ node n3 cpu=0
 	}
 }
 
-func TestGolden_TellsDifferencesAndUpdates(t *testing.T) {
+func TestGolden_ReportsDifferencesAndUpdates(t *testing.T) {
 	const text = "# why\npreemptor 50 cpu=10\nnode n1 cpu=0\n  a 10 cpu=4\n  b 20 cpu=7\n"
 	s := policytest.Of(rules.New())
 	g, err := policytest.ParseGolden(text + "---\nn1:  a  b\nchoose n1\n")
@@ -209,7 +209,7 @@ func TestGolden_TellsDifferencesAndUpdates(t *testing.T) {
 	}
 }
 
-func TestCheckProperties_KnowsWhatCanBeSkipped(t *testing.T) {
+func TestCheckProperties_RejectsUnknownSkip(t *testing.T) {
 	_, err := policytest.CheckProperties(nil, policytest.CheckOptions{Skip: []string{"unit", "order"}})
 	if err == nil || !strings.Contains(err.Error(), `no property "unit"`) || strings.Contains(err.Error(), `"order"`) {
 		t.Error(err)

@@ -25,9 +25,9 @@ type Laws struct {
 // Check checks every law in a test of its own.
 func (l Laws) Check(t *testing.T) {
 	t.Helper()
-	t.Run("order decides nothing but ties", l.orderDecidesTies)
-	t.Run("units decide nothing", l.unitsDecideNothing)
-	t.Run("an answer depends on nothing else", l.answersStandAlone)
+	t.Run("order decides nothing but ties", l.checkOrder)
+	t.Run("units decide nothing", l.checkUnits)
+	t.Run("an answer depends on nothing else", l.checkIndependence)
 }
 
 // CheckAscending checks the promise of Info.Ascending: rows of priorities that
@@ -54,12 +54,12 @@ func (l Laws) CheckAscending(t *testing.T) {
 	}
 }
 
-func (l Laws) orderDecidesTies(t *testing.T) {
+func (l Laws) checkOrder(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	p := l.New()
 	victims := func(c *Case) (lists [][]string) {
 		in := c.Candidates()
-		for i, rows := range Settle(in, Select(t, p, in), l.KeepRedundant) {
+		for i, rows := range EvictUntilFit(in, Select(t, p, in), l.KeepRedundant) {
 			names := c.Names(i, rows)
 			slices.Sort(names) // who goes counts, not in which order they are named
 			lists = append(lists, names)
@@ -82,7 +82,7 @@ func (l Laws) orderDecidesTies(t *testing.T) {
 	}
 }
 
-func (l Laws) unitsDecideNothing(t *testing.T) {
+func (l Laws) checkUnits(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 8))
 	p := l.New()
 	for k := range Count(t) / 4 {
@@ -103,7 +103,7 @@ func (l Laws) unitsDecideNothing(t *testing.T) {
 	}
 }
 
-func (l Laws) answersStandAlone(t *testing.T) {
+func (l Laws) checkIndependence(t *testing.T) {
 	r := rand.New(rand.NewPCG(9, 10))
 	old := l.New()
 	for k := range Count(t) / 10 {

@@ -215,7 +215,7 @@ func (p *parser) budget(f []string) error {
 		return fmt.Errorf("budget: expected a name and slack=number")
 	}
 	b := Budget{Name: f[0]}
-	if err := whole(&b.Slack, f[1][len("slack="):]); err != nil {
+	if err := parseInt32(&b.Slack, f[1][len("slack="):]); err != nil {
 		return err
 	}
 	p.c.Budgets = append(p.c.Budgets, b)

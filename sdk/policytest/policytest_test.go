@@ -17,7 +17,7 @@ node n1 cpu=100 memory=5 device:gpu=2@7
 node n1 cpu=100 device:gpu=0@8
 `
 
-func TestParse_ReadsWhatItSays(t *testing.T) {
+func TestParse_BuildsColumns(t *testing.T) {
 	c := policytest.MustParse(t, story)
 	in := c.Candidates()
 	for _, tt := range []struct{ what, got, want any }{
@@ -77,16 +77,16 @@ func TestParse_ReadsTenantsAndTimes(t *testing.T) {
 	if got, want := fmt.Sprintln(options.LostWork, options.Victims.Start, options.Shared.Totals), fmt.Sprintln([]int64{7800e9, 0}, []int64{in.Now - 3600e9, in.Now - 7200e9}, "[100]"); got != want {
 		t.Errorf("options: %s, want %s", got, want)
 	}
-	gaps, at := policytest.Gaps(t, patient{}, in)
+	gaps, at := policytest.Gaps(t, gapAbove25{}, in)
 	if got := fmt.Sprint(policytest.Eligible(in, gaps, 0), at-in.Now); got != "[0] 60" {
 		t.Errorf("eligible and recheck: %s", got)
 	}
 }
 
-// patient spares what is above 25.
-type patient struct{}
+// gapAbove25 spares what is above 25.
+type gapAbove25 struct{}
 
-func (patient) PriorityDelta(in *policy.Candidates, gap []int32, recheck *policy.Recheck) error {
+func (gapAbove25) PriorityDelta(in *policy.Candidates, gap []int32, recheck *policy.Recheck) error {
 	for row, p := range in.Rows.Priority {
 		if p > 25 {
 			gap[row] = 100
@@ -118,7 +118,7 @@ node n1 cpu=5
 	}
 }
 
-func TestParse_SaysWhereItFails(t *testing.T) {
+func TestParse_ReportsLineOfError(t *testing.T) {
 	for text, want := range map[string]string{
 		"  a 20 cpu=1":                               "line 1",
 		"preemptor":                                  "priority",
@@ -141,7 +141,7 @@ func TestParse_SaysWhereItFails(t *testing.T) {
 	}
 }
 
-func TestSettle_StopsWhenItFitsAndSparesFromTheEnd(t *testing.T) {
+func TestEvictUntilFit_ReprievesInReverseOrder(t *testing.T) {
 	c := policytest.MustParse(t, `
 	preemptor 90 cpu=100
 	node n1 cpu=0
@@ -160,10 +160,10 @@ func TestSettle_StopsWhenItFitsAndSparesFromTheEnd(t *testing.T) {
 	s.Next()
 	s.Pick(4)
 	s.Next()
-	if got, want := fmt.Sprint(policytest.Settle(in, &s, false)), "[[0 2] []]"; got != want {
+	if got, want := fmt.Sprint(policytest.EvictUntilFit(in, &s, false)), "[[0 2] []]"; got != want {
 		t.Errorf("victims %s, want %s", got, want)
 	}
-	if got, want := fmt.Sprint(policytest.Settle(in, &s, true)), "[[0 1 2 3] []]"; got != want {
+	if got, want := fmt.Sprint(policytest.EvictUntilFit(in, &s, true)), "[[0 1 2 3] []]"; got != want {
 		t.Errorf("kept whole: victims %s, want %s", got, want)
 	}
 }

@@ -17,11 +17,11 @@ type Property struct {
 	Doc  string // what holds
 	// shape bounds the cases on which it means something.
 	shape func(Shape) Shape
-	check func(t *trialOf, c *Case) error
+	check func(t *trial, c *Case) error
 }
 
-// trialOf is what a property may use.
-type trialOf struct {
+// trial is what a property may use.
+type trial struct {
 	subject *Subject
 	other   *Subject   // another instance of the same policy
 	rand    *rand.Rand // starts anew with every case, so that a case can be tried again
@@ -37,13 +37,13 @@ func Properties() []Property {
 		return Shape{Options: s.Options, Rows: s.Rows, NoTies: true, Work: true, Tenants: s.Tenants}
 	}
 	return []Property{
-		{"answers", "every answer is one that a host accepts", any, acceptable},
-		{"enough", "where evicting every candidate that the policy lets go makes room, its victims make room", any, enough},
-		{"minimal", "no victim could have stayed, unless the policy is granted keepRedundant", any, minimal},
-		{"order", "the order in which nodes and allocations are listed decides nothing but ties", noTies, orderFree},
-		{"units", "amounts in other units give the same victims", any, unitFree},
-		{"deterministic", "the same question has the same answer, from every instance", any, deterministic},
-		{"independent", "the victims of an option do not depend on other options", any, independent},
+		{"answers", "every answer is one that a host accepts", any, checkAcceptable},
+		{"enough", "where evicting every candidate that the policy lets go makes room, its victims make room", any, checkEnough},
+		{"minimal", "no victim could have stayed, unless the policy is granted keepRedundant", any, checkMinimal},
+		{"order", "the order in which nodes and allocations are listed decides nothing but ties", noTies, checkOrderFree},
+		{"units", "amounts in other units give the same victims", any, checkUnitFree},
+		{"deterministic", "the same question has the same answer, from every instance", any, checkDeterministic},
+		{"independent", "the victims of an option do not depend on other options", any, checkIndependent},
 	}
 }
 
@@ -109,7 +109,7 @@ var shapes = []Shape{
 // find looks for a case on which the property does not hold.
 func (p *Property) find(fresh func() (*Subject, error), o CheckOptions, stream uint64) (*Finding, error) {
 	r := rand.New(rand.NewPCG(o.Seed, stream))
-	t := &trialOf{}
+	t := &trial{}
 	var err1, err2 error
 	t.subject, err1 = fresh()
 	t.other, err2 = fresh()
@@ -123,7 +123,7 @@ func (p *Property) find(fresh func() (*Subject, error), o CheckOptions, stream u
 		c := Random(r, shape)
 		t.seed = uint64(k)
 		err := p.holds(t, c)
-		if err != nil && !asks(c) { // no engine would come to ask this; look on
+		if err != nil && !needsPolicy(c) { // no engine would come to ask this; look on
 			unasked = &Finding{Property: *p, Case: c, Err: err}
 			continue
 		}
@@ -146,37 +146,37 @@ func (p *Property) find(fresh func() (*Subject, error), o CheckOptions, stream u
 }
 
 // holds checks one case, which it leaves as it was.
-func (p *Property) holds(t *trialOf, c *Case) error {
+func (p *Property) holds(t *trial, c *Case) error {
 	t.rand = rand.New(rand.NewPCG(t.seed, 0))
 	return p.check(t, c.clone())
 }
 
-func acceptable(t *trialOf, c *Case) error {
+func checkAcceptable(t *trial, c *Case) error {
 	t.decided(c)
 	return t.err
 }
 
 // decided is a decision of a policy whose answers are acceptable; another
 // property says where they are not.
-func (t *trialOf) decided(c *Case) *Decision {
+func (t *trial) decided(c *Case) *Decision {
 	d, err := t.subject.Decide(c)
 	if t.err = err; err != nil {
 		return nil
 	}
-	if asks(c) {
+	if needsPolicy(c) {
 		t.answers++
 	}
 	return d
 }
 
-func enough(t *trialOf, c *Case) error {
+func checkEnough(t *trial, c *Case) error {
 	d := t.decided(c)
 	if d == nil {
 		return nil
 	}
 	in := c.Candidates()
 	for i, victims := range d.Victims {
-		allowed := without(d.Eligible[i], d.Refused[i])
+		allowed := exclude(d.Eligible[i], d.Refused[i])
 		if victims == nil && Fits(in, i, allowed) {
 			return fmt.Errorf("on %s it picks too few victims, though evicting %s would make room", c.Options[i].Name, c.listed(i, allowed))
 		}
@@ -184,11 +184,11 @@ func enough(t *trialOf, c *Case) error {
 	return nil
 }
 
-func without(rows, not []int) []int {
+func exclude(rows, not []int) []int {
 	return slices.DeleteFunc(slices.Clone(rows), func(k int) bool { return slices.Contains(not, k) })
 }
 
-func minimal(t *trialOf, c *Case) error {
+func checkMinimal(t *trial, c *Case) error {
 	d := t.decided(c)
 	if d == nil || t.subject.KeepRedundant {
 		return nil
@@ -204,8 +204,8 @@ func minimal(t *trialOf, c *Case) error {
 	return nil
 }
 
-func orderFree(t *trialOf, c *Case) error {
-	if t.subject.tied(c) {
+func checkOrderFree(t *trial, c *Case) error {
+	if t.subject.hasTies(c) {
 		return nil
 	}
 	before := t.decided(c)
@@ -229,7 +229,7 @@ func orderFree(t *trialOf, c *Case) error {
 	return nil
 }
 
-func unitFree(t *trialOf, c *Case) error {
+func checkUnitFree(t *trial, c *Case) error {
 	before := t.decided(c)
 	other := c.clone()
 	for d := range other.Dims {
@@ -247,7 +247,7 @@ func unitFree(t *trialOf, c *Case) error {
 	return nil
 }
 
-func deterministic(t *trialOf, c *Case) error {
+func checkDeterministic(t *trial, c *Case) error {
 	first := t.decided(c)
 	if first == nil {
 		return nil
@@ -264,7 +264,7 @@ func deterministic(t *trialOf, c *Case) error {
 	return nil
 }
 
-func independent(t *trialOf, c *Case) error {
+func checkIndependent(t *trial, c *Case) error {
 	together := t.decided(c)
 	if together == nil {
 		return nil

@@ -23,23 +23,23 @@ const hostPort = 8080
 // the simulator to say.
 func Scenario(c *Case, name, use string) []byte {
 	w := &scenarioWriter{c: c}
-	w.say("version: 1")
-	w.say("name: %s", name)
-	for _, note := range w.notes() {
-		w.say("# %s", note)
+	w.printf("version: 1")
+	w.printf("name: %s", name)
+	for _, note := range w.omissions() {
+		w.printf("# %s", note)
 	}
-	w.say("scheduler: {priorityDelta: %d, policy: %s}", c.Preemptor.Delta, strconv.Quote(use))
+	w.printf("scheduler: {priorityDelta: %d, policy: %s}", c.Preemptor.Delta, strconv.Quote(use))
 	if len(c.Namespaces) > 0 {
-		w.say("namespaces:")
+		w.printf("namespaces:")
 		for _, n := range c.Namespaces {
-			w.say("  - {name: %s, weight: %s}", n.Name, plain(max(n.Weight, 0)))
+			w.printf("  - {name: %s, weight: %s}", n.Name, plain(max(n.Weight, 0)))
 		}
 	}
-	w.say("nodes:")
+	w.printf("nodes:")
 	for _, i := range w.nodes() {
 		w.node(i)
 	}
-	w.say("jobs:")
+	w.printf("jobs:")
 	w.preemptor()
 	for _, i := range w.nodes() {
 		for k := range c.Options[i].Rows {
@@ -47,16 +47,16 @@ func Scenario(c *Case, name, use string) []byte {
 		}
 	}
 	w.budgets()
-	w.say("running:")
+	w.printf("running:")
 	for _, i := range w.nodes() {
 		for _, r := range c.Options[i].Rows {
 			id := w.id(i, &r)
-			w.say("  - {id: %s, job: %s, group: g, node: %s, startedAt: %s}", id, id, c.Options[i].Name, -time.Duration(r.Age))
+			w.printf("  - {id: %s, job: %s, group: g, node: %s, startedAt: %s}", id, id, c.Options[i].Name, -time.Duration(r.Age))
 		}
 	}
-	w.say("events:")
-	w.say("  - {at: 0s, submit: preemptor}")
-	w.say("until: 1s")
+	w.printf("events:")
+	w.printf("  - {at: 0s, submit: preemptor}")
+	w.printf("until: 1s")
 	return []byte(w.String())
 }
 
@@ -65,7 +65,7 @@ type scenarioWriter struct {
 	c *Case
 }
 
-func (w *scenarioWriter) say(format string, args ...any) { fmt.Fprintf(w, format+"\n", args...) }
+func (w *scenarioWriter) printf(format string, args ...any) { fmt.Fprintf(w, format+"\n", args...) }
 
 // nodes are the options that are the first of their node.
 func (w *scenarioWriter) nodes() []int {
@@ -81,8 +81,8 @@ func (w *scenarioWriter) nodes() []int {
 // id names an allocation and its job: in a case, names are those of a node.
 func (w *scenarioWriter) id(i int, r *Row) string { return w.c.Options[i].Name + "-" + r.Name }
 
-// notes are what the scenario cannot say.
-func (w *scenarioWriter) notes() []string {
+// omissions are what the scenario cannot say.
+func (w *scenarioWriter) omissions() []string {
 	var notes []string
 	add := func(note string) {
 		if !slices.Contains(notes, note) {
@@ -130,11 +130,11 @@ func (w *scenarioWriter) budgets() {
 			continue
 		}
 		if head != "" {
-			w.say("%s", head)
+			w.printf("%s", head)
 			head = ""
 		}
 		for namespace, n := range rows {
-			w.say("  - {name: %s, namespace: %s, labels: {%s: \"\"}, minAvailable: %d}", b.Name, namespace, strconv.Quote(budgetLabel+b.Name), max(0, n-b.Slack))
+			w.printf("  - {name: %s, namespace: %s, labels: {%s: \"\"}, minAvailable: %d}", b.Name, namespace, strconv.Quote(budgetLabel+b.Name), max(0, n-b.Slack))
 		}
 	}
 }
@@ -159,7 +159,7 @@ func (w *scenarioWriter) node(i int) {
 	if devices != "" {
 		devices = ", devices: [" + strings.TrimSuffix(devices, ", ") + "]"
 	}
-	w.say("  - {id: %s, capacity: %s%s}", o.Name, w.resources(o.capacity()), devices)
+	w.printf("  - {id: %s, capacity: %s%s}", o.Name, w.resources(o.capacity()), devices)
 }
 
 func (w *scenarioWriter) resources(v []float64) string {
@@ -172,22 +172,22 @@ func (w *scenarioWriter) resources(v []float64) string {
 
 func (w *scenarioWriter) preemptor() {
 	p := &w.c.Preemptor
-	w.say("  - id: preemptor")
-	w.say("    namespace: %s", orDefault(p.Namespace))
-	w.say("    type: %s", p.JobType)
-	w.say("    priority: %d", p.Priority)
-	w.say("    groups:")
-	w.say("      - name: g")
-	w.say("        resources: %s", w.resources(p.Ask))
+	w.printf("  - id: preemptor")
+	w.printf("    namespace: %s", orDefault(p.Namespace))
+	w.printf("    type: %s", p.JobType)
+	w.printf("    priority: %d", p.Priority)
+	w.printf("    groups:")
+	w.printf("      - name: g")
+	w.printf("        resources: %s", w.resources(p.Ask))
 	var devices []string
 	for _, d := range p.Devices {
 		devices = append(devices, fmt.Sprintf("{id: %s, count: %d}", d.ID, d.Count))
 	}
 	if devices != nil {
-		w.say("        devices: [%s]", strings.Join(devices, ", "))
+		w.printf("        devices: [%s]", strings.Join(devices, ", "))
 	}
 	if p.Ports > 0 || w.anyPort() {
-		w.say("        ports: [%d]", hostPort)
+		w.printf("        ports: [%d]", hostPort)
 	}
 	w.marks(p.Labels, p.Annotations)
 }
@@ -199,18 +199,18 @@ func (w *scenarioWriter) anyPort() bool {
 }
 
 func (w *scenarioWriter) job(i int, r *Row) {
-	w.say("  - id: %s", w.id(i, r))
-	w.say("    namespace: %s", orDefault(r.Namespace))
-	w.say("    priority: %d", r.Priority)
-	w.say("    groups:")
-	w.say("      - name: g")
-	w.say("        resources: %s", w.resources(r.Use))
-	w.say("        maxParallelEvictions: %d", r.EvictionLimit)
+	w.printf("  - id: %s", w.id(i, r))
+	w.printf("    namespace: %s", orDefault(r.Namespace))
+	w.printf("    priority: %d", r.Priority)
+	w.printf("    groups:")
+	w.printf("      - name: g")
+	w.printf("        resources: %s", w.resources(r.Use))
+	w.printf("        maxParallelEvictions: %d", r.EvictionLimit)
 	if done := r.Age - r.LostWork; done > 0 {
-		w.say("        checkpoint: %s", time.Duration(done)) // what it has saved
+		w.printf("        checkpoint: %s", time.Duration(done)) // what it has saved
 	}
 	if r.MustLeave&policy.MustLeavePort != 0 {
-		w.say("        ports: [%d]", hostPort)
+		w.printf("        ports: [%d]", hostPort)
 	}
 	var devices []string
 	for k, n := range r.Devices {
@@ -219,11 +219,11 @@ func (w *scenarioWriter) job(i int, r *Row) {
 		}
 	}
 	if devices != nil {
-		w.say("        devices: [%s]", strings.Join(devices, ", "))
+		w.printf("        devices: [%s]", strings.Join(devices, ", "))
 	}
 	labels := maps.Clone(r.Labels)
 	for _, name := range r.Budgets {
-		put(&labels, budgetLabel+name, "")
+		setKey(&labels, budgetLabel+name, "")
 	}
 	w.marks(labels, r.Annotations)
 }
@@ -234,14 +234,14 @@ func (w *scenarioWriter) marks(labels map[string]string, notes map[string]float6
 		list = append(list, strconv.Quote(key)+": "+strconv.Quote(labels[key]))
 	}
 	if list != nil {
-		w.say("        labels: {%s}", strings.Join(list, ", "))
+		w.printf("        labels: {%s}", strings.Join(list, ", "))
 	}
 	list = nil
 	for _, name := range slices.Sorted(maps.Keys(notes)) {
 		list = append(list, strconv.Quote(name)+": "+plain(notes[name]))
 	}
 	if list != nil {
-		w.say("        annotations: {%s}", strings.Join(list, ", "))
+		w.printf("        annotations: {%s}", strings.Join(list, ", "))
 	}
 }
 

@@ -7,11 +7,11 @@ import "slices"
 // dimensions and requests, then amounts: whatever is left is needed.
 // A case in which an engine would ask the policy stays one, so that it can be played.
 func shrink(c *Case, err error, check func(*Case) error) (*Case, error) {
-	played := asks(c)
+	played := needsPolicy(c)
 	for smaller := true; smaller; {
 		smaller = false
 		for try := range reductions(c) {
-			if played && !asks(try) {
+			if played && !needsPolicy(try) {
 				continue
 			}
 			if e := check(try); e != nil {
@@ -23,9 +23,9 @@ func shrink(c *Case, err error, check func(*Case) error) (*Case, error) {
 	return c, err
 }
 
-// asks is whether an engine has to ask a policy: no node has room, and on one
+// needsPolicy is whether an engine has to ask a policy: no node has room, and on one
 // there would be if candidates went.
-func asks(c *Case) bool {
+func needsPolicy(c *Case) bool {
 	in := c.Candidates()
 	possible := false
 	for i := range c.Options {
@@ -133,7 +133,7 @@ func plainer(c *Case, yield func(*Case) bool) bool {
 		for k, row := range c.Options[i].Rows {
 			n := c.clone()
 			n.Options[i].Rows[k] = Row{Name: row.Name, Priority: row.Priority, Use: n.Options[i].Rows[k].Use, Devices: n.Options[i].Rows[k].Devices}
-			if !samePlain(&row) && !yield(n) {
+			if !isPlain(&row) && !yield(n) {
 				return false
 			}
 		}
@@ -141,8 +141,8 @@ func plainer(c *Case, yield func(*Case) bool) bool {
 	return true
 }
 
-// samePlain is whether a row has nothing beside its amounts.
-func samePlain(r *Row) bool {
+// isPlain is whether a row has nothing beside its amounts.
+func isPlain(r *Row) bool {
 	return r.MustLeave == 0 && r.Evictions == 0 && r.EvictionLimit == 0 && r.Namespace == "" && r.Job == "" && r.Group == "" &&
 		r.Age == 0 && r.LostWork == 0 && r.Labels == nil && r.Annotations == nil && r.Budgets == nil
 }

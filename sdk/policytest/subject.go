@@ -67,7 +67,7 @@ func (s *Subject) Decide(c *Case) (*Decision, error) {
 		return s.decideBindings(c)
 	}
 	d := &Decision{Chosen: -1}
-	shown, err := s.shown(c, d)
+	shown, err := s.eligibleCase(c, d)
 	if err != nil {
 		return nil, err
 	}
@@ -80,12 +80,12 @@ func (s *Subject) Decide(c *Case) (*Decision, error) {
 		d.Victims = append(d.Victims, mapped(victims[i], d.Eligible[i]))
 		d.Refused[i] = mapped(d.Refused[i], d.Eligible[i])
 	}
-	return d, s.choose(c, d)
+	return d, s.chooseOption(c, d)
 }
 
-// shown is the case without the rows that are not eligible. It fills in which
+// eligibleCase is the case without the rows that are not eligible. It fills in which
 // are.
-func (s *Subject) shown(c *Case, d *Decision) (*Case, error) {
+func (s *Subject) eligibleCase(c *Case, d *Decision) (*Case, error) {
 	in := c.Candidates()
 	gaps := slices.Repeat([]int32{in.Preemptor.Delta}, in.Rows.Len())
 	if s.Delta != nil {
@@ -156,7 +156,7 @@ func (s *Subject) victims(in *policy.Candidates, d *Decision) ([][]int, error) {
 	var list policy.Selection
 	list.Reset()
 	for i := range in.Len() {
-		for _, row := range ordered(in, scores, i) {
+		for _, row := range evictionOrder(in, scores, i) {
 			if math.IsInf(scores.Score[row], 1) {
 				d.Refused[i] = append(d.Refused[i], row-int(in.FirstRow[i]))
 				continue
@@ -165,7 +165,7 @@ func (s *Subject) victims(in *policy.Candidates, d *Decision) ([][]int, error) {
 		}
 		list.Next()
 	}
-	return Settle(in, &list, false), nil
+	return EvictUntilFit(in, &list, false), nil
 }
 
 func (s *Subject) selected(in *policy.Candidates, p policy.VictimSelector, keep bool) ([][]int, error) {
@@ -178,7 +178,7 @@ func (s *Subject) selected(in *policy.Candidates, p policy.VictimSelector, keep 
 	if err := checkSelection(hook, in, &list); err != nil {
 		return nil, err
 	}
-	return Settle(in, &list, keep), nil
+	return EvictUntilFit(in, &list, keep), nil
 }
 
 func (s *Subject) scores(in *policy.Candidates) (*policy.VictimScores, error) {
@@ -195,8 +195,8 @@ func (s *Subject) scores(in *policy.Candidates) (*policy.VictimScores, error) {
 	return out, nil
 }
 
-// ordered are the rows of option i as they go.
-func ordered(in *policy.Candidates, s *policy.VictimScores, i int) []int {
+// evictionOrder are the rows of option i as they go.
+func evictionOrder(in *policy.Candidates, s *policy.VictimScores, i int) []int {
 	var rows []int
 	for row := in.FirstRow[i]; row < in.FirstRow[i+1]; row++ {
 		rows = append(rows, int(row))
@@ -205,13 +205,13 @@ func ordered(in *policy.Candidates, s *policy.VictimScores, i int) []int {
 	return rows
 }
 
-// tied is whether the policy scores two rows of one priority the same: which of
+// hasTies is whether the policy scores two rows of one priority the same: which of
 // them goes is then for the order to decide.
-func (s *Subject) tied(c *Case) bool {
+func (s *Subject) hasTies(c *Case) bool {
 	if s.Scorer == nil {
 		return false
 	}
-	shown, err := s.shown(c, &Decision{})
+	shown, err := s.eligibleCase(c, &Decision{})
 	if err != nil {
 		return false // another property tells
 	}
@@ -221,7 +221,7 @@ func (s *Subject) tied(c *Case) bool {
 		return false
 	}
 	for i := range in.Len() {
-		rows := ordered(in, scores, i)
+		rows := evictionOrder(in, scores, i)
 		for k := 1; k < len(rows); k++ {
 			a, b := rows[k-1], rows[k]
 			if in.Rows.Priority[a] == in.Rows.Priority[b] && compareScored(scores, a, b) == 0 {
@@ -264,13 +264,13 @@ func (s *Subject) adaptive(in *policy.Candidates, d *Decision) ([][]int, error) 
 			if Fits(whole, i, picks[i]) {
 				continue
 			}
-			for _, row := range ordered(now, scores, i) {
+			for _, row := range evictionOrder(now, scores, i) {
 				k := row - int(in.FirstRow[i])
 				if math.IsInf(scores.Score[row], 1) || slices.Contains(picks[i], k) {
 					continue
 				}
 				picks[i], picked = append(picks[i], k), true
-				take(now, i, row)
+				evict(now, i, row)
 				break
 			}
 		}
@@ -291,7 +291,7 @@ func (s *Subject) adaptive(in *policy.Candidates, d *Decision) ([][]int, error) 
 			}
 		}
 	}
-	return Settle(whole, &list, false), nil
+	return EvictUntilFit(whole, &list, false), nil
 }
 
 // cloneNeeds is in with columns of its own for what changes while rows go.
@@ -309,8 +309,8 @@ func cloneNeeds(in *policy.Candidates) *policy.Candidates {
 	return &c
 }
 
-// take moves what a row frees from need to freed.
-func take(in *policy.Candidates, i, row int) {
+// evict moves what a row frees from need to freed.
+func evict(in *policy.Candidates, i, row int) {
 	for d := range in.Need {
 		in.Need[d][i] -= in.Rows.Use[d][row]
 		in.Freed[d][i] += in.Rows.Use[d][row]
@@ -323,8 +323,8 @@ func take(in *policy.Candidates, i, row int) {
 	}
 }
 
-// choose scores the options that fit, and takes the best.
-func (s *Subject) choose(c *Case, d *Decision) error {
+// chooseOption scores the options that fit, and takes the best.
+func (s *Subject) chooseOption(c *Case, d *Decision) error {
 	fitting := *c
 	fitting.Options = nil
 	var at []int

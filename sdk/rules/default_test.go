@@ -47,7 +47,7 @@ func TestDefault_VictimsAreMinimalAndFoundWheneverThereAreSome(t *testing.T) {
 	for k := range policytest.Count(t) / 4 {
 		c := policytest.Random(r, shape(k))
 		in := c.Candidates()
-		for i, victims := range policytest.Settle(in, policytest.Select(t, p, in), false) {
+		for i, victims := range policytest.EvictUntilFit(in, policytest.Select(t, p, in), false) {
 			all := []int{}
 			for row := range c.Options[i].Rows {
 				all = append(all, row)
@@ -163,7 +163,7 @@ func TestDefault_StoriesEndAsTheyShould(t *testing.T) {
 			if got := fmt.Sprint(c.Names(0, policytest.Picks(in, s, 0))); got != tt.picks {
 				t.Errorf("picks %s, want %s", got, tt.picks)
 			}
-			if got := fmt.Sprint(c.Names(0, policytest.Settle(in, s, false)[0])); got != tt.victims {
+			if got := fmt.Sprint(c.Names(0, policytest.EvictUntilFit(in, s, false)[0])); got != tt.victims {
 				t.Errorf("victims %s, want %s", got, tt.victims)
 			}
 		})

@@ -44,7 +44,7 @@ func TestGuest_AnswersThroughFramesAsTheNativePolicyDoes(t *testing.T) {
 		if diff := cmp.Diff(want, got, cmp.AllowUnexported(policy.Selection{}, policy.Recheck{})); diff != "" {
 			t.Fatal(diff)
 		}
-		options := c.OptionsOf(policytest.Settle(in, &want, false))
+		options := c.OptionsOf(policytest.EvictUntilFit(in, &want, false))
 		a, b := policytest.NewScores(options.Len()), policytest.NewScores(options.Len())
 		if err := native.ScoreOptions(options, a); err != nil {
 			t.Fatal(err)

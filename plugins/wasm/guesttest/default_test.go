@@ -68,7 +68,7 @@ func compareDefault(t *testing.T, native *rules.Default, g *guest, e *abi.Encode
 	if diff := cmp.Diff(want, got, exactly); diff != "" {
 		t.Fatal(diff)
 	}
-	options := c.OptionsOf(policytest.Settle(in, &want, false))
+	options := c.OptionsOf(policytest.EvictUntilFit(in, &want, false))
 	a, b := policytest.NewScores(options.Len()), policytest.NewScores(options.Len())
 	if err := native.ScoreOptions(options, a); err != nil {
 		t.Fatal(err)

@@ -13,12 +13,12 @@ import (
 // Now is the time in every case that was read from text.
 const Now = int64(1e18)
 
-// words are what may be said beside amounts, as word=value. A word that ends
+// keywords are what may be said beside amounts, as word=value. A word that ends
 // with a colon is followed by a name: label:app=web.
-type words[T any] map[string]func(of *T, name, value string) error
+type keywords[T any] map[string]func(of *T, name, value string) error
 
 // set finds the word of an item; known is false for an amount.
-func (w words[T]) set(of *T, item string) (known bool, err error) {
+func (w keywords[T]) set(of *T, item string) (known bool, err error) {
 	key, value, ok := strings.Cut(item, "=")
 	if !ok {
 		return false, nil
@@ -37,20 +37,20 @@ func (w words[T]) set(of *T, item string) (known bool, err error) {
 	return true, nil
 }
 
-var preemptorWords = words[policy.Preemptor]{
+var preemptorWords = keywords[policy.Preemptor]{
 	"namespace": func(p *policy.Preemptor, _, v string) error { p.Namespace = v; return nil },
 	"job":       func(p *policy.Preemptor, _, v string) error { p.Job = v; return nil },
 	"group":     func(p *policy.Preemptor, _, v string) error { p.Group = v; return nil },
 	"type":      func(p *policy.Preemptor, _, v string) error { p.JobType = v; return nil },
-	"delta":     func(p *policy.Preemptor, _, v string) error { return whole(&p.Delta, v) },
-	"attempts":  func(p *policy.Preemptor, _, v string) error { return whole(&p.Attempts, v) },
+	"delta":     func(p *policy.Preemptor, _, v string) error { return parseInt32(&p.Delta, v) },
+	"attempts":  func(p *policy.Preemptor, _, v string) error { return parseInt32(&p.Attempts, v) },
 	"ports":     func(p *policy.Preemptor, _, v string) (err error) { p.Ports, err = strconv.Atoi(v); return err },
-	"waiting":   func(p *policy.Preemptor, _, v string) error { return duration(&p.Waiting, v) },
-	"label:":    func(p *policy.Preemptor, name, v string) error { put(&p.Labels, name, v); return nil },
-	"note:":     func(p *policy.Preemptor, name, v string) error { return number(&p.Annotations, name, v) },
+	"waiting":   func(p *policy.Preemptor, _, v string) error { return parseDuration(&p.Waiting, v) },
+	"label:":    func(p *policy.Preemptor, name, v string) error { setKey(&p.Labels, name, v); return nil },
+	"note:":     func(p *policy.Preemptor, name, v string) error { return parseNumber(&p.Annotations, name, v) },
 }
 
-var rowWords = words[Row]{
+var rowWords = keywords[Row]{
 	"namespace": func(r *Row, _, v string) error { r.Namespace = v; return nil },
 	"job":       func(r *Row, _, v string) error { r.Job = v; return nil },
 	"group":     func(r *Row, _, v string) error { r.Group = v; return nil },
@@ -59,35 +59,35 @@ var rowWords = words[Row]{
 		return err
 	},
 	"age": func(r *Row, _, v string) error {
-		err := duration(&r.Age, v)
+		err := parseDuration(&r.Age, v)
 		r.LostWork = cmp.Or(r.LostWork, r.Age)
 		return err
 	},
-	"lostwork": func(r *Row, _, v string) error { return duration(&r.LostWork, v) },
+	"lostwork": func(r *Row, _, v string) error { return parseDuration(&r.LostWork, v) },
 	"budget":   func(r *Row, _, v string) error { r.Budgets = append(r.Budgets, v); return nil },
-	"label:":   func(r *Row, name, v string) error { put(&r.Labels, name, v); return nil },
-	"note:":    func(r *Row, name, v string) error { return number(&r.Annotations, name, v) },
+	"label:":   func(r *Row, name, v string) error { setKey(&r.Labels, name, v); return nil },
+	"note:":    func(r *Row, name, v string) error { return parseNumber(&r.Annotations, name, v) },
 }
 
-func whole(to *int32, text string) error {
+func parseInt32(to *int32, text string) error {
 	n, err := strconv.ParseInt(text, 10, 32)
 	*to = int32(n)
 	return err
 }
 
-func duration(to *int64, text string) error {
+func parseDuration(to *int64, text string) error {
 	d, err := time.ParseDuration(text)
 	*to = int64(d)
 	return err
 }
 
-func number(to *map[string]float64, name, text string) error {
+func parseNumber(to *map[string]float64, name, text string) error {
 	x, err := strconv.ParseFloat(text, 64)
-	put(to, name, x)
+	setKey(to, name, x)
 	return err
 }
 
-func put[V any](to *map[string]V, key string, v V) {
+func setKey[V any](to *map[string]V, key string, v V) {
 	if *to == nil {
 		*to = map[string]V{}
 	}
