@@ -7,7 +7,7 @@ import (
 	"github.com/cede-scheduler/cede/sdk/policy"
 )
 
-// BenchmarkSelectVictims measures p on the constructions, once warm.
+// BenchmarkSelectVictims measures p on the constructions after a warm-up call.
 func BenchmarkSelectVictims(b *testing.B, p policy.VictimSelector) {
 	for _, ask := range []string{"fixed", "half"} {
 		for _, n := range []int{10, 50, 200} {
@@ -20,8 +20,8 @@ func BenchmarkSelectVictims(b *testing.B, p policy.VictimSelector) {
 	b.Run("nodes=5000/uneven", func(b *testing.B) { benchSelect(b, p, ConstructionB(5000, true)) })
 }
 
-// BenchmarkScoreOptions measures p on two victims on each of 5,000 nodes, once
-// warm.
+// BenchmarkScoreOptions measures p on two victims on each of 5,000 nodes after a
+// warm-up call.
 func BenchmarkScoreOptions(b *testing.B, p policy.OptionScorer) {
 	c := ConstructionB(5000, true)
 	victims := make([][]int, len(c.Options))

@@ -9,11 +9,10 @@ import (
 	"github.com/cede-scheduler/cede/sdk/rules"
 )
 
-// JobTypeBinding is the type of preemptors that are bindings.
+// JobTypeBinding is the job type of preemptors that are bindings.
 const JobTypeBinding = "binding"
 
-// NewBindingVictims returns the answer that a host hands to PreemptBindings,
-// empty.
+// NewBindingVictims returns an empty answer, as a host passes it to PreemptBindings.
 func NewBindingVictims(options int) *policy.BindingVictims {
 	out := &policy.BindingVictims{}
 	out.Reset()
@@ -23,7 +22,7 @@ func NewBindingVictims(options int) *policy.BindingVictims {
 	return out
 }
 
-// decideBindings is Decide for bindings: the base gap says who is eligible.
+// decideBindings is Decide for bindings. Eligibility depends on the base gap only.
 func (s *Subject) decideBindings(c *Case) (*Decision, error) {
 	d := &Decision{Chosen: -1}
 	shown := *c
@@ -98,16 +97,17 @@ func (s *Subject) callPreemptBindings(c *Case, recheck *int64) ([][]int, *policy
 	return EvictUntilFit(in, &out.Selection, false), out, nil
 }
 
-// checkSelection checks that a list names rows of its options, each once.
+// checkSelection returns an AnswerError if a list names a row of another option or a
+// row twice.
 func checkSelection(hook string, in *policy.Candidates, list *policy.Selection) error {
 	if list.Len() != in.Len() {
-		return &AnswerError{hook, fmt.Sprintf("it answers %d options of %d", list.Len(), in.Len())}
+		return &AnswerError{hook, fmt.Sprintf("got %d answers for %d options", list.Len(), in.Len())}
 	}
 	for i := range in.Len() {
 		rows := slices.Sorted(slices.Values(list.Rows(i)))
 		for k, row := range rows {
 			if row < in.FirstRow[i] || row >= in.FirstRow[i+1] {
-				return &AnswerError{hook, fmt.Sprintf("option %d lists row %d, which is not one of its rows %d to %d", i, row, in.FirstRow[i], in.FirstRow[i+1]-1)}
+				return &AnswerError{hook, fmt.Sprintf("option %d lists row %d, outside its rows %d to %d", i, row, in.FirstRow[i], in.FirstRow[i+1]-1)}
 			}
 			if k > 0 && rows[k-1] == row {
 				return &AnswerError{hook, fmt.Sprintf("option %d lists row %d twice", i, row)}

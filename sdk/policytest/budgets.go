@@ -8,8 +8,8 @@ import (
 	"github.com/cede-scheduler/cede/sdk/policy"
 )
 
-// violations is how many of some rows of an option overrun a budget when they
-// go one after the other.
+// violations returns how many of the given rows of an option exceed a budget when
+// they are evicted in this order.
 func (c *Case) violations(o *Option, rows []int) (n int32) {
 	left := c.slacks()
 	for _, k := range rows {
@@ -28,7 +28,7 @@ func (c *Case) slacks() map[string]int32 {
 	return left
 }
 
-// charge charges a row to its budgets, and tells whether one is overrun.
+// charge charges a row to its budgets and reports whether it exceeds one.
 func (c *Case) charge(left map[string]int32, r *Row) (overrun bool) {
 	for _, name := range r.Budgets {
 		left[name]--
@@ -37,7 +37,7 @@ func (c *Case) charge(left map[string]int32, r *Row) (overrun bool) {
 	return overrun
 }
 
-// overruns is whether the rows of an option would overrun a budget between them.
+// overruns reports whether evicting all rows of an option exceeds a budget.
 func (c *Case) overruns(o *Option) bool {
 	left, overrun := c.slacks(), false
 	for k := range o.Rows {
@@ -46,7 +46,7 @@ func (c *Case) overruns(o *Option) bool {
 	return overrun
 }
 
-// under is how many rows of an option are under a budget.
+// under returns the number of rows of an option that a budget covers.
 func (c *Case) under(o *Option, budget string) (n int32) {
 	for k := range o.Rows {
 		if slices.Contains(o.Rows[k].Budgets, budget) {
@@ -56,7 +56,7 @@ func (c *Case) under(o *Option, budget string) (n int32) {
 	return n
 }
 
-// budgets puts the rows under some of three budgets.
+// budgets assigns the rows to some of three budgets.
 func (c *Case) budgets(r *rand.Rand) {
 	for k := range 3 {
 		c.Budgets = append(c.Budgets, Budget{Name: "b" + strconv.Itoa(k), Slack: int32(r.IntN(4))})
@@ -64,7 +64,7 @@ func (c *Case) budgets(r *rand.Rand) {
 	for i := range c.Options {
 		for k := range c.Options[i].Rows {
 			row := &c.Options[i].Rows[k]
-			row.Budgets = nil // an option may share its rows with the one before
+			row.Budgets = nil // an option may share its rows with the previous one
 			for _, b := range c.Budgets {
 				if r.IntN(3) == 0 {
 					row.Budgets = append(row.Budgets, b.Name)
@@ -74,7 +74,7 @@ func (c *Case) budgets(r *rand.Rand) {
 	}
 }
 
-// budgetTable is the table of all budgets.
+// budgetTable returns the table of all budgets.
 func (l *layout) budgetTable() (t policy.BudgetTable) {
 	for _, b := range l.c.Budgets {
 		t.Name = append(t.Name, l.id(b.Name))
@@ -92,7 +92,7 @@ func (l *layout) appendBudgets(to *policy.BudgetRefs, r *Row) {
 	to.First = append(to.First, int32(len(to.At)))
 }
 
-// unknownBudget is a name that some row is under and no line describes.
+// unknownBudget returns a budget that a row refers to and the case does not define.
 func (c *Case) unknownBudget() (name string, found bool) {
 	for i := range c.Options {
 		for k := range c.Options[i].Rows {

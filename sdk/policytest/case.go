@@ -7,40 +7,41 @@ import (
 	"github.com/cede-scheduler/cede/sdk/policy"
 )
 
-// Case is a preemptor and the options it has.
+// A Case is a preemptor and the options it has.
 type Case struct {
 	Now       int64
 	Dims      []string
 	Preemptor policy.Preemptor
 	Options   []Option
 
-	// Totals are what the cluster offers, by dimension; nil: what the nodes of
-	// the case do.
+	// Totals is the capacity of the cluster, by dimension. If it is nil, the
+	// capacity is that of the nodes of the case.
 	Totals []float64
-	// Namespaces are those that more is known of than what its rows use.
+	// Namespaces holds the namespaces whose weight or usage differs from the
+	// default.
 	Namespaces []Namespace
-	// Budgets are the disruption budgets that rows may be under, none of them
-	// strict: strict ones are the host's business.
+	// Budgets holds the disruption budgets that rows refer to. None is strict:
+	// the host enforces strict budgets itself.
 	Budgets []Budget
 }
 
-// Budget is a disruption budget.
+// A Budget is a disruption budget.
 type Budget struct {
 	Name  string
-	Slack int32 // rows under it that may go before it is overrun
+	Slack int32 // rows it covers that can be evicted before it is exceeded
 }
 
-// Namespace is a tenant.
+// A Namespace is a tenant.
 type Namespace struct {
 	Name   string
 	Weight float64
-	Use    []float64 // by dimension; nil: what its rows use
+	Use    []float64 // by dimension; nil: the sum over its rows
 }
 
-// Option is a node with a choice of device groups.
+// An Option is a node with a choice of device groups.
 type Option struct {
 	Name        string
-	Node        int32     // equal values: the same node
+	Node        int32     // options with equal values are on the same node
 	Free        []float64 // by dimension
 	DeviceFree  []float64 // by request, of the chosen group
 	DeviceGroup []int32   // by request
@@ -51,7 +52,7 @@ type Option struct {
 	Present             uint8
 }
 
-// Row is an allocation that may be evicted.
+// A Row is an allocation that may be evicted.
 type Row struct {
 	Name                     string
 	Priority                 int32
@@ -64,20 +65,20 @@ type Row struct {
 	Age, LostWork         int64  // nanoseconds
 	Labels                map[string]string
 	Annotations           map[string]float64
-	Budgets               []string // names; of work that has begun
+	Budgets               []string // names; only of started allocations
 }
 
-// Sort puts the rows of each option in the order in which a policy sees them:
-// by priority ascending, and within a priority as they were.
+// Sort orders the rows of each option as policies receive them: by priority
+// ascending, and stable within a priority.
 func (c *Case) Sort() {
 	for i := range c.Options {
 		slices.SortStableFunc(c.Options[i].Rows, func(a, b Row) int { return cmp.Compare(a.Priority, b.Priority) })
 	}
 }
 
-// Candidates sorts the rows and returns what PriorityDelta, ScoreVictims,
-// SelectVictims and PreemptBindings see of the case. A node holds the rows of its
-// option and nothing else.
+// Candidates sorts the rows and returns the input of PriorityDelta, ScoreVictims,
+// SelectVictims and PreemptBindings for the case. A node runs the rows of its option
+// and nothing else.
 func (c *Case) Candidates() *policy.Candidates {
 	c.Sort()
 	l := newLayout(c)
@@ -124,9 +125,9 @@ func (c *Case) Candidates() *policy.Candidates {
 	return in
 }
 
-// OptionsOf returns what ScoreOptions sees of the case when victims[i] are
-// evicted for option i, as indexes into its sorted rows in the order of
-// picking. Every option takes part.
+// OptionsOf returns the input of ScoreOptions for the case if victims[i] are evicted
+// for option i. Victims are indexes into the sorted rows of the option, in the order
+// of picking. All options are included.
 func (c *Case) OptionsOf(victims [][]int) *policy.Options {
 	c.Sort()
 	l := newLayout(c)
@@ -180,7 +181,7 @@ func (c *Case) OptionsOf(victims [][]int) *policy.Options {
 	return in
 }
 
-// NewScores returns the answer that a host hands to ScoreOptions, all zero.
+// NewScores returns a zero answer, as a host passes it to ScoreOptions.
 func NewScores(options int) *policy.OptionScores {
 	s := &policy.OptionScores{Score: make([]float64, options)}
 	for k := range s.Tiers {
@@ -189,8 +190,8 @@ func NewScores(options int) *policy.OptionScores {
 	return s
 }
 
-// capacity is what the node of an option has, by dimension: what is free, and
-// what the rows use.
+// capacity returns the capacity of the node of an option, by dimension: its free
+// capacity and the use of the rows.
 func (o *Option) capacity() []float64 {
 	capacity := slices.Clone(o.Free)
 	for _, r := range o.Rows {

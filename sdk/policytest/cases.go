@@ -7,12 +7,12 @@ import (
 	"testing"
 )
 
-// Cases checks every golden case in a folder, each in a test of its own.
+// Cases checks every golden case of a folder, each in its own subtest.
 func Cases(t *testing.T, s *Subject, dir string) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*.txt"))
 	if err != nil || len(files) == 0 {
-		t.Fatalf("there are no cases in %s: %v", dir, err)
+		t.Fatalf("no cases in %s: %v", dir, err)
 	}
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	"github.com/cede-scheduler/cede/sdk/settings"
 )
 
-// Configured configures p, as a host does, with a JSON object of settings.
+// Configured configures p with a JSON object of settings, as a host does.
 func Configured[P policy.Configurable](t testing.TB, p P, config string) P {
 	t.Helper()
 	c, err := settings.Read(p.Settings(), []byte(config))

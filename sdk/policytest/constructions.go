@@ -6,9 +6,9 @@ import (
 	"github.com/cede-scheduler/cede/sdk/policy"
 )
 
-// ConstructionA is n candidates on one full node, on which Nomad was measured:
-// the ask is 500 cpu, 1024 memory and 1000 disk, or with half it is half of
-// everything that they hold.
+// ConstructionA returns n candidates on one full node, the case on which Nomad was
+// measured. The request is 500 cpu, 1024 memory and 1000 disk. If half is set, it is
+// half of the resources of all candidates.
 func ConstructionA(n int, half bool) *Case {
 	c := newConstruction(1000)
 	o := Option{Free: make([]float64, 3)}
@@ -29,9 +29,9 @@ func ConstructionA(n int, half bool) *Case {
 	return c
 }
 
-// ConstructionB is the victims' side of a placement on a full cluster: ten
-// allocations a node of which two must go. uneven makes them differ, so that no
-// branch is foreseeable.
+// ConstructionB returns a placement on a full cluster: ten allocations per node, two
+// of which have to be evicted. If uneven is set, the allocations differ, so that
+// branches are hard to predict.
 func ConstructionB(nodes int, uneven bool) *Case {
 	c := newConstruction(300)
 	for i := range nodes {
@@ -49,7 +49,7 @@ func ConstructionB(nodes int, uneven bool) *Case {
 	return c
 }
 
-// lostWork is up to an hour, and nothing like its neighbour's.
+// lostWork returns up to an hour, uncorrelated between neighbouring rows.
 func lostWork(i int) int64 { return int64(i*2477%3600) * 1e9 }
 
 func newConstruction(disk float64) *Case {

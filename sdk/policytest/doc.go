@@ -1,7 +1,7 @@
-// Package policytest owns what tests of policies need: cases written so that a
-// person can read them, the columns that a policy sees of them, random cases
-// from a seed, and the part of the host that turns a policy's answer into
-// victims. It decides nothing about whom to evict.
+// Package policytest provides tools for tests of policies: a readable text form of
+// cases, the columns that a policy receives for them, random cases from a seed, and
+// the part of the host that turns the answer of a policy into victims. It never
+// selects victims itself.
 //
-// Tests use it and nothing else does. Nothing here is safe for concurrent use.
+// Only tests and test commands import it. Nothing here is safe for concurrent use.
 package policytest

@@ -11,7 +11,7 @@ import (
 	"github.com/cede-scheduler/cede/sdk/policy"
 )
 
-// Format writes a case as Parse reads it.
+// Format returns the text of a case, in the form that Parse reads.
 func Format(c *Case) string {
 	var b strings.Builder
 	f := formatter{&b, c}
@@ -47,7 +47,7 @@ func (f formatter) line(words ...string) {
 
 func plain(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }
 
-// amounts writes every dimension of a vector, so that their order is kept.
+// amounts formats every dimension of a vector, zeros included, to keep their order.
 func (f formatter) amounts(v []float64) string {
 	var words []string
 	for d, x := range v {
@@ -78,7 +78,7 @@ func (f formatter) preemptor() {
 	f.line(append(words, formatLabels(p.Labels, p.Annotations)...)...)
 }
 
-// formatLabels writes labels and annotations.
+// formatLabels formats labels and annotations.
 func formatLabels(labels map[string]string, notes map[string]float64) []string {
 	var words []string
 	for _, key := range slices.Sorted(maps.Keys(labels)) {

@@ -8,9 +8,9 @@ import (
 	"github.com/cede-scheduler/cede/sdk/policy"
 )
 
-// RandomCandidates returns a question about candidates that has every column,
-// each with values of its own: for tests of how questions travel, and of
-// policies that read more than Case holds. Its values need not fit together.
+// RandomCandidates returns candidates in which every column is set to random values.
+// It serves tests of encodings, and of policies that read columns that Case does not
+// hold. The values need not be consistent with each other.
 func RandomCandidates(r *rand.Rand, options, rows int) *policy.Candidates {
 	f := filler{Rand: r}
 	in := &policy.Candidates{Now: f.time(), Preemptor: f.preemptor(), Strings: f.strings()}
@@ -28,8 +28,8 @@ func RandomCandidates(r *rand.Rand, options, rows int) *policy.Candidates {
 	return in
 }
 
-// budgets adds a table of budgets, and to each row some of them. It draws apart
-// from all else, which golden frames hold.
+// budgets adds a table of budgets and assigns rows to them. It uses a separate random
+// source, so that the other columns stay as golden frames hold them.
 func (f filler) budgets(in *policy.Candidates) {
 	f.Rand = rand.New(rand.NewPCG(uint64(in.Now), 1))
 	n, rows := f.IntN(5), in.Rows.Len()
@@ -58,7 +58,7 @@ func RandomOptions(r *rand.Rand, options, rows int) *policy.Options {
 		PrioritySum: f.longs(n, 1<<40), LostWork: f.longs(n, 1<<50),
 		FitBefore: f.unit(n), FitAfter: f.unit(n), Present: make([]uint8, n),
 	}
-	apart := filler{rand.New(rand.NewPCG(uint64(c.Now), 2))} // see budgets
+	apart := filler{rand.New(rand.NewPCG(uint64(c.Now), 2))} // as in budgets
 	in.BudgetViolations, in.Start = apart.ints(n, 3), apart.longs(n, 1<<60)
 	for range requests {
 		in.DeviceGroup = append(in.DeviceGroup, f.ints(n, 50))
@@ -72,10 +72,10 @@ func RandomOptions(r *rand.Rand, options, rows int) *policy.Options {
 	return in
 }
 
-// filler makes columns.
+// A filler generates columns.
 type filler struct{ *rand.Rand }
 
-// time is some time this century.
+// time returns a Unix time in nanoseconds between 2020 and 2030.
 func (f filler) time() int64 { return 1_600_000_000_000_000_000 + f.Int64N(1<<58) }
 
 func (f filler) ints(n, below int) []int32 {
@@ -94,7 +94,7 @@ func (f filler) longs(n int, below int64) []int64 {
 	return column
 }
 
-// unit is numbers in [0, 1).
+// unit returns n numbers in [0, 1).
 func (f filler) unit(n int) []float64 {
 	column := make([]float64, n)
 	for i := range column {
@@ -103,7 +103,7 @@ func (f filler) unit(n int) []float64 {
 	return column
 }
 
-// floats is amounts, some of them negative.
+// floats returns n amounts, some of them negative.
 func (f filler) floats(n int) []float64 {
 	column := f.unit(n)
 	for i := range column {
@@ -120,7 +120,7 @@ func (f filler) table(columns, n int) [][]float64 {
 	return t
 }
 
-// first is where the rows of n options begin.
+// first returns the index of the first row of each of n options.
 func (f filler) first(n, rows int) []int32 {
 	column := make([]int32, n+1)
 	for i := range n {
@@ -129,8 +129,8 @@ func (f filler) first(n, rows int) []int32 {
 	return column
 }
 
-// strings is a table of texts, the empty one first, with letters of several
-// lengths in UTF-8.
+// strings returns a string table that starts with the empty string and contains
+// characters of several lengths in UTF-8.
 func (f filler) strings() []string {
 	table := []string{""}
 	for k := range 1 + f.IntN(8) {

@@ -10,10 +10,10 @@ import (
 
 var fusedInstruction = regexp.MustCompile(`\bFN?M(ADD|SUB)[DS]\b`)
 
-// NoFusedArithmetic compiles the package in the test's directory for arm64,
-// where the compiler fuses x*y+z unless the product is written float64(x*y),
-// and fails where it did: there the package would decide differently from its
-// WebAssembly build.
+// NoFusedArithmetic compiles the package in the test's directory for arm64. There the
+// compiler fuses x*y+z unless the product is written float64(x*y). The test fails if
+// the output contains a fused instruction, because the package could then decide
+// differently from its WebAssembly build.
 func NoFusedArithmetic(t *testing.T) {
 	t.Helper()
 	tool, err := exec.LookPath("go")

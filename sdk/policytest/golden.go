@@ -7,19 +7,19 @@ import (
 	"strings"
 )
 
-// Golden is a case with what a policy must decide about it.
+// A Golden is a case with the expected decision of a policy.
 type Golden struct {
-	text string // of the case, comments and all
+	text string // of the case, including comments
 	Case *Case
-	want []string // lines; nil: not written yet
+	want []string // lines; nil if none is recorded yet
 }
 
-// divider stands between a case and what must be decided.
+// divider separates a case from the expected decision.
 const divider = "---"
 
-// ParseGolden reads a golden case: a case as Parse reads it, a line ---, and
-// below it a line for each node with whom the policy evicts there, in the order
-// of picking, and the node that it chooses:
+// ParseGolden parses a golden case: a case in the form of Parse, a line ---, and the
+// expected decision. The decision has a line for each node with its victims in the
+// order of picking, and a line with the chosen node:
 //
 //	n1: small big
 //	n2: nobody
@@ -32,7 +32,7 @@ func ParseGolden(text string) (*Golden, error) {
 		return nil, err
 	}
 	if len(c.Options) == 0 {
-		return nil, errors.New("there is no node in it")
+		return nil, errors.New("the case has no node")
 	}
 	g := &Golden{text: strings.TrimRight(above, "\n"), Case: c}
 	if divided {
@@ -46,15 +46,15 @@ func ParseGolden(text string) (*Golden, error) {
 	return g, nil
 }
 
-// Check returns how the policy decides otherwise than it must, one difference a
-// line; nothing when it does not. An error is the policy's fault.
+// Check returns the differences between the decision of the policy and the expected
+// one, one per line. It returns an error if the policy fails.
 func (g *Golden) Check(s *Subject) (differences []string, err error) {
 	got, err := g.decide(s)
 	if err != nil {
 		return nil, err
 	}
 	if g.want == nil {
-		return []string{"it does not say what must be decided; --update writes what is"}, nil
+		return []string{"the case has no expected decision; --update records the current one"}, nil
 	}
 	for i := range max(len(got), len(g.want)) {
 		a, b := lineAt(g.want, i), lineAt(got, i)
@@ -72,7 +72,7 @@ func lineAt(lines []string, i int) string {
 	return "nothing"
 }
 
-// Update is the text of the case with what the policy decides now.
+// Update returns the text of the case with the current decision of the policy.
 func (g *Golden) Update(s *Subject) (string, error) {
 	got, err := g.decide(s)
 	if err != nil {
@@ -89,7 +89,7 @@ func (g *Golden) decide(s *Subject) ([]string, error) {
 	return d.Lines(g.Case), nil
 }
 
-// Lines writes a decision as golden cases have it.
+// Lines returns a decision in the form of golden cases.
 func (d *Decision) Lines(c *Case) []string {
 	var lines []string
 	for i := range c.Options {

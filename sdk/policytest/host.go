@@ -6,13 +6,13 @@ import (
 	"github.com/cede-scheduler/cede/sdk/policy"
 )
 
-// EvictUntilFit does with the answer of SelectVictims what the host does: it evicts
-// in the order given until the option fits, and spares in reverse order of
-// picking whatever is not needed. With keepRedundant the lists stand whole. It
-// returns, per option, indexes into the option's rows in the order of picking;
-// nil where the option does not fit.
+// EvictUntilFit turns the answer of SelectVictims into victims, as the host does: it
+// evicts rows in the given order until the option fits, and then reprieves redundant
+// rows in reverse order of picking. If keepRedundant is set, it returns the lists
+// unchanged. For each option, it returns indexes into the option's rows in the order
+// of picking, or nil if the option does not fit.
 //
-// It is written for clarity, not speed: the reference that tests compare with.
+// It is written for clarity, not speed: it is the reference implementation for tests.
 func EvictUntilFit(in *policy.Candidates, s *policy.Selection, keepRedundant bool) [][]int {
 	victims := make([][]int, in.Len())
 	for i := range victims {
@@ -37,8 +37,8 @@ func EvictUntilFit(in *policy.Candidates, s *policy.Selection, keepRedundant boo
 	return victims
 }
 
-// Fits is whether, as far as the columns tell, the preemptor fits on option i
-// once the given rows of it are gone.
+// Fits reports whether the preemptor fits on option i after the given rows are
+// evicted, according to the columns.
 func Fits(in *policy.Candidates, i int, gone []int) bool {
 	first := int(in.FirstRow[i])
 	for d := range in.Need {
@@ -68,11 +68,10 @@ func Fits(in *policy.Candidates, i int, gone []int) bool {
 	return must == in.MustLeave[i]
 }
 
-// Truncate drops the rows that a host does not show to a policy that declares
-// Info.Ascending: for each option those above the lowest priority with which it
-// fits once everything up to it is gone. Rows that overrun a budget with nothing
-// left come after all others; where one with something left is overrun, it drops
-// none.
+// Truncate drops the rows that a host does not show to a policy with Info.Ascending:
+// for each option, the rows above the lowest priority p such that the preemptor fits
+// if all rows up to p are evicted. Rows that exceed a budget with no slack come after
+// all others. If a row exceeds a budget that has slack, nothing is dropped.
 func (c *Case) Truncate() {
 	in := c.Candidates()
 	for i := range c.Options {

@@ -10,14 +10,14 @@ import (
 	"github.com/cede-scheduler/cede/sdk/policy"
 )
 
-// Now is the time in every case that was read from text.
+// Now is the time of every parsed case, in nanoseconds.
 const Now = int64(1e18)
 
-// keywords are what may be said beside amounts, as word=value. A word that ends
-// with a colon is followed by a name: label:app=web.
+// keywords are the attributes that a line may contain as keyword=value. A keyword
+// that ends with a colon takes a name, as in label:app=web.
 type keywords[T any] map[string]func(of *T, name, value string) error
 
-// set finds the word of an item; known is false for an amount.
+// set sets the attribute of an item. It returns false for known if the item is an amount.
 func (w keywords[T]) set(of *T, item string) (known bool, err error) {
 	key, value, ok := strings.Cut(item, "=")
 	if !ok {

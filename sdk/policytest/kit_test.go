@@ -19,7 +19,7 @@ func TestFormat_RoundTrips(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	for k := range 500 {
 		c := policytest.Random(r, policytest.Shape{Options: 4, Rows: 6, Devices: k%2 == 0, MustLeave: k%3 == 0, Work: k%4 < 2, Tenants: k%5 < 2})
-		c.Now = policytest.Now // the time of every case that is read
+		c.Now = policytest.Now // Parse sets this time in every case
 		text := policytest.Format(c)
 		again, err := policytest.Parse(text)
 		if err != nil {
@@ -49,7 +49,7 @@ func TestProperties_HoldForDefault(t *testing.T) {
 	}
 }
 
-// broken is default with one thing wrong with it.
+// broken is the default policy with one defect.
 type broken struct {
 	*rules.Default
 	adjust func(in *policy.Candidates, s *policy.Selection)
@@ -63,7 +63,7 @@ func (b broken) SelectVictims(in *policy.Candidates, out *policy.Selection) erro
 	return nil
 }
 
-// again writes a selection afresh.
+// again copies the picks of a selection for which pick returns true.
 func again(in *policy.Candidates, out *policy.Selection, pick func(i int, row int32) bool) {
 	var lists [][]int32
 	for i := range in.Len() {
@@ -125,12 +125,12 @@ func TestProperties_FindAndShrinkCounterexamples(t *testing.T) {
 			}
 		}
 		if !found {
-			t.Errorf("%s: not found; found %v", name, findings)
+			t.Errorf("%s: no finding; findings are %v", name, findings)
 		}
 	}
 }
 
-// scorer scores by a function of a row.
+// A scorer is a policy that scores victims with a function.
 type scorer func(in *policy.Candidates, row int) float64
 
 func (scorer) Info() policy.Info {
@@ -204,14 +204,14 @@ func TestGolden_ReportsDifferencesAndUpdates(t *testing.T) {
 	}
 	for _, bad := range []string{"", "nod n1", "preemptor x"} {
 		if _, err := policytest.ParseGolden(bad); err == nil {
-			t.Errorf("%q was accepted", bad)
+			t.Errorf("ParseGolden(%q) succeeded", bad)
 		}
 	}
 }
 
 func TestCheckProperties_RejectsUnknownSkip(t *testing.T) {
 	_, err := policytest.CheckProperties(nil, policytest.CheckOptions{Skip: []string{"unit", "order"}})
-	if err == nil || !strings.Contains(err.Error(), `no property "unit"`) || strings.Contains(err.Error(), `"order"`) {
+	if err == nil || !strings.Contains(err.Error(), `unknown property "unit"`) || strings.Contains(err.Error(), `"order"`) {
 		t.Error(err)
 	}
 }

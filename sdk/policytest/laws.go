@@ -10,28 +10,28 @@ import (
 	"github.com/cede-scheduler/cede/sdk/policy"
 )
 
-// Laws are properties that a policy which selects victims by what it is shown
-// should have, each checked on Count random cases or a share of them. They say
-// nothing about whom to pick.
+// Laws checks properties that every policy with SelectVictims should have, each on
+// Count random cases or a share of them. They hold whatever victims the policy
+// prefers.
 type Laws struct {
-	// New returns an instance that was never asked anything.
+	// New returns an instance that has not been called yet.
 	New func() policy.VictimSelector
-	// Shape bounds case k of those in which ties are welcome.
+	// Shape bounds case k of the cases in which ties are allowed.
 	Shape func(k int) Shape
-	// KeepRedundant is whether the picks stand whole.
+	// KeepRedundant is set if redundant picks are not reprieved.
 	KeepRedundant bool
 }
 
-// Check checks every law in a test of its own.
+// Check checks every law in its own subtest.
 func (l Laws) Check(t *testing.T) {
 	t.Helper()
-	t.Run("order decides nothing but ties", l.checkOrder)
-	t.Run("units decide nothing", l.checkUnits)
-	t.Run("an answer depends on nothing else", l.checkIndependence)
+	t.Run("order affects ties only", l.checkOrder)
+	t.Run("units do not affect decisions", l.checkUnits)
+	t.Run("answers are independent", l.checkIndependence)
 }
 
-// CheckAscending checks the promise of Info.Ascending: rows of priorities that
-// are not reached change nothing.
+// CheckAscending checks the promise of Info.Ascending: rows above the highest
+// priority that is needed do not change the decision.
 func (l Laws) CheckAscending(t *testing.T) {
 	t.Helper()
 	r := rand.New(rand.NewPCG(15, 16))
@@ -48,7 +48,7 @@ func (l Laws) CheckAscending(t *testing.T) {
 		c.Truncate()
 		for i, got := range names() {
 			if !slices.Equal(got, want[i]) {
-				t.Fatalf("case %d, option %d: picks %v, without the rows that are not reached %v", k, i, want[i], got)
+				t.Fatalf("case %d, option %d: picks %v, but %v without the unneeded rows", k, i, want[i], got)
 			}
 		}
 	}
@@ -61,7 +61,7 @@ func (l Laws) checkOrder(t *testing.T) {
 		in := c.Candidates()
 		for i, rows := range EvictUntilFit(in, Select(t, p, in), l.KeepRedundant) {
 			names := c.Names(i, rows)
-			slices.Sort(names) // who goes counts, not in which order they are named
+			slices.Sort(names) // the set of victims counts, not their order
 			lists = append(lists, names)
 		}
 		return lists
@@ -90,7 +90,7 @@ func (l Laws) checkUnits(t *testing.T) {
 		in := c.Candidates()
 		before := fmt.Sprint(Picks(in, Select(t, p, in), 0))
 		for d := range in.Need {
-			unit := math.Ldexp(1, r.IntN(21)-10) // exact, so that ties stay ties
+			unit := math.Ldexp(1, r.IntN(21)-10) // a power of two, so that ties remain ties
 			c.Preemptor.Ask[d] *= unit
 			scale(in.Need[d], unit)
 			scale(in.Rows.Use[d], unit)
@@ -98,7 +98,7 @@ func (l Laws) checkUnits(t *testing.T) {
 			scale(in.Shared.Namespaces.Use[d], unit)
 		}
 		if after := fmt.Sprint(Picks(in, Select(t, p, in), 0)); after != before {
-			t.Fatalf("case %d: picks %s, in other units %s", k, before, after)
+			t.Fatalf("case %d: picks %s, but %s in other units", k, before, after)
 		}
 	}
 }
@@ -113,7 +113,7 @@ func (l Laws) checkIndependence(t *testing.T) {
 			alone := *c
 			alone.Options = c.Options[i : i+1]
 			if got := picksOf(t, l.New(), alone.Candidates())[0]; !slices.Equal(got, together[i]) {
-				t.Fatalf("case %d: option %d alone gets %v, among others %v", k, i, got, together[i])
+				t.Fatalf("case %d: option %d gets %v alone, but %v among others", k, i, got, together[i])
 			}
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/cede-scheduler/cede/sdk/policy"
 )
 
-// layout turns the rows of a case into columns.
+// A layout converts the rows of a case to columns.
 type layout struct {
 	c       *Case
 	strings []string
@@ -19,7 +19,7 @@ type layout struct {
 
 func newLayout(c *Case) *layout { return &layout{c: c, ids: map[string]int32{}} }
 
-// id numbers a string.
+// id returns the index of a string in the string table, adding it if needed.
 func (l *layout) id(s string) int32 {
 	id, ok := l.ids[s]
 	if !ok {
@@ -64,7 +64,7 @@ func (l *layout) append(to *policy.Rows, r *Row) {
 
 func (r *Row) namespace() string { return cmp.Or(r.Namespace, "default") }
 
-// annotations are the columns of all rows appended.
+// annotations returns the annotation columns of all rows appended so far.
 func (l *layout) annotations() *policy.AnnotationTable {
 	names := map[string]bool{}
 	for _, notes := range l.notes {
@@ -87,7 +87,7 @@ func (l *layout) annotations() *policy.AnnotationTable {
 	return t
 }
 
-// shared are the totals, and a row for every namespace that is named, ascending.
+// shared returns the totals, and a row for every namespace in ascending order.
 func (l *layout) shared() *policy.Shared {
 	c := l.c
 	s := &policy.Shared{Totals: slices.Clone(c.Totals), Budgets: l.budgetTable()}
@@ -125,7 +125,7 @@ func (l *layout) shared() *policy.Shared {
 	return s
 }
 
-// eachNode visits one option of every node.
+// eachNode calls visit with one option of every node.
 func (c *Case) eachNode(visit func(*Option)) {
 	seen := map[int32]bool{}
 	for i := range c.Options {

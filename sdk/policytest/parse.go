@@ -10,9 +10,9 @@ import (
 	"github.com/cede-scheduler/cede/sdk/policy"
 )
 
-// Parse reads a case from text: a line for the preemptor, a line for each node
-// with what is free there, and below it, indented, a line for each allocation
-// that may be evicted, with its name, its priority and what it holds.
+// Parse parses a case. Its text has a line for the preemptor, a line for each node
+// with its free capacity, and below it, indented, a line for each allocation that may
+// be evicted, with its name, priority and resources.
 //
 //	cluster cpu=8000 memory=8000
 //	namespace team-a weight=2 cpu=6000
@@ -22,16 +22,18 @@ import (
 //	  small 20 cpu=200 memory=200 evictions=1/2 namespace=team-a age=2h
 //	  big   40 cpu=1000 memory=1000 device:gpu=3 port label:tier=gold
 //
-// What is not named is 0. A node named twice is one node with another choice of
-// device group, whose number follows @. port and separation say why a row must
-// leave; evictions=k/limit is how many of its group the plan already evicts.
-// Dimensions are in the order in which they first appear.
+// Omitted amounts are 0. If two nodes have the same name, they are the same node with
+// different device groups; the number of the group follows @. On a row, port and
+// separation are reasons why it must leave, and evictions=k/limit is the number of
+// evictions of its group that the plan already contains. Dimensions keep the order of
+// their first appearance.
 //
-// Of the preemptor may be said delta (else 10), waiting, attempts, type,
-// namespace, job, group and ports; of a row namespace, job (else its name),
-// group, age, lostwork (else its age), and each budget that it is under; of both
-// label:KEY and note:NAME, which is an annotation. What the cluster offers, and a namespace uses, is what the
-// case adds up to, unless a line says otherwise. It is Now.
+// The keywords of the preemptor are delta (default 10), waiting, attempts, type,
+// namespace, job, group and ports. Those of a row are namespace, job (default: its
+// name), group, age, lostwork (default: its age), and budget, once for each budget
+// that covers it. Both accept label:KEY, and note:NAME for an annotation. The
+// capacity of the cluster and the usage of a namespace are the sums over the case if
+// no line sets them. The time is Now.
 func Parse(text string) (*Case, error) {
 	p := &parser{c: Case{Now: Now}}
 	for n, line := range strings.Split(text, "\n") {
@@ -44,14 +46,14 @@ func Parse(text string) (*Case, error) {
 		}
 	}
 	if name, found := p.c.unknownBudget(); found {
-		return nil, fmt.Errorf("budget=%s: no line says budget %s", name, name)
+		return nil, fmt.Errorf("budget=%s: missing line budget %s", name, name)
 	}
 	p.widen()
 	p.c.Sort()
 	return &p.c, nil
 }
 
-// MustParse is Parse for tests.
+// MustParse is Parse for tests. It fails the test if the text is invalid.
 func MustParse(t testing.TB, text string) *Case {
 	t.Helper()
 	c, err := Parse(text)
@@ -188,7 +190,7 @@ func (p *parser) rowItem(r *Row, item string) error {
 	return nil
 }
 
-// namespace reads a tenant: its name, its weight, and what it uses.
+// namespace parses a namespace: its name, weight and usage.
 func (p *parser) namespace(f []string) error {
 	if len(f) == 0 {
 		return fmt.Errorf("namespace: expected a name")
@@ -209,7 +211,7 @@ func (p *parser) namespace(f []string) error {
 	return nil
 }
 
-// budget reads a disruption budget: its name, and what is left of it.
+// budget parses a disruption budget: its name and slack.
 func (p *parser) budget(f []string) error {
 	if len(f) != 2 || !strings.HasPrefix(f[1], "slack=") {
 		return fmt.Errorf("budget: expected a name and slack=number")
@@ -222,7 +224,7 @@ func (p *parser) budget(f []string) error {
 	return nil
 }
 
-// amounts reads amounts by dimension.
+// amounts parses amounts by dimension.
 func (p *parser) amounts(f []string, to *[]float64) error {
 	for _, item := range f {
 		key, n, _, err := amount(item)
@@ -234,7 +236,7 @@ func (p *parser) amounts(f []string, to *[]float64) error {
 	return nil
 }
 
-// amount splits key=number@group.
+// amount parses key=number@group.
 func amount(item string) (key string, n float64, group int32, err error) {
 	key, value, ok := strings.Cut(item, "=")
 	if !ok {
@@ -260,8 +262,8 @@ func (p *parser) dim(name string) int {
 	return len(p.c.Dims) - 1
 }
 
-// request returns the number of the preemptor's request that key names, if it
-// names a device.
+// request returns the index of the preemptor's device request for key. The result
+// device is false if key is not a device.
 func (p *parser) request(key string) (r int, device bool, err error) {
 	id, device := strings.CutPrefix(key, "device:")
 	if !device {
@@ -269,12 +271,12 @@ func (p *parser) request(key string) (r int, device bool, err error) {
 	}
 	r = slices.IndexFunc(p.c.Preemptor.Devices, func(a policy.DeviceAsk) bool { return a.ID == id })
 	if r < 0 {
-		return 0, true, fmt.Errorf("%s: the preemptor does not ask for it", key)
+		return 0, true, fmt.Errorf("%s: the preemptor does not request it", key)
 	}
 	return r, true, nil
 }
 
-// widen gives all columns their full length, now that all names are known.
+// widen extends all columns to their full length once all names have been read.
 func (p *parser) widen() {
 	dims, requests := len(p.c.Dims), len(p.c.Preemptor.Devices)
 	if p.c.Totals != nil {

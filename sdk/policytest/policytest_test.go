@@ -83,7 +83,7 @@ func TestParse_ReadsTenantsAndTimes(t *testing.T) {
 	}
 }
 
-// gapAbove25 spares what is above 25.
+// gapAbove25 requires a gap of 100 for rows with a priority above 25.
 type gapAbove25 struct{}
 
 func (gapAbove25) PriorityDelta(in *policy.Candidates, gap []int32, recheck *policy.Recheck) error {
@@ -124,14 +124,14 @@ func TestParse_ReportsLineOfError(t *testing.T) {
 		"preemptor":                                  "priority",
 		"preemptor 90 cpu":                           "name=number",
 		"preemptor 90\nnode n1\n  a high":            "line 3: a",
-		"preemptor 90\nnode n1 device:gpu=1":         "does not ask",
+		"preemptor 90\nnode n1 device:gpu=1":         "does not request",
 		"preemptor 90\nnode n1\n  a 2 evictions=one": "a: ",
 		"preemptor 90 waiting=soon":                  "waiting=soon",
 		"preemptor 90\nnode n1\n  a 2 age=1":         "age=1",
 		"namespace":                                  "name",
 		"budget web":                                 "slack=number",
 		"budget web slack=few":                       "line 1",
-		"preemptor 90\nnode n1\n  a 2 budget=web":    "no line says budget web",
+		"preemptor 90\nnode n1\n  a 2 budget=web":    "missing line budget web",
 		"namespace a weight=x":                       "line 1",
 		"cluster cpu":                                "name=number",
 	} {

@@ -11,59 +11,60 @@ import (
 	"github.com/cede-scheduler/cede/sdk/policy"
 )
 
-// Property is what a policy should have whatever it prefers.
+// A Property holds for every correct policy, whichever victims it prefers.
 type Property struct {
-	Name string // as it is skipped by
-	Doc  string // what holds
-	// shape bounds the cases on which it means something.
+	Name string // used to skip it
+	Doc  string // the statement that holds
+	// shape limits cases to those for which the property is meaningful.
 	shape func(Shape) Shape
 	check func(t *trial, c *Case) error
 }
 
-// trial is what a property may use.
+// A trial holds the state of checking a property.
 type trial struct {
 	subject *Subject
 	other   *Subject   // another instance of the same policy
-	rand    *rand.Rand // starts anew with every case, so that a case can be tried again
+	rand    *rand.Rand // reset for every case, so that a case can be repeated
 	seed    uint64
-	answers int   // decisions so far that an engine would ask for
-	err     error // of the last question that had none
+	answers int   // decisions on cases for which an engine would call the policy
+	err     error // of the last call that failed
 }
 
-// Properties lists them all.
+// Properties returns all properties.
 func Properties() []Property {
 	any := func(s Shape) Shape { return s }
 	noTies := func(s Shape) Shape {
 		return Shape{Options: s.Options, Rows: s.Rows, NoTies: true, Work: true, Tenants: s.Tenants}
 	}
 	return []Property{
-		{"answers", "every answer is one that a host accepts", any, checkAcceptable},
-		{"enough", "where evicting every candidate that the policy lets go makes room, its victims make room", any, checkEnough},
-		{"minimal", "no victim could have stayed, unless the policy is granted keepRedundant", any, checkMinimal},
-		{"order", "the order in which nodes and allocations are listed decides nothing but ties", noTies, checkOrderFree},
+		{"answers", "every answer is valid", any, checkAcceptable},
+		{"enough", "if evicting all eligible candidates makes the preemptor fit, evicting the victims does", any, checkEnough},
+		{"minimal", "no victim is redundant, unless the policy is granted keepRedundant", any, checkMinimal},
+		{"order", "the order of nodes and allocations affects ties only", noTies, checkOrderFree},
 		{"units", "amounts in other units give the same victims", any, checkUnitFree},
-		{"deterministic", "the same question has the same answer, from every instance", any, checkDeterministic},
+		{"deterministic", "the same input gives the same answer, from every instance", any, checkDeterministic},
 		{"independent", "the victims of an option do not depend on other options", any, checkIndependent},
 	}
 }
 
-// CheckOptions say how much is checked.
+// CheckOptions configure CheckProperties.
 type CheckOptions struct {
 	Runs int    // cases per property
-	Seed uint64 // what cases are drawn from
+	Seed uint64 // seed of the random cases
 	Skip []string
 }
 
-// Finding is a property that does not hold, with the smallest case found.
+// A Finding is a violated property, with the smallest counterexample found.
 type Finding struct {
 	Property Property
 	Case     *Case
 	Err      error
 }
 
-// CheckProperties checks a policy on random cases. fresh makes an instance;
-// who makes it closes it. An error is about the call, such as an instance that
-// does not start; what the policy does wrong is a finding.
+// CheckProperties checks a policy on random cases. The function fresh returns a new
+// instance, which CheckProperties closes. Violations of properties are findings. It
+// returns an error if the check itself fails, for example if an instance does not
+// start.
 func CheckProperties(fresh func() (*Subject, error), o CheckOptions) ([]Finding, error) {
 	if err := checkSkip(o.Skip); err != nil {
 		return nil, err
@@ -92,13 +93,13 @@ func checkSkip(names []string) error {
 	var errs []error
 	for _, name := range names {
 		if !slices.Contains(known, name) {
-			errs = append(errs, fmt.Errorf("there is no property %q to skip; want some of %s", name, strings.Join(known, ", ")))
+			errs = append(errs, fmt.Errorf("cannot skip unknown property %q: want some of %s", name, strings.Join(known, ", ")))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// shapes are the cases that are drawn, in turn.
+// shapes lists the shapes of the random cases, which are used in turn.
 var shapes = []Shape{
 	{Options: 4, Rows: 8, Work: true, Tenants: true},
 	{Options: 3, Rows: 10, Small: true, Work: true, Tenants: true},
@@ -106,7 +107,7 @@ var shapes = []Shape{
 	{Options: 3, Rows: 8, Devices: true, MustLeave: true, Work: true, Tenants: true},
 }
 
-// find looks for a case on which the property does not hold.
+// find searches for a case that violates the property.
 func (p *Property) find(fresh func() (*Subject, error), o CheckOptions, stream uint64) (*Finding, error) {
 	r := rand.New(rand.NewPCG(o.Seed, stream))
 	t := &trial{}
@@ -123,7 +124,7 @@ func (p *Property) find(fresh func() (*Subject, error), o CheckOptions, stream u
 		c := Random(r, shape)
 		t.seed = uint64(k)
 		err := p.holds(t, c)
-		if err != nil && !needsPolicy(c) { // no engine would come to ask this; look on
+		if err != nil && !needsPolicy(c) { // no engine would call the policy for this case
 			unasked = &Finding{Property: *p, Case: c, Err: err}
 			continue
 		}
@@ -140,12 +141,12 @@ func (p *Property) find(fresh func() (*Subject, error), o CheckOptions, stream u
 		return unasked, nil
 	}
 	if t.answers == 0 {
-		return first, nil // a policy that never answers has shown nothing
+		return first, nil // all calls failed, so the property is not verified
 	}
 	return nil, nil
 }
 
-// holds checks one case, which it leaves as it was.
+// holds checks the property on a copy of one case.
 func (p *Property) holds(t *trial, c *Case) error {
 	t.rand = rand.New(rand.NewPCG(t.seed, 0))
 	return p.check(t, c.clone())
@@ -156,8 +157,8 @@ func checkAcceptable(t *trial, c *Case) error {
 	return t.err
 }
 
-// decided is a decision of a policy whose answers are acceptable; another
-// property says where they are not.
+// decided returns the decision of the policy, or nil if its answer is not acceptable.
+// The property "answers" reports these.
 func (t *trial) decided(c *Case) *Decision {
 	d, err := t.subject.Decide(c)
 	if t.err = err; err != nil {
@@ -178,7 +179,7 @@ func checkEnough(t *trial, c *Case) error {
 	for i, victims := range d.Victims {
 		allowed := exclude(d.Eligible[i], d.Refused[i])
 		if victims == nil && Fits(in, i, allowed) {
-			return fmt.Errorf("on %s it picks too few victims, though evicting %s would make room", c.Options[i].Name, c.listed(i, allowed))
+			return fmt.Errorf("on %s it picks too few victims, although the preemptor fits if %s are evicted", c.Options[i].Name, c.listed(i, allowed))
 		}
 	}
 	return nil
@@ -197,7 +198,7 @@ func checkMinimal(t *trial, c *Case) error {
 	for i, victims := range d.Victims {
 		for k, v := range victims {
 			if rest := slices.Delete(slices.Clone(victims), k, k+1); Fits(in, i, rest) {
-				return fmt.Errorf("on %s it evicts %s, and %s could have stayed", c.Options[i].Name, c.listed(i, victims), c.listed(i, []int{v}))
+				return fmt.Errorf("on %s it evicts %s, of which %s are redundant", c.Options[i].Name, c.listed(i, victims), c.listed(i, []int{v}))
 			}
 		}
 	}
@@ -223,7 +224,7 @@ func checkOrderFree(t *trial, c *Case) error {
 		j := len(c.Options) - 1 - i
 		a, b := c.sorted(i, before.Victims[i]), permuted.sorted(j, after.Victims[j])
 		if a != b {
-			return fmt.Errorf("on %s it evicts %s, and %s when the same is listed in another order", c.Options[i].Name, a, b)
+			return fmt.Errorf("on %s it evicts %s, but %s if nodes and allocations are in another order", c.Options[i].Name, a, b)
 		}
 	}
 	return nil
@@ -233,7 +234,7 @@ func checkUnitFree(t *trial, c *Case) error {
 	before := t.decided(c)
 	other := c.clone()
 	for d := range other.Dims {
-		other.rescale(d, math.Ldexp(1, t.rand.IntN(21)-10)) // exact, so that ties stay ties
+		other.rescale(d, math.Ldexp(1, t.rand.IntN(21)-10)) // a power of two, so that ties remain ties
 	}
 	after := t.decided(other)
 	if before == nil || after == nil {
@@ -241,7 +242,7 @@ func checkUnitFree(t *trial, c *Case) error {
 	}
 	for i := range c.Options {
 		if a, b := c.listed(i, before.Victims[i]), c.listed(i, after.Victims[i]); a != b {
-			return fmt.Errorf("on %s it evicts %s, and %s when the same amounts are written in other units", c.Options[i].Name, a, b)
+			return fmt.Errorf("on %s it evicts %s, but %s if amounts are in other units", c.Options[i].Name, a, b)
 		}
 	}
 	return nil
@@ -255,10 +256,10 @@ func checkDeterministic(t *trial, c *Case) error {
 	for _, s := range []*Subject{t.subject, t.other} {
 		again, err := s.Decide(c)
 		if err != nil {
-			return fmt.Errorf("it decides once, and the same question again ends in: %w", err)
+			return fmt.Errorf("the first call succeeds, but the same input again fails: %w", err)
 		}
 		if a, b := fmt.Sprint(*first), fmt.Sprint(*again); a != b {
-			return fmt.Errorf("it decides %s, and the same question again %s", a, b)
+			return fmt.Errorf("it decides %s, but %s for the same input again", a, b)
 		}
 	}
 	return nil
@@ -272,23 +273,23 @@ func checkIndependent(t *trial, c *Case) error {
 	tables := c.Candidates()
 	for i := range c.Options {
 		alone := c.clone()
-		alone.fixTables(tables) // of the cluster, which is larger than the option
+		alone.fixTables(tables) // the tables describe the whole cluster
 		alone.Options = alone.Options[i : i+1]
 		d := t.decided(alone)
 		if d == nil {
 			continue
 		}
 		if a, b := c.listed(i, together.Victims[i]), c.listed(i, d.Victims[0]); a != b {
-			return fmt.Errorf("on %s it evicts %s among other options, and %s when it is the only one", c.Options[i].Name, a, b)
+			return fmt.Errorf("on %s it evicts %s among other options, but %s if it is the only option", c.Options[i].Name, a, b)
 		}
 	}
 	return nil
 }
 
-// listed names rows for people.
+// listed returns the names of rows for messages, in the given order.
 func (c *Case) listed(i int, rows []int) string {
 	if rows == nil {
-		return "nobody (it does not fit)"
+		return "none (it does not fit)"
 	}
 	if len(rows) == 0 {
 		return "nobody"
@@ -296,7 +297,7 @@ func (c *Case) listed(i int, rows []int) string {
 	return strings.Join(c.Names(i, rows), ", ")
 }
 
-// sorted names rows in an order of their own: who goes counts, not who first.
+// sorted returns the names of rows in sorted order, to compare sets of victims.
 func (c *Case) sorted(i int, rows []int) string {
 	rows = slices.Clone(rows)
 	names := c.Names(i, rows)
@@ -307,7 +308,7 @@ func (c *Case) sorted(i int, rows []int) string {
 	return strings.Join(names, ", ")
 }
 
-// rescale writes the amounts of a dimension in another unit.
+// rescale converts the amounts of a dimension to another unit.
 func (c *Case) rescale(d int, unit float64) {
 	c.Preemptor.Ask[d] *= unit
 	if c.Totals != nil {
@@ -326,7 +327,7 @@ func (c *Case) rescale(d int, unit float64) {
 	}
 }
 
-// clone is a copy that shares no amounts.
+// clone returns a deep copy.
 func (c *Case) clone() *Case {
 	n := *c
 	n.Dims = slices.Clone(c.Dims)

@@ -9,7 +9,7 @@ import (
 	"github.com/cede-scheduler/cede/sdk/policy"
 )
 
-// Count is how many random cases a test plays: few, or with CEDE_SOAK set many.
+// Count returns the number of random cases of a test: more if CEDE_SOAK is set.
 func Count(testing.TB) int {
 	if os.Getenv("CEDE_SOAK") != "" {
 		return 1_000_000
@@ -17,19 +17,19 @@ func Count(testing.TB) int {
 	return 20_000
 }
 
-// Shape bounds a random case.
+// A Shape bounds random cases.
 type Shape struct {
 	Options, Rows int  // at most
 	Devices       bool // device requests, with several groups per node
-	MustLeave     bool // needed ports and separation
-	Small         bool // small amounts and few priorities, for many ties
-	NoTies        bool // large amounts and no zeros, for hardly any
-	Work          bool // work that is lost, and costs that operators attached
-	Tenants       bool // namespaces of different weights, with more than is shown
-	Budgets       bool // disruption budgets, some of them nearly used up
+	MustLeave     bool // required ports and separation
+	Small         bool // small amounts and few priorities, which cause many ties
+	NoTies        bool // large nonzero amounts, which cause hardly any ties
+	Work          bool // lost work, and cost annotations
+	Tenants       bool // namespaces of different weights that also use nodes not shown
+	Budgets       bool // disruption budgets, some of them nearly exhausted
 }
 
-// Random returns a case within the bounds.
+// Random returns a random case within the bounds of the shape.
 func Random(r *rand.Rand, s Shape) *Case {
 	c := &Case{Dims: []string{"cpu", "memory", "disk", "network", "licence"}[:1+r.IntN(5)]}
 	r.Shuffle(len(c.Dims), func(i, j int) { c.Dims[i], c.Dims[j] = c.Dims[j], c.Dims[i] })
@@ -60,8 +60,7 @@ func Random(r *rand.Rand, s Shape) *Case {
 	return c
 }
 
-// addWork says of every row what evicting it loses, and of some what that
-// costs.
+// addWork sets the lost work of every row, and the cost of evicting some of them.
 func (c *Case) addWork(r *rand.Rand, s Shape) {
 	c.Now = Now
 	for range c.Dims {
@@ -79,8 +78,8 @@ func (c *Case) addWork(r *rand.Rand, s Shape) {
 	}
 }
 
-// tenants divides the rows among three namespaces, and lets each have more on
-// nodes that the case does not show.
+// tenants divides the rows among three namespaces, which also use nodes that the case
+// does not show.
 func (c *Case) tenants(r *rand.Rand, s Shape) {
 	names := []string{"a", "b", "c"}
 	c.Preemptor.Namespace = names[r.IntN(len(names))]
@@ -113,7 +112,7 @@ func amountOf(r *rand.Rand, s Shape) float64 {
 	return float64(r.IntN(1 << 20))
 }
 
-// useOf is an amount, and one time in five nothing.
+// useOf returns an amount, or 0 in one of five calls.
 func useOf(r *rand.Rand, s Shape) float64 {
 	if !s.NoTies && r.IntN(5) == 0 {
 		return 0
@@ -121,8 +120,8 @@ func useOf(r *rand.Rand, s Shape) float64 {
 	return amountOf(r, s)
 }
 
-// option returns a new node, or another choice of device groups on the last:
-// the same rows, with other devices held and free.
+// option returns a new node, or another choice of device groups on the last node: the
+// same rows with other devices in use and free.
 func (c *Case) option(r *rand.Rand, s Shape) Option {
 	o := Option{Node: int32(len(c.Options)), Name: "n" + strconv.Itoa(len(c.Options)), FitBefore: r.Float64(), FitAfter: r.Float64(), Present: uint8(r.IntN(8))}
 	for k := range o.Components {

@@ -6,9 +6,9 @@ import (
 	"github.com/cede-scheduler/cede/sdk/policy"
 )
 
-// CompareOptions is negative when the answer of ScoreOptions puts option a
-// before option b, by tiers and then by score, 0 when it leaves that to their
-// order.
+// CompareOptions compares options a and b by the answer of ScoreOptions: by tiers,
+// then by score. It returns a negative number if a ranks before b, and 0 if the order
+// of the options decides.
 func CompareOptions(s *policy.OptionScores, a, b int) int {
 	for _, tier := range s.Tiers {
 		if c := cmp.Compare(tier[a], tier[b]); c != 0 {
@@ -18,7 +18,7 @@ func CompareOptions(s *policy.OptionScores, a, b int) int {
 	return cmp.Compare(s.Score[b], s.Score[a])
 }
 
-// Best is the option that the host chooses by the answer of ScoreOptions.
+// Best returns the option that the host chooses for an answer of ScoreOptions.
 func Best(s *policy.OptionScores) int {
 	best := 0
 	for i := range s.Score {

@@ -11,16 +11,16 @@ import (
 	"github.com/cede-scheduler/cede/sdk/policy"
 )
 
-// hostPort stands for the ports that rows of a case hold and the preemptor needs.
+// hostPort stands for the ports that rows hold and the preemptor requests.
 const hostPort = 8080
 
-// Scenario writes a case as a scenario file, to be played with `cede sim run`:
-// the nodes with what runs there, and the preemptor, which is submitted at the
-// start. use is the policy that it is played under.
+// Scenario returns a case as a scenario file for `cede sim run`: the nodes with their
+// running allocations, and the preemptor, which is submitted at the start. use is the
+// policy of the scenario.
 //
-// What a scenario cannot say is left out and noted in it: separation, and
-// evictions of the plan so far. Which device group an allocation holds is for
-// the simulator to say.
+// Scenarios cannot express separation or earlier evictions of the plan. If the case
+// has them, they are omitted and listed in a comment. The simulator assigns
+// allocations to device groups.
 func Scenario(c *Case, name, use string) []byte {
 	w := &scenarioWriter{c: c}
 	w.printf("version: 1")
@@ -67,7 +67,7 @@ type scenarioWriter struct {
 
 func (w *scenarioWriter) printf(format string, args ...any) { fmt.Fprintf(w, format+"\n", args...) }
 
-// nodes are the options that are the first of their node.
+// nodes returns the first option of each node.
 func (w *scenarioWriter) nodes() []int {
 	var first []int
 	for i := range w.c.Options {
@@ -78,10 +78,10 @@ func (w *scenarioWriter) nodes() []int {
 	return first
 }
 
-// id names an allocation and its job: in a case, names are those of a node.
+// id returns the name of a row's allocation and job. Names of rows are unique per node only.
 func (w *scenarioWriter) id(i int, r *Row) string { return w.c.Options[i].Name + "-" + r.Name }
 
-// omissions are what the scenario cannot say.
+// omissions returns a message for each part of the case that is omitted.
 func (w *scenarioWriter) omissions() []string {
 	var notes []string
 	add := func(note string) {
@@ -92,22 +92,22 @@ func (w *scenarioWriter) omissions() []string {
 	for _, o := range w.c.Options {
 		for _, r := range o.Rows {
 			if r.MustLeave&policy.MustLeaveSeparation != 0 {
-				add("left out: a separation between the preemptor and " + r.Name)
+				add("omitted: separation of the preemptor from " + r.Name)
 			}
 			if r.Evictions > 0 {
-				add("left out: evictions of the plan so far")
+				add("omitted: earlier evictions of the plan")
 			}
 		}
 	}
 	for _, b := range w.c.Budgets {
 		if len(w.under(b.Name)) > 1 {
-			add("left out: budget " + b.Name + ", which is of several namespaces")
+			add("omitted: budget " + b.Name + ", which covers several namespaces")
 		}
 	}
 	return notes
 }
 
-// under counts the rows under a budget by namespace.
+// under returns the number of rows that a budget covers, by namespace.
 func (w *scenarioWriter) under(budget string) map[string]int32 {
 	rows := map[string]int32{}
 	for _, i := range w.nodes() {
@@ -120,8 +120,8 @@ func (w *scenarioWriter) under(budget string) map[string]int32 {
 	return rows
 }
 
-// budgets writes the budgets that rows of one namespace are under, which have a
-// label for each.
+// budgets writes the budgets that cover rows of one namespace only. Each selects rows
+// with a label of its own.
 func (w *scenarioWriter) budgets() {
 	head := "budgets:"
 	for _, b := range w.c.Budgets {
@@ -139,7 +139,7 @@ func (w *scenarioWriter) budgets() {
 	}
 }
 
-// budgetLabel begins the labels that budgets select by.
+// budgetLabel is the prefix of the labels that budgets select.
 const budgetLabel = "budget/"
 
 func (w *scenarioWriter) node(i int) {
@@ -207,7 +207,7 @@ func (w *scenarioWriter) job(i int, r *Row) {
 	w.printf("        resources: %s", w.resources(r.Use))
 	w.printf("        maxParallelEvictions: %d", r.EvictionLimit)
 	if done := r.Age - r.LostWork; done > 0 {
-		w.printf("        checkpoint: %s", time.Duration(done)) // what it has saved
+		w.printf("        checkpoint: %s", time.Duration(done)) // saved at the checkpoint
 	}
 	if r.MustLeave&policy.MustLeavePort != 0 {
 		w.printf("        ports: [%d]", hostPort)

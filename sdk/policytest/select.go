@@ -6,7 +6,7 @@ import (
 	"github.com/cede-scheduler/cede/sdk/policy"
 )
 
-// Select asks p about in, and fails the test unless every option is answered.
+// Select returns the picks of p for in. It fails the test unless every option is answered.
 func Select(t testing.TB, p policy.VictimSelector, in *policy.Candidates) *policy.Selection {
 	t.Helper()
 	var s policy.Selection
@@ -15,12 +15,13 @@ func Select(t testing.TB, p policy.VictimSelector, in *policy.Candidates) *polic
 		t.Fatal(err)
 	}
 	if s.Len() != in.Len() {
-		t.Fatalf("%d answers to %d options", s.Len(), in.Len())
+		t.Fatalf("%d answers for %d options", s.Len(), in.Len())
 	}
 	return &s
 }
 
-// Gaps asks p which gap each row requires, and when it wants to be asked again.
+// Gaps returns the gap that p requires for each row, and the time at which p requests
+// a new evaluation.
 func Gaps(t testing.TB, p policy.DeltaHook, in *policy.Candidates) (gaps []int32, recheckAt int64) {
 	t.Helper()
 	gaps = make([]int32, in.Rows.Len())
@@ -34,7 +35,7 @@ func Gaps(t testing.TB, p policy.DeltaHook, in *policy.Candidates) (gaps []int32
 	return gaps, recheck.Time()
 }
 
-// Eligible returns the rows of option i that may be evicted under the gaps, as
+// Eligible returns the rows of option i that may be evicted with the given gaps, as
 // indexes into its rows.
 func Eligible(in *policy.Candidates, gaps []int32, i int) []int {
 	rows := []int{}

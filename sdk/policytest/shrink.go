@@ -2,10 +2,11 @@ package policytest
 
 import "slices"
 
-// shrink looks for a smaller case on which check still fails, and returns it
-// with what check says of it. It takes away whole options and rows first, then
-// dimensions and requests, then amounts: whatever is left is needed.
-// A case in which an engine would ask the policy stays one, so that it can be played.
+// shrink searches for a smaller case on which check still fails, and returns it with
+// the error. It removes whole options and rows first, then dimensions and requests,
+// then reduces amounts, until every remaining part is needed. If an engine would call
+// the policy for the original case, this also holds for the result, so that it can be
+// replayed.
 func shrink(c *Case, err error, check func(*Case) error) (*Case, error) {
 	played := needsPolicy(c)
 	for smaller := true; smaller; {
@@ -23,8 +24,8 @@ func shrink(c *Case, err error, check func(*Case) error) (*Case, error) {
 	return c, err
 }
 
-// needsPolicy is whether an engine has to ask a policy: no node has room, and on one
-// there would be if candidates went.
+// needsPolicy reports whether an engine calls a policy for the case: the preemptor
+// fits on no node as it is, but on at least one if candidates are evicted.
 func needsPolicy(c *Case) bool {
 	in := c.Candidates()
 	possible := false
@@ -38,7 +39,7 @@ func needsPolicy(c *Case) bool {
 	return possible
 }
 
-// reductions are the cases that are one step smaller, the largest steps first.
+// reductions yields the cases that are one step smaller, largest steps first.
 func reductions(c *Case) func(yield func(*Case) bool) {
 	return func(yield func(*Case) bool) {
 		for _, step := range []func(*Case, func(*Case) bool) bool{
@@ -127,7 +128,7 @@ func fewerRequests(c *Case, yield func(*Case) bool) bool {
 	return true
 }
 
-// plainer takes away what a row has beside its amounts.
+// plainer removes the attributes of a row other than its amounts.
 func plainer(c *Case, yield func(*Case) bool) bool {
 	for i := range c.Options {
 		for k, row := range c.Options[i].Rows {
@@ -141,13 +142,13 @@ func plainer(c *Case, yield func(*Case) bool) bool {
 	return true
 }
 
-// isPlain is whether a row has nothing beside its amounts.
+// isPlain reports whether a row has no attributes other than its amounts.
 func isPlain(r *Row) bool {
 	return r.MustLeave == 0 && r.Evictions == 0 && r.EvictionLimit == 0 && r.Namespace == "" && r.Job == "" && r.Group == "" &&
 		r.Age == 0 && r.LostWork == 0 && r.Labels == nil && r.Annotations == nil && r.Budgets == nil
 }
 
-// lessAmounts puts 0, 1 or half in the place of an amount.
+// lessAmounts replaces an amount with 0, 1 or half of it.
 func lessAmounts(c *Case, yield func(*Case) bool) bool {
 	amounts := func(c *Case) []*float64 {
 		list := pointers(c.Preemptor.Ask)

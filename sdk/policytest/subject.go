@@ -9,7 +9,7 @@ import (
 	"github.com/cede-scheduler/cede/sdk/rules"
 )
 
-// Subject is a policy under test, however it runs. A hook that it lacks is nil.
+// A Subject is a policy under test in any runtime. Hooks that it lacks are nil.
 type Subject struct {
 	Info     policy.Info
 	Delta    policy.DeltaHook
@@ -17,12 +17,12 @@ type Subject struct {
 	Selector policy.VictimSelector
 	Options  policy.OptionScorer
 	Bindings policy.BindingPreemptor
-	// KeepRedundant is whether its lists of victims stand whole: it asks for it
-	// and is granted it.
+	// KeepRedundant is set if the policy requests keepRedundant and is granted
+	// it: its lists of victims are then used unchanged.
 	KeepRedundant bool
 }
 
-// Of makes a Subject of a native policy, which is configured already.
+// Of returns the Subject of a native policy that has been configured.
 func Of(p policy.Policy) *Subject {
 	s := &Subject{Info: p.Info()}
 	s.Delta, _ = p.(policy.DeltaHook)
@@ -34,33 +34,34 @@ func Of(p policy.Policy) *Subject {
 	return s
 }
 
-// Decision is what a policy decides about a case.
+// A Decision is the result of a policy for a case.
 type Decision struct {
-	// Victims are, for each option, rows in the order of picking; nil where the
-	// option does not fit without more evictions than the policy allows.
+	// Victims holds the rows to evict for each option, in the order of picking.
+	// It is nil for an option that does not fit with the evictions that the
+	// policy allows.
 	Victims [][]int
-	// Eligible are, for each option, the rows that the policy lets go.
+	// Eligible holds the rows that the policy allows to be evicted, by option.
 	Eligible [][]int
-	// Refused are, for each option, the eligible rows that it scores +Inf: never.
+	// Refused holds the eligible rows with a score of +Inf (never), by option.
 	Refused [][]int
-	// Chosen is the option that is best, -1 where none fits.
+	// Chosen is the index of the best option, or -1 if none fits.
 	Chosen    int
 	RecheckAt int64
 }
 
-// AnswerError is an answer that breaks a rule: a fault wherever it is given.
+// An AnswerError reports an answer that violates a rule of its hook.
 type AnswerError struct {
 	Hook, Text string
 }
 
 func (e *AnswerError) Error() string { return e.Hook + ": " + e.Text }
 
-// Decide does with a case what the host does: it asks the policy's hooks in
-// their order, and those of default where the policy has none, evicts until an
-// option fits, spares what is not needed, and chooses. It is written for
+// Decide decides a case as the host does. It calls the hooks of the policy in order,
+// with those of the default policy for the ones it lacks, evicts until an option
+// fits, reprieves redundant victims, and chooses an option. It is written for
 // clarity, not speed.
 //
-// A preemptor of the type binding is decided about by PreemptBindings: nodes are
+// If the preemptor has the type binding, PreemptBindings decides, and nodes are
 // member clusters.
 func (s *Subject) Decide(c *Case) (*Decision, error) {
 	if c.Preemptor.JobType == JobTypeBinding {
@@ -83,8 +84,8 @@ func (s *Subject) Decide(c *Case) (*Decision, error) {
 	return d, s.chooseOption(c, d)
 }
 
-// eligibleCase is the case without the rows that are not eligible. It fills in which
-// are.
+// eligibleCase returns the case without the rows that are not eligible. It sets
+// d.Eligible.
 func (s *Subject) eligibleCase(c *Case, d *Decision) (*Case, error) {
 	in := c.Candidates()
 	gaps := slices.Repeat([]int32{in.Preemptor.Delta}, in.Rows.Len())
@@ -108,13 +109,13 @@ func (s *Subject) eligibleCase(c *Case, d *Decision) (*Case, error) {
 			o.Rows = append(o.Rows, all[k])
 		}
 	}
-	// What is not shown still uses the cluster.
+	// Rows that are not shown still count as usage of the cluster.
 	shown.fixTables(in)
 	return &shown, nil
 }
 
-// fixTables writes down the shared tables of in, so that they do not change
-// with the rows of the case.
+// fixTables copies the shared tables of in to the case, so that they do not change if
+// rows are removed from it.
 func (c *Case) fixTables(in *policy.Candidates) {
 	t := in.Shared
 	c.Totals = t.Totals
@@ -139,7 +140,8 @@ func mapped(rows, to []int) []int {
 	return list
 }
 
-// victims returns, for each option, rows among those shown; nil: none that fit.
+// victims returns the victims of each option as rows of the shown case, or nil for an
+// option that does not fit.
 func (s *Subject) victims(in *policy.Candidates, d *Decision) ([][]int, error) {
 	switch {
 	case s.Selector != nil:
@@ -189,13 +191,13 @@ func (s *Subject) scores(in *policy.Candidates) (*policy.VictimScores, error) {
 	}
 	for row, score := range out.Score {
 		if math.IsNaN(score) || math.IsInf(score, -1) {
-			return nil, &AnswerError{"ScoreVictims", fmt.Sprintf("row %d has the score %v; only finite scores and +Inf (never) mean something", row, score)}
+			return nil, &AnswerError{"ScoreVictims", fmt.Sprintf("row %d has the score %v; scores must be finite or +Inf (never)", row, score)}
 		}
 	}
 	return out, nil
 }
 
-// evictionOrder are the rows of option i as they go.
+// evictionOrder returns the rows of option i in the order of eviction.
 func evictionOrder(in *policy.Candidates, s *policy.VictimScores, i int) []int {
 	var rows []int
 	for row := in.FirstRow[i]; row < in.FirstRow[i+1]; row++ {
@@ -205,15 +207,15 @@ func evictionOrder(in *policy.Candidates, s *policy.VictimScores, i int) []int {
 	return rows
 }
 
-// hasTies is whether the policy scores two rows of one priority the same: which of
-// them goes is then for the order to decide.
+// hasTies reports whether the policy gives two rows of the same priority the same
+// score. The order of the rows then decides between them.
 func (s *Subject) hasTies(c *Case) bool {
 	if s.Scorer == nil {
 		return false
 	}
 	shown, err := s.eligibleCase(c, &Decision{})
 	if err != nil {
-		return false // another property tells
+		return false // another property reports the error
 	}
 	in := shown.Candidates()
 	scores, err := s.scores(in)
@@ -247,7 +249,8 @@ func compareScored(s *policy.VictimScores, a, b int) int {
 	return 0
 }
 
-// adaptive picks one row of every open option, asks again, and so on.
+// adaptive picks one row of every option that does not fit yet, and calls the policy
+// again, until no option changes.
 func (s *Subject) adaptive(in *policy.Candidates, d *Decision) ([][]int, error) {
 	whole := in
 	now := cloneNeeds(in)
@@ -283,7 +286,7 @@ func (s *Subject) adaptive(in *policy.Candidates, d *Decision) ([][]int, error) 
 			list.Pick(k + int(in.FirstRow[i]))
 		}
 		list.Next()
-		if !Fits(whole, i, picks[i]) { // whom it never named it would not let go
+		if !Fits(whole, i, picks[i]) { // do not evict rows that the policy never picked
 			for k := range int(in.FirstRow[i+1] - in.FirstRow[i]) {
 				if !slices.Contains(picks[i], k) {
 					d.Refused[i] = append(d.Refused[i], k)
@@ -294,7 +297,7 @@ func (s *Subject) adaptive(in *policy.Candidates, d *Decision) ([][]int, error) 
 	return EvictUntilFit(whole, &list, false), nil
 }
 
-// cloneNeeds is in with columns of its own for what changes while rows go.
+// cloneNeeds returns a copy of in with its own columns for values that change with evictions.
 func cloneNeeds(in *policy.Candidates) *policy.Candidates {
 	c := *in
 	clone := func(table [][]float64) [][]float64 {
@@ -309,7 +312,7 @@ func cloneNeeds(in *policy.Candidates) *policy.Candidates {
 	return &c
 }
 
-// evict moves what a row frees from need to freed.
+// evict moves the resources of a row from need to freed.
 func evict(in *policy.Candidates, i, row int) {
 	for d := range in.Need {
 		in.Need[d][i] -= in.Rows.Use[d][row]
@@ -323,7 +326,7 @@ func evict(in *policy.Candidates, i, row int) {
 	}
 }
 
-// chooseOption scores the options that fit, and takes the best.
+// chooseOption scores the options that fit and sets d.Chosen to the best.
 func (s *Subject) chooseOption(c *Case, d *Decision) error {
 	fitting := *c
 	fitting.Options = nil

@@ -1,16 +1,15 @@
-// Package decay owns the policy that is written once in every guest language:
-// here in Go, and under sdk/c, sdk/rust and sdk/assemblyscript with the same
-// settings and the same answers to the bit. Tests of hosts use it, and authors
-// compare it with its twin in their own language.
+// Package decay implements the example policy that exists in every guest language:
+// here in Go, and under sdk/c, sdk/rust and sdk/assemblyscript with the same settings
+// and bit-identical answers. Tests of hosts use it, and authors can compare it with
+// the version in their own language.
 //
-// Work that is lost counts less the longer ago it was begun. Victims go by the
-// work that evicting them loses, which counts for half after each halfLife since
-// the work began. What started less than grace ago is safe from all but much
-// more urgent work. Options go by the highest priority among their victims, and
-// then by fit less what is lost there.
+// Lost work counts less the older the allocation is. Victims are ordered by the work
+// that evicting them loses, halved for each halfLife since the work began.
+// Allocations younger than grace require a larger priority gap. Options are ranked by
+// the highest priority among their victims, then by fit minus the lost work.
 //
-// A Policy keeps nothing between calls but its configuration, and is used by one
-// goroutine at a time.
+// A Policy keeps no state between calls except its configuration. It must be used by
+// one goroutine at a time.
 package decay
 
 import (
@@ -22,13 +21,13 @@ import (
 	"github.com/cede-scheduler/cede/sdk/rules"
 )
 
-// Policy is the policy named decay.
+// Policy implements the policy named decay.
 type Policy struct {
 	halfLife, grace   int64
 	graceGap          int32
 	weight            float64
 	fewest, fitBefore bool
-	factors           map[string]float64 // +Inf for a namespace that is spared
+	factors           map[string]float64 // +Inf for namespaces that are never evicted
 }
 
 var (
@@ -38,7 +37,7 @@ var (
 	_ policy.OptionScorer = (*Policy)(nil)
 )
 
-// New returns a policy that has to be configured.
+// New returns a policy. Configure must be called before its first use.
 func New() *Policy { return &Policy{} }
 
 // Info implements policy.Policy.
@@ -83,7 +82,7 @@ func (p *Policy) Configure(c *policy.Config) error {
 	return nil
 }
 
-// factorOf looks up what an hour lost in a namespace counts.
+// factorOf returns the factor of lost work in a namespace.
 func (p *Policy) factorOf(name string) float64 {
 	if f, ok := p.factors[name]; ok {
 		return f
@@ -91,9 +90,9 @@ func (p *Policy) factorOf(name string) float64 {
 	return 1
 }
 
-// PriorityDelta implements policy.DeltaHook. Within its grace, work asks for a
-// larger gap. Where that alone protects it, the host asks again once the grace
-// is over.
+// PriorityDelta implements policy.DeltaHook. Allocations within their grace require a
+// larger gap. If the grace alone protects one, the result includes the time at which
+// it ends.
 func (p *Policy) PriorityDelta(in *policy.Candidates, gap []int32, recheck *policy.Recheck) error {
 	for row, start := range in.Rows.Start {
 		until := start + p.grace
@@ -109,8 +108,8 @@ func (p *Policy) PriorityDelta(in *policy.Candidates, gap []int32, recheck *poli
 	return nil
 }
 
-// ScoreVictims implements policy.VictimScorer. A group that has lost all it may
-// lose goes last.
+// ScoreVictims implements policy.VictimScorer. Groups that have reached their
+// eviction limit come last.
 func (p *Policy) ScoreVictims(in *policy.Candidates, out *policy.VictimScores) error {
 	rows := &in.Rows
 	factor := 1.0

@@ -8,7 +8,7 @@ import (
 	"github.com/cede-scheduler/cede/sdk/policy"
 )
 
-// sum is a number that everything is folded into, one after the other.
+// A sum is a running hash of all values added to it.
 type sum uint64
 
 const (
@@ -18,7 +18,7 @@ const (
 
 func (h *sum) add(x uint64) { *h = (*h ^ sum(x)) * prime }
 
-// part is a number that follows from the sum, for a row or an option.
+// part returns a number derived from the sum for row or option k.
 func (h sum) part(k int) uint64 {
 	h.add(uint64(k))
 	return uint64(h ^ h>>29)
@@ -76,7 +76,7 @@ func (h *sum) texts(list []string) {
 	}
 }
 
-// named folds a column of texts.
+// named adds a column of strings.
 func (h *sum) named(strings []string, ids []int32) {
 	h.add(uint64(len(ids)))
 	for _, id := range ids {
@@ -209,8 +209,8 @@ func (h *sum) shared(s *policy.Shared, strings []string) {
 	}
 }
 
-// later folds a column that versions of the ABI after the first have, and leaves
-// no trace where it is empty: answers to frames of the first stay what they are.
+// later adds a column that versions of the ABI after the first define. An empty
+// column adds nothing, so that answers to frames of the first version do not change.
 func later[T any](fold func([]T), column []T) {
 	if len(column) > 0 {
 		fold(column)

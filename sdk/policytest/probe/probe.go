@@ -1,9 +1,9 @@
-// Package probe owns a policy that tells whether questions arrive whole: it
-// folds all that it is shown into one number and answers with what follows from
-// that. It is written in every guest language, with the same folding in the same
-// order, and the golden frames of sdk/abi are its questions and answers.
+// Package probe implements a policy that verifies the transport of questions: it
+// hashes every value it receives into one number and derives its answers from it. The
+// policy exists in every guest language with the same hash in the same order. The
+// golden frames of sdk/abi contain its questions and answers.
 //
-// A Policy is used by one goroutine at a time.
+// A Policy must be used by one goroutine at a time.
 package probe
 
 import (
@@ -13,9 +13,9 @@ import (
 	"github.com/cede-scheduler/cede/sdk/policy"
 )
 
-// Policy is the policy named probe.
+// Policy implements the policy named probe.
 type Policy struct {
-	seed uint64 // what the configuration folds to
+	seed uint64 // hash of the configuration
 }
 
 var (
@@ -28,16 +28,16 @@ var (
 	_ policy.BindingPreemptor = (*Policy)(nil)
 )
 
-// New returns a policy.
+// New returns an unconfigured policy.
 func New() *Policy { return &Policy{} }
 
-// AllColumns is what the probe asks for.
+// AllColumns is the set of columns that the probe requests.
 const AllColumns policy.Columns = 1<<17 - 1
 
-// Version is the version that a module of the probe tells.
+// Version is the version of a probe module.
 const Version = "1.0-größe"
 
-// Description is what a module of the probe says that it is.
+// Description returns the description of a probe module.
 func Description(settings []byte) abi.Description {
 	return abi.Description{Info: New().Info(), Version: Version, Hooks: 31, Configurable: true, Settings: settings}
 }
@@ -50,8 +50,8 @@ func (*Policy) Info() policy.Info {
 	}
 }
 
-// Settings implements policy.Configurable: a setting of each kind, with words
-// that have to be escaped.
+// Settings implements policy.Configurable. It returns a setting of each kind, with
+// characters that need escaping.
 func (*Policy) Settings() []policy.Setting {
 	return []policy.Setting{
 		{Name: "on", Kind: policy.Bool, Doc: `says "yes" or \no`, Default: "true"},
@@ -91,7 +91,7 @@ func (p *Policy) Configure(c *policy.Config) error {
 	return nil
 }
 
-// check fails where the preemptor's job says so.
+// check returns an error if the job name of the preemptor requests one.
 func check(p *policy.Preemptor) error {
 	if p.Job == "fail" {
 		return errors.New("no: " + p.Namespace)
@@ -120,8 +120,8 @@ func (p *Policy) ScoreVictims(in *policy.Candidates, out *policy.VictimScores) e
 	return check(in.Preemptor)
 }
 
-// SelectVictims implements policy.VictimSelector. Where the preemptor's job is
-// named twice, it picks every row two times: more than there is room for.
+// SelectVictims implements policy.VictimSelector. If the preemptor's job requests it,
+// it picks every row twice, which exceeds the capacity of the answer.
 func (p *Policy) SelectVictims(in *policy.Candidates, out *policy.Selection) error {
 	p.pick(in, out)
 	return check(in.Preemptor)
@@ -145,8 +145,8 @@ func (p *Policy) pick(in *policy.Candidates, out *policy.Selection) sum {
 	return h
 }
 
-// PreemptBindings implements policy.BindingPreemptor: it picks as SelectVictims
-// does, and ranks the options as ScoreOptions.
+// PreemptBindings implements policy.BindingPreemptor. It picks as SelectVictims does,
+// and ranks the options as ScoreOptions does.
 func (p *Policy) PreemptBindings(in *policy.Candidates, out *policy.BindingVictims) error {
 	h := p.pick(in, &out.Selection)
 	for k := range out.Tiers {

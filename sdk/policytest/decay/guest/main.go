@@ -1,5 +1,5 @@
-// Command guest serves the policy named decay: a module of it with GOOS=wasip1
-// GOARCH=wasm go build -buildmode=c-shared.
+// Command guest serves the policy named decay. GOOS=wasip1 GOARCH=wasm go build
+// -buildmode=c-shared builds it as a module.
 package main
 
 import (
