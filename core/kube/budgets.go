@@ -4,8 +4,8 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 )
 
-// translateBudgets translates disruption budgets. Which pods a budget is about is
-// told by labels, if need be by one of its own.
+// translateBudgets translates disruption budgets. The groups that a budget covers are
+// selected by labels; if equal labels do not suffice, by a selector label.
 func (c *Cluster) translateBudgets(d *Dump, w *podTranslator) {
 	names := map[string]int{}
 	for _, b := range d.Budgets {
@@ -27,30 +27,30 @@ func (c *Cluster) translateBudgets(d *Dump, w *podTranslator) {
 			c.Report.info("disruption budgets without a selector, which select nothing", "left out")
 			continue
 		case len(b.Spec.Selector.Labels)+len(b.Spec.Selector.Expressions) == 0:
-			c.Report.info("disruption budgets with an empty selector", "left out: kube-scheduler evicts as if they selected nothing, though drains heed them for every pod")
+			c.Report.info("disruption budgets with an empty selector", "left out: kube-scheduler ignores them in preemption, although drains apply them to every pod")
 			continue
 		case b.Spec.MinAvailable != nil && b.Spec.MaxUnavailable == nil:
 			made.MinAvailable = (*model.Bound)(b.Spec.MinAvailable)
 		case b.Spec.MaxUnavailable != nil && b.Spec.MinAvailable == nil:
 			made.MaxUnavailable = (*model.Bound)(b.Spec.MaxUnavailable)
 		default:
-			c.Report.info("disruption budgets that do not say one of minAvailable and maxUnavailable", "left out")
+			c.Report.info("disruption budgets without exactly one of minAvailable and maxUnavailable", "left out")
 			continue
 		}
 		if taken[name] {
-			c.Report.info("disruption budgets whose name another one has", "left out")
+			c.Report.info("disruption budgets with a duplicate name", "left out")
 			continue
 		}
 		taken[name] = true
 		made.Labels = c.labelFor(namespace, b.Spec.Selector)
 		if b.Spec.Selector.Matches(nil) {
-			c.Report.info("disruption budgets that select pods without labels, too", "told so, where kube-scheduler evicts those as if they had no budget")
+			c.Report.info("disruption budgets that also select pods without labels", "applied to these pods; kube-scheduler ignores the budget for them")
 		}
 		if len(b.Status.DisruptedPods) > 0 {
-			c.Report.info("disruption budgets with pods that are being evicted (disruptedPods)", "charged until they are gone, where kube-scheduler does not charge those again")
+			c.Report.info("disruption budgets with pods that are being evicted (disruptedPods)", "these pods are counted until they are gone; kube-scheduler does not count them again")
 		}
 		if b.Spec.UnhealthyPodEvictionPolicy == "AlwaysAllow" {
-			c.Report.info("disruption budgets that let unhealthy pods go (AlwaysAllow)", "they count as healthy")
+			c.Report.info("disruption budgets that allow the eviction of unhealthy pods (AlwaysAllow)", "unhealthy pods count as healthy")
 		}
 		c.Budgets = append(c.Budgets, made)
 		if b.Status.DisruptionsAllowed != nil {
@@ -61,14 +61,15 @@ func (c *Cluster) translateBudgets(d *Dump, w *podTranslator) {
 		}
 		if allowed := b.Status.DisruptionsAllowed; allowed != nil && int(*allowed) != w.allowedDisruptions(b, made) {
 			c.Report.Add(Note{
-				Count: 1, Subject: "disruption budgets whose status allows another number of disruptions than their running pods leave",
-				Handling: "counted by running pods: a dump of pods that are not ready, or an old status",
+				Count: 1, Subject: "disruption budgets with a status that differs from the count of their running pods",
+				Handling: "running pods are counted; some pods may not be ready, or the status is outdated",
 			})
 		}
 	}
 }
 
-// allowedDisruptions is how many disruptions a budget has left, counted as cede counts.
+// allowedDisruptions returns the number of disruptions that a budget allows if every
+// running pod counts as available, as the model does.
 func (w *podTranslator) allowedDisruptions(b *Budget, made *model.Budget) int {
 	available, desired := 0, 0
 	for _, j := range w.Jobs {
@@ -85,6 +86,7 @@ func (w *podTranslator) allowedDisruptions(b *Budget, made *model.Budget) int {
 	return max(0, available-made.RequiredAvailable(desired))
 }
 
+// instances returns the desired number of instances of a group.
 func (w *podTranslator) instances(j *Job, g *model.Group) int {
 	if j.Type.PerNode() {
 		return w.running(g)
@@ -92,7 +94,7 @@ func (w *podTranslator) instances(j *Job, g *model.Group) int {
 	return g.Count
 }
 
-// running is how many instances of a group run.
+// running returns the number of running instances of a group.
 func (w *podTranslator) running(g *model.Group) int {
 	if w.runningCount == nil {
 		w.runningCount = map[*model.Group]int{}
@@ -103,8 +105,9 @@ func (w *podTranslator) running(g *model.Group) int {
 	return w.runningCount[g]
 }
 
-// UseBudgetStatus makes budgets leave as many disruptions as their status says, for a
-// cluster of which only a part of the pods is known.
+// UseBudgetStatus makes each budget allow the number of disruptions in its status. It
+// is for clusters of which only a part of the pods is present, so that counting them
+// would be wrong.
 func (c *Cluster) UseBudgetStatus() {
 	available := map[*model.Group]int{}
 	for _, i := range c.Instances {

@@ -9,45 +9,45 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 )
 
-// Cluster is a dump in the model's nouns. Nothing of it is compiled.
+// A Cluster is a dump translated into the model. Jobs are not compiled.
 type Cluster struct {
 	*Translator
-	Time       time.Time // the latest time that the dump names: when it was made, as far as it tells
+	Time       time.Time // latest timestamp in the dump, an estimate of when it was taken
 	Namespaces []string
 	Classes    []*model.PriorityClass
 	Jobs       []*Job
-	Instances  []*Instance // what runs, in the order of the dump
+	Instances  []*Instance // pods on nodes, in the order of the dump
 	Budgets    []*model.Budget
 
 	PodsRead       int
-	PodsTranslated int // that are told
+	PodsTranslated int // without those left out
 
-	disruptionsAllowed map[*model.Budget]int32 // disruptions that a budget's status allows
+	disruptionsAllowed map[*model.Budget]int32 // by the status of the budget
 }
 
-// Job is a job with what shall happen to it.
+// A Job is a translated job together with the state of its pods.
 type Job struct {
 	*model.Job
-	Pending      int  // instances that wait for a place: the job is to be submitted
-	Terminating  bool // its instances are on their way out
+	Pending      int  // pods without a node; if above 0 the job is submitted
+	Terminating  bool // its pods have a deletion timestamp
 	Created      time.Time
-	HasNominated bool // some instance has a node in prospect
+	HasNominated bool // a pending pod has a nominated node
 
-	groups      map[string]*model.Group // by shape
+	groups      map[string]*model.Group // by groupKeyOf
 	targetNodes map[*model.Group][]string
 }
 
-// Instance is a pod that has a node.
+// An Instance is a pod on a node.
 type Instance struct {
-	ID      string // the pod's name, with the namespace where several have it
+	ID      string // the pod's name, with the namespace if the name is not unique
 	Pod     *Pod
 	Job     *Job
 	Group   *model.Group
 	Node    string
-	Started time.Duration // since Taken: 0 or less
+	Started time.Duration // relative to Cluster.Time: 0 or negative
 }
 
-// Translate turns a dump into the model's nouns.
+// Translate translates a dump. It returns ErrEmpty if the dump has no nodes and no pods.
 func Translate(d *Dump) (*Cluster, error) {
 	if len(d.Nodes)+len(d.Pods) == 0 {
 		return nil, ErrEmpty
@@ -56,12 +56,12 @@ func Translate(d *Dump) (*Cluster, error) {
 	return c, nil
 }
 
-// translate translates a dump. What pods want that are yet to come can be told of the
-// cluster, too.
+// translate translates a dump. Attributes and labels that the expected pods require
+// are added as well, so that these pods can be translated later.
 func translate(d *Dump, t *Translator, expected []*Pod) (*Cluster, *podTranslator) {
 	c := &Cluster{Translator: t, PodsRead: len(d.Pods), Time: latestTime(d)}
 	if len(d.Nodes) == 0 {
-		c.Report.warn("dump without a node (add what `kubectl get nodes` writes)", "nothing can be placed in it, and what runs is left out")
+		c.Report.warn("dump without nodes (add the output of `kubectl get nodes`)", "no pod can be placed, and running pods are left out")
 	}
 	c.translateNodes(d, expected)
 	c.classes(d)
@@ -82,20 +82,20 @@ func translate(d *Dump, t *Translator, expected []*Pod) (*Cluster, *podTranslato
 	for _, kind := range slices.Sorted(maps.Keys(d.Other)) {
 		c.Report.Add(Note{Count: d.Other[kind], Subject: fmt.Sprintf("objects of kind %.60s", kind), Handling: "not needed"})
 	}
-	c.Report.Add(Note{Count: len(d.Workloads), Subject: "workloads (Deployments and the like)", Handling: "told by their pods"})
+	c.Report.Add(Note{Count: len(d.Workloads), Subject: "workloads, such as Deployments", Handling: "represented by their pods"})
 	return c, w
 }
 
-// nameFirstInvalidAmount names the first amount that is none.
+// nameFirstInvalidAmount adds the first invalid quantity to the note that counts them.
 func (c *Cluster) nameFirstInvalidAmount() {
 	for i := range c.Report.List {
 		if n := &c.Report.List[i]; n.Subject == invalidAmounts {
-			n.Handling += "; the first: " + c.firstNoAmount.Error()
+			n.Handling += "; the first: " + c.invalid.firstAmount.Error()
 		}
 	}
 }
 
-// latestTime is the latest time of a dump.
+// latestTime returns the latest timestamp in a dump.
 func latestTime(d *Dump) time.Time {
 	var latest time.Time
 	see := func(text string) {
@@ -116,17 +116,18 @@ func latestTime(d *Dump) time.Time {
 	return latest
 }
 
-// translateNodes translates nodes, and decides which resources are told.
+// translateNodes chooses the resources to retain and translates the nodes.
 func (c *Cluster) translateNodes(d *Dump, expected []*Pod) {
 	capacity := make([]exactAmounts, len(d.Nodes))
+	reader := c.requestReader()
 	for i, n := range d.Nodes {
-		capacity[i] = c.capacity(n)
+		capacity[i] = reader.node(n)
 	}
 	asks := make([]exactAmounts, 0, len(d.Pods))
-	quiet := &Translator{Report: &Report{}, amounts: c.amounts}
+	unreported := requestReader{c.amounts, &Report{}, &invalidValues{}}
 	for _, p := range slices.Concat(d.Pods, expected) {
 		if !p.isFinished() {
-			asks = append(asks, quiet.podRequests(p))
+			asks = append(asks, unreported.pod(p))
 		}
 	}
 	c.chooseResources(capacity, asks)
@@ -136,7 +137,7 @@ func (c *Cluster) translateNodes(d *Dump, expected []*Pod) {
 	c.inspectNodes()
 }
 
-// node is a node that offers some amounts.
+// node translates a node with the given exact capacity.
 func (c *Cluster) node(n *Node, capacity exactAmounts) *model.Node {
 	node := &model.Node{ID: n.Metadata.Name, Datacenter: "dc1", Capacity: model.Resources{}, Attributes: maps.Clone(n.Metadata.Labels)}
 	for name, amount := range capacity {
@@ -144,34 +145,11 @@ func (c *Cluster) node(n *Node, capacity exactAmounts) *model.Node {
 			node.Capacity[name] = inModel(name, amount, false)
 		}
 	}
-	node.Taints = c.taints(n)
+	node.Taints = translateTaints(n, c.Report)
 	return node
 }
 
-// capacity is what a node offers.
-func (c *Cluster) capacity(n *Node) exactAmounts {
-	list := n.Status.Allocatable
-	if len(list) == 0 {
-		list = n.Status.Capacity
-		if len(list) == 0 {
-			c.Report.warn("nodes that say nothing of what they have", "kept; nothing fits there")
-		} else {
-			c.Report.info("nodes that do not say what they offer", "they offer what they have")
-		}
-	}
-	e := make(exactAmounts, len(list))
-	for name, q := range list {
-		amount, err := c.amounts.of(resourceName(name), q, true)
-		if err = c.clampTooLarge(err); err != nil || !isResource(name) {
-			c.addInvalidAmount("node "+n.Metadata.Name, name, q)
-			continue
-		}
-		e[resourceName(name)] = amount
-	}
-	return e
-}
-
-// classes translates priority classes.
+// classes translates priority classes. Those that violate the model's rules are left out.
 func (c *Cluster) classes(d *Dump) {
 	for _, k := range d.Classes {
 		class := &model.PriorityClass{
@@ -179,14 +157,14 @@ func (c *Cluster) classes(d *Dump) {
 			NeverPreempts: k.PreemptionPolicy == neverPolicy, Description: k.Description,
 		}
 		if problems := class.Problems(); len(problems) > 0 {
-			c.Report.info(fmt.Sprintf("priority class %s, whose %s no server takes (%s)", class.Name, problems[0].Field, problems[0].Message),
+			c.Report.info(fmt.Sprintf("priority class %s with an invalid %s (%s)", class.Name, problems[0].Field, problems[0].Message),
 				"left out; its pods keep their priority")
 			continue
 		}
 		c.Classes = append(c.Classes, class)
 		for key := range k.Metadata.Annotations {
 			if key != mirrorPod {
-				c.Report.warn("priority classes with annotations of preemption toleration", "read by no policy here")
+				c.Report.warn("priority classes with preemption toleration annotations", "annotations ignored")
 				break
 			}
 		}
@@ -195,7 +173,7 @@ func (c *Cluster) classes(d *Dump) {
 
 const neverPolicy = "Never"
 
-// collectReadLabels notes which labels and host ports the dump makes use of.
+// collectReadLabels records the labels that selectors read and reserves host ports.
 func (c *Cluster) collectReadLabels(d *Dump, expected []*Pod) {
 	read := func(key string) { c.readLabels[key] = true }
 	for _, p := range slices.Concat(d.Pods, expected) {
@@ -212,8 +190,8 @@ func (c *Cluster) collectReadLabels(d *Dump, expected []*Pod) {
 	c.ports.reserve(slices.Concat(d.Pods, expected))
 }
 
-// EachPerInstanceLabel visits the labels by which a pod tells other pods of one workload
-// apart, once for each time that it reads them.
+// EachPerInstanceLabel calls visit with each per-instance label that the pod's
+// selectors read, once per occurrence.
 func (p *Pod) EachPerInstanceLabel(visit func(label string)) {
 	read := func(key string) {
 		if slices.Contains(perInstance, key) {
@@ -228,7 +206,7 @@ func (p *Pod) EachPerInstanceLabel(visit func(label string)) {
 	})
 }
 
-// selectors visits every selector of a pod, with the further labels it reads.
+// selectors calls visit with each selector of a pod and its matchLabelKeys.
 func (p *Pod) selectors(visit func(*LabelSelector, []string)) {
 	for i := range p.Spec.TopologySpreadConstraints {
 		w := &p.Spec.TopologySpreadConstraints[i]
@@ -248,7 +226,7 @@ func (p *Pod) selectors(visit func(*LabelSelector, []string)) {
 	}
 }
 
-// finishLabels puts on groups the labels that stand for selectors.
+// finishLabels adds the selector labels to the groups.
 func (c *Cluster) finishLabels() {
 	for _, j := range c.Jobs {
 		for _, g := range j.Groups {
@@ -257,7 +235,7 @@ func (c *Cluster) finishLabels() {
 	}
 }
 
-// namespaces lists those of the dump and those that jobs are in.
+// namespaces lists the namespaces of the dump and of all jobs.
 func (c *Cluster) namespaces(d *Dump) {
 	seen := map[string]bool{}
 	for _, n := range d.Namespaces {

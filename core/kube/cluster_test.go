@@ -26,7 +26,7 @@ func TestTranslate_TimesThatAreNoneAreCounted(t *testing.T) {
 		{"kind":"Pod","metadata":{"name":"b","namespace":"shop"},"spec":{"nodeName":"n1","containers":[{"name":"c"}]},"status":{"startTime":"zz"}},
 		{"kind":"Pod","metadata":{"name":"c","namespace":"shop"},"spec":{"nodeName":"n1","containers":[{"name":"c"}]}}]}`)
 	if !slices.ContainsFunc(notes, func(n Note) bool {
-		return n.Count == 2 && strings.Contains(n.Subject, "that is no time") && strings.HasSuffix(n.Handling, "the first is shop/a")
+		return n.Count == 2 && strings.Contains(n.Subject, "invalid startTime") && strings.HasSuffix(n.Handling, "the first: shop/a")
 	}) {
 		t.Errorf("%+v", notes)
 	}
@@ -34,7 +34,7 @@ func TestTranslate_TimesThatAreNoneAreCounted(t *testing.T) {
 
 func TestTranslate_ADumpWithoutNodesSaysSo(t *testing.T) {
 	notes := notesOf(t, `{"kind":"Pod","metadata":{"name":"a"},"spec":{"nodeName":"n1","containers":[{"name":"c"}]}}`)
-	if len(notes) == 0 || !strings.HasPrefix(notes[0].Subject, "dump without a node") || !notes[0].AffectsPlacement {
+	if len(notes) == 0 || !strings.HasPrefix(notes[0].Subject, "dump without nodes") || !notes[0].AffectsPlacement {
 		t.Errorf("%+v", notes)
 	}
 }

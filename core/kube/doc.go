@@ -1,15 +1,14 @@
-// Package kube owns what Kubernetes objects mean here: it reads dumps of a
-// cluster (Read), turns nodes, pods, disruption budgets and priority classes
-// into the model's nouns (Translate, Translator), and defines what
-// kube-scheduler and an extender say to each other.
+// Package kube owns the meaning of Kubernetes objects: it reads dumps of a cluster
+// (Read), translates nodes, pods, disruption budgets and priority classes into the
+// model (Translate, Translator), and defines the protocol between kube-scheduler and a
+// scheduler extender.
 //
-// It never decides anything, plays nothing and keeps no state: the importer
-// makes a scenario of what it returns, and core/kube/extender answers
-// kube-scheduler with it. What an object says about scheduling and our nouns
-// cannot express is counted and named in Notes; nothing is dropped in silence.
+// It makes no decisions, runs no simulation and keeps no state. The importer writes a
+// scenario from the result, and core/kube/extender uses it to answer kube-scheduler. If
+// the model cannot express a scheduling requirement of an object, a Report counts and
+// names it. Nothing is dropped silently.
 //
-// Dumps come from strangers: nothing in them may cause a panic or take memory
-// out of proportion.
+// Dumps are untrusted input: they must not cause a panic or disproportionate memory use.
 //
-// All functions may be called concurrently; a Translator serves one goroutine.
+// All functions are safe for concurrent use. A Translator must be used by one goroutine.
 package kube

@@ -10,22 +10,23 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 )
 
-// Group is what a pod wants, as a group of one instance. Own says whether the pod
-// is one of a DaemonSet, whose pods each name their node: that is left out.
+// Group translates a pod into a group with one instance. If own is true the pod
+// belongs to a DaemonSet; the node that its controller chose is then not a
+// constraint.
 func (t *Translator) Group(p *Pod, own bool) *model.Group {
 	g := &model.Group{
 		Name: "pods", Count: 1, MaxParallelEvictions: 1,
-		Resources: t.resources(t.podRequests(p)), Ports: t.hostPorts(p), Labels: t.labels(p),
+		Resources: t.resources(t.requestReader().pod(p)), Ports: t.hostPorts(p), Labels: t.labels(p),
 		Tolerations: t.tolerations(p), KillTimeout: int64(gracePeriod(p)),
 	}
 	t.nodes(p, g, own)
 	t.pods(p, g)
 	t.spread(p, g)
-	t.unexpressed(p)
+	reportUnsupported(p, t.Report)
 	return g
 }
 
-// gracePeriod is how long a pod may take to stop; 30 s where it does not say.
+// gracePeriod returns the termination grace period of a pod; default: 30 s.
 func gracePeriod(p *Pod) time.Duration {
 	if s := p.Spec.TerminationGracePeriod; s != nil {
 		return time.Duration(min(max(*s, 0), 365*24*3600)) * time.Second
@@ -33,30 +34,31 @@ func gracePeriod(p *Pod) time.Duration {
 	return 30 * time.Second
 }
 
-// VolumesNote is what Notes say of pods whose volumes may bind them to nodes.
-const VolumesNote = "pods with volumes that may bind them to nodes or zones, or run into limits of volumes a node"
+// VolumesNote is the subject of the note on pods with volumes that may restrict their
+// nodes.
+const VolumesNote = "pods with volumes that may restrict them to nodes or zones, or reach the volume limit of a node"
 
-// unexpressed names what a pod says and nothing here can say.
-func (t *Translator) unexpressed(p *Pod) {
+// reportUnsupported reports the fields of a pod that have no equivalent in the model.
+func reportUnsupported(p *Pod, r *Report) {
 	s := &p.Spec
 	if slices.ContainsFunc(s.Volumes, func(v Volume) bool { return v.restrictsNodes() }) {
-		t.Report.warn(VolumesNote, "placed as if every node reached them")
+		r.warn(VolumesNote, "placed as if all nodes could attach them")
 	}
 	if len(s.ResourceClaims) > 0 {
-		t.Report.warn("pods with resource claims (dynamic resource allocation)", "placed as if they had none")
+		r.warn("pods with resource claims (dynamic resource allocation)", "placed without them")
 	}
 	if isSet(s.SchedulingGroup) || isSet(s.WorkloadRef) {
-		t.Report.warn("pods of a scheduling group (gang)", "placed one by one")
+		r.warn("pods of a scheduling group (gang)", "placed one by one")
 	}
 	if s.OS != nil && s.OS.Name != "" && s.OS.Name != "linux" {
-		t.Report.info("pods that name an operating system", "placed by their selectors and tolerations alone, as kube-scheduler does")
+		r.info("pods that name an operating system", "placed by their selectors and tolerations only, as in kube-scheduler")
 	}
 	if s.SchedulerName != "" && s.SchedulerName != "default-scheduler" {
-		t.Report.info("pods of other schedulers than default-scheduler", "placed by the same rules as all")
+		r.info("pods of other schedulers than default-scheduler", "placed by the same rules as all pods")
 	}
 }
 
-// nodes translates where among the nodes a pod wants to be.
+// nodes translates the node selector and the node affinity of a pod.
 func (t *Translator) nodes(p *Pod, g *model.Group, own bool) {
 	for _, key := range slices.Sorted(maps.Keys(p.Spec.NodeSelector)) {
 		g.Constraints = append(g.Constraints, t.require(&Requirement{Key: key, Operator: "In", Values: []string{p.Spec.NodeSelector[key]}}))
@@ -77,7 +79,7 @@ func (t *Translator) nodes(p *Pod, g *model.Group, own bool) {
 	for i := range a.Preferred {
 		wish := &a.Preferred[i]
 		if len(wish.Preference.Expressions)+len(wish.Preference.Fields) == 0 || wish.Weight == 0 {
-			continue // a term without requirements is of no node
+			continue // a term without requirements matches no node
 		}
 		g.Affinities = append(g.Affinities, model.Affinity{
 			Constraint: t.single(&wish.Preference), Weight: int(min(max(wish.Weight, 1), 100)),
@@ -85,20 +87,22 @@ func (t *Translator) nodes(p *Pod, g *model.Group, own bool) {
 	}
 }
 
-// withoutOwnNode drops the node that the DaemonSet's controller chose for a pod.
+// withoutOwnNode removes the field terms by which the DaemonSet controller binds a
+// pod to its node. It returns nil if a term has no other requirements: it matches
+// every node.
 func withoutOwnNode(terms []NodeTerm) []NodeTerm {
 	var list []NodeTerm
 	for _, term := range terms {
 		term.Fields = nil
 		if len(term.Expressions) == 0 {
-			return nil // every node
+			return nil // matches every node
 		}
 		list = append(list, term)
 	}
 	return list
 }
 
-// requireTerms is constraints that hold where one of the terms does.
+// requireTerms returns constraints that hold on nodes that match one of the terms.
 func (t *Translator) requireTerms(terms []NodeTerm) []model.Constraint {
 	if len(terms) == 1 && len(terms[0].Expressions)+len(terms[0].Fields) > 0 {
 		var list []model.Constraint
@@ -113,7 +117,7 @@ func (t *Translator) requireTerms(terms []NodeTerm) []model.Constraint {
 	return []model.Constraint{t.requireNodeSet(terms)}
 }
 
-// single is one constraint that holds where a term does.
+// single returns one constraint that is equivalent to a term.
 func (t *Translator) single(term *NodeTerm) model.Constraint {
 	switch {
 	case len(term.Expressions) == 1 && len(term.Fields) == 0:
@@ -124,26 +128,28 @@ func (t *Translator) single(term *NodeTerm) model.Constraint {
 	return t.requireNodeSet([]NodeTerm{*term})
 }
 
-// requireNodeSet tells terms by an attribute of the nodes for which one of them holds.
+// requireNodeSet returns a constraint on the attribute of the nodes that match a term.
 func (t *Translator) requireNodeSet(terms []NodeTerm) model.Constraint {
 	for i := range terms {
 		for _, r := range slices.Concat(terms[i].Expressions, terms[i].Fields) {
-			t.checkOperator(&r)
+			checkOperator(&r, t.Report)
 		}
 	}
 	name := t.nodeSet(canonical(terms), func(n *model.Node) bool {
 		return slices.ContainsFunc(terms, func(term NodeTerm) bool { return term.matches(n.ID, n.Attributes) })
 	})
-	t.Report.info("node affinities that no single constraint can say", "told by an attribute of the nodes that they match, "+nodeSetPrefix+"N")
+	t.Report.info("node affinities without an equivalent single constraint", "replaced by an attribute on matching nodes, "+nodeSetPrefix+"N")
 	return model.Constraint{Attribute: name, Operator: model.OpIsSet}
 }
 
-func (t *Translator) checkOperator(r *Requirement) {
+// checkOperator reports an unknown operator.
+func checkOperator(r *Requirement, report *Report) {
 	if !r.isKnown() {
-		t.Report.warn("requirements with an operator that is not known", "taken never to hold")
+		report.warn("requirements with an unknown operator", "treated as never satisfied")
 	}
 }
 
+// requireField translates a requirement on a node field.
 func (t *Translator) requireField(r *Requirement) model.Constraint {
 	if r.Key == "metadata.name" && r.Operator == "In" && len(r.Values) == 1 && r.Values[0] != "" {
 		return model.Constraint{Attribute: "node.id", Operator: model.OpEqual, Value: r.Values[0]}
@@ -151,7 +157,7 @@ func (t *Translator) requireField(r *Requirement) model.Constraint {
 	return t.requireNodeSet([]NodeTerm{{Fields: []Requirement{*r}}})
 }
 
-// require is a requirement as a constraint.
+// require translates a requirement on a node label.
 func (t *Translator) require(r *Requirement) model.Constraint {
 	plain := r.Key != "" && !slices.Contains(r.Values, "")
 	c := model.Constraint{Attribute: r.Key}
@@ -187,31 +193,33 @@ func (t *Translator) require(r *Requirement) model.Constraint {
 	return t.requireNodeSet([]NodeTerm{{Expressions: []Requirement{*r}}})
 }
 
-// isNumeric is whether every value of a label is a whole number, as is the other.
+// isNumeric reports whether every value of a label is a whole number, and the other
+// value as well. Results are cached per label.
 func (t *Translator) isNumeric(label, other string) bool {
 	all, known := t.numeric[label]
 	if !known {
-		all = t.allNumbers(label)
+		all = allNumbers(t.Nodes, label)
 		t.numeric[label] = all
 	}
 	return all && isWholeNumber(other)
 }
 
-func (t *Translator) allNumbers(label string) bool {
-	return !slices.ContainsFunc(t.Nodes, func(n *model.Node) bool {
+// allNumbers reports whether every node that has the label has a whole number as value.
+func allNumbers(nodes []*model.Node, label string) bool {
+	return !slices.ContainsFunc(nodes, func(n *model.Node) bool {
 		value, ok := n.Attributes[label]
 		return ok && !isWholeNumber(value)
 	})
 }
 
-// isWholeNumber is whether a text is a whole number that is compared as one: numbers are
-// compared as floats.
+// isWholeNumber reports whether a text is an integer that a float64 represents
+// exactly: the model compares numbers as floats.
 func isWholeNumber(s string) bool {
 	n, err := strconv.ParseInt(s, 10, 64)
 	return err == nil && n > -1<<53 && n < 1<<53
 }
 
-// pods translates where a pod wants to be with regard to others.
+// pods translates pod affinity and anti-affinity.
 func (t *Translator) pods(p *Pod, g *model.Group) {
 	a := p.Spec.Affinity
 	if a == nil {
@@ -221,28 +229,28 @@ func (t *Translator) pods(p *Pod, g *model.Group) {
 		for i := range a.Pod.Required {
 			g.Colocate = t.term(p, &a.Pod.Required[i], g.Colocate, "pod affinities")
 		}
-		t.Report.Add(Note{Count: len(a.Pod.Preferred), Subject: "preferred pod affinities", Handling: "left out: they choose among nodes with room, and keep nobody off any"})
+		t.Report.Add(Note{Count: len(a.Pod.Preferred), Subject: "preferred pod affinities", Handling: "left out: they only rank nodes with free capacity"})
 	}
 	if a.PodAnti != nil {
 		for i := range a.PodAnti.Required {
 			g.Separate = t.term(p, &a.PodAnti.Required[i], g.Separate, "pod anti-affinities")
 		}
-		t.Report.Add(Note{Count: len(a.PodAnti.Preferred), Subject: "preferred pod anti-affinities", Handling: "left out: they choose among nodes with room, and keep nobody off any"})
+		t.Report.Add(Note{Count: len(a.PodAnti.Preferred), Subject: "preferred pod anti-affinities", Handling: "left out: they only rank nodes with free capacity"})
 	}
 }
 
-// term translates one term of pod affinity, and appends what it comes to.
+// term translates one term of pod affinity and appends the result to list.
 func (t *Translator) term(p *Pod, w *PodTerm, list []model.LabelTerm, what string) []model.LabelTerm {
 	own := p.namespace()
 	here := len(w.Namespaces) == 0 && w.NamespaceSelector == nil || slices.Contains(w.Namespaces, own)
 	elsewhere := w.NamespaceSelector != nil || slices.ContainsFunc(w.Namespaces, func(n string) bool { return n != own })
 	if elsewhere {
-		t.Report.warn(what+" towards pods of other namespaces", "told within the pod's own namespace alone")
+		t.Report.warn(what+" to pods of other namespaces", "applied within the pod's own namespace only")
 	}
 	if w.NamespaceSelector != nil && len(w.NamespaceSelector.Labels)+len(w.NamespaceSelector.Expressions) == 0 {
-		here = true // every namespace
+		here = true // an empty namespace selector selects every namespace
 	}
-	selector, ok := t.narrowed(p, w.Selector, w.MatchLabelKeys, w.MismatchLabelKeys)
+	selector, ok := narrowed(p, w.Selector, w.MatchLabelKeys, w.MismatchLabelKeys)
 	switch {
 	case w.TopologyKey == "":
 		t.Report.warn(what+" without a topology key", "left out")
@@ -256,9 +264,10 @@ func (t *Translator) term(p *Pod, w *PodTerm, list []model.LabelTerm, what strin
 	return append(list, model.LabelTerm{Labels: t.labelFor(own, selector), TopologyKey: t.topology(w.TopologyKey)})
 }
 
-// narrowed is a selector with the labels of the pod itself that it shall match,
-// and those that it shall not.
-func (t *Translator) narrowed(p *Pod, s *LabelSelector, match, mismatch []string) (*LabelSelector, bool) {
+// narrowed returns a selector that also requires the pod's own values of the match
+// labels and excludes those of the mismatch labels. It returns false if there is no
+// selector.
+func narrowed(p *Pod, s *LabelSelector, match, mismatch []string) (*LabelSelector, bool) {
 	if s == nil {
 		return nil, false
 	}
@@ -276,7 +285,7 @@ func (t *Translator) narrowed(p *Pod, s *LabelSelector, match, mismatch []string
 	return own, true
 }
 
-// topology is a topology key in our words.
+// topology returns the model's name of a topology key.
 func (t *Translator) topology(key string) string {
 	if key == hostname && t.uniqueHostnames {
 		return model.TopologyNode
@@ -284,11 +293,11 @@ func (t *Translator) topology(key string) string {
 	return key
 }
 
-// spread translates how a pod wants to be spread.
+// spread translates topology spread constraints.
 func (t *Translator) spread(p *Pod, g *model.Group) {
 	for i := range p.Spec.TopologySpreadConstraints {
 		w := &p.Spec.TopologySpreadConstraints[i]
-		selector, ok := t.narrowed(p, w.Selector, w.MatchLabelKeys, nil)
+		selector, ok := narrowed(p, w.Selector, w.MatchLabelKeys, nil)
 		if !ok || w.TopologyKey == "" || !selector.Matches(p.Metadata.Labels) {
 			t.Report.warn("topology spread constraints that do not select the pod itself", "left out")
 			continue
@@ -299,7 +308,7 @@ func (t *Translator) spread(p *Pod, g *model.Group) {
 		}
 		hard := cmp.Or(w.WhenUnsatisfiable, "DoNotSchedule") == "DoNotSchedule"
 		if slices.ContainsFunc(g.Spread, func(s model.Spread) bool { return s.Attribute == attribute && (s.MaxSkew > 0) == hard }) {
-			t.Report.warn("topology spread constraints beside another one of the same key", "left out")
+			t.Report.warn("topology spread constraints with the key of another one of the pod", "left out")
 			continue
 		}
 		t.countSpread(p, selector)
@@ -308,16 +317,16 @@ func (t *Translator) spread(p *Pod, g *model.Group) {
 			rule.MaxSkew = int(max(w.MaxSkew, 1))
 		}
 		if hard && w.MinDomains != nil && *w.MinDomains > 1 {
-			t.Report.warn("topology spread constraints with minDomains", "told without it")
+			t.Report.warn("topology spread constraints with minDomains", "minDomains ignored")
 		}
 		if hard && (w.NodeTaintsPolicy == "Honor" || w.NodeAffinityPolicy == "Ignore") {
-			t.Report.warn("topology spread constraints with a policy for nodes of its own", "domains are counted by the pod's own constraints")
+			t.Report.warn("topology spread constraints with nodeTaintsPolicy or nodeAffinityPolicy", "domains are counted by the pod's own constraints")
 		}
 		g.Spread = append(g.Spread, rule)
 	}
 }
 
-// countSpread notes that the pods of a selector are spread.
+// countSpread counts the pods that are spread by a selector.
 func (t *Translator) countSpread(p *Pod, s *LabelSelector) {
 	if t.frozen {
 		return
@@ -329,5 +338,5 @@ func (t *Translator) countSpread(p *Pod, s *LabelSelector) {
 	t.spreads[key].pods++
 }
 
-// namespace is the pod's, default where it names none.
+// namespace returns the namespace of a pod; default: "default".
 func (p *Pod) namespace() string { return cmp.Or(p.Metadata.Namespace, model.DefaultNamespace) }

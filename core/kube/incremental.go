@@ -8,26 +8,26 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 )
 
-// IncrementalCluster is a cluster that stays while nodes come and go, and pods on them, so that
-// who asks often about a large one need not translate all of it each time. What it says
-// of a pod is what translating everything anew would say.
+// An IncrementalCluster is a translated cluster that is updated while nodes and pods
+// come and go, so that frequent requests about a large cluster do not translate all
+// of it each time. Invariant: the translation of a pod is equivalent to that of a
+// full translation.
 //
-// Nodes, jobs and groups that it has given out it never changes: another version
-// of a job comes in the place of the first. Where something comes that the nodes or
-// groups would have to be told otherwise for, it says so, and another roster must
-// be made.
+// Nodes, jobs and groups that it has returned are never modified; a changed job is
+// replaced by a copy. If a change would affect the translation of other nodes or
+// groups, the method returns false. The cluster is then unusable and must be rebuilt.
 //
-// A Roster serves one goroutine at a time.
+// An IncrementalCluster must be used by one goroutine at a time.
 type IncrementalCluster struct {
 	*Cluster
 	pods    *podTranslator
-	running map[*Job]map[string]int // by group
-	ids     map[string]bool         // of jobs
+	running map[*Job]map[string]int // by group name
+	ids     map[string]bool         // IDs of jobs in use
 	index   nodeIndex
 }
 
-// NewIncrementalCluster makes the roster of a cluster, in which the wishes of pods that are
-// expected can be told.
+// NewIncrementalCluster translates a cluster. Attributes and labels that the expected
+// pods require are added too, so that TranslatePod succeeds for these pods.
 func NewIncrementalCluster(d *Dump, expected []*Pod) *IncrementalCluster {
 	r := &IncrementalCluster{running: map[*Job]map[string]int{}, ids: map[string]bool{}}
 	t := NewTranslator(nil, &Report{})
@@ -51,27 +51,28 @@ func (r *IncrementalCluster) countRunning(j *Job, group string, by int) {
 	r.running[j][group] += by
 }
 
-// PodTranslation is what a pod would be here.
+// A PodTranslation is a pending pod translated into the model.
 type PodTranslation struct {
-	Job   *model.Job // another version, with one instance more in the group; not compiled
-	Group string
-	Notes *Report // of the pod alone
+	Job    *model.Job // copy of the job with one more instance; not compiled
+	Group  string
+	Report *Report // of this pod only
 
 	job         *Job
 	key         jobKey
-	group       *model.Group // as the pod's own, compiled nowhere
-	groupExists bool         // the job has the group already
-	groupKey    string       // of the group
+	group       *model.Group // of this pod only; not compiled
+	groupExists bool         // the job has an equal group already
+	groupKey    string       // see groupKeyOf
 }
 
-// TranslatePod says what a pod is that has no node yet; false where this roster cannot tell.
+// TranslatePod translates a pod without a node. It returns false if the pod requires
+// an attribute, a label or a resource that the cluster was translated without.
 func (r *IncrementalCluster) TranslatePod(p *Pod) (*PodTranslation, bool) {
 	return r.translatePod(p, false)
 }
 
 func (r *IncrementalCluster) translatePod(p *Pod, own bool) (*PodTranslation, bool) {
-	a := &PodTranslation{Notes: &Report{}}
-	r.needsRebuild, r.Report = false, a.Notes
+	a := &PodTranslation{Report: &Report{}}
+	r.needsRebuild, r.Report = false, a.Report
 	p.EachPerInstanceLabel(func(key string) { r.needsRebuild = r.needsRebuild || !r.readLabels[key] })
 	a.group = r.Group(p, own)
 	if r.needsRebuild {
@@ -90,7 +91,7 @@ func (r *IncrementalCluster) translatePod(p *Pod, own bool) (*PodTranslation, bo
 	return a, true
 }
 
-// addToJob makes the job with one more instance.
+// addToJob sets the job of a translation to a copy with one more instance.
 func (r *IncrementalCluster) addToJob(a *PodTranslation, name string) {
 	job := *a.job.Job
 	job.Groups = slices.Clone(job.Groups)
@@ -111,7 +112,7 @@ func (r *IncrementalCluster) addToJob(a *PodTranslation, name string) {
 	job.Groups = append(job.Groups, a.group)
 }
 
-// unusedJobID is the id of a job that comes later: the same for each pod of its shape.
+// unusedJobID returns an ID for a new job. It is the same for all pods with this key.
 func (r *IncrementalCluster) unusedJobID(s *jobKey) string {
 	id := fmt.Sprintf("%s.%s.%d.%t.%t", s.owner, s.kind, s.priority, s.neverPreempts, s.terminating)
 	for r.ids[id] {
@@ -120,9 +121,10 @@ func (r *IncrementalCluster) unusedJobID(s *jobKey) string {
 	return id
 }
 
-// AddPod takes in a pod that has come to its node. Where changed is true the job must
-// be stored before the instance. It is false where this roster cannot tell the pod.
-// The node may have to be retold.
+// AddPod adds a pod that has a node. If changed is true, the caller must store the
+// job before the instance. The instance is nil if the pod has finished or its node is
+// unknown. Call RefreshNode for the node afterwards. It returns ok = false if the
+// cluster must be rebuilt.
 func (r *IncrementalCluster) AddPod(p *Pod) (i *Instance, changed, ok bool) {
 	node := r.pods.nodes[p.Spec.NodeName]
 	if node == nil || p.isFinished() {
@@ -142,21 +144,21 @@ func (r *IncrementalCluster) AddPod(p *Pod) (i *Instance, changed, ok bool) {
 	return &Instance{Pod: p, Job: a.job, Group: a.job.Group(a.Group), Node: node.ID}, !a.groupExists, true
 }
 
-// RetainsLabels is whether the labels by which this roster tells the pods of one workload from
-// each other are those that somebody reads. With fewer, or more, of them pods would be
-// of other groups.
+// RetainsLabels reports whether the retained per-instance labels are exactly those
+// for which read returns true. If they are not, pods would be grouped differently.
 func (r *IncrementalCluster) RetainsLabels(read func(label string) bool) bool {
 	return !slices.ContainsFunc(perInstance, func(label string) bool { return r.readLabels[label] != read(label) })
 }
 
-// hasPortConflict is whether somebody on a node has one of the ports already.
+// hasPortConflict reports whether a pod on the node has one of the group's host ports.
 func (r *IncrementalCluster) hasPortConflict(n *model.Node, g *model.Group) bool {
 	u := r.pods.usage[n.ID]
 	return u != nil && slices.ContainsFunc(g.Ports, func(port uint16) bool { return u.ports[port] })
 }
 
-// RemoveInstance lets go of an instance, whose node may have to be retold. It is false where
-// another one may have ports then that it was told without.
+// RemoveInstance removes an instance. Call RefreshNode for its node afterwards. It
+// returns false if another pod may get back host ports that were dropped because of a
+// conflict.
 func (r *IncrementalCluster) RemoveInstance(i *Instance) bool {
 	u := r.pods.usage[i.Node]
 	if u == nil || r.pods.portConflicts[i.Node] {

@@ -7,17 +7,17 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 )
 
-// nodeIndex is what is told of the nodes of a roster, and what a roster must know of all of
-// them to see whether another one changes what was told of pods.
+// A nodeIndex holds the untranslated nodes and the aggregates over all nodes on which
+// the translation of pods depends.
 type nodeIndex struct {
 	objects         map[string]*Node
-	position        map[string]int // of a node in Cluster.Nodes
-	hostnames       map[string]int // how many nodes have a hostname
+	position        map[string]int // in Cluster.Nodes
+	hostnames       map[string]int // nodes per hostname label
 	withoutHostname int
-	withPodSlots    int // how many offer slots for pods
+	withPodSlots    int // nodes with allocatable pods
 }
 
-// indexNodes takes in the nodes of a dump, which are told already.
+// indexNodes indexes the nodes of a dump, which are translated already.
 func (r *IncrementalCluster) indexNodes(d *Dump) {
 	r.index = nodeIndex{objects: make(map[string]*Node, len(d.Nodes)), position: make(map[string]int, len(d.Nodes)), hostnames: map[string]int{}}
 	for i, n := range d.Nodes {
@@ -26,10 +26,10 @@ func (r *IncrementalCluster) indexNodes(d *Dump) {
 	}
 }
 
-// countNode counts a node with the others, or no more.
+// countNode adds a node to the aggregates, or removes it if by is -1.
 func (r *IncrementalCluster) countNode(n *Node, by int) {
 	c := &r.index
-	if r.capacity(n)[podSlots] > 0 {
+	if r.requestReader().node(n)[podSlots] > 0 {
 		c.withPodSlots += by
 	}
 	host, ok := n.Metadata.Labels[hostname]
@@ -42,15 +42,15 @@ func (r *IncrementalCluster) countNode(n *Node, by int) {
 	}
 }
 
-// isConsistent is whether what pods were told by the nodes as a whole still holds: by
-// whether hostnames tell nodes apart, and whether they have slots.
+// isConsistent reports whether the aggregates over all nodes are still those that
+// pods were translated with: unique hostnames and the presence of pod slots.
 func (r *IncrementalCluster) isConsistent() bool {
 	apart := r.index.withoutHostname == 0 && len(r.index.hostnames) == len(r.Nodes)
 	return apart == r.uniqueHostnames && (r.index.withPodSlots > 0) == r.hasPodSlots
 }
 
-// UpsertNode takes in a node that has come, or another version of one that is there, and
-// returns it as it is told now. It is false where this roster cannot tell it.
+// UpsertNode adds or replaces a node and returns its translation. It returns false if
+// the cluster must be rebuilt.
 func (r *IncrementalCluster) UpsertNode(n *Node) (*model.Node, bool) {
 	name := n.Metadata.Name
 	r.Report = &Report{}
@@ -67,12 +67,12 @@ func (r *IncrementalCluster) UpsertNode(n *Node) (*model.Node, bool) {
 	return node, ok && r.isConsistent() && r.keepsTextLabels(old)
 }
 
-// translateNode puts another version of a node in the place of the last.
+// translateNode replaces the translation of a node.
 func (r *IncrementalCluster) translateNode(n *Node) (*model.Node, bool) {
 	if !r.isTranslatable(n) {
 		return nil, false
 	}
-	node := r.node(n, r.capacity(n))
+	node := r.node(n, r.requestReader().node(n))
 	for name, holds := range r.nodeSetMembers {
 		if holds(node) {
 			setAttribute(node, name)
@@ -83,8 +83,8 @@ func (r *IncrementalCluster) translateNode(n *Node) (*model.Node, bool) {
 	return node, true
 }
 
-// isTranslatable is whether a node's labels can be told beside those of the others: whether
-// none looks like an attribute that was made, and those that were numbers still are.
+// isTranslatable reports whether the labels of a node are compatible with the others:
+// no label has the prefix of a node set, and numeric labels have numeric values.
 func (r *IncrementalCluster) isTranslatable(n *Node) bool {
 	for label, value := range n.Metadata.Labels {
 		if strings.HasPrefix(label, nodeSetPrefix) || r.numeric[label] && !isWholeNumber(value) {
@@ -94,8 +94,8 @@ func (r *IncrementalCluster) isTranslatable(n *Node) bool {
 	return true
 }
 
-// DeleteNode lets go of a node that has nobody on it any more. It is false where this roster
-// cannot tell the rest without it.
+// DeleteNode removes a node without pods. It returns false if the cluster must be
+// rebuilt, and true if the node is unknown.
 func (r *IncrementalCluster) DeleteNode(name string) bool {
 	n := r.index.objects[name]
 	if n == nil {
@@ -116,23 +116,24 @@ func (r *IncrementalCluster) DeleteNode(name string) bool {
 	return r.isConsistent() && r.keepsTextLabels(n)
 }
 
-// keepsTextLabels is whether the labels of which a node, that is told otherwise now, had a
-// value that is no number have such values without it.
+// keepsTextLabels reports whether each label that the previous version of a node kept
+// from being numeric still has a non-numeric value on some node. If not, constraints
+// on the label would be translated differently.
 func (r *IncrementalCluster) keepsTextLabels(was *Node) bool {
 	if was == nil {
 		return true
 	}
 	for label, value := range was.Metadata.Labels {
-		if numbers, known := r.numeric[label]; known && !numbers && !isWholeNumber(value) && r.allNumbers(label) {
+		if numbers, known := r.numeric[label]; known && !numbers && !isWholeNumber(value) && allNumbers(r.Nodes, label) {
 			return false
 		}
 	}
 	return true
 }
 
-// RefreshNode is a node as it is told after pods came to it or left it, where they ask for
-// more than it offers, or no more so; nil: it stays as it is. It is false where this
-// roster cannot tell it.
+// RefreshNode returns a new translation of a node after pods were added or removed,
+// or nil if it is unchanged. Only nodes with requests above their allocatable
+// resources change. It returns false if the cluster must be rebuilt.
 func (r *IncrementalCluster) RefreshNode(name string) (*model.Node, bool) {
 	old, u := r.pods.nodes[name], r.pods.usage[name]
 	if old == nil || u == nil || !r.pods.raised[name] && !u.exceeds(old) {

@@ -10,20 +10,22 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 )
 
-// ErrNoWorkload means that a manifest has no pod and nothing that makes pods.
-var ErrNoWorkload = errors.New("there is no Pod and no Deployment, StatefulSet, ReplicaSet, DaemonSet or Job in it")
+// ErrNoWorkload means that a manifest contains neither a pod nor a workload.
+var ErrNoWorkload = errors.New("no Pod, Deployment, StatefulSet, ReplicaSet, DaemonSet or Job found")
 
-// rejectDuplicates refuses manifests that have an object twice: one of them would go unanswered.
+// rejectDuplicates returns an error if an object occurs twice: the result would cover
+// one of the two only.
 func (d *Dump) rejectDuplicates() error {
 	var all []error
 	for _, r := range d.Duplicates {
-		all = append(all, fmt.Errorf("%s is there twice, at line %d and at line %d; give each a name of its own", r.Object, r.First, r.Again))
+		all = append(all, fmt.Errorf("%s is defined twice, at line %d and at line %d; give each object a unique name", r.Object, r.First, r.Again))
 	}
 	return errors.Join(all...)
 }
 
-// JobsOf turns manifests into jobs: pods, and the pods that workloads would make.
-// Priorities come from the classes of the dump and those given, by name.
+// JobsOf translates manifests into jobs: one per pod and one per workload. Priorities
+// are resolved by the classes in the dump first, then by the given classes. It
+// returns ErrNoWorkload if there is nothing to translate.
 func (t *Translator) JobsOf(d *Dump, known []*PriorityClass) ([]*model.Job, error) {
 	classes := map[string]*PriorityClass{}
 	for _, list := range [][]*PriorityClass{known, d.Classes} {
@@ -73,19 +75,19 @@ func (t *Translator) JobsOf(d *Dump, known []*PriorityClass) ([]*model.Job, erro
 	return jobs, nil
 }
 
-// jobOf is one job.
+// jobOf returns the job of one pod or pod template.
 func (t *Translator) jobOf(p *Pod, o owner, count int, classes map[string]*PriorityClass) (*model.Job, error) {
 	if name := p.Spec.PriorityClassName; name != "" && p.Spec.Priority == nil && classes[name] == nil && model.SystemClass(name) == nil {
-		return nil, fmt.Errorf("%s %s has the priority class %q, which neither the manifest nor the scenario has", o.kind, p.Metadata.full(), name)
+		return nil, fmt.Errorf("%s %s: unknown priority class %q: neither the manifest nor the scenario defines it", o.kind, p.Metadata.full(), name)
 	}
 	if len(p.Spec.Containers) == 0 {
-		return nil, fmt.Errorf("%s %s has no containers", o.kind, p.Metadata.full())
+		return nil, fmt.Errorf("%s %s: containers are required", o.kind, p.Metadata.full())
 	}
 	if err := t.checkAmounts(p, o.kind); err != nil {
 		return nil, err
 	}
-	if p.Spec.NodeName != "" { // where it would go is the question
-		t.Report.warn("pods that name their node (nodeName)", "asked about as if they named none; in Kubernetes they go there past kube-scheduler, and nobody is evicted for them")
+	if p.Spec.NodeName != "" { // Ignored: the caller asks for a placement.
+		t.Report.warn("pods with a nodeName", "nodeName ignored; in Kubernetes such pods bypass kube-scheduler, and no pod is evicted for them")
 	}
 	priority, class, neverPreempts := priorityOf(p, classes)
 	g := t.Group(p, o.kind == kindDaemonSet)
@@ -96,15 +98,15 @@ func (t *Translator) jobOf(p *Pod, o owner, count int, classes map[string]*Prior
 	}, nil
 }
 
-// checkAmounts lists the amounts of a pod that are no quantities. Of a cluster's own
-// pods they are counted; what is asked about must say what it wants.
+// checkAmounts returns an error that lists the invalid quantities of a pod. For pods
+// of a cluster they are only counted, but a manifest must state its requests.
 func (t *Translator) checkAmounts(p *Pod, kind string) error {
 	var all []error
 	check := func(where string, lists ...ResourceList) {
 		for _, list := range lists {
 			for _, name := range slices.Sorted(maps.Keys(list)) {
 				if _, err := t.amounts.of(resourceName(name), list[name], false); err != nil || !isResource(name) {
-					all = append(all, fmt.Errorf("%s %s%s: %.60s: %.60q is no amount; write a quantity such as 500m, 2 or 1Gi", kind, p.Metadata.full(), where, name, string(list[name])))
+					all = append(all, fmt.Errorf("%s %s%s: %.60s: invalid quantity %.60q; write a quantity such as 500m, 2 or 1Gi", kind, p.Metadata.full(), where, name, string(list[name])))
 				}
 			}
 		}

@@ -17,7 +17,7 @@ func TestWork_UnreadableAmountsAreErrors(t *testing.T) {
 	if err == nil {
 		t.Fatal("taken")
 	}
-	for _, want := range []string{`Pod web, container main: cpu: "two" is no amount; write a quantity such as`, `container side: memory: "much"`} {
+	for _, want := range []string{`Pod web, container main: cpu: invalid quantity "two"; write a quantity such as`, `container side: memory: invalid quantity "much"`} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q; want %q", err, want)
 		}
@@ -50,12 +50,12 @@ func work(t *testing.T, manifest string) (jobs int, notes []Note, err error) {
 // must not get an answer about one.
 func TestWork_RefusesOneObjectTwice(t *testing.T) {
 	_, _, err := work(t, fmt.Sprintf(twoPods, "p"))
-	if err == nil || !strings.Contains(err.Error(), "Pod default/p is there twice, at line 1 and at line 6") {
+	if err == nil || !strings.Contains(err.Error(), "Pod default/p is defined twice, at line 1 and at line 6") {
 		t.Errorf("error %v; want one that names both", err)
 	}
 	// The namespace that it does not name is default.
 	named := strings.Replace(fmt.Sprintf(twoPods, "p"), "metadata: {", "metadata: {namespace: default, ", 1)
-	if _, _, err = work(t, named); err == nil || !strings.Contains(err.Error(), "Pod default/p is there twice") {
+	if _, _, err = work(t, named); err == nil || !strings.Contains(err.Error(), "Pod default/p is defined twice") {
 		t.Errorf("error %v of\n%s", err, named)
 	}
 	if jobs, _, err := work(t, fmt.Sprintf(twoPods, "q")); jobs != 2 || err != nil {
@@ -70,7 +70,7 @@ func TestWork_SaysThatNodesThatAreNamedAreNotHeeded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(notes) != want || want == 1 && !strings.Contains(notes[0].Subject, "name their node") {
+		if len(notes) != want || want == 1 && !strings.Contains(notes[0].Subject, "nodeName") {
 			t.Errorf("notes %v of %s; want %d", notes, manifest, want)
 		}
 	}

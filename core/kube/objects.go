@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// The types hold what bears on scheduling, and what must be named because it
-// does and cannot be expressed. Everything else of an object is skipped while it
-// is read. DESIGN.md says why they are not k8s.io/api's.
+// The types contain the fields that affect scheduling, including those that the model
+// cannot express, which are reported. All other fields are skipped while decoding.
+// DESIGN.md explains why k8s.io/api is not used.
 
-// Metadata names an object.
+// Metadata identifies an object.
 type Metadata struct {
 	Name              string            `json:"name"`
 	Namespace         string            `json:"namespace"`
@@ -23,15 +23,15 @@ type Metadata struct {
 	DeletionTimestamp string            `json:"deletionTimestamp"`
 }
 
-// Owner made an object.
+// An Owner is an owner reference.
 type Owner struct {
 	Kind       string `json:"kind"`
 	Name       string `json:"name"`
 	Controller bool   `json:"controller"`
 }
 
-// Annotations are those that bear on scheduling; others, which may be long, are
-// dropped while they are read.
+// Annotations contains the annotations that affect scheduling. Others may be long and
+// are dropped while decoding.
 type Annotations map[string]string
 
 const (
@@ -39,7 +39,7 @@ const (
 	toleration = "preemption-toleration.scheduling.x-k8s.io/"
 )
 
-// UnmarshalJSON keeps what is known.
+// UnmarshalJSON retains the relevant annotations.
 func (a *Annotations) UnmarshalJSON(text []byte) error {
 	var all map[string]string
 	if err := json.Unmarshal(text, &all); err != nil {
@@ -57,48 +57,48 @@ func (a *Annotations) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// Node is a machine.
+// A Node is a Kubernetes node.
 type Node struct {
 	Metadata Metadata   `json:"metadata"`
 	Spec     NodeSpec   `json:"spec"`
 	Status   NodeStatus `json:"status"`
 }
 
-// NodeSpec is what is wished of a node.
+// A NodeSpec is the spec of a node.
 type NodeSpec struct {
 	Unschedulable bool    `json:"unschedulable"`
 	Taints        []Taint `json:"taints"`
 }
 
-// Taint keeps pods off a node.
+// A Taint repels pods that do not tolerate it.
 type Taint struct {
 	Key    string `json:"key"`
 	Value  string `json:"value"`
 	Effect string `json:"effect"`
 }
 
-// NodeStatus is what a node says.
+// A NodeStatus is the status of a node.
 type NodeStatus struct {
 	Capacity    ResourceList    `json:"capacity"`
 	Allocatable ResourceList    `json:"allocatable"`
 	Conditions  []NodeCondition `json:"conditions"`
 }
 
-// NodeCondition is how well a node is.
+// A NodeCondition is a condition in the status of a node.
 type NodeCondition struct {
 	Type              string `json:"type"`
 	Status            string `json:"status"`
 	LastHeartbeatTime string `json:"lastHeartbeatTime"`
 }
 
-// Pod is one instance of work.
+// A Pod is a Kubernetes pod.
 type Pod struct {
 	Metadata Metadata  `json:"metadata"`
 	Spec     PodSpec   `json:"spec"`
 	Status   PodStatus `json:"status"`
 }
 
-// PodSpec is what a pod wants.
+// A PodSpec is the spec of a pod or a pod template.
 type PodSpec struct {
 	NodeName                  string                `json:"nodeName"`
 	SchedulerName             string                `json:"schedulerName"`
@@ -126,12 +126,12 @@ type PodSpec struct {
 	ActiveDeadlineSeconds     *int64                `json:"activeDeadlineSeconds"`
 }
 
-// NamedReference is something that has a name.
+// A NamedReference is any object of which only the name is used.
 type NamedReference struct {
 	Name string `json:"name"`
 }
 
-// Container is a part of a pod.
+// A Container is a container or init container of a pod.
 type Container struct {
 	Name          string               `json:"name"`
 	RestartPolicy string               `json:"restartPolicy"` // of an init container: Always makes it a sidecar
@@ -139,13 +139,13 @@ type Container struct {
 	Ports         []Port               `json:"ports"`
 }
 
-// ResourceRequirements is what is asked for.
+// ResourceRequirements holds requests and limits.
 type ResourceRequirements struct {
 	Requests ResourceList `json:"requests"`
 	Limits   ResourceList `json:"limits"`
 }
 
-// Port is a port of a container, and where HostPort is set, of the node.
+// A Port is a container port. If HostPort is set it is also reserved on the node.
 type Port struct {
 	ContainerPort int32  `json:"containerPort"`
 	HostPort      int32  `json:"hostPort"`
@@ -153,7 +153,7 @@ type Port struct {
 	Protocol      string `json:"protocol"`
 }
 
-// Toleration lets a pod go to nodes with a taint.
+// A Toleration allows a pod on nodes with a matching taint.
 type Toleration struct {
 	Key               string `json:"key"`
 	Operator          string `json:"operator"`
@@ -162,14 +162,14 @@ type Toleration struct {
 	TolerationSeconds *int64 `json:"tolerationSeconds"`
 }
 
-// Affinity is where a pod wants to be.
+// An Affinity groups the affinity rules of a pod.
 type Affinity struct {
 	Node    *NodeAffinity `json:"nodeAffinity"`
 	Pod     *PodAffinity  `json:"podAffinity"`
 	PodAnti *PodAffinity  `json:"podAntiAffinity"`
 }
 
-// NodeAffinity is about nodes.
+// A NodeAffinity restricts or ranks nodes by their labels.
 type NodeAffinity struct {
 	Required *struct {
 		Terms []NodeTerm `json:"nodeSelectorTerms"`
@@ -180,20 +180,21 @@ type NodeAffinity struct {
 	} `json:"preferredDuringSchedulingIgnoredDuringExecution"`
 }
 
-// NodeTerm is requirements that must all hold. One without any matches no node.
+// A NodeTerm is a conjunction of requirements. A term without requirements matches no
+// node.
 type NodeTerm struct {
 	Expressions []Requirement `json:"matchExpressions"`
 	Fields      []Requirement `json:"matchFields"`
 }
 
-// Requirement relates a label to values.
+// A Requirement compares a label or field with values.
 type Requirement struct {
 	Key      string   `json:"key"`
 	Operator string   `json:"operator"`
 	Values   []string `json:"values"`
 }
 
-// PodAffinity is about other pods.
+// A PodAffinity restricts or ranks nodes by the pods in their topology domain.
 type PodAffinity struct {
 	Required  []PodTerm `json:"requiredDuringSchedulingIgnoredDuringExecution"`
 	Preferred []struct {
@@ -202,7 +203,7 @@ type PodAffinity struct {
 	} `json:"preferredDuringSchedulingIgnoredDuringExecution"`
 }
 
-// PodTerm selects pods within a topology domain.
+// A PodTerm selects pods within a topology domain.
 type PodTerm struct {
 	Selector          *LabelSelector `json:"labelSelector"`
 	Namespaces        []string       `json:"namespaces"`
@@ -212,7 +213,7 @@ type PodTerm struct {
 	MismatchLabelKeys []string       `json:"mismatchLabelKeys"`
 }
 
-// SpreadConstraint spreads pods over domains.
+// A SpreadConstraint spreads pods over topology domains.
 type SpreadConstraint struct {
 	MaxSkew            int32          `json:"maxSkew"`
 	TopologyKey        string         `json:"topologyKey"`
@@ -224,7 +225,7 @@ type SpreadConstraint struct {
 	MatchLabelKeys     []string       `json:"matchLabelKeys"`
 }
 
-// Volume is a volume, of which the kinds that bind a pod to nodes are known.
+// A Volume contains the volume sources that may restrict the nodes of a pod.
 type Volume struct {
 	Claim     json.RawMessage `json:"persistentVolumeClaim"`
 	Ephemeral json.RawMessage `json:"ephemeral"`
@@ -234,14 +235,14 @@ type Volume struct {
 	ISCSI     json.RawMessage `json:"iscsi"`
 }
 
-// restrictsNodes is whether the volume may keep a pod off some nodes.
+// restrictsNodes reports whether the volume may restrict the nodes of a pod.
 func (v *Volume) restrictsNodes() bool {
 	return slices.ContainsFunc([]json.RawMessage{v.Claim, v.Ephemeral, v.GCE, v.AWS, v.RBD, v.ISCSI}, isSet)
 }
 
 func isSet(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
 
-// PodStatus is how far a pod has come.
+// A PodStatus is the status of a pod.
 type PodStatus struct {
 	Phase             string            `json:"phase"`
 	StartTime         string            `json:"startTime"`
@@ -250,26 +251,26 @@ type PodStatus struct {
 	Containers        []ContainerStatus `json:"containerStatuses"`
 }
 
-// PodCondition is one thing that holds of a pod or does not.
+// A PodCondition is a condition in the status of a pod.
 type PodCondition struct {
 	Type   string `json:"type"`
 	Status string `json:"status"`
 }
 
-// ContainerStatus says what a container was given, which a resize in place may
-// have left above what it asks for now.
+// A ContainerStatus holds the resources allocated to a container. After an in-place
+// resize they may exceed its requests.
 type ContainerStatus struct {
 	Name      string       `json:"name"`
 	Allocated ResourceList `json:"allocatedResources"`
 }
 
-// LabelSelector selects by labels.
+// A LabelSelector selects objects by their labels.
 type LabelSelector struct {
 	Labels      map[string]string `json:"matchLabels"`
 	Expressions []Requirement     `json:"matchExpressions"`
 }
 
-// Budget is a PodDisruptionBudget.
+// A Budget is a PodDisruptionBudget.
 type Budget struct {
 	Metadata Metadata `json:"metadata"`
 	Spec     struct {
@@ -284,7 +285,7 @@ type Budget struct {
 	} `json:"status"`
 }
 
-// PriorityClass is a named priority.
+// A PriorityClass is a named priority.
 type PriorityClass struct {
 	Metadata         Metadata `json:"metadata"`
 	Value            int32    `json:"value"`
@@ -293,13 +294,13 @@ type PriorityClass struct {
 	Description      string   `json:"description"`
 }
 
-// Namespace is a name, and labels that terms of affinity may select by.
+// A Namespace is a namespace.
 type Namespace struct {
 	Metadata Metadata `json:"metadata"`
 }
 
-// Workload is an object with a template of pods: a Deployment, StatefulSet,
-// ReplicaSet, ReplicationController, DaemonSet or Job.
+// A Workload is an object with a pod template: a Deployment, StatefulSet, ReplicaSet,
+// ReplicationController, DaemonSet or Job.
 type Workload struct {
 	Kind     string
 	Metadata Metadata `json:"metadata"`
@@ -315,10 +316,10 @@ type Workload struct {
 	} `json:"spec"`
 }
 
-// isInvalidTime is whether a timestamp is there and is none.
+// isInvalidTime reports whether a text is present but not a valid timestamp.
 func isInvalidTime(text string) bool { return text != "" && timeOf(text).IsZero() }
 
-// timeOf parses a timestamp; the zero time is none, or none that is one.
+// timeOf parses a timestamp. It returns the zero time if the text is empty or invalid.
 func timeOf(text string) time.Time {
 	if text == "" {
 		return time.Time{}

@@ -8,11 +8,11 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 )
 
-// Started is when the pod began to run; zero where it does not say: for kube-scheduler
-// it starts now.
+// Started returns the start time of a pod; zero if the status has none.
+// kube-scheduler assumes that such a pod starts now.
 func (p *Pod) Started() time.Time { return timeOf(p.Status.StartTime) }
 
-// PriorityValue is the pod's priority, 0 where it has none.
+// PriorityValue returns the priority of a pod; default: 0.
 func (p *Pod) PriorityValue() int32 {
 	if p.Spec.Priority == nil {
 		return 0
@@ -20,8 +20,8 @@ func (p *Pod) PriorityValue() int32 {
 	return *p.Spec.Priority
 }
 
-// DependsOnOtherNodes is whether where the pod may go depends on more than the node that
-// is looked at: on domains of several nodes.
+// DependsOnOtherNodes reports whether the feasibility of a node for the pod depends
+// on other nodes: if a required term applies to topology domains of several nodes.
 func (p *Pod) DependsOnOtherNodes() bool {
 	for i := range p.Spec.TopologySpreadConstraints {
 		if p.Spec.TopologySpreadConstraints[i].WhenUnsatisfiable != "ScheduleAnyway" {
@@ -45,7 +45,7 @@ func (p *Pod) DependsOnOtherNodes() bool {
 	return false
 }
 
-// ResourcesOnly is what a pod asks for, with whatever says where it may go taken off.
+// ResourcesOnly returns the spec without anything that restricts the pod's nodes.
 func (s *PodSpec) ResourcesOnly() PodSpec {
 	bare := PodSpec{
 		NodeName: s.NodeName, Priority: s.Priority, PriorityClassName: s.PriorityClassName, PreemptionPolicy: s.PreemptionPolicy,
@@ -60,16 +60,16 @@ func (s *PodSpec) ResourcesOnly() PodSpec {
 	return bare
 }
 
-// Proposed is a resource that stands for what kube-scheduler has found: that a pod
-// fits on a node when certain others are gone, and not before.
+// Proposed is a resource that encodes a finding of kube-scheduler: the pending pod
+// fits on a node if all proposed victims are evicted, and not before.
 const Proposed = "cede.import/proposed"
 
 const proposedCapacity = 1_000_000
 
-// RequestProposed makes the pods of a node ask for a little of Proposed.
+// RequestProposed makes a proposed victim request one unit of Proposed.
 func (p *Pod) RequestProposed() { p.requestExtra(1) }
 
-// RequestAllProposed makes a pod ask for all of it.
+// RequestAllProposed makes the pending pod request all units of Proposed.
 func (p *Pod) RequestAllProposed() { p.requestExtra(proposedCapacity) }
 
 func (p *Pod) requestExtra(n int) {
@@ -77,13 +77,13 @@ func (p *Pod) requestExtra(n int) {
 	p.Spec.Containers = append(slices.Clip(p.Spec.Containers), Container{Name: "cede", Resources: more})
 }
 
-// CapacityFor is what a node has that can hold some pods, and one at a time of those
-// that exclude each other by Proposed.
+// CapacityFor returns allocatable resources for all pods together. Proposed is
+// limited, so that pods that request it exclude each other.
 func CapacityFor(pods []*Pod) ResourceList {
-	t := &Translator{Report: &Report{}, amounts: amounts{}}
+	r := newRequestReader()
 	sum := exactAmounts{}
 	for _, p := range pods {
-		sum.add(t.podRequests(p))
+		sum.add(r.pod(p))
 	}
 	list := ResourceList{podSlots: "1000000"}
 	for name, n := range sum {
@@ -92,7 +92,7 @@ func CapacityFor(pods []*Pod) ResourceList {
 		case "cpu":
 			unit = "m"
 		case "memory", "disk":
-			n += mebi * int64(len(pods)) // each is rounded up by itself
+			n += mebi * int64(len(pods)) // each request is rounded up separately
 		}
 		if name == "disk" {
 			name = kubeDisk
@@ -103,17 +103,17 @@ func CapacityFor(pods []*Pod) ResourceList {
 	return list
 }
 
-// Allocatable is the millicores and MiB that a node offers.
+// Allocatable returns the allocatable CPU in millicores and memory in MiB of a node.
 func (n *Node) Allocatable() (cpu, memory int64) {
 	a := amounts{}
-	cpu, _ = a.of("cpu", n.Status.Allocatable["cpu"], true) // 0 where it does not say
+	cpu, _ = a.of("cpu", n.Status.Allocatable["cpu"], true) // 0 if it is missing or invalid
 	memory, _ = a.of("memory", n.Status.Allocatable["memory"], true)
 	return cpu, memory / mebi
 }
 
-// Requests is the millicores and MiB that a pod asks for.
+// Requests returns the requested CPU in millicores and memory in MiB of a pod.
 func (p *Pod) Requests() (cpu, memory int64) {
-	t := &Translator{Report: &Report{}, amounts: amounts{}}
-	ask := t.podRequests(p)
+	r := newRequestReader()
+	ask := r.pod(p)
 	return ask["cpu"], inModel("memory", ask["memory"], true)
 }

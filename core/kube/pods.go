@@ -10,30 +10,30 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 )
 
-// podTranslator makes jobs and instances of pods.
+// A podTranslator translates pods into jobs and instances.
 type podTranslator struct {
 	*Cluster
 	nodes         map[string]*model.Node
 	usage         map[string]*nodeUsage // by node
 	jobs          map[jobKey]*Job
 	classes       map[string]*PriorityClass
-	podNames      map[string]int       // how many pods that run have a name
-	runningCount  map[*model.Group]int // instances that run; nil: not counted yet
-	invalidTimes  int                  // pods with a time that is none
-	raised        map[string]bool      // nodes that offer more than they say, on account of what is there
-	portConflicts map[string]bool      // nodes with pods that are told without their ports, as others have them
+	podNames      map[string]int       // pods per name
+	runningCount  map[*model.Group]int // running instances; nil: not counted yet
+	invalidTimes  int                  // pods with an invalid timestamp
+	raised        map[string]bool      // nodes with a capacity raised to the requests on them
+	portConflicts map[string]bool      // nodes with a pod that lost its host ports
 
 	firstInvalidTime string
 }
 
-// jobKey is what pods of one job have in common.
+// A jobKey is equal for all pods of one job.
 type jobKey struct {
 	namespace, kind, owner     string
 	priority                   int32
 	neverPreempts, terminating bool
 }
 
-// nodeUsage is what the pods of a node ask for.
+// A nodeUsage holds the requests and host ports of the pods on a node.
 type nodeUsage struct {
 	sum   map[string]int64
 	ports map[uint16]bool
@@ -56,27 +56,27 @@ func newPodTranslator(c *Cluster, d *Dump) *podTranslator {
 	return w
 }
 
-// addPod translates a pod, or says why it is left out.
+// addPod translates a pod, or reports why it is left out.
 func (w *podTranslator) addPod(p *Pod) {
 	bound := p.Spec.NodeName != ""
 	switch {
 	case p.isFinished():
-		w.Report.skip("pods that have finished")
+		w.Report.skip("finished pods")
 		return
 	case bound && w.nodes[p.Spec.NodeName] == nil:
-		w.Report.skip("pods on nodes that the dump lacks")
+		w.Report.skip("pods on nodes missing from the dump")
 		return
 	case !bound && p.Metadata.DeletionTimestamp != "":
-		w.Report.skip("pods that are deleted before they had a node")
+		w.Report.skip("pods deleted before they had a node")
 		return
 	case !bound && len(p.Spec.SchedulingGates) > 0:
-		w.Report.skip("pods behind scheduling gates")
+		w.Report.skip("pods with scheduling gates")
 		return
 	}
 	w.PodsTranslated++
 	if isInvalidTime(p.Status.StartTime) || isInvalidTime(p.Metadata.CreationTimestamp) {
 		w.invalidTimes++
-		w.addInvalid(fmt.Errorf("pod %s: startTime %.40q or creationTimestamp %.40q is no time", short(p.Metadata.full()), p.Status.StartTime, p.Metadata.CreationTimestamp))
+		w.invalid.add(fmt.Errorf("pod %s: invalid startTime %.40q or creationTimestamp %.40q", short(p.Metadata.full()), p.Status.StartTime, p.Metadata.CreationTimestamp))
 		if w.firstInvalidTime == "" {
 			w.firstInvalidTime = p.Metadata.full()
 		}
@@ -84,7 +84,7 @@ func (w *podTranslator) addPod(p *Pod) {
 	owner := ownerOf(p)
 	g := w.Group(p, owner.kind == kindDaemonSet)
 	if !bound && w.nodes[p.Status.NominatedNodeName] != nil {
-		w.Report.info("pending pods with a nominated node", "submitted before others of their priority, with a wish for that node")
+		w.Report.info("pending pods with a nominated node", "submitted before others of their priority, with an affinity for that node")
 		g.Affinities = append(g.Affinities, model.Affinity{
 			Constraint: model.Constraint{Attribute: "node.id", Operator: model.OpEqual, Value: p.Status.NominatedNodeName}, Weight: 100,
 		})
@@ -104,7 +104,7 @@ func (w *podTranslator) addPod(p *Pod) {
 	})
 }
 
-// startOffset is when a pod began, before the dump was made.
+// startOffset returns the start of a pod relative to the time of the dump; at most 0.
 func (w *podTranslator) startOffset(p *Pod) time.Duration {
 	at := p.Started()
 	const most = 49 * 365 * 24 * time.Hour
@@ -114,8 +114,8 @@ func (w *podTranslator) startOffset(p *Pod) time.Duration {
 	return -min(w.Time.Sub(at).Truncate(time.Second), most)
 }
 
-// instanceID is a pod's name, with its namespace where another pod has the name
-// too.
+// instanceID returns the name of a pod, with its namespace if another pod has the
+// same name.
 func (w *podTranslator) instanceID(p *Pod) string {
 	if w.podNames[p.Metadata.Name] == 1 {
 		return p.Metadata.Name
@@ -123,9 +123,10 @@ func (w *podTranslator) instanceID(p *Pod) string {
 	return p.namespace() + "." + p.Metadata.Name
 }
 
-// reserve sees to it that a pod fits where it is: a scenario begins with what fits.
-// The kubelet admits more than the sums allow now and then, such as static pods
-// and those resized in place.
+// reserve adds a pod to the usage of its node. If one of its host ports is in use the
+// pod loses all of them, because the initial state of a scenario must fit. The
+// kubelet admits more than fits at times, such as static pods and pods resized in
+// place.
 func (w *podTranslator) reserve(p *Pod, g *model.Group) {
 	node := w.nodes[p.Spec.NodeName]
 	u := w.usage[node.ID]
@@ -139,7 +140,7 @@ func (w *podTranslator) reserve(p *Pod, g *model.Group) {
 	for _, port := range g.Ports {
 		if u.ports[port] {
 			g.Ports, w.portConflicts[node.ID] = nil, true
-			w.Report.warn("pods whose host port another pod on the node has too, at another address", "told without host ports")
+			w.Report.warn("pods that share a host port with another pod on the node, on another address", "host ports left out")
 			break
 		}
 	}
@@ -148,7 +149,7 @@ func (w *podTranslator) reserve(p *Pod, g *model.Group) {
 	}
 }
 
-// raiseCapacities lets nodes offer what is in use there.
+// raiseCapacities raises the capacity of nodes to the requests of the pods on them.
 func (w *podTranslator) raiseCapacities() {
 	over := 0
 	for _, n := range w.Nodes {
@@ -156,9 +157,10 @@ func (w *podTranslator) raiseCapacities() {
 			over++
 		}
 	}
-	w.Report.Add(Note{Count: over, Subject: "nodes whose pods ask for more than they offer, or as much to the last MiB", Handling: "they offer what is asked for"})
+	w.Report.Add(Note{Count: over, Subject: "nodes with requests above their allocatable resources", Handling: "capacity raised to the requests"})
 }
 
+// raiseCapacity raises the capacity of one node and reports whether that was necessary.
 func (w *podTranslator) raiseCapacity(n *model.Node) bool {
 	u := w.usage[n.ID]
 	if u == nil || !u.exceeds(n) {
@@ -174,7 +176,7 @@ func (w *podTranslator) raiseCapacity(n *model.Node) bool {
 	return true
 }
 
-// exceeds is whether more is asked for than a node offers.
+// exceeds reports whether the pods request more of a resource than the node has.
 func (u *nodeUsage) exceeds(n *model.Node) bool {
 	for name, sum := range u.sum {
 		if sum > n.Capacity[name] {
@@ -184,7 +186,7 @@ func (u *nodeUsage) exceeds(n *model.Node) bool {
 	return false
 }
 
-// owner is what a pod belongs to.
+// An owner identifies the workload of a pod. Group is the name of the pod's group.
 type owner struct{ kind, name, group string }
 
 const (
@@ -194,8 +196,8 @@ const (
 	templateHash   = "pod-template-hash"
 )
 
-// ownerOf is a pod's owner. The ReplicaSets of one Deployment are one job, with a
-// group each.
+// ownerOf returns the owner of a pod. The ReplicaSets of a Deployment are one job
+// with a group per ReplicaSet. A pod without a controller is its own owner.
 func ownerOf(p *Pod) owner {
 	bare := owner{kind: kindBare, name: p.Metadata.Name, group: "pod"}
 	if len(p.Metadata.Owners) == 0 {
@@ -209,7 +211,7 @@ func ownerOf(p *Pod) owner {
 		}
 	}
 	if o.Kind == "Node" || !isValidName(o.Name) {
-		return bare // a static pod
+		return bare // static pod
 	}
 	if hash := p.Metadata.Labels[templateHash]; o.Kind == "ReplicaSet" && isValidName(hash) && strings.HasSuffix(o.Name, "-"+hash) {
 		if name := strings.TrimSuffix(o.Name, "-"+hash); name != "" {
@@ -219,14 +221,14 @@ func ownerOf(p *Pod) owner {
 	return owner{kind: o.Kind, name: o.Name, group: "pods"}
 }
 
-// jobFor is the job that a pod belongs to.
+// jobFor returns the job of a pod, which it adds if it is new.
 func (w *podTranslator) jobFor(p *Pod, o *owner) *Job {
 	shape, class := w.jobKeyOf(p, o)
 	if o.kind == kindBare {
-		w.Report.info("pods without an owner, static ones included", "a job each; here one that is evicted waits for another place, where Kubernetes would delete it")
+		w.Report.info("pods without an owner, including static pods", "one job each; if evicted they become pending, whereas Kubernetes would delete them")
 	}
 	if shape.terminating {
-		w.Report.info("pods on their way out", "stopped at the start; what they hold is free for others as soon as they are gone")
+		w.Report.info("terminating pods", "stopped at the start; their capacity is free once they have stopped")
 	}
 	j := w.jobs[shape]
 	if j == nil {
@@ -240,7 +242,7 @@ func (w *podTranslator) jobFor(p *Pod, o *owner) *Job {
 	return j
 }
 
-// jobKeyOf is what a pod's job is, and its priority's class.
+// jobKeyOf returns the job key of a pod and the name of its priority class.
 func (w *podTranslator) jobKeyOf(p *Pod, o *owner) (shape jobKey, class string) {
 	priority, class, neverPreempts := priorityOf(p, w.classes)
 	return jobKey{
@@ -249,7 +251,7 @@ func (w *podTranslator) jobKeyOf(p *Pod, o *owner) (shape jobKey, class string) 
 	}, class
 }
 
-// newJob is the job of a shape, without a group.
+// newJob returns the job of a key, without groups.
 func newJob(p *Pod, s *jobKey, class string) *Job {
 	return &Job{
 		Job: &model.Job{
@@ -260,7 +262,9 @@ func newJob(p *Pod, s *jobKey, class string) *Job {
 	}
 }
 
-// priorityOf is what the priority of a pod comes from.
+// priorityOf resolves the priority of a pod. Class is empty if the pod does not have
+// the priority and the preemption policy of the class. Without a class name the
+// global default applies; if there are several, the one with the lowest value.
 func priorityOf(p *Pod, classes map[string]*PriorityClass) (priority int32, class string, neverPreempts bool) {
 	k := classes[p.Spec.PriorityClassName]
 	switch {
@@ -292,6 +296,7 @@ func priorityOf(p *Pod, classes map[string]*PriorityClass) (priority int32, clas
 	return priority, class, neverPreempts
 }
 
+// jobType returns the job type for a kind of owner.
 func jobType(kind string, p *Pod) model.JobType {
 	switch {
 	case kind == kindDaemonSet:
@@ -302,7 +307,7 @@ func jobType(kind string, p *Pod) model.JobType {
 	return model.JobService
 }
 
-// groupKeyOf is a text that pods have in common which may be instances of one group.
+// groupKeyOf returns a text that is equal for pods that can share a group.
 func groupKeyOf(g *model.Group) string {
 	return canonical(struct {
 		A model.Resources
@@ -318,8 +323,8 @@ func groupKeyOf(g *model.Group) string {
 	}{g.Resources, g.Ports, g.Labels, g.Tolerations, g.Constraints, g.Affinities, g.Spread, g.Colocate, g.Separate, g.KillTimeout})
 }
 
-// addInstance adds an instance to the group of its shape, which is named after where the
-// pod comes from.
+// addInstance adds a pod to the group with an equal specification, and returns the
+// group. A new group is named after the pod's owner.
 func (j *Job) addInstance(p *Pod, g *model.Group, name string) *model.Group {
 	shape := name + " " + groupKeyOf(g)
 	known := j.groups[shape]
@@ -338,7 +343,7 @@ func (j *Job) addInstance(p *Pod, g *model.Group, name string) *model.Group {
 	return known
 }
 
-// unusedGroupName is a name that none of the groups has.
+// unusedGroupName returns the name, with a number if the job has such a group already.
 func (j *Job) unusedGroupName(name string) string {
 	free := name
 	for i := 2; j.Group(free) != nil; i++ {
@@ -347,7 +352,7 @@ func (j *Job) unusedGroupName(name string) string {
 	return free
 }
 
-// targetNode is the node that a DaemonSet's pod is for.
+// targetNode returns the node that a DaemonSet created the pod for, or "".
 func targetNode(p *Pod) string {
 	if p.Spec.NodeName != "" {
 		return p.Spec.NodeName
@@ -364,12 +369,13 @@ func targetNode(p *Pod) string {
 	return ""
 }
 
-// nameJobs names jobs, and says on which nodes DaemonSets of several shapes are.
+// nameJobs gives each job a unique ID. It also restricts each group of a DaemonSet
+// with several groups to the nodes of its pods.
 func (w *podTranslator) nameJobs() {
 	if w.invalidTimes > 0 {
 		w.Report.Add(Note{
-			Count: w.invalidTimes, Subject: "pods with a startTime or creationTimestamp that is no time",
-			Handling: "taken as if it were not there; the first is " + short(w.firstInvalidTime),
+			Count: w.invalidTimes, Subject: "pods with an invalid startTime or creationTimestamp",
+			Handling: "timestamp ignored; the first: " + short(w.firstInvalidTime),
 		})
 	}
 	w.raiseCapacities()
@@ -396,17 +402,17 @@ func (w *podTranslator) nameJobs() {
 		}
 		taken[name], j.ID = true, name
 		if j.Type.PerNode() && len(j.Groups) > 1 {
-			w.Report.info("DaemonSets with pods of several shapes", "a group for each shape, on the nodes where it is")
+			w.Report.info("DaemonSets with pods that differ", "one group per specification, on the nodes of its pods")
 			for _, g := range j.Groups {
 				homes := slices.Compact(slices.Sorted(slices.Values(j.targetNodes[g])))
 				g.Constraints = append(g.Constraints, model.Constraint{Attribute: "node.id", Operator: model.OpIn, Values: homes})
 			}
 		}
 	}
-	w.Report.Add(Note{Count: w.countBatch(), Subject: "jobs that end by themselves", Handling: "run for ever: a dump does not tell how long"})
+	w.Report.Add(Note{Count: w.countBatch(), Subject: "batch jobs", Handling: "run forever: a dump has no durations"})
 }
 
-// alphanumeric keeps the letters of a kind.
+// alphanumeric removes all characters of a kind but letters and digits.
 func alphanumeric(kind string) string {
 	return strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {
@@ -416,6 +422,7 @@ func alphanumeric(kind string) string {
 	}, kind)
 }
 
+// countBatch returns the number of batch jobs.
 func (w *podTranslator) countBatch() (n int) {
 	for _, j := range w.Jobs {
 		if j.Type == model.JobBatch {
@@ -425,8 +432,8 @@ func (w *podTranslator) countBatch() (n int) {
 	return n
 }
 
-// countSpreads counts the pods whose spread kube-scheduler counts more pods for
-// than those of their group.
+// countSpreads reports the spread constraints that select pods of several groups: the
+// model counts only the instances of the pod's own group.
 func (w *podTranslator) countSpreads() {
 	inNamespace := map[string][]*model.Group{}
 	for _, j := range w.Jobs {
@@ -441,8 +448,8 @@ func (w *podTranslator) countSpreads() {
 		}
 		if groups > 1 {
 			w.Report.Add(Note{
-				Count: s.pods, Subject: "pods with topology spread constraints that count pods of other groups too",
-				Handling: "those of their own group count alone", AffectsPlacement: true,
+				Count: s.pods, Subject: "pods with topology spread constraints that also select pods of other groups",
+				Handling: "only pods of their own group are counted", AffectsPlacement: true,
 			})
 		}
 	}

@@ -2,22 +2,23 @@ package kube
 
 import "encoding/json"
 
-// What kube-scheduler and an extender say to each other. The envelopes have Go's
-// names for fields, and the objects within them the API's.
+// The types below are the extender protocol of kube-scheduler. Their JSON fields have
+// the names of the Go fields; the API objects in them use their own JSON names.
 
-// ExtenderArgs is what filter and prioritize are asked.
+// ExtenderArgs is the request of filter and prioritize.
 type ExtenderArgs struct {
 	Pod       *Pod
 	Nodes     *RawNodeList
 	NodeNames *[]string
 }
 
-// RawNodeList is a list of nodes as it came: an answer must give them back whole.
+// A RawNodeList is a list of nodes as received: a response must return nodes
+// unmodified.
 type RawNodeList struct {
 	Items []json.RawMessage `json:"items"`
 }
 
-// ExtenderFilterResult is filter's answer.
+// ExtenderFilterResult is the response of filter.
 type ExtenderFilterResult struct {
 	Nodes                      *RawNodeList      `json:"Nodes,omitempty"`
 	NodeNames                  *[]string         `json:"NodeNames,omitempty"`
@@ -26,52 +27,52 @@ type ExtenderFilterResult struct {
 	Error                      string            `json:"Error,omitempty"`
 }
 
-// HostPriority is a node's score, 0 to 10, in prioritize's answer.
+// A HostPriority is the score of a node, 0 to 10, in the response of prioritize.
 type HostPriority struct {
 	Host  string
 	Score int64
 }
 
-// ExtenderPreemptionArgs is what preempt is asked: with victims whole, or, where
-// the extender keeps nodes and pods itself, by their UIDs.
+// ExtenderPreemptionArgs is the request of preempt. Victims are complete objects, or
+// UIDs if the extender is nodeCacheCapable.
 type ExtenderPreemptionArgs struct {
 	Pod                   *Pod
 	NodeNameToVictims     map[string]*Victims
 	NodeNameToMetaVictims map[string]*MetaVictims
 }
 
-// Victims are the pods that kube-scheduler would evict from a node.
+// Victims are the pods that kube-scheduler proposes to evict from a node.
 type Victims struct {
 	Pods             []*Pod
 	NumPDBViolations int64
 }
 
-// MetaVictims are the same by UID.
+// MetaVictims are victims by UID.
 type MetaVictims struct {
 	Pods             []MetaPod
 	NumPDBViolations int64
 }
 
-// MetaPod names a pod.
+// A MetaPod identifies a pod.
 type MetaPod struct{ UID string }
 
-// ExtenderPreemptionResult is preempt's answer: a node that is missing is no
-// candidate any more.
+// ExtenderPreemptionResult is the response of preempt. A node that is missing is no
+// longer a candidate.
 type ExtenderPreemptionResult struct {
 	NodeNameToMetaVictims map[string]*MetaVictims
 }
 
-// ExtenderBindingArgs is what bind is asked.
+// ExtenderBindingArgs is the request of bind.
 type ExtenderBindingArgs struct {
 	PodName, PodNamespace, PodUID, Node string
 }
 
-// ExtenderBindingResult is bind's answer.
+// ExtenderBindingResult is the response of bind.
 type ExtenderBindingResult struct {
 	Error string
 }
 
-// ProposedVictims is what kube-scheduler proposes, by UIDs.
+// ProposedVictims returns the proposed victims by UID. Nodes without an entry are omitted.
 func (a *ExtenderPreemptionArgs) ProposedVictims() map[string]*MetaVictims {
 	all := make(map[string]*MetaVictims, len(a.NodeNameToMetaVictims)+len(a.NodeNameToVictims))
 	for node, victims := range a.NodeNameToMetaVictims {

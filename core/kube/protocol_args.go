@@ -5,9 +5,9 @@ import (
 	"encoding/json"
 )
 
-// ReadExtenderArgs reads what filter and prioritize are asked. Nodes that come whole
-// are found by their brackets alone, and are read by nobody here: a request may carry
-// all nodes of a cluster, of which the reader knows most as they are.
+// ReadExtenderArgs decodes a request of filter or prioritize. Complete nodes are
+// located by their brackets and not decoded: a request may carry every node of a
+// cluster, most of them unchanged since the previous request.
 func ReadExtenderArgs(text []byte) (*ExtenderArgs, error) {
 	p := fieldScanner{text: text}
 	var items []json.RawMessage
@@ -25,7 +25,7 @@ func ReadExtenderArgs(text []byte) (*ExtenderArgs, error) {
 			return ok
 		})
 	}) || p.peek() != 0 {
-		items, p.out = nil, text // it is none, or an odd one: decoding says so
+		items, p.out = nil, text // unexpected form: decode all of it, or return the error
 	}
 	args := &ExtenderArgs{}
 	err := json.Unmarshal(p.out, args)
@@ -35,8 +35,8 @@ func ReadExtenderArgs(text []byte) (*ExtenderArgs, error) {
 	return args, err
 }
 
-// eachField copies the object that begins here, but for the values of its fields, of
-// which visit sees to one after the other; false where there is none.
+// eachField copies the keys of the object at the current position and calls visit for
+// each value. It returns false if there is no object or visit returns false.
 func (p *fieldScanner) eachField(visit func(key []byte) bool) bool {
 	if p.peek() != '{' {
 		return false
@@ -75,16 +75,16 @@ func (p *fieldScanner) eachField(visit func(key []byte) bool) bool {
 	return true
 }
 
-// peek is the byte after white space; 0 where there is none.
+// peek returns the next byte that is not white space, or 0 at the end.
 func (p *fieldScanner) peek() byte {
 	c, _ := p.next()
 	return c
 }
 
-// copied copies the value that begins here.
+// copied copies the value at the current position.
 func (p *fieldScanner) copied() bool { return p.value(nil) }
 
-// elements lists the texts of the array that begins here.
+// elements returns the texts of the elements of the array at the current position.
 func (p *fieldScanner) elements() ([]json.RawMessage, bool) {
 	list := []json.RawMessage{}
 	p.at++

@@ -10,10 +10,10 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 )
 
-// Quantity is an amount as it is written: "500m", "2Gi", or a bare number.
+// A Quantity is an amount in its textual form: "500m", "2Gi", or a plain number.
 type Quantity string
 
-// UnmarshalJSON takes a text or a number.
+// UnmarshalJSON accepts a string or a number.
 func (q *Quantity) UnmarshalJSON(text []byte) error {
 	if len(text) > 0 && text[0] != '"' {
 		if string(text) == "null" {
@@ -21,7 +21,7 @@ func (q *Quantity) UnmarshalJSON(text []byte) error {
 		}
 		var n json.Number
 		if err := json.Unmarshal(text, &n); err != nil {
-			return errors.New("a quantity must be a text or a number")
+			return errors.New("quantity must be a string or a number")
 		}
 		*q = Quantity(n)
 		return nil
@@ -29,16 +29,16 @@ func (q *Quantity) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, (*string)(q))
 }
 
-// ResourceList is amounts by Kubernetes' names.
+// A ResourceList holds quantities by Kubernetes resource name.
 type ResourceList map[string]Quantity
 
-// Names of resources that are called otherwise here.
+// Kubernetes names of resources that have another name or meaning in the model.
 const (
 	kubeDisk = "ephemeral-storage"
 	podSlots = "pods"
 )
 
-// resourceName is what a resource is called here.
+// resourceName returns the model's name of a resource.
 func resourceName(name string) string {
 	if name == kubeDisk {
 		return "disk"
@@ -46,8 +46,8 @@ func resourceName(name string) string {
 	return name
 }
 
-// exactUnit is the unit in which amounts of a resource are added up before they
-// are rounded once: millicores of cpu, bytes of memory and disk, else units.
+// exactUnit returns the unit in which amounts are added before they are rounded once:
+// millicores of cpu, otherwise units (bytes of memory and disk).
 func exactUnit(resource string) string {
 	if resource == "cpu" {
 		return "cpu"
@@ -57,7 +57,7 @@ func exactUnit(resource string) string {
 
 const mebi = 1 << 20
 
-// inModel converts an exact amount to the model's unit.
+// inModel converts an exact amount to the model's unit. If up is true it rounds up.
 func inModel(resource string, exact int64, up bool) int64 {
 	if resource != "memory" && resource != "disk" {
 		return exact
@@ -68,11 +68,12 @@ func inModel(resource string, exact int64, up bool) int64 {
 	return exact / mebi
 }
 
-// amounts parses quantities, each text once.
+// amounts caches parsed quantities by unit and text.
 type amounts map[string]int64
 
-// of is the exact amount of a resource, under its name here; with the error that it is
-// too large, the largest there is.
+// of returns the exact amount of a resource, given by its model name. If the amount
+// is too large it returns model.MaxAmount and an error that wraps
+// model.ErrQuantityTooLarge.
 func (a amounts) of(resource string, q Quantity, capacity bool) (int64, error) {
 	unit := exactUnit(resource)
 	key := unit + string(q)
@@ -99,19 +100,19 @@ func (a amounts) of(resource string, q Quantity, capacity bool) (int64, error) {
 	return n, nil
 }
 
-// Bound is a number of pods or a percentage, as budgets have it.
+// A Bound is the bound of a disruption budget: a number of pods or a percentage.
 type Bound struct {
 	Number  int32
 	Percent bool
 }
 
-// UnmarshalJSON takes 1, "1" and "50%".
+// UnmarshalJSON accepts 1, "1" and "50%".
 func (b *Bound) UnmarshalJSON(text []byte) error {
 	word := strings.Trim(string(text), `"`)
 	number, percent := strings.CutSuffix(word, "%")
 	n, err := strconv.ParseInt(number, 10, 32)
 	if err != nil || n < 0 || percent && n > 100 {
-		return fmt.Errorf("%.40q is neither a number of pods nor a percentage", word)
+		return fmt.Errorf("invalid bound %.40q: must be a number of pods or a percentage", word)
 	}
 	b.Number, b.Percent = int32(n), percent
 	return nil

@@ -20,10 +20,10 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 )
 
-// ErrEmpty means that a dump has nothing in it that bears on scheduling.
-var ErrEmpty = errors.New("there is no node and no pod in it")
+// ErrEmpty means that a dump contains neither nodes nor pods.
+var ErrEmpty = errors.New("no nodes and no pods found")
 
-// SyntaxError is a dump that cannot be read further.
+// A SyntaxError means that a dump cannot be read beyond a line.
 type SyntaxError struct {
 	Line int
 	Err  error
@@ -31,16 +31,16 @@ type SyntaxError struct {
 
 func (e *SyntaxError) Error() string { return fmt.Sprintf("line %d: %v", e.Line, e.Err) }
 
-// Unwrap gives what is wrong.
+// Unwrap returns the cause.
 func (e *SyntaxError) Unwrap() error { return e.Err }
 
-// ObjectError is one object of a dump that is not as its kind is.
+// An ObjectError means that one object of a dump is invalid for its kind.
 type ObjectError struct {
-	File   int // which of the readers, from 0
+	File   int // index of the reader
 	Line   int
-	Object int // which one of the file, from 1
+	Object int // number in the file, from 1
 	Kind   string
-	Name   string // with the namespace; "" where it could not be read
+	Name   string // with the namespace; "" if it could not be read
 	Err    error
 }
 
@@ -48,7 +48,7 @@ func (e *ObjectError) Error() string {
 	return fmt.Sprintf("line %d: %s: %v", e.Line, e.Describe(), e.Err)
 }
 
-// Describe is the object by its name, or by its number where it tells none.
+// Describe returns the kind and the name of the object, or its number if it has no name.
 func (e *ObjectError) Describe() string {
 	if e.Name != "" {
 		return e.Kind + " " + e.Name
@@ -59,14 +59,14 @@ func (e *ObjectError) Describe() string {
 	return fmt.Sprintf("%s (object %d)", e.Kind, e.Object)
 }
 
-// anyObject is the kind of what tells none.
+// anyObject is the kind of objects without a readable kind.
 const anyObject = "object"
 
-// Unwrap gives what is wrong.
+// Unwrap returns the cause.
 func (e *ObjectError) Unwrap() error { return e.Err }
 
-// Dump is what was read of a cluster, each kind in the order of the dump. Of an
-// object that comes several times the last counts, in the place of the first.
+// A Dump holds the objects of a cluster by kind, in the order of the dump. If an
+// object occurs several times, the last occurrence replaces the first.
 type Dump struct {
 	Nodes      []*Node
 	Pods       []*Pod
@@ -74,31 +74,30 @@ type Dump struct {
 	Classes    []*PriorityClass
 	Namespaces []*Namespace
 	Workloads  []*Workload
-	Other      map[string]int // kinds that do not bear on scheduling
-	Deleted    []any          // of a watch: objects that are gone
-	Objects    int            // in all
+	Other      map[string]int // counts of kinds irrelevant to scheduling
+	Deleted    []any          // objects of DELETED watch events
+	Objects    int            // total
 	Bytes      int64
 
-	Invalid           []*ObjectError // of Salvage: what is left out, maxProblems of it
-	InvalidCount      int            // all of it
-	InvalidFiles      []int          // the readers of which nothing but that came
-	UnterminatedLists int            // lists in YAML without what kubectl writes at their end: maybe cut off
-	Duplicates        []Duplicate    // objects that came several times, maxProblems of them
+	Invalid           []*ObjectError // of ReadPartial: objects left out, at most maxProblems
+	InvalidCount      int            // all of them
+	InvalidFiles      []int          // indices of readers with invalid objects only
+	UnterminatedLists int            // YAML lists without the kind that kubectl writes at the end: may be truncated
+	Duplicates        []Duplicate    // at most maxProblems
 }
 
-// Duplicate is an object that came again, at another line.
+// A Duplicate is an object that occurs more than once.
 type Duplicate struct {
 	Object       string
-	First, Again int // lines
+	First, Again int // line numbers
 }
 
-// maxProblems is how many objects that are not as they should be are told.
+// maxProblems bounds the number of problems that are listed.
 const maxProblems = 20
 
-// Read reads what `kubectl get … -o json` or `-o yaml` writes, whole or as a
-// watch goes on, also packed with gzip; of several files one cluster is made. The
-// text is not kept. The error lists objects that are not as their kind is, each
-// with its line.
+// Read reads the output of `kubectl get … -o json` or `-o yaml`, including watches
+// and gzip-compressed files. Several readers are merged into one dump. If objects are
+// invalid for their kind, the error lists them with their lines.
 func Read(readers ...io.Reader) (*Dump, error) {
 	d, err := read(newCollector(maxProblems), readers)
 	var problems []error
@@ -114,8 +113,8 @@ func Read(readers ...io.Reader) (*Dump, error) {
 	return d, nil
 }
 
-// ReadPartial reads as Read does, but leaves out the objects that are not as their kind
-// is: Unread names them. The error is of a dump that cannot be read further.
+// ReadPartial is like Read but leaves out invalid objects, which Dump.Invalid lists.
+// It returns an error only if a file cannot be read to its end.
 func ReadPartial(readers ...io.Reader) (*Dump, error) {
 	d, err := read(newCollector(math.MaxInt), readers)
 	if err != nil {
@@ -163,12 +162,12 @@ func (c *counter) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// split finds out whether a dump is JSON or YAML and splits it.
+// split detects whether a file is JSON or YAML and splits it into objects.
 func split(in *bufio.Reader, c *collector) error {
 	head, _ := in.Peek(512)
 	head = bytes.TrimPrefix(head, []byte("\xef\xbb\xbf"))
 	if bytes.IndexByte(head, 0) >= 0 || !utf8.Valid(head[:max(0, len(head)-utf8.UTFMax)]) {
-		return &SyntaxError{Line: 1, Err: errors.New("this is no text: expected JSON or YAML, as kubectl writes it")}
+		return &SyntaxError{Line: 1, Err: errors.New("not a text file: expected the JSON or YAML output of kubectl")}
 	}
 	if first := bytes.TrimLeft(head, " \t\r\n\x1e"); len(first) > 0 && (first[0] == '{' || first[0] == '[') {
 		s := &jsonSplitter{r: skipMark(in), buf: make([]byte, 0, 1<<16), line: 1, emit: c.add}
@@ -188,35 +187,35 @@ func skipMark(in *bufio.Reader) io.Reader {
 	return in
 }
 
-// collector decodes objects side by side and puts them in order.
+// A collector decodes objects concurrently and restores their order.
 type collector struct {
 	work     chan numbered
 	wg       sync.WaitGroup
 	next     int
 	decoders []*decoder
-	stop     chan struct{} // closed when there are too many problems
+	stop     chan struct{} // closed if there are too many problems
 	once     sync.Once
 
-	file, first  int // being read, and the number of its first object
+	file, first  int // current file, and the number of its first object
 	unterminated int
 }
 
 type numbered struct {
 	seq, file, object int
-	depth             int // of lists within lists
+	depth             int // nesting depth of lists
 	piece
 }
 
-// decoder is what one goroutine has decoded.
+// A decoder holds the results of one goroutine.
 type decoder struct {
 	found        []decoded
-	problems     []*ObjectError // the first of them
+	problems     []*ObjectError // the first maxProblems
 	problemCount int            // all of them
-	invalidFiles map[int]bool   // readers with them
-	validFiles   map[int]bool   // readers with others
+	invalidFiles map[int]bool   // files with invalid objects
+	validFiles   map[int]bool   // files with valid objects
 	other        map[string]int
 	objects      int
-	pruned       []byte // scratch of object
+	pruned       []byte // scratch buffer of object
 }
 
 type decoded struct {
@@ -226,7 +225,7 @@ type decoded struct {
 	object  any
 }
 
-// newCollector makes one that stops when so many objects are wrong.
+// newCollector returns a collector that stops after the given number of problems.
 func newCollector(enough int) *collector {
 	c := &collector{work: make(chan numbered, 64), stop: make(chan struct{})}
 	for range max(1, min(4, runtime.GOMAXPROCS(0))) {
@@ -243,8 +242,8 @@ func newCollector(enough int) *collector {
 	return c
 }
 
-// errTooManyProblems ends the reading of a dump of which too much is wrong.
-var errTooManyProblems = errors.New("too many objects are wrong")
+// errTooManyProblems stops reading after too many problems.
+var errTooManyProblems = errors.New("too many invalid objects")
 
 func (c *collector) add(p piece) error {
 	select {
@@ -256,7 +255,7 @@ func (c *collector) add(p piece) error {
 	}
 }
 
-// end waits for what is being decoded.
+// end waits for the decoders and merges their results.
 func (c *collector) end() *Dump {
 	close(c.work)
 	c.wg.Wait()
@@ -284,12 +283,12 @@ func (c *collector) end() *Dump {
 		}
 	}
 	d.Invalid = d.Invalid[:min(len(d.Invalid), maxProblems)]
-	d.sort(all)
+	d.distribute(all)
 	return d
 }
 
-// sort puts objects into the lists of their kinds.
-func (d *Dump) sort(all []decoded) {
+// distribute distributes objects to the lists of their kinds.
+func (d *Dump) distribute(all []decoded) {
 	s := &objectIndex{dump: d, at: make(map[[3]string]indexedObject, len(all))}
 	for _, x := range all {
 		if x.deleted {
@@ -313,7 +312,7 @@ func (d *Dump) sort(all []decoded) {
 	}
 }
 
-// objectIndex is where in the lists objects are, by kind, namespace and name.
+// An objectIndex maps kind, namespace and name to the position in a list.
 type objectIndex struct {
 	dump *Dump
 	at   map[[3]string]indexedObject
@@ -354,19 +353,19 @@ func (d *decoder) decode(p numbered) {
 
 func (d *decoder) addProblem(p numbered, kind, name string, err error) {
 	d.invalidFiles[p.file] = true
-	if d.problemCount++; len(d.problems) < maxProblems { // a decoder meets its own in the order of the dump
+	if d.problemCount++; len(d.problems) < maxProblems { // a decoder receives its pieces in the order of the dump
 		d.problems = append(d.problems, &ObjectError{File: p.file, Line: p.line, Object: p.object, Kind: kind, Name: name, Err: explain(err)})
 	}
 }
 
-// explain says a decoder's error in words of the object.
+// explain rephrases type errors of encoding/json in terms of the object's fields.
 func explain(err error) error {
 	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && e.Field != "" {
 		article := "a"
 		if strings.HasPrefix(e.Value, "a") || strings.HasPrefix(e.Value, "o") {
 			article = "an"
 		}
-		return fmt.Errorf("%s is %s %s, which it cannot be", e.Field, article, e.Value)
+		return fmt.Errorf("%s must not be %s %s", e.Field, article, e.Value)
 	}
 	return err
 }
@@ -392,15 +391,15 @@ func (d *decoder) object(p numbered, text []byte) {
 	case err == nil && object == nil:
 		d.validFiles[p.file] = true
 		if d.other[short(kind)]++; !json.Valid(text) {
-			d.addProblem(p, short(kind), "", errors.New("it is no JSON"))
+			d.addProblem(p, short(kind), "", errors.New("not valid JSON"))
 		}
 	case err != nil:
 		var named struct{ Metadata Metadata }
-		_ = json.Unmarshal(text, &named) // as far as it goes
+		_ = json.Unmarshal(text, &named) // best effort, for the name
 		d.addProblem(p, short(kind), named.Metadata.full(), err)
 	default:
 		if name := nameOf(object); !isValidName(name) {
-			d.addProblem(p, kind, "", errors.New("it has no name, or one that Kubernetes would not take"))
+			d.addProblem(p, kind, "", errors.New("missing or invalid name"))
 			return
 		}
 		d.validFiles[p.file] = true
@@ -408,8 +407,8 @@ func (d *decoder) object(p numbered, text []byte) {
 	}
 }
 
-// list decodes the objects of a list within a list, which are of a kind where they do
-// not say; false where it is none.
+// list decodes the items of a nested list. Items without a kind get the kind of the
+// list. It returns false if the object is not a list.
 func (d *decoder) list(p numbered, kind string, text []byte) bool {
 	var list struct {
 		Items []json.RawMessage `json:"items"`
@@ -418,7 +417,7 @@ func (d *decoder) list(p numbered, kind string, text []byte) bool {
 		return false
 	}
 	if p.depth++; p.depth > maxDepth {
-		d.addProblem(p, kind+"List", "", errors.New("lists within lists within lists"))
+		d.addProblem(p, kind+"List", "", errors.New("lists are nested too deeply"))
 		return true
 	}
 	p.kind = kind
@@ -428,7 +427,7 @@ func (d *decoder) list(p numbered, kind string, text []byte) bool {
 	return true
 }
 
-// maxDepth is how many lists may be within one another.
+// maxDepth bounds the nesting of lists.
 const maxDepth = 4
 
 func short(kind string) string {
@@ -438,7 +437,7 @@ func short(kind string) string {
 	return kind
 }
 
-// event is what a watch tells, or nothing that is known.
+// event decodes a watch event, or reports an object without a kind.
 func (d *decoder) event(p numbered, text []byte) {
 	var event struct {
 		Type   string          `json:"type"`
@@ -458,11 +457,12 @@ func (d *decoder) event(p numbered, text []byte) {
 	case err != nil:
 		d.addProblem(p, anyObject, "", err)
 	default:
-		d.addProblem(p, anyObject, "", errors.New("it has no kind, as every object of Kubernetes has, and no items, as a list has"))
+		d.addProblem(p, anyObject, "", errors.New("missing kind (of an object) or items (of a list)"))
 	}
 }
 
-// decodeObject decodes an object of a kind that bears on scheduling; nil for others.
+// decodeObject decodes an object if its kind is relevant to scheduling; otherwise it
+// returns nil.
 func decodeObject(kind string, text []byte) (any, error) {
 	var to any
 	switch kind {
@@ -502,8 +502,8 @@ func nameOf(object any) string {
 	return ""
 }
 
-// isValidName is whether a name is as Kubernetes has them: lower-case letters,
-// digits, dots and dashes.
+// isValidName reports whether a name consists of lower-case letters, digits, dots and
+// dashes, as Kubernetes requires.
 func isValidName(name string) bool {
 	for i := range len(name) {
 		c := name[i]
@@ -514,7 +514,7 @@ func isValidName(name string) bool {
 	return name != "" && len(name) <= 253
 }
 
-// full is the name with the namespace.
+// full returns the name with the namespace.
 func (m *Metadata) full() string {
 	if m.Namespace == "" {
 		return m.Name
@@ -522,11 +522,11 @@ func (m *Metadata) full() string {
 	return m.Namespace + "/" + m.Name
 }
 
-// key is what tells an object of a kind from others: without a namespace it is in
-// default, as kubectl puts it there.
+// key returns the identity of an object. An empty namespace is "default", as in
+// kubectl.
 func (m *Metadata) key(kind string) [3]string {
 	return [3]string{kind, cmp.Or(m.Namespace, model.DefaultNamespace), m.Name}
 }
 
-// notAnObject is what is said of a value in the place of an object.
+// notAnObject returns the error for a value that should be an object.
 func notAnObject(value string) error { return fmt.Errorf("expected an object, found %.40s", value) }

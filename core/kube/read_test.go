@@ -95,25 +95,25 @@ func TestRead_WatchForgetsWhatIsDeleted(t *testing.T) {
 
 func TestRead_TellsWhatIsWrongAndWhere(t *testing.T) {
 	for text, want := range map[string]string{
-		"{\n\"kind\":\"List\",\"items\":[\n{\"kind\":\"Pod\",": "line 3: the dump ends in the middle",
+		"{\n\"kind\":\"List\",\"items\":[\n{\"kind\":\"Pod\",": "line 3: unexpected end of the dump",
 		"{} x":                          "line 1: expected an object, found 'x'",
 		`{"items":[7]}`:                 "object 1: expected an object, found 7",
 		`{"items":[}`:                   "expected an object in the list",
 		`{"items":[null]}`:              "object 1: expected an object, found null",
-		`{"Pods":[null]}`:               "it has no kind",
+		`{"Pods":[null]}`:               "missing kind",
 		"items:\n- null\n- 7":           "line 2: object 1: expected an object, found null",
 		`{"kind" "Pod"}`:                "expected a colon",
 		`{kind:1}`:                      "expected a field",
-		"\x00\x01":                      "this is no text",
+		"\x00\x01":                      "not a text file",
 		"\x1f\x8bgarbage":               "not a gzip file",
 		"just words":                    "expected an object, found",
 		"a: b\n c: d":                   "line 1: object",
-		`{"kind":"Pod","metadata":{}}`:  "it has no name",
-		`{"kind":"Pod","metadata":"x"}`: "metadata is a string",
-		`{"kind":"Pod","metadata":{"name":"p"},"spec":{"containers":[{"resources":{"requests":{"cpu":[]}}}]}}`: "a quantity must be a text or a number",
-		`{"kind":"PodDisruptionBudget","metadata":{"name":"p"},"spec":{"minAvailable":"lots"}}`:                "neither a number of pods nor a percentage",
+		`{"kind":"Pod","metadata":{}}`:  "missing or invalid name",
+		`{"kind":"Pod","metadata":"x"}`: "metadata must not be a string",
+		`{"kind":"Pod","metadata":{"name":"p"},"spec":{"containers":[{"resources":{"requests":{"cpu":[]}}}]}}`: "quantity must be a string or a number",
+		`{"kind":"PodDisruptionBudget","metadata":{"name":"p"},"spec":{"minAvailable":"lots"}}`:                "must be a number of pods or a percentage",
 		`{"kind":"Pod","metadata":{"name":"p"},"spec":{]}}`:                                                    "invalid character",
-		`{"kind":"Secret","x":}`: "it is no JSON",
+		`{"kind":"Secret","x":}`: "not valid JSON",
 	} {
 		if _, err := Read(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.60q: error %v, want %q", text, err, want)
@@ -249,7 +249,7 @@ func TestRead_ListsWithinLists(t *testing.T) {
 			t.Errorf("%d pods, %d nodes and %v of %s", len(d.Pods), len(d.Nodes), d.Other, text)
 		}
 	}
-	if _, err := Read(strings.NewReader(deep)); err == nil || !strings.Contains(err.Error(), "lists within lists") {
+	if _, err := Read(strings.NewReader(deep)); err == nil || !strings.Contains(err.Error(), "lists are nested too deeply") {
 		t.Errorf("%v", err)
 	}
 }

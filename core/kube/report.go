@@ -1,54 +1,60 @@
 package kube
 
-// Note counts one thing that could not be told as it is.
+// A Note counts the occurrences of one thing that was not translated exactly.
 type Note struct {
 	Count    int
-	Subject  string // of how many
-	Handling string // with it
-	// Skipped is whether Count is of pods that are not told at all.
+	Subject  string // plural noun phrase; Count of these
+	Handling string // how they were translated instead
+	// Skipped is true if Count counts pods that are not translated at all.
 	Skipped bool
-	// AffectsPlacement is whether a placement may differ for it: what was asked for and is not
-	// told would have kept work off a node, or on one.
+	// AffectsPlacement is true if a placement may differ from Kubernetes: a requirement
+	// was dropped that restricts the nodes of a pod.
 	AffectsPlacement bool
 }
 
-// Report is everything that could not be told as it is, in the order in which it
-// was first met.
+// A Report lists everything that was not translated exactly, in the order in which it
+// first occurred. The zero value is ready to use.
 type Report struct {
 	List  []Note
-	index map[[2]string]int
+	index map[[2]string]int // of List, by subject and handling
 }
 
-// Add counts n more.
-func (n *Report) Add(note Note) {
+// Add adds the note's count to the note with the same subject and handling, or appends
+// the note. It ignores a count of 0.
+func (r *Report) Add(note Note) {
 	if note.Count == 0 {
 		return
 	}
 	key := [2]string{note.Subject, note.Handling}
-	if i, ok := n.index[key]; ok {
-		n.List[i].Count += note.Count
+	if i, ok := r.index[key]; ok {
+		r.List[i].Count += note.Count
 		return
 	}
-	if n.index == nil {
-		n.index = map[[2]string]int{}
+	if r.index == nil {
+		r.index = map[[2]string]int{}
 	}
-	n.index[key] = len(n.List)
-	n.List = append(n.List, note)
+	r.index[key] = len(r.List)
+	r.List = append(r.List, note)
 }
 
-func (n *Report) info(what, done string) { n.Add(Note{Count: 1, Subject: what, Handling: done}) }
-func (n *Report) warn(what, done string) {
-	n.Add(Note{Count: 1, Subject: what, Handling: done, AffectsPlacement: true})
+// info adds a note that does not affect placement, warn one that does.
+func (r *Report) info(subject, handling string) {
+	r.Add(Note{Count: 1, Subject: subject, Handling: handling})
 }
 
-func (n *Report) skip(what string) {
-	n.Add(Note{Count: 1, Subject: what, Handling: "left out", Skipped: true})
+func (r *Report) warn(subject, handling string) {
+	r.Add(Note{Count: 1, Subject: subject, Handling: handling, AffectsPlacement: true})
 }
 
-// AffectingPlacement lists the notes for which a placement may differ.
-func (n *Report) AffectingPlacement() []Note {
+// skip counts a pod that is left out.
+func (r *Report) skip(subject string) {
+	r.Add(Note{Count: 1, Subject: subject, Handling: "left out", Skipped: true})
+}
+
+// AffectingPlacement returns the notes that affect placement.
+func (r *Report) AffectingPlacement() []Note {
 	var list []Note
-	for _, note := range n.List {
+	for _, note := range r.List {
 		if note.AffectsPlacement {
 			list = append(list, note)
 		}

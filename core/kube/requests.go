@@ -10,38 +10,55 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 )
 
-// exactAmounts is amounts by the names of resources here, in exactUnit.
+// An exactAmounts holds amounts by the model's resource names, in units of exactUnit.
 type exactAmounts map[string]int64
 
-// add adds amounts, up to what the model can hold.
+// add adds o, saturating at model.MaxAmount.
 func (e exactAmounts) add(o exactAmounts) {
 	for name, n := range o {
 		e[name] = min(e[name]+n, model.MaxAmount)
 	}
 }
 
-// maxWith raises amounts to those of o.
+// maxWith raises each amount to that of o if o's is larger.
 func (e exactAmounts) maxWith(o exactAmounts) {
 	for name, n := range o {
 		e[name] = max(e[name], n)
 	}
 }
 
-// podRequests is what a pod asks for, as kube-scheduler counts it: the sum of its
-// containers and sidecars, or what one of its init containers needs beside the
-// sidecars before it where that is more; what the pod asks for as a whole goes
-// before that; and the overhead comes on top.
-func (t *Translator) podRequests(p *Pod) exactAmounts {
+// A requestReader computes resource requests and reports the quantities that it
+// cannot read.
+type requestReader struct {
+	amounts amounts
+	report  *Report
+	invalid *invalidValues
+}
+
+func (t *Translator) requestReader() requestReader {
+	return requestReader{t.amounts, t.Report, &t.invalid}
+}
+
+// newRequestReader returns a reader for callers that do not need its report.
+func newRequestReader() requestReader {
+	return requestReader{amounts{}, &Report{}, &invalidValues{}}
+}
+
+// pod returns the resource request of a pod as kube-scheduler computes it: the sum over
+// containers and sidecars, or the largest request of an init container together with
+// the sidecars started before it if that is larger. Pod-level resources override the
+// result, and the overhead is added last. Resources with a request of 0 are omitted.
+func (r requestReader) pod(p *Pod) exactAmounts {
 	sum, sidecars, peak := exactAmounts{}, exactAmounts{}, exactAmounts{}
 	for i := range p.Spec.Containers {
 		c := &p.Spec.Containers[i]
-		ask := t.containerRequests(p, &c.Resources)
-		ask.maxWith(t.allocated(p, c.Name))
+		ask := r.container(p, &c.Resources)
+		ask.maxWith(r.allocated(p, c.Name))
 		sum.add(ask)
 	}
 	for i := range p.Spec.InitContainers {
 		c := &p.Spec.InitContainers[i]
-		ask := t.containerRequests(p, &c.Resources)
+		ask := r.container(p, &c.Resources)
 		if c.RestartPolicy == "Always" {
 			sum.add(ask)
 			sidecars.add(ask)
@@ -53,9 +70,9 @@ func (t *Translator) podRequests(p *Pod) exactAmounts {
 	}
 	sum.maxWith(peak)
 	if p.Spec.Resources != nil {
-		maps.Copy(sum, t.containerRequests(p, p.Spec.Resources))
+		maps.Copy(sum, r.container(p, p.Spec.Resources))
 	}
-	sum.add(t.parseList(p, p.Spec.Overhead))
+	sum.add(r.list(p, p.Spec.Overhead))
 	for name, n := range sum {
 		if n == 0 {
 			delete(sum, name)
@@ -64,34 +81,36 @@ func (t *Translator) podRequests(p *Pod) exactAmounts {
 	return sum
 }
 
-// containerRequests is what a container asks for: a limit without a request is one, as
-// the API server sees to in pods that it has admitted.
-func (t *Translator) containerRequests(p *Pod, r *ResourceRequirements) exactAmounts {
-	ask := t.parseList(p, r.Requests)
-	for name, q := range r.Limits {
-		if _, ok := r.Requests[name]; !ok {
-			ask.add(t.parseList(p, ResourceList{name: q}))
+// container returns the requests of one container. If a resource has a limit but no
+// request, the limit is the request: the API server defaults admitted pods the same way.
+func (r requestReader) container(p *Pod, res *ResourceRequirements) exactAmounts {
+	ask := r.list(p, res.Requests)
+	for name, q := range res.Limits {
+		if _, ok := res.Requests[name]; !ok {
+			ask.add(r.list(p, ResourceList{name: q}))
 		}
 	}
 	return ask
 }
 
-// allocated is what a container was given.
-func (t *Translator) allocated(p *Pod, name string) exactAmounts {
+// allocated returns the resources that the kubelet has allocated to a container, or nil
+// if the status does not list the container.
+func (r requestReader) allocated(p *Pod, name string) exactAmounts {
 	for i := range p.Status.Containers {
 		if c := &p.Status.Containers[i]; c.Name == name {
-			return t.parseList(p, c.Allocated)
+			return r.list(p, c.Allocated)
 		}
 	}
 	return nil
 }
 
-func (t *Translator) parseList(p *Pod, list ResourceList) exactAmounts {
+// list parses a resource list. Invalid quantities are reported and omitted.
+func (r requestReader) list(p *Pod, list ResourceList) exactAmounts {
 	e := make(exactAmounts, len(list)+2)
 	for name, q := range list {
-		n, err := t.amounts.of(resourceName(name), q, false)
-		if err = t.clampTooLarge(err); err != nil || !isResource(name) {
-			t.addInvalidAmount("pod "+p.Metadata.full(), name, q)
+		n, err := r.amounts.of(resourceName(name), q, false)
+		if err = r.clampTooLarge(err); err != nil || !isResource(name) {
+			r.addInvalid("pod "+p.Metadata.full(), name, q)
 			continue
 		}
 		e[resourceName(name)] += n
@@ -99,33 +118,58 @@ func (t *Translator) parseList(p *Pod, list ResourceList) exactAmounts {
 	return e
 }
 
-// clampTooLarge takes an amount that is too large for the largest there is.
-func (t *Translator) clampTooLarge(err error) error {
+// node returns the allocatable resources of a node. If it reports none, its capacity is
+// used instead.
+func (r requestReader) node(n *Node) exactAmounts {
+	list := n.Status.Allocatable
+	if len(list) == 0 {
+		list = n.Status.Capacity
+		if len(list) == 0 {
+			r.report.warn("nodes without allocatable resources or capacity", "kept; no pod fits on them")
+		} else {
+			r.report.info("nodes without allocatable resources", "their capacity is used")
+		}
+	}
+	e := make(exactAmounts, len(list))
+	for name, q := range list {
+		amount, err := r.amounts.of(resourceName(name), q, true)
+		if err = r.clampTooLarge(err); err != nil || !isResource(name) {
+			r.addInvalid("node "+n.Metadata.Name, name, q)
+			continue
+		}
+		e[resourceName(name)] = amount
+	}
+	return e
+}
+
+// clampTooLarge returns nil for the error that an amount is too large, after it has
+// reported that the largest amount is used. It returns other errors unchanged.
+func (r requestReader) clampTooLarge(err error) error {
 	if !errors.Is(err, model.ErrQuantityTooLarge) {
 		return err
 	}
-	t.Report.info("amounts above 2^48 units (bytes of memory and disk)", "counted as that")
+	r.report.info("amounts above 2^48 units (bytes of memory and disk)", "reduced to 2^48")
 	return nil
 }
 
-const invalidAmounts = "amounts that are no quantities"
+// invalidAmounts is the subject of the note on invalid quantities.
+const invalidAmounts = "invalid quantities"
 
-// addInvalidAmount notes an amount that is none.
-func (t *Translator) addInvalidAmount(whose, name string, q Quantity) {
-	t.Report.warn(invalidAmounts, "taken as 0")
-	err := fmt.Errorf("%s: %.60s: %.60q is no amount", short(whose), name, string(q))
-	if t.addInvalid(err); t.firstNoAmount == nil {
-		t.firstNoAmount = err
+func (r requestReader) addInvalid(object, name string, q Quantity) {
+	r.report.warn(invalidAmounts, "read as 0")
+	err := fmt.Errorf("%s: %.60s: invalid quantity %.60q", short(object), name, string(q))
+	if r.invalid.add(err); r.invalid.firstAmount == nil {
+		r.invalid.firstAmount = err
 	}
 }
 
-// isResource is whether a text may name a resource.
+// isResource reports whether a text is usable as a resource name.
 func isResource(name string) bool {
 	return name != "" && !strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r == 0x7f })
 }
 
-// resources are exact amounts in the model's units, of those resources that are
-// told.
+// resources converts exact amounts to the model's units and drops the resources that
+// the cluster does not retain.
 func (t *Translator) resources(ask exactAmounts) model.Resources {
 	r := make(model.Resources, len(ask)+1)
 	for name, n := range ask {
@@ -141,8 +185,8 @@ func (t *Translator) resources(ask exactAmounts) model.Resources {
 	return r
 }
 
-// chooseResources decides which resources are told: a cluster may have 16. Those
-// that nobody asks for are left out first, then those that few ask for.
+// chooseResources selects the resources to retain, at most model.MaxDimensions. Those
+// that no pod requests are dropped first, then those that the fewest pods request.
 func (t *Translator) chooseResources(capacity, asks []exactAmounts) {
 	count, nodes := map[string]int{}, map[string]int{}
 	for _, ask := range asks {
@@ -181,8 +225,8 @@ func (t *Translator) chooseResources(capacity, asks []exactAmounts) {
 	for _, name := range others {
 		if len(t.retained) == model.MaxDimensions {
 			t.Report.Add(Note{
-				Count: count[name], Subject: fmt.Sprintf("pods that ask for %.80s, beyond the %d resources that a cluster may have here", name, model.MaxDimensions),
-				Handling: "placed as if they did not ask for it", AffectsPlacement: true,
+				Count: count[name], Subject: fmt.Sprintf("pods that request %.80s, beyond the limit of %d resources per cluster", name, model.MaxDimensions),
+				Handling: "placed without this request", AffectsPlacement: true,
 			})
 			continue
 		}
@@ -196,6 +240,6 @@ func (t *Translator) chooseResources(capacity, asks []exactAmounts) {
 			t.retained[name] = true
 			continue
 		}
-		t.Report.Add(Note{Count: nodes[name], Subject: fmt.Sprintf("nodes with %.80s, which no pod asks for", name), Handling: "not told"})
+		t.Report.Add(Note{Count: nodes[name], Subject: fmt.Sprintf("nodes with %.80s, which no pod requests", name), Handling: "left out"})
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"strconv"
 )
 
-// Matches is whether labels are selected. A selector that is absent selects
-// nothing, an empty one everything.
+// Matches reports whether the selector matches the labels. A nil selector matches
+// nothing, an empty selector everything.
 func (s *LabelSelector) Matches(labels map[string]string) bool {
 	if s == nil {
 		return false
@@ -27,8 +27,8 @@ func (s *LabelSelector) Matches(labels map[string]string) bool {
 	return true
 }
 
-// holds is whether a requirement holds of a label, which is absent when set is
-// false. One with an operator that is not known never holds.
+// holds reports whether a label satisfies the requirement. If set is false the label
+// is absent. An unknown operator is never satisfied.
 func (r *Requirement) holds(value string, set bool) bool {
 	switch r.Operator {
 	case "In":
@@ -50,13 +50,13 @@ func (r *Requirement) holds(value string, set bool) bool {
 	return false
 }
 
-// isKnown is whether the operator is one that holds knows.
+// isKnown reports whether holds supports the operator.
 func (r *Requirement) isKnown() bool {
 	return slices.Contains([]string{"In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"}, r.Operator)
 }
 
-// pairs is the labels of a selector that asks for equal labels alone; ok is false
-// for one that asks for more, or for nothing.
+// pairs returns the labels of a selector that consists of equality requirements only.
+// It returns false if the selector has other requirements or none.
 func (s *LabelSelector) pairs() (map[string]string, bool) {
 	all := make(map[string]string, len(s.Labels)+len(s.Expressions))
 	maps.Copy(all, s.Labels)
@@ -73,26 +73,26 @@ func (s *LabelSelector) pairs() (map[string]string, bool) {
 	return all, len(all) > 0
 }
 
-// keys lists the labels that a selector reads.
-func (s *LabelSelector) keys(tell func(string)) {
+// keys calls visit with each label key that the selector reads.
+func (s *LabelSelector) keys(visit func(string)) {
 	if s == nil {
 		return
 	}
 	for k := range s.Labels {
-		tell(k)
+		visit(k)
 	}
 	for i := range s.Expressions {
-		tell(s.Expressions[i].Key)
+		visit(s.Expressions[i].Key)
 	}
 }
 
-// canonical is a text that is the same for equal values.
+// canonical returns a text that is the same for equal values.
 func canonical(v any) string {
-	text, _ := json.Marshal(v) // plain values
+	text, _ := json.Marshal(v) // cannot fail for these types
 	return string(text)
 }
 
-// matches is whether all requirements of a term hold of a node.
+// matches reports whether a node satisfies all requirements of the term.
 func (t *NodeTerm) matches(name string, labels map[string]string) bool {
 	if len(t.Expressions)+len(t.Fields) == 0 {
 		return false

@@ -8,16 +8,15 @@ import (
 	"strings"
 )
 
-// podSelectorPrefix begins a label that stands for a selector. The rest of its name is the
-// selector, so that whoever adds work to a scenario later can tell whether it is
-// selected.
+// podSelectorPrefix is the prefix of selector labels. The rest of the label is the
+// selector itself, so that groups added to a scenario later can be matched as well.
 const podSelectorPrefix = "cede.import/pods "
 
-// everything is how a selector without requirements is written.
+// everything is the text of a selector without requirements.
 const everything = "*"
 
-// SelectorLabel is the label that stands for a selector, written as kubectl
-// writes selectors: app in (api,web),!canary.
+// SelectorLabel returns the label of a selector in the syntax of kubectl, such as
+// "app in (api,web),!canary". Selectors that this syntax cannot represent are JSON.
 func SelectorLabel(s *LabelSelector) string {
 	var terms []string
 	for _, k := range slices.Sorted(maps.Keys(s.Labels)) {
@@ -48,8 +47,8 @@ func SelectorLabel(s *LabelSelector) string {
 	return podSelectorPrefix + strings.Join(terms, ",")
 }
 
-// isPlain is whether keys and values are written as Kubernetes wants them, so that
-// nothing in them can be taken for syntax.
+// isPlain reports whether all keys and values consist of characters that Kubernetes
+// allows in labels, so that none of them can be confused with syntax.
 func (s *LabelSelector) isPlain() bool {
 	good := func(text string) bool {
 		return !strings.ContainsFunc(text, func(r rune) bool {
@@ -70,8 +69,8 @@ func (s *LabelSelector) isPlain() bool {
 	return true
 }
 
-// ParseSelectorLabel is the selector that a label stands for; false for a label
-// that stands for none.
+// ParseSelectorLabel returns the selector of a selector label, or false if the label
+// is not a selector label.
 func ParseSelectorLabel(label string) (*LabelSelector, bool) {
 	text, ok := strings.CutPrefix(label, podSelectorPrefix)
 	if !ok {
@@ -96,7 +95,7 @@ func ParseSelectorLabel(label string) (*LabelSelector, bool) {
 	return s, true
 }
 
-// cutTerm cuts at the first comma that is not within parentheses.
+// cutTerm cuts at the first comma outside parentheses.
 func cutTerm(text string) (term, rest string) {
 	depth := 0
 	for i := range len(text) {
@@ -127,7 +126,7 @@ func parseTerm(term string) (Requirement, error) {
 		return Requirement{Key: key, Operator: "In", Values: []string{value}}, nil
 	}
 	if term == "" || strings.ContainsAny(term, " ()") {
-		return Requirement{}, fmt.Errorf("%.40q is no requirement", term)
+		return Requirement{}, fmt.Errorf("invalid requirement %.40q", term)
 	}
 	return Requirement{Key: term, Operator: "Exists"}, nil
 }

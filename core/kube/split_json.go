@@ -8,22 +8,22 @@ import (
 	"strings"
 )
 
-// maxObject bounds one object of a dump. etcd refuses objects of more than a few
-// MiB.
+// maxObject bounds the size of one object in bytes. etcd rejects objects of more than
+// a few MiB.
 const maxObject = 16 << 20
 
-// piece is the text of one object, as JSON or as YAML.
+// A piece is the text of one object in JSON or YAML.
 type piece struct {
-	line int // at which it begins, from 1
+	line int // first line, from 1
 	kind string
 	text []byte
 	yaml bool
-	item bool // of a list in YAML: it may not be empty
+	item bool // item of a YAML list: must not be empty
 }
 
-// jsonSplitter finds the objects of a JSON dump without understanding them: what
-// stands in a list's items, documents one after another, and arrays of objects.
-// It keeps one object at a time, so that a dump may be of any length.
+// A jsonSplitter splits a JSON dump into objects without parsing them: the items of
+// lists, consecutive documents, and arrays of objects. It holds one object at a time,
+// so that the size of a dump is not limited.
 type jsonSplitter struct {
 	r    io.Reader
 	buf  []byte
@@ -32,14 +32,14 @@ type jsonSplitter struct {
 	emit func(piece) error
 }
 
-// errTruncated means that the text ends in the middle of something.
-var errTruncated = errors.New("the dump ends in the middle of an object: it was cut off; make it anew")
+// errTruncated means that the text ends inside an object.
+var errTruncated = errors.New("unexpected end of the dump: it was truncated; create it again")
 
 func (s *jsonSplitter) fail(format string, args ...any) error {
 	return &SyntaxError{Line: s.line, Err: fmt.Errorf(format, args...)}
 }
 
-// peek is the next byte; io.EOF at the end.
+// peek returns the next byte, or io.EOF at the end.
 func (s *jsonSplitter) peek() (byte, error) {
 	if s.pos == len(s.buf) {
 		n, err := s.r.Read(s.buf[:cap(s.buf)])
@@ -54,7 +54,7 @@ func (s *jsonSplitter) peek() (byte, error) {
 	return s.buf[s.pos], nil
 }
 
-// space skips white space and returns the byte after it.
+// space skips white space and returns the next byte.
 func (s *jsonSplitter) space() (byte, error) {
 	for {
 		c, err := s.peek()
@@ -64,7 +64,7 @@ func (s *jsonSplitter) space() (byte, error) {
 		switch c {
 		case '\n':
 			s.line++
-		case ' ', '\t', '\r', 0x1e: // a record separator begins the texts of a JSON sequence
+		case ' ', '\t', '\r', 0x1e: // record separator of JSON text sequences
 		default:
 			return c, nil
 		}
@@ -72,7 +72,7 @@ func (s *jsonSplitter) space() (byte, error) {
 	}
 }
 
-// need is space where the text may not end.
+// need is like space but returns a SyntaxError at the end of the text.
 func (s *jsonSplitter) need() (byte, error) {
 	c, err := s.space()
 	return c, s.unexpected(err)
@@ -109,7 +109,7 @@ func (s *jsonSplitter) run() error {
 	}
 }
 
-// document is one object, or a list of them.
+// document splits one object or list.
 func (s *jsonSplitter) document() error {
 	line, head := s.line, []byte{'{'}
 	list, kind := false, ""
@@ -168,7 +168,7 @@ func (s *jsonSplitter) document() error {
 	}
 }
 
-// items splits an array of objects, which are of a kind where they do not say.
+// items splits an array. Objects without a kind get the given one.
 func (s *jsonSplitter) items(kind string) error {
 	s.pos++
 	for {
@@ -198,7 +198,7 @@ func (s *jsonSplitter) items(kind string) error {
 	}
 }
 
-// copy appends the value that begins here to what is there.
+// copy appends the value at the current position to the buffer.
 func (s *jsonSplitter) copy(to []byte) ([]byte, error) {
 	depth, quoted, escaped := 0, false, false
 	from := len(to)
@@ -230,7 +230,7 @@ func (s *jsonSplitter) copy(to []byte) ([]byte, error) {
 				case '{', '[':
 					depth++
 				case '}', ']':
-					if depth == 0 { // the end of what is around a number or a word
+					if depth == 0 { // end of the value that encloses a number or word
 						return append(to, s.buf[start:s.pos]...), nil
 					}
 					depth--
@@ -249,7 +249,7 @@ func (s *jsonSplitter) copy(to []byte) ([]byte, error) {
 		part := s.buf[start:s.pos]
 		s.line += bytes.Count(part, newline)
 		if to = append(to, part...); len(to)-from > maxObject {
-			return nil, s.fail("an object of more than %d MiB", maxObject>>20)
+			return nil, s.fail("object exceeds %d MiB", maxObject>>20)
 		}
 		if done {
 			return to, nil
@@ -259,10 +259,10 @@ func (s *jsonSplitter) copy(to []byte) ([]byte, error) {
 
 var newline = []byte{'\n'}
 
-// kindOf is the kind that an object's text names, without reading the rest of it
-// more closely than it must.
+// kindOf returns the kind of an object, or "" if there is none. It scans only the
+// fields at the top level and does not validate the text.
 func kindOf(text []byte) string {
-	depth, field := 0, false // field: the next text at depth 1 is a field's name
+	depth, field := 0, false // field: the next string at depth 1 is a key
 	for i := 0; i < len(text); i++ {
 		switch text[i] {
 		case '{', '[':
@@ -289,7 +289,7 @@ func kindOf(text []byte) string {
 	return ""
 }
 
-// endOfString is the position after the text that begins at i; -1 without an end.
+// endOfString returns the position after the string that begins at i, or -1.
 func endOfString(text []byte, i int) int {
 	for i++; i < len(text); i++ {
 		switch text[i] {
@@ -302,7 +302,7 @@ func endOfString(text []byte, i int) int {
 	return -1
 }
 
-// stringAfter is the text after a colon.
+// stringAfter returns the string after a colon.
 func stringAfter(text []byte) string {
 	from := bytes.IndexByte(text, '"')
 	if from < 0 || len(bytes.Trim(text[:from], " \t\r\n:")) > 0 {

@@ -13,22 +13,23 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// yamlSplitter finds the objects of a YAML dump by its lines: documents between
-// --- and, in a list as kubectl writes it, the items. It keeps one object at a
-// time. A list in another form, such as one in braces, is read whole.
+// A yamlSplitter splits a YAML dump into objects by its lines: at document
+// separators, and at the items of block lists as kubectl writes them. It holds one
+// object at a time. Lists in another style, such as flow style, are read as one
+// piece.
 type yamlSplitter struct {
 	r    *bufio.Reader
 	line int
 	emit func(piece) error
 
-	doc          []byte // of the document, without its items
+	doc          []byte // current document without its items
 	docLine      int
-	item         []byte // of the item at hand
+	item         []byte // current item
 	itemAt       int
-	items        bool // the lines at hand are a list's items
-	indent       int  // of their dashes; -1: not known yet
-	hasItems     bool // the document had items
-	unterminated int  // lists without the kind that kubectl writes after their items
+	items        bool // current line is within the items of a list
+	indent       int  // of the dashes; -1: unknown
+	hasItems     bool // the document is a list
+	unterminated int  // lists without the kind that kubectl writes after the items
 }
 
 func (s *yamlSplitter) fail(format string, args ...any) error {
@@ -51,7 +52,7 @@ func (s *yamlSplitter) run() error {
 	}
 }
 
-// next is the next line, with its end.
+// next returns the next line with its terminator.
 func (s *yamlSplitter) next() ([]byte, error) {
 	var line []byte
 	for {
@@ -59,7 +60,7 @@ func (s *yamlSplitter) next() ([]byte, error) {
 		line = append(line, part...)
 		if errors.Is(err, bufio.ErrBufferFull) {
 			if len(line) > maxObject {
-				return nil, s.fail("a line of more than %d MiB: this is no dump of a cluster", maxObject>>20)
+				return nil, s.fail("line exceeds %d MiB: not a dump of a cluster", maxObject>>20)
 			}
 			continue
 		}
@@ -71,7 +72,7 @@ func (s *yamlSplitter) next() ([]byte, error) {
 	}
 }
 
-// addLine takes a line.
+// addLine processes one line.
 func (s *yamlSplitter) addLine(line []byte) error {
 	text := bytes.TrimRight(line, "\r\n \t")
 	if bytes.Equal(text, []byte("---")) || bytes.HasPrefix(line, []byte("--- ")) || bytes.Equal(text, []byte("...")) {
@@ -90,18 +91,18 @@ func (s *yamlSplitter) addLine(line []byte) error {
 		s.docLine = s.line
 	}
 	if s.doc = append(s.doc, line...); len(s.doc) > maxObject {
-		return s.fail("an object of more than %d MiB: this is no dump of a cluster", maxObject>>20)
+		return s.fail("object exceeds %d MiB: not a dump of a cluster", maxObject>>20)
 	}
 	return nil
 }
 
-// addItemLine takes a line within a list's items; ended is whether it is the first
-// one after them.
+// addItemLine processes a line within a list. It returns ended = true if the line is
+// the first one after the items.
 func (s *yamlSplitter) addItemLine(line, text []byte) (ended bool, err error) {
 	depth := len(text) - len(bytes.TrimLeft(text, " "))
 	dash := depth < len(text) && text[depth] == '-' && (depth+1 == len(text) || text[depth+1] == ' ')
 	switch {
-	case len(text) == 0 || text[depth] == '#': // it may also be text of the item
+	case len(text) == 0 || text[depth] == '#': // may be part of a block scalar
 	case dash && (s.indent < 0 || depth == s.indent):
 		if err := s.endItem(); err != nil {
 			return false, err
@@ -114,7 +115,7 @@ func (s *yamlSplitter) addItemLine(line, text []byte) (ended bool, err error) {
 		return true, s.endItem()
 	}
 	if s.item = append(s.item, line...); len(s.item) > maxObject {
-		return false, s.fail("an object of more than %d MiB: this is no dump of a cluster", maxObject>>20)
+		return false, s.fail("object exceeds %d MiB: not a dump of a cluster", maxObject>>20)
 	}
 	return false, nil
 }
@@ -143,7 +144,8 @@ func (s *yamlSplitter) endDocument() error {
 	return s.emit(piece{line: s.docLine, text: text, yaml: true})
 }
 
-// fromYAML turns an object, or a list of them, into JSON: those that are objects.
+// fromYAML converts an object, or the items of a list, to JSON. It returns an error
+// per value that is not an object.
 func fromYAML(text []byte) ([][]byte, []error) {
 	var value any
 	if err := yaml.Unmarshal(text, &value); err != nil {
@@ -151,7 +153,7 @@ func fromYAML(text []byte) ([][]byte, []error) {
 	}
 	switch v := value.(type) {
 	case nil:
-		return nil, nil // comments alone
+		return nil, nil // comments only
 	case map[string]any:
 		if items, ok := v["items"].([]any); ok {
 			return marshalAll(ofKind(v["kind"], items))
@@ -163,7 +165,7 @@ func fromYAML(text []byte) ([][]byte, []error) {
 	return marshalAll([]any{value})
 }
 
-// ofKind gives the objects of a list the kind that it names, where they name none.
+// ofKind sets the kind of the list's items on items without a kind.
 func ofKind(list any, items []any) []any {
 	name, _ := list.(string)
 	kind, is := strings.CutSuffix(name, "List")

@@ -8,7 +8,7 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 )
 
-// conditionTaints are the taints that the control plane gives nodes that are not well.
+// conditionTaints lists the taints that the control plane sets for node conditions.
 var conditionTaints = []struct {
 	kind, status, taint string
 }{
@@ -22,9 +22,9 @@ var conditionTaints = []struct {
 
 const unschedulable = "node.kubernetes.io/unschedulable"
 
-// taints are a node's: its own, and those that its conditions and its being
-// cordoned amount to.
-func (t *Translator) taints(n *Node) []model.Taint {
+// translateTaints returns the taints of a node: those in its spec, and those that
+// follow from its conditions or from a cordon but are missing from the spec.
+func translateTaints(n *Node, r *Report) []model.Taint {
 	var list []model.Taint
 	add := func(taint Taint) bool {
 		one := model.Taint{Key: taint.Key, Value: taint.Value, Effect: model.TaintEffect(taint.Effect)}
@@ -37,27 +37,27 @@ func (t *Translator) taints(n *Node) []model.Taint {
 	for _, taint := range n.Spec.Taints {
 		switch {
 		case taint.Key == "" || !slices.Contains(model.TaintEffects, model.TaintEffect(taint.Effect)):
-			t.Report.warn("taints without a key or with an effect that is not known", "left out")
+			r.warn("taints without a key or with an unknown effect", "left out")
 		case !add(taint):
-			t.Report.warn("taints with the key and the effect of another of the node", "left out")
+			r.warn("taints that duplicate the key and effect of another taint of the node", "left out")
 		case taint.Effect == string(model.NoExecute):
-			t.Report.info("taints with the effect NoExecute", "as if they had come at the time of the dump, for pods that tolerate them for some time")
+			r.info("taints with the effect NoExecute", "tolerationSeconds count from the time of the dump")
 		}
 	}
 	for _, c := range conditionTaints {
 		if slices.ContainsFunc(n.Status.Conditions, func(have NodeCondition) bool { return have.Type == c.kind && have.Status == c.status }) &&
 			add(Taint{Key: c.taint, Effect: string(model.NoSchedule)}) {
-			t.Report.info("nodes that are not well and lack the taint that says so", "given it")
+			r.info("nodes with a failing condition but without its taint", "taint added")
 		}
 	}
 	if n.Spec.Unschedulable && add(Taint{Key: unschedulable, Effect: string(model.NoSchedule)}) {
-		t.Report.info("nodes that are cordoned and lack the taint that says so", "given it")
+		r.info("cordoned nodes without the unschedulable taint", "taint added")
 	}
 	return list
 }
 
-// tolerations are a pod's. Those of NoExecute alone, of which every pod has two, are
-// kept only where some node has such a taint.
+// tolerations translates the tolerations of a pod. Tolerations of effect NoExecute
+// are dropped if no node has such a taint: every pod has two of them by default.
 func (t *Translator) tolerations(p *Pod) []model.Toleration {
 	var list []model.Toleration
 	for _, w := range p.Spec.Tolerations {
@@ -67,16 +67,16 @@ func (t *Translator) tolerations(p *Pod) []model.Toleration {
 			t.Report.warn("tolerations that compare numbers", "left out")
 			continue
 		case w.Effect != "" && !slices.Contains(model.TaintEffects, one.Effect):
-			t.Report.warn("tolerations of an effect that is not known", "left out")
+			t.Report.warn("tolerations with an unknown effect", "left out")
 			continue
 		case w.Operator == string(model.TolerationExists):
 			one.Value = ""
 		case w.Key == "":
-			t.Report.warn("tolerations without a key that do not say Exists", "left out")
+			t.Report.warn("tolerations without a key and without the operator Exists", "left out")
 			continue
 		}
 		if one.Effect == model.NoExecute && w.Key != "" && !t.keepsAllTolerations && !t.noExecuteKeys[w.Key] {
-			t.Report.info("tolerations of NoExecute alone, of taints that no node has", "left out; they keep nobody on a node or off it")
+			t.Report.info("tolerations of effect NoExecute for taints that no node has", "left out; they have no effect")
 			continue
 		}
 		if w.TolerationSeconds != nil && one.Effect == model.NoExecute {
@@ -90,8 +90,8 @@ func (t *Translator) tolerations(p *Pod) []model.Toleration {
 	return list
 }
 
-// maxTolerationSeconds is for how long a pod says at most that it stays beside a taint, in seconds:
-// as long as scenarios last.
+// maxTolerationSeconds is the upper bound of tolerationSeconds: the longest duration
+// of a scenario.
 const maxTolerationSeconds = 50 * 365 * 24 * 60 * 60
 
 func compareTolerations(a, b model.Toleration) int {

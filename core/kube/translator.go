@@ -10,91 +10,96 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 )
 
-// Translator turns pods into groups of one cluster: one set of nodes, whose
-// attributes and taints say what a pod's wishes come to.
+// A Translator translates pods into groups for one set of nodes.
 //
-// What a constraint or a term of ours cannot say is told by an attribute or a
-// label of its own, which is put on the nodes or the groups that are meant: exact
-// for this cluster, and no more than that.
+// If a constraint or a label term of the model cannot express a requirement, the
+// translator evaluates it and stores the result: as an attribute on the nodes that
+// match, or as a label on the groups that a selector selects. Both are exact for these
+// nodes and groups only.
 type Translator struct {
-	Nodes  []*model.Node // attributes are added to those of these
+	Nodes  []*model.Node // the translator adds attributes to them
 	Report *Report
 
-	retained    map[string]bool // resources; nil: all
-	considered  map[string]bool // resources of which told was chosen
-	hasPodSlots bool            // a pod takes one of the node's slots
+	retained    map[string]bool // resources to translate; nil: all
+	considered  map[string]bool // resources from which retained was chosen
+	hasPodSlots bool            // each pod occupies one pod slot of its node
 	amounts     amounts
 
-	uniqueHostnames     bool                              // hostnames tell nodes apart
-	noExecuteKeys       map[string]bool                   // keys of taints of effect NoExecute
-	keepsAllTolerations bool                              // nodes may get other taints, so that every toleration is told
-	nodeSets            map[string]string                 // attributes made, by what they stand for
-	nodeSetMembers      map[string]func(*model.Node) bool // of which nodes an attribute was made
-	selectorLabels      map[string][]*selectorLabel       // labels made, by namespace
+	uniqueHostnames     bool            // each node has a hostname label of its own
+	noExecuteKeys       map[string]bool // keys of taints with effect NoExecute
+	keepsAllTolerations bool            // nodes may get other taints later
+	nodeSets            map[string]string
+	nodeSetMembers      map[string]func(*model.Node) bool // by attribute
+	selectorLabels      map[string][]*selectorLabel       // by namespace
 	selectorByKey       map[string]*selectorLabel
 	ports               portMap
-	readLabels          map[string]bool // labels that some selector reads
+	readLabels          map[string]bool // labels that a selector reads
 	numeric             map[string]bool // by label: every value is a whole number
 	spreads             map[string]*spreadSelector
 
-	// frozen is whether nodes and groups are in use already, so that no attribute and
-	// no label may be added to them. Whoever would need one is new: see Roster.
+	// frozen is set once nodes and groups are in use, so that no attribute or label may
+	// be added to them. If a pod requires a new one, needsRebuild is set instead. See
+	// IncrementalCluster.
 	frozen, needsRebuild bool
 
-	wrongs     []error // the first of what is not as the API has it, and was taken for something
-	wrongCount int
-
-	firstNoAmount error
+	invalid invalidValues
 }
 
-// addInvalid notes something that no API server would have let through.
-func (t *Translator) addInvalid(err error) {
-	if t.wrongCount++; len(t.wrongs) < maxProblems {
-		t.wrongs = append(t.wrongs, err)
+// An invalidValues collects values that an API server would have rejected.
+type invalidValues struct {
+	first       []error // at most maxProblems
+	count       int
+	firstAmount error
+}
+
+func (v *invalidValues) add(err error) {
+	if v.count++; len(v.first) < maxProblems {
+		v.first = append(v.first, err)
 	}
 }
 
-// InvalidValues is everything that is not as the API has it, though its object could be read:
-// amounts and times that are none. It names the first of them.
+// InvalidValues returns an error that lists the first invalid quantities and timestamps
+// of objects that were otherwise readable, or nil if there are none.
 func (t *Translator) InvalidValues() error {
-	all := slices.Clone(t.wrongs)
-	if more := t.wrongCount - len(all); more > 0 {
+	all := slices.Clone(t.invalid.first)
+	if more := t.invalid.count - len(all); more > 0 {
 		all = append(all, fmt.Errorf("and %d more", more))
 	}
 	return errors.Join(all...)
 }
 
-// spreadSelector is a selector of topology spread constraints.
+// A spreadSelector is a selector of topology spread constraints.
 type spreadSelector struct {
 	namespace string
 	selector  *LabelSelector
-	pods      int
+	pods      int // pods with such a constraint
 }
 
 const (
 	hostname = "kubernetes.io/hostname"
-	// nodeSetPrefix and a number is an attribute that is made.
+	// nodeSetPrefix and a number form the attribute of a node set.
 	nodeSetPrefix = "cede.import/nodes-"
 )
 
-// selectorLabel is a label that stands for a selector.
+// A selectorLabel is a label on every group that a selector selects.
 type selectorLabel struct {
 	label    string
 	selector *LabelSelector
 }
 
-// NewTranslator makes a translator for nodes that were translated already, such
-// as those of a scenario. Its groups' resources are all told.
-func NewTranslator(nodes []*model.Node, notes *Report) *Translator {
+// NewTranslator returns a translator for nodes that are already translated, such as
+// those of a scenario. It retains all resources.
+func NewTranslator(nodes []*model.Node, report *Report) *Translator {
 	t := &Translator{
-		Nodes: nodes, Report: notes, amounts: amounts{}, nodeSets: map[string]string{}, nodeSetMembers: map[string]func(*model.Node) bool{}, selectorByKey: map[string]*selectorLabel{},
-		readLabels: map[string]bool{}, numeric: map[string]bool{}, spreads: map[string]*spreadSelector{}, selectorLabels: map[string][]*selectorLabel{},
+		Nodes: nodes, Report: report, amounts: amounts{}, nodeSets: map[string]string{}, nodeSetMembers: map[string]func(*model.Node) bool{},
+		selectorByKey: map[string]*selectorLabel{}, readLabels: map[string]bool{}, numeric: map[string]bool{}, spreads: map[string]*spreadSelector{},
+		selectorLabels: map[string][]*selectorLabel{},
 	}
 	t.inspectNodes()
 	return t
 }
 
-// inspectNodes finds out what the nodes' labels and taints can tell.
+// inspectNodes derives what translation needs from labels, taints and capacity.
 func (t *Translator) inspectNodes() {
 	names := make(map[string]bool, len(t.Nodes))
 	t.uniqueHostnames = true
@@ -119,6 +124,7 @@ func (t *Translator) inspectNodes() {
 	}
 }
 
+// cutNumber returns the number after a prefix.
 func cutNumber(name, prefix string) (int, bool) {
 	if len(name) <= len(prefix) || name[:len(prefix)] != prefix {
 		return 0, false
@@ -127,9 +133,11 @@ func cutNumber(name, prefix string) (int, bool) {
 	return n, err == nil
 }
 
-// nodeSet is the attribute of the nodes for which holds is true.
-func (t *Translator) nodeSet(of string, holds func(*model.Node) bool) string {
-	if name, ok := t.nodeSets[of]; ok {
+// nodeSet returns the attribute of the nodes for which holds returns true. Equal
+// definitions share one attribute. It sets needsRebuild if the translator is frozen and
+// the definition is new.
+func (t *Translator) nodeSet(definition string, holds func(*model.Node) bool) string {
+	if name, ok := t.nodeSets[definition]; ok {
 		return name
 	}
 	if t.frozen {
@@ -137,7 +145,7 @@ func (t *Translator) nodeSet(of string, holds func(*model.Node) bool) string {
 		return nodeSetPrefix
 	}
 	name := t.unusedNodeSet()
-	t.nodeSets[of], t.nodeSetMembers[name] = name, holds
+	t.nodeSets[definition], t.nodeSetMembers[name] = name, holds
 	for _, n := range t.Nodes {
 		if holds(n) {
 			setAttribute(n, name)
@@ -153,21 +161,23 @@ func setAttribute(n *model.Node, name string) {
 	n.Attributes[name] = "true"
 }
 
-// unusedNodeSet is a name that no attribute has.
+// unusedNodeSet returns the first attribute name that is not in use.
 func (t *Translator) unusedNodeSet() string {
 	for i := 1; ; i++ {
 		name := nodeSetPrefix + strconv.Itoa(i)
-		taken := false
+		used := false
 		for _, other := range t.nodeSets {
-			taken = taken || other == name
+			used = used || other == name
 		}
-		if !taken {
+		if !used {
 			return name
 		}
 	}
 }
 
-// labelFor is the label of the groups of a namespace that a selector selects.
+// labelFor returns labels that exactly the groups of the namespace have that the
+// selector selects. It sets needsRebuild if the translator is frozen and a new selector
+// label would be required.
 func (t *Translator) labelFor(namespace string, s *LabelSelector) map[string]string {
 	if pairs, ok := s.pairs(); ok {
 		return pairs
@@ -186,7 +196,8 @@ func (t *Translator) labelFor(namespace string, s *LabelSelector) map[string]str
 	return map[string]string{made.label: "true"}
 }
 
-// Label adds to a group's labels those that stand for selectors.
+// Label returns the labels of a group together with the selector labels that apply to
+// it. It returns the argument itself if none applies.
 func (t *Translator) Label(namespace string, labels map[string]string) map[string]string {
 	var own []*selectorLabel
 	for _, s := range t.selectorLabels[namespace] {
@@ -205,14 +216,15 @@ func (t *Translator) Label(namespace string, labels map[string]string) map[strin
 	return more
 }
 
-// perInstance are labels that controllers give each pod of a workload another
-// value of. They are kept where something selects by them.
+// perInstance lists the labels that controllers set to a different value for each pod of a workload. They
+// are dropped unless a selector reads them: otherwise each pod would be its own group.
 var perInstance = []string{
 	"statefulset.kubernetes.io/pod-name", "apps.kubernetes.io/pod-index", "controller-revision-hash",
 	"pod-template-generation", "batch.kubernetes.io/job-completion-index", "controller-uid", "batch.kubernetes.io/controller-uid",
 }
 
-// labels are a pod's without those that only tell its siblings apart.
+// labels returns the labels of a pod without the per-instance labels that no selector
+// reads.
 func (t *Translator) labels(p *Pod) map[string]string {
 	if !slices.ContainsFunc(perInstance, func(k string) bool { _, ok := p.Metadata.Labels[k]; return ok && !t.readLabels[k] }) {
 		return p.Metadata.Labels

@@ -14,19 +14,20 @@ import (
 	"github.com/cede-scheduler/cede/core/kube"
 )
 
-// APIBinder binds through the API server of Kubernetes.
+// An APIBinder creates bindings through the Kubernetes API server.
 type APIBinder struct {
-	URL    string                 // such as https://kubernetes.default.svc
-	Token  func() (string, error) // of the service account; nil: none is sent
+	URL    string                 // for example https://kubernetes.default.svc
+	Token  func() (string, error) // service account token; nil: no authorization header
 	Client *http.Client           // default: http.DefaultClient
 }
 
 var _ Binder = (*APIBinder)(nil)
 
-// Bind makes a binding of the pod to the node.
+// Bind creates a binding of the pod to the node. It returns an error if the API
+// server rejects the binding.
 func (b *APIBinder) Bind(ctx context.Context, args *kube.ExtenderBindingArgs) error {
 	if args.PodName == "" || args.PodNamespace == "" || args.Node == "" {
-		return errors.New("a binding needs a pod, its namespace and a node")
+		return errors.New("invalid binding: pod, namespace and node are required")
 	}
 	body, err := json.Marshal(map[string]any{
 		"apiVersion": "v1", "kind": "Binding",
@@ -45,7 +46,7 @@ func (b *APIBinder) Bind(ctx context.Context, args *kube.ExtenderBindingArgs) er
 	if b.Token != nil {
 		token, err := b.Token()
 		if err != nil {
-			return fmt.Errorf("the service account's token: %w", err)
+			return fmt.Errorf("read service account token: %w", err)
 		}
 		req.Header.Set("Authorization", "Bearer "+token)
 	}
@@ -57,12 +58,12 @@ func (b *APIBinder) Bind(ctx context.Context, args *kube.ExtenderBindingArgs) er
 	if err != nil {
 		return err
 	}
-	defer func() { _ = resp.Body.Close() }() // it was only read
+	defer func() { _ = resp.Body.Close() }() // opened for reading only
 	text, _ := io.ReadAll(io.LimitReader(resp.Body, 4096))
 	if resp.StatusCode/100 == 2 {
 		return nil
 	}
 	var status struct{ Message string }
-	_ = json.Unmarshal(text, &status) // or it says nothing
-	return fmt.Errorf("the API server answers %s %s", resp.Status, status.Message)
+	_ = json.Unmarshal(text, &status) // the message is optional
+	return fmt.Errorf("API server rejected the binding: %s %s", resp.Status, status.Message)
 }

@@ -13,25 +13,25 @@ import (
 	"github.com/cede-scheduler/cede/core/kube"
 )
 
-// cache is what is known of the cluster.
+// A cache holds the known objects of the Kubernetes cluster.
 type cache struct {
 	mu      sync.RWMutex
 	nodes   map[string]*kube.Node
-	pods    map[string]*kube.Pod            // by UID, or by name where there is none
-	onNode  map[string]map[string]*kube.Pod // by node ("": they wait for one), then as pods
+	pods    map[string]*kube.Pod            // by key: the UID, or namespace/name without one
+	onNode  map[string]map[string]*kube.Pod // by node ("": pending), then by key
 	budgets map[string]*kube.Budget
 	classes map[string]*kube.PriorityClass
-	// perInstanceReaders is how often each label that tells the pods of a workload apart is read.
+	// perInstanceReaders counts the pods' selectors that read each per-instance label.
 	perInstanceReaders map[string]int
-	// synced is when the whole cluster was told last; zero: never, so that nobody knows
-	// what else is on a node.
+	// synced is the time of the last full update. If it is zero the pods on the nodes
+	// are unknown.
 	synced time.Time
-	// changes counts what bears on where pods may go.
+	// changes is incremented by every change that may affect feasibility.
 	changes atomic.Uint64
-	// hashByNode are hashes of nodes as requests carried them last, of those that are known as
-	// they were there: most say the same each time, and are not read again.
+	// hashByNode holds the hash of each node's text in the last request, if the
+	// cached node is equal to it. Unchanged nodes are not decoded again.
 	hashByNode map[string]uint64
-	nodeByHash map[uint64]string // the same the other way round
+	nodeByHash map[uint64]string // inverse of hashByNode
 	log        changeLog
 }
 
@@ -41,7 +41,7 @@ func newCache() *cache {
 	return c
 }
 
-// clear forgets everything. mu is held, or the cache is new.
+// clear removes all objects. The caller must hold mu, or be the only user.
 func (c *cache) clear() {
 	c.nodes, c.pods = map[string]*kube.Node{}, map[string]*kube.Pod{}
 	c.onNode, c.hashByNode, c.nodeByHash = map[string]map[string]*kube.Pod{}, map[string]uint64{}, map[uint64]string{}
@@ -49,7 +49,7 @@ func (c *cache) clear() {
 	c.budgets, c.classes = map[string]*kube.Budget{}, map[string]*kube.PriorityClass{}
 }
 
-// key tells pods apart.
+// key returns the identity of a pod.
 func key(p *kube.Pod) string {
 	if p.Metadata.UID != "" {
 		return p.Metadata.UID
@@ -57,7 +57,7 @@ func key(p *kube.Pod) string {
 	return p.Metadata.Namespace + "/" + p.Metadata.Name
 }
 
-// feed takes over a dump; a whole one replaces what was known.
+// feed stores the objects of a dump. If whole is true, they replace all known objects.
 func (c *cache) feed(d *kube.Dump, whole bool, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -65,7 +65,7 @@ func (c *cache) feed(d *kube.Dump, whole bool, now time.Time) {
 	if whole {
 		c.retain(d)
 		if c.synced.IsZero() {
-			c.log.restart() // so far nodes were taken to be empty
+			c.log.restart() // until now nodes counted as empty
 		}
 		c.synced = now
 	}
@@ -95,7 +95,7 @@ func (c *cache) feed(d *kube.Dump, whole bool, now time.Time) {
 	}
 }
 
-// putPod takes over one pod. mu is held.
+// putPod stores a pod. A finished pod is removed instead. The caller must hold mu.
 func (c *cache) putPod(p *kube.Pod) {
 	k := key(p)
 	if old := c.pods[k]; old != nil && reflect.DeepEqual(old, p) {
@@ -118,7 +118,7 @@ func (c *cache) putPod(p *kube.Pod) {
 	c.log.podAdded(p)
 }
 
-// dropPod forgets a pod. mu is held.
+// dropPod removes a pod. The caller must hold mu.
 func (c *cache) dropPod(k string) {
 	p := c.pods[k]
 	if p == nil {
@@ -137,7 +137,7 @@ func (c *cache) dropPod(k string) {
 	c.log.podRemoved(k, p)
 }
 
-// putNode takes over one node. mu is held.
+// putNode stores a node. The caller must hold mu.
 func (c *cache) putNode(n *kube.Node) {
 	name := n.Metadata.Name
 	old := c.nodes[name]
@@ -152,11 +152,11 @@ func (c *cache) putNode(n *kube.Node) {
 		return
 	}
 	for _, k := range slices.Sorted(maps.Keys(c.onNode[name])) {
-		c.log.podAdded(c.onNode[name][k]) // so far on a node that nobody knew
+		c.log.podAdded(c.onNode[name][k]) // until now on an unknown node
 	}
 }
 
-// dropNode forgets a node. mu is held.
+// dropNode removes a node. The caller must hold mu.
 func (c *cache) dropNode(name string) {
 	if c.nodes[name] == nil {
 		return
@@ -170,7 +170,8 @@ func (c *cache) dropNode(name string) {
 	c.log.add(nodeRemoval(name))
 }
 
-// sameNode is whether two versions of a node differ in nothing but when it was heard of.
+// sameNode reports whether two versions of a node are equal except for the heartbeat
+// times of their conditions.
 func sameNode(a, b *kube.Node) bool {
 	if !slices.EqualFunc(a.Status.Conditions, b.Status.Conditions, func(x, y kube.NodeCondition) bool {
 		return x.Type == y.Type && x.Status == y.Status
@@ -182,8 +183,9 @@ func sameNode(a, b *kube.Node) bool {
 	return reflect.DeepEqual(&one, &other)
 }
 
-// retain forgets what a whole cluster has no more: what stays as it is need not be
-// worked out again, and what could not be read stays as it was. mu is held.
+// retain removes all objects that a full dump does not contain, except objects that
+// could not be read. Equal objects are retained, because a replacement would
+// invalidate the cluster state. The caller must hold mu.
 func (c *cache) retain(d *kube.Dump) {
 	nodes, pods, unread := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, u := range d.Invalid {
@@ -209,10 +211,11 @@ func (c *cache) retain(d *kube.Dump) {
 	maps.DeleteFunc(c.classes, func(name string, _ *kube.PriorityClass) bool { return !unread["PriorityClass "+name] })
 }
 
-// hashes makes the hashes of texts.
+// hashes is the seed of the hashes of node texts.
 var hashes = maphash.MakeSeed()
 
-// knownNodes names the nodes of texts that say what they said last, "" where one does not.
+// knownNodes returns the name of each node with an unchanged text, "" for all others,
+// and the hashes of the texts.
 func (c *cache) knownNodes(texts []json.RawMessage) (names []string, sums []uint64) {
 	names, sums = make([]string, len(texts)), make([]uint64, len(texts))
 	for i, text := range texts {
@@ -226,7 +229,7 @@ func (c *cache) knownNodes(texts []json.RawMessage) (names []string, sums []uint
 	return names, sums
 }
 
-// observeNode takes over a node that a request carries.
+// observeNode stores a node from a request, with the hash of its text.
 func (c *cache) observeNode(n *kube.Node, sum uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -242,7 +245,7 @@ func (c *cache) forgetHash(node string) {
 	}
 }
 
-// observePods takes over pods that a request carries.
+// observePods stores pods from a request.
 func (c *cache) observePods(pods ...*kube.Pod) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -253,7 +256,7 @@ func (c *cache) observePods(pods ...*kube.Pod) {
 	}
 }
 
-// setNode notes that a pod has a node now.
+// setNode records that a pod was bound to a node.
 func (c *cache) setNode(uid, node string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -267,8 +270,8 @@ func (c *cache) setNode(uid, node string) {
 	c.putPod(&moved)
 }
 
-// isComplete is whether everything on a node is known, those among it whom
-// kube-scheduler would evict.
+// isComplete reports whether all pods on a node are known, including the proposed
+// victims.
 func (c *cache) isComplete(node string, victims *kube.MetaVictims) bool {
 	if c.synced.IsZero() || c.nodes[node] == nil {
 		return false
@@ -276,14 +279,14 @@ func (c *cache) isComplete(node string, victims *kube.MetaVictims) bool {
 	return !slices.ContainsFunc(victims.Pods, func(p kube.MetaPod) bool { return c.onNode[node][p.UID] == nil })
 }
 
-// isSynced is whether somebody told what runs in the cluster.
+// isSynced reports whether the cache has received a full dump.
 func (c *cache) isSynced() bool {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	return !c.synced.IsZero()
 }
 
-// size is how much is known.
+// size returns the number of known objects.
 func (c *cache) size() (nodes, pods int) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()

@@ -6,19 +6,19 @@ import (
 	"github.com/cede-scheduler/cede/core/kube"
 )
 
-// changeLog is what happened to nodes and to what is on them, one after the other: for
-// who keeps a picture of the cluster and follows it. It forgets what is long ago. The
-// zero value is of a cluster of which there is no picture yet.
+// A changeLog records changes of nodes and of the pods on them, so that a reader can
+// update a copy of the cluster. Old changes are dropped. The zero value is ready to
+// use.
 type changeLog struct {
-	epoch   uint64 // another one: follow no more, begin anew
-	dropped int    // how many changes of this epoch are forgotten
+	epoch   uint64 // if it differs, the reader must rebuild its copy
+	dropped int    // changes of this epoch that are no longer in list
 	list    []change
 }
 
-// change is a pod that came to a node or left it, or a node that came, is another one
-// now, or is gone.
+// A change is a pod added to or removed from a node, or a node added, updated or
+// removed.
 type change struct {
-	key    string // of the pod, or the node's name
+	key    string // of the pod, or name of the node
 	pod    *kube.Pod
 	node   *kube.Node
 	isNode bool
@@ -29,8 +29,8 @@ func podRemoval(k string) change     { return change{key: k} }
 func nodeUpdate(n *kube.Node) change { return change{key: n.Metadata.Name, node: n, isNode: true} }
 func nodeRemoval(name string) change { return change{key: name, isNode: true} }
 
-// maxChanges is how many changes are kept for who asks next: with more of them it is
-// as well to begin anew.
+// maxChanges bounds the length of the log. Beyond it a rebuild is about as fast as
+// applying the changes.
 const maxChanges = 1 << 14
 
 func (l *changeLog) restart() { *l = changeLog{epoch: l.epoch + 1} }
@@ -47,8 +47,8 @@ func (l *changeLog) podRemoved(k string, p *kube.Pod) {
 	}
 }
 
-// add forgets the older half of the changes where they are too many: who has followed
-// them goes on. What was given out stays as it is.
+// add appends a change. If the log is full, the older half is dropped first. Slices
+// that since has returned remain valid.
 func (l *changeLog) add(c change) {
 	if len(l.list) == maxChanges {
 		l.dropped += maxChanges / 2
@@ -57,11 +57,11 @@ func (l *changeLog) add(c change) {
 	l.list = append(l.list, c)
 }
 
-// size is how many changes there were in this epoch.
+// size returns the number of changes in this epoch, including dropped ones.
 func (l *changeLog) size() int { return l.dropped + len(l.list) }
 
-// since are the changes after the first n of an epoch; false where they are not known
-// any more.
+// since returns the changes after the first n of an epoch, or false if some of them
+// have been dropped.
 func (l *changeLog) since(epoch uint64, n int) ([]change, bool) {
 	if epoch != l.epoch || n < l.dropped {
 		return nil, false

@@ -12,26 +12,30 @@ import (
 	"github.com/cede-scheduler/cede/core/state"
 )
 
-// clusterState is the cluster as a state, kept from one request to the next. To make it of
-// 5,000 nodes takes a second, and kube-scheduler asks about pods one after the other,
-// between which little changes: so nodes and pods that came and left are put in and
-// taken out, and who asks is put into a branch of the state that is thrown away. Where
-// that does not do - a pod wants what the nodes were never asked for, nodes are told
-// apart by other means now, changes are too many - the state is made anew.
+// A clusterState keeps the cluster as a scheduler state between requests. Building
+// the state for 5,000 nodes takes about a second, and kube-scheduler sends requests
+// for one pod after another, between which little changes. Therefore changes of nodes
+// and pods are applied to the state, and the pending pod is added to a fork that is
+// discarded.
+//
+// The state is rebuilt if changes cannot be applied: if a pod requires a new
+// attribute or label, if a change affects the translation of all nodes, or if too
+// many changes have accumulated.
 type clusterState struct {
 	cache *cache
 	cfg   *Config
 
 	mu      sync.Mutex
-	cluster *kube.IncrementalCluster // nil: not made yet
-	epoch   uint64                   // of the cache's log, which is followed as far as at
+	cluster *kube.IncrementalCluster // nil: not built
+	epoch   uint64                   // epoch and position in the cache's log of the last applied change
 	at      int
 	snap    *state.Snapshot
 	placed  map[string]*kube.Instance // by key of the pod
 	idle    []*scheduler.Scheduler
 }
 
-// query makes the question where a pod may go, which comes without a node.
+// query returns a query for the feasible nodes of a pending pod. It returns an error
+// if the model cannot express a requirement of the pod.
 func (s *clusterState) query(pod *kube.Pod) (*query, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -42,18 +46,18 @@ func (s *clusterState) query(pod *kube.Pod) (*query, error) {
 	}
 	q, ok, err := s.forkWith(pod)
 	if !ok && err == nil {
-		if err := s.rebuild(); err != nil { // now that it is known what the pod wants
+		if err := s.rebuild(); err != nil { // includes the requirements of the pod
 			return nil, err
 		}
 		q, ok, err = s.forkWith(pod)
 	}
 	if !ok && err == nil {
-		err = fmt.Errorf("what pod %s wants cannot be told", pod.Metadata.Name)
+		err = fmt.Errorf("pod %s: requirements cannot be translated", pod.Metadata.Name)
 	}
 	return q, err
 }
 
-// applyChanges takes over what has changed; false where that takes a new state.
+// applyChanges applies new changes. It returns false if the state must be rebuilt.
 func (s *clusterState) applyChanges() bool {
 	c := s.cache
 	c.mu.RLock()
@@ -78,7 +82,7 @@ func (s *clusterState) applyChanges() bool {
 	return true
 }
 
-// applyChange takes over one change.
+// applyChange applies one change. It returns false if the state must be rebuilt.
 func (s *clusterState) applyChange(txn *state.Txn, n change) bool {
 	switch {
 	case n.node != nil:
@@ -91,7 +95,7 @@ func (s *clusterState) applyChange(txn *state.Txn, n change) bool {
 	return s.removePod(txn, n.key) && (n.pod == nil || s.addPod(txn, n.pod, n.key))
 }
 
-// removePod takes out a pod, if it is there.
+// removePod removes a pod if it is present.
 func (s *clusterState) removePod(txn *state.Txn, id string) bool {
 	i := s.placed[id]
 	if i == nil {
@@ -105,7 +109,7 @@ func (s *clusterState) removePod(txn *state.Txn, id string) bool {
 	return s.refreshNode(txn, i.Node)
 }
 
-// addPod puts in a pod.
+// addPod adds a pod that has a node.
 func (s *clusterState) addPod(txn *state.Txn, p *kube.Pod, id string) bool {
 	i, changed, ok := s.cluster.AddPod(p)
 	if !ok || i == nil {
@@ -119,13 +123,13 @@ func (s *clusterState) addPod(txn *state.Txn, p *kube.Pod, id string) bool {
 	return s.refreshNode(txn, i.Node)
 }
 
-// refreshNode stores a node as it is told after a pod came or left.
+// refreshNode stores the node again if its translation changed.
 func (s *clusterState) refreshNode(txn *state.Txn, node string) bool {
 	n, ok := s.cluster.RefreshNode(node)
 	return ok && (n == nil || txn.UpsertNode(n) == nil)
 }
 
-// allocationOf is an instance in the state.
+// allocationOf returns the allocation of an instance.
 func allocationOf(i *kube.Instance, id string) *model.Allocation {
 	return &model.Allocation{
 		ID: id, Job: i.Job.Job, Group: i.Job.Group(i.Group.Name), NodeID: i.Node,
@@ -133,7 +137,7 @@ func allocationOf(i *kube.Instance, id string) *model.Allocation {
 	}
 }
 
-// rebuild makes the state of everything that is known.
+// rebuild builds the state from all known objects.
 func (s *clusterState) rebuild() error {
 	d, expected := s.collect()
 	s.cluster, s.snap, s.placed = nil, nil, make(map[string]*kube.Instance, len(d.Pods))
@@ -167,7 +171,8 @@ func (s *clusterState) populate(txn *state.Txn, r *kube.IncrementalCluster) erro
 	return nil
 }
 
-// collect collects the nodes, what is on them, and who waits, and notes as of when.
+// collect returns the nodes with their pods, and the pending pods. It also sets the
+// position in the change log.
 func (s *clusterState) collect() (d *kube.Dump, waiting []*kube.Pod) {
 	c := s.cache
 	c.mu.RLock()
@@ -179,10 +184,10 @@ func (s *clusterState) collect() (d *kube.Dump, waiting []*kube.Pod) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.onNode)) {
 		if name == "" || c.synced.IsZero() {
-			continue // nobody knows what is on the nodes, yet
+			continue // pods on nodes are not known completely
 		}
 		for _, k := range slices.Sorted(maps.Keys(c.onNode[name])) {
-			d.Pods = append(d.Pods, c.onNode[name][k]) // what they read of others counts without their node, too
+			d.Pods = append(d.Pods, c.onNode[name][k]) // including pods on unknown nodes: their selectors count
 		}
 	}
 	for _, k := range slices.Sorted(maps.Keys(c.onNode[""])) {
@@ -191,8 +196,8 @@ func (s *clusterState) collect() (d *kube.Dump, waiting []*kube.Pod) {
 	return d, waiting
 }
 
-// forkWith puts who asks into a state of its own, and those for whom room is kept that
-// it must respect. It is not ok where this roster cannot tell one of them.
+// forkWith adds a pod to a fork of the state, together with nominated pods whose
+// capacity it must not use. It returns ok = false if one of them requires a rebuild.
 func (s *clusterState) forkWith(pod *kube.Pod) (q *query, ok bool, err error) {
 	txn := s.snap.Fork(s.snap.Index() + 1)
 	for _, held := range s.nominatedPods(pod) {
@@ -211,7 +216,7 @@ func (s *clusterState) forkWith(pod *kube.Pod) (q *query, ok bool, err error) {
 	if !ok {
 		return nil, false, nil
 	}
-	if err := requireExact(a.Notes); err != nil {
+	if err := requireExact(a.Report); err != nil {
 		return nil, false, err
 	}
 	if err := txn.UpsertJob(a.Job); err != nil {
@@ -225,8 +230,8 @@ func (s *clusterState) forkWith(pod *kube.Pod) (q *query, ok bool, err error) {
 	return &query{now: s.cfg.Clock.Now().UnixNano(), snap: txn.Snapshot(), job: a.Job, group: a.Group}, true, nil
 }
 
-// reserve gives a pod that waits for victims to leave the node that it was promised. Of
-// its job another version may follow.
+// reserve places a nominated pod on its nominated node. It stores its own version of
+// the job, which a later version may replace.
 func (s *clusterState) reserve(txn *state.Txn, held *kube.Pod, a *kube.PodTranslation) error {
 	if txn.Node(held.Spec.NodeName) == nil {
 		return nil
@@ -241,7 +246,7 @@ func (s *clusterState) reserve(txn *state.Txn, held *kube.Pod, a *kube.PodTransl
 	return nil
 }
 
-// nominatedPods are those who have a node in prospect and whom the pod must respect.
+// nominatedPods returns the nominated pods that have precedence over the pod.
 func (s *clusterState) nominatedPods(pod *kube.Pod) []*kube.Pod {
 	c := s.cache
 	c.mu.RLock()
@@ -252,7 +257,7 @@ func (s *clusterState) nominatedPods(pod *kube.Pod) []*kube.Pod {
 	return c.nominatedPods(pod, nil)
 }
 
-// acquireScheduler is one that is idle, or another one.
+// acquireScheduler returns an idle scheduler, or a new one if none is idle.
 func (s *clusterState) acquireScheduler(policies scheduler.Policies) *scheduler.Scheduler {
 	s.mu.Lock()
 	defer s.mu.Unlock()

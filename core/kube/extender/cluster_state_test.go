@@ -85,7 +85,7 @@ func TestObjects_TakesTheRest(t *testing.T) {
 		t.Fatal(err)
 	}
 	status, answer := w.raw(http.MethodPut, "objects?replace=true", []byte(string(one)+bad+string(text)))
-	if want := `{"Nodes":2,"Pods":1,"Unread":1,"First":["line 1: Pod default/a: spec is a number, which it cannot be"]}`; status != http.StatusOK || strings.TrimSpace(answer) != want {
+	if want := `{"Nodes":2,"Pods":1,"Unread":1,"First":["line 1: Pod default/a: spec must not be a number"]}`; status != http.StatusOK || strings.TrimSpace(answer) != want {
 		t.Errorf("%d %s, want %s", status, answer, want)
 	}
 	if got := w.filter(asker, n1, n2); got != "n2\nn1: lacks cpu" {

@@ -16,63 +16,63 @@ import (
 	"github.com/cede-scheduler/cede/core/scheduler"
 )
 
-// Binder gives a pod its node in Kubernetes.
+// A Binder binds pods to nodes in Kubernetes.
 type Binder interface {
 	Bind(ctx context.Context, args *kube.ExtenderBindingArgs) error
 }
 
-// Config is what an Extender works with. Policies is needed.
+// Config holds the dependencies of an Extender. Policies is required.
 type Config struct {
 	Policies scheduler.Policies
-	// Settings are what operators set for scheduling; nil: the defaults.
+	// Settings returns the scheduler configuration; default: built-in defaults.
 	Settings func() *model.SchedulerConfig
-	// Deadline is how long a policy may take before what kube-scheduler proposed
-	// stands; default: 3s, as kube-scheduler itself waits for 5s.
+	// Deadline bounds the time of one request; default: 3s. When it expires the
+	// proposal of kube-scheduler stands. kube-scheduler itself gives up after 5s.
 	Deadline time.Duration
-	// Binder is asked to bind; nil: bind is refused.
+	// Binder serves bind; if nil, bind requests are rejected.
 	Binder Binder
 
 	Clock    clock.Clock           // default: clock.Real
-	Logger   *slog.Logger          // default: nothing is logged
-	Registry prometheus.Registerer // default: nothing is measured
+	Logger   *slog.Logger          // default: no logging
+	Registry prometheus.Registerer // default: metrics are not registered
 }
 
-// OnFault is what becomes of a preemption when the policy cannot be asked.
+// OnFault selects the response to a preemption if the policy fails.
 type OnFault bool
 
-// What may become of it.
+// Values of OnFault.
 const (
-	KeepProposal OnFault = false // what kube-scheduler proposed stands
+	KeepProposal OnFault = false // the proposal of kube-scheduler stands
 	EvictNone    OnFault = true
 )
 
-// PreemptOptions are what the caller wants of one preemption.
+// PreemptOptions are the options of one preemption request.
 type PreemptOptions struct {
 	OnFault OnFault
-	// AllNodes answers victims for every node on which the policy finds some, and
-	// leaves the choice of the node to kube-scheduler.
+	// AllNodes requests victims for every node for which the policy finds some.
+	// kube-scheduler then chooses the node.
 	AllNodes bool
 }
 
-// Extender answers kube-scheduler.
+// An Extender answers the requests of kube-scheduler.
 type Extender struct {
 	cfg       Config
 	cache     *cache
 	metrics   *metrics
-	busy      chan struct{} // searches at a time
+	busy      chan struct{} // holds one element per running request
 	lastCheck atomic.Pointer[nodeCheck]
-	// What filter and prioritize look at.
+	// state serves filter and prioritize.
 	state *clusterState
 }
 
-// maxConcurrent is how many requests are worked on at a time. kube-scheduler asks
-// one after another; those that took too long may still be at it.
+// maxConcurrent bounds the requests that are processed concurrently. kube-scheduler
+// sends one at a time, but requests that exceeded the deadline may still be running.
 const maxConcurrent = 4
 
-// New makes an extender.
+// New returns an Extender. It returns an error if cfg.Policies is nil.
 func New(cfg Config) (*Extender, error) {
 	if cfg.Policies == nil {
-		return nil, errors.New("the extender has no policies to ask")
+		return nil, errors.New("missing policies")
 	}
 	if cfg.Deadline <= 0 {
 		cfg.Deadline = 3 * time.Second
@@ -92,15 +92,17 @@ func New(cfg Config) (*Extender, error) {
 	return e, nil
 }
 
-// Feed tells the extender of a cluster: of all of it, or of what has changed.
+// Feed stores objects of the Kubernetes cluster. If whole is true, d contains the
+// whole cluster and replaces all known objects; otherwise it contains changes.
 func (e *Extender) Feed(d *kube.Dump, whole bool) {
 	e.cache.feed(d, whole, e.cfg.Clock.Now())
 	nodes, pods := e.cache.size()
-	e.cfg.Logger.Debug("kubernetes objects taken over", "whole", whole, "nodes", nodes, "pods", pods)
+	e.cfg.Logger.Debug("kubernetes objects stored", "whole", whole, "nodes", nodes, "pods", pods)
 }
 
-// Preempt chooses whom to evict for a pod, among the nodes that kube-scheduler
-// proposes. It never fails: what cannot be decided stays as it was proposed.
+// Preempt chooses the victims for a pod among the proposed nodes. It never fails: if
+// the policy makes no decision, the proposal is returned, or nothing if
+// options.OnFault is EvictNone.
 func (e *Extender) Preempt(ctx context.Context, args *kube.ExtenderPreemptionArgs, w PreemptOptions) *kube.ExtenderPreemptionResult {
 	from := e.cfg.Clock.Now()
 	proposal := args.ProposedVictims()
@@ -114,30 +116,30 @@ func (e *Extender) Preempt(ctx context.Context, args *kube.ExtenderPreemptionArg
 	return &kube.ExtenderPreemptionResult{NodeNameToMetaVictims: answer}
 }
 
-// outcome is how a preemption was answered.
+// An outcome describes how a request was answered.
 type outcome struct {
-	result string // for metrics
-	err    error  // why the proposal stands
-	// unknownNodes is on how many nodes it stands as the policy was not asked about them.
+	result string // label value in metrics
+	err    error  // reason for which the proposal stands; nil: it does not
+	// unknownNodes counts the proposed nodes that the policy did not evaluate.
 	unknownNodes int
 }
 
-// The ends of a preemption.
+// Results of a preemption.
 const (
-	resultChosen   = "chosen"   // by the policy
-	resultVetoed   = "vetoed"   // the policy lets nobody be evicted
-	resultUnknown  = "unknown"  // not enough is known to ask it
-	resultFault    = "fault"    // the policy's
-	resultTimeout  = "timeout"  // it took too long
-	resultBusy     = "busy"     // too many are at it
-	resultInternal = "internal" // ours
+	resultChosen   = "chosen"   // the policy chose victims
+	resultVetoed   = "vetoed"   // the policy allows no eviction
+	resultUnknown  = "unknown"  // too little is known about the cluster
+	resultFault    = "fault"    // the policy failed
+	resultTimeout  = "timeout"  // the deadline expired
+	resultBusy     = "busy"     // too many concurrent requests
+	resultInternal = "internal" // internal error
 )
 
 func (o outcome) failed() bool { return o.err != nil }
 
 func (e *Extender) preempt(ctx context.Context, args *kube.ExtenderPreemptionArgs, proposal map[string]*kube.MetaVictims, w PreemptOptions) (map[string]*kube.MetaVictims, outcome) {
 	if args.Pod == nil || args.Pod.Metadata.Name == "" {
-		return proposal, outcome{result: resultUnknown, err: errors.New("the request names no pod")}
+		return proposal, outcome{result: resultUnknown, err: errors.New("missing pod in the request")}
 	}
 	if len(proposal) == 0 {
 		return proposal, outcome{result: resultVetoed}
@@ -149,14 +151,15 @@ func (e *Extender) preempt(ctx context.Context, args *kube.ExtenderPreemptionArg
 	return answer, end
 }
 
-// runBounded works something out, for as long as the extender may take. What takes longer
-// goes on until the policy's own limits end it.
+// runBounded runs work until the deadline. Work that takes longer continues in the
+// background until the limits of the policy stop it. It returns resultBusy if too
+// many requests are running.
 func runBounded[T any](ctx context.Context, e *Extender, work func() (T, outcome)) (T, outcome) {
 	var none T
 	select {
 	case e.busy <- struct{}{}:
 	default:
-		return none, outcome{result: resultBusy, err: fmt.Errorf("%d requests are being worked on", maxConcurrent)}
+		return none, outcome{result: resultBusy, err: fmt.Errorf("%d requests are already being processed", maxConcurrent)}
 	}
 	type result struct {
 		answer T

@@ -10,10 +10,10 @@ import (
 	"github.com/cede-scheduler/cede/core/kube"
 )
 
-// Verb is one thing that kube-scheduler, or whoever feeds the extender, asks for.
+// A Verb is an operation of the extender.
 type Verb string
 
-// The verbs: all but the last are kube-scheduler's.
+// The verbs. kube-scheduler sends all but Objects, which clients use to feed the extender.
 const (
 	Filter     Verb = "filter"
 	Prioritize Verb = "prioritize"
@@ -25,12 +25,12 @@ const (
 // Verbs lists every verb.
 var Verbs = []Verb{Filter, Prioritize, Preempt, Bind, Objects}
 
-// maxBody bounds a request without a limit of its own, in bytes: filter may carry
-// every node of a cluster, whole.
+// maxBody bounds the body of a request in bytes, if the caller sets no limit. A
+// filter request may contain every node of a cluster.
 const maxBody = 1 << 30
 
-// Handler serves every verb under a prefix, such as /kube/v1, for a process that
-// has no API of its own.
+// Handler returns a handler for all verbs under a prefix, such as /kube/v1. It is for
+// processes without an API of their own.
 func (e *Extender) Handler(prefix string) http.Handler {
 	mux := http.NewServeMux()
 	for _, v := range Verbs {
@@ -46,18 +46,18 @@ func (e *Extender) Handler(prefix string) http.Handler {
 	return mux
 }
 
-// Serve answers one request. Whoever calls it bounds the body.
+// Serve answers one request. The caller must limit the size of the body.
 func (e *Extender) Serve(v Verb, w http.ResponseWriter, r *http.Request) {
 	answer, err := e.answer(v, r)
 	if err != nil {
-		e.cfg.Logger.WarnContext(r.Context(), "request of kube-scheduler not understood", "verb", string(v), "err", err)
+		e.cfg.Logger.WarnContext(r.Context(), "invalid request from kube-scheduler", "verb", string(v), "err", err)
 		write(w, http.StatusBadRequest, map[string]string{"Code": "invalid", "Message": err.Error()})
 		return
 	}
 	if whole, is := answer.(fullNodesResult); is {
 		if text, err := whole.text(); err == nil {
 			w.Header().Set("Content-Type", "application/json")
-			_, _ = w.Write(text) // who asked has gone, if anything
+			_, _ = w.Write(text) // fails only if the client has disconnected
 			return
 		}
 	}
@@ -67,7 +67,7 @@ func (e *Extender) Serve(v Verb, w http.ResponseWriter, r *http.Request) {
 func write(w http.ResponseWriter, status int, answer any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(answer) // who asked has gone, if anything
+	_ = json.NewEncoder(w).Encode(answer) // fails only if the client has disconnected
 }
 
 func (e *Extender) answer(v Verb, r *http.Request) (any, error) {
@@ -83,10 +83,10 @@ func (e *Extender) answer(v Verb, r *http.Request) (any, error) {
 	case Objects:
 		return e.serveObjects(r)
 	}
-	return nil, errors.New("there is no such verb")
+	return nil, errors.New("unknown verb")
 }
 
-// decode reads a request.
+// decode decodes the body of a request. See tolerateTypeError.
 func decode(body io.Reader, v any) (odd bool, err error) {
 	text, err := io.ReadAll(body)
 	if err != nil {
@@ -95,9 +95,9 @@ func decode(body io.Reader, v any) (odd bool, err error) {
 	return tolerateTypeError(json.Unmarshal(text, v))
 }
 
-// tolerateTypeError is what to make of a decoder's error. A field of a type that we do not expect,
-// as a later version of Kubernetes may have, leaves the rest readable: odd says that
-// there is one.
+// tolerateTypeError inspects an error of encoding/json. If a field has an unexpected
+// type, as in a later version of Kubernetes, the rest has been decoded: odd is true
+// and the error is nil. Other errors are returned.
 func tolerateTypeError(err error) (odd bool, other error) {
 	if _, is := errors.AsType[*json.UnmarshalTypeError](err); is {
 		return true, nil
@@ -119,13 +119,13 @@ func (e *Extender) servePreempt(r *http.Request) (any, error) {
 		}
 	}
 	if odd {
-		args.Pod = nil // what the policy would be told is not what was said
+		args.Pod = nil // decoded incompletely: the policy would decide on wrong data
 	}
 	return e.Preempt(r.Context(), &args, wishes), nil
 }
 
-// ErrNoBinder is what bind is answered where nobody binds.
-var ErrNoBinder = errors.New("this extender binds nothing: leave bindVerb out of kube-scheduler's configuration")
+// ErrNoBinder is the response to bind if there is no Binder.
+var ErrNoBinder = errors.New("bind is not supported by this extender: remove bindVerb from the configuration of kube-scheduler")
 
 func (e *Extender) serveBind(r *http.Request) (any, error) {
 	var args kube.ExtenderBindingArgs
@@ -145,17 +145,18 @@ func (e *Extender) serveBind(r *http.Request) (any, error) {
 	return answer, nil
 }
 
-// objectsResult is the answer to who tells of a cluster.
+// An objectsResult is the response to objects.
 type objectsResult struct {
-	Nodes, Pods int      // that are known now
-	Unread      int      `json:",omitempty"` // objects that are not as their kind is
-	First       []string `json:",omitempty"` // of them
+	Nodes, Pods int      // number of known objects
+	Unread      int      `json:",omitempty"` // number of invalid objects
+	First       []string `json:",omitempty"` // the first of them
 }
 
-// serveObjects takes over what `kubectl get -o json` writes. One object that is not as
-// its kind is must not keep the extender from all others, for who feeds it tells the
-// same again and again: it is left out and named, and what was known of it stays. What
-// cannot be read to its end, or has nothing else in it, changes nothing.
+// serveObjects stores objects in the output format of `kubectl get -o json`. Invalid
+// objects are skipped and reported; their last valid version is retained. Otherwise
+// one invalid object would block all updates, because clients send the same objects
+// repeatedly. If the text cannot be read to its end, or contains no valid object,
+// nothing is stored.
 func (e *Extender) serveObjects(r *http.Request) (any, error) {
 	d, err := kube.ReadPartial(r.Body)
 	if err != nil {
@@ -170,7 +171,7 @@ func (e *Extender) serveObjects(r *http.Request) (any, error) {
 		return nil, errors.Join(all...)
 	}
 	if d.InvalidCount > 0 {
-		e.cfg.Logger.WarnContext(r.Context(), "kubernetes objects could not be read", "count", d.InvalidCount, "first", answer.First[0])
+		e.cfg.Logger.WarnContext(r.Context(), "invalid kubernetes objects skipped", "count", d.InvalidCount, "first", answer.First[0])
 	}
 	e.Feed(d, r.URL.Query().Get("replace") == "true")
 	answer.Nodes, answer.Pods = e.cache.size()

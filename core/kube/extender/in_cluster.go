@@ -13,11 +13,11 @@ import (
 	"time"
 )
 
-// ServiceAccount is where Kubernetes puts what a pod needs to ask its API server.
+// ServiceAccount is the directory with the credentials of a pod's service account.
 const ServiceAccount = "/var/run/secrets/kubernetes.io/serviceaccount"
 
-// InCluster is a binder for a process that runs as a pod; nil for one that does
-// not. The token is read for each binding, for Kubernetes renews it.
+// InCluster returns a binder for a process that runs in a pod, or nil if it does not.
+// The token is read for each binding, because Kubernetes rotates it.
 func InCluster(getenv func(string) string, dir string) (*APIBinder, error) {
 	host, port := getenv("KUBERNETES_SERVICE_HOST"), getenv("KUBERNETES_SERVICE_PORT")
 	if host == "" || port == "" {
@@ -25,14 +25,14 @@ func InCluster(getenv func(string) string, dir string) (*APIBinder, error) {
 	}
 	ca, err := os.ReadFile(filepath.Join(dir, "ca.crt"))
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil // a pod without a service account
+		return nil, nil // pod without a service account
 	}
 	if err != nil {
 		return nil, err
 	}
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(ca) {
-		return nil, fmt.Errorf("%s has no certificate", filepath.Join(dir, "ca.crt"))
+		return nil, fmt.Errorf("%s: no valid certificate found", filepath.Join(dir, "ca.crt"))
 	}
 	return &APIBinder{
 		URL: "https://" + net.JoinHostPort(host, port),
@@ -41,7 +41,7 @@ func InCluster(getenv func(string) string, dir string) (*APIBinder, error) {
 			return strings.TrimSpace(string(token)), err
 		},
 		Client: &http.Client{
-			Timeout:   4 * time.Second, // kube-scheduler waits for 5
+			Timeout:   4 * time.Second, // kube-scheduler gives up after 5s
 			Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}},
 		},
 	}, nil

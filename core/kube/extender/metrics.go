@@ -6,22 +6,22 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// metrics is what the extender measures.
+// metrics are the metrics of an Extender.
 type metrics struct {
 	preemptions *prometheus.CounterVec
 	seconds     prometheus.Histogram
 }
 
-// newMetrics makes metrics that work; with a nil registerer nobody reads them.
+// newMetrics returns working metrics. If r is nil they are not registered.
 func newMetrics(r prometheus.Registerer, size func() (nodes, pods int)) *metrics {
 	m := &metrics{
 		preemptions: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "cede_kube_preemptions_total",
-			Help: "Preemptions that kube-scheduler asked about, by how they were answered; for all but chosen and vetoed its own proposal stood.",
+			Help: "Preemption requests of kube-scheduler by outcome. For outcomes other than chosen and vetoed its own proposal stood.",
 		}, []string{"outcome"}),
 		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name:    "cede_kube_preemption_duration_seconds",
-			Help:    "How long answering a preemption took.",
+			Help:    "Duration of preemption requests.",
 			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5},
 		}),
 	}
@@ -32,9 +32,9 @@ func newMetrics(r prometheus.Registerer, size func() (nodes, pods int)) *metrics
 		return m
 	}
 	r.MustRegister(m.preemptions, m.seconds, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "cede_kube_nodes", Help: "Nodes of the Kubernetes cluster that the extender knows.",
+		Name: "cede_kube_nodes", Help: "Known nodes of the Kubernetes cluster.",
 	}, func() float64 { nodes, _ := size(); return float64(nodes) }), prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "cede_kube_pods", Help: "Pods of the Kubernetes cluster that the extender knows.",
+		Name: "cede_kube_pods", Help: "Known pods of the Kubernetes cluster.",
 	}, func() float64 { _, pods := size(); return float64(pods) }))
 	return m
 }

@@ -11,13 +11,13 @@ import (
 	"github.com/cede-scheduler/cede/core/scheduler/placement"
 )
 
-// nodesRequest is what filter and prioritize are asked about.
+// A nodesRequest is a decoded request of filter or prioritize.
 type nodesRequest struct {
 	args  *kube.ExtenderArgs
 	names []string
 }
 
-// readNodes reads a request of filter or prioritize, and takes over what it carries.
+// readNodes decodes a request of filter or prioritize and caches its objects.
 func (e *Extender) readNodes(body io.Reader) (*nodesRequest, error) {
 	text, err := io.ReadAll(body)
 	if err != nil {
@@ -39,12 +39,12 @@ func (e *Extender) readNodes(body io.Reader) (*nodesRequest, error) {
 	}
 	e.cache.observePods(q.args.Pod)
 	if odd {
-		q.args.Pod = nil // what would be judged is not what was said
+		q.args.Pod = nil // decoded incompletely: the result would be wrong
 	}
 	return q, nil
 }
 
-// readFullNodes takes over nodes, and names them.
+// readFullNodes caches complete nodes and returns their names.
 func (e *Extender) readFullNodes(texts []json.RawMessage) ([]string, error) {
 	names, sums := e.cache.knownNodes(texts)
 	for i, name := range names {
@@ -52,7 +52,7 @@ func (e *Extender) readFullNodes(texts []json.RawMessage) ([]string, error) {
 			continue
 		}
 		n := &kube.Node{}
-		if _, err := tolerateTypeError(json.Unmarshal(texts[i], n)); err != nil { // else as far as it goes
+		if _, err := tolerateTypeError(json.Unmarshal(texts[i], n)); err != nil { // on a type error the rest is used
 			return nil, err
 		}
 		if names[i] = n.Metadata.Name; names[i] != "" {
@@ -62,8 +62,8 @@ func (e *Extender) readFullNodes(texts []json.RawMessage) ([]string, error) {
 	return names, nil
 }
 
-// serveFilter leaves out the nodes that the scheduler would not place the pod on
-// without evicting anybody. A node of which nothing is known stays.
+// serveFilter removes the nodes on which the scheduler would not place the pod
+// without evictions. Unknown nodes pass the filter.
 func (e *Extender) serveFilter(ctx context.Context, body io.Reader) (any, error) {
 	q, err := e.readNodes(body)
 	if err != nil {
@@ -93,11 +93,11 @@ func (e *Extender) serveFilter(ctx context.Context, body io.Reader) (any, error)
 	return answer, nil
 }
 
-// fullNodesResult is filter's answer with nodes as they came, of which nobody looks at the
-// texts once more: they may be many MiB.
+// A fullNodesResult is a filter response with complete nodes. Their texts are copied
+// without encoding them again, because they may amount to many MiB.
 type fullNodesResult struct {
 	nodes  []json.RawMessage
-	answer *kube.ExtenderFilterResult // but for Nodes
+	answer *kube.ExtenderFilterResult // without Nodes
 }
 
 func (a fullNodesResult) text() ([]byte, error) {
@@ -123,8 +123,9 @@ func (a fullNodesResult) text() ([]byte, error) {
 	return append(text, rest[1:]...), nil
 }
 
-// servePrioritize scores nodes as the scheduler ranks them for the pod: by fullness as
-// the cluster's algorithm wants it, affinities, spread and taints that are wishes.
+// servePrioritize scores the nodes by the scheduler's rank for the pod: fullness
+// according to the cluster's algorithm, affinities, spread, and PreferNoSchedule
+// taints.
 func (e *Extender) servePrioritize(ctx context.Context, body io.Reader) (any, error) {
 	q, err := e.readNodes(body)
 	if err != nil {
@@ -132,7 +133,7 @@ func (e *Extender) servePrioritize(ctx context.Context, body io.Reader) (any, er
 	}
 	list := make([]kube.HostPriority, len(q.names))
 	var verdicts map[string]placement.NodeResult
-	if e.cache.isSynced() { // else nodes are taken to be empty
+	if e.cache.isSynced() { // otherwise nodes would count as empty
 		if verdicts = e.lastResults(q); verdicts == nil {
 			verdicts = e.checkNodes(ctx, q)
 		}
@@ -144,12 +145,12 @@ func (e *Extender) servePrioritize(ctx context.Context, body io.Reader) (any, er
 	return list, nil
 }
 
-// maxScore is what the best node gets.
+// maxScore is the score of the best node.
 const maxScore = 10
 
-// scores makes of ranks, which are in [-1, 1], whole numbers from 0 to 10: the best of
-// the nodes gets 10, and a rank lower by 1, or the worst where it is worse than that,
-// gets 0. Where nothing is known of some node none is preferred.
+// scores returns a function that maps ranks in [-1, 1] to integers from 0 to 10. The
+// best node gets 10. A rank lower by 1 gets 0, or the worst rank if the range is
+// wider. If a node is unknown all nodes get 0, so that none is preferred.
 func scores(verdicts map[string]placement.NodeResult, names []string) func(placement.NodeResult) int64 {
 	best, worst := math.Inf(-1), math.Inf(1)
 	for _, name := range names {
@@ -170,15 +171,15 @@ func scores(verdicts map[string]placement.NodeResult, names []string) func(place
 	}
 }
 
-// nodeCheck is what was said of a pod last: prioritize asks about what filter left.
+// A nodeCheck is the last result of filter, which prioritize reuses.
 type nodeCheck struct {
 	pod     string
-	version uint64 // of the cache
+	version uint64 // cache.changes before the check
 	results map[string]placement.NodeResult
 }
 
-// checkNodes asks the scheduler about the nodes of a request. Of those of which nothing is
-// known, or where it cannot be asked, nothing is said.
+// checkNodes returns the scheduler's result for each known node, or nil if the
+// scheduler cannot evaluate the pod.
 func (e *Extender) checkNodes(ctx context.Context, q *nodesRequest) map[string]placement.NodeResult {
 	pod := q.args.Pod
 	if pod == nil || pod.Metadata.Name == "" || len(q.names) == 0 {
@@ -186,14 +187,14 @@ func (e *Extender) checkNodes(ctx context.Context, q *nodesRequest) map[string]p
 	}
 	verdicts, end := runBounded(ctx, e, func() (map[string]placement.NodeResult, outcome) { return e.runCheck(pod) })
 	if end.failed() {
-		e.cfg.Logger.LogAttrs(ctx, slog.LevelDebug, "kubernetes nodes not judged", slog.String("outcome", end.result), slog.Any("err", end.err))
+		e.cfg.Logger.LogAttrs(ctx, slog.LevelDebug, "kubernetes nodes not checked", slog.String("outcome", end.result), slog.Any("err", end.err))
 		return nil
 	}
 	return verdicts
 }
 
-// lastResults is what filter said last, if that was of the same pod and nothing has
-// changed; nil: it was not.
+// lastResults returns the results of the last check if it was for the same pod and
+// nothing has changed since; otherwise nil.
 func (e *Extender) lastResults(q *nodesRequest) map[string]placement.NodeResult {
 	j := e.lastCheck.Load()
 	if j == nil || q.args.Pod == nil || j.pod != key(q.args.Pod) || j.version != e.cache.changes.Load() {
@@ -207,7 +208,7 @@ func (e *Extender) lastResults(q *nodesRequest) map[string]placement.NodeResult 
 	return j.results
 }
 
-// runCheck has the scheduler look at the cluster as it stands.
+// runCheck evaluates the pod on the current cluster state.
 func (e *Extender) runCheck(pod *kube.Pod) (map[string]placement.NodeResult, outcome) {
 	if !e.cache.isSynced() && pod.DependsOnOtherNodes() {
 		return nil, outcome{result: resultUnknown}

@@ -9,16 +9,19 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 )
 
-// countedVictimLabel marks the victims of whom kube-scheduler counted how many disruption
-// budgets they violate; its value is their node.
+// countedVictimLabel is set on the proposed victims of a node for which
+// kube-scheduler counted budget violations. Its value is the node.
 const countedVictimLabel = "cede.import/counted"
 
-// budgetsFromCounts makes budgets of what kube-scheduler counted, for who was told of none: those
-// whom it proposes on a node are under one that lets all go but as many as it counted.
-// Whoever evicts all of them violates it as often as kube-scheduler says, and whoever
-// spares some at most so often; which of them are meant it does not say. The policy
-// weighs these budgets as it weighs any. Budgets are of one namespace: where the victims
-// are of several, the first ones take as much of the count as they can.
+// budgetsFromCounts derives budgets from the violations that kube-scheduler counted,
+// if no budgets are known. The proposed victims of a node get a budget that allows
+// the eviction of all but as many as there are violations. Evicting all of them
+// violates it as often as kube-scheduler counted; evicting fewer violates it at most
+// that often, because the request does not identify the protected victims. The policy
+// weighs these budgets like any others.
+//
+// A budget applies to one namespace. If the victims are in several, the first
+// namespaces get as much of the count as they have victims.
 func budgetsFromCounts(d *kube.Dump, proposal map[string]*kube.MetaVictims) {
 	if len(d.Budgets) > 0 {
 		return
@@ -38,8 +41,8 @@ func budgetsFromCounts(d *kube.Dump, proposal map[string]*kube.MetaVictims) {
 	}
 }
 
-// labelVictims labels the victims of a node, and tells how many there are in each namespace. A
-// pod that is known outside of the question stays as it is.
+// labelVictims labels the proposed victims of a node and returns their number per
+// namespace. It replaces pods in the list with copies, because the cache shares them.
 func labelVictims(pods []*kube.Pod, node string, victims []kube.MetaPod) map[string]int {
 	proposed := make(map[string]bool, len(victims))
 	for _, v := range victims {

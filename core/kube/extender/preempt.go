@@ -14,18 +14,18 @@ import (
 	"github.com/cede-scheduler/cede/core/state"
 )
 
-// query is one preemption as the engine is asked about it.
+// A query is one preemption or node check in terms of the scheduler.
 type query struct {
 	settings *model.SchedulerConfig
 	now      int64
 	cluster  *kube.Cluster
-	snap     *state.Snapshot // in which the pod may go to no node
+	snap     *state.Snapshot // the pod is feasible on no node
 	job      *model.Job
-	group    string               // of the job, where it is the one that is asked about
-	podOf    map[string]*kube.Pod // by allocation
+	group    string               // of the job, for node checks
+	podOf    map[string]*kube.Pod // by allocation ID
 }
 
-// decide asks the policy.
+// decide evaluates a proposal with the policy.
 func (e *Extender) decide(args *kube.ExtenderPreemptionArgs, proposal map[string]*kube.MetaVictims, w PreemptOptions) (map[string]*kube.MetaVictims, outcome) {
 	dump, nodes, err := e.collect(args, proposal)
 	if err != nil {
@@ -43,7 +43,7 @@ func (e *Extender) decide(args *kube.ExtenderPreemptionArgs, proposal map[string
 	return mergeUnknown(answer, end, proposedOnUnknown(proposal, nodes), w)
 }
 
-// consult asks the policy about the nodes at once, or about one after the other.
+// consult evaluates all nodes together, or one by one if AllNodes is set.
 func (e *Extender) consult(q *query, nodes []string, w PreemptOptions) (map[string]*kube.MetaVictims, outcome) {
 	if !w.AllNodes {
 		return e.evaluate(q, nodes)
@@ -62,9 +62,9 @@ func (e *Extender) consult(q *query, nodes []string, w PreemptOptions) (map[stri
 	return answer, outcome{result: resultChosen}
 }
 
-// collect collects what the policy is to see: the proposed nodes of which
-// everything is known, with all that is on them. Where nothing but the proposed
-// victims is known it sees those, and may choose among nodes and refuse.
+// collect returns the objects that the policy evaluates, and the names of the nodes.
+// These are the proposed nodes of which all pods are known. If there are none,
+// collectProposed applies.
 func (e *Extender) collect(args *kube.ExtenderPreemptionArgs, proposal map[string]*kube.MetaVictims) (*kube.Dump, []string, error) {
 	c := e.cache
 	c.mu.RLock()
@@ -87,12 +87,13 @@ func (e *Extender) collect(args *kube.ExtenderPreemptionArgs, proposal map[strin
 	return around, known, nil
 }
 
-// neighborhood is nodes with everything on them, those around them that the pod looks at, and
-// the pod itself, which comes last. mu is held.
+// neighborhood returns the nodes with all their pods, and the pending pod as the last
+// one. If the pod depends on other nodes, all nodes are included. The caller must
+// hold mu.
 func (c *cache) neighborhood(pod *kube.Pod, nodes []string) *kube.Dump {
 	d := &kube.Dump{}
 	if pod.DependsOnOtherNodes() {
-		nodes = slices.Sorted(maps.Keys(c.nodes)) // zones are made of all nodes
+		nodes = slices.Sorted(maps.Keys(c.nodes)) // topology domains contain all nodes
 	}
 	for _, name := range nodes {
 		d.Nodes = append(d.Nodes, c.nodes[name])
@@ -107,8 +108,9 @@ func (c *cache) neighborhood(pod *kube.Pod, nodes []string) *kube.Dump {
 	return d
 }
 
-// nominatedPods are pods that wait for victims to leave, and whose room a pod of lower
-// or equal priority must respect; nodes nil: on any. mu is held.
+// nominatedPods returns pods that wait for their victims to terminate, as if they
+// were on their nominated nodes. A pod of lower or equal priority must not use this
+// capacity. If nodes is nil, all nodes are included. The caller must hold mu.
 func (c *cache) nominatedPods(asker *kube.Pod, nodes []string) []*kube.Pod {
 	var list []*kube.Pod
 	for _, k := range slices.Sorted(maps.Keys(c.onNode[""])) {
@@ -124,8 +126,8 @@ func (c *cache) nominatedPods(asker *kube.Pod, nodes []string) []*kube.Pod {
 	return list
 }
 
-// asPending is the pod without a node, and without an owner where that would make
-// it one of every node.
+// asPending returns a copy of the pod without a node. A DaemonSet owner is removed,
+// because the job would otherwise be placed on every node.
 func asPending(p *kube.Pod) *kube.Pod {
 	pending := *p
 	pending.Spec.NodeName, pending.Status.NominatedNodeName, pending.Status.Phase = "", "", "Pending"
@@ -136,9 +138,10 @@ func asPending(p *kube.Pod) *kube.Pod {
 	return &pending
 }
 
-// collectProposed makes nodes of which the proposed victims are all there is, and
-// on which the pod fits when they are all gone, and not before: kube-scheduler has
-// found that each of them must go. mu of the cache is held.
+// collectProposed returns nodes that contain only the proposed victims. The pod fits
+// on such a node if all of them are evicted, and not before: kube-scheduler has found
+// that each eviction is necessary. The policy can choose a node or reject all of
+// them. The caller must hold the lock of the cache.
 func (e *Extender) collectProposed(d *kube.Dump, args *kube.ExtenderPreemptionArgs, proposal map[string]*kube.MetaVictims) (*kube.Dump, []string, error) {
 	var nodes []string
 	for _, name := range slices.Sorted(maps.Keys(proposal)) {
@@ -166,7 +169,7 @@ func (e *Extender) collectProposed(d *kube.Dump, args *kube.ExtenderPreemptionAr
 		d.Pods = append(d.Pods, onNode...)
 	}
 	if len(nodes) == 0 {
-		return nil, nil, errors.New("nothing is known of the nodes: feed the extender, or leave nodeCacheCapable out")
+		return nil, nil, errors.New("the proposed nodes are unknown: feed the extender, or remove nodeCacheCapable from the configuration of kube-scheduler")
 	}
 	asker := asPending(args.Pod)
 	asker.Metadata.Owners = nil
@@ -177,12 +180,12 @@ func (e *Extender) collectProposed(d *kube.Dump, args *kube.ExtenderPreemptionAr
 	return d, nodes, nil
 }
 
-// victims are the pods that are proposed on a node, from the request or the cache.
+// victims returns the proposed victims on a node, from the request or the cache.
 func (e *Extender) victims(args *kube.ExtenderPreemptionArgs, node string, meta *kube.MetaVictims) ([]*kube.Pod, error) {
 	if whole := args.NodeNameToVictims[node]; whole != nil && len(args.NodeNameToMetaVictims) == 0 {
 		for _, p := range whole.Pods {
 			if p == nil || p.Metadata.UID == "" || p.Metadata.Name == "" {
-				return nil, fmt.Errorf("a victim on node %s has no name or no UID", node)
+				return nil, fmt.Errorf("invalid victim on node %s: name and UID are required", node)
 			}
 		}
 		return whole.Pods, nil
@@ -194,16 +197,16 @@ func (e *Extender) victims(args *kube.ExtenderPreemptionArgs, node string, meta 
 	for _, v := range meta.Pods {
 		p := e.cache.pods[v.UID]
 		if p == nil {
-			return nil, fmt.Errorf("pod %s on node %s is not known", v.UID, node)
+			return nil, fmt.Errorf("unknown pod %s on node %s", v.UID, node)
 		}
 		list = append(list, p)
 	}
 	return list, nil
 }
 
-// newQuery makes a state of what was gathered.
+// newQuery builds a state from the collected objects.
 func (e *Extender) newQuery(d *kube.Dump) (*query, error) {
-	pod := d.Pods[len(d.Pods)-1] // who asks comes last
+	pod := d.Pods[len(d.Pods)-1] // see neighborhood
 	cluster, err := kube.Translate(d)
 	if err != nil {
 		return nil, err
@@ -232,7 +235,7 @@ func (e *Extender) newQuery(d *kube.Dump) (*query, error) {
 		}
 	}
 	if q.job == nil {
-		return nil, fmt.Errorf("pod %s cannot be placed as it is", pod.Metadata.Name)
+		return nil, fmt.Errorf("pod %s does not require a placement", pod.Metadata.Name)
 	}
 	for _, b := range cluster.Budgets {
 		txn.UpsertBudget(b)
@@ -243,31 +246,31 @@ func (e *Extender) newQuery(d *kube.Dump) (*query, error) {
 		config = *q.settings
 	}
 	for i := range config.Preemption {
-		config.Preemption[i] = true // kube-scheduler has decided that
+		config.Preemption[i] = true // kube-scheduler decides whether to preempt
 	}
 	txn.SetConfig(&config)
 	q.snap = txn.Commit()
 	return q, nil
 }
 
-// checkTranslatable is whether what the pod asks for can be told.
+// checkTranslatable returns an error if the model cannot express a requirement of the pod.
 func checkTranslatable(c *kube.Cluster, pod *kube.Pod) error {
 	notes := &kube.Report{}
 	kube.NewTranslator(c.Nodes, notes).Group(pod, false)
 	return requireExact(notes)
 }
 
-// requireExact is whether notes of a pod say nothing that a placement may differ for.
+// requireExact returns an error if a note of the report affects placement.
 func requireExact(notes *kube.Report) error {
 	for _, n := range notes.AffectingPlacement() {
-		if n.Subject != kube.VolumesNote { // kube-scheduler proposes nodes that the volumes reach
-			return fmt.Errorf("the policy would not see all that the pod asks for: there are %s", n.Subject)
+		if n.Subject != kube.VolumesNote { // kube-scheduler has checked the volumes
+			return fmt.Errorf("the pod has requirements that cannot be translated: %s", n.Subject)
 		}
 	}
 	return nil
 }
 
-// allocations are the pods that have nodes.
+// allocations returns the allocations of all pods on nodes.
 func (q *query) allocations() []*model.Allocation {
 	next := map[*model.Group]int{}
 	var list []*model.Allocation
@@ -292,7 +295,7 @@ func (q *query) allocations() []*model.Allocation {
 	return list
 }
 
-// evaluate asks the policy for the best of some nodes.
+// evaluate runs the scheduler with the pod restricted to the given nodes.
 func (e *Extender) evaluate(q *query, nodes []string) (map[string]*kube.MetaVictims, outcome) {
 	snap, err := q.restrictedTo(nodes)
 	if err != nil {
@@ -309,14 +312,14 @@ func (e *Extender) evaluate(q *query, nodes []string) (map[string]*kube.MetaVict
 	return q.readPlan(snap, out)
 }
 
-// eval is the evaluation of the pod.
+// eval returns the evaluation of the pod.
 func (q *query) eval() *model.Evaluation {
 	return &model.Evaluation{
 		ID: "kube", Namespace: q.job.Namespace, JobID: q.job.ID, Type: q.job.Type, Priority: q.job.Priority, TriggeredBy: model.TriggerJobRegister,
 	}
 }
 
-// restrictedTo is the state in which the pod may go to some nodes.
+// restrictedTo returns the state in which the pod may be placed on the given nodes only.
 func (q *query) restrictedTo(nodes []string) (*state.Snapshot, error) {
 	txn := q.snap.Fork(q.snap.Index() + 1)
 	defer txn.Abort()
@@ -330,7 +333,9 @@ func (q *query) restrictedTo(nodes []string) (*state.Snapshot, error) {
 	return txn.Snapshot(), nil
 }
 
-// readPlan turns a plan into an answer.
+// readPlan converts a plan into a response. It returns resultUnknown if the plan is
+// not possible in kube-scheduler: without evictions, or with evictions on other
+// nodes.
 func (q *query) readPlan(snap *state.Snapshot, out *scheduler.Outcome) (map[string]*kube.MetaVictims, outcome) {
 	for i := range out.Plan.Groups {
 		g := &out.Plan.Groups[i]
@@ -339,13 +344,13 @@ func (q *query) readPlan(snap *state.Snapshot, out *scheduler.Outcome) (map[stri
 		}
 		node := g.Placements[0].NodeID
 		if len(g.Evictions) == 0 {
-			return nil, outcome{result: resultUnknown, err: fmt.Errorf("the pod seems to fit on node %s without evicting anybody: what is known is not what kube-scheduler knows", node)}
+			return nil, outcome{result: resultUnknown, err: fmt.Errorf("the pod fits on node %s without evictions: the known objects differ from those of kube-scheduler", node)}
 		}
 		var victims []*model.Allocation
 		for _, v := range g.Evictions {
 			a := snap.Alloc(v.AllocID)
 			if a == nil || q.podOf[a.ID] == nil || a.NodeID != node {
-				return nil, outcome{result: resultUnknown, err: fmt.Errorf("the policy evicts on other nodes than %s, which kube-scheduler cannot", node)}
+				return nil, outcome{result: resultUnknown, err: fmt.Errorf("the policy evicts on nodes other than %s, which kube-scheduler does not support", node)}
 			}
 			victims = append(victims, a)
 		}
@@ -354,7 +359,7 @@ func (q *query) readPlan(snap *state.Snapshot, out *scheduler.Outcome) (map[stri
 	return map[string]*kube.MetaVictims{}, outcome{result: resultVetoed}
 }
 
-// metaVictims names victims, the most important first, as kube-scheduler reads them.
+// metaVictims returns the UIDs of victims, the highest priority first.
 func (q *query) metaVictims(snap *state.Snapshot, victims []*model.Allocation) *kube.MetaVictims {
 	slices.SortFunc(victims, func(a, b *model.Allocation) int {
 		return cmp.Or(cmp.Compare(b.Job.Priority, a.Job.Priority), cmp.Compare(a.StartTime, b.StartTime), cmp.Compare(a.ID, b.ID))

@@ -8,18 +8,19 @@ import (
 	"github.com/cede-scheduler/cede/core/kube"
 )
 
-// proposedOnUnknown is what was proposed on nodes that the policy is not asked about, as not
-// everything on them is known: such as one that is newer than the last feed.
+// proposedOnUnknown returns the proposed victims on nodes that the policy does not
+// evaluate, because their pods are not known completely. An example is a node that is
+// newer than the last feed.
 func proposedOnUnknown(proposal map[string]*kube.MetaVictims, asked []string) map[string]*kube.MetaVictims {
 	left := maps.Clone(proposal)
 	maps.DeleteFunc(left, func(node string, v *kube.MetaVictims) bool { return len(v.Pods) == 0 || slices.Contains(asked, node) })
 	return left
 }
 
-// mergeUnknown lets stand what was proposed on nodes that the policy was not asked
-// about: beside its own answer where kube-scheduler chooses the node, and else where it
-// chose none. A node that it chose goes before those that it has not seen. Who wants
-// nobody evicted without the policy gets none of them.
+// mergeUnknown adds the proposal for nodes that the policy did not evaluate. If
+// kube-scheduler chooses the node, it is added to the response. Otherwise it is the
+// response only if the policy chose no node: a node that the policy chose has
+// precedence. With EvictNone it is never used.
 func mergeUnknown(answer map[string]*kube.MetaVictims, end outcome, left map[string]*kube.MetaVictims, w PreemptOptions) (map[string]*kube.MetaVictims, outcome) {
 	if len(left) == 0 {
 		return answer, end
@@ -31,6 +32,6 @@ func mergeUnknown(answer map[string]*kube.MetaVictims, end outcome, left map[str
 	if end.result != resultVetoed {
 		return answer, end
 	}
-	err := fmt.Errorf("the policy lets nobody be evicted on the nodes that are known; %d that were proposed are not, such as %s", len(left), slices.Min(slices.Collect(maps.Keys(left))))
+	err := fmt.Errorf("the policy allows no eviction on the known nodes; %d proposed nodes are unknown, such as %s", len(left), slices.Min(slices.Collect(maps.Keys(left))))
 	return left, outcome{resultUnknown, err, len(left)}
 }

@@ -52,6 +52,6 @@ func FuzzKube(f *testing.F) {
 // wrong is whether something was taken for another thing that strictly is refused.
 func wrong(r *Report) bool {
 	return slices.ContainsFunc(r.Notes, func(n Note) bool {
-		return strings.Contains(n.What, "amounts that are no quantities") || strings.Contains(n.What, "that is no time")
+		return strings.Contains(n.What, "invalid quantities") || strings.Contains(n.What, "invalid startTime")
 	})
 }

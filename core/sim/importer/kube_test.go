@@ -17,7 +17,7 @@ func TestKube_TheWrongFileIsNamed(t *testing.T) {
 	if err == nil {
 		t.Fatal("taken")
 	}
-	if want := "b.json: line 1: object 1: it has no kind, as every object of Kubernetes has, and no items, as a list has"; !strings.HasPrefix(err.Error(), want+"\nc.json: ") {
+	if want := "b.json: line 1: object 1: missing kind (of an object) or items (of a list)"; !strings.HasPrefix(err.Error(), want+"\nc.json: ") {
 		t.Errorf("%v; want %s", err, want)
 	}
 }
@@ -36,8 +36,8 @@ func TestKube_AmountsThatAreNone(t *testing.T) {
 		t.Errorf("%+v", f.Jobs)
 	}
 	for _, want := range []string{
-		`3  amounts that are no quantities: taken as 0; the first: node n: cpu: "four" is no amount`,
-		"1  pods with a startTime or creationTimestamp that is no time: taken as if it were not there; the first is a/p",
+		`3  invalid quantities: read as 0; the first: node n: cpu: invalid quantity "four"`,
+		"1  pods with an invalid startTime or creationTimestamp: timestamp ignored; the first: a/p",
 	} {
 		if !strings.Contains(r.String(), want) {
 			t.Errorf("%s\nlacks %s", r, want)
@@ -47,7 +47,7 @@ func TestKube_AmountsThatAreNone(t *testing.T) {
 	if err == nil {
 		t.Fatal("taken strictly")
 	}
-	for _, want := range []string{`node n: cpu: "four"`, `pod a/p: cpu: "-1"`, `pod a/p: memory: "1 Gi"`, `pod a/p: startTime "noon"`} {
+	for _, want := range []string{`node n: cpu: invalid quantity "four"`, `pod a/p: cpu: invalid quantity "-1"`, `pod a/p: memory: invalid quantity "1 Gi"`, `pod a/p: invalid startTime "noon"`} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%v\nlacks %s", err, want)
 		}
