@@ -22,13 +22,13 @@ func allocRoutes() []route {
 	return []route{
 		{
 			methods: get, pattern: "/v1/allocations", name: "allocations_list", tag: tagAllocs, roles: []acl.Role{acl.Read}, scope: scopeNamespace,
-			doc: "Lists allocations, ordered by job, then by ID.", reads: true, paged: true,
+			doc: "Lists allocations, ordered by job, then by ID.", isQuery: true, isPaged: true,
 			params:   []param{{"resources", "boolean", "with AllocatedResources"}},
 			response: []*client.AllocationStub{}, handle: listAllocs,
 		},
 		{
 			methods: get, pattern: "/v1/allocation/{id}", name: "allocation_get", tag: tagAllocs, roles: []acl.Role{acl.Read}, scope: scopeNamespace,
-			doc: "Returns an allocation and its job. The ID may be any unique prefix.", reads: true,
+			doc: "Returns an allocation and its job. The ID may be any unique prefix.", isQuery: true,
 			response: client.Allocation{}, handle: getAlloc,
 		},
 		{
@@ -43,7 +43,7 @@ func evalRoutes() []route {
 	return []route{
 		{
 			methods: get, pattern: "/v1/evaluations", name: "evaluations_list", tag: tagEvals, roles: []acl.Role{acl.Read}, scope: scopeNamespace,
-			doc: "Lists evaluations, ordered by ID.", reads: true, paged: true,
+			doc: "Lists evaluations, ordered by ID.", isQuery: true, isPaged: true,
 			params: []param{
 				{"status", "string", "only evaluations in this status"},
 				{"job", "string", "only evaluations of the job with this ID"},
@@ -52,19 +52,20 @@ func evalRoutes() []route {
 		},
 		{
 			methods: get, pattern: "/v1/evaluation/{id}", name: "evaluation_get", tag: tagEvals, roles: []acl.Role{acl.Read}, scope: scopeNamespace,
-			doc: "Returns an evaluation and, if placements failed, the reasons. The ID may be any unique prefix.", reads: true,
+			doc: "Returns an evaluation and, if placements failed, the reasons. The ID may be any unique prefix.", isQuery: true,
 			params:   []param{{"related", "boolean", "include the evaluations that it created and the one that created it"}},
 			response: client.Evaluation{}, handle: getEval,
 		},
 		{
 			methods: get, pattern: "/v1/evaluation/{id}/allocations", name: "evaluation_allocations", tag: tagEvals, roles: []acl.Role{acl.Read}, scope: scopeNamespace,
-			doc: "Lists the allocations that an evaluation placed.", reads: true,
+			doc: "Lists the allocations that an evaluation placed.", isQuery: true,
 			response: []*client.AllocationStub{}, handle: evalAllocs,
 		},
 	}
 }
 
-// byJob yields every job that has, or had, allocations, ascending.
+// byJob yields the key of every job that has allocations, including purged jobs, in
+// ascending order.
 func byJob(s *state.Snapshot) iter.Seq[model.JobKey] {
 	return func(yield func(model.JobKey) bool) {
 		var last model.JobKey
@@ -129,12 +130,12 @@ func listAllocs(_ *API, c *call) (any, error) {
 
 var allocKind = resource[model.Allocation]{
 	name: "allocation", table: state.TableAllocs, get: (*state.Snapshot).Alloc, all: (*state.Snapshot).Allocs,
-	of: func(a *model.Allocation) (string, string) { return a.ID, a.Job.Namespace },
+	keyOf: func(a *model.Allocation) (string, string) { return a.ID, a.Job.Namespace },
 }
 
 var evalKind = resource[model.Evaluation]{
 	name: "evaluation", table: state.TableEvals, get: (*state.Snapshot).Eval, all: (*state.Snapshot).Evals,
-	of: func(e *model.Evaluation) (string, string) { return e.ID, e.Namespace },
+	keyOf: func(e *model.Evaluation) (string, string) { return e.ID, e.Namespace },
 }
 
 func getAlloc(api *API, c *call) (any, error) {
@@ -185,7 +186,7 @@ func getEval(_ *API, c *call) (any, error) {
 	})
 }
 
-// addRelated adds the evaluations that e names and that name e.
+// addRelated appends the evaluations that e refers to and those that refer to e.
 func addRelated(s *state.Snapshot, e *model.Evaluation, out *client.Evaluation) {
 	for _, o := range s.EvalsOfJob(e.JobKey()) {
 		named := o.ID == e.Previous || o.ID == e.Blocked || o.ID == e.SupersededBy

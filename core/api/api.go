@@ -19,49 +19,49 @@ import (
 	"github.com/cede-scheduler/cede/core/kube/extender"
 )
 
-// Config is what an API works with. Server is needed.
+// Config holds the dependencies and settings of an API. Server is required.
 type Config struct {
 	Server      Server
-	Replication Replication // nil: there is one server, and it leads
+	Replication Replication // nil: a single server, which is the leader
 	Process     Process
-	Kube        *extender.Extender // nil: no kube-scheduler is answered
+	Kube        *extender.Extender // nil: kube-scheduler requests are rejected
 
-	ID, Region, Datacenter string // of this server, as its pool calls it
-	Version                string // of the program
+	ID, Region, Datacenter string // of this server, as its pool lists it
+	Version                string // of the binary
 
-	// Security is whether callers need a token. Without it everybody may do
-	// everything: for a loopback address alone.
+	// Security requires a token of every caller. If it is false, every caller has
+	// every role, which is safe only on a loopback address.
 	Security bool
-	// Traces is whether requests may belong to traces, as their traceparent says.
+	// Traces enables trace contexts: requests join the trace in their traceparent header.
 	Traces bool
 	Limits Limits
 
-	// ForwardTransport sends what only the leader can answer on to it; default:
-	// http.DefaultTransport.
+	// ForwardTransport sends requests to the leader that only the leader can handle.
+	// Default: http.DefaultTransport.
 	ForwardTransport http.RoundTripper
 
 	Clock    clock.Clock          // default: clock.Real
-	Logger   *slog.Logger         // default: nothing is logged
-	Registry *prometheus.Registry // default: nothing is measured
+	Logger   *slog.Logger         // default: no logging
+	Registry *prometheus.Registry // default: no metrics
 }
 
-// Limits protect a server from its callers. Zero means the default.
+// Limits protect a server from its clients. A zero field means the default.
 type Limits struct {
 	Body    int64         // bytes of a JSON body; default: 1 MiB
 	Job     int64         // bytes of a body with a job; default: 4 MiB
-	Depth   int           // of JSON; default: 64
-	Rate    float64       // requests a second of one client; default: 500; negative: any
-	Burst   int           // at once beyond that rate; default: 1000
-	Clients int           // clients that are told apart; default: 16,384
-	Conns   int           // connections at a time; default: 32,768
-	Wait    time.Duration // a blocking query waits at most; default: 10m
-	Header  time.Duration // within which a request's header must be there; default: 10s
-	Read    time.Duration // within which its body must be there; default: 30s
-	Upload  time.Duration // within which a module or a snapshot must be there; default: 10m
-	Write   time.Duration // within which a client must take a piece of the answer; default: 30s
+	Depth   int           // nesting depth of JSON; default: 64
+	Rate    float64       // requests per second of one client; default: 500; negative: unlimited
+	Burst   int           // requests that may exceed Rate at once; default: 1000
+	Clients int           // number of clients with their own rate; default: 16,384
+	Conns   int           // concurrent connections; default: 32,768
+	Wait    time.Duration // maximum wait of a blocking query; default: 10m
+	Header  time.Duration // deadline to receive the header of a request; default: 10s
+	Read    time.Duration // deadline to receive the body of a request; default: 30s
+	Upload  time.Duration // deadline to receive a module or a snapshot; default: 10m
+	Write   time.Duration // deadline for a client to accept each part of a response; default: 30s
 	Idle    time.Duration // before an idle connection is closed; default: 2m
-	Call    time.Duration // within which a write must be done; default: 30s
-	Beat    time.Duration // between signs of life on a silent stream; default: 10s
+	Call    time.Duration // deadline of a write; default: 30s
+	Beat    time.Duration // interval of keep-alives on an idle stream; default: 10s
 }
 
 func (l Limits) withDefaults() Limits {
@@ -90,7 +90,7 @@ func orElse[T comparable](v *T, other T) {
 	}
 }
 
-// API answers requests.
+// An API handles HTTP requests for one server.
 type API struct {
 	cfg      Config
 	routes   []route
@@ -103,7 +103,8 @@ type API struct {
 	began    time.Time
 }
 
-// New makes an API; it listens nowhere by itself.
+// New returns an API. It does not listen on any address. It returns an error if
+// cfg.Server is nil.
 func New(cfg Config) (*API, error) {
 	if cfg.Server == nil {
 		return nil, errors.New("Config.Server is required")
@@ -121,10 +122,10 @@ func New(cfg Config) (*API, error) {
 	return a, nil
 }
 
-// ServeHTTP answers one request.
+// ServeHTTP handles one request.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	// The mux would answer an unclean path with a redirect, which turns a write
-	// into a read; an id that holds dots or slashes comes escaped and is left alone.
+	// The mux redirects an unclean path, and a redirect turns a write into a read.
+	// IDs with dots or slashes arrive escaped, so they are not affected.
 	if p := r.URL.EscapedPath(); strings.Contains(p, "//") || strings.Contains(p, "/./") || strings.Contains(p, "/../") {
 		a.serve(&unclean).ServeHTTP(w, r)
 		return
@@ -132,13 +133,14 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a.routed.ServeHTTP(w, r)
 }
 
-// SetRate changes what one client may ask a second, and at once beyond that;
-// negative: any. It may be called while requests are served.
+// SetRate changes the rate limit of each client, in requests per second, and its
+// burst. A negative rate disables the limit. SetRate may be called while requests are
+// served.
 func (a *API) SetRate(perSecond float64, burst int) { a.rates.Set(perSecond, burst) }
 
-// EndStreams ends blocking queries, which answer what there is, and event
-// streams, so that a server that stops need not wait for them. Requests that
-// come later are answered without waiting.
+// EndStreams ends event streams and blocking queries, which return the current state,
+// so that a server can stop without waiting for them. Later requests return without
+// blocking.
 func (a *API) EndStreams() {
 	select {
 	case <-a.stopping:
@@ -147,16 +149,16 @@ func (a *API) EndStreams() {
 	}
 }
 
-// document is the OpenAPI document, made of the table of routes and the types
-// and comments of sdk/client.
+// document is the OpenAPI document, generated from the table of routes and from the
+// types and comments of sdk/client.
 //
 //go:generate go test -run TestDocument -write
 //go:embed openapi.json
 var document []byte
 
-// HTTPServer is a server for the API, with the deadlines of its limits. The
-// caller gives it a listener, from Listener, and shuts it down after EndStreams.
-// It has no deadline for writing: each piece that is written has its own.
+// HTTPServer returns an HTTP server for the API with the deadlines of its limits. The
+// caller serves a listener from Listener, and calls EndStreams before Shutdown. The
+// server has no write deadline, because each part of a response has its own.
 func (a *API) HTTPServer() *http.Server {
 	l := a.cfg.Limits
 	return &http.Server{
@@ -168,8 +170,8 @@ func (a *API) HTTPServer() *http.Server {
 	}
 }
 
-// Listener is l with a limit to connections: those beyond wait until others
-// close.
+// Listener returns l with a limit of connections. Further connections wait until
+// another one closes.
 func (a *API) Listener(l net.Listener) net.Listener {
 	return netutil.LimitListener(l, a.cfg.Limits.Conns)
 }

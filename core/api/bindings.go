@@ -26,12 +26,12 @@ func bindingRoutes() []route {
 	return []route{
 		{
 			methods: get, pattern: "/v1/bindings", name: "bindings_list", tag: tagBindings, roles: reader, scope: scopeNamespace,
-			doc: "Lists bindings, ordered by namespace and ID.", reads: true, paged: true,
+			doc: "Lists bindings, ordered by namespace and ID.", isQuery: true, isPaged: true,
 			response: []*client.BindingStub{}, handle: listBindings,
 		},
 		{
 			methods: get, pattern: "/v1/binding/{id}", name: "binding_get", tag: tagBindings, roles: reader, scope: scopeNamespace,
-			doc: "Returns a binding with its assignments, the reasons for missing replicas, and the bindings that it evicted. The ID may be any unique prefix.", reads: true,
+			doc: "Returns a binding with its assignments, the reasons for missing replicas, and the bindings that it evicted. The ID may be any unique prefix.", isQuery: true,
 			response: client.BindingStatus{}, handle: getBinding,
 		},
 		{
@@ -47,23 +47,24 @@ func bindingRoutes() []route {
 		},
 		{
 			methods: get, pattern: "/v1/binding/{id}/assignments", name: "binding_assignments", tag: tagBindings, roles: reader, scope: scopeNamespace,
-			doc: "Lists the assignments of a binding, ordered by ID.", reads: true,
+			doc: "Lists the assignments of a binding, ordered by ID.", isQuery: true,
 			response: []*client.Assignment{}, handle: bindingAssignments,
 		},
 	}
 }
 
 var bindingKind = resource[model.Binding]{
-	name: "binding", table: state.TableBindings, all: (*state.Snapshot).Bindings, under: true,
-	of: func(b *model.Binding) (string, string) { return b.ID, b.Namespace },
+	name: "binding", table: state.TableBindings, all: (*state.Snapshot).Bindings, byNamespace: true,
+	keyOf: func(b *model.Binding) (string, string) { return b.ID, b.Namespace },
 }
 
 func listBindings(_ *API, c *call) (any, error) {
-	r := newRecounting(c)
+	r := newExplanationRefresh(c)
 	return readList(c, bindingKind, nil, func(s *state.Snapshot, b *model.Binding) *client.BindingStub { return bindingStub(s, b, r) })
 }
 
-// bindingKeyOf is the binding that the path names, by its id or a prefix of it.
+// bindingKeyOf returns the key of the binding that the path names by its ID or a
+// prefix of it. It returns an error if there is none, or more than one.
 func bindingKeyOf(c *call) (model.JobKey, error) {
 	ns, err := c.singleNamespace("binding", "")
 	key := model.JobKey{Namespace: ns, ID: c.r.PathValue("id")}
@@ -78,9 +79,9 @@ func bindingKeyOf(c *call) (model.JobKey, error) {
 			}
 		}
 	}
-	b, err := findByPrefix(c, bindingKind.name, key.ID, here, bindingKind.of)
+	b, err := findByPrefix(c, bindingKind.name, key.ID, here, bindingKind.keyOf)
 	if failed, ok := errors.AsType[*rest.Failure](err); ok && failed.Code != rest.CodeNotFound {
-		return key, err // several begin so
+		return key, err // the prefix is ambiguous
 	}
 	if err != nil {
 		return key, rest.NotFound("binding %s not found in namespace %s", rest.Quote(key.ID), rest.Quote(key.Namespace)).WithHint("GET /v1/bindings lists them")
@@ -98,14 +99,14 @@ func getBinding(a *API, c *call) (any, error) {
 		return nil, err
 	}
 	return c.read(query{
-		// Why it has no place, the clusters say.
+		// The reasons for missing replicas depend on the clusters.
 		keys: []state.Key{state.TableBindings.OfJob(key), state.TableJobEvals.OfJob(key), state.TableClusters.All()}, table: state.TableBindings, wholeTable: true,
 		render: func(s *state.Snapshot) (any, uint64, error) {
 			b := s.Binding(key)
 			if b == nil {
 				return nil, 0, rest.NotFound("binding %s not found in namespace %s", rest.Quote(key.ID), rest.Quote(key.Namespace))
 			}
-			out := &client.BindingStatus{BindingStub: *bindingStub(s, b, newRecounting(c)), Binding: bindingOf(b), Assignments: assignmentsOf(s, key), Evictions: evictions, RecordedBy: a.cfg.ID}
+			out := &client.BindingStatus{BindingStub: *bindingStub(s, b, newExplanationRefresh(c)), Binding: bindingOf(b), Assignments: assignmentsOf(s, key), Evictions: evictions, RecordedBy: a.cfg.ID}
 			if b.HasMissingClass() {
 				out.Warnings = append(out.Warnings, b.ClassWarning())
 			}
@@ -142,7 +143,7 @@ func assignmentsOf(s *state.Snapshot, key model.JobKey) []*client.Assignment {
 	return list
 }
 
-// assignmentOf is an assignment as the API tells of it, without its binding.
+// assignmentOf converts an assignment, without its binding.
 func assignmentOf(s *state.Snapshot, a *model.Assignment) *client.Assignment {
 	out := &client.Assignment{
 		ID: a.ID, Namespace: a.Binding.Namespace, BindingID: a.Binding.ID, ClusterID: a.ClusterID, Replicas: a.Replicas, EvalID: a.EvalID,
@@ -162,34 +163,37 @@ func assignmentOf(s *state.Snapshot, a *model.Assignment) *client.Assignment {
 	return out
 }
 
-// bindingOf is a binding as it is stored.
+// bindingOf converts a binding as it is stored.
 func bindingOf(b *model.Binding) *client.Binding { return jobspec.BindingFromModel(b) }
 
-// newRecounting counts anew why bindings wait, for as many as one answer may take.
+// An explanationRefresh recomputes why bindings are pending. It checks at most
+// maxClusterChecks clusters per response.
 type explanationRefresh struct {
-	clock clock.Clock
-	snap  *state.Snapshot // of the answer that is made
-	now   int64
-	looks int // at clusters that are left to it; beyond them counts are from when the scheduler looked
+	clock      clock.Clock
+	snap       *state.Snapshot // snapshot of the current response
+	now        int64
+	checksLeft int // remaining cluster checks; at 0, the counts of the last evaluation are returned
 }
 
-// maxClusterChecks takes some twenty milliseconds.
+// maxClusterChecks takes about 20 ms.
 const maxClusterChecks = 20_000
 
-func newRecounting(c *call) *explanationRefresh { return &explanationRefresh{clock: c.api.cfg.Clock} }
+func newExplanationRefresh(c *call) *explanationRefresh {
+	return &explanationRefresh{clock: c.api.cfg.Clock}
+}
 
-func (r *explanationRefresh) of(s *state.Snapshot, b *model.Binding, why *model.Explanation) *model.Explanation {
+func (r *explanationRefresh) explain(s *state.Snapshot, b *model.Binding, why *model.Explanation) *model.Explanation {
 	if r.snap != s {
-		r.snap, r.now, r.looks = s, r.clock.Now().UnixNano(), maxClusterChecks
+		r.snap, r.now, r.checksLeft = s, r.clock.Now().UnixNano(), maxClusterChecks
 	}
-	if r.looks > 0 {
+	if r.checksLeft > 0 {
 		why = bindingscheduler.Recount(s, b, why, r.now)
-		r.looks -= max(1, why.Nodes)
+		r.checksLeft -= max(1, why.Nodes)
 	}
 	return why
 }
 
-// bindingStub sums a binding up.
+// bindingStub returns the summary of a binding.
 func bindingStub(s *state.Snapshot, b *model.Binding, r *explanationRefresh) *client.BindingStub {
 	out := &client.BindingStub{
 		ID: b.ID, Namespace: b.Namespace, Priority: int(b.Priority), PriorityClass: b.PriorityClass,
@@ -214,14 +218,14 @@ func bindingStub(s *state.Snapshot, b *model.Binding, r *explanationRefresh) *cl
 		}
 		out.Clusters[a.ClusterID] += a.Replicas
 	}
-	switch lacks := missingReplicas(s, b); {
+	switch missing := missingReplicas(s, b); {
 	case b.Stopped && held:
 		out.Status = "stopping"
 	case b.Stopped:
 		out.Status = "stopped"
-	case lacks == 0 && b.Replicas > 0 && done == out.Placed && !b.Duplicated:
+	case missing == 0 && b.Replicas > 0 && done == out.Placed && !b.Duplicated:
 		out.Status = "complete"
-	case lacks == 0:
+	case missing == 0:
 		out.Status = "bound"
 	case out.Placed > 0:
 		out.Status = "partial"
@@ -229,33 +233,35 @@ func bindingStub(s *state.Snapshot, b *model.Binding, r *explanationRefresh) *cl
 		out.Status = "pending"
 	}
 	if why := bindingExplanation(s, b); why != nil && (out.Status == "pending" || out.Status == "partial") {
-		out.StatusDescription = r.of(s, b, why).String()
+		out.StatusDescription = r.explain(s, b, why).String()
 	}
 	return out
 }
 
-// missingReplicas is how many replicas have no place. Of a binding that is duplicated the
-// scheduler says it, which knows how many clusters it wants.
+// missingReplicas returns the number of replicas without an assignment. For a
+// duplicated binding it is the number in the latest pending evaluation, because only
+// the scheduler determines the number of clusters.
 func missingReplicas(s *state.Snapshot, b *model.Binding) int {
 	if b.Stopped {
 		return 0
 	}
-	lacks := b.Replicas
+	missing := b.Replicas
 	for _, a := range s.BindingAssignments(b.Key()) {
 		if a.CountsAsPlaced() {
-			lacks -= a.Replicas
+			missing -= a.Replicas
 		}
 	}
 	if b.Duplicated {
-		lacks = 0
+		missing = 0
 		if e := view.NewestWaiting(s.EvalsOfJob(b.Key())); e != nil {
-			lacks = e.Queued[b.ID]
+			missing = e.Queued[b.ID]
 		}
 	}
-	return max(0, lacks)
+	return max(0, missing)
 }
 
-// bindingExplanation is what the scheduler found; nil: it has yet to look, or is content.
+// bindingExplanation returns the result of the latest pending evaluation, or nil if
+// no replicas are missing or the binding has not been evaluated yet.
 func bindingExplanation(s *state.Snapshot, b *model.Binding) *model.Explanation {
 	if e := view.NewestWaiting(s.EvalsOfJob(b.Key())); e != nil {
 		return e.Failed[b.ID]
@@ -263,9 +269,9 @@ func bindingExplanation(s *state.Snapshot, b *model.Binding) *model.Explanation 
 	return nil
 }
 
-// clusterRefusals says of every cluster why it does not take what a binding lacks, as of
-// now.
-func clusterRefusals(c *call, s *state.Snapshot, b *model.Binding, lacks int) (list []*client.ClusterRefusal) {
+// clusterRefusals returns for every cluster why it cannot hold the missing replicas
+// of a binding, according to the current state.
+func clusterRefusals(c *call, s *state.Snapshot, b *model.Binding, missing int) (list []*client.ClusterRefusal) {
 	now := c.api.cfg.Clock.Now().UnixNano()
 	for m := range s.Clusters() {
 		r := &client.ClusterRefusal{ClusterID: m.ID}
@@ -280,13 +286,13 @@ func clusterRefusals(c *call, s *state.Snapshot, b *model.Binding, lacks int) (l
 			continue
 		}
 		free, soon := s.ClusterFreeCapacity(m.ID, b.Key(), b.Priority, now)
-		if r.Fits = b.FittingReplicas(&free, lacks); r.Fits == lacks {
+		if r.Fits = b.FittingReplicas(&free, missing); r.Fits == missing {
 			if b.SpreadText() != "" {
 				r.Reason = "a single cluster does not satisfy the spread: " + b.SpreadText()
 			}
 			continue
 		}
-		needs := b.TotalAsk(lacks)
+		needs := b.TotalAsk(missing)
 		var short []string
 		for d := range s.Dims().Len() {
 			if needs[d] > max(0, free[d]) {
@@ -295,17 +301,18 @@ func clusterRefusals(c *call, s *state.Snapshot, b *model.Binding, lacks int) (l
 			}
 		}
 		r.Reason = strings.Join(short, ", ")
-		if b.FittingReplicas(&soon, lacks) == lacks {
+		if b.FittingReplicas(&soon, missing) == missing {
 			r.Reason += "; sufficient capacity becomes free once stopping assignments have ended"
 		}
 	}
 	return list
 }
 
-// recentDecisions is how many decisions a binding's story goes back at most.
+// recentDecisions is the maximum number of decisions from which evictions are listed.
 const recentDecisions = 20
 
-// evictions is who lost replicas to a binding, and to whom it did.
+// evictions returns the recent evictions by a binding and of a binding. Those of
+// namespaces that the caller may not read are omitted.
 func (a *API) evictions(ctx context.Context, key model.JobKey, c *call) (list []*client.BindingEviction, err error) {
 	decisions, err := a.cfg.Server.Decisions(ctx, eventsink.DecisionQuery{Concerns: key, Limit: recentDecisions})
 	if err != nil {
@@ -354,7 +361,7 @@ func putBinding(a *API, c *call) (any, error) {
 	return c.bindingResponse(a.cfg.Server.RegisterBinding(ctx, b, o))
 }
 
-// bindingProblems is what is wrong with a binding, all of it.
+// bindingProblems returns an error that lists every problem of a binding.
 func bindingProblems(err error) error {
 	problems, ok := errors.AsType[jobspec.Problems](err)
 	if !ok {
@@ -384,7 +391,7 @@ func stopBinding(a *API, c *call) (any, error) {
 	return c.bindingResponse(a.cfg.Server.StopBinding(ctx, key, o))
 }
 
-// bindingResponse answers a change of a binding.
+// bindingResponse returns the response to a change of a binding.
 func (c *call) bindingResponse(r *endpoint.Registered, err error) (any, error) {
 	if err != nil {
 		return nil, err

@@ -12,8 +12,8 @@ import (
 	"github.com/cede-scheduler/cede/core/api/rest"
 )
 
-// decodeBody reads the request's JSON into v, a pointer to a struct. Fields that v
-// does not have are an error that names them all.
+// decodeBody decodes the JSON body of the request into v, a pointer to a struct. It
+// returns an error that lists every field that v does not have.
 func (c *call) decodeBody(v any) error {
 	text, err := c.readBody(c.api.cfg.Limits.Body)
 	if err != nil {
@@ -30,7 +30,8 @@ func (c *call) decodeBody(v any) error {
 	return nil
 }
 
-// checkPathID is whether a body is about what the path names; it may leave that out.
+// checkPathID returns an error if the body names another object than the path. The
+// body may omit it.
 func checkPathID(what, path, body string) error {
 	if body != "" && body != path {
 		return rest.Invalid("the path names %s %s, but the body names %s", what, rest.Quote(path), rest.Quote(body))
@@ -45,8 +46,8 @@ func countFields(n int) string {
 	return "unknown fields"
 }
 
-// decodeJobBody is body for requests that carry a job of Nomad's: fields that say
-// something and are not read are returned as warnings, by name.
+// decodeJobBody decodes a body with a Nomad job. It returns a warning for every
+// unknown field that has a value.
 func (c *call) decodeJobBody(v any) (warnings []string, err error) {
 	text, err := c.readBody(c.api.cfg.Limits.Job)
 	if err != nil {
@@ -59,15 +60,15 @@ func (c *call) decodeJobBody(v any) (warnings []string, err error) {
 	return warnings, err
 }
 
-// readBody is the request's body. The client has a deadline for it, which is taken
-// away again: the answer may be long in coming.
+// readBody returns the body of the request. The read deadline of the client is
+// removed afterwards, because the response may take long.
 func (c *call) readBody(limit int64) ([]byte, error) {
 	if kind := c.r.Header.Get("Content-Type"); kind != "" {
 		if name, _, err := mime.ParseMediaType(kind); err != nil || !isJSON(name) {
 			return nil, rest.Invalid("unsupported content type %s: the body must be application/json", rest.Quote(kind))
 		}
 	}
-	if c.r.ContentLength > limit { // it says so itself: nobody need wait for it
+	if c.r.ContentLength > limit { // Content-Length is already over the limit, so do not read
 		return nil, rest.BodyTooLarge(limit)
 	}
 	reader := c.limitedBody(limit, c.api.cfg.Limits.Read)
@@ -79,20 +80,20 @@ func (c *call) readBody(limit int64) ([]byte, error) {
 	return text, nil
 }
 
-// isJSON is whether a content type may be JSON. What curl -d sends is taken
-// for it: everybody's first request is made so.
+// isJSON reports whether the content type may hold JSON. It accepts the type that
+// curl -d sends, because most first requests are made that way.
 func isJSON(name string) bool {
 	return name == "application/json" || name == "application/x-www-form-urlencoded" || name == "text/plain"
 }
 
-// limitedBody is the request's body, of at most limit bytes, which must be there
-// after d.
+// limitedBody returns the body of the request, limited to limit bytes, which must
+// arrive within d.
 func (c *call) limitedBody(limit int64, d time.Duration) io.Reader {
-	_ = c.w.Control.SetReadDeadline(time.Now().Add(d)) // what has no deadlines needs none
+	_ = c.w.Control.SetReadDeadline(time.Now().Add(d)) // fails only in tests without a connection
 	return http.MaxBytesReader(c.w.ResponseWriter, c.r.Body, limit)
 }
 
-// endBody says that the body was read to its end.
+// endBody marks the body as read, and removes its deadline.
 func (c *call) endBody() {
 	c.w.BodyRead = true
 	_ = c.w.Control.SetReadDeadline(time.Time{})

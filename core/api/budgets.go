@@ -21,11 +21,11 @@ func budgetRoutes() []route {
 	return []route{
 		{
 			methods: get, pattern: "/v1/budgets", name: "budgets_list", tag: tagBudgets, roles: reader, scope: scopeNamespace,
-			doc: "Lists disruption budgets with their status, ordered by namespace and name.", reads: true, paged: true, response: []*client.BudgetStub{}, handle: listBudgets,
+			doc: "Lists disruption budgets with their status, ordered by namespace and name.", isQuery: true, isPaged: true, response: []*client.BudgetStub{}, handle: listBudgets,
 		},
 		{
 			methods: get, pattern: "/v1/budget/{id}", name: "budget_get", tag: tagBudgets, roles: reader, scope: scopeNamespace,
-			doc: "Returns a disruption budget with the allocations that it covers.", reads: true, response: client.BudgetStatus{}, handle: getBudget,
+			doc: "Returns a disruption budget with the allocations that it covers.", isQuery: true, response: client.BudgetStatus{}, handle: getBudget,
 		},
 		{
 			methods: putMethods, pattern: "/v1/budget/{id}", name: "budget_put", tag: tagBudgets, roles: operator, scope: scopeNamespace, leaderOnly: true,
@@ -39,14 +39,14 @@ func budgetRoutes() []route {
 	}
 }
 
-// budgetTables is what says how a budget stands: itself, what is under it, and how
-// much of that is wanted, where.
+// budgetTables are the tables that the status of a budget depends on: budgets, the
+// allocations that they cover, and the desired counts and nodes of those.
 var budgetTables = []state.Table{state.TableBudgets, state.TableAllocs, state.TableJobs, state.TableNodes}
 
-// budgetQuery is a read of how budgets stand. What comes and goes elsewhere may
-// change that without a trace in the budget, so such a read is answered when any
-// of the tables changed.
-func (a *API) budgetQuery(made func(*state.Snapshot) (any, error)) query {
+// budgetQuery returns a query for the status of budgets. Changes of allocations and
+// nodes affect the status without changing the budget, so a blocking query returns
+// when any of the tables has changed.
+func (a *API) budgetQuery(render func(*state.Snapshot) (any, error)) query {
 	v := query{table: state.TableBudgets, wholeTable: true}
 	for _, t := range budgetTables {
 		v.keys = append(v.keys, t.All())
@@ -56,7 +56,7 @@ func (a *API) budgetQuery(made func(*state.Snapshot) (any, error)) query {
 		for _, t := range budgetTables {
 			changed = max(changed, a.tables.changed(t))
 		}
-		answer, err := made(s)
+		answer, err := render(s)
 		return answer, changed, err
 	}
 	return v
@@ -96,7 +96,8 @@ func getBudget(a *API, c *call) (any, error) {
 	}))
 }
 
-// budgetKey is the budget that the path names; a body may name it as well.
+// budgetKey returns the key of the budget that the path names. It returns an error if
+// the body names another one.
 func budgetKey(c *call, body *client.Budget) (key model.BudgetKey, err error) {
 	key.Name = c.r.PathValue("id")
 	if err := checkPathID("budget", key.Name, body.Name); err != nil {
@@ -106,7 +107,7 @@ func budgetKey(c *call, body *client.Budget) (key model.BudgetKey, err error) {
 	return key, err
 }
 
-// budgetStub is the budget at a position, with how it stands at a time in Unix
+// budgetStub returns the budget at a position with its status at now, in Unix
 // nanoseconds.
 func budgetStub(s *state.Snapshot, at int32, now int64) *client.BudgetStub {
 	b := s.Budgets()[at]
@@ -155,8 +156,8 @@ func putBudget(a *API, c *call) (any, error) {
 	return c.indexResponse(a.cfg.Server.PutBudget(ctx, b))
 }
 
-// budgetFrom makes a budget of the engine's; what is wrong with one as a whole
-// the server says.
+// budgetFrom converts a budget of the API. It validates single fields; the server
+// validates the budget as a whole.
 func budgetFrom(key model.BudgetKey, req *client.Budget) (*model.Budget, error) {
 	b := &model.Budget{Namespace: key.Namespace, Name: key.Name, Labels: req.Labels, Strict: req.Enforcement == client.EnforceStrict}
 	if req.Enforcement != "" && req.Enforcement != client.EnforceBestEffort && !b.Strict {

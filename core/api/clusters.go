@@ -22,12 +22,12 @@ func clusterRoutes() []route {
 	return []route{
 		{
 			methods: get, pattern: "/v1/clusters", name: "clusters_list", tag: tagClusters, roles: reader,
-			doc: "Lists member clusters, ordered by ID.", reads: true, paged: true,
+			doc: "Lists member clusters, ordered by ID.", isQuery: true, isPaged: true,
 			response: []*client.Cluster{}, handle: listClusters,
 		},
 		{
 			methods: get, pattern: "/v1/cluster/{id}", name: "cluster_get", tag: tagClusters, roles: reader,
-			doc: "Returns a member cluster. The ID may be any unique prefix.", reads: true,
+			doc: "Returns a member cluster. The ID may be any unique prefix.", isQuery: true,
 			response: client.Cluster{}, handle: getCluster,
 		},
 		{
@@ -53,7 +53,7 @@ func clusterRoutes() []route {
 		},
 		{
 			methods: get, pattern: "/v1/cluster/{id}/assignments", name: "cluster_assignments", tag: tagMember, roles: []acl.Role{acl.Read, acl.Node},
-			doc: "Lists the assignments that hold capacity on a member cluster, with their bindings, ordered by ID.", reads: true,
+			doc: "Lists the assignments that hold capacity on a member cluster, with their bindings, ordered by ID.", isQuery: true,
 			params:   []param{{"claims", "boolean", "append the claims of bindings, as assignments whose DesiredStatus is claim"}},
 			response: []*client.Assignment{}, handle: clusterAssignments,
 		},
@@ -67,7 +67,7 @@ func clusterRoutes() []route {
 
 var clusterKind = resource[model.Cluster]{
 	name: "cluster", table: state.TableClusters, get: (*state.Snapshot).Cluster, all: (*state.Snapshot).Clusters,
-	of: func(m *model.Cluster) (string, string) { return m.ID, "" },
+	keyOf: func(m *model.Cluster) (string, string) { return m.ID, "" },
 }
 
 func listClusters(_ *API, c *call) (any, error) {
@@ -80,8 +80,8 @@ func getCluster(_ *API, c *call) (any, error) {
 	})
 }
 
-// clusterView is a member cluster as the API tells of it. Claims of namespaces that
-// the caller may not see are left out.
+// clusterView converts a member cluster. Claims of namespaces that the caller may not
+// read are omitted.
 func clusterView(c *call, s *state.Snapshot, m *model.Cluster) *client.Cluster {
 	out := &client.Cluster{
 		ID: m.ID, Capacity: m.Capacity, Attributes: m.Attributes, Status: "ready", Agent: m.SecretHash != [32]byte{},
@@ -219,7 +219,8 @@ func clusterAssignments(_ *API, c *call) (any, error) {
 	})
 }
 
-// claimsOf is the claims of bindings on a member cluster, as assignments to come.
+// claimsOf returns the claims of bindings on a member cluster, in the form of
+// assignments.
 func claimsOf(c *call, s *state.Snapshot, id string) (list []*client.Assignment) {
 	now := c.api.cfg.Clock.Now().UnixNano()
 	for _, claim := range s.ClusterClaims(id) {
@@ -236,7 +237,8 @@ func claimsOf(c *call, s *state.Snapshot, id string) (list []*client.Assignment)
 	return list
 }
 
-// requireOwnCluster is ownNode for the agent of a member cluster.
+// requireOwnCluster returns an error if an agent's request lacks the secret of the
+// member cluster.
 func requireOwnCluster(c *call, id string) error {
 	m := c.api.cfg.Server.Snapshot().Cluster(id)
 	if m == nil {

@@ -1,14 +1,12 @@
-// Package api owns the HTTP API under /v1: one table of routes, from which the
-// mux, the OpenAPI document and the test of authorization are made; the
-// translation between the engine's nouns and the API's JSON; and what protects a
-// server from its callers: tokens, limits of size, depth, rate and number, and
-// deadlines.
+// Package api owns the HTTP API under /v1: the table of routes, from which the mux,
+// the OpenAPI document and the authorization test are built; the conversion between
+// the model and the JSON of the API; and the protection of a server from its clients:
+// tokens, deadlines, and limits of size, depth, rate and number.
 //
-// It never decides anything and keeps no state of the cluster: it reads
-// snapshots, and writes by calling the server. Whether a job makes sense is
-// core/jobspec's to say.
+// It makes no decisions and holds no cluster state. It reads snapshots, and writes by
+// calling the server. core/jobspec validates jobs.
 //
-// cmd makes one API for each process and serves HTTPServer. An API is safe for
-// concurrent use; DESIGN.md tells how a request travels and what is compatible
+// cmd creates one API per process and serves its HTTPServer. An API is safe for
+// concurrent use. DESIGN.md describes the path of a request and the compatibility
 // with Nomad.
 package api

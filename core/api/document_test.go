@@ -249,13 +249,13 @@ func parameters(r *route) []object {
 	if r.scope == scopeNamespace && !slices.ContainsFunc(r.params, func(p param) bool { return p.name == "namespace" }) {
 		add("query", "namespace", "string", "default: default; in lists, * selects all namespaces")
 	}
-	if r.reads {
+	if r.isQuery {
 		add("query", "index", "integer", "respond once the requested objects are newer than this index, as returned in the header X-Nomad-Index")
 		add("query", "wait", "string", "maximum time to wait for index, such as 30s; default: 5m")
 		add("query", "stale", "boolean", "respond from the local state of any server, even if it has not caught up")
 		add("query", "consistent", "boolean", "the leader responds once a majority has confirmed its leadership")
 	}
-	if r.paged {
+	if r.isPaged {
 		add("query", "prefix", "string", "only objects whose ID has this prefix")
 		add("query", "per_page", "integer", "maximum number of entries; the header X-Nomad-NextToken returns the next_token of the next page")
 		add("query", "next_token", "string", "start of the page, as returned by the previous page")

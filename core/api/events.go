@@ -24,7 +24,7 @@ const tagEvents = "events"
 
 func eventRoutes() []route {
 	return []route{{
-		methods: get, pattern: "/v1/event/stream", name: "event_stream", tag: tagEvents, roles: []acl.Role{acl.Read}, scope: scopeNamespace, binary: true,
+		methods: get, pattern: "/v1/event/stream", name: "event_stream", tag: tagEvents, roles: []acl.Role{acl.Read}, scope: scopeNamespace, isBinary: true,
 		doc: "Streams events in log order: as server-sent events if Accept is text/event-stream, with the index as id, " +
 			"otherwise as one JSON object per line, with {} as keep-alive. Resume an interrupted stream with Last-Event-ID or index. If events were missed that are " +
 			"no longer stored, the stream reports it: an event named lost, or an object with Lost. If it starts at an index later than the newest, it " +
@@ -38,14 +38,14 @@ func eventRoutes() []route {
 	}}
 }
 
-// eventFilter is which events of a stream are for its reader.
+// eventFilter selects the events of a stream that its client receives.
 type eventFilter struct {
 	c    *call
-	keys map[events.Topic][]string // "" among them: any
+	keys map[events.Topic][]string // "" in the list: all keys
 }
 
-// filterOf reads the parameters of a stream. Topics that we do not have match
-// nothing, where they are Nomad's; others are an error.
+// filterOf returns the filter of a request, and its topics. Topics that exist only in
+// Nomad match nothing. Other unknown topics are an error.
 func filterOf(c *call) (*eventFilter, []string, error) {
 	f := &eventFilter{c: c, keys: map[events.Topic][]string{}}
 	for _, text := range c.r.URL.Query()["topic"] {
@@ -63,7 +63,7 @@ func filterOf(c *call) (*eventFilter, []string, error) {
 		case !slices.Contains(nomadTopics, name):
 			return nil, nil, rest.Invalid("unknown topic %s", rest.Quote(name)).WithHint("use *, or one of %v", events.Topics).With("Parameter", "topic")
 		default:
-			f.keys[topic] = append(f.keys[topic], key) // never published
+			f.keys[topic] = append(f.keys[topic], key) // matches nothing
 		}
 	}
 	var topics []string
@@ -73,7 +73,7 @@ func filterOf(c *call) (*eventFilter, []string, error) {
 	return f, topics, nil
 }
 
-// nomadTopics are Nomad's that nothing is published under here.
+// nomadTopics are the topics of Nomad without an equivalent.
 var nomadTopics = []string{"Deployment", "NodePool", "Service", "ACLToken", "ACLPolicy", "ACLRole"}
 
 func (f *eventFilter) matches(e *events.Event) bool {
@@ -82,7 +82,8 @@ func (f *eventFilter) matches(e *events.Event) bool {
 			return false
 		}
 	}
-	// Who is bound to a namespace learns nothing of the others, nor of the cluster.
+	// A token that is restricted to a namespace receives no events of other
+	// namespaces or of the cluster.
 	if f.c.token != nil && f.c.token.Namespace != "" && e.Namespace != f.c.token.Namespace {
 		return false
 	}
@@ -90,12 +91,12 @@ func (f *eventFilter) matches(e *events.Event) bool {
 	return len(f.keys) == 0 || asked && (slices.Contains(keys, "") || slices.Contains(keys, e.Key))
 }
 
-// position is where a reader is: how many of the events of an index that are
-// for it were sent. It is the id of a message, so that a stream which breaks off
-// in the middle of an index goes on there.
+// A position identifies the progress of a client: the number of events of an index,
+// after filtering, that it has received. Messages carry it as their ID, so that an
+// interrupted stream resumes within an index.
 type position struct {
 	index uint64
-	sent  int // 0: all of them, in what a reader asks for
+	sent  int // 0 in a request: all events of the index
 }
 
 func (p position) String() string { return fmt.Sprintf("%d.%d", p.index, p.sent) }
@@ -113,8 +114,8 @@ func parsePosition(text string) (position, error) {
 	return p, nil
 }
 
-// streamStart is where a stream begins: the index of the first events that are asked
-// for, 0 for from now on, and how many of that index are skipped.
+// streamStart returns the index at which the stream starts, 0 for new events only,
+// and the number of events of that index to skip.
 func streamStart(c *call) (from uint64, skip int, err error) {
 	text := c.r.Header.Get("Last-Event-ID")
 	if text == "" {
@@ -128,13 +129,13 @@ func streamStart(c *call) (from uint64, skip int, err error) {
 	return p.index, p.sent, err
 }
 
-// stream is one form in which events are written.
+// stream is one wire format of events.
 type stream interface {
 	begin(h http.Header)
 	events(at position, e *client.Events) error
 	lost(gap *client.EventsLost) error
 	alive() error
-	// ahead says that the stream waits for a later index than the newest.
+	// ahead reports that the stream starts after the newest index.
 	ahead(newest uint64) error
 }
 
@@ -159,7 +160,7 @@ func streamEvents(a *API, c *call) (any, error) {
 	c.setStateHeaders(snap)
 	out.begin(c.w.Header())
 	begin := out.alive
-	if from > snap.Index()+1 { // no mistake, perhaps: a server that lags behind may be asked
+	if from > snap.Index()+1 { // valid on a server that lags behind
 		begin = func() error { return out.ahead(snap.Index()) }
 	}
 	if begin() == nil {
@@ -169,7 +170,7 @@ func streamEvents(a *API, c *call) (any, error) {
 	return responded, nil
 }
 
-// writeEvents has events written until the reader goes away or the server stops.
+// writeEvents writes events until the client disconnects or the server stops.
 func (a *API) writeEvents(ctx context.Context, sub *events.Subscription, r *streamReader) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -196,23 +197,24 @@ func (a *API) writeEvents(ctx context.Context, sub *events.Subscription, r *stre
 	}
 }
 
-// next waits for events, for no longer than a sign of life may be missing.
+// next waits for events, at most until the next keep-alive is due.
 func (a *API) next(ctx context.Context, sub *events.Subscription) (events.Batch, error) {
 	ctx, cancel := context.WithTimeout(ctx, a.cfg.Limits.Beat)
 	defer cancel()
 	return sub.Next(ctx)
 }
 
-// streamReader is who a stream is for, and how far it has come.
+// streamReader is the client of a stream and its progress.
 type streamReader struct {
 	filter *eventFilter
 	out    stream
 	at     position
-	first  uint64 // the index that it asked for
-	skip   int    // events of that which it has already
+	first  uint64 // the index that it requested
+	skip   int    // number of events of that index that it has received before
 }
 
-// batch writes a batch: what was missed, then the events of one index at a time.
+// batch writes a batch: first the gap, if events were lost, then one message per
+// index.
 func (r *streamReader) batch(b events.Batch) error {
 	if b.Lost != nil {
 		if err := r.out.lost(&client.EventsLost{From: b.Lost.From, To: b.Lost.To}); err != nil {
@@ -258,7 +260,7 @@ func eventOf(e *events.Event) client.Event {
 	}
 }
 
-// lineStream is one JSON object a line, as Nomad's clients read it.
+// lineStream writes one JSON object per line, as Nomad's clients expect.
 type lineStream struct{ c *call }
 
 func (lineStream) begin(h http.Header) { h.Set("Content-Type", "application/json") }
@@ -283,9 +285,8 @@ func (s lineStream) events(_ position, list *client.Events) error {
 	return s.line(list)
 }
 
-// nomadPayload is an event's payload as Nomad's clients read it: what the event
-// is about, as it is now, under the name of its topic, and beside it what the
-// event itself says.
+// nomadPayload returns an event's payload in the form of Nomad: the current object
+// under the name of its topic, next to the payload of the event itself.
 func nomadPayload(s *state.Snapshot, e *client.Event) json.RawMessage {
 	payload := map[string]any{"Event": e.Payload}
 	switch events.Topic(e.Topic) {
@@ -321,14 +322,13 @@ func (s lineStream) alive() error { return s.line(struct{}{}) }
 
 func (s lineStream) ahead(newest uint64) error { return s.line(&client.Events{Newest: newest}) }
 
-// sseStream is server-sent events. Programs that speak the protocol resume by
-// themselves.
+// sseStream writes server-sent events, which standard clients resume automatically.
 type sseStream struct{ c *call }
 
 func (sseStream) begin(h http.Header) {
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("Cache-Control", "no-cache")
-	h.Set("X-Accel-Buffering", "no") // or a proxy may hold it back
+	h.Set("X-Accel-Buffering", "no") // prevents buffering by proxies
 }
 
 func (s sseStream) message(name, id string, v any) error {
@@ -357,7 +357,7 @@ func (s sseStream) alive() error {
 	return s.c.w.Flush()
 }
 
-// ahead has no id: whoever resumes does so where it was.
+// ahead sends no ID, so that a client that reconnects resumes at its old position.
 func (s sseStream) ahead(newest uint64) error {
 	if _, err := fmt.Fprintf(s.c.w, "event: ahead\ndata: {\"Newest\":%d}\n\n", newest); err != nil {
 		return err

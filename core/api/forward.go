@@ -14,15 +14,15 @@ import (
 	"github.com/cede-scheduler/cede/core/api/rest"
 )
 
-// forwardToLeader sends a request that only the leader can answer on to it, and is
-// whether it did. A request that was passed on is not passed on again: while
-// servers disagree about who leads it would go round.
+// forwardToLeader forwards a request that only the leader can handle, and reports
+// whether it did. A forwarded request is not forwarded again: if servers disagree
+// about the leader, it would loop.
 func (a *API) forwardToLeader(c *call) bool {
 	if a.cfg.Replication == nil || a.cfg.Process.LeaderURL == nil || a.cfg.Replication.IsLeader() || !c.needsLeader() {
 		return false
 	}
 	if c.r.Header.Get(headerForwarded) != "" {
-		return false // answered with no_leader by whoever tries to write
+		return false // the write itself then fails with no_leader
 	}
 	leader := a.cfg.Process.LeaderURL()
 	target, err := url.Parse(leader)
@@ -30,10 +30,10 @@ func (a *API) forwardToLeader(c *call) bool {
 		return false
 	}
 	within := a.cfg.Limits.Read
-	if c.route.binary {
+	if c.route.isBinary {
 		within = a.cfg.Limits.Upload
 	}
-	// The body must come in time; then the leader has its time to answer.
+	// The deadline covers the body and then the time of the leader to respond.
 	_ = c.w.Control.SetReadDeadline(time.Now().Add(within + a.cfg.Limits.Call))
 	answers, end := a.watchForwarded(c, leader)
 	defer end()
@@ -69,24 +69,26 @@ func (a *API) forwardToLeader(c *call) bool {
 }
 
 const (
-	// leaderCheckInterval is how often it is looked whether the server that a request was passed on
-	// to leads still, and leadsNot how many such looks must find that it does not.
+	// leaderCheckInterval is the interval at which a waiting request checks that the
+	// server it was forwarded to is still the leader. leaderCheckFailures is the
+	// number of consecutive failed checks that end the request.
 	leaderCheckInterval = 500 * time.Millisecond
 	leaderCheckFailures = 2
 )
 
-// errLeaderChanged is of a request that was passed on to a server which leads no more.
+// errLeaderChanged means that the server a request was forwarded to lost leadership.
 var errLeaderChanged = errors.New("it lost leadership before it responded")
 
-// watchForwarded ends a request that is passed on when the server that was to answer it
-// leads no more and does not say so itself. Whoever is deposed answers that; but a process
-// that was stopped does not, and its connections stay: the caller would wait for ever for
-// a server that the others have replaced. answers is called once it begins to answer.
+// watchForwarded cancels a forwarded request if its target loses leadership without
+// responding. A deposed leader responds with an error, but a suspended process does
+// not, and its connections stay open: the caller would wait forever for a server that
+// was replaced. The caller must call answers when the response starts, and end when
+// the request is finished.
 func (a *API) watchForwarded(c *call, leader string) (answers, end func()) {
 	ctx, cancel := context.WithCancelCause(c.r.Context())
 	c.r = c.r.WithContext(ctx)
 	var answered atomic.Bool
-	look := func() {
+	checkLeader := func() {
 		ticks := time.NewTicker(leaderCheckInterval)
 		defer ticks.Stop()
 		for not := 0; not < leaderCheckFailures; {
@@ -104,16 +106,16 @@ func (a *API) watchForwarded(c *call, leader string) (answers, end func()) {
 		}
 		cancel(errLeaderChanged)
 	}
-	timer := time.AfterFunc(leaderCheckInterval, look) // what is answered at once needs no look
+	timer := time.AfterFunc(leaderCheckInterval, checkLeader) // short requests are never checked
 	return func() { answered.Store(true); timer.Stop() }, func() { timer.Stop(); cancel(nil) }
 }
 
-// catchUpTimeout bounds how long a write is held back for this server to have it.
+// catchUpTimeout bounds the delay of a forwarded write until this server has applied it.
 const catchUpTimeout = 2 * time.Second
 
-// catchUp waits until this server has what was written at the leader for a caller
-// who goes on here: what it wrote, it reads. A server that is far behind holds nobody
-// up for it.
+// catchUp waits until this server has applied a write that it forwarded, so that the
+// caller reads its own writes here. After catchUpTimeout it gives up: a server that
+// is far behind does not block writes.
 func (a *API) catchUp(c *call, resp *http.Response) {
 	index, err := strconv.ParseUint(resp.Header.Get(headerIndex), 10, 64)
 	if err != nil || c.r.Method == http.MethodGet || resp.StatusCode >= http.StatusMultipleChoices {
@@ -121,20 +123,20 @@ func (a *API) catchUp(c *call, resp *http.Response) {
 	}
 	ctx, cancel := context.WithTimeout(c.r.Context(), catchUpTimeout)
 	defer cancel()
-	_, _ = a.cfg.Server.WaitIndex(ctx, index) // else it reads what this server has
+	_, _ = a.cfg.Server.WaitIndex(ctx, index) // on timeout the caller reads an older state
 }
 
-// needsLeader is whether only the leader can answer.
+// needsLeader reports whether only the leader can handle the request.
 func (c *call) needsLeader() bool {
 	if c.route.leaderOnly {
 		return true
 	}
-	consistent, _ := queryFlag(c, "consistent") // what is wrong with it is told later
+	consistent, _ := queryFlag(c, "consistent") // the handler reports an invalid value
 	return consistent
 }
 
-// isForwardedBy is whether a request came by way of another server of the pool. The
-// header alone proves nothing: the address must be one of theirs.
+// isForwardedBy reports whether another server of the pool forwarded the request. Any
+// client can set the header, so the address must be that of a member.
 func (a *API) isForwardedBy(c *call, address string) bool {
 	return c.r.Header.Get(headerForwarded) != "" && slices.ContainsFunc(a.memberList(), func(m Member) bool {
 		return m.Name != a.cfg.ID && host(m.Address) == address

@@ -22,8 +22,8 @@ func jobRoutes() []route {
 	return []route{
 		{
 			methods: get, pattern: "/v1/jobs", name: "jobs_list", tag: tagJobs, roles: reader, scope: scopeNamespace,
-			doc:   "Lists jobs, ordered by namespace and ID.",
-			reads: true, paged: true, response: []*client.JobStub{}, handle: listJobs,
+			doc:     "Lists jobs, ordered by namespace and ID.",
+			isQuery: true, isPaged: true, response: []*client.JobStub{}, handle: listJobs,
 		},
 		{
 			methods: post, pattern: "/v1/jobs", name: "jobs_register", tag: tagJobs, roles: submitter, scope: scopeNamespace, leaderOnly: true,
@@ -52,7 +52,7 @@ func jobRoutes() []route {
 		},
 		{
 			methods: get, pattern: "/v1/job/{id}", name: "job_get", tag: tagJobs, roles: reader, scope: scopeNamespace,
-			doc: "Returns a job.", reads: true, response: client.Job{}, handle: getJob,
+			doc: "Returns a job.", isQuery: true, response: client.Job{}, handle: getJob,
 		},
 		{
 			methods: remove, pattern: "/v1/job/{id}", name: "job_stop", tag: tagJobs, roles: submitter, scope: scopeNamespace, leaderOnly: true,
@@ -66,21 +66,21 @@ func jobRoutes() []route {
 		},
 		{
 			methods: get, pattern: "/v1/job/{id}/summary", name: "job_summary", tag: tagJobs, roles: reader, scope: scopeNamespace,
-			doc: "Counts the allocations of a job by task group.", reads: true, response: client.JobSummary{}, handle: jobSummary,
+			doc: "Counts the allocations of a job by task group.", isQuery: true, response: client.JobSummary{}, handle: jobSummary,
 		},
 		{
 			methods: get, pattern: "/v1/job/{id}/versions", name: "job_versions", tag: tagJobs, roles: reader, scope: scopeNamespace,
-			doc: "Lists the latest versions of a job, newest first.", reads: true,
+			doc: "Lists the latest versions of a job, newest first.", isQuery: true,
 			response: client.JobVersionsResponse{}, handle: jobVersions,
 		},
 		{
 			methods: get, pattern: "/v1/job/{id}/allocations", name: "job_allocations", tag: tagJobs, roles: reader, scope: scopeNamespace,
-			doc: "Lists the allocations of a job, ordered by ID.", reads: true,
+			doc: "Lists the allocations of a job, ordered by ID.", isQuery: true,
 			response: []*client.AllocationStub{}, handle: jobAllocations,
 		},
 		{
 			methods: get, pattern: "/v1/job/{id}/evaluations", name: "job_evaluations", tag: tagJobs, roles: reader, scope: scopeNamespace,
-			doc: "Lists the evaluations of a job, newest first.", reads: true,
+			doc: "Lists the evaluations of a job, newest first.", isQuery: true,
 			response: []*client.Evaluation{}, handle: jobEvaluations,
 		},
 	}
@@ -111,7 +111,7 @@ func listJobs(_ *API, c *call) (any, error) {
 	})
 }
 
-// jobsOf yields the jobs that are asked for, ascending.
+// jobsOf yields the jobs that match the request, in ascending order.
 func jobsOf(s *state.Snapshot, c *call) func(func(*model.Job) bool) {
 	ns := c.namespace()
 	jobs := s.Jobs()
@@ -127,7 +127,8 @@ func jobsOf(s *state.Snapshot, c *call) func(func(*model.Job) bool) {
 	}
 }
 
-// jobFrom makes a job of the scheduler's of what was sent.
+// jobFrom converts the job of a request to the model. It returns an error that lists
+// every problem of the job.
 func jobFrom(c *call, job *client.Job) (*model.Job, error) {
 	if job == nil {
 		return nil, rest.Invalid("Job is required").WithHint(`the body must be {"Job": {"ID": ..., "TaskGroups": [...]}}`)
@@ -158,7 +159,7 @@ func jobFrom(c *call, job *client.Job) (*model.Job, error) {
 	return m, nil
 }
 
-// jobProblems is what is wrong with a job, all of it.
+// jobProblems returns an error that lists every problem of a job.
 func jobProblems(err error) error {
 	var problems jobspec.Problems
 	if !errors.As(err, &problems) {
@@ -175,8 +176,8 @@ func jobProblems(err error) error {
 	return f.With("Problems", list)
 }
 
-// registerRequest tells an empty token, which is somebody's mistake, from none: who names
-// a plan must not be given whatever scheduling comes to.
+// registerRequest distinguishes an empty token from an absent one. An empty token is
+// an error of the client, and must not register the job without its plan.
 type registerRequest struct {
 	client.JobRegisterRequest
 	PlanToken *string
@@ -228,10 +229,11 @@ func registerResponse(c *call, r *endpoint.Registered, warnings []string) *clien
 	return out
 }
 
-// maxIdempotencyKey is how long an idempotency key may be, in bytes.
+// maxIdempotencyKey is the maximum length of an idempotency key in bytes.
 const maxIdempotencyKey = 128
 
-// idempotencyKey is the request's, apart from other callers'.
+// idempotencyKey returns the idempotency key of the request, separate for each token,
+// or "" if there is none.
 func idempotencyKey(c *call) (string, error) {
 	key := c.r.Header.Get(headerIdempotency)
 	if len(key) > maxIdempotencyKey || strings.ContainsFunc(key, func(r rune) bool { return r < ' ' || r > '~' }) {
@@ -351,8 +353,8 @@ func evaluateJob(a *API, c *call) (any, error) {
 	return registerResponse(c, r, nil), nil
 }
 
-// readJob answers what is made of one job and what belongs to it.
-func readJob(c *call, made func(*state.Snapshot, *model.Job) (any, uint64)) (any, error) {
+// readJob runs a query for one job and the objects that belong to it.
+func readJob(c *call, render func(*state.Snapshot, *model.Job) (any, uint64)) (any, error) {
 	key, err := c.jobKey()
 	if err != nil {
 		return nil, err
@@ -364,13 +366,14 @@ func readJob(c *call, made func(*state.Snapshot, *model.Job) (any, uint64)) (any
 			if j == nil {
 				return nil, 0, jobNotFound(s, key)
 			}
-			answer, changed := made(s, j)
+			answer, changed := render(s, j)
 			return answer, max(changed, j.ModifyIndex), nil
 		},
 	})
 }
 
-// jobNotFound says that a job is not there, and which namespace has one of its name.
+// jobNotFound returns the error for a missing job. The hint lists the namespaces that
+// have a job with the same ID.
 func jobNotFound(s *state.Snapshot, key model.JobKey) error {
 	f := rest.NotFound("job %s not found in namespace %s", rest.Quote(key.ID), rest.Quote(key.Namespace))
 	var like []string
@@ -409,8 +412,8 @@ func jobVersions(_ *API, c *call) (any, error) {
 	})
 }
 
-// A job that was purged may have left allocations and evaluations behind, so
-// their lists ask for no job.
+// A purged job may have left allocations and evaluations behind, so their lists do
+// not require the job to exist.
 
 func jobAllocations(_ *API, c *call) (any, error) {
 	key, err := c.jobKey()

@@ -11,30 +11,31 @@ import (
 
 const tagKube = "kubernetes"
 
-// maxKube bounds the body of a request of kube-scheduler, in bytes: unless the
-// extender keeps nodes itself, filter carries every node of the cluster, whole.
+// maxKube limits the body of a request of kube-scheduler, in bytes. Unless the
+// extender is configured to cache nodes, filter sends every node of the cluster.
 const maxKube = 512 << 20
 
-// kubeRoutes are kube-scheduler's, whose paths and documents are not ours to
-// choose. Each server answers for itself: kube-scheduler asks one.
+// kubeRoutes returns the routes of kube-scheduler's extender protocol, which defines
+// the paths and documents. Requests are not forwarded: kube-scheduler calls one
+// server.
 func kubeRoutes() []route {
 	operator := []acl.Role{acl.Operate}
-	made := func(v extender.Verb, methods []string, response any, doc string, params ...param) route {
+	verb := func(v extender.Verb, methods []string, response any, doc string, params ...param) route {
 		return route{
 			methods: methods, pattern: "/kube/v1/" + string(v), name: "kube_" + string(v), tag: tagKube, roles: operator,
-			doc: doc, params: params, request: map[string]any{}, response: response, binary: true,
+			doc: doc, params: params, request: map[string]any{}, response: response, isBinary: true,
 			handle: func(a *API, c *call) (any, error) { return kubeVerb(a, c, v) },
 		}
 	}
 	once := []string{http.MethodPost}
 	return []route{
-		made(extender.Filter, once, map[string]any{}, "Extender of kube-scheduler, filter: removes the nodes on which the scheduler cannot place the pod without evictions."),
-		made(extender.Prioritize, once, []map[string]any{}, "Extender of kube-scheduler, prioritize: scores nodes from 0 to 10 by the scheduler's rank for the pod."),
-		made(extender.Preempt, once, map[string]any{}, "Extender of kube-scheduler, preempt: the active policy chooses the node and the victims. If it cannot decide, the proposed victims are kept.",
+		verb(extender.Filter, once, map[string]any{}, "Extender of kube-scheduler, filter: removes the nodes on which the scheduler cannot place the pod without evictions."),
+		verb(extender.Prioritize, once, []map[string]any{}, "Extender of kube-scheduler, prioritize: scores nodes from 0 to 10 by the scheduler's rank for the pod."),
+		verb(extender.Preempt, once, map[string]any{}, "Extender of kube-scheduler, preempt: the active policy chooses the node and the victims. If it cannot decide, the proposed victims are kept.",
 			param{"nodes", "string", "all: return victims for every node and let kube-scheduler choose; default: only the node that the policy chooses"},
 			param{"onFault", "string", "none: evict nothing if the policy fails; default: keep the proposed victims"}),
-		made(extender.Bind, once, map[string]any{}, "Extender of kube-scheduler, bind: binds the pod through the Kubernetes API server, if the server runs in that cluster."),
-		made(extender.Objects, putMethods, map[string]any{}, "Loads the objects of a Kubernetes cluster into the extender: the output of kubectl get -o json, or watch events.",
+		verb(extender.Bind, once, map[string]any{}, "Extender of kube-scheduler, bind: binds the pod through the Kubernetes API server, if the server runs in that cluster."),
+		verb(extender.Objects, putMethods, map[string]any{}, "Loads the objects of a Kubernetes cluster into the extender: the output of kubectl get -o json, or watch events.",
 			param{"replace", "boolean", "the body is the whole cluster: discard all earlier objects"}),
 	}
 }

@@ -9,38 +9,40 @@ import (
 	"github.com/cede-scheduler/cede/core/state"
 )
 
-// resource is how the things of one table are found and listed.
+// resource describes how the objects of one table are found and listed.
 type resource[T any] struct {
-	name  string // in messages
-	table state.Table
-	get   func(*state.Snapshot, string) *T // by id; nil: there is none
-	all   func(*state.Snapshot) iter.Seq[*T]
-	of    func(*T) (id, namespace string) // namespace "": they are in none
-	under bool                            // all yields them by namespace first
+	name        string // used in messages
+	table       state.Table
+	get         func(*state.Snapshot, string) *T // by ID; returns nil if not found
+	all         func(*state.Snapshot) iter.Seq[*T]
+	keyOf       func(*T) (id, namespace string) // namespace is "" if the objects have none
+	byNamespace bool                            // all yields objects ordered by namespace first
 }
 
-// find finds a thing by its id or a prefix of it.
+// find returns the object with this ID, or the only one whose ID has it as a prefix.
+// It returns an error if there is none, or more than one.
 func (k resource[T]) find(s *state.Snapshot, c *call, id string) (*T, error) {
 	if x := k.get(s, id); x != nil {
-		if _, namespace := k.of(x); c.canSee(namespace) {
+		if _, namespace := k.keyOf(x); c.canSee(namespace) {
 			return x, nil
 		}
 	}
-	return findByPrefix(c, k.name, id, k.all(s), k.of)
+	return findByPrefix(c, k.name, id, k.all(s), k.keyOf)
 }
 
-// resolveID is the id of the thing that the path names by a prefix of it; what the
-// path says, where there is no such thing.
+// resolveID returns the ID of the object that the path names by a prefix, or the
+// path's value if there is no such object.
 func (k resource[T]) resolveID(c *call) string {
 	id := c.r.PathValue("id")
 	if x, err := k.find(c.api.cfg.Server.Snapshot(), c, id); err == nil {
-		id, _ = k.of(x)
+		id, _ = k.keyOf(x)
 	}
 	return id
 }
 
-// readOne answers a query for the thing that the path names. show tells it, and when
-// it changed; what else that is made of, the keys watch.
+// readOne handles a query for the object that the path names. show returns the
+// response and the index of its last change. keys are watched in addition to the
+// object, and must cover everything else that show reads.
 func readOne[T any](c *call, k resource[T], show func(*state.Snapshot, *T) (answer any, changed uint64), keys ...state.Key) (any, error) {
 	id := k.resolveID(c)
 	return c.read(query{
@@ -56,8 +58,8 @@ func readOne[T any](c *call, k resource[T], show func(*state.Snapshot, *T) (answ
 	})
 }
 
-// readList answers a query for the things of a kind, a page of them: those that the
-// caller asks for and may see, and that keep, where it is given, keeps.
+// readList handles a query for a page of objects: those that match the request, that
+// the caller may see and, if keep is not nil, for which keep returns true.
 func readList[T, R any](c *call, k resource[T], keep func(*T) bool, show func(*state.Snapshot, *T) R) (any, error) {
 	part, err := c.page()
 	if err != nil {
@@ -68,12 +70,12 @@ func readList[T, R any](c *call, k resource[T], keep func(*T) bool, show func(*s
 		render: func(s *state.Snapshot) (any, uint64, error) {
 			p := pager[R]{page: part}
 			for x := range k.all(s) {
-				id, namespace := k.of(x)
+				id, namespace := k.keyOf(x)
 				if !c.matches(namespace, id) || keep != nil && !keep(x) {
 					continue
 				}
 				key := pageKey(id)
-				if k.under {
+				if k.byNamespace {
 					key = pageKey(namespace, id)
 				}
 				if !p.add(key, func() R { return show(s, x) }) {
@@ -85,10 +87,11 @@ func readList[T, R any](c *call, k resource[T], keep func(*T) bool, show func(*s
 	})
 }
 
-// minPrefix is how much of an id must be given.
+// minPrefix is the minimum length of an ID prefix.
 const minPrefix = 2
 
-// findByPrefix is the one thing whose id begins with a prefix.
+// findByPrefix returns the only object whose ID has a prefix. It returns an error if
+// there is none, or more than one.
 func findByPrefix[T any](c *call, what, prefix string, all iter.Seq[*T], of func(*T) (id, namespace string)) (*T, error) {
 	var found []*T
 	if len(prefix) >= minPrefix {
@@ -114,13 +117,13 @@ func findByPrefix[T any](c *call, what, prefix string, all iter.Seq[*T], of func
 	return nil, rest.Invalid("ambiguous prefix: several %ss begin with %s", what, rest.Quote(prefix)).WithHint("use a longer prefix: %s", strings.Join(ids, ", ")).With("IDs", ids)
 }
 
-// page is which part of a list is asked for.
+// page is the requested part of a list.
 type page struct {
-	from  string // key of the first element; "": the first
-	limit int    // 0: all
+	from  string // key of the first element; "": start of the list
+	limit int    // maximum number of elements; 0: unlimited
 }
 
-// maxPage is how much is listed at most where pages are asked for.
+// maxPage is the maximum size of a page.
 const maxPage = 10_000
 
 func (c *call) page() (page, error) {
@@ -136,14 +139,16 @@ func (c *call) page() (page, error) {
 	return page{from: from, limit: int(min(n, maxPage))}, nil
 }
 
-// pageTokenPrefix begins what tokens hold: other text is mostly no token of ours.
+// pageTokenPrefix is the first byte of a decoded page token. Most other texts do not
+// have it.
 const pageTokenPrefix = "\x01"
 
 func pageToken(key string) string {
 	return base64.RawURLEncoding.EncodeToString([]byte(pageTokenPrefix + key))
 }
 
-// parsePageToken is the key that a token was made of; false: it was not made here.
+// parsePageToken returns the key in a page token, and false if the token was not
+// created by pageToken.
 func parsePageToken(token string) (key string, ok bool) {
 	if token == "" {
 		return "", true
@@ -155,18 +160,19 @@ func parsePageToken(token string) (key string, ok bool) {
 	return strings.CutPrefix(string(text), pageTokenPrefix)
 }
 
-// pageKey is the key of something in a list, ordered by its parts one after
-// another: what is between them is below whatever an id may hold.
+// pageKey returns the sort key of an element that is ordered by parts. The separator
+// sorts before every byte that IDs may contain.
 func pageKey(parts ...string) string { return strings.Join(parts, "\x00") }
 
-// pager fills a page with what comes in ascending order of its keys.
+// A pager collects one page of elements that arrive in ascending order of their keys.
 type pager[T any] struct {
 	page
 	list []T
 	next string
 }
 
-// add is whether there may be room for more.
+// add appends an element if it belongs to the page, and reports whether further
+// elements may be added.
 func (p *pager[T]) add(key string, make func() T) bool {
 	if key < p.from {
 		return true
@@ -179,7 +185,8 @@ func (p *pager[T]) add(key string, make func() T) bool {
 	return true
 }
 
-// result is the list, which is never null, with the header for the next page.
+// result returns the list, which is never nil, and sets the header with the token of
+// the next page.
 func (p *pager[T]) result(c *call) []T {
 	h := c.w.Header()
 	h.Del(headerNext)

@@ -7,13 +7,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// metrics is what the API measures.
+// metrics holds the metrics of the API.
 type metrics struct {
 	seconds *prometheus.HistogramVec
 	panics  prometheus.Counter
 }
 
-// newMetrics makes metrics that work; with a nil registerer nobody reads them.
+// newMetrics returns working metrics. If r is nil, they are not exported.
 func newMetrics(r *prometheus.Registry) *metrics {
 	m := &metrics{
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{

@@ -26,13 +26,13 @@ func nodeRoutes() []route {
 	return []route{
 		{
 			methods: get, pattern: "/v1/nodes", name: "nodes_list", tag: tagNodes, roles: reader,
-			doc: "Lists nodes, ordered by ID.", reads: true, paged: true,
+			doc: "Lists nodes, ordered by ID.", isQuery: true, isPaged: true,
 			params:   []param{{"os", "boolean", "include attributes"}},
 			response: []*client.NodeStub{}, handle: listNodes,
 		},
 		{
 			methods: get, pattern: "/v1/node/{id}", name: "node_get", tag: tagNodes, roles: reader,
-			doc: "Returns a node. The ID may be any unique prefix.", reads: true,
+			doc: "Returns a node. The ID may be any unique prefix.", isQuery: true,
 			response: client.Node{}, handle: getNode,
 		},
 		{
@@ -75,7 +75,7 @@ func agentRoutes() []route {
 		},
 		{
 			methods: get, pattern: "/v1/node/{id}/allocations", name: "node_allocations", tag: tagAgent, roles: []acl.Role{acl.Read, acl.Node},
-			doc: "Lists the allocations that a node must run or stop, with their jobs and tasks, ordered by ID.", reads: true,
+			doc: "Lists the allocations that a node must run or stop, with their jobs and tasks, ordered by ID.", isQuery: true,
 			response: []*client.Allocation{}, handle: nodeAllocs,
 		},
 		{
@@ -88,7 +88,7 @@ func agentRoutes() []route {
 
 var nodeKind = resource[model.Node]{
 	name: "node", table: state.TableNodes, get: (*state.Snapshot).Node, all: (*state.Snapshot).Nodes,
-	of: func(n *model.Node) (string, string) { return n.ID, "" },
+	keyOf: func(n *model.Node) (string, string) { return n.ID, "" },
 }
 
 func listNodes(_ *API, c *call) (any, error) {
@@ -109,7 +109,8 @@ func getNode(_ *API, c *call) (any, error) {
 	return readOne(c, nodeKind, func(_ *state.Snapshot, n *model.Node) (any, uint64) { return view.Node(n), n.ModifyIndex })
 }
 
-// nodeResponse answers a change of a node, with the evaluations that came of it.
+// nodeResponse returns the response to a change of a node, with the evaluations that
+// the change created.
 func (c *call) nodeResponse(index uint64, err error) (any, error) {
 	if err != nil {
 		return nil, err
@@ -118,7 +119,8 @@ func (c *call) nodeResponse(index uint64, err error) (any, error) {
 	return &client.NodeUpdateResponse{NodeModifyIndex: index, EvalCreateIndex: index, Index: index}, nil
 }
 
-// requestedNode is the node that the path names, which a body may name as well.
+// requestedNode returns the ID of the node that the path names. It returns an error
+// if the body names another one.
 func requestedNode(c *call, body string) (string, error) {
 	path := c.r.PathValue("id")
 	if err := checkPathID("node", path, body); err != nil {
@@ -133,7 +135,7 @@ func requestedNode(c *call, body string) (string, error) {
 
 func drainNode(a *API, c *call) (any, error) {
 	var req client.NodeUpdateDrainRequest
-	if _, err := c.decodeJobBody(&req); err != nil { // Meta and the like of Nomad's clients are let pass
+	if _, err := c.decodeJobBody(&req); err != nil { // unknown fields such as Meta of Nomad's clients are ignored
 		return nil, err
 	}
 	id, err := requestedNode(c, req.NodeID)
@@ -144,8 +146,8 @@ func drainNode(a *API, c *call) (any, error) {
 	defer cancel()
 	index, err := a.cfg.Server.Drain(ctx, id, req.DrainSpec != nil)
 	if err == nil && (req.DrainSpec != nil || req.MarkEligible) {
-		// As Nomad has it: a node that is drained takes no work when that is over,
-		// unless whoever ends it says so.
+		// As in Nomad, a node stays ineligible after a canceled drain unless the
+		// request sets MarkEligible.
 		index, err = a.cfg.Server.SetEligible(ctx, id, req.DrainSpec == nil)
 	}
 	return c.nodeResponse(index, err)
@@ -195,7 +197,7 @@ func registerNode(a *API, c *call) (any, error) {
 	return c.leaseResponse(a.cfg.Server.RegisterNode(ctx, node, req.Secret))
 }
 
-// leaseResponse answers an agent with how long it is believed to be there.
+// leaseResponse returns the lease of an agent.
 func (c *call) leaseResponse(lease *endpoint.NodeLease, err error) (any, error) {
 	if err != nil {
 		return nil, err
@@ -204,16 +206,17 @@ func (c *call) leaseResponse(lease *endpoint.NodeLease, err error) (any, error) 
 	return &client.NodeLease{Index: lease.Index, HeartbeatTTL: lease.TTL}, nil
 }
 
-// nodeSecret is the one that an agent shows, of its node or member cluster.
+// nodeSecret returns the secret of the node or member cluster in the request.
 func nodeSecret(c *call) string { return c.r.Header.Get(headerNodeSecret) }
 
-// The most that is taken of a node, so that one cannot fill everybody's state.
+// Limits of a node, so that a single node cannot fill the replicated state.
 const (
 	maxNodeAttributes = 1024
 	maxNodeDevices    = 256
 )
 
-// nodeFrom makes a node of what an agent says of it; every problem is told.
+// nodeFrom converts a node that an agent registers. It returns an error that lists
+// every problem.
 func nodeFrom(n *client.Node) (*model.Node, error) {
 	var problems []string
 	add := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
@@ -289,17 +292,18 @@ func nodeAllocs(_ *API, c *call) (any, error) {
 	})
 }
 
-// requireOwnNode is whether a token that is an agent's asks about its own node: it must
-// show the node's secret. Whoever may read everything need not.
+// requireOwnNode returns an error if an agent's token requests a node without that
+// node's secret. Tokens with the role read need no secret.
 func requireOwnNode(c *call, id string) error {
 	n := c.api.cfg.Server.Snapshot().Node(id)
 	if n == nil {
-		return nil // there is nothing to see
+		return nil // a missing node reveals nothing
 	}
 	return requireSecret(c, "node", id, n.SecretHash)
 }
 
-// requireSecret is ownNode for whatever has a secret.
+// requireSecret returns an error if an agent's request lacks the secret that hash
+// belongs to.
 func requireSecret(c *call, what, id string, hash [32]byte) error {
 	if c.token == nil || acl.Allows(c.token.Roles, acl.Read) || acl.Matches(nodeSecret(c), hash) {
 		return nil
@@ -330,14 +334,15 @@ func updateAllocs(a *API, c *call) (any, error) {
 	return c.indexResponse(a.cfg.Server.UpdateAllocs(ctx, c.r.PathValue("id"), nodeSecret(c), updates))
 }
 
-// What one report of an agent may be about, and how many of its problems are told.
+// The maximum number of updates in a report of an agent, and of problems in the error.
 const (
 	maxUpdates  = 10_000
 	maxProblems = 20
 )
 
-// decodeReport reads what an agent says became of what it runs; read says what is wrong
-// with one update.
+// decodeReport converts the updates of an agent. read returns the converted update,
+// or its problem. If any update has a problem, decodeReport returns an error that
+// lists them.
 func decodeReport[T, R any](list []T, read func(*T) (R, string)) ([]R, error) {
 	if len(list) > maxUpdates {
 		return nil, rest.Invalid("too many Updates: %d entries, at most %d are allowed in a request", len(list), maxUpdates)
@@ -359,8 +364,7 @@ func decodeReport[T, R any](list []T, read func(*T) (R, string)) ([]R, error) {
 	return updates, nil
 }
 
-// clientStatuses are what a node may say; that an allocation is lost is for the
-// servers to say.
+// clientStatuses are the statuses that a node may report. Only servers set "lost".
 var clientStatuses = map[string]model.ClientStatus{
 	model.ClientPending.String():  model.ClientPending,
 	model.ClientRunning.String():  model.ClientRunning,
@@ -368,7 +372,7 @@ var clientStatuses = map[string]model.ClientStatus{
 	model.ClientFailed.String():   model.ClientFailed,
 }
 
-// truncate bounds a text that a node made and that everybody keeps.
+// truncate shortens a text of a node, because it is stored in the replicated state.
 func truncate(text string) string {
 	const most = 1024
 	if len(text) > most {
@@ -377,13 +381,13 @@ func truncate(text string) string {
 	return strings.ToValidUTF8(text, "?")
 }
 
-// The most that is taken of a node's taints.
+// Limits of the taints of a node.
 const (
 	maxTaints    = 64
 	maxTaintText = 256 // bytes of a key, and of a value
 )
 
-// taintsFrom is taints as somebody sends them; add is told what is wrong.
+// taintsFrom converts the taints of a request, and passes each problem to add.
 func taintsFrom(list []client.Taint, add func(format string, args ...any)) []model.Taint {
 	if len(list) > maxTaints {
 		add("too many Taints: %d, at most %d are allowed", len(list), maxTaints)
@@ -438,8 +442,8 @@ func setTaints(a *API, c *call) (any, error) {
 	return c.nodeResponse(a.cfg.Server.SetTaints(ctx, n.ID, untaint, taint))
 }
 
-// untaintFrom is what is to be taken away: without an effect, a key's taints of
-// every effect.
+// untaintFrom returns the taints to remove. If a request names no effect, the taints
+// of the key with every effect are removed.
 func untaintFrom(list []client.Taint, add func(format string, args ...any)) (all []model.Taint) {
 	for i, t := range list {
 		effects := model.TaintEffects

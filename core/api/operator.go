@@ -53,11 +53,11 @@ func operatorRoutes() []route {
 			doc: "Transfers leadership to another server.", handle: transferLeadership,
 		},
 		{
-			methods: get, pattern: "/v1/operator/snapshot", name: "snapshot_save", tag: tagOperator, roles: management, binary: true,
+			methods: get, pattern: "/v1/operator/snapshot", name: "snapshot_save", tag: tagOperator, roles: management, isBinary: true,
 			doc: "Streams a snapshot of the state. It is complete if the trailer X-Cede-Complete is true.", handle: saveSnapshot,
 		},
 		{
-			methods: putMethods, pattern: "/v1/operator/snapshot", name: "snapshot_restore", tag: tagOperator, roles: management, leaderOnly: true, binary: true,
+			methods: putMethods, pattern: "/v1/operator/snapshot", name: "snapshot_restore", tag: tagOperator, roles: management, leaderOnly: true, isBinary: true,
 			doc: "Replaces the state with a snapshot.", handle: restoreSnapshot,
 		},
 		{
@@ -90,7 +90,7 @@ func brokerStatus(a *API, c *call) (any, error) {
 
 func brokerOf(s Server) *client.BrokerStatus {
 	stats, blocked := s.BrokerStats()
-	// What operators want is in the state; the broker follows in a moment.
+	// The state holds the requested setting, which the broker applies shortly after.
 	out := &client.BrokerStatus{
 		Enabled: stats.Enabled, Paused: s.Snapshot().Config().BrokerPaused, Workers: workersOf(s), ByType: map[string]client.BrokerCounts{},
 	}
@@ -103,7 +103,7 @@ func brokerOf(s Server) *client.BrokerStatus {
 	return out
 }
 
-// workersOf is how the workers of the server that answers do.
+// workersOf returns the status of the workers of this server.
 func workersOf(s Server) *client.Workers {
 	w := s.Workers()
 	return &client.Workers{Wanted: w.Wanted, Running: w.Running, Held: w.Holds}
@@ -116,7 +116,7 @@ func countsOf(c broker.Counts) client.BrokerCounts {
 	}
 }
 
-// replicated is the log, where there is one to ask.
+// replicated returns the replicated log, or an error if the server has none.
 func (a *API) replicated() (Replication, error) {
 	if a.cfg.Replication == nil {
 		return nil, rest.Unavailable("this server has no replicated log")
@@ -140,7 +140,7 @@ func (a *API) servers() []*client.RaftServer {
 	return list
 }
 
-// names is what people call the servers of the pool, by id.
+// names returns the names of the servers of the pool, by ID.
 func (a *API) names() map[string]string {
 	names := map[string]string{a.cfg.ID: a.cfg.Process.Name}
 	if a.cfg.Process.Members != nil {
@@ -197,8 +197,8 @@ func transferLeadership(a *API, c *call) (any, error) {
 	return nil, nil
 }
 
-// saveSnapshot streams the state. That an answer ends says nothing: what broke
-// off has no trailer.
+// saveSnapshot streams the state. The end of the response does not prove that it is
+// complete: an interrupted one lacks the trailer.
 func saveSnapshot(a *API, c *call) (any, error) {
 	r, err := a.replicated()
 	if err != nil {
@@ -221,8 +221,8 @@ func saveSnapshot(a *API, c *call) (any, error) {
 	return responded, nil
 }
 
-// maxSnapshot is the largest snapshot that is taken, in bytes: far above what
-// a state that fits into memory comes to.
+// maxSnapshot is the maximum size of an uploaded snapshot in bytes, far above the
+// size of any state that fits into memory.
 const maxSnapshot = 64 << 30
 
 func restoreSnapshot(a *API, c *call) (any, error) {
@@ -244,7 +244,7 @@ func restoreSnapshot(a *API, c *call) (any, error) {
 	return nil, nil
 }
 
-// snapshotError tells what is the file's fault from what is the server's.
+// snapshotError distinguishes errors in the file from errors of the server.
 func snapshotError(err error) error {
 	for _, servers := range []error{replication.ErrNotLeader, replication.ErrUnknownOutcome, replication.ErrClosed, context.DeadlineExceeded, context.Canceled} {
 		if errors.Is(err, servers) {
@@ -259,7 +259,7 @@ func collectGarbage(a *API, c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(c.r.Context(), 4*a.cfg.Limits.Call) // of several entries
+	ctx, cancel := context.WithTimeout(c.r.Context(), 4*a.cfg.Limits.Call) // garbage collection writes several entries
 	defer cancel()
 	n, err := a.cfg.Server.CollectGarbage(ctx, force)
 	if err != nil {
@@ -334,7 +334,7 @@ func leavePool(a *API, c *call) (any, error) {
 		return nil, err
 	}
 	if a.cfg.Process.Left != nil {
-		// The process stops its listeners after their answers.
+		// The process stops its listeners after pending responses.
 		a.cfg.Process.Left()
 	}
 	return nil, nil

@@ -35,7 +35,7 @@ func policyRoutes() []route {
 			doc: "Lists policies, including built-in ones, ordered by name.", response: []*client.PolicyStub{}, handle: listPolicies,
 		},
 		{
-			methods: post, pattern: "/v1/policies", name: "policy_load", tag: tagPolicies, roles: author, leaderOnly: true, binary: true,
+			methods: post, pattern: "/v1/policies", name: "policy_load", tag: tagPolicies, roles: author, leaderOnly: true, isBinary: true,
 			doc: "Loads a version of a policy on every server. The body is multipart/form-data with the parts request (JSON) and, " +
 				"if a module is sent, module (WebAssembly, at most 8 MiB), manifest and signature. Without a module, the body may be JSON.",
 			params:  []param{{"wait", "string", "maximum time to wait for the checks of all servers; Awaited then lists the missing ones"}},
@@ -69,7 +69,7 @@ func policyRoutes() []route {
 	})
 }
 
-// policyVerb is one way of changing what role a version plays.
+// policyVerb is one operation on the role of a version.
 type policyVerb struct {
 	doc    string
 	change func(ctx context.Context, s Policies, name string, req *client.PolicyVersionRequest) (uint64, error)
@@ -148,7 +148,7 @@ func listPolicies(a *API, c *call) (any, error) {
 	return list, nil
 }
 
-// requestedPolicy is one with its status on this server.
+// requestedPolicy returns the policy that the path names, with its status on this server.
 func requestedPolicy(c *call) (*client.PolicyStatus, error) {
 	c.setStateHeaders(c.api.cfg.Server.Snapshot())
 	s, err := c.api.cfg.Server.PolicyStatus(c.r.Context(), c.r.PathValue("name"))
@@ -200,9 +200,10 @@ func listDecisions(a *API, c *call) (any, error) {
 	return list, nil
 }
 
-// loadPolicy reads a version as it comes, and never more of it than is taken.
+// loadPolicy reads a version from the request, and stops reading when a part exceeds
+// its limit.
 func loadPolicy(a *API, c *call) (any, error) {
-	wait := time.Duration(0) // as long as it takes
+	wait := time.Duration(0) // 0: no limit
 	if c.r.URL.Query().Has("wait") {
 		var err error
 		if wait, err = queryWait(c); err != nil {
@@ -293,7 +294,7 @@ func loadParts(c *call) (req policy.LoadRequest, err error) {
 	return req, nil
 }
 
-// partLimits are how many bytes of each part are taken.
+// partLimits are the maximum sizes of the parts in bytes.
 var partLimits = map[string]int64{"request": 1 << 20, "module": client.MaxModule, "manifest": 64 << 10, "signature": 4 << 10}
 
 func readPart(p *multipart.Part, limit int64) ([]byte, error) {
@@ -319,7 +320,7 @@ func partError(err error) error {
 	return rest.Invalid("the form is incomplete: %v", err)
 }
 
-// policyOf is a policy as the API tells of it.
+// policyOf converts the status of a policy.
 func policyOf(s *policymgr.Status) *client.PolicyStatus {
 	out := &client.PolicyStatus{
 		PolicyStub: client.PolicyStub{Name: s.Name, Builtin: s.Builtin, Versions: len(s.Versions)},
@@ -375,17 +376,18 @@ func shadowOf(s *policymgr.ShadowStatus) *client.PolicyShadowRun {
 	return out
 }
 
-// The headers that say what a module is.
+// The headers that describe a module.
 const (
 	headerPolicyVersion = "X-Cede-Policy-Version"
 	headerPolicyDigest  = "X-Cede-Policy-Digest"
 )
 
-// policyModuleRoutes send the code of policies: to those who may read a cluster's
-// inside, or bring policies to it, and not to all who may read what is decided.
+// policyModuleRoutes returns the routes that send the code of policies. They require
+// a role that may inspect the cluster or load policies; read access to decisions is
+// not sufficient.
 func policyModuleRoutes() []route {
 	return []route{{
-		methods: get, pattern: "/v1/policy/{name}/module", name: "policy_module", tag: tagPolicies, roles: []acl.Role{acl.Operate, acl.Policy}, binary: true,
+		methods: get, pattern: "/v1/policy/{name}/module", name: "policy_module", tag: tagPolicies, roles: []acl.Role{acl.Operate, acl.Policy}, isBinary: true,
 		doc: "Returns the WebAssembly module of a version. The headers " + headerPolicyVersion + " and " + headerPolicyDigest +
 			" contain the version and the digest of the module.",
 		params: []param{{"version", "string", "ID of the version, or a unique prefix; absent: the active version, or the only one"}},
@@ -393,7 +395,7 @@ func policyModuleRoutes() []route {
 	}}
 }
 
-// policyModule sends a module as it is.
+// policyModule sends the bytes of a module.
 func policyModule(a *API, c *call) (any, error) {
 	c.setStateHeaders(a.cfg.Server.Snapshot())
 	v, module, err := a.cfg.Server.PolicyModule(c.r.Context(), c.r.PathValue("name"), c.r.URL.Query().Get("version"))
@@ -406,6 +408,6 @@ func policyModule(a *API, c *call) (any, error) {
 	h.Set(headerPolicyVersion, v.ID)
 	h.Set(headerPolicyDigest, v.Digest)
 	c.w.WriteHeader(http.StatusOK)
-	_, _ = c.w.Write(module) // a client that went away
+	_, _ = c.w.Write(module) // an error means that the client disconnected
 	return responded, nil
 }

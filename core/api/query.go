@@ -12,13 +12,13 @@ import (
 	"github.com/cede-scheduler/cede/core/state"
 )
 
-// defaultWait is how long a blocking query waits that does not say.
+// defaultWait is the maximum wait of a blocking query without the parameter wait.
 const defaultWait = 5 * time.Minute
 
-// allNamespaces stands for every namespace.
+// allNamespaces selects every namespace.
 const allNamespaces = "*"
 
-// namespace is the one that the request is about; "*": all.
+// namespace returns the namespace of the request; "*" means all.
 func (c *call) namespace() string {
 	if ns := c.r.URL.Query().Get("namespace"); ns != "" {
 		return ns
@@ -29,8 +29,9 @@ func (c *call) namespace() string {
 	return model.DefaultNamespace
 }
 
-// singleNamespace is the namespace of a thing that the request names: only lists are
-// about all of them. body is what the request's body says of it.
+// singleNamespace returns the namespace of the object that the request names. It
+// returns an error for "*", which is valid only in lists, and if body, the namespace
+// in the body, differs.
 func (c *call) singleNamespace(what, body string) (string, error) {
 	ns := c.namespace()
 	switch {
@@ -42,13 +43,13 @@ func (c *call) singleNamespace(what, body string) (string, error) {
 	return ns, nil
 }
 
-// jobKey is the job that the path names.
+// jobKey returns the key of the job that the path names.
 func (c *call) jobKey() (model.JobKey, error) {
 	ns, err := c.singleNamespace("job", "")
 	return model.JobKey{Namespace: ns, ID: c.r.PathValue("id")}, err
 }
 
-// queryFlag is whether a parameter is set: to true, 1, or nothing.
+// queryFlag reports whether a parameter is set to true, 1 or the empty string.
 func queryFlag(c *call, name string) (bool, error) {
 	q := c.r.URL.Query()
 	if !q.Has(name) {
@@ -65,7 +66,7 @@ func queryFlag(c *call, name string) (bool, error) {
 	return on, nil
 }
 
-// queryNumber is a parameter; 0 where it is absent.
+// queryNumber returns the value of a parameter, or 0 if it is absent.
 func queryNumber(c *call, name string) (uint64, error) {
 	text := c.r.URL.Query().Get(name)
 	if text == "" {
@@ -78,7 +79,8 @@ func queryNumber(c *call, name string) (uint64, error) {
 	return n, nil
 }
 
-// queryWait is how long the request may block: a duration such as 30s, or seconds.
+// queryWait returns how long the request may block. The parameter is a duration such
+// as 30s, or a number of seconds.
 func queryWait(c *call) (time.Duration, error) {
 	text := c.r.URL.Query().Get("wait")
 	if text == "" {
@@ -98,17 +100,17 @@ func queryWait(c *call) (time.Duration, error) {
 	return min(d, c.api.cfg.Limits.Wait), nil
 }
 
-// query is what a read is made from, and when that changed.
+// A query describes a read and the changes that affect its result.
 type query struct {
-	keys       []state.Key // what the answer is made of
-	table      state.Table // of which things of the answer may disappear
-	wholeTable bool        // the answer is made of the whole table
-	// render makes the answer, and tells the greatest ModifyIndex in it.
+	keys       []state.Key // state that the result depends on
+	table      state.Table // table whose deletions may affect the result
+	wholeTable bool        // the result depends on the whole table
+	// render returns the result and the greatest ModifyIndex in it.
 	render func(*state.Snapshot) (answer any, changed uint64, err error)
 }
 
-// read answers a query: at once, or, with index, when the answer has changed
-// since that index, or when the wait is over.
+// read runs a query. With the parameter index it returns once the result is newer
+// than that index, or when the wait ends.
 func (c *call) read(v query) (any, error) {
 	index, err := queryNumber(c, "index")
 	if err != nil {
@@ -130,20 +132,20 @@ func (c *call) read(v query) (any, error) {
 	return c.waitForChange(ctx, snap, index, v)
 }
 
-// renderQuery is the answer from a snapshot.
+// renderQuery returns the result of a query from a snapshot, and sets its headers.
 func (c *call) renderQuery(v query, snap *state.Snapshot) (any, error) {
 	answer, _, err := v.render(snap)
 	c.setStateHeaders(snap)
 	return answer, err
 }
 
-// waitForChange waits until v's answer is newer than index. A query that waited long
-// enough is answered with what there is.
+// waitForChange waits until the result of v is newer than index, and returns it. When
+// ctx ends, it returns the current result.
 //
-// The watch is set before anything is looked at, so no change is missed. What
-// was changed before is told by the ModifyIndex of what is there; that something
-// disappeared, by the index of the last change of its whole table, as far as the
-// answer is made of that.
+// The watch is created before the state is read, so that no change is missed. The
+// ModifyIndex of existing objects shows earlier updates. Earlier deletions are
+// visible only as the last change of their whole table, if the result depends on
+// that.
 func (c *call) waitForChange(ctx context.Context, snap *state.Snapshot, index uint64, v query) (any, error) {
 	for {
 		watch := c.api.cfg.Server.Watch(v.keys...)
@@ -178,8 +180,9 @@ func (c *call) waitForChange(ctx context.Context, snap *state.Snapshot, index ui
 	}
 }
 
-// snapshot is the state to read: the newest of this server, or with consistent
-// one that a majority stands behind.
+// snapshot returns the state to read: the latest state of this server or, with the
+// parameter consistent, a state that includes every acknowledged write. It returns
+// CodeNoLeader if this server has not caught up and stale is not set.
 func (c *call) snapshot() (*state.Snapshot, error) {
 	consistent, err := queryFlag(c, "consistent")
 	if err != nil {
@@ -203,7 +206,7 @@ func (c *call) snapshot() (*state.Snapshot, error) {
 	return c.api.cfg.Server.Consistent(ctx)
 }
 
-// notCaughtUp is the refusal to speak of a state that may be anything.
+// notCaughtUp returns the error of a read from a state that may be arbitrarily old.
 func notCaughtUp(of string) *rest.Failure {
 	return &rest.Failure{
 		Code: rest.CodeNoLeader, Message: of + "this server has not caught up with a leader since it started",
@@ -211,8 +214,8 @@ func notCaughtUp(of string) *rest.Failure {
 	}
 }
 
-// setStateHeaders sets the headers by which clients go on. An answer that there is no such thing has
-// them too: it may be as old as any other.
+// setStateHeaders sets the headers that describe the age of the state. Responses with
+// "not found" need them too, because they may be as outdated as any other.
 func (c *call) setStateHeaders(snap *state.Snapshot) { c.setIndexHeaders(max(snap.Index(), 1)) }
 
 func (c *call) setIndexHeaders(index uint64) {
@@ -223,8 +226,9 @@ func (c *call) setIndexHeaders(index uint64) {
 	h.Set(headerContact, strconv.FormatInt(contact.Milliseconds(), 10))
 }
 
-// leadership is whether a leader is known, and how long ago it was heard last. Who never
-// heard one has not since it began, at least; nothing less would be true of its state.
+// leadership reports whether a leader is known, and the time since its last contact.
+// If there was no contact since the start, the time since the start is returned,
+// which is a lower bound.
 func (a *API) leadership() (known bool, contact time.Duration) {
 	if a.cfg.Replication == nil || a.cfg.Replication.IsLeader() {
 		return true, 0
@@ -238,12 +242,12 @@ func (a *API) leadership() (known bool, contact time.Duration) {
 	return id != "", contact
 }
 
-// writeContext is the context of a write: it must be done in time.
+// writeContext returns the context of a write, with its deadline.
 func (c *call) writeContext() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(c.r.Context(), c.api.cfg.Limits.Call)
 }
 
-// host is the address of a client without its port.
+// host returns the address of a client without its port.
 func host(remote string) string {
 	h, _, err := net.SplitHostPort(remote)
 	if err != nil {
@@ -252,11 +256,11 @@ func host(remote string) string {
 	return h
 }
 
-// queryPrefix is that of the ids that are asked for.
+// queryPrefix returns the ID prefix that the request filters by.
 func queryPrefix(c *call) string { return c.r.URL.Query().Get("prefix") }
 
-// matches is whether something in a namespace ("": in none), with an id, is asked for
-// and may be seen.
+// matches reports whether an object matches the request's filters and the caller may
+// see it. namespace is "" for objects without one.
 func (c *call) matches(namespace, id string) bool {
 	ns := c.namespace()
 	within := namespace == "" || (ns == allNamespaces || ns == namespace) && c.canSee(namespace)

@@ -9,60 +9,59 @@ import (
 	"github.com/cede-scheduler/cede/core/api/rest"
 )
 
-// route is one thing that can be asked for. The mux, the OpenAPI document and
-// the test of authorization are made of the same list of routes.
+// A route is one operation of the API. The mux, the OpenAPI document and the
+// authorization test are built from the same list of routes.
 type route struct {
-	methods []string // of which the first is the one that is documented
-	pattern string   // of net/http's mux
-	name    string   // operationId, and what metrics and logs call it
-	doc     string   // a sentence
-	tag     string   // heading in the document
+	methods []string // the first one is documented
+	pattern string   // pattern of net/http.ServeMux
+	name    string   // operationId; also used in metrics and logs
+	doc     string   // summary, one or more sentences
+	tag     string   // section in the document
 
-	// roles are those of which any one suffices; none: everybody may, without a
-	// token.
+	// roles lists the roles of which any one is sufficient; empty: no token is required.
 	roles []acl.Role
-	// scope is what a token that is bound to a namespace may reach by it.
+	// scope limits the tokens that are restricted to a namespace.
 	scope scope
-	// leaderOnly is whether only the leader can answer: others pass the request on.
+	// leaderOnly routes are forwarded to the leader by the other servers.
 	leaderOnly bool
 
-	reads    bool    // takes the parameters of queries, and may block
-	paged    bool    // takes those of pages
-	params   []param // further ones
+	isQuery  bool    // accepts the query parameters, and may block
+	isPaged  bool    // accepts the pagination parameters
+	params   []param // additional parameters
 	request  any     // zero value of the body's type; nil: none
-	response any     // zero value of the answer's type; nil: none
-	binary   bool    // the request's body or the answer is no JSON
+	response any     // zero value of the response's type; nil: none
+	isBinary bool    // the body of the request or the response is not JSON
 
 	handle handler
 }
 
-// handler answers a request: with what is to be written as JSON, with an error,
-// or with done when it wrote the answer by itself.
+// A handler returns the value to encode as JSON, an error, or responded if it has
+// written the response itself.
 type handler func(a *API, c *call) (any, error)
 
-// responded says that the answer was written.
+// responded is the result of a handler that has written the response.
 var responded = new(struct{ written bool })
 
-// param is a parameter of a query, beyond the usual ones.
-type param struct{ name, kind, doc string } // kind is one of OpenAPI's
+// param is a query parameter of a single route.
+type param struct{ name, kind, doc string } // kind is an OpenAPI type
 
-// scope is what of the cluster a route is about.
+// scope is the part of the cluster that a route accesses.
 type scope int
 
 const (
-	scopeCluster   scope = iota // everything: tokens that are bound to a namespace have no business here
-	scopeNamespace              // one namespace, or what belongs to one
-	scopePublic                 // nothing that is anybody's
+	scopeCluster   scope = iota // the whole cluster; closed to tokens that are restricted to a namespace
+	scopeNamespace              // objects of one namespace
+	scopePublic                 // nothing that belongs to a namespace or a caller
 )
 
 var (
 	get        = []string{http.MethodGet}
-	putMethods = []string{http.MethodPut, http.MethodPost} // Nomad's clients use one or the other
+	putMethods = []string{http.MethodPut, http.MethodPost} // Nomad's clients use either
 	post       = []string{http.MethodPost, http.MethodPut}
 	remove     = []string{http.MethodDelete}
 )
 
-// table is every route.
+// table returns every route.
 func table() []route {
 	return slices.Concat(
 		jobRoutes(), allocRoutes(), evalRoutes(), nodeRoutes(), agentRoutes(),
@@ -72,7 +71,7 @@ func table() []route {
 	)
 }
 
-// wildcards are the names in braces of a pattern, in order.
+// wildcards returns the names of the path parameters, in order.
 func (r *route) wildcards() []string {
 	var names []string
 	for part := range strings.SplitSeq(r.pattern, "/") {
@@ -83,8 +82,8 @@ func (r *route) wildcards() []string {
 	return names
 }
 
-// mux is the routes' mux. A path that is known under other methods is answered
-// with those, one that is not known with 404, both as errors of the API.
+// mux returns the mux of all routes. If a path exists only under other methods, the
+// error lists those; if it does not exist, the response is 404.
 func (a *API) mux() *http.ServeMux {
 	mux := http.NewServeMux()
 	for i := range a.routes {
@@ -99,7 +98,7 @@ func (a *API) mux() *http.ServeMux {
 
 var unknown = route{name: "unknown", pattern: "/", scope: scopePublic, handle: notFound}
 
-// unclean answers paths that the mux would redirect.
+// unclean handles paths that the mux would redirect.
 var unclean = route{
 	name: "unknown", pattern: "/", scope: scopePublic,
 	handle: func(_ *API, c *call) (any, error) {
@@ -107,7 +106,7 @@ var unclean = route{
 	},
 }
 
-// notFound answers what no route is for.
+// notFound handles requests without a route.
 func notFound(a *API, c *call) (any, error) {
 	allowed := a.methodsFor(c.r)
 	if len(allowed) == 0 {
@@ -120,7 +119,7 @@ func notFound(a *API, c *call) (any, error) {
 	return nil, f
 }
 
-// methodsFor lists the methods under which the path of a request is known.
+// methodsFor returns the methods under which the path of the request exists.
 func (a *API) methodsFor(r *http.Request) []string {
 	var list []string
 	for _, m := range []string{http.MethodDelete, http.MethodGet, http.MethodPost, http.MethodPut} {

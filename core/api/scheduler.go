@@ -32,8 +32,8 @@ func schedulerRoutes() []route {
 	} {
 		routes = append(routes, route{
 			methods: get, pattern: at.pattern, name: at.name + "_get", tag: tagScheduler, roles: reader, scope: scopePublic,
-			doc:   "Returns the cluster-wide scheduler configuration." + at.doc,
-			reads: true, response: client.SchedulerConfigurationResponse{}, handle: getConfig,
+			doc:     "Returns the cluster-wide scheduler configuration." + at.doc,
+			isQuery: true, response: client.SchedulerConfigurationResponse{}, handle: getConfig,
 		}, route{
 			methods: putMethods, pattern: at.pattern, name: at.name + "_set", tag: tagScheduler, roles: operator, leaderOnly: true,
 			doc:     "Updates the scheduler configuration. Absent fields and feature gates keep their values; null restores the default." + at.doc,
@@ -44,11 +44,11 @@ func schedulerRoutes() []route {
 	return append(routes,
 		route{
 			methods: get, pattern: "/v1/priority-classes", name: "priority_classes_list", tag: tagScheduler, roles: reader, scope: scopePublic,
-			doc: "Lists priority classes, ordered by name.", reads: true, response: []*client.PriorityClass{}, handle: listClasses,
+			doc: "Lists priority classes, ordered by name.", isQuery: true, response: []*client.PriorityClass{}, handle: listClasses,
 		},
 		route{
 			methods: get, pattern: "/v1/priority-class/{name}", name: "priority_class_get", tag: tagScheduler, roles: reader, scope: scopePublic,
-			doc: "Returns a priority class.", reads: true, response: client.PriorityClass{}, handle: getClass,
+			doc: "Returns a priority class.", isQuery: true, response: client.PriorityClass{}, handle: getClass,
 		},
 		route{
 			methods: putMethods, pattern: "/v1/priority-class/{name}", name: "priority_class_put", tag: tagScheduler, roles: operator, leaderOnly: true,
@@ -99,7 +99,8 @@ func configOf(m *model.SchedulerConfig) *client.SchedulerConfiguration {
 	return out
 }
 
-// cloneBool is a copy: a body that is read into what the state holds would change it.
+// cloneBool returns a copy, because decoding a request into the stored configuration
+// would change it.
 func cloneBool(b *bool) *bool {
 	if b == nil {
 		return nil
@@ -107,8 +108,8 @@ func cloneBool(b *bool) *bool {
 	return new(*b)
 }
 
-// setConfig writes over what is set, so that a client that knows Nomad's fields
-// alone does not undo ours.
+// setConfig decodes the request over the stored configuration, so that a client that
+// has only Nomad's fields keeps the others.
 func setConfig(a *API, c *call) (any, error) {
 	text, err := c.readBody(a.cfg.Limits.Body)
 	if err != nil {
@@ -158,12 +159,13 @@ func setConfig(a *API, c *call) (any, error) {
 	return &client.SchedulerSetConfigurationResponse{Updated: true, Index: index}, nil
 }
 
-// checkFeatureGates refuses feature gates that there are not. Of other fields that are
-// not there, false says nothing; of a gate it does.
+// checkFeatureGates returns an error if the request sets an unknown feature gate.
+// Other unknown fields are ignored if they are false, but false is a setting of a
+// gate.
 func checkFeatureGates(text []byte) error {
 	var body struct{ FeatureGates map[string]any }
 	if err := json.Unmarshal(text, &body); err != nil {
-		return nil //nolint:nilerr // what is wrong with it, decode says
+		return nil //nolint:nilerr // Decode reports invalid JSON
 	}
 	known := rest.Fields(reflect.TypeFor[client.FeatureGates]())
 	var unknown, paths []string
@@ -239,7 +241,7 @@ func putClass(a *API, c *call) (any, error) {
 		return nil, err
 	}
 	switch {
-	case req.Value < math.MinInt32 || req.Value > math.MaxInt32: // what is between, the server judges
+	case req.Value < math.MinInt32 || req.Value > math.MaxInt32: // the server validates the remaining range
 		return nil, rest.Invalid("invalid Value %d: it must be between %d and %d", req.Value, math.MinInt32, model.HighestUserPriority).With("Field", "Value").
 			WithHint("a class with a greater value has precedence; choose a value in this range")
 	case req.PreemptionPolicy != "" && req.PreemptionPolicy != view.PreemptLower && req.PreemptionPolicy != view.PreemptNever:
@@ -260,7 +262,7 @@ func deleteClass(a *API, c *call) (any, error) {
 	return c.indexResponse(a.cfg.Server.DeletePriorityClass(ctx, c.r.PathValue("name")))
 }
 
-// indexResponse answers a write of which there is nothing to say but its index.
+// indexResponse returns the response to a write that has no result but its index.
 func (c *call) indexResponse(index uint64, err error) (any, error) {
 	if err != nil {
 		return nil, err
@@ -269,8 +271,8 @@ func (c *call) indexResponse(index uint64, err error) (any, error) {
 	return &client.IndexResponse{Index: index}, nil
 }
 
-// namespaceRoutes tell of namespaces. Nobody makes one: it is there with the first
-// thing in it, and gone with the last.
+// namespaceRoutes returns the routes of namespaces. A namespace is not created
+// explicitly: it exists while it contains objects.
 func namespaceRoutes() []route {
 	return []route{{
 		methods: get, pattern: "/v1/namespaces", name: "namespaces_list", tag: tagJobs, roles: []acl.Role{acl.Read}, scope: scopePublic,

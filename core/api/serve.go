@@ -18,7 +18,7 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 )
 
-// The headers that are the API's own, and those that Nomad's clients read.
+// The headers of the API, and those that Nomad's clients read.
 const (
 	headerIndex       = "X-Nomad-Index"
 	headerLeader      = "X-Nomad-KnownLeader"
@@ -34,18 +34,18 @@ const (
 	headerNoSniff     = "X-Content-Type-Options"
 )
 
-// call is one request on its way.
+// A call is one request in progress.
 type call struct {
 	api   *API
 	route *route
 	w     *rest.Recorder
 	r     *http.Request
 	id    string
-	token *model.Token // who asks; nil: nobody that we know
+	token *model.Token // token of the caller; nil: unauthenticated
 }
 
-// serve is a route's handler: whatever comes of it, one answer is sent, one
-// line logged and one duration measured.
+// serve returns the HTTP handler of a route. Whatever happens, it sends one response,
+// logs one line and records one duration.
 func (a *API) serve(rt *route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		began := a.cfg.Clock.Now()
@@ -60,19 +60,19 @@ func (a *API) serve(rt *route) http.Handler {
 			}
 			a.finish(c, began)
 			if thrown != nil && c.w.Broken {
-				// Half an answer is out: the client must not take it for a whole one.
+				// Part of the response is sent: abort, so that it cannot pass for a complete one.
 				panic(http.ErrAbortHandler)
 			}
 		}()
 		if r.ContentLength != 0 {
-			// Whoever announces a body must send it, whether or not it is read.
-			_ = c.w.Control.SetReadDeadline(time.Now().Add(a.cfg.Limits.Read)) // what has no deadlines needs none
+			// A client must send the body that it announced, even if it is not read.
+			_ = c.w.Control.SetReadDeadline(time.Now().Add(a.cfg.Limits.Read)) // fails only in tests without a connection
 		}
 		a.respond(c)
 	})
 }
 
-// traced is the request as a part of the trace that its header names.
+// traced returns the request in the trace of its traceparent header.
 func (a *API) traced(r *http.Request) *http.Request {
 	if !a.cfg.Traces || r.Header.Get("Traceparent") == "" {
 		return r
@@ -80,7 +80,7 @@ func (a *API) traced(r *http.Request) *http.Request {
 	return r.WithContext(propagation.TraceContext{}.Extract(r.Context(), propagation.HeaderCarrier(r.Header)))
 }
 
-// respond sends what the route's handler makes of the request.
+// respond runs the route's handler and sends the response.
 func (a *API) respond(c *call) {
 	err := a.admit(c)
 	if err == nil && a.forwardToLeader(c) {
@@ -101,7 +101,7 @@ func (a *API) respond(c *call) {
 	}
 }
 
-// fail answers an error, unless something else was answered already.
+// fail sends an error, unless a response was already started.
 func (a *API) fail(c *call, err error) {
 	f := rest.FailureOf(err)
 	if f.Code == rest.CodeInternal {
@@ -115,17 +115,17 @@ func (a *API) fail(c *call, err error) {
 	f.Write(c.w)
 }
 
-// refuseBody closes the connection where a body was announced that nobody read
-// to its end: a client that is refused may go on sending for ever.
+// refuseBody closes the connection if an announced body was not read to its end,
+// because a rejected client may send forever.
 func (c *call) refuseBody() {
 	if c.r.ContentLength != 0 && !c.w.BodyRead {
 		c.w.Header().Set("Connection", "close")
 	}
 }
 
-// recoverPanic answers a request whose handler broke. The others go on.
+// recoverPanic responds to a request whose handler panicked. Other requests continue.
 func (a *API) recoverPanic(c *call, thrown any) {
-	if thrown == http.ErrAbortHandler { //nolint:errorlint // the very value that net/http means
+	if thrown == http.ErrAbortHandler { //nolint:errorlint // net/http compares this value by identity
 		c.w.Broken = true
 		return
 	}
@@ -140,17 +140,17 @@ func (a *API) recoverPanic(c *call, thrown any) {
 	f.Write(c.w)
 }
 
-// finish tells the log and the metrics what became of a request.
+// finish logs the request and records its metrics.
 func (a *API) finish(c *call, began time.Time) {
 	took := a.cfg.Clock.Now().Sub(began)
 	status := c.w.Status
 	if status == 0 {
-		status = 499 // the client went away before there was an answer
+		status = 499 // the client disconnected before the response
 	}
 	a.metrics.observe(c.route.name, status, took)
 	level := slog.LevelDebug
 	if c.route.leaderOnly && c.r.Method != http.MethodGet {
-		level = slog.LevelInfo // writes are what people look for
+		level = slog.LevelInfo // operators look for writes
 	}
 	if c.route.isPolled() {
 		level = slog.LevelDebug
@@ -159,7 +159,7 @@ func (a *API) finish(c *call, began time.Time) {
 		slog.Int("status", status), slog.Duration("duration", took), slog.Int64("bytes", c.w.Bytes))...)
 }
 
-// isPolled is whether the route is asked all the time, by machines.
+// isPolled reports whether agents call the route all the time.
 func (r *route) isPolled() bool { return r.tag == tagAgent }
 
 func (c *call) attrs(more ...slog.Attr) []slog.Attr {
@@ -173,14 +173,15 @@ func (c *call) attrs(more ...slog.Attr) []slog.Attr {
 	return append(list, more...)
 }
 
-// admit is whether the request may go on: not too often, by somebody who may.
+// admit returns an error if the client exceeds its rate limit or the caller may not
+// use the route.
 func (a *API) admit(c *call) error {
 	if c.route.roles == nil && c.route.scope == scopePublic && c.route.tag == tagHealth {
-		return nil // who watches over a server must not be kept out
+		return nil // monitoring must not be rate limited
 	}
 	who := host(c.r.RemoteAddr)
 	if a.isForwardedBy(c, who) {
-		return a.authorize(c) // its own server has counted it
+		return a.authorize(c) // the forwarding server has applied the limit
 	}
 	if wait := a.rates.Acquire(who); wait > 0 {
 		return &rest.Failure{
@@ -191,7 +192,9 @@ func (a *API) admit(c *call) error {
 	return a.authorize(c)
 }
 
-// authorize is whether the caller may use the route.
+// authorize returns an error if the caller may not use the route: CodeUnauthenticated
+// if the token is missing or unknown, CodeForbidden if it lacks a role, and
+// CodeNoLeader if the token is unknown to a server that has not caught up.
 func (a *API) authorize(c *call) error {
 	if !a.cfg.Security {
 		return nil
@@ -233,7 +236,8 @@ func joinRoles(roles []acl.Role) string {
 	return strings.Join(list, " or ")
 }
 
-// checkScope is whether a token that is bound to a namespace stays within it.
+// checkScope returns an error if a token that is restricted to a namespace requests
+// anything outside of it.
 func (c *call) checkScope() error {
 	if c.token.Namespace == "" || c.route.scope == scopePublic {
 		return nil
@@ -247,12 +251,12 @@ func (c *call) checkScope() error {
 	return nil
 }
 
-// canSee is whether the caller may see something of this namespace.
+// canSee reports whether the caller may read objects of this namespace.
 func (c *call) canSee(namespace string) bool {
 	return c.token == nil || c.token.Namespace == "" || c.token.Namespace == namespace
 }
 
-// requestSecret is the secret that a request carries; "": none.
+// requestSecret returns the secret of the request, or "" if it has none.
 func requestSecret(r *http.Request) string {
 	if text, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok {
 		return strings.TrimSpace(text)
@@ -261,16 +265,16 @@ func requestSecret(r *http.Request) string {
 		return text
 	}
 	if _, secret, ok := r.BasicAuth(); ok {
-		return secret // kube-scheduler can send nothing else: https://cede:SECRET@host/kube/v1
+		return secret // kube-scheduler supports only https://cede:SECRET@host/kube/v1
 	}
 	return r.Header.Get(headerNomadToken)
 }
 
-// requestIDPattern is what a client may call its request.
+// requestIDPattern matches the request IDs that clients may choose.
 var requestIDPattern = regexp.MustCompile(`^[A-Za-z0-9._:-]{1,64}$`)
 
-// requestID is the one that the request came with, where that is fit for a log,
-// or a new one.
+// requestID returns the ID that the client sent if it is safe to log, or else a new
+// one.
 func requestID(r *http.Request) string {
 	if id := r.Header.Get(headerRequestID); requestIDPattern.MatchString(id) {
 		return id

@@ -22,8 +22,8 @@ import (
 	"github.com/cede-scheduler/cede/core/worker"
 )
 
-// Server is what requests are answered by: *server.Server. Its errors are
-// *server.Error.
+// Server is the interface of *server.Server that the API calls. Its errors are
+// *apierror.Error.
 type Server interface {
 	States
 	Jobs
@@ -40,22 +40,24 @@ var (
 	_ Replication = (*raftnode.Node)(nil)
 )
 
-// States is how the API reads.
+// States provides the state that requests read.
 type States interface {
 	Snapshot() *state.Snapshot
-	// Informed is whether the snapshot had all that a leader had, at some moment since
-	// the server began.
+	// CaughtUp reports whether the snapshot has held everything that a leader had at
+	// some moment since this server started.
 	CaughtUp() bool
 	Watch(keys ...state.Key) *state.Watch
-	// WaitIndex waits until this server has the state at index.
+	// WaitIndex waits until this server has applied index, and returns the state. It
+	// returns an error if ctx ends first.
 	WaitIndex(ctx context.Context, index uint64) (*state.Snapshot, error)
-	// Consistent is a snapshot of everything acknowledged before the call.
+	// Consistent returns a snapshot that includes every write that was acknowledged
+	// before the call.
 	Consistent(ctx context.Context) (*state.Snapshot, error)
 	Events(ctx context.Context, from uint64, topics []string) (*events.Subscription, error)
 	Ready(ctx context.Context) []server.Check
 }
 
-// Jobs is what can be done with jobs.
+// Jobs holds the operations on jobs.
 type Jobs interface {
 	RegisterJob(ctx context.Context, job *model.Job, o endpoint.RegisterOptions) (*endpoint.Registered, error)
 	StopJob(ctx context.Context, key model.JobKey, o endpoint.StopOptions) (*endpoint.Registered, error)
@@ -64,7 +66,7 @@ type Jobs interface {
 	StopAlloc(ctx context.Context, id string) (*endpoint.Registered, error)
 }
 
-// Nodes is what can be done with nodes.
+// Nodes holds the operations on nodes.
 type Nodes interface {
 	RegisterNode(ctx context.Context, node *model.Node, secret string) (*endpoint.NodeLease, error)
 	Heartbeat(ctx context.Context, id, secret string) (*endpoint.NodeLease, error)
@@ -75,7 +77,7 @@ type Nodes interface {
 	DeleteNode(ctx context.Context, id string) (index uint64, err error)
 }
 
-// Bindings is what can be done with bindings and member clusters.
+// Bindings holds the operations on bindings and member clusters.
 type Bindings interface {
 	RegisterBinding(ctx context.Context, b *model.Binding, o endpoint.RegisterOptions) (*endpoint.Registered, error)
 	StopBinding(ctx context.Context, key model.JobKey, o endpoint.StopOptions) (*endpoint.Registered, error)
@@ -87,7 +89,7 @@ type Bindings interface {
 	UpdateAssignments(ctx context.Context, clusterID, secret string, updates []apply.AssignmentUpdate) (index uint64, err error)
 }
 
-// Cluster is what operators do.
+// Cluster holds the operations of operators on the cluster.
 type Cluster interface {
 	SetConfig(ctx context.Context, c *model.SchedulerConfig, check *uint64) (index uint64, err error)
 	PutPriorityClass(ctx context.Context, class *model.PriorityClass) (index uint64, err error)
@@ -101,7 +103,7 @@ type Cluster interface {
 	CollectGarbage(ctx context.Context, force bool) (gc.Collected, error)
 }
 
-// Pool is what can be done with the pool of servers.
+// Pool holds the operations on the pool of servers.
 type Pool interface {
 	JoinPool(ctx context.Context, addrs ...string) (int, error)
 	LeavePool(ctx context.Context) error
@@ -109,7 +111,7 @@ type Pool interface {
 	Keyring(ctx context.Context, verb rpc.KeyVerb, key []byte) ([]membership.KeyringAnswer, error)
 }
 
-// Policies is what can be done with policies.
+// Policies holds the operations on policies.
 type Policies interface {
 	LoadPolicy(ctx context.Context, r policy.LoadRequest) (*model.PolicyVersion, error)
 	AwaitedChecks(v *model.PolicyVersion) map[string]string
@@ -124,7 +126,7 @@ type Policies interface {
 	ResetPolicy(ctx context.Context, name, version string) (index uint64, err error)
 }
 
-// Tokens is who callers are.
+// Tokens authenticates callers and manages tokens.
 type Tokens interface {
 	Authenticate(secret string) (*model.Token, bool)
 	BootstrapToken(ctx context.Context) (secret string, token *model.Token, err error)
@@ -132,7 +134,7 @@ type Tokens interface {
 	DeleteToken(ctx context.Context, accessor string) (index uint64, err error)
 }
 
-// Replication is this server's part in the log: *raftnode.Node.
+// Replication is the interface of *raftnode.Node that the API calls.
 type Replication interface {
 	IsLeader() bool
 	Leader() (id, addr string)
@@ -142,33 +144,33 @@ type Replication interface {
 	RestoreSnapshot(ctx context.Context, r io.Reader) error
 }
 
-// Process is what the process that serves can say and do about itself; each
-// field may be nil.
+// Process holds what the API needs from the process that serves it. Each field may
+// be nil.
 type Process struct {
-	Name    string                                                  // that people gave this server; "": none
-	Members func() []Member                                         // the pool; nil: the servers of the log alone
-	Reload  func(ctx context.Context) (changed []string, err error) // reads the configuration again
-	Config  func() map[string]any                                   // what may be shown of it: no secrets
-	// LeaderURL is where the leader's API listens, such as https://10.0.0.1:4646;
-	// "" while nobody knows. Requests that only the leader can answer are passed on
-	// to it. nil: they are refused.
+	Name    string                                                  // set by operators; "": none
+	Members func() []Member                                         // members of the pool; nil: only the Raft servers
+	Reload  func(ctx context.Context) (changed []string, err error) // reloads the configuration
+	Config  func() map[string]any                                   // the configuration without secrets
+	// LeaderURL returns the API address of the leader, such as https://10.0.0.1:4646,
+	// or "" if the leader is unknown. Requests that only the leader can handle are
+	// forwarded to it. If LeaderURL is nil, they are rejected.
 	LeaderURL func() string
-	// Left stops the process, which has left its pool, once the request is answered.
+	// Left stops the process after the response that confirms it has left its pool.
 	Left func()
 }
 
-// Member is a server of the pool.
+// A Member is a server of the pool.
 type Member struct {
 	Name, Address string // host:port of its gossip
 	Status        string // alive, leaving, left or failed
 	Tags          map[string]string
 }
 
-// tagName is the tag that holds the name which people gave a server: Member's is
-// its id, as clients of Nomad's want one that is unique.
+// tagName is the tag that holds the name of a server. Nomad's clients require unique
+// member names, so Member.Name holds the ID.
 const tagName = "name"
 
-// nameTag is a member's tags with the name that people gave it.
+// nameTag returns the tags of a member with this name, or nil if it has none.
 func nameTag(name string) map[string]string {
 	if name == "" {
 		return nil

@@ -53,7 +53,7 @@ func healthRoutes() []route {
 		readiness("/healthz", "healthz", "Is /readyz."),
 		readiness("/v1/agent/health", "agent_health", "Is /readyz."),
 		{
-			methods: get, pattern: "/v1/openapi.json", name: "openapi", tag: tagHealth, scope: scopePublic, binary: true,
+			methods: get, pattern: "/v1/openapi.json", name: "openapi", tag: tagHealth, scope: scopePublic, isBinary: true,
 			doc: "Returns the OpenAPI document.", handle: openapi,
 		},
 	}
@@ -115,7 +115,8 @@ func peers(a *API, c *call) (any, error) {
 	return list, nil
 }
 
-// memberList is the servers that are known: those of gossip, or else of the log.
+// memberList returns the known servers: those of gossip or, without gossip, those of
+// the Raft configuration.
 func (a *API) memberList() []Member {
 	if a.cfg.Process.Members != nil {
 		return a.cfg.Process.Members()
@@ -152,7 +153,7 @@ func members(a *API, c *call) (any, error) {
 	return out, nil
 }
 
-// self is what Nomad's clients look at to learn whom they talk to.
+// self returns the description of the agent that Nomad's clients read at the start.
 func self(a *API, c *call) (any, error) {
 	snap := a.cfg.Server.Snapshot()
 	c.setStateHeaders(snap)
@@ -190,6 +191,6 @@ func hashOf(s *state.Snapshot) string {
 func openapi(_ *API, c *call) (any, error) {
 	c.w.Header().Set("Content-Type", "application/json")
 	c.w.WriteHeader(http.StatusOK)
-	_, _ = c.w.Write(document) // a client that went away
+	_, _ = c.w.Write(document) // an error means that the client disconnected
 	return responded, nil
 }

@@ -6,14 +6,14 @@ import (
 	"github.com/cede-scheduler/cede/core/state"
 )
 
-// tableWatches knows when whole tables last changed.
+// tableWatches tracks when whole tables last changed.
 //
-// The naive way compares the index of a query with that of the state: on a busy
-// cluster every query would then be answered at once, whatever it asks about.
-// ModifyIndex tells what was written, but not what is gone. So one watch is kept
-// on each table that is asked about, and looked at when somebody asks: once it
-// has fired, the table is taken to have changed at the newest index there is.
-// That may be later than it was, never earlier.
+// The naive way is to compare the index of a query with the index of the state. On a
+// busy cluster every query would then return at once, whether or not its result
+// changed. ModifyIndex covers updates, but not deletions. Therefore one watch is kept
+// for each queried table and checked by the next query: if it has fired, the table
+// counts as changed at the current index of the state. That may be later than the
+// actual change, but never earlier.
 type tableWatches struct {
 	states States
 	mu     sync.Mutex
@@ -29,7 +29,7 @@ func newTables(s States) *tableWatches {
 	return &tableWatches{states: s, known: map[state.Table]*tableWatch{}}
 }
 
-// changed is the index of a table's last change, or a later one.
+// changed returns the index of a table's last change, or a later index.
 func (t *tableWatches) changed(table state.Table) uint64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()

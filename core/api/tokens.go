@@ -22,7 +22,7 @@ func tokenRoutes() []route {
 		},
 		{
 			methods: get, pattern: "/v1/acl/tokens", name: "tokens_list", tag: tagTokens, roles: management,
-			doc: "Lists tokens without their secrets, ordered by accessor.", reads: true, paged: true, response: []*client.Token{}, handle: listTokens,
+			doc: "Lists tokens without their secrets, ordered by accessor.", isQuery: true, isPaged: true, response: []*client.Token{}, handle: listTokens,
 		},
 		{
 			methods: get, pattern: "/v1/acl/token/self", name: "token_self", tag: tagTokens, scope: scopePublic, roles: acl.Roles,
