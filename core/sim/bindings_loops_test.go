@@ -40,7 +40,7 @@ func priorityOf(f *scenario.File, binding string) int32 {
 	return 0
 }
 
-// playChecked plays a file and looks at the state after every instant.
+// playChecked plays a file and checks the state after every instant.
 func playChecked(t *rapid.T, f *scenario.File) (*engine, *Run) {
 	resolved, err := scenario.Resolve(f)
 	if err != nil {
@@ -70,8 +70,9 @@ func playChecked(t *rapid.T, f *scenario.File) (*engine, *Run) {
 	}
 }
 
-// checkBindings: the state holds together, no cluster is over capacity, nobody has
-// more than it wants or is on more clusters, and nobody waits who could be served.
+// checkBindings checks that the state is consistent, no cluster exceeds its capacity,
+// no binding exceeds its replicas or clusters, and no pending binding could be
+// placed.
 func (e *engine) checkBindings(t *rapid.T) {
 	snap := e.store.Snapshot()
 	if err := snap.Check(); err != nil {
@@ -90,12 +91,12 @@ func (e *engine) checkBindings(t *rapid.T) {
 	}
 	s := scheduler.New(scheduler.Config{Policies: e.policies})
 	for b := range snap.Bindings() {
-		total, clusters, groups := 0, map[string]bool{}, map[string]bool{} // on one may be what is done, and what came back
+		total, clusters, groups := 0, map[string]bool{}, map[string]bool{} // a cluster can hold a completed and a live assignment
 		for _, a := range snap.BindingAssignments(b.Key()) {
 			if a.CountsAsPlaced() {
 				total += a.Replicas
 				if b.Duplicated && a.Live() && a.Replicas < b.Replicas && (b.MinReplicas == 0 || a.Replicas < b.MinReplicas) {
-					t.Fatalf("%s has %d replicas on %s, wants %d there and %d at least", b.ID, a.Replicas, a.ClusterID, b.Replicas, b.MinReplicas)
+					t.Fatalf("%s has %d replicas on %s, want %d or at least %d", b.ID, a.Replicas, a.ClusterID, b.Replicas, b.MinReplicas)
 				}
 				clusters[a.ClusterID] = true
 				groups[b.SpreadGroup(snap.Cluster(a.ClusterID))] = true
@@ -103,16 +104,16 @@ func (e *engine) checkBindings(t *rapid.T) {
 		}
 		on := len(clusters)
 		if !b.Duplicated && total > b.Replicas || b.Duplicated && total > on*b.Replicas {
-			t.Fatalf("%s has %d replicas on %d clusters, wants %d", b.ID, total, on, b.Replicas)
+			t.Fatalf("%s has %d replicas on %d clusters, want %d", b.ID, total, on, b.Replicas)
 		}
 		if b.MaxClusters > 0 && on > b.MaxClusters {
-			t.Fatalf("%s is on %d clusters, of %d at most", b.ID, on, b.MaxClusters)
+			t.Fatalf("%s is assigned to %d clusters, want at most %d", b.ID, on, b.MaxClusters)
 		}
 		if b.MaxGroups > 0 && len(groups) > b.MaxGroups {
-			t.Fatalf("%s is on %d regions, of %d at most", b.ID, len(groups), b.MaxGroups)
+			t.Fatalf("%s is assigned to %d regions, want at most %d", b.ID, len(groups), b.MaxGroups)
 		}
 		if total == b.Replicas && total > 0 && !b.Duplicated && (on < b.MinClusters || len(groups) < b.MinGroups) {
-			t.Fatalf("%s has all it wants on %d clusters of %d regions, and is %s", b.ID, on, len(groups), b.SpreadText())
+			t.Fatalf("%s has all replicas on %d clusters in %d regions, want %s", b.ID, on, len(groups), b.SpreadText())
 		}
 		again := &model.Evaluation{ID: "again", Namespace: b.Namespace, JobID: b.ID, Type: model.JobBinding, Priority: b.Priority}
 		out, err := s.Process(again, snap, e.now())
@@ -120,13 +121,14 @@ func (e *engine) checkBindings(t *rapid.T) {
 			t.Fatal(err)
 		}
 		if !out.Plan.Empty() {
-			t.Fatalf("at %s %s waits, and could have %+v", At(e.now()), b.ID, out.Plan.Groups[0])
+			t.Fatalf("at %s %s is pending, but fits: %+v", At(e.now()), b.ID, out.Plan.Groups[0])
 		}
 	}
 }
 
-// rollBindings draws clusters that are soon full, and bindings that fight for them.
-func rollBindings(t *rapid.T, forever bool) *scenario.File {
+// randomBindings draws clusters with little capacity and bindings that compete for
+// it.
+func randomBindings(t *rapid.T, forever bool) *scenario.File {
 	n := func(name string, from, to int) int { return rapid.IntRange(from, to).Draw(t, name) }
 	f := &scenario.File{Version: 1, Name: "fight", Scheduler: scenario.Scheduler{Policy: "karmada"}, Until: new(scenario.Duration(3600e9))}
 	switch n("policy", 0, 5) {
@@ -210,10 +212,10 @@ func bindingRounds() int {
 	return 4
 }
 
-func TestBindings_KeepTheirPromisesWhateverHappens(t *testing.T) {
+func TestBindings_Invariants(t *testing.T) {
 	for range bindingRounds() {
 		rapid.Check(t, func(t *rapid.T) {
-			f := rollBindings(t, false)
+			f := randomBindings(t, false)
 			_, run := playChecked(t, f)
 			for _, v := range run.Result.Evicted {
 				if by, victim := priorityOf(f, v.By), priorityOf(f, v.Binding); victim >= by {
@@ -223,19 +225,19 @@ func TestBindings_KeepTheirPromisesWhateverHappens(t *testing.T) {
 					return b.At == v.At && b.Binding == v.By && b.Clusters[v.Cluster] > 0 && len(b.Preempted) > 0
 				})
 				if !listed {
-					t.Fatalf("nobody got a claim for %+v", v)
+					t.Fatalf("no claim was listed for %+v", v)
 				}
 			}
 		})
 	}
 }
 
-// However many fight, it ends: submitting all that wait once more, before anything
-// completes, evicts nobody.
-func TestBindings_ComeToRest(t *testing.T) {
+// Evictions converge: if all bindings are submitted again before any completes, no
+// further binding is evicted.
+func TestBindings_Converge(t *testing.T) {
 	for range bindingRounds() {
 		rapid.Check(t, func(t *rapid.T) {
-			f := rollBindings(t, true)
+			f := randomBindings(t, true)
 			e, run := playChecked(t, f)
 			evicted := len(run.Result.Evicted)
 			for _, b := range e.file.Bindings {
@@ -250,7 +252,7 @@ func TestBindings_ComeToRest(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got := len(e.record.evicted); got != evicted {
-				t.Fatalf("%d evictions more: %+v", got-evicted, e.record.evicted[evicted:])
+				t.Fatalf("%d additional evictions: %+v", got-evicted, e.record.evicted[evicted:])
 			}
 		})
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/cede-scheduler/cede/core/sim"
 )
 
-// bindingStory is what happened to bindings, a line each.
-func bindingStory(r *sim.Result) string {
+// bindingTranscript formats the placements and evictions of bindings, one per line.
+func bindingTranscript(r *sim.Result) string {
 	var b strings.Builder
 	for _, x := range r.Bindings {
 		fmt.Fprintf(&b, "%s %s on %v for %v\n", x.At, x.Binding, x.Clusters, x.Preempted)
@@ -24,10 +24,10 @@ func bindingStory(r *sim.Result) string {
 	return b.String()
 }
 
-func TestBindings_Stories(t *testing.T) {
+func TestBindings_Transcripts(t *testing.T) {
 	const head = "scheduler: {policy: karmada}\n"
 	for name, c := range map[string]struct{ text, want string }{
-		"replicas divide by the room there is": {`
+		"replicas are divided by free capacity": {`
 clusters: [{id: m1, capacity: {cpu: 6000}}, {id: m2, capacity: {cpu: 2000}}, {id: m3, capacity: {cpu: 500}}]
 bindings: [{id: a, replicas: 4, resources: {cpu: 1000}}]
 events: [{at: 0s, submit: a}]
@@ -35,7 +35,7 @@ events: [{at: 0s, submit: a}]
 0s a on map[m1:3 m2:1] for []
 running [a]
 `},
-		"replicas divide by weights, and what has no room goes elsewhere": {`
+		"replicas are divided by weights; the remainder is assigned to other clusters": {`
 clusters: [{id: m1, capacity: {cpu: 9000}}, {id: m2, capacity: {cpu: 1000}}]
 bindings: [{id: a, replicas: 6, resources: {cpu: 1000}, weights: {m1: 1, m2: 2}}]
 events: [{at: 0s, submit: a}]
@@ -43,7 +43,7 @@ events: [{at: 0s, submit: a}]
 0s a on map[m1:5 m2:1] for []
 running [a]
 `},
-		"as many clusters as are wanted": {`
+		"at most maxClusters clusters are used": {`
 clusters: [{id: m1, capacity: {cpu: 6000}}, {id: m2, capacity: {cpu: 2000}}, {id: m3, capacity: {cpu: 1000}}]
 bindings: [{id: a, replicas: 3, resources: {cpu: 1000}, spread: {minClusters: 3}}, {id: b, replicas: 3, resources: {cpu: 1000}, spread: {maxClusters: 1}}]
 events: [{at: 0s, submit: a}, {at: 1s, submit: b}]
@@ -52,9 +52,9 @@ events: [{at: 0s, submit: a}, {at: 1s, submit: b}]
 1s b on map[m1:3] for []
 running [a b]
 `},
-		// Were only the one that is left claimed, the victim would take the cluster that is
-		// free, and be evicted from there, for ever.
-		"one eviction does for who needs two clusters at once, where the other is free": {`
+		// If only the occupied cluster were claimed, the victim would move to the
+		// free one, and be evicted from there, endlessly.
+		"one eviction suffices for a binding that needs two clusters if one is free": {`
 clusters: [{id: m1, capacity: {cpu: 4000}}, {id: m2, capacity: {cpu: 4000}}]
 bindings:
 - {id: low, priority: 1, replicas: 1, resources: {cpu: 4000}, killTimeout: 10s}
@@ -70,7 +70,7 @@ unplaced low 1: 0 of 2 clusters: 2 lack cpu; no preemption: the binding's preemp
 unplaced mid 1: 0 of 2 clusters: 2 lack cpu; no preemption: the binding's preemptionPolicy is Never
 running [high]
 `},
-		"nobody is evicted for who needs two clusters at once, where both would have to be left": {`
+		"no eviction for a binding that would need evictions on two clusters": {`
 clusters: [{id: m1, capacity: {cpu: 4000}}, {id: m2, capacity: {cpu: 4000}}]
 bindings:
 - {id: low, priority: 1, replicas: 2, resources: {cpu: 4000}}
@@ -81,9 +81,9 @@ events: [{at: 0s, submit: high}]
 unplaced high 4: 0 of 2 clusters: 2 lack cpu; no preemption: the replicas need capacity on several clusters, and preemption frees capacity on one cluster only
 running [low]
 `},
-		// By the room that there is it would have been divided, and two of those who left
-		// would have left for nothing.
-		"who has others leave takes the room that they left, though there is other by then": {`
+		// By free capacity alone the replicas would be divided, and two of the
+		// victims would have been evicted unnecessarily.
+		"a preemptor uses the capacity of its victims even if other capacity becomes free": {`
 clusters: [{id: m1, capacity: {cpu: 4000}}, {id: m2, capacity: {cpu: 3000}}]
 bindings:
 - {id: low, priority: 1, replicas: 1, resources: {cpu: 4000}, killTimeout: 30s}
@@ -98,7 +98,7 @@ until: 1m
 unplaced low 1: 0 of 2 clusters: 2 lack cpu; no preemption: the binding's preemptionPolicy is Never
 running [high]
 `},
-		"who waits for others to leave goes at once where all of it is free": {`
+		"a preemptor that waits for victims is assigned at once if all of its replicas fit on free capacity": {`
 clusters: [{id: m1, capacity: {cpu: 4000}}, {id: m2, capacity: {cpu: 4000}}]
 bindings:
 - {id: low, priority: 1, replicas: 1, resources: {cpu: 4000}, killTimeout: 30s}
@@ -114,7 +114,7 @@ until: 1m
 0s low loses 1 on m1 to high
 running [high low]
 `},
-		"replicas go to as many regions as they must": {`
+		"replicas are spread over the minimum number of regions": {`
 clusters:
 - {id: a1, capacity: {cpu: 9000}, attributes: {region: a}}
 - {id: a2, capacity: {cpu: 8000}, attributes: {region: a}}
@@ -127,7 +127,7 @@ events: [{at: 0s, submit: x}]
 0s x on map[a1:2 b1:1 c1:1] for []
 running [x]
 `},
-		"of regions that are too many those with room are taken": {`
+		"if there are more regions than allowed, those with free capacity are used": {`
 clusters:
 - {id: a1, capacity: {cpu: 5000}, attributes: {region: a}}
 - {id: b1, capacity: {cpu: 3000}, attributes: {region: b}}
@@ -141,7 +141,7 @@ events: [{at: 0s, submit: x}, {at: 1s, submit: y}]
 unplaced y 2: 0 of 3 clusters: 3 lack cpu; no preemption: the binding's preemptionPolicy is Never
 running [x]
 `},
-		"what lacks a region though there is room says so": {`
+		"a missing region is reported although there is free capacity": {`
 clusters:
 - {id: a1, capacity: {cpu: 5000}, attributes: {region: a}}
 - {id: a2, capacity: {cpu: 5000}, attributes: {region: a}}
@@ -152,7 +152,7 @@ events: [{at: 0s, submit: x}]
 unplaced x 2: 0 of 3 clusters: 2 excluded by spread constraint: at least 2 of region, 1 excluded by missing attribute region to spread over
 running []
 `},
-		"what is duplicated keeps to its regions, and has others leave one of them": {`
+		"a duplicated binding stays in its regions and preempts in one of them": {`
 clusters:
 - {id: a1, capacity: {cpu: 2000}, attributes: {region: a}}
 - {id: a2, capacity: {cpu: 2000}, attributes: {region: a}}
@@ -173,7 +173,7 @@ until: 1m
 unplaced low 1: 0 of 4 clusters: 4 lack cpu; no preemption: the binding's preemptionPolicy is Never
 running [high s]
 `},
-		"regions are made room in together where the policy says so": {`
+		"evictions in several regions if the policy allows them": {`
 policies: [{name: wide, use: karmada, config: {multiCluster: true}}]
 scheduler: {policy: wide}
 clusters:
@@ -197,7 +197,7 @@ unplaced x 1: 0 of 3 clusters: 3 lack cpu; no preemption: the binding's preempti
 unplaced z 1: 0 of 3 clusters: 3 lack cpu; no preemption: the binding's preemptionPolicy is Never
 running [high y]
 `},
-		"nobody leaves for regions while a gate is off": {`
+		"no evictions for regions while a feature gate is off": {`
 scheduler: {policy: karmada, featureGates: {PriorityBasedPreemptiveScheduling: false}}
 clusters:
 - {id: a1, capacity: {cpu: 2000}, attributes: {region: a}}
@@ -212,7 +212,7 @@ until: 1m
 unplaced high 2: 0 of 2 clusters: 1 lacks cpu, 1 excluded by spread constraint: at least 2 of region; no preemption: the feature gates PriorityBasedScheduling and PriorityBasedPreemptiveScheduling are not both on
 running [l]
 `},
-		"what is duplicated goes everywhere it may": {`
+		"a duplicated binding is assigned to every eligible cluster": {`
 clusters:
 - {id: m1, capacity: {cpu: 6000}, attributes: {region: eu}}
 - {id: m2, capacity: {cpu: 2000}, attributes: {region: eu}}
@@ -224,7 +224,7 @@ events: [{at: 0s, submit: a}]
 unplaced a 3: 0 of 3 clusters: 1 lacks cpu, 1 excluded by region = eu; no preemption: the binding's preemptionPolicy is Never
 running [a]
 `},
-		"a victim takes its time, and its room is kept": {`
+		"a victim uses its kill timeout, and its capacity is reserved": {`
 clusters: [{id: m1, capacity: {cpu: 4000}}]
 bindings:
 - {id: low, priority: 1, replicas: 4, resources: {cpu: 1000}, killTimeout: 30s}
@@ -240,7 +240,7 @@ unplaced low 4: 0 of 1 cluster: 1 lacks cpu; no preemption: the binding's preemp
 unplaced mid 4: 0 of 1 cluster: 1 lacks cpu; no preemption: the binding's preemptionPolicy is Never
 running [high]
 `},
-		"what ends makes room, for the higher priority first": {`
+		"a completed binding frees capacity for the highest priority first": {`
 clusters: [{id: m1, capacity: {cpu: 4000}}]
 bindings:
 - {id: low, priority: 1, replicas: 4, resources: {cpu: 1000}}
@@ -254,7 +254,7 @@ until: 80s
 unplaced low 4: 0 of 1 cluster: 1 lacks cpu; no preemption: the binding's preemptionPolicy is Never
 running [mid]
 `},
-		"a victim keeps what it has elsewhere, and finds another place for the rest": {`
+		"a victim retains its replicas on other clusters, and the rest is assigned again": {`
 clusters: [{id: m1, capacity: {cpu: 2000}}, {id: m2, capacity: {cpu: 2000}}, {id: m3, capacity: {cpu: 1000}}]
 bindings:
 - {id: low, priority: 1, replicas: 3, resources: {cpu: 1000}}
@@ -267,7 +267,7 @@ events: [{at: 0s, submit: high}]
 0s low loses 1 on m2 to high
 running [high l low]
 `},
-		"of two that need the same room the first has it": {`
+		"of two bindings that need the same capacity the first is assigned": {`
 clusters: [{id: m1, capacity: {cpu: 4000}}]
 bindings:
 - {id: low, priority: 1, replicas: 1, resources: {cpu: 4000}, killTimeout: 10s}
@@ -283,7 +283,7 @@ unplaced b 1: 0 of 1 cluster: 1 lacks cpu; eviction does not help: on 1 nothing 
 unplaced low 1: 0 of 1 cluster: 1 lacks cpu; no preemption: the binding's preemptionPolicy is Never
 running [a]
 `},
-		"a cascade ends": {`
+		"a cascade of evictions ends": {`
 clusters: [{id: m1, capacity: {cpu: 1000}}, {id: m2, capacity: {cpu: 1000}}, {id: m3, capacity: {cpu: 1000}}]
 bindings:
 - {id: p0, priority: 0, resources: {cpu: 1000}, preemptionPolicy: PreemptLowerPriority, clusters: [m3]}
@@ -303,7 +303,7 @@ until: 1m
 unplaced p0 1: 0 of 3 clusters: 1 lacks cpu, 2 excluded by the clusters that the binding allows; eviction does not help: on 1 nothing has a priority of -1 or less
 running [p1 p2 p3]
 `},
-		"whom nobody may evict, and who evicts nobody": {`
+		"bindings that are not preemptible and bindings that never preempt": {`
 clusters: [{id: m1, capacity: {cpu: 1000}}]
 priorityClasses: [{name: gold, value: 1000}, {name: a, value: 50, globalDefault: true}, {name: b, value: 20, globalDefault: true, preemptionPolicy: Never}]
 bindings:
@@ -318,7 +318,7 @@ unplaced high 1: 0 of 1 cluster: 1 lacks cpu; eviction does not help: on 1 nothi
 unplaced plain 1: 0 of 1 cluster: 1 lacks cpu; no preemption: the binding's preemptionPolicy is Never
 running [g]
 `},
-		"several clusters at once are not made room on": {`
+		"no evictions on several clusters at once by default": {`
 clusters: [{id: m1, capacity: {cpu: 1000}}, {id: m2, capacity: {cpu: 1000}}]
 bindings:
 - {id: low, priority: 1, replicas: 2, resources: {cpu: 1000}}
@@ -330,7 +330,7 @@ until: 1m
 unplaced high 2: 0 of 2 clusters: 2 lack cpu; no preemption: the replicas need capacity on several clusters, and preemption frees capacity on one cluster only; set karmada's multiCluster to preempt on several
 running [l]
 `},
-		"preemption can be switched off for bindings": {`
+		"preemption can be disabled for bindings": {`
 scheduler: {policy: karmada, preemption: {binding: false}}
 clusters: [{id: m1, capacity: {cpu: 1000}}]
 bindings: [{id: low, priority: 1, resources: {cpu: 1000}}, {id: high, priority: 9, resources: {cpu: 1000}, preemptionPolicy: PreemptLowerPriority}]
@@ -341,7 +341,7 @@ until: 1m
 5s high on map[m1:1] for []
 running [high]
 `},
-		"nobody preempts while a gate is off": {`
+		"no preemption while a feature gate is off": {`
 scheduler: {policy: karmada, featureGates: {PriorityBasedPreemptiveScheduling: false}}
 clusters: [{id: m1, capacity: {cpu: 1000}}]
 bindings: [{id: low, priority: 1, resources: {cpu: 1000}}, {id: high, priority: 9, resources: {cpu: 1000}, preemptionPolicy: PreemptLowerPriority}]
@@ -352,7 +352,7 @@ until: 1m
 unplaced high 1: 0 of 1 cluster: 1 lacks cpu; no preemption: the feature gates PriorityBasedScheduling and PriorityBasedPreemptiveScheduling are not both on
 running [l]
 `},
-		"without priorities who comes first is served first, and nobody preempts": {`
+		"without priorities bindings are assigned in order of submission and never preempt": {`
 scheduler: {policy: karmada, featureGates: {PriorityBasedScheduling: false}}
 clusters: [{id: m1, capacity: {cpu: 1000}}]
 bindings: [{id: low, priority: 1, resources: {cpu: 1000}}, {id: high, priority: 9, resources: {cpu: 1000}, preemptionPolicy: PreemptLowerPriority}]
@@ -363,7 +363,7 @@ until: 1m
 unplaced high 1: 0 of 1 cluster: 1 lacks cpu; no preemption: the feature gates PriorityBasedScheduling and PriorityBasedPreemptiveScheduling are not both on
 running [low]
 `},
-		"an elastic binding goes whole where the policy does not say otherwise": {`
+		"an elastic binding is evicted completely by default": {`
 clusters: [{id: m1, capacity: {cpu: 6000}}]
 bindings:
 - {id: low, priority: 1, replicas: 6, minReplicas: 2, resources: {cpu: 1000}}
@@ -377,7 +377,7 @@ until: 1m
 unplaced low 6: 0 of 1 cluster: 1 lacks cpu; no preemption: the binding's preemptionPolicy is Never
 running [high]
 `},
-		"an elastic binding is shrunk by what is needed, and grows again": {`
+		"an elastic binding is scaled down as far as needed, and scaled up again": {`
 policies: [{name: gentle, use: karmada, config: {elastic: true}}]
 scheduler: {policy: gentle}
 clusters: [{id: m1, capacity: {cpu: 6000}}]
@@ -393,7 +393,7 @@ until: 1h
 0s low loses 3 on m1 to high
 running [l]
 `},
-		"several clusters are made room on together where the policy says so": {`
+		"evictions on several clusters if the policy allows them": {`
 policies: [{name: wide, use: karmada, config: {multiCluster: true}}]
 scheduler: {policy: wide}
 clusters: [{id: m1, capacity: {cpu: 3000}}, {id: m2, capacity: {cpu: 3000}}, {id: m3, capacity: {cpu: 1000}}]
@@ -414,7 +414,7 @@ unplaced x 1: 0 of 3 clusters: 3 lack cpu; no preemption: the binding's preempti
 unplaced y 1: 0 of 3 clusters: 3 lack cpu; no preemption: the binding's preemptionPolicy is Never
 running [high z]
 `},
-		"room on two clusters that holds no whole replica evicts nobody": {`
+		"no eviction if the freed capacity of two clusters does not fit a replica": {`
 policies: [{name: wide, use: karmada, config: {multiCluster: true}}]
 scheduler: {policy: wide}
 clusters: [{id: m1, capacity: {cpu: 1000}}, {id: m2, capacity: {cpu: 1000}}]
@@ -429,7 +429,7 @@ until: 1m
 unplaced high 1: 0 of 2 clusters: 2 lack cpu; eviction does not help: on 2 too little would be free after all possible evictions
 running [x y]
 `},
-		"what is above the minimum goes before what is not, of the lowest priority first": {`
+		"replicas above the minimum are evicted before others, lowest priority first": {`
 policies: [{name: gentle, use: karmada, config: {elastic: true}}]
 scheduler: {policy: gentle}
 clusters: [{id: m1, capacity: {cpu: 9000}}]
@@ -448,7 +448,7 @@ unplaced low 4: 0 of 1 cluster: 1 lacks cpu; no preemption: the binding's preemp
 unplaced mid 1: 0 of 1 cluster: 1 lacks cpu; no preemption: the binding's preemptionPolicy is Never
 running [high m]
 `},
-		"who has its minimum elsewhere is shrunk by what is needed, too": {`
+		"a binding with its minimum on other clusters is scaled down as far as needed": {`
 policies: [{name: gentle, use: karmada, config: {elastic: true}}]
 scheduler: {policy: gentle}
 clusters: [{id: m, capacity: {cpu: 3000}}, {id: n, capacity: {cpu: 3000}}]
@@ -464,7 +464,7 @@ until: 1m
 unplaced a 1: 0 of 2 clusters: 2 lack cpu; no preemption: the binding's preemptionPolicy is Never
 running [a z]
 `},
-		"what a binding can do without is shared out between the clusters that are left": {`
+		"replicas above the minimum are redistributed over the remaining clusters": {`
 policies: [{name: both, use: karmada, config: {elastic: true, multiCluster: true}}]
 scheduler: {policy: both}
 clusters: [{id: m, capacity: {cpu: 3000}}, {id: n, capacity: {cpu: 3000}}]
@@ -482,7 +482,7 @@ until: 1m
 unplaced a 2: 0 of 2 clusters: 2 lack cpu; no preemption: the binding's preemptionPolicy is Never
 running [a z]
 `},
-		"of equal priorities two are shrunk before one is evicted": {`
+		"of equal priorities two bindings are scaled down before one is evicted": {`
 policies: [{name: gentle, use: karmada, config: {elastic: true}}]
 scheduler: {policy: gentle}
 clusters: [{id: m, capacity: {cpu: 4000}}]
@@ -501,7 +501,7 @@ unplaced a 1: 0 of 1 cluster: 1 lacks cpu; no preemption: the binding's preempti
 unplaced b 1: 0 of 1 cluster: 1 lacks cpu; no preemption: the binding's preemptionPolicy is Never
 running [a b z]
 `},
-		"what is duplicated is shrunk on one cluster, and grows back there": {`
+		"a duplicated binding is scaled down on one cluster, and scaled up there again": {`
 policies: [{name: gentle, use: karmada, config: {elastic: true}}]
 scheduler: {policy: gentle}
 clusters: [{id: m, capacity: {cpu: 3000}}, {id: n, capacity: {cpu: 3000}}]
@@ -521,7 +521,7 @@ until: 1m
 unplaced a 1: 0 of 2 clusters: 1 lacks cpu; no preemption: the binding's preemptionPolicy is Never
 running [a y]
 `},
-		"what is duplicated has others leave to have all its replicas": {`
+		"a duplicated binding preempts to get all of its replicas": {`
 policies: [{name: gentle, use: karmada, config: {elastic: true}}]
 scheduler: {policy: gentle}
 clusters: [{id: m, capacity: {cpu: 3000}}, {id: n, capacity: {cpu: 3000}}]
@@ -538,7 +538,7 @@ until: 1m
 unplaced low 2: 0 of 2 clusters: 2 lack cpu; no preemption: the binding's preemptionPolicy is Never
 running [a]
 `},
-		"what a binding can do without is shared out over regions": {`
+		"replicas above the minimum are redistributed over regions": {`
 policies: [{name: both, use: karmada, config: {elastic: true, multiCluster: true}}]
 scheduler: {policy: both}
 clusters:
@@ -559,7 +559,7 @@ until: 1m
 unplaced a 2: 0 of 3 clusters: 3 lack cpu; no preemption: the binding's preemptionPolicy is Never
 running [a z]
 `},
-		"nobody leaves for more clusters than there are": {`
+		"no eviction if there are fewer clusters than required": {`
 policies: [{name: wide, use: karmada, config: {multiCluster: true}}]
 scheduler: {policy: wide}
 clusters: [{id: m, capacity: {cpu: 4000}}, {id: n, capacity: {cpu: 4000}}]
@@ -573,7 +573,7 @@ until: 1m
 unplaced z 4: 0 of 2 clusters: 1 lacks cpu, 1 excluded by spread constraint: at least 3 of the clusters; eviction does not help: on 1 nothing has a priority of 4 or less, on 1 too little would be free after all possible evictions
 running [a]
 `},
-		"more copies and fewer are given and taken where the binding is": {`
+		"a change of replicas applies to the assigned clusters": {`
 clusters: [{id: m, capacity: {cpu: 3000}}]
 bindings: [{id: a, priority: 1, replicas: 3, resources: {cpu: 1000}, replicaScheduling: duplicated}]
 running: [{id: a, binding: a, clusters: {m: 1}}]
@@ -582,7 +582,7 @@ events: [{at: 0s, submit: a}]
 0s a on map[m:2] for []
 running [a]
 `},
-		"what runs in part at the beginning is left so until it is submitted": {`
+		"a binding that runs incompletely at time 0 is completed only after its submission": {`
 clusters: [{id: m, capacity: {cpu: 4000}}, {id: n, capacity: {cpu: 4000}}]
 bindings:
 - {id: a, priority: 1, replicas: 6, resources: {cpu: 1000}}
@@ -602,15 +602,15 @@ running [a b]
 				text = c.text
 			}
 			run := play(t, decode(t, text), sim.Options{Resolve: resolve})
-			if got, want := bindingStory(run.Result), strings.TrimPrefix(c.want, "\n"); got != want {
+			if got, want := bindingTranscript(run.Result), strings.TrimPrefix(c.want, "\n"); got != want {
 				t.Errorf("got\n%swant\n%s", got, want)
 			}
 		})
 	}
 }
 
-// Metrics count replicas where there are bindings, and say nothing of them elsewhere.
-func TestBindings_AreCountedByReplicas(t *testing.T) {
+// Metrics count replicas if there are bindings, and are absent otherwise.
+func TestBindings_MetricsCountReplicas(t *testing.T) {
 	m := play(t, decode(t, `scheduler: {policy: karmada}
 clusters: [{id: m1, capacity: {cpu: 4000}}]
 bindings:

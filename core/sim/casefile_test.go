@@ -13,9 +13,9 @@ import (
 	"github.com/cede-scheduler/cede/sdk/rules"
 )
 
-// A case that policytest writes as a scenario is decided by the simulator as
-// the kit says: its host in miniature and the engine agree.
-func TestPolicytest_DecidesCasesAsTheEngineDoes(t *testing.T) {
+// If policytest writes a case as a scenario, the simulator evicts the same victims as
+// the in-memory host of policytest.
+func TestPolicytest_MatchesEngine(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	evictions := 0
 	for k := range policytest.Count(t) / 100 {
@@ -33,12 +33,12 @@ func TestPolicytest_DecidesCasesAsTheEngineDoes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// Where a node has room the engine does not ask the policy which is best.
+		// If a node has enough free capacity, the engine does not call the policy.
 		free := false
 		for _, v := range d.Victims {
 			free = free || v != nil && len(v) == 0
 		}
-		// What is evicted finds another place where there is one.
+		// Victims may be placed again on another node.
 		at := slices.IndexFunc(run.Result.Placements, func(p sim.Placement) bool { return p.Job == "preemptor" })
 		placed := at >= 0
 		if placed != (d.Chosen >= 0) {
@@ -56,11 +56,11 @@ func TestPolicytest_DecidesCasesAsTheEngineDoes(t *testing.T) {
 		got := slices.Sorted(slices.Values(run.Result.Placements[at].Preempted))
 		slices.Sort(want)
 		if !slices.Equal(got, want) {
-			t.Fatalf("the engine evicts %v on %s, the kit %v\n%s", got, node, want, text)
+			t.Fatalf("the engine evicts %v on %s, policytest %v\n%s", got, node, want, text)
 		}
 		evictions += len(got)
 	}
 	if evictions == 0 {
-		t.Error("nobody was evicted in any case")
+		t.Error("no case evicts an allocation")
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/cede-scheduler/cede/sdk/rules"
 )
 
-// resolve knows a few built-ins, as the binary does.
+// resolve resolves some built-in policies, like the binary.
 func resolve(spec sim.PolicySpec) (*policy.Version, error) {
 	make := func() sdk.Policy { return rules.New() }
 	grants := spec.Grants
@@ -40,7 +40,7 @@ func resolve(spec sim.PolicySpec) (*policy.Version, error) {
 	})
 }
 
-func TestContractScenariosGiveWhatTheyState(t *testing.T) {
+func TestContractScenarios(t *testing.T) {
 	files, err := filepath.Glob("scenario/testdata/contract/*.json")
 	if err != nil || len(files) == 0 {
 		t.Fatal("no scenarios", err)

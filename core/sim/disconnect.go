@@ -15,8 +15,8 @@ type disconnected struct {
 
 func newDisconnected() disconnected { return disconnected{map[string][]end{}, map[string][]string{}} }
 
-// hold retains an end until the node of its allocation returns. It returns false if the node is connected.
-func (e *engine) unheard(a *model.Allocation, due end) bool {
+// retainEnd retains an end until the node of its allocation returns. It returns false if the node is connected.
+func (e *engine) retainEnd(a *model.Allocation, due end) bool {
 	if !a.Unknown(e.store.Snapshot().Node(a.NodeID)) {
 		return false
 	}
@@ -26,7 +26,7 @@ func (e *engine) unheard(a *model.Allocation, due end) bool {
 
 // reachable returns the allocations whose nodes can start them now; the others start
 // when their nodes return.
-func (e *engine) heard(ids []string) []string {
+func (e *engine) reachable(ids []string) []string {
 	snap := e.store.Snapshot()
 	return slices.DeleteFunc(slices.Clone(ids), func(id string) bool {
 		a := snap.Alloc(id)

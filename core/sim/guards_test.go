@@ -10,9 +10,9 @@ import (
 	"github.com/cede-scheduler/cede/core/sim"
 )
 
-// tale is story with who went elsewhere, which budgets were overrun, and why the
-// rest was left out.
-func tale(r *sim.Result) string {
+// detailedTranscript is transcript with victims on other nodes, violated budgets, and
+// the reasons of unplaced instances.
+func detailedTranscript(r *sim.Result) string {
 	var lines []string
 	for _, p := range r.Placements {
 		line := fmt.Sprintf("%s %s@%s", p.At, p.Alloc, p.Node)
@@ -35,10 +35,10 @@ func tale(r *sim.Result) string {
 	return strings.Join(append(lines, "runs "+strings.Join(r.Running, " ")), "\n")
 }
 
-// What keeps work from being evicted, and work away from nodes.
-func TestGuards(t *testing.T) {
+// Taints, tolerations, cohorts and budgets restrict placements and evictions.
+func TestEvictionGuards(t *testing.T) {
 	for _, c := range []struct{ name, scenario, want string }{
-		{"a taint keeps off who does not tolerate it, whatever could be evicted", `
+		{"a taint excludes jobs without a toleration, even if they could evict", `
 nodes: [{id: n1, capacity: {cpu: 10}, taints: [{key: gpu, value: "true", effect: NoSchedule}]}]
 jobs:
   - {id: old, priority: 10, groups: [{name: g, resources: {cpu: 10}, tolerations: [{key: gpu, operator: Exists}]}]}
@@ -47,7 +47,7 @@ running: [{id: a, job: old, group: g, node: n1, startedAt: -1h}]
 events: [{at: 0s, submit: new}]
 `, `new.g lacks 1: 0 of 1 node: 1 excluded by taint gpu=true:NoSchedule
 runs a`},
-		{"tolerations: by value, by key, of everything", `
+		{"tolerations by value, by key and of every taint", `
 nodes:
   - {id: n1, capacity: {cpu: 10}, taints: [{key: gpu, value: "true", effect: NoSchedule}]}
   - {id: n2, capacity: {cpu: 10}, taints: [{key: gpu, value: "true", effect: NoSchedule}, {key: old, effect: NoSchedule}]}
@@ -62,7 +62,7 @@ events: [{at: 0s, submit: a}, {at: 0s, submit: b}, {at: 0s, submit: c}]
 0s c.g[2]@n1
 0s c.g[1]@n2
 runs a.g[0] b.g[0] c.g[0] c.g[1] c.g[2]`},
-		{"a taint that is a wish: elsewhere where there is room, there rather than evict", `
+		{"PreferNoSchedule: another node is preferred, but not over an eviction", `
 nodes:
   - {id: n1, capacity: {cpu: 10}, taints: [{key: spot, effect: PreferNoSchedule}]}
   - {id: n2, capacity: {cpu: 10}}
@@ -76,7 +76,7 @@ events: [{at: 0s, submit: a}, {at: 1s, submit: any}]
 0s a.g[1]@n1
 1s any.g[0]@n1
 runs a.g[0] a.g[1] any.g[0] x`},
-		{"a system job goes where it is tolerated, and stays when it is there", `
+		{"a system job is placed on tolerated nodes, and running instances remain", `
 nodes:
   - {id: n1, capacity: {cpu: 10}, taints: [{key: gpu, effect: NoSchedule}]}
   - {id: n2, capacity: {cpu: 10}, taints: [{key: gpu, effect: NoSchedule}]}
@@ -86,7 +86,7 @@ running: [{id: a, job: s, group: g, node: n1}]
 events: [{at: 0s, submit: s}]
 `, `0s s.g[1]@n3
 runs a s.g[1]`},
-		{"who tolerates no preemptor below 90", oneNode + `
+		{"a toleration protects from preemptors below 90", oneNode + `
 jobs:
   - {id: low, priority: 10, toleration: {minPreemptorPriority: 90}, groups: [{name: g, resources: {cpu: 10}}]}
   - {id: mid, priority: 80, groups: [{name: g, resources: {cpu: 10}}]}
@@ -97,7 +97,7 @@ events: [{at: 0s, submit: mid}, {at: 5s, submit: top}]
 low.g lacks 1: 0 of 1 node: 1 lacks cpu; eviction does not help: on 1 nothing has a priority of 0 or less
 mid.g lacks 1: 0 of 1 node: 1 lacks cpu; eviction does not help: on 1 all candidates are protected from preemptors of this priority or have not run for long enough
 runs top.g[0]`},
-		{"who is spared until it has run for ten minutes is evicted at that moment", oneNode + `
+		{"a protection of ten minutes ends at that instant", oneNode + `
 jobs:
   - {id: low, priority: 10, toleration: {minRuntime: 10m}, groups: [{name: g, resources: {cpu: 5}, count: 2}]}
   - {id: top, priority: 90, groups: [{name: g, resources: {cpu: 5}, count: 3}]}
@@ -109,7 +109,7 @@ until: 1h
 low.g lacks 2: 0 of 1 node: 1 lacks cpu; eviction does not help: on 1 nothing has a priority of 0 or less
 top.g lacks 1: 0 of 1 node: 1 lacks cpu; eviction does not help: on 1 nothing has a priority of 80 or less
 runs top.g[0] top.g[1]`},
-		{"what has not begun to work is not spared", `
+		{"an allocation that has not started is not protected", `
 nodes: [{id: n1, capacity: {cpu: 10}}]
 jobs:
   - {id: slow, priority: 10, groups: [{name: g, resources: {cpu: 10}, killTimeout: 1m}]}
@@ -123,7 +123,7 @@ until: 2m
 slow.g lacks 1: 0 of 1 node: 1 lacks cpu; eviction does not help: on 1 nothing has a priority of 0 or less
 mid.g lacks 1: 0 of 1 node: 1 lacks cpu; eviction does not help: on 1 nothing has a priority of 40 or less
 runs top.g[0]`},
-		{"a job that is evicted whole goes on all nodes, and its room is used", `
+		{"an all-or-none job is evicted on all nodes, and its capacity is used", `
 nodes: [{id: n1, capacity: {cpu: 10}}, {id: n2, capacity: {cpu: 10}}, {id: n3, capacity: {cpu: 10}}]
 jobs:
   - {id: mpi, priority: 10, disruptionMode: all, groups: [{name: g, resources: {cpu: 6}, count: 3}]}
@@ -140,7 +140,7 @@ events: [{at: 0s, submit: top}, {at: 1s, submit: late}]
 1s late.g[0]@n3 over mpi.g[0]#1
 mpi.g lacks 3: 0 of 3 nodes: 3 lack cpu; eviction does not help: on 3 nothing has a priority of 0 or less
 runs late.g[0] top.g[0] top.g[1]`},
-		{"nobody goes alone when one of the others is spared", `
+		{"an all-or-none job is not evicted if one of its members is protected", `
 nodes: [{id: n1, capacity: {cpu: 10}}, {id: n2, capacity: {cpu: 10}}]
 jobs:
   - {id: mpi, priority: 10, disruptionMode: all, allAtOnce: true, toleration: {minRuntime: 10m}, groups: [{name: g, resources: {cpu: 10}, count: 2}]}
@@ -153,7 +153,7 @@ until: 1h
 `, `4m0s top.g[0]@n1 over a, n2: b
 mpi.g lacks 2: 0 of 2 nodes: 2 lack cpu; eviction does not help: on 2 nothing has a priority of 0 or less
 runs top.g[0]`},
-		{"when the one that is spared ends, the others may go at once, though their nodes are as they were", `
+		{"when the protected member ends, the others are evictable at once although their nodes did not change", `
 nodes: [{id: n1, capacity: {cpu: 10}}, {id: n2, capacity: {cpu: 2}}]
 jobs:
   - id: mpi
@@ -171,7 +171,7 @@ until: 2m
 `, `1m0s top.g[0]@n1 over a
 mpi.g lacks 1: 0 of 2 nodes: 2 lack cpu; eviction does not help: on 1 nothing has a priority of 0 or less, on 1 nothing runs that could be evicted
 runs top.g[0]`},
-		{"one more of an elastic job elsewhere, and one of those that were as few as stay may go", `
+		{"an elastic job that gains an instance on another node loses its protection", `
 nodes: [{id: n1, capacity: {cpu: 10}}, {id: n2, capacity: {cpu: 6}}, {id: n3, capacity: {cpu: 6}}]
 jobs:
   - {id: mpi, priority: 10, disruptionMode: all, toleration: {minRuntime: 10m}, groups: [{name: g, resources: {cpu: 6}, count: 3, minCount: 2}]}
@@ -187,7 +187,7 @@ until: 2m
 1m0s top.g[0]@n1 over a
 mpi.g lacks 1: 0 of 3 nodes: 3 lack cpu; eviction does not help: on 3 nothing has a priority of 0 or less
 runs b mpi.g[2] top.g[0]`},
-		{"a system job whose node somebody keeps from it elsewhere in the zone comes once that one is gone", `
+		{"a system job excluded by an allocation in the zone is placed once that has ended", `
 nodes: [{id: n1, capacity: {cpu: 10}, attributes: {zone: a, kind: new}}, {id: n2, capacity: {cpu: 10}, attributes: {zone: a}}]
 jobs:
   - {id: noisy, type: batch, priority: 95, groups: [{name: g, resources: {cpu: 1}, labels: {app: noisy}, duration: 2m}]}
@@ -200,7 +200,7 @@ events: [{at: 0s, submit: agent}]
 until: 2m
 `, `1m0s agent.g[0]@n1
 runs agent.g[0]`},
-		{"an elastic job goes one by one down to its minCount, then the rest of it", `
+		{"an elastic job is evicted one by one down to minCount, then completely", `
 nodes: [{id: n1, capacity: {cpu: 10}}, {id: n2, capacity: {cpu: 10}}, {id: n3, capacity: {cpu: 10}}, {id: n4, capacity: {cpu: 10}}]
 jobs:
   - {id: mpi, priority: 10, disruptionMode: all, groups: [{name: g, resources: {cpu: 6}, count: 4, minCount: 2}]}
@@ -218,7 +218,7 @@ events: [{at: 0s, submit: top}, {at: 1m, submit: next}]
 1m0s mpi.g[0]#1@n4
 mpi.g lacks 3: 0 of 4 nodes: 4 lack cpu; eviction does not help: on 4 nothing has a priority of 0 or less
 runs mpi.g[0]#1 next.g[0] top.g[0] top.g[1]`},
-		{"one plan takes what is too many, and then the rest: all of it in one commit", `
+		{"one plan evicts the surplus and then the rest in one commit", `
 nodes: [{id: n1, capacity: {cpu: 10}}, {id: n2, capacity: {cpu: 10}}, {id: n3, capacity: {cpu: 10}}]
 jobs:
   - {id: mpi, priority: 10, disruptionMode: all, groups: [{name: g, resources: {cpu: 6}, count: 3, minCount: 2}]}
@@ -233,7 +233,7 @@ events: [{at: 0s, submit: top}]
 0s mpi.g[0]#1@n3
 mpi.g lacks 2: 0 of 3 nodes: 3 lack cpu; eviction does not help: on 3 nothing has a priority of 0 or less
 runs mpi.g[0]#1 top.g[0] top.g[1]`},
-		{"of an elastic job two go for what needs both", `
+		{"two instances of an elastic job are evicted for a job that needs both", `
 nodes: [{id: n1, capacity: {cpu: 10}}, {id: n2, capacity: {cpu: 10}}]
 jobs:
   - {id: mpi, priority: 10, disruptionMode: all, groups: [{name: g, resources: {cpu: 5}, count: 4, minCount: 2}]}
@@ -247,7 +247,7 @@ events: [{at: 0s, submit: large}]
 `, `0s large.g[0]@n1 over a b
 mpi.g lacks 2: 0 of 2 nodes: 2 lack cpu; eviction does not help: on 2 nothing has a priority of 0 or less
 runs c d large.g[0]`},
-		{"of an elastic job somebody goes though others are spared, as long as enough stay", `
+		{"an elastic job is scaled down although some members are protected, if enough remain", `
 nodes: [{id: n1, capacity: {cpu: 10}}, {id: n2, capacity: {cpu: 10}}, {id: n3, capacity: {cpu: 10}}]
 jobs:
   - {id: mpi, priority: 10, disruptionMode: all, toleration: {minRuntime: 10m}, groups: [{name: g, resources: {cpu: 6}, count: 3, minCount: 2}]}
@@ -262,7 +262,7 @@ until: 1m
 mpi.g lacks 1: 0 of 3 nodes: 3 lack cpu; eviction does not help: on 3 nothing has a priority of 0 or less
 top.g lacks 1: 0 of 3 nodes: 3 lack cpu; eviction does not help: on 2 all candidates are protected from preemptors of this priority or have not run for long enough, on 1 nothing has a priority of 80 or less
 runs a c top.g[0]`},
-		{"a strict budget scales an elastic job down, and never takes it whole", `
+		{"a strict budget allows scaling an elastic job down, but not evicting it completely", `
 nodes: [{id: n1, capacity: {cpu: 10}}, {id: n2, capacity: {cpu: 10}}, {id: n3, capacity: {cpu: 10}}]
 jobs:
   - {id: mpi, priority: 10, disruptionMode: all, groups: [{name: g, resources: {cpu: 6}, count: 3, minCount: 2, labels: {app: mpi}}]}
@@ -277,7 +277,7 @@ events: [{at: 0s, submit: top}]
 mpi.g lacks 1: 0 of 3 nodes: 3 lack cpu; eviction does not help: on 3 nothing has a priority of 0 or less
 top.g lacks 1: 0 of 3 nodes: 3 lack cpu; eviction does not help: on 2 the strict disruption budget mpi allows too few evictions, on 1 nothing has a priority of 80 or less
 runs b c top.g[0]`},
-		{"a system job scales an elastic job down, and takes the rest where it has to", `
+		{"a system job scales an elastic job down, and evicts the rest if necessary", `
 nodes: [{id: n1, capacity: {cpu: 10}}, {id: n2, capacity: {cpu: 10}}, {id: n3, capacity: {cpu: 10}}]
 jobs:
   - {id: mpi, priority: 10, disruptionMode: all, groups: [{name: g, resources: {cpu: 10}, count: 3, minCount: 2}]}
@@ -292,7 +292,7 @@ events: [{at: 0s, submit: top}]
 0s mpi.g[0]#1@n3
 mpi.g lacks 2: 0 of 3 nodes: 3 lack cpu; eviction does not help: on 3 nothing has a priority of 0 or less
 runs mpi.g[0]#1 top.g[0] top.g[1]`},
-		{"a system job that would evict a whole job twice evicts it once", `
+		{"a system job evicts an all-or-none job once", `
 nodes: [{id: n1, capacity: {cpu: 10}}, {id: n2, capacity: {cpu: 10}}]
 jobs:
   - {id: mpi, priority: 10, disruptionMode: all, groups: [{name: g, resources: {cpu: 10}, count: 2}]}
@@ -305,7 +305,7 @@ events: [{at: 0s, submit: top}]
 0s top.g[1]@n2
 mpi.g lacks 2: 0 of 2 nodes: 2 lack cpu; eviction does not help: on 2 nothing has a priority of 0 or less
 runs top.g[0] top.g[1]`},
-		{"a strict budget is never overrun, and says so", `
+		{"a strict budget is never exceeded, and is reported as the reason", `
 nodes: [{id: n1, capacity: {cpu: 10}}, {id: n2, capacity: {cpu: 10}}, {id: n3, capacity: {cpu: 10}}]
 jobs:
   - {id: web, priority: 10, groups: [{name: g, resources: {cpu: 10}, count: 3, labels: {app: web}}]}
@@ -320,7 +320,7 @@ events: [{at: 0s, submit: top}]
 web.g lacks 1: 0 of 3 nodes: 3 lack cpu; eviction does not help: on 3 nothing has a priority of 0 or less
 top.g lacks 2: 0 of 3 nodes: 3 lack cpu; eviction does not help: on 2 the strict disruption budget web-pdb allows too few evictions, on 1 nothing has a priority of 80 or less
 runs b c top.g[0]`},
-		{"best effort is overrun where nothing else helps, and reported", `
+		{"a best-effort budget is exceeded if necessary, and the violation is reported", `
 nodes: [{id: n1, capacity: {cpu: 10}}, {id: n2, capacity: {cpu: 10}}]
 jobs:
   - {id: web, priority: 10, groups: [{name: g, resources: {cpu: 10}, count: 2, labels: {app: web}}]}
@@ -335,7 +335,7 @@ events: [{at: 0s, submit: top}]
 b overran a budget
 web.g lacks 2: 0 of 2 nodes: 2 lack cpu; eviction does not help: on 2 nothing has a priority of 0 or less
 runs top.g[0] top.g[1]`},
-		{"kubernetes goes around a budget where default does not", `
+		{"kubernetes avoids a budget violation that default accepts", `
 scheduler: {policy: kubernetes}
 nodes: [{id: n1, capacity: {cpu: 10}}, {id: n2, capacity: {cpu: 10}}]
 jobs:
@@ -350,7 +350,7 @@ events: [{at: 0s, submit: top}]
 `, `0s top.g[0]@n2 over b
 api.g lacks 1: 0 of 2 nodes: 2 lack cpu; no preemption: the job's preemptionPolicy is Never
 runs a top.g[0]`},
-		{"who waits for a strict budget is asked again when it has something left", `
+		{"a job blocked by a strict budget is evaluated when the budget allows a disruption", `
 nodes:
   - {id: n1, capacity: {cpu: 10}}
   - {id: n2, capacity: {cpu: 10}}
@@ -371,7 +371,7 @@ until: 1h
 10m0s top.g[1]@n2 over b
 web.g lacks 1: 0 of 3 nodes: 3 lack cpu; eviction does not help: on 3 nothing has a priority of 0 or less
 runs top.g[0] top.g[1] web.g[0]#1`},
-		{"who keeps another zone free of others goes elsewhere for it", `
+		{"an allocation with anti-affinity for the zone is evicted on another node", `
 nodes:
   - {id: a1, capacity: {cpu: 10}, attributes: {zone: a}}
   - {id: a2, capacity: {cpu: 10}, attributes: {zone: a}}
@@ -387,7 +387,7 @@ events: [{at: 0s, submit: quiet}]
 `, `0s quiet.g[0]@a1, a2: x
 noisy.g lacks 2: 0 of 3 nodes: 1 lacks cpu, 1 lacks separation from other allocations, 1 excluded by separate from allocations that exclude it by zone; eviction does not help: on 2 nothing has a priority of 0 or less
 runs quiet.g[0] w`},
-		{"on the node and on others at once, and everybody who goes with them", `
+		{"victims on the node and on others in one plan, with their cohorts", `
 nodes:
   - {id: a1, capacity: {cpu: 10}, attributes: {zone: a}}
   - {id: a2, capacity: {cpu: 10}, attributes: {zone: a}}
@@ -404,7 +404,7 @@ events: [{at: 0s, submit: quiet}]
 `, `0s quiet.g[0]@a2 over x, b1: y
 noisy.g lacks 2: 0 of 3 nodes: 2 lack cpu, 1 excluded by separate from allocations that exclude it by zone; eviction does not help: on 2 nothing has a priority of 0 or less
 runs l quiet.g[0]`},
-		{"nobody goes elsewhere who may not be evicted", `
+		{"a protected allocation on another node is not evicted", `
 nodes:
   - {id: a1, capacity: {cpu: 10}, attributes: {zone: a}}
   - {id: a2, capacity: {cpu: 10}, attributes: {zone: a}}
@@ -418,7 +418,7 @@ running:
 events: [{at: 0s, submit: quiet}]
 `, `quiet.g lacks 1: 0 of 2 nodes: 2 excluded by separate from app=noisy by zone
 runs x y`},
-		{"a strict budget holds on other nodes, too", `
+		{"a strict budget also applies to victims on other nodes", `
 nodes:
   - {id: a1, capacity: {cpu: 10}, attributes: {zone: a}}
   - {id: a2, capacity: {cpu: 10}, attributes: {zone: a}}
@@ -432,7 +432,7 @@ running:
 events: [{at: 0s, submit: quiet}]
 `, `quiet.g lacks 1: 0 of 2 nodes: 2 excluded by separate from app=noisy by zone; eviction does not help: on 2 the strict disruption budget one allows too few evictions
 runs x y`},
-		{"one eviction in ten minutes, in all of the namespace", `
+		{"one eviction per ten minutes in the whole namespace", `
 nodes: [{id: n1, capacity: {cpu: 10}}, {id: n2, capacity: {cpu: 10}}, {id: n3, capacity: {cpu: 10}}]
 jobs:
   - {id: low, priority: 10, groups: [{name: g, resources: {cpu: 10}, count: 3}]}
@@ -449,7 +449,7 @@ until: 15m
 low.g lacks 2: 0 of 3 nodes: 3 lack cpu; eviction does not help: on 3 nothing has a priority of 0 or less
 top.g lacks 1: 0 of 3 nodes: 3 lack cpu; eviction does not help: on 2 nothing has a priority of 80 or less, on 1 the strict disruption budget slowly allows at most 1 eviction in 10m0s, and too few are left
 runs c top.g[0] top.g[1]`},
-		{"a rate that is kept as well as can be is counted and overrun", `
+		{"a best-effort rate is counted and exceeded", `
 nodes: [{id: n1, capacity: {cpu: 10}}, {id: n2, capacity: {cpu: 10}}]
 jobs:
   - {id: low, priority: 10, groups: [{name: g, resources: {cpu: 10}, count: 2, labels: {app: low}}]}
@@ -465,7 +465,7 @@ runs top.g[0] top.g[1]`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			run := play(t, decode(t, c.scenario), sim.Options{})
-			if got := tale(run.Result); got != c.want {
+			if got := detailedTranscript(run.Result); got != c.want {
 				t.Errorf("got\n%s\n\nwant\n%s", got, c.want)
 			}
 		})

@@ -10,20 +10,20 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 )
 
-// dice draws details evenly, which rapid does not: it prefers small values, and
-// an almost empty cluster shows nothing.
-type dice struct{ *rand.Rand }
+// generator draws details uniformly. rapid prefers small values, which would leave
+// the cluster almost empty.
+type generator struct{ *rand.Rand }
 
-func drawDice(t *rapid.T) dice {
-	return dice{rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "details"), rapid.Uint64().Draw(t, "more details")))}
+func drawGenerator(t *rapid.T) generator {
+	return generator{rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "details"), rapid.Uint64().Draw(t, "more details")))}
 }
 
-func (d dice) in(least, most int) int { return least + d.IntN(most-least+1) }
-func (d dice) oneIn(n int) bool       { return d.IntN(n) == 0 }
+func (d generator) in(least, most int) int { return least + d.IntN(most-least+1) }
+func (d generator) oneIn(n int) bool       { return d.IntN(n) == 0 }
 
-func pick[T any](d dice, of ...T) T { return of[d.IntN(len(of))] }
+func pick[T any](d generator, of ...T) T { return of[d.IntN(len(of))] }
 
-func (d dice) job(id string, rich bool) *model.Job {
+func (d generator) job(id string, rich bool) *model.Job {
 	b := coretest.Job(id).Priority(int32(d.in(0, 9) * 10))
 	j := b.Obj()
 	j.Type = map[string]model.JobType{"c": model.JobBatch, "d": model.JobSystem, "e": model.JobSysBatch}[id]
@@ -59,8 +59,8 @@ func (d dice) job(id string, rich bool) *model.Job {
 	return j
 }
 
-// guard says who may be evicted, and adds what budgets and taints go by.
-func (d dice) guard(j *model.Job) {
+// addGuards adds eviction protection, labels for budgets, and tolerations to a job.
+func (d generator) addGuards(j *model.Job) {
 	j.AllOrNone = d.oneIn(3)
 	if d.oneIn(5) {
 		j.Toleration = &model.PreemptionToleration{MinPreemptorPriority: new(int32(d.in(3, 9) * 10))}
@@ -79,7 +79,8 @@ func (d dice) guard(j *model.Job) {
 	}
 }
 
-func (d dice) budget(name string) *model.Budget {
+// budget returns a random budget for the groups with label tier=name.
+func (d generator) budget(name string) *model.Budget {
 	b := &model.Budget{
 		Namespace: model.DefaultNamespace, Name: name, Strict: !d.oneIn(3), Labels: map[string]string{"tier": name},
 	}
@@ -91,8 +92,8 @@ func (d dice) budget(name string) *model.Budget {
 	return b
 }
 
-// rules between allocations.
-func (d dice) rules(g *model.Group) {
+// rules adds random rules between allocations.
+func (d generator) rules(g *model.Group) {
 	app := func() map[string]string { return map[string]string{"app": pick(d, "x", "y")} }
 	if d.oneIn(2) {
 		g.Labels = app()
@@ -111,7 +112,7 @@ func (d dice) rules(g *model.Group) {
 	}
 }
 
-func (d dice) node(id string) *model.Node {
+func (d generator) node(id string) *model.Node {
 	n := &model.Node{
 		ID: id, Datacenter: pick(d, "dc1", "dc1", "dc2"),
 		Capacity:   model.Resources{"cpu": int64(d.in(4, 14)), "memory": int64(d.in(4, 14)), "licence": 4},
@@ -123,8 +124,8 @@ func (d dice) node(id string) *model.Node {
 	return n
 }
 
-// next is another version of a job: of another size, or of other needs.
-func (d dice) next(old, other *model.Job) *model.Job {
+// nextVersion returns a new version of a job with another size or other requests.
+func (d generator) nextVersion(old, other *model.Job) *model.Job {
 	j := *old
 	j.Version++
 	j.Groups = nil

@@ -8,9 +8,8 @@ import (
 	"github.com/cede-scheduler/cede/core/state"
 )
 
-// checkEvictions goes through a plan step by step: nobody goes without a
-// placement of the same plan on the same node, at or above its priority, or in
-// vain.
+// checkEvictions replays a plan placement by placement. Each victim must belong to a
+// placement of the plan that it affects, have a lower priority, and be necessary.
 func (s *server) checkEvictions(after *state.Snapshot, plan *model.Plan) {
 	gone := map[string]bool{}
 	var more []*model.Allocation
@@ -21,7 +20,7 @@ func (s *server) checkEvictions(after *state.Snapshot, plan *model.Plan) {
 	}
 	s.checkBudgets(after, plan)
 	served := map[*model.CommitGroup]int{}
-	for _, p := range inOrder(plan) {
+	for _, p := range inPlacementOrder(plan) {
 		a, g := p.alloc, p.group
 		node := after.Node(a.NodeID)
 		var victims []*model.Allocation
@@ -35,29 +34,29 @@ func (s *server) checkEvictions(after *state.Snapshot, plan *model.Plan) {
 			s.evicted++
 			_, spared := v.Job.ProtectedFrom(v, a.Job.Priority, plan.Now)
 			if !v.Live() || gone[v.ID] || v.Job.Priority >= a.Job.Priority || v.Job.Key() == a.Job.Key() || v.Job.NonPreemptible || spared {
-				s.t.Fatalf("%s (%d) may not be evicted for %s (%d)", v.ID, v.Job.Priority, a.ID, a.Job.Priority)
+				s.t.Fatalf("%s (%d) must not be evicted for %s (%d)", v.ID, v.Job.Priority, a.ID, a.Job.Priority)
 			}
-			if !s.concerns(a, v) && !slices.ContainsFunc(victims, func(w *model.Allocation) bool {
-				return v.Job.AllOrNone && w.Job.Key() == v.Job.Key() && s.concerns(a, w)
+			if !s.affects(a, v) && !slices.ContainsFunc(victims, func(w *model.Allocation) bool {
+				return v.Job.AllOrNone && w.Job.Key() == v.Job.Key() && s.affects(a, w)
 			}) {
-				s.t.Fatalf("%s is on %s, and evicted for %s on %s", v.ID, v.NodeID, a.ID, a.NodeID)
+				s.t.Fatalf("%s on %s is evicted for %s on %s", v.ID, v.NodeID, a.ID, a.NodeID)
 			}
-			if a.Job.NeverPreempts || e2(after.EvalsOfJob(v.Job.Key()), after.Index()) == nil {
-				s.t.Fatalf("%s is evicted by one that never preempts, or nothing follows", v.ID)
+			if a.Job.NeverPreempts || evalCreatedAt(after.EvalsOfJob(v.Job.Key()), after.Index()) == nil {
+				s.t.Fatalf("%s is evicted by a job that never preempts, or has no follow-up evaluation", v.ID)
 			}
 			if got := after.Alloc(v.ID); got.Desired != model.DesiredEvict || got.PreemptedBy != a.ID {
-				s.t.Fatalf("%s is %s by %q", v.ID, got.Desired, got.PreemptedBy)
+				s.t.Fatalf("%s has desired status %s, preempted by %q", v.ID, got.Desired, got.PreemptedBy)
 			}
 			gone[v.ID] = true
 		}
 		if len(victims) != len(after.Alloc(a.ID).Preempted) {
-			s.t.Fatalf("%s lists %v", a.ID, after.Alloc(a.ID).Preempted)
+			s.t.Fatalf("%s has victims %v, want %d", a.ID, after.Alloc(a.ID).Preempted, len(victims))
 		}
 		more = append(more, a)
 		on := slices.DeleteFunc(slices.Clone(more), func(a *model.Allocation) bool { return a.NodeID != node.ID })
 		for _, v := range victims {
 			if stops || !s.minimal || s.guarded && a.Job.Type.PerNode() {
-				break // room may come from elsewhere, in an order that the plan does not tell
+				break // capacity may be freed by stops, in an order that the plan does not contain
 			}
 			mates := []*model.Allocation{v}
 			if v.Job.AllOrNone && !slices.ContainsFunc(s.before.AppendJobAllocs(nil, v.Job.Key()), func(w *model.Allocation) bool {
@@ -70,10 +69,10 @@ func (s *server) checkEvictions(after *state.Snapshot, plan *model.Plan) {
 			apartFrom := false
 			for _, w := range mates {
 				gone[w.ID] = false
-				apartFrom = apartFrom || apart(a.Group, w.Group, node, s.before.Node(w.NodeID))
+				apartFrom = apartFrom || mutuallyExclusive(a.Group, w.Group, node, s.before.Node(w.NodeID))
 			}
 			if overfull(node, live(s.before, node.ID), gone, on) == "" && !apartFrom {
-				s.t.Fatalf("%s is evicted for %s in vain\n%s", v.ID, a.ID, inWords(plan))
+				s.t.Fatalf("%s is evicted for %s unnecessarily\n%s", v.ID, a.ID, planText(plan))
 			}
 			for _, w := range mates {
 				gone[w.ID] = true
@@ -82,20 +81,21 @@ func (s *server) checkEvictions(after *state.Snapshot, plan *model.Plan) {
 	}
 	for i := range plan.Groups {
 		if g := &plan.Groups[i]; served[g] != len(g.Evictions) {
-			s.t.Fatalf("somebody is evicted for no placement\n%s", inWords(plan))
+			s.t.Fatalf("eviction without a placement\n%s", planText(plan))
 		}
 	}
 }
 
-// placed is a placement and the commit group that it is in.
+// placed is a placement with its commit group.
 type placed struct {
 	alloc *model.Allocation
 	group *model.CommitGroup
 }
 
-// inOrder is the placements of a plan as a scheduler makes them: by group and index,
-// and those of a gang, which has an order of its own, as it lists them.
-func inOrder(plan *model.Plan) (list []placed) {
+// inPlacementOrder returns the placements of a plan in the order in which the
+// scheduler makes them: by group and index. A gang has its own order, which the plan
+// retains.
+func inPlacementOrder(plan *model.Plan) (list []placed) {
 	for i := range plan.Groups {
 		for _, a := range plan.Groups[i].Placements {
 			list = append(list, placed{a, &plan.Groups[i]})
@@ -110,13 +110,14 @@ func inOrder(plan *model.Plan) (list []placed) {
 	return list
 }
 
-// concerns is whether a victim makes room on the node of a placement, or keeps it
-// out from another one.
-func (s *server) concerns(a, victim *model.Allocation) bool {
-	return victim.NodeID == a.NodeID || apart(a.Group, victim.Group, s.before.Node(a.NodeID), s.before.Node(victim.NodeID))
+// affects reports whether evicting victim frees capacity on the node of a placement,
+// or removes a conflict with it from another node.
+func (s *server) affects(a, victim *model.Allocation) bool {
+	return victim.NodeID == a.NodeID || mutuallyExclusive(a.Group, victim.Group, s.before.Node(a.NodeID), s.before.Node(victim.NodeID))
 }
 
-// checkBudgets looks at what a plan takes from budgets, and whom it leaves behind.
+// checkBudgets checks that a plan does not exceed strict budgets and leaves no cohort
+// below its minimum.
 func (s *server) checkBudgets(after *state.Snapshot, plan *model.Plan) {
 	lost := map[*model.Budget]int{}
 	for i := range plan.Groups {
@@ -145,7 +146,7 @@ func (s *server) checkBudgets(after *state.Snapshot, plan *model.Plan) {
 			}
 			switch {
 			case stay > 0 && (least == 0 || ofGroup < least):
-				s.t.Fatalf("%s is evicted without %d others, and %d of its group", v.ID, stay, ofGroup)
+				s.t.Fatalf("%s is evicted while %d of its cohort and %d of its group remain", v.ID, stay, ofGroup)
 			case stay > 0:
 				s.scaledDown++
 			}
@@ -153,13 +154,13 @@ func (s *server) checkBudgets(after *state.Snapshot, plan *model.Plan) {
 	}
 	for at, b := range s.before.Budgets() {
 		if b.Strict && lost[b] > max(0, s.before.DisruptionsAllowed(int32(at), plan.Now)) {
-			s.t.Fatalf("budget %s has %d left and loses %d\n%s", b.Name, s.before.DisruptionsAllowed(int32(at), plan.Now), lost[b], inWords(plan))
+			s.t.Fatalf("budget %s allows %d disruptions and has %d\n%s", b.Name, s.before.DisruptionsAllowed(int32(at), plan.Now), lost[b], planText(plan))
 		}
 	}
 }
 
-// e2 finds the evaluation of an index.
-func e2(evals []*model.Evaluation, index uint64) *model.Evaluation {
+// evalCreatedAt returns the evaluation with a create index, or nil.
+func evalCreatedAt(evals []*model.Evaluation, index uint64) *model.Evaluation {
 	for _, e := range evals {
 		if e.CreateIndex == index {
 			return e
@@ -168,8 +169,8 @@ func e2(evals []*model.Evaluation, index uint64) *model.Evaluation {
 	return nil
 }
 
-// apart is whether two groups exclude one another on these nodes.
-func apart(a, b *model.Group, on, other *model.Node) bool {
+// mutuallyExclusive reports whether two groups exclude one another on these nodes.
+func mutuallyExclusive(a, b *model.Group, on, other *model.Node) bool {
 	if a.Job.Namespace != b.Job.Namespace {
 		return false
 	}

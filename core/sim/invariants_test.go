@@ -29,7 +29,7 @@ import (
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
 )
 
-// soak multiplies a test's count when CEDE_SOAK=1.
+// soak multiplies the number of rounds if CEDE_SOAK is set.
 func soak(n int) int {
 	if os.Getenv("CEDE_SOAK") != "" {
 		return n * 50
@@ -43,8 +43,8 @@ func must(err error) {
 	}
 }
 
-// server is one server's parts as the simulator puts them together, with eyes
-// on every commit and on every evaluation.
+// server assembles the parts of one server like the simulator, and checks every
+// commit and every evaluation.
 type server struct {
 	t       *rapid.T
 	store   *state.Store
@@ -53,20 +53,20 @@ type server struct {
 	feed    *worker.Feed
 	applier *planner.Applier
 	worker  *worker.Worker
-	minimal bool // the policy at work promises minimal victims
+	minimal bool // the active policy promises minimal victims
 	rich    bool // jobs have rules between allocations
-	guarded bool // there are taints, budgets, tolerations, jobs that go whole
+	guarded bool // taints, budgets, tolerations and all-or-none jobs are generated
 
-	// oracle plans everything again, without memory and with more workers.
-	oracle   *scheduler.Scheduler
-	expected map[string]*scheduler.Outcome
-	planned  map[string]*model.Plan
+	// reference repeats every evaluation without memory and with more workers.
+	reference *scheduler.Scheduler
+	expected  map[string]*scheduler.Outcome
+	planned   map[string]*model.Plan
 
 	before  *state.Snapshot
 	evals   int
 	placed  int
 	evicted int
-	// scaledDown is how many victims had minCount of their group stay.
+	// scaledDown counts victims whose group retained its minCount.
 	scaledDown int
 	blocked    int
 }
@@ -88,7 +88,7 @@ func newServer(t *rapid.T, policies *policy.Set, minimal bool) *server {
 		Queue: worker.LocalQueue(s.broker), Planner: s, States: s.store, Evals: s, Clock: s.clock, NewEvalID: s.evalID, Observe: s.observe,
 		Scheduler: scheduler.New(scheduler.Config{Policies: policies}),
 	})
-	s.oracle = scheduler.New(scheduler.Config{Policies: policies, Forget: true, Workers: 4})
+	s.reference = scheduler.New(scheduler.Config{Policies: policies, Forget: true, Workers: 4})
 	return s
 }
 
@@ -99,7 +99,7 @@ func (s *server) evalID() string {
 
 func (s *server) now() int64 { return s.clock.Now().UnixNano() }
 
-// do writes an entry and feeds on what follows from it.
+// do commits an entry and enqueues the resulting evaluations.
 func (s *server) do(write func(*state.Txn) []*model.Evaluation) *state.Snapshot {
 	txn := s.store.Begin(s.store.Snapshot().Index() + 1)
 	evals := write(txn)
@@ -108,14 +108,14 @@ func (s *server) do(write func(*state.Txn) []*model.Evaluation) *state.Snapshot 
 	return snap
 }
 
-// Submit implements worker.Planner. What the scheduler built on this very state
-// holds on it, and a scheduler without memory builds the same.
+// Submit implements worker.Planner. A plan based on the current state must be
+// committed completely, and a scheduler without memory must return the same plan.
 func (s *server) Submit(_ context.Context, plan *model.Plan) (*model.PlanResult, error) {
 	s.before = s.store.Snapshot()
 	if plan.SnapshotIndex != s.before.Index() {
-		s.t.Fatalf("planned at %d, the state is at %d", plan.SnapshotIndex, s.before.Index())
+		s.t.Fatalf("plan is based on index %d, the state is at %d", plan.SnapshotIndex, s.before.Index())
 	}
-	out, err := s.oracle.Process(s.before.Eval(plan.EvalID), s.before, s.now())
+	out, err := s.reference.Process(s.before.Eval(plan.EvalID), s.before, s.now())
 	must(err)
 	if out.Fault != nil {
 		s.t.Fatal(out.Fault)
@@ -123,19 +123,19 @@ func (s *server) Submit(_ context.Context, plan *model.Plan) (*model.PlanResult,
 	s.expected[plan.EvalID] = out
 	copied := *out.Plan
 	copied.EvalToken = plan.EvalToken
-	if got, want := inWords(plan), inWords(&copied); got != want {
-		s.t.Fatalf("with memory\n%s\nwithout\n%s", got, want)
+	if got, want := planText(plan), planText(&copied); got != want {
+		s.t.Fatalf("plan with memory\n%s\nwithout memory\n%s", got, want)
 	}
-	s.t.Logf("plan %s", inWords(plan))
+	s.t.Logf("plan %s", planText(plan))
 	result, err := s.applier.ApplyOne(plan)
 	if err == nil && !result.FullyCommitted() {
-		s.t.Fatalf("the applier rejects what was built on the same state: %+v\n%s", result.Rejected, inWords(plan))
+		s.t.Fatalf("the applier rejects a plan based on the current state: %+v\n%s", result.Rejected, planText(plan))
 	}
 	return result, err
 }
 
-// inWords is everything that a plan says.
-func inWords(p *model.Plan) string {
+// planText returns the complete content of a plan.
+func planText(p *model.Plan) string {
 	text := fmt.Sprintf("%s of %s at %d, priority %d\n", p.EvalID, p.Job, p.SnapshotIndex, p.Priority)
 	for _, g := range p.Groups {
 		text += fmt.Sprintf("- evict %v stop %v\n", g.Evictions, g.Stops)
@@ -149,7 +149,8 @@ func inWords(p *model.Plan) string {
 	return text
 }
 
-// observe compares what an evaluation came to with what one without memory does.
+// observe compares the outcome of an evaluation with that of a scheduler without
+// memory.
 func (s *server) observe(r worker.Report) {
 	if r.Err != nil {
 		s.t.Fatalf("evaluation %s of %s: %v", r.Eval.ID, r.Eval.JobID, r.Err)
@@ -158,10 +159,10 @@ func (s *server) observe(r worker.Report) {
 	delete(s.expected, r.Eval.ID)
 	if want == nil {
 		var err error
-		want, err = s.oracle.Process(r.Eval, s.store.Snapshot(), s.now())
+		want, err = s.reference.Process(r.Eval, s.store.Snapshot(), s.now())
 		must(err)
 		if !want.Plan.Empty() {
-			s.t.Fatalf("with memory nothing, without\n%s", inWords(want.Plan))
+			s.t.Fatalf("empty plan with memory, without memory\n%s", planText(want.Plan))
 		}
 	}
 	s.t.Logf("eval %s of %s (%s): fault %v, fails %s", r.Eval.ID, r.Eval.JobID, r.Eval.TriggeredBy, r.Outcome.Fault, failures(r.Outcome))
@@ -169,19 +170,18 @@ func (s *server) observe(r worker.Report) {
 		s.t.Fatalf("%s: %v", r.Eval.JobID, r.Outcome.Fault)
 	}
 	if got, want := failures(r.Outcome), failures(want); got != want {
-		s.t.Fatalf("%s fails with memory\n%s\nwithout\n%s", r.Eval.JobID, got, want)
+		s.t.Fatalf("failures of %s with memory\n%s\nwithout memory\n%s", r.Eval.JobID, got, want)
 	}
 	for _, e := range r.Outcome.Failed {
 		if !staleReasons && e.Nodes != s.store.Snapshot().NodeCount() {
-			s.t.Fatalf("%s is explained over %d nodes", r.Eval.JobID, e.Nodes)
+			s.t.Fatalf("explanation of %s covers %d nodes", r.Eval.JobID, e.Nodes)
 		}
 	}
 }
 
-// staleReasons leaves reasons out of the comparison.
-//
-// Plans alone are compared, since a remembered explanation may be older: a node that
-// drains since is still explained by what it lacked.
+// staleReasons excludes reasons from the comparison. A remembered explanation may be
+// older than the state: if a node drains later, it is still explained by the
+// resources it lacked.
 const staleReasons = true
 
 func failures(o *scheduler.Outcome) string {
@@ -206,12 +206,12 @@ func (s *server) WriteEvals(_ context.Context, _ broker.Delivery, evals ...*mode
 	return nil
 }
 
-// committed looks at every entry that holds plans.
+// committed checks every entry that holds plans.
 func (s *server) committed(after *state.Snapshot, batch *apply.Batch, evals []*model.Evaluation) {
 	var rooms, taken []string
 	for _, bp := range batch.Plans {
 		if len(bp.Groups) != len(bp.Plan.Groups) {
-			s.t.Fatal("a group was dropped")
+			s.t.Fatal("the entry dropped a commit group")
 		}
 		s.checkEvictions(after, bp.Plan)
 		for _, i := range bp.Groups {
@@ -238,14 +238,14 @@ func (s *server) committed(after *state.Snapshot, batch *apply.Batch, evals []*m
 	s.feed.Placed(after, s.now(), taken...)
 }
 
-// checkState recomputes what is used of every node.
+// checkState recomputes the use of every node.
 func (s *server) checkState(snap *state.Snapshot) {
 	if err := snap.Check(); err != nil {
 		s.t.Fatal(err)
 	}
 	for n := range snap.Nodes() {
 		if why := overfull(n, live(snap, n.ID), nil, nil); why != "" {
-			s.t.Fatalf("node %s is over its %s", n.ID, why)
+			s.t.Fatalf("node %s exceeds its %s", n.ID, why)
 		}
 	}
 }
@@ -254,8 +254,8 @@ func live(snap *state.Snapshot, node string) []*model.Allocation {
 	return slices.DeleteFunc(snap.AppendNodeAllocs(nil, node), func(a *model.Allocation) bool { return !a.Live() })
 }
 
-// overfull names what a node with these allocations, without some and with
-// others, has too little of.
+// overfull returns the resource that a node lacks for the allocations here and more,
+// without those in gone. It returns "" if they fit.
 func overfull(n *model.Node, here []*model.Allocation, gone map[string]bool, more []*model.Allocation) string {
 	use, devices := map[string]int64{}, map[string]int32{}
 	ports := map[uint16]bool{}
@@ -293,11 +293,12 @@ func overfull(n *model.Node, here []*model.Allocation, gone map[string]bool, mor
 	return ""
 }
 
-// checkRules asks of a placement what its constraints and others' say.
+// checkRules checks that a placement satisfies its constraints and those of other
+// allocations.
 func (s *server) checkRules(snap *state.Snapshot, a *model.Allocation) {
 	node, g := snap.Node(a.NodeID), a.Group
 	if !node.IsEligible() || len(g.Job.Datacenters) > 0 && !slices.Contains(g.Job.Datacenters, node.Datacenter) {
-		s.t.Fatalf("%s is on %s", a.ID, node.ID)
+		s.t.Fatalf("%s is placed on ineligible node %s", a.ID, node.ID)
 	}
 	perProperty := map[string]int{}
 	for other := range snap.Allocs() {
@@ -315,10 +316,10 @@ func (s *server) checkRules(snap *state.Snapshot, a *model.Allocation) {
 			}
 		}
 		if g.Job.Type.PerNode() {
-			continue // TestSeparate_BindsSystemJobsToo looks at these
+			continue // covered by TestSeparate_BindsSystemJobsToo
 		}
-		if apart(g, other.Group, node, snap.Node(other.NodeID)) {
-			s.t.Fatalf("%s is beside %s", a.ID, other.ID)
+		if mutuallyExclusive(g, other.Group, node, snap.Node(other.NodeID)) {
+			s.t.Fatalf("%s conflicts with %s", a.ID, other.ID)
 		}
 	}
 	for _, c := range g.Constraints {
@@ -326,29 +327,30 @@ func (s *server) checkRules(snap *state.Snapshot, a *model.Allocation) {
 			s.t.Fatalf("%s shares its zone", a.ID)
 		}
 		if v, set := node.Attribute(c.Attribute); !c.Operator.CountsAllocations() && !c.Holds(v, set) {
-			s.t.Fatalf("%s is on %s in spite of %s", a.ID, node.ID, c.String())
+			s.t.Fatalf("%s on %s violates %s", a.ID, node.ID, c.String())
 		}
 	}
 }
 
-// settle asks those again who were turned away in favour of others.
-func (s *server) settle() bool {
+// retryDeferred enqueues evaluations that were deferred in favour of others. It
+// returns false if there are none.
+func (s *server) retryDeferred() bool {
 	snap := s.store.Snapshot()
 	return s.feed.Budgets(snap, s.now()) || s.feed.RetryDeferred(snap, s.now())
 }
 
-// drain works until nothing is ready, and looks at what is left.
+// drain processes all ready evaluations, then checks the remaining ones.
 func (s *server) drain() {
 	for i := 0; ; i++ {
 		d, ok := s.broker.TryDequeue(nil)
-		if !ok && !s.settle() {
+		if !ok && !s.retryDeferred() {
 			break
 		}
 		if !ok {
 			continue
 		}
 		if i > 2000 {
-			s.t.Fatal("it does not come to an end")
+			s.t.Fatal("evaluations do not end")
 		}
 		if err := s.worker.Work(context.Background(), d); err != nil {
 			s.t.Fatal(err)
@@ -359,7 +361,7 @@ func (s *server) drain() {
 	}
 	stats := s.broker.Stats()
 	if c := stats.Total(); c.Ready+c.Unacked+c.Pending+c.Backoff+c.Failed > 0 {
-		s.t.Fatalf("left over: %+v", c)
+		s.t.Fatalf("evaluations left in the broker: %+v", c)
 	}
 	snap := s.store.Snapshot()
 	for e := range snap.Evals() {
@@ -367,40 +369,40 @@ func (s *server) drain() {
 		case model.EvalComplete, model.EvalFailed, model.EvalCancelled:
 		case model.EvalPending:
 			if e.TriggeredBy != model.TriggerRecheck || e.WaitUntil <= s.now() {
-				s.t.Fatalf("evaluation %s of %s waits for nothing", e.ID, e.JobID)
+				s.t.Fatalf("evaluation %s of %s is pending without a trigger", e.ID, e.JobID)
 			}
 		case model.EvalBlocked:
 			s.blocked++
 			s.checkBlocked(snap, e)
 		default:
-			s.t.Fatalf("%s of %s ends %s", e.ID, e.JobID, e.Status)
+			s.t.Fatalf("evaluation %s of %s has status %s", e.ID, e.JobID, e.Status)
 		}
 	}
 }
 
-// checkBlocked is what a screen and a tracker must not get wrong: an evaluation
-// that waits could place nothing now.
+// checkBlocked checks the unblock filter and the blocked evaluations: a blocked
+// evaluation must not be placeable.
 func (s *server) checkBlocked(snap *state.Snapshot, e *model.Evaluation) {
 	if j := snap.Job(e.JobKey()); j != nil && j.AllAtOnce && (s.rich || len(j.Groups) > 1) {
-		return // gangs of several groups are placed greedily: anything may change what fits together
+		return // gangs of several groups are placed greedily: any change may make them fit
 	}
-	out, err := s.oracle.Process(e, snap, s.now())
+	out, err := s.reference.Process(e, snap, s.now())
 	must(err)
 	for _, g := range out.Plan.Groups {
 		if len(g.Placements) > 0 {
-			screen := &unblock.Filter{Snap: snap, Policies: s.feed.Policies.Pin(), Now: s.now()}
+			filter := &unblock.Filter{Snap: snap, Policies: s.feed.Policies.Pin(), Now: s.now()}
 			for n := range snap.Nodes() {
 				eligible, seen := e.Classes[n.ClassKey]
-				s.t.Logf("%s: screen lets it in: %t; class eligible %t, seen %t, escaped %t, blocked on %v since %d",
-					n.ID, screen.MayPlace(e, n.ID), eligible, seen, e.Escaped, e.BlockedNodes, e.SnapshotIndex)
+				s.t.Logf("%s: filter may place: %t; class eligible %t, seen %t, escaped %t, blocked on %v since %d",
+					n.ID, filter.MayPlace(e, n.ID), eligible, seen, e.Escaped, e.BlockedNodes, e.SnapshotIndex)
 			}
-			s.t.Fatalf("%s waits and could be placed\n%s", e.JobID, inWords(out.Plan))
+			s.t.Fatalf("%s is blocked but can be placed\n%s", e.JobID, planText(out.Plan))
 		}
 	}
 }
 
-// step lets something happen.
-func (s *server) step(d dice, jobs, nodes []string, rich bool) {
+// step applies a random change.
+func (s *server) step(d generator, jobs, nodes []string, rich bool) {
 	now := s.now()
 	snap := s.store.Snapshot()
 	switch kind := d.IntN(16); {
@@ -409,10 +411,10 @@ func (s *server) step(d dice, jobs, nodes []string, rich bool) {
 		s.do(func(txn *state.Txn) []*model.Evaluation {
 			j := d.job(id, rich)
 			if s.guarded {
-				d.guard(j)
+				d.addGuards(j)
 			}
 			if old := txn.Job(j.Key()); old != nil && !old.Stopped {
-				j = d.next(old, j)
+				j = d.nextVersion(old, j)
 			} else if old != nil {
 				j.Version = old.Version + 1
 			}
@@ -440,7 +442,7 @@ func (s *server) step(d dice, jobs, nodes []string, rich bool) {
 			txn.UpsertEvals(e)
 			return []*model.Evaluation{e}
 		})
-	case kind < 9 && s.guarded: // what was placed begins to work
+	case kind < 9 && s.guarded: // placed allocations start
 		s.do(func(txn *state.Txn) []*model.Evaluation {
 			var updates []apply.ClientUpdate
 			for a := range snap.Allocs() {
@@ -450,7 +452,7 @@ func (s *server) step(d dice, jobs, nodes []string, rich bool) {
 			}
 			return apply.ClientUpdates(txn, now, updates)
 		})
-	case kind < 10 && s.guarded: // a budget is changed
+	case kind < 10 && s.guarded: // a budget changes
 		s.do(func(txn *state.Txn) []*model.Evaluation {
 			txn.UpsertBudget(d.budget(pick(d, "x", "y")))
 			return nil
@@ -477,11 +479,11 @@ func (s *server) step(d dice, jobs, nodes []string, rich bool) {
 	}
 }
 
-// Whatever happens to a small cluster: no node is ever over capacity, nobody is
-// evicted by its equal or in vain, every evaluation comes to an end, who waits
-// could not be placed, memory and workers change nothing, and the applier
-// accepts what the scheduler built on the same state.
-func TestServer_KeepsItsPromisesWhateverHappens(t *testing.T) {
+// After random changes to a small cluster, no node exceeds its capacity, no
+// allocation is evicted by an equal priority or unnecessarily, every evaluation ends,
+// blocked jobs cannot be placed, memory and workers do not change results, and the
+// applier accepts every plan based on the current state.
+func TestServer_Invariants(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		rich    bool
@@ -500,7 +502,7 @@ func TestServer_KeepsItsPromisesWhateverHappens(t *testing.T) {
 			placed, evicted, blocked, scaledDown := 0, 0, 0, 0
 			for range soak(5) {
 				rapid.Check(t, func(t *rapid.T) {
-					d := drawDice(t)
+					d := drawGenerator(t)
 					s := newServer(t, policies, c.minimal)
 					s.rich, s.guarded = c.rich, c.guarded
 					nodes := []string{"n0", "n1", "n2", "n3"}[:d.in(1, 4)]
@@ -531,7 +533,7 @@ func TestServer_KeepsItsPromisesWhateverHappens(t *testing.T) {
 					scaledDown += s.scaledDown
 				})
 			}
-			t.Logf("%d placed, %d evicted, %d of them alone from a job that goes whole, %d waiting", placed, evicted, scaledDown, blocked)
+			t.Logf("%d placed, %d evicted, %d of them from cohorts that remain, %d blocked", placed, evicted, scaledDown, blocked)
 			if placed == 0 || evicted == 0 || blocked == 0 {
 				t.Error("the property was not exercised")
 			}

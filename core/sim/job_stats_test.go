@@ -7,8 +7,9 @@ import (
 	"github.com/cede-scheduler/cede/core/sim"
 )
 
-// What never ran has not ended: the reason says which it is.
-func TestUnplaced_TellsWhatEndedFromWhatWasNeverAskedFor(t *testing.T) {
+// The reason distinguishes instances that ended from instances that were never
+// submitted.
+func TestUnplaced_DistinguishesEndedFromNotSubmitted(t *testing.T) {
 	for want, text := range map[string]string{
 		"1 of 2 instances ran at time 0, and no event caused an evaluation: submit it to place the rest": `
 jobs: [{id: j, groups: [{name: g, count: 2, resources: {cpu: 1000}}]}]
@@ -26,7 +27,7 @@ events: [{at: 1m, submit: j}]
 	} {
 		run := play(t, decode(t, "nodes: [{id: n, capacity: {cpu: 4000}}]\nuntil: 5m\n"+text), sim.Options{Resolve: resolve})
 		if got := run.Result.Unplaced; len(got) != 1 || !strings.HasPrefix(got[0].Reason, want) {
-			t.Errorf("%+v, want the reason %q", got, want)
+			t.Errorf("unplaced = %+v, want reason %q", got, want)
 		}
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/cede-scheduler/cede/core/sim/scenario"
 )
 
-// What kube-scheduler's preemption does, case by case, and where cede goes beyond:
-// each file says what it shows and what it expects.
+// Each file is one case of kube-scheduler's preemption, or an extension by cede. Its
+// comment describes the case, and its expectations are checked.
 func TestKubernetes_Cases(t *testing.T) {
 	files, err := filepath.Glob("testdata/kubernetes/*.yaml")
 	if err != nil || len(files) < 20 {
@@ -24,7 +24,7 @@ func TestKubernetes_Cases(t *testing.T) {
 	for _, name := range files {
 		t.Run(filepath.Base(name), func(t *testing.T) {
 			if !strings.Contains(string(table), "("+filepath.Base(name)+")") {
-				t.Error("the table does not have it")
+				t.Error("missing in the table of README.md")
 			}
 			file, err := os.Open(name)
 			if err != nil {
@@ -36,14 +36,14 @@ func TestKubernetes_Cases(t *testing.T) {
 				t.Fatal(err)
 			}
 			if f.Expect == nil {
-				t.Fatal("it expects nothing")
+				t.Fatal("missing expectations")
 			}
 			run := play(t, f, sim.Options{})
 			for _, d := range sim.CheckExpect(f, run.Result) {
 				t.Error(d)
 			}
 			if t.Failed() {
-				t.Log(tale(run.Result))
+				t.Log(detailedTranscript(run.Result))
 			}
 		})
 	}

@@ -33,7 +33,7 @@ const (
 	ttl    = int64(20e9)
 )
 
-// pool is a pool of servers: a state, and one worker on it.
+// pool is a server pool: a state and one worker.
 type pool struct {
 	t       *testing.T
 	name    string
@@ -61,7 +61,8 @@ func newPool(t *testing.T, name string, c *clock.Virtual) *pool {
 	return p
 }
 
-// restart has another server lead: of the queue only what the state holds is left.
+// restart simulates a change of leader: only the part of the queue that the state
+// contains remains.
 func (p *pool) restart() {
 	var err error
 	if p.broker, err = broker.New(broker.Config{Clock: p.clock}); err != nil {
@@ -109,7 +110,7 @@ func (p *pool) WriteEvals(_ context.Context, _ broker.Delivery, evals ...*model.
 	return nil
 }
 
-// apply does what an entry of the pool's log would.
+// apply commits a log entry of the pool.
 func (p *pool) apply(do func(*state.Txn) (evals []*model.Evaluation, clusters []string)) {
 	txn := p.store.Begin(p.store.Snapshot().Index() + 1)
 	evals, clusters := do(txn)
@@ -142,7 +143,7 @@ func (p *pool) submit(r *rand.Rand) {
 	})
 }
 
-// stop stops a binding of the pool, if it has any.
+// stop stops a random binding of the pool, if there is one.
 func (p *pool) stop(r *rand.Rand) {
 	if p.submits == 0 {
 		return
@@ -171,130 +172,131 @@ func (p *pool) work() {
 	}
 }
 
-// member is the agent of the cluster that the pools share.
-type member struct {
-	t     *testing.T
-	clock *clock.Virtual
-	book  *lease.Manager
-	over  map[lease.Key]int64                  // when what stops is gone
-	told  map[string]uint64                    // index of the newest state that a pool told of
-	news  map[lease.Key]apply.AssignmentUpdate // that the pool has yet to hear
-	beat  map[[2]string]bool                   // who had whom revoked
-	known map[lease.Key]string                 // bindings of leases
+// agent is the agent of the cluster that the pools share.
+type agent struct {
+	t         *testing.T
+	clock     *clock.Virtual
+	leases    *lease.Manager
+	stopAt    map[lease.Key]int64                  // end of stopping leases
+	lastIndex map[string]uint64                    // index of the newest state received from each pool
+	updates   map[lease.Key]apply.AssignmentUpdate // not yet acknowledged by the pool
+	revoked   map[[2]string]bool                   // {winner, loser} of each revocation
+	bindings  map[lease.Key]string                 // binding of each lease
 }
 
-// restart forgets all but what the agent writes down.
-func (m *member) restart() {
-	leases, last := m.book.Leases()
-	m.book = lease.New(map[string]int64{"units": units}, last, leases...)
+// restart discards all state that the agent does not persist.
+func (m *agent) restart() {
+	leases, last := m.leases.Leases()
+	m.leases = lease.New(map[string]int64{"units": units}, last, leases...)
 }
 
-// sync is one exchange with a pool: it tells what it wants, and is told what came
-// of it, unless the answer is lost.
-func (m *member) sync(p *pool, seen *state.Snapshot, lost bool) {
+// sync is one exchange with a pool: it reads the desired assignments and, unless the
+// response is lost, reports their status.
+func (m *agent) sync(p *pool, seen *state.Snapshot, lost bool) {
 	now := m.clock.Now().UnixNano()
-	if seen.Index() < m.told[p.name] {
-		return // it was overtaken
+	if seen.Index() < m.lastIndex[p.name] {
+		return // a newer state was received first
 	}
-	m.told[p.name] = seen.Index()
+	m.lastIndex[p.name] = seen.Index()
 	wanted := map[lease.Key]bool{}
 	for a, b := range seen.ClusterWorkload(shared) {
 		key := lease.Key{Pool: p.name, ID: a.ID}
 		wanted[key] = true
-		if _, dead := m.news[key]; !dead {
-			m.carryOut(now, key, a, b)
+		if _, dead := m.updates[key]; !dead {
+			m.reconcile(now, key, a, b)
 		}
 	}
-	leases, _ := m.book.Leases()
+	leases, _ := m.leases.Leases()
 	for _, l := range leases {
 		if l.Pool == p.name {
 			m.stopping(now, l, wanted[l.Key])
 		}
 	}
-	for key := range m.news {
+	for key := range m.updates {
 		if key.Pool == p.name && !wanted[key] {
-			delete(m.news, key) // the pool knows
+			delete(m.updates, key) // acknowledged by the pool
 		}
 	}
 	if !lost {
-		m.answer(now, p)
+		m.report(now, p)
 	}
 }
 
-func (m *member) carryOut(now int64, key lease.Key, a *model.Assignment, b *model.Binding) {
+func (m *agent) reconcile(now int64, key lease.Key, a *model.Assignment, b *model.Binding) {
 	if !a.Live() {
-		if leases, _ := m.book.Leases(); !slices.ContainsFunc(leases, func(l lease.Lease) bool { return l.Key == key }) {
-			m.news[key] = apply.AssignmentUpdate{ID: a.ID, Client: model.ClientComplete}
-		} else if m.over[key] == 0 {
-			m.over[key] = now + grace
+		if leases, _ := m.leases.Leases(); !slices.ContainsFunc(leases, func(l lease.Lease) bool { return l.Key == key }) {
+			m.updates[key] = apply.AssignmentUpdate{ID: a.ID, Client: model.ClientComplete}
+		} else if m.stopAt[key] == 0 {
+			m.stopAt[key] = now + grace
 		}
 		return
 	}
-	m.known[key] = key.Pool + "/" + a.Binding.ID
-	before, _ := m.book.Leases()
-	l, err := m.book.Grant(now, lease.Request{
+	m.bindings[key] = key.Pool + "/" + a.Binding.ID
+	before, _ := m.leases.Leases()
+	l, err := m.leases.Grant(now, lease.Request{
 		Key: key, Resources: map[string]int64{"units": a.Vec[0]}, Priority: b.Priority, Evicts: b.Preempts, Grace: grace, TTL: ttl,
 	})
 	if err != nil {
 		if !slices.ContainsFunc(before, func(l lease.Lease) bool { return l.Key == key }) {
-			m.news[key] = apply.AssignmentUpdate{ID: a.ID, Client: model.ClientFailed, Text: err.Error()}
+			m.updates[key] = apply.AssignmentUpdate{ID: a.ID, Client: model.ClientFailed, Text: err.Error()}
 		}
 		return
 	}
-	m.judge(before, l)
-	_ = m.book.Start(now, key, l.Number) // else it waits for others to leave
+	m.checkRevocations(before, l)
+	_ = m.leases.Start(now, key, l.Number) // fails if the lease waits for others to stop
 }
 
-// judge looks at whom a grant had revoked: of strictly lower priority, and nobody
-// who ever had its binding revoked.
-func (m *member) judge(before []lease.Lease, l lease.Lease) {
-	after, _ := m.book.Leases()
+// checkRevocations checks the leases that a grant revoked: they have strictly lower
+// priority, and did not revoke the winner's lease before.
+func (m *agent) checkRevocations(before []lease.Lease, l lease.Lease) {
+	after, _ := m.leases.Leases()
 	for _, old := range before {
 		at := slices.IndexFunc(after, func(x lease.Lease) bool { return x.Key == old.Key })
 		if old.State == lease.Stopping || at >= 0 && after[at].State != lease.Stopping {
 			continue
 		}
-		winner, loser := m.known[l.Key], m.known[old.Key]
+		winner, loser := m.bindings[l.Key], m.bindings[old.Key]
 		if old.Priority >= l.Priority {
 			m.t.Fatalf("%s of priority %d is revoked for %s of %d", loser, old.Priority, winner, l.Priority)
 		}
-		if m.beat[[2]string{loser, winner}] {
-			m.t.Fatalf("%s and %s evict each other in turn", loser, winner)
+		if m.revoked[[2]string{loser, winner}] {
+			m.t.Fatalf("%s and %s evict each other repeatedly", loser, winner)
 		}
-		m.beat[[2]string{winner, loser}] = true
+		m.revoked[[2]string{winner, loser}] = true
 	}
 }
 
-// stopping lets what was revoked, or is no longer wanted, go when its time has
-// come.
-func (m *member) stopping(now int64, l lease.Lease, wanted bool) {
-	if m.over[l.Key] == 0 && (l.State == lease.Stopping || !wanted) {
-		m.over[l.Key] = now + grace
+// stopping ends a lease that was revoked or is no longer desired, once its grace
+// period has passed.
+func (m *agent) stopping(now int64, l lease.Lease, wanted bool) {
+	if m.stopAt[l.Key] == 0 && (l.State == lease.Stopping || !wanted) {
+		m.stopAt[l.Key] = now + grace
 	}
-	if at := m.over[l.Key]; at == 0 || now < at {
+	if at := m.stopAt[l.Key]; at == 0 || now < at {
 		return
 	}
-	delete(m.over, l.Key)
-	m.book.Release(l.Key, l.Number)
+	delete(m.stopAt, l.Key)
+	m.leases.Release(l.Key, l.Number)
 	client := model.ClientComplete
 	if l.State == lease.Stopping {
 		client = model.ClientFailed
 	}
-	m.news[l.Key] = apply.AssignmentUpdate{ID: l.ID, Client: client, Text: "revoked for another pool"}
+	m.updates[l.Key] = apply.AssignmentUpdate{ID: l.ID, Client: client, Text: "revoked for another pool"}
 }
 
-// answer tells a pool what became of its work, and what is kept for others.
-func (m *member) answer(now int64, p *pool) {
+// report sends a pool the status of its assignments, and the leases of other pools as
+// claims.
+func (m *agent) report(now int64, p *pool) {
 	p.apply(func(txn *state.Txn) ([]*model.Evaluation, []string) {
 		var updates []apply.AssignmentUpdate
-		for key, u := range m.news {
+		for key, u := range m.updates {
 			if key.Pool == p.name {
 				updates = append(updates, u)
 			}
 		}
 		slices.SortFunc(updates, func(x, y apply.AssignmentUpdate) int { return strings.Compare(x.ID, y.ID) })
 		var claims []*model.Claim
-		for _, l := range m.book.ForeignLeases(now, p.name) {
+		for _, l := range m.leases.ForeignLeases(now, p.name) {
 			expiry := l.Expiry
 			if l.State != lease.Reserved {
 				expiry = math.MaxInt64
@@ -310,10 +312,10 @@ func (m *member) answer(now int64, p *pool) {
 	})
 }
 
-// check: nothing runs beyond the capacity, and nothing is promised twice.
-func (m *member) check() {
+// check verifies that neither running nor granted leases exceed the capacity.
+func (m *agent) check() {
 	running, kept := int64(0), int64(0)
-	leases, _ := m.book.Leases()
+	leases, _ := m.leases.Leases()
 	for _, l := range leases {
 		if l.State != lease.Reserved {
 			running += l.Resources["units"]
@@ -323,13 +325,13 @@ func (m *member) check() {
 		}
 	}
 	if running > units || kept > units {
-		m.t.Fatalf("%d units run and %d are kept, of %d: %+v", running, kept, units, leases)
+		m.t.Fatalf("%d units run and %d are granted, capacity %d: %+v", running, kept, units, leases)
 	}
 }
 
-// settled: what a pool believes to run does, and nothing else is kept.
-func (m *member) settled(pools []*pool) {
-	leases, _ := m.book.Leases()
+// checkConverged verifies that the assignments of the pools and the leases are equal.
+func (m *agent) checkConverged(pools []*pool) {
+	leases, _ := m.leases.Leases()
 	live := 0
 	for _, p := range pools {
 		snap := p.store.Snapshot()
@@ -340,7 +342,7 @@ func (m *member) settled(pools []*pool) {
 			live++
 			at := slices.IndexFunc(leases, func(l lease.Lease) bool { return l.Key == lease.Key{Pool: p.name, ID: a.ID} })
 			if !a.Live() || at < 0 || leases[at].State != lease.Active || leases[at].Resources["units"] != a.Vec[0] {
-				m.t.Fatalf("pool %s has %+v, and its cluster %+v", p.name, a, leases)
+				m.t.Fatalf("pool %s has assignment %+v, the cluster has leases %+v", p.name, a, leases)
 			}
 		}
 	}
@@ -349,9 +351,10 @@ func (m *member) settled(pools []*pool) {
 	}
 }
 
-// Two pools contend for one member cluster while messages are lost, overtaken and
-// repeated, leaders change and the agent restarts: nothing runs beyond the
-// capacity, nobody evicts in turn, and in the end both agree with the cluster.
+// Two pools compete for one member cluster while messages are lost, reordered and
+// repeated, leaders change and the agent restarts. The capacity is never exceeded,
+// bindings do not evict each other repeatedly, and finally the pools agree with the
+// cluster.
 func TestLeases_TwoPoolsContendForOneMemberCluster(t *testing.T) {
 	rounds := 25
 	if os.Getenv("CEDE_SOAK") != "" {
@@ -362,9 +365,9 @@ func TestLeases_TwoPoolsContendForOneMemberCluster(t *testing.T) {
 		r := rand.New(rand.NewPCG(9, uint64(seed)))
 		c := clock.NewVirtual(time.Unix(1, 0))
 		pools := []*pool{newPool(t, "a", c), newPool(t, "b", c)}
-		m := &member{
-			t: t, clock: c, over: map[lease.Key]int64{}, told: map[string]uint64{}, news: map[lease.Key]apply.AssignmentUpdate{},
-			beat: map[[2]string]bool{}, known: map[lease.Key]string{}, book: lease.New(map[string]int64{"units": units}, 0),
+		m := &agent{
+			t: t, clock: c, stopAt: map[lease.Key]int64{}, lastIndex: map[string]uint64{}, updates: map[lease.Key]apply.AssignmentUpdate{},
+			revoked: map[[2]string]bool{}, bindings: map[lease.Key]string{}, leases: lease.New(map[string]int64{"units": units}, 0),
 		}
 		late := map[string]*state.Snapshot{}
 		for second := range 400 {
@@ -396,10 +399,10 @@ func TestLeases_TwoPoolsContendForOneMemberCluster(t *testing.T) {
 				m.check()
 			}
 		}
-		m.settled(pools)
-		evicted += len(m.beat)
+		m.checkConverged(pools)
+		evicted += len(m.revoked)
 	}
 	if evicted == 0 {
-		t.Error("nobody evicted anybody of the other pool: nothing was tried")
+		t.Error("no lease was revoked for another pool")
 	}
 }

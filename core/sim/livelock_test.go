@@ -12,13 +12,14 @@ import (
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
 )
 
-// restless evicts nobody, and has somebody evaluated anew whenever it is asked.
-type restless struct {
+// restartingPolicy evicts no bindings, and causes another evaluation whenever it is
+// called.
+type restartingPolicy struct {
 	*karmada.Policy
 	again func()
 }
 
-func (p restless) PreemptBindings(in *sdk.Candidates, out *sdk.BindingVictims) error {
+func (p restartingPolicy) PreemptBindings(in *sdk.Candidates, out *sdk.BindingVictims) error {
 	p.again()
 	for range in.Len() {
 		out.Next()
@@ -39,8 +40,8 @@ running: [{id: l, binding: low, clusters: {m1: 1}}]
 events: [{at: 5s, submit: a}, {at: 5s, submit: b}]
 `
 
-// endless is an engine in which a and b are never at rest.
-func endless(t *testing.T) *engine {
+// newLivelockedEngine returns an engine in which a and b are evaluated endlessly.
+func newLivelockedEngine(t *testing.T) *engine {
 	f, err := scenario.Decode("contested", strings.NewReader(contested))
 	if err != nil {
 		t.Fatal(err)
@@ -53,7 +54,7 @@ func endless(t *testing.T) *engine {
 	asked := 0
 	e.opts.Resolve = func(spec PolicySpec) (*policy.Version, error) {
 		return policy.NewVersion(policy.Source{Name: spec.Name, Module: policy.Native(policy.BuiltinDigest(spec.Use, "test"), func() sdk.Policy {
-			return restless{karmada.New(), func() {
+			return restartingPolicy{karmada.New(), func() {
 				asked++
 				if err := e.submitBinding(resolved.Bindings[1+asked%2]); err != nil {
 					t.Error(err)
@@ -70,9 +71,9 @@ func endless(t *testing.T) *engine {
 	return e
 }
 
-func TestPlay_FailsWhereAnInstantNeverEnds(t *testing.T) {
-	e := endless(t)
-	e.livelock.most = 100 // it has nothing else to do
+func TestPlay_FailsOnLivelock(t *testing.T) {
+	e := newLivelockedEngine(t)
+	e.livelock.most = 100 // the scenario contains nothing else
 	err := e.play(t.Context())
 	endless, ok := errors.AsType[*EndlessError](err)
 	if !ok {
@@ -87,8 +88,8 @@ func TestPlay_FailsWhereAnInstantNeverEnds(t *testing.T) {
 	}
 }
 
-// What was evaluated before counts no more once time has gone on.
-func TestRounds_CountOneInstant(t *testing.T) {
+// Evaluations are counted per instant: the counter resets when time advances.
+func TestLivelockGuard_ResetsWhenTimeAdvances(t *testing.T) {
 	r := livelockGuard{most: 3}
 	for at := range int64(5) {
 		for range 3 {
@@ -98,6 +99,6 @@ func TestRounds_CountOneInstant(t *testing.T) {
 		}
 	}
 	if err := r.count(4, &model.Evaluation{JobID: "j"}); err == nil {
-		t.Error("nothing is said of the fourth evaluation at one instant")
+		t.Error("no error for the fourth evaluation at one instant")
 	}
 }

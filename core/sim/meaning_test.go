@@ -14,7 +14,7 @@ import (
 	"github.com/cede-scheduler/cede/core/sim/scenario"
 )
 
-// decode reads a scenario that is written in a test; name and version are filled in.
+// decode parses the text of a scenario and adds its version and name.
 func decode(t testing.TB, text string) *scenario.File {
 	t.Helper()
 	f, err := scenario.Decode("test.yaml", strings.NewReader("version: 1\nname: test\n"+text))
@@ -34,9 +34,9 @@ func play(t testing.TB, f *scenario.File, o sim.Options) *sim.Run {
 	return run
 }
 
-// story is a result in a few words: what was placed when, over whom, what was
-// evicted and lost, what is left.
-func story(r *sim.Result) string {
+// transcript formats a result: placements with their victims, evictions with their
+// lost work, unplaced and running instances.
+func transcript(r *sim.Result) string {
 	var lines []string
 	for _, p := range r.Placements {
 		line := fmt.Sprintf("%s %s@%s", p.At, p.Alloc, p.Node)
@@ -58,10 +58,10 @@ const oneNode = `
 nodes: [{id: n1, capacity: {cpu: 10}}]
 `
 
-// Each sentence of contract/scenario.md, "What it means", that a run can show.
-func TestMeaning(t *testing.T) {
+// Each case covers one rule of the scenario format.
+func TestSemantics(t *testing.T) {
 	for _, c := range []struct{ name, scenario, want string }{
-		{"finished instances come before the events of their instant", oneNode + `
+		{"allocations complete before the events of an instant", oneNode + `
 jobs:
   - {id: first, type: batch, priority: 10, groups: [{name: g, resources: {cpu: 10}, duration: 5s}]}
   - {id: second, type: batch, priority: 90, groups: [{name: g, resources: {cpu: 10}, duration: 5s}]}
@@ -69,7 +69,7 @@ events: [{at: 0s, submit: first}, {at: 5s, submit: second}]
 `, `0s first.g[0]@n1
 5s second.g[0]@n1
 runs `},
-		{"the worker drains by priority, then by order of submission", oneNode + `
+		{"evaluations are processed by priority, then by submission", oneNode + `
 jobs:
   - {id: a, priority: 10, groups: [{name: g, resources: {cpu: 4}}]}
   - {id: b, priority: 10, groups: [{name: g, resources: {cpu: 4}}]}
@@ -79,11 +79,11 @@ events: [{at: 0s, submit: b}, {at: 0s, submit: a}, {at: 0s, submit: c}]
 0s b.g[0]@n1
 a.g lacks 1
 runs b.g[0] c.g[0]`},
-		{"all events of an instant come before the worker", oneNode + `
+		{"all events of an instant precede its evaluations", oneNode + `
 jobs: [{id: a, groups: [{name: g, resources: {cpu: 4}}]}]
 events: [{at: 1s, submit: a}, {at: 1s, stop: a}]
 `, `runs `},
-		{"until ends the run, its own instant included", oneNode + `
+		{"until ends the run after its own instant", oneNode + `
 jobs:
   - {id: a, type: batch, groups: [{name: g, resources: {cpu: 4}, duration: 10s}]}
   - {id: b, type: batch, groups: [{name: g, resources: {cpu: 4}, duration: 10s}]}
@@ -93,13 +93,13 @@ until: 10s
 `, `0s a.g[0]@n1
 10s b.g[0]@n1
 runs b.g[0]`},
-		{"submitting counts what already runs, which takes the lowest indexes in file order", oneNode + `
+		{"running entries count as instances, with the lowest indexes in file order", oneNode + `
 jobs: [{id: a, groups: [{name: g, count: 3, resources: {cpu: 2}}]}]
 running: [{id: z, job: a, group: g, node: n1}, {id: y, job: a, group: g, node: n1}]
 events: [{at: 0s, submit: a}]
 `, `0s a.g[2]@n1
 runs a.g[2] y z`},
-		{"lost work is the age without checkpoint; a victim is queued again in the same instant and may go elsewhere", `
+		{"without checkpoints all work is lost; a victim is rescheduled at the same instant, possibly on another node", `
 nodes: [{id: n1, capacity: {cpu: 10}, attributes: {k: a}}, {id: n2, capacity: {cpu: 5}}]
 jobs:
   - {id: low, priority: 10, groups: [{name: g, resources: {cpu: 5}}]}
@@ -110,7 +110,7 @@ events: [{at: 30s, submit: high}]
 30s low.g[0]#1@n2
 l lost 1h0m30s
 runs high.g[0] low.g[0]#1`},
-		{"a victim may evict in its turn", oneNode + `
+		{"a victim may evict others", oneNode + `
 jobs:
   - {id: low, priority: 10, groups: [{name: g, resources: {cpu: 4}}]}
   - {id: mid, priority: 50, groups: [{name: g, resources: {cpu: 6}}]}
@@ -121,7 +121,7 @@ events: [{at: 1s, submit: high}]
 l lost 1s
 low.g lacks 1
 runs high.g[0] m`},
-		{"saved work is a multiple of the checkpoint and the replacement runs the rest", oneNode + `
+		{"saved work is a multiple of the checkpoint, and the replacement runs the rest", oneNode + `
 jobs:
   - {id: low, type: batch, priority: 10, groups: [{name: g, resources: {cpu: 10}, duration: 100s, checkpoint: 30s}]}
   - {id: high, type: batch, priority: 90, groups: [{name: g, resources: {cpu: 10}, duration: 5s}]}
@@ -133,7 +133,7 @@ events: [{at: 0s, submit: low}, {at: 70s, submit: high}, {at: 75s, submit: after
 115s after.g[0]@n1
 low.g[0] lost 10s
 runs `},
-		{"a placement is listed when its plan commits and starts when the last victim is gone", oneNode + `
+		{"a placement is listed when its plan commits, and starts when the last victim has stopped", oneNode + `
 jobs:
   - {id: a, priority: 10, groups: [{name: g, resources: {cpu: 5}, killTimeout: 7s}]}
   - {id: b, priority: 10, groups: [{name: g, resources: {cpu: 5}, killTimeout: 3s}]}
@@ -146,7 +146,7 @@ events: [{at: 1s, submit: high}]
 a1 lost 1s
 b1 lost 1s
 runs a.g[0]#1 b.g[0]#1`},
-		{"a node that goes down loses what runs there", `
+		{"allocations on a node that goes down are lost", `
 nodes: [{id: n1, capacity: {cpu: 10}}, {id: n2, capacity: {cpu: 10}}]
 jobs: [{id: a, priority: 10, groups: [{name: g, count: 2, resources: {cpu: 10}}]}]
 events: [{at: 0s, submit: a}, {at: 5s, nodeDown: n1}, {at: 9s, nodeUp: n1}]
@@ -154,14 +154,14 @@ events: [{at: 0s, submit: a}, {at: 5s, nodeDown: n1}, {at: 9s, nodeUp: n1}]
 0s a.g[1]@n2
 9s a.g[0]#1@n1
 runs a.g[0]#1 a.g[1]`},
-		{"a drained node is left as soon as there is room", `
+		{"allocations leave a drained node as soon as they fit on another", `
 nodes: [{id: n1, capacity: {cpu: 10}}, {id: n2, capacity: {cpu: 10}, ready: false}]
 jobs: [{id: a, priority: 10, groups: [{name: g, resources: {cpu: 10}}]}]
 events: [{at: 0s, submit: a}, {at: 5s, drain: n1}, {at: 9s, nodeUp: n2}]
 `, `0s a.g[0]@n1
 9s a.g[0]#1@n2
 runs a.g[0]#1`},
-		{"finished batch work is not unplaced, evicted work is", oneNode + `
+		{"completed batch instances are not unplaced, evicted ones are", oneNode + `
 jobs:
   - {id: done, type: batch, priority: 10, groups: [{name: g, count: 2, resources: {cpu: 5}, duration: 2s}]}
   - {id: low, type: batch, priority: 10, groups: [{name: g, resources: {cpu: 5}}]}
@@ -174,15 +174,15 @@ events: [{at: 0s, submit: done}, {at: 3s, submit: low}, {at: 4s, submit: high}]
 low.g[0] lost 1s
 low.g lacks 1
 runs high.g[0]`},
-		{"a stopped job is not wanted", oneNode + `
+		{"a stopped job is not unplaced", oneNode + `
 jobs: [{id: a, groups: [{name: g, count: 2, resources: {cpu: 10}}]}]
 events: [{at: 0s, submit: a}, {at: 1s, stop: a}]
 `, `0s a.g[0]@n1
 runs `},
-		{"what is neither running nor submitted stays out", oneNode + `
+		{"a job that is neither running nor submitted is ignored", oneNode + `
 jobs: [{id: a, groups: [{name: g, resources: {cpu: 10}}]}]
 `, `runs `},
-		{"colocate wakes when what it waits for comes", oneNode + `
+		{"a colocated job is unblocked when its target is placed", oneNode + `
 jobs:
   - {id: web, groups: [{name: g, resources: {cpu: 1}, colocate: [{labels: {app: cache}, topologyKey: node}]}]}
   - {id: cache, groups: [{name: g, resources: {cpu: 1}, labels: {app: cache}}]}
@@ -190,7 +190,7 @@ events: [{at: 0s, submit: web}, {at: 1s, submit: cache}]
 `, `1s cache.g[0]@n1
 1s web.g[0]@n1
 runs cache.g[0] web.g[0]`},
-		{"system jobs that ran on two nodes come back under ids of their own", `
+		{"replacements of a system job on two nodes have different IDs", `
 nodes: [{id: n1, capacity: {cpu: 10}}, {id: n2, capacity: {cpu: 10}}]
 jobs: [{id: s, type: system, groups: [{name: g, resources: {cpu: 1}}]}]
 running: [{id: s1, job: s, group: g, node: n1}, {id: s2, job: s, group: g, node: n2}]
@@ -198,7 +198,7 @@ events: [{at: 1s, nodeDown: n1}, {at: 1s, nodeDown: n2}, {at: 2s, nodeUp: n1}, {
 `, `2s s.g[0]#1@n1
 2s s.g[1]#1@n2
 runs s.g[0]#1 s.g[1]#1`},
-		{"room for one group of a job wakes it although another can never use the node", `
+		{"capacity for one group unblocks a job even if another group cannot use the node", `
 nodes: [{id: n1, capacity: {cpu: 10}, ready: false}]
 jobs:
   - id: a
@@ -209,7 +209,7 @@ events: [{at: 0s, submit: a}, {at: 1s, nodeUp: n1}]
 `, `1s a.plain[0]@n1
 a.gpu lacks 1
 runs a.plain[0]`},
-		{"a separated job that is lost with its node frees the zone", `
+		{"a job with anti-affinity that is lost with its node frees the zone", `
 nodes: [{id: n1, capacity: {cpu: 10}, attributes: {zone: a}}, {id: n2, capacity: {cpu: 10}, attributes: {zone: a}}]
 jobs:
   - {id: f, priority: 90, groups: [{name: g, resources: {cpu: 1}, labels: {app: x}, constraints: [{attribute: node.id, operator: "=", value: n2}], separate: [{labels: {app: x}, topologyKey: zone}]}]}
@@ -222,16 +222,16 @@ runs b.g[0]`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			want := strings.NewReplacer("115s", "1m55s", "70s", "1m10s", "75s", "1m15s").Replace(c.want)
-			if got := story(play(t, decode(t, c.scenario), sim.Options{}).Result); got != want {
+			if got := transcript(play(t, decode(t, c.scenario), sim.Options{}).Result); got != want {
 				t.Errorf("\n%s\nwant\n%s", got, want)
 			}
 		})
 	}
 }
 
-// rollScenario is a small cluster with a past and a future. Priorities are
+// randomScenario returns a small cluster with running jobs and events. Priorities are
 // distinct and names are shuffled.
-func rollScenario(d dice) *scenario.File {
+func randomScenario(d generator) *scenario.File {
 	f := &scenario.File{Version: 1, Name: "random", Seed: d.Uint64N(9)}
 	f.Scheduler.Algorithm = pick(d, "", "binpack", "spread")
 	nodes := []string{"n0", "n1", "n2", "n3"}[:d.in(1, 4)]
@@ -303,7 +303,7 @@ func rollScenario(d dice) *scenario.File {
 	if d.oneIn(3) {
 		f.Until = new(scenario.Duration(d.in(0, at+5) * 1e9))
 	}
-	// Running work only where the file holds together with it.
+	// Running entries are added only if the file remains valid.
 	for i := range d.in(0, 6) {
 		j := pick(d, f.Jobs...)
 		r := scenario.Running{ID: fmt.Sprintf("r%d", i), Job: j.ID, Group: j.Groups[0].Name, Node: pick(d, nodes...), StartedAt: scenario.Duration(-d.in(0, 30) * 1e9)}
@@ -328,9 +328,9 @@ type tb interface {
 	Fatalf(format string, args ...any)
 }
 
-// The same file, policy and seed give the same bytes, whatever the machine does;
-// permuting the lists of the file changes nothing; and victims are below their
-// preemptors.
+// Equal files, policies and seeds return equal bytes on any number of processors. A
+// permutation of the file's lists does not change the result. Victims have lower
+// priorities than their preemptors.
 func TestPlay_RandomScenarios(t *testing.T) {
 	outer := t
 	evicted := 0
@@ -338,8 +338,8 @@ func TestPlay_RandomScenarios(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for range soak(3) {
 				rapid.Check(t, func(t *rapid.T) {
-					d := drawDice(t)
-					f := rollScenario(d)
+					d := drawGenerator(t)
+					f := randomScenario(d)
 					run := play(outer, f, sim.Options{Policy: name})
 					if len(run.Faults) > 0 {
 						t.Fatal(run.Faults)
@@ -352,7 +352,7 @@ func TestPlay_RandomScenarios(t *testing.T) {
 					third := resultJSON(t, play(outer, f, sim.Options{Policy: name, Workers: 2}))
 					runtime.GOMAXPROCS(procs)
 					if again != want || third != want {
-						t.Fatalf("not the same bytes\n%s\n%s\n%s", want, again, third)
+						t.Fatalf("results differ\n%s\n%s\n%s", want, again, third)
 					}
 					checkVictims(t, f, run.Result)
 					permuted := *f
@@ -361,12 +361,12 @@ func TestPlay_RandomScenarios(t *testing.T) {
 						permuted.Nodes[i].Devices = shuffled(d, permuted.Nodes[i].Devices)
 					}
 					other := play(outer, &permuted, sim.Options{Policy: name}).Result
-					// What was not placed is listed in the order in which jobs are known.
+					// The order of unplaced entries depends on the order of the jobs.
 					for _, r := range []*sim.Result{run.Result, other} {
 						slices.SortFunc(r.Unplaced, func(a, b sim.Unplaced) int { return strings.Compare(a.Job+"."+a.Group, b.Job+"."+b.Group) })
 					}
-					if got := story(other); got != story(run.Result) {
-						t.Fatalf("with the lists in another order\n%s\nwant\n%s", got, story(run.Result))
+					if got := transcript(other); got != transcript(run.Result) {
+						t.Fatalf("result after permuting the lists\n%s\nwant\n%s", got, transcript(run.Result))
 					}
 				})
 			}
@@ -378,13 +378,13 @@ func TestPlay_RandomScenarios(t *testing.T) {
 	}
 }
 
-func shuffled[T any](d dice, list []T) []T {
+func shuffled[T any](d generator, list []T) []T {
 	list = slices.Clone(list)
 	d.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
 	return list
 }
 
-// checkVictims checks the lists of a result against one another and the file.
+// checkVictims checks that placements, evictions and the file are consistent.
 func checkVictims(t *rapid.T, f *scenario.File, r *sim.Result) {
 	priority := map[string]int32{}
 	for _, j := range f.Jobs {
@@ -408,12 +408,12 @@ func checkVictims(t *rapid.T, f *scenario.File, r *sim.Result) {
 		listed += len(victims)
 		for _, v := range victims {
 			if priority[p.Job]-priority[jobOf[v]] < 10 {
-				t.Fatalf("%s over %s", p.Alloc, v)
+				t.Fatalf("%s evicts %s within the priority gap", p.Alloc, v)
 			}
 		}
 	}
 	if listed != len(r.Evicted) {
-		t.Fatalf("%d victims of placements, %d evicted", listed, len(r.Evicted))
+		t.Fatalf("placements list %d victims, the result %d", listed, len(r.Evicted))
 	}
 	for _, e := range r.Evicted {
 		if e.LostWork < 0 || slices.Contains(r.Running, e.Alloc) {

@@ -57,7 +57,7 @@ func (r *recorder) choose(e *engine, snap *state.Snapshot, a *model.Allocation) 
 	}
 	var claims model.Vector
 	room := snap.FreeCapacityFor(pos, a.Job.Key(), a.Job.Priority, e.now(), &claims)
-	q := newQuestion(a, snap.NodeAt(pos), room)
+	q := newShortfall(a, snap.NodeAt(pos), room)
 	rows := snap.Chunk(int(pos) / state.ChunkSize).Rows(int(pos) % state.ChunkSize)
 	ceiling := preempt.Ceiling(a.Job.Priority, version, snap.Config().PriorityDelta)
 	r.choice.Reset(q.need(rows)...)
@@ -74,7 +74,7 @@ func (r *recorder) choose(e *engine, snap *state.Snapshot, a *model.Allocation) 
 	return &r.choice
 }
 
-// shortfall is what a placement lacked before its victims were evicted.
+// A shortfall holds the resources that a placement lacked before its victims were evicted.
 type shortfall struct {
 	alloc   *model.Allocation
 	dims    []uint8 // dimensions with a shortfall
@@ -83,7 +83,7 @@ type shortfall struct {
 	ids     []string // of device groups with a shortfall, in the order of requests
 }
 
-func newQuestion(a *model.Allocation, n *model.Node, room model.FreeCapacity) *shortfall {
+func newShortfall(a *model.Allocation, n *model.Node, room model.FreeCapacity) *shortfall {
 	q := &shortfall{alloc: a, devices: map[string]int64{}}
 	for _, d := range a.Group.Ask.Dims {
 		if short := a.Group.Ask.Vec[d] - room.Free[int(d)*room.Stride]; short > 0 {

@@ -13,8 +13,9 @@ import (
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
 )
 
-// Small jobs of half a node keep two nodes full: one comes every five minutes and works
-// for twenty, forty of them. Among them comes a job that needs both nodes whole.
+// Small jobs of half a node keep two nodes busy: one is submitted every five minutes
+// and runs for twenty, forty in total. A large job that needs both nodes is submitted
+// in between.
 const (
 	smallJobs  = 40
 	smallEvery = 5 * time.Minute
@@ -23,7 +24,7 @@ const (
 	largeWork  = 30 * time.Minute
 )
 
-// stream is that, as a scenario.
+// stream returns this workload as a scenario.
 func stream(use string, large, small int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "scheduler: {policy: it}\npolicies: [{name: it, use: %s}]\n", use)
@@ -43,7 +44,7 @@ func stream(use string, large, small int) string {
 	return b.String()
 }
 
-// resolveStream also knows aging, where work is evicted by age whenever it started.
+// resolveStream also resolves aging, configured to evict by age only.
 func resolveStream(spec sim.PolicySpec) (*policy.Version, error) {
 	if spec.Use != "aging" {
 		return resolve(spec)
@@ -58,24 +59,25 @@ func resolveStream(spec sim.PolicySpec) (*policy.Version, error) {
 	})
 }
 
-// Nobody who fits waits for a large job that does not. When that gets its turn goes by
-// its priority: at once where it may evict what is in its way, as soon as its age lets it
-// under aging, and else, as in Kubernetes and Nomad, when the small ones leave room: no
-// room is kept for it, which would be empty meanwhile.
-func TestLargeJobs_WaitAsLongAsPrioritySays(t *testing.T) {
+// Jobs that fit do not wait for a large job that does not fit. The priority of the
+// large job determines when it is placed: at once if it may evict the small ones; as
+// soon as its age permits under aging; otherwise, as in Kubernetes and Nomad, when
+// the small ones leave enough free capacity. No capacity is reserved for it, because
+// it would be idle meanwhile.
+func TestLargeJobs_DelayDependsOnPriority(t *testing.T) {
 	streamEnds := (smallJobs-1)*smallEvery + smallWork
 	for _, c := range []struct {
 		name, use    string
 		large, small int
 		want         time.Duration
 	}{
-		{"more important", "default", 50, 30, largeComes},
-		{"more important", "kubernetes", 50, 30, largeComes},
-		{"more important by less than the gap", "default", 50, 45, streamEnds},
-		{"more important by less than the gap", "aging", 50, 45, largeComes + 10*time.Minute},
-		{"more important, and there is no gap", "kubernetes", 50, 45, largeComes},
-		{"as important", "default", 50, 50, streamEnds},
-		{"as important", "kubernetes", 50, 50, streamEnds},
+		{"higher priority", "default", 50, 30, largeComes},
+		{"higher priority", "kubernetes", 50, 30, largeComes},
+		{"higher priority within the gap", "default", 50, 45, streamEnds},
+		{"higher priority within the gap", "aging", 50, 45, largeComes + 10*time.Minute},
+		{"higher priority without a gap", "kubernetes", 50, 45, largeComes},
+		{"equal priority", "default", 50, 50, streamEnds},
+		{"equal priority", "kubernetes", 50, 50, streamEnds},
 	} {
 		t.Run(c.name+" under "+c.use, func(t *testing.T) {
 			run, err := sim.Play(t.Context(), decode(t, stream(c.use, c.large, c.small)), sim.Options{Resolve: resolveStream})
@@ -87,7 +89,7 @@ func TestLargeJobs_WaitAsLongAsPrioritySays(t *testing.T) {
 				at := time.Duration(p.At)
 				if p.Job == "large" {
 					if at != c.want {
-						t.Errorf("%s is placed at %s, want %s", p.Alloc, at, c.want)
+						t.Errorf("%s placed at %s, want %s", p.Alloc, at, c.want)
 					}
 					continue
 				}
@@ -101,10 +103,10 @@ func TestLargeJobs_WaitAsLongAsPrioritySays(t *testing.T) {
 				small[p.Job] = true
 			}
 			if len(small) != smallJobs || len(run.Result.Unplaced) > 0 {
-				t.Errorf("%d of %d small ones were placed, and %v were not", len(small), smallJobs, run.Result.Unplaced)
+				t.Errorf("placed %d of %d small jobs; unplaced: %v", len(small), smallJobs, run.Result.Unplaced)
 			}
 			if waits := c.want == streamEnds; waits && late > 0 {
-				t.Errorf("%d small ones are late, and the large one was not there yet", late)
+				t.Errorf("%d small jobs were delayed although the large job was not placed", late)
 			}
 		})
 	}

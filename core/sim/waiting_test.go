@@ -8,9 +8,9 @@ import (
 	"github.com/cede-scheduler/cede/core/sim/scenario"
 )
 
-// A victim that had not started yet holds a place that others have still to
-// leave: whoever evicts it waits for them, too.
-func TestPlacement_WaitsForWhatItsVictimWaitedFor(t *testing.T) {
+// If a victim has not started, its node still holds allocations that stop for it. The
+// preemptor waits for them as well.
+func TestPlacement_WaitsForVictimsOfItsVictim(t *testing.T) {
 	const file = `
 version: 1
 name: second-wave
@@ -34,7 +34,7 @@ events: [{at: 0s, submit: m}, {at: 5s, submit: h}, {at: 5s, stop: a}]
 	for _, p := range run.Result.Placements {
 		got = append(got, p.At.String()+" "+p.Alloc)
 	}
-	// h starts at 30s, when a1 is gone, and ends at 1m30s.
+	// h starts at 30s, when a1 has stopped, and ends at 1m30s.
 	if want := "0s m.g[0], 5s h.g[0], 1m30s m.g[0]#1"; strings.Join(got, ", ") != want {
 		t.Errorf("got %s, want %s", strings.Join(got, ", "), want)
 	}
