@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// bands resolves priorities by the trace's own words.
+// bands maps the priority names of a trace to priorities.
 type bands struct {
 	known     map[string]int32 // defaults
 	overrides map[string]int32 // Options.Bands
-	unknown   int32            // for a word that neither has
+	unknown   int32            // priority of a name in neither map
 	seen      map[string]bool
 }
 
@@ -19,8 +19,8 @@ func newBands(known, chosen map[string]int32) *bands {
 	return &bands{known: known, overrides: chosen, unknown: 50, seen: make(map[string]bool)}
 }
 
-// priority returns the priority for the first of the words that somebody chose, else
-// for the last one that has a default.
+// priority returns the priority of the first word with an override, else of the last
+// word with a default. It returns false if there is neither.
 func (b *bands) priority(words ...string) (priority int32, known bool) {
 	for _, w := range words {
 		b.seen[w] = true
@@ -38,11 +38,12 @@ func (b *bands) priority(words ...string) (priority int32, known bool) {
 	return b.unknown, false
 }
 
-// unused finds a chosen word that no work has: most likely a slip of the pen.
+// unused returns an error if an override names a band that no job has, most likely by a
+// typing error.
 func (b *bands) unused() error {
 	for _, w := range slices.Sorted(maps.Keys(b.overrides)) {
 		if _, ok := b.known[w]; !ok && !b.seen[w] {
-			return fmt.Errorf("band %s=%d: no work in this trace is called %q; there is %s",
+			return fmt.Errorf("band %s=%d: no job in this trace has band %q; bands: %s",
 				w, b.overrides[w], w, strings.Join(slices.Sorted(maps.Keys(b.seen)), ", "))
 		}
 	}

@@ -12,27 +12,27 @@ import (
 	"github.com/cede-scheduler/cede/core/sim/scenario"
 )
 
-// builder collects a scenario. Importers give it nodes first, then work in any
-// order; what the options say about nodes, windows, limits and pace is its
-// business alone.
+// builder builds a scenario. Importers add nodes first, then jobs in any order. The
+// builder alone applies the options for nodes, window, limit and pace.
 type builder struct {
 	opts        Options
 	report      *Report
 	file        *scenario.File
-	names       map[string]bool // taken, per kind
+	names       map[string]bool // names in use, by kind
 	submissions []submission
 }
 
-// submission is a job with the time of the trace at which it was submitted.
+// submission is a job with the time in the trace at which it was submitted.
 type submission struct {
 	at    time.Duration
-	rank  [2]int64 // order among those of one instant; then as added
+	rank  [2]int64 // order among jobs of the same time; ties in order of addition
 	quits time.Duration
 	job   scenario.Job
 	tasks int
 }
 
-// newBuilder starts an import; trace names it for people, stem for machines.
+// newBuilder starts an import. Trace is the name for messages, stem the prefix of the
+// scenario's name. It returns an error if the options are invalid.
 func newBuilder(format, trace, stem string, opts Options) (*builder, error) {
 	if err := errors.Join(opts.Validate(), opts.rejectForeign(format)); err != nil {
 		return nil, err
@@ -49,35 +49,36 @@ func newBuilder(format, trace, stem string, opts Options) (*builder, error) {
 	}, nil
 }
 
-// openTable opens a CSV file and remembers that it was used.
+// openTable opens a CSV file and records it in the report.
 func (b *builder) openTable(src Source, name string, columns ...string) (*table, error) {
 	b.report.Files = append(b.report.Files, name)
 	return src.table(name, columns...)
 }
 
-// node adds a node; free is false when there is one of that name already.
+// node adds a node. It returns false if a node of that name exists already.
 func (b *builder) node(n scenario.Node) (free bool) {
 	free = b.reserveName("node ", n.ID)
 	b.file.Nodes = append(b.file.Nodes, n)
 	return free
 }
 
+// reserveName reports whether a name of a kind was unused, and marks it as used.
 func (b *builder) reserveName(kind, name string) bool {
 	taken := b.names[kind+name]
 	b.names[kind+name] = true
 	return !taken
 }
 
-// name makes a text fit for a name and counts it when that changed it.
+// name returns a valid name for text, and counts it if that required a change.
 func (b *builder) name(text string) string {
 	n := cleanName(text)
 	if n != text {
-		b.report.note(1, "names with other characters than a-z, 0-9, dot and dash", "written in lower case, with dashes")
+		b.report.note(1, "names with characters other than a-z, 0-9, dot and dash", "converted to lower case and dashes")
 	}
 	return n
 }
 
-// CleanName replaces what a name must not have.
+// CleanName returns text with the characters that a name must not contain replaced.
 func CleanName(text string) string { return cleanName(text) }
 
 func cleanName(text string) string {
@@ -93,23 +94,23 @@ func cleanName(text string) string {
 	return string(n)
 }
 
-// shrink ends the nodes.
+// shrink removes the nodes that the options exclude. It must run after the last node.
 func (b *builder) shrink() error {
 	b.report.NodesRead = len(b.file.Nodes)
 	b.file.Nodes = b.opts.shrink(b.file.Nodes)
 	b.report.Nodes = len(b.file.Nodes)
 	switch {
 	case b.report.Nodes > 0 && b.report.Nodes < b.opts.Nodes:
-		return fmt.Errorf("nodes %d: there are %d; ask for no more", b.opts.Nodes, b.report.Nodes)
+		return fmt.Errorf("nodes %d: the trace has %d; use at most that number", b.opts.Nodes, b.report.Nodes)
 	case b.report.Nodes > 0:
 		return nil
 	case b.report.NodesRead > 0:
-		return fmt.Errorf("none of the %d nodes is in the sample; ask for a larger one", b.report.NodesRead)
+		return fmt.Errorf("none of the %d nodes is in the sample; use a larger one", b.report.NodesRead)
 	}
 	return b.filesError(errors.New("no nodes"))
 }
 
-// inWindow is whether work submitted at a time is wanted, and counts it when not.
+// inWindow reports whether the window contains a submit time, and counts the tasks if not.
 func (b *builder) inWindow(at time.Duration, tasks int) bool {
 	if at < b.opts.From || b.opts.Until != 0 && at >= b.opts.Until {
 		b.report.leaveOut(tasks, "tasks submitted outside the chosen window")
@@ -118,7 +119,7 @@ func (b *builder) inWindow(at time.Duration, tasks int) bool {
 	return true
 }
 
-// sampled is whether work of this id is wanted, and counts it when not.
+// sampled reports whether the sample contains an id, and counts it if not.
 func (b *builder) sampled(id string) bool {
 	if !Sampled(id, b.opts.Sample) {
 		b.report.leaveOut(1, "tasks outside the sample")
@@ -134,18 +135,18 @@ func (b *builder) submit(w submission) {
 	b.submissions = append(b.submissions, w)
 }
 
-// pace is where a time of the trace lies in the scenario.
+// pace returns the scenario time of a time of the trace.
 func (b *builder) pace(at time.Duration) scenario.Duration {
 	at -= b.opts.From
 	if k := b.opts.Compress; k != 0 && k != 1 {
-		// One division and one rounding to whole microseconds: the same
-		// everywhere, and readable.
+		// One division and one rounding to whole microseconds give the same
+		// result on every platform, and readable times.
 		at = time.Duration(math.Round(float64(at/time.Microsecond)/k)) * time.Microsecond
 	}
 	return scenario.Duration(at)
 }
 
-// finish orders the work, writes the events, and counts.
+// finish sorts the jobs, adds the events, and completes the report.
 func (b *builder) finish() (*scenario.File, *Report, error) {
 	slices.SortStableFunc(b.submissions, func(x, y submission) int {
 		return cmp.Or(cmp.Compare(x.at, y.at), cmp.Compare(x.rank[0], y.rank[0]), cmp.Compare(x.rank[1], y.rank[1]))
@@ -157,14 +158,14 @@ func (b *builder) finish() (*scenario.File, *Report, error) {
 		b.submissions = b.submissions[:b.opts.Limit]
 	}
 	if len(b.submissions) == 0 {
-		return nil, b.report, fmt.Errorf("no work is left of the %d tasks that were read:\n%s", b.report.TasksRead, b.report)
+		return nil, b.report, fmt.Errorf("none of the %d tasks is imported:\n%s", b.report.TasksRead, b.report)
 	}
 	b.events()
 	b.count()
-	// What the readers let pass may still be more than a scenario can say,
-	// such as a node of 2^60 bytes.
+	// Valid rows may still exceed the limits of a scenario, such as a node of
+	// 2^60 bytes.
 	if err := b.file.Validate(); err != nil {
-		return nil, b.report, b.filesError(fmt.Errorf("the scenario would not be valid: %w", err))
+		return nil, b.report, b.filesError(fmt.Errorf("the resulting scenario is invalid: %w", err))
 	}
 	return b.file, b.report, nil
 }

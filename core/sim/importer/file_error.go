@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// FileError is what is wrong with one file of a trace.
+// FileError is an error in one file of a trace.
 type FileError struct {
-	File string // within the trace's folder
-	Line int    // 0: the file as a whole
+	File string // relative to the folder of the trace
+	Line int    // 0 if the error concerns the whole file
 	Err  error
 }
 
@@ -19,10 +19,10 @@ func (e *FileError) Error() string {
 	return fmt.Sprintf("%s: %v", e.File, e.Err)
 }
 
-// Unwrap gives what is wrong.
+// Unwrap returns the cause.
 func (e *FileError) Unwrap() error { return e.Err }
 
-// filesError blames the files that were read, which is one for most traces.
+// filesError returns an error that names the files read; most traces have one.
 func (b *builder) filesError(err error) error {
 	return &FileError{File: strings.Join(b.report.Files, ", "), Err: err}
 }

@@ -6,8 +6,8 @@ import (
 	"testing/fstest"
 )
 
-// The fuzzers look for panics, and for scenarios that their own package would
-// refuse: an import validates what it returns.
+// The fuzz tests look for panics, and for scenarios that fail validation: an import
+// validates its result.
 
 func FuzzOpenB(f *testing.F) {
 	f.Add("sn,cpu_milli,memory_mib,gpu,model\nn-0,96000,393216,8,G2\n",
@@ -67,7 +67,7 @@ func FuzzSWF(f *testing.F) {
 		"0\tbig\t2\t80\t1\t529426432\n1 small 3 2 1 4096\n")
 	f.Fuzz(func(t *testing.T, log, machines string) {
 		if strings.Count(machines, "\n") > 10 {
-			return // a million nodes each: slow, and nothing new
+			return // a million nodes per cluster: slow, without additional coverage
 		}
 		folder := fstest.MapFS{"log.swf": {Data: []byte(log)}}
 		if machines != "" {

@@ -13,30 +13,30 @@ import (
 	"github.com/cede-scheduler/cede/core/sim/scenario"
 )
 
-// The trace gives requests and capacities as fractions of its largest machine,
-// with four significant digits. These sizes for that machine make the smallest
-// request 40 millicores and the sums over all tasks exact to a few millionths.
+// The trace expresses requests and capacities as fractions of its largest machine, with
+// four significant digits. With these sizes of that machine the smallest request is 40
+// millicores, and sums over all tasks are exact to a few millionths.
 const (
-	googleCPU    = 64_000      // millicores that 1.0 stands for
-	googleMemory = 1024 * 1024 // MiB that 1.0 stands for
+	googleCPU    = 64_000      // millicores of 1.0
+	googleMemory = 1024 * 1024 // MiB of 1.0
 )
 
-// googleTask is one row of tasks.csv, or what the raw events say about a task.
+// googleTask is one row of tasks.csv, or the equivalent of a task's raw events.
 type googleTask struct {
 	job, index uint64
 	priority   int
-	class      int // of scheduling, 0..3
+	class      int // scheduling class, 0 to 3
 	submit     int64
-	end        int64 // nanoseconds; -1: none
-	run        int64 // length of the last attempt; -1: never ran
+	end        int64 // nanoseconds; -1 if it has not ended
+	run        int64 // length of the last attempt; -1 if it never ran
 	kind       taskKind
-	cpu, mem   float64 // fractions; -1: hidden
-	disk       bool    // asks for disk
-	apart      separation
-	clauses    string // constraints as the trace writes them
+	cpu, mem   float64 // fractions; -1 if hidden
+	disk       bool    // requests disk
+	separate   machineSeparation
+	clauses    string // constraints in the notation of the trace
 }
 
-// taskKind is the last state seen.
+// taskKind is the last observed state of a task.
 type taskKind uint8
 
 const (
@@ -51,13 +51,13 @@ var taskKinds = map[string]taskKind{
 	"PENDING": taskPending, "RUNNING": taskRunning, "FINISH": taskFinish, "KILL": taskKill, "FAIL": taskFail,
 }
 
-// separation is whether tasks of a job must sit on different machines.
-type separation int8
+// machineSeparation states if the tasks of a job must run on different machines.
+type machineSeparation int8
 
 const (
-	apartUnknown separation = iota - 1
-	apartNo
-	apartYes
+	separationUnknown machineSeparation = iota - 1
+	separationOff
+	separationOn
 )
 
 // google is one import of the trace.
@@ -65,25 +65,24 @@ type google struct {
 	*builder
 	tasks      []googleTask
 	attributes attributes
-	window     int64 // end of what was observed
-	apart      map[uint64]bool
+	window     int64 // end of the observed period, in nanoseconds
+	separate   map[uint64]bool
 }
 
-// googleFiles is how the names of the trace's files start.
+// googleFiles lists the prefixes of the trace's file names.
 var googleFiles = []string{"tasks", "machines", "task_events", "machine_events", "constraints", "machine_attributes"}
 
-// Google imports the Google cluster trace of 2011. The package documentation
-// says how.
+// Google imports the Google cluster trace of 2011. See the package documentation.
 func Google(opts Options, src Source) (*scenario.File, *Report, error) {
 	if src.File != "" && !slices.ContainsFunc(googleFiles, func(start string) bool { return strings.HasPrefix(src.File, start) }) {
-		return nil, nil, fmt.Errorf("%s is none of the trace's files (%s); name the folder they are in",
+		return nil, nil, fmt.Errorf("%s is not a file of the trace (%s); pass the folder of the trace",
 			src.File, strings.Join(googleFiles, "…, ")+"…")
 	}
 	b, err := newBuilder("google", "Google cluster trace 2011-2", "google-2011", opts)
 	if err != nil {
 		return nil, nil, err
 	}
-	g := &google{builder: b, apart: make(map[uint64]bool)}
+	g := &google{builder: b, separate: make(map[uint64]bool)}
 	if err := g.load(src); err != nil {
 		return nil, b.report, err
 	}
@@ -93,7 +92,7 @@ func Google(opts Options, src Source) (*scenario.File, *Report, error) {
 	return b.finish()
 }
 
-// load reads the derived files, or the raw ones where those are absent.
+// load reads the derived files, or the raw ones if those do not exist.
 func (g *google) load(src Source) error {
 	var err error
 	if src.find("machines.csv") != "" {
@@ -115,7 +114,7 @@ func (g *google) load(src Source) error {
 	return g.readConstraints(src)
 }
 
-// machine adds a machine of fractional size.
+// machine adds a machine. Its capacity is given as fractions; sized is false if it has none.
 func (g *google) machine(t *table, id uint64, cpu, mem float64, sized bool, platform string) {
 	if !sized || cpu == 0 {
 		g.report.note(1, "machines without a capacity", "left out")
@@ -137,19 +136,19 @@ func scale(fraction float64, unit int64) int64 {
 	return int64(math.Round(fraction * float64(unit)))
 }
 
-// build turns tasks into scenario jobs.
+// build converts the tasks into scenario jobs.
 func (g *google) build() error {
 	bands := newBands(map[string]int32{"free": 20, "middle": 50, "production": 80}, g.opts.Bands)
 	for i := range g.tasks {
 		t := &g.tasks[i]
-		g.apart[t.job] = g.apart[t.job] || t.apart == apartYes
+		g.separate[t.job] = g.separate[t.job] || t.separate == separationOn
 		bands.seen[strconv.Itoa(t.priority)] = true
 	}
 	if err := bands.unused(); err != nil {
 		return err
 	}
 	g.tasks = slices.DeleteFunc(g.tasks, func(t googleTask) bool { return !g.include(&t) })
-	// Tasks of one scenario job lie together, in order of their index.
+	// Sort so that the tasks of a scenario job are adjacent and ordered by index.
 	slices.SortFunc(g.tasks, func(x, y googleTask) int {
 		return cmp.Or(cmp.Compare(x.job, y.job), cmp.Compare(x.submit/int64(time.Second), y.submit/int64(time.Second)),
 			cmp.Compare(x.priority, y.priority), cmp.Compare(x.index, y.index))
@@ -165,7 +164,7 @@ func (g *google) build() error {
 	return nil
 }
 
-// include is false for a task that is left out.
+// include reports whether a task is imported, and counts it if not.
 func (g *google) include(t *googleTask) bool {
 	if !g.sampled(taskKey{t.job, t.index}.String()) || !g.inWindow(time.Duration(t.submit), 1) {
 		return false
@@ -180,8 +179,8 @@ func (g *google) include(t *googleTask) bool {
 	return true
 }
 
-// end is the end of the window: what ran then has an unknown rest. It does not
-// come nearer when submissions are compressed, because durations stay.
+// end returns the end of the window, after which the rest of a task is unknown. It does
+// not depend on Compress, because durations are not compressed.
 func (g *google) end() scenario.Duration {
 	end := time.Duration(g.window)
 	if u := g.opts.Until; u != 0 && u < end {
@@ -191,7 +190,7 @@ func (g *google) end() scenario.Duration {
 	return max(slow, scenario.Duration(end-g.opts.From))
 }
 
-// prefixLen is how many leading tasks are like the first.
+// prefixLen returns the number of leading tasks that are like the first.
 func prefixLen(tasks []googleTask, like func(a, b *googleTask) bool) int {
 	n := 1
 	for n < len(tasks) && like(&tasks[0], &tasks[n]) {
@@ -200,8 +199,8 @@ func prefixLen(tasks []googleTask, like func(a, b *googleTask) bool) int {
 	return n
 }
 
-// job turns the tasks of a job of the trace into one scenario job for each
-// second and priority in which they were submitted.
+// job converts the tasks of a job of the trace into one scenario job for each second and
+// priority in which they were submitted.
 func (g *google) job(tasks []googleTask, bands *bands) {
 	same := func(a, b *googleTask) bool {
 		return a.submit/int64(time.Second) == b.submit/int64(time.Second) && a.priority == b.priority
@@ -224,8 +223,8 @@ func (g *google) job(tasks []googleTask, bands *bands) {
 	}
 }
 
-// scenarioJob makes one scenario job; alone is whether the job of the trace has no
-// other.
+// scenarioJob adds one scenario job. Alone is true if it holds all tasks of the job of
+// the trace.
 func (g *google) scenarioJob(id string, tasks []googleTask, alone bool, bands *bands) {
 	t := &tasks[0]
 	priority := g.priority(t, bands)
@@ -235,21 +234,21 @@ func (g *google) scenarioJob(id string, tasks []googleTask, alone bool, bands *b
 	case t.class >= 2 && !finite:
 		j.Type = "service"
 	case t.class >= 2:
-		g.report.note(1, "latency-sensitive jobs (class 2, 3) of which tasks end in the window", "batch, not service")
+		g.report.note(1, "latency-sensitive jobs (class 2, 3) with tasks that end in the window", "imported as batch, not service")
 	}
-	if g.apart[t.job] {
+	if g.separate[t.job] {
 		g.separateTasks(&j, t.job, alone)
 	}
 	w := submission{at: time.Duration(t.submit / int64(time.Second) * int64(time.Second)), job: j}
 	if t.submit == 0 {
-		// The burst of what was there before the window.
+		// Tasks from before the window form the initial burst.
 		w.rank[0] = -int64(priority)
 	}
 	w.rank[1] = int64(t.job)
 	g.submit(w)
 }
 
-// priority maps 0..11 to three bands, or to itself in steps of ten.
+// priority maps 0..11 to three bands, or to ten times the value if RawPriority is set.
 func (g *google) priority(t *googleTask, bands *bands) int32 {
 	band := "middle"
 	switch {
@@ -269,9 +268,9 @@ func (g *google) priority(t *googleTask, bands *bands) int32 {
 	return p
 }
 
-// separateTasks puts the tasks of a job on different machines. Within one group
-// that is distinct_hosts; between groups, and between the scenario jobs that
-// one job of the trace became, only a label can say it.
+// separateTasks puts the tasks of a job on different machines. Within one group it uses
+// distinct_hosts. Between groups, and between several scenario jobs of one job of the
+// trace, only a label can express it.
 func (g *google) separateTasks(j *scenario.Job, job uint64, alone bool) {
 	if alone && len(j.Groups) == 1 {
 		j.Groups[0].Constraints = append(slices.Clone(j.Groups[0].Constraints),

@@ -11,20 +11,20 @@ import (
 	"github.com/cede-scheduler/cede/core/sim/scenario"
 )
 
-// attributes ties the machines' attributes to the constraints that read them.
+// attributes relates the attributes of machines to the constraints that read them.
 //
-// The trace counts an absent attribute as equal to empty and to 0; the
-// scenario knows no such thing. So every machine that lacks an attribute which
-// some constraint reads gets it with the value 0, and empty becomes 0 on both
-// sides. Nothing is lost: by the trace's rule the three are the same.
+// In the trace an absent attribute equals an empty one and 0; in a scenario it does
+// not. Therefore every machine without an attribute that some constraint reads gets
+// the value 0, and empty values become 0 on both sides. This loses nothing because
+// the trace treats the three as equal.
 //
-// An attribute that is only compared for equality keeps the values that some
-// constraint names; every other value becomes "other". No constraint can tell
-// the difference, and machines that would each be a kind of their own (one of
-// the attributes has hundreds of values) become equal.
+// If an attribute is only compared for equality, the values that constraints name are
+// retained and every other value becomes "other". No constraint can distinguish them,
+// and machines that would otherwise all be different (one of the attributes has
+// hundreds of values) become equal.
 type attributes struct {
-	clauses     map[string][]clause              // by the text of the trace
-	constraints map[string][]scenario.Constraint // the same, as the scenario says it
+	clauses     map[string][]clause              // by the text in the trace
+	constraints map[string][]scenario.Constraint // the same, as scenario constraints
 }
 
 // clause is one comparison.
@@ -39,7 +39,7 @@ var googleOperators = map[string]model.Operator{
 	"==": model.OpEqual, "!=": model.OpNotEqual, "<": model.OpLess, ">": model.OpGreater,
 }
 
-// readConstraints reads the two side files, if they are there.
+// readConstraints reads the constraint and attribute files if they exist.
 func (g *google) readConstraints(src Source) error {
 	constraints := src.match("constraints*.csv")
 	attributes := src.match("machine_attributes*.csv")
@@ -47,10 +47,10 @@ func (g *google) readConstraints(src Source) error {
 	case len(constraints) == 0:
 		return nil
 	case len(attributes) == 0:
-		g.report.note(len(constraints), "constraint files without a file of machine attributes", "not told")
+		g.report.note(len(constraints), "constraint files without a file of machine attributes", "not imported")
 		return nil
 	case len(constraints) > 1 || len(attributes) > 1:
-		return fmt.Errorf("several files of constraints or machine attributes (%s); keep one of each",
+		return fmt.Errorf("several files of constraints or machine attributes (%s); provide one of each",
 			strings.Join(append(constraints, attributes...), ", "))
 	}
 	if err := g.readClauses(src, constraints[0]); err != nil {
@@ -59,6 +59,7 @@ func (g *google) readConstraints(src Source) error {
 	return g.readAttributes(src, attributes[0])
 }
 
+// readClauses reads the constraints of the tasks from a file.
 func (g *google) readClauses(src Source, file string) error {
 	t, err := g.openTable(src, file)
 	if err != nil {
@@ -83,22 +84,22 @@ func (g *google) readClauses(src Source, file string) error {
 			delete(byTask, key)
 		}
 	}
-	g.report.note(len(byTask), "constraints of tasks that the trace does not list", "ignored")
+	g.report.note(len(byTask), "constraints of tasks that are not in the trace", "ignored")
 	return t.err
 }
 
-// parseClauses reads "Ql,>,4;Ql,<,14;wN,==,2".
+// parseClauses parses "Ql,>,4;Ql,<,14;wN,==,2".
 func parseClauses(t *table, text string) []clause {
 	var list []clause
 	for part := range strings.SplitSeq(text, ";") {
 		f := strings.Split(part, ",")
 		if len(f) != 3 || f[0] == "" || googleOperators[f[1]] == "" {
-			t.fail("constraint %.80q; want attribute,operator,value with ==, !=, < or >", part)
+			t.fail("constraint %.80q; expected attribute,operator,value with ==, !=, < or >", part)
 			return nil
 		}
 		if f[1] == "<" || f[1] == ">" {
 			if _, err := strconv.ParseFloat(f[2], 64); err != nil {
-				t.fail("constraint %.80q; want a number to compare with", part)
+				t.fail("constraint %.80q; expected a number to compare with", part)
 			}
 		}
 		list = append(list, clause{f[0], f[1], f[2]})
@@ -106,14 +107,14 @@ func parseClauses(t *table, text string) []clause {
 	return list
 }
 
-// attributeUse is how constraints read an attribute.
+// attributeUse describes how constraints read an attribute.
 type attributeUse struct {
 	ordered bool
 	named   map[string]bool
 }
 
-// uses looks at the constraints of the tasks that are imported, and says
-// them in the scenario's words.
+// uses returns the use of each attribute by the constraints of imported tasks. It also
+// converts these constraints into scenario constraints.
 func (a *attributes) uses() map[string]*attributeUse {
 	all := make(map[string]*attributeUse)
 	a.constraints = make(map[string][]scenario.Constraint)
@@ -139,7 +140,7 @@ func (a *attributes) uses() map[string]*attributeUse {
 	return all
 }
 
-// readAttributes gives nodes the attributes that constraints read.
+// readAttributes sets the attributes of nodes that constraints read.
 func (g *google) readAttributes(src Source, file string) error {
 	t, err := g.openTable(src, file)
 	if err != nil {
@@ -156,7 +157,7 @@ func (g *google) readAttributes(src Source, file string) error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(readings)) {
 		if _, ok := columns[name]; !ok {
-			g.report.note(1, "attributes that constraints read and no machine has", "0 on every node, as the trace counts it")
+			g.report.note(1, "attributes that constraints read and no machine has", "0 on every node, as in the trace")
 		}
 	}
 	rows := make(map[string]map[string]string)
@@ -171,12 +172,13 @@ func (g *google) readAttributes(src Source, file string) error {
 	return t.err
 }
 
+// attach sets the attributes of every node from the rows of the attribute file.
 func (g *google) attach(rows map[string]map[string]string, readings map[string]*attributeUse) {
 	for i := range g.file.Nodes {
 		n := &g.file.Nodes[i]
 		values, known := rows[n.ID]
 		if !known {
-			g.report.note(1, "machines without a row of attributes", "all of theirs are 0")
+			g.report.note(1, "machines without a row of attributes", "all attributes are 0")
 		}
 		attrs := maps.Clone(n.Attributes)
 		if attrs == nil {
@@ -189,7 +191,7 @@ func (g *google) attach(rows map[string]map[string]string, readings map[string]*
 	}
 }
 
-// value is what a node says of an attribute.
+// value returns the scenario value of an attribute value of the trace.
 func (r *attributeUse) value(v string) string {
 	switch {
 	case v == "":

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// maxPriority is the highest priority that the trace has.
+// maxPriority is the highest priority in the trace.
 const maxPriority = 11
 
-// readMachines reads machines.csv: the machines of time 0.
+// readMachines reads machines.csv, the machines at time 0.
 func (g *google) readMachines(src Source) error {
 	t, err := g.openTable(src, src.find("machines.csv"))
 	if err != nil {
@@ -27,7 +27,7 @@ func (g *google) readMachines(src Source) error {
 	return g.shrink()
 }
 
-// taskColumns are the positions of what is read of tasks.csv.
+// taskColumns holds the positions of the columns of tasks.csv that are read.
 type taskColumns struct {
 	job, index, priority, class, submit, sched, end, kind, run, cpu, mem, disk, apart int
 }
@@ -59,10 +59,11 @@ func (g *google) readTasks(src Source) error {
 	return t.err
 }
 
+// row returns the task of the current row.
 func (g *google) row(t *table, c *taskColumns) googleTask {
 	task := googleTask{
 		job: t.id(c.job), index: t.id(c.index), priority: t.small(c.priority, maxPriority),
-		class: t.small(c.class, 3), apart: parseSeparation(t, c.apart),
+		class: t.small(c.class, 3), separate: parseSeparation(t, c.apart),
 	}
 	kind, known := taskKinds[t.text(c.kind)]
 	if !known {
@@ -80,8 +81,8 @@ func (g *google) row(t *table, c *taskColumns) googleTask {
 		t.invalid(c.end, "a time after submit_s: the task has ended")
 	}
 	sched, _ := t.seconds(c.sched)
-	// Whatever ran then was cut off by the window's end. Both terms of the sum
-	// are rounded to milliseconds, so it may be too large by one.
+	// The task ran until the window ended. Both terms of the sum are rounded to
+	// milliseconds, so it may be too large by one.
 	g.window = max(g.window, submit, task.end, task.run, sched+task.run-int64(time.Millisecond))
 	task.cpu, task.mem = hidden(t.fraction(c.cpu)), hidden(t.fraction(c.mem))
 	disk, _ := t.fraction(c.disk)
@@ -89,6 +90,7 @@ func (g *google) row(t *table, c *taskColumns) googleTask {
 	return task
 }
 
+// optional returns ns, or -1 if the field is empty.
 func optional(ns int64, given bool) int64 {
 	if !given {
 		return -1
@@ -96,6 +98,7 @@ func optional(ns int64, given bool) int64 {
 	return ns
 }
 
+// hidden returns f, or -1 if the field is empty.
 func hidden(f float64, given bool) float64 {
 	if !given {
 		return -1
@@ -103,17 +106,17 @@ func hidden(f float64, given bool) float64 {
 	return f
 }
 
-func parseSeparation(t *table, col int) separation {
+func parseSeparation(t *table, col int) machineSeparation {
 	switch t.text(col) {
 	case "":
-		return apartUnknown
+		return separationUnknown
 	case "0":
-		return apartNo
+		return separationOff
 	case "1":
-		return apartYes
+		return separationOn
 	}
-	t.invalid(col, "0, 1 or nothing")
-	return apartUnknown
+	t.invalid(col, "0, 1 or empty")
+	return separationUnknown
 }
 
 // taskKey identifies a task.

@@ -7,14 +7,14 @@ import (
 	"github.com/cede-scheduler/cede/core/sim/scenario"
 )
 
-// taskShape is what tasks of one group have in common.
+// taskShape is the set of properties that all tasks of a group share.
 type taskShape struct {
 	cpu, memory int64
 	duration    scenario.Duration
 	clauses     string
 }
 
-// groups gathers tasks of one shape, in order of their first index.
+// groups returns one group for each shape, in order of the first task index.
 func (g *google) groups(tasks []googleTask) []scenario.Group {
 	var groups []scenario.Group
 	at := make(map[taskShape]int)
@@ -37,7 +37,7 @@ func (g *google) groups(tasks []googleTask) []scenario.Group {
 
 func (g *google) shape(t *googleTask) taskShape {
 	if t.disk {
-		g.report.note(1, "tasks with a disk request", "not told: the trace has no disk capacities")
+		g.report.note(1, "tasks with a disk request", "not imported: the trace has no disk capacities")
 	}
 	return taskShape{
 		cpu:      g.request(t.cpu, googleCPU, "CPU", "1 millicore"),
@@ -47,40 +47,41 @@ func (g *google) shape(t *googleTask) taskShape {
 	}
 }
 
-func (g *google) request(fraction float64, unit int64, what, least string) int64 {
+// request converts a fraction into an amount of at least 1.
+func (g *google) request(fraction float64, unit int64, resource, least string) int64 {
 	switch {
 	case fraction < 0:
-		g.report.note(1, "tasks whose "+what+" request the trace hides", least)
+		g.report.note(1, "tasks with a "+resource+" request that the trace hides", least)
 	case fraction == 0:
-		g.report.note(1, "tasks with a "+what+" request of zero", least)
+		g.report.note(1, "tasks with a "+resource+" request of zero", least)
 	}
 	return max(1, scale(max(0, fraction), unit))
 }
 
-// duration is how long a task runs; 0 is for ever.
+// duration returns the run time of a task; 0 is unlimited.
 func (g *google) duration(t *googleTask) scenario.Duration {
 	switch {
 	case t.kind == taskRunning:
-		g.report.note(1, "tasks still running at the end of the window", "they run for ever")
+		g.report.note(1, "tasks still running at the end of the window", "unlimited duration")
 		return 0
 	case t.kind == taskPending && t.run < 0:
-		g.report.note(1, "tasks that never ran, pending at the end of the window", "they run for ever")
+		g.report.note(1, "tasks that never ran, pending at the end of the window", "unlimited duration")
 		return 0
 	case t.kind == taskPending:
-		g.report.note(1, "tasks that ran and are pending at the end of the window", "they run for ever")
+		g.report.note(1, "tasks that ran and are pending at the end of the window", "unlimited duration")
 		return 0
 	case t.run < 0:
-		g.report.note(1, "tasks killed before they ran", "they run as long as they were wanted")
+		g.report.note(1, "tasks killed before they ran", "duration from submission to kill")
 		return wholeSeconds(t.end - t.submit)
 	case t.run < int64(time.Second)/2:
-		g.report.note(1, "tasks that ran for less than half a second", "1s")
+		g.report.note(1, "tasks that ran for less than half a second", "duration 1s")
 	}
 	return wholeSeconds(t.run)
 }
 
-// wholeSeconds rounds, and makes nothing vanish. Submissions are in whole
-// seconds too, and tasks that ran side by side become equal: a job has half as
-// many groups as it would have with milliseconds.
+// wholeSeconds rounds to whole seconds, with a minimum of one. Submit times are in whole
+// seconds as well, and concurrent tasks become equal: a job has half as many groups as
+// with milliseconds.
 func wholeSeconds(ns int64) scenario.Duration {
 	const s = int64(time.Second)
 	return scenario.Duration(max(s, (ns+s/2)/s*s))

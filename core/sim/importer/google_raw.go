@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// The columns of the raw files, by the names that messages use.
+// Columns of the raw files. The names are used in messages.
 var (
 	taskEventColumns = []string{
 		"time", "missing info", "job id", "task index", "machine id", "event type", "user", "scheduling class",
@@ -18,7 +18,7 @@ var (
 	machineEventColumns = []string{"time", "machine id", "event type", "platform", "CPUs", "memory"}
 )
 
-// Events of a task, as the trace numbers them.
+// Event types of a task, as numbered in the trace.
 const (
 	evSubmit = iota
 	evSchedule
@@ -31,35 +31,35 @@ const (
 	evUpdateRunning
 )
 
-// column numbers of task events.
+// Column numbers of task events.
 const (
 	tcTime, tcJob, tcIndex, tcType, tcClass, tcPriority = 0, 2, 3, 5, 7, 8
 	tcCPU, tcMem, tcDisk, tcApart                       = 9, 10, 11, 12
 )
 
-// rawFiles finds the parts of a kind of event file, in either layout: the
+// rawFiles returns the parts of one kind of event file. It supports both layouts: the
 // folders of the publication, or all parts in one folder.
 func rawFiles(src Source, kind string) ([]string, error) {
 	files := src.match(kind+"/part-*.csv", kind+"-part-*.csv")
 	if len(files) == 0 {
 		_, err := src.must(kind + "-part-00000-of-00500.csv")
-		return nil, fmt.Errorf("neither the derived files (tasks.csv, machines.csv) nor the raw ones are here: %w", err)
+		return nil, fmt.Errorf("neither the derived files (tasks.csv, machines.csv) nor the raw files exist: %w", err)
 	}
 	return files, nil
 }
 
-// micros reads the time column of a raw file.
+// micros reads a time in microseconds as nanoseconds.
 func micros(t *table, col int) int64 {
 	n, err := strconv.ParseInt(t.text(col), 10, 64)
 	if err != nil || n < 0 {
 		t.invalid(col, "microseconds, 0 or more")
 		return 0
 	}
-	// The publication's "after the window" is the largest number there is.
+	// The largest value stands for "after the window".
 	return min(n, maxSeconds*1e6) * int64(time.Microsecond)
 }
 
-// readMachineEvents takes the machines that are there at time 0.
+// readMachineEvents adds the machines that exist at time 0.
 func (g *google) readMachineEvents(src Source) error {
 	files, err := rawFiles(src, "machine_events")
 	if err != nil {
@@ -85,7 +85,7 @@ func (g *google) machineEvents(src Source, file string, p platforms) error {
 		cpu, sized := t.fraction(4)
 		mem, _ := t.fraction(5)
 		if at > 0 || kind != 0 {
-			g.report.note(1, "machines added, removed or changed later, over the whole trace", "not told")
+			g.report.note(1, "machines added, removed or changed later, over the whole trace", "not imported")
 			continue
 		}
 		g.machine(t, id, cpu, mem, sized, p.short(t.text(3)))
@@ -93,8 +93,8 @@ func (g *google) machineEvents(src Source, file string, p platforms) error {
 	return t.err
 }
 
-// platforms numbers the trace's hashed platforms in order of appearance, as
-// machines.csv does: P0, P1 and so on.
+// platforms numbers the hashed platforms of the trace in order of appearance, P0, P1 and
+// so on, as machines.csv does.
 type platforms map[string]string
 
 func (p platforms) short(hash string) string {
@@ -104,12 +104,12 @@ func (p platforms) short(hash string) string {
 	return p[hash]
 }
 
-// history is what the events so far say about a task.
+// history accumulates the events of a task.
 type history struct {
 	googleTask
-	started int64 // of the attempt that runs; -1: none does
-	longest int64 // attempt; -1: none yet
-	last    int64 // length of the last attempt; -1: none yet
+	started int64 // start of the running attempt; -1 if there is none
+	longest int64 // longest attempt; -1 if there is none yet
+	last    int64 // length of the last attempt; -1 if there is none yet
 }
 
 // readTaskEvents replays the raw events into one row per task.
@@ -124,7 +124,7 @@ func (g *google) readTaskEvents(src Source) error {
 			return err
 		}
 	}
-	for _, h := range byTask { // in any order: they are sorted next
+	for _, h := range byTask { // the tasks are sorted afterwards
 		g.tasks = append(g.tasks, h.finish(g.window))
 	}
 	slices.SortFunc(g.tasks, func(a, b googleTask) int {
@@ -144,7 +144,7 @@ func (g *google) taskEvents(src Source, file string, byTask map[taskKey]*history
 	for t.next() {
 		at := micros(t, tcTime)
 		if at < g.window {
-			t.fail("time goes back; want events in order")
+			t.fail("time decreases; expected events in ascending order")
 		}
 		if at >= maxSeconds*int64(time.Second) {
 			g.report.note(1, "events after the end of the window", "ignored")
@@ -156,7 +156,7 @@ func (g *google) taskEvents(src Source, file string, byTask map[taskKey]*history
 		if h == nil {
 			h = &history{started: -1, longest: -1, last: -1}
 			h.job, h.index, h.submit, h.end = key.job, key.index, at, -1
-			h.cpu, h.mem, h.apart = -1, -1, apartUnknown
+			h.cpu, h.mem, h.separate = -1, -1, separationUnknown
 			byTask[key] = h
 		}
 		h.describe(t)
@@ -165,9 +165,9 @@ func (g *google) taskEvents(src Source, file string, byTask map[taskKey]*history
 	return t.err
 }
 
-// describe takes what an event says about the task itself. Of requests the
-// first counts, for the scenario submits the task then; what the first event
-// hides, a later one may tell.
+// describe records the properties of the task in an event. The first known request
+// applies, because the scenario submits the task then; if the first event hides it, a
+// later one may contain it.
 func (h *history) describe(t *table) {
 	h.class, h.priority = t.small(tcClass, 3), t.small(tcPriority, maxPriority)
 	if f, given := t.fraction(tcCPU); given && h.cpu < 0 {
@@ -179,11 +179,12 @@ func (h *history) describe(t *table) {
 	if f, given := t.fraction(tcDisk); given {
 		h.disk = h.disk || f > 0
 	}
-	if a := parseSeparation(t, tcApart); h.apart == apartUnknown {
-		h.apart = a
+	if a := parseSeparation(t, tcApart); h.separate == separationUnknown {
+		h.separate = a
 	}
 }
 
+// event updates the state of the task.
 func (h *history) event(kind int, at int64) {
 	switch kind {
 	case evSubmit:
@@ -205,7 +206,7 @@ func (h *history) event(kind int, at int64) {
 	}
 }
 
-// endAttempt ends the attempt that runs, if one does.
+// endAttempt ends the running attempt, if there is one.
 func (h *history) endAttempt(at int64) {
 	if h.started < 0 {
 		return
@@ -215,7 +216,7 @@ func (h *history) endAttempt(at int64) {
 	h.started = -1
 }
 
-// finish is the row of the task when the window ends, in whole milliseconds as
+// finish returns the row of the task at the end of the window, in whole milliseconds as
 // in tasks.csv.
 func (h *history) finish(window int64) googleTask {
 	h.endAttempt(window)
@@ -228,7 +229,7 @@ func (h *history) finish(window int64) googleTask {
 	return t
 }
 
-// millis rounds a time; -1 stays.
+// millis rounds a time to milliseconds; -1 is returned unchanged.
 func millis(ns int64) int64 {
 	if ns < 0 {
 		return ns

@@ -13,9 +13,9 @@ import (
 	"github.com/cede-scheduler/cede/core/sim/scenario"
 )
 
-// TestImport plays the transcripts: `file` writes a file of the trace (with
-// `with=old|new` after a replacement in the file of that name), `import` reads
-// the trace and shows the report and the scenario.
+// TestImport runs the transcripts: `file` writes a file of the trace (with
+// `with=old|new`, after a replacement in the file of that name), `import` imports the
+// trace and shows the report and the scenario.
 func TestImport(t *testing.T) {
 	datadriven.Walk(t, "testdata/import", func(t *testing.T, path string) {
 		folder := fstest.MapFS{}
@@ -36,7 +36,7 @@ func TestImport(t *testing.T) {
 	})
 }
 
-// transcript imports with the options that are written as cli flags are.
+// transcript imports with options in the notation of CLI flags.
 func transcript(t *testing.T, d *datadriven.TestData, folder fstest.MapFS) string {
 	src := Source{FS: folder}
 	opts, quiet := parseOptions(t, d, &src)
@@ -114,7 +114,7 @@ func parseOptions(t *testing.T, d *datadriven.TestData, src *Source) (opts Optio
 	return opts, quiet
 }
 
-// checkImport checks what holds for every import.
+// checkImport checks the invariants of every import.
 func checkImport(t *testing.T, f *scenario.File, r *Report) {
 	t.Helper()
 	if err := f.Validate(); err != nil {
@@ -128,7 +128,7 @@ func checkImport(t *testing.T, f *scenario.File, r *Report) {
 	}
 	tasks := 0
 	for i := range f.Jobs {
-		if f.Jobs[i].Type == "system" { // of which there is one on each node
+		if f.Jobs[i].Type == "system" { // runs once on every node
 			tasks += running(f, f.Jobs[i].ID)
 			continue
 		}
@@ -137,14 +137,14 @@ func checkImport(t *testing.T, f *scenario.File, r *Report) {
 		}
 	}
 	if r.Tasks != tasks || r.TasksRead != tasks+left {
-		t.Errorf("read %d tasks, told of %d and left out %d; the scenario has %d", r.TasksRead, r.Tasks, left, tasks)
+		t.Errorf("read %d tasks, reported %d and left out %d; the scenario has %d", r.TasksRead, r.Tasks, left, tasks)
 	}
 	if r.Nodes != len(f.Nodes) || r.Jobs != len(f.Jobs) {
 		t.Errorf("reported %d nodes and %d jobs; the scenario has %d and %d", r.Nodes, r.Jobs, len(f.Nodes), len(f.Jobs))
 	}
 }
 
-// running counts what runs of a job at the start.
+// running returns the number of running allocations of a job at the start.
 func running(f *scenario.File, job string) (n int) {
 	for i := range f.Running {
 		if f.Running[i].Job == job {

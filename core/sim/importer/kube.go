@@ -13,10 +13,10 @@ import (
 	"github.com/cede-scheduler/cede/core/sim/scenario"
 )
 
-// kubePolicy decides where a scenario of a Kubernetes cluster is played as it is.
+// kubePolicy is the policy of an imported Kubernetes cluster.
 const kubePolicy = "kubernetes"
 
-// Kube imports a dump of a Kubernetes cluster. The package documentation says how.
+// Kube imports a dump of a Kubernetes cluster. See the package documentation.
 func Kube(opts Options, src Source) (*scenario.File, *Report, error) {
 	if err := errors.Join(opts.Validate(), opts.rejectTraceOptions()); err != nil {
 		return nil, nil, err
@@ -46,37 +46,37 @@ func Kube(opts Options, src Source) (*scenario.File, *Report, error) {
 	}
 	fillReport(report, dump, cluster, f)
 	if err := f.Validate(); err != nil {
-		return nil, report, blame(fmt.Errorf("the scenario would not be valid: %w", err))
+		return nil, report, blame(fmt.Errorf("the resulting scenario is invalid: %w", err))
 	}
 	return f, report, nil
 }
 
-// hint is what to do about a dump of which no cluster can be made.
+// hint returns the next step if no cluster can be built from a dump.
 func hint(d *kube.Dump) string {
 	const make = "make the dump with `kubectl get nodes,pods,pdb,priorityclasses,namespaces -A -o json`"
 	if len(d.Workloads) > 0 {
-		return make + "; what manifests would do to a cluster is told by `cede compare SCENARIO -p POLICY --what-if FILE`"
+		return make + "; to see the effect of manifests on a cluster, run `cede compare SCENARIO -p POLICY --what-if FILE`"
 	}
 	return make
 }
 
-// rejectTraceOptions refuses the options that choose a part of a trace.
+// rejectTraceOptions returns an error if an option selects a part of a trace.
 func (o *Options) rejectTraceOptions() error {
 	all := *o
 	all.Name, all.Strict = "", false
 	if len(all.selection("")) == 0 && len(o.Bands) == 0 && o.NeverRan == NeverRanDefault && !o.WholeGPUs && !o.RawPriority {
 		return nil
 	}
-	return errors.New("a dump of a cluster is imported whole: name and strict are the only options that it takes")
+	return errors.New("a dump of a cluster is imported completely: only the options name and strict apply")
 }
 
-// readDump reads the file that was named, or every dump of a folder.
+// readDump reads the named file, or every dump in a folder.
 func readDump(opts Options, src Source, report *Report) (*kube.Dump, error) {
 	files := []string{src.File}
 	if src.File == "" {
 		files = src.match("*.json", "*.yaml", "*.yml")
 		if len(files) == 0 {
-			return nil, fmt.Errorf("no .json, .yaml or .yml file here (there is %s)", src.listing())
+			return nil, fmt.Errorf("no .json, .yaml or .yml file in this folder (found: %s)", src.listing())
 		}
 	}
 	report.Files = files
@@ -86,7 +86,7 @@ func readDump(opts Options, src Source, report *Report) (*kube.Dump, error) {
 		if err != nil {
 			return nil, err
 		}
-		defer func() { _ = f.Close() }() // it was only read
+		defer func() { _ = f.Close() }() // opened for reading
 		readers = append(readers, f)
 	}
 	read := kube.ReadPartial
@@ -108,12 +108,12 @@ func readDump(opts Options, src Source, report *Report) (*kube.Dump, error) {
 		report.Unread = append(report.Unread, Unread{File: files[e.File], Line: e.Line, Object: e.Describe(), Reason: e.Err.Error()})
 	}
 	report.Lost = dump.InvalidCount
-	report.note(dump.UnterminatedLists, "lists that do not end as kubectl ends them, with their kind", "read as far as they go; they may be cut off")
+	report.note(dump.UnterminatedLists, "lists without the trailing kind that kubectl writes", "read to their end; they may be truncated")
 	return dump, nil
 }
 
-// unreadableFiles tells which of several files cannot be read: each is read once more,
-// by itself.
+// unreadableFiles returns an error that names each unreadable file. It reads each file
+// again on its own.
 func unreadableFiles(src Source, files []string, err error, read func(...io.Reader) (*kube.Dump, error)) error {
 	if len(files) == 1 {
 		return &FileError{File: files[0], Err: err}
@@ -126,7 +126,7 @@ func unreadableFiles(src Source, files []string, err error, read func(...io.Read
 			return openErr
 		}
 		_, alone := read(f)
-		_ = f.Close() // it was only read
+		_ = f.Close() // opened for reading
 		switch {
 		case alone == nil:
 		case blamed == nil:
@@ -142,7 +142,7 @@ func unreadableFiles(src Source, files []string, err error, read func(...io.Read
 	return blamed
 }
 
-// fillReport fills the report.
+// fillReport completes the report.
 func fillReport(r *Report, d *kube.Dump, c *kube.Cluster, f *scenario.File) {
 	r.NodesRead, r.Nodes = len(d.Nodes), len(f.Nodes)
 	r.TasksRead, r.Tasks, r.Jobs = c.PodsRead, c.PodsTranslated, len(f.Jobs)
@@ -155,7 +155,7 @@ func fillReport(r *Report, d *kube.Dump, c *kube.Cluster, f *scenario.File) {
 	}
 }
 
-// kubeFile is a cluster as a scenario.
+// kubeFile returns a cluster as a scenario.
 func kubeFile(c *kube.Cluster) *scenario.File {
 	f := &scenario.File{Version: 1, Scheduler: scenario.Scheduler{Algorithm: string(model.SpreadRank), Policy: kubePolicy}}
 	for _, name := range c.Namespaces {
@@ -190,9 +190,8 @@ func kubeFile(c *kube.Cluster) *scenario.File {
 	return f
 }
 
-// kubeEvents is what happens at the start: what is on its way out goes, and what
-// waits is submitted, in the order in which kube-scheduler would take it within
-// one priority.
+// kubeEvents returns the events at the start: terminating pods are stopped and pending
+// ones submitted, in the order in which kube-scheduler takes pods of equal priority.
 func kubeEvents(jobs []*kube.Job) []scenario.Event {
 	var events []scenario.Event
 	var waiting []*kube.Job
@@ -226,6 +225,7 @@ func preemptionPolicy(never bool) string {
 	return ""
 }
 
+// nodeOf returns a node in the form of a scenario.
 func nodeOf(n *model.Node) scenario.Node {
 	node := scenario.Node{ID: n.ID, Capacity: scenario.Quantities(n.Capacity), Attributes: n.Attributes}
 	for _, t := range n.Taints {
@@ -234,7 +234,8 @@ func nodeOf(n *model.Node) scenario.Node {
 	return node
 }
 
-// jobOf is a job as it is written. Classes are those that the file has.
+// jobOf returns a job in the form of a scenario. Classes holds the names of the
+// scenario's priority classes.
 func jobOf(j *model.Job, classes map[string]bool) scenario.Job {
 	job := scenario.Job{
 		ID: j.ID, Namespace: j.Namespace, Type: j.Type.String(), AllAtOnce: j.AllAtOnce, Datacenters: j.Datacenters, Policy: j.Policy,

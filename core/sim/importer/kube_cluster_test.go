@@ -14,9 +14,9 @@ import (
 	"github.com/cede-scheduler/cede/core/sim/scenario"
 )
 
-// kubeCluster writes a dump in the shape of a real cluster, as kubectl does:
-// Deployments, StatefulSets, Jobs, two DaemonSets, and with every object what
-// fills dumps and says nothing of scheduling.
+// kubeCluster writes a dump of a realistic cluster in the format of kubectl: Deployments,
+// StatefulSets, Jobs and two DaemonSets, each with the metadata that is irrelevant to
+// scheduling.
 type kubeCluster struct {
 	w           *bufio.Writer
 	rng         *rand.Rand
@@ -53,7 +53,7 @@ func (c *kubeCluster) write() {
 	fmt.Fprint(c.w, "\n    ],\n    \"kind\": \"List\",\n    \"metadata\": {\n        \"resourceVersion\": \"\"\n    }\n}\n")
 }
 
-// app writes the pods of one workload, and now and then a budget for it.
+// app writes the pods of one workload, and a budget for some of them.
 func (c *kubeCluster) app(app, n int) {
 	namespace, name := fmt.Sprintf("team-%d", app%50), fmt.Sprintf("app-%d", app)
 	kind, owner, labels := "ReplicaSet", name+"-6d4cf56db6", fmt.Sprintf(`{"app":%q,"pod-template-hash":"6d4cf56db6"}`, name)
@@ -99,7 +99,7 @@ func (c *kubeCluster) node(i int) {
             "images":[%s]}}`, i, i, i%3, managed(3), strings.Repeat(`{"names":["registry.example.com/team/image@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"],"sizeBytes":123456789},`, 30)+`{"names":[],"sizeBytes":1}`))
 }
 
-// managed is what the API server writes about who set which field.
+// managed returns the managedFields that the API server writes.
 func managed(n int) string {
 	one := `{"apiVersion":"v1","fieldsType":"FieldsV1","fieldsV1":{"f:metadata":{"f:labels":{".":{},"f:app":{}}},"f:spec":{"f:containers":{"k:{\"name\":\"main\"}":{".":{},"f:image":{},"f:resources":{".":{},"f:requests":{".":{},"f:cpu":{},"f:memory":{}}}}}}},"manager":"kube-controller-manager","operation":"Update","time":"2026-01-20T10:00:00Z"}`
 	return strings.TrimSuffix(strings.Repeat(one+",\n                ", n), ",\n                ")
@@ -129,7 +129,7 @@ func (c *kubeCluster) pod(namespace, name, kind, owner string, node, priority in
 		cpu, memory, memory, phase, c.written%60))
 }
 
-// dumpFile writes a cluster of so many nodes and ten times as many pods.
+// dumpFile returns a dump with the given number of nodes and ten times as many pods.
 func dumpFile(t testing.TB, nodes int) Source {
 	t.Helper()
 	dir := t.TempDir()
@@ -146,8 +146,8 @@ func dumpFile(t testing.TB, nodes int) Source {
 	return Source{FS: os.DirFS(dir), File: "dump.json"}
 }
 
-// TestKube_WholeCluster imports a cluster of 5,000 nodes and 50,000 pods in a
-// soak, else a tenth of that. BenchmarkKube says what it takes.
+// TestKube_WholeCluster imports a tenth of a cluster of 5,000 nodes and 50,000 pods, or all
+// of it if CEDE_SOAK is set. BenchmarkKube measures the cost.
 func TestKube_WholeCluster(t *testing.T) {
 	nodes := 500
 	if os.Getenv("CEDE_SOAK") != "" {
@@ -161,7 +161,7 @@ func TestKube_WholeCluster(t *testing.T) {
 		t.Errorf("%d nodes and %d of %d pods, want %d and %d", r.Nodes, r.Tasks, r.TasksRead, nodes, 10*nodes)
 	}
 	if r.Running == r.Tasks || r.Running < r.Tasks*99/100 || len(f.Events) == 0 {
-		t.Errorf("%d of %d pods run and %d jobs are submitted; one in 500 waits", r.Running, r.Tasks, len(f.Events))
+		t.Errorf("%d of %d pods run and %d jobs are submitted; one in 500 is pending", r.Running, r.Tasks, len(f.Events))
 	}
 	system := 0
 	for i := range f.Jobs {
@@ -177,12 +177,11 @@ func TestKube_WholeCluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := scenario.Decode("s.json", strings.NewReader(text.String())); err != nil {
-		t.Errorf("what was written is not read back: %v", err)
+		t.Errorf("cannot read the encoded scenario: %v", err)
 	}
 }
 
-// BenchmarkKube imports a dump of 5,000 nodes and 50,000 pods: the budget is 10 s
-// and 2 GiB.
+// BenchmarkKube imports a dump of 5,000 nodes and 50,000 pods within 10 s and 2 GiB.
 func BenchmarkKube(b *testing.B) {
 	src := dumpFile(b, 5000)
 	info, err := os.Stat(filepath.Join(fmt.Sprint(src.FS), src.File))

@@ -11,8 +11,8 @@ import (
 	"github.com/cede-scheduler/cede/core/sim/scenario"
 )
 
-// FuzzKube looks for panics, for dumps that are refused though some of them could be
-// read, and for scenarios that do not read back.
+// FuzzKube looks for panics, for dumps that are rejected although some objects can be read,
+// and for scenarios that fail a round trip.
 func FuzzKube(f *testing.F) {
 	for _, seed := range []string{
 		`{"Pods":[null]}`,
@@ -30,28 +30,28 @@ func FuzzKube(f *testing.F) {
 		switch {
 		case err != nil:
 			if _, ok := errors.AsType[*FileError](err); !ok {
-				t.Fatalf("%v names no file", err)
+				t.Fatalf("error without a file: %v", err)
 			}
 			if strict == nil {
-				t.Fatalf("refused: %v, but not strictly", err)
+				t.Fatalf("rejected (%v), but not in strict mode", err)
 			}
 			return
 		case (report.Lost == 0 && !wrong(report)) != (strict == nil):
-			t.Fatalf("%d lost, strictly %v", report.Lost, strict)
+			t.Fatalf("%d objects lost, in strict mode: %v", report.Lost, strict)
 		}
 		var text bytes.Buffer
 		if err := scenario.Encode(&text, file, scenario.YAML); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := scenario.Decode("d.yaml", &text); err != nil {
-			t.Fatalf("does not read back: %v", err)
+			t.Fatalf("cannot read the encoded scenario: %v", err)
 		}
 	})
 }
 
-// wrong is whether something was taken for another thing that strictly is refused.
+// wrong reports whether the import replaced a value that strict mode rejects.
 func wrong(r *Report) bool {
 	return slices.ContainsFunc(r.Notes, func(n Note) bool {
-		return strings.Contains(n.What, "invalid quantities") || strings.Contains(n.What, "invalid startTime")
+		return strings.Contains(n.Subject, "invalid quantities") || strings.Contains(n.Subject, "invalid startTime")
 	})
 }

@@ -6,8 +6,8 @@ import (
 	"testing/fstest"
 )
 
-// Of a folder's files those are named that cannot be read, and no others.
-func TestKube_TheWrongFileIsNamed(t *testing.T) {
+// TestKube_NamesUnreadableFiles checks that the error names exactly the unreadable files.
+func TestKube_NamesUnreadableFiles(t *testing.T) {
 	files := fstest.MapFS{
 		"a.json": {Data: []byte(`{"kind":"Node","metadata":{"name":"n1"}}`)},
 		"b.json": {Data: []byte(`{"wrong":1}`)},
@@ -15,16 +15,16 @@ func TestKube_TheWrongFileIsNamed(t *testing.T) {
 	}
 	_, _, err := Kube(Options{}, Source{FS: files})
 	if err == nil {
-		t.Fatal("taken")
+		t.Fatal("unexpected success")
 	}
 	if want := "b.json: line 1: object 1: missing kind (of an object) or items (of a list)"; !strings.HasPrefix(err.Error(), want+"\nc.json: ") {
 		t.Errorf("%v; want %s", err, want)
 	}
 }
 
-// What an object says of amounts and times and is none counts as nothing, and is named;
-// strictly there is no scenario then, and everything of the kind is named.
-func TestKube_AmountsThatAreNone(t *testing.T) {
+// TestKube_InvalidQuantities checks that invalid quantities and times are ignored and
+// reported. In strict mode they are errors, and all of them are reported.
+func TestKube_InvalidQuantities(t *testing.T) {
 	src := Source{FS: fstest.MapFS{"d": {Data: []byte(`
 {"kind":"Node","metadata":{"name":"n"},"status":{"allocatable":{"cpu":"four","memory":"1Gi"}}}
 {"kind":"Pod","metadata":{"name":"p","namespace":"a"},"status":{"startTime":"noon"},"spec":{"nodeName":"n","containers":[{"resources":{"requests":{"cpu":"-1","memory":"1 Gi"}}}]}}`)}}, File: "d"}
@@ -45,7 +45,7 @@ func TestKube_AmountsThatAreNone(t *testing.T) {
 	}
 	_, _, err = Kube(Options{Strict: true}, src)
 	if err == nil {
-		t.Fatal("taken strictly")
+		t.Fatal("unexpected success in strict mode")
 	}
 	for _, want := range []string{`node n: cpu: invalid quantity "four"`, `pod a/p: cpu: invalid quantity "-1"`, `pod a/p: memory: invalid quantity "1 Gi"`, `pod a/p: invalid startTime "noon"`} {
 		if !strings.Contains(err.Error(), want) {

@@ -10,16 +10,15 @@ import (
 	"github.com/cede-scheduler/cede/core/sim/scenario"
 )
 
-// AddManifests adds the work of manifests to a scenario, which is not changed: it
-// returns another one with the jobs at its end, and notes of what the manifests
-// say and a scenario cannot.
+// AddManifests returns a copy of a scenario with the jobs of manifests at its end, these
+// jobs, and notes on facts that a scenario cannot express. It does not modify f.
 func AddManifests(f *scenario.File, d *kube.Dump) (with *scenario.File, jobs []scenario.Job, notes []Note, err error) {
 	nodes := make([]*model.Node, len(f.Nodes))
 	for i := range f.Nodes {
 		nodes[i] = modelNode(&f.Nodes[i])
 	}
-	told := &kube.Report{}
-	t := kube.NewTranslator(nodes, told)
+	report := &kube.Report{}
+	t := kube.NewTranslator(nodes, report)
 	var classes []*kube.PriorityClass
 	for i := range f.Classes {
 		k := &f.Classes[i]
@@ -45,15 +44,15 @@ func AddManifests(f *scenario.File, d *kube.Dump) (with *scenario.File, jobs []s
 		}
 		jobs = append(jobs, jobOf(j, have))
 	}
-	for _, n := range told.List {
-		notes = append(notes, Note{Count: n.Count, What: n.Subject, Done: n.Handling, LeftOut: n.Skipped})
+	for _, n := range report.List {
+		notes = append(notes, Note{Count: n.Count, Subject: n.Subject, Handling: n.Handling, LeftOut: n.Skipped})
 	}
 	with, jobs = AddJobs(&copied, jobs)
 	return with, jobs, notes, nil
 }
 
-// AddJobs adds jobs to a scenario, which is not changed. A job whose id is taken
-// gets another one.
+// AddJobs returns a copy of a scenario with additional jobs, and these jobs. A job with an
+// id that is in use gets another one. It does not modify f.
 func AddJobs(f *scenario.File, jobs []scenario.Job) (*scenario.File, []scenario.Job) {
 	taken := make(map[string]bool, len(f.Jobs))
 	for i := range f.Jobs {
@@ -74,13 +73,14 @@ func AddJobs(f *scenario.File, jobs []scenario.Job) (*scenario.File, []scenario.
 	return &with, jobs
 }
 
-// JobOf is a job of the model as a scenario has it.
+// JobOf returns a job of the model in the form of a scenario.
 func JobOf(j *model.Job) scenario.Job { return jobOf(j, nil) }
 
-// NodeOf is a node as it is written: what Kubernetes knows of one.
+// NodeOf returns a node of the model in the form of a scenario, limited to properties
+// that Kubernetes has.
 func NodeOf(n *model.Node) scenario.Node { return nodeOf(n) }
 
-// modelNode is what a manifest's wishes read of a node.
+// modelNode returns the properties of a node that the placement of manifests reads.
 func modelNode(n *scenario.Node) *model.Node {
 	node := &model.Node{ID: n.ID, Capacity: model.Resources(n.Capacity), Attributes: maps.Clone(n.Attributes)}
 	for _, t := range n.Taints {
@@ -89,7 +89,7 @@ func modelNode(n *scenario.Node) *model.Node {
 	return node
 }
 
-// withAttributes are the nodes with the attributes that were made for the work.
+// withAttributes returns the nodes with the attributes that the translator added.
 func withAttributes(list []scenario.Node, made []*model.Node) []scenario.Node {
 	nodes := slices.Clone(list)
 	for i := range nodes {
@@ -100,7 +100,7 @@ func withAttributes(list []scenario.Node, made []*model.Node) []scenario.Node {
 	return nodes
 }
 
-// withLabels are the jobs with the labels that were made for the work.
+// withLabels returns the jobs with the labels that the translator added.
 func withLabels(list []scenario.Job, t *kube.Translator) []scenario.Job {
 	jobs := slices.Clone(list)
 	for i := range jobs {
@@ -123,7 +123,7 @@ func withLabels(list []scenario.Job, t *kube.Translator) []scenario.Job {
 	return jobs
 }
 
-// selectorLabels are the labels of a scenario that stand for selectors.
+// selectorLabels returns the labels of a scenario that represent selectors.
 func selectorLabels(f *scenario.File) map[string]*kube.LabelSelector {
 	made := map[string]*kube.LabelSelector{}
 	see := func(labels map[string]string) {
@@ -149,8 +149,7 @@ func selectorLabels(f *scenario.File) map[string]*kube.LabelSelector {
 	return made
 }
 
-// labelled are a pod's labels with those that stand for selectors of which it is
-// selected.
+// labelled returns a pod's labels plus those that represent the selectors that match it.
 func labelled(labels map[string]string, made map[string]*kube.LabelSelector) map[string]string {
 	more := maps.Clone(labels)
 	for label, s := range made {

@@ -13,10 +13,10 @@ import (
 	"github.com/cede-scheduler/cede/core/sim/scenario"
 )
 
-// nomadPolicy decides where a scenario of a Nomad cluster is played as it is.
+// nomadPolicy is the policy of an imported Nomad cluster.
 const nomadPolicy = "nomad"
 
-// Nomad imports a dump of a Nomad cluster. The package documentation says how.
+// Nomad imports a dump of a Nomad cluster. See the package documentation.
 func Nomad(opts Options, src Source) (*scenario.File, *Report, error) {
 	if err := errors.Join(opts.Validate(), opts.rejectTraceOptions()); err != nil {
 		return nil, nil, err
@@ -35,20 +35,20 @@ func Nomad(opts Options, src Source) (*scenario.File, *Report, error) {
 	return w.file, report, nil
 }
 
-// nomadWriter makes a scenario of a dump.
+// nomadWriter converts a dump into a scenario.
 type nomadWriter struct {
 	dump   *nomadDump
 	report *Report
 	file   *scenario.File
 
-	now           int64                      // when the dump was made, as far as it tells
-	names         map[string]string          // of nodes, by id
-	hasAttributes bool                       // nodes tell their attributes
+	now           int64                      // time of the dump in Unix nanoseconds; 0 if unknown
+	names         map[string]string          // node names by id
+	hasAttributes bool                       // some node has attributes
 	live          map[groupKey][]*nomadAlloc // by group, ascending by creation and id
-	done          map[groupKey]int           // completed
+	done          map[groupKey]int           // number of completed allocations
 }
 
-// groupKey names a group of a job.
+// groupKey identifies a group of a job.
 type groupKey struct {
 	job   model.JobKey
 	group string
@@ -57,7 +57,7 @@ type groupKey struct {
 func (w *nomadWriter) write() {
 	w.config()
 	if len(w.dump.allocs) == 0 {
-		w.report.note(1, "dump without allocations (/v1/allocations?resources=true)", "taken as if nothing ran")
+		w.report.note(1, "dump without allocations (/v1/allocations?resources=true)", "imported without running allocations")
 	}
 	w.nodes()
 	w.allocations()
@@ -72,26 +72,26 @@ func (w *nomadWriter) write() {
 	}
 }
 
-// check is whether the dump was one, and what came of it a scenario.
+// check returns an error if the dump has no usable nodes or the scenario is invalid.
 func (w *nomadWriter) check() error {
 	if len(w.dump.nodes) == 0 {
-		return errors.New("there are no nodes in it; add what `nomad operator api '/v1/nodes?resources=true'` writes")
+		return errors.New("the dump has no nodes; add the output of `nomad operator api '/v1/nodes?resources=true'` writes")
 	}
 	if len(w.file.Nodes) == 0 {
-		return errors.New("no node in it tells its resources; make the list with `nomad operator api '/v1/nodes?resources=true'`")
+		return errors.New("no node in the dump has resources; make the list with `nomad operator api '/v1/nodes?resources=true'`")
 	}
 	if err := w.file.Validate(); err != nil {
-		return fmt.Errorf("the scenario would not be valid: %w", err)
+		return fmt.Errorf("the resulting scenario is invalid: %w", err)
 	}
 	return nil
 }
 
-// config is how the cluster schedules, where the dump tells.
+// config sets the scheduler configuration, if the dump contains it.
 func (w *nomadWriter) config() {
 	w.file.Scheduler.Policy = nomadPolicy
 	c := w.dump.config
 	if c == nil {
-		w.report.note(1, "scheduler configuration is not in the dump (/v1/operator/scheduler/configuration)", "binpack, and preemption for all types")
+		w.report.note(1, "scheduler configuration is not in the dump (/v1/operator/scheduler/configuration)", "defaults: binpack, and preemption for all types")
 		return
 	}
 	w.file.Scheduler.Algorithm = c.SchedulerAlgorithm
@@ -102,7 +102,7 @@ func (w *nomadWriter) config() {
 	}
 }
 
-// nodes writes the nodes, under their names where those are unique.
+// nodes adds the nodes, under their names if those are unique.
 func (w *nomadWriter) nodes() {
 	named := map[string]int{}
 	for _, n := range w.dump.nodes {
@@ -134,7 +134,7 @@ func (w *nomadWriter) nodes() {
 	}
 }
 
-// ineligible is the taint of nodes that take nothing new.
+// ineligible is the taint of draining and ineligible nodes.
 const ineligible = "nomad/ineligible"
 
 func (w *nomadWriter) node(id string, n *nomadNode) scenario.Node {
@@ -167,7 +167,7 @@ func (w *nomadWriter) node(id string, n *nomadNode) scenario.Node {
 	n.fill(&node)
 	if n.Drain || n.SchedulingEligibility == ineligibleWord {
 		node.Taints = append(node.Taints, scenario.Taint{Key: ineligible, Effect: string(model.NoSchedule)})
-		w.report.note(1, "nodes that drain or take nothing new", "what runs there stays, by the taint "+ineligible)
+		w.report.note(1, "draining and ineligible nodes", "running allocations stay; taint "+ineligible)
 	}
 	return node
 }
@@ -177,7 +177,7 @@ const (
 	nodePool       = "node.pool"
 )
 
-// allocations sorts out what runs.
+// allocations selects the running allocations.
 func (w *nomadWriter) allocations() {
 	w.live, w.done = map[groupKey][]*nomadAlloc{}, map[groupKey]int{}
 	for _, a := range w.dump.allocs {
@@ -186,10 +186,10 @@ func (w *nomadWriter) allocations() {
 		switch {
 		case a.ClientStatus == "complete" && a.DesiredStatus == "run":
 			w.done[key]++
-		case a.ClientStatus != "running" && a.ClientStatus != "pending": // history
+		case a.ClientStatus != "running" && a.ClientStatus != "pending": // terminal
 		case a.DesiredStatus != "run":
 			w.report.TasksRead++
-			w.report.leaveOut(1, "allocations on their way out")
+			w.report.leaveOut(1, "terminating allocations")
 		case w.names[a.NodeID] == "":
 			w.report.TasksRead++
 			w.report.leaveOut(1, "allocations on nodes that are down or not in the dump")
@@ -204,7 +204,7 @@ func (w *nomadWriter) allocations() {
 	}
 }
 
-// namespaces are those that jobs are in.
+// namespaces returns the namespaces of the jobs.
 func (w *nomadWriter) namespaces(jobs []*importedJob) map[string]bool {
 	all := map[string]bool{}
 	for _, j := range jobs {
@@ -213,8 +213,8 @@ func (w *nomadWriter) namespaces(jobs []*importedJob) map[string]bool {
 	return all
 }
 
-// writeJobs writes the jobs, what of them runs, and the submission of those that
-// wait for more.
+// writeJobs adds the jobs, their running allocations, and a submit event for each job
+// with pending instances.
 func (w *nomadWriter) writeJobs(jobs []*importedJob) {
 	ids := map[string]int{}
 	for _, j := range jobs {

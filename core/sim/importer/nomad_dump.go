@@ -12,17 +12,17 @@ import (
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
-// nomadDump is what files of a Nomad cluster hold: answers of its API, in any
-// number of files, each of them one object, a list, or one after the other.
+// nomadDump holds the content of the files of a Nomad dump: responses of its API, in any
+// number of files. Each file holds one object, a list, or several of them in sequence.
 type nomadDump struct {
 	nodes  []*nomadNode
 	allocs []*nomadAlloc
-	jobs   []*nomadJob // specifications, and the stubs that lists have
+	jobs   []*nomadJob // specifications, and stubs of lists
 	config *nomadConfig
-	read   map[string]bool // ids of nodes and allocations: an object may be in several answers
+	read   map[string]bool // ids of nodes and allocations: several responses may contain the same object
 }
 
-// nomadNode is what matters of a node, or of the stub that lists have.
+// nomadNode holds the relevant fields of a node, or of its stub in a list.
 type nomadNode struct {
 	ID, Name, Datacenter, NodeClass, NodePool, Status, SchedulingEligibility string
 	Drain                                                                    bool
@@ -42,7 +42,7 @@ type nomadNode struct {
 	}
 }
 
-// nomadDevice is a group of a node's devices, or what a task holds of one.
+// nomadDevice is a device group of a node, or the devices of one group that a task holds.
 type nomadDevice struct {
 	Vendor, Type, Name string
 	Instances          []struct{ Healthy bool }
@@ -51,7 +51,7 @@ type nomadDevice struct {
 
 func (d *nomadDevice) id() string { return d.Vendor + "/" + d.Type + "/" + d.Name }
 
-// nomadAlloc is what matters of an allocation. Times are Unix nanoseconds.
+// nomadAlloc holds the relevant fields of an allocation. Times are Unix nanoseconds.
 type nomadAlloc struct {
 	ID, Namespace, JobID, JobType, TaskGroup, NodeID, ClientStatus, DesiredStatus string
 	CreateTime, ModifyTime                                                        int64
@@ -70,13 +70,13 @@ type nomadAlloc struct {
 	}
 }
 
-// nomadJob is a job's specification, or the stub that lists have.
+// nomadJob is a job specification, or the stub of a list.
 type nomadJob struct {
 	client.Job
 	NodePool                   string
 	JobSummary                 nomadSummary // of stubs
 	ParameterizedJob, Periodic json.RawMessage
-	TaskGroups                 []*nomadGroup // hides the client's: tasks have one field more
+	TaskGroups                 []*nomadGroup // shadows the field of client.Job, whose tasks lack a field
 }
 
 type nomadGroup struct {
@@ -92,7 +92,7 @@ type nomadTask struct {
 	}
 }
 
-// nomadConfig is how the cluster schedules.
+// nomadConfig is the scheduler configuration of the cluster.
 type nomadConfig struct {
 	SchedulerAlgorithm string
 	PreemptionConfig   struct {
@@ -100,12 +100,12 @@ type nomadConfig struct {
 	}
 }
 
-// readNomad reads the file that was named, or every .json file of a folder.
+// readNomad reads the named file, or every .json file in a folder.
 func readNomad(src Source, report *Report) (*nomadDump, error) {
 	files := []string{src.File}
 	if src.File == "" {
 		if files = src.match("*.json", "*/*.json"); len(files) == 0 {
-			return nil, fmt.Errorf("no .json file here (there is %s)", src.listing())
+			return nil, fmt.Errorf("no .json file in this folder (found: %s)", src.listing())
 		}
 	}
 	report.Files = files
@@ -130,7 +130,7 @@ func (d *nomadDump) file(src Source, name string) (err error) {
 		if err := stream.Decode(&document); err == io.EOF {
 			return nil
 		} else if err != nil {
-			return &FileError{File: name, Err: fmt.Errorf("document %d is no JSON: %w", n, err)}
+			return &FileError{File: name, Err: fmt.Errorf("document %d is not valid JSON: %w", n, err)}
 		}
 		if err := d.document(document); err != nil {
 			return &FileError{File: name, Err: fmt.Errorf("document %d: %w", n, err)}
@@ -138,7 +138,7 @@ func (d *nomadDump) file(src Source, name string) (err error) {
 	}
 }
 
-// document takes an answer: a list, or one object.
+// document adds the content of a response: a list, or one object.
 func (d *nomadDump) document(text json.RawMessage) error {
 	if text[0] != '[' {
 		return d.object(text)
@@ -155,12 +155,12 @@ func (d *nomadDump) document(text json.RawMessage) error {
 	return nil
 }
 
-// nomadSummary is how the groups of a job do.
+// nomadSummary holds the number of allocations of a job by group and state.
 type nomadSummary struct {
 	Summary map[string]struct{ Queued int }
 }
 
-// queued is how many instances wait for a place.
+// queued returns the number of instances without an allocation.
 func (s *nomadSummary) queued() (n int) {
 	for _, g := range s.Summary {
 		n += max(0, g.Queued)
@@ -168,7 +168,7 @@ func (s *nomadSummary) queued() (n int) {
 	return n
 }
 
-// object takes an object by the fields that only its kind has.
+// object adds an object. It recognizes the kind by fields that no other kind has.
 func (d *nomadDump) object(text json.RawMessage) error {
 	var kind struct {
 		Job, SchedulerConfig                  json.RawMessage
@@ -177,7 +177,7 @@ func (d *nomadDump) object(text json.RawMessage) error {
 		ID, JobModifyIndex, ModifyIndex, Type json.RawMessage
 	}
 	if err := json.Unmarshal(text, &kind); err != nil {
-		return fmt.Errorf("want an object of Nomad's API: %w", err)
+		return fmt.Errorf("expected an object of Nomad's API: %w", err)
 	}
 	switch {
 	case kind.SchedulerConfig != nil:
@@ -191,10 +191,10 @@ func (d *nomadDump) object(text json.RawMessage) error {
 	case kind.Job != nil:
 		return addOnce(d, &d.jobs, kind.Job, func(*nomadJob) string { return "" })
 	}
-	return errors.New("it is no node, allocation, job or scheduler configuration of Nomad's API")
+	return errors.New("not a node, allocation, job or scheduler configuration of Nomad's API")
 }
 
-// addOnce adds an object, once by its key.
+// addOnce appends an object unless one with the same key exists.
 func addOnce[T any](d *nomadDump, list *[]*T, text json.RawMessage, key func(*T) string) error {
 	one := new(T)
 	if err := json.Unmarshal(text, one); err != nil {
@@ -207,7 +207,7 @@ func addOnce[T any](d *nomadDump, list *[]*T, text json.RawMessage, key func(*T)
 	return nil
 }
 
-// nomadPorts are those of a list such as 22,80,8500-8503. Nomad checked them.
+// nomadPorts parses a list such as 22,80,8500-8503, which Nomad has validated.
 func nomadPorts(text string) []uint16 {
 	const most = 1 << 12
 	var ports []uint16

@@ -19,7 +19,7 @@ type importedJob struct {
 	job scenario.Job
 }
 
-// jobs are those of which something runs or waits, ascending by key.
+// jobs returns the jobs with running or pending instances, in ascending order of keys.
 func (w *nomadWriter) jobs() []*importedJob {
 	specs := w.specifications()
 	var jobs []*importedJob
@@ -38,7 +38,7 @@ func (w *nomadWriter) jobs() []*importedJob {
 	return jobs
 }
 
-// specifications are the jobs that the dump has, the fullest and newest of each.
+// specifications returns the most complete and newest specification of each job.
 func (w *nomadWriter) specifications() map[model.JobKey]*nomadJob {
 	specs := map[model.JobKey]*nomadJob{}
 	take := func(j *nomadJob) {
@@ -62,8 +62,8 @@ func (w *nomadWriter) specifications() map[model.JobKey]*nomadJob {
 	return specs
 }
 
-// job is a job as a scenario has it: what its specification says, or where there
-// is none that cede can express, what its allocations hold.
+// job returns a job in the form of a scenario. It uses the specification, or the resources
+// of the allocations if there is no specification that cede can express.
 func (w *nomadWriter) job(key model.JobKey, spec *nomadJob) (scenario.Job, bool) {
 	groups := w.groupsOf(key)
 	switch {
@@ -79,20 +79,20 @@ func (w *nomadWriter) job(key model.JobKey, spec *nomadJob) (scenario.Job, bool)
 			w.dropCompleted(key, spec, m)
 			return jobOf(m, nil), true
 		}
-		w.report.note(1, "jobs whose specification cede cannot express", "made of what their allocations hold: "+firstLine(err))
+		w.report.note(1, "jobs with a specification that cede cannot express", "derived from their allocations: "+firstLine(err))
 	}
 	return w.jobFromAllocations(key, spec, groups), len(groups) > 0
 }
 
-// reportQueued counts what of a job waits, where nothing says what it asks for.
+// reportQueued counts the pending instances of a job if their request is unknown.
 func (w *nomadWriter) reportQueued(stub *nomadJob) {
 	n := stub.JobSummary.queued()
 	w.report.TasksRead += n
-	w.report.leaveOut(n, "instances that wait, of jobs without a specification (/v1/job/ID)")
+	w.report.leaveOut(n, "pending instances of jobs without a specification (/v1/job/ID)")
 }
 
-// isTemplate is whether a job only makes others: of itself nothing runs. Lists say
-// it by true or false, specifications by what is to be filled in.
+// isTemplate reports whether a job only creates others (periodic or parameterized) and
+// never runs itself. Lists have a boolean, specifications the parameters.
 func (j *nomadJob) isTemplate() bool {
 	for _, field := range []json.RawMessage{j.ParameterizedJob, j.Periodic} {
 		if s := string(field); s != "" && s != "null" && s != "false" {
@@ -107,7 +107,7 @@ func firstLine(err error) string {
 	return first
 }
 
-// groupsOf are the groups of a job that have allocations, ascending.
+// groupsOf returns the groups of a job that have allocations, in ascending order.
 func (w *nomadWriter) groupsOf(key model.JobKey) []string {
 	var groups []string
 	for k := range w.live {
@@ -119,8 +119,8 @@ func (w *nomadWriter) groupsOf(key model.JobKey) []string {
 	return groups
 }
 
-// schedulable is a job without what scheduling does not read, and without what a
-// scenario cannot say, which is counted.
+// schedulable returns a job with the fields that scheduling reads. It counts fields that a
+// scenario cannot express.
 func (w *nomadWriter) schedulable(spec *nomadJob) *client.Job {
 	j := spec.Job
 	j.Stop = false
@@ -145,7 +145,7 @@ func (w *nomadWriter) schedulable(spec *nomadJob) *client.Job {
 	return &j
 }
 
-// task is what of a task is scheduled.
+// task returns the fields of a task that scheduling reads.
 func (w *nomadWriter) task(from *client.Task) *client.Task {
 	t := &client.Task{
 		Name: from.Name, Driver: "sim", KillTimeout: from.KillTimeout,
@@ -167,7 +167,7 @@ func (w *nomadWriter) task(from *client.Task) *client.Task {
 	return t
 }
 
-// networks keeps fixed ports: modes and dynamic ports keep nothing off a node.
+// networks returns the static ports. Modes and dynamic ports never exclude a node.
 func (w *nomadWriter) networks(list []*client.NetworkResource) []*client.NetworkResource {
 	var kept []*client.NetworkResource
 	for _, n := range list {
@@ -178,7 +178,7 @@ func (w *nomadWriter) networks(list []*client.NetworkResource) []*client.Network
 	return kept
 }
 
-// supported leaves out constraints on attributes that the dump does not tell.
+// supported returns the constraints without those on attributes that the dump lacks.
 func (w *nomadWriter) supported(list []*client.Constraint) []*client.Constraint {
 	return supportedOf(w, list, func(c *client.Constraint) string { return c.LTarget })
 }
@@ -194,14 +194,15 @@ func supportedOf[T any](w *nomadWriter, list []*T, target func(*T) string) []*T 
 		on := target(one)
 		unknown := strings.HasPrefix(on, "${attr.") || strings.HasPrefix(on, "${meta.")
 		if unknown {
-			w.report.note(1, "constraints, affinities and spreads on attributes", "left out, as nodes do not tell theirs")
+			w.report.note(1, "constraints, affinities and spreads on attributes", "left out because the dump has no node attributes")
 		}
 		return unknown
 	})
 }
 
-// dropCompleted fits a job to what there is of it: of a finite one what is complete does
-// not come again, and groups that the job had before stay while they run.
+// dropCompleted adapts the counts to the state of the cluster. Completed instances of a
+// finite job do not run again, and a stopped job only retains its running instances.
+// Allocations of groups that the job no longer has are left out.
 func (w *nomadWriter) dropCompleted(key model.JobKey, spec *nomadJob, m *model.Job) {
 	m.Stopped = false
 	for _, g := range m.Groups {
@@ -217,18 +218,18 @@ func (w *nomadWriter) dropCompleted(key model.JobKey, spec *nomadJob, m *model.J
 		if !slices.ContainsFunc(m.Groups, func(g *model.Group) bool { return g.Name == name }) {
 			n := len(w.live[groupKey{key, name}])
 			w.report.TasksRead += n
-			w.report.leaveOut(n, "allocations of groups that their job has no more")
+			w.report.leaveOut(n, "allocations of groups that their job no longer has")
 			delete(w.live, groupKey{key, name})
 		}
 	}
 }
 
-// jobFromAllocations is a job of what its allocations hold.
+// jobFromAllocations returns a job derived from the resources of its allocations.
 func (w *nomadWriter) jobFromAllocations(key model.JobKey, spec *nomadJob, groups []string) scenario.Job {
 	job := scenario.Job{Namespace: key.Namespace, Type: "service", Priority: new(int32(model.DefaultPriority))}
 	switch {
 	case spec == nil:
-		w.report.note(1, "jobs that the dump does not have (/v1/jobs)", "priority 50")
+		w.report.note(1, "jobs that are not in the dump (/v1/jobs)", "priority 50")
 	case spec.Priority != nil:
 		job.Priority = new(int32(*spec.Priority))
 	}
@@ -242,12 +243,12 @@ func (w *nomadWriter) jobFromAllocations(key model.JobKey, spec *nomadJob, group
 		w.reportQueued(spec)
 	}
 	if spec == nil || len(spec.TaskGroups) == 0 {
-		w.report.note(1, "jobs without a specification (/v1/job/ID)", "made of what their allocations hold, with no constraints")
+		w.report.note(1, "jobs without a specification (/v1/job/ID)", "derived from their allocations, without constraints")
 	}
 	return job
 }
 
-// groupFromAllocation is a group of what one allocation of it holds.
+// groupFromAllocation returns a group that requests the resources of an allocation.
 func (w *nomadWriter) groupFromAllocation(name string, count int, a *nomadAlloc) scenario.Group {
 	g := scenario.Group{Name: name, Count: &count, Resources: scenario.Quantities{}}
 	r := a.AllocatedResources
@@ -256,7 +257,7 @@ func (w *nomadWriter) groupFromAllocation(name string, count int, a *nomadAlloc)
 		return g
 	}
 	if r == nil {
-		w.report.note(count, "allocations without resources (list them with ?resources=true)", "they hold nothing")
+		w.report.note(count, "allocations without resources (list them with ?resources=true)", "imported with empty requests")
 		return g
 	}
 	devices := map[string]int32{}

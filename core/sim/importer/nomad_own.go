@@ -7,16 +7,17 @@ import (
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
-// cede's own API answers in Nomad's form too, which has no room for every
-// resource: what it writes beside that form is all there is.
+// The API of cede also responds in Nomad's form, which cannot hold every resource. The
+// additional fields are complete.
 
-// cedeNode is what a node, or its stub, has beside Nomad's form.
+// cedeNode holds the additional fields of a node or its stub.
 type cedeNode struct {
 	Capacity, ReservedCapacity map[string]int64
 	Devices                    []client.NodeDevice
 	Taints                     []client.Taint
 }
 
+// fill adds the additional fields to a node.
 func (n *cedeNode) fill(node *scenario.Node) {
 	maps.Copy(node.Capacity, n.Capacity)
 	if node.Reserved != nil {
@@ -30,14 +31,15 @@ func (n *cedeNode) fill(node *scenario.Node) {
 	}
 }
 
-// cedeAlloc is what an allocation has beside Nomad's form; of lists' stubs it is
-// ResourceUse alone.
+// cedeAlloc holds the additional fields of an allocation. Stubs of lists only have
+// ResourceUse.
 type cedeAlloc struct {
 	ResourceUse map[string]int64
 	Ports       []uint16
 	Devices     []client.DeviceUse
 }
 
+// fill adds the additional fields to a group.
 func (a *cedeAlloc) fill(g *scenario.Group) {
 	maps.Copy(g.Resources, a.ResourceUse)
 	g.Ports = a.Ports

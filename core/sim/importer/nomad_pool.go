@@ -8,11 +8,11 @@ import (
 	"github.com/cede-scheduler/cede/core/sim/scenario"
 )
 
-// AssignNodePool keeps a job in its node pool, as imported jobs are. Without a pool of
-// its own that is Nomad's default where the scenario's nodes tell theirs.
+// AssignNodePool constrains a job to its node pool, as for imported jobs. An empty pool
+// is Nomad's default pool if the nodes of the scenario have pools.
 func AssignNodePool(f *scenario.File, j *model.Job, pool string) {
-	told := slices.ContainsFunc(f.Nodes, func(n scenario.Node) bool { return n.Attributes[nodePool] != "" })
-	if pool == "all" || !told && (pool == "" || pool == "default") {
+	hasPools := slices.ContainsFunc(f.Nodes, func(n scenario.Node) bool { return n.Attributes[nodePool] != "" })
+	if pool == "all" || !hasPools && (pool == "" || pool == "default") {
 		return
 	}
 	for _, g := range j.Groups {

@@ -14,7 +14,7 @@ import (
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
-// written is a file as Nomad's API writes it, by its own types.
+// written returns a file with documents in the encoding of Nomad's API types.
 func written(t *testing.T, documents ...any) *fstest.MapFile {
 	t.Helper()
 	var b strings.Builder
@@ -52,7 +52,7 @@ func nomadAllocation(id, job, group, node, client string, age time.Duration) *no
 	}
 }
 
-// webapp is a job with much that scheduling does not read.
+// webapp returns a job with many fields that scheduling ignores.
 func webapp() *nomad.Job {
 	main := nomad.NewTask("main", "docker").SetConfig("image", "shop:1").Require(&nomad.Resources{
 		CPU: new(500), MemoryMB: new(256),
@@ -100,7 +100,7 @@ func nomadFolder(t *testing.T, attributes map[string]string) fstest.MapFS {
 	}
 }
 
-func TestNomad_ADumpIsAScenario(t *testing.T) {
+func TestNomad_ConvertsDump(t *testing.T) {
 	f, report, err := Nomad(Options{}, Source{FS: nomadFolder(t, map[string]string{"driver.docker": "1"})})
 	if err != nil {
 		t.Fatal(err)
@@ -161,8 +161,8 @@ func TestNomad_ADumpIsAScenario(t *testing.T) {
 	}
 }
 
-// A list of nodes tells no attributes, which shall not keep everybody away.
-func TestNomad_ConstraintsThatNobodyCouldMeetAreLeftOut(t *testing.T) {
+// Lists of nodes have no attributes. Constraints on them would exclude every node.
+func TestNomad_LeavesOutConstraintsWithoutAttributes(t *testing.T) {
 	f, report, err := Nomad(Options{Name: "mine"}, Source{FS: nomadFolder(t, nil)})
 	if err != nil {
 		t.Fatal(err)
@@ -170,32 +170,32 @@ func TestNomad_ConstraintsThatNobodyCouldMeetAreLeftOut(t *testing.T) {
 	if got := f.Jobs[2].Groups[0].Constraints; len(got) != 1 || got[0].Attribute != "node.class" {
 		t.Errorf("constraints are %+v", got)
 	}
-	if !strings.Contains(report.String(), "left out, as nodes do not tell theirs") || f.Name != "mine" {
+	if !strings.Contains(report.String(), "left out because the dump has no node attributes") || f.Name != "mine" {
 		t.Errorf("%s: %s", f.Name, report)
 	}
 }
 
-func TestNomad_WhatIsNoDump(t *testing.T) {
+func TestNomad_RejectsInvalidDumps(t *testing.T) {
 	for text, want := range map[string]string{
-		`{"a": 1`:              "dump.json: document 1 is no JSON",
-		`{"a": 1}`:             "it is no node, allocation, job or scheduler configuration",
-		`[1]`:                  "element 0: want an object",
-		`[]`:                   "there are no nodes in it; add what `nomad operator api",
+		`{"a": 1`:              "dump.json: document 1 is not valid JSON",
+		`{"a": 1}`:             "not a node, allocation, job or scheduler configuration",
+		`[1]`:                  "element 0: expected an object",
+		`[]`:                   "the dump has no nodes; add the output of `nomad operator api",
 		`{"NodeResources": 5}`: "dump.json: document 1: json",
-		`[{"ID": "n1", "SchedulingEligibility": "eligible"}]`: "no node in it tells its resources",
+		`[{"ID": "n1", "SchedulingEligibility": "eligible"}]`: "no node in the dump has resources",
 	} {
 		_, _, err := Nomad(Options{}, Source{FS: fstest.MapFS{"dump.json": {Data: []byte(text)}}, File: "dump.json"})
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v; want %s", text, err, want)
 		}
 	}
-	if _, _, err := Nomad(Options{Keep: 0.5}, Source{FS: nomadFolder(t, nil)}); err == nil || !strings.Contains(err.Error(), "imported whole") {
+	if _, _, err := Nomad(Options{Keep: 0.5}, Source{FS: nomadFolder(t, nil)}); err == nil || !strings.Contains(err.Error(), "imported completely") {
 		t.Errorf("a part of a cluster: %v", err)
 	}
 }
 
-// Lists of cede's own API tell what an allocation holds by ResourceUse.
-func TestNomad_ListsOfCedesOwnAPI(t *testing.T) {
+// Lists of cede's own API contain the resources of allocations in ResourceUse.
+func TestNomad_ReadsListsOfCedeAPI(t *testing.T) {
 	nodes := []*client.NodeStub{{
 		ID: "id-1", Name: "n1", Datacenter: "dc1", Status: "ready", SchedulingEligibility: "eligible",
 		Capacity:      map[string]int64{"cpu": 4000, "memory": 8000, "licences": 3},
@@ -214,14 +214,15 @@ func TestNomad_ListsOfCedesOwnAPI(t *testing.T) {
 		t.Error(diff)
 	}
 	for _, n := range report.Notes {
-		if strings.Contains(n.What, "without resources") {
+		if strings.Contains(n.Subject, "without resources") {
 			t.Error(n)
 		}
 	}
 }
 
-// What is missing of a dump, and what waits without a specification, is told.
-func TestNomad_WhatIsMissingIsCounted(t *testing.T) {
+// TestNomad_CountsMissingParts checks that missing parts of a dump, and pending instances
+// of jobs without a specification, are reported.
+func TestNomad_CountsMissingParts(t *testing.T) {
 	nodes := []*nomad.NodeListStub{{ID: "id-1", Name: "n1", Datacenter: "dc1", Status: "ready", SchedulingEligibility: "eligible", NodeResources: nomadResources(8000)}}
 	jobs := []*nomad.JobListStub{{
 		ID: "report", Namespace: "default", Type: "batch", Priority: 20, Status: "pending",
@@ -231,12 +232,12 @@ func TestNomad_WhatIsMissingIsCounted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	told := map[string]int{}
+	counts := map[string]int{}
 	for _, n := range report.Notes {
-		told[n.What] = n.Count
+		counts[n.Subject] = n.Count
 	}
-	if told["dump without allocations (/v1/allocations?resources=true)"] != 1 || told["instances that wait, of jobs without a specification (/v1/job/ID)"] != 3 {
-		t.Errorf("%v", told)
+	if counts["dump without allocations (/v1/allocations?resources=true)"] != 1 || counts["pending instances of jobs without a specification (/v1/job/ID)"] != 3 {
+		t.Errorf("%v", counts)
 	}
 	if report.TasksRead != 3 || report.Tasks != 0 {
 		t.Errorf("%d tasks of %d", report.Tasks, report.TasksRead)

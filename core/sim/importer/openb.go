@@ -15,20 +15,20 @@ const (
 	podPrefix   = "openb_pod_list_"
 	nodeList    = "openb_node_list_all_node.csv"
 
-	// gpuMilli is the resource that holds thousandths of a GPU.
+	// gpuMilli is the resource of thousandths of a GPU.
 	gpuMilli = "gpu-milli"
-	// gpuDevice is what a pod asks for when GPUs are devices.
+	// gpuDevice is the device id in requests if GPUs are devices.
 	gpuDevice = "nvidia/gpu"
 
-	maxGPUs = 1024 // of one node or pod: a slip, not a machine
+	maxGPUs = 1024 // per node or pod: more is an input error
 )
 
-// qosBands are the priorities of the Kubernetes QoS classes of openb.
+// qosBands maps the Kubernetes QoS classes of the trace to priorities.
 func qosBands() map[string]int32 {
 	return map[string]int32{"LS": 80, "Guaranteed": 80, "Burstable": 50, "BE": 20}
 }
 
-// OpenB imports the openb trace. The package documentation says how.
+// OpenB imports the openb trace. See the package documentation.
 func OpenB(opts Options, src Source) (*scenario.File, *Report, error) {
 	pods, list, err := podList(src, opts.List)
 	if err != nil {
@@ -52,13 +52,13 @@ func OpenB(opts Options, src Source) (*scenario.File, *Report, error) {
 	return b.finish()
 }
 
-// podList finds the file of a list: the one that was named, the one that was
-// asked for, the default, or the only one.
+// podList returns the file of a pod list: the named file, the list in the options, the
+// default, or the only one. It returns an error if there are several others.
 func podList(src Source, list string) (file, name string, err error) {
 	if src.File != "" && stem(src.File, "") != nodeList {
 		name = strings.TrimPrefix(stem(src.File, ".csv"), podPrefix)
 		if list != "" && list != name {
-			return "", "", fmt.Errorf("%s is the list %s, and the options ask for %s; name the folder instead", src.File, name, list)
+			return "", "", fmt.Errorf("%s is the list %s, but the options select %s; pass the folder instead", src.File, name, list)
 		}
 		return src.File, name, nil
 	}
@@ -123,7 +123,7 @@ func (o *openb) readNodes(src Source) error {
 	return o.shrink()
 }
 
-// podColumns are the positions of what is read of a pod.
+// podColumns holds the positions of the columns of a pod list that are read.
 type podColumns struct {
 	name, cpu, memory, gpus, milli, spec, qos, created, deleted, scheduled int
 }
@@ -175,27 +175,27 @@ func (o *openb) pod(t *table, c *podColumns) {
 	o.submit(w)
 }
 
-// setDuration sets how long the pod runs, or, when it never ran, when it gives up. It
-// is false when the pod is left out.
+// setDuration sets the run time of a pod, or its stop time if it never ran. It returns
+// false if the pod is left out.
 func (o *openb) setDuration(t *table, c *podColumns, w *submission, deleted int64, ended bool) bool {
 	scheduled, ran := t.seconds(c.scheduled)
 	g := &w.job.Groups[0]
 	switch {
 	case !ran && o.opts.NeverRan != NeverRanKeep:
-		o.report.leaveOut(1, "pods that were never scheduled, so without a duration")
+		o.report.leaveOut(1, "pods that were never scheduled and have no duration")
 		return false
 	case !ran && ended:
-		o.report.note(1, "pods that were never scheduled", "kept; they give up when the trace deletes them")
+		o.report.note(1, "pods that were never scheduled", "imported; stopped when the trace deletes them")
 		w.quits = max(time.Duration(deleted), w.at+time.Second)
 	case !ran:
-		o.report.note(1, "pods that were never scheduled nor deleted", "kept; they run for ever")
+		o.report.note(1, "pods that were neither scheduled nor deleted", "imported; unlimited duration")
 	case !ended:
-		o.report.note(1, "pods without a deletion time", "kept; they run for ever")
+		o.report.note(1, "pods without a deletion time", "imported; unlimited duration")
 	case deleted < scheduled:
 		o.report.leaveOut(1, "pods deleted before they were scheduled")
 		return false
 	case deleted == scheduled:
-		o.report.note(1, "pods that ran for no time", "1s")
+		o.report.note(1, "pods with a run time of 0", "duration 1s")
 		g.Duration = scenario.Duration(time.Second)
 	default:
 		g.Duration = scenario.Duration(deleted - scheduled)
@@ -203,13 +203,13 @@ func (o *openb) setDuration(t *table, c *podColumns, w *submission, deleted int6
 	return true
 }
 
-// request sets what the pod needs of a node.
+// request sets the resources that the pod requests.
 func (o *openb) request(t *table, c *podColumns, g *scenario.Group) {
 	g.Resources = scenario.Quantities{"cpu": t.amount(c.cpu)}
 	if m := t.amount(c.memory); m > 0 {
 		g.Resources["memory"] = m
 	} else {
-		o.report.note(1, "pods without a memory request", "kept; they need none")
+		o.report.note(1, "pods without a memory request", "imported without memory")
 	}
 	gpus, milli := t.small(c.gpus, maxGPUs), t.small(c.milli, 1000*maxGPUs)
 	if gpus == 0 {
@@ -220,7 +220,7 @@ func (o *openb) request(t *table, c *podColumns, g *scenario.Group) {
 	}
 	if o.opts.WholeGPUs {
 		if milli < 1000 {
-			o.report.note(1, "pods that share a GPU", "they take a whole one")
+			o.report.note(1, "pods that share a GPU", "they request a whole GPU")
 		}
 		g.Devices = []scenario.DeviceRequest{{ID: gpuDevice, Count: new(int32(gpus))}}
 	} else {

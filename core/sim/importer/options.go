@@ -10,76 +10,76 @@ import (
 	"time"
 )
 
-// NeverRan says what becomes of work that the real cluster never started.
+// NeverRan states if tasks that the real cluster never started are imported.
 type NeverRan int
 
-// What becomes of it. By default openb leaves it out, for it has no duration,
-// and google keeps it, for it is a good part of the pressure on that cluster.
+// Values of NeverRan. By default openb leaves such tasks out, because they have no
+// duration, and google keeps them, because they are a large part of the cluster's load.
 const (
 	NeverRanDefault NeverRan = iota
 	NeverRanKeep
 	NeverRanDrop
 )
 
-// Options choose a part of a trace and how it is told. The zero value imports
-// everything at the trace's own pace.
+// Options select a part of a trace and its representation. The zero value imports
+// everything at the pace of the trace.
 type Options struct {
-	Name string // of the scenario; "": made from the trace and the options
+	Name string // of the scenario; derived from the trace and the options if empty
 
-	Keep     float64       // fraction of the nodes, in the order of NodeOrder; 0: all
-	Nodes    int           // the first so many nodes of that order; 0: all; excludes Keep
-	Compress float64       // submit times are divided by this, durations stay; 0: 1
-	Sample   float64       // a scale model: this fraction of nodes and work, by MD5 (see Sampled); 0: all
-	Limit    int           // the first so many scenario jobs, in order of submission; 0: all
-	From     time.Duration // work submitted earlier is left out; the scenario starts here
-	Until    time.Duration // work submitted then or later is left out; 0: to the end
+	Keep     float64       // fraction of the nodes, in NodeOrder; 0: all
+	Nodes    int           // number of nodes, in NodeOrder; 0: all; excludes Keep
+	Compress float64       // divisor of submit times, not of durations; 0: 1
+	Sample   float64       // fraction of nodes and tasks, by MD5 (see Sampled); 0: all
+	Limit    int           // maximum number of scenario jobs, in order of submission; 0: all
+	From     time.Duration // start of the scenario; earlier submissions are left out
+	Until    time.Duration // submissions at or after this time are left out; 0: no limit
 
-	Bands map[string]int32 // priorities by the trace's own word: QoS class, queue, band or integer
+	Bands map[string]int32 // priorities by the name in the trace: QoS class, queue, band or integer
 
 	NeverRan    NeverRan
-	List        string // openb: which pod list of the folder, such as gpuspec33; "": default
-	WholeGPUs   bool   // openb: GPUs as devices, a share of one as a whole one
-	RawPriority bool   // google: the trace's integer × 10 in place of the three bands
-	Strict      bool   // kube: refuse a dump of which an object cannot be read, in place of leaving that out
+	List        string // openb: name of the pod list in the folder, such as gpuspec33; "": default
+	WholeGPUs   bool   // openb: GPUs are devices, and a share is a whole GPU
+	RawPriority bool   // google: use the trace's integer × 10 instead of three bands
+	Strict      bool   // kube: return an error if an object cannot be read, instead of leaving it out
 }
 
-// Validate reports every problem at once.
+// Validate returns an error that lists every problem, or nil.
 func (o *Options) Validate() error {
 	var errs []error
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
-	// The comparisons are written so that NaN fails them.
+	// NaN fails these comparisons.
 	if o.Keep != 0 && !(o.Keep > 0 && o.Keep <= 1) {
-		bad("keep %v: want a fraction of the nodes, above 0 and at most 1", o.Keep)
+		bad("keep %v: expected a fraction of the nodes, above 0 and at most 1", o.Keep)
 	}
 	if o.Nodes < 0 {
-		bad("nodes %d: want a number of nodes", o.Nodes)
+		bad("nodes %d: expected a number of nodes", o.Nodes)
 	}
 	if o.Keep != 0 && o.Nodes != 0 {
-		bad("keep and nodes exclude each other: both say how many nodes stay")
+		bad("keep and nodes are mutually exclusive: both set the number of nodes")
 	}
 	if o.Compress != 0 && !(o.Compress >= 1e-6 && o.Compress <= 1e9) {
-		bad("compress %v: want a divisor of submit times, 0.000001 to 1000000000", o.Compress)
+		bad("compress %v: expected a divisor of submit times, 0.000001 to 1000000000", o.Compress)
 	}
 	if o.Sample != 0 && !(o.Sample >= 0.001 && o.Sample <= 1) {
-		bad("sample %v: want a fraction, 0.001 to 1", o.Sample)
+		bad("sample %v: expected a fraction, 0.001 to 1", o.Sample)
 	}
 	if o.Limit < 0 {
-		bad("limit %d: want a number of jobs", o.Limit)
+		bad("limit %d: expected a number of jobs", o.Limit)
 	}
 	if o.From < 0 || o.Until < 0 {
-		bad("from %v, until %v: want times since the trace's start", o.From, o.Until)
+		bad("from %v, until %v: expected times since the start of the trace", o.From, o.Until)
 	}
 	if o.Until != 0 && o.Until <= o.From {
-		bad("until %v: want a time after from (%v)", o.Until, o.From)
+		bad("until %v: expected a time after from (%v)", o.Until, o.From)
 	}
 	if o.Name != "" && cleanName(o.Name) != o.Name {
-		bad("name %q: want lower-case letters, digits, dots and dashes", o.Name)
+		bad("name %q: expected lower-case letters, digits, dots and dashes", o.Name)
 	}
 	return errors.Join(errs...)
 }
 
-// rejectForeign refuses the options that belong to another trace, lest one be ignored
-// in silence.
+// rejectForeign returns an error if an option of another format is set, which would
+// otherwise be ignored silently.
 func (o *Options) rejectForeign(format string) error {
 	var errs []error
 	for _, f := range []struct {
@@ -92,13 +92,13 @@ func (o *Options) rejectForeign(format string) error {
 		{o.Strict, "strict", "kube"},
 	} {
 		if f.set && f.format != format {
-			errs = append(errs, fmt.Errorf("%s is an option of %s alone", f.name, f.format))
+			errs = append(errs, fmt.Errorf("option %s applies only to %s", f.name, f.format))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// selection lists what was chosen, for people (" ") and for names ("").
+// selection lists the selected part, for descriptions (" ") and for names ("").
 func (o *Options) selection(join string) []string {
 	var w []string
 	add := func(set bool, name, value string) {
@@ -120,11 +120,10 @@ func (o *Options) selection(join string) []string {
 	return w
 }
 
-// describe is the sentence of the scenario's description that says what was
-// chosen.
+// describe returns the sentence of the scenario's description about the options.
 func (o *Options) describe() string {
 	all := *o
-	all.List = "" // named elsewhere
+	all.List = "" // the description names the list already
 	w := all.selection(" ")
 	if o.WholeGPUs {
 		w = append(w, "whole GPUs")
@@ -134,15 +133,15 @@ func (o *Options) describe() string {
 	}
 	switch o.NeverRan {
 	case NeverRanKeep:
-		w = append(w, "with what never ran")
+		w = append(w, "with tasks that never ran")
 	case NeverRanDrop:
-		w = append(w, "without what never ran")
+		w = append(w, "without tasks that never ran")
 	}
 	for _, k := range slices.Sorted(maps.Keys(o.Bands)) {
 		w = append(w, fmt.Sprintf("%s=%d", k, o.Bands[k]))
 	}
 	if len(w) == 0 {
-		return "imported whole"
+		return "imported completely"
 	}
 	return "imported with " + strings.Join(w, ", ")
 }

@@ -9,27 +9,27 @@ import (
 	"github.com/cede-scheduler/cede/core/sim/scenario"
 )
 
-// Report says what an import read, what became of it, and what of the trace
-// the scenario does not tell.
+// Report summarizes an import: the input, the result, and the facts of the trace that the
+// scenario does not contain.
 //
 // Invariant: TasksRead is Tasks plus the counts of the notes that are LeftOut.
 type Report struct {
 	Trace     string            `json:"trace"`
-	Files     []string          `json:"files"`     // read, in order
+	Files     []string          `json:"files"`     // in order of reading
 	NodesRead int               `json:"nodesRead"` // in the trace
 	Nodes     int               `json:"nodes"`     // in the scenario
 	TasksRead int               `json:"tasksRead"`
 	Tasks     int               `json:"tasks"`
 	Jobs      int               `json:"jobs"` // in the scenario
 	Groups    int               `json:"groups"`
-	First     scenario.Duration `json:"first"` // submission
+	First     scenario.Duration `json:"first"` // first submission
 	Last      scenario.Duration `json:"last"`
-	Running   int               `json:"running,omitempty"` // of Tasks, at the start: dumps of clusters
+	Running   int               `json:"running,omitempty"` // tasks that run at the start, for dumps
 	Budgets   int               `json:"budgets,omitempty"`
 	Notes     []Note            `json:"notes"`
 
-	// What could not be read and is in none of the numbers above: how many objects
-	// of a dump, and the first of them.
+	// Unread lists the first objects of a dump that could not be read, Lost is
+	// their number. No other count includes them.
 	Unread []Unread `json:"unread,omitempty"`
 	Lost   int      `json:"lost,omitempty"`
 }
@@ -42,35 +42,34 @@ type Unread struct {
 	Reason string `json:"why"`
 }
 
-// Note counts one oddity.
+// Note counts one kind of deviation from the trace.
 type Note struct {
-	Count   int    `json:"count"`
-	What    string `json:"what"`
-	Done    string `json:"done"`              // with it
-	LeftOut bool   `json:"leftOut,omitempty"` // Count is of tasks, and they are not in the scenario
+	Count    int    `json:"count"`
+	Subject  string `json:"what"`
+	Handling string `json:"done"`              // how the import handles it
+	LeftOut  bool   `json:"leftOut,omitempty"` // Count is a number of tasks that the scenario does not contain
 }
 
-// note counts n more of an oddity. Notes keep the order in which they were
-// first made.
-func (r *Report) note(n int, what, done string) { r.add(n, what, done, false) }
+// note adds n to the count of a note. Notes are listed in order of first occurrence.
+func (r *Report) note(n int, subject, handling string) { r.add(n, subject, handling, false) }
 
 // leaveOut counts n tasks that are not imported.
-func (r *Report) leaveOut(n int, what string) { r.add(n, what, "left out", true) }
+func (r *Report) leaveOut(n int, subject string) { r.add(n, subject, "left out", true) }
 
-func (r *Report) add(n int, what, done string, out bool) {
+func (r *Report) add(n int, subject, handling string, out bool) {
 	if n == 0 {
 		return
 	}
 	for i := range r.Notes {
-		if x := &r.Notes[i]; x.What == what && x.Done == done {
+		if x := &r.Notes[i]; x.Subject == subject && x.Handling == handling {
 			x.Count += n
 			return
 		}
 	}
-	r.Notes = append(r.Notes, Note{Count: n, What: what, Done: done, LeftOut: out})
+	r.Notes = append(r.Notes, Note{Count: n, Subject: subject, Handling: handling, LeftOut: out})
 }
 
-// String is the report as a small table.
+// String returns the report as a table.
 func (r *Report) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s\n", r.Trace, strings.Join(r.Files, ", "))
@@ -89,12 +88,12 @@ func (r *Report) String() string {
 		line(r.Budgets, "disruption budgets")
 	}
 	for _, n := range r.Notes {
-		line(n.Count, n.What+": "+n.Done)
+		line(n.Count, n.Subject+": "+n.Handling)
 	}
 	if r.Lost > 0 {
 		line(r.Lost, "objects that could not be read: left out")
 	}
-	_ = w.Flush() // to memory
+	_ = w.Flush() // a strings.Builder never fails
 	for _, u := range r.Unread {
 		fmt.Fprintf(&b, "  %s:%d: %s: %s\n", u.File, u.Line, u.Object, u.Reason)
 	}

@@ -25,7 +25,7 @@ func TestNodeHash_IsFNV1aOfTheNameAndX(t *testing.T) {
 	}
 }
 
-func TestShrink_SmallerClustersArePartOfLargerOnes(t *testing.T) {
+func TestShrink_SmallerClusterIsSubset(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var nodes []scenario.Node
 		for i := range rapid.IntRange(1, 40).Draw(t, "nodes") {
@@ -39,7 +39,7 @@ func TestShrink_SmallerClustersArePartOfLargerOnes(t *testing.T) {
 			t.Fatal("no nodes left")
 		}
 		i := 0
-		for _, n := range more { // both in the order of the trace
+		for _, n := range more { // both are in the order of the trace
 			if i < len(less) && less[i].ID == n.ID {
 				i++
 			}
@@ -50,7 +50,7 @@ func TestShrink_SmallerClustersArePartOfLargerOnes(t *testing.T) {
 	})
 }
 
-func TestSampled_IsMonotoneAndAboutAsLargeAsAsked(t *testing.T) {
+func TestSampled_IsMonotoneAndProportional(t *testing.T) {
 	count := make(map[float64]int)
 	for i := range 20_000 {
 		id := fmt.Sprint(i)
@@ -82,7 +82,7 @@ func TestParseSeconds(t *testing.T) {
 	}
 	for _, text := range []string{"", "-1", "+1", "1.", ".5", "1.5s", "1e3", "4000000001", "1.2.3", "0.00000000000x"} {
 		if got, ok := parseSeconds(text); ok {
-			t.Errorf("%q: got %d, want a refusal", text, got)
+			t.Errorf("%q: got %d, want an error", text, got)
 		}
 	}
 }
@@ -130,7 +130,7 @@ func TestTable_BoundsARow(t *testing.T) {
 	}
 }
 
-func TestTable_NamesTheFileThatIsCutOff(t *testing.T) {
+func TestTable_NamesTruncatedFile(t *testing.T) {
 	var b strings.Builder
 	z := gzip.NewWriter(&b)
 	_, _ = z.Write([]byte("a\n" + strings.Repeat("1\n", 1000)))

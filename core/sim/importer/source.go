@@ -14,14 +14,13 @@ import (
 	"strings"
 )
 
-// Source is where a trace lies: a folder, or one of its files with the others
-// beside it.
+// Source is the location of a trace: a folder, or one of the files of a folder.
 type Source struct {
 	FS   fs.FS  // the folder
-	File string // the file that was named, if one was; "": look for it
+	File string // the named file; "" to search the folder
 }
 
-// Open makes a Source of what a user types: a folder or a file.
+// Open returns the Source of a folder or a file.
 func Open(name string) (Source, error) {
 	info, err := os.Stat(name)
 	if err != nil {
@@ -33,8 +32,7 @@ func Open(name string) (Source, error) {
 	return Source{FS: os.DirFS(filepath.Dir(name)), File: filepath.Base(name)}, nil
 }
 
-// find returns the name under which a file is there, plain or with .gz; "" when
-// it is not.
+// find returns the name of an existing file, plain or with .gz, or "" if there is none.
 func (s Source) find(name string) string {
 	for _, n := range []string{name, name + ".gz"} {
 		if info, err := fs.Stat(s.FS, n); err == nil && !info.IsDir() {
@@ -44,16 +42,16 @@ func (s Source) find(name string) string {
 	return ""
 }
 
-// must is find for a file that the import cannot do without.
+// must is like find for a required file. It returns an error if the file does not exist.
 func (s Source) must(name string) (string, error) {
 	if n := s.find(name); n != "" {
 		return n, nil
 	}
-	return "", fmt.Errorf("%s: no such file here, plain or with .gz (there is %s)", name, s.listing())
+	return "", fmt.Errorf("%s: no such file, plain or with .gz (found: %s)", name, s.listing())
 }
 
-// match lists files by pattern, in order of their names; where a file is there
-// plain and with .gz, the plain one.
+// match returns the files that match a pattern, sorted by name. If a file exists both
+// plain and with .gz, it returns the plain one.
 func (s Source) match(patterns ...string) []string {
 	var names []string
 	for _, p := range patterns {
@@ -70,7 +68,7 @@ func (s Source) match(patterns ...string) []string {
 	return slices.Compact(names)
 }
 
-// listing names a few files of the folder, for messages.
+// listing returns the names of a few files in the folder, for messages.
 func (s Source) listing() string {
 	entries, _ := fs.ReadDir(s.FS, ".")
 	const most = 8
@@ -88,12 +86,12 @@ func (s Source) listing() string {
 	return strings.Join(names, ", ")
 }
 
-// stem is a file's name without folder, .gz and ext.
+// stem returns a file's name without folder, .gz and ext.
 func stem(name, ext string) string {
 	return strings.TrimSuffix(strings.TrimSuffix(path.Base(name), ".gz"), ext)
 }
 
-// reader reads a file, unpacked.
+// reader reads a file and decompresses it.
 type reader struct {
 	io.Reader
 	closers []io.Closer
@@ -107,7 +105,7 @@ func (r *reader) Close() error {
 	return errors.Join(errs...)
 }
 
-// open unpacks what ends in .gz.
+// open opens a file and decompresses it if its name ends in .gz.
 func (s Source) open(name string) (*reader, error) {
 	f, err := s.FS.Open(name)
 	if err != nil {

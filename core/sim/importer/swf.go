@@ -10,8 +10,8 @@ import (
 	"github.com/cede-scheduler/cede/core/sim/scenario"
 )
 
-// queueBands are the priorities of MetaCentrum's queues: short work first over
-// week-long work. Other logs have other queues; Options.Bands names them.
+// queueBands maps MetaCentrum's queues to priorities: queues of short jobs precede those
+// of week-long jobs. Options.Bands sets the queues of other logs.
 func queueBands() map[string]int32 {
 	return map[string]int32{
 		"q_2h": 80, "q_4h": 80, "ops": 80, "priority_long": 80,
@@ -20,16 +20,15 @@ func queueBands() map[string]int32 {
 	}
 }
 
-// swf is one import.
+// swf is one import of a log.
 type swf struct {
 	*builder
 	bands   *bands
 	cluster swfCluster
-	first   int64 // submission of the first job, seconds
+	first   int64 // submission of the first job, in seconds
 }
 
-// SWF imports a log in the Standard Workload Format. The package documentation
-// says how.
+// SWF imports a log in the Standard Workload Format. See the package documentation.
 func SWF(opts Options, src Source) (*scenario.File, *Report, error) {
 	file, err := swfFile(src)
 	if err != nil {
@@ -63,22 +62,22 @@ func SWF(opts Options, src Source) (*scenario.File, *Report, error) {
 	return b.finish()
 }
 
-// swfFile is the log that was named, or the only one of the folder.
+// swfFile returns the named log, or the only one in the folder.
 func swfFile(src Source) (string, error) {
 	if src.File != "" && !strings.HasSuffix(src.File, ".machines") {
 		return src.File, nil
 	}
 	switch logs := src.match("*.swf"); len(logs) {
 	case 0:
-		return "", fmt.Errorf("no .swf or .swf.gz file here (there is %s)", src.listing())
+		return "", fmt.Errorf("no .swf or .swf.gz file in this folder (found: %s)", src.listing())
 	case 1:
 		return logs[0], nil
 	default:
-		return "", fmt.Errorf("several logs (%s); name one", strings.Join(logs, ", "))
+		return "", fmt.Errorf("several logs (%s); pass one of them", strings.Join(logs, ", "))
 	}
 }
 
-// job makes a gang of what the log calls a job.
+// job adds a job of the log as a gang.
 func (s *swf) job(r *swfJob) {
 	chunks := s.tasks(r)
 	tasks := 0
@@ -128,14 +127,14 @@ func (s *swf) group(r *swfJob, i int, c chunk) scenario.Group {
 		Duration:  scenario.Duration(r.run * int64(time.Second)),
 	}
 	if r.run == 0 {
-		s.report.note(1, "chunks that ran for no time", "1s")
+		s.report.note(1, "chunks with a run time of 0", "duration 1s")
 		g.Duration = scenario.Duration(time.Second)
 	}
 	switch memory := r.memory(c.cores); {
 	case memory <= 0:
-		s.report.note(c.nodes, "tasks without a memory request", "kept; they need none")
+		s.report.note(c.nodes, "tasks without a memory request", "imported without memory")
 	case !s.cluster.memory:
-		s.report.note(c.nodes, "tasks with a memory request, where the nodes' memory is unknown", "kept; they need none")
+		s.report.note(c.nodes, "tasks with a memory request on nodes of unknown memory", "imported without memory")
 	default:
 		g.Resources["memory"] = memory
 	}
@@ -143,18 +142,18 @@ func (s *swf) group(r *swfJob, i int, c chunk) scenario.Group {
 	return g
 }
 
-// tasks is how a job divides over nodes: as its specification says, else as
-// few nodes as hold its processors.
+// tasks returns the distribution of a job over nodes: that of its specification, or as
+// few nodes as possible.
 func (s *swf) tasks(r *swfJob) []chunk {
 	if r.spec != "" {
 		chunks, exclusive, ok := parseSpec(r.spec)
 		if ok {
 			if exclusive {
-				s.report.note(1, "jobs that want whole nodes (#excl)", "they ask for their cores alone")
+				s.report.note(1, "jobs that request whole nodes (#excl)", "they request only their cores")
 			}
 			return s.check(r, chunks)
 		}
-		s.report.note(1, "node specifications that cannot be read, such as half a core", "as few nodes as hold the processors")
+		s.report.note(1, "node specifications that cannot be read, such as half a core", "as few nodes as possible")
 	}
 	if r.procs <= 0 {
 		return nil
@@ -162,7 +161,7 @@ func (s *swf) tasks(r *swfJob) []chunk {
 	return spreadOver(r.procs, (r.procs+s.cluster.cores-1)/s.cluster.cores)
 }
 
-// spreadOver divides processors over nodes as evenly as they go.
+// spreadOver distributes processors over nodes as evenly as possible.
 func spreadOver(procs, nodes int) []chunk {
 	each, more := procs/nodes, procs%nodes
 	if more == 0 {
@@ -171,19 +170,19 @@ func spreadOver(procs, nodes int) []chunk {
 	return []chunk{{nodes: more, cores: each + 1}, {nodes: nodes - more, cores: each}}
 }
 
-// check compares a specification with the processors that the log counts.
+// check compares a specification with the processors in the log.
 func (s *swf) check(r *swfJob, chunks []chunk) []chunk {
 	total := 0
 	for _, c := range chunks {
 		total += c.nodes * c.cores
 	}
 	if r.procs > 0 && total != r.procs {
-		s.report.note(1, "jobs whose specification and processors disagree", "as specified")
+		s.report.note(1, "jobs with a specification that contradicts their processors", "the specification applies")
 	}
 	return chunks
 }
 
-// constraints says the properties of a chunk that the nodes know.
+// constraints returns constraints for the properties of a chunk that the nodes have.
 func (s *swf) constraints(properties []string) []scenario.Constraint {
 	var list []scenario.Constraint
 	for _, p := range properties {
@@ -204,11 +203,11 @@ func (s *swf) constraints(properties []string) []scenario.Constraint {
 			})
 		case s.cluster.hosts[host]:
 			list = append(list, scenario.Constraint{Attribute: "node.id", Operator: string(op), Value: host})
-		case s.cluster.all[host] && not: // it holds without being said
+		case s.cluster.all[host] && not: // holds on every retained node
 		case s.cluster.all[host]:
-			s.report.note(1, "chunks bound to a node that was not kept", "they may run anywhere")
+			s.report.note(1, "chunks bound to a node that was not retained", "they may run on any node")
 		default:
-			s.report.note(1, "chunks with node properties that the machine file does not know", "not told")
+			s.report.note(1, "chunks with node properties that are not in the machine file", "not imported")
 		}
 	}
 	return list

@@ -10,21 +10,21 @@ import (
 )
 
 const (
-	maxNodes = 1 << 20 // of a log: beyond that it is a slip
-	maxCores = 1 << 20 // of one node or job
+	maxNodes = 1 << 20 // per log: more is an input error
+	maxCores = 1 << 20 // per node or job
 )
 
-// swfCluster is what jobs need to know about the nodes.
+// swfCluster holds the properties of the nodes that jobs depend on.
 type swfCluster struct {
-	cores  int             // of the largest node
-	memory bool            // whether the nodes' memory is known
-	names  map[string]bool // of the clusters
-	all    map[string]bool // nodes of the log
-	hosts  map[string]bool // nodes that were kept
+	cores  int             // cores of the largest node
+	memory bool            // the memory of the nodes is known
+	names  map[string]bool // names of the clusters
+	all    map[string]bool // all nodes of the log
+	hosts  map[string]bool // retained nodes
 }
 
-// readMachines makes the nodes: from the .machines file beside the log, else
-// from what the log's header says.
+// readMachines adds the nodes of the .machines file next to the log, or those of the
+// log's header if there is no such file.
 func (s *swf) readMachines(src Source, file string, log *swfLog) error {
 	s.cluster = swfCluster{names: make(map[string]bool), all: make(map[string]bool), hosts: make(map[string]bool)}
 	name := src.find(strings.TrimSuffix(strings.TrimSuffix(file, ".gz"), ".swf") + ".swf.machines")
@@ -51,9 +51,8 @@ func (s *swf) readMachines(src Source, file string, log *swfLog) error {
 	return nil
 }
 
-// machinesFile reads lines of cluster id, name, nodes, cores per node, speed,
-// and RAM per node in KiB. Node 3 of cluster c is called c3, as the log's own
-// host names are.
+// machinesFile reads lines of cluster id, name, nodes, cores per node, speed, and RAM per
+// node in KiB. Node 3 of cluster c is named c3, as in the host names of the log.
 func (s *swf) machinesFile(src Source, name string) error {
 	s.report.Files = append(s.report.Files, name)
 	l, err := src.lines(name)
@@ -68,12 +67,12 @@ func (s *swf) machinesFile(src Source, name string) error {
 			continue
 		}
 		if len(f) < 6 {
-			l.fail("%d columns; want cluster id, name, nodes, cores per node, speed and RAM per node in KiB", len(f))
+			l.fail("%d columns; expected cluster id, name, nodes, cores per node, speed and RAM per node in KiB", len(f))
 			break
 		}
 		nodes, cores, ram := l.number(f, 2, maxNodes), l.number(f, 3, maxCores), l.number(f, 5, model.MaxAmount)
 		if nodes == 0 || cores == 0 {
-			l.fail("a cluster of %d nodes with %d cores each", nodes, cores)
+			l.fail("invalid cluster of %d nodes with %d cores each", nodes, cores)
 		}
 		if l.err != nil {
 			break
@@ -93,7 +92,7 @@ func (s *swf) addCluster(l *lines, name string, nodes, cores int, memory int64) 
 		n := swfNode(name, i, cores)
 		n.Capacity["memory"] = memory
 		if !s.node(n) {
-			l.fail("there is a node %s already", n.ID)
+			l.fail("duplicate node %s", n.ID)
 			return
 		}
 	}
@@ -107,16 +106,16 @@ func swfNode(cluster string, i, cores int) scenario.Node {
 	}
 }
 
-// machinesHeader makes equal nodes of the header's MaxNodes and MaxProcs.
+// machinesHeader adds equal nodes according to MaxNodes and MaxProcs in the header.
 func (s *swf) machinesHeader(file string, log *swfLog) error {
 	nodes, procs := log.header["MaxNodes"], log.header["MaxProcs"]
 	if nodes == 0 || procs < nodes || nodes > maxNodes || procs/nodes > maxCores {
 		return &FileError{File: file, Err: fmt.Errorf(
-			"nothing says what the cluster is: put a .swf.machines file beside it, or MaxNodes and MaxProcs in its header (there: %d and %d)",
+			"the nodes of the cluster are unknown: add a .swf.machines file next to the log, or MaxNodes and MaxProcs to its header (found: %d and %d)",
 			nodes, procs)}
 	}
-	s.report.note(int(nodes), "nodes made of MaxNodes and MaxProcs, for want of a .machines file", "equal, and without memory")
-	s.report.note(int(procs%nodes), "processors that do not divide over equal nodes", "left out")
+	s.report.note(int(nodes), "nodes derived from MaxNodes and MaxProcs because there is no .machines file", "equal, and without memory")
+	s.report.note(int(procs%nodes), "processors that cannot be divided over equal nodes", "left out")
 	for i := range int(nodes) {
 		s.node(swfNode("node", i, int(procs/nodes)))
 	}

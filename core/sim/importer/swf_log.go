@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// swfLog is what a log file says.
+// swfLog is a parsed log file.
 type swfLog struct {
-	header map[string]int64 // the numbers of the header, such as MaxNodes
+	header map[string]int64 // numeric fields of the header, such as MaxNodes
 	jobs   []swfJob
 }
 
@@ -18,12 +18,12 @@ type swfLog struct {
 type swfJob struct {
 	id, submit, run int64
 	procs           int
-	memoryRequest   int64 // memory: bytes per node with a specification, else KB per processor; -1: unknown
+	memoryRequest   int64 // bytes per node with a specification, else KB per processor; -1: unknown
 	queueNumber     int64
-	queue, spec     string // of the three extra columns; "" without them
+	queue, spec     string // from the three extra columns; "" without them
 }
 
-// memory is MiB that a task with so many cores asks for.
+// memory returns the MiB that a task with so many cores requests.
 func (r *swfJob) memory(cores int) int64 {
 	const kib, mib = 1 << 10, 1 << 20
 	switch {
@@ -40,13 +40,13 @@ const (
 	swfID, swfSubmit, swfRun, swfProcs  = 0, 1, 3, 4
 	swfAskedProcs, swfMemory, swfQueue  = 7, 9, 14
 	swfColumns                          = 18
-	swfAllocated, swfQueueName, swfSpec = 18, 19, 20 // the extra ones
+	swfAllocated, swfQueueName, swfSpec = 18, 19, 20 // the extra columns
 )
 
-// maxRun is longer than any job, and short enough for a scenario.
+// maxRun bounds run times in seconds: longer than any job, and valid in a scenario.
 const maxRun = 1e9
 
-// maxMemory keeps KB per processor times processors within an int64.
+// maxMemory ensures that KB per processor times processors fits into an int64.
 const maxMemory = 1 << 42
 
 // readSWF reads a log.
@@ -81,7 +81,7 @@ func (b *builder) readSWF(src Source, file string) (*swfLog, error) {
 	return log, l.err
 }
 
-// comment reads "; MaxNodes: 68"; other comments say nothing to us.
+// comment parses "; MaxNodes: 68" and ignores other comments.
 func (log *swfLog) comment(text string) {
 	key, value, found := strings.Cut(strings.TrimLeft(text, "; \t"), ":")
 	word, _, _ := strings.Cut(strings.TrimSpace(value), " ")
@@ -93,7 +93,7 @@ func (log *swfLog) comment(text string) {
 func (l *lines) swfJob(text string) swfJob {
 	f := strings.Fields(text)
 	if len(f) < swfColumns {
-		l.fail("%d columns; want the %d of the Standard Workload Format", len(f), swfColumns)
+		l.fail("%d columns; expected the %d of the Standard Workload Format", len(f), swfColumns)
 		return swfJob{}
 	}
 	r := swfJob{
@@ -107,11 +107,11 @@ func (l *lines) swfJob(text string) swfJob {
 	switch {
 	case l.err != nil:
 	case r.id < 0:
-		l.fail("job number %d; want 0 or more", r.id)
+		l.fail("job number %d; expected 0 or more", r.id)
 	case r.submit < 0 || r.submit > maxSeconds || r.run > maxRun:
-		l.fail("submitted at %d s, ran for %d s; want 0 to %d s, and at most %d s", r.submit, r.run, int64(maxSeconds), int64(maxRun))
+		l.fail("submitted at %d s, ran for %d s; expected 0 to %d s, and at most %d s", r.submit, r.run, int64(maxSeconds), int64(maxRun))
 	case procs > maxCores:
-		l.fail("%d processors; want at most %d", procs, maxCores)
+		l.fail("%d processors; expected at most %d", procs, maxCores)
 	case r.memoryRequest > maxMemory:
 		l.fail("memory request %d is too large", r.memoryRequest)
 	}
@@ -122,7 +122,7 @@ func (l *lines) swfJob(text string) swfJob {
 	return r
 }
 
-// lines reads a text file line by line. Errors stick, as in table.
+// lines reads a text file line by line. The first error ends reading, as in table.
 type lines struct {
 	*reader
 	file string
@@ -155,7 +155,7 @@ func (l *lines) next() bool {
 	case errors.Is(err, bufio.ErrTooLong):
 		l.fail("a line longer than %d bytes", maxRow)
 	case err != nil:
-		l.fail("cannot read on: %w", err)
+		l.fail("cannot continue reading: %w", err)
 	}
 	return false
 }
@@ -166,22 +166,21 @@ func (l *lines) fail(format string, args ...any) {
 	}
 }
 
-// integer reads field i; logs write some integers with decimals, which are cut
-// off.
+// integer reads field i. Some logs write integers with decimals, which are truncated.
 func (l *lines) integer(f []string, i int) int64 {
 	whole, _, _ := strings.Cut(f[i], ".")
 	n, err := strconv.ParseInt(whole, 10, 64)
 	if err != nil {
-		l.fail("column %d is %.40q; want a number", i+1, f[i])
+		l.fail("column %d is %.40q; expected a number", i+1, f[i])
 	}
 	return n
 }
 
-// number reads field i, which must lie between 0 and most.
+// number reads field i, which must be between 0 and most.
 func (l *lines) number(f []string, i int, most int64) int64 {
 	n := l.integer(f, i)
 	if l.err == nil && (n < 0 || n > most) {
-		l.fail("column %d is %d; want 0 to %d", i+1, n, most)
+		l.fail("column %d is %d; expected 0 to %d", i+1, n, most)
 		return 0
 	}
 	return n

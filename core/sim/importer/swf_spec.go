@@ -5,17 +5,17 @@ import (
 	"strings"
 )
 
-// chunk is a number of equal nodes that a job asks for.
+// chunk is a number of equal nodes that a job requests.
 type chunk struct {
 	nodes, cores int
-	properties   []string // of the nodes, as the log writes them; ^ negates
+	properties   []string // required of the nodes, in the notation of the log; ^ negates
 }
 
-// parseSpec reads a node specification of the PBS kind, such as
+// parseSpec parses a node specification of the PBS kind, such as
 //
 //	2:ppn=4:x86_64:cl_zewura+1:ppn=8#excl
 //
-// ok is false when it makes no sense.
+// It returns false if the specification is invalid.
 func parseSpec(text string) (chunks []chunk, exclusive, ok bool) {
 	text, flags, _ := strings.Cut(text, "#")
 	for part := range strings.SplitSeq(text, "+") {
@@ -31,7 +31,7 @@ func parseSpec(text string) (chunks []chunk, exclusive, ok bool) {
 					return nil, false, false
 				}
 			case key == "mem" && valued:
-				// The log's memory column has said it already.
+				// The memory column of the log has the same information.
 			case word == "":
 				return nil, false, false
 			default:

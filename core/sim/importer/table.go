@@ -13,29 +13,29 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 )
 
-// maxRow bounds one row of a file: a stray quote must not swallow the rest.
+// maxRow bounds one row of a file, so that a stray quote does not consume the rest.
 const maxRow = 1 << 20
 
-// table reads a CSV file row by row. Errors stick: the first one ends next and
-// is in err, with the file and the line.
+// table reads a CSV file row by row. The first error ends next; err holds it with the
+// file and the line.
 type table struct {
 	file    string
 	names   []string // of the columns
 	row     []string // valid until the next call of next
-	line    int      // of row
+	line    int      // line of row
 	err     error
 	csv     *csv.Reader
 	budget  *rowLimiter
 	closers *reader
 }
 
-// rowLimiter fails a reader that hands out too much between two refills.
+// rowLimiter is a reader that fails if too many bytes are read for one row.
 type rowLimiter struct {
 	r    io.Reader
 	left int
 }
 
-var errLongRow = fmt.Errorf("a row longer than %d bytes; is a quote missing?", maxRow)
+var errLongRow = fmt.Errorf("a row longer than %d bytes; a quote may be missing", maxRow)
 
 func (b *rowLimiter) Read(p []byte) (int, error) {
 	if b.left <= 0 {
@@ -46,8 +46,8 @@ func (b *rowLimiter) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// table opens a CSV file. Without columns the first line names them; with
-// columns the file has no such line.
+// table opens a CSV file. If columns is empty, the first line names the columns;
+// otherwise the file has no such line.
 func (s Source) table(name string, columns ...string) (*table, error) {
 	r, err := s.open(name)
 	if err != nil {
@@ -56,14 +56,14 @@ func (s Source) table(name string, columns ...string) (*table, error) {
 	b := &rowLimiter{r: r}
 	t := &table{file: name, names: columns, csv: csv.NewReader(b), budget: b, closers: r}
 	t.csv.ReuseRecord = true
-	t.csv.FieldsPerRecord = len(columns) // 0: as many as the first line has
+	t.csv.FieldsPerRecord = len(columns) // 0: the number of the first line
 	if len(columns) > 0 {
 		return t, nil
 	}
 	if !t.next() {
 		_ = t.Close()
 		if t.err == nil {
-			t.err = &FileError{name, 1, errors.New("empty; want a first line that names the columns")}
+			t.err = &FileError{name, 1, errors.New("empty; expected a first line with column names")}
 		}
 		return nil, t.err
 	}
@@ -72,10 +72,10 @@ func (s Source) table(name string, columns ...string) (*table, error) {
 	return t, nil
 }
 
-// Close closes the file. What was read is no longer valid.
+// Close closes the file. Rows that were read are no longer valid.
 func (t *table) Close() error { return t.closers.Close() }
 
-// next reads a row and is false at the end or after an error.
+// next reads a row. It returns false at the end or after an error.
 func (t *table) next() bool {
 	if t.err != nil {
 		return false
@@ -91,13 +91,13 @@ func (t *table) next() bool {
 	case errors.Is(err, io.EOF):
 	case errors.Is(err, csv.ErrFieldCount):
 		t.line, _ = t.csv.FieldPos(0)
-		t.fail("%d columns; want %d", len(row), t.csv.FieldsPerRecord)
+		t.fail("%d columns; expected %d", len(row), t.csv.FieldsPerRecord)
 	case errors.As(err, &parse):
 		t.line = parse.StartLine
 		t.fail("%w", parse.Err)
 	default:
 		t.line++
-		t.fail("cannot read on: %w", err)
+		t.fail("cannot continue reading: %w", err)
 	}
 	return false
 }
@@ -109,11 +109,11 @@ func (t *table) fail(format string, args ...any) {
 	}
 }
 
-// column is the position of a column that must be there.
+// column returns the position of a required column.
 func (t *table) column(name string) int {
 	i := slices.Index(t.names, name)
 	if i < 0 {
-		t.fail("no column %q; there is %.300s", name, strings.Join(t.names, ", "))
+		t.fail("missing column %q; columns: %.300s", name, strings.Join(t.names, ", "))
 		return 0
 	}
 	return i
@@ -121,12 +121,12 @@ func (t *table) column(name string) int {
 
 func (t *table) text(col int) string { return t.row[col] }
 
-// invalid complains about a value.
-func (t *table) invalid(col int, want string) {
-	t.fail("%s is %.80q; want %s", t.names[col], t.row[col], want)
+// invalid records an error for a value.
+func (t *table) invalid(col int, expected string) {
+	t.fail("%s is %.80q; expected %s", t.names[col], t.row[col], expected)
 }
 
-// amount reads a whole amount of a resource.
+// amount returns a whole amount of a resource.
 func (t *table) amount(col int) int64 {
 	n, err := strconv.ParseInt(t.row[col], 10, 64)
 	if err != nil || n < 0 || n > model.MaxAmount {
@@ -136,7 +136,7 @@ func (t *table) amount(col int) int64 {
 	return n
 }
 
-// id reads an identifier that is a number.
+// id returns a numeric identifier.
 func (t *table) id(col int) uint64 {
 	n, err := strconv.ParseUint(t.row[col], 10, 63)
 	if err != nil {
@@ -145,7 +145,7 @@ func (t *table) id(col int) uint64 {
 	return n
 }
 
-// small reads a whole number of a short range.
+// small returns a whole number from 0 to most.
 func (t *table) small(col, most int) int {
 	n, err := strconv.Atoi(t.row[col])
 	if err != nil || n < 0 || n > most {
@@ -155,8 +155,7 @@ func (t *table) small(col, most int) int {
 	return n
 }
 
-// fraction reads a non-negative decimal; given is false when the field is
-// empty.
+// fraction returns a non-negative decimal, and false if the field is empty.
 func (t *table) fraction(col int) (f float64, given bool) {
 	if t.row[col] == "" {
 		return 0, false
@@ -169,8 +168,7 @@ func (t *table) fraction(col int) (f float64, given bool) {
 	return f, true
 }
 
-// seconds reads a time in seconds as nanoseconds; given is false when the
-// field is empty.
+// seconds returns a time in seconds as nanoseconds, and false if the field is empty.
 func (t *table) seconds(col int) (ns int64, given bool) {
 	if t.row[col] == "" {
 		return 0, false
@@ -182,11 +180,10 @@ func (t *table) seconds(col int) (ns int64, given bool) {
 	return ns, ok
 }
 
-// maxSeconds keeps nanoseconds and sums of two of them within an int64.
+// maxSeconds ensures that nanoseconds, and sums of two, fit into an int64.
 const maxSeconds = 4e9
 
-// parseSeconds reads decimal seconds exactly; digits after the ninth are cut
-// off.
+// parseSeconds parses decimal seconds exactly and truncates after the ninth digit.
 func parseSeconds(text string) (ns int64, ok bool) {
 	whole, fraction, dotted := strings.Cut(text, ".")
 	n, err := strconv.ParseUint(whole, 10, 63)

@@ -14,8 +14,8 @@ import (
 	"github.com/cede-scheduler/cede/core/sim/scenario"
 )
 
-// realTrace is a folder of the real traces, which are not in the repository.
-// CEDE_TRACES says where they are.
+// realTrace returns the folder of a real trace in CEDE_TRACES. The traces are not part of
+// the repository; the test is skipped if the folder does not exist.
 func realTrace(t testing.TB, name string) Source {
 	t.Helper()
 	root := os.Getenv("CEDE_TRACES")
@@ -41,7 +41,7 @@ func mustImport(t testing.TB, do func(Options, Source) (*scenario.File, *Report,
 	return f, r
 }
 
-// total adds up the nodes' capacities.
+// total returns the sum of the nodes' capacities.
 func total(f *scenario.File, resource string) (sum int64) {
 	for i := range f.Nodes {
 		sum += f.Nodes[i].Capacity[resource]
@@ -51,14 +51,14 @@ func total(f *scenario.File, resource string) (sum int64) {
 
 func noted(r *Report, what string) int {
 	for _, n := range r.Notes {
-		if strings.Contains(n.What, what) {
+		if strings.Contains(n.Subject, what) {
 			return n.Count
 		}
 	}
 	return 0
 }
 
-func TestOpenB_RealTraceHasTheCountsOfItsReadme(t *testing.T) {
+func TestOpenB_RealTraceMatchesReadme(t *testing.T) {
 	src := realTrace(t, "openb-2023")
 	f, r := mustImport(t, OpenB, Options{}, src)
 	checkImport(t, f, r)
@@ -80,13 +80,13 @@ func TestOpenB_RealTraceHasTheCountsOfItsReadme(t *testing.T) {
 	}
 }
 
-func TestOpenB_SubsetsAreThoseOfTheReadme(t *testing.T) {
+func TestOpenB_SubsetsMatchReadme(t *testing.T) {
 	src := realTrace(t, "openb-2023")
 	for _, c := range []struct {
 		opts        Options
 		nodes       int
 		cores, gpus int64
-		unfit       int // five pods want 120 cores; the README says so of subsets below 14 nodes alone
+		unfit       int // five pods request 120 cores; the README mentions it only for subsets below 14 nodes
 	}{
 		{Options{Nodes: 16}, 16, 1138, 61, 5},
 		{Options{Nodes: 14}, 14, 1026, 51, 5},
@@ -127,7 +127,7 @@ func TestOpenB_OtherListsNameModels(t *testing.T) {
 	}
 }
 
-func TestGoogle_TheWholePartIsImported(t *testing.T) {
+func TestGoogle_ImportsWholePart(t *testing.T) {
 	f, r := mustImport(t, Google, Options{}, realTrace(t, "google-2011"))
 	checkImport(t, f, r)
 	if r.Nodes != 12_477 || r.Tasks != 190_926 || r.TasksRead != 190_926 {
@@ -139,7 +139,7 @@ func TestGoogle_TheWholePartIsImported(t *testing.T) {
 	if f.Until == nil || f.Until.String() != "1h33m31.086s" {
 		t.Errorf("ends at %v; want 5,611.086 s", f.Until)
 	}
-	if a, b := noted(r, "CPU request of zero"), noted(r, "CPU request the trace hides"); a+b != 979 {
+	if a, b := noted(r, "CPU request of zero"), noted(r, "CPU request that the trace hides"); a+b != 979 {
 		t.Errorf("%d + %d tasks without a CPU request; want 979", a, b)
 	}
 	burst, last := 0, int32(100)
@@ -160,22 +160,22 @@ func TestGoogle_TheWholePartIsImported(t *testing.T) {
 			burst += *j.Groups[k].Count
 		}
 	}
-	// The README counts 144,339 submit events at time 0, each of another task.
+	// The README counts 144,339 submit events at time 0, each of a different task.
 	if burst != 144_339 {
 		t.Errorf("%d tasks in the cold start; want 144,339", burst)
 	}
 }
 
-func TestGoogle_SampleIsThatOfTheReadme(t *testing.T) {
+func TestGoogle_SampleMatchesReadme(t *testing.T) {
 	f, r := mustImport(t, Google, Options{Sample: 0.1, NeverRan: NeverRanDrop}, realTrace(t, "google-2011"))
 	checkImport(t, f, r)
-	// The README leaves the tasks with hidden requests out as well.
-	if tasks := r.Tasks - noted(r, "CPU request the trace hides"); r.Nodes != 1237 || tasks != 17_789 {
+	// The README excludes the tasks with hidden requests as well.
+	if tasks := r.Tasks - noted(r, "CPU request that the trace hides"); r.Nodes != 1237 || tasks != 17_789 {
 		t.Errorf("%d machines, %d tasks; want 1,237 and 17,789", r.Nodes, tasks)
 	}
 }
 
-// hidden files make an import fall back on the raw ones.
+// hiding hides files, so that an import uses the raw ones.
 type hiding struct {
 	fs.FS
 	names []string
@@ -190,7 +190,7 @@ func (h hiding) Open(name string) (fs.File, error) {
 	return h.FS.Open(name)
 }
 
-func TestGoogle_RawEventsGiveWhatTheDerivedFilesGive(t *testing.T) {
+func TestGoogle_RawEventsMatchDerivedFiles(t *testing.T) {
 	src := realTrace(t, "google-2011")
 	derived, dr := mustImport(t, Google, Options{}, src)
 	raw, rr := mustImport(t, Google, Options{}, Source{FS: hiding{src.FS, []string{"tasks.csv", "machines.csv"}}})
@@ -201,30 +201,30 @@ func TestGoogle_RawEventsGiveWhatTheDerivedFilesGive(t *testing.T) {
 	if *derived.Until != *raw.Until || len(derived.Jobs) != len(raw.Jobs) || fmt.Sprint(derived.Events) != fmt.Sprint(raw.Events) {
 		t.Error("the events differ")
 	}
-	// The derived files hide the requests of 291 tasks, which the raw files
-	// tell in a later event, and a time that ends in half a millisecond may be
-	// rounded either way there. Nothing else may differ.
-	hidden := noted(dr, "CPU request the trace hides")
-	told, rounded := 0, 0
+	// The derived files hide the requests of 291 tasks, which the raw files contain
+	// in a later event, and may round a time that ends in half a millisecond either
+	// way. Nothing else may differ.
+	hidden := noted(dr, "CPU request that the trace hides")
+	counts, rounded := 0, 0
 	for i := range derived.Jobs {
 		a, b := &derived.Jobs[i], &raw.Jobs[i]
 		switch {
 		case encoded(t, a) == encoded(t, b):
 		case slices.ContainsFunc(a.Groups, func(g scenario.Group) bool { return g.Resources["cpu"] == 1 && g.Resources["memory"] == 1 }):
-			told++
+			counts++
 		case closeDurations(a, b):
 			rounded++
 		default:
-			t.Errorf("%s differs, and it hides nothing", a.ID)
+			t.Errorf("%s differs, although no request is hidden", a.ID)
 		}
 	}
-	if hidden != 291 || told == 0 || told > hidden || rounded > 10 {
-		t.Errorf("%d jobs differ in requests, %d in rounding; %d tasks hide their requests", told, rounded, hidden)
+	if hidden != 291 || counts == 0 || counts > hidden || rounded > 10 {
+		t.Errorf("%d jobs differ in requests, %d in rounding; %d tasks hide their requests", counts, rounded, hidden)
 	}
 }
 
-// closeDurations is whether the tasks of two jobs run for the same times, give
-// or take a second.
+// closeDurations reports whether the tasks of two jobs have the same durations, with a
+// tolerance of one second.
 func closeDurations(a, b *scenario.Job) bool {
 	x, y := durations(a), durations(b)
 	return slices.EqualFunc(x, y, func(d, e scenario.Duration) bool {
@@ -251,7 +251,7 @@ func encoded(t *testing.T, j *scenario.Job) string {
 	return b.String()
 }
 
-func TestSWF_RealTraceHasTheCountsOfItsReadme(t *testing.T) {
+func TestSWF_RealTraceMatchesReadme(t *testing.T) {
 	src := realTrace(t, "metacentrum-2013")
 	f, r := mustImport(t, SWF, Options{}, src)
 	checkImport(t, f, r)
@@ -268,7 +268,7 @@ func TestSWF_RealTraceHasTheCountsOfItsReadme(t *testing.T) {
 	for i := range f.Jobs {
 		bands[*f.Jobs[i].Priority]++
 	}
-	// Both rows without a run time are in q_4d.
+	// The two rows without a run time are in q_4d.
 	if bands[80] != 5674 || bands[50] != 7794 || bands[20] != 4430 {
 		t.Errorf("bands %v; want 5,674, 7,794 and 4,430", bands)
 	}
@@ -279,7 +279,7 @@ func TestSWF_RealTraceHasTheCountsOfItsReadme(t *testing.T) {
 	}
 }
 
-func TestImports_AreTheSameEveryTime(t *testing.T) {
+func TestImports_AreDeterministic(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		opts Options

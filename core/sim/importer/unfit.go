@@ -10,10 +10,9 @@ import (
 	"github.com/cede-scheduler/cede/core/sim/scenario"
 )
 
-// countUnfit counts the tasks that no node could hold, were it empty, and
-// those of jobs that want more different nodes than there are. Both are the
-// usual price of a small cluster; without the count they look like a fault of
-// a policy.
+// countUnfit counts the tasks that fit no empty node, and the tasks of jobs that require
+// more different nodes than the cluster has. Both are normal for a reduced cluster; if
+// they were not reported, they would look like a fault of a policy.
 func (b *builder) countUnfit() {
 	shapes := nodeShapes(b.file.Nodes)
 	fits := make(map[string]bool)
@@ -31,16 +30,16 @@ func (b *builder) countUnfit() {
 			})
 			switch {
 			case !ok:
-				b.report.note(*g.Count, "tasks that fit no node of this cluster", "kept; they cannot be placed")
+				b.report.note(*g.Count, "tasks that fit no node of this cluster", "imported; they cannot be placed")
 			case apart:
 				b.report.note(max(0, *g.Count-len(b.file.Nodes)),
-					"tasks beyond one per node, of jobs that want different machines", "kept; they must wait")
+					"tasks beyond one per node, of jobs that require different machines", "imported; they stay pending")
 			}
 		}
 	}
 }
 
-// nodeShapes picks one node of each kind.
+// nodeShapes returns one node of each kind.
 func nodeShapes(nodes []scenario.Node) []*scenario.Node {
 	seen := make(map[string]bool)
 	var shapes []*scenario.Node
@@ -81,9 +80,8 @@ func writeAmounts(b *strings.Builder, q scenario.Quantities) {
 	}
 }
 
-// fitsEmpty is whether an empty node has room for one instance. A constraint
-// on node.id is taken as met: importers write one only for a node that is
-// there.
+// fitsEmpty reports whether an empty node can hold one instance. It treats a constraint on
+// node.id as satisfied: importers add one only for an existing node.
 func fitsEmpty(n *scenario.Node, g *scenario.Group) bool {
 	for r, amount := range g.Resources {
 		if n.Capacity[r] < amount {

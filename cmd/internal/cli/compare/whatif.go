@@ -137,7 +137,7 @@ func asideNotes(list []jobspec.IgnoredField) (notes []importer.Note) {
 		if a.AffectsPlacement {
 			done = "ignored, although Nomad uses it to exclude nodes"
 		}
-		notes = append(notes, importer.Note{Count: 1, What: fmt.Sprintf("%d %s", a.Count, a.Name), Done: done})
+		notes = append(notes, importer.Note{Count: 1, Subject: fmt.Sprintf("%d %s", a.Count, a.Name), Handling: done})
 	}
 	return notes
 }
@@ -191,7 +191,7 @@ func (w *whatIf) play(ctx context.Context) error {
 		return err
 	}
 	for _, n := range w.notes {
-		w.env.Warn(fmt.Sprintf("%s: %s: %s", w.name, ofHowMany(n.Count, n.What), n.Done))
+		w.env.Warn(fmt.Sprintf("%s: %s: %s", w.name, ofHowMany(n.Count, n.Subject), n.Handling))
 	}
 	ends = append(ends, answer.unplaced())
 	for _, err := range slices.DeleteFunc(ends, func(err error) bool { return err == nil }) {
