@@ -19,7 +19,7 @@ import (
 )
 
 // onDisk is a cluster of one server in real time, with its log on disk.
-func onDisk(b *testing.B, change func(*Config)) *storm {
+func onDisk(b *testing.B, change func(*Config)) *loadCluster {
 	b.Helper()
 	disk, err := storage.Open(storage.Config{Dir: b.TempDir()})
 	if err != nil {
@@ -31,13 +31,13 @@ func onDisk(b *testing.B, change func(*Config)) *storm {
 
 // inMemory is the same without a disk, for storms whose making would be 5,000
 // writes.
-func inMemory(b *testing.B, change func(*Config)) *storm {
+func inMemory(b *testing.B, change func(*Config)) *loadCluster {
 	b.Helper()
 	log := raft.NewInmemStore()
 	return inRealTime(b, change, raftnode.Config{Log: log, Stable: log, Snapshots: raft.NewInmemSnapshotStore()})
 }
 
-func inRealTime(b *testing.B, change func(*Config), rc raftnode.Config) *storm {
+func inRealTime(b *testing.B, change func(*Config), rc raftnode.Config) *loadCluster {
 	b.Helper()
 	_, transport := raft.NewInmemTransport("s1")
 	store := state.New()
@@ -54,7 +54,7 @@ func inRealTime(b *testing.B, change func(*Config), rc raftnode.Config) *storm {
 		b.Fatal(err)
 	}
 	m.faults = &faultyLog{Node: m.node}
-	cfg := Config{ID: m.id, Log: m.faults, Store: store, Policies: host{}, Workers: 2}
+	cfg := Config{ID: m.id, Log: m.faults, Store: store, Policies: builtinHost{}, Workers: 2}
 	change(&cfg)
 	if m.server, err = New(cfg); err != nil {
 		b.Fatal(err)
@@ -71,11 +71,11 @@ func inRealTime(b *testing.B, change func(*Config), rc raftnode.Config) *storm {
 	if err := m.node.Bootstrap(raft.Server{ID: "s1", Address: "s1"}); err != nil {
 		b.Fatal(err)
 	}
-	w := &world{t: b, members: []*member{m}, ctx: ctx}
+	w := &harness{t: b, members: []*member{m}, ctx: ctx}
 	for m.server.term.Load() == nil {
 		time.Sleep(time.Millisecond)
 	}
-	return &storm{world: w, s: m.server, entries: &m.faults.entries, wait: func() {}}
+	return &loadCluster{harness: w, s: m.server, entries: &m.faults.entries, wait: func() {}}
 }
 
 // 5,000 nodes times 10 system jobs with coalescing off, then drained.
@@ -85,7 +85,7 @@ func BenchmarkStorm1(b *testing.B) {
 		b.StopTimer()
 		st := inMemory(b, func(*Config) {})
 		st.systemJobs()
-		st.settled(10 * time.Millisecond)
+		st.waitBrokerIdle(10 * time.Millisecond)
 		off := false
 		st.configure(func(c *model.SchedulerConfig) { c.BrokerPaused, c.Coalescing = true, &off })
 		for !st.s.broker.Paused() {
@@ -95,14 +95,14 @@ func BenchmarkStorm1(b *testing.B) {
 		for stats := st.s.broker.Stats(); stats.Types[model.JobSystem].Ready+stats.Types[model.JobSystem].Pending < 10*nodes; stats = st.s.broker.Stats() {
 			time.Sleep(10 * time.Millisecond)
 		}
-		st.count()
+		st.resetCount()
 		before := st.processed()
 		b.StartTimer()
 		st.configure(func(c *model.SchedulerConfig) { c.Coalescing = &off })
 		for st.processed() == before {
 			time.Sleep(time.Millisecond)
 		}
-		st.settled(5 * time.Millisecond)
+		st.waitBrokerIdle(5 * time.Millisecond)
 		b.ReportMetric(float64(st.entries.Load()), "entries")
 		b.ReportMetric(float64(st.processed()-before), "processed")
 	}
@@ -117,9 +117,9 @@ func BenchmarkStorm2(b *testing.B) {
 		st.systemJobs()
 		st.registerAll(b, nodes)
 		st.submitOnce(b, coretest.Job("service").Count(nodes).Ask(100, 100, 0).Obj())
-		st.settled(20 * time.Millisecond)
+		st.waitBrokerIdle(20 * time.Millisecond)
 		st.beatAll(b, nodes)
-		st.count()
+		st.resetCount()
 		for st.s.nodes.Len() > 0 {
 			time.Sleep(time.Millisecond)
 		}
@@ -127,7 +127,7 @@ func BenchmarkStorm2(b *testing.B) {
 		for !st.allDown() {
 			time.Sleep(5 * time.Millisecond)
 		}
-		st.settled(5 * time.Millisecond)
+		st.waitBrokerIdle(5 * time.Millisecond)
 		b.ReportMetric(float64(st.entries.Load()), "entries")
 	}
 }
@@ -169,7 +169,7 @@ func BenchmarkSubmittedToPlaced(b *testing.B) {
 			b.Error(err)
 		}
 	})
-	st.settled(10 * time.Millisecond)
+	st.waitBrokerIdle(10 * time.Millisecond)
 	had := 0
 	for b.Loop() {
 		watch := st.s.Watch(state.TableAllocs.All())
@@ -185,7 +185,7 @@ func BenchmarkSubmittedToPlaced(b *testing.B) {
 	}
 }
 
-func (st *storm) submitOnce(b *testing.B, j *model.Job) {
+func (st *loadCluster) submitOnce(b *testing.B, j *model.Job) {
 	b.Helper()
 	if _, err := st.s.RegisterJob(st.ctx, j, endpoint.RegisterOptions{}); err != nil {
 		b.Fatal(err)

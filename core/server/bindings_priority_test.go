@@ -12,26 +12,26 @@ import (
 
 // Whatever becomes of a class, bindings that exist keep the priority that they were
 // given, and nobody looks at them again.
-func TestPriorityClasses_ThatChangeMoveNoBinding(t *testing.T) {
-	play(t, 1, nil, func(w *world) {
-		w.anyGap()
+func TestPriorityClasses_ChangesDoNotAffectBindings(t *testing.T) {
+	runServers(t, 1, nil, func(w *harness) {
+		w.allowAnyPriorityGap()
 		w.putCluster("m", 10)
 		put := func(value int32, text string) {
-			w.must(func(s *Server) error {
+			w.mustCall(func(s *Server) error {
 				_, err := s.PutPriorityClass(w.ctx, &model.PriorityClass{Name: "gold", Value: value, Description: text})
 				return err
 			})
 		}
 		put(100, "")
-		w.bind("holder", 200, 8, nil)
-		w.settle()
-		w.must(func(s *Server) error {
+		w.registerBinding("holder", 200, 8, nil)
+		w.waitIdle()
+		w.mustCall(func(s *Server) error {
 			_, err := s.RegisterBinding(w.ctx, &model.Binding{
 				ID: "waits", PriorityClass: "gold", Replicas: 1, Resources: model.Resources{"units": 4},
 			}, endpoint.RegisterOptions{})
 			return err
 		})
-		w.settle()
+		w.waitIdle()
 		count := func() (n int) {
 			for range w.snap().Evals() {
 				n++
@@ -40,54 +40,54 @@ func TestPriorityClasses_ThatChangeMoveNoBinding(t *testing.T) {
 		}
 		before := count()
 		put(100, "another description")
-		w.must(func(s *Server) error {
+		w.mustCall(func(s *Server) error {
 			_, err := s.DeletePriorityClass(w.ctx, "gold")
 			return err
 		})
 		put(300, "another class")
-		w.settle()
+		w.waitIdle()
 		if after := count(); after != before {
 			t.Errorf("%d evaluations were made of it", after-before)
 		}
 		if b := w.snap().Binding(bindingKey("waits")); b.Priority != 100 || !b.Preempts {
 			t.Errorf("binding %+v", b)
 		}
-		w.expectOn("waits", "")
-		w.expectOn("holder", "m:1")
+		w.expectAssigned("waits", "")
+		w.expectAssigned("holder", "m:1")
 	})
 }
 
 // A priority that is raised while a binding waits counts when room appears.
-func TestRegisterBinding_APriorityThatIsRaisedWhileItWaitsCounts(t *testing.T) {
-	play(t, 1, nil, func(w *world) {
+func TestRegisterBinding_RaisedPriorityOfBlockedBindingApplies(t *testing.T) {
+	runServers(t, 1, nil, func(w *harness) {
 		w.putCluster("m", 10)
-		w.bind("holder", 9, 8, nil)
-		w.bind("raised", 1, 8, nil)
-		w.bind("other", 2, 8, nil)
-		w.settle()
-		w.bind("raised", 3, 8, nil)
-		w.settle()
-		w.must(func(s *Server) error {
+		w.registerBinding("holder", 9, 8, nil)
+		w.registerBinding("raised", 1, 8, nil)
+		w.registerBinding("other", 2, 8, nil)
+		w.waitIdle()
+		w.registerBinding("raised", 3, 8, nil)
+		w.waitIdle()
+		w.mustCall(func(s *Server) error {
 			_, err := s.StopBinding(w.ctx, bindingKey("holder"), endpoint.StopOptions{})
 			return err
 		})
-		w.settle()
-		w.expectOn("raised", "m:1")
-		w.expectOn("other", "")
+		w.waitIdle()
+		w.expectAssigned("raised", "m:1")
+		w.expectAssigned("other", "")
 	})
 }
 
 // Both sides hear of an eviction, and its cost is the work since the last checkpoint.
-func TestServer_TellsBothSidesOfABindingsEviction(t *testing.T) {
-	play(t, 1, nil, func(w *world) {
-		w.anyGap()
+func TestServer_ReportsEvictionOfBindingForBothSides(t *testing.T) {
+	runServers(t, 1, nil, func(w *harness) {
+		w.allowAnyPriorityGap()
 		w.putCluster("m", 10)
-		w.bind("low", 1, 8, func(b *model.Binding) { b.Checkpoint = int64(time.Minute) })
-		w.settle()
+		w.registerBinding("low", 1, 8, func(b *model.Binding) { b.Checkpoint = int64(time.Minute) })
+		w.waitIdle()
 		time.Sleep(130 * time.Second)
-		w.bind("high", 5, 8, preempts)
-		w.settle()
-		told := strings.Join(w.seen("Preemption", "Decision"), "\n")
+		w.registerBinding("high", 5, 8, withPreemption)
+		w.waitIdle()
+		told := strings.Join(w.eventTypes("Preemption", "Decision"), "\n")
 		for _, want := range []string{"AssignmentPreempted default/low/m/", "PreemptionDecided claim/default/high/m/"} {
 			if !strings.Contains(told, want) {
 				t.Errorf("nothing was told of %s in\n%s", want, told)

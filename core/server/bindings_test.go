@@ -22,18 +22,18 @@ import (
 const memberSecret = "the secret of a member cluster"
 
 // putCluster registers a cluster that has no agent.
-func (w *world) putCluster(id string, units int64) {
+func (w *harness) putCluster(id string, units int64) {
 	w.t.Helper()
-	w.must(func(s *Server) error {
+	w.mustCall(func(s *Server) error {
 		_, err := s.PutCluster(w.ctx, &model.Cluster{ID: id, Capacity: model.Resources{"units": units}})
 		return err
 	})
 }
 
-// bind registers a binding of one replica; change may be nil.
-func (w *world) bind(id string, priority int32, units int64, change func(*model.Binding)) {
+// registerBinding registers a binding of one replica; change may be nil.
+func (w *harness) registerBinding(id string, priority int32, units int64, change func(*model.Binding)) {
 	w.t.Helper()
-	w.must(func(s *Server) error {
+	w.mustCall(func(s *Server) error {
 		b := &model.Binding{ID: id, Priority: priority, Replicas: 1, Resources: model.Resources{"units": units}}
 		if change != nil {
 			change(b)
@@ -43,11 +43,11 @@ func (w *world) bind(id string, priority int32, units int64, change func(*model.
 	})
 }
 
-func preempts(b *model.Binding) { b.Preempts = true }
+func withPreemption(b *model.Binding) { b.Preempts = true }
 
-// anyGap has bindings evict whatever is of a lower priority.
-func (w *world) anyGap() {
-	w.must(func(s *Server) error {
+// allowAnyPriorityGap has bindings evict whatever is of a lower priority.
+func (w *harness) allowAnyPriorityGap() {
+	w.mustCall(func(s *Server) error {
 		config := coretest.AllPreempt()
 		config.PriorityDelta = new(int32(1))
 		_, err := s.SetConfig(w.ctx, config, nil)
@@ -55,8 +55,8 @@ func (w *world) anyGap() {
 	})
 }
 
-// on is the live replicas of a binding, by cluster.
-func (w *world) on(binding string) map[string]int {
+// replicasByCluster is the live replicas of a binding, by cluster.
+func (w *harness) replicasByCluster(binding string) map[string]int {
 	clusters := map[string]int{}
 	for _, a := range w.snap().BindingAssignments(bindingKey(binding)) {
 		if a.Live() {
@@ -66,9 +66,9 @@ func (w *world) on(binding string) map[string]int {
 	return clusters
 }
 
-func (w *world) expectOn(binding, want string) {
+func (w *harness) expectAssigned(binding, want string) {
 	w.t.Helper()
-	if got := fmt.Sprint(w.on(binding)); got != "map["+want+"]" {
+	if got := fmt.Sprint(w.replicasByCluster(binding)); got != "map["+want+"]" {
 		w.t.Errorf("binding %s is on %s, want [%s]", binding, got, want)
 	}
 }
@@ -77,8 +77,8 @@ func bindingKey(id string) model.JobKey {
 	return model.JobKey{Namespace: model.DefaultNamespace, ID: id}
 }
 
-// seen is the types of the events of some topics so far, with what each is about.
-func (w *world) seen(topics ...string) []string {
+// eventTypes is the types of the events of some topics so far, with what each is about.
+func (w *harness) eventTypes(topics ...string) []string {
 	w.t.Helper()
 	s, err := w.leader().server.Events(w.ctx, 1, topics)
 	if err != nil {
@@ -101,26 +101,26 @@ func (w *world) seen(topics ...string) []string {
 
 // The proposal's example: capacity 10, of which priorities 0 to 3 hold 1, 2, 5
 // and 2; one of priority 10 needs 5.
-func TestServer_EvictsExactlyWhomTheProposalSays(t *testing.T) {
-	play(t, 1, nil, func(w *world) {
-		w.anyGap()
+func TestServer_EvictsVictimsOfTheProposal(t *testing.T) {
+	runServers(t, 1, nil, func(w *harness) {
+		w.allowAnyPriorityGap()
 		w.putCluster("m", 10)
 		for priority, units := range []int64{1, 2, 5, 2} {
-			w.bind(fmt.Sprintf("p%d", priority), int32(priority), units, nil)
+			w.registerBinding(fmt.Sprintf("p%d", priority), int32(priority), units, nil)
 		}
-		w.settle()
-		w.bind("p10", 10, 5, func(b *model.Binding) { b.Preempts = true })
-		w.settle()
-		w.expectOn("p10", "m:1")
-		w.expectOn("p2", "")
+		w.waitIdle()
+		w.registerBinding("p10", 10, 5, func(b *model.Binding) { b.Preempts = true })
+		w.waitIdle()
+		w.expectAssigned("p10", "m:1")
+		w.expectAssigned("p2", "")
 		for _, id := range []string{"p0", "p1", "p3"} {
-			w.expectOn(id, "m:1")
+			w.expectAssigned(id, "m:1")
 		}
 		decisions, err := w.leader().server.Decisions(w.ctx, eventsink.DecisionQuery{})
 		if err != nil || len(decisions) != 1 || len(decisions[0].Victims) != 1 || decisions[0].Victims[0].JobID != "p2" || decisions[0].ClusterID != "m" {
 			t.Errorf("decisions %+v, %v", decisions, err)
 		}
-		told := strings.Join(w.seen(string(events.Preemption), string(events.Assignment)), "\n")
+		told := strings.Join(w.eventTypes(string(events.Preemption), string(events.Assignment)), "\n")
 		for _, want := range []string{"AssignmentPreempted default/p2/m/", "AssignmentEvicted default/p2/m/", "AssignmentEnded default/p2/m/", "AssignmentPlaced default/p10/m/"} {
 			if !strings.Contains(told, want) {
 				t.Errorf("nothing was told of %s in\n%s", want, told)
@@ -129,60 +129,60 @@ func TestServer_EvictsExactlyWhomTheProposalSays(t *testing.T) {
 	})
 }
 
-func TestServer_APreemptorStartsWhenItsVictimHasHadItsTimeAndTheVictimComesBack(t *testing.T) {
-	play(t, 1, nil, func(w *world) {
-		w.anyGap()
+func TestServer_PreemptorStartsAfterKillTimeoutAndVictimReturns(t *testing.T) {
+	runServers(t, 1, nil, func(w *harness) {
+		w.allowAnyPriorityGap()
 		w.putCluster("m", 10)
-		w.bind("low", 1, 8, func(b *model.Binding) { b.KillTimeout = int64(time.Minute) })
-		w.settle()
-		w.bind("high", 5, 8, preempts)
+		w.registerBinding("low", 1, 8, func(b *model.Binding) { b.KillTimeout = int64(time.Minute) })
+		w.waitIdle()
+		w.registerBinding("high", 5, 8, withPreemption)
 		time.Sleep(50 * time.Second)
-		w.expectOn("low", "")
-		w.expectOn("high", "")
+		w.expectAssigned("low", "")
+		w.expectAssigned("high", "")
 		if claims := w.snap().ClusterClaims("m"); len(claims) != 1 || claims[0].Claimant != bindingKey("high") {
 			t.Errorf("claims %+v", claims)
 		}
 		time.Sleep(20 * time.Second)
-		w.expectOn("high", "m:1")
-		w.must(func(s *Server) error {
+		w.expectAssigned("high", "m:1")
+		w.mustCall(func(s *Server) error {
 			_, err := s.StopBinding(w.ctx, bindingKey("high"), endpoint.StopOptions{})
 			return err
 		})
-		w.settle()
-		w.expectOn("high", "")
-		w.expectOn("low", "m:1")
+		w.waitIdle()
+		w.expectAssigned("high", "")
+		w.expectAssigned("low", "m:1")
 	})
 }
 
-func TestServer_WhatABindingWaitsForIsSeenByTheNextLeader(t *testing.T) {
-	play(t, 3, nil, func(w *world) {
-		w.anyGap()
+func TestServer_BlockedBindingSurvivesChangeOfLeader(t *testing.T) {
+	runServers(t, 3, nil, func(w *harness) {
+		w.allowAnyPriorityGap()
 		w.putCluster("m", 10)
-		w.bind("first", 1, 8, func(b *model.Binding) { b.Duration = int64(10 * time.Minute) })
-		w.settle()
-		w.bind("second", 1, 8, nil)
-		w.settle()
-		w.expectOn("second", "")
+		w.registerBinding("first", 1, 8, func(b *model.Binding) { b.Duration = int64(10 * time.Minute) })
+		w.waitIdle()
+		w.registerBinding("second", 1, 8, nil)
+		w.waitIdle()
+		w.expectAssigned("second", "")
 		w.leader().halt()
 		time.Sleep(15 * time.Minute)
-		w.settle()
-		w.expectOn("second", "m:1")
+		w.waitIdle()
+		w.expectAssigned("second", "m:1")
 	})
 }
 
-func TestServer_FinishedAndStoppedBindingsAreForgotten(t *testing.T) {
-	play(t, 1, nil, func(w *world) {
+func TestCollectGarbage_RemovesFinishedAndStoppedBindings(t *testing.T) {
+	runServers(t, 1, nil, func(w *harness) {
 		w.putCluster("m", 10)
-		w.bind("done", 1, 2, func(b *model.Binding) { b.Duration = int64(time.Minute) })
-		w.bind("stopped", 1, 2, nil)
-		w.bind("stays", 1, 2, nil)
-		w.settle()
-		w.must(func(s *Server) error {
+		w.registerBinding("done", 1, 2, func(b *model.Binding) { b.Duration = int64(time.Minute) })
+		w.registerBinding("stopped", 1, 2, nil)
+		w.registerBinding("stays", 1, 2, nil)
+		w.waitIdle()
+		w.mustCall(func(s *Server) error {
 			_, err := s.StopBinding(w.ctx, bindingKey("stopped"), endpoint.StopOptions{Purge: true})
 			return err
 		})
 		time.Sleep(2 * time.Minute)
-		w.settle()
+		w.waitIdle()
 		got, err := w.leader().server.CollectGarbage(w.ctx, true)
 		if err != nil || got.Bindings != 2 {
 			t.Errorf("collected %+v, %v", got, err)
@@ -196,16 +196,16 @@ func TestServer_FinishedAndStoppedBindingsAreForgotten(t *testing.T) {
 }
 
 // registerMember is an agent's first word; its cluster has 10 units.
-func (w *world) registerMember(id string) {
+func (w *harness) registerMember(id string) {
 	w.t.Helper()
-	w.must(func(s *Server) error {
+	w.mustCall(func(s *Server) error {
 		_, err := s.RegisterMember(w.ctx, &model.Cluster{ID: id, Capacity: model.Resources{"units": 10}}, memberSecret)
 		return err
 	})
 }
 
 // keepAlive has a cluster report until stop is called.
-func (w *world) keepAlive(id string) (stop func()) {
+func (w *harness) keepAlive(id string) (stop func()) {
 	quit := make(chan struct{})
 	w.group.Go(func() {
 		for {
@@ -225,81 +225,81 @@ func (w *world) keepAlive(id string) (stop func()) {
 	return func() { close(quit) }
 }
 
-// say has a cluster report of all its assignments.
-func (w *world) say(cluster string, status model.ClientStatus) {
+// reportAssignments has a cluster report of all its assignments.
+func (w *harness) reportAssignments(cluster string, status model.ClientStatus) {
 	w.t.Helper()
 	var updates []apply.AssignmentUpdate
 	for _, a := range w.snap().ClusterAssignments(cluster) {
 		updates = append(updates, apply.AssignmentUpdate{ID: a.ID, Client: status, Ready: a.Replicas, Text: "it says so"})
 	}
-	w.must(func(s *Server) error {
+	w.mustCall(func(s *Server) error {
 		_, err := s.UpdateAssignments(w.ctx, cluster, memberSecret, updates)
 		return err
 	})
 }
 
-func TestServer_ASilentClusterGetsNothingNewAndLosesItsWorkAfterAWhile(t *testing.T) {
-	play(t, 1, nil, func(w *world) {
+func TestClusters_MissedHeartbeatsWithdrawAssignments(t *testing.T) {
+	runServers(t, 1, nil, func(w *harness) {
 		w.registerMember("m1")
 		w.registerMember("m2")
 		defer w.keepAlive("m2")()
 		silence := w.keepAlive("m1")
-		w.bind("a", 1, 8, func(b *model.Binding) { b.Clusters = []string{"m1"} })
-		w.bind("b", 1, 1, func(b *model.Binding) { b.Weights = map[string]int{"m1": 2, "m2": 1} })
-		w.settle()
-		w.expectOn("a", "m1:1")
-		w.expectOn("b", "m1:1")
+		w.registerBinding("a", 1, 8, func(b *model.Binding) { b.Clusters = []string{"m1"} })
+		w.registerBinding("b", 1, 1, func(b *model.Binding) { b.Weights = map[string]int{"m1": 2, "m2": 1} })
+		w.waitIdle()
+		w.expectAssigned("a", "m1:1")
+		w.expectAssigned("b", "m1:1")
 		silence()
 		time.Sleep(time.Minute)
 		if c := w.snap().Cluster("m1"); !c.Down {
 			t.Error("a silent cluster is not down")
 		}
-		w.expectOn("b", "m1:1") // what is there stays for now
-		w.bind("c", 1, 1, nil)
-		w.settle()
-		w.expectOn("c", "m2:1")
+		w.expectAssigned("b", "m1:1") // what is there stays for now
+		w.registerBinding("c", 1, 1, nil)
+		w.waitIdle()
+		w.expectAssigned("c", "m2:1")
 		time.Sleep(6 * time.Minute)
-		w.settle()
-		w.expectOn("a", "")
-		w.expectOn("b", "m2:1")
+		w.waitIdle()
+		w.expectAssigned("a", "")
+		w.expectAssigned("b", "m2:1")
 		w.registerMember("m1")
 		defer w.keepAlive("m1")()
-		w.say("m1", model.ClientComplete) // it stopped what nobody wants any more
-		w.settle()
-		w.expectOn("a", "m1:1")
+		w.reportAssignments("m1", model.ClientComplete) // it stopped what nobody wants any more
+		w.waitIdle()
+		w.expectAssigned("a", "m1:1")
 	})
 }
 
-func TestServer_TheAgentSaysWhatBecomesOfWhatItsClusterWasAssigned(t *testing.T) {
-	play(t, 1, nil, func(w *world) {
-		w.anyGap()
+func TestClusters_AgentReportsAssignments(t *testing.T) {
+	runServers(t, 1, nil, func(w *harness) {
+		w.allowAnyPriorityGap()
 		w.registerMember("m")
 		defer w.keepAlive("m")()
-		w.bind("low", 1, 8, nil)
-		w.settle()
-		w.say("m", model.ClientRunning)
+		w.registerBinding("low", 1, 8, nil)
+		w.waitIdle()
+		w.reportAssignments("m", model.ClientRunning)
 		if a := w.snap().BindingAssignments(bindingKey("low"))[0]; a.Client != model.ClientRunning || a.Ready != 1 || a.ClientText != "it says so" {
 			t.Errorf("assignment %+v", a)
 		}
-		w.bind("high", 5, 8, preempts)
+		w.registerBinding("high", 5, 8, withPreemption)
 		time.Sleep(5 * time.Minute) // the cluster takes its time
-		w.expectOn("high", "")
-		w.say("m", model.ClientComplete)
-		w.settle()
-		w.expectOn("high", "m:1")
-		w.say("m", model.ClientFailed)
+		w.expectAssigned("high", "")
+		w.reportAssignments("m", model.ClientComplete)
+		w.waitIdle()
+		w.expectAssigned("high", "m:1")
+		w.reportAssignments("m", model.ClientFailed)
 		time.Sleep(time.Second)
-		w.expectOn("high", "")
-		w.expectOn("low", "m:1") // it has the room while the other waits a while
+		w.expectAssigned("high", "")
+		w.expectAssigned("low", "m:1") // it has the room while the other waits a while
 		time.Sleep(15 * time.Second)
-		w.say("m", model.ClientComplete)
-		w.settle()
-		w.expectOn("high", "m:1")
+		w.reportAssignments("m", model.ClientComplete)
+		w.waitIdle()
+		w.expectAssigned("high", "m:1")
 	})
 }
 
-func TestClusters_AreSpokenForByWhoKnowsTheirSecret(t *testing.T) {
-	play(t, 1, nil, func(w *world) {
+func TestClusters_RequireSecret(t *testing.T) {
+	runServers(t, 1, nil, func(w *harness) {
 		w.registerMember("m")
 		w.putCluster("plain", 10)
 		s := w.leader().server
@@ -330,25 +330,25 @@ func TestClusters_AreSpokenForByWhoKnowsTheirSecret(t *testing.T) {
 				t.Errorf("%s: %v, want %s", what, err, c.code)
 			}
 		}
-		w.must(func(s *Server) error {
+		w.mustCall(func(s *Server) error {
 			_, err := s.ClusterHeartbeat(w.ctx, "m", memberSecret, &endpoint.ClusterReport{Reported: model.Resources{"units": 4}})
 			return err
 		})
-		w.bind("large", 1, 5, func(b *model.Binding) { b.Clusters = []string{"m"} })
-		w.settle()
-		w.expectOn("large", "")
-		w.must(func(s *Server) error {
+		w.registerBinding("large", 1, 5, func(b *model.Binding) { b.Clusters = []string{"m"} })
+		w.waitIdle()
+		w.expectAssigned("large", "")
+		w.mustCall(func(s *Server) error {
 			_, err := s.ClusterHeartbeat(w.ctx, "m", memberSecret, &endpoint.ClusterReport{Reported: model.Resources{"units": 6}})
 			return err
 		})
-		w.settle()
-		w.expectOn("large", "m:1")
+		w.waitIdle()
+		w.expectAssigned("large", "m:1")
 	})
 }
 
-func TestRegisterBinding_SaysAllThatIsWrong(t *testing.T) {
-	play(t, 1, nil, func(w *world) {
-		w.submit(coretest.Job("taken").Ask(1, 1, 0))
+func TestRegisterBinding_ReturnsAllProblems(t *testing.T) {
+	runServers(t, 1, nil, func(w *harness) {
+		w.registerJob(coretest.Job("taken").Ask(1, 1, 0))
 		_, err := w.leader().server.RegisterBinding(w.ctx, &model.Binding{
 			ID: "taken", Replicas: -1, ClusterScoped: true, Preempts: true, ClassSource: model.FederatedPriorityClass,
 		}, endpoint.RegisterOptions{ExplicitPreemption: true})
@@ -364,10 +364,10 @@ func TestRegisterBinding_SaysAllThatIsWrong(t *testing.T) {
 	})
 }
 
-func TestRegisterBinding_TakesThePriorityOfItsClass(t *testing.T) {
-	play(t, 1, nil, func(w *world) {
+func TestRegisterBinding_UsesPriorityOfClass(t *testing.T) {
+	runServers(t, 1, nil, func(w *harness) {
 		for _, c := range []model.PriorityClass{{Name: "gold", Value: 1000}, {Name: "plain", Value: 50, GlobalDefault: true, NeverPreempts: true}} {
-			w.must(func(s *Server) error {
+			w.mustCall(func(s *Server) error {
 				_, err := s.PutPriorityClass(w.ctx, &c)
 				return err
 			})
@@ -403,32 +403,32 @@ func TestRegisterBinding_TakesThePriorityOfItsClass(t *testing.T) {
 				t.Errorf("%s: its class is missing: %t, %q", c.id, got.HasMissingClass(), got.ClassWarning())
 			}
 		}
-		w.settle()
-		if told := strings.Join(w.seen("Binding"), "\n"); strings.Count(told, "PriorityClassMissing") != 1 || !strings.Contains(told, "PriorityClassMissing gone") {
+		w.waitIdle()
+		if told := strings.Join(w.eventTypes("Binding"), "\n"); strings.Count(told, "PriorityClassMissing") != 1 || !strings.Contains(told, "PriorityClassMissing gone") {
 			t.Errorf("of the class that is missing was told\n%s", told)
 		}
 	})
 }
 
-func TestStopBinding_UnknownAndTwice(t *testing.T) {
-	play(t, 1, nil, func(w *world) {
+func TestStopBinding_UnknownAndRepeated(t *testing.T) {
+	runServers(t, 1, nil, func(w *harness) {
 		s := w.leader().server
 		if _, err := s.StopBinding(w.ctx, bindingKey("x"), endpoint.StopOptions{}); apierror.CodeOf(err) != apierror.CodeNotFound {
 			t.Errorf("a binding that is not there: %v", err)
 		}
 		w.putCluster("m", 4)
-		w.bind("a", 1, 1, nil)
-		w.settle()
+		w.registerBinding("a", 1, 1, nil)
+		w.waitIdle()
 		for range 2 {
 			if _, err := s.StopBinding(w.ctx, bindingKey("a"), endpoint.StopOptions{}); err != nil {
 				t.Error(err)
 			}
-			w.settle()
+			w.waitIdle()
 		}
 		if _, err := s.DeleteCluster(w.ctx, "m", false); err != nil {
 			t.Errorf("an empty cluster: %v", err)
 		}
-		if !slices.Contains(w.seen(string(events.Cluster)), "ClusterDeleted m") {
+		if !slices.Contains(w.eventTypes(string(events.Cluster)), "ClusterDeleted m") {
 			t.Error("nothing was told of the cluster's end")
 		}
 	})
@@ -436,11 +436,11 @@ func TestStopBinding_UnknownAndTwice(t *testing.T) {
 
 // Who waits for clusters to come is told what those lack that have come, though none
 // of them takes it.
-func TestServer_ABindingSaysAnewWhyItWaitsWhenThereAreClusters(t *testing.T) {
-	play(t, 1, nil, func(w *world) {
-		w.bind("elsewhere", 5, 8, func(b *model.Binding) { b.Clusters = []string{"m2"} })
-		w.bind("large", 5, 80, nil)
-		w.settle()
+func TestServer_UpdatesExplanationWhenClustersRegister(t *testing.T) {
+	runServers(t, 1, nil, func(w *harness) {
+		w.registerBinding("elsewhere", 5, 8, func(b *model.Binding) { b.Clusters = []string{"m2"} })
+		w.registerBinding("large", 5, 80, nil)
+		w.waitIdle()
 		why := func(binding, want string) {
 			t.Helper()
 			for _, e := range w.snap().EvalsOfJob(bindingKey(binding)) {
@@ -451,7 +451,7 @@ func TestServer_ABindingSaysAnewWhyItWaitsWhenThereAreClusters(t *testing.T) {
 		}
 		why("elsewhere", "there are no clusters")
 		w.putCluster("m1", 10)
-		w.settle()
+		w.waitIdle()
 		why("elsewhere", "0 of 1 cluster: 1 excluded by the clusters that the binding allows")
 		why("large", "0 of 1 cluster: 1 lacks units")
 	})
@@ -459,46 +459,46 @@ func TestServer_ABindingSaysAnewWhyItWaitsWhenThereAreClusters(t *testing.T) {
 
 // A cluster that comes to offer less than runs there loses nothing by it; who then
 // needs room there has those leave who make up for that, too.
-func TestServer_AClusterThatShrinksBelowWhatRunsThere(t *testing.T) {
-	play(t, 1, nil, func(w *world) {
-		w.anyGap()
+func TestServer_ClusterShrinksBelowAssignments(t *testing.T) {
+	runServers(t, 1, nil, func(w *harness) {
+		w.allowAnyPriorityGap()
 		w.putCluster("m", 10)
 		for id, units := range map[string]int64{"a": 4, "b": 4, "c": 2} {
-			w.bind(id, map[string]int32{"a": 1, "b": 2, "c": 3}[id], units, nil)
+			w.registerBinding(id, map[string]int32{"a": 1, "b": 2, "c": 3}[id], units, nil)
 		}
-		w.settle()
+		w.waitIdle()
 		w.putCluster("m", 7)
-		w.settle()
+		w.waitIdle()
 		for _, id := range []string{"a", "b", "c"} {
-			w.expectOn(id, "m:1")
+			w.expectAssigned(id, "m:1")
 		}
-		w.bind("high", 9, 2, preempts) // of the four that leave three were too many
-		w.settle()
-		w.expectOn("high", "m:1")
-		w.expectOn("a", "")
-		w.expectOn("b", "")
-		w.expectOn("c", "m:1")
+		w.registerBinding("high", 9, 2, withPreemption) // of the four that leave three were too many
+		w.waitIdle()
+		w.expectAssigned("high", "m:1")
+		w.expectAssigned("a", "")
+		w.expectAssigned("b", "")
+		w.expectAssigned("c", "m:1")
 	})
 }
 
 // Room that is claimed and is then not there is claimed no longer; once there is room
 // again, the highest priority has it.
-func TestServer_WhoseClaimIsLostToASmallerClusterWaitsAgain(t *testing.T) {
-	play(t, 1, nil, func(w *world) {
-		w.anyGap()
+func TestServer_ClaimIsLostWhenClusterShrinks(t *testing.T) {
+	runServers(t, 1, nil, func(w *harness) {
+		w.allowAnyPriorityGap()
 		w.putCluster("m", 10)
-		w.bind("low", 1, 8, func(b *model.Binding) { b.KillTimeout = int64(time.Minute) })
-		w.settle()
-		w.bind("high", 5, 8, preempts)
+		w.registerBinding("low", 1, 8, func(b *model.Binding) { b.KillTimeout = int64(time.Minute) })
+		w.waitIdle()
+		w.registerBinding("high", 5, 8, withPreemption)
 		time.Sleep(10 * time.Second)
 		w.putCluster("m", 4)
 		time.Sleep(2 * time.Minute)
-		w.expectOn("low", "")
-		w.expectOn("high", "")
+		w.expectAssigned("low", "")
+		w.expectAssigned("high", "")
 		w.putCluster("m", 9)
 		time.Sleep(20 * time.Minute)
-		w.expectOn("high", "m:1")
-		w.expectOn("low", "")
+		w.expectAssigned("high", "m:1")
+		w.expectAssigned("low", "")
 		if claims := w.snap().ClusterClaims("m"); len(claims) != 0 {
 			t.Errorf("claims %+v", claims)
 		}

@@ -58,7 +58,7 @@ func (c *simCluster) addMembers() {
 	for i := range simMembers {
 		id := fmt.Sprintf("m%d", i)
 		m := &simMember{
-			c: c, id: id, secret: fmt.Sprintf("%x", sha256.Sum256([]byte(id))), others: i > 0, rand: rand.New(rand.NewPCG(c.net.seed, uint64(500+i))),
+			c: c, id: id, secret: fmt.Sprintf("%x", sha256.Sum256([]byte(id))), hasLeases: i > 0, rand: rand.New(rand.NewPCG(c.net.seed, uint64(500+i))),
 			running: map[string]bool{}, started: map[string]bool{},
 		}
 		c.members = append(c.members, m)
@@ -77,7 +77,7 @@ type simMember struct {
 	c      *simCluster
 	id     string
 	secret string
-	others bool // it has work of others, and keeps room for another pool
+	hasLeases bool // it has work of others, and keeps room for another pool
 	rand   *rand.Rand
 
 	mu      sync.Mutex
@@ -96,7 +96,7 @@ func (m *simMember) run() {
 // report is what the cluster has for bindings at the moment. At the end nothing of it
 // changes any more.
 func (m *simMember) report() *endpoint.ClusterReport {
-	if !m.others || m.c.calm.Load() {
+	if !m.hasLeases || m.c.faultsOver.Load() {
 		return &endpoint.ClusterReport{Reported: model.Resources{"units": simUnits}}
 	}
 	r := &endpoint.ClusterReport{Reported: model.Resources{"units": int64(simUnits - m.rand.IntN(4))}}
@@ -159,8 +159,8 @@ func (m *simMember) ended(a *model.Assignment) model.ClientStatus {
 	return model.ClientFailed
 }
 
-// agrees is whether what goes on here is what the state says.
-func (m *simMember) agrees(snap *state.Snapshot) {
+// checkAgreement is whether what goes on here is what the state says.
+func (m *simMember) checkAgreement(snap *state.Snapshot) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	live := map[string]bool{}
@@ -182,7 +182,7 @@ func (s *simClient) writeBinding(key, value string) {
 	b := simBinding(key, value, int64(1+s.rand.IntN(4)))
 	s.keys++
 	idempotency := fmt.Sprint(s.id, "/", s.keys)
-	op := s.c.history.begin(s.n, simInput{"write", key, value})
+	op := s.c.history.start(s.n, simInput{"write", key, value})
 	var answer *endpoint.Registered
 	err := s.until(func(ctx context.Context, srv *Server) error {
 		own := *b
@@ -194,7 +194,7 @@ func (s *simClient) writeBinding(key, value string) {
 	case err == nil:
 		op.end("")
 		s.seen = max(s.seen, answer.Index)
-	case !tryAgain(err):
+	case !isRetryable(err):
 		s.c.t.Errorf("%s: binding %s is not written: %v", s.id, key, err)
 	}
 }
@@ -202,7 +202,7 @@ func (s *simClient) writeBinding(key, value string) {
 func (s *simClient) stopBinding(key string) {
 	s.keys++
 	idempotency := fmt.Sprint(s.id, "/", s.keys)
-	op := s.c.history.begin(s.n, simInput{"stop", key, ""})
+	op := s.c.history.start(s.n, simInput{"stop", key, ""})
 	err := s.until(func(ctx context.Context, srv *Server) error {
 		_, err := srv.StopBinding(ctx, bindingKey(key), endpoint.StopOptions{Key: idempotency})
 		return err
@@ -212,7 +212,7 @@ func (s *simClient) stopBinding(key string) {
 		op.end("")
 	case apierror.CodeOf(err) == apierror.CodeNotFound:
 		op.end(absentJob)
-	case !tryAgain(err):
+	case !isRetryable(err):
 		s.c.t.Errorf("%s: binding %s is not stopped: %v", s.id, key, err)
 	}
 }
@@ -231,14 +231,14 @@ func (k *simChecks) bindings(a *replication.Applied) {
 		}
 	}
 	for c := range a.Snap.Clusters() {
-		k.clusterRoom(a, c)
+		k.clusterCapacity(a, c)
 		if c.Down {
 			k.downs[c.ID] = a.Index
 		}
 	}
 	for b := range a.Snap.Bindings() {
 		k.replicas(a, b)
-		if !b.Stopped && !b.Duplicated && k.lacks(a, b) > 0 && !awake(a.Snap, b.Key(), a.Entry.Time) {
+		if !b.Stopped && !b.Duplicated && k.lacks(a, b) > 0 && !hasActiveEval(a.Snap, b.Key(), a.Entry.Time) {
 			k.c.t.Errorf("index %d: binding %s lacks replicas, and nobody looks at it or waits for room", a.Index, b.ID)
 		}
 	}
@@ -262,9 +262,9 @@ func (k *simChecks) withdrawal(a *replication.Applied, victim *model.Assignment)
 	}
 }
 
-// clusterRoom is that a cluster holds no more than it has, and that who gets room there
+// clusterCapacity is that a cluster holds no more than it has, and that who gets room there
 // gets none that somebody else claimed at its priority or above.
-func (k *simChecks) clusterRoom(a *replication.Applied, c *model.Cluster) {
+func (k *simChecks) clusterCapacity(a *replication.Applied, c *model.Cluster) {
 	units := a.Snap.Dims().Index("units")
 	if units < 0 {
 		return
@@ -275,7 +275,7 @@ func (k *simChecks) clusterRoom(a *replication.Applied, c *model.Cluster) {
 		held += x.Vec[units]
 		was := k.last.Assignment(x.ID)
 		if b := a.Snap.Binding(x.Binding); x.Live() && b != nil && (was == nil || was.Vec[units] < x.Vec[units]) {
-			k.noteRank(c.ID, b.Priority, a.Index)
+			k.recordRank(c.ID, b.Priority, a.Index)
 			if got == "" || b.Priority > highest {
 				highest, got = b.Priority, x.ID
 			}
@@ -290,7 +290,7 @@ func (k *simChecks) clusterRoom(a *replication.Applied, c *model.Cluster) {
 		case claim.CreateIndex == a.Index:
 			k.c.seen.claims.Add(1)
 			k.claimants[claim.ID] = liveReplicas(a.Snap, claim.Claimant)
-			k.noteRank(c.ID, claim.Priority, a.Index)
+			k.recordRank(c.ID, claim.Priority, a.Index)
 		case claim.Priority >= highest && a.Entry.Time < claim.Expiry:
 			claimed += claim.Vec[units]
 		}
@@ -301,7 +301,7 @@ func (k *simChecks) clusterRoom(a *replication.Applied, c *model.Cluster) {
 	}
 }
 
-func (k *simChecks) noteRank(cluster string, priority int32, index uint64) {
+func (k *simChecks) recordRank(cluster string, priority int32, index uint64) {
 	if k.ranks[cluster] == nil {
 		k.ranks[cluster] = map[int32]uint64{}
 	}
@@ -400,14 +400,14 @@ func liveReplicas(snap *state.Snapshot, key model.JobKey) (n int) {
 	return n
 }
 
-// bindingsRest waits until nothing of what is assigned is on its way, or ends by itself:
+// waitBindingsIdle waits until nothing of what is assigned is on its way, or ends by itself:
 // that makes room for others.
-func (c *simCluster) bindingsRest(w *world) {
+func (c *simCluster) waitBindingsIdle(w *harness) {
 	c.t.Helper()
 	what := ""
 	for range 1000 { // clocks went wrong by some minutes, and some of it ends by the clock
-		if what = moving(w.snap()); what == "" {
-			if w.settle(); moving(w.snap()) == "" { // who came to room by that may end, too
+		if what = pendingChange(w.snap()); what == "" {
+			if w.waitIdle(); pendingChange(w.snap()) == "" { // who came to room by that may end, too
 				return
 			}
 		}
@@ -416,8 +416,8 @@ func (c *simCluster) bindingsRest(w *world) {
 	c.t.Errorf("%s is neither placed nor gone", what)
 }
 
-// moving is what will change something by itself, or "".
-func moving(snap *state.Snapshot) string {
+// pendingChange is what will change something by itself, or "".
+func pendingChange(snap *state.Snapshot) string {
 	for x := range snap.Assignments() {
 		cluster, b := snap.Cluster(x.ClusterID), snap.Binding(x.Binding)
 		pending := cluster != nil && cluster.HasAgent() && x.Client == model.ClientPending
@@ -434,9 +434,9 @@ func moving(snap *state.Snapshot) string {
 	return ""
 }
 
-// bound is whether every binding has what it wants, or somebody waits for room for it,
+// checkBindingsComplete is whether every binding has what it wants, or somebody waits for room for it,
 // and no room is claimed for nobody.
-func (c *simCluster) bound(w *world) {
+func (c *simCluster) checkBindingsComplete(w *harness) {
 	snap := w.snap()
 	for b := range snap.Bindings() {
 		replicas, clusters := 0, 0
@@ -453,7 +453,7 @@ func (c *simCluster) bound(w *world) {
 		if b.Stopped {
 			full = replicas == 0
 		}
-		if !full && (b.Stopped || !awake(snap, b.Key(), 0)) {
+		if !full && (b.Stopped || !hasActiveEval(snap, b.Key(), 0)) {
 			c.t.Errorf("binding %s (stopped: %t) has %d replicas on %d clusters at index %d, and waits for nothing", b.ID, b.Stopped, replicas, clusters, snap.Index())
 			for _, x := range snap.BindingAssignments(b.Key()) {
 				c.t.Logf("there is %+v", x)
@@ -472,14 +472,14 @@ func (c *simCluster) bound(w *world) {
 		}
 	}
 	for _, m := range c.members {
-		m.agrees(snap)
+		m.checkAgreement(snap)
 	}
 }
 
-// awake is whether an evaluation of a binding runs, waits for room, or comes again after
+// hasActiveEval is whether an evaluation of a binding runs, waits for room, or comes again after
 // it failed. That somebody looks at it when its claim expires is not enough: until then
 // are ten minutes, and room that comes meanwhile would wake nobody.
-func awake(snap *state.Snapshot, key model.JobKey, now int64) bool {
+func hasActiveEval(snap *state.Snapshot, key model.JobKey, now int64) bool {
 	return slices.ContainsFunc(snap.EvalsOfJob(key), func(e *model.Evaluation) bool {
 		return !e.Status.Final() && (e.TriggeredBy != model.TriggerRecheck || e.WaitUntil <= now)
 	})

@@ -76,8 +76,8 @@ func (k *simChecks) compare(r *simRun, a *replication.Applied) {
 	k.hashes[a.Index] = hash
 }
 
-// forget begins anew: the state is about to be replaced.
-func (k *simChecks) forget() {
+// reset begins anew: the state is about to be replaced.
+func (k *simChecks) reset() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.hashes, k.last = map[uint64][32]byte{}, state.New().Snapshot()
@@ -193,20 +193,20 @@ func (k *simChecks) capacity(a *replication.Applied) {
 	}
 }
 
-// rest ends all faults and checks that the cluster comes to rest by itself, and what it
+// checkAtRest ends all faults and checks that the cluster comes to rest by itself, and what it
 // is like then.
-func (c *simCluster) rest() {
-	c.net.weather(0, 0, 4*time.Millisecond)
+func (c *simCluster) checkAtRest() {
+	c.net.setQuality(0, 0, 4*time.Millisecond)
 	for _, s := range c.servers {
-		if s.run.Load() == nil && !s.away.Load() {
+		if s.run.Load() == nil && !s.absent.Load() {
 			s.start()
 		}
 	}
-	c.calm.Store(true)
+	c.faultsOver.Store(true)
 	if len(c.members) > 0 {
 		c.must(putPlain) // the operator may have deleted it
 	}
-	c.votersRest()
+	c.waitVotersStable()
 	for _, a := range c.agents {
 		c.must(func(ctx context.Context, s *Server) error {
 			_, drained := s.Drain(ctx, a.id, false)
@@ -214,7 +214,7 @@ func (c *simCluster) rest() {
 			return firstOf(drained, eligible)
 		})
 	}
-	w := &world{t: c.t, ctx: c.ctx, machines: map[string]*machine{}}
+	w := &harness{t: c.t, ctx: c.ctx, machines: map[string]*testNode{}}
 	for _, s := range c.servers {
 		r := s.run.Load()
 		if r == nil {
@@ -224,21 +224,21 @@ func (c *simCluster) rest() {
 		m.applied.Store(r.server)
 		w.members = append(w.members, m)
 	}
-	w.settle()
+	w.waitIdle()
 	time.Sleep(time.Minute) // nodes that were away are back, and what had to wait for them moved
-	c.bindingsRest(w)
-	w.settle()
-	w.check()
+	c.waitBindingsIdle(w)
+	w.waitIdle()
+	w.checkInvariants()
 	placed, evicted := c.checks.counts()
 	before := w.snap()
 	time.Sleep(30 * time.Second)
 	if p, e := c.checks.counts(); p != placed || e != evicted {
-		c.t.Errorf("at rest, %d are placed and %d evicted:%s", p-placed, e-evicted, written(before, w.snap()))
+		c.t.Errorf("at rest, %d are placed and %d evicted:%s", p-placed, e-evicted, diffStates(before, w.snap()))
 	}
-	c.complete(w)
-	c.bound(w)
+	c.checkJobsComplete(w)
+	c.checkBindingsComplete(w)
 	for _, a := range c.agents {
-		a.agrees(w.snap())
+		a.checkAgreement(w.snap())
 	}
 	for _, s := range c.servers {
 		if r := s.run.Load(); r == nil {
@@ -254,8 +254,8 @@ func (c *simCluster) rest() {
 	c.history.check(c.t)
 }
 
-// written is what was decided between two states, to look for why.
-func written(before, snap *state.Snapshot) string {
+// diffStates is what was decided between two states, to look for why.
+func diffStates(before, snap *state.Snapshot) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, " behind index %d", before.Index())
 	for a := range snap.Allocs() {
@@ -290,8 +290,8 @@ func firstOf(errs ...error) error {
 	return nil
 }
 
-// complete is whether every job has what it wants, or somebody waits for room for it.
-func (c *simCluster) complete(w *world) {
+// checkJobsComplete is whether every job has what it wants, or somebody waits for room for it.
+func (c *simCluster) checkJobsComplete(w *harness) {
 	snap := w.snap()
 	for job := range snap.Jobs() {
 		if job.Type != model.JobService {
@@ -307,7 +307,7 @@ func (c *simCluster) complete(w *world) {
 				live++
 			}
 		}
-		if live != want && (live > want || !w.waits(job.Key())) {
+		if live != want && (live > want || !w.hasBlockedEval(job.Key())) {
 			c.t.Errorf("job %s has %d of %d instances at index %d, and waits for nothing", job.ID, live, want, snap.Index())
 			for _, e := range snap.EvalsOfJob(job.Key()) {
 				c.t.Logf("evaluation %s (%s) of index %d is %s since %d: %s", e.ID, e.TriggeredBy, e.CreateIndex, e.Status, e.ModifyIndex, e.StatusText)

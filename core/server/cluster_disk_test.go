@@ -62,8 +62,8 @@ func newSimDisk(c *simCluster) *simDisk {
 	}
 }
 
-// left is what a server finds that starts after a crash at this moment.
-func (d *simDisk) left() *simDisk {
+// copyAfterCrash is what a server finds that starts after a crash at this moment.
+func (d *simDisk) copyAfterCrash() *simDisk {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	next := newSimDisk(d.c)
@@ -84,7 +84,7 @@ func (d *simDisk) clusterID() string {
 	return d.cluster
 }
 
-func (d *simDisk) keepClusterID(id string) error {
+func (d *simDisk) storeClusterID(id string) error {
 	d.pause()
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -106,8 +106,8 @@ func (d *simDisk) hang(on bool) {
 	}
 }
 
-// crawl has every write take up to so long.
-func (d *simDisk) crawl(slow time.Duration) {
+// slowDown has every write take up to so long.
+func (d *simDisk) slowDown(slow time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.slow, d.fault = slow, time.Now()
@@ -120,8 +120,8 @@ func (d *simDisk) failNext(n int) {
 	d.fails, d.fault = n, time.Now()
 }
 
-// wellSince is whether nothing was wrong with the disk since then.
-func (d *simDisk) wellSince(at time.Time) bool {
+// healthySince is whether nothing was wrong with the disk since then.
+func (d *simDisk) healthySince(at time.Time) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.slow == 0 && d.hangs == nil && d.fails == 0 && d.fault.Before(at)
@@ -133,7 +133,7 @@ func (d *simDisk) pause() {
 	slow, hangs := d.slow, d.hangs
 	d.mu.Unlock()
 	if slow > 0 {
-		time.Sleep(d.c.net.upTo(slow))
+		time.Sleep(d.c.net.randomDuration(slow))
 	}
 	if hangs != nil {
 		<-hangs
@@ -294,7 +294,7 @@ type simSnapshot struct {
 // Create implements raft.SnapshotStore.
 func (d *simDisk) Create(version raft.SnapshotVersion, index, term uint64, c raft.Configuration, at uint64, _ raft.Transport) (raft.SnapshotSink, error) {
 	return &simSnapshot{d: d, meta: raft.SnapshotMeta{
-		Version: version, ID: fmt.Sprintf("%d-%d-%d", term, index, d.c.net.upTo(1<<40)), Index: index, Term: term,
+		Version: version, ID: fmt.Sprintf("%d-%d-%d", term, index, d.c.net.randomDuration(1<<40)), Index: index, Term: term,
 		Configuration: c, ConfigurationIndex: at,
 	}}, nil
 }

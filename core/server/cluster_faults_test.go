@@ -46,16 +46,16 @@ func (c *simCluster) fault() (over func()) {
 	long := c.rand.IntN(2) == 0
 	switch c.rand.IntN(15) {
 	case 0, 1:
-		over := c.part(s, true, true)
+		over := c.partition(s, true, true)
 		if long {
-			time.Sleep(aloneFor)
-			c.readsAlone(s)
+			time.Sleep(isolationTimeout)
+			c.checkIsolatedReads(s)
 		}
 		return over
 	case 2:
-		return c.part(s, true, false)
+		return c.partition(s, true, false)
 	case 3:
-		return c.part(s, false, true)
+		return c.partition(s, false, true)
 	case 4:
 		other := c.servers[c.rand.IntN(len(c.servers))]
 		return c.cut([][2]string{{s.id, other.id}, {other.id, s.id}})
@@ -67,17 +67,17 @@ func (c *simCluster) fault() (over func()) {
 		}
 		return c.crash(c.servers...) // the power goes
 	case 7:
-		c.net.hold(s.id, true)
+		c.net.pause(s.id, true)
 		disk := s.disk
 		disk.hang(true)
-		return func() { disk.hang(false); c.net.hold(s.id, false) }
+		return func() { disk.hang(false); c.net.pause(s.id, false) }
 	case 8:
-		c.net.weather(0.05*float64(c.rand.IntN(4)), 0.1*float64(c.rand.IntN(3)), time.Duration(5+c.rand.IntN(60))*time.Millisecond)
-		return func() { c.net.weather(0, 0, 4*time.Millisecond) }
+		c.net.setQuality(0.05*float64(c.rand.IntN(4)), 0.1*float64(c.rand.IntN(3)), time.Duration(5+c.rand.IntN(60))*time.Millisecond)
+		return func() { c.net.setQuality(0, 0, 4*time.Millisecond) }
 	case 9:
 		disk := s.disk
-		disk.crawl(time.Duration(10+c.rand.IntN(200)) * time.Millisecond)
-		return func() { disk.crawl(0) }
+		disk.slowDown(time.Duration(10+c.rand.IntN(200)) * time.Millisecond)
+		return func() { disk.slowDown(0) }
 	case 10:
 		disk := s.disk
 		if long {
@@ -96,8 +96,8 @@ func (c *simCluster) fault() (over func()) {
 		defer cancel()
 		_ = r.node.Transfer(ctx) // who does not lead has nothing to hand over
 	case 13:
-		c.net.setDeaf(s.id, true)
-		return func() { c.net.setDeaf(s.id, false) }
+		c.net.setHanging(s.id, true)
+		return func() { c.net.setHanging(s.id, false) }
 	default:
 		agent := c.agents[c.rand.IntN(len(c.agents))].id
 		if long {
@@ -112,8 +112,8 @@ func (c *simCluster) fault() (over func()) {
 	return nil
 }
 
-// part cuts what a server sends to others, or what they send to it.
-func (c *simCluster) part(s *simServer, out, in bool) func() {
+// partition cuts what a server sends to others, or what they send to it.
+func (c *simCluster) partition(s *simServer, out, in bool) func() {
 	var links [][2]string
 	for _, o := range c.servers {
 		if o == s {
@@ -147,7 +147,7 @@ func (c *simCluster) crash(servers ...*simServer) func() {
 	}
 	return func() {
 		for _, s := range servers {
-			if s.run.Load() == nil && !s.away.Load() {
+			if s.run.Load() == nil && !s.absent.Load() {
 				s.start()
 			}
 		}

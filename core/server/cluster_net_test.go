@@ -16,8 +16,8 @@ import (
 	"github.com/cede-scheduler/cede/core/server/membership"
 )
 
-// lostAfter is how long a caller waits for what was lost.
-const lostAfter = 300 * time.Millisecond
+// lossTimeout is how long a caller waits for what was lost.
+const lossTimeout = 300 * time.Millisecond
 
 // errLost is a call of which the question or the answer was lost.
 var errLost = errors.New("no answer came")
@@ -32,12 +32,12 @@ type simNetwork struct {
 	mu    sync.Mutex
 	rand  *rand.Rand
 	cut   map[[2]string]int        // links that carry nothing, from and to; by how many faults
-	held  map[string]chan struct{} // who is paused: what comes and goes waits until it is closed
-	holds time.Time                // when somebody was last paused, or went on
-	deaf  map[string]int           // servers that answer nobody but Raft; by how many faults
+	paused  map[string]chan struct{} // who is paused: what comes and goes waits until it is closed
+	lastPause time.Time                // when somebody was last paused, or went on
+	hanging  map[string]int           // servers that answer nobody but Raft; by how many faults
 	alone map[string]time.Time     // servers that are cut off from every other one, since when
 	lose  float64                  // part of the messages that are lost
-	twice float64                  // part of those between servers' logs that come twice
+	duplicate float64                  // part of those between servers' logs that come twice
 	late  time.Duration            // that a message takes at most
 	// leads is who sent entries as the leader of a term.
 	leads map[uint64]string
@@ -46,23 +46,23 @@ type simNetwork struct {
 
 func newSimNetwork(seed uint64, wrong func(string, ...any)) *simNetwork {
 	return &simNetwork{
-		seed: seed, rand: rand.New(rand.NewPCG(seed, 2)), cut: map[[2]string]int{}, held: map[string]chan struct{}{}, deaf: map[string]int{}, alone: map[string]time.Time{},
+		seed: seed, rand: rand.New(rand.NewPCG(seed, 2)), cut: map[[2]string]int{}, paused: map[string]chan struct{}{}, hanging: map[string]int{}, alone: map[string]time.Time{},
 		late: 4 * time.Millisecond, leads: map[uint64]string{}, wrong: wrong,
 	}
 }
 
-// upTo is a random duration.
-func (n *simNetwork) upTo(d time.Duration) time.Duration {
+// randomDuration is a random duration.
+func (n *simNetwork) randomDuration(d time.Duration) time.Duration {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return time.Duration(n.rand.Int64N(int64(d)))
 }
 
-// doubles is whether a message comes twice.
-func (n *simNetwork) doubles() bool {
+// isDuplicated is whether a message comes twice.
+func (n *simNetwork) isDuplicated() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.twice > 0 && n.rand.Float64() < n.twice
+	return n.duplicate > 0 && n.rand.Float64() < n.duplicate
 }
 
 // setCut cuts what goes from one to another, or undoes one such fault.
@@ -99,49 +99,49 @@ func (n *simNetwork) aloneSince(id string) time.Time {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	since := n.alone[id]
-	if len(n.held) > 0 || n.holds.After(since) {
+	if len(n.paused) > 0 || n.lastPause.After(since) {
 		return time.Time{}
 	}
 	return since
 }
 
-// hold pauses somebody, or has it go on.
-func (n *simNetwork) hold(id string, on bool) {
+// pause pauses somebody, or has it go on.
+func (n *simNetwork) pause(id string, on bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.holds = time.Now()
-	switch c := n.held[id]; {
+	n.lastPause = time.Now()
+	switch c := n.paused[id]; {
 	case on && c == nil:
-		n.held[id] = make(chan struct{})
+		n.paused[id] = make(chan struct{})
 	case !on && c != nil:
 		close(c)
-		delete(n.held, id)
+		delete(n.paused, id)
 	}
 }
 
-// weather is how much is lost, comes twice, and how long messages take.
-func (n *simNetwork) weather(lose, twice float64, late time.Duration) {
+// setQuality is how much is lost, comes twice, and how long messages take.
+func (n *simNetwork) setQuality(lose, twice float64, late time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.lose, n.twice, n.late = lose, twice, late
+	n.lose, n.duplicate, n.late = lose, twice, late
 }
 
 // waiting is closed when neither is paused; nil: neither is.
 func (n *simNetwork) waiting(from, to string) <-chan struct{} {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if c := n.held[from]; c != nil {
+	if c := n.paused[from]; c != nil {
 		return c
 	}
-	if c := n.held[to]; c != nil {
+	if c := n.paused[to]; c != nil {
 		return c
 	}
 	return nil
 }
 
-// carry is one message. It is false when it does not arrive: it is lost, or one of
+// deliver is one message. It is false when it does not arrive: it is lost, or one of
 // the two is dead, which is when these channels are closed; nil: it cannot die.
-func (n *simNetwork) carry(from, to string, dead, otherDead <-chan struct{}) bool {
+func (n *simNetwork) deliver(from, to string, dead, otherDead <-chan struct{}) bool {
 	n.mu.Lock()
 	lost := n.cut[[2]string{from, to}] > 0 || n.lose > 0 && n.rand.Float64() < n.lose
 	took := time.Duration(n.rand.Int64N(int64(n.late)))
@@ -166,42 +166,42 @@ func (n *simNetwork) carry(from, to string, dead, otherDead <-chan struct{}) boo
 	}
 }
 
-// ask is a call: a question, what is done with it, and an answer.
-func (n *simNetwork) ask(from, to string, do func() error, dead, otherDead <-chan struct{}) error {
-	if !n.carry(from, to, dead, otherDead) {
-		time.Sleep(lostAfter)
+// call is a call: a question, what is done with it, and an answer.
+func (n *simNetwork) call(from, to string, do func() error, dead, otherDead <-chan struct{}) error {
+	if !n.deliver(from, to, dead, otherDead) {
+		time.Sleep(lossTimeout)
 		return errLost
 	}
 	err := do()
-	if !n.carry(to, from, otherDead, dead) {
-		time.Sleep(lostAfter)
+	if !n.deliver(to, from, otherDead, dead) {
+		time.Sleep(lossTimeout)
 		return errLost
 	}
 	return err
 }
 
-// setDeaf has a server answer nobody but Raft, or undoes one such fault: the pool takes it
+// setHanging has a server answer nobody but Raft, or undoes one such fault: the pool takes it
 // for alive, and whoever asks it anything hears nothing.
-func (n *simNetwork) setDeaf(id string, on bool) {
+func (n *simNetwork) setHanging(id string, on bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if on {
-		n.deaf[id]++
+		n.hanging[id]++
 	} else {
-		n.deaf[id]--
+		n.hanging[id]--
 	}
 }
 
 // request is a call of anything but Raft.
 func (n *simNetwork) request(from, to string, do func() error, dead, otherDead <-chan struct{}) error {
 	n.mu.Lock()
-	deaf := n.deaf[to] > 0
+	deaf := n.hanging[to] > 0
 	n.mu.Unlock()
 	if deaf {
-		time.Sleep(lostAfter)
+		time.Sleep(lossTimeout)
 		return errLost
 	}
-	return n.ask(from, to, do, dead, otherDead)
+	return n.call(from, to, do, dead, otherDead)
 }
 
 // leader notes who acts as the leader of a term. There is one.
@@ -235,13 +235,13 @@ func (l *simLink) call(to raft.ServerAddress, send func() (keep func(), err erro
 	}
 	once := func() (func(), error) {
 		var keep func()
-		err := net.ask(l.run.of.id, string(to), func() (err error) {
+		err := net.call(l.run.of.id, string(to), func() (err error) {
 			keep, err = send()
 			return err
 		}, l.run.dead, other.dead)
 		return keep, err
 	}
-	if net.doubles() {
+	if net.isDuplicated() {
 		l.run.of.c.group.Go(func() { _, _ = once() })
 	}
 	keep, err := once()
@@ -279,8 +279,8 @@ func (l *simLink) RequestPreVote(id raft.ServerID, to raft.ServerAddress, args *
 	})
 }
 
-// staysUnderWay is how long a snapshot may lie on a connection that its sender gave up.
-const staysUnderWay = 20 * time.Second
+// maxSnapshotDelay is how long a snapshot may lie on a connection that its sender gave up.
+const maxSnapshotDelay = 20 * time.Second
 
 // InstallSnapshot implements raft.Transport. What comes twice comes late: the sender
 // gave up one connection, and sent it again by another.
@@ -295,13 +295,13 @@ func (l *simLink) InstallSnapshot(id raft.ServerID, to raft.ServerAddress, args 
 		return err
 	}
 	once := func(resp *raft.InstallSnapshotResponse) error {
-		return net.ask(l.run.of.id, string(to), func() error {
+		return net.call(l.run.of.id, string(to), func() error {
 			return l.InmemTransport.InstallSnapshot(id, to, args, resp, bytes.NewReader(whole))
 		}, l.run.dead, other.dead)
 	}
-	if net.doubles() {
+	if net.isDuplicated() {
 		l.run.of.c.group.Go(func() {
-			time.Sleep(net.upTo(staysUnderWay))
+			time.Sleep(net.randomDuration(maxSnapshotDelay))
 			_ = once(&raft.InstallSnapshotResponse{})
 		})
 	}
@@ -327,8 +327,8 @@ type simPeers struct{ run *simRun }
 
 var _ Peers = simPeers{}
 
-// asked has another server answer.
-func asked[T any](p simPeers, to string, f func(h rpc.Handler) (T, error)) (T, error) {
+// callPeer has another server answer.
+func callPeer[T any](p simPeers, to string, f func(h rpc.Handler) (T, error)) (T, error) {
 	var answer T
 	other := p.run.of.c.server(to).run.Load()
 	if other == nil || other.server == nil {
@@ -346,42 +346,42 @@ func asked[T any](p simPeers, to string, f func(h rpc.Handler) (T, error)) (T, e
 }
 
 func (p simPeers) Status(ctx context.Context, to, begin string) (*rpc.Status, error) {
-	return asked(p, to, func(h rpc.Handler) (*rpc.Status, error) { return h.Status(ctx, begin) })
+	return callPeer(p, to, func(h rpc.Handler) (*rpc.Status, error) { return h.Status(ctx, begin) })
 }
 
 func (p simPeers) Dequeue(ctx context.Context, to string, most int, wait time.Duration) (*rpc.Deliveries, error) {
-	return asked(p, to, func(h rpc.Handler) (*rpc.Deliveries, error) { return h.Dequeue(ctx, most, wait) })
+	return callPeer(p, to, func(h rpc.Handler) (*rpc.Deliveries, error) { return h.Dequeue(ctx, most, wait) })
 }
 
 func (p simPeers) UpdateDelivery(ctx context.Context, to string, s rpc.DeliveryUpdate) error {
-	_, err := asked(p, to, func(h rpc.Handler) (struct{}, error) { return struct{}{}, h.UpdateDelivery(ctx, s) })
+	_, err := callPeer(p, to, func(h rpc.Handler) (struct{}, error) { return struct{}{}, h.UpdateDelivery(ctx, s) })
 	return err
 }
 
 func (p simPeers) SubmitPlan(ctx context.Context, to string, plan []byte) ([]byte, error) {
-	return asked(p, to, func(h rpc.Handler) ([]byte, error) { return h.SubmitPlan(ctx, plan) })
+	return callPeer(p, to, func(h rpc.Handler) ([]byte, error) { return h.SubmitPlan(ctx, plan) })
 }
 
 func (p simPeers) WriteEvals(ctx context.Context, to string, e rpc.EvalResults) error {
-	_, err := asked(p, to, func(h rpc.Handler) (struct{}, error) { return struct{}{}, h.WriteEvals(ctx, e) })
+	_, err := callPeer(p, to, func(h rpc.Handler) (struct{}, error) { return struct{}{}, h.WriteEvals(ctx, e) })
 	return err
 }
 
 func (p simPeers) Apply(ctx context.Context, to string, entry []byte) (rpc.Applied, error) {
-	return asked(p, to, func(h rpc.Handler) (rpc.Applied, error) { return h.Apply(ctx, entry) })
+	return callPeer(p, to, func(h rpc.Handler) (rpc.Applied, error) { return h.Apply(ctx, entry) })
 }
 
 func (p simPeers) Keyring(ctx context.Context, to string, verb rpc.KeyVerb, key []byte) ([]string, error) {
-	return asked(p, to, func(h rpc.Handler) ([]string, error) { return h.Keyring(ctx, verb, key) })
+	return callPeer(p, to, func(h rpc.Handler) ([]string, error) { return h.Keyring(ctx, verb, key) })
 }
 
-// simSeat is a server's place in gossip, which tells everybody everything at once;
+// simGossip is a server's place in gossip, which tells everybody everything at once;
 // what gossip makes of a bad network, core/server takes as a hint alone.
-type simSeat struct{ run *simRun }
+type simGossip struct{ run *simRun }
 
-var _ membership.Gossip = simSeat{}
+var _ membership.Gossip = simGossip{}
 
-func (s simSeat) Members() []membership.Member {
+func (s simGossip) Members() []membership.Member {
 	var list []membership.Member
 	for _, o := range s.run.of.c.servers {
 		m := membership.Member{ID: o.id, Since: o.since(), Raft: o.id, RPC: o.id, HTTP: "http://" + o.id, Expect: simVotes}
@@ -400,17 +400,17 @@ func (s simSeat) Members() []membership.Member {
 	return list
 }
 
-func (s simSeat) Changed() <-chan struct{} { return nil }
+func (s simGossip) Changed() <-chan struct{} { return nil }
 
-func (s simSeat) Forget(string) {} // who is removed may come back
+func (s simGossip) Forget(string) {} // who is removed may come back
 
-func (s simSeat) SetCluster(id string) error { return s.run.disk.keepClusterID(id) }
+func (s simGossip) SetCluster(id string) error { return s.run.disk.storeClusterID(id) }
 
-func (simSeat) Join(...string) (int, error) { return 0, errLost }
+func (simGossip) Join(...string) (int, error) { return 0, errLost }
 
-func (s simSeat) Leave(context.Context) error {
+func (s simGossip) Leave(context.Context) error {
 	s.run.of.left.Store(true)
 	return nil
 }
 
-func (s simSeat) Keyring(rpc.KeyVerb, []byte) ([]string, error) { return []string{s.run.of.id}, nil }
+func (s simGossip) Keyring(rpc.KeyVerb, []byte) ([]string, error) { return []string{s.run.of.id}, nil }

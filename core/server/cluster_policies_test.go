@@ -27,14 +27,14 @@ var _ policymgr.Host = simHost{}
 
 const laterModules = 100
 
-// mild takes those that it is shown first or last.
-type mild struct{ last bool }
+// orderPolicy takes those that it is shown first or last.
+type orderPolicy struct{ last bool }
 
-var _ sdk.VictimScorer = mild{}
+var _ sdk.VictimScorer = orderPolicy{}
 
-func (mild) Info() sdk.Info { return sdk.Info{Name: simPolicy, Delta: 10} }
+func (orderPolicy) Info() sdk.Info { return sdk.Info{Name: simPolicy, Delta: 10} }
 
-func (m mild) ScoreVictims(in *sdk.Candidates, out *sdk.VictimScores) error {
+func (m orderPolicy) ScoreVictims(in *sdk.Candidates, out *sdk.VictimScores) error {
 	for i := range out.Score {
 		out.Tier[i] = int64(in.Rows.Priority[i])
 		if m.last {
@@ -51,7 +51,7 @@ func (simHost) Builtins() []*policy.Version {
 func (simHost) Describe(_ context.Context, r policy.LoadRequest) (*model.PolicyVersion, error) {
 	sum := sha256.Sum256(r.Module)
 	digest := "sha256:" + hex.EncodeToString(sum[:])
-	v, err := openMild(digest, r.Module)
+	v, err := openOrderPolicy(digest, r.Module)
 	if err != nil {
 		return nil, err
 	}
@@ -63,18 +63,18 @@ func (simHost) Describe(_ context.Context, r policy.LoadRequest) (*model.PolicyV
 // Open makes a version ready. Modules from laterModules on want an interface that the release
 // before this one does not have.
 func (h simHost) Open(_ context.Context, v *model.PolicyVersion, module []byte) (*policy.Version, error) {
-	if len(module) > 0 && module[0] >= laterModules && h.release == theReleaseBefore {
+	if len(module) > 0 && module[0] >= laterModules && h.release == previousRelease {
 		return nil, errors.New("it wants interface 2, and this server has 1: upgrade it")
 	}
-	return openMild(v.Digest, module)
+	return openOrderPolicy(v.Digest, module)
 }
 
-func openMild(digest string, module []byte) (*policy.Version, error) {
+func openOrderPolicy(digest string, module []byte) (*policy.Version, error) {
 	if len(module) == 0 {
 		return nil, fmt.Errorf("the module is empty")
 	}
 	last := module[0]%2 == 1
 	return policy.NewVersion(policy.Source{
-		Name: simPolicy, Module: policy.Native(digest, func() sdk.Policy { return mild{last} }),
+		Name: simPolicy, Module: policy.Native(digest, func() sdk.Policy { return orderPolicy{last} }),
 	})
 }

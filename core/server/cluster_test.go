@@ -39,7 +39,7 @@ import (
 
 // simSize is how much goes on in a cluster.
 type simSize struct {
-	patient                          bool // some jobs are kept for nodes that are silent
+	disconnects                          bool // some jobs are kept for nodes that are silent
 	nodes, clients, requests, faults int
 	voters                           simVoters
 	ttl                              time.Duration // of nodes and clusters; 0: so long that few are lost
@@ -54,13 +54,13 @@ func ttlOf(seed uint64) time.Duration {
 	return 0
 }
 
-// simSeen is how often what the faults are for came about, over all seeds.
-type simSeen struct{ claims, withdrawn, joined, lost, left, alone, back, kept atomic.Int64 }
+// simStats is how often what the faults are for came about, over all seeds.
+type simStats struct{ claims, withdrawn, joined, lost, left, alone, back, kept atomic.Int64 }
 
-// check fails where the simulation looks at nothing any more: where what comes about once
+// checkCoverage fails where the simulation looks at nothing any more: where what comes about once
 // in so many seeds never did in twenty times as many. How often it does is a matter of
 // chance in each seed: of what is seldom there may be none among the 50 of a common run.
-func (s *simSeen) check(t *testing.T, seeds uint64) {
+func (s *simStats) checkCoverage(t *testing.T, seeds uint64) {
 	for _, thing := range []struct {
 		what string
 		n    *atomic.Int64
@@ -105,8 +105,8 @@ func TestCluster_HoldsUnderFaults(t *testing.T) {
 		}
 		seeds = n
 	}
-	seen := &simSeen{}
-	t.Cleanup(func() { seen.check(t, seeds) })
+	seen := &simStats{}
+	t.Cleanup(func() { seen.checkCoverage(t, seeds) })
 	for seed := from; seed < from+seeds; seed++ {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
@@ -116,11 +116,11 @@ func TestCluster_HoldsUnderFaults(t *testing.T) {
 				}
 			}()
 			size := size
-			size.voters, size.ttl, size.patient = votersOf(seed), ttlOf(seed), true
+			size.voters, size.ttl, size.disconnects = votersOf(seed), ttlOf(seed), true
 			synctest.Test(t, func(t *testing.T) {
-				playSim(t, seed, size, replication.Versions{}, func(c *simCluster) {
+				runSim(t, seed, size, replication.Versions{}, func(c *simCluster) {
 					c.seen = seen
-					c.everything()
+					c.runWithFaults()
 				})
 			})
 		})
@@ -143,17 +143,17 @@ type simCluster struct {
 	members []*simMember
 	checks  *simChecks
 	history *simHistory
-	seen    *simSeen
-	calm    atomic.Bool // faults are over, and nobody changes anything by himself
+	seen    *simStats
+	faultsOver    atomic.Bool // faults are over, and nobody changes anything by himself
 
 	ctx    context.Context // of everybody who uses the servers
 	cancel context.CancelFunc
 	group  sync.WaitGroup // of everything that is under way
 }
 
-// playSim plays a story on three servers of a release, and checks what is left.
-func playSim(t *testing.T, seed uint64, size simSize, release replication.Versions, story func(c *simCluster)) {
-	c := &simCluster{t: t, size: size, rand: rand.New(rand.NewPCG(seed, 1)), history: &simHistory{}, seen: &simSeen{}}
+// runSim plays a story on three servers of a release, and checks what is left.
+func runSim(t *testing.T, seed uint64, size simSize, release replication.Versions, story func(c *simCluster)) {
+	c := &simCluster{t: t, size: size, rand: rand.New(rand.NewPCG(seed, 1)), history: &simHistory{}, seen: &simStats{}}
 	c.net = newSimNetwork(seed, t.Errorf)
 	c.checks = newSimChecks(c)
 	c.ctx, c.cancel = context.WithCancel(context.Background())
@@ -163,7 +163,7 @@ func playSim(t *testing.T, seed uint64, size simSize, release replication.Versio
 		list = append(list, raft.Server{ID: raft.ServerID(s.id), Address: raft.ServerAddress(s.id)})
 	}
 	if size.voters != sameVoters { // it is there before anybody looks at the list
-		c.addServer(simVotes, release).away.Store(true)
+		c.addServer(simVotes, release).absent.Store(true)
 	}
 	for _, s := range c.servers[:simVotes] {
 		s.start()
@@ -173,11 +173,11 @@ func playSim(t *testing.T, seed uint64, size simSize, release replication.Versio
 	}
 	defer c.stop()
 	story(c)
-	c.rest()
+	c.checkAtRest()
 }
 
-// everything is the story of a cluster that everybody uses amid faults.
-func (c *simCluster) everything() {
+// runWithFaults is the story of a cluster that everybody uses amid faults.
+func (c *simCluster) runWithFaults() {
 	c.must(func(ctx context.Context, s *Server) error {
 		_, err := s.SetConfig(ctx, simConfig(""), nil)
 		return err
@@ -258,7 +258,7 @@ type simServer struct {
 	clock *simClock
 	run   atomic.Pointer[simRun] // nil while it is down
 	began atomic.Int64           // Unix nanoseconds of the last start or crash
-	away  atomic.Bool            // it has yet to join, or was lost for good
+	absent  atomic.Bool            // it has yet to join, or was lost for good
 	left  atomic.Bool            // the pool was told that it leaves
 	// release is what the program on the machine understands; zero: this release.
 	release replication.Versions
@@ -275,7 +275,7 @@ type simRun struct {
 	trans  *raft.InmemTransport
 	node   *raftnode.Node
 	server *Server
-	told   atomic.Pointer[Server] // server, once it is there
+	started   atomic.Pointer[Server] // server, once it is there
 	cancel context.CancelFunc
 	done   chan struct{}
 }
@@ -316,7 +316,7 @@ func (s *simServer) start() {
 		Store: store, Versions: s.release, Timing: simTiming,
 		Observe: func(list []replication.Applied) {
 			s.c.checks.applied(r, list)
-			if server := r.told.Load(); server != nil {
+			if server := r.started.Load(); server != nil {
 				server.Observe(list)
 			}
 		},
@@ -326,14 +326,14 @@ func (s *simServer) start() {
 	}
 	r.server, err = New(Config{
 		ID: s.id, Log: r.node, Store: store, Policies: simHost{s.release}, Modules: simModules{s.disk}, Workers: 2, Clock: s.clock,
-		Membership: simSeat{r}, Peers: simPeers{r}, Raft: r.node.Raft(), Expect: simVotes, NewID: s.newID, Random: s.random,
-		Versions: s.release, Pool: s.c.size.voters.timing(), HeartbeatTTL: s.c.size.ttl, HeartbeatGrace: s.c.size.ttl, FailoverGrace: 3 * s.c.size.ttl,
+		Membership: simGossip{r}, Peers: simPeers{r}, Raft: r.node.Raft(), Expect: simVotes, NewID: s.newID, Random: s.random,
+		Versions: s.release, Pool: s.c.size.voters.poolTiming(), HeartbeatTTL: s.c.size.ttl, HeartbeatGrace: s.c.size.ttl, FailoverGrace: 3 * s.c.size.ttl,
 		Logger: slog.New(slog.NewTextHandler(s.c.output(), nil)).With("server", s.id),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.told.Store(r.server)
+	r.started.Store(r.server)
 	var ctx context.Context
 	ctx, r.cancel = context.WithCancel(context.Background())
 	s.c.group.Go(func() {
@@ -354,9 +354,9 @@ func (s *simServer) crash() {
 	}
 	s.began.Store(time.Now().UnixNano())
 	close(r.dead)
-	s.c.net.hold(s.id, false)
+	s.c.net.pause(s.id, false)
 	old := s.disk
-	s.disk = old.left()
+	s.disk = old.copyAfterCrash()
 	old.hang(false)
 	r.cancel()
 	<-r.done

@@ -20,13 +20,13 @@ import (
 	"github.com/cede-scheduler/cede/core/state"
 )
 
-// theReleaseBefore stands for it: this release, of what it understands left out what is new.
-var theReleaseBefore = replication.Versions{Oldest: 1, Newest: replication.Newest - 1}
+// previousRelease stands for it: this release, of what it understands left out what is new.
+var previousRelease = replication.Versions{Oldest: 1, Newest: replication.Newest - 1}
 
-// rolled starts a pool of the release before, under clients and agents.
-func rolled(t *testing.T, story func(c *simCluster)) {
+// runUpgrade starts a pool of the release before, under clients and agents.
+func runUpgrade(t *testing.T, story func(c *simCluster)) {
 	synctest.Test(t, func(t *testing.T) {
-		playSim(t, 1, simSize{nodes: 3, clients: 2, requests: 12}, theReleaseBefore, func(c *simCluster) {
+		runSim(t, 1, simSize{nodes: 3, clients: 2, requests: 12}, previousRelease, func(c *simCluster) {
 			c.must(func(ctx context.Context, s *Server) error {
 				_, err := s.SetConfig(ctx, simConfig(""), nil)
 				return err
@@ -37,8 +37,8 @@ func rolled(t *testing.T, story func(c *simCluster)) {
 	})
 }
 
-// roll replaces the program of a server, as somebody does who stops it and starts another.
-func (s *simServer) roll(release replication.Versions) {
+// replaceRelease replaces the program of a server, as somebody does who stops it and starts another.
+func (s *simServer) replaceRelease(release replication.Versions) {
 	s.crash()
 	s.release = release
 	s.start()
@@ -54,8 +54,8 @@ func (c *simCluster) lead() *Server {
 	return lead
 }
 
-// version waits until the cluster is at a version, and fails if it never is.
-func (c *simCluster) version(want uint32) {
+// waitVersion waits until the cluster is at a version, and fails if it never is.
+func (c *simCluster) waitVersion(want uint32) {
 	c.t.Helper()
 	for range 300 {
 		if at, _ := c.lead().Versions(); at == want {
@@ -69,9 +69,9 @@ func (c *simCluster) version(want uint32) {
 
 // A pool is upgraded one server after the other, with everybody at work. What is new is
 // refused until the last one is, and then it holds everywhere.
-func TestUpgrade_ServersOneAfterTheOther(t *testing.T) {
-	rolled(t, func(c *simCluster) {
-		c.version(theReleaseBefore.Newest)
+func TestUpgrade_RollingUpgrade(t *testing.T) {
+	runUpgrade(t, func(c *simCluster) {
+		c.waitVersion(previousRelease.Newest)
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
@@ -80,7 +80,7 @@ func TestUpgrade_ServersOneAfterTheOther(t *testing.T) {
 		key := model.JobKey{Namespace: model.DefaultNamespace, ID: "none"}
 		for i, s := range c.servers {
 			time.Sleep(3 * time.Second)
-			c.version(theReleaseBefore.Newest)
+			c.waitVersion(previousRelease.Newest)
 			if _, ours := c.lead().Versions(); ours == replication.Ours() {
 				result, err := c.lead().writer.Propose(c.ctx, &replication.StopBinding{Key: key})
 				if err != nil || result.Err == nil || result.Err.Code != replication.CodeConflict ||
@@ -88,22 +88,22 @@ func TestUpgrade_ServersOneAfterTheOther(t *testing.T) {
 					t.Errorf("after %d servers, what is new is answered by %+v, %v", i, result, err)
 				}
 			}
-			s.roll(replication.Versions{})
+			s.replaceRelease(replication.Versions{})
 		}
-		c.version(replication.Newest)
+		c.waitVersion(replication.Newest)
 		<-done
 		result, err := c.lead().writer.Propose(c.ctx, &replication.StopBinding{Key: key})
 		if err != nil || result.Err == nil || result.Err.Code != replication.CodeNotFound {
 			t.Errorf("what is new is answered by %+v, %v", result, err)
 		}
-		c.refusesToGoBack(c.servers[0])
+		c.checkDowngradeRefused(c.servers[0])
 	})
 }
 
-// refusesToGoBack is that the release before does not start on what a server has now.
+// checkDowngradeRefused is that the release before does not start on what a server has now.
 // A log that begins with who belongs to the cluster is not replayed before others tell
 // what of it is committed (see replication's trackCommits); so there is a snapshot.
-func (c *simCluster) refusesToGoBack(s *simServer) {
+func (c *simCluster) checkDowngradeRefused(s *simServer) {
 	c.t.Helper()
 	r := s.run.Load()
 	for range 300 {
@@ -119,7 +119,7 @@ func (c *simCluster) refusesToGoBack(s *simServer) {
 	_, trans := raft.NewInmemTransport(raft.ServerAddress(s.id))
 	n, err := raftnode.Open(raftnode.Config{
 		ServerID: s.id, Log: s.disk, Stable: s.disk, Snapshots: s.disk, Modules: simModules{s.disk}, Transport: trans,
-		Store: state.New(), Versions: theReleaseBefore,
+		Store: state.New(), Versions: previousRelease,
 	})
 	if err == nil {
 		select {
@@ -139,8 +139,8 @@ func (c *simCluster) refusesToGoBack(s *simServer) {
 }
 
 // A server whose release cannot follow the cluster is not taken in.
-func TestUpgrade_WhoCannotFollowIsNotTakenIn(t *testing.T) {
-	play(t, 1, nil, func(w *world) {
+func TestUpgrade_RejectsIncompatibleServer(t *testing.T) {
+	runServers(t, 1, nil, func(w *harness) {
 		leader := w.leader().server
 		for _, c := range []struct {
 			theirs replication.Versions
@@ -148,7 +148,7 @@ func TestUpgrade_WhoCannotFollowIsNotTakenIn(t *testing.T) {
 		}{
 			{replication.Ours(), ""},
 			{replication.Versions{Oldest: replication.Newest, Newest: replication.Newest + 1}, ""},
-			{theReleaseBefore, "install the release that the other servers run"},
+			{previousRelease, "install the release that the other servers run"},
 			{replication.Versions{Oldest: replication.Newest + 1, Newest: replication.Newest + 2}, "upgrade one release at a time"},
 		} {
 			st, err := leader.RPCHandler().Status(w.ctx, "")
@@ -165,10 +165,10 @@ func TestUpgrade_WhoCannotFollowIsNotTakenIn(t *testing.T) {
 }
 
 // A policy that a server of the release before cannot run decides once all can.
-func TestUpgrade_PoliciesThatOnlyTheNewReleaseRuns(t *testing.T) {
-	rolled(t, func(c *simCluster) {
+func TestUpgrade_PolicyRequiringNewRelease(t *testing.T) {
+	runUpgrade(t, func(c *simCluster) {
 		for _, s := range c.servers[1:] {
-			s.roll(replication.Versions{})
+			s.replaceRelease(replication.Versions{})
 			time.Sleep(5 * time.Second)
 		}
 		module := policy.LoadRequest{Module: []byte{laterModules}}
@@ -190,7 +190,7 @@ func TestUpgrade_PoliciesThatOnlyTheNewReleaseRuns(t *testing.T) {
 		if apierror.CodeOf(err) != apierror.CodeConflict || !strings.Contains(err.Error(), "server s1 rejected it: it wants interface 2") {
 			t.Errorf("while one server cannot run it: %v", err)
 		}
-		c.servers[0].roll(replication.Versions{})
+		c.servers[0].replaceRelease(replication.Versions{})
 		for range 100 {
 			if err = activate(); err == nil {
 				break
@@ -205,7 +205,7 @@ func TestUpgrade_PoliciesThatOnlyTheNewReleaseRuns(t *testing.T) {
 
 // A snapshot of one cluster is restored into another, a pool: its nodes register there
 // again, go on with what they run, and nothing is placed twice.
-func TestSnapshot_GoesIntoAnotherPool(t *testing.T) {
+func TestSnapshot_RestoresIntoAnotherPool(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var saved bytes.Buffer
 		var before *state.Snapshot
@@ -224,7 +224,7 @@ func TestSnapshot_GoesIntoAnotherPool(t *testing.T) {
 		}
 		var nodes []*simAgent
 		var history *simHistory
-		playSim(t, 1, size, replication.Versions{}, func(c *simCluster) {
+		runSim(t, 1, size, replication.Versions{}, func(c *simCluster) {
 			fill(c)
 			var lead *simRun
 			for lead == nil {
@@ -244,9 +244,9 @@ func TestSnapshot_GoesIntoAnotherPool(t *testing.T) {
 		if err != nil || info.ClusterID != before.Meta().ClusterID || info.Version != replication.Newest || info.Allocs != before.AllocCount() {
 			t.Fatalf("the snapshot holds %+v, %v", info, err)
 		}
-		playSim(t, 2, size, replication.Versions{}, func(c *simCluster) {
+		runSim(t, 2, size, replication.Versions{}, func(c *simCluster) {
 			other := c.lead().Snapshot().Meta().ClusterID
-			c.checks.forget()
+			c.checks.reset()
 			c.must(func(ctx context.Context, s *Server) error {
 				return s.cfg.Log.(*raftnode.Node).RestoreSnapshot(ctx, bytes.NewReader(saved.Bytes()))
 			})

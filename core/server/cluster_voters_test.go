@@ -26,8 +26,8 @@ const (
 
 func votersOf(seed uint64) simVoters { return simVoters(seed % 3) }
 
-// timing is how patient the pool is.
-func (v simVoters) timing() membership.Timing {
+// poolTiming is how patient the pool is.
+func (v simVoters) poolTiming() membership.Timing {
 	t := membership.Timing{Dead: time.Hour, Poll: 2 * time.Second}
 	if v != sameVoters {
 		t.Reconcile, t.Stable, t.Promote, t.Health = time.Second, time.Second, time.Second, time.Second
@@ -48,12 +48,12 @@ func (c *simCluster) changeVoters(faults int) {
 	switch {
 	case newcomer.began.Load() == 0:
 		if c.rand.IntN(3) == 0 || faults > c.size.faults/4 {
-			newcomer.away.Store(false)
+			newcomer.absent.Store(false)
 			newcomer.start()
 		}
 	case c.size.voters == lostVoters:
 		if lost := c.target(); c.mayLose(lost) {
-			lost.away.Store(true)
+			lost.absent.Store(true)
 			if c.rand.IntN(2) == 0 {
 				c.leave(lost)
 			}
@@ -83,7 +83,7 @@ func (c *simCluster) leave(s *simServer) {
 // whether all of them have heard of it or not.
 func (c *simCluster) mayLose(s *simServer) bool {
 	for _, o := range c.servers {
-		if o.away.Load() {
+		if o.absent.Load() {
 			return false
 		}
 	}
@@ -104,15 +104,15 @@ func (c *simCluster) mayLose(s *simServer) bool {
 // removeLost is what an operator does about a server that was lost.
 func (c *simCluster) removeLost(_ context.Context, s *Server) error {
 	for _, o := range c.servers {
-		if o.away.Load() && o.began.Load() > 0 {
+		if o.absent.Load() && o.began.Load() > 0 {
 			return s.RemovePeer(context.Background(), o.id)
 		}
 	}
 	return nil
 }
 
-// votersRest waits until everybody who is there votes, and nobody else does.
-func (c *simCluster) votersRest() {
+// waitVotersStable waits until everybody who is there votes, and nobody else does.
+func (c *simCluster) waitVotersStable() {
 	if c.size.voters == sameVoters {
 		return
 	}
@@ -146,7 +146,7 @@ func (c *simCluster) countVoters(here []string) {
 		c.seen.joined.Add(1)
 	}
 	for _, s := range c.servers {
-		if s.away.Load() && s.began.Load() > 0 {
+		if s.absent.Load() && s.began.Load() > 0 {
 			c.seen.lost.Add(1)
 		}
 	}

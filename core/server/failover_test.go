@@ -21,21 +21,21 @@ import (
 // The lead changes hands, a server is lost and comes back from its log, while
 // jobs come and go, machines fail and return: nothing is placed twice, nothing
 // that was acknowledged is lost, and every evaluation ends.
-func TestServer_LosesTheLeadAmidWork(t *testing.T) {
+func TestServer_LosesLeadershipUnderLoad(t *testing.T) {
 	seeds := uint64(3)
 	if soak() {
 		seeds = 100
 	}
 	for seed := range seeds {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			play(t, 3, nil, func(w *world) { w.turmoil(rand.New(rand.NewPCG(seed, 1))) })
+			runServers(t, 3, nil, func(w *harness) { w.injectFailures(rand.New(rand.NewPCG(seed, 1))) })
 		})
 	}
 }
 
-func (w *world) turmoil(r *rand.Rand) {
-	w.everythingPreempts()
-	w.addMachines(8)
+func (w *harness) injectFailures(r *rand.Rand) {
+	w.enablePreemption()
+	w.addNodes(8)
 	wanted := map[string]int{}
 	for i := range 60 {
 		switch r.IntN(12) {
@@ -48,13 +48,13 @@ func (w *world) turmoil(r *rand.Rand) {
 			m.start()
 		case 2:
 			m := w.machines[fmt.Sprintf("n%03d", r.IntN(8))]
-			m.down()
+			m.stop()
 			time.Sleep(time.Duration(r.IntN(60)) * time.Second)
-			m.up()
+			m.start()
 		case 3:
 			id := fmt.Sprintf("j%d", r.IntN(i+1))
 			if _, ok := wanted[id]; ok {
-				w.must(func(s *Server) error {
+				w.mustCall(func(s *Server) error {
 					_, err := s.StopJob(w.ctx, model.JobKey{Namespace: "default", ID: id}, endpoint.StopOptions{})
 					return err
 				})
@@ -62,13 +62,13 @@ func (w *world) turmoil(r *rand.Rand) {
 			}
 		default:
 			id, n := fmt.Sprintf("j%d", i), 1+r.IntN(3)
-			w.submit(coretest.Job(id).Priority(int32(10+r.IntN(90))).Count(n).Ask(int64(100+r.IntN(300)), 100, 0))
+			w.registerJob(coretest.Job(id).Priority(int32(10+r.IntN(90))).Count(n).Ask(int64(100+r.IntN(300)), 100, 0))
 			wanted[id] = n
 			time.Sleep(time.Duration(r.IntN(300)) * time.Millisecond)
 		}
 	}
 	time.Sleep(time.Minute)
-	w.settle()
+	w.waitIdle()
 	for id, n := range wanted {
 		job := w.snap().Job(model.JobKey{Namespace: "default", ID: id})
 		if job == nil {
@@ -76,28 +76,28 @@ func (w *world) turmoil(r *rand.Rand) {
 			continue
 		}
 		live := 0
-		for _, c := range w.live(id) {
+		for _, c := range w.liveByNode(id) {
 			live += c
 		}
-		if waits := w.waits(job.Key()); live != n && !waits {
+		if waits := w.hasBlockedEval(job.Key()); live != n && !waits {
 			w.t.Errorf("job %s has %d of %d instances, and waits for nothing", id, live, n)
 		}
 	}
 }
 
-// waits is whether an evaluation of the job waits for room.
-func (w *world) waits(key model.JobKey) bool {
+// hasBlockedEval is whether an evaluation of the job waits for room.
+func (w *harness) hasBlockedEval(key model.JobKey) bool {
 	return slices.ContainsFunc(w.snap().EvalsOfJob(key), func(e *model.Evaluation) bool {
 		return e.Status == model.EvalBlocked || e.Status == model.EvalPending && e.WaitUntil > 0
 	})
 }
 
-func TestServer_GoesOnWhereItsLogEnds(t *testing.T) {
-	play(t, 1, nil, func(w *world) {
-		w.everythingPreempts()
-		w.addMachines(2)
-		w.submit(coretest.Job("web").Priority(30).Count(3).Ask(600, 600, 0)) // two of three fit
-		w.settle()
+func TestServer_RestoresStateFromLog(t *testing.T) {
+	runServers(t, 1, nil, func(w *harness) {
+		w.enablePreemption()
+		w.addNodes(2)
+		w.registerJob(coretest.Job("web").Priority(30).Count(3).Ask(600, 600, 0)) // two of three fit
+		w.waitIdle()
 		m := w.leader()
 		before, index := snapshot.Hash(w.snap()), w.snap().Index()
 		blocked := m.server.blocked.Stats().Total
@@ -107,18 +107,18 @@ func TestServer_GoesOnWhereItsLogEnds(t *testing.T) {
 		if snap := w.snap(); snap.Index() == index && snapshot.Hash(snap) != before {
 			t.Error("the log makes another state than before")
 		}
-		w.settle()
+		w.waitIdle()
 		if now := w.leader().server.blocked.Stats().Total; now != blocked || blocked != 1 {
 			t.Errorf("%d evaluations wait for room, before it was %d", now, blocked)
 		}
-		w.machine("n900").present()
-		w.settle()
-		w.expectLive("web", 3)
+		w.newNode("n900").waitRegistered()
+		w.waitIdle()
+		w.expectLiveCount("web", 3)
 	})
 }
 
-// whereabouts is where the broker has each evaluation that is not over.
-func whereabouts(s *Server) map[string]broker.State {
+// brokerStates is where the broker has each evaluation that is not over.
+func brokerStates(s *Server) map[string]broker.State {
 	all := map[string]broker.State{}
 	for e := range s.Snapshot().Evals() {
 		if !e.Status.Final() {
@@ -130,36 +130,36 @@ func whereabouts(s *Server) map[string]broker.State {
 
 // What a server makes of the state when its term begins is what it would have
 // if it had led all along.
-func TestRestore_EqualsABrokerThatNeverLostTheLead(t *testing.T) {
-	play(t, 1, func(c *Config) { c.Workers = -1 }, func(w *world) {
-		w.everythingPreempts()
-		w.addMachines(2)
+func TestBroker_RestoredEqualsOneThatKeptLeadership(t *testing.T) {
+	runServers(t, 1, func(c *Config) { c.Workers = -1 }, func(w *harness) {
+		w.enablePreemption()
+		w.addNodes(2)
 		m := w.leader()
 		s := m.server
 		if err := s.Reload(Reloadable{Workers: new(1)}); err != nil {
 			t.Fatal(err)
 		}
-		w.submit(coretest.Job("fills").Priority(50).Count(2).Ask(900, 900, 0))
+		w.registerJob(coretest.Job("fills").Priority(50).Count(2).Ask(900, 900, 0))
 		for i := range 6 {
-			w.submit(coretest.Job(fmt.Sprintf("waits%d", i)).Priority(int32(10+i)).Ask(500, 500, 0))
+			w.registerJob(coretest.Job(fmt.Sprintf("waits%d", i)).Priority(int32(10+i)).Ask(500, 500, 0))
 		}
-		w.settle()
+		w.waitIdle()
 		s.pool.Resize(0)
 		synctest.Wait()
 		for i := range 5 {
-			w.submit(coretest.Job(fmt.Sprintf("queued%d", i)).Ask(100, 100, 0))
+			w.registerJob(coretest.Job(fmt.Sprintf("queued%d", i)).Ask(100, 100, 0))
 		}
-		w.submit(coretest.Job("queued0").Ask(100, 100, 0).Count(2)) // a second evaluation of the job
+		w.registerJob(coretest.Job("queued0").Ask(100, 100, 0).Count(2)) // a second evaluation of the job
 		later := s.evalFactory().ForJob(coretest.Job("queued1").Obj(), model.TriggerRecheck)
 		later.WaitUntil = s.writer.Now() + int64(time.Hour)
 		if _, err := s.updates.Write(w.ctx, later); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Second)
-		before := whereabouts(s)
+		before := brokerStates(s)
 		s.pump.Stop()
 		s.pump.Start(func([]*model.Evaluation) {})
-		after := whereabouts(s)
+		after := brokerStates(s)
 		counts := map[broker.State]int{}
 		for id, state := range before {
 			counts[state]++
@@ -177,18 +177,18 @@ func TestRestore_EqualsABrokerThatNeverLostTheLead(t *testing.T) {
 }
 
 // What the old leader applied and did not act upon must not be lost.
-func TestRestore_WakesWhoMissedRoom(t *testing.T) {
-	play(t, 1, nil, func(w *world) {
-		w.addMachines(1)
-		w.submit(coretest.Job("first").Ask(900, 900, 0))
-		w.settle()
-		w.submit(coretest.Job("second").Ask(900, 900, 0))
-		w.settle()
+func TestBroker_RestoreUnblocksEvalsThatMissedCapacity(t *testing.T) {
+	runServers(t, 1, nil, func(w *harness) {
+		w.addNodes(1)
+		w.registerJob(coretest.Job("first").Ask(900, 900, 0))
+		w.waitIdle()
+		w.registerJob(coretest.Job("second").Ask(900, 900, 0))
+		w.waitIdle()
 		s := w.leader().server
 		s.pool.Resize(0)
 		synctest.Wait()
 		s.pump.Stop() // the leader is gone before it hears of the room
-		w.must(func(s *Server) error {
+		w.mustCall(func(s *Server) error {
 			_, err := s.StopJob(w.ctx, model.JobKey{Namespace: "default", ID: "first"}, endpoint.StopOptions{Purge: false})
 			return err
 		})
@@ -201,19 +201,19 @@ func TestRestore_WakesWhoMissedRoom(t *testing.T) {
 		}
 		s.pump.Start(func([]*model.Evaluation) {})
 		s.pool.Resize(1)
-		w.settle()
-		w.expectLive("second", 1)
+		w.waitIdle()
+		w.expectLiveCount("second", 1)
 	})
 }
 
 // Nobody knows what became of an entry with plans: the term ends, the next one
 // finds out, and nothing is placed twice.
-func TestCommitter_GivesTheLeadUpWhereNobodyKnowsTheOutcome(t *testing.T) {
+func TestPlanCommitter_EndsTermOnUnknownOutcome(t *testing.T) {
 	for _, servers := range []int{1, 3} {
 		for _, after := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%d servers, written %t", servers, after), func(t *testing.T) {
-				play(t, servers, nil, func(w *world) {
-					w.addMachines(3)
+				runServers(t, servers, nil, func(w *harness) {
+					w.addNodes(3)
 					first := w.leader()
 					began := first.server.term.Load()
 					var failed atomic.Bool
@@ -224,14 +224,14 @@ func TestCommitter_GivesTheLeadUpWhereNobodyKnowsTheOutcome(t *testing.T) {
 						return after, fmt.Errorf("%w: the disk hangs", replication.ErrUnknownOutcome)
 					})
 					for i := range 5 {
-						w.submit(coretest.Job(fmt.Sprintf("j%d", i)).Count(2).Ask(100, 100, 0))
+						w.registerJob(coretest.Job(fmt.Sprintf("j%d", i)).Count(2).Ask(100, 100, 0))
 					}
-					w.settle()
+					w.waitIdle()
 					if first.server.term.Load() == began {
 						t.Error("the term went on")
 					}
 					for i := range 5 {
-						w.expectLive(fmt.Sprintf("j%d", i), 2)
+						w.expectLiveCount(fmt.Sprintf("j%d", i), 2)
 					}
 				})
 			})
@@ -239,9 +239,9 @@ func TestCommitter_GivesTheLeadUpWhereNobodyKnowsTheOutcome(t *testing.T) {
 	}
 }
 
-func TestLead_PairsOfSignalsAndTermsThatDoNotComeAbout(t *testing.T) {
-	play(t, 1, nil, func(w *world) {
-		w.addMachines(1)
+func TestLeaderLoop_MergedSignalsAndFailedTerms(t *testing.T) {
+	runServers(t, 1, nil, func(w *harness) {
+		w.addNodes(1)
 		m := w.leader()
 		first := m.server.term.Load()
 		var failed atomic.Bool
@@ -251,19 +251,19 @@ func TestLead_PairsOfSignalsAndTermsThatDoNotComeAbout(t *testing.T) {
 			}
 			return false, nil
 		})
-		w.submit(coretest.Job("a").Ask(100, 100, 0)) // the plan or the registration fails once
+		w.registerJob(coretest.Job("a").Ask(100, 100, 0)) // the plan or the registration fails once
 		first.fail(context.DeadlineExceeded)
-		w.settle()
+		w.waitIdle()
 		if now := m.server.term.Load(); now == first || now == nil {
 			t.Error("a term that fell was not begun anew")
 		}
-		w.expectLive("a", 1)
+		w.expectLiveCount("a", 1)
 	})
 }
 
-func TestReaper_EvaluationsThatFailAreFollowedUp(t *testing.T) {
-	play(t, 1, nil, func(w *world) {
-		w.addMachines(1)
+func TestReaper_CreatesFollowUpOfFailedEval(t *testing.T) {
+	runServers(t, 1, nil, func(w *harness) {
+		w.addNodes(1)
 		s := w.leader().server
 		var broken atomic.Bool
 		broken.Store(true)
@@ -273,7 +273,7 @@ func TestReaper_EvaluationsThatFailAreFollowedUp(t *testing.T) {
 			}
 			return false, nil
 		})
-		r := w.submit(coretest.Job("web").Ask(100, 100, 0))
+		r := w.registerJob(coretest.Job("web").Ask(100, 100, 0))
 		time.Sleep(50 * time.Second) // three deliveries, 1 s and 20 s apart
 		e := s.Snapshot().Eval(r.EvalID)
 		if e.Status != model.EvalFailed {
@@ -293,21 +293,21 @@ func TestReaper_EvaluationsThatFailAreFollowedUp(t *testing.T) {
 			t.Errorf("it is followed up after %v, want 1 to 6 minutes", wait)
 		}
 		time.Sleep(7 * time.Minute)
-		w.settle()
-		w.expectLive("web", 1)
+		w.waitIdle()
+		w.expectLiveCount("web", 1)
 	})
 }
 
-func TestFeeder_NeedlessEvaluationsEnd(t *testing.T) {
-	play(t, 1, nil, func(w *world) {
-		w.submit(coretest.Job("web").Ask(100, 100, 0))
-		w.settle()
+func TestPump_CancelsNeedlessEvaluations(t *testing.T) {
+	runServers(t, 1, nil, func(w *harness) {
+		w.registerJob(coretest.Job("web").Ask(100, 100, 0))
+		w.waitIdle()
 		key := model.JobKey{Namespace: "default", ID: "web"}
-		w.must(func(s *Server) error {
+		w.mustCall(func(s *Server) error {
 			_, err := s.StopJob(w.ctx, key, endpoint.StopOptions{})
 			return err
 		})
-		w.settle()
+		w.waitIdle()
 		time.Sleep(time.Second)
 		for _, e := range w.snap().EvalsOfJob(key) {
 			if !e.Status.Final() {
@@ -319,29 +319,29 @@ func TestFeeder_NeedlessEvaluationsEnd(t *testing.T) {
 
 // A stop whose answer was lost is sent again. By then the binding may be wanted once
 // more and wait for room: what ended for the stop must not end that.
-func TestFeeder_WhatIsSentAgainEndsNobodyWhoWaits(t *testing.T) {
-	play(t, 1, nil, func(w *world) {
+func TestPump_RetriedStopCancelsNoBlockedEval(t *testing.T) {
+	runServers(t, 1, nil, func(w *harness) {
 		w.putCluster("m", 4)
-		w.bind("first", 50, 4, nil)
-		w.settle()
-		w.bind("second", 10, 4, nil)
-		w.settle()
+		w.registerBinding("first", 50, 4, nil)
+		w.waitIdle()
+		w.registerBinding("second", 10, 4, nil)
+		w.waitIdle()
 		stop := func(binding, key string) {
-			w.must(func(s *Server) error {
+			w.mustCall(func(s *Server) error {
 				_, err := s.StopBinding(w.ctx, bindingKey(binding), endpoint.StopOptions{Key: key})
 				return err
 			})
-			w.settle()
+			w.waitIdle()
 			time.Sleep(time.Second) // what is needless is written
 		}
 		stop("second", "a key")
-		w.bind("second", 10, 4, nil)
-		w.settle()
+		w.registerBinding("second", 10, 4, nil)
+		w.waitIdle()
 		stop("second", "a key")
-		if n := w.leader().server.blocked.Stats().Total; n != 1 || !w.waits(bindingKey("second")) {
+		if n := w.leader().server.blocked.Stats().Total; n != 1 || !w.hasBlockedEval(bindingKey("second")) {
 			t.Errorf("%d evaluations wait for room, want 1", n)
 		}
 		stop("first", "another key")
-		w.expectOn("second", "m:1")
+		w.expectAssigned("second", "m:1")
 	})
 }

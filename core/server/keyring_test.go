@@ -11,9 +11,9 @@ import (
 )
 
 // A key that a server lacks which is only down would keep it out once it is back.
-func TestKeyring_WhoIsDownDidNotDoIt(t *testing.T) {
-	playIn(t, newPool, 3, nil, func(w *world) {
-		w.voting("s1", "s2", "s3")
+func TestKeyring_ReportsServersThatAreDown(t *testing.T) {
+	runServersInPool(t, newMemberPool, 3, nil, func(w *harness) {
+		w.waitVoters("s1", "s2", "s3")
 		down := w.follower()
 		down.halt()
 		expect := func(want map[string]bool) {
@@ -42,7 +42,7 @@ func TestKeyring_WhoIsDownDidNotDoIt(t *testing.T) {
 		was.Status = membership.MemberLeft
 		w.pool.mu.Lock()
 		w.pool.members[down.id] = was
-		w.pool.tell() // and the leader removes it
+		w.pool.notify() // and the leader removes it
 		w.pool.mu.Unlock()
 		time.Sleep(time.Minute)
 		delete(want, down.id)

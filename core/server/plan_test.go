@@ -14,7 +14,7 @@ import (
 )
 
 // propose plans a job on a server.
-func (w *world) propose(s *Server, b *coretest.JobBuilder) *endpoint.Proposal {
+func (w *harness) propose(s *Server, b *coretest.JobBuilder) *endpoint.Proposal {
 	w.t.Helper()
 	p, err := s.PlanJob(w.ctx, b.Obj(), endpoint.PlanOptions{ExplicitPriority: true})
 	if err != nil {
@@ -24,26 +24,26 @@ func (w *world) propose(s *Server, b *coretest.JobBuilder) *endpoint.Proposal {
 }
 
 // runToken registers a job with a plan's token.
-func (w *world) runToken(s *Server, b *coretest.JobBuilder, token, key string) (*endpoint.Registered, error) {
+func (w *harness) runToken(s *Server, b *coretest.JobBuilder, token, key string) (*endpoint.Registered, error) {
 	return s.RegisterJob(w.ctx, b.Obj(), endpoint.RegisterOptions{Token: token, Key: key, ExplicitPriority: true})
 }
 
-func high() *coretest.JobBuilder { return coretest.Job("high").Priority(80).Count(1).Ask(800, 800, 0) }
+func highJob() *coretest.JobBuilder { return coretest.Job("high").Priority(80).Count(1).Ask(800, 800, 0) }
 
-// fullWorld is two machines that two instances of low fill.
-func (w *world) fullWorld() {
-	w.everythingPreempts()
-	w.addMachines(2)
-	w.submit(coretest.Job("low").Priority(20).Count(2).Ask(800, 800, 0))
-	w.settle()
+// fillNodes is two machines that two instances of low fill.
+func (w *harness) fillNodes() {
+	w.enablePreemption()
+	w.addNodes(2)
+	w.registerJob(coretest.Job("low").Priority(20).Count(2).Ask(800, 800, 0))
+	w.waitIdle()
 }
 
-func TestPlanJob_RunsExactlyAsShownOnAnyServer(t *testing.T) {
-	play(t, 3, nil, func(w *world) {
-		w.fullWorld()
+func TestPlanJob_RunsAsShownOnAnyServer(t *testing.T) {
+	runServers(t, 3, nil, func(w *harness) {
+		w.fillNodes()
 		before := w.snap().Index()
 		first := w.leader()
-		p := w.propose(first.server, high())
+		p := w.propose(first.server, highJob())
 		if len(p.Place) != 1 || len(p.Evict) != 1 || p.Evict[0].NodeID != p.Place[0].NodeID || !p.Changes.NewJob || p.Changes.Groups["g"].Place != 1 {
 			t.Fatalf("proposed %+v", p)
 		}
@@ -61,7 +61,7 @@ func TestPlanJob_RunsExactlyAsShownOnAnyServer(t *testing.T) {
 		if second == first {
 			t.Fatal("the lead did not go to another server")
 		}
-		r, err := w.runToken(second.server, high(), p.Token, "key")
+		r, err := w.runToken(second.server, highJob(), p.Token, "key")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -73,43 +73,43 @@ func TestPlanJob_RunsExactlyAsShownOnAnyServer(t *testing.T) {
 		if e := w.snap().Eval(r.EvalID); e == nil || e.Status != model.EvalComplete {
 			t.Errorf("the evaluation is %+v", e)
 		}
-		again, err := w.runToken(second.server, high(), p.Token, "key")
+		again, err := w.runToken(second.server, highJob(), p.Token, "key")
 		if err != nil || !again.Replayed || again.EvalID != r.EvalID || again.Index != r.Index {
 			t.Errorf("under the same key it answers %+v, %v; first it was %+v", again, err, r)
 		}
-		w.settle()
-		w.expectLive("high", 1)
-		w.expectLive("low", 1)
+		w.waitIdle()
+		w.expectLiveCount("high", 1)
+		w.expectLiveCount("low", 1)
 	})
 }
 
-func TestPlanJob_TellsWhatKeepsItFromBeingRun(t *testing.T) {
+func TestPlanJob_ReportsConflicts(t *testing.T) {
 	for name, c := range map[string]struct {
-		change func(w *world, p *endpoint.Proposal)
+		change func(w *harness, p *endpoint.Proposal)
 		want   string
 	}{
-		"the job was registered meanwhile": {func(w *world, _ *endpoint.Proposal) { w.submit(high()) }, "the job changed"},
-		"the victim ended": {func(w *world, p *endpoint.Proposal) {
-			w.must(func(s *Server) error {
+		"the job was registered meanwhile": {func(w *harness, _ *endpoint.Proposal) { w.registerJob(highJob()) }, "the job changed"},
+		"the victim ended": {func(w *harness, p *endpoint.Proposal) {
+			w.mustCall(func(s *Server) error {
 				_, err := s.StopAlloc(w.ctx, p.Evict[0].Alloc.ID)
 				return err
 			})
 		}, "no longer running"},
-		"the node takes no work": {func(w *world, p *endpoint.Proposal) {
-			w.must(func(s *Server) error {
+		"the node takes no work": {func(w *harness, p *endpoint.Proposal) {
+			w.mustCall(func(s *Server) error {
 				_, err := s.SetEligible(w.ctx, p.Place[0].NodeID, false)
 				return err
 			})
 		}, "node " + "n00"},
-		"it is old": {func(*world, *endpoint.Proposal) { time.Sleep(16 * time.Minute) }, "valid for 15m"},
+		"it is old": {func(*harness, *endpoint.Proposal) { time.Sleep(16 * time.Minute) }, "valid for 15m"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			play(t, 1, nil, func(w *world) {
-				w.fullWorld()
-				p := w.propose(w.leader().server, high())
+			runServers(t, 1, nil, func(w *harness) {
+				w.fillNodes()
+				p := w.propose(w.leader().server, highJob())
 				c.change(w, p)
 				index := w.snap().Job(model.JobKey{Namespace: "default", ID: "high"})
-				_, err := w.runToken(w.leader().server, high(), p.Token, "")
+				_, err := w.runToken(w.leader().server, highJob(), p.Token, "")
 				e, ok := errors.AsType[*apierror.Error](err)
 				if !ok || e.Code != apierror.CodeConflict || !strings.Contains(e.Message, c.want) {
 					t.Fatalf("it answers %v, want a conflict about %q", err, c.want)
@@ -125,29 +125,29 @@ func TestPlanJob_TellsWhatKeepsItFromBeingRun(t *testing.T) {
 	}
 }
 
-func TestRegisterJob_TokensThatAreNotOurs(t *testing.T) {
-	play(t, 1, nil, func(w *world) {
-		w.fullWorld()
-		p := w.propose(w.leader().server, high())
+func TestRegisterJob_RejectsInvalidTokens(t *testing.T) {
+	runServers(t, 1, nil, func(w *harness) {
+		w.fillNodes()
+		p := w.propose(w.leader().server, highJob())
 		flipped := []byte(p.Token)
 		flipped[len(flipped)/2] ^= 1
 		for name, token := range map[string]string{
 			"none of ours": "abc", "cut off": p.Token[:40], "changed": string(flipped), "of nothing": "cede_plan2.",
 		} {
-			if _, err := w.runToken(w.leader().server, high(), token, ""); apierror.CodeOf(err) != apierror.CodeInvalid {
+			if _, err := w.runToken(w.leader().server, highJob(), token, ""); apierror.CodeOf(err) != apierror.CodeInvalid {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
-		other := high().Ask(700, 700, 0)
+		other := highJob().Ask(700, 700, 0)
 		if _, err := w.runToken(w.leader().server, other, p.Token, ""); apierror.CodeOf(err) != apierror.CodeConflict || !strings.Contains(err.Error(), "another specification") {
 			t.Errorf("with another job: %v", err)
 		}
 	})
 }
 
-func TestPlanJob_WhatFindsNoPlaceIsQueuedWhenThePlanIsRun(t *testing.T) {
-	play(t, 1, nil, func(w *world) {
-		w.addMachines(1)
+func TestPlanJob_BlocksUnplacedInstances(t *testing.T) {
+	runServers(t, 1, nil, func(w *harness) {
+		w.addNodes(1)
 		job := func() *coretest.JobBuilder { return coretest.Job("two").Count(2).Ask(800, 800, 0) }
 		p := w.propose(w.leader().server, job())
 		if len(p.Place) != 1 || p.Queued["g"] != 1 || p.Failed["g"] == nil || p.Changes.Groups["g"].Unplaced != 1 {
@@ -156,17 +156,17 @@ func TestPlanJob_WhatFindsNoPlaceIsQueuedWhenThePlanIsRun(t *testing.T) {
 		if _, err := w.runToken(w.leader().server, job(), p.Token, ""); err != nil {
 			t.Fatal(err)
 		}
-		w.settle()
-		w.expectLive("two", 1)
-		w.machine("n900").present()
+		w.waitIdle()
+		w.expectLiveCount("two", 1)
+		w.newNode("n900").waitRegistered()
 		time.Sleep(time.Second)
-		w.settle()
-		w.expectLive("two", 2)
+		w.waitIdle()
+		w.expectLiveCount("two", 2)
 	})
 }
 
 func TestRegisterJob_ChecksAndKeys(t *testing.T) {
-	play(t, 1, nil, func(w *world) {
+	runServers(t, 1, nil, func(w *harness) {
 		s := w.leader().server
 		none := uint64(0)
 		first, err := s.RegisterJob(w.ctx, coretest.Job("web").Obj(), endpoint.RegisterOptions{Check: &none, Key: "k"})
@@ -195,8 +195,8 @@ func TestRegisterJob_ChecksAndKeys(t *testing.T) {
 	})
 }
 
-func TestPriorityClasses_FollowTheRulesOfKubernetes(t *testing.T) {
-	play(t, 1, nil, func(w *world) {
+func TestPriorityClasses_FollowKubernetesRules(t *testing.T) {
+	runServers(t, 1, nil, func(w *harness) {
 		s := w.leader().server
 		put := func(c model.PriorityClass) error {
 			_, err := s.PutPriorityClass(w.ctx, &c)
@@ -256,8 +256,8 @@ func TestPriorityClasses_FollowTheRulesOfKubernetes(t *testing.T) {
 	})
 }
 
-func TestNodes_NeedTheirSecret(t *testing.T) {
-	play(t, 1, nil, func(w *world) {
+func TestNodes_RequireSecret(t *testing.T) {
+	runServers(t, 1, nil, func(w *harness) {
 		s := w.leader().server
 		node, secret := coretest.Node("n1", 1000, 1000, 0), strings.Repeat("s", 32)
 		if _, err := s.RegisterNode(w.ctx, node, "short"); apierror.CodeOf(err) != apierror.CodeInvalid {
@@ -278,9 +278,9 @@ func TestNodes_NeedTheirSecret(t *testing.T) {
 		if _, err := s.Heartbeat(w.ctx, "n2", secret); apierror.CodeOf(err) != apierror.CodeNotFound {
 			t.Errorf("a node that is not there: %v", err)
 		}
-		w.addMachines(1)
-		w.submit(coretest.Job("web").Ask(100, 100, 0))
-		w.settle()
+		w.addNodes(1)
+		w.registerJob(coretest.Job("web").Ask(100, 100, 0))
+		w.waitIdle()
 		for a := range w.snap().Allocs() {
 			foreign := []apply.ClientUpdate{{AllocID: a.ID, Status: model.ClientFailed}}
 			elsewhere := "n1"
@@ -296,34 +296,34 @@ func TestNodes_NeedTheirSecret(t *testing.T) {
 
 // What a plan leaves without a place may take free room later, and nobody's room who was
 // not shown to be evicted.
-func TestPlanJob_EvictsNobodyWhomItDidNotShow(t *testing.T) {
-	play(t, 1, nil, func(w *world) {
-		w.everythingPreempts()
-		w.addMachines(2)
-		w.submit(coretest.Job("peer").Priority(80).Count(1).Ask(800, 800, 0))
-		w.submit(coretest.Job("low").Priority(20).Count(1).Ask(800, 800, 0))
-		w.settle()
+func TestPlanJob_EvictsOnlyShownVictims(t *testing.T) {
+	runServers(t, 1, nil, func(w *harness) {
+		w.enablePreemption()
+		w.addNodes(2)
+		w.registerJob(coretest.Job("peer").Priority(80).Count(1).Ask(800, 800, 0))
+		w.registerJob(coretest.Job("low").Priority(20).Count(1).Ask(800, 800, 0))
+		w.waitIdle()
 		job := func() *coretest.JobBuilder { return coretest.Job("high").Priority(80).Count(2).Ask(800, 800, 0) }
 		p := w.propose(w.leader().server, job())
 		if len(p.Place) != 1 || len(p.Evict) != 1 || p.Queued["g"] != 1 {
 			t.Fatalf("proposed %+v", p)
 		}
 		// Now somebody comes whom nobody has seen, and whom the rest could evict.
-		w.must(func(s *Server) error {
+		w.mustCall(func(s *Server) error {
 			_, err := s.StopJob(w.ctx, model.JobKey{Namespace: "default", ID: "peer"}, endpoint.StopOptions{})
 			return err
 		})
-		w.settle()
-		w.submit(coretest.Job("unseen").Priority(20).Count(1).Ask(800, 800, 0))
-		w.settle()
-		w.expectLive("unseen", 1)
+		w.waitIdle()
+		w.registerJob(coretest.Job("unseen").Priority(20).Count(1).Ask(800, 800, 0))
+		w.waitIdle()
+		w.expectLiveCount("unseen", 1)
 		r, err := w.runToken(w.leader().server, job(), p.Token, "")
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.settle()
-		w.expectLive("high", 1)
-		w.expectLive("unseen", 1)
+		w.waitIdle()
+		w.expectLiveCount("high", 1)
+		w.expectLiveCount("unseen", 1)
 		blocked := w.snap().Eval(w.snap().Eval(r.EvalID).Blocked)
 		if blocked == nil || blocked.Failed["g"] == nil || !strings.Contains(blocked.Failed["g"].NoEviction, "by a plan that did not show") {
 			t.Errorf("what waits says %+v", blocked)
@@ -333,75 +333,75 @@ func TestPlanJob_EvictsNobodyWhomItDidNotShow(t *testing.T) {
 			t.Errorf("planned anew it shows %+v", again.Evict)
 		}
 		// Free room ends that: from then on it is a job like any other.
-		w.machine("n900").present()
+		w.newNode("n900").waitRegistered()
 		time.Sleep(time.Second)
-		w.settle()
-		w.expectLive("high", 2)
-		w.expectLive("unseen", 1)
-		w.must(func(s *Server) error {
+		w.waitIdle()
+		w.expectLiveCount("high", 2)
+		w.expectLiveCount("unseen", 1)
+		w.mustCall(func(s *Server) error {
 			_, err := s.SetEligible(w.ctx, "n900", false)
 			return err
 		})
 		for a := range w.snap().Allocs() {
 			if a.NodeID == "n900" {
-				w.must(func(s *Server) error {
+				w.mustCall(func(s *Server) error {
 					_, err := s.StopAlloc(w.ctx, a.ID)
 					return err
 				})
 			}
 		}
-		w.settle()
-		w.expectLive("high", 2)
-		w.expectLive("unseen", 0)
+		w.waitIdle()
+		w.expectLiveCount("high", 2)
+		w.expectLiveCount("unseen", 0)
 	})
 }
 
 // Who runs the job without the plan has it placed as any other.
-func TestPlanJob_RunWithoutItTheRestEvicts(t *testing.T) {
-	play(t, 1, nil, func(w *world) {
-		w.addMachines(1)
-		w.submit(coretest.Job("low").Priority(20).Count(1).Ask(800, 800, 0))
-		w.settle()
-		p := w.propose(w.leader().server, high()) // preemption is off
+func TestPlanJob_RegistrationWithoutTokenMayEvict(t *testing.T) {
+	runServers(t, 1, nil, func(w *harness) {
+		w.addNodes(1)
+		w.registerJob(coretest.Job("low").Priority(20).Count(1).Ask(800, 800, 0))
+		w.waitIdle()
+		p := w.propose(w.leader().server, highJob()) // preemption is off
 		if len(p.Place) != 0 || p.Token == "" {
 			t.Fatalf("proposed %+v", p)
 		}
-		if _, err := w.runToken(w.leader().server, high(), p.Token, ""); err != nil {
+		if _, err := w.runToken(w.leader().server, highJob(), p.Token, ""); err != nil {
 			t.Fatal(err)
 		}
-		w.settle()
-		w.everythingPreempts() // has everybody looked at again
-		w.settle()
-		w.expectLive("low", 1)
-		w.submit(high())
-		w.settle()
-		w.expectLive("high", 1)
-		w.expectLive("low", 0)
+		w.waitIdle()
+		w.enablePreemption() // has everybody looked at again
+		w.waitIdle()
+		w.expectLiveCount("low", 1)
+		w.registerJob(highJob())
+		w.waitIdle()
+		w.expectLiveCount("high", 1)
+		w.expectLiveCount("low", 0)
 	})
 }
 
-func TestPlanJob_OtherRulesAreADifference(t *testing.T) {
+func TestPlanJob_ConflictsWhenRulesChanged(t *testing.T) {
 	for name, c := range map[string]struct {
 		job    func() *coretest.JobBuilder
 		change func(*model.SchedulerConfig)
 		want   string // "": it is run
 	}{
-		"preemption is off":    {high, func(c *model.SchedulerConfig) { c.Preemption = [model.EvalTypes]bool{} }, "preemption is off for service jobs"},
-		"another delta":        {high, func(c *model.SchedulerConfig) { c.PriorityDelta = new(int32(70)) }, "the priority delta is 70"},
-		"what decides nothing": {high, func(c *model.SchedulerConfig) { c.Algorithm = model.SpreadRank }, ""},
+		"preemption is off":    {highJob, func(c *model.SchedulerConfig) { c.Preemption = [model.EvalTypes]bool{} }, "preemption is off for service jobs"},
+		"another delta":        {highJob, func(c *model.SchedulerConfig) { c.PriorityDelta = new(int32(70)) }, "the priority delta is 70"},
+		"what decides nothing": {highJob, func(c *model.SchedulerConfig) { c.Algorithm = model.SpreadRank }, ""},
 		"nobody is evicted": {
 			func() *coretest.JobBuilder { return coretest.Job("high").Count(1).Ask(100, 100, 0) },
 			func(c *model.SchedulerConfig) { c.PriorityDelta = new(int32(70)) }, "",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			play(t, 1, nil, func(w *world) {
-				w.fullWorld()
+			runServers(t, 1, nil, func(w *harness) {
+				w.fillNodes()
 				s := w.leader().server
 				p := w.propose(s, c.job())
 				config := *w.snap().Config()
 				c.change(&config)
-				w.must(func(s *Server) error {
+				w.mustCall(func(s *Server) error {
 					_, err := s.SetConfig(w.ctx, &config, nil)
 					return err
 				})
@@ -412,9 +412,9 @@ func TestPlanJob_OtherRulesAreADifference(t *testing.T) {
 				case c.want != "" && (e == nil || e.Code != apierror.CodeConflict || !strings.Contains(e.Message, c.want)):
 					t.Errorf("it answers %v, want a conflict about %q", err, c.want)
 				}
-				w.settle()
+				w.waitIdle()
 				if c.want != "" {
-					w.expectLive("low", 2)
+					w.expectLiveCount("low", 2)
 				}
 			})
 		})

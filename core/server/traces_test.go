@@ -18,8 +18,8 @@ import (
 	"github.com/cede-scheduler/cede/core/state/apply"
 )
 
-// watched gives every server a tracer that one recorder hears; each says by whom.
-func watched() (*tracetest.SpanRecorder, func(*Config)) {
+// newTracing gives every server a tracer that one recorder hears; each says by whom.
+func newTracing() (*tracetest.SpanRecorder, func(*Config)) {
 	spans := tracetest.NewSpanRecorder()
 	provider := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans))
 	return spans, func(c *Config) { c.Tracer = provider.Tracer(c.ID) }
@@ -33,8 +33,8 @@ func underTrace(ctx context.Context) (context.Context, trace.TraceID) {
 	return trace.ContextWithRemoteSpanContext(ctx, caller), caller.TraceID()
 }
 
-// named is the spans of a trace with a name.
-func named(spans *tracetest.SpanRecorder, of trace.TraceID, name string) (list []sdktrace.ReadOnlySpan) {
+// spansNamed is the spans of a trace with a name.
+func spansNamed(spans *tracetest.SpanRecorder, of trace.TraceID, name string) (list []sdktrace.ReadOnlySpan) {
 	for _, s := range spans.Ended() {
 		if s.SpanContext().TraceID() == of && s.Name() == name {
 			list = append(list, s)
@@ -43,15 +43,15 @@ func named(spans *tracetest.SpanRecorder, of trace.TraceID, name string) (list [
 	return list
 }
 
-// registers has a job that evicts another one registered under a trace.
-func (w *world) registers(id string) trace.TraceID {
+// registerTraced has a job that evicts another one registered under a trace.
+func (w *harness) registerTraced(id string) trace.TraceID {
 	ctx, of := underTrace(w.ctx)
-	w.must(func(s *Server) error {
+	w.mustCall(func(s *Server) error {
 		_, err := s.RegisterJob(ctx, coretest.Job(id).Priority(80).Count(1).Ask(800, 800, 0).Obj(), endpoint.RegisterOptions{ExplicitPriority: true})
 		return err
 	})
-	w.settle()
-	w.expectLive(id, 1)
+	w.waitIdle()
+	w.expectLiveCount(id, 1)
 	return of
 }
 
@@ -63,7 +63,7 @@ func expectChain(t *testing.T, spans *tracetest.SpanRecorder, of trace.TraceID) 
 	for _, step := range []struct{ name, under string }{
 		{evaltrace.SpanRegister, ""}, {evaltrace.SpanProcess, evaltrace.SpanRegister}, {evaltrace.SpanCall, evaltrace.SpanProcess}, {evaltrace.SpanApply, evaltrace.SpanProcess}, {evaltrace.SpanStart, evaltrace.SpanRegister},
 	} {
-		list := named(spans, of, step.name)
+		list := spansNamed(spans, of, step.name)
 		at := slices.IndexFunc(list, func(s sdktrace.ReadOnlySpan) bool {
 			under := first[step.under]
 			again := slices.Contains(s.Attributes(), attribute.String("cede.triggered_by", string(model.TriggerPreemption)))
@@ -84,33 +84,33 @@ func expectChain(t *testing.T, spans *tracetest.SpanRecorder, of trace.TraceID) 
 	return register, process
 }
 
-func TestTraces_FollowAJobFromItsRegistrationUntilItRuns(t *testing.T) {
-	spans, change := watched()
-	play(t, 1, change, func(w *world) {
-		w.everythingPreempts()
-		w.addMachines(1)
-		w.submit(coretest.Job("low").Priority(20).Count(1).Ask(800, 800, 0))
-		w.settle()
-		expectChain(t, spans, w.registers("high"))
+func TestTraces_CoverJobFromRegistrationToStart(t *testing.T) {
+	spans, change := newTracing()
+	runServers(t, 1, change, func(w *harness) {
+		w.enablePreemption()
+		w.addNodes(1)
+		w.registerJob(coretest.Job("low").Priority(20).Count(1).Ask(800, 800, 0))
+		w.waitIdle()
+		expectChain(t, spans, w.registerTraced("high"))
 	})
 }
 
 // The leader has no workers, so that another server's take what it hands out.
-func TestTraces_GoWithTheEvaluationToAnotherServer(t *testing.T) {
-	spans, change := watched()
-	playIn(t, newPool, 3, change, func(w *world) {
-		w.voting("s1", "s2", "s3")
+func TestTraces_PropagateToOtherServers(t *testing.T) {
+	spans, change := newTracing()
+	runServersInPool(t, newMemberPool, 3, change, func(w *harness) {
+		w.waitVoters("s1", "s2", "s3")
 		lead, none := w.leader(), 0
 		if err := lead.server.Reload(Reloadable{Workers: &none}); err != nil {
 			t.Fatal(err)
 		}
-		w.everythingPreempts()
-		w.addMachines(1)
-		w.submit(coretest.Job("low").Priority(20).Count(1).Ask(800, 800, 0))
-		w.settle()
-		of := w.registers("high")
+		w.enablePreemption()
+		w.addNodes(1)
+		w.registerJob(coretest.Job("low").Priority(20).Count(1).Ask(800, 800, 0))
+		w.waitIdle()
+		of := w.registerTraced("high")
 		register, process := expectChain(t, spans, of)
-		apply := named(spans, of, evaltrace.SpanApply)[0]
+		apply := spansNamed(spans, of, evaltrace.SpanApply)[0]
 		if by := process.InstrumentationScope().Name; by == lead.id {
 			t.Errorf("%s works, and leads", by)
 		}
@@ -123,25 +123,25 @@ func TestTraces_GoWithTheEvaluationToAnotherServer(t *testing.T) {
 }
 
 // Who waits for room is looked at again under the trace that it came with.
-func TestTraces_GoOnWhenWhatWaitedIsPlaced(t *testing.T) {
-	spans, change := watched()
-	play(t, 1, change, func(w *world) {
+func TestTraces_ContinueWhenBlockedEvalIsPlaced(t *testing.T) {
+	spans, change := newTracing()
+	runServers(t, 1, change, func(w *harness) {
 		ctx, of := underTrace(w.ctx)
-		w.must(func(s *Server) error {
+		w.mustCall(func(s *Server) error {
 			_, err := s.RegisterJob(ctx, coretest.Job("web").Count(1).Ask(800, 800, 0).Obj(), endpoint.RegisterOptions{ExplicitPriority: true})
 			return err
 		})
-		w.settle()
-		if n := len(named(spans, of, evaltrace.SpanApply)); n != 0 {
+		w.waitIdle()
+		if n := len(spansNamed(spans, of, evaltrace.SpanApply)); n != 0 {
 			t.Errorf("%d plans were applied without a node", n)
 		}
-		w.addMachines(1)
-		w.settle()
-		w.expectLive("web", 1)
-		if n := len(named(spans, of, evaltrace.SpanProcess)); n < 2 {
+		w.addNodes(1)
+		w.waitIdle()
+		w.expectLiveCount("web", 1)
+		if n := len(spansNamed(spans, of, evaltrace.SpanProcess)); n < 2 {
 			t.Errorf("it was worked on %d times under its trace", n)
 		}
-		if len(named(spans, of, evaltrace.SpanApply)) != 1 || len(named(spans, of, evaltrace.SpanStart)) != 1 {
+		if len(spansNamed(spans, of, evaltrace.SpanApply)) != 1 || len(spansNamed(spans, of, evaltrace.SpanStart)) != 1 {
 			t.Error("its placement or its start is of no trace")
 		}
 	})
@@ -149,19 +149,19 @@ func TestTraces_GoOnWhenWhatWaitedIsPlaced(t *testing.T) {
 
 // An allocation starts once: a report that names it twice is one start, and what its
 // node says of it later, that it runs among it, is no other.
-func TestTraces_TellTheStartOfAnAllocationOnce(t *testing.T) {
-	spans, change := watched()
-	play(t, 1, change, func(w *world) {
+func TestTraces_RecordAllocationStartOnce(t *testing.T) {
+	spans, change := newTracing()
+	runServers(t, 1, change, func(w *harness) {
 		ctx, of := underTrace(w.ctx)
-		w.addMachines(1)
+		w.addNodes(1)
 		m := w.machines["n000"]
-		m.down() // it is spoken for here
-		w.must(func(s *Server) error {
+		m.stop() // it is spoken for here
+		w.mustCall(func(s *Server) error {
 			_, err := s.RegisterJob(ctx, coretest.Job("web").Count(2).Ask(100, 100, 0).Obj(), endpoint.RegisterOptions{ExplicitPriority: true})
 			return err
 		})
 		time.Sleep(time.Second)
-		w.expectLive("web", 2)
+		w.expectLiveCount("web", 2)
 		say := func(status model.ClientStatus, text string) {
 			var updates []apply.ClientUpdate
 			for _, a := range w.snap().AppendNodeAllocs(nil, m.node.ID) {
@@ -169,7 +169,7 @@ func TestTraces_TellTheStartOfAnAllocationOnce(t *testing.T) {
 				updates = append(updates, u, u)
 			}
 			before := w.snap().Index()
-			w.must(func(s *Server) error {
+			w.mustCall(func(s *Server) error {
 				_, err := s.UpdateAllocs(w.ctx, m.node.ID, m.secret, updates)
 				return err
 			})
@@ -179,13 +179,13 @@ func TestTraces_TellTheStartOfAnAllocationOnce(t *testing.T) {
 			time.Sleep(100 * time.Millisecond)
 		}
 		say(model.ClientRunning, "it runs")
-		if n := len(named(spans, of, evaltrace.SpanStart)); n != 2 {
+		if n := len(spansNamed(spans, of, evaltrace.SpanStart)); n != 2 {
 			t.Errorf("%d starts of 2 allocations", n)
 		}
 		say(model.ClientRunning, "it is not ready")
 		say(model.ClientPending, "its task starts again")
 		say(model.ClientRunning, "it runs again")
-		if n := len(named(spans, of, evaltrace.SpanStart)); n != 2 {
+		if n := len(spansNamed(spans, of, evaltrace.SpanStart)); n != 2 {
 			t.Errorf("%d starts of 2 allocations that said more", n)
 		}
 	})
@@ -193,22 +193,22 @@ func TestTraces_TellTheStartOfAnAllocationOnce(t *testing.T) {
 
 // A binding's registration begins a trace as a job's does, and what is done for it
 // belongs to it: the work of a worker, the policy that is asked, the plan.
-func TestTraces_FollowABindingFromItsRegistration(t *testing.T) {
-	spans, change := watched()
-	play(t, 1, change, func(w *world) {
-		w.anyGap()
+func TestTraces_CoverBindingFromRegistration(t *testing.T) {
+	spans, change := newTracing()
+	runServers(t, 1, change, func(w *harness) {
+		w.allowAnyPriorityGap()
 		w.putCluster("m", 10)
-		w.bind("low", 10, 10, nil)
-		w.settle()
+		w.registerBinding("low", 10, 10, nil)
+		w.waitIdle()
 		ctx, of := underTrace(w.ctx)
 		var r *endpoint.Registered
-		w.must(func(s *Server) (err error) {
+		w.mustCall(func(s *Server) (err error) {
 			b := &model.Binding{ID: "high", Priority: 50, Replicas: 1, Resources: model.Resources{"units": 10}, Preempts: true}
 			r, err = s.RegisterBinding(ctx, b, endpoint.RegisterOptions{ExplicitPriority: true, ExplicitPreemption: true})
 			return err
 		})
-		w.settle()
-		registrations := named(spans, of, evaltrace.SpanRegisterBinding)
+		w.waitIdle()
+		registrations := spansNamed(spans, of, evaltrace.SpanRegisterBinding)
 		if len(registrations) != 1 {
 			t.Fatalf("%d registrations", len(registrations))
 		}
@@ -227,7 +227,7 @@ func TestTraces_FollowABindingFromItsRegistration(t *testing.T) {
 		under := map[trace.SpanID]bool{register.SpanContext().SpanID(): true}
 		for _, step := range []string{evaltrace.SpanProcess, evaltrace.SpanApply} {
 			next := map[trace.SpanID]bool{}
-			for _, s := range named(spans, of, step) {
+			for _, s := range spansNamed(spans, of, step) {
 				if under[s.Parent().SpanID()] {
 					next[s.SpanContext().SpanID()] = true
 				}
@@ -236,16 +236,16 @@ func TestTraces_FollowABindingFromItsRegistration(t *testing.T) {
 				t.Fatalf("no span %s is under what came before", step)
 			}
 		}
-		if len(named(spans, of, evaltrace.SpanCall)) == 0 {
+		if len(spansNamed(spans, of, evaltrace.SpanCall)) == 0 {
 			t.Error("no policy was asked under its trace")
 		}
 		ctx, of = underTrace(w.ctx)
-		w.must(func(s *Server) error {
+		w.mustCall(func(s *Server) error {
 			_, err := s.StopBinding(ctx, bindingKey("high"), endpoint.StopOptions{})
 			return err
 		})
-		w.settle()
-		if len(named(spans, of, evaltrace.SpanProcess)) == 0 {
+		w.waitIdle()
+		if len(spansNamed(spans, of, evaltrace.SpanProcess)) == 0 {
 			t.Error("its end is of no trace")
 		}
 	})

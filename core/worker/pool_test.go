@@ -143,7 +143,7 @@ func (d *desk) counts() broker.Counts {
 	return stats.Total()
 }
 
-func TestPool_WorksSideBySideAndIsResized(t *testing.T) {
+func TestPool_ProcessesConcurrentlyAndResizes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk(t, 3, nil)
 		d.plan = func(ctx context.Context, p *model.Plan) (*model.PlanResult, error) {
@@ -187,7 +187,7 @@ func TestPool_WorksSideBySideAndIsResized(t *testing.T) {
 
 // A plan may wait in the queue for longer than a lease; another worker must not
 // get the evaluation meanwhile.
-func TestWorker_KeepsItsLeaseWhileThePlanIsQueued(t *testing.T) {
+func TestWorker_HoldsLeaseWhilePlanIsQueued(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk(t, 2, nil)
 		d.plan = func(ctx context.Context, p *model.Plan) (*model.PlanResult, error) {
@@ -208,7 +208,7 @@ func TestWorker_KeepsItsLeaseWhileThePlanIsQueued(t *testing.T) {
 	})
 }
 
-func TestWorker_RenewsItsLeaseWhileItComputes(t *testing.T) {
+func TestWorker_RenewsLeaseWhileProcessing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk(t, 2, func(c *worker.Config) { c.States = slowStates{c.States} })
 		d.plan = committed
@@ -231,7 +231,7 @@ func (s slowStates) WaitIndex(ctx context.Context, index uint64) (*state.Snapsho
 	return s.States.WaitIndex(ctx, index)
 }
 
-func TestWorker_PlansThatKeepBeingRejectedAreTriedAgainLater(t *testing.T) {
+func TestWorker_RetriesLaterAfterRepeatedRejections(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk(t, 1, func(c *worker.Config) { c.Retry = time.Minute })
 		d.plan = rejected
@@ -258,7 +258,7 @@ func TestWorker_PlansThatKeepBeingRejectedAreTriedAgainLater(t *testing.T) {
 
 // Plans that others overtake are made again at once, more often than those that the
 // state at hand rejects.
-func TestWorker_LosesAFewRaces(t *testing.T) {
+func TestWorker_RetriesOvertakenPlansAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk(t, 1, func(c *worker.Config) { c.Retry = time.Minute })
 		lost := 0
@@ -285,7 +285,7 @@ func TestWorker_LosesAFewRaces(t *testing.T) {
 // Somebody ended it whose answer got lost, on a state that nobody knows. The job may have
 // changed since, and who came for that waits behind it: were it taken for done, they would
 // be taken for covered, and nobody would look at the job any more.
-func TestWorker_AnEvaluationThatIsOverIsWorkedOnAsItEnded(t *testing.T) {
+func TestWorker_ReprocessesTerminalEvaluation(t *testing.T) {
 	for name, c := range map[string]struct {
 		ask  int64
 		want []model.EvalStatus
@@ -326,7 +326,7 @@ func TestWorker_AnEvaluationThatIsOverIsWorkedOnAsItEnded(t *testing.T) {
 	}
 }
 
-func TestPool_EndsWhatWasBegunAndWaitsNoLongerThanItsGrace(t *testing.T) {
+func TestPool_StopsWithinGracePeriod(t *testing.T) {
 	for _, c := range []struct {
 		takes time.Duration
 		ends  time.Duration
@@ -359,7 +359,7 @@ func TestPool_EndsWhatWasBegunAndWaitsNoLongerThanItsGrace(t *testing.T) {
 	}
 }
 
-func TestPool_BacksOffFromASourceThatFails(t *testing.T) {
+func TestPool_BacksOffWhenQueueFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
 		var at []time.Duration

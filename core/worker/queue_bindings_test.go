@@ -65,7 +65,7 @@ func (q *queue) next() broker.Delivery {
 
 // Karmada loses a priority that is raised while the binding is queued, and serves
 // the old one when it is raised during the work (karmada-io/karmada, probed at 1.19).
-func TestQueue_LosesNoPriorityThatChangesMeanwhile(t *testing.T) {
+func TestBindingQueue_UsesCurrentPriority(t *testing.T) {
 	q := newQueue(t)
 	q.submit("x", 1)
 	q.submit("y", 5)
@@ -89,7 +89,7 @@ func TestQueue_LosesNoPriorityThatChangesMeanwhile(t *testing.T) {
 }
 
 // What is made of an old copy after the change counts by the new priority, too.
-func TestQueue_RanksFollowUpsByWhatTheBindingIsNow(t *testing.T) {
+func TestBindingQueue_RanksFollowUpsByCurrentPriority(t *testing.T) {
 	q := newQueue(t)
 	q.submit("x", 1)
 	d := q.next()
@@ -106,7 +106,7 @@ func TestQueue_RanksFollowUpsByWhatTheBindingIsNow(t *testing.T) {
 
 // Of equal priority who came first is served first, however often others made it
 // try again.
-func TestQueue_ServesEqualsByFirstArrival(t *testing.T) {
+func TestBindingQueue_ServesEqualPrioritiesByArrival(t *testing.T) {
 	q := newQueue(t)
 	for _, id := range []string{"first", "second", "third"} {
 		q.submit(id, 3)
@@ -133,7 +133,7 @@ func TestQueue_ServesEqualsByFirstArrival(t *testing.T) {
 
 // With the gate off bindings are queued as they come, and those that wait when it
 // is turned at once go by what it says now.
-func TestQueue_GoesByThePriorityThatTheGateAllows(t *testing.T) {
+func TestBindingQueue_FollowsPriorityGate(t *testing.T) {
 	q := newQueue(t)
 	gate := func(on bool) {
 		q.apply(func(txn *state.Txn) []*model.Evaluation {

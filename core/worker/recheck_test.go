@@ -16,7 +16,7 @@ import (
 
 // Planning takes a while. What a policy wants to be asked about again a moment
 // later must not be lost because that moment has passed meanwhile.
-func TestEndings_ARecheckThatCameWhileThePlanWasMadeIsKept(t *testing.T) {
+func TestWorker_RetainsRecheckThatElapsedWhilePlanning(t *testing.T) {
 	begun := time.Unix(1000, 0)
 	w := New(Config{Clock: clock.NewVirtual(begun.Add(time.Second)), NewEvalID: func() string { return "new" }})
 	for recheck, want := range map[int64]bool{
@@ -61,7 +61,7 @@ func (d *slowDesk) WriteEvals(_ context.Context, _ broker.Delivery, evals ...*mo
 // The leader hands out an evaluation that waited until a claim expires, to a server whose
 // clock says that this is five minutes ahead. It claims anew; by that server's clock it would
 // keep what has expired for everybody else, and nobody would ever look at it again.
-func TestWork_ARecheckThatIsHandedOutHasItsTime(t *testing.T) {
+func TestWorker_DeliveredRecheckHasElapsed(t *testing.T) {
 	expiry := time.Unix(10_000, 0)
 	txn := state.New().Begin(1)
 	cluster := &model.Cluster{ID: "m1", Capacity: model.Resources{"cpu": 10}}
@@ -113,7 +113,7 @@ func (o only) WaitIndex(context.Context, uint64) (*state.Snapshot, error) { retu
 
 // What waits because it failed again and again is told by the evaluation that saw it and
 // by the one that looks again; once that has done so, it tells of nothing any more.
-func TestEndings_TellWhatIsTriedAgainLater(t *testing.T) {
+func TestWorker_StatusTextReportsDelayedRetries(t *testing.T) {
 	w := New(Config{Clock: clock.NewVirtual(time.Unix(1000, 0)), NewEvalID: func() string { return "new" }})
 	j := coretest.Job("j").Obj()
 	j.Groups[0].Job = j

@@ -15,10 +15,10 @@ import (
 	"github.com/cede-scheduler/cede/core/state/apply"
 )
 
-// storm is a cluster of one server with nodes that nobody plays: they register,
+// loadCluster is a cluster of one server with nodes that nobody plays: they register,
 // beat when they are told to, and report nothing.
-type storm struct {
-	*world
+type loadCluster struct {
+	*harness
 	s       *Server
 	entries *atomic.Int64
 	wait    func() // until nobody does anything, where time is virtual
@@ -26,30 +26,30 @@ type storm struct {
 
 const stormSecret = "a secret of thirty-two characters"
 
-// aWrite is how long the log takes for an entry, at least. With a log that takes no time
+// writeDelay is how long the log takes for an entry, at least. With a log that takes no time
 // it would be for the runtime to say who waits for whom, and thereby how many entries there are.
-const aWrite = time.Millisecond
+const writeDelay = time.Millisecond
 
-func newStorm(w *world) *storm {
+func newLoadCluster(w *harness) *loadCluster {
 	m := w.leader()
 	m.faults.failWith(func(*replication.Entry) (bool, error) {
-		time.Sleep(aWrite)
+		time.Sleep(writeDelay)
 		return false, nil
 	})
-	return &storm{world: w, s: m.server, entries: &m.faults.entries, wait: synctest.Wait}
+	return &loadCluster{harness: w, s: m.server, entries: &m.faults.entries, wait: synctest.Wait}
 }
 
 // systemJobs registers ten jobs that want to be on every node.
-func (st *storm) systemJobs() {
+func (st *loadCluster) systemJobs() {
 	for i := range 10 {
-		st.submit(coretest.Job(fmt.Sprintf("sys%d", i)).Type(model.JobSystem).Priority(int32(50+i)).Ask(10, 10, 0))
+		st.registerJob(coretest.Job(fmt.Sprintf("sys%d", i)).Type(model.JobSystem).Priority(int32(50+i)).Ask(10, 10, 0))
 	}
 }
 
 func nodeName(i int) string { return fmt.Sprintf("node-%05d", i) }
 
 // registerAll registers nodes, many at a time.
-func (st *storm) registerAll(t testing.TB, n int) {
+func (st *loadCluster) registerAll(t testing.TB, n int) {
 	st.all(n, func(i int) {
 		node := coretest.Node(nodeName(i), 4000, 8192, 100_000)
 		if _, err := st.s.RegisterNode(st.ctx, node, stormSecret); err != nil {
@@ -58,7 +58,7 @@ func (st *storm) registerAll(t testing.TB, n int) {
 	})
 }
 
-func (st *storm) beatAll(t testing.TB, n int) {
+func (st *loadCluster) beatAll(t testing.TB, n int) {
 	st.all(n, func(i int) {
 		if _, err := st.s.Heartbeat(st.ctx, nodeName(i), stormSecret); err != nil {
 			t.Error(err)
@@ -66,7 +66,7 @@ func (st *storm) beatAll(t testing.TB, n int) {
 	})
 }
 
-func (*storm) all(n int, f func(i int)) {
+func (*loadCluster) all(n int, f func(i int)) {
 	var group sync.WaitGroup
 	const side = 256
 	for k := range side {
@@ -79,8 +79,8 @@ func (*storm) all(n int, f func(i int)) {
 	group.Wait()
 }
 
-// settled waits until the broker has nothing to do.
-func (st *storm) settled(every time.Duration) {
+// waitBrokerIdle waits until the broker has nothing to do.
+func (st *loadCluster) waitBrokerIdle(every time.Duration) {
 	for {
 		time.Sleep(every)
 		st.wait()
@@ -92,20 +92,20 @@ func (st *storm) settled(every time.Duration) {
 	}
 }
 
-func (st *storm) configure(change func(*model.SchedulerConfig)) {
+func (st *loadCluster) configure(change func(*model.SchedulerConfig)) {
 	config := coretest.AllPreempt()
 	change(config)
-	st.must(func(s *Server) error {
+	st.mustCall(func(s *Server) error {
 		_, err := s.SetConfig(st.ctx, config, nil)
 		return err
 	})
 }
 
-// count begins to count.
-func (st *storm) count() { st.entries.Store(0) }
+// resetCount begins to count.
+func (st *loadCluster) resetCount() { st.entries.Store(0) }
 
 // processed is how many evaluations were handed out since the server began.
-func (st *storm) processed() (n int) {
+func (st *loadCluster) processed() (n int) {
 	stats := st.s.broker.Stats()
 	for t := range stats.Waits {
 		n += stats.Waits[t].Deliveries
@@ -113,17 +113,17 @@ func (st *storm) processed() (n int) {
 	return n
 }
 
-func TestStorm_EvaluationsThatPileUpAreShed(t *testing.T) {
+func TestLoad_ShedsQueuedEvaluations(t *testing.T) {
 	for _, shedding := range []bool{true, false} {
 		t.Run(fmt.Sprintf("shedding %t", shedding), func(t *testing.T) {
 			nodes := 300
 			if soak() && shedding { // without it each of 50,000 looks at 5,000 nodes
 				nodes = 5000
 			}
-			play(t, 1, nil, func(w *world) {
-				st := newStorm(w)
+			runServers(t, 1, nil, func(w *harness) {
+				st := newLoadCluster(w)
 				st.systemJobs()
-				st.settled(time.Second)
+				st.waitBrokerIdle(time.Second)
 				off := false
 				st.configure(func(c *model.SchedulerConfig) { c.BrokerPaused, c.Coalescing, c.Shedding = true, &off, &shedding })
 				st.registerAll(t, nodes)
@@ -132,11 +132,11 @@ func TestStorm_EvaluationsThatPileUpAreShed(t *testing.T) {
 				if c := stats.Total(); c.Ready+c.Pending != 10*nodes {
 					t.Fatalf("the broker has %+v, want %d evaluations that wait", c, 10*nodes)
 				}
-				st.count()
+				st.resetCount()
 				before := st.processed()
 				st.configure(func(c *model.SchedulerConfig) { c.Coalescing, c.Shedding = &off, &shedding })
 				time.Sleep(time.Second)
-				st.settled(100 * time.Millisecond)
+				st.waitBrokerIdle(100 * time.Millisecond)
 				entries, processed := st.entries.Load(), st.processed()-before
 				t.Logf("%d evaluations: %d processed, %d entries", 10*nodes, processed, entries)
 				if shedding && (processed > 20 || entries > 40) {
@@ -146,50 +146,50 @@ func TestStorm_EvaluationsThatPileUpAreShed(t *testing.T) {
 					t.Errorf("%d of %d processed", processed, 10*nodes)
 				}
 				for i := range 10 {
-					w.expectLive(fmt.Sprintf("sys%d", i), nodes)
+					w.expectLiveCount(fmt.Sprintf("sys%d", i), nodes)
 				}
-				w.forgetMachines()
+				w.skipNodeReports()
 			})
 		})
 	}
 }
 
-func TestStorm_NodesThatRegisterTogetherAreFewEntries(t *testing.T) {
-	play(t, 1, nil, func(w *world) {
-		st := newStorm(w)
+func TestLoad_BatchesRegistrations(t *testing.T) {
+	runServers(t, 1, nil, func(w *harness) {
+		st := newLoadCluster(w)
 		st.systemJobs()
-		st.settled(time.Second)
-		st.count()
+		st.waitBrokerIdle(time.Second)
+		st.resetCount()
 		st.registerAll(t, 2000)
 		if n := st.entries.Load(); n > 200 {
 			t.Errorf("2000 registrations made %d entries", n)
 		}
-		st.settled(time.Second)
-		w.expectLive("sys3", 2000)
-		st.count()
+		st.waitBrokerIdle(time.Second)
+		w.expectLiveCount("sys3", 2000)
+		st.resetCount()
 		at := w.snap().Index()
 		st.beatAll(t, 2000)
 		st.registerAll(t, 2000) // of nodes that are known, and say nothing new
 		if n := st.entries.Load(); n != 0 || w.snap().Index() != at {
 			t.Errorf("heartbeats of healthy nodes made %d entries", n)
 		}
-		w.forgetMachines()
+		w.skipNodeReports()
 	})
 }
 
-func TestStorm_NodesThatFailTogetherAreFewEntries(t *testing.T) {
+func TestLoad_BatchesFailedNodes(t *testing.T) {
 	nodes := 2000 // among fewer a window may have hardly anybody, and the next ones are short again
 	if soak() {
 		nodes = 5000
 	}
-	play(t, 1, func(c *Config) { c.HeartbeatRate = 1000 }, func(w *world) {
-		st := newStorm(w)
+	runServers(t, 1, func(c *Config) { c.HeartbeatRate = 1000 }, func(w *harness) {
+		st := newLoadCluster(w)
 		st.systemJobs()
 		st.registerAll(t, nodes)
-		st.submit(coretest.Job("service").Count(nodes).Ask(100, 100, 0))
-		st.settled(time.Second)
+		st.registerJob(coretest.Job("service").Count(nodes).Ask(100, 100, 0))
+		st.waitBrokerIdle(time.Second)
 		st.beatAll(t, nodes)
-		st.count()
+		st.resetCount()
 		time.Sleep(2*10*time.Second + 10*time.Second) // the last TTL and its grace
 		synctest.Wait()
 		last := time.Now()
@@ -199,7 +199,7 @@ func TestStorm_NodesThatFailTogetherAreFewEntries(t *testing.T) {
 				t.Fatal("nodes are not all down")
 			}
 		}
-		st.settled(100 * time.Millisecond)
+		st.waitBrokerIdle(100 * time.Millisecond)
 		t.Logf("%d nodes: %d entries, quiet %v after the last deadline", nodes, st.entries.Load(), time.Since(last))
 		if n := st.entries.Load(); n > 250 {
 			t.Errorf("%d nodes that failed made %d entries, want at most 250", nodes, n)
@@ -208,13 +208,13 @@ func TestStorm_NodesThatFailTogetherAreFewEntries(t *testing.T) {
 			t.Errorf("quiet %v after the last deadline, want 5 s at most", quiet)
 		}
 		st.beatAll(t, nodes)
-		st.settled(time.Second)
-		w.expectLive("service", nodes)
-		w.forgetMachines()
+		st.waitBrokerIdle(time.Second)
+		w.expectLiveCount("service", nodes)
+		w.skipNodeReports()
 	})
 }
 
-func (st *storm) allDown() bool {
+func (st *loadCluster) allDown() bool {
 	for n := range st.s.Snapshot().Nodes() {
 		if n.Status != model.NodeDown {
 			return false
@@ -223,13 +223,13 @@ func (st *storm) allDown() bool {
 	return true
 }
 
-// forgetMachines lets the end of a story wait for no reports of nodes that
+// skipNodeReports lets the end of a story wait for no reports of nodes that
 // nobody plays.
-func (w *world) forgetMachines() { w.silent = true }
+func (w *harness) skipNodeReports() { w.nodesSilent = true }
 
-func TestHeartbeats_AfterAChangeOfLeaderNodesHaveTime(t *testing.T) {
-	play(t, 3, nil, func(w *world) {
-		st := newStorm(w)
+func TestHeartbeats_GracePeriodAfterChangeOfLeader(t *testing.T) {
+	runServers(t, 3, nil, func(w *harness) {
+		st := newLoadCluster(w)
 		st.registerAll(t, 20)
 		time.Sleep(15 * time.Second)
 		if err := w.leader().node.Transfer(w.ctx); err != nil {
@@ -252,20 +252,20 @@ func TestHeartbeats_AfterAChangeOfLeaderNodesHaveTime(t *testing.T) {
 
 // A node that goes and comes, again and again, ends up as it is, and its work
 // runs somewhere.
-func TestHeartbeats_ANodeThatFlaps(t *testing.T) {
-	play(t, 1, nil, func(w *world) {
-		w.addMachines(3)
-		w.submit(coretest.Job("web").Count(3).Ask(300, 300, 0))
-		w.settle()
+func TestHeartbeats_FlappingNode(t *testing.T) {
+	runServers(t, 1, nil, func(w *harness) {
+		w.addNodes(3)
+		w.registerJob(coretest.Job("web").Count(3).Ask(300, 300, 0))
+		w.waitIdle()
 		m := w.machines["n000"]
 		for range 5 {
-			m.down()
+			m.stop()
 			time.Sleep(40 * time.Second)
-			m.up()
+			m.start()
 			time.Sleep(3 * time.Second)
 		}
-		w.settle()
-		w.expectLive("web", 3)
+		w.waitIdle()
+		w.expectLiveCount("web", 3)
 		if n := w.snap().Node("n000"); n.Status != model.NodeReady {
 			t.Errorf("it is %s", n.Status)
 		}
@@ -274,8 +274,8 @@ func TestHeartbeats_ANodeThatFlaps(t *testing.T) {
 
 // One refused registration must not fail the others of its batch.
 func TestRegisterNode_RefusalAffectsItsCallerOnly(t *testing.T) {
-	play(t, 1, nil, func(w *world) {
-		st := newStorm(w)
+	runServers(t, 1, nil, func(w *harness) {
+		st := newLoadCluster(w)
 		st.registerAll(t, 5)
 		var group sync.WaitGroup
 		var failed, done atomic.Int64
@@ -301,17 +301,17 @@ func TestRegisterNode_RefusalAffectsItsCallerOnly(t *testing.T) {
 	})
 }
 
-func TestUpdateAllocs_OfManyNodesAreOneEntry(t *testing.T) {
-	play(t, 1, nil, func(w *world) {
-		st := newStorm(w)
+func TestUpdateAllocs_BatchesReportsOfManyNodes(t *testing.T) {
+	runServers(t, 1, nil, func(w *harness) {
+		st := newLoadCluster(w)
 		st.registerAll(t, 50)
-		st.submit(coretest.Job("web").Count(50).Ask(3000, 3000, 0))
-		st.settled(time.Second)
+		st.registerJob(coretest.Job("web").Count(50).Ask(3000, 3000, 0))
+		st.waitBrokerIdle(time.Second)
 		updates := map[string]string{}
 		for a := range st.s.Snapshot().Allocs() {
 			updates[a.NodeID] = a.ID
 		}
-		st.count()
+		st.resetCount()
 		st.all(50, func(i int) {
 			id := updates[nodeName(i)]
 			if _, err := st.s.UpdateAllocs(st.ctx, nodeName(i), stormSecret, updateOf(id)); err != nil {
@@ -321,7 +321,7 @@ func TestUpdateAllocs_OfManyNodesAreOneEntry(t *testing.T) {
 		if n := st.entries.Load(); n != 1 {
 			t.Errorf("50 reports made %d entries, want 1", n)
 		}
-		w.forgetMachines()
+		w.skipNodeReports()
 	})
 }
 

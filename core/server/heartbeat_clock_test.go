@@ -9,11 +9,11 @@ import (
 )
 
 // A leader's clock that is set, forward or back, changes nothing about who is silent.
-func TestHeartbeats_AClockThatIsSetMakesNobodySilent(t *testing.T) {
+func TestHeartbeats_IgnoreWallClockChanges(t *testing.T) {
 	for _, by := range []time.Duration{10 * time.Minute, -10 * time.Minute} {
 		c := &coretest.Clock{}
-		play(t, 1, func(cfg *Config) { cfg.Clock = c }, func(w *world) {
-			w.addMachines(3)
+		runServers(t, 1, func(cfg *Config) { cfg.Clock = c }, func(w *harness) {
+			w.addNodes(3)
 			w.registerMember("m1")
 			w.registerMember("m2")
 			defer w.keepAlive("m1")()
@@ -38,7 +38,7 @@ func TestHeartbeats_AClockThatIsSetMakesNobodySilent(t *testing.T) {
 				time.Sleep(100 * time.Millisecond)
 				expect(false, false)
 			}
-			w.machines["n000"].down()
+			w.machines["n000"].stop()
 			silence()
 			time.Sleep(45 * time.Second)
 			expect(true, true)

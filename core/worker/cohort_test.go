@@ -65,7 +65,7 @@ func (q *queue) wants(job string) broker.Delivery {
 
 // The first may go elsewhere. Then the second is asked, as of what woke the first:
 // the last change on the node itself it has seen.
-func TestSettle_OffersWhatAMateLeftToTheNext(t *testing.T) {
+func TestFeedSettle_OffersNodeOfEndedMemberToNextEval(t *testing.T) {
 	q := newQueue(t)
 	ended := halves(q)
 	if got := ended.ChangedCohortNodes(); len(got) != 1 || got[0] != "n1" {
@@ -83,7 +83,7 @@ func TestSettle_OffersWhatAMateLeftToTheNext(t *testing.T) {
 }
 
 // The server that led before ended with the change, and woke nobody.
-func TestRestore_OffersWhatAMateLeft(t *testing.T) {
+func TestFeedRestore_OffersNodeOfEndedMember(t *testing.T) {
 	q := newQueue(t)
 	ended := halves(q)
 	q.broker.Disable()

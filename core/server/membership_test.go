@@ -20,9 +20,9 @@ import (
 	"github.com/cede-scheduler/cede/core/server/membership"
 )
 
-func TestPool_ServersBeginAClusterTogether(t *testing.T) {
-	playIn(t, newPool, 3, nil, func(w *world) {
-		w.voting("s1", "s2", "s3")
+func TestMembership_BootstrapsExpectedServers(t *testing.T) {
+	runServersInPool(t, newMemberPool, 3, nil, func(w *harness) {
+		w.waitVoters("s1", "s2", "s3")
 		id := w.snap().Meta().ClusterID
 		time.Sleep(time.Minute)
 		for _, m := range w.leader().server.Members() {
@@ -33,8 +33,8 @@ func TestPool_ServersBeginAClusterTogether(t *testing.T) {
 	})
 }
 
-func TestPool_NobodyBeginsBeforeAllAreThere(t *testing.T) {
-	playIn(t, newPool, 2, nil, func(w *world) {
+func TestMembership_DoesNotBootstrapBeforeAllArePresent(t *testing.T) {
+	runServersInPool(t, newMemberPool, 2, nil, func(w *harness) {
 		time.Sleep(10 * time.Minute)
 		for _, m := range w.members {
 			if m.server.HasLog() {
@@ -44,18 +44,18 @@ func TestPool_NobodyBeginsBeforeAllAreThere(t *testing.T) {
 		late := w.newMember("s0") // whose id is the lowest
 		w.members = append(w.members, late)
 		late.start()
-		w.voting("s0", "s1", "s2")
+		w.waitVoters("s0", "s1", "s2")
 	})
 }
 
-func TestPool_ExpectationsThatDifferBeginNothing(t *testing.T) {
+func TestMembership_DoesNotBootstrapWithDifferentExpect(t *testing.T) {
 	change := func(c *Config) {
 		if c.ID == "s2" {
-			c.Membership.(*seatInPool).p.expectOf("s2", 2)
+			c.Membership.(*poolGossip).p.setExpect("s2", 2)
 			c.Expect = 2
 		}
 	}
-	playIn(t, newPool, 3, change, func(w *world) {
+	runServersInPool(t, newMemberPool, 3, change, func(w *harness) {
 		time.Sleep(10 * time.Minute)
 		for _, m := range w.members {
 			if m.server.HasLog() {
@@ -66,11 +66,11 @@ func TestPool_ExpectationsThatDifferBeginNothing(t *testing.T) {
 		m.halt()
 		w.change = nil
 		m.start()
-		w.voting("s1", "s2", "s3")
+		w.waitVoters("s1", "s2", "s3")
 	})
 }
 
-func (p *pool) expectOf(id string, n int) {
+func (p *memberPool) setExpect(id string, n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	m := p.members[id]
@@ -78,9 +78,9 @@ func (p *pool) expectOf(id string, n int) {
 	p.members[id] = m
 }
 
-func TestPool_NewcomersFirstFollowThenVote(t *testing.T) {
-	playIn(t, newPool, 3, nil, func(w *world) {
-		w.voting("s1", "s2", "s3")
+func TestMembership_PromotesStableServers(t *testing.T) {
+	runServersInPool(t, newMemberPool, 3, nil, func(w *harness) {
+		w.waitVoters("s1", "s2", "s3")
 		time.Sleep(time.Minute)
 		w.pool.expect = 0
 		fourth := w.newMember("s4")
@@ -95,13 +95,13 @@ func TestPool_NewcomersFirstFollowThenVote(t *testing.T) {
 		if slices.Contains(w.leader().server.Voters(), "s4") {
 			t.Error("a newcomer votes at once")
 		}
-		w.voting("s1", "s2", "s3", "s4")
+		w.waitVoters("s1", "s2", "s3", "s4")
 	})
 }
 
-func TestPool_ARestartKeepsItsPlaceAndTheDeadAreRemoved(t *testing.T) {
-	playIn(t, newPool, 3, nil, func(w *world) {
-		w.voting("s1", "s2", "s3")
+func TestMembership_RestartedServerStaysAndDeadServerIsRemoved(t *testing.T) {
+	runServersInPool(t, newMemberPool, 3, nil, func(w *harness) {
+		w.waitVoters("s1", "s2", "s3")
 		m := w.follower()
 		m.halt()
 		time.Sleep(4 * time.Minute)
@@ -110,7 +110,7 @@ func TestPool_ARestartKeepsItsPlaceAndTheDeadAreRemoved(t *testing.T) {
 		}
 		m.start()
 		time.Sleep(time.Minute)
-		w.voting("s1", "s2", "s3")
+		w.waitVoters("s1", "s2", "s3")
 		m.halt()
 		time.Sleep(7 * time.Minute)
 		if slices.Contains(w.leader().server.Voters(), m.id) {
@@ -122,15 +122,15 @@ func TestPool_ARestartKeepsItsPlaceAndTheDeadAreRemoved(t *testing.T) {
 		time.Sleep(10 * time.Minute)
 		other.start()
 		m.start()
-		w.voting("s1", "s2", "s3")
+		w.waitVoters("s1", "s2", "s3")
 	})
 }
 
 // Who failed and is removed for good is no member from then on, on any server, and holds
 // up nobody who changes keys; who failed and may come back is one still.
-func TestPool_WhoIsRemovedIsForgotten(t *testing.T) {
-	playIn(t, newPool, 4, nil, func(w *world) {
-		w.voting("s1", "s2", "s3", "s4")
+func TestMembership_RemovedServerLeavesGossip(t *testing.T) {
+	runServersInPool(t, newMemberPool, 4, nil, func(w *harness) {
+		w.waitVoters("s1", "s2", "s3", "s4")
 		down := w.follower()
 		down.halt()
 		lists := func() (n int) {
@@ -157,16 +157,16 @@ func TestPool_WhoIsRemovedIsForgotten(t *testing.T) {
 			t.Errorf("keys: %+v, %v", answers, err)
 		}
 		down.start()
-		w.voting("s1", "s2", "s3", "s4")
+		w.waitVoters("s1", "s2", "s3", "s4")
 		if n := lists(); n != 3 {
 			t.Errorf("%d servers list who came back", n)
 		}
 	})
 }
 
-func TestPool_WhoLeavesIsRemovedAtOnce(t *testing.T) {
-	playIn(t, newPool, 3, nil, func(w *world) {
-		w.voting("s1", "s2", "s3")
+func TestMembership_LeavingServerIsRemovedAtOnce(t *testing.T) {
+	runServersInPool(t, newMemberPool, 3, nil, func(w *harness) {
+		w.waitVoters("s1", "s2", "s3")
 		lead := w.leader()
 		if err := lead.server.LeavePool(w.ctx); err != nil {
 			t.Fatal(err)
@@ -178,7 +178,7 @@ func TestPool_WhoLeavesIsRemovedAtOnce(t *testing.T) {
 				rest = append(rest, m.id)
 			}
 		}
-		w.voting(rest...)
+		w.waitVoters(rest...)
 		if err := w.leader().server.LeavePool(w.ctx); err != nil {
 			t.Fatal(err)
 		}
@@ -186,10 +186,10 @@ func TestPool_WhoLeavesIsRemovedAtOnce(t *testing.T) {
 }
 
 // Raft tries once to tell a server that it was removed.
-func TestPool_WhoLeavesHearsFromOthersThatItIsRemoved(t *testing.T) {
-	playIn(t, newPool, 3, nil, func(w *world) {
-		w.voting("s1", "s2", "s3")
-		w.pool.leaves = func(id string) {
+func TestMembership_LeavingServerConfirmsRemoval(t *testing.T) {
+	runServersInPool(t, newMemberPool, 3, nil, func(w *harness) {
+		w.waitVoters("s1", "s2", "s3")
+		w.pool.onLeave = func(id string) {
 			for _, m := range w.members {
 				m.transport.Disconnect(raft.ServerAddress(id))
 			}
@@ -205,9 +205,9 @@ func TestPool_WhoLeavesHearsFromOthersThatItIsRemoved(t *testing.T) {
 	})
 }
 
-func TestPool_AServerMayMove(t *testing.T) {
-	playIn(t, newPool, 3, nil, func(w *world) {
-		w.voting("s1", "s2", "s3")
+func TestMembership_UpdatesAddressOfServer(t *testing.T) {
+	runServersInPool(t, newMemberPool, 3, nil, func(w *harness) {
+		w.waitVoters("s1", "s2", "s3")
 		m := w.follower()
 		m.halt()
 		w.pool.mu.Lock()
@@ -234,21 +234,21 @@ func TestPool_AServerMayMove(t *testing.T) {
 }
 
 // Workers of followers take work, and the leader's own may be switched off.
-func TestPool_FollowersWork(t *testing.T) {
-	playIn(t, newPool, 3, nil, func(w *world) {
-		w.voting("s1", "s2", "s3")
+func TestEvalQueue_FollowersProcessEvaluations(t *testing.T) {
+	runServersInPool(t, newMemberPool, 3, nil, func(w *harness) {
+		w.waitVoters("s1", "s2", "s3")
 		lead := w.leader()
 		none := 0
 		if err := lead.server.Reload(Reloadable{Workers: &none}); err != nil {
 			t.Fatal(err)
 		}
-		w.addMachines(20)
+		w.addNodes(20)
 		for i := range 20 {
-			w.submit(coretest.Job(fmt.Sprint("job", i)).Priority(50).Count(2).Ask(300, 300, 0))
+			w.registerJob(coretest.Job(fmt.Sprint("job", i)).Priority(50).Count(2).Ask(300, 300, 0))
 		}
-		w.settle()
+		w.waitIdle()
 		for i := range 20 {
-			w.expectLive(fmt.Sprint("job", i), 2)
+			w.expectLiveCount(fmt.Sprint("job", i), 2)
 		}
 		if lead == w.leader() && w.pool.count(lead.id+" plan") < 20 {
 			t.Errorf("%d plans came from elsewhere", w.pool.count(lead.id+" plan"))
@@ -258,10 +258,10 @@ func TestPool_FollowersWork(t *testing.T) {
 
 // The lead changes while followers are at work, and the network loses answers: all
 // that was submitted is placed once, and every evaluation ends.
-func TestPool_ChangesOfLeaderLoseNoWork(t *testing.T) {
-	playIn(t, newPool, 3, nil, func(w *world) {
-		w.voting("s1", "s2", "s3")
-		w.addMachines(20)
+func TestEvalQueue_ChangesOfLeaderLoseNothing(t *testing.T) {
+	runServersInPool(t, newMemberPool, 3, nil, func(w *harness) {
+		w.waitVoters("s1", "s2", "s3")
+		w.addNodes(20)
 		stop := make(chan struct{})
 		var chaos sync.WaitGroup
 		chaos.Go(func() {
@@ -271,7 +271,7 @@ func TestPool_ChangesOfLeaderLoseNoWork(t *testing.T) {
 					return
 				case <-time.After(700 * time.Millisecond):
 				}
-				lead := w.current()
+				lead := w.leaderOrNil()
 				if lead == nil {
 					continue
 				}
@@ -288,20 +288,20 @@ func TestPool_ChangesOfLeaderLoseNoWork(t *testing.T) {
 			}
 		})
 		for i := range 60 {
-			w.submit(coretest.Job(fmt.Sprint("job", i)).Priority(50).Count(2).Ask(100, 100, 0))
+			w.registerJob(coretest.Job(fmt.Sprint("job", i)).Priority(50).Count(2).Ask(100, 100, 0))
 		}
 		close(stop)
 		chaos.Wait()
-		w.settle()
+		w.waitIdle()
 		for i := range 60 {
-			w.expectLive(fmt.Sprint("job", i), 2)
+			w.expectLiveCount(fmt.Sprint("job", i), 2)
 		}
 	})
 }
 
-func TestAnswers_OnlyTheLeaderAnswersAndOnlyWhatServersAsk(t *testing.T) {
-	playIn(t, newPool, 3, nil, func(w *world) {
-		w.voting("s1", "s2", "s3")
+func TestRPCHandler_RequiresLeaderAndServerCommands(t *testing.T) {
+	runServersInPool(t, newMemberPool, 3, nil, func(w *harness) {
+		w.waitVoters("s1", "s2", "s3")
 		lead, other := w.leader(), w.follower()
 		_, err := other.server.RPCHandler().Dequeue(w.ctx, 1, time.Second)
 		var away *rpc.NotLeaderError
@@ -331,9 +331,9 @@ func TestAnswers_OnlyTheLeaderAnswersAndOnlyWhatServersAsk(t *testing.T) {
 // A policy decides only once every server that votes has looked at it, and servers
 // that follow tell of it by way of the leader.
 // A server that is behind, as with a disk that is full, leaves the work to others.
-func TestPool_WhoIsBehindTakesNoWork(t *testing.T) {
-	playIn(t, newPool, 3, nil, func(w *world) {
-		w.voting("s1", "s2", "s3")
+func TestEvalQueue_LaggingServerDequeuesNothing(t *testing.T) {
+	runServersInPool(t, newMemberPool, 3, nil, func(w *harness) {
+		w.waitVoters("s1", "s2", "s3")
 		behind := w.follower()
 		for _, m := range w.members {
 			if m != behind {
@@ -345,26 +345,26 @@ func TestPool_WhoIsBehindTakesNoWork(t *testing.T) {
 		}
 		time.Sleep(time.Minute) // calls that wait come home
 		key := func(n int) string { return fmt.Sprint("job", n) }
-		w.submit(coretest.Job(key(0)).Ask(10, 10, 0))
+		w.registerJob(coretest.Job(key(0)).Ask(10, 10, 0))
 		time.Sleep(time.Minute)
 		stats := w.leader().server.broker.Stats()
 		if total := stats.Total(); total.Ready != 1 {
 			t.Errorf("of one evaluation: %+v", total)
 		}
 		for n := 1; n < 4; n++ { // it has what it lacked
-			w.submit(coretest.Job(key(n)).Ask(10, 10, 0))
+			w.registerJob(coretest.Job(key(n)).Ask(10, 10, 0))
 		}
-		w.settle()
+		w.waitIdle()
 	})
 }
 
 // A worker that lost its delivery, as when the lead changed, says that all is placed: it
 // looked before others found that it is not. Who waits for that goes on waiting.
-func TestAnswers_WhatComesOfAVoidDeliveryIsNotWritten(t *testing.T) {
-	playIn(t, newPool, 3, nil, func(w *world) {
-		w.voting("s1", "s2", "s3")
-		w.submit(coretest.Job("waits").Ask(500, 500, 0)) // there is no node
-		w.settle()
+func TestRPCHandler_RejectsResultsOfVoidDelivery(t *testing.T) {
+	runServersInPool(t, newMemberPool, 3, nil, func(w *harness) {
+		w.waitVoters("s1", "s2", "s3")
+		w.registerJob(coretest.Job("waits").Ask(500, 500, 0)) // there is no node
+		w.waitIdle()
 		key := model.JobKey{Namespace: model.DefaultNamespace, ID: "waits"}
 		for _, e := range w.snap().EvalsOfJob(key) {
 			late := *e
@@ -376,16 +376,16 @@ func TestAnswers_WhatComesOfAVoidDeliveryIsNotWritten(t *testing.T) {
 				t.Errorf("what comes of a delivery that nobody made: %v", err)
 			}
 		}
-		w.settle()
-		if !w.waits(key) {
+		w.waitIdle()
+		if !w.hasBlockedEval(key) {
 			t.Error("nobody waits for the job any more")
 		}
 	})
 }
 
-func TestPool_PoliciesAreCheckedByAllWhoVote(t *testing.T) {
-	playIn(t, newPool, 3, nil, func(w *world) {
-		w.voting("s1", "s2", "s3")
+func TestPolicies_RequireChecksOfAllVoters(t *testing.T) {
+	runServersInPool(t, newMemberPool, 3, nil, func(w *harness) {
+		w.waitVoters("s1", "s2", "s3")
 		for _, m := range w.members {
 			if got := slices.Sorted(slices.Values(m.server.policyConfig().Voters())); !slices.Equal(got, []string{"s1", "s2", "s3"}) {
 				t.Errorf("server %s requires checks of %v", m.id, got)
@@ -402,9 +402,9 @@ func TestPool_PoliciesAreCheckedByAllWhoVote(t *testing.T) {
 }
 
 // A voter that is gone is a voter, and not there.
-func TestPool_MeasuresVotersThatAreGone(t *testing.T) {
-	playIn(t, newPool, 3, nil, func(w *world) {
-		w.voting("s1", "s2", "s3")
+func TestMembership_CountsVotersAlive(t *testing.T) {
+	runServersInPool(t, newMemberPool, 3, nil, func(w *harness) {
+		w.waitVoters("s1", "s2", "s3")
 		expect := func(voters, alive int) {
 			t.Helper()
 			if v, a := w.leader().server.CountVoters(); v != voters || a != alive {
@@ -423,12 +423,12 @@ func TestPool_MeasuresVotersThatAreGone(t *testing.T) {
 
 // A newcomer gossips a moment before it answers, and is not left to wait for the next
 // comparison of everything.
-func TestPool_ANewcomerThatDoesNotAnswerYetIsAskedAgainSoon(t *testing.T) {
-	playIn(t, newPool, 3, nil, func(w *world) {
-		w.voting("s1", "s2", "s3")
+func TestMembership_RetriesUnresponsiveNewMember(t *testing.T) {
+	runServersInPool(t, newMemberPool, 3, nil, func(w *harness) {
+		w.waitVoters("s1", "s2", "s3")
 		time.Sleep(90 * time.Second)
 		w.pool.expect = 0
-		w.pool.refuses("s4", 6*time.Second)
+		w.pool.refuseCalls("s4", 6*time.Second)
 		fourth := w.newMember("s4")
 		w.members = append(w.members, fourth)
 		began := time.Now()
@@ -442,13 +442,13 @@ func TestPool_ANewcomerThatDoesNotAnswerYetIsAskedAgainSoon(t *testing.T) {
 		if took := time.Since(began); took < 6*time.Second || took > 9*time.Second {
 			t.Errorf("who answers after 6s is taken in after %v", took)
 		}
-		w.voting("s1", "s2", "s3", "s4")
+		w.waitVoters("s1", "s2", "s3", "s4")
 	})
 }
 
-// refuses has a server not answer for a while, though it is there.
-func (p *pool) refuses(id string, within time.Duration) {
+// refuseCalls has a server not answer for a while, though it is there.
+func (p *memberPool) refuseCalls(id string, within time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.answersFrom[id] = time.Now().Add(within)
+	p.refusedUntil[id] = time.Now().Add(within)
 }

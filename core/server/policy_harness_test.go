@@ -32,15 +32,15 @@ import (
 	"github.com/cede-scheduler/cede/sdk/rules"
 )
 
-// shelf is a host whose modules are words after the magic number, which say how
+// fakeHost is a host whose modules are words after the magic number, which say how
 // the policy behaves.
-type shelf struct {
+type fakeHost struct {
 	open atomic.Int64
 	// gate is passed by whoever loads; nil: it stands open.
 	gate atomic.Pointer[chan struct{}]
 }
 
-func (s *shelf) Load(ctx context.Context, b *bundle.Bundle, _ policy.Limits) (registry.Module, error) {
+func (s *fakeHost) Load(ctx context.Context, b *bundle.Bundle, _ policy.Limits) (registry.Module, error) {
 	if gate := s.gate.Load(); gate != nil {
 		select {
 		case <-*gate:
@@ -53,39 +53,39 @@ func (s *shelf) Load(ctx context.Context, b *bundle.Bundle, _ policy.Limits) (re
 		return nil, errors.New("cannot be compiled")
 	}
 	s.open.Add(1)
-	return &moody{Module: policy.Native(b.Manifest.Digest, func() sdk.Policy { return guest{mood} }), shelf: s}, nil
+	return &fakeModule{Module: policy.Native(b.Manifest.Digest, func() sdk.Policy { return fakeGuest{mood} }), shelf: s}, nil
 }
 
-type moody struct {
+type fakeModule struct {
 	policy.Module
-	shelf *shelf
+	shelf *fakeHost
 	once  sync.Once
 }
 
-func (m *moody) Close() { m.once.Do(func() { m.shelf.open.Add(-1) }) }
+func (m *fakeModule) Close() { m.once.Do(func() { m.shelf.open.Add(-1) }) }
 
-// guest scores victims in a mood: those of the lowest index go first, or the
+// fakeGuest scores victims in a mood: those of the lowest index go first, or the
 // last; or it fails, at once or not before anything is at stake.
-type guest struct{ mood string }
+type fakeGuest struct{ mood string }
 
-func (g guest) Info() sdk.Info { return sdk.Info{Name: "p", Delta: 10} }
+func (g fakeGuest) Info() sdk.Info { return sdk.Info{Name: "p", Delta: 10} }
 
-func (g guest) Settings() []sdk.Setting {
+func (g fakeGuest) Settings() []sdk.Setting {
 	return []sdk.Setting{{Name: "knob", Kind: sdk.Integer, Default: "1", Limits: sdk.Between(0, 9)}}
 }
 
-func (g guest) Configure(*sdk.Config) error { return nil }
+func (g fakeGuest) Configure(*sdk.Config) error { return nil }
 
-// tested is whether it is a server's test that asks.
-func tested(in *sdk.Candidates) bool { return in.Preemptor.Job == "asker" }
+// isServerTest is whether it is a server's test that asks.
+func isServerTest(in *sdk.Candidates) bool { return in.Preemptor.Job == "asker" }
 
-func (g guest) ScoreVictims(in *sdk.Candidates, out *sdk.VictimScores) error {
+func (g fakeGuest) ScoreVictims(in *sdk.Candidates, out *sdk.VictimScores) error {
 	switch {
 	case g.mood == "nan":
 		out.Score[0] = math.NaN()
 	case g.mood == "traps":
 		panic("on purpose")
-	case g.mood == "breaks" && !tested(in):
+	case g.mood == "breaks" && !isServerTest(in):
 		panic("only when it matters")
 	case g.mood == "last":
 		for i := range out.Score {
@@ -95,8 +95,8 @@ func (g guest) ScoreVictims(in *sdk.Candidates, out *sdk.VictimScores) error {
 	return nil
 }
 
-// module is a module of a mood, of a size.
-func module(mood string, padding int) []byte {
+// moduleOf is a module of a mood, of a size.
+func moduleOf(mood string, padding int) []byte {
 	return slices.Concat([]byte("\x00asm\x01\x00\x00\x00"+mood+"\n"), make([]byte, padding))
 }
 
@@ -161,15 +161,15 @@ func newDisk() *disk {
 	return &disk{"s1", raft.NewInmemStore(), raft.NewInmemSnapshotStore(), &modules{stored: map[string][]byte{}}}
 }
 
-// lateLog is the log of a server that is made before its node.
-type lateLog struct {
+// settableLog is the log of a server that is made before its node.
+type settableLog struct {
 	*raftnode.Node
 	// fails is asked before every entry; nil: none fails.
 	fails func(replication.Command) error
 	sent  atomic.Int64 // chunks
 }
 
-func (l *lateLog) Apply(ctx context.Context, e *replication.Entry) (*replication.Result, error) {
+func (l *settableLog) Apply(ctx context.Context, e *replication.Entry) (*replication.Result, error) {
 	if l.fails != nil {
 		if err := l.fails(e.Command); err != nil {
 			return nil, err
@@ -181,14 +181,14 @@ func (l *lateLog) Apply(ctx context.Context, e *replication.Entry) (*replication
 	return l.Node.Apply(ctx, e)
 }
 
-// cluster is a server of one.
-type cluster struct {
+// testServer is a server of one.
+type testServer struct {
 	*server.Server
 	t        *testing.T
 	disk     *disk
-	log      *lateLog
+	log      *settableLog
 	store    *state.Store
-	shelf    *shelf
+	shelf    *fakeHost
 	registry *prometheus.Registry
 	stop     func()
 
@@ -196,19 +196,19 @@ type cluster struct {
 	entries []replication.Applied
 }
 
-// start starts a server of one on a disk, and waits until it leads.
-func start(t *testing.T, d *disk, change ...func(*server.Config, *registry.PolicyOptions)) *cluster {
+// startServer starts a server of one on a disk, and waits until it leads.
+func startServer(t *testing.T, d *disk, change ...func(*server.Config, *registry.PolicyOptions)) *testServer {
 	t.Helper()
-	c := begin(t, d, change...)
+	c := newServer(t, d, change...)
 	c.open(d)
-	c.until("it leads", func() bool { return c.ready() == "" })
+	c.waitFor("it leads", func() bool { return c.ready() == "" })
 	return c
 }
 
-// begin makes a server that does not run yet.
-func begin(t *testing.T, d *disk, change ...func(*server.Config, *registry.PolicyOptions)) *cluster {
+// newServer makes a server that does not run yet.
+func newServer(t *testing.T, d *disk, change ...func(*server.Config, *registry.PolicyOptions)) *testServer {
 	t.Helper()
-	c := &cluster{t: t, disk: d, log: &lateLog{}, store: state.New(), shelf: &shelf{}, registry: prometheus.NewRegistry()}
+	c := &testServer{t: t, disk: d, log: &settableLog{}, store: state.New(), shelf: &fakeHost{}, registry: prometheus.NewRegistry()}
 	hosts := registry.PolicyOptions{
 		Options: registry.Options{
 			Hosts: map[bundle.Kind]registry.Host{bundle.Wasm: c.shelf},
@@ -237,14 +237,14 @@ func begin(t *testing.T, d *disk, change ...func(*server.Config, *registry.Polic
 }
 
 // open opens the log of a server of one and runs the server.
-func (c *cluster) open(d *disk) {
+func (c *testServer) open(d *disk) {
 	c.t.Helper()
 	address, transport := raft.NewInmemTransportWithTimeout("", 25*time.Millisecond)
 	c.join(d, transport, raft.Server{ID: raft.ServerID(d.id), Address: address})
 }
 
-// trio starts three servers, and returns them with the leader first.
-func trio(t *testing.T, change ...func(*server.Config, *registry.PolicyOptions)) []*cluster {
+// startThree starts three servers, and returns them with the leader first.
+func startThree(t *testing.T, change ...func(*server.Config, *registry.PolicyOptions)) []*testServer {
 	t.Helper()
 	var servers []raft.Server
 	var transports []*raft.InmemTransport
@@ -257,11 +257,11 @@ func trio(t *testing.T, change ...func(*server.Config, *registry.PolicyOptions))
 		servers = append(servers, raft.Server{ID: raft.ServerID(fmt.Sprintf("s%d", i+1)), Address: address})
 		transports = append(transports, transport)
 	}
-	var list []*cluster
+	var list []*testServer
 	for i := range 3 {
 		d := newDisk()
 		d.id = string(servers[i].ID)
-		c := begin(t, d, change...)
+		c := newServer(t, d, change...)
 		c.join(d, transports[i], servers...)
 		list = append(list, c)
 	}
@@ -270,10 +270,10 @@ func trio(t *testing.T, change ...func(*server.Config, *registry.PolicyOptions))
 }
 
 // leaderFirst waits for a leader that has taken over, and sorts it to the front.
-func leaderFirst(list []*cluster) {
+func leaderFirst(list []*testServer) {
 	list[0].t.Helper()
-	list[0].until("somebody leads", func() bool {
-		i := slices.IndexFunc(list, func(c *cluster) bool { return c.log.IsLeader() && c.ready() == "" })
+	list[0].waitFor("somebody leads", func() bool {
+		i := slices.IndexFunc(list, func(c *testServer) bool { return c.log.IsLeader() && c.ready() == "" })
 		if i > 0 {
 			list[0], list[i] = list[i], list[0]
 		}
@@ -282,7 +282,7 @@ func leaderFirst(list []*cluster) {
 }
 
 // join opens the log of a server and runs it.
-func (c *cluster) join(d *disk, transport *raft.InmemTransport, servers ...raft.Server) {
+func (c *testServer) join(d *disk, transport *raft.InmemTransport, servers ...raft.Server) {
 	c.t.Helper()
 	node, err := raftnode.Open(raftnode.Config{
 		ServerID: d.id, Log: d.log, Stable: d.log, Snapshots: d.snapshots, Transport: transport,
@@ -308,7 +308,7 @@ func (c *cluster) join(d *disk, transport *raft.InmemTransport, servers ...raft.
 	c.t.Cleanup(c.stop)
 }
 
-func (c *cluster) observe(list []replication.Applied) {
+func (c *testServer) observe(list []replication.Applied) {
 	c.mu.Lock()
 	c.entries = append(c.entries, list...)
 	c.mu.Unlock()
@@ -316,14 +316,14 @@ func (c *cluster) observe(list []replication.Applied) {
 }
 
 // restart stops the server and starts another on its disk.
-func (c *cluster) restart(change ...func(*server.Config, *registry.PolicyOptions)) *cluster {
+func (c *testServer) restart(change ...func(*server.Config, *registry.PolicyOptions)) *testServer {
 	c.t.Helper()
 	c.stop()
-	return start(c.t, c.disk, change...)
+	return startServer(c.t, c.disk, change...)
 }
 
 // ready is why the server is not.
-func (c *cluster) ready() string {
+func (c *testServer) ready() string {
 	var why []string
 	for _, check := range c.Ready(c.t.Context()) {
 		if !check.OK {
@@ -333,13 +333,13 @@ func (c *cluster) ready() string {
 	return strings.Join(why, "; ")
 }
 
-// patience bounds how long a test waits for what must come.
-const patience = 30 * time.Second
+// waitTimeout bounds how long a test waits for what must come.
+const waitTimeout = 30 * time.Second
 
-// until waits for something that must come.
-func (c *cluster) until(what string, is func() bool) {
+// waitFor waits for something that must come.
+func (c *testServer) waitFor(what string, is func() bool) {
 	c.t.Helper()
-	deadline := time.Now().Add(patience)
+	deadline := time.Now().Add(waitTimeout)
 	for !is() {
 		if time.Now().After(deadline) {
 			c.t.Fatalf("waited in vain: %s; %s", what, c.ready())
@@ -349,7 +349,7 @@ func (c *cluster) until(what string, is func() bool) {
 }
 
 // load loads a module of a mood as policy p.
-func (c *cluster) load(mood string, change ...func(*policy.LoadRequest)) *model.PolicyVersion {
+func (c *testServer) load(mood string, change ...func(*policy.LoadRequest)) *model.PolicyVersion {
 	c.t.Helper()
 	v, err := c.tryLoad(mood, change...)
 	if err != nil {
@@ -358,15 +358,15 @@ func (c *cluster) load(mood string, change ...func(*policy.LoadRequest)) *model.
 	return v
 }
 
-func (c *cluster) tryLoad(mood string, change ...func(*policy.LoadRequest)) (*model.PolicyVersion, error) {
-	r := policy.LoadRequest{Name: "p", Module: module(mood, 0)}
+func (c *testServer) tryLoad(mood string, change ...func(*policy.LoadRequest)) (*model.PolicyVersion, error) {
+	r := policy.LoadRequest{Name: "p", Module: moduleOf(mood, 0)}
 	for _, f := range change {
 		f(&r)
 	}
 	return c.LoadPolicy(c.t.Context(), r)
 }
 
-func (c *cluster) activate(v *model.PolicyVersion) {
+func (c *testServer) activate(v *model.PolicyVersion) {
 	c.t.Helper()
 	if _, err := c.ActivatePolicy(c.t.Context(), v.Name, v.ID); err != nil {
 		c.t.Fatal(err)
@@ -374,15 +374,15 @@ func (c *cluster) activate(v *model.PolicyVersion) {
 }
 
 // role is what the state says of policy p.
-func (c *cluster) role() model.PolicyState {
+func (c *testServer) role() model.PolicyState {
 	if s := c.Snapshot().PolicyState("p"); s != nil {
 		return *s
 	}
 	return model.PolicyState{}
 }
 
-// inForce is the version of p that decides on the server.
-func (c *cluster) inForce() string {
+// activeVersion is the version of p that decides on the server.
+func (c *testServer) activeVersion() string {
 	st, err := c.PolicyStatus(c.t.Context(), "p")
 	if err != nil || st.Here == nil {
 		return ""
@@ -390,8 +390,8 @@ func (c *cluster) inForce() string {
 	return st.Here.Version
 }
 
-// fails wants an error of a code that says something.
-func (c *cluster) fails(err error, code apierror.Code, words ...string) {
+// expectError wants an error of a code that says something.
+func (c *testServer) expectError(err error, code apierror.Code, words ...string) {
 	c.t.Helper()
 	for _, w := range words {
 		if err == nil || apierror.CodeOf(err) != code || !strings.Contains(err.Error(), w) {
@@ -400,8 +400,8 @@ func (c *cluster) fails(err error, code apierror.Code, words ...string) {
 	}
 }
 
-// contend fills nodes with work that may be evicted, and lets p decide.
-func (c *cluster) contend(nodes int) {
+// fillNodes fills nodes with work that may be evicted, and lets p decide.
+func (c *testServer) fillNodes(nodes int) {
 	c.t.Helper()
 	ctx := c.t.Context()
 	config := coretest.AllPreempt()
@@ -414,11 +414,11 @@ func (c *cluster) contend(nodes int) {
 		}
 	}
 	c.register(coretest.Job("low").Priority(10).Count(10*nodes).Ask(10, 1, 0).Obj())
-	c.until("the nodes are full", func() bool { return c.running("low") == 10*nodes })
+	c.waitFor("the nodes are full", func() bool { return c.running("low") == 10*nodes })
 }
 
-// decideByP makes p the cluster's policy.
-func (c *cluster) decideByP() {
+// setClusterPolicy makes p the cluster's policy.
+func (c *testServer) setClusterPolicy() {
 	c.t.Helper()
 	config := *c.Snapshot().Config()
 	config.Policy = "p"
@@ -427,25 +427,25 @@ func (c *cluster) decideByP() {
 	}
 }
 
-func (c *cluster) register(j *model.Job) {
+func (c *testServer) register(j *model.Job) {
 	c.t.Helper()
-	c.takesOver()
+	c.waitEstablished()
 	if _, err := c.RegisterJob(c.t.Context(), j, endpoint.RegisterOptions{}); err != nil {
 		c.t.Fatal(err)
 	}
 }
 
-// takesOver waits until the server decides, whatever it is not ready for.
-func (c *cluster) takesOver() {
+// waitEstablished waits until the server decides, whatever it is not ready for.
+func (c *testServer) waitEstablished() {
 	c.t.Helper()
-	c.until("the server has taken over", func() bool {
+	c.waitFor("the server has taken over", func() bool {
 		_, err := c.Consistent(c.t.Context())
 		return err == nil
 	})
 }
 
 // running counts the live allocations of a job.
-func (c *cluster) running(job string) (n int) {
+func (c *testServer) running(job string) (n int) {
 	for _, a := range c.Snapshot().AppendJobAllocs(nil, model.JobKey{Namespace: "default", ID: job}) {
 		if a.Live() {
 			n++
@@ -454,11 +454,11 @@ func (c *cluster) running(job string) (n int) {
 	return n
 }
 
-// pushy is a job for which somebody must go.
-func pushy(id string) *model.Job { return coretest.Job(id).Priority(90).Ask(10, 1, 0).Obj() }
+// preemptorJob is a job for which somebody must go.
+func preemptorJob(id string) *model.Job { return coretest.Job(id).Priority(90).Ask(10, 1, 0).Obj() }
 
 // plans visits every plan that was applied.
-func (c *cluster) plans(visit func(index uint64, p *model.Plan)) {
+func (c *testServer) plans(visit func(index uint64, p *model.Plan)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, a := range c.entries {

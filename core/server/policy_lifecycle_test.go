@@ -17,17 +17,17 @@ import (
 	"github.com/cede-scheduler/cede/core/server/policymgr"
 )
 
-func TestActivatePolicy_RefusesWhatFailedItsTestAndSaysWhy(t *testing.T) {
-	c := start(t, newDisk())
+func TestActivatePolicy_RefusesVersionThatFailedCheck(t *testing.T) {
+	c := startServer(t, newDisk())
 	for mood, why := range map[string]string{"nan": "NaN", "traps": "on purpose"} {
 		v := c.load(mood)
 		if check := v.Checks["s1"]; check.OK || !strings.Contains(check.Error, why) {
 			t.Errorf("%s: %+v", mood, check)
 		}
 		_, err := c.ActivatePolicy(t.Context(), "p", v.ID)
-		c.fails(err, apierror.CodeConflict, "server s1 rejected it", why)
+		c.expectError(err, apierror.CodeConflict, "server s1 rejected it", why)
 		_, err = c.ShadowPolicy(t.Context(), "p", v.ID)
-		c.fails(err, apierror.CodeConflict, "server s1 rejected it")
+		c.expectError(err, apierror.CodeConflict, "server s1 rejected it")
 	}
 	if c.role().Active != "" || c.ready() != "" {
 		t.Error("it is in force, or in the way", c.ready())
@@ -36,8 +36,8 @@ func TestActivatePolicy_RefusesWhatFailedItsTestAndSaysWhy(t *testing.T) {
 
 // What is linked in under one name and loaded under another has one id: the calls of the
 // test are those of the copy that was loaded.
-func TestPolicyStatus_CountsNoTestOfAnotherCopy(t *testing.T) {
-	c := start(t, newDisk())
+func TestPolicyStatus_ExcludesCallsOfOtherCopy(t *testing.T) {
+	c := startServer(t, newDisk())
 	v, err := c.LoadPolicy(t.Context(), policy.LoadRequest{Name: "rules", Builtin: policy.DefaultName})
 	if err != nil {
 		t.Fatal(err)
@@ -51,10 +51,10 @@ func TestPolicyStatus_CountsNoTestOfAnotherCopy(t *testing.T) {
 	}
 }
 
-func TestPolicyVersions_AreNamedByTheirBeginnings(t *testing.T) {
-	c := start(t, newDisk())
+func TestPolicyVersions_ResolveByPrefix(t *testing.T) {
+	c := startServer(t, newDisk())
 	_, err := c.ActivatePolicy(t.Context(), "p", "00")
-	c.fails(err, apierror.CodeNotFound, `no version of policy "p"`, "cede policy load")
+	c.expectError(err, apierror.CodeNotFound, `no version of policy "p"`, "cede policy load")
 	v := c.load("first")
 	hash := strings.TrimPrefix(v.ID, "sha256:")
 	for _, prefix := range []string{hash[:1], hash[:12], "sha256:" + hash[:4], v.ID} {
@@ -63,34 +63,34 @@ func TestPolicyVersions_AreNamedByTheirBeginnings(t *testing.T) {
 		}
 	}
 	_, err = c.ActivatePolicy(t.Context(), "p", "g")
-	c.fails(err, apierror.CodeNotFound, "has no version g", hash[:12])
+	c.expectError(err, apierror.CodeNotFound, "has no version g", hash[:12])
 	_, err = c.ActivatePolicy(t.Context(), "q", hash)
-	c.fails(err, apierror.CodeNotFound, `no version of policy "q"`, "versions are loaded of p")
+	c.expectError(err, apierror.CodeNotFound, `no version of policy "q"`, "versions are loaded of p")
 	_, err = c.PolicyStatus(t.Context(), "q")
-	c.fails(err, apierror.CodeNotFound, `"q"`, "default, p")
+	c.expectError(err, apierror.CodeNotFound, `"q"`, "default, p")
 }
 
-func TestRollbackPolicy_ReturnsToTheLastGoodOne(t *testing.T) {
-	c := start(t, newDisk())
+func TestRollbackPolicy_ReturnsToLastGoodVersion(t *testing.T) {
+	c := startServer(t, newDisk())
 	one, two := c.load("first"), c.load("last")
 	c.activate(one)
 	c.activate(two)
-	if c.inForce() != two.ID || c.role().Previous != one.ID {
+	if c.activeVersion() != two.ID || c.role().Previous != one.ID {
 		t.Errorf("%+v", c.role())
 	}
 	_, err := c.UnloadPolicy(t.Context(), "p", one.ID)
-	c.fails(err, apierror.CodeConflict, "the version that a rollback activates")
+	c.expectError(err, apierror.CodeConflict, "the version that a rollback activates")
 	_, err = c.UnloadPolicy(t.Context(), "p", two.ID)
-	c.fails(err, apierror.CodeConflict, "is active")
+	c.expectError(err, apierror.CodeConflict, "is active")
 	for _, want := range []string{one.ID, two.ID, one.ID} {
-		if _, err := c.RollbackPolicy(t.Context(), "p"); err != nil || c.inForce() != want {
-			t.Errorf("in force is %s, want %s: %v", c.inForce(), want, err)
+		if _, err := c.RollbackPolicy(t.Context(), "p"); err != nil || c.activeVersion() != want {
+			t.Errorf("in force is %s, want %s: %v", c.activeVersion(), want, err)
 		}
 	}
 }
 
-func TestUnloadPolicy_ForgetsTheModuleWithItsLastVersion(t *testing.T) {
-	c := start(t, newDisk())
+func TestUnloadPolicy_DeletesModuleWithLastVersion(t *testing.T) {
+	c := startServer(t, newDisk())
 	one := c.load("first")
 	two := c.load("first", func(r *policy.LoadRequest) { r.Config = []byte(`{"knob":2}`) })
 	if n := c.disk.modules.count(); n != 1 {
@@ -105,7 +105,7 @@ func TestUnloadPolicy_ForgetsTheModuleWithItsLastVersion(t *testing.T) {
 	if _, err := c.UnloadPolicy(t.Context(), "p", two.ID); err != nil {
 		t.Fatal(err)
 	}
-	c.until("everything is closed", func() bool { return c.shelf.open.Load() == 0 })
+	c.waitFor("everything is closed", func() bool { return c.shelf.open.Load() == 0 })
 	if n := c.disk.modules.count(); n != 0 || len(c.Snapshot().PolicyVersions()) != 0 {
 		t.Errorf("%d modules are kept", n)
 	}
@@ -116,16 +116,16 @@ func TestUnloadPolicy_ForgetsTheModuleWithItsLastVersion(t *testing.T) {
 
 // Versions take turns while workers preempt: nothing is dropped, every plan is of
 // one version, and of one that was active.
-func TestActivatePolicy_UnderLoadNothingIsDropped(t *testing.T) {
+func TestActivatePolicy_DropsNothingUnderLoad(t *testing.T) {
 	jobs, nodes := 120, 20
 	if os.Getenv("CEDE_SOAK") != "" {
 		jobs, nodes = 4000, 500
 	}
-	c := start(t, newDisk())
+	c := startServer(t, newDisk())
 	one, two := c.load("first"), c.load("last")
 	c.activate(one)
-	c.contend(nodes)
-	c.decideByP()
+	c.fillNodes(nodes)
+	c.setClusterPolicy()
 	swapped := make(chan struct{})
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -146,13 +146,13 @@ func TestActivatePolicy_UnderLoadNothingIsDropped(t *testing.T) {
 		}
 	})
 	for i := range jobs {
-		c.register(pushy(fmt.Sprintf("j%d", i)))
+		c.register(preemptorJob(fmt.Sprintf("j%d", i)))
 	}
 	wg.Wait()
 	<-swapped
 	for i := range jobs {
 		id := fmt.Sprintf("j%d", i)
-		c.until(id+" is placed", func() bool { return c.running(id) == 1 })
+		c.waitFor(id+" is placed", func() bool { return c.running(id) == 1 })
 	}
 	used := map[string]int{}
 	c.plans(func(index uint64, p *model.Plan) {
@@ -193,12 +193,12 @@ func TestActivatePolicy_UnderLoadNothingIsDropped(t *testing.T) {
 	}
 }
 
-func TestShadowPolicy_ShowsWhatWouldBeOtherwiseAndAppliesNothing(t *testing.T) {
-	c := start(t, newDisk())
+func TestShadowPolicy_ReportsDifferencesAndAppliesNothing(t *testing.T) {
+	c := startServer(t, newDisk())
 	one, two := c.load("first"), c.load("last")
 	c.activate(one)
-	c.contend(2)
-	c.decideByP()
+	c.fillNodes(2)
+	c.setClusterPolicy()
 	if _, err := c.ShadowPolicy(t.Context(), "p", two.ID); err != nil {
 		t.Fatal(err)
 	}
@@ -210,11 +210,11 @@ func TestShadowPolicy_ShowsWhatWouldBeOtherwiseAndAppliesNothing(t *testing.T) {
 		}
 		return st.Shadow
 	}
-	c.until("the shadow runs", func() bool { return shadow() != nil })
+	c.waitFor("the shadow runs", func() bool { return shadow() != nil })
 	for i := range 5 {
-		c.register(pushy(fmt.Sprintf("j%d", i)))
+		c.register(preemptorJob(fmt.Sprintf("j%d", i)))
 	}
-	c.until("everything is compared", func() bool { s := shadow(); return s.Decisions+s.Skipped >= 5 })
+	c.waitFor("everything is compared", func() bool { s := shadow(); return s.Decisions+s.Skipped >= 5 })
 	s := st.Shadow
 	if s.Version != two.ID || s.Differed == 0 || s.Failed != 0 || len(s.Differences) == 0 {
 		t.Fatalf("%+v", s)
@@ -236,41 +236,41 @@ func TestShadowPolicy_ShowsWhatWouldBeOtherwiseAndAppliesNothing(t *testing.T) {
 		}
 	})
 	_, err := c.UnloadPolicy(t.Context(), "p", two.ID)
-	c.fails(err, apierror.CodeConflict, "is a shadow")
+	c.expectError(err, apierror.CodeConflict, "is a shadow")
 	if _, err := c.ShadowPolicy(t.Context(), "p", ""); err != nil || c.role().Shadow != "" {
 		t.Error("the run does not end", err)
 	}
-	c.until("the shadow is gone", func() bool { return shadow() == nil })
+	c.waitFor("the shadow is gone", func() bool { return shadow() == nil })
 }
 
 // The first version of all may be tried before any other policy was ever active.
-func TestShadowPolicy_WhereNothingWasEverActive(t *testing.T) {
-	c := start(t, newDisk())
+func TestShadowPolicy_WithoutActivePolicy(t *testing.T) {
+	c := startServer(t, newDisk())
 	first := c.load("last")
 	if _, err := c.ShadowPolicy(t.Context(), "p", first.ID); err != nil {
 		t.Fatal(err)
 	}
-	c.until("the shadow run begins", func() bool {
+	c.waitFor("the shadow run begins", func() bool {
 		st, err := c.PolicyStatus(t.Context(), "p")
 		return err == nil && st.Shadow != nil && st.Shadow.Version == first.ID
 	})
 }
 
-func TestShadowPolicy_CandidatesThatFailHarmNobody(t *testing.T) {
-	c := start(t, newDisk())
+func TestShadowPolicy_FaultsHaveNoEffect(t *testing.T) {
+	c := startServer(t, newDisk())
 	one, bad := c.load("first"), c.load("breaks")
 	c.activate(one)
-	c.contend(2)
-	c.decideByP()
+	c.fillNodes(2)
+	c.setClusterPolicy()
 	if _, err := c.ShadowPolicy(t.Context(), "p", bad.ID); err != nil {
 		t.Fatal(err)
 	}
 	for i := range 8 {
 		id := fmt.Sprintf("j%d", i)
-		c.register(pushy(id))
-		c.until(id+" is placed", func() bool { return c.running(id) == 1 })
+		c.register(preemptorJob(id))
+		c.waitFor(id+" is placed", func() bool { return c.running(id) == 1 })
 	}
-	c.until("its faults are counted", func() bool {
+	c.waitFor("its faults are counted", func() bool {
 		st, err := c.PolicyStatus(t.Context(), "p")
 		return err == nil && st.Shadow != nil && st.Shadow.Failed > 0 && st.Shadow.Differences[0].Shadow.Fault
 	})
@@ -279,53 +279,53 @@ func TestShadowPolicy_CandidatesThatFailHarmNobody(t *testing.T) {
 	}
 }
 
-func TestPolicy_ThatKeepsFailingIsTakenOutOfService(t *testing.T) {
-	c := start(t, newDisk())
+func TestPolicy_DisabledAfterRepeatedFaults(t *testing.T) {
+	c := startServer(t, newDisk())
 	good, bad := c.load("first"), c.load("breaks")
 	c.activate(good)
 	c.activate(bad)
-	c.contend(2)
-	c.decideByP()
+	c.fillNodes(2)
+	c.setClusterPolicy()
 	for i := range 12 {
-		c.register(pushy(fmt.Sprintf("j%d", i)))
+		c.register(preemptorJob(fmt.Sprintf("j%d", i)))
 	}
-	c.until("the last good one is back", func() bool { return c.role().Active == good.ID })
+	c.waitFor("the last good one is back", func() bool { return c.role().Active == good.ID })
 	if why := c.role().Tripped[bad.ID]; !strings.Contains(why, "only when it matters") {
 		t.Errorf("tripped because of %q", why)
 	}
-	c.register(pushy("after"))
-	c.until("it decides", func() bool { return c.running("after") == 1 && c.inForce() == good.ID })
+	c.register(preemptorJob("after"))
+	c.waitFor("it decides", func() bool { return c.running("after") == 1 && c.activeVersion() == good.ID })
 	_, err := c.ActivatePolicy(t.Context(), "p", bad.ID)
-	c.fails(err, apierror.CodeConflict, "disabled because of faults", "only when it matters", "--reset")
+	c.expectError(err, apierror.CodeConflict, "disabled because of faults", "only when it matters", "--reset")
 	if _, err := c.ResetPolicy(t.Context(), "p", bad.ID); err != nil {
 		t.Fatal(err)
 	}
 	c.activate(bad)
-	if c.inForce() != bad.ID {
+	if c.activeVersion() != bad.ID {
 		t.Error("it cannot be allowed again")
 	}
 }
 
-func TestPolicy_WithNothingBeforeItTripsToWhatIsBuiltIn(t *testing.T) {
-	c := start(t, newDisk())
+func TestPolicy_FallsBackToBuiltinWithoutPredecessor(t *testing.T) {
+	c := startServer(t, newDisk())
 	bad := c.load("breaks", func(r *policy.LoadRequest) { r.Name = policy.DefaultName })
 	c.activate(bad)
-	c.contend(1)
+	c.fillNodes(1)
 	for i := range 8 {
-		c.register(pushy(fmt.Sprintf("j%d", i)))
+		c.register(preemptorJob(fmt.Sprintf("j%d", i)))
 	}
-	c.until("it is out of service", func() bool {
+	c.waitFor("it is out of service", func() bool {
 		s := c.Snapshot().PolicyState(policy.DefaultName)
 		return s != nil && s.Active == "" && s.Tripped[bad.ID] != ""
 	})
-	c.register(pushy("after"))
-	c.until("what is built in decides", func() bool { return c.running("after") == 1 })
+	c.register(preemptorJob("after"))
+	c.waitFor("what is built in decides", func() bool { return c.running("after") == 1 })
 }
 
-func TestTryPolicy_IsRolledBackUnlessItIsConfirmed(t *testing.T) {
+func TestTryPolicy_RollsBackUnlessConfirmed(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	v := clock.NewVirtual(now)
-	c := start(t, newDisk(), withClock(v))
+	c := startServer(t, newDisk(), withClock(v))
 	one, two := c.load("first"), c.load("last")
 	c.activate(one)
 	try := func() {
@@ -333,16 +333,16 @@ func TestTryPolicy_IsRolledBackUnlessItIsConfirmed(t *testing.T) {
 		if _, err := c.TryPolicy(t.Context(), "p", two.ID, 10*time.Minute); err != nil {
 			t.Fatal(err)
 		}
-		if want := v.Now().Add(10 * time.Minute).UnixNano(); c.role().Until != want || c.inForce() != two.ID {
+		if want := v.Now().Add(10 * time.Minute).UnixNano(); c.role().Until != want || c.activeVersion() != two.ID {
 			t.Fatalf("%+v", c.role())
 		}
 	}
 	try()
 	v.AdvanceTo(v.Now().Add(9 * time.Minute))
-	if c.inForce() != two.ID {
+	if c.activeVersion() != two.ID {
 		t.Error("rolled back too early")
 	}
-	c.until("the trial ends", func() bool { v.AdvanceTo(v.Now().Add(time.Minute)); return c.inForce() == one.ID })
+	c.waitFor("the trial ends", func() bool { v.AdvanceTo(v.Now().Add(time.Minute)); return c.activeVersion() == one.ID })
 	if s := c.role(); s.Until != 0 {
 		t.Errorf("%+v", s)
 	}
@@ -353,21 +353,21 @@ func TestTryPolicy_IsRolledBackUnlessItIsConfirmed(t *testing.T) {
 	}
 	v.AdvanceTo(v.Now().Add(time.Hour))
 	c.load("third") // the server has looked at the state since
-	if c.inForce() != two.ID {
+	if c.activeVersion() != two.ID {
 		t.Error("rolled back although it was confirmed")
 	}
 	_, err := c.TryPolicy(t.Context(), "p", one.ID, -time.Second)
-	c.fails(err, apierror.CodeInvalid, "invalid trial duration")
+	c.expectError(err, apierror.CodeInvalid, "invalid trial duration")
 }
 
-func TestPolicies_ComeBackAfterARestartInEveryPhase(t *testing.T) {
+func TestPolicies_SurviveRestartInEveryPhase(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	v := clock.NewVirtual(now)
-	c := start(t, newDisk(), withClock(v))
+	c := startServer(t, newDisk(), withClock(v))
 	restart := func(phase string, holds func() bool) {
 		t.Helper()
 		c = c.restart(withClock(v))
-		c.until(phase+" comes back", holds)
+		c.waitFor(phase+" comes back", holds)
 	}
 	one := c.load("first")
 	restart("what is loaded", func() bool {
@@ -375,7 +375,7 @@ func TestPolicies_ComeBackAfterARestartInEveryPhase(t *testing.T) {
 		return err == nil && len(st.Ready) == 1 && st.Versions[0].Checks["s1"].OK
 	})
 	c.activate(one)
-	restart("what is active", func() bool { return c.inForce() == one.ID })
+	restart("what is active", func() bool { return c.activeVersion() == one.ID })
 	bad, two := c.load("traps"), c.load("last")
 	if _, err := c.ShadowPolicy(t.Context(), "p", two.ID); err != nil {
 		t.Fatal(err)
@@ -387,33 +387,33 @@ func TestPolicies_ComeBackAfterARestartInEveryPhase(t *testing.T) {
 	if _, err := c.TryPolicy(t.Context(), "p", two.ID, time.Hour); err != nil {
 		t.Fatal(err)
 	}
-	restart("the trial", func() bool { return c.inForce() == two.ID && c.role().Until != 0 })
+	restart("the trial", func() bool { return c.activeVersion() == two.ID && c.role().Until != 0 })
 	c.stop()
 	v.AdvanceTo(v.Now().Add(2 * time.Hour)) // the trial ends while nobody runs
-	c = start(t, c.disk, withClock(v))
-	c.until("the trial is over", func() bool { return c.inForce() == one.ID && c.role().Until == 0 })
-	restart("what was rolled back to", func() bool { return c.inForce() == one.ID })
+	c = startServer(t, c.disk, withClock(v))
+	c.waitFor("the trial is over", func() bool { return c.activeVersion() == one.ID && c.role().Until == 0 })
+	restart("what was rolled back to", func() bool { return c.activeVersion() == one.ID })
 }
 
 // What is active is in the state, and so is a trial: every server follows, and a
 // new leader ends what an old one began.
-func TestPolicies_EveryServerFollowsAndATrialSurvivesItsLeader(t *testing.T) {
+func TestPolicies_TrialSurvivesChangeOfLeader(t *testing.T) {
 	v := clock.NewVirtual(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
-	all := trio(t, withClock(v))
+	all := startThree(t, withClock(v))
 	leader := all[0]
 	one, two := leader.load("first"), leader.load("last")
-	everywhere := func(list []*cluster, id string) {
+	everywhere := func(list []*testServer, id string) {
 		t.Helper()
 		for _, c := range list {
-			c.until("it follows", func() bool { return c.inForce() == id })
+			c.waitFor("it follows", func() bool { return c.activeVersion() == id })
 		}
 	}
 	leader.activate(one)
 	everywhere(all, one.ID)
 	_, err := all[1].ActivatePolicy(t.Context(), "p", two.ID)
-	all[1].fails(err, apierror.CodeNotLeader, leader.disk.id)
+	all[1].expectError(err, apierror.CodeNotLeader, leader.disk.id)
 	_, err = all[1].tryLoad("third")
-	all[1].fails(err, apierror.CodeNotLeader, leader.disk.id)
+	all[1].expectError(err, apierror.CodeNotLeader, leader.disk.id)
 	if _, err := leader.TryPolicy(t.Context(), "p", two.ID, time.Hour); err != nil {
 		t.Fatal(err)
 	}
@@ -421,15 +421,15 @@ func TestPolicies_EveryServerFollowsAndATrialSurvivesItsLeader(t *testing.T) {
 	leader.stop()
 	left := all[1:]
 	leaderFirst(left)
-	if left[0].inForce() != two.ID || left[0].role().Until == 0 {
+	if left[0].activeVersion() != two.ID || left[0].role().Until == 0 {
 		t.Errorf("the new leader has %+v", left[0].role())
 	}
-	left[0].until("the trial ends", func() bool { v.AdvanceTo(v.Now().Add(time.Hour)); return left[0].inForce() == one.ID })
+	left[0].waitFor("the trial ends", func() bool { v.AdvanceTo(v.Now().Add(time.Hour)); return left[0].activeVersion() == one.ID })
 	everywhere(left, one.ID)
 }
 
-func TestPolicies_ComeBackFromASnapshot(t *testing.T) {
-	c := start(t, newDisk())
+func TestPolicies_RestoreFromSnapshot(t *testing.T) {
+	c := startServer(t, newDisk())
 	one := c.load("first")
 	c.activate(one)
 	if err := c.log.TakeSnapshot(t.Context()); err != nil {
@@ -437,34 +437,34 @@ func TestPolicies_ComeBackFromASnapshot(t *testing.T) {
 	}
 	c.stop()
 	c.disk.modules = &modules{stored: map[string][]byte{}} // only what the snapshot brings
-	c = start(t, c.disk)
-	c.until("what is active comes back", func() bool { return c.inForce() == one.ID })
+	c = startServer(t, c.disk)
+	c.waitFor("what is active comes back", func() bool { return c.activeVersion() == one.ID })
 }
 
 // A server that cannot open what is active decides nothing and says so; it goes
 // on as soon as something else is active.
-func TestPolicies_AServerThatLacksTheActiveVersionDecidesNothing(t *testing.T) {
-	c := start(t, newDisk())
+func TestPolicies_ServerWithoutActiveVersionDecidesNothing(t *testing.T) {
+	c := startServer(t, newDisk())
 	one, two := c.load("first"), c.load("last")
 	c.activate(one)
 	c.activate(two)
-	c.contend(1)
+	c.fillNodes(1)
 	c.stop()
 	gate := make(chan struct{})
-	c = begin(t, c.disk)
+	c = newServer(t, c.disk)
 	c.shelf.gate.Store(&gate)
 	c.open(c.disk)
-	c.until("it says so", func() bool { return strings.Contains(c.ready(), "is active and not ready here") })
-	c.register(pushy("j"))
+	c.waitFor("it says so", func() bool { return strings.Contains(c.ready(), "is active and not ready here") })
+	c.register(preemptorJob("j"))
 	if c.running("j") != 0 {
 		t.Error("it decides by something else")
 	}
 	close(gate)
-	c.until("it goes on", func() bool { return c.ready() == "" && c.running("j") == 1 })
+	c.waitFor("it goes on", func() bool { return c.ready() == "" && c.running("j") == 1 })
 }
 
-func TestPolicies_AnswerAfterTheServerHasStopped(t *testing.T) {
-	c := start(t, newDisk())
+func TestPolicies_ServeReadsAfterStop(t *testing.T) {
+	c := startServer(t, newDisk())
 	c.activate(c.load("first"))
 	c.stop()
 	if n := c.shelf.open.Load(); n != 0 {
@@ -483,17 +483,17 @@ func TestPolicies_AnswerAfterTheServerHasStopped(t *testing.T) {
 	}
 }
 
-func TestPolicyMetrics_AreThoseOfTheContract(t *testing.T) {
-	c := start(t, newDisk())
+func TestPolicyMetrics_MatchContract(t *testing.T) {
+	c := startServer(t, newDisk())
 	good, bad := c.load("first"), c.load("breaks", func(r *policy.LoadRequest) { r.OnFault = "default" })
 	c.activate(good)
-	c.contend(1)
-	c.decideByP()
-	c.register(pushy("j0"))
-	c.until("the good one decides", func() bool { return c.running("j0") == 1 })
+	c.fillNodes(1)
+	c.setClusterPolicy()
+	c.register(preemptorJob("j0"))
+	c.waitFor("the good one decides", func() bool { return c.running("j0") == 1 })
 	c.activate(bad)
-	c.register(pushy("j1"))
-	c.until("default decides instead", func() bool { return c.running("j1") == 1 })
+	c.register(preemptorJob("j1"))
+	c.waitFor("default decides instead", func() bool { return c.running("j1") == 1 })
 	want := map[string]string{
 		"cede_policy_call_seconds":    `point="ScoreVictims" policy="p"`,
 		"cede_policy_faults_total":    `fault="guest" policy="p"`,
@@ -533,13 +533,13 @@ func TestPolicyMetrics_AreThoseOfTheContract(t *testing.T) {
 
 // A plan is of the version that made it: whichever way another one came to decide, it is
 // a difference, and where nobody is evicted none.
-func TestPlanJob_OfAnotherVersionNoLongerHolds(t *testing.T) {
-	c := start(t, newDisk())
+func TestPlanJob_ConflictsWhenPolicyVersionChanged(t *testing.T) {
+	c := startServer(t, newDisk())
 	one, two := c.load("first"), c.load("last")
 	c.activate(one)
 	c.activate(two)
-	c.contend(2)
-	c.decideByP()
+	c.fillNodes(2)
+	c.setClusterPolicy()
 	run := func(j *model.Job) (func() error, *endpoint.Proposal) {
 		p, err := c.PlanJob(t.Context(), j, endpoint.PlanOptions{ExplicitPriority: true})
 		if err != nil {
@@ -565,11 +565,11 @@ func TestPlanJob_OfAnotherVersionNoLongerHolds(t *testing.T) {
 		},
 	} {
 		c.activate(two)
-		c.decideByP()
+		c.setClusterPolicy()
 		if name == "activated" {
 			c.activate(one)
 		}
-		evicting, p := run(pushy("j"))
+		evicting, p := run(preemptorJob("j"))
 		if len(p.Evict) != 1 {
 			t.Fatalf("%s: proposed %+v", name, p)
 		}
@@ -577,16 +577,16 @@ func TestPlanJob_OfAnotherVersionNoLongerHolds(t *testing.T) {
 			t.Fatal(err)
 		}
 		err := evicting()
-		c.fails(err, apierror.CodeConflict, "was active when it was planned, and", "is active now", "plan again")
-		if c.Snapshot().Job(pushy("j").Key()) != nil || c.running("low") != 20 {
+		c.expectError(err, apierror.CodeConflict, "was active when it was planned, and", "is active now", "plan again")
+		if c.Snapshot().Job(preemptorJob("j").Key()) != nil || c.running("low") != 20 {
 			t.Errorf("%s: a plan that was refused left something", name)
 		}
 	}
 	if _, err := c.RegisterNode(t.Context(), coretest.Node("n9", 100, 100, 0), strings.Repeat("s", 32)); err != nil {
 		t.Fatal(err)
 	}
-	c.decideByP()
-	roomy, _ := run(pushy("roomy"))
+	c.setClusterPolicy()
+	roomy, _ := run(preemptorJob("roomy"))
 	if _, err := c.RollbackPolicy(t.Context(), "p"); err != nil {
 		t.Fatal(err)
 	}

@@ -54,8 +54,8 @@ func simJob(key, value string, ask int64) *model.Job {
 	return b.Ask(ask, 100, 0).Change(func(j *model.Job) { j.Meta = map[string]string{"value": value} }).Obj()
 }
 
-// simPatience is what jobs have kept while its node is silent.
-var simPatience = map[string]*model.Disconnect{
+// simDisconnect is what jobs have kept while its node is silent.
+var simDisconnect = map[string]*model.Disconnect{
 	"low":   {},
 	"mid":   {LostAfter: int64(10 * time.Second), Replace: true},
 	"gang":  {LostAfter: int64(15 * time.Second)},
@@ -94,8 +94,8 @@ func (c *simCluster) call(from string, r *rand.Rand, f func(ctx context.Context,
 	return err
 }
 
-// tryAgain is whether a call may do better later.
-func tryAgain(err error) bool {
+// isRetryable is whether a call may do better later.
+func isRetryable(err error) bool {
 	switch apierror.CodeOf(err) {
 	case apierror.CodeNotLeader, apierror.CodeNoLeader, apierror.CodeUnavailable:
 		return true
@@ -148,12 +148,12 @@ func (s *simClient) run() {
 // says what became of it.
 func (s *simClient) write(key, value string) {
 	job := simJob(key, value, int64(150+50*s.rand.IntN(5)))
-	if s.c.size.patient {
-		job.Groups[0].Disconnect = simPatience[key]
+	if s.c.size.disconnects {
+		job.Groups[0].Disconnect = simDisconnect[key]
 	}
 	s.keys++
 	idempotency := fmt.Sprint(s.id, "/", s.keys)
-	op := s.c.history.begin(s.n, simInput{"write", key, value})
+	op := s.c.history.start(s.n, simInput{"write", key, value})
 	var answer *endpoint.Registered
 	err := s.until(func(ctx context.Context, srv *Server) error {
 		own, err := copyJob(job)
@@ -167,7 +167,7 @@ func (s *simClient) write(key, value string) {
 	case err == nil:
 		op.end("")
 		s.seen = max(s.seen, answer.Index)
-	case !tryAgain(err):
+	case !isRetryable(err):
 		s.c.t.Errorf("%s: job %s is not written: %v", s.id, key, err)
 	}
 }
@@ -180,7 +180,7 @@ func (s *simClient) stop(key string, purge bool) {
 	if purge {
 		verb = "purge"
 	}
-	op := s.c.history.begin(s.n, simInput{verb, key, ""})
+	op := s.c.history.start(s.n, simInput{verb, key, ""})
 	err := s.until(func(ctx context.Context, srv *Server) error {
 		_, err := srv.StopJob(ctx, model.JobKey{Namespace: model.DefaultNamespace, ID: key}, endpoint.StopOptions{Key: idempotency, Purge: purge})
 		return err
@@ -190,7 +190,7 @@ func (s *simClient) stop(key string, purge bool) {
 		op.end("")
 	case apierror.CodeOf(err) == apierror.CodeNotFound:
 		op.end(absentJob)
-	case !tryAgain(err):
+	case !isRetryable(err):
 		s.c.t.Errorf("%s: job %s is not stopped: %v", s.id, key, err)
 	}
 }
@@ -199,7 +199,7 @@ func (s *simClient) stop(key string, purge bool) {
 func (s *simClient) until(f func(ctx context.Context, srv *Server) error) error {
 	var err error
 	for range 12 {
-		if err = s.c.call(s.id, s.rand, f); err == nil || !tryAgain(err) {
+		if err = s.c.call(s.id, s.rand, f); err == nil || !isRetryable(err) {
 			return err
 		}
 		time.Sleep(time.Duration(50+s.rand.IntN(400)) * time.Millisecond)
@@ -231,7 +231,7 @@ const stoppedJob = " stopped"
 
 // read reads what is true now.
 func (s *simClient) read(key string) {
-	op := s.c.history.begin(s.n, simInput{"read", key, ""})
+	op := s.c.history.start(s.n, simInput{"read", key, ""})
 	var value string
 	err := s.until(func(ctx context.Context, srv *Server) error {
 		snap, err := srv.Consistent(ctx)
@@ -243,7 +243,7 @@ func (s *simClient) read(key string) {
 	switch {
 	case err == nil:
 		op.end(value)
-	case !tryAgain(err):
+	case !isRetryable(err):
 		s.c.t.Errorf("%s: job %s is not read: %v", s.id, key, err)
 	}
 }
@@ -294,8 +294,8 @@ type simOp struct {
 	op porcupine.Operation
 }
 
-// begin notes a request. One that never ends may be done at any time after it, or not.
-func (h *simHistory) begin(client int, in simInput) *simOp {
+// start notes a request. One that never ends may be done at any time after it, or not.
+func (h *simHistory) start(client int, in simInput) *simOp {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	o := &simOp{h: h, op: porcupine.Operation{ClientId: client, Input: in, Call: h.order.Add(1), Return: math.MaxInt64, Output: unknownOutcome}}
@@ -401,7 +401,7 @@ func (o *simOperator) do(f func(ctx context.Context, s *Server) error) {
 	case apierror.CodeInvalid, apierror.CodeConflict, apierror.CodeNotFound:
 		return
 	}
-	if err != nil && !tryAgain(err) {
+	if err != nil && !isRetryable(err) {
 		o.c.t.Errorf("the operator is told: %v", err)
 	}
 }
@@ -595,8 +595,8 @@ func (a *simAgent) work(snap *state.Snapshot) {
 	})
 }
 
-// agrees is whether what goes on here is what the state says.
-func (a *simAgent) agrees(snap *state.Snapshot) {
+// checkAgreement is whether what goes on here is what the state says.
+func (a *simAgent) checkAgreement(snap *state.Snapshot) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	live := map[string]bool{}

@@ -26,9 +26,9 @@ func (l deposedLog) VerifyLeader(ctx context.Context) error {
 
 // What a deposed leader has not heard of may be there: the simulated clusters saw a
 // binding that was written, and was not there for who stopped it.
-func TestStop_ADeposedLeaderDoesNotSayThatSomethingIsNotThere(t *testing.T) {
+func TestEndpoints_DeposedLeaderDoesNotReturnNotFound(t *testing.T) {
 	var deposed atomic.Bool
-	play(t, 1, func(cfg *Config) { cfg.Log = deposedLog{cfg.Log, &deposed} }, func(w *world) {
+	runServers(t, 1, func(cfg *Config) { cfg.Log = deposedLog{cfg.Log, &deposed} }, func(w *harness) {
 		s, key := w.leader().server, model.JobKey{Namespace: model.DefaultNamespace, ID: "who"}
 		asked := map[string]func() error{
 			"stop a job":     func() error { _, err := s.StopJob(w.ctx, key, endpoint.StopOptions{}); return err },
@@ -49,7 +49,7 @@ func TestStop_ADeposedLeaderDoesNotSayThatSomethingIsNotThere(t *testing.T) {
 			deposed.Store(is)
 			for what, ask := range asked {
 				err := ask()
-				if is && !tryAgain(err) || !is && apierror.CodeOf(err) != apierror.CodeNotFound {
+				if is && !isRetryable(err) || !is && apierror.CodeOf(err) != apierror.CodeNotFound {
 					t.Errorf("deposed: %t, %s: %v", is, what, err)
 				}
 			}

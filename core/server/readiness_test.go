@@ -9,10 +9,10 @@ import (
 
 // A server that restarts alone has a log and no state: it does not know how much of the
 // log is committed before a leader says so, and must not pass that off as a state.
-func TestInformed_OnlyOnceALeaderWasHeard(t *testing.T) {
-	playIn(t, newPool, 3, nil, func(w *world) {
-		w.voting("s1", "s2", "s3")
-		w.submit(coretest.Job("web"))
+func TestReady_NotCaughtUpBeforeLeaderIsKnown(t *testing.T) {
+	runServersInPool(t, newMemberPool, 3, nil, func(w *harness) {
+		w.waitVoters("s1", "s2", "s3")
+		w.registerJob(coretest.Job("web"))
 		time.Sleep(time.Minute) // it asks now and then
 		for _, m := range w.members {
 			if !m.server.CaughtUp() {

@@ -9,14 +9,14 @@ import (
 	"github.com/cede-scheduler/cede/core/server/endpoint"
 )
 
-// reports has the agent of the cluster m say what it keeps for others.
-func (w *world) reports(leases ...endpoint.ClusterLease) {
+// reportLeases has the agent of the cluster m say what it keeps for others.
+func (w *harness) reportLeases(leases ...endpoint.ClusterLease) {
 	w.t.Helper()
-	w.must(func(s *Server) error {
+	w.mustCall(func(s *Server) error {
 		_, err := s.ClusterHeartbeat(w.ctx, "m", memberSecret, &endpoint.ClusterReport{Leases: leases})
 		return err
 	})
-	w.settle()
+	w.waitIdle()
 }
 
 func unitsOf(pool, id string, units int64, priority int32) endpoint.ClusterLease {
@@ -25,46 +25,46 @@ func unitsOf(pool, id string, units int64, priority int32) endpoint.ClusterLease
 
 // What a cluster keeps for another pool is not given out; who has a higher priority
 // and may preempt has it revoked, once there is no other room.
-func TestClusters_RoomOfOtherPoolsIsTakenByHigherPrioritiesAlone(t *testing.T) {
-	play(t, 1, nil, func(w *world) {
-		w.anyGap()
+func TestClusters_OnlyHigherPrioritiesRevokeLeases(t *testing.T) {
+	runServers(t, 1, nil, func(w *harness) {
+		w.allowAnyPriorityGap()
 		w.registerMember("m") // of 10 units
-		w.reports(unitsOf("b", "their/job/m/1", 8, 3))
-		w.bind("small", 1, 2, nil)
-		w.bind("equal", 3, 4, func(b *model.Binding) { b.Preempts, b.Clusters = true, []string{"m"} })
-		w.bind("never", 9, 4, func(b *model.Binding) { b.Clusters = []string{"m"} })
-		w.settle()
-		w.expectOn("small", "m:1")
-		w.expectOn("equal", "")
-		w.expectOn("never", "")
+		w.reportLeases(unitsOf("b", "their/job/m/1", 8, 3))
+		w.registerBinding("small", 1, 2, nil)
+		w.registerBinding("equal", 3, 4, func(b *model.Binding) { b.Preempts, b.Clusters = true, []string{"m"} })
+		w.registerBinding("never", 9, 4, func(b *model.Binding) { b.Clusters = []string{"m"} })
+		w.waitIdle()
+		w.expectAssigned("small", "m:1")
+		w.expectAssigned("equal", "")
+		w.expectAssigned("never", "")
 		index := w.snap().Index()
-		w.reports(unitsOf("b", "their/job/m/1", 8, 3))
+		w.reportLeases(unitsOf("b", "their/job/m/1", 8, 3))
 		if now := w.snap().Index(); now != index {
 			t.Errorf("a report without news is written, at %d", now)
 		}
-		w.bind("high", 5, 4, preempts)
-		w.settle()
-		w.expectOn("high", "m:1") // the agent sees to it that the others leave
-		if victims := w.seen("Preemption"); len(victims) != 0 {
+		w.registerBinding("high", 5, 4, withPreemption)
+		w.waitIdle()
+		w.expectAssigned("high", "m:1") // the agent sees to it that the others leave
+		if victims := w.eventTypes("Preemption"); len(victims) != 0 {
 			t.Errorf("its own pool lost %v", victims)
 		}
 		w.putCluster("free", 4)
-		w.bind("second", 5, 4, preempts)
-		w.settle()
-		w.expectOn("second", "free:1") // where nobody has to leave
-		w.reports(unitsOf("b", "their/job/m/1", 4, 3))
-		w.expectOn("equal", "")
-		w.must(func(s *Server) error {
+		w.registerBinding("second", 5, 4, withPreemption)
+		w.waitIdle()
+		w.expectAssigned("second", "free:1") // where nobody has to leave
+		w.reportLeases(unitsOf("b", "their/job/m/1", 4, 3))
+		w.expectAssigned("equal", "")
+		w.mustCall(func(s *Server) error {
 			_, err := s.StopBinding(w.ctx, bindingKey("equal"), endpoint.StopOptions{})
 			return err
 		})
-		w.reports()
-		w.expectOn("never", "m:1")
+		w.reportLeases()
+		w.expectAssigned("never", "m:1")
 	})
 }
 
-func TestClusterHeartbeat_SaysAllThatIsWrongWithLeases(t *testing.T) {
-	play(t, 1, nil, func(w *world) {
+func TestClusterHeartbeat_ReturnsAllInvalidLeases(t *testing.T) {
+	runServers(t, 1, nil, func(w *harness) {
 		w.registerMember("m")
 		_, err := w.leader().server.ClusterHeartbeat(w.ctx, "m", memberSecret, &endpoint.ClusterReport{Leases: []endpoint.ClusterLease{
 			unitsOf("", "x", 1, 0), unitsOf("a/b", "x", 1, 0), unitsOf("c", "x", -1, 0), unitsOf("c", "x", 1, 0),

@@ -13,9 +13,9 @@ import (
 	"github.com/cede-scheduler/cede/core/server/membership"
 )
 
-// pool is gossip and calls between servers, in memory: what everybody would know
+// memberPool is gossip and calls between servers, in memory: what everybody would know
 // after a while everybody knows at once.
-type pool struct {
+type memberPool struct {
 	expect int
 
 	mu          sync.Mutex
@@ -23,23 +23,23 @@ type pool struct {
 	changed     map[string]chan struct{}
 	servers     map[string]*Server
 	cut         map[string]bool // off the network, for calls
-	asked       map[string]int  // calls that reached a server, by "server method"
+	calls       map[string]int  // calls that reached a server, by "server method"
 	address     map[string]string
-	answersFrom map[string]time.Time // the servers that are not asked before
-	leaves      func(id string)      // is told who leaves; nil: nobody is
-	forgot      map[string]bool      // by "who forgot whom"
+	refusedUntil map[string]time.Time // the servers that are not asked before
+	onLeave      func(id string)      // is told who leaves; nil: nobody is
+	forgotten      map[string]bool      // by "who forgot whom"
 }
 
-func newPool() *pool {
-	return &pool{
+func newMemberPool() *memberPool {
+	return &memberPool{
 		expect: 3, members: map[string]membership.Member{}, changed: map[string]chan struct{}{}, servers: map[string]*Server{},
-		cut: map[string]bool{}, asked: map[string]int{}, address: map[string]string{}, answersFrom: map[string]time.Time{},
-		forgot: map[string]bool{},
+		cut: map[string]bool{}, calls: map[string]int{}, address: map[string]string{}, refusedUntil: map[string]time.Time{},
+		forgotten: map[string]bool{},
 	}
 }
 
-// enter makes a server a member.
-func (p *pool) enter(m *member, cfg *Config) {
+// add makes a server a member.
+func (p *memberPool) add(m *member, cfg *Config) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	at := m.id
@@ -49,23 +49,23 @@ func (p *pool) enter(m *member, cfg *Config) {
 	was := p.members[m.id]
 	p.members[m.id] = membership.Member{ID: m.id, Since: time.Now(), ClusterID: was.ClusterID, Raft: at, RPC: at, HTTP: "http://" + m.id, Expect: p.expect}
 	p.changed[m.id] = make(chan struct{}, 1)
-	cfg.Membership, cfg.Peers, cfg.Raft = &seatInPool{p, m.id}, &callsIn{p, m.id}, m.node.Raft()
+	cfg.Membership, cfg.Peers, cfg.Raft = &poolGossip{p, m.id}, &poolPeers{p, m.id}, m.node.Raft()
 	cfg.Expect, cfg.Voters = p.expect, nil
 	cfg.Pool = membership.Timing{Dead: 5 * time.Minute}
-	p.tell()
+	p.notify()
 }
 
 // serve has a server answer the others.
-func (p *pool) serve(id string, s *Server) {
+func (p *memberPool) serve(id string, s *Server) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.servers[id] = s
 }
 
 // fail takes a server away.
-func (p *pool) fail(id string) { p.set(id, membership.MemberFailed) }
+func (p *memberPool) fail(id string) { p.set(id, membership.MemberFailed) }
 
-func (p *pool) set(id string, status membership.MemberStatus) {
+func (p *memberPool) set(id string, status membership.MemberStatus) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	m := p.members[id]
@@ -76,10 +76,10 @@ func (p *pool) set(id string, status membership.MemberStatus) {
 	if status == membership.MemberFailed {
 		delete(p.servers, id)
 	}
-	p.tell()
+	p.notify()
 }
 
-func (p *pool) tell() {
+func (p *memberPool) notify() {
 	for _, c := range p.changed {
 		select {
 		case c <- struct{}{}:
@@ -88,29 +88,29 @@ func (p *pool) tell() {
 	}
 }
 
-func (p *pool) setCut(id string, off bool) {
+func (p *memberPool) setCut(id string, off bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.cut[id] = off
 }
 
-func (p *pool) count(what string) int {
+func (p *memberPool) count(what string) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.asked[what]
+	return p.calls[what]
 }
 
-type seatInPool struct {
-	p  *pool
+type poolGossip struct {
+	p  *memberPool
 	id string
 }
 
-func (s *seatInPool) Members() []membership.Member {
+func (s *poolGossip) Members() []membership.Member {
 	s.p.mu.Lock()
 	defer s.p.mu.Unlock()
 	var list []membership.Member
 	for _, m := range s.p.members {
-		if m.Status == membership.MemberAlive || !s.p.forgot[s.id+" "+m.ID] {
+		if m.Status == membership.MemberAlive || !s.p.forgotten[s.id+" "+m.ID] {
 			list = append(list, m)
 		}
 	}
@@ -118,121 +118,121 @@ func (s *seatInPool) Members() []membership.Member {
 	return list
 }
 
-func (s *seatInPool) Changed() <-chan struct{} {
+func (s *poolGossip) Changed() <-chan struct{} {
 	s.p.mu.Lock()
 	defer s.p.mu.Unlock()
 	return s.p.changed[s.id]
 }
 
-func (s *seatInPool) SetCluster(id string) error {
+func (s *poolGossip) SetCluster(id string) error {
 	s.p.mu.Lock()
 	defer s.p.mu.Unlock()
 	m := s.p.members[s.id]
 	m.ClusterID = id
 	s.p.members[s.id] = m
-	s.p.tell()
+	s.p.notify()
 	return nil
 }
 
 // Forget counts for one server: each has its own list.
-func (s *seatInPool) Forget(id string) {
+func (s *poolGossip) Forget(id string) {
 	s.p.mu.Lock()
 	defer s.p.mu.Unlock()
 	if s.p.members[id].Status != membership.MemberAlive {
-		s.p.forgot[s.id+" "+id] = true
+		s.p.forgotten[s.id+" "+id] = true
 	}
 }
 
-func (s *seatInPool) Join(...string) (int, error) { return 0, errors.New("nobody answers") }
+func (s *poolGossip) Join(...string) (int, error) { return 0, errors.New("nobody answers") }
 
-func (s *seatInPool) Leave(context.Context) error {
-	if s.p.leaves != nil {
-		s.p.leaves(s.id)
+func (s *poolGossip) Leave(context.Context) error {
+	if s.p.onLeave != nil {
+		s.p.onLeave(s.id)
 	}
 	s.p.set(s.id, membership.MemberLeft)
 	return nil
 }
 
-func (s *seatInPool) Keyring(rpc.KeyVerb, []byte) ([]string, error) { return []string{s.id}, nil }
+func (s *poolGossip) Keyring(rpc.KeyVerb, []byte) ([]string, error) { return []string{s.id}, nil }
 
-// callsIn is how one server asks others.
-type callsIn struct {
-	p    *pool
+// poolPeers is how one server asks others.
+type poolPeers struct {
+	p    *memberPool
 	from string
 }
 
-func (c *callsIn) to(id, method string) (rpc.Handler, error) {
+func (c *poolPeers) handlerOf(id, method string) (rpc.Handler, error) {
 	c.p.mu.Lock()
 	defer c.p.mu.Unlock()
 	s := c.p.servers[id]
 	if s == nil || c.p.cut[id] || c.p.cut[c.from] {
 		return nil, fmt.Errorf("server %s: %w", id, rpc.ErrUnreachable)
 	}
-	if time.Now().Before(c.p.answersFrom[id]) {
+	if time.Now().Before(c.p.refusedUntil[id]) {
 		return nil, fmt.Errorf("server %s: %w", id, rpc.ErrUnreachable)
 	}
-	c.p.asked[id+" "+method]++
+	c.p.calls[id+" "+method]++
 	return s.RPCHandler(), nil
 }
 
-func (c *callsIn) Status(ctx context.Context, to, begin string) (*rpc.Status, error) {
-	h, err := c.to(to, "status")
+func (c *poolPeers) Status(ctx context.Context, to, begin string) (*rpc.Status, error) {
+	h, err := c.handlerOf(to, "status")
 	if err != nil {
 		return nil, err
 	}
 	return h.Status(ctx, begin)
 }
 
-func (c *callsIn) Dequeue(ctx context.Context, to string, most int, wait time.Duration) (*rpc.Deliveries, error) {
-	h, err := c.to(to, "dequeue")
+func (c *poolPeers) Dequeue(ctx context.Context, to string, most int, wait time.Duration) (*rpc.Deliveries, error) {
+	h, err := c.handlerOf(to, "dequeue")
 	if err != nil {
 		return nil, err
 	}
 	d, err := h.Dequeue(ctx, most, wait)
-	if _, lost := c.to(to, "answer"); lost != nil {
+	if _, lost := c.handlerOf(to, "answer"); lost != nil {
 		return nil, lost // the answer does not get through
 	}
 	return d, err
 }
 
-func (c *callsIn) UpdateDelivery(ctx context.Context, to string, s rpc.DeliveryUpdate) error {
-	h, err := c.to(to, "settle")
+func (c *poolPeers) UpdateDelivery(ctx context.Context, to string, s rpc.DeliveryUpdate) error {
+	h, err := c.handlerOf(to, "settle")
 	if err != nil {
 		return err
 	}
 	return h.UpdateDelivery(ctx, s)
 }
 
-func (c *callsIn) SubmitPlan(ctx context.Context, to string, plan []byte) ([]byte, error) {
-	h, err := c.to(to, "plan")
+func (c *poolPeers) SubmitPlan(ctx context.Context, to string, plan []byte) ([]byte, error) {
+	h, err := c.handlerOf(to, "plan")
 	if err != nil {
 		return nil, err
 	}
 	out, err := h.SubmitPlan(ctx, plan)
-	if _, lost := c.to(to, "answer"); lost != nil {
+	if _, lost := c.handlerOf(to, "answer"); lost != nil {
 		return nil, lost
 	}
 	return out, err
 }
 
-func (c *callsIn) WriteEvals(ctx context.Context, to string, e rpc.EvalResults) error {
-	h, err := c.to(to, "evals")
+func (c *poolPeers) WriteEvals(ctx context.Context, to string, e rpc.EvalResults) error {
+	h, err := c.handlerOf(to, "evals")
 	if err != nil {
 		return err
 	}
 	return h.WriteEvals(ctx, e)
 }
 
-func (c *callsIn) Apply(ctx context.Context, to string, entry []byte) (rpc.Applied, error) {
-	h, err := c.to(to, "apply")
+func (c *poolPeers) Apply(ctx context.Context, to string, entry []byte) (rpc.Applied, error) {
+	h, err := c.handlerOf(to, "apply")
 	if err != nil {
 		return rpc.Applied{}, err
 	}
 	return h.Apply(ctx, entry)
 }
 
-func (c *callsIn) Keyring(ctx context.Context, to string, verb rpc.KeyVerb, key []byte) ([]string, error) {
-	h, err := c.to(to, "keyring")
+func (c *poolPeers) Keyring(ctx context.Context, to string, verb rpc.KeyVerb, key []byte) ([]string, error) {
+	h, err := c.handlerOf(to, "keyring")
 	if err != nil {
 		return nil, err
 	}
@@ -240,7 +240,7 @@ func (c *callsIn) Keyring(ctx context.Context, to string, verb rpc.KeyVerb, key 
 }
 
 // follower is a server that follows.
-func (w *world) follower() *member {
+func (w *harness) follower() *member {
 	lead := w.leader()
 	for _, m := range w.members {
 		if m != lead && m.node != nil {
@@ -251,8 +251,8 @@ func (w *world) follower() *member {
 	return nil
 }
 
-// voting waits until these servers, and no others, vote.
-func (w *world) voting(ids ...string) {
+// waitVoters waits until these servers, and no others, vote.
+func (w *harness) waitVoters(ids ...string) {
 	w.t.Helper()
 	var got []string
 	for range 1200 {

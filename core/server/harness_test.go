@@ -36,38 +36,38 @@ import (
 // soak is whether tests run at the counts that the issues state.
 func soak() bool { return os.Getenv("CEDE_SOAK") != "" }
 
-// host has the built-in default alone.
-type host struct{}
+// builtinHost has the built-in default alone.
+type builtinHost struct{}
 
-func (host) Builtins() []*policy.Version {
+func (builtinHost) Builtins() []*policy.Version {
 	return []*policy.Version{coretest.Version(func() sdk.Policy { return rules.New() })}
 }
 
-func (host) Open(context.Context, *model.PolicyVersion, []byte) (*policy.Version, error) {
+func (builtinHost) Open(context.Context, *model.PolicyVersion, []byte) (*policy.Version, error) {
 	return nil, fmt.Errorf("this host opens nothing")
 }
 
-func (host) Describe(context.Context, policy.LoadRequest) (*model.PolicyVersion, error) {
+func (builtinHost) Describe(context.Context, policy.LoadRequest) (*model.PolicyVersion, error) {
 	return nil, fmt.Errorf("this host loads nothing")
 }
 
-// world is a cluster in virtual time: servers with their logs in memory, and
+// harness is a cluster in virtual time: servers with their logs in memory, and
 // machines that report to whoever leads.
-type world struct {
+type harness struct {
 	t        testing.TB
 	members  []*member
 	change   func(*Config)
-	machines map[string]*machine
+	machines map[string]*testNode
 	ctx      context.Context
 	cancel   context.CancelFunc
 	group    sync.WaitGroup
-	silent   bool  // nodes do not report
-	pool     *pool // the servers find each other by it; nil: each is alone
+	nodesSilent   bool  // nodes do not report
+	pool     *memberPool // the servers find each other by it; nil: each is alone
 }
 
 // member is one server; what is in memory of its disk outlives a restart.
 type member struct {
-	w         *world
+	w         *harness
 	id        string
 	log       *raft.InmemStore
 	snapshots raft.SnapshotStore
@@ -82,18 +82,18 @@ type member struct {
 	done    chan struct{}
 }
 
-// play runs a test in virtual time with so many servers, and at its end holds
+// runServers runs a test in virtual time with so many servers, and at its end holds
 // the state to what must always be true.
-func play(t *testing.T, servers int, change func(*Config), story func(w *world)) {
+func runServers(t *testing.T, servers int, change func(*Config), story func(w *harness)) {
 	t.Helper()
-	playIn(t, nil, servers, change, story)
+	runServersInPool(t, nil, servers, change, story)
 }
 
-// playIn is play with servers that find each other in a pool; nil: they are told.
-func playIn(t *testing.T, makePool func() *pool, servers int, change func(*Config), story func(w *world)) {
+// runServersInPool is play with servers that find each other in a pool; nil: they are told.
+func runServersInPool(t *testing.T, makePool func() *memberPool, servers int, change func(*Config), story func(w *harness)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		w := &world{t: t, change: change, machines: map[string]*machine{}}
+		w := &harness{t: t, change: change, machines: map[string]*testNode{}}
 		if makePool != nil {
 			w.pool = makePool()
 		}
@@ -118,12 +118,12 @@ func playIn(t *testing.T, makePool func() *pool, servers int, change func(*Confi
 		}
 		defer w.stop()
 		story(w)
-		w.settle()
-		w.check()
+		w.waitIdle()
+		w.checkInvariants()
 	})
 }
 
-func (w *world) newMember(id string) *member {
+func (w *harness) newMember(id string) *member {
 	return &member{w: w, id: id, log: raft.NewInmemStore(), snapshots: raft.NewInmemSnapshotStore()}
 }
 
@@ -161,12 +161,12 @@ func (m *member) start() {
 	}
 	m.faults = &faultyLog{Node: m.node}
 	cfg := Config{
-		ID: m.id, Log: m.faults, Store: store, Policies: host{}, Workers: 2,
+		ID: m.id, Log: m.faults, Store: store, Policies: builtinHost{}, Workers: 2,
 		Logger: slog.New(slog.NewTextHandler(m.w.output(), nil)),
 		Voters: func() []string { return []string{m.id} },
 	}
 	if m.w.pool != nil {
-		m.w.pool.enter(m, &cfg)
+		m.w.pool.add(m, &cfg)
 	}
 	if m.w.change != nil {
 		m.w.change(&cfg)
@@ -189,7 +189,7 @@ func (m *member) start() {
 	}()
 }
 
-func (w *world) output() io.Writer {
+func (w *harness) output() io.Writer {
 	if testing.Verbose() {
 		return w.t.Output()
 	}
@@ -212,7 +212,7 @@ func (m *member) halt() {
 	m.node = nil
 }
 
-func (w *world) stop() {
+func (w *harness) stop() {
 	w.cancel()
 	w.group.Wait()
 	for _, m := range w.members {
@@ -225,7 +225,7 @@ func (w *world) stop() {
 }
 
 // leader is the server that leads and has taken over.
-func (w *world) leader() *member {
+func (w *harness) leader() *member {
 	w.t.Helper()
 	for range 600 {
 		for _, m := range w.members {
@@ -239,10 +239,10 @@ func (w *world) leader() *member {
 	return nil
 }
 
-func (w *world) snap() *state.Snapshot { return w.leader().server.Snapshot() }
+func (w *harness) snap() *state.Snapshot { return w.leader().server.Snapshot() }
 
 // call asks whoever leads, again where the lead changes meanwhile.
-func (w *world) call(f func(s *Server) error) error {
+func (w *harness) call(f func(s *Server) error) error {
 	var err error
 	for range 100 {
 		err = f(w.leader().server)
@@ -256,19 +256,19 @@ func (w *world) call(f func(s *Server) error) error {
 	return err
 }
 
-func (w *world) must(f func(s *Server) error) {
+func (w *harness) mustCall(f func(s *Server) error) {
 	w.t.Helper()
 	if err := w.call(f); err != nil {
 		w.t.Fatal(err)
 	}
 }
 
-// submit registers a job, whichever server takes it.
-func (w *world) submit(b *coretest.JobBuilder) *endpoint.Registered {
+// registerJob registers a job, whichever server takes it.
+func (w *harness) registerJob(b *coretest.JobBuilder) *endpoint.Registered {
 	w.t.Helper()
 	var r *endpoint.Registered
 	key := fmt.Sprint(rand.Uint64())
-	w.must(func(s *Server) (err error) {
+	w.mustCall(func(s *Server) (err error) {
 		job, err := copyJob(b.Obj())
 		if err != nil {
 			return err
@@ -279,16 +279,16 @@ func (w *world) submit(b *coretest.JobBuilder) *endpoint.Registered {
 	return r
 }
 
-// everythingPreempts switches preemption on for all types.
-func (w *world) everythingPreempts() {
-	w.must(func(s *Server) error {
+// enablePreemption switches preemption on for all types.
+func (w *harness) enablePreemption() {
+	w.mustCall(func(s *Server) error {
 		_, err := s.SetConfig(w.ctx, coretest.AllPreempt(), nil)
 		return err
 	})
 }
 
-// settle waits until nothing is being worked on.
-func (w *world) settle() {
+// waitIdle waits until nothing is being worked on.
+func (w *harness) waitIdle() {
 	w.t.Helper()
 	for range 3000 {
 		time.Sleep(200 * time.Millisecond)
@@ -296,7 +296,7 @@ func (w *world) settle() {
 		s := w.leader().server
 		stats := s.broker.Stats()
 		total := stats.Total()
-		if total.Ready+total.Unacked+total.Pending+total.Backoff+total.Cancelable+total.Failed == 0 && w.quiet() {
+		if total.Ready+total.Unacked+total.Pending+total.Backoff+total.Cancelable+total.Failed == 0 && w.isQuiet() {
 			return
 		}
 	}
@@ -305,12 +305,12 @@ func (w *world) settle() {
 	w.t.Fatalf("it does not settle: %+v", stats.Total())
 }
 
-// quiet is whether machines have reported everything, and the reaper is done.
-func (w *world) quiet() bool {
+// isQuiet is whether machines have reported everything, and the reaper is done.
+func (w *harness) isQuiet() bool {
 	if s := w.leader().server; s.blocked.Stats().Duplicates > 0 {
 		return false
 	}
-	if w.silent {
+	if w.nodesSilent {
 		return true
 	}
 	snap := w.snap()
@@ -326,8 +326,8 @@ func (w *world) quiet() bool {
 	return true
 }
 
-// live is the instances of a job that run or are about to, by node.
-func (w *world) live(job string) map[string]int {
+// liveByNode is the instances of a job that run or are about to, by node.
+func (w *harness) liveByNode(job string) map[string]int {
 	snap, nodes := w.snap(), map[string]int{}
 	for _, a := range snap.AppendJobAllocs(nil, model.JobKey{Namespace: model.DefaultNamespace, ID: job}) {
 		if a.Live() {
@@ -337,21 +337,21 @@ func (w *world) live(job string) map[string]int {
 	return nodes
 }
 
-func (w *world) expectLive(job string, want int) {
+func (w *harness) expectLiveCount(job string, want int) {
 	w.t.Helper()
 	n := 0
-	for _, c := range w.live(job) {
+	for _, c := range w.liveByNode(job) {
 		n += c
 	}
 	if n != want {
-		w.t.Errorf("job %s has %d live instances, want %d: %v", job, n, want, w.live(job))
+		w.t.Errorf("job %s has %d live instances, want %d: %v", job, n, want, w.liveByNode(job))
 	}
 }
 
-// check is what must always be true, whatever happened.
-func (w *world) check() {
+// checkInvariants is what must always be true, whatever happened.
+func (w *harness) checkInvariants() {
 	w.t.Helper()
-	w.agree()
+	w.checkStatesEqual()
 	snap := w.snap()
 	if err := snap.Check(); err != nil {
 		w.t.Errorf("the state does not hold together: %v", err)
@@ -388,7 +388,7 @@ func (w *world) check() {
 	}
 }
 
-func (w *world) checkCapacity(snap *state.Snapshot) {
+func (w *harness) checkCapacity(snap *state.Snapshot) {
 	w.t.Helper()
 	for n := range snap.Nodes() {
 		used := model.Resources{}
@@ -407,8 +407,8 @@ func (w *world) checkCapacity(snap *state.Snapshot) {
 	}
 }
 
-// agree waits until all servers are at one index, and compares their states.
-func (w *world) agree() {
+// checkStatesEqual waits until all servers are at one index, and compares their states.
+func (w *harness) checkStatesEqual() {
 	w.t.Helper()
 	if err := w.leader().node.Barrier(w.ctx); err != nil {
 		w.t.Fatal(err)
@@ -469,41 +469,41 @@ func (l *faultyLog) failWith(f func(e *replication.Entry) (after bool, err error
 	l.fail = f
 }
 
-// machine is a node's agent in short: it registers, reports, starts what it is
+// testNode is a node's agent in short: it registers, reports, starts what it is
 // given once what it displaces has stopped, and stops what it is told to.
-type machine struct {
-	w      *world
+type testNode struct {
+	w      *harness
 	node   *model.Node
 	secret string
 	cancel context.CancelFunc
 	done   chan struct{}
 }
 
-func (w *world) machine(id string) *machine {
-	m := &machine{w: w, node: coretest.Node(id, 1000, 1000, 100_000), secret: fmt.Sprintf("%x", sha256.Sum256([]byte(id)))}
+func (w *harness) newNode(id string) *testNode {
+	m := &testNode{w: w, node: coretest.Node(id, 1000, 1000, 100_000), secret: fmt.Sprintf("%x", sha256.Sum256([]byte(id)))}
 	w.machines[id] = m
-	m.up()
+	m.start()
 	return m
 }
 
-// present waits until a machine is registered.
-func (m *machine) present() {
+// waitRegistered waits until a machine is registered.
+func (m *testNode) waitRegistered() {
 	for m.w.snap().Node(m.node.ID) == nil {
 		time.Sleep(50 * time.Millisecond)
 	}
 }
 
-func (w *world) addMachines(n int) {
+func (w *harness) addNodes(n int) {
 	for i := range n {
-		w.machine(fmt.Sprintf("n%03d", i))
+		w.newNode(fmt.Sprintf("n%03d", i))
 	}
 	for _, m := range w.machines {
-		m.present()
+		m.waitRegistered()
 	}
 }
 
-// up switches the machine on.
-func (m *machine) up() {
+// start switches the machine on.
+func (m *testNode) start() {
 	var ctx context.Context
 	ctx, m.cancel = context.WithCancel(m.w.ctx)
 	m.done = make(chan struct{})
@@ -513,23 +513,23 @@ func (m *machine) up() {
 	})
 }
 
-// down switches it off, without a word to anybody.
-func (m *machine) down() {
+// stop switches it off, without a word to anybody.
+func (m *testNode) stop() {
 	m.cancel()
 	<-m.done
 }
 
-func (m *machine) run(ctx context.Context) {
+func (m *testNode) run(ctx context.Context) {
 	m.register(ctx)
 	next := time.Now()
 	for ctx.Err() == nil {
-		if s := m.w.current(); s != nil {
+		if s := m.w.leaderOrNil(); s != nil {
 			if !time.Now().Before(next) {
 				if lease, err := s.Heartbeat(ctx, m.node.ID, m.secret); err == nil {
 					next = time.Now().Add(lease.TTL / 2)
 				}
 			}
-			m.work(ctx, s)
+			m.reportAllocs(ctx, s)
 		}
 		select {
 		case <-time.After(250 * time.Millisecond):
@@ -538,8 +538,8 @@ func (m *machine) run(ctx context.Context) {
 	}
 }
 
-// current is a server that leads; nil: there is none at present.
-func (w *world) current() *Server {
+// leaderOrNil is a server that leads; nil: there is none at present.
+func (w *harness) leaderOrNil() *Server {
 	for _, m := range w.members {
 		if s := m.applied.Load(); s != nil && s.cfg.Log.IsLeader() && s.term.Load() != nil {
 			return s
@@ -548,10 +548,10 @@ func (w *world) current() *Server {
 	return nil
 }
 
-func (m *machine) register(ctx context.Context) {
+func (m *testNode) register(ctx context.Context) {
 	for ctx.Err() == nil {
 		node := *m.node
-		if s := m.w.current(); s != nil {
+		if s := m.w.leaderOrNil(); s != nil {
 			if _, err := s.RegisterNode(ctx, &node, m.secret); err == nil {
 				return
 			}
@@ -560,8 +560,8 @@ func (m *machine) register(ctx context.Context) {
 	}
 }
 
-// work reports what came of what the state wants of the machine.
-func (m *machine) work(ctx context.Context, s *Server) {
+// reportAllocs reports what came of what the state wants of the machine.
+func (m *testNode) reportAllocs(ctx context.Context, s *Server) {
 	snap := s.Snapshot()
 	var updates []apply.ClientUpdate
 	stopping := false

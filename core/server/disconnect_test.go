@@ -12,26 +12,26 @@ import (
 	"github.com/cede-scheduler/cede/core/server/endpoint"
 )
 
-// keeping is a job of one instance that is kept for a node that is silent.
-func keeping(lostAfter time.Duration, replace bool) *coretest.JobBuilder {
+// disconnectJob is a job of one instance that is kept for a node that is silent.
+func disconnectJob(lostAfter time.Duration, replace bool) *coretest.JobBuilder {
 	return coretest.Job("web").Ask(400, 400, 0).With(func(g *model.Group) {
 		g.Disconnect = &model.Disconnect{LostAfter: int64(lostAfter), Replace: replace}
 	})
 }
 
-// silence has the only instance of the job fall silent with its node.
-func (w *world) silence() (*machine, *model.Allocation) {
+// disconnectNode has the only instance of the job fall silent with its node.
+func (w *harness) disconnectNode() (*testNode, *model.Allocation) {
 	w.t.Helper()
-	w.settle()
-	var on *machine
-	for node := range w.live("web") {
+	w.waitIdle()
+	var on *testNode
+	for node := range w.liveByNode("web") {
 		on = w.machines[node]
 	}
-	a := w.only()
-	on.down()
+	a := w.onlyLiveAlloc()
+	on.stop()
 	for range 600 {
 		if w.snap().Node(on.node.ID).Status == model.NodeDown {
-			w.settle()
+			w.waitIdle()
 			return on, a
 		}
 		time.Sleep(time.Second)
@@ -40,10 +40,10 @@ func (w *world) silence() (*machine, *model.Allocation) {
 	return nil, nil
 }
 
-// only is the live instance of the job, which has one.
-func (w *world) only() *model.Allocation {
+// onlyLiveAlloc is the live instance of the job, which has one.
+func (w *harness) onlyLiveAlloc() *model.Allocation {
 	w.t.Helper()
-	w.expectLive("web", 1)
+	w.expectLiveCount("web", 1)
 	for _, a := range w.snap().AppendJobAllocs(nil, model.JobKey{Namespace: model.DefaultNamespace, ID: "web"}) {
 		if a.Live() {
 			return a
@@ -53,16 +53,16 @@ func (w *world) only() *model.Allocation {
 	return nil
 }
 
-func (m *machine) back() {
-	m.up()
+func (m *testNode) reconnect() {
+	m.start()
 	for m.w.snap().Node(m.node.ID).Status != model.NodeReady {
 		time.Sleep(100 * time.Millisecond)
 	}
-	m.w.settle()
+	m.w.waitIdle()
 }
 
-// kinds is what a server tells of an allocation.
-func (w *world) kinds(id string) (kinds []string) {
+// eventKinds is what a server tells of an allocation.
+func (w *harness) eventKinds(id string) (kinds []string) {
 	w.t.Helper()
 	sub, err := w.leader().server.Events(w.ctx, 1, []string{string(events.Allocation)})
 	if err != nil {
@@ -83,21 +83,21 @@ func (w *world) kinds(id string) (kinds []string) {
 	}
 }
 
-func TestSilent_GoesOnWhenItsNodeReturns(t *testing.T) {
-	play(t, 1, nil, func(w *world) {
-		w.addMachines(2)
-		w.submit(keeping(0, false))
-		node, a := w.silence()
+func TestDisconnect_AllocationContinuesWhenNodeReturns(t *testing.T) {
+	runServers(t, 1, nil, func(w *harness) {
+		w.addNodes(2)
+		w.registerJob(disconnectJob(0, false))
+		node, a := w.disconnectNode()
 		time.Sleep(20 * time.Minute)
-		w.settle()
-		if now := w.only(); now.ID != a.ID || !now.Unknown(w.snap().Node(now.NodeID)) {
+		w.waitIdle()
+		if now := w.onlyLiveAlloc(); now.ID != a.ID || !now.Unknown(w.snap().Node(now.NodeID)) {
 			t.Errorf("%+v runs in its place", now)
 		}
-		node.back()
-		if now := w.only(); now.ID != a.ID || now.Unknown(w.snap().Node(now.NodeID)) || now.Client != model.ClientRunning {
+		node.reconnect()
+		if now := w.onlyLiveAlloc(); now.ID != a.ID || now.Unknown(w.snap().Node(now.NodeID)) || now.Client != model.ClientRunning {
 			t.Errorf("%+v runs in its place", now)
 		}
-		kinds := w.kinds(a.ID)
+		kinds := w.eventKinds(a.ID)
 		if !slices.Contains(kinds, "AllocationUnknown unknown") || !slices.Contains(kinds, "AllocationReturned running") {
 			t.Errorf("events are %q", kinds)
 		}
@@ -106,11 +106,11 @@ func TestSilent_GoesOnWhenItsNodeReturns(t *testing.T) {
 
 // Leaders come and go, and one is started anew: the time counts since the node was
 // declared down.
-func TestSilent_IsLostAfterItsTimeWhoeverLeads(t *testing.T) {
-	play(t, 3, nil, func(w *world) {
-		w.addMachines(2)
-		w.submit(keeping(12*time.Minute, false))
-		_, a := w.silence()
+func TestDisconnect_LostAfterTimeoutAcrossLeaders(t *testing.T) {
+	runServers(t, 3, nil, func(w *harness) {
+		w.addNodes(2)
+		w.registerJob(disconnectJob(12*time.Minute, false))
+		_, a := w.disconnectNode()
 		lost := time.Unix(0, w.snap().Node(a.NodeID).DownSince).Add(12 * time.Minute)
 		time.Sleep(2 * time.Minute)
 		if err := w.leader().node.Transfer(w.ctx); err != nil {
@@ -121,14 +121,14 @@ func TestSilent_IsLostAfterItsTimeWhoeverLeads(t *testing.T) {
 		m.halt()
 		time.Sleep(time.Minute)
 		m.start()
-		w.settle()
+		w.waitIdle()
 		time.Sleep(time.Until(lost) - time.Minute)
-		if now := w.only(); now.ID != a.ID {
+		if now := w.onlyLiveAlloc(); now.ID != a.ID {
 			t.Errorf("%s runs in its place a minute before its time", now.ID)
 		}
 		time.Sleep(2 * time.Minute)
-		w.settle()
-		if now := w.only(); now.ID == a.ID || now.NodeID == a.NodeID {
+		w.waitIdle()
+		if now := w.onlyLiveAlloc(); now.ID == a.ID || now.NodeID == a.NodeID {
 			t.Errorf("%+v was not replaced", now)
 		}
 		if was := w.snap().Alloc(a.ID); was.Client != model.ClientLost {
@@ -137,52 +137,52 @@ func TestSilent_IsLostAfterItsTimeWhoeverLeads(t *testing.T) {
 	})
 }
 
-func TestSilent_AnotherStandsInUntilItReturns(t *testing.T) {
-	play(t, 1, nil, func(w *world) {
-		w.addMachines(2)
-		w.submit(keeping(12*time.Minute, true))
-		node, a := w.silence()
-		w.expectLive("web", 2)
-		node.back()
-		if now := w.only(); now.ID != a.ID {
+func TestDisconnect_ReplacementRunsUntilNodeReturns(t *testing.T) {
+	runServers(t, 1, nil, func(w *harness) {
+		w.addNodes(2)
+		w.registerJob(disconnectJob(12*time.Minute, true))
+		node, a := w.disconnectNode()
+		w.expectLiveCount("web", 2)
+		node.reconnect()
+		if now := w.onlyLiveAlloc(); now.ID != a.ID {
 			t.Errorf("%s runs, rather than the original", now.ID)
 		}
 	})
 }
 
 // A job that is stopped while the node is silent is stopped there when it returns.
-func TestSilent_IsStoppedWhenItsNodeReturns(t *testing.T) {
-	play(t, 1, nil, func(w *world) {
-		w.addMachines(2)
-		w.submit(keeping(0, false))
-		node, a := w.silence()
-		w.must(func(s *Server) error {
+func TestDisconnect_StopsWhenNodeReturns(t *testing.T) {
+	runServers(t, 1, nil, func(w *harness) {
+		w.addNodes(2)
+		w.registerJob(disconnectJob(0, false))
+		node, a := w.disconnectNode()
+		w.mustCall(func(s *Server) error {
 			_, err := s.StopJob(w.ctx, model.JobKey{Namespace: "default", ID: "web"}, endpoint.StopOptions{})
 			return err
 		})
-		w.settle()
+		w.waitIdle()
 		if now := w.snap().Alloc(a.ID); !now.Stopping() {
 			t.Errorf("%+v", now)
 		}
-		node.back()
+		node.reconnect()
 		if now := w.snap().Alloc(a.ID); now.Client != model.ClientComplete {
 			t.Errorf("%+v", now)
 		}
-		w.expectLive("web", 0)
+		w.expectLiveCount("web", 0)
 	})
 }
 
-func TestSilent_IsLostWithItsNode(t *testing.T) {
-	play(t, 1, nil, func(w *world) {
-		w.addMachines(2)
-		w.submit(keeping(0, false))
-		_, a := w.silence()
-		w.must(func(s *Server) error {
+func TestDisconnect_LostWhenNodeIsDeleted(t *testing.T) {
+	runServers(t, 1, nil, func(w *harness) {
+		w.addNodes(2)
+		w.registerJob(disconnectJob(0, false))
+		_, a := w.disconnectNode()
+		w.mustCall(func(s *Server) error {
 			_, err := s.DeleteNode(w.ctx, a.NodeID)
 			return err
 		})
-		w.settle()
-		if now := w.only(); now.NodeID == a.NodeID {
+		w.waitIdle()
+		if now := w.onlyLiveAlloc(); now.NodeID == a.NodeID {
 			t.Errorf("%+v", now)
 		}
 	})

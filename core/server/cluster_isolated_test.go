@@ -9,25 +9,25 @@ import (
 	"github.com/cede-scheduler/cede/core/replication"
 )
 
-// aloneFor is after what time a server that hears nobody knows that nobody leads: the
+// isolationTimeout is after what time a server that hears nobody knows that nobody leads: the
 // election timeout, and its place in the line of those who want to be elected.
-const aloneFor = 2500 * time.Millisecond
+const isolationTimeout = 2500 * time.Millisecond
 
-// readsAlone looks, when a server has been cut off from the others for a while, at what it says to
+// checkIsolatedReads looks, when a server has been cut off from the others for a while, at what it says to
 // somebody beside it: what it has may be old, and it says so; nothing else is answered.
-func (c *simCluster) readsAlone(s *simServer) {
+func (c *simCluster) checkIsolatedReads(s *simServer) {
 	r, since := s.run.Load(), c.net.aloneSince(s.id)
-	if r == nil || !r.wellSince(since) {
+	if r == nil || !r.isolatedSince(since) {
 		return
 	}
-	known, contact := r.heard()
+	known, contact := r.leaderContact()
 	ctx, cancel := context.WithTimeout(c.ctx, time.Second)
 	defer cancel()
 	before := r.server.Snapshot().Index()
 	_, consistent := r.server.Consistent(ctx)
 	_, written := r.server.SetConfig(ctx, simConfig(""), nil)
 	after := r.server.Snapshot().Index()
-	if c.net.aloneSince(s.id) != since || !r.wellSince(since) || s.run.Load() != r {
+	if c.net.aloneSince(s.id) != since || !r.isolatedSince(since) || s.run.Load() != r {
 		return // it was not alone all the time
 	}
 	c.seen.alone.Add(1)
@@ -45,15 +45,15 @@ func (c *simCluster) readsAlone(s *simServer) {
 	}
 }
 
-// wellSince is whether a server has been alone since then, and nothing else was wrong with
+// isolatedSince is whether a server has been alone since then, and nothing else was wrong with
 // it: a disk that hangs holds up whoever would notice.
-func (r *simRun) wellSince(since time.Time) bool {
-	return !since.IsZero() && time.Since(since) >= aloneFor && r.of.since().Before(since) && r.disk.wellSince(since)
+func (r *simRun) isolatedSince(since time.Time) bool {
+	return !since.IsZero() && time.Since(since) >= isolationTimeout && r.of.since().Before(since) && r.disk.healthySince(since)
 }
 
-// heard is what a stale read says beside its answer: whether a leader is known, and how
+// leaderContact is what a stale read says beside its answer: whether a leader is known, and how
 // long ago it was heard; negative: never.
-func (r *simRun) heard() (known bool, ago time.Duration) {
+func (r *simRun) leaderContact() (known bool, ago time.Duration) {
 	if r.node.IsLeader() {
 		return true, 0
 	}
@@ -68,9 +68,9 @@ func (r *simRun) heard() (known bool, ago time.Duration) {
 // A leader that is cut off from the others goes on showing what it has, and says how old
 // that may be; the others go on without it, and when it hears them again it has what they
 // have without anybody's help.
-func TestCluster_WhoIsAloneServesWhatItHasAndSaysSo(t *testing.T) {
+func TestCluster_IsolatedServerServesStaleReads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		playSim(t, 1, simSize{nodes: 2}, replication.Versions{}, func(c *simCluster) {
+		runSim(t, 1, simSize{nodes: 2}, replication.Versions{}, func(c *simCluster) {
 			c.addAgents()
 			client := newSimClient(c, 0)
 			client.write("low", "before")
@@ -83,15 +83,15 @@ func TestCluster_WhoIsAloneServesWhatItHasAndSaysSo(t *testing.T) {
 					}
 				}
 			}
-			over := c.part(alone, true, true)
-			time.Sleep(aloneFor)
-			c.readsAlone(alone)
+			over := c.partition(alone, true, true)
+			time.Sleep(isolationTimeout)
+			c.checkIsolatedReads(alone)
 			r := alone.run.Load()
-			_, first := r.heard()
+			_, first := r.leaderContact()
 			client.write("low", "after")
 			time.Sleep(5 * time.Second)
-			c.readsAlone(alone)
-			if _, later := r.heard(); later < first+5*time.Second || first < time.Second {
+			c.checkIsolatedReads(alone)
+			if _, later := r.leaderContact(); later < first+5*time.Second || first < time.Second {
 				t.Errorf("it heard the leader %v ago, and at least five seconds later %v ago", first, later)
 			}
 			if n := c.seen.alone.Load(); n != 2 {
@@ -102,7 +102,7 @@ func TestCluster_WhoIsAloneServesWhatItHasAndSaysSo(t *testing.T) {
 			}
 			over()
 			time.Sleep(5 * time.Second)
-			known, ago := r.heard()
+			known, ago := r.leaderContact()
 			if value := valueOf(r.server.Snapshot(), "low"); value != "after" || !known || ago > time.Second {
 				t.Errorf("with the others again, it has %q; it knows a leader: %t, heard %v ago", value, known, ago)
 			}

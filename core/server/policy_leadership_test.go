@@ -27,13 +27,13 @@ func (l slowBarrier) Barrier(ctx context.Context) error {
 
 // A server that was just elected changes no policy before it has taken over: it may
 // not know yet that a version was loaded anew, or taken out of service.
-func TestPolicies_AreChangedByWhoHasTakenOverAlone(t *testing.T) {
+func TestPolicies_RequireEstablishedLeader(t *testing.T) {
 	var learns chan struct{}
 	change := func(c *Config) {
 		learns = make(chan struct{}) // of the bubble in which time is virtual
 		c.Log = slowBarrier{c.Log, learns}
 	}
-	play(t, 1, change, func(w *world) {
+	runServers(t, 1, change, func(w *harness) {
 		s := w.members[0].server
 		for !s.cfg.Log.IsLeader() {
 			time.Sleep(10 * time.Millisecond)

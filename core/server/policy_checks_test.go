@@ -13,7 +13,7 @@ import (
 )
 
 // linkedHost has one policy, for which no module travels.
-type linkedHost struct{ host }
+type linkedHost struct{ builtinHost }
 
 var linkedModule = []byte{1}
 
@@ -27,14 +27,14 @@ func (linkedHost) Describe(ctx context.Context, _ policy.LoadRequest) (*model.Po
 }
 
 func (linkedHost) Open(_ context.Context, v *model.PolicyVersion, _ []byte) (*policy.Version, error) {
-	return openMild(v.Digest, linkedModule)
+	return openOrderPolicy(v.Digest, linkedModule)
 }
 
 // A server that votes and is down holds nobody up who does not want to wait, and who
 // asks is told what is the matter.
-func TestLoadPolicy_SaysWhoHasNotCheckedAndWhy(t *testing.T) {
-	playIn(t, newPool, 3, func(c *Config) { c.Policies = linkedHost{} }, func(w *world) {
-		w.voting("s1", "s2", "s3")
+func TestLoadPolicy_ReportsMissingChecks(t *testing.T) {
+	runServersInPool(t, newMemberPool, 3, func(c *Config) { c.Policies = linkedHost{} }, func(w *harness) {
+		w.waitVoters("s1", "s2", "s3")
 		down := w.follower()
 		down.halt()
 		awaits := func(words string) {

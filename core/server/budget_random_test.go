@@ -13,28 +13,28 @@ import (
 	"github.com/cede-scheduler/cede/core/state"
 )
 
-// guardedSchedule is a cluster that is full of work under a strict budget, and who comes
+// budgetSchedule is a cluster that is full of work under a strict budget, and who comes
 // to take its place: several jobs at a time, whose plans are made beside each other.
-type guardedSchedule struct {
+type budgetSchedule struct {
 	workers, machines int
 	guarded, keep     int32
 	logTakes          time.Duration // an entry: what is planned meanwhile knows nothing of it
-	comers            []comer
+	comers            []preemptorJob
 }
 
-type comer struct {
+type preemptorJob struct {
 	after    time.Duration
 	count    int
 	priority int32
 }
 
-func drawSchedule(r *rand.Rand) guardedSchedule {
-	s := guardedSchedule{workers: 2 + r.IntN(4), machines: 2 + r.IntN(4)}
+func randomSchedule(r *rand.Rand) budgetSchedule {
+	s := budgetSchedule{workers: 2 + r.IntN(4), machines: 2 + r.IntN(4)}
 	s.guarded = int32(2 * s.machines)
 	s.keep = int32(r.IntN(int(s.guarded)))
 	s.logTakes = time.Duration(1+r.IntN(20)) * time.Millisecond
 	for range 2 + r.IntN(5) {
-		c := comer{count: 1 + r.IntN(3), priority: int32(50 + 10*r.IntN(4))}
+		c := preemptorJob{count: 1 + r.IntN(3), priority: int32(50 + 10*r.IntN(4))}
 		if r.IntN(2) == 0 { // the others come all at once
 			c.after = time.Duration(r.IntN(40)) * time.Millisecond
 		}
@@ -60,7 +60,7 @@ func (b *budgetWatch) observe(list []replication.Applied) {
 		if !b.on {
 			continue
 		}
-		available, evicted := guardedIn(list[i].Snap)
+		available, evicted := countGuarded(list[i].Snap)
 		b.entries, b.evictions, b.least = b.entries+1, max(b.evictions, evicted), min(b.least, available)
 		if available < b.keep {
 			b.wrong = append(b.wrong, fmt.Sprintf("index %d: %d are available, and the budget keeps %d", list[i].Index, available, b.keep))
@@ -68,7 +68,7 @@ func (b *budgetWatch) observe(list []replication.Applied) {
 	}
 }
 
-func guardedIn(snap *state.Snapshot) (available, evicted int) {
+func countGuarded(snap *state.Snapshot) (available, evicted int) {
 	for _, a := range snap.AppendJobAllocs(nil, model.JobKey{Namespace: model.DefaultNamespace, ID: "web"}) {
 		if a.Available() {
 			available++
@@ -82,16 +82,16 @@ func guardedIn(snap *state.Snapshot) (available, evicted int) {
 
 // No schedule of concurrent preemptions takes more from a strict budget than it has, at
 // any index of the state: 1,000 of them in a soak.
-func TestServer_ConcurrentPreemptionsNeverOverrunAStrictBudget(t *testing.T) {
+func TestServer_ConcurrentPreemptionsRespectStrictBudget(t *testing.T) {
 	schedules := 60
 	if soak() {
 		schedules = 1000
 	}
 	evictions, reached := 0, 0
 	for seed := range schedules {
-		s := drawSchedule(rand.New(rand.NewPCG(uint64(seed), 7)))
+		s := randomSchedule(rand.New(rand.NewPCG(uint64(seed), 7)))
 		b := &budgetWatch{keep: int(s.keep), least: int(s.guarded)}
-		playSchedule(t, s, b)
+		runSchedule(t, s, b)
 		for _, wrong := range b.wrong {
 			t.Errorf("seed %d, %+v: %s", seed, s, wrong)
 		}
@@ -105,22 +105,22 @@ func TestServer_ConcurrentPreemptionsNeverOverrunAStrictBudget(t *testing.T) {
 	}
 }
 
-func playSchedule(t *testing.T, s guardedSchedule, b *budgetWatch) {
-	playIn(t, nil, 1, func(c *Config) { c.Workers = s.workers }, func(w *world) {
-		w.everythingPreempts()
-		w.addMachines(s.machines)
-		w.must(func(srv *Server) error {
+func runSchedule(t *testing.T, s budgetSchedule, b *budgetWatch) {
+	runServersInPool(t, nil, 1, func(c *Config) { c.Workers = s.workers }, func(w *harness) {
+		w.enablePreemption()
+		w.addNodes(s.machines)
+		w.mustCall(func(srv *Server) error {
 			_, err := srv.PutBudget(w.ctx, &model.Budget{
 				Namespace: model.DefaultNamespace, Name: "web", Labels: map[string]string{"app": "web"},
 				MinAvailable: &model.Bound{Number: s.keep}, Strict: true,
 			})
 			return err
 		})
-		w.submit(coretest.Job("web").Priority(20).Count(int(s.guarded)).Ask(450, 450, 0).With(func(g *model.Group) {
+		w.registerJob(coretest.Job("web").Priority(20).Count(int(s.guarded)).Ask(450, 450, 0).With(func(g *model.Group) {
 			g.Labels = map[string]string{"app": "web"}
 		}))
-		w.settle()
-		if available, _ := guardedIn(w.snap()); available != int(s.guarded) {
+		w.waitIdle()
+		if available, _ := countGuarded(w.snap()); available != int(s.guarded) {
 			t.Fatalf("%d of %d are available at the start", available, s.guarded)
 		}
 		w.leader().faults.failWith(func(*replication.Entry) (bool, error) {
@@ -135,11 +135,11 @@ func playSchedule(t *testing.T, s guardedSchedule, b *budgetWatch) {
 		for i, c := range s.comers {
 			all.Go(func() {
 				time.Sleep(c.after)
-				w.submit(coretest.Job(fmt.Sprint("comer-", i)).Priority(c.priority).Count(c.count).Ask(450, 450, 0))
+				w.registerJob(coretest.Job(fmt.Sprint("comer-", i)).Priority(c.priority).Count(c.count).Ask(450, 450, 0))
 			})
 		}
 		all.Wait()
-		w.settle()
+		w.waitIdle()
 		b.mu.Lock()
 		b.on = false
 		b.mu.Unlock()

@@ -11,8 +11,8 @@ import (
 
 // Whoever loads a version at every build fills no disk: all but the newest and those
 // that play a part are forgotten, with the modules that nobody else needs.
-func TestCollectGarbage_ForgetsOldVersionsOfPolicies(t *testing.T) {
-	c := start(t, newDisk(), func(s *server.Config, _ *registry.PolicyOptions) { s.Retention.Policies = 2 })
+func TestCollectGarbage_RemovesOldPolicyVersions(t *testing.T) {
+	c := startServer(t, newDisk(), func(s *server.Config, _ *registry.PolicyOptions) { s.Retention.Policies = 2 })
 	active := c.load("first")
 	c.activate(active)
 	for knob := range 5 {
@@ -27,8 +27,8 @@ func TestCollectGarbage_ForgetsOldVersionsOfPolicies(t *testing.T) {
 	for _, v := range c.Snapshot().PolicyVersions() {
 		left[v.ID] = true
 	}
-	if len(left) != 3 || !left[active.ID] || !left[newest.ID] || c.inForce() != active.ID {
-		t.Errorf("%v are left, and %s is in force", left, c.inForce())
+	if len(left) != 3 || !left[active.ID] || !left[newest.ID] || c.activeVersion() != active.ID {
+		t.Errorf("%v are left, and %s is in force", left, c.activeVersion())
 	}
 	if n := c.disk.modules.count(); n != 2 {
 		t.Errorf("%d modules are kept of two that are needed", n)

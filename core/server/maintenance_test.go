@@ -23,23 +23,23 @@ import (
 	"github.com/cede-scheduler/cede/core/state/apply"
 )
 
-func TestCollectGarbage_ForgetsWhatIsOverAndNothingElse(t *testing.T) {
-	play(t, 1, nil, func(w *world) {
-		w.addMachines(3)
+func TestCollectGarbage_RemovesOnlyTerminalObjects(t *testing.T) {
+	runServers(t, 1, nil, func(w *harness) {
+		w.addNodes(3)
 		s := w.leader().server
 		key := func(id string) model.JobKey { return model.JobKey{Namespace: "default", ID: id} }
-		w.submit(coretest.Job("runs").Ask(100, 100, 0))
-		w.submit(coretest.Job("stopped").Ask(100, 100, 0))
-		w.submit(coretest.Job("done").Type(model.JobBatch).Count(2).Ask(100, 100, 0))
-		w.submit(coretest.Job("half").Type(model.JobBatch).Count(2).Ask(100, 100, 0))
-		w.settle()
-		w.must(func(s *Server) error {
+		w.registerJob(coretest.Job("runs").Ask(100, 100, 0))
+		w.registerJob(coretest.Job("stopped").Ask(100, 100, 0))
+		w.registerJob(coretest.Job("done").Type(model.JobBatch).Count(2).Ask(100, 100, 0))
+		w.registerJob(coretest.Job("half").Type(model.JobBatch).Count(2).Ask(100, 100, 0))
+		w.waitIdle()
+		w.mustCall(func(s *Server) error {
 			_, err := s.StopJob(w.ctx, key("stopped"), endpoint.StopOptions{})
 			return err
 		})
-		w.complete("done", 2)
-		w.complete("half", 1)
-		w.settle()
+		w.completeAllocs("done", 2)
+		w.completeAllocs("half", 1)
+		w.waitIdle()
 		gone := w.machines["n002"]
 		for a := range w.snap().Allocs() {
 			if a.NodeID == "n002" && a.Live() {
@@ -47,7 +47,7 @@ func TestCollectGarbage_ForgetsWhatIsOverAndNothingElse(t *testing.T) {
 			}
 		}
 		if gone != nil {
-			gone.down()
+			gone.stop()
 		}
 
 		young, err := s.CollectGarbage(w.ctx, false)
@@ -61,8 +61,8 @@ func TestCollectGarbage_ForgetsWhatIsOverAndNothingElse(t *testing.T) {
 				t.Errorf("job %s is there: %t, want %t", id, there, stays)
 			}
 		}
-		w.expectLive("runs", 1)
-		w.expectLive("half", 1)
+		w.expectLiveCount("runs", 1)
+		w.expectLiveCount("half", 1)
 		if n := snap.JobAllocCount(key("half")); n != 2 {
 			t.Errorf("the job that is half done has %d allocations, want that what it did is remembered", n)
 		}
@@ -74,21 +74,21 @@ func TestCollectGarbage_ForgetsWhatIsOverAndNothingElse(t *testing.T) {
 		if gone != nil && snap.Node("n002") != nil {
 			t.Error("a node that is down for a day is still there")
 		}
-		w.submit(coretest.Job("brief").Ask(100, 100, 0))
-		w.settle()
-		w.must(func(s *Server) error {
+		w.registerJob(coretest.Job("brief").Ask(100, 100, 0))
+		w.waitIdle()
+		w.mustCall(func(s *Server) error {
 			_, err := s.StopJob(w.ctx, key("brief"), endpoint.StopOptions{})
 			return err
 		})
-		w.settle()
+		w.waitIdle()
 		if forced, err := s.CollectGarbage(w.ctx, true); err != nil || forced.Jobs != 1 || w.snap().Job(key("brief")) != nil {
 			t.Errorf("with force: %+v, %v", forced, err)
 		}
 	})
 }
 
-// complete has instances of a job end well.
-func (w *world) complete(job string, n int) {
+// completeAllocs has instances of a job end well.
+func (w *harness) completeAllocs(job string, n int) {
 	w.t.Helper()
 	for _, a := range w.snap().AppendJobAllocs(nil, model.JobKey{Namespace: "default", ID: job}) {
 		if n == 0 {
@@ -96,7 +96,7 @@ func (w *world) complete(job string, n int) {
 		}
 		n--
 		m := w.machines[a.NodeID]
-		w.must(func(s *Server) error {
+		w.mustCall(func(s *Server) error {
 			_, err := s.UpdateAllocs(w.ctx, a.NodeID, m.secret, []apply.ClientUpdate{{AllocID: a.ID, Status: model.ClientComplete}})
 			return err
 		})
@@ -104,15 +104,15 @@ func (w *world) complete(job string, n int) {
 }
 
 // The table in METRICS.md is what people build dashboards from.
-func TestMetrics_AreThoseOfTheTable(t *testing.T) {
+func TestMetrics_MatchTable(t *testing.T) {
 	registry := prometheus.NewRegistry()
-	play(t, 1, func(c *Config) { c.Registry = registry }, func(w *world) {
-		w.everythingPreempts()
-		w.addMachines(2)
-		w.submit(coretest.Job("low").Priority(20).Count(2).Ask(800, 800, 0))
-		w.settle()
-		w.submit(coretest.Job("high").Priority(80).Count(3).Ask(800, 800, 0))
-		w.settle()
+	runServers(t, 1, func(c *Config) { c.Registry = registry }, func(w *harness) {
+		w.enablePreemption()
+		w.addNodes(2)
+		w.registerJob(coretest.Job("low").Priority(20).Count(2).Ask(800, 800, 0))
+		w.waitIdle()
+		w.registerJob(coretest.Job("high").Priority(80).Count(3).Ask(800, 800, 0))
+		w.waitIdle()
 		file, err := os.ReadFile("METRICS.md")
 		if err != nil {
 			t.Fatal(err)
@@ -174,7 +174,7 @@ func sumsOf(families []*dto.MetricFamily) map[string]float64 {
 	return sums
 }
 
-func (w *world) checkCounts(sums map[string]float64) {
+func (w *harness) checkCounts(sums map[string]float64) {
 	w.t.Helper()
 	for name, want := range map[string]float64{
 		"cede_sched_placements_total/placed": 4, "cede_preempt_victims_total/default": 2,
@@ -191,9 +191,9 @@ func (w *world) checkCounts(sums map[string]float64) {
 	}
 }
 
-func TestReady_ListsWhatIsLacking(t *testing.T) {
+func TestReady_ListsFailedChecks(t *testing.T) {
 	var broken error
-	play(t, 1, func(c *Config) { c.StorageHealthy = func() error { return broken } }, func(w *world) {
+	runServers(t, 1, func(c *Config) { c.StorageHealthy = func() error { return broken } }, func(w *harness) {
 		s := w.leader().server
 		bad := func() (names []string) {
 			for _, c := range s.Ready(w.ctx) {
@@ -216,13 +216,13 @@ func TestReady_ListsWhatIsLacking(t *testing.T) {
 	})
 }
 
-func TestEvents_TellAStoryAndResumeOnAnotherServer(t *testing.T) {
-	play(t, 3, nil, func(w *world) {
-		w.fullWorld()
+func TestEvents_ResumeOnAnotherServer(t *testing.T) {
+	runServers(t, 3, nil, func(w *harness) {
+		w.fillNodes()
 		first := w.leader()
-		r := w.submit(high())
-		w.settle()
-		w.agree()
+		r := w.registerJob(highJob())
+		w.waitIdle()
+		w.checkStatesEqual()
 		read := func(s *Server, from uint64, topics ...string) (types []string) {
 			sub, err := s.Events(w.ctx, from, topics)
 			if err != nil {
@@ -269,35 +269,35 @@ func TestEvents_TellAStoryAndResumeOnAnotherServer(t *testing.T) {
 	})
 }
 
-func TestBroker_PauseSurvivesAChangeOfLeader(t *testing.T) {
-	play(t, 3, nil, func(w *world) {
-		w.addMachines(1)
-		w.must(func(s *Server) error {
+func TestBroker_PauseSurvivesChangeOfLeader(t *testing.T) {
+	runServers(t, 3, nil, func(w *harness) {
+		w.addNodes(1)
+		w.mustCall(func(s *Server) error {
 			_, err := s.PauseBroker(w.ctx)
 			return err
 		})
-		w.submit(coretest.Job("web").Ask(100, 100, 0))
+		w.registerJob(coretest.Job("web").Ask(100, 100, 0))
 		if err := w.leader().node.Transfer(w.ctx); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(30 * time.Second)
-		w.expectLive("web", 0)
+		w.expectLiveCount("web", 0)
 		stats, _ := w.leader().server.BrokerStats()
 		if !stats.Paused {
 			t.Error("the new leader hands evaluations out")
 		}
-		w.must(func(s *Server) error {
+		w.mustCall(func(s *Server) error {
 			_, err := s.ResumeBroker(w.ctx)
 			return err
 		})
 		time.Sleep(time.Second)
-		w.settle()
-		w.expectLive("web", 1)
+		w.waitIdle()
+		w.expectLiveCount("web", 1)
 	})
 }
 
-func TestTokens_TheFirstOnceAndOthersUntilTheyExpire(t *testing.T) {
-	play(t, 1, nil, func(w *world) {
+func TestTokens_BootstrapOnceAndExpire(t *testing.T) {
+	runServers(t, 1, nil, func(w *harness) {
 		s := w.leader().server
 		secret, first, err := s.BootstrapToken(w.ctx)
 		if err != nil {
@@ -338,8 +338,8 @@ func TestTokens_TheFirstOnceAndOthersUntilTheyExpire(t *testing.T) {
 	})
 }
 
-func TestServer_OnAFollowerSaysWhoLeads(t *testing.T) {
-	play(t, 3, nil, func(w *world) {
+func TestServer_FollowerReturnsLeader(t *testing.T) {
+	runServers(t, 3, nil, func(w *harness) {
 		leader := w.leader()
 		for _, m := range w.members {
 			if m == leader {

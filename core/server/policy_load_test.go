@@ -19,48 +19,48 @@ import (
 	"github.com/cede-scheduler/cede/plugins/wasm"
 )
 
-func TestLoadPolicy_IsCheckedAndDecidesNothing(t *testing.T) {
-	c := start(t, newDisk())
-	v := c.load("first", func(r *policy.LoadRequest) { r.Module = module("first", 700<<10) })
+func TestLoadPolicy_ChecksVersionWithoutActivating(t *testing.T) {
+	c := startServer(t, newDisk())
+	v := c.load("first", func(r *policy.LoadRequest) { r.Module = moduleOf("first", 700<<10) })
 	if check := v.Checks["s1"]; !check.OK || check.Time == 0 || v.Size < 700<<10 {
 		t.Errorf("%+v", v)
 	}
-	if c.role().Active != "" || c.inForce() != "" {
+	if c.role().Active != "" || c.activeVersion() != "" {
 		t.Error("it decides before it was activated")
 	}
 	sent := c.log.sent.Load()
 	if sent != 3 {
 		t.Errorf("%d chunks were sent", sent)
 	}
-	again := c.load("first", func(r *policy.LoadRequest) { r.Module = module("first", 700<<10) })
+	again := c.load("first", func(r *policy.LoadRequest) { r.Module = moduleOf("first", 700<<10) })
 	other := c.load("first", func(r *policy.LoadRequest) {
-		r.Module, r.Config = module("first", 700<<10), []byte(`{"knob":2}`)
+		r.Module, r.Config = moduleOf("first", 700<<10), []byte(`{"knob":2}`)
 	})
 	if again.ID != v.ID || again.ModifyIndex != v.ModifyIndex || other.ID == v.ID || c.log.sent.Load() != sent {
 		t.Errorf("the module travelled again: %d chunks", c.log.sent.Load())
 	}
-	_, err := c.tryLoad("first", func(r *policy.LoadRequest) { r.Module, r.Name = module("first", 700<<10), "q" })
-	c.fails(err, apierror.CodeConflict, "as p", "unload p@")
-	changed := func(r *policy.LoadRequest) { r.Module, r.OnFault = module("first", 700<<10), "default" }
+	_, err := c.tryLoad("first", func(r *policy.LoadRequest) { r.Module, r.Name = moduleOf("first", 700<<10), "q" })
+	c.expectError(err, apierror.CodeConflict, "as p", "unload p@")
+	changed := func(r *policy.LoadRequest) { r.Module, r.OnFault = moduleOf("first", 700<<10), "default" }
 	if better := c.load("first", changed); better.ID != v.ID || better.OnFault != "default" || !better.Checks["s1"].OK || c.log.sent.Load() != sent {
 		t.Errorf("loaded again with another answer to faults: %+v", better)
 	}
 	c.activate(v)
-	_, err = c.tryLoad("first", func(r *policy.LoadRequest) { r.Module, r.OnFault = module("first", 700<<10), "deny" })
-	c.fails(err, apierror.CodeConflict, "is active with other grants")
+	_, err = c.tryLoad("first", func(r *policy.LoadRequest) { r.Module, r.OnFault = moduleOf("first", 700<<10), "deny" })
+	c.expectError(err, apierror.CodeConflict, "is active with other grants")
 }
 
-func TestLoadPolicy_RefusesWhatIsNoPolicyAndSendsNothing(t *testing.T) {
-	c := start(t, newDisk())
+func TestLoadPolicy_RejectsInvalidModuleBeforeSending(t *testing.T) {
+	c := startServer(t, newDisk())
 	before := c.Snapshot().Index()
 	_, err := c.tryLoad("broken")
-	c.fails(err, apierror.CodeInvalid, "cannot be compiled")
+	c.expectError(err, apierror.CodeInvalid, "cannot be compiled")
 	_, err = c.tryLoad("first", func(r *policy.LoadRequest) { r.Config = []byte(`{"knob":10,"nob":1}`) })
-	c.fails(err, apierror.CodeInvalid, "knob: invalid value 10", "nob: unknown setting")
-	_, err = c.tryLoad("first", func(r *policy.LoadRequest) { r.Module = module("first", policy.MaxModuleSize) })
-	c.fails(err, apierror.CodeTooLarge, "8 MiB")
+	c.expectError(err, apierror.CodeInvalid, "knob: invalid value 10", "nob: unknown setting")
+	_, err = c.tryLoad("first", func(r *policy.LoadRequest) { r.Module = moduleOf("first", policy.MaxModuleSize) })
+	c.expectError(err, apierror.CodeTooLarge, "8 MiB")
 	_, err = c.tryLoad("first", func(r *policy.LoadRequest) { r.Module, r.Executable = nil, "/bin/sh" })
-	c.fails(err, apierror.CodeInvalid, "not allowed")
+	c.expectError(err, apierror.CodeInvalid, "not allowed")
 	if len(c.Snapshot().PolicyVersions()) != 0 || c.log.sent.Load() != 0 || c.Snapshot().Index() != before {
 		t.Error("something was written")
 	}
@@ -69,15 +69,15 @@ func TestLoadPolicy_RefusesWhatIsNoPolicyAndSendsNothing(t *testing.T) {
 	}
 }
 
-func TestLoadPolicy_TwoAtOnce(t *testing.T) {
-	c := start(t, newDisk())
+func TestLoadPolicy_ConcurrentLoads(t *testing.T) {
+	c := startServer(t, newDisk())
 	const each = 4
 	var wg sync.WaitGroup
 	errs := make(chan error, 3*each)
 	for _, mood := range []string{"first", "last", "third"} {
 		for range each {
 			wg.Go(func() {
-				v, err := c.tryLoad(mood, func(r *policy.LoadRequest) { r.Module = module(mood, 300<<10) })
+				v, err := c.tryLoad(mood, func(r *policy.LoadRequest) { r.Module = moduleOf(mood, 300<<10) })
 				if err == nil && !v.Checks["s1"].OK {
 					err = errors.New(v.Checks["s1"].Error)
 				}
@@ -97,8 +97,8 @@ func TestLoadPolicy_TwoAtOnce(t *testing.T) {
 	}
 }
 
-func TestLoadPolicy_GoesOnWhereAChunkWasLost(t *testing.T) {
-	c := start(t, newDisk())
+func TestLoadPolicy_ResumesAfterLostChunk(t *testing.T) {
+	c := startServer(t, newDisk())
 	chunks := 0
 	c.log.fails = func(cmd replication.Command) error {
 		if _, ok := cmd.(*replication.PutChunk); ok {
@@ -108,9 +108,9 @@ func TestLoadPolicy_GoesOnWhereAChunkWasLost(t *testing.T) {
 		}
 		return nil
 	}
-	large := func(r *policy.LoadRequest) { r.Module = module("first", 700<<10) }
+	large := func(r *policy.LoadRequest) { r.Module = moduleOf("first", 700<<10) }
 	_, err := c.tryLoad("first", large)
-	c.fails(err, apierror.CodeUnavailable, "changed")
+	c.expectError(err, apierror.CodeUnavailable, "changed")
 	if len(c.Snapshot().PolicyVersions()) != 0 {
 		t.Error("half a module is a version")
 	}
@@ -120,8 +120,8 @@ func TestLoadPolicy_GoesOnWhereAChunkWasLost(t *testing.T) {
 	}
 }
 
-func TestLoadPolicy_AModuleThatIsNotWhatItsDigestSaysIsRefused(t *testing.T) {
-	c := start(t, newDisk())
+func TestLoadPolicy_RejectsModuleWithWrongDigest(t *testing.T) {
+	c := startServer(t, newDisk())
 	v := c.load("first")
 	apply := func(cmd replication.Command) *replication.Refusal {
 		result, err := c.log.Apply(t.Context(), &replication.Entry{Time: 1, Command: cmd})
@@ -133,11 +133,11 @@ func TestLoadPolicy_AModuleThatIsNotWhatItsDigestSaysIsRefused(t *testing.T) {
 	wrong := bundle.Digest([]byte("something else"))
 	forged := *v
 	forged.ID, forged.Digest, forged.Checks = "sha256:"+strings.Repeat("0", 64), wrong, nil
-	_ = apply(&replication.PutChunk{Digest: wrong, Data: module("last", 0)})
+	_ = apply(&replication.PutChunk{Digest: wrong, Data: moduleOf("last", 0)})
 	if refusal := apply(&replication.LoadPolicy{Version: &forged}); refusal == nil {
 		t.Error("a module was taken that is not what its digest says")
 	}
-	if err := c.disk.modules.PutChunk(v.Digest, 0, module("last", 0)); err != nil { // the disk rots
+	if err := c.disk.modules.PutChunk(v.Digest, 0, moduleOf("last", 0)); err != nil { // the disk rots
 		t.Fatal(err)
 	}
 	rotten := c.load("first", func(r *policy.LoadRequest) { r.Config = []byte(`{"knob":2}`) })
@@ -145,8 +145,8 @@ func TestLoadPolicy_AModuleThatIsNotWhatItsDigestSaysIsRefused(t *testing.T) {
 		t.Errorf("%+v", check)
 	}
 	_, err := c.ActivatePolicy(t.Context(), "p", rotten.ID)
-	c.fails(err, apierror.CodeConflict, "damaged")
-	if err := c.disk.modules.PutChunk(v.Digest, 0, module("first", 0)); err != nil { // and is mended
+	c.expectError(err, apierror.CodeConflict, "damaged")
+	if err := c.disk.modules.PutChunk(v.Digest, 0, moduleOf("first", 0)); err != nil { // and is mended
 		t.Fatal(err)
 	}
 	if mended := c.load("first", func(r *policy.LoadRequest) { r.Config = []byte(`{"knob":2}`) }); !mended.Checks["s1"].OK {
@@ -154,7 +154,7 @@ func TestLoadPolicy_AModuleThatIsNotWhatItsDigestSaysIsRefused(t *testing.T) {
 	}
 }
 
-func TestLoadPolicy_AsksForASignatureWhereTheOperatorDoes(t *testing.T) {
+func TestLoadPolicy_RequiresSignatureIfConfigured(t *testing.T) {
 	_, public, err := bundle.NewKey()
 	if err != nil {
 		t.Fatal(err)
@@ -168,16 +168,16 @@ func TestLoadPolicy_AsksForASignatureWhereTheOperatorDoes(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := newDisk()
-	c := start(t, d)
+	c := startServer(t, d)
 	v := c.load("first")
 	c.activate(v)
 	c.stop()
-	strict := begin(t, d, func(_ *server.Config, o *registry.PolicyOptions) { o.RequireSignature, o.Roots = true, roots })
+	strict := newServer(t, d, func(_ *server.Config, o *registry.PolicyOptions) { o.RequireSignature, o.Roots = true, roots })
 	strict.open(d)
-	strict.until("what is unsigned is refused", func() bool { return strings.Contains(strict.ready(), "not signed") })
-	strict.takesOver()
+	strict.waitFor("what is unsigned is refused", func() bool { return strings.Contains(strict.ready(), "not signed") })
+	strict.waitEstablished()
 	_, err = strict.tryLoad("last")
-	strict.fails(err, apierror.CodeInvalid, "not signed")
+	strict.expectError(err, apierror.CodeInvalid, "not signed")
 }
 
 // Modules that lie, spin, trap and write where they must not: whatever becomes of
@@ -188,7 +188,7 @@ func TestLoadPolicy_SurvivesHostileModules(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = host.Close() })
-	c := start(t, newDisk(), func(_ *server.Config, o *registry.PolicyOptions) {
+	c := startServer(t, newDisk(), func(_ *server.Config, o *registry.PolicyOptions) {
 		o.Hosts[bundle.Wasm] = wasmHost{host}
 		o.Limits = policy.Limits{Fuel: 1_000_000, FuelPerRow: 1000}
 	})
@@ -213,7 +213,7 @@ func TestLoadPolicy_SurvivesHostileModules(t *testing.T) {
 		if !v.Checks["s1"].OK {
 			refused++
 			_, err := c.ActivatePolicy(t.Context(), v.Name, v.ID)
-			c.fails(err, apierror.CodeConflict, "rejected it")
+			c.expectError(err, apierror.CodeConflict, "rejected it")
 		}
 	}
 	if refused < len(files)/2 {
@@ -228,11 +228,11 @@ func TestLoadPolicy_SurvivesHostileModules(t *testing.T) {
 		t.Fatal("after them nothing works", v, err)
 	}
 	c.activate(v)
-	c.contend(1)
-	c.decideByP()
-	c.register(pushy("j"))
-	c.until("it decides", func() bool { return c.running("j") == 1 })
-	c.until("its fuel is recorded", func() bool {
+	c.fillNodes(1)
+	c.setClusterPolicy()
+	c.register(preemptorJob("j"))
+	c.waitFor("it decides", func() bool { return c.running("j") == 1 })
+	c.waitFor("its fuel is recorded", func() bool {
 		st, err := c.PolicyStatus(t.Context(), "p")
 		return err == nil && len(st.Decisions) > 0 && st.Decisions[0].Uses[0].Fuel > 0
 	})
