@@ -18,7 +18,7 @@ import (
 	"github.com/cede-scheduler/cede/core/storage"
 )
 
-// onDisk is a cluster of one server in real time, with its log on disk.
+// onDisk returns a cluster of one server in real time, with its log on disk.
 func onDisk(b *testing.B, change func(*Config)) *loadCluster {
 	b.Helper()
 	disk, err := storage.Open(storage.Config{Dir: b.TempDir()})
@@ -29,8 +29,7 @@ func onDisk(b *testing.B, change func(*Config)) *loadCluster {
 	return inRealTime(b, change, raftnode.Config{Log: disk.Log(), Stable: disk.Log(), Snapshots: disk.Snapshots(), Modules: disk.Blobs()})
 }
 
-// inMemory is the same without a disk, for storms whose making would be 5,000
-// writes.
+// inMemory is onDisk without a disk, for benchmarks whose preparation takes 5,000 writes.
 func inMemory(b *testing.B, change func(*Config)) *loadCluster {
 	b.Helper()
 	log := raft.NewInmemStore()
@@ -78,7 +77,8 @@ func inRealTime(b *testing.B, change func(*Config), rc raftnode.Config) *loadClu
 	return &loadCluster{harness: w, s: m.server, entries: &m.faults.entries, wait: func() {}}
 }
 
-// 5,000 nodes times 10 system jobs with coalescing off, then drained.
+// BenchmarkStorm1 measures 5,000 nodes and 10 system jobs: registered with coalescing off,
+// then drained.
 func BenchmarkStorm1(b *testing.B) {
 	const nodes = 5000
 	for b.Loop() {
@@ -108,7 +108,8 @@ func BenchmarkStorm1(b *testing.B) {
 	}
 }
 
-// All of 5,000 nodes stop heartbeating; from the last expiry to quiet.
+// BenchmarkStorm2 measures 5,000 nodes that stop heartbeating, from the last expiry until
+// the cluster is idle.
 func BenchmarkStorm2(b *testing.B) {
 	const nodes = 5000
 	for b.Loop() {
@@ -132,7 +133,8 @@ func BenchmarkStorm2(b *testing.B) {
 	}
 }
 
-// Allocations placed by way of the whole server, durably.
+// BenchmarkPlace measures the placement of allocations through the whole server, with its
+// log on disk.
 func BenchmarkPlace(b *testing.B) {
 	const nodes, jobs, each = 1000, 100, 1000
 	placed := 0
@@ -158,8 +160,8 @@ func BenchmarkPlace(b *testing.B) {
 	}
 }
 
-// One job at a time, from its submission to its allocation being placed and on the
-// disk.
+// BenchmarkSubmittedToPlaced measures one job at a time, from its registration until its
+// allocation is placed and durable.
 func BenchmarkSubmittedToPlaced(b *testing.B) {
 	const nodes = 1000
 	st := onDisk(b, func(*Config) {})

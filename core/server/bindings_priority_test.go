@@ -10,8 +10,8 @@ import (
 	"github.com/cede-scheduler/cede/core/server/eventsink"
 )
 
-// Whatever becomes of a class, bindings that exist keep the priority that they were
-// given, and nobody looks at them again.
+// When a class changes, existing bindings retain their priority and are not evaluated
+// again.
 func TestPriorityClasses_ChangesDoNotAffectBindings(t *testing.T) {
 	runServers(t, 1, nil, func(w *harness) {
 		w.allowAnyPriorityGap()
@@ -57,7 +57,7 @@ func TestPriorityClasses_ChangesDoNotAffectBindings(t *testing.T) {
 	})
 }
 
-// A priority that is raised while a binding waits counts when room appears.
+// The new priority of a blocked binding applies when capacity becomes free.
 func TestRegisterBinding_RaisedPriorityOfBlockedBindingApplies(t *testing.T) {
 	runServers(t, 1, nil, func(w *harness) {
 		w.putCluster("m", 10)
@@ -77,7 +77,8 @@ func TestRegisterBinding_RaisedPriorityOfBlockedBindingApplies(t *testing.T) {
 	})
 }
 
-// Both sides hear of an eviction, and its cost is the work since the last checkpoint.
+// Events report an eviction for both sides, and its cost is the time since the last
+// checkpoint.
 func TestServer_ReportsEvictionOfBindingForBothSides(t *testing.T) {
 	runServers(t, 1, nil, func(w *harness) {
 		w.allowAnyPriorityGap()

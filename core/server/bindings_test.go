@@ -21,7 +21,7 @@ import (
 
 const memberSecret = "the secret of a member cluster"
 
-// putCluster registers a cluster that has no agent.
+// putCluster registers a cluster without an agent.
 func (w *harness) putCluster(id string, units int64) {
 	w.t.Helper()
 	w.mustCall(func(s *Server) error {
@@ -45,7 +45,7 @@ func (w *harness) registerBinding(id string, priority int32, units int64, change
 
 func withPreemption(b *model.Binding) { b.Preempts = true }
 
-// allowAnyPriorityGap has bindings evict whatever is of a lower priority.
+// allowAnyPriorityGap lets bindings evict every binding of a lower priority.
 func (w *harness) allowAnyPriorityGap() {
 	w.mustCall(func(s *Server) error {
 		config := coretest.AllPreempt()
@@ -55,7 +55,7 @@ func (w *harness) allowAnyPriorityGap() {
 	})
 }
 
-// replicasByCluster is the live replicas of a binding, by cluster.
+// replicasByCluster returns the live replicas of a binding by cluster.
 func (w *harness) replicasByCluster(binding string) map[string]int {
 	clusters := map[string]int{}
 	for _, a := range w.snap().BindingAssignments(bindingKey(binding)) {
@@ -77,14 +77,14 @@ func bindingKey(id string) model.JobKey {
 	return model.JobKey{Namespace: model.DefaultNamespace, ID: id}
 }
 
-// eventTypes is the types of the events of some topics so far, with what each is about.
+// eventTypes returns the types and subjects of the events of some topics so far.
 func (w *harness) eventTypes(topics ...string) []string {
 	w.t.Helper()
 	s, err := w.leader().server.Events(w.ctx, 1, topics)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	synctest.Wait() // the teller is done
+	synctest.Wait() // the publisher is done
 	ended, cancel := context.WithCancel(w.ctx)
 	cancel()
 	var list []string
@@ -99,8 +99,8 @@ func (w *harness) eventTypes(topics ...string) []string {
 	}
 }
 
-// The proposal's example: capacity 10, of which priorities 0 to 3 hold 1, 2, 5
-// and 2; one of priority 10 needs 5.
+// The example of the proposal: of capacity 10, bindings of priority 0 to 3 hold 1, 2, 5 and
+// 2, and a binding of priority 10 requests 5.
 func TestServer_EvictsVictimsOfTheProposal(t *testing.T) {
 	runServers(t, 1, nil, func(w *harness) {
 		w.allowAnyPriorityGap()
@@ -195,7 +195,7 @@ func TestCollectGarbage_RemovesFinishedAndStoppedBindings(t *testing.T) {
 	})
 }
 
-// registerMember is an agent's first word; its cluster has 10 units.
+// registerMember registers a cluster of 10 units through its agent.
 func (w *harness) registerMember(id string) {
 	w.t.Helper()
 	w.mustCall(func(s *Server) error {
@@ -204,7 +204,7 @@ func (w *harness) registerMember(id string) {
 	})
 }
 
-// keepAlive has a cluster report until stop is called.
+// keepAlive sends heartbeats of a cluster until stop is called.
 func (w *harness) keepAlive(id string) (stop func()) {
 	quit := make(chan struct{})
 	w.group.Go(func() {
@@ -225,7 +225,7 @@ func (w *harness) keepAlive(id string) (stop func()) {
 	return func() { close(quit) }
 }
 
-// reportAssignments has a cluster report of all its assignments.
+// reportAssignments reports a status for all assignments of a cluster.
 func (w *harness) reportAssignments(cluster string, status model.ClientStatus) {
 	w.t.Helper()
 	var updates []apply.AssignmentUpdate
@@ -254,7 +254,7 @@ func TestClusters_MissedHeartbeatsWithdrawAssignments(t *testing.T) {
 		if c := w.snap().Cluster("m1"); !c.Down {
 			t.Error("a silent cluster is not down")
 		}
-		w.expectAssigned("b", "m1:1") // what is there stays for now
+		w.expectAssigned("b", "m1:1") // existing assignments stay for now
 		w.registerBinding("c", 1, 1, nil)
 		w.waitIdle()
 		w.expectAssigned("c", "m2:1")
@@ -264,7 +264,7 @@ func TestClusters_MissedHeartbeatsWithdrawAssignments(t *testing.T) {
 		w.expectAssigned("b", "m2:1")
 		w.registerMember("m1")
 		defer w.keepAlive("m1")()
-		w.reportAssignments("m1", model.ClientComplete) // it stopped what nobody wants any more
+		w.reportAssignments("m1", model.ClientComplete) // it has stopped the withdrawn assignment
 		w.waitIdle()
 		w.expectAssigned("a", "m1:1")
 	})
@@ -282,7 +282,7 @@ func TestClusters_AgentReportsAssignments(t *testing.T) {
 			t.Errorf("assignment %+v", a)
 		}
 		w.registerBinding("high", 5, 8, withPreemption)
-		time.Sleep(5 * time.Minute) // the cluster takes its time
+		time.Sleep(5 * time.Minute) // the cluster is slow
 		w.expectAssigned("high", "")
 		w.reportAssignments("m", model.ClientComplete)
 		w.waitIdle()
@@ -290,7 +290,7 @@ func TestClusters_AgentReportsAssignments(t *testing.T) {
 		w.reportAssignments("m", model.ClientFailed)
 		time.Sleep(time.Second)
 		w.expectAssigned("high", "")
-		w.expectAssigned("low", "m:1") // it has the room while the other waits a while
+		w.expectAssigned("low", "m:1") // it holds capacity while the other binding is delayed
 		time.Sleep(15 * time.Second)
 		w.reportAssignments("m", model.ClientComplete)
 		w.waitIdle()
@@ -434,8 +434,8 @@ func TestStopBinding_UnknownAndRepeated(t *testing.T) {
 	})
 }
 
-// Who waits for clusters to come is told what those lack that have come, though none
-// of them takes it.
+// If a new cluster does not fit, the explanation of a blocked binding is updated with the
+// reason.
 func TestServer_UpdatesExplanationWhenClustersRegister(t *testing.T) {
 	runServers(t, 1, nil, func(w *harness) {
 		w.registerBinding("elsewhere", 5, 8, func(b *model.Binding) { b.Clusters = []string{"m2"} })
@@ -457,8 +457,8 @@ func TestServer_UpdatesExplanationWhenClustersRegister(t *testing.T) {
 	})
 }
 
-// A cluster that comes to offer less than runs there loses nothing by it; who then
-// needs room there has those leave who make up for that, too.
+// A cluster that shrinks below its assignments loses none. A preemptor must then evict
+// enough to cover the excess as well.
 func TestServer_ClusterShrinksBelowAssignments(t *testing.T) {
 	runServers(t, 1, nil, func(w *harness) {
 		w.allowAnyPriorityGap()
@@ -472,7 +472,7 @@ func TestServer_ClusterShrinksBelowAssignments(t *testing.T) {
 		for _, id := range []string{"a", "b", "c"} {
 			w.expectAssigned(id, "m:1")
 		}
-		w.registerBinding("high", 9, 2, withPreemption) // of the four that leave three were too many
+		w.registerBinding("high", 9, 2, withPreemption) // three of the four were in excess
 		w.waitIdle()
 		w.expectAssigned("high", "m:1")
 		w.expectAssigned("a", "")
@@ -481,8 +481,8 @@ func TestServer_ClusterShrinksBelowAssignments(t *testing.T) {
 	})
 }
 
-// Room that is claimed and is then not there is claimed no longer; once there is room
-// again, the highest priority has it.
+// A claim ends if its capacity disappears. Once there is capacity again, the highest
+// priority receives it.
 func TestServer_ClaimIsLostWhenClusterShrinks(t *testing.T) {
 	runServers(t, 1, nil, func(w *harness) {
 		w.allowAnyPriorityGap()

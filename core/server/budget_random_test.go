@@ -13,12 +13,12 @@ import (
 	"github.com/cede-scheduler/cede/core/state"
 )
 
-// budgetSchedule is a cluster that is full of work under a strict budget, and who comes
-// to take its place: several jobs at a time, whose plans are made beside each other.
+// A budgetSchedule is a cluster that is full of allocations under a strict budget, and
+// several jobs at a time that preempt them, with concurrent plans.
 type budgetSchedule struct {
 	workers, machines int
 	guarded, keep     int32
-	logTakes          time.Duration // an entry: what is planned meanwhile knows nothing of it
+	logTakes          time.Duration // duration of a write: plans made meanwhile do not see it
 	comers            []preemptorJob
 }
 
@@ -35,7 +35,7 @@ func randomSchedule(r *rand.Rand) budgetSchedule {
 	s.logTakes = time.Duration(1+r.IntN(20)) * time.Millisecond
 	for range 2 + r.IntN(5) {
 		c := preemptorJob{count: 1 + r.IntN(3), priority: int32(50 + 10*r.IntN(4))}
-		if r.IntN(2) == 0 { // the others come all at once
+		if r.IntN(2) == 0 { // the others arrive together
 			c.after = time.Duration(r.IntN(40)) * time.Millisecond
 		}
 		s.comers = append(s.comers, c)
@@ -43,7 +43,7 @@ func randomSchedule(r *rand.Rand) budgetSchedule {
 	return s
 }
 
-// budgetWatch looks at the state of every index.
+// A budgetWatch checks the state at every index.
 type budgetWatch struct {
 	mu                 sync.Mutex
 	keep               int
@@ -80,8 +80,8 @@ func countGuarded(snap *state.Snapshot) (available, evicted int) {
 	return available, evicted
 }
 
-// No schedule of concurrent preemptions takes more from a strict budget than it has, at
-// any index of the state: 1,000 of them in a soak.
+// No schedule of concurrent preemptions takes more from a strict budget than it allows, at
+// any index of the state. A soak test runs 1,000 schedules.
 func TestServer_ConcurrentPreemptionsRespectStrictBudget(t *testing.T) {
 	schedules := 60
 	if soak() {

@@ -17,11 +17,11 @@ import (
 	"github.com/cede-scheduler/cede/core/state/apply"
 )
 
-// Member clusters and bindings amid faults: more is asked of them than they have, so
-// that bindings evict each other, and claim the room until those who leave are gone.
+// Member clusters and bindings under faults. The requests exceed the capacity, so that
+// bindings evict each other, and claim capacity until their victims are gone.
 
-// simBindings are the bindings that clients write. What one is like follows from its
-// key, but for how much it asks and the value that it carries.
+// simBindings are the bindings that clients write. The key determines the binding, except
+// for its request and the value that it carries.
 var simBindings = []string{"b-low", "b-shrinks", "b-mid", "b-everywhere", "b-ends", "b-high"}
 
 func simBinding(key, value string, units int64) *model.Binding {
@@ -39,15 +39,15 @@ func simBinding(key, value string, units int64) *model.Binding {
 	case "b-everywhere":
 		b.Priority, b.Replicas, b.Duplicated, b.MaxClusters = 50, 1, true, 2
 	case "b-ends":
-		b.Priority, b.Duration = 60, int64(8*time.Second) // counts where there is no agent
+		b.Priority, b.Duration = 60, int64(8*time.Second) // ends by time where there is no agent
 	case "b-high":
 		b.Priority = 90
 	}
 	return b
 }
 
-// The clusters: two with an agent, of which the second one has work of others, and
-// one without.
+// The clusters: two with an agent, of which the second one has leases of another pool, and
+// one without an agent.
 const (
 	simMembers = 2
 	simPlain   = "m-plain"
@@ -72,17 +72,17 @@ func putPlain(ctx context.Context, s *Server) error {
 	return err
 }
 
-// simMember is the agent of a member cluster.
+// A simMember is the agent of a member cluster.
 type simMember struct {
-	c      *simCluster
-	id     string
-	secret string
-	hasLeases bool // it has work of others, and keeps room for another pool
-	rand   *rand.Rand
+	c         *simCluster
+	id        string
+	secret    string
+	hasLeases bool // it has leases of another pool, and reserves capacity for it
+	rand      *rand.Rand
 
 	mu      sync.Mutex
-	running map[string]bool // what goes on here, whatever anybody knows of it
-	started map[string]bool // whatever was started here
+	running map[string]bool // what actually runs here
+	started map[string]bool // everything that was ever started here
 }
 
 func (m *simMember) run() {
@@ -93,8 +93,8 @@ func (m *simMember) run() {
 	}, m.work)
 }
 
-// report is what the cluster has for bindings at the moment. At the end nothing of it
-// changes any more.
+// report returns the current capacity for bindings. It no longer changes once the faults
+// are over.
 func (m *simMember) report() *endpoint.ClusterReport {
 	if !m.hasLeases || m.c.faultsOver.Load() {
 		return &endpoint.ClusterReport{Reported: model.Resources{"units": simUnits}}
@@ -106,7 +106,7 @@ func (m *simMember) report() *endpoint.ClusterReport {
 	return r
 }
 
-// work does what the state wants of the cluster, and reports it.
+// work starts and stops what the state requires, and reports it.
 func (m *simMember) work(snap *state.Snapshot) {
 	m.mu.Lock()
 	var updates []apply.AssignmentUpdate
@@ -119,7 +119,7 @@ func (m *simMember) work(snap *state.Snapshot) {
 		switch {
 		case !a.Live():
 			if m.running[a.ID] && m.rand.IntN(4) > 0 {
-				continue // it takes its time
+				continue // the cluster is slow
 			}
 			delete(m.running, a.ID)
 			report(a, model.ClientComplete)
@@ -127,9 +127,9 @@ func (m *simMember) work(snap *state.Snapshot) {
 			delete(m.running, a.ID)
 			report(a, model.ClientComplete)
 		case m.running[a.ID] && a.Client == model.ClientPending:
-			report(a, model.ClientRunning) // it was said before, and nobody heard
+			report(a, model.ClientRunning) // an earlier report was lost
 		case !m.running[a.ID] && m.started[a.ID]:
-			report(a, m.ended(a)) // it ended, and nobody heard
+			report(a, m.ended(a)) // it ended, and the report was lost
 		case !m.running[a.ID]:
 			m.running[a.ID], m.started[a.ID] = true, true
 			report(a, model.ClientRunning)
@@ -144,14 +144,14 @@ func (m *simMember) work(snap *state.Snapshot) {
 	if len(updates) == 0 {
 		return
 	}
-	_ = m.c.call(m.id, m.rand, func(ctx context.Context, s *Server) error { // it looks again soon
+	_ = m.c.call(m.id, m.rand, func(ctx context.Context, s *Server) error { // retried at the next round
 		_, err := s.UpdateAssignments(ctx, m.id, m.secret, updates)
 		return err
 	})
 }
 
-// ended is how work ended that ran here before: by itself, or it was stopped when
-// nobody wanted it.
+// ended returns the status of an assignment that ran here before: it ended by itself, or it
+// was stopped while the state did not assign it.
 func (m *simMember) ended(a *model.Assignment) model.ClientStatus {
 	if a.Binding.ID == "b-ends" {
 		return model.ClientComplete
@@ -159,7 +159,7 @@ func (m *simMember) ended(a *model.Assignment) model.ClientStatus {
 	return model.ClientFailed
 }
 
-// checkAgreement is whether what goes on here is what the state says.
+// checkAgreement checks that the cluster runs exactly what the state assigns to it.
 func (m *simMember) checkAgreement(snap *state.Snapshot) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -177,7 +177,7 @@ func (m *simMember) checkAgreement(snap *state.Snapshot) {
 	}
 }
 
-// writeBinding registers a binding, until somebody says what became of it.
+// writeBinding registers a binding, and retries until the outcome is known.
 func (s *simClient) writeBinding(key, value string) {
 	b := simBinding(key, value, int64(1+s.rand.IntN(4)))
 	s.keys++
@@ -217,7 +217,7 @@ func (s *simClient) stopBinding(key string) {
 	}
 }
 
-// bindings holds what an entry did to member clusters to the rules. k.mu is held.
+// bindings checks the rules for member clusters after an entry. k.mu is held.
 func (k *simChecks) bindings(a *replication.Applied) {
 	for x := range a.Snap.Assignments() {
 		was := k.last.Assignment(x.ID)
@@ -249,7 +249,7 @@ func (k *simChecks) bindings(a *replication.Applied) {
 	}
 }
 
-// withdrawal is of a lower priority, for a claim that the same entry makes.
+// withdrawal checks that the victim has a lower priority than the claim of the same entry.
 func (k *simChecks) withdrawal(a *replication.Applied, victim *model.Assignment) {
 	claim, b := a.Snap.Claim(victim.PreemptedBy), k.last.Binding(victim.Binding)
 	switch {
@@ -262,15 +262,15 @@ func (k *simChecks) withdrawal(a *replication.Applied, victim *model.Assignment)
 	}
 }
 
-// clusterCapacity is that a cluster holds no more than it has, and that who gets room there
-// gets none that somebody else claimed at its priority or above.
+// clusterCapacity checks that the assignments of a cluster fit, and that no binding was
+// assigned capacity that another one claimed at its priority or above.
 func (k *simChecks) clusterCapacity(a *replication.Applied, c *model.Cluster) {
 	units := a.Snap.Dims().Index("units")
 	if units < 0 {
 		return
 	}
 	var held, claimed int64
-	highest, got := int32(0), "" // of those who got room by this entry
+	highest, got := int32(0), "" // of the bindings that the entry assigned
 	for _, x := range a.Snap.ClusterAssignments(c.ID) {
 		held += x.Vec[units]
 		was := k.last.Assignment(x.ID)
@@ -295,7 +295,7 @@ func (k *simChecks) clusterCapacity(a *replication.Applied, c *model.Cluster) {
 			claimed += claim.Vec[units]
 		}
 	}
-	// What the other cluster says of its room may change while a plan is on its way.
+	// The capacity that the other cluster reports may change while a plan is in flight.
 	if got != "" && c.ID != "m1" && held+claimed > simUnits {
 		k.c.t.Errorf("index %d: %s gets room on cluster %s that is claimed: %d units are assigned, %d claimed, of %d", a.Index, got, c.ID, held, claimed, simUnits)
 	}
@@ -308,7 +308,8 @@ func (k *simChecks) recordRank(cluster string, priority int32, index uint64) {
 	k.ranks[cluster][priority] = index
 }
 
-// replicas is that a binding is nowhere twice, and has no more than it wants.
+// replicas checks that a binding is assigned to each cluster at most once, and has at most
+// the requested replicas.
 func (k *simChecks) replicas(a *replication.Applied, b *model.Binding) {
 	total, on := 0, map[string]bool{}
 	for _, x := range a.Snap.BindingAssignments(b.Key()) {
@@ -326,15 +327,15 @@ func (k *simChecks) replicas(a *replication.Applied, b *model.Binding) {
 	}
 }
 
-// claimEnds is that a claim holds until its binding is placed or wants something else,
-// until it expires, or until somebody of a higher priority takes the room.
+// claimEnds checks that a claim ends only if its binding is placed or changed, if it
+// expires, or if a binding of a higher priority uses the capacity.
 func (k *simChecks) claimEnds(a *replication.Applied, claim *model.Claim) {
 	b, c := a.Snap.Binding(claim.Claimant), a.Snap.Cluster(claim.ClusterID)
 	if b == nil || b.Stopped || b.ModifyIndex > claim.CreateIndex || a.Entry.Time >= claim.Expiry {
 		return
 	}
 	if c == nil || c.Down || c.ID == "m1" {
-		return // it offers nothing, or less than it did
+		return // it offers less than before
 	}
 	for _, x := range a.Snap.BindingAssignments(b.Key()) {
 		if x.ModifyIndex == a.Index && x.Live() {
@@ -342,7 +343,7 @@ func (k *simChecks) claimEnds(a *replication.Applied, claim *model.Claim) {
 		}
 	}
 	if liveReplicas(a.Snap, b.Key()) != k.claimants[claim.ID] || !b.Duplicated && k.lacks(a, b) != k.claimed(b) {
-		return // it lost some meanwhile, or while the plan was on its way, and lacks more than it claimed
+		return // it lost replicas meanwhile, or while the plan was in flight, and lacks more than it claimed
 	}
 	for _, id := range a.Snap.ClaimIDs(b.Key()) {
 		if a.Snap.Claim(id).CreateIndex == a.Index {
@@ -350,7 +351,7 @@ func (k *simChecks) claimEnds(a *replication.Applied, claim *model.Claim) {
 		}
 	}
 	for priority, index := range k.ranks[claim.ClusterID] {
-		if priority > claim.Priority && index >= claim.CreateIndex { // perhaps by the very entry that it was claimed by
+		if priority > claim.Priority && index >= claim.CreateIndex { // possibly by the entry that created the claim
 			return
 		}
 	}
@@ -372,7 +373,7 @@ func (k *simChecks) claimEnds(a *replication.Applied, claim *model.Claim) {
 	}
 }
 
-// lacks is how many units a binding lacks.
+// lacks returns the number of units that a binding lacks.
 func (k *simChecks) lacks(a *replication.Applied, b *model.Binding) int64 {
 	missing := b.Replicas
 	for _, x := range a.Snap.BindingAssignments(b.Key()) {
@@ -383,7 +384,7 @@ func (k *simChecks) lacks(a *replication.Applied, b *model.Binding) int64 {
 	return int64(missing) * b.Resources["units"]
 }
 
-// claimed is how many units a binding had claimed before the entry.
+// claimed returns the number of units that a binding claimed before the entry.
 func (k *simChecks) claimed(b *model.Binding) (units int64) {
 	for _, id := range k.last.ClaimIDs(b.Key()) {
 		units += k.last.Claim(id).Vec[k.last.Dims().Index("units")]
@@ -400,14 +401,14 @@ func liveReplicas(snap *state.Snapshot, key model.JobKey) (n int) {
 	return n
 }
 
-// waitBindingsIdle waits until nothing of what is assigned is on its way, or ends by itself:
-// that makes room for others.
+// waitBindingsIdle waits until no assignment is starting, stopping or limited in time:
+// their ends free capacity for others.
 func (c *simCluster) waitBindingsIdle(w *harness) {
 	c.t.Helper()
 	what := ""
-	for range 1000 { // clocks went wrong by some minutes, and some of it ends by the clock
+	for range 1000 { // clocks were wrong by some minutes, and some assignments end by time
 		if what = pendingChange(w.snap()); what == "" {
-			if w.waitIdle(); pendingChange(w.snap()) == "" { // who came to room by that may end, too
+			if w.waitIdle(); pendingChange(w.snap()) == "" { // assignments that follow may end by time as well
 				return
 			}
 		}
@@ -416,17 +417,17 @@ func (c *simCluster) waitBindingsIdle(w *harness) {
 	c.t.Errorf("%s is neither placed nor gone", what)
 }
 
-// pendingChange is what will change something by itself, or "".
+// pendingChange returns a description of something that will still change by itself, or "".
 func pendingChange(snap *state.Snapshot) string {
 	for x := range snap.Assignments() {
 		cluster, b := snap.Cluster(x.ClusterID), snap.Binding(x.Binding)
 		pending := cluster != nil && cluster.HasAgent() && x.Client == model.ClientPending
-		ends := b != nil && b.Duration > 0 // on clusters with agents these say so, after a while
+		ends := b != nil && b.Duration > 0 // agents report these after a while
 		if !x.Done && (!x.Live() || pending || ends) {
 			return "assignment " + x.ID
 		}
 	}
-	for e := range snap.Evals() { // after one that failed, or a member cluster that did, some minutes later
+	for e := range snap.Evals() { // retries after failures, some minutes later
 		if !e.Status.Final() && e.WaitUntil > 0 {
 			return "evaluation " + e.ID
 		}
@@ -434,8 +435,8 @@ func pendingChange(snap *state.Snapshot) string {
 	return ""
 }
 
-// checkBindingsComplete is whether every binding has what it wants, or somebody waits for room for it,
-// and no room is claimed for nobody.
+// checkBindingsComplete checks that every binding has what it requests or is blocked, and
+// that no claim is left without a claimant.
 func (c *simCluster) checkBindingsComplete(w *harness) {
 	snap := w.snap()
 	for b := range snap.Bindings() {
@@ -476,16 +477,16 @@ func (c *simCluster) checkBindingsComplete(w *harness) {
 	}
 }
 
-// hasActiveEval is whether an evaluation of a binding runs, waits for room, or comes again after
-// it failed. That somebody looks at it when its claim expires is not enough: until then
-// are ten minutes, and room that comes meanwhile would wake nobody.
+// hasActiveEval reports whether an evaluation of a binding is pending, blocked, or delayed
+// after a failure. The evaluation at the expiry of its claim does not count: it is ten
+// minutes later, and free capacity would not unblock it until then.
 func hasActiveEval(snap *state.Snapshot, key model.JobKey, now int64) bool {
 	return slices.ContainsFunc(snap.EvalsOfJob(key), func(e *model.Evaluation) bool {
 		return !e.Status.Final() && (e.TriggeredBy != model.TriggerRecheck || e.WaitUntil <= now)
 	})
 }
 
-// useBinding writes, stops or reads a binding.
+// useBinding registers, stops or reads a binding.
 func (s *simClient) useBinding(key, value string) {
 	switch s.rand.IntN(6) {
 	case 0:

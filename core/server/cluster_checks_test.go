@@ -14,34 +14,34 @@ import (
 	"github.com/cede-scheduler/cede/core/state"
 )
 
-// budgetWindow is how many entries a plan may be behind the state that it was checked on.
+// budgetWindow is how many entries a plan may be behind the state that it was verified on.
 const budgetWindow = 10
 
-// simChecks looks at the state behind every entry of the log, when the first server has
-// applied it, and compares what other servers make of the entry.
+// simChecks checks the state after every entry of the log, when the first server has
+// applied it, and compares it with the states of the other servers.
 type simChecks struct {
 	c *simCluster
 
 	mu        sync.Mutex
 	hashes    map[uint64][32]byte         // by index
-	last      *state.Snapshot             // the newest that was looked at
-	evicts    int                         // evictions so far
-	placed    int                         // placements so far
-	claimants map[string]int              // by claim, the live replicas of who made it, then
-	losses    []int                       // of the last entries: what a budget lost without an eviction
-	ranks     map[string]map[int32]uint64 // by member cluster and priority, when that last got or claimed room
-	downs     map[string]uint64           // by member cluster, when it was down last
+	last      *state.Snapshot             // newest state that was checked
+	evicts    int                         // number of evictions
+	placed    int                         // number of placements
+	claimants map[string]int              // by claim, the live replicas of its binding at that time
+	losses    []int                       // allocations that a budget lost without an eviction, in the last entries
+	ranks     map[string]map[int32]uint64 // by member cluster and priority, the last index at which it was assigned or claimed capacity
+	downs     map[string]uint64           // by member cluster, the last index at which it was down
 }
 
 func newSimChecks(c *simCluster) *simChecks {
 	return &simChecks{claimants: map[string]int{}, c: c, hashes: map[uint64][32]byte{}, last: state.New().Snapshot(), ranks: map[string]map[int32]uint64{}, downs: map[string]uint64{}}
 }
 
-// applied is told of what a server applied.
+// applied receives the entries that a server applied.
 func (k *simChecks) applied(r *simRun, list []replication.Applied) {
 	select {
 	case <-r.dead:
-		return // nobody hears of what a dead server makes of its log
+		return // entries applied after a crash are ignored
 	default:
 	}
 	k.mu.Lock()
@@ -49,7 +49,7 @@ func (k *simChecks) applied(r *simRun, list []replication.Applied) {
 	for i := range list {
 		a := &list[i]
 		if a.Entry == nil {
-			continue // a snapshot, of whatever index
+			continue // a snapshot, of some index
 		}
 		k.compare(r, a)
 		if a.Index > k.last.Index() {
@@ -59,12 +59,13 @@ func (k *simChecks) applied(r *simRun, list []replication.Applied) {
 	}
 }
 
-// hashEvery is how many entries apart states are compared: hashing them was half of what a
-// simulation costs. Which entries are looked at follows from the seed, so that over the
-// seeds all are; and states that differ seldom become alike again within so few.
+// hashEvery is the distance of the entries at which states are compared: hashing took half
+// the time of a simulation. The seed determines which entries are compared, so that all are
+// covered over the seeds. States that differ rarely become equal again within so few
+// entries.
 const hashEvery = 4
 
-// compare holds the state behind an entry against what other servers made of it. k.mu is held.
+// compare compares the state after an entry with that of other servers. k.mu is held.
 func (k *simChecks) compare(r *simRun, a *replication.Applied) {
 	if (a.Index+k.c.net.seed)%hashEvery != 0 {
 		return
@@ -76,21 +77,21 @@ func (k *simChecks) compare(r *simRun, a *replication.Applied) {
 	k.hashes[a.Index] = hash
 }
 
-// reset begins anew: the state is about to be replaced.
+// reset discards what was recorded: the state is about to be replaced.
 func (k *simChecks) reset() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.hashes, k.last = map[uint64][32]byte{}, state.New().Snapshot()
 }
 
-// counts is how many have been placed and evicted so far.
+// counts returns the numbers of placements and evictions.
 func (k *simChecks) counts() (placed, evicted int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.placed, k.evicts
 }
 
-// entry holds what an entry did to the rules. k.mu is held.
+// entry checks the rules after an entry. k.mu is held.
 func (k *simChecks) entry(a *replication.Applied) {
 	for n := range a.Snap.Nodes() {
 		if was := k.last.Node(n.ID); was != nil && was.Status == model.NodeDown && n.Status == model.NodeReady {
@@ -113,7 +114,8 @@ func (k *simChecks) entry(a *replication.Applied) {
 		}
 		if alloc.Live() && !alloc.Job.Type.PerNode() {
 			name := alloc.Job.Key().String() + " " + model.AllocName(alloc.Group, alloc.Index, 0)
-			// Where others stand in for what is silent, both are there until it is back.
+			// A replacement runs together with the disconnected allocation until that
+			// returns.
 			if other := instances[name]; other != "" && !alloc.Group.ReplacesOnDisconnect() {
 				k.c.t.Errorf("index %d: %s is placed twice: %s and %s", a.Index, name, other, alloc.ID)
 			}
@@ -127,7 +129,7 @@ func (k *simChecks) entry(a *replication.Applied) {
 		case alloc.Desired == model.DesiredEvict && (was == nil || was.Desired != model.DesiredEvict):
 			k.evicts++
 			k.eviction(a, alloc)
-			// One that began to work while the plan was on its way was free to go.
+			// One that became available while the plan was in flight may be evicted.
 			if guarded && was != nil && was.Available() && a.Index-was.ModifyIndex >= budgetWindow {
 				evicted++
 			}
@@ -138,7 +140,8 @@ func (k *simChecks) entry(a *replication.Applied) {
 	k.budget(a, left, evicted, lost)
 }
 
-// eviction is of a lower priority, for the sake of what the same entry places or claims.
+// eviction checks that the victim has a lower priority than a placement or claim of the
+// same entry.
 func (k *simChecks) eviction(a *replication.Applied, victim *model.Allocation) {
 	by := a.Snap.Alloc(victim.PreemptedBy)
 	if by == nil {
@@ -153,8 +156,8 @@ func (k *simChecks) eviction(a *replication.Applied, victim *model.Allocation) {
 	}
 }
 
-// budget is not overrun by evictions of what works: so much as it keeps is left. What
-// else is lost while a plan is on its way into the log is nobody's fault.
+// budget checks that evictions leave as many allocations available as a strict budget
+// requires. Other losses while a plan is in flight are allowed.
 func (k *simChecks) budget(a *replication.Applied, left, evicted, lost int) {
 	k.losses = append(k.losses, lost)
 	if len(k.losses) > budgetWindow {
@@ -164,7 +167,7 @@ func (k *simChecks) budget(a *replication.Applied, left, evicted, lost int) {
 		return
 	}
 	if a.Index-a.Snap.Budgets()[0].CreateIndex < budgetWindow {
-		return // the plan may have been checked before there was a budget
+		return // the plan may have been verified before the budget existed
 	}
 	for _, n := range k.losses {
 		if n > 0 {
@@ -193,8 +196,8 @@ func (k *simChecks) capacity(a *replication.Applied) {
 	}
 }
 
-// checkAtRest ends all faults and checks that the cluster comes to rest by itself, and what it
-// is like then.
+// checkAtRest ends all faults and checks that the cluster becomes idle by itself, and its
+// final state.
 func (c *simCluster) checkAtRest() {
 	c.net.setQuality(0, 0, 4*time.Millisecond)
 	for _, s := range c.servers {
@@ -218,14 +221,14 @@ func (c *simCluster) checkAtRest() {
 	for _, s := range c.servers {
 		r := s.run.Load()
 		if r == nil {
-			continue // it was lost, or never came
+			continue // it was lost, or has never joined
 		}
 		m := &member{w: w, id: s.id, node: r.node, server: r.server}
 		m.applied.Store(r.server)
 		w.members = append(w.members, m)
 	}
 	w.waitIdle()
-	time.Sleep(time.Minute) // nodes that were away are back, and what had to wait for them moved
+	time.Sleep(time.Minute) // disconnected nodes have returned, and dependent allocations have moved
 	c.waitBindingsIdle(w)
 	w.waitIdle()
 	w.checkInvariants()
@@ -254,7 +257,7 @@ func (c *simCluster) checkAtRest() {
 	c.history.check(c.t)
 }
 
-// diffStates is what was decided between two states, to look for why.
+// diffStates describes the decisions between two states, for debugging.
 func diffStates(before, snap *state.Snapshot) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, " behind index %d", before.Index())
@@ -290,7 +293,7 @@ func firstOf(errs ...error) error {
 	return nil
 }
 
-// checkJobsComplete is whether every job has what it wants, or somebody waits for room for it.
+// checkJobsComplete checks that every job has its instances or is blocked.
 func (c *simCluster) checkJobsComplete(w *harness) {
 	snap := w.snap()
 	for job := range snap.Jobs() {

@@ -25,14 +25,15 @@ import (
 	"github.com/cede-scheduler/cede/core/state/apply"
 )
 
-// simGuarded is the label of what a strict budget guards, which keeps simKept of it.
+// simGuarded is the label that a strict budget selects; the budget keeps simKept
+// allocations available.
 const (
 	simGuarded = "guarded"
 	simKept    = 2
 )
 
-// simKeys are the jobs that clients write. What a job is like follows from its key, but
-// for how much it asks and the value that it carries.
+// simKeys are the jobs that clients write. The key determines the job, except for its
+// request and the value that it carries.
 var simKeys = []string{"low", "guarded", "mid", "gang", "batch", "high"}
 
 func simJob(key, value string, ask int64) *model.Job {
@@ -54,7 +55,7 @@ func simJob(key, value string, ask int64) *model.Job {
 	return b.Ask(ask, 100, 0).Change(func(j *model.Job) { j.Meta = map[string]string{"value": value} }).Obj()
 }
 
-// simDisconnect is what jobs have kept while its node is silent.
+// simDisconnect holds the disconnect blocks of jobs.
 var simDisconnect = map[string]*model.Disconnect{
 	"low":   {},
 	"mid":   {LostAfter: int64(10 * time.Second), Replace: true},
@@ -68,8 +69,8 @@ func simConfig(policy string) *model.SchedulerConfig {
 	return c
 }
 
-// call asks the servers, whichever there are, as somebody on the network. errLost and
-// unavailable mean that nobody knows what became of it.
+// call calls f on any server over the network. If it returns errLost or unavailable, the
+// outcome is unknown.
 func (c *simCluster) call(from string, r *rand.Rand, f func(ctx context.Context, s *Server) error) error {
 	id := c.servers[r.IntN(len(c.servers))].id
 	err := errLost
@@ -94,7 +95,7 @@ func (c *simCluster) call(from string, r *rand.Rand, f func(ctx context.Context,
 	return err
 }
 
-// isRetryable is whether a call may do better later.
+// isRetryable reports whether a later call may succeed.
 func isRetryable(err error) bool {
 	switch apierror.CodeOf(err) {
 	case apierror.CodeNotLeader, apierror.CodeNoLeader, apierror.CodeUnavailable:
@@ -103,15 +104,15 @@ func isRetryable(err error) bool {
 	return errors.Is(err, errLost)
 }
 
-// simClient writes jobs and reads them.
+// A simClient writes and reads jobs.
 type simClient struct {
 	c    *simCluster
 	n    int
 	id   string
 	rand *rand.Rand
-	keys int // idempotency keys so far
+	keys int // number of idempotency keys used
 
-	seen    uint64            // index that this client has seen
+	seen    uint64            // newest index that this client has read
 	version map[string]uint64 // of jobs that it has read
 }
 
@@ -144,8 +145,7 @@ func (s *simClient) run() {
 	}
 }
 
-// write registers a job, again and again under one idempotency key until somebody
-// says what became of it.
+// write registers a job, and retries with one idempotency key until the outcome is known.
 func (s *simClient) write(key, value string) {
 	job := simJob(key, value, int64(150+50*s.rand.IntN(5)))
 	if s.c.size.disconnects {
@@ -172,7 +172,7 @@ func (s *simClient) write(key, value string) {
 	}
 }
 
-// stop ends a job, and has it forgotten where purge says so.
+// stop stops a job, and purges it if purge is set.
 func (s *simClient) stop(key string, purge bool) {
 	s.keys++
 	idempotency := fmt.Sprint(s.id, "/", s.keys)
@@ -195,7 +195,7 @@ func (s *simClient) stop(key string, purge bool) {
 	}
 }
 
-// until calls for as long as nobody knows what came of it; in the end it gives up.
+// until retries a call until the outcome is known, or gives up at the end.
 func (s *simClient) until(f func(ctx context.Context, srv *Server) error) error {
 	var err error
 	for range 12 {
@@ -207,7 +207,7 @@ func (s *simClient) until(f func(ctx context.Context, srv *Server) error) error 
 	return err
 }
 
-// absentJob is the value of a job that is not there.
+// absentJob is the value of a job that does not exist.
 const absentJob = "absent"
 
 func valueOf(snap *state.Snapshot, key string) string {
@@ -229,7 +229,7 @@ func valueOf(snap *state.Snapshot, key string) string {
 
 const stoppedJob = " stopped"
 
-// read reads what is true now.
+// read makes a consistent read.
 func (s *simClient) read(key string) {
 	op := s.c.history.start(s.n, simInput{"read", key, ""})
 	var value string
@@ -248,7 +248,7 @@ func (s *simClient) read(key string) {
 	}
 }
 
-// readStale reads what some server has, no older than what this client has seen.
+// readStale reads from any server, at an index that this client has read or a later one.
 func (s *simClient) readStale(key string) {
 	var snap *state.Snapshot
 	server := s.c.servers[s.rand.IntN(len(s.c.servers))]
@@ -264,14 +264,14 @@ func (s *simClient) readStale(key string) {
 		return err
 	}, nil, run.dead)
 	if err != nil {
-		return // it is behind, or out of reach
+		return // it lags behind, or is unreachable
 	}
 	if snap.Index() < s.seen {
 		s.c.t.Errorf("%s reads the state at %d, and has seen %d", s.id, snap.Index(), s.seen)
 	}
 	s.seen = snap.Index()
 	job := snap.Job(model.JobKey{Namespace: model.DefaultNamespace, ID: key})
-	if job == nil { // it was not written yet, or purged
+	if job == nil { // not written yet, or purged
 		return
 	}
 	if job.ModifyIndex < s.version[key] {
@@ -280,7 +280,7 @@ func (s *simClient) readStale(key string) {
 	s.version[key] = job.ModifyIndex
 }
 
-// simHistory is what clients asked and were answered.
+// A simHistory records the operations of clients and their results.
 type simHistory struct {
 	mu    sync.Mutex
 	order atomic.Int64
@@ -294,7 +294,8 @@ type simOp struct {
 	op porcupine.Operation
 }
 
-// start notes a request. One that never ends may be done at any time after it, or not.
+// start records a request. A request without an end may take effect at any later time, or
+// never.
 func (h *simHistory) start(client int, in simInput) *simOp {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -311,7 +312,7 @@ func (o *simOp) end(output string) {
 	o.op.Output, o.op.Return = output, o.h.order.Add(1)
 }
 
-// jobRegister is what a job or a binding is to clients: a register that can be stopped.
+// jobRegister models a job or a binding as a register that can be stopped.
 var jobRegister = porcupine.Model{
 	Init: func() any { return absentJob },
 	Partition: func(history []porcupine.Operation) [][]porcupine.Operation {
@@ -366,8 +367,8 @@ func (h *simHistory) check(t testing.TB) {
 	}
 }
 
-// simOperator changes policies, budgets, the configuration and nodes amid it all. What
-// is refused, or gets lost, is no matter: others may do the same.
+// A simOperator changes policies, budgets, the configuration and nodes. Refused and lost
+// requests are ignored: other changes may conflict.
 type simOperator struct {
 	c    *simCluster
 	rand *rand.Rand
@@ -406,7 +407,7 @@ func (o *simOperator) do(f func(ctx context.Context, s *Server) error) {
 	}
 }
 
-// change is something that operators do.
+// change returns a random operation.
 func (o *simOperator) change() func(ctx context.Context, s *Server) error {
 	node, on := o.c.agents[o.rand.IntN(len(o.c.agents))].id, o.rand.IntN(2) == 0
 	module := []byte{byte(o.rand.IntN(4))}
@@ -467,8 +468,8 @@ func (o *simOperator) change() func(ctx context.Context, s *Server) error {
 	}
 }
 
-// simAgent is a node: it registers, reports, starts what it has room for, ends what it
-// is told to, and now and then something fails by itself.
+// A simAgent is a node: it registers, reports, starts and stops its allocations, and
+// sometimes an allocation fails by itself.
 type simAgent struct {
 	c      *simCluster
 	id     string
@@ -477,8 +478,8 @@ type simAgent struct {
 	node   *model.Node
 
 	mu      sync.Mutex
-	running map[string]*model.Allocation // what goes on here, whatever anybody knows of it
-	started map[string]bool              // whatever was started here
+	running map[string]*model.Allocation // what actually runs here
+	started map[string]bool              // everything that was ever started here
 }
 
 func (c *simCluster) addAgents() {
@@ -502,8 +503,8 @@ func (a *simAgent) run() {
 	}, a.work)
 }
 
-// reports is what an agent does for as long as there is a cluster: it registers, says that
-// it is there so many times within its TTL, and does what the state wants of it.
+// reports runs an agent until the cluster stops: it registers, sends a number of heartbeats
+// per TTL, and calls work with the state.
 func (c *simCluster) reports(id string, r *rand.Rand, times time.Duration, register, beat func(context.Context, *Server) (*endpoint.NodeLease, error), work func(*state.Snapshot)) {
 	known, next := false, time.Now()
 	for c.ctx.Err() == nil {
@@ -541,7 +542,7 @@ func (c *simCluster) reports(id string, r *rand.Rand, times time.Duration, regis
 	}
 }
 
-// work does what the state wants of the node, and reports it.
+// work starts and stops what the state requires, and reports it.
 func (a *simAgent) work(snap *state.Snapshot) {
 	a.mu.Lock()
 	var updates []apply.ClientUpdate
@@ -572,9 +573,9 @@ func (a *simAgent) work(snap *state.Snapshot) {
 		case a.running[alloc.ID] != nil && alloc.Job.Type == model.JobBatch && alloc.Client == model.ClientRunning:
 			report(alloc.ID, model.ClientComplete)
 		case a.running[alloc.ID] != nil && alloc.Client == model.ClientPending:
-			report(alloc.ID, model.ClientRunning) // it was said before, and nobody heard
+			report(alloc.ID, model.ClientRunning) // an earlier report was lost
 		case a.running[alloc.ID] == nil && a.started[alloc.ID]:
-			report(alloc.ID, model.ClientFailed) // it was ended here when nobody wanted it
+			report(alloc.ID, model.ClientFailed) // it was stopped here while the state did not assign it
 		case a.running[alloc.ID] == nil && room+ask <= a.node.Capacity["cpu"]:
 			a.running[alloc.ID], a.started[alloc.ID] = alloc, true
 			room += ask
@@ -589,13 +590,13 @@ func (a *simAgent) work(snap *state.Snapshot) {
 	if len(updates) == 0 {
 		return
 	}
-	_ = a.c.call(a.id, a.rand, func(ctx context.Context, s *Server) error { // it looks again soon
+	_ = a.c.call(a.id, a.rand, func(ctx context.Context, s *Server) error { // retried at the next round
 		_, err := s.UpdateAllocs(ctx, a.id, a.secret, updates)
 		return err
 	})
 }
 
-// checkAgreement is whether what goes on here is what the state says.
+// checkAgreement checks that the node runs exactly what the state assigns to it.
 func (a *simAgent) checkAgreement(snap *state.Snapshot) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -18,14 +18,14 @@ import (
 	"github.com/cede-scheduler/cede/core/replication/fsm"
 )
 
-// errDisk is a write that a disk refused: nothing of it is there.
+// errDisk is returned for a failed write: nothing was written.
 var errDisk = errors.New("the disk has an error")
 
-// simDisk is what a server keeps, in memory. A crash leaves what had been written
-// by then to the next life of the server; what the old life writes after it goes
-// nowhere. Writes may be slow, hang or fail. As with the real log, the end is
-// deleted only where what takes its place can be written: Raft believes in an end
-// that it could not replace, and panics when it is to apply it.
+// A simDisk is the in-memory disk of a server. After a crash, the next run of the server
+// starts with what was written before it; later writes of the old run are discarded. Writes
+// may be slow, hang or fail. Like the real log, it deletes its end only if the replacement
+// can be written: Raft assumes that a deleted end was replaced, and panics when it applies
+// it.
 type simDisk struct {
 	c *simCluster
 
@@ -38,13 +38,13 @@ type simDisk struct {
 	numbers map[string]uint64
 	snaps   []*simSnapshot // the newest last
 	modules map[string][]byte
-	cluster string // its id
+	cluster string // cluster ID
 
-	fault time.Time     // when a fault of the disk last began or ended
-	slow  time.Duration // that a write may take at most
-	fails int           // writes that are still to fail
-	cut   bool          // the end was deleted, and nothing is in its place yet
-	hangs chan struct{} // closed when writes go on; nil: they do
+	fault time.Time     // when a fault of the disk last started or ended
+	slow  time.Duration // maximum duration of a write
+	fails int           // number of writes that will fail
+	cut   bool          // the end was deleted, and not yet replaced
+	hangs chan struct{} // closed when writes continue; nil: they do not hang
 }
 
 var (
@@ -62,7 +62,7 @@ func newSimDisk(c *simCluster) *simDisk {
 	}
 }
 
-// copyAfterCrash is what a server finds that starts after a crash at this moment.
+// copyAfterCrash returns the disk that a server finds after a crash at this moment.
 func (d *simDisk) copyAfterCrash() *simDisk {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -77,7 +77,7 @@ func (d *simDisk) copyAfterCrash() *simDisk {
 	return next
 }
 
-// clusterID is the cluster that the server belonged to when it was last told.
+// clusterID returns the stored ID of the cluster.
 func (d *simDisk) clusterID() string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -92,7 +92,7 @@ func (d *simDisk) storeClusterID(id string) error {
 	return nil
 }
 
-// hang has writes wait until it is called again with false.
+// hang makes writes wait until it is called with false.
 func (d *simDisk) hang(on bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -106,28 +106,28 @@ func (d *simDisk) hang(on bool) {
 	}
 }
 
-// slowDown has every write take up to so long.
+// slowDown makes every write take up to the given duration.
 func (d *simDisk) slowDown(slow time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.slow, d.fault = slow, time.Now()
 }
 
-// failNext has so many writes of the log fail.
+// failNext makes the next n writes of the log fail.
 func (d *simDisk) failNext(n int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.fails, d.fault = n, time.Now()
 }
 
-// healthySince is whether nothing was wrong with the disk since then.
+// healthySince reports whether the disk had no fault since then.
 func (d *simDisk) healthySince(at time.Time) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.slow == 0 && d.hangs == nil && d.fails == 0 && d.fault.Before(at)
 }
 
-// pause takes the time that a write takes.
+// pause waits for the duration of a write.
 func (d *simDisk) pause() {
 	d.mu.Lock()
 	slow, hangs := d.slow, d.hangs
@@ -166,7 +166,7 @@ func (d *simDisk) GetLog(index uint64, into *raft.Log) error {
 	return nil
 }
 
-// IsMonotonic implements raft.MonotonicLogStore: there are no gaps, as in the real log.
+// IsMonotonic implements raft.MonotonicLogStore: like the real log, it has no gaps.
 func (d *simDisk) IsMonotonic() bool { return true }
 
 // StoreLog implements raft.LogStore.
@@ -243,7 +243,7 @@ func (d *simDisk) GetCommitIndex() (uint64, error) {
 	return min(d.commit, d.last), nil
 }
 
-// errNoKey has the words by which Raft knows that a key was never written.
+// errNoKey has the text by which Raft recognises a key that was never written.
 var errNoKey = errors.New("not found")
 
 // Set implements raft.StableStore.
@@ -284,7 +284,7 @@ func (d *simDisk) GetUint64(key []byte) (uint64, error) {
 	return 0, errNoKey
 }
 
-// simSnapshot is a snapshot, which is there once it is closed.
+// A simSnapshot is a snapshot; it becomes visible when it is closed.
 type simSnapshot struct {
 	d    *simDisk
 	meta raft.SnapshotMeta
@@ -343,7 +343,7 @@ func (s *simSnapshot) Close() error {
 	return nil
 }
 
-// simModules keeps policy modules on a disk.
+// simModules stores policy modules on a disk.
 type simModules struct{ *simDisk }
 
 func (m simModules) PutChunk(digest string, offset int64, data []byte) error {

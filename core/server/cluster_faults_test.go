@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// faults plays a schedule of faults. Several go on at a time; all are over at the end.
+// faults runs a schedule of faults. Several may overlap; all have ended when it returns.
 func (c *simCluster) faults() {
 	var undo []func()
 	for i := range c.size.faults {
@@ -25,7 +25,7 @@ func (c *simCluster) faults() {
 	}
 }
 
-// target is a server, most often the one that leads.
+// target returns a server, preferably the leader.
 func (c *simCluster) target() *simServer {
 	s := c.servers[c.rand.IntN(len(c.servers))]
 	if c.rand.IntN(3) == 0 {
@@ -39,7 +39,7 @@ func (c *simCluster) target() *simServer {
 	return s
 }
 
-// fault begins a fault, and returns what ends it; nil: it is over already.
+// fault starts a fault and returns a function that ends it, or nil if it has ended.
 func (c *simCluster) fault() (over func()) {
 	s := c.target()
 	r := s.run.Load()
@@ -65,7 +65,7 @@ func (c *simCluster) fault() (over func()) {
 		if !long {
 			return c.crash(s)
 		}
-		return c.crash(c.servers...) // the power goes
+		return c.crash(c.servers...) // all servers lose power
 	case 7:
 		c.net.pause(s.id, true)
 		disk := s.disk
@@ -94,7 +94,7 @@ func (c *simCluster) fault() (over func()) {
 		}
 		ctx, cancel := context.WithTimeout(c.ctx, time.Second)
 		defer cancel()
-		_ = r.node.Transfer(ctx) // who does not lead has nothing to hand over
+		_ = r.node.Transfer(ctx) // fails unless it leads
 	case 13:
 		c.net.setHanging(s.id, true)
 		return func() { c.net.setHanging(s.id, false) }
@@ -112,7 +112,7 @@ func (c *simCluster) fault() (over func()) {
 	return nil
 }
 
-// partition cuts what a server sends to others, or what they send to it.
+// partition cuts the messages that a server sends, or those that it receives.
 func (c *simCluster) partition(s *simServer, out, in bool) func() {
 	var links [][2]string
 	for _, o := range c.servers {
@@ -140,7 +140,7 @@ func (c *simCluster) cut(links [][2]string) func() {
 	}
 }
 
-// crash ends servers, until they are started again.
+// crash crashes servers until the returned function starts them again.
 func (c *simCluster) crash(servers ...*simServer) func() {
 	for _, s := range servers {
 		s.crash()

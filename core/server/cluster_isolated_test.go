@@ -9,12 +9,12 @@ import (
 	"github.com/cede-scheduler/cede/core/replication"
 )
 
-// isolationTimeout is after what time a server that hears nobody knows that nobody leads: the
-// election timeout, and its place in the line of those who want to be elected.
+// isolationTimeout is the time after which an isolated server reports that there is no
+// leader: the election timeout plus its delay as a candidate.
 const isolationTimeout = 2500 * time.Millisecond
 
-// checkIsolatedReads looks, when a server has been cut off from the others for a while, at what it says to
-// somebody beside it: what it has may be old, and it says so; nothing else is answered.
+// checkIsolatedReads checks the responses of a server that is cut off for a while to a
+// local client: stale reads must be marked as such, and everything else is refused.
 func (c *simCluster) checkIsolatedReads(s *simServer) {
 	r, since := s.run.Load(), c.net.aloneSince(s.id)
 	if r == nil || !r.isolatedSince(since) {
@@ -28,7 +28,7 @@ func (c *simCluster) checkIsolatedReads(s *simServer) {
 	_, written := r.server.SetConfig(ctx, simConfig(""), nil)
 	after := r.server.Snapshot().Index()
 	if c.net.aloneSince(s.id) != since || !r.isolatedSince(since) || s.run.Load() != r {
-		return // it was not alone all the time
+		return // it was not isolated all the time
 	}
 	c.seen.alone.Add(1)
 	if known {
@@ -45,14 +45,14 @@ func (c *simCluster) checkIsolatedReads(s *simServer) {
 	}
 }
 
-// isolatedSince is whether a server has been alone since then, and nothing else was wrong with
-// it: a disk that hangs holds up whoever would notice.
+// isolatedSince reports whether a server has been isolated since then and was otherwise
+// healthy: a hanging disk delays the detection.
 func (r *simRun) isolatedSince(since time.Time) bool {
 	return !since.IsZero() && time.Since(since) >= isolationTimeout && r.of.since().Before(since) && r.disk.healthySince(since)
 }
 
-// leaderContact is what a stale read says beside its answer: whether a leader is known, and how
-// long ago it was heard; negative: never.
+// leaderContact returns what a stale read reports: whether a leader is known, and the time
+// since the last contact; negative: never.
 func (r *simRun) leaderContact() (known bool, ago time.Duration) {
 	if r.node.IsLeader() {
 		return true, 0
@@ -65,9 +65,8 @@ func (r *simRun) leaderContact() (known bool, ago time.Duration) {
 	return id != "", ago
 }
 
-// A leader that is cut off from the others goes on showing what it has, and says how old
-// that may be; the others go on without it, and when it hears them again it has what they
-// have without anybody's help.
+// A leader that is cut off continues to serve stale reads and reports their age. The other
+// servers continue without it, and when the connection is restored it catches up by itself.
 func TestCluster_IsolatedServerServesStaleReads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		runSim(t, 1, simSize{nodes: 2}, replication.Versions{}, func(c *simCluster) {

@@ -9,7 +9,7 @@ import (
 	"github.com/cede-scheduler/cede/core/server/endpoint"
 )
 
-// reportLeases has the agent of the cluster m say what it keeps for others.
+// reportLeases reports leases of other pools through the agent of cluster m.
 func (w *harness) reportLeases(leases ...endpoint.ClusterLease) {
 	w.t.Helper()
 	w.mustCall(func(s *Server) error {
@@ -23,8 +23,8 @@ func unitsOf(pool, id string, units int64, priority int32) endpoint.ClusterLease
 	return endpoint.ClusterLease{Pool: pool, ID: id, Resources: model.Resources{"units": units, "unheard-of": 1}, Priority: priority}
 }
 
-// What a cluster keeps for another pool is not given out; who has a higher priority
-// and may preempt has it revoked, once there is no other room.
+// Leases of another pool are not available to bindings. A binding of a higher priority that
+// preempts revokes them, unless other capacity is free.
 func TestClusters_OnlyHigherPrioritiesRevokeLeases(t *testing.T) {
 	runServers(t, 1, nil, func(w *harness) {
 		w.allowAnyPriorityGap()
@@ -44,14 +44,14 @@ func TestClusters_OnlyHigherPrioritiesRevokeLeases(t *testing.T) {
 		}
 		w.registerBinding("high", 5, 4, withPreemption)
 		w.waitIdle()
-		w.expectAssigned("high", "m:1") // the agent sees to it that the others leave
+		w.expectAssigned("high", "m:1") // the agent evicts the others
 		if victims := w.eventTypes("Preemption"); len(victims) != 0 {
 			t.Errorf("its own pool lost %v", victims)
 		}
 		w.putCluster("free", 4)
 		w.registerBinding("second", 5, 4, withPreemption)
 		w.waitIdle()
-		w.expectAssigned("second", "free:1") // where nobody has to leave
+		w.expectAssigned("second", "free:1") // the cluster without evictions
 		w.reportLeases(unitsOf("b", "their/job/m/1", 4, 3))
 		w.expectAssigned("equal", "")
 		w.mustCall(func(s *Server) error {

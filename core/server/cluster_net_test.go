@@ -16,30 +16,30 @@ import (
 	"github.com/cede-scheduler/cede/core/server/membership"
 )
 
-// lossTimeout is how long a caller waits for what was lost.
+// lossTimeout is the time after which a caller gives up on a lost message.
 const lossTimeout = 300 * time.Millisecond
 
-// errLost is a call of which the question or the answer was lost.
+// errLost is returned for a call whose request or response was lost.
 var errLost = errors.New("no answer came")
 
-// simNetwork carries messages between servers, nodes and clients, by their ids. A
-// question and its answer are messages of their own, so that what was asked may have
-// been done without anybody knowing.
+// A simNetwork delivers messages between servers, nodes and clients, by ID. Request and
+// response are separate messages, so a call may take effect although its caller receives no
+// response.
 type simNetwork struct {
 	seed    uint64
 	servers []string
 
-	mu    sync.Mutex
-	rand  *rand.Rand
-	cut   map[[2]string]int        // links that carry nothing, from and to; by how many faults
-	paused  map[string]chan struct{} // who is paused: what comes and goes waits until it is closed
-	lastPause time.Time                // when somebody was last paused, or went on
-	hanging  map[string]int           // servers that answer nobody but Raft; by how many faults
-	alone map[string]time.Time     // servers that are cut off from every other one, since when
-	lose  float64                  // part of the messages that are lost
-	duplicate float64                  // part of those between servers' logs that come twice
-	late  time.Duration            // that a message takes at most
-	// leads is who sent entries as the leader of a term.
+	mu        sync.Mutex
+	rand      *rand.Rand
+	cut       map[[2]string]int        // links that deliver nothing, from and to; by number of faults
+	paused    map[string]chan struct{} // paused endpoints: their messages wait until the channel is closed
+	lastPause time.Time                // time of the last pause or its end
+	hanging   map[string]int           // servers that respond only to Raft; by number of faults
+	alone     map[string]time.Time     // servers that are cut off from all others, and since when
+	lose      float64                  // fraction of messages that are lost
+	duplicate float64                  // fraction of Raft messages that are duplicated
+	late      time.Duration            // maximum delay of a message
+	// leads holds the server that sent entries as the leader of a term.
 	leads map[uint64]string
 	wrong func(format string, args ...any)
 }
@@ -51,21 +51,21 @@ func newSimNetwork(seed uint64, wrong func(string, ...any)) *simNetwork {
 	}
 }
 
-// randomDuration is a random duration.
+// randomDuration returns a random duration up to d.
 func (n *simNetwork) randomDuration(d time.Duration) time.Duration {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return time.Duration(n.rand.Int64N(int64(d)))
 }
 
-// isDuplicated is whether a message comes twice.
+// isDuplicated reports whether a message is delivered twice.
 func (n *simNetwork) isDuplicated() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.duplicate > 0 && n.rand.Float64() < n.duplicate
 }
 
-// setCut cuts what goes from one to another, or undoes one such fault.
+// setCut cuts the link from one endpoint to another, or ends one such fault.
 func (n *simNetwork) setCut(from, to string, off bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -83,7 +83,7 @@ func (n *simNetwork) setCut(from, to string, off bool) {
 	}
 }
 
-// cutOff is whether a server and every other one hear nothing of each other. n.mu is held.
+// cutOff reports whether a server is cut off from all others. n.mu is held.
 func (n *simNetwork) cutOff(id string) bool {
 	for _, other := range n.servers {
 		if other != id && (n.cut[[2]string{id, other}] == 0 || n.cut[[2]string{other, id}] == 0) {
@@ -93,8 +93,8 @@ func (n *simNetwork) cutOff(id string) bool {
 	return true
 }
 
-// aloneSince is since when a server is cut off from every other one, and no message that
-// somebody held up may come late; zero: it is not.
+// aloneSince returns the time since when a server is cut off from all others and no delayed
+// message can arrive; zero: it is not cut off.
 func (n *simNetwork) aloneSince(id string) time.Time {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -105,7 +105,7 @@ func (n *simNetwork) aloneSince(id string) time.Time {
 	return since
 }
 
-// pause pauses somebody, or has it go on.
+// pause pauses or resumes an endpoint.
 func (n *simNetwork) pause(id string, on bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -119,14 +119,15 @@ func (n *simNetwork) pause(id string, on bool) {
 	}
 }
 
-// setQuality is how much is lost, comes twice, and how long messages take.
+// setQuality sets the loss, duplication and delay of messages.
 func (n *simNetwork) setQuality(lose, twice float64, late time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.lose, n.duplicate, n.late = lose, twice, late
 }
 
-// waiting is closed when neither is paused; nil: neither is.
+// waiting returns a channel that is closed when neither endpoint is paused, or nil if none
+// is.
 func (n *simNetwork) waiting(from, to string) <-chan struct{} {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -139,8 +140,9 @@ func (n *simNetwork) waiting(from, to string) <-chan struct{} {
 	return nil
 }
 
-// deliver is one message. It is false when it does not arrive: it is lost, or one of
-// the two is dead, which is when these channels are closed; nil: it cannot die.
+// deliver delivers one message and returns false if it does not arrive: it is lost, or one
+// of the endpoints crashed, which closes its channel; a nil channel belongs to an endpoint
+// that cannot crash.
 func (n *simNetwork) deliver(from, to string, dead, otherDead <-chan struct{}) bool {
 	n.mu.Lock()
 	lost := n.cut[[2]string{from, to}] > 0 || n.lose > 0 && n.rand.Float64() < n.lose
@@ -166,7 +168,7 @@ func (n *simNetwork) deliver(from, to string, dead, otherDead <-chan struct{}) b
 	}
 }
 
-// call is a call: a question, what is done with it, and an answer.
+// call delivers a request, runs it, and delivers the response.
 func (n *simNetwork) call(from, to string, do func() error, dead, otherDead <-chan struct{}) error {
 	if !n.deliver(from, to, dead, otherDead) {
 		time.Sleep(lossTimeout)
@@ -180,8 +182,8 @@ func (n *simNetwork) call(from, to string, do func() error, dead, otherDead <-ch
 	return err
 }
 
-// setHanging has a server answer nobody but Raft, or undoes one such fault: the pool takes it
-// for alive, and whoever asks it anything hears nothing.
+// setHanging makes a server respond only to Raft, or ends one such fault. Gossip considers
+// it alive, but its calls receive no response.
 func (n *simNetwork) setHanging(id string, on bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -192,7 +194,7 @@ func (n *simNetwork) setHanging(id string, on bool) {
 	}
 }
 
-// request is a call of anything but Raft.
+// request is a call other than one of Raft.
 func (n *simNetwork) request(from, to string, do func() error, dead, otherDead <-chan struct{}) error {
 	n.mu.Lock()
 	deaf := n.hanging[to] > 0
@@ -204,7 +206,7 @@ func (n *simNetwork) request(from, to string, do func() error, dead, otherDead <
 	return n.call(from, to, do, dead, otherDead)
 }
 
-// leader notes who acts as the leader of a term. There is one.
+// leader records the leader of a term, and fails if there are two.
 func (n *simNetwork) leader(term uint64, id string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -214,8 +216,8 @@ func (n *simNetwork) leader(term uint64, id string) {
 	n.leads[term] = id
 }
 
-// simLink is the network as Raft of one server sees it. There is no pipeline, as
-// there is none in ours.
+// A simLink is the network of the Raft node of one server. It has no pipeline, like the
+// real transport.
 type simLink struct {
 	*raft.InmemTransport
 	run *simRun
@@ -226,7 +228,7 @@ var (
 	_ raft.WithPreVote = (*simLink)(nil)
 )
 
-// call sends a message of Raft, perhaps twice. send makes an answer of its own.
+// call sends a Raft message, possibly twice. Each send has its own response.
 func (l *simLink) call(to raft.ServerAddress, send func() (keep func(), err error)) error {
 	net := l.run.of.c.net
 	other := l.run.of.c.server(string(to)).run.Load()
@@ -279,11 +281,12 @@ func (l *simLink) RequestPreVote(id raft.ServerID, to raft.ServerAddress, args *
 	})
 }
 
-// maxSnapshotDelay is how long a snapshot may lie on a connection that its sender gave up.
+// maxSnapshotDelay is how long a snapshot may remain in a connection that its sender
+// closed.
 const maxSnapshotDelay = 20 * time.Second
 
-// InstallSnapshot implements raft.Transport. What comes twice comes late: the sender
-// gave up one connection, and sent it again by another.
+// InstallSnapshot implements raft.Transport. A duplicate arrives late: the sender closed
+// one connection, and sent the snapshot again on another.
 func (l *simLink) InstallSnapshot(id raft.ServerID, to raft.ServerAddress, args *raft.InstallSnapshotRequest, resp *raft.InstallSnapshotResponse, data io.Reader) error {
 	net := l.run.of.c.net
 	other := l.run.of.c.server(string(to)).run.Load()
@@ -322,12 +325,12 @@ func (*simLink) AppendEntriesPipeline(raft.ServerID, raft.ServerAddress) (raft.A
 	return nil, raft.ErrPipelineReplicationNotSupported
 }
 
-// simPeers is how one server asks others.
+// simPeers is the client through which one server calls others.
 type simPeers struct{ run *simRun }
 
 var _ Peers = simPeers{}
 
-// callPeer has another server answer.
+// callPeer runs f on another server.
 func callPeer[T any](p simPeers, to string, f func(h rpc.Handler) (T, error)) (T, error) {
 	var answer T
 	other := p.run.of.c.server(to).run.Load()
@@ -375,8 +378,8 @@ func (p simPeers) Keyring(ctx context.Context, to string, verb rpc.KeyVerb, key 
 	return callPeer(p, to, func(h rpc.Handler) ([]string, error) { return h.Keyring(ctx, verb, key) })
 }
 
-// simGossip is a server's place in gossip, which tells everybody everything at once;
-// what gossip makes of a bad network, core/server takes as a hint alone.
+// simGossip is the gossip of one server. It delivers every change at once: core/server uses
+// gossip only as a hint, so its delays are not simulated.
 type simGossip struct{ run *simRun }
 
 var _ membership.Gossip = simGossip{}
@@ -393,7 +396,7 @@ func (s simGossip) Members() []membership.Member {
 		if o.left.Load() {
 			m.Status = membership.MemberLeft
 		}
-		if o.began.Load() > 0 { // the pool has heard of it
+		if o.began.Load() > 0 { // it is listed in the pool
 			list = append(list, m)
 		}
 	}
@@ -402,7 +405,7 @@ func (s simGossip) Members() []membership.Member {
 
 func (s simGossip) Changed() <-chan struct{} { return nil }
 
-func (s simGossip) Forget(string) {} // who is removed may come back
+func (s simGossip) Forget(string) {} // a removed server may come back
 
 func (s simGossip) SetCluster(id string) error { return s.run.disk.storeClusterID(id) }
 

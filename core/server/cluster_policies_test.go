@@ -16,18 +16,18 @@ import (
 	"github.com/cede-scheduler/cede/sdk/rules"
 )
 
-// simPolicy is the name of the policy that is loaded amid faults.
+// simPolicy is the name of the policy that is loaded during faults.
 const simPolicy = "mild"
 
-// simHost takes any bytes for a module of one policy: of versions that differ in
-// nothing but who of equals goes first.
+// A simHost accepts any bytes as a module. Versions differ only in the order of equal
+// victims.
 type simHost struct{ release replication.Versions }
 
 var _ policymgr.Host = simHost{}
 
 const laterModules = 100
 
-// orderPolicy takes those that it is shown first or last.
+// An orderPolicy evicts the first victims of its input, or the last.
 type orderPolicy struct{ last bool }
 
 var _ sdk.VictimScorer = orderPolicy{}
@@ -60,8 +60,8 @@ func (simHost) Describe(_ context.Context, r policy.LoadRequest) (*model.PolicyV
 	}, nil
 }
 
-// Open makes a version ready. Modules from laterModules on want an interface that the release
-// before this one does not have.
+// Open opens a version. Modules from laterModules on require an interface that the previous
+// release lacks.
 func (h simHost) Open(_ context.Context, v *model.PolicyVersion, module []byte) (*policy.Version, error) {
 	if len(module) > 0 && module[0] >= laterModules && h.release == previousRelease {
 		return nil, errors.New("it wants interface 2, and this server has 1: upgrade it")

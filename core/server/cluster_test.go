@@ -21,32 +21,32 @@ import (
 	"github.com/cede-scheduler/cede/core/state"
 )
 
-// Whole clusters under faults, in virtual time.
+// Simulations of whole clusters under faults, in virtual time.
 //
-// A cluster is three servers with their logs on disks of memory, nodes' agents, agents of
-// member clusters, clients that read and write, and an operator. A schedule of faults that
-// follows from a seed goes over it: see faults. In two seeds of three a fourth server is there
-// to join, and servers are lost for good, or are away for so long that they are removed.
-// What must hold at every index of the log is checked there, by whichever
-// server applies it first; what clients saw is checked with porcupine; and when all faults
-// are over the cluster must come to rest by itself, and the state hold together.
+// A cluster has three servers with in-memory disks, agents of nodes and member clusters,
+// clients that read and write, and an operator. A schedule of faults derived from a seed runs
+// on it: see faults. In two of three seeds a fourth server joins, and servers are lost for
+// good, or are unreachable for so long that they are removed. Invariants are checked at every
+// index of the log, by the first server that applies it. Client histories are checked with
+// porcupine. When all faults are over, the cluster must become idle by itself, with a
+// consistent state.
 //
-// What does not follow from the seed: which of several goroutines that are ready runs first, which
-// ready case a select takes, how long Raft waits before an election, and the broker's jitter. So
-// a seed gives the same schedule of faults, the same requests and the same ids, but not the same run:
-// run a seed that failed several times (-count=20). A pause of a server, as SIGSTOP
-// would make one, holds its messages, writes, and timers by its clock; Raft's own timers go on.
+// The seed does not determine which of several ready goroutines runs first, which ready case
+// a select chooses, Raft's election timeouts, and the broker's jitter. So a seed gives the
+// same faults, requests and IDs, but not the same run: repeat a seed that failed several
+// times (-count=20). A pause of a server, as by SIGSTOP, delays its messages, writes, and
+// timers of its own clock; Raft's timers continue.
 
-// simSize is how much goes on in a cluster.
+// A simSize is the amount of activity in a cluster.
 type simSize struct {
-	disconnects                          bool // some jobs are kept for nodes that are silent
+	disconnects                      bool // some jobs have a disconnect block
 	nodes, clients, requests, faults int
 	voters                           simVoters
 	ttl                              time.Duration // of nodes and clusters; 0: so long that few are lost
 }
 
-// ttlOf is a time that a cut link takes easily, in two seeds of five: agents are
-// lost then, and come back.
+// ttlOf returns, in two of five seeds, a TTL shorter than many network faults, so that
+// agents are lost and come back.
 func ttlOf(seed uint64) time.Duration {
 	if seed%5 < 2 {
 		return time.Second
@@ -54,17 +54,17 @@ func ttlOf(seed uint64) time.Duration {
 	return 0
 }
 
-// simStats is how often what the faults are for came about, over all seeds.
+// simStats counts how often the situations that the faults aim at occurred, over all seeds.
 type simStats struct{ claims, withdrawn, joined, lost, left, alone, back, kept atomic.Int64 }
 
-// checkCoverage fails where the simulation looks at nothing any more: where what comes about once
-// in so many seeds never did in twenty times as many. How often it does is a matter of
-// chance in each seed: of what is seldom there may be none among the 50 of a common run.
+// checkCoverage fails if a situation never occurred in twenty times the number of seeds in
+// which it is expected once. In a single seed it depends on chance, so rare situations may
+// be missing among the 50 seeds of a normal run.
 func (s *simStats) checkCoverage(t *testing.T, seeds uint64) {
 	for _, thing := range []struct {
 		what string
 		n    *atomic.Int64
-		in   uint64 // seeds, of the smallest size
+		in   uint64 // expected number of seeds for one occurrence, of the smallest size
 	}{
 		{"claims of bindings", &s.claims, 2},
 		{"evicted assignments", &s.withdrawn, 2},
@@ -127,31 +127,31 @@ func TestCluster_HoldsUnderFaults(t *testing.T) {
 	}
 }
 
-// simTiming has snapshots and the logs behind them come and go all the time. What stays of
-// a log is less than who is alone may add to his own: see "What we do about Raft" in
-// core/replication/DESIGN.md.
+// simTiming makes snapshots and truncations of the log frequent. The remaining log is
+// shorter than the entries that an isolated leader may append: see "What we do about Raft"
+// in core/replication/DESIGN.md.
 var simTiming = raftnode.Timing{TrailingLogs: 5, SnapshotThreshold: 25, SnapshotInterval: 3 * time.Second}
 
-// simCluster is a cluster with everybody who uses it.
+// A simCluster is a cluster with its agents, clients and operator.
 type simCluster struct {
-	t       testing.TB
-	size    simSize
-	rand    *rand.Rand // of the schedule of faults
-	net     *simNetwork
-	servers []*simServer
-	agents  []*simAgent
-	members []*simMember
-	checks  *simChecks
-	history *simHistory
-	seen    *simStats
-	faultsOver    atomic.Bool // faults are over, and nobody changes anything by himself
+	t          testing.TB
+	size       simSize
+	rand       *rand.Rand // of the schedule of faults
+	net        *simNetwork
+	servers    []*simServer
+	agents     []*simAgent
+	members    []*simMember
+	checks     *simChecks
+	history    *simHistory
+	seen       *simStats
+	faultsOver atomic.Bool // faults are over, and agents change nothing by themselves
 
-	ctx    context.Context // of everybody who uses the servers
+	ctx    context.Context // of everything that uses the servers
 	cancel context.CancelFunc
-	group  sync.WaitGroup // of everything that is under way
+	group  sync.WaitGroup // all goroutines
 }
 
-// runSim plays a story on three servers of a release, and checks what is left.
+// runSim runs a test on three servers of a release, and checks the result.
 func runSim(t *testing.T, seed uint64, size simSize, release replication.Versions, story func(c *simCluster)) {
 	c := &simCluster{t: t, size: size, rand: rand.New(rand.NewPCG(seed, 1)), history: &simHistory{}, seen: &simStats{}}
 	c.net = newSimNetwork(seed, t.Errorf)
@@ -162,7 +162,7 @@ func runSim(t *testing.T, seed uint64, size simSize, release replication.Version
 		s := c.addServer(i, release)
 		list = append(list, raft.Server{ID: raft.ServerID(s.id), Address: raft.ServerAddress(s.id)})
 	}
-	if size.voters != sameVoters { // it is there before anybody looks at the list
+	if size.voters != sameVoters { // it is listed before the list is used
 		c.addServer(simVotes, release).absent.Store(true)
 	}
 	for _, s := range c.servers[:simVotes] {
@@ -176,7 +176,7 @@ func runSim(t *testing.T, seed uint64, size simSize, release replication.Version
 	c.checkAtRest()
 }
 
-// runWithFaults is the story of a cluster that everybody uses amid faults.
+// runWithFaults runs agents, clients and an operator under faults.
 func (c *simCluster) runWithFaults() {
 	c.must(func(ctx context.Context, s *Server) error {
 		_, err := s.SetConfig(ctx, simConfig(""), nil)
@@ -197,7 +197,7 @@ func (c *simCluster) runWithFaults() {
 	operator.Wait()
 }
 
-// simVotes is how many servers vote in the beginning.
+// simVotes is the initial number of voters.
 const simVotes = 3
 
 func (c *simCluster) addServer(i int, release replication.Versions) *simServer {
@@ -208,7 +208,7 @@ func (c *simCluster) addServer(i int, release replication.Versions) *simServer {
 	return s
 }
 
-// server is a server by its id.
+// server returns a server by ID.
 func (c *simCluster) server(id string) *simServer {
 	for _, s := range c.servers {
 		if s.id == id {
@@ -218,7 +218,7 @@ func (c *simCluster) server(id string) *simServer {
 	return nil
 }
 
-// must has something done by whoever leads, with no network between.
+// must calls f on the leader, without the network.
 func (c *simCluster) must(f func(ctx context.Context, s *Server) error) {
 	c.t.Helper()
 	var err error
@@ -240,49 +240,50 @@ func (c *simCluster) must(f func(ctx context.Context, s *Server) error) {
 	c.t.Fatalf("nobody does it: %v", err)
 }
 
-// stop ends everything.
+// stop stops everything.
 func (c *simCluster) stop() {
 	c.cancel()
 	for _, s := range c.servers {
 		s.crash()
 	}
 	c.group.Wait()
-	time.Sleep(time.Minute) // what was sent to servers that are gone ends by itself
+	time.Sleep(time.Minute) // messages of Raft to stopped servers time out
 }
 
-// simServer is a machine with a server on it, or none for the moment.
+// A simServer is a host, which runs a server or is down.
 type simServer struct {
-	c     *simCluster
-	id    string
-	disk  *simDisk
-	clock *simClock
-	run   atomic.Pointer[simRun] // nil while it is down
-	began atomic.Int64           // Unix nanoseconds of the last start or crash
-	absent  atomic.Bool            // it has yet to join, or was lost for good
-	left  atomic.Bool            // the pool was told that it leaves
-	// release is what the program on the machine understands; zero: this release.
+	c      *simCluster
+	id     string
+	disk   *simDisk
+	clock  *simClock
+	run    atomic.Pointer[simRun] // nil while it is down
+	began  atomic.Int64           // Unix nanoseconds of the last start or crash
+	absent atomic.Bool            // it has not joined yet, or is lost for good
+	left   atomic.Bool            // it announced that it leaves
+	// release holds the versions that the installed program understands; zero: this
+	// release.
 	release replication.Versions
 
 	mu  sync.Mutex
 	ids *rand.Rand
 }
 
-// simRun is one life of a server, from a start to a crash.
+// A simRun is one run of a server, from its start to its crash.
 type simRun struct {
-	of     *simServer
-	disk   *simDisk
-	dead   chan struct{} // closed by the crash
-	trans  *raft.InmemTransport
-	node   *raftnode.Node
-	server *Server
-	started   atomic.Pointer[Server] // server, once it is there
-	cancel context.CancelFunc
-	done   chan struct{}
+	of      *simServer
+	disk    *simDisk
+	dead    chan struct{} // closed by the crash
+	trans   *raft.InmemTransport
+	node    *raftnode.Node
+	server  *Server
+	started atomic.Pointer[Server] // server, once it is started
+	cancel  context.CancelFunc
+	done    chan struct{}
 }
 
 func (s *simServer) since() time.Time { return time.Unix(0, s.began.Load()) }
 
-// newID is an id that follows from the seed.
+// newID returns an ID derived from the seed.
 func (s *simServer) newID() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -296,12 +297,12 @@ func (s *simServer) random(n int64) int64 {
 	return s.ids.Int64N(n)
 }
 
-// start starts a server with what is on the disk.
+// start starts a server with the contents of its disk.
 func (s *simServer) start() {
 	t := s.c.t
 	r := &simRun{of: s, disk: s.disk, dead: make(chan struct{}), done: make(chan struct{})}
 	s.began.Store(time.Now().UnixNano())
-	s.disk.hang(false) // faults of the disk end with the life of the server
+	s.disk.hang(false) // disk faults end with the run of the server
 	_, r.trans = raft.NewInmemTransportWithTimeout(raft.ServerAddress(s.id), time.Second)
 	for _, o := range s.c.servers {
 		if other := o.run.Load(); other != nil {
@@ -345,8 +346,8 @@ func (s *simServer) start() {
 	s.run.Store(r)
 }
 
-// crash ends a server as a loss of power would: what it had written is on its disk,
-// and nobody hears of it any more.
+// crash ends a server like a power loss: what was written remains on its disk, and it sends
+// nothing more.
 func (s *simServer) crash() {
 	r := s.run.Swap(nil)
 	if r == nil {
@@ -365,7 +366,7 @@ func (s *simServer) crash() {
 	}
 }
 
-// output is where servers log to.
+// output returns the writer for the logs of servers.
 func (c *simCluster) output() io.Writer {
 	if testing.Verbose() {
 		return c.t.Output()

@@ -20,10 +20,11 @@ import (
 	"github.com/cede-scheduler/cede/core/state"
 )
 
-// previousRelease stands for it: this release, of what it understands left out what is new.
+// previousRelease stands for the previous release: the versions of this release without the
+// newest one.
 var previousRelease = replication.Versions{Oldest: 1, Newest: replication.Newest - 1}
 
-// runUpgrade starts a pool of the release before, under clients and agents.
+// runUpgrade starts a pool of the previous release, with clients and agents.
 func runUpgrade(t *testing.T, story func(c *simCluster)) {
 	synctest.Test(t, func(t *testing.T) {
 		runSim(t, 1, simSize{nodes: 3, clients: 2, requests: 12}, previousRelease, func(c *simCluster) {
@@ -37,14 +38,14 @@ func runUpgrade(t *testing.T, story func(c *simCluster)) {
 	})
 }
 
-// replaceRelease replaces the program of a server, as somebody does who stops it and starts another.
+// replaceRelease stops a server and starts it with another release.
 func (s *simServer) replaceRelease(release replication.Versions) {
 	s.crash()
 	s.release = release
 	s.start()
 }
 
-// lead is the server that leads.
+// lead returns the server that leads.
 func (c *simCluster) lead() *Server {
 	var lead *Server
 	c.must(func(_ context.Context, s *Server) error {
@@ -54,7 +55,7 @@ func (c *simCluster) lead() *Server {
 	return lead
 }
 
-// waitVersion waits until the cluster is at a version, and fails if it never is.
+// waitVersion waits until the cluster has a version, and fails if it does not get there.
 func (c *simCluster) waitVersion(want uint32) {
 	c.t.Helper()
 	for range 300 {
@@ -67,8 +68,8 @@ func (c *simCluster) waitVersion(want uint32) {
 	c.t.Fatalf("the cluster is at version %d, want %d; its leader understands %s", at, want, ours)
 }
 
-// A pool is upgraded one server after the other, with everybody at work. What is new is
-// refused until the last one is, and then it holds everywhere.
+// A pool is upgraded one server at a time, under load. New features are refused until the
+// last server is upgraded, and work everywhere afterwards.
 func TestUpgrade_RollingUpgrade(t *testing.T) {
 	runUpgrade(t, func(c *simCluster) {
 		c.waitVersion(previousRelease.Newest)
@@ -100,9 +101,10 @@ func TestUpgrade_RollingUpgrade(t *testing.T) {
 	})
 }
 
-// checkDowngradeRefused is that the release before does not start on what a server has now.
-// A log that begins with who belongs to the cluster is not replayed before others tell
-// what of it is committed (see replication's trackCommits); so there is a snapshot.
+// checkDowngradeRefused checks that the previous release does not start on the data of a
+// server. A log that starts with the bootstrap configuration is not replayed before the
+// leader sends the commit index (see trackCommits in replication), so the server has a
+// snapshot.
 func (c *simCluster) checkDowngradeRefused(s *simServer) {
 	c.t.Helper()
 	r := s.run.Load()
@@ -138,7 +140,8 @@ func (c *simCluster) checkDowngradeRefused(s *simServer) {
 	s.start()
 }
 
-// A server whose release cannot follow the cluster is not taken in.
+// The leader does not add a server whose release does not understand the version of the
+// cluster.
 func TestUpgrade_RejectsIncompatibleServer(t *testing.T) {
 	runServers(t, 1, nil, func(w *harness) {
 		leader := w.leader().server
@@ -164,7 +167,8 @@ func TestUpgrade_RejectsIncompatibleServer(t *testing.T) {
 	})
 }
 
-// A policy that a server of the release before cannot run decides once all can.
+// A policy that a server of the previous release cannot run is activated only after all
+// servers are upgraded.
 func TestUpgrade_PolicyRequiringNewRelease(t *testing.T) {
 	runUpgrade(t, func(c *simCluster) {
 		for _, s := range c.servers[1:] {
@@ -203,8 +207,8 @@ func TestUpgrade_PolicyRequiringNewRelease(t *testing.T) {
 	})
 }
 
-// A snapshot of one cluster is restored into another, a pool: its nodes register there
-// again, go on with what they run, and nothing is placed twice.
+// A snapshot of one cluster is restored into another pool. Its nodes register there and
+// keep their allocations, and nothing is placed twice.
 func TestSnapshot_RestoresIntoAnotherPool(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var saved bytes.Buffer
@@ -250,7 +254,7 @@ func TestSnapshot_RestoresIntoAnotherPool(t *testing.T) {
 			c.must(func(ctx context.Context, s *Server) error {
 				return s.cfg.Log.(*raftnode.Node).RestoreSnapshot(ctx, bytes.NewReader(saved.Bytes()))
 			})
-			for _, a := range nodes { // the machines that the snapshot tells of
+			for _, a := range nodes { // the nodes in the snapshot
 				a.c = c
 				c.agents = append(c.agents, a)
 				c.group.Go(a.run)
@@ -268,7 +272,7 @@ func TestSnapshot_RestoresIntoAnotherPool(t *testing.T) {
 			if now.AllocCount() != before.AllocCount() {
 				t.Errorf("there were %d allocations, and are %d", before.AllocCount(), now.AllocCount())
 			}
-			c.history = history // what was written there is read here
+			c.history = history // writes before the snapshot are read here
 			newSimClient(c, 1).write("gang", "second")
 		})
 	})

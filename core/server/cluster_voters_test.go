@@ -9,24 +9,24 @@ import (
 	"github.com/cede-scheduler/cede/core/server/membership"
 )
 
-// simVoters is what becomes of the servers that vote in a simulated cluster.
+// simVoters is the kind of change of voters in a simulated cluster.
 type simVoters int
 
 const (
-	// sameVoters: whoever crashes comes back in time.
+	// sameVoters: every server that crashes comes back in time.
 	sameVoters simVoters = iota
-	// lostVoters: a server joins, and one leaves, or is lost with its disk. An operator removes it.
-	// Nobody else is removed: without the one that is lost, the majority of those who
-	// are left may hang on a server that another change has just removed.
+	// lostVoters: a server joins, and one leaves, or is lost with its disk and removed by
+	// the operator. No other server is removed: without the lost one, the majority of the
+	// remaining voters may depend on a server that another change has just removed.
 	lostVoters
-	// removedVoters: a server joins, and whoever is away for some seconds is removed, and
-	// taken in again when it is back, with a log that tells another story.
+	// removedVoters: a server joins, and a server that is unreachable for some seconds is
+	// removed, and added again when it returns, with a diverged log.
 	removedVoters
 )
 
 func votersOf(seed uint64) simVoters { return simVoters(seed % 3) }
 
-// poolTiming is how patient the pool is.
+// poolTiming returns the timeouts of the pool.
 func (v simVoters) poolTiming() membership.Timing {
 	t := membership.Timing{Dead: time.Hour, Poll: 2 * time.Second}
 	if v != sameVoters {
@@ -38,8 +38,8 @@ func (v simVoters) poolTiming() membership.Timing {
 	return t
 }
 
-// changeVoters has the server join that is there for it, before one of the first faults, and
-// one be lost for good, once that is possible.
+// changeVoters makes the spare server join, before one of the first faults, and loses a
+// server for good, once that is possible.
 func (c *simCluster) changeVoters(faults int) {
 	if c.size.voters == sameVoters {
 		return
@@ -62,14 +62,14 @@ func (c *simCluster) changeVoters(faults int) {
 	}
 }
 
-// leave has a server leave by command. Where nobody lets it go in time, it is as good as
-// lost, and the operator removes it.
+// leave makes a server leave by command. If it is not removed in time, it counts as lost,
+// and the operator removes it.
 func (c *simCluster) leave(s *simServer) {
 	ctx, cancel := context.WithTimeout(c.ctx, 5*time.Second)
 	defer cancel()
 	left, server := make(chan error, 1), s.run.Load().server
 	c.group.Go(func() { left <- server.LeavePool(ctx) })
-	select { // it asks others, of whom one may be paused until this schedule goes on
+	select { // it calls others, of which one may be paused until this schedule continues
 	case err := <-left:
 		if err == nil {
 			c.seen.left.Add(1)
@@ -78,9 +78,9 @@ func (c *simCluster) leave(s *simServer) {
 	}
 }
 
-// mayLose is whether the rest goes on without a server, once everybody is there: it has
-// joined, nobody was lost before, and the others that vote are as many as in the beginning,
-// whether all of them have heard of it or not.
+// mayLose reports whether the cluster survives the loss of a server: all servers have
+// joined, none was lost before, and the remaining voters are as many as in the beginning,
+// whether or not all of them have applied the change.
 func (c *simCluster) mayLose(s *simServer) bool {
 	for _, o := range c.servers {
 		if o.absent.Load() {
@@ -101,7 +101,7 @@ func (c *simCluster) mayLose(s *simServer) bool {
 	return false
 }
 
-// removeLost is what an operator does about a server that was lost.
+// removeLost removes a lost server, as an operator does.
 func (c *simCluster) removeLost(_ context.Context, s *Server) error {
 	for _, o := range c.servers {
 		if o.absent.Load() && o.began.Load() > 0 {
@@ -111,7 +111,7 @@ func (c *simCluster) removeLost(_ context.Context, s *Server) error {
 	return nil
 }
 
-// waitVotersStable waits until everybody who is there votes, and nobody else does.
+// waitVotersStable waits until exactly the servers that are present vote.
 func (c *simCluster) waitVotersStable() {
 	if c.size.voters == sameVoters {
 		return

@@ -11,7 +11,7 @@ import (
 	"github.com/cede-scheduler/cede/core/server/endpoint"
 )
 
-// deposedLog is the log of a leader that may have been deposed and has yet to hear of it.
+// A deposedLog is the log of a leader that may be deposed without having noticed.
 type deposedLog struct {
 	Log
 	deposed *atomic.Bool
@@ -24,8 +24,8 @@ func (l deposedLog) VerifyLeader(ctx context.Context) error {
 	return l.Log.VerifyLeader(ctx)
 }
 
-// What a deposed leader has not heard of may be there: the simulated clusters saw a
-// binding that was written, and was not there for who stopped it.
+// A deposed leader may lack an object that the next leader wrote. The simulated clusters
+// found a binding that was written, but reported as missing to the client that stopped it.
 func TestEndpoints_DeposedLeaderDoesNotReturnNotFound(t *testing.T) {
 	var deposed atomic.Bool
 	runServers(t, 1, func(cfg *Config) { cfg.Log = deposedLog{cfg.Log, &deposed} }, func(w *harness) {

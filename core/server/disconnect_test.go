@@ -12,14 +12,14 @@ import (
 	"github.com/cede-scheduler/cede/core/server/endpoint"
 )
 
-// disconnectJob is a job of one instance that is kept for a node that is silent.
+// disconnectJob returns a job of one instance with a disconnect block.
 func disconnectJob(lostAfter time.Duration, replace bool) *coretest.JobBuilder {
 	return coretest.Job("web").Ask(400, 400, 0).With(func(g *model.Group) {
 		g.Disconnect = &model.Disconnect{LostAfter: int64(lostAfter), Replace: replace}
 	})
 }
 
-// disconnectNode has the only instance of the job fall silent with its node.
+// disconnectNode disconnects the node of the only instance of the job.
 func (w *harness) disconnectNode() (*testNode, *model.Allocation) {
 	w.t.Helper()
 	w.waitIdle()
@@ -40,7 +40,7 @@ func (w *harness) disconnectNode() (*testNode, *model.Allocation) {
 	return nil, nil
 }
 
-// onlyLiveAlloc is the live instance of the job, which has one.
+// onlyLiveAlloc returns the single live allocation of the job.
 func (w *harness) onlyLiveAlloc() *model.Allocation {
 	w.t.Helper()
 	w.expectLiveCount("web", 1)
@@ -61,7 +61,7 @@ func (m *testNode) reconnect() {
 	m.w.waitIdle()
 }
 
-// eventKinds is what a server tells of an allocation.
+// eventKinds returns the events of an allocation.
 func (w *harness) eventKinds(id string) (kinds []string) {
 	w.t.Helper()
 	sub, err := w.leader().server.Events(w.ctx, 1, []string{string(events.Allocation)})
@@ -104,8 +104,7 @@ func TestDisconnect_AllocationContinuesWhenNodeReturns(t *testing.T) {
 	})
 }
 
-// Leaders come and go, and one is started anew: the time counts since the node was
-// declared down.
+// Leaders change, and one restarts: the time counts from when the node was declared down.
 func TestDisconnect_LostAfterTimeoutAcrossLeaders(t *testing.T) {
 	runServers(t, 3, nil, func(w *harness) {
 		w.addNodes(2)
@@ -150,7 +149,8 @@ func TestDisconnect_ReplacementRunsUntilNodeReturns(t *testing.T) {
 	})
 }
 
-// A job that is stopped while the node is silent is stopped there when it returns.
+// A job that is stopped while the node is disconnected is stopped there when the node
+// returns.
 func TestDisconnect_StopsWhenNodeReturns(t *testing.T) {
 	runServers(t, 1, nil, func(w *harness) {
 		w.addNodes(2)

@@ -18,9 +18,9 @@ import (
 	"github.com/cede-scheduler/cede/core/server/endpoint"
 )
 
-// The lead changes hands, a server is lost and comes back from its log, while
-// jobs come and go, machines fail and return: nothing is placed twice, nothing
-// that was acknowledged is lost, and every evaluation ends.
+// Leadership changes, a server is lost and restarts from its log, jobs are registered and
+// stopped, and nodes fail and return. Nothing is placed twice, no acknowledged write is
+// lost, and every evaluation terminates.
 func TestServer_LosesLeadershipUnderLoad(t *testing.T) {
 	seeds := uint64(3)
 	if soak() {
@@ -85,7 +85,7 @@ func (w *harness) injectFailures(r *rand.Rand) {
 	}
 }
 
-// hasBlockedEval is whether an evaluation of the job waits for room.
+// hasBlockedEval reports whether an evaluation of the job is blocked.
 func (w *harness) hasBlockedEval(key model.JobKey) bool {
 	return slices.ContainsFunc(w.snap().EvalsOfJob(key), func(e *model.Evaluation) bool {
 		return e.Status == model.EvalBlocked || e.Status == model.EvalPending && e.WaitUntil > 0
@@ -117,7 +117,7 @@ func TestServer_RestoresStateFromLog(t *testing.T) {
 	})
 }
 
-// brokerStates is where the broker has each evaluation that is not over.
+// brokerStates returns the state of every evaluation in the broker.
 func brokerStates(s *Server) map[string]broker.State {
 	all := map[string]broker.State{}
 	for e := range s.Snapshot().Evals() {
@@ -128,8 +128,8 @@ func brokerStates(s *Server) map[string]broker.State {
 	return all
 }
 
-// What a server makes of the state when its term begins is what it would have
-// if it had led all along.
+// The broker that a server builds from the state when its term starts equals the broker of
+// a server that led all the time.
 func TestBroker_RestoredEqualsOneThatKeptLeadership(t *testing.T) {
 	runServers(t, 1, func(c *Config) { c.Workers = -1 }, func(w *harness) {
 		w.enablePreemption()
@@ -164,7 +164,7 @@ func TestBroker_RestoredEqualsOneThatKeptLeadership(t *testing.T) {
 		for id, state := range before {
 			counts[state]++
 			turn := func(s broker.State) bool { return s == broker.StatePending || s == broker.StateReady }
-			if after[id] != state && (!turn(state) || !turn(after[id])) { // which of a job has the turn may differ
+			if after[id] != state && (!turn(state) || !turn(after[id])) { // either evaluation of a job may be the one that is ready
 				t.Errorf("%s of %s was %v and is %v", id, s.Snapshot().Eval(id).JobID, state, after[id])
 			}
 		}
@@ -176,7 +176,7 @@ func TestBroker_RestoredEqualsOneThatKeptLeadership(t *testing.T) {
 	})
 }
 
-// What the old leader applied and did not act upon must not be lost.
+// Changes that the old leader applied, but did not process, must not be lost.
 func TestBroker_RestoreUnblocksEvalsThatMissedCapacity(t *testing.T) {
 	runServers(t, 1, nil, func(w *harness) {
 		w.addNodes(1)
@@ -187,7 +187,7 @@ func TestBroker_RestoreUnblocksEvalsThatMissedCapacity(t *testing.T) {
 		s := w.leader().server
 		s.pool.Resize(0)
 		synctest.Wait()
-		s.pump.Stop() // the leader is gone before it hears of the room
+		s.pump.Stop() // the leader fails before the pump processes the free capacity
 		w.mustCall(func(s *Server) error {
 			_, err := s.StopJob(w.ctx, model.JobKey{Namespace: "default", ID: "first"}, endpoint.StopOptions{Purge: false})
 			return err
@@ -206,8 +206,8 @@ func TestBroker_RestoreUnblocksEvalsThatMissedCapacity(t *testing.T) {
 	})
 }
 
-// Nobody knows what became of an entry with plans: the term ends, the next one
-// finds out, and nothing is placed twice.
+// If the outcome of an entry with plans is unknown, the term ends. The next term finds the
+// outcome, and nothing is placed twice.
 func TestPlanCommitter_EndsTermOnUnknownOutcome(t *testing.T) {
 	for _, servers := range []int{1, 3} {
 		for _, after := range []bool{false, true} {
@@ -274,7 +274,7 @@ func TestReaper_CreatesFollowUpOfFailedEval(t *testing.T) {
 			return false, nil
 		})
 		r := w.registerJob(coretest.Job("web").Ask(100, 100, 0))
-		time.Sleep(50 * time.Second) // three deliveries, 1 s and 20 s apart
+		time.Sleep(50 * time.Second) // three deliveries, with delays of 1 s and 20 s
 		e := s.Snapshot().Eval(r.EvalID)
 		if e.Status != model.EvalFailed {
 			t.Fatalf("after three deliveries it is %s", e.Status)
@@ -317,8 +317,8 @@ func TestPump_CancelsNeedlessEvaluations(t *testing.T) {
 	})
 }
 
-// A stop whose answer was lost is sent again. By then the binding may be wanted once
-// more and wait for room: what ended for the stop must not end that.
+// A stop whose response was lost is retried after the binding was started again and is
+// blocked: the retry must not cancel the new evaluation.
 func TestPump_RetriedStopCancelsNoBlockedEval(t *testing.T) {
 	runServers(t, 1, nil, func(w *harness) {
 		w.putCluster("m", 4)
@@ -332,7 +332,7 @@ func TestPump_RetriedStopCancelsNoBlockedEval(t *testing.T) {
 				return err
 			})
 			w.waitIdle()
-			time.Sleep(time.Second) // what is needless is written
+			time.Sleep(time.Second) // needless evaluations are written
 		}
 		stop("second", "a key")
 		w.registerBinding("second", 10, 4, nil)

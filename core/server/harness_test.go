@@ -33,10 +33,10 @@ import (
 	"github.com/cede-scheduler/cede/sdk/rules"
 )
 
-// soak is whether tests run at the counts that the issues state.
+// soak reports whether tests run with the large counts of a soak test.
 func soak() bool { return os.Getenv("CEDE_SOAK") != "" }
 
-// builtinHost has the built-in default alone.
+// A builtinHost holds only the built-in default policy.
 type builtinHost struct{}
 
 func (builtinHost) Builtins() []*policy.Version {
@@ -51,21 +51,21 @@ func (builtinHost) Describe(context.Context, policy.LoadRequest) (*model.PolicyV
 	return nil, fmt.Errorf("this host loads nothing")
 }
 
-// harness is a cluster in virtual time: servers with their logs in memory, and
-// machines that report to whoever leads.
+// A harness runs a cluster in virtual time: servers with in-memory logs, and nodes that
+// report to the leader.
 type harness struct {
-	t        testing.TB
-	members  []*member
-	change   func(*Config)
-	machines map[string]*testNode
-	ctx      context.Context
-	cancel   context.CancelFunc
-	group    sync.WaitGroup
-	nodesSilent   bool  // nodes do not report
-	pool     *memberPool // the servers find each other by it; nil: each is alone
+	t           testing.TB
+	members     []*member
+	change      func(*Config)
+	machines    map[string]*testNode
+	ctx         context.Context
+	cancel      context.CancelFunc
+	group       sync.WaitGroup
+	nodesSilent bool        // nodes send no reports
+	pool        *memberPool // gossip and calls between servers; nil: a single server, or servers with a fixed configuration
 }
 
-// member is one server; what is in memory of its disk outlives a restart.
+// A member is one server. The parts of its disk are in memory and survive a restart.
 type member struct {
 	w         *harness
 	id        string
@@ -76,20 +76,21 @@ type member struct {
 	node    *raftnode.Node
 	server  *Server
 	applied atomic.Pointer[Server]
-	watched atomic.Pointer[budgetWatch] // nil: nobody looks at every index
+	watched atomic.Pointer[budgetWatch] // nil: not every index is checked
 	faults  *faultyLog
 	cancel  context.CancelFunc
 	done    chan struct{}
 }
 
-// runServers runs a test in virtual time with so many servers, and at its end holds
-// the state to what must always be true.
+// runServers runs a test in virtual time with the given number of servers. It then checks
+// the invariants of the state.
 func runServers(t *testing.T, servers int, change func(*Config), story func(w *harness)) {
 	t.Helper()
 	runServersInPool(t, nil, servers, change, story)
 }
 
-// runServersInPool is play with servers that find each other in a pool; nil: they are told.
+// runServersInPool is runServers for servers that find each other in a pool. If makePool is
+// nil, their configuration is fixed.
 func runServersInPool(t *testing.T, makePool func() *memberPool, servers int, change func(*Config), story func(w *harness)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -107,7 +108,7 @@ func runServersInPool(t *testing.T, makePool func() *memberPool, servers int, ch
 		var list []raft.Server
 		for _, m := range w.members {
 			if w.pool != nil {
-				break // they begin by themselves
+				break // they bootstrap by themselves
 			}
 			list = append(list, raft.Server{ID: raft.ServerID(m.id), Address: raft.ServerAddress(m.id)})
 		}
@@ -127,7 +128,8 @@ func (w *harness) newMember(id string) *member {
 	return &member{w: w, id: id, log: raft.NewInmemStore(), snapshots: raft.NewInmemSnapshotStore()}
 }
 
-// connect gives the server a network: closing a log cuts it off the old one.
+// connect connects the server to the network. Closing a log disconnects it from the
+// previous one.
 func (m *member) connect() {
 	_, m.transport = raft.NewInmemTransportWithTimeout(raft.ServerAddress(m.id), time.Second)
 	for _, o := range m.w.members {
@@ -196,7 +198,7 @@ func (w *harness) output() io.Writer {
 	return io.Discard
 }
 
-// halt stops the server; its log stays.
+// halt stops the server; its log remains.
 func (m *member) halt() {
 	if m.node == nil {
 		return
@@ -221,10 +223,10 @@ func (w *harness) stop() {
 	for _, m := range w.members {
 		_ = m.transport.Close()
 	}
-	time.Sleep(time.Minute) // what Raft sent to servers that are gone ends by itself
+	time.Sleep(time.Minute) // messages of Raft to stopped servers time out
 }
 
-// leader is the server that leads and has taken over.
+// leader returns the server that leads and has established its term.
 func (w *harness) leader() *member {
 	w.t.Helper()
 	for range 600 {
@@ -241,7 +243,7 @@ func (w *harness) leader() *member {
 
 func (w *harness) snap() *state.Snapshot { return w.leader().server.Snapshot() }
 
-// call asks whoever leads, again where the lead changes meanwhile.
+// call calls f on the leader, and retries if the leader changes.
 func (w *harness) call(f func(s *Server) error) error {
 	var err error
 	for range 100 {
@@ -263,7 +265,7 @@ func (w *harness) mustCall(f func(s *Server) error) {
 	}
 }
 
-// registerJob registers a job, whichever server takes it.
+// registerJob registers a job on the leader.
 func (w *harness) registerJob(b *coretest.JobBuilder) *endpoint.Registered {
 	w.t.Helper()
 	var r *endpoint.Registered
@@ -279,7 +281,7 @@ func (w *harness) registerJob(b *coretest.JobBuilder) *endpoint.Registered {
 	return r
 }
 
-// enablePreemption switches preemption on for all types.
+// enablePreemption enables preemption for all job types.
 func (w *harness) enablePreemption() {
 	w.mustCall(func(s *Server) error {
 		_, err := s.SetConfig(w.ctx, coretest.AllPreempt(), nil)
@@ -287,7 +289,7 @@ func (w *harness) enablePreemption() {
 	})
 }
 
-// waitIdle waits until nothing is being worked on.
+// waitIdle waits until the cluster processes nothing.
 func (w *harness) waitIdle() {
 	w.t.Helper()
 	for range 3000 {
@@ -305,7 +307,7 @@ func (w *harness) waitIdle() {
 	w.t.Fatalf("it does not settle: %+v", stats.Total())
 }
 
-// isQuiet is whether machines have reported everything, and the reaper is done.
+// isQuiet reports whether nodes have reported everything and the reaper is done.
 func (w *harness) isQuiet() bool {
 	if s := w.leader().server; s.blocked.Stats().Duplicates > 0 {
 		return false
@@ -326,7 +328,7 @@ func (w *harness) isQuiet() bool {
 	return true
 }
 
-// liveByNode is the instances of a job that run or are about to, by node.
+// liveByNode returns the number of live instances of a job by node.
 func (w *harness) liveByNode(job string) map[string]int {
 	snap, nodes := w.snap(), map[string]int{}
 	for _, a := range snap.AppendJobAllocs(nil, model.JobKey{Namespace: model.DefaultNamespace, ID: job}) {
@@ -348,7 +350,7 @@ func (w *harness) expectLiveCount(job string, want int) {
 	}
 }
 
-// checkInvariants is what must always be true, whatever happened.
+// checkInvariants checks the invariants of the state.
 func (w *harness) checkInvariants() {
 	w.t.Helper()
 	w.checkStatesEqual()
@@ -407,7 +409,8 @@ func (w *harness) checkCapacity(snap *state.Snapshot) {
 	}
 }
 
-// checkStatesEqual waits until all servers are at one index, and compares their states.
+// checkStatesEqual waits until all servers have applied the same index, and compares their
+// states.
 func (w *harness) checkStatesEqual() {
 	w.t.Helper()
 	if err := w.leader().node.Barrier(w.ctx); err != nil {
@@ -419,7 +422,7 @@ func (w *harness) checkStatesEqual() {
 		if m.node == nil {
 			continue
 		}
-		ctx, cancel := context.WithTimeout(w.ctx, 10*time.Minute) // or one that never gets there hangs the test
+		ctx, cancel := context.WithTimeout(w.ctx, 10*time.Minute) // so that a server that never gets there does not hang the test
 		snap, err := m.server.WaitIndex(ctx, index)
 		cancel()
 		if err != nil {
@@ -434,7 +437,7 @@ func (w *harness) checkStatesEqual() {
 	}
 }
 
-// faultyLog is a log that can be made to fail.
+// A faultyLog is a log that can be made to fail.
 type faultyLog struct {
 	*raftnode.Node
 	entries atomic.Int64
@@ -442,7 +445,7 @@ type faultyLog struct {
 	fail    func(e *replication.Entry) (after bool, err error)
 }
 
-// Apply writes the entry, unless it is to fail: before it is written or after.
+// Apply writes the entry, unless it is to fail: before or after the write.
 func (l *faultyLog) Apply(ctx context.Context, e *replication.Entry) (*replication.Result, error) {
 	l.mu.Lock()
 	fail := l.fail
@@ -469,8 +472,8 @@ func (l *faultyLog) failWith(f func(e *replication.Entry) (after bool, err error
 	l.fail = f
 }
 
-// testNode is a node's agent in short: it registers, reports, starts what it is
-// given once what it displaces has stopped, and stops what it is told to.
+// A testNode is a minimal agent of a node: it registers, reports, starts its allocations
+// after the allocations that they preempt have stopped, and stops allocations.
 type testNode struct {
 	w      *harness
 	node   *model.Node
@@ -486,7 +489,7 @@ func (w *harness) newNode(id string) *testNode {
 	return m
 }
 
-// waitRegistered waits until a machine is registered.
+// waitRegistered waits until the node is registered.
 func (m *testNode) waitRegistered() {
 	for m.w.snap().Node(m.node.ID) == nil {
 		time.Sleep(50 * time.Millisecond)
@@ -502,7 +505,7 @@ func (w *harness) addNodes(n int) {
 	}
 }
 
-// start switches the machine on.
+// start starts the agent.
 func (m *testNode) start() {
 	var ctx context.Context
 	ctx, m.cancel = context.WithCancel(m.w.ctx)
@@ -513,7 +516,7 @@ func (m *testNode) start() {
 	})
 }
 
-// stop switches it off, without a word to anybody.
+// stop stops the agent without notice.
 func (m *testNode) stop() {
 	m.cancel()
 	<-m.done
@@ -538,7 +541,7 @@ func (m *testNode) run(ctx context.Context) {
 	}
 }
 
-// leaderOrNil is a server that leads; nil: there is none at present.
+// leaderOrNil returns the leader, or nil if there is none.
 func (w *harness) leaderOrNil() *Server {
 	for _, m := range w.members {
 		if s := m.applied.Load(); s != nil && s.cfg.Log.IsLeader() && s.term.Load() != nil {
@@ -560,7 +563,7 @@ func (m *testNode) register(ctx context.Context) {
 	}
 }
 
-// reportAllocs reports what came of what the state wants of the machine.
+// reportAllocs reports the results of the allocations assigned to the node.
 func (m *testNode) reportAllocs(ctx context.Context, s *Server) {
 	snap := s.Snapshot()
 	var updates []apply.ClientUpdate
@@ -579,7 +582,7 @@ func (m *testNode) reportAllocs(ctx context.Context, s *Server) {
 		}
 	}
 	if len(updates) > 0 {
-		_, _ = s.UpdateAllocs(ctx, m.node.ID, m.secret, updates) // it looks again soon
+		_, _ = s.UpdateAllocs(ctx, m.node.ID, m.secret, updates) // retried at the next round
 	}
 }
 

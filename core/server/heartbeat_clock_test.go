@@ -8,7 +8,7 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 )
 
-// A leader's clock that is set, forward or back, changes nothing about who is silent.
+// A change of the leader's wall clock, forward or back, expires no heartbeat.
 func TestHeartbeats_IgnoreWallClockChanges(t *testing.T) {
 	for _, by := range []time.Duration{10 * time.Minute, -10 * time.Minute} {
 		c := &coretest.Clock{}
@@ -20,7 +20,7 @@ func TestHeartbeats_IgnoreWallClockChanges(t *testing.T) {
 			silence := w.keepAlive("m2")
 			time.Sleep(time.Minute)
 			c.Set(by)
-			expect := func(node, cluster bool) { // what is silent
+			expect := func(node, cluster bool) { // whether they are down
 				t.Helper()
 				snap := w.snap()
 				for n := range snap.Nodes() {

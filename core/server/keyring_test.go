@@ -10,7 +10,7 @@ import (
 	"github.com/cede-scheduler/cede/core/server/membership"
 )
 
-// A key that a server lacks which is only down would keep it out once it is back.
+// A server that is down would miss a new key, and could not rejoin.
 func TestKeyring_ReportsServersThatAreDown(t *testing.T) {
 	runServersInPool(t, newMemberPool, 3, nil, func(w *harness) {
 		w.waitVoters("s1", "s2", "s3")
@@ -33,7 +33,7 @@ func TestKeyring_ReportsServersThatAreDown(t *testing.T) {
 		want := map[string]bool{"s1": true, "s2": true, "s3": true}
 		want[down.id] = false
 		expect(want)
-		// Gossip knows nobody who was down when everybody else began.
+		// Gossip does not list a server that was down when all others started.
 		w.pool.mu.Lock()
 		was := w.pool.members[down.id]
 		delete(w.pool.members, down.id)
@@ -42,7 +42,7 @@ func TestKeyring_ReportsServersThatAreDown(t *testing.T) {
 		was.Status = membership.MemberLeft
 		w.pool.mu.Lock()
 		w.pool.members[down.id] = was
-		w.pool.notify() // and the leader removes it
+		w.pool.notify() // the leader removes it
 		w.pool.mu.Unlock()
 		time.Sleep(time.Minute)
 		delete(want, down.id)

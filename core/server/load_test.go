@@ -15,19 +15,19 @@ import (
 	"github.com/cede-scheduler/cede/core/state/apply"
 )
 
-// loadCluster is a cluster of one server with nodes that nobody plays: they register,
-// beat when they are told to, and report nothing.
+// A loadCluster is a cluster of one server with nodes without agents: they register, send
+// heartbeats when the test does, and report nothing.
 type loadCluster struct {
 	*harness
 	s       *Server
 	entries *atomic.Int64
-	wait    func() // until nobody does anything, where time is virtual
+	wait    func() // waits until no goroutine is active, in virtual time
 }
 
 const stormSecret = "a secret of thirty-two characters"
 
-// writeDelay is how long the log takes for an entry, at least. With a log that takes no time
-// it would be for the runtime to say who waits for whom, and thereby how many entries there are.
+// writeDelay is the minimum duration of a write to the log. Without it, the order of
+// goroutines would determine the size of batches, and so the number of entries.
 const writeDelay = time.Millisecond
 
 func newLoadCluster(w *harness) *loadCluster {
@@ -39,7 +39,7 @@ func newLoadCluster(w *harness) *loadCluster {
 	return &loadCluster{harness: w, s: m.server, entries: &m.faults.entries, wait: synctest.Wait}
 }
 
-// systemJobs registers ten jobs that want to be on every node.
+// systemJobs registers ten system jobs for all nodes.
 func (st *loadCluster) systemJobs() {
 	for i := range 10 {
 		st.registerJob(coretest.Job(fmt.Sprintf("sys%d", i)).Type(model.JobSystem).Priority(int32(50+i)).Ask(10, 10, 0))
@@ -79,7 +79,7 @@ func (*loadCluster) all(n int, f func(i int)) {
 	group.Wait()
 }
 
-// waitBrokerIdle waits until the broker has nothing to do.
+// waitBrokerIdle waits until the broker is empty.
 func (st *loadCluster) waitBrokerIdle(every time.Duration) {
 	for {
 		time.Sleep(every)
@@ -101,10 +101,10 @@ func (st *loadCluster) configure(change func(*model.SchedulerConfig)) {
 	})
 }
 
-// resetCount begins to count.
+// resetCount resets the number of entries.
 func (st *loadCluster) resetCount() { st.entries.Store(0) }
 
-// processed is how many evaluations were handed out since the server began.
+// processed returns how many evaluations were delivered since the server started.
 func (st *loadCluster) processed() (n int) {
 	stats := st.s.broker.Stats()
 	for t := range stats.Waits {
@@ -117,7 +117,7 @@ func TestLoad_ShedsQueuedEvaluations(t *testing.T) {
 	for _, shedding := range []bool{true, false} {
 		t.Run(fmt.Sprintf("shedding %t", shedding), func(t *testing.T) {
 			nodes := 300
-			if soak() && shedding { // without it each of 50,000 looks at 5,000 nodes
+			if soak() && shedding { // without shedding, each of 50,000 evaluations considers 5,000 nodes
 				nodes = 5000
 			}
 			runServers(t, 1, nil, func(w *harness) {
@@ -169,7 +169,7 @@ func TestLoad_BatchesRegistrations(t *testing.T) {
 		st.resetCount()
 		at := w.snap().Index()
 		st.beatAll(t, 2000)
-		st.registerAll(t, 2000) // of nodes that are known, and say nothing new
+		st.registerAll(t, 2000) // of known nodes, without changes
 		if n := st.entries.Load(); n != 0 || w.snap().Index() != at {
 			t.Errorf("heartbeats of healthy nodes made %d entries", n)
 		}
@@ -178,7 +178,7 @@ func TestLoad_BatchesRegistrations(t *testing.T) {
 }
 
 func TestLoad_BatchesFailedNodes(t *testing.T) {
-	nodes := 2000 // among fewer a window may have hardly anybody, and the next ones are short again
+	nodes := 2000 // with fewer nodes, a window may hold only a few, and the next windows are short again
 	if soak() {
 		nodes = 5000
 	}
@@ -190,7 +190,7 @@ func TestLoad_BatchesFailedNodes(t *testing.T) {
 		st.waitBrokerIdle(time.Second)
 		st.beatAll(t, nodes)
 		st.resetCount()
-		time.Sleep(2*10*time.Second + 10*time.Second) // the last TTL and its grace
+		time.Sleep(2*10*time.Second + 10*time.Second) // the last TTL and its grace period
 		synctest.Wait()
 		last := time.Now()
 		for !st.allDown() {
@@ -223,8 +223,8 @@ func (st *loadCluster) allDown() bool {
 	return true
 }
 
-// skipNodeReports lets the end of a story wait for no reports of nodes that
-// nobody plays.
+// skipNodeReports makes the final checks ignore the missing reports of nodes without
+// agents.
 func (w *harness) skipNodeReports() { w.nodesSilent = true }
 
 func TestHeartbeats_GracePeriodAfterChangeOfLeader(t *testing.T) {
@@ -235,7 +235,7 @@ func TestHeartbeats_GracePeriodAfterChangeOfLeader(t *testing.T) {
 		if err := w.leader().node.Transfer(w.ctx); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(25 * time.Second) // beyond what the first leader would have waited
+		time.Sleep(25 * time.Second) // longer than the first leader would have waited
 		snap := w.snap()
 		for n := range snap.Nodes() {
 			if n.Status != model.NodeReady {
@@ -250,8 +250,8 @@ func TestHeartbeats_GracePeriodAfterChangeOfLeader(t *testing.T) {
 	})
 }
 
-// A node that goes and comes, again and again, ends up as it is, and its work
-// runs somewhere.
+// A node that repeatedly fails and returns ends in its actual status, and its allocations
+// run.
 func TestHeartbeats_FlappingNode(t *testing.T) {
 	runServers(t, 1, nil, func(w *harness) {
 		w.addNodes(3)
@@ -272,7 +272,7 @@ func TestHeartbeats_FlappingNode(t *testing.T) {
 	})
 }
 
-// One refused registration must not fail the others of its batch.
+// A refused registration must not fail the others of its batch.
 func TestRegisterNode_RefusalAffectsItsCallerOnly(t *testing.T) {
 	runServers(t, 1, nil, func(w *harness) {
 		st := newLoadCluster(w)

@@ -54,7 +54,7 @@ func TestCollectGarbage_RemovesOnlyTerminalObjects(t *testing.T) {
 		if err != nil || young != (gc.Collected{}) {
 			t.Errorf("what is young was forgotten: %+v, %v", young, err)
 		}
-		time.Sleep(30 * time.Hour) // the collector has come by itself
+		time.Sleep(30 * time.Hour) // the collector has run by itself
 		snap := w.snap()
 		for id, stays := range map[string]bool{"runs": true, "stopped": false, "done": false, "half": true} {
 			if there := snap.Job(key(id)) != nil; there != stays {
@@ -87,7 +87,7 @@ func TestCollectGarbage_RemovesOnlyTerminalObjects(t *testing.T) {
 	})
 }
 
-// completeAllocs has instances of a job end well.
+// completeAllocs completes some instances of a job.
 func (w *harness) completeAllocs(job string, n int) {
 	w.t.Helper()
 	for _, a := range w.snap().AppendJobAllocs(nil, model.JobKey{Namespace: "default", ID: job}) {
@@ -103,7 +103,7 @@ func (w *harness) completeAllocs(job string, n int) {
 	}
 }
 
-// The table in METRICS.md is what people build dashboards from.
+// Dashboards are built from the table in METRICS.md.
 func TestMetrics_MatchTable(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	runServers(t, 1, func(c *Config) { c.Registry = registry }, func(w *harness) {
@@ -158,7 +158,7 @@ func TestMetrics_MatchTable(t *testing.T) {
 	})
 }
 
-// sumsOf is the sums of counters by name and first label value.
+// sumsOf returns the sums of counters by name and first label value.
 func sumsOf(families []*dto.MetricFamily) map[string]float64 {
 	sums := map[string]float64{}
 	for _, f := range families {

@@ -13,21 +13,21 @@ import (
 	"github.com/cede-scheduler/cede/core/server/membership"
 )
 
-// memberPool is gossip and calls between servers, in memory: what everybody would know
-// after a while everybody knows at once.
+// A memberPool is an in-memory implementation of gossip and of calls between servers. Every
+// change is visible to all servers at once.
 type memberPool struct {
 	expect int
 
-	mu          sync.Mutex
-	members     map[string]membership.Member
-	changed     map[string]chan struct{}
-	servers     map[string]*Server
-	cut         map[string]bool // off the network, for calls
-	calls       map[string]int  // calls that reached a server, by "server method"
-	address     map[string]string
-	refusedUntil map[string]time.Time // the servers that are not asked before
-	onLeave      func(id string)      // is told who leaves; nil: nobody is
-	forgotten      map[string]bool      // by "who forgot whom"
+	mu           sync.Mutex
+	members      map[string]membership.Member
+	changed      map[string]chan struct{}
+	servers      map[string]*Server
+	cut          map[string]bool // servers without network, for calls
+	calls        map[string]int  // calls that reached a server, by "server method"
+	address      map[string]string
+	refusedUntil map[string]time.Time // servers that refuse calls until then
+	onLeave      func(id string)      // called with the ID of a leaving server; may be nil
+	forgotten    map[string]bool      // by "server forgotten-server"
 }
 
 func newMemberPool() *memberPool {
@@ -55,14 +55,14 @@ func (p *memberPool) add(m *member, cfg *Config) {
 	p.notify()
 }
 
-// serve has a server answer the others.
+// serve makes a server serve the calls of others.
 func (p *memberPool) serve(id string, s *Server) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.servers[id] = s
 }
 
-// fail takes a server away.
+// fail marks a server as failed.
 func (p *memberPool) fail(id string) { p.set(id, membership.MemberFailed) }
 
 func (p *memberPool) set(id string, status membership.MemberStatus) {
@@ -134,7 +134,7 @@ func (s *poolGossip) SetCluster(id string) error {
 	return nil
 }
 
-// Forget counts for one server: each has its own list.
+// Forget removes a member for one server only: each has its own list.
 func (s *poolGossip) Forget(id string) {
 	s.p.mu.Lock()
 	defer s.p.mu.Unlock()
@@ -155,7 +155,7 @@ func (s *poolGossip) Leave(context.Context) error {
 
 func (s *poolGossip) Keyring(rpc.KeyVerb, []byte) ([]string, error) { return []string{s.id}, nil }
 
-// poolPeers is how one server asks others.
+// A poolPeers is the client through which one server calls others.
 type poolPeers struct {
 	p    *memberPool
 	from string
@@ -190,7 +190,7 @@ func (c *poolPeers) Dequeue(ctx context.Context, to string, most int, wait time.
 	}
 	d, err := h.Dequeue(ctx, most, wait)
 	if _, lost := c.handlerOf(to, "answer"); lost != nil {
-		return nil, lost // the answer does not get through
+		return nil, lost // the response is lost
 	}
 	return d, err
 }
@@ -239,7 +239,7 @@ func (c *poolPeers) Keyring(ctx context.Context, to string, verb rpc.KeyVerb, ke
 	return h.Keyring(ctx, verb, key)
 }
 
-// follower is a server that follows.
+// follower returns a server that does not lead.
 func (w *harness) follower() *member {
 	lead := w.leader()
 	for _, m := range w.members {
@@ -251,7 +251,7 @@ func (w *harness) follower() *member {
 	return nil
 }
 
-// waitVoters waits until these servers, and no others, vote.
+// waitVoters waits until exactly these servers are voters.
 func (w *harness) waitVoters(ids ...string) {
 	w.t.Helper()
 	var got []string

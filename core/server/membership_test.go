@@ -41,7 +41,7 @@ func TestMembership_DoesNotBootstrapBeforeAllArePresent(t *testing.T) {
 				t.Fatalf("server %s has a log, with a server missing", m.id)
 			}
 		}
-		late := w.newMember("s0") // whose id is the lowest
+		late := w.newMember("s0") // with the lowest ID
 		w.members = append(w.members, late)
 		late.start()
 		w.waitVoters("s0", "s1", "s2")
@@ -116,7 +116,7 @@ func TestMembership_RestartedServerStaysAndDeadServerIsRemoved(t *testing.T) {
 		if slices.Contains(w.leader().server.Voters(), m.id) {
 			t.Errorf("server %s, which is gone, still votes", m.id)
 		}
-		// Who fails next is kept: two are what was meant to be the least.
+		// The next server that fails stays: two voters are the intended minimum.
 		other := w.follower()
 		other.halt()
 		time.Sleep(10 * time.Minute)
@@ -126,8 +126,8 @@ func TestMembership_RestartedServerStaysAndDeadServerIsRemoved(t *testing.T) {
 	})
 }
 
-// Who failed and is removed for good is no member from then on, on any server, and holds
-// up nobody who changes keys; who failed and may come back is one still.
+// A server that failed and is removed is no longer a member on any server, and does not
+// block changes of keys. A failed server that may come back still is a member.
 func TestMembership_RemovedServerLeavesGossip(t *testing.T) {
 	runServersInPool(t, newMemberPool, 4, nil, func(w *harness) {
 		w.waitVoters("s1", "s2", "s3", "s4")
@@ -185,7 +185,7 @@ func TestMembership_LeavingServerIsRemovedAtOnce(t *testing.T) {
 	})
 }
 
-// Raft tries once to tell a server that it was removed.
+// Raft tries only once to send a server the entry that removes it.
 func TestMembership_LeavingServerConfirmsRemoval(t *testing.T) {
 	runServersInPool(t, newMemberPool, 3, nil, func(w *harness) {
 		w.waitVoters("s1", "s2", "s3")
@@ -224,7 +224,7 @@ func TestMembership_UpdatesAddressOfServer(t *testing.T) {
 		if !there || r.Address != "moved" || r.Suffrage != 0 {
 			t.Errorf("Raft knows the server as %+v", r)
 		}
-		// Back, so that the test's network finds it.
+		// Back to the old address, so that the network of the test finds the server.
 		w.pool.mu.Lock()
 		w.pool.address[m.id] = m.id
 		w.pool.mu.Unlock()
@@ -233,7 +233,7 @@ func TestMembership_UpdatesAddressOfServer(t *testing.T) {
 	})
 }
 
-// Workers of followers take work, and the leader's own may be switched off.
+// Workers of followers process evaluations, even if those of the leader are disabled.
 func TestEvalQueue_FollowersProcessEvaluations(t *testing.T) {
 	runServersInPool(t, newMemberPool, 3, nil, func(w *harness) {
 		w.waitVoters("s1", "s2", "s3")
@@ -256,8 +256,8 @@ func TestEvalQueue_FollowersProcessEvaluations(t *testing.T) {
 	})
 }
 
-// The lead changes while followers are at work, and the network loses answers: all
-// that was submitted is placed once, and every evaluation ends.
+// The leader changes while followers process evaluations, and the network loses responses.
+// Everything that was registered is placed exactly once, and every evaluation terminates.
 func TestEvalQueue_ChangesOfLeaderLoseNothing(t *testing.T) {
 	runServersInPool(t, newMemberPool, 3, nil, func(w *harness) {
 		w.waitVoters("s1", "s2", "s3")
@@ -312,7 +312,7 @@ func TestRPCHandler_RequiresLeaderAndServerCommands(t *testing.T) {
 		if _, err := lead.server.RPCHandler().Apply(w.ctx, entry); err == nil {
 			t.Error("a server has the leader delete a node")
 		}
-		// Who waits when the lead goes is told.
+		// A waiting call ends when leadership is lost.
 		done := make(chan error, 1)
 		go func() {
 			_, err := lead.server.RPCHandler().Dequeue(w.ctx, 1, time.Hour)
@@ -328,9 +328,8 @@ func TestRPCHandler_RequiresLeaderAndServerCommands(t *testing.T) {
 	})
 }
 
-// A policy decides only once every server that votes has looked at it, and servers
-// that follow tell of it by way of the leader.
-// A server that is behind, as with a disk that is full, leaves the work to others.
+// A server that lags behind, for example because its disk is full, leaves evaluations to
+// other servers.
 func TestEvalQueue_LaggingServerDequeuesNothing(t *testing.T) {
 	runServersInPool(t, newMemberPool, 3, nil, func(w *harness) {
 		w.waitVoters("s1", "s2", "s3")
@@ -343,7 +342,7 @@ func TestEvalQueue_LaggingServerDequeuesNothing(t *testing.T) {
 		if _, err := behind.server.queue.States().WaitIndex(w.ctx, w.snap().Index()+3); err == nil {
 			t.Error("the state reached an index that was not written")
 		}
-		time.Sleep(time.Minute) // calls that wait come home
+		time.Sleep(time.Minute) // waiting calls return
 		key := func(n int) string { return fmt.Sprint("job", n) }
 		w.registerJob(coretest.Job(key(0)).Ask(10, 10, 0))
 		time.Sleep(time.Minute)
@@ -351,15 +350,16 @@ func TestEvalQueue_LaggingServerDequeuesNothing(t *testing.T) {
 		if total := stats.Total(); total.Ready != 1 {
 			t.Errorf("of one evaluation: %+v", total)
 		}
-		for n := 1; n < 4; n++ { // it has what it lacked
+		for n := 1; n < 4; n++ { // the missing entries
 			w.registerJob(coretest.Job(key(n)).Ask(10, 10, 0))
 		}
 		w.waitIdle()
 	})
 }
 
-// A worker that lost its delivery, as when the lead changed, says that all is placed: it
-// looked before others found that it is not. Who waits for that goes on waiting.
+// A worker that lost its delivery, for example because of a change of leader, reports that
+// everything is placed, based on an old snapshot. Blocked evaluations of the job must stay
+// blocked.
 func TestRPCHandler_RejectsResultsOfVoidDelivery(t *testing.T) {
 	runServersInPool(t, newMemberPool, 3, nil, func(w *harness) {
 		w.waitVoters("s1", "s2", "s3")
@@ -401,7 +401,7 @@ func TestPolicies_RequireChecksOfAllVoters(t *testing.T) {
 	})
 }
 
-// A voter that is gone is a voter, and not there.
+// A failed voter counts as a voter, but not as alive.
 func TestMembership_CountsVotersAlive(t *testing.T) {
 	runServersInPool(t, newMemberPool, 3, nil, func(w *harness) {
 		w.waitVoters("s1", "s2", "s3")
@@ -421,8 +421,8 @@ func TestMembership_CountsVotersAlive(t *testing.T) {
 	})
 }
 
-// A newcomer gossips a moment before it answers, and is not left to wait for the next
-// comparison of everything.
+// A new member gossips before it serves calls. It is added soon after it responds, not only
+// at the next periodic comparison.
 func TestMembership_RetriesUnresponsiveNewMember(t *testing.T) {
 	runServersInPool(t, newMemberPool, 3, nil, func(w *harness) {
 		w.waitVoters("s1", "s2", "s3")
@@ -446,7 +446,7 @@ func TestMembership_RetriesUnresponsiveNewMember(t *testing.T) {
 	})
 }
 
-// refuseCalls has a server not answer for a while, though it is there.
+// refuseCalls makes a server that is alive refuse calls for a while.
 func (p *memberPool) refuseCalls(id string, within time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -23,14 +23,16 @@ func (w *harness) propose(s *Server, b *coretest.JobBuilder) *endpoint.Proposal 
 	return p
 }
 
-// runToken registers a job with a plan's token.
+// runToken registers a job with the token of a plan.
 func (w *harness) runToken(s *Server, b *coretest.JobBuilder, token, key string) (*endpoint.Registered, error) {
 	return s.RegisterJob(w.ctx, b.Obj(), endpoint.RegisterOptions{Token: token, Key: key, ExplicitPriority: true})
 }
 
-func highJob() *coretest.JobBuilder { return coretest.Job("high").Priority(80).Count(1).Ask(800, 800, 0) }
+func highJob() *coretest.JobBuilder {
+	return coretest.Job("high").Priority(80).Count(1).Ask(800, 800, 0)
+}
 
-// fillNodes is two machines that two instances of low fill.
+// fillNodes adds two nodes that two instances of low fill.
 func (w *harness) fillNodes() {
 	w.enablePreemption()
 	w.addNodes(2)
@@ -294,8 +296,8 @@ func TestNodes_RequireSecret(t *testing.T) {
 	})
 }
 
-// What a plan leaves without a place may take free room later, and nobody's room who was
-// not shown to be evicted.
+// Instances that a plan leaves unplaced may use free capacity later, but must not evict
+// anything that the plan did not show.
 func TestPlanJob_EvictsOnlyShownVictims(t *testing.T) {
 	runServers(t, 1, nil, func(w *harness) {
 		w.enablePreemption()
@@ -308,7 +310,8 @@ func TestPlanJob_EvictsOnlyShownVictims(t *testing.T) {
 		if len(p.Place) != 1 || len(p.Evict) != 1 || p.Queued["g"] != 1 {
 			t.Fatalf("proposed %+v", p)
 		}
-		// Now somebody comes whom nobody has seen, and whom the rest could evict.
+		// An allocation appears that the plan did not show, and that the remaining instance
+		// could evict.
 		w.mustCall(func(s *Server) error {
 			_, err := s.StopJob(w.ctx, model.JobKey{Namespace: "default", ID: "peer"}, endpoint.StopOptions{})
 			return err
@@ -332,7 +335,8 @@ func TestPlanJob_EvictsOnlyShownVictims(t *testing.T) {
 		if len(again.Evict) != 1 || again.Evict[0].Alloc.Job.ID != "unseen" {
 			t.Errorf("planned anew it shows %+v", again.Evict)
 		}
-		// Free room ends that: from then on it is a job like any other.
+		// Free capacity ends the restriction: from then on the job is placed like any
+		// other.
 		w.newNode("n900").waitRegistered()
 		time.Sleep(time.Second)
 		w.waitIdle()
@@ -356,13 +360,13 @@ func TestPlanJob_EvictsOnlyShownVictims(t *testing.T) {
 	})
 }
 
-// Who runs the job without the plan has it placed as any other.
+// Registering the job without the token places it like any other.
 func TestPlanJob_RegistrationWithoutTokenMayEvict(t *testing.T) {
 	runServers(t, 1, nil, func(w *harness) {
 		w.addNodes(1)
 		w.registerJob(coretest.Job("low").Priority(20).Count(1).Ask(800, 800, 0))
 		w.waitIdle()
-		p := w.propose(w.leader().server, highJob()) // preemption is off
+		p := w.propose(w.leader().server, highJob()) // preemption is disabled
 		if len(p.Place) != 0 || p.Token == "" {
 			t.Fatalf("proposed %+v", p)
 		}
@@ -370,7 +374,7 @@ func TestPlanJob_RegistrationWithoutTokenMayEvict(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.waitIdle()
-		w.enablePreemption() // has everybody looked at again
+		w.enablePreemption() // reevaluates everything
 		w.waitIdle()
 		w.expectLiveCount("low", 1)
 		w.registerJob(highJob())
@@ -384,7 +388,7 @@ func TestPlanJob_ConflictsWhenRulesChanged(t *testing.T) {
 	for name, c := range map[string]struct {
 		job    func() *coretest.JobBuilder
 		change func(*model.SchedulerConfig)
-		want   string // "": it is run
+		want   string // "": the plan is run
 	}{
 		"preemption is off":    {highJob, func(c *model.SchedulerConfig) { c.Preemption = [model.EvalTypes]bool{} }, "preemption is off for service jobs"},
 		"another delta":        {highJob, func(c *model.SchedulerConfig) { c.PriorityDelta = new(int32(70)) }, "the priority delta is 70"},

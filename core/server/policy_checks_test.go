@@ -12,7 +12,7 @@ import (
 	"github.com/cede-scheduler/cede/core/server/membership"
 )
 
-// linkedHost has one policy, for which no module travels.
+// A linkedHost has one policy, which needs no module.
 type linkedHost struct{ builtinHost }
 
 var linkedModule = []byte{1}
@@ -30,8 +30,8 @@ func (linkedHost) Open(_ context.Context, v *model.PolicyVersion, _ []byte) (*po
 	return openOrderPolicy(v.Digest, linkedModule)
 }
 
-// A server that votes and is down holds nobody up who does not want to wait, and who
-// asks is told what is the matter.
+// A voter that is down does not block a caller that does not wait, and the response reports
+// the reason.
 func TestLoadPolicy_ReportsMissingChecks(t *testing.T) {
 	runServersInPool(t, newMemberPool, 3, func(c *Config) { c.Policies = linkedHost{} }, func(w *harness) {
 		w.waitVoters("s1", "s2", "s3")

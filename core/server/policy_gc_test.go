@@ -9,8 +9,8 @@ import (
 	"github.com/cede-scheduler/cede/plugins/registry"
 )
 
-// Whoever loads a version at every build fills no disk: all but the newest and those
-// that play a part are forgotten, with the modules that nobody else needs.
+// Loading a version at every build does not fill the disk: all but the newest versions and
+// those in use are deleted, with modules that no other version needs.
 func TestCollectGarbage_RemovesOldPolicyVersions(t *testing.T) {
 	c := startServer(t, newDisk(), func(s *server.Config, _ *registry.PolicyOptions) { s.Retention.Policies = 2 })
 	active := c.load("first")

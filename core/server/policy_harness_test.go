@@ -32,11 +32,11 @@ import (
 	"github.com/cede-scheduler/cede/sdk/rules"
 )
 
-// fakeHost is a host whose modules are words after the magic number, which say how
-// the policy behaves.
+// A fakeHost runs modules that consist of the magic number and a word, which determines the
+// behaviour of the policy.
 type fakeHost struct {
 	open atomic.Int64
-	// gate is passed by whoever loads; nil: it stands open.
+	// gate blocks loads until it is closed; nil: loads do not block.
 	gate atomic.Pointer[chan struct{}]
 }
 
@@ -64,8 +64,8 @@ type fakeModule struct {
 
 func (m *fakeModule) Close() { m.once.Do(func() { m.shelf.open.Add(-1) }) }
 
-// fakeGuest scores victims in a mood: those of the lowest index go first, or the
-// last; or it fails, at once or not before anything is at stake.
+// A fakeGuest scores victims according to its mood: lowest index first, or last. Or it
+// fails, always or only if there is something to decide.
 type fakeGuest struct{ mood string }
 
 func (g fakeGuest) Info() sdk.Info { return sdk.Info{Name: "p", Delta: 10} }
@@ -76,7 +76,7 @@ func (g fakeGuest) Settings() []sdk.Setting {
 
 func (g fakeGuest) Configure(*sdk.Config) error { return nil }
 
-// isServerTest is whether it is a server's test that asks.
+// isServerTest reports whether the call is part of the server's check of the version.
 func isServerTest(in *sdk.Candidates) bool { return in.Preemptor.Job == "asker" }
 
 func (g fakeGuest) ScoreVictims(in *sdk.Candidates, out *sdk.VictimScores) error {
@@ -95,12 +95,12 @@ func (g fakeGuest) ScoreVictims(in *sdk.Candidates, out *sdk.VictimScores) error
 	return nil
 }
 
-// moduleOf is a module of a mood, of a size.
+// moduleOf returns a module of a mood, with padding.
 func moduleOf(mood string, padding int) []byte {
 	return slices.Concat([]byte("\x00asm\x01\x00\x00\x00"+mood+"\n"), make([]byte, padding))
 }
 
-// modules keeps modules in memory; it outlives a restart.
+// modules stores modules in memory; it survives a restart.
 type modules struct {
 	mu     sync.Mutex
 	stored map[string][]byte
@@ -149,7 +149,7 @@ func (m *modules) count() int {
 	return len(m.stored)
 }
 
-// disk is what a server finds again after a restart.
+// A disk holds the data that survives a restart.
 type disk struct {
 	id        string
 	log       *raft.InmemStore
@@ -161,10 +161,10 @@ func newDisk() *disk {
 	return &disk{"s1", raft.NewInmemStore(), raft.NewInmemSnapshotStore(), &modules{stored: map[string][]byte{}}}
 }
 
-// settableLog is the log of a server that is made before its node.
+// A settableLog is the log of a server that is created before its Raft node.
 type settableLog struct {
 	*raftnode.Node
-	// fails is asked before every entry; nil: none fails.
+	// fails is called before every entry; nil: no entry fails.
 	fails func(replication.Command) error
 	sent  atomic.Int64 // chunks
 }
@@ -181,7 +181,7 @@ func (l *settableLog) Apply(ctx context.Context, e *replication.Entry) (*replica
 	return l.Node.Apply(ctx, e)
 }
 
-// testServer is a server of one.
+// A testServer is a cluster of one server.
 type testServer struct {
 	*server.Server
 	t        *testing.T
@@ -196,7 +196,7 @@ type testServer struct {
 	entries []replication.Applied
 }
 
-// startServer starts a server of one on a disk, and waits until it leads.
+// startServer starts a cluster of one server on a disk, and waits until it leads.
 func startServer(t *testing.T, d *disk, change ...func(*server.Config, *registry.PolicyOptions)) *testServer {
 	t.Helper()
 	c := newServer(t, d, change...)
@@ -205,7 +205,7 @@ func startServer(t *testing.T, d *disk, change ...func(*server.Config, *registry
 	return c
 }
 
-// newServer makes a server that does not run yet.
+// newServer returns a server that does not run yet.
 func newServer(t *testing.T, d *disk, change ...func(*server.Config, *registry.PolicyOptions)) *testServer {
 	t.Helper()
 	c := &testServer{t: t, disk: d, log: &settableLog{}, store: state.New(), shelf: &fakeHost{}, registry: prometheus.NewRegistry()}
@@ -236,14 +236,14 @@ func newServer(t *testing.T, d *disk, change ...func(*server.Config, *registry.P
 	return c
 }
 
-// open opens the log of a server of one and runs the server.
+// open opens the log of a cluster of one server, and runs the server.
 func (c *testServer) open(d *disk) {
 	c.t.Helper()
 	address, transport := raft.NewInmemTransportWithTimeout("", 25*time.Millisecond)
 	c.join(d, transport, raft.Server{ID: raft.ServerID(d.id), Address: address})
 }
 
-// startThree starts three servers, and returns them with the leader first.
+// startThree starts three servers and returns them, with the leader first.
 func startThree(t *testing.T, change ...func(*server.Config, *registry.PolicyOptions)) []*testServer {
 	t.Helper()
 	var servers []raft.Server
@@ -269,7 +269,7 @@ func startThree(t *testing.T, change ...func(*server.Config, *registry.PolicyOpt
 	return list
 }
 
-// leaderFirst waits for a leader that has taken over, and sorts it to the front.
+// leaderFirst waits for a leader with an established term, and moves it to the front.
 func leaderFirst(list []*testServer) {
 	list[0].t.Helper()
 	list[0].waitFor("somebody leads", func() bool {
@@ -315,14 +315,14 @@ func (c *testServer) observe(list []replication.Applied) {
 	c.Observe(list)
 }
 
-// restart stops the server and starts another on its disk.
+// restart stops the server and starts another one on its disk.
 func (c *testServer) restart(change ...func(*server.Config, *registry.PolicyOptions)) *testServer {
 	c.t.Helper()
 	c.stop()
 	return startServer(c.t, c.disk, change...)
 }
 
-// ready is why the server is not.
+// ready returns the failed readiness checks.
 func (c *testServer) ready() string {
 	var why []string
 	for _, check := range c.Ready(c.t.Context()) {
@@ -333,10 +333,10 @@ func (c *testServer) ready() string {
 	return strings.Join(why, "; ")
 }
 
-// waitTimeout bounds how long a test waits for what must come.
+// waitTimeout limits how long a test waits.
 const waitTimeout = 30 * time.Second
 
-// waitFor waits for something that must come.
+// waitFor waits until a condition holds.
 func (c *testServer) waitFor(what string, is func() bool) {
 	c.t.Helper()
 	deadline := time.Now().Add(waitTimeout)
@@ -373,7 +373,7 @@ func (c *testServer) activate(v *model.PolicyVersion) {
 	}
 }
 
-// role is what the state says of policy p.
+// role returns the state of policy p.
 func (c *testServer) role() model.PolicyState {
 	if s := c.Snapshot().PolicyState("p"); s != nil {
 		return *s
@@ -381,7 +381,7 @@ func (c *testServer) role() model.PolicyState {
 	return model.PolicyState{}
 }
 
-// activeVersion is the version of p that decides on the server.
+// activeVersion returns the version of p that is active on the server.
 func (c *testServer) activeVersion() string {
 	st, err := c.PolicyStatus(c.t.Context(), "p")
 	if err != nil || st.Here == nil {
@@ -390,7 +390,7 @@ func (c *testServer) activeVersion() string {
 	return st.Here.Version
 }
 
-// expectError wants an error of a code that says something.
+// expectError checks that err has a code and contains some texts.
 func (c *testServer) expectError(err error, code apierror.Code, words ...string) {
 	c.t.Helper()
 	for _, w := range words {
@@ -400,7 +400,8 @@ func (c *testServer) expectError(err error, code apierror.Code, words ...string)
 	}
 }
 
-// fillNodes fills nodes with work that may be evicted, and lets p decide.
+// fillNodes fills nodes with allocations that can be evicted, and activates p for the
+// cluster.
 func (c *testServer) fillNodes(nodes int) {
 	c.t.Helper()
 	ctx := c.t.Context()
@@ -417,7 +418,7 @@ func (c *testServer) fillNodes(nodes int) {
 	c.waitFor("the nodes are full", func() bool { return c.running("low") == 10*nodes })
 }
 
-// setClusterPolicy makes p the cluster's policy.
+// setClusterPolicy makes p the policy of the cluster.
 func (c *testServer) setClusterPolicy() {
 	c.t.Helper()
 	config := *c.Snapshot().Config()
@@ -435,7 +436,7 @@ func (c *testServer) register(j *model.Job) {
 	}
 }
 
-// waitEstablished waits until the server decides, whatever it is not ready for.
+// waitEstablished waits until the server has established its term, even if it is not ready.
 func (c *testServer) waitEstablished() {
 	c.t.Helper()
 	c.waitFor("the server has taken over", func() bool {
@@ -454,10 +455,10 @@ func (c *testServer) running(job string) (n int) {
 	return n
 }
 
-// preemptorJob is a job for which somebody must go.
+// preemptorJob returns a job that can only be placed by eviction.
 func preemptorJob(id string) *model.Job { return coretest.Job(id).Priority(90).Ask(10, 1, 0).Obj() }
 
-// plans visits every plan that was applied.
+// plans calls visit for every applied plan.
 func (c *testServer) plans(visit func(index uint64, p *model.Plan)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -473,7 +474,7 @@ func (c *testServer) plans(visit func(index uint64, p *model.Plan)) {
 	}
 }
 
-// withClock gives a server a clock that stands still until the test moves it.
+// withClock gives a server a clock that only the test advances.
 func withClock(v *clock.Virtual) func(*server.Config, *registry.PolicyOptions) {
 	return func(c *server.Config, _ *registry.PolicyOptions) { c.Clock = v }
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/cede-scheduler/cede/core/server/apierror"
 )
 
-// slowBarrier is a log whose leader learns late what was written before it.
+// A slowBarrier is a log whose leader learns late about earlier writes.
 type slowBarrier struct {
 	Log
 	learns chan struct{}
@@ -25,12 +25,12 @@ func (l slowBarrier) Barrier(ctx context.Context) error {
 	}
 }
 
-// A server that was just elected changes no policy before it has taken over: it may
-// not know yet that a version was loaded anew, or taken out of service.
+// A server that was just elected changes no policy before its term is established: it may
+// not have applied that a version was loaded again or disabled.
 func TestPolicies_RequireEstablishedLeader(t *testing.T) {
 	var learns chan struct{}
 	change := func(c *Config) {
-		learns = make(chan struct{}) // of the bubble in which time is virtual
+		learns = make(chan struct{}) // of the bubble with virtual time
 		c.Log = slowBarrier{c.Log, learns}
 	}
 	runServers(t, 1, change, func(w *harness) {

@@ -34,8 +34,8 @@ func TestActivatePolicy_RefusesVersionThatFailedCheck(t *testing.T) {
 	}
 }
 
-// What is linked in under one name and loaded under another has one id: the calls of the
-// test are those of the copy that was loaded.
+// A policy that is both built in under one name and loaded under another has one version
+// ID. The calls of the check count only for the loaded copy.
 func TestPolicyStatus_ExcludesCallsOfOtherCopy(t *testing.T) {
 	c := startServer(t, newDisk())
 	v, err := c.LoadPolicy(t.Context(), policy.LoadRequest{Name: "rules", Builtin: policy.DefaultName})
@@ -114,8 +114,8 @@ func TestUnloadPolicy_DeletesModuleWithLastVersion(t *testing.T) {
 	}
 }
 
-// Versions take turns while workers preempt: nothing is dropped, every plan is of
-// one version, and of one that was active.
+// Versions alternate while workers preempt: nothing is dropped, and every plan is made by
+// exactly one version that was active.
 func TestActivatePolicy_DropsNothingUnderLoad(t *testing.T) {
 	jobs, nodes := 120, 20
 	if os.Getenv("CEDE_SOAK") != "" {
@@ -243,7 +243,7 @@ func TestShadowPolicy_ReportsDifferencesAndAppliesNothing(t *testing.T) {
 	c.waitFor("the shadow is gone", func() bool { return shadow() == nil })
 }
 
-// The first version of all may be tried before any other policy was ever active.
+// The first version ever may be shadowed before any other policy was active.
 func TestShadowPolicy_WithoutActivePolicy(t *testing.T) {
 	c := startServer(t, newDisk())
 	first := c.load("last")
@@ -352,7 +352,7 @@ func TestTryPolicy_RollsBackUnlessConfirmed(t *testing.T) {
 		t.Errorf("confirmed: %+v", s)
 	}
 	v.AdvanceTo(v.Now().Add(time.Hour))
-	c.load("third") // the server has looked at the state since
+	c.load("third") // the server has observed the state since
 	if c.activeVersion() != two.ID {
 		t.Error("rolled back although it was confirmed")
 	}
@@ -389,14 +389,14 @@ func TestPolicies_SurviveRestartInEveryPhase(t *testing.T) {
 	}
 	restart("the trial", func() bool { return c.activeVersion() == two.ID && c.role().Until != 0 })
 	c.stop()
-	v.AdvanceTo(v.Now().Add(2 * time.Hour)) // the trial ends while nobody runs
+	v.AdvanceTo(v.Now().Add(2 * time.Hour)) // the trial ends while no server runs
 	c = startServer(t, c.disk, withClock(v))
 	c.waitFor("the trial is over", func() bool { return c.activeVersion() == one.ID && c.role().Until == 0 })
 	restart("what was rolled back to", func() bool { return c.activeVersion() == one.ID })
 }
 
-// What is active is in the state, and so is a trial: every server follows, and a
-// new leader ends what an old one began.
+// The state holds the active version and the trial. Every server follows it, and a new
+// leader ends the trial of the previous one.
 func TestPolicies_TrialSurvivesChangeOfLeader(t *testing.T) {
 	v := clock.NewVirtual(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 	all := startThree(t, withClock(v))
@@ -436,13 +436,13 @@ func TestPolicies_RestoreFromSnapshot(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.stop()
-	c.disk.modules = &modules{stored: map[string][]byte{}} // only what the snapshot brings
+	c.disk.modules = &modules{stored: map[string][]byte{}} // only the contents of the snapshot
 	c = startServer(t, c.disk)
 	c.waitFor("what is active comes back", func() bool { return c.activeVersion() == one.ID })
 }
 
-// A server that cannot open what is active decides nothing and says so; it goes
-// on as soon as something else is active.
+// A server that cannot open the active version decides nothing and reports it. It continues
+// as soon as another version is active.
 func TestPolicies_ServerWithoutActiveVersionDecidesNothing(t *testing.T) {
 	c := startServer(t, newDisk())
 	one, two := c.load("first"), c.load("last")
@@ -531,8 +531,8 @@ func TestPolicyMetrics_MatchContract(t *testing.T) {
 	}
 }
 
-// A plan is of the version that made it: whichever way another one came to decide, it is
-// a difference, and where nobody is evicted none.
+// A plan belongs to the version that made it. However another version became active, it is
+// a difference, unless the plan evicts nothing.
 func TestPlanJob_ConflictsWhenPolicyVersionChanged(t *testing.T) {
 	c := startServer(t, newDisk())
 	one, two := c.load("first"), c.load("last")

@@ -137,7 +137,7 @@ func TestLoadPolicy_RejectsModuleWithWrongDigest(t *testing.T) {
 	if refusal := apply(&replication.LoadPolicy{Version: &forged}); refusal == nil {
 		t.Error("a module was taken that is not what its digest says")
 	}
-	if err := c.disk.modules.PutChunk(v.Digest, 0, moduleOf("last", 0)); err != nil { // the disk rots
+	if err := c.disk.modules.PutChunk(v.Digest, 0, moduleOf("last", 0)); err != nil { // the disk corrupts the module
 		t.Fatal(err)
 	}
 	rotten := c.load("first", func(r *policy.LoadRequest) { r.Config = []byte(`{"knob":2}`) })
@@ -146,7 +146,7 @@ func TestLoadPolicy_RejectsModuleWithWrongDigest(t *testing.T) {
 	}
 	_, err := c.ActivatePolicy(t.Context(), "p", rotten.ID)
 	c.expectError(err, apierror.CodeConflict, "damaged")
-	if err := c.disk.modules.PutChunk(v.Digest, 0, moduleOf("first", 0)); err != nil { // and is mended
+	if err := c.disk.modules.PutChunk(v.Digest, 0, moduleOf("first", 0)); err != nil { // and is repaired
 		t.Fatal(err)
 	}
 	if mended := c.load("first", func(r *policy.LoadRequest) { r.Config = []byte(`{"knob":2}`) }); !mended.Checks["s1"].OK {
@@ -180,8 +180,8 @@ func TestLoadPolicy_RequiresSignatureIfConfigured(t *testing.T) {
 	strict.expectError(err, apierror.CodeInvalid, "not signed")
 }
 
-// Modules that lie, spin, trap and write where they must not: whatever becomes of
-// them, the server goes on.
+// Modules that return wrong results, loop, trap or write out of bounds do not affect the
+// server.
 func TestLoadPolicy_SurvivesHostileModules(t *testing.T) {
 	host, err := wasm.NewHost(wasm.Options{})
 	if err != nil {

@@ -7,13 +7,13 @@ import (
 	"github.com/cede-scheduler/cede/core/coretest"
 )
 
-// A server that restarts alone has a log and no state: it does not know how much of the
-// log is committed before a leader says so, and must not pass that off as a state.
+// A server that restarts alone has a log but no state: it does not know the commit index
+// before a leader sends it, and must not report an empty state as current.
 func TestReady_NotCaughtUpBeforeLeaderIsKnown(t *testing.T) {
 	runServersInPool(t, newMemberPool, 3, nil, func(w *harness) {
 		w.waitVoters("s1", "s2", "s3")
 		w.registerJob(coretest.Job("web"))
-		time.Sleep(time.Minute) // it asks now and then
+		time.Sleep(time.Minute) // it checks periodically
 		for _, m := range w.members {
 			if !m.server.CaughtUp() {
 				t.Errorf("%s has a leader, and is not informed", m.id)

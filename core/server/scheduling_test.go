@@ -12,9 +12,9 @@ import (
 	"github.com/cede-scheduler/cede/core/server/eventsink"
 )
 
-// A hand-over to a server that stops at the same moment ends by itself after a
-// while; Raft cannot be told to give it up. Nor does it answer an entry that it
-// took in the moment in which it was shut down (core/replication/DESIGN.md).
+// A leadership transfer to a server that stops at the same moment ends only after a
+// timeout, and cannot be cancelled. Raft also never completes an entry that it accepted
+// while it was shut down (core/replication/DESIGN.md).
 func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m,
 		goleak.IgnoreAnyFunction("github.com/hashicorp/raft.(*Raft).leadershipTransfer"),

@@ -18,14 +18,15 @@ import (
 	"github.com/cede-scheduler/cede/core/state/apply"
 )
 
-// newTracing gives every server a tracer that one recorder hears; each says by whom.
+// newTracing returns a change of the configuration that gives every server a tracer, with
+// the server as attribute, and the recorder of all spans.
 func newTracing() (*tracetest.SpanRecorder, func(*Config)) {
 	spans := tracetest.NewSpanRecorder()
 	provider := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans))
 	return spans, func(c *Config) { c.Tracer = provider.Tracer(c.ID) }
 }
 
-// underTrace is a context as a request brings it that belongs to a trace of its caller.
+// underTrace returns a context with the trace of a caller, as a request has.
 func underTrace(ctx context.Context) (context.Context, trace.TraceID) {
 	caller := trace.NewSpanContext(trace.SpanContextConfig{
 		TraceID: trace.TraceID{1, 2, 3}, SpanID: trace.SpanID{4, 5, 6}, TraceFlags: trace.FlagsSampled, Remote: true,
@@ -33,7 +34,7 @@ func underTrace(ctx context.Context) (context.Context, trace.TraceID) {
 	return trace.ContextWithRemoteSpanContext(ctx, caller), caller.TraceID()
 }
 
-// spansNamed is the spans of a trace with a name.
+// spansNamed returns the spans of a trace with a name.
 func spansNamed(spans *tracetest.SpanRecorder, of trace.TraceID, name string) (list []sdktrace.ReadOnlySpan) {
 	for _, s := range spans.Ended() {
 		if s.SpanContext().TraceID() == of && s.Name() == name {
@@ -43,7 +44,7 @@ func spansNamed(spans *tracetest.SpanRecorder, of trace.TraceID, name string) (l
 	return list
 }
 
-// registerTraced has a job that evicts another one registered under a trace.
+// registerTraced registers a job under a trace. The job evicts another one.
 func (w *harness) registerTraced(id string) trace.TraceID {
 	ctx, of := underTrace(w.ctx)
 	w.mustCall(func(s *Server) error {
@@ -55,8 +56,8 @@ func (w *harness) registerTraced(id string) trace.TraceID {
 	return of
 }
 
-// expectChain holds a trace to the order in which each span begins the next. Whoever
-// was evicted is looked at in the same trace, after.
+// expectChain checks that the spans of a trace form a chain. The evaluation of the victim's
+// job belongs to the same trace.
 func expectChain(t *testing.T, spans *tracetest.SpanRecorder, of trace.TraceID) (register, process sdktrace.ReadOnlySpan) {
 	t.Helper()
 	first := map[string]sdktrace.ReadOnlySpan{}
@@ -95,7 +96,7 @@ func TestTraces_CoverJobFromRegistrationToStart(t *testing.T) {
 	})
 }
 
-// The leader has no workers, so that another server's take what it hands out.
+// The leader has no workers, so that those of another server dequeue.
 func TestTraces_PropagateToOtherServers(t *testing.T) {
 	spans, change := newTracing()
 	runServersInPool(t, newMemberPool, 3, change, func(w *harness) {
@@ -122,7 +123,7 @@ func TestTraces_PropagateToOtherServers(t *testing.T) {
 	})
 }
 
-// Who waits for room is looked at again under the trace that it came with.
+// A blocked evaluation is processed again under its original trace.
 func TestTraces_ContinueWhenBlockedEvalIsPlaced(t *testing.T) {
 	spans, change := newTracing()
 	runServers(t, 1, change, func(w *harness) {
@@ -147,15 +148,15 @@ func TestTraces_ContinueWhenBlockedEvalIsPlaced(t *testing.T) {
 	})
 }
 
-// An allocation starts once: a report that names it twice is one start, and what its
-// node says of it later, that it runs among it, is no other.
+// An allocation starts once: a report that lists it twice is one start, and later reports
+// that it runs are none.
 func TestTraces_RecordAllocationStartOnce(t *testing.T) {
 	spans, change := newTracing()
 	runServers(t, 1, change, func(w *harness) {
 		ctx, of := underTrace(w.ctx)
 		w.addNodes(1)
 		m := w.machines["n000"]
-		m.stop() // it is spoken for here
+		m.stop() // the test reports for it
 		w.mustCall(func(s *Server) error {
 			_, err := s.RegisterJob(ctx, coretest.Job("web").Count(2).Ask(100, 100, 0).Obj(), endpoint.RegisterOptions{ExplicitPriority: true})
 			return err
@@ -191,8 +192,8 @@ func TestTraces_RecordAllocationStartOnce(t *testing.T) {
 	})
 }
 
-// A binding's registration begins a trace as a job's does, and what is done for it
-// belongs to it: the work of a worker, the policy that is asked, the plan.
+// The registration of a binding starts a trace as that of a job does. The trace includes
+// the processing, the policy calls and the plan.
 func TestTraces_CoverBindingFromRegistration(t *testing.T) {
 	spans, change := newTracing()
 	runServers(t, 1, change, func(w *harness) {

@@ -10,10 +10,10 @@ import (
 	"github.com/cede-scheduler/cede/core/state/apply"
 )
 
-// halves is a job that goes whole, with an instance on each of n1 and n2, and two
-// that wait for n1 since index 2. At index 3 the instance on n2 ends: nothing
-// happens on n1, but who kept the other there is gone.
-func halves(q *queue) (ended *state.Snapshot) {
+// newCohort applies an all-or-none job with an instance on each of n1 and n2, and two jobs
+// that are blocked on n1 since index 2. At index 3 the instance on n2 ends: n1 does not
+// change, but the instance there may now be evicted.
+func newCohort(q *queue) (ended *state.Snapshot) {
 	whole := coretest.Job("whole").Type(model.JobBatch).Priority(10).Ask(5, 0, 0).Change(func(j *model.Job) { j.AllOrNone = true }).Obj()
 	brief := &model.Allocation{}
 	q.apply(func(txn *state.Txn) []*model.Evaluation {
@@ -51,7 +51,7 @@ func halves(q *queue) (ended *state.Snapshot) {
 	return q.store.Snapshot()
 }
 
-func (q *queue) wants(job string) broker.Delivery {
+func (q *queue) expectNext(job string) broker.Delivery {
 	q.t.Helper()
 	d := q.next()
 	if d.Eval.JobID != job {
@@ -63,31 +63,31 @@ func (q *queue) wants(job string) broker.Delivery {
 	return d
 }
 
-// The first may go elsewhere. Then the second is asked, as of what woke the first:
-// the last change on the node itself it has seen.
+// The first one may be placed on another node. Then the second one is offered the change
+// that unblocked the first: it has already seen the last change of the node itself.
 func TestFeedSettle_OffersNodeOfEndedMemberToNextEval(t *testing.T) {
 	q := newQueue(t)
-	ended := halves(q)
+	ended := newCohort(q)
 	if got := ended.ChangedCohortNodes(); len(got) != 1 || got[0] != "n1" {
 		t.Fatalf("mates on %v", got)
 	}
 	q.feed.Freed(ended, 1, ended.ChangedCohortNodes()...)
-	d := q.wants("first")
+	d := q.expectNext("first")
 	if err := q.broker.Ack(d.Eval.ID, d.Token, ended.Index()); err != nil {
 		t.Fatal(err)
 	}
 	if !q.feed.RetryDeferred(ended, 1) {
 		t.Fatal("the second sleeps on")
 	}
-	q.wants("second")
+	q.expectNext("second")
 }
 
-// The server that led before ended with the change, and woke nobody.
+// The previous leader stopped at the change, and unblocked nothing.
 func TestFeedRestore_OffersNodeOfEndedMember(t *testing.T) {
 	q := newQueue(t)
-	ended := halves(q)
+	ended := newCohort(q)
 	q.broker.Disable()
 	q.broker.Enable()
 	q.feed.Restore(ended, 1, 0)
-	q.wants("first")
+	q.expectNext("first")
 }

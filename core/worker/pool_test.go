@@ -24,8 +24,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// desk is a broker with workers whose planner a test holds in its hand.
-type desk struct {
+// A fixture is a broker with workers whose planner the test controls.
+type fixture struct {
 	t      *testing.T
 	broker *broker.Broker
 	store  *state.Store
@@ -35,16 +35,16 @@ type desk struct {
 	plan    func(ctx context.Context, p *model.Plan) (*model.PlanResult, error)
 	written []*model.Evaluation
 	busy    int
-	busiest int
+	maxBusy int
 }
 
-func newDesk(t *testing.T, workers int, change func(*worker.Config)) *desk {
+func newFixture(t *testing.T, workers int, change func(*worker.Config)) *fixture {
 	t.Helper()
 	b, err := broker.New(broker.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &desk{t: t, broker: b, store: coretest.FilledStore(4, 0)}
+	d := &fixture{t: t, broker: b, store: coretest.FilledStore(4, 0)}
 	b.Enable()
 	policies := coretest.Policies(func() sdk.Policy { return nomad.New() })
 	t.Cleanup(policies.Unpin)
@@ -65,11 +65,11 @@ func newDesk(t *testing.T, workers int, change func(*worker.Config)) *desk {
 	return d
 }
 
-func (d *desk) Dequeue(ctx context.Context) (broker.Delivery, error) {
+func (d *fixture) Dequeue(ctx context.Context) (broker.Delivery, error) {
 	return d.broker.Dequeue(ctx, nil, 0)
 }
 
-func (d *desk) Submit(ctx context.Context, p *model.Plan) (*model.PlanResult, error) {
+func (d *fixture) Submit(ctx context.Context, p *model.Plan) (*model.PlanResult, error) {
 	token, err := broker.ParseToken(p.EvalToken)
 	if err != nil {
 		return nil, err
@@ -80,7 +80,7 @@ func (d *desk) Submit(ctx context.Context, p *model.Plan) (*model.PlanResult, er
 	defer func() { _ = d.broker.ResumeTimer(p.EvalID, token) }()
 	d.mu.Lock()
 	d.busy++
-	d.busiest = max(d.busiest, d.busy)
+	d.maxBusy = max(d.maxBusy, d.busy)
 	plan := d.plan
 	d.mu.Unlock()
 	defer func() {
@@ -91,15 +91,15 @@ func (d *desk) Submit(ctx context.Context, p *model.Plan) (*model.PlanResult, er
 	return plan(ctx, p)
 }
 
-func (d *desk) WriteEvals(_ context.Context, _ broker.Delivery, evals ...*model.Evaluation) error {
+func (d *fixture) WriteEvals(_ context.Context, _ broker.Delivery, evals ...*model.Evaluation) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.written = append(d.written, evals...)
 	return nil
 }
 
-// job has an evaluation of a job of its own wait for a worker.
-func (d *desk) job(id string) {
+// addJob enqueues an evaluation of a new job.
+func (d *fixture) addJob(id string) {
 	j := coretest.Job(id).Ask(10, 10, 10).Obj()
 	snap := coretest.PutJobs(d.store, j)
 	e := coretest.Eval(j)
@@ -119,7 +119,7 @@ func rejected(_ context.Context, p *model.Plan) (*model.PlanResult, error) {
 	return &model.PlanResult{Rejected: []model.Rejection{{Group: 0, Reason: "no"}}, RefreshIndex: p.SnapshotIndex}, nil
 }
 
-func (d *desk) run() (stop func()) {
+func (d *fixture) run() (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
@@ -132,38 +132,38 @@ func (d *desk) run() (stop func()) {
 	}
 }
 
-func (d *desk) locked(f func()) {
+func (d *fixture) locked(f func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	f()
 }
 
-func (d *desk) counts() broker.Counts {
+func (d *fixture) counts() broker.Counts {
 	stats := d.broker.Stats()
 	return stats.Total()
 }
 
 func TestPool_ProcessesConcurrentlyAndResizes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDesk(t, 3, nil)
+		d := newFixture(t, 3, nil)
 		d.plan = func(ctx context.Context, p *model.Plan) (*model.PlanResult, error) {
 			time.Sleep(time.Second)
 			return committed(ctx, p)
 		}
 		defer d.run()()
 		for _, id := range []string{"a", "b", "c", "d", "e", "f"} {
-			d.job(id)
+			d.addJob(id)
 		}
 		time.Sleep(3 * time.Second)
 		d.locked(func() {
-			if d.busiest != 3 || len(d.written) != 6 {
-				t.Errorf("%d plans at a time, %d evaluations written, want 3 and 6", d.busiest, len(d.written))
+			if d.maxBusy != 3 || len(d.written) != 6 {
+				t.Errorf("%d plans at a time, %d evaluations written, want 3 and 6", d.maxBusy, len(d.written))
 			}
-			d.busiest = 0
+			d.maxBusy = 0
 		})
 		d.pool.Resize(0)
-		synctest.Wait() // who waited for work has gone home
-		d.job("g")
+		synctest.Wait() // idle workers have stopped
+		d.addJob("g")
 		time.Sleep(time.Minute)
 		if c := d.counts(); c.Ready != 1 {
 			t.Errorf("a pool of none left %+v, want one ready", c)
@@ -175,31 +175,31 @@ func TestPool_ProcessesConcurrentlyAndResizes(t *testing.T) {
 			t.Errorf("a pool that is held left %+v, want one ready", c)
 		}
 		d.pool.Release("policies")
-		d.job("h")
+		d.addJob("h")
 		time.Sleep(3 * time.Second)
 		d.locked(func() {
-			if d.busiest != 1 || len(d.written) != 8 {
-				t.Errorf("%d plans at a time, %d evaluations written, want 1 and 8", d.busiest, len(d.written))
+			if d.maxBusy != 1 || len(d.written) != 8 {
+				t.Errorf("%d plans at a time, %d evaluations written, want 1 and 8", d.maxBusy, len(d.written))
 			}
 		})
 	})
 }
 
-// A plan may wait in the queue for longer than a lease; another worker must not
-// get the evaluation meanwhile.
+// A plan may be queued for longer than a lease; the evaluation must not be delivered to
+// another worker meanwhile.
 func TestWorker_HoldsLeaseWhilePlanIsQueued(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDesk(t, 2, nil)
+		d := newFixture(t, 2, nil)
 		d.plan = func(ctx context.Context, p *model.Plan) (*model.PlanResult, error) {
 			time.Sleep(10 * time.Minute)
 			return committed(ctx, p)
 		}
 		defer d.run()()
-		d.job("a")
+		d.addJob("a")
 		time.Sleep(11 * time.Minute)
 		d.locked(func() {
-			if d.busiest != 1 || len(d.written) != 1 {
-				t.Errorf("%d plans at a time, %d evaluations written, want 1 and 1", d.busiest, len(d.written))
+			if d.maxBusy != 1 || len(d.written) != 1 {
+				t.Errorf("%d plans at a time, %d evaluations written, want 1 and 1", d.maxBusy, len(d.written))
 			}
 		})
 		if c := d.counts(); c != (broker.Counts{}) {
@@ -210,10 +210,10 @@ func TestWorker_HoldsLeaseWhilePlanIsQueued(t *testing.T) {
 
 func TestWorker_RenewsLeaseWhileProcessing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDesk(t, 2, func(c *worker.Config) { c.States = slowStates{c.States} })
+		d := newFixture(t, 2, func(c *worker.Config) { c.States = slowStates{c.States} })
 		d.plan = committed
 		defer d.run()()
-		d.job("a")
+		d.addJob("a")
 		time.Sleep(4 * time.Minute)
 		d.locked(func() {
 			if len(d.written) != 1 {
@@ -223,7 +223,7 @@ func TestWorker_RenewsLeaseWhileProcessing(t *testing.T) {
 	})
 }
 
-// slowStates takes three leases to answer.
+// slowStates take three leases to return.
 type slowStates struct{ worker.States }
 
 func (s slowStates) WaitIndex(ctx context.Context, index uint64) (*state.Snapshot, error) {
@@ -233,10 +233,10 @@ func (s slowStates) WaitIndex(ctx context.Context, index uint64) (*state.Snapsho
 
 func TestWorker_RetriesLaterAfterRepeatedRejections(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDesk(t, 1, func(c *worker.Config) { c.Retry = time.Minute })
+		d := newFixture(t, 1, func(c *worker.Config) { c.Retry = time.Minute })
 		d.plan = rejected
 		defer d.run()()
-		d.job("a")
+		d.addJob("a")
 		time.Sleep(time.Second)
 		d.locked(func() {
 			if len(d.written) != 2 {
@@ -256,11 +256,11 @@ func TestWorker_RetriesLaterAfterRepeatedRejections(t *testing.T) {
 	})
 }
 
-// Plans that others overtake are made again at once, more often than those that the
-// state at hand rejects.
+// Plans that were overtaken are retried at once, more often than plans that the current
+// state rejects.
 func TestWorker_RetriesOvertakenPlansAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDesk(t, 1, func(c *worker.Config) { c.Retry = time.Minute })
+		d := newFixture(t, 1, func(c *worker.Config) { c.Retry = time.Minute })
 		lost := 0
 		d.plan = func(ctx context.Context, p *model.Plan) (*model.PlanResult, error) {
 			if lost == 15 {
@@ -272,7 +272,7 @@ func TestWorker_RetriesOvertakenPlansAtOnce(t *testing.T) {
 			return &model.PlanResult{Rejected: []model.Rejection{{Reason: "another was faster"}}, RefreshIndex: index}, nil
 		}
 		defer d.run()()
-		d.job("a")
+		d.addJob("a")
 		time.Sleep(time.Second)
 		d.locked(func() {
 			if len(d.written) != 1 || d.written[0].Status != model.EvalComplete || lost != 15 {
@@ -282,20 +282,21 @@ func TestWorker_RetriesOvertakenPlansAtOnce(t *testing.T) {
 	})
 }
 
-// Somebody ended it whose answer got lost, on a state that nobody knows. The job may have
-// changed since, and who came for that waits behind it: were it taken for done, they would
-// be taken for covered, and nobody would look at the job any more.
+// The worker that completed the evaluation lost the response, and the snapshot that it used
+// is unknown. The job may have changed since, and its newer evaluation waits behind this
+// one: if this one were acked unprocessed, the newer one would count as covered, and the
+// job would never be evaluated.
 func TestWorker_ReprocessesTerminalEvaluation(t *testing.T) {
 	for name, c := range map[string]struct {
 		ask  int64
 		want []model.EvalStatus
 	}{
 		"room":    {10, []model.EvalStatus{model.EvalComplete}},
-		"no room": {1_000_000, []model.EvalStatus{model.EvalComplete, model.EvalBlocked}}, // another one: what is over is never blocked again
+		"no room": {1_000_000, []model.EvalStatus{model.EvalComplete, model.EvalBlocked}}, // another one: a terminal evaluation is never blocked again
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				d := newDesk(t, 1, nil)
+				d := newFixture(t, 1, nil)
 				d.plan = committed
 				j := coretest.Job("a").Ask(c.ask, 10, 10).Obj()
 				e := coretest.Eval(j)
@@ -333,7 +334,7 @@ func TestPool_StopsWithinGracePeriod(t *testing.T) {
 		done  int
 	}{{time.Second, time.Second, 1}, {time.Hour, 5 * time.Second, 0}} {
 		synctest.Test(t, func(t *testing.T) {
-			d := newDesk(t, 1, nil)
+			d := newFixture(t, 1, nil)
 			d.plan = func(ctx context.Context, p *model.Plan) (*model.PlanResult, error) {
 				select {
 				case <-time.After(c.takes):
@@ -343,8 +344,8 @@ func TestPool_StopsWithinGracePeriod(t *testing.T) {
 				}
 			}
 			stop := d.run()
-			d.job("a")
-			d.job("b")
+			d.addJob("a")
+			d.addJob("b")
 			synctest.Wait()
 			from := time.Now()
 			stop()
@@ -366,7 +367,7 @@ func TestPool_BacksOffWhenQueueFails(t *testing.T) {
 		from := time.Now()
 		p := worker.NewPool(worker.PoolConfig{
 			Clock: clock.Real{}, New: func() *worker.Worker { return worker.New(worker.Config{}) },
-			Source: source(func(context.Context) (broker.Delivery, error) {
+			Source: dequeueFunc(func(context.Context) (broker.Delivery, error) {
 				mu.Lock()
 				defer mu.Unlock()
 				at = append(at, time.Since(from))
@@ -387,6 +388,6 @@ func TestPool_BacksOffWhenQueueFails(t *testing.T) {
 	})
 }
 
-type source func(context.Context) (broker.Delivery, error)
+type dequeueFunc func(context.Context) (broker.Delivery, error)
 
-func (s source) Dequeue(ctx context.Context) (broker.Delivery, error) { return s(ctx) }
+func (s dequeueFunc) Dequeue(ctx context.Context) (broker.Delivery, error) { return s(ctx) }

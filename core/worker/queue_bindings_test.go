@@ -14,7 +14,7 @@ import (
 	"github.com/cede-scheduler/cede/core/worker"
 )
 
-// queue is the queue of bindings over a state: what is applied is fed to it.
+// A queue is a broker with a feed over a state: what is applied is passed to the feed.
 type queue struct {
 	t      *testing.T
 	store  *state.Store
@@ -31,7 +31,7 @@ func newQueue(t *testing.T) *queue {
 	return &queue{t, state.New(), b, worker.Feed{Broker: b, Blocked: broker.NewBlocked(b), Policies: coretest.Policies()}}
 }
 
-// apply does what an entry of the log would.
+// apply applies a change like an entry of the log.
 func (q *queue) apply(do func(*state.Txn) []*model.Evaluation) {
 	txn := q.store.Begin(q.store.Snapshot().Index() + 1)
 	evals := do(txn)
@@ -63,8 +63,8 @@ func (q *queue) next() broker.Delivery {
 	return d
 }
 
-// Karmada loses a priority that is raised while the binding is queued, and serves
-// the old one when it is raised during the work (karmada-io/karmada, probed at 1.19).
+// Karmada loses a priority that is raised while the binding is queued, and uses the old one
+// if it is raised during processing (karmada-io/karmada, tested with 1.19).
 func TestBindingQueue_UsesCurrentPriority(t *testing.T) {
 	q := newQueue(t)
 	q.submit("x", 1)
@@ -74,7 +74,7 @@ func TestBindingQueue_UsesCurrentPriority(t *testing.T) {
 	if d.Eval.JobID != "x" || d.Eval.Priority != 9 {
 		t.Fatalf("first comes %s of priority %d, want x of 9", d.Eval.JobID, d.Eval.Priority)
 	}
-	q.submit("x", 2) // while it is being worked on
+	q.submit("x", 2) // while it is processed
 	if err := q.broker.Ack(d.Eval.ID, d.Token, q.store.Snapshot().Index()-1); err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +88,7 @@ func TestBindingQueue_UsesCurrentPriority(t *testing.T) {
 	}
 }
 
-// What is made of an old copy after the change counts by the new priority, too.
+// Results that are made from an old copy after the change have the new priority as well.
 func TestBindingQueue_RanksFollowUpsByCurrentPriority(t *testing.T) {
 	q := newQueue(t)
 	q.submit("x", 1)
@@ -104,15 +104,15 @@ func TestBindingQueue_RanksFollowUpsByCurrentPriority(t *testing.T) {
 	}
 }
 
-// Of equal priority who came first is served first, however often others made it
-// try again.
+// Bindings of equal priority are processed in order of arrival, however often others caused
+// a retry.
 func TestBindingQueue_ServesEqualPrioritiesByArrival(t *testing.T) {
 	q := newQueue(t)
 	for _, id := range []string{"first", "second", "third"} {
 		q.submit(id, 3)
 	}
 	d := q.next()
-	q.apply(func(txn *state.Txn) []*model.Evaluation { // first finds no room, and waits by another evaluation
+	q.apply(func(txn *state.Txn) []*model.Evaluation { // the first one finds no capacity, and is blocked in another evaluation
 		done := *d.Eval
 		done.Status = model.EvalComplete
 		again := &model.Evaluation{ID: "again", Namespace: "default", JobID: "first", Type: model.JobBinding, Previous: d.Eval.ID}
@@ -131,8 +131,8 @@ func TestBindingQueue_ServesEqualPrioritiesByArrival(t *testing.T) {
 	}
 }
 
-// With the gate off bindings are queued as they come, and those that wait when it
-// is turned at once go by what it says now.
+// With the gate off, bindings are queued in order of arrival. Queued ones follow the gate
+// as soon as it changes.
 func TestBindingQueue_FollowsPriorityGate(t *testing.T) {
 	q := newQueue(t)
 	gate := func(on bool) {

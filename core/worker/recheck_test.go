@@ -14,14 +14,14 @@ import (
 	"github.com/cede-scheduler/cede/core/state"
 )
 
-// Planning takes a while. What a policy wants to be asked about again a moment
-// later must not be lost because that moment has passed meanwhile.
+// Planning takes time. A recheck that a policy requests for a moment later must not be lost
+// because that moment has passed meanwhile.
 func TestWorker_RetainsRecheckThatElapsedWhilePlanning(t *testing.T) {
 	begun := time.Unix(1000, 0)
 	w := New(Config{Clock: clock.NewVirtual(begun.Add(time.Second)), NewEvalID: func() string { return "new" }})
 	for recheck, want := range map[int64]bool{
 		begun.Add(time.Millisecond).UnixNano(): true,
-		begun.UnixNano():                       false, // asks for what it has just been asked
+		begun.UnixNano():                       false, // the time of this call
 		0:                                      false,
 	} {
 		out := &scheduler.Outcome{
@@ -38,29 +38,29 @@ func TestWorker_RetainsRecheckThatElapsedWhilePlanning(t *testing.T) {
 	}
 }
 
-// slowDesk is a leader to a worker whose clock is behind.
-type slowDesk struct {
+// A recordingQueue is a queue and planner that records plans and results.
+type recordingQueue struct {
 	plans   []*model.Plan
 	written []*model.Evaluation
 }
 
-func (*slowDesk) Ack(context.Context, string, broker.Token, uint64) error { return nil }
-func (*slowDesk) Nack(context.Context, string, broker.Token) error        { return nil }
-func (*slowDesk) Renew(context.Context, string, broker.Token) error       { return nil }
+func (*recordingQueue) Ack(context.Context, string, broker.Token, uint64) error { return nil }
+func (*recordingQueue) Nack(context.Context, string, broker.Token) error        { return nil }
+func (*recordingQueue) Renew(context.Context, string, broker.Token) error       { return nil }
 
-func (d *slowDesk) Submit(_ context.Context, p *model.Plan) (*model.PlanResult, error) {
+func (d *recordingQueue) Submit(_ context.Context, p *model.Plan) (*model.PlanResult, error) {
 	d.plans = append(d.plans, p)
 	return &model.PlanResult{Committed: []int{0}}, nil
 }
 
-func (d *slowDesk) WriteEvals(_ context.Context, _ broker.Delivery, evals ...*model.Evaluation) error {
+func (d *recordingQueue) WriteEvals(_ context.Context, _ broker.Delivery, evals ...*model.Evaluation) error {
 	d.written = append(d.written, evals...)
 	return nil
 }
 
-// The leader hands out an evaluation that waited until a claim expires, to a server whose
-// clock says that this is five minutes ahead. It claims anew; by that server's clock it would
-// keep what has expired for everybody else, and nobody would ever look at it again.
+// The leader delivers an evaluation that was delayed until a claim expires, to a server
+// whose clock is five minutes slow. The binding claims again. By the clock of that server,
+// the expired claim would still be reserved, and nothing would evaluate it again.
 func TestWorker_DeliveredRecheckHasElapsed(t *testing.T) {
 	expiry := time.Unix(10_000, 0)
 	txn := state.New().Begin(1)
@@ -84,9 +84,9 @@ func TestWorker_DeliveredRecheckHasElapsed(t *testing.T) {
 	snap := txn.Snapshot()
 	policies := coretest.Policies()
 	t.Cleanup(policies.Unpin)
-	desk := &slowDesk{}
+	desk := &recordingQueue{}
 	w := New(Config{
-		Queue: desk, Planner: desk, Evals: desk, States: only{snap}, Clock: clock.NewVirtual(expiry.Add(-5 * time.Minute)),
+		Queue: desk, Planner: desk, Evals: desk, States: oneState{snap}, Clock: clock.NewVirtual(expiry.Add(-5 * time.Minute)),
 		Scheduler: scheduler.New(scheduler.Config{Policies: policies}), NewEvalID: func() string { return "new" },
 	})
 	eval := &model.Evaluation{
@@ -106,13 +106,13 @@ func TestWorker_DeliveredRecheckHasElapsed(t *testing.T) {
 	txn.Abort()
 }
 
-// only is one state.
-type only struct{ snap *state.Snapshot }
+// oneState returns a single state.
+type oneState struct{ snap *state.Snapshot }
 
-func (o only) WaitIndex(context.Context, uint64) (*state.Snapshot, error) { return o.snap, nil }
+func (o oneState) WaitIndex(context.Context, uint64) (*state.Snapshot, error) { return o.snap, nil }
 
-// What waits because it failed again and again is told by the evaluation that saw it and
-// by the one that looks again; once that has done so, it tells of nothing any more.
+// Both the evaluation that saw repeated failures and its delayed retry report them. After
+// the retry, they are no longer reported.
 func TestWorker_StatusTextReportsDelayedRetries(t *testing.T) {
 	w := New(Config{Clock: clock.NewVirtual(time.Unix(1000, 0)), NewEvalID: func() string { return "new" }})
 	j := coretest.Job("j").Obj()
