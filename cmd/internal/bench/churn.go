@@ -24,24 +24,24 @@ type ChurnResult struct {
 	// Heartbeats and their failures, a second, under churn.
 	Heartbeats        float64 `json:"heartbeatsPerSecond"`
 	HeartbeatFailures int64   `json:"requestFailures"`
-	// Idle is the time from a job that is submitted to its instance being placed, as a
-	// client sees it, while nothing else happens.
+	// Idle is the time from the submission of a job to the placement of its instance,
+	// as a client measures it on an idle cluster.
 	Idle  Latency `json:"submittedToPlacedIdle"`
 	Churn struct {
 		Seconds  float64 `json:"seconds"`
 		Jobs     int     `json:"jobs"`
 		Allocs   int     `json:"allocs"`
 		Entries  uint64  `json:"entries"`
-		Placed   Latency `json:"submittedToPlaced"` // of all instances of a job
+		Placed   Latency `json:"submittedToPlaced"` // all instances of a job
 		Register Latency `json:"register"`
 		Status   Latency `json:"status"`
-		List     Latency `json:"list"` // of 100 jobs
-		// Heartbeat is of nodes that renew their lease, as they see it.
+		List     Latency `json:"list"` // of pages of 100 jobs
+		// Heartbeat is the latency of lease renewals, as nodes measure it.
 		Heartbeat Latency `json:"heartbeat"`
 		// Conflicts counts rejected plans; nil if metrics are not available.
 		Conflicts *Conflicts `json:"conflicts,omitempty"`
 	} `json:"churn"`
-	// Joined is how long nodes took to register, all of them at once.
+	// Joined is the latency of node registrations, all at once.
 	Joined Latency `json:"registerNode"`
 	// MemoryBytes is the peak resident memory of a server process; MemoryEndBytes is
 	// that of the largest one at the end. OwnProcess reports whether the servers ran
@@ -49,19 +49,20 @@ type ChurnResult struct {
 	MemoryBytes    int64 `json:"memoryBytes,omitempty"`
 	MemoryEndBytes int64 `json:"memoryEndBytes,omitempty"`
 	OwnProcess     bool  `json:"ownProcess"`
-	// CPU is processors used under churn, by the processes of all servers.
+	// CPU is the number of processors used under load, by the processes of all
+	// servers.
 	CPU float64 `json:"cpu,omitempty"`
 }
 
 const (
-	churnEach   = 10              // instances of a job that comes and goes
-	churnLife   = 5 * time.Second // of such a job
+	churnEach   = 10              // instances of a short-lived job
+	churnLife   = 5 * time.Second // of a short-lived job
 	idleSamples = 100
-	readsRate   = 20 // of each kind a second
+	readsRate   = 20 // of each kind, per second
 	listed      = 100
 )
 
-// churning is one Churn under way.
+// churning holds the state of one Churn.
 type churning struct {
 	*filling
 	churn                          ChurnConfig
@@ -75,7 +76,7 @@ type churning struct {
 func Churn(ctx context.Context, t *Target, c ChurnConfig) (*ChurnResult, error) {
 	u := &churning{filling: newFilling(t, c.FillConfig), churn: c, r: &ChurnResult{}}
 	defer u.close()
-	beside := idleSamples + int(2*c.Rate*churnLife.Seconds())*churnEach // were there no room, they would wait for each other
+	beside := idleSamples + int(2*c.Rate*churnLife.Seconds())*churnEach // without this capacity, jobs would be blocked
 	if err := u.connectAll(ctx, 0, beside); err != nil {
 		return nil, err
 	}
@@ -97,7 +98,7 @@ func Churn(ctx context.Context, t *Target, c ChurnConfig) (*ChurnResult, error) 
 	return u.r, nil
 }
 
-// idle submits one small job after the other.
+// idle submits small jobs, one after the other.
 func (u *churning) idle(ctx context.Context) error {
 	var placed latencies
 	for i := range idleSamples {
@@ -114,7 +115,7 @@ func (u *churning) idle(ctx context.Context) error {
 	return err
 }
 
-// place submits a job and waits until all of it is placed.
+// place submits a job and waits until all of its instances are placed.
 func (t *Target) place(ctx context.Context, j *client.Job, register *latencies) error {
 	began := time.Now()
 	resp, err := t.c.Jobs().Register(ctx, j, nil)
@@ -138,7 +139,7 @@ func (t *Target) place(ctx context.Context, j *client.Job, register *latencies) 
 	}
 }
 
-// day has jobs come and go while others read.
+// day submits and stops jobs while other clients read.
 func (u *churning) day(ctx context.Context) error {
 	from, err := u.index(ctx)
 	if err != nil {
@@ -221,7 +222,8 @@ func (u *churning) load(ctx context.Context) error {
 	return err
 }
 
-// paced calls f so many times a second, each call by itself, and waits for all.
+// paced calls f at the given rate, each call in its own goroutine, and waits for all
+// calls.
 func (*churning) paced(ctx context.Context, rate float64, end time.Time, f func(int) error) error {
 	var group sync.WaitGroup
 	defer group.Wait()
@@ -258,7 +260,8 @@ func (*churning) paced(ctx context.Context, rate float64, end time.Time, f func(
 	}
 }
 
-// comeAndGo is the life of the i-th job; at the end all of them go.
+// comeAndGo returns a function that runs the i-th job for its lifetime and stops it,
+// at the latest at end.
 func (u *churning) comeAndGo(ctx context.Context, end time.Time) func(int) error {
 	return func(i int) error {
 		j := job(u.id("churn", i), "service", 1+i%100, churnEach)

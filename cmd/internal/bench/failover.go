@@ -19,10 +19,10 @@ type FailoverConfig struct {
 	Rounds   int
 	Writers  int           // clients that register jobs meanwhile
 	Nodes    int           // simulated, that run them
-	Election time.Duration // without word of the leader before an election
+	Election time.Duration // election timeout without contact to the leader
 
-	Program string // this one
-	Dir     string // where the temporary folder is made; empty: the system's
+	Program string // path of this program
+	Dir     string // parent of the temporary directory; empty: that of the system
 	// Show reports progress; it is called often.
 	Show func(what string, done, total int)
 }
@@ -32,8 +32,8 @@ type FailoverConfig struct {
 type FailoverResult struct {
 	Rounds  int `json:"rounds"`
 	Writers int `json:"writers"`
-	// Noticed is when a server that is left begins an election, Elected when one has
-	// won, Ready when it has everything and takes writes.
+	// Noticed is the time until a remaining server starts an election, Elected until
+	// one wins it, and Ready until it has applied the log and accepts writes.
 	Noticed Latency `json:"noticed"`
 	Elected Latency `json:"elected"`
 	Ready   Latency `json:"ready"`
@@ -45,9 +45,9 @@ type FailoverResult struct {
 	Clients Latency `json:"firstWriteOfEveryClient"`
 
 	Acknowledged int64  `json:"acknowledged"` // writes of those clients
-	Failed       int64  `json:"failed"`       // writes that they were refused
+	Failed       int64  `json:"failed"`       // rejected writes
 	Jobs         int    `json:"jobs"`
-	StateHash    string `json:"stateHash"` // of every server in the end
+	StateHash    string `json:"stateHash"` // equal on every server at the end
 }
 
 // Log messages of a server that mark the end of a step.
@@ -57,7 +57,7 @@ const (
 	saidReady   = `"leadership established"`
 )
 
-// failover is one Failover under way.
+// failover holds the state of one Failover.
 type failover struct {
 	FailoverConfig
 	p       *processes
@@ -67,14 +67,14 @@ type failover struct {
 	noticed, elected, ready, write, client, clients latencies
 }
 
-// writer is an ordinary client that changes its jobs one after the other.
+// writer is an ordinary client that updates its jobs one after the other.
 type writer struct {
 	c      *client.Client
 	name   string
 	acked  map[string]int // by job: last acknowledged value
 	failed atomic.Int64
 	count  atomic.Int64
-	last   atomic.Int64 // when a write was acknowledged for the first time since reset, UnixNano; 0: not yet
+	last   atomic.Int64 // time of the first acknowledged write since the reset, UnixNano; 0: none yet
 }
 
 // jobsEach is the number of jobs that a writer changes in turn.
@@ -102,8 +102,8 @@ func (w *writer) run(ctx context.Context) {
 	}
 }
 
-// Failover kills the leader again and again under load. It fails where anything that
-// was acknowledged is lost, or where servers do not agree in the end.
+// Failover repeatedly kills the leader under load. It returns an error if an
+// acknowledged write is lost, or if the servers differ at the end.
 func Failover(ctx context.Context, c FailoverConfig) (result *FailoverResult, err error) {
 	p, err := newProcesses(c.Program, c.Dir, 3)
 	if err != nil {
@@ -158,7 +158,7 @@ func (f *failover) nodes(ctx context.Context) (end func(), err error) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_ = fleet.Run(ctx) // it ends with its context
+		_ = fleet.Run(ctx) // returns when its context ends
 	}()
 	end = func() {
 		cancel()
@@ -171,7 +171,7 @@ func (f *failover) nodes(ctx context.Context) (end func(), err error) {
 	return end, nil
 }
 
-// rounds kills and revives under load.
+// rounds kills and restarts leaders under load.
 func (f *failover) rounds(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var all sync.WaitGroup
@@ -193,7 +193,7 @@ func (f *failover) rounds(ctx context.Context) error {
 	return nil
 }
 
-// round kills the leader once it and its load are at work, and has it come back.
+// round kills the leader under load, and restarts it.
 func (f *failover) round(ctx context.Context, n int) error {
 	var lead *serverProcess
 	if err := f.p.await(ctx, "no server leads", 20*time.Millisecond, func() bool { lead = f.p.leader(ctx); return lead != nil }); err != nil {
@@ -239,7 +239,7 @@ func (f *failover) round(ctx context.Context, n int) error {
 	})
 }
 
-// worked waits until every writer got something done.
+// worked waits until every writer has an acknowledged write.
 func (f *failover) worked(ctx context.Context) error {
 	before := make([]int64, len(f.writers))
 	for i, w := range f.writers {
@@ -286,7 +286,7 @@ func (f *failover) firstWrite(ctx context.Context, gone *serverProcess, n int, k
 	return nil
 }
 
-// everyWriter waits until each client has written again, and notes when.
+// everyWriter waits until each client has written again, and records the time.
 func (f *failover) everyWriter(ctx context.Context, killed time.Time) error {
 	err := f.p.await(ctx, "a client does not get on", 5*time.Millisecond, func() bool {
 		for _, w := range f.writers {

@@ -11,7 +11,7 @@ import (
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
-// FillConfig is a cluster that is filled.
+// FillConfig configures a Fill.
 type FillConfig struct {
 	Nodes, Allocs int
 	Each          int // instances of a job
@@ -25,8 +25,8 @@ type FillResult struct {
 	Nodes  int `json:"nodes"`
 	Jobs   int `json:"jobs"`
 	Allocs int `json:"allocs"`
-	// Seconds is from the first job that is submitted to the last instance that is
-	// placed, and on the disk.
+	// Seconds is the time from the first submission to the durable placement of the
+	// last instance.
 	Seconds         float64 `json:"seconds"`
 	AllocsPerSecond float64 `json:"allocsPerSecond"`
 	Entries         uint64  `json:"entries"`
@@ -36,17 +36,17 @@ type FillResult struct {
 	// available.
 	LogBytes         int64   `json:"logBytes,omitempty"`
 	LogBytesPerAlloc float64 `json:"logBytesPerAlloc,omitempty"`
-	// MemoryBytes is the most that a server's process had resident. In a server of our
-	// own in this process that is the nodes' memory as well.
+	// MemoryBytes is the peak resident memory of a server process. If the server runs
+	// in this process, it includes the memory of the nodes.
 	MemoryBytes int64 `json:"memoryBytes,omitempty"`
-	// StartSeconds is until nodes had started and reported everything.
+	// StartSeconds is the time until nodes have started and reported everything.
 	StartSeconds float64 `json:"startSeconds,omitempty"`
 }
 
 // submitters is the number of concurrent submissions.
 const submitters = 8
 
-// filling is one Fill under way.
+// filling holds the state of one Fill.
 type filling struct {
 	*Target
 	c     FillConfig
@@ -56,7 +56,7 @@ type filling struct {
 	r     *FillResult
 }
 
-// Fill fills a cluster and measures how long that takes.
+// Fill fills a cluster and measures the duration.
 func Fill(ctx context.Context, t *Target, c FillConfig) (*FillResult, error) {
 	f := newFilling(t, c)
 	defer f.close()
@@ -79,7 +79,7 @@ func newFilling(t *Target, c FillConfig) *filling {
 	return &filling{Target: t, c: c, r: &FillResult{Nodes: c.Nodes, Jobs: (c.Allocs + c.Each - 1) / c.Each, Allocs: c.Allocs}}
 }
 
-// more is the same cluster to be filled with so many instances beside those it has.
+// more returns a Fill of the same cluster with additional instances.
 func (f *filling) more(allocs int) *filling {
 	next := newFilling(f.Target, f.c)
 	next.c.Allocs, next.nodes, next.first = allocs, f.nodes, f.first+len(f.jobs)
@@ -158,7 +158,7 @@ func (f *filling) settled(ctx context.Context) (moment, error) {
 	}
 }
 
-// make makes the jobs, of any priority.
+// make returns the jobs, with random priorities.
 func (f *filling) make() []*client.Job {
 	random := rand.New(rand.NewPCG(f.c.Seed, 2)) //nolint:gosec // priorities are no secret
 	list := make([]*client.Job, f.r.Jobs)
@@ -171,7 +171,7 @@ func (f *filling) make() []*client.Job {
 	return list
 }
 
-// submitAll submits jobs, several at a time.
+// submitAll submits jobs concurrently.
 func (f *filling) submitAll(ctx context.Context, list []*client.Job) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

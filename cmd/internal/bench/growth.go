@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// GrowthConfig is clusters of several sizes.
+// GrowthConfig configures the sizes of clusters.
 type GrowthConfig struct {
-	Nodes  []int // sizes of clusters, each on servers of its own
-	Allocs []int // how many instances run when it is measured, ascending
+	Nodes  []int // sizes of clusters, each on its own servers
+	Allocs []int // running instances at each measurement, ascending
 	Each   int   // instances of a job
 	Seed   uint64
 }
@@ -20,12 +20,14 @@ type GrowthConfig struct {
 type GrowthPoint struct {
 	Nodes  int `json:"nodes"`
 	Allocs int `json:"allocs"`
-	// AllocsPerSecond is of placing those that the size before did not have.
+	// AllocsPerSecond is the placement rate of the instances that were added since
+	// the previous point.
 	AllocsPerSecond float64 `json:"allocsPerSecond"`
-	// CPUPerAlloc is microseconds of processor time of the servers for each of them.
+	// CPUPerAlloc is the processor time of the servers per placed instance, in
+	// microseconds.
 	CPUPerAlloc float64 `json:"cpuMicrosecondsPerAlloc,omitempty"`
-	// Placed is the time from a job that is submitted to its one instance being placed,
-	// as a client sees it, while nothing else happens.
+	// Placed is the time from the submission of a job to the placement of its single
+	// instance, as a client measures it on an idle cluster.
 	Placed Latency `json:"submittedToPlaced"`
 	// MemoryBytes is the resident memory of the largest server process at this point.
 	MemoryBytes int64 `json:"memoryBytes,omitempty"`
@@ -33,8 +35,8 @@ type GrowthPoint struct {
 	SnapshotBytes   int64   `json:"snapshotBytes"`
 	SnapshotSeconds float64 `json:"snapshotSeconds"`
 	RestoreSeconds  float64 `json:"restoreSeconds"`
-	// Heartbeats a second, and processors that the servers use while nodes do nothing
-	// else.
+	// Heartbeats per second, and processors that the servers use for heartbeats
+	// alone.
 	Heartbeats float64 `json:"heartbeatsPerSecond"`
 	IdleCPU    float64 `json:"idleCPU,omitempty"`
 }
@@ -55,7 +57,7 @@ func Growth(ctx context.Context, c GrowthConfig, open func(context.Context) (*Ta
 	return nil
 }
 
-// growing is one cluster that grows.
+// growing holds the state of one cluster that grows.
 type growing struct {
 	*filling
 	point   *GrowthPoint
@@ -92,7 +94,7 @@ func grow(ctx context.Context, c GrowthConfig, nodes int, open func(context.Cont
 	return nil
 }
 
-// fillUp places so many instances more.
+// fillUp returns a function that places this number of additional instances.
 func (g *growing) fillUp(allocs int) func(context.Context) error {
 	return func(ctx context.Context) error {
 		g.filling = g.more(allocs)
@@ -129,7 +131,7 @@ func (g *growing) place(ctx context.Context) error {
 	return nil
 }
 
-// rest lets nodes send heartbeats and nothing else.
+// rest lets nodes only send heartbeats.
 func (g *growing) rest(ctx context.Context) error {
 	if _, err := g.quiet(ctx, "evaluations are worked on", false); err != nil {
 		return err
@@ -161,7 +163,7 @@ func (g *growing) snapshot(ctx context.Context) error {
 		return err
 	}
 	defer func() {
-		_ = file.Close() // it is deleted
+		_ = file.Close() // the file is deleted
 		_ = os.Remove(file.Name())
 	}()
 	g.show("snapshots", 0, 2)

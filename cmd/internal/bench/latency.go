@@ -15,7 +15,7 @@ type Latency struct {
 	Max   float64 `json:"max"`
 }
 
-// latencies gathers them.
+// latencies collects durations. It is safe for concurrent use.
 type latencies struct {
 	mu   sync.Mutex
 	list []time.Duration

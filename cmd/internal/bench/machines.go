@@ -37,7 +37,7 @@ func (t *Target) connect(ctx context.Context, nodes int, seed uint64, poll time.
 			id := t.id("node", n)
 			m.ids = append(m.ids, id)
 			own := map[string]int64{}
-			for name, amount := range capacity { // by up to a tenth more
+			for name, amount := range capacity { // up to a tenth more
 				own[name] = amount + random.Int64N(amount/10+1)
 			}
 			return agent.Node{ID: id, Name: id, Datacenter: "dc1", Class: "sim", Capacity: own, Attributes: map[string]string{"driver.sim": "1"}}
@@ -49,7 +49,7 @@ func (t *Target) connect(ctx context.Context, nodes int, seed uint64, poll time.
 	}
 	go func() {
 		defer close(m.done)
-		_ = m.fleet.Run(ctx) // it ends with its context
+		_ = m.fleet.Run(ctx) // returns when its context ends
 	}()
 	return m, nil
 }
@@ -68,7 +68,7 @@ func (m *machines) ask() {
 	}
 }
 
-// close ends them; twice is once.
+// close disconnects the nodes. Further calls have no effect.
 func (m *machines) close() {
 	m.cancel()
 	<-m.done
@@ -125,7 +125,7 @@ func (l *leases) end() (at time.Time, id string) {
 // ask is the resource request of an instance, in millicores and in MiB.
 const ask = 10
 
-// job is one group of equal instances that nodes pretend to run.
+// job returns a job with one group of equal instances for the simulated driver.
 func job(id, kind string, priority, count int) *client.Job {
 	amount := ask
 	none := time.Duration(0)

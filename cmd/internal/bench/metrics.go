@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// The metrics that are read.
+// Names of the metrics that are read.
 const (
 	metricMemory = "process_resident_memory_bytes"
 	metricCPU    = "process_cpu_seconds_total"
@@ -22,8 +22,8 @@ const (
 	metricRejected = `cede_sched_placements_total{result="rejected"}`
 )
 
-// scrape reads the metrics by name and labels, of all servers added up; none where
-// they are not served.
+// scrape returns the metrics by name and labels, summed over all servers. It returns
+// nil if metrics are not available.
 func (t *Target) scrape(ctx context.Context) (map[string]float64, error) {
 	var all map[string]float64
 	for _, url := range t.metrics {
@@ -52,7 +52,7 @@ func (t *Target) scrapeOne(ctx context.Context, url string) (map[string]float64,
 	if err != nil {
 		return nil, fmt.Errorf("metrics: %w", err)
 	}
-	defer func() { _ = resp.Body.Close() }() // it was only read
+	defer func() { _ = resp.Body.Close() }() // read-only
 	if resp.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("metrics: %s answered %s", url, resp.Status)
 	}
@@ -62,11 +62,11 @@ func (t *Target) scrapeOne(ctx context.Context, url string) (map[string]float64,
 // Conflicts counts instances that workers planned for capacity that other plans used
 // first.
 type Conflicts struct {
-	Plans int `json:"plans"` // that were checked, some more than once
-	// Placed and Rejected are instances; those that were rejected were planned again.
+	Plans int `json:"plans"` // checked plans, including repeated checks
+	// Placed and Rejected count instances; rejected ones were planned again.
 	Placed   int     `json:"placed"`
 	Rejected int     `json:"rejected"`
-	Share    float64 `json:"share"` // of Rejected in both; 0 to 1
+	Share    float64 `json:"share"` // Rejected / (Placed + Rejected), 0 to 1
 }
 
 // conflicts returns the difference between two scrapes; nil if servers do not report it.
@@ -82,7 +82,8 @@ func conflicts(before, after map[string]float64) *Conflicts {
 	return c
 }
 
-// readMetrics reads Prometheus' text form: a name with labels and a value a line.
+// readMetrics parses the Prometheus text format: a name with labels and a value per
+// line.
 func readMetrics(r io.Reader) map[string]float64 {
 	values := map[string]float64{}
 	for lines := bufio.NewScanner(r); lines.Scan(); {

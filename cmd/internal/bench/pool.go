@@ -69,7 +69,7 @@ func (t *Target) formed(ctx context.Context) error {
 		}
 		s, err := t.c.Operator().RaftStatus(ctx)
 		if err != nil {
-			return false // they have only begun
+			return false // the servers are still starting
 		}
 		voters := 0
 		for _, v := range s.Servers {

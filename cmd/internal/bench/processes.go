@@ -25,12 +25,12 @@ type processes struct {
 	program string
 	dir     string
 	level   string // level of their log
-	server  string // further settings of server, as YAML has them between braces
+	server  string // further settings of server, in YAML flow syntax without the braces
 	list    []*serverProcess
-	c       *client.Client // of all
+	c       *client.Client // of all servers
 }
 
-// serverProcess is one of them, in as many lives as it is given.
+// serverProcess is a server of the pool, which may be restarted.
 type serverProcess struct {
 	of                         *processes
 	name                       string
@@ -41,7 +41,8 @@ type serverProcess struct {
 	output                     processOutput
 }
 
-// processOutput holds the last lines of a process, and when given texts first appeared.
+// processOutput holds the last lines of a process, and the times at which given texts
+// first appeared.
 type processOutput struct {
 	mu    sync.Mutex
 	lines []string
@@ -50,7 +51,7 @@ type processOutput struct {
 
 const keptLines = 40
 
-// listen reads lines until the process has ended.
+// listen reads lines until the process ends.
 func (s *processOutput) listen(r io.Reader) {
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, 1<<20)
@@ -73,7 +74,7 @@ func (s *processOutput) note(line string, at time.Time) {
 	}
 }
 
-// listenFor starts to wait for texts.
+// listenFor resets the texts to watch for.
 func (s *processOutput) listenFor(what ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -83,7 +84,7 @@ func (s *processOutput) listenFor(what ...string) {
 	}
 }
 
-// heard returns when a text first appeared; zero: not yet.
+// heard returns the time at which a text first appeared, or the zero time.
 func (s *processOutput) heard(what string) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -140,7 +141,7 @@ func reservedAddress() (string, error) {
 	return "", fmt.Errorf("no port is free: %w", err)
 }
 
-// start starts a server.
+// start starts the server.
 func (s *serverProcess) start() error {
 	settings := append([]string{"enabled: true"}, s.beginning()...)
 	if s.of.server != "" {
@@ -170,13 +171,14 @@ limits: {rate: 0}
 	go func(cmd *exec.Cmd, ended chan struct{}) {
 		defer close(ended)
 		s.output.listen(stderr)
-		_ = cmd.Wait() // how it ended is no matter
+		_ = cmd.Wait() // the exit status is not relevant
 	}(s.cmd, s.ended)
 	return nil
 }
 
-// beginning is how a server finds its cluster. They begin it together, unless they are an
-// even number, which no configuration expects: then the first begins, and the others join.
+// beginning returns the settings by which a server finds its cluster. The servers
+// bootstrap it together. If their number is even, which bootstrap_expect rejects, the
+// first one bootstraps it and the others join.
 func (s *serverProcess) beginning() []string {
 	founders := len(s.of.list)
 	if founders%2 == 0 {
@@ -193,12 +195,13 @@ func (s *serverProcess) beginning() []string {
 	return append(settings, fmt.Sprintf(`join: ["%s"]`, strings.Join(join, `","`)))
 }
 
-// kill ends a server as a power cut does, and waits until it is gone; twice is once.
+// kill kills the server, as a power failure would, and waits for its exit. Further
+// calls have no effect.
 func (s *serverProcess) kill() {
 	if s.cmd == nil || s.cmd.Process == nil {
 		return
 	}
-	_ = s.cmd.Process.Kill() // it may be gone
+	_ = s.cmd.Process.Kill() // it may have exited
 	<-s.ended
 	s.c.Close()
 }
@@ -226,10 +229,10 @@ func (p *processes) leader(ctx context.Context) *serverProcess {
 	return nil
 }
 
-// poolPatience bounds each wait for the pool.
+// poolPatience limits each wait for the pool.
 const poolPatience = 2 * time.Minute
 
-// await waits until holds does, looking every interval.
+// await waits until holds returns true, polling at the interval every.
 func (p *processes) await(ctx context.Context, what string, every time.Duration, holds func() bool) error {
 	ctx, cancel := context.WithTimeout(ctx, poolPatience)
 	defer cancel()

@@ -19,7 +19,7 @@ func busy(s *client.BrokerStatus) int {
 	return s.Ready + s.Unacked + s.Pending + s.Backoff + s.Cancelable + s.Failed
 }
 
-// moment is when something was so, and the newest entry at that time.
+// moment is a time and the newest log index at that time.
 type moment struct {
 	at    time.Time
 	index uint64
@@ -59,7 +59,7 @@ func (t *Target) quiet(ctx context.Context, what string, written bool) (moment, 
 	}
 }
 
-// until waits until holds.
+// until polls until the condition holds, and reports progress.
 func (t *Target) until(ctx context.Context, what string, total int, every time.Duration, done func() (int, error)) error {
 	for {
 		n, err := done()

@@ -9,7 +9,7 @@ import (
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
-// StormConfig is a storm of evaluations.
+// StormConfig configures a storm of evaluations.
 type StormConfig struct {
 	Nodes, Jobs int
 	Seed        uint64
@@ -28,30 +28,32 @@ type StormResult struct {
 	// Register is the creation of the first storm: nodes times jobs evaluations are
 	// written while the workers are paused.
 	Register Phase `json:"register"`
-	// Backlog is the first storm: from the moment at which they are worked on.
+	// Backlog is the first storm, from the moment at which workers resume.
 	Backlog Phase `json:"backlog"`
-	// Start is nodes that hear of their work and report that it runs.
+	// Start is the phase in which nodes receive their allocations and report that
+	// they run.
 	Start Phase `json:"start"`
-	// Silence is the second storm: all nodes fall silent; its time is from the end of
-	// the last one's lease.
+	// Silence is the second storm: all nodes stop sending heartbeats. Its duration
+	// starts at the end of the last lease.
 	Silence Phase `json:"silence"`
 }
 
-// Phase is a part of a run.
+// Phase holds the figures of one phase.
 type Phase struct {
 	Seconds     float64     `json:"seconds"`
 	Evaluations Evaluations `json:"evaluations"`
 	Entries     uint64      `json:"entries"` // of the log
 }
 
-// Evaluations counts them. Blocked ones were made by processed ones.
+// Evaluations counts evaluations by result. Blocked ones were created by processed
+// ones.
 type Evaluations struct {
 	Created   int `json:"created"`
 	Processed int `json:"processed"`
 	Cancelled int `json:"cancelled"`
 }
 
-// storm is one Storm under way.
+// storm holds the state of one Storm.
 type storm struct {
 	*Target
 	c      StormConfig
@@ -60,8 +62,8 @@ type storm struct {
 	r      *StormResult
 }
 
-// Storm puts a cluster through two storms: nodes times jobs evaluations that have
-// piled up, and all nodes that fall silent.
+// Storm runs two storms: a backlog of nodes times jobs evaluations, and the loss of
+// all nodes.
 func Storm(ctx context.Context, t *Target, c StormConfig) (_ *StormResult, err error) {
 	s := &storm{Target: t, c: c, r: &StormResult{Nodes: c.Nodes, Jobs: c.Jobs, Shedding: c.Shedding, Coalescing: c.Coalescing}}
 	was, _, err := t.c.Scheduler().Get(ctx, nil)
@@ -109,7 +111,7 @@ func orOn(set *bool) *bool {
 	return &on
 }
 
-// register piles up evaluations: a node, an entry, an evaluation for each job.
+// register creates the backlog: one log entry per node, with one evaluation per job.
 func (s *storm) register(ctx context.Context) (err error) {
 	if err := s.set(ctx, true, false); err != nil {
 		return err
@@ -147,7 +149,7 @@ func (s *storm) register(ctx context.Context) (err error) {
 	return s.count(ctx, &s.r.Register, from)
 }
 
-// backlog has them worked on.
+// backlog resumes the workers and waits until the evaluations are processed.
 func (s *storm) backlog(ctx context.Context) error {
 	from, err := s.index(ctx)
 	if err != nil {
@@ -183,7 +185,7 @@ func (s *storm) placed(ctx context.Context) error {
 	return nil
 }
 
-// start has the nodes start their work and report it.
+// start lets the nodes start their allocations and report them.
 func (s *storm) start(ctx context.Context) error {
 	if err := s.set(ctx, false, s.c.Coalescing); err != nil {
 		return err
@@ -209,7 +211,7 @@ func (s *storm) start(ctx context.Context) error {
 	return s.count(ctx, &s.r.Start, from)
 }
 
-// silence has all nodes fall silent.
+// silence stops the heartbeats of all nodes.
 func (s *storm) silence(ctx context.Context) error {
 	from, err := s.index(ctx)
 	if err != nil {
@@ -220,7 +222,7 @@ func (s *storm) silence(ctx context.Context) error {
 	var last time.Time
 	var id string
 	for {
-		at, who := s.nodes.leases.end() // a request that was under way may have come in yet
+		at, who := s.nodes.leases.end() // a request in flight may still have been received
 		last, id = at.Add(s.grace), who
 		left := time.Until(last)
 		if left <= 0 {
@@ -249,7 +251,7 @@ func (s *storm) silence(ctx context.Context) error {
 	return s.count(ctx, &s.r.Silence, from)
 }
 
-// allDown waits until the server has nothing to do and holds every node for down.
+// allDown waits until the server is idle and has marked every node as down.
 func (s *storm) allDown(ctx context.Context) (moment, error) {
 	for {
 		end, err := s.quiet(ctx, "evaluations of the silent nodes", true)

@@ -18,8 +18,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// options is a server of its own below dir, which is patient enough for a machine
-// with other things to do.
+// options configures a server below dir, with heartbeat timeouts for a slow, busy
+// machine.
 func options(t *testing.T, dir string) bench.Options {
 	return bench.Options{
 		Dir: dir, TTL: time.Second, Grace: 8 * time.Second, Rate: 1000,
@@ -36,7 +36,7 @@ func open(t *testing.T, o bench.Options) *bench.Target {
 	return target
 }
 
-// closed ends a target, of which nothing may be left.
+// closed closes a target and checks that it leaves no files behind.
 func closed(t *testing.T, target *bench.Target, dir string) {
 	t.Helper()
 	if err := target.Close(context.Background()); err != nil {
@@ -65,7 +65,7 @@ func TestStorm_CountsEvaluations(t *testing.T) {
 	if b.Created != 0 || b.Processed+b.Cancelled != r.Register.Evaluations.Created || b.Processed < jobs || b.Processed > 2*jobs {
 		t.Errorf("of the backlog: %+v, want all of it, and at most two processed for a job", b)
 	}
-	if r.Backlog.Entries > 1+2*2*jobs+5 { // the switch, for each a plan and its end, and the cancelled ones
+	if r.Backlog.Entries > 1+2*2*jobs+5 { // the change of the configuration, a plan and an update for each job, and the cancelled evaluations
 		t.Errorf("the backlog took %d entries", r.Backlog.Entries)
 	}
 	if r.Start.Evaluations != (bench.Evaluations{}) {
@@ -80,7 +80,7 @@ func TestStorm_CountsEvaluations(t *testing.T) {
 	}
 }
 
-// Without them every evaluation is processed, and every node is an entry.
+// If both are disabled, every evaluation is processed, and every node is a log entry.
 func TestStorm_WithoutSheddingAndCoalescing(t *testing.T) {
 	t.Parallel()
 	const nodes, jobs = 40, 3
@@ -103,7 +103,7 @@ func TestStorm_WithoutSheddingAndCoalescing(t *testing.T) {
 	}
 }
 
-// On a server that goes on, everything is afterwards as it was.
+// After a run on an existing server, its configuration and objects are as before.
 func TestStorm_OnRunningServer(t *testing.T) {
 	t.Parallel()
 	c, err := config.Load(config.Sources{Dev: true, Flags: map[string]string{

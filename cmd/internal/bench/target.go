@@ -19,29 +19,29 @@ import (
 
 // Options configure a measurement.
 type Options struct {
-	// Server is one that runs; nil: one is started.
+	// Server is the address of a running server; nil: servers are started.
 	Server *client.Config
 	// Metrics are the addresses (HOST:PORT) of the metrics of that server, or of all
 	// servers of its pool. If it is empty, figures that require metrics are omitted.
 	Metrics []string
-	// Servers is how many servers of our own there are; 0: one in this process, else
-	// each is a process of its own, on loopback.
+	// Servers is the number of servers to start, each in a separate process on
+	// loopback; 0: one in this process.
 	Servers int
-	// Program is the file that those processes run.
+	// Program is the executable of those processes.
 	Program string
-	// Dir is where the temporary folder of a server of our own is made; empty: the
-	// system's.
+	// Dir is the parent of the temporary directory of started servers; empty: that of
+	// the system.
 	Dir string
-	// TTL and Grace of heartbeats of a server of our own, and how many heartbeats a
-	// second it stretches TTLs for; 0: its defaults.
+	// TTL and Grace of heartbeats of started servers, and the heartbeat rate for
+	// which they extend TTLs; 0: their defaults.
 	TTL, Grace time.Duration
 	Rate       int
-	// Workers is how many evaluations a server of our own works on at a time; 0: its
+	// Workers is the number of scheduling workers of each started server; 0: its
 	// default.
 	Workers int
 
 	Build  app.Build
-	Log    io.Writer // errors of a server of our own
+	Log    io.Writer // errors of started servers
 	Getenv func(string) string
 	// Show reports progress; it is called often.
 	Show func(what string, done, total int)
@@ -52,18 +52,18 @@ type Target struct {
 	c       *client.Client
 	o       Options
 	run     string   // prefix of the IDs of everything that the run creates
-	metrics []string // URLs, one for each server; none: they are not served
+	metrics []string // URLs, one per server; nil if metrics are not available
 	grace   time.Duration
 
 	transport *http.Transport
-	process   *app.Process // nil: not in this process
-	pool      *processes   // servers of ours in processes of their own
-	dir       string       // of the process
+	process   *app.Process // server in this process; nil if there is none
+	pool      *processes   // started servers in separate processes
+	dir       string       // data directory of process
 	peak      int64        // bytes, of one server
 	probed    time.Time
 }
 
-// Open reaches the server, or starts one.
+// Open connects to the server, or starts servers.
 func Open(ctx context.Context, o Options) (*Target, error) {
 	t := &Target{o: o, run: "bench-" + strings.ToLower(rand.Text()[:8])}
 	t.transport = http.DefaultTransport.(*http.Transport).Clone()
@@ -120,7 +120,7 @@ func (o *Options) patience() map[string]string {
 	return set
 }
 
-// start runs a server of our own.
+// start runs a server in this process.
 func (t *Target) start(ctx context.Context) (err error) {
 	if t.dir, err = os.MkdirTemp(t.o.Dir, "cede-bench-"); err != nil {
 		return err
@@ -190,7 +190,7 @@ func (t *Target) Close(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// forget takes our jobs and nodes from a server that is not ours.
+// forget deletes the jobs and nodes of the run from a server that keeps running.
 func (t *Target) forget(ctx context.Context) error {
 	jobs, _, err := t.c.Jobs().List(ctx, &client.QueryOptions{Prefix: t.run})
 	if err != nil {
@@ -215,7 +215,7 @@ func (t *Target) forget(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// id is the name of something of ours.
+// id returns the ID of an object of the run.
 func (t *Target) id(kind string, n int) string { return fmt.Sprintf("%s-%s-%05d", t.run, kind, n) }
 
 func (t *Target) show(what string, done, total int) {
@@ -224,7 +224,7 @@ func (t *Target) show(what string, done, total int) {
 	}
 }
 
-// index is that of the newest entry that was applied.
+// index returns the index of the newest applied log entry.
 func (t *Target) index(ctx context.Context) (uint64, error) {
 	s, err := t.c.Operator().RaftStatus(ctx)
 	if err != nil {

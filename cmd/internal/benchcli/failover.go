@@ -59,7 +59,7 @@ func failover(cmd *cobra.Command, env *cmdutil.Env, c bench.FailoverConfig) (r *
 	if c.Program, err = serverBinary(); err != nil {
 		return nil, err
 	}
-	env.HandlesInterrupt.Store(true) // there are processes to end
+	env.HandlesInterrupt.Store(true) // stop the server processes on interrupt
 	progress := env.Progress()
 	defer progress.Done()
 	c.Show = func(what string, done, total int) {

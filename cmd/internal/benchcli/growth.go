@@ -68,7 +68,7 @@ func growthSizes(c *bench.GrowthConfig) error {
 
 // growth measures every size.
 func (b *bencher) growth(ctx context.Context, c bench.GrowthConfig) (points []*bench.GrowthPoint, err error) {
-	b.env.HandlesInterrupt.Store(true) // there are processes to end
+	b.env.HandlesInterrupt.Store(true) // stop the server processes on interrupt
 	progress := b.env.Progress()
 	defer progress.Done()
 	o, err := b.options(showing(progress))

@@ -148,7 +148,7 @@ const mostServers = 9
 
 // on starts the servers, calls f and stops them.
 func (b *bencher) on(ctx context.Context, change func(*bench.Options), f func(*bench.Target) error) (err error) {
-	b.env.HandlesInterrupt.Store(true) // there is something to clean up
+	b.env.HandlesInterrupt.Store(true) // clean up on interrupt
 	progress := b.env.Progress()
 	defer progress.Done()
 	o, err := b.options(showing(progress))
@@ -176,7 +176,7 @@ func showing(progress *term.Progress) func(what string, done, total int) {
 // seconds formats a time for tables.
 func seconds(s float64) string { return fmt.Sprintf("%.2f s", s) }
 
-// conflictText returns the instances that workers planned in vain.
+// conflictText returns the share of instances in rejected plans.
 func conflictText(c *bench.Conflicts) string {
 	if c == nil {
 		return ""

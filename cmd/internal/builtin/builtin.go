@@ -16,10 +16,10 @@ import (
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
 )
 
-// Policy is one policy that is linked in.
+// Policy is a built-in policy.
 type Policy struct {
 	Name    string
-	Summary string // one line for people
+	Summary string // one line of help
 	// rules is incremented by every change after which the same configuration may
 	// evict other allocations. It distinguishes versions of a built-in policy.
 	rules  string
@@ -27,7 +27,7 @@ type Policy struct {
 	make   func() sdk.Policy
 }
 
-// List is every built-in policy: default, and the others by name.
+// List returns every built-in policy: default first, then the others by name.
 func List() []Policy {
 	return []Policy{
 		{
@@ -70,7 +70,7 @@ func List() []Policy {
 	}
 }
 
-// Names lists the built-in policies' names.
+// Names returns the names of the built-in policies.
 func Names() []string {
 	var names []string
 	for _, p := range List() {

@@ -8,15 +8,15 @@ import (
 	"strings"
 )
 
-// Spec is a policy as it is written on the command line or in a scenario's
-// `policy` and `use`: P, or P?key=value&key=value.
+// Spec is a reference to a policy on the command line or in the `policy` and `use`
+// fields of a scenario: P, or P?key=value&key=value.
 type Spec struct {
 	Use    string
-	Config map[string]any // nil: none
+	Config map[string]any // nil if there is none
 }
 
-// Parse reads a Spec. A value is a number, true, false or null where it reads
-// as one, else text; %26 is an &.
+// Parse parses a Spec. A value is decoded as number, true, false or null if possible,
+// otherwise as text; %26 encodes &.
 func Parse(text string) (Spec, error) {
 	use, query, configured := strings.Cut(text, "?")
 	s := Spec{Use: use}
@@ -68,7 +68,7 @@ func scalar(text string) any {
 	case json.Number, bool, nil:
 		return v
 	case string:
-		return v // "10" in quotes is text
+		return v // a quoted value such as "10" is text
 	}
 	return text
 }

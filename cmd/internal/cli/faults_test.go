@@ -42,7 +42,7 @@ func TestRun_PolicyFailureIsExit7WithAResult(t *testing.T) {
 	files := map[string]string{"s.yaml": clitest.Contested + "expect: {placements: [{job: high}]}\n"}
 	w := clitest.New(files, "sim", "run", "s.yaml", "-p", "faulty", "-o", "json")
 	w.Policies = withFaulty{clitest.BuiltIn()}
-	if code := runEnv(t, w); code != cmdutil.ExitPolicy { // before the expectation, which does not hold either
+	if code := runEnv(t, w); code != cmdutil.ExitPolicy { // a policy failure takes precedence over the failed expectation
 		t.Errorf("exit %d, want %d", code, cmdutil.ExitPolicy)
 	}
 	if !strings.HasPrefix(w.Out.String(), `{"version":1,"scenario":"contested","policy":"faulty"`) {
@@ -83,7 +83,7 @@ func TestRun_PolicyLogRecordsFailures(t *testing.T) {
 func TestCompare_PolicyFailureIsExit7(t *testing.T) {
 	w := clitest.New(map[string]string{"s.yaml": clitest.Contested}, "compare", "s.yaml", "-p", "default", "-p", "faulty", "--fail-if", "policyFaults(faulty) > 0")
 	w.Policies = withFaulty{clitest.BuiltIn()}
-	if code := runEnv(t, w); code != cmdutil.ExitPolicy { // before the condition, which holds
+	if code := runEnv(t, w); code != cmdutil.ExitPolicy { // a policy failure takes precedence over the condition
 		t.Errorf("exit %d, want %d", code, cmdutil.ExitPolicy)
 	}
 	if said := w.Err.String(); !strings.Contains(said, "s.yaml under faulty, seed 0: a policy failed") || !strings.Contains(said, "--fail-if holds") {
@@ -94,7 +94,7 @@ func TestCompare_PolicyFailureIsExit7(t *testing.T) {
 	}
 }
 
-// slowly takes its time for loading.
+// slowly is a policy loader that advances the clock when it loads.
 type slowly struct {
 	*policies.Loader
 	clock *clock.Virtual

@@ -51,7 +51,7 @@ func newHelpCmd(env *cmdutil.Env) *cobra.Command {
 	return cmd
 }
 
-// topic is the text of a topic.
+// topic returns the text of a topic.
 func topic(name string, env *cmdutil.Env) (string, bool) {
 	text, err := fs.ReadFile(topicFiles, "topics/"+name+".txt")
 	if err != nil {
@@ -69,7 +69,7 @@ func topic(name string, env *cmdutil.Env) (string, bool) {
 	return page, true
 }
 
-// summary is a topic's first line.
+// summary returns the first line of a topic.
 func summary(name string) string {
 	text, _ := topicFiles.ReadFile("topics/" + name + ".txt")
 	line, _, _ := strings.Cut(string(text), "\n")
@@ -82,11 +82,11 @@ func policyList() string {
 	for _, p := range builtin.List() {
 		t.Row(p.Name, p.Summary)
 	}
-	_ = t.Write(&b, term.Style{}) // to memory
+	_ = t.Write(&b, term.Style{}) // writes to memory do not fail
 	return b.String()
 }
 
-// metricList describes every metric, wrapped.
+// metricList describes every metric, with wrapped lines.
 func metricList(env *cmdutil.Env) string {
 	width := 80
 	if w := env.Width(env.Stdout); env.StdoutTerminal && w > 0 {

@@ -19,7 +19,7 @@ import (
 	"github.com/cede-scheduler/cede/core/storage/raftlog"
 )
 
-// stoppedServer is a data directory with a few entries and records.
+// stoppedServer returns a data directory with a few entries and records.
 func stoppedServer(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()

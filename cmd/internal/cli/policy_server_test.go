@@ -25,7 +25,7 @@ const (
 // asked is a request of a command to the server.
 type asked struct {
 	route string
-	body  map[string]string // by part; "" is all of it
+	body  map[string]string // by part; "" is the complete body
 }
 
 // policyServer answers every route with a value or an error, and records the
@@ -232,7 +232,7 @@ func waitingServer(t *testing.T) (url string, waits func() []string) {
 	return s.URL, func() []string { return list }
 }
 
-// ticking lets no pause last.
+// ticking is a clock whose pauses return at once.
 type ticking struct{ *clock.Virtual }
 
 func (c ticking) AfterFunc(d time.Duration, f func()) clock.Timer {

@@ -22,7 +22,7 @@ import (
 // fakeServer answers as a transcript specifies.
 type fakeServer struct {
 	mu      sync.Mutex
-	answers map[string]fakeAnswer // by method and path, with the query where that matters
+	answers map[string]fakeAnswer // by method and path, with the query if it matters
 	asked   []string              // bodies of write requests
 }
 
@@ -121,7 +121,7 @@ func (f *fakeServer) answer(t *testing.T, d *datadriven.TestData, url string) {
 			answer.silence = d
 		case "type":
 			if answer.kind = arg.Vals[0]; answer.kind == "text/event-stream" {
-				answer.body += "\n\n" // which end its last message
+				answer.body += "\n\n" // terminates the last event
 			}
 		}
 	}

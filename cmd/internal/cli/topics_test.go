@@ -58,7 +58,7 @@ func tellsOf(t *testing.T, topic string, fields []string) {
 	}
 }
 
-// snake is a field's name as HCL writes it.
+// snake returns the name of a field in HCL.
 func snake(name string) string {
 	var b strings.Builder
 	for _, r := range name {
@@ -70,7 +70,7 @@ func snake(name string) string {
 	return b.String()
 }
 
-// Every field of a scenario, and of a binding, is on its page.
+// The help page lists every field of a scenario and of a binding.
 func TestTopics_DocumentEveryFieldOfAScenario(t *testing.T) {
 	tellsOf(t, "scenario", fieldsBelow(reflect.TypeFor[scenario.File](), nil))
 	bindings := append(fieldsBelow(reflect.TypeFor[scenario.Binding](), nil), fieldsBelow(reflect.TypeFor[scenario.FeatureGates](), nil)...)

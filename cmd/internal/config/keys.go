@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// field is one key that there is, and where its value is in a Config.
+// field is a configuration key, and the location of its value in a Config.
 type field struct {
-	key    string // with dots, for people
+	key    string // with dots, as users write it
 	path   []string
 	index  []int
 	typ    reflect.Type
@@ -39,13 +39,12 @@ func walk(t reflect.Type, path []string, index []int) (list []field) {
 	return list
 }
 
-// value is the field's value in c.
+// value returns the value of the field in c.
 func (f *field) value(c *Config) any {
 	return reflect.ValueOf(c).Elem().FieldByIndex(f.index).Interface()
 }
 
-// find is the field with this path, or for which the path goes into: an entry of
-// a map.
+// find returns the field with this path, or the map field of which path is an entry.
 func find(path []string) (f field, ok bool) {
 	for _, f := range fields() {
 		if slices.Equal(f.path, path) || f.typ.Kind() == reflect.Map && len(path) == len(f.path)+1 && slices.Equal(f.path, path[:len(f.path)]) {
@@ -81,7 +80,7 @@ func suggest(path []string) string {
 	return ""
 }
 
-// children are the names right below a section.
+// children returns the names directly below a section.
 func children(path []string) (names []string) {
 	for _, f := range fields() {
 		if len(f.path) > len(path) && slices.Equal(f.path[:len(path)], path) && !slices.Contains(names, f.path[len(path)]) {

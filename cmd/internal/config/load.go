@@ -26,12 +26,12 @@ const envPrefix = "CEDE_"
 
 // Sources lists the sources of a configuration.
 type Sources struct {
-	// Files are YAML files, or folders of them; later ones win. Beside a file, a
-	// folder config.d is read after it.
+	// Files are YAML files or directories of them; later ones take precedence. If a
+	// directory config.d exists next to a file, it is read after the file.
 	Files []string
-	// Environ is NAME=value; nil: none.
+	// Environ holds NAME=value pairs; may be nil.
 	Environ []string
-	// Flags are values of the command line, by key.
+	// Flags holds values of the command line, by key.
 	Flags map[string]string
 	// Dev selects the defaults of a development process for keys that no layer sets.
 	Dev bool
@@ -40,17 +40,17 @@ type Sources struct {
 	Look bool
 }
 
-// Loaded is a configuration with where each value came from.
+// Loaded is a configuration with the source of each value.
 type Loaded struct {
 	Config
 	sources Sources
 	origin  map[string]string // by key; entries of maps by key.entry
 }
 
-// Problem is one thing that is wrong.
+// Problem is a problem of the configuration.
 type Problem struct {
 	Key   string // key with the problem; may be empty
-	Where string // file:line, a variable, a flag
+	Where string // file:line, variable or flag
 	Text  string
 }
 
@@ -65,7 +65,7 @@ func (p Problem) String() string {
 	return text
 }
 
-// Error is everything that is wrong with a configuration.
+// Error holds all problems of a configuration.
 type Error struct{ Problems []Problem }
 
 func (e *Error) Error() string {
@@ -76,7 +76,7 @@ func (e *Error) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// loader is one Load.
+// loader holds the state of one Load.
 type loader struct {
 	ko       *koanf.Koanf
 	origin   map[string]string
@@ -89,7 +89,7 @@ type loader struct {
 	look       bool // see Sources
 }
 
-// recordUnreadable is a file or folder that could not be read.
+// recordUnreadable records a file or directory that could not be read.
 func (l *loader) recordUnreadable(name, format string, args ...any) {
 	l.unreadable = true
 	l.problem("", name, format, args...)
@@ -138,7 +138,7 @@ func (l *Loaded) Reload() (*Loaded, error) {
 	return Load(s)
 }
 
-// files lists the files that are meant.
+// files resolves the given names to files.
 func (l *loader) files(names []string) (files []string) {
 	for _, name := range names {
 		info, err := os.Stat(name)
@@ -159,7 +159,7 @@ func (l *loader) files(names []string) (files []string) {
 	return files
 }
 
-// folder lists the YAML files of a folder, by name.
+// folder lists the YAML files of a directory, sorted by name.
 func (l *loader) folder(dir string) (files []string) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -193,7 +193,7 @@ func (l *loader) file(name string) {
 		return
 	}
 	if len(doc.Content) == 0 {
-		return // it is empty
+		return // the file is empty
 	}
 	l.mapping(name, nil, doc.Content[0])
 }
@@ -270,12 +270,12 @@ func (l *loader) leaf(f field, path []string, n *yaml.Node, where string) {
 	}
 }
 
-// variable is the one that sets a field.
+// variable returns the name of the environment variable of a field.
 func variable(f field) string {
 	return envPrefix + strings.ToUpper(strings.Join(f.path, "__"))
 }
 
-// set notes a value. An entry of a map is set by itself.
+// set records a value. Entries of maps are recorded individually.
 func (l *loader) set(path []string, v any, where string) {
 	if err := l.ko.Load(confmap.Provider(map[string]any{strings.Join(path, separator): v}, separator), nil); err != nil {
 		l.problem(strings.Join(path, "."), where, "%v", err)
@@ -298,7 +298,7 @@ func (l *loader) environ(environ []string) {
 				key = "log" + separator + "level"
 			}
 			if _, ok := find(strings.Split(key, separator)); !ok && !strings.Contains(key, separator) {
-				return "", nil // another's
+				return "", nil // not a variable of the configuration
 			}
 			names[key] = name
 			return key, value

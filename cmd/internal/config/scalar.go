@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// scalar reads a text as a number or a truth.
+// scalar parses a text as a number or a boolean.
 func scalar(text string, to reflect.Type) (v any, err error) {
 	switch to.Kind() {
 	case reflect.Bool:

@@ -8,14 +8,15 @@ import (
 	"strings"
 )
 
-// Value is one key's value and where it came from.
+// Value is the value of a key, and its source.
 type Value struct {
 	Key    string
-	Value  any // a secret is masked
+	Value  any // secrets are masked
 	Source string
 }
 
-// Values lists every key, in the order of the struct; entries of maps one by one.
+// Values lists every key, in the order of the struct; entries of maps are listed
+// individually.
 func (l *Loaded) Values() (list []Value) {
 	for _, f := range fields() {
 		v := f.value(&l.Config)
@@ -68,8 +69,8 @@ func (l *Loaded) Changes(next *Loaded) (reloadable, refused []string) {
 	return reloadable, refused
 }
 
-// With is the configuration with some values replaced by those of another; keys
-// are those of Changes.
+// With returns the configuration with the values of keys replaced by those of next;
+// keys are those that Changes returned.
 func (l *Loaded) With(next *Loaded, keys []string) *Loaded {
 	out := *l
 	out.origin = maps.Clone(l.origin)

@@ -17,7 +17,7 @@ import (
 	"github.com/cede-scheduler/cede/cmd/internal/config"
 )
 
-// problems are the keys that are complained about, each as often as it is.
+// problems returns the keys of all problems, with repetitions.
 func problems(t *testing.T, dir, text string) []string {
 	t.Helper()
 	files := write(t, map[string]string{"c.yaml": strings.ReplaceAll(text, "DIR", dir)})
@@ -32,7 +32,7 @@ func problems(t *testing.T, dir, text string) []string {
 	var keys []string
 	for _, p := range e.Problems {
 		keys = append(keys, p.Key)
-		if !strings.Contains(p.Where, "c.yaml:") && !strings.Contains(p.Text, "is taken by listen.http") { // by a key of the file
+		if !strings.Contains(p.Where, "c.yaml:") && !strings.Contains(p.Text, "is taken by listen.http") { // the source is a key of the file
 			t.Errorf("%q: %s has no place", text, p)
 		}
 	}
@@ -40,7 +40,7 @@ func problems(t *testing.T, dir, text string) []string {
 	return keys
 }
 
-// pair makes a certificate and its key, in PEM form.
+// pair returns a certificate and its key, in PEM format.
 func pair(t *testing.T, until time.Time) (cert, key string) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Size is a number of bytes; it is written 4096, 64KiB, 10MiB or 2GiB.
+// Size is a number of bytes. Its format is 4096, 64KiB, 10MiB or 2GiB.
 type Size int64
 
 var units = []struct {
@@ -52,8 +52,8 @@ func (s Secret) String() string {
 	return masked
 }
 
-// GoString keeps a secret out of %#v.
+// GoString implements fmt.GoStringer; it masks the secret.
 func (s Secret) GoString() string { return s.String() }
 
-// MarshalText keeps a secret out of documents.
+// MarshalText implements encoding.TextMarshaler; it masks the secret.
 func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }

@@ -10,7 +10,7 @@ func (l *Loaded) Warnings() (list []Problem) {
 	if text := c.httpOpen(); text != "" && !onLoopback(c.Listen.HTTP) {
 		warn("listen.http", text)
 	}
-	// Several servers refuse that: see checkPool.
+	// A pool of servers rejects that: see checkPool.
 	if c.Server.Enabled && !c.Dev && !c.Pooled() && !onLoopback(c.Listen.RPC) && c.TLS.Cert == "" {
 		warn("listen.rpc", "any host that reaches "+c.Listen.RPC+" is accepted as a server, without encryption: set tls.cert, tls.key and tls.ca, or listen on a loopback address")
 	}

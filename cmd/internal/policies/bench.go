@@ -14,10 +14,10 @@ import (
 // A Measurement is the cost of one hook on one construction.
 type Measurement struct {
 	Hook, Construction  string
-	Options, Candidates int // of one call
-	Calls               int // that were timed
+	Options, Candidates int // per call
+	Calls               int // measured calls
 	PerCall             time.Duration
-	Bytes, Allocs       uint64 // of the host, a call
+	Bytes, Allocs       uint64 // of the host, per call
 	Fuel                uint64 // per call; 0 if the host does not count fuel
 }
 
@@ -44,8 +44,8 @@ func constructions() []construction {
 	return list
 }
 
-// Bench measures every hook of a policy on every construction, each for about so
-// long and so many times.
+// Bench measures every hook of a policy on every construction, count times for about
+// the duration each. found receives each measurement.
 func Bench(p *Policy, clock clock.Clock, each time.Duration, count int, found func(Measurement)) error {
 	p.AddRef()
 	defer p.ReleaseRef()
@@ -118,7 +118,7 @@ func benchCalls(p *Policy, in policy.Instance, c *policytest.Case) []benchCall {
 	return list
 }
 
-// addVictims evicts two allocations of each option.
+// addVictims marks two allocations of each option as victims.
 func addVictims(c *policytest.Case) (*sdk.Options, int) {
 	victims := make([][]int, len(c.Options))
 	for i := range victims {
@@ -130,7 +130,7 @@ func addVictims(c *policytest.Case) (*sdk.Options, int) {
 // measure repeats the call until the elapsed time is long enough for a measurement.
 func (q *benchCall) measure(p *Policy, in policy.Instance, clock clock.Clock, each time.Duration) (Measurement, error) {
 	m := Measurement{Options: q.options, Candidates: q.candidates}
-	if err := p.RecordCall(q.hook, q.ask()); err != nil { // once warm
+	if err := p.RecordCall(q.hook, q.ask()); err != nil { // warm-up
 		return m, err
 	}
 	m.Fuel = in.Fuel()
@@ -151,7 +151,8 @@ func (q *benchCall) measure(p *Policy, in policy.Instance, clock clock.Clock, ea
 			m.Allocs = (after.Mallocs - before.Mallocs) / uint64(calls)
 			return m, nil
 		}
-		// As go test does: aim a little beyond, and grow no faster than a hundredfold.
+		// As in package testing: predict slightly more than needed, and grow at most
+		// a hundredfold.
 		perCall := max(took/time.Duration(calls), 1)
 		calls = min(int(each*6/5/perCall)+1, 100*calls)
 	}

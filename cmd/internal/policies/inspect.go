@@ -38,7 +38,7 @@ type Inspection struct {
 	list []sdk.Setting
 }
 
-// Limits bound a call.
+// Limits are the limits of a call.
 type Limits struct {
 	Fuel       uint64 `json:"fuel,omitempty"`
 	FuelPerRow uint64 `json:"fuelPerRow,omitempty"`
@@ -46,19 +46,19 @@ type Limits struct {
 	Time       string `json:"time,omitempty"`
 }
 
-// Builtin is the kind of policies that are linked in.
+// Builtin is the kind of built-in policies.
 const Builtin = "builtin"
 
-// columnNames are the names of columns as sdk/ABI.md lists them, by bit.
+// columnNames are the column names of sdk/ABI.md, by bit.
 var columnNames = []string{
 	"use", "start", "lostWork", "job", "eviction", "mustLeave", "device", "capacity", "place", "label", "annotation",
 	"shared", "victim", "fit", "time", "totals",
 }
 
-// SettingList is the configuration that the policy takes.
+// SettingList returns the settings that the policy accepts.
 func (i *Inspection) SettingList() []sdk.Setting { return i.list }
 
-// Inspect looks at a policy that was loaded.
+// Inspect describes a loaded policy.
 func Inspect(ctx context.Context, p *Policy) (*Inspection, error) {
 	info := p.Info()
 	i := &Inspection{
@@ -110,7 +110,7 @@ func columnsOf(c sdk.Columns) []string {
 	return list
 }
 
-// flagsOf are the promises and wishes of a policy.
+// flagsOf lists the declared properties and requests of a policy.
 func flagsOf(p *Policy) []string {
 	info := p.Info()
 	var list []string

@@ -23,8 +23,8 @@ import (
 
 // Options configure how policies run.
 type Options struct {
-	CacheDir         string // of compiled modules; empty: none
-	RunDir           string // of processes; empty: the host's default
+	CacheDir         string // cache of compiled modules; empty: no cache
+	RunDir           string // directory of process sockets; empty: the default of the host
 	Roots            bundle.Roots
 	RequireSignature bool
 	Log              *slog.Logger
@@ -40,7 +40,7 @@ type Loader struct {
 	process *process.Host
 }
 
-// New makes a loader. Close it when nothing it loaded is in use.
+// New returns a loader. The caller must close it after the last use of its policies.
 func New(o Options) *Loader {
 	l := &Loader{o: o}
 	l.loader = registry.NewLoader(registry.Options{
@@ -63,11 +63,11 @@ type Request struct {
 // Policy is a version with its bundle and limits.
 type Policy struct {
 	*policy.Version
-	Bundle *bundle.Bundle // nil: it is built in
-	Limits policy.Limits  // of its calls
+	Bundle *bundle.Bundle // nil for built-in policies
+	Limits policy.Limits  // per call
 }
 
-// Resolve makes a version of the policy that spec names, P or P?key=value.
+// Resolve returns a version of the policy that spec names, P or P?key=value.
 func (l *Loader) Resolve(spec sim.PolicySpec) (*policy.Version, error) {
 	return l.Load(context.Background(), Request{PolicySpec: spec})
 }
@@ -100,8 +100,8 @@ func (l *Loader) Open(ctx context.Context, r Request) (*Policy, error) {
 	return l.load(ctx, spec)
 }
 
-// OpenBundle makes a version of a bundle that was read, and tests it as a server
-// would before it lets the version decide.
+// OpenBundle returns a version of a bundle, and tests it as a server does before a
+// version becomes active.
 func (l *Loader) OpenBundle(ctx context.Context, b *bundle.Bundle) (*Policy, error) {
 	p, err := l.load(ctx, registry.Spec{Use: b.Path, Bundle: b})
 	if err != nil {
@@ -143,8 +143,8 @@ func open(use, dir string) (*bundle.Bundle, error) {
 	return b, err
 }
 
-// configuration is a scenario's settings with those of the command line in
-// place of its own; nil: none.
+// configuration merges a scenario's settings with those of the command line, which
+// take precedence. It returns nil if there are none.
 func configuration(scenario, line map[string]any) ([]byte, error) {
 	config := maps.Clone(scenario)
 	if config == nil {

@@ -10,8 +10,8 @@ import (
 // ServerOptions configure the policies of a server beyond the built-in ones.
 type ServerOptions struct {
 	Executables []registry.Executable
-	// Limits are those of calls where a policy's manifest sets none; its own count
-	// up to Most. Zero fields: the defaults, and no bound.
+	// Limits apply to calls if the manifest of a policy sets none. Most bounds the
+	// limits of manifests. Zero fields select the defaults, and no bound.
 	Limits, Most policy.Limits
 }
 

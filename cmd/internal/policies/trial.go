@@ -8,15 +8,16 @@ import (
 	"github.com/cede-scheduler/cede/sdk/policytest"
 )
 
-// Usage is the most that calls of a policy used.
+// Usage is the maximum resource usage of a policy's calls.
 type Usage struct {
 	Calls int
-	// Fuel is that of the call closest to its limit; 0 if fuel is not metered.
+	// Fuel is the consumption of the call closest to its limit; 0 if fuel is not
+	// metered.
 	Fuel, Allowed uint64
 	Memory        int64 // bytes of an instance; 0 if the host does not count memory
 }
 
-// Share is the part of its fuel that the thirstiest call used.
+// Share returns the fraction of its fuel limit that this call used.
 func (u Usage) Share() float64 {
 	if u.Allowed == 0 {
 		return 0
@@ -32,7 +33,7 @@ type Trial struct {
 	Usage  Usage
 }
 
-// NewTrial makes a trial. Close it.
+// NewTrial returns a trial. The caller must close it.
 func NewTrial(p *Policy) *Trial {
 	p.AddRef()
 	return &Trial{policy: p}
@@ -46,7 +47,7 @@ func (t *Trial) Close() {
 	t.policy.ReleaseRef()
 }
 
-// Subject starts an instance for tests.
+// Subject returns an instance for tests.
 func (t *Trial) Subject() (*policytest.Subject, error) {
 	g := &meteredPolicy{trial: t}
 	if err := g.acquire(); err != nil {
@@ -106,7 +107,7 @@ func (g *meteredPolicy) release() {
 	}
 }
 
-// call calls a hook about so many rows and options.
+// call calls a hook; size is the number of rows and options.
 func (g *meteredPolicy) call(hook string, size int, call func() error) error {
 	if err := g.acquire(); err != nil {
 		return err

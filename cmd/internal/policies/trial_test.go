@@ -24,8 +24,8 @@ func opened(t *testing.T, use string) *policies.Policy {
 	return p
 }
 
-// A trap ends an instance and not the test: the next case, which may be the
-// smaller one, is put to another.
+// A trap ends an instance, but not the test: the next case, which may be the smaller
+// one, runs in another instance.
 func TestTrial_ContinuesAfterTrap(t *testing.T) {
 	trial := policies.NewTrial(opened(t, "../../../plugins/wasm/testdata/hostile/trap_score.wasm"))
 	defer trial.Close()

@@ -48,7 +48,7 @@ type comparison struct {
 	examples string   // folder of examples
 	logs     bool     // record a server's log with old and replay it with both
 	out      io.Writer
-	dir      string   // temporary folder
+	dir      string // temporary folder
 
 	compared, differing int
 }

@@ -23,17 +23,18 @@ var templates embed.FS // read-only
 // sdkFolder is the folder of the SDK in a project, as in this repository.
 const sdkFolder = "third_party/cede"
 
-// Project is a policy to be laid down.
+// Project is a policy to generate.
 type Project struct {
 	Name string
 	Lang string
 }
 
-// File is one file of a project. Name is relative to its folder, with slashes.
+// File is one file of a project. Name is relative to the project's directory, with
+// slashes.
 type File struct {
 	Name string
 	Text []byte
-	SDK  bool // it was not written for the project
+	SDK  bool // part of the SDK
 }
 
 var nameForm = regexp.MustCompile(`^[a-z]([a-z0-9-]{0,62}[a-z0-9])?$`)
@@ -46,7 +47,7 @@ func CheckName(name string) error {
 	return nil
 }
 
-// Files are the files of the project.
+// Files returns the files of the project.
 func (p Project) Files() ([]File, error) {
 	var list []File
 	for _, root := range []string{"templates/all", "templates/" + p.Lang} {
@@ -75,9 +76,8 @@ func (p Project) Files() ([]File, error) {
 	return list, nil
 }
 
-// target is the name of the file that a template becomes. Templates of Go files
-// have another ending, so that no tool takes them for Go; names that begin with
-// a dot begin with dot- there.
+// target returns the file name for a template. Templates of Go files have another
+// extension, so that the go tool ignores them; a leading dot is written as dot-.
 func (p Project) target(name string) string {
 	name = strings.TrimSuffix(name, ".tmpl")
 	dir, base := path.Split(name)
@@ -101,15 +101,15 @@ func (p Project) expand(name string) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// Ident is the name as an identifier with dashes as underscores.
+// Ident returns the name as an identifier, with dashes replaced by underscores.
 func (p Project) Ident() string { return strings.ReplaceAll(p.Name, "-", "_") }
 
-// Source is the file that the author edits.
+// Source returns the file that the author edits.
 func (p Project) Source() string {
 	return map[string]string{"go": "policy.go", "rust": "src/lib.rs", "assemblyscript": "assembly/index.ts", "c": "policy.c"}[p.Lang]
 }
 
-// sdk are the files of the SDK.
+// sdk returns the files of the SDK.
 func (p Project) sdk() []File {
 	var list []File
 	add := func(name string, text []byte) {
@@ -130,7 +130,7 @@ func (p Project) sdk() []File {
 	return list
 }
 
-// ErrNotEmpty is a folder in which there is something already.
+// ErrNotEmpty is returned if the directory is not empty.
 var ErrNotEmpty = errors.New("the folder is not empty")
 
 // Write creates the directory and writes the files. If it fails, it removes the files
@@ -139,12 +139,12 @@ func Write(dir string, files []File) (err error) {
 	entries, err := os.ReadDir(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		if err := os.MkdirAll(dir, 0o777); err != nil { // less the umask
+		if err := os.MkdirAll(dir, 0o777); err != nil { // subject to the umask
 			return err
 		}
 		defer func() {
 			if err != nil {
-				_ = os.Remove(dir) // the error that counts is the first one
+				_ = os.Remove(dir) // the first error is returned
 			}
 		}()
 	case err != nil:
@@ -165,7 +165,7 @@ func Write(dir string, files []File) (err error) {
 	return nil
 }
 
-// removeAll empties a folder that was empty before.
+// removeAll removes the content of a directory that was empty before.
 func removeAll(dir string) {
 	entries, _ := os.ReadDir(dir)
 	for _, e := range entries {

@@ -80,7 +80,7 @@ func TestWrite_KeepsExistingFiles(t *testing.T) {
 
 func TestWrite_RemovesPartialOutput(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "new")
-	if err := Write(dir, []File{{Name: "a"}, {Name: "a/b"}}); err == nil { // a file is no folder
+	if err := Write(dir, []File{{Name: "a"}, {Name: "a/b"}}); err == nil { // a file cannot be a directory
 		t.Fatal("it was written")
 	}
 	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {

@@ -10,15 +10,15 @@ import (
 	"github.com/cede-scheduler/cede/core/clock"
 )
 
-// How often a progress is shown.
+// Minimum intervals between two progress lines.
 const (
 	liveEvery  = 100 * time.Millisecond
 	plainEvery = 10 * time.Second
 )
 
-// Progress shows how far long work is: one line that changes on a terminal,
-// a line every ten seconds elsewhere. Work that is over before the first line
-// would be due shows none.
+// Progress reports the progress of long operations: one line that is rewritten on a
+// terminal, or one line every ten seconds on other streams. If the operation ends
+// before the first line is due, none is shown.
 type Progress struct {
 	w     io.Writer
 	live  bool
@@ -27,8 +27,8 @@ type Progress struct {
 
 	mu    sync.Mutex
 	begun time.Time
-	next  time.Time // nothing is shown before
-	shown bool      // a live line stands on the terminal
+	next  time.Time // time of the next line
+	shown bool      // a live line is on the terminal
 	over  bool
 }
 
@@ -63,8 +63,8 @@ func (p *Progress) Show(text func(elapsed time.Duration) string) {
 	_, _ = fmt.Fprint(p.w, "\r\x1b[K", clip(line, p.width()))
 }
 
-// Clear takes the live line away, so that something else can be written. The
-// next Show brings it back.
+// Clear erases the live line, so that other output can be written. The next Show
+// writes it again.
 func (p *Progress) Clear() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -82,7 +82,7 @@ func (p *Progress) Done() {
 	p.over = true
 }
 
-// clip keeps a line from wrapping, since a wrapped line cannot be rewritten.
+// clip truncates a line to the width, since a wrapped line cannot be rewritten.
 func clip(line string, width int) string {
 	if width < 2 || utf8.RuneCountInString(line) < width {
 		return line

@@ -7,13 +7,13 @@ import (
 	xterm "golang.org/x/term"
 )
 
-// Style emphasises text. The zero value leaves it plain.
+// Style renders emphasis. The zero value renders plain text.
 type Style struct{ on bool }
 
-// Colour emphasises by colour.
+// Colour renders emphasis with colours.
 var Colour = Style{on: true}
 
-// Emphasis is one way to make text stand out.
+// Emphasis is a kind of emphasis.
 type Emphasis string
 
 // Styles of text. Plain is without emphasis.
@@ -27,7 +27,7 @@ const (
 
 const reset = "\x1b[0m"
 
-// Text emphasises a text.
+// Text returns text with an emphasis.
 func (s Style) Text(e Emphasis, text string) string {
 	if !s.on || e == Plain || text == "" {
 		return text

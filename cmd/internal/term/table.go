@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// Table aligns rows under titles.
+// Table aligns rows under column titles.
 type Table struct {
 	Columns   []Column
 	Indent    string // before every line
@@ -18,10 +18,10 @@ type Table struct {
 // Column is one column of a Table.
 type Column struct {
 	Title string
-	Right bool // numbers stand to the right
+	Right bool // right-aligned, for numbers
 }
 
-// Cell is one value.
+// Cell is a value of a row.
 type Cell struct {
 	Text string
 	Look Emphasis
@@ -47,10 +47,10 @@ func (t *Table) Cells(cells ...Cell) {
 	t.rows = append(t.rows, cells)
 }
 
-// Len is the number of rows.
+// Len returns the number of rows.
 func (t *Table) Len() int { return len(t.rows) }
 
-// columnGap is between columns.
+// columnGap separates columns.
 const columnGap = "  "
 
 // Write writes the table.
@@ -77,7 +77,7 @@ func (t *Table) Write(w io.Writer, style Style) error {
 }
 
 func (t *Table) line(out *bufio.Writer, row []Cell, widths []int, style Style) {
-	_, _ = out.WriteString(t.Indent) // out keeps the error
+	_, _ = out.WriteString(t.Indent) // out stores the error
 	for i, c := range row {
 		pad := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(c.Text))
 		text := style.Text(c.Look, c.Text)

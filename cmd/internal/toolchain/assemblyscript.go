@@ -9,7 +9,8 @@ import (
 
 const installNode = "install Node.js: apt-get install nodejs npm"
 
-// assemblyScriptModule compiles with the compiler in the project's node_modules.
+// assemblyScriptModule compiles with the compiler in the project's node_modules
+// directory.
 func assemblyScriptModule(ctx context.Context, p *Project, out string) error {
 	if _, err := find(installNode, "node"); err != nil {
 		return err

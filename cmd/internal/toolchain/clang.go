@@ -10,8 +10,8 @@ const (
 	installLLD   = "install lld: apt-get install lld"
 )
 
-// linking are the flags of wasm-ld: small stacks that overflow into a trap
-// rather than into data, and no names.
+// linking are the flags of wasm-ld: a small stack placed first, so that an overflow
+// traps instead of corrupting data, and no symbol names.
 var linking = []string{"--no-entry", "--strip-all", "--stack-first", "-z", "stack-size=16384"}
 
 // cModule compiles and links in two steps: if clang drives the linker, it runs the

@@ -21,12 +21,12 @@ var ProcessModules = []string{
 	"google.golang.org/protobuf v1.36.12",
 }
 
-// The process build has a go.mod of its own, so that the other one needs nothing
-// that has to be fetched.
+// processMod is the separate go.mod of the process build, so that the module build
+// requires no downloads.
 const processMod = "process.mod"
 
-// common are flags of every build with Go: no paths, dates or commits, so that
-// the same sources give the same bytes.
+// common are the flags of every Go build. They omit paths, dates and commits, so that
+// the same sources produce the same bytes.
 var common = []string{"-trimpath", "-buildvcs=false"}
 
 // goModule builds a WebAssembly module.
@@ -71,13 +71,13 @@ func (p *Project) writeProcessMod() error {
 	return os.WriteFile(filepath.Join(p.Dir, processMod), []byte(fresh), 0o666)
 }
 
-// goPackage is the package to build, as the go tool wants it.
+// goPackage returns the package to build in the syntax of the go tool.
 func (p *Project) goPackage() string {
 	return "." + string(filepath.Separator) + filepath.Clean(p.source())
 }
 
-// goEnvironment is a go tool that is not led astray by a workspace around the
-// project, unless the user named one.
+// goEnvironment returns the environment of the go tool. It disables a workspace
+// around the project, unless the user set GOWORK.
 func (p *Project) goEnvironment(more ...string) []string {
 	if p.getenv("GOWORK") == "" {
 		more = append(more, "GOWORK=off")

@@ -39,8 +39,8 @@ func rustModule(ctx context.Context, p *Project, out string) error {
 	}, flags...)...)
 }
 
-// rustc is a compiler that has the library for wasm32. One that comes first on
-// PATH often has not, where the distribution's has.
+// rustc returns a compiler that has the standard library for wasm32. The first one on
+// PATH often lacks it, while that of the distribution has it.
 func (p *Project) rustc(ctx context.Context) (string, error) {
 	for _, name := range []string{p.getenv("RUSTC"), "rustc", "/usr/bin/rustc"} {
 		path, err := exec.LookPath(name)

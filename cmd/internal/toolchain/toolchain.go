@@ -14,17 +14,17 @@ import (
 	"github.com/cede-scheduler/cede/plugins/bundle"
 )
 
-// Project is a folder with sources.
+// Project is a directory with the sources of a policy.
 type Project struct {
 	Dir      string
 	Manifest *bundle.Manifest
 	// Say receives messages about long or unexpected steps; it may be nil.
 	Say func(text string)
-	// Environ is the environment of compilers; nil: the process's own.
+	// Environ is the environment of compilers; nil: that of the process.
 	Environ []string
 }
 
-// MissingError is a tool that is not installed.
+// MissingError is returned if a tool is not installed.
 type MissingError struct {
 	Tool    string
 	Install string // how to install it
@@ -35,7 +35,7 @@ func (e *MissingError) Error() string { return e.Tool + " is missing" }
 // Hint returns how to install the tool.
 func (e *MissingError) Hint() string { return e.Install }
 
-// CompileError is a compiler's complaint about the sources.
+// CompileError is returned if a compiler rejects the sources.
 type CompileError struct {
 	Command string
 	Output  string // of the compiler
@@ -47,7 +47,7 @@ func (e *CompileError) Error() string { return fmt.Sprintf("%s: %v", e.Command, 
 // ErrNoSources is returned if a manifest does not describe how its module is built.
 var ErrNoSources = errors.New("the manifest has no build section: its module was built elsewhere")
 
-// compilers build sources into a file.
+// compilers holds the function that builds the sources of each language.
 var compilers = map[string]func(ctx context.Context, p *Project, out string) error{
 	"go": goModule, "c": cModule, "rust": rustModule, "assemblyscript": assemblyScriptModule,
 }
@@ -88,7 +88,7 @@ func (p *Project) Build(ctx context.Context) error {
 	return os.Rename(out, module)
 }
 
-// run runs a tool in the project's folder.
+// run runs a tool in the project's directory.
 func (p *Project) run(ctx context.Context, environ []string, tool string, args ...string) error {
 	cmd := exec.CommandContext(ctx, tool, args...)
 	cmd.Dir = p.Dir
@@ -128,10 +128,10 @@ func (p *Project) say(text string) {
 	}
 }
 
-// source returns the path of the sources relative to the folder.
+// source returns the path of the sources relative to the project's directory.
 func (p *Project) source() string { return filepath.FromSlash(p.Manifest.Build.Source) }
 
-// find finds a tool by the first of its names that there is.
+// find returns the path of the first installed tool among its names.
 func find(install string, names ...string) (string, error) {
 	for _, name := range names {
 		path, err := exec.LookPath(name)

@@ -12,8 +12,8 @@ import (
 	"github.com/cede-scheduler/cede/plugins/bundle"
 )
 
-// The versions that a process is built with are those of this module: the host
-// was tested with them.
+// A process must be built with the module versions of this repository, because the
+// host is tested with them.
 func TestProcessModules_AreThoseOfTheHost(t *testing.T) {
 	mod, err := os.ReadFile("../../../go.mod")
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
-// envConfig is the variable that names configuration files, as -c does.
+// envConfig is the variable that lists configuration files, as -c does.
 const envConfig = "CEDE_CONFIG"
 
 func NewCommand(env *cmdutil.Env) *cobra.Command {

@@ -116,7 +116,7 @@ Secrets are masked.`,
 	return cmd
 }
 
-// valueText is a value as a table has it.
+// valueText formats a value for a table.
 func valueText(v any) string {
 	text := strings.TrimPrefix(fmt.Sprint(v), "map[]")
 	if text == "" || text == "[]" {
@@ -125,7 +125,7 @@ func valueText(v any) string {
 	return text
 }
 
-// invalidConfig is a configuration that does not validate.
+// invalidConfig returns the error of an invalid configuration.
 func invalidConfig(err error) error {
 	var e *config.Error
 	if !errors.As(err, &e) {

@@ -10,7 +10,7 @@ import (
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
-// allocLogs is one `cede alloc logs`.
+// allocLogs holds the flags of `cede alloc logs`.
 type allocLogs struct {
 	env    *cmdutil.Env
 	conn   *cmdutil.Connection

@@ -9,7 +9,7 @@ import (
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
-// FindAlloc gets an allocation by its id or a prefix of it.
+// FindAlloc returns an allocation by its ID or a prefix of it.
 func FindAlloc(ctx context.Context, c *cmdutil.Connection, id string) (*client.Allocation, error) {
 	api, err := c.Dial()
 	if err != nil {
@@ -19,7 +19,7 @@ func FindAlloc(ctx context.Context, c *cmdutil.Connection, id string) (*client.A
 	return a, cmdutil.ReplaceNotFound(cmdutil.InterruptError(ctx, err), "allocation", id, "`cede alloc list --all` lists them")
 }
 
-// FindEval gets an evaluation by its id or a prefix of it.
+// FindEval returns an evaluation by its ID or a prefix of it.
 func FindEval(ctx context.Context, c *cmdutil.Connection, id string) (*client.Evaluation, error) {
 	api, err := c.Dial()
 	if err != nil {
@@ -61,7 +61,7 @@ func FindJob(ctx context.Context, c *cmdutil.Connection, id string) (*client.Job
 	return nil, cmdutil.Ambiguous("job", id, ids)
 }
 
-// FindNode gets a node by its id or a prefix of it, or by its name.
+// FindNode returns a node by its ID or a prefix of it, or by its name.
 func FindNode(ctx context.Context, c *cmdutil.Connection, id string) (*client.Node, error) {
 	api, err := c.Dial()
 	if err != nil {

@@ -56,7 +56,7 @@ func bindingTable(p cmdutil.Page, list []*client.BindingStub) *term.Table {
 	return t
 }
 
-// spreadOver lists replicas by cluster: eu ×2, us ×1.
+// spreadOver formats replicas by cluster: eu ×2, us ×1.
 func spreadOver(clusters map[string]int) string {
 	var words []string
 	for _, id := range slices.Sorted(maps.Keys(clusters)) {
@@ -139,7 +139,7 @@ func evictionTable(p cmdutil.Page, env *cmdutil.Env, b *client.BindingStatus) {
 	p.Printf(": a server records the entries that it applies, and the last 20 are shown\n")
 }
 
-// displaced is an eviction, and the binding on its other side.
+// displaced is an eviction with the binding on its other side.
 type displaced struct {
 	*client.BindingEviction
 	other    string
@@ -198,7 +198,7 @@ not changed.`,
 	})
 }
 
-// registeredBinding is a binding that a server has taken.
+// registeredBinding is the result of registering a binding.
 type registeredBinding struct {
 	ID        string
 	Namespace string

@@ -79,7 +79,8 @@ func clusterPage(p cmdutil.Page, env *cmdutil.Env, c *client.Cluster, assigned [
 	claimTable(p, env, c.Claims)
 }
 
-// assignmentTable lists assignments; those of one binding need not name it.
+// assignmentTable lists assignments. If they all belong to one binding, its column is
+// omitted.
 func assignmentTable(p cmdutil.Page, env *cmdutil.Env, list []*client.Assignment, ofBinding bool) {
 	first := "BINDING"
 	if ofBinding {
@@ -108,7 +109,7 @@ func assignmentNote(a *client.Assignment) string {
 	return a.ClientDescription
 }
 
-// claimTable lists room that is kept.
+// claimTable lists claims.
 func claimTable(p cmdutil.Page, env *cmdutil.Env, list []*client.ClusterClaim) {
 	if len(list) == 0 {
 		return

@@ -21,7 +21,7 @@ import (
 // decoder, so that the same lines mean the same. Fields that only servers accept (the
 // template of a binding) are removed first.
 
-// readBindings reads a file of bindings, strictly.
+// readBindings reads a file of bindings. Unknown fields are errors.
 func readBindings(file string, text []byte) ([]*client.Binding, error) {
 	ps := &cmdutil.FileProblems{}
 	nodes := ps.ParseEntries(text, cmdutil.FileKind{Singular: "a binding", Plural: "bindings", Example: "{id: web, replicas: 3, resources: {cpu: 500}}"})
@@ -39,7 +39,7 @@ func readBindings(file string, text []byte) ([]*client.Binding, error) {
 	return list, ps.Err(file, "`cede help bindings` describes the file")
 }
 
-// readClusters reads a file of member clusters, strictly.
+// readClusters reads a file of member clusters. Unknown fields are errors.
 func readClusters(file string, text []byte) ([]*client.Cluster, error) {
 	ps := &cmdutil.FileProblems{}
 	nodes := ps.ParseEntries(text, cmdutil.FileKind{Singular: "a cluster", Plural: "clusters", Example: "{id: eu, capacity: {cpu: 8000}}"})
@@ -100,7 +100,7 @@ func remedyOf(list string, p scenario.Problem) string {
 	return p.Remedy
 }
 
-// step is a part of a path such as bindings[2].resources.cpu.
+// step matches one element of a path such as bindings[2].resources.cpu.
 var step = regexp.MustCompile(`[^.\[\]]+`)
 
 // lineOf returns the line of the value at a path of a scenario, or of the closest
@@ -128,7 +128,7 @@ func lineOf(nodes []*yaml.Node, path string) int {
 	return line
 }
 
-// takeTemplate takes the template off a binding, as JSON.
+// takeTemplate removes the template from a binding and returns it as JSON.
 func takeTemplate(ps *cmdutil.FileProblems, n *yaml.Node) json.RawMessage {
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		if n.Content[i].Value != "template" {
@@ -165,7 +165,7 @@ func clustersNamed(n *yaml.Node) (ids []string) {
 	return ids
 }
 
-// bindingOf is a binding of a scenario as the API takes it.
+// bindingOf converts a binding of a scenario to that of the API.
 func bindingOf(b *scenario.Binding, stops bool, template json.RawMessage) *client.Binding {
 	out := &client.Binding{
 		ID: b.ID, Namespace: b.Namespace, Scope: b.Scope, PriorityClass: b.PriorityClass, PriorityClassSource: b.ClassSource,

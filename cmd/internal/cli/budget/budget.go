@@ -37,7 +37,7 @@ allocations can be evicted. cede help budgets describes the fields.`,
 		newBudgetApplyCmd(env), newBudgetStatusCmd(env, budgets), newBudgetDeleteCmd(env, budgets))
 }
 
-// budgetStatusTable lists budgets with how they stand.
+// budgetStatusTable lists budgets with their status.
 func budgetStatusTable(_ cmdutil.Page, list []*client.BudgetStub) *term.Table {
 	t := cmdutil.NewTable("NAME", "NAMESPACE", "LABELS", "KEEPS", "ENFORCEMENT", "HEALTHY>", "NEEDED>", "ALLOWED>")
 	for _, b := range list {

@@ -15,7 +15,8 @@ import (
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
-// readBudgets reads a file of disruption budgets, strictly, and checks them.
+// readBudgets reads and validates a file of disruption budgets. Unknown fields are
+// errors.
 func readBudgets(file string, text []byte) ([]*client.Budget, error) {
 	ps := &cmdutil.FileProblems{}
 	var list []*client.Budget
@@ -32,7 +33,7 @@ func readBudgets(file string, text []byte) ([]*client.Budget, error) {
 	return list, ps.Err(file, "`cede budget apply --help` describes the file")
 }
 
-// decodeBudget reads one budget, as scenarios write them.
+// decodeBudget decodes a budget in the format of scenarios.
 func decodeBudget(ps *cmdutil.FileProblems, n *yaml.Node) *client.Budget {
 	b := &client.Budget{}
 	given := ps.ParseFields(n, "a budget", []cmdutil.FileField{

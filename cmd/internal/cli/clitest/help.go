@@ -99,7 +99,7 @@ func shellCommands(line string) (commands [][]string) {
 		switch {
 		case !inWord:
 		case skip:
-			skip = false // the file of a redirection
+			skip = false // the file name of a redirection
 		case len(words) == 0 && isAssignment(word.String()):
 		default:
 			words = append(words, word.String())

@@ -30,7 +30,7 @@ func suggestFlags(cmd *cobra.Command, name string) (near []string) {
 func Suggest(word string, words []string) []string {
 	commands := &cobra.Command{SuggestionsMinimumDistance: 2}
 	for _, w := range words {
-		commands.AddCommand(&cobra.Command{Use: w, Run: func(*cobra.Command, []string) {}}) // none without Run
+		commands.AddCommand(&cobra.Command{Use: w, Run: func(*cobra.Command, []string) {}}) // cobra ignores commands without Run
 	}
 	return commands.SuggestionsFor(word)
 }
@@ -70,6 +70,6 @@ func PositionalArgs(least, most int, names string) cobra.PositionalArgs {
 func CompleteFlag(cmd *cobra.Command, flag string, values []string) {
 	err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 	if err != nil {
-		panic(err) // there is no such flag: a slip of ours
+		panic(err) // programming error: the flag does not exist
 	}
 }

@@ -26,7 +26,7 @@ type Connection struct {
 	Namespace string
 	Client    *client.Client
 
-	stale, consistent bool // of commands that read
+	stale, consistent bool // flags of commands that read
 }
 
 // ConnectionFlags adds the flags that select a server to a command.
@@ -111,13 +111,13 @@ func (env *Env) ReadSecret(name string) (string, error) {
 	return strings.TrimSpace(string(text)), nil
 }
 
-// ReadFile reads a file that the user named, up to a size; - is standard input.
+// ReadFile reads a user's file, up to a size; - is standard input.
 func (env *Env) ReadFile(name string, most int64) ([]byte, error) {
 	r, err := env.Open(name)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = r.Close() }() // it was only read
+	defer func() { _ = r.Close() }() // read-only
 	text, err := io.ReadAll(io.LimitReader(r, most+1))
 	if err != nil {
 		return nil, ReadError(name, err)

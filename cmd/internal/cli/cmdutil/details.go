@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// DetailLines lays an error's details out for people: a list is a line for each
-// of its elements, below its name.
+// DetailLines formats the details of an error: a list has its name on one line and
+// each element on a line below.
 func DetailLines(details map[string]any) []string {
 	var lines []string
 	for _, key := range slices.Sorted(maps.Keys(details)) {
@@ -36,7 +36,7 @@ func DetailLines(details map[string]any) []string {
 	return lines
 }
 
-// FormatDetail is a value in one line.
+// FormatDetail formats a value on one line.
 func FormatDetail(v any) string {
 	switch v := v.(type) {
 	case string:

@@ -17,9 +17,10 @@ import (
 	"github.com/cede-scheduler/cede/plugins/bundle"
 )
 
-// An Env is everything that a command uses of its environment.
+// An Env is the environment of a command: arguments, streams, variables, files and
+// clock.
 type Env struct {
-	Args   []string // without the program's name
+	Args   []string // without the program name
 	Stdin  io.Reader
 	Stdout io.Writer
 	Stderr io.Writer
@@ -30,13 +31,13 @@ type Env struct {
 	Width func(io.Writer) int
 
 	Getenv func(string) string
-	// Environ is the whole environment, NAME=value.
+	// Environ returns all environment variables as NAME=value.
 	Environ func() []string
 	Files   Files
 	Clock   clock.Clock
 	Build   app.Build
-	Cores   int          // that may be used
-	Memory  func() int64 // bytes that may be planned with; 0: unknown
+	Cores   int          // usable processors
+	Memory  func() int64 // usable memory in bytes; 0: unknown
 	Exit    func(code int)
 	// Policies opens policies.
 	Policies Policies
@@ -49,8 +50,8 @@ type Env struct {
 
 	JSONErrors bool
 	stdinUsed  bool
-	// HandlesInterrupt is set by a command that ends in order once it is interrupted,
-	// however long that takes.
+	// HandlesInterrupt is set by a command that shuts down by itself after an
+	// interrupt, without a time limit.
 	HandlesInterrupt atomic.Bool
 }
 

@@ -24,8 +24,8 @@ type Error struct {
 	Hint    string `json:",omitempty"`
 	Details any    `json:",omitempty"`
 
-	Lines    []string `json:"-"` // details, one a line, printed before the message
-	Reported bool     `json:"-"` // the error was printed already: only Exit counts
+	Lines    []string `json:"-"` // details, one per line, printed before the message
+	Reported bool     `json:"-"` // the error was printed already; only Exit is used
 	Err      error    `json:"-"` // the cause
 }
 
@@ -33,7 +33,7 @@ func (e *Error) Error() string { return e.Message }
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// The stable codes.
+// Stable error codes.
 const (
 	CodeError       = "error"
 	CodeUsage       = "usage"
@@ -146,7 +146,7 @@ func (env *Env) Report(err error) {
 		var line bytes.Buffer
 		enc := json.NewEncoder(&line)
 		enc.SetEscapeHTML(false)
-		_ = enc.Encode(e) // plain values
+		_ = enc.Encode(e) // plain values always marshal
 		_, _ = env.Stderr.Write(line.Bytes())
 		return
 	}

@@ -28,7 +28,7 @@ type Files interface {
 	Writable(name string) error
 }
 
-// OS is the machine's file system.
+// OS is the file system of the host.
 type OS struct{}
 
 var _ Files = OS{}
@@ -46,7 +46,8 @@ func (OS) WritePrivate(name string, write func(io.Writer) error) error {
 	return replace(name, 0o600, write)
 }
 
-// replace writes a file with the mode less the umask; an existing file keeps its mode.
+// replace writes a file with the given mode, subject to the umask; an existing file
+// keeps its mode.
 func replace(name string, mode fs.FileMode, write func(io.Writer) error) error {
 	if target, err := filepath.EvalSymlinks(name); err == nil {
 		name = target
@@ -72,7 +73,7 @@ func replace(name string, mode fs.FileMode, write func(io.Writer) error) error {
 		err = os.Rename(beside, name)
 	}
 	if err != nil {
-		_ = os.Remove(beside) // the error that counts is the first one
+		_ = os.Remove(beside) // the first error is returned
 	}
 	return err
 }
@@ -119,7 +120,7 @@ const Stdin = "-"
 // StandardInput is the name of standard input in messages.
 const StandardInput = "standard input"
 
-// Open opens a file that the user named; - is standard input.
+// Open opens a user's file; - is standard input.
 func (env *Env) Open(name string) (io.ReadCloser, error) {
 	if name == Stdin {
 		if env.stdinUsed {
@@ -176,7 +177,7 @@ func (env *Env) exists(name string) bool {
 	return err == nil
 }
 
-// ReadError is a file that the user named and that cannot be opened.
+// ReadError returns the error for a user's file that cannot be opened.
 func ReadError(name string, err error) error {
 	e := &Error{Exit: ExitUsage, Code: CodeInvalid, Message: fmt.Sprintf("%s: %v", name, WithoutPath(err)), Hint: "check the path and its permissions", Err: err}
 	if errors.Is(err, fs.ErrNotExist) {
@@ -185,7 +186,7 @@ func ReadError(name string, err error) error {
 	return e
 }
 
-// WithoutPath is an error without the operation and path that the system adds.
+// WithoutPath returns an error without the operation and path that the system adds.
 func WithoutPath(err error) error {
 	if p, ok := errors.AsType[*fs.PathError](err); ok {
 		return p.Err
@@ -205,7 +206,7 @@ func (env *Env) CheckWritable(name string) error {
 	return WriteError(name, env.Files.Writable(name))
 }
 
-// Write writes a file that the user named; - is standard output.
+// Write writes a user's file; - is standard output.
 func (env *Env) Write(name string, write func(io.Writer) error) error {
 	return env.writeWith(env.Files.Write, name, write)
 }

@@ -57,6 +57,6 @@ func number(file string) int64 {
 	if err != nil {
 		return 0
 	}
-	n, _ := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64) // "max" is none
+	n, _ := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64) // "max" means no limit
 	return n
 }

@@ -28,7 +28,7 @@ func (c *Connection) warnEmptyNamespace(ctx context.Context, d Document, err err
 	}
 	list, _, err := c.Client.Namespaces().List(ctx, nil)
 	if err != nil {
-		return // it was a hint
+		return // only the hint is lost
 	}
 	names := NamesOf(list, func(n *client.Namespace) string { return n.Name })
 	if slices.Contains(names, ns) {

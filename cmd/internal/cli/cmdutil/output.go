@@ -16,7 +16,7 @@ import (
 	"github.com/cede-scheduler/cede/cmd/internal/term"
 )
 
-// The formats of -o.
+// Formats of -o.
 const (
 	formatTable = "table"
 	formatWide  = "wide"
@@ -80,9 +80,9 @@ func (o *Output) IsHumanReadable() bool { return o.Format != FormatJSON && o.For
 
 // A Document is a result in every form in which it can be printed.
 type Document struct {
-	Data  any        // for programs
-	Names []string   // the ids that it is about
-	Page  func(Page) // for people
+	Data  any        // for JSON and YAML
+	Names []string   // IDs of the objects
+	Page  func(Page) // for text output
 }
 
 // Show prints one document.
@@ -107,7 +107,7 @@ func (o *Output) write(w *bufio.Writer, d Document) error {
 		return o.yaml(w, d.Data)
 	case formatName:
 		for _, n := range d.Names {
-			_, _ = fmt.Fprintln(w, n) // w keeps the error
+			_, _ = fmt.Fprintln(w, n) // w stores the error
 		}
 		return nil
 	}
@@ -125,8 +125,8 @@ func EncodeJSON(w io.Writer, data any) error {
 	return e.Encode(data)
 }
 
-// yaml writes the JSON document in YAML's block form: the same fields in the
-// same order.
+// yaml writes the JSON document in YAML block style, with the same fields in the same
+// order.
 func (o *Output) yaml(w io.Writer, data any) error {
 	var text bytes.Buffer
 	if err := EncodeJSON(&text, data); err != nil {
@@ -165,26 +165,26 @@ func unflow(n *yaml.Node) {
 type Page struct {
 	W         *bufio.Writer
 	Style     term.Style
-	Wide      bool // everything, however much
-	NoHeaders bool // no titles
+	Wide      bool // show all rows and columns
+	NoHeaders bool // omit titles
 }
 
 func (p Page) Printf(format string, args ...any) { _, _ = fmt.Fprintf(p.W, format, args...) }
 
-// Title begins a section.
+// Title starts a section.
 func (p Page) Title(text string) {
 	if !p.NoHeaders {
 		p.Printf("\n%s\n", p.Style.Text(term.Bold, text))
 	}
 }
 
-// Table prints a section's table.
+// Table prints the table of a section.
 func (p Page) Table(t *term.Table) {
 	t.NoHeaders = p.NoHeaders
 	if !p.NoHeaders {
 		t.Indent = "  "
 	}
-	_ = t.Write(p.W, p.Style) // p.w keeps the error
+	_ = t.Write(p.W, p.Style) // p.W stores the error
 }
 
 // ValidateChoice returns an error if the value of a flag is not one of the allowed words.

@@ -51,7 +51,7 @@ func (p Page) Properties(pairs ...string) {
 			t.Row(pairs[i], pairs[i+1])
 		}
 	}
-	_ = t.Write(p.W, p.Style) // p.w keeps the error
+	_ = t.Write(p.W, p.Style) // p.W stores the error
 }
 
 // Age returns the time since a moment in Unix nanoseconds; "" for 0.

@@ -21,15 +21,15 @@ type Resource struct {
 	Command    string // cede COMMAND list
 	Singular   string // in messages: priority class
 	Plural     string
-	EmptyHint  string // where they come from, for a list that is empty
-	Namespaced bool   // whether each is in a namespace
+	EmptyHint  string // how to create them, printed if a list is empty
+	Namespaced bool   // objects have a namespace
 	IDField    string // header of the identifier if it is not a name; "": name
 }
 
 // NamespaceHint is appended to hints about objects that may be in another namespace.
 const NamespaceHint = "; --namespace selects another namespace"
 
-// Group is the command that has a noun's verbs.
+// Group makes cmd the parent of a resource's commands.
 func (n Resource) Group(cmd *cobra.Command, verbs ...*cobra.Command) *cobra.Command {
 	cmd.Use = n.Command
 	MakeGroup(cmd)
@@ -88,7 +88,7 @@ func (n Resource) NotFound(name string, err error) error {
 type ListSpec[T any] struct {
 	Short string
 	Get   func(*client.Client) Lister[T]
-	Order func(a, b T) int // nil: as the server lists them
+	Order func(a, b T) int // nil: in the order of the server
 	Name  func(T) string
 	Table func(Page, []T) *term.Table
 }

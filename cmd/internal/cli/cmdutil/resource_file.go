@@ -14,8 +14,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Files of small things, priority classes or budgets: one of them, a list, or
-// either below the name that scenarios give the list. A file may hold several
+// Files of small resources such as priority classes and budgets contain one object, a
+// list, or either below the key that scenarios use. A file may contain several YAML
 // documents, as those of kubectl do.
 
 // A FileKind describes the entries of a file.
@@ -52,7 +52,7 @@ func (ps *FileProblems) ParseEntries(text []byte, kind FileKind) []*yaml.Node {
 			ps.Add(line, "not valid YAML: %s", message)
 			return nil
 		}
-		if len(document.Content) > 0 && document.Content[0].Tag != "!!null" { // nothing but a --- before, or after
+		if len(document.Content) > 0 && document.Content[0].Tag != "!!null" { // an empty document before or after a separator
 			nodes = append(nodes, ps.parseDocument(document.Content[0], kind)...)
 		}
 	}
@@ -145,7 +145,7 @@ func LowerFirst(name string) string {
 	return string(first)
 }
 
-// FieldOf is the value of a field of a mapping; nil: it has none.
+// FieldOf returns the value of a field of a mapping, or nil.
 func FieldOf(n *yaml.Node, name string) *yaml.Node {
 	for i := 0; n.Kind == yaml.MappingNode && i+1 < len(n.Content); i += 2 {
 		if n.Content[i].Value == name {

@@ -26,8 +26,8 @@ func parseTemplate(text string) (*template.Template, error) {
 	}).Parse(text)
 }
 
-// ExecuteTemplate fills a template in with a document's JSON, so that its
-// fields have the names that -o json shows.
+// ExecuteTemplate executes a template on the JSON of a document, so that fields have
+// the names that -o json shows.
 func ExecuteTemplate(w io.Writer, t *template.Template, data any) error {
 	text, err := json.Marshal(data)
 	if err != nil {
@@ -50,7 +50,7 @@ func ExecuteTemplate(w io.Writer, t *template.Template, data any) error {
 	return err
 }
 
-// numbers turns a document's numbers into Go's, whole ones staying whole.
+// numbers converts JSON numbers to Go numbers; integers remain integers.
 func numbers(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -65,7 +65,7 @@ func numbers(v any) any {
 		if n, err := v.Int64(); err == nil {
 			return n
 		}
-		f, _ := v.Float64() // it was a float64 before
+		f, _ := v.Float64() // the value was a float64 before
 		return f
 	}
 	return v

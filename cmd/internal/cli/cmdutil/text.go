@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Thousands writes a count as people read it.
+// Thousands formats a count with separators.
 func Thousands(n int) string {
 	text := strconv.Itoa(n)
 	for i := len(text) - 3; i > 0 && text[i-1] != '-'; i -= 3 {
@@ -15,7 +15,7 @@ func Thousands(n int) string {
 	return text
 }
 
-// Times counts occasions.
+// Times formats a number of occurrences.
 func Times(n int) string {
 	switch n {
 	case 1:
@@ -38,7 +38,7 @@ func ParseAssignments(list []string) (map[string]string, error) {
 	return vars, nil
 }
 
-// FormatBytes is a number of bytes as people read it.
+// FormatBytes formats a number of bytes with a unit.
 func FormatBytes(bytes int64) string {
 	switch {
 	case bytes >= 1<<20:
@@ -49,7 +49,7 @@ func FormatBytes(bytes int64) string {
 	return fmt.Sprintf("%d bytes", bytes)
 }
 
-// JoinOrNone is a list as tables show it.
+// JoinOrNone formats a list for tables.
 func JoinOrNone(words []string) string {
 	if len(words) == 0 {
 		return "none"
@@ -57,7 +57,7 @@ func JoinOrNone(words []string) string {
 	return strings.Join(words, ", ")
 }
 
-// ReplicasOn is a cluster with how many replicas are meant.
+// ReplicasOn formats a number of replicas on a cluster.
 func ReplicasOn(cluster string, replicas int) string {
 	return fmt.Sprintf("%s ×%s", cluster, Thousands(replicas))
 }

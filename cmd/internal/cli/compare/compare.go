@@ -15,7 +15,7 @@ import (
 	"github.com/cede-scheduler/cede/core/sim/scenario"
 )
 
-// comparison is one `cede compare`.
+// comparison holds the flags of `cede compare`.
 type comparison struct {
 	env        *cmdutil.Env
 	players    *simrun.PolicyFlags
@@ -23,15 +23,15 @@ type comparison struct {
 	policies   []string
 	seeds      int
 	html       string
-	vars       []string // of the job file of --what-if
+	vars       []string // variables of the job file of --what-if
 	conditions []condition
 	timing     bool
 }
 
-// condition is one --fail-if.
+// condition is an expression of --fail-if.
 type condition struct {
 	*compare.Expression
-	asWritten bool // it names policies as -p does, and not as results do
+	asWritten bool // policies are named as in -p, not as in results
 }
 
 func NewCommand(env *cmdutil.Env) *cobra.Command {
@@ -84,7 +84,7 @@ the cluster of each scenario, and the report shows what each policy would evict.
 	return cmd
 }
 
-// resolve checks everything that can be checked before a long run.
+// resolve checks the command line before a long run.
 func (c *comparison) resolve(failIf []string) error {
 	if len(c.vars) > 0 {
 		return cmdutil.Usagef("add --what-if FILE", "--var requires --what-if with a job file")
@@ -122,7 +122,7 @@ func (c *comparison) check(policies int, takes string) error {
 	return c.players.Resolve(c.policies)
 }
 
-// parse reads conditions. They may name policies as results do, or as -p does.
+// parse parses conditions. They name policies as in results or as in -p.
 func (c *comparison) parse(failIf []string) error {
 	var shown []string
 	for _, p := range c.policies {
@@ -144,11 +144,11 @@ func (c *comparison) parse(failIf []string) error {
 	return nil
 }
 
-// files plays everything and prints the comparison.
+// files plays all files and prints the comparison.
 func (c *comparison) files(ctx context.Context, files []string) error {
 	runs := newRunSet(c, len(files))
 	defer runs.progress.Done()
-	seen := map[string]string{} // by the scenario's name, the file
+	seen := map[string]string{} // files by scenario name
 	for _, name := range files {
 		f, err := simrun.ReadScenario(c.env, name)
 		if err != nil {

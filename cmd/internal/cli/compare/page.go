@@ -23,12 +23,12 @@ func comparisonDocument(env *cmdutil.Env, d *compare.Document) cmdutil.Document 
 			if env.StdoutTerminal && !p.Wide {
 				width = env.Width(env.Stdout)
 			}
-			_ = d.WriteTable(p.W, width) // p.w keeps the error
+			_ = d.WriteTable(p.W, width) // p.W stores the error
 		},
 	}
 }
 
-// medians is the comparison without words: a metric and its medians a line.
+// medians prints one line per metric, with its medians.
 func medians(p cmdutil.Page, d *compare.Document) {
 	t := &term.Table{Columns: []term.Column{{Title: "METRIC"}}}
 	for _, policy := range d.Policies {
@@ -48,7 +48,7 @@ func medians(p cmdutil.Page, d *compare.Document) {
 	p.Table(t)
 }
 
-// report writes the comparison as a page with charts.
+// report writes the comparison as an HTML page with charts.
 func (c *comparison) report(d *compare.Document) error {
 	return c.env.Write(c.html, func(w io.Writer) error { return report.Write(w, d) })
 }

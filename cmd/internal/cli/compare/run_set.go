@@ -17,7 +17,7 @@ import (
 	"github.com/cede-scheduler/cede/core/sim/scenario"
 )
 
-// A runSet plays all runs of one comparison.
+// A runSet holds all runs of one comparison.
 type runSet struct {
 	*comparison
 	progress *term.Progress
@@ -26,7 +26,7 @@ type runSet struct {
 	mu   sync.Mutex
 	done int
 
-	runs     []compare.Run // in the order of files, policies and seeds, under names as written
+	runs     []compare.Run // ordered by file, policy and seed; policies as written
 	faults   []error
 	warnings []string
 }
@@ -41,7 +41,7 @@ type runSpec struct {
 	f      *scenario.File
 	policy string
 	ties   tiebreak.Order
-	first  bool // of its policy: its decisions are looked at
+	first  bool // first run of its policy, whose decisions are compared
 }
 
 // runSpecs lists the runs of one file. The first run of each policy equals that of
@@ -53,7 +53,7 @@ func (s *runSet) runSpecs(file string, f *scenario.File) []runSpec {
 			g := runSpec{file: file, f: f, policy: p, first: i == 0}
 			if i > 0 {
 				g.f = seeded(f, f.Seed+i)
-				g.ties.Seed = max(g.f.Seed, 1) // 0 would be by id
+				g.ties.Seed = max(g.f.Seed, 1) // 0 would order by ID
 			}
 			list = append(list, g)
 		}
@@ -76,7 +76,7 @@ func (s *runSet) play(ctx context.Context, file string, f *scenario.File) error 
 		wg.Go(func() {
 			for i := range next {
 				if runs[i], errs[i] = s.playOne(ctx, &specs[i], max(1, s.env.Cores/crew)); errs[i] != nil {
-					cancel() // the others would be for nothing
+					cancel() // the result of the other runs is not used
 				}
 			}
 		})
@@ -95,7 +95,8 @@ func (s *runSet) play(ctx context.Context, file string, f *scenario.File) error 
 	return nil
 }
 
-// firstCause is the first error that is no consequence of another.
+// firstCause returns the first error that is not caused by another one's
+// cancellation.
 func firstCause(errs []error) error {
 	var cancelled error
 	for _, err := range errs {
@@ -165,7 +166,7 @@ func (s *runSet) namedRuns() []compare.Run {
 	return runs
 }
 
-// decisions are a run's placements, with all that each evicted.
+// decisions returns the placements of a run with their evictions.
 func decisions(r *sim.Result) []compare.Decision {
 	list := make([]compare.Decision, len(r.Placements))
 	for i := range r.Placements {

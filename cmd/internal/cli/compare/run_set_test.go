@@ -8,7 +8,7 @@ import (
 	"github.com/cede-scheduler/cede/core/sim/scenario"
 )
 
-// Rules that the crew follows: a core each, and no more than memory holds.
+// The number of workers is limited to one per core, and by the available memory.
 func TestRunSet_WorkersAreLimitedByCoresAndMemory(t *testing.T) {
 	contested, err := scenario.Decode("test", strings.NewReader(clitest.Contested))
 	if err != nil {

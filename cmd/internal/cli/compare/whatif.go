@@ -24,12 +24,12 @@ const maxManifest = 4 << 20
 // which only the first instant is simulated.
 type whatIf struct {
 	*comparison
-	name  string // of the manifest or job file
+	name  string // name of the manifest or job file
 	file  *simrun.ScenarioFile
 	with  *scenario.File
-	jobs  []scenario.Job // the work
+	jobs  []scenario.Job // jobs of the workload
 	notes []importer.Note
-	aside int // jobs of the scenario that wait too, and are left aside
+	aside int // pending jobs of the scenario that are not submitted
 }
 
 // resolveWhatIf checks the flags that --what-if excludes or requires.
@@ -68,7 +68,7 @@ func (c *comparison) whatIf(ctx context.Context, files []string, name string) er
 // kubeKind matches the keys that Kubernetes manifests have and job files do not.
 var kubeKind = regexp.MustCompile(`(?m)^[\s{,-]*"?(kind|apiVersion)"?\s*:`)
 
-// read reads the work and adds it to the scenario.
+// read reads the workload and adds it to the scenario.
 func (w *whatIf) read() error {
 	src, err := w.env.ReadFile(w.name, maxManifest)
 	if err != nil {

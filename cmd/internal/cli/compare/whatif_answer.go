@@ -22,7 +22,7 @@ type whatIfAnswer struct {
 	Scenario string         `json:"scenario"`
 	Work     []whatIfWork   `json:"work"`
 	Policies []whatIfPolicy `json:"policies"`
-	// Differences are from the first policy.
+	// Differences lists the differences from the first policy.
 	Differences []whatIfDifference `json:"differences"`
 	// LeftAside is the number of pending jobs of the scenario, which are not submitted.
 	LeftAside int `json:"leftAside"`
@@ -30,7 +30,7 @@ type whatIfAnswer struct {
 	w       *whatIf
 	running map[string]*scenario.Running
 	jobs    map[string]*scenario.Job
-	own     map[string]bool // jobs of the work
+	own     map[string]bool // jobs of the workload
 }
 
 // whatIfWork is a job of the --what-if workload.
@@ -39,7 +39,7 @@ type whatIfWork struct {
 	Namespace string `json:"namespace"`
 	Priority  int32  `json:"priority"`
 	Instances int    `json:"instances"`
-	PerNode   bool   `json:"perNode,omitempty"` // so many on each node that takes them
+	PerNode   bool   `json:"perNode,omitempty"` // Instances is per eligible node
 }
 
 // whatIfPolicy is the outcome under one policy.
@@ -76,7 +76,7 @@ type whatIfVictim struct {
 	By             string   `json:"by"`
 }
 
-// whatIfDifference holds how a policy differs from the first one.
+// whatIfDifference describes how a policy differs from the first one.
 type whatIfDifference struct {
 	Policy string   `json:"policy"`
 	Spares []string `json:"spares"` // victims of the first policy only
@@ -115,7 +115,7 @@ func newWhatIfAnswer(w *whatIf) *whatIfAnswer {
 
 func namespaceOf(j *scenario.Job) string { return cmp.Or(j.Namespace, model.DefaultNamespace) }
 
-// priority is a job's, by its class where it names one.
+// priority returns the priority of a job, or that of its class.
 func (a *whatIfAnswer) priority(j *scenario.Job) int32 {
 	if j.Priority != nil {
 		return *j.Priority
@@ -197,7 +197,7 @@ func (a *whatIfAnswer) victim(e *sim.Evicted) whatIfVictim {
 	return v
 }
 
-// compare finds how policies differ from the first.
+// compare computes the differences from the first policy.
 func (a *whatIfAnswer) compare() {
 	ids := func(p *whatIfPolicy) map[string]bool {
 		set := map[string]bool{}
@@ -233,7 +233,7 @@ func (a *whatIfAnswer) compare() {
 	}
 }
 
-// unplaced is the error for work that some policy finds no place for.
+// unplaced returns an error if a policy cannot place the workload.
 func (a *whatIfAnswer) unplaced() error {
 	var lines []string
 	for i := range a.Policies {
@@ -322,7 +322,7 @@ func (a *whatIfAnswer) victimTitle() string {
 	return "ALLOCATION"
 }
 
-// nodes names the nodes that the work would go to.
+// nodes lists the nodes on which the workload would be placed.
 func (a *whatIfAnswer) nodes(x *whatIfPolicy, all bool) string {
 	var list []string
 	for _, placed := range x.Placements {
@@ -374,7 +374,7 @@ func (a *whatIfAnswer) victims(p cmdutil.Page) {
 	}
 }
 
-// shortAge is a duration to its two largest units.
+// shortAge formats a duration with its two largest units.
 func shortAge(d time.Duration) string {
 	switch {
 	case d >= 48*time.Hour:

@@ -127,7 +127,7 @@ func evalFacts(p cmdutil.Page, env *cmdutil.Env, e *client.Evaluation) {
 		"created", env.TimeAndAge(e.CreateTime), "changed", env.TimeAndAge(e.ModifyTime), "superseded by", e.SupersededBy)
 }
 
-// related lists the evaluations before and after one.
+// related lists the preceding and following evaluations.
 func related(p cmdutil.Page, env *cmdutil.Env, e *client.Evaluation) {
 	if len(e.RelatedEvals) == 0 {
 		return

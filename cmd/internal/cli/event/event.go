@@ -29,7 +29,7 @@ var eventTopics = []string{"Job", "Evaluation", "Allocation", "Node", "Policy", 
 // errEnough ends a stream after the requested number of events.
 var errEnough = errors.New("enough")
 
-// eventStream is one `cede event stream`.
+// eventStream holds the flags of `cede event stream`.
 type eventStream struct {
 	out   *cmdutil.Output
 	limit int
@@ -117,7 +117,7 @@ func (s *eventStream) show(e *client.Event) error {
 	}})
 }
 
-// payload is an event's content in a few words: its plain fields.
+// payload formats the plain fields of an event on one line.
 func payload(text json.RawMessage, wide bool) string {
 	if len(text) == 0 || bytes.Equal(text, []byte("null")) {
 		return ""
@@ -131,7 +131,7 @@ func payload(text json.RawMessage, wide bool) string {
 	if start, err := d.Token(); err != nil || start != json.Delim('{') {
 		return string(text)
 	}
-	for d.More() { // in the order in which the server writes them
+	for d.More() { // in the order of the server's document
 		key, err := d.Token()
 		if err != nil {
 			return strings.Join(words, " ")

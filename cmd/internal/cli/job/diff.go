@@ -12,7 +12,7 @@ import (
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
-// change is one field that differs between two versions of a job.
+// change is a field that differs between two versions of a job.
 type change struct {
 	Path   string
 	Before string `json:",omitempty"`
@@ -52,7 +52,7 @@ func jobChanges(before, after *client.Job) []change {
 	return list
 }
 
-// serverSet are the fields of a job that the server sets.
+// serverSet lists the fields of a job that the server sets.
 var serverSet = []string{"Stop", "Status", "StatusDescription", "Version", "SubmitTime", "CreateIndex", "ModifyIndex", "JobModifyIndex"}
 
 // flatten returns the values of a job by path.
@@ -63,7 +63,7 @@ func flatten(j *client.Job) map[string]string {
 	}
 	text, err := json.Marshal(j)
 	if err != nil {
-		return flat // plain values
+		return flat // plain values always marshal
 	}
 	d := json.NewDecoder(strings.NewReader(string(text)))
 	d.UseNumber()

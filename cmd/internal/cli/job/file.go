@@ -31,7 +31,7 @@ func jobFileFlags(cmd *cobra.Command, env *cmdutil.Env) *jobFile {
 // readJob is a job file that was read and validated.
 type readJob struct {
 	name  string
-	job   *client.Job // as it was written
+	job   *client.Job // as written
 	model *model.Job  // with defaults
 }
 
@@ -39,7 +39,7 @@ type readJob struct {
 func (r *readJob) full() *client.Job {
 	full := jobspec.FromModel(r.model)
 	if r.job.Priority == nil {
-		full.Priority = nil // it is the class's, or the global default's
+		full.Priority = nil // set by the class or the default
 	}
 	if r.job.PreemptionPolicy == "" {
 		full.PreemptionPolicy = ""

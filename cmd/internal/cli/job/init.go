@@ -90,7 +90,7 @@ func refuseExisting(env *cmdutil.Env, name string) error {
 		return nil
 	}
 	if err == nil {
-		_ = f.Close() // it was not even read
+		_ = f.Close() // the file was only opened
 	}
 	return cmdutil.Usagef("use another name", "%s", fmt.Sprintf("%s already exists", name))
 }

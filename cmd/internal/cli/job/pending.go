@@ -41,7 +41,7 @@ func pendingReason(ctx context.Context, c *cmdutil.Connection, meta *client.Quer
 	case client.HasCode(err, client.CodeNoLeader):
 		return noLeader
 	case err != nil:
-		return "" // a token may be bound to a namespace, and this is about all of them
+		return "" // the status covers all namespaces, but a token may be limited to one
 	case s.Paused:
 		return "the broker is paused: nothing is placed until `cede operator broker resume`"
 	case s.Workers == nil:

@@ -59,10 +59,10 @@ type planView struct {
 	*client.JobPlanResponse
 	Changes []change `json:",omitempty"` // of the job's fields
 
-	file string // with its variables, for a command line
+	file string // with its variables, as arguments
 	env  *cmdutil.Env
 
-	starts bool // it is stopped, and would run again
+	starts bool // the job is stopped, and would be started
 }
 
 // requestPlan requests a plan, and the current version of the job to compare with.

@@ -16,7 +16,7 @@ import (
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
-// jobRun is one `cede job run`.
+// jobRun holds the flags and the state of `cede job run`.
 type jobRun struct {
 	env     *cmdutil.Env
 	out     *cmdutil.Output
@@ -27,7 +27,7 @@ type jobRun struct {
 	key     string
 	check   uint64
 	checked bool
-	planned bool // a plan is named, if by nothing
+	planned bool // --plan was given, even if empty
 	detach  bool
 	timeout time.Duration
 }
@@ -75,7 +75,7 @@ type runView struct {
 	Namespace string
 	*client.JobRegisterResponse
 	Evaluation  *client.Evaluation       `json:",omitempty"`
-	Allocations []*client.AllocationStub `json:",omitempty"` // that the evaluation placed
+	Allocations []*client.AllocationStub `json:",omitempty"` // placed by the evaluation
 }
 
 func (r *jobRun) run(ctx context.Context) error {

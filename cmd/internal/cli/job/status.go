@@ -165,8 +165,8 @@ func (v *jobView) rechecks() string {
 	return strings.Join(slices.Compact(said), "; ")
 }
 
-// waiting is the newest evaluation that found no place for something, if that is
-// still so.
+// waiting returns the newest evaluation with unplaced allocations, if they are still
+// unplaced.
 func (v *jobView) waiting() *client.Evaluation {
 	var newest *client.Evaluation
 	for _, e := range v.Evaluations {

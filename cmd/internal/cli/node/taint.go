@@ -67,7 +67,7 @@ func parseTaints(args []string) (untaint, taint []client.Taint, err error) {
 	return untaint, taint, nil
 }
 
-// taintWords lists taints; those that operators set are marked.
+// taintWords formats taints, and marks those that operators set.
 func taintWords(list []client.Taint) string {
 	words := make([]string, len(list))
 	for i, t := range list {

@@ -93,7 +93,8 @@ type debugPart struct {
 	data []byte
 }
 
-// add keeps a text, blotted out; binary profiles hold addresses and no contents.
+// add stores a redacted text. Binary profiles are stored as they are: they contain
+// addresses only.
 func (b *debugBundle) add(name string, text []byte, err error) {
 	if err != nil {
 		b.missing = append(b.missing, fmt.Sprintf("%s: %v", name, err))
@@ -113,7 +114,7 @@ func (b *debugBundle) json(name string, v any, err error) {
 	b.add(name, append(text, '\n'), err)
 }
 
-// newestDecisions limits the decisions of policies in a bundle.
+// newestDecisions is the maximum number of policy decisions in a bundle.
 const newestDecisions = 100
 
 // server collects the responses of the API.
@@ -155,14 +156,14 @@ func (b *debugBundle) process(ctx context.Context, c *metricsClient, url string)
 	}
 }
 
-// tail adds the end of a log.
+// tail adds the last part of a log.
 func (b *debugBundle) tail(name string) {
 	r, err := b.env.Open(name)
 	if err != nil {
 		b.add("log.txt", nil, err)
 		return
 	}
-	defer func() { _ = r.Close() }() // it was only read
+	defer func() { _ = r.Close() }() // read-only
 	last := make([]byte, 0, 2*maxLog)
 	part := make([]byte, 64<<10)
 	for err == nil {
@@ -183,12 +184,12 @@ func (b *debugBundle) tail(name string) {
 var (
 	secretField = regexp.MustCompile(`(?i)("?[a-z0-9_.-]*(?:secret|token|password|passwd|credential|authorization|encryption|keys?)"?\s*[:=]\s*)("(?:[^"\\]|\\.)*"|[^\s,}\]]+)`)
 	secretToken = regexp.MustCompile(`cede_[A-Za-z0-9_-]{20,}`)
-	metricName  = regexp.MustCompile(`^cede_[a-z_]+$`) // of a token's 43 characters some are none of these
+	metricName  = regexp.MustCompile(`^cede_[a-z_]+$`) // a token of 43 characters may have this form
 )
 
 const redacted = `"<redacted>"`
 
-// redact is a text without secrets.
+// redact returns a text without secrets.
 func redact(text []byte, known []string) []byte {
 	for _, s := range known {
 		if s != "" {

@@ -70,7 +70,7 @@ func (c *metricsClient) fetch(ctx context.Context, url string) ([]byte, error) {
 	if err != nil {
 		return nil, cmdutil.RootCause(err)
 	}
-	defer func() { _ = resp.Body.Close() }() // it was only read
+	defer func() { _ = resp.Body.Close() }() // read-only
 	if resp.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("metrics listener returned %s", resp.Status)
 	}

@@ -96,7 +96,7 @@ func peerAddress(address string) error {
 // ID of the server that owns it.
 func recoverServer(dir string, servers []raft.Server) (string, error) {
 	if sub := dir + "/server"; !isStore(dir) && isStore(sub) {
-		dir = sub // of an agent's directory
+		dir = sub // the data directory of an agent
 	}
 	if !isStore(dir) {
 		return "", &cmdutil.Error{Exit: cmdutil.ExitUsage, Code: cmdutil.CodeInvalid, Message: dir + " is not the data directory of a server", Hint: "use data_dir of the server's configuration"}

@@ -14,10 +14,10 @@ import (
 	"github.com/cede-scheduler/cede/core/storage/doctor"
 )
 
-// replayView is the state that a stopped server's directory comes to.
+// replayView is the state after replaying the directory of a stopped server.
 type replayView struct {
-	Snapshot    uint64 `json:"snapshot,omitempty"` // index of the one that it began with
-	From        uint64 `json:"from,omitempty"`     // entries that followed
+	Snapshot    uint64 `json:"snapshot,omitempty"` // index of the initial snapshot
+	From        uint64 `json:"from,omitempty"`     // following entries
 	To          uint64 `json:"to,omitempty"`
 	StateIndex  uint64 `json:"stateIndex"`
 	StateHash   string `json:"stateHash"`
@@ -25,11 +25,11 @@ type replayView struct {
 	Jobs        int    `json:"jobs"`
 	Allocations int    `json:"allocations"`
 	Evaluations int    `json:"evaluations"`
-	// Problem describes an inconsistency of the state; empty: none.
+	// Problem describes an inconsistency of the state; "" if there is none.
 	Problem string `json:"problem,omitempty"`
 }
 
-// replay works the state out again, up to an entry; 0: up to the end of the log.
+// replay computes the state again up to an entry; 0: up to the end of the log.
 func replay(ctx context.Context, dir string, until uint64) (view *replayView, err error) {
 	err = doctor.Inspect(dir, func(s *doctor.Offline) error {
 		view, err = replayStopped(ctx, s, until)
@@ -50,7 +50,7 @@ func replayStopped(ctx context.Context, s *doctor.Offline, until uint64) (*repla
 	}
 	r := &raftnode.Replay{From: max(first, 1), To: min(until, last), Entry: s.Entry}
 	if begin != nil {
-		defer func() { _ = begin.Close() }() // it was only read
+		defer func() { _ = begin.Close() }() // read-only
 		r.Snapshot, v.Snapshot, r.From = bufio.NewReaderSize(begin, 1<<20), from, from+1
 	}
 	switch {
@@ -70,7 +70,8 @@ func replayStopped(ctx context.Context, s *doctor.Offline, until uint64) (*repla
 	return v, nil
 }
 
-// replayFrom opens the newest snapshot that is not past an entry; nil: none is.
+// replayFrom opens the newest snapshot that is not newer than an entry. It returns
+// nil if there is none.
 func replayFrom(s *doctor.Offline, until uint64) (index uint64, begin io.ReadCloser, err error) {
 	for _, snap := range s.Snapshots() {
 		if snap.Index <= until || until == 0 {

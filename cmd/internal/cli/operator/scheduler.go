@@ -62,7 +62,7 @@ func shownScheduler(s *client.SchedulerConfiguration) cmdutil.Document {
 	}}
 }
 
-// schedulerSet is one `cede operator scheduler set`.
+// schedulerSet holds the flags of `cede operator scheduler set`.
 type schedulerSet struct {
 	algorithm, policy, delta, onFault string
 	service, batch, system, sysbatch  bool
@@ -117,7 +117,7 @@ Feature gates control how the priorities of bindings are used:
 	})
 }
 
-// settings are the flags that change something.
+// schedulerSettings are the flags that change a setting.
 var schedulerSettings = []string{
 	"algorithm", "policy", "priority-delta", "on-fault", "preempt-service", "preempt-batch", "preempt-system", "preempt-sysbatch", "preempt-binding", "coalescing", "shedding", "feature-gate",
 }
@@ -132,8 +132,8 @@ func (s *schedulerSet) named(cmd *cobra.Command) []string {
 	return list
 }
 
-// write reads the settings, changes them and writes them, unless they were
-// changed in between.
+// write reads the settings, changes them, and writes them with a check that they did
+// not change meanwhile.
 func (s *schedulerSet) write(ctx context.Context, conn *cmdutil.Connection, cmd *cobra.Command) (*client.SchedulerConfiguration, error) {
 	api, err := conn.Dial()
 	if err != nil {

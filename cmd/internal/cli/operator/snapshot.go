@@ -119,7 +119,7 @@ func restoreSnapshot(ctx context.Context, c *cmdutil.Connection, file string) er
 	if err != nil {
 		return err
 	}
-	defer func() { _ = r.Close() }() // it was only read
+	defer func() { _ = r.Close() }() // read-only
 	api, err := c.Dial()
 	if err != nil {
 		return err

@@ -22,7 +22,7 @@ type snapshotView struct {
 	Jobs        int
 	Allocations int
 	Evaluations int
-	Policies    int // versions
+	Policies    int // number of versions
 	Modules     int
 	StateHash   string
 }
@@ -47,7 +47,7 @@ No server is contacted.`,
 		if err != nil {
 			return err
 		}
-		defer func() { _ = r.Close() }() // it was only read
+		defer func() { _ = r.Close() }() // read-only
 		info, err := snapshot.Inspect(bufio.NewReaderSize(r, 1<<20))
 		if err != nil {
 			return &cmdutil.Error{

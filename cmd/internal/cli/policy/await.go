@@ -51,7 +51,7 @@ func reportAwaited(env *cmdutil.Env, v *client.PolicyVersion, told map[string]bo
 	for _, line := range awaitedLines(v) {
 		if !told[line] {
 			told[line] = true
-			_, _ = fmt.Fprintf(env.Stderr, "%s: waiting for the check by %s\n", name, line) // stderr is the last resort
+			_, _ = fmt.Fprintf(env.Stderr, "%s: waiting for the check by %s\n", name, line) // an error on stderr cannot be reported
 		}
 	}
 }

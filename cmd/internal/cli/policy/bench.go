@@ -17,13 +17,13 @@ import (
 	"github.com/cede-scheduler/cede/cmd/internal/term"
 )
 
-// The formats of --format.
+// Formats of --format.
 const (
 	benchTable = "table"
 	benchGo    = "gobench"
 )
 
-// policyBench is one `cede policy bench`.
+// policyBench holds the flags of `cede policy bench`.
 type policyBench struct {
 	env     *cmdutil.Env
 	options *policyflags.Flags
@@ -85,7 +85,7 @@ func (b *policyBench) resolve() error {
 	return nil
 }
 
-// benchLine is one measurement.
+// benchLine is a measurement.
 type benchLine struct {
 	Policy               string  `json:"policy"`
 	Version              string  `json:"version"`
@@ -94,7 +94,7 @@ type benchLine struct {
 	Options              int     `json:"options"`
 	Candidates           int     `json:"candidates"`
 	Calls                int     `json:"calls"`
-	Nanoseconds          int64   `json:"nanoseconds"` // a call
+	Nanoseconds          int64   `json:"nanoseconds"` // per call
 	NanosecondsCandidate float64 `json:"nanosecondsPerCandidate"`
 	Fuel                 uint64  `json:"fuel,omitempty"`
 	Bytes                uint64  `json:"bytes"`
@@ -137,7 +137,7 @@ func (b *policyBench) run(ctx context.Context, names []string) error {
 // notInBenchmark replaces the separators in the name of a benchmark.
 var notInBenchmark = strings.NewReplacer("/", "-", `\`, "-", " ", "-")
 
-// gobench is the line as go test -bench prints it.
+// gobench formats a measurement as go test -bench does.
 func (l *benchLine) gobench(cores int) string {
 	fields := []string{
 		fmt.Sprintf("Benchmark%s/%s/policy=%s-%d", l.Hook, l.Construction, notInBenchmark.Replace(l.Policy), cores),
@@ -150,7 +150,7 @@ func (l *benchLine) gobench(cores int) string {
 	return strings.Join(fields, "\t")
 }
 
-// benchTableOf compares policies call by call.
+// benchTableOf compares policies by call.
 func benchTableOf(lines []benchLine) *term.Table {
 	t := &term.Table{Columns: []term.Column{
 		{Title: "HOOK"},
@@ -179,7 +179,7 @@ func benchTableOf(lines []benchLine) *term.Table {
 	return t
 }
 
-// took is a time of three digits.
+// took formats a duration with three digits.
 func took(nanoseconds int64) string {
 	for _, unit := range []struct {
 		size int64

@@ -74,7 +74,8 @@ func buildable(dir string) error {
 	return nil
 }
 
-// isBuiltin refuses a built-in policy, unless a file or folder has that name.
+// isBuiltin returns an error if name is a built-in policy and no file or directory
+// has that name.
 func isBuiltin(name, why string) error {
 	_, err := os.Stat(name)
 	if err == nil || !slices.Contains(builtin.Names(), policyflags.BaseName(name)) {
@@ -107,7 +108,7 @@ func buildPolicy(ctx context.Context, env *cmdutil.Env, dir string, kind bundle.
 	}
 	b, err := bundle.Rebuild(dir, func(m *bundle.Manifest) {
 		asKind(m, kind)
-		m.Hooks, m.Settings = nil, nil // the module is not held to those of the one before
+		m.Hooks, m.Settings = nil, nil // the new module need not match those of the previous one
 	})
 	if err != nil {
 		return nil, err
@@ -133,7 +134,7 @@ func buildPolicy(ctx context.Context, env *cmdutil.Env, dir string, kind bundle.
 	}, nil
 }
 
-// asKind makes a manifest one of a kind; an empty kind leaves it as it is.
+// asKind sets the kind of a manifest; an empty kind leaves it unchanged.
 func asKind(m *bundle.Manifest, kind bundle.Kind) {
 	if kind == "" || kind == m.Kind {
 		return

@@ -19,7 +19,7 @@ import (
 	"github.com/cede-scheduler/cede/sdk/policytest"
 )
 
-// policyCheck is one `cede policy test`.
+// policyCheck holds the flags of `cede policy test`.
 type policyCheck struct {
 	env     *cmdutil.Env
 	options *policyflags.Flags
@@ -138,7 +138,7 @@ func (c *policyCheck) run(ctx context.Context, name string) error {
 	return report.verdict(policyflags.DisplayNames([]string{name})[name])
 }
 
-// goldenCases checks, or writes, the golden cases.
+// goldenCases checks the golden cases, or writes them.
 func (c *policyCheck) goldenCases(p *policies.Policy, trial *policies.Trial, report *checkReport) error {
 	files, err := c.caseFiles(p)
 	if err != nil || len(files) == 0 {
@@ -158,7 +158,8 @@ func (c *policyCheck) goldenCases(p *policies.Policy, trial *policies.Trial, rep
 	return nil
 }
 
-// caseFiles are the files of golden cases. A folder that was named must have some.
+// caseFiles returns the files of golden cases. It returns an error if a named
+// directory has none.
 func (c *policyCheck) caseFiles(p *policies.Policy) ([]string, error) {
 	dir := c.cases
 	switch {
@@ -204,13 +205,13 @@ func (c *policyCheck) goldenCase(file string, subject *policytest.Subject, to *c
 	})
 }
 
-// readPolicyUnderTest reads a file whole.
+// readPolicyUnderTest reads a file completely.
 func readPolicyUnderTest(env *cmdutil.Env, name string) ([]byte, error) {
 	r, err := env.Open(name)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = r.Close() }() // it was only read
+	defer func() { _ = r.Close() }() // read-only
 	return io.ReadAll(r)
 }
 
@@ -233,7 +234,8 @@ func (c *policyCheck) properties(p *policies.Policy, name string, trial *policie
 	return nil
 }
 
-// usable is the policy as a scenario in the folder of cases names it.
+// usable returns the reference to the policy for a scenario in the directory of
+// cases.
 func (c *policyCheck) usable(p *policies.Policy, name string) string {
 	if p.Bundle == nil {
 		return name
@@ -249,8 +251,8 @@ func (c *policyCheck) usable(p *policies.Policy, name string) string {
 	return name
 }
 
-// writeCase writes a case on which a property fails: as a scenario to be played,
-// and as a golden case to be kept.
+// writeCase writes a case that violates a property: as a playable scenario and as a
+// golden case.
 func (c *policyCheck) writeCase(use string, p *propertyReport) error {
 	if p.found == nil {
 		return nil

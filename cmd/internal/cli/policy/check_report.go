@@ -44,7 +44,7 @@ type propertyReport struct {
 	Fault    bool   `json:"fault,omitempty"`
 	Problem  string `json:"problem,omitempty"`
 	Case     string `json:"case,omitempty"`
-	Scenario string `json:"scenario,omitempty"` // where it was written
+	Scenario string `json:"scenario,omitempty"` // path of the written file
 
 	found *policytest.Case
 }
@@ -58,12 +58,12 @@ type usageReport struct {
 	MemoryLimit int64  `json:"memoryLimit,omitempty"`
 }
 
-// nameOfCase is a golden case's name.
+// nameOfCase returns the name of a golden case.
 func nameOfCase(file string) string { return strings.TrimSuffix(filepath.Base(file), ".txt") }
 
-func makeDir(dir string) error { return os.MkdirAll(dir, 0o777) } // less the umask
+func makeDir(dir string) error { return os.MkdirAll(dir, 0o777) } // subject to the umask
 
-// fail notes that the policy failed on the case.
+// fail records that the policy failed on the case.
 func (c *caseReport) fail(err error) {
 	c.Fault, c.Differences = true, []string{err.Error()}
 }
@@ -91,7 +91,7 @@ func (r *checkReport) measure(u policies.Usage, limits policy.Limits) {
 	}
 }
 
-// verdict is the error that the findings come to.
+// verdict returns the error for the findings, or nil.
 func (r *checkReport) verdict(name string) error {
 	failed, fault := 0, false
 	for _, c := range r.Cases {
@@ -191,7 +191,7 @@ func (r *checkReport) propertyTable() *term.Table {
 	return t
 }
 
-// counterexamples shows the cases on which properties fail.
+// counterexamples prints the cases that violate properties.
 func (r *checkReport) counterexamples(p cmdutil.Page) {
 	for _, one := range r.Properties {
 		if one.Case == "" {

@@ -52,7 +52,7 @@ type startedPolicy struct {
 	Source string   `json:"source"`
 	Files  []string `json:"files"`
 
-	sdk int // files of the SDK, which are the last
+	sdk int // files of the SDK, at the end of the list
 }
 
 func initPolicy(folder, lang string) (*startedPolicy, error) {

@@ -52,7 +52,7 @@ No hook is called.`,
 	return cmd
 }
 
-// inspection is laid out for people.
+// inspection prints an Inspection as text.
 type inspection struct{ *policies.Inspection }
 
 func (i inspection) page(p cmdutil.Page) {
@@ -84,7 +84,7 @@ func (i inspection) page(p cmdutil.Page) {
 		row("imports", functions(a.Imports, p.Wide))
 		row("exports", functions(a.Exports, p.Wide))
 	}
-	_ = t.Write(p.W, p.Style) // p.w keeps the error
+	_ = t.Write(p.W, p.Style) // p.W stores the error
 	if list := i.SettingList(); len(list) > 0 {
 		p.Title("Settings")
 		p.Table(settingTable(list))
@@ -112,7 +112,7 @@ func memoryOf(a *wasm.ModuleInfo) string {
 	return cmdutil.FormatBytes(a.MemoryMin) + " to " + cmdutil.FormatBytes(a.MemoryMax)
 }
 
-// functions lists functions, with their types where there is room.
+// functions lists functions. If the line is long enough, it includes their types.
 func functions(list []wasm.Function, wide bool) string {
 	var words []string
 	for _, f := range list {
@@ -141,7 +141,7 @@ func settingTable(list []sdk.Setting) *term.Table {
 	return t
 }
 
-// allowed is which values a setting may have.
+// allowed describes the valid values of a setting.
 func allowed(s *sdk.Setting) string {
 	l := s.Limits
 	switch {

@@ -53,7 +53,7 @@ func listedPolicies(list []*client.PolicyStub) cmdutil.Document {
 			}
 			t.Row(s.Name, active, shown(s.Previous), shown(s.Shadow), fmt.Sprint(s.Versions), strings.Join(remarks(s), "; "))
 		}
-		_ = t.Write(p.W, p.Style) // p.w keeps the error
+		_ = t.Write(p.W, p.Style) // p.W stores the error
 	}
 	return d
 }

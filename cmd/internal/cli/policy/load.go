@@ -190,7 +190,7 @@ func newPolicyLoad(env *cmdutil.Env, p string, f loadFlags) (*client.PolicyLoad,
 	return load, fillPolicyLoad(env, load, named.Use)
 }
 
-// loadGrants reads GRANT, and P=GRANT as other commands take it.
+// loadGrants parses GRANT, and P=GRANT as other commands accept it.
 func loadGrants(p string, list []string) ([]string, error) {
 	var grants []string
 	for _, text := range list {
@@ -228,7 +228,7 @@ func fillPolicyLoad(env *cmdutil.Env, load *client.PolicyLoad, use string) (err 
 	}
 	policyflags.WarnStale(env, b)
 	if load.Name == "" && b.Dir == "" {
-		load.Name = b.Manifest.Name // of the file, as for other commands
+		load.Name = b.Manifest.Name // the name in the file, as for other commands
 	}
 	if load.Manifest, load.Signature, err = b.Contents(); err != nil {
 		return err

@@ -37,7 +37,7 @@ func ofPolicy(err error) error {
 		return err
 	}
 	e := cmdutil.ServerError(answer)
-	e.Lines = nil // the message has it all
+	e.Lines = nil // the message includes them
 	if problems, several := answer.Details["Problems"]; several {
 		e.Lines = cmdutil.DetailLines(map[string]any{"Problems": problems})
 		e.Message = fmt.Sprintf("%d problems", len(e.Lines))
@@ -53,7 +53,7 @@ func changed(st *client.PolicyStatus, version, words string) cmdutil.Document {
 	return cmdutil.MessageDocument(st, policyflags.VersionName(st.Name, version), "%s", words)
 }
 
-// when is a time of a server for people.
+// when formats a time of a server as text.
 func when(nanoseconds int64) string {
 	if nanoseconds == 0 {
 		return ""

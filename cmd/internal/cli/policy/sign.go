@@ -20,7 +20,7 @@ type signedPolicy struct {
 	Digest    string `json:"digest"`
 	Key       string `json:"key"`
 	Signature string `json:"signature"`
-	PublicKey string `json:"publicKey,omitempty"` // of a new pair: its file
+	PublicKey string `json:"publicKey,omitempty"` // file of the public key, if a pair was created
 
 	said string
 }
@@ -97,7 +97,7 @@ func openToSign(dir string) (*bundle.Bundle, error) {
 	return bundle.Open(dir)
 }
 
-// signingKey reads a key, or makes a pair.
+// signingKey reads a key, or creates a pair.
 func signingKey(file, fresh string, s *signedPolicy) (ed25519.PrivateKey, error) {
 	if fresh != "" {
 		if err := newKeyPair(fresh); err != nil {
@@ -112,8 +112,8 @@ func signingKey(file, fresh string, s *signedPolicy) (ed25519.PrivateKey, error)
 	return private, nil
 }
 
-// newKeyPair makes a key pair. Nothing is overwritten: a key that is lost makes
-// everything signed with it worthless.
+// newKeyPair creates a key pair. It does not overwrite files: if a private key is
+// lost, policies must be signed with another one.
 func newKeyPair(file string) error {
 	private, public, err := bundle.NewKey()
 	if err != nil {
@@ -137,7 +137,7 @@ func writeNew(name string, text []byte, mode fs.FileMode) error {
 	return cmdutil.WriteError(name, errors.Join(err, f.Close()))
 }
 
-// keyError is a key that cannot be read.
+// keyError returns the error for a key that cannot be read.
 func keyError(err error) error {
 	return &cmdutil.Error{Exit: cmdutil.ExitUsage, Code: cmdutil.CodeInvalid, Message: err.Error(), Hint: "`cede policy sign P --new-key FILE` creates FILE, to sign with, and FILE.pub, to trust", Err: err}
 }
@@ -190,7 +190,8 @@ after signing.`,
 	return cmd
 }
 
-// unverified is a policy that is not as a trusted key signed it.
+// unverified returns the error for a policy without a valid signature of a trusted
+// key.
 func unverified(why string) error {
 	return &cmdutil.Error{Exit: cmdutil.ExitCheck, Code: cmdutil.CodeCheck, Message: why, Hint: "do not use the policy until the cause is found"}
 }

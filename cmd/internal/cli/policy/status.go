@@ -90,7 +90,7 @@ func onlyVersion(st *client.PolicyStatus, begins string) error {
 	return nil
 }
 
-// versionNames is N@V of every version that is loaded.
+// versionNames returns N@V for every loaded version.
 func versionNames(st *client.PolicyStatus) []string {
 	var names []string
 	for _, v := range st.Loaded {
@@ -99,7 +99,7 @@ func versionNames(st *client.PolicyStatus) []string {
 	return names
 }
 
-// policyStatus is laid out for people.
+// policyStatus prints the status of a policy as text.
 type policyStatus struct{ *client.PolicyStatus }
 
 func (s policyStatus) page(p cmdutil.Page) {
@@ -127,7 +127,7 @@ func (s policyStatus) page(p cmdutil.Page) {
 	for _, id := range slices.Sorted(maps.Keys(s.Refused)) {
 		row("refused here", policyflags.ShortVersion(id)+": "+s.Refused[id])
 	}
-	_ = t.Write(p.W, p.Style) // p.w keeps the error
+	_ = t.Write(p.W, p.Style) // p.W stores the error
 	s.versions(p)
 	s.checks(p)
 	s.shadowRun(p)
@@ -157,19 +157,20 @@ var trialEnds = map[string]string{
 	"unloaded":       "ended %s: the version was unloaded",
 }
 
-// lastTrial is how the last trial ended; "" while another one is under way.
+// lastTrial describes the end of the last trial. It returns "" if another one is in
+// progress.
 func (s policyStatus) lastTrial() string {
 	if s.LastTrial == nil || s.Until != 0 {
 		return ""
 	}
 	words, known := trialEnds[s.LastTrial.Ended]
 	if !known {
-		words = s.LastTrial.Ended + " %s" // by a server of another release
+		words = s.LastTrial.Ended + " %s" // outcome of another release
 	}
 	return fmt.Sprintf("%s: "+words, policyflags.ShortVersion(s.LastTrial.Version), when(s.LastTrial.Time))
 }
 
-// roleActive is the role of the version that decides.
+// roleActive is the role of the active version.
 const roleActive = "active"
 
 // role returns the role of a version: active, previous, shadow, out of service or none.
@@ -213,7 +214,7 @@ func (s policyStatus) versions(p cmdutil.Page) {
 	p.Table(t)
 }
 
-// checks is how many servers found a version to be good.
+// checks summarizes the results of the servers for a version.
 func checks(v *client.PolicyVersion) string {
 	ok, bad := 0, []string{}
 	for _, id := range slices.Sorted(maps.Keys(v.Checks)) {
@@ -321,8 +322,7 @@ func evicts(p cmdutil.Page, c *client.PolicyChoice) string {
 	return text
 }
 
-// evicted names allocations, by the beginnings of their ids unless the page is
-// wide.
+// evicted formats the IDs of allocations, shortened unless the page is wide.
 func evicted(p cmdutil.Page, ids []string) string {
 	if len(ids) == 0 {
 		return "no eviction"

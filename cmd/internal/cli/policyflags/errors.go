@@ -39,11 +39,11 @@ func WrapError(p string, err error) error {
 	if text, bad := BadSignature(err); bad {
 		e.Message, e.Hint = text, "cede policy sign "+p+" --key FILE"
 	}
-	if path, ok := err.(*fs.PathError); ok { //nolint:errorlint // what is wrapped has more to say
+	if path, ok := err.(*fs.PathError); ok { //nolint:errorlint // the wrapped error has more detail
 		e.Message = fmt.Sprintf("%s: %v", path.Path, path.Err)
 	}
 	lines := strings.Split(err.Error(), "\n")
-	if last := len(lines) - 1; last > 0 && strings.HasPrefix(lines[last], rewrite) { // advice is no problem
+	if last := len(lines) - 1; last > 0 && strings.HasPrefix(lines[last], rewrite) { // advice is not a problem
 		e.Message, e.Hint, lines = lines[0], lines[last], lines[:last]
 	}
 	if len(lines) > 1 {

@@ -25,12 +25,12 @@ type ConfigFile struct {
 	Settings map[string]any
 }
 
-// ConfigFlag gives a command --config.
+// ConfigFlag adds --config to a command.
 func ConfigFlag(cmd *cobra.Command) *[]string {
 	return cmd.Flags().StringArray("config", nil, "configure the policy by the settings in `FILE`, YAML or JSON; with several policies P=FILE")
 }
 
-// ReadConfigs reads every file, and reports every problem.
+// ReadConfigs reads every file, and returns all problems.
 func ReadConfigs(env *cmdutil.Env, list []string) (Configs, error) {
 	c := Configs{}
 	var errs []error
@@ -52,7 +52,7 @@ func ReadConfigs(env *cmdutil.Env, list []string) (Configs, error) {
 	return c, firstUsage(errs)
 }
 
-// firstUsage joins errors into one that has an exit code.
+// firstUsage joins errors into one with an exit code.
 func firstUsage(errs []error) error {
 	if len(errs) < 2 {
 		return errors.Join(errs...)
@@ -70,7 +70,7 @@ func readConfig(env *cmdutil.Env, name string) (map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = r.Close() }() // it was only read
+	defer func() { _ = r.Close() }() // read-only
 	settings, err := policies.ReadConfig(name, r)
 	if err != nil {
 		return nil, &cmdutil.Error{Exit: cmdutil.ExitUsage, Code: cmdutil.CodeInvalid, Message: err.Error(), Err: err}
@@ -78,7 +78,7 @@ func readConfig(env *cmdutil.Env, name string) (map[string]any, error) {
 	return settings, nil
 }
 
-// For is the file for a policy, by any of its names.
+// For returns the file for a policy, by any of its names.
 func (c Configs) For(names ...string) ConfigFile {
 	for _, name := range names {
 		if f, ok := c[name]; ok {
@@ -122,7 +122,7 @@ func AddFlags(cmd *cobra.Command, env *cmdutil.Env) *Flags {
 	return &Flags{env: env, config: ConfigFlag(cmd), grant: GrantFlag(cmd)}
 }
 
-// Open loads the policies that were named.
+// Open loads the named policies.
 func (o *Flags) Open(ctx context.Context, names []string) ([]*policies.Policy, error) {
 	granted, err := ParseGrants(*o.grant)
 	if err != nil {
@@ -153,7 +153,7 @@ func (o *Flags) Open(ctx context.Context, names []string) ([]*policies.Policy, e
 	return list, nil
 }
 
-// Check refuses files for policies that are not there.
+// Check returns an error if a file is given for a policy that is not used.
 func (c Configs) Check(names []string) error {
 	for _, p := range slices.Sorted(maps.Keys(c)) {
 		switch {
@@ -166,7 +166,7 @@ func (c Configs) Check(names []string) error {
 	return nil
 }
 
-// BaseName is P of P?key=value.
+// BaseName returns P of P?key=value.
 func BaseName(p string) string {
 	base, _, _ := strings.Cut(p, "?")
 	return cmp.Or(base, p)

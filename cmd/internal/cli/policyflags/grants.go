@@ -17,7 +17,7 @@ import (
 // Grants holds the privileges of --grant by the name before the =.
 type Grants map[string][]string
 
-// GrantFlag gives a command --grant.
+// GrantFlag adds --grant to a command.
 func GrantFlag(cmd *cobra.Command) *[]string {
 	return cmd.Flags().StringArray("grant", nil, "grant a privilege to a policy: `P=keepRedundant` evicts all victims that it selects")
 }
@@ -25,7 +25,7 @@ func GrantFlag(cmd *cobra.Command) *[]string {
 func ParseGrants(list []string) (Grants, error) {
 	g := Grants{}
 	for _, text := range list {
-		at := strings.LastIndexByte(text, '=') // P may have some of its own
+		at := strings.LastIndexByte(text, '=') // P may contain = itself
 		if at <= 0 {
 			return nil, cmdutil.Usagef("use P=keepRedundant", "invalid --grant %q: expected P=GRANT", text)
 		}
@@ -67,11 +67,11 @@ func (g Grants) For(spec sim.PolicySpec) []string {
 // CompletePolicyFlag adds shell completion of built-in policies and files.
 func CompletePolicyFlag(cmd *cobra.Command) {
 	if err := cmd.RegisterFlagCompletionFunc("policy", CompleteNames()); err != nil {
-		panic(err) // there is no such flag: a slip of ours
+		panic(err) // programming error: the flag does not exist
 	}
 }
 
-// CompleteNames completes the names of built-in policies, or else files.
+// CompleteNames completes the names of built-in policies, or file names.
 func CompleteNames() cobra.CompletionFunc {
 	var values []string
 	for _, p := range builtin.List() {

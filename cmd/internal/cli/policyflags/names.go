@@ -28,8 +28,8 @@ func DisplayNames(written []string) map[string]string {
 	return shown
 }
 
-// manifestName is P?key=value with the name of the policy in folder P, where P is
-// the folder of one.
+// manifestName returns P?key=value with the name of the policy in directory P, if P
+// is a policy's directory.
 func manifestName(p string) string {
 	base := BaseName(p)
 	if slices.Contains(builtin.Names(), base) {

@@ -21,8 +21,8 @@ func TestDisplayNames_UseManifestsIfUnambiguous(t *testing.T) {
 	for _, want := range []map[string]string{
 		{".": "thrifty", "a/b": "other", "default": "default", "x.wasm": "x.wasm"},
 		{"./": "thrifty", "./?negligible=5m": "thrifty?negligible=5m"},
-		{".": ".", "c": "c", "a/b": "other"}, // two of a name
-		{".": ".", "thrifty": "thrifty"},     // which may be a variant
+		{".": ".", "c": "c", "a/b": "other"}, // two policies of the same name
+		{".": ".", "thrifty": "thrifty"},     // it may be a variant
 		{"d": "d"},                           // the name of a built-in policy
 	} {
 		var written []string

@@ -15,7 +15,8 @@ const (
 	preemptNever = "Never"
 )
 
-// readClasses reads a file of priority classes, strictly, and checks them.
+// readClasses reads and validates a file of priority classes. Unknown fields are
+// errors.
 func readClasses(file string, text []byte) ([]*client.PriorityClass, error) {
 	ps := &cmdutil.FileProblems{}
 	var list []*client.PriorityClass
@@ -31,7 +32,7 @@ func readClasses(file string, text []byte) ([]*client.PriorityClass, error) {
 	return list, ps.Err(file, "`cede priority-class apply --help` describes the file")
 }
 
-// decodeClass reads one class.
+// decodeClass decodes a priority class.
 func decodeClass(ps *cmdutil.FileProblems, n *yaml.Node) *client.PriorityClass {
 	c := &client.PriorityClass{}
 	given := ps.ParseFields(n, "a priority class", []cmdutil.FileField{
@@ -50,7 +51,7 @@ func decodeClass(ps *cmdutil.FileProblems, n *yaml.Node) *client.PriorityClass {
 	return c
 }
 
-// intoPriority reads a priority.
+// intoPriority returns a parser of a priority.
 func intoPriority(to *int) func(*yaml.Node) string {
 	return func(value *yaml.Node) string {
 		if value.Decode(to) != nil || *to < math.MinInt32 || *to > math.MaxInt32 {

@@ -62,7 +62,7 @@ To stop a server that will return, stop its process instead: it stays in the poo
 	})
 }
 
-// leaveResult is a server that left.
+// leaveResult describes a server that left.
 type leaveResult struct {
 	ID      string
 	Name    string `json:",omitempty"`

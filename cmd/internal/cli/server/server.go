@@ -42,10 +42,10 @@ commands address them, and the address of their gossip.`,
 	})
 }
 
-// members is the pool.
+// members is the list of the pool's servers.
 type members struct {
 	*client.Members
-	Leader string // address
+	Leader string // its address
 }
 
 func (v members) page(p cmdutil.Page) {

@@ -16,7 +16,7 @@ import (
 	"github.com/cede-scheduler/cede/core/sim/scenario"
 )
 
-// simGenerate is one `cede sim generate`.
+// simGenerate holds the flags of `cede sim generate`.
 type simGenerate struct {
 	env    *cmdutil.Env
 	out    *cmdutil.Output
@@ -65,7 +65,7 @@ func presetList() string {
 	for _, p := range generate.Presets() {
 		t.Row(p.Name, p.Description)
 	}
-	_ = t.Write(&b, term.Style{}) // to memory
+	_ = t.Write(&b, term.Style{}) // writes to memory do not fail
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
@@ -85,7 +85,7 @@ func (g *simGenerate) run(name string) error {
 		return err
 	}
 	if g.to == cmdutil.Stdin {
-		_, _ = io.WriteString(g.env.Stderr, report.String()) // standard output is the scenario's
+		_, _ = io.WriteString(g.env.Stderr, report.String()) // standard output has the scenario
 		return nil
 	}
 	return g.out.Show(cmdutil.Document{
@@ -99,7 +99,7 @@ func (g *simGenerate) run(name string) error {
 	})
 }
 
-// mostSpec is more than the description of any cluster has.
+// mostSpec limits the size of a description, in bytes.
 const mostSpec = 2 << 20
 
 // spec reads a description: a preset, a file, or standard input.
@@ -116,7 +116,7 @@ func (g *simGenerate) spec(name string) (*generate.Spec, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = r.Close() }() // it was only read
+	defer func() { _ = r.Close() }() // read-only
 	data, err := io.ReadAll(io.LimitReader(r, mostSpec))
 	if err != nil {
 		return nil, cmdutil.ReadError(name, err)
@@ -139,7 +139,8 @@ func presetNames() string {
 	return cmdutil.JoinOr(names)
 }
 
-// notGenerated is a description of which no scenario can be made.
+// notGenerated returns the error for a description that no scenario can be generated
+// from.
 func notGenerated(name string, err error) error {
 	e := &cmdutil.Error{Exit: cmdutil.ExitUsage, Code: cmdutil.CodeInvalid, Message: fmt.Sprintf("%s: %v", name, err)}
 	if invalid, ok := errors.AsType[*scenario.Error](err); ok {

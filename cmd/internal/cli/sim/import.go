@@ -17,7 +17,7 @@ import (
 	"github.com/cede-scheduler/cede/core/sim/importer"
 )
 
-// simImport is one `cede sim import`.
+// simImport holds the flags of `cede sim import`.
 type simImport struct {
 	env      *cmdutil.Env
 	out      *cmdutil.Output
@@ -106,12 +106,12 @@ func refuseZero(cmd *cobra.Command) error {
 	return cmdutil.Usagef(strings.Join(hints, ", "), "%s must be positive", strings.Join(wrong, ", "))
 }
 
-// writeFlag gives a command -w, which it cannot do without.
+// writeFlag adds the required flag -w to a command.
 func writeFlag(cmd *cobra.Command, to *string) {
 	cmd.Flags().StringVarP(to, "write", "w", "", "write to `FILE`, as JSON if its name ends in .json, else YAML; - is standard output")
 }
 
-// requireWriteFlag refuses a -w that is missing or cannot be written to.
+// requireWriteFlag returns an error if -w is missing or not writable.
 func requireWriteFlag(env *cmdutil.Env, to string) error {
 	if to == "" {
 		return cmdutil.Usagef("add -w FILE, or -w - for standard output", "-w is required")
@@ -139,7 +139,7 @@ func (s *simImport) run(name, src string) error {
 		return err
 	}
 	if s.to == cmdutil.Stdin {
-		_, _ = io.WriteString(s.env.Stderr, report.String()) // standard output is the scenario's
+		_, _ = io.WriteString(s.env.Stderr, report.String()) // standard output has the scenario
 		return s.incomplete(src, report)
 	}
 	return cmp.Or(s.out.Show(cmdutil.Document{
@@ -153,7 +153,7 @@ func (s *simImport) run(name, src string) error {
 	}), s.incomplete(src, report))
 }
 
-// incomplete is the error of a scenario that was written without a part of the dump.
+// incomplete returns the error for a scenario that omits a part of the dump.
 func (s *simImport) incomplete(src string, r *importer.Report) error {
 	if r.Lost == 0 {
 		return nil
@@ -171,7 +171,7 @@ func isDump(format string) bool { return format == "kube" || format == "nomad" }
 // onlyFile is a file system with one file that is already open.
 type onlyFile struct{ io.ReadCloser }
 
-// Open gives the file, once.
+// Open returns the file. It can be read only once.
 func (f onlyFile) Open(string) (fs.File, error) { return f, nil }
 
 // Stat returns an error, because a stream has no size.
@@ -192,7 +192,7 @@ func notImported(src string, from importer.Source, err error) error {
 	return &cmdutil.Error{Exit: cmdutil.ExitUsage, Code: cmdutil.CodeInvalid, Message: message, Hint: "`cede sim import --help` lists formats and options"}
 }
 
-// traceFormat finds a format by name.
+// traceFormat returns the format with a name.
 func traceFormat(name string) (*importer.Format, error) {
 	formats := importer.Formats()
 	for i := range formats {
@@ -207,7 +207,7 @@ func traceFormat(name string) (*importer.Format, error) {
 	return nil, cmdutil.Usagef("use "+cmdutil.JoinOr(names), "unknown trace format %q", name)
 }
 
-// choose turns flags into options.
+// choose converts flags to import options.
 func (s *simImport) choose() error {
 	switch s.neverRan {
 	case "":
@@ -235,7 +235,7 @@ func (s *simImport) choose() error {
 	return nil
 }
 
-// openTrace opens a trace.
+// openTrace opens the files of a trace.
 func openTrace(env *cmdutil.Env, format, src string) (importer.Source, error) {
 	switch {
 	case src == cmdutil.Stdin && isDump(format):

@@ -33,11 +33,11 @@ type recordView struct {
 	File      string         `json:"file"`
 	Nodes     int            `json:"nodes"`
 	Jobs      int            `json:"jobs"`
-	Running   int            `json:"running"` // when it began
+	Running   int            `json:"running"` // at the start
 	Events    int            `json:"events"`
 	Decisions int            `json:"decisions"`
 	Evicted   int            `json:"evicted"`
-	Module    string         `json:"module,omitempty"` // file of the policy that decided; absent: none was written
+	Module    string         `json:"module,omitempty"` // file of the active policy's module; absent if none was written
 	Notes     map[string]int `json:"notes,omitempty"`  // state that a scenario cannot express
 }
 
@@ -101,14 +101,14 @@ Facts that a scenario cannot express are reported and left out.`,
 	return cmd
 }
 
-// recording is one `cede sim record`.
+// recording holds the state of `cede sim record`.
 type recording struct {
 	env *cmdutil.Env
 	api *client.Client
 	record.Recording
 
-	alone  bool                 // nothing can be written beside the scenario
-	module *client.PolicyModule // of the policy that decides; nil: it has none, or it did not come
+	alone  bool                 // no module file can be written next to the scenario
+	module *client.PolicyModule // module of the active policy; nil if it has none or the download failed
 }
 
 // lull is the time without events after which the activity of a server is considered
@@ -194,7 +194,8 @@ func (r *recording) fetch(ctx context.Context) error {
 	return nil
 }
 
-// moduleBeside is the file of the module beside that of the scenario; "": there is none.
+// moduleBeside returns the path of the module next to the scenario, or "" if none is
+// written.
 func (r *recording) moduleBeside(file string) string {
 	if r.module == nil {
 		return ""
@@ -209,14 +210,14 @@ func (r *recording) writeModule(file string) error {
 	return r.env.WriteModule(r.moduleBeside(file), r.module)
 }
 
-// afterFunc is closed once some time has passed.
+// afterFunc returns a channel that is closed after a duration.
 func afterFunc(env *cmdutil.Env, d time.Duration) <-chan struct{} {
 	over := make(chan struct{})
 	env.Clock.AfterFunc(d, func() { close(over) })
 	return over
 }
 
-// state is the whole state of the server.
+// state returns the complete state of the server.
 func (r *recording) state(ctx context.Context) (*state.Snapshot, error) {
 	var text bytes.Buffer
 	if err := r.api.Operator().SnapshotSave(ctx, &text); err != nil {

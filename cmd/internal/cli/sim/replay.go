@@ -33,11 +33,11 @@ type victimCounts struct {
 	Replayed int `json:"replayed"`
 }
 
-// differentDecision is a placement that the policy decides otherwise.
+// differentDecision is a placement for which the policy decides differently.
 type differentDecision struct {
 	Alloc    string    `json:"alloc"`
-	Recorded *decision `json:"recorded,omitempty"` // absent: nothing was placed
-	Replayed *decision `json:"replayed,omitempty"` // absent: it finds no place
+	Recorded *decision `json:"recorded,omitempty"` // nil if nothing was placed
+	Replayed *decision `json:"replayed,omitempty"` // nil if it is not placed
 }
 
 type decision struct {
@@ -170,8 +170,8 @@ func decisionOf(node string, here []string, elsewhere map[string][]string) *deci
 	return d
 }
 
-// mostOtherwise limits the differences that are shown: later ones follow from earlier
-// ones.
+// mostOtherwise limits the printed differences, because later ones follow from
+// earlier ones.
 const mostOtherwise = 20
 
 func (v *replayReport) page(p cmdutil.Page) {

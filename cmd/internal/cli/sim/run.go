@@ -15,7 +15,7 @@ import (
 	"github.com/cede-scheduler/cede/core/sim"
 )
 
-// simRun is one `cede sim run`.
+// simRun holds the flags of `cede sim run`.
 type simRun struct {
 	env    *cmdutil.Env
 	out    *cmdutil.Output
@@ -23,7 +23,7 @@ type simRun struct {
 	seed   uint64
 	seeded bool
 	timing bool
-	// players are the policies, and how they are run.
+	// players are the policies and their settings.
 	players *simrun.PolicyFlags
 }
 
@@ -138,7 +138,7 @@ func (r *simRun) play(ctx context.Context, f *simrun.ScenarioFile) (*sim.Run, er
 	})
 }
 
-// expectation returns the error of expectations that do not hold, or nil.
+// expectation returns an error if expectations do not hold.
 func expectation(name string, differences []string) error {
 	if len(differences) == 0 {
 		return nil

@@ -91,8 +91,8 @@ func (s *runReport) placed() {
 	s.more(len(list) - shown)
 }
 
-// victims are all that a placement evicted: those on its node, then those
-// elsewhere with their node.
+// victims lists the evictions of a placement: those on its node first, then those on
+// other nodes with the node.
 func victims(p *sim.Placement) []string {
 	all := slices.Sorted(slices.Values(p.Preempted))
 	for _, node := range slices.Sorted(maps.Keys(p.PreemptedElsewhere)) {
@@ -141,7 +141,7 @@ func (s *runReport) unplaced() {
 	}
 	s.Title("Unplaced at the end")
 	t := &term.Table{Columns: []term.Column{{Title: "JOB"}, {Title: "GROUP"}, {Title: "COUNT", Right: true}, {Title: "REASON"}}}
-	if list[0].Binding != "" { // those of bindings come last
+	if list[0].Binding != "" { // those of bindings are at the end
 		t.Columns = []term.Column{{Title: "BINDING"}, {Title: "COUNT", Right: true}, {Title: "REASON"}}
 		for i := range list[:s.some(len(list))] {
 			t.Row(list[i].Binding, cmdutil.Thousands(list[i].Count), list[i].Reason)
@@ -203,7 +203,7 @@ func (s *runReport) more(n int) {
 	}
 }
 
-// ids lists allocations, most of many left out.
+// ids formats the IDs of allocations and shortens long lists.
 func (s *runReport) ids(list []string) string {
 	if len(list) <= simrun.MaxVictims || s.Wide {
 		return strings.Join(list, ", ")
@@ -211,5 +211,5 @@ func (s *runReport) ids(list []string) string {
 	return fmt.Sprintf("%s and %s more", strings.Join(list[:simrun.MaxVictims-1], ", "), cmdutil.Thousands(len(list)-simrun.MaxVictims+1))
 }
 
-// duration is a time as scenario files write it.
+// duration formats a duration as in scenario files.
 func duration(at sim.At) string { return scenario.Duration(at).String() }

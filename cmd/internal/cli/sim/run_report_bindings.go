@@ -10,7 +10,7 @@ import (
 	"github.com/cede-scheduler/cede/core/sim"
 )
 
-// bound lists bindings that got room on member clusters.
+// bound lists the bindings that were assigned to member clusters.
 func (s *runReport) bound() {
 	list := s.run.Result.Bindings
 	if len(list) == 0 {
@@ -31,7 +31,7 @@ func (s *runReport) bound() {
 	s.more(len(list) - shown)
 }
 
-// unboundReplicas counts the replicas of bindings that are not there at the end.
+// unboundReplicas counts the replicas that are not assigned at the end.
 func unboundReplicas(r *sim.Result) (n int) {
 	for i := range r.Unplaced {
 		if r.Unplaced[i].Binding != "" {

@@ -22,8 +22,8 @@ type callLog struct {
 	err  error
 }
 
-// newCallLog opens the file: one that cannot be written to is found before a
-// long run.
+// newCallLog opens the file before the run, so that a long run does not end with a
+// write error.
 func newCallLog(env *cmdutil.Env, name string) (*callLog, error) {
 	from, to := io.Pipe()
 	opened := make(chan struct{})
@@ -47,7 +47,7 @@ func newCallLog(env *cmdutil.Env, name string) (*callLog, error) {
 	}
 }
 
-// loggedCall is a call of a hook.
+// loggedCall is a line of the log.
 type loggedCall struct {
 	Policy      string `json:"policy"`
 	Version     string `json:"version"`
@@ -87,7 +87,7 @@ func (l *callLog) add(c policy.Call) {
 func (l *callLog) close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	_ = l.w.Flush()    // the reader has the error
+	_ = l.w.Flush()    // the error is returned by the reader
 	_ = l.pipe.Close() // never fails
 	if err := <-l.done; err != nil && !errors.Is(err, io.ErrClosedPipe) {
 		return err

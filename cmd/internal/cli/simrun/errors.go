@@ -35,7 +35,7 @@ func RunError(f *ScenarioFile, err error, replaced bool) error {
 		e.Message = fmt.Sprintf("cannot play %s: %s", f.Path, e.Message)
 		return e
 	}
-	if endless, ok := errors.AsType[*sim.EndlessError](err); ok { // the file is as it should be
+	if endless, ok := errors.AsType[*sim.EndlessError](err); ok { // the file is valid
 		return &cmdutil.Error{
 			Exit: cmdutil.ExitError, Code: cmdutil.CodeError, Message: fmt.Sprintf("cannot play %s: %s", f.Path, endless),
 			Hint: "run with -p default to find out whether the policy causes the loop",

@@ -16,8 +16,8 @@ import (
 	"github.com/cede-scheduler/cede/core/sim/scenario"
 )
 
-// PolicyFlags are the policies of a command that plays scenarios, and how the user
-// wants them run.
+// PolicyFlags holds the policies of a command that plays scenarios, and the settings
+// with which they run.
 type PolicyFlags struct {
 	env *cmdutil.Env
 	// flags
@@ -71,7 +71,8 @@ func (p *PolicyFlags) Resolve(played []string) (err error) {
 	return nil
 }
 
-// Check refuses grants and settings for policies that have no part in a file.
+// Check returns an error if grants or settings name a policy that the file does not
+// use.
 func (p *PolicyFlags) Check(f *scenario.File, played []string) error {
 	if err := p.grants.Check(f, played); err != nil {
 		return err
@@ -130,5 +131,6 @@ func (p *PolicyFlags) WithCallLog(play func() error) error {
 	return errors.Join(play(), stop())
 }
 
-// EmptyPolicyName refuses an empty -p, which would otherwise mean none at all.
+// EmptyPolicyName returns the error for an empty -p, which must not select the
+// default.
 func EmptyPolicyName(hint string) error { return cmdutil.Usagef(hint, "-p must not be empty") }

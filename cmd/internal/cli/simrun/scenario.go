@@ -14,7 +14,7 @@ import (
 	"github.com/cede-scheduler/cede/core/sim/scenario"
 )
 
-// ScenarioFile is a scenario and where it was read.
+// ScenarioFile is a scenario with the path that it was read from.
 type ScenarioFile struct {
 	*scenario.File
 	Path  string
@@ -27,7 +27,7 @@ func ReadScenario(env *cmdutil.Env, name string) (*ScenarioFile, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = r.Close() }() // it was only read
+	defer func() { _ = r.Close() }() // read-only
 	if name == cmdutil.Stdin {
 		name = cmdutil.StandardInput
 	}
@@ -40,12 +40,12 @@ func ReadScenario(env *cmdutil.Env, name string) (*ScenarioFile, error) {
 	return s, nil
 }
 
-// WriteScenario writes a scenario where the user wants it.
+// WriteScenario writes a scenario to the given file or stream.
 func WriteScenario(env *cmdutil.Env, name string, f *scenario.File) error {
 	return env.Write(name, func(w io.Writer) error { return scenario.Encode(w, f, fileFormat(name)) })
 }
 
-// fileFormat returns the format of a file, by its extension.
+// fileFormat returns the format that the extension of a file selects.
 func fileFormat(name string) scenario.Format {
 	if filepath.Ext(name) == ".json" {
 		return scenario.JSON
@@ -87,7 +87,7 @@ func (f *ScenarioFile) PolicyProblems(err error, replaced bool) error {
 	return invalid
 }
 
-// policyErrors finds every policy that an error is about.
+// policyErrors returns the errors of all policies that err wraps.
 func policyErrors(err error) []*sim.PolicyError {
 	if several, ok := err.(interface{ Unwrap() []error }); ok {
 		var list []*sim.PolicyError

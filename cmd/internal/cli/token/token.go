@@ -73,7 +73,7 @@ func formatExpiry(env *cmdutil.Env, unixNano int64) string {
 	return cmdutil.FormatAge(left)
 }
 
-// newToken is one `cede token create`.
+// newToken holds the flags of `cede token create`.
 type newToken struct {
 	roles []string
 	ttl   time.Duration
@@ -100,7 +100,7 @@ The secret is printed once and cannot be read again: servers store only its hash
 	return cmd
 }
 
-// sample is a token as it will be shown, with the fields that it will have.
+// sample returns a token with the fields of the result, to test a template.
 func (n *newToken) sample(c *cmdutil.Connection) any {
 	k := &client.Token{AccessorID: "a", SecretID: "s", Roles: n.roles, Namespace: c.Namespace}
 	if n.ttl > 0 {
