@@ -43,7 +43,7 @@ events: [{at: 0s, submit: a}]
 0s a on map[m1:5 m2:1] for []
 running [a]
 `},
-		"at most maxClusters clusters are used": {`
+		"minClusters and maxClusters are respected": {`
 clusters: [{id: m1, capacity: {cpu: 6000}}, {id: m2, capacity: {cpu: 2000}}, {id: m3, capacity: {cpu: 1000}}]
 bindings: [{id: a, replicas: 3, resources: {cpu: 1000}, spread: {minClusters: 3}}, {id: b, replicas: 3, resources: {cpu: 1000}, spread: {maxClusters: 1}}]
 events: [{at: 0s, submit: a}, {at: 1s, submit: b}]
@@ -98,7 +98,7 @@ until: 1m
 unplaced low 1: 0 of 2 clusters: 2 lack cpu; no preemption: the binding's preemptionPolicy is Never
 running [high]
 `},
-		"a preemptor that waits for victims is assigned at once if all of its replicas fit on free capacity": {`
+		"a preemptor that waits for victims moves to a cluster that fits all of its replicas": {`
 clusters: [{id: m1, capacity: {cpu: 4000}}, {id: m2, capacity: {cpu: 4000}}]
 bindings:
 - {id: low, priority: 1, replicas: 1, resources: {cpu: 4000}, killTimeout: 30s}

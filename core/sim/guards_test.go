@@ -171,7 +171,7 @@ until: 2m
 `, `1m0s top.g[0]@n1 over a
 mpi.g lacks 1: 0 of 2 nodes: 2 lack cpu; eviction does not help: on 1 nothing has a priority of 0 or less, on 1 nothing runs that could be evicted
 runs top.g[0]`},
-		{"an elastic job that gains an instance on another node loses its protection", `
+		{"an additional instance of an elastic job makes one of its members evictable", `
 nodes: [{id: n1, capacity: {cpu: 10}}, {id: n2, capacity: {cpu: 6}}, {id: n3, capacity: {cpu: 6}}]
 jobs:
   - {id: mpi, priority: 10, disruptionMode: all, toleration: {minRuntime: 10m}, groups: [{name: g, resources: {cpu: 6}, count: 3, minCount: 2}]}
