@@ -86,7 +86,7 @@ func (t *Translator) jobOf(p *Pod, o owner, count int, classes map[string]*Prior
 	if err := t.checkAmounts(p, o.kind); err != nil {
 		return nil, err
 	}
-	if p.Spec.NodeName != "" { // Ignored: the caller asks for a placement.
+	if p.Spec.NodeName != "" { // ignored: the caller requests a placement
 		t.Report.warn("pods with a nodeName", "nodeName ignored; in Kubernetes such pods bypass kube-scheduler, and no pod is evicted for them")
 	}
 	priority, class, neverPreempts := priorityOf(p, classes)

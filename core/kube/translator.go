@@ -99,7 +99,7 @@ func NewTranslator(nodes []*model.Node, report *Report) *Translator {
 	return t
 }
 
-// inspectNodes derives what translation needs from labels, taints and capacity.
+// inspectNodes derives the inputs of the translation from labels, taints and capacity.
 func (t *Translator) inspectNodes() {
 	names := make(map[string]bool, len(t.Nodes))
 	t.uniqueHostnames = true

@@ -13,7 +13,7 @@ import (
 	"github.com/cede-scheduler/cede/core/kube"
 )
 
-// A cache holds the known objects of the Kubernetes cluster.
+// A cache holds the objects of the Kubernetes cluster.
 type cache struct {
 	mu      sync.RWMutex
 	nodes   map[string]*kube.Node
@@ -57,7 +57,7 @@ func key(p *kube.Pod) string {
 	return p.Metadata.Namespace + "/" + p.Metadata.Name
 }
 
-// feed stores the objects of a dump. If whole is true, they replace all known objects.
+// feed stores the objects of a dump. If whole is true, they replace all cached objects.
 func (c *cache) feed(d *kube.Dump, whole bool, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -270,7 +270,7 @@ func (c *cache) setNode(uid, node string) {
 	c.putPod(&moved)
 }
 
-// isComplete reports whether all pods on a node are known, including the proposed
+// isComplete reports whether all pods on a node are cached, including the proposed
 // victims.
 func (c *cache) isComplete(node string, victims *kube.MetaVictims) bool {
 	if c.synced.IsZero() || c.nodes[node] == nil {
@@ -286,7 +286,7 @@ func (c *cache) isSynced() bool {
 	return !c.synced.IsZero()
 }
 
-// size returns the number of known objects.
+// size returns the number of cached objects.
 func (c *cache) size() (nodes, pods int) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()

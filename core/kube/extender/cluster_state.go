@@ -137,7 +137,7 @@ func allocationOf(i *kube.Instance, id string) *model.Allocation {
 	}
 }
 
-// rebuild builds the state from all known objects.
+// rebuild builds the state from all cached objects.
 func (s *clusterState) rebuild() error {
 	d, expected := s.collect()
 	s.cluster, s.snap, s.placed = nil, nil, make(map[string]*kube.Instance, len(d.Pods))
@@ -184,7 +184,7 @@ func (s *clusterState) collect() (d *kube.Dump, waiting []*kube.Pod) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.onNode)) {
 		if name == "" || c.synced.IsZero() {
-			continue // pods on nodes are not known completely
+			continue // the cache may lack pods
 		}
 		for _, k := range slices.Sorted(maps.Keys(c.onNode[name])) {
 			d.Pods = append(d.Pods, c.onNode[name][k]) // including pods on unknown nodes: their selectors count
@@ -196,8 +196,8 @@ func (s *clusterState) collect() (d *kube.Dump, waiting []*kube.Pod) {
 	return d, waiting
 }
 
-// forkWith adds a pod to a fork of the state, together with nominated pods whose
-// capacity it must not use. It returns ok = false if one of them requires a rebuild.
+// forkWith adds a pod to a fork of the state, together with the nominated
+// pods that have precedence over it. It returns ok = false if one of them requires a rebuild.
 func (s *clusterState) forkWith(pod *kube.Pod) (q *query, ok bool, err error) {
 	txn := s.snap.Fork(s.snap.Index() + 1)
 	for _, held := range s.nominatedPods(pod) {

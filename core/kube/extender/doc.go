@@ -4,7 +4,7 @@
 // owns a cache of the Kubernetes cluster: objects from requests, and objects that a
 // client feeds.
 //
-// It never blocks scheduling. If too little is known, or the policy fails or exceeds the
+// It never blocks scheduling. If the cache lacks required objects, or the policy fails or exceeds the
 // deadline, the proposal of kube-scheduler stands, and the log and the metrics report
 // the reason. The package evicts no pods itself, and binds pods only through a Binder.
 //

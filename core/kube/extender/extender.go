@@ -93,7 +93,7 @@ func New(cfg Config) (*Extender, error) {
 }
 
 // Feed stores objects of the Kubernetes cluster. If whole is true, d contains the
-// whole cluster and replaces all known objects; otherwise it contains changes.
+// whole cluster and replaces all cached objects; otherwise it contains changes.
 func (e *Extender) Feed(d *kube.Dump, whole bool) {
 	e.cache.feed(d, whole, e.cfg.Clock.Now())
 	nodes, pods := e.cache.size()
@@ -128,7 +128,7 @@ type outcome struct {
 const (
 	resultChosen   = "chosen"   // the policy chose victims
 	resultVetoed   = "vetoed"   // the policy allows no eviction
-	resultUnknown  = "unknown"  // too little is known about the cluster
+	resultUnknown  = "unknown"  // the cache lacks required objects
 	resultFault    = "fault"    // the policy failed
 	resultTimeout  = "timeout"  // the deadline expired
 	resultBusy     = "busy"     // too many concurrent requests

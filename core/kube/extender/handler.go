@@ -147,7 +147,7 @@ func (e *Extender) serveBind(r *http.Request) (any, error) {
 
 // An objectsResult is the response to objects.
 type objectsResult struct {
-	Nodes, Pods int      // number of known objects
+	Nodes, Pods int      // number of cached objects
 	Unread      int      `json:",omitempty"` // number of invalid objects
 	First       []string `json:",omitempty"` // the first of them
 }

@@ -32,9 +32,9 @@ func newMetrics(r prometheus.Registerer, size func() (nodes, pods int)) *metrics
 		return m
 	}
 	r.MustRegister(m.preemptions, m.seconds, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "cede_kube_nodes", Help: "Known nodes of the Kubernetes cluster.",
+		Name: "cede_kube_nodes", Help: "Nodes of the Kubernetes cluster in the cache.",
 	}, func() float64 { nodes, _ := size(); return float64(nodes) }), prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "cede_kube_pods", Help: "Known pods of the Kubernetes cluster.",
+		Name: "cede_kube_pods", Help: "Pods of the Kubernetes cluster in the cache.",
 	}, func() float64 { _, pods := size(); return float64(pods) }))
 	return m
 }

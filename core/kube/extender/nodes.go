@@ -178,7 +178,7 @@ type nodeCheck struct {
 	results map[string]placement.NodeResult
 }
 
-// checkNodes returns the scheduler's result for each known node, or nil if the
+// checkNodes returns the scheduler's result for each cached node, or nil if the
 // scheduler cannot evaluate the pod.
 func (e *Extender) checkNodes(ctx context.Context, q *nodesRequest) map[string]placement.NodeResult {
 	pod := q.args.Pod

@@ -14,7 +14,7 @@ import (
 const countedVictimLabel = "cede.import/counted"
 
 // budgetsFromCounts derives budgets from the violations that kube-scheduler counted,
-// if no budgets are known. The proposed victims of a node get a budget that allows
+// if the cache has no budgets. The proposed victims of a node get a budget that allows
 // the eviction of all but as many as there are violations. Evicting all of them
 // violates it as often as kube-scheduler counted; evicting fewer violates it at most
 // that often, because the request does not identify the protected victims. The policy

@@ -63,7 +63,7 @@ func (e *Extender) consult(q *query, nodes []string, w PreemptOptions) (map[stri
 }
 
 // collect returns the objects that the policy evaluates, and the names of the nodes.
-// These are the proposed nodes of which all pods are known. If there are none,
+// These are the proposed nodes of which all pods are cached. If there are none,
 // collectProposed applies.
 func (e *Extender) collect(args *kube.ExtenderPreemptionArgs, proposal map[string]*kube.MetaVictims) (*kube.Dump, []string, error) {
 	c := e.cache
@@ -344,7 +344,7 @@ func (q *query) readPlan(snap *state.Snapshot, out *scheduler.Outcome) (map[stri
 		}
 		node := g.Placements[0].NodeID
 		if len(g.Evictions) == 0 {
-			return nil, outcome{result: resultUnknown, err: fmt.Errorf("the pod fits on node %s without evictions: the known objects differ from those of kube-scheduler", node)}
+			return nil, outcome{result: resultUnknown, err: fmt.Errorf("the pod fits on node %s without evictions: the cache differs from that of kube-scheduler", node)}
 		}
 		var victims []*model.Allocation
 		for _, v := range g.Evictions {

@@ -9,7 +9,7 @@ import (
 )
 
 // proposedOnUnknown returns the proposed victims on nodes that the policy does not
-// evaluate, because their pods are not known completely. An example is a node that is
+// evaluate, because the cache lacks pods on them. An example is a node that is
 // newer than the last feed.
 func proposedOnUnknown(proposal map[string]*kube.MetaVictims, asked []string) map[string]*kube.MetaVictims {
 	left := maps.Clone(proposal)
@@ -32,6 +32,6 @@ func mergeUnknown(answer map[string]*kube.MetaVictims, end outcome, left map[str
 	if end.result != resultVetoed {
 		return answer, end
 	}
-	err := fmt.Errorf("the policy allows no eviction on the known nodes; %d proposed nodes are unknown, such as %s", len(left), slices.Min(slices.Collect(maps.Keys(left))))
+	err := fmt.Errorf("the policy allows no eviction on the cached nodes; %d proposed nodes are unknown, such as %s", len(left), slices.Min(slices.Collect(maps.Keys(left))))
 	return left, outcome{resultUnknown, err, len(left)}
 }
