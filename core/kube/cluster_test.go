@@ -20,7 +20,7 @@ func notesOf(t *testing.T, dump string) []Note {
 	return c.Report.List
 }
 
-func TestTranslate_TimesThatAreNoneAreCounted(t *testing.T) {
+func TestTranslate_CountsInvalidTimestamps(t *testing.T) {
 	notes := notesOf(t, `{"kind":"List","items":[{"kind":"Node","metadata":{"name":"n1"},"status":{"allocatable":{"cpu":"4"}}},
 		{"kind":"Pod","metadata":{"name":"a","namespace":"shop","creationTimestamp":"zz"},"spec":{"nodeName":"n1","containers":[{"name":"c"}]}},
 		{"kind":"Pod","metadata":{"name":"b","namespace":"shop"},"spec":{"nodeName":"n1","containers":[{"name":"c"}]},"status":{"startTime":"zz"}},
@@ -32,15 +32,15 @@ func TestTranslate_TimesThatAreNoneAreCounted(t *testing.T) {
 	}
 }
 
-func TestTranslate_ADumpWithoutNodesSaysSo(t *testing.T) {
+func TestTranslate_ReportsDumpWithoutNodes(t *testing.T) {
 	notes := notesOf(t, `{"kind":"Pod","metadata":{"name":"a"},"spec":{"nodeName":"n1","containers":[{"name":"c"}]}}`)
 	if len(notes) == 0 || !strings.HasPrefix(notes[0].Subject, "dump without nodes") || !notes[0].AffectsPlacement {
 		t.Errorf("%+v", notes)
 	}
 }
 
-// A class that no server would take is left out by name; its pods keep what they have.
-func TestTranslate_AClassAgainstTheRulesIsLeftOut(t *testing.T) {
+// A priority class that the model rejects is left out; its pods keep their priority.
+func TestTranslate_LeavesOutInvalidPriorityClass(t *testing.T) {
 	d, err := Read(strings.NewReader(`{"items": [{"kind":"Node","metadata":{"name":"n"}},
 		{"kind":"PriorityClass","metadata":{"name":"system-node-critical"},"value":2000001000},
 		{"kind":"PriorityClass","metadata":{"name":"system-mine"},"value":7},
@@ -56,10 +56,10 @@ func TestTranslate_AClassAgainstTheRulesIsLeftOut(t *testing.T) {
 	if len(c.Classes) != 1 || c.Classes[0].Name != "system-node-critical" || c.Jobs[0].Priority != 1_000_000_001 {
 		t.Errorf("classes %+v, priority %d", c.Classes, c.Jobs[0].Priority)
 	}
-	told := fmt.Sprint(c.Report.List)
+	notes := fmt.Sprint(c.Report.List)
 	for _, want := range []string{"system-mine", "huge"} {
-		if !strings.Contains(told, want) {
-			t.Errorf("nothing of %s: %s", want, told)
+		if !strings.Contains(notes, want) {
+			t.Errorf("missing note on %s: %s", want, notes)
 		}
 	}
 }

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// What is asked about must say what it wants: all that cannot be read is told.
-func TestWork_UnreadableAmountsAreErrors(t *testing.T) {
+// A manifest must state its requests, so the error lists every invalid quantity.
+func TestJobsOf_RejectsInvalidQuantities(t *testing.T) {
 	d, err := Read(strings.NewReader(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"web"},"spec":{"containers":[
 		{"name":"main","resources":{"requests":{"cpu":"two","memory":"1Gi"}}},{"name":"side","resources":{"limits":{"memory":"much"}}}]}}`))
 	if err != nil {
@@ -15,7 +15,7 @@ func TestWork_UnreadableAmountsAreErrors(t *testing.T) {
 	}
 	_, err = NewTranslator(nil, &Report{}).JobsOf(d, nil)
 	if err == nil {
-		t.Fatal("taken")
+		t.Fatal("no error")
 	}
 	for _, want := range []string{`Pod web, container main: cpu: invalid quantity "two"; write a quantity such as`, `container side: memory: invalid quantity "much"`} {
 		if !strings.Contains(err.Error(), want) {
@@ -46,14 +46,14 @@ func work(t *testing.T, manifest string) (jobs int, notes []Note, err error) {
 	return len(list), told.List, err
 }
 
-// Of an object that comes twice a cluster takes the last, but whoever asks about both
-// must not get an answer about one.
-func TestWork_RefusesOneObjectTwice(t *testing.T) {
+// In a dump the last occurrence of an object replaces the first. In manifests that
+// would answer for one of the two only, so it is an error.
+func TestJobsOf_RejectsDuplicateObject(t *testing.T) {
 	_, _, err := work(t, fmt.Sprintf(twoPods, "p"))
 	if err == nil || !strings.Contains(err.Error(), "Pod default/p is defined twice, at line 1 and at line 6") {
-		t.Errorf("error %v; want one that names both", err)
+		t.Errorf("error %v, want one with both lines", err)
 	}
-	// The namespace that it does not name is default.
+	// An empty namespace is the same as default.
 	named := strings.Replace(fmt.Sprintf(twoPods, "p"), "metadata: {", "metadata: {namespace: default, ", 1)
 	if _, _, err = work(t, named); err == nil || !strings.Contains(err.Error(), "Pod default/p is defined twice") {
 		t.Errorf("error %v of\n%s", err, named)
@@ -63,7 +63,7 @@ func TestWork_RefusesOneObjectTwice(t *testing.T) {
 	}
 }
 
-func TestWork_SaysThatNodesThatAreNamedAreNotHeeded(t *testing.T) {
+func TestJobsOf_ReportsIgnoredNodeName(t *testing.T) {
 	template := `{"apiVersion":"apps/v1","kind":"StatefulSet","metadata":{"name":"s"},"spec":{"template":{"spec":{"nodeName":"n1","containers":[{"name":"c"}]}}}}`
 	for manifest, want := range map[string]int{fmt.Sprintf(twoPods, "q"): 1, template: 1, strings.Replace(template, "nodeName", "hostname", 1): 0} {
 		_, notes, err := work(t, manifest)

@@ -5,9 +5,8 @@ import (
 	"testing"
 )
 
-// A node that is proposed with nothing said of its victims is not one to answer with,
-// in either form.
-func TestProposal_LeavesOutNodesWithoutVictims(t *testing.T) {
+// A proposed node without victims is not a candidate, in either form of the request.
+func TestProposedVictims_OmitsNodesWithoutVictims(t *testing.T) {
 	for _, text := range []string{
 		`{"NodeNameToMetaVictims": {"n1": null, "n2": {"Pods": [{"UID": "u"}]}}}`,
 		`{"NodeNameToVictims": {"n1": null, "n2": {"Pods": [{"metadata": {"uid": "u"}}, null]}}}`,
@@ -23,7 +22,7 @@ func TestProposal_LeavesOutNodesWithoutVictims(t *testing.T) {
 	}
 }
 
-// Requests of filter are read as encoding/json reads them, whatever they look like.
+// ReadExtenderArgs must decode any text as encoding/json does.
 func FuzzReadExtenderArgs(f *testing.F) {
 	for _, text := range []string{
 		`{"Pod":{"metadata":{"name":"p"}},"Nodes":{"metadata":{},"items":[{"metadata":{"name":"n1"}}, {"a":"]}\""} ]},"NodeNames":null}`,
@@ -38,7 +37,7 @@ func FuzzReadExtenderArgs(f *testing.F) {
 		wanted := json.Unmarshal([]byte(text), &want)
 		got, err := ReadExtenderArgs([]byte(text))
 		if wanted != nil && !json.Valid([]byte(text)) {
-			return // a node's text that is none is found when it is read
+			return // invalid node texts are detected later
 		}
 		if (err == nil) != (wanted == nil) {
 			t.Fatalf("%v, want %v", err, wanted)

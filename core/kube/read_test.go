@@ -50,7 +50,7 @@ spec: {replicas: 2, template: {spec: {containers: [{name: c}]}}}
 ...
 `
 
-// The same cluster in every form that kubectl and people write.
+// Every output format of kubectl, and hand-written files, yield the same dump.
 func TestRead_Forms(t *testing.T) {
 	lines := strings.Split(strings.TrimSpace(oneOfEach), "\n")
 	list := `{"apiVersion":"v1","items":[` + strings.Join(lines, ",") + `],"kind":"List","metadata":{"resourceVersion":""}}`
@@ -86,14 +86,14 @@ func TestRead_Forms(t *testing.T) {
 	}
 }
 
-func TestRead_WatchForgetsWhatIsDeleted(t *testing.T) {
+func TestRead_ListsDeletedObjectsOfWatch(t *testing.T) {
 	d, err := Read(strings.NewReader(`{"type":"DELETED","object":{"kind":"Pod","metadata":{"name":"p"}}}`))
 	if err != nil || len(d.Pods) != 0 || len(d.Deleted) != 1 {
 		t.Errorf("%+v, %v", d, err)
 	}
 }
 
-func TestRead_TellsWhatIsWrongAndWhere(t *testing.T) {
+func TestRead_ReportsProblemWithPosition(t *testing.T) {
 	for text, want := range map[string]string{
 		"{\n\"kind\":\"List\",\"items\":[\n{\"kind\":\"Pod\",": "line 3: unexpected end of the dump",
 		"{} x":                          "line 1: expected an object, found 'x'",
@@ -124,7 +124,7 @@ func TestRead_TellsWhatIsWrongAndWhere(t *testing.T) {
 	}
 }
 
-// endless repeats a text for so many bytes.
+// An endless reader repeats a text for the given number of bytes.
 type endless struct {
 	text string
 	left int
@@ -142,10 +142,10 @@ func (e *endless) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// Rubbish of several kinds, 100 MiB in a soak, ends soon and takes no memory out of
-// proportion.
-func TestRead_Rubbish(t *testing.T) {
-	size := 20 << 20 // more than one object may have
+// Malformed input of 20 MiB, or 100 MiB in a soak run, is rejected without
+// disproportionate use of memory.
+func TestRead_RejectsMalformedInput(t *testing.T) {
+	size := 20 << 20 // above the limit of one object
 	if os.Getenv("CEDE_SOAK") != "" {
 		size = 100 << 20
 	}
@@ -161,16 +161,16 @@ func TestRead_Rubbish(t *testing.T) {
 			_, err := Read(io.MultiReader(strings.NewReader(start), r))
 			runtime.ReadMemStats(&after)
 			if err == nil && text != "\n" && text != "---\n" {
-				t.Errorf("%q and then %q is taken for a dump", start, text)
+				t.Errorf("%q followed by %q was accepted as a dump", start, text)
 			}
 			if grown := (int64(after.HeapSys) - int64(before.HeapSys)) >> 20; grown > 512 {
-				t.Errorf("%q and then %q took %d MiB", start, text, grown)
+				t.Errorf("%q followed by %q: heap grew by %d MiB", start, text, grown)
 			}
 		}
 	}
 }
 
-func TestSelectorLabel_ReadsBack(t *testing.T) {
+func TestParseSelectorLabel_RoundTrip(t *testing.T) {
 	for _, s := range []*LabelSelector{
 		{},
 		{Labels: map[string]string{"app": "web", "b": ""}},
@@ -182,7 +182,7 @@ func TestSelectorLabel_ReadsBack(t *testing.T) {
 		label := SelectorLabel(s)
 		back, ok := ParseSelectorLabel(label)
 		if !ok {
-			t.Errorf("%q is not read back", label)
+			t.Errorf("%q was not parsed", label)
 			continue
 		}
 		for _, labels := range []map[string]string{nil, {"app": "a"}, {"app": "web", "b": ""}, {"app": "b", "z": "1"}, {"app": "b", "z": "1", "q": ""}, {"a b": "(,)"}, {"n": "5"}, {"": "x"}} {
@@ -192,11 +192,11 @@ func TestSelectorLabel_ReadsBack(t *testing.T) {
 		}
 	}
 	if _, ok := ParseSelectorLabel("app"); ok {
-		t.Error("any label stands for a selector")
+		t.Error("a label without the prefix was parsed as a selector")
 	}
 }
 
-// FuzzTranslate looks for panics, and for clusters that are not sound.
+// FuzzTranslate checks for panics, duplicate job IDs, and pods that are not accounted for.
 func FuzzTranslate(f *testing.F) {
 	f.Add([]byte(oneOfEach))
 	f.Add([]byte(asYAML))
@@ -221,21 +221,21 @@ func FuzzTranslate(f *testing.F) {
 			}
 		}
 		if c.PodsTranslated+left != c.PodsRead {
-			t.Errorf("%d pods read, %d told and %d left out", c.PodsRead, c.PodsTranslated, left)
+			t.Errorf("%d pods read, %d translated and %d left out", c.PodsRead, c.PodsTranslated, left)
 		}
 		ids := map[string]bool{}
 		for _, j := range c.Jobs {
 			if ids[j.ID] {
-				t.Errorf("two jobs are named %q", j.ID)
+				t.Errorf("duplicate job ID %q", j.ID)
 			}
 			ids[j.ID] = true
 		}
 	})
 }
 
-// Lists within lists are read, of objects that have no kind of their own, too, in either
-// form; too many within one another are refused by name.
-func TestRead_ListsWithinLists(t *testing.T) {
+// Nested lists are read in both formats, including items without a kind. If the
+// nesting is too deep, the error names the reason.
+func TestRead_NestedLists(t *testing.T) {
 	deep := strings.Repeat(`{"kind":"List","items":[`, 9) + strings.Repeat(`]}`, 9)
 	for _, text := range []string{
 		`{"kind":"List","items":[{"kind":"PodList","items":[{"metadata":{"name":"p"}}]},{"kind":"List","items":[{"kind":"Node","metadata":{"name":"n"}}]}]}`,

@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// Who follows goes on when old changes are forgotten; who has not asked for long begins
-// anew, and so does who knows another epoch.
-func TestChangeLog_ForgetsWhatIsLongAgo(t *testing.T) {
+// A reader that keeps up continues when old changes are dropped. If a reader falls
+// behind, or has another epoch, since returns false.
+func TestChangeLog_DropsOldChanges(t *testing.T) {
 	var l changeLog
 	l.restart()
 	at, all := 0, 3*maxChanges
@@ -23,16 +23,16 @@ func TestChangeLog_ForgetsWhatIsLongAgo(t *testing.T) {
 		at += len(news)
 	}
 	if len(l.list) > maxChanges || l.size() != all {
-		t.Errorf("%d changes are kept of %d", len(l.list), l.size())
+		t.Errorf("%d changes retained of %d", len(l.list), l.size())
 	}
 	if _, known := l.since(l.epoch, 0); known {
-		t.Error("what is long ago is still known")
+		t.Error("dropped changes were returned")
 	}
 	epoch := l.epoch
 	if l.restart(); l.size() != 0 {
-		t.Error("another epoch begins with changes")
+		t.Error("new epoch is not empty")
 	}
 	if _, known := l.since(epoch, 0); known {
-		t.Error("another epoch was followed")
+		t.Error("changes of a previous epoch were returned")
 	}
 }

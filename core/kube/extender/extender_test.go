@@ -34,7 +34,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// fixture is an extender behind HTTP, under a policy.
+// A fixture is an extender with a policy, served over HTTP.
 type fixture struct {
 	t        *testing.T
 	extender *Extender
@@ -60,7 +60,7 @@ func (b *lockedBuffer) String() string {
 	return b.text.String()
 }
 
-// staticPolicies is a set that never changes.
+// staticPolicies always returns the same set.
 type staticPolicies struct{ set *policy.Set }
 
 func (a staticPolicies) Pin() *policy.Set { return a.set.Pin() }
@@ -70,7 +70,7 @@ func start(t *testing.T, active func() sdk.Policy, change func(*Config)) *fixtur
 	return startModule(t, policy.Native(policy.BuiltinDigest("default", "test"), active), "", change)
 }
 
-// startModule is start with a policy as a module, and its configuration.
+// startModule is like start, with a policy module and its configuration.
 func startModule(t *testing.T, active policy.Module, config string, change func(*Config)) *fixture {
 	t.Helper()
 	version := func(src policy.Source) *policy.Version {
@@ -103,7 +103,8 @@ func startModule(t *testing.T, active policy.Module, config string, change func(
 
 func kubernetesPolicy() sdk.Policy { return kubernetes.New() }
 
-// send posts what kube-scheduler's own types make, and reads the answer into them.
+// send posts a value of kube-scheduler's own types, and decodes the response into
+// another.
 func (w *fixture) send(verb string, in, out any) {
 	w.t.Helper()
 	body, err := json.Marshal(in)
@@ -168,7 +169,7 @@ func pod(name, on, cpu string, priority int32) *corev1.Pod {
 	return p
 }
 
-// feed tells the extender of a cluster as kubectl would.
+// feed sends the objects as one list, as kubectl prints them.
 func (w *fixture) feed(objects ...any) {
 	w.t.Helper()
 	body, err := json.Marshal(map[string]any{"apiVersion": "v1", "kind": "List", "items": objects})
@@ -180,17 +181,18 @@ func (w *fixture) feed(objects ...any) {
 	}
 }
 
-// proposalOf is a proposal with victims as pods, meta one with their UIDs.
-func proposalOf(asker *corev1.Pod, victims map[string][]*corev1.Pod) *extenderv1.ExtenderPreemptionArgs {
-	args := &extenderv1.ExtenderPreemptionArgs{Pod: asker, NodeNameToVictims: map[string]*extenderv1.Victims{}}
+// proposalOf returns a proposal with complete victims; metaProposalOf one with their
+// UIDs.
+func proposalOf(pending *corev1.Pod, victims map[string][]*corev1.Pod) *extenderv1.ExtenderPreemptionArgs {
+	args := &extenderv1.ExtenderPreemptionArgs{Pod: pending, NodeNameToVictims: map[string]*extenderv1.Victims{}}
 	for node, pods := range victims {
 		args.NodeNameToVictims[node] = &extenderv1.Victims{Pods: pods}
 	}
 	return args
 }
 
-func metaProposalOf(asker *corev1.Pod, victims map[string][]*corev1.Pod) *extenderv1.ExtenderPreemptionArgs {
-	args := &extenderv1.ExtenderPreemptionArgs{Pod: asker, NodeNameToMetaVictims: map[string]*extenderv1.MetaVictims{}}
+func metaProposalOf(pending *corev1.Pod, victims map[string][]*corev1.Pod) *extenderv1.ExtenderPreemptionArgs {
+	args := &extenderv1.ExtenderPreemptionArgs{Pod: pending, NodeNameToMetaVictims: map[string]*extenderv1.MetaVictims{}}
 	for node, pods := range victims {
 		m := &extenderv1.MetaVictims{}
 		for _, p := range pods {
@@ -201,7 +203,7 @@ func metaProposalOf(asker *corev1.Pod, victims map[string][]*corev1.Pod) *extend
 	return args
 }
 
-// preempt asks, and shows the answer as node: uids, nodes ascending.
+// preempt sends the request and returns the response as "node: uids", sorted by node.
 func (w *fixture) preempt(verb string, args *extenderv1.ExtenderPreemptionArgs) string {
 	w.t.Helper()
 	var out extenderv1.ExtenderPreemptionResult
@@ -239,25 +241,25 @@ func (w *fixture) countOf(outcome string) float64 {
 	return 0
 }
 
-// cluster is two full nodes: a big pod on one, two small ones of higher priority
-// on the other.
+// cluster returns two full nodes: one with a big pod, the other with two small pods
+// of lower priority.
 func cluster() (nodes []any, big, small1, small2 *corev1.Pod) {
 	return []any{node("n1"), node("n2")}, pod("big", "n1", "4", 100), pod("small1", "n2", "2", 10), pod("small2", "n2", "2", 50)
 }
 
-func TestPreempt_ChoosesAmongAllPodsOfNodesThatAreKnown(t *testing.T) {
+func TestPreempt_ChoosesAmongAllPodsOfCachedNodes(t *testing.T) {
 	for _, mode := range []func(*corev1.Pod, map[string][]*corev1.Pod) *extenderv1.ExtenderPreemptionArgs{proposalOf, metaProposalOf} {
 		w := start(t, kubernetesPolicy, nil)
 		nodes, big, small1, small2 := cluster()
 		w.feed(append(nodes, big, small1, small2)...)
-		// kube-scheduler proposes the wrong one on n2: the policy knows of small1.
+		// The proposal for n2 is not optimal: the cache also contains small1.
 		proposal := map[string][]*corev1.Pod{"n1": {big}, "n2": {small2}}
-		asker := pod("asker", "", "2", 1000)
-		if got, want := w.preempt("preempt", mode(asker, proposal)), "n2: small1"; got != want {
-			t.Errorf("answer %q, want %q", got, want)
+		pending := pod("pending", "", "2", 1000)
+		if got, want := w.preempt("preempt", mode(pending, proposal)), "n2: small1"; got != want {
+			t.Errorf("got %q, want %q", got, want)
 		}
-		if got, want := w.preempt("preempt?nodes=all", mode(asker, proposal)), "n1: big; n2: small1"; got != want {
-			t.Errorf("answer %q for all nodes, want %q", got, want)
+		if got, want := w.preempt("preempt?nodes=all", mode(pending, proposal)), "n1: big; n2: small1"; got != want {
+			t.Errorf("got %q for all nodes, want %q", got, want)
 		}
 		if w.countOf(resultChosen) != 2 {
 			t.Errorf("%v preemptions counted as chosen, want 2\n%s", w.countOf(resultChosen), w.log)
@@ -265,7 +267,7 @@ func TestPreempt_ChoosesAmongAllPodsOfNodesThatAreKnown(t *testing.T) {
 	}
 }
 
-func TestPreempt_NamesTheMostImportantVictimFirstAndCountsBudgets(t *testing.T) {
+func TestPreempt_SortsVictimsByPriorityAndCountsViolations(t *testing.T) {
 	w := start(t, kubernetesPolicy, nil)
 	small1, small2 := pod("small1", "n2", "2", 10), pod("small2", "n2", "2", 50)
 	one := intstr.FromInt32(1)
@@ -274,28 +276,28 @@ func TestPreempt_NamesTheMostImportantVictimFirstAndCountsBudgets(t *testing.T) 
 		Spec: policyv1.PodDisruptionBudgetSpec{MinAvailable: &one, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "small1"}}},
 	}
 	w.feed(node("n2"), small1, small2, budget)
-	got := w.preempt("preempt", proposalOf(pod("asker", "", "4", 1000), map[string][]*corev1.Pod{"n2": {small1, small2}}))
+	got := w.preempt("preempt", proposalOf(pod("pending", "", "4", 1000), map[string][]*corev1.Pod{"n2": {small1, small2}}))
 	if want := "n2: small2 small1 (1 violations)"; got != want {
-		t.Errorf("answer %q, want %q\n%s", got, want, w.log)
+		t.Errorf("got %q, want %q\n%s", got, want, w.log)
 	}
 }
 
-func TestPreempt_ChoosesTheNodeWhereVictimsAloneAreKnown(t *testing.T) {
+func TestPreempt_ChoosesNodeAmongProposedVictims(t *testing.T) {
 	w := start(t, kubernetesPolicy, nil)
 	_, big, small1, small2 := cluster()
 	proposal := map[string][]*corev1.Pod{"n1": {big}, "n2": {small2, small1}}
-	small1.Namespace = "other" // victims are anywhere
-	asker := pod("asker", "", "3", 1000)
-	asker.Spec.NodeSelector = map[string]string{"disk": "ssd"} // kube-scheduler has seen to it
-	if got, want := w.preempt("preempt", proposalOf(asker, proposal)), "n2: small2 small1"; got != want {
-		t.Errorf("answer %q, want %q\n%s", got, want, w.log)
+	small1.Namespace = "other" // victims may be in any namespace
+	pending := pod("pending", "", "3", 1000)
+	pending.Spec.NodeSelector = map[string]string{"disk": "ssd"} // checked by kube-scheduler
+	if got, want := w.preempt("preempt", proposalOf(pending, proposal)), "n2: small2 small1"; got != want {
+		t.Errorf("got %q, want %q\n%s", got, want, w.log)
 	}
-	if got, want := w.preempt("preempt?nodes=all", proposalOf(asker, proposal)), "n1: big; n2: small2 small1"; got != want {
-		t.Errorf("answer %q for all nodes, want %q", got, want)
+	if got, want := w.preempt("preempt?nodes=all", proposalOf(pending, proposal)), "n1: big; n2: small2 small1"; got != want {
+		t.Errorf("got %q for all nodes, want %q", got, want)
 	}
 }
 
-// shield lets nobody be evicted whose priority is 50 or more.
+// shield protects pods with a priority of 50 or more.
 type shield struct{ *rules.Default }
 
 func (shield) PriorityDelta(in *sdk.Candidates, gap []int32, _ *sdk.Recheck) error {
@@ -307,26 +309,26 @@ func (shield) PriorityDelta(in *sdk.Candidates, gap []int32, _ *sdk.Recheck) err
 	return nil
 }
 
-func TestPreempt_DropsNodesThatThePolicyForbids(t *testing.T) {
+func TestPreempt_DropsNodesRejectedByPolicy(t *testing.T) {
 	w := start(t, func() sdk.Policy { return shield{rules.New()} }, nil)
 	_, big, small1, small2 := cluster()
-	asker := pod("asker", "", "2", 1000)
-	if got, want := w.preempt("preempt?nodes=all", proposalOf(asker, map[string][]*corev1.Pod{"n1": {big}, "n2": {small1}})), "n2: small1"; got != want {
-		t.Errorf("answer %q, want %q\n%s", got, want, w.log)
+	pending := pod("pending", "", "2", 1000)
+	if got, want := w.preempt("preempt?nodes=all", proposalOf(pending, map[string][]*corev1.Pod{"n1": {big}, "n2": {small1}})), "n2: small1"; got != want {
+		t.Errorf("got %q, want %q\n%s", got, want, w.log)
 	}
-	if got := w.preempt("preempt", proposalOf(asker, map[string][]*corev1.Pod{"n1": {big}, "n2": {small2}})); got != "" {
-		t.Errorf("answer %q, want none", got)
+	if got := w.preempt("preempt", proposalOf(pending, map[string][]*corev1.Pod{"n1": {big}, "n2": {small2}})); got != "" {
+		t.Errorf("got %q, want none", got)
 	}
 	if w.countOf(resultVetoed) != 1 {
 		t.Errorf("%v vetoes counted, want 1", w.countOf(resultVetoed))
 	}
 }
 
-// failing is a policy that is at fault, slow one that waits until it may go on.
+// failing always returns an error; slow blocks until wait is closed.
 type failing struct{ *rules.Default }
 
 func (failing) SelectVictims(*sdk.Candidates, *sdk.Selection) error {
-	return errors.New("cannot tell")
+	return errors.New("cannot decide")
 }
 
 type slow struct {
@@ -339,10 +341,10 @@ func (s slow) SelectVictims(in *sdk.Candidates, out *sdk.Selection) error {
 	return s.Default.SelectVictims(in, out)
 }
 
-func TestPreempt_KeepsTheProposalOfABadOrSlowPolicy(t *testing.T) {
+func TestPreempt_KeepsProposalIfPolicyFails(t *testing.T) {
 	_, big, small1, _ := cluster()
 	proposal := map[string][]*corev1.Pod{"n1": {big}, "n2": {small1}}
-	asker := pod("asker", "", "2", 1000)
+	pending := pod("pending", "", "2", 1000)
 	released := make(chan struct{})
 	for name, c := range map[string]struct {
 		policy func() sdk.Policy
@@ -356,18 +358,18 @@ func TestPreempt_KeepsTheProposalOfABadOrSlowPolicy(t *testing.T) {
 			if name == "bad" {
 				w.extender.cfg.Deadline = time.Minute
 			}
-			if got, want := w.preempt("preempt", proposalOf(asker, proposal)), "n1: big; n2: small1"; got != want {
-				t.Errorf("answer %q, want what was proposed, %q\n%s", got, want, w.log)
+			if got, want := w.preempt("preempt", proposalOf(pending, proposal)), "n1: big; n2: small1"; got != want {
+				t.Errorf("got %q, want the proposal, %q\n%s", got, want, w.log)
 			}
-			if got := w.preempt("preempt?onFault=none", proposalOf(asker, proposal)); got != "" {
-				t.Errorf("answer %q, want none, as was asked for", got)
+			if got := w.preempt("preempt?onFault=none", proposalOf(pending, proposal)); got != "" {
+				t.Errorf("got %q, want none with onFault=none", got)
 			}
 			if w.countOf(c.end) != 2 || !strings.Contains(w.log.String(), "outcome="+c.end) {
 				t.Errorf("%v counted as %s\n%s", w.countOf(c.end), c.end, w.log)
 			}
 			if name == "slow" {
 				close(released)
-				for range maxConcurrent { // until whoever was late has ended
+				for range maxConcurrent { // until the late requests have returned
 					w.extender.busy <- struct{}{}
 				}
 			}
@@ -375,33 +377,33 @@ func TestPreempt_KeepsTheProposalOfABadOrSlowPolicy(t *testing.T) {
 	}
 }
 
-func TestPreempt_KeepsTheProposalWhereTooLittleIsKnown(t *testing.T) {
+func TestPreempt_KeepsProposalIfObjectsAreMissing(t *testing.T) {
 	w := start(t, kubernetesPolicy, nil)
 	_, big, _, _ := cluster()
-	asker := pod("asker", "", "2", 1000)
+	pending := pod("pending", "", "2", 1000)
 	for name, args := range map[string]*extenderv1.ExtenderPreemptionArgs{
-		"victims by UID, and nothing was fed": metaProposalOf(asker, map[string][]*corev1.Pod{"n1": {big}}),
-		"no pod":                              proposalOf(nil, map[string][]*corev1.Pod{"n1": {big}}),
+		"victims by UID without a feed": metaProposalOf(pending, map[string][]*corev1.Pod{"n1": {big}}),
+		"no pod":                        proposalOf(nil, map[string][]*corev1.Pod{"n1": {big}}),
 	} {
 		if got, want := w.preempt("preempt", args), "n1: big"; got != want {
-			t.Errorf("%s: answer %q, want %q", name, got, want)
+			t.Errorf("%s: got %q, want %q", name, got, want)
 		}
 	}
-	if got := w.preempt("preempt", proposalOf(asker, nil)); got != "" {
-		t.Errorf("answer %q to no proposal", got)
+	if got := w.preempt("preempt", proposalOf(pending, nil)); got != "" {
+		t.Errorf("got %q to no proposal", got)
 	}
-	// What the pod asks for cannot be told: other namespaces' pods.
+	// A term for pods of other namespaces cannot be translated.
 	other, n1 := pod("other", "", "2", 1000), node("n1")
 	w.feed(n1, big)
 	other.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
 		LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "x"}}, TopologyKey: "kubernetes.io/hostname", Namespaces: []string{"prod"},
 	}}}}
 	if got, want := w.preempt("preempt", metaProposalOf(other, map[string][]*corev1.Pod{"n1": {big}})), "n1: big"; got != want || !strings.Contains(w.log.String(), "other namespaces") {
-		t.Errorf("answer %q, want %q\n%s", got, want, w.log)
+		t.Errorf("got %q, want %q\n%s", got, want, w.log)
 	}
 }
 
-func TestBind_AsksTheAPIServer(t *testing.T) {
+func TestBind_CreatesBinding(t *testing.T) {
 	var path, auth, body string
 	api := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		text, _ := io.ReadAll(r.Body)
@@ -419,18 +421,18 @@ func TestBind_AsksTheAPIServer(t *testing.T) {
 	var out extenderv1.ExtenderBindingResult
 	w.send("bind", &extenderv1.ExtenderBindingArgs{PodName: "p", PodNamespace: "ns", PodUID: "uid-p", Node: "n1"}, &out)
 	if out.Error != "" || path != "/api/v1/namespaces/ns/pods/p/binding" || auth != "Bearer secret" || !strings.Contains(body, `"name":"n1"`) {
-		t.Errorf("%q: asked %s with %q: %s", out.Error, path, auth, body)
+		t.Errorf("error %q: request to %s with %q: %s", out.Error, path, auth, body)
 	}
 	w.send("bind", &extenderv1.ExtenderBindingArgs{PodName: "taken", PodNamespace: "ns", Node: "n1"}, &out)
 	if !strings.Contains(out.Error, "already assigned") {
 		t.Errorf("error %q", out.Error)
 	}
 	if strings.Contains(w.log.String(), "secret") {
-		t.Error("the token is in the log")
+		t.Error("token found in the log")
 	}
 }
 
-func TestBind_IsRefusedWithoutABinder(t *testing.T) {
+func TestBind_FailsWithoutBinder(t *testing.T) {
 	w := start(t, kubernetesPolicy, nil)
 	var out extenderv1.ExtenderBindingResult
 	w.send("bind", &extenderv1.ExtenderBindingArgs{PodName: "p", PodNamespace: "ns", Node: "n1"}, &out)
@@ -439,13 +441,13 @@ func TestBind_IsRefusedWithoutABinder(t *testing.T) {
 	}
 }
 
-// What later versions may send: fields of other types keep the proposal, and what
-// is no JSON is refused with 400.
+// If a field has an unexpected type, as in a later version, the proposal stands. If
+// the body is not valid JSON, the status is 400.
 func TestServe_HostileRequests(t *testing.T) {
 	w := start(t, kubernetesPolicy, nil)
 	odd := `{"Pod":{"metadata":{"name":"p"},"spec":{"containers":7}},"NodeNameToMetaVictims":{"n1":{"Pods":[{"UID":"u"}],"NumPDBViolations":2}}}`
 	if status, text := w.raw(http.MethodPost, "preempt", []byte(odd)); status != 200 || !strings.Contains(text, `"UID":"u"`) || !strings.Contains(text, `"NumPDBViolations":2`) {
-		t.Errorf("%d %s, want what was proposed", status, text)
+		t.Errorf("%d %s, want the proposal", status, text)
 	}
 	for _, body := range []string{"", "[", "null7", strings.Repeat("[", 100_000)} {
 		for _, verb := range []string{"preempt", "filter", "prioritize", "bind"} {
@@ -466,8 +468,8 @@ func TestServe_HostileRequests(t *testing.T) {
 	}
 }
 
-// 5,000 nodes with 10 pods each, of which 100 are proposed, as kube-scheduler
-// samples them.
+// BenchmarkPreempt measures preemption in a cluster of 5,000 nodes with 10 pods each.
+// 100 proposed nodes is the typical sample size of kube-scheduler.
 func BenchmarkPreempt(b *testing.B) {
 	for _, proposed := range []int{100, 500} {
 		b.Run(fmt.Sprintf("nodes=5000/proposed=%d", proposed), func(b *testing.B) {

@@ -19,13 +19,13 @@ func names(nodes []*corev1.Node) (list []string) {
 	return list
 }
 
-// filter asks about nodes by name, as a scheduler does whose extender keeps nodes, and
-// whole, and shows the answer: the nodes that stay, and why others do not.
-func (w *fixture) filter(asker *corev1.Pod, nodes ...*corev1.Node) string {
+// filter sends the nodes by name and as complete objects, checks that the responses
+// agree, and returns the feasible nodes, followed by the reason for each other node.
+func (w *fixture) filter(pending *corev1.Pod, nodes ...*corev1.Node) string {
 	w.t.Helper()
 	show := func(kept []string, out *extenderv1.ExtenderFilterResult) string {
 		lines := []string{strings.Join(kept, " ")}
-		for mark, failed := range map[string]extenderv1.FailedNodesMap{"": out.FailedNodes, "for good:": out.FailedAndUnresolvableNodes} {
+		for mark, failed := range map[string]extenderv1.FailedNodesMap{"": out.FailedNodes, "unresolvable:": out.FailedAndUnresolvableNodes} {
 			for _, name := range slices.Sorted(maps.Keys(failed)) {
 				lines = append(lines, strings.Join(strings.Fields(name+": "+mark+" "+failed[name]), " "))
 			}
@@ -35,21 +35,21 @@ func (w *fixture) filter(asker *corev1.Pod, nodes ...*corev1.Node) string {
 	}
 	list := names(nodes)
 	var byName, whole extenderv1.ExtenderFilterResult
-	args := &extenderv1.ExtenderArgs{Pod: asker, Nodes: &corev1.NodeList{}}
+	args := &extenderv1.ExtenderArgs{Pod: pending, Nodes: &corev1.NodeList{}}
 	for _, n := range nodes {
 		args.Nodes.Items = append(args.Nodes.Items, *n)
 	}
 	w.send("filter", args, &whole)
-	w.send("filter", &extenderv1.ExtenderArgs{Pod: asker, NodeNames: &list}, &byName)
+	w.send("filter", &extenderv1.ExtenderArgs{Pod: pending, NodeNames: &list}, &byName)
 	if byName.NodeNames == nil || byName.Nodes != nil || whole.Nodes == nil || whole.NodeNames != nil {
-		w.t.Fatalf("filter answers in another form than it was asked: %+v, %+v", byName, whole)
+		w.t.Fatalf("response and request have different forms: %+v, %+v", byName, whole)
 	}
 	var kept []string
 	for i := range whole.Nodes.Items {
 		n := &whole.Nodes.Items[i]
 		kept = append(kept, n.Name)
 		if n.Status.Allocatable.Cpu().IsZero() {
-			w.t.Errorf("node %s came back without what it offers", n.Name)
+			w.t.Errorf("node %s was returned without allocatable resources", n.Name)
 		}
 	}
 	a, b := show(*byName.NodeNames, &byName), show(kept, &whole)
@@ -59,20 +59,20 @@ func (w *fixture) filter(asker *corev1.Pod, nodes ...*corev1.Node) string {
 	return a
 }
 
-func (w *fixture) scores(asker *corev1.Pod, nodes ...*corev1.Node) map[string]int64 {
+func (w *fixture) scores(pending *corev1.Pod, nodes ...*corev1.Node) map[string]int64 {
 	w.t.Helper()
 	list := names(nodes)
 	var scores extenderv1.HostPriorityList
-	w.send("prioritize", &extenderv1.ExtenderArgs{Pod: asker, NodeNames: &list}, &scores)
+	w.send("prioritize", &extenderv1.ExtenderArgs{Pod: pending, NodeNames: &list}, &scores)
 	got := map[string]int64{}
 	for _, s := range scores {
 		if s.Score < 0 || s.Score > extenderv1.MaxExtenderPriority {
-			w.t.Errorf("%s has the score %d", s.Host, s.Score)
+			w.t.Errorf("%s: score %d out of range", s.Host, s.Score)
 		}
 		got[s.Host] = s.Score
 	}
 	if len(got) != len(nodes) {
-		w.t.Errorf("%d scores of %d nodes", len(got), len(nodes))
+		w.t.Errorf("%d scores for %d nodes", len(got), len(nodes))
 	}
 	return got
 }
@@ -82,8 +82,8 @@ func tainted(n *corev1.Node, effect corev1.TaintEffect) *corev1.Node {
 	return n
 }
 
-// What keeps a pod off nodes is what keeps work off them in cede.
-func TestFilter_JudgesByTheRulesOfTheScheduler(t *testing.T) {
+// filter applies the same feasibility rules as the scheduler.
+func TestFilter_AppliesSchedulerRules(t *testing.T) {
 	w := start(t, kubernetesPolicy, nil)
 	empty, full, small := node("n1"), node("n2"), node("n3")
 	small.Status.Allocatable[corev1.ResourceCPU] = resource.MustParse("500m")
@@ -92,83 +92,83 @@ func TestFilter_JudgesByTheRulesOfTheScheduler(t *testing.T) {
 	holder := pod("holder", "n8", "1", 0)
 	holder.Spec.Containers[0].Ports = []corev1.ContainerPort{{ContainerPort: 80, HostPort: 80}}
 	twin := pod("twin", "n91", "1", 0)
-	twin.Labels = map[string]string{"app": "asker"}
+	twin.Labels = map[string]string{"app": "pending"}
 	w.feed(empty, full, small, other, repelling, driving, wished, port, rival, many,
 		pod("busy", "n2", "4", 0), holder, pod("enemy", "n9", "1", 0), twin)
 
-	asker := pod("asker", "", "1", 0)
-	asker.Spec.NodeSelector = map[string]string{"zone": "n"}
-	asker.Spec.Containers[0].Ports = []corev1.ContainerPort{{ContainerPort: 80, HostPort: 80}}
-	asker.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
+	pending := pod("pending", "", "1", 0)
+	pending.Spec.NodeSelector = map[string]string{"zone": "n"}
+	pending.Spec.Containers[0].Ports = []corev1.ContainerPort{{ContainerPort: 80, HostPort: 80}}
+	pending.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
 		LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "enemy"}}, TopologyKey: "kubernetes.io/hostname",
 	}}}}
-	asker.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{
+	pending.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{
 		MaxSkew: 1, TopologyKey: "kubernetes.io/hostname", WhenUnsatisfiable: corev1.DoNotSchedule,
-		LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "asker"}},
+		LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "pending"}},
 	}}
-	got := w.filter(asker, empty, full, small, other, repelling, driving, wished, port, rival, unknown)
+	got := w.filter(pending, empty, full, small, other, repelling, driving, wished, port, rival, unknown)
 	want := `n1 n7 n92
 n2: lacks cpu
-n3: for good: lacks cpu
-n5: for good: taint t:NoSchedule
-n6: for good: taint t:NoExecute
+n3: unresolvable: lacks cpu
+n5: unresolvable: taint t:NoSchedule
+n6: unresolvable: taint t:NoExecute
 n8: port 80
 n9: separation from other allocations
-z4: for good: zone = n`
+z4: unresolvable: zone = n`
 	if got != want {
 		t.Errorf("got\n%s\n\nwant\n%s", got, want)
 	}
 }
 
-// As long as nobody says what runs there, a node is judged by what it is.
-func TestFilter_KnowsWhatARequestCarries(t *testing.T) {
+// If the extender is not fed, nodes are evaluated as if they were empty.
+func TestFilter_UsesObjectsOfRequest(t *testing.T) {
 	w := start(t, kubernetesPolicy, nil)
-	n1, n2, big := node("n1"), tainted(node("n2"), corev1.TaintEffectNoSchedule), pod("asker", "", "5", 0)
-	if got := w.filter(pod("asker", "", "1", 0), n1, n2); got != "n1\nn2: for good: taint t:NoSchedule" {
+	n1, n2, big := node("n1"), tainted(node("n2"), corev1.TaintEffectNoSchedule), pod("pending", "", "5", 0)
+	if got := w.filter(pod("pending", "", "1", 0), n1, n2); got != "n1\nn2: unresolvable: taint t:NoSchedule" {
 		t.Errorf("got\n%s", got)
 	}
-	if got := w.filter(big, n1); got != "\nn1: for good: lacks cpu" {
+	if got := w.filter(big, n1); got != "\nn1: unresolvable: lacks cpu" {
 		t.Errorf("got\n%s", got)
 	}
 	if got := w.scores(big, n1, n2); got["n1"] != 0 || got["n2"] != 0 {
-		t.Errorf("scores %v of nodes of which nobody knows how full they are", got)
+		t.Errorf("scores %v, want 0 without a feed", got)
 	}
 }
 
-// What ranks nodes for a pod is what ranks them in cede.
-func TestPrioritize_RanksAsTheSchedulerDoes(t *testing.T) {
+// prioritize applies the scheduler's rank.
+func TestPrioritize_AppliesSchedulerRank(t *testing.T) {
 	w := start(t, kubernetesPolicy, nil)
 	n1, n2, n3, z4 := node("n1"), node("n2"), tainted(node("n3"), corev1.TaintEffectPreferNoSchedule), node("z4")
 	w.feed(n1, n2, n3, z4, pod("busy", "n1", "3", 0))
-	plain := pod("asker", "", "1", 0)
+	plain := pod("pending", "", "1", 0)
 	if got := w.scores(plain, n1, n2, n3, z4); got["n2"] != 10 || got["z4"] != 10 || got["n1"] >= 10 || got["n3"] >= got["n1"] {
-		t.Errorf("scores %v: n1 is full, and n3 is not wished", got)
+		t.Errorf("scores %v, want n1 low (full) and n3 lower (PreferNoSchedule)", got)
 	}
 	fond := pod("fond", "", "1", 0)
 	fond.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{{
 		Weight: 100, Preference: corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "zone", Operator: corev1.NodeSelectorOpIn, Values: []string{"z"}}}},
 	}}}}
 	if got := w.scores(fond, n1, n2, n3, z4); got["z4"] != 10 || got["n2"] >= 10 || got["n1"] >= got["n2"] {
-		t.Errorf("scores %v: zone z is wished", got)
+		t.Errorf("scores %v, want z4 first (preferred zone)", got)
 	}
 	if got := w.scores(plain, n1, node("unknown")); got["n1"] != 0 {
-		t.Errorf("scores %v beside a node that nobody knows", got)
+		t.Errorf("scores %v, want 0 together with an unknown node", got)
 	}
 }
 
-// A pod that comes between filter and prioritize counts.
-func TestPrioritize_FollowsWhatIsFed(t *testing.T) {
+// A pod added between filter and prioritize is counted.
+func TestPrioritize_CountsNewPods(t *testing.T) {
 	w := start(t, kubernetesPolicy, nil)
-	n1, n2, asker := node("n1"), node("n2"), pod("asker", "", "1", 0)
+	n1, n2, pending := node("n1"), node("n2"), pod("pending", "", "1", 0)
 	w.feed(n1, n2)
-	if got := w.filter(asker, n1, n2); got != "n1 n2" {
+	if got := w.filter(pending, n1, n2); got != "n1 n2" {
 		t.Fatal(got)
 	}
-	if got := w.scores(asker, n1, n2); got["n1"] != 10 || got["n2"] != 10 {
-		t.Errorf("scores %v of equal nodes", got)
+	if got := w.scores(pending, n1, n2); got["n1"] != 10 || got["n2"] != 10 {
+		t.Errorf("scores %v, want 10 for equal nodes", got)
 	}
 	w.feed(n1, n2, pod("busy", "n1", "3", 0))
-	if got := w.scores(asker, n1, n2); got["n1"] >= 10 || got["n2"] != 10 {
-		t.Errorf("scores %v: n1 is full now", got)
+	if got := w.scores(pending, n1, n2); got["n1"] >= 10 || got["n2"] != 10 {
+		t.Errorf("scores %v, want n1 lower after the new pod", got)
 	}
 }

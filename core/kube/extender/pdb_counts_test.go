@@ -10,7 +10,7 @@ import (
 	extenderv1 "k8s.io/kube-scheduler/extender/v1"
 )
 
-// withViolations is a proposal in which kube-scheduler has counted violations on n1.
+// withViolations sets the number of violations on node n1.
 func withViolations(args *extenderv1.ExtenderPreemptionArgs, n int64) *extenderv1.ExtenderPreemptionArgs {
 	if v := args.NodeNameToVictims["n1"]; v != nil {
 		v.NumPDBViolations = n
@@ -21,63 +21,63 @@ func withViolations(args *extenderv1.ExtenderPreemptionArgs, n int64) *extenderv
 	return args
 }
 
-// identicalPods are a node each, whose pods differ in nothing but their names.
+// identicalPods returns two nodes with one pod each; the pods differ only in their names.
 func identicalPods() (nodes []any, a, b *corev1.Pod) {
 	return []any{node("n1"), node("n2")}, pod("a", "n1", "4", 10), pod("b", "n2", "4", 10)
 }
 
-func TestPreempt_TakesKubeSchedulersCountOfViolationsWhereNoBudgetIsKnown(t *testing.T) {
+func TestPreempt_UsesViolationCountsWithoutBudgets(t *testing.T) {
 	nodes, a, b := identicalPods()
-	proposal, asker := map[string][]*corev1.Pod{"n1": {a}, "n2": {b}}, pod("asker", "", "3", 1000)
-	for name, feed := range map[string][]any{"nothing was fed": nil, "nodes and pods were fed": append(nodes, a, b)} {
+	proposal, pending := map[string][]*corev1.Pod{"n1": {a}, "n2": {b}}, pod("pending", "", "3", 1000)
+	for name, feed := range map[string][]any{"no feed": nil, "nodes and pods fed": append(nodes, a, b)} {
 		t.Run(name, func(t *testing.T) {
 			w := start(t, kubernetesPolicy, nil)
 			if feed != nil {
 				w.feed(feed...)
 			}
-			if got, want := w.preempt("preempt", proposalOf(asker, proposal)), "n1: a"; got != want {
-				t.Fatalf("answer %q without violations, want %q: the test tells nothing", got, want)
+			if got, want := w.preempt("preempt", proposalOf(pending, proposal)), "n1: a"; got != want {
+				t.Fatalf("got %q without violations, want %q as the baseline", got, want)
 			}
-			if got, want := w.preempt("preempt", withViolations(proposalOf(asker, proposal), 1)), "n2: b"; got != want {
-				t.Errorf("answer %q, want %q\n%s", got, want, w.log)
+			if got, want := w.preempt("preempt", withViolations(proposalOf(pending, proposal), 1)), "n2: b"; got != want {
+				t.Errorf("got %q, want %q\n%s", got, want, w.log)
 			}
-			if got, want := w.preempt("preempt?nodes=all", withViolations(proposalOf(asker, proposal), 1)), "n1: a (1 violations); n2: b"; got != want {
-				t.Errorf("answer %q for all nodes, want %q\n%s", got, want, w.log)
+			if got, want := w.preempt("preempt?nodes=all", withViolations(proposalOf(pending, proposal), 1)), "n1: a (1 violations); n2: b"; got != want {
+				t.Errorf("got %q for all nodes, want %q\n%s", got, want, w.log)
 			}
-			if got, want := w.preempt("preempt", withViolations(metaProposalOf(asker, proposal), 1)), "n2: b"; got != want {
-				t.Errorf("answer %q to UIDs, want %q\n%s", got, want, w.log)
+			if got, want := w.preempt("preempt", withViolations(metaProposalOf(pending, proposal), 1)), "n2: b"; got != want {
+				t.Errorf("got %q to UIDs, want %q\n%s", got, want, w.log)
 			}
 		})
 	}
 }
 
-func TestPreempt_CountsViolationsOfVictimsInSeveralNamespaces(t *testing.T) {
+func TestPreempt_CountsViolationsAcrossNamespaces(t *testing.T) {
 	w := start(t, kubernetesPolicy, nil)
 	a, b, c := pod("a", "n1", "1", 10), pod("b", "n1", "1", 10), pod("c", "n1", "1", 10)
 	a.Namespace, c.Namespace = "other", ""
 	for n, want := range []string{"n1: a b c", "n1: a b c (1 violations)", "n1: a b c (2 violations)", "n1: a b c (3 violations)", "n1: a b c (3 violations)"} {
-		args := withViolations(proposalOf(pod("asker", "", "3", 1000), map[string][]*corev1.Pod{"n1": {a, b, c}}), int64(n))
+		args := withViolations(proposalOf(pod("pending", "", "3", 1000), map[string][]*corev1.Pod{"n1": {a, b, c}}), int64(n))
 		if got := w.preempt("preempt", args); got != want {
-			t.Errorf("answer %q to %d violations, want %q\n%s", got, n, want, w.log)
+			t.Errorf("got %q to %d violations, want %q\n%s", got, n, want, w.log)
 		}
 	}
 }
 
-func TestPreempt_CountsNoMoreViolationsThanKubeSchedulerWhereAPolicySparesSome(t *testing.T) {
+func TestPreempt_ViolationCountIsUpperBound(t *testing.T) {
 	w := start(t, kubernetesPolicy, nil)
 	small1, small2 := pod("small1", "n1", "2", 10), pod("small2", "n1", "2", 50)
 	w.feed(node("n1"), small1, small2)
-	asker, proposal := pod("asker", "", "2", 1000), map[string][]*corev1.Pod{"n1": {small2, small1}}
-	// With one to spare the policy does as kube-scheduler: the more important one takes it.
+	pending, proposal := pod("pending", "", "2", 1000), map[string][]*corev1.Pod{"n1": {small2, small1}}
+	// If the budget allows one eviction, the policy protects the pod of higher priority.
 	for n, want := range map[int64]string{0: "n1: small1", 1: "n1: small2", 2: "n1: small1 (1 violations)"} {
-		if got := w.preempt("preempt", withViolations(proposalOf(asker, proposal), n)); got != want {
-			t.Errorf("answer %q to %d violations, want %q\n%s", got, n, want, w.log)
+		if got := w.preempt("preempt", withViolations(proposalOf(pending, proposal), n)); got != want {
+			t.Errorf("got %q to %d violations, want %q\n%s", got, n, want, w.log)
 		}
 	}
 }
 
-// Budgets that were fed count, whatever kube-scheduler says.
-func TestPreempt_CountsByBudgetsThatWereFed(t *testing.T) {
+// If budgets were fed, the counts of kube-scheduler are ignored.
+func TestPreempt_PrefersBudgetsToViolationCounts(t *testing.T) {
 	w := start(t, kubernetesPolicy, nil)
 	nodes, a, b := identicalPods()
 	one := intstr.FromInt32(1)
@@ -86,8 +86,8 @@ func TestPreempt_CountsByBudgetsThatWereFed(t *testing.T) {
 		Spec: policyv1.PodDisruptionBudgetSpec{MinAvailable: &one, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "b"}}},
 	}
 	w.feed(append(nodes, a, b, budget)...)
-	args := withViolations(proposalOf(pod("asker", "", "3", 1000), map[string][]*corev1.Pod{"n1": {a}, "n2": {b}}), 1)
+	args := withViolations(proposalOf(pod("pending", "", "3", 1000), map[string][]*corev1.Pod{"n1": {a}, "n2": {b}}), 1)
 	if got, want := w.preempt("preempt?nodes=all", args), "n1: a; n2: b (1 violations)"; got != want {
-		t.Errorf("answer %q, want %q\n%s", got, want, w.log)
+		t.Errorf("got %q, want %q\n%s", got, want, w.log)
 	}
 }

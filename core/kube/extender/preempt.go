@@ -111,12 +111,12 @@ func (c *cache) neighborhood(pod *kube.Pod, nodes []string) *kube.Dump {
 // nominatedPods returns pods that wait for their victims to terminate, as if they
 // were on their nominated nodes. A pod of lower or equal priority must not use this
 // capacity. If nodes is nil, all nodes are included. The caller must hold mu.
-func (c *cache) nominatedPods(asker *kube.Pod, nodes []string) []*kube.Pod {
+func (c *cache) nominatedPods(pending *kube.Pod, nodes []string) []*kube.Pod {
 	var list []*kube.Pod
 	for _, k := range slices.Sorted(maps.Keys(c.onNode[""])) {
 		p := c.onNode[""][k]
 		node := p.Status.NominatedNodeName
-		if node == "" || k == key(asker) || p.PriorityValue() < asker.PriorityValue() || nodes != nil && !slices.Contains(nodes, node) {
+		if node == "" || k == key(pending) || p.PriorityValue() < pending.PriorityValue() || nodes != nil && !slices.Contains(nodes, node) {
 			continue
 		}
 		held := *p
@@ -171,12 +171,12 @@ func (e *Extender) collectProposed(d *kube.Dump, args *kube.ExtenderPreemptionAr
 	if len(nodes) == 0 {
 		return nil, nil, errors.New("the proposed nodes are unknown: feed the extender, or remove nodeCacheCapable from the configuration of kube-scheduler")
 	}
-	asker := asPending(args.Pod)
-	asker.Metadata.Owners = nil
-	asker.Spec = args.Pod.Spec.ResourcesOnly()
-	asker.Spec.NodeName = ""
-	asker.RequestAllProposed()
-	d.Pods = append(d.Pods, asker)
+	pending := asPending(args.Pod)
+	pending.Metadata.Owners = nil
+	pending.Spec = args.Pod.Spec.ResourcesOnly()
+	pending.Spec.NodeName = ""
+	pending.RequestAllProposed()
+	d.Pods = append(d.Pods, pending)
 	return d, nodes, nil
 }
 

@@ -14,13 +14,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// randomCluster is a small cluster that changes at random, with whatever one pod can want of
-// others and of nodes.
+// A randomCluster is a small cluster that changes at random. Its pods use all kinds
+// of requirements on nodes and on other pods.
 type randomCluster struct {
 	r     *rand.Rand
 	nodes []*corev1.Node
 	pods  []*corev1.Pod
-	rest  []any // budgets, classes and namespaces, which filter does not look at
+	rest  []any // budgets, classes and namespaces, which filter ignores
 	next  int
 }
 
@@ -39,7 +39,7 @@ func newRandomCluster(seed uint64) *randomCluster {
 
 func (c *randomCluster) someNode() string { return c.nodes[c.r.IntN(len(c.nodes))].Name }
 
-// pod is one of four apps, of two versions each.
+// pod returns a pod of one of four applications in one of two versions.
 func (c *randomCluster) pod(on string) *corev1.Pod {
 	c.next++
 	app, version := fmt.Sprintf("app-%d", c.r.IntN(4)), fmt.Sprintf("v%d", c.r.IntN(2))
@@ -93,7 +93,7 @@ func (c *randomCluster) pod(on string) *corev1.Pod {
 	return p
 }
 
-// event is what a watch tells.
+// event returns a watch event.
 func event(kind string, object any) []byte {
 	text, err := json.Marshal(map[string]any{"type": kind, "object": object})
 	if err != nil {
@@ -102,7 +102,7 @@ func event(kind string, object any) []byte {
 	return text
 }
 
-// change changes something, and returns what a watch would tell of it.
+// change applies a random change and returns its watch event.
 func (c *randomCluster) change() []byte {
 	i := c.r.IntN(len(c.pods))
 	switch c.r.IntN(14) {
@@ -136,8 +136,8 @@ func (c *randomCluster) change() []byte {
 	return event("BOOKMARK", map[string]any{"kind": "Pod"})
 }
 
-// changeNode has a node come, go or become another, or something change that bears on
-// no node.
+// changeNode adds, removes or modifies a node, or changes an object that filter
+// ignores.
 func (c *randomCluster) changeNode() []byte {
 	k := c.r.IntN(len(c.nodes))
 	n := c.nodes[k].DeepCopy()
@@ -145,7 +145,7 @@ func (c *randomCluster) changeNode() []byte {
 	switch c.r.IntN(12) {
 	case 0, 1:
 		n.Spec.Unschedulable = !n.Spec.Unschedulable
-	case 2: // as of a node that is lost, and found again
+	case 2: // node becomes unreachable, or reachable again
 		if n.Spec.Taints = append(n.Spec.Taints[:0:0], n.Spec.Taints...); len(n.Spec.Taints) > 0 {
 			n.Spec.Taints = nil
 			break
@@ -160,7 +160,7 @@ func (c *randomCluster) changeNode() []byte {
 	case 6:
 		delete(n.Status.Allocatable, "example.com/card")
 		n.Status.Allocatable["example.com/unheard-of"] = resource.MustParse("1")
-	case 7: // rarely: nodes are told apart by another means then
+	case 7: // rare, because duplicate hostnames require a rebuild
 		if c.r.IntN(4) == 0 {
 			n.Labels["kubernetes.io/hostname"] = c.someNode()
 		}
@@ -178,7 +178,7 @@ func (c *randomCluster) changeNode() []byte {
 			c.nodes = append(c.nodes, n)
 		}
 		return event("ADDED", n)
-	case 10: // so that it is asked for more than it has
+	case 10: // requests exceed the allocatable resources
 		p := c.pod(n.Name)
 		p.Spec.Containers[0].Resources.Requests[corev1.ResourceCPU] = resource.MustParse("5")
 		c.pods = append(c.pods, p)
@@ -210,7 +210,7 @@ func (c *randomCluster) changeRest() []byte {
 	return event("ADDED", one)
 }
 
-// objects is everything in it. Pods whose node is gone stay for a while in Kubernetes.
+// objects returns all objects. Pods may outlive their node, as in Kubernetes.
 func (c *randomCluster) objects() (all []any) {
 	all = append(all, c.rest...)
 	for _, n := range c.nodes {

@@ -10,13 +10,13 @@ import (
 	"github.com/cede-scheduler/cede/sdk/rules"
 )
 
-// A node that is newer than the last feed must not be lost: where the policy chooses
-// none of those that it sees, the pod would get none.
-func TestPreempt_LeavesWhatWasProposedOnNodesThatAreNotKnown(t *testing.T) {
+// If the policy chooses no cached node, the proposal for nodes newer than the last
+// feed is used; otherwise the pod would remain pending.
+func TestPreempt_KeepsProposalOnUnknownNodes(t *testing.T) {
 	w := start(t, func() sdk.Policy { return shield{rules.New()} }, nil)
 	kept, loose, young := pod("kept", "n1", "4", 60), pod("loose", "n2", "4", 10), pod("young", "n3", "4", 10)
 	w.feed(node("n1"), node("n2"), kept, loose)
-	asker := pod("asker", "", "3", 1000)
+	pending := pod("pending", "", "3", 1000)
 	proposal := func(list ...*corev1.Pod) map[string][]*corev1.Pod {
 		m := map[string][]*corev1.Pod{}
 		for _, p := range list {
@@ -39,16 +39,16 @@ func TestPreempt_LeavesWhatWasProposedOnNodesThatAreNotKnown(t *testing.T) {
 		{"preempt?nodes=all&onFault=none", []*corev1.Pod{kept, loose, young}, "n2: loose", resultChosen},
 	} {
 		before := w.countOf(c.end)
-		args := proposalOf(asker, proposal(c.on...))
+		args := proposalOf(pending, proposal(c.on...))
 		if c.want == "n3: young" {
 			args.NodeNameToVictims["n3"].NumPDBViolations = 1
-			c.want += " (1 violations)" // as it came
+			c.want += " (1 violations)" // as in the request
 		}
 		if got := w.preempt(c.verb, args); got != c.want || w.countOf(c.end) != before+1 {
-			t.Errorf("%s of %d nodes: answer %q, %v more counted as %s; want %q\n%s", c.verb, len(c.on), got, w.countOf(c.end)-before, c.end, c.want, w.log)
+			t.Errorf("%s of %d nodes: got %q, %v more counted as %s; want %q\n%s", c.verb, len(c.on), got, w.countOf(c.end)-before, c.end, c.want, w.log)
 		}
 	}
 	if got := strings.Count(w.log.String(), "nodes_unknown=1"); got != 6 || !strings.Contains(w.log.String(), "such as n3") {
-		t.Errorf("%d lines tell of a node that is not known, want 6\n%s", got, w.log)
+		t.Errorf("%d log lines with an unknown node, want 6\n%s", got, w.log)
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/cede-scheduler/cede/plugins/wasm"
 )
 
-// startWasm is start with a module of the file.
+// startWasm is like start, with the module in a file.
 func startWasm(t *testing.T, file, config string, change func(*Config)) *fixture {
 	t.Helper()
 	code, err := os.ReadFile(file)
@@ -35,10 +35,10 @@ func startWasm(t *testing.T, file, config string, change func(*Config)) *fixture
 	return startModule(t, m, config, change)
 }
 
-// A pod goes the whole way by what a module of another language decides: no node has
-// room, victims are chosen, they leave, the pod is ranked and bound there, and what it
-// holds is not offered to the next.
-func TestWasm_APodGoesTheWholeWay(t *testing.T) {
+// Runs a pod through all verbs with a policy module in another language: no node
+// fits, victims are chosen and evicted, the pod is scored and bound, and its
+// resources are not available to the next pod.
+func TestWasm_FilterPreemptBind(t *testing.T) {
 	for _, language := range []string{"c", "rust", "assemblyscript"} {
 		t.Run(language, func(t *testing.T) {
 			api := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
@@ -49,53 +49,53 @@ func TestWasm_APodGoesTheWholeWay(t *testing.T) {
 			}
 			w := startWasm(t, "../../../sdk/abi/testdata/guests/decay-"+language+".wasm", `{"spare":["prod"]}`, bind)
 			n1, n2 := node("n1"), node("n2")
-			spared, victim, next, asker := pod("spared", "n1", "4", 5), pod("victim", "n2", "4", 500), pod("next", "", "2", 1000), pod("asker", "", "3", 1000)
+			spared, victim, next, pending := pod("spared", "n1", "4", 5), pod("victim", "n2", "4", 500), pod("next", "", "2", 1000), pod("pending", "", "3", 1000)
 			spared.Namespace = "prod"
-			w.feed(n1, n2, spared, victim, asker)
-			if got, want := w.filter(asker, n1, n2), "\nn1: lacks cpu\nn2: lacks cpu"; got != want {
-				t.Fatalf("filter answers %q, want %q", got, want)
+			w.feed(n1, n2, spared, victim, pending)
+			if got, want := w.filter(pending, n1, n2), "\nn1: lacks cpu\nn2: lacks cpu"; got != want {
+				t.Fatalf("filter returned %q, want %q", got, want)
 			}
-			// The rules alone would evict who has the lower priority.
+			// The built-in rules would evict the pod of lower priority.
 			proposal := map[string][]*corev1.Pod{"n1": {spared}, "n2": {victim}}
 			for _, mode := range []func(*corev1.Pod, map[string][]*corev1.Pod) *extenderv1.ExtenderPreemptionArgs{proposalOf, metaProposalOf} {
-				if got, want := w.preempt("preempt", mode(asker, proposal)), "n2: victim"; got != want {
-					t.Fatalf("answer %q, want %q\n%s", got, want, w.log)
+				if got, want := w.preempt("preempt", mode(pending, proposal)), "n2: victim"; got != want {
+					t.Fatalf("got %q, want %q\n%s", got, want, w.log)
 				}
 			}
-			if got := w.preempt("preempt", metaProposalOf(asker, map[string][]*corev1.Pod{"n1": {spared}})); got != "" || w.countOf(resultVetoed) != 1 {
-				t.Errorf("answer %q, and %v vetoes, want one veto\n%s", got, w.countOf(resultVetoed), w.log)
+			if got := w.preempt("preempt", metaProposalOf(pending, map[string][]*corev1.Pod{"n1": {spared}})); got != "" || w.countOf(resultVetoed) != 1 {
+				t.Errorf("got %q and %v vetoes, want none and 1\n%s", got, w.countOf(resultVetoed), w.log)
 			}
 
-			w.feed(n1, n2, spared, asker)
-			if got, want := w.filter(asker, n1, n2), "n2\nn1: lacks cpu"; got != want {
-				t.Errorf("filter answers %q, want %q", got, want)
+			w.feed(n1, n2, spared, pending)
+			if got, want := w.filter(pending, n1, n2), "n2\nn1: lacks cpu"; got != want {
+				t.Errorf("filter returned %q, want %q", got, want)
 			}
-			if got := w.scores(asker, n2); got["n2"] != 10 {
+			if got := w.scores(pending, n2); got["n2"] != 10 {
 				t.Errorf("scores %v", got)
 			}
 			var out extenderv1.ExtenderBindingResult
-			w.send("bind", &extenderv1.ExtenderBindingArgs{PodName: "asker", PodNamespace: "default", PodUID: asker.UID, Node: "n2"}, &out)
+			w.send("bind", &extenderv1.ExtenderBindingArgs{PodName: "pending", PodNamespace: "default", PodUID: pending.UID, Node: "n2"}, &out)
 			if out.Error != "" {
 				t.Error(out.Error)
 			}
 			if got, want := w.filter(next, n1, n2), "\nn1: lacks cpu\nn2: lacks cpu"; got != want {
-				t.Errorf("with the pod bound, filter answers %q, want %q", got, want)
+				t.Errorf("after binding, filter returned %q, want %q", got, want)
 			}
 		})
 	}
 }
 
-// What a module does that it must not leaves what kube-scheduler proposed.
-func TestWasm_ABadModuleKeepsTheProposal(t *testing.T) {
+// If a module misbehaves, the proposal of kube-scheduler stands.
+func TestWasm_KeepsProposalIfModuleMisbehaves(t *testing.T) {
 	for _, name := range []string{"trap_select", "spin", "pick_stranger", "score_nan", "exit"} {
 		t.Run(name, func(t *testing.T) {
 			w := startWasm(t, "../../../plugins/wasm/testdata/hostile/"+name+".wasm", "", func(c *Config) { c.Deadline = time.Minute })
 			nodes, big, small1, small2 := cluster()
 			w.feed(append(nodes, big, small1, small2)...)
-			asker := pod("asker", "", "2", 1000)
-			got := w.preempt("preempt", metaProposalOf(asker, map[string][]*corev1.Pod{"n1": {big}, "n2": {small2}}))
+			pending := pod("pending", "", "2", 1000)
+			got := w.preempt("preempt", metaProposalOf(pending, map[string][]*corev1.Pod{"n1": {big}, "n2": {small2}}))
 			if want := "n1: big; n2: small2"; got != want || w.countOf(resultFault) != 1 || !strings.Contains(w.log.String(), "outcome="+resultFault) {
-				t.Errorf("answer %q, want %q; %v faults\n%s", got, want, w.countOf(resultFault), w.log)
+				t.Errorf("got %q, want %q; %v faults\n%s", got, want, w.countOf(resultFault), w.log)
 			}
 		})
 	}
