@@ -19,7 +19,7 @@ func configured(t testing.TB, config string) *aging.Policy {
 	return policytest.Configured(t, aging.New(), config)
 }
 
-func TestAging_StoriesEndAsTheyShould(t *testing.T) {
+func TestAging_Cases(t *testing.T) {
 	// 45, 49 and 50 are on one node, and 50 is the preemptor; a candidate with a gap
 	// of 10 or more is eligible at any age.
 	const node = `

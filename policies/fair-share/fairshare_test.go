@@ -25,7 +25,7 @@ func shape(k int) policytest.Shape {
 	return policytest.Shape{Options: 4, Rows: 8 + 8*(k%5/4), Devices: k%2 == 0, MustLeave: k%3 == 0, Small: k%7 < 4, Tenants: true}
 }
 
-func TestFairShare_KeepsTheLaws(t *testing.T) {
+func TestFairShare_SatisfiesLaws(t *testing.T) {
 	for _, config := range []string{`{}`, onlyAbove} {
 		t.Run(config, func(t *testing.T) {
 			policytest.Laws{New: func() policy.VictimSelector { return configured(t, config) }, Shape: shape}.Check(t)
@@ -59,7 +59,7 @@ func TestFairShare_PicksWhatTheDescriptionSays(t *testing.T) {
 	}
 }
 
-func TestFairShare_StoriesEndAsTheyShould(t *testing.T) {
+func TestFairShare_Cases(t *testing.T) {
 	for _, tt := range []struct{ name, config, text, victims string }{
 		{
 			"the namespace with the highest share loses first, whatever the priority", ``, `

@@ -19,7 +19,7 @@ func shape(k int) policytest.Shape {
 
 var laws = policytest.Laws{New: func() policy.VictimSelector { return kubernetes.New() }, Shape: shape}
 
-func TestKubernetes_KeepsTheLaws(t *testing.T) { laws.Check(t) }
+func TestKubernetes_SatisfiesLaws(t *testing.T) { laws.Check(t) }
 
 // What Info.Ascending promises.
 func TestKubernetes_RowsOfPrioritiesThatAreNotReachedChangeNothing(t *testing.T) {

@@ -30,7 +30,7 @@ func shape(k int) policytest.Shape {
 	return policytest.Shape{Options: 4, Rows: 9 + 21*(k%5/4), Devices: k%2 == 0, MustLeave: k%3 == 0, Small: k%7 < 4, Work: true}
 }
 
-func TestLeastWaste_KeepsTheLaws(t *testing.T) {
+func TestLeastWaste_SatisfiesLaws(t *testing.T) {
 	eachWidth(t, func(t *testing.T, bands int) {
 		policytest.Laws{New: func() policy.VictimSelector { return configured(t, bands) }, Shape: shape}.Check(t)
 	})
@@ -141,7 +141,7 @@ func TestLeastWaste_IsWithinTwoPercentOfTheLeastThereIs(t *testing.T) {
 	}
 }
 
-func TestLeastWaste_StoriesEndAsTheyShould(t *testing.T) {
+func TestLeastWaste_Cases(t *testing.T) {
 	for _, tt := range []struct{ name, config, text, victims string }{
 		{
 			"the youngest of equals is evicted",

@@ -18,7 +18,7 @@ func shape(k int) policytest.Shape {
 
 var laws = policytest.Laws{New: func() policy.VictimSelector { return nomad.New() }, Shape: shape, KeepRedundant: true}
 
-func TestNomad_KeepsTheLaws(t *testing.T) { laws.Check(t) }
+func TestNomad_SatisfiesLaws(t *testing.T) { laws.Check(t) }
 
 // What Info.Ascending promises.
 func TestNomad_RowsOfPrioritiesThatAreNotReachedChangeNothing(t *testing.T) { laws.CheckAscending(t) }

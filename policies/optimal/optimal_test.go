@@ -28,7 +28,7 @@ func eachCost(t *testing.T, test func(t *testing.T, by string)) {
 	}
 }
 
-func TestOptimal_KeepsTheLaws(t *testing.T) {
+func TestOptimal_SatisfiesLaws(t *testing.T) {
 	eachCost(t, func(t *testing.T, by string) {
 		laws := policytest.Laws{New: func() policy.VictimSelector { return configured(t, by, 2000) }, Shape: shape}
 		laws.Check(t)
@@ -142,7 +142,7 @@ func TestOptimal_OptionsAreRankedByCost(t *testing.T) {
 	})
 }
 
-func TestOptimal_StoriesEndAsTheyShould(t *testing.T) {
+func TestOptimal_Cases(t *testing.T) {
 	for _, tt := range []struct{ name, by, text, victims string }{
 		{
 			"one does what default takes two for, whose sizes are nearer to the ask",

@@ -19,7 +19,7 @@ func configured(t testing.TB, config string) *protect.Policy {
 	return policytest.Configured(t, protect.New(), config)
 }
 
-func TestProtect_StoriesEndAsTheyShould(t *testing.T) {
+func TestProtect_Cases(t *testing.T) {
 	const ages = `
 	preemptor 60 cpu=100
 	node n1 cpu=0

@@ -60,8 +60,8 @@ func TestDecoder_ReadsEveryColumnThatTheEncoderWrites(t *testing.T) {
 	}
 }
 
-// same compares what was sent with what arrived. Texts have other numbers where
-// a frame adds some behind the table, and columns that are empty may be nil.
+// same compares a sent value with the decoded one. Text numbers may differ if the
+// frame appends texts to the table, and empty columns may be nil.
 func same[T any](t *testing.T, what string, sent, got *T) {
 	t.Helper()
 	a, b := reflect.ValueOf(sent).Elem(), reflect.ValueOf(got).Elem()
@@ -112,7 +112,7 @@ func compare(t *testing.T, path string, a, b reflect.Value) {
 	}
 }
 
-func TestDecoder_SeesNoColumnThatWasNotAskedFor(t *testing.T) {
+func TestDecoder_OmitsColumnsNotRequested(t *testing.T) {
 	in := policytest.RandomCandidates(rand.New(rand.NewPCG(3, 4)), 6, 8)
 	var e abi.Encoder
 	var d abi.Decoder
@@ -129,7 +129,7 @@ func TestDecoder_SeesNoColumnThatWasNotAskedFor(t *testing.T) {
 	}
 }
 
-func TestConfigure_CarriesEveryKind(t *testing.T) {
+func TestConfigure_RoundTripsEveryKind(t *testing.T) {
 	list := probe.New().Settings()
 	values := []policy.Value{
 		{Name: "on", Kind: policy.Bool, Integer: 1},
@@ -151,7 +151,7 @@ func TestConfigure_CarriesEveryKind(t *testing.T) {
 	}
 }
 
-func TestDescribe_CarriesWhatAPolicyIs(t *testing.T) {
+func TestDescribe_RoundTrips(t *testing.T) {
 	want := probe.Description([]byte(`[{"name":"größe"}]`))
 	want.Info.Elastic, want.Info.LeastFirst, want.Info.YoungestFirst = true, true, true
 	var e abi.Encoder
@@ -168,7 +168,7 @@ func TestDescribe_CarriesWhatAPolicyIs(t *testing.T) {
 	}
 }
 
-func TestDescribe_RefusesATextThatWasCut(t *testing.T) {
+func TestDescribe_RejectsTruncatedText(t *testing.T) {
 	long := probe.Description(make([]byte, abi.SettingsCap+1))
 	var e abi.Encoder
 	var d abi.Decoder
@@ -183,7 +183,7 @@ func TestDescribe_RefusesATextThatWasCut(t *testing.T) {
 	}
 }
 
-func TestPutError_IsCutToTheRoomThereIs(t *testing.T) {
+func TestPutError_TruncatesToCapacity(t *testing.T) {
 	var e abi.Encoder
 	var d abi.Decoder
 	e.Describe()

@@ -202,7 +202,7 @@ func FuzzAnswers(f *testing.F) {
 		s.Reset()
 		frame := scribble()
 		if err := e.Selection(frame, &s); err == nil && s.Len() != in.Len() {
-			t.Fatalf("%d answers to %d options", s.Len(), in.Len())
+			t.Fatalf("%d answers for %d options", s.Len(), in.Len())
 		}
 		_ = e.ErrorText(frame)
 		e.Options(options, probe.AllColumns)
@@ -211,17 +211,17 @@ func FuzzAnswers(f *testing.F) {
 }
 
 // A selection is a fault if its ends or counts do not match its picks.
-func TestSelection_FaultsAreNamed(t *testing.T) {
+func TestSelection_ReportsFaults(t *testing.T) {
 	r := rand.New(rand.NewPCG(13, 14))
 	in := policytest.RandomCandidates(r, 6, 8)
 	for in.Len() < 3 || in.Rows.Len() < 3 {
 		in = policytest.RandomCandidates(r, 6, 8)
 	}
 	for name, spoil := range map[string]func(count, ends []byte){
-		"more than there is room for": func(count, _ []byte) { binary.LittleEndian.PutUint32(count, 1<<31) },
-		"picks of no option":          func(count, _ []byte) { binary.LittleEndian.PutUint32(count, 1) },
-		"ends beyond the picks":       func(_, ends []byte) { binary.LittleEndian.PutUint32(ends[4:], 9) },
-		"negative ends":               func(_, ends []byte) { binary.LittleEndian.PutUint32(ends, 1<<31) },
+		"more than the capacity": func(count, _ []byte) { binary.LittleEndian.PutUint32(count, 1<<31) },
+		"picks of no option":     func(count, _ []byte) { binary.LittleEndian.PutUint32(count, 1) },
+		"ends beyond the picks":  func(_, ends []byte) { binary.LittleEndian.PutUint32(ends[4:], 9) },
+		"negative ends":          func(_, ends []byte) { binary.LittleEndian.PutUint32(ends, 1<<31) },
 	} {
 		var e abi.Encoder
 		var s policy.Selection
@@ -251,7 +251,7 @@ func entryOf(frame []byte, id abi.ID) int {
 
 // A short, targeted fuzz test in every run: words of golden frames are replaced by
 // values at which arithmetic overflows.
-func TestDecoder_SurvivesSpoiltWords(t *testing.T) {
+func TestDecoder_SurvivesCorruptedWords(t *testing.T) {
 	list, err := filepath.Glob("testdata/*-all.frame")
 	if err != nil || len(list) == 0 {
 		t.Fatal(err)

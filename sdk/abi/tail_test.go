@@ -9,7 +9,7 @@ import (
 )
 
 // Tail returns every byte that a guest may have written.
-func TestTail_HoldsEveryAnswer(t *testing.T) {
+func TestTail_ContainsEveryAnswer(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 200 {
 		options := 1 + r.IntN(20)
@@ -49,18 +49,18 @@ func TestTail_HoldsEveryAnswer(t *testing.T) {
 		d.PutError("something")
 		entries, from := d.Tail()
 		if from < len(sent)/4 && rows > 100 {
-			t.Errorf("%d of %d bytes come back", len(sent)-from, len(sent))
+			t.Errorf("%d of %d bytes returned", len(sent)-from, len(sent))
 		}
 		if err := e.PutTail(sent, entries, answered[from:], from); err != nil {
 			t.Fatal(err)
 		}
 		if !bytes.Equal(sent, answered) {
-			t.Fatalf("operation %d: the frame that was put together differs from the one that was answered", op)
+			t.Fatalf("operation %d: the reassembled frame differs from the answered one", op)
 		}
 	}
 }
 
-func TestPutTail_RefusesWhatDoesNotFit(t *testing.T) {
+func TestPutTail_RejectsInvalidTail(t *testing.T) {
 	var e Encoder
 	e.Describe()
 	frame := Grow(nil, e.Size())

@@ -2,7 +2,7 @@ package fmath
 
 import "math/big"
 
-// The truth that the tests compare with: elementary functions of math/big.
+// Reference implementations of elementary functions in math/big.
 
 const bigPrec = 400
 
@@ -14,7 +14,7 @@ func sub(x, y *big.Float) *big.Float       { return newBig().Sub(x, y) }
 func add(x, y *big.Float) *big.Float       { return newBig().Add(x, y) }
 func shift(x *big.Float, n int) *big.Float { return newBig().SetMantExp(x, n) }
 
-// small is whether x no longer changes a sum of about 1.
+// small reports whether adding x to a sum of about 1 no longer changes it.
 func small(x *big.Float) bool {
 	return x.Sign() == 0 || x.MantExp(nil) < -bigPrec
 }

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// count is how many arguments a test tries: few, or with CEDE_SOAK set many.
+// count returns the number of arguments of a test: more if CEDE_SOAK is set.
 func count() int {
 	if os.Getenv("CEDE_SOAK") != "" {
 		return 50_000
@@ -16,8 +16,8 @@ func count() int {
 	return 5_000
 }
 
-// ulps is how far got is from want, in units in the last place of the float64
-// nearest to want.
+// ulps returns the distance of got from want, in units in the last place of the
+// float64 nearest to want.
 func ulps(got float64, want *big.Float) float64 {
 	nearest, _ := want.Float64()
 	if math.IsInf(nearest, 0) || math.IsInf(got, 0) {
@@ -34,8 +34,8 @@ func ulps(got float64, want *big.Float) float64 {
 	return math.Abs(off)
 }
 
-// bound runs f over arguments from gen and fails where it is further from the
-// truth than limit, which is in ulps.
+// bound runs f on arguments from gen and fails if a result is further than limit, in
+// ulps, from the exact value.
 func bound(t *testing.T, name string, limit float64, gen func(*rand.Rand) float64, f func(float64) float64, truth func(*big.Float) *big.Float) {
 	t.Helper()
 	r := rand.New(rand.NewPCG(1, 2))
@@ -56,7 +56,7 @@ func between(lo, hi float64) func(*rand.Rand) float64 {
 	return func(r *rand.Rand) float64 { return lo + (hi-lo)*r.Float64() }
 }
 
-// anyPositive draws the exponent evenly.
+// anyPositive returns a positive number with a uniformly distributed exponent.
 func anyPositive(r *rand.Rand) float64 {
 	return math.Float64frombits(r.Uint64N(0x7ff0_0000_0000_0000))
 }
@@ -118,7 +118,7 @@ func TestPow_IsWithinItsBound(t *testing.T) {
 	}
 }
 
-func TestExp10_OfWholeNumbersIsTheNearest(t *testing.T) {
+func TestExp10_IsExactForIntegers(t *testing.T) {
 	for n := -307; n <= 308; n++ {
 		x := float64(n)
 		want, _, _ := big.ParseFloat("1", 10, bigPrec, big.ToNearestEven)
@@ -134,18 +134,17 @@ func TestExp10_OfWholeNumbersIsTheNearest(t *testing.T) {
 	}
 }
 
-// special are arguments at which functions of one or two arguments have
-// something to say.
+// special holds arguments for which the functions have special cases.
 var special = []float64{
 	0, math.Copysign(0, -1), 1, -1, 2, -2, 3, -3, 0.5, -0.5, 1.5, -1.5, 4503599627370497, -4503599627370497, 1 << 53, -(1 << 53), 1e300, -1e300,
 	math.SmallestNonzeroFloat64, -math.SmallestNonzeroFloat64, math.MaxFloat64, -math.MaxFloat64, math.Inf(1), math.Inf(-1), math.NaN(),
 	1 - 0x1p-53, 1 + 0x1p-52, 800, -800,
 }
 
-// borders are where Exp becomes infinite, subnormal and zero.
+// borders holds arguments around which Exp becomes infinite, subnormal and zero.
 var borders = []float64{709.782712893384, 709.7827128933841, -708.396418532264, -708.3964185322642, -745.1332191019411, -745.1332191019412}
 
-func TestSpecialValues_AreThoseOfPackageMath(t *testing.T) {
+func TestSpecialValues_MatchPackageMath(t *testing.T) {
 	for _, x := range special {
 		for _, f := range []struct {
 			name      string
@@ -174,9 +173,9 @@ func TestSpecialValues_AreThoseOfPackageMath(t *testing.T) {
 	}
 }
 
-// alike is whether two results say the same: NaN, an infinity, a zero with its
-// sign, or some finite number, whose bits are not the matter here. (Those of
-// package math can be far off: on amd64 its Log of a subnormal is -709.)
+// alike reports whether both results are NaN, the same infinity, zeros of the same
+// sign, or finite. Finite values are not compared, because package math can be far
+// off: on amd64 its Log of a subnormal is -709.
 func alike(a, b float64) bool {
 	switch {
 	case a != a || b != b:
@@ -187,13 +186,13 @@ func alike(a, b float64) bool {
 	return math.Signbit(a) == math.Signbit(b)
 }
 
-func TestExp_NeverFalls(t *testing.T) {
+func TestExp_IsMonotonic(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	for range 20 * count() {
 		x := between(-10, 10)(r)
 		up := math.Nextafter(x, math.Inf(1))
 		if Exp(up) < Exp(x) || Exp10(up) < Exp10(x) || Log(up+20) < Log(x+20) {
-			t.Fatalf("falls at %v", x)
+			t.Fatalf("Exp decreases at %v", x)
 		}
 	}
 }

@@ -6,4 +6,4 @@ import (
 	"github.com/cede-scheduler/cede/sdk/policytest"
 )
 
-func TestFmath_FusesNothing(t *testing.T) { policytest.NoFusedArithmetic(t) }
+func TestFmath_NoFusedArithmetic(t *testing.T) { policytest.NoFusedArithmetic(t) }

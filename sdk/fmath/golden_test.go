@@ -10,11 +10,11 @@ import (
 	"testing"
 )
 
-// The files under testdata hold arguments and results as bits of float64, a
-// vector a line. Every twin in another language, and every architecture, must
-// give exactly these. -rewrite writes them anew: a new version of the maths.
+// The files under testdata hold arguments and results as bits of float64, one vector
+// per line. Every guest library and every architecture must return exactly these
+// bits. If -rewrite changes them, the new functions are incompatible.
 
-func TestGolden_TheBitsAreAsEver(t *testing.T) {
+func TestGolden_BitsAreUnchanged(t *testing.T) {
 	for _, f := range []struct {
 		name string
 		f    func(x, y float64) float64

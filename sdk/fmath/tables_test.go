@@ -11,11 +11,11 @@ import (
 	"testing"
 )
 
-var rewrite = flag.Bool("rewrite", false, "write tables.go and testdata anew")
+var rewrite = flag.Bool("rewrite", false, "rewrite tables.go and testdata")
 
-// TestTables_AreWhatTheirDefinitionSays computes the constants and tables from
-// their definitions with math/big and compares them with tables.go; -rewrite
-// writes that file.
+// TestTables_AreWhatTheirDefinitionSays computes the constants and tables from their
+// definitions with math/big and compares them with tables.go. With -rewrite it writes
+// that file.
 func TestTables_AreWhatTheirDefinitionSays(t *testing.T) {
 	want := tables(t)
 	if *rewrite {
@@ -29,7 +29,7 @@ func TestTables_AreWhatTheirDefinitionSays(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(got, want) {
-		t.Error("tables.go differs from what its definitions give; run this test with -rewrite and look at the difference")
+		t.Error("tables.go does not match its definitions; run this test with -rewrite and review the diff")
 	}
 }
 
@@ -97,7 +97,7 @@ func tables(t *testing.T) []byte {
 		}
 		inverse := math.Round(1024/middle) / 1024
 		if i == 0 || i == logSteps-1 {
-			inverse = 1 // beside 1 the argument itself says it best
+			inverse = 1 // for mantissas next to 1, the argument itself is the most exact
 		}
 		hi, lo := places(sub(bigFloat(0), bigLog(bigFloat(inverse))), 42)
 		p("{%s, %s, %s},", hexf(inverse), hexf(hi), hexf(lo))
@@ -111,15 +111,15 @@ func tables(t *testing.T) []byte {
 	return src
 }
 
-// split returns x as a float64 of at most bits bits and the float64 nearest to
-// the rest.
+// split returns x as a float64 of at most bits bits and the float64 nearest to the
+// remainder.
 func split(x *big.Float, bits uint) (hi, lo float64) {
 	hi, _ = new(big.Float).SetPrec(bits).Set(x).Float64()
 	lo, _ = sub(x, bigFloat(hi)).Float64()
 	return hi, lo
 }
 
-// places is split with hi a multiple of 2^-n.
+// places is like split, with hi a multiple of 2^-n.
 func places(x *big.Float, n int) (hi, lo float64) {
 	f, _ := shift(x, n).Float64()
 	hi = math.Ldexp(math.Round(f), -n)

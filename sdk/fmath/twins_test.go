@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// The guest libraries have the constants and tables of tables.go, each in its
-// own notation.
+// The guest libraries contain the constants and tables of tables.go, each in its own
+// language.
 
 //go:generate go test -run TestTwins_TablesAreThoseOfThisPackage -rewrite .
 
@@ -30,7 +30,7 @@ func TestTwins_TablesAreThoseOfThisPackage(t *testing.T) {
 func checkTwin(t *testing.T, path, tables string) {
 	old, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		t.Skip("the SDK was laid down without this library")
+		t.Skip("this library is not part of the extracted SDK")
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -54,7 +54,7 @@ func checkTwin(t *testing.T, path, tables string) {
 	}
 }
 
-// constants are those of tables.go that the functions use, in order.
+// constants calls write for each constant of tables.go that the functions use, in order.
 func constants(write func(name string, value float64)) {
 	for _, c := range []struct {
 		name  string
@@ -134,7 +134,7 @@ func assemblyScriptTables() string {
 	return b.String()
 }
 
-// cell writes element i of a table with so many in a line.
+// cell writes element i of a table with perLine elements per line.
 func cell(b *strings.Builder, i, perLine int, text string) {
 	switch i % perLine {
 	case 0:
@@ -148,5 +148,5 @@ func cell(b *strings.Builder, i, perLine int, text string) {
 	}
 }
 
-// decimal is a number in the shortest notation that reads back as itself.
+// decimal returns x in the shortest notation that parses to the same value.
 func decimal(x float64) string { return strconv.FormatFloat(x, 'e', -1, 64) }

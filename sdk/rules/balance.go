@@ -26,7 +26,7 @@ func (b *Balance) Reset(i int) {
 	b.must = b.shortfall.must
 }
 
-// Pick subtracts what row frees.
+// Pick subtracts the amounts that row frees.
 func (b *Balance) Pick(row int) {
 	for k, c := range b.col {
 		b.left[k] -= b.shortfall.frees[c][row]

@@ -17,12 +17,12 @@ func shape(k int) policytest.Shape {
 
 var laws = policytest.Laws{New: func() policy.VictimSelector { return rules.New() }, Shape: shape}
 
-func TestDefault_KeepsTheLaws(t *testing.T) { laws.Check(t) }
+func TestDefault_SatisfiesLaws(t *testing.T) { laws.Check(t) }
 
-// What Info.Ascending promises.
-func TestDefault_RowsOfPrioritiesThatAreNotReachedChangeNothing(t *testing.T) { laws.CheckAscending(t) }
+// Info.Ascending promises that rows above the highest needed priority have no effect.
+func TestDefault_IgnoresUnneededPriorities(t *testing.T) { laws.CheckAscending(t) }
 
-func TestDefault_PicksWhatTheDescriptionSays(t *testing.T) {
+func TestDefault_MatchesReferenceImplementation(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	p := rules.New()
 	picked := 0
@@ -31,7 +31,7 @@ func TestDefault_PicksWhatTheDescriptionSays(t *testing.T) {
 		in := c.Candidates()
 		s := policytest.Select(t, p, in)
 		for i := range c.Options {
-			got, want := policytest.Picks(in, s, i), oracleVictims(c, &c.Options[i])
+			got, want := policytest.Picks(in, s, i), referenceVictims(c, &c.Options[i])
 			if !slices.Equal(got, want) {
 				t.Fatalf("case %d, option %d: picks %v, want %v\n%+v", k, i, got, want, c)
 			}
@@ -41,7 +41,7 @@ func TestDefault_PicksWhatTheDescriptionSays(t *testing.T) {
 	t.Logf("%d rows picked", picked)
 }
 
-func TestDefault_VictimsAreMinimalAndFoundWheneverThereAreSome(t *testing.T) {
+func TestDefault_VictimsAreMinimalAndComplete(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	p := rules.New()
 	for k := range policytest.Count(t) / 4 {
@@ -64,10 +64,10 @@ func TestDefault_VictimsAreMinimalAndFoundWheneverThereAreSome(t *testing.T) {
 	}
 }
 
-func TestDefault_StoriesEndAsTheyShould(t *testing.T) {
+func TestDefault_Cases(t *testing.T) {
 	for _, tt := range []struct{ name, text, picks, victims string }{
 		{
-			"a higher victim that suffices alone spares the lower one that does not help", // quirk 2
+			"a sufficient victim of higher priority reprieves a useless one of lower priority", // quirk 2
 			`preemptor 90 cpu=1000 memory=1000
 			node n1 cpu=0 memory=0
 			  small 20 cpu=200 memory=200
@@ -75,7 +75,7 @@ func TestDefault_StoriesEndAsTheyShould(t *testing.T) {
 			"[small big]", "[big]",
 		},
 		{
-			"a memory shortage costs nobody who holds cpu", // quirk 2
+			"holders of cpu are not evicted for a memory shortage", // quirk 2
 			`preemptor 90 cpu=500 memory=1000
 			node n1 cpu=600 memory=0
 			  spinner 20 cpu=500 memory=1
@@ -91,7 +91,7 @@ func TestDefault_StoriesEndAsTheyShould(t *testing.T) {
 			"[a c]", "[c]",
 		},
 		{
-			"the documentation's webapp",
+			"webapp of the documentation",
 			`preemptor 75 memory=2048 disk=1024
 			node n1 memory=0 disk=0
 			  a1 20 memory=512 disk=820
@@ -101,7 +101,7 @@ func TestDefault_StoriesEndAsTheyShould(t *testing.T) {
 			"[a1 a2 a4]", "[a1 a2 a4]",
 		},
 		{
-			"within a priority the nearest goes first, measured without free room",
+			"within a priority the nearest is evicted first, ignoring free capacity",
 			`preemptor 90 cpu=1000
 			node n1 cpu=700
 			  fits 20 cpu=300
@@ -109,7 +109,7 @@ func TestDefault_StoriesEndAsTheyShould(t *testing.T) {
 			"[near]", "[near]",
 		},
 		{
-			"who holds a needed port goes, whatever its priority",
+			"a holder of a required port is evicted at any priority",
 			`preemptor 90 cpu=100
 			node n1 cpu=100
 			  low 20 cpu=50
@@ -117,7 +117,7 @@ func TestDefault_StoriesEndAsTheyShould(t *testing.T) {
 			"[low holder]", "[holder]",
 		},
 		{
-			"whoever excludes the preemptor goes",
+			"an allocation that excludes the preemptor is evicted",
 			`preemptor 90 cpu=100
 			node n1 cpu=0
 			  low 20 cpu=150
@@ -125,7 +125,7 @@ func TestDefault_StoriesEndAsTheyShould(t *testing.T) {
 			"[low rival]", "[low rival]",
 		},
 		{
-			"a node with more promised than it has lacks what is not asked for",
+			"an overcommitted node has a shortfall in dimensions that are not requested",
 			`preemptor 90 cpu=100 memory=0
 			node n1 cpu=0 memory=-10
 			  a 20 cpu=100
@@ -133,7 +133,7 @@ func TestDefault_StoriesEndAsTheyShould(t *testing.T) {
 			"[a b]", "[a b]",
 		},
 		{
-			"equals go in row order",
+			"ties are evicted in row order",
 			`preemptor 90 cpu=100
 			node n1 cpu=0
 			  first 20 cpu=100
@@ -141,7 +141,7 @@ func TestDefault_StoriesEndAsTheyShould(t *testing.T) {
 			"[first]", "[first]",
 		},
 		{
-			"not enough: everything is listed, nobody evicted",
+			"infeasible: all rows are listed, none is evicted",
 			`preemptor 90 cpu=100
 			node n1 cpu=0
 			  a 20 cpu=50
@@ -181,6 +181,6 @@ func TestDefault_AllocatesNothingOnceWarm(t *testing.T) {
 		_ = p.ScoreOptions(options, scores)
 	})
 	if n != 0 {
-		t.Errorf("%v allocations a call", n)
+		t.Errorf("%v allocations per call", n)
 	}
 }

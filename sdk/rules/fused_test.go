@@ -6,4 +6,4 @@ import (
 	"github.com/cede-scheduler/cede/sdk/policytest"
 )
 
-func TestRules_FusesNothing(t *testing.T) { policytest.NoFusedArithmetic(t) }
+func TestRules_NoFusedArithmetic(t *testing.T) { policytest.NoFusedArithmetic(t) }

@@ -45,7 +45,7 @@ func (n *Need) Reset() {
 	}
 }
 
-// Pick subtracts what row frees.
+// Pick subtracts the amounts that row frees.
 func (n *Need) Pick(row int) {
 	if n.pending >= 0 {
 		n.subtract()

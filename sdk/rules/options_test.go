@@ -12,7 +12,7 @@ import (
 	"github.com/cede-scheduler/cede/sdk/rules"
 )
 
-func TestDefault_OptionsAreRankedByWhomTheyCostAndThenByFit(t *testing.T) {
+func TestDefault_RanksOptionsByVictimsThenFit(t *testing.T) {
 	r := rand.New(rand.NewPCG(11, 12))
 	for k := range policytest.Count(t) / 10 {
 		in := randomOptions(r, 1+r.IntN(12))
@@ -29,7 +29,7 @@ func TestDefault_OptionsAreRankedByWhomTheyCostAndThenByFit(t *testing.T) {
 	}
 }
 
-// byDescription compares them as design.md says.
+// byDescription compares two options as the documentation of the rules defines.
 func byDescription(in *policy.Options, a, b int) int {
 	if free := (in.VictimCount[a] == 0); free != (in.VictimCount[b] == 0) {
 		if free {
@@ -68,7 +68,7 @@ func TestDefault_NoEvictionBeatsVictimsOfAnyPriority(t *testing.T) {
 		t.Fatal(err)
 	}
 	if policytest.CompareOptions(out, 1, 0) >= 0 {
-		t.Errorf("a free node stands behind a victim of priority -50: %+v", out)
+		t.Errorf("a free node ranks behind a victim of priority -50: %+v", out)
 	}
 }
 

@@ -50,7 +50,7 @@ func (l *Shortfall) Reset(i int) {
 	}
 }
 
-// Pick subtracts what row frees.
+// Pick subtracts the amounts that row frees.
 func (l *Shortfall) Pick(row int) {
 	kept := 0
 	for k, c := range l.col {

@@ -42,7 +42,7 @@ func TestWaste_IsLostTimeOfTheWholeCluster(t *testing.T) {
 	}
 }
 
-func TestBalance_GivingBackUndoesTaking(t *testing.T) {
+func TestBalance_UnpickUndoesPick(t *testing.T) {
 	c := policytest.MustParse(t, `
 	preemptor 90 cpu=100 memory=50 device:gpu=2
 	node n1 cpu=20 memory=60 device:gpu=1

@@ -11,7 +11,7 @@ import (
 	"github.com/cede-scheduler/cede/sdk/rules"
 )
 
-// bindingGoldens are frames of PreemptBindings that the policy default answers.
+// bindingGoldens returns requests of PreemptBindings that the policy default answers.
 func bindingGoldens() map[string]golden {
 	list := map[string]golden{}
 	for name, options := range map[string]int{"some": 3, "more": 40} {
@@ -23,16 +23,16 @@ func bindingGoldens() map[string]golden {
 	return list
 }
 
-// bindingFrame is a question of PreemptBindings, which hosts have since 1.2.
+// bindingFrame returns a request of PreemptBindings, which hosts support since 1.2.
 func bindingFrame(in *policy.Candidates) []byte {
 	var e abi.Encoder
 	e.Candidates(abi.OpPreemptBindings, in, policy.BindingColumns)
 	return change(written(&e), 4, 2<<16|abi.Major)
 }
 
-//go:generate go test -run TestGoldenBindings_FramesAreAnsweredAsEver -update .
+//go:generate go test -run TestGoldenBindings_AnswersAreUnchanged -update .
 
-func TestGoldenBindings_FramesAreAnsweredAsEver(t *testing.T) {
+func TestGoldenBindings_AnswersAreUnchanged(t *testing.T) {
 	for name, g := range bindingGoldens() {
 		t.Run(name, func(t *testing.T) {
 			answer := aligned(g.frame)

@@ -11,7 +11,7 @@ import (
 	"github.com/cede-scheduler/cede/sdk/policytest/probe"
 )
 
-// golden is a frame, and what the guest was configured with before.
+// A golden is a frame, and the frame with which the guest is configured before.
 type golden struct {
 	name  string
 	op    abi.Op
@@ -38,7 +38,7 @@ func goldens() []golden {
 	return list
 }
 
-// firstColumns are the columns that version 1.0 had.
+// firstColumns is the set of columns of version 1.0.
 const firstColumns = probe.AllColumns &^ policy.BudgetColumns
 
 func configurations() (list []golden) {
@@ -67,7 +67,7 @@ func configurations() (list []golden) {
 	return list
 }
 
-// questions are the frames of a hook.
+// questions returns the frames of a hook.
 func questions(op abi.Op) []golden {
 	name := strings.TrimPrefix(abi.Exports[op], "cede_")
 	name = strings.ReplaceAll(name, "_", "-")
@@ -84,7 +84,7 @@ func questions(op abi.Op) []golden {
 		})},
 		{name: name + "-fails-without-room", frame: change(question(op, 2, 0, func(p *policy.Preemptor) { p.Job = "fail" }), 64, 1<<31+8)},
 	}
-	if op != abi.OpPreemptBindings { // of which the columns are the same always
+	if op != abi.OpPreemptBindings { // its columns are fixed
 		list = append(list, golden{name: name + "-none", frame: question(op, 3, 0, nil)})
 	}
 	if op == abi.OpScoreVictims || op == abi.OpScoreOptions {
@@ -100,7 +100,7 @@ func questions(op abi.Op) []golden {
 	return list
 }
 
-// question is a random question with the columns given. It is the same always.
+// question returns a request with random values in the given columns. It is deterministic.
 func question(op abi.Op, options int, columns policy.Columns, edit func(*policy.Preemptor)) []byte {
 	r := rand.New(rand.NewPCG(41, uint64(options)))
 	var e abi.Encoder
@@ -113,7 +113,7 @@ func question(op abi.Op, options int, columns policy.Columns, edit func(*policy.
 			edit(in.Preemptor)
 		}
 		if !columns.Has(policy.BudgetColumns) {
-			in.Start = nil // it is of 1.1, as budgets are
+			in.Start = nil // since 1.1, like budgets
 		}
 		e.Options(in, columns)
 		return written(&e)
@@ -132,7 +132,7 @@ func question(op abi.Op, options int, columns policy.Columns, edit func(*policy.
 	return written(&e)
 }
 
-// nothing is a question about no option, no row and no dimension.
+// nothing returns a request without options, rows and dimensions.
 func nothing(op abi.Op) []byte {
 	var e abi.Encoder
 	if op == abi.OpScoreOptions {
@@ -147,7 +147,7 @@ func nothing(op abi.Op) []byte {
 	return written(&e)
 }
 
-// written is a frame as a host of version 1.0 writes it.
+// written returns a frame as a host of version 1.0 writes it.
 func written(e *abi.Encoder) []byte {
 	frame := abi.Grow(nil, e.Size())
 	clear(frame)
@@ -159,14 +159,14 @@ func copyOf(b []byte) []byte { return append([]byte(nil), b...) }
 
 func word(frame []byte, at int) uint32 { return binary.LittleEndian.Uint32(frame[at:]) }
 
-// change puts a word into a frame.
+// change overwrites a word of a frame.
 func change(frame []byte, at int, value uint32) []byte {
 	binary.LittleEndian.PutUint32(frame[at:], value)
 	return frame
 }
 
-// newer makes a frame one of a host with a later minor version: a longer header,
-// entries that stand at the end, some of them of ids and types unheard of, flags.
+// newer converts a frame to one of a host with a later minor version: it has a longer
+// header, entries at the end of the frame, and unknown ids, types and flags.
 func newer(frame []byte) []byte {
 	data := word(frame, 52) // entries follow the header, so this is its length
 	for _, list := range []struct {
@@ -195,7 +195,7 @@ func newer(frame []byte) []byte {
 	return frame
 }
 
-// entryOf is where a frame describes a column or an answer.
+// entryOf returns the offset of the entry of a column or an answer.
 func entryOf(frame []byte, id abi.ID) int {
 	for _, list := range [][2]int{{48, 52}, {56, 60}} {
 		for k := range int(word(frame, list[0])) {
@@ -207,7 +207,7 @@ func entryOf(frame []byte, id abi.ID) int {
 	panic("the frame has no such column")
 }
 
-// column is a damage to a word of an entry.
+// column returns a damage that changes a word of an entry.
 func column(id abi.ID, at int, value func(old uint32) uint32) damage {
 	return func(frame []byte) []byte {
 		e := entryOf(frame, id)
@@ -222,7 +222,7 @@ func header(at int, value uint32) damage {
 func to(value uint32) func(uint32) uint32 { return func(uint32) uint32 { return value } }
 func by(n uint32) func(uint32) uint32     { return func(old uint32) uint32 { return old + n } }
 
-// damages make a sound frame one that cannot be read.
+// damages make a valid frame invalid.
 var damages = []struct {
 	name string
 	do   damage
@@ -269,7 +269,7 @@ var damages = []struct {
 	{"labels-unpaired", column(abi.RowLabelValue, 12, by(0xffffffff))},
 }
 
-// budgetDamages need a frame that has budgets.
+// budgetDamages apply to frames with budgets.
 var budgetDamages = []struct {
 	name string
 	do   damage
@@ -280,14 +280,14 @@ var budgetDamages = []struct {
 	{"budgets-unpaired", column(abi.BudgetStrict, 12, by(0xffffffff))},
 }
 
-// element is a damage to an element of a column of words.
+// element returns a damage that changes an element of a column of words.
 func element(id abi.ID, k int, value uint32) damage {
 	return func(frame []byte) []byte { return change(frame, int(word(frame, entryOf(frame, id)+8))+4*k, value) }
 }
 
 type damage func([]byte) []byte
 
-// then is one damage after the other.
+// then returns a damage that applies d and then next.
 func (d damage) then(next damage) damage {
 	return func(frame []byte) []byte { return next(d(frame)) }
 }

@@ -13,14 +13,14 @@ import (
 	"github.com/cede-scheduler/cede/sdk/policytest/probe"
 )
 
-var update = flag.Bool("update", false, "write the golden frames of sdk/abi anew")
+var update = flag.Bool("update", false, "rewrite the golden frames of sdk/abi")
 
-// frames is where the golden frames are; its README.md says what they are.
+// frames is the folder of the golden frames. Its README.md describes them.
 const frames = "../abi/testdata/"
 
-//go:generate go test -run TestGolden_FramesAreAnsweredAsEver -update .
+//go:generate go test -run TestGolden_AnswersAreUnchanged -update .
 
-func TestGolden_FramesAreAnsweredAsEver(t *testing.T) {
+func TestGolden_AnswersAreUnchanged(t *testing.T) {
 	if *update {
 		writeGolden(t)
 	}
@@ -54,8 +54,8 @@ func checkGolden(t *testing.T, name string, op abi.Op, status abi.Status, after 
 	}
 }
 
-// answerOf has a new guest answer a copy of a frame, after it has answered the
-// one named after, unless that is a dash.
+// answerOf returns the answer of a new guest to a copy of a frame. Unless after is a
+// dash, the guest first answers the frame of that name.
 func answerOf(t *testing.T, op abi.Op, frame []byte, after string) (abi.Status, []byte) {
 	t.Helper()
 	g := &guest{policy: probe.New()}
@@ -69,7 +69,7 @@ func answerOf(t *testing.T, op abi.Op, frame []byte, after string) (abi.Status, 
 	return g.call(op, answer), answer
 }
 
-// aligned is a copy of a frame where a frame may lie.
+// aligned returns a copy of a frame with the alignment that frames require.
 func aligned(frame []byte) []byte {
 	b := abi.Grow(nil, len(frame))
 	copy(b, frame)
@@ -85,7 +85,7 @@ func readFrame(t *testing.T, name string) []byte {
 	return b
 }
 
-// writeGolden writes every frame, how it is answered, and the list of them.
+// writeGolden writes every frame, its answer, and the list of frames.
 func writeGolden(t *testing.T) {
 	t.Helper()
 	old, err := filepath.Glob(frames + "*.frame")

@@ -12,7 +12,7 @@ import (
 	"github.com/cede-scheduler/cede/sdk/rules"
 )
 
-// ask puts a laid out request through a guest.
+// ask passes an encoded request to a guest and returns the answer.
 func ask(t *testing.T, g *guest, op abi.Op, e *abi.Encoder) []byte {
 	t.Helper()
 	frame := abi.Grow(nil, e.Size())
@@ -23,7 +23,7 @@ func ask(t *testing.T, g *guest, op abi.Op, e *abi.Encoder) []byte {
 	return frame
 }
 
-func TestGuest_AnswersThroughFramesAsTheNativePolicyDoes(t *testing.T) {
+func TestGuest_MatchesNativePolicy(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	native, g := rules.New(), &guest{policy: rules.New()}
 	columns := native.Info().Columns

@@ -6,4 +6,4 @@ import (
 	"github.com/cede-scheduler/cede/sdk/policytest"
 )
 
-func TestDecay_ComputesNothingFused(t *testing.T) { policytest.NoFusedArithmetic(t) }
+func TestDecay_NoFusedArithmetic(t *testing.T) { policytest.NoFusedArithmetic(t) }

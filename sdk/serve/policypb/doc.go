@@ -1,9 +1,9 @@
-// Package policypb owns what a host and a policy that runs as a process must
-// agree on before the first frame: the gRPC service that carries frames, the
-// handshake of go-plugin, and the size of messages.
+// Package policypb defines the contract between a host and a policy process before
+// the first frame: the gRPC service that carries frames, the handshake of go-plugin,
+// and the maximum message size.
 //
-// The host in plugins/process and the guest in sdk/serve import it, and nobody
-// else does. It has no place in a WebAssembly module.
+// Only the host in plugins/process and the guest in sdk/serve import it. It is not
+// part of WebAssembly modules.
 package policypb
 
 //go:generate ./generate.sh .

@@ -6,14 +6,15 @@ import (
 	"github.com/cede-scheduler/cede/sdk/policytest"
 )
 
-// oracleVictims is what default picks on an option, written straight from its
-// description: slow, and with nothing in common with the code under test.
-func oracleVictims(c *policytest.Case, o *policytest.Option) []int {
-	need := append([]float64{}, c.Preemptor.Ask...) // the ask; free room is not taken off
+// referenceVictims returns the picks of the default policy on an option. It is a slow
+// reference implementation of the documented rules and shares no code with the
+// package.
+func referenceVictims(c *policytest.Case, o *policytest.Option) []int {
+	need := append([]float64{}, c.Preemptor.Ask...) // the request; free capacity is not subtracted
 	picked := map[int]bool{}
 	var picks []int
-	for !oracleFits(c, o, picked) {
-		// The lowest priority that is left.
+	for !referenceFits(c, o, picked) {
+		// The lowest remaining priority.
 		lowest, left := int32(math.MaxInt32), false
 		for k, r := range o.Rows {
 			if !picked[k] {
@@ -23,13 +24,13 @@ func oracleVictims(c *policytest.Case, o *policytest.Option) []int {
 		if !left {
 			break
 		}
-		// Of that priority the smallest distance; of equals the first.
+		// The smallest distance within that priority; if equal, the first row.
 		best, bestDistance := -1, 0.0
 		for k, r := range o.Rows {
 			if picked[k] || r.Priority != lowest {
 				continue
 			}
-			if d := oracleDistance(need, r.Use); best < 0 || d < bestDistance {
+			if d := referenceDistance(need, r.Use); best < 0 || d < bestDistance {
 				best, bestDistance = k, d
 			}
 		}
@@ -42,7 +43,7 @@ func oracleVictims(c *policytest.Case, o *policytest.Option) []int {
 	return picks
 }
 
-func oracleDistance(need, use []float64) float64 {
+func referenceDistance(need, use []float64) float64 {
 	sum := 0.0
 	for d := range need {
 		if need[d] > 0 {
@@ -53,7 +54,7 @@ func oracleDistance(need, use []float64) float64 {
 	return math.Sqrt(sum)
 }
 
-func oracleFits(c *policytest.Case, o *policytest.Option, gone map[int]bool) bool {
+func referenceFits(c *policytest.Case, o *policytest.Option, gone map[int]bool) bool {
 	for d, ask := range c.Preemptor.Ask {
 		room := o.Free[d]
 		for k := range gone {
