@@ -15,11 +15,12 @@ import (
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
-// open is every route that anybody may use: health, this document, and making
-// the first token, which works once.
+// open lists the routes that require no token: health, the OpenAPI document, and
+// bootstrap, which succeeds once.
 var open = []string{"livez", "readyz", "healthz", "agent_health", "openapi", "acl_bootstrap"}
 
-// startSecured is a world in which callers need tokens, with one of each role.
+// startSecured starts a fixture with security enabled, and returns a token secret for
+// each role.
 func startSecured(t *testing.T) (*fixture, map[acl.Role]string) {
 	w := start(t, func(c *Config) { c.Security = true })
 	first, err := w.client.Operator().Bootstrap(t.Context())
@@ -37,7 +38,7 @@ func startSecured(t *testing.T) (*fixture, map[acl.Role]string) {
 	return w, secrets
 }
 
-// path is a path of a route with something in every place.
+// path returns a path of the route with a value for every wildcard.
 func (r *route) path() string {
 	p := r.pattern
 	for _, name := range r.wildcards() {
@@ -46,8 +47,8 @@ func (r *route) path() string {
 	return p
 }
 
-// Every route under every method refuses whoever has no token, and whoever has
-// one whose roles do not cover it.
+// Every route under every method rejects callers without a token, and callers whose
+// roles are not sufficient.
 func TestRoutes_RequireTokenAndRole(t *testing.T) {
 	w, secrets := startSecured(t)
 	seen := 0
@@ -56,7 +57,7 @@ func TestRoutes_RequireTokenAndRole(t *testing.T) {
 			resp, text := w.send(method, r.path(), "")
 			if slices.Contains(open, r.name) {
 				if resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden {
-					t.Errorf("%s %s is open, and answers %d: %s", method, r.pattern, resp.StatusCode, text)
+					t.Errorf("%s %s requires no token, but returned %d: %s", method, r.pattern, resp.StatusCode, text)
 				}
 				continue
 			}
@@ -66,7 +67,7 @@ func TestRoutes_RequireTokenAndRole(t *testing.T) {
 			}
 			resp, _ = w.send(method, r.path(), "", "Authorization", "Bearer cede_"+strings.Repeat("A", 43))
 			if resp.StatusCode != http.StatusUnauthorized {
-				t.Errorf("%s %s with a token that nobody has: %d", method, r.pattern, resp.StatusCode)
+				t.Errorf("%s %s with an unknown token: %d", method, r.pattern, resp.StatusCode)
 			}
 			for _, role := range acl.Roles {
 				if acl.Allows([]string{string(role)}, r.roles...) {
@@ -83,12 +84,12 @@ func TestRoutes_RequireTokenAndRole(t *testing.T) {
 		t.Errorf("only %d routes and methods were tried", seen)
 	}
 	if strings.Contains(w.log.String(), secrets[acl.Management]) || strings.Contains(w.log.String(), secrets[acl.Read]) {
-		t.Error("a secret is in the log")
+		t.Error("the log contains a secret")
 	}
 }
 
-// What a role covers is let in; who is refused later is refused for another
-// reason.
+// Callers with a sufficient role are authorized. If the request fails later, it fails
+// for another reason.
 func TestRoutes_AllowCallersWithTheRole(t *testing.T) {
 	w, secrets := startSecured(t)
 	for i := range w.api.routes {
@@ -104,21 +105,21 @@ func TestRoutes_AllowCallersWithTheRole(t *testing.T) {
 	}
 }
 
-// Only what reads may be asked for by who reads, and only what changes nothing
-// is read: a route that forgot its role would be found here.
+// Only routes that change nothing accept the role read. The test detects routes
+// without roles.
 func TestRoutes_WritesRequireMoreThanReadRole(t *testing.T) {
 	for _, r := range table() {
 		if slices.Contains(open, r.name) {
 			continue
 		}
 		if len(r.roles) == 0 {
-			t.Errorf("%s asks for no role", r.name)
+			t.Errorf("%s requires no role", r.name)
 		}
 		if r.methods[0] != http.MethodGet && acl.Allows([]string{string(acl.Read)}, r.roles...) {
-			t.Errorf("%s changes something, and read suffices", r.name)
+			t.Errorf("%s writes, but the role read is sufficient", r.name)
 		}
 		if r.methods[0] != http.MethodGet && r.scope == scopePublic && r.name != "jobs_parse" {
-			t.Errorf("%s changes something of nobody's", r.name)
+			t.Errorf("%s writes, but has a public scope", r.name)
 		}
 	}
 }
@@ -137,7 +138,7 @@ func TestTokens_ValidFromBootstrapUntilDeletion(t *testing.T) {
 	}
 	for _, token := range list {
 		if token.SecretID != "" {
-			t.Errorf("the list shows a secret of %s", token.Name)
+			t.Errorf("the list contains the secret of %s", token.Name)
 		}
 	}
 	reader := w.connect(secrets[acl.Read])
@@ -146,7 +147,7 @@ func TestTokens_ValidFromBootstrapUntilDeletion(t *testing.T) {
 	if mine.Name != "read" || !slices.Equal(mine.Roles, []string{"read"}) {
 		t.Errorf("self %+v", mine)
 	}
-	// Each way of showing a token works.
+	// Each of the headers for the token works.
 	for _, header := range [][]string{{"Authorization", "Bearer " + secrets[acl.Read]}, {headerToken, secrets[acl.Read]}, {headerNomadToken, secrets[acl.Read]}} {
 		if resp, text := w.send("GET", "/v1/jobs", "", header...); resp.StatusCode != http.StatusOK {
 			t.Errorf("%s: %d %s", header[0], resp.StatusCode, text)
@@ -157,11 +158,11 @@ func TestTokens_ValidFromBootstrapUntilDeletion(t *testing.T) {
 		t.Errorf("a deleted token: %v", err)
 	}
 	if _, err := manager.Operator().TokenCreate(ctx, &client.TokenCreateRequest{Name: "x", Roles: []string{"root"}}); !client.HasCode(err, client.CodeInvalid) {
-		t.Errorf("a role that there is not: %v", err)
+		t.Errorf("an unknown role: %v", err)
 	}
 }
 
-// A token that is bound to a namespace sees and changes that one alone.
+// A token that is restricted to a namespace reads and changes only that namespace.
 func TestTokens_RestrictedToTheirNamespace(t *testing.T) {
 	w, secrets := startSecured(t)
 	secret, hash := acl.NewSecret()
@@ -178,7 +179,7 @@ func TestTokens_RestrictedToTheirNamespace(t *testing.T) {
 	done, err := bound.Jobs().Register(ctx, ours, nil)
 	w.check(err)
 
-	list, _, err := bound.Jobs().List(ctx, nil) // the namespace is the token's where none is named
+	list, _, err := bound.Jobs().List(ctx, nil) // default: the namespace of the token
 	w.check(err)
 	if len(list) != 1 || list[0].ID != "ours" {
 		t.Errorf("%d jobs", len(list))
@@ -221,7 +222,8 @@ func first[T any](_ T, err error) error { return err }
 
 func second[T, U any](_ T, _ U, err error) error { return err }
 
-// An agent's token gets at its own node with the node's secret, and at no other.
+// An agent's token accesses its own node with the secret of the node, and no other
+// node.
 func TestAgentToken_AccessesOnlyItsOwnNode(t *testing.T) {
 	w, secrets := startSecured(t)
 	ctx := t.Context()

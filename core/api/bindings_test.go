@@ -20,7 +20,7 @@ func binding(id string, priority int, units int64) *client.Binding {
 	}
 }
 
-// enableBindingPreemption has bindings evict whatever is of a lower priority.
+// enableBindingPreemption allows bindings to evict any lower priority.
 func (w *fixture) enableBindingPreemption() {
 	w.t.Helper()
 	conf, _, err := w.client.Scheduler().Get(w.t.Context(), nil)
@@ -41,8 +41,8 @@ func (w *fixture) awaitBinding(id, status string) (b *client.BindingStatus) {
 	return b
 }
 
-// A binding displaces another, and both sides say so; what waits is told why,
-// cluster by cluster.
+// If a binding evicts another, both report it. A pending binding reports the reasons
+// for each cluster.
 func TestBindings_ReportEvictionsAndPendingReasons(t *testing.T) {
 	w := start(t)
 	ctx := t.Context()
@@ -54,7 +54,7 @@ func TestBindings_ReportEvictionsAndPendingReasons(t *testing.T) {
 	r, err := w.client.Bindings().Put(ctx, binding("low", 1, 8), nil)
 	w.check(err)
 	if r.EvalID == "" || r.BindingModifyIndex == 0 {
-		t.Errorf("answer %+v", r)
+		t.Errorf("response %+v", r)
 	}
 	if low := w.awaitBinding("low", "bound"); low.Clusters["eu"] != 1 || low.Binding.Replicas == nil || *low.Binding.Replicas != 1 {
 		t.Errorf("low is %+v", low)
@@ -65,14 +65,14 @@ func TestBindings_ReportEvictionsAndPendingReasons(t *testing.T) {
 	w.check(err)
 	bound := w.awaitBinding("high", "bound")
 	if len(bound.Evictions) != 1 || bound.Evictions[0].BindingID != "low" || bound.Evictions[0].ByBindingID != "high" || bound.Evictions[0].ClusterID != "eu" {
-		t.Errorf("high displaced %+v", bound.Evictions)
+		t.Errorf("high evicted %+v", bound.Evictions)
 	}
 	low := w.awaitBinding("low", "pending")
 	if len(low.Evictions) != 1 || low.Missing != 1 || len(low.Unbound) != 2 {
 		t.Fatalf("low is %+v", low)
 	}
 	if !strings.Contains(low.Unbound[0].Reason, "units: 8 required, 2 free") || low.NoEviction == "" && low.StatusDescription == "" {
-		t.Errorf("why: %+v, %q, %q", low.Unbound[0], low.NoEviction, low.StatusDescription)
+		t.Errorf("reasons: %+v, %q, %q", low.Unbound[0], low.NoEviction, low.StatusDescription)
 	}
 	eu, _, err := w.client.Clusters().Get(ctx, "eu", nil)
 	w.check(err)
@@ -80,20 +80,20 @@ func TestBindings_ReportEvictionsAndPendingReasons(t *testing.T) {
 		t.Errorf("eu is %+v", eu)
 	}
 	if _, err := w.client.Clusters().Delete(ctx, "eu", false); !client.IsConflict(err) {
-		t.Errorf("a cluster with assignments is deleted: %v", err)
+		t.Errorf("deleting a cluster with assignments: %v", err)
 	}
 	list, _, err := w.client.Bindings().List(ctx, nil)
 	w.check(err)
 	if len(list) != 2 || list[0].ID != "high" || list[1].Status != "pending" {
 		t.Errorf("list %+v", list)
 	}
-	_, err = w.client.Clusters().Delete(ctx, "us", true) // which has nobody look at the binding again
+	_, err = w.client.Clusters().Delete(ctx, "us", true) // triggers no new evaluation of the binding
 	w.check(err)
 	low = w.awaitBinding("low", "pending")
 	list, _, err = w.client.Bindings().List(ctx, nil)
 	w.check(err)
 	if want := "0 of 1 cluster: 1 lacks units; eviction does not help: on 1 nothing has a priority of 0 or less"; low.StatusDescription != want || list[1].StatusDescription != low.StatusDescription {
-		t.Errorf("it waits because %q, in the list %q, want %q", low.StatusDescription, list[1].StatusDescription, want)
+		t.Errorf("pending reason %q, in the list %q, want %q", low.StatusDescription, list[1].StatusDescription, want)
 	}
 	_, err = w.client.Bindings().Stop(ctx, "high", true, nil)
 	w.check(err)
@@ -103,7 +103,7 @@ func TestBindings_ReportEvictionsAndPendingReasons(t *testing.T) {
 	w.awaitBinding("low", "stopped")
 }
 
-// A blocking query for what a cluster shall run ends when that changes.
+// A blocking query for the assignments of a cluster returns when they change.
 func TestClusters_AgentReceivesAndReportsAssignments(t *testing.T) {
 	w := start(t)
 	ctx := t.Context()
@@ -139,7 +139,7 @@ func TestClusters_AgentReceivesAndReportsAssignments(t *testing.T) {
 		t.Fatalf("assigned %+v", list)
 	}
 	if _, ok := <-told; !ok {
-		t.Error("the agent was not told")
+		t.Error("the agent received no update")
 	}
 	_, err = agent.Update(ctx, "m1", memberSecret, []client.AssignmentUpdate{{AssignmentID: list[0].ID, ClientStatus: "running", Ready: 1, Description: "up"}})
 	w.check(err)
@@ -147,10 +147,10 @@ func TestClusters_AgentReceivesAndReportsAssignments(t *testing.T) {
 		t.Errorf("web is %+v", web.Assignments[0])
 	}
 	if _, err := agent.Update(ctx, "m1", "another secret", nil); !client.HasCode(err, client.CodeForbidden) {
-		t.Errorf("a stranger: %v", err)
+		t.Errorf("another secret: %v", err)
 	}
 	if _, err := agent.Update(ctx, "m1", memberSecret, []client.AssignmentUpdate{{AssignmentID: list[0].ID, ClientStatus: "lost"}}); !client.HasCode(err, client.CodeInvalid) {
-		t.Errorf("a status that is not an agent's: %v", err)
+		t.Errorf("a status that agents may not set: %v", err)
 	}
 }
 
@@ -162,7 +162,7 @@ func TestBindings_ReportAllProblems(t *testing.T) {
 	}
 	for _, want := range []string{"galaxy", "always", "mutually exclusive", "negative"} {
 		if !strings.Contains(text, want) {
-			t.Errorf("%q is not in %s", want, text)
+			t.Errorf("want %q in %s", want, text)
 		}
 	}
 	for body, want := range map[string]string{`{"ID": "y"}`: "the body names", `{"Nothing": 1}`: "Nothing", `{"Namespace": "other"}`: "set namespace=other"} {
@@ -175,8 +175,8 @@ func TestBindings_ReportAllProblems(t *testing.T) {
 	}
 }
 
-// Whoever submits jobs writes bindings, whoever operates tends clusters, and an
-// agent speaks for its own cluster alone.
+// The role submit permits writing bindings, the role operate permits managing
+// clusters, and an agent accesses only its own cluster.
 func TestBindings_RolesAndSecrets(t *testing.T) {
 	w, secrets := startSecured(t)
 	ctx := t.Context()
@@ -188,10 +188,10 @@ func TestBindings_RolesAndSecrets(t *testing.T) {
 	_, err = as(acl.Submit).Bindings().Put(ctx, binding("web", 3, 2), nil)
 	w.check(err)
 	for what, err := range map[string]error{
-		"submit puts a cluster":       first(as(acl.Submit).Clusters().Put(ctx, &client.Cluster{ID: "m3"})),
-		"read puts a binding":         first(as(acl.Read).Bindings().Put(ctx, binding("b", 1, 1), nil)),
-		"node reads without secret":   second(as(acl.Node).MemberAgent().Assignments(ctx, "m1", "another secret", nil)),
-		"operate speaks for an agent": first(as(acl.Operate).MemberAgent().Heartbeat(ctx, "m1", memberSecret, &client.ClusterHeartbeatRequest{})),
+		"submit puts a cluster":     first(as(acl.Submit).Clusters().Put(ctx, &client.Cluster{ID: "m3"})),
+		"read puts a binding":       first(as(acl.Read).Bindings().Put(ctx, binding("b", 1, 1), nil)),
+		"node reads without secret": second(as(acl.Node).MemberAgent().Assignments(ctx, "m1", "another secret", nil)),
+		"operate renews a lease":    first(as(acl.Operate).MemberAgent().Heartbeat(ctx, "m1", memberSecret, &client.ClusterHeartbeatRequest{})),
 	} {
 		if !client.HasCode(err, client.CodeForbidden) {
 			t.Errorf("%s: %v", what, err)

@@ -11,7 +11,7 @@ import (
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
-// labelledJob is a job whose group has a label.
+// labelledJob returns a job whose group has a label.
 func labelledJob(id string, count int) *client.Job {
 	j := job(id, 50, count, 10, 10)
 	j.TaskGroups[0].Labels = map[string]string{"app": id}
@@ -33,11 +33,11 @@ func TestBudgets_ReportStatus(t *testing.T) {
 	b, meta, err := budgets.Get(ctx, "web", nil)
 	w.check(err)
 	if b.Healthy != 0 || b.Needed != 2 || b.Allowed != 0 || len(b.Allocations) != 3 || b.Enforcement != "strict" || b.MinAvailable != "2" {
-		t.Errorf("before anything runs: %+v", b)
+		t.Errorf("before allocations run: %+v", b)
 	}
 	for _, a := range b.Allocations {
 		if a.JobID != "web" {
-			t.Errorf("an allocation of %s is under it", a.JobID)
+			t.Errorf("the budget covers an allocation of %s", a.JobID)
 		}
 	}
 	answered := make(chan *client.BudgetStatus, 1)
@@ -48,9 +48,9 @@ func TestBudgets_ReportStatus(t *testing.T) {
 		}
 		answered <- b
 	}()
-	w.reportRunning() // how it stands changes, and the budget does not
+	w.reportRunning() // changes the status, but not the budget
 	if b := <-answered; b == nil || b.Healthy != 3 || b.Allowed != 1 {
-		t.Errorf("while it was watched: %+v", b)
+		t.Errorf("after the blocking query: %+v", b)
 	}
 	list, _, err := budgets.List(ctx, nil)
 	w.check(err)
@@ -60,14 +60,14 @@ func TestBudgets_ReportStatus(t *testing.T) {
 	page, meta, err := budgets.List(ctx, &client.QueryOptions{PerPage: 1})
 	w.check(err)
 	if len(page) != 1 || meta.NextToken == "" {
-		t.Errorf("a page of %d", len(page))
+		t.Errorf("got a page of %d entries", len(page))
 	}
 	if list, _, err := budgets.List(ctx, &client.QueryOptions{Prefix: "we"}); err != nil || len(list) != 1 || list[0].Name != "web" {
 		t.Errorf("by prefix: %+v, %v", list, err)
 	}
 }
 
-// A strict budget holds back whom else a preemptor would evict, until it is gone.
+// A strict budget prevents evictions until it is deleted.
 func TestBudgets_LimitEvictions(t *testing.T) {
 	w := start(t)
 	ctx := t.Context()
@@ -81,14 +81,14 @@ func TestBudgets_LimitEvictions(t *testing.T) {
 	w.check(err)
 	high := w.register(job("high", 80, 1, 100, 10))
 	if e := w.awaitEval(high.EvalID); len(e.FailedTGAllocs) == 0 {
-		t.Error("the budget was overrun")
+		t.Error("the budget was exceeded")
 	}
 	_, err = w.client.Budgets().Delete(ctx, "low", nil)
 	w.check(err)
 	again, err := w.client.Jobs().Evaluate(ctx, "high", nil)
 	w.check(err)
 	if e := w.awaitEval(again.EvalID); len(e.FailedTGAllocs) != 0 {
-		t.Errorf("without the budget it finds no place: %+v", e.FailedTGAllocs)
+		t.Errorf("not placed without the budget: %+v", e.FailedTGAllocs)
 	}
 }
 
@@ -115,20 +115,20 @@ func TestBudgets_RejectInvalid(t *testing.T) {
 	}
 	resp, text := w.send("PUT", "/v1/budget/x?namespace=*", `{"Labels":{"a":"b"},"MinAvailable":1}`)
 	if resp.StatusCode != http.StatusBadRequest {
-		t.Errorf("in every namespace: %d %s", resp.StatusCode, text)
+		t.Errorf("with namespace=*: %d %s", resp.StatusCode, text)
 	}
 	if _, err := w.client.Budgets().Delete(t.Context(), "nothing", nil); !client.IsNotFound(err) {
-		t.Errorf("a budget that is not there: %v", err)
+		t.Errorf("a missing budget: %v", err)
 	}
 	if _, _, err := w.client.Budgets().Get(t.Context(), "nothing", nil); !client.IsNotFound(err) {
-		t.Errorf("a budget that is not there: %v", err)
+		t.Errorf("a missing budget: %v", err)
 	}
 	if list := w.server.Snapshot().Budgets(); len(list) != 0 {
-		t.Errorf("%d budgets were made", len(list))
+		t.Errorf("%d budgets were created", len(list))
 	}
 }
 
-// Somebody bound to a namespace sees and changes the budgets of that one alone.
+// A token that is restricted to a namespace reads and changes only its budgets.
 func TestBudgets_RestrictedToTheirNamespace(t *testing.T) {
 	w, secrets := startSecured(t)
 	ctx := t.Context()
@@ -140,13 +140,13 @@ func TestBudgets_RestrictedToTheirNamespace(t *testing.T) {
 	made, err := manager.Operator().TokenCreate(ctx, &client.TokenCreateRequest{Name: "team", Roles: []string{"operate"}, Namespace: "team"})
 	w.check(err)
 	if made.Namespace != "team" {
-		t.Errorf("the token is of namespace %q", made.Namespace)
+		t.Errorf("the token has namespace %q", made.Namespace)
 	}
 	bound := w.connect(made.SecretID)
 	list, _, err := bound.Budgets().List(ctx, nil)
 	w.check(err)
 	if len(list) != 1 || list[0].Namespace != "team" {
-		t.Errorf("it sees %+v", list)
+		t.Errorf("the restricted list is %+v", list)
 	}
 	for what, err := range map[string]error{
 		"reading":  second(bound.Budgets().Get(ctx, "b", &client.QueryOptions{Namespace: "default"})),
@@ -154,22 +154,22 @@ func TestBudgets_RestrictedToTheirNamespace(t *testing.T) {
 		"writing":  first(bound.Budgets().Put(ctx, &client.Budget{Namespace: "default", Name: "b", Labels: map[string]string{"x": "y"}, MinAvailable: "0"}, nil)),
 	} {
 		if !client.HasCode(err, client.CodeForbidden) {
-			t.Errorf("%s elsewhere: %v", what, err)
+			t.Errorf("%s in another namespace: %v", what, err)
 		}
 	}
 	if _, err := bound.Budgets().Delete(ctx, "b", nil); err != nil {
-		t.Errorf("its own: %v", err)
+		t.Errorf("in its own namespace: %v", err)
 	}
 	if _, err := manager.Operator().TokenCreate(ctx, &client.TokenCreateRequest{Name: "x", Roles: []string{"read"}, Namespace: "a b"}); !client.HasCode(err, client.CodeInvalid) {
-		t.Errorf("a namespace that is none: %v", err)
+		t.Errorf("an invalid namespace: %v", err)
 	}
 	everything := fmt.Sprint(w.log.String())
 	if strings.Contains(everything, made.SecretID) {
-		t.Error("a secret is in the log")
+		t.Error("the log contains a secret")
 	}
 }
 
-// A budget may bound how many are evicted in a window, in all of a namespace.
+// A budget without labels limits the evictions in a window for the whole namespace.
 func TestBudgets_LimitEvictionsPerWindow(t *testing.T) {
 	w := start(t)
 	ctx := t.Context()

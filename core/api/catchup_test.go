@@ -8,7 +8,7 @@ import (
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
-// restartedServer is a server that may not have heard a leader yet.
+// restartedServer is a server that may not have caught up with a leader.
 type restartedServer struct {
 	Server
 	uninformed atomic.Bool
@@ -21,10 +21,10 @@ func TestRead_FailsUntilCaughtUpWithALeader(t *testing.T) {
 	w := start(t, func(c *Config) { r.Server = c.Server; c.Server = r })
 	r.uninformed.Store(true)
 	if _, _, err := w.client.Jobs().List(t.Context(), nil); !client.HasCode(err, client.CodeNoLeader) {
-		t.Errorf("a list of jobs that may be anything: %v", err)
+		t.Errorf("a list of jobs before catching up: %v", err)
 	}
 	if _, _, err := w.client.Jobs().List(t.Context(), &client.QueryOptions{Stale: true}); err != nil {
-		t.Errorf("whoever asks for what there is: %v", err)
+		t.Errorf("a stale read: %v", err)
 	}
 	r.uninformed.Store(false)
 	if _, _, err := w.client.Jobs().List(t.Context(), nil); err != nil {
@@ -42,12 +42,12 @@ func TestRead_TokensNotRejectedUntilCaughtUp(t *testing.T) {
 	}{{true, client.CodeNoLeader}, {false, client.CodeUnauthenticated}} {
 		r.uninformed.Store(step.uninformed)
 		if _, _, err := c.Jobs().List(t.Context(), nil); !client.HasCode(err, step.want) {
-			t.Errorf("uninformed %v: want %s, got %v", step.uninformed, step.want, err)
+			t.Errorf("behind=%v: want %s, got %v", step.uninformed, step.want, err)
 		}
 	}
 }
 
-// That there is no such thing may be as old an answer as any other.
+// A "not found" may be as outdated as any other response.
 func TestRead_NotFoundHasStateHeaders(t *testing.T) {
 	w := start(t)
 	answer, err := w.http.Get(w.url + "/v1/job/nowhere")

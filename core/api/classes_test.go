@@ -9,7 +9,7 @@ import (
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
-// Whoever asks for a class that cannot be is told why, and what to do.
+// The error for an invalid class has a reason and a hint.
 func TestPriorityClasses_RejectionsHaveHints(t *testing.T) {
 	w := start(t)
 	if resp, text := w.send("PUT", "/v1/priority-class/usual", `{"Value": 30, "GlobalDefault": true}`); resp.StatusCode != http.StatusOK {
@@ -37,7 +37,7 @@ func TestPriorityClasses_RejectionsHaveHints(t *testing.T) {
 		}
 	}
 	list, _, err := w.client.PriorityClasses().List(t.Context(), nil)
-	if w.check(err); len(list) != 3 { // usual, and the system's two
-		t.Errorf("%d classes are there", len(list))
+	if w.check(err); len(list) != 3 { // usual, and two of the system
+		t.Errorf("got %d classes", len(list))
 	}
 }

@@ -26,7 +26,7 @@ import (
 
 var write = flag.Bool("write", false, "write openapi.json anew")
 
-// The committed document is what the table of routes and the types say.
+// The committed document equals the one generated from routes and types.
 func TestDocument_MatchesRoutes(t *testing.T) {
 	made, err := json.MarshalIndent(newDocument(t).build(), "", " ")
 	if err != nil {
@@ -60,18 +60,18 @@ func TestDocument_MatchesRoutes(t *testing.T) {
 	}
 }
 
-// Two routes of one name would be one in metrics.
+// Two routes with the same name would share their metrics.
 func TestRoutes_HaveUniqueNames(t *testing.T) {
 	names := map[string]string{}
 	for _, r := range table() {
 		if other := names[r.name]; other != "" {
-			t.Errorf("%s is %s and %s", r.name, other, r.pattern)
+			t.Errorf("name %s is used by %s and %s", r.name, other, r.pattern)
 		}
 		names[r.name] = r.pattern
 	}
 }
 
-// Every type that travels is told of, field by field, where it is not plain.
+// Every type in requests and responses has a description.
 func TestDocument_TypesHaveDescriptions(t *testing.T) {
 	d := newDocument(t)
 	d.build()
@@ -84,10 +84,10 @@ func TestDocument_TypesHaveDescriptions(t *testing.T) {
 
 type object = map[string]any
 
-// documentBuilder makes the document. It reads comments, so it runs where the
-// sources are: in tests.
+// documentBuilder builds the document. It reads comments, so it runs in tests, where
+// the sources are available.
 type documentBuilder struct {
-	docs    map[string]string // of Type and Type.Field
+	docs    map[string]string // key: Type or Type.Field
 	sent    map[reflect.Type]bool
 	schemas object
 }
@@ -113,7 +113,7 @@ func newDocument(t *testing.T) *documentBuilder {
 	return d
 }
 
-// read takes the comments of types and their fields.
+// read collects the comments of types and their fields.
 func (d *documentBuilder) read(n ast.Node) bool {
 	decl, ok := n.(*ast.GenDecl)
 	if !ok || decl.Tok != token.TYPE {
@@ -148,7 +148,7 @@ func commentText(text string) string {
 	return text
 }
 
-// addType notes which types are sent: what they lack has a default.
+// addType records the types of requests, whose missing fields have defaults.
 func (d *documentBuilder) addType(t reflect.Type) {
 	switch t.Kind() {
 	case reflect.Pointer, reflect.Slice, reflect.Map:
@@ -185,7 +185,7 @@ func (d *documentBuilder) build() object {
 		"openapi": "3.0.3",
 		"info": object{
 			"title": "cede", "version": "1",
-			"description": "A cluster scheduler with hot-loadable preemption policies. Field names are Nomad's where Nomad has the thing.",
+			"description": "A cluster scheduler with hot-loadable preemption policies. Field names are those of Nomad if Nomad has an equivalent.",
 			"license":     object{"name": "Apache-2.0"},
 		},
 		"servers":  []object{{"url": client.DefaultAddress}},
@@ -287,7 +287,7 @@ func (d *documentBuilder) responses(r *route) object {
 	return out
 }
 
-// schema is that of a type; those of structs are shared.
+// schema returns the schema of a type; structs are shared by reference.
 func (d *documentBuilder) schema(t reflect.Type) object {
 	switch t {
 	case reflect.TypeFor[time.Time]():
@@ -333,7 +333,7 @@ func (d *documentBuilder) structure(t reflect.Type) object {
 	d.fields(t, properties, &required)
 	s["properties"] = properties
 	if !d.sent[t] {
-		// What only servers say has exactly these fields.
+		// Types that occur only in responses have exactly these fields.
 		s["additionalProperties"] = false
 		if len(required) > 0 {
 			slices.Sort(required)
@@ -377,8 +377,8 @@ func (d *documentBuilder) fields(t reflect.Type, properties object, required *[]
 	}
 }
 
-// nullable is whether a field may be null: Go's clients send so what they do not
-// set. Servers leave such a field out.
+// nullable reports whether a field may be null. Go clients send null for unset
+// fields; servers omit them.
 func (d *documentBuilder) nullable(owner, t reflect.Type, option string) bool {
 	kind := t.Kind()
 	return d.sent[owner] && option != "omitempty" && (kind == reflect.Pointer || kind == reflect.Slice || kind == reflect.Map)

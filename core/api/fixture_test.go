@@ -36,8 +36,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// fixture is one server with its API on a loopback address. Every answer that
-// its clients get is held against the OpenAPI document.
+// fixture is one server with its API on a loopback address. Every response to its
+// clients is validated against the OpenAPI document.
 type fixture struct {
 	t        *testing.T
 	server   *server.Server
@@ -50,12 +50,12 @@ type fixture struct {
 	client   *client.Client
 }
 
-// fakeHost is a host whose modules are whatever begins as one does.
+// fakeHost accepts any module unless its code contains "broken".
 type fakeHost struct{}
 
 func (fakeHost) Load(_ context.Context, b *bundle.Bundle, _ policy.Limits) (registry.Module, error) {
 	if bytes.Contains(b.Code, []byte("broken")) {
-		return nil, errors.New("cannot be compiled")
+		return nil, errors.New("compilation failed")
 	}
 	return closableModule{policy.Native(b.Manifest.Digest, func() sdk.Policy { return renamedPolicy{rules.New()} })}, nil
 }
@@ -72,10 +72,10 @@ type closableModule struct{ policy.Module }
 
 func (closableModule) Close() {}
 
-// moduleBytes is a module of a policy.
+// moduleBytes returns the bytes of a policy module.
 func moduleBytes(words string) []byte { return []byte("\x00asm\x01\x00\x00\x00" + words) }
 
-// moduleStore keeps modules in memory.
+// moduleStore stores modules in memory.
 type moduleStore struct {
 	mu     sync.Mutex
 	stored map[string][]byte
@@ -104,7 +104,7 @@ func (m *moduleStore) Delete(digest string) error {
 	return nil
 }
 
-// logBuffer is a log that tests read.
+// logBuffer collects log output for tests.
 type logBuffer struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -122,7 +122,7 @@ func (o *logBuffer) String() string {
 	return o.text.String()
 }
 
-// start starts a server and its API; all of it ends with the test.
+// start starts a server and its API, and stops both when the test ends.
 func start(t *testing.T, change ...func(*Config)) *fixture {
 	t.Helper()
 	w := &fixture{t: t, registry: prometheus.NewRegistry(), log: &logBuffer{}}
@@ -143,7 +143,7 @@ func start(t *testing.T, change ...func(*Config)) *fixture {
 	return w
 }
 
-// startServer starts a server of one, and waits until it leads.
+// startServer starts a single server and waits until it is ready as the leader.
 func (w *fixture) startServer() {
 	store, late, mods := state.New(), &lateLog{}, &moduleStore{stored: map[string][]byte{}}
 	host, err := registry.NewPolicyHost(registry.PolicyOptions{
@@ -176,7 +176,7 @@ func (w *fixture) startServer() {
 		cancel()
 		w.check(errors.Join(<-done, w.node.Close(), transport.Close()))
 	})
-	w.waitFor("it leads", func() bool {
+	w.waitFor("the server is ready", func() bool {
 		for _, c := range w.server.Ready(ctx) {
 			if !c.OK {
 				return false
@@ -186,7 +186,7 @@ func (w *fixture) startServer() {
 	})
 }
 
-// builtin is the policies that a test's server has.
+// builtin returns the built-in policies of the test server.
 func builtin(name string) (policy.Module, []string, bool) {
 	switch name {
 	case policy.DefaultName:
@@ -197,10 +197,10 @@ func builtin(name string) (policy.Module, []string, bool) {
 	return nil, nil, false
 }
 
-// lateLog is the log of a server that is made before its node.
+// lateLog breaks the cycle between a server and its node: the node is set later.
 type lateLog struct{ *raftnode.Node }
 
-// serve has the API listen until the test ends.
+// serve starts a listener for the API, and stops it when the test ends.
 func (w *fixture) serve(a *API) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	w.check(err)
@@ -216,7 +216,7 @@ func (w *fixture) serve(a *API) {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
 		if err := srv.Shutdown(ctx); err != nil {
-			w.t.Errorf("the server does not end: %v", err)
+			w.t.Errorf("the server does not shut down: %v", err)
 			_ = srv.Close()
 		}
 		if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
@@ -225,7 +225,7 @@ func (w *fixture) serve(a *API) {
 	})
 }
 
-// connect is a client with a token.
+// connect returns a client with a token.
 func (w *fixture) connect(token string) *client.Client {
 	c, err := client.New(client.Config{Address: w.url, Token: token, HTTPClient: w.http, Retries: -1})
 	w.check(err)
@@ -239,24 +239,24 @@ func (w *fixture) check(err error) {
 	}
 }
 
-// waitFor waits for a condition, for a while.
+// waitFor waits until ok returns true, and fails the test after 20 s.
 func (w *fixture) waitFor(what string, ok func() bool) {
 	w.t.Helper()
 	for end := time.Now().Add(20 * time.Second); !ok(); {
 		if time.Now().After(end) {
-			w.t.Fatalf("in vain: %s", what)
+			w.t.Fatalf("timed out waiting until %s", what)
 		}
 		time.Sleep(2 * time.Millisecond)
 	}
 }
 
-// response is an answer whose body was read.
+// response is a response whose body was read.
 type response struct {
 	StatusCode int
 	Header     http.Header
 }
 
-// send makes one request as it is, and returns the answer with its body.
+// send sends one request unchanged, and returns the response and its body.
 func (w *fixture) send(method, path, body string, header ...string) (*response, string) {
 	w.t.Helper()
 	req, err := http.NewRequestWithContext(w.t.Context(), method, w.url+path, strings.NewReader(body))
@@ -272,13 +272,13 @@ func (w *fixture) send(method, path, body string, header ...string) (*response, 
 	return &response{resp.StatusCode, resp.Header}, string(text)
 }
 
-// documentChecker holds every answer against the OpenAPI document.
+// documentChecker validates every response against the OpenAPI document.
 type documentChecker struct {
 	t    *testing.T
 	next http.RoundTripper
 }
 
-// loadDocument is the document, with a mux that finds the operation of a request.
+// loadDocument returns the document, and a mux that finds the operation of a request.
 var loadDocument = sync.OnceValues(func() (*openapi3.T, *http.ServeMux) {
 	doc, err := openapi3.NewLoader().LoadFromData(document)
 	if err != nil {
@@ -305,13 +305,13 @@ func (c *documentChecker) RoundTrip(r *http.Request) (*http.Response, error) {
 	if item := doc.Paths.Find(path); item != nil && method == r.Method {
 		op = item.GetOperation(method)
 	} else if resp.StatusCode < 400 {
-		c.t.Errorf("%s %s was answered with %d, and is not in the document", r.Method, r.URL.Path, resp.StatusCode)
+		c.t.Errorf("%s %s returned %d, but is not in the document", r.Method, r.URL.Path, resp.StatusCode)
 		return resp, nil
 	}
 	kind := resp.Header.Get("Content-Type")
 	if op.OperationID == "" || op.OperationID == "event_stream" && resp.StatusCode == http.StatusOK || strings.Contains(kind, "octet-stream") || kind == "application/wasm" {
 		if resp.StatusCode >= 400 && kind != "application/json" {
-			c.t.Errorf("%s %s: an error of type %q", r.Method, r.URL.Path, kind)
+			c.t.Errorf("%s %s: an error with content type %q", r.Method, r.URL.Path, kind)
 		}
 		return resp, nil
 	}
@@ -330,12 +330,12 @@ func (c *documentChecker) RoundTrip(r *http.Request) (*http.Response, error) {
 		c.t.Errorf("%s %s: status %d: %v\n%s", r.Method, r.URL.Path, resp.StatusCode, err, truncate(string(body)))
 	}
 	if resp.Header.Get(headerRequestID) == "" {
-		c.t.Errorf("%s %s: an answer without a request id", r.Method, r.URL.Path)
+		c.t.Errorf("%s %s: a response without a request ID", r.Method, r.URL.Path)
 	}
 	return resp, nil
 }
 
-// The wrapper finds what does not fit; else every other test would prove less.
+// If the checker missed mismatches, every other test would prove less.
 func TestDocumentChecker_DetectsMismatch(t *testing.T) {
 	inner := &testing.T{}
 	for path, body := range map[string]string{
@@ -359,13 +359,13 @@ func TestDocumentChecker_DetectsMismatch(t *testing.T) {
 		http.DefaultTransport.(*http.Transport).CloseIdleConnections()
 		srv.Close()
 		if !inner.Failed() {
-			t.Errorf("%s: %s passes", path, body)
+			t.Errorf("%s: %s was accepted", path, body)
 		}
 		inner = &testing.T{}
 	}
 }
 
-// nodeSpec is a node of a size, as an agent tells of it.
+// nodeSpec returns a node in the form that an agent registers.
 func nodeSpec(id string, cpu, memory int64) *client.Node {
 	return &client.Node{
 		ID: id, Name: id, Datacenter: "dc1", NodeClass: "small",
@@ -374,7 +374,7 @@ func nodeSpec(id string, cpu, memory int64) *client.Node {
 	}
 }
 
-// testNodeSecret is what the tests' nodes know.
+// testNodeSecret is the secret of all nodes in the tests.
 const testNodeSecret = "a secret of sixteen bytes or more"
 
 // addNode registers a node.
@@ -384,7 +384,7 @@ func (w *fixture) addNode(id string, cpu, memory int64) {
 	w.check(err)
 }
 
-// job is a job of one group with one task.
+// job returns a job with one group and one task.
 func job(id string, priority, count, cpu, memory int) *client.Job {
 	return &client.Job{
 		ID: id, Priority: &priority, Datacenters: []string{"dc1"},
@@ -398,7 +398,7 @@ func job(id string, priority, count, cpu, memory int) *client.Job {
 	}
 }
 
-// register registers a job and waits until its evaluation is done.
+// register registers a job and waits until its evaluation is complete.
 func (w *fixture) register(j *client.Job) *client.JobRegisterResponse {
 	w.t.Helper()
 	r, err := w.client.Jobs().Register(w.t.Context(), j, nil)
@@ -410,7 +410,7 @@ func (w *fixture) register(j *client.Job) *client.JobRegisterResponse {
 func (w *fixture) awaitEval(id string) *client.Evaluation {
 	w.t.Helper()
 	var e *client.Evaluation
-	w.waitFor("evaluation "+id+" is done", func() bool {
+	w.waitFor("evaluation "+id+" is complete", func() bool {
 		var err error
 		e, _, err = w.client.Evaluations().Get(w.t.Context(), id, nil)
 		w.check(err)
@@ -419,7 +419,7 @@ func (w *fixture) awaitEval(id string) *client.Evaluation {
 	return e
 }
 
-// reportRunning says that every live allocation of the node n1 runs.
+// reportRunning reports every live allocation of the node n1 as running.
 func (w *fixture) reportRunning() {
 	w.t.Helper()
 	const node = "n1"
@@ -435,7 +435,7 @@ func (w *fixture) reportRunning() {
 	w.check(err)
 }
 
-// enablePreemption lets nobody's priority protect them.
+// enablePreemption enables preemption for all job types, without a priority delta.
 func (w *fixture) enablePreemption() {
 	w.t.Helper()
 	conf, _, err := w.client.Scheduler().Get(w.t.Context(), nil)

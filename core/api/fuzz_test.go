@@ -15,14 +15,13 @@ import (
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
-// isRefusal is whether an error is one that a client is answered with.
+// isRefusal reports whether err is an error that clients receive.
 func isRefusal(err error) bool {
 	f, ok := errors.AsType[*rest.Failure](err)
 	return ok && f.Message != "" && f.Code != rest.CodeInternal
 }
 
-// Whatever is sent as a job, reading it and making a job of the scheduler's of
-// it ends in a job or in words.
+// Decoding and converting any job returns a job or an error, and never panics.
 func FuzzJob(f *testing.F) {
 	for _, body := range hostileBodies() {
 		if len(body) < 1000 {
@@ -53,7 +52,7 @@ func FuzzJob(f *testing.F) {
 	})
 }
 
-// Whatever an agent says of its node becomes a node or words.
+// Converting any node returns a node or an error.
 func FuzzNode(f *testing.F) {
 	whole, _ := json.Marshal(client.NodeRegisterRequest{Node: nodeSpec("n1", 1, 1), Secret: "x"})
 	f.Add(string(whole))
@@ -73,7 +72,7 @@ func FuzzNode(f *testing.F) {
 	})
 }
 
-// Whatever stands in a query is a parameter or an error.
+// Parsing any query string returns values or an error.
 func FuzzQuery(f *testing.F) {
 	f.Add("index=1&wait=5s&per_page=2&next_token=YQ&stale&namespace=*&topic=Job:x", "1.2")
 	f.Add("index=%ff&wait=99999h", "x")
@@ -105,7 +104,7 @@ func FuzzQuery(f *testing.F) {
 	})
 }
 
-// Whatever form comes, at most what is taken of each part is kept of it.
+// Reading any form stores at most the limit of each part.
 func FuzzForm(f *testing.F) {
 	f.Add("--b\r\nContent-Disposition: form-data; name=\"module\"\r\n\r\nx\r\n--b--\r\n")
 	f.Add("--b\r\nContent-Disposition: form-data; name=\"request\"\r\n\r\n{\"Name\":\"x\"}\r\n--b--")
@@ -119,7 +118,7 @@ func FuzzForm(f *testing.F) {
 			t.Fatalf("%v", err)
 		}
 		if len(req.Module) > client.MaxModule || int64(len(req.Signature)) > partLimits["signature"] {
-			t.Fatal("more than is taken")
+			t.Fatal("a part exceeds its limit")
 		}
 	})
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
-// hostileBodies is bodies that nobody should send.
+// hostileBodies returns malformed and oversized bodies.
 func hostileBodies() map[string]string {
 	return map[string]string{
 		"nothing":          "",
@@ -50,8 +50,8 @@ func hostileBodies() map[string]string {
 	}
 }
 
-// Whatever is sent to a route that takes a body, the answer is an error of the
-// API that says what is wrong: never a failure of the server.
+// A hostile body on any route returns an error of the API with a message, and never
+// an internal error.
 func TestBodies_HostileRejectedWithMessage(t *testing.T) {
 	w := start(t)
 	for _, r := range table() {
@@ -62,10 +62,10 @@ func TestBodies_HostileRejectedWithMessage(t *testing.T) {
 			resp, text := w.send(r.methods[0], r.path(), body, "Content-Type", "application/json")
 			var e client.Error
 			if resp.StatusCode < 300 && isVague(body) {
-				continue // where nothing is needed, nothing is right
+				continue // an empty body is valid if nothing is required
 			}
 			if resp.StatusCode == http.StatusOK && (r.name == "job_validate" || r.name == "jobs_parse") {
-				continue // they answer what is wrong
+				continue // they return the problems in the response
 			}
 			if resp.StatusCode < 400 || resp.StatusCode >= 500 || json.Unmarshal([]byte(text), &e) != nil || e.Message == "" || len(text) > 20_000 {
 				t.Errorf("%s: %s: %d %s", r.name, name, resp.StatusCode, truncate(text))
@@ -73,17 +73,17 @@ func TestBodies_HostileRejectedWithMessage(t *testing.T) {
 		}
 	}
 	if strings.Contains(w.log.String(), "panicked") {
-		t.Error("something panicked")
+		t.Error("a handler panicked")
 	}
 }
 
-// isVague is whether a body is empty, or an object of which nothing comes.
+// isVague reports whether a body is empty, or an object without effect.
 func isVague(body string) bool {
 	var v map[string]any
 	return body == "" || json.Unmarshal([]byte(body), &v) == nil && v != nil && !rest.IsMeaningful(v)
 }
 
-// A message names the field, the place in the body, and what was expected.
+// The message contains the field, the location in the body, and the expected value.
 func TestBodies_ErrorsReportTheField(t *testing.T) {
 	w := start(t)
 	for body, want := range map[string]string{
@@ -101,14 +101,14 @@ func TestBodies_ErrorsReportTheField(t *testing.T) {
 			t.Errorf("%s:\n%s\nwant %s", body, e.Message, want)
 		}
 	}
-	// All problems of a job come at once.
+	// All problems of a job are reported at once.
 	_, text := w.send("POST", "/v1/jobs", `{"Job":{"ID":"","Type":"nothing","Priority":-7,"TaskGroups":[]}}`)
 	var e client.Error
 	w.check(json.Unmarshal([]byte(text), &e))
 	if list, _ := e.Details["Problems"].([]any); len(list) < 3 {
 		t.Errorf("problems %v", e.Details)
 	}
-	// Fields that nobody reads are refused where they are ours.
+	// Unknown fields are rejected in requests that are not Nomad's.
 	resp, text := w.send("PUT", "/v1/priority-class/x", `{"Name":"x","Valeu":7,"Nested":{"A":1}}`)
 	if resp.StatusCode != http.StatusBadRequest || !strings.Contains(text, "Nested, Valeu") {
 		t.Errorf("%d %s", resp.StatusCode, text)
@@ -124,7 +124,7 @@ func TestBodies_TooLargeRejectedBeforeReading(t *testing.T) {
 			t.Errorf("%s: %d %s", path, resp.StatusCode, text)
 		}
 	}
-	// A body that claims to be endless is not read to its end.
+	// A body that announces an endless length is not read.
 	endless, stop := context.WithTimeout(t.Context(), 10*time.Second)
 	defer stop()
 	req, err := http.NewRequestWithContext(endless, http.MethodPut, w.url+"/v1/jobs", endlessReader{})
@@ -135,10 +135,10 @@ func TestBodies_TooLargeRejectedBeforeReading(t *testing.T) {
 			t.Errorf("an endless body: %d", resp.StatusCode)
 		}
 	} else if endless.Err() != nil {
-		t.Errorf("an endless body was read on and on: %v", err)
+		t.Errorf("an endless body was read: %v", err)
 	}
 	if resp, _ := w.send("POST", "/v1/jobs", "{}", "Content-Type", "image/png"); resp.StatusCode != http.StatusBadRequest {
-		t.Errorf("a picture: %d", resp.StatusCode)
+		t.Errorf("an image: %d", resp.StatusCode)
 	}
 }
 
@@ -151,7 +151,7 @@ func (endlessReader) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// dial opens a connection of its own.
+// dial opens a separate connection.
 func (w *fixture) dial() net.Conn {
 	w.t.Helper()
 	conn, err := net.Dial("tcp", strings.TrimPrefix(w.url, "http://"))
@@ -161,8 +161,8 @@ func (w *fixture) dial() net.Conn {
 	return conn
 }
 
-// Clients that are slow on purpose lose their connection; blocking queries and
-// streams, which are slow by nature, go on for longer than any such deadline.
+// Deliberately slow clients are disconnected. Blocking queries and streams last
+// longer than any of those deadlines.
 func TestSlowClients_DisconnectedButBlockingQueriesKept(t *testing.T) {
 	w := start(t, func(c *Config) {
 		c.Limits.Header, c.Limits.Read, c.Limits.Write, c.Limits.Beat = 100*time.Millisecond, 100*time.Millisecond, 100*time.Millisecond, 20*time.Millisecond
@@ -171,7 +171,7 @@ func TestSlowClients_DisconnectedButBlockingQueriesKept(t *testing.T) {
 	_, err := fmt.Fprint(header, "GET /v1/jobs HTTP/1.1\r\nHost: x\r\n")
 	w.check(err)
 	if _, err := io.ReadAll(header); err != nil {
-		t.Errorf("half a header: %v", err) // the server closes
+		t.Errorf("half a header: %v", err) // the server closes the connection
 	}
 	body := w.dial()
 	_, err = fmt.Fprint(body, "POST /v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{")
@@ -196,7 +196,7 @@ func TestSlowClients_DisconnectedButBlockingQueriesKept(t *testing.T) {
 			return nil
 		})
 	}()
-	// The query waits for three times the deadlines, and is answered in order.
+	// The query waits for three times the deadlines, and then succeeds.
 	_, _, err = w.client.Jobs().List(t.Context(), &client.QueryOptions{Index: meta.LastIndex + 1000, Wait: 300 * time.Millisecond})
 	w.check(err)
 	_, err = w.client.Jobs().Register(t.Context(), job("web", 50, 1, 10, 10), nil)
@@ -206,7 +206,7 @@ func TestSlowClients_DisconnectedButBlockingQueriesKept(t *testing.T) {
 	}
 }
 
-// One client that asks too often is told to wait; health never is refused.
+// A client over its rate is rejected with a delay; health is never rejected.
 func TestRateLimit_AppliesPerClient(t *testing.T) {
 	w := start(t, func(c *Config) { c.Limits.Rate, c.Limits.Burst = 0.001, 3 })
 	var last *response
@@ -228,7 +228,7 @@ func TestRateLimit_AppliesPerClient(t *testing.T) {
 	}
 }
 
-// Connections beyond the limit wait until others close.
+// Connections over the limit wait until others close.
 func TestConnections_Limited(t *testing.T) {
 	w := start(t, func(c *Config) { c.Limits.Conns = 4 })
 	w.http.CloseIdleConnections()
@@ -246,7 +246,7 @@ func TestConnections_Limited(t *testing.T) {
 	}()
 	select {
 	case <-answered:
-		t.Error("a fifth connection is served")
+		t.Error("a fifth connection was served")
 	default:
 	}
 	_ = held[0].Close()
@@ -267,15 +267,15 @@ func sendRequest(t *testing.T, conn net.Conn) {
 	_ = resp.Body.Close()
 }
 
-// panickingServer is a server of which one method is a bug.
+// panickingServer is a server with a method that panics.
 type panickingServer struct{ Server }
 
 func (panickingServer) CollectGarbage(context.Context, bool) (gc.Collected, error) {
 	panic("on purpose")
 }
 
-// A panic is an error of one request: it is answered, logged with its stack and
-// counted, and the connection serves the next one.
+// A panic fails one request: it is logged with its stack and counted, and the
+// connection serves the next request.
 func TestPanics_FailOnlyTheirRequest(t *testing.T) {
 	w := start(t, func(c *Config) { c.Server = panickingServer{c.Server} })
 	conn := w.dial()
@@ -293,14 +293,15 @@ func TestPanics_FailOnlyTheirRequest(t *testing.T) {
 		}
 	}
 	if log := w.log.String(); !strings.Contains(log, "request panicked") || !strings.Contains(log, "on purpose") || !strings.Contains(log, "hostile_test.go") || !strings.Contains(log, "request_id=mine") {
-		t.Errorf("the log says:\n%s", log)
+		t.Errorf("the log contains:\n%s", log)
 	}
 	if n := w.requestCounts()["cede_http_panics_total"]; n != 2 {
-		t.Errorf("%v panics are counted", n)
+		t.Errorf("%v panics were counted", n)
 	}
 }
 
-// requestCounts is counters by name, and the counts of durations by route and code.
+// requestCounts returns the counters by name, and the number of durations by route
+// and status code.
 func (w *fixture) requestCounts() map[string]uint64 {
 	families, err := w.registry.Gather()
 	w.check(err)
@@ -321,7 +322,7 @@ func (w *fixture) requestCounts() map[string]uint64 {
 	return seen
 }
 
-// Every request is measured by route and code, and has a line in the log.
+// Every request is recorded by route and status code, and logged.
 func TestRequests_MeasuredAndLogged(t *testing.T) {
 	w := start(t)
 	w.send("GET", "/v1/jobs", "")
@@ -339,14 +340,14 @@ func TestRequests_MeasuredAndLogged(t *testing.T) {
 	}
 	seen := w.requestCounts()
 	if seen["jobs_list 200"] != 1 || seen["job_get 404"] != 1 || seen["unknown 405"] != 2 {
-		t.Errorf("measured %v", seen)
+		t.Errorf("recorded %v", seen)
 	}
 	if log := w.log.String(); !strings.Contains(log, "route=jobs_list") || strings.Contains(log, "a bad") {
-		t.Errorf("the log says:\n%s", log)
+		t.Errorf("the log contains:\n%s", log)
 	}
 }
 
-// Many clients of every kind at once; the race detector looks on.
+// Many clients of all kinds run concurrently, for the race detector.
 func TestAPI_ServesConcurrentRequests(t *testing.T) {
 	w := start(t)
 	w.addNode("n1", 1000, 1000)
@@ -381,18 +382,18 @@ func TestAPI_ServesConcurrentRequests(t *testing.T) {
 	})
 	group.Wait()
 	if !errors.Is(err, io.EOF) {
-		t.Errorf("%d jobs were seen: %v", len(seen), err)
+		t.Errorf("got %d jobs: %v", len(seen), err)
 	}
 }
 
-// fixedClock is a clock on which no time passes.
+// fixedClock is a clock that never advances.
 type fixedClock struct{}
 
 func (fixedClock) Now() time.Time { return time.Unix(1e9, 0) }
 
-func (fixedClock) AfterFunc(time.Duration, func()) clock.Timer { panic("nobody waits on it") }
+func (fixedClock) AfterFunc(time.Duration, func()) clock.Timer { panic("unexpected timer") }
 
-// A recorder without deadlines will do, as tests of others have it.
+// A recorder without deadlines is sufficient, as other packages' tests use it.
 func TestAPI_WorksWithoutAConnection(t *testing.T) {
 	w := start(t)
 	rec := httptest.NewRecorder()

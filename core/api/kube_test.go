@@ -12,7 +12,7 @@ import (
 	"github.com/cede-scheduler/cede/core/scheduler"
 )
 
-// withKube gives an API an extender under the server's policies.
+// withKube configures the API with an extender for the server's policies.
 func withKube(t *testing.T) func(*Config) {
 	return func(c *Config) {
 		server, ok := c.Server.(scheduler.Policies)
@@ -33,8 +33,8 @@ const kubeRequest = `{"Pod":{"metadata":{"name":"asker","namespace":"default","u
 "n2":{"Pods":[{"metadata":{"name":"v2","namespace":"y","uid":"u2"},"spec":{"nodeName":"n2","priority":5,"containers":[{"name":"c","resources":{"requests":{"cpu":"2"}}}]}}]}},
 "NodeNameToMetaVictims":null}`
 
-// kube-scheduler gives its token as the password of its URL, and has the policy in
-// force choose.
+// kube-scheduler sends its token as the password of its URL, and the active policy
+// chooses the victims.
 func TestKube_UsesTheActivePolicy(t *testing.T) {
 	w := start(t, withKube(t))
 	first, err := w.client.Operator().Bootstrap(t.Context())
@@ -54,7 +54,7 @@ func TestKube_UsesTheActivePolicy(t *testing.T) {
 	}
 	want := `{"NodeNameToMetaVictims":{"n2":{"Pods":[{"UID":"u2"}],"NumPDBViolations":0}}}`
 	if status, text := ask(first.SecretID, "preempt", kubeRequest); status != http.StatusOK || text != want {
-		t.Errorf("status %d, answer %s, want %s", status, text, want)
+		t.Errorf("status %d, response %s, want %s", status, text, want)
 	}
 	if status, text := ask(first.SecretID, "filter", `{"NodeNames":["n1"]}`); status != http.StatusOK || !strings.Contains(text, `"NodeNames":["n1"]`) {
 		t.Errorf("filter: %d %s", status, text)
@@ -71,7 +71,7 @@ func TestKube_NotFoundWithoutExtender(t *testing.T) {
 	}
 	for _, r := range kubeRoutes() {
 		if len(r.roles) != 1 || r.roles[0] != acl.Operate || r.scope != scopeCluster {
-			t.Errorf("%s is open to %v", r.name, r.roles)
+			t.Errorf("%s permits the roles %v", r.name, r.roles)
 		}
 	}
 }

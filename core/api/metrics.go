@@ -23,7 +23,7 @@ func newMetrics(r *prometheus.Registry) *metrics {
 		}, []string{"route", "code"}),
 		panics: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "cede_http_panics_total",
-			Help: "Requests whose handler panicked. Each one is a bug and is logged.",
+			Help: "Requests that failed with a panic. Each one is a bug and is logged.",
 		}),
 	}
 	if r != nil {

@@ -10,7 +10,7 @@ import (
 	nomad "github.com/hashicorp/nomad/api"
 )
 
-// nomadClient is Nomad's own, as its users have it.
+// nomadClient returns a client of Nomad's public package.
 func (w *fixture) nomadClient() *nomad.Client {
 	w.t.Helper()
 	c, err := nomad.NewClient(&nomad.Config{Address: w.url, HttpClient: w.http})
@@ -18,18 +18,18 @@ func (w *fixture) nomadClient() *nomad.Client {
 	return c
 }
 
-// nomadJob is a job as a user of Nomad's library builds it.
+// nomadJob returns a job as users of Nomad's package build it.
 func nomadJob(id string, priority, count, cpu, memory int) *nomad.Job {
 	task := nomad.NewTask("main", "sim").SetConfig("run_for", "1h").Require(&nomad.Resources{CPU: &cpu, MemoryMB: &memory})
 	group := nomad.NewTaskGroup("app", count).AddTask(task)
 	return nomad.NewServiceJob(id, id, "global", priority).AddDatacenter("dc1").AddTaskGroup(group)
 }
 
-// placed waits until an evaluation is done.
+// awaitNomadJob waits until an evaluation is complete.
 func (w *fixture) awaitNomadJob(c *nomad.Client, id string) *nomad.Evaluation {
 	w.t.Helper()
 	var e *nomad.Evaluation
-	w.waitFor("evaluation "+id, func() bool {
+	w.waitFor("evaluation "+id+" is complete", func() bool {
 		var err error
 		e, _, err = c.Evaluations().Info(id, nil)
 		w.check(err)
@@ -38,8 +38,8 @@ func (w *fixture) awaitNomadJob(c *nomad.Client, id string) *nomad.Evaluation {
 	return e
 }
 
-// The public Go client of Nomad registers, plans, sees an eviction and its two
-// sides, and takes all of it down again.
+// Nomad's public Go client registers and plans jobs, reads both sides of an eviction,
+// and stops the jobs.
 func TestNomadClient_RunsJobThatPreempts(t *testing.T) {
 	w := start(t)
 	c := w.nomadClient()
@@ -95,7 +95,7 @@ func TestNomadClient_RunsJobThatPreempts(t *testing.T) {
 			t.Errorf("%s is listed without its resources: %+v", a.ID, a.AllocatedResources)
 		}
 	}
-	// The seeds' own names say the same.
+	// The native client returns the same.
 	ours, _, err := w.client.Allocations().Get(t.Context(), winner.ID, nil)
 	w.check(err)
 	if !slices.Equal(ours.PreemptedAllocs, winner.PreemptedAllocations) {
@@ -108,14 +108,14 @@ func TestNomadClient_RunsJobThatPreempts(t *testing.T) {
 	w.nomadReads(c)
 }
 
-// nomadEviction is the victim and what took its place, by Nomad's lists.
+// nomadEviction returns the victim and the preemptor from Nomad's lists.
 func (w *fixture) nomadEviction(c *nomad.Client) (victim, winner *nomad.Allocation) {
 	w.t.Helper()
 	list, _, err := c.Jobs().Allocations("low", true, nil)
 	w.check(err)
 	at := slices.IndexFunc(list, func(a *nomad.AllocationListStub) bool { return a.PreemptedByAllocation != "" })
 	if at < 0 {
-		w.t.Fatalf("nothing of low was evicted: %+v", list)
+		w.t.Fatalf("no allocation of low was evicted: %+v", list)
 	}
 	victim, _, err = c.Allocations().Info(list[at].ID, nil)
 	w.check(err)
@@ -129,7 +129,7 @@ func (w *fixture) nomadEviction(c *nomad.Client) (victim, winner *nomad.Allocati
 	return victim, winner
 }
 
-// nomadReads is whatever else the client reads of jobs.
+// nomadReads covers the remaining reads of jobs.
 func (w *fixture) nomadReads(c *nomad.Client) {
 	t := w.t
 	jobs, qm, err := c.Jobs().List(nil)
@@ -159,7 +159,7 @@ func (w *fixture) nomadReads(c *nomad.Client) {
 		t.Error("the first evaluation placed nothing")
 	}
 	if _, _, err := c.Jobs().Info("nothing", nil); err == nil || !strings.Contains(err.Error(), "404") {
-		t.Errorf("a job that is not there: %v", err)
+		t.Errorf("a missing job: %v", err)
 	}
 }
 
@@ -191,7 +191,7 @@ func TestNomadClient_ManagesNodes(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n, _, _ = c.Nodes().Info("n1", nil); !n.Drain {
-		t.Error("the node does not drain")
+		t.Error("the node is not draining")
 	}
 	if _, err = c.Nodes().UpdateDrain("n1", nil, true, nil); err != nil {
 		t.Fatal(err)
@@ -279,13 +279,13 @@ func TestNomadClient_ReadsEventStream(t *testing.T) {
 				}
 				jobs++
 			default:
-				t.Errorf("topic %s was not asked for", e.Topic)
+				t.Errorf("unexpected topic %s", e.Topic)
 			}
 		}
 	}
 }
 
-// What Nomad's jobs ask for and nobody does here is told by name.
+// Every field of a Nomad job that has no effect is reported in a warning.
 func TestNomadClient_ReceivesWarningsForIgnoredFields(t *testing.T) {
 	w := start(t)
 	c := w.nomadClient()
@@ -298,18 +298,18 @@ func TestNomadClient_ReceivesWarningsForIgnoredFields(t *testing.T) {
 	w.check(err)
 	for _, name := range []string{"Job.Update is", "Job.TaskGroups[0].RestartPolicy is", "Job.TaskGroups[0].Services is"} {
 		if !strings.Contains(r.Warnings, name) {
-			t.Errorf("%s is not told: %q", name, r.Warnings)
+			t.Errorf("no warning about %s: %q", name, r.Warnings)
 		}
 	}
 	if strings.Contains(r.Warnings, "Job.ID ") || strings.Contains(r.Warnings, "Periodic") {
-		t.Errorf("told of what says nothing: %q", r.Warnings)
+		t.Errorf("warnings about empty fields: %q", r.Warnings)
 	}
 	bad := nomadJob("bad", 50, 1, 100, 100)
 	bad.TaskGroups[0].Tasks[0].Driver = "docker"
 	v, _, err := c.Jobs().Validate(bad, nil)
 	w.check(err)
 	if len(v.ValidationErrors) == 0 || v.Error == "" {
-		t.Errorf("a driver that nobody has passes: %+v", v)
+		t.Errorf("an unknown driver was accepted: %+v", v)
 	}
 	if _, _, err := c.Jobs().Register(bad, nil); err == nil || !strings.Contains(err.Error(), "400") {
 		t.Errorf("registered: %v", err)

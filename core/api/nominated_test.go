@@ -6,8 +6,7 @@ import (
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
-// starting is the one allocation of a job that is to run, and how many wait, start and
-// run of it.
+// starting returns the only live allocation of a job, and the counts of its group.
 func (w *fixture) starting(id string) (*client.AllocationStub, client.TaskGroupSummary) {
 	w.t.Helper()
 	list, _, err := w.client.Jobs().Allocations(w.t.Context(), id, nil)
@@ -18,7 +17,7 @@ func (w *fixture) starting(id string) (*client.AllocationStub, client.TaskGroupS
 			continue
 		}
 		if live != nil {
-			w.t.Fatalf("job %s has %s and %s", id, live.ID, a.ID)
+			w.t.Fatalf("job %s has two live allocations, %s and %s", id, live.ID, a.ID)
 		}
 		live = a
 	}
@@ -27,16 +26,16 @@ func (w *fixture) starting(id string) (*client.AllocationStub, client.TaskGroupS
 	return live, summary.Summary["app"]
 }
 
-// report says what became of an allocation of n1.
+// report reports the status of an allocation of n1.
 func (w *fixture) report(a, status string) {
 	w.t.Helper()
 	_, err := w.client.NodeAgent().Update(w.t.Context(), "n1", testNodeSecret, []client.AllocUpdate{{AllocID: a, ClientStatus: status}})
 	w.check(err)
 }
 
-// What Kubernetes calls a nominated node is the node of an allocation that waits for
-// its victims to leave: everybody who asks is told of it, until it starts, or until a
-// higher priority takes its place.
+// Kubernetes' nominated node corresponds to the node of an allocation whose victims
+// have not stopped yet. It is reported until the allocation starts, or until a higher
+// priority evicts it.
 func TestAllocations_NominatedWhileVictimsStop(t *testing.T) {
 	w := start(t)
 	w.enablePreemption()
@@ -56,12 +55,12 @@ func TestAllocations_NominatedWhileVictimsStop(t *testing.T) {
 		t.Fatalf("first is %+v", first)
 	}
 	if n.Starting != 1 || n.Queued != 0 || n.Running != 0 {
-		t.Errorf("of first %+v", n)
+		t.Errorf("summary of first: %+v", n)
 	}
 	of, _, err := w.client.Evaluations().Allocations(t.Context(), r.EvalID, nil)
 	w.check(err)
 	if len(of) != 1 || of[0].NodeID != "n1" || of[0].ClientStatus != "pending" {
-		t.Errorf("its evaluation placed %+v", of)
+		t.Errorf("the evaluation placed %+v", of)
 	}
 	if a, _, err := w.client.Allocations().Get(t.Context(), victim.ID, nil); err != nil || a.DesiredStatus != "evict" || a.ClientStatus != "running" || a.PreemptedByAllocation != first.ID {
 		t.Errorf("the victim is %+v, %v", a, err)
@@ -72,23 +71,23 @@ func TestAllocations_NominatedWhileVictimsStop(t *testing.T) {
 	if urgent == nil || urgent.NodeID != "n1" || len(urgent.PreemptedAllocations) != 1 || urgent.PreemptedAllocations[0] != first.ID {
 		t.Fatalf("urgent is %+v", urgent)
 	}
-	w.waitFor("first waits again", func() bool {
+	w.waitFor("first is queued again", func() bool {
 		a, n := w.starting("first")
 		return a == nil && n.Queued == 1 && n.Starting == 0 && n.Running == 0
 	})
 	lost, _, err := w.client.Allocations().Get(t.Context(), first.ID, nil)
 	if w.check(err); lost.DesiredStatus != "evict" || lost.PreemptedByAllocation != urgent.ID {
-		t.Errorf("what first had is %+v", lost)
+		t.Errorf("the evicted allocation of first is %+v", lost)
 	}
 
-	// The node says how it goes on.
+	// The node reports the further progress.
 	w.report(first.ID, "complete")
 	w.report(victim.ID, "complete")
 	w.reportRunning()
 	if a, n := w.starting("urgent"); a == nil || a.ClientStatus != "running" || n.Running != 1 || n.Starting != 0 {
-		t.Errorf("urgent is %+v of %+v", a, n)
+		t.Errorf("urgent is %+v, summary %+v", a, n)
 	}
 	if a, n := w.starting("first"); a != nil || n.Queued != 1 {
-		t.Errorf("first is %+v of %+v", a, n)
+		t.Errorf("first is %+v, summary %+v", a, n)
 	}
 }

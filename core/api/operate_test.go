@@ -45,7 +45,7 @@ func TestPolicies_LifecycleFromLoadToUnload(t *testing.T) {
 	if status.Shadow != two.ID {
 		t.Errorf("after shadow: %+v", status)
 	}
-	w.waitFor("the shadow runs", func() bool {
+	w.waitFor("the shadow run has started", func() bool {
 		status, _, err = w.client.Policies().Status(ctx, "mine", nil)
 		w.check(err)
 		return status.ShadowRun != nil && status.ShadowRun.Version == two.ID
@@ -60,7 +60,7 @@ func TestPolicies_LifecycleFromLoadToUnload(t *testing.T) {
 		t.Errorf("after rollback: %+v, %v", status, err)
 	}
 	if _, err := w.client.Policies().Unload(ctx, "mine", one.ID); !client.IsConflict(err) {
-		t.Errorf("unloading what is active: %v", err)
+		t.Errorf("unloading the active version: %v", err)
 	}
 	list, _, err := w.client.Policies().List(ctx, nil)
 	w.check(err)
@@ -69,8 +69,8 @@ func TestPolicies_LifecycleFromLoadToUnload(t *testing.T) {
 	}
 	w.checkModuleDownload(one, two)
 	for what, err := range map[string]error{
-		"no such policy":  second(w.client.Policies().Status(ctx, "nothing", nil)),
-		"no such version": first(w.client.Policies().Activate(ctx, "mine", "sha256:0000")),
+		"unknown policy":  second(w.client.Policies().Status(ctx, "nothing", nil)),
+		"unknown version": first(w.client.Policies().Activate(ctx, "mine", "sha256:0000")),
 	} {
 		if !client.IsNotFound(err) {
 			t.Errorf("%s: %v", what, err)
@@ -78,8 +78,8 @@ func TestPolicies_LifecycleFromLoadToUnload(t *testing.T) {
 	}
 }
 
-// checkModuleDownload holds what is sent of two versions of a policy, the first of them
-// active, against what was loaded.
+// checkModuleDownload compares the downloaded modules of two versions, of which the
+// first is active, with the uploaded ones.
 func (w *fixture) checkModuleDownload(active, other *client.PolicyVersion) {
 	w.t.Helper()
 	for version, want := range map[string]*client.PolicyVersion{"": active, active.ID: active, other.ID[:20]: other} {
@@ -95,23 +95,23 @@ func (w *fixture) checkModuleDownload(active, other *client.PolicyVersion) {
 		}
 	}
 	if _, err := w.client.Policies().Module(w.t.Context(), "mine", "0g"); !client.IsNotFound(err) {
-		w.t.Errorf("no such version: %v", err)
+		w.t.Errorf("unknown version: %v", err)
 	}
 }
 
-// What is no policy is refused with what is wrong with it; so is a form that
-// holds what it should not.
+// An invalid policy is rejected with its problem. A form with unexpected parts is
+// rejected as well.
 func TestPolicies_LoadRejectionsHaveMessages(t *testing.T) {
 	w := start(t)
 	ctx := t.Context()
 	for what, load := range map[string]*client.PolicyLoad{
-		"nothing":       {},
-		"no module":     {Module: []byte("#!/bin/sh")},
-		"two things":    {Module: moduleBytes("x"), Builtin: "default"},
-		"no such":       {Builtin: "nothing"},
-		"bad settings":  {Module: moduleBytes("x"), Config: []byte(`{"nobody": 1}`)},
-		"bad answer":    {Module: moduleBytes("x"), OnFault: "hope"},
-		"not permitted": {Executable: "/bin/sh"},
+		"nothing":        {},
+		"invalid module": {Module: []byte("#!/bin/sh")},
+		"two things":     {Module: moduleBytes("x"), Builtin: "default"},
+		"no such":        {Builtin: "nothing"},
+		"bad settings":   {Module: moduleBytes("x"), Config: []byte(`{"nobody": 1}`)},
+		"bad answer":     {Module: moduleBytes("x"), OnFault: "hope"},
+		"not permitted":  {Executable: "/bin/sh"},
 	} {
 		if _, err := w.client.Policies().Load(ctx, load); !client.HasCode(err, client.CodeInvalid) {
 			t.Errorf("%s: %v", what, err)
@@ -121,7 +121,7 @@ func TestPolicies_LoadRejectionsHaveMessages(t *testing.T) {
 		"another part":  "--b\r\nContent-Disposition: form-data; name=\"else\"\r\n\r\nx\r\n--b--\r\n",
 		"a part twice":  "--b\r\nContent-Disposition: form-data; name=\"module\"\r\n\r\nx\r\n--b\r\nContent-Disposition: form-data; name=\"module\"\r\n\r\ny\r\n--b--\r\n",
 		"a broken form": "--b\r\nContent-Disposition: form-data; name=\"module\"\r\n\r\nx",
-		"no form":       "hello",
+		"not a form":    "hello",
 	} {
 		resp, text := w.send("POST", "/v1/policies", body, "Content-Type", "multipart/form-data; boundary=b")
 		if resp.StatusCode != http.StatusBadRequest {
@@ -151,7 +151,7 @@ func TestOperator_PausesBrokerAndCollectsGarbage(t *testing.T) {
 	}
 	r, err := w.client.Jobs().Register(ctx, job("web", 50, 1, 10, 10), nil)
 	w.check(err)
-	w.waitFor("the evaluation waits", func() bool {
+	w.waitFor("the evaluation is queued", func() bool {
 		s, err := o.BrokerStatus(ctx)
 		w.check(err)
 		return s.Ready == 1 && s.ByType["service"].Ready == 1
@@ -164,7 +164,7 @@ func TestOperator_PausesBrokerAndCollectsGarbage(t *testing.T) {
 	w.awaitEval(r.EvalID)
 	_, err = w.client.Jobs().Stop(ctx, "web", &client.StopOptions{Purge: true})
 	w.check(err)
-	w.waitFor("all of it is forgotten", func() bool {
+	w.waitFor("everything is garbage-collected", func() bool {
 		_, err := o.GC(ctx, true)
 		w.check(err)
 		_, _, err = w.client.Jobs().Get(ctx, "web", nil)
@@ -172,8 +172,8 @@ func TestOperator_PausesBrokerAndCollectsGarbage(t *testing.T) {
 	})
 }
 
-// The configuration is written over, so that a client that knows some fields
-// keeps the others; an index that no longer holds writes nothing.
+// The configuration is updated field by field, so that a client with few fields keeps
+// the others. A write with an outdated index has no effect.
 func TestScheduler_KeepsFieldsAbsentFromRequest(t *testing.T) {
 	w := start(t)
 	ctx := t.Context()
@@ -194,10 +194,10 @@ func TestScheduler_KeepsFieldsAbsentFromRequest(t *testing.T) {
 	}
 	old := set.Index
 	if again, err := w.client.Scheduler().Set(ctx, conf, &old); err != nil || again.Updated {
-		t.Errorf("written at an old index: %+v, %v", again, err)
+		t.Errorf("written with an outdated index: %+v, %v", again, err)
 	}
 	if again, err := w.client.Scheduler().Set(ctx, conf, &conf.ModifyIndex); err != nil || !again.Updated {
-		t.Errorf("not written at the index that holds: %+v, %v", again, err)
+		t.Errorf("not written with the current index: %+v, %v", again, err)
 	}
 	for _, bad := range []string{`{"SchedulerAlgorithm":"random"}`, `{"PriorityDelta":-1}`, `{"Policy":"nothing"}`, `{"OnFault":"hope"}`, `{"RejectJobRegistration":true}`, `{"Unknown":true}`} {
 		if resp, text := w.send("PUT", "/v1/scheduler/configuration", bad); resp.StatusCode != http.StatusBadRequest {
@@ -206,9 +206,9 @@ func TestScheduler_KeepsFieldsAbsentFromRequest(t *testing.T) {
 	}
 }
 
-// Gates that are not named keep their value, null is their default, and a gate that
-// is not there is refused, whatever it is set to. What is refused changes nothing:
-// bodies were once read into the state's own values.
+// Absent gates keep their value, null restores the default, and an unknown gate is
+// rejected with any value. A rejected request changes nothing. Regression: bodies
+// were once decoded into the stored values.
 func TestScheduler_FeatureGatesAreMergedByName(t *testing.T) {
 	w := start(t)
 	put := func(body string, status int, gates string) {
@@ -216,7 +216,7 @@ func TestScheduler_FeatureGatesAreMergedByName(t *testing.T) {
 		if resp, text := w.send("PUT", "/v1/scheduler/configuration", body); resp.StatusCode != status {
 			t.Errorf("%s: %d %s", body, resp.StatusCode, text)
 		} else if strings.Contains(body, "NoSuch") && !strings.Contains(text, "the feature gates are PriorityBasedScheduling, ") {
-			t.Errorf("%s: nobody says which there are: %s", body, text)
+			t.Errorf("%s: the error does not list the gates: %s", body, text)
 		}
 		conf, _, err := w.client.Scheduler().Get(t.Context(), nil)
 		w.check(err)
@@ -242,7 +242,7 @@ func TestScheduler_FeatureGatesAreMergedByName(t *testing.T) {
 	put(`{"FeatureGates":{"StrictPriorityClasses":null}}`, http.StatusOK, off)
 }
 
-// What a client of ours takes out of the configuration goes back to its default.
+// A field that a client removes from the configuration returns to its default.
 func TestScheduler_NullRestoresDefault(t *testing.T) {
 	w := start(t)
 	ctx := t.Context()
@@ -266,7 +266,7 @@ func TestScheduler_NullRestoresDefault(t *testing.T) {
 	}
 }
 
-// A snapshot that was saved brings everything back that was there then.
+// Restoring a snapshot brings back the state at the time it was saved.
 func TestSnapshot_SavesAndRestores(t *testing.T) {
 	w := start(t)
 	ctx := t.Context()
@@ -279,11 +279,11 @@ func TestSnapshot_SavesAndRestores(t *testing.T) {
 	if before.State != "leader" && before.State != "Leader" || before.LeaderID != "s1" || before.AppliedIndex == 0 || len(before.Servers) != 1 {
 		t.Errorf("raft %+v", before)
 	}
-	if err := w.client.Operator().SnapshotRestore(ctx, strings.NewReader("no snapshot at all")); !client.HasCode(err, client.CodeInvalid) {
-		t.Errorf("what is no snapshot: %v", err)
+	if err := w.client.Operator().SnapshotRestore(ctx, strings.NewReader("not a snapshot")); !client.HasCode(err, client.CodeInvalid) {
+		t.Errorf("an invalid snapshot: %v", err)
 	}
 	w.check(w.client.Operator().SnapshotRestore(ctx, bytes.NewReader(file.Bytes())))
-	w.waitFor("the state is that of the snapshot", func() bool {
+	w.waitFor("the state equals the snapshot", func() bool {
 		_, _, err := w.client.Jobs().Get(ctx, "later", nil)
 		return client.IsNotFound(err)
 	})
@@ -297,7 +297,7 @@ func TestSnapshot_SavesAndRestores(t *testing.T) {
 	}
 }
 
-// failingSnapshotLog breaks off in the middle of a snapshot.
+// failingSnapshotLog fails in the middle of a snapshot.
 type failingSnapshotLog struct{ Replication }
 
 func (failingSnapshotLog) SaveSnapshot(_ context.Context, w io.Writer) error {
@@ -309,7 +309,7 @@ func TestSnapshot_TruncatedIsRejected(t *testing.T) {
 	w := start(t, func(c *Config) { c.Replication = failingSnapshotLog{c.Replication} })
 	var file bytes.Buffer
 	if err := w.client.Operator().SnapshotSave(t.Context(), &file); err == nil {
-		t.Errorf("half a snapshot is taken: %q", file.String())
+		t.Errorf("an incomplete snapshot was accepted: %q", file.String())
 	}
 }
 
@@ -356,19 +356,20 @@ func TestReload_ReturnsChanges(t *testing.T) {
 	}
 }
 
-// follower is a server that does not lead.
+// follower is a server that is not the leader.
 type follower struct{ Replication }
 
 func (follower) IsLeader() bool { return false }
 
-// leaderlessFollower is a server that never heard a leader.
+// leaderlessFollower is a server that never had contact with a leader.
 type leaderlessFollower struct{ follower }
 
 func (leaderlessFollower) Leader() (id, addr string) { return "", "" }
 
 func (leaderlessFollower) Stats() raftnode.Stats { return raftnode.Stats{LastContact: "never"} }
 
-// Who never heard a leader has not for as long as it runs: what it shows may be that old.
+// Without any contact with a leader, the reported age is the time since the start,
+// because the state may be that old.
 func TestLastContact_WithoutLeader(t *testing.T) {
 	now := clock.NewVirtual(time.Unix(1000, 0))
 	w := start(t, func(c *Config) { c.Clock, c.Replication = now, leaderlessFollower{follower{c.Replication}} })
@@ -377,19 +378,19 @@ func TestLastContact_WithoutLeader(t *testing.T) {
 	w.check(err)
 	defer resp.Body.Close()
 	if known, ago := resp.Header.Get(headerLeader), resp.Header.Get(headerContact); known != "false" || ago != "7000" {
-		t.Errorf("a leader is known: %s, heard %s ms ago, want 7000", known, ago)
+		t.Errorf("known leader %s, last contact %s ms, want 7000", known, ago)
 	}
 }
 
-// notLeaderServer is a server that cannot write, as a follower cannot.
+// notLeaderServer is a server whose writes fail, as on a follower.
 type notLeaderServer struct{ Server }
 
 func (notLeaderServer) PauseBroker(context.Context) (uint64, error) {
 	return 0, &apierror.Error{Code: apierror.CodeNotLeader, Message: "s1 leads"}
 }
 
-// What only the leader can answer is passed on to it, once; what any server can
-// answer is not.
+// Requests that only the leader can handle are forwarded once. Others are handled
+// locally.
 func TestFollower_ForwardsToLeader(t *testing.T) {
 	leads := start(t)
 	url := leads.url
@@ -403,17 +404,17 @@ func TestFollower_ForwardsToLeader(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, _, err := leads.client.Jobs().Get(ctx, "web", nil); err != nil {
-		t.Errorf("the leader does not have it: %v", err)
+		t.Errorf("missing on the leader: %v", err)
 	}
 	if _, _, err := w.client.Jobs().Get(ctx, "web", nil); !client.IsNotFound(err) {
-		t.Errorf("a stale read was passed on: %v", err)
+		t.Errorf("a stale read was forwarded: %v", err)
 	}
 	if _, _, err := w.client.Jobs().Get(ctx, "web", &client.QueryOptions{Consistent: true}); err != nil {
-		t.Errorf("a consistent read was not passed on: %v", err)
+		t.Errorf("a consistent read was not forwarded: %v", err)
 	}
 	resp, text := w.send("PUT", "/v1/operator/broker/pause", "", headerForwarded, "s3")
 	if resp.StatusCode != http.StatusServiceUnavailable || !strings.Contains(text, `"no_leader"`) || strings.Contains(text, "not_leader") {
-		t.Errorf("passed on twice: %d %s", resp.StatusCode, text)
+		t.Errorf("forwarded twice: %d %s", resp.StatusCode, text)
 	}
 	resp, _ = w.send("GET", "/v1/jobs?consistent=true", "")
 	for _, once := range []string{headerNoSniff, headerRequestID, headerIndex} {
@@ -423,12 +424,12 @@ func TestFollower_ForwardsToLeader(t *testing.T) {
 	}
 	url = "http://127.0.0.1:1"
 	if _, err := w.client.Jobs().Register(ctx, job("web", 50, 1, 10, 10), nil); !client.HasCode(err, client.CodeNoLeader) {
-		t.Errorf("a leader that is not there: %v", err)
+		t.Errorf("an unreachable leader: %v", err)
 	}
 }
 
-// A leader whose process was stopped keeps the connection and never answers. Once
-// another server leads, whoever waits for it is told.
+// The suspended process of a leader keeps its connections and never responds. Once
+// another server leads, callers that wait for it receive an error.
 func TestFollower_StopsWaitingForDeposedLeader(t *testing.T) {
 	hangs, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -443,7 +444,7 @@ func TestFollower_StopsWaitingForDeposedLeader(t *testing.T) {
 		c.Process.LeaderURL = func() string { return *leader.Load() }
 	})
 	go func() {
-		conn, err := hangs.Accept() // the request is on its way
+		conn, err := hangs.Accept() // the request was forwarded
 		if err == nil {
 			defer func() { _ = conn.Close() }()
 			_, _ = conn.Read(make([]byte, 1))
@@ -465,16 +466,16 @@ func TestNodes_ValidatedBeforeRegistration(t *testing.T) {
 	_, err := w.client.NodeAgent().Register(t.Context(), bad, testNodeSecret)
 	e, ok := errors.AsType[*client.Error](err)
 	if !ok || e.Code != client.CodeInvalid {
-		t.Fatalf("a bad node: %v", err)
+		t.Fatalf("an invalid node: %v", err)
 	}
 	if list, _ := e.Details["Problems"].([]any); len(list) != 4 {
 		t.Errorf("problems %v", e.Details)
 	}
 	w.addNode("n1", 100, 100)
 	for what, err := range map[string]error{
-		"a status that there is not": first(w.client.NodeAgent().Update(t.Context(), "n1", testNodeSecret, []client.AllocUpdate{{AllocID: "a", ClientStatus: "lost"}})),
-		"no eligibility":             registerNodeTwice(w, "PUT", "/v1/node/n1/eligibility", `{"Eligibility":"maybe"}`),
-		"another node":               registerNodeTwice(w, "PUT", "/v1/node/n1/eligibility", `{"NodeID":"n2","Eligibility":"eligible"}`),
+		"unknown status":      first(w.client.NodeAgent().Update(t.Context(), "n1", testNodeSecret, []client.AllocUpdate{{AllocID: "a", ClientStatus: "lost"}})),
+		"invalid eligibility": registerNodeTwice(w, "PUT", "/v1/node/n1/eligibility", `{"Eligibility":"maybe"}`),
+		"another node":        registerNodeTwice(w, "PUT", "/v1/node/n1/eligibility", `{"NodeID":"n2","Eligibility":"eligible"}`),
 	} {
 		if !client.HasCode(err, client.CodeInvalid) {
 			t.Errorf("%s: %v", what, err)
@@ -494,8 +495,9 @@ func registerNodeTwice(w *fixture, method, path, body string) error {
 	return &client.Error{Code: map[bool]string{true: client.CodeInvalid}[resp.StatusCode == http.StatusBadRequest], Message: text}
 }
 
-// What a follower passes on counts against its caller there, not against the
-// follower here; what only says that it was passed on does.
+// Requests that a follower forwards count against the rate of their caller at the
+// follower, and not against the follower here. A forged header does not exempt a
+// client.
 func TestRateLimit_ExemptsForwardedRequests(t *testing.T) {
 	var peers []Member
 	w := start(t, func(c *Config) {
@@ -507,7 +509,7 @@ func TestRateLimit_ExemptsForwardedRequests(t *testing.T) {
 		return resp.StatusCode
 	}
 	if got := []int{ask(), ask()}; !slices.Equal(got, []int{http.StatusOK, http.StatusTooManyRequests}) {
-		t.Errorf("a stranger: %v", got)
+		t.Errorf("a client outside the pool: %v", got)
 	}
 	peers = []Member{{Name: "s2", Address: "127.0.0.1:7946", Status: "alive"}}
 	if got := ask(); got != http.StatusOK {

@@ -10,7 +10,7 @@ import (
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
-// racingServer has something happen just before a watch is set.
+// racingServer runs a callback immediately before a watch is created.
 type racingServer struct {
 	Server
 	first atomic.Pointer[func()]
@@ -23,7 +23,7 @@ func (r *racingServer) Watch(keys ...state.Key) *state.Watch {
 	return r.Server.Watch(keys...)
 }
 
-// What is deleted while a query begins to wait ends the wait.
+// A deletion while a query sets up its watch ends the query.
 func TestBlockingQuery_SeesChangeDuringSetup(t *testing.T) {
 	r := &racingServer{}
 	w := start(t, func(c *Config) { r.Server = c.Server; c.Server = r })
@@ -31,7 +31,7 @@ func TestBlockingQuery_SeesChangeDuringSetup(t *testing.T) {
 	w.check(first(w.client.PriorityClasses().Put(ctx, &client.PriorityClass{Name: "a", Value: 1})))
 	_, meta, err := w.client.PriorityClasses().List(ctx, nil)
 	w.check(err)
-	// From here on the table's last change is known.
+	// From here on the table's last change is tracked.
 	_, meta, err = w.client.PriorityClasses().List(ctx, &client.QueryOptions{Index: meta.LastIndex, Wait: time.Millisecond})
 	w.check(err)
 
@@ -42,6 +42,6 @@ func TestBlockingQuery_SeesChangeDuringSetup(t *testing.T) {
 	list, _, err := w.client.PriorityClasses().List(ctx, &client.QueryOptions{Index: meta.LastIndex, Wait: wait})
 	w.check(err)
 	if len(list) != len(model.SystemClasses()) || time.Since(began) >= wait {
-		t.Errorf("answered with %d classes after %v", len(list), time.Since(began))
+		t.Errorf("got %d classes after %v", len(list), time.Since(began))
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
-// A blocking query is answered by the change that it waits for, and by no other.
+// A blocking query returns on changes of its result only.
 func TestBlockingQuery_WaitsForRelevantChange(t *testing.T) {
 	w := start(t)
 	ctx := t.Context()
@@ -40,14 +40,14 @@ func TestBlockingQuery_WaitsForRelevantChange(t *testing.T) {
 		list, meta, err := w.client.NodeAgent().Allocations(ctx, mine, testNodeSecret, &client.QueryOptions{Index: meta.LastIndex, Wait: time.Minute})
 		got <- answer{list, meta, err}
 	}()
-	// Entries that have nothing to do with the node do not end it.
+	// Entries that do not affect the node do not end the query.
 	for i := range 20 {
 		_, err = w.client.PriorityClasses().Put(ctx, &client.PriorityClass{Name: fmt.Sprintf("c%d", i), Value: i})
 		w.check(err)
 	}
 	select {
 	case a := <-got:
-		t.Fatalf("answered without a change: %d allocations at %d, %v", len(a.list), a.meta.LastIndex, a.err)
+		t.Fatalf("returned without a change: %d allocations at %d, %v", len(a.list), a.meta.LastIndex, a.err)
 	default:
 	}
 	_, err = w.client.Jobs().Stop(ctx, "web", nil)
@@ -55,11 +55,11 @@ func TestBlockingQuery_WaitsForRelevantChange(t *testing.T) {
 	a := <-got
 	w.check(a.err)
 	if a.meta.LastIndex <= meta.LastIndex || len(a.list) != 1 || a.list[0].DesiredStatus != "stop" {
-		t.Errorf("answered with %+v at %d, asked after %d", a.list, a.meta.LastIndex, meta.LastIndex)
+		t.Errorf("got %+v at %d, requested after %d", a.list, a.meta.LastIndex, meta.LastIndex)
 	}
 }
 
-// What changed between two queries is told at once, what was deleted included.
+// Changes between two queries, including deletions, are returned at once.
 func TestBlockingQuery_SeesChangesBetweenQueries(t *testing.T) {
 	w := start(t)
 	ctx := t.Context()
@@ -80,11 +80,11 @@ func TestBlockingQuery_SeesChangesBetweenQueries(t *testing.T) {
 		list, next, err := w.client.PriorityClasses().List(ctx, &client.QueryOptions{Index: meta.LastIndex, Wait: time.Minute})
 		w.check(err)
 		if next.LastIndex <= meta.LastIndex || time.Since(put2) > 30*time.Second {
-			t.Errorf("%d classes at %d, asked after %d", len(list), next.LastIndex, meta.LastIndex)
+			t.Errorf("%d classes at %d, requested after %d", len(list), next.LastIndex, meta.LastIndex)
 		}
 		meta = next
 	}
-	// Nothing changed: the wait ends it, with what there is.
+	// Without changes, the query returns the current state when its wait ends.
 	list, same, err := w.client.PriorityClasses().List(ctx, &client.QueryOptions{Index: meta.LastIndex, Wait: 10 * time.Millisecond})
 	w.check(err)
 	if len(list) != 2+len(model.SystemClasses()) || same.LastIndex < meta.LastIndex {
@@ -92,7 +92,7 @@ func TestBlockingQuery_SeesChangesBetweenQueries(t *testing.T) {
 	}
 }
 
-// A caller that goes away, or a server that stops, ends a blocking query.
+// A blocking query ends if its caller disconnects or the server stops.
 func TestBlockingQuery_EndsWithCallerOrServer(t *testing.T) {
 	w := start(t)
 	_, meta, err := w.client.Jobs().List(t.Context(), nil)
@@ -107,13 +107,14 @@ func TestBlockingQuery_EndsWithCallerOrServer(t *testing.T) {
 	go ask(t.Context())
 	cancel()
 	if err := <-ended; err == nil {
-		t.Error("a query that was given up has an answer")
+		t.Error("a canceled query returned a result")
 	}
 	w.api.EndStreams()
 	w.check(<-ended)
 }
 
-// Pages are whole, in order and without overlap, while things come and go.
+// Pages are complete, ordered and without overlap, even if objects are created and
+// deleted concurrently.
 func TestPagination_ListsEverythingOnce(t *testing.T) {
 	w := start(t)
 	ctx := t.Context()
@@ -131,19 +132,19 @@ func TestPagination_ListsEverythingOnce(t *testing.T) {
 				seen = append(seen, j.ID)
 			}
 			if len(list) > size {
-				t.Errorf("a page of %d has %d", size, len(list))
+				t.Errorf("a page of size %d has %d entries", size, len(list))
 			}
 			return meta, err
 		}))
 		if !slices.Equal(seen, ids) {
-			t.Errorf("pages of %d list %v, want %v", size, seen, ids)
+			t.Errorf("pages of size %d list %v, want %v", size, seen, ids)
 		}
 	}
 	list, _, err := w.client.Jobs().List(ctx, &client.QueryOptions{Prefix: "web"})
 	w.check(err)
 	for _, j := range list {
 		if !strings.HasPrefix(j.ID, "web") {
-			t.Errorf("prefix web lists %s", j.ID)
+			t.Errorf("the prefix web matched %s", j.ID)
 		}
 	}
 	for _, id := range ids {
@@ -173,7 +174,7 @@ func TestPagination_AllocationsOrderedByJob(t *testing.T) {
 	if !slices.IsSorted(jobs) || len(slices.Compact(ids)) != 9 {
 		t.Errorf("%d allocations of %v", len(ids), jobs)
 	}
-	// An id may be shortened while it is unique.
+	// The ID may be any unique prefix.
 	all, _, err := w.client.Allocations().List(ctx, nil)
 	w.check(err)
 	a, _, err := w.client.Allocations().Get(ctx, all[0].ID[:12], nil)
@@ -182,11 +183,11 @@ func TestPagination_AllocationsOrderedByJob(t *testing.T) {
 		t.Errorf("%s for %s", a.ID, all[0].ID)
 	}
 	if _, _, err := w.client.Allocations().Get(ctx, "zz", nil); !client.IsNotFound(err) {
-		t.Errorf("an allocation that there is not: %v", err)
+		t.Errorf("a missing allocation: %v", err)
 	}
 }
 
-// The same key does the same thing once, however often a client must ask.
+// Requests with the same key are applied once, however often they are retried.
 func TestIdempotencyKey_AppliesRequestOnce(t *testing.T) {
 	w := start(t)
 	ctx := t.Context()
@@ -199,14 +200,14 @@ func TestIdempotencyKey_AppliesRequestOnce(t *testing.T) {
 		t.Errorf("again %+v, first %+v", again, r)
 	}
 	if _, err := w.client.Jobs().Register(ctx, job("other", 50, 1, 10, 10), o); !client.IsConflict(err) {
-		t.Errorf("another job under the same key: %v", err)
+		t.Errorf("another job with the same key: %v", err)
 	}
 	if resp, text := w.send("POST", "/v1/jobs", `{"Job":{"ID":"x"}}`, headerIdempotency, strings.Repeat("k", 200)); resp.StatusCode != http.StatusBadRequest {
 		t.Errorf("a long key: %d %s", resp.StatusCode, text)
 	}
 	check := uint64(0)
 	if _, err := w.client.Jobs().Register(ctx, job("web", 50, 1, 10, 10), &client.RegisterOptions{Check: &check}); !client.IsConflict(err) {
-		t.Errorf("a job that must not exist: %v", err)
+		t.Errorf("a job that must not exist yet: %v", err)
 	}
 	check = r.JobModifyIndex
 	if _, err := w.client.Jobs().Register(ctx, job("web", 60, 1, 10, 10), &client.RegisterOptions{Check: &check}); err != nil {
@@ -214,8 +215,8 @@ func TestIdempotencyKey_AppliesRequestOnce(t *testing.T) {
 	}
 }
 
-// A plan tells whom it would evict, and its token does exactly that, or says
-// that it no longer holds.
+// A plan returns its evictions. Its token applies exactly those, or fails if the plan
+// is outdated.
 func TestPlanToken_AppliesThePlan(t *testing.T) {
 	w := start(t)
 	ctx := t.Context()
@@ -241,11 +242,12 @@ func TestPlanToken_AppliesThePlan(t *testing.T) {
 		t.Errorf("the same plan again: %v", err)
 	}
 	if _, err := w.client.Jobs().Run(ctx, high, "no token", nil); err == nil {
-		t.Error("what is no token is run")
+		t.Error("an invalid token was accepted")
 	}
 }
 
-// An empty token is a mistake: who names a plan is not given whatever scheduling comes to.
+// An empty token is an error: a request with a plan must not be registered without
+// it.
 func TestPlanToken_EmptyIsRejected(t *testing.T) {
 	w := start(t)
 	const body = `{"Job": {"ID": "j", "TaskGroups": [{"Name": "g", "Tasks": [{"Name": "main", "Driver": "sim"}]}]}%s}`
@@ -263,7 +265,7 @@ func TestPlanToken_EmptyIsRejected(t *testing.T) {
 		t.Errorf("%d: %s", code, text)
 	}
 	if w.server.Snapshot().Job(model.JobKey{Namespace: "default", ID: "j"}) != nil {
-		t.Error("it is registered")
+		t.Error("the job was registered")
 	}
 	for _, none := range []string{"", `, "PlanToken": null`} {
 		if code, text := post(none); code != http.StatusOK {
@@ -272,7 +274,7 @@ func TestPlanToken_EmptyIsRejected(t *testing.T) {
 	}
 }
 
-// An evaluation that places nothing says why.
+// An evaluation that places nothing reports the reasons.
 func TestEvaluation_ExplainsFailedPlacements(t *testing.T) {
 	w := start(t)
 	w.addNode("n1", 100, 100)
@@ -284,7 +286,7 @@ func TestEvaluation_ExplainsFailedPlacements(t *testing.T) {
 		t.Fatalf("evaluation %+v, %+v", e, m)
 	}
 	if len(e.RelatedEvals) == 0 {
-		t.Error("the blocked evaluation is not named")
+		t.Error("the blocked evaluation is missing")
 	}
 	j, _, err := w.client.Jobs().Get(t.Context(), "big", nil)
 	w.check(err)
@@ -310,7 +312,7 @@ func TestConsistentReads_ExcludeStale(t *testing.T) {
 	}
 }
 
-// What a job says that changes nothing is said, and what it tolerates is kept.
+// Fields of a job without effect cause a warning, and tolerations are stored.
 func TestJobs_KeepTolerations(t *testing.T) {
 	w := start(t)
 	ctx := t.Context()
@@ -334,8 +336,8 @@ func TestJobs_KeepTolerations(t *testing.T) {
 	}
 }
 
-// What waits is what the newest evaluation of a job found no place for: those before
-// it stay blocked for a while.
+// The queued count comes from the newest evaluation of a job. Earlier ones may stay
+// blocked for a while.
 func TestJobs_CountQueuedOnce(t *testing.T) {
 	w := start(t)
 	j := job("web", 50, 1, 100, 100)
@@ -344,12 +346,12 @@ func TestJobs_CountQueuedOnce(t *testing.T) {
 		summary, _, err := w.client.Jobs().Summary(t.Context(), "web", nil)
 		w.check(err)
 		if got := summary.Summary["app"].Queued; got != 1 {
-			t.Errorf("registered %d times: %d instances wait, want 1", i+1, got)
+			t.Errorf("registered %d times: %d queued, want 1", i+1, got)
 		}
 		list, _, err := w.client.Jobs().List(t.Context(), nil)
 		w.check(err)
 		if got := list[0].JobSummary.Summary["app"].Queued; got != 1 {
-			t.Errorf("registered %d times: %d instances wait by the list, want 1", i+1, got)
+			t.Errorf("registered %d times: %d queued in the list, want 1", i+1, got)
 		}
 	}
 }

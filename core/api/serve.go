@@ -44,7 +44,7 @@ type call struct {
 	token *model.Token // token of the caller; nil: unauthenticated
 }
 
-// serve returns the HTTP handler of a route. Whatever happens, it sends one response,
+// serve returns the HTTP handler of a route. In every case it sends one response,
 // logs one line and records one duration.
 func (a *API) serve(rt *route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

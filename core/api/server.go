@@ -144,7 +144,7 @@ type Replication interface {
 	RestoreSnapshot(ctx context.Context, r io.Reader) error
 }
 
-// Process holds what the API needs from the process that serves it. Each field may
+// Process holds the hooks of the process that serves the API. Each field may
 // be nil.
 type Process struct {
 	Name    string                                                  // set by operators; "": none

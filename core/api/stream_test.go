@@ -17,7 +17,7 @@ import (
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
-// bufferedServer is a server whose events are the test's.
+// bufferedServer is a server with the events of the test.
 type bufferedServer struct {
 	Server
 	buffer *events.Buffer
@@ -31,7 +31,7 @@ func (b bufferedServer) Events(_ context.Context, from uint64, topics []string) 
 	return b.buffer.Subscribe(from, f), nil
 }
 
-// startStreaming is a world with events of its own.
+// startStreaming starts a fixture with its own event buffer.
 func startStreaming(t *testing.T, capacity int) (*fixture, *events.Buffer) {
 	buffer := events.NewBuffer(capacity)
 	w := start(t, func(c *Config) { c.Server, c.Limits.Beat = bufferedServer{c.Server, buffer}, 10*time.Millisecond })
@@ -42,7 +42,7 @@ func event(index uint64, namespace, key string) events.Event {
 	return events.Event{Index: index, Time: int64(index), Topic: events.Job, Type: "JobRegistered", Namespace: namespace, Key: key, Payload: events.JobPayload{JobID: key}}
 }
 
-// readStream reads keys, and what was lost, until there are so many.
+// readStream returns the keys and gaps of a stream, up to a number of them.
 func (w *fixture) readStream(o *client.StreamOptions, want int) []string {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.t.Context(), 20*time.Second)
@@ -66,7 +66,8 @@ func (w *fixture) readStream(o *client.StreamOptions, want int) []string {
 	return seen
 }
 
-// Who was away is told what it missed, and that something is gone for good.
+// A client that reconnects receives the events that it missed, and a notice if some
+// are no longer stored.
 func TestStream_ResumesAndReportsLostEvents(t *testing.T) {
 	w, buffer := startStreaming(t, 4)
 	for i := range uint64(10) {
@@ -80,12 +81,12 @@ func TestStream_ResumesAndReportsLostEvents(t *testing.T) {
 	}
 }
 
-// A reader that broke off in the middle of an index goes on there: nothing is
-// said twice, nothing is left out.
+// A client that disconnected within an index resumes there, without duplicates or
+// gaps.
 func TestStream_ResumesWithinAnIndex(t *testing.T) {
 	w, buffer := startStreaming(t, 4096)
 	var batch []events.Event
-	for i := range 1000 { // more than is read at once
+	for i := range 1000 { // more than one read returns
 		batch = append(batch, event(7, []string{"default", "other"}[i%2], fmt.Sprint(i)))
 	}
 	buffer.Publish(batch...)
@@ -107,7 +108,7 @@ func TestStream_ResumesWithinAnIndex(t *testing.T) {
 	}
 }
 
-// readMessage reads one message of a stream and breaks it off.
+// readMessage reads one message of a stream and disconnects.
 func (w *fixture) readMessage(last string) (id string, keys []string) {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.t.Context(), 20*time.Second)
@@ -128,7 +129,7 @@ func (w *fixture) readMessage(last string) (id string, keys []string) {
 		if text, ok := strings.CutPrefix(lines.Text(), "data: "); ok {
 			var e client.Events
 			w.check(json.Unmarshal([]byte(text), &e))
-			if e.Newest > 0 { // the state is behind the test's events
+			if e.Newest > 0 { // the state is behind the events of the test
 				continue
 			}
 			for _, one := range e.Events {
@@ -137,11 +138,11 @@ func (w *fixture) readMessage(last string) (id string, keys []string) {
 			return id, keys
 		}
 	}
-	w.t.Fatalf("no message after %s: %v", last, lines.Err())
+	w.t.Fatalf("missing message after %s: %v", last, lines.Err())
 	return "", nil
 }
 
-// A reader gets the namespace, topics and keys that it asks for.
+// A client receives only the namespace, topics and keys that it requested.
 func TestStream_Filters(t *testing.T) {
 	w, buffer := startStreaming(t, 64)
 	buffer.Publish(
@@ -160,7 +161,7 @@ func TestStream_Filters(t *testing.T) {
 		{client.StreamOptions{Topics: []string{"Node:*", "Deployment", "Operator:end"}}, []string{"n1", "end"}},
 		{client.StreamOptions{Topics: []string{"*:a", "*:end"}}, []string{"a", "end"}},
 	} {
-		// From the beginning: index 1 by the parameter, since the option is what was seen.
+		// From the start: the parameter is 1, because the option is the last index that was seen.
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		var seen []string
 		params := "?index=1&namespace=" + c.options.Namespace
@@ -197,7 +198,7 @@ func TestStream_Filters(t *testing.T) {
 	}
 }
 
-// A silent stream shows that it lives, and ends when the server does.
+// An idle stream sends keep-alives, and ends when the server stops.
 func TestStream_LastsUntilServerStops(t *testing.T) {
 	w, _ := startStreaming(t, 4)
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, w.url+"/v1/event/stream", nil)
@@ -216,12 +217,12 @@ func TestStream_LastsUntilServerStops(t *testing.T) {
 	}
 	w.api.EndStreams()
 	if _, err := io.Copy(io.Discard, lines); err != nil {
-		t.Errorf("the stream does not end in order: %v", err)
+		t.Errorf("the stream did not end cleanly: %v", err)
 	}
 }
 
-// Who asks for what is far ahead hears that it is, in every form, and what comes
-// nevertheless.
+// A client that requests an index ahead of the state is notified, in every form, and
+// still receives events.
 func TestStream_ReportsStartAheadOfState(t *testing.T) {
 	w, buffer := startStreaming(t, 16)
 	newest := w.server.Snapshot().Index()
@@ -235,7 +236,7 @@ func TestStream_ReportsStartAheadOfState(t *testing.T) {
 		return nil
 	})
 	if !errors.Is(err, io.EOF) || !slices.Equal(said, []uint64{newest}) {
-		t.Errorf("it says %v, %v; the newest index is %d", said, err, newest)
+		t.Errorf("reported %v, %v; the newest index is %d", said, err, newest)
 	}
 	for index, want := range map[uint64]string{newest + 1: "{}", newest + 2: fmt.Sprintf(`{"Newest":%d}`, newest)} {
 		resp, err := http.Get(fmt.Sprintf("%s/v1/event/stream?index=%d", w.url, index))
@@ -244,7 +245,7 @@ func TestStream_ReportsStartAheadOfState(t *testing.T) {
 		}
 		line, err := bufio.NewReader(resp.Body).ReadString('\n')
 		if _ = resp.Body.Close(); err != nil || strings.TrimSpace(line) != want {
-			t.Errorf("from %d it begins with %q, %v; want %s", index, line, err, want)
+			t.Errorf("from %d: first line %q, %v; want %s", index, line, err, want)
 		}
 	}
 }

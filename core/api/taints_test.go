@@ -9,8 +9,8 @@ import (
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
-// What operators set outlives a registration, what the node declares follows it,
-// and work goes where it is tolerated.
+// Taints of operators survive a registration, taints of the node's configuration
+// follow it, and only allocations with a toleration are placed.
 func TestTaints_OperatorTaintsSurviveRegistration(t *testing.T) {
 	w := start(t)
 	ctx := t.Context()
@@ -19,7 +19,7 @@ func TestTaints_OperatorTaintsSurviveRegistration(t *testing.T) {
 	n.Taints = []client.Taint{{Key: "gpu", Value: "true", Effect: "PreferNoSchedule"}}
 	_, err := agent.Register(ctx, n, testNodeSecret)
 	w.check(err)
-	w.waitFor("the cluster is at a version that knows of it", func() bool {
+	w.waitFor("the cluster version supports taints", func() bool {
 		_, err = nodes.Taint(ctx, "n1", nil, []client.Taint{{Key: "spot", Effect: "NoSchedule"}})
 		return !client.IsConflict(err)
 	})
@@ -48,29 +48,29 @@ func TestTaints_OperatorTaintsSurviveRegistration(t *testing.T) {
 	}
 	refused := w.register(job("web", 50, 1, 10, 10))
 	if e := w.awaitEval(refused.EvalID); len(e.FailedTGAllocs) != 1 {
-		t.Error("work went to a node whose taint it does not tolerate")
+		t.Error("an allocation was placed without a toleration for the taint")
 	}
 	tolerant := job("tolerant", 50, 1, 10, 10)
 	tolerant.TaskGroups[0].Tolerations = []*client.Toleration{{Key: "spot", Operator: "Exists"}}
 	if e := w.awaitEval(w.register(tolerant).EvalID); len(e.FailedTGAllocs) != 0 {
-		t.Errorf("what tolerates the taint found no place: %+v", e.FailedTGAllocs)
+		t.Errorf("not placed despite a toleration: %+v", e.FailedTGAllocs)
 	}
 
 	n.Taints = []client.Taint{{Key: "old", Effect: "PreferNoSchedule"}}
 	_, err = agent.Register(ctx, n, testNodeSecret)
 	w.check(err)
 	if got := shown(); got != "old:PreferNoSchedule spot:NoSchedule!" {
-		t.Errorf("registered anew: %s", got)
+		t.Errorf("after registration: %s", got)
 	}
 	if _, err := nodes.Taint(ctx, "n1", []client.Taint{{Key: "old"}}, nil); !client.HasCode(err, client.CodeInvalid) {
-		t.Errorf("what the node declares is taken away: %v", err)
+		t.Errorf("removing a taint of the node's configuration: %v", err)
 	}
 	_, err = nodes.Taint(ctx, "n1", []client.Taint{{Key: "spot"}}, nil)
 	w.check(err)
 	if got := shown(); got != "old:PreferNoSchedule" {
-		t.Errorf("taken away: %s", got)
+		t.Errorf("after removal: %s", got)
 	}
-	w.waitFor("what waited for the node has its place", func() bool {
+	w.waitFor("the blocked job is placed", func() bool {
 		list, _, err := w.client.Jobs().Allocations(ctx, "web", nil)
 		w.check(err)
 		return len(list) == 1
@@ -98,6 +98,6 @@ func TestTaints_RejectInvalid(t *testing.T) {
 	bad := nodeSpec("n2", 10, 10)
 	bad.Taints = []client.Taint{{Key: "a", Effect: "x"}}
 	if _, err := w.client.NodeAgent().Register(t.Context(), bad, testNodeSecret); !client.HasCode(err, client.CodeInvalid) {
-		t.Errorf("a node that declares nonsense: %v", err)
+		t.Errorf("a node with an invalid taint: %v", err)
 	}
 }

@@ -97,7 +97,7 @@ func listTokens(a *API, c *call) (any, error) {
 
 func ownToken(a *API, c *call) (any, error) {
 	if c.token == nil {
-		return nil, rest.NotFound("security is disabled: there is no token")
+		return nil, rest.NotFound("security is disabled: tokens are not used")
 	}
 	c.setStateHeaders(a.cfg.Server.Snapshot())
 	return view.Token(c.token), nil

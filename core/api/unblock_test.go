@@ -11,10 +11,10 @@ import (
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
-// awaitPlacement waits until a job has an allocation that is wanted, on a node.
+// awaitPlacement waits until a job has a live allocation on a node.
 func (w *fixture) awaitPlacement(job, node string) {
 	w.t.Helper()
-	w.waitFor("job "+job+" has a place on "+node, func() bool {
+	w.waitFor("job "+job+" is placed on "+node, func() bool {
 		list, _, err := w.client.Jobs().Allocations(w.t.Context(), job, nil)
 		w.check(err)
 		for _, a := range list {
@@ -26,32 +26,32 @@ func (w *fixture) awaitPlacement(job, node string) {
 	})
 }
 
-// taint changes the taints of a node, once the cluster knows of them.
+// taint changes the taints of a node, once the cluster version supports taints.
 func (w *fixture) taint(node string, untaint, taint []client.Taint) {
 	w.t.Helper()
 	var err error
-	w.waitFor("the cluster is at a version that knows of taints", func() bool {
+	w.waitFor("the cluster version supports taints", func() bool {
 		_, err = w.client.Nodes().Taint(w.t.Context(), node, untaint, taint)
 		return !client.IsConflict(err)
 	})
 	w.check(err)
 }
 
-// Who waits for want of a node without a taint is placed when that is taken away.
+// A job that is blocked by a taint is placed when the taint is removed.
 func TestUnblock_OnTaintRemoval(t *testing.T) {
 	w := start(t)
 	w.addNode("n1", 100, 1000)
 	spot := []client.Taint{{Key: "spot", Effect: "NoSchedule"}}
 	w.taint("n1", nil, spot)
 	if e := w.awaitEval(w.register(job("web", 50, 1, 10, 10)).EvalID); len(e.FailedTGAllocs) != 1 {
-		t.Fatal("work went to a node whose taint it does not tolerate")
+		t.Fatal("an allocation was placed without a toleration for the taint")
 	}
 	w.taint("n1", spot, nil)
 	w.awaitPlacement("web", "n1")
 }
 
-// Who waits because a strict budget keeps the victims is placed when the budget lets
-// them go.
+// A job that is blocked by a strict budget is placed when the budget allows the
+// evictions.
 func TestUnblock_OnBudgetChange(t *testing.T) {
 	w := start(t)
 	ctx := t.Context()
@@ -65,7 +65,7 @@ func TestUnblock_OnBudgetChange(t *testing.T) {
 	_, err := w.client.Budgets().Put(ctx, budget, nil)
 	w.check(err)
 	if e := w.awaitEval(w.register(job("high", 80, 1, 100, 10)).EvalID); len(e.FailedTGAllocs) == 0 {
-		t.Fatal("the budget was overrun")
+		t.Fatal("the budget was exceeded")
 	}
 	budget.MinAvailable = "0"
 	_, err = w.client.Budgets().Put(ctx, budget, nil)
@@ -73,7 +73,7 @@ func TestUnblock_OnBudgetChange(t *testing.T) {
 	w.awaitPlacement("high", "n1")
 }
 
-// A taint of effect NoExecute has what runs on a node replaced on another.
+// A NoExecute taint moves the allocations of a node to another one.
 func TestUnblock_OnNoExecuteTaint(t *testing.T) {
 	w := start(t)
 	w.addNode("n1", 100, 1000)
@@ -85,7 +85,7 @@ func TestUnblock_OnNoExecuteTaint(t *testing.T) {
 	w.awaitPlacement("web", "n2")
 }
 
-// statusOf is the status of a job's first allocation.
+// statusOf returns the status of a job's first allocation.
 func statusOf(list []*client.AllocationStub, job string) string {
 	for _, a := range list {
 		if a.JobID == job {
@@ -95,8 +95,8 @@ func statusOf(list []*client.AllocationStub, job string) string {
 	return "none"
 }
 
-// That nobody knows any more what an instance does is told of its node and written
-// there: who waits for news of the instance hears of it all the same.
+// The unknown status of an allocation is stored at its node. Blocking queries for the
+// allocation must return nevertheless.
 func TestBlockingQuery_WakesWhenNodeGoesDown(t *testing.T) {
 	w := start(t)
 	w.addNode("n1", 100, 1000)
@@ -146,7 +146,7 @@ func TestBlockingQuery_WakesWhenNodeGoesDown(t *testing.T) {
 				t.Errorf("%s: %s", what, got)
 			}
 		case <-time.After(20 * time.Second):
-			t.Errorf("%s: no answer", what)
+			t.Errorf("%s: no response", what)
 		}
 	}
 }
