@@ -187,7 +187,7 @@ func TestDev_RunsEvictsAndCleansUp(t *testing.T) {
 	dir := s.dataDir
 	s.register(shell("low", 20, 900, `trap "" TERM; echo low is up; while :; do sleep 0.1; done`))
 	victim := s.await("low", "running")
-	eventually(t, "its output is served", func() bool {
+	eventually(t, "the task's output is served", func() bool {
 		code, text := s.get(s.URL() + "/v1/allocation/" + victim.ID[:8] + "/logs?stream=stdout")
 		return code == http.StatusOK && text == "low is up\n"
 	})
@@ -196,7 +196,7 @@ func TestDev_RunsEvictsAndCleansUp(t *testing.T) {
 	s.await("low", "complete")
 	victimNow, _, err := s.c.Allocations().Get(t.Context(), victim.ID, nil)
 	if err != nil || victimNow.DesiredStatus != "evict" {
-		t.Errorf("the victim is %+v, %v", victimNow, err)
+		t.Errorf("victim is %+v, %v", victimNow, err)
 	}
 	code, metrics := s.get("http://" + s.MetricsAddress() + "/metrics")
 	for _, name := range []string{`cede_build_info{`, `cede_node_allocs{status="running"} 1`, "cede_config_last_reload_successful 1", "cede_raft_is_leader 1", `cede_storage_size_bytes{part="log"}`} {
@@ -206,7 +206,7 @@ func TestDev_RunsEvictsAndCleansUp(t *testing.T) {
 	}
 	s.end()
 	if _, err := os.Stat(dir); !os.IsNotExist(err) {
-		t.Errorf("the data directory is still there: %v", err)
+		t.Errorf("the data directory still exists: %v", err)
 	}
 	if left := processesOf(dir); len(left) > 0 {
 		t.Errorf("orphans: %v", left)
@@ -272,7 +272,7 @@ func TestDurable_AllocationsAndStateSurviveRestart(t *testing.T) {
 
 	s = start(t, c)
 	if s.NodeID() != node {
-		t.Error("it is another node")
+		t.Error("the node has another ID")
 	}
 	s.register(job("other", 50, 3, 10, "sim", nil))
 	s.await("other", "running")
@@ -299,18 +299,18 @@ func TestReload_AppliesReloadableKeysAndReportsOthers(t *testing.T) {
 		t.Errorf("changed %+v, %v", changed, err)
 	}
 	if s.level.Level().String() != "DEBUG" {
-		t.Errorf("the level is %s", s.level.Level())
+		t.Errorf("log level is %s", s.level.Level())
 	}
 	rewrite(t, file, dataDir, "name: other\nlog: {level: error}\n")
 	if _, err := s.c.Operator().Reload(t.Context()); err == nil || !strings.Contains(err.Error(), "name cannot change while the process runs") {
-		t.Errorf("a change that cannot be: %v", err)
+		t.Errorf("change of a key that requires a restart: %v", err)
 	}
 	if s.level.Level().String() != "DEBUG" {
-		t.Errorf("a reload that was refused left the level %s", s.level.Level())
+		t.Errorf("log level after a rejected reload is %s", s.level.Level())
 	}
 	rewrite(t, file, dataDir, "log: {levels: error}\n")
 	if _, err := s.Reload(t.Context()); err == nil || !strings.Contains(err.Error(), "did you mean log.level?") {
-		t.Errorf("a file that is wrong: %v", err)
+		t.Errorf("reload of an invalid file: %v", err)
 	}
 	if _, metrics := s.get("http://" + s.MetricsAddress() + "/metrics"); !strings.Contains(metrics, "cede_config_last_reload_successful 0") {
 		t.Error("the gauge does not report the failed reload")
@@ -341,7 +341,7 @@ func TestACL_FirstTokenAndNode(t *testing.T) {
 	path := filepath.Join(dataDir, "bootstrap.token")
 	info, err := os.Stat(path)
 	if err != nil || info.Mode().Perm() != 0o600 {
-		t.Fatalf("the first token's file: %v, %v", info, err)
+		t.Fatalf("file of the first token: %v, %v", info, err)
 	}
 	b, err := os.ReadFile(path)
 	if err != nil {
@@ -349,7 +349,7 @@ func TestACL_FirstTokenAndNode(t *testing.T) {
 	}
 	secret := strings.TrimSpace(string(b))
 	if strings.Contains(s.log.String(), secret) {
-		t.Error("the secret is in the log")
+		t.Error("the log contains the secret")
 	}
 	if s.c, err = client.New(client.Config{Address: s.URL(), Token: secret}); err != nil {
 		t.Fatal(err)
@@ -377,7 +377,7 @@ func TestACL_FirstTokenAndNode(t *testing.T) {
 	s.end()
 	s = start(t, c) // a second run creates no second token
 	if after, _ := os.ReadFile(path); !bytes.Equal(b, after) {
-		t.Error("the first token's file was written again")
+		t.Error("the file of the first token was written again")
 	}
 }
 
@@ -393,7 +393,7 @@ func TestLogs_NodeUnreachable(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.register(job("web", 50, 1, 10, "sim", nil))
-	eventually(t, "it is placed", func() bool { return len(s.allocs("web")) == 1 })
+	eventually(t, "the job is placed", func() bool { return len(s.allocs("web")) == 1 })
 	id := s.allocs("web")[0].ID
 	if code, text := s.get(s.URL() + "/v1/allocation/" + id + "/logs"); code != http.StatusNotFound || !strings.Contains(text, "a server responded") {
 		t.Errorf("%d %s", code, text)
@@ -425,6 +425,6 @@ func (s *started) metric(name string) float64 {
 			return v
 		}
 	}
-	s.t.Fatalf("%s is not measured", name)
+	s.t.Fatalf("%s is not registered", name)
 	return 0
 }

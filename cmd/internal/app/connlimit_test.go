@@ -70,11 +70,11 @@ func TestPerAddress_LimitsConnections(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := counted.GetCounter().GetValue(); len(taken) != 12 || n != 3 {
-		t.Errorf("%d were taken and %v refused", len(taken), n)
+		t.Errorf("%d accepted, %v refused", len(taken), n)
 	}
 	for _, i := range []int{2, 3, 7} {
 		if _, err := others[i].Read(make([]byte, 1)); err == nil {
-			t.Errorf("number %d was not sent away", i)
+			t.Errorf("connection %d was not refused", i)
 		}
 	}
 	for _, conn := range taken {
@@ -82,7 +82,7 @@ func TestPerAddress_LimitsConnections(t *testing.T) {
 		_ = conn.Close() // a second Close has no effect
 	}
 	if len(l.open) != 0 {
-		t.Errorf("%v are counted after all have gone", l.open)
+		t.Errorf("%v are counted after all connections are closed", l.open)
 	}
 	again := &callers{queue: make(chan net.Conn, 1)}
 	l.Listener = again
@@ -121,7 +121,7 @@ func TestPerAddress_ConcurrentConnections(t *testing.T) {
 	_ = in.Close()
 	all.Wait()
 	if len(l.open) != 0 {
-		t.Errorf("%v are counted after all have gone", l.open)
+		t.Errorf("%v are counted after all connections are closed", l.open)
 	}
 }
 

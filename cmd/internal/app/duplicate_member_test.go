@@ -28,14 +28,14 @@ func TestPool_CopyOfDataDirectoryStops(t *testing.T) {
 	select {
 	case err := <-second.Failed():
 		if !strings.Contains(err.Error(), "the data directory was copied") || !strings.Contains(err.Error(), b.server.pool.rpc.Addr()) {
-			t.Errorf("it ends with %v", err)
+			t.Errorf("the copy ends with %v", err)
 		}
 	case <-time.After(patience):
-		t.Fatal("the copy runs on")
+		t.Fatal("the copy continues to run")
 	}
 	select {
 	case err := <-b.Failed():
-		t.Errorf("the first one ends: %v", err)
+		t.Errorf("the first server ends with %v", err)
 	default:
 	}
 	eventually(t, "both servers list each other as before", func() bool { return alive(a) == 2 && alive(b) == 2 })
@@ -57,22 +57,22 @@ func TestPool_RemovesFailedMemberOutsideRaft(t *testing.T) {
 	eventually(t, "the first one leads", leads(a))
 	b, _ := pooled(t, map[string]string{"server.join": at})
 	eventually(t, "both vote", func() bool { return voters(a) == 2 && voters(b) == 2 })
-	stranger, _ := pooled(t, map[string]string{"server.bootstrap_expect": "3", "server.join": at})
-	eventually(t, "all are in Raft or on their way", func() bool { return alive(a) == 3 && len(a.server.log.Stats().Servers) == 3 })
-	id := stranger.server.id
-	stranger.end()
+	other, _ := pooled(t, map[string]string{"server.bootstrap_expect": "3", "server.join": at})
+	eventually(t, "all servers are in Raft", func() bool { return alive(a) == 3 && len(a.server.log.Stats().Servers) == 3 })
+	id := other.server.id
+	other.end()
 	eventually(t, "one failed", func() bool { m, _ := a.server.pool.member(id); return m.Status == gossip.Failed })
 	a.server.pool.forgetFailedOnce(time.Now().Add(2 * forgetAfter))
 	if _, there := a.server.pool.member(id); !there {
-		t.Error("a server that Raft has is forgotten")
+		t.Error("a server in Raft is removed from the list")
 	}
-	eventually(t, "it is removed", func() bool { return a.server.server.RemovePeer(t.Context(), id) == nil })
+	eventually(t, "the server is removed from Raft", func() bool { return a.server.server.RemovePeer(t.Context(), id) == nil })
 	a.server.pool.forgetFailedOnce(time.Now().Add(forgetAfter / 2))
 	if _, there := a.server.pool.member(id); !there {
-		t.Error("it is forgotten at once")
+		t.Error("the server is removed from the list at once")
 	}
 	a.server.pool.forgetFailedOnce(time.Now().Add(2 * forgetAfter))
 	if _, there := a.server.pool.member(id); there {
-		t.Error("it is not forgotten")
+		t.Error("the server is not removed from the list")
 	}
 }

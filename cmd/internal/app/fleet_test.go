@@ -67,7 +67,7 @@ func TestFleet_RegistersAndRunsOnServer(t *testing.T) {
 	}
 	for end := time.Now().Add(6 * patience); running() < nodes; time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("%d of %d nodes run it: %+v\n%s", running(), nodes, f.Stats(), s.log)
+			t.Fatalf("%d of %d nodes run the job: %+v\n%s", running(), nodes, f.Stats(), s.log)
 		}
 	}
 	t.Logf("all run the job within %v: %+v", time.Since(began), f.Stats())

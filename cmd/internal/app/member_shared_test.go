@@ -80,7 +80,7 @@ func (g *guarded) Run(ctx context.Context, w *member.Work) error {
 		total += g.cpu[id] * int64(status.Held)
 	}
 	if total > g.capacity {
-		g.t.Errorf("the cluster has %d, and runs %d: %+v", g.capacity, total, there)
+		g.t.Errorf("capacity is %d, and requests of running bindings are %d: %+v", g.capacity, total, there)
 	}
 	return err
 }
@@ -167,7 +167,7 @@ func (s *started) status(id string) *client.BindingStatus {
 // waits waits until a binding has been evaluated and is pending for lack of capacity.
 func (s *started) waits(id string) {
 	s.t.Helper()
-	eventually(s.t, id+" was looked at and waits", func() bool {
+	eventually(s.t, id+" is evaluated and pending", func() bool {
 		b := s.status(id)
 		return b.Status == "pending" && b.StatusDescription != ""
 	})
@@ -191,7 +191,7 @@ func TestMember_TwoPoolsDoNotEvictEachOtherInTurn(t *testing.T) {
 	b.waits("equal")
 	a.waits("equal")
 	if now := b.ready("mid", 1).Assignments; len(now) != 1 || now[0].ID != first {
-		t.Errorf("mid was placed as %s, and is there as %+v", first, now)
+		t.Errorf("mid was placed as %s, and now is %+v", first, now)
 	}
 	a.bind("high", 50, 1, "")
 	a.ready("high", 1)
@@ -199,7 +199,7 @@ func TestMember_TwoPoolsDoNotEvictEachOtherInTurn(t *testing.T) {
 	if _, err := a.c.Bindings().Stop(t.Context(), "high", true, nil); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "one of priority 30 has the room", func() bool {
+	eventually(t, "a binding of priority 30 is placed", func() bool {
 		return b.status("mid").Ready+b.status("equal").Ready+a.status("equal").Ready == 1
 	})
 	a.waits("low")
@@ -232,7 +232,7 @@ func TestMember_FailedPoolKeepsBindingsAndLosesClaims(t *testing.T) {
 	c.wires[0].CloseClientConnections()
 	c.restart()
 	b.bind("mine", 30, 1, "")
-	eventually(t, "it is promised the room, which slow has yet to leave", func() bool {
+	eventually(t, "it is assigned the capacity that slow still uses", func() bool {
 		s := b.status("mine")
 		return len(s.Assignments) == 1 && strings.Contains(s.Assignments[0].ClientDescription, "has yet to be left")
 	})
@@ -299,6 +299,6 @@ func TestMember_SharesClusterWithConfiguredPools(t *testing.T) {
 	pools[1].waits("second")
 	cluster, _, err := pools[1].c.Clusters().Get(t.Context(), "shared", nil)
 	if err != nil || len(cluster.Claims) != 1 || cluster.Claims[0].Pool != "p0" {
-		t.Errorf("the other pool sees %+v, %v", cluster, err)
+		t.Errorf("cluster in the other pool is %+v, %v", cluster, err)
 	}
 }

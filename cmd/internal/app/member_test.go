@@ -36,7 +36,7 @@ func (s *started) bind(id string, priority, replicas int, template string) {
 func (s *started) ready(id string, want int) *client.BindingStatus {
 	s.t.Helper()
 	var b *client.BindingStatus
-	eventually(s.t, fmt.Sprintf("%d replicas of %s work", want, id), func() bool {
+	eventually(s.t, fmt.Sprintf("%d replicas of %s are ready", want, id), func() bool {
 		var err error
 		b, _, err = s.c.Bindings().Get(s.t.Context(), id, nil)
 		return err == nil && b.Ready == want && b.Placed == want
@@ -77,13 +77,13 @@ func TestMember_BindingsRunAsJobsAndFreeCapacity(t *testing.T) {
 	global.ready("low", 2)
 	before := eu.inside("low")
 	if len(before) != 2 {
-		t.Fatalf("low runs as %v", before)
+		t.Fatalf("allocations of low: %v", before)
 	}
 
 	agent.end()
 	memberOf(t, "eu", dir, global, eu)
 	global.bind("more", 20, 1, "") // pending, until the new agent's status is accepted
-	eventually(t, "the other waits", func() bool {
+	eventually(t, "the other binding is pending", func() bool {
 		b, _, err := global.c.Bindings().Get(t.Context(), "more", nil)
 		return err == nil && b.Status == "pending" && len(b.Unbound) == 1
 	})
@@ -91,20 +91,20 @@ func TestMember_BindingsRunAsJobsAndFreeCapacity(t *testing.T) {
 		t.Fatal(err)
 	}
 	if after := eu.inside("low"); fmt.Sprint(after) != fmt.Sprint(before) {
-		t.Errorf("with another agent %v run in place of %v", after, before)
+		t.Errorf("after a restart of the agent %v run, want %v", after, before)
 	}
 
 	global.bind("high", 60, 2, `{"type": "service", "groups": [{"name": "app", "tasks": [{"name": "main", "driver": "sim"}]}]}`)
 	high := global.ready("high", 2)
 	if left := eu.inside("low"); len(left) != 0 {
-		t.Errorf("high runs, and so does %v", left)
+		t.Errorf("high runs, and %v still run", left)
 	}
 	if len(high.Evictions) != 1 || high.Evictions[0].BindingID != "low" || high.Evictions[0].Replicas != 2 {
-		t.Errorf("high displaced %+v", high.Evictions)
+		t.Errorf("evictions of high: %+v", high.Evictions)
 	}
 	low, _, err := global.c.Bindings().Get(t.Context(), "low", nil)
 	if err != nil || low.Status != "pending" || len(low.Evictions) != 1 {
-		t.Errorf("low is %+v, %v", low, err)
+		t.Errorf("status of low: %+v, %v", low, err)
 	}
 
 	if _, err := global.c.Bindings().Stop(t.Context(), "high", true, nil); err != nil {
@@ -112,7 +112,7 @@ func TestMember_BindingsRunAsJobsAndFreeCapacity(t *testing.T) {
 	}
 	global.ready("low", 2)
 	if left := eu.inside("high"); len(left) != 0 {
-		t.Errorf("high was stopped, and %v runs", left)
+		t.Errorf("high was stopped, and %v still run", left)
 	}
 }
 

@@ -53,7 +53,7 @@ func TestMetricsListener_RequiresTokenOffLoopback(t *testing.T) {
 	file, _ := durable(t, fmt.Sprintf("tls: {cert: %s, key: %s, ca: %s}\ntelemetry: {token: \"file:%s\"}\n", path("cert.pem"), path("key.pem"), path("ca.pem"), tokenFile))
 	c := load(t, config.Sources{Files: []string{file}, Environ: asSelf})
 	if !c.MetricsLocal() {
-		t.Fatal("the listener of a test is for others")
+		t.Fatal("the listener of a test is not on loopback")
 	}
 	roots := x509.NewCertPool()
 	pem, err := os.ReadFile(path("ca.pem"))
@@ -72,10 +72,10 @@ func TestMetricsListener_RequiresTokenOffLoopback(t *testing.T) {
 	}
 	write(scraper + "-of-today")
 	if changed, err := s.Reload(t.Context()); err != nil || strings.Join(changed, " ") != "telemetry.token" {
-		t.Errorf("a new token: %v, %v", changed, err)
+		t.Errorf("reload with a new token: %v, %v", changed, err)
 	}
 	if got := [2]int{asks(t, plain, local+"/metrics", scraper), asks(t, plain, local+"/metrics", scraper+"-of-today")}; got != [2]int{401, 200} {
-		t.Errorf("the old and the new token: %v", got)
+		t.Errorf("with the old and the new token: %v", got)
 	}
 
 	far := listening(t, s, func(c *config.Config) { c.Listen.Metrics = "0.0.0.0:0"; c.Telemetry.Token = scraper })
@@ -87,7 +87,7 @@ func TestMetricsListener_RequiresTokenOffLoopback(t *testing.T) {
 	}
 	open := listening(t, s, func(c *config.Config) { c.Listen.Metrics = "0.0.0.0:0"; c.Telemetry.Token, c.Telemetry.Open = "", true })
 	if got := [2]int{asks(t, secure, "https://"+open+"/metrics", ""), asks(t, secure, "https://"+open+"/debug/pprof/cmdline", "")}; got != [2]int{200, 403} {
-		t.Errorf("where scraping is open, metrics and profiles answer %v", got)
+		t.Errorf("with telemetry.open, metrics and profiles return %v", got)
 	}
 }
 

@@ -68,7 +68,7 @@ func documented(t *testing.T) map[string]measured {
 			}
 		}
 		slices.Sort(m.labels)
-		if _, twice := all[row[1]]; twice {
+		if _, duplicate := all[row[1]]; duplicate {
 			t.Errorf("%s is documented twice", row[1])
 		}
 		all[row[1]] = m
@@ -117,16 +117,16 @@ func TestMetrics_MatchDocumentation(t *testing.T) {
 	s.await("low", "running")
 	s.register(job("high", 80, 1, 900, "sim", nil))
 	s.await("high", "running") // runs the policy at least once
-	have, said := s.registered(), documented(t)
+	have, docs := s.registered(), documented(t)
 	for _, name := range slices.Sorted(maps.Keys(have)) {
-		is, told := have[name], said[name]
+		is, documentedAs := have[name], docs[name]
 		switch {
-		case told.kind == "":
-			t.Errorf("%s is documented nowhere", name)
-		case told.kind != is.kind || !slices.Equal(told.labels, is.labels):
-			t.Errorf("%s is a %s with labels %v, and documented as a %s with %v", name, is.kind, is.labels, told.kind, told.labels)
+		case documentedAs.kind == "":
+			t.Errorf("%s is not documented", name)
+		case documentedAs.kind != is.kind || !slices.Equal(documentedAs.labels, is.labels):
+			t.Errorf("%s is a %s with labels %v, and documented as a %s with %v", name, is.kind, is.labels, documentedAs.kind, documentedAs.labels)
 		}
-		for label, values := range told.values {
+		for label, values := range documentedAs.values {
 			for _, v := range values {
 				if !slices.Contains(is.values[label], v) {
 					t.Errorf("%s has no %s=%q, only %q", name, label, v, is.values[label])
@@ -134,7 +134,7 @@ func TestMetrics_MatchDocumentation(t *testing.T) {
 			}
 		}
 	}
-	for name := range said {
+	for name := range docs {
 		if _, ok := have[name]; !ok {
 			t.Errorf("%s is documented but not registered", name)
 		}
@@ -146,18 +146,18 @@ func TestMetrics_MatchDocumentation(t *testing.T) {
 			labels = slices.Sorted(strings.SplitSeq(strings.TrimSuffix(rest, "}"), ","))
 		}
 		if is, ok := have[name]; !ok || len(labels) > 0 && !slices.Equal(is.labels, labels) || len(labels) == 0 && len(is.labels) > 0 && name != "cede_build_info" {
-			t.Errorf("%s is promised with %v, and has %v", name, labels, is.labels)
+			t.Errorf("%s must have labels %v, and has %v", name, labels, is.labels)
 		}
 	}
 	// Counters are exported with 0 before their first event.
 	for name, m := range have {
 		if _, there := counters[name]; !there && m.kind == "counter" {
-			t.Errorf("the counter %s appears with its first value", name)
+			t.Errorf("counter %s is not exported with 0 before its first event", name)
 		}
 	}
 	for _, name := range []string{"cede_raft_fsm_apply_seconds_count", `cede_preempt_victims_total{policy="default"}`} {
 		if s.metric(name) == 0 {
-			t.Errorf("%s counted nothing", name)
+			t.Errorf("counter %s is 0", name)
 		}
 	}
 }

@@ -215,11 +215,11 @@ func (p *Process) authorizeOperator(r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	who, err := c.Operator().TokenSelf(r.Context())
+	self, err := c.Operator().TokenSelf(r.Context())
 	if err != nil {
 		return err
 	}
-	for _, role := range who.Roles {
+	for _, role := range self.Roles {
 		if role == "operate" || role == "management" {
 			return nil
 		}

@@ -32,7 +32,7 @@ func TestPolicies_DirectoryIsLoadedAtStartAndReload(t *testing.T) {
 		return kinds
 	}
 	if got := loaded(); len(got) > 0 {
-		t.Fatalf("an empty directory gave %v", got)
+		t.Fatalf("policies of an empty directory: %v", got)
 	}
 	put("decay.wasm", module)
 	put("note.txt", []byte("no policy"))
@@ -41,18 +41,18 @@ func TestPolicies_DirectoryIsLoadedAtStartAndReload(t *testing.T) {
 		t.Errorf("changed %v, %v", changed, err)
 	}
 	if changed, err = s.Reload(t.Context()); err != nil || len(changed) > 0 {
-		t.Errorf("nothing is new, and it changed %v, %v", changed, err)
+		t.Errorf("reload without changes changed %v, %v", changed, err)
 	}
 	put("broken.wasm", []byte("\x00asm and then nothing"))
 	if _, err := s.Reload(t.Context()); err == nil || !strings.Contains(err.Error(), "broken.wasm") {
-		t.Errorf("a module that is none: %v", err)
+		t.Errorf("with an invalid module: %v", err)
 	}
 	s.end()
 	s = start(t, c) // with one broken policy: the others are loaded, and a warning is logged
 	if got := loaded(); !slices.Equal(got, []string{"wasm"}) {
-		t.Errorf("after a restart there are %v", got)
+		t.Errorf("policies after a restart: %v", got)
 	}
 	if !strings.Contains(s.log.String(), "broken.wasm") {
-		t.Error("the log does not name the policy that is broken")
+		t.Error("the log does not name the broken policy")
 	}
 }

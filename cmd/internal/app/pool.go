@@ -50,7 +50,7 @@ func (p *Process) openRPC(c *config.Config) error {
 	if s.pool.tags.ClusterID, err = s.store.ClusterID(); err != nil {
 		return errors.Join(err, l.Close())
 	}
-	conf := rpc.Config{ID: s.pool.who, Credentials: p.certs.serverToServer(c.TLS), Logger: p.log}
+	conf := rpc.Config{ID: s.pool.identity, Credentials: p.certs.serverToServer(c.TLS), Logger: p.log}
 	s.pool.rpcConfig = conf
 	s.pool.rpc = rpc.Listen(l, advertise(c.Advertise.RPC, l.Addr().String()), conf)
 	s.pool.client = rpc.NewClient(conf, s.pool.rpcAddress)
@@ -61,8 +61,8 @@ func (p *Process) openRPC(c *config.Config) error {
 	return nil
 }
 
-// who returns the identity of this server.
-func (t *poolMember) who() rpc.Identity {
+// identity returns the identity of this server.
+func (t *poolMember) identity() rpc.Identity {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return rpc.Identity{ServerID: t.id, ClusterID: t.tags.ClusterID}

@@ -55,7 +55,7 @@ func TestPool_RejectsServersOfAnotherCluster(t *testing.T) {
 	a, _ := pooled(t, nil)
 	b, at := pooled(t, nil)
 	eventually(t, "each leads its own cluster", func() bool {
-		return a.server.pool.who().ClusterID != "" && b.server.pool.who().ClusterID != ""
+		return a.server.pool.identity().ClusterID != "" && b.server.pool.identity().ClusterID != ""
 	})
 	_, err := a.server.server.JoinPool(t.Context(), at)
 	if err == nil || !strings.Contains(err.Error(), "belongs to cluster") {
@@ -69,13 +69,13 @@ func TestPool_RejectsServersOfAnotherCluster(t *testing.T) {
 func TestPool_GossipKeysRejectOthersAndRotate(t *testing.T) {
 	const first = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=" // 32 bytes
 	a, at := pooled(t, map[string]string{"gossip.keys": first})
-	stranger, _ := pooled(t, map[string]string{"server.bootstrap_expect": "3"})
-	if _, err := stranger.server.server.JoinPool(t.Context(), at); err == nil {
-		t.Error("a server without the key joins")
+	outsider, _ := pooled(t, map[string]string{"server.bootstrap_expect": "3"})
+	if _, err := outsider.server.server.JoinPool(t.Context(), at); err == nil {
+		t.Error("a server without the key joined")
 	}
 	b, _ := pooled(t, map[string]string{"gossip.keys": first, "server.join": at})
 	eventually(t, "both servers list each other", func() bool { return len(a.server.pool.Members()) == 2 && len(b.server.pool.Members()) == 2 })
-	eventually(t, "the newcomer is taken in", func() bool { return len(b.server.log.Stats().Servers) == 2 })
+	eventually(t, "the new server is added to Raft", func() bool { return len(b.server.log.Stats().Servers) == 2 })
 	for _, step := range []struct {
 		verb rpc.KeyVerb
 		key  byte
@@ -87,7 +87,7 @@ func TestPool_GossipKeysRejectOthersAndRotate(t *testing.T) {
 		}
 		answers, err := b.server.server.Keyring(t.Context(), step.verb, key)
 		if err != nil || len(answers) != 2 {
-			t.Fatalf("%d servers answer: %v", len(answers), err)
+			t.Fatalf("%d servers responded: %v", len(answers), err)
 		}
 		for _, one := range answers {
 			if one.Err != nil || len(one.Keys) != step.keys {
@@ -143,17 +143,17 @@ func TestPool_CertificatesAuthenticateServers(t *testing.T) {
 	a, at := pooled(t, ours)
 	eventually(t, "the first one leads", leads(a))
 	b, _ := pooled(t, with(ours, map[string]string{"server.join": at}))
-	eventually(t, "the newcomer votes", func() bool { return voters(a) == 2 && voters(b) == 2 })
-	stranger, _ := pooled(t, with(pki(t), map[string]string{"server.join": at}))
-	eventually(t, "the stranger is heard of", func() bool { return len(a.server.pool.Members()) == 3 })
-	if _, err := a.server.pool.client.Status(t.Context(), stranger.server.id, ""); err == nil {
+	eventually(t, "the new server votes", func() bool { return voters(a) == 2 && voters(b) == 2 })
+	outsider, _ := pooled(t, with(pki(t), map[string]string{"server.join": at}))
+	eventually(t, "the other server is visible in gossip", func() bool { return len(a.server.pool.Members()) == 3 })
+	if _, err := a.server.pool.client.Status(t.Context(), outsider.server.id, ""); err == nil {
 		t.Error("the server answered a request from outside its pool")
 	}
-	if _, err := stranger.server.pool.client.Status(t.Context(), a.server.id, ""); err == nil {
-		t.Error("the stranger is answered")
+	if _, err := outsider.server.pool.client.Status(t.Context(), a.server.id, ""); err == nil {
+		t.Error("the server of another authority received a response")
 	}
 	if n := len(a.server.log.Stats().Servers); n != 2 {
-		t.Errorf("%d servers belong to the cluster", n)
+		t.Errorf("%d servers are in Raft", n)
 	}
 }
 
@@ -173,7 +173,7 @@ func TestPool_PolicyWaitsForAllVoters(t *testing.T) {
 	}
 	checks := a.server.state.Snapshot().PolicyVersion(v.ID).Checks
 	if !checks[a.server.id].OK || !checks[b.server.id].OK {
-		t.Errorf("it decides, and its checks are %+v", checks)
+		t.Errorf("the version is active, and its checks are %+v", checks)
 	}
 }
 
@@ -194,10 +194,10 @@ func TestPool_RestartedServerIsReachableAtNewAddress(t *testing.T) {
 		return m.Addr == after && m.Status == gossip.Alive && a.server.pool.gossip.Conflicts() == nil
 	})
 	if took := time.Since(began); took > 8*time.Second { // failure detection takes about ten seconds; package gossip tests it exactly
-		t.Errorf("it took %v", took)
+		t.Errorf("restart took %v", took)
 	}
 	if c.server.id != id || after == before {
-		t.Errorf("server %s came back as %s, at %s as before", id, c.server.id, after)
+		t.Errorf("server %s restarted with ID %s, at address %s", id, c.server.id, after)
 	}
 	eventually(t, "both vote", func() bool {
 		return voters(a) == 2 && voters(c) == 2 && (a.server.log.IsLeader() || c.server.log.IsLeader())

@@ -23,7 +23,7 @@ func TestRun_EndsWithContext(t *testing.T) {
 		t.Errorf("%v\n%s", err, log)
 	}
 	if !strings.Contains(log.String(), `"msg":"stopped"`) {
-		t.Errorf("it did not stop in order: %s", log)
+		t.Errorf("the process did not shut down in order: %s", log)
 	}
 }
 
@@ -37,15 +37,15 @@ func TestRun_EndsWhenTheStorageFails(t *testing.T) {
 		dir = p.dataDir
 		p.server.setStorageFault(hangs)
 		if err := p.server.healthy(); !errors.Is(err, hangs) {
-			t.Errorf("the watchdog hears %v", err)
+			t.Errorf("health check returns %v", err)
 		}
 		p.fail(hangs)
 	})
 	if !errors.Is(err, hangs) {
-		t.Errorf("it ended with %v\n%s", err, log)
+		t.Errorf("Run returned %v\n%s", err, log)
 	}
 	if _, err := os.Stat(dir); !os.IsNotExist(err) {
-		t.Errorf("its data directory is still there: %v", err)
+		t.Errorf("the data directory still exists: %v", err)
 	}
 }
 
@@ -62,7 +62,7 @@ func TestRun_ReloadsOnSignal(t *testing.T) {
 			hangup <- os.Interrupt
 		})
 	}()
-	eventually(t, "it has read its configuration again", func() bool { return strings.Contains(log.String(), `"changed":["log.level"]`) })
+	eventually(t, "the configuration is reloaded", func() bool { return strings.Contains(log.String(), `"changed":["log.level"]`) })
 	cancel()
 	if err := <-done; err != nil {
 		t.Errorf("%v\n%s", err, log)

@@ -94,7 +94,7 @@ func TestTLS_MutualAuthenticationAndRenewal(t *testing.T) {
 	file, _ := durable(t, fmt.Sprintf("tls: {cert: %s, key: %s, ca: %s, verify_client: true}\n", path("cert.pem"), path("key.pem"), path("ca.pem")))
 	s := start(t, load(t, config.Sources{Files: []string{file}, Environ: asSelf}))
 	if !strings.HasPrefix(s.URL(), "https://") {
-		t.Fatalf("it serves %s", s.URL())
+		t.Fatalf("URL is %s", s.URL())
 	}
 	var err error
 	if s.c, err = client.New(client.Config{Address: s.URL(), CACert: path("ca.pem"), ClientCert: path("cert.pem"), ClientKey: path("key.pem")}); err != nil {
@@ -108,7 +108,7 @@ func TestTLS_MutualAuthenticationAndRenewal(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := bare.Status().Leader(t.Context()); err == nil {
-		t.Error("a caller without a certificate was answered")
+		t.Error("a client without a certificate received a response")
 	}
 	bare.Close()
 
@@ -126,23 +126,23 @@ func TestTLS_MutualAuthenticationAndRenewal(t *testing.T) {
 		return conn.ConnectionState().PeerCertificates[0].Subject.CommonName
 	}
 	if name := served(); name != "first" {
-		t.Errorf("it shows %s", name)
+		t.Errorf("certificate is %s", name)
 	}
 	ca.sign("second", path("cert.pem"), path("key.pem"))
 	if _, err := s.Reload(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if name := served(); name != "second" {
-		t.Errorf("after the renewal it shows %s", name)
+		t.Errorf("certificate after the renewal is %s", name)
 	}
 	if err := os.WriteFile(path("key.pem"), []byte("nothing"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.Reload(t.Context()); err == nil || !strings.Contains(err.Error(), "tls.key") {
-		t.Errorf("a key that is none: %v", err)
+		t.Errorf("with an invalid key: %v", err)
 	}
 	if name := served(); name != "second" {
-		t.Errorf("after a renewal that failed it shows %s", name)
+		t.Errorf("certificate after a failed renewal is %s", name)
 	}
 }
 
@@ -151,8 +151,8 @@ func TestTLS_RejectsOldVersionsAndUnknownClients(t *testing.T) {
 	path := func(name string) string { return filepath.Join(dir, name) }
 	ca := newAuthority(t, path("ca.pem"))
 	ca.sign("server", path("cert.pem"), path("key.pem"))
-	stranger := newAuthority(t, path("other-ca.pem"))
-	stranger.sign("stranger", path("other.pem"), path("other-key.pem"))
+	other := newAuthority(t, path("other-ca.pem"))
+	other.sign("other", path("other.pem"), path("other-key.pem"))
 	certs, err := newCertificates(config.TLS{Cert: path("cert.pem"), Key: path("key.pem"), CA: path("ca.pem"), MinVersion: "1.3"})
 	if err != nil {
 		t.Fatal(err)
@@ -177,25 +177,25 @@ func TestTLS_RejectsOldVersionsAndUnknownClients(t *testing.T) {
 		return err
 	}
 	if err := get(certs.transport()); err != nil {
-		t.Errorf("one of the cluster: %v", err)
+		t.Errorf("certificate of the cluster: %v", err)
 	}
 	others, err := newCertificates(config.TLS{Cert: path("other.pem"), Key: path("other-key.pem"), CA: path("ca.pem"), MinVersion: "1.3"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := get(others.transport()); err == nil {
-		t.Error("a stranger's certificate was taken")
+		t.Error("a certificate of another authority is accepted")
 	}
 	trusting, err := newCertificates(config.TLS{Cert: path("cert.pem"), Key: path("key.pem"), CA: path("other-ca.pem"), MinVersion: "1.3"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := get(trusting.transport()); err == nil || !strings.Contains(err.Error(), "unknown authority") {
-		t.Errorf("a server of another authority: %v", err)
+		t.Errorf("certificate of another authority: %v", err)
 	}
 	old := certs.transport()
 	old.TLSClientConfig.MinVersion, old.TLSClientConfig.MaxVersion = tls.VersionTLS12, tls.VersionTLS12
 	if err := get(old); err == nil {
-		t.Error("TLS 1.2 was taken where 1.3 is the least")
+		t.Error("TLS 1.2 is accepted with min_version 1.3")
 	}
 }

@@ -127,7 +127,7 @@ func TestTraces_ReachACollector(t *testing.T) {
 		}
 	}
 	if !c.services["cede-of-a-test"] {
-		t.Errorf("the spans are of %v", c.services)
+		t.Errorf("spans are of services %v", c.services)
 	}
 }
 

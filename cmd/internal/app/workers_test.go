@@ -55,7 +55,7 @@ func TestReload_PausesAndResumesWorkers(t *testing.T) {
 	defer s.c.Close()
 	tells := func(wanted, running int) {
 		t.Helper()
-		eventually(t, "the server has other workers", func() bool {
+		eventually(t, "the number of workers changes", func() bool {
 			raft, err := s.c.Operator().RaftStatus(t.Context())
 			if err != nil {
 				t.Fatal(err)
@@ -68,7 +68,7 @@ func TestReload_PausesAndResumesWorkers(t *testing.T) {
 		}
 		for state, n := range map[string]int{"wanted": wanted, "running": running} {
 			if got := s.metric(`cede_workers{state="` + state + `"}`); got != float64(n) {
-				t.Errorf("of workers %s %v are measured, want %d", state, got, n)
+				t.Errorf("metric of workers %s is %v, want %d", state, got, n)
 			}
 		}
 	}
@@ -80,7 +80,7 @@ func TestReload_PausesAndResumesWorkers(t *testing.T) {
 	hangUp(t)
 	tells(0, 0)
 	s.register(job("second", 50, 1, 10, "sim", nil))
-	eventually(t, "its evaluation waits", func() bool {
+	eventually(t, "the evaluation is pending", func() bool {
 		b, err := s.c.Operator().BrokerStatus(t.Context())
 		return err == nil && b.Ready == 1 && b.Unacked == 0
 	})

@@ -76,8 +76,8 @@ type churning struct {
 func Churn(ctx context.Context, t *Target, c ChurnConfig) (*ChurnResult, error) {
 	u := &churning{filling: newFilling(t, c.FillConfig), churn: c, r: &ChurnResult{}}
 	defer u.close()
-	beside := idleSamples + int(2*c.Rate*churnLife.Seconds())*churnEach // without this capacity, jobs would be blocked
-	if err := u.connectAll(ctx, 0, beside); err != nil {
+	extra := idleSamples + int(2*c.Rate*churnLife.Seconds())*churnEach // without this capacity, jobs would be blocked
+	if err := u.connectAll(ctx, 0, extra); err != nil {
 		return nil, err
 	}
 	u.r.Joined = u.nodes.leases.registrations.summary()

@@ -24,7 +24,7 @@ func TestChurn_ReportsFigures(t *testing.T) {
 	}
 	jobs := r.Churn.Jobs
 	if jobs < 5 || jobs > 7 || r.Churn.Allocs != 10*jobs || r.Churn.Placed.Count != jobs || r.Churn.Register.Count != jobs {
-		t.Errorf("of a second at five jobs a second: %+v", r.Churn)
+		t.Errorf("results of one second at five jobs per second: %+v", r.Churn)
 	}
 	for name, l := range map[string]bench.Latency{"idle": r.Idle, "placed": r.Churn.Placed, "status": r.Churn.Status, "list": r.Churn.List, "nodes": r.Joined, "heartbeat": r.Churn.Heartbeat} {
 		if l.Count == 0 || l.P50 <= 0 || l.P50 > l.P99 || l.P99 > l.Max {

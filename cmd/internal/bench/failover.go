@@ -256,13 +256,13 @@ func (f *failover) worked(ctx context.Context) error {
 }
 
 // firstWrite repeats a write on every remaining server until one succeeds.
-func (f *failover) firstWrite(ctx context.Context, gone *serverProcess, n int, killed time.Time) error {
+func (f *failover) firstWrite(ctx context.Context, victim *serverProcess, n int, killed time.Time) error {
 	ctx, cancel := context.WithTimeout(ctx, poolPatience)
 	defer cancel()
 	var once sync.Once
 	var all sync.WaitGroup
 	for _, s := range f.p.list {
-		if s == gone {
+		if s == victim {
 			continue
 		}
 		all.Go(func() {

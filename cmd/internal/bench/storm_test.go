@@ -43,7 +43,7 @@ func closed(t *testing.T, target *bench.Target, dir string) {
 		t.Error(err)
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
-		t.Errorf("it left %v behind (%v)", left, err)
+		t.Errorf("files left behind: %v (%v)", left, err)
 	}
 }
 
@@ -59,24 +59,24 @@ func TestStorm_CountsEvaluations(t *testing.T) {
 	}
 	t.Logf("%+v", r)
 	if want := (bench.Evaluations{Created: jobs * (nodes + 1)}); r.Register.Evaluations != want || r.Register.Entries != jobs+nodes {
-		t.Errorf("registering made %+v, want %+v in %d entries", r.Register, want, jobs+nodes)
+		t.Errorf("registration created %+v, want %+v in %d entries", r.Register, want, jobs+nodes)
 	}
 	b := r.Backlog.Evaluations
 	if b.Created != 0 || b.Processed+b.Cancelled != r.Register.Evaluations.Created || b.Processed < jobs || b.Processed > 2*jobs {
-		t.Errorf("of the backlog: %+v, want all of it, and at most two processed for a job", b)
+		t.Errorf("backlog is %+v, want all evaluations, and at most two processed per job", b)
 	}
 	if r.Backlog.Entries > 1+2*2*jobs+5 { // the change of the configuration, a plan and an update for each job, and the cancelled evaluations
-		t.Errorf("the backlog took %d entries", r.Backlog.Entries)
+		t.Errorf("backlog has %d log entries", r.Backlog.Entries)
 	}
 	if r.Start.Evaluations != (bench.Evaluations{}) {
-		t.Errorf("nodes that start their work made evaluations: %+v", r.Start)
+		t.Errorf("starting allocations created evaluations: %+v", r.Start)
 	}
 	s := r.Silence.Evaluations
 	if s.Created == 0 || s.Created%jobs != 0 || s.Processed+s.Cancelled != s.Created {
-		t.Errorf("of the silence: %+v, want one for each job and entry, and all of them over", s)
+		t.Errorf("silence is %+v, want one evaluation per job and entry, all terminal", s)
 	}
 	if s.Created > 20*jobs || r.Silence.Entries > 21*(1+2*jobs) {
-		t.Errorf("the silence took %+v: nodes that fail together are not one entry", r.Silence)
+		t.Errorf("silence is %+v: nodes that fail together are not combined in one entry", r.Silence)
 	}
 }
 
@@ -93,13 +93,13 @@ func TestStorm_WithoutSheddingAndCoalescing(t *testing.T) {
 	}
 	t.Logf("%+v", r)
 	if want := (bench.Evaluations{Processed: jobs * (nodes + 1)}); r.Backlog.Evaluations != want {
-		t.Errorf("of the backlog: %+v, want %+v", r.Backlog.Evaluations, want)
+		t.Errorf("backlog is %+v, want %+v", r.Backlog.Evaluations, want)
 	}
 	if want := (bench.Evaluations{Created: nodes * jobs, Processed: nodes * jobs}); r.Silence.Evaluations != want {
-		t.Errorf("of the silence: %+v, want %+v", r.Silence.Evaluations, want)
+		t.Errorf("silence is %+v, want %+v", r.Silence.Evaluations, want)
 	}
 	if r.Silence.Entries < nodes {
-		t.Errorf("%d nodes fell silent in %d entries", nodes, r.Silence.Entries)
+		t.Errorf("loss of %d nodes has %d log entries", nodes, r.Silence.Entries)
 	}
 }
 
@@ -143,11 +143,11 @@ func TestStorm_OnRunningServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	if after.PauseEvalBroker || !on(after.Coalescing) || !on(after.Shedding) || before.Policy != after.Policy {
-		t.Errorf("the settings are %+v, they were %+v", after, before)
+		t.Errorf("settings are %+v, before they were %+v", after, before)
 	}
 	nodes, _, err := api.Nodes().List(t.Context(), nil)
 	if err != nil || len(nodes) > 0 {
-		t.Errorf("%d of its nodes are still there (%v)", len(nodes), err)
+		t.Errorf("%d nodes of the run still exist (%v)", len(nodes), err)
 	}
 	jobs, _, err := api.Jobs().List(t.Context(), nil)
 	if err != nil {
@@ -176,6 +176,6 @@ func TestStorm_Interrupted(t *testing.T) {
 	target := open(t, o)
 	defer closed(t, target, dir)
 	if _, err := bench.Storm(ctx, target, bench.StormConfig{Nodes: 5, Jobs: 1, Shedding: true, Coalescing: true}); !errors.Is(err, context.Canceled) {
-		t.Errorf("it ended with %v", err)
+		t.Errorf("Storm returned %v", err)
 	}
 }

@@ -48,9 +48,9 @@ func serverBinary() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	beside := filepath.Join(filepath.Dir(self), "cede")
-	if info, err := os.Stat(beside); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
-		return beside, nil
+	sibling := filepath.Join(filepath.Dir(self), "cede")
+	if info, err := os.Stat(sibling); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
+		return sibling, nil
 	}
 	found, err := exec.LookPath("cede")
 	if err != nil {

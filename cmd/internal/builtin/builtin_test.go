@@ -44,6 +44,6 @@ func TestList_HasEveryPolicyOnceAndInOrder(t *testing.T) {
 		}
 	}
 	if names := Names(); names[0] != policy.DefaultName || !slices.IsSorted(names[1:]) {
-		t.Errorf("%v are in no order that a reader could follow", names)
+		t.Errorf("%v are not sorted", names)
 	}
 }

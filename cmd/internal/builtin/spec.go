@@ -48,7 +48,7 @@ func (s *Spec) set(pair string) error {
 	if value, err = url.PathUnescape(value); err != nil {
 		return fmt.Errorf("%s: %w", pair, err)
 	}
-	if _, twice := s.Config[key]; twice {
+	if _, duplicate := s.Config[key]; duplicate {
 		return fmt.Errorf("duplicate setting %s", key)
 	}
 	s.Config[key] = scalar(value)

@@ -139,7 +139,7 @@ func refusedRequest(t *testing.T, url, line string) string {
 		t.Fatal(err)
 	}
 	if resp.StatusCode < 400 {
-		t.Errorf("%q succeeds with %d: %s", line, resp.StatusCode, text)
+		t.Errorf("%q succeeded with status %d: %s", line, resp.StatusCode, text)
 	}
 	var e struct {
 		Code, Message, Hint string

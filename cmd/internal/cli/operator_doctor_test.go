@@ -57,7 +57,7 @@ func TestDoctor_ReportsContents(t *testing.T) {
 	}
 	for _, want := range []string{"server-1", "entries 1 to 3, term 2, 3 checked", "1, 5.9 KiB", "1 records", "No problems found."} {
 		if !strings.Contains(out, want) {
-			t.Errorf("%q is not in\n%s", want, out)
+			t.Errorf("output lacks %q:\n%s", want, out)
 		}
 	}
 }

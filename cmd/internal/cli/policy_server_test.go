@@ -92,7 +92,7 @@ func TestPolicyCommands_SendRequestsAndPrintResults(t *testing.T) {
 			"rolled back from thrifty@111111111111 to thrifty@222222222222; another rollback goes forward again, to 111111111111\n", active,
 		},
 		{
-			"policy shadow thrifty@2222", "PUT /v1/policy/thrifty/shadow", `"2222"`, "thrifty@222222222222 decides beside thrifty@111111111111",
+			"policy shadow thrifty@2222", "PUT /v1/policy/thrifty/shadow", `"2222"`, "thrifty@222222222222 is the shadow of thrifty@111111111111",
 			thriftyStatus(func(st *client.PolicyStatus) { st.Shadow = newVersion }),
 		},
 		{"policy shadow thrifty --off", "PUT /v1/policy/thrifty/shadow", "{}", "no version of thrifty runs in the shadow", thriftyStatus(nil)},
@@ -132,7 +132,7 @@ func TestPolicyStatus_ShowsOneVersionAlone(t *testing.T) {
 			t.Errorf("%s: exit %d, %s%s", c.arg, code, w.Out.String(), w.Err.String())
 		}
 		if versions, _, _ := strings.Cut(w.Out.String(), "Checks"); strings.Contains(versions, "builtin") || strings.Contains(w.Out.String(), "refused") {
-			t.Errorf("%s: shows another version: %s", c.arg, w.Out.String())
+			t.Errorf("%s: prints another version: %s", c.arg, w.Out.String())
 		}
 	}
 }

@@ -119,7 +119,7 @@ job "a" {
 	for file, text := range map[string]string{"a.yaml": inYAML, "a.hcl": inHCL} {
 		_, err := jobspec.Load(file, []byte(text), jobspec.Options{})
 		if err == nil {
-			t.Fatalf("%s: qqqqqq is taken", file)
+			t.Fatalf("%s: qqqqqq is accepted", file)
 		}
 		lists := regexp.MustCompile(`unknown field "qqqqqq" in [^;]*; valid names: (.*)`).FindAllStringSubmatch(err.Error(), -1)
 		if want := strings.Count(text, "qqqqqq"); len(lists) != want {

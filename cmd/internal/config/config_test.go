@@ -122,7 +122,7 @@ log: debug
 		t.Errorf("%d problems:\n%v", len(e.Problems), err)
 	}
 	if strings.Contains(err.Error(), "hunter2") {
-		t.Error("the secret is printed")
+		t.Error("the output contains the secret")
 	}
 }
 
@@ -157,7 +157,7 @@ func TestLoad_ChecksDependentKeys(t *testing.T) {
 		}
 	}
 	if _, err := config.Load(config.Sources{Files: []string{"/no/such/file"}}); err == nil || !strings.Contains(err.Error(), "/no/such/file: no such file") {
-		t.Errorf("a file that is not there: %v", err)
+		t.Errorf("with a missing file: %v", err)
 	}
 }
 
@@ -174,11 +174,11 @@ func TestSecrets_AreReadAndRedacted(t *testing.T) {
 	}
 	for _, v := range c.Values() {
 		if text, _ := v.Value.(string); strings.Contains(text, "hunter2") || strings.HasSuffix(v.Key, ".token") && text != "(secret)" {
-			t.Errorf("%s is shown as %v", v.Key, v.Value)
+			t.Errorf("%s is printed as %v", v.Key, v.Value)
 		}
 	}
 	if _, err := config.Load(config.Sources{Files: []string{file}, Environ: []string{"CEDE_CLIENT__TOKEN=file:" + filepath.Join(dir, "empty")}}); err == nil || !strings.Contains(err.Error(), "is empty") {
-		t.Errorf("an empty secret: %v", err)
+		t.Errorf("with an empty secret: %v", err)
 	}
 }
 
@@ -195,7 +195,7 @@ func TestChanges_ReturnsReloadableKeys(t *testing.T) {
 	}
 	can, cannot := old.Changes(next)
 	if !slices.Equal(can, []string{"limits.rate", "limits.burst", "log.level"}) || !slices.Equal(cannot, []string{"name"}) {
-		t.Errorf("takes over %v, refuses %v", can, cannot)
+		t.Errorf("reloadable %v, refused %v", can, cannot)
 	}
 	with := old.With(next, can)
 	if with.Log.Level != "debug" || with.Limits.Rate != 5 || with.Name != old.Name || old.Log.Level != "info" {
@@ -213,12 +213,12 @@ func TestDev_RequiresNoConfiguration(t *testing.T) {
 func TestSize_ParsesItsOwnFormat(t *testing.T) {
 	for _, s := range []config.Size{0, 1, 1023, 1024, 1536, 10 << 20, 3 << 30, 1 << 40} {
 		if got, err := config.ParseSize(s.String()); err != nil || got != s {
-			t.Errorf("%d is written %s and read %d, %v", s, s, got, err)
+			t.Errorf("%d is formatted as %s and parsed as %d, %v", s, s, got, err)
 		}
 	}
 	for _, text := range []string{"", "-1", "1.5MiB", "5MB", "9999999999TiB"} {
 		if s, err := config.ParseSize(text); err == nil {
-			t.Errorf("%q is read as %d", text, s)
+			t.Errorf("%q is parsed as %d", text, s)
 		}
 	}
 }

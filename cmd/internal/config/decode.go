@@ -38,15 +38,15 @@ func (l *loader) decode(out *Loaded) {
 // each entry of the wrong type.
 func (l *loader) recordDecodeError(f field, raw any, err error) {
 	entries, _ := raw.(map[string]any)
-	told := false
+	reported := false
 	for _, name := range slices.Sorted(maps.Keys(entries)) {
 		if _, err := f.decode(map[string]any{name: entries[name]}); err != nil {
 			key := f.key + "." + name
 			l.problem(key, cmp.Or(l.origin[key], l.location(f)), "%v", err)
-			told = true
+			reported = true
 		}
 	}
-	if !told {
+	if !reported {
 		l.problem(f.key, l.location(f), "%v", err)
 	}
 }

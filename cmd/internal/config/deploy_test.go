@@ -62,7 +62,7 @@ func TestDeploy_AlertsUseRegisteredMetrics(t *testing.T) {
 			}
 			names := regexp.MustCompile(`cede_\w+`).FindAllString(rule.Expr, -1)
 			if len(names) == 0 {
-				t.Errorf("%s is on nothing", rule.Alert)
+				t.Errorf("%s uses no metric", rule.Alert)
 			}
 			for _, name := range names {
 				if !strings.Contains(table, "| `"+name+"` |") && !slices.Contains(others, name) {
@@ -95,7 +95,7 @@ func TestDeploy_ScrapeConfigMatchesListener(t *testing.T) {
 		_ = example(t, "prometheus/"+rules)
 	}
 	if len(file.Scrape) != 1 || file.Scrape[0].Scheme != "https" || file.Scrape[0].Authorization.Type != "Bearer" || len(file.Scrape[0].Static) == 0 {
-		t.Fatalf("it is %+v", file)
+		t.Fatalf("file is %+v", file)
 	}
 	settings := strings.Join(regexp.MustCompile(`(?m)^#   ((?:listen|telemetry): .*)$`).FindAllString(text, -1), "\n")
 	settings = strings.ReplaceAll(settings, "#   ", "")
@@ -130,7 +130,7 @@ func TestDeploy_UnitsMatchProgram(t *testing.T) {
 		}
 		start := regexp.MustCompile(`(?m)^ExecStart=\S+/cede agent -c /etc/cede/(\S+)$`).FindStringSubmatch(text)
 		if start == nil {
-			t.Errorf("%s starts something else", unit)
+			t.Errorf("%s starts another program", unit)
 			continue
 		}
 		directory := regexp.MustCompile(`(?m)^StateDirectory=(\S+)$`).FindStringSubmatch(text)[1]
@@ -148,7 +148,7 @@ func TestDeploy_ContainerRunsUnprivileged(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !c.Server.Enabled || c.Listen.HTTP != "0.0.0.0:4646" {
-		t.Errorf("it is %+v", c.Config)
+		t.Errorf("configuration is %+v", c.Config)
 	}
 	stages := strings.Split(text, "\nFROM ")
 	last := stages[len(stages)-1]

@@ -151,9 +151,9 @@ func (l *loader) files(names []string) (files []string) {
 			continue
 		}
 		files = append(files, name)
-		beside := filepath.Join(filepath.Dir(name), "config.d")
-		if info, err := os.Stat(beside); err == nil && info.IsDir() && filepath.Base(filepath.Dir(name)) != "config.d" {
-			files = append(files, l.folder(beside)...)
+		configDir := filepath.Join(filepath.Dir(name), "config.d")
+		if info, err := os.Stat(configDir); err == nil && info.IsDir() && filepath.Base(filepath.Dir(name)) != "config.d" {
+			files = append(files, l.folder(configDir)...)
 		}
 	}
 	return files
@@ -216,7 +216,7 @@ func (l *loader) mapping(file string, path []string, n *yaml.Node) {
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		name, value := n.Content[i], n.Content[i+1]
 		p := append(slices.Clone(path), name.Value)
-		if line, twice := seen[name.Value]; twice {
+		if line, duplicate := seen[name.Value]; duplicate {
 			l.problem(strings.Join(p, "."), where(name), "duplicate key, first on line %d", line)
 			continue
 		}

@@ -33,7 +33,7 @@ func problems(t *testing.T, dir, text string) []string {
 	for _, p := range e.Problems {
 		keys = append(keys, p.Key)
 		if !strings.Contains(p.Where, "c.yaml:") && !strings.Contains(p.Text, "is taken by listen.http") { // the source is a key of the file
-			t.Errorf("%q: %s has no place", text, p)
+			t.Errorf("%q: %s has no source", text, p)
 		}
 	}
 	slices.Sort(keys)

@@ -31,7 +31,7 @@ func TestResolve_EveryBuiltInByName(t *testing.T) {
 		}
 	}
 	if names := builtin.Names(); names[0] != policy.DefaultName || !slices.IsSorted(names[1:]) {
-		t.Errorf("%v are in no order that a reader could follow", names)
+		t.Errorf("%v are not sorted", names)
 	}
 }
 
@@ -45,7 +45,7 @@ func TestResolve_GrantsAndIdentity(t *testing.T) {
 	}
 	nomad, again := resolve("nomad", "nomad"), resolve("mine", "nomad", policy.GrantKeepRedundant)
 	if !nomad.KeepsRedundant() || nomad.ID != again.ID || again.Name != "mine" || len(again.Grants) != 1 {
-		t.Errorf("%+v and %+v are the same rules", nomad, again)
+		t.Errorf("%+v and %+v must have the same ID", nomad, again)
 	}
 	if other := resolve("default", "default"); other.ID == nomad.ID || len(other.Grants) != 0 {
 		t.Errorf("%+v: want an ID other than that of nomad, and no grants", other)

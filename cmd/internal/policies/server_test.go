@@ -28,7 +28,7 @@ func TestForServer_RunsBuiltinsAndModules(t *testing.T) {
 		names = append(names, v.Name)
 	}
 	if len(names) != len(builtin.Names()) || names[0] != policy.DefaultName {
-		t.Errorf("built in are %v", names)
+		t.Errorf("built-in policies are %v", names)
 	}
 	module, err := os.ReadFile("../../../sdk/abi/testdata/guests/decay-c.wasm")
 	if err != nil {

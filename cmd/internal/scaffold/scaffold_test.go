@@ -37,7 +37,7 @@ func TestFiles_AreCompleteForEachLanguage(t *testing.T) {
 				t.Errorf("%s: %s requires modules that are not in the module cache", lang, f.Name)
 			case f.SDK:
 			case bytes.Contains(f.Text, []byte("{%")) || bytes.Contains(f.Text, []byte("Thrifty")) || strings.Contains(f.Name, "tmpl"):
-				t.Errorf("%s: %s is not filled in", lang, f.Name)
+				t.Errorf("%s: %s contains template actions", lang, f.Name)
 			case f.Name == bundle.ManifestFile:
 				if m, err := bundle.ParseManifest(f.Name, f.Text); err != nil || m.Name != "fresh-one" || m.Build.Lang != lang {
 					t.Errorf("%s: %v", lang, err)
@@ -81,10 +81,10 @@ func TestWrite_KeepsExistingFiles(t *testing.T) {
 func TestWrite_RemovesPartialOutput(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "new")
 	if err := Write(dir, []File{{Name: "a"}, {Name: "a/b"}}); err == nil { // a file cannot be a directory
-		t.Fatal("it was written")
+		t.Fatal("Write succeeded")
 	}
 	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
-		t.Error("something was left behind", err)
+		t.Error("files were left behind", err)
 	}
 }
 

@@ -21,7 +21,7 @@ func TestProcessModules_AreThoseOfTheHost(t *testing.T) {
 	}
 	for _, m := range ProcessModules {
 		if !strings.Contains(string(mod), "\t"+m+"\n") {
-			t.Errorf("go.mod of cede has another version than %s", m)
+			t.Errorf("version in go.mod of cede differs from %s", m)
 		}
 	}
 }

@@ -42,14 +42,14 @@ Nothing is started, and no port is opened.`,
 	}
 	out := cmdutil.OutputFlags(cmd, env)
 	from := sourceFlags(cmd, env)
-	var away bool
-	cmd.Flags().BoolVar(&away, "no-files", false, "do not look into the files of certificates and keys: they are on another machine")
+	var skipFiles bool
+	cmd.Flags().BoolVar(&skipFiles, "no-files", false, "do not look into the files of certificates and keys: they are on another machine")
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
 		if err := out.Resolve(); err != nil {
 			return err
 		}
 		from.files = append(from.files, args...)
-		c, err := from.load(!away)
+		c, err := from.load(!skipFiles)
 		if err != nil {
 			return err
 		}

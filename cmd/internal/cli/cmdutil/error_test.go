@@ -35,7 +35,7 @@ func TestMoreSevere_OrderOfExitCodes(t *testing.T) {
 	for i, a := range order {
 		for _, b := range order[i:] {
 			if MoreSevere(a, b) != a || MoreSevere(b, a) != a {
-				t.Errorf("of %d and %d: %d and %d", a, b, MoreSevere(a, b), MoreSevere(b, a))
+				t.Errorf("MoreSevere(%d, %d) is %d, and swapped %d", a, b, MoreSevere(a, b), MoreSevere(b, a))
 			}
 		}
 	}
@@ -43,8 +43,8 @@ func TestMoreSevere_OrderOfExitCodes(t *testing.T) {
 
 // The server's parameter stale=true is --stale on the command line.
 func TestServerError_NamesFlags(t *testing.T) {
-	e := ServerError(&client.Error{Code: client.CodeNoLeader, Message: "no", Hint: "ask another server; stale=true reads what is here"})
-	if want := "ask another server; --stale reads what is here"; e.Hint != want || e.Exit != ExitUnreachable {
+	e := ServerError(&client.Error{Code: client.CodeNoLeader, Message: "no", Hint: "ask another server; stale=true reads the local state"})
+	if want := "ask another server; --stale reads the local state"; e.Hint != want || e.Exit != ExitUnreachable {
 		t.Errorf("exit %d, %q", e.Exit, e.Hint)
 	}
 }

@@ -65,15 +65,15 @@ func replace(name string, mode fs.FileMode, write func(io.Writer) error) error {
 	if err != nil {
 		return err
 	}
-	beside := f.Name()
+	temporary := f.Name()
 	if exists {
 		err = f.Chmod(before.Mode().Perm())
 	}
 	if err = errors.Join(err, fill(f, write)); err == nil {
-		err = os.Rename(beside, name)
+		err = os.Rename(temporary, name)
 	}
 	if err != nil {
-		_ = os.Remove(beside) // the first error is returned
+		_ = os.Remove(temporary) // the first error is returned
 	}
 	return err
 }
@@ -99,8 +99,8 @@ func (OS) Writable(name string) error {
 
 // createBeside creates the temporary file in the folder of a file.
 func createBeside(name string, mode fs.FileMode) (*os.File, error) {
-	beside := filepath.Join(filepath.Dir(name), fmt.Sprintf(".%s.%d", filepath.Base(name), os.Getpid()))
-	return os.OpenFile(beside, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	temporary := filepath.Join(filepath.Dir(name), fmt.Sprintf(".%s.%d", filepath.Base(name), os.Getpid()))
+	return os.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 }
 
 // fill writes and closes a file.

@@ -90,7 +90,7 @@ func (ps *FileProblems) removeDuplicates(n *yaml.Node) {
 	first := map[string]int{}
 	for i := 0; n.Kind == yaml.MappingNode && i+1 < len(n.Content); {
 		key := n.Content[i]
-		if line, twice := first[key.Value]; twice {
+		if line, duplicate := first[key.Value]; duplicate {
 			ps.Add(key.Line, "%s is given twice, first on line %d; remove one of the two", key.Value, line)
 			n.Content = slices.Delete(n.Content, i, i+2)
 			continue

@@ -154,7 +154,7 @@ func (c *comparison) files(ctx context.Context, files []string) error {
 		if err != nil {
 			return err
 		}
-		if other, twice := seen[f.Name]; twice {
+		if other, duplicate := seen[f.Name]; duplicate {
 			return cmdutil.Usagef("rename one of the scenarios", "%s and %s have the same scenario name %s", other, name, f.Name)
 		}
 		seen[f.Name] = name

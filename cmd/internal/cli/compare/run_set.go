@@ -211,8 +211,8 @@ func (s *runSet) workers(f *scenario.File, specs int) int {
 		}
 	}
 	n := min(s.env.Cores, specs)
-	if room := s.env.Memory(); room > 0 {
-		n = min(n, int(room/(bytesPerRun+bytesPerInstance*int64(instances))))
+	if memory := s.env.Memory(); memory > 0 {
+		n = min(n, int(memory/(bytesPerRun+bytesPerInstance*int64(instances))))
 	}
 	return max(n, 1)
 }

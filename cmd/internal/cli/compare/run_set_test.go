@@ -30,7 +30,7 @@ func TestRunSet_WorkersAreLimitedByCoresAndMemory(t *testing.T) {
 		w.Cores, w.Memory = tc.cores, func() int64 { return tc.memory }
 		s := newRunSet(&comparison{env: w.Env}, 1)
 		if got := s.workers(contested, tc.specs); got != tc.want {
-			t.Errorf("%+v: %d at a time", tc, got)
+			t.Errorf("%+v: %d workers", tc, got)
 		}
 	}
 }

@@ -21,9 +21,9 @@ func pendingWait(round int) time.Duration {
 
 // warnPendingReason prints why evaluations are not processed, unless it equals the reason
 // that was printed last. It returns the reason.
-func warnPendingReason(ctx context.Context, c *cmdutil.Connection, meta *client.QueryMeta, told string) string {
+func warnPendingReason(ctx context.Context, c *cmdutil.Connection, meta *client.QueryMeta, previous string) string {
 	why := pendingReason(ctx, c, meta)
-	if why != "" && why != told {
+	if why != "" && why != previous {
 		c.Env.Warn(why)
 	}
 	return why

@@ -50,15 +50,15 @@ var effects = []string{"NoSchedule", "PreferNoSchedule", "NoExecute"}
 // parseTaints parses taints in kubectl's syntax.
 func parseTaints(args []string) (untaint, taint []client.Taint, err error) {
 	for _, arg := range args {
-		text, away := strings.CutSuffix(arg, "-")
+		text, remove := strings.CutSuffix(arg, "-")
 		rest, effect, _ := strings.Cut(text, ":")
 		key, value, _ := strings.Cut(rest, "=")
 		known := slices.Contains(effects, effect)
-		if key == "" || !known && (!away || effect != "") {
+		if key == "" || !known && (!remove || effect != "") {
 			return nil, nil, cmdutil.Usagef("use KEY=VALUE:NoSchedule, KEY:PreferNoSchedule or KEY:NoExecute; KEY- removes a taint", "invalid taint %q", arg)
 		}
 		t := client.Taint{Key: key, Value: value, Effect: effect}
-		if away {
+		if remove {
 			untaint = append(untaint, t)
 		} else {
 			taint = append(taint, t)

@@ -29,9 +29,9 @@ func loadChecked(ctx context.Context, env *cmdutil.Env, c *client.Client, load *
 	end := env.Clock.Now().Add(within)
 	load.Wait = max(min(checksQuiet, within), time.Millisecond)
 	v, err := c.Policies().Load(ctx, load)
-	told := map[string]bool{}
+	printed := map[string]bool{}
 	for err == nil && len(v.Awaited) > 0 && env.Clock.Now().Before(end) {
-		reportAwaited(env, v, told)
+		reportAwaited(env, v, printed)
 		env.Sleep(ctx, checksEvery)
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
@@ -43,14 +43,14 @@ func loadChecked(ctx context.Context, env *cmdutil.Env, c *client.Client, load *
 
 // reportAwaited prints each missing check once. With -o json it prints nothing; programs
 // read Awaited.
-func reportAwaited(env *cmdutil.Env, v *client.PolicyVersion, told map[string]bool) {
+func reportAwaited(env *cmdutil.Env, v *client.PolicyVersion, printed map[string]bool) {
 	if env.JSONErrors {
 		return
 	}
 	name := policyflags.VersionName(v.Name, v.ID)
 	for _, line := range awaitedLines(v) {
-		if !told[line] {
-			told[line] = true
+		if !printed[line] {
+			printed[line] = true
 			_, _ = fmt.Fprintf(env.Stderr, "%s: waiting for the check by %s\n", name, line) // an error on stderr cannot be reported
 		}
 	}

@@ -44,9 +44,9 @@ func shadowed(st *client.PolicyStatus) string {
 	if st.Shadow == "" {
 		return "no version of " + st.Name + " runs in the shadow"
 	}
-	beside := "the built-in policy"
+	active := "the built-in policy"
 	if st.Active != "" {
-		beside = policyflags.VersionName(st.Name, st.Active)
+		active = policyflags.VersionName(st.Name, st.Active)
 	}
-	return fmt.Sprintf("%s decides beside %s; cede policy status %s shows the difference", policyflags.VersionName(st.Name, st.Shadow), beside, st.Name)
+	return fmt.Sprintf("%s is the shadow of %s; cede policy status %s shows the difference", policyflags.VersionName(st.Name, st.Shadow), active, st.Name)
 }

@@ -119,7 +119,7 @@ func (s policyStatus) page(p cmdutil.Page) {
 	row("shadow", policyflags.ShortVersion(s.Shadow))
 	if h := s.Here; h != nil {
 		row("calls here", fmt.Sprintf("%s, faults %s, fallbacks %s", cmdutil.Thousands(int(h.Calls)), cmdutil.Thousands(int(h.Faults)), cmdutil.Thousands(int(h.Fallbacks))))
-		row("not asked", h.Open)
+		row("not called", h.Open)
 	}
 	for _, id := range slices.Sorted(maps.Keys(s.Tripped)) {
 		row("out of service", policyflags.ShortVersion(id)+": "+s.Tripped[id])

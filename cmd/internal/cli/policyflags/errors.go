@@ -114,7 +114,7 @@ func WarnStale(env *cmdutil.Env, b *bundle.Bundle) {
 	if source == "" {
 		return
 	}
-	if _, told := env.StaleWarned.LoadOrStore(b.Dir, true); !told {
+	if _, warned := env.StaleWarned.LoadOrStore(b.Dir, true); !warned {
 		env.Warn(fmt.Sprintf("%s is newer than the module %s, which may be outdated; to rebuild it: cede policy build %s",
 			filepath.ToSlash(source), filepath.ToSlash(b.Path), filepath.ToSlash(b.Dir)))
 	}

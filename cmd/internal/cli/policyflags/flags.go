@@ -44,7 +44,7 @@ func ReadConfigs(env *cmdutil.Env, list []string) (Configs, error) {
 			errs = append(errs, err)
 			continue
 		}
-		if other, twice := c[p]; twice {
+		if other, duplicate := c[p]; duplicate {
 			errs = append(errs, cmdutil.Usagef("combine the settings in one file", "--config %s and %s apply to the same policy", other.Path, name))
 		}
 		c[p] = ConfigFile{name, settings}

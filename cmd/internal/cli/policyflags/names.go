@@ -14,7 +14,7 @@ import (
 func DisplayNames(written []string) map[string]string {
 	shown, count := map[string]string{}, map[string]int{}
 	for _, w := range written {
-		if _, twice := shown[w]; twice {
+		if _, duplicate := shown[w]; duplicate {
 			continue
 		}
 		shown[w] = manifestName(w)

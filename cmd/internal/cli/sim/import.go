@@ -185,9 +185,9 @@ func notImported(src string, from importer.Source, err error) error {
 		if from.File != "" {
 			src = filepath.Dir(src)
 		}
-		told := *in
-		told.File = filepath.Join(src, in.File)
-		message = told.Error()
+		located := *in
+		located.File = filepath.Join(src, in.File)
+		message = located.Error()
 	}
 	return &cmdutil.Error{Exit: cmdutil.ExitUsage, Code: cmdutil.CodeInvalid, Message: message, Hint: "`cede sim import --help` lists formats and options"}
 }

@@ -126,18 +126,18 @@ func (r *recording) record(ctx context.Context, span time.Duration) error {
 		return cmdutil.InterruptError(ctx, err)
 	}
 	_, _ = fmt.Fprintf(r.env.Stderr, "recording since index %d; interrupt to end\n", begin.Index())
-	heard := make(chan *client.Events)
+	batches := make(chan *client.Events)
 	following, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	ended := make(chan error, 1)
-	go func() { ended <- r.follow(following, heard) }()
+	go func() { ended <- r.follow(following, batches) }()
 	var over <-chan struct{}
 	if span > 0 {
 		over = afterFunc(r.env, span)
 	}
 	for recording := true; recording; {
 		select {
-		case batch := <-heard:
+		case batch := <-batches:
 			r.take(batch)
 		case err := <-ended:
 			return err
@@ -153,7 +153,7 @@ func (r *recording) record(ctx context.Context, span time.Duration) error {
 	r.Ended = r.env.Clock.Now().UnixNano()
 	for quiet := false; !quiet; {
 		select {
-		case batch := <-heard:
+		case batch := <-batches:
 			quiet = batch.Index > r.End.Index() // later events are not part of the recording
 			if !quiet {
 				r.take(batch)
@@ -226,12 +226,12 @@ func (r *recording) state(ctx context.Context) (*state.Snapshot, error) {
 	return (&raftnode.Replay{Snapshot: &text, From: 1}).Run(ctx)
 }
 
-// follow sends the events since the beginning to heard.
-func (r *recording) follow(ctx context.Context, heard chan<- *client.Events) error {
+// follow sends the events since the beginning to the channel.
+func (r *recording) follow(ctx context.Context, batches chan<- *client.Events) error {
 	o := &client.StreamOptions{Namespace: "*", Topics: []string{string(events.Job), string(events.Node)}, Index: r.Begin.Index()}
 	err := r.api.Events().Stream(ctx, o, func(batch *client.Events) error {
 		select {
-		case heard <- batch:
+		case batches <- batch:
 			return nil
 		case <-ctx.Done():
 			return ctx.Err()

@@ -161,9 +161,9 @@ func replayDifferences(f *scenario.File, result *sim.Result) *replayReport {
 	return v
 }
 
-func decisionOf(node string, here []string, elsewhere map[string][]string) *decision {
+func decisionOf(node string, here []string, remote map[string][]string) *decision {
 	d := &decision{Node: node, Victims: append([]string{}, here...)}
-	for _, ids := range elsewhere {
+	for _, ids := range remote {
 		d.Victims = append(d.Victims, ids...)
 	}
 	slices.Sort(d.Victims)
