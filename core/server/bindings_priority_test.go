@@ -47,7 +47,7 @@ func TestPriorityClasses_ChangesDoNotAffectBindings(t *testing.T) {
 		put(300, "another class")
 		w.waitIdle()
 		if after := count(); after != before {
-			t.Errorf("%d evaluations were made of it", after-before)
+			t.Errorf("%d evaluations created", after-before)
 		}
 		if b := w.snap().Binding(bindingKey("waits")); b.Priority != 100 || !b.Preempts {
 			t.Errorf("binding %+v", b)
@@ -91,7 +91,7 @@ func TestServer_ReportsEvictionOfBindingForBothSides(t *testing.T) {
 		told := strings.Join(w.eventTypes("Preemption", "Decision"), "\n")
 		for _, want := range []string{"AssignmentPreempted default/low/m/", "PreemptionDecided claim/default/high/m/"} {
 			if !strings.Contains(told, want) {
-				t.Errorf("nothing was told of %s in\n%s", want, told)
+				t.Errorf("no event %s in\n%s", want, told)
 			}
 		}
 		decisions, err := w.leader().server.Decisions(w.ctx, eventsink.DecisionQuery{Concerns: bindingKey("low")})
@@ -99,7 +99,7 @@ func TestServer_ReportsEvictionOfBindingForBothSides(t *testing.T) {
 			t.Fatalf("decisions %+v, %v", decisions, err)
 		}
 		if lost := time.Duration(decisions[0].Victims[0].LostWork); lost < 9*time.Second || lost > 30*time.Second {
-			t.Errorf("%v are lost of the 10 s since the checkpoint", lost)
+			t.Errorf("lost work is %v, want the 10 s since the checkpoint", lost)
 		}
 	})
 }

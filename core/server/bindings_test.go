@@ -123,7 +123,7 @@ func TestServer_EvictsVictimsOfTheProposal(t *testing.T) {
 		told := strings.Join(w.eventTypes(string(events.Preemption), string(events.Assignment)), "\n")
 		for _, want := range []string{"AssignmentPreempted default/p2/m/", "AssignmentEvicted default/p2/m/", "AssignmentEnded default/p2/m/", "AssignmentPlaced default/p10/m/"} {
 			if !strings.Contains(told, want) {
-				t.Errorf("nothing was told of %s in\n%s", want, told)
+				t.Errorf("no event %s in\n%s", want, told)
 			}
 		}
 	})
@@ -189,7 +189,7 @@ func TestCollectGarbage_RemovesFinishedAndStoppedBindings(t *testing.T) {
 		}
 		for id, stays := range map[string]bool{"done": false, "stopped": false, "stays": true} {
 			if there := w.snap().Binding(bindingKey(id)) != nil; there != stays {
-				t.Errorf("binding %s is there: %t, want %t", id, there, stays)
+				t.Errorf("binding %s exists: %t, want %t", id, there, stays)
 			}
 		}
 	})
@@ -230,7 +230,7 @@ func (w *harness) reportAssignments(cluster string, status model.ClientStatus) {
 	w.t.Helper()
 	var updates []apply.AssignmentUpdate
 	for _, a := range w.snap().ClusterAssignments(cluster) {
-		updates = append(updates, apply.AssignmentUpdate{ID: a.ID, Client: status, Ready: a.Replicas, Text: "it says so"})
+		updates = append(updates, apply.AssignmentUpdate{ID: a.ID, Client: status, Ready: a.Replicas, Text: "reported"})
 	}
 	w.mustCall(func(s *Server) error {
 		_, err := s.UpdateAssignments(w.ctx, cluster, memberSecret, updates)
@@ -252,7 +252,7 @@ func TestClusters_MissedHeartbeatsWithdrawAssignments(t *testing.T) {
 		silence()
 		time.Sleep(time.Minute)
 		if c := w.snap().Cluster("m1"); !c.Down {
-			t.Error("a silent cluster is not down")
+			t.Error("cluster without heartbeats is not down")
 		}
 		w.expectAssigned("b", "m1:1") // existing assignments stay for now
 		w.registerBinding("c", 1, 1, nil)
@@ -278,7 +278,7 @@ func TestClusters_AgentReportsAssignments(t *testing.T) {
 		w.registerBinding("low", 1, 8, nil)
 		w.waitIdle()
 		w.reportAssignments("m", model.ClientRunning)
-		if a := w.snap().BindingAssignments(bindingKey("low"))[0]; a.Client != model.ClientRunning || a.Ready != 1 || a.ClientText != "it says so" {
+		if a := w.snap().BindingAssignments(bindingKey("low"))[0]; a.Client != model.ClientRunning || a.Ready != 1 || a.ClientText != "reported" {
 			t.Errorf("assignment %+v", a)
 		}
 		w.registerBinding("high", 5, 8, withPreemption)
@@ -308,11 +308,11 @@ func TestClusters_RequireSecret(t *testing.T) {
 			code apierror.Code
 			call func() error
 		}{
-			"another agent":     {apierror.CodeForbidden, func() error { _, err := s.RegisterMember(w.ctx, cluster, strings.Repeat("x", 20)); return err }},
-			"a short secret":    {apierror.CodeInvalid, func() error { _, err := s.RegisterMember(w.ctx, cluster, "short"); return err }},
-			"an operator":       {apierror.CodeConflict, func() error { _, err := s.PutCluster(w.ctx, cluster); return err }},
-			"a stranger's beat": {apierror.CodeForbidden, func() error { _, err := s.ClusterHeartbeat(w.ctx, "m", "?", &endpoint.ClusterReport{}); return err }},
-			"no cluster": {apierror.CodeNotFound, func() error {
+			"other agent":                 {apierror.CodeForbidden, func() error { _, err := s.RegisterMember(w.ctx, cluster, strings.Repeat("x", 20)); return err }},
+			"short secret":                {apierror.CodeInvalid, func() error { _, err := s.RegisterMember(w.ctx, cluster, "short"); return err }},
+			"operator":                    {apierror.CodeConflict, func() error { _, err := s.PutCluster(w.ctx, cluster); return err }},
+			"heartbeat with wrong secret": {apierror.CodeForbidden, func() error { _, err := s.ClusterHeartbeat(w.ctx, "m", "?", &endpoint.ClusterReport{}); return err }},
+			"unknown cluster": {apierror.CodeNotFound, func() error {
 				_, err := s.ClusterHeartbeat(w.ctx, "x", memberSecret, &endpoint.ClusterReport{})
 				return err
 			}},
@@ -320,8 +320,8 @@ func TestClusters_RequireSecret(t *testing.T) {
 				_, err := s.ClusterHeartbeat(w.ctx, "plain", memberSecret, &endpoint.ClusterReport{})
 				return err
 			}},
-			"no cluster at all": {apierror.CodeNotFound, func() error { _, err := s.DeleteCluster(w.ctx, "x", false); return err }},
-			"an id with a slash": {apierror.CodeInvalid, func() error {
+			"delete unknown cluster": {apierror.CodeNotFound, func() error { _, err := s.DeleteCluster(w.ctx, "x", false); return err }},
+			"ID with a slash": {apierror.CodeInvalid, func() error {
 				_, err := s.PutCluster(w.ctx, &model.Cluster{ID: "a/b", Capacity: model.Resources{"units": -1}})
 				return err
 			}},
@@ -400,12 +400,12 @@ func TestRegisterBinding_UsesPriorityOfClass(t *testing.T) {
 				t.Errorf("%s: priority %d, preempts %t, class %q, warnings %q", c.id, got.Priority, got.Preempts, got.PriorityClass, r.Warnings)
 			}
 			if missing := c.id == "gone"; got.HasMissingClass() != missing || (got.ClassWarning() != "") != missing {
-				t.Errorf("%s: its class is missing: %t, %q", c.id, got.HasMissingClass(), got.ClassWarning())
+				t.Errorf("%s: missing class: %t, %q", c.id, got.HasMissingClass(), got.ClassWarning())
 			}
 		}
 		w.waitIdle()
 		if told := strings.Join(w.eventTypes("Binding"), "\n"); strings.Count(told, "PriorityClassMissing") != 1 || !strings.Contains(told, "PriorityClassMissing gone") {
-			t.Errorf("of the class that is missing was told\n%s", told)
+			t.Errorf("unexpected events of the missing class:\n%s", told)
 		}
 	})
 }
@@ -414,7 +414,7 @@ func TestStopBinding_UnknownAndRepeated(t *testing.T) {
 	runServers(t, 1, nil, func(w *harness) {
 		s := w.leader().server
 		if _, err := s.StopBinding(w.ctx, bindingKey("x"), endpoint.StopOptions{}); apierror.CodeOf(err) != apierror.CodeNotFound {
-			t.Errorf("a binding that is not there: %v", err)
+			t.Errorf("unknown binding: %v", err)
 		}
 		w.putCluster("m", 4)
 		w.registerBinding("a", 1, 1, nil)
@@ -426,10 +426,10 @@ func TestStopBinding_UnknownAndRepeated(t *testing.T) {
 			w.waitIdle()
 		}
 		if _, err := s.DeleteCluster(w.ctx, "m", false); err != nil {
-			t.Errorf("an empty cluster: %v", err)
+			t.Errorf("deletion of an empty cluster: %v", err)
 		}
 		if !slices.Contains(w.eventTypes(string(events.Cluster)), "ClusterDeleted m") {
-			t.Error("nothing was told of the cluster's end")
+			t.Error("no ClusterDeleted event")
 		}
 	})
 }
@@ -445,7 +445,7 @@ func TestServer_UpdatesExplanationWhenClustersRegister(t *testing.T) {
 			t.Helper()
 			for _, e := range w.snap().EvalsOfJob(bindingKey(binding)) {
 				if x := e.Failed[binding]; e.Status == model.EvalBlocked && !strings.HasPrefix(x.String(), want) {
-					t.Errorf("%s waits: %s; want %s", binding, x, want)
+					t.Errorf("explanation of %s is %s; want %s", binding, x, want)
 				}
 			}
 		}

@@ -63,7 +63,7 @@ func (b *budgetWatch) observe(list []replication.Applied) {
 		available, evicted := countGuarded(list[i].Snap)
 		b.entries, b.evictions, b.least = b.entries+1, max(b.evictions, evicted), min(b.least, available)
 		if available < b.keep {
-			b.wrong = append(b.wrong, fmt.Sprintf("index %d: %d are available, and the budget keeps %d", list[i].Index, available, b.keep))
+			b.wrong = append(b.wrong, fmt.Sprintf("index %d: %d available, budget requires %d", list[i].Index, available, b.keep))
 		}
 	}
 }
@@ -99,9 +99,9 @@ func TestServer_ConcurrentPreemptionsRespectStrictBudget(t *testing.T) {
 			reached++
 		}
 	}
-	t.Logf("%d schedules, %d evictions; %d schedules took all that the budget had", schedules, evictions, reached)
+	t.Logf("%d schedules, %d evictions; %d schedules exhausted the budget", schedules, evictions, reached)
 	if evictions < schedules || reached < schedules/4 {
-		t.Errorf("%d evictions in %d schedules, of which %d took all that the budget had: too few to tell anything", evictions, schedules, reached)
+		t.Errorf("%d evictions in %d schedules, of which %d exhausted the budget: the test covers too little", evictions, schedules, reached)
 	}
 }
 
@@ -121,7 +121,7 @@ func runSchedule(t *testing.T, s budgetSchedule, b *budgetWatch) {
 		}))
 		w.waitIdle()
 		if available, _ := countGuarded(w.snap()); available != int(s.guarded) {
-			t.Fatalf("%d of %d are available at the start", available, s.guarded)
+			t.Fatalf("%d of %d available at the start", available, s.guarded)
 		}
 		w.leader().faults.failWith(func(*replication.Entry) (bool, error) {
 			time.Sleep(s.logTakes)

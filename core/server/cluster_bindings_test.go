@@ -81,7 +81,7 @@ type simMember struct {
 	rand      *rand.Rand
 
 	mu      sync.Mutex
-	running map[string]bool // what actually runs here
+	running map[string]bool // assignments that run here
 	started map[string]bool // everything that was ever started here
 }
 
@@ -106,7 +106,7 @@ func (m *simMember) report() *endpoint.ClusterReport {
 	return r
 }
 
-// work starts and stops what the state requires, and reports it.
+// work starts and stops assignments as the state requires, and reports them.
 func (m *simMember) work(snap *state.Snapshot) {
 	m.mu.Lock()
 	var updates []apply.AssignmentUpdate
@@ -159,7 +159,7 @@ func (m *simMember) ended(a *model.Assignment) model.ClientStatus {
 	return model.ClientFailed
 }
 
-// checkAgreement checks that the cluster runs exactly what the state assigns to it.
+// checkAgreement checks that the cluster runs exactly its assignments in the state.
 func (m *simMember) checkAgreement(snap *state.Snapshot) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -167,12 +167,12 @@ func (m *simMember) checkAgreement(snap *state.Snapshot) {
 	for _, a := range snap.ClusterAssignments(m.id) {
 		live[a.ID] = true
 		if !m.running[a.ID] {
-			m.c.t.Errorf("cluster %s does not run %s, which the state has there", m.id, a.ID)
+			m.c.t.Errorf("cluster %s does not run %s, which is assigned to it", m.id, a.ID)
 		}
 	}
 	for id := range m.running {
 		if !live[id] {
-			m.c.t.Errorf("cluster %s runs %s, of which the state knows nothing", m.id, id)
+			m.c.t.Errorf("cluster %s runs %s, which is not assigned to it", m.id, id)
 		}
 	}
 }
@@ -195,7 +195,7 @@ func (s *simClient) writeBinding(key, value string) {
 		op.end("")
 		s.seen = max(s.seen, answer.Index)
 	case !isRetryable(err):
-		s.c.t.Errorf("%s: binding %s is not written: %v", s.id, key, err)
+		s.c.t.Errorf("%s: failed to write binding %s: %v", s.id, key, err)
 	}
 }
 
@@ -213,7 +213,7 @@ func (s *simClient) stopBinding(key string) {
 	case apierror.CodeOf(err) == apierror.CodeNotFound:
 		op.end(absentJob)
 	case !isRetryable(err):
-		s.c.t.Errorf("%s: binding %s is not stopped: %v", s.id, key, err)
+		s.c.t.Errorf("%s: failed to stop binding %s: %v", s.id, key, err)
 	}
 }
 
@@ -239,7 +239,7 @@ func (k *simChecks) bindings(a *replication.Applied) {
 	for b := range a.Snap.Bindings() {
 		k.replicas(a, b)
 		if !b.Stopped && !b.Duplicated && k.lacks(a, b) > 0 && !hasActiveEval(a.Snap, b.Key(), a.Entry.Time) {
-			k.c.t.Errorf("index %d: binding %s lacks replicas, and nobody looks at it or waits for room", a.Index, b.ID)
+			k.c.t.Errorf("index %d: binding %s lacks replicas, and has no active evaluation", a.Index, b.ID)
 		}
 	}
 	for c := range k.last.Claims() {
@@ -254,7 +254,7 @@ func (k *simChecks) withdrawal(a *replication.Applied, victim *model.Assignment)
 	claim, b := a.Snap.Claim(victim.PreemptedBy), k.last.Binding(victim.Binding)
 	switch {
 	case claim == nil || claim.CreateIndex != a.Index:
-		k.c.t.Errorf("index %d: %s is evicted for %q, which is not claimed by the same entry", a.Index, victim.ID, victim.PreemptedBy)
+		k.c.t.Errorf("index %d: %s is evicted for %q, which is not a claim of the same entry", a.Index, victim.ID, victim.PreemptedBy)
 	case claim.ClusterID != victim.ClusterID || claim.Claimant == victim.Binding:
 		k.c.t.Errorf("index %d: %s is evicted for claim %s of %s on %s", a.Index, victim.ID, claim.ID, claim.Claimant, claim.ClusterID)
 	case b != nil && b.Priority >= claim.Priority:
@@ -297,7 +297,7 @@ func (k *simChecks) clusterCapacity(a *replication.Applied, c *model.Cluster) {
 	}
 	// The capacity that the other cluster reports may change while a plan is in flight.
 	if got != "" && c.ID != "m1" && held+claimed > simUnits {
-		k.c.t.Errorf("index %d: %s gets room on cluster %s that is claimed: %d units are assigned, %d claimed, of %d", a.Index, got, c.ID, held, claimed, simUnits)
+		k.c.t.Errorf("index %d: %s is assigned claimed capacity of cluster %s: %d units assigned, %d claimed, of %d", a.Index, got, c.ID, held, claimed, simUnits)
 	}
 }
 
@@ -323,7 +323,7 @@ func (k *simChecks) replicas(a *replication.Applied, b *model.Binding) {
 		total += x.Replicas
 	}
 	if !b.Duplicated && total > b.Replicas || b.Duplicated && len(on) > b.MaxClusters {
-		k.c.t.Errorf("index %d: binding %s has %d replicas on %d clusters, and wants %d", a.Index, b.ID, total, len(on), b.Replicas)
+		k.c.t.Errorf("index %d: binding %s has %d replicas on %d clusters, want at most %d", a.Index, b.ID, total, len(on), b.Replicas)
 	}
 }
 
@@ -358,8 +358,8 @@ func (k *simChecks) claimEnds(a *replication.Applied, claim *model.Claim) {
 	if at := k.downs[claim.ClusterID]; at > claim.CreateIndex && a.Index-at < budgetWindow {
 		return // it was down when the plan was made
 	}
-	k.c.t.Errorf("index %d: claim %s of %s ends before its time, and the binding is not placed", a.Index, claim.ID, claim.Claimant)
-	k.c.t.Logf("%T at %d, claim %+v, others rank %v", a.Entry.Command, a.Entry.Time, claim, k.ranks[claim.ClusterID])
+	k.c.t.Errorf("index %d: claim %s of %s ends early, and the binding is not placed", a.Index, claim.ID, claim.Claimant)
+	k.c.t.Logf("%T at %d, claim %+v, ranks of others %v", a.Entry.Command, a.Entry.Time, claim, k.ranks[claim.ClusterID])
 	for _, snap := range []*state.Snapshot{k.last, a.Snap} {
 		for _, other := range snap.ClusterClaims(claim.ClusterID) {
 			k.c.t.Logf("at %d, claim %+v", snap.Index(), other)
@@ -368,7 +368,7 @@ func (k *simChecks) claimEnds(a *replication.Applied, claim *model.Claim) {
 			k.c.t.Logf("at %d, assignment %+v", snap.Index(), x)
 		}
 		for _, x := range snap.BindingAssignments(b.Key()) {
-			k.c.t.Logf("at %d, of the binding %+v", snap.Index(), x)
+			k.c.t.Logf("at %d, assignment of the binding %+v", snap.Index(), x)
 		}
 	}
 }
@@ -414,7 +414,7 @@ func (c *simCluster) waitBindingsIdle(w *harness) {
 		}
 		time.Sleep(2 * time.Second)
 	}
-	c.t.Errorf("%s is neither placed nor gone", what)
+	c.t.Errorf("%s is still pending", what)
 }
 
 // pendingChange returns a description of something that will still change by itself, or "".
@@ -455,20 +455,20 @@ func (c *simCluster) checkBindingsComplete(w *harness) {
 			full = replicas == 0
 		}
 		if !full && (b.Stopped || !hasActiveEval(snap, b.Key(), 0)) {
-			c.t.Errorf("binding %s (stopped: %t) has %d replicas on %d clusters at index %d, and waits for nothing", b.ID, b.Stopped, replicas, clusters, snap.Index())
+			c.t.Errorf("binding %s (stopped: %t) has %d replicas on %d clusters at index %d, and is not blocked", b.ID, b.Stopped, replicas, clusters, snap.Index())
 			for _, x := range snap.BindingAssignments(b.Key()) {
-				c.t.Logf("there is %+v", x)
+				c.t.Logf("assignment %+v", x)
 			}
 		}
 	}
 	for claim := range snap.Claims() {
 		if !claim.IsForeign() {
-			c.t.Errorf("at rest, %s claims room on %s: %+v at index %d", claim.Claimant, claim.ClusterID, claim, snap.Index())
+			c.t.Errorf("idle, but %s has a claim on %s: %+v at index %d", claim.Claimant, claim.ClusterID, claim, snap.Index())
 			for _, e := range snap.EvalsOfJob(claim.Claimant) {
 				c.t.Logf("evaluation %s (%s) of index %d is %s since %d until %d: %s %s %v", e.ID, e.TriggeredBy, e.CreateIndex, e.Status, e.ModifyIndex, e.WaitUntil, e.StatusText, e.SupersededBy, e.BlockedNodes)
 			}
 			for _, x := range snap.ClusterAssignments(claim.ClusterID) {
-				c.t.Logf("there is %+v", x)
+				c.t.Logf("assignment %+v", x)
 			}
 		}
 	}

@@ -72,12 +72,12 @@ func (k *simChecks) compare(r *simRun, a *replication.Applied) {
 	}
 	hash := snapshot.Hash(a.Snap)
 	if seen, there := k.hashes[a.Index]; there && seen != hash {
-		k.c.t.Errorf("server %s has another state at index %d than those before it", r.of.id, a.Index)
+		k.c.t.Errorf("the state of server %s at index %d differs from that of other servers", r.of.id, a.Index)
 	}
 	k.hashes[a.Index] = hash
 }
 
-// reset discards what was recorded: the state is about to be replaced.
+// reset discards all records: the state is about to be replaced.
 func (k *simChecks) reset() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -145,11 +145,11 @@ func (k *simChecks) entry(a *replication.Applied) {
 func (k *simChecks) eviction(a *replication.Applied, victim *model.Allocation) {
 	by := a.Snap.Alloc(victim.PreemptedBy)
 	if by == nil {
-		k.c.t.Errorf("index %d: %s of %s is evicted for %q, which is not there", a.Index, victim.ID, victim.Job.ID, victim.PreemptedBy)
+		k.c.t.Errorf("index %d: %s of %s is evicted for %q, which does not exist", a.Index, victim.ID, victim.Job.ID, victim.PreemptedBy)
 		return
 	}
 	if k.last.Alloc(by.ID) != nil {
-		k.c.t.Errorf("index %d: %s of %s is evicted for %s, which was placed before", a.Index, victim.ID, victim.Job.ID, by.ID)
+		k.c.t.Errorf("index %d: %s of %s is evicted for %s, which was placed earlier", a.Index, victim.ID, victim.Job.ID, by.ID)
 	}
 	if by.Job.Priority <= victim.Job.Priority {
 		k.c.t.Errorf("index %d: %s of priority %d is evicted for %s of priority %d", a.Index, victim.ID, victim.Job.Priority, by.ID, by.Job.Priority)
@@ -174,7 +174,7 @@ func (k *simChecks) budget(a *replication.Applied, left, evicted, lost int) {
 			return
 		}
 	}
-	k.c.t.Errorf("index %d: evicting %d leaves %d of what a strict budget guards, which keeps %d since index %d",
+	k.c.t.Errorf("index %d: evicting %d leaves %d available under a strict budget of %d, which exists since index %d",
 		a.Index, evicted, left, simKept, a.Snap.Budgets()[0].CreateIndex)
 }
 
@@ -190,7 +190,7 @@ func (k *simChecks) capacity(a *replication.Applied) {
 		}
 		for name, amount := range used {
 			if amount > n.Capacity[name] {
-				k.c.t.Errorf("index %d: node %s has %d of %s in use, and %d", a.Index, n.ID, amount, name, n.Capacity[name])
+				k.c.t.Errorf("index %d: node %s uses %d of %s, capacity %d", a.Index, n.ID, amount, name, n.Capacity[name])
 			}
 		}
 	}
@@ -236,7 +236,7 @@ func (c *simCluster) checkAtRest() {
 	before := w.snap()
 	time.Sleep(30 * time.Second)
 	if p, e := c.checks.counts(); p != placed || e != evicted {
-		c.t.Errorf("at rest, %d are placed and %d evicted:%s", p-placed, e-evicted, diffStates(before, w.snap()))
+		c.t.Errorf("idle, but %d placements and %d evictions followed:%s", p-placed, e-evicted, diffStates(before, w.snap()))
 	}
 	c.checkJobsComplete(w)
 	c.checkBindingsComplete(w)
@@ -260,7 +260,7 @@ func (c *simCluster) checkAtRest() {
 // diffStates describes the decisions between two states, for debugging.
 func diffStates(before, snap *state.Snapshot) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, " behind index %d", before.Index())
+	fmt.Fprintf(&b, " after index %d", before.Index())
 	for a := range snap.Allocs() {
 		if a.ModifyIndex > before.Index() {
 			name := model.AllocName(a.Group, a.Index, a.Incarnation)
@@ -278,7 +278,7 @@ func diffStates(before, snap *state.Snapshot) string {
 			if o := before.Eval(e.ID); o != nil {
 				was = fmt.Sprintf("%s until %d", o.Status, o.WaitUntil)
 			}
-			fmt.Fprintf(&b, "\n%d, %d: evaluation %s of %s by %s: %s at %d, it was %s", e.CreateIndex, e.ModifyIndex, e.ID, e.JobID, e.TriggeredBy, e.Status, e.ModifyTime, was)
+			fmt.Fprintf(&b, "\n%d, %d: evaluation %s of %s by %s: %s at %d, before %s", e.CreateIndex, e.ModifyIndex, e.ID, e.JobID, e.TriggeredBy, e.Status, e.ModifyTime, was)
 		}
 	}
 	return b.String()
@@ -311,7 +311,7 @@ func (c *simCluster) checkJobsComplete(w *harness) {
 			}
 		}
 		if live != want && (live > want || !w.hasBlockedEval(job.Key())) {
-			c.t.Errorf("job %s has %d of %d instances at index %d, and waits for nothing", job.ID, live, want, snap.Index())
+			c.t.Errorf("job %s has %d of %d instances at index %d, and is not blocked", job.ID, live, want, snap.Index())
 			for _, e := range snap.EvalsOfJob(job.Key()) {
 				c.t.Logf("evaluation %s (%s) of index %d is %s since %d: %s", e.ID, e.TriggeredBy, e.CreateIndex, e.Status, e.ModifyIndex, e.StatusText)
 			}

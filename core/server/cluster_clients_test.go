@@ -168,7 +168,7 @@ func (s *simClient) write(key, value string) {
 		op.end("")
 		s.seen = max(s.seen, answer.Index)
 	case !isRetryable(err):
-		s.c.t.Errorf("%s: job %s is not written: %v", s.id, key, err)
+		s.c.t.Errorf("%s: failed to write job %s: %v", s.id, key, err)
 	}
 }
 
@@ -191,11 +191,11 @@ func (s *simClient) stop(key string, purge bool) {
 	case apierror.CodeOf(err) == apierror.CodeNotFound:
 		op.end(absentJob)
 	case !isRetryable(err):
-		s.c.t.Errorf("%s: job %s is not stopped: %v", s.id, key, err)
+		s.c.t.Errorf("%s: failed to stop job %s: %v", s.id, key, err)
 	}
 }
 
-// until retries a call until the outcome is known, or gives up at the end.
+// until retries a call until it receives a result, or gives up at the end.
 func (s *simClient) until(f func(ctx context.Context, srv *Server) error) error {
 	var err error
 	for range 12 {
@@ -244,7 +244,7 @@ func (s *simClient) read(key string) {
 	case err == nil:
 		op.end(value)
 	case !isRetryable(err):
-		s.c.t.Errorf("%s: job %s is not read: %v", s.id, key, err)
+		s.c.t.Errorf("%s: failed to read job %s: %v", s.id, key, err)
 	}
 }
 
@@ -267,7 +267,7 @@ func (s *simClient) readStale(key string) {
 		return // it lags behind, or is unreachable
 	}
 	if snap.Index() < s.seen {
-		s.c.t.Errorf("%s reads the state at %d, and has seen %d", s.id, snap.Index(), s.seen)
+		s.c.t.Errorf("%s reads the state at index %d after index %d", s.id, snap.Index(), s.seen)
 	}
 	s.seen = snap.Index()
 	job := snap.Job(model.JobKey{Namespace: model.DefaultNamespace, ID: key})
@@ -275,7 +275,7 @@ func (s *simClient) readStale(key string) {
 		return
 	}
 	if job.ModifyIndex < s.version[key] {
-		s.c.t.Errorf("%s reads job %s as of %d, and has seen it as of %d", s.id, key, job.ModifyIndex, s.version[key])
+		s.c.t.Errorf("%s reads job %s at version %d after version %d", s.id, key, job.ModifyIndex, s.version[key])
 	}
 	s.version[key] = job.ModifyIndex
 }
@@ -361,7 +361,7 @@ func (h *simHistory) check(t testing.TB) {
 	if porcupine.CheckOperationsTimeout(jobRegister, ops, time.Minute) == porcupine.Ok {
 		return
 	}
-	t.Error("what clients saw is not linearizable:")
+	t.Error("the history of clients is not linearizable:")
 	for _, op := range ops {
 		t.Logf("client %d, %d to %d: %+v = %v", op.ClientId, op.Call, op.Return, op.Input, op.Output)
 	}
@@ -403,7 +403,7 @@ func (o *simOperator) do(f func(ctx context.Context, s *Server) error) {
 		return
 	}
 	if err != nil && !isRetryable(err) {
-		o.c.t.Errorf("the operator is told: %v", err)
+		o.c.t.Errorf("operator received: %v", err)
 	}
 }
 
@@ -478,7 +478,7 @@ type simAgent struct {
 	node   *model.Node
 
 	mu      sync.Mutex
-	running map[string]*model.Allocation // what actually runs here
+	running map[string]*model.Allocation // allocations that run here
 	started map[string]bool              // everything that was ever started here
 }
 
@@ -542,7 +542,7 @@ func (c *simCluster) reports(id string, r *rand.Rand, times time.Duration, regis
 	}
 }
 
-// work starts and stops what the state requires, and reports it.
+// work starts and stops allocations as the state requires, and reports them.
 func (a *simAgent) work(snap *state.Snapshot) {
 	a.mu.Lock()
 	var updates []apply.ClientUpdate
@@ -596,7 +596,7 @@ func (a *simAgent) work(snap *state.Snapshot) {
 	})
 }
 
-// checkAgreement checks that the node runs exactly what the state assigns to it.
+// checkAgreement checks that the node runs exactly its allocations in the state.
 func (a *simAgent) checkAgreement(snap *state.Snapshot) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -605,13 +605,13 @@ func (a *simAgent) checkAgreement(snap *state.Snapshot) {
 		if alloc.Live() {
 			live[alloc.ID] = true
 			if a.running[alloc.ID] == nil {
-				a.c.t.Errorf("node %s does not run %s, which the state has there", a.id, alloc.ID)
+				a.c.t.Errorf("node %s does not run %s, which is assigned to it", a.id, alloc.ID)
 			}
 		}
 	}
 	for id := range a.running {
 		if !live[id] {
-			a.c.t.Errorf("node %s runs %s, of which the state knows nothing", a.id, id)
+			a.c.t.Errorf("node %s runs %s, which is not assigned to it", a.id, id)
 		}
 	}
 }

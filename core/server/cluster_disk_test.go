@@ -19,7 +19,7 @@ import (
 )
 
 // errDisk is returned for a failed write: nothing was written.
-var errDisk = errors.New("the disk has an error")
+var errDisk = errors.New("disk error")
 
 // A simDisk is the in-memory disk of a server. After a crash, the next run of the server
 // starts with what was written before it; later writes of the old run are discarded. Writes
@@ -184,7 +184,7 @@ func (d *simDisk) StoreLogs(list []*raft.Log) error {
 	d.cut = false
 	for _, l := range list {
 		if d.last != 0 && l.Index != d.last+1 {
-			return fmt.Errorf("entry %d comes where %d should", l.Index, d.last+1)
+			return fmt.Errorf("got entry %d, want %d", l.Index, d.last+1)
 		}
 		own := *l
 		d.logs[l.Index] = &own
@@ -207,7 +207,7 @@ func (d *simDisk) DeleteRange(from, to uint64) error {
 	}
 	end := to == d.last
 	if from > d.first && !end {
-		return fmt.Errorf("deleting %d to %d of %d to %d", from, to, d.first, d.last)
+		return fmt.Errorf("deletion of entries %d to %d, but the log has %d to %d", from, to, d.first, d.last)
 	}
 	if end && d.fails > 0 {
 		d.fails--
@@ -351,7 +351,7 @@ func (m simModules) PutChunk(digest string, offset int64, data []byte) error {
 	defer m.mu.Unlock()
 	have := m.modules[digest]
 	if offset > int64(len(have)) {
-		return fmt.Errorf("a chunk at %d of %s came when %d bytes were there", offset, digest, len(have))
+		return fmt.Errorf("chunk at offset %d of %s, but %d bytes are stored", offset, digest, len(have))
 	}
 	m.modules[digest] = slices.Concat(have[:offset], data)
 	return nil
@@ -360,7 +360,7 @@ func (m simModules) PutChunk(digest string, offset int64, data []byte) error {
 func (m simModules) Finish(digest string, size int64) error {
 	data, err := m.Get(digest)
 	if sum := sha256.Sum256(data); err != nil || int64(len(data)) != size || digest != "sha256:"+hex.EncodeToString(sum[:]) {
-		return fmt.Errorf("module %s is not whole", digest)
+		return fmt.Errorf("module %s is incomplete", digest)
 	}
 	return nil
 }

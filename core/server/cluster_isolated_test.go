@@ -32,16 +32,16 @@ func (c *simCluster) checkIsolatedReads(s *simServer) {
 	}
 	c.seen.alone.Add(1)
 	if known {
-		c.t.Errorf("server %s hears nobody since %v, and says that somebody leads", s.id, since)
+		c.t.Errorf("server %s is isolated since %v, but reports a leader", s.id, since)
 	}
 	if least := time.Since(since) - time.Second; contact >= 0 && contact < least {
-		c.t.Errorf("server %s says that it heard the leader %v ago, and hears nobody since %v", s.id, contact, since)
+		c.t.Errorf("server %s reports leader contact %v ago, but is isolated since %v", s.id, contact, since)
 	}
 	if consistent == nil || written == nil {
-		c.t.Errorf("server %s is alone: a consistent read gives %v, a write %v", s.id, consistent, written)
+		c.t.Errorf("isolated server %s: consistent read returns %v, write returns %v", s.id, consistent, written)
 	}
 	if after != before {
-		c.t.Errorf("server %s is alone, and its state goes from index %d to %d", s.id, before, after)
+		c.t.Errorf("isolated server %s: state advanced from index %d to %d", s.id, before, after)
 	}
 }
 
@@ -91,19 +91,19 @@ func TestCluster_IsolatedServerServesStaleReads(t *testing.T) {
 			time.Sleep(5 * time.Second)
 			c.checkIsolatedReads(alone)
 			if _, later := r.leaderContact(); later < first+5*time.Second || first < time.Second {
-				t.Errorf("it heard the leader %v ago, and at least five seconds later %v ago", first, later)
+				t.Errorf("leader contact is %v ago, and at least five seconds later %v ago", first, later)
 			}
 			if n := c.seen.alone.Load(); n != 2 {
-				t.Errorf("it was looked at %d times while it was alone, want 2", n)
+				t.Errorf("%d reads while isolated, want 2", n)
 			}
 			if value := valueOf(r.server.Snapshot(), "low"); value != "before" {
-				t.Errorf("alone, it has %q", value)
+				t.Errorf("isolated server reads %q", value)
 			}
 			over()
 			time.Sleep(5 * time.Second)
 			known, ago := r.leaderContact()
 			if value := valueOf(r.server.Snapshot(), "low"); value != "after" || !known || ago > time.Second {
-				t.Errorf("with the others again, it has %q; it knows a leader: %t, heard %v ago", value, known, ago)
+				t.Errorf("reconnected server reads %q; leader known: %t, last contact %v ago", value, known, ago)
 			}
 		})
 	})

@@ -40,13 +40,13 @@ func TestClusters_OnlyHigherPrioritiesRevokeLeases(t *testing.T) {
 		index := w.snap().Index()
 		w.reportLeases(unitsOf("b", "their/job/m/1", 8, 3))
 		if now := w.snap().Index(); now != index {
-			t.Errorf("a report without news is written, at %d", now)
+			t.Errorf("an unchanged report was written at index %d", now)
 		}
 		w.registerBinding("high", 5, 4, withPreemption)
 		w.waitIdle()
 		w.expectAssigned("high", "m:1") // the agent evicts the others
 		if victims := w.eventTypes("Preemption"); len(victims) != 0 {
-			t.Errorf("its own pool lost %v", victims)
+			t.Errorf("evictions in its own pool: %v", victims)
 		}
 		w.putCluster("free", 4)
 		w.registerBinding("second", 5, 4, withPreemption)

@@ -19,8 +19,8 @@ import (
 // lossTimeout is the time after which a caller gives up on a lost message.
 const lossTimeout = 300 * time.Millisecond
 
-// errLost is returned for a call whose request or response was lost.
-var errLost = errors.New("no answer came")
+// errLost is returned if the request or the response of a call was lost.
+var errLost = errors.New("no response received")
 
 // A simNetwork delivers messages between servers, nodes and clients, by ID. Request and
 // response are separate messages, so a call may take effect although its caller receives no

@@ -64,14 +64,14 @@ func (simHost) Describe(_ context.Context, r policy.LoadRequest) (*model.PolicyV
 // release lacks.
 func (h simHost) Open(_ context.Context, v *model.PolicyVersion, module []byte) (*policy.Version, error) {
 	if len(module) > 0 && module[0] >= laterModules && h.release == previousRelease {
-		return nil, errors.New("it wants interface 2, and this server has 1: upgrade it")
+		return nil, errors.New("requires interface 2, this server supports 1: upgrade it")
 	}
 	return openOrderPolicy(v.Digest, module)
 }
 
 func openOrderPolicy(digest string, module []byte) (*policy.Version, error) {
 	if len(module) == 0 {
-		return nil, fmt.Errorf("the module is empty")
+		return nil, fmt.Errorf("empty module")
 	}
 	last := module[0]%2 == 1
 	return policy.NewVersion(policy.Source{

@@ -237,7 +237,7 @@ func (c *simCluster) must(f func(ctx context.Context, s *Server) error) {
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
-	c.t.Fatalf("nobody does it: %v", err)
+	c.t.Fatalf("call failed on every leader: %v", err)
 }
 
 // stop stops everything.

@@ -65,7 +65,7 @@ func (c *simCluster) waitVersion(want uint32) {
 		time.Sleep(100 * time.Millisecond)
 	}
 	at, ours := c.lead().Versions()
-	c.t.Fatalf("the cluster is at version %d, want %d; its leader understands %s", at, want, ours)
+	c.t.Fatalf("cluster version is %d, want %d; the leader supports %s", at, want, ours)
 }
 
 // A pool is upgraded one server at a time, under load. New features are refused until the
@@ -86,7 +86,7 @@ func TestUpgrade_RollingUpgrade(t *testing.T) {
 				result, err := c.lead().writer.Propose(c.ctx, &replication.StopBinding{Key: key})
 				if err != nil || result.Err == nil || result.Err.Code != replication.CodeConflict ||
 					!strings.Contains(result.Err.Message, "wait until every server runs the new release") {
-					t.Errorf("after %d servers, what is new is answered by %+v, %v", i, result, err)
+					t.Errorf("after %d servers, the new command returned %+v, %v", i, result, err)
 				}
 			}
 			s.replaceRelease(replication.Versions{})
@@ -95,7 +95,7 @@ func TestUpgrade_RollingUpgrade(t *testing.T) {
 		<-done
 		result, err := c.lead().writer.Propose(c.ctx, &replication.StopBinding{Key: key})
 		if err != nil || result.Err == nil || result.Err.Code != replication.CodeNotFound {
-			t.Errorf("what is new is answered by %+v, %v", result, err)
+			t.Errorf("the new command returned %+v, %v", result, err)
 		}
 		c.checkDowngradeRefused(c.servers[0])
 	})
@@ -135,7 +135,7 @@ func (c *simCluster) checkDowngradeRefused(s *simServer) {
 	}
 	var format *replication.FormatError
 	if !errors.As(err, &format) || !strings.Contains(err.Error(), "the cluster does not go back") {
-		c.t.Errorf("the release before starts on what the new one wrote: %v", err)
+		c.t.Errorf("the previous release starts on data of the new one: %v", err)
 	}
 	s.start()
 }
@@ -161,7 +161,7 @@ func TestUpgrade_RejectsIncompatibleServer(t *testing.T) {
 			st.Oldest, st.Newest = c.theirs.Oldest, c.theirs.Newest
 			err = leader.CheckVersions(st)
 			if (err != nil) != (c.says != "") || err != nil && !strings.Contains(err.Error(), c.says) {
-				t.Errorf("a server that understands %s: %v", c.theirs, err)
+				t.Errorf("server that supports %s: %v", c.theirs, err)
 			}
 		}
 	})
@@ -191,8 +191,8 @@ func TestUpgrade_PolicyRequiringNewRelease(t *testing.T) {
 			return err
 		}
 		err := activate()
-		if apierror.CodeOf(err) != apierror.CodeConflict || !strings.Contains(err.Error(), "server s1 rejected it: it wants interface 2") {
-			t.Errorf("while one server cannot run it: %v", err)
+		if apierror.CodeOf(err) != apierror.CodeConflict || !strings.Contains(err.Error(), "server s1 rejected it: requires interface 2") {
+			t.Errorf("activation while one server cannot run it: %v", err)
 		}
 		c.servers[0].replaceRelease(replication.Versions{})
 		for range 100 {
@@ -202,7 +202,7 @@ func TestUpgrade_PolicyRequiringNewRelease(t *testing.T) {
 			time.Sleep(500 * time.Millisecond)
 		}
 		if err != nil {
-			t.Errorf("when every server can run it: %v", err)
+			t.Errorf("activation when every server can run it: %v", err)
 		}
 	})
 }
@@ -246,7 +246,7 @@ func TestSnapshot_RestoresIntoAnotherPool(t *testing.T) {
 		})
 		info, err := snapshot.Inspect(bytes.NewReader(saved.Bytes()))
 		if err != nil || info.ClusterID != before.Meta().ClusterID || info.Version != replication.Newest || info.Allocs != before.AllocCount() {
-			t.Fatalf("the snapshot holds %+v, %v", info, err)
+			t.Fatalf("snapshot info is %+v, %v", info, err)
 		}
 		runSim(t, 2, size, replication.Versions{}, func(c *simCluster) {
 			other := c.lead().Snapshot().Meta().ClusterID
@@ -262,15 +262,15 @@ func TestSnapshot_RestoresIntoAnotherPool(t *testing.T) {
 			time.Sleep(2 * time.Minute)
 			now := c.lead().Snapshot()
 			if id := now.Meta().ClusterID; id != info.ClusterID || id == other {
-				t.Errorf("the cluster is %q; it was %q, and the snapshot is of %q", id, other, info.ClusterID)
+				t.Errorf("cluster ID is %q; it was %q, the snapshot has %q", id, other, info.ClusterID)
 			}
 			for a := range before.Allocs() {
 				if same := now.Alloc(a.ID); same == nil || same.NodeID != a.NodeID || same.Live() != a.Live() {
-					t.Errorf("%s of %s ran on %s, and now is %+v", a.ID, a.Job.ID, a.NodeID, same)
+					t.Errorf("allocation %s of %s on %s is now %+v", a.ID, a.Job.ID, a.NodeID, same)
 				}
 			}
 			if now.AllocCount() != before.AllocCount() {
-				t.Errorf("there were %d allocations, and are %d", before.AllocCount(), now.AllocCount())
+				t.Errorf("%d allocations before, %d after", before.AllocCount(), now.AllocCount())
 			}
 			c.history = history // writes before the snapshot are read here
 			newSimClient(c, 1).write("gang", "second")

@@ -138,7 +138,7 @@ func (c *simCluster) waitVotersStable() {
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
-	c.t.Errorf("servers %v vote, and %v are there", voters, here)
+	c.t.Errorf("voters are %v, want %v", voters, here)
 }
 
 func (c *simCluster) countVoters(here []string) {

@@ -34,16 +34,16 @@ func TestEndpoints_DeposedLeaderDoesNotReturnNotFound(t *testing.T) {
 			"stop a job":     func() error { _, err := s.StopJob(w.ctx, key, endpoint.StopOptions{}); return err },
 			"stop a binding": func() error { _, err := s.StopBinding(w.ctx, key, endpoint.StopOptions{}); return err },
 			"evaluate":       func() error { _, err := s.Evaluate(w.ctx, key); return err },
-			"stop alloc":     func() error { _, err := s.StopAlloc(w.ctx, "who"); return err },
-			"drain":          func() error { _, err := s.Drain(w.ctx, "who", true); return err },
-			"delete node":    func() error { _, err := s.DeleteNode(w.ctx, "who"); return err },
-			"delete cluster": func() error { _, err := s.DeleteCluster(w.ctx, "who", false); return err },
+			"stop alloc":     func() error { _, err := s.StopAlloc(w.ctx, "unknown"); return err },
+			"drain":          func() error { _, err := s.Drain(w.ctx, "unknown", true); return err },
+			"delete node":    func() error { _, err := s.DeleteNode(w.ctx, "unknown"); return err },
+			"delete cluster": func() error { _, err := s.DeleteCluster(w.ctx, "unknown", false); return err },
 			"delete budget": func() error {
 				_, err := s.DeleteBudget(w.ctx, model.BudgetKey{Namespace: "default", Name: "who"})
 				return err
 			},
-			"delete class": func() error { _, err := s.DeletePriorityClass(w.ctx, "who"); return err },
-			"delete token": func() error { _, err := s.DeleteToken(w.ctx, "who"); return err },
+			"delete class": func() error { _, err := s.DeletePriorityClass(w.ctx, "unknown"); return err },
+			"delete token": func() error { _, err := s.DeleteToken(w.ctx, "unknown"); return err },
 		}
 		for _, is := range []bool{false, true} {
 			deposed.Store(is)

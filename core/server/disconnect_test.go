@@ -36,7 +36,7 @@ func (w *harness) disconnectNode() (*testNode, *model.Allocation) {
 		}
 		time.Sleep(time.Second)
 	}
-	w.t.Fatalf("node %s is silent, and not down", on.node.ID)
+	w.t.Fatalf("disconnected node %s is not down", on.node.ID)
 	return nil, nil
 }
 
@@ -91,11 +91,11 @@ func TestDisconnect_AllocationContinuesWhenNodeReturns(t *testing.T) {
 		time.Sleep(20 * time.Minute)
 		w.waitIdle()
 		if now := w.onlyLiveAlloc(); now.ID != a.ID || !now.Unknown(w.snap().Node(now.NodeID)) {
-			t.Errorf("%+v runs in its place", now)
+			t.Errorf("replaced by %+v", now)
 		}
 		node.reconnect()
 		if now := w.onlyLiveAlloc(); now.ID != a.ID || now.Unknown(w.snap().Node(now.NodeID)) || now.Client != model.ClientRunning {
-			t.Errorf("%+v runs in its place", now)
+			t.Errorf("replaced by %+v", now)
 		}
 		kinds := w.eventKinds(a.ID)
 		if !slices.Contains(kinds, "AllocationUnknown unknown") || !slices.Contains(kinds, "AllocationReturned running") {
@@ -123,7 +123,7 @@ func TestDisconnect_LostAfterTimeoutAcrossLeaders(t *testing.T) {
 		w.waitIdle()
 		time.Sleep(time.Until(lost) - time.Minute)
 		if now := w.onlyLiveAlloc(); now.ID != a.ID {
-			t.Errorf("%s runs in its place a minute before its time", now.ID)
+			t.Errorf("replaced by %s a minute too early", now.ID)
 		}
 		time.Sleep(2 * time.Minute)
 		w.waitIdle()
@@ -131,7 +131,7 @@ func TestDisconnect_LostAfterTimeoutAcrossLeaders(t *testing.T) {
 			t.Errorf("%+v was not replaced", now)
 		}
 		if was := w.snap().Alloc(a.ID); was.Client != model.ClientLost {
-			t.Errorf("it is %s", was.Client)
+			t.Errorf("the lost allocation is %s", was.Client)
 		}
 	})
 }
@@ -144,7 +144,7 @@ func TestDisconnect_ReplacementRunsUntilNodeReturns(t *testing.T) {
 		w.expectLiveCount("web", 2)
 		node.reconnect()
 		if now := w.onlyLiveAlloc(); now.ID != a.ID {
-			t.Errorf("%s runs, rather than the original", now.ID)
+			t.Errorf("%s runs instead of the original", now.ID)
 		}
 	})
 }

@@ -72,7 +72,7 @@ func (w *harness) injectFailures(r *rand.Rand) {
 	for id, n := range wanted {
 		job := w.snap().Job(model.JobKey{Namespace: "default", ID: id})
 		if job == nil {
-			w.t.Errorf("job %s was acknowledged and is gone", id)
+			w.t.Errorf("acknowledged job %s is missing", id)
 			continue
 		}
 		live := 0
@@ -80,7 +80,7 @@ func (w *harness) injectFailures(r *rand.Rand) {
 			live += c
 		}
 		if waits := w.hasBlockedEval(job.Key()); live != n && !waits {
-			w.t.Errorf("job %s has %d of %d instances, and waits for nothing", id, live, n)
+			w.t.Errorf("job %s has %d of %d instances, and is not blocked", id, live, n)
 		}
 	}
 }
@@ -105,11 +105,11 @@ func TestServer_RestoresStateFromLog(t *testing.T) {
 		m.start()
 		w.leader()
 		if snap := w.snap(); snap.Index() == index && snapshot.Hash(snap) != before {
-			t.Error("the log makes another state than before")
+			t.Error("the state restored from the log differs")
 		}
 		w.waitIdle()
 		if now := w.leader().server.blocked.Stats().Total; now != blocked || blocked != 1 {
-			t.Errorf("%d evaluations wait for room, before it was %d", now, blocked)
+			t.Errorf("%d blocked evaluations, want %d", now, blocked)
 		}
 		w.newNode("n900").waitRegistered()
 		w.waitIdle()
@@ -169,7 +169,7 @@ func TestBroker_RestoredEqualsOneThatKeptLeadership(t *testing.T) {
 			}
 		}
 		if counts[broker.StateBlocked] != 6 || counts[broker.StateReady] != 5 || counts[broker.StatePending] != 1 || counts[broker.StateDelayed] != 1 {
-			t.Errorf("before, the broker had %v", counts)
+			t.Errorf("broker counts before the change were %v", counts)
 		}
 		s.pool.Resize(2)
 		time.Sleep(2 * time.Hour)
@@ -221,14 +221,14 @@ func TestPlanCommitter_EndsTermOnUnknownOutcome(t *testing.T) {
 						if _, plans := e.Command.(*replication.ApplyPlans); !plans || !failed.CompareAndSwap(false, true) {
 							return false, nil
 						}
-						return after, fmt.Errorf("%w: the disk hangs", replication.ErrUnknownOutcome)
+						return after, fmt.Errorf("%w: disk hangs", replication.ErrUnknownOutcome)
 					})
 					for i := range 5 {
 						w.registerJob(coretest.Job(fmt.Sprintf("j%d", i)).Count(2).Ask(100, 100, 0))
 					}
 					w.waitIdle()
 					if first.server.term.Load() == began {
-						t.Error("the term went on")
+						t.Error("the term did not end")
 					}
 					for i := range 5 {
 						w.expectLiveCount(fmt.Sprintf("j%d", i), 2)
@@ -255,7 +255,7 @@ func TestLeaderLoop_MergedSignalsAndFailedTerms(t *testing.T) {
 		first.fail(context.DeadlineExceeded)
 		w.waitIdle()
 		if now := m.server.term.Load(); now == first || now == nil {
-			t.Error("a term that fell was not begun anew")
+			t.Error("no new term after a failed one")
 		}
 		w.expectLiveCount("a", 1)
 	})
@@ -277,7 +277,7 @@ func TestReaper_CreatesFollowUpOfFailedEval(t *testing.T) {
 		time.Sleep(50 * time.Second) // three deliveries, with delays of 1 s and 20 s
 		e := s.Snapshot().Eval(r.EvalID)
 		if e.Status != model.EvalFailed {
-			t.Fatalf("after three deliveries it is %s", e.Status)
+			t.Fatalf("after three deliveries the evaluation is %s", e.Status)
 		}
 		broken.Store(false)
 		var follow *model.Evaluation
@@ -287,10 +287,10 @@ func TestReaper_CreatesFollowUpOfFailedEval(t *testing.T) {
 			}
 		}
 		if follow == nil {
-			t.Fatal("nothing follows it")
+			t.Fatal("no follow-up evaluation")
 		}
 		if wait := time.Duration(follow.WaitUntil - follow.CreateTime); wait < time.Minute || wait > 6*time.Minute {
-			t.Errorf("it is followed up after %v, want 1 to 6 minutes", wait)
+			t.Errorf("follow-up is delayed by %v, want 1 to 6 minutes", wait)
 		}
 		time.Sleep(7 * time.Minute)
 		w.waitIdle()
@@ -339,7 +339,7 @@ func TestPump_RetriedStopCancelsNoBlockedEval(t *testing.T) {
 		w.waitIdle()
 		stop("second", "a key")
 		if n := w.leader().server.blocked.Stats().Total; n != 1 || !w.hasBlockedEval(bindingKey("second")) {
-			t.Errorf("%d evaluations wait for room, want 1", n)
+			t.Errorf("%d blocked evaluations, want 1", n)
 		}
 		stop("first", "another key")
 		w.expectAssigned("second", "m:1")

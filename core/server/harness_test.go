@@ -44,11 +44,11 @@ func (builtinHost) Builtins() []*policy.Version {
 }
 
 func (builtinHost) Open(context.Context, *model.PolicyVersion, []byte) (*policy.Version, error) {
-	return nil, fmt.Errorf("this host opens nothing")
+	return nil, fmt.Errorf("builtinHost opens no modules")
 }
 
 func (builtinHost) Describe(context.Context, policy.LoadRequest) (*model.PolicyVersion, error) {
-	return nil, fmt.Errorf("this host loads nothing")
+	return nil, fmt.Errorf("builtinHost loads no modules")
 }
 
 // A harness runs a cluster in virtual time: servers with in-memory logs, and nodes that
@@ -237,7 +237,7 @@ func (w *harness) leader() *member {
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
-	w.t.Fatal("nobody led in a minute")
+	w.t.Fatal("no leader after one minute")
 	return nil
 }
 
@@ -304,7 +304,7 @@ func (w *harness) waitIdle() {
 	}
 	s := w.leader().server
 	stats := s.broker.Stats()
-	w.t.Fatalf("it does not settle: %+v", stats.Total())
+	w.t.Fatalf("broker is not idle: %+v", stats.Total())
 }
 
 // isQuiet reports whether nodes have reported everything and the reaper is done.
@@ -356,7 +356,7 @@ func (w *harness) checkInvariants() {
 	w.checkStatesEqual()
 	snap := w.snap()
 	if err := snap.Check(); err != nil {
-		w.t.Errorf("the state does not hold together: %v", err)
+		w.t.Errorf("state is inconsistent: %v", err)
 	}
 	instances := map[string]string{}
 	for a := range snap.Allocs() {
@@ -372,7 +372,7 @@ func (w *harness) checkInvariants() {
 		}
 		by := snap.Alloc(a.PreemptedBy)
 		if by == nil && snap.Claim(a.PreemptedBy) == nil {
-			w.t.Errorf("%s was evicted by %q, which is not there", a.ID, a.PreemptedBy)
+			w.t.Errorf("%s was evicted by %q, which does not exist", a.ID, a.PreemptedBy)
 		}
 		if by != nil && (by.Job.Priority <= a.Job.Priority || !slices.Contains(by.Preempted, a.ID)) {
 			w.t.Errorf("%s of priority %d was evicted by %s of priority %d, which lists %v", a.ID, a.Job.Priority, by.ID, by.Job.Priority, by.Preempted)
@@ -385,7 +385,7 @@ func (w *harness) checkInvariants() {
 			w.t.Errorf("evaluation %s of %s is %s (%s in the broker)", e.ID, e.JobID, e.Status, where)
 		}
 		if e.Status == model.EvalBlocked && !w.leader().server.blocked.Contains(e.ID) {
-			w.t.Errorf("evaluation %s of %s is blocked and nobody would wake it (%s)", e.ID, e.JobID, where)
+			w.t.Errorf("evaluation %s of %s is blocked, but not in the broker (%s)", e.ID, e.JobID, where)
 		}
 	}
 }
@@ -403,7 +403,7 @@ func (w *harness) checkCapacity(snap *state.Snapshot) {
 		}
 		for name, amount := range used {
 			if amount > n.Capacity[name]-n.Reserved[name] {
-				w.t.Errorf("node %s has %d of %s in use, and %d", n.ID, amount, name, n.Capacity[name])
+				w.t.Errorf("node %s uses %d of %s, capacity %d", n.ID, amount, name, n.Capacity[name])
 			}
 		}
 	}
@@ -426,7 +426,7 @@ func (w *harness) checkStatesEqual() {
 		snap, err := m.server.WaitIndex(ctx, index)
 		cancel()
 		if err != nil {
-			w.t.Fatalf("server %s does not get to index %d: %v; its log: %v; of the leader: %v", m.id, index, err, m.node.Raft().Stats(), w.leader().node.Raft().Stats())
+			w.t.Fatalf("server %s does not reach index %d: %v; Raft: %v; Raft of the leader: %v", m.id, index, err, m.node.Raft().Stats(), w.leader().node.Raft().Stats())
 		}
 		if snap.Index() == index {
 			hashes[snapshot.Hash(snap)] = m.id

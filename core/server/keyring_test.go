@@ -23,11 +23,11 @@ func TestKeyring_ReportsServersThatAreDown(t *testing.T) {
 			for _, a := range answers {
 				got[a.Server] = a.Err == nil && len(a.Keys) > 0
 				if a.Server == down.id && (a.Err == nil || !strings.Contains(a.Err.Error(), "server is down")) {
-					t.Errorf("of a server that is down it says %v", a.Err)
+					t.Errorf("error for the server that is down: %v", a.Err)
 				}
 			}
 			if err != nil || !maps.Equal(got, want) {
-				t.Errorf("who did it: %v, %v; want %v", got, err, want)
+				t.Errorf("servers that changed keys: %v, %v; want %v", got, err, want)
 			}
 		}
 		want := map[string]bool{"s1": true, "s2": true, "s3": true}

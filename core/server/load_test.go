@@ -130,7 +130,7 @@ func TestLoad_ShedsQueuedEvaluations(t *testing.T) {
 				time.Sleep(time.Second)
 				stats := st.s.broker.Stats()
 				if c := stats.Total(); c.Ready+c.Pending != 10*nodes {
-					t.Fatalf("the broker has %+v, want %d evaluations that wait", c, 10*nodes)
+					t.Fatalf("the broker has %+v, want %d evaluations", c, 10*nodes)
 				}
 				st.resetCount()
 				before := st.processed()
@@ -200,12 +200,12 @@ func TestLoad_BatchesFailedNodes(t *testing.T) {
 			}
 		}
 		st.waitBrokerIdle(100 * time.Millisecond)
-		t.Logf("%d nodes: %d entries, quiet %v after the last deadline", nodes, st.entries.Load(), time.Since(last))
+		t.Logf("%d nodes: %d entries, idle %v after the last deadline", nodes, st.entries.Load(), time.Since(last))
 		if n := st.entries.Load(); n > 250 {
 			t.Errorf("%d nodes that failed made %d entries, want at most 250", nodes, n)
 		}
 		if quiet := time.Since(last); quiet > 5*time.Second {
-			t.Errorf("quiet %v after the last deadline, want 5 s at most", quiet)
+			t.Errorf("idle %v after the last deadline, want 5 s at most", quiet)
 		}
 		st.beatAll(t, nodes)
 		st.waitBrokerIdle(time.Second)
@@ -245,7 +245,7 @@ func TestHeartbeats_GracePeriodAfterChangeOfLeader(t *testing.T) {
 		time.Sleep(40 * time.Second)
 		st.s = w.leader().server
 		if !st.allDown() {
-			t.Error("nodes that are silent stay up")
+			t.Error("nodes without heartbeats are still up")
 		}
 	})
 }
@@ -267,7 +267,7 @@ func TestHeartbeats_FlappingNode(t *testing.T) {
 		w.waitIdle()
 		w.expectLiveCount("web", 3)
 		if n := w.snap().Node("n000"); n.Status != model.NodeReady {
-			t.Errorf("it is %s", n.Status)
+			t.Errorf("node is %s", n.Status)
 		}
 	})
 }

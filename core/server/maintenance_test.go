@@ -52,19 +52,19 @@ func TestCollectGarbage_RemovesOnlyTerminalObjects(t *testing.T) {
 
 		young, err := s.CollectGarbage(w.ctx, false)
 		if err != nil || young != (gc.Collected{}) {
-			t.Errorf("what is young was forgotten: %+v, %v", young, err)
+			t.Errorf("young objects were deleted: %+v, %v", young, err)
 		}
 		time.Sleep(30 * time.Hour) // the collector has run by itself
 		snap := w.snap()
 		for id, stays := range map[string]bool{"runs": true, "stopped": false, "done": false, "half": true} {
 			if there := snap.Job(key(id)) != nil; there != stays {
-				t.Errorf("job %s is there: %t, want %t", id, there, stays)
+				t.Errorf("job %s exists: %t, want %t", id, there, stays)
 			}
 		}
 		w.expectLiveCount("runs", 1)
 		w.expectLiveCount("half", 1)
 		if n := snap.JobAllocCount(key("half")); n != 2 {
-			t.Errorf("the job that is half done has %d allocations, want that what it did is remembered", n)
+			t.Errorf("the unfinished job has %d allocations, want its completed ones", n)
 		}
 		for e := range snap.Evals() {
 			if e.Status.Final() {
@@ -72,7 +72,7 @@ func TestCollectGarbage_RemovesOnlyTerminalObjects(t *testing.T) {
 			}
 		}
 		if gone != nil && snap.Node("n002") != nil {
-			t.Error("a node that is down for a day is still there")
+			t.Error("a node that was down for a day still exists")
 		}
 		w.registerJob(coretest.Job("brief").Ask(100, 100, 0))
 		w.waitIdle()
@@ -82,7 +82,7 @@ func TestCollectGarbage_RemovesOnlyTerminalObjects(t *testing.T) {
 		})
 		w.waitIdle()
 		if forced, err := s.CollectGarbage(w.ctx, true); err != nil || forced.Jobs != 1 || w.snap().Job(key("brief")) != nil {
-			t.Errorf("with force: %+v, %v", forced, err)
+			t.Errorf("forced collection: %+v, %v", forced, err)
 		}
 	})
 }
@@ -145,13 +145,13 @@ func TestMetrics_MatchTable(t *testing.T) {
 				}
 				slices.Sort(have)
 				if !slices.Equal(have, labels) {
-					t.Errorf("%s has labels %v, the table says %v", f.GetName(), have, labels)
+					t.Errorf("%s has labels %v, table has %v", f.GetName(), have, labels)
 				}
 			}
 		}
 		for name := range table {
 			if !seen[name] {
-				t.Errorf("%s is in the table and nobody counts it", name)
+				t.Errorf("%s is in the table, but not registered", name)
 			}
 		}
 		w.checkCounts(sumsOf(families))
@@ -186,7 +186,7 @@ func (w *harness) checkCounts(sums map[string]float64) {
 	}
 	for _, name := range []string{"cede_plan_commit_seconds", "cede_plan_verify_seconds", "cede_worker_process_seconds", "cede_raft_applied_index"} {
 		if sums[name] == 0 {
-			w.t.Errorf("%s counted nothing", name)
+			w.t.Errorf("%s is 0", name)
 		}
 	}
 }
@@ -204,12 +204,12 @@ func TestReady_ListsFailedChecks(t *testing.T) {
 			return names
 		}
 		if names := bad(); len(names) > 0 {
-			t.Errorf("a server that is well lacks %v", names)
+			t.Errorf("healthy server fails checks %v", names)
 		}
 		broken = errors.New("disk full")
 		s.pool.Hold("maintenance")
 		if names := bad(); !slices.Equal(names, []string{"workers", "storage"}) {
-			t.Errorf("it lacks %v", names)
+			t.Errorf("failed checks are %v", names)
 		}
 		broken = nil
 		s.pool.Release("maintenance")
@@ -252,7 +252,7 @@ func TestEvents_ResumeOnAnotherServer(t *testing.T) {
 		mine := read(first.server, r.Index)
 		theirs := read(follower.server, r.Index)
 		if !slices.Equal(mine, theirs) || len(mine) == 0 {
-			t.Errorf("servers tell different stories:\n%v\n%v", mine, theirs)
+			t.Errorf("servers return different events:\n%v\n%v", mine, theirs)
 		}
 		kinds := strings.Join(mine, "\n")
 		for _, want := range []string{"JobRegistered high", "EvaluationCreated", "AllocationEvicted", "AllocationPlaced", "AllocationPreempted", "PreemptionDecided", "EvaluationUpdated", "AllocationUpdated"} {
@@ -261,10 +261,10 @@ func TestEvents_ResumeOnAnotherServer(t *testing.T) {
 			}
 		}
 		if only := read(first.server, r.Index, string(events.Decision)); len(only) != 1 {
-			t.Errorf("decisions are %v, want one", only)
+			t.Errorf("got decisions %v, want one", only)
 		}
 		if none := read(first.server, r.Index, "Deployment"); len(none) != 0 {
-			t.Errorf("of a topic that there is not came %v", none)
+			t.Errorf("unknown topic returned %v", none)
 		}
 	})
 }
@@ -284,7 +284,7 @@ func TestBroker_PauseSurvivesChangeOfLeader(t *testing.T) {
 		w.expectLiveCount("web", 0)
 		stats, _ := w.leader().server.BrokerStats()
 		if !stats.Paused {
-			t.Error("the new leader hands evaluations out")
+			t.Error("the new leader delivers evaluations while paused")
 		}
 		w.mustCall(func(s *Server) error {
 			_, err := s.ResumeBroker(w.ctx)
@@ -304,36 +304,36 @@ func TestTokens_BootstrapOnceAndExpire(t *testing.T) {
 			t.Fatal(err)
 		}
 		if found, ok := s.Authenticate(secret); !ok || found.Accessor != first.Accessor {
-			t.Errorf("the first token: %+v, %t", found, ok)
+			t.Errorf("bootstrap token: %+v, %t", found, ok)
 		}
 		if _, _, err := s.BootstrapToken(w.ctx); apierror.CodeOf(err) != apierror.CodeConflict {
-			t.Errorf("a second first token: %v", err)
+			t.Errorf("second bootstrap: %v", err)
 		}
 		if _, _, err := s.CreateToken(w.ctx, endpoint.NewToken{Name: "x", Roles: []string{"root"}}); apierror.CodeOf(err) != apierror.CodeInvalid {
-			t.Errorf("a role that there is not: %v", err)
+			t.Errorf("unknown role: %v", err)
 		}
 		if _, _, err := s.CreateToken(w.ctx, endpoint.NewToken{Name: "x", Roles: []string{"read", "management"}, Namespace: "team"}); apierror.CodeOf(err) != apierror.CodeInvalid {
-			t.Errorf("one for management that is bound: %v", err)
+			t.Errorf("management token with a namespace: %v", err)
 		}
 		brief, token, err := s.CreateToken(w.ctx, endpoint.NewToken{Name: "ci", Roles: []string{"submit", "policy"}, TTL: time.Hour})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if _, ok := s.Authenticate(brief); !ok {
-			t.Error("a fresh token is not known")
+			t.Error("new token is not accepted")
 		}
 		if _, ok := s.Authenticate(brief + "x"); ok {
-			t.Error("another secret is known")
+			t.Error("wrong secret is accepted")
 		}
 		time.Sleep(2 * time.Hour)
 		if _, ok := s.Authenticate(brief); ok {
-			t.Error("a token outlives its time")
+			t.Error("expired token is accepted")
 		}
 		if _, err := s.DeleteToken(w.ctx, token.Accessor); err != nil {
 			t.Error(err)
 		}
 		if _, err := s.DeleteToken(w.ctx, token.Accessor); apierror.CodeOf(err) != apierror.CodeNotFound {
-			t.Errorf("deleted twice: %v", err)
+			t.Errorf("second deletion: %v", err)
 		}
 	})
 }
@@ -348,10 +348,10 @@ func TestServer_FollowerReturnsLeader(t *testing.T) {
 			_, err := m.server.RegisterJob(w.ctx, coretest.Job("web").Obj(), endpoint.RegisterOptions{})
 			e, ok := errors.AsType[*apierror.Error](err)
 			if !ok || e.Code != apierror.CodeNotLeader || e.Details["LeaderID"] != leader.id {
-				t.Errorf("%s answers %+v", m.id, err)
+				t.Errorf("%s returns %+v", m.id, err)
 			}
 			if _, err := m.server.Consistent(w.ctx); apierror.CodeOf(err) != apierror.CodeNotLeader {
-				t.Errorf("%s claims to be consistent: %v", m.id, err)
+				t.Errorf("%s serves a consistent read: %v", m.id, err)
 			}
 		}
 		if _, err := leader.server.Consistent(w.ctx); err != nil {

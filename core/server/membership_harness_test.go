@@ -143,7 +143,7 @@ func (s *poolGossip) Forget(id string) {
 	}
 }
 
-func (s *poolGossip) Join(...string) (int, error) { return 0, errors.New("nobody answers") }
+func (s *poolGossip) Join(...string) (int, error) { return 0, errors.New("no server responds") }
 
 func (s *poolGossip) Leave(context.Context) error {
 	if s.p.onLeave != nil {
@@ -247,7 +247,7 @@ func (w *harness) follower() *member {
 			return m
 		}
 	}
-	w.t.Fatal("nobody follows")
+	w.t.Fatal("no follower")
 	return nil
 }
 
@@ -261,5 +261,5 @@ func (w *harness) waitVoters(ids ...string) {
 		}
 		time.Sleep(500 * time.Millisecond)
 	}
-	w.t.Fatalf("%v vote, want %v", got, ids)
+	w.t.Fatalf("voters are %v, want %v", got, ids)
 }

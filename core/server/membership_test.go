@@ -27,7 +27,7 @@ func TestMembership_BootstrapsExpectedServers(t *testing.T) {
 		time.Sleep(time.Minute)
 		for _, m := range w.leader().server.Members() {
 			if m.ClusterID != id || id == "" {
-				t.Errorf("server %s says that it belongs to cluster %q, not %q", m.ID, m.ClusterID, id)
+				t.Errorf("server %s has cluster ID %q, want %q", m.ID, m.ClusterID, id)
 			}
 		}
 	})
@@ -38,7 +38,7 @@ func TestMembership_DoesNotBootstrapBeforeAllArePresent(t *testing.T) {
 		time.Sleep(10 * time.Minute)
 		for _, m := range w.members {
 			if m.server.HasLog() {
-				t.Fatalf("server %s has a log, with a server missing", m.id)
+				t.Fatalf("server %s has a log although a server is missing", m.id)
 			}
 		}
 		late := w.newMember("s0") // with the lowest ID
@@ -93,7 +93,7 @@ func TestMembership_PromotesStableServers(t *testing.T) {
 			time.Sleep(100 * time.Millisecond)
 		}
 		if slices.Contains(w.leader().server.Voters(), "s4") {
-			t.Error("a newcomer votes at once")
+			t.Error("a new server votes at once")
 		}
 		w.waitVoters("s1", "s2", "s3", "s4")
 	})
@@ -106,7 +106,7 @@ func TestMembership_RestartedServerStaysAndDeadServerIsRemoved(t *testing.T) {
 		m.halt()
 		time.Sleep(4 * time.Minute)
 		if n := len(w.leader().server.Voters()); n != 3 {
-			t.Errorf("%d vote after a server was away for less than it may be", n)
+			t.Errorf("%d voters after a short absence of a server", n)
 		}
 		m.start()
 		time.Sleep(time.Minute)
@@ -114,7 +114,7 @@ func TestMembership_RestartedServerStaysAndDeadServerIsRemoved(t *testing.T) {
 		m.halt()
 		time.Sleep(7 * time.Minute)
 		if slices.Contains(w.leader().server.Voters(), m.id) {
-			t.Errorf("server %s, which is gone, still votes", m.id)
+			t.Errorf("failed server %s still votes", m.id)
 		}
 		// The next server that fails stays: two voters are the intended minimum.
 		other := w.follower()
@@ -143,14 +143,14 @@ func TestMembership_RemovedServerLeavesGossip(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		if n := lists(); n != 3 {
-			t.Errorf("%d servers list who may come back", n)
+			t.Errorf("%d servers list the failed server", n)
 		}
 		if err := w.leader().server.RemovePeer(w.ctx, down.id); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(2 * time.Second)
 		if n := lists(); n != 0 {
-			t.Errorf("%d servers list who was removed", n)
+			t.Errorf("%d servers list the removed server", n)
 		}
 		answers, err := w.leader().server.Keyring(w.ctx, rpc.KeyList, nil)
 		if err != nil || len(answers) != 3 || slices.ContainsFunc(answers, func(a membership.KeyringAnswer) bool { return a.Err != nil }) {
@@ -159,7 +159,7 @@ func TestMembership_RemovedServerLeavesGossip(t *testing.T) {
 		down.start()
 		w.waitVoters("s1", "s2", "s3", "s4")
 		if n := lists(); n != 3 {
-			t.Errorf("%d servers list who came back", n)
+			t.Errorf("%d servers list the returned server", n)
 		}
 	})
 }
@@ -199,7 +199,7 @@ func TestMembership_LeavingServerConfirmsRemoval(t *testing.T) {
 			t.Error(err)
 		}
 		if _, there := lead.server.RaftServer(lead.id); !there {
-			t.Error("it was told by Raft, so nothing is shown")
+			t.Error("Raft reported the removal, so the test shows nothing")
 		}
 		lead.halt()
 	})
@@ -222,7 +222,7 @@ func TestMembership_UpdatesAddressOfServer(t *testing.T) {
 		}
 		r, there := w.leader().server.RaftServer(m.id)
 		if !there || r.Address != "moved" || r.Suffrage != 0 {
-			t.Errorf("Raft knows the server as %+v", r)
+			t.Errorf("Raft's configuration has %+v", r)
 		}
 		// Back to the old address, so that the network of the test finds the server.
 		w.pool.mu.Lock()
@@ -251,7 +251,7 @@ func TestEvalQueue_FollowersProcessEvaluations(t *testing.T) {
 			w.expectLiveCount(fmt.Sprint("job", i), 2)
 		}
 		if lead == w.leader() && w.pool.count(lead.id+" plan") < 20 {
-			t.Errorf("%d plans came from elsewhere", w.pool.count(lead.id+" plan"))
+			t.Errorf("%d plans came from other servers", w.pool.count(lead.id+" plan"))
 		}
 	})
 }
@@ -306,11 +306,11 @@ func TestRPCHandler_RequiresLeaderAndServerCommands(t *testing.T) {
 		_, err := other.server.RPCHandler().Dequeue(w.ctx, 1, time.Second)
 		var away *rpc.NotLeaderError
 		if !errors.As(err, &away) || away.LeaderID != lead.id || away.Term == 0 {
-			t.Errorf("a follower says %v, not who leads in which term", err)
+			t.Errorf("follower returns %v, want NotLeaderError with the leader and term", err)
 		}
 		entry := codec.Encode(&replication.Entry{Command: &replication.DeleteNodes{IDs: []string{"n1"}}})
 		if _, err := lead.server.RPCHandler().Apply(w.ctx, entry); err == nil {
-			t.Error("a server has the leader delete a node")
+			t.Error("the leader accepted a node deletion from a server")
 		}
 		// A waiting call ends when leadership is lost.
 		done := make(chan error, 1)
@@ -323,7 +323,7 @@ func TestRPCHandler_RequiresLeaderAndServerCommands(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := <-done; !errors.As(err, &away) {
-			t.Errorf("who waited is told %v", err)
+			t.Errorf("the waiting call returned %v", err)
 		}
 	})
 }
@@ -340,7 +340,7 @@ func TestEvalQueue_LaggingServerDequeuesNothing(t *testing.T) {
 			}
 		}
 		if _, err := behind.server.queue.States().WaitIndex(w.ctx, w.snap().Index()+3); err == nil {
-			t.Error("the state reached an index that was not written")
+			t.Error("the state reached an index that does not exist")
 		}
 		time.Sleep(time.Minute) // waiting calls return
 		key := func(n int) string { return fmt.Sprint("job", n) }
@@ -348,7 +348,7 @@ func TestEvalQueue_LaggingServerDequeuesNothing(t *testing.T) {
 		time.Sleep(time.Minute)
 		stats := w.leader().server.broker.Stats()
 		if total := stats.Total(); total.Ready != 1 {
-			t.Errorf("of one evaluation: %+v", total)
+			t.Errorf("counts for one evaluation: %+v", total)
 		}
 		for n := 1; n < 4; n++ { // the missing entries
 			w.registerJob(coretest.Job(key(n)).Ask(10, 10, 0))
@@ -373,12 +373,12 @@ func TestRPCHandler_RejectsResultsOfVoidDelivery(t *testing.T) {
 				EvalID: e.ID, Token: 7, Evals: codec.EncodeEvals([]*model.Evaluation{&late}),
 			})
 			if !errors.Is(err, broker.ErrNotOutstanding) {
-				t.Errorf("what comes of a delivery that nobody made: %v", err)
+				t.Errorf("results of a void delivery: %v", err)
 			}
 		}
 		w.waitIdle()
 		if !w.hasBlockedEval(key) {
-			t.Error("nobody waits for the job any more")
+			t.Error("the job has no blocked evaluation")
 		}
 	})
 }
@@ -440,7 +440,7 @@ func TestMembership_RetriesUnresponsiveNewMember(t *testing.T) {
 			time.Sleep(100 * time.Millisecond)
 		}
 		if took := time.Since(began); took < 6*time.Second || took > 9*time.Second {
-			t.Errorf("who answers after 6s is taken in after %v", took)
+			t.Errorf("server that responds after 6s was added after %v", took)
 		}
 		w.waitVoters("s1", "s2", "s3", "s4")
 	})

@@ -50,7 +50,7 @@ func TestPlanJob_RunsAsShownOnAnyServer(t *testing.T) {
 			t.Fatalf("proposed %+v", p)
 		}
 		if p.Evict[0].Policy == "" || p.Evict[0].By != p.Place[0].ID {
-			t.Errorf("the eviction is %+v", p.Evict[0])
+			t.Errorf("unexpected eviction %+v", p.Evict[0])
 		}
 		if now := w.snap(); now.Index() != before || now.Job(p.Job.Key()) != nil {
 			t.Error("planning changed the state")
@@ -61,7 +61,7 @@ func TestPlanJob_RunsAsShownOnAnyServer(t *testing.T) {
 		time.Sleep(time.Second)
 		second := w.leader()
 		if second == first {
-			t.Fatal("the lead did not go to another server")
+			t.Fatal("leadership was not transferred")
 		}
 		r, err := w.runToken(second.server, highJob(), p.Token, "key")
 		if err != nil {
@@ -73,11 +73,11 @@ func TestPlanJob_RunsAsShownOnAnyServer(t *testing.T) {
 			t.Errorf("placed %+v, evicted %+v", placed, victim)
 		}
 		if e := w.snap().Eval(r.EvalID); e == nil || e.Status != model.EvalComplete {
-			t.Errorf("the evaluation is %+v", e)
+			t.Errorf("unexpected evaluation %+v", e)
 		}
 		again, err := w.runToken(second.server, highJob(), p.Token, "key")
 		if err != nil || !again.Replayed || again.EvalID != r.EvalID || again.Index != r.Index {
-			t.Errorf("under the same key it answers %+v, %v; first it was %+v", again, err, r)
+			t.Errorf("same idempotency key: got %+v, %v, first %+v", again, err, r)
 		}
 		w.waitIdle()
 		w.expectLiveCount("high", 1)
@@ -90,20 +90,20 @@ func TestPlanJob_ReportsConflicts(t *testing.T) {
 		change func(w *harness, p *endpoint.Proposal)
 		want   string
 	}{
-		"the job was registered meanwhile": {func(w *harness, _ *endpoint.Proposal) { w.registerJob(highJob()) }, "the job changed"},
-		"the victim ended": {func(w *harness, p *endpoint.Proposal) {
+		"job registered meanwhile": {func(w *harness, _ *endpoint.Proposal) { w.registerJob(highJob()) }, "the job changed"},
+		"victim ended": {func(w *harness, p *endpoint.Proposal) {
 			w.mustCall(func(s *Server) error {
 				_, err := s.StopAlloc(w.ctx, p.Evict[0].Alloc.ID)
 				return err
 			})
 		}, "no longer running"},
-		"the node takes no work": {func(w *harness, p *endpoint.Proposal) {
+		"node ineligible": {func(w *harness, p *endpoint.Proposal) {
 			w.mustCall(func(s *Server) error {
 				_, err := s.SetEligible(w.ctx, p.Place[0].NodeID, false)
 				return err
 			})
 		}, "node " + "n00"},
-		"it is old": {func(*harness, *endpoint.Proposal) { time.Sleep(16 * time.Minute) }, "valid for 15m"},
+		"token expired": {func(*harness, *endpoint.Proposal) { time.Sleep(16 * time.Minute) }, "valid for 15m"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			runServers(t, 1, nil, func(w *harness) {
@@ -114,13 +114,13 @@ func TestPlanJob_ReportsConflicts(t *testing.T) {
 				_, err := w.runToken(w.leader().server, highJob(), p.Token, "")
 				e, ok := errors.AsType[*apierror.Error](err)
 				if !ok || e.Code != apierror.CodeConflict || !strings.Contains(e.Message, c.want) {
-					t.Fatalf("it answers %v, want a conflict about %q", err, c.want)
+					t.Fatalf("error is %v, want conflict %q", err, c.want)
 				}
 				if differences, ok := e.Details["Difference"].([]string); !ok || len(differences) == 0 {
-					t.Errorf("details are %v", e.Details)
+					t.Errorf("unexpected details %v", e.Details)
 				}
 				if w.snap().Job(model.JobKey{Namespace: "default", ID: "high"}) != index {
-					t.Error("a plan that was refused changed the job")
+					t.Error("a refused plan changed the job")
 				}
 			})
 		})
@@ -134,7 +134,7 @@ func TestRegisterJob_RejectsInvalidTokens(t *testing.T) {
 		flipped := []byte(p.Token)
 		flipped[len(flipped)/2] ^= 1
 		for name, token := range map[string]string{
-			"none of ours": "abc", "cut off": p.Token[:40], "changed": string(flipped), "of nothing": "cede_plan2.",
+			"invalid": "abc", "truncated": p.Token[:40], "modified": string(flipped), "empty": "cede_plan2.",
 		} {
 			if _, err := w.runToken(w.leader().server, highJob(), token, ""); apierror.CodeOf(err) != apierror.CodeInvalid {
 				t.Errorf("%s: %v", name, err)
@@ -142,7 +142,7 @@ func TestRegisterJob_RejectsInvalidTokens(t *testing.T) {
 		}
 		other := highJob().Ask(700, 700, 0)
 		if _, err := w.runToken(w.leader().server, other, p.Token, ""); apierror.CodeOf(err) != apierror.CodeConflict || !strings.Contains(err.Error(), "another specification") {
-			t.Errorf("with another job: %v", err)
+			t.Errorf("token of another job: %v", err)
 		}
 	})
 }
@@ -177,22 +177,22 @@ func TestRegisterJob_ChecksAndKeys(t *testing.T) {
 		}
 		again, err := s.RegisterJob(w.ctx, coretest.Job("web").Obj(), endpoint.RegisterOptions{Check: &none, Key: "k"})
 		if err != nil || !again.Replayed || again.EvalID != first.EvalID || again.Index != first.Index {
-			t.Errorf("the same request answers %+v, %v, first %+v", again, err, first)
+			t.Errorf("same request: got %+v, %v, first %+v", again, err, first)
 		}
 		if _, err := s.RegisterJob(w.ctx, coretest.Job("web").Count(2).Obj(), endpoint.RegisterOptions{Key: "k"}); apierror.CodeOf(err) != apierror.CodeConflict {
-			t.Errorf("another request under the key: %v", err)
+			t.Errorf("another request with the key: %v", err)
 		}
 		if _, err := s.RegisterJob(w.ctx, coretest.Job("web").Count(2).Obj(), endpoint.RegisterOptions{Check: &none}); apierror.CodeOf(err) != apierror.CodeConflict {
-			t.Errorf("a job that must not exist: %v", err)
+			t.Errorf("check index 0 for an existing job: %v", err)
 		}
 		index := first.JobModifyIndex
 		second, err := s.RegisterJob(w.ctx, coretest.Job("web").Count(2).Obj(), endpoint.RegisterOptions{Check: &index})
 		if err != nil || second.JobModifyIndex <= index {
-			t.Errorf("with the right check: %+v, %v", second, err)
+			t.Errorf("matching check index: %+v, %v", second, err)
 		}
 		if _, err := s.RegisterJob(w.ctx, coretest.Job("x").Change(func(j *model.Job) { j.Policy, j.PriorityClass = "nobody", "gold" }).Obj(), endpoint.RegisterOptions{}); apierror.CodeOf(err) != apierror.CodeInvalid ||
 			!strings.Contains(err.Error(), "nobody") || !strings.Contains(err.Error(), "gold") {
-			t.Errorf("two mistakes: %v", err)
+			t.Errorf("request with two problems: %v", err)
 		}
 	})
 }
@@ -247,13 +247,13 @@ func TestPriorityClasses_FollowKubernetesRules(t *testing.T) {
 		}
 		both := coretest.Job("e").Priority(5).Change(func(j *model.Job) { j.PriorityClass = "gold" }).Obj()
 		if _, err := s.RegisterJob(w.ctx, both, endpoint.RegisterOptions{}); apierror.CodeOf(err) != apierror.CodeInvalid {
-			t.Errorf("a class and another priority: %v", err)
+			t.Errorf("class with a different priority: %v", err)
 		}
 		if _, err := s.DeletePriorityClass(w.ctx, "gold"); err != nil {
 			t.Error(err)
 		}
 		if _, err := s.DeletePriorityClass(w.ctx, "gold"); apierror.CodeOf(err) != apierror.CodeNotFound {
-			t.Errorf("deleted twice: %v", err)
+			t.Errorf("second deletion: %v", err)
 		}
 	})
 }
@@ -263,7 +263,7 @@ func TestNodes_RequireSecret(t *testing.T) {
 		s := w.leader().server
 		node, secret := coretest.Node("n1", 1000, 1000, 0), strings.Repeat("s", 32)
 		if _, err := s.RegisterNode(w.ctx, node, "short"); apierror.CodeOf(err) != apierror.CodeInvalid {
-			t.Errorf("a short secret: %v", err)
+			t.Errorf("short secret: %v", err)
 		}
 		if _, err := s.RegisterNode(w.ctx, node, secret); err != nil {
 			t.Fatal(err)
@@ -274,11 +274,11 @@ func TestNodes_RequireSecret(t *testing.T) {
 		_, updated := s.UpdateAllocs(w.ctx, "n1", other, nil)
 		for _, err := range []error{registered, beat, updated} {
 			if apierror.CodeOf(err) != apierror.CodeForbidden {
-				t.Errorf("another secret: %v", err)
+				t.Errorf("wrong secret: %v", err)
 			}
 		}
 		if _, err := s.Heartbeat(w.ctx, "n2", secret); apierror.CodeOf(err) != apierror.CodeNotFound {
-			t.Errorf("a node that is not there: %v", err)
+			t.Errorf("unknown node: %v", err)
 		}
 		w.addNodes(1)
 		w.registerJob(coretest.Job("web").Ask(100, 100, 0))
@@ -290,7 +290,7 @@ func TestNodes_RequireSecret(t *testing.T) {
 				continue
 			}
 			if _, err := s.UpdateAllocs(w.ctx, elsewhere, secret, foreign); apierror.CodeOf(err) != apierror.CodeForbidden {
-				t.Errorf("a report of another node's allocation: %v", err)
+				t.Errorf("report for an allocation of another node: %v", err)
 			}
 		}
 	})
@@ -328,12 +328,12 @@ func TestPlanJob_EvictsOnlyShownVictims(t *testing.T) {
 		w.expectLiveCount("high", 1)
 		w.expectLiveCount("unseen", 1)
 		blocked := w.snap().Eval(w.snap().Eval(r.EvalID).Blocked)
-		if blocked == nil || blocked.Failed["g"] == nil || !strings.Contains(blocked.Failed["g"].NoEviction, "by a plan that did not show") {
-			t.Errorf("what waits says %+v", blocked)
+		if blocked == nil || blocked.Failed["g"] == nil || !strings.Contains(blocked.Failed["g"].NoEviction, "did not list these evictions") {
+			t.Errorf("blocked evaluation is %+v", blocked)
 		}
 		again := w.propose(w.leader().server, job())
 		if len(again.Evict) != 1 || again.Evict[0].Alloc.Job.ID != "unseen" {
-			t.Errorf("planned anew it shows %+v", again.Evict)
+			t.Errorf("the new plan evicts %+v", again.Evict)
 		}
 		// Free capacity ends the restriction: from then on the job is placed like any
 		// other.
@@ -390,10 +390,10 @@ func TestPlanJob_ConflictsWhenRulesChanged(t *testing.T) {
 		change func(*model.SchedulerConfig)
 		want   string // "": the plan is run
 	}{
-		"preemption is off":    {highJob, func(c *model.SchedulerConfig) { c.Preemption = [model.EvalTypes]bool{} }, "preemption is off for service jobs"},
-		"another delta":        {highJob, func(c *model.SchedulerConfig) { c.PriorityDelta = new(int32(70)) }, "the priority delta is 70"},
-		"what decides nothing": {highJob, func(c *model.SchedulerConfig) { c.Algorithm = model.SpreadRank }, ""},
-		"nobody is evicted": {
+		"preemption disabled": {highJob, func(c *model.SchedulerConfig) { c.Preemption = [model.EvalTypes]bool{} }, "preemption is off for service jobs"},
+		"other delta":         {highJob, func(c *model.SchedulerConfig) { c.PriorityDelta = new(int32(70)) }, "the priority delta is 70"},
+		"unrelated setting":   {highJob, func(c *model.SchedulerConfig) { c.Algorithm = model.SpreadRank }, ""},
+		"no eviction": {
 			func() *coretest.JobBuilder { return coretest.Job("high").Count(1).Ask(100, 100, 0) },
 			func(c *model.SchedulerConfig) { c.PriorityDelta = new(int32(70)) }, "",
 		},
@@ -412,9 +412,9 @@ func TestPlanJob_ConflictsWhenRulesChanged(t *testing.T) {
 				_, err := w.runToken(s, c.job(), p.Token, "")
 				switch e, _ := errors.AsType[*apierror.Error](err); {
 				case c.want == "" && err != nil:
-					t.Errorf("it is refused: %v", err)
+					t.Errorf("refused: %v", err)
 				case c.want != "" && (e == nil || e.Code != apierror.CodeConflict || !strings.Contains(e.Message, c.want)):
-					t.Errorf("it answers %v, want a conflict about %q", err, c.want)
+					t.Errorf("error is %v, want conflict %q", err, c.want)
 				}
 				w.waitIdle()
 				if c.want != "" {

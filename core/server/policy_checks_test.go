@@ -46,7 +46,7 @@ func TestLoadPolicy_ReportsMissingChecks(t *testing.T) {
 			}
 			awaited := s.AwaitedChecks(v)
 			if len(v.Checks) != 2 || len(awaited) != 1 || !strings.Contains(awaited[down.id], words) {
-				t.Errorf("checked by %d, waits for %v; want %q", len(v.Checks), awaited, words)
+				t.Errorf("%d checks, awaiting %v; want %q", len(v.Checks), awaited, words)
 			}
 			st, err := s.PolicyStatus(w.ctx, simPolicy)
 			if err != nil || st.Awaited[v.ID][down.id] != awaited[down.id] {
@@ -71,7 +71,7 @@ func TestLoadPolicy_ReportsMissingChecks(t *testing.T) {
 		down.start()
 		v, err := w.leader().server.LoadPolicy(w.ctx, policy.LoadRequest{Wait: time.Minute})
 		if err != nil || len(v.Checks) != 3 || len(w.leader().server.AwaitedChecks(v)) != 0 {
-			t.Errorf("once all are there: %+v, %v", v, err)
+			t.Errorf("with all servers: %+v, %v", v, err)
 		}
 	})
 }

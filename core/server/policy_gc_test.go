@@ -21,22 +21,22 @@ func TestCollectGarbage_RemovesOldPolicyVersions(t *testing.T) {
 	newest := c.load("first", func(r *policy.LoadRequest) { r.Config = []byte(`{"knob":9}`) })
 	done, err := c.CollectGarbage(t.Context(), false)
 	if err != nil || done.Policies != 4 {
-		t.Errorf("%d versions are forgotten, %v", done.Policies, err)
+		t.Errorf("%d versions deleted, %v", done.Policies, err)
 	}
 	left := map[string]bool{}
 	for _, v := range c.Snapshot().PolicyVersions() {
 		left[v.ID] = true
 	}
 	if len(left) != 3 || !left[active.ID] || !left[newest.ID] || c.activeVersion() != active.ID {
-		t.Errorf("%v are left, and %s is in force", left, c.activeVersion())
+		t.Errorf("remaining versions %v, active %s", left, c.activeVersion())
 	}
 	if n := c.disk.modules.count(); n != 2 {
-		t.Errorf("%d modules are kept of two that are needed", n)
+		t.Errorf("%d modules stored, want 2", n)
 	}
 	if _, err := c.UnloadPolicy(t.Context(), "p", newest.ID); err != nil {
 		t.Error(err)
 	}
 	if done, err = c.CollectGarbage(t.Context(), true); err != nil || done.Policies != 0 || c.disk.modules.count() != 2 {
-		t.Errorf("what plays a part is forgotten: %+v, %v", done, err)
+		t.Errorf("versions in use were deleted: %+v, %v", done, err)
 	}
 }

@@ -111,7 +111,7 @@ func (m *modules) PutChunk(digest string, offset int64, data []byte) error {
 	defer m.mu.Unlock()
 	have := m.stored[digest]
 	if offset > int64(len(have)) {
-		return fmt.Errorf("a chunk at %d of %s came when %d bytes were there", offset, digest, len(have))
+		return fmt.Errorf("chunk at offset %d of %s, but %d bytes are stored", offset, digest, len(have))
 	}
 	m.stored[digest] = append(have[:offset:offset], data...)
 	return nil
@@ -121,7 +121,7 @@ func (m *modules) Finish(digest string, size int64) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if have := m.stored[digest]; int64(len(have)) != size || bundle.Digest(have) != digest {
-		return fmt.Errorf("%s is not there", digest)
+		return fmt.Errorf("module %s not found", digest)
 	}
 	return nil
 }
@@ -201,7 +201,7 @@ func startServer(t *testing.T, d *disk, change ...func(*server.Config, *registry
 	t.Helper()
 	c := newServer(t, d, change...)
 	c.open(d)
-	c.waitFor("it leads", func() bool { return c.ready() == "" })
+	c.waitFor("the server leads", func() bool { return c.ready() == "" })
 	return c
 }
 
@@ -272,7 +272,7 @@ func startThree(t *testing.T, change ...func(*server.Config, *registry.PolicyOpt
 // leaderFirst waits for a leader with an established term, and moves it to the front.
 func leaderFirst(list []*testServer) {
 	list[0].t.Helper()
-	list[0].waitFor("somebody leads", func() bool {
+	list[0].waitFor("a leader is established", func() bool {
 		i := slices.IndexFunc(list, func(c *testServer) bool { return c.log.IsLeader() && c.ready() == "" })
 		if i > 0 {
 			list[0], list[i] = list[i], list[0]
@@ -342,7 +342,7 @@ func (c *testServer) waitFor(what string, is func() bool) {
 	deadline := time.Now().Add(waitTimeout)
 	for !is() {
 		if time.Now().After(deadline) {
-			c.t.Fatalf("waited in vain: %s; %s", what, c.ready())
+			c.t.Fatalf("timeout waiting for: %s; %s", what, c.ready())
 		}
 		time.Sleep(time.Millisecond)
 	}
@@ -439,7 +439,7 @@ func (c *testServer) register(j *model.Job) {
 // waitEstablished waits until the server has established its term, even if it is not ready.
 func (c *testServer) waitEstablished() {
 	c.t.Helper()
-	c.waitFor("the server has taken over", func() bool {
+	c.waitFor("the term is established", func() bool {
 		_, err := c.Consistent(c.t.Context())
 		return err == nil
 	})

@@ -58,7 +58,7 @@ func TestPolicies_RequireEstablishedLeader(t *testing.T) {
 		close(learns)
 		w.leader()
 		if err := rollback(); err == nil || apierror.CodeOf(err) == apierror.CodeNoLeader || errors.Is(err, context.Canceled) {
-			t.Errorf("once it has taken over: %v", err)
+			t.Errorf("after leadership is established: %v", err)
 		}
 	})
 }

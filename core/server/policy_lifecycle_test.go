@@ -30,7 +30,7 @@ func TestActivatePolicy_RefusesVersionThatFailedCheck(t *testing.T) {
 		c.expectError(err, apierror.CodeConflict, "server s1 rejected it")
 	}
 	if c.role().Active != "" || c.ready() != "" {
-		t.Error("it is in force, or in the way", c.ready())
+		t.Error("the rejected version is active, or blocks readiness:", c.ready())
 	}
 }
 
@@ -46,7 +46,7 @@ func TestPolicyStatus_ExcludesCallsOfOtherCopy(t *testing.T) {
 	for _, name := range []string{policy.DefaultName, "rules"} {
 		st, err := c.PolicyStatus(t.Context(), name)
 		if err != nil || st.Here == nil || st.Here.Version != v.ID || st.Here.Calls != 0 {
-			t.Errorf("%s: %+v, %v; want version %s, never asked", name, st.Here, err, v.ID)
+			t.Errorf("%s: %+v, %v; want version %s without calls", name, st.Here, err, v.ID)
 		}
 	}
 }
@@ -84,7 +84,7 @@ func TestRollbackPolicy_ReturnsToLastGoodVersion(t *testing.T) {
 	c.expectError(err, apierror.CodeConflict, "is active")
 	for _, want := range []string{one.ID, two.ID, one.ID} {
 		if _, err := c.RollbackPolicy(t.Context(), "p"); err != nil || c.activeVersion() != want {
-			t.Errorf("in force is %s, want %s: %v", c.activeVersion(), want, err)
+			t.Errorf("active version is %s, want %s: %v", c.activeVersion(), want, err)
 		}
 	}
 }
@@ -94,20 +94,20 @@ func TestUnloadPolicy_DeletesModuleWithLastVersion(t *testing.T) {
 	one := c.load("first")
 	two := c.load("first", func(r *policy.LoadRequest) { r.Config = []byte(`{"knob":2}`) })
 	if n := c.disk.modules.count(); n != 1 {
-		t.Fatalf("%d modules are kept", n)
+		t.Fatalf("%d modules stored", n)
 	}
 	if _, err := c.UnloadPolicy(t.Context(), "p", one.ID); err != nil {
 		t.Fatal(err)
 	}
 	if n := c.disk.modules.count(); n != 1 {
-		t.Errorf("%d modules are kept while a version needs it", n)
+		t.Errorf("%d modules stored while a version needs one", n)
 	}
 	if _, err := c.UnloadPolicy(t.Context(), "p", two.ID); err != nil {
 		t.Fatal(err)
 	}
-	c.waitFor("everything is closed", func() bool { return c.shelf.open.Load() == 0 })
+	c.waitFor("all modules are closed", func() bool { return c.shelf.open.Load() == 0 })
 	if n := c.disk.modules.count(); n != 0 || len(c.Snapshot().PolicyVersions()) != 0 {
-		t.Errorf("%d modules are kept", n)
+		t.Errorf("%d modules stored", n)
 	}
 	if v := c.load("first"); !v.Checks["s1"].OK {
 		t.Errorf("loaded again: %+v", v)
@@ -168,18 +168,18 @@ func TestActivatePolicy_DropsNothingUnderLoad(t *testing.T) {
 			}
 		}
 		if len(versions) > 1 {
-			t.Errorf("the plan at %d is of %v", index, versions)
+			t.Errorf("the plan at index %d used versions %v", index, versions)
 		}
 		for v := range versions {
 			used[v]++
 		}
 	})
 	if used[one.ID]+used[two.ID] < jobs || len(used) > 2 {
-		t.Errorf("decided by %v", used)
+		t.Errorf("versions that decided: %v", used)
 	}
 	st, err := c.PolicyStatus(t.Context(), "p")
 	if err != nil || len(st.Decisions) == 0 {
-		t.Fatal("no decision is recorded", err)
+		t.Fatal("no decision recorded", err)
 	}
 	for _, d := range st.Decisions {
 		if d.Policy != "p" || d.Version != one.ID && d.Version != two.ID || d.Digest == "" || d.EvalID == "" || d.Index == 0 || len(d.Uses) == 0 {
@@ -210,11 +210,11 @@ func TestShadowPolicy_ReportsDifferencesAndAppliesNothing(t *testing.T) {
 		}
 		return st.Shadow
 	}
-	c.waitFor("the shadow runs", func() bool { return shadow() != nil })
+	c.waitFor("the shadow run starts", func() bool { return shadow() != nil })
 	for i := range 5 {
 		c.register(preemptorJob(fmt.Sprintf("j%d", i)))
 	}
-	c.waitFor("everything is compared", func() bool { s := shadow(); return s.Decisions+s.Skipped >= 5 })
+	c.waitFor("all decisions are compared", func() bool { s := shadow(); return s.Decisions+s.Skipped >= 5 })
 	s := st.Shadow
 	if s.Version != two.ID || s.Differed == 0 || s.Failed != 0 || len(s.Differences) == 0 {
 		t.Fatalf("%+v", s)
@@ -230,7 +230,7 @@ func TestShadowPolicy_ReportsDifferencesAndAppliesNothing(t *testing.T) {
 		for _, g := range p.Groups {
 			for _, e := range g.Evictions {
 				if e.Policy != one.ID {
-					t.Errorf("the candidate decided: %+v", e)
+					t.Errorf("the shadow version decided: %+v", e)
 				}
 			}
 		}
@@ -238,9 +238,9 @@ func TestShadowPolicy_ReportsDifferencesAndAppliesNothing(t *testing.T) {
 	_, err := c.UnloadPolicy(t.Context(), "p", two.ID)
 	c.expectError(err, apierror.CodeConflict, "is a shadow")
 	if _, err := c.ShadowPolicy(t.Context(), "p", ""); err != nil || c.role().Shadow != "" {
-		t.Error("the run does not end", err)
+		t.Error("the shadow run did not end:", err)
 	}
-	c.waitFor("the shadow is gone", func() bool { return shadow() == nil })
+	c.waitFor("the shadow run ends", func() bool { return shadow() == nil })
 }
 
 // The first version ever may be shadowed before any other policy was active.
@@ -250,7 +250,7 @@ func TestShadowPolicy_WithoutActivePolicy(t *testing.T) {
 	if _, err := c.ShadowPolicy(t.Context(), "p", first.ID); err != nil {
 		t.Fatal(err)
 	}
-	c.waitFor("the shadow run begins", func() bool {
+	c.waitFor("the shadow run starts", func() bool {
 		st, err := c.PolicyStatus(t.Context(), "p")
 		return err == nil && st.Shadow != nil && st.Shadow.Version == first.ID
 	})
@@ -270,7 +270,7 @@ func TestShadowPolicy_FaultsHaveNoEffect(t *testing.T) {
 		c.register(preemptorJob(id))
 		c.waitFor(id+" is placed", func() bool { return c.running(id) == 1 })
 	}
-	c.waitFor("its faults are counted", func() bool {
+	c.waitFor("faults are counted", func() bool {
 		st, err := c.PolicyStatus(t.Context(), "p")
 		return err == nil && st.Shadow != nil && st.Shadow.Failed > 0 && st.Shadow.Differences[0].Shadow.Fault
 	})
@@ -289,9 +289,9 @@ func TestPolicy_DisabledAfterRepeatedFaults(t *testing.T) {
 	for i := range 12 {
 		c.register(preemptorJob(fmt.Sprintf("j%d", i)))
 	}
-	c.waitFor("the last good one is back", func() bool { return c.role().Active == good.ID })
+	c.waitFor("the last good version is active", func() bool { return c.role().Active == good.ID })
 	if why := c.role().Tripped[bad.ID]; !strings.Contains(why, "only when it matters") {
-		t.Errorf("tripped because of %q", why)
+		t.Errorf("reason of the trip is %q", why)
 	}
 	c.register(preemptorJob("after"))
 	c.waitFor("it decides", func() bool { return c.running("after") == 1 && c.activeVersion() == good.ID })
@@ -302,7 +302,7 @@ func TestPolicy_DisabledAfterRepeatedFaults(t *testing.T) {
 	}
 	c.activate(bad)
 	if c.activeVersion() != bad.ID {
-		t.Error("it cannot be allowed again")
+		t.Error("the reset version was not activated")
 	}
 }
 
@@ -314,12 +314,12 @@ func TestPolicy_FallsBackToBuiltinWithoutPredecessor(t *testing.T) {
 	for i := range 8 {
 		c.register(preemptorJob(fmt.Sprintf("j%d", i)))
 	}
-	c.waitFor("it is out of service", func() bool {
+	c.waitFor("the version is disabled", func() bool {
 		s := c.Snapshot().PolicyState(policy.DefaultName)
 		return s != nil && s.Active == "" && s.Tripped[bad.ID] != ""
 	})
 	c.register(preemptorJob("after"))
-	c.waitFor("what is built in decides", func() bool { return c.running("after") == 1 })
+	c.waitFor("the builtin policy decides", func() bool { return c.running("after") == 1 })
 }
 
 func TestTryPolicy_RollsBackUnlessConfirmed(t *testing.T) {
@@ -340,7 +340,7 @@ func TestTryPolicy_RollsBackUnlessConfirmed(t *testing.T) {
 	try()
 	v.AdvanceTo(v.Now().Add(9 * time.Minute))
 	if c.activeVersion() != two.ID {
-		t.Error("rolled back too early")
+		t.Error("trial ended too early")
 	}
 	c.waitFor("the trial ends", func() bool { v.AdvanceTo(v.Now().Add(time.Minute)); return c.activeVersion() == one.ID })
 	if s := c.role(); s.Until != 0 {
@@ -354,7 +354,7 @@ func TestTryPolicy_RollsBackUnlessConfirmed(t *testing.T) {
 	v.AdvanceTo(v.Now().Add(time.Hour))
 	c.load("third") // the server has observed the state since
 	if c.activeVersion() != two.ID {
-		t.Error("rolled back although it was confirmed")
+		t.Error("confirmed version was rolled back")
 	}
 	_, err := c.TryPolicy(t.Context(), "p", one.ID, -time.Second)
 	c.expectError(err, apierror.CodeInvalid, "invalid trial duration")
@@ -367,15 +367,15 @@ func TestPolicies_SurviveRestartInEveryPhase(t *testing.T) {
 	restart := func(phase string, holds func() bool) {
 		t.Helper()
 		c = c.restart(withClock(v))
-		c.waitFor(phase+" comes back", holds)
+		c.waitFor(phase+" is restored", holds)
 	}
 	one := c.load("first")
-	restart("what is loaded", func() bool {
+	restart("the loaded version", func() bool {
 		st, err := c.PolicyStatus(t.Context(), "p")
 		return err == nil && len(st.Ready) == 1 && st.Versions[0].Checks["s1"].OK
 	})
 	c.activate(one)
-	restart("what is active", func() bool { return c.activeVersion() == one.ID })
+	restart("the active version", func() bool { return c.activeVersion() == one.ID })
 	bad, two := c.load("traps"), c.load("last")
 	if _, err := c.ShadowPolicy(t.Context(), "p", two.ID); err != nil {
 		t.Fatal(err)
@@ -391,8 +391,8 @@ func TestPolicies_SurviveRestartInEveryPhase(t *testing.T) {
 	c.stop()
 	v.AdvanceTo(v.Now().Add(2 * time.Hour)) // the trial ends while no server runs
 	c = startServer(t, c.disk, withClock(v))
-	c.waitFor("the trial is over", func() bool { return c.activeVersion() == one.ID && c.role().Until == 0 })
-	restart("what was rolled back to", func() bool { return c.activeVersion() == one.ID })
+	c.waitFor("the trial ends", func() bool { return c.activeVersion() == one.ID && c.role().Until == 0 })
+	restart("the version after the rollback", func() bool { return c.activeVersion() == one.ID })
 }
 
 // The state holds the active version and the trial. Every server follows it, and a new
@@ -405,7 +405,7 @@ func TestPolicies_TrialSurvivesChangeOfLeader(t *testing.T) {
 	everywhere := func(list []*testServer, id string) {
 		t.Helper()
 		for _, c := range list {
-			c.waitFor("it follows", func() bool { return c.activeVersion() == id })
+			c.waitFor("the server follows", func() bool { return c.activeVersion() == id })
 		}
 	}
 	leader.activate(one)
@@ -422,7 +422,7 @@ func TestPolicies_TrialSurvivesChangeOfLeader(t *testing.T) {
 	left := all[1:]
 	leaderFirst(left)
 	if left[0].activeVersion() != two.ID || left[0].role().Until == 0 {
-		t.Errorf("the new leader has %+v", left[0].role())
+		t.Errorf("role on the new leader is %+v", left[0].role())
 	}
 	left[0].waitFor("the trial ends", func() bool { v.AdvanceTo(v.Now().Add(time.Hour)); return left[0].activeVersion() == one.ID })
 	everywhere(left, one.ID)
@@ -438,7 +438,7 @@ func TestPolicies_RestoreFromSnapshot(t *testing.T) {
 	c.stop()
 	c.disk.modules = &modules{stored: map[string][]byte{}} // only the contents of the snapshot
 	c = startServer(t, c.disk)
-	c.waitFor("what is active comes back", func() bool { return c.activeVersion() == one.ID })
+	c.waitFor("the active version is restored", func() bool { return c.activeVersion() == one.ID })
 }
 
 // A server that cannot open the active version decides nothing and reports it. It continues
@@ -454,13 +454,13 @@ func TestPolicies_ServerWithoutActiveVersionDecidesNothing(t *testing.T) {
 	c = newServer(t, c.disk)
 	c.shelf.gate.Store(&gate)
 	c.open(c.disk)
-	c.waitFor("it says so", func() bool { return strings.Contains(c.ready(), "is active and not ready here") })
+	c.waitFor("reported", func() bool { return strings.Contains(c.ready(), "is active and not ready here") })
 	c.register(preemptorJob("j"))
 	if c.running("j") != 0 {
-		t.Error("it decides by something else")
+		t.Error("another version decided")
 	}
 	close(gate)
-	c.waitFor("it goes on", func() bool { return c.ready() == "" && c.running("j") == 1 })
+	c.waitFor("the server continues", func() bool { return c.ready() == "" && c.running("j") == 1 })
 }
 
 func TestPolicies_ServeReadsAfterStop(t *testing.T) {
@@ -468,7 +468,7 @@ func TestPolicies_ServeReadsAfterStop(t *testing.T) {
 	c.activate(c.load("first"))
 	c.stop()
 	if n := c.shelf.open.Load(); n != 0 {
-		t.Errorf("%d modules are still open", n)
+		t.Errorf("%d modules still open", n)
 	}
 	if _, err := c.PolicyStatus(t.Context(), "p"); err != nil {
 		t.Error(err)
@@ -479,7 +479,7 @@ func TestPolicies_ServeReadsAfterStop(t *testing.T) {
 	_ = c.ready()
 	_, err := c.tryLoad("last")
 	if err == nil {
-		t.Error("a server that has stopped took a policy in")
+		t.Error("a stopped server accepted a policy")
 	}
 }
 
@@ -490,7 +490,7 @@ func TestPolicyMetrics_MatchContract(t *testing.T) {
 	c.fillNodes(1)
 	c.setClusterPolicy()
 	c.register(preemptorJob("j0"))
-	c.waitFor("the good one decides", func() bool { return c.running("j0") == 1 })
+	c.waitFor("the first version decides", func() bool { return c.running("j0") == 1 })
 	c.activate(bad)
 	c.register(preemptorJob("j1"))
 	c.waitFor("default decides instead", func() bool { return c.running("j1") == 1 })
@@ -527,7 +527,7 @@ func TestPolicyMetrics_MatchContract(t *testing.T) {
 		delete(want, f.GetName())
 	}
 	if len(want) > 0 {
-		t.Errorf("missing are %v", want)
+		t.Errorf("missing: %v", want)
 	}
 }
 
@@ -579,7 +579,7 @@ func TestPlanJob_ConflictsWhenPolicyVersionChanged(t *testing.T) {
 		err := evicting()
 		c.expectError(err, apierror.CodeConflict, "was active when it was planned, and", "is active now", "plan again")
 		if c.Snapshot().Job(preemptorJob("j").Key()) != nil || c.running("low") != 20 {
-			t.Errorf("%s: a plan that was refused left something", name)
+			t.Errorf("%s: a refused plan had an effect", name)
 		}
 	}
 	if _, err := c.RegisterNode(t.Context(), coretest.Node("n9", 100, 100, 0), strings.Repeat("s", 32)); err != nil {
@@ -591,6 +591,6 @@ func TestPlanJob_ConflictsWhenPolicyVersionChanged(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := roomy(); err != nil {
-		t.Errorf("a plan that asked no policy: %v", err)
+		t.Errorf("plan without policy calls: %v", err)
 	}
 }

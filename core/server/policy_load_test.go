@@ -26,24 +26,24 @@ func TestLoadPolicy_ChecksVersionWithoutActivating(t *testing.T) {
 		t.Errorf("%+v", v)
 	}
 	if c.role().Active != "" || c.activeVersion() != "" {
-		t.Error("it decides before it was activated")
+		t.Error("the version decides before it is activated")
 	}
 	sent := c.log.sent.Load()
 	if sent != 3 {
-		t.Errorf("%d chunks were sent", sent)
+		t.Errorf("%d chunks sent", sent)
 	}
 	again := c.load("first", func(r *policy.LoadRequest) { r.Module = moduleOf("first", 700<<10) })
 	other := c.load("first", func(r *policy.LoadRequest) {
 		r.Module, r.Config = moduleOf("first", 700<<10), []byte(`{"knob":2}`)
 	})
 	if again.ID != v.ID || again.ModifyIndex != v.ModifyIndex || other.ID == v.ID || c.log.sent.Load() != sent {
-		t.Errorf("the module travelled again: %d chunks", c.log.sent.Load())
+		t.Errorf("the module was sent again: %d chunks", c.log.sent.Load())
 	}
 	_, err := c.tryLoad("first", func(r *policy.LoadRequest) { r.Module, r.Name = moduleOf("first", 700<<10), "q" })
 	c.expectError(err, apierror.CodeConflict, "as p", "unload p@")
 	changed := func(r *policy.LoadRequest) { r.Module, r.OnFault = moduleOf("first", 700<<10), "default" }
 	if better := c.load("first", changed); better.ID != v.ID || better.OnFault != "default" || !better.Checks["s1"].OK || c.log.sent.Load() != sent {
-		t.Errorf("loaded again with another answer to faults: %+v", better)
+		t.Errorf("loaded again with another fault mode: %+v", better)
 	}
 	c.activate(v)
 	_, err = c.tryLoad("first", func(r *policy.LoadRequest) { r.Module, r.OnFault = moduleOf("first", 700<<10), "deny" })
@@ -60,12 +60,12 @@ func TestLoadPolicy_RejectsInvalidModuleBeforeSending(t *testing.T) {
 	_, err = c.tryLoad("first", func(r *policy.LoadRequest) { r.Module = moduleOf("first", policy.MaxModuleSize) })
 	c.expectError(err, apierror.CodeTooLarge, "8 MiB")
 	_, err = c.tryLoad("first", func(r *policy.LoadRequest) { r.Module, r.Executable = nil, "/bin/sh" })
-	c.expectError(err, apierror.CodeInvalid, "not allowed")
+	c.expectError(err, apierror.CodeInvalid, "not permitted")
 	if len(c.Snapshot().PolicyVersions()) != 0 || c.log.sent.Load() != 0 || c.Snapshot().Index() != before {
-		t.Error("something was written")
+		t.Error("a rejected module was written")
 	}
 	if n := c.shelf.open.Load(); n != 0 {
-		t.Errorf("%d refused modules are still open", n)
+		t.Errorf("%d rejected modules still open", n)
 	}
 }
 
@@ -112,7 +112,7 @@ func TestLoadPolicy_ResumesAfterLostChunk(t *testing.T) {
 	_, err := c.tryLoad("first", large)
 	c.expectError(err, apierror.CodeUnavailable, "changed")
 	if len(c.Snapshot().PolicyVersions()) != 0 {
-		t.Error("half a module is a version")
+		t.Error("an incomplete module has a version")
 	}
 	v := c.load("first", large)
 	if !v.Checks["s1"].OK || c.log.sent.Load() != 3 {
@@ -135,7 +135,7 @@ func TestLoadPolicy_RejectsModuleWithWrongDigest(t *testing.T) {
 	forged.ID, forged.Digest, forged.Checks = "sha256:"+strings.Repeat("0", 64), wrong, nil
 	_ = apply(&replication.PutChunk{Digest: wrong, Data: moduleOf("last", 0)})
 	if refusal := apply(&replication.LoadPolicy{Version: &forged}); refusal == nil {
-		t.Error("a module was taken that is not what its digest says")
+		t.Error("a module with the wrong digest was accepted")
 	}
 	if err := c.disk.modules.PutChunk(v.Digest, 0, moduleOf("last", 0)); err != nil { // the disk corrupts the module
 		t.Fatal(err)
@@ -150,7 +150,7 @@ func TestLoadPolicy_RejectsModuleWithWrongDigest(t *testing.T) {
 		t.Fatal(err)
 	}
 	if mended := c.load("first", func(r *policy.LoadRequest) { r.Config = []byte(`{"knob":2}`) }); !mended.Checks["s1"].OK {
-		t.Errorf("tried again: %+v", mended.Checks)
+		t.Errorf("checked again: %+v", mended.Checks)
 	}
 }
 
@@ -174,7 +174,7 @@ func TestLoadPolicy_RequiresSignatureIfConfigured(t *testing.T) {
 	c.stop()
 	strict := newServer(t, d, func(_ *server.Config, o *registry.PolicyOptions) { o.RequireSignature, o.Roots = true, roots })
 	strict.open(d)
-	strict.waitFor("what is unsigned is refused", func() bool { return strings.Contains(strict.ready(), "not signed") })
+	strict.waitFor("the unsigned version is refused", func() bool { return strings.Contains(strict.ready(), "not signed") })
 	strict.waitEstablished()
 	_, err = strict.tryLoad("last")
 	strict.expectError(err, apierror.CodeInvalid, "not signed")
@@ -217,7 +217,7 @@ func TestLoadPolicy_SurvivesHostileModules(t *testing.T) {
 		}
 	}
 	if refused < len(files)/2 {
-		t.Errorf("only %d of %d were refused", refused, len(files))
+		t.Errorf("%d of %d modules were refused", refused, len(files))
 	}
 	good, err := os.ReadFile("../../sdk/abi/testdata/guests/decay-c.wasm")
 	if err != nil {
@@ -225,14 +225,14 @@ func TestLoadPolicy_SurvivesHostileModules(t *testing.T) {
 	}
 	v, err := c.LoadPolicy(t.Context(), policy.LoadRequest{Name: "p", Module: good})
 	if err != nil || !v.Checks["s1"].OK {
-		t.Fatal("after them nothing works", v, err)
+		t.Fatal("loading fails after the hostile modules:", v, err)
 	}
 	c.activate(v)
 	c.fillNodes(1)
 	c.setClusterPolicy()
 	c.register(preemptorJob("j"))
 	c.waitFor("it decides", func() bool { return c.running("j") == 1 })
-	c.waitFor("its fuel is recorded", func() bool {
+	c.waitFor("the fuel is recorded", func() bool {
 		st, err := c.PolicyStatus(t.Context(), "p")
 		return err == nil && len(st.Decisions) > 0 && st.Decisions[0].Uses[0].Fuel > 0
 	})

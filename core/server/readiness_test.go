@@ -7,8 +7,8 @@ import (
 	"github.com/cede-scheduler/cede/core/coretest"
 )
 
-// A server that restarts alone has a log but no state: it does not know the commit index
-// before a leader sends it, and must not report an empty state as current.
+// A server that restarts alone has a log but no state: it learns the commit index from a
+// leader, and must not report an empty state as current.
 func TestReady_NotCaughtUpBeforeLeaderIsKnown(t *testing.T) {
 	runServersInPool(t, newMemberPool, 3, nil, func(w *harness) {
 		w.waitVoters("s1", "s2", "s3")
@@ -16,7 +16,7 @@ func TestReady_NotCaughtUpBeforeLeaderIsKnown(t *testing.T) {
 		time.Sleep(time.Minute) // it checks periodically
 		for _, m := range w.members {
 			if !m.server.CaughtUp() {
-				t.Errorf("%s has a leader, and is not informed", m.id)
+				t.Errorf("%s has a leader, but is not caught up", m.id)
 			}
 			m.halt()
 		}
@@ -24,7 +24,7 @@ func TestReady_NotCaughtUpBeforeLeaderIsKnown(t *testing.T) {
 		alone.start()
 		time.Sleep(time.Minute)
 		if alone.server.CaughtUp() || caughtUp(alone).OK {
-			t.Errorf("%s heard no leader since it began, and calls itself informed: %+v", alone.id, caughtUp(alone))
+			t.Errorf("%s has had no leader since its start, but reports that it is caught up: %+v", alone.id, caughtUp(alone))
 		}
 		for _, m := range w.members[1:] {
 			m.start()
@@ -32,7 +32,7 @@ func TestReady_NotCaughtUpBeforeLeaderIsKnown(t *testing.T) {
 		time.Sleep(time.Minute)
 		for _, m := range w.members {
 			if !m.server.CaughtUp() || !caughtUp(m).OK {
-				t.Errorf("%s is not informed though somebody leads: %+v", m.id, caughtUp(m))
+				t.Errorf("%s is not caught up although there is a leader: %+v", m.id, caughtUp(m))
 			}
 		}
 	})

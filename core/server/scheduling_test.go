@@ -108,7 +108,7 @@ func TestServer_DrainMigratesAllocations(t *testing.T) {
 		w.waitIdle()
 		w.expectLiveCount("web", 3)
 		if n := w.liveByNode("web")[from]; n != 0 {
-			t.Errorf("%d instances are still on %s", n, from)
+			t.Errorf("%d instances still on %s", n, from)
 		}
 	})
 }
@@ -126,14 +126,14 @@ func TestServer_ReplacesAllocationsOfDownNode(t *testing.T) {
 		time.Sleep(time.Minute)
 		w.waitIdle()
 		if n := w.snap().Node(lost.node.ID); n.Status != model.NodeDown {
-			t.Errorf("a node that is silent is %s", n.Status)
+			t.Errorf("node without heartbeats is %s", n.Status)
 		}
 		w.expectLiveCount("web", 3)
 		lost.start()
 		time.Sleep(time.Second)
 		w.waitIdle()
 		if n := w.snap().Node(lost.node.ID); n.Status != model.NodeReady {
-			t.Errorf("a node that is back is %s", n.Status)
+			t.Errorf("returned node is %s", n.Status)
 		}
 		w.registerJob(coretest.Job("more").Count(3).Ask(500, 500, 0))
 		w.waitIdle()

@@ -71,16 +71,16 @@ func expectChain(t *testing.T, spans *tracetest.SpanRecorder, of trace.TraceID) 
 			return !again && (under == nil || s.Parent().SpanID() == under.SpanContext().SpanID())
 		})
 		if at < 0 {
-			t.Fatalf("of %d spans %s none is under %s", len(list), step.name, step.under)
+			t.Fatalf("none of %d spans %s has parent %s", len(list), step.name, step.under)
 		}
 		first[step.name] = list[at]
 		if list[at].EndTime().Before(list[at].StartTime()) {
-			t.Errorf("%s ends before it begins", step.name)
+			t.Errorf("%s ends before it starts", step.name)
 		}
 	}
 	register, process = first[evaltrace.SpanRegister], first[evaltrace.SpanProcess]
 	if register.Parent().SpanID() != (trace.SpanID{4, 5, 6}) {
-		t.Error("job.register does not belong to its caller's span")
+		t.Error("job.register is not a child of the caller's span")
 	}
 	return register, process
 }
@@ -113,11 +113,11 @@ func TestTraces_PropagateToOtherServers(t *testing.T) {
 		register, process := expectChain(t, spans, of)
 		apply := spansNamed(spans, of, evaltrace.SpanApply)[0]
 		if by := process.InstrumentationScope().Name; by == lead.id {
-			t.Errorf("%s works, and leads", by)
+			t.Errorf("the span of processing is from %s, the leader", by)
 		}
 		for _, s := range []sdktrace.ReadOnlySpan{register, apply} {
 			if by := s.InstrumentationScope().Name; by != lead.id {
-				t.Errorf("%s is of %s, and %s leads", s.Name(), by, lead.id)
+				t.Errorf("span %s is from server %s, leader is %s", s.Name(), by, lead.id)
 			}
 		}
 	})
@@ -140,10 +140,10 @@ func TestTraces_ContinueWhenBlockedEvalIsPlaced(t *testing.T) {
 		w.waitIdle()
 		w.expectLiveCount("web", 1)
 		if n := len(spansNamed(spans, of, evaltrace.SpanProcess)); n < 2 {
-			t.Errorf("it was worked on %d times under its trace", n)
+			t.Errorf("processed %d times under its trace", n)
 		}
 		if len(spansNamed(spans, of, evaltrace.SpanApply)) != 1 || len(spansNamed(spans, of, evaltrace.SpanStart)) != 1 {
-			t.Error("its placement or its start is of no trace")
+			t.Error("placement or start is missing in the trace")
 		}
 	})
 }
@@ -175,19 +175,19 @@ func TestTraces_RecordAllocationStartOnce(t *testing.T) {
 				return err
 			})
 			if w.snap().Index() == before {
-				t.Errorf("nothing is written of %s", text)
+				t.Errorf("no report of %s was written", text)
 			}
 			time.Sleep(100 * time.Millisecond)
 		}
-		say(model.ClientRunning, "it runs")
+		say(model.ClientRunning, "running")
 		if n := len(spansNamed(spans, of, evaltrace.SpanStart)); n != 2 {
 			t.Errorf("%d starts of 2 allocations", n)
 		}
-		say(model.ClientRunning, "it is not ready")
-		say(model.ClientPending, "its task starts again")
-		say(model.ClientRunning, "it runs again")
+		say(model.ClientRunning, "not ready")
+		say(model.ClientPending, "task restarts")
+		say(model.ClientRunning, "running again")
 		if n := len(spansNamed(spans, of, evaltrace.SpanStart)); n != 2 {
-			t.Errorf("%d starts of 2 allocations that said more", n)
+			t.Errorf("%d starts of 2 allocations after further reports", n)
 		}
 	})
 }
@@ -215,14 +215,14 @@ func TestTraces_CoverBindingFromRegistration(t *testing.T) {
 		}
 		register := registrations[0]
 		if register.Parent().SpanID() != (trace.SpanID{4, 5, 6}) {
-			t.Error("it does not belong to its caller's span")
+			t.Error("binding.register is not a child of the caller's span")
 		}
 		for _, want := range []attribute.KeyValue{
 			attribute.String("cede.binding_id", "high"), attribute.String("cede.namespace", model.DefaultNamespace),
 			attribute.String("cede.eval_id", r.EvalID), attribute.Int64("cede.index", int64(r.Index)),
 		} {
 			if !slices.Contains(register.Attributes(), want) {
-				t.Errorf("it does not tell %v", want)
+				t.Errorf("span has no attribute %v", want)
 			}
 		}
 		under := map[trace.SpanID]bool{register.SpanContext().SpanID(): true}
@@ -234,11 +234,11 @@ func TestTraces_CoverBindingFromRegistration(t *testing.T) {
 				}
 			}
 			if under = next; len(under) == 0 {
-				t.Fatalf("no span %s is under what came before", step)
+				t.Fatalf("no span %s is a child of the previous step", step)
 			}
 		}
 		if len(spansNamed(spans, of, evaltrace.SpanCall)) == 0 {
-			t.Error("no policy was asked under its trace")
+			t.Error("no policy call in the trace")
 		}
 		ctx, of = underTrace(w.ctx)
 		w.mustCall(func(s *Server) error {
@@ -247,7 +247,7 @@ func TestTraces_CoverBindingFromRegistration(t *testing.T) {
 		})
 		w.waitIdle()
 		if len(spansNamed(spans, of, evaltrace.SpanProcess)) == 0 {
-			t.Error("its end is of no trace")
+			t.Error("its end is not in the trace")
 		}
 	})
 }

@@ -55,10 +55,10 @@ func (q *queue) expectNext(job string) broker.Delivery {
 	q.t.Helper()
 	d := q.next()
 	if d.Eval.JobID != job {
-		q.t.Fatalf("%s is next, not %s", d.Eval.JobID, job)
+		q.t.Fatalf("next is %s, want %s", d.Eval.JobID, job)
 	}
 	if _, more := q.broker.TryDequeue(nil); more {
-		q.t.Fatal("two are woken for the room of one")
+		q.t.Fatal("two evaluations unblocked for the capacity of one")
 	}
 	return d
 }
@@ -69,7 +69,7 @@ func TestFeedSettle_OffersNodeOfEndedMemberToNextEval(t *testing.T) {
 	q := newQueue(t)
 	ended := newCohort(q)
 	if got := ended.ChangedCohortNodes(); len(got) != 1 || got[0] != "n1" {
-		t.Fatalf("mates on %v", got)
+		t.Fatalf("members on %v", got)
 	}
 	q.feed.Freed(ended, 1, ended.ChangedCohortNodes()...)
 	d := q.expectNext("first")
@@ -77,7 +77,7 @@ func TestFeedSettle_OffersNodeOfEndedMemberToNextEval(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !q.feed.RetryDeferred(ended, 1) {
-		t.Fatal("the second sleeps on")
+		t.Fatal("the second evaluation is still blocked")
 	}
 	q.expectNext("second")
 }

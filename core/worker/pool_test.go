@@ -166,13 +166,13 @@ func TestPool_ProcessesConcurrentlyAndResizes(t *testing.T) {
 		d.addJob("g")
 		time.Sleep(time.Minute)
 		if c := d.counts(); c.Ready != 1 {
-			t.Errorf("a pool of none left %+v, want one ready", c)
+			t.Errorf("pool without workers: counts %+v, want one ready", c)
 		}
 		d.pool.Hold("policies")
 		d.pool.Resize(1)
 		time.Sleep(time.Minute)
 		if c := d.counts(); c.Ready != 1 {
-			t.Errorf("a pool that is held left %+v, want one ready", c)
+			t.Errorf("paused pool: counts %+v, want one ready", c)
 		}
 		d.pool.Release("policies")
 		d.addJob("h")
@@ -247,11 +247,11 @@ func TestWorker_RetriesLaterAfterRepeatedRejections(t *testing.T) {
 				t.Errorf("written %+v and %+v", done, again)
 			}
 			if wait := time.Until(time.Unix(0, again.WaitUntil)); wait < 58*time.Second || wait > time.Minute {
-				t.Errorf("it is tried again in %v, want a minute", wait)
+				t.Errorf("follow-up is delayed by %v, want a minute", wait)
 			}
 		})
 		if c := d.counts(); c != (broker.Counts{}) {
-			t.Errorf("left %+v, want it acked", c)
+			t.Errorf("broker counts %+v, want the evaluation acked", c)
 		}
 	})
 }
@@ -269,7 +269,7 @@ func TestWorker_RetriesOvertakenPlansAtOnce(t *testing.T) {
 			lost++
 			txn := d.store.Begin(d.store.Snapshot().Index() + 1)
 			index := txn.Commit().Index()
-			return &model.PlanResult{Rejected: []model.Rejection{{Reason: "another was faster"}}, RefreshIndex: index}, nil
+			return &model.PlanResult{Rejected: []model.Rejection{{Reason: "overtaken"}}, RefreshIndex: index}, nil
 		}
 		defer d.run()()
 		d.addJob("a")
@@ -320,7 +320,7 @@ func TestWorker_ReprocessesTerminalEvaluation(t *testing.T) {
 					}
 				})
 				if c := d.counts(); c != (broker.Counts{}) {
-					t.Errorf("left %+v, want it acked", c)
+					t.Errorf("broker counts %+v, want the evaluation acked", c)
 				}
 			})
 		})
@@ -350,7 +350,7 @@ func TestPool_StopsWithinGracePeriod(t *testing.T) {
 			from := time.Now()
 			stop()
 			if took := time.Since(from); took != c.ends {
-				t.Errorf("it ended after %v, want %v", took, c.ends)
+				t.Errorf("pool stopped after %v, want %v", took, c.ends)
 			}
 			if len(d.written) != c.done {
 				t.Errorf("%d written, want %d", len(d.written), c.done)

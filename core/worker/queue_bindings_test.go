@@ -58,7 +58,7 @@ func (q *queue) next() broker.Delivery {
 	q.t.Helper()
 	d, ok := q.broker.TryDequeue(nil)
 	if !ok {
-		q.t.Fatal("nothing is queued")
+		q.t.Fatal("no evaluation is queued")
 	}
 	return d
 }
@@ -72,7 +72,7 @@ func TestBindingQueue_UsesCurrentPriority(t *testing.T) {
 	q.submit("x", 9) // while it is queued
 	d := q.next()
 	if d.Eval.JobID != "x" || d.Eval.Priority != 9 {
-		t.Fatalf("first comes %s of priority %d, want x of 9", d.Eval.JobID, d.Eval.Priority)
+		t.Fatalf("first is %s with priority %d, want x with 9", d.Eval.JobID, d.Eval.Priority)
 	}
 	q.submit("x", 2) // while it is processed
 	if err := q.broker.Ack(d.Eval.ID, d.Token, q.store.Snapshot().Index()-1); err != nil {
@@ -83,7 +83,7 @@ func TestBindingQueue_UsesCurrentPriority(t *testing.T) {
 		priority int32
 	}{{"y", 5}, {"x", 2}} {
 		if d = q.next(); d.Eval.JobID != want.id || d.Eval.Priority != want.priority {
-			t.Errorf("next comes %s of priority %d, want %s of %d", d.Eval.JobID, d.Eval.Priority, want.id, want.priority)
+			t.Errorf("next is %s with priority %d, want %s with %d", d.Eval.JobID, d.Eval.Priority, want.id, want.priority)
 		}
 	}
 }
@@ -100,7 +100,7 @@ func TestBindingQueue_RanksFollowUpsByCurrentPriority(t *testing.T) {
 		return nil
 	})
 	if e := q.store.Snapshot().Eval("after"); e.Priority != 7 {
-		t.Errorf("what follows has priority %d, want 7", e.Priority)
+		t.Errorf("follow-up has priority %d, want 7", e.Priority)
 	}
 }
 
@@ -127,7 +127,7 @@ func TestBindingQueue_ServesEqualPrioritiesByArrival(t *testing.T) {
 		order = append(order, q.next().Eval.JobID)
 	}
 	if want := []string{"first", "second", "third"}; !slices.Equal(order, want) {
-		t.Errorf("served are %v, want %v", order, want)
+		t.Errorf("processed in order %v, want %v", order, want)
 	}
 }
 
@@ -145,11 +145,11 @@ func TestBindingQueue_FollowsPriorityGate(t *testing.T) {
 	q.submit("low", 1)
 	q.submit("high", 9)
 	if d := q.next(); d.Eval.JobID != "low" {
-		t.Errorf("with the gate off first comes %s, want low, which came first", d.Eval.JobID)
+		t.Errorf("gate off: first is %s, want low, which arrived first", d.Eval.JobID)
 	}
 	q.submit("higher", 10)
 	gate(true)
 	if d := q.next(); d.Eval.JobID != "higher" || d.Eval.Priority != 10 {
-		t.Errorf("with the gate on next comes %s of priority %d, want higher of 10", d.Eval.JobID, d.Eval.Priority)
+		t.Errorf("gate on: next is %s with priority %d, want higher with 10", d.Eval.JobID, d.Eval.Priority)
 	}
 }

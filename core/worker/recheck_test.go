@@ -96,11 +96,11 @@ func TestWorker_DeliveredRecheckHasElapsed(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(desk.plans) != 1 || len(desk.plans[0].Groups) != 1 || len(desk.plans[0].Groups[0].Claims) != 1 {
-		t.Fatalf("plans %+v, want one that claims anew", desk.plans)
+		t.Fatalf("plans %+v, want one with a new claim", desk.plans)
 	}
 	for _, e := range desk.written {
 		if e.WaitUntil != 0 && e.ID != eval.ID && e.WaitUntil <= expiry.UnixNano() {
-			t.Errorf("it is looked at again at once: %+v", e)
+			t.Errorf("evaluation is already due: %+v", e)
 		}
 	}
 	txn.Abort()
@@ -124,10 +124,10 @@ func TestWorker_StatusTextReportsDelayedRetries(t *testing.T) {
 	const want = "j.g[2] failed 3 times in a row: again at 1970-01-01T00:16:50Z"
 	list := w.endings(&model.Evaluation{ID: "e", JobID: "j"}, state.New().Snapshot(), out)
 	if len(list) != 2 || list[0].StatusText != want || list[1].StatusText != want || list[1].WaitUntil != at {
-		t.Errorf("told %q and %q, want %q", list[0].StatusText, list[len(list)-1].StatusText, want)
+		t.Errorf("status texts are %q and %q, want %q", list[0].StatusText, list[len(list)-1].StatusText, want)
 	}
 	list = w.endings(list[1], state.New().Snapshot(), &scheduler.Outcome{Plan: &model.Plan{Now: at}})
 	if len(list) != 1 || list[0].StatusText != "" {
-		t.Errorf("what it waited for is over, and it tells %q", list[0].StatusText)
+		t.Errorf("status text after the retry is %q, want none", list[0].StatusText)
 	}
 }
