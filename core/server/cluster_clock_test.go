@@ -8,9 +8,9 @@ import (
 	"github.com/cede-scheduler/cede/core/coretest"
 )
 
-// simClock is the clock of one machine: it may be wrong, and jump. What is due while
-// the machine is paused happens when it goes on. Differences of its times do not jump
-// with it, as those of a real clock; in every third seed they do, so it is worse than one.
+// A simClock is the clock of one host: it may be wrong, and jump. If the host is paused,
+// its timers fire when it resumes. Differences of times do not jump, like those of a real
+// clock; in every third seed they do, to test the worse case.
 type simClock struct {
 	net *simNetwork
 	id  string
@@ -27,7 +27,7 @@ func (c *simClock) jump(d time.Duration) {
 	c.offset += d
 }
 
-// Now is the time, as this machine has it.
+// Now returns the time of the host.
 func (c *simClock) Now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()

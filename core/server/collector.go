@@ -31,7 +31,7 @@ func newCollector(s *Server) *collector {
 		bindings: desc("cede_bindings", "Bindings, by how many of their replicas are assigned.", "state"),
 		leader:   desc("cede_raft_is_leader", "1 on the leader, else 0."),
 		applied:  desc("cede_raft_applied_index", "Index of the newest entry that is applied on this server."),
-		voters:   desc("cede_raft_voters", "Voting servers, as this server knows them."),
+		voters:   desc("cede_raft_voters", "Voting servers, as seen by this server."),
 		workers:  desc("cede_workers", "Workers of this server: configured, and running.", "state"),
 		alive:    desc("cede_raft_voters_alive", "Voting servers that are alive, as this server observes them."),
 	}

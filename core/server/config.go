@@ -49,7 +49,7 @@ type Peers interface {
 
 var _ Peers = (*rpc.Client)(nil)
 
-// Applied passes on what is applied to the state: *replication.AppliedBuffer.
+// Applied passes on the changes of the state: *replication.AppliedBuffer.
 type Applied interface {
 	// Attach calls observe with everything that was and will be applied, in the order of the
 	// log.
@@ -105,7 +105,7 @@ type Config struct {
 	UpdateBatch     int                            // updates of allocations in one entry at most; default: 4096
 	FollowUpDelay   time.Duration                  // before a failed evaluation is tried again, at least; default: 1m
 	FollowUpJitter  time.Duration                  // in addition, at most; default: 5m
-	UnplacedRetry   time.Duration                  // before an evaluation whose plans kept being rejected runs again; default: 60s
+	UnplacedRetry   time.Duration                  // before an evaluation runs again if its plans were rejected repeatedly; default: 60s
 	CollectInterval time.Duration                  // between two garbage collections; default: 5m; negative: never
 
 	Clock    clock.Clock          // default: clock.Real

@@ -1,8 +1,8 @@
 // Package server runs one server: it connects the log, the state, the scheduler's workers
-// and the parts below it, and does on the leader what only the leader may do.
+// and the parts below it, and runs the tasks of the leader.
 //
 // It changes the state only through the log, and places nothing itself: core/worker and
-// core/scheduler plan, core/planner verifies, core/replication applies. What it holds in
+// core/scheduler plan, core/planner verifies, core/replication applies. The data that it holds in
 // addition to the state (broker, blocked evaluations, heartbeat deadlines) is rebuilt from
 // the state when a term of leadership starts, and discarded when it ends.
 //

@@ -152,7 +152,7 @@ func (m *metrics) countPlan(plan *model.Plan, result *model.PlanResult, out *sch
 	}
 	rejected := 0
 	for _, r := range result.Rejected {
-		if r.Places != nil { // part of a group whose rest was committed
+		if r.Places != nil { // part of a group; the rest was committed
 			placed -= len(r.Places)
 			rejected += len(r.Places)
 		} else {

@@ -57,7 +57,7 @@ func (s *Server) checkLeaderKnown() Check {
 	}
 }
 
-// checkCaughtUp checks that the entries which this server knows to be committed are
+// checkCaughtUp returns a failed check if entries up to the known commit index are not
 // applied.
 func (s *Server) checkCaughtUp() Check {
 	c := Check{Name: "caught up", OK: true, Detail: fmt.Sprintf("index %d", s.Snapshot().Index())}
@@ -126,7 +126,7 @@ func (s *Server) watchCatchUp(ctx context.Context) {
 }
 
 // leaderLastIndex returns the index of the last entry of another server that leads, or 0 if
-// none is known that confirms it.
+// no server confirms that it leads.
 func (s *Server) leaderLastIndex(ctx context.Context) uint64 {
 	id, _ := s.cfg.Log.Leader()
 	if id == "" || id == s.cfg.ID || s.cfg.Peers == nil {

@@ -152,7 +152,7 @@ func (h rpcHandler) Keyring(_ context.Context, verb rpc.KeyVerb, key []byte) ([]
 }
 
 // forwardingLog is the log of this server, but forwards entries to the leader if this
-// server does not lead. Policies use it for what every server reports about itself.
+// server does not lead. Policies use it for reports of servers about themselves.
 type forwardingLog struct {
 	Log
 	serverID string

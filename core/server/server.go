@@ -233,8 +233,8 @@ func (s *Server) newWorker() *worker.Worker {
 
 func (s *Server) newAllocID(*model.Group, int, int) string { return s.cfg.NewID() }
 
-// ticks returns how long this server has existed, in nanoseconds. Unlike the wall clock it
-// does not jump: a leader whose clock is set forward must not declare every node down.
+// ticks returns how long this server has existed, in nanoseconds. It does not jump if the
+// wall clock is set: otherwise the leader would declare every node down.
 func (s *Server) ticks() int64 { return int64(clock.Since(s.cfg.Clock, s.start)) }
 
 // establishedTerm returns the term of leadership that this server has established.

@@ -11,8 +11,8 @@ import (
 	"github.com/cede-scheduler/cede/core/state"
 )
 
-// A Feed passes what was applied to the state on to the broker and the blocked
-// evaluations. It is used by one goroutine, in the order of the log.
+// A Feed passes the changes of the state on to the broker and the blocked evaluations. It
+// is used by one goroutine, in the order of the log.
 type Feed struct {
 	Broker   *broker.Broker
 	Blocked  *broker.Blocked
@@ -20,8 +20,8 @@ type Feed struct {
 
 	// colocating holds the jobs with blocked evaluations and co-location terms.
 	colocating map[model.JobKey]struct{}
-	// deferred holds nodes whose free capacity was offered to some blocked evaluations before
-	// others were asked, with the index of the change that freed it.
+	// deferred holds nodes with free capacity that was offered to some blocked evaluations
+	// before others, with the index of the change that freed it.
 	deferred map[string]uint64
 	// demand caches the demand of blocked evaluations between filters.
 	demand unblock.DemandCache

@@ -12,8 +12,8 @@ import (
 	"github.com/cede-scheduler/cede/core/state"
 )
 
-// TriggerMaxPlans is the trigger of the follow-up of an evaluation whose plans were rejected
-// too often.
+// TriggerMaxPlans is the trigger of the follow-up of an evaluation if too many of its plans
+// were rejected.
 const TriggerMaxPlans model.Trigger = "max-plan-attempts"
 
 // renewLease renews the lease of a delivery periodically until the returned function is
@@ -58,8 +58,8 @@ func (r *leaseRenewer) stop() {
 	r.timer.Stop()
 }
 
-// retryLater ends an evaluation whose plans kept being rejected, with a follow-up once the
-// evaluations that it competed with have been processed.
+// retryLater ends an evaluation if its plans were rejected repeatedly, with a follow-up
+// once the evaluations that it competed with have been processed.
 func (w *Worker) retryLater(ctx context.Context, d broker.Delivery, snap *state.Snapshot) error {
 	now := w.Clock.Now()
 	done := *d.Eval

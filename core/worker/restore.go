@@ -41,8 +41,8 @@ func (f *Feed) Restore(snap *state.Snapshot, now int64, changed uint64) {
 	f.Budgets(snap, now)
 }
 
-// UnblockAll unblocks evaluations whose snapshot is older than index, at which a change was
-// made that may unblock any evaluation. Index 0 means that there was none.
+// UnblockAll unblocks evaluations if their snapshot is older than index, at which a change
+// was made that may unblock any evaluation. Index 0 means that there was none.
 func (f *Feed) UnblockAll(index uint64) {
 	if index > 0 {
 		f.Blocked.UnblockAll(index)

@@ -19,8 +19,8 @@ import (
 // evaluation is tried again later.
 var ErrTooManyAttempts = errors.New("too many plans of the evaluation were rejected")
 
-// Queue is where deliveries are returned to. Ack ends a delivery whose results are
-// written; Nack returns one to be delivered again; Renew starts its lease anew.
+// Queue receives the outcome of deliveries. Ack ends a delivery if its results are written;
+// Nack returns one to be delivered again; Renew starts its lease anew.
 type Queue interface {
 	Ack(ctx context.Context, evalID string, token broker.Token, snapshot uint64) error
 	Nack(ctx context.Context, evalID string, token broker.Token) error
@@ -87,8 +87,8 @@ type Config struct {
 	// Renew is the interval at which the lease of a delivery is renewed; 0: it is not, because
 	// no time passes while a simulated worker works.
 	Renew time.Duration
-	// Retry is the time after which an evaluation is tried again whose plans kept being
-	// rejected; 0: it is nacked instead.
+	// Retry is the time after which an evaluation is tried again if its plans were rejected
+	// repeatedly; if it is 0, the evaluation is nacked instead.
 	Retry time.Duration
 }
 
@@ -156,10 +156,10 @@ func (w *Worker) Work(ctx context.Context, d broker.Delivery) error {
 
 // process plans until a plan is fully committed or changes nothing.
 //
-// An evaluation that is already final in the state was written by a worker whose ack was
-// lost. The state that it planned on is unknown. Acking the evaluation with the newest state
-// would cancel evaluations that were created since and that its plan does not cover. So it is
-// processed once more.
+// If an evaluation is already final in the state, a worker wrote it and its ack was lost.
+// The state that it planned on is unknown. Acking the evaluation with the newest state
+// would cancel evaluations that were created since and that its plan does not cover. So it
+// is processed once more.
 func (w *Worker) process(ctx context.Context, d *broker.Delivery, report *Report) (*state.Snapshot, error) {
 	index := max(d.WaitIndex, d.Eval.ModifyIndex)
 	var last *state.Snapshot

@@ -32,7 +32,7 @@ const (
 	CodeNotLeader       Code = "not_leader"      // 503; core/api forwards the request instead, so users do not see it
 )
 
-// An Error is what a call of the server fails with.
+// An Error is an error of a call of the server.
 type Error struct {
 	Code    Code
 	Message string
@@ -83,7 +83,7 @@ func CodeOf(err error) Code {
 	return CodeInternal
 }
 
-// Interrupted returns the error of a call whose context ended with err.
+// Interrupted returns the error of a call if its context ended with err.
 func Interrupted(err error) *Error {
 	e := New(CodeUnavailable, "request ended before it was answered: %v", err).WithCause(err)
 	if errors.Is(err, context.DeadlineExceeded) {

@@ -38,8 +38,8 @@ func newClusters(c Config) *Clusters {
 	return e
 }
 
-// PutCluster stores a member cluster without an agent, or a new version of it. What is
-// assigned to it starts and ends by the clock.
+// PutCluster stores a member cluster without an agent, or a new version of it. Its
+// assignments start and end by the clock.
 func (e *Clusters) PutCluster(ctx context.Context, c *model.Cluster) (uint64, error) {
 	if err := e.writer.CheckLeader(); err != nil {
 		return 0, err
@@ -135,7 +135,7 @@ func equalClusters(old, c *model.Cluster) bool {
 		(c.Reported == nil || maps.Equal(old.Reported, c.Reported))
 }
 
-// ClusterReport is what an agent reports of its cluster with every heartbeat.
+// A ClusterReport is the report of an agent in a heartbeat.
 type ClusterReport struct {
 	Reported model.Resources // part of the capacity that bindings may use; nil: unchanged
 	Leases   []ClusterLease  // capacity that it reserves for other pools
@@ -200,10 +200,10 @@ func (e *Clusters) heartbeat(ctx context.Context, c *model.Cluster, report *Clus
 	return lease, nil
 }
 
-// UpdateAssignments writes what a member cluster reports of its assignments, together
-// with reports of other clusters. It returns the index at which that is visible. The
-// whole report is refused if an assignment is on another cluster; assignments that no
-// longer exist are skipped.
+// UpdateAssignments writes the report of a member cluster about its assignments, together
+// with reports of other clusters. It returns the index at which the report is visible. The
+// whole report is refused if an assignment is on another cluster; if an assignment no
+// longer exists, it is skipped.
 func (e *Clusters) UpdateAssignments(ctx context.Context, clusterID, secret string, updates []apply.AssignmentUpdate) (uint64, error) {
 	if _, err := e.authenticate(clusterID, secret); err != nil {
 		return 0, err

@@ -1,5 +1,5 @@
 // Package endpoint implements the calls of the API: it validates a request, resolves
-// what depends on the state, and writes one command into the log.
+// defaults from the state, and writes one command into the log.
 //
 // Endpoints place nothing and keep no state of their own. A check against the state is
 // a better error message, not a guarantee: the command is checked again when it is
@@ -28,7 +28,7 @@ import (
 	"github.com/cede-scheduler/cede/core/state"
 )
 
-// Config is what the endpoints depend on. All fields but Traces and Secret are
+// A Config holds the dependencies of the endpoints. All fields but Traces and Secret are
 // required.
 type Config struct {
 	Writer   *logwriter.Writer
@@ -85,7 +85,7 @@ func New(c Config) *Endpoints {
 	}
 }
 
-// common is what endpoints share that create evaluations.
+// common holds the fields of endpoints that create evaluations.
 type common struct {
 	writer *logwriter.Writer
 	evals  evalqueue.Factory

@@ -33,10 +33,10 @@ func validateLeases(cluster string, leases []ClusterLease) error {
 	return invalid(problems, "cluster %q", cluster)
 }
 
-// leaseClaims returns the claims of leases, ascending by ID. They do not expire: the
-// clock of the agent decides when a lease ends, and no capacity of a cluster whose agent
-// is silent is assigned. Resources that the pool has no dimension for are ignored, because
-// the pool cannot assign them either.
+// leaseClaims returns the claims of leases, ascending by ID. They do not expire: the agent
+// decides by its clock when a lease ends, and if the agent is disconnected, nothing is
+// assigned to its cluster. Resources that the pool has no dimension for are ignored,
+// because the pool cannot assign them either.
 func leaseClaims(snap *state.Snapshot, cluster string, leases []ClusterLease) (claims []*model.Claim) {
 	dims := snap.Dims()
 	for _, l := range leases {

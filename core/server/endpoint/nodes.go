@@ -180,9 +180,10 @@ func (e *Nodes) heartbeat(ctx context.Context, n *model.Node) (*NodeLease, error
 	return lease, nil
 }
 
-// UpdateAllocs writes what a node reports of its allocations, together with reports of
-// other nodes. It returns the index at which that is visible. The whole report is refused
-// if an allocation is on another node; allocations that no longer exist are skipped.
+// UpdateAllocs writes the report of a node about its allocations, together with reports of
+// other nodes. It returns the index at which the report is visible. The whole report is
+// refused if an allocation is on another node; if an allocation no longer exists, it is
+// skipped.
 func (e *Nodes) UpdateAllocs(ctx context.Context, nodeID, secret string, updates []apply.ClientUpdate) (uint64, error) {
 	if _, err := e.authenticate(nodeID, secret); err != nil {
 		return 0, err
@@ -200,7 +201,7 @@ func (e *Nodes) UpdateAllocs(ctx context.Context, nodeID, secret string, updates
 	return e.updates.AddIndex(ctx, known)
 }
 
-// ownUpdates returns the updates whose object exists. It returns an error with the given
+// ownUpdates returns the updates of objects that exist. It returns an error with the given
 // format if an object is not on the reporter; locate returns where an object is.
 func ownUpdates[U any](format, reporter string, updates []U, locate func(*U) (id, on string, ok bool)) (known []U, err error) {
 	for i := range updates {

@@ -23,7 +23,7 @@ type PlanOptions struct {
 	ExplicitPriority bool // as in RegisterOptions
 }
 
-// A Proposal is what registering a job would do now.
+// A Proposal is the effect that registering a job would have now.
 type Proposal struct {
 	// Token commits exactly this; "" if there is nothing to commit.
 	Token          string
@@ -76,7 +76,7 @@ type jobPlanner struct {
 	key        planKey
 }
 
-// PlanJob returns what registering a job would do, and changes nothing. Registering the
+// PlanJob returns the effect of registering a job, and changes nothing. Registering the
 // job with the token of the proposal does exactly that.
 func (e *Jobs) PlanJob(_ context.Context, j *model.Job, o PlanOptions) (*Proposal, error) {
 	return e.plans.plan(j, o)
@@ -184,7 +184,7 @@ func (p *Proposal) count(group string, change func(*GroupChange)) {
 	p.Changes.Groups[group] = c
 }
 
-// addGroup adds what one commit group does.
+// addGroup adds the changes of one commit group.
 func (p *Proposal) addGroup(snap *state.Snapshot, g *model.CommitGroup) {
 	placements := map[string]*model.Allocation{}
 	for _, a := range g.Placements {

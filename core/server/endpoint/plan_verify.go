@@ -40,7 +40,7 @@ func (p *jobPlanner) rejections(snap *state.Snapshot, c *replication.RegisterJob
 	return list
 }
 
-// bindGroups returns groups whose placements refer to the job as it is stored.
+// bindGroups returns groups with placements that refer to the stored job.
 func bindGroups(groups []model.CommitGroup, job *model.Job) []model.CommitGroup {
 	bind := func(list []*model.Allocation) []*model.Allocation {
 		out := make([]*model.Allocation, len(list))
@@ -68,7 +68,7 @@ func endedVictims(snap *state.Snapshot, g *model.CommitGroup) []string {
 	var list []string
 	for _, e := range g.Evictions {
 		if a := snap.Alloc(e.AllocID); a == nil || !a.Live() {
-			list = append(list, fmt.Sprintf("allocation %s, which it evicts, is no longer running", e.AllocID))
+			list = append(list, fmt.Sprintf("its victim, allocation %s, is no longer running", e.AllocID))
 		}
 	}
 	return list

@@ -187,8 +187,8 @@ func (q *dequeuer) call(ctx context.Context, n int) ([]broker.Delivery, error) {
 }
 
 // setBehind records that an evaluation was nacked because this server's state had not
-// reached an index. Nothing is dequeued until it has: a server whose disk is full follows
-// the leader for hours without applying anything, and would only hold up evaluations.
+// reached an index. Nothing is dequeued until it has: if the disk is full, a server follows
+// the leader for hours without applying anything, and would only delay evaluations.
 func (q *dequeuer) setBehind(index uint64) {
 	leader, _ := q.cfg.Writer.Log.Leader()
 	q.mu.Lock()
@@ -212,8 +212,9 @@ func (q *dequeuer) waitCaughtUp(ctx context.Context, leader string) error {
 	return err
 }
 
-// watchLeader calls cancel when a server does not lead any more, as far as this one knows:
-// a leader that is partitioned cannot report that itself. The caller must call stop.
+// watchLeader calls cancel if this server learns that another server does not lead any
+// more: if a leader is partitioned, it cannot report that itself. The caller must call
+// stop.
 func (q *dequeuer) watchLeader(leader string, cancel func()) (stop func()) {
 	var mu sync.Mutex
 	stopped := false

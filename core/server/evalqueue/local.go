@@ -50,7 +50,7 @@ func (l *Local) DequeueBatch(ctx context.Context, most int, wait time.Duration) 
 	return list, nil
 }
 
-// Ack ends a delivery whose results are written.
+// Ack ends a delivery after its results are written.
 func (l *Local) Ack(_ context.Context, evalID string, token broker.Token, snapshot uint64) error {
 	return l.cfg.Broker.Ack(evalID, token, snapshot)
 }
@@ -65,7 +65,7 @@ func (l *Local) Renew(_ context.Context, evalID string, token broker.Token) erro
 	return l.cfg.Broker.Renew(evalID, token)
 }
 
-// Submit verifies a plan and commits what still holds.
+// Submit verifies a plan and commits the parts that still hold.
 func (l *Local) Submit(ctx context.Context, plan *model.Plan) (*model.PlanResult, error) {
 	return l.withLease(plan, func() (*model.PlanResult, error) { return l.apply(ctx, plan) })
 }
@@ -127,9 +127,9 @@ func (l *Local) apply(ctx context.Context, plan *model.Plan) (*model.PlanResult,
 }
 
 // WriteEvals writes the results of a delivery. Only the worker that holds the delivery may
-// write, and no other receives the evaluation before that is done: a worker that lost it
-// may have planned on an older state than the one that holds it now, and its "everything
-// is placed" would end evaluations that are blocked because of what changed since.
+// write, and no other receives the evaluation before that is done. If a worker has lost the
+// delivery, it may have planned on an older state than the current holder, and its
+// "everything is placed" would end evaluations that are blocked because of newer changes.
 func (l *Local) WriteEvals(ctx context.Context, of broker.Delivery, evals ...*model.Evaluation) error {
 	term := l.cfg.Writer.Log.Term() // read before the lease is checked: the lease is of this term, or void
 	if err := l.cfg.Broker.PauseTimer(of.Eval.ID, of.Token); err != nil {

@@ -20,8 +20,8 @@ import (
 // unblocked have been processed, while others are deferred behind them.
 const deferredCheck = 50 * time.Millisecond
 
-// A Pump feeds the broker and the blocked evaluations with what was applied to the state,
-// on the leader.
+// A Pump passes the changes of the state to the broker and the blocked evaluations, on the
+// leader.
 //
 // The goroutine that applies the log must not wait for that, and a queue of its calls would
 // grow without bound during a large unblock. So applied entries are added up: evaluations

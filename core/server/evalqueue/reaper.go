@@ -15,8 +15,8 @@ import (
 	"github.com/cede-scheduler/cede/core/worker"
 )
 
-// reapDelay is how long the reaper collects evaluations before it writes them: an entry
-// for each would cost what shedding saves.
+// reapDelay is how long the reaper collects evaluations before it writes them: one entry
+// for each would cost as much as shedding saves.
 const reapDelay = 250 * time.Millisecond
 
 // A Reaper writes, on the leader, evaluations that the broker has cancelled because
@@ -43,7 +43,7 @@ func (r *Reaper) Run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		// What exceeds a full entry waits as well. Otherwise, if a backlog of many jobs
+		// The rest of a full entry waits as well. Otherwise, if a backlog of many jobs
 		// becomes needless, every second entry would be a small one.
 		for more := true; more; more = r.reap(ctx) {
 			if !r.hasFullBatch() && !clock.Sleep(ctx, r.Clock, reapDelay) {

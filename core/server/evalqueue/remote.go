@@ -48,7 +48,7 @@ func (r *remote) updateDelivery(ctx context.Context, s rpc.DeliveryUpdate) error
 	return r.cfg.Peers.UpdateDelivery(ctx, id, s)
 }
 
-// Ack ends a delivery whose results are written.
+// Ack ends a delivery after its results are written.
 func (r *remote) Ack(ctx context.Context, evalID string, token broker.Token, snapshot uint64) error {
 	return r.updateDelivery(ctx, rpc.DeliveryUpdate{Verb: rpc.Ack, EvalID: evalID, Token: uint64(token), Snapshot: snapshot})
 }
@@ -63,7 +63,7 @@ func (r *remote) Renew(ctx context.Context, evalID string, token broker.Token) e
 	return r.updateDelivery(ctx, rpc.DeliveryUpdate{Verb: rpc.Renew, EvalID: evalID, Token: uint64(token)})
 }
 
-// Submit sends a plan to the leader, which verifies it and commits what still holds.
+// Submit sends a plan to the leader, which verifies it and commits the valid parts.
 func (r *remote) Submit(ctx context.Context, plan *model.Plan) (*model.PlanResult, error) {
 	id, err := r.peer()
 	if err != nil {

@@ -24,13 +24,13 @@ type Updates struct {
 	batch  *groupcommit.Batcher[update]
 }
 
-// update is what one caller writes.
+// An update holds the evaluations of one caller.
 type update struct {
 	term  uint64 // in which it is valid
 	evals []*model.Evaluation
 }
 
-// NewUpdates returns an Updates whose entries hold at most limit evaluations.
+// NewUpdates returns an Updates that writes at most limit evaluations per entry.
 func NewUpdates(g *groupcommit.Group, w *logwriter.Writer, c clock.Clock, limit int) *Updates {
 	u := &Updates{writer: w}
 	u.batch = groupcommit.New(g, groupcommit.Config[update]{

@@ -99,7 +99,7 @@ func (r *Recorder) store(evalID string, sc trace.SpanContext) {
 	r.traces[evalID] = sc
 }
 
-// find returns the trace of an evaluation; it is invalid if none is known.
+// find returns the trace of an evaluation. It is invalid if the evaluation has none.
 func (r *Recorder) find(evalID string) trace.SpanContext {
 	if r == nil {
 		return trace.SpanContext{}

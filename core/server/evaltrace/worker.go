@@ -13,7 +13,7 @@ import (
 )
 
 // maxCallSpans is how many policy calls of one evaluation get a span. A search over
-// thousands of nodes makes many calls, and the first ones show what they cost.
+// thousands of nodes makes many calls, and the first ones show their cost.
 const maxCallSpans = 128
 
 // workerSpans records the work of one worker as spans. It is used by the goroutine of

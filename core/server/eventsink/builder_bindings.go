@@ -80,8 +80,8 @@ func (b *eventBuilder) binding(kind string, key model.JobKey) {
 	})
 }
 
-// assignment adds an event of an assignment as it is in the state. If it is gone, the
-// event holds what follows from its ID.
+// assignment adds an event of an assignment as it is in the state. If it is gone, the event
+// holds only the fields that follow from its ID.
 func (b *eventBuilder) assignment(kind, id string) {
 	a := b.a.Snap.Assignment(id)
 	if a == nil {

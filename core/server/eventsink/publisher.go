@@ -77,7 +77,7 @@ func (p *Publisher) Observe(list []replication.Applied) {
 		return
 	}
 	p.mu.Lock()
-	if !p.started { // readers must not assume that they have seen what came before
+	if !p.started { // readers must not assume that they have seen earlier events
 		p.started = true
 		p.queue = append(p.queue, replication.Applied{Index: list[0].Index - 1})
 	}
@@ -89,7 +89,7 @@ func (p *Publisher) Observe(list []replication.Applied) {
 	}
 }
 
-// Run publishes until ctx ends, and then what is left in the queue.
+// Run publishes until ctx ends, and then drains the queue.
 func (p *Publisher) Run(ctx context.Context) {
 	for {
 		select {

@@ -146,7 +146,7 @@ func (f *finder) hasPendingEval(key model.JobKey) bool {
 	})
 }
 
-// findNodes adds nodes that have been down for long and whose allocations have ended.
+// findNodes adds nodes that have been down for long, if all their allocations have ended.
 func (f *finder) findNodes() {
 	var allocs []*model.Allocation
 	for n := range f.snap.Nodes() {
@@ -160,9 +160,9 @@ func (f *finder) findNodes() {
 	}
 }
 
-// findBindings adds bindings that were stopped and hold nothing, and those whose
-// replicas have all completed. A duplicated binding never completes, because every new
-// cluster gets replicas of it.
+// findBindings adds bindings that hold nothing if they were stopped, or if all their
+// replicas have completed. A duplicated binding never completes, because every new cluster
+// gets replicas of it.
 func (f *finder) findBindings() {
 	for b := range f.snap.Bindings() {
 		assigned, last, done := f.snap.BindingAssignments(b.Key()), b.SubmitTime, 0

@@ -1,11 +1,11 @@
 // Package groupcommit combines the writes of many callers into few log entries.
 //
-// An entry costs a disk write and a round trip whatever its size. A Batcher
-// therefore writes one entry at a time and puts everything that arrives meanwhile
-// into the next one: a single caller waits for no other, and under load entries
-// grow with the latency of the log.
+// An entry costs a disk write and a round trip, independent of its size. A Batcher
+// therefore writes one entry at a time. If values arrive meanwhile, they form the next one:
+// a single caller waits for no other, and under load entries grow with the latency of the
+// log.
 //
-// It neither knows what it writes nor retries.
+// It does not interpret the values, and never retries.
 package groupcommit
 
 import (

@@ -80,7 +80,7 @@ func (c *Clusters) Remove(id string) {
 	delete(c.silent, id)
 }
 
-// expiry is what is due on member clusters at one time.
+// An expiry holds the changes of member clusters that are due at one time.
 type expiry struct {
 	down  []model.ClusterChange // clusters that missed their deadline
 	ended []string              // assignments that ended by the clock
@@ -90,7 +90,7 @@ type expiry struct {
 
 func (e *expiry) checkAgainIn(d int64) { e.next = min(e.next, d) }
 
-// check returns what is due. Reports are counted in ticks. The end of an assignment by
+// check returns the changes that are due. Reports are counted in ticks. The end of an assignment by
 // the clock is a time in the state, which every leader must apply.
 func (c *Clusters) check(snap *state.Snapshot) *expiry {
 	c.mu.Lock()
@@ -115,7 +115,7 @@ func (c *Clusters) check(snap *state.Snapshot) *expiry {
 	return e
 }
 
-// checkCluster adds what is due on a cluster with an agent; now is in ticks.
+// checkCluster adds the due changes of a cluster with an agent; now is in ticks.
 func (c *Clusters) checkCluster(snap *state.Snapshot, cluster *model.Cluster, now int64, e *expiry) {
 	switch at, known := c.due[cluster.ID]; {
 	case cluster.Down:
@@ -171,7 +171,7 @@ func endTime(snap *state.Snapshot, a *model.Assignment) int64 {
 	return math.MaxInt64
 }
 
-// Run writes what is due until ctx ends. It checks again when clusters or assignments
+// Run writes due changes until ctx ends. It checks again when clusters or assignments
 // change, and when more may be due.
 func (c *Clusters) Run(ctx context.Context) {
 	for ctx.Err() == nil {
@@ -192,7 +192,7 @@ func (c *Clusters) Run(ctx context.Context) {
 	}
 }
 
-// write writes what is due and reports whether all of it is written.
+// write writes the due changes and reports whether all of them are written.
 func (c *Clusters) write(ctx context.Context, e *expiry) bool {
 	var commands []replication.Command
 	if len(e.down) > 0 {

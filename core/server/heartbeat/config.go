@@ -1,10 +1,9 @@
 // Package heartbeat tracks, on the leader, by when each node and each member cluster
 // must report, and writes those that miss their deadline into the log as down.
 //
-// Deadlines are held in memory and start anew with every term of leadership. They
-// are counted in ticks, which do not jump when the wall clock is set. The package
-// decides nothing about what was placed there: the state derives evaluations from the
-// entry.
+// Deadlines are held in memory and start anew with every term of leadership. They are
+// counted in ticks, which do not jump if the wall clock is set. The package makes no
+// decisions about affected allocations: the state derives evaluations from the entry.
 //
 // Nodes and Clusters are safe for concurrent use.
 package heartbeat

@@ -156,7 +156,7 @@ func (h *Nodes) resetTimer() {
 	h.timer.Reset(d)
 }
 
-// expire collects the nodes whose deadline has passed.
+// expire collects the nodes that missed their deadline.
 func (h *Nodes) expire() {
 	h.mu.Lock()
 	defer h.mu.Unlock()

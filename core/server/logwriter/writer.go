@@ -1,8 +1,8 @@
 // Package logwriter writes commands into the replicated log and reads the state
 // with the guarantee that only the leader can give.
 //
-// Every error that a Writer returns is an *apierror.Error whose text is fit for
-// users. It never retries: an unknown outcome is reported as such.
+// Every error that a Writer returns is an *apierror.Error with a text for users. It never
+// retries: if the outcome is unknown, it reports that.
 //
 // A Writer is safe for concurrent use.
 package logwriter
@@ -34,7 +34,7 @@ type Writer struct {
 	Clock    clock.Clock
 	// Established returns the term of leadership that this server has established. It
 	// returns false if this server does not lead, or has been elected and has not yet
-	// applied what earlier leaders wrote.
+	// applied the entries of earlier leaders.
 	Established func() (term uint64, ok bool)
 }
 
@@ -51,7 +51,7 @@ func (w *Writer) Propose(ctx context.Context, c replication.Command) (*replicati
 	return w.ProposeEntry(ctx, &replication.Entry{Command: c})
 }
 
-// ProposeEntry is Propose for an entry, whose time it sets.
+// ProposeEntry is Propose for an entry. It sets the time of the entry.
 func (w *Writer) ProposeEntry(ctx context.Context, e *replication.Entry) (*replication.Result, error) {
 	e.Time = w.Now()
 	result, err := w.Log.Apply(ctx, e)
@@ -66,7 +66,7 @@ func (w *Writer) Commit(ctx context.Context, c replication.Command) (*replicatio
 	return w.CommitEntry(ctx, &replication.Entry{Command: c})
 }
 
-// CommitEntry is Commit for an entry, whose time it sets.
+// CommitEntry is Commit for an entry. It sets the time of the entry.
 func (w *Writer) CommitEntry(ctx context.Context, e *replication.Entry) (*replication.Result, error) {
 	result, err := w.ProposeEntry(ctx, e)
 	if err != nil {

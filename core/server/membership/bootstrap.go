@@ -70,8 +70,8 @@ func (m *Manager) bootstrap(ctx context.Context) {
 	}
 }
 
-// tryBootstrap bootstraps a cluster if all conditions are met. Otherwise it returns what it
-// waits for.
+// tryBootstrap bootstraps a cluster if all conditions are met. Otherwise it returns the
+// first unmet condition.
 func (m *Manager) tryBootstrap(ctx context.Context) (waitsFor string, err error) {
 	if m.cfg.Expect == 0 {
 		return "waiting for a leader to add this server", nil
@@ -104,8 +104,8 @@ func (m *Manager) tryBootstrap(ctx context.Context) (waitsFor string, err error)
 	return "", nil
 }
 
-// bootstrapPeers returns the servers that would bootstrap a cluster, ascending by ID, or
-// what is missing.
+// bootstrapPeers returns the servers that would bootstrap a cluster, ascending by ID, or a
+// missing condition.
 func (m *Manager) bootstrapPeers() (list []Member, waitsFor string) {
 	for _, member := range m.Members() {
 		switch {

@@ -143,9 +143,9 @@ type Manager struct {
 // New returns a Manager that does nothing before Run.
 func New(c Config) *Manager { return &Manager{cfg: c} }
 
-// Run does what a server of a pool does whether it leads or not, until ctx ends: it
+// Run does the work of a server that does not depend on leadership, until ctx ends: it
 // bootstraps a cluster if necessary, announces the cluster, and makes gossip forget failed
-// servers that were removed.
+// servers if they were removed.
 func (m *Manager) Run(ctx context.Context) {
 	if m.cfg.Gossip == nil {
 		return
@@ -223,7 +223,7 @@ func (m *Manager) LeaderURL() string {
 	return member.HTTP
 }
 
-// servers returns the servers of the cluster, as this server knows them.
+// servers returns the servers in the latest configuration of this server.
 func (m *Manager) servers() []raft.Server {
 	f := m.cfg.Raft.GetConfiguration()
 	if f.Error() != nil {

@@ -55,14 +55,14 @@ func (m *Manager) LeavePool(ctx context.Context) error {
 		return err
 	}
 	if err := m.cfg.Gossip.Leave(ctx); err != nil {
-		m.cfg.Logger.WarnContext(ctx, "some members may not know that this server leaves", "err", err)
+		m.cfg.Logger.WarnContext(ctx, "failed to notify some members that this server leaves", "err", err)
 	}
 	limited, cancel := clock.WithTimeout(ctx, m.cfg.Clock, leaveTimeout)
 	defer cancel()
 	for !m.isRemoved(limited) {
 		if !clock.Sleep(limited, m.cfg.Clock, releasePoll) {
 			return apierror.New(apierror.CodeUnavailable, "the leader did not remove this server within %v", leaveTimeout).
-				WithHint("the pool knows that it leaves: stop it, and see `cede operator raft` on another one")
+				WithHint("the pool has been notified: stop it, and see `cede operator raft` on another one")
 		}
 	}
 	return nil
@@ -143,7 +143,7 @@ type KeyringAnswer struct {
 	Err    error
 }
 
-// errServerDown is the error of a server whose keys cannot be changed now.
+// errServerDown is returned for a server that is down, so that its keys cannot be changed.
 var errServerDown = errors.New("server is down: start it, or remove it for good (`cede operator raft remove`)")
 
 // Keyring reads or changes the gossip keys of every server. A step of a rotation is

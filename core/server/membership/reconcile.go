@@ -82,8 +82,8 @@ func (m *Manager) addServer(ctx context.Context, member Member) error {
 			return err
 		}
 		if !added && member.ClusterID == "" && st.ClusterID == "" && st.LastIndex > 0 {
-			// Raft would replace its log with ours. A server that was killed in the first moments
-			// of its cluster does not know its cluster ID before it leads again.
+			// Raft would replace its log with ours. If a server was killed in the first
+			// moments of its cluster, it has no cluster ID before it leads again.
 			return fmt.Errorf("server has %d log entries but no cluster ID: wipe its data directory if nothing in it is needed", st.LastIndex)
 		}
 		if st.ClusterID != "" && st.ClusterID != cluster {
@@ -105,8 +105,8 @@ func (m *Manager) addServer(ctx context.Context, member Member) error {
 	return m.cfg.Raft.AddNonvoter(id, address, 0, changeTimeout).Error()
 }
 
-// releaseAddress removes a server that is gone and whose address the member now has: a
-// server that restarts with an empty disk has a new ID.
+// releaseAddress removes another server if it is gone and the member has its address: if a
+// server restarts with an empty disk, it has a new ID.
 func (m *Manager) releaseAddress(member Member) error {
 	for _, r := range m.servers() {
 		if string(r.Address) != member.Raft || string(r.ID) == member.ID {

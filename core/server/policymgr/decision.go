@@ -17,8 +17,8 @@ type Decision struct {
 	EvalID    string
 	Namespace string
 	JobID     string
-	// Policy, Version and Digest are what decides for the job. Uses are the versions that
-	// were called, which include default if the policy leaves a hook to it.
+	// Policy, Version and Digest identify the policy that decides for the job. Uses are the
+	// versions that were called, which include default if the policy leaves a hook to it.
 	Policy, Version, Digest string
 	Uses                    []Use
 	Victims                 []string // allocation IDs, ascending

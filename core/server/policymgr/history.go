@@ -91,7 +91,7 @@ func (h *decisionHistory) recentOf(name string, limit int) (list []*Decision, dr
 	return list, h.dropped
 }
 
-// run writes records until ctx ends, and then what is left in the queue.
+// run writes records until ctx ends, and then drains the queue.
 func (h *decisionHistory) run(ctx context.Context) {
 	for {
 		select {

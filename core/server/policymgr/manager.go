@@ -141,8 +141,8 @@ func (m *Manager) Close() {
 	}
 }
 
-// Run opens versions, reports the results to the cluster, and does what only the leader
-// does, until ctx ends.
+// Run opens versions, reports the results to the cluster, and runs the tasks of the leader,
+// until ctx ends.
 func (m *Manager) Run(ctx context.Context) {
 	var group sync.WaitGroup
 	group.Go(func() { m.shadows.run(ctx) })
@@ -184,8 +184,8 @@ func (m *Manager) wakeUp() {
 	}
 }
 
-// step does what the state requires, and returns after what time it must be called
-// again; 0: when the state changes.
+// step makes the transitions that the state requires, and returns after which time it must
+// be called again; 0: when the state changes.
 func (m *Manager) step(ctx context.Context) (again time.Duration) {
 	snap := m.cfg.Store.Snapshot()
 	states := snap.PolicyStates()

@@ -97,7 +97,7 @@ func (m *Manager) isReported(v *model.PolicyVersion) bool {
 	return tried && equalChecks(v.Checks[m.cfg.ServerID], e.check)
 }
 
-// equalChecks reports whether two checks have the same result, at whatever time.
+// equalChecks reports whether two checks have the same result, at any time.
 func equalChecks(a, b model.PolicyCheck) bool { return a.OK == b.OK && a.Error == b.Error }
 
 // retry makes this server open a version again that it rejected.

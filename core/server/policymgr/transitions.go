@@ -91,7 +91,7 @@ func (m *Manager) change(ctx context.Context, c *replication.ChangePolicy) (uint
 	return result.Index, nil
 }
 
-// trip is an active version whose circuit breaker has opened.
+// A trip is an active version with an open circuit breaker.
 type trip struct{ name, version, reason string }
 
 // trip reports to the cluster that a version keeps failing, so that the last good version
@@ -108,8 +108,8 @@ func (m *Manager) trip(ctx context.Context, t trip) {
 	}
 }
 
-// endTrials rolls back, on the leader, versions whose trial has ended. It returns the time
-// until the next trial ends.
+// endTrials rolls back, on the leader, versions if their trial has ended. It returns the
+// time until the next trial ends.
 func (m *Manager) endTrials(ctx context.Context, states []*model.PolicyState) (next time.Duration) {
 	if !m.cfg.Log.IsLeader() {
 		return m.untilNextTrial(states) // this server may lead by then
