@@ -11,7 +11,7 @@ func (c *Cluster) translateBudgets(d *Dump, w *podTranslator) {
 	for _, b := range d.Budgets {
 		names[b.Metadata.Name]++
 	}
-	taken := map[string]bool{}
+	used := map[string]bool{}
 	for _, b := range d.Budgets {
 		namespace := b.Metadata.Namespace
 		if namespace == "" {
@@ -21,7 +21,7 @@ func (c *Cluster) translateBudgets(d *Dump, w *podTranslator) {
 		if names[name] > 1 {
 			name = namespace + "." + name
 		}
-		made := &model.Budget{Namespace: namespace, Name: name}
+		budget := &model.Budget{Namespace: namespace, Name: name}
 		switch {
 		case b.Spec.Selector == nil:
 			c.Report.info("disruption budgets without a selector, which select nothing", "left out")
@@ -30,19 +30,19 @@ func (c *Cluster) translateBudgets(d *Dump, w *podTranslator) {
 			c.Report.info("disruption budgets with an empty selector", "left out: kube-scheduler ignores them in preemption, although drains apply them to every pod")
 			continue
 		case b.Spec.MinAvailable != nil && b.Spec.MaxUnavailable == nil:
-			made.MinAvailable = (*model.Bound)(b.Spec.MinAvailable)
+			budget.MinAvailable = (*model.Bound)(b.Spec.MinAvailable)
 		case b.Spec.MaxUnavailable != nil && b.Spec.MinAvailable == nil:
-			made.MaxUnavailable = (*model.Bound)(b.Spec.MaxUnavailable)
+			budget.MaxUnavailable = (*model.Bound)(b.Spec.MaxUnavailable)
 		default:
 			c.Report.info("disruption budgets without exactly one of minAvailable and maxUnavailable", "left out")
 			continue
 		}
-		if taken[name] {
+		if used[name] {
 			c.Report.info("disruption budgets with a duplicate name", "left out")
 			continue
 		}
-		taken[name] = true
-		made.Labels = c.labelFor(namespace, b.Spec.Selector)
+		used[name] = true
+		budget.Labels = c.labelFor(namespace, b.Spec.Selector)
 		if b.Spec.Selector.Matches(nil) {
 			c.Report.info("disruption budgets that also select pods without labels", "applied to these pods; kube-scheduler ignores the budget for them")
 		}
@@ -52,14 +52,14 @@ func (c *Cluster) translateBudgets(d *Dump, w *podTranslator) {
 		if b.Spec.UnhealthyPodEvictionPolicy == "AlwaysAllow" {
 			c.Report.info("disruption budgets that allow the eviction of unhealthy pods (AlwaysAllow)", "unhealthy pods count as healthy")
 		}
-		c.Budgets = append(c.Budgets, made)
+		c.Budgets = append(c.Budgets, budget)
 		if b.Status.DisruptionsAllowed != nil {
 			if c.disruptionsAllowed == nil {
 				c.disruptionsAllowed = map[*model.Budget]int32{}
 			}
-			c.disruptionsAllowed[made] = *b.Status.DisruptionsAllowed
+			c.disruptionsAllowed[budget] = *b.Status.DisruptionsAllowed
 		}
-		if allowed := b.Status.DisruptionsAllowed; allowed != nil && int(*allowed) != w.allowedDisruptions(b, made) {
+		if allowed := b.Status.DisruptionsAllowed; allowed != nil && int(*allowed) != w.allowedDisruptions(b, budget) {
 			c.Report.Add(Note{
 				Count: 1, Subject: "disruption budgets with a status that differs from the count of their running pods",
 				Handling: "running pods are counted; some pods may not be ready, or the status is outdated",
@@ -70,10 +70,10 @@ func (c *Cluster) translateBudgets(d *Dump, w *podTranslator) {
 
 // allowedDisruptions returns the number of disruptions that a budget allows if every
 // running pod counts as available, as the model does.
-func (w *podTranslator) allowedDisruptions(b *Budget, made *model.Budget) int {
+func (w *podTranslator) allowedDisruptions(b *Budget, budget *model.Budget) int {
 	available, desired := 0, 0
 	for _, j := range w.Jobs {
-		if j.Namespace != made.Namespace || j.Terminating {
+		if j.Namespace != budget.Namespace || j.Terminating {
 			continue
 		}
 		for _, g := range j.Groups {
@@ -83,7 +83,7 @@ func (w *podTranslator) allowedDisruptions(b *Budget, made *model.Budget) int {
 			}
 		}
 	}
-	return max(0, available-made.RequiredAvailable(desired))
+	return max(0, available-budget.RequiredAvailable(desired))
 }
 
 // instances returns the desired number of instances of a group.

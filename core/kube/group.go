@@ -77,12 +77,12 @@ func (t *Translator) nodes(p *Pod, g *model.Group, own bool) {
 		}
 	}
 	for i := range a.Preferred {
-		wish := &a.Preferred[i]
-		if len(wish.Preference.Expressions)+len(wish.Preference.Fields) == 0 || wish.Weight == 0 {
+		preferred := &a.Preferred[i]
+		if len(preferred.Preference.Expressions)+len(preferred.Preference.Fields) == 0 || preferred.Weight == 0 {
 			continue // a term without requirements matches no node
 		}
 		g.Affinities = append(g.Affinities, model.Affinity{
-			Constraint: t.single(&wish.Preference), Weight: int(min(max(wish.Weight, 1), 100)),
+			Constraint: t.single(&preferred.Preference), Weight: int(min(max(preferred.Weight, 1), 100)),
 		})
 	}
 }
@@ -240,25 +240,25 @@ func (t *Translator) pods(p *Pod, g *model.Group) {
 }
 
 // term translates one term of pod affinity and appends the result to list.
-func (t *Translator) term(p *Pod, w *PodTerm, list []model.LabelTerm, what string) []model.LabelTerm {
+func (t *Translator) term(p *Pod, w *PodTerm, list []model.LabelTerm, subject string) []model.LabelTerm {
 	own := p.namespace()
-	here := len(w.Namespaces) == 0 && w.NamespaceSelector == nil || slices.Contains(w.Namespaces, own)
-	elsewhere := w.NamespaceSelector != nil || slices.ContainsFunc(w.Namespaces, func(n string) bool { return n != own })
-	if elsewhere {
-		t.Report.warn(what+" to pods of other namespaces", "applied within the pod's own namespace only")
+	inNamespace := len(w.Namespaces) == 0 && w.NamespaceSelector == nil || slices.Contains(w.Namespaces, own)
+	otherNamespaces := w.NamespaceSelector != nil || slices.ContainsFunc(w.Namespaces, func(n string) bool { return n != own })
+	if otherNamespaces {
+		t.Report.warn(subject+" to pods of other namespaces", "applied within the pod's own namespace only")
 	}
 	if w.NamespaceSelector != nil && len(w.NamespaceSelector.Labels)+len(w.NamespaceSelector.Expressions) == 0 {
-		here = true // an empty namespace selector selects every namespace
+		inNamespace = true // an empty namespace selector selects every namespace
 	}
 	selector, ok := narrowed(p, w.Selector, w.MatchLabelKeys, w.MismatchLabelKeys)
 	switch {
 	case w.TopologyKey == "":
-		t.Report.warn(what+" without a topology key", "left out")
+		t.Report.warn(subject+" without a topology key", "left out")
 		return list
 	case !ok:
-		t.Report.warn(what+" without a selector, which select nothing", "left out")
+		t.Report.warn(subject+" without a selector, which select nothing", "left out")
 		return list
-	case !here:
+	case !inNamespace:
 		return list
 	}
 	return append(list, model.LabelTerm{Labels: t.labelFor(own, selector), TopologyKey: t.topology(w.TopologyKey)})

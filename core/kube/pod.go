@@ -73,8 +73,8 @@ func (p *Pod) RequestProposed() { p.requestExtra(1) }
 func (p *Pod) RequestAllProposed() { p.requestExtra(proposedCapacity) }
 
 func (p *Pod) requestExtra(n int) {
-	more := ResourceRequirements{Requests: ResourceList{Proposed: Quantity(strconv.Itoa(n))}}
-	p.Spec.Containers = append(slices.Clip(p.Spec.Containers), Container{Name: "cede", Resources: more})
+	extra := ResourceRequirements{Requests: ResourceList{Proposed: Quantity(strconv.Itoa(n))}}
+	p.Spec.Containers = append(slices.Clip(p.Spec.Containers), Container{Name: "cede", Resources: extra})
 }
 
 // CapacityFor returns allocatable resources for all pods together. Proposed is

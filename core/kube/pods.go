@@ -223,17 +223,17 @@ func ownerOf(p *Pod) owner {
 
 // jobFor returns the job of a pod, which it adds if it is new.
 func (w *podTranslator) jobFor(p *Pod, o *owner) *Job {
-	shape, class := w.jobKeyOf(p, o)
+	key, class := w.jobKeyOf(p, o)
 	if o.kind == kindBare {
 		w.Report.info("pods without an owner, including static pods", "one job each; if evicted they become pending, whereas Kubernetes would delete them")
 	}
-	if shape.terminating {
+	if key.terminating {
 		w.Report.info("terminating pods", "stopped at the start; their capacity is free once they have stopped")
 	}
-	j := w.jobs[shape]
+	j := w.jobs[key]
 	if j == nil {
-		j = newJob(p, &shape, class)
-		w.jobs[shape] = j
+		j = newJob(p, &key, class)
+		w.jobs[key] = j
 		w.Jobs = append(w.Jobs, j)
 	}
 	if at := timeOf(p.Metadata.CreationTimestamp); p.Spec.NodeName == "" && (j.Created.IsZero() || at.Before(j.Created)) {
@@ -243,7 +243,7 @@ func (w *podTranslator) jobFor(p *Pod, o *owner) *Job {
 }
 
 // jobKeyOf returns the job key of a pod and the name of its priority class.
-func (w *podTranslator) jobKeyOf(p *Pod, o *owner) (shape jobKey, class string) {
+func (w *podTranslator) jobKeyOf(p *Pod, o *owner) (key jobKey, class string) {
 	priority, class, neverPreempts := priorityOf(p, w.classes)
 	return jobKey{
 		namespace: p.namespace(), kind: o.kind, owner: o.name, priority: priority, neverPreempts: neverPreempts,
@@ -326,21 +326,21 @@ func groupKeyOf(g *model.Group) string {
 // addInstance adds a pod to the group with an equal specification, and returns the
 // group. A new group is named after the pod's owner.
 func (j *Job) addInstance(p *Pod, g *model.Group, name string) *model.Group {
-	shape := name + " " + groupKeyOf(g)
-	known := j.groups[shape]
-	if known == nil {
-		known = g
+	key := name + " " + groupKeyOf(g)
+	existing := j.groups[key]
+	if existing == nil {
+		existing = g
 		g.Name, g.Count = j.unusedGroupName(name), 0
-		j.groups[shape] = g
+		j.groups[key] = g
 		j.Groups = append(j.Groups, g)
 	}
-	if known.Count++; j.Type.PerNode() {
-		known.Count = 1
+	if existing.Count++; j.Type.PerNode() {
+		existing.Count = 1
 		if home := targetNode(p); home != "" {
-			j.targetNodes[known] = append(j.targetNodes[known], home)
+			j.targetNodes[existing] = append(j.targetNodes[existing], home)
 		}
 	}
-	return known
+	return existing
 }
 
 // unusedGroupName returns the name, with a number if the job has such a group already.
@@ -383,7 +383,7 @@ func (w *podTranslator) nameJobs() {
 	for _, j := range w.Jobs {
 		names[j.Meta["name"]]++
 	}
-	taken := map[string]bool{}
+	used := map[string]bool{}
 	for _, j := range w.Jobs {
 		name := j.Meta["name"]
 		if names[name] > 1 {
@@ -392,15 +392,15 @@ func (w *podTranslator) nameJobs() {
 		if j.Terminating {
 			name += "-leaving"
 		}
-		for _, more := range []string{"", "-" + strings.ToLower(alphanumeric(j.Meta["kind"])), fmt.Sprintf("-p%d", j.Priority)} {
-			if taken[name] {
-				name += strings.ReplaceAll(more, "--", "-")
+		for _, suffix := range []string{"", "-" + strings.ToLower(alphanumeric(j.Meta["kind"])), fmt.Sprintf("-p%d", j.Priority)} {
+			if used[name] {
+				name += strings.ReplaceAll(suffix, "--", "-")
 			}
 		}
-		for i, base := 2, name; taken[name]; i++ {
+		for i, base := 2, name; used[name]; i++ {
 			name = fmt.Sprintf("%s-%d", base, i)
 		}
-		taken[name], j.ID = true, name
+		used[name], j.ID = true, name
 		if j.Type.PerNode() && len(j.Groups) > 1 {
 			w.Report.info("DaemonSets with pods that differ", "one group per specification, on the nodes of its pods")
 			for _, g := range j.Groups {

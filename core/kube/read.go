@@ -297,17 +297,17 @@ func (d *Dump) distribute(all []decoded) {
 		}
 		switch o := x.object.(type) {
 		case *Node:
-			d.Nodes = put(d.Nodes, s, x.line, [3]string{"Node", "", o.Metadata.Name}, o)
+			d.Nodes = upsert(d.Nodes, s, x.line, [3]string{"Node", "", o.Metadata.Name}, o)
 		case *Pod:
-			d.Pods = put(d.Pods, s, x.line, o.Metadata.key("Pod"), o)
+			d.Pods = upsert(d.Pods, s, x.line, o.Metadata.key("Pod"), o)
 		case *Budget:
-			d.Budgets = put(d.Budgets, s, x.line, o.Metadata.key("PodDisruptionBudget"), o)
+			d.Budgets = upsert(d.Budgets, s, x.line, o.Metadata.key("PodDisruptionBudget"), o)
 		case *PriorityClass:
-			d.Classes = put(d.Classes, s, x.line, [3]string{"PriorityClass", "", o.Metadata.Name}, o)
+			d.Classes = upsert(d.Classes, s, x.line, [3]string{"PriorityClass", "", o.Metadata.Name}, o)
 		case *Namespace:
-			d.Namespaces = put(d.Namespaces, s, x.line, [3]string{"Namespace", "", o.Metadata.Name}, o)
+			d.Namespaces = upsert(d.Namespaces, s, x.line, [3]string{"Namespace", "", o.Metadata.Name}, o)
 		case *Workload:
-			d.Workloads = put(d.Workloads, s, x.line, o.Metadata.key(o.Kind), o)
+			d.Workloads = upsert(d.Workloads, s, x.line, o.Metadata.key(o.Kind), o)
 		}
 	}
 }
@@ -320,13 +320,13 @@ type objectIndex struct {
 
 type indexedObject struct{ index, line int }
 
-func put[T any](list []T, s *objectIndex, line int, key [3]string, o T) []T {
-	if taken, ok := s.at[key]; ok {
+func upsert[T any](list []T, s *objectIndex, line int, key [3]string, o T) []T {
+	if existing, ok := s.at[key]; ok {
 		if len(s.dump.Duplicates) < maxProblems {
 			named := Metadata{Namespace: key[1], Name: key[2]}
-			s.dump.Duplicates = append(s.dump.Duplicates, Duplicate{Object: key[0] + " " + named.full(), First: taken.line, Again: line})
+			s.dump.Duplicates = append(s.dump.Duplicates, Duplicate{Object: key[0] + " " + named.full(), First: existing.line, Again: line})
 		}
-		list[taken.index] = o
+		list[existing.index] = o
 		return list
 	}
 	s.at[key] = indexedObject{len(list), line}

@@ -183,17 +183,17 @@ func (t *Translator) labelFor(namespace string, s *LabelSelector) map[string]str
 		return pairs
 	}
 	key := namespace + " " + canonical(s)
-	made := t.selectorByKey[key]
-	if made == nil && t.frozen {
+	label := t.selectorByKey[key]
+	if label == nil && t.frozen {
 		t.needsRebuild = true
 		return map[string]string{SelectorLabel(s): "true"}
 	}
-	if made == nil {
-		made = &selectorLabel{label: SelectorLabel(s), selector: s}
-		t.selectorByKey[key] = made
-		t.selectorLabels[namespace] = append(t.selectorLabels[namespace], made)
+	if label == nil {
+		label = &selectorLabel{label: SelectorLabel(s), selector: s}
+		t.selectorByKey[key] = label
+		t.selectorLabels[namespace] = append(t.selectorLabels[namespace], label)
 	}
-	return map[string]string{made.label: "true"}
+	return map[string]string{label.label: "true"}
 }
 
 // Label returns the labels of a group together with the selector labels that apply to

@@ -81,8 +81,8 @@ func (c *cache) feed(d *kube.Dump, whole bool, now time.Time) {
 	for _, k := range d.Classes {
 		c.classes[k.Metadata.Name] = k
 	}
-	for _, gone := range d.Deleted {
-		switch o := gone.(type) {
+	for _, deleted := range d.Deleted {
+		switch o := deleted.(type) {
 		case *kube.Node:
 			c.dropNode(o.Metadata.Name)
 		case *kube.Pod:

@@ -61,16 +61,16 @@ func (s *clusterState) query(pod *kube.Pod) (*query, error) {
 func (s *clusterState) applyChanges() bool {
 	c := s.cache
 	c.mu.RLock()
-	news, known := c.log.since(s.epoch, s.at)
+	changes, known := c.log.since(s.epoch, s.at)
 	fed := !c.synced.IsZero()
 	known = known && s.cluster != nil && (!fed || s.cluster.RetainsLabels(func(label string) bool { return c.perInstanceReaders[label] > 0 }))
 	c.mu.RUnlock()
 	if !known {
 		return false
 	}
-	if len(news) > 0 {
+	if len(changes) > 0 {
 		txn := s.snap.Fork(s.snap.Index() + 1)
-		for _, n := range news {
+		for _, n := range changes {
 			if (fed || n.isNode) && !s.applyChange(txn, n) {
 				s.cluster = nil
 				return false
@@ -78,7 +78,7 @@ func (s *clusterState) applyChanges() bool {
 		}
 		s.snap = txn.Snapshot()
 	}
-	s.at += len(news)
+	s.at += len(changes)
 	return true
 }
 
@@ -200,16 +200,16 @@ func (s *clusterState) collect() (d *kube.Dump, waiting []*kube.Pod) {
 // pods that have precedence over it. It returns ok = false if one of them requires a rebuild.
 func (s *clusterState) forkWith(pod *kube.Pod) (q *query, ok bool, err error) {
 	txn := s.snap.Fork(s.snap.Index() + 1)
-	for _, held := range s.nominatedPods(pod) {
-		i, ok := s.cluster.TranslatePod(asPending(held))
+	for _, nominated := range s.nominatedPods(pod) {
+		i, ok := s.cluster.TranslatePod(asPending(nominated))
 		if !ok {
 			return nil, false, nil
 		}
-		if err := s.reserve(txn, held, i); err != nil {
+		if err := s.reserve(txn, nominated, i); err != nil {
 			return nil, false, err
 		}
 	}
-	if self := s.placed[key(pod)]; self != nil {
+	if existing := s.placed[key(pod)]; existing != nil {
 		txn.DeleteAllocs(key(pod))
 	}
 	a, ok := s.cluster.TranslatePod(pod)
@@ -232,15 +232,15 @@ func (s *clusterState) forkWith(pod *kube.Pod) (q *query, ok bool, err error) {
 
 // reserve places a nominated pod on its nominated node. It stores its own version of
 // the job, which a later version may replace.
-func (s *clusterState) reserve(txn *state.Txn, held *kube.Pod, a *kube.PodTranslation) error {
-	if txn.Node(held.Spec.NodeName) == nil {
+func (s *clusterState) reserve(txn *state.Txn, nominated *kube.Pod, a *kube.PodTranslation) error {
+	if txn.Node(nominated.Spec.NodeName) == nil {
 		return nil
 	}
 	if err := txn.UpsertJob(a.Job); err != nil {
 		return err
 	}
 	txn.UpsertAllocs(&model.Allocation{
-		ID: "held " + key(held), Job: a.Job, Group: a.Job.Group(a.Group), NodeID: held.Spec.NodeName,
+		ID: "held " + key(nominated), Job: a.Job, Group: a.Job.Group(a.Group), NodeID: nominated.Spec.NodeName,
 		Desired: model.DesiredRun, Client: model.ClientRunning, Started: true,
 	})
 	return nil

@@ -110,9 +110,9 @@ func (e *Extender) Preempt(ctx context.Context, args *kube.ExtenderPreemptionArg
 	if end.failed() && w.OnFault == EvictNone {
 		answer = map[string]*kube.MetaVictims{}
 	}
-	took := e.cfg.Clock.Now().Sub(from)
-	e.metrics.preempted(end, took)
-	e.logPreemption(ctx, args, len(proposal), answer, end, took)
+	duration := e.cfg.Clock.Now().Sub(from)
+	e.metrics.preempted(end, duration)
+	e.logPreemption(ctx, args, len(proposal), answer, end, duration)
 	return &kube.ExtenderPreemptionResult{NodeNameToMetaVictims: answer}
 }
 
@@ -154,7 +154,7 @@ func (e *Extender) preempt(ctx context.Context, args *kube.ExtenderPreemptionArg
 // runBounded runs work until the deadline. Work that takes longer continues in the
 // background until the limits of the policy stop it. It returns resultBusy if too
 // many requests are running.
-func runBounded[T any](ctx context.Context, e *Extender, work func() (T, outcome)) (T, outcome) {
+func runBounded[T any](ctx context.Context, e *Extender, fn func() (T, outcome)) (T, outcome) {
 	var none T
 	select {
 	case e.busy <- struct{}{}:
@@ -169,21 +169,21 @@ func runBounded[T any](ctx context.Context, e *Extender, work func() (T, outcome
 	go func() {
 		defer func() { <-e.busy }()
 		defer func() {
-			if thrown := recover(); thrown != nil {
-				e.cfg.Logger.ErrorContext(ctx, "extender panicked", "panic", thrown)
-				done <- result{none, outcome{result: resultInternal, err: fmt.Errorf("panic: %v", thrown)}}
+			if panicked := recover(); panicked != nil {
+				e.cfg.Logger.ErrorContext(ctx, "extender panicked", "panic", panicked)
+				done <- result{none, outcome{result: resultInternal, err: fmt.Errorf("panic: %v", panicked)}}
 			}
 		}()
-		answer, end := work()
+		answer, end := fn()
 		done <- result{answer, end}
 	}()
-	late := make(chan struct{})
-	timer := e.cfg.Clock.AfterFunc(e.cfg.Deadline, func() { close(late) })
+	expired := make(chan struct{})
+	timer := e.cfg.Clock.AfterFunc(e.cfg.Deadline, func() { close(expired) })
 	defer timer.Stop()
 	select {
 	case r := <-done:
 		return r.answer, r.end
-	case <-late:
+	case <-expired:
 		return none, outcome{result: resultTimeout, err: fmt.Errorf("no answer within %v", e.cfg.Deadline)}
 	case <-ctx.Done():
 		return none, outcome{result: resultTimeout, err: ctx.Err()}
@@ -191,7 +191,7 @@ func runBounded[T any](ctx context.Context, e *Extender, work func() (T, outcome
 }
 
 // logPreemption logs a preemption.
-func (e *Extender) logPreemption(ctx context.Context, args *kube.ExtenderPreemptionArgs, proposed int, answer map[string]*kube.MetaVictims, end outcome, took time.Duration) {
+func (e *Extender) logPreemption(ctx context.Context, args *kube.ExtenderPreemptionArgs, proposed int, answer map[string]*kube.MetaVictims, end outcome, duration time.Duration) {
 	level, victims := slog.LevelInfo, 0
 	if end.failed() {
 		level = slog.LevelWarn
@@ -201,7 +201,7 @@ func (e *Extender) logPreemption(ctx context.Context, args *kube.ExtenderPreempt
 	}
 	attrs := []slog.Attr{
 		slog.String("outcome", end.result), slog.Int("nodes_proposed", proposed), slog.Int("nodes_answered", len(answer)),
-		slog.Int("victims", victims), slog.Duration("duration", took),
+		slog.Int("victims", victims), slog.Duration("duration", duration),
 	}
 	if args.Pod != nil {
 		attrs = append(attrs, slog.String("pod", args.Pod.Metadata.Namespace+"/"+args.Pod.Metadata.Name))

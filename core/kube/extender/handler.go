@@ -54,8 +54,8 @@ func (e *Extender) Serve(v Verb, w http.ResponseWriter, r *http.Request) {
 		write(w, http.StatusBadRequest, map[string]string{"Code": "invalid", "Message": err.Error()})
 		return
 	}
-	if whole, is := answer.(fullNodesResult); is {
-		if text, err := whole.text(); err == nil {
+	if full, is := answer.(fullNodesResult); is {
+		if text, err := full.text(); err == nil {
 			w.Header().Set("Content-Type", "application/json")
 			_, _ = w.Write(text) // fails only if the client has disconnected
 			return
@@ -132,15 +132,15 @@ func (e *Extender) serveBind(r *http.Request) (any, error) {
 	if _, err := decode(r.Body, &args); err != nil {
 		return nil, err
 	}
-	why := ErrNoBinder
+	bindErr := ErrNoBinder
 	if e.cfg.Binder != nil {
-		why = e.cfg.Binder.Bind(r.Context(), &args)
+		bindErr = e.cfg.Binder.Bind(r.Context(), &args)
 	}
 	answer := &kube.ExtenderBindingResult{}
-	if why == nil {
+	if bindErr == nil {
 		e.cache.setNode(args.PodUID, args.Node)
 	} else {
-		answer.Error = why.Error()
+		answer.Error = bindErr.Error()
 	}
 	return answer, nil
 }

@@ -39,7 +39,7 @@ func newMetrics(r prometheus.Registerer, size func() (nodes, pods int)) *metrics
 	return m
 }
 
-func (m *metrics) preempted(end outcome, took time.Duration) {
+func (m *metrics) preempted(end outcome, duration time.Duration) {
 	m.preemptions.WithLabelValues(end.result).Inc()
-	m.seconds.Observe(took.Seconds())
+	m.seconds.Observe(duration.Seconds())
 }

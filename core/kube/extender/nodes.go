@@ -69,24 +69,24 @@ func (e *Extender) serveFilter(ctx context.Context, body io.Reader) (any, error)
 	if err != nil {
 		return nil, err
 	}
-	verdicts := e.checkNodes(ctx, q)
+	results := e.checkNodes(ctx, q)
 	answer := &kube.ExtenderFilterResult{FailedNodes: map[string]string{}, FailedAndUnresolvableNodes: map[string]string{}}
-	names, whole := []string{}, []json.RawMessage{}
+	names, full := []string{}, []json.RawMessage{}
 	for i, name := range q.names {
-		v, judged := verdicts[name]
+		v, ok := results[name]
 		switch {
-		case judged && v.Unresolvable:
+		case ok && v.Unresolvable:
 			answer.FailedAndUnresolvableNodes[name] = v.Reason
-		case judged && !v.Fits:
+		case ok && !v.Fits:
 			answer.FailedNodes[name] = v.Reason
 		case q.args.Nodes != nil:
-			whole = append(whole, q.args.Nodes.Items[i])
+			full = append(full, q.args.Nodes.Items[i])
 		default:
 			names = append(names, name)
 		}
 	}
 	if q.args.Nodes != nil {
-		return fullNodesResult{whole, answer}, nil
+		return fullNodesResult{full, answer}, nil
 	} else if q.args.NodeNames != nil {
 		answer.NodeNames = &names
 	}
@@ -132,15 +132,15 @@ func (e *Extender) servePrioritize(ctx context.Context, body io.Reader) (any, er
 		return nil, err
 	}
 	list := make([]kube.HostPriority, len(q.names))
-	var verdicts map[string]placement.NodeResult
+	var results map[string]placement.NodeResult
 	if e.cache.isSynced() { // otherwise nodes would count as empty
-		if verdicts = e.lastResults(q); verdicts == nil {
-			verdicts = e.checkNodes(ctx, q)
+		if results = e.lastResults(q); results == nil {
+			results = e.checkNodes(ctx, q)
 		}
 	}
-	score := scores(verdicts, q.names)
+	score := scores(results, q.names)
 	for i, name := range q.names {
-		list[i] = kube.HostPriority{Host: name, Score: score(verdicts[name])}
+		list[i] = kube.HostPriority{Host: name, Score: score(results[name])}
 	}
 	return list, nil
 }
@@ -151,11 +151,11 @@ const maxScore = 10
 // scores returns a function that maps ranks in [-1, 1] to integers from 0 to 10. The
 // best node gets 10. A rank lower by 1 gets 0, or the worst rank if the range is
 // wider. If a node is unknown all nodes get 0, so that none is preferred.
-func scores(verdicts map[string]placement.NodeResult, names []string) func(placement.NodeResult) int64 {
+func scores(results map[string]placement.NodeResult, names []string) func(placement.NodeResult) int64 {
 	best, worst := math.Inf(-1), math.Inf(1)
 	for _, name := range names {
-		v, judged := verdicts[name]
-		if !judged {
+		v, ok := results[name]
+		if !ok {
 			return func(placement.NodeResult) int64 { return 0 }
 		}
 		if v.Fits {
@@ -185,12 +185,12 @@ func (e *Extender) checkNodes(ctx context.Context, q *nodesRequest) map[string]p
 	if pod == nil || pod.Metadata.Name == "" || len(q.names) == 0 {
 		return nil
 	}
-	verdicts, end := runBounded(ctx, e, func() (map[string]placement.NodeResult, outcome) { return e.runCheck(pod) })
+	results, end := runBounded(ctx, e, func() (map[string]placement.NodeResult, outcome) { return e.runCheck(pod) })
 	if end.failed() {
 		e.cfg.Logger.LogAttrs(ctx, slog.LevelDebug, "kubernetes nodes not checked", slog.String("outcome", end.result), slog.Any("err", end.err))
 		return nil
 	}
-	return verdicts
+	return results
 }
 
 // lastResults returns the results of the last check if it was for the same pod and
@@ -201,7 +201,7 @@ func (e *Extender) lastResults(q *nodesRequest) map[string]placement.NodeResult 
 		return nil
 	}
 	for _, name := range q.names {
-		if _, judged := j.results[name]; !judged {
+		if _, ok := j.results[name]; !ok {
 			return nil
 		}
 	}
@@ -220,10 +220,10 @@ func (e *Extender) runCheck(pod *kube.Pod) (map[string]placement.NodeResult, out
 	}
 	s := e.state.acquireScheduler(e.cfg.Policies)
 	defer e.state.releaseScheduler(s)
-	verdicts, err := s.CheckNodes(q.eval(), q.group, q.snap, q.now)
+	results, err := s.CheckNodes(q.eval(), q.group, q.snap, q.now)
 	if err != nil {
 		return nil, outcome{result: resultInternal, err: err}
 	}
-	e.lastCheck.Store(&nodeCheck{key(pod), changes, verdicts})
-	return verdicts, outcome{result: resultChosen}
+	e.lastCheck.Store(&nodeCheck{key(pod), changes, results})
+	return results, outcome{result: resultChosen}
 }

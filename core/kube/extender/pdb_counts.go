@@ -27,14 +27,14 @@ func budgetsFromCounts(d *kube.Dump, proposal map[string]*kube.MetaVictims) {
 		return
 	}
 	for _, node := range slices.Sorted(maps.Keys(proposal)) {
-		left := int(min(proposal[node].NumPDBViolations, int64(len(proposal[node].Pods))))
-		if left <= 0 {
+		remaining := int(min(proposal[node].NumPDBViolations, int64(len(proposal[node].Pods))))
+		if remaining <= 0 {
 			continue
 		}
-		marked := labelVictims(d.Pods, node, proposal[node].Pods)
-		for _, namespace := range slices.Sorted(maps.Keys(marked)) {
-			n := min(left, marked[namespace])
-			if left -= n; n > 0 {
+		labeled := labelVictims(d.Pods, node, proposal[node].Pods)
+		for _, namespace := range slices.Sorted(maps.Keys(labeled)) {
+			n := min(remaining, labeled[namespace])
+			if remaining -= n; n > 0 {
 				d.Budgets = append(d.Budgets, newCountedBudget(node, namespace, n))
 			}
 		}
@@ -53,21 +53,21 @@ func labelVictims(pods []*kube.Pod, node string, victims []kube.MetaPod) map[str
 		if p.Spec.NodeName != node || !proposed[p.Metadata.UID] {
 			continue
 		}
-		marked := *p
-		marked.Metadata.Labels = maps.Clone(p.Metadata.Labels)
-		if marked.Metadata.Labels == nil {
-			marked.Metadata.Labels = map[string]string{}
+		labeled := *p
+		labeled.Metadata.Labels = maps.Clone(p.Metadata.Labels)
+		if labeled.Metadata.Labels == nil {
+			labeled.Metadata.Labels = map[string]string{}
 		}
-		marked.Metadata.Labels[countedVictimLabel] = node
-		pods[i] = &marked
+		labeled.Metadata.Labels[countedVictimLabel] = node
+		pods[i] = &labeled
 		in[cmp.Or(p.Metadata.Namespace, model.DefaultNamespace)]++
 	}
 	return in
 }
 
-func newCountedBudget(node, namespace string, keep int) *kube.Budget {
+func newCountedBudget(node, namespace string, minAvailable int) *kube.Budget {
 	b := &kube.Budget{Metadata: kube.Metadata{Name: "counted-" + node, Namespace: namespace}}
-	b.Spec.MinAvailable = &kube.Bound{Number: int32(keep)} //nolint:gosec // G115: at most the pods of a request
+	b.Spec.MinAvailable = &kube.Bound{Number: int32(minAvailable)} //nolint:gosec // G115: at most the pods of a request
 	b.Spec.Selector = &kube.LabelSelector{Labels: map[string]string{countedVictimLabel: node}}
 	return b
 }

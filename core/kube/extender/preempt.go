@@ -82,9 +82,9 @@ func (e *Extender) collect(args *kube.ExtenderPreemptionArgs, proposal map[strin
 	if len(known) == 0 {
 		return e.collectProposed(d, args, proposal)
 	}
-	around := c.neighborhood(args.Pod, known)
-	around.Budgets = d.Budgets
-	return around, known, nil
+	dump := c.neighborhood(args.Pod, known)
+	dump.Budgets = d.Budgets
+	return dump, known, nil
 }
 
 // neighborhood returns the nodes with all their pods, and the pending pod as the last
@@ -119,9 +119,9 @@ func (c *cache) nominatedPods(pending *kube.Pod, nodes []string) []*kube.Pod {
 		if node == "" || k == key(pending) || p.PriorityValue() < pending.PriorityValue() || nodes != nil && !slices.Contains(nodes, node) {
 			continue
 		}
-		held := *p
-		held.Spec.NodeName = node
-		list = append(list, &held)
+		nominated := *p
+		nominated.Spec.NodeName = node
+		list = append(list, &nominated)
 	}
 	return list
 }
@@ -182,13 +182,13 @@ func (e *Extender) collectProposed(d *kube.Dump, args *kube.ExtenderPreemptionAr
 
 // victims returns the proposed victims on a node, from the request or the cache.
 func (e *Extender) victims(args *kube.ExtenderPreemptionArgs, node string, meta *kube.MetaVictims) ([]*kube.Pod, error) {
-	if whole := args.NodeNameToVictims[node]; whole != nil && len(args.NodeNameToMetaVictims) == 0 {
-		for _, p := range whole.Pods {
+	if full := args.NodeNameToVictims[node]; full != nil && len(args.NodeNameToMetaVictims) == 0 {
+		for _, p := range full.Pods {
 			if p == nil || p.Metadata.UID == "" || p.Metadata.Name == "" {
 				return nil, fmt.Errorf("invalid victim on node %s: name and UID are required", node)
 			}
 		}
-		return whole.Pods, nil
+		return full.Pods, nil
 	}
 	var list []*kube.Pod
 	if meta == nil {
