@@ -62,7 +62,7 @@ func TestFairShare_PicksWhatTheDescriptionSays(t *testing.T) {
 func TestFairShare_Cases(t *testing.T) {
 	for _, tt := range []struct{ name, config, text, victims string }{
 		{
-			"the namespace with the highest share loses first, whatever the priority", ``, `
+			"the namespace with the highest share loses first, regardless of priority", ``, `
 			cluster cpu=1000
 			namespace rich cpu=600
 			namespace poor cpu=200

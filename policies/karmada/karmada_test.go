@@ -21,7 +21,7 @@ func configured(t testing.TB, config string) *policytest.Subject {
 
 func TestCases(t *testing.T) { policytest.Cases(t, configured(t, "{}"), "cases") }
 
-// rounds is how many random instances a property is tried on.
+// rounds returns the number of random instances per property.
 func rounds() int {
 	if os.Getenv("CEDE_SOAK") != "" {
 		return 60_000
@@ -29,8 +29,8 @@ func rounds() int {
 	return 2000
 }
 
-// instance is a preemptor of priority 10 and clusters with one or two resources,
-// small enough that ties and exact fits are frequent.
+// instance returns a preemptor of priority 10 and clusters with one or two resources.
+// Amounts are small, so that ties and exact fits are frequent.
 func instance(r *rand.Rand) *policytest.Case {
 	c := &policytest.Case{
 		Now: policytest.Now, Dims: []string{"units", "memory"}[:1+r.IntN(2)],
@@ -44,7 +44,7 @@ func instance(r *rand.Rand) *policytest.Case {
 		for range c.Dims {
 			o.Free = append(o.Free, float64(r.IntN(6)-1))
 		}
-		o.Free[0] = min(o.Free[0], c.Preemptor.Ask[0]-1) // it does not fit as it is
+		o.Free[0] = min(o.Free[0], c.Preemptor.Ask[0]-1) // does not fit without evictions
 		for k := range r.IntN(9) {
 			row := policytest.Row{Name: fmt.Sprintf("b%d", k), Priority: int32(r.IntN(12)), Age: int64(r.IntN(3)) * 3600e9}
 			for range c.Dims {
@@ -67,7 +67,7 @@ func decide(t *testing.T, s *policytest.Subject, c *policytest.Case) *policytest
 	return d
 }
 
-// names are the victims of an option, ascending; nil: it cannot be had.
+// names returns the victims of an option, ascending, or nil if it is infeasible.
 func names(c *policytest.Case, d *policytest.Decision, i int) []string {
 	if d.Victims[i] == nil {
 		return nil
@@ -89,8 +89,8 @@ func lower(c *policytest.Case, i int) (rows []int) {
 	return rows
 }
 
-// reprieve is what Kubernetes does: remove everybody who is lower, put back as
-// many as possible, the most important first.
+// reprieve implements the algorithm of Kubernetes: it removes every lower priority and
+// puts back as many rows as fit, the most important first.
 func reprieve(c *policytest.Case, in *policy.Candidates, i int) []string {
 	gone, rows := lower(c, i), c.Options[i].Rows
 	if !policytest.Fits(in, i, gone) {
@@ -113,7 +113,7 @@ func reprieve(c *policytest.Case, in *policy.Candidates, i int) []string {
 	return victims
 }
 
-func TestKarmada_EvictsWhomAReprieveOfAllDoesNotSpare(t *testing.T) {
+func TestKarmada_MatchesReprieve(t *testing.T) {
 	r, s := rand.New(rand.NewPCG(7, 1)), configured(t, "{}")
 	for range rounds() {
 		c := instance(r)
@@ -126,8 +126,8 @@ func TestKarmada_EvictsWhomAReprieveOfAllDoesNotSpare(t *testing.T) {
 	}
 }
 
-// The properties of the algorithm, whatever the input.
-func TestKarmada_KeepsItsProperties(t *testing.T) {
+// The algorithm satisfies its properties on random input.
+func TestKarmada_Properties(t *testing.T) {
 	r, s := rand.New(rand.NewPCG(7, 2)), configured(t, "{}")
 	for range rounds() {
 		c := instance(r)
@@ -136,12 +136,12 @@ func TestKarmada_KeepsItsProperties(t *testing.T) {
 			checkVictims(t, c, in, d, i)
 		}
 		checkChoice(t, c, d, [3]int{0, 1, 2})
-		checkUnmoved(t, s, r, c, d)
+		checkInvariance(t, s, r, c, d)
 	}
 }
 
-// checkVictims: all strictly lower, none that could be left out, and the highest
-// of them where the ascending prefix first covers the gap.
+// checkVictims checks that all victims have a strictly lower priority, that each is
+// necessary, and that the highest is the one at which the ascending prefix suffices.
 func checkVictims(t *testing.T, c *policytest.Case, in *policy.Candidates, d *policytest.Decision, i int) {
 	t.Helper()
 	rows, victims := c.Options[i].Rows, d.Victims[i]
@@ -155,7 +155,7 @@ func checkVictims(t *testing.T, c *policytest.Case, in *policy.Candidates, d *po
 			t.Fatalf("%s of priority %d is evicted", rows[k].Name, rows[k].Priority)
 		}
 		if policytest.Fits(in, i, slices.Delete(slices.Clone(victims), at, at+1)) {
-			t.Fatalf("%s is evicted in vain from %+v", rows[k].Name, c.Options[i])
+			t.Fatalf("%s is evicted unnecessarily from %+v", rows[k].Name, c.Options[i])
 		}
 	}
 	var prefix []int
@@ -168,11 +168,11 @@ func checkVictims(t *testing.T, c *policytest.Case, in *policy.Candidates, d *po
 			return
 		}
 	}
-	t.Fatal("victims where all that are lower make no room")
+	t.Fatal("victims although the eviction of every lower priority does not suffice")
 }
 
-// checkChoice: of number, highest and sum of priorities the lowest, in an order;
-// then by name.
+// checkChoice checks that the chosen option is the lowest by number, maximum and sum
+// of priorities in the given order, then by name.
 func checkChoice(t *testing.T, c *policytest.Case, d *policytest.Decision, order [3]int) {
 	t.Helper()
 	best := -1
@@ -184,7 +184,7 @@ func checkChoice(t *testing.T, c *policytest.Case, d *policytest.Decision, order
 		of := [3]int64{int64(len(victims)), -1, 0}
 		for _, k := range victims {
 			of[1] = max(of[1], int64(c.Options[i].Rows[k].Priority))
-			of[2] += int64(c.Options[i].Rows[k].Priority) + 1<<31 // as Kubernetes: one more is never a lower sum
+			of[2] += int64(c.Options[i].Rows[k].Priority) + 1<<31 // as in Kubernetes: an additional victim never lowers the sum
 		}
 		key := [3]int64{of[order[0]], of[order[1]], of[order[2]]}
 		if best < 0 || slices.Compare(key[:], least[:]) < 0 {
@@ -192,12 +192,12 @@ func checkChoice(t *testing.T, c *policytest.Case, d *policytest.Decision, order
 		}
 	}
 	if d.Chosen != best {
-		t.Fatalf("option %d is chosen, want %d", d.Chosen, best)
+		t.Fatalf("chose option %d, want %d", d.Chosen, best)
 	}
 }
 
-// With clusters by priority nobody else leaves any of them, and another is chosen:
-// by the highest priority, then the sum, then the number.
+// If clusters are chosen by priority, the victims of each do not change, but another
+// cluster is chosen: by the maximum priority, then the sum, then the number.
 func TestKarmada_ClustersByPriority(t *testing.T) {
 	r, s := rand.New(rand.NewPCG(7, 5)), configured(t, `{"clusters": "priority"}`)
 	for range rounds() {
@@ -212,9 +212,9 @@ func TestKarmada_ClustersByPriority(t *testing.T) {
 	}
 }
 
-// checkUnmoved: neither the order of listing, nor the unit of amounts, nor what is
-// not lower changes anything.
-func checkUnmoved(t *testing.T, s *policytest.Subject, r *rand.Rand, c *policytest.Case, d *policytest.Decision) {
+// checkInvariance checks that the order of rows, the unit of amounts and rows that do
+// not have a lower priority do not change the decision.
+func checkInvariance(t *testing.T, s *policytest.Subject, r *rand.Rand, c *policytest.Case, d *policytest.Decision) {
 	t.Helper()
 	for what, change := range map[string]func(*policytest.Case){
 		"another order": func(c *policytest.Case) {
@@ -238,7 +238,7 @@ func checkUnmoved(t *testing.T, s *policytest.Subject, r *rand.Rand, c *policyte
 				}
 			}
 		},
-		"more that is not lower": func(c *policytest.Case) {
+		"additional rows of higher priority": func(c *policytest.Case) {
 			for i := range c.Options {
 				c.Options[i].Rows = append(c.Options[i].Rows, policytest.Row{
 					Name: "equal", Priority: c.Preemptor.Priority, Use: slices.Repeat([]float64{9}, len(c.Dims)),
@@ -274,9 +274,9 @@ func clone(c *policytest.Case) *policytest.Case {
 	return &own
 }
 
-// The variant finds as few victims as trying all sets of them does, and of those
-// the ones that come first in the order of importance.
-func TestKarmada_FewestIsFewest(t *testing.T) {
+// The variant finds as few victims as an exhaustive search, and of the smallest sets
+// the first in the order of importance.
+func TestKarmada_FewestMatchesExhaustiveSearch(t *testing.T) {
 	r, s := rand.New(rand.NewPCG(7, 3)), configured(t, `{"victims": "fewest"}`)
 	for range rounds() {
 		c := instance(r)
@@ -302,7 +302,7 @@ func TestKarmada_FewestIsFewest(t *testing.T) {
 	}
 }
 
-func TestKarmada_FewestPrefersTheHigherOneThatIsEnough(t *testing.T) {
+func TestKarmada_FewestPrefersOneHigherVictim(t *testing.T) {
 	c := policytest.MustParse(t, `
 preemptor 10 delta=1 type=binding units=5
 node m1 units=0
@@ -311,16 +311,16 @@ node m1 units=0
   c 5 units=5
 `)
 	if got := names(c, decide(t, configured(t, "{}"), c), 0); !slices.Equal(got, []string{"a", "b"}) {
-		t.Errorf("the lowest are %v, want a and b", got)
+		t.Errorf("lowest = %v, want a and b", got)
 	}
 	if got := names(c, decide(t, configured(t, `{"victims": "fewest"}`), c), 0); !slices.Equal(got, []string{"c"}) {
-		t.Errorf("the fewest are %v, want c", got)
+		t.Errorf("fewest = %v, want c", got)
 	}
 }
 
-// A thousand candidates of several resources end in a search that gives up, and
-// in an answer all the same.
-func TestKarmada_FewestGivesUpAndStillMakesRoom(t *testing.T) {
+// For a thousand candidates with several resources the search is cut off, but still
+// returns victims.
+func TestKarmada_FewestFallsBackWhenCutOff(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 4))
 	c := instance(r)
 	for len(c.Dims) < 2 {
@@ -333,11 +333,11 @@ func TestKarmada_FewestGivesUpAndStillMakesRoom(t *testing.T) {
 	}
 	c.Options = []policytest.Option{o}
 	if d := decide(t, configured(t, `{"victims": "fewest"}`), c); d.Chosen != 0 || !policytest.Fits(c.Candidates(), 0, d.Victims[0]) {
-		t.Errorf("no room: %v", d.Victims)
+		t.Errorf("infeasible: %v", d.Victims)
 	}
 }
 
-func TestKarmada_ChoosesClustersByNumberOrByPriority(t *testing.T) {
+func TestKarmada_ClusterOrderSetting(t *testing.T) {
 	c := policytest.MustParse(t, `
 preemptor 10 delta=1 type=binding units=5
 node few units=0
@@ -347,9 +347,9 @@ node low units=0
   b 1 units=3
 `)
 	if d := decide(t, configured(t, "{}"), c); d.Chosen != 0 {
-		t.Errorf("by number option %d is chosen", d.Chosen)
+		t.Errorf("by number: chose option %d", d.Chosen)
 	}
 	if d := decide(t, configured(t, `{"clusters": "priority"}`), c); d.Chosen != 1 {
-		t.Errorf("by priority option %d is chosen", d.Chosen)
+		t.Errorf("by priority: chose option %d", d.Chosen)
 	}
 }

@@ -21,14 +21,14 @@ var laws = policytest.Laws{New: func() policy.VictimSelector { return kubernetes
 
 func TestKubernetes_SatisfiesLaws(t *testing.T) { laws.Check(t) }
 
-// What Info.Ascending promises.
-func TestKubernetes_RowsOfPrioritiesThatAreNotReachedChangeNothing(t *testing.T) {
+// Info.Ascending allows the host to skip rows of higher priorities.
+func TestKubernetes_IgnoresUnreachedPriorities(t *testing.T) {
 	laws.CheckAscending(t)
 }
 
-// Picking in reverse and sparing the last pick first is removing everybody and
-// putting the most important back first.
-func TestKubernetes_VictimsAreThoseThatReprieveLeaves(t *testing.T) {
+// Picking in reverse and reprieving the last pick first is equivalent to removing all
+// rows and putting the most important back first.
+func TestKubernetes_VictimsMatchReprieve(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	p := kubernetes.New()
 	found, spared, none := 0, 0, 0
@@ -57,11 +57,11 @@ func TestKubernetes_VictimsAreThoseThatReprieveLeaves(t *testing.T) {
 		}
 	}
 	if found == 0 || spared == 0 || none == 0 {
-		t.Errorf("%d options with victims, %d with budgets and somebody spared, %d that do not fit", found, spared, none)
+		t.Errorf("%d options with victims, %d with budgets and reprieved rows, %d infeasible", found, spared, none)
 	}
 }
 
-// Nobody could be put back: no victim is there that was not needed.
+// No victim can be put back: each one is necessary.
 func TestKubernetes_VictimsAreMinimal(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	p := kubernetes.New()
@@ -71,14 +71,14 @@ func TestKubernetes_VictimsAreMinimal(t *testing.T) {
 		for i, victims := range policytest.EvictUntilFit(in, policytest.Select(t, p, in), false) {
 			for v := range victims {
 				if policytest.Fits(in, i, slices.Delete(slices.Clone(victims), v, v+1)) {
-					t.Fatalf("case %d, option %d: victim %d of %v is not needed\n%s", k, i, v, victims, policytest.Format(c))
+					t.Fatalf("case %d, option %d: victim %d of %v is unnecessary\n%s", k, i, v, victims, policytest.Format(c))
 				}
 			}
 		}
 	}
 }
 
-func TestKubernetes_SettingsAreInOrder(t *testing.T) {
+func TestKubernetes_Settings(t *testing.T) {
 	if err := settings.Check(kubernetes.New().Settings()); err != nil {
 		t.Error(err)
 	}
@@ -87,11 +87,11 @@ func TestKubernetes_SettingsAreInOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := kubernetes.New().Configure(values); err == nil {
-		t.Error("a sample of nothing is accepted")
+		t.Error("a sample of size 0 was accepted")
 	}
 }
 
-func TestKubernetes_AllocatesNothingOnceWarm(t *testing.T) {
+func TestKubernetes_DoesNotAllocateWhenWarm(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 8))
 	c := policytest.Random(r, policytest.Shape{Options: 8, Rows: 40, Work: true, Budgets: true})
 	in, p := c.Candidates(), kubernetes.New()
@@ -104,6 +104,6 @@ func TestKubernetes_AllocatesNothingOnceWarm(t *testing.T) {
 		_ = p.SelectVictims(in, &s)
 		_ = p.ScoreOptions(options, scores)
 	}); n != 0 {
-		t.Errorf("%v allocations a call", n)
+		t.Errorf("%v allocations per call", n)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/cede-scheduler/cede/sdk/policytest"
 )
 
-// choose is the node that is best when each option loses all of its rows.
+// choose returns the best node if all rows of each option are victims.
 func choose(t *testing.T, config, text string) string {
 	t.Helper()
 	c := policytest.MustParse(t, text)
@@ -27,11 +27,11 @@ func choose(t *testing.T, config, text string) string {
 	return c.Options[policytest.Best(out)].Name
 }
 
-// Each criterion decides where those before it do not, against all behind it.
+// Each criterion decides if the previous ones are equal, against all later ones.
 func TestScoreOptions_CriteriaAreInOrder(t *testing.T) {
 	for _, tt := range []struct{ name, nodes, want string }{
 		{
-			"the fewest budgets overrun, whatever the priorities", `
+			"the fewest budget violations, regardless of priorities", `
 			node n1
 			  a 1 budget=web
 			node n2
@@ -39,7 +39,7 @@ func TestScoreOptions_CriteriaAreInOrder(t *testing.T) {
 			  c 50`, "n2",
 		},
 		{
-			"the lowest highest priority, whatever the number", `
+			"the lowest maximum priority, regardless of the number", `
 			node n1
 			  a 21
 			node n2
@@ -65,7 +65,7 @@ func TestScoreOptions_CriteriaAreInOrder(t *testing.T) {
 			  c -5`, "n2",
 		},
 		{
-			"the latest start of the earliest among the most important", `
+			"the latest of the earliest starts among the most important", `
 			node n1
 			  a 20 age=1h
 			  b 20 age=3h
@@ -76,7 +76,7 @@ func TestScoreOptions_CriteriaAreInOrder(t *testing.T) {
 			  f 10 age=9h`, "n2",
 		},
 		{
-			"the first where nothing tells them apart", `
+			"the first of equal options", `
 			node n1
 			  a 20 age=1h
 			node n2
@@ -91,8 +91,8 @@ func TestScoreOptions_CriteriaAreInOrder(t *testing.T) {
 	}
 }
 
-// manyOptions has options of which only the last overruns nothing, or of which
-// none does.
+// manyOptions returns n options that violate a budget. If harmless is true, the last
+// one does not.
 func manyOptions(t *testing.T, n int, harmless bool) *policy.Options {
 	t.Helper()
 	text := "budget web slack=0\npreemptor 90 cpu=1 job=asker\n"
@@ -111,9 +111,8 @@ func manyOptions(t *testing.T, n int, harmless bool) *policy.Options {
 	return c.OptionsOf(victims)
 }
 
-// How many options a sample leaves: the walk goes on while every option overruns
-// a budget.
-func TestScoreOptions_SamplesAsManyAsKubernetesWould(t *testing.T) {
+// The sample continues until it contains an option without budget violations.
+func TestScoreOptions_SampleSizeMatchesKubernetes(t *testing.T) {
 	for _, tt := range []struct {
 		options, percentage, absolute int
 		harmless                      bool
@@ -127,10 +126,10 @@ func TestScoreOptions_SamplesAsManyAsKubernetesWould(t *testing.T) {
 		in := manyOptions(t, tt.options, tt.harmless)
 		config := fmt.Sprintf(`{"minCandidateNodesPercentage":%d,"minCandidateNodesAbsolute":%d}`, tt.percentage, tt.absolute)
 		if got := sampled(t, config, in); got != tt.want {
-			t.Errorf("%+v: %d options take part", tt, got)
+			t.Errorf("%+v: %d options sampled", tt, got)
 		}
 	}
-	// With nothing to overrun, ten per cent, or the hundred that are the least.
+	// Without violations the sample is ten percent, at least a hundred.
 	c := policytest.MustParse(t, "preemptor 90 cpu=1 job=asker\nnode n\n  a 10")
 	for len(c.Options) < 3000 {
 		c.Options = append(c.Options, c.Options[0])
@@ -143,7 +142,7 @@ func TestScoreOptions_SamplesAsManyAsKubernetesWould(t *testing.T) {
 			victims[i] = []int{0}
 		}
 		if got := sampled(t, `{"minCandidateNodesPercentage":10}`, some.OptionsOf(victims)); got != want {
-			t.Errorf("%d of %d options take part, want %d", got, n, want)
+			t.Errorf("%d of %d options sampled, want %d", got, n, want)
 		}
 	}
 }
@@ -163,9 +162,9 @@ func sampled(t *testing.T, config string, in *policy.Options) (n int) {
 	return n
 }
 
-// Where a sample begins follows from the preemptor and its attempts, and a job
-// that runs everywhere has no use for one.
-func TestScoreOptions_SamplesBeginElsewhereEachTime(t *testing.T) {
+// The start of a sample depends on the preemptor and its number of attempts. Jobs that
+// run on every node are not sampled.
+func TestScoreOptions_SampleStartVaries(t *testing.T) {
 	in := manyOptions(t, 1000, true)
 	in.BudgetViolations = make([]int32, in.Len())
 	p := policytest.Configured(t, kubernetes.New(), `{"minCandidateNodesPercentage":1,"minCandidateNodesAbsolute":0}`)
@@ -179,10 +178,10 @@ func TestScoreOptions_SamplesBeginElsewhereEachTime(t *testing.T) {
 		seen[policytest.Best(out)] = true
 	}
 	if len(seen) < 5 {
-		t.Errorf("20 attempts choose %d options", len(seen))
+		t.Errorf("20 attempts chose %d options", len(seen))
 	}
 	in.Preemptor.JobType = "system"
 	if got := sampled(t, `{"minCandidateNodesPercentage":1,"minCandidateNodesAbsolute":0}`, in); got != in.Len() {
-		t.Errorf("a job for every node sees %d of %d options", got, in.Len())
+		t.Errorf("system job: sampled %d of %d options", got, in.Len())
 	}
 }

@@ -190,7 +190,7 @@ func TestLeastWaste_Cases(t *testing.T) {
 			"[[low2]]",
 		},
 		{
-			"no row of the lower band is evicted in vain if the higher band is needed",
+			"no row of the lower band is evicted unnecessarily if the higher band is needed",
 			`{}`,
 			`preemptor 90 cpu=1000
 			node n1 cpu=0
@@ -326,7 +326,7 @@ func TestLeastWaste_OptionsAreRankedByWhatTheyWaste(t *testing.T) {
 			"n1",
 		},
 		{
-			"in that band the least, whatever the lower ones lose",
+			"the least in that band, regardless of lower bands",
 			`{}`,
 			`preemptor 90 cpu=1000
 			node n1 cpu=0
@@ -395,6 +395,6 @@ func TestLeastWaste_AllocatesNothingOnceWarm(t *testing.T) {
 		_ = p.ScoreOptions(options, scores)
 	})
 	if n != 0 {
-		t.Errorf("%v allocations a call", n)
+		t.Errorf("%v allocations per call", n)
 	}
 }

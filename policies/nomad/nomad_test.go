@@ -20,10 +20,10 @@ var laws = policytest.Laws{New: func() policy.VictimSelector { return nomad.New(
 
 func TestNomad_SatisfiesLaws(t *testing.T) { laws.Check(t) }
 
-// What Info.Ascending promises.
-func TestNomad_RowsOfPrioritiesThatAreNotReachedChangeNothing(t *testing.T) { laws.CheckAscending(t) }
+// Info.Ascending allows the host to skip rows of higher priorities.
+func TestNomad_IgnoresUnreachedPriorities(t *testing.T) { laws.CheckAscending(t) }
 
-func TestNomad_PicksWhatTheReferenceSays(t *testing.T) {
+func TestNomad_PicksMatchReference(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	p := nomad.New()
 	found, none, steps := 0, 0, 0
@@ -33,7 +33,7 @@ func TestNomad_PicksWhatTheReferenceSays(t *testing.T) {
 		s := policytest.Select(t, p, in)
 		for i := range c.Options {
 			want := []int{}
-			if x := oracleVictims(c, &c.Options[i]); x != nil {
+			if x := referenceVictims(c, &c.Options[i]); x != nil {
 				want = append(want, x.evicted...)
 				if len(x.deviceVictims) > 0 && len(x.evicted) > 2 {
 					steps++
@@ -53,10 +53,10 @@ func TestNomad_PicksWhatTheReferenceSays(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d options with victims, %d of several steps, %d without an answer", found, steps, none)
+	t.Logf("%d options with victims, %d of several steps, %d infeasible", found, steps, none)
 }
 
-func TestNomad_ConstructionAGivesTheMeasuredVictims(t *testing.T) {
+func TestNomad_ConstructionAMatchesMeasuredVictims(t *testing.T) {
 	victims := func(c *policytest.Case) []string {
 		in := c.Candidates()
 		return c.Names(0, policytest.Picks(in, policytest.Select(t, nomad.New(), in), 0))
@@ -64,7 +64,7 @@ func TestNomad_ConstructionAGivesTheMeasuredVictims(t *testing.T) {
 	if got, want := strings.Join(victims(policytest.ConstructionA(50, false)), ","), "0,28,14,35,21,7,42"; got != want {
 		t.Errorf("n=50: victims %s, want %s", got, want)
 	}
-	// Once cpu and memory are met, the last two of n=200 are any of 24 that hold
+	// Once cpu and memory suffice, the last two of n=200 are any of 24 that hold
 	// the same disk. Nomad's map gave 161 and 182; so do we when they come first.
 	tied := policytest.ConstructionA(200, false)
 	for k, rows := 0, tied.Options[0].Rows; k < 2; k++ {
@@ -84,10 +84,10 @@ func TestNomad_ConstructionAGivesTheMeasuredVictims(t *testing.T) {
 	}
 }
 
-func TestNomad_StoriesEndAsTheReferenceSays(t *testing.T) {
+func TestNomad_Cases(t *testing.T) {
 	for _, tt := range []struct{ name, text, victims string }{
 		{
-			"quirk 2: the filter keeps the farthest, needed or not",
+			"quirk 2: the filter retains the farthest rows even if they are not needed",
 			`preemptor 90 cpu=1000 memory=1000
 			node n1
 			  small 20 cpu=200 memory=200
@@ -95,7 +95,7 @@ func TestNomad_StoriesEndAsTheReferenceSays(t *testing.T) {
 			"[small big]",
 		},
 		{
-			"quirk 2: who holds no memory goes for memory",
+			"quirk 2: a row without memory is evicted for memory",
 			`preemptor 90 cpu=500 memory=1000
 			node n1 cpu=600 memory=0
 			  spinner 20 cpu=500 memory=1
@@ -120,7 +120,7 @@ func TestNomad_StoriesEndAsTheReferenceSays(t *testing.T) {
 			"[c]",
 		},
 		{
-			"the superset filter spares what the farther make needless",
+			"the superset filter drops rows that the farther ones make unnecessary",
 			`preemptor 90 cpu=1000
 			node n1 cpu=0
 			  near 20 cpu=900
@@ -128,7 +128,7 @@ func TestNomad_StoriesEndAsTheReferenceSays(t *testing.T) {
 			"[huge]",
 		},
 		{
-			"no room even without all: nobody",
+			"infeasible even if all rows are evicted: no victims",
 			`preemptor 90 cpu=1000
 			node n1 cpu=0
 			  a 20 cpu=900`,
@@ -142,7 +142,7 @@ func TestNomad_StoriesEndAsTheReferenceSays(t *testing.T) {
 			"[]",
 		},
 		{
-			"bandwidth: only those that hold it",
+			"bandwidth: only rows that hold bandwidth",
 			`preemptor 100 cpu=1100 memory=1000 disk=25600 network=840
 			node n1 cpu=900 memory=5424 disk=90112 network=200
 			  a0 30 cpu=2800 memory=2256 disk=4096
@@ -150,15 +150,15 @@ func TestNomad_StoriesEndAsTheReferenceSays(t *testing.T) {
 			"[a1]",
 		},
 		{
-			"bandwidth is no dimension of the last step",
+			"the last step ignores bandwidth",
 			`preemptor 90 cpu=100 network=100
 			node n1 cpu=0 network=100
 			  wide 20 cpu=100 network=100
 			  slim 20 cpu=100`,
-			"[wide]", // equally far, and the first
+			"[wide]", // equal distance: the first
 		},
 		{
-			"a port's holder goes and its bandwidth counts",
+			"the holder of a port is evicted, and its bandwidth counts",
 			`preemptor 100 cpu=600 network=700
 			node n1 cpu=2000 network=150
 			  a1 30 cpu=200 network=600 port
@@ -166,7 +166,7 @@ func TestNomad_StoriesEndAsTheReferenceSays(t *testing.T) {
 			"[a1]",
 		},
 		{
-			"two holders of ports and no bandwidth asked: nothing is filtered",
+			"two holders of ports without a bandwidth request: no row is filtered",
 			`preemptor 90 cpu=10
 			node n1 cpu=10
 			  a 20 cpu=1 port
@@ -174,7 +174,7 @@ func TestNomad_StoriesEndAsTheReferenceSays(t *testing.T) {
 			"[a b]",
 		},
 		{
-			"with bandwidth asked the filter may spare the holder of a port, and the node is out",
+			"with a bandwidth request the filter may drop the holder of a port: infeasible",
 			`preemptor 90 network=100
 			node n1 network=100
 			  a 20 network=10 port
@@ -182,7 +182,7 @@ func TestNomad_StoriesEndAsTheReferenceSays(t *testing.T) {
 			"[]",
 		},
 		{
-			"within a priority bandwidth is compared with the whole ask",
+			"within a priority bandwidth is compared with the whole request",
 			`preemptor 90 network=500
 			node n1 network=400
 			  exact 20 network=100
@@ -190,14 +190,14 @@ func TestNomad_StoriesEndAsTheReferenceSays(t *testing.T) {
 			"[most]",
 		},
 		{
-			"separation is no matter of preemption",
+			"preemption does not resolve anti-affinity",
 			`preemptor 90 cpu=100
 			node n1 cpu=0
 			  a 20 cpu=100 separation`,
 			"[]",
 		},
 		{
-			"who left for bandwidth is room for devices and the rest",
+			"victims of the bandwidth step count for devices and resources",
 			`preemptor 90 network=100 cpu=300 device:gpu=2
 			node n1 network=0 cpu=0 device:gpu=0
 			  net 40 network=100 cpu=100 device:gpu=1
@@ -206,7 +206,7 @@ func TestNomad_StoriesEndAsTheReferenceSays(t *testing.T) {
 			"[net gpu cpu]",
 		},
 		{
-			"a failing last step takes back the first",
+			"if the last step fails, the victims of the first are dropped",
 			`preemptor 90 network=100 cpu=300
 			node n1 network=0 cpu=0
 			  net 20 network=100 cpu=100`,
@@ -221,7 +221,7 @@ func TestNomad_StoriesEndAsTheReferenceSays(t *testing.T) {
 			"[far]",
 		},
 		{
-			"and never protects a lower one",
+			"the penalty does not protect a lower priority",
 			`preemptor 90 cpu=100
 			node n1 cpu=0
 			  exact 20 cpu=100 evictions=9/1
@@ -229,7 +229,7 @@ func TestNomad_StoriesEndAsTheReferenceSays(t *testing.T) {
 			"[exact]",
 		},
 		{
-			"one dimension's surplus does not count against it while another lacks",
+			"a surplus in one dimension does not count while another is insufficient",
 			`preemptor 75 memory=2048 disk=1024
 			node n1 memory=0 disk=0
 			  a1 20 memory=512 disk=820
@@ -250,7 +250,7 @@ func TestNomad_StoriesEndAsTheReferenceSays(t *testing.T) {
 	}
 }
 
-func TestNomad_AllocatesNothingOnceWarm(t *testing.T) {
+func TestNomad_DoesNotAllocateWhenWarm(t *testing.T) {
 	in, p := policytest.ConstructionA(50, true).Candidates(), nomad.New()
 	options := deviceOptions(t, 64)
 	scores := policytest.NewScores(options.Len())
@@ -261,6 +261,6 @@ func TestNomad_AllocatesNothingOnceWarm(t *testing.T) {
 		_ = p.ScoreOptions(options, scores)
 	})
 	if n != 0 {
-		t.Errorf("%v allocations a call", n)
+		t.Errorf("%v allocations per call", n)
 	}
 }

@@ -19,7 +19,7 @@ func scoreOptions(t testing.TB, in *policy.Options) *policy.OptionScores {
 	return out
 }
 
-func TestNomad_ScoresOptionsAsTheReferenceSays(t *testing.T) {
+func TestNomad_OptionScoresMatchReference(t *testing.T) {
 	r := rand.New(rand.NewPCG(21, 22))
 	compared := 0
 	for k := range policytest.Count(t) {
@@ -32,7 +32,7 @@ func TestNomad_ScoresOptionsAsTheReferenceSays(t *testing.T) {
 		in := kept.OptionsOf(victims)
 		out := scoreOptions(t, in)
 		for i := range kept.Options {
-			if want := oracleScore(kept, i, victims[i]); math.Abs(out.Score[i]-want) > 1e-15 {
+			if want := referenceScore(kept, i, victims[i]); math.Abs(out.Score[i]-want) > 1e-15 {
 				t.Fatalf("case %d, option %d: score %v, want %v", k, i, out.Score[i], want)
 			}
 		}
@@ -40,7 +40,7 @@ func TestNomad_ScoresOptionsAsTheReferenceSays(t *testing.T) {
 			continue
 		}
 		compared++
-		for i, want := range oracleTiers(in.Node, answers) {
+		for i, want := range referenceTiers(in.Node, answers) {
 			if out.Tiers[0][i] != want {
 				t.Fatalf("case %d, option %d: tier %d, want %d\n%+v", k, i, out.Tiers[0][i], want, kept)
 			}
@@ -49,8 +49,8 @@ func TestNomad_ScoresOptionsAsTheReferenceSays(t *testing.T) {
 	t.Logf("%d choices of device groups compared", compared)
 }
 
-// ambiguous is whether a row serves several requests: the one case in which the
-// list of victims does not always tell which request took it.
+// ambiguous reports whether a row holds devices for several requests. Only then the
+// list of victims does not determine the request for which the row was evicted.
 func ambiguous(c *policytest.Case) bool {
 	for _, o := range c.Options {
 		for _, r := range o.Rows {
@@ -68,14 +68,14 @@ func ambiguous(c *policytest.Case) bool {
 	return false
 }
 
-// fitting keeps the options on which every step succeeds.
-func fitting(c *policytest.Case) (*policytest.Case, [][]int, []*oracle) {
+// fitting returns the options on which every step succeeds.
+func fitting(c *policytest.Case) (*policytest.Case, [][]int, []*reference) {
 	kept := *c
 	kept.Options = nil
 	var victims [][]int
-	var answers []*oracle
+	var answers []*reference
 	for i := range c.Options {
-		if x := oracleVictims(c, &c.Options[i]); x != nil {
+		if x := referenceVictims(c, &c.Options[i]); x != nil {
 			kept.Options = append(kept.Options, c.Options[i])
 			victims = append(victims, x.evicted)
 			answers = append(answers, x)
@@ -84,7 +84,7 @@ func fitting(c *policytest.Case) (*policytest.Case, [][]int, []*oracle) {
 	return &kept, victims, answers
 }
 
-func oracleScore(c *policytest.Case, i int, victims []int) float64 {
+func referenceScore(c *policytest.Case, i int, victims []int) float64 {
 	o := &c.Options[i]
 	scores := []float64{o.FitBefore}
 	for k, s := range o.Components {
@@ -108,9 +108,9 @@ func oracleScore(c *policytest.Case, i int, victims []int) float64 {
 	return sum / float64(len(scores))
 }
 
-// oracleTiers gives 1 to all but the best device choice of each node.
-func oracleTiers(node []int32, answers []*oracle) []int64 {
-	better := func(a, b *oracle) bool {
+// referenceTiers returns 0 for the best device choice of each node and 1 for others.
+func referenceTiers(node []int32, answers []*reference) []int64 {
+	better := func(a, b *reference) bool {
 		for q := range a.deviceVictims {
 			na, nb := a.netPriority(q), b.netPriority(q)
 			switch {
@@ -138,7 +138,7 @@ func oracleTiers(node []int32, answers []*oracle) []int64 {
 	return tiers
 }
 
-func TestNomad_PreemptionScoreHasTheMeasuredValues(t *testing.T) {
+func TestNomad_PreemptionScoreMatchesMeasuredValues(t *testing.T) {
 	for _, tt := range []struct {
 		highest, count int32
 		sum            int64
@@ -148,7 +148,7 @@ func TestNomad_PreemptionScoreHasTheMeasuredValues(t *testing.T) {
 		{75, 10, 750, 0.9999}, // net 85
 		{90, 100, 9000, 0.99987},
 		{1024, 1, 1 << 20, 0.5}, // net 2048
-		{0, 3, 0, 0.99995},      // no quotient below priority 1
+		{0, 3, 0, 0.99995},      // priority 0: no quotient
 		{-5, 2, -10, 0.99995},
 	} {
 		in := &policy.Options{
@@ -162,7 +162,7 @@ func TestNomad_PreemptionScoreHasTheMeasuredValues(t *testing.T) {
 	}
 }
 
-func TestNomad_OfDeviceGroupsTheLowestNetPriorityWins(t *testing.T) {
+func TestNomad_PrefersDeviceGroupWithLowestNetPriority(t *testing.T) {
 	for _, tt := range []struct {
 		name, text string
 		tiers      []int64
@@ -187,7 +187,7 @@ func TestNomad_OfDeviceGroupsTheLowestNetPriorityWins(t *testing.T) {
 			[]int64{1, 0},
 		},
 		{
-			"the first of equals, and each node by itself",
+			"the first of equal groups, separately on each node",
 			`preemptor 90 device:gpu=1
 			node n1 device:gpu=0@1
 			  a 30 device:gpu=1
@@ -198,7 +198,7 @@ func TestNomad_OfDeviceGroupsTheLowestNetPriorityWins(t *testing.T) {
 			[]int64{0, 1, 0},
 		},
 		{
-			"who leaves for cpu does not count",
+			"victims of the resource step do not count",
 			`preemptor 90 device:gpu=2 cpu=100
 			node n1 device:gpu=1@1 cpu=0
 			  a 20 device:gpu=1
@@ -209,7 +209,7 @@ func TestNomad_OfDeviceGroupsTheLowestNetPriorityWins(t *testing.T) {
 			[]int64{0, 1},
 		},
 		{
-			"who leaves for a port does not count",
+			"victims of the port step do not count",
 			`preemptor 90 device:gpu=2
 			node n1 device:gpu=0@1
 			  a 20 device:gpu=1
@@ -234,7 +234,7 @@ func TestNomad_OfDeviceGroupsTheLowestNetPriorityWins(t *testing.T) {
 	}
 }
 
-// deviceOptions returns about n options with device requests, as they are after
+// deviceOptions returns about n options with device requests in their state after
 // SelectVictims.
 func deviceOptions(t testing.TB, n int) *policy.Options {
 	t.Helper()

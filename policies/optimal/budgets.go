@@ -7,7 +7,7 @@ import (
 )
 
 // budgets holds the remaining disruption budgets for the current option. Sets that
-// overrun none are preferred to all others, whatever they cost.
+// overrun none are preferred to all others, regardless of their cost.
 type budgets struct {
 	refs  *policy.BudgetRefs // nil: there are none
 	slack []int32

@@ -9,8 +9,8 @@ import (
 	"github.com/cede-scheduler/cede/sdk/policytest"
 )
 
-// overruns is whether rows of an option overrun a budget between them.
-func overruns(c *policytest.Case, o *policytest.Option, set []int) bool {
+// exceedsBudget reports whether a set of rows exceeds a budget.
+func exceedsBudget(c *policytest.Case, o *policytest.Option, set []int) bool {
 	for _, b := range c.Budgets {
 		n := int32(0)
 		for _, k := range set {
@@ -25,8 +25,8 @@ func overruns(c *policytest.Case, o *policytest.Option, set []int) bool {
 	return false
 }
 
-// cheapestWithin is what the cheapest of the sets costs that make room and overrun no
-// budget; nil: none does.
+// cheapestWithin returns the cost of the cheapest sufficient set that exceeds no
+// budget, or nil if there is none.
 func cheapestWithin(c *policytest.Case, by string, in *policy.Candidates, i int) (best []int64) {
 	o := &c.Options[i]
 	for mask := range 1 << len(o.Rows) {
@@ -36,7 +36,7 @@ func cheapestWithin(c *policytest.Case, by string, in *policy.Candidates, i int)
 				set = append(set, k)
 			}
 		}
-		if !policytest.Fits(in, i, set) || overruns(c, o, set) {
+		if !policytest.Fits(in, i, set) || exceedsBudget(c, o, set) {
 			continue
 		}
 		if price := priceOf(c, by, o, set); best == nil || slices.Compare(price, best) < 0 {
@@ -46,9 +46,9 @@ func cheapestWithin(c *policytest.Case, by string, in *policy.Candidates, i int)
 	return best
 }
 
-// A budget is overrun only where every set of victims that makes room overruns one; of
-// the others none costs less.
-func TestOptimal_OverrunsABudgetOnlyWhereItMust(t *testing.T) {
+// A budget is exceeded only if every sufficient set of victims exceeds one. Otherwise
+// the result is the cheapest set within the budgets.
+func TestOptimal_ExceedsBudgetsOnlyIfNecessary(t *testing.T) {
 	eachCost(t, func(t *testing.T, by string) {
 		r := rand.New(rand.NewPCG(5, 6))
 		p := configured(t, by, 10_000_000)
@@ -63,8 +63,8 @@ func TestOptimal_OverrunsABudgetOnlyWhereItMust(t *testing.T) {
 					continue
 				}
 				want := cheapestWithin(c, by, in, i)
-				if broken := overruns(c, &c.Options[i], victims); broken != (want == nil) {
-					t.Fatalf("case %d, option %d: %v overrun a budget: %t; some set does not: %t", k, i, victims, broken, want != nil)
+				if broken := exceedsBudget(c, &c.Options[i], victims); broken != (want == nil) {
+					t.Fatalf("case %d, option %d: %v exceed a budget: %t; a set within the budgets exists: %t", k, i, victims, broken, want != nil)
 				}
 				if want == nil {
 					must++
@@ -76,9 +76,9 @@ func TestOptimal_OverrunsABudgetOnlyWhereItMust(t *testing.T) {
 				}
 			}
 		}
-		t.Logf("%d overrun none, %d must", within, must)
+		t.Logf("%d within the budgets, %d over", within, must)
 		if within < 50 || must < 10 {
-			t.Errorf("%d overrun none, %d must: that shows too little", within, must)
+			t.Errorf("property not exercised: %d within the budgets, %d over", within, must)
 		}
 	})
 }

@@ -38,8 +38,8 @@ func TestOptimal_SatisfiesLaws(t *testing.T) {
 	})
 }
 
-// Every subset of the candidates is the oracle.
-func TestOptimal_NoSetThatMakesRoomCostsLess(t *testing.T) {
+// The reference tries every subset of the candidates.
+func TestOptimal_FindsCheapestVictims(t *testing.T) {
 	eachCost(t, func(t *testing.T, by string) {
 		r := rand.New(rand.NewPCG(1, 2))
 		p := configured(t, by, 10_000_000)
@@ -63,11 +63,11 @@ func TestOptimal_NoSetThatMakesRoomCostsLess(t *testing.T) {
 				if d := priceOf(c, by, &c.Options[i], byDefault[i]); slices.Compare(got, d) < 0 {
 					better++
 				} else if !slices.Equal(slices.Sorted(slices.Values(byDefault[i])), victims) {
-					t.Fatalf("case %d, option %d: %v cost what %v of default cost", k, i, victims, byDefault[i])
+					t.Fatalf("case %d, option %d: %v and default's %v have equal cost", k, i, victims, byDefault[i])
 				}
 			}
 			if p.Cut() > 0 {
-				t.Fatalf("case %d: the search was cut short", k)
+				t.Fatalf("case %d: the search was cut off", k)
 			}
 		}
 		if better == 0 {
@@ -77,9 +77,9 @@ func TestOptimal_NoSetThatMakesRoomCostsLess(t *testing.T) {
 	})
 }
 
-// Where the steps run out, the set is still no dearer than default's, and
-// nobody on it is superfluous.
-func TestOptimal_CutShortItIsNoWorseThanDefault(t *testing.T) {
+// If the search is cut off, the set costs at most as much as default's, and contains
+// no unnecessary victim.
+func TestOptimal_IsNoWorseThanDefaultWhenCutOff(t *testing.T) {
 	eachCost(t, func(t *testing.T, by string) {
 		r := rand.New(rand.NewPCG(3, 4))
 		cut := 0
@@ -107,12 +107,12 @@ func TestOptimal_CutShortItIsNoWorseThanDefault(t *testing.T) {
 			}
 		}
 		if cut == 0 {
-			t.Error("the steps never ran out")
+			t.Error("the search was never cut off")
 		}
 	})
 }
 
-func TestOptimal_OptionsAreRankedByCost(t *testing.T) {
+func TestOptimal_RanksOptionsByCost(t *testing.T) {
 	eachCost(t, func(t *testing.T, by string) {
 		r := rand.New(rand.NewPCG(5, 6))
 		p := configured(t, by, 2000)
@@ -128,13 +128,13 @@ func TestOptimal_OptionsAreRankedByCost(t *testing.T) {
 				for b := range c.Options {
 					if len(victims[a]) == 0 || len(victims[b]) == 0 {
 						if len(victims[a]) < len(victims[b]) && len(victims[a]) == 0 && policytest.CompareOptions(out, a, b) >= 0 {
-							t.Fatalf("case %d: option %d without victims is behind option %d", k, a, b)
+							t.Fatalf("case %d: option %d without victims is ranked below option %d", k, a, b)
 						}
 						continue
 					}
 					x, y := priceOf(c, by, &c.Options[a], victims[a]), priceOf(c, by, &c.Options[b], victims[b])
 					if want := slices.Compare(x, y); want != 0 && policytest.CompareOptions(out, a, b) != want {
-						t.Fatalf("case %d: option %d costs %v, option %d %v, and they compare %d", k, a, x, b, y, policytest.CompareOptions(out, a, b))
+						t.Fatalf("case %d: option %d costs %v, option %d %v, comparison %d", k, a, x, b, y, policytest.CompareOptions(out, a, b))
 					}
 				}
 			}
@@ -145,7 +145,7 @@ func TestOptimal_OptionsAreRankedByCost(t *testing.T) {
 func TestOptimal_Cases(t *testing.T) {
 	for _, tt := range []struct{ name, by, text, victims string }{
 		{
-			"one does what default takes two for, whose sizes are nearer to the ask",
+			"one victim suffices where default evicts two with closer sizes",
 			"priority",
 			`preemptor 90 cpu=1000
 			node n1 cpu=0
@@ -155,7 +155,7 @@ func TestOptimal_Cases(t *testing.T) {
 			"[[large]]",
 		},
 		{
-			"nobody of a higher priority goes to spare several lower ones",
+			"a higher priority is not evicted in order to spare several lower ones",
 			"priority",
 			`preemptor 90 cpu=1000
 			node n1 cpu=0
@@ -165,7 +165,7 @@ func TestOptimal_Cases(t *testing.T) {
 			"[[a b]]",
 		},
 		{
-			"unless the number is what costs",
+			"unless the cost is the number of victims",
 			"victims",
 			`preemptor 90 cpu=1000
 			node n1 cpu=0
@@ -175,7 +175,7 @@ func TestOptimal_Cases(t *testing.T) {
 			"[[c]]",
 		},
 		{
-			"or the waste",
+			"or the lost work",
 			"waste",
 			`preemptor 90 cpu=1000
 			node n1 cpu=0
@@ -185,7 +185,7 @@ func TestOptimal_Cases(t *testing.T) {
 			"[[c]]",
 		},
 		{
-			"who must leave is paid for anyway, and so is everybody of no higher priority",
+			"a row that must be evicted has no further cost, and neither has any row of at most its priority",
 			"priority",
 			`preemptor 90 cpu=1000
 			node n1 cpu=0
@@ -207,7 +207,7 @@ func TestOptimal_Cases(t *testing.T) {
 			"[[d]]",
 		},
 		{
-			"nothing makes room",
+			"no set frees enough",
 			"victims",
 			`preemptor 90 cpu=100
 			node n1 cpu=0
@@ -229,8 +229,8 @@ func TestOptimal_Cases(t *testing.T) {
 	}
 }
 
-// Twenty equals have a hundred thousand subsets of ten, which are all the same.
-func TestOptimal_EqualsAreOneCase(t *testing.T) {
+// Twenty equal rows have over a hundred thousand equivalent subsets of ten.
+func TestOptimal_SearchesEqualRowsOnce(t *testing.T) {
 	text := "preemptor 90 cpu=1000 memory=1\nnode n1 cpu=0 memory=0\n"
 	for range 20 {
 		text += "  a 20 cpu=101 memory=1 age=1h\n  b 20 cpu=99 memory=1 age=1h\n"
@@ -239,12 +239,12 @@ func TestOptimal_EqualsAreOneCase(t *testing.T) {
 	eachCost(t, func(t *testing.T, by string) {
 		p := configured(t, by, 2000)
 		if victims := policytest.EvictUntilFit(in, policytest.Select(t, p, in), false)[0]; len(victims) != 10 || p.Cut() > 0 {
-			t.Errorf("%d victims, cut short: %v", len(victims), p.Cut() > 0)
+			t.Errorf("%d victims, cut off: %v", len(victims), p.Cut() > 0)
 		}
 	})
 }
 
-func TestOptimal_AllocatesNothingOnceWarm(t *testing.T) {
+func TestOptimal_DoesNotAllocateWhenWarm(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 8))
 	c := policytest.Random(r, policytest.Shape{Options: 20, Rows: 40, Devices: true, MustLeave: true, Work: true})
 	in := c.Candidates()
@@ -259,7 +259,7 @@ func TestOptimal_AllocatesNothingOnceWarm(t *testing.T) {
 			_ = p.ScoreOptions(options, scores)
 		})
 		if n != 0 {
-			t.Errorf("%v allocations a call", n)
+			t.Errorf("%v allocations per call", n)
 		}
 	})
 }

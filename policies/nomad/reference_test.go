@@ -9,32 +9,32 @@ import (
 	"github.com/cede-scheduler/cede/sdk/policytest"
 )
 
-// oracle answers for one option, written step by step from reference/nomad.md
-// 1.3 to 1.6. It is slow and shares no code with the package.
-type oracle struct {
+// reference computes the victims of one option. It is an independent, slow
+// implementation of reference/nomad.md 1.3 to 1.6, step by step.
+type reference struct {
 	c *policytest.Case
 	o *policytest.Option
-	// evicted are the victims of finished steps, in order.
+	// evicted holds the victims of completed steps, in order.
 	evicted []int
-	// deviceVictims are those of the device step, by request; nil where there
-	// were enough instances without.
+	// deviceVictims holds the victims of the device step by request. An entry is nil
+	// if enough instances were free.
 	deviceVictims [][]int
 }
 
-// oracleVictims returns nil where a step fails.
-func oracleVictims(c *policytest.Case, o *policytest.Option) *oracle {
-	x := &oracle{c: c, o: o}
+// referenceVictims returns nil if a step fails.
+func referenceVictims(c *policytest.Case, o *policytest.Option) *reference {
+	x := &reference{c: c, o: o}
 	if x.network() && x.devices() && x.rest() {
 		return x
 	}
 	return nil
 }
 
-func (x *oracle) bandwidth() int { return slices.Index(x.c.Dims, "network") }
+func (x *reference) bandwidth() int { return slices.Index(x.c.Dims, "network") }
 
-// remaining are the rows that are not evicted yet, by priority and then in row
+// remaining returns the rows that are not yet evicted, by priority and then in row
 // order.
-func (x *oracle) remaining() []int {
+func (x *reference) remaining() []int {
 	var list []int
 	for k := range x.o.Rows {
 		if !slices.Contains(x.evicted, k) {
@@ -44,7 +44,7 @@ func (x *oracle) remaining() []int {
 	return list
 }
 
-func (x *oracle) byPriority(rows []int) [][]int {
+func (x *reference) byPriority(rows []int) [][]int {
 	groups := map[int32][]int{}
 	for _, k := range rows {
 		p := x.o.Rows[k].Priority
@@ -62,7 +62,7 @@ func (x *oracle) byPriority(rows []int) [][]int {
 	return list
 }
 
-func (x *oracle) penalty(k int) float64 {
+func (x *reference) penalty(k int) float64 {
 	evictions, maxParallel := x.o.Rows[k].Evictions, x.o.Rows[k].EvictionLimit
 	if maxParallel > 0 && evictions >= maxParallel {
 		return float64(50 * (evictions + 1 - maxParallel))
@@ -70,11 +70,11 @@ func (x *oracle) penalty(k int) float64 {
 	return 0
 }
 
-// network is 1.5.
-func (x *oracle) network() bool {
+// network implements 1.5. It reports whether the step succeeds.
+func (x *reference) network() bool {
 	for _, r := range x.o.Rows {
 		if r.MustLeave&policy.MustLeaveSeparation != 0 {
-			return false // distinct hosts and the like: not handled by preemption
+			return false // distinct hosts and similar constraints: preemption does not resolve them
 		}
 	}
 	net := x.bandwidth()
@@ -149,8 +149,8 @@ func (x *oracle) network() bool {
 	return true
 }
 
-// devices is 1.6, on the group that the option chooses.
-func (x *oracle) devices() bool {
+// devices implements 1.6 on the group of the option.
+func (x *reference) devices() bool {
 	for q, request := range x.c.Preemptor.Devices {
 		count := float64(request.Count)
 		held := func(k int) float64 { return x.o.Rows[k].Devices[q] }
@@ -198,15 +198,15 @@ func (x *oracle) devices() bool {
 	return true
 }
 
-// rest is 1.4, over every dimension but the network.
-func (x *oracle) rest() bool {
+// rest implements 1.4 over every dimension except the network.
+func (x *reference) rest() bool {
 	var dims []int
 	for d, name := range x.c.Dims {
 		if name != "network" {
 			dims = append(dims, d)
 		}
 	}
-	base := map[int]float64{} // what is free with the victims of earlier steps gone
+	base := map[int]float64{} // free capacity after the evictions of earlier steps
 	for _, d := range dims {
 		base[d] = x.o.Free[d]
 		for _, k := range x.evicted {
@@ -277,9 +277,9 @@ func (x *oracle) rest() bool {
 	return true
 }
 
-// netPriority is what the device step compares groups by: nil where no victim
-// is needed.
-func (x *oracle) netPriority(q int) *int64 {
+// netPriority returns the value by which the device step compares groups, or nil if
+// no victim is needed.
+func (x *reference) netPriority(q int) *int64 {
 	if x.deviceVictims[q] == nil {
 		return nil
 	}
