@@ -105,7 +105,7 @@ func TestParse_JSON(t *testing.T) {
 	s, err := Parse("spec.json", []byte(`{"name": "x", "horizon": 60, "nodes": [{"id": "n", "capacity": {"cpu": "2"}}],
 		"classes": [{"name": "c", "jobs": 1, "resources": {"cpu": 100}}]}`))
 	if err != nil || s.Horizon != 60e9 {
-		t.Errorf("%v, %v", s, err)
+		t.Errorf("Parse = %v, %v, want a horizon of 60s", s, err)
 	}
 }
 
@@ -244,11 +244,11 @@ func TestGenerate_IsValidOrderedAndDeterministic(t *testing.T) {
 		text := drawSpec(t)
 		s, err := Parse("spec.yaml", []byte(text))
 		if err != nil {
-			t.Fatalf("%s\n%v", text, err)
+			t.Fatalf("%s\nerror: %v", text, err)
 		}
 		f, r, err := Generate(s)
 		if err != nil {
-			t.Fatalf("%s\n%v", text, err)
+			t.Fatalf("%s\nerror: %v", text, err)
 		}
 		if err := f.Validate(); err != nil {
 			t.Fatal(err)

@@ -18,7 +18,7 @@ func TestKube_NamesUnreadableFiles(t *testing.T) {
 		t.Fatal("unexpected success")
 	}
 	if want := "b.json: line 1: object 1: missing kind (of an object) or items (of a list)"; !strings.HasPrefix(err.Error(), want+"\nc.json: ") {
-		t.Errorf("%v; want %s", err, want)
+		t.Errorf("err = %v, want %s", err, want)
 	}
 }
 
@@ -33,14 +33,14 @@ func TestKube_InvalidQuantities(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(f.Running) != 1 || len(f.Jobs[0].Groups[0].Resources) != 0 {
-		t.Errorf("%+v", f.Jobs)
+		t.Errorf("jobs = %+v, want one running allocation without requests", f.Jobs)
 	}
 	for _, want := range []string{
 		`3  invalid quantities: read as 0; the first: node n: cpu: invalid quantity "four"`,
 		"1  pods with an invalid startTime or creationTimestamp: timestamp ignored; the first: a/p",
 	} {
 		if !strings.Contains(r.String(), want) {
-			t.Errorf("%s\nlacks %s", r, want)
+			t.Errorf("%s\nis missing %s", r, want)
 		}
 	}
 	_, _, err = Kube(Options{Strict: true}, src)
@@ -49,7 +49,7 @@ func TestKube_InvalidQuantities(t *testing.T) {
 	}
 	for _, want := range []string{`node n: cpu: invalid quantity "four"`, `pod a/p: cpu: invalid quantity "-1"`, `pod a/p: memory: invalid quantity "1 Gi"`, `pod a/p: invalid startTime "noon"`} {
 		if !strings.Contains(err.Error(), want) {
-			t.Errorf("%v\nlacks %s", err, want)
+			t.Errorf("%v\nis missing %s", err, want)
 		}
 	}
 }

@@ -157,7 +157,7 @@ func TestNomad_ConvertsDump(t *testing.T) {
 		}
 	}
 	if report.TasksRead != report.Tasks+left || report.NodesRead != 4 || report.Nodes != 2 || report.Running != 4 || report.Tasks != 5 {
-		t.Errorf("%+v", report)
+		t.Errorf("report = %+v", report)
 	}
 }
 
@@ -171,7 +171,7 @@ func TestNomad_LeavesOutConstraintsWithoutAttributes(t *testing.T) {
 		t.Errorf("constraints are %+v", got)
 	}
 	if !strings.Contains(report.String(), "left out because the dump has no node attributes") || f.Name != "mine" {
-		t.Errorf("%s: %s", f.Name, report)
+		t.Errorf("name %s, report %s", f.Name, report)
 	}
 }
 
@@ -186,7 +186,7 @@ func TestNomad_RejectsInvalidDumps(t *testing.T) {
 	} {
 		_, _, err := Nomad(Options{}, Source{FS: fstest.MapFS{"dump.json": {Data: []byte(text)}}, File: "dump.json"})
 		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v; want %s", text, err, want)
+			t.Errorf("%s: err = %v, want %s", text, err, want)
 		}
 	}
 	if _, _, err := Nomad(Options{Keep: 0.5}, Source{FS: nomadFolder(t, nil)}); err == nil || !strings.Contains(err.Error(), "imported completely") {
@@ -237,9 +237,9 @@ func TestNomad_CountsMissingParts(t *testing.T) {
 		counts[n.Subject] = n.Count
 	}
 	if counts["dump without allocations (/v1/allocations?resources=true)"] != 1 || counts["pending instances of jobs without a specification (/v1/job/ID)"] != 3 {
-		t.Errorf("%v", counts)
+		t.Errorf("note counts = %v", counts)
 	}
 	if report.TasksRead != 3 || report.Tasks != 0 {
-		t.Errorf("%d tasks of %d", report.Tasks, report.TasksRead)
+		t.Errorf("imported %d tasks of %d, want 0 of 3", report.Tasks, report.TasksRead)
 	}
 }

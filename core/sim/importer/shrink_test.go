@@ -108,7 +108,7 @@ func TestOpen_FolderOrFile(t *testing.T) {
 			t.Fatal(err)
 		}
 		if s, _, err := SWF(Options{}, src); err != nil || s.Name != "log" || len(s.Jobs) != 1 {
-			t.Errorf("%s: %v, %v", n, s, err)
+			t.Errorf("import of %s = %v, %v", n, s, err)
 		}
 	}
 	if _, err := Open(filepath.Join(dir, "missing")); err == nil {

@@ -14,11 +14,11 @@ func TestDecode_ContractScenarios(t *testing.T) {
 	for _, name := range files {
 		f, err := decodeFile(t, name)
 		if err != nil {
-			t.Errorf("%v", err)
+			t.Errorf("unexpected error: %v", err)
 			continue
 		}
 		if r, err := Resolve(f); err != nil || len(r.Warnings) > 0 {
-			t.Errorf("%s: %v, %v", name, r, err)
+			t.Errorf("%s: resolved %v, err %v", name, r, err)
 		}
 	}
 }

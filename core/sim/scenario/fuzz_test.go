@@ -44,7 +44,7 @@ func FuzzDecode(f *testing.F) {
 			}
 			again, err := Decode("again", bytes.NewReader(b.Bytes()))
 			if err != nil {
-				t.Fatalf("%v\n%s", err, b.Bytes())
+				t.Fatalf("cannot decode the encoded file: %v\n%s", err, b.Bytes())
 			}
 			if diff := cmp.Diff(file, again, sameFile); diff != "" {
 				t.Fatalf("the round trip through %s changed the file:\n%s\n%s", format, diff, b.Bytes())

@@ -75,7 +75,7 @@ func TestDecode_RejectsHostileInput(t *testing.T) {
 			_, err := Decode("f", c.r)
 			checkError(t, err)
 			if !strings.Contains(err.Error(), c.want) {
-				t.Errorf("%.500v; want %q", err, c.want)
+				t.Errorf("err = %.500v, want %q", err, c.want)
 			}
 		})
 	}
@@ -96,7 +96,7 @@ func TestDecode_StopsAtDuplicateNames(t *testing.T) {
 			_, err := Decode("f", r)
 			checkError(t, err)
 			if !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "more than 10000 problems up to line") {
-				t.Errorf("%.500v; want %q", err, c.want)
+				t.Errorf("err = %.500v, want %q", err, c.want)
 			}
 			if r.read > 2<<20 {
 				t.Errorf("%d bytes were read", r.read)
@@ -127,7 +127,7 @@ func TestDecode_StopsAtTooManyNodes(t *testing.T) {
 	_, err := Decode("f", r)
 	checkError(t, err)
 	if want := "f:1000001: nodes[1000000]: more than 1000000 nodes in all; use fewer nodes"; err.Error() != want {
-		t.Errorf("%v; want %q", err, want)
+		t.Errorf("err = %v, want %q", err, want)
 	}
 	if r.read > 32<<20 {
 		t.Errorf("%d bytes were read", r.read)
@@ -141,7 +141,7 @@ func TestDecode_LimitsProblems(t *testing.T) {
 	_, err := Decode("f", strings.NewReader(`{"version":1,"name":"x","events":[`+strings.TrimSuffix(body, ",")+"]}"))
 	checkError(t, err)
 	if want := "f:1: more than 10000 problems: the rest of the file was not checked"; !strings.HasPrefix(err.Error(), want) {
-		t.Errorf("%.200v; want %q", err, want)
+		t.Errorf("err = %.200v, want %q", err, want)
 	}
 }
 

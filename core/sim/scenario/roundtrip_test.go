@@ -26,10 +26,10 @@ func TestEncode_RoundTrip(t *testing.T) {
 			}
 			again, err := Decode("f", bytes.NewReader(b.Bytes()))
 			if err != nil {
-				t.Fatalf("%v\n%s", err, b.String())
+				t.Fatalf("cannot decode the encoded file: %v\n%s", err, b.String())
 			}
 			if diff := cmp.Diff(f, again, sameFile); diff != "" {
-				t.Fatalf("%s: %s\n%s", format, diff, b.String())
+				t.Fatalf("%s: round trip changed the file: %s\n%s", format, diff, b.String())
 			}
 		}
 	})
