@@ -109,7 +109,7 @@ func (m *solutionStore) reset() {
 
 // assign makes an option feasible, with a solution of its own that is still to be filled.
 func (m *solutionStore) assign(o *option, rows []state.Row) {
-	if o.solution == nil || o.solution.shared {
+	if o.solution == nil || o.shared {
 		block := m.used / solutionBlock
 		if block == len(m.blocks) {
 			m.blocks = append(m.blocks, new([solutionBlock]solution))

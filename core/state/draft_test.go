@@ -2,8 +2,9 @@ package state_test
 
 import (
 	"fmt"
-	. "github.com/cede-scheduler/cede/core/state"
 	"testing"
+
+	. "github.com/cede-scheduler/cede/core/state"
 )
 
 // Later writes leave the state before a draft unchanged, and the last draft equals

@@ -18,7 +18,7 @@ type commandCodec struct {
 }
 
 // codecOf returns a row from typed functions.
-func codecOf[C any, M any, PC interface {
+func codecOf[C, M any, PC interface {
 	*C
 	replication.Command
 }, PM interface {

@@ -27,7 +27,8 @@ func TestSplit_KeepsDependentGroupsTogether(t *testing.T) {
 	}
 	plan := &model.Plan{Job: j.Key(), Groups: []model.CommitGroup{
 		place("a", "x"), place("b", "y"), place("c", "n1"), place("d", "x"),
-		{Stops: []model.Stop{{AllocID: "old"}}}, place("e", "y"),
+		{Stops: []model.Stop{{AllocID: "old"}}},
+		place("e", "y"),
 	}}
 	b := &apply.Batch{Plans: []apply.BatchPlan{{Plan: plan, Groups: []int{0, 1, 2, 3, 4, 5}}}}
 	if got, want := fmt.Sprint(components(b, snap)), "[[{0 0} {0 3}] [{0 1} {0 5}] [{0 2} {0 4}]]"; got != want {

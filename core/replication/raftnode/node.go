@@ -99,7 +99,7 @@ func (n *Node) Apply(ctx context.Context, e *replication.Entry) (*replication.Re
 		return nil, err
 	}
 	if refusal := codec.FitVersion(parts, snap.Meta().Version); refusal != nil {
-		return &replication.Result{Index: snap.Index(), Err: refusal}, nil
+		return &replication.Result{Index: snap.Index(), Err: refusal}, nil //nolint:nilerr // a refusal is a result
 	}
 	whole := &replication.Result{} // the results of parts are shared with observers
 	for i := range parts {

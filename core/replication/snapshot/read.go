@@ -114,12 +114,10 @@ func (r *Restorer) bindingRecord(d *codec.Decoder, m *pb.Record) error {
 			return r.txn.UpsertBinding(b)
 		}
 	case *pb.Record_Assignment:
-		a := d.Assignment(c.Assignment)
-		switch {
-		case d.Err() != nil:
-		case r.txn.Assignment(a.ID) != nil:
-			return fmt.Errorf("duplicate assignment %s", a.ID)
-		default:
+		if a := d.Assignment(c.Assignment); d.Err() == nil {
+			if r.txn.Assignment(a.ID) != nil {
+				return fmt.Errorf("duplicate assignment %s", a.ID)
+			}
 			r.txn.UpsertAssignment(a)
 		}
 	}

@@ -13,6 +13,7 @@ var _ preempt.Rules = (*Rules)(nil)
 // A Verdict is the decision of a group's rules about a node.
 type Verdict int8
 
+// The verdicts.
 const (
 	Allowed        Verdict = iota
 	LocalConflict          // only allocations on the node itself exclude the group

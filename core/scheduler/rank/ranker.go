@@ -13,6 +13,7 @@ import (
 // A FitStatus states whether a node can take one more instance of a group.
 type FitStatus int8
 
+// The statuses.
 const (
 	Unchecked    FitStatus = iota // not examined: it lacks capacity, or nothing changed there since the group failed
 	Infeasible                    // cannot take it, even after evictions

@@ -74,12 +74,11 @@ func (g *generator) fail(format string, args ...any) {
 // field that it is converted from. The order matters: encoding an allocation
 // numbers its names in that order.
 type field struct {
-	id       string // type and field, as the tables of spec.go name it
-	path     string // selector of the Go field, with those of inlined structs
-	value    reflect.Type
-	name     string // of the message's Go field
-	message  reflect.Type
-	optional bool
+	id      string // type and field, as the tables of spec.go name it
+	path    string // selector of the Go field, with those of inlined structs
+	value   reflect.Type
+	name    string // of the message's Go field
+	message reflect.Type
 }
 
 // pair generates the encoder and the decoder of one pair of types, for pointers and in
@@ -112,8 +111,7 @@ func (g *generator) fields(p pair) (list []field) {
 	byName := map[string]field{}
 	g.collect(p.value, p.value.Name(), "", byName)
 	message := reflect.New(p.message).Interface().(proto.Message).ProtoReflect().Descriptor()
-	for i := range p.message.NumField() {
-		m := p.message.Field(i)
+	for m := range p.message.Fields() {
 		if !m.IsExported() {
 			continue
 		}
@@ -137,8 +135,7 @@ func (g *generator) fields(p pair) (list []field) {
 // collect adds the exported fields of a struct by normalized name. It skips derived fields,
 // descends into inlined structs, and applies the exceptions of spec.go to names.
 func (g *generator) collect(t reflect.Type, owner, prefix string, into map[string]field) {
-	for i := range t.NumField() {
-		sf := t.Field(i)
+	for sf := range t.Fields() {
 		id := owner + "." + sf.Name
 		switch {
 		case !sf.IsExported() || slices.Contains(derived, id):
