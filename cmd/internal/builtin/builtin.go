@@ -31,7 +31,7 @@ type Policy struct {
 func List() []Policy {
 	return []Policy{
 		{
-			Name: policy.DefaultName, Summary: "disturbs the lowest priorities, and evicts no more than it must",
+			Name: policy.DefaultName, Summary: "evicts the lowest priorities, and no more victims than necessary",
 			rules: "1", make: defaults.New,
 		},
 		{
@@ -43,11 +43,11 @@ func List() []Policy {
 			rules: "1", make: func() sdk.Policy { return fairshare.New() },
 		},
 		{
-			Name: "karmada", Summary: "evicts bindings from member clusters, as Karmada's proposal has it",
+			Name: "karmada", Summary: "evicts bindings from member clusters, as in the proposal of Karmada",
 			rules: "1", make: func() sdk.Policy { return karmada.New() },
 		},
 		{
-			Name: "kubernetes", Summary: "evicts whom kube-scheduler would evict, by importance and disruption budgets",
+			Name: "kubernetes", Summary: "evicts the same victims as kube-scheduler, by importance and disruption budgets",
 			rules: "1", make: func() sdk.Policy { return kubernetes.New() },
 		},
 		{

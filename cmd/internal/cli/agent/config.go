@@ -43,7 +43,7 @@ Nothing is started, and no port is opened.`,
 	out := cmdutil.OutputFlags(cmd, env)
 	from := sourceFlags(cmd, env)
 	var skipFiles bool
-	cmd.Flags().BoolVar(&skipFiles, "no-files", false, "do not look into the files of certificates and keys: they are on another machine")
+	cmd.Flags().BoolVar(&skipFiles, "no-files", false, "do not check the files of certificates and keys, for a configuration of another machine")
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
 		if err := out.Resolve(); err != nil {
 			return err

@@ -27,13 +27,13 @@ its configuration.`,
 	}
 	cmdutil.MakeGroup(cmd)
 	cmd.AddCommand(
-		brokerCmd(env, "pause", "Stop handing out evaluations; they are kept", func(ctx context.Context, o client.Operator) (*client.BrokerStatus, error) {
+		brokerCmd(env, "pause", "Stop dequeuing evaluations; they are retained", func(ctx context.Context, o client.Operator) (*client.BrokerStatus, error) {
 			return awaitBrokerState(ctx, env, o, true, o.BrokerPause)
 		}),
-		brokerCmd(env, "resume", "Hand evaluations out again", func(ctx context.Context, o client.Operator) (*client.BrokerStatus, error) {
+		brokerCmd(env, "resume", "Resume dequeuing evaluations", func(ctx context.Context, o client.Operator) (*client.BrokerStatus, error) {
 			return awaitBrokerState(ctx, env, o, false, o.BrokerResume)
 		}),
-		brokerCmd(env, "status", "Count the evaluations that wait, and for what", func(ctx context.Context, o client.Operator) (*client.BrokerStatus, error) {
+		brokerCmd(env, "status", "Count the pending evaluations by state", func(ctx context.Context, o client.Operator) (*client.BrokerStatus, error) {
 			return o.BrokerStatus(ctx)
 		}),
 	)

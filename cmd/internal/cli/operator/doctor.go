@@ -36,7 +36,7 @@ the temporary folder.`,
 	}
 	out := cmdutil.OutputFlags(cmd, env)
 	again, until := false, uint64(0)
-	cmd.Flags().BoolVar(&again, "replay", false, "work the state out again, and print its hash")
+	cmd.Flags().BoolVar(&again, "replay", false, "replay the log, and print the hash of the state")
 	cmd.Flags().Uint64Var(&until, "until", 0, "replay up to the entry `INDEX` (default: the last)")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := out.Resolve(); err != nil {

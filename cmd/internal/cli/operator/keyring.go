@@ -32,13 +32,13 @@ configuration of every server as well.`,
 		keyringCmd(env, "list", "List the keys, as digests", func(ctx context.Context, o client.Operator, _ string) (*client.KeyringResponse, error) {
 			return o.Keyring(ctx)
 		}),
-		keyringCmd(env, "install", "Have every server open what a key seals", func(ctx context.Context, o client.Operator, key string) (*client.KeyringResponse, error) {
+		keyringCmd(env, "install", "Add a key for decryption on every server", func(ctx context.Context, o client.Operator, key string) (*client.KeyringResponse, error) {
 			return o.KeyInstall(ctx, key)
 		}),
-		keyringCmd(env, "use", "Have every server seal with a key that is installed", func(ctx context.Context, o client.Operator, key string) (*client.KeyringResponse, error) {
+		keyringCmd(env, "use", "Select an installed key for encryption", func(ctx context.Context, o client.Operator, key string) (*client.KeyringResponse, error) {
 			return o.KeyUse(ctx, key)
 		}),
-		keyringCmd(env, "remove", "Have every server forget a key that seals no more", func(ctx context.Context, o client.Operator, key string) (*client.KeyringResponse, error) {
+		keyringCmd(env, "remove", "Remove a key that is not used for encryption", func(ctx context.Context, o client.Operator, key string) (*client.KeyringResponse, error) {
 			return o.KeyRemove(ctx, key)
 		}),
 	)
