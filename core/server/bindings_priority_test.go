@@ -88,10 +88,10 @@ func TestServer_ReportsEvictionOfBindingForBothSides(t *testing.T) {
 		time.Sleep(130 * time.Second)
 		w.registerBinding("high", 5, 8, withPreemption)
 		w.waitIdle()
-		told := strings.Join(w.eventTypes("Preemption", "Decision"), "\n")
+		list := strings.Join(w.eventTypes("Preemption", "Decision"), "\n")
 		for _, want := range []string{"AssignmentPreempted default/low/m/", "PreemptionDecided claim/default/high/m/"} {
-			if !strings.Contains(told, want) {
-				t.Errorf("no event %s in\n%s", want, told)
+			if !strings.Contains(list, want) {
+				t.Errorf("no event %s in\n%s", want, list)
 			}
 		}
 		decisions, err := w.leader().server.Decisions(w.ctx, eventsink.DecisionQuery{Concerns: bindingKey("low")})

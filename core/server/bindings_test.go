@@ -120,10 +120,10 @@ func TestServer_EvictsVictimsOfTheProposal(t *testing.T) {
 		if err != nil || len(decisions) != 1 || len(decisions[0].Victims) != 1 || decisions[0].Victims[0].JobID != "p2" || decisions[0].ClusterID != "m" {
 			t.Errorf("decisions %+v, %v", decisions, err)
 		}
-		told := strings.Join(w.eventTypes(string(events.Preemption), string(events.Assignment)), "\n")
+		list := strings.Join(w.eventTypes(string(events.Preemption), string(events.Assignment)), "\n")
 		for _, want := range []string{"AssignmentPreempted default/p2/m/", "AssignmentEvicted default/p2/m/", "AssignmentEnded default/p2/m/", "AssignmentPlaced default/p10/m/"} {
-			if !strings.Contains(told, want) {
-				t.Errorf("no event %s in\n%s", want, told)
+			if !strings.Contains(list, want) {
+				t.Errorf("no event %s in\n%s", want, list)
 			}
 		}
 	})
@@ -187,9 +187,9 @@ func TestCollectGarbage_RemovesFinishedAndStoppedBindings(t *testing.T) {
 		if err != nil || got.Bindings != 2 {
 			t.Errorf("collected %+v, %v", got, err)
 		}
-		for id, stays := range map[string]bool{"done": false, "stopped": false, "stays": true} {
-			if there := w.snap().Binding(bindingKey(id)) != nil; there != stays {
-				t.Errorf("binding %s exists: %t, want %t", id, there, stays)
+		for id, want := range map[string]bool{"done": false, "stopped": false, "stays": true} {
+			if exists := w.snap().Binding(bindingKey(id)) != nil; exists != want {
+				t.Errorf("binding %s exists: %t, want %t", id, exists, want)
 			}
 		}
 	})
@@ -404,8 +404,8 @@ func TestRegisterBinding_UsesPriorityOfClass(t *testing.T) {
 			}
 		}
 		w.waitIdle()
-		if told := strings.Join(w.eventTypes("Binding"), "\n"); strings.Count(told, "PriorityClassMissing") != 1 || !strings.Contains(told, "PriorityClassMissing gone") {
-			t.Errorf("unexpected events of the missing class:\n%s", told)
+		if list := strings.Join(w.eventTypes("Binding"), "\n"); strings.Count(list, "PriorityClassMissing") != 1 || !strings.Contains(list, "PriorityClassMissing gone") {
+			t.Errorf("unexpected events of the missing class:\n%s", list)
 		}
 	})
 }

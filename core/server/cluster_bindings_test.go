@@ -101,7 +101,7 @@ func (m *simMember) report() *endpoint.ClusterReport {
 	}
 	r := &endpoint.ClusterReport{Reported: model.Resources{"units": int64(simUnits - m.rand.IntN(4))}}
 	if m.rand.IntN(3) == 0 {
-		r.Leases = []endpoint.ClusterLease{{Pool: "other", ID: "theirs", Resources: model.Resources{"units": 2}, Priority: 45}}
+		r.Leases = []endpoint.ClusterLease{{Pool: "other", ID: "remote", Resources: model.Resources{"units": 2}, Priority: 45}}
 	}
 	return r
 }
@@ -113,9 +113,9 @@ func (m *simMember) work(snap *state.Snapshot) {
 	report := func(a *model.Assignment, s model.ClientStatus) {
 		updates = append(updates, apply.AssignmentUpdate{ID: a.ID, Client: s, Ready: a.Replicas, StartTime: time.Now().UnixNano()})
 	}
-	there := map[string]bool{}
+	assigned := map[string]bool{}
 	for _, a := range snap.ClusterAssignments(m.id) {
-		there[a.ID] = true
+		assigned[a.ID] = true
 		switch {
 		case !a.Live():
 			if m.running[a.ID] && m.rand.IntN(4) > 0 {
@@ -136,7 +136,7 @@ func (m *simMember) work(snap *state.Snapshot) {
 		}
 	}
 	for id := range m.running {
-		if !there[id] {
+		if !assigned[id] {
 			delete(m.running, id)
 		}
 	}

@@ -71,7 +71,7 @@ func (k *simChecks) compare(r *simRun, a *replication.Applied) {
 		return
 	}
 	hash := snapshot.Hash(a.Snap)
-	if seen, there := k.hashes[a.Index]; there && seen != hash {
+	if seen, ok := k.hashes[a.Index]; ok && seen != hash {
 		k.c.t.Errorf("the state of server %s at index %d differs from that of other servers", r.of.id, a.Index)
 	}
 	k.hashes[a.Index] = hash

@@ -158,8 +158,8 @@ func (d *simDisk) LastIndex() (uint64, error) {
 func (d *simDisk) GetLog(index uint64, into *raft.Log) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	l, there := d.logs[index]
-	if !there {
+	l, ok := d.logs[index]
+	if !ok {
 		return raft.ErrLogNotFound
 	}
 	*into = *l
@@ -259,7 +259,7 @@ func (d *simDisk) Set(key, value []byte) error {
 func (d *simDisk) Get(key []byte) ([]byte, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if v, there := d.words[string(key)]; there {
+	if v, ok := d.words[string(key)]; ok {
 		return v, nil
 	}
 	return nil, errNoKey
@@ -278,7 +278,7 @@ func (d *simDisk) SetUint64(key []byte, value uint64) error {
 func (d *simDisk) GetUint64(key []byte) (uint64, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if v, there := d.numbers[string(key)]; there {
+	if v, ok := d.numbers[string(key)]; ok {
 		return v, nil
 	}
 	return 0, errNoKey
@@ -368,7 +368,7 @@ func (m simModules) Finish(digest string, size int64) error {
 func (m simModules) Get(digest string) ([]byte, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if data, there := m.modules[digest]; there {
+	if data, ok := m.modules[digest]; ok {
 		return data, nil
 	}
 	return nil, os.ErrNotExist

@@ -146,8 +146,8 @@ func TestUpgrade_RejectsIncompatibleServer(t *testing.T) {
 	runServers(t, 1, nil, func(w *harness) {
 		leader := w.leader().server
 		for _, c := range []struct {
-			theirs replication.Versions
-			says   string
+			versions replication.Versions
+			want     string
 		}{
 			{replication.Ours(), ""},
 			{replication.Versions{Oldest: replication.Newest, Newest: replication.Newest + 1}, ""},
@@ -158,10 +158,10 @@ func TestUpgrade_RejectsIncompatibleServer(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			st.Oldest, st.Newest = c.theirs.Oldest, c.theirs.Newest
+			st.Oldest, st.Newest = c.versions.Oldest, c.versions.Newest
 			err = leader.CheckVersions(st)
-			if (err != nil) != (c.says != "") || err != nil && !strings.Contains(err.Error(), c.says) {
-				t.Errorf("server that supports %s: %v", c.theirs, err)
+			if (err != nil) != (c.want != "") || err != nil && !strings.Contains(err.Error(), c.want) {
+				t.Errorf("server that supports %s: %v", c.versions, err)
 			}
 		}
 	})

@@ -29,7 +29,7 @@ func (l deposedLog) VerifyLeader(ctx context.Context) error {
 func TestEndpoints_DeposedLeaderDoesNotReturnNotFound(t *testing.T) {
 	var deposed atomic.Bool
 	runServers(t, 1, func(cfg *Config) { cfg.Log = deposedLog{cfg.Log, &deposed} }, func(w *harness) {
-		s, key := w.leader().server, model.JobKey{Namespace: model.DefaultNamespace, ID: "who"}
+		s, key := w.leader().server, model.JobKey{Namespace: model.DefaultNamespace, ID: "unknown"}
 		asked := map[string]func() error{
 			"stop a job":     func() error { _, err := s.StopJob(w.ctx, key, endpoint.StopOptions{}); return err },
 			"stop a binding": func() error { _, err := s.StopBinding(w.ctx, key, endpoint.StopOptions{}); return err },
@@ -39,7 +39,7 @@ func TestEndpoints_DeposedLeaderDoesNotReturnNotFound(t *testing.T) {
 			"delete node":    func() error { _, err := s.DeleteNode(w.ctx, "unknown"); return err },
 			"delete cluster": func() error { _, err := s.DeleteCluster(w.ctx, "unknown", false); return err },
 			"delete budget": func() error {
-				_, err := s.DeleteBudget(w.ctx, model.BudgetKey{Namespace: "default", Name: "who"})
+				_, err := s.DeleteBudget(w.ctx, model.BudgetKey{Namespace: "default", Name: "unknown"})
 				return err
 			},
 			"delete class": func() error { _, err := s.DeletePriorityClass(w.ctx, "unknown"); return err },

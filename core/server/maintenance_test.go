@@ -56,9 +56,9 @@ func TestCollectGarbage_RemovesOnlyTerminalObjects(t *testing.T) {
 		}
 		time.Sleep(30 * time.Hour) // the collector has run by itself
 		snap := w.snap()
-		for id, stays := range map[string]bool{"runs": true, "stopped": false, "done": false, "half": true} {
-			if there := snap.Job(key(id)) != nil; there != stays {
-				t.Errorf("job %s exists: %t, want %t", id, there, stays)
+		for id, want := range map[string]bool{"runs": true, "stopped": false, "done": false, "half": true} {
+			if exists := snap.Job(key(id)) != nil; exists != want {
+				t.Errorf("job %s exists: %t, want %t", id, exists, want)
 			}
 		}
 		w.expectLiveCount("runs", 1)

@@ -87,7 +87,7 @@ func TestMembership_PromotesStableServers(t *testing.T) {
 		w.members = append(w.members, fourth)
 		fourth.start()
 		for range 100 {
-			if _, there := w.leader().server.RaftServer("s4"); there {
+			if _, ok := w.leader().server.RaftServer("s4"); ok {
 				break
 			}
 			time.Sleep(100 * time.Millisecond)
@@ -198,7 +198,7 @@ func TestMembership_LeavingServerConfirmsRemoval(t *testing.T) {
 		if err := lead.server.LeavePool(w.ctx); err != nil {
 			t.Error(err)
 		}
-		if _, there := lead.server.RaftServer(lead.id); !there {
+		if _, ok := lead.server.RaftServer(lead.id); !ok {
 			t.Error("Raft reported the removal, so the test shows nothing")
 		}
 		lead.halt()
@@ -220,8 +220,8 @@ func TestMembership_UpdatesAddressOfServer(t *testing.T) {
 			}
 			time.Sleep(100 * time.Millisecond)
 		}
-		r, there := w.leader().server.RaftServer(m.id)
-		if !there || r.Address != "moved" || r.Suffrage != 0 {
+		r, ok := w.leader().server.RaftServer(m.id)
+		if !ok || r.Address != "moved" || r.Suffrage != 0 {
 			t.Errorf("Raft's configuration has %+v", r)
 		}
 		// Back to the old address, so that the network of the test finds the server.
@@ -434,7 +434,7 @@ func TestMembership_RetriesUnresponsiveNewMember(t *testing.T) {
 		began := time.Now()
 		fourth.start()
 		for {
-			if _, there := w.leader().server.RaftServer("s4"); there {
+			if _, ok := w.leader().server.RaftServer("s4"); ok {
 				break
 			}
 			time.Sleep(100 * time.Millisecond)

@@ -65,7 +65,7 @@ func (q *queue) expectNext(job string) broker.Delivery {
 
 // The first one may be placed on another node. Then the second one is offered the change
 // that unblocked the first: it has already seen the last change of the node itself.
-func TestFeedSettle_OffersNodeOfEndedMemberToNextEval(t *testing.T) {
+func TestFeed_RetryDeferredOffersNodeOfEndedMember(t *testing.T) {
 	q := newQueue(t)
 	ended := newCohort(q)
 	if got := ended.ChangedCohortNodes(); len(got) != 1 || got[0] != "n1" {
@@ -83,7 +83,7 @@ func TestFeedSettle_OffersNodeOfEndedMemberToNextEval(t *testing.T) {
 }
 
 // The previous leader stopped at the change, and unblocked nothing.
-func TestFeedRestore_OffersNodeOfEndedMember(t *testing.T) {
+func TestFeed_RestoreOffersNodeOfEndedMember(t *testing.T) {
 	q := newQueue(t)
 	ended := newCohort(q)
 	q.broker.Disable()

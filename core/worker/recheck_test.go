@@ -17,23 +17,23 @@ import (
 // Planning takes time. A recheck that a policy requests for a moment later must not be lost
 // because that moment has passed meanwhile.
 func TestWorker_RetainsRecheckThatElapsedWhilePlanning(t *testing.T) {
-	begun := time.Unix(1000, 0)
-	w := New(Config{Clock: clock.NewVirtual(begun.Add(time.Second)), NewEvalID: func() string { return "new" }})
+	start := time.Unix(1000, 0)
+	w := New(Config{Clock: clock.NewVirtual(start.Add(time.Second)), NewEvalID: func() string { return "new" }})
 	for recheck, want := range map[int64]bool{
-		begun.Add(time.Millisecond).UnixNano(): true,
-		begun.UnixNano():                       false, // the time of this call
+		start.Add(time.Millisecond).UnixNano(): true,
+		start.UnixNano():                       false, // the time of this call
 		0:                                      false,
 	} {
 		out := &scheduler.Outcome{
-			Plan: &model.Plan{Now: begun.UnixNano()}, RecheckAt: recheck,
+			Plan: &model.Plan{Now: start.UnixNano()}, RecheckAt: recheck,
 			Failed: map[string]*model.Explanation{"g": {}},
 		}
 		got := false
-		for _, e := range w.endings(&model.Evaluation{ID: "e", JobID: "j"}, state.New().Snapshot(), out) {
+		for _, e := range w.resultEvals(&model.Evaluation{ID: "e", JobID: "j"}, state.New().Snapshot(), out) {
 			got = got || e.TriggeredBy == model.TriggerRecheck && e.WaitUntil == recheck
 		}
 		if got != want {
-			t.Errorf("recheck at %d, planned at %d: queued %v, want %v", recheck, begun.UnixNano(), got, want)
+			t.Errorf("recheck at %d, planned at %d: queued %v, want %v", recheck, start.UnixNano(), got, want)
 		}
 	}
 }
@@ -68,14 +68,14 @@ func TestWorker_DeliveredRecheckHasElapsed(t *testing.T) {
 	b := &model.Binding{
 		Namespace: "default", ID: "b", Priority: 5, Replicas: 1, Resources: model.Resources{"cpu": 10}, Preempts: true,
 	}
-	gone := &model.Binding{Namespace: "default", ID: "gone", Replicas: 1, Resources: model.Resources{"cpu": 10}}
-	for _, err := range []error{txn.UpsertCluster(cluster), txn.UpsertBinding(b), txn.UpsertBinding(gone)} {
+	victim := &model.Binding{Namespace: "default", ID: "victim", Replicas: 1, Resources: model.Resources{"cpu": 10}}
+	for _, err := range []error{txn.UpsertCluster(cluster), txn.UpsertBinding(b), txn.UpsertBinding(victim)} {
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
 	txn.UpsertAssignment(&model.Assignment{
-		ID: "leaving", Binding: gone.Key(), ClusterID: "m1", Replicas: 1, Vec: gone.TotalAsk(1), Desired: model.DesiredEvict,
+		ID: "leaving", Binding: victim.Key(), ClusterID: "m1", Replicas: 1, Vec: victim.TotalAsk(1), Desired: model.DesiredEvict,
 	})
 	txn.UpsertClaim(&model.Claim{
 		ID: "claim", Claimant: b.Key(), ClusterID: "m1", Vec: b.TotalAsk(1), Priority: 5, Expiry: expiry.UnixNano(),
@@ -84,9 +84,9 @@ func TestWorker_DeliveredRecheckHasElapsed(t *testing.T) {
 	snap := txn.Snapshot()
 	policies := coretest.Policies()
 	t.Cleanup(policies.Unpin)
-	desk := &recordingQueue{}
+	queue := &recordingQueue{}
 	w := New(Config{
-		Queue: desk, Planner: desk, Evals: desk, States: oneState{snap}, Clock: clock.NewVirtual(expiry.Add(-5 * time.Minute)),
+		Queue: queue, Planner: queue, Evals: queue, States: oneState{snap}, Clock: clock.NewVirtual(expiry.Add(-5 * time.Minute)),
 		Scheduler: scheduler.New(scheduler.Config{Policies: policies}), NewEvalID: func() string { return "new" },
 	})
 	eval := &model.Evaluation{
@@ -95,10 +95,10 @@ func TestWorker_DeliveredRecheckHasElapsed(t *testing.T) {
 	if err := w.Work(context.Background(), broker.Delivery{Eval: eval}); err != nil {
 		t.Fatal(err)
 	}
-	if len(desk.plans) != 1 || len(desk.plans[0].Groups) != 1 || len(desk.plans[0].Groups[0].Claims) != 1 {
-		t.Fatalf("plans %+v, want one with a new claim", desk.plans)
+	if len(queue.plans) != 1 || len(queue.plans[0].Groups) != 1 || len(queue.plans[0].Groups[0].Claims) != 1 {
+		t.Fatalf("plans %+v, want one with a new claim", queue.plans)
 	}
-	for _, e := range desk.written {
+	for _, e := range queue.written {
 		if e.WaitUntil != 0 && e.ID != eval.ID && e.WaitUntil <= expiry.UnixNano() {
 			t.Errorf("evaluation is already due: %+v", e)
 		}
@@ -122,11 +122,11 @@ func TestWorker_StatusTextReportsDelayedRetries(t *testing.T) {
 		{Last: &model.Allocation{Job: j, Group: j.Groups[0], Index: 2, Incarnation: 4}, Failures: 3, At: at},
 	}}
 	const want = "j.g[2] failed 3 times in a row: again at 1970-01-01T00:16:50Z"
-	list := w.endings(&model.Evaluation{ID: "e", JobID: "j"}, state.New().Snapshot(), out)
+	list := w.resultEvals(&model.Evaluation{ID: "e", JobID: "j"}, state.New().Snapshot(), out)
 	if len(list) != 2 || list[0].StatusText != want || list[1].StatusText != want || list[1].WaitUntil != at {
 		t.Errorf("status texts are %q and %q, want %q", list[0].StatusText, list[len(list)-1].StatusText, want)
 	}
-	list = w.endings(list[1], state.New().Snapshot(), &scheduler.Outcome{Plan: &model.Plan{Now: at}})
+	list = w.resultEvals(list[1], state.New().Snapshot(), &scheduler.Outcome{Plan: &model.Plan{Now: at}})
 	if len(list) != 1 || list[0].StatusText != "" {
 		t.Errorf("status text after the retry is %q, want none", list[0].StatusText)
 	}

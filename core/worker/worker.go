@@ -211,7 +211,7 @@ func (w *Worker) now(eval *model.Evaluation) int64 {
 
 // finish writes the results of an evaluation and acks it.
 func (w *Worker) finish(ctx context.Context, d broker.Delivery, snap *state.Snapshot, out *scheduler.Outcome) error {
-	if err := w.Evals.WriteEvals(ctx, d, w.endings(d.Eval, snap, out)...); err != nil {
+	if err := w.Evals.WriteEvals(ctx, d, w.resultEvals(d.Eval, snap, out)...); err != nil {
 		return fmt.Errorf("evaluation %s: %w", d.Eval.ID, err)
 	}
 	return w.Queue.Ack(context.WithoutCancel(ctx), d.Eval.ID, d.Token, snap.Index())
@@ -219,7 +219,7 @@ func (w *Worker) finish(ctx context.Context, d broker.Delivery, snap *state.Snap
 
 // results returns the evaluations to write for an outcome: the processed one, a blocked one
 // if something was not placed, and one for the time at which a policy requested a recheck.
-func (w *Worker) endings(eval *model.Evaluation, snap *state.Snapshot, out *scheduler.Outcome) []*model.Evaluation {
+func (w *Worker) resultEvals(eval *model.Evaluation, snap *state.Snapshot, out *scheduler.Outcome) []*model.Evaluation {
 	now := w.Clock.Now().UnixNano()
 	done := *eval
 	done.ModifyTime, done.Failed, done.Queued = now, out.Failed, out.Queued
