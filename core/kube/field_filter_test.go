@@ -40,7 +40,7 @@ func randomJSON(d *rand.Rand, depth int) string {
 // kind. If the text is truncated, decoding must fail with and without filtering.
 func TestFilterFields_PreservesDecodedFields(t *testing.T) {
 	d := rand.New(rand.NewPCG(1, 2))
-	good, bad, shorter := 0, 0, 0
+	decoded, invalid, shorter := 0, 0, 0
 	for range 6000 {
 		kind := []string{"Pod", "Node"}[d.IntN(2)]
 		text := randomJSON(d, 6)
@@ -51,7 +51,7 @@ func TestFilterFields_PreservesDecodedFields(t *testing.T) {
 		pruned := filterFields(kind, []byte(text), nil)
 		got, err := decodeObject(kind, pruned)
 		if !json.Valid([]byte(text)) {
-			if bad++; err == nil {
+			if invalid++; err == nil {
 				t.Fatalf("%q is not valid JSON but was decoded as %q", text, pruned)
 			}
 			continue
@@ -65,11 +65,11 @@ func TestFilterFields_PreservesDecodedFields(t *testing.T) {
 		if diff := cmp.Diff(want, got); wantErr == nil && diff != "" {
 			t.Fatalf("%q filtered to %q:\n%s", text, pruned, diff)
 		} else if wantErr == nil {
-			good++
+			decoded++
 		}
 	}
-	t.Logf("%d decoded, %d invalid, %d shortened", good, bad, shorter)
-	if good < 500 || bad < 200 || shorter < 500 {
-		t.Errorf("%d decoded, %d invalid, %d shortened: too few for the test to be meaningful", good, bad, shorter)
+	t.Logf("%d decoded, %d invalid, %d shortened", decoded, invalid, shorter)
+	if decoded < 500 || invalid < 200 || shorter < 500 {
+		t.Errorf("%d decoded, %d invalid, %d shortened: too few for the test to be meaningful", decoded, invalid, shorter)
 	}
 }

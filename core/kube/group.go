@@ -10,16 +10,16 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 )
 
-// Group translates a pod into a group with one instance. If own is true the pod
+// Group translates a pod into a group with one instance. If daemonSet is true the pod
 // belongs to a DaemonSet; the node that its controller chose is then not a
 // constraint.
-func (t *Translator) Group(p *Pod, own bool) *model.Group {
+func (t *Translator) Group(p *Pod, daemonSet bool) *model.Group {
 	g := &model.Group{
 		Name: "pods", Count: 1, MaxParallelEvictions: 1,
 		Resources: t.resources(t.requestReader().pod(p)), Ports: t.hostPorts(p), Labels: t.labels(p),
 		Tolerations: t.tolerations(p), KillTimeout: int64(gracePeriod(p)),
 	}
-	t.nodes(p, g, own)
+	t.nodes(p, g, daemonSet)
 	t.pods(p, g)
 	t.spread(p, g)
 	reportUnsupported(p, t.Report)
@@ -59,7 +59,7 @@ func reportUnsupported(p *Pod, r *Report) {
 }
 
 // nodes translates the node selector and the node affinity of a pod.
-func (t *Translator) nodes(p *Pod, g *model.Group, own bool) {
+func (t *Translator) nodes(p *Pod, g *model.Group, daemonSet bool) {
 	for _, key := range slices.Sorted(maps.Keys(p.Spec.NodeSelector)) {
 		g.Constraints = append(g.Constraints, t.require(&Requirement{Key: key, Operator: "In", Values: []string{p.Spec.NodeSelector[key]}}))
 	}
@@ -69,10 +69,10 @@ func (t *Translator) nodes(p *Pod, g *model.Group, own bool) {
 	a := p.Spec.Affinity.Node
 	if a.Required != nil {
 		terms := a.Required.Terms
-		if own {
+		if daemonSet {
 			terms = withoutOwnNode(terms)
 		}
-		if len(terms) > 0 || !own {
+		if len(terms) > 0 || !daemonSet {
 			g.Constraints = append(g.Constraints, t.requireTerms(terms)...)
 		}
 	}

@@ -70,11 +70,11 @@ func (r *IncrementalCluster) TranslatePod(p *Pod) (*PodTranslation, bool) {
 	return r.translatePod(p, false)
 }
 
-func (r *IncrementalCluster) translatePod(p *Pod, own bool) (*PodTranslation, bool) {
+func (r *IncrementalCluster) translatePod(p *Pod, daemonSet bool) (*PodTranslation, bool) {
 	a := &PodTranslation{Report: &Report{}}
 	r.needsRebuild, r.Report = false, a.Report
 	p.EachPerInstanceLabel(func(key string) { r.needsRebuild = r.needsRebuild || !r.readLabels[key] })
-	a.group = r.Group(p, own)
+	a.group = r.Group(p, daemonSet)
 	if r.needsRebuild {
 		return nil, false
 	}

@@ -34,13 +34,13 @@ func FuzzReadExtenderArgs(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		var want ExtenderArgs
-		wanted := json.Unmarshal([]byte(text), &want)
+		wantErr := json.Unmarshal([]byte(text), &want)
 		got, err := ReadExtenderArgs([]byte(text))
-		if wanted != nil && !json.Valid([]byte(text)) {
+		if wantErr != nil && !json.Valid([]byte(text)) {
 			return // invalid node texts are detected later
 		}
-		if (err == nil) != (wanted == nil) {
-			t.Fatalf("%v, want %v", err, wanted)
+		if (err == nil) != (wantErr == nil) {
+			t.Fatalf("%v, want %v", err, wantErr)
 		}
 		a, _ := json.Marshal(got)
 		b, _ := json.Marshal(want)

@@ -21,7 +21,7 @@ import (
 // a state rebuilt from the whole cluster, and returns the same responses. Every
 // eighth step feeds the whole cluster again.
 func TestClusterState_EquivalentToRebuild(t *testing.T) {
-	seeds, anew, steps := uint64(6), 0, 0
+	seeds, rebuilds, steps := uint64(6), 0, 0
 	if os.Getenv("CEDE_SOAK") != "" {
 		seeds = 200
 	}
@@ -30,35 +30,35 @@ func TestClusterState_EquivalentToRebuild(t *testing.T) {
 		w := start(t, kubernetesPolicy, nil)
 		w.feed(c.objects()...)
 		for step := range 25 {
-			told := "everything"
+			change := "everything"
 			if step%8 == 7 {
 				w.feed(c.objects()...)
 			} else {
-				change := c.change()
-				told = string(change)
-				if status, text := w.raw(http.MethodPut, "objects", change); status != http.StatusOK {
+				raw := c.change()
+				change = string(raw)
+				if status, text := w.raw(http.MethodPut, "objects", raw); status != http.StatusOK {
 					t.Fatalf("%d %s", status, text)
 				}
 			}
 			pending := c.pod("")
 			before := w.extender.state.cluster
-			got, scored := w.filter(pending, c.nodes...), w.scores(pending, c.nodes...)
+			got, gotScores := w.filter(pending, c.nodes...), w.scores(pending, c.nodes...)
 			if steps++; w.extender.state.cluster != before {
-				anew++
+				rebuilds++
 			}
 			other := start(t, kubernetesPolicy, nil)
 			other.feed(c.objects()...)
-			want, expected := other.filter(pending, c.nodes...), other.scores(pending, c.nodes...)
-			for _, told := range []*string{&got, &want} { // the first protocol that uses a port keeps its number
-				*told = nodeSetName.ReplaceAllString(strings.ReplaceAll(*told, "port 65535", "port 80"), "$1")
+			want, wantScores := other.filter(pending, c.nodes...), other.scores(pending, c.nodes...)
+			for _, response := range []*string{&got, &want} { // the first protocol that uses a port keeps its number
+				*response = nodeSetName.ReplaceAllString(strings.ReplaceAll(*response, "port 65535", "port 80"), "$1")
 			}
-			asked, _ := json.Marshal(pending)
-			if got != want || fmt.Sprint(scored) != fmt.Sprint(expected) {
-				t.Fatalf("seed %d, step %d: updated\n%s %v\nrebuilt\n%s %v\n%s\nafter %s", seed, step, got, scored, want, expected, asked, told)
+			podJSON, _ := json.Marshal(pending)
+			if got != want || fmt.Sprint(gotScores) != fmt.Sprint(wantScores) {
+				t.Fatalf("seed %d, step %d: updated\n%s %v\nrebuilt\n%s %v\n%s\nafter %s", seed, step, got, gotScores, want, wantScores, podJSON, change)
 			}
-			names := c.asked(pending)
-			if kept, made := describe(w.extender.state.snap, names), describe(other.extender.state.snap, names); kept != made {
-				t.Fatalf("seed %d, step %d: updated\n%s\n\nrebuilt\n%s\n%s\nafter %s", seed, step, kept, made, asked, told)
+			names := c.requestedResources(pending)
+			if updated, rebuilt := describe(w.extender.state.snap, names), describe(other.extender.state.snap, names); updated != rebuilt {
+				t.Fatalf("seed %d, step %d: updated\n%s\n\nrebuilt\n%s\n%s\nafter %s", seed, step, updated, rebuilt, podJSON, change)
 			}
 			if step%2 == 0 {
 				c.pods = append(c.pods, pending)
@@ -67,7 +67,7 @@ func TestClusterState_EquivalentToRebuild(t *testing.T) {
 			}
 		}
 	}
-	if share := float64(anew) / float64(steps); share > 0.5 {
+	if share := float64(rebuilds) / float64(steps); share > 0.5 {
 		t.Errorf("the state was rebuilt in %.0f %% of the steps, want at most 50 %%", 100*share)
 	} else {
 		t.Logf("the state was rebuilt in %.0f %% of %d steps", 100*share, steps)
@@ -77,8 +77,8 @@ func TestClusterState_EquivalentToRebuild(t *testing.T) {
 // nodeSetName matches the attribute of a node set with any number.
 var nodeSetName = regexp.MustCompile(`(cede\.import/nodes-)\d+`)
 
-// asked returns the requested resources. Others may be present in one state only.
-func (c *randomCluster) asked(pending *corev1.Pod) map[string]bool {
+// requestedResources returns the requested resources. Others may be present in one state only.
+func (c *randomCluster) requestedResources(pending *corev1.Pod) map[string]bool {
 	names := map[string]bool{"pods": true}
 	for _, p := range append(slices.Clone(c.pods), pending) {
 		for name := range p.Spec.Containers[0].Resources.Requests {
@@ -92,13 +92,13 @@ func (c *randomCluster) asked(pending *corev1.Pod) map[string]bool {
 // the order of translation.
 func describe(snap *state.Snapshot, resources map[string]bool) string {
 	var lines []string
-	meant := map[string]string{} // nodes by node set
+	members := map[string]string{} // nodes by node set
 	for n := range snap.Nodes() {
 		has, labels := maps.Clone(n.Capacity), map[string]string{}
 		maps.DeleteFunc(has, func(name string, amount int64) bool { return amount == 0 || !resources[name] })
 		for k, v := range n.Attributes {
 			if strings.HasPrefix(k, "cede.import/nodes-") {
-				meant[k] += " " + n.ID
+				members[k] += " " + n.ID
 				continue
 			}
 			labels[k] = v
@@ -106,7 +106,7 @@ func describe(snap *state.Snapshot, resources map[string]bool) string {
 		lines = append(lines, fmt.Sprintf("node %s has %v, %v, %v", n.ID, has, labels, n.Taints))
 	}
 	where := func(c model.Constraint) string {
-		if nodes, made := meant[c.Attribute]; made || strings.HasPrefix(c.Attribute, "cede.import/nodes-") {
+		if nodes, ok := members[c.Attribute]; ok || strings.HasPrefix(c.Attribute, "cede.import/nodes-") {
 			return "one of" + nodes
 		}
 		return fmt.Sprint(c)

@@ -23,8 +23,8 @@ func names(nodes []*corev1.Node) (list []string) {
 // agree, and returns the feasible nodes, followed by the reason for each other node.
 func (w *fixture) filter(pending *corev1.Pod, nodes ...*corev1.Node) string {
 	w.t.Helper()
-	show := func(kept []string, out *extenderv1.ExtenderFilterResult) string {
-		lines := []string{strings.Join(kept, " ")}
+	show := func(feasible []string, out *extenderv1.ExtenderFilterResult) string {
+		lines := []string{strings.Join(feasible, " ")}
 		for mark, failed := range map[string]extenderv1.FailedNodesMap{"": out.FailedNodes, "unresolvable:": out.FailedAndUnresolvableNodes} {
 			for _, name := range slices.Sorted(maps.Keys(failed)) {
 				lines = append(lines, strings.Join(strings.Fields(name+": "+mark+" "+failed[name]), " "))
@@ -44,15 +44,15 @@ func (w *fixture) filter(pending *corev1.Pod, nodes ...*corev1.Node) string {
 	if byName.NodeNames == nil || byName.Nodes != nil || whole.Nodes == nil || whole.NodeNames != nil {
 		w.t.Fatalf("response and request have different forms: %+v, %+v", byName, whole)
 	}
-	var kept []string
+	var feasible []string
 	for i := range whole.Nodes.Items {
 		n := &whole.Nodes.Items[i]
-		kept = append(kept, n.Name)
+		feasible = append(feasible, n.Name)
 		if n.Status.Allocatable.Cpu().IsZero() {
 			w.t.Errorf("node %s was returned without allocatable resources", n.Name)
 		}
 	}
-	a, b := show(*byName.NodeNames, &byName), show(kept, &whole)
+	a, b := show(*byName.NodeNames, &byName), show(feasible, &whole)
 	if a != b {
 		w.t.Errorf("by name:\n%s\nwhole:\n%s", a, b)
 	}
@@ -144,11 +144,11 @@ func TestPrioritize_AppliesSchedulerRank(t *testing.T) {
 	if got := w.scores(plain, n1, n2, n3, z4); got["n2"] != 10 || got["z4"] != 10 || got["n1"] >= 10 || got["n3"] >= got["n1"] {
 		t.Errorf("scores %v, want n1 low (full) and n3 lower (PreferNoSchedule)", got)
 	}
-	fond := pod("fond", "", "1", 0)
-	fond.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{{
+	affine := pod("affine", "", "1", 0)
+	affine.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{{
 		Weight: 100, Preference: corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "zone", Operator: corev1.NodeSelectorOpIn, Values: []string{"z"}}}},
 	}}}}
-	if got := w.scores(fond, n1, n2, n3, z4); got["z4"] != 10 || got["n2"] >= 10 || got["n1"] >= got["n2"] {
+	if got := w.scores(affine, n1, n2, n3, z4); got["z4"] != 10 || got["n2"] >= 10 || got["n1"] >= got["n2"] {
 		t.Errorf("scores %v, want z4 first (preferred zone)", got)
 	}
 	if got := w.scores(plain, n1, node("unknown")); got["n1"] != 0 {

@@ -11,9 +11,11 @@ import (
 // proposedOnUnknown returns the proposed victims on nodes that the policy does not
 // evaluate, because the cache lacks pods on them. An example is a node that is
 // newer than the last feed.
-func proposedOnUnknown(proposal map[string]*kube.MetaVictims, asked []string) map[string]*kube.MetaVictims {
+func proposedOnUnknown(proposal map[string]*kube.MetaVictims, evaluated []string) map[string]*kube.MetaVictims {
 	unknown := maps.Clone(proposal)
-	maps.DeleteFunc(unknown, func(node string, v *kube.MetaVictims) bool { return len(v.Pods) == 0 || slices.Contains(asked, node) })
+	maps.DeleteFunc(unknown, func(node string, v *kube.MetaVictims) bool {
+		return len(v.Pods) == 0 || slices.Contains(evaluated, node)
+	})
 	return unknown
 }
 

@@ -14,8 +14,8 @@ import (
 // feed is used; otherwise the pod would remain pending.
 func TestPreempt_KeepsProposalOnUnknownNodes(t *testing.T) {
 	w := start(t, func() sdk.Policy { return shield{rules.New()} }, nil)
-	kept, loose, young := pod("kept", "n1", "4", 60), pod("loose", "n2", "4", 10), pod("young", "n3", "4", 10)
-	w.feed(node("n1"), node("n2"), kept, loose)
+	protected, evictable, recent := pod("protected", "n1", "4", 60), pod("evictable", "n2", "4", 10), pod("recent", "n3", "4", 10)
+	w.feed(node("n1"), node("n2"), protected, evictable)
 	pending := pod("pending", "", "3", 1000)
 	proposal := func(list ...*corev1.Pod) map[string][]*corev1.Pod {
 		m := map[string][]*corev1.Pod{}
@@ -30,17 +30,17 @@ func TestPreempt_KeepsProposalOnUnknownNodes(t *testing.T) {
 		want string
 		end  string
 	}{
-		{"preempt", []*corev1.Pod{kept, young}, "n3: young", resultUnknown},
-		{"preempt", []*corev1.Pod{kept, loose, young}, "n2: loose", resultChosen},
-		{"preempt", []*corev1.Pod{kept}, "", resultVetoed},
-		{"preempt?onFault=none", []*corev1.Pod{kept, young}, "", resultUnknown},
-		{"preempt?nodes=all", []*corev1.Pod{kept, young}, "n3: young", resultUnknown},
-		{"preempt?nodes=all", []*corev1.Pod{kept, loose, young}, "n2: loose; n3: young", resultChosen},
-		{"preempt?nodes=all&onFault=none", []*corev1.Pod{kept, loose, young}, "n2: loose", resultChosen},
+		{"preempt", []*corev1.Pod{protected, recent}, "n3: recent", resultUnknown},
+		{"preempt", []*corev1.Pod{protected, evictable, recent}, "n2: evictable", resultChosen},
+		{"preempt", []*corev1.Pod{protected}, "", resultVetoed},
+		{"preempt?onFault=none", []*corev1.Pod{protected, recent}, "", resultUnknown},
+		{"preempt?nodes=all", []*corev1.Pod{protected, recent}, "n3: recent", resultUnknown},
+		{"preempt?nodes=all", []*corev1.Pod{protected, evictable, recent}, "n2: evictable; n3: recent", resultChosen},
+		{"preempt?nodes=all&onFault=none", []*corev1.Pod{protected, evictable, recent}, "n2: evictable", resultChosen},
 	} {
 		before := w.countOf(c.end)
 		args := proposalOf(pending, proposal(c.on...))
-		if c.want == "n3: young" {
+		if c.want == "n3: recent" {
 			args.NodeNameToVictims["n3"].NumPDBViolations = 1
 			c.want += " (1 violations)" // as in the request
 		}

@@ -49,24 +49,24 @@ func TestWasm_FilterPreemptBind(t *testing.T) {
 			}
 			w := startWasm(t, "../../../sdk/abi/testdata/guests/decay-"+language+".wasm", `{"spare":["prod"]}`, bind)
 			n1, n2 := node("n1"), node("n2")
-			spared, victim, next, pending := pod("spared", "n1", "4", 5), pod("victim", "n2", "4", 500), pod("next", "", "2", 1000), pod("pending", "", "3", 1000)
-			spared.Namespace = "prod"
-			w.feed(n1, n2, spared, victim, pending)
+			protected, victim, next, pending := pod("protected", "n1", "4", 5), pod("victim", "n2", "4", 500), pod("next", "", "2", 1000), pod("pending", "", "3", 1000)
+			protected.Namespace = "prod"
+			w.feed(n1, n2, protected, victim, pending)
 			if got, want := w.filter(pending, n1, n2), "\nn1: lacks cpu\nn2: lacks cpu"; got != want {
 				t.Fatalf("filter returned %q, want %q", got, want)
 			}
 			// The built-in rules would evict the pod of lower priority.
-			proposal := map[string][]*corev1.Pod{"n1": {spared}, "n2": {victim}}
+			proposal := map[string][]*corev1.Pod{"n1": {protected}, "n2": {victim}}
 			for _, mode := range []func(*corev1.Pod, map[string][]*corev1.Pod) *extenderv1.ExtenderPreemptionArgs{proposalOf, metaProposalOf} {
 				if got, want := w.preempt("preempt", mode(pending, proposal)), "n2: victim"; got != want {
 					t.Fatalf("got %q, want %q\n%s", got, want, w.log)
 				}
 			}
-			if got := w.preempt("preempt", metaProposalOf(pending, map[string][]*corev1.Pod{"n1": {spared}})); got != "" || w.countOf(resultVetoed) != 1 {
+			if got := w.preempt("preempt", metaProposalOf(pending, map[string][]*corev1.Pod{"n1": {protected}})); got != "" || w.countOf(resultVetoed) != 1 {
 				t.Errorf("got %q and %v vetoes, want none and 1\n%s", got, w.countOf(resultVetoed), w.log)
 			}
 
-			w.feed(n1, n2, spared, pending)
+			w.feed(n1, n2, protected, pending)
 			if got, want := w.filter(pending, n1, n2), "n2\nn1: lacks cpu"; got != want {
 				t.Errorf("filter returned %q, want %q", got, want)
 			}
