@@ -109,17 +109,17 @@ func listAllocs(_ *API, c *call) (any, error) {
 				}
 				row = s.AppendJobAllocs(row[:0], key)
 				slices.SortFunc(row, func(a, b *model.Allocation) int { return strings.Compare(a.ID, b.ID) })
-				room := true
+				more := true
 				for _, a := range row {
 					if !strings.HasPrefix(a.ID, queryPrefix(c)) {
 						continue
 					}
 					changed = max(changed, view.AllocChanged(s, a))
-					if room = p.add(pageKey(key.Namespace, key.ID, a.ID), func() *client.AllocationStub { return stubOf(s, a) }); !room {
+					if more = p.add(pageKey(key.Namespace, key.ID, a.ID), func() *client.AllocationStub { return stubOf(s, a) }); !more {
 						break
 					}
 				}
-				if !room {
+				if !more {
 					break
 				}
 			}

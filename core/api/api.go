@@ -92,15 +92,15 @@ func orElse[T comparable](v *T, other T) {
 
 // An API handles HTTP requests for one server.
 type API struct {
-	cfg      Config
-	routes   []route
-	tables   *tableWatches
-	rates    *rest.RateLimiter
-	metrics  *metrics
-	logger   *slog.Logger
-	routed   *http.ServeMux
-	stopping chan struct{} // closed by EndStreams
-	began    time.Time
+	cfg       Config
+	routes    []route
+	tables    *tableWatches
+	rates     *rest.RateLimiter
+	metrics   *metrics
+	logger    *slog.Logger
+	routed    *http.ServeMux
+	stopping  chan struct{} // closed by EndStreams
+	startTime time.Time
 }
 
 // New returns an API. It does not listen on any address. It returns an error if
@@ -115,7 +115,7 @@ func New(cfg Config) (*API, error) {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	a := &API{
-		cfg: cfg, routes: table(), logger: cfg.Logger, stopping: make(chan struct{}), began: cfg.Clock.Now(),
+		cfg: cfg, routes: table(), logger: cfg.Logger, stopping: make(chan struct{}), startTime: cfg.Clock.Now(),
 		tables: newTables(cfg.Server), rates: rest.NewRateLimiter(cfg.Limits.Rate, cfg.Limits.Burst, cfg.Limits.Clients, cfg.Clock), metrics: newMetrics(cfg.Registry),
 	}
 	a.routed = a.mux()

@@ -367,11 +367,11 @@ func bindingProblems(err error) error {
 	if !ok {
 		return rest.Invalid("%v", err)
 	}
-	list, words := make([]any, len(problems)), make([]string, len(problems))
+	list, texts := make([]any, len(problems)), make([]string, len(problems))
 	for i := range problems {
-		list[i], words[i] = problems[i], problems[i].String()
+		list[i], texts[i] = problems[i], problems[i].String()
 	}
-	return rest.Invalid("invalid binding: %s", strings.Join(words, "; ")).With("Problems", list)
+	return rest.Invalid("invalid binding: %s", strings.Join(texts, "; ")).With("Problems", list)
 }
 
 func stopBinding(a *API, c *call) (any, error) {

@@ -56,8 +56,8 @@ func (a *API) budgetQuery(render func(*state.Snapshot) (any, error)) query {
 		for _, t := range budgetTables {
 			changed = max(changed, a.tables.changed(t))
 		}
-		answer, err := render(s)
-		return answer, changed, err
+		result, err := render(s)
+		return result, changed, err
 	}
 	return v
 }

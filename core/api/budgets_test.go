@@ -11,7 +11,7 @@ import (
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
-// labelledJob returns a job whose group has a label.
+// labelledJob returns a job with a labelled group.
 func labelledJob(id string, count int) *client.Job {
 	j := job(id, 50, count, 10, 10)
 	j.TaskGroups[0].Labels = map[string]string{"app": id}

@@ -54,7 +54,7 @@ func clusterRoutes() []route {
 		{
 			methods: get, pattern: "/v1/cluster/{id}/assignments", name: "cluster_assignments", tag: tagMember, roles: []acl.Role{acl.Read, acl.Node},
 			doc: "Lists the assignments that hold capacity on a member cluster, with their bindings, ordered by ID.", isQuery: true,
-			params:   []param{{"claims", "boolean", "append the claims of bindings, as assignments whose DesiredStatus is claim"}},
+			params:   []param{{"claims", "boolean", "append the claims of bindings, as assignments with DesiredStatus claim"}},
 			response: []*client.Assignment{}, handle: clusterAssignments,
 		},
 		{

@@ -148,7 +148,7 @@ func commentText(text string) string {
 	return text
 }
 
-// addType records the types of requests, whose missing fields have defaults.
+// addType records the types of requests. Their missing fields have defaults.
 func (d *documentBuilder) addType(t reflect.Type) {
 	switch t.Kind() {
 	case reflect.Pointer, reflect.Slice, reflect.Map:
@@ -256,7 +256,7 @@ func parameters(r *route) []object {
 		add("query", "consistent", "boolean", "the leader responds once a majority has confirmed its leadership")
 	}
 	if r.isPaged {
-		add("query", "prefix", "string", "only objects whose ID has this prefix")
+		add("query", "prefix", "string", "only objects with this ID prefix")
 		add("query", "per_page", "integer", "maximum number of entries; the header X-Nomad-NextToken returns the next_token of the next page")
 		add("query", "next_token", "string", "start of the page, as returned by the previous page")
 	}

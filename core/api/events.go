@@ -221,13 +221,13 @@ func (r *streamReader) batch(b events.Batch) error {
 			return err
 		}
 	}
-	var one client.Events
+	var pending client.Events
 	flush := func() error {
-		if len(one.Events) == 0 {
+		if len(pending.Events) == 0 {
 			return nil
 		}
-		list := one
-		one = client.Events{}
+		list := pending
+		pending = client.Events{}
 		return r.out.events(r.at, &list)
 	}
 	for i := range b.Events {
@@ -244,8 +244,8 @@ func (r *streamReader) batch(b events.Batch) error {
 		if r.at.sent++; e.Index == r.first && r.at.sent <= r.skip {
 			continue
 		}
-		one.Index = e.Index
-		one.Events = append(one.Events, eventOf(e))
+		pending.Index = e.Index
+		pending.Events = append(pending.Events, eventOf(e))
 	}
 	return flush()
 }

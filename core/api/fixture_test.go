@@ -250,7 +250,7 @@ func (w *fixture) waitFor(what string, ok func() bool) {
 	}
 }
 
-// response is a response whose body was read.
+// response is the status and header of a response.
 type response struct {
 	StatusCode int
 	Header     http.Header

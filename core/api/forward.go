@@ -29,13 +29,13 @@ func (a *API) forwardToLeader(c *call) bool {
 	if err != nil || target.Host == "" {
 		return false
 	}
-	within := a.cfg.Limits.Read
+	timeout := a.cfg.Limits.Read
 	if c.route.isBinary {
-		within = a.cfg.Limits.Upload
+		timeout = a.cfg.Limits.Upload
 	}
 	// The deadline covers the body and then the time of the leader to respond.
-	_ = c.w.Control.SetReadDeadline(time.Now().Add(within + a.cfg.Limits.Call))
-	answers, end := a.watchForwarded(c, leader)
+	_ = c.w.Control.SetReadDeadline(time.Now().Add(timeout + a.cfg.Limits.Call))
+	started, end := a.watchForwarded(c, leader)
 	defer end()
 	proxy := httputil.ReverseProxy{
 		Transport:     a.cfg.ForwardTransport,
@@ -47,7 +47,7 @@ func (a *API) forwardToLeader(c *call) bool {
 			p.Out.Header.Set(headerRequestID, c.id)
 		},
 		ModifyResponse: func(resp *http.Response) error {
-			answers()
+			started()
 			for _, set := range []string{headerRequestID, headerNoSniff} {
 				resp.Header.Del(set)
 			}
@@ -82,32 +82,32 @@ var errLeaderChanged = errors.New("it lost leadership before it responded")
 // watchForwarded cancels a forwarded request if its target loses leadership without
 // responding. A deposed leader responds with an error, but a suspended process does
 // not, and its connections stay open: the caller would wait forever for a server that
-// was replaced. The caller must call answers when the response starts, and end when
+// was replaced. The caller must call started when the response starts, and end when
 // the request is finished.
-func (a *API) watchForwarded(c *call, leader string) (answers, end func()) {
+func (a *API) watchForwarded(c *call, leader string) (started, end func()) {
 	ctx, cancel := context.WithCancelCause(c.r.Context())
 	c.r = c.r.WithContext(ctx)
-	var answered atomic.Bool
+	var hasStarted atomic.Bool
 	checkLeader := func() {
 		ticks := time.NewTicker(leaderCheckInterval)
 		defer ticks.Stop()
-		for not := 0; not < leaderCheckFailures; {
+		for failures := 0; failures < leaderCheckFailures; {
 			select {
 			case <-ticks.C:
 			case <-ctx.Done():
 				return
 			}
-			if answered.Load() {
+			if hasStarted.Load() {
 				return
 			}
-			if not++; a.cfg.Process.LeaderURL() == leader {
-				not = 0
+			if failures++; a.cfg.Process.LeaderURL() == leader {
+				failures = 0
 			}
 		}
 		cancel(errLeaderChanged)
 	}
 	timer := time.AfterFunc(leaderCheckInterval, checkLeader) // short requests are never checked
-	return func() { answered.Store(true); timer.Stop() }, func() { timer.Stop(); cancel(nil) }
+	return func() { hasStarted.Store(true); timer.Stop() }, func() { timer.Stop(); cancel(nil) }
 }
 
 // catchUpTimeout bounds the delay of a forwarded write until this server has applied it.

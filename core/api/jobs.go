@@ -366,8 +366,8 @@ func readJob(c *call, render func(*state.Snapshot, *model.Job) (any, uint64)) (a
 			if j == nil {
 				return nil, 0, jobNotFound(s, key)
 			}
-			answer, changed := render(s, j)
-			return answer, max(changed, j.ModifyIndex), nil
+			result, changed := render(s, j)
+			return result, max(changed, j.ModifyIndex), nil
 		},
 	})
 }
@@ -376,14 +376,14 @@ func readJob(c *call, render func(*state.Snapshot, *model.Job) (any, uint64)) (a
 // have a job with the same ID.
 func jobNotFound(s *state.Snapshot, key model.JobKey) error {
 	f := rest.NotFound("job %s not found in namespace %s", rest.Quote(key.ID), rest.Quote(key.Namespace))
-	var like []string
+	var similar []string
 	for j := range s.JobsPrefix(key.Namespace, key.ID) {
-		if like = append(like, j.ID); len(like) == 5 {
+		if similar = append(similar, j.ID); len(similar) == 5 {
 			break
 		}
 	}
-	if len(like) > 0 {
-		return f.WithHint("jobs with this prefix: %s", strings.Join(like, ", "))
+	if len(similar) > 0 {
+		return f.WithHint("jobs with this prefix: %s", strings.Join(similar, ", "))
 	}
 	return f
 }

@@ -19,7 +19,7 @@ type resource[T any] struct {
 	byNamespace bool                            // all yields objects ordered by namespace first
 }
 
-// find returns the object with this ID, or the only one whose ID has it as a prefix.
+// find returns the visible object with this ID, or the only one with this ID prefix.
 // It returns an error if there is none, or more than one.
 func (k resource[T]) find(s *state.Snapshot, c *call, id string) (*T, error) {
 	if x := k.get(s, id); x != nil {
@@ -43,7 +43,7 @@ func (k resource[T]) resolveID(c *call) string {
 // readOne handles a query for the object that the path names. show returns the
 // response and the index of its last change. keys are watched in addition to the
 // object, and must cover everything else that show reads.
-func readOne[T any](c *call, k resource[T], show func(*state.Snapshot, *T) (answer any, changed uint64), keys ...state.Key) (any, error) {
+func readOne[T any](c *call, k resource[T], show func(*state.Snapshot, *T) (result any, changed uint64), keys ...state.Key) (any, error) {
 	id := k.resolveID(c)
 	return c.read(query{
 		keys: append(keys, k.table.Of(id)),
@@ -52,15 +52,15 @@ func readOne[T any](c *call, k resource[T], show func(*state.Snapshot, *T) (answ
 			if err != nil {
 				return nil, 0, err
 			}
-			answer, changed := show(s, x)
-			return answer, changed, nil
+			result, changed := show(s, x)
+			return result, changed, nil
 		},
 	})
 }
 
 // readList handles a query for a page of objects: those that match the request, that
-// the caller may see and, if keep is not nil, for which keep returns true.
-func readList[T, R any](c *call, k resource[T], keep func(*T) bool, show func(*state.Snapshot, *T) R) (any, error) {
+// the caller may see and, if include is not nil, for which include returns true.
+func readList[T, R any](c *call, k resource[T], include func(*T) bool, show func(*state.Snapshot, *T) R) (any, error) {
 	part, err := c.page()
 	if err != nil {
 		return nil, err
@@ -71,7 +71,7 @@ func readList[T, R any](c *call, k resource[T], keep func(*T) bool, show func(*s
 			p := pager[R]{page: part}
 			for x := range k.all(s) {
 				id, namespace := k.keyOf(x)
-				if !c.matches(namespace, id) || keep != nil && !keep(x) {
+				if !c.matches(namespace, id) || include != nil && !include(x) {
 					continue
 				}
 				key := pageKey(id)
@@ -90,7 +90,7 @@ func readList[T, R any](c *call, k resource[T], keep func(*T) bool, show func(*s
 // minPrefix is the minimum length of an ID prefix.
 const minPrefix = 2
 
-// findByPrefix returns the only object whose ID has a prefix. It returns an error if
+// findByPrefix returns the only visible object with an ID prefix. It returns an error if
 // there is none, or more than one.
 func findByPrefix[T any](c *call, what, prefix string, all iter.Seq[*T], of func(*T) (id, namespace string)) (*T, error) {
 	var found []*T

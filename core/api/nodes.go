@@ -350,9 +350,9 @@ func decodeReport[T, R any](list []T, read func(*T) (R, string)) ([]R, error) {
 	updates := make([]R, 0, len(list))
 	var problems []string
 	for i := range list {
-		u, wrong := read(&list[i])
-		if wrong != "" {
-			problems = append(problems, fmt.Sprintf("Updates[%d]: %s", i, wrong))
+		u, problem := read(&list[i])
+		if problem != "" {
+			problems = append(problems, fmt.Sprintf("Updates[%d]: %s", i, problem))
 			continue
 		}
 		updates = append(updates, u)
@@ -374,9 +374,9 @@ var clientStatuses = map[string]model.ClientStatus{
 
 // truncate shortens a text of a node, because it is stored in the replicated state.
 func truncate(text string) string {
-	const most = 1024
-	if len(text) > most {
-		text = text[:most]
+	const maxBytes = 1024
+	if len(text) > maxBytes {
+		text = text[:maxBytes]
 	}
 	return strings.ToValidUTF8(text, "?")
 }

@@ -382,7 +382,7 @@ func TestLastContact_WithoutLeader(t *testing.T) {
 	}
 }
 
-// notLeaderServer is a server whose writes fail, as on a follower.
+// notLeaderServer rejects writes, as on a follower.
 type notLeaderServer struct{ Server }
 
 func (notLeaderServer) PauseBroker(context.Context) (uint64, error) {

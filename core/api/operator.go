@@ -361,12 +361,12 @@ func changeKeys(a *API, c *call, verb rpc.KeyVerb) (any, error) {
 func keyring(a *API, c *call, verb rpc.KeyVerb, key []byte) (any, error) {
 	ctx, cancel := c.writeContext()
 	defer cancel()
-	answers, err := a.cfg.Server.Keyring(ctx, verb, key)
+	responses, err := a.cfg.Server.Keyring(ctx, verb, key)
 	if err != nil {
 		return nil, err
 	}
 	out := &client.KeyringResponse{Servers: []*client.ServerKeys{}}
-	for _, s := range answers {
+	for _, s := range responses {
 		keys := &client.ServerKeys{Server: s.Server, Keys: s.Keys}
 		if s.Err != nil {
 			keys.Error = s.Err.Error()

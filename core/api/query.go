@@ -103,10 +103,10 @@ func queryWait(c *call) (time.Duration, error) {
 // A query describes a read and the changes that affect its result.
 type query struct {
 	keys       []state.Key // state that the result depends on
-	table      state.Table // table whose deletions may affect the result
+	table      state.Table // table with deletions that may affect the result
 	wholeTable bool        // the result depends on the whole table
 	// render returns the result and the greatest ModifyIndex in it.
-	render func(*state.Snapshot) (answer any, changed uint64, err error)
+	render func(*state.Snapshot) (result any, changed uint64, err error)
 }
 
 // read runs a query. With the parameter index it returns once the result is newer
@@ -134,9 +134,9 @@ func (c *call) read(v query) (any, error) {
 
 // renderQuery returns the result of a query from a snapshot, and sets its headers.
 func (c *call) renderQuery(v query, snap *state.Snapshot) (any, error) {
-	answer, _, err := v.render(snap)
+	result, _, err := v.render(snap)
 	c.setStateHeaders(snap)
-	return answer, err
+	return result, err
 }
 
 // waitForChange waits until the result of v is newer than index, and returns it. When
@@ -156,11 +156,11 @@ func (c *call) waitForChange(ctx context.Context, snap *state.Snapshot, index ui
 		if newest := c.api.cfg.Server.Snapshot(); newest.Index() > snap.Index() {
 			snap = newest
 		}
-		answer, changed, err := v.render(snap)
+		result, changed, err := v.render(snap)
 		if err != nil || max(changed, last) > index {
 			watch.Stop()
 			c.setStateHeaders(snap)
-			return answer, err
+			return result, err
 		}
 		ended := false
 		select {
@@ -236,7 +236,7 @@ func (a *API) leadership() (known bool, contact time.Duration) {
 	id, _ := a.cfg.Replication.Leader()
 	contact, err := time.ParseDuration(a.cfg.Replication.Stats().LastContact)
 	if err != nil {
-		contact = a.cfg.Clock.Now().Sub(a.began)
+		contact = a.cfg.Clock.Now().Sub(a.startTime)
 	}
 	contact = max(contact, 0)
 	return id != "", contact

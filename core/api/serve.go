@@ -48,18 +48,18 @@ type call struct {
 // logs one line and records one duration.
 func (a *API) serve(rt *route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		began := a.cfg.Clock.Now()
+		started := a.cfg.Clock.Now()
 		r = a.traced(r)
 		c := &call{api: a, route: rt, w: rest.NewRecorder(w, a.cfg.Limits.Write), r: r, id: requestID(r)}
 		c.w.Header().Set(headerRequestID, c.id)
 		c.w.Header().Set(headerNoSniff, "nosniff")
 		defer func() {
-			thrown := recover()
-			if thrown != nil {
-				a.recoverPanic(c, thrown)
+			panicValue := recover()
+			if panicValue != nil {
+				a.recoverPanic(c, panicValue)
 			}
-			a.finish(c, began)
-			if thrown != nil && c.w.Broken {
+			a.finish(c, started)
+			if panicValue != nil && c.w.Broken {
 				// Part of the response is sent: abort, so that it cannot pass for a complete one.
 				panic(http.ErrAbortHandler)
 			}
@@ -123,15 +123,15 @@ func (c *call) refuseBody() {
 	}
 }
 
-// recoverPanic responds to a request whose handler panicked. Other requests continue.
-func (a *API) recoverPanic(c *call, thrown any) {
-	if thrown == http.ErrAbortHandler { //nolint:errorlint // net/http compares this value by identity
+// recoverPanic responds to a request after a panic of its handler. Other requests continue.
+func (a *API) recoverPanic(c *call, panicValue any) {
+	if panicValue == http.ErrAbortHandler { //nolint:errorlint // net/http compares this value by identity
 		c.w.Broken = true
 		return
 	}
 	a.metrics.panics.Inc()
 	a.logger.LogAttrs(c.r.Context(), slog.LevelError, "request panicked",
-		c.attrs(slog.Any("panic", thrown), slog.String("stack", string(debug.Stack())))...)
+		c.attrs(slog.Any("panic", panicValue), slog.String("stack", string(debug.Stack())))...)
 	if c.w.Status != 0 {
 		c.w.Broken = true
 		return
@@ -141,13 +141,13 @@ func (a *API) recoverPanic(c *call, thrown any) {
 }
 
 // finish logs the request and records its metrics.
-func (a *API) finish(c *call, began time.Time) {
-	took := a.cfg.Clock.Now().Sub(began)
+func (a *API) finish(c *call, started time.Time) {
+	duration := a.cfg.Clock.Now().Sub(started)
 	status := c.w.Status
 	if status == 0 {
 		status = 499 // the client disconnected before the response
 	}
-	a.metrics.observe(c.route.name, status, took)
+	a.metrics.observe(c.route.name, status, duration)
 	level := slog.LevelDebug
 	if c.route.leaderOnly && c.r.Method != http.MethodGet {
 		level = slog.LevelInfo // operators look for writes
@@ -156,7 +156,7 @@ func (a *API) finish(c *call, began time.Time) {
 		level = slog.LevelDebug
 	}
 	a.logger.LogAttrs(context.WithoutCancel(c.r.Context()), level, "request", c.attrs(
-		slog.Int("status", status), slog.Duration("duration", took), slog.Int64("bytes", c.w.Bytes))...)
+		slog.Int("status", status), slog.Duration("duration", duration), slog.Int64("bytes", c.w.Bytes))...)
 }
 
 // isPolled reports whether agents call the route all the time.
@@ -179,13 +179,13 @@ func (a *API) admit(c *call) error {
 	if c.route.roles == nil && c.route.scope == scopePublic && c.route.tag == tagHealth {
 		return nil // monitoring must not be rate limited
 	}
-	who := host(c.r.RemoteAddr)
-	if a.isForwardedBy(c, who) {
+	addr := host(c.r.RemoteAddr)
+	if a.isForwardedBy(c, addr) {
 		return a.authorize(c) // the forwarding server has applied the limit
 	}
-	if wait := a.rates.Acquire(who); wait > 0 {
+	if wait := a.rates.Acquire(addr); wait > 0 {
 		return &rest.Failure{
-			Code: rest.CodeRateLimited, Message: "too many requests from " + who, RetryAfter: wait,
+			Code: rest.CodeRateLimited, Message: "too many requests from " + addr, RetryAfter: wait,
 			Hint: "send requests less often, or use blocking queries (index and wait) and the event stream instead of polling",
 		}
 	}

@@ -75,13 +75,13 @@ func readyz(a *API, c *call) (any, error) {
 	}
 	ctx, cancel := c.writeContext()
 	defer cancel()
-	out, lacking := &client.Health{OK: true}, []string{}
+	out, failed := &client.Health{OK: true}, []string{}
 	for _, check := range a.cfg.Server.Ready(ctx) {
 		h := client.HealthCheck{Name: check.Name, OK: check.OK, Detail: check.Detail}
 		out.Checks = append(out.Checks, h)
 		if !h.OK {
 			out.OK = false
-			lacking = append(lacking, h.Name+": "+h.Detail)
+			failed = append(failed, h.Name+": "+h.Detail)
 		}
 	}
 	if out.OK {
@@ -90,7 +90,7 @@ func readyz(a *API, c *call) (any, error) {
 		}
 		return out, nil
 	}
-	f := rest.Unavailable("the server is not ready: %s", strings.Join(lacking, "; ")).With("OK", false)
+	f := rest.Unavailable("the server is not ready: %s", strings.Join(failed, "; ")).With("OK", false)
 	if verbose {
 		return nil, f.With("Checks", out.Checks)
 	}

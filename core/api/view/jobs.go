@@ -96,7 +96,7 @@ func jobStatus(s *state.Snapshot, j *model.Job) (status, why string) {
 	}
 	evals := s.EvalsOfJob(j.Key())
 	if e := NewestWaiting(evals); e != nil {
-		return "pending", "waits for room: evaluation " + e.ID
+		return "pending", "blocked until capacity is free: evaluation " + e.ID
 	}
 	if slices.ContainsFunc(evals, func(e *model.Evaluation) bool { return e.Status == model.EvalPending }) {
 		return "pending", ""
