@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/state"
 )
 
 // disconnected holds events on nodes that are down and may return. They take effect
@@ -15,36 +16,42 @@ type disconnected struct {
 
 func newDisconnected() disconnected { return disconnected{map[string][]end{}, map[string][]string{}} }
 
-// retainEnd retains an end until the node of its allocation returns. It returns false if the node is connected.
-func (e *engine) retainEnd(a *model.Allocation, due end) bool {
-	if !a.Unknown(e.store.Snapshot().Node(a.NodeID)) {
+// retainEnd retains an end until the node of its allocation returns. It returns false
+// if the node is connected.
+func (d *disconnected) retainEnd(snap *state.Snapshot, a *model.Allocation, due end) bool {
+	if !a.Unknown(snap.Node(a.NodeID)) {
 		return false
 	}
-	e.disconnected.ends[a.NodeID] = append(e.disconnected.ends[a.NodeID], due)
+	d.ends[a.NodeID] = append(d.ends[a.NodeID], due)
 	return true
 }
 
 // reachable returns the allocations whose nodes can start them now; the others start
 // when their nodes return.
-func (e *engine) reachable(ids []string) []string {
-	snap := e.store.Snapshot()
+func (d *disconnected) reachable(snap *state.Snapshot, ids []string) []string {
 	return slices.DeleteFunc(slices.Clone(ids), func(id string) bool {
 		a := snap.Alloc(id)
 		if a == nil || !a.Unknown(snap.Node(a.NodeID)) {
 			return false
 		}
-		e.disconnected.starts[a.NodeID] = append(e.disconnected.starts[a.NodeID], id)
+		d.starts[a.NodeID] = append(d.starts[a.NodeID], id)
 		return true
 	})
 }
 
+// release removes and returns the retained events of a node.
+func (d *disconnected) release(nodeID string) (ends []end, starts []string) {
+	ends, starts = d.ends[nodeID], d.starts[nodeID]
+	delete(d.ends, nodeID)
+	delete(d.starts, nodeID)
+	return ends, starts
+}
+
 // returned applies the retained events of a node that returns.
 func (e *engine) returned(nodeID string) {
-	for _, due := range e.disconnected.ends[nodeID] {
+	ends, starts := e.disconnected.release(nodeID)
+	for _, due := range ends {
 		e.timers.add(e.now(), due.alloc, due.stop)
 	}
-	starts := e.disconnected.starts[nodeID]
-	delete(e.disconnected.ends, nodeID)
-	delete(e.disconnected.starts, nodeID)
 	e.start(starts...)
 }

@@ -19,19 +19,29 @@ import (
 	"github.com/cede-scheduler/cede/core/worker"
 )
 
-// engine is the state of one run: the parts of a server, and the timers.
-type engine struct {
-	opts     Options
-	file     *scenario.Resolved
-	policies *policy.Set
-	version  *policy.Version // of the scenario's default policy
-
+// components holds the parts of a server that the engine runs.
+type components struct {
 	clock   *clock.Virtual
 	store   *state.Store
 	broker  *broker.Broker
 	feed    *worker.Feed
 	applier *planner.Applier
 	worker  *worker.Worker
+}
+
+func (c *components) now() int64 { return c.clock.Now().UnixNano() }
+
+// begin starts the next log entry.
+func (c *components) begin() *state.Txn { return c.store.Begin(c.store.Snapshot().Index() + 1) }
+
+// engine is the state of one run: the parts of a server, and the timers.
+type engine struct {
+	components
+
+	opts     Options
+	file     *scenario.Resolved
+	policies *policy.Set
+	version  *policy.Version // of the scenario's default policy
 
 	before       *state.Snapshot // the state to which the current plan is committed
 	timers       timers
@@ -110,15 +120,10 @@ func (s submitter) Submit(_ context.Context, plan *model.Plan) (*model.PlanResul
 	return s.applier.ApplyOne(plan)
 }
 
-func (e *engine) now() int64 { return e.clock.Now().UnixNano() }
-
 func (e *engine) evalID() string {
 	e.evals++
 	return fmt.Sprintf("eval-%d", e.evals)
 }
-
-// begin starts the next log entry.
-func (e *engine) begin() *state.Txn { return e.store.Begin(e.store.Snapshot().Index() + 1) }
 
 // writeInitialState writes the first entry: nodes, running allocations, and their jobs.
 func (e *engine) writeInitialState() error {

@@ -124,7 +124,7 @@ func (e *engine) ends(at int64) {
 			continue
 		}
 		a := snap.Alloc(end.alloc)
-		if a == nil || a.Client.Terminal() || end.stop != (a.Desired != model.DesiredRun) || e.retainEnd(a, end) {
+		if a == nil || a.Client.Terminal() || end.stop != (a.Desired != model.DesiredRun) || e.disconnected.retainEnd(e.store.Snapshot(), a, end) {
 			continue
 		}
 		updates = append(updates, apply.ClientUpdate{
@@ -153,7 +153,7 @@ func (e *engine) ends(at int64) {
 
 // start starts placements whose victims have all stopped.
 func (e *engine) start(ids ...string) {
-	if ids = e.reachable(ids); len(ids) == 0 {
+	if ids = e.disconnected.reachable(e.store.Snapshot(), ids); len(ids) == 0 {
 		return
 	}
 	now := e.now()
