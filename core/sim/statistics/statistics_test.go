@@ -34,7 +34,7 @@ func TestMedianAndQuantile_KnownValues(t *testing.T) {
 	}
 }
 
-// The distribution of a resampled median of distinct values is known: it is at
+// The exact distribution of a resampled median of distinct values: it is at
 // most the k-th if more than half of the n draws fall among the first k.
 func TestBootstrap_MatchesExactDistribution(t *testing.T) {
 	xs := []float64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}
