@@ -42,7 +42,7 @@ func (p *Process) startMember(c *config.Config) error {
 		if err != nil {
 			return err
 		}
-		driver = member.NewNested(member.NestedConfig{Servers: own, Namespace: m.Cede.Namespace, Parse: parseTemplate})
+		driver = member.NewCedeDriver(member.CedeDriverConfig{Servers: own, Namespace: m.Cede.Namespace, Parse: parseTemplate})
 	}
 	a, err := member.New(member.Config{
 		Pools: pools, Driver: driver, Cluster: cmp.Or(m.Cluster, c.Name), Attributes: m.Attributes,

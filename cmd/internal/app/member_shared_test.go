@@ -67,7 +67,7 @@ type guarded struct {
 	cpu map[string]int64 // request of a replica
 }
 
-func (g *guarded) Run(ctx context.Context, w *member.Work) error {
+func (g *guarded) Run(ctx context.Context, w *member.Workload) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.cpu[w.ID] = w.Resources["cpu"]
@@ -88,7 +88,7 @@ func (g *guarded) Run(ctx context.Context, w *member.Work) error {
 // finish ends the stopping replicas of a binding.
 func (g *guarded) finish(id string) {
 	g.t.Helper()
-	if err := errors.Join(g.Sim.Run(g.t.Context(), &member.Work{ID: id}), g.Stop(g.t.Context(), id)); err != nil {
+	if err := errors.Join(g.Sim.Run(g.t.Context(), &member.Workload{ID: id}), g.Stop(g.t.Context(), id)); err != nil {
 		g.t.Fatal(err)
 	}
 }

@@ -72,12 +72,12 @@ func (c *Config) validate() error {
 
 // Agent speaks for one member cluster. Make it with New.
 type Agent struct {
-	c      Config
-	log    *slog.Logger
-	secret string
-	pools  []*pool
-	ledger *ledger       // nil: one pool has the cluster for itself
-	look   chan struct{} // capacity 1: what is wanted is news
+	c       Config
+	log     *slog.Logger
+	secret  string
+	pools   []*pool
+	leases  *leaseStore   // nil: one pool has the cluster for itself
+	changed chan struct{} // capacity 1: what is wanted is news
 }
 
 // New makes an agent. It reads the cluster's secret, or makes one, and the leases
@@ -91,16 +91,16 @@ func New(c Config) (*Agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &Agent{c: c, log: c.Logger.With("cluster_id", c.Cluster), secret: secret, look: make(chan struct{}, 1)}
+	a := &Agent{c: c, log: c.Logger.With("cluster_id", c.Cluster), secret: secret, changed: make(chan struct{}, 1)}
 	for _, p := range c.Pools {
 		log := a.log
 		if p.Name != "" {
 			log = log.With("pool", p.Name)
 		}
-		a.pools = append(a.pools, &pool{Pool: p, a: a, log: log, beat: make(chan struct{}, 1)})
+		a.pools = append(a.pools, &pool{Pool: p, a: a, log: log, notify: make(chan struct{}, 1)})
 	}
 	if len(c.Pools) > 1 {
-		a.ledger, err = openLedger(c.DataDir, c.Keep)
+		a.leases, err = openLeaseStore(c.DataDir, c.Keep)
 	}
 	return a, err
 }
@@ -111,35 +111,35 @@ func (a *Agent) Run(ctx context.Context) {
 	for _, p := range a.pools {
 		loops.Go(func() { p.run(ctx) })
 	}
-	a.tend(ctx)
+	a.reconcileLoop(ctx)
 	loops.Wait()
 }
 
-// room is what the cluster has, of which the leases are given out.
-func (a *Agent) room(ctx context.Context) (*Room, error) {
-	room, err := a.c.Driver.Room(ctx)
+// resources is what the cluster has, of which the leases are given out.
+func (a *Agent) resources(ctx context.Context) (*ClusterResources, error) {
+	room, err := a.c.Driver.Resources(ctx)
 	if err != nil { // the servers hear nothing of a cluster that cannot be reached
 		return nil, fmt.Errorf("what the cluster has is not known: %w", err)
 	}
-	if a.ledger != nil {
-		a.ledger.resize(room)
+	if a.leases != nil {
+		a.leases.resize(room)
 	}
 	return room, nil
 }
 
-// tend brings what runs in line with what is wanted, whenever that changes and
+// reconcileLoop brings what runs in line with what is wanted, whenever that changes and
 // every now and then.
-func (a *Agent) tend(ctx context.Context) {
+func (a *Agent) reconcileLoop(ctx context.Context) {
 	poll := time.NewTicker(a.c.Poll)
 	defer poll.Stop()
 	for {
 		select {
-		case <-a.look:
+		case <-a.changed:
 		case <-poll.C:
 		case <-ctx.Done():
 			return
 		}
-		if err := a.round(ctx); err != nil && ctx.Err() == nil {
+		if err := a.reconcile(ctx); err != nil && ctx.Err() == nil {
 			a.log.WarnContext(ctx, "not everything was done that is assigned; trying again", "err", err)
 		}
 	}

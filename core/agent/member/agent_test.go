@@ -19,8 +19,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// desk is servers that a test holds in its hand.
-type desk struct {
+// fakeServers is servers that a test holds in its hand.
+type fakeServers struct {
 	mu       sync.Mutex
 	secret   string
 	known    bool
@@ -34,11 +34,11 @@ type desk struct {
 	down     bool
 }
 
-func newDesk() *desk { return &desk{index: 1, changed: make(chan struct{})} }
+func newFakeServers() *fakeServers { return &fakeServers{index: 1, changed: make(chan struct{})} }
 
 var errDown = errors.New("nobody answers")
 
-func (d *desk) Register(_ context.Context, _ string, req *client.ClusterRegisterRequest) (*client.NodeLease, error) {
+func (d *fakeServers) Register(_ context.Context, _ string, req *client.ClusterRegisterRequest) (*client.NodeLease, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.down {
@@ -51,7 +51,7 @@ func (d *desk) Register(_ context.Context, _ string, req *client.ClusterRegister
 	return &client.NodeLease{HeartbeatTTL: 10 * time.Second}, nil
 }
 
-func (d *desk) Heartbeat(_ context.Context, _, secret string, req *client.ClusterHeartbeatRequest) (*client.NodeLease, error) {
+func (d *fakeServers) Heartbeat(_ context.Context, _, secret string, req *client.ClusterHeartbeatRequest) (*client.NodeLease, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	switch {
@@ -65,7 +65,7 @@ func (d *desk) Heartbeat(_ context.Context, _, secret string, req *client.Cluste
 	return &client.NodeLease{HeartbeatTTL: 10 * time.Second}, nil
 }
 
-func (d *desk) Assignments(ctx context.Context, _, _ string, q *client.QueryOptions) ([]*client.Assignment, *client.QueryMeta, error) {
+func (d *fakeServers) Assignments(ctx context.Context, _, _ string, q *client.QueryOptions) ([]*client.Assignment, *client.QueryMeta, error) {
 	for {
 		d.mu.Lock()
 		index, list, changed, down := d.index, slices.Clone(d.list), d.changed, d.down
@@ -87,7 +87,7 @@ func (d *desk) Assignments(ctx context.Context, _, _ string, q *client.QueryOpti
 }
 
 // Update notes what was said, and shows it in the list as servers do.
-func (d *desk) Update(_ context.Context, _, _ string, updates []client.AssignmentUpdate) (uint64, error) {
+func (d *fakeServers) Update(_ context.Context, _, _ string, updates []client.AssignmentUpdate) (uint64, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.down {
@@ -111,7 +111,7 @@ func (d *desk) Update(_ context.Context, _, _ string, updates []client.Assignmen
 	return d.index, nil
 }
 
-func (d *desk) put(list []*client.Assignment) {
+func (d *fakeServers) put(list []*client.Assignment) {
 	d.list = list
 	d.index++
 	close(d.changed)
@@ -119,14 +119,14 @@ func (d *desk) put(list []*client.Assignment) {
 }
 
 // assign replaces what is assigned.
-func (d *desk) assign(list ...*client.Assignment) {
+func (d *fakeServers) assign(list ...*client.Assignment) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.put(list)
 }
 
 // listed is what is assigned and not ended, each as ID STATUS READY.
-func (d *desk) listed() string {
+func (d *fakeServers) listed() string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	var words []string
@@ -151,7 +151,7 @@ func wanted(id string, replicas int, change func(*client.Assignment)) *client.As
 func evicted(a *client.Assignment) { a.DesiredStatus, a.ClientStatus = "evict", "running" }
 
 // run runs an agent until the function that it returns is called.
-func (d *desk) run(t *testing.T, driver Driver, dir string) (stop func()) {
+func (d *fakeServers) run(t *testing.T, driver Driver, dir string) (stop func()) {
 	t.Helper()
 	a, err := New(Config{Pools: []Pool{{Servers: d}}, Driver: driver, Cluster: "m", DataDir: dir})
 	if err != nil {
@@ -169,7 +169,7 @@ func (d *desk) run(t *testing.T, driver Driver, dir string) (stop func()) {
 	}
 }
 
-func (d *desk) expect(t *testing.T, want string) {
+func (d *fakeServers) expect(t *testing.T, want string) {
 	t.Helper()
 	synctest.Wait()
 	if got := d.listed(); got != want {
@@ -177,9 +177,9 @@ func (d *desk) expect(t *testing.T, want string) {
 	}
 }
 
-func TestAgent_RunsStopsAndTells(t *testing.T) {
+func TestAgent_RunsStopsAndReports(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d, sim, dir := newDesk(), NewSim(map[string]int64{"cpu": 1000}), t.TempDir()
+		d, sim, dir := newFakeServers(), NewSim(map[string]int64{"cpu": 1000}), t.TempDir()
 		stop := d.run(t, sim, dir)
 		d.assign(wanted("a", 2, nil), wanted("b", 1, func(a *client.Assignment) { a.Binding.Duration = time.Minute }))
 		time.Sleep(10 * time.Second)
@@ -204,9 +204,9 @@ func TestAgent_RunsStopsAndTells(t *testing.T) {
 	})
 }
 
-func TestAgent_ASecondOneGoesOnWhereTheFirstStopped(t *testing.T) {
+func TestAgent_ResumesAfterRestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d, sim, dir := newDesk(), NewSim(nil), t.TempDir()
+		d, sim, dir := newFakeServers(), NewSim(nil), t.TempDir()
 		stop := d.run(t, sim, dir)
 		d.assign(wanted("a", 2, nil), wanted("gone", 1, nil))
 		time.Sleep(10 * time.Second)
@@ -222,9 +222,9 @@ func TestAgent_ASecondOneGoesOnWhereTheFirstStopped(t *testing.T) {
 	})
 }
 
-func TestAgent_StopsNothingWhileItHearsNothing(t *testing.T) {
+func TestAgent_StopsNothingWhileDisconnected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d, sim := newDesk(), NewSim(nil)
+		d, sim := newFakeServers(), NewSim(nil)
 		dir := t.TempDir()
 		stop := d.run(t, sim, dir)
 		d.assign(wanted("a", 1, nil))
@@ -268,9 +268,9 @@ func (s *shrinking) Status(ctx context.Context) (map[string]Status, error) {
 	return all, err
 }
 
-func TestAgent_APartIsGoneWhenItsReplicasAre(t *testing.T) {
+func TestAgent_CompletesPartWhenItsReplicasStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d, driver := newDesk(), &shrinking{Sim: NewSim(nil), held: 3, of: "a"}
+		d, driver := newFakeServers(), &shrinking{Sim: NewSim(nil), held: 3, of: "a"}
 		stop := d.run(t, driver, t.TempDir())
 		d.assign(wanted("a", 3, nil))
 		time.Sleep(10 * time.Second)
@@ -286,7 +286,7 @@ func TestAgent_APartIsGoneWhenItsReplicasAre(t *testing.T) {
 	})
 }
 
-func TestNew_SaysAllThatIsMissing(t *testing.T) {
+func TestNew_ReportsAllMissingFields(t *testing.T) {
 	_, err := New(Config{})
 	for _, want := range []string{"servers", "driver", "id of the cluster", "data directory"} {
 		if err == nil || !strings.Contains(err.Error(), want) {

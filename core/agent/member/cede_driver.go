@@ -13,24 +13,24 @@ import (
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
-// NestedConfig is what a Nested works with. Servers and Parse are needed.
-type NestedConfig struct {
+// CedeDriverConfig is what a Nested works with. Servers and Parse are needed.
+type CedeDriverConfig struct {
 	Servers   *client.Client // of the cluster itself
 	Namespace string         // in which its jobs are; "": the client's
 	// Parse reads a binding's template: a job with one group.
 	Parse func(template []byte) (*client.Job, error)
 }
 
-// Nested is a driver for a cluster that is a cede cluster itself: an assignment of
+// CedeDriver is a driver for a cluster that is a cede cluster itself: an assignment of
 // r replicas becomes a job with a count of r, and how that does is how the
 // assignment does. Jobs bear the assignment's id, so it knows what an earlier agent
 // started. Make it with NewNested.
-type Nested struct{ c NestedConfig }
+type CedeDriver struct{ c CedeDriverConfig }
 
-var _ Driver = (*Nested)(nil)
+var _ Driver = (*CedeDriver)(nil)
 
-// NewNested makes a driver.
-func NewNested(c NestedConfig) *Nested { return &Nested{c} }
+// NewCedeDriver makes a driver.
+func NewCedeDriver(c CedeDriverConfig) *CedeDriver { return &CedeDriver{c} }
 
 // What jobs of assignments are known by.
 const (
@@ -41,28 +41,32 @@ const (
 
 // jobID is the job of an assignment: of the binding's name, so that people know it,
 // and of the assignment's, so that two of one binding are two.
-func jobID(w *Work) string {
+func jobID(w *Workload) string {
 	sum := sha256.Sum256([]byte(w.ID))
 	return fmt.Sprintf("%s%s-%s-%s", jobPrefix, w.Namespace, w.Binding, hex.EncodeToString(sum[:4]))
 }
 
-func (n *Nested) query() *client.QueryOptions { return &client.QueryOptions{Namespace: n.c.Namespace} }
+func (n *CedeDriver) query() *client.QueryOptions {
+	return &client.QueryOptions{Namespace: n.c.Namespace}
+}
 
-func (n *Nested) write() client.WriteOptions { return client.WriteOptions{Namespace: n.c.Namespace} }
+func (n *CedeDriver) write() client.WriteOptions {
+	return client.WriteOptions{Namespace: n.c.Namespace}
+}
 
-// Room is what the nodes that take work have, less what other jobs use of it.
-func (n *Nested) Room(ctx context.Context) (*Room, error) {
-	ctx, cancel := context.WithTimeout(ctx, attempt)
+// Resources is what the nodes that take work have, less what other jobs use of it.
+func (n *CedeDriver) Resources(ctx context.Context) (*ClusterResources, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	nodes, err := pages(ctx, nil, n.c.Servers.Nodes().List)
+	nodes, err := listAll(ctx, nil, n.c.Servers.Nodes().List)
 	if err != nil {
 		return nil, fmt.Errorf("nodes: %w", err)
 	}
-	allocs, err := pages(ctx, &client.QueryOptions{Namespace: "*"}, n.c.Servers.Allocations().List)
+	allocs, err := listAll(ctx, &client.QueryOptions{Namespace: "*"}, n.c.Servers.Allocations().List)
 	if err != nil {
 		return nil, fmt.Errorf("allocations: %w", err)
 	}
-	room := &Room{Capacity: map[string]int64{}, Usable: map[string]int64{}}
+	room := &ClusterResources{Capacity: map[string]int64{}, Usable: map[string]int64{}}
 	taking := map[string]bool{}
 	for _, node := range nodes {
 		if node.Status != "ready" || node.Drain || node.SchedulingEligibility == client.NodeIneligible {
@@ -75,7 +79,7 @@ func (n *Nested) Room(ctx context.Context) (*Room, error) {
 	}
 	maps.Copy(room.Usable, room.Capacity)
 	for _, a := range allocs {
-		if !taking[a.NodeID] || !holds(a) || isAssignment(a.JobID) {
+		if !taking[a.NodeID] || !holdsResources(a) || isAssignment(a.JobID) {
 			continue
 		}
 		for name, amount := range a.ResourceUse {
@@ -87,8 +91,8 @@ func (n *Nested) Room(ctx context.Context) (*Room, error) {
 	return room, nil
 }
 
-// holds is whether an allocation holds room: one that stops does until it is gone.
-func holds(a *client.AllocationStub) bool {
+// holdsResources is whether an allocation holds room: one that stops does until it is gone.
+func holdsResources(a *client.AllocationStub) bool {
 	return a.ClientStatus == "running" || a.ClientStatus == "pending" && a.DesiredStatus == "run"
 }
 
@@ -97,12 +101,12 @@ func isAssignment(job string) bool {
 }
 
 // Status is the jobs of assignments, and what runs of them.
-func (n *Nested) Status(ctx context.Context) (map[string]Status, error) {
-	ctx, cancel := context.WithTimeout(ctx, attempt)
+func (n *CedeDriver) Status(ctx context.Context) (map[string]Status, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	q := n.query()
 	q.Prefix = jobPrefix
-	jobs, err := pages(ctx, q, n.c.Servers.Jobs().List)
+	jobs, err := listAll(ctx, q, n.c.Servers.Jobs().List)
 	if err != nil {
 		return nil, fmt.Errorf("jobs: %w", err)
 	}
@@ -110,7 +114,7 @@ func (n *Nested) Status(ctx context.Context) (map[string]Status, error) {
 	if len(jobs) == 0 {
 		return all, nil
 	}
-	allocs, err := pages(ctx, n.query(), n.c.Servers.Allocations().List)
+	allocs, err := listAll(ctx, n.query(), n.c.Servers.Allocations().List)
 	if err != nil {
 		return nil, fmt.Errorf("allocations: %w", err)
 	}
@@ -133,7 +137,7 @@ func statusOf(j *client.JobStub, allocs []*client.AllocationStub) Status {
 	s := Status{Text: cmp.Or(j.StatusDescription, "job "+j.ID+" is "+j.Status)}
 	failed := 0
 	for _, a := range allocs {
-		if holds(a) {
+		if holdsResources(a) {
 			s.Held++
 		}
 		switch {
@@ -153,8 +157,8 @@ func statusOf(j *client.JobStub, allocs []*client.AllocationStub) Status {
 }
 
 // Run registers the job, unless it is as it should be.
-func (n *Nested) Run(ctx context.Context, w *Work) error {
-	ctx, cancel := context.WithTimeout(ctx, attempt)
+func (n *CedeDriver) Run(ctx context.Context, w *Workload) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	job, err := n.job(w)
 	if err != nil {
@@ -172,12 +176,12 @@ func (n *Nested) Run(ctx context.Context, w *Work) error {
 }
 
 // Stop stops the job. It is forgotten there once all of it has ended.
-func (n *Nested) Stop(ctx context.Context, id string) error {
-	ctx, cancel := context.WithTimeout(ctx, attempt)
+func (n *CedeDriver) Stop(ctx context.Context, id string) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	q := n.query()
 	q.Prefix = jobPrefix
-	jobs, err := pages(ctx, q, n.c.Servers.Jobs().List)
+	jobs, err := listAll(ctx, q, n.c.Servers.Jobs().List)
 	if err != nil {
 		return err
 	}
@@ -190,7 +194,7 @@ func (n *Nested) Stop(ctx context.Context, id string) error {
 }
 
 // job is what runs for an assignment.
-func (n *Nested) job(w *Work) (*client.Job, error) {
+func (n *CedeDriver) job(w *Workload) (*client.Job, error) {
 	job := &client.Job{TaskGroups: []*client.TaskGroup{{Name: "replica", Tasks: []*client.Task{{Name: "replica", Driver: "sim"}}}}}
 	if len(w.Template) > 0 {
 		var err error
@@ -225,7 +229,7 @@ func (n *Nested) job(w *Work) (*client.Job, error) {
 
 // size gives a group what a replica needs: its first task, as groups' own
 // resources are beyond what tasks have by default.
-func size(group *client.TaskGroup, w *Work) {
+func size(group *client.TaskGroup, w *Workload) {
 	group.Resources = map[string]int64{}
 	for name, amount := range w.Resources {
 		if name != "cpu" && name != "memory" {
@@ -247,8 +251,8 @@ func size(group *client.TaskGroup, w *Work) {
 	}
 }
 
-// pages lists everything, page by page.
-func pages[T any](ctx context.Context, q *client.QueryOptions, list func(context.Context, *client.QueryOptions) ([]T, *client.QueryMeta, error)) ([]T, error) {
+// listAll lists everything, page by page.
+func listAll[T any](ctx context.Context, q *client.QueryOptions, list func(context.Context, *client.QueryOptions) ([]T, *client.QueryMeta, error)) ([]T, error) {
 	options := client.QueryOptions{}
 	if q != nil {
 		options = *q

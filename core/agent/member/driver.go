@@ -12,25 +12,25 @@ import (
 // called again for what is done already. Room may be called beside the others, which
 // one goroutine calls.
 type Driver interface {
-	// Room is what the cluster has.
-	Room(ctx context.Context) (*Room, error)
+	// Resources is what the cluster has.
+	Resources(ctx context.Context) (*ClusterResources, error)
 	// Status is what there is of assignments, whoever started it, by id. What is not
 	// in it is gone, or never was.
 	Status(ctx context.Context) (map[string]Status, error)
 	// Run has work run, with as many replicas as it says, or changes it to that.
-	Run(ctx context.Context, w *Work) error
+	Run(ctx context.Context, w *Workload) error
 	// Stop has work stop; it is gone from Status when that is done.
 	Stop(ctx context.Context, id string) error
 }
 
-// Room is what a member cluster has for bindings.
-type Room struct {
+// ClusterResources is what a member cluster has for bindings.
+type ClusterResources struct {
 	Capacity map[string]int64 // by resource: cpu in millicores, memory and disk in MiB, any other name in whole units
 	Usable   map[string]int64 // how much of Capacity others than the cluster's own work may use; nil: all
 }
 
-// Work is an assignment as a driver needs it.
-type Work struct {
+// Workload is an assignment as a driver needs it.
+type Workload struct {
 	ID          string // of the assignment
 	Namespace   string // of the binding
 	Binding     string // id
@@ -51,10 +51,10 @@ type Status struct {
 	Text     string // for people
 }
 
-// workOf is what a driver needs of an assignment that comes with its binding.
-func workOf(a *client.Assignment) *Work {
+// workloadOf is what a driver needs of an assignment that comes with its binding.
+func workloadOf(a *client.Assignment) *Workload {
 	b := a.Binding
-	w := &Work{
+	w := &Workload{
 		ID: a.ID, Namespace: a.Namespace, Binding: a.BindingID, Replicas: a.Replicas, Priority: a.Priority,
 		Resources: b.Resources, Duration: b.Duration, Template: b.Template,
 	}

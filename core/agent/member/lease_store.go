@@ -17,9 +17,9 @@ import (
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
-// ledger is the book of leases of a cluster that several pools share, and the file
+// leaseStore is the book of leases of a cluster that several pools share, and the file
 // that it is kept in. What it grants is written down before anybody acts by it.
-type ledger struct {
+type leaseStore struct {
 	path string
 	keep time.Duration
 
@@ -28,19 +28,19 @@ type ledger struct {
 	dirty bool // the file does not say yet what the book does
 	// Invariant: what is in over is listed by its pool. It was refused or revoked,
 	// and gets no other lease: its pool may have heard so, and forgotten it.
-	over map[lease.Key]bool
+	revoked map[lease.Key]bool
 }
 
-// kept is the file: what an agent has to know of the time before it.
-type kept struct {
+// storedLeases is the file: what an agent has to know of the time before it.
+type storedLeases struct {
 	Last   uint64 // number that was given out
 	Leases []lease.Lease
 }
 
-func openLedger(dir string, keep time.Duration) (*ledger, error) {
-	l := &ledger{path: filepath.Join(dir, "leases.json"), keep: keep, over: map[lease.Key]bool{}}
+func openLeaseStore(dir string, keep time.Duration) (*leaseStore, error) {
+	l := &leaseStore{path: filepath.Join(dir, "leases.json"), keep: keep, revoked: map[lease.Key]bool{}}
 	text, err := os.ReadFile(l.path)
-	var file kept
+	var file storedLeases
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:
@@ -55,12 +55,12 @@ func openLedger(dir string, keep time.Duration) (*ledger, error) {
 }
 
 // save writes down what has changed. Until that succeeds nothing may be done by it.
-func (l *ledger) save() error {
+func (l *leaseStore) save() error {
 	if !l.dirty {
 		return nil
 	}
 	leases, last := l.book.Leases()
-	text, err := json.MarshalIndent(kept{last, leases}, "", " ")
+	text, err := json.MarshalIndent(storedLeases{last, leases}, "", " ")
 	if err == nil {
 		err = atomicfile.Write(l.path, append(text, '\n'), 0o600)
 	}
@@ -71,7 +71,7 @@ func (l *ledger) save() error {
 	return nil
 }
 
-func (l *ledger) resize(room *Room) {
+func (l *leaseStore) resize(room *ClusterResources) {
 	usable := maps.Clone(room.Capacity)
 	maps.Copy(usable, room.Usable)
 	l.mu.Lock()
@@ -80,7 +80,7 @@ func (l *ledger) resize(room *Room) {
 }
 
 // others is what is kept for all pools but one, as that is told.
-func (l *ledger) others(now int64, pool string) (list []client.ClusterLease) {
+func (l *leaseStore) others(now int64, pool string) (list []client.ClusterLease) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, x := range l.book.ForeignLeases(now, pool) {
@@ -89,58 +89,58 @@ func (l *ledger) others(now int64, pool string) (list []client.ClusterLease) {
 	return list
 }
 
-// ruling is what the leases say of an assignment that shall run.
-type ruling uint8
+// leaseDecision is what the leases say of an assignment that shall run.
+type leaseDecision uint8
 
 const (
-	runs    ruling = iota // as it is wanted
-	stays                 // as it is: there is no room for more of it
-	waits                 // until others have left
-	leaves                // it was revoked
-	refused               // others have the room
+	decisionRun    leaseDecision = iota // as it is wanted
+	decisionKeep                        // as it is: there is no room for more of it
+	decisionWait                        // until others have left
+	decisionStop                        // it was revoked
+	decisionReject                      // others have the room
 )
 
 // leaseDecisions is what came of all wishes.
 type leaseDecisions struct {
-	of      map[lease.Key]ruling
+	of      map[lease.Key]leaseDecision
 	revoked map[lease.Key]lease.Key // for whom, of what leaves
 	stop    []string                // work that was revoked
 	changed bool                    // others have to hear of it
 }
 
-// word is a ruling with what people are told of it.
-type word struct {
-	ruling ruling
-	text   string
+// outcome is a ruling with what people are told of it.
+type outcome struct {
+	decision leaseDecision
+	text     string
 }
 
-func (r *leaseDecisions) word(key lease.Key) word {
-	w := word{ruling: r.of[key]}
-	switch w.ruling {
-	case stays:
+func (r *leaseDecisions) outcome(key lease.Key) outcome {
+	w := outcome{decision: r.of[key]}
+	switch w.decision {
+	case decisionKeep:
 		w.text = "the room for more of it is kept for another pool"
-	case waits:
+	case decisionWait:
 		w.text = "its room is kept and has yet to be left"
-	case leaves:
+	case decisionStop:
 		w.text = "it makes room for pool " + r.revoked[key].Pool
-	case refused:
+	case decisionReject:
 		w.text = "the room is kept for another pool"
 	}
 	return w
 }
 
-// settle brings the leases in line with what is wanted and what there is, and says
+// reconcile brings the leases in line with what is wanted and what there is, and says
 // what may be done.
-func (l *ledger) settle(now int64, wishes []desired, there map[string]Status) (*leaseDecisions, error) {
+func (l *leaseStore) reconcile(now int64, wishes []desired, there map[string]Status) (*leaseDecisions, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	before, _ := l.book.Leases()
-	r := &leaseDecisions{of: map[lease.Key]ruling{}, revoked: map[lease.Key]lease.Key{}}
+	r := &leaseDecisions{of: map[lease.Key]leaseDecision{}, revoked: map[lease.Key]lease.Key{}}
 	l.book.Expire(now)
-	l.end(wishes, there)
+	l.release(wishes, there)
 	for i := range wishes {
-		for _, as := range inTurn(&wishes[i], l.book) {
-			l.rule(now, &wishes[i], as, there[as.ID], r)
+		for _, as := range byPrecedence(&wishes[i], l.book) {
+			l.decide(now, &wishes[i], as, there[as.ID], r)
 		}
 	}
 	after, _ := l.book.Leases()
@@ -150,19 +150,19 @@ func (l *ledger) settle(now int64, wishes []desired, there map[string]Status) (*
 			r.stop = append(r.stop, after[i].ID)
 		}
 	}
-	r.changed = !slices.EqualFunc(before, after, same)
+	r.changed = !slices.EqualFunc(before, after, sameLease)
 	l.dirty = l.dirty || r.changed
 	return r, l.save()
 }
 
-// same is whether two leases say the same, but for the time until which they wait.
-func same(x, y lease.Lease) bool {
+// sameLease is whether two leases say the same, but for the time until which they wait.
+func sameLease(x, y lease.Lease) bool {
 	return x.Key == y.Key && x.State == y.State && x.Number == y.Number
 }
 
-// end gives back what nothing runs under any more, and has leave what its pool no
+// release gives back what nothing runs under any more, and has leave what its pool no
 // longer wants.
-func (l *ledger) end(wishes []desired, there map[string]Status) {
+func (l *leaseStore) release(wishes []desired, there map[string]Status) {
 	listed, wanted, heard := map[lease.Key]bool{}, map[lease.Key]bool{}, map[string]bool{}
 	for i := range wishes {
 		w := &wishes[i]
@@ -180,7 +180,7 @@ func (l *ledger) end(wishes []desired, there map[string]Status) {
 		switch {
 		case x.State == lease.Stopping && !live:
 			l.book.Release(x.Key, x.Number)
-			l.over[x.Key] = true
+			l.revoked[x.Key] = true
 		case x.State == lease.Stopping || wanted[x.Key] || !heard[x.Pool]:
 		case live:
 			l.book.MarkStopping(x.Key)
@@ -188,15 +188,15 @@ func (l *ledger) end(wishes []desired, there map[string]Status) {
 			l.book.Release(x.Key, x.Number)
 		}
 	}
-	maps.DeleteFunc(l.over, func(k lease.Key, _ bool) bool { return heard[k.Pool] && !listed[k] })
+	maps.DeleteFunc(l.revoked, func(k lease.Key, _ bool) bool { return heard[k.Pool] && !listed[k] })
 }
 
 // ended is whether work has ended by itself, and holds no room.
 func ended(s *Status) bool { return s.Complete || s.Failed }
 
-// inTurn is what a pool wants in the order in which it gets it: first what has a
+// byPrecedence is what a pool wants in the order in which it gets it: first what has a
 // lease, as some of that may go, then the highest priority.
-func inTurn(w *desired, book *lease.Manager) []*client.Assignment {
+func byPrecedence(w *desired, book *lease.Manager) []*client.Assignment {
 	has := map[string]int{}
 	for _, as := range w.wanted {
 		if _, ok := book.Lease(w.key(as.ID)); !ok {
@@ -211,43 +211,43 @@ func inTurn(w *desired, book *lease.Manager) []*client.Assignment {
 	})
 }
 
-// rule asks for the lease of an assignment or a claim.
-func (l *ledger) rule(now int64, w *desired, as *client.Assignment, status Status, r *leaseDecisions) {
+// decide asks for the lease of an assignment or a claim.
+func (l *leaseStore) decide(now int64, w *desired, as *client.Assignment, status Status, r *leaseDecisions) {
 	key := w.key(as.ID)
 	switch {
 	case as.Binding == nil || ended(&status):
-	case as.DesiredStatus == "run" && l.over[key]:
-		r.of[key] = refused
+	case as.DesiredStatus == "run" && l.revoked[key]:
+		r.of[key] = decisionReject
 	case as.DesiredStatus == client.DesiredClaim && !w.silent:
-		_, _ = l.book.Grant(now, l.ask(key, as)) // without it the room is anybody's
+		_, _ = l.book.Grant(now, l.request(key, as)) // without it the room is anybody's
 	case as.DesiredStatus == "run":
-		r.of[key] = l.admit(now, l.ask(key, as), status.Held > as.Replicas)
-		if r.of[key] == refused {
-			l.over[key] = true
+		r.of[key] = l.admit(now, l.request(key, as), status.Held > as.Replicas)
+		if r.of[key] == decisionReject {
+			l.revoked[key] = true
 		}
 	}
 }
 
 // admit is whether work may run. What has yet to lose replicas keeps the lease
 // that it has until they are gone.
-func (l *ledger) admit(now int64, ask lease.Request, shrinks bool) ruling {
+func (l *leaseStore) admit(now int64, ask lease.Request, shrinks bool) leaseDecision {
 	old, has := l.book.Lease(ask.Key)
 	switch {
 	case has && old.State == lease.Stopping:
-		return leaves
+		return decisionStop
 	case has && old.State == lease.Active && shrinks && covers(old.Resources, ask.Resources):
-		return runs
+		return decisionRun
 	}
 	granted, err := l.book.Grant(now, ask)
 	switch {
 	case err != nil && has && old.State == lease.Active:
-		return stays
+		return decisionKeep
 	case err != nil:
-		return refused
+		return decisionReject
 	case l.book.Start(now, ask.Key, granted.Number) != nil:
-		return waits
+		return decisionWait
 	}
-	return runs
+	return decisionRun
 }
 
 func covers(have, want map[string]int64) bool {
@@ -259,8 +259,8 @@ func covers(have, want map[string]int64) bool {
 	return true
 }
 
-// ask is what a pool asks for with an assignment or a claim.
-func (l *ledger) ask(key lease.Key, as *client.Assignment) lease.Request {
+// request is what a pool asks for with an assignment or a claim.
+func (l *leaseStore) request(key lease.Key, as *client.Assignment) lease.Request {
 	a := lease.Request{
 		Key: key, Resources: map[string]int64{}, Priority: int32(as.Priority), Evicts: as.Preempts, TTL: int64(l.keep),
 	}

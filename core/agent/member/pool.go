@@ -32,9 +32,9 @@ type Pool struct {
 // pool is the agent's side of one pool.
 type pool struct {
 	Pool
-	a    *Agent
-	log  *slog.Logger
-	beat chan struct{} // capacity 1: what is told with a heartbeat is news
+	a      *Agent
+	log    *slog.Logger
+	notify chan struct{} // capacity 1: what is told with a heartbeat is news
 
 	mu     sync.Mutex
 	wanted []*client.Assignment // as the servers last said
@@ -46,7 +46,7 @@ type pool struct {
 func (p *pool) run(ctx context.Context) {
 	var loops sync.WaitGroup
 	registered := make(chan struct{})
-	loops.Go(func() { p.keepLease(ctx, registered) })
+	loops.Go(func() { p.renewLease(ctx, registered) })
 	loops.Go(func() {
 		select {
 		case <-registered:
@@ -57,16 +57,16 @@ func (p *pool) run(ctx context.Context) {
 	loops.Wait()
 }
 
-// keepLease registers the cluster, again whenever it has become another one, and
+// renewLease registers the cluster, again whenever it has become another one, and
 // renews its lease. registered is closed when it is known for the first time, with
 // what is kept for others.
-func (p *pool) keepLease(ctx context.Context, registered chan struct{}) {
-	var known *Room
+func (p *pool) renewLease(ctx context.Context, registered chan struct{}) {
+	var known *ClusterResources
 	for told := false; ctx.Err() == nil; {
-		room, err := p.a.room(ctx)
+		room, err := p.a.resources(ctx)
 		var answer *client.NodeLease
 		if err == nil {
-			answer, err = p.state(ctx, known, room)
+			answer, err = p.reportState(ctx, known, room)
 		}
 		switch {
 		case ctx.Err() != nil:
@@ -79,7 +79,7 @@ func (p *pool) keepLease(ctx context.Context, registered chan struct{}) {
 			sleep(ctx, p.a.c.Retry)
 		default:
 			known = room
-			p.spoken()
+			p.recordContact()
 			if !told {
 				told = true
 				close(registered)
@@ -90,21 +90,21 @@ func (p *pool) keepLease(ctx context.Context, registered chan struct{}) {
 	}
 }
 
-// state says what there is of the cluster; known is what was said before, nil:
+// reportState says what there is of the cluster; known is what was said before, nil:
 // nothing was.
-func (p *pool) state(ctx context.Context, known, room *Room) (answer *client.NodeLease, err error) {
+func (p *pool) reportState(ctx context.Context, known, room *ClusterResources) (answer *client.NodeLease, err error) {
 	a := p.a
 	if known == nil || !maps.Equal(known.Capacity, room.Capacity) {
 		answer, err = p.Servers.Register(ctx, a.c.Cluster, &client.ClusterRegisterRequest{
 			Capacity: room.Capacity, Attributes: a.c.Attributes, Reported: room.Usable, Secret: a.secret,
 		})
-		if err != nil || a.ledger == nil {
+		if err != nil || a.leases == nil {
 			return answer, err
 		}
 	}
 	report := &client.ClusterHeartbeatRequest{Reported: room.Usable}
-	if a.ledger != nil {
-		report.Leases = a.ledger.others(time.Now().UnixNano(), p.Name)
+	if a.leases != nil {
+		report.Leases = a.leases.others(time.Now().UnixNano(), p.Name)
 	}
 	return p.Servers.Heartbeat(ctx, a.c.Cluster, a.secret, report)
 }
@@ -116,14 +116,14 @@ func (p *pool) pause(ctx context.Context, d time.Duration) {
 	select {
 	case <-ctx.Done():
 	case <-t.C:
-	case <-p.beat:
+	case <-p.notify:
 	}
 }
 
 // wake has the servers told what is news.
 func (p *pool) wake() {
 	select {
-	case p.beat <- struct{}{}:
+	case p.notify <- struct{}{}:
 	default:
 	}
 }
@@ -149,7 +149,7 @@ func (p *pool) watch(ctx context.Context) {
 		} else {
 			q.Consistent = true // what a server that is behind does not list would be stopped
 		}
-		limited, cancel := context.WithTimeout(ctx, p.a.c.Wait+attempt)
+		limited, cancel := context.WithTimeout(ctx, p.a.c.Wait+requestTimeout)
 		list, meta, err := p.Servers.Assignments(limited, p.a.c.Cluster, p.a.secret, q)
 		cancel()
 		switch {
@@ -165,25 +165,25 @@ func (p *pool) watch(ctx context.Context) {
 			sleep(ctx, p.a.c.Retry)
 		default:
 			index = max(meta.LastIndex, 1)
-			p.take(list)
+			p.storeAssignments(list)
 		}
 	}
 }
 
-// attempt is how long a request that waits for nothing may take.
-const attempt = 30 * time.Second
+// requestTimeout is how long a request that waits for nothing may take.
+const requestTimeout = 30 * time.Second
 
-func (p *pool) take(list []*client.Assignment) {
+func (p *pool) storeAssignments(list []*client.Assignment) {
 	p.mu.Lock()
 	p.wanted, p.heard = list, true
 	p.mu.Unlock()
 	select {
-	case p.a.look <- struct{}{}:
+	case p.a.changed <- struct{}{}:
 	default:
 	}
 }
 
-func (p *pool) spoken() {
+func (p *pool) recordContact() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.spoke = time.Now()
@@ -196,8 +196,8 @@ type desired struct {
 	silent bool // it has said nothing for so long that no room is kept for what it claims
 }
 
-// wishes is what the pools that were heard want, and whether all were.
-func (a *Agent) wishes() (list []desired, all bool) {
+// desiredState is what the pools that were heard want, and whether all were.
+func (a *Agent) desiredState() (list []desired, all bool) {
 	all = true
 	for _, p := range a.pools {
 		p.mu.Lock()

@@ -12,10 +12,10 @@ import (
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
-// round does what is wanted and not done, stops what is not wanted, and tells the
+// reconcile does what is wanted and not done, stops what is not wanted, and tells the
 // servers what they do not know yet.
-func (a *Agent) round(ctx context.Context) error {
-	wishes, all := a.wishes()
+func (a *Agent) reconcile(ctx context.Context) error {
+	wishes, all := a.desiredState()
 	if len(wishes) == 0 { // whatever runs may be wanted
 		return nil
 	}
@@ -24,8 +24,8 @@ func (a *Agent) round(ctx context.Context) error {
 		return fmt.Errorf("how things stand is not known: %w", err)
 	}
 	rulings := &leaseDecisions{} // by which everything runs
-	if a.ledger != nil {
-		if rulings, err = a.ledger.settle(time.Now().UnixNano(), wishes, there); err != nil {
+	if a.leases != nil {
+		if rulings, err = a.leases.reconcile(time.Now().UnixNano(), wishes, there); err != nil {
 			return err
 		}
 	}
@@ -38,7 +38,7 @@ func (a *Agent) round(ctx context.Context) error {
 		for _, as := range wishes[i].wanted {
 			listed[as.ID] = true
 		}
-		errs = append(errs, a.carryOut(ctx, &wishes[i], there, rulings))
+		errs = append(errs, a.reconcilePool(ctx, &wishes[i], there, rulings))
 	}
 	for _, id := range slices.Sorted(maps.Keys(there)) {
 		if all && !listed[id] { // the servers know nothing of it
@@ -53,8 +53,8 @@ func (a *Agent) round(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// carryOut is round for what one pool wants.
-func (a *Agent) carryOut(ctx context.Context, w *desired, there map[string]Status, r *leaseDecisions) error {
+// reconcilePool is round for what one pool wants.
+func (a *Agent) reconcilePool(ctx context.Context, w *desired, there map[string]Status, r *leaseDecisions) error {
 	var errs []error
 	var news []client.AssignmentUpdate
 	listed := map[string]*client.Assignment{}
@@ -69,12 +69,12 @@ func (a *Agent) carryOut(ctx context.Context, w *desired, there map[string]Statu
 		case client.DesiredClaim:
 			continue
 		case "run":
-			u, err = a.run(ctx, as, status, known, r.word(w.key(as.ID)))
+			u, err = a.run(ctx, as, status, known, r.outcome(w.key(as.ID)))
 		default:
-			u, err = a.stop(ctx, as, status, known || lives(as, listed, there))
+			u, err = a.stop(ctx, as, status, known || partRuns(as, listed, there))
 		}
 		errs = append(errs, err)
-		if differs(as, &u) {
+		if isNews(as, &u) {
 			news = append(news, u)
 		}
 	}
@@ -86,7 +86,7 @@ func (a *Agent) carryOut(ctx context.Context, w *desired, there map[string]Statu
 }
 
 // run has an assignment run as far as it may, and says how it does.
-func (a *Agent) run(ctx context.Context, as *client.Assignment, status Status, known bool, may word) (client.AssignmentUpdate, error) {
+func (a *Agent) run(ctx context.Context, as *client.Assignment, status Status, known bool, may outcome) (client.AssignmentUpdate, error) {
 	u := client.AssignmentUpdate{AssignmentID: as.ID, ClientStatus: "pending", Ready: status.Ready, Description: status.Text}
 	switch {
 	case status.Complete:
@@ -102,14 +102,14 @@ func (a *Agent) run(ctx context.Context, as *client.Assignment, status Status, k
 			u.StartTime = time.Now().UnixNano()
 		}
 	}
-	if may.ruling != runs {
+	if may.decision != decisionRun {
 		u.Description = may.text
-		if may.ruling == refused {
+		if may.decision == decisionReject {
 			u.ClientStatus, u.Ready = "failed", 0
 		}
 		return u, nil
 	}
-	if err := a.c.Driver.Run(ctx, workOf(as)); err != nil {
+	if err := a.c.Driver.Run(ctx, workloadOf(as)); err != nil {
 		u.Description = err.Error()
 		return u, fmt.Errorf("assignment %s: %w", as.ID, err)
 	}
@@ -123,7 +123,7 @@ func (a *Agent) stop(ctx context.Context, as *client.Assignment, status Status, 
 		return u, nil
 	}
 	u.ClientStatus, u.Ready, u.Description = as.ClientStatus, status.Ready, "it stops"
-	if wholeOf(as.ID) != "" { // it is stopped by what it is a part of
+	if parentOf(as.ID) != "" { // it is stopped by what it is a part of
 		return u, nil
 	}
 	if err := a.c.Driver.Stop(ctx, as.ID); err != nil {
@@ -133,11 +133,11 @@ func (a *Agent) stop(ctx context.Context, as *client.Assignment, status Status, 
 	return u, nil
 }
 
-// lives is whether replicas that were taken off an assignment, and go as a part of
+// partRuns is whether replicas that were taken off an assignment, and go as a part of
 // their own, still run: the rest runs under the assignment's id, and as long as
 // there are more than that they do.
-func lives(part *client.Assignment, listed map[string]*client.Assignment, there map[string]Status) bool {
-	whole := wholeOf(part.ID)
+func partRuns(part *client.Assignment, listed map[string]*client.Assignment, there map[string]Status) bool {
+	whole := parentOf(part.ID)
 	if whole == "" {
 		return false
 	}
@@ -145,8 +145,8 @@ func lives(part *client.Assignment, listed map[string]*client.Assignment, there 
 	return as != nil && status.Held > as.Replicas
 }
 
-// wholeOf is the assignment that a part was taken off; "" for one that is none.
-func wholeOf(id string) string {
+// parentOf is the assignment that a part was taken off; "" for one that is none.
+func parentOf(id string) string {
 	whole, _, found := strings.Cut(id, "/less/")
 	if !found {
 		return ""
@@ -154,7 +154,7 @@ func wholeOf(id string) string {
 	return whole
 }
 
-// differs is whether servers do not know this yet.
-func differs(as *client.Assignment, u *client.AssignmentUpdate) bool {
+// isNews is whether servers do not know this yet.
+func isNews(as *client.Assignment, u *client.AssignmentUpdate) bool {
 	return u.ClientStatus != as.ClientStatus || u.Ready != as.Ready || u.Description != as.ClientDescription
 }

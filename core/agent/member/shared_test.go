@@ -12,18 +12,18 @@ import (
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
-// sharing is a cluster of 10 units that two pools share.
-type sharing struct {
+// sharedFixture is a cluster of 10 units that two pools share.
+type sharedFixture struct {
 	*testing.T
-	a, b *desk
+	a, b *fakeServers
 	sim  *Sim
 	dir  string
 	stop func()
 }
 
-func share(t *testing.T, story func(*sharing)) {
+func runShared(t *testing.T, story func(*sharedFixture)) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &sharing{t, newDesk(), newDesk(), NewSim(map[string]int64{"units": 10}), t.TempDir(), nil}
+		s := &sharedFixture{t, newFakeServers(), newFakeServers(), NewSim(map[string]int64{"units": 10}), t.TempDir(), nil}
 		s.begin()
 		story(s)
 		s.stop()
@@ -31,7 +31,7 @@ func share(t *testing.T, story func(*sharing)) {
 }
 
 // begin starts an agent, after the one before it, if any, was stopped.
-func (s *sharing) begin() {
+func (s *sharedFixture) begin() {
 	s.Helper()
 	a, err := New(Config{Pools: []Pool{{"a", s.a}, {"b", s.b}}, Driver: s.sim, Cluster: "m", DataDir: s.dir})
 	if err != nil {
@@ -49,7 +49,7 @@ func (s *sharing) begin() {
 	}
 }
 
-func (s *sharing) expect(a, b string) {
+func (s *sharedFixture) expect(a, b string) {
 	s.Helper()
 	time.Sleep(10 * time.Second)
 	s.a.expect(s.T, a)
@@ -70,7 +70,7 @@ func claim(id string, n int64, priority int) *client.Assignment {
 }
 
 // last is what a pool was last told of an assignment.
-func (d *desk) last(id string) (u client.AssignmentUpdate) {
+func (d *fakeServers) last(id string) (u client.AssignmentUpdate) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, said := range d.said {
@@ -81,14 +81,14 @@ func (d *desk) last(id string) (u client.AssignmentUpdate) {
 	return u
 }
 
-func (d *desk) cut(down bool) {
+func (d *fakeServers) setDown(down bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.down = down
 }
 
-func TestShared_RoomGoesToOnePoolAndTheOtherHearsOfIt(t *testing.T) {
-	share(t, func(s *sharing) {
+func TestShared_GrantsLeaseToOnePoolAndReportsToTheOther(t *testing.T) {
+	runShared(t, func(s *sharedFixture) {
 		s.a.assign(units("x", 6, 1))
 		s.expect("x running 1", "")
 		if leases := s.b.leases; len(leases) != 1 || leases[0].Pool != "a" || leases[0].ID != "x" || leases[0].Resources["units"] != 6 || leases[0].Priority != 1 {
@@ -107,8 +107,8 @@ func TestShared_RoomGoesToOnePoolAndTheOtherHearsOfIt(t *testing.T) {
 	})
 }
 
-func TestShared_AHigherPriorityWaitsUntilTheOtherPoolsWorkHasGone(t *testing.T) {
-	share(t, func(s *sharing) {
+func TestShared_HigherPriorityWaitsForRevokedWorkload(t *testing.T) {
+	runShared(t, func(s *sharedFixture) {
 		s.a.assign(units("low", 6, 1))
 		s.expect("low running 1", "")
 		s.b.assign(units("high", 6, 2))
@@ -123,8 +123,8 @@ func TestShared_AHigherPriorityWaitsUntilTheOtherPoolsWorkHasGone(t *testing.T) 
 	})
 }
 
-func TestShared_WhatMayNotPreemptTakesNothingFromOthers(t *testing.T) {
-	share(t, func(s *sharing) {
+func TestShared_NonPreemptingAssignmentRevokesNothing(t *testing.T) {
+	runShared(t, func(s *sharedFixture) {
 		s.a.assign(units("low", 6, 1))
 		s.expect("low running 1", "")
 		never := units("never", 6, 2)
@@ -136,8 +136,8 @@ func TestShared_WhatMayNotPreemptTakesNothingFromOthers(t *testing.T) {
 
 // Room that a pool's own victims leave is its claimant's, and nobody else's, until
 // the claim is an assignment; a pool that dies with a claim loses it.
-func TestShared_AClaimKeepsItsRoomForAsLongAsItsPoolIsThere(t *testing.T) {
-	share(t, func(s *sharing) {
+func TestShared_ClaimHoldsLeaseWhilePoolIsConnected(t *testing.T) {
+	runShared(t, func(s *sharedFixture) {
 		s.a.assign(units("victim", 8, 1))
 		s.expect("victim running 1", "")
 		going := units("victim", 8, 1)
@@ -154,7 +154,7 @@ func TestShared_AClaimKeepsItsRoomForAsLongAsItsPoolIsThere(t *testing.T) {
 
 		s.a.assign(claim("claim/of/other", 8, 5))
 		s.expect("claim/of/other pending 0", "")
-		s.a.cut(true)
+		s.a.setDown(true)
 		time.Sleep(10 * time.Second)
 		s.b.assign(units("z", 6, 2))
 		time.Sleep(5 * time.Second)
@@ -163,18 +163,18 @@ func TestShared_AClaimKeepsItsRoomForAsLongAsItsPoolIsThere(t *testing.T) {
 		s.b.assign(units("late", 6, 2))
 		time.Sleep(10 * time.Second)
 		s.b.expect(s.T, "late running 1")
-		s.a.cut(false)
+		s.a.setDown(false)
 	})
 }
 
 // What runs goes on under its lease while its servers are silent and the agent is
 // another one, which still knows for whom.
-func TestShared_AnotherAgentKeepsTheLeases(t *testing.T) {
-	share(t, func(s *sharing) {
+func TestShared_RestartedAgentKeepsLeases(t *testing.T) {
+	runShared(t, func(s *sharedFixture) {
 		s.a.assign(units("x", 6, 1))
 		s.expect("x running 1", "")
 		s.stop()
-		s.a.cut(true)
+		s.a.setDown(true)
 		s.begin()
 		s.b.assign(units("y", 6, 1))
 		time.Sleep(time.Minute)
@@ -185,19 +185,19 @@ func TestShared_AnotherAgentKeepsTheLeases(t *testing.T) {
 		s.b.assign(units("higher", 6, 2)) // and who may, revokes it in the absence of its pool
 		time.Sleep(20 * time.Second)
 		s.b.expect(s.T, "higher running 1")
-		s.a.cut(false)
+		s.a.setDown(false)
 		s.expect("", "higher running 1")
 	})
 }
 
 // Replicas that go hold their room until they are gone.
-func TestShared_AShrunkLeaseIsSmallerWhenItsReplicasAreGone(t *testing.T) {
+func TestShared_LeaseShrinksAfterReplicasStop(t *testing.T) {
 	three := func(replicas int) *client.Assignment {
 		a := units("x", 3, 1)
 		a.Replicas = replicas
 		return a
 	}
-	share(t, func(s *sharing) {
+	runShared(t, func(s *sharedFixture) {
 		driver := &shrinking{Sim: s.sim, held: 3, of: "x"}
 		s.stop()
 		a, err := New(Config{Pools: []Pool{{"a", s.a}, {"b", s.b}}, Driver: driver, Cluster: "m", DataDir: s.dir})
@@ -224,8 +224,8 @@ func TestShared_AShrunkLeaseIsSmallerWhenItsReplicasAreGone(t *testing.T) {
 	})
 }
 
-func TestNew_SaysWhatIsWrongWithPools(t *testing.T) {
-	_, err := New(Config{Driver: NewSim(nil), Cluster: "m", DataDir: t.TempDir(), Pools: []Pool{{"", newDesk()}, {"a/b", nil}, {"", newDesk()}}})
+func TestNew_RejectsInvalidPools(t *testing.T) {
+	_, err := New(Config{Driver: NewSim(nil), Cluster: "m", DataDir: t.TempDir(), Pools: []Pool{{"", newFakeServers()}, {"a/b", nil}, {"", newFakeServers()}}})
 	for _, want := range []string{`called ""`, `called "a/b"`, "no servers", "two pools"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is not in %v", want, err)
@@ -233,12 +233,12 @@ func TestNew_SaysWhatIsWrongWithPools(t *testing.T) {
 	}
 }
 
-func TestNew_LeasesThatAreNoneAreNotForgottenInSilence(t *testing.T) {
+func TestNew_RejectsInvalidLeaseFile(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "leases.json"), []byte("?"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, err := New(Config{Driver: NewSim(nil), Cluster: "m", DataDir: dir, Pools: []Pool{{"a", newDesk()}, {"b", newDesk()}}})
+	_, err := New(Config{Driver: NewSim(nil), Cluster: "m", DataDir: dir, Pools: []Pool{{"a", newFakeServers()}, {"b", newFakeServers()}}})
 	if err == nil || !strings.Contains(err.Error(), "leases.json") {
 		t.Errorf("got %v", err)
 	}

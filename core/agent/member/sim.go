@@ -14,37 +14,37 @@ type Sim struct {
 	capacity map[string]int64
 
 	mu   sync.Mutex
-	work map[string]*simulated
+	work map[string]*simWorkload
 }
 
 var _ Driver = (*Sim)(nil)
 
-// simulated is work that is pretended.
-type simulated struct {
-	Work
+// simWorkload is work that is pretended.
+type simWorkload struct {
+	Workload
 	began time.Time
 	gone  time.Time // when it will have stopped; zero: nobody stops it
 }
 
 // NewSim makes a driver for a cluster of this capacity.
 func NewSim(capacity map[string]int64) *Sim {
-	return &Sim{capacity: maps.Clone(capacity), work: map[string]*simulated{}}
+	return &Sim{capacity: maps.Clone(capacity), work: map[string]*simWorkload{}}
 }
 
-// Room is what the cluster was said to have.
-func (s *Sim) Room(context.Context) (*Room, error) {
-	return &Room{Capacity: maps.Clone(s.capacity)}, nil
+// Resources is what the cluster was said to have.
+func (s *Sim) Resources(context.Context) (*ClusterResources, error) {
+	return &ClusterResources{Capacity: maps.Clone(s.capacity)}, nil
 }
 
 // Run begins work, or changes it.
-func (s *Sim) Run(_ context.Context, w *Work) error {
+func (s *Sim) Run(_ context.Context, w *Workload) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if p := s.work[w.ID]; p != nil {
-		p.Work, p.gone = *w, time.Time{}
+		p.Workload, p.gone = *w, time.Time{}
 		return nil
 	}
-	s.work[w.ID] = &simulated{Work: *w, began: time.Now()}
+	s.work[w.ID] = &simWorkload{Workload: *w, began: time.Now()}
 	return nil
 }
 

@@ -29,25 +29,25 @@ func TestMain(m *testing.M) {
 // patience is how long anything may take on a machine that is busy.
 const patience = 20 * time.Second
 
-type world struct {
+type fixture struct {
 	t *testing.T
 	d *Driver
 }
 
-func newWorld(t *testing.T, o Options) *world {
+func newFixture(t *testing.T, o Options) *fixture {
 	d, err := New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &world{t, d}
+	return &fixture{t, d}
 }
 
 // spec is a shell script as a task. When the test ends, nothing of it may be left.
-func (w *world) spec(script string) *driver.Spec {
+func (w *fixture) spec(script string) *driver.Spec {
 	w.t.Helper()
 	dir := w.t.TempDir()
 	w.t.Cleanup(func() {
-		if left := bearers(cookie(dir)); len(left) > 0 {
+		if left := processesWith(cookie(dir)); len(left) > 0 {
 			w.t.Errorf("processes %v of %q are left", left, script)
 			_ = sweep(cookie(dir))
 		}
@@ -56,7 +56,7 @@ func (w *world) spec(script string) *driver.Spec {
 	return &driver.Spec{AllocID: "a", Task: "t", Config: config, Dir: dir, Env: []string{"PATH=/usr/bin:/bin", "GREETING=hello"}}
 }
 
-func (w *world) start(s *driver.Spec) driver.Process {
+func (w *fixture) start(s *driver.Spec) driver.Process {
 	w.t.Helper()
 	p, err := w.d.Start(s)
 	if err != nil {
@@ -65,7 +65,7 @@ func (w *world) start(s *driver.Spec) driver.Process {
 	return p
 }
 
-func (w *world) await(p driver.Process) driver.Exit {
+func (w *fixture) await(p driver.Process) driver.Exit {
 	w.t.Helper()
 	select {
 	case <-p.Done():
@@ -76,7 +76,7 @@ func (w *world) await(p driver.Process) driver.Exit {
 	}
 }
 
-func (w *world) output(s *driver.Spec, name string) string {
+func (w *fixture) output(s *driver.Spec, name string) string {
 	w.t.Helper()
 	b := make([]byte, 1<<20)
 	n, _, err := logfile.ReadAt(filepath.Join(s.Dir, name), b, 0)
@@ -86,8 +86,8 @@ func (w *world) output(s *driver.Spec, name string) string {
 	return string(b[:n])
 }
 
-// awaitUp waits until a task has said that it is up.
-func (w *world) awaitUp(s *driver.Spec) {
+// awaitReady waits until a task has said that it is up.
+func (w *fixture) awaitReady(s *driver.Spec) {
 	w.t.Helper()
 	eventually(w.t, "the task says that it is up", func() bool { return strings.Contains(w.output(s, "stdout"), "up") })
 }
@@ -102,7 +102,7 @@ func eventually(t *testing.T, what string, holds func() bool) {
 }
 
 func TestDriver_KeepsOutputAndExitCode(t *testing.T) {
-	w := newWorld(t, Options{})
+	w := newFixture(t, Options{})
 	s := w.spec(`echo "$GREETING from $(basename $PWD)"; echo trouble >&2; exit 7`)
 	exit := w.await(w.start(s))
 	if exit.Code != 7 || exit.Signal != "" || exit.Err != "" {
@@ -116,11 +116,11 @@ func TestDriver_KeepsOutputAndExitCode(t *testing.T) {
 	}
 }
 
-func TestDriver_SignalReachesTheTaskAndIsItsEnd(t *testing.T) {
-	w := newWorld(t, Options{})
+func TestDriver_SignalEndsTask(t *testing.T) {
+	w := newFixture(t, Options{})
 	s := w.spec(`echo up; sleep 1000 & wait`)
 	p := w.start(s)
-	w.awaitUp(s)
+	w.awaitReady(s)
 	if err := p.Signal("SIGTERM"); err != nil {
 		t.Fatal(err)
 	}
@@ -132,8 +132,8 @@ func TestDriver_SignalReachesTheTaskAndIsItsEnd(t *testing.T) {
 	}
 }
 
-func TestDriver_KillEndsWhatLeftItsGroup(t *testing.T) {
-	w := newWorld(t, Options{})
+func TestDriver_KillEndsProcessesOutsideGroup(t *testing.T) {
+	w := newFixture(t, Options{})
 	// One ignores signals in the group, one has a session of its own, one is an
 	// orphan of an orphan.
 	s := w.spec(`trap "" TERM INT HUP
@@ -141,8 +141,8 @@ func TestDriver_KillEndsWhatLeftItsGroup(t *testing.T) {
 		(setsid sh -c '(trap "" TERM; exec sleep 1000) & exit' &)
 		echo up; while :; do sleep 1; done`)
 	p := w.start(s)
-	w.awaitUp(s)
-	eventually(t, "three at least are there", func() bool { return len(bearers(cookie(s.Dir))) >= 4 })
+	w.awaitReady(s)
+	eventually(t, "three at least are there", func() bool { return len(processesWith(cookie(s.Dir))) >= 4 })
 	if err := p.Signal("SIGTERM"); err != nil {
 		t.Fatal(err)
 	}
@@ -154,20 +154,20 @@ func TestDriver_KillEndsWhatLeftItsGroup(t *testing.T) {
 	}
 }
 
-func TestDriver_TheEndOfTheFirstIsTheEndOfAll(t *testing.T) {
-	w := newWorld(t, Options{})
+func TestDriver_EndsTaskWithFirstProcess(t *testing.T) {
+	w := newFixture(t, Options{})
 	s := w.spec(`setsid sleep 1000 & sleep 1000 & exit 0`)
 	if exit := w.await(w.start(s)); !exit.OK() {
 		t.Errorf("ended with %+v", exit)
 	}
 }
 
-func TestRestore_FindsWhatRunsAndWhatEnded(t *testing.T) {
-	w := newWorld(t, Options{})
+func TestRestore_FindsRunningAndEndedTasks(t *testing.T) {
+	w := newFixture(t, Options{})
 	s := w.spec(`echo up; while [ ! -e go ]; do sleep 0.02; done; exit 3`)
 	p := w.start(s)
 	p.Detach()
-	again, err := newWorld(t, Options{}).d.Restore(s, p.State())
+	again, err := newFixture(t, Options{}).d.Restore(s, p.State())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -176,12 +176,12 @@ func TestRestore_FindsWhatRunsAndWhatEnded(t *testing.T) {
 		t.Fatalf("it was restored as ended: %+v", again.Exit())
 	default:
 	}
-	w.awaitUp(s)
+	w.awaitReady(s)
 	again.Detach()
 	if err := os.WriteFile(filepath.Join(s.Dir, dirWork, "go"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "it ends while no agent looks", func() bool { return len(bearers(cookie(s.Dir))) == 0 })
+	eventually(t, "it ends while no agent looks", func() bool { return len(processesWith(cookie(s.Dir))) == 0 })
 	last, err := w.d.Restore(s, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -195,17 +195,17 @@ func TestRestore_FindsWhatRunsAndWhatEnded(t *testing.T) {
 }
 
 func TestRestore_NeverStarted(t *testing.T) {
-	w := newWorld(t, Options{})
+	w := newFixture(t, Options{})
 	if _, err := w.d.Restore(w.spec("exit"), nil); !errors.Is(err, driver.ErrNeverStarted) {
 		t.Errorf("got %v", err)
 	}
 }
 
 func TestDriver_KilledSupervisorLeavesNothing(t *testing.T) {
-	w := newWorld(t, Options{})
+	w := newFixture(t, Options{})
 	s := w.spec(`setsid sh -c 'trap "" TERM; while :; do sleep 1; done' & echo up; while :; do sleep 1; done`)
 	p := w.start(s)
-	w.awaitUp(s)
+	w.awaitReady(s)
 	var task started
 	b, err := os.ReadFile(filepath.Join(s.Dir, fileTask))
 	if err == nil {
@@ -223,16 +223,16 @@ func TestDriver_KilledSupervisorLeavesNothing(t *testing.T) {
 }
 
 func TestDriver_BoundTaskEndsWithItsAgent(t *testing.T) {
-	w := newWorld(t, Options{Bound: true})
+	w := newFixture(t, Options{Bound: true})
 	s := w.spec(`trap "" TERM; echo up; while :; do sleep 1; done`)
 	p := w.start(s)
-	w.awaitUp(s)
+	w.awaitReady(s)
 	p.Detach() // closes what the kernel closes when an agent is killed
-	eventually(t, "nothing is left", func() bool { return len(bearers(cookie(s.Dir))) == 0 })
+	eventually(t, "nothing is left", func() bool { return len(processesWith(cookie(s.Dir))) == 0 })
 }
 
-func TestStart_SaysWhatIsWrong(t *testing.T) {
-	w := newWorld(t, Options{Denied: []string{"daemon"}})
+func TestStart_ReportsInvalidConfig(t *testing.T) {
+	w := newFixture(t, Options{Denied: []string{"daemon"}})
 	for config, want := range map[string]string{
 		`{}`:                                "command is missing",
 		`{"command":"x","arg":["y"]}`:       `unknown field "arg"`,
@@ -257,7 +257,7 @@ func TestStart_AsAnotherUser(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root may start work of others")
 	}
-	w := newWorld(t, Options{})
+	w := newFixture(t, Options{})
 	s := w.spec(`id -un; touch mine && echo wrote`)
 	for dir := s.Dir; dir != "/"; dir = filepath.Dir(dir) {
 		info, err := os.Stat(dir)
@@ -287,10 +287,10 @@ func TestExpand(t *testing.T) {
 }
 
 func TestMemory_CountsTheTask(t *testing.T) {
-	w := newWorld(t, Options{})
+	w := newFixture(t, Options{})
 	s := w.spec(`echo up; sleep 1000 & wait`)
 	p := w.start(s)
-	w.awaitUp(s)
+	w.awaitReady(s)
 	eventually(t, "its memory is known", func() bool { return p.Memory() > 100<<10 })
 	if m := p.Memory(); m > 100<<20 {
 		t.Errorf("a shell and a sleep hold %d bytes: the supervisor is counted too?", m)

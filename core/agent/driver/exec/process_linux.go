@@ -84,13 +84,13 @@ func (p *process) Signal(name string) error {
 	if unix.SignalNum(name) == 0 {
 		return fmt.Errorf("there is no signal %q", name)
 	}
-	return p.tell("signal " + name)
+	return p.command("signal " + name)
 }
 
 // Kill has the supervisor kill all of the task.
-func (p *process) Kill() error { return p.tell("kill") }
+func (p *process) Kill() error { return p.command("kill") }
 
-func (p *process) tell(line string) error {
+func (p *process) command(line string) error {
 	fd, err := unix.Open(filepath.Join(p.dir, fileControl), unix.O_WRONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if errors.Is(err, syscall.ENXIO) {
 		return nil // nobody reads: the supervisor is gone, and its end is about to be seen

@@ -69,7 +69,7 @@ func Supervise() int {
 		return 1
 	}
 	reply(answer{PID: s.first.Pid})
-	go s.obey(os.NewFile(fdControl, fileControl))
+	go s.readCommands(os.NewFile(fdControl, fileControl))
 	if s.o.Bound {
 		go s.dieWithAgent(in)
 	}
@@ -105,7 +105,7 @@ func (s *supervisor) start() error {
 		}
 	}()
 	for _, name := range []string{"stdout", "stderr"} {
-		w, err := s.keep(name)
+		w, err := s.copyOutput(name)
 		if err != nil {
 			return err
 		}
@@ -125,9 +125,9 @@ func (s *supervisor) start() error {
 	return writeJSON(filepath.Join(s.o.Dir, fileTask), started{Supervisor: os.Getpid(), PID: p.Pid})
 }
 
-// keep makes the pipe of an output, and copies it to its files until its last
+// copyOutput makes the pipe of an output, and copies it to its files until its last
 // writer is gone. A full disk loses output; it does not block the task.
-func (s *supervisor) keep(name string) (*os.File, error) {
+func (s *supervisor) copyOutput(name string) (*os.File, error) {
 	w, err := logfile.NewWriter(filepath.Join(s.o.Dir, name), s.o.LogSize, s.o.LogKeep)
 	if err != nil {
 		return nil, err
@@ -150,8 +150,8 @@ func (s *supervisor) keep(name string) (*os.File, error) {
 	return to, nil
 }
 
-// obey does what the agent writes.
-func (s *supervisor) obey(control io.Reader) {
+// readCommands does what the agent writes.
+func (s *supervisor) readCommands(control io.Reader) {
 	for lines := bufio.NewScanner(control); lines.Scan(); {
 		if lines.Text() == "kill" {
 			s.killAll()

@@ -87,7 +87,7 @@ const sweepFor = 5 * time.Second
 // sweep kills every process that bears the cookie, and returns when there is none.
 func sweep(cookie string) error {
 	for end := time.Now().Add(sweepFor); ; time.Sleep(5 * time.Millisecond) {
-		found := bearers(cookie)
+		found := processesWith(cookie)
 		if len(found) == 0 {
 			return nil
 		}
@@ -102,8 +102,8 @@ func sweep(cookie string) error {
 	}
 }
 
-// bearers lists the processes that bear the cookie.
-func bearers(cookie string) (pids []int) {
+// processesWith lists the processes that bear the cookie.
+func processesWith(cookie string) (pids []int) {
 	eachProcess(func(pid, _ int, _ int64) {
 		env, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
 		if err == nil && pid != os.Getpid() && bytes.Contains(append([]byte{0}, env...), []byte("\x00"+cookie+"\x00")) {
