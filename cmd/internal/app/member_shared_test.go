@@ -234,7 +234,7 @@ func TestMember_FailedPoolKeepsBindingsAndLosesClaims(t *testing.T) {
 	b.bind("mine", 30, 1, "")
 	eventually(t, "it is assigned the capacity that slow still uses", func() bool {
 		s := b.status("mine")
-		return len(s.Assignments) == 1 && strings.Contains(s.Assignments[0].ClientDescription, "has yet to be left")
+		return len(s.Assignments) == 1 && strings.Contains(s.Assignments[0].ClientDescription, "still in use")
 	})
 	c.driver.finish(a.status("slow").Assignments[0].ID)
 	b.ready("mine", 1)

@@ -11,24 +11,23 @@ import (
 	"time"
 )
 
-// Config is what an agent is made of. Pools, Driver, Cluster and DataDir are
-// needed.
+// Config configures an agent. Pools, Driver, Cluster and DataDir are required.
 type Config struct {
-	Pools      []Pool // several share the cluster: it keeps leases for them
+	Pools      []Pool // if there are several, the agent grants them leases
 	Driver     Driver
-	Cluster    string // id
+	Cluster    string // cluster ID
 	Attributes map[string]string
-	DataDir    string       // keeps the cluster's secret, and its leases
-	Logger     *slog.Logger // nil: nothing is logged
+	DataDir    string       // holds the cluster secret and the leases
+	Logger     *slog.Logger // nil: logging is disabled
 
-	// Poll is how often the driver is asked how things stand. Default: 1 s.
+	// Poll is the interval at which the driver is polled for status. Default: 1 s.
 	Poll time.Duration
-	// Wait is how long one question for assignments may take. Default: 1 min.
+	// Wait is the maximum duration of a blocking query for assignments. Default: 1 min.
 	Wait time.Duration
 	// Retry is the pause after a failed request. Default: 1 s.
 	Retry time.Duration
-	// Keep is how long room is kept for a pool that is silent and has nothing
-	// running there. Default: 30 s.
+	// Keep is how long claims of a silent pool hold capacity if it has no running
+	// workload. Default: 30 s.
 	Keep time.Duration
 }
 
@@ -50,10 +49,10 @@ func (c Config) withDefaults() Config {
 func (c *Config) validate() error {
 	var errs []error
 	for what, missing := range map[string]bool{
-		"pool of servers to talk to": len(c.Pools) == 0, "driver": c.Driver == nil, "id of the cluster": c.Cluster == "", "data directory": c.DataDir == "",
+		"pool of servers": len(c.Pools) == 0, "driver": c.Driver == nil, "id of the cluster": c.Cluster == "", "data directory": c.DataDir == "",
 	} {
 		if missing {
-			errs = append(errs, fmt.Errorf("member: there is no %s", what))
+			errs = append(errs, fmt.Errorf("member: missing %s", what))
 		}
 	}
 	for i, p := range c.Pools {
@@ -61,27 +60,28 @@ func (c *Config) validate() error {
 			errs = append(errs, fmt.Errorf("member: pool %q has no servers", p.Name))
 		}
 		if len(c.Pools) > 1 && (p.Name == "" || strings.Contains(p.Name, "/")) {
-			errs = append(errs, fmt.Errorf("member: a pool is called %q: pools that share a cluster have names without slashes", p.Name))
+			errs = append(errs, fmt.Errorf("member: invalid pool name %q: pools that share a cluster need names without slashes", p.Name))
 		}
 		if slices.ContainsFunc(c.Pools[:i], func(o Pool) bool { return o.Name == p.Name }) {
-			errs = append(errs, fmt.Errorf("member: two pools are called %q", p.Name))
+			errs = append(errs, fmt.Errorf("member: duplicate pool name %q", p.Name))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// Agent speaks for one member cluster. Make it with New.
+// An Agent connects one member cluster to its pools of servers. Create it with New.
 type Agent struct {
 	c       Config
 	log     *slog.Logger
 	secret  string
 	pools   []*pool
-	leases  *leaseStore   // nil: one pool has the cluster for itself
-	changed chan struct{} // capacity 1: what is wanted is news
+	leases  *leaseStore   // nil if the agent has only one pool
+	changed chan struct{} // capacity 1: signals a change of the desired state
 }
 
-// New makes an agent. It reads the cluster's secret, or makes one, and the leases
-// that an earlier agent granted.
+// New returns an agent. It reads or creates the cluster secret, and loads the leases
+// that an earlier agent granted. It returns an error if the configuration is invalid
+// or a file cannot be read.
 func New(c Config) (*Agent, error) {
 	if err := c.validate(); err != nil {
 		return nil, err
@@ -105,7 +105,7 @@ func New(c Config) (*Agent, error) {
 	return a, err
 }
 
-// Run works until ctx ends. What it started goes on.
+// Run runs the agent until ctx is done. Workloads that it started continue to run.
 func (a *Agent) Run(ctx context.Context) {
 	var loops sync.WaitGroup
 	for _, p := range a.pools {
@@ -115,11 +115,11 @@ func (a *Agent) Run(ctx context.Context) {
 	loops.Wait()
 }
 
-// resources is what the cluster has, of which the leases are given out.
+// resources returns the resources of the cluster and updates the capacity for leases.
 func (a *Agent) resources(ctx context.Context) (*ClusterResources, error) {
 	room, err := a.c.Driver.Resources(ctx)
-	if err != nil { // the servers hear nothing of a cluster that cannot be reached
-		return nil, fmt.Errorf("what the cluster has is not known: %w", err)
+	if err != nil { // if the cluster is unreachable, nothing is reported to the servers
+		return nil, fmt.Errorf("cannot read resources of cluster: %w", err)
 	}
 	if a.leases != nil {
 		a.leases.resize(room)
@@ -127,8 +127,8 @@ func (a *Agent) resources(ctx context.Context) (*ClusterResources, error) {
 	return room, nil
 }
 
-// reconcileLoop brings what runs in line with what is wanted, whenever that changes and
-// every now and then.
+// reconcileLoop reconciles running workloads with the desired state, on every change
+// and periodically.
 func (a *Agent) reconcileLoop(ctx context.Context) {
 	poll := time.NewTicker(a.c.Poll)
 	defer poll.Stop()
@@ -140,7 +140,7 @@ func (a *Agent) reconcileLoop(ctx context.Context) {
 			return
 		}
 		if err := a.reconcile(ctx); err != nil && ctx.Err() == nil {
-			a.log.WarnContext(ctx, "not everything was done that is assigned; trying again", "err", err)
+			a.log.WarnContext(ctx, "failed to reconcile assignments; retrying", "err", err)
 		}
 	}
 }

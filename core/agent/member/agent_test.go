@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// fakeServers is servers that a test holds in its hand.
+// fakeServers implements Servers in memory.
 type fakeServers struct {
 	mu       sync.Mutex
 	secret   string
@@ -36,7 +36,7 @@ type fakeServers struct {
 
 func newFakeServers() *fakeServers { return &fakeServers{index: 1, changed: make(chan struct{})} }
 
-var errDown = errors.New("nobody answers")
+var errDown = errors.New("connection refused")
 
 func (d *fakeServers) Register(_ context.Context, _ string, req *client.ClusterRegisterRequest) (*client.NodeLease, error) {
 	d.mu.Lock()
@@ -86,7 +86,7 @@ func (d *fakeServers) Assignments(ctx context.Context, _, _ string, q *client.Qu
 	}
 }
 
-// Update notes what was said, and shows it in the list as servers do.
+// Update records the updates and applies them to the list, as servers do.
 func (d *fakeServers) Update(_ context.Context, _, _ string, updates []client.AssignmentUpdate) (uint64, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -118,14 +118,14 @@ func (d *fakeServers) put(list []*client.Assignment) {
 	d.changed = make(chan struct{})
 }
 
-// assign replaces what is assigned.
+// assign replaces the list of assignments.
 func (d *fakeServers) assign(list ...*client.Assignment) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.put(list)
 }
 
-// listed is what is assigned and not ended, each as ID STATUS READY.
+// listed returns the assignments that have not ended, each as ID STATUS READY.
 func (d *fakeServers) listed() string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -150,7 +150,7 @@ func wanted(id string, replicas int, change func(*client.Assignment)) *client.As
 
 func evicted(a *client.Assignment) { a.DesiredStatus, a.ClientStatus = "evict", "running" }
 
-// run runs an agent until the function that it returns is called.
+// run starts an agent and returns a function that stops it.
 func (d *fakeServers) run(t *testing.T, driver Driver, dir string) (stop func()) {
 	t.Helper()
 	a, err := New(Config{Pools: []Pool{{Servers: d}}, Driver: driver, Cluster: "m", DataDir: dir})
@@ -190,11 +190,11 @@ func TestAgent_RunsStopsAndReports(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		d.expect(t, "a running 3, b running 1")
 		time.Sleep(time.Minute)
-		d.expect(t, "a running 3") // b has done its work
+		d.expect(t, "a running 3") // b has completed
 
 		d.assign(wanted("a", 3, evicted))
 		time.Sleep(3 * time.Second)
-		d.expect(t, "a running 3") // it takes its time
+		d.expect(t, "a running 3") // within the kill timeout
 		time.Sleep(5 * time.Second)
 		d.expect(t, "")
 		stop()
@@ -212,12 +212,12 @@ func TestAgent_ResumesAfterRestart(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		stop()
 		began := sim.work["a"].began
-		d.assign(wanted("a", 2, nil)) // the servers were set back meanwhile
+		d.assign(wanted("a", 2, nil)) // the servers were restored from a snapshot
 		defer d.run(t, sim, dir)()
 		time.Sleep(10 * time.Second)
 		d.expect(t, "a running 2")
 		if there, _ := sim.Status(t.Context()); sim.work["a"].began != began || len(there) != 1 {
-			t.Errorf("there is %v; a began at %v, and again at %v", slices.Sorted(maps.Keys(there)), began, sim.work["a"].began)
+			t.Errorf("workloads are %v; a started at %v, then at %v", slices.Sorted(maps.Keys(there)), began, sim.work["a"].began)
 		}
 	})
 }
@@ -234,10 +234,10 @@ func TestAgent_StopsNothingWhileDisconnected(t *testing.T) {
 		stop = d.run(t, sim, dir)
 		time.Sleep(time.Hour)
 		if there, _ := sim.Status(t.Context()); len(there) != 1 {
-			t.Errorf("there is %v", there)
+			t.Errorf("workloads are %v", there)
 		}
 		d.mu.Lock()
-		d.down, d.known = false, false // the servers come back, and know of no cluster
+		d.down, d.known = false, false // the servers return without the cluster
 		d.mu.Unlock()
 		time.Sleep(20 * time.Second)
 		d.expect(t, "a running 1")
@@ -248,12 +248,12 @@ func TestAgent_StopsNothingWhileDisconnected(t *testing.T) {
 	})
 }
 
-// Replicas that are taken off an assignment go as a part of their own, which is
-// gone when no more run than the rest.
+// Replicas that are removed from an assignment stop as a part with its own ID. The
+// part is complete when only the remaining replicas run.
 type shrinking struct {
 	*Sim
 	lock sync.Mutex
-	held int // replicas that run
+	held int // running replicas
 	of   string
 }
 

@@ -13,34 +13,34 @@ import (
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
-// CedeDriverConfig is what a Nested works with. Servers and Parse are needed.
+// CedeDriverConfig configures a CedeDriver. Servers and Parse are required.
 type CedeDriverConfig struct {
-	Servers   *client.Client // of the cluster itself
-	Namespace string         // in which its jobs are; "": the client's
-	// Parse reads a binding's template: a job with one group.
+	Servers   *client.Client // of the member cluster
+	Namespace string         // of its jobs; "": the client's namespace
+	// Parse parses the template of a binding: a job with one group.
 	Parse func(template []byte) (*client.Job, error)
 }
 
-// CedeDriver is a driver for a cluster that is a cede cluster itself: an assignment of
-// r replicas becomes a job with a count of r, and how that does is how the
-// assignment does. Jobs bear the assignment's id, so it knows what an earlier agent
-// started. Make it with NewNested.
+// A CedeDriver is a driver for a member cluster that is a cede cluster. An assignment
+// of r replicas becomes a job with count r, and the status of the job is that of the
+// assignment. Job metadata contains the assignment ID, so that the driver recognizes
+// jobs of an earlier agent. Create it with NewCedeDriver.
 type CedeDriver struct{ c CedeDriverConfig }
 
 var _ Driver = (*CedeDriver)(nil)
 
-// NewCedeDriver makes a driver.
+// NewCedeDriver returns a driver.
 func NewCedeDriver(c CedeDriverConfig) *CedeDriver { return &CedeDriver{c} }
 
-// What jobs of assignments are known by.
+// Names that identify the jobs of assignments.
 const (
 	jobPrefix      = "member-"
 	metaAssignment = "cede.assignment"
-	metaSpec       = "cede.spec" // hash of what the job was made of
+	metaSpec       = "cede.spec" // hash of the job as registered
 )
 
-// jobID is the job of an assignment: of the binding's name, so that people know it,
-// and of the assignment's, so that two of one binding are two.
+// jobID returns the job ID of an assignment. It contains the name of the binding for
+// readability, and the assignment ID for uniqueness.
 func jobID(w *Workload) string {
 	sum := sha256.Sum256([]byte(w.ID))
 	return fmt.Sprintf("%s%s-%s-%s", jobPrefix, w.Namespace, w.Binding, hex.EncodeToString(sum[:4]))
@@ -54,7 +54,8 @@ func (n *CedeDriver) write() client.WriteOptions {
 	return client.WriteOptions{Namespace: n.c.Namespace}
 }
 
-// Resources is what the nodes that take work have, less what other jobs use of it.
+// Resources returns the capacity of the ready, eligible nodes. The usable part
+// excludes the resources of jobs that do not belong to assignments.
 func (n *CedeDriver) Resources(ctx context.Context) (*ClusterResources, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -91,7 +92,8 @@ func (n *CedeDriver) Resources(ctx context.Context) (*ClusterResources, error) {
 	return room, nil
 }
 
-// holdsResources is whether an allocation holds room: one that stops does until it is gone.
+// holdsResources reports whether an allocation uses resources. A stopping allocation
+// does until it has ended.
 func holdsResources(a *client.AllocationStub) bool {
 	return a.ClientStatus == "running" || a.ClientStatus == "pending" && a.DesiredStatus == "run"
 }
@@ -100,7 +102,7 @@ func isAssignment(job string) bool {
 	return len(job) > len(jobPrefix) && job[:len(jobPrefix)] == jobPrefix
 }
 
-// Status is the jobs of assignments, and what runs of them.
+// Status returns the status of the jobs of assignments, by assignment ID.
 func (n *CedeDriver) Status(ctx context.Context) (map[string]Status, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -126,7 +128,7 @@ func (n *CedeDriver) Status(ctx context.Context) (map[string]Status, error) {
 		id := j.Meta[metaAssignment]
 		status := statusOf(j, of[j.ID])
 		if id == "" || j.Stop && status.Held == 0 {
-			continue // nobody's, or gone
+			continue // not of an assignment, or already purged
 		}
 		all[id] = status
 	}
@@ -147,16 +149,16 @@ func statusOf(j *client.JobStub, allocs []*client.AllocationStub) Status {
 			failed++
 		}
 	}
-	if j.Status == "dead" && !j.Stop { // a finite job of which nothing is left to do
+	if j.Status == "dead" && !j.Stop { // a finite job that has completed
 		s.Complete, s.Failed = failed == 0, failed > 0
 	}
 	if failed > 0 {
-		s.Text = fmt.Sprintf("job %s: %d replicas have failed", j.ID, failed)
+		s.Text = fmt.Sprintf("job %s: %d replicas failed", j.ID, failed)
 	}
 	return s
 }
 
-// Run registers the job, unless it is as it should be.
+// Run registers the job of a workload unless it is registered and unchanged.
 func (n *CedeDriver) Run(ctx context.Context, w *Workload) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -175,7 +177,7 @@ func (n *CedeDriver) Run(ctx context.Context, w *Workload) error {
 	return err
 }
 
-// Stop stops the job. It is forgotten there once all of it has ended.
+// Stop stops the job, and purges it when all of its allocations have ended.
 func (n *CedeDriver) Stop(ctx context.Context, id string) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -193,16 +195,16 @@ func (n *CedeDriver) Stop(ctx context.Context, id string) error {
 	return err
 }
 
-// job is what runs for an assignment.
+// job returns the job to register for a workload.
 func (n *CedeDriver) job(w *Workload) (*client.Job, error) {
 	job := &client.Job{TaskGroups: []*client.TaskGroup{{Name: "replica", Tasks: []*client.Task{{Name: "replica", Driver: "sim"}}}}}
 	if len(w.Template) > 0 {
 		var err error
 		if job, err = n.c.Parse(w.Template); err != nil {
-			return nil, fmt.Errorf("the binding's template: %w", err)
+			return nil, fmt.Errorf("template of binding: %w", err)
 		}
 		if len(job.TaskGroups) != 1 {
-			return nil, fmt.Errorf("the binding's template has %d groups: a replica is one", len(job.TaskGroups))
+			return nil, fmt.Errorf("template of binding has %d groups: expected 1", len(job.TaskGroups))
 		}
 	}
 	job.ID, job.Name, job.Namespace = jobID(w), w.Binding, n.c.Namespace
@@ -227,8 +229,8 @@ func (n *CedeDriver) job(w *Workload) (*client.Job, error) {
 	return job, nil
 }
 
-// size gives a group what a replica needs: its first task, as groups' own
-// resources are beyond what tasks have by default.
+// size sets the resources of a replica on the first task, because resources of a
+// group are added to those that tasks have by default.
 func size(group *client.TaskGroup, w *Workload) {
 	group.Resources = map[string]int64{}
 	for name, amount := range w.Resources {
@@ -251,7 +253,7 @@ func size(group *client.TaskGroup, w *Workload) {
 	}
 }
 
-// listAll lists everything, page by page.
+// listAll returns the elements of all pages.
 func listAll[T any](ctx context.Context, q *client.QueryOptions, list func(context.Context, *client.QueryOptions) ([]T, *client.QueryMeta, error)) ([]T, error) {
 	options := client.QueryOptions{}
 	if q != nil {

@@ -1,19 +1,20 @@
-// Package member owns the agent of a member cluster: it registers its cluster with
-// the servers that bindings are registered with, keeps the cluster's lease, says how
-// much of it bindings may use, has a driver run what is assigned to the cluster and
-// stop what no longer is, and tells the servers what becomes of it.
+// Package member implements the agent of a member cluster. It registers the cluster
+// with the servers that hold the bindings, renews the cluster's lease, reports the
+// resources that bindings may use, runs and stops assignments through a driver, and
+// reports their status to the servers.
 //
-// It decides nothing about who runs where, and keeps nothing but the cluster's
-// secret: what shall run the servers say, and what does run the driver. So it goes
-// on where an earlier agent stopped, and doing something twice does nothing.
+// The agent makes no placement decisions and stores no workload state: the servers
+// hold the desired state, and the driver the actual one. A restarted agent therefore
+// resumes where the previous one stopped, and all operations are idempotent.
 //
-// Several pools of servers may share a cluster. They know nothing of one another,
-// and the agent is the one place that all of them talk to: so it grants the leases
-// of core/lease. It asks for a lease for whatever a pool assigns or claims, lets
-// nothing run without one, has what was revoked leave, and tells every pool what is
-// kept for the others. Leases are written down before anybody acts by them, and only
-// what is running or has a pool that answers keeps its room.
+// Several pools of servers may share a cluster. They have no connection with each
+// other, and the agent is the only component that communicates with all of them, so
+// it grants the leases of core/lease. It requests a lease for every assignment and
+// claim of a pool, runs nothing without a lease, stops workloads whose lease was
+// revoked, and reports to every pool the capacity that is leased to the others.
+// Leases are stored before they take effect. A lease is held only while its workload
+// runs or its pool is connected.
 //
-// cmd/internal/app calls it. Run is called once, and calls the driver from one
-// goroutine; Room apart.
+// cmd/internal/app calls the package. Run must be called once. It calls the driver
+// from one goroutine, except Resources, which may be called concurrently.
 package member

@@ -8,50 +8,51 @@ import (
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
-// Driver runs on a member cluster what is assigned to it. Its methods may be
-// called again for what is done already. Room may be called beside the others, which
-// one goroutine calls.
+// A Driver runs assignments on a member cluster. Its methods are idempotent.
+// Resources may be called concurrently with the others, which are called from one
+// goroutine.
 type Driver interface {
-	// Resources is what the cluster has.
+	// Resources returns the resources of the cluster.
 	Resources(ctx context.Context) (*ClusterResources, error)
-	// Status is what there is of assignments, whoever started it, by id. What is not
-	// in it is gone, or never was.
+	// Status returns the status of all workloads by assignment ID, including
+	// those that an earlier agent started. If a workload is absent, it has ended
+	// or never started.
 	Status(ctx context.Context) (map[string]Status, error)
-	// Run has work run, with as many replicas as it says, or changes it to that.
+	// Run starts a workload with its number of replicas, or changes it to that.
 	Run(ctx context.Context, w *Workload) error
-	// Stop has work stop; it is gone from Status when that is done.
+	// Stop stops a workload. It remains in Status until it has ended.
 	Stop(ctx context.Context, id string) error
 }
 
-// ClusterResources is what a member cluster has for bindings.
+// ClusterResources are the resources of a member cluster that bindings can use.
 type ClusterResources struct {
 	Capacity map[string]int64 // by resource: cpu in millicores, memory and disk in MiB, any other name in whole units
-	Usable   map[string]int64 // how much of Capacity others than the cluster's own work may use; nil: all
+	Usable   map[string]int64 // part of Capacity not used by the cluster's own workloads; nil: all
 }
 
-// Workload is an assignment as a driver needs it.
+// A Workload is an assignment in the form that a driver needs.
 type Workload struct {
-	ID          string // of the assignment
+	ID          string // assignment ID
 	Namespace   string // of the binding
-	Binding     string // id
+	Binding     string // binding ID
 	Replicas    int
 	Priority    int
 	Resources   map[string]int64 // of one replica
-	Duration    time.Duration    // how long a replica runs; 0: until it ends by itself
+	Duration    time.Duration    // run time of a replica; 0: until it ends by itself
 	KillTimeout time.Duration
-	Template    json.RawMessage // what a replica is; empty: the driver's default
+	Template    json.RawMessage // specification of a replica; empty: the driver's default
 }
 
-// Status is how work stands.
+// Status is the status of a workload.
 type Status struct {
-	Ready    int // replicas that work
-	Held     int // replicas that hold room, those that start or stop included
+	Ready    int // replicas that are ready
+	Held     int // replicas that use resources, including those that start or stop
 	Complete bool
 	Failed   bool
-	Text     string // for people
+	Text     string // description for users
 }
 
-// workloadOf is what a driver needs of an assignment that comes with its binding.
+// workloadOf returns the workload of an assignment that includes its binding.
 func workloadOf(a *client.Assignment) *Workload {
 	b := a.Binding
 	w := &Workload{

@@ -17,23 +17,24 @@ import (
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
-// leaseStore is the book of leases of a cluster that several pools share, and the file
-// that it is kept in. What it grants is written down before anybody acts by it.
+// A leaseStore manages the leases of a cluster that several pools share, and their
+// file. Changes are saved before they take effect.
 type leaseStore struct {
 	path string
 	keep time.Duration
 
 	mu    sync.Mutex
 	book  *lease.Manager
-	dirty bool // the file does not say yet what the book does
-	// Invariant: what is in over is listed by its pool. It was refused or revoked,
-	// and gets no other lease: its pool may have heard so, and forgotten it.
+	dirty bool // the file is older than book
+	// Invariant: every key in revoked is listed by its pool. Its lease was
+	// rejected or revoked, and it gets no other one, because its pool may have
+	// been notified and dropped the assignment.
 	revoked map[lease.Key]bool
 }
 
-// storedLeases is the file: what an agent has to know of the time before it.
+// storedLeases is the content of the file, which survives restarts of the agent.
 type storedLeases struct {
-	Last   uint64 // number that was given out
+	Last   uint64 // of the latest lease
 	Leases []lease.Lease
 }
 
@@ -47,14 +48,14 @@ func openLeaseStore(dir string, keep time.Duration) (*leaseStore, error) {
 		return nil, err
 	default:
 		if err := json.Unmarshal(text, &file); err != nil {
-			return nil, fmt.Errorf("%s holds no leases: %w; with the file removed room is given anew to whoever asks first, and to what runs", l.path, err)
+			return nil, fmt.Errorf("invalid lease file %s: %w; if the file is removed, capacity is leased to running workloads and to the first requests", l.path, err)
 		}
 	}
 	l.book = lease.New(nil, file.Last, file.Leases...)
 	return l, nil
 }
 
-// save writes down what has changed. Until that succeeds nothing may be done by it.
+// save writes changes to the file. If it fails, the changes must not take effect.
 func (l *leaseStore) save() error {
 	if !l.dirty {
 		return nil
@@ -65,7 +66,7 @@ func (l *leaseStore) save() error {
 		err = atomicfile.Write(l.path, append(text, '\n'), 0o600)
 	}
 	if err != nil {
-		return fmt.Errorf("leases are not kept: %w", err)
+		return fmt.Errorf("cannot save leases: %w", err)
 	}
 	l.dirty = false
 	return nil
@@ -79,7 +80,7 @@ func (l *leaseStore) resize(room *ClusterResources) {
 	l.book.Resize(usable)
 }
 
-// others is what is kept for all pools but one, as that is told.
+// others returns the leases of all pools except one, as reported to that pool.
 func (l *leaseStore) others(now int64, pool string) (list []client.ClusterLease) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -89,26 +90,26 @@ func (l *leaseStore) others(now int64, pool string) (list []client.ClusterLease)
 	return list
 }
 
-// leaseDecision is what the leases say of an assignment that shall run.
+// A leaseDecision is the result for an assignment that should run.
 type leaseDecision uint8
 
 const (
-	decisionRun    leaseDecision = iota // as it is wanted
-	decisionKeep                        // as it is: there is no room for more of it
-	decisionWait                        // until others have left
+	decisionRun    leaseDecision = iota // with the desired replicas
+	decisionKeep                        // unchanged: capacity for more replicas is not available
+	decisionWait                        // until other workloads have stopped
 	decisionStop                        // it was revoked
-	decisionReject                      // others have the room
+	decisionReject                      // another pool holds the capacity
 )
 
-// leaseDecisions is what came of all wishes.
+// leaseDecisions holds the results for the desired state of all pools.
 type leaseDecisions struct {
 	of      map[lease.Key]leaseDecision
-	revoked map[lease.Key]lease.Key // for whom, of what leaves
-	stop    []string                // work that was revoked
-	changed bool                    // others have to hear of it
+	revoked map[lease.Key]lease.Key // revoked lease to the one it was revoked for
+	stop    []string                // IDs of workloads whose lease was revoked
+	changed bool                    // leases changed, and all pools must be notified
 }
 
-// outcome is a ruling with what people are told of it.
+// An outcome is a decision with its description for users.
 type outcome struct {
 	decision leaseDecision
 	text     string
@@ -118,19 +119,20 @@ func (r *leaseDecisions) outcome(key lease.Key) outcome {
 	w := outcome{decision: r.of[key]}
 	switch w.decision {
 	case decisionKeep:
-		w.text = "the room for more of it is kept for another pool"
+		w.text = "capacity for more replicas is leased to another pool"
 	case decisionWait:
-		w.text = "its room is kept and has yet to be left"
+		w.text = "its capacity is reserved and still in use"
 	case decisionStop:
-		w.text = "it makes room for pool " + r.revoked[key].Pool
+		w.text = "stopping for pool " + r.revoked[key].Pool
 	case decisionReject:
-		w.text = "the room is kept for another pool"
+		w.text = "the capacity is leased to another pool"
 	}
 	return w
 }
 
-// reconcile brings the leases in line with what is wanted and what there is, and says
-// what may be done.
+// reconcile updates the leases according to the desired and the actual state, saves
+// them, and returns the decisions. If the leases cannot be saved, it returns an error
+// and no decision may be applied.
 func (l *leaseStore) reconcile(now int64, wishes []desired, there map[string]Status) (*leaseDecisions, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -155,13 +157,13 @@ func (l *leaseStore) reconcile(now int64, wishes []desired, there map[string]Sta
 	return r, l.save()
 }
 
-// sameLease is whether two leases say the same, but for the time until which they wait.
+// sameLease reports whether two leases are equal except for their expiry.
 func sameLease(x, y lease.Lease) bool {
 	return x.Key == y.Key && x.State == y.State && x.Number == y.Number
 }
 
-// release gives back what nothing runs under any more, and has leave what its pool no
-// longer wants.
+// release returns the leases of workloads that have ended, and marks those as
+// stopping that their pool no longer requests.
 func (l *leaseStore) release(wishes []desired, there map[string]Status) {
 	listed, wanted, heard := map[lease.Key]bool{}, map[lease.Key]bool{}, map[string]bool{}
 	for i := range wishes {
@@ -191,11 +193,12 @@ func (l *leaseStore) release(wishes []desired, there map[string]Status) {
 	maps.DeleteFunc(l.revoked, func(k lease.Key, _ bool) bool { return heard[k.Pool] && !listed[k] })
 }
 
-// ended is whether work has ended by itself, and holds no room.
+// ended reports whether a workload has ended by itself and uses no resources.
 func ended(s *Status) bool { return s.Complete || s.Failed }
 
-// byPrecedence is what a pool wants in the order in which it gets it: first what has a
-// lease, as some of that may go, then the highest priority.
+// byPrecedence returns the assignments of a pool in the order in which they are
+// granted leases: first those that hold a lease, since reducing them frees capacity,
+// then by descending priority.
 func byPrecedence(w *desired, book *lease.Manager) []*client.Assignment {
 	has := map[string]int{}
 	for _, as := range w.wanted {
@@ -211,7 +214,7 @@ func byPrecedence(w *desired, book *lease.Manager) []*client.Assignment {
 	})
 }
 
-// decide asks for the lease of an assignment or a claim.
+// decide requests the lease of an assignment or a claim and records the decision.
 func (l *leaseStore) decide(now int64, w *desired, as *client.Assignment, status Status, r *leaseDecisions) {
 	key := w.key(as.ID)
 	switch {
@@ -228,8 +231,8 @@ func (l *leaseStore) decide(now int64, w *desired, as *client.Assignment, status
 	}
 }
 
-// admit is whether work may run. What has yet to lose replicas keeps the lease
-// that it has until they are gone.
+// admit decides whether a workload may run. A workload that loses replicas keeps its
+// lease until they have ended.
 func (l *leaseStore) admit(now int64, ask lease.Request, shrinks bool) leaseDecision {
 	old, has := l.book.Lease(ask.Key)
 	switch {
@@ -259,7 +262,7 @@ func covers(have, want map[string]int64) bool {
 	return true
 }
 
-// request is what a pool asks for with an assignment or a claim.
+// request returns the lease request for an assignment or a claim.
 func (l *leaseStore) request(key lease.Key, as *client.Assignment) lease.Request {
 	a := lease.Request{
 		Key: key, Resources: map[string]int64{}, Priority: int32(as.Priority), Evicts: as.Preempts, TTL: int64(l.keep),

@@ -12,7 +12,7 @@ import (
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
-// Servers is what an agent asks of the servers of a pool: client.MemberAgent.
+// Servers are the requests that an agent sends to a pool. client.MemberAgent implements it.
 type Servers interface {
 	Register(ctx context.Context, id string, req *client.ClusterRegisterRequest) (*client.NodeLease, error)
 	Heartbeat(ctx context.Context, id, secret string, req *client.ClusterHeartbeatRequest) (*client.NodeLease, error)
@@ -22,27 +22,27 @@ type Servers interface {
 
 var _ Servers = client.MemberAgent{}
 
-// Pool is servers that bindings are registered with. Where several share the
-// cluster each has a name, which the agent alone gives and the others get to see.
+// A Pool is a set of servers that hold bindings. If several pools share the cluster,
+// each has a name, which is configured in the agent and reported to the other pools.
 type Pool struct {
 	Name    string
 	Servers Servers
 }
 
-// pool is the agent's side of one pool.
+// A pool is the connection to one pool.
 type pool struct {
 	Pool
 	a      *Agent
 	log    *slog.Logger
-	notify chan struct{} // capacity 1: what is told with a heartbeat is news
+	notify chan struct{} // capacity 1: a heartbeat is due because its content changed
 
 	mu     sync.Mutex
-	wanted []*client.Assignment // as the servers last said
-	heard  bool                 // they have said so at all
-	spoke  time.Time            // when they last said anything
+	wanted []*client.Assignment // last list received
+	heard  bool                 // a list has been received
+	spoke  time.Time            // time of the last response
 }
 
-// run keeps in touch with the servers until ctx ends.
+// run exchanges state with the servers until ctx is done.
 func (p *pool) run(ctx context.Context) {
 	var loops sync.WaitGroup
 	registered := make(chan struct{})
@@ -57,9 +57,9 @@ func (p *pool) run(ctx context.Context) {
 	loops.Wait()
 }
 
-// renewLease registers the cluster, again whenever it has become another one, and
-// renews its lease. registered is closed when it is known for the first time, with
-// what is kept for others.
+// renewLease registers the cluster, also after it has changed its identity, and
+// renews its lease. It closes registered when the cluster is registered for the first
+// time and its response has been processed.
 func (p *pool) renewLease(ctx context.Context, registered chan struct{}) {
 	var known *ClusterResources
 	for told := false; ctx.Err() == nil; {
@@ -75,7 +75,7 @@ func (p *pool) renewLease(ctx context.Context, registered chan struct{}) {
 			if client.IsNotFound(err) {
 				known = nil
 			}
-			p.log.WarnContext(ctx, "the lease was not renewed; trying again", "err", err)
+			p.log.WarnContext(ctx, "failed to renew lease; retrying", "err", err)
 			sleep(ctx, p.a.c.Retry)
 		default:
 			known = room
@@ -90,8 +90,8 @@ func (p *pool) renewLease(ctx context.Context, registered chan struct{}) {
 	}
 }
 
-// reportState says what there is of the cluster; known is what was said before, nil:
-// nothing was.
+// reportState reports the resources of the cluster. known is the last report, or nil
+// if there was none.
 func (p *pool) reportState(ctx context.Context, known, room *ClusterResources) (answer *client.NodeLease, err error) {
 	a := p.a
 	if known == nil || !maps.Equal(known.Capacity, room.Capacity) {
@@ -109,7 +109,7 @@ func (p *pool) reportState(ctx context.Context, known, room *ClusterResources) (
 	return p.Servers.Heartbeat(ctx, a.c.Cluster, a.secret, report)
 }
 
-// pause waits until it is time for another heartbeat, or there is news.
+// pause waits until the next heartbeat is due or wake is called.
 func (p *pool) pause(ctx context.Context, d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -120,7 +120,7 @@ func (p *pool) pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// wake has the servers told what is news.
+// wake triggers a heartbeat.
 func (p *pool) wake() {
 	select {
 	case p.notify <- struct{}{}:
@@ -128,18 +128,17 @@ func (p *pool) wake() {
 	}
 }
 
-// reportEvery bounds how old what servers know of the room is, where leases are
-// long.
+// reportEvery is the maximum age of reported resources if the lease is longer.
 const reportEvery = 5 * time.Second
 
-// beatAfter is when to renew a lease: soon enough that one lost request does not
-// lose it, and not all clusters at once.
+// beatAfter returns when to renew a lease: early enough that one lost request does
+// not expire it, with jitter between clusters.
 func beatAfter(ttl time.Duration) time.Duration {
 	half := min(ttl/2, reportEvery)
 	return half - rand.N(half/5+1)
 }
 
-// watch asks for assignments.
+// watch runs blocking queries for assignments.
 func (p *pool) watch(ctx context.Context) {
 	index := uint64(0)
 	for ctx.Err() == nil {
@@ -147,7 +146,7 @@ func (p *pool) watch(ctx context.Context) {
 		if index > 0 {
 			q.Wait = p.a.c.Wait
 		} else {
-			q.Consistent = true // what a server that is behind does not list would be stopped
+			q.Consistent = true // a stale list would stop workloads that it lacks
 		}
 		limited, cancel := context.WithTimeout(ctx, p.a.c.Wait+requestTimeout)
 		list, meta, err := p.Servers.Assignments(limited, p.a.c.Cluster, p.a.secret, q)
@@ -156,11 +155,12 @@ func (p *pool) watch(ctx context.Context) {
 		case ctx.Err() != nil:
 			return
 		case err != nil:
-			p.log.WarnContext(ctx, "assignments are not known; trying again", "err", err)
+			p.log.WarnContext(ctx, "failed to fetch assignments; retrying", "err", err)
 			sleep(ctx, p.a.c.Retry)
 		case meta.LastIndex < index:
-			// A server that is behind, or a snapshot that was put back: what it says is
-			// taken only once it was asked for without regard to what we knew.
+			// The index went backwards: the server is behind, or a snapshot was
+			// restored. Its list is used only if a query without an index confirms
+			// it.
 			index = 0
 			sleep(ctx, p.a.c.Retry)
 		default:
@@ -170,7 +170,7 @@ func (p *pool) watch(ctx context.Context) {
 	}
 }
 
-// requestTimeout is how long a request that waits for nothing may take.
+// requestTimeout bounds requests that do not block.
 const requestTimeout = 30 * time.Second
 
 func (p *pool) storeAssignments(list []*client.Assignment) {
@@ -189,14 +189,15 @@ func (p *pool) recordContact() {
 	p.spoke = time.Now()
 }
 
-// desired is what a pool wants, as far as it has said so.
+// desired is the desired state of one pool, as far as it is known.
 type desired struct {
 	pool   *pool
 	wanted []*client.Assignment
-	silent bool // it has said nothing for so long that no room is kept for what it claims
+	silent bool // it has been silent for so long that its claims hold no capacity
 }
 
-// desiredState is what the pools that were heard want, and whether all were.
+// desiredState returns the desired state of the pools that have sent one, and reports
+// whether all have.
 func (a *Agent) desiredState() (list []desired, all bool) {
 	all = true
 	for _, p := range a.pools {

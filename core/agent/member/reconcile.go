@@ -12,18 +12,18 @@ import (
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
-// reconcile does what is wanted and not done, stops what is not wanted, and tells the
-// servers what they do not know yet.
+// reconcile starts missing workloads, stops unwanted ones, and reports changes of
+// status to the servers.
 func (a *Agent) reconcile(ctx context.Context) error {
 	wishes, all := a.desiredState()
-	if len(wishes) == 0 { // whatever runs may be wanted
+	if len(wishes) == 0 { // nothing is known to be unwanted
 		return nil
 	}
 	there, err := a.c.Driver.Status(ctx)
 	if err != nil {
-		return fmt.Errorf("how things stand is not known: %w", err)
+		return fmt.Errorf("cannot read status from driver: %w", err)
 	}
-	rulings := &leaseDecisions{} // by which everything runs
+	rulings := &leaseDecisions{} // the zero value permits everything
 	if a.leases != nil {
 		if rulings, err = a.leases.reconcile(time.Now().UnixNano(), wishes, there); err != nil {
 			return err
@@ -41,7 +41,7 @@ func (a *Agent) reconcile(ctx context.Context) error {
 		errs = append(errs, a.reconcilePool(ctx, &wishes[i], there, rulings))
 	}
 	for _, id := range slices.Sorted(maps.Keys(there)) {
-		if all && !listed[id] { // the servers know nothing of it
+		if all && !listed[id] { // no pool has this assignment
 			errs = append(errs, a.c.Driver.Stop(ctx, id))
 		}
 	}
@@ -53,7 +53,7 @@ func (a *Agent) reconcile(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// reconcilePool is round for what one pool wants.
+// reconcilePool reconciles the assignments of one pool.
 func (a *Agent) reconcilePool(ctx context.Context, w *desired, there map[string]Status, r *leaseDecisions) error {
 	var errs []error
 	var news []client.AssignmentUpdate
@@ -85,7 +85,7 @@ func (a *Agent) reconcilePool(ctx context.Context, w *desired, there map[string]
 	return errors.Join(errs...)
 }
 
-// run has an assignment run as far as it may, and says how it does.
+// run starts or changes an assignment as far as its lease permits, and returns its status.
 func (a *Agent) run(ctx context.Context, as *client.Assignment, status Status, known bool, may outcome) (client.AssignmentUpdate, error) {
 	u := client.AssignmentUpdate{AssignmentID: as.ID, ClientStatus: "pending", Ready: status.Ready, Description: status.Text}
 	switch {
@@ -95,7 +95,7 @@ func (a *Agent) run(ctx context.Context, as *client.Assignment, status Status, k
 	case status.Failed:
 		u.ClientStatus, u.Ready = "failed", 0
 		return u, nil
-	case as.Binding == nil: // it was deleted: nobody says what this is
+	case as.Binding == nil: // the binding was deleted, so the workload is unknown
 		return u, nil
 	case known && status.Ready > 0:
 		if u.ClientStatus = "running"; as.ClientStatus != u.ClientStatus {
@@ -116,14 +116,14 @@ func (a *Agent) run(ctx context.Context, as *client.Assignment, status Status, k
 	return u, nil
 }
 
-// stop has an assignment stop, and says whether it is gone.
+// stop stops an assignment and returns its status.
 func (a *Agent) stop(ctx context.Context, as *client.Assignment, status Status, lives bool) (client.AssignmentUpdate, error) {
-	u := client.AssignmentUpdate{AssignmentID: as.ID, ClientStatus: "complete", Description: "it is gone"}
+	u := client.AssignmentUpdate{AssignmentID: as.ID, ClientStatus: "complete", Description: "stopped"}
 	if !lives {
 		return u, nil
 	}
-	u.ClientStatus, u.Ready, u.Description = as.ClientStatus, status.Ready, "it stops"
-	if parentOf(as.ID) != "" { // it is stopped by what it is a part of
+	u.ClientStatus, u.Ready, u.Description = as.ClientStatus, status.Ready, "stopping"
+	if parentOf(as.ID) != "" { // the parent assignment stops it
 		return u, nil
 	}
 	if err := a.c.Driver.Stop(ctx, as.ID); err != nil {
@@ -133,9 +133,9 @@ func (a *Agent) stop(ctx context.Context, as *client.Assignment, status Status, 
 	return u, nil
 }
 
-// partRuns is whether replicas that were taken off an assignment, and go as a part of
-// their own, still run: the rest runs under the assignment's id, and as long as
-// there are more than that they do.
+// partRuns reports whether replicas that were removed from an assignment, and stop as
+// a part with its own ID, still run. They do as long as more replicas run under the
+// parent's ID than it should have.
 func partRuns(part *client.Assignment, listed map[string]*client.Assignment, there map[string]Status) bool {
 	whole := parentOf(part.ID)
 	if whole == "" {
@@ -145,7 +145,7 @@ func partRuns(part *client.Assignment, listed map[string]*client.Assignment, the
 	return as != nil && status.Held > as.Replicas
 }
 
-// parentOf is the assignment that a part was taken off; "" for one that is none.
+// parentOf returns the ID of the assignment that a part was removed from, or "" if id is not a part.
 func parentOf(id string) string {
 	whole, _, found := strings.Cut(id, "/less/")
 	if !found {
@@ -154,7 +154,7 @@ func parentOf(id string) string {
 	return whole
 }
 
-// isNews is whether servers do not know this yet.
+// isNews reports whether an update differs from the state of the servers.
 func isNews(as *client.Assignment, u *client.AssignmentUpdate) bool {
 	return u.ClientStatus != as.ClientStatus || u.Ready != as.Ready || u.Description != as.ClientDescription
 }

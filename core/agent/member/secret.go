@@ -13,10 +13,10 @@ import (
 	"github.com/cede-scheduler/cede/core/internal/atomicfile"
 )
 
-// secretIn reads the cluster's secret, or makes one.
+// secretIn reads the cluster secret from a folder, or creates one.
 func secretIn(dir string) (string, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return "", fmt.Errorf("the member's data directory: %w", err)
+		return "", fmt.Errorf("data directory of member: %w", err)
 	}
 	path := filepath.Join(dir, "secret")
 	text, err := os.ReadFile(path)
@@ -24,13 +24,13 @@ func secretIn(dir string) (string, error) {
 		if secret := strings.TrimSpace(string(text)); secret != "" {
 			return secret, nil
 		}
-		return "", fmt.Errorf("%s is empty: without it this is another cluster to the servers; remove the file if that is what you want", path)
+		return "", fmt.Errorf("secret file %s is empty; to register as a new cluster, remove the file", path)
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
 		return "", err
 	}
 	var raw [24]byte
-	_, _ = rand.Read(raw[:]) // it never fails
+	_, _ = rand.Read(raw[:]) // it never returns an error
 	secret := hex.EncodeToString(raw[:])
-	return secret, atomicfile.Write(path, []byte(secret+"\n"), 0o600) // half a secret would be another one
+	return secret, atomicfile.Write(path, []byte(secret+"\n"), 0o600) // a partial secret would be another identity
 }

@@ -30,7 +30,7 @@ func runShared(t *testing.T, story func(*sharedFixture)) {
 	})
 }
 
-// begin starts an agent, after the one before it, if any, was stopped.
+// begin starts an agent, and stops the previous one first.
 func (s *sharedFixture) begin() {
 	s.Helper()
 	a, err := New(Config{Pools: []Pool{{"a", s.a}, {"b", s.b}}, Driver: s.sim, Cluster: "m", DataDir: s.dir})
@@ -56,7 +56,7 @@ func (s *sharedFixture) expect(a, b string) {
 	s.b.expect(s.T, b)
 }
 
-// units is an assignment of one replica that needs so many units.
+// units returns an assignment of one replica that requests n units.
 func units(id string, n int64, priority int) *client.Assignment {
 	return wanted(id, 1, func(a *client.Assignment) {
 		a.Priority, a.Preempts, a.Binding.Resources = priority, true, map[string]int64{"units": n}
@@ -69,7 +69,7 @@ func claim(id string, n int64, priority int) *client.Assignment {
 	return c
 }
 
-// last is what a pool was last told of an assignment.
+// last returns the last update of an assignment.
 func (d *fakeServers) last(id string) (u client.AssignmentUpdate) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -92,15 +92,15 @@ func TestShared_GrantsLeaseToOnePoolAndReportsToTheOther(t *testing.T) {
 		s.a.assign(units("x", 6, 1))
 		s.expect("x running 1", "")
 		if leases := s.b.leases; len(leases) != 1 || leases[0].Pool != "a" || leases[0].ID != "x" || leases[0].Resources["units"] != 6 || leases[0].Priority != 1 {
-			s.Errorf("the other pool hears of %+v", leases)
+			s.Errorf("leases reported to the other pool: %+v", leases)
 		}
 		if len(s.a.leases) != 0 {
-			s.Errorf("the pool hears of its own %+v", s.a.leases)
+			s.Errorf("own leases reported to the pool: %+v", s.a.leases)
 		}
 		s.b.assign(units("y", 6, 1))
 		s.expect("x running 1", "")
 		if u := s.b.last("y"); u.ClientStatus != "failed" || !strings.Contains(u.Description, "another pool") {
-			s.Errorf("who has no room hears %+v", u)
+			s.Errorf("update of the rejected assignment: %+v", u)
 		}
 		s.b.assign(units("z", 4, 1))
 		s.expect("x running 1", "z running 1")
@@ -112,13 +112,13 @@ func TestShared_HigherPriorityWaitsForRevokedWorkload(t *testing.T) {
 		s.a.assign(units("low", 6, 1))
 		s.expect("low running 1", "")
 		s.b.assign(units("high", 6, 2))
-		time.Sleep(3 * time.Second) // of the five that low takes to stop
+		time.Sleep(3 * time.Second) // the kill timeout of low is 5 s
 		s.b.expect(s.T, "high pending 0")
 		s.expect("", "high running 1")
 		if u := s.a.last("low"); u.ClientStatus != "failed" {
-			s.Errorf("who was revoked hears %+v", u)
+			s.Errorf("update of the revoked assignment: %+v", u)
 		}
-		s.a.assign(units("again", 6, 1)) // it cannot take it back
+		s.a.assign(units("again", 6, 1)) // it does not get the capacity back
 		s.expect("", "high running 1")
 	})
 }
@@ -134,8 +134,8 @@ func TestShared_NonPreemptingAssignmentRevokesNothing(t *testing.T) {
 	})
 }
 
-// Room that a pool's own victims leave is its claimant's, and nobody else's, until
-// the claim is an assignment; a pool that dies with a claim loses it.
+// Capacity freed by the victims of a pool is reserved for its claim until the claim
+// becomes an assignment. If the pool disconnects, the claim expires.
 func TestShared_ClaimHoldsLeaseWhilePoolIsConnected(t *testing.T) {
 	runShared(t, func(s *sharedFixture) {
 		s.a.assign(units("victim", 8, 1))
@@ -147,7 +147,7 @@ func TestShared_ClaimHoldsLeaseWhilePoolIsConnected(t *testing.T) {
 		s.b.assign(units("y", 6, 2))
 		s.expect("claim/of/high pending 0", "")
 		if u := s.b.last("y"); u.ClientStatus != "failed" {
-			s.Errorf("who wants claimed room hears %+v", u)
+			s.Errorf("update of the assignment that requests claimed capacity: %+v", u)
 		}
 		s.a.assign(units("high", 8, 5))
 		s.expect("high running 1", "")
@@ -158,7 +158,7 @@ func TestShared_ClaimHoldsLeaseWhilePoolIsConnected(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		s.b.assign(units("z", 6, 2))
 		time.Sleep(5 * time.Second)
-		s.b.expect(s.T, "") // it is kept for a while
+		s.b.expect(s.T, "") // the claim has not expired yet
 		time.Sleep(2 * time.Minute)
 		s.b.assign(units("late", 6, 2))
 		time.Sleep(10 * time.Second)
@@ -167,8 +167,8 @@ func TestShared_ClaimHoldsLeaseWhilePoolIsConnected(t *testing.T) {
 	})
 }
 
-// What runs goes on under its lease while its servers are silent and the agent is
-// another one, which still knows for whom.
+// A workload continues under its lease while its servers are silent and the agent
+// restarts; the lease file still holds its pool.
 func TestShared_RestartedAgentKeepsLeases(t *testing.T) {
 	runShared(t, func(s *sharedFixture) {
 		s.a.assign(units("x", 6, 1))
@@ -180,9 +180,9 @@ func TestShared_RestartedAgentKeepsLeases(t *testing.T) {
 		time.Sleep(time.Minute)
 		s.b.expect(s.T, "")
 		if there, _ := s.sim.Status(s.Context()); there["x"].Ready != 1 {
-			s.Errorf("there is %v", there)
+			s.Errorf("workloads are %v", there)
 		}
-		s.b.assign(units("higher", 6, 2)) // and who may, revokes it in the absence of its pool
+		s.b.assign(units("higher", 6, 2)) // a higher priority revokes it while its pool is disconnected
 		time.Sleep(20 * time.Second)
 		s.b.expect(s.T, "higher running 1")
 		s.a.setDown(false)
@@ -190,7 +190,7 @@ func TestShared_RestartedAgentKeepsLeases(t *testing.T) {
 	})
 }
 
-// Replicas that go hold their room until they are gone.
+// Stopping replicas use their capacity until they have ended.
 func TestShared_LeaseShrinksAfterReplicasStop(t *testing.T) {
 	three := func(replicas int) *client.Assignment {
 		a := units("x", 3, 1)
@@ -226,7 +226,7 @@ func TestShared_LeaseShrinksAfterReplicasStop(t *testing.T) {
 
 func TestNew_RejectsInvalidPools(t *testing.T) {
 	_, err := New(Config{Driver: NewSim(nil), Cluster: "m", DataDir: t.TempDir(), Pools: []Pool{{"", newFakeServers()}, {"a/b", nil}, {"", newFakeServers()}}})
-	for _, want := range []string{`called ""`, `called "a/b"`, "no servers", "two pools"} {
+	for _, want := range []string{`name ""`, `name "a/b"`, "no servers", "duplicate pool"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is not in %v", want, err)
 		}

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// Sim is a driver that runs nothing: work begins at once, takes its duration, and
-// stops within its kill timeout. What it pretends does not outlive the process. Make
-// it with NewSim.
+// Sim is a driver that simulates workloads: they start immediately, run for their
+// duration, and stop within their kill timeout. Its state is lost when the process
+// exits. Create it with NewSim.
 type Sim struct {
 	capacity map[string]int64
 
@@ -19,24 +19,24 @@ type Sim struct {
 
 var _ Driver = (*Sim)(nil)
 
-// simWorkload is work that is pretended.
+// A simWorkload is a simulated workload.
 type simWorkload struct {
 	Workload
 	began time.Time
-	gone  time.Time // when it will have stopped; zero: nobody stops it
+	gone  time.Time // when it will have stopped; zero if it is not stopping
 }
 
-// NewSim makes a driver for a cluster of this capacity.
+// NewSim returns a driver for a cluster with the given capacity.
 func NewSim(capacity map[string]int64) *Sim {
 	return &Sim{capacity: maps.Clone(capacity), work: map[string]*simWorkload{}}
 }
 
-// Resources is what the cluster was said to have.
+// Resources returns the configured capacity.
 func (s *Sim) Resources(context.Context) (*ClusterResources, error) {
 	return &ClusterResources{Capacity: maps.Clone(s.capacity)}, nil
 }
 
-// Run begins work, or changes it.
+// Run starts or changes a workload.
 func (s *Sim) Run(_ context.Context, w *Workload) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -48,7 +48,7 @@ func (s *Sim) Run(_ context.Context, w *Workload) error {
 	return nil
 }
 
-// Stop has work be gone after its kill timeout.
+// Stop ends a workload after its kill timeout.
 func (s *Sim) Stop(_ context.Context, id string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -58,7 +58,7 @@ func (s *Sim) Stop(_ context.Context, id string) error {
 	return nil
 }
 
-// Status is what is pretended.
+// Status returns the status of the simulated workloads.
 func (s *Sim) Status(context.Context) (map[string]Status, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -68,9 +68,9 @@ func (s *Sim) Status(context.Context) (map[string]Status, error) {
 		case !p.gone.IsZero() && !now.Before(p.gone):
 			delete(s.work, id)
 		case p.gone.IsZero() && p.Duration > 0 && now.Sub(p.began) >= p.Duration:
-			all[id] = Status{Complete: true, Text: "its time is over"}
+			all[id] = Status{Complete: true, Text: "completed"}
 		default:
-			all[id] = Status{Ready: p.Replicas, Held: p.Replicas, Text: "it pretends"}
+			all[id] = Status{Ready: p.Replicas, Held: p.Replicas, Text: "simulated"}
 		}
 	}
 	return all, nil

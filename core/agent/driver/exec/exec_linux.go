@@ -44,7 +44,7 @@ func New(o Options) (*Driver, error) {
 	if len(o.Supervisor) == 0 {
 		self, err := os.Executable()
 		if err != nil {
-			return nil, fmt.Errorf("exec: this program's own file, which supervises tasks: %w", err)
+			return nil, fmt.Errorf("exec: cannot find executable of supervisor: %w", err)
 		}
 		o.Supervisor = []string{self, SupervisorArg}
 	}
@@ -93,21 +93,21 @@ func (d *Driver) account(name string) (*account, error) {
 		name = self.Username
 	}
 	if slices.Contains(d.o.Denied, name) {
-		return nil, fmt.Errorf("exec: no task may run as %s here: set the task's user, or change client.drivers.exec.denied_users", name)
+		return nil, fmt.Errorf("exec: user %s is denied: set the user of the task, or change client.drivers.exec.denied_users", name)
 	}
 	if err != nil || name == self.Username {
 		return nil, err
 	}
 	if os.Geteuid() != 0 {
-		return nil, fmt.Errorf("exec: the task wants to run as %s, and the agent runs as %s: only root may start work of others", name, self.Username)
+		return nil, fmt.Errorf("exec: cannot run task as %s: the agent runs as %s, and only root may change the user", name, self.Username)
 	}
 	u, err := user.Lookup(name)
 	if err != nil {
-		return nil, fmt.Errorf("exec: the task's user: %w", err)
+		return nil, fmt.Errorf("exec: user of task: %w", err)
 	}
 	groups, err := u.GroupIds()
 	if err != nil {
-		return nil, fmt.Errorf("exec: the groups of %s: %w", name, err)
+		return nil, fmt.Errorf("exec: groups of user %s: %w", name, err)
 	}
 	a := &account{}
 	for _, id := range append([]string{u.Uid, u.Gid}, groups...) {
@@ -151,7 +151,7 @@ func lookPath(command, workDir string, env []string) (string, error) {
 			return file, nil
 		}
 	}
-	return "", fmt.Errorf("exec: there is no program %q in the task's PATH (%s)", command, path)
+	return "", fmt.Errorf("exec: program %q not found in PATH of task (%s)", command, path)
 }
 
 // supervise starts a supervisor. Its end of the pipe `alive` is open before it
@@ -212,7 +212,7 @@ func instruct(in io.Writer, out io.Reader, o *order) (a answer, err error) {
 	_, err = in.Write(append(line, '\n'))
 	reply, errRead := bufio.NewReader(out).ReadBytes('\n')
 	if errRead != nil {
-		return a, fmt.Errorf("exec: the supervisor ended before it said a word (is %q wired to Supervise?): %w", SupervisorArg, errors.Join(err, errRead))
+		return a, fmt.Errorf("exec: supervisor exited without a reply (does %q call Supervise?): %w", SupervisorArg, errors.Join(err, errRead))
 	}
 	return a, errors.Join(err, json.Unmarshal(reply, &a))
 }

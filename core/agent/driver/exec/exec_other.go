@@ -9,7 +9,7 @@ import (
 	"github.com/cede-scheduler/cede/core/agent/driver"
 )
 
-var errLinux = errors.New("exec runs tasks on Linux alone: it needs its sessions and its /proc")
+var errLinux = errors.New("exec: not supported on this system: tasks require Linux")
 
 // Driver starts processes.
 type Driver struct{}

@@ -71,7 +71,7 @@ func (w *fixture) await(p driver.Process) driver.Exit {
 	case <-p.Done():
 		return p.Exit()
 	case <-time.After(patience):
-		w.t.Fatal("the task does not end")
+		w.t.Fatal("the task did not end")
 		return driver.Exit{}
 	}
 }
@@ -89,7 +89,7 @@ func (w *fixture) output(s *driver.Spec, name string) string {
 // awaitReady waits until a task has said that it is up.
 func (w *fixture) awaitReady(s *driver.Spec) {
 	w.t.Helper()
-	eventually(w.t, "the task says that it is up", func() bool { return strings.Contains(w.output(s, "stdout"), "up") })
+	eventually(w.t, "the task is up", func() bool { return strings.Contains(w.output(s, "stdout"), "up") })
 }
 
 func eventually(t *testing.T, what string, holds func() bool) {
@@ -128,7 +128,7 @@ func TestDriver_SignalEndsTask(t *testing.T) {
 		t.Errorf("ended with %+v, want SIGTERM; and the sleep in the background must be gone", exit)
 	}
 	if err := p.Signal("SIGNONE"); err == nil {
-		t.Error("a signal that there is none of was taken")
+		t.Error("an unknown signal was accepted")
 	}
 }
 
@@ -142,7 +142,7 @@ func TestDriver_KillEndsProcessesOutsideGroup(t *testing.T) {
 		echo up; while :; do sleep 1; done`)
 	p := w.start(s)
 	w.awaitReady(s)
-	eventually(t, "three at least are there", func() bool { return len(processesWith(cookie(s.Dir))) >= 4 })
+	eventually(t, "at least three processes run", func() bool { return len(processesWith(cookie(s.Dir))) >= 4 })
 	if err := p.Signal("SIGTERM"); err != nil {
 		t.Fatal(err)
 	}
@@ -173,7 +173,7 @@ func TestRestore_FindsRunningAndEndedTasks(t *testing.T) {
 	}
 	select {
 	case <-again.Done():
-		t.Fatalf("it was restored as ended: %+v", again.Exit())
+		t.Fatalf("restored as ended: %+v", again.Exit())
 	default:
 	}
 	w.awaitReady(s)
@@ -181,7 +181,7 @@ func TestRestore_FindsRunningAndEndedTasks(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(s.Dir, dirWork, "go"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "it ends while no agent looks", func() bool { return len(processesWith(cookie(s.Dir))) == 0 })
+	eventually(t, "task ended without an agent", func() bool { return len(processesWith(cookie(s.Dir))) == 0 })
 	last, err := w.d.Restore(s, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -218,7 +218,7 @@ func TestDriver_KilledSupervisorLeavesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	if exit := w.await(p); exit.Err == "" || exit.OK() {
-		t.Errorf("ended with %+v, want a word on the supervisor", exit)
+		t.Errorf("ended with %+v, want an error about the supervisor", exit)
 	}
 }
 
@@ -236,7 +236,7 @@ func TestStart_ReportsInvalidConfig(t *testing.T) {
 	for config, want := range map[string]string{
 		`{}`:                                "command is missing",
 		`{"command":"x","arg":["y"]}`:       `unknown field "arg"`,
-		`{"command":"no-such-program"}`:     `there is no program "no-such-program"`,
+		`{"command":"no-such-program"}`:     `program "no-such-program" not found`,
 		`{"command":"/no/such/program"}`:    "no such file",
 		`{"command":"true","work_dir":"z"}`: "no such file",
 	} {
@@ -248,14 +248,14 @@ func TestStart_ReportsInvalidConfig(t *testing.T) {
 	}
 	s := w.spec("true")
 	s.User = "daemon"
-	if _, err := w.d.Start(s); err == nil || !strings.Contains(err.Error(), "no task may run as daemon") {
+	if _, err := w.d.Start(s); err == nil || !strings.Contains(err.Error(), "user daemon is denied") {
 		t.Errorf("a user that is denied: %v", err)
 	}
 }
 
 func TestStart_AsAnotherUser(t *testing.T) {
 	if os.Geteuid() != 0 {
-		t.Skip("only root may start work of others")
+		t.Skip("only root may change the user")
 	}
 	w := newFixture(t, Options{})
 	s := w.spec(`id -un; touch mine && echo wrote`)
@@ -291,7 +291,7 @@ func TestMemory_CountsTheTask(t *testing.T) {
 	s := w.spec(`echo up; sleep 1000 & wait`)
 	p := w.start(s)
 	w.awaitReady(s)
-	eventually(t, "its memory is known", func() bool { return p.Memory() > 100<<10 })
+	eventually(t, "memory is reported", func() bool { return p.Memory() > 100<<10 })
 	if m := p.Memory(); m > 100<<20 {
 		t.Errorf("a shell and a sleep hold %d bytes: the supervisor is counted too?", m)
 	}

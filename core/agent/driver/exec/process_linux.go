@@ -58,7 +58,7 @@ func (p *process) read(pipe error) driver.Exit {
 	if err == nil {
 		return e
 	}
-	lost := "its supervisor was killed, or the machine restarted"
+	lost := "supervisor was killed, or the machine restarted"
 	if pipe != nil || !errors.Is(err, fs.ErrNotExist) {
 		lost += fmt.Sprintf(" (%v)", errors.Join(pipe, err))
 	}
@@ -82,7 +82,7 @@ func (p *process) Exit() driver.Exit {
 // Signal has the supervisor signal the task.
 func (p *process) Signal(name string) error {
 	if unix.SignalNum(name) == 0 {
-		return fmt.Errorf("there is no signal %q", name)
+		return fmt.Errorf("unknown signal %q", name)
 	}
 	return p.command("signal " + name)
 }

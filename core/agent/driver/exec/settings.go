@@ -26,7 +26,7 @@ func parse(config json.RawMessage) (s settings, err error) {
 		err = errors.New("command is missing")
 	}
 	if err != nil {
-		return s, fmt.Errorf("exec: config: %w; it has command, and may have args and work_dir", err)
+		return s, fmt.Errorf("exec: config: %w; valid fields are command (required), args and work_dir", err)
 	}
 	return s, nil
 }

@@ -92,7 +92,7 @@ func reply(a answer) {
 func (s *supervisor) start() error {
 	// Orphans of the task become children of ours, so that they can be ended.
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
-		return fmt.Errorf("becoming the parent of orphans: %w", err)
+		return fmt.Errorf("set child subreaper: %w", err)
 	}
 	null, err := os.Open(os.DevNull)
 	if err != nil {

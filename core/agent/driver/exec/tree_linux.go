@@ -97,7 +97,7 @@ func sweep(cookie string) error {
 			}
 		}
 		if time.Now().After(end) {
-			return fmt.Errorf("processes %v of the task do not die", found)
+			return fmt.Errorf("processes %v of the task did not exit", found)
 		}
 	}
 }

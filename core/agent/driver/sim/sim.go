@@ -66,7 +66,7 @@ func Parse(config json.RawMessage) (s Settings, err error) {
 	d := json.NewDecoder(bytes.NewReader(config))
 	d.DisallowUnknownFields()
 	if err = d.Decode(&s); err != nil {
-		return s, fmt.Errorf("sim: config: %w; it may have run_for, exit_code, ignore_term, memory and stop_after", err)
+		return s, fmt.Errorf("sim: config: %w; valid fields are run_for, exit_code, ignore_term, memory and stop_after", err)
 	}
 	return s, nil
 }
