@@ -1,19 +1,19 @@
-// Package exec is the driver of real processes. Each task has a supervisor: this
-// program again, as a small process of its own that starts the task in a session
-// of its own, keeps its output and its exit code, and ends everything that the
-// task started when the task ends. So work outlives its agent, nothing of it is
-// ever orphaned, and an agent that comes back finds what became of it.
+// Package exec implements the driver that runs tasks as processes. Each task has a
+// supervisor: a separate instance of this program that starts the task in its own
+// session, stores its output and exit code, and kills all remaining processes of the
+// task when its first process ends. A task therefore survives its agent, leaves no
+// orphans, and a restarted agent finds its result.
 //
-// The agent and a supervisor know of each other by the task's folder:
+// The agent and a supervisor communicate through the folder of the task:
 //
-//	alive       a pipe that the supervisor holds open; its end is the supervisor's
-//	control     a pipe on which the supervisor is told to signal or to kill
-//	task.json   the task's process, once it runs
-//	exit.json   how it ended, once nothing of it is left
-//	stdout.N    its output from byte N on (see core/agent/logfile), as stderr.N
-//	work/       where it runs
+//	alive       a pipe that the supervisor holds open; it closes when the supervisor ends
+//	control     a pipe for commands to the supervisor: signal or kill
+//	task.json   the process of the task, once it runs
+//	exit.json   how the task ended, once all of its processes have
+//	stdout.N    the output from byte N on (see core/agent/logfile); also stderr.N
+//	work/       the working directory
 //
-// It isolates nothing: a task sees the machine as its user does. core/agent calls
-// the Driver, which is safe for concurrent use; main calls Supervise when it was
-// started as a supervisor.
+// Tasks are not isolated: they have all the access of their user. core/agent calls
+// the Driver, which is safe for concurrent use. main calls Supervise if the program
+// was started as a supervisor.
 package exec

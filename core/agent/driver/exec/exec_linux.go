@@ -21,7 +21,7 @@ import (
 	"github.com/cede-scheduler/cede/core/agent/driver"
 )
 
-// The files of a task's folder.
+// The files in the folder of a task.
 const (
 	fileAlive   = "alive"
 	fileControl = "control"
@@ -30,7 +30,7 @@ const (
 	dirWork     = "work"
 )
 
-// Driver starts processes.
+// Driver runs tasks as processes.
 type Driver struct {
 	o    Options
 	tree processTree
@@ -38,7 +38,7 @@ type Driver struct {
 
 var _ driver.Driver = (*Driver)(nil)
 
-// New makes a driver.
+// New returns a driver.
 func New(o Options) (*Driver, error) {
 	o = o.withDefaults()
 	if len(o.Supervisor) == 0 {
@@ -51,7 +51,7 @@ func New(o Options) (*Driver, error) {
 	return &Driver{o: o}, nil
 }
 
-// Start starts a task under a supervisor of its own.
+// Start starts a task with its own supervisor.
 func (d *Driver) Start(s *driver.Spec) (driver.Process, error) {
 	set, err := parse(s.Config)
 	if err != nil {
@@ -83,7 +83,7 @@ func (d *Driver) Start(s *driver.Spec) (driver.Process, error) {
 	return d.supervise(s, o)
 }
 
-// account finds who a task runs as; nil: whoever the agent is.
+// account returns the account of a user name. It returns nil for the user of the agent.
 func (d *Driver) account(name string) (*account, error) {
 	if name == "" {
 		name = d.o.User
@@ -131,13 +131,13 @@ func makeWorkDir(dir string, who *account) error {
 	return os.Chown(dir, int(who.UID), int(who.GID))
 }
 
-// lookPath finds a program as the task's own shell would.
+// lookPath finds a program in the PATH of env, as a shell of the task would.
 func lookPath(command, workDir string, env []string) (string, error) {
 	if strings.Contains(command, "/") {
 		if !filepath.IsAbs(command) {
 			command = filepath.Join(workDir, command)
 		}
-		return command, nil // whoever starts it says whether it is there
+		return command, nil // if it does not exist, starting it fails
 	}
 	path := ""
 	for _, e := range env {
@@ -154,15 +154,15 @@ func lookPath(command, workDir string, env []string) (string, error) {
 	return "", fmt.Errorf("exec: program %q not found in PATH of task (%s)", command, path)
 }
 
-// supervise starts a supervisor. Its end of the pipe `alive` is open before it
-// exists, so that there is no moment at which a process of the task is there and
-// the pipe says that there is none.
+// supervise starts a supervisor. The supervisor's end of the pipe `alive` is opened
+// before the process exists. Otherwise a process of the task could run while the pipe
+// indicates that there is none.
 func (d *Driver) supervise(s *driver.Spec, o *order) (driver.Process, error) {
 	alive, theirs, err := openAlive(s.Dir)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = theirs.Close() }() // the supervisor has its own
+	defer func() { _ = theirs.Close() }() // the supervisor has inherited its own
 	control, err := openControl(s.Dir)
 	if err != nil {
 		return nil, errors.Join(err, alive.Close())
@@ -188,22 +188,22 @@ func (d *Driver) supervise(s *driver.Spec, o *order) (driver.Process, error) {
 	if d.o.Bound && err == nil {
 		p.tie = in
 	} else {
-		_ = in.Close() // it was told, or it is dead
+		_ = in.Close() // it has received the order, or it has exited
 	}
 	if err == nil && a.Err != "" {
 		err = errors.New("exec: " + a.Err)
 	}
 	if err != nil {
-		_ = cmd.Process.Kill() // it may have ended by itself
+		_ = cmd.Process.Kill() // it may have exited already
 		_ = cmd.Wait()
 		return nil, errors.Join(err, alive.Close())
 	}
-	go func() { _ = cmd.Wait() }() // how it ended is in exit.json
+	go func() { _ = cmd.Wait() }() // exit.json contains the result
 	p.watch()
 	return p, nil
 }
 
-// instruct tells a supervisor what to do, and hears what came of it.
+// instruct sends the order to a supervisor and returns its answer.
 func instruct(in io.Writer, out io.Reader, o *order) (a answer, err error) {
 	line, err := json.Marshal(o)
 	if err != nil {
@@ -217,7 +217,7 @@ func instruct(in io.Writer, out io.Reader, o *order) (a answer, err error) {
 	return a, errors.Join(err, json.Unmarshal(reply, &a))
 }
 
-// openAlive makes the pipe, and opens both of its ends.
+// openAlive creates the pipe and opens both of its ends.
 func openAlive(dir string) (ours, theirs *os.File, err error) {
 	path := filepath.Join(dir, fileAlive)
 	if err := fifo(path); err != nil {
@@ -234,8 +234,8 @@ func openAlive(dir string) (ours, theirs *os.File, err error) {
 	return ours, theirs, nil
 }
 
-// openControl opens the pipe for both: with a writer of its own the supervisor
-// never reads its end.
+// openControl opens the pipe for reading and writing: if the supervisor holds a
+// writer itself, it never reads end of file.
 func openControl(dir string) (*os.File, error) {
 	path := filepath.Join(dir, fileControl)
 	if err := fifo(path); err != nil {
@@ -255,7 +255,7 @@ func fifo(path string) error {
 	return nil
 }
 
-// Restore finds a task by its folder.
+// Restore returns a task that an earlier agent started, from its folder.
 func (d *Driver) Restore(s *driver.Spec, _ json.RawMessage) (driver.Process, error) {
 	alive, err := os.OpenFile(filepath.Join(s.Dir, fileAlive), os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -11,19 +11,19 @@ import (
 
 var errLinux = errors.New("exec: not supported on this system: tasks require Linux")
 
-// Driver starts processes.
+// Driver is not supported on this system.
 type Driver struct{}
 
 var _ driver.Driver = (*Driver)(nil)
 
-// New says that there is no such driver on this system.
+// New returns an error: the driver is not supported on this system.
 func New(Options) (*Driver, error) { return nil, errLinux }
 
-// Start starts nothing.
+// Start returns an error.
 func (*Driver) Start(*driver.Spec) (driver.Process, error) { return nil, errLinux }
 
-// Restore finds nothing.
+// Restore returns an error.
 func (*Driver) Restore(*driver.Spec, json.RawMessage) (driver.Process, error) { return nil, errLinux }
 
-// Supervise has nothing to do.
+// Supervise returns the exit code 1.
 func Supervise() int { return 1 }

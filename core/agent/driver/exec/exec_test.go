@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// patience is how long anything may take on a machine that is busy.
+// patience is the timeout of all waits, long enough for a busy machine.
 const patience = 20 * time.Second
 
 type fixture struct {
@@ -42,7 +42,7 @@ func newFixture(t *testing.T, o Options) *fixture {
 	return &fixture{t, d}
 }
 
-// spec is a shell script as a task. When the test ends, nothing of it may be left.
+// spec returns a shell script as a task. The test fails if its processes outlive it.
 func (w *fixture) spec(script string) *driver.Spec {
 	w.t.Helper()
 	dir := w.t.TempDir()
@@ -134,8 +134,8 @@ func TestDriver_SignalEndsTask(t *testing.T) {
 
 func TestDriver_KillEndsProcessesOutsideGroup(t *testing.T) {
 	w := newFixture(t, Options{})
-	// One ignores signals in the group, one has a session of its own, one is an
-	// orphan of an orphan.
+	// One process ignores signals in the group, one has its own session, and one is
+	// an orphan of an orphan.
 	s := w.spec(`trap "" TERM INT HUP
 		setsid sh -c 'trap "" TERM; while :; do sleep 1; done' &
 		(setsid sh -c '(trap "" TERM; exec sleep 1000) & exit' &)

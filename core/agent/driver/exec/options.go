@@ -1,22 +1,22 @@
 package exec
 
-// SupervisorArg is the argument by which this program is started as a supervisor.
+// SupervisorArg is the argument that starts this program as a supervisor.
 const SupervisorArg = "agent-exec"
 
-// Options say how tasks are run.
+// Options configure a Driver.
 type Options struct {
 	// Supervisor is the command that calls Supervise. Default: this program with
 	// SupervisorArg.
 	Supervisor []string
-	// User is who tasks run as that do not say; empty: whoever the agent is.
+	// User is the default user of tasks. If it is empty, it is the user of the agent.
 	User string
-	// Denied are users that no task may run as.
+	// Denied lists the users that no task may run as.
 	Denied []string
-	// LogSize is how many bytes of an output one file holds, and LogKeep how many
-	// files are kept. Default: 10 MiB, 5.
+	// LogSize is the size of an output file in bytes, and LogKeep the number of files
+	// retained per output. Default: 10 MiB, 5.
 	LogSize int64
 	LogKeep int
-	// Bound ends every task with the agent, even where that was killed.
+	// Bound ends every task with the agent, even if the agent is killed.
 	Bound bool
 }
 

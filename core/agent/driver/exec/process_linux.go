@@ -17,11 +17,11 @@ import (
 	"github.com/cede-scheduler/cede/core/agent/driver"
 )
 
-// process is a task under its supervisor, as the agent sees it.
+// A process is the agent's handle of a supervised task.
 type process struct {
 	dir   string
 	alive *os.File
-	tie   io.Closer // nil: the task does not depend on the agent
+	tie   io.Closer // nil if the task is not bound to the agent
 	tree  *processTree
 	done  chan struct{}
 
@@ -32,13 +32,13 @@ type process struct {
 
 var _ driver.Process = (*process)(nil)
 
-// watch waits on a goroutine for the supervisor's end.
+// watch starts a goroutine that waits for the supervisor to end.
 func (p *process) watch() {
 	go func() {
-		_, err := io.Copy(io.Discard, p.alive) // until its end, or until Leave
+		_, err := io.Copy(io.Discard, p.alive) // returns when it closes, or after Detach
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		_ = p.alive.Close() // it was only read
+		_ = p.alive.Close() // opened for reading
 		if p.left {
 			return
 		}
@@ -47,8 +47,8 @@ func (p *process) watch() {
 	}()
 }
 
-// read is how the task ended. A supervisor that left no word was killed: what
-// remains of its task is killed too.
+// read returns how the task ended. If the supervisor left no result, it was killed,
+// and read kills the remaining processes of the task.
 func (p *process) read(pipe error) driver.Exit {
 	var e driver.Exit
 	b, err := os.ReadFile(filepath.Join(p.dir, fileExit))
@@ -68,7 +68,7 @@ func (p *process) read(pipe error) driver.Exit {
 	return driver.Exit{Err: lost, Time: time.Now()}
 }
 
-// State is empty: all there is to know is in the task's folder.
+// State returns nil: the folder of the task contains all state.
 func (p *process) State() json.RawMessage { return nil }
 
 func (p *process) Done() <-chan struct{} { return p.done }
@@ -79,7 +79,7 @@ func (p *process) Exit() driver.Exit {
 	return p.exit
 }
 
-// Signal has the supervisor signal the task.
+// Signal sends a signal to the task through the supervisor.
 func (p *process) Signal(name string) error {
 	if unix.SignalNum(name) == 0 {
 		return fmt.Errorf("unknown signal %q", name)
@@ -87,18 +87,18 @@ func (p *process) Signal(name string) error {
 	return p.command("signal " + name)
 }
 
-// Kill has the supervisor kill all of the task.
+// Kill kills all processes of the task through the supervisor.
 func (p *process) Kill() error { return p.command("kill") }
 
 func (p *process) command(line string) error {
 	fd, err := unix.Open(filepath.Join(p.dir, fileControl), unix.O_WRONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if errors.Is(err, syscall.ENXIO) {
-		return nil // nobody reads: the supervisor is gone, and its end is about to be seen
+		return nil // the pipe has no reader: the supervisor has ended
 	}
 	if err != nil {
 		return err
 	}
-	defer func() { _ = unix.Close(fd) }() // what was written is read, or nobody is there
+	defer func() { _ = unix.Close(fd) }() // opened for writing to a pipe, which reports errors on write
 	_, err = unix.Write(fd, []byte(line+"\n"))
 	if errors.Is(err, syscall.EPIPE) {
 		return nil
@@ -106,7 +106,7 @@ func (p *process) command(line string) error {
 	return err
 }
 
-// Memory adds up what the processes of the task hold.
+// Memory returns the sum of the memory of the task's processes.
 func (p *process) Memory() int64 {
 	var t started
 	b, err := os.ReadFile(filepath.Join(p.dir, fileTask))
@@ -116,13 +116,13 @@ func (p *process) Memory() int64 {
 	return p.tree.memory(t.Supervisor)
 }
 
-// Detach closes the pipe; the supervisor does not notice.
+// Detach closes the pipe. The supervisor is not affected.
 func (p *process) Detach() {
 	p.mu.Lock()
 	p.left = true
 	p.mu.Unlock()
-	_ = p.alive.SetReadDeadline(time.Now()) // wakes watch, which closes it
+	_ = p.alive.SetReadDeadline(time.Now()) // makes watch return, which closes the pipe
 	if p.tie != nil {
-		_ = p.tie.Close() // a task that is bound to its agent ends with it
+		_ = p.tie.Close() // ends a task that is bound to the agent
 	}
 }

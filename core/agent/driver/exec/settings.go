@@ -9,11 +9,11 @@ import (
 	"strings"
 )
 
-// settings are a task's configuration.
+// settings are the configuration of a task.
 type settings struct {
 	Command string   `json:"command"`
 	Args    []string `json:"args"`
-	WorkDir string   `json:"work_dir"` // absolute, or below the task's own; absent: that
+	WorkDir string   `json:"work_dir"` // absolute, or relative to the task's own, which is the default
 }
 
 func parse(config json.RawMessage) (s settings, err error) {
@@ -33,8 +33,8 @@ func parse(config json.RawMessage) (s settings, err error) {
 
 var variable = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_.]*)\}`)
 
-// expand puts the environment's values in place of ${NAME}. A name that is not in
-// it stays as it is: it may be meant for a shell.
+// expand replaces ${NAME} with its value in env. Unknown names remain unchanged,
+// because they may be meant for a shell.
 func expand(text string, env []string) string {
 	return variable.ReplaceAllStringFunc(text, func(match string) string {
 		name := strings.TrimPrefix(match[2:len(match)-1], "env.")
@@ -47,28 +47,28 @@ func expand(text string, env []string) string {
 	})
 }
 
-// order is what a supervisor is told to do, as one line of JSON.
+// An order is the task that a supervisor runs, sent as one line of JSON.
 type order struct {
 	Path    string   `json:"path"` // of the program
-	Args    []string `json:"args"` // its name first
+	Args    []string `json:"args"` // including the program name
 	Env     []string `json:"env"`
-	Dir     string   `json:"dir"` // the task's folder
+	Dir     string   `json:"dir"` // folder of the task
 	WorkDir string   `json:"workDir"`
 	User    *account `json:"user,omitempty"`
 	LogSize int64    `json:"logSize"` // bytes of one file
 	LogKeep int      `json:"logKeep"` // files of each output
-	// Bound ends the task with the agent, gracefully for this long.
+	// Bound ends the task with the agent, after boundGrace.
 	Bound bool `json:"bound,omitempty"`
 }
 
-// account is who a task runs as.
+// An account holds the user and groups that a task runs as.
 type account struct {
 	UID    uint32   `json:"uid"`
 	GID    uint32   `json:"gid"`
 	Groups []uint32 `json:"groups,omitempty"`
 }
 
-// answer is what a supervisor says once the task runs, or why it does not.
+// An answer reports that the task runs, or why it does not.
 type answer struct {
 	PID int    `json:"pid,omitempty"`
 	Err string `json:"err,omitempty"`

@@ -22,38 +22,38 @@ import (
 	"github.com/cede-scheduler/cede/core/agent/logfile"
 )
 
-// The pipes that a supervisor is born with.
+// The file descriptors that a supervisor inherits.
 const (
 	fdAlive   = 3
 	fdControl = 4
 )
 
-// started is what a supervisor writes down once its task runs.
+// started is the content of task.json.
 type started struct {
-	Supervisor int `json:"supervisor"` // process numbers
+	Supervisor int `json:"supervisor"` // process ids
 	PID        int `json:"pid"`
 }
 
-// supervisor is this program as the keeper of one task.
+// A supervisor runs one task in a separate process.
 type supervisor struct {
 	o     order
-	first *os.Process // of the task; never waited for by itself
-	over  atomic.Bool // the first process has been reaped: its number is nobody's
+	first *os.Process // of the task; reaped by reap only
+	over  atomic.Bool // the first process has been reaped, so its process id is invalid
 	logs  sync.WaitGroup
 }
 
-// Supervise runs the task that standard input orders, and returns the exit code of
-// this process when nothing of the task is left. It is called by main, on its first
-// goroutine.
+// Supervise runs the task whose order is on standard input. It returns the exit code
+// of this process when all processes of the task have ended. main calls it on the
+// main goroutine.
 func Supervise() int {
-	// The task is killed when the thread that started it ends: this one ends with
-	// the process.
+	// The kernel kills the task when the thread that started it ends. A locked thread
+	// ends with the process.
 	runtime.LockOSThread()
-	// The agent's terminal and its init system are not the task's business. Signals
-	// that are ignored would be ignored by the task too; these are taken and dropped.
+	// Signals from the agent's terminal or init system must not end the supervisor.
+	// They are received and dropped: ignored signals would be inherited by the task.
 	signal.Notify(make(chan os.Signal, 1), unix.SIGHUP, unix.SIGINT, unix.SIGTERM, unix.SIGQUIT, unix.SIGPIPE)
 	for _, fd := range []int{fdAlive, fdControl} {
-		unix.CloseOnExec(fd) // a task that held `alive` would seem to outlive us
+		unix.CloseOnExec(fd) // a task that inherited `alive` would keep it open
 	}
 	in := bufio.NewReader(os.Stdin)
 	s := &supervisor{}
@@ -76,21 +76,21 @@ func Supervise() int {
 	exit := s.reap()
 	s.logs.Wait()
 	if err := writeJSON(filepath.Join(s.o.Dir, fileExit), exit); err != nil {
-		return 1 // the agent finds no word, and says so
+		return 1 // without a reply, the agent reports an error
 	}
 	return 0
 }
 
-// reply says the one thing that a supervisor says.
+// reply sends the only reply of a supervisor.
 func reply(a answer) {
-	b, _ := json.Marshal(a)                 // plain values
-	_, _ = os.Stdout.Write(append(b, '\n')) // whoever does not hear it is gone
+	b, _ := json.Marshal(a)                 // cannot fail
+	_, _ = os.Stdout.Write(append(b, '\n')) // fails if the agent has ended
 	_ = os.Stdout.Close()
 }
 
-// start starts the task's first process.
+// start starts the first process of the task.
 func (s *supervisor) start() error {
-	// Orphans of the task become children of ours, so that they can be ended.
+	// Orphans of the task become children of this process, so that it can kill them.
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("set child subreaper: %w", err)
 	}
@@ -101,7 +101,7 @@ func (s *supervisor) start() error {
 	files := []*os.File{null}
 	defer func() {
 		for _, f := range files {
-			_ = f.Close() // the task has its own
+			_ = f.Close() // the task has inherited its own
 		}
 	}()
 	for _, name := range []string{"stdout", "stderr"} {
@@ -125,8 +125,8 @@ func (s *supervisor) start() error {
 	return writeJSON(filepath.Join(s.o.Dir, fileTask), started{Supervisor: os.Getpid(), PID: p.Pid})
 }
 
-// copyOutput makes the pipe of an output, and copies it to its files until its last
-// writer is gone. A full disk loses output; it does not block the task.
+// copyOutput creates the pipe of an output and copies it to files until its last
+// writer is closed. If the disk is full, output is lost, but the task is not blocked.
 func (s *supervisor) copyOutput(name string) (*os.File, error) {
 	w, err := logfile.NewWriter(filepath.Join(s.o.Dir, name), s.o.LogSize, s.o.LogKeep)
 	if err != nil {
@@ -150,7 +150,7 @@ func (s *supervisor) copyOutput(name string) (*os.File, error) {
 	return to, nil
 }
 
-// readCommands does what the agent writes.
+// readCommands executes the commands of the agent.
 func (s *supervisor) readCommands(control io.Reader) {
 	for lines := bufio.NewScanner(control); lines.Scan(); {
 		if lines.Text() == "kill" {
@@ -161,7 +161,7 @@ func (s *supervisor) readCommands(control io.Reader) {
 	}
 }
 
-// boundGrace is how long a task may take to stop whose agent was killed.
+// boundGrace is the time between the end of the agent and the kill of a bound task.
 const boundGrace = time.Second
 
 // dieWithAgent ends the task when the agent's end of standard input is closed.
@@ -174,15 +174,15 @@ func (s *supervisor) dieWithAgent(in io.Reader) {
 	s.killAll()
 }
 
-// reap waits for the first process, ends what is left of the task, and returns
-// when there is nothing any more.
+// reap waits for the first process, kills the remaining processes of the task, and
+// returns how the first ended once no process is left.
 func (s *supervisor) reap() (exit driver.Exit) {
 	for {
 		var status unix.WaitStatus
 		pid, err := unix.Wait4(-1, &status, 0, nil)
 		switch {
 		case errors.Is(err, unix.EINTR):
-		case err != nil: // ECHILD: that was the last
+		case err != nil: // ECHILD: no process is left
 			return exit
 		case pid == s.first.Pid:
 			s.over.Store(true)
@@ -195,8 +195,8 @@ func (s *supervisor) reap() (exit driver.Exit) {
 	}
 }
 
-// endRest kills what the first process left behind, until reap has seen the last
-// of it and ends this process.
+// endRest kills the processes that the first one left behind, repeatedly, until reap
+// returns and this process exits.
 func (s *supervisor) endRest() {
 	for {
 		s.killAll()
@@ -204,8 +204,8 @@ func (s *supervisor) endRest() {
 	}
 }
 
-// killAll kills every process of the task: the first one's group, so that nobody
-// in it is quick enough to start another, and then whoever descends from us.
+// killAll kills every process of the task: first the process group of the first one,
+// which stops it from forking, then all descendants of this process.
 func (s *supervisor) killAll() {
 	if !s.over.Load() {
 		_ = unix.Kill(-s.first.Pid, unix.SIGKILL)
@@ -213,12 +213,12 @@ func (s *supervisor) killAll() {
 	children := map[int][]int{}
 	eachProcess(func(pid, parent int, _ int64) { children[parent] = append(children[parent], pid) })
 	for todo := children[os.Getpid()]; len(todo) > 0; todo = todo[1:] {
-		_ = unix.Kill(todo[0], unix.SIGKILL) // who is gone is gone
+		_ = unix.Kill(todo[0], unix.SIGKILL) // it may have ended
 		todo = append(todo, children[todo[0]]...)
 	}
 }
 
-// writeJSON writes beside the file and renames.
+// writeJSON writes a temporary file and renames it to path.
 func writeJSON(path string, v any) error {
 	b, err := json.Marshal(v)
 	if err != nil {

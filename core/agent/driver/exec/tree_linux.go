@@ -15,8 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// processTree is a short memory of who is whose child and what each holds: one
-// look at /proc serves all tasks.
+// A processTree caches the parent and memory of every process, so that one scan of
+// /proc serves all tasks.
 type processTree struct {
 	mu       sync.Mutex
 	at       time.Time
@@ -24,10 +24,10 @@ type processTree struct {
 	rss      map[int]int64 // bytes
 }
 
-// treeAge is for how long a look serves.
+// treeAge is how long a scan remains valid.
 const treeAge = time.Second
 
-// memory is what the descendants of a supervisor hold, in bytes.
+// memory returns the memory of the descendants of a supervisor, in bytes.
 func (t *processTree) memory(supervisor int) int64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -48,8 +48,8 @@ func (t *processTree) memory(supervisor int) int64 {
 	return sum
 }
 
-// eachProcess reads every process's number, its parent's, and the memory it holds
-// in bytes. Who ends meanwhile is left out.
+// eachProcess calls f with the process id, parent and memory in bytes of every
+// process. Processes that end during the scan are omitted.
 func eachProcess(f func(pid, parent int, rss int64)) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
@@ -65,8 +65,9 @@ func eachProcess(f func(pid, parent int, rss int64)) {
 		if err != nil {
 			continue
 		}
-		// The name in brackets may hold anything; what follows it is numbers: state,
-		// parent, ..., and the pages held as the 22nd.
+		// The name in parentheses may contain any character. The numbers after it
+		// are the state, the parent and others; the resident pages are field 22
+		// of them.
 		fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
 		if len(fields) < 22 || fields[0] == "Z" {
 			continue
@@ -77,14 +78,15 @@ func eachProcess(f func(pid, parent int, rss int64)) {
 	}
 }
 
-// cookie is a variable that every process of a task inherits; it is how they are
-// found when their supervisor is gone.
+// cookie returns an environment variable that every process of a task inherits. It
+// identifies them if their supervisor has ended.
 func cookie(dir string) string { return "CEDE_TASK_FOLDER=" + filepath.Clean(dir) }
 
-// sweepFor is how long the last processes of a task may take to die.
+// sweepFor bounds the time in which the last processes of a task must end.
 const sweepFor = 5 * time.Second
 
-// sweep kills every process that bears the cookie, and returns when there is none.
+// sweep kills every process with the cookie and returns when none is left. It returns
+// an error if one remains after sweepFor.
 func sweep(cookie string) error {
 	for end := time.Now().Add(sweepFor); ; time.Sleep(5 * time.Millisecond) {
 		found := processesWith(cookie)
@@ -102,7 +104,7 @@ func sweep(cookie string) error {
 	}
 }
 
-// processesWith lists the processes that bear the cookie.
+// processesWith returns the ids of the processes that have the cookie.
 func processesWith(cookie string) (pids []int) {
 	eachProcess(func(pid, _ int, _ int64) {
 		env, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))

@@ -1,8 +1,8 @@
-// Package sim is the driver of work that is only pretended: a task takes the time
-// that its configuration says and the memory that it claims, and there is no
-// process behind it. It owns timers and nothing else; one agent runs thousands.
+// Package sim implements a driver that simulates tasks: a task runs for the
+// configured time and reports the configured memory, without any process. It consists
+// of timers only, so one agent can run thousands.
 //
-// core/agent calls it. A Driver is safe for concurrent use, and so is a task.
+// core/agent calls it. A Driver and its tasks are safe for concurrent use.
 package sim
 
 import (
@@ -16,29 +16,29 @@ import (
 	"github.com/cede-scheduler/cede/core/agent/driver"
 )
 
-// Driver starts tasks. The zero value is ready.
+// Driver simulates tasks. The zero value is ready to use.
 type Driver struct{}
 
 var _ driver.Driver = Driver{}
 
-// Settings are a task's configuration.
+// Settings are the configuration of a task.
 type Settings struct {
-	// RunFor is how long the task takes; absent: its group's duration, else for ever.
+	// RunFor is the run time of the task. Default: its group's duration, or unlimited.
 	RunFor Duration `json:"run_for"`
-	// ExitCode is what it ends with by itself.
+	// ExitCode is the exit code if the task ends by itself.
 	ExitCode int `json:"exit_code"`
-	// IgnoreTerm is whether it goes on when it is asked to stop.
+	// IgnoreTerm makes the task ignore signals that request it to stop.
 	IgnoreTerm bool `json:"ignore_term"`
-	// Memory is what it uses, in MiB.
+	// Memory is the memory that the task reports, in MiB.
 	Memory int64 `json:"memory"`
-	// StopAfter is how long it takes to stop once asked.
+	// StopAfter is the time between the signal and the end of the task.
 	StopAfter Duration `json:"stop_after"`
 }
 
-// Duration is a time.Duration that reads "10s", or nanoseconds.
+// Duration is a time.Duration that unmarshals "10s" and nanoseconds.
 type Duration time.Duration
 
-// UnmarshalJSON reads either form.
+// UnmarshalJSON implements json.Unmarshaler.
 func (d *Duration) UnmarshalJSON(b []byte) error {
 	var text string
 	if json.Unmarshal(b, &text) == nil {
@@ -58,7 +58,7 @@ func (d *Duration) UnmarshalJSON(b []byte) error {
 	return err
 }
 
-// Parse reads a task's configuration.
+// Parse parses the configuration of a task. It returns an error if a field is unknown or invalid.
 func Parse(config json.RawMessage) (s Settings, err error) {
 	if len(bytes.TrimSpace(config)) == 0 {
 		return s, nil
@@ -76,7 +76,7 @@ func (Driver) Start(s *driver.Spec) (driver.Process, error) {
 	return begin(s, time.Now())
 }
 
-// Restore goes on with a task as if it had run meanwhile.
+// Restore returns a task that continues as if it had run in the meantime.
 func (Driver) Restore(s *driver.Spec, state json.RawMessage) (driver.Process, error) {
 	if len(state) == 0 {
 		return nil, driver.ErrNeverStarted
@@ -88,12 +88,12 @@ func (Driver) Restore(s *driver.Spec, state json.RawMessage) (driver.Process, er
 	return begin(s, at)
 }
 
-// Stops is whether a signal ends a task, as it would end most processes.
+// Stops reports whether a signal ends the task.
 func (s *Settings) Stops(signal string) bool {
 	return !s.IgnoreTerm && slices.Contains(signals, signal)
 }
 
-// signals that end a task at once, as they would end most processes.
+// signals lists the signals whose default action ends a process.
 var signals = []string{"SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGABRT"}
 
 type task struct {
@@ -101,7 +101,7 @@ type task struct {
 	start time.Time
 
 	mu   sync.Mutex
-	end  *time.Timer // nil: never ends by itself
+	end  *time.Timer // nil if it never ends by itself
 	done chan struct{}
 	exit driver.Exit
 }
@@ -143,7 +143,7 @@ func (t *task) finish(e driver.Exit) {
 }
 
 func (t *task) State() json.RawMessage {
-	b, _ := json.Marshal(t.start) // a time has a text
+	b, _ := json.Marshal(t.start) // marshalling a time cannot fail
 	return b
 }
 
@@ -179,7 +179,7 @@ func (t *task) Kill() error {
 
 func (t *task) Memory() int64 { return t.set.Memory << 20 }
 
-// Detach ends the timer; whoever restores the task makes another.
+// Detach stops the timer. Restore starts a new one.
 func (t *task) Detach() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
