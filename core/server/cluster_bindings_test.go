@@ -226,7 +226,7 @@ func (k *simChecks) bindings(a *replication.Applied) {
 		}
 		if x.Desired == model.DesiredEvict && (was == nil || was.Desired != model.DesiredEvict) {
 			k.evicts++
-			k.c.seen.withdrawn.Add(1)
+			k.c.seen.evicted.Add(1)
 			k.withdrawal(a, x)
 		}
 	}

@@ -95,10 +95,10 @@ func (k *simChecks) counts() (placed, evicted int) {
 func (k *simChecks) entry(a *replication.Applied) {
 	for n := range a.Snap.Nodes() {
 		if was := k.last.Node(n.ID); was != nil && was.Status == model.NodeDown && n.Status == model.NodeReady {
-			k.c.seen.back.Add(1)
+			k.c.seen.reconnected.Add(1)
 			for _, alloc := range a.Snap.AppendNodeAllocs(nil, n.ID) {
 				if alloc.Live() && alloc.Unknown(was) {
-					k.c.seen.kept.Add(1)
+					k.c.seen.retained.Add(1)
 				}
 			}
 		}

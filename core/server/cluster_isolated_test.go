@@ -16,7 +16,7 @@ const isolationTimeout = 2500 * time.Millisecond
 // checkIsolatedReads checks the responses of a server that is cut off for a while to a
 // local client: stale reads must be marked as such, and everything else is refused.
 func (c *simCluster) checkIsolatedReads(s *simServer) {
-	r, since := s.run.Load(), c.net.aloneSince(s.id)
+	r, since := s.run.Load(), c.net.isolatedSince(s.id)
 	if r == nil || !r.isolatedSince(since) {
 		return
 	}
@@ -27,10 +27,10 @@ func (c *simCluster) checkIsolatedReads(s *simServer) {
 	_, consistent := r.server.Consistent(ctx)
 	_, written := r.server.SetConfig(ctx, simConfig(""), nil)
 	after := r.server.Snapshot().Index()
-	if c.net.aloneSince(s.id) != since || !r.isolatedSince(since) || s.run.Load() != r {
+	if c.net.isolatedSince(s.id) != since || !r.isolatedSince(since) || s.run.Load() != r {
 		return // it was not isolated all the time
 	}
-	c.seen.alone.Add(1)
+	c.seen.isolated.Add(1)
 	if known {
 		c.t.Errorf("server %s is isolated since %v, but reports a leader", s.id, since)
 	}
@@ -73,27 +73,27 @@ func TestCluster_IsolatedServerServesStaleReads(t *testing.T) {
 			c.addAgents()
 			client := newSimClient(c, 0)
 			client.write("low", "before")
-			var alone *simServer
-			for alone == nil {
+			var isolated *simServer
+			for isolated == nil {
 				time.Sleep(100 * time.Millisecond)
 				for _, s := range c.servers {
 					if s.run.Load().node.IsLeader() {
-						alone = s
+						isolated = s
 					}
 				}
 			}
-			over := c.partition(alone, true, true)
+			over := c.partition(isolated, true, true)
 			time.Sleep(isolationTimeout)
-			c.checkIsolatedReads(alone)
-			r := alone.run.Load()
+			c.checkIsolatedReads(isolated)
+			r := isolated.run.Load()
 			_, first := r.leaderContact()
 			client.write("low", "after")
 			time.Sleep(5 * time.Second)
-			c.checkIsolatedReads(alone)
+			c.checkIsolatedReads(isolated)
 			if _, later := r.leaderContact(); later < first+5*time.Second || first < time.Second {
 				t.Errorf("leader contact is %v ago, and at least five seconds later %v ago", first, later)
 			}
-			if n := c.seen.alone.Load(); n != 2 {
+			if n := c.seen.isolated.Load(); n != 2 {
 				t.Errorf("%d reads while isolated, want 2", n)
 			}
 			if value := valueOf(r.server.Snapshot(), "low"); value != "before" {

@@ -35,7 +35,7 @@ type simNetwork struct {
 	paused    map[string]chan struct{} // paused endpoints: their messages wait until the channel is closed
 	lastPause time.Time                // time of the last pause or its end
 	hanging   map[string]int           // servers that respond only to Raft; by number of faults
-	alone     map[string]time.Time     // servers that are cut off from all others, and since when
+	isolated  map[string]time.Time     // servers that are cut off from all others, and since when
 	lose      float64                  // fraction of messages that are lost
 	duplicate float64                  // fraction of Raft messages that are duplicated
 	late      time.Duration            // maximum delay of a message
@@ -46,7 +46,7 @@ type simNetwork struct {
 
 func newSimNetwork(seed uint64, wrong func(string, ...any)) *simNetwork {
 	return &simNetwork{
-		seed: seed, rand: rand.New(rand.NewPCG(seed, 2)), cut: map[[2]string]int{}, paused: map[string]chan struct{}{}, hanging: map[string]int{}, alone: map[string]time.Time{},
+		seed: seed, rand: rand.New(rand.NewPCG(seed, 2)), cut: map[[2]string]int{}, paused: map[string]chan struct{}{}, hanging: map[string]int{}, isolated: map[string]time.Time{},
 		late: 4 * time.Millisecond, leads: map[uint64]string{}, wrong: wrong,
 	}
 }
@@ -75,10 +75,10 @@ func (n *simNetwork) setCut(from, to string, off bool) {
 		n.cut[[2]string{from, to}]--
 	}
 	for _, id := range n.servers {
-		if was := n.alone[id]; !n.cutOff(id) {
-			delete(n.alone, id)
+		if was := n.isolated[id]; !n.cutOff(id) {
+			delete(n.isolated, id)
 		} else if was.IsZero() {
-			n.alone[id] = time.Now()
+			n.isolated[id] = time.Now()
 		}
 	}
 }
@@ -93,12 +93,12 @@ func (n *simNetwork) cutOff(id string) bool {
 	return true
 }
 
-// aloneSince returns the time since when a server is cut off from all others and no delayed
+// isolatedSince returns the time since when a server is cut off from all others and no delayed
 // message can arrive; zero: it is not cut off.
-func (n *simNetwork) aloneSince(id string) time.Time {
+func (n *simNetwork) isolatedSince(id string) time.Time {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	since := n.alone[id]
+	since := n.isolated[id]
 	if len(n.paused) > 0 || n.lastPause.After(since) {
 		return time.Time{}
 	}

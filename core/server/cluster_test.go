@@ -55,30 +55,30 @@ func ttlOf(seed uint64) time.Duration {
 }
 
 // simStats counts how often the situations that the faults aim at occurred, over all seeds.
-type simStats struct{ claims, withdrawn, joined, lost, left, alone, back, kept atomic.Int64 }
+type simStats struct{ claims, evicted, joined, lost, left, isolated, reconnected, retained atomic.Int64 }
 
 // checkCoverage fails if a situation never occurred in twenty times the number of seeds in
 // which it is expected once. In a single seed it depends on chance, so rare situations may
 // be missing among the 50 seeds of a normal run.
 func (s *simStats) checkCoverage(t *testing.T, seeds uint64) {
-	for _, thing := range []struct {
-		what string
+	for _, situation := range []struct {
+		name string
 		n    *atomic.Int64
 		in   uint64 // expected number of seeds for one occurrence, of the smallest size
 	}{
 		{"claims of bindings", &s.claims, 2},
-		{"evicted assignments", &s.withdrawn, 2},
+		{"evicted assignments", &s.evicted, 2},
 		{"servers that joined", &s.joined, 2},
-		{"reads at servers that were alone", &s.alone, 2},
-		{"servers that were lost", &s.lost, 5},
-		{"nodes that came back after they were lost", &s.back, 12},
-		{"allocations that were kept for them", &s.kept, 25},
+		{"reads at isolated servers", &s.isolated, 2},
+		{"lost servers", &s.lost, 5},
+		{"nodes that reconnected", &s.reconnected, 12},
+		{"allocations retained for them", &s.retained, 25},
 		{"servers that left", &s.left, 50},
 	} {
-		n := thing.n.Load()
-		t.Logf("%s: %d", thing.what, n)
-		if n == 0 && seeds >= 20*thing.in && !t.Failed() {
-			t.Errorf("in %d seeds there were no %s", seeds, thing.what)
+		n := situation.n.Load()
+		t.Logf("%s: %d", situation.name, n)
+		if n == 0 && seeds >= 20*situation.in && !t.Failed() {
+			t.Errorf("no %[2]s in %[1]d seeds", seeds, situation.name)
 		}
 	}
 }
@@ -98,7 +98,7 @@ func TestCluster_HoldsUnderFaults(t *testing.T) {
 		}
 		from, seeds = seed, 1
 	}
-	if text := os.Getenv("CEDE_SEEDS"); text != "" { // how many, from CEDE_SEED on
+	if text := os.Getenv("CEDE_SEEDS"); text != "" { // number of seeds, from CEDE_SEED on
 		n, err := strconv.ParseUint(text, 10, 64)
 		if err != nil {
 			t.Fatalf("CEDE_SEEDS: %v", err)
@@ -112,7 +112,7 @@ func TestCluster_HoldsUnderFaults(t *testing.T) {
 			t.Parallel()
 			defer func() {
 				if t.Failed() {
-					t.Logf("again: CEDE_SEED=%d go test -count=20 -run TestCluster_HoldsUnderFaults ./core/server", seed)
+					t.Logf("to repeat: CEDE_SEED=%d go test -count=20 -run TestCluster_HoldsUnderFaults ./core/server", seed)
 				}
 			}()
 			size := size
@@ -240,7 +240,7 @@ func (c *simCluster) must(f func(ctx context.Context, s *Server) error) {
 	c.t.Fatalf("call failed on every leader: %v", err)
 }
 
-// stop stops everything.
+// stop stops everysituation.
 func (c *simCluster) stop() {
 	c.cancel()
 	for _, s := range c.servers {

@@ -91,8 +91,8 @@ type Config struct {
 	HeartbeatGrace  time.Duration // beyond its TTL before it is down; default: 10s
 	HeartbeatRate   int           // reports a second that TTLs are stretched for; default: 50
 	FailoverGrace   time.Duration // for all nodes when a term starts; default: 30s, or three TTLs if that is more
-	ClusterLost     time.Duration // silence of a member cluster after which its assignments are replaced; default: 5m; negative: never
-	ExpiryWindow    time.Duration // in which nodes that fail form one entry; grows in a storm; default: 250ms
+	ClusterLost     time.Duration // time without heartbeats of a member cluster after which its assignments are replaced; default: 5m; negative: never
+	ExpiryWindow    time.Duration // in which nodes that fail form one entry; grows if many fail; default: 250ms
 	UpdateWindow    time.Duration // in which updates of nodes form one entry; default: 50ms
 	NackTimeout     time.Duration // lease of an evaluation; default: 60s
 	Retention       gc.Retention

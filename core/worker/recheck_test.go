@@ -59,7 +59,7 @@ func (d *recordingQueue) WriteEvals(_ context.Context, _ broker.Delivery, evals 
 }
 
 // The leader delivers an evaluation that was delayed until a claim expires, to a server
-// whose clock is five minutes slow. The binding claims again. By the clock of that server,
+// with a clock that is five minutes slow. The binding claims again. By the clock of that server,
 // the expired claim would still be reserved, and nothing would evaluate it again.
 func TestWorker_DeliveredRecheckHasElapsed(t *testing.T) {
 	expiry := time.Unix(10_000, 0)
