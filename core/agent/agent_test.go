@@ -14,7 +14,7 @@ import (
 	"github.com/cede-scheduler/cede/core/agent"
 )
 
-// settle lets an agent in a bubble do whatever it does in d.
+// settle lets an agent in a synctest bubble run for d.
 func settle(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
@@ -46,7 +46,7 @@ func TestAgent_RunsAndReports(t *testing.T) {
 	})
 }
 
-func TestAgent_GathersReports(t *testing.T) {
+func TestAgent_BatchesReports(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster()
 		start(t, c, nil)
@@ -65,7 +65,7 @@ func TestAgent_GathersReports(t *testing.T) {
 	})
 }
 
-func TestAgent_RetriesReportsUntilTaken(t *testing.T) {
+func TestAgent_RetriesReportsUntilAccepted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster()
 		start(t, c, nil)
@@ -73,12 +73,12 @@ func TestAgent_RetriesReportsUntilTaken(t *testing.T) {
 		c.place(simulated("a", `{"run_for":"5s"}`))
 		settle(time.Minute)
 		if c.status("a") != agent.StatusPending {
-			t.Fatalf("servers that take nothing heard %s", c.status("a"))
+			t.Fatalf("status on servers that reject updates: %s", c.status("a"))
 		}
 		c.do(func() { c.refuse = nil })
 		settle(time.Minute)
 		if u := c.last("a"); u.Status != agent.StatusComplete || u.Started.IsZero() {
-			t.Errorf("afterwards they heard %+v", u)
+			t.Errorf("update after recovery: %+v", u)
 		}
 	})
 }
@@ -102,7 +102,7 @@ func TestAgent_RegistersAgainWhenForgotten(t *testing.T) {
 }
 
 // A preempts B, which never ran and had preempted C: A waits for C.
-func TestAgent_StartsWhenEveryVictimIsGone(t *testing.T) {
+func TestAgent_StartsAfterAllVictimsStopped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster()
 		start(t, c, nil)
@@ -133,7 +133,7 @@ func TestAgent_StartsWhenEveryVictimIsGone(t *testing.T) {
 	})
 }
 
-func TestAgent_WaitsForRoomOfWhatStops(t *testing.T) {
+func TestAgent_WaitsForResourcesOfStoppingAllocs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster()
 		start(t, c, nil)
@@ -159,7 +159,7 @@ func TestAgent_WaitsForRoomOfWhatStops(t *testing.T) {
 	})
 }
 
-func TestAgent_StopsWhatServersForgot(t *testing.T) {
+func TestAgent_StopsAllocsUnknownToServers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster()
 		n := start(t, c, nil)
@@ -173,8 +173,8 @@ func TestAgent_StopsWhatServersForgot(t *testing.T) {
 	})
 }
 
-// A server that is behind lists less than there is; nothing may be stopped by that.
-func TestAgent_DoesNotBelieveAnOlderState(t *testing.T) {
+// A server that is behind lists fewer allocations, which must not stop the others.
+func TestAgent_IgnoresStaleState(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster()
 		n := start(t, c, nil)
@@ -197,7 +197,7 @@ func TestAgent_DoesNotBelieveAnOlderState(t *testing.T) {
 	})
 }
 
-func TestAgent_SimulatedWorkOutlivesTheAgent(t *testing.T) {
+func TestAgent_SimulatedTasksSurviveRestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster()
 		dir := t.TempDir()
@@ -225,7 +225,7 @@ func TestAgent_SimulatedWorkOutlivesTheAgent(t *testing.T) {
 	})
 }
 
-func TestAgent_LeaderEndsTheOthers(t *testing.T) {
+func TestAgent_LeaderTaskEndsOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster()
 		start(t, c, nil)
@@ -239,12 +239,12 @@ func TestAgent_LeaderEndsTheOthers(t *testing.T) {
 		}
 		settle(10 * time.Second)
 		if c.status("a") != agent.StatusComplete {
-			t.Errorf("its leader has ended, and it is %s", c.status("a"))
+			t.Errorf("status after the leader ended: %s", c.status("a"))
 		}
 	})
 }
 
-func TestAgent_SaysWhatCannotStart(t *testing.T) {
+func TestAgent_ReportsStartFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster()
 		start(t, c, nil)
@@ -260,7 +260,7 @@ func TestAgent_SaysWhatCannotStart(t *testing.T) {
 	})
 }
 
-func TestAgent_DropsWhatIsLongOver(t *testing.T) {
+func TestAgent_CollectsEndedAllocs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster()
 		var dir string
@@ -289,7 +289,7 @@ func TestAgent_DropsWhatIsLongOver(t *testing.T) {
 	})
 }
 
-func TestAgent_EndsItsWorkWhereItIsToldTo(t *testing.T) {
+func TestAgent_StopsTasksOnExitIfConfigured(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster()
 		n := start(t, c, func(conf *agent.Config) { conf.StopAll = true })
@@ -297,12 +297,12 @@ func TestAgent_EndsItsWorkWhereItIsToldTo(t *testing.T) {
 		settle(time.Second)
 		n.stop()
 		if c.status("a") != agent.StatusComplete {
-			t.Errorf("the agent has ended, and servers think that its work is %s", c.status("a"))
+			t.Errorf("status after the agent stopped: %s", c.status("a"))
 		}
 	})
 }
 
-func TestNew_OneAgentAtATime(t *testing.T) {
+func TestNew_RejectsSecondAgent(t *testing.T) {
 	c := newCluster()
 	var conf agent.Config
 	start(t, c, func(k *agent.Config) { conf = *k })

@@ -23,8 +23,8 @@ import (
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
-// startExec starts an agent with real processes; when the test ends, none of its
-// directory may be left.
+// startExec starts an agent that runs processes. The test fails if processes of its
+// directory remain.
 func startExec(t *testing.T, c *cluster, dir string, change func(*agent.Config)) *node {
 	t.Helper()
 	d, err := exec.New(exec.Options{})
@@ -41,7 +41,7 @@ func startExec(t *testing.T, c *cluster, dir string, change func(*agent.Config))
 	})
 }
 
-// dataDir is a directory of which no process may be left when the test ends.
+// dataDir returns a directory. The test fails if processes that use it remain.
 func dataDir(t *testing.T) string {
 	dir := t.TempDir()
 	t.Cleanup(func() {
@@ -52,7 +52,7 @@ func dataDir(t *testing.T) string {
 	return dir
 }
 
-// processesOf lists the processes, supervisors included, that work for a directory.
+// processesOf returns the processes, including supervisors, that use a directory.
 func processesOf(dir string) (list []string) {
 	environs, _ := filepath.Glob("/proc/[0-9]*/environ")
 	for _, file := range environs {
@@ -65,7 +65,7 @@ func processesOf(dir string) (list []string) {
 	return list
 }
 
-func TestExec_PreemptorStartsRightAfterItsStubbornVictim(t *testing.T) {
+func TestExec_PreemptorStartsAfterKilledVictim(t *testing.T) {
 	c, dir := newCluster(), dataDir(t)
 	startExec(t, c, dir, nil)
 	log := filepath.Join(t.TempDir(), "log")
@@ -83,10 +83,10 @@ func TestExec_PreemptorStartsRightAfterItsStubbornVictim(t *testing.T) {
 	c.await(t, "victim", agent.StatusComplete)
 	eventually(t, "the victim was signalled", func() bool { b, _ := os.ReadFile(log); return len(b) > 0 })
 	if after := c.last("heir").Started.Sub(asked); after < time.Second {
-		t.Errorf("it started %v after its victim was asked to go, which had a second", after)
+		t.Errorf("it started %v after the victim received SIGTERM; the kill timeout is 1 s", after)
 	}
 	if !strings.Contains(awaitLog(t, dir, "heir", "."), ".") {
-		t.Error("it said nothing")
+		t.Error("it has no output")
 	}
 	var rec struct {
 		Tasks map[string]struct{ Exit driver.Exit }
@@ -112,10 +112,10 @@ func readRecord(t *testing.T, dir, id string, into any) {
 	}
 }
 
-// awaitLog waits until a task has said something, and gives all that it said.
+// awaitLog waits until the output of a task contains want, and returns the output.
 func awaitLog(t *testing.T, dir, id, want string) (text string) {
 	t.Helper()
-	eventually(t, fmt.Sprintf("%s says %q", id, want), func() bool {
+	eventually(t, fmt.Sprintf("output of %s contains %q", id, want), func() bool {
 		b, _ := os.ReadFile(filepath.Join(dir, "allocs", id, "main", "stdout.0"))
 		text = string(b)
 		return strings.Contains(text, want)
@@ -123,7 +123,7 @@ func awaitLog(t *testing.T, dir, id, want string) (text string) {
 	return text
 }
 
-func TestExec_SurvivesAnAgentRestart(t *testing.T) {
+func TestExec_TasksSurviveAgentRestart(t *testing.T) {
 	c, dir := newCluster(), dataDir(t)
 	leave := func(conf *agent.Config) { conf.StopAll = false }
 	first := startExec(t, c, dir, leave)
@@ -144,14 +144,14 @@ func TestExec_SurvivesAnAgentRestart(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	goOn("short") // ends while there is no agent
+	goOn("short") // while no agent runs
 	exit := filepath.Join(dir, "allocs", "short", "main", "exit.json")
 	eventually(t, "its exit code is kept", func() bool { _, err := os.Stat(exit); return err == nil })
 
 	startExec(t, c, dir, nil)
 	c.await(t, "short", agent.StatusComplete)
 	if c.status("long") != agent.StatusRunning {
-		t.Fatalf("what still ran is %s", c.status("long"))
+		t.Fatalf("status of the running task is %s", c.status("long"))
 	}
 	goOn("long")
 	c.await(t, "long", agent.StatusFailed)
@@ -159,12 +159,12 @@ func TestExec_SurvivesAnAgentRestart(t *testing.T) {
 		t.Errorf("it failed with %q", text)
 	}
 	if out := awaitLog(t, dir, "long", "went on"); !strings.HasPrefix(out, pid) || strings.Count(out, "up") != 1 {
-		t.Errorf("it said %q: it was started twice?", out)
+		t.Errorf("output %q: was it started twice?", out)
 	}
 }
 
-// A kill timeout goes on while the agent restarts.
-func TestExec_StopGoesOnAfterARestart(t *testing.T) {
+// A kill timeout continues while the agent restarts.
+func TestExec_StopContinuesAfterRestart(t *testing.T) {
 	c, dir := newCluster(), dataDir(t)
 	first := startExec(t, c, dir, func(conf *agent.Config) { conf.StopAll = false })
 	a := shell("a", `trap "" TERM; echo up; while :; do sleep 0.05; done`)
@@ -242,7 +242,7 @@ func TestLogs_OffsetsStreamsFollowAndErrors(t *testing.T) {
 	}
 }
 
-func TestLogs_AskWhoReads(t *testing.T) {
+func TestLogs_RequireAuthorization(t *testing.T) {
 	c := newCluster()
 	n := start(t, c, func(conf *agent.Config) {
 		conf.Authorize = authorizeOnly("good")

@@ -12,7 +12,7 @@ import (
 	"github.com/cede-scheduler/cede/core/agent"
 )
 
-// clusters is servers in memory for many nodes, each its own cluster.
+// clusters is an in-memory server for many nodes, each with its own cluster.
 type clusters struct {
 	mu    sync.Mutex
 	nodes map[string]*cluster
@@ -71,7 +71,7 @@ func fleet(t *testing.T, c *clusters, nodes int, change ...func(*agent.FleetConf
 	return f
 }
 
-func TestFleet_HeartbeatsOfAllNodesAndSilence(t *testing.T) {
+func TestFleet_SendsHeartbeatsExceptSilencedNodes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &clusters{nodes: map[string]*cluster{}}
 		const nodes, silent = 400, 300
@@ -94,12 +94,12 @@ func TestFleet_HeartbeatsOfAllNodesAndSilence(t *testing.T) {
 		f.SetSilent(0)
 		settle(time.Second)
 		if n := c.of("n0").beats; n == 0 {
-			t.Error("who was silent is silent for ever")
+			t.Error("a silenced node sent no heartbeat afterwards")
 		}
 	})
 }
 
-func TestFleet_PretendsAsTheDriverDoes(t *testing.T) {
+func TestFleet_MatchesSimDriver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &clusters{nodes: map[string]*cluster{}}
 		f := fleet(t, c, 3)
@@ -125,7 +125,7 @@ func TestFleet_PretendsAsTheDriverDoes(t *testing.T) {
 		f.Changed("n1")
 		settle(19 * time.Second)
 		if n.status("heir") != agent.StatusPending {
-			t.Errorf("its victim is still there, and it is %s", n.status("heir"))
+			t.Errorf("status while the victim runs: %s", n.status("heir"))
 		}
 		settle(10 * time.Second)
 		if n.status("heir") != agent.StatusRunning || n.status("stubborn") != agent.StatusComplete {
@@ -137,9 +137,8 @@ func TestFleet_PretendsAsTheDriverDoes(t *testing.T) {
 	})
 }
 
-// Whoever is told of a change asks at once, however long it would be until it asks
-// by itself.
-func TestFleet_ChangedGoesBeforeTheNextPoll(t *testing.T) {
+// A node that is notified of a change polls immediately, before its next poll is due.
+func TestFleet_ChangedTriggersPoll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &clusters{nodes: map[string]*cluster{}}
 		f := fleet(t, c, 3, func(conf *agent.FleetConfig) { conf.Poll = time.Hour })
@@ -154,11 +153,11 @@ func TestFleet_ChangedGoesBeforeTheNextPoll(t *testing.T) {
 			t.Errorf("it is %s", got)
 		}
 		if polls := f.Stats().Polls - before; polls < 1 || polls > 2 {
-			t.Errorf("it asked %d times for one change", polls)
+			t.Errorf("%d polls for one change", polls)
 		}
 		settle(time.Hour)
 		if polls := f.Stats().Polls - before; polls < 4 || polls > 5 {
-			t.Errorf("after an hour three nodes asked %d times", polls)
+			t.Errorf("three nodes polled %d times in an hour", polls)
 		}
 	})
 }

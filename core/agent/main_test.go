@@ -19,7 +19,7 @@ import (
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
-// TestMain makes the test binary the supervisor of exec's tasks as well.
+// TestMain also runs the test binary as the supervisor of exec tasks.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == exec.SupervisorArg {
 		os.Exit(exec.Supervise())
@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// cluster is servers in memory, for one node.
+// cluster is an in-memory server for one node.
 type cluster struct {
 	mu         sync.Mutex
 	index      uint64
@@ -36,7 +36,7 @@ type cluster struct {
 	registered int
 	known      bool
 	beats      int
-	refuse     error // of updates
+	refuse     error // error returned for updates
 	history    []agent.Update
 	batches    int
 }
@@ -117,7 +117,7 @@ func (c *cluster) touch() {
 	c.changed = make(chan struct{})
 }
 
-// do changes what servers say.
+// do changes the state of the server.
 func (c *cluster) do(f func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -133,7 +133,7 @@ func (c *cluster) place(allocs ...*agent.Allocation) {
 	})
 }
 
-// stop says that allocations are not wanted any more.
+// stop sets the desired status of allocations to stop.
 func (c *cluster) stop(ids ...string) {
 	c.do(func() { c.unwant(ids...) })
 }
@@ -146,7 +146,7 @@ func (c *cluster) unwant(ids ...string) {
 	}
 }
 
-// status is what servers last heard of an allocation.
+// status returns the last reported status of an allocation.
 func (c *cluster) status(id string) agent.Status {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -167,7 +167,7 @@ func (c *cluster) last(id string) (u agent.Update) {
 	return u
 }
 
-// order lists what was reported, as "id status".
+// order returns all reports in order, each as "id status".
 func (c *cluster) order() (list []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -177,7 +177,7 @@ func (c *cluster) order() (list []string) {
 	return list
 }
 
-// work is an allocation with one task.
+// work returns an allocation with one task.
 func work(id, driverName string, priority int, config string, victims ...string) *agent.Allocation {
 	return &agent.Allocation{
 		ID: id, Name: id, Namespace: "default", JobID: "job-" + id, Group: "g", Run: true, Priority: priority, Preempted: victims,
@@ -195,7 +195,7 @@ func shell(id, script string, victims ...string) *agent.Allocation {
 	return work(id, "exec", 50, string(config), victims...)
 }
 
-// node is an agent that runs until stop.
+// node is an agent that runs until stop is called.
 type node struct {
 	*agent.Agent
 	stop func()
@@ -229,7 +229,7 @@ func start(t *testing.T, c *cluster, change func(*agent.Config)) *node {
 	return n
 }
 
-// patience is how long anything may take on a machine that is busy.
+// patience is the timeout of all waits, long enough for a busy machine.
 const patience = 20 * time.Second
 
 func eventually(t *testing.T, what string, holds func() bool) {
@@ -246,7 +246,7 @@ func (c *cluster) await(t *testing.T, id string, want agent.Status) {
 	eventually(t, fmt.Sprintf("%s is %s", id, want), func() bool { return c.status(id) == want })
 }
 
-// authorizeOnly lets one token read.
+// authorizeOnly permits reads with one token only.
 func authorizeOnly(token string) func(context.Context, string, string) error {
 	return func(_ context.Context, given, _ string) error {
 		if given != token {

@@ -55,7 +55,7 @@ func TestPressure_EvictsInKubernetesOrder(t *testing.T) {
 	})
 }
 
-func TestPressure_EvictsNoMoreThanItMust(t *testing.T) {
+func TestPressure_EvictsMinimum(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster()
 		var stalls atomic.Bool
@@ -73,7 +73,7 @@ func TestPressure_EvictsNoMoreThanItMust(t *testing.T) {
 		})
 		c.place(first, work("second", "sim", 20, ``))
 		settle(15 * time.Second)
-		stalls.Store(false) // the first is about to give its memory back
+		stalls.Store(false) // the memory of the first is about to be released
 		settle(time.Minute)
 		if c.status("first") != agent.StatusFailed || c.status("second") != agent.StatusRunning {
 			t.Errorf("reports: %v", c.order())
