@@ -62,15 +62,15 @@ func startDevAgent(t *testing.T) *devAgent {
 		t.Fatal(err)
 	}
 	address := ""
-	said := bufio.NewScanner(out)
-	for address == "" && said.Scan() {
-		if m := regexp.MustCompile(`^cede is ready at (http://\S+)$`).FindStringSubmatch(said.Text()); m != nil {
+	lines := bufio.NewScanner(out)
+	for address == "" && lines.Scan() {
+		if m := regexp.MustCompile(`^cede is ready at (http://\S+)$`).FindStringSubmatch(lines.Text()); m != nil {
 			address = m[1]
 		}
 	}
 	commands := 0
-	for commands < 3 && said.Scan() {
-		if strings.HasPrefix(said.Text(), "  cede ") {
+	for commands < 3 && lines.Scan() {
+		if strings.HasPrefix(lines.Text(), "  cede ") {
 			commands++
 		}
 	}

@@ -145,13 +145,13 @@ func TestAgents_TasksSurviveRestarts(t *testing.T) {
 	_, err := c.Jobs().Register(t.Context(), shellJob("web", 50, 3, 100, time.Second, fmt.Sprintf(`echo $$ >> %s; while :; do sleep 0.1; done`, starts)), nil)
 	must(t, err)
 	before := awaitRunning(t, c, "web", 3)
-	began := func() string {
+	startedPIDs := func() string {
 		b, err := os.ReadFile(starts)
 		must(t, err)
 		return string(b)
 	}
-	eventually(t, "each task has started", func() bool { return strings.Count(began(), "\n") == 3 })
-	once := began()
+	eventually(t, "each task has started", func() bool { return strings.Count(startedPIDs(), "\n") == 3 })
+	once := startedPIDs()
 	for _, e := range []struct {
 		name string
 		end  func()
@@ -177,7 +177,7 @@ func TestAgents_TasksSurviveRestarts(t *testing.T) {
 					t.Errorf("allocation %s was replaced", id)
 				}
 			}
-			if now := began(); now != once {
+			if now := startedPIDs(); now != once {
 				t.Errorf("tasks were started again: %q, want %q", now, once)
 			}
 			for line := range strings.Lines(once) {

@@ -15,16 +15,16 @@ import (
 // or the caller.
 func TestOperatorDebug_CollectsAllFilesWithoutSecrets(t *testing.T) {
 	const plans = "a-secret-that-signs-plans-and-nothing-else"
-	signs := filepath.Join(t.TempDir(), "secret")
-	must(t, os.WriteFile(signs, []byte(plans), 0o600))
-	measured := freePort(t)
-	t.Setenv("CEDE_LISTEN__METRICS", measured)
-	d := newServer(t, "", strings.Replace(fullLogConfig, "{enabled: true,", `{enabled: true, secret: "file:`+signs+`",`, 1)+"\nacl: {enabled: true}\nlog: {level: debug}")
+	secretFile := filepath.Join(t.TempDir(), "secret")
+	must(t, os.WriteFile(secretFile, []byte(plans), 0o600))
+	metricsAddr := freePort(t)
+	t.Setenv("CEDE_LISTEN__METRICS", metricsAddr)
+	d := newServer(t, "", strings.Replace(fullLogConfig, "{enabled: true,", `{enabled: true, secret: "file:`+secretFile+`",`, 1)+"\nacl: {enabled: true}\nlog: {level: debug}")
 	d.start()
 	d.readBootstrapToken()
 	log := filepath.Join(t.TempDir(), "cede.log")
 	must(t, os.WriteFile(log, []byte(d.allOutput.String()+"\na line with token="+d.token+" in it\n"), 0o600))
-	bundle := d.debug("--log", log, "--metrics-addr", "http://"+measured)
+	bundle := d.debug("--log", log, "--metrics-addr", "http://"+metricsAddr)
 	for name, text := range bundle {
 		for kind, secret := range map[string]string{"token": d.token, "plan secret": plans} {
 			if strings.Contains(text, secret) {
@@ -59,9 +59,9 @@ func TestOperatorDebug_CollectsAllFilesWithoutSecrets(t *testing.T) {
 func (d *serverProcess) debug(args ...string) map[string]string {
 	d.t.Helper()
 	file := filepath.Join(d.t.TempDir(), "bundle.tar.gz")
-	said, err := cede(d.t, append([]string{"operator", "debug", "-w", file, "--addr", d.url, "--token", d.token}, args...)...)
+	output, err := cede(d.t, append([]string{"operator", "debug", "-w", file, "--addr", d.url, "--token", d.token}, args...)...)
 	if err != nil {
-		d.t.Fatalf("%v: %s", err, said)
+		d.t.Fatalf("%v: %s", err, output)
 	}
 	f, err := os.Open(file)
 	must(d.t, err)

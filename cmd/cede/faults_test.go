@@ -151,8 +151,8 @@ func TestFaults_AreReportedAndRecoverable(t *testing.T) {
 		name   string
 		image  *dataImage
 		damage func(t *testing.T, server string)
-		told   []string
-		back   func(t *testing.T, d *serverProcess)
+		want   []string
+		repair func(t *testing.T, d *serverProcess)
 	}{
 		{
 			"log damaged", whole,
@@ -161,19 +161,19 @@ func TestFaults_AreReportedAndRecoverable(t *testing.T) {
 			restoreSnapshot(whole),
 		},
 		{
-			"log gone", whole,
+			"log missing", whole,
 			func(t *testing.T, s string) { must(t, os.RemoveAll(s+"/raft/log")) },
 			[]string{"missing, although it held entries up to", "restore a saved snapshot into an empty directory"},
 			restoreSnapshot(whole),
 		},
 		{
-			"raft gone", whole,
+			"raft missing", whole,
 			func(t *testing.T, s string) { must(t, os.RemoveAll(s+"/raft")) },
 			[]string{"missing, although this is the directory of server", "restore a saved snapshot into an empty directory"},
 			restoreSnapshot(whole),
 		},
 		{
-			"rollback guard gone", whole,
+			"rollback guard missing", whole,
 			func(t *testing.T, s string) { must(t, os.Remove(s+"/raft/tail")) },
 			[]string{"rollback guard at", "truncate that file to zero bytes"},
 			func(t *testing.T, d *serverProcess) { must(t, os.WriteFile(d.serverDir()+"/raft/tail", nil, 0o600)) },
@@ -189,7 +189,7 @@ func TestFaults_AreReportedAndRecoverable(t *testing.T) {
 			restoreSnapshot(short),
 		},
 		{
-			"snapshots gone", short,
+			"snapshots missing", short,
 			func(t *testing.T, s string) { must(t, os.Rename(s+"/raft/snapshots", s+"/../elsewhere")) },
 			[]string{"snapshot at ", "no snapshot reaches entry", "restore the missing snapshot directory"},
 			func(t *testing.T, d *serverProcess) {
@@ -197,7 +197,7 @@ func TestFaults_AreReportedAndRecoverable(t *testing.T) {
 			},
 		},
 		{
-			"id gone", whole,
+			"id missing", whole,
 			func(t *testing.T, s string) { must(t, os.Rename(s+"/node-id", s+"/../node-id")) },
 			[]string{"server ID at", "write this server's ID in the cluster into that file", serverID(t, whole)},
 			func(t *testing.T, d *serverProcess) {
@@ -208,12 +208,12 @@ func TestFaults_AreReportedAndRecoverable(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			d := c.image.newServer(t)
 			c.damage(t, d.serverDir())
-			checkContains(t, d.startupFailure(), c.told...)
+			checkContains(t, d.startupFailure(), c.want...)
 			stdout, _, code := d.cede("operator", "doctor", d.dataDir)
 			if code != 1 {
 				t.Errorf("doctor exited with %d, want 1\n%s", code, stdout)
 			}
-			c.back(t, d)
+			c.repair(t, d)
 			c.image.checkRestart(t, d)
 			if stdout, _, code := d.cede("operator", "doctor", d.dataDir, "--replay"); code != 0 {
 				t.Errorf("doctor exited with %d after the recovery, want 0\n%s", code, stdout)

@@ -83,9 +83,9 @@ func TestPool_RejectsForeignServers(t *testing.T) {
 	lead := p.waitLeader()
 	for i, x := range foreignServers {
 		t.Run(x.name, func(t *testing.T) {
-			said := map[*poolServer]int{}
+			logged := map[*poolServer]int{}
 			for _, m := range p.servers {
-				said[m] = len(m.log.String())
+				logged[m] = len(m.log.String())
 			}
 			s := &poolServer{p: p, name: fmt.Sprint("stranger", i), http: freePort(t), rpc: freePort(t), gossip: freePort(t)}
 			x.make(p, s)
@@ -93,7 +93,7 @@ func TestPool_RejectsForeignServers(t *testing.T) {
 			s.start()
 			eventually(t, "the foreign server logs the reason", func() bool { return strings.Contains(s.log.String()[before:], x.own) })
 			eventually(t, "a server of the pool logs the reason", func() bool {
-				return slices.ContainsFunc(p.servers, func(m *poolServer) bool { return strings.Contains(m.log.String()[said[m]:], x.pool) })
+				return slices.ContainsFunc(p.servers, func(m *poolServer) bool { return strings.Contains(m.log.String()[logged[m]:], x.pool) })
 			})
 			// The last one has a log and a cluster of its own.
 			if st, err := s.status(); err == nil && len(st.Servers) != 1 && (st.LastIndex > 0 || st.LeaderID != "" || len(st.Servers) > 1) {

@@ -332,8 +332,8 @@ func checkState(sn *state.Snapshot) error {
 func waitIdle(t *testing.T, d *serverProcess) {
 	t.Helper()
 	c := d.client()
-	began := time.Now()
-	defer func() { t.Logf("the server was idle after %v", time.Since(began)) }()
+	start := time.Now()
+	defer func() { t.Logf("the server was idle after %v", time.Since(start)) }()
 	eventually(t, "the server is idle", func() bool {
 		s, err := c.Operator().BrokerStatus(t.Context())
 		if err != nil {

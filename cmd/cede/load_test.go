@@ -52,6 +52,7 @@ type trackedValue[T comparable] struct {
 	exists, uncertain bool
 }
 
+// request records a value before it is sent to the server.
 func (b *trackedValue[T]) request(v T) { b.requested, b.uncertain = v, true }
 
 // complete records the result of the last request. If err is not nil the value remains
@@ -88,9 +89,9 @@ type jobValue struct {
 	stopped    bool
 }
 
-func newLoad(t *testing.T, people int, seed uint64) *load {
+func newLoad(t *testing.T, workers int, seed uint64) *load {
 	l := &load{t: t}
-	for i := range people {
+	for i := range workers {
 		l.workers = append(l.workers, &loadWorker{
 			load: l, name: fmt.Sprint("p", i), rng: rand.New(rand.NewPCG(seed, uint64(i))),
 			jobs: map[string]*trackedValue[jobValue]{}, drains: map[string]*trackedValue[bool]{}, tokens: map[string]bool{}, versions: map[string]string{},
@@ -176,7 +177,8 @@ func (p *loadWorker) step(ctx context.Context, c *client.Client, i int) error {
 	return p.changeJob(ctx, c)
 }
 
-// changeJob registers, updates, scales or stops a job.
+// changeJob registers, updates, scales or stops a job. It does nothing if the last request
+// for the job is uncertain.
 func (p *loadWorker) changeJob(ctx context.Context, c *client.Client) error {
 	id := fmt.Sprintf("%s-%d", p.name, p.rng.IntN(6))
 	b := p.jobs[id]
@@ -187,23 +189,25 @@ func (p *loadWorker) changeJob(ctx context.Context, c *client.Client) error {
 	if b.uncertain {
 		return nil // only one request per job may be uncertain
 	}
-	word := b.acked
-	word.rev = max(b.acked.rev, b.requested.rev) + 1
+	value := b.acked
+	value.rev = max(b.acked.rev, b.requested.rev) + 1
 	if b.exists && !b.acked.stopped && p.rng.IntN(3) == 0 {
-		word.stopped, word.rev = true, b.acked.rev
-		b.request(word)
+		value.stopped, value.rev = true, b.acked.rev
+		b.request(value)
 		_, err := c.Jobs().Stop(ctx, id, nil)
 		b.complete(err)
 		return err
 	}
-	word.stopped, word.count = false, 1+p.rng.IntN(5)
-	b.request(word)
-	_, err := c.Jobs().Register(ctx, p.jobSpec(id, word), nil)
+	value.stopped, value.count = false, 1+p.rng.IntN(5)
+	b.request(value)
+	_, err := c.Jobs().Register(ctx, p.jobSpec(id, value), nil)
 	b.complete(err)
 	return err
 }
 
-func (p *loadWorker) jobSpec(id string, word jobValue) *client.Job {
+// jobSpec returns a job with random priority and resources that records value.rev in its
+// meta.
+func (p *loadWorker) jobSpec(id string, value jobValue) *client.Job {
 	priority := []int{10, 30, 50, 70, 90}[p.rng.IntN(5)]
 	memory, cpu := 100*(1+p.rng.IntN(5)), 100
 	kill := 50 * time.Millisecond
@@ -213,9 +217,9 @@ func (p *loadWorker) jobSpec(id string, word jobValue) *client.Job {
 		kind, config["run_for"] = "batch", fmt.Sprintf("%dms", 50+p.rng.IntN(2000))
 	}
 	return &client.Job{
-		ID: id, Type: kind, Priority: &priority, Meta: map[string]string{"rev": strconv.Itoa(word.rev)},
+		ID: id, Type: kind, Priority: &priority, Meta: map[string]string{"rev": strconv.Itoa(value.rev)},
 		TaskGroups: []*client.TaskGroup{{
-			Name: "g", Count: &word.count,
+			Name: "g", Count: &value.count,
 			Tasks: []*client.Task{{
 				Name: "main", Driver: "sim", Config: config, KillTimeout: &kill,
 				Resources: &client.Resources{MemoryMB: &memory, CPU: &cpu},
@@ -224,6 +228,8 @@ func (p *loadWorker) jobSpec(id string, word jobValue) *client.Job {
 	}
 }
 
+// changeDrain enables or disables the drain of a node. It does nothing if the last request
+// for the node is uncertain.
 func (p *loadWorker) changeDrain(ctx context.Context, c *client.Client) error {
 	id := p.load.nodes[p.rng.IntN(len(p.load.nodes))]
 	b := p.drains[id]
@@ -240,6 +246,8 @@ func (p *loadWorker) changeDrain(ctx context.Context, c *client.Client) error {
 	return err
 }
 
+// changeToken creates or deletes a token. If the deletion fails the token is not tracked
+// any longer.
 func (p *loadWorker) changeToken(ctx context.Context, c *client.Client) error {
 	if p.rng.IntN(3) == 0 {
 		for accessor, there := range p.tokens {
@@ -293,16 +301,17 @@ func (p *loadWorker) changePolicy(ctx context.Context, c *client.Client) error {
 	return err
 }
 
+// changeScheduler sets the priority delta. It does nothing if the last request is uncertain.
 func (p *loadWorker) changeScheduler(ctx context.Context, c *client.Client) error {
 	if p.priorityDelta.uncertain {
 		return nil
 	}
-	gap := 5 + p.rng.IntN(10)
+	delta := 5 + p.rng.IntN(10)
 	conf := &client.SchedulerConfiguration{
-		SchedulerAlgorithm: "binpack", PriorityDelta: &gap, Policy: "rules",
+		SchedulerAlgorithm: "binpack", PriorityDelta: &delta, Policy: "rules",
 		PreemptionConfig: client.PreemptionConfig{SystemSchedulerEnabled: true, SysBatchSchedulerEnabled: true, BatchSchedulerEnabled: true, ServiceSchedulerEnabled: true},
 	}
-	p.priorityDelta.request(gap)
+	p.priorityDelta.request(delta)
 	_, err := c.Scheduler().Set(ctx, conf, nil)
 	p.priorityDelta.complete(err)
 	return err
@@ -344,17 +353,17 @@ func (l *load) check(sn *state.Snapshot) {
 			}
 		}
 		if p.priorityDelta.exists || p.priorityDelta.uncertain {
-			gap, set := priorityDelta(sn)
-			if !p.priorityDelta.matches(gap, set) {
-				l.t.Errorf("priority delta is %d, want %+v", gap, p.priorityDelta)
+			delta, set := priorityDelta(sn)
+			if !p.priorityDelta.matches(delta, set) {
+				l.t.Errorf("priority delta is %d, want %+v", delta, p.priorityDelta)
 			}
-			p.priorityDelta.resolve(gap, set)
+			p.priorityDelta.resolve(delta, set)
 		}
 	}
 }
 
 // priorityDelta returns the priority delta of the scheduler configuration, if set.
-func priorityDelta(sn *state.Snapshot) (gap int, set bool) {
+func priorityDelta(sn *state.Snapshot) (delta int, set bool) {
 	if d := sn.Config().PriorityDelta; d != nil {
 		return int(*d), true
 	}
@@ -367,24 +376,26 @@ func isServerError(err error) bool {
 	return errors.As(err, &e) && e.StatusCode != 0
 }
 
+// checkJobs compares the jobs of a state with the acknowledged writes. The test also fails
+// if the versions of a job are not in descending order.
 func (p *loadWorker) checkJobs(sn *state.Snapshot) {
 	t := p.load.t
 	t.Helper()
 	for id, b := range p.jobs {
 		key := model.JobKey{Namespace: "default", ID: id}
 		j := sn.Job(key)
-		word := jobValue{}
+		value := jobValue{}
 		if j != nil {
 			rev, err := strconv.Atoi(j.Meta["rev"])
 			if err != nil {
 				t.Fatal(err)
 			}
-			word = jobValue{rev: rev, count: j.Groups[0].Count, stopped: j.Stopped}
+			value = jobValue{rev: rev, count: j.Groups[0].Count, stopped: j.Stopped}
 		}
-		if !b.matches(word, j != nil) {
-			t.Errorf("job %s: %+v (there: %t), want %+v", id, word, j != nil, *b)
+		if !b.matches(value, j != nil) {
+			t.Errorf("job %s: %+v (there: %t), want %+v", id, value, j != nil, *b)
 		}
-		b.resolve(word, j != nil)
+		b.resolve(value, j != nil)
 		last := uint64(0)
 		for i, v := range sn.JobVersions(key) {
 			if i > 0 && v.Version >= last {

@@ -1,4 +1,4 @@
-// Command cede schedules work on clusters, and plays and compares preemption
+// Command cede schedules workloads on clusters, and simulates and compares preemption
 // policies. Its commands are in cmd/internal/cli.
 package main
 
@@ -11,7 +11,8 @@ import (
 )
 
 func main() {
-	// The agent starts this program again, once for each task, as its supervisor.
+	// An agent starts this program once per task. If this is such a process, it supervises
+	// the task and parses no command line.
 	if len(os.Args) == 2 && os.Args[1] == exec.SupervisorArg {
 		os.Exit(exec.Supervise())
 	}

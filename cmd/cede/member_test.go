@@ -28,12 +28,12 @@ func TestMemberExample_Completes(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	said := strings.Join(strings.Fields(string(out)), " ")
+	normalized := strings.Join(strings.Fields(string(out)), " ")
 	for _, want := range []string{
 		"release default 100 bound", "default/etl 10 eu", "default/release 100 eu", "member-default-release-", "etl default 10 bound 3/3 3",
 		"Stop everything and remove all files.",
 	} {
-		if !strings.Contains(said, want) {
+		if !strings.Contains(normalized, want) {
 			t.Errorf("%q is not in\n%s", want, out)
 		}
 	}

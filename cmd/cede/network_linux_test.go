@@ -170,13 +170,13 @@ func TestNetwork_Faults(t *testing.T) {
 	h := newHistory(t, p.clients(4))
 	for range rounds {
 		for _, f := range netFaults {
-			began := time.Now()
+			start := time.Now()
 			f.play(p, h)
 			p.network().heal()
 			healed := time.Now()
 			p.waitConverged() // an election that started during the fault may end after it
 			h.waitWrites(5)
-			t.Logf("%s: lasted %v, converged after %v", f.name, time.Since(began).Round(time.Millisecond), time.Since(healed).Round(time.Millisecond))
+			t.Logf("%s: lasted %v, converged after %v", f.name, time.Since(start).Round(time.Millisecond), time.Since(healed).Round(time.Millisecond))
 			if t.Failed() {
 				t.Fatal(f.name)
 			}
@@ -223,11 +223,11 @@ func TestNetwork_Agents(t *testing.T) {
 
 	// Kill the servers in turn, so that the current servers of the agents are among them.
 	// Without CEDE_SOAK kill only the first one, which is first in every list of servers.
-	die := p.servers
+	targets := p.servers
 	if os.Getenv("CEDE_SOAK") == "" {
-		die = die[:1]
+		targets = targets[:1]
 	}
-	for _, s := range die {
+	for _, s := range targets {
 		s.kill()
 		time.Sleep(7 * time.Second) // longer than heartbeat TTL and grace period
 		if now := p.waitRunningOn("n1"); !slices.Equal(now, first) {
@@ -239,14 +239,14 @@ func TestNetwork_Agents(t *testing.T) {
 	}
 
 	servers := []string{"s1", "s2", "s3"}
-	parted := time.Now()
+	disconnected := time.Now()
 	p.network().partition([]string{"n1"}, servers)
 	time.Sleep(2 * time.Second) // less than heartbeat TTL and grace period
 	p.network().heal()
-	away := time.Since(parted)
+	duration := time.Since(disconnected)
 	time.Sleep(4 * time.Second)
-	if away > 3*time.Second {
-		t.Logf("the node was disconnected for %v because the machine is slow: the check is skipped", away)
+	if duration > 3*time.Second {
+		t.Logf("the node was disconnected for %v because the machine is slow: the check is skipped", duration)
 		first = p.waitRunningOn("n1")
 	} else if now := p.waitRunningOn("n1"); !slices.Equal(now, first) {
 		t.Error("allocations were replaced although their node reconnected in time")

@@ -68,6 +68,7 @@ func (p *processPool) clientConfig(servers ...string) client.Config {
 	return conf
 }
 
+// urls returns the URLs of servers at HOST:PORT, with HTTPS if TLS is enabled.
 func (p *processPool) urls(servers ...string) (list []string) {
 	scheme := "http://"
 	if p.ca != nil {
@@ -180,18 +181,19 @@ func (p *processPool) run(name, program, conf string, log *outputBuffer) (*exec.
 	return cmd, ended
 }
 
+// tail returns the last n bytes of a text.
 func tail(s string, n int) string { return s[max(0, len(s)-n):] }
 
 // start starts the server process without waiting until it is ready.
 func (s *poolServer) start() {
 	s.p.t.Helper()
-	founders := "bootstrap_expect: 1"
+	bootstrap := "bootstrap_expect: 1"
 	if !s.standalone {
 		var join []string
 		for _, o := range s.p.servers {
 			join = append(join, o.gossip)
 		}
-		founders = fmt.Sprintf(`bootstrap_expect: 3, join: ["%s"]`, strings.Join(join, `","`))
+		bootstrap = fmt.Sprintf(`bootstrap_expect: 3, join: ["%s"]`, strings.Join(join, `","`))
 	}
 	s.cmd, s.exited = s.p.run(s.name, s.program, fmt.Sprintf(`
 name: %s
@@ -199,7 +201,7 @@ data_dir: %s
 listen: {http: "%s", rpc: "%s", gossip: "%s", metrics: ""}
 server: {enabled: true, workers: 2, %s, heartbeat: {ttl: %v, grace: %v}, raft: {%s}}
 limits: {rate: 0}
-%s`, s.name, filepath.Join(s.p.dir, s.name), s.http, s.rpc, s.gossip, founders,
+%s`, s.name, filepath.Join(s.p.dir, s.name), s.http, s.rpc, s.gossip, bootstrap,
 		cmp.Or(s.p.ttl, 10*time.Second), cmp.Or(s.p.grace, 10*time.Second), s.raftConfig, s.extraConfig), &s.log)
 	conf := s.p.clientConfig(s.http)
 	conf.Retries = -1
@@ -227,11 +229,11 @@ func (s *poolServer) status() (st client.RaftStatus, err error) {
 	}
 	ctx, cancel := context.WithTimeout(s.p.t.Context(), 5*time.Second)
 	defer cancel()
-	told, err := s.c.Operator().RaftStatusWithHash(ctx)
+	current, err := s.c.Operator().RaftStatusWithHash(ctx)
 	if err != nil {
 		return st, err
 	}
-	return *told, nil
+	return *current, nil
 }
 
 // waitLeader waits until a server leads and is ready, and returns it.
@@ -250,6 +252,7 @@ func (p *processPool) waitLeader() *poolServer {
 	return lead
 }
 
+// isReady reports whether all health checks of a server pass.
 func (s *poolServer) isReady() bool {
 	ctx, cancel := context.WithTimeout(s.p.t.Context(), 5*time.Second)
 	defer cancel()
@@ -299,6 +302,7 @@ type poolLoad struct {
 	stop  context.CancelFunc
 }
 
+// startLoad starts the given number of concurrent writers.
 func (p *processPool) startLoad(writers int) *poolLoad {
 	ctx, stop := context.WithCancel(p.t.Context())
 	l := &poolLoad{stop: stop}
@@ -365,11 +369,11 @@ func TestPool_SurvivesLeaderLossUnderLoad(t *testing.T) {
 
 // timeToFirstWrite returns the time since a given moment until one of the remaining servers
 // commits a write.
-func (p *processPool) timeToFirstWrite(gone *poolServer, since time.Time) time.Duration {
+func (p *processPool) timeToFirstWrite(failed *poolServer, since time.Time) time.Duration {
 	p.t.Helper()
 	eventually(p.t, "a write is committed", func() bool {
 		for _, s := range p.servers {
-			if s == gone {
+			if s == failed {
 				continue
 			}
 			ctx, cancel := context.WithTimeout(p.t.Context(), time.Second)

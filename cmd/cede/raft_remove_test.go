@@ -17,8 +17,8 @@ func TestOperatorRaftRemove_RemovesFailedServer(t *testing.T) {
 	}
 	lead := p.waitLeader()
 	eventually(t, "all three servers vote", func() bool { return p.voterCount(lead) == 3 })
-	gone := p.servers[slices.IndexFunc(p.servers, func(s *poolServer) bool { return s != lead })]
-	st, err := gone.status()
+	failed := p.servers[slices.IndexFunc(p.servers, func(s *poolServer) bool { return s != lead })]
+	st, err := failed.status()
 	must(t, err)
 	leads, err := lead.status()
 	must(t, err)
@@ -30,7 +30,7 @@ func TestOperatorRaftRemove_RemovesFailedServer(t *testing.T) {
 			t.Errorf("removal of %s returned %v, want an error with %q: %s", id, err, want, out)
 		}
 	}
-	gone.kill()
+	failed.kill()
 	eventually(t, "the failed server is removed", func() bool {
 		_, err := remove(st.ServerID) // refused until gossip has marked the server as failed
 		return err == nil
