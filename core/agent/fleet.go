@@ -42,7 +42,7 @@ type Fleet struct {
 	log           *slog.Logger
 	nodes         []*fleetNode
 	byID          map[string]*fleetNode
-	agenda        *timerQueue
+	timers        *timerQueue
 	stats         fleetCounts
 	unregistered  atomic.Int64  // nodes that have never been registered
 	allRegistered chan struct{} // closed when all nodes have been registered
@@ -72,7 +72,7 @@ func NewFleet(c FleetConfig) (*Fleet, error) {
 	if c.Retry <= 0 {
 		c.Retry = time.Second
 	}
-	f := &Fleet{c: c, log: c.Logger, byID: make(map[string]*fleetNode, c.Nodes), agenda: newAgenda(), allRegistered: make(chan struct{})}
+	f := &Fleet{c: c, log: c.Logger, byID: make(map[string]*fleetNode, c.Nodes), timers: newAgenda(), allRegistered: make(chan struct{})}
 	if f.log == nil {
 		f.log = slog.New(slog.DiscardHandler)
 	}
@@ -94,13 +94,13 @@ func NewFleet(c FleetConfig) (*Fleet, error) {
 // Run simulates the nodes until ctx ends.
 func (f *Fleet) Run(ctx context.Context) error {
 	for _, n := range f.nodes {
-		f.agenda.add(time.Now(), n.lease)
+		f.timers.add(time.Now(), n.lease)
 	}
 	var workers sync.WaitGroup
 	for range f.c.Workers {
 		workers.Go(func() {
 			for {
-				do, ok := f.agenda.next(ctx)
+				do, ok := f.timers.next(ctx)
 				if !ok {
 					return
 				}
@@ -136,7 +136,7 @@ func (f *Fleet) SetSilent(count int) {
 	for i, n := range f.nodes {
 		was := n.silent.Swap(i < count)
 		if was && i >= count {
-			f.agenda.add(time.Now(), n.lease)
+			f.timers.add(time.Now(), n.lease)
 		}
 	}
 }

@@ -65,11 +65,11 @@ func (n *fleetNode) lease(ctx context.Context) {
 		if errors.Is(err, ErrUnknownNode) {
 			n.setKnown(false)
 		}
-		f.agenda.add(f.failed(ctx, "lease", n, err), n.lease)
+		f.timers.add(f.failed(ctx, "lease", n, err), n.lease)
 		return
 	}
 	n.setKnown(true)
-	f.agenda.add(time.Now().Add(halfTTL(lease.TTL)), n.lease)
+	f.timers.add(time.Now().Add(halfTTL(lease.TTL)), n.lease)
 	if f.c.Poll <= 0 || !known {
 		n.pollSoon(0)
 	}
@@ -98,7 +98,7 @@ func (n *fleetNode) pollSoon(d time.Duration) {
 		n.pollAgain = n.pollAgain || d == 0
 	case n.pollAt.IsZero() || at.Before(n.pollAt):
 		n.pollAt = at
-		n.fleet.agenda.add(at, func(ctx context.Context) { n.poll(ctx, at) })
+		n.fleet.timers.add(at, func(ctx context.Context) { n.poll(ctx, at) })
 	}
 }
 
@@ -262,7 +262,7 @@ func (n *fleetNode) stop(a *fleetAlloc) {
 }
 
 func (n *fleetNode) endAfter(a *fleetAlloc, d time.Duration, how func() (Status, string)) {
-	n.fleet.agenda.add(time.Now().Add(d), func(context.Context) {
+	n.fleet.timers.add(time.Now().Add(d), func(context.Context) {
 		n.mu.Lock()
 		defer n.mu.Unlock()
 		if a.over() {
@@ -289,7 +289,7 @@ func (n *fleetNode) report(a *fleetAlloc, text string) {
 	n.updates[a.alloc.ID] = Update{ID: a.alloc.ID, Status: a.status, Text: text, Started: a.started}
 	if !n.reporting {
 		n.reporting = true
-		n.fleet.agenda.add(time.Now().Add(n.fleet.c.ReportWindow), n.send)
+		n.fleet.timers.add(time.Now().Add(n.fleet.c.ReportWindow), n.send)
 	}
 }
 
@@ -315,9 +315,9 @@ func (n *fleetNode) send(ctx context.Context) {
 	case err != nil:
 		maps.Copy(sending, n.updates) // newer statuses replace older ones
 		n.updates = sending
-		f.agenda.add(f.failed(ctx, "report", n, err), n.send)
+		f.timers.add(f.failed(ctx, "report", n, err), n.send)
 	case len(n.updates) > 0:
-		f.agenda.add(time.Now().Add(f.c.ReportWindow), n.send)
+		f.timers.add(time.Now().Add(f.c.ReportWindow), n.send)
 	default:
 		n.reporting = false
 	}

@@ -10,50 +10,50 @@ import (
 // another secret: it registers again.
 var ErrUnknownNode = errors.New("the servers do not know this node")
 
-// Servers is what an agent asks of its cluster. Errors that wrap ErrUnknownNode
-// make it register again; whatever else fails is tried again.
+// Servers holds the calls of an agent to its cluster. Errors that wrap ErrUnknownNode
+// make it register again; requests with other errors are repeated.
 type Servers interface {
-	// Register makes the node known, or renews what is known of it.
+	// Register registers the node, or updates its description.
 	Register(ctx context.Context, node *Node, secret string) (Lease, error)
 	// Heartbeat renews the lease.
 	Heartbeat(ctx context.Context, nodeID, secret string) (Lease, error)
-	// Allocations waits, at most for wait, until something of the node's changed
-	// after index, and gives all that is to run or to stop here. Index 0 does not
-	// wait.
+	// Allocations waits until the node's allocations have changed after index, or until
+	// wait is over, and returns every allocation that should run or stop on the node. If
+	// index is 0, it returns at once.
 	Allocations(ctx context.Context, nodeID, secret string, index uint64, wait time.Duration) (*Assignment, error)
-	// Update tells what became of allocations.
+	// Update reports the status of allocations.
 	Update(ctx context.Context, nodeID, secret string, updates []Update) error
 }
 
-// Lease is how long the servers take the node for alive.
+// Lease is the time within which the servers expect the next heartbeat.
 type Lease struct {
 	TTL time.Duration
 }
 
-// Assignment is everything that a node has to run or to stop, as of Index.
+// Assignment holds every allocation that a node should run or stop, as of Index.
 type Assignment struct {
 	Index       uint64
 	Allocations []*Allocation
 }
 
-// Update is what a node says of an allocation.
+// Update is a node's report on an allocation.
 type Update struct {
 	ID     string
 	Status Status
-	Text   string // for people
-	// Started is when the work began; zero before that.
+	Text   string // description for operators
+	// Started is the time at which the allocation started; zero if it has not.
 	Started time.Time
-	// EvictedBy is EvictedByPressure where the node evicted by itself.
+	// EvictedBy is EvictedByPressure if the node itself evicted the allocation.
 	EvictedBy string
 }
 
-// EvictedByPressure is the reason of an eviction that memory forced on a node.
+// EvictedByPressure is the reason of an eviction because of memory pressure.
 const EvictedByPressure = "pressure"
 
-// Status is what became of an allocation, in the API's words.
+// Status is the client status of an allocation, in the API's terms.
 type Status string
 
-// What a node may say of an allocation.
+// The statuses that a node reports.
 const (
 	StatusPending  Status = "pending"
 	StatusRunning  Status = "running"
@@ -61,5 +61,5 @@ const (
 	StatusFailed   Status = "failed"
 )
 
-// Terminal is whether the allocation will never run again.
+// Terminal reports whether the allocation has ended for good.
 func (s Status) Terminal() bool { return s == StatusComplete || s == StatusFailed }

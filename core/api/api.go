@@ -1,18 +1,16 @@
 package api
 
 import (
+	_ "embed"
+	"errors"
 	"log/slog"
 	"net"
 	"net/http"
-
-	_ "embed"
-	"errors"
 	"strings"
 	"time"
 
-	"golang.org/x/net/netutil"
-
 	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/net/netutil"
 
 	"github.com/cede-scheduler/cede/core/api/rest"
 	"github.com/cede-scheduler/cede/core/clock"

@@ -5,15 +5,14 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/cede-scheduler/cede/core/acl"
 	"github.com/cede-scheduler/cede/core/api/rest"
 	"github.com/cede-scheduler/cede/core/api/view"
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/server/endpoint"
-	"github.com/cede-scheduler/cede/sdk/client"
-
-	"github.com/cede-scheduler/cede/core/acl"
 	"github.com/cede-scheduler/cede/core/state"
 	"github.com/cede-scheduler/cede/core/state/apply"
+	"github.com/cede-scheduler/cede/sdk/client"
 )
 
 const (

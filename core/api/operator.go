@@ -1,23 +1,21 @@
 package api
 
 import (
-	"encoding/base64"
-	"strings"
-
 	"cmp"
 	"context"
+	"encoding/base64"
 	"errors"
 	"io"
 	"net/http"
+	"strings"
 
 	"github.com/cede-scheduler/cede/core/acl"
 	"github.com/cede-scheduler/cede/core/api/rest"
-	"github.com/cede-scheduler/cede/core/rpc"
-	"github.com/cede-scheduler/cede/sdk/client"
-
 	"github.com/cede-scheduler/cede/core/broker"
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/replication"
+	"github.com/cede-scheduler/cede/core/rpc"
+	"github.com/cede-scheduler/cede/sdk/client"
 )
 
 const tagOperator = "operator"

@@ -1,9 +1,6 @@
 package api
 
 import (
-	"net/http"
-	"strconv"
-
 	"cmp"
 	"context"
 	"errors"
@@ -11,8 +8,10 @@ import (
 	"io"
 	"maps"
 	"mime/multipart"
+	"net/http"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 

@@ -1,24 +1,22 @@
 package api
 
 import (
-	"maps"
-	"slices"
-
 	"cmp"
 	"encoding/json"
 	"errors"
+	"maps"
 	"math"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/cede-scheduler/cede/core/acl"
 	"github.com/cede-scheduler/cede/core/api/rest"
 	"github.com/cede-scheduler/cede/core/api/view"
-	"github.com/cede-scheduler/cede/sdk/client"
-
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/server/apierror"
 	"github.com/cede-scheduler/cede/core/state"
+	"github.com/cede-scheduler/cede/sdk/client"
 )
 
 const tagScheduler = "scheduler"

@@ -62,7 +62,7 @@ func TestVerify_Bindings(t *testing.T) {
 		"the cluster is gone":   {model.CommitGroup{Assignments: []*model.Assignment{assigning("m9", 1)}}, "the cluster is gone"},
 		"a victim makes room":   {model.CommitGroup{Claims: []*model.Claim{claiming(6)}, Withdrawals: evict("low")}, ""},
 		"it makes too little":   {model.CommitGroup{Claims: []*model.Claim{claiming(7)}, Withdrawals: evict("low")}, "lacks 1 of cpu"},
-		"an equal is no victim": {model.CommitGroup{Claims: []*model.Claim{claiming(6)}, Withdrawals: evict("high")}, "is not below 5"},
+		"an equal priority cannot be evicted": {model.CommitGroup{Claims: []*model.Claim{claiming(6)}, Withdrawals: evict("high")}, "is not below 5"},
 		"nor what is cluster-scoped": {
 			model.CommitGroup{Claims: []*model.Claim{claiming(2)}, Withdrawals: evict("scoped")}, "cluster-scoped",
 		},

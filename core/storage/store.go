@@ -65,6 +65,8 @@ func Open(cfg Config) (*Store, error) {
 	return s, nil
 }
 
+// open opens the parts of the directory in order. If one fails, the caller closes those
+// before it.
 func (s *Store) open(cfg Config) (err error) {
 	if s.lock, err = datadir.AcquireLock(s.layout); err != nil {
 		return err

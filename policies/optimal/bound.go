@@ -69,9 +69,9 @@ func (o *order) least(i int, left float64) float64 {
 	return waste
 }
 
-// hopeless reports whether no set of the chosen items and others from position i on
+// infeasible reports whether no set of the chosen items and others from position i on
 // covers all columns at a lower cost than the best set.
-func (s *search) hopeless(i int) bool {
+func (s *search) infeasible(i int) bool {
 	count, waste := int64(0), 0.0
 	for k, left := range s.left {
 		if left <= 0 {

@@ -110,7 +110,7 @@ func (s *search) try(i int) {
 		for i < len(s.items) && !s.worth(i) {
 			i++
 		}
-		if i == len(s.items) || s.hopeless(i) {
+		if i == len(s.items) || s.infeasible(i) {
 			break
 		}
 		if s.steps++; s.steps > s.maxSteps {

@@ -150,12 +150,12 @@ func TestSpecialValues_MatchPackageMath(t *testing.T) {
 			name      string
 			ours, std func(float64) float64
 		}{{"Exp", Exp, math.Exp}, {"Log", Log, math.Log}, {"Sqrt", Sqrt, math.Sqrt}} {
-			if got, want := f.ours(x), f.std(x); !alike(got, want) {
+			if got, want := f.ours(x), f.std(x); !sameValue(got, want) {
 				t.Errorf("%s(%v) = %v, math has %v", f.name, x, got, want)
 			}
 		}
 		for _, y := range special {
-			if got, want := Pow(x, y), math.Pow(x, y); !alike(got, want) {
+			if got, want := Pow(x, y), math.Pow(x, y); !sameValue(got, want) {
 				t.Errorf("Pow(%v, %v) = %v, math has %v", x, y, got, want)
 			}
 		}
@@ -173,10 +173,10 @@ func TestSpecialValues_MatchPackageMath(t *testing.T) {
 	}
 }
 
-// alike reports whether both results are NaN, the same infinity, zeros of the same
+// sameValue reports whether both results are NaN, the same infinity, zeros of the same
 // sign, or finite. Finite values are not compared, because package math can be far
 // off: on amd64 its Log of a subnormal is -709.
-func alike(a, b float64) bool {
+func sameValue(a, b float64) bool {
 	switch {
 	case a != a || b != b:
 		return a != a && b != b

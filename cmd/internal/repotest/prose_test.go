@@ -54,7 +54,7 @@ func brokenLink(t *testing.T, file, link string) string {
 		return "it leads out of the repository, where a reader has something else or nothing"
 	}
 	if _, err := os.Stat(filepath.Join(root, linked)); err != nil {
-		return "there is no such file"
+		return "the file does not exist"
 	}
 	if address.Fragment != "" && strings.HasSuffix(linked, ".md") && !slices.Contains(anchors(read(t, linked)), address.Fragment) {
 		return "that page has no such heading"

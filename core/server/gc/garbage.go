@@ -28,8 +28,8 @@ func (c *Collector) cutoffs(force bool) cutoffs {
 	}
 }
 
-// garbage is a set of objects to remove.
-type garbage struct {
+// candidates is a set of objects to remove.
+type candidates struct {
 	evals, allocs, nodes []string
 	jobs, bindings       []model.JobKey
 	policies             []*model.PolicyVersion
@@ -37,27 +37,27 @@ type garbage struct {
 
 // finder finds garbage in a snapshot.
 type finder struct {
-	snap    *state.Snapshot
-	old     cutoffs
-	garbage garbage
-	ofJob   map[string]bool // evaluations and allocations that are removed with their job
+	snap  *state.Snapshot
+	old   cutoffs
+	found candidates
+	ofJob map[string]bool // evaluations and allocations that are removed with their job
 }
 
-func findGarbage(snap *state.Snapshot, old cutoffs, policies int) *garbage {
+func findGarbage(snap *state.Snapshot, old cutoffs, policies int) *candidates {
 	f := &finder{snap: snap, old: old, ofJob: map[string]bool{}}
 	f.findJobs()
 	f.findEvals()
 	f.findAllocs()
 	f.findNodes()
 	f.findBindings()
-	f.garbage.policies = unusedPolicies(snap, policies)
-	return &f.garbage
+	f.found.policies = unusedPolicies(snap, policies)
+	return &f.found
 }
 
 // findJobs adds the jobs that have nothing left to do, with their evaluations and
 // allocations.
 func (f *finder) findJobs() {
-	g := &f.garbage
+	g := &f.found
 	for j := range f.snap.Jobs() {
 		allocs := f.snap.AppendJobAllocs(nil, j.Key())
 		evals := f.snap.EvalsOfJob(j.Key())
@@ -114,7 +114,7 @@ func endedAt(a *model.Allocation) int64 { return max(a.EndTime, a.ModifyTime, a.
 func (f *finder) findEvals() {
 	for e := range f.snap.Evals() {
 		if e.Status.Final() && e.ModifyTime <= f.old.eval && !f.ofJob[e.ID] {
-			f.garbage.evals = append(f.garbage.evals, e.ID)
+			f.found.evals = append(f.found.evals, e.ID)
 		}
 	}
 }
@@ -133,7 +133,7 @@ func (f *finder) findAllocs() {
 		if a.Desired == model.DesiredRun && job != nil && !job.Stopped && f.hasPendingEval(a.Job.Key()) {
 			continue // the job has not been evaluated since it ended
 		}
-		f.garbage.allocs = append(f.garbage.allocs, a.ID)
+		f.found.allocs = append(f.found.allocs, a.ID)
 	}
 }
 
@@ -155,7 +155,7 @@ func (f *finder) findNodes() {
 		}
 		allocs = f.snap.AppendNodeAllocs(allocs[:0], n.ID)
 		if allTerminal(allocs, nil) {
-			f.garbage.nodes = append(f.garbage.nodes, n.ID)
+			f.found.nodes = append(f.found.nodes, n.ID)
 		}
 	}
 }
@@ -178,7 +178,7 @@ func (f *finder) findBindings() {
 		}
 		finished := b.Stopped || !b.Duplicated && b.Replicas > 0 && done >= b.Replicas
 		if finished && !held && last <= f.old.job {
-			f.garbage.bindings = append(f.garbage.bindings, b.Key())
+			f.found.bindings = append(f.found.bindings, b.Key())
 		}
 	}
 }
@@ -212,7 +212,7 @@ func unusedPolicies(snap *state.Snapshot, keep int) (unused []*model.PolicyVersi
 // commands returns the commands that remove the garbage, each with at most size objects.
 // Evaluations and allocations are removed before their jobs. Bindings and policies have
 // commands of their own.
-func (g *garbage) commands(size int) []replication.Command {
+func (g *candidates) commands(size int) []replication.Command {
 	var list []replication.Command
 	for part := range slices.Chunk(g.evals, size) {
 		list = append(list, &replication.Collect{Evals: part})
@@ -229,6 +229,6 @@ func (g *garbage) commands(size int) []replication.Command {
 	return list
 }
 
-func (g *garbage) count() Collected {
+func (g *candidates) count() Collected {
 	return Collected{Evals: len(g.evals), Allocs: len(g.allocs), Jobs: len(g.jobs), Nodes: len(g.nodes), Bindings: len(g.bindings), Policies: len(g.policies)}
 }

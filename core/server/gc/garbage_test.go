@@ -34,7 +34,7 @@ func TestUnusedPolicies_KeepNewestAndThoseInUse(t *testing.T) {
 }
 
 func TestGarbage_RemovedInBoundedEntries(t *testing.T) {
-	g := &garbage{}
+	g := &candidates{}
 	for i := range 25 {
 		g.evals = append(g.evals, fmt.Sprint("e", i))
 	}

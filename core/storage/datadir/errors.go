@@ -43,6 +43,7 @@ func (e *DamageError) Error() string {
 	return fmt.Sprintf("%s at %s: %s; %s", e.Part, e.Path, what, e.Remedy)
 }
 
+// Unwrap returns the cause, or nil.
 func (e *DamageError) Unwrap() error { return e.Err }
 
 // Remedies, the last part of a DamageError. The server ID belongs to the directory: a

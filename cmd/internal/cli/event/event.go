@@ -16,8 +16,10 @@ import (
 )
 
 func NewCommand(env *cmdutil.Env) *cobra.Command {
-	cmd := &cobra.Command{Use: "event", Short: "Stream events of the cluster",
-		Long: `Stream events of the cluster as they happen.`, Example: "  cede event stream --topic Preemption"}
+	cmd := &cobra.Command{
+		Use: "event", Short: "Stream events of the cluster",
+		Long: `Stream events of the cluster as they happen.`, Example: "  cede event stream --topic Preemption",
+	}
 	cmdutil.MakeGroup(cmd)
 	cmd.AddCommand(newEventStreamCmd(env))
 	return cmd

@@ -47,7 +47,7 @@ func newNodeListCmd(env *cmdutil.Env) *cobra.Command {
 			t := cmdutil.NewTable(titles...)
 			for _, n := range list {
 				cells := []term.Cell{
-					cmdutil.Cell(p.ID(n.ID)), cmdutil.Cell(n.Name), cmdutil.Cell(n.Datacenter), cmdutil.Cell(n.NodeClass), cmdutil.StatusCell(n.Status), cmdutil.Cell(takesWork(n.Status, n.Drain, n.SchedulingEligibility)),
+					cmdutil.Cell(p.ID(n.ID)), cmdutil.Cell(n.Name), cmdutil.Cell(n.Datacenter), cmdutil.Cell(n.NodeClass), cmdutil.StatusCell(n.Status), cmdutil.Cell(acceptsAllocations(n.Status, n.Drain, n.SchedulingEligibility)),
 					cmdutil.Cell(fmt.Sprint(n.Capacity["cpu"])), cmdutil.Cell(fmt.Sprint(n.Capacity["memory"])),
 				}
 				if p.Wide {
@@ -60,9 +60,9 @@ func newNodeListCmd(env *cmdutil.Env) *cobra.Command {
 	})
 }
 
-// takesWork reports whether a node accepts new allocations, with the reason if it does
+// acceptsAllocations reports whether a node accepts new allocations, with the reason if it does
 // not.
-func takesWork(status string, drain bool, eligibility string) string {
+func acceptsAllocations(status string, drain bool, eligibility string) string {
 	switch {
 	case status == "down":
 		return "no: down"
@@ -114,7 +114,7 @@ func nodePage(p cmdutil.Page, env *cmdutil.Env, n *client.Node, allocs []*client
 		attributes = cmdutil.FormatLabels(n.Attributes)
 	}
 	p.Properties("id", n.ID, "name", n.Name, "datacenter", n.Datacenter, "class", n.NodeClass, "status", cmdutil.WithReason(n.Status, n.StatusDescription),
-		"takes work", takesWork(n.Status, n.Drain, n.SchedulingEligibility), "address", n.HTTPAddr, "meta", cmdutil.FormatLabels(n.Meta), "taints", taintWords(n.Taints),
+		"takes work", acceptsAllocations(n.Status, n.Drain, n.SchedulingEligibility), "address", n.HTTPAddr, "meta", cmdutil.FormatLabels(n.Meta), "taints", taintWords(n.Taints),
 		"attributes", attributes, "devices", nodeDevices(n.Devices))
 	used := map[string]int64{}
 	for _, a := range allocs {

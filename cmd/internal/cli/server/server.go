@@ -13,8 +13,10 @@ import (
 )
 
 func NewCommand(env *cmdutil.Env) *cobra.Command {
-	cmd := &cobra.Command{Use: "server", Short: "List servers, join a pool, leave it",
-		Long: `List the servers of a pool, join a server to a pool, and remove it from the pool.`, Example: "  cede server members"}
+	cmd := &cobra.Command{
+		Use: "server", Short: "List servers, join a pool, leave it",
+		Long: `List the servers of a pool, join a server to a pool, and remove it from the pool.`, Example: "  cede server members",
+	}
 	cmdutil.MakeGroup(cmd)
 	cmd.AddCommand(newServerMembersCmd(env), newServerJoinCmd(env), newServerLeaveCmd(env))
 	return cmd
