@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/cede-scheduler/cede/core/api/rest"
-	"github.com/cede-scheduler/cede/core/clock"
 	"github.com/cede-scheduler/cede/core/server/gc"
 	"github.com/cede-scheduler/cede/sdk/client"
 )
@@ -385,13 +384,6 @@ func TestAPI_ServesConcurrentRequests(t *testing.T) {
 		t.Errorf("got %d jobs: %v", len(seen), err)
 	}
 }
-
-// fixedClock is a clock that never advances.
-type fixedClock struct{}
-
-func (fixedClock) Now() time.Time { return time.Unix(1e9, 0) }
-
-func (fixedClock) AfterFunc(time.Duration, func()) clock.Timer { panic("unexpected timer") }
 
 // A recorder without deadlines is sufficient, as other packages' tests use it.
 func TestAPI_WorksWithoutAConnection(t *testing.T) {

@@ -55,13 +55,13 @@ func TestVerify_Bindings(t *testing.T) {
 		group model.CommitGroup
 		want  string // "": it holds
 	}{
-		"there is room":         {model.CommitGroup{Assignments: []*model.Assignment{assigning("m1", 1)}}, ""},
-		"there is not":          {model.CommitGroup{Assignments: []*model.Assignment{assigning("m1", 2)}}, "lacks 2 of cpu"},
-		"more than it wants":    {model.CommitGroup{Assignments: []*model.Assignment{assigning("m1", 4)}}, "lacks"},
-		"the cluster is down":   {model.CommitGroup{Assignments: []*model.Assignment{assigning("down", 1)}}, "the cluster is down"},
-		"the cluster is gone":   {model.CommitGroup{Assignments: []*model.Assignment{assigning("m9", 1)}}, "the cluster is gone"},
-		"a victim makes room":   {model.CommitGroup{Claims: []*model.Claim{claiming(6)}, Withdrawals: evict("low")}, ""},
-		"it makes too little":   {model.CommitGroup{Claims: []*model.Claim{claiming(7)}, Withdrawals: evict("low")}, "lacks 1 of cpu"},
+		"there is room":                       {model.CommitGroup{Assignments: []*model.Assignment{assigning("m1", 1)}}, ""},
+		"there is not":                        {model.CommitGroup{Assignments: []*model.Assignment{assigning("m1", 2)}}, "lacks 2 of cpu"},
+		"more than it wants":                  {model.CommitGroup{Assignments: []*model.Assignment{assigning("m1", 4)}}, "lacks"},
+		"the cluster is down":                 {model.CommitGroup{Assignments: []*model.Assignment{assigning("down", 1)}}, "the cluster is down"},
+		"the cluster is gone":                 {model.CommitGroup{Assignments: []*model.Assignment{assigning("m9", 1)}}, "the cluster is gone"},
+		"a victim makes room":                 {model.CommitGroup{Claims: []*model.Claim{claiming(6)}, Withdrawals: evict("low")}, ""},
+		"it makes too little":                 {model.CommitGroup{Claims: []*model.Claim{claiming(7)}, Withdrawals: evict("low")}, "lacks 1 of cpu"},
 		"an equal priority cannot be evicted": {model.CommitGroup{Claims: []*model.Claim{claiming(6)}, Withdrawals: evict("high")}, "is not below 5"},
 		"nor what is cluster-scoped": {
 			model.CommitGroup{Claims: []*model.Claim{claiming(2)}, Withdrawals: evict("scoped")}, "cluster-scoped",

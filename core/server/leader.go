@@ -183,7 +183,7 @@ func (t *term) establishLeadership(ctx context.Context) error {
 	s.clusters.Start()
 	s.plans.SetEnabled(true)
 	for _, run := range []func(context.Context){
-		t.runApplier, reaper.Run, s.Collector.Run, s.Manager.Reconcile, s.Manager.Autopilot, s.Manager.Upgrade, s.clusters.Run,
+		t.runApplier, reaper.Run, s.Collector.Run, s.Reconcile, s.Autopilot, s.Upgrade, s.clusters.Run,
 	} {
 		t.group.Go(func() { run(ctx) })
 	}
@@ -212,7 +212,7 @@ func (t *term) initCluster(ctx context.Context) error {
 	if s.Snapshot().Meta().ClusterID != "" {
 		return nil
 	}
-	version, _ := s.Manager.CommonVersion(ctx)
+	version, _ := s.CommonVersion(ctx)
 	command := &replication.Bootstrap{ClusterID: s.cfg.NewID(), Version: max(version, s.cfg.Versions.Oldest)}
 	_, _ = rand.Read(command.Key[:]) // never fails
 	_, err := s.writer.Commit(ctx, command)

@@ -54,7 +54,7 @@ func (h rpcHandler) translate(err error) error {
 
 // Status implements rpc.Handler.
 func (h rpcHandler) Status(ctx context.Context, bootstrap string) (*rpc.Status, error) {
-	return h.s.Manager.Status(ctx, bootstrap)
+	return h.s.Status(ctx, bootstrap)
 }
 
 // Dequeue implements rpc.Handler.

@@ -163,7 +163,7 @@ func (s *Server) policyConfig() policymgr.Config {
 		History: s.cfg.History, Voters: s.cfg.Voters, CheckLeader: s.writer.CheckLeader,
 	}
 	if c.Voters == nil && s.cfg.Raft != nil {
-		c.Voters = s.Manager.Voters
+		c.Voters = s.Voters
 	}
 	return c
 }
@@ -174,7 +174,7 @@ func (s *Server) explainUnchecked(id string) string {
 	if s.cfg.Membership == nil || id == s.cfg.ID {
 		return ""
 	}
-	m, known := s.Manager.Member(id)
+	m, known := s.Member(id)
 	switch {
 	case !known:
 		return "it is down, because the pool does not list it: start it, or remove it for good: cede operator raft remove " + id
@@ -270,7 +270,7 @@ func (s *Server) Run(ctx context.Context) error {
 	s.queue.Wait()
 	s.batchers.Wait()
 	group.Wait()
-	s.Publisher.Close()
+	s.Publisher.Close() //nolint:staticcheck // names what is closed
 	s.policies.Close()
 	return nil
 }
@@ -280,7 +280,7 @@ func (s *Server) Run(ctx context.Context) error {
 func (s *Server) Observe(list []replication.Applied) {
 	for i := range list {
 		a := &list[i]
-		s.Collector.Times.Record(a)
+		s.Times.Record(a)
 		s.traces.ObserveEntry(a)
 		s.pump.Observe(a)
 	}

@@ -228,7 +228,7 @@ func configurationPage(t *testing.T) string {
 }
 
 func defaultText(v reflect.Value) string {
-	if d, ok := v.Interface().(time.Duration); ok {
+	if d, ok := reflect.TypeAssert[time.Duration](v); ok {
 		s := d.String()
 		s = strings.TrimSuffix(s, "0s")
 		if strings.HasSuffix(s, "h0m") {
@@ -480,13 +480,14 @@ func httpPage(t *testing.T) string {
 		t.Fatal(err)
 	}
 	first := func(c content) string {
-		for _, kind := range slices.Sorted(maps.Keys(c)) {
-			if link := c[kind].Schema.link(); link != "" {
-				return link
-			}
-			return "`" + kind + "`"
+		kinds := slices.Sorted(maps.Keys(c))
+		if len(kinds) == 0 {
+			return ""
 		}
-		return ""
+		if link := c[kinds[0]].Schema.link(); link != "" {
+			return link
+		}
+		return "`" + kinds[0] + "`"
 	}
 	parameters := map[string]string{} // name -> description
 	byTag := map[string]*bytes.Buffer{}

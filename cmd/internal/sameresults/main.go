@@ -108,7 +108,7 @@ func (c *comparison) playGenerated() error {
 	shapes := []string{"contended", "inversion", "storm"}
 	for i := range c.seeds {
 		file := filepath.Join(c.dir, "generated.yaml")
-		if _, err := output(c.old, "sim", "generate", shapes[i%len(shapes)], "--seed", fmt.Sprint(i/len(shapes)+1), "-w", file); err != nil {
+		if err := mustRun(c.old, "sim", "generate", shapes[i%len(shapes)], "--seed", fmt.Sprint(i/len(shapes)+1), "-w", file); err != nil {
 			return err
 		}
 		if err := c.playAll([]string{file}); err != nil {
@@ -131,7 +131,7 @@ func (c *comparison) playTraces() error {
 	} {
 		file := filepath.Join(c.dir, args[0]+".yaml")
 		args[1] = filepath.Join(c.traces, args[1])
-		if _, err := output(c.old, append(append([]string{"sim", "import"}, args...), "-w", file)...); err != nil {
+		if err := mustRun(c.old, append(append([]string{"sim", "import"}, args...), "-w", file)...); err != nil {
 			return err
 		}
 		if err := c.playAll([]string{file}); err != nil {

@@ -114,11 +114,11 @@ func run(binary string, args ...string) (out []byte, code int, err error) {
 	return out, 0, err
 }
 
-// output runs a command that must succeed.
-func output(binary string, args ...string) ([]byte, error) {
-	out, err := exec.Command(binary, args...).Output()
+// mustRun runs a command that must succeed.
+func mustRun(binary string, args ...string) error {
+	_, err := exec.Command(binary, args...).Output()
 	if failed, ok := errors.AsType[*exec.ExitError](err); ok {
-		return nil, fmt.Errorf("%s %s: exit code %d: %s", binary, strings.Join(args, " "), failed.ExitCode(), failed.Stderr)
+		return fmt.Errorf("%s %s: exit code %d: %s", binary, strings.Join(args, " "), failed.ExitCode(), failed.Stderr)
 	}
-	return out, err
+	return err
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"time"
 )
@@ -61,7 +62,7 @@ func (c *comparison) replayLogs() error {
 		return err
 	}
 	for until := 5; until <= 200; until += 5 {
-		if err := c.compare(fmt.Sprintf("recorded log up to %d", until), append(args[:len(args):len(args)], "--until", fmt.Sprint(until))); err != nil {
+		if err := c.compare(fmt.Sprintf("recorded log up to %d", until), append(slices.Clip(args), "--until", fmt.Sprint(until))); err != nil {
 			return err
 		}
 	}

@@ -27,7 +27,7 @@ const (
 )
 
 // Failure is an error response.
-type Failure struct {
+type Failure struct { //nolint:errname // the response, which is also an error
 	Status              int // HTTP status; 0: derived from the code
 	Code, Message, Hint string
 	Details             map[string]any
@@ -36,11 +36,13 @@ type Failure struct {
 
 func (f *Failure) Error() string { return f.Message }
 
+// WithHint sets the hint and returns f.
 func (f *Failure) WithHint(format string, args ...any) *Failure {
 	f.Hint = fmt.Sprintf(format, args...)
 	return f
 }
 
+// With adds a detail and returns f.
 func (f *Failure) With(name string, value any) *Failure {
 	if f.Details == nil {
 		f.Details = map[string]any{}
@@ -49,14 +51,17 @@ func (f *Failure) With(name string, value any) *Failure {
 	return f
 }
 
+// Invalid returns a failure with code CodeInvalid.
 func Invalid(format string, args ...any) *Failure {
 	return &Failure{Code: CodeInvalid, Message: fmt.Sprintf(format, args...)}
 }
 
+// NotFound returns a failure with code CodeNotFound.
 func NotFound(format string, args ...any) *Failure {
 	return &Failure{Code: CodeNotFound, Message: fmt.Sprintf(format, args...)}
 }
 
+// Unavailable returns a failure with code CodeUnavailable.
 func Unavailable(format string, args ...any) *Failure {
 	return &Failure{Code: CodeUnavailable, Message: fmt.Sprintf(format, args...)}
 }
@@ -123,6 +128,7 @@ func (f *Failure) fill() {
 	}
 }
 
+// BodyTooLarge returns a failure for a request body above a limit in bytes.
 func BodyTooLarge(limit int64) *Failure {
 	return (&Failure{Code: CodeTooLarge, Message: fmt.Sprintf("the body is larger than %d bytes", limit)}).
 		With("Limit", limit).WithHint("send it in parts, or raise limits.body or limits.job in the server's configuration")

@@ -21,10 +21,13 @@ type RateLimiter struct {
 	clients   map[string]*rate.Limiter
 }
 
+// NewRateLimiter returns a limiter of requests per second and client, which remembers at
+// most the given number of clients.
 func NewRateLimiter(perSecond float64, burst, clients int, c clock.Clock) *RateLimiter {
 	return &RateLimiter{clock: c, most: clients, perSecond: perSecond, burst: burst, clients: map[string]*rate.Limiter{}}
 }
 
+// Set changes the limits and resets all clients.
 func (r *RateLimiter) Set(perSecond float64, burst int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

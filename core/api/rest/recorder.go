@@ -22,10 +22,12 @@ type Recorder struct {
 	Broken   bool // a part of the response was sent and the rest cannot be
 }
 
+// NewRecorder returns a recorder of one response. within limits each write.
 func NewRecorder(w http.ResponseWriter, within time.Duration) *Recorder {
 	return &Recorder{ResponseWriter: w, Control: http.NewResponseController(w), within: within}
 }
 
+// WriteHeader records the status of the first call and passes it on.
 func (w *Recorder) WriteHeader(status int) {
 	if w.Status == 0 {
 		w.Status = status

@@ -12,6 +12,7 @@ package endpoint
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/cede-scheduler/cede/core/broker"
@@ -149,13 +150,7 @@ func invalid(problems []string, format string, args ...any) error {
 	if len(problems) == 0 {
 		return nil
 	}
-	text := fmt.Sprintf(format, args...) + ": "
-	for i, p := range problems {
-		if i > 0 {
-			text += "; "
-		}
-		text += p
-	}
+	text := fmt.Sprintf(format, args...) + ": " + strings.Join(problems, "; ")
 	return apierror.New(apierror.CodeInvalid, "%s", text).WithDetails(map[string]any{"Problems": problems})
 }
 

@@ -156,7 +156,7 @@ func (q *dequeuer) serve(ctx context.Context, list []broker.Delivery) {
 	q.mu.Unlock()
 	for _, d := range list[n:] {
 		if err := q.nack(context.WithoutCancel(ctx), d.Eval.ID, d.Token); err != nil {
-			q.cfg.Logger.Debug("failed to nack evaluation; its lease expires", "eval_id", d.Eval.ID, "err", err)
+			q.cfg.Logger.DebugContext(ctx, "failed to nack evaluation; its lease expires", "eval_id", d.Eval.ID, "err", err)
 		}
 	}
 }

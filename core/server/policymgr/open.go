@@ -24,10 +24,10 @@ func (m *Manager) open(ctx context.Context, v *model.PolicyVersion) {
 	}
 	m.versions.put(v, opened, err, m.cfg.Clock.Now().UnixNano())
 	if err != nil {
-		m.cfg.Logger.Warn("policy version rejected", "policy", v.Name, "version", v.ID, "digest", v.Digest, "err", err)
+		m.cfg.Logger.WarnContext(ctx, "policy version rejected", "policy", v.Name, "version", v.ID, "digest", v.Digest, "err", err)
 		return
 	}
-	m.cfg.Logger.Info("policy version ready", "policy", v.Name, "version", v.ID, "digest", v.Digest)
+	m.cfg.Logger.InfoContext(ctx, "policy version ready", "policy", v.Name, "version", v.ID, "digest", v.Digest)
 	m.active.opened(v.ID)
 }
 

@@ -18,6 +18,7 @@ import (
 // envConfig is the variable that lists configuration files, as -c does.
 const envConfig = "CEDE_CONFIG"
 
+// NewCommand returns `cede agent`.
 func NewCommand(env *cmdutil.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "agent",

@@ -13,6 +13,7 @@ import (
 	"github.com/cede-scheduler/cede/cmd/internal/term"
 )
 
+// NewConfigCommand returns `cede config` with its subcommands.
 func NewConfigCommand(env *cmdutil.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "config",

@@ -8,6 +8,7 @@ import (
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
+// EvalTable prints evaluations, one per row.
 func EvalTable(p cmdutil.Page, env *cmdutil.Env, list []*client.Evaluation) {
 	titles := []string{"EVAL ID", "JOB", "PRIORITY>", "TRIGGERED BY", "STATUS", "UNPLACED>", "AGE>"}
 	if p.Wide {

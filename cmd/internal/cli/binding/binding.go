@@ -17,6 +17,7 @@ import (
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
+// NewCommand returns `cede binding` with its subcommands.
 func NewCommand(env *cmdutil.Env) *cobra.Command {
 	bindings := cmdutil.Resource{Command: "binding", Singular: "binding", Plural: "bindings", EmptyHint: "`cede binding apply FILE` creates them", Namespaced: true}
 	return bindings.Group(&cobra.Command{

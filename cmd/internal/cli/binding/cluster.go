@@ -12,6 +12,7 @@ import (
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
+// NewClusterCommand returns `cede cluster` with its subcommands.
 func NewClusterCommand(env *cmdutil.Env) *cobra.Command {
 	clusters := cmdutil.Resource{
 		Command: "cluster", Singular: "cluster", Plural: "member clusters",

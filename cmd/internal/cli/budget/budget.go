@@ -13,6 +13,7 @@ import (
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
+// NewCommand returns `cede budget` with its subcommands.
 func NewCommand(env *cmdutil.Env) *cobra.Command {
 	budgets := cmdutil.Resource{
 		Command: "budget", Singular: "disruption budget", Plural: "disruption budgets",

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
+// HelpHint returns the hint that names the --help of a command.
 func HelpHint(cmd *cobra.Command) string {
 	return fmt.Sprintf("`%s --help` describes the command", cmd.CommandPath())
 }

@@ -24,6 +24,7 @@ func ListAll[T any](ctx context.Context, q *client.QueryOptions, get Lister[T]) 
 	return list, InterruptError(ctx, err)
 }
 
+// NamesOf returns the name of each element, in the order of the list.
 func NamesOf[T any](list []T, name func(T) string) []string {
 	names := make([]string, len(list))
 	for i, e := range list {

@@ -169,6 +169,7 @@ type Page struct {
 	NoHeaders bool // omit titles
 }
 
+// Printf writes to the page and ignores errors of the writer.
 func (p Page) Printf(format string, args ...any) { _, _ = fmt.Fprintf(p.W, format, args...) }
 
 // Title starts a section.

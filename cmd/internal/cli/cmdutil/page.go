@@ -23,6 +23,7 @@ func (p Page) ID(id string) string {
 	return id[:idDigits]
 }
 
+// IDs joins IDs as ID prints them.
 func (p Page) IDs(list []string) string {
 	short := make([]string, len(list))
 	for i, id := range list {
@@ -134,10 +135,12 @@ func StatusEmphasis(status string) term.Emphasis {
 	return term.Plain
 }
 
+// StatusCell returns a cell with a status, styled by StatusEmphasis.
 func StatusCell(status string) term.Cell {
 	return term.Cell{Text: status, Look: StatusEmphasis(status)}
 }
 
+// Cell returns a cell without a style.
 func Cell(text string) term.Cell { return term.Cell{Text: text} }
 
 // Count returns a number with its noun.

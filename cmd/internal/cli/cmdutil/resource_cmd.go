@@ -93,6 +93,7 @@ type ListSpec[T any] struct {
 	Table func(Page, []T) *term.Table
 }
 
+// NewListCmd returns the subcommand that lists all objects of a resource.
 func NewListCmd[T any](env *Env, n Resource, l ListSpec[T]) *cobra.Command {
 	cmd := &cobra.Command{Use: "list", Short: l.Short, Example: "  cede " + n.Command + " list", Args: PositionalArgs(0, 0, "no arguments")}
 	return ServerCommand(env, cmd, func(ctx context.Context, c *Connection, _ []string) (Document, error) {
@@ -125,6 +126,7 @@ type ApplySpec[T, R any] struct {
 // maxApplied limits the size of a file to apply, in bytes.
 const maxApplied = 4 << 20
 
+// NewApplyCmd makes cmd the subcommand that applies the objects of a file.
 func NewApplyCmd[T, R any](env *Env, cmd *cobra.Command, a ApplySpec[T, R]) *cobra.Command {
 	cmd.Use, cmd.Args = "apply FILE", PositionalArgs(1, 1, "one file")
 	return ServerCommand(env, cmd, func(ctx context.Context, c *Connection, args []string) (Document, error) {

@@ -61,6 +61,8 @@ func DecodeInto[T any](to *T, remedy string) func(*yaml.Node) string {
 	}
 }
 
+// StringInto returns a parser of a field that stores a string in to. The parser returns
+// the problem of the value, or "".
 func StringInto(to *string) func(*yaml.Node) string {
 	return func(value *yaml.Node) string {
 		if value.Kind != yaml.ScalarNode {

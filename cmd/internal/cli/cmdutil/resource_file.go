@@ -31,8 +31,10 @@ type FileProblem struct {
 	Message string `json:"message"`
 }
 
+// FileProblems lists the problems of one file.
 type FileProblems []FileProblem
 
+// Add adds a problem at a line, counted from 1.
 func (ps *FileProblems) Add(line int, format string, args ...any) {
 	*ps = append(*ps, FileProblem{max(line, 1), fmt.Sprintf(format, args...)})
 }

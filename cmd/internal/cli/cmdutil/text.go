@@ -26,6 +26,8 @@ func Times(n int) string {
 	return Thousands(n) + " times"
 }
 
+// ParseAssignments parses values of --var, each NAME=VALUE. The last value of a name
+// wins. It fails with a usage error.
 func ParseAssignments(list []string) (map[string]string, error) {
 	vars := map[string]string{}
 	for _, text := range list {

@@ -34,6 +34,7 @@ type condition struct {
 	asWritten bool // policies are named as in -p, not as in results
 }
 
+// NewCommand returns `cede compare`.
 func NewCommand(env *cmdutil.Env) *cobra.Command {
 	c := &comparison{env: env}
 	cmd := &cobra.Command{

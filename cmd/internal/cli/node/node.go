@@ -15,6 +15,7 @@ import (
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
+// NewCommand returns `cede node` with its subcommands.
 func NewCommand(env *cmdutil.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "node",

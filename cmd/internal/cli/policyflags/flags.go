@@ -20,6 +20,7 @@ import (
 // policy of the command.
 type Configs map[string]ConfigFile
 
+// ConfigFile is a file of settings for one policy.
 type ConfigFile struct {
 	Path     string
 	Settings map[string]any
@@ -118,6 +119,7 @@ type Flags struct {
 	config, grant *[]string
 }
 
+// AddFlags adds --config and --grant to a command.
 func AddFlags(cmd *cobra.Command, env *cmdutil.Env) *Flags {
 	return &Flags{env: env, config: ConfigFlag(cmd), grant: GrantFlag(cmd)}
 }

@@ -22,6 +22,7 @@ func GrantFlag(cmd *cobra.Command) *[]string {
 	return cmd.Flags().StringArray("grant", nil, "grant a privilege to a policy: `P=keepRedundant` evicts all victims that it selects")
 }
 
+// ParseGrants parses values of --grant, each POLICY=GRANT. It fails with a usage error.
 func ParseGrants(list []string) (Grants, error) {
 	g := Grants{}
 	for _, text := range list {

@@ -11,6 +11,7 @@ import (
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
+// NewCommand returns `cede priority-class` with its subcommands.
 func NewCommand(env *cmdutil.Env) *cobra.Command {
 	classes := cmdutil.Resource{
 		Command: "priority-class", Singular: "priority class", Plural: "priority classes",

@@ -12,6 +12,7 @@ import (
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
+// NewCommand returns `cede server` with its subcommands.
 func NewCommand(env *cmdutil.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "server", Short: "List servers, join a pool, leave it",

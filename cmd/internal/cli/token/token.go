@@ -13,6 +13,7 @@ import (
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
+// NewCommand returns `cede token` with its subcommands.
 func NewCommand(env *cmdutil.Env) *cobra.Command {
 	tokens := cmdutil.Resource{Command: "token", Singular: "token", Plural: "tokens", EmptyHint: "`cede token create NAME --role ROLE` creates one", IDField: "accessor"}
 	return tokens.Group(&cobra.Command{
