@@ -13,33 +13,22 @@ import (
 	"github.com/hashicorp/memberlist"
 )
 
-// A Conflict is an attempt of a member to use the ID of another.
-type Conflict struct {
-	ID, Holder, Claimant string // Holder and Claimant are host:port
-	Time                 time.Time
-}
-
-// maxConflicts bounds the number of stored conflicts.
-const maxConflicts = 16
-
 // membership holds the members of the pool and decides about admission. memberlist calls it
 // while it holds its own locks, so it must not call memberlist.
 type membership struct {
-	id      string
-	cluster string
-	log     interface {
+	id  string
+	log interface {
 		Warn(msg string, args ...any)
 		Info(msg string, args ...any)
 	}
 	events chan Event
 
-	mu        sync.Mutex
-	tags      Tags
-	encoded   []byte
-	members   map[string]Member
-	foreign   map[string]foreignMember // members of another cluster, by ID
-	conflicts []Conflict
-	refusal   error // reason why the last join was rejected
+	mu      sync.Mutex
+	tags    Tags
+	encoded []byte
+	members map[string]Member
+	foreign map[string]foreignMember // members of another cluster, by ID
+	refusal error                    // reason why the last join was rejected
 
 	logLimit logLimiter
 }
@@ -55,7 +44,7 @@ var (
 func newMembership(cfg *Config) *membership {
 	encoded, _ := cfg.Tags.encode() // Validate has checked the encoding
 	return &membership{
-		id: cfg.ID, cluster: cfg.Cluster, log: cfg.log(), tags: cfg.Tags, encoded: encoded,
+		id: cfg.ID, log: cfg.log(), tags: cfg.Tags, encoded: encoded,
 		members: map[string]Member{}, foreign: map[string]foreignMember{}, events: make(chan Event, 256),
 	}
 }
@@ -93,15 +82,6 @@ func (r *membership) list() []Member {
 	}
 	slices.SortFunc(members, func(a, b Member) int { return cmp.Compare(a.ID, b.ID) })
 	return members
-}
-
-// listConflicts returns the stored conflicts, newest first.
-func (r *membership) listConflicts() []Conflict {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	list := slices.Clone(r.conflicts)
-	slices.Reverse(list)
-	return list
 }
 
 // expire removes members that left or failed longer than after ago.
@@ -255,20 +235,13 @@ func (e *duplicateIDError) Error() string {
 	return fmt.Sprintf("ID %s is also used by a server at %s: either this server was killed there and is admitted once that is detected, or its data directory was copied", e.Holder.ID, e.Holder.Addr)
 }
 
-// NotifyConflict records a member that claims the ID of another.
+// NotifyConflict logs a member that claims the ID of another.
 func (r *membership) NotifyConflict(holder, claimant *memberlist.Node) {
 	at := func(n *memberlist.Node) string { return net.JoinHostPort(n.Addr.String(), strconv.Itoa(int(n.Port))) }
-	c := Conflict{ID: holder.Name, Holder: at(holder), Claimant: at(claimant), Time: time.Now()}
-	r.mu.Lock()
-	if len(r.conflicts) == maxConflicts {
-		r.conflicts = slices.Delete(r.conflicts, 0, 1)
-	}
-	r.conflicts = append(r.conflicts, c)
-	r.mu.Unlock()
-	if !r.logLimit.allow(c.ID + c.Holder + c.Claimant) {
+	if !r.logLimit.allow(holder.Name + at(holder) + at(claimant)) {
 		return
 	}
-	r.log.Warn("two servers use the same ID: one was killed and restarted at another address, or its data directory was copied", "id", c.ID, "holder", c.Holder, "claimant", c.Claimant)
+	r.log.Warn("two servers use the same ID: one was killed and restarted at another address, or its data directory was copied", "id", holder.Name, "holder", at(holder), "claimant", at(claimant))
 }
 
 // NodeMeta returns the encoded tags.

@@ -23,8 +23,11 @@ const reclaimTime = time.Second
 type Pool struct {
 	cfg     Config
 	list    *memberlist.Memberlist
+	addr    string // advertised host:port; memberlist rewrites its own copy on each UpdateNode
 	members *membership
 	keys    *memberlist.Keyring // nil if the pool is not encrypted
+	keyMu   sync.Mutex          // held while keys change
+	output  *logWriter          // of memberlist
 	cancel  context.CancelFunc
 	loops   sync.WaitGroup
 	once    sync.Once
@@ -43,7 +46,7 @@ func Start(cfg Config) (*Pool, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	p := &Pool{cfg: cfg, members: newMembership(&cfg)}
+	p := &Pool{cfg: cfg, members: newMembership(&cfg), output: newLogWriter(cfg.log())}
 	conf, err := p.memberlistConfig()
 	if err != nil {
 		return nil, err
@@ -51,6 +54,8 @@ func Start(cfg Config) (*Pool, error) {
 	if p.list, err = memberlist.Create(conf); err != nil {
 		return nil, fmt.Errorf("gossip at %s: %w", cfg.Bind, err)
 	}
+	local := p.list.LocalNode()
+	p.addr = net.JoinHostPort(local.Addr.String(), strconv.Itoa(int(local.Port)))
 	ctx, cancel := context.WithCancel(context.Background())
 	p.cancel = cancel
 	p.loops.Go(func() { p.rejoin(ctx) })
@@ -67,7 +72,7 @@ func (p *Pool) memberlistConfig() (*memberlist.Config, error) {
 	c.SuspicionMult, c.SuspicionMaxTimeoutMult = 3, 2
 	c.DeadNodeReclaimTime = reclaimTime
 	c.Delegate, c.Events, c.Merge, c.Alive, c.Conflict = p.members, p.members, p.members, p.members, p.members
-	c.LogOutput = newLogWriter(p.cfg.log())
+	c.LogOutput = p.output
 	c.Transport = p.cfg.Transport
 	if err := p.addresses(c); err != nil {
 		return nil, err
@@ -134,10 +139,7 @@ func splitAddr(s string) (host string, port int, err error) {
 }
 
 // Addr returns the advertised host:port of this member.
-func (p *Pool) Addr() string {
-	n := p.list.LocalNode()
-	return net.JoinHostPort(n.Addr.String(), strconv.Itoa(int(n.Port)))
-}
+func (p *Pool) Addr() string { return p.addr }
 
 // Members returns the members as seen by this one, ascending by ID. It includes itself and
 // members that left or failed recently.
@@ -193,10 +195,6 @@ func (p *Pool) SetTags(t Tags) error {
 	_ = p.list.UpdateNode(tagTimeout)
 	return nil
 }
-
-// Conflicts returns members that claimed the ID of another member, newest first. They are
-// not in the pool and may not have noticed it.
-func (p *Pool) Conflicts() []Conflict { return p.members.listConflicts() }
 
 // Leave announces that this member leaves permanently, and waits until another member has
 // received it. The caller must still call Close.
@@ -288,6 +286,7 @@ func (p *Pool) rejoin(ctx context.Context) {
 		if len(missing) == 0 {
 			limiter.reset()
 		}
+		p.output.flush(time.Now())
 		p.members.unlistForeign()
 		p.members.expire(p.cfg.Timing.Forget)
 		wait.Reset(next)

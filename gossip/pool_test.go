@@ -4,6 +4,10 @@ import (
 	"bytes"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -57,6 +61,7 @@ func expect(t *testing.T, p *gossip.Pool, want string) {
 const first = "10.0.0.1:7946"
 
 func TestPool_DiscoversAllMembersThroughOneSeed(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork()
 		a := member(t, n, 1)
@@ -72,9 +77,11 @@ func TestPool_DiscoversAllMembersThroughOneSeed(t *testing.T) {
 }
 
 func TestPool_DistinguishesLeavingFromFailing(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork()
-		a := member(t, n, 1)
+		forget := func(c *gossip.Config) { c.Timing.Forget = time.Hour } // each second of virtual time costs a probe
+		a := member(t, n, 1, forget)
 		b, c := member(t, n, 2, seeds(first)), member(t, n, 3, seeds(first))
 		time.Sleep(5 * time.Second)
 		if err := b.Leave(5 * time.Second); err != nil {
@@ -86,7 +93,7 @@ func TestPool_DistinguishesLeavingFromFailing(t *testing.T) {
 		_ = c.Close()
 		time.Sleep(20 * time.Second)
 		expect(t, a, "server-1:alive server-2:left server-3:failed")
-		time.Sleep(25 * time.Hour)
+		time.Sleep(2 * time.Hour)
 		expect(t, a, "server-1:alive")
 	})
 }
@@ -94,6 +101,7 @@ func TestPool_DistinguishesLeavingFromFailing(t *testing.T) {
 // The cluster may receive its ID while a server leaves. The order of broadcasts is random,
 // so the test repeats.
 func TestPool_IgnoresTagsWhileLeaving(t *testing.T) {
+	t.Parallel()
 	for range 20 {
 		synctest.Test(t, func(t *testing.T) {
 			n := newNetwork()
@@ -116,6 +124,7 @@ func TestPool_IgnoresTagsWhileLeaving(t *testing.T) {
 }
 
 func TestPool_HealsAfterLongPartition(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork()
 		a := member(t, n, 1)
@@ -134,6 +143,7 @@ func TestPool_HealsAfterLongPartition(t *testing.T) {
 }
 
 func TestPool_PropagatesChangedTags(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork()
 		a, b := member(t, n, 1), member(t, n, 2, seeds(first))
@@ -157,6 +167,7 @@ func TestPool_PropagatesChangedTags(t *testing.T) {
 }
 
 func TestPool_RejectsForeignMembers(t *testing.T) {
+	t.Parallel()
 	cluster := func(id string) func(*gossip.Config) {
 		return func(c *gossip.Config) { c.Tags.ClusterID = id }
 	}
@@ -206,6 +217,7 @@ func TestPool_RejectsForeignMembers(t *testing.T) {
 // A stopped server is accepted at another address at once, a killed one shortly after its
 // failure is detected.
 func TestPool_AcceptsServerAtNewAddress(t *testing.T) {
+	t.Parallel()
 	tests := map[string]struct {
 		end    func(*gossip.Pool) error
 		within time.Duration
@@ -248,6 +260,7 @@ func move(t *testing.T, end func(*gossip.Pool) error, within time.Duration) {
 // A stopped server remains a member: it counts as failed rather than left, the others learn
 // of it at once, and accept it back at once.
 func TestPool_KeepsStoppedMember(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork()
 		a := member(t, n, 1)
@@ -266,7 +279,32 @@ func TestPool_KeepsStoppedMember(t *testing.T) {
 	})
 }
 
+// memberlist decrypts with a list of keys that it reads without a lock. So a list must not
+// change after it was returned, whichever key is removed.
+func TestPool_RemovedKeyDoesNotShiftKeysInUse(t *testing.T) {
+	t.Parallel()
+	key := func(n byte) []byte { return bytes.Repeat([]byte{n}, 32) }
+	for _, removed := range []byte{2, 3, 4} {
+		synctest.Test(t, func(t *testing.T) {
+			p := member(t, newNetwork(), 1, func(c *gossip.Config) { c.Keys = [][]byte{key(1), key(2), key(3), key(4)} })
+			inUse := p.Keys()
+			want := slices.Clone(inUse)
+			if err := p.RemoveKey(key(removed)); err != nil {
+				t.Fatal(err)
+			}
+			if !slices.EqualFunc(inUse, want, bytes.Equal) {
+				t.Errorf("removing key %d changed a list in use to %v", removed, inUse)
+			}
+			rest := p.Keys()
+			if len(rest) != 3 || !bytes.Equal(rest[0], key(1)) || slices.ContainsFunc(rest, func(k []byte) bool { return bytes.Equal(k, key(removed)) }) {
+				t.Errorf("after removing key %d, keys are %v", removed, rest)
+			}
+		})
+	}
+}
+
 func TestPool_RotatesKeys(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		old, fresh := bytes.Repeat([]byte{1}, 32), bytes.Repeat([]byte{2}, 32)
 		sealed := func(c *gossip.Config) { c.Keys = [][]byte{old} }
@@ -298,6 +336,7 @@ func TestPool_RotatesKeys(t *testing.T) {
 }
 
 func TestStart_ReportsEveryProblem(t *testing.T) {
+	t.Parallel()
 	_, err := gossip.Start(gossip.Config{
 		Bind: "nowhere", Advertise: "x", Keys: [][]byte{{1}}, Seeds: []string{" "},
 		Tags: gossip.Tags{Region: strings.Repeat("r", 600)}, Timing: gossip.Timing{Probe: -1},
@@ -313,6 +352,7 @@ func TestStart_ReportsEveryProblem(t *testing.T) {
 }
 
 func TestPool_OverLoopback(t *testing.T) {
+	t.Parallel()
 	start := func(id string, seeds ...string) *gossip.Pool {
 		p, err := gossip.Start(gossip.Config{
 			ID: id, Cluster: "prod", Bind: "127.0.0.1:0", Seeds: seeds,
@@ -344,6 +384,7 @@ func TestPool_OverLoopback(t *testing.T) {
 // A server without a cluster ID is admitted. If it later announces another cluster, both
 // sides remove each other from their lists.
 func TestPool_UnlistsMemberOfAnotherCluster(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork()
 		tags := func(cluster string) gossip.Tags {
@@ -381,6 +422,7 @@ func TestPool_UnlistsMemberOfAnotherCluster(t *testing.T) {
 // After a snapshot of another cluster was restored, servers adopt the new ID one after
 // another.
 func TestPool_KeepsMembersDuringClusterIDChange(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork()
 		tags := func(cluster string) gossip.Tags { return gossip.Tags{ClusterID: cluster, Oldest: 1, Newest: 2} }
@@ -407,6 +449,7 @@ func TestPool_KeepsMembersDuringClusterIDChange(t *testing.T) {
 }
 
 func TestPool_LogsRepeatedFailureOnce(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		n := newNetwork()
@@ -415,8 +458,53 @@ func TestPool_LogsRepeatedFailureOnce(t *testing.T) {
 			c.Logger = slog.New(slog.NewTextHandler(&log, nil))
 		})
 		time.Sleep(25 * time.Minute)
+		synctest.Wait() // nothing writes to the log
 		if n := strings.Count(log.String(), "failed to join any seed"); n != 3 {
 			t.Errorf("logged %d times in 25 minutes, want once per 10", n)
 		}
+	})
+}
+
+// Any host can send packets to the gossip port. The log reports them, and how many there
+// were, in a few lines.
+func TestPool_LogsGarbageInFewLines(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		n := newNetwork()
+		a := member(t, n, 1, func(c *gossip.Config) {
+			c.Keys = [][]byte{bytes.Repeat([]byte{1}, 32)}
+			c.Timing.Rejoin = 5 * time.Second
+			c.Logger = slog.New(slog.NewTextHandler(&log, nil))
+		})
+		rnd := rand.New(rand.NewPCG(1, 2))
+		const packets = 20_000
+		for i := range packets {
+			from := n.host(fmt.Sprintf("10.9.%d.%d", i%250, i%7))
+			b := make([]byte, 1+rnd.IntN(200))
+			for j := range b {
+				b[j] = byte(rnd.Uint32())
+			}
+			if i%3 == 0 { // a label of another pool
+				b = append([]byte{244, 9}, fmt.Sprintf("pool-%04d%s", i%10_000, b)...)
+			}
+			if _, err := from.WriteTo(b, first); err != nil {
+				t.Fatal(err)
+			}
+			if i%500 == 0 {
+				synctest.Wait() // the packets are processed
+			}
+		}
+		time.Sleep(2 * time.Minute)
+		synctest.Wait() // nothing writes to the log
+		lines := strings.Count(log.String(), "\n")
+		counted := 0
+		for _, m := range regexp.MustCompile(`count=(\d+)`).FindAllStringSubmatch(log.String(), -1) {
+			c, _ := strconv.Atoi(m[1])
+			counted += c
+		}
+		if lines == 0 || lines > 40 || counted < packets-lines {
+			t.Errorf("%d lines that count %d of %d packets:\n%s", lines, counted, packets, log.String())
+		}
+		expect(t, a, "server-1:alive")
 	})
 }

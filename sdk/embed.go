@@ -12,7 +12,7 @@ import (
 )
 
 //go:embed LICENSE ABI.md
-//go:embed policy/*.go rules/*.go fmath/*.go abi/*.go serve/*.go serve/policypb/*.go settings/*.go policytest/*.go
+//go:embed policy/*.go rules/*.go fmath/*.go abi/*.go serve/*.go serve/policypb/*.go settings/*.go policytest/*.go policytest/soak/*.go
 //go:embed c/cede.h c/README.md
 //go:embed rust/Cargo.toml rust/README.md rust/src
 //go:embed assemblyscript/package.json assemblyscript/README.md assemblyscript/asconfig.json assemblyscript/assembly

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cede-scheduler/cede/cmd/internal/cedetest"
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
@@ -22,7 +23,7 @@ import (
 const testTimeout = 2 * time.Minute
 
 // eventually polls a condition until it holds and fails the test after testTimeout.
-func eventually(t *testing.T, condition string, holds func() bool) {
+func eventually(t testing.TB, condition string, holds func() bool) {
 	t.Helper()
 	for end := time.Now().Add(testTimeout); !holds(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
@@ -45,13 +46,9 @@ type devAgent struct {
 // startDevAgent starts the agent and returns when it has printed its address.
 func startDevAgent(t *testing.T) *devAgent {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
 	r := &devAgent{t: t, dir: t.TempDir(), exited: make(chan struct{})}
-	r.cmd = exec.CommandContext(t.Context(), self)
-	r.cmd.Args = []string{"cede", "agent", "--dev", "--set", "listen.http=127.0.0.1:0", "--set", "listen.rpc=127.0.0.1:0", "--set", "listen.metrics=127.0.0.1:0"}
+	r.cmd = exec.CommandContext(t.Context(), cedetest.Program(t),
+		"agent", "--dev", "--set", "listen.http=127.0.0.1:0", "--set", "listen.rpc=127.0.0.1:0", "--set", "listen.metrics=127.0.0.1:0")
 	r.cmd.Env = append(os.Environ(), "TMPDIR="+r.dir)
 	r.cmd.Stderr = &r.stderr
 	out, err := r.cmd.StdoutPipe()
@@ -143,8 +140,10 @@ func (r *devAgent) waitNoProcesses() {
 }
 
 func TestAgent_StopsGracefullyOnSignal(t *testing.T) {
+	t.Parallel()
 	for _, s := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
 		t.Run(fmt.Sprint(s), func(t *testing.T) {
+			t.Parallel()
 			r := startDevAgent(t)
 			r.startStubbornTask()
 			r.signal(s)
@@ -162,7 +161,9 @@ func TestAgent_StopsGracefullyOnSignal(t *testing.T) {
 }
 
 func TestAgent_LeavesNoTasksOnSecondSignalOrKill(t *testing.T) {
+	t.Parallel()
 	t.Run("second signal", func(t *testing.T) {
+		t.Parallel()
 		s := os.Interrupt
 		if signal.Ignored(s) { // as in a background job of a shell: the agent would ignore it as well
 			s = syscall.SIGTERM
@@ -187,6 +188,7 @@ func TestAgent_LeavesNoTasksOnSecondSignalOrKill(t *testing.T) {
 		r.waitNoProcesses()
 	})
 	t.Run("kill", func(t *testing.T) {
+		t.Parallel()
 		r := startDevAgent(t)
 		r.startStubbornTask()
 		r.signal(os.Kill)
@@ -196,6 +198,7 @@ func TestAgent_LeavesNoTasksOnSecondSignalOrKill(t *testing.T) {
 }
 
 func TestAgent_ReloadsOnSIGHUP(t *testing.T) {
+	t.Parallel()
 	r := startDevAgent(t)
 	r.signal(syscall.SIGHUP)
 	responds := func() bool { _, err := r.c.Status().Leader(t.Context()); return err == nil }

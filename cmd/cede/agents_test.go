@@ -14,7 +14,7 @@ import (
 )
 
 // newClientNode configures a client node of a server as a process of its own.
-func newClientNode(t *testing.T, server *serverProcess, memory int) *serverProcess {
+func newClientNode(t testing.TB, server *serverProcess, memory int) *serverProcess {
 	t.Helper()
 	user := "" // the user that runs the test
 	if os.Geteuid() == 0 {
@@ -59,7 +59,7 @@ func shellJob(id string, priority, count, memory int, kill time.Duration, text s
 }
 
 // awaitRunning waits until count allocations of a job run and returns their IDs.
-func awaitRunning(t *testing.T, c *client.Client, job string, count int) map[string]bool {
+func awaitRunning(t testing.TB, c *client.Client, job string, count int) map[string]bool {
 	t.Helper()
 	ids := map[string]bool{}
 	eventually(t, fmt.Sprintf("%d allocations of %s run", count, job), func() bool {
@@ -136,6 +136,7 @@ func TestAgents_StartsPreemptorAfterVictimExits(t *testing.T) {
 // Tasks survive a restart of the server, of the agent, and of both, whether these are
 // stopped or killed. The agent recovers its tasks and starts none of them twice.
 func TestAgents_TasksSurviveRestarts(t *testing.T) {
+	t.Parallel()
 	server := newServer(t, "", fullLogConfig)
 	server.start()
 	node := newClientNode(t, server, 1000)

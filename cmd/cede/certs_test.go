@@ -61,6 +61,9 @@ func (a *testAuthority) issue(name, address string, uses ...x509.ExtKeyUsage) (c
 		SerialNumber: big.NewInt(1 + a.made), Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
 		ExtKeyUsage: uses, IPAddresses: []net.IP{net.ParseIP(address), net.IPv4(127, 0, 0, 1)},
 	}
+	if len(uses) > 0 { // certificates without usages are those of nodes and clients
+		form.DNSNames = []string{serverName}
+	}
 	own, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	must(a.t, err)
 	raw, err := x509.CreateCertificate(rand.Reader, form, a.cert, &own.PublicKey, a.key)
@@ -71,6 +74,9 @@ func (a *testAuthority) issue(name, address string, uses ...x509.ExtKeyUsage) (c
 	a.write(name+"-key.pem", "EC PRIVATE KEY", raw)
 	return filepath.Join(a.dir, name+".pem"), filepath.Join(a.dir, name+"-key.pem")
 }
+
+// serverName is the name that only the certificates of servers contain.
+const serverName = "server.cede"
 
 var serverUses = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
 
@@ -88,7 +94,7 @@ func gossipKey(t *testing.T, file string) string {
 func tlsConfig(by *testAuthority, name, host string, uses ...x509.ExtKeyUsage) string {
 	by.t.Helper()
 	cert, key := by.issue(name, host, uses...)
-	return fmt.Sprintf("tls: {cert: %q, key: %q, ca: %q}\n", cert, key, by.caFile())
+	return fmt.Sprintf("tls: {cert: %q, key: %q, ca: %q, server_name: %s}\n", cert, key, by.caFile(), serverName)
 }
 
 // gossipConfig returns the YAML of a gossip section with a key.

@@ -14,12 +14,13 @@ import (
 // The bundle contains every available file and none of the secrets of the server, its log
 // or the caller.
 func TestOperatorDebug_CollectsAllFilesWithoutSecrets(t *testing.T) {
+	t.Parallel()
 	const plans = "a-secret-that-signs-plans-and-nothing-else"
 	secretFile := filepath.Join(t.TempDir(), "secret")
 	must(t, os.WriteFile(secretFile, []byte(plans), 0o600))
 	metricsAddr := freePort(t)
-	t.Setenv("CEDE_LISTEN__METRICS", metricsAddr)
 	d := newServer(t, "", strings.Replace(fullLogConfig, "{enabled: true,", `{enabled: true, secret: "file:`+secretFile+`",`, 1)+"\nacl: {enabled: true}\nlog: {level: debug}")
+	d.env = []string{"CEDE_LISTEN__METRICS=" + metricsAddr}
 	d.start()
 	d.readBootstrapToken()
 	log := filepath.Join(t.TempDir(), "cede.log")

@@ -1,23 +1,21 @@
 package main
 
 import (
-	"os"
 	"path/filepath"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/cede-scheduler/cede/sdk/client"
+	"github.com/cede-scheduler/cede/sdk/policytest/soak"
 )
 
 // The leader of three servers is killed repeatedly under load and restarts. Acknowledged
 // writes survive, the history is linearizable, every evaluation ends, no allocation is
 // placed twice, and the logs of all servers can be replayed.
 func TestFailover_RepeatedLeaderKills(t *testing.T) {
-	rounds := 2
-	if os.Getenv("CEDE_SOAK") != "" {
-		rounds = 50
-	}
+	t.Parallel()
+	rounds := soak.Count(2, 50)
 	p := newProcessPool(t)
 	for _, s := range p.servers {
 		s.start()

@@ -13,6 +13,7 @@ import (
 	"github.com/hashicorp/raft"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/cede-scheduler/cede/cmd/internal/cedetest"
 	pb "github.com/cede-scheduler/cede/core/replication/replicationpb"
 	"github.com/cede-scheduler/cede/core/storage"
 	"github.com/cede-scheduler/cede/core/storage/datadir"
@@ -135,7 +136,7 @@ func corruptFile(t *testing.T, path string) {
 }
 
 // must fails the test at once if one of the errors is not nil.
-func must(t *testing.T, errs ...error) {
+func must(t testing.TB, errs ...error) {
 	t.Helper()
 	if err := errors.Join(errs...); err != nil {
 		t.Fatal(err)
@@ -146,6 +147,7 @@ func must(t *testing.T, errs ...error) {
 // refuses to start with a reason and a hint, doctor reports the damage, and the documented
 // procedure restores every job.
 func TestFaults_AreReportedAndRecoverable(t *testing.T) {
+	t.Parallel()
 	whole, short := newDataImage(t, fullLogConfig, false), newDataImage(t, compactedLogConfig, false)
 	for _, c := range []struct {
 		name   string
@@ -204,8 +206,37 @@ func TestFaults_AreReportedAndRecoverable(t *testing.T) {
 				must(t, os.WriteFile(d.serverDir()+"/node-id", []byte(serverID(t, whole)), 0o600))
 			},
 		},
+		{
+			"id altered", whole,
+			func(t *testing.T, s string) { corruptFile(t, s+"/node-id") },
+			[]string{"server ID at", "checksum mismatch", "write this server's ID in the cluster into that file", serverID(t, whole)},
+			func(t *testing.T, d *serverProcess) {
+				must(t, os.WriteFile(d.serverDir()+"/node-id", []byte(serverID(t, whole)), 0o600))
+			},
+		},
+		{
+			"description of the newest snapshot altered", short,
+			func(t *testing.T, s string) {
+				list, err := snapshot.List(datadir.Layout{Dir: s}, false)
+				must(t, err)
+				corruptFile(t, filepath.Join(list[0].Path, "meta.json"))
+			},
+			[]string{"meta.json", "checksum differs from meta.crc32c", "a single server restores a saved snapshot"},
+			restoreSnapshot(short),
+		},
+		{
+			"table zeroed", whole,
+			func(t *testing.T, s string) {
+				path := lastMatch(t, s+"/raft/log/*.sst")
+				info, err := os.Stat(path)
+				must(t, err, os.WriteFile(path, make([]byte, info.Size()), 0o600))
+			},
+			[]string{"raft log at", ".sst", "restore a saved snapshot into an empty directory"},
+			restoreSnapshot(whole),
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			d := c.image.newServer(t)
 			c.damage(t, d.serverDir())
 			checkContains(t, d.startupFailure(), c.want...)
@@ -225,9 +256,9 @@ func TestFaults_AreReportedAndRecoverable(t *testing.T) {
 // serverID returns the ID of the server that the image was taken from.
 func serverID(t *testing.T, i *dataImage) string {
 	t.Helper()
-	b, err := os.ReadFile(i.dir + "/server/node-id")
+	id, err := datadir.ReadServerID(datadir.Layout{Dir: i.dir + "/server"})
 	must(t, err)
-	return strings.TrimSpace(string(b))
+	return id.Value
 }
 
 // restoreSnapshot returns the recovery procedure of a single server: it starts on an empty
@@ -246,6 +277,7 @@ func restoreSnapshot(i *dataImage) func(*testing.T, *serverProcess) {
 // With ACLs enabled the empty server creates a bootstrap token. That token is valid until
 // the snapshot is restored, and the tokens of the snapshot are valid from then on.
 func TestFaults_RestoresSnapshotWithTokens(t *testing.T) {
+	t.Parallel()
 	d := newServer(t, "", fullLogConfig+"\nacl: {enabled: true}")
 	d.start()
 	d.readBootstrapToken()
@@ -282,6 +314,7 @@ func TestFaults_RestoresSnapshotWithTokens(t *testing.T) {
 // The server starts despite damage to data that was never acknowledged or that it can
 // rebuild.
 func TestFaults_ToleratesHarmlessDamage(t *testing.T) {
+	t.Parallel()
 	crashed := newDataImage(t, fullLogConfig, true)
 	t.Run("torn end of journal", func(t *testing.T) {
 		d := crashed.newServer(t)
@@ -310,6 +343,7 @@ func TestFaults_ToleratesHarmlessDamage(t *testing.T) {
 }
 
 func TestFaults_RejectsSecondServerOnDirectory(t *testing.T) {
+	t.Parallel()
 	i := newDataImage(t, fullLogConfig, false)
 	first := i.newServer(t)
 	first.start()
@@ -330,6 +364,7 @@ func TestFaults_RejectsSecondServerOnDirectory(t *testing.T) {
 // A server does not skip an entry that a newer release wrote. It exits with a reason and
 // leaves the directory as it was.
 func TestFaults_RejectsLogOfNewerRelease(t *testing.T) {
+	t.Parallel()
 	d := newDataImage(t, fullLogConfig, false).newServer(t)
 	s, err := storage.Open(storage.Config{Dir: d.serverDir()})
 	must(t, err)
@@ -359,6 +394,7 @@ func requireRoot(t *testing.T) {
 }
 
 func TestFaults_ReportsMissingPermissions(t *testing.T) {
+	t.Parallel()
 	requireRoot(t)
 	i := newDataImage(t, fullLogConfig, false)
 	const unprivileged = 65534
@@ -371,9 +407,7 @@ func TestFaults_ReportsMissingPermissions(t *testing.T) {
 	copyDir(t, i.dir, d.dataDir)
 	d.user, d.dir, d.configFile, d.program = &syscall.Credential{Uid: unprivileged, Gid: unprivileged}, public, filepath.Join(public, "cede.yaml"), filepath.Join(public, "program")
 	d.configure(fullLogConfig)
-	self, err := os.Executable()
-	must(t, err)
-	b, err := os.ReadFile(self)
+	b, err := os.ReadFile(cedetest.Program(t))
 	must(t, err, os.WriteFile(d.program, b, 0o755), os.Chmod(d.configFile, 0o644), os.Chmod(public, 0o777), os.Chmod(d.dataDir, 0o711))
 	checkContains(t, d.startupFailure(), "permission denied", "ID 65534 (chown -R)")
 	must(t, filepath.WalkDir(d.dataDir, func(path string, _ os.DirEntry, err error) error {
@@ -385,6 +419,7 @@ func TestFaults_ReportsMissingPermissions(t *testing.T) {
 // A server survives a disk that fills up: acknowledged writes are kept, others fail with
 // an error, readiness reports the reason, and the server resumes when space is freed.
 func TestFaults_FullDisk(t *testing.T) {
+	t.Parallel()
 	disk := mountSmall(t, t.TempDir())
 	d := newServer(t, filepath.Join(disk.mountPoint, "data"), fullLogConfig)
 	d.start()

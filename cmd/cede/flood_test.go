@@ -14,6 +14,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/cede-scheduler/cede/sdk/policytest/soak"
 )
 
 // floods are abusive uses of a listener. Each runs until the server closes the
@@ -23,9 +25,9 @@ var floods = []struct {
 	do   func(conn net.Conn)
 }{
 	{"idle connection", func(net.Conn) {}},
-	{"incomplete request", func(c net.Conn) { _, _ = io.WriteString(c, "GET / HTTP/1.1\r\nHost: cede\r\n") }},
+	{"incomplete request", func(c net.Conn) { _, _ = io.WriteString(c, "GET / HTTP/1.1\r\nHost: localhost\r\n") }},
 	{"endless headers", func(c net.Conn) {
-		_, _ = io.WriteString(c, "GET / HTTP/1.1\r\nHost: cede\r\n")
+		_, _ = io.WriteString(c, "GET / HTTP/1.1\r\nHost: localhost\r\n")
 		for i := range 1 << 20 {
 			if _, err := fmt.Fprintf(c, "X-%d: %s\r\n", i, strings.Repeat("x", 1000)); err != nil {
 				return
@@ -33,11 +35,11 @@ var floods = []struct {
 		}
 	}},
 	{"endless header value", func(c net.Conn) {
-		_, _ = io.WriteString(c, "GET / HTTP/1.1\r\nHost: cede\r\nX-Long: ")
+		_, _ = io.WriteString(c, "GET / HTTP/1.1\r\nHost: localhost\r\nX-Long: ")
 		_, _ = io.Copy(c, io.LimitReader(endlessReader{}, 1<<30))
 	}},
 	{"endless body", func(c net.Conn) {
-		_, _ = io.WriteString(c, "POST /v1/jobs HTTP/1.1\r\nHost: cede\r\nContent-Length: 1000000000\r\n\r\n")
+		_, _ = io.WriteString(c, "POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000000\r\n\r\n")
 		_, _ = io.Copy(c, io.LimitReader(endlessReader{}, 1<<30))
 	}},
 	{"random bytes", func(c net.Conn) {
@@ -91,14 +93,11 @@ func residentMemory(pid int) int {
 // The server closes the connections of clients that flood a listener. It serves other
 // clients meanwhile, and its memory stays bounded.
 func TestSecurity_DisconnectsFloodingClients(t *testing.T) {
-	callers := 20
-	if os.Getenv("CEDE_SOAK") != "" {
-		callers = 200
-	}
+	t.Parallel()
+	callers := soak.Count(20, 200)
 	d := newServer(t, "", fullLogConfig)
 	host := strings.TrimSuffix(strings.TrimPrefix(d.url, "http://"), ":4646")
-	t.Setenv("CEDE_LISTEN__GOSSIP", host+":4648")
-	t.Setenv("CEDE_LISTEN__METRICS", host+":4649")
+	d.env = []string{"CEDE_LISTEN__GOSSIP=" + host + ":4648", "CEDE_LISTEN__METRICS=" + host + ":4649"}
 	d.start()
 	ready := func() bool {
 		h, err := d.client().Status().Health(t.Context())
@@ -138,10 +137,9 @@ func TestSecurity_DisconnectsFloodingClients(t *testing.T) {
 // and a hint. If the limit of connections is reached, new clients wait until the server
 // has closed idle ones.
 func TestSecurity_ReportsExceededLimits(t *testing.T) {
+	t.Parallel()
 	d := newServer(t, "", fullLogConfig)
-	t.Setenv("CEDE_LIMITS__RATE", "1")
-	t.Setenv("CEDE_LIMITS__BURST", "5")
-	t.Setenv("CEDE_LIMITS__CONNECTIONS", "20")
+	d.env = []string{"CEDE_LIMITS__RATE=1", "CEDE_LIMITS__BURST=5", "CEDE_LIMITS__CONNECTIONS=20"}
 	d.start()
 	address := strings.TrimPrefix(d.url, "http://")
 	ask := func(request string) (int, string) {
@@ -159,11 +157,11 @@ func TestSecurity_ReportsExceededLimits(t *testing.T) {
 		must(t, resp.Body.Close())
 		return resp.StatusCode, string(text)
 	}
-	if code, text := ask("POST /v1/jobs HTTP/1.1\r\nHost: cede\r\nContent-Length: 100000000\r\n\r\n"); code != http.StatusRequestEntityTooLarge || !isStructuredError(text) {
+	if code, text := ask("POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000000\r\n\r\n"); code != http.StatusRequestEntityTooLarge || !isStructuredError(text) {
 		t.Errorf("body of 100 MB: status %d, %s", code, text)
 	}
 	// The server does not read a refused header to its end, so the response may be lost.
-	if code, text := ask("GET /v1/jobs HTTP/1.1\r\nHost: cede\r\nX: " + strings.Repeat("x", 100<<10) + "\r\n\r\n"); code != 0 && code != http.StatusRequestHeaderFieldsTooLarge {
+	if code, text := ask("GET /v1/jobs HTTP/1.1\r\nHost: localhost\r\nX: " + strings.Repeat("x", 100<<10) + "\r\n\r\n"); code != 0 && code != http.StatusRequestHeaderFieldsTooLarge {
 		t.Errorf("header of 100 KB: status %d, %s", code, text)
 	}
 	for range 20 {
@@ -173,14 +171,14 @@ func TestSecurity_ReportsExceededLimits(t *testing.T) {
 	}
 	code, text := 0, ""
 	for range 10 {
-		if code, text = ask("GET /v1/jobs HTTP/1.1\r\nHost: cede\r\nConnection: close\r\n\r\n"); code != http.StatusOK {
+		if code, text = ask("GET /v1/jobs HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"); code != http.StatusOK {
 			break
 		}
 	}
 	if code != http.StatusTooManyRequests || !strings.Contains(text, `"Code":"rate_limited"`) || !isStructuredError(text) {
 		t.Errorf("requests above the rate limit: status %d, %s", code, text)
 	}
-	if code, _ := ask("GET /readyz HTTP/1.1\r\nHost: cede\r\nConnection: close\r\n\r\n"); code != http.StatusOK {
+	if code, _ := ask("GET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"); code != http.StatusOK {
 		t.Errorf("readiness during rate limiting: status %d, want 200", code)
 	}
 	d.stop()

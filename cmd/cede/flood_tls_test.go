@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/cede-scheduler/cede/sdk/client"
+	"github.com/cede-scheduler/cede/sdk/policytest/soak"
 )
 
 // clientHello is the start of a TLS client hello: a record header that announces 512 bytes.
@@ -44,10 +45,8 @@ var handshakeFloods = []struct {
 
 // The server closes TLS connections that stall and serves regular clients meanwhile.
 func TestSecurity_DisconnectsStalledHandshakes(t *testing.T) {
-	callers := 20
-	if os.Getenv("CEDE_SOAK") != "" {
-		callers = 200
-	}
+	t.Parallel()
+	callers := soak.Count(20, 200)
 	dir := t.TempDir()
 	ca := newTestAuthority(t, filepath.Join(dir, "tls"))
 	cert, key := ca.issue("server", "127.0.0.1", serverUses...)

@@ -76,6 +76,7 @@ var foreignServers = []struct {
 // A server without valid credentials is rejected by gossip, Raft and RPC. Both sides log
 // the reason.
 func TestPool_RejectsForeignServers(t *testing.T) {
+	t.Parallel()
 	p := newTLSPool(t)
 	for _, s := range p.servers {
 		s.start()

@@ -173,6 +173,7 @@ func (h *history) check(c *client.Client) {
 // The model rejects a read that returns a value that was overwritten before the read
 // began.
 func TestHistory_DetectsStaleRead(t *testing.T) {
+	t.Parallel()
 	h := []porcupine.Operation{
 		{ClientId: 0, Input: access{"j", "a"}, Call: 1, Return: 2},
 		{ClientId: 0, Input: access{"j", "b"}, Call: 3, Return: 4},

@@ -20,6 +20,7 @@ import (
 	"github.com/cede-scheduler/cede/core/state"
 	"github.com/cede-scheduler/cede/core/storage/doctor"
 	"github.com/cede-scheduler/cede/sdk/client"
+	"github.com/cede-scheduler/cede/sdk/policytest/soak"
 )
 
 // envSeed names the variable that repeats the random choices of an earlier run: the
@@ -45,10 +46,8 @@ func testSeed(t *testing.T) uint64 {
 // present, the state equals the one that results from the log, and each entry of the log
 // respects the rules of checkEntry.
 func TestKill_PreservesAcknowledgedWrites(t *testing.T) {
-	rounds := 3
-	if os.Getenv("CEDE_SOAK") != "" {
-		rounds = 200
-	}
+	t.Parallel()
+	rounds := soak.Count(3, 200)
 	seed := testSeed(t)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	// The server snapshots frequently and keeps its whole log, so that the state can be

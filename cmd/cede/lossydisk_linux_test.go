@@ -1,11 +1,11 @@
 package main
 
 import (
-	"os"
 	"path/filepath"
 	"testing"
 
 	"github.com/cede-scheduler/cede/core/storage/storagetest/lossy"
+	"github.com/cede-scheduler/cede/sdk/policytest/soak"
 )
 
 // cutPower kills servers and discards the unsynced writes of their disks, as a power cut
@@ -33,10 +33,7 @@ func cutPower(t *testing.T, disks map[*poolServer]*lossy.Disk, servers ...*poolS
 // and all servers apply the same log.
 func TestDisk_PoolSurvivesPowerCuts(t *testing.T) {
 	t.Parallel()
-	rounds := 1
-	if os.Getenv("CEDE_SOAK") != "" {
-		rounds = 20
-	}
+	rounds := soak.Count(1, 20)
 	p := newProcessPool(t)
 	disks := map[*poolServer]*lossy.Disk{}
 	for _, s := range p.servers {

@@ -12,25 +12,15 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/cede-scheduler/cede/cmd/internal/benchcli"
-	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
-	supervisor "github.com/cede-scheduler/cede/core/agent/driver/exec"
+	"github.com/cede-scheduler/cede/cmd/internal/cedetest"
+	"github.com/cede-scheduler/cede/sdk/policytest/soak"
 )
 
-// TestMain lets the test binary act as the command itself, so that scripts run the same
-// code as users.
-func TestMain(m *testing.M) {
-	if len(os.Args) == 2 && os.Args[1] == supervisor.SupervisorArg { // started by an agent under test
-		os.Exit(supervisor.Supervise())
-	}
-	testscript.Main(m, map[string]func(){
-		"cede":       main,
-		"cede-bench": func() { env := cmdutil.System(); env.Exit(int(benchcli.Main(env))) },
-	})
-}
+func TestMain(m *testing.M) { cedetest.Main(m) }
 
 // TestScripts runs the scripts that need no server.
 func TestScripts(t *testing.T) {
+	t.Parallel()
 	folders := map[string]string{
 		"CONTRACT": "testdata/contract", "GUESTS": "../../sdk/abi/testdata/guests", "HOSTILE": "../../plugins/wasm/testdata/hostile", "ASC": nodeModules,
 	}
@@ -67,14 +57,15 @@ const nodeModules = "../../sdk/assemblyscript/node_modules"
 func condition(name string) (bool, error) {
 	switch name {
 	case "soak":
-		return os.Getenv("CEDE_SOAK") != "", nil
+		return soak.Full(), nil
 	case "wasm-rust":
 		_, err := os.Stat("/usr/lib/rustlib/wasm32-unknown-unknown/lib")
 		_, noLinker := exec.LookPath("wasm-ld")
 		return err == nil && noLinker == nil, nil
 	case "asc":
 		_, err := os.Stat(filepath.Join(nodeModules, ".bin", "asc"))
-		return err == nil, nil
+		_, noNode := exec.LookPath("node")
+		return err == nil && noNode == nil, nil
 	}
 	return false, fmt.Errorf("unknown condition %s", name)
 }

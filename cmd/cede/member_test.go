@@ -5,24 +5,18 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/cede-scheduler/cede/cmd/internal/cedetest"
 )
 
 // The script of examples/member completes: it runs a server and two member clusters as
 // processes, and each binding runs in the cluster it is assigned to.
 func TestMemberExample_Completes(t *testing.T) {
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	t.Parallel()
 	dir := t.TempDir()
-	cede := filepath.Join(dir, "cede")
-	if err := os.Symlink(self, cede); err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.CommandContext(t.Context(), "bash", "../../examples/member/member.sh", cede)
+	cmd := exec.CommandContext(t.Context(), "bash", "../../examples/member/member.sh", cedetest.Program(t))
 	cmd.Env = append(os.Environ(), "TMPDIR="+dir, fmt.Sprintf("MEMBER_PORT=%d", freePorts(t, 20)))
 	out, err := cmd.CombinedOutput()
 	if err != nil {
@@ -46,7 +40,9 @@ func freePorts(t *testing.T, n int) int {
 		base := 10_000 + rand.IntN(20_000/n)*n
 		free := true
 		for port := base; port < base+n && free; port++ {
-			free = isFree(fmt.Sprintf("127.0.0.1:%d", port))
+			address := fmt.Sprintf("127.0.0.1:%d", port)
+			_, taken := usedPorts.LoadOrStore(address, true)
+			free = !taken && isFree(address)
 		}
 		if free {
 			return base

@@ -3,13 +3,13 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
 	"slices"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/cede-scheduler/cede/sdk/client"
+	"github.com/cede-scheduler/cede/sdk/policytest/soak"
 )
 
 // network returns the network of a pool that newNetPool created.
@@ -155,10 +155,7 @@ func (s *poolServer) checkIsolated() {
 // intervention.
 func TestNetwork_Faults(t *testing.T) {
 	t.Parallel()
-	rounds := 1
-	if os.Getenv("CEDE_SOAK") != "" {
-		rounds = 15
-	}
+	rounds := soak.Count(1, 15)
 	p := newNetPool(t)
 	for _, s := range p.servers {
 		s.start()
@@ -224,7 +221,7 @@ func TestNetwork_Agents(t *testing.T) {
 	// Kill the servers in turn, so that the current servers of the agents are among them.
 	// Without CEDE_SOAK kill only the first one, which is first in every list of servers.
 	targets := p.servers
-	if os.Getenv("CEDE_SOAK") == "" {
+	if !soak.Full() {
 		targets = targets[:1]
 	}
 	for _, s := range targets {

@@ -2,9 +2,9 @@ package main
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"testing"
+
+	"github.com/cede-scheduler/cede/cmd/internal/cedetest"
 )
 
 // newNetPool returns three servers with certificates in namespaces of their own. They are
@@ -14,9 +14,7 @@ func newNetPool(t *testing.T) *processPool {
 	n := newTestNet(t)
 	p := &processPool{t: t, dir: t.TempDir(), net: n}
 	p.enableTLS()
-	p.program = filepath.Join(p.dir, "cede")
-	self, err := os.Executable()
-	must(t, err, os.Symlink(self, p.program))
+	p.program = cedetest.Program(t)
 	for i := range 3 {
 		s := &poolServer{p: p, name: fmt.Sprintf("s%d", i+1)}
 		host := n.add(s.name)

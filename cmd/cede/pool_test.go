@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cede-scheduler/cede/cmd/internal/cedetest"
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
@@ -151,11 +152,7 @@ func (p *processPool) run(name, program, conf string, log *outputBuffer) (*exec.
 	if err := os.WriteFile(file, []byte(conf), 0o600); err != nil {
 		p.t.Fatal(err)
 	}
-	self, err := os.Executable()
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	cmd := exec.CommandContext(p.t.Context(), cmp.Or(program, self))
+	cmd := exec.CommandContext(p.t.Context(), cmp.Or(program, cedetest.Program(p.t)))
 	cmd.Args = []string{"cede"}
 	if p.net != nil {
 		cmd = p.net.command(name, p.program)
@@ -332,6 +329,7 @@ func (l *poolLoad) count() int {
 // addresses. Acknowledged jobs survive and run, every evaluation ends, and the states of
 // all servers are identical.
 func TestPool_SurvivesLeaderLossUnderLoad(t *testing.T) {
+	t.Parallel()
 	p := newProcessPool(t)
 	p.servers[0].start()
 	p.servers[1].start()
@@ -451,6 +449,7 @@ func listAll[T any](ctx context.Context, list func(context.Context, *client.Quer
 
 // A single server of three rejects writes and consistent reads and serves stale reads.
 func TestPool_MinorityRejectsWrites(t *testing.T) {
+	t.Parallel()
 	p := newProcessPool(t)
 	for _, s := range p.servers {
 		s.start()
@@ -501,6 +500,7 @@ func TestPool_MinorityRejectsWrites(t *testing.T) {
 
 // A server that leaves the pool exits and is removed. The other two continue.
 func TestPool_RemovesServerThatLeaves(t *testing.T) {
+	t.Parallel()
 	p := newProcessPool(t)
 	for _, s := range p.servers {
 		s.start()
@@ -536,6 +536,7 @@ func TestPool_RemovesServerThatLeaves(t *testing.T) {
 
 // If the quorum is lost permanently, one server can restart the cluster from its data.
 func TestPool_RecoversFromLostQuorum(t *testing.T) {
+	t.Parallel()
 	p := newProcessPool(t)
 	for _, s := range p.servers {
 		s.start()
@@ -588,15 +589,9 @@ func TestPool_RecoversFromLostQuorum(t *testing.T) {
 }
 
 // cede runs a command of the CLI and returns its combined output.
-func cede(t *testing.T, args ...string) (string, error) {
+func cede(t testing.TB, args ...string) (string, error) {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.CommandContext(t.Context(), self)
-	cmd.Args = append([]string{"cede"}, args...)
-	out, err := cmd.CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), cedetest.Program(t), args...).CombinedOutput()
 	if _, failed := errors.AsType[*exec.ExitError](err); failed {
 		err = fmt.Errorf("cede %s: %w", strings.Join(args, " "), err)
 	}

@@ -11,6 +11,7 @@ import (
 // The leader removes a server that has failed. It refuses to remove itself, a server that
 // is alive, and an unknown one.
 func TestOperatorRaftRemove_RemovesFailedServer(t *testing.T) {
+	t.Parallel()
 	p := newProcessPool(t)
 	for _, s := range p.servers {
 		s.start()

@@ -17,20 +17,22 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cede-scheduler/cede/cmd/internal/cedetest"
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
 // A serverProcess is a server with a data directory that runs as a process of its own. It
 // can be stopped, killed and started again.
 type serverProcess struct {
-	t          *testing.T
+	t          testing.TB
 	dir        string // parent of all files
 	dataDir    string
 	configFile string
 	url        string
 	token      string
 	user       *syscall.Credential // nil for the user of the test
-	program    string              // "" for the test binary
+	program    string              // "" for the installed cede
+	env        []string            // in addition to that of the test
 
 	cmd       *exec.Cmd
 	stderr    *outputBuffer
@@ -76,7 +78,7 @@ func loopbackHost() string {
 
 // newServer writes the configuration of a server, including extra YAML, and starts nothing.
 // If dataDir is empty the data directory is in a temporary folder.
-func newServer(t *testing.T, dataDir, more string) *serverProcess {
+func newServer(t testing.TB, dataDir, more string) *serverProcess {
 	t.Helper()
 	d := &serverProcess{t: t, dir: t.TempDir(), dataDir: dataDir, allOutput: &outputBuffer{}}
 	if dataDir == "" {
@@ -115,13 +117,9 @@ func environ(more ...string) []string {
 // launch starts the process without waiting until the server is ready.
 func (d *serverProcess) launch() {
 	d.t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	d.cmd = exec.Command(cmp.Or(d.program, self)) // without context: the test decides when the process ends
+	d.cmd = exec.Command(cmp.Or(d.program, cedetest.Program(d.t))) // without context: the test decides when the process ends
 	d.cmd.Args = []string{"cede", "agent", "-c", d.configFile}
-	d.cmd.Env = environ("TMPDIR=" + d.dir)
+	d.cmd.Env = environ(append(d.env, "TMPDIR="+d.dir)...)
 	d.cmd.Dir = d.dir
 	d.cmd.SysProcAttr = &syscall.SysProcAttr{Credential: d.user}
 	d.stderr, d.exited = &outputBuffer{}, make(chan struct{})

@@ -15,6 +15,9 @@ import (
 // TestServerScripts runs scripts against an agent that runs as a process of its own.
 func TestServerScripts(t *testing.T) { serverScripts(t, "testdata/server") }
 
+// Other scripts count the jobs of their server.
+func TestNamespaceScripts(t *testing.T) { serverScripts(t, "testdata/namespaces") }
+
 // Recordings contain all activity of a server, so these scripts have an agent of their own.
 func TestRecordScripts(t *testing.T) { serverScripts(t, "testdata/record") }
 
@@ -27,6 +30,7 @@ func TestBindingScripts(t *testing.T) { serverScripts(t, "testdata/bindings") }
 // Preemption is off by default. If a job cannot be placed without it, the output suggests
 // the command that enables it.
 func TestJobRun_SuggestsEnablingPreemption(t *testing.T) {
+	t.Parallel()
 	d := newServer(t, "", fullLogConfig)
 	d.start()
 	n := &client.Node{ID: "11111111-1111-4111-8111-111111111111", Name: "n", Datacenter: "dc1", Capacity: map[string]int64{"cpu": 1000}}
@@ -50,6 +54,8 @@ func TestNominatedScripts(t *testing.T) { serverScripts(t, "testdata/nominated")
 
 // serverScripts runs the scripts of a folder against one development agent.
 func serverScripts(t *testing.T, dir string) {
+	t.Helper()
+	t.Parallel()
 	agent := startDevAgent(t)
 	guests, err := filepath.Abs("../../sdk/abi/testdata/guests")
 	must(t, err)

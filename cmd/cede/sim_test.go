@@ -13,27 +13,20 @@ import (
 	"testing"
 
 	"github.com/cede-scheduler/cede/cmd/internal/builtin"
+	"github.com/cede-scheduler/cede/cmd/internal/cedetest"
 	"github.com/cede-scheduler/cede/core/sim/scenario"
 )
 
-// newCommand returns a command that runs the test binary under the name cede.
-func newCommand(t *testing.T, environment []string, args ...string) *exec.Cmd {
+// newCommand returns a command that runs cede.
+func newCommand(t testing.TB, environment []string, args ...string) *exec.Cmd {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cede := filepath.Join(t.TempDir(), "cede")
-	if err := os.Symlink(self, cede); err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.CommandContext(t.Context(), cede, args...)
+	cmd := exec.CommandContext(t.Context(), cedetest.Program(t), args...)
 	cmd.Env = append(os.Environ(), environment...)
 	return cmd
 }
 
 // runCommand runs a command and returns its output and exit code.
-func runCommand(t *testing.T, cmd *exec.Cmd) (stdout, stderr string, code int) {
+func runCommand(t testing.TB, cmd *exec.Cmd) (stdout, stderr string, code int) {
 	t.Helper()
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
@@ -57,12 +50,14 @@ func glob(t *testing.T, pattern string) []string {
 
 // The scenarios of the contract meet the expectations that they contain.
 func TestContract_ScenariosMeetExpectations(t *testing.T) {
+	t.Parallel()
 	files := glob(t, "testdata/contract/*.json")
 	if len(files) < 8 {
 		t.Fatalf("found %d scenarios, want at least 8", len(files))
 	}
 	for _, file := range files {
 		t.Run(filepath.Base(file), func(t *testing.T) {
+			t.Parallel()
 			stdout, stderr, code := runCommand(t, newCommand(t, nil, "sim", "run", file, "-o", "json"))
 			if code != 0 || stderr != "" || strings.Count(stdout, "\n") != 1 {
 				t.Errorf("exit code %d, want 0 and one line of output\n%s%s", code, stdout, stderr)
@@ -74,6 +69,7 @@ func TestContract_ScenariosMeetExpectations(t *testing.T) {
 // The output depends only on file, policy and seed: it is identical in every run and for
 // every number of processors.
 func TestOutput_IsDeterministic(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	contended := filepath.Join(dir, "contended.yaml")
 	if _, stderr, code := runCommand(t, newCommand(t, nil, "sim", "generate", "testdata/small.yaml", "-w", contended)); code != 0 {
@@ -87,6 +83,7 @@ func TestOutput_IsDeterministic(t *testing.T) {
 		{"sim", "generate", "testdata/small.yaml", "-w", "-"},
 	} {
 		t.Run(strings.Join(args[:2], " "), func(t *testing.T) {
+			t.Parallel()
 			var first string
 			for i, cores := range []string{"1", "2", "2", "8"} {
 				stdout, stderr, code := runCommand(t, newCommand(t, []string{"GOMAXPROCS=" + cores}, args...))
@@ -118,12 +115,14 @@ const examples = "../../examples"
 // Each scenario of examples meets its expectations under its own policy. Other policies may
 // give other results, but do not fail.
 func TestExamples_MeetExpectations(t *testing.T) {
-	files := slices.DeleteFunc(glob(t, examples+"/*/*.yaml"), func(file string) bool { return filepath.Base(file) == "spec.yaml" })
+	t.Parallel()
+	files := slices.DeleteFunc(glob(t, examples+"/*/*.yaml"), func(file string) bool { return strings.HasSuffix(file, "spec.yaml") })
 	if len(files) == 0 {
 		t.Fatal("found no examples")
 	}
 	for _, file := range files {
 		t.Run(strings.TrimPrefix(file, examples+"/"), func(t *testing.T) {
+			t.Parallel()
 			f := decode(t, file)
 			if f.Expect == nil {
 				t.Error("scenario has no expectations")
@@ -156,6 +155,7 @@ func decode(t *testing.T, file string) *scenario.File {
 
 // An interrupt ends the command with exit code 130 even if it waits for standard input.
 func TestInterrupt_WhileReadingStdin(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("takes as long as the shutdown timeout of a command")
 	}

@@ -10,13 +10,15 @@ import (
 var covered = map[Role][]Role{
 	Read:       {Read},
 	Submit:     {Read, Submit},
-	Operate:    {Read, Submit, Operate},
+	Operate:    {Read, Submit, Operate, Kubernetes},
 	Policy:     {Policy},
 	Node:       {Node},
+	Kubernetes: {Kubernetes},
 	Management: Roles,
 }
 
 func TestRole_CoversTheTable(t *testing.T) {
+	t.Parallel()
 	for _, have := range Roles {
 		for _, need := range Roles {
 			if got, want := have.Covers(need), slices.Contains(covered[have], need); got != want {
@@ -27,6 +29,7 @@ func TestRole_CoversTheTable(t *testing.T) {
 }
 
 func TestAllows_TakesAnyOfSeveralNeedsAndRoles(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		have  string
 		needs []Role
@@ -47,6 +50,7 @@ func TestAllows_TakesAnyOfSeveralNeedsAndRoles(t *testing.T) {
 }
 
 func TestParseRoles_ReportsEveryUnknownName(t *testing.T) {
+	t.Parallel()
 	_, err := ParseRoles([]string{"read", "root", "admin"})
 	if err == nil || !strings.Contains(err.Error(), `"root"`) || !strings.Contains(err.Error(), `"admin"`) {
 		t.Errorf("error %v", err)
@@ -61,6 +65,7 @@ func TestParseRoles_ReportsEveryUnknownName(t *testing.T) {
 }
 
 func TestSecret_MatchesItsOwnHashAlone(t *testing.T) {
+	t.Parallel()
 	seen := map[string]bool{}
 	for range 100 {
 		secret, hash := NewSecret()

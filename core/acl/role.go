@@ -10,8 +10,8 @@ import (
 // A Role is a set of operations that a token permits.
 type Role string
 
-// The roles. Read, Submit and Operate each cover those before. Policy and Node are
-// separate. Management covers everything.
+// The roles. Read, Submit and Operate each cover those before. Policy, Node and
+// Kubernetes are separate; Operate covers Kubernetes. Management covers everything.
 //
 // Policy is separate because loading a policy determines which workload is evicted,
 // which requires other trust than running jobs or maintaining nodes: an operator on
@@ -24,11 +24,12 @@ const (
 	Operate    Role = "operate"    // nodes, configuration, broker, snapshots
 	Policy     Role = "policy"     // load, shadow, activate and unload policies
 	Node       Role = "node"       // the operations of a node's agent
+	Kubernetes Role = "kubernetes" // the extender of kube-scheduler
 	Management Role = "management" // everything, including tokens
 )
 
 // Roles lists every role, in the order in which messages name them.
-var Roles = []Role{Read, Submit, Operate, Policy, Node, Management}
+var Roles = []Role{Read, Submit, Operate, Policy, Node, Kubernetes, Management}
 
 // Covers reports whether a holder of r may perform the operations of need.
 func (r Role) Covers(need Role) bool {
@@ -38,7 +39,7 @@ func (r Role) Covers(need Role) bool {
 	case Submit:
 		return need == Read
 	case Operate:
-		return need == Submit || need == Read
+		return need == Submit || need == Read || need == Kubernetes
 	}
 	return false
 }
@@ -66,13 +67,13 @@ func ParseRoles(names []string) ([]Role, error) {
 	for _, name := range names {
 		r := Role(strings.TrimSpace(name))
 		if !slices.Contains(Roles, r) {
-			errs = append(errs, fmt.Errorf("role %q is unknown: want %s", name, words(Roles)))
+			errs = append(errs, fmt.Errorf("unknown role %q: expected %s", name, words(Roles)))
 			continue
 		}
 		roles = append(roles, r)
 	}
 	if len(names) == 0 {
-		errs = append(errs, fmt.Errorf("no role is named: want some of %s", words(Roles)))
+		errs = append(errs, fmt.Errorf("roles are required: one or more of %s", words(Roles)))
 	}
 	slices.Sort(roles)
 	return slices.Compact(roles), errors.Join(errs...)

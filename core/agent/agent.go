@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -23,7 +24,8 @@ type Agent struct {
 
 	mu      sync.Mutex
 	runners map[string]*runner // by allocation ID
-	leaving bool               // the agent stops; it starts no allocation any more
+	damaged damagedRecords
+	leaving bool // the agent stops; it starts no allocation any more
 
 	work sync.WaitGroup // runners that are active
 }
@@ -44,12 +46,10 @@ func New(c Config) (*Agent, error) {
 	}
 	node := c.Node
 	node.ID = id.ID
-	if node.Name == "" {
-		node.Name = id.ID
-	}
+	node.Name = cmp.Or(node.Name, id.ID)
 	a := &Agent{
 		c: c, log: c.Logger.With("node_id", id.ID), disk: d, node: node, secret: id.Secret,
-		unknown: make(chan struct{}, 1), sweepNow: make(chan struct{}, 1), runners: map[string]*runner{},
+		unknown: make(chan struct{}, 1), sweepNow: make(chan struct{}, 1), runners: map[string]*runner{}, damaged: damagedRecords{},
 	}
 	a.reports = newReporter(c.ReportWindow, c.Retry, a.send, a.log)
 	return a, nil
@@ -118,15 +118,15 @@ func (a *Agent) detachAll() {
 	}
 }
 
-// keepLease registers the node and renews its lease. It closes registered after the
+// keepLease registers the node and renews its lease. It closes ready after the
 // first registration.
-func (a *Agent) keepLease(ctx context.Context, registered chan struct{}) {
-	known := false
+func (a *Agent) keepLease(ctx context.Context, ready chan struct{}) {
+	registered := false
 	pause := newBackoff(a.c.Retry)
 	for {
 		var lease Lease
 		var err error
-		if known {
+		if registered {
 			lease, err = a.c.Servers.Heartbeat(ctx, a.node.ID, a.secret)
 		} else {
 			lease, err = a.c.Servers.Register(ctx, &a.node, a.secret)
@@ -135,25 +135,25 @@ func (a *Agent) keepLease(ctx context.Context, registered chan struct{}) {
 		switch {
 		case ctx.Err() != nil:
 			return
-		case known && errors.Is(err, ErrUnknownNode):
-			known = false
+		case registered && errors.Is(err, ErrUnknownNode):
+			registered = false
 			continue
 		case err != nil:
-			a.log.WarnContext(ctx, "lease not renewed; retrying", "registered", known, "err", err)
+			a.log.WarnContext(ctx, "lease not renewed; retrying", "registered", registered, "err", err)
 		default:
 			pause.reset()
 			wait = halfTTL(lease.TTL)
-			if !known {
-				known = true
+			if !registered {
+				registered = true
 				a.log.InfoContext(ctx, "node registered", "ttl", lease.TTL)
-				closeOnce(registered)
+				closeOnce(ready)
 			}
 		}
 		select {
 		case <-ctx.Done():
 			return
 		case <-a.unknown:
-			known = false
+			registered = false
 		case <-time.After(wait):
 		}
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/cede-scheduler/cede/core/agent/driver"
 	"github.com/cede-scheduler/cede/core/internal/atomicfile"
+	"github.com/cede-scheduler/cede/core/internal/checkedfile"
 )
 
 // disk is the agent's data directory.
@@ -41,22 +42,28 @@ type identity struct{ ID, Secret string }
 func (d *disk) identity() (identity, error) {
 	var id identity
 	path := filepath.Join(d.dir, "node.json")
-	b, err := os.ReadFile(path)
+	b, checked, err := checkedfile.Read(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		id = identity{ID: newUUID(), Secret: newUUID()}
+		return id, writeJSON(path, id)
+	}
 	if err == nil {
-		if err = json.Unmarshal(b, &id); err == nil && (id.ID == "" || id.Secret == "") {
-			err = errors.New("ID or secret is missing")
-		}
-		if err != nil {
-			return id, fmt.Errorf("%s: %w; to register as a new node, remove the file", path, err)
-		}
-		return id, nil
+		err = json.Unmarshal(b, &id)
 	}
-	if !errors.Is(err, fs.ErrNotExist) {
-		return id, err
+	if err == nil && (!uuid.MatchString(id.ID) || !uuid.MatchString(id.Secret)) {
+		err = errors.New("ID or secret is missing")
 	}
-	id = identity{ID: newUUID(), Secret: newUUID()}
-	return id, writeJSON(path, id, 0o600)
+	if err != nil {
+		return id, fmt.Errorf("%s: %w; to register as a new node, remove the file", path, err)
+	}
+	if !checked { // written by an earlier release
+		err = writeJSON(path, id)
+	}
+	return id, err
 }
+
+// uuid matches the results of newUUID.
+var uuid = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
 
 // newUUID returns a random UUID (version 4).
 func newUUID() string {
@@ -114,7 +121,7 @@ func (d *disk) save(r *record) error {
 			return err
 		}
 	}
-	return writeJSON(filepath.Join(dir, "state.json"), r, 0o600)
+	return writeJSON(filepath.Join(dir, "state.json"), r)
 }
 
 // records reads every record. It calls bad for a folder without a readable record and
@@ -128,7 +135,7 @@ func (d *disk) records(bad func(dir string, err error)) ([]*record, error) {
 	for _, e := range entries {
 		dir := filepath.Join(d.dir, "allocs", e.Name())
 		r := &record{}
-		b, err := os.ReadFile(filepath.Join(dir, "state.json"))
+		b, _, err := checkedfile.Read(filepath.Join(dir, "state.json"))
 		if err == nil {
 			err = json.Unmarshal(b, r)
 		}
@@ -147,12 +154,12 @@ func (d *disk) records(bad func(dir string, err error)) ([]*record, error) {
 // drop removes all files of an allocation.
 func (d *disk) drop(id string) error { return os.RemoveAll(d.alloc(id)) }
 
-// writeJSON writes a file atomically and syncs it, because an agent that starts after
-// a power failure relies on its content.
-func writeJSON(path string, v any, mode fs.FileMode) error {
+// writeJSON writes a file atomically, with a checksum, and syncs it, because an agent that
+// starts after a power failure relies on its content.
+func writeJSON(path string, v any) error {
 	b, err := json.Marshal(v)
 	if err != nil {
 		return err
 	}
-	return atomicfile.Write(path, b, mode)
+	return checkedfile.Write(path, b, 0o600)
 }

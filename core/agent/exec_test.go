@@ -5,6 +5,7 @@ package agent_test
 import (
 	"bufio"
 	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -20,6 +21,7 @@ import (
 	"github.com/cede-scheduler/cede/core/agent/driver"
 	"github.com/cede-scheduler/cede/core/agent/driver/exec"
 	"github.com/cede-scheduler/cede/core/agent/driver/sim"
+	"github.com/cede-scheduler/cede/core/internal/checkedfile"
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
@@ -103,7 +105,7 @@ func TestExec_PreemptorStartsAfterKilledVictim(t *testing.T) {
 
 func readRecord(t *testing.T, dir, id string, into any) {
 	t.Helper()
-	b, err := os.ReadFile(filepath.Join(dir, "allocs", id, "state.json"))
+	b, _, err := checkedfile.Read(filepath.Join(dir, "allocs", id, "state.json"))
 	if err == nil {
 		err = json.Unmarshal(b, into)
 	}
@@ -194,7 +196,7 @@ func TestLogs_OffsetsStreamsFollowAndErrors(t *testing.T) {
 	c.place(shell("abc", `printf 0123456789; echo trouble >&2; while [ ! -e go ]; do sleep 0.02; done; printf end`))
 	awaitLog(t, dir, "abc", "9")
 	get := func(path string) (int, string) {
-		resp, err := srv.Client().Get(srv.URL + "/v1/allocation/" + path)
+		resp, err := srv.Client().Get(srv.URL + strings.Replace("/v1/allocation/"+path, "allocation/../", "", 1))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -212,6 +214,21 @@ func TestLogs_OffsetsStreamsFollowAndErrors(t *testing.T) {
 		if code, got := get(path); code != http.StatusOK || got != want {
 			t.Errorf("%s: %d %q, want %q", path, code, got, want)
 		}
+	}
+	// Nomad's clients count offsets from an origin, and read frames.
+	frame := func(offset int, data, stream string) string {
+		return fmt.Sprintf(`{"Offset":%d,"Data":%q,"File":"main.%s.0"}`+"\n", offset, base64.StdEncoding.EncodeToString([]byte(data)), stream)
+	}
+	for query, want := range map[string]string{
+		"type=stdout&origin=start&offset=7": frame(7, "789", "stdout"), "type=stdout&origin=end&offset=2": frame(8, "89", "stdout"),
+		"type=stdout&origin=end": "", "type=stderr&origin=start&offset=0&plain=true": "trouble\n",
+	} {
+		if code, got := get("../client/fs/logs/abc?task=main&" + query); code != http.StatusOK || got != want {
+			t.Errorf("%s: %d %q, want %q", query, code, got, want)
+		}
+	}
+	if code, got := get("../client/fs/logs/abc?origin=middle"); code != http.StatusBadRequest {
+		t.Errorf("an unknown origin: %d %s", code, got)
 	}
 	for path, want := range map[string]client.Error{
 		"xyz/logs":                       {StatusCode: 404, Code: client.CodeNotFound},

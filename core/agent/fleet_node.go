@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,16 +20,16 @@ type fleetNode struct {
 	secret string
 	silent atomic.Bool
 
-	mu        sync.Mutex
-	known     bool // the servers have registered it
-	counted   bool // its first registration was counted
-	allocs    map[string]*fleetAlloc
-	updates   map[string]Update
-	reporting bool      // a report is scheduled or in flight
-	polling   bool      // a poll is in flight
-	pollAgain bool      // the allocations changed during a poll
-	pollAt    time.Time // time of the next poll; zero: none is scheduled
-	index     uint64
+	mu         sync.Mutex
+	registered bool // the servers have registered it
+	counted    bool // its first registration was counted
+	allocs     map[string]*fleetAlloc
+	updates    map[string]Update
+	reporting  bool      // a report is scheduled or in flight
+	polling    bool      // a poll is in flight
+	pollAgain  bool      // the allocations changed during a poll
+	pollAt     time.Time // time of the next poll; zero: none is scheduled
+	index      uint64
 }
 
 // fleetAlloc is an allocation on a node of a fleet.
@@ -50,11 +51,11 @@ func (n *fleetNode) lease(ctx context.Context) {
 	}
 	f := n.fleet
 	n.mu.Lock()
-	known := n.known
+	registered := n.registered
 	n.mu.Unlock()
 	var lease Lease
 	var err error
-	if known {
+	if registered {
 		lease, err = f.c.Servers.Heartbeat(ctx, n.node.ID, n.secret)
 		f.stats.heartbeats.Add(1)
 	} else {
@@ -63,23 +64,23 @@ func (n *fleetNode) lease(ctx context.Context) {
 	}
 	if err != nil {
 		if errors.Is(err, ErrUnknownNode) {
-			n.setKnown(false)
+			n.setRegistered(false)
 		}
 		f.timers.add(f.failed(ctx, "lease", n, err), n.lease)
 		return
 	}
-	n.setKnown(true)
+	n.setRegistered(true)
 	f.timers.add(time.Now().Add(halfTTL(lease.TTL)), n.lease)
-	if f.c.Poll <= 0 || !known {
+	if f.c.Poll <= 0 || !registered {
 		n.pollSoon(0)
 	}
 }
 
-func (n *fleetNode) setKnown(known bool) {
+func (n *fleetNode) setRegistered(registered bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.known = known
-	if known && !n.counted {
+	n.registered = registered
+	if registered && !n.counted {
 		n.counted = true
 		if n.fleet.unregistered.Add(-1) == 0 {
 			close(n.fleet.allRegistered)
@@ -214,9 +215,7 @@ func (n *fleetNode) start(a *fleetAlloc) {
 			return
 		}
 		run := time.Duration(set.RunFor)
-		if run == 0 {
-			run = a.alloc.Duration
-		}
+		run = cmp.Or(run, a.alloc.Duration)
 		forever = forever || run == 0
 		if run >= longest {
 			longest, a.set = run, set
@@ -248,7 +247,7 @@ func (n *fleetNode) stop(a *fleetAlloc) {
 	}
 	after := time.Duration(a.set.StopAfter)
 	for i := range a.alloc.Tasks {
-		if t := &a.alloc.Tasks[i]; !a.set.Stops(killSignal(t)) {
+		if t := &a.alloc.Tasks[i]; !sim.Stops(&a.set, killSignal(t)) {
 			after = max(after, killTimeout(t))
 		} else {
 			after = min(after, killTimeout(t))

@@ -1,13 +1,16 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -25,16 +28,23 @@ const (
 // Handler serves the output of this node's allocations:
 //
 //	GET /v1/allocation/{id}/logs?task=&stream=stdout|stderr&offset=&follow=
+//	GET /v1/client/fs/logs/{id}?task=&type=stdout|stderr&origin=start|end&offset=&follow=&plain=
 //
 // The ID may be any prefix that is unique on this node. A negative offset counts from
-// the end. With follow, the response ends when the task ends.
+// the end. With follow, the response ends when the task ends. The second path is that
+// of Nomad's clients: the offset counts from the origin, and the output is sent as a
+// sequence of JSON frames, unless plain is true.
 func (a *Agent) Handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /v1/allocation/{id}/logs", func(w http.ResponseWriter, r *http.Request) {
-		if err := a.serveLogs(w, r); err != nil {
-			writeError(w, err)
+	serve := func(nomad bool) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			if err := a.serveLogs(w, r, nomad); err != nil {
+				writeError(w, err)
+			}
 		}
-	})
+	}
+	mux.HandleFunc("GET /v1/allocation/{id}/logs", serve(false))
+	mux.HandleFunc("GET /v1/client/fs/logs/{id}", serve(true))
 	return mux
 }
 
@@ -42,8 +52,8 @@ func (a *Agent) Handler() http.Handler {
 func (a *Agent) Has(id string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for known := range a.runners {
-		if id != "" && strings.HasPrefix(known, id) {
+	for other := range a.runners {
+		if id != "" && strings.HasPrefix(other, id) {
 			return true
 		}
 	}
@@ -54,17 +64,27 @@ func (a *Agent) Has(id string) bool {
 type logRequest struct {
 	base   string // base path of the stream's files
 	task   string
-	offset int64
+	stream string
+	offset int64 // of the first byte; with fromEnd, from the end
 	follow bool
 	gone   <-chan struct{}
+
+	fromEnd bool
+	framed  bool // as a sequence of frames
 }
 
-func (a *Agent) serveLogs(w http.ResponseWriter, r *http.Request) error {
+func (a *Agent) serveLogs(w http.ResponseWriter, r *http.Request, nomad bool) error {
 	q, err := a.question(r)
 	if err != nil {
 		return err
 	}
-	if q.offset < 0 {
+	q.fromEnd = q.offset < 0
+	if nomad {
+		if err := q.readNomad(r); err != nil {
+			return err
+		}
+	}
+	if q.fromEnd {
 		_, end, err := logfile.Bounds(q.base)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
@@ -72,6 +92,27 @@ func (a *Agent) serveLogs(w http.ResponseWriter, r *http.Request) error {
 		q.offset = max(end+q.offset, 0)
 	}
 	return copyLogs(r.Context(), w, q)
+}
+
+// readNomad reads the parameters that only Nomad's clients send.
+func (q *logRequest) readNomad(r *http.Request) error {
+	values := r.URL.Query()
+	switch origin := values.Get("origin"); origin {
+	case "", "start":
+		q.offset = max(q.offset, 0)
+		q.fromEnd = false
+	case "end":
+		q.offset = -max(q.offset, -q.offset)
+		q.fromEnd = true
+	default:
+		return &client.Error{StatusCode: http.StatusBadRequest, Code: client.CodeInvalid, Message: fmt.Sprintf("invalid origin=%s: must be start or end", origin)}
+	}
+	plain, err := strconv.ParseBool(cmp.Or(values.Get("plain"), "false"))
+	if err != nil {
+		return &client.Error{StatusCode: http.StatusBadRequest, Code: client.CodeInvalid, Message: fmt.Sprintf("invalid plain=%s: must be true or false", values.Get("plain"))}
+	}
+	q.framed = !plain
+	return nil
 }
 
 // question parses and checks a request.
@@ -131,17 +172,13 @@ func (a *Agent) locate(r *http.Request, q *logRequest, task, stream string) erro
 	if task == "" && len(names) == 1 {
 		task = names[0]
 	}
-	known := false
-	for _, n := range names {
-		known = known || n == task
-	}
 	switch {
 	case task == "" && len(names) > 1:
-		return &client.Error{StatusCode: http.StatusBadRequest, Code: client.CodeInvalid, Message: "the allocation has several tasks", Hint: "name one: task=" + strings.Join(names, ", task=")}
-	case !known:
+		return &client.Error{StatusCode: http.StatusBadRequest, Code: client.CodeInvalid, Message: fmt.Sprintf("allocation %s has several tasks", alloc.ID), Hint: "select one: task=" + strings.Join(names, ", task=")}
+	case !slices.Contains(names, task):
 		return &client.Error{StatusCode: http.StatusNotFound, Code: client.CodeNotFound, Message: fmt.Sprintf("allocation %s has no task %q", alloc.ID, task), Hint: "its tasks are " + strings.Join(names, ", ")}
 	}
-	q.task, q.gone = task, run.gone
+	q.task, q.stream, q.gone = task, stream, run.gone
 	q.base = filepath.Join(a.disk.task(alloc.ID, task), stream)
 	return nil
 }
@@ -154,8 +191,8 @@ func (a *Agent) find(id string) (*runner, error) {
 		return r, nil
 	}
 	var found []*runner
-	for known, r := range a.runners {
-		if strings.HasPrefix(known, id) {
+	for other, r := range a.runners {
+		if strings.HasPrefix(other, id) {
 			found = append(found, r)
 		}
 	}
@@ -163,12 +200,12 @@ func (a *Agent) find(id string) (*runner, error) {
 	case 0:
 		return nil, &client.Error{
 			StatusCode: http.StatusNotFound, Code: client.CodeNotFound,
-			Message: fmt.Sprintf("node %s knows no allocation %q", a.node.ID, id), Hint: "one that was placed just now may not be here yet, and what one said goes a while after its end; `cede alloc status` tells where it ran",
+			Message: fmt.Sprintf("allocation %q not found on node %s", id, a.node.ID), Hint: "an allocation that was placed moments ago may not have arrived yet, and logs are deleted some time after the end of an allocation; `cede alloc status` shows its node",
 		}
 	case 1:
 		return found[0], nil
 	}
-	return nil, &client.Error{StatusCode: http.StatusBadRequest, Code: client.CodeInvalid, Message: fmt.Sprintf("%d allocations begin with %q", len(found), id), Hint: "give a longer prefix"}
+	return nil, &client.Error{StatusCode: http.StatusBadRequest, Code: client.CodeInvalid, Message: fmt.Sprintf("ambiguous allocation prefix %q: %d allocations match", id, len(found)), Hint: "use a longer prefix"}
 }
 
 // bearer returns the caller's token.
@@ -198,14 +235,14 @@ func copyLogs(ctx context.Context, w http.ResponseWriter, q *logRequest) error {
 		}
 		if !begun {
 			h := w.Header()
-			h.Set("Content-Type", "text/plain; charset=utf-8")
+			h.Set("Content-Type", q.contentType())
 			h.Set("X-Content-Type-Options", "nosniff")
 			h.Set(headerOffset, strconv.FormatInt(from, 10))
 			h.Set(headerTask, q.task)
 			w.WriteHeader(http.StatusOK)
 			begun = true
 		}
-		if _, err := w.Write(b[:n]); err != nil {
+		if err := q.write(w, from, b[:n]); err != nil {
 			return nil //nolint:nilerr // the caller went
 		}
 		q.offset = from + int64(n)
@@ -219,6 +256,32 @@ func copyLogs(ctx context.Context, w http.ResponseWriter, q *logRequest) error {
 		sleep(ctx, followInterval)
 	}
 	return nil // the client closed the connection
+}
+
+func (q *logRequest) contentType() string {
+	if q.framed {
+		return "application/json"
+	}
+	return "text/plain; charset=utf-8"
+}
+
+// write sends a part of the output that starts at offset from.
+func (q *logRequest) write(w io.Writer, from int64, data []byte) error {
+	if !q.framed {
+		_, err := w.Write(data)
+		return err
+	}
+	if len(data) == 0 {
+		return nil
+	}
+	return json.NewEncoder(w).Encode(logFrame{Offset: from, Data: data, File: q.task + "." + q.stream + ".0"})
+}
+
+// A logFrame is a part of a task's output, in Nomad's form.
+type logFrame struct {
+	Offset int64  `json:",omitempty"`
+	Data   []byte `json:",omitempty"`
+	File   string `json:",omitempty"`
 }
 
 func isClosed(c <-chan struct{}) bool {
@@ -236,9 +299,7 @@ func writeError(w http.ResponseWriter, err error) {
 	if !errors.As(err, &e) {
 		e = &client.Error{StatusCode: http.StatusInternalServerError, Code: client.CodeInternal, Message: err.Error()}
 	}
-	if e.StatusCode == 0 {
-		e.StatusCode = http.StatusInternalServerError
-	}
+	e.StatusCode = cmp.Or(e.StatusCode, http.StatusInternalServerError)
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(e.StatusCode)
 	_ = json.NewEncoder(w).Encode(e) // an error means that the client is gone

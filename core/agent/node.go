@@ -42,7 +42,6 @@ type Allocation struct {
 	Namespace string
 	JobID     string
 	JobName   string
-	JobType   string
 	Group     string
 	Index     int
 	Priority  int

@@ -32,9 +32,7 @@ type Memory struct {
 // low describes a shortage of memory; it returns "" if there is none.
 func (p *Pressure) low(m Memory) string {
 	least := p.MinAvailable
-	if least == 0 {
-		least = m.Total / 20
-	}
+	least = cmp.Or(least, m.Total/20)
 	switch {
 	case m.Available < least:
 		return fmt.Sprintf("the node has %d MiB of free memory, less than %d MiB", m.Available>>20, least>>20)

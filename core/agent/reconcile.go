@@ -24,7 +24,9 @@ func (a *Agent) assign(ctx context.Context, as *Assignment) {
 	listed := make(map[string]bool, len(as.Allocations))
 	for _, alloc := range as.Allocations {
 		listed[alloc.ID] = true
-		a.accept(alloc)
+		if !a.damaged.includes(alloc) {
+			a.accept(alloc)
+		}
 	}
 	for id, r := range a.runners {
 		if !listed[id] {
@@ -32,6 +34,7 @@ func (a *Agent) assign(ctx context.Context, as *Assignment) {
 			r.stop("unknown to the servers", "")
 		}
 	}
+	a.endDamaged(ctx, as.Allocations)
 	a.startReady(ctx)
 }
 
@@ -50,7 +53,7 @@ func (a *Agent) accept(alloc *Allocation) {
 		r.alloc = alloc
 	}
 	if !alloc.Run {
-		r.stop(cmp.Or(alloc.Reason, "no longer wanted"), "")
+		r.stop(cmp.Or(alloc.Reason, "no longer assigned to this node"), "")
 	}
 	// Reports may be lost by a crash of the agent or by servers that were
 	// restored. A status that differs is reported again.
@@ -122,7 +125,7 @@ func (a *Agent) hasRoom(alloc *Allocation) bool {
 		return true
 	}
 	for name, v := range alloc.Resources {
-		if capacity, known := a.node.Capacity[name]; known && v > 0 && used[name]+v > capacity-a.node.Reserved[name] {
+		if capacity, exists := a.node.Capacity[name]; exists && v > 0 && used[name]+v > capacity-a.node.Reserved[name] {
 			return false
 		}
 	}
@@ -146,7 +149,7 @@ func (a *Agent) startTask(alloc *Allocation, t *Task, state []byte) (driver.Proc
 		return nil, err
 	}
 	spec := &driver.Spec{
-		AllocID: alloc.ID, Task: t.Name, User: t.User, Config: t.Config, Dir: dir, MemoryMB: t.MemoryMB, Duration: alloc.Duration,
+		AllocID: alloc.ID, Task: t.Name, Namespace: alloc.Namespace, User: t.User, Config: t.Config, Dir: dir, MemoryMB: t.MemoryMB, Duration: alloc.Duration,
 		Env: environment(&a.node, alloc, t, filepath.Dir(dir), dir),
 	}
 	p, err := d.Restore(spec, state)
@@ -158,14 +161,15 @@ func (a *Agent) startTask(alloc *Allocation, t *Task, state []byte) (driver.Proc
 
 // restore restores the allocations of an earlier agent.
 func (a *Agent) restore(ctx context.Context) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	records, err := a.disk.records(func(dir string, err error) {
-		a.log.WarnContext(ctx, "skipped an allocation with unreadable state", "dir", dir, "err", err)
+		a.log.WarnContext(ctx, "record of an allocation is damaged; its tasks are restored if the servers want them, and stopped otherwise", "path", filepath.Join(dir, "state.json"), "err", err)
+		a.damaged[filepath.Base(dir)] = true
 	})
 	if err != nil {
 		return err
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
 	for _, rec := range records {
 		r := a.newRunner(rec.Allocation)
 		r.phase, r.status, r.text, r.evictedBy = rec.Phase, rec.Status, rec.Text, rec.EvictedBy
@@ -181,7 +185,7 @@ func (a *Agent) restore(ctx context.Context) error {
 			r.launch(ctx)
 			if !rec.Stopping.IsZero() {
 				// Its kill timeout started under the earlier agent.
-				r.stop(cmp.Or(rec.Text, "no longer wanted"), rec.EvictedBy)
+				r.stop(cmp.Or(rec.Text, "no longer assigned to this node"), rec.EvictedBy)
 				r.stopping = rec.Stopping
 			}
 		}

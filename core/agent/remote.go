@@ -42,13 +42,13 @@ func (r remote) Heartbeat(ctx context.Context, nodeID, secret string) (Lease, er
 
 func leaseOf(l *client.NodeLease, err error) (Lease, error) {
 	if err != nil {
-		return Lease{}, known(err)
+		return Lease{}, translate(err)
 	}
 	return Lease{TTL: l.HeartbeatTTL}, nil
 }
 
-// known translates the error that makes an agent register again.
-func known(err error) error {
+// translate translates the error that makes an agent register again.
+func translate(err error) error {
 	if client.IsNotFound(err) {
 		return fmt.Errorf("%w: %w", ErrUnknownNode, err)
 	}
@@ -64,7 +64,7 @@ func (r remote) Allocations(ctx context.Context, nodeID, secret string, index ui
 	}
 	list, meta, err := r.api.Allocations(ctx, nodeID, secret, q)
 	if err != nil {
-		return nil, known(err)
+		return nil, translate(err)
 	}
 	as := &Assignment{Index: meta.LastIndex, Allocations: make([]*Allocation, len(list))}
 	for i, a := range list {
@@ -86,7 +86,7 @@ func (r remote) Update(ctx context.Context, nodeID, secret string, updates []Upd
 		}
 	}
 	_, err := r.api.Update(ctx, nodeID, secret, list)
-	return known(err)
+	return translate(err)
 }
 
 func clientNode(n *Node) *client.Node {
@@ -122,7 +122,7 @@ func allocationOf(c *client.Allocation) (*Allocation, error) {
 	if c.Job == nil {
 		return a, nil
 	}
-	a.JobName, a.JobType = c.Job.Name, c.Job.Type
+	a.JobName = c.Job.Name
 	for _, g := range c.Job.TaskGroups {
 		if g.Name == c.TaskGroup {
 			return a, a.ofGroup(c.Job, g)

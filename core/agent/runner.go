@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -35,7 +36,9 @@ type runner struct {
 	stopping  timestamp // since when it has been stopping; zero: it is not
 	ended     timestamp
 	listed    bool // the servers still list it
-	stopText  string
+	// restoreOnly is true if tasks that were never started must not be started.
+	restoreOnly bool
+	stopText    string
 
 	stopNow  chan struct{} // closed to stop it
 	detached chan struct{} // closed to detach from it
@@ -134,10 +137,19 @@ func (r *runner) run(ctx context.Context) {
 func (r *runner) start(alloc *Allocation) error {
 	for i := range alloc.Tasks {
 		t := &alloc.Tasks[i]
-		if known := r.taskRecord(t.Name); known.Exit != nil {
+		if record := r.taskRecord(t.Name); record.Exit != nil {
 			continue // it ended under an earlier agent
 		}
-		p, err := r.a.startTask(alloc, t, r.taskRecord(t.Name).State)
+		var p driver.Process
+		var err error
+		if r.restoreOnly {
+			p, err = r.restoreTask(alloc, t)
+		} else {
+			p, err = r.a.startTask(alloc, t, r.taskRecord(t.Name).State)
+		}
+		if r.restoreOnly && errors.Is(err, driver.ErrNeverStarted) {
+			continue
+		}
 		if err != nil {
 			return fmt.Errorf("task %s: %w", t.Name, err)
 		}
@@ -215,9 +227,9 @@ func leads(alloc *Allocation, name string) bool {
 func (r *runner) taskEnded(name string, exit driver.Exit) {
 	r.a.mu.Lock()
 	defer r.a.mu.Unlock()
-	known := r.tasks[name]
-	known.Exit = &exit
-	r.tasks[name] = known
+	record := r.tasks[name]
+	record.Exit = &exit
+	r.tasks[name] = record
 	r.save()
 }
 

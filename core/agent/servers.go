@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// ErrUnknownNode means that the servers do not know the node, or know it by
-// another secret: it registers again.
-var ErrUnknownNode = errors.New("the servers do not know this node")
+// ErrUnknownNode means that the node is not registered with the servers, or is
+// registered with another secret: it registers again.
+var ErrUnknownNode = errors.New("node is not registered")
 
 // Servers holds the calls of an agent to its cluster. Errors that wrap ErrUnknownNode
 // make it register again; requests with other errors are repeated.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/cede-scheduler/cede/core/acl"
+	"github.com/cede-scheduler/cede/core/api/rest"
 	"github.com/cede-scheduler/cede/core/api/view"
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/state"
@@ -60,6 +61,11 @@ func evalRoutes() []route {
 			methods: get, pattern: "/v1/evaluation/{id}/allocations", name: "evaluation_allocations", tag: tagEvals, roles: []acl.Role{acl.Read}, scope: scopeNamespace,
 			doc: "Lists the allocations that an evaluation placed.", isQuery: true,
 			response: []*client.AllocationStub{}, handle: evalAllocs,
+		},
+		{
+			methods: remove, pattern: "/v1/evaluations", name: "evaluations_cancel", tag: tagEvals, roles: []acl.Role{acl.Submit}, scope: scopeNamespace, leaderOnly: true,
+			doc:     "Cancels pending and blocked evaluations, all of them or none. Evaluations that are being processed, complete or failed are refused. Cancelled evaluations stay visible until they are garbage-collected.",
+			request: client.EvalCancelRequest{}, response: client.EvalCancelResponse{}, handle: withBody(cancelEvals),
 		},
 	}
 }
@@ -153,9 +159,7 @@ func stopAlloc(a *API, c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := c.writeContext()
-	defer cancel()
-	r, err := a.cfg.Server.StopAlloc(ctx, alloc.ID)
+	r, err := a.cfg.Server.StopAlloc(c.writeContext(), alloc.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -199,6 +203,18 @@ func addRelated(s *state.Snapshot, e *model.Evaluation, out *client.Evaluation) 
 		}
 		out.RelatedEvals = append(out.RelatedEvals, view.EvalStub(o))
 	}
+}
+
+func cancelEvals(a *API, c *call, r *client.EvalCancelRequest) (any, error) {
+	if r.Filter != "" {
+		return nil, rest.Unsupported("cancelling evaluations by a filter is not supported").WithHint("list the evaluations in EvalIDs; GET /v1/evaluations?status=pending returns them")
+	}
+	index, err := a.cfg.Server.CancelEvals(c.writeContext(), r.EvalIDs, c.canSee)
+	if err != nil {
+		return nil, err
+	}
+	c.setIndexHeaders(index)
+	return &client.EvalCancelResponse{Count: len(r.EvalIDs), Index: index}, nil
 }
 
 func evalAllocs(_ *API, c *call) (any, error) {

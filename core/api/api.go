@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	_ "embed"
 	"errors"
 	"log/slog"
@@ -63,29 +64,22 @@ type Limits struct {
 }
 
 func (l Limits) withDefaults() Limits {
-	orElse(&l.Body, 1<<20)
-	orElse(&l.Job, 4<<20)
-	orElse(&l.Depth, 64)
-	orElse(&l.Rate, 500)
-	orElse(&l.Burst, 1000)
-	orElse(&l.Clients, 16384)
-	orElse(&l.Conns, 32768)
-	orElse(&l.Wait, 10*time.Minute)
-	orElse(&l.Header, 10*time.Second)
-	orElse(&l.Read, 30*time.Second)
-	orElse(&l.Upload, 10*time.Minute)
-	orElse(&l.Write, 30*time.Second)
-	orElse(&l.Idle, 2*time.Minute)
-	orElse(&l.Call, 30*time.Second)
-	orElse(&l.Beat, 10*time.Second)
+	l.Body = cmp.Or(l.Body, 1<<20)
+	l.Job = cmp.Or(l.Job, 4<<20)
+	l.Depth = cmp.Or(l.Depth, 64)
+	l.Rate = cmp.Or(l.Rate, 500)
+	l.Burst = cmp.Or(l.Burst, 1000)
+	l.Clients = cmp.Or(l.Clients, 16384)
+	l.Conns = cmp.Or(l.Conns, 32768)
+	l.Wait = cmp.Or(l.Wait, 10*time.Minute)
+	l.Header = cmp.Or(l.Header, 10*time.Second)
+	l.Read = cmp.Or(l.Read, 30*time.Second)
+	l.Upload = cmp.Or(l.Upload, 10*time.Minute)
+	l.Write = cmp.Or(l.Write, 30*time.Second)
+	l.Idle = cmp.Or(l.Idle, 2*time.Minute)
+	l.Call = cmp.Or(l.Call, 30*time.Second)
+	l.Beat = cmp.Or(l.Beat, 10*time.Second)
 	return l
-}
-
-func orElse[T comparable](v *T, other T) {
-	var zero T
-	if *v == zero {
-		*v = other
-	}
 }
 
 // An API handles HTTP requests for one server.
@@ -108,7 +102,7 @@ func New(cfg Config) (*API, error) {
 		return nil, errors.New("Config.Server is required")
 	}
 	cfg.Limits = cfg.Limits.withDefaults()
-	orElse(&cfg.Clock, clock.Clock(clock.Real{}))
+	cfg.Clock = cmp.Or(cfg.Clock, clock.Clock(clock.Real{}))
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -150,7 +144,7 @@ func (a *API) EndStreams() {
 // document is the OpenAPI document, generated from the table of routes and from the
 // types and comments of sdk/client.
 //
-//go:generate go test -run TestDocument -write
+//go:generate go test -run TestDocument|TestNomadClient_CallsDoWhatPageSays -write
 //go:embed openapi.json
 var document []byte
 

@@ -37,7 +37,7 @@ func bindingRoutes() []route {
 		{
 			methods: putMethods, pattern: "/v1/binding/{id}", name: "binding_put", tag: tagBindings, roles: submitter, scope: scopeNamespace, leaderOnly: true,
 			doc:     "Registers or updates a binding.",
-			request: client.Binding{}, response: client.BindingResponse{}, handle: putBinding,
+			request: client.Binding{}, response: client.BindingResponse{}, handle: withBody(putBinding),
 		},
 		{
 			methods: remove, pattern: "/v1/binding/{id}", name: "binding_stop", tag: tagBindings, roles: submitter, scope: scopeNamespace, leaderOnly: true,
@@ -149,13 +149,21 @@ func assignmentOf(s *state.Snapshot, a *model.Assignment) *client.Assignment {
 		ID: a.ID, Namespace: a.Binding.Namespace, BindingID: a.Binding.ID, ClusterID: a.ClusterID, Replicas: a.Replicas, EvalID: a.EvalID,
 		DesiredStatus: a.Desired.String(), DesiredDescription: a.DesiredReason, ClientStatus: a.Client.String(), ClientDescription: a.ClientText,
 		Ready: a.Ready, Done: a.Done, PreemptedBy: a.PreemptedBy, Policy: a.PolicyVersion,
-		CreateTime: a.CreateTime, StartTime: a.StartTime, EndTime: a.EndTime, CreateIndex: a.CreateIndex, ModifyIndex: a.ModifyIndex,
+		CreateTime: a.CreateTime, StartTime: a.StartTime, CreateIndex: a.CreateIndex, ModifyIndex: a.ModifyIndex,
 	}
 	if claimant, _, ok := model.ParseClaimID(a.PreemptedBy); ok {
 		out.PreemptedByBinding = claimant.String()
 	}
+	if a.Done {
+		out.EndTime = a.EndTime
+	} else if !a.Live() {
+		out.StopTime = a.EndTime
+	}
 	if b := s.Binding(a.Binding); b != nil {
 		out.Priority = int(b.Priority)
+		if out.StopTime != 0 {
+			out.KillDeadline = out.StopTime + b.KillTimeout
+		}
 	}
 	if c := s.Cluster(a.ClusterID); c != nil && c.SecretHash == [32]byte{} && a.Live() && !a.Done && out.ClientDescription == "" {
 		out.ClientDescription = "the cluster has no agent: the assignment is simulated and has no reports"
@@ -334,11 +342,7 @@ func (a *API) evictions(ctx context.Context, key model.JobKey, c *call) (list []
 	return list, nil
 }
 
-func putBinding(a *API, c *call) (any, error) {
-	var req client.Binding
-	if err := c.decodeBody(&req); err != nil {
-		return nil, err
-	}
+func putBinding(a *API, c *call, req *client.Binding) (any, error) {
 	id := c.r.PathValue("id")
 	if err := checkPathID("binding", id, req.ID); err != nil {
 		return nil, err
@@ -348,7 +352,7 @@ func putBinding(a *API, c *call) (any, error) {
 		return nil, err
 	}
 	req.ID, req.Namespace = id, ns
-	b, err := jobspec.BindingToModel(&req)
+	b, err := jobspec.BindingToModel(req)
 	if err != nil {
 		return nil, bindingProblems(err)
 	}
@@ -356,9 +360,7 @@ func putBinding(a *API, c *call) (any, error) {
 	if o.Key, err = idempotencyKey(c); err != nil {
 		return nil, err
 	}
-	ctx, cancel := c.writeContext()
-	defer cancel()
-	return c.bindingResponse(a.cfg.Server.RegisterBinding(ctx, b, o))
+	return c.bindingResponse(a.cfg.Server.RegisterBinding(c.writeContext(), b, o))
 }
 
 // bindingProblems returns an error that lists every problem of a binding.
@@ -386,9 +388,7 @@ func stopBinding(a *API, c *call) (any, error) {
 	if o.Key, err = idempotencyKey(c); err != nil {
 		return nil, err
 	}
-	ctx, cancel := c.writeContext()
-	defer cancel()
-	return c.bindingResponse(a.cfg.Server.StopBinding(ctx, key, o))
+	return c.bindingResponse(a.cfg.Server.StopBinding(c.writeContext(), key, o))
 }
 
 // bindingResponse returns the response to a change of a binding.

@@ -152,6 +152,18 @@ func TestClusters_AgentReceivesAndReportsAssignments(t *testing.T) {
 	if _, err := agent.Update(ctx, "m1", memberSecret, []client.AssignmentUpdate{{AssignmentID: list[0].ID, ClientStatus: "lost"}}); !client.HasCode(err, client.CodeInvalid) {
 		t.Errorf("a status that agents may not set: %v", err)
 	}
+	_, err = w.client.Bindings().Stop(ctx, "web", false, nil)
+	w.check(err)
+	var a *client.Assignment
+	w.waitFor("the assignment is withdrawn", func() bool {
+		list, _, err := w.client.Bindings().Assignments(ctx, "web", nil)
+		w.check(err)
+		a = list[0]
+		return a.DesiredStatus == "stop"
+	})
+	if a.StopTime == 0 || a.EndTime != 0 || a.KillDeadline <= a.StopTime {
+		t.Errorf("stopping: stop %d, deadline %d, end %d", a.StopTime, a.KillDeadline, a.EndTime)
+	}
 }
 
 func TestBindings_ReportAllProblems(t *testing.T) {

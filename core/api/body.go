@@ -6,6 +6,7 @@ import (
 	"mime"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -28,6 +29,17 @@ func (c *call) decodeBody(v any) error {
 			WithHint("GET /v1/openapi.json lists the fields").With("Unknown", unknown)
 	}
 	return nil
+}
+
+// withBody returns a handler that decodes the JSON body of the request first.
+func withBody[T any](handle func(a *API, c *call, req *T) (any, error)) handler {
+	return func(a *API, c *call) (any, error) {
+		req := new(T)
+		if err := c.decodeBody(req); err != nil {
+			return nil, err
+		}
+		return handle(a, c, req)
+	}
 }
 
 // checkPathID returns an error if the body names another object than the path. The
@@ -63,11 +75,6 @@ func (c *call) decodeJobBody(v any) (warnings []string, err error) {
 // readBody returns the body of the request. The read deadline of the client is
 // removed afterwards, because the response may take long.
 func (c *call) readBody(limit int64) ([]byte, error) {
-	if kind := c.r.Header.Get("Content-Type"); kind != "" {
-		if name, _, err := mime.ParseMediaType(kind); err != nil || !isJSON(name) {
-			return nil, rest.Invalid("unsupported content type %s: the body must be application/json", rest.Quote(kind))
-		}
-	}
 	if c.r.ContentLength > limit { // Content-Length is already over the limit, so do not read
 		return nil, rest.BodyTooLarge(limit)
 	}
@@ -80,10 +87,33 @@ func (c *call) readBody(limit int64) ([]byte, error) {
 	return text, nil
 }
 
-// isJSON reports whether the content type may hold JSON. It accepts the type that
-// curl -d sends, because most first requests are made that way.
-func isJSON(name string) bool {
-	return name == "application/json" || name == "application/x-www-form-urlencoded" || name == "text/plain"
+// jsonOnly lists the content types of a route unless it declares others.
+var jsonOnly = []string{"application/json"}
+
+// checkContentType returns an error if the body of a write has a content type that the
+// route does not accept. Browsers send text/plain and forms to other origins without
+// a preflight request, so no route accepts these, except the form of policy_load.
+// A missing type is accepted unless a browser sent the request, because Nomad's
+// clients and curl -T send none.
+func (c *call) checkContentType() error {
+	if c.r.ContentLength == 0 || c.r.Method == http.MethodGet || c.r.Method == http.MethodHead || c.route.pattern == unknown.pattern {
+		return nil
+	}
+	accepted := c.route.accepts
+	if accepted == nil {
+		accepted = jsonOnly
+	}
+	kind := c.r.Header.Get("Content-Type")
+	if kind == "" && !rest.FromBrowser(c.r) {
+		return nil
+	}
+	if name, _, err := mime.ParseMediaType(kind); err == nil && slices.Contains(accepted, name) {
+		return nil
+	}
+	list := strings.Join(accepted, " or ")
+	f := rest.Invalid("unsupported content type %s: it must be %s", rest.Quote(kind), list).WithHint("send the header Content-Type: %s", accepted[0])
+	f.Status = http.StatusUnsupportedMediaType
+	return f
 }
 
 // limitedBody returns the body of the request, limited to limit bytes, which must

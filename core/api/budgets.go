@@ -30,7 +30,7 @@ func budgetRoutes() []route {
 		{
 			methods: putMethods, pattern: "/v1/budget/{id}", name: "budget_put", tag: tagBudgets, roles: operator, scope: scopeNamespace, leaderOnly: true,
 			doc:     "Creates or updates a disruption budget.",
-			request: client.Budget{}, response: client.IndexResponse{}, handle: putBudget,
+			request: client.Budget{}, response: client.IndexResponse{}, handle: withBody(putBudget),
 		},
 		{
 			methods: remove, pattern: "/v1/budget/{id}", name: "budget_delete", tag: tagBudgets, roles: operator, scope: scopeNamespace, leaderOnly: true,
@@ -138,22 +138,16 @@ func boundOf(b *model.Bound) client.Bound {
 	return client.Bound(b.String())
 }
 
-func putBudget(a *API, c *call) (any, error) {
-	var req client.Budget
-	if err := c.decodeBody(&req); err != nil {
-		return nil, err
-	}
-	key, err := budgetKey(c, &req)
+func putBudget(a *API, c *call, req *client.Budget) (any, error) {
+	key, err := budgetKey(c, req)
 	if err != nil {
 		return nil, err
 	}
-	b, err := budgetFrom(key, &req)
+	b, err := budgetFrom(key, req)
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := c.writeContext()
-	defer cancel()
-	return c.indexResponse(a.cfg.Server.PutBudget(ctx, b))
+	return c.indexResponse(a.cfg.Server.PutBudget(c.writeContext(), b))
 }
 
 // budgetFrom converts a budget of the API. It validates single fields; the server
@@ -196,7 +190,5 @@ func deleteBudget(a *API, c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := c.writeContext()
-	defer cancel()
-	return c.indexResponse(a.cfg.Server.DeleteBudget(ctx, key))
+	return c.indexResponse(a.cfg.Server.DeleteBudget(c.writeContext(), key))
 }

@@ -2,6 +2,7 @@ package api
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -39,5 +40,49 @@ func TestPriorityClasses_RejectionsHaveHints(t *testing.T) {
 	list, _, err := w.client.PriorityClasses().List(t.Context(), nil)
 	if w.check(err); len(list) != 3 { // usual, and two of the system
 		t.Errorf("got %d classes", len(list))
+	}
+}
+
+// A job without a priority gets that of its class, or of the global default class, in every
+// format. A priority of 0 is a priority.
+func TestJobs_ResolvePriorityClasses(t *testing.T) {
+	w := start(t)
+	for name, body := range map[string]string{"usual": `{"Value": 300, "GlobalDefault": true}`, "urgent": `{"Value": 900}`} {
+		if resp, text := w.send("PUT", "/v1/priority-class/"+name, body); resp.StatusCode != http.StatusOK {
+			t.Fatal(resp.StatusCode, text)
+		}
+	}
+	task := func(s string) string { return fmt.Sprintf(s, `task "t" { driver = "sim" }`) }
+	for _, c := range []struct {
+		file, text string
+		want       int32
+	}{
+		{"class.hcl", task("job \"j\" {\n priority_class = \"urgent\"\n group \"g\" {\n %s\n}\n}"), 900},
+		{"default.hcl", task("job \"j\" {\n group \"g\" {\n %s\n}\n}"), 300},
+		{"zero.hcl", task("job \"j\" {\n priority = 0\n group \"g\" {\n %s\n}\n}"), 0},
+		{"class.yaml", "id: j\npriorityClass: urgent\ngroups: [{name: g, tasks: [{name: t, driver: sim}]}]", 900},
+		{"default.yaml", "id: j\ngroups: [{name: g, tasks: [{name: t, driver: sim}]}]", 300},
+		{"class.json", `{"ID": "j", "PriorityClass": "urgent", "TaskGroups": [{"Name": "g", "Tasks": [{"Name": "t", "Driver": "sim"}]}]}`, 900},
+		{"both.json", `{"ID": "j", "Priority": 900, "PriorityClass": "urgent", "TaskGroups": [{"Name": "g", "Tasks": [{"Name": "t", "Driver": "sim"}]}]}`, 900},
+		{"plain.json", `{"ID": "j", "Priority": 70, "TaskGroups": [{"Name": "g", "Tasks": [{"Name": "t", "Driver": "sim"}]}]}`, 70},
+	} {
+		for _, canonical := range []bool{false, true} {
+			id := fmt.Sprintf("%s-%t", strings.ReplaceAll(c.file, ".", "-"), canonical)
+			job, err := w.client.Jobs().Parse(t.Context(), &client.JobsParseRequest{Name: c.file, JobHCL: c.text, Canonicalize: canonical})
+			if err != nil {
+				t.Fatalf("%s: %v", c.file, err)
+			}
+			job.ID, job.Name = id, id
+			plan, err := w.client.Jobs().Plan(t.Context(), job, nil)
+			if w.check(err); plan == nil {
+				t.Fatal("no plan")
+			}
+			_, err = w.client.Jobs().Register(t.Context(), job, nil)
+			w.check(err)
+			stored, _, err := w.client.Jobs().Get(t.Context(), id, nil)
+			if w.check(err); stored.Priority == nil || int32(*stored.Priority) != c.want {
+				t.Errorf("%s has priority %v, want %d", id, *stored.Priority, c.want)
+			}
+		}
 	}
 }

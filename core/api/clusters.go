@@ -33,7 +33,7 @@ func clusterRoutes() []route {
 		{
 			methods: putMethods, pattern: "/v1/cluster/{id}", name: "cluster_put", tag: tagClusters, roles: operator, leaderOnly: true,
 			doc:     "Creates or updates a member cluster without an agent. Its assignments are simulated: they start and end on a timer.",
-			request: client.Cluster{}, response: client.IndexResponse{}, handle: putCluster,
+			request: client.Cluster{}, response: client.IndexResponse{}, handle: withBody(putCluster),
 		},
 		{
 			methods: remove, pattern: "/v1/cluster/{id}", name: "cluster_delete", tag: tagClusters, roles: operator, leaderOnly: true,
@@ -44,12 +44,12 @@ func clusterRoutes() []route {
 		{
 			methods: putMethods, pattern: "/v1/cluster/{id}/agent", name: "cluster_register", tag: tagMember, roles: agent, leaderOnly: true,
 			doc:     "Registers a member cluster: its capacity, and the secret that its later requests must carry.",
-			request: client.ClusterRegisterRequest{}, response: client.NodeLease{}, handle: registerCluster,
+			request: client.ClusterRegisterRequest{}, response: client.NodeLease{}, handle: withBody(registerCluster),
 		},
 		{
 			methods: putMethods, pattern: "/v1/cluster/{id}/heartbeat", name: "cluster_heartbeat", tag: tagMember, roles: agent, leaderOnly: true,
 			doc:     "Renews the lease of a member cluster and reports the capacity that bindings may use. The header X-Cede-Node-Secret carries its secret.",
-			request: client.ClusterHeartbeatRequest{}, response: client.NodeLease{}, handle: clusterHeartbeat,
+			request: client.ClusterHeartbeatRequest{}, response: client.NodeLease{}, handle: withBody(clusterHeartbeat),
 		},
 		{
 			methods: get, pattern: "/v1/cluster/{id}/assignments", name: "cluster_assignments", tag: tagMember, roles: []acl.Role{acl.Read, acl.Node},
@@ -60,7 +60,7 @@ func clusterRoutes() []route {
 		{
 			methods: putMethods, pattern: "/v1/cluster/{id}/assignments", name: "cluster_update_assignments", tag: tagMember, roles: agent, leaderOnly: true,
 			doc:     "Reports the status of a member cluster's assignments. The header X-Cede-Node-Secret carries its secret.",
-			request: client.AssignmentUpdateRequest{}, response: client.IndexResponse{}, handle: updateAssignments,
+			request: client.AssignmentUpdateRequest{}, response: client.IndexResponse{}, handle: withBody(updateAssignments),
 		},
 	}
 }
@@ -134,18 +134,12 @@ func claimOf(s *state.Snapshot, m *model.Claim) *client.ClusterClaim {
 	return out
 }
 
-func putCluster(a *API, c *call) (any, error) {
-	var req client.Cluster
-	if err := c.decodeBody(&req); err != nil {
-		return nil, err
-	}
+func putCluster(a *API, c *call, req *client.Cluster) (any, error) {
 	id := c.r.PathValue("id")
 	if err := checkPathID("cluster", id, req.ID); err != nil {
 		return nil, err
 	}
-	ctx, cancel := c.writeContext()
-	defer cancel()
-	return c.indexResponse(a.cfg.Server.PutCluster(ctx, &model.Cluster{ID: id, Capacity: req.Capacity, Attributes: req.Attributes}))
+	return c.indexResponse(a.cfg.Server.PutCluster(c.writeContext(), &model.Cluster{ID: id, Capacity: req.Capacity, Attributes: req.Attributes}))
 }
 
 func deleteCluster(a *API, c *call) (any, error) {
@@ -153,34 +147,20 @@ func deleteCluster(a *API, c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := c.writeContext()
-	defer cancel()
-	return c.indexResponse(a.cfg.Server.DeleteCluster(ctx, c.r.PathValue("id"), force))
+	return c.indexResponse(a.cfg.Server.DeleteCluster(c.writeContext(), c.r.PathValue("id"), force))
 }
 
-func registerCluster(a *API, c *call) (any, error) {
-	var req client.ClusterRegisterRequest
-	if err := c.decodeBody(&req); err != nil {
-		return nil, err
-	}
+func registerCluster(a *API, c *call, req *client.ClusterRegisterRequest) (any, error) {
 	m := &model.Cluster{ID: c.r.PathValue("id"), Capacity: req.Capacity, Attributes: req.Attributes, Reported: req.Reported}
-	ctx, cancel := c.writeContext()
-	defer cancel()
-	return c.leaseResponse(a.cfg.Server.RegisterMember(ctx, m, req.Secret))
+	return c.leaseResponse(a.cfg.Server.RegisterMember(c.writeContext(), m, req.Secret))
 }
 
-func clusterHeartbeat(a *API, c *call) (any, error) {
-	var req client.ClusterHeartbeatRequest
-	if err := c.decodeBody(&req); err != nil {
-		return nil, err
-	}
-	ctx, cancel := c.writeContext()
-	defer cancel()
+func clusterHeartbeat(a *API, c *call, req *client.ClusterHeartbeatRequest) (any, error) {
 	report := &endpoint.ClusterReport{Reported: req.Reported}
 	for _, l := range req.Leases {
 		report.Leases = append(report.Leases, endpoint.ClusterLease{Pool: l.Pool, ID: l.ID, Resources: l.Resources, Priority: int32(l.Priority)})
 	}
-	return c.leaseResponse(a.cfg.Server.ClusterHeartbeat(ctx, c.r.PathValue("id"), nodeSecret(c), report))
+	return c.leaseResponse(a.cfg.Server.ClusterHeartbeat(c.writeContext(), c.r.PathValue("id"), nodeSecret(c), report))
 }
 
 func clusterAssignments(_ *API, c *call) (any, error) {
@@ -247,11 +227,7 @@ func requireOwnCluster(c *call, id string) error {
 	return requireSecret(c, "cluster", id, m.SecretHash)
 }
 
-func updateAssignments(a *API, c *call) (any, error) {
-	var req client.AssignmentUpdateRequest
-	if err := c.decodeBody(&req); err != nil {
-		return nil, err
-	}
+func updateAssignments(a *API, c *call, req *client.AssignmentUpdateRequest) (any, error) {
 	updates, err := decodeReport(req.Updates, func(u *client.AssignmentUpdate) (apply.AssignmentUpdate, string) {
 		status, ok := clientStatuses[u.ClientStatus]
 		if u.AssignmentID == "" || !ok || u.Ready < 0 {
@@ -265,7 +241,5 @@ func updateAssignments(a *API, c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := c.writeContext()
-	defer cancel()
-	return c.indexResponse(a.cfg.Server.UpdateAssignments(ctx, c.r.PathValue("id"), nodeSecret(c), updates))
+	return c.indexResponse(a.cfg.Server.UpdateAssignments(c.writeContext(), c.r.PathValue("id"), nodeSecret(c), updates))
 }

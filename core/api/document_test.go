@@ -279,6 +279,13 @@ func (d *documentBuilder) responses(r *route) object {
 	case r.name == "event_stream":
 		schema := d.schema(reflect.TypeOf(r.response))
 		out["200"] = object{"description": "events", "content": object{"application/json": object{"schema": schema}, "text/event-stream": object{"schema": object{"type": "string"}}}}
+	case r.name == "agent_health":
+		schema := d.schema(reflect.TypeOf(r.response))
+		for status, doc := range map[string]string{"200": "success", "503": "a part is not healthy"} {
+			out[status] = object{"description": doc, "content": object{"application/json": object{"schema": schema}}}
+		}
+	case r.name == "job_deployment":
+		out["200"] = object{"description": "null", "content": object{"application/json": object{"schema": object{"type": "object", "nullable": true}}}}
 	case r.response == nil:
 		out["204"] = object{"description": "success"}
 	default:
@@ -382,4 +389,15 @@ func (d *documentBuilder) fields(t reflect.Type, properties object, required *[]
 func (d *documentBuilder) nullable(owner, t reflect.Type, option string) bool {
 	kind := t.Kind()
 	return d.sent[owner] && option != "omitempty" && (kind == reflect.Pointer || kind == reflect.Slice || kind == reflect.Map)
+}
+
+// wildcards returns the names of the path parameters, in order.
+func (r *route) wildcards() []string {
+	var names []string
+	for part := range strings.SplitSeq(r.pattern, "/") {
+		if strings.HasPrefix(part, "{") {
+			names = append(names, strings.Trim(part, "{}"))
+		}
+	}
+	return names
 }

@@ -291,8 +291,11 @@ func nomadPayload(s *state.Snapshot, e *client.Event) json.RawMessage {
 	payload := map[string]any{"Event": e.Payload}
 	switch events.Topic(e.Topic) {
 	case events.Job:
-		if j := s.Job(model.JobKey{Namespace: e.Namespace, ID: e.Key}); j != nil {
+		key := model.JobKey{Namespace: e.Namespace, ID: e.Key}
+		if j := s.Job(key); j != nil {
 			payload[e.Topic] = view.Job(s, j)
+		} else {
+			payload[e.Topic], payload["Deleted"] = view.PurgedJob(s, key), true
 		}
 	case events.Evaluation:
 		if ev := s.Eval(e.Key); ev != nil {

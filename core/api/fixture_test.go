@@ -18,14 +18,13 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/getkin/kin-openapi/openapi3filter"
 	"github.com/getkin/kin-openapi/routers"
-	"github.com/hashicorp/raft"
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/goleak"
 
+	"github.com/cede-scheduler/cede/core/coretest/cluster"
 	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/core/replication/raftnode"
 	"github.com/cede-scheduler/cede/core/server"
-	"github.com/cede-scheduler/cede/core/state"
 	"github.com/cede-scheduler/cede/plugins/bundle"
 	"github.com/cede-scheduler/cede/plugins/registry"
 	"github.com/cede-scheduler/cede/policies/kubernetes"
@@ -75,35 +74,6 @@ func (closableModule) Close() {}
 // moduleBytes returns the bytes of a policy module.
 func moduleBytes(words string) []byte { return []byte("\x00asm\x01\x00\x00\x00" + words) }
 
-// moduleStore stores modules in memory.
-type moduleStore struct {
-	mu     sync.Mutex
-	stored map[string][]byte
-}
-
-func (m *moduleStore) PutChunk(digest string, offset int64, data []byte) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	have := m.stored[digest]
-	m.stored[digest] = append(have[:offset:offset], data...)
-	return nil
-}
-
-func (m *moduleStore) Finish(string, int64) error { return nil }
-
-func (m *moduleStore) Get(digest string) ([]byte, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return bytes.Clone(m.stored[digest]), nil
-}
-
-func (m *moduleStore) Delete(digest string) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	delete(m.stored, digest)
-	return nil
-}
-
 // logBuffer collects log output for tests.
 type logBuffer struct {
 	mu   sync.Mutex
@@ -145,39 +115,30 @@ func start(t *testing.T, change ...func(*Config)) *fixture {
 
 // startServer starts a single server and waits until it is ready as the leader.
 func (w *fixture) startServer() {
-	store, late, mods := state.New(), &lateLog{}, &moduleStore{stored: map[string][]byte{}}
-	host, err := registry.NewPolicyHost(registry.PolicyOptions{
-		Options: registry.Options{
-			Hosts:   map[bundle.Kind]registry.Host{bundle.Wasm: fakeHost{}},
-			Builtin: builtin,
+	c := cluster.Start(w.t, cluster.Options[*server.Server]{
+		Open: func(_ *cluster.Member[*server.Server], o *raftnode.Config) { o.Timing = cluster.Fast },
+		New: func(m *cluster.Member[*server.Server]) (*server.Server, error) {
+			host, err := registry.NewPolicyHost(registry.PolicyOptions{
+				Options: registry.Options{
+					Hosts:   map[bundle.Kind]registry.Host{bundle.Wasm: fakeHost{}},
+					Builtin: builtin,
+				},
+				Names: []string{policy.DefaultName, "kubernetes"},
+			})
+			if err != nil {
+				return nil, err
+			}
+			w.node = m.Node
+			w.server, err = server.New(server.Config{
+				ID: m.ID, Log: m.Node, Applied: m.Applied, Store: m.Store, Modules: m.Modules, Policies: host, Workers: 2,
+				HeartbeatTTL: time.Hour, HeartbeatGrace: time.Hour, UpdateWindow: time.Millisecond,
+			})
+			return w.server, err
 		},
-		Names: []string{policy.DefaultName, "kubernetes"},
 	})
-	w.check(err)
-	w.server, err = server.New(server.Config{
-		ID: "s1", Log: late, Store: store, Modules: mods, Policies: host, Workers: 2,
-		HeartbeatTTL: time.Hour, HeartbeatGrace: time.Hour, UpdateWindow: time.Millisecond,
-	})
-	w.check(err)
-	address, transport := raft.NewInmemTransport("")
-	disk := raft.NewInmemStore()
-	w.node, err = raftnode.Open(raftnode.Config{
-		ServerID: "s1", Log: disk, Stable: disk, Snapshots: raft.NewInmemSnapshotStore(), Transport: transport,
-		Store: store, Modules: mods, Observe: w.server.Observe,
-		Timing: raftnode.Timing{Heartbeat: 50 * time.Millisecond, Election: 50 * time.Millisecond, Lease: 50 * time.Millisecond, Commit: 5 * time.Millisecond},
-	})
-	w.check(err)
-	late.Node = w.node
-	w.check(w.node.Bootstrap(raft.Server{ID: "s1", Address: address}))
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- w.server.Run(ctx) }()
-	w.t.Cleanup(func() {
-		cancel()
-		w.check(errors.Join(<-done, w.node.Close(), transport.Close()))
-	})
+	w.t.Cleanup(c.Stop)
 	w.waitFor("the server is ready", func() bool {
-		for _, c := range w.server.Ready(ctx) {
+		for _, c := range w.server.Ready(w.t.Context()) {
 			if !c.OK {
 				return false
 			}
@@ -196,9 +157,6 @@ func builtin(name string) (policy.Module, []string, bool) {
 	}
 	return nil, nil, false
 }
-
-// lateLog breaks the cycle between a server and its node: the node is set later.
-type lateLog struct{ *raftnode.Node }
 
 // serve starts a listener for the API, and stops it when the test ends.
 func (w *fixture) serve(a *API) {
@@ -432,6 +390,21 @@ func (w *fixture) reportRunning() {
 		}
 	}
 	_, err = w.client.NodeAgent().Update(w.t.Context(), node, testNodeSecret, updates)
+	w.check(err)
+}
+
+// reportStopped reports every allocation of the node n1 that is not desired as complete.
+func (w *fixture) reportStopped() {
+	w.t.Helper()
+	list, _, err := w.client.NodeAgent().Allocations(w.t.Context(), "n1", testNodeSecret, nil)
+	w.check(err)
+	var updates []client.AllocUpdate
+	for _, a := range list {
+		if a.DesiredStatus != "run" && (a.ClientStatus == "pending" || a.ClientStatus == "running") {
+			updates = append(updates, client.AllocUpdate{AllocID: a.ID, ClientStatus: "complete"})
+		}
+	}
+	_, err = w.client.NodeAgent().Update(w.t.Context(), "n1", testNodeSecret, updates)
 	w.check(err)
 }
 

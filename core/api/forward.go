@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"errors"
+	"net"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
@@ -55,17 +56,27 @@ func (a *API) forwardToLeader(c *call) bool {
 			return nil
 		},
 		ErrorHandler: func(_ http.ResponseWriter, r *http.Request, err error) {
-			if cause := context.Cause(r.Context()); errors.Is(cause, errLeaderChanged) {
-				err = cause
-			}
-			a.fail(c, &rest.Failure{
-				Code: rest.CodeNoLeader, Message: "the leader cannot be reached: " + err.Error(),
-				Hint: "leadership may be changing: try again; a write may have been applied, so reuse its Idempotency-Key",
-			})
+			a.fail(c, forwardFailure(c.route, r, err))
 		},
 	}
 	proxy.ServeHTTP(c.w, c.r)
 	return true
+}
+
+// forwardFailure returns the error of a forwarded request without a response. If a write may
+// have reached the leader, its outcome is unknown.
+func forwardFailure(route *route, r *http.Request, err error) error {
+	if cause := context.Cause(r.Context()); errors.Is(cause, errLeaderChanged) {
+		err = cause
+	}
+	dial, failed := errors.AsType[*net.OpError](err)
+	if route.changesNothing(r.Method) || failed && dial.Op == "dial" {
+		return &rest.Failure{
+			Code: rest.CodeNoLeader, Message: "the leader cannot be reached: " + err.Error(),
+			Hint: "leadership may be changing: try again",
+		}
+	}
+	return rest.UnknownOutcome("the leader did not answer: %v", err)
 }
 
 const (
@@ -118,7 +129,7 @@ const catchUpTimeout = 2 * time.Second
 // is far behind does not block writes.
 func (a *API) catchUp(c *call, resp *http.Response) {
 	index, err := strconv.ParseUint(resp.Header.Get(headerIndex), 10, 64)
-	if err != nil || c.r.Method == http.MethodGet || resp.StatusCode >= http.StatusMultipleChoices {
+	if err != nil || c.route.changesNothing(c.r.Method) || resp.StatusCode >= http.StatusMultipleChoices {
 		return
 	}
 	ctx, cancel := context.WithTimeout(c.r.Context(), catchUpTimeout)
@@ -138,7 +149,7 @@ func (c *call) needsLeader() bool {
 // isForwardedBy reports whether another server of the pool forwarded the request. Any
 // client can set the header, so the address must be that of a member.
 func (a *API) isForwardedBy(c *call, address string) bool {
-	return c.r.Header.Get(headerForwarded) != "" && slices.ContainsFunc(a.memberList(), func(m Member) bool {
+	return c.r.Header.Get(headerForwarded) != "" && slices.ContainsFunc(a.knownMembers(), func(m Member) bool {
 		return m.Name != a.cfg.ID && host(m.Address) == address
 	})
 }

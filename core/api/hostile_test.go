@@ -136,7 +136,7 @@ func TestBodies_TooLargeRejectedBeforeReading(t *testing.T) {
 	} else if endless.Err() != nil {
 		t.Errorf("an endless body was read: %v", err)
 	}
-	if resp, _ := w.send("POST", "/v1/jobs", "{}", "Content-Type", "image/png"); resp.StatusCode != http.StatusBadRequest {
+	if resp, _ := w.send("POST", "/v1/jobs", "{}", "Content-Type", "image/png"); resp.StatusCode != http.StatusUnsupportedMediaType {
 		t.Errorf("an image: %d", resp.StatusCode)
 	}
 }

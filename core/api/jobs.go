@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"strings"
@@ -36,17 +37,17 @@ func jobRoutes() []route {
 			request: client.JobRegisterRequest{}, response: client.JobRegisterResponse{}, handle: registerJob,
 		},
 		{
-			methods: post, pattern: "/v1/jobs/parse", name: "jobs_parse", tag: tagJobs, roles: submitter, scope: scopePublic,
+			methods: post, pattern: "/v1/jobs/parse", name: "jobs_parse", tag: tagJobs, roles: submitter, scope: scopePublic, isRead: true,
 			doc:     "Converts the text of a job file (HCL, YAML or JSON) to a job.",
 			request: client.JobsParseRequest{}, response: client.Job{}, handle: parseJob,
 		},
 		{
-			methods: post, pattern: "/v1/validate/job", name: "job_validate", tag: tagJobs, roles: submitter, scope: scopeNamespace,
+			methods: post, pattern: "/v1/validate/job", name: "job_validate", tag: tagJobs, roles: submitter, scope: scopeNamespace, isRead: true,
 			doc:     "Validates a job and lists every problem.",
 			request: client.JobValidateRequest{}, response: client.JobValidateResponse{}, handle: validateJob,
 		},
 		{
-			methods: post, pattern: "/v1/job/{id}/plan", name: "job_plan", tag: tagJobs, roles: submitter, scope: scopeNamespace, leaderOnly: true,
+			methods: post, pattern: "/v1/job/{id}/plan", name: "job_plan", tag: tagJobs, roles: submitter, scope: scopeNamespace, leaderOnly: true, isRead: true,
 			doc:     "Returns the changes that registering a job would make, including evictions, and a token that applies them.",
 			request: client.JobPlanRequest{}, response: client.JobPlanResponse{}, handle: planJob,
 		},
@@ -71,6 +72,10 @@ func jobRoutes() []route {
 		{
 			methods: get, pattern: "/v1/job/{id}/versions", name: "job_versions", tag: tagJobs, roles: reader, scope: scopeNamespace,
 			doc: "Lists the latest versions of a job, newest first.", isQuery: true,
+			params: []param{
+				{"diffs", "boolean", "with the differences of each version from the one before"},
+				{"diff_version", "integer", "with diffs: the differences of each version from this one"},
+			},
 			response: client.JobVersionsResponse{}, handle: jobVersions,
 		},
 		{
@@ -180,7 +185,8 @@ func jobProblems(err error) error {
 // an error of the client, and must not register the job without its plan.
 type registerRequest struct {
 	client.JobRegisterRequest
-	PlanToken *string
+	PlanToken  *string
+	Submission any // the source of the job file, which Nomad's CLI sends and cede does not store
 }
 
 func registerJob(a *API, c *call) (any, error) {
@@ -197,7 +203,7 @@ func registerJob(a *API, c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := endpoint.RegisterOptions{}
+	o := endpoint.RegisterOptions{ExplicitPriority: req.Job.Priority != nil}
 	if req.PlanToken != nil {
 		o.Token = *req.PlanToken
 	}
@@ -207,9 +213,7 @@ func registerJob(a *API, c *call) (any, error) {
 	if req.EnforceIndex {
 		o.Check = &req.JobModifyIndex
 	}
-	ctx, cancel := c.writeContext()
-	defer cancel()
-	r, err := a.cfg.Server.RegisterJob(ctx, job, o)
+	r, err := a.cfg.Server.RegisterJob(c.writeContext(), job, o)
 	if err != nil {
 		return nil, err
 	}
@@ -254,9 +258,7 @@ func parseJob(_ *API, c *call) (any, error) {
 	if _, err := rest.Decode(text, &req, c.api.cfg.Limits.Depth); err != nil {
 		return nil, err
 	}
-	if req.Name == "" {
-		req.Name = "job.hcl"
-	}
+	req.Name = cmp.Or(req.Name, "job.hcl")
 	job, err := jobspec.Parse(req.Name, []byte(req.JobHCL))
 	if err != nil {
 		return nil, jobProblems(err)
@@ -266,7 +268,9 @@ func parseJob(_ *API, c *call) (any, error) {
 		if err != nil {
 			return nil, jobProblems(err)
 		}
+		priority := job.Priority // without one, that of the job's class or of the default class
 		job = jobspec.FromModel(m)
+		job.Priority = priority
 	}
 	return job, nil
 }
@@ -308,14 +312,12 @@ func planJob(a *API, c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := c.writeContext()
-	defer cancel()
-	p, err := a.cfg.Server.PlanJob(ctx, job, endpoint.PlanOptions{})
+	p, err := a.cfg.Server.PlanJob(c.writeContext(), job, endpoint.PlanOptions{ExplicitPriority: req.Job.Priority != nil})
 	if err != nil {
 		return nil, err
 	}
 	c.setIndexHeaders(p.Index)
-	return view.Plan(a.cfg.Server.Snapshot(), p, append(warnings, jobspec.Warnings(job)...)), nil
+	return view.Plan(a.cfg.Server.Snapshot(), p, append(warnings, jobspec.Warnings(job)...), req.Diff), nil
 }
 
 func stopJob(a *API, c *call) (any, error) {
@@ -330,9 +332,7 @@ func stopJob(a *API, c *call) (any, error) {
 	if o.Key, err = idempotencyKey(c); err != nil {
 		return nil, err
 	}
-	ctx, cancel := c.writeContext()
-	defer cancel()
-	r, err := a.cfg.Server.StopJob(ctx, key, o)
+	r, err := a.cfg.Server.StopJob(c.writeContext(), key, o)
 	if err != nil {
 		return nil, err
 	}
@@ -344,9 +344,7 @@ func evaluateJob(a *API, c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := c.writeContext()
-	defer cancel()
-	r, err := a.cfg.Server.Evaluate(ctx, key)
+	r, err := a.cfg.Server.Evaluate(c.writeContext(), key)
 	if err != nil {
 		return nil, err
 	}
@@ -403,13 +401,48 @@ func jobSummary(_ *API, c *call) (any, error) {
 }
 
 func jobVersions(_ *API, c *call) (any, error) {
+	withDiffs, err := queryFlag(c, "diffs")
+	if err != nil {
+		return nil, err
+	}
+	base, err := queryNumber(c, "diff_version")
+	if err != nil {
+		return nil, err
+	}
+	if c.r.URL.Query().Has("diff_tag") {
+		return nil, rest.Unsupported("versions of jobs have no tags").WithHint("use diff_version")
+	}
 	return readJob(c, func(s *state.Snapshot, j *model.Job) (any, uint64) {
 		out := &client.JobVersionsResponse{Versions: []*client.Job{}}
 		for _, version := range s.JobVersions(j.Key()) {
 			out.Versions = append(out.Versions, view.Job(s, version))
 		}
+		if withDiffs {
+			out.Diffs = versionDiffs(out.Versions, base, c.r.URL.Query().Has("diff_version"))
+		}
 		return out, 0
 	})
+}
+
+// versionDiffs returns the differences of each version from the one before or, if
+// fixed is set, from the version base. The versions are ordered newest first. In the
+// first case, the oldest version has none.
+func versionDiffs(versions []*client.Job, base uint64, fixed bool) (list []*client.JobDiff) {
+	for i, version := range versions {
+		var before *client.Job
+		switch {
+		case fixed:
+			if at := slices.IndexFunc(versions, func(j *client.Job) bool { return j.Version == base }); at >= 0 {
+				before = versions[at]
+			}
+		case i+1 < len(versions):
+			before = versions[i+1]
+		}
+		if before != nil {
+			list = append(list, view.JobDiff(before, version))
+		}
+	}
+	return list
 }
 
 // A purged job may have left allocations and evaluations behind, so their lists do

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"errors"
 	"io"
 	"net/http"
 
@@ -15,15 +16,22 @@ const tagKube = "kubernetes"
 // extender is configured to cache nodes, filter sends every node of the cluster.
 const maxKube = 512 << 20
 
+// kubeTypes lists the content types of kube-scheduler and of the output of kubectl.
+var kubeTypes = []string{"application/json", "application/yaml", "application/octet-stream"}
+
 // kubeRoutes returns the routes of kube-scheduler's extender protocol, which defines
 // the paths and documents. Requests are not forwarded: kube-scheduler calls one
 // server.
 func kubeRoutes() []route {
-	operator := []acl.Role{acl.Operate}
+	scheduler := []acl.Role{acl.Kubernetes}
 	verb := func(v extender.Verb, methods []string, response any, doc string, params ...param) route {
+		refuse := kubeRefusal
+		if v == extender.Objects {
+			refuse = nil
+		}
 		return route{
-			methods: methods, pattern: "/kube/v1/" + string(v), name: "kube_" + string(v), tag: tagKube, roles: operator,
-			doc: doc, params: params, request: map[string]any{}, response: response, isBinary: true,
+			methods: methods, pattern: "/kube/v1/" + string(v), name: "kube_" + string(v), tag: tagKube, roles: scheduler, refuse: refuse,
+			doc: doc, params: params, request: map[string]any{}, response: response, isBinary: true, accepts: kubeTypes,
 			handle: func(a *API, c *call) (any, error) { return kubeVerb(a, c, v) },
 		}
 	}
@@ -38,6 +46,21 @@ func kubeRoutes() []route {
 		verb(extender.Objects, putMethods, map[string]any{}, "Loads the objects of a Kubernetes cluster into the extender: the output of kubectl get -o json, or watch events.",
 			param{"replace", "boolean", "the body is the whole cluster: discard all earlier objects"}),
 	}
+}
+
+// kubeRefusal answers a request of kube-scheduler that is not admitted with status 200.
+// With any other status kube-scheduler writes the URL, and with it the token, into the
+// status of the pod.
+func kubeRefusal(a *API, c *call, why error) bool {
+	if a.cfg.Kube == nil {
+		return false
+	}
+	if f, ok := errors.AsType[*rest.Failure](why); !ok || f.Status != http.StatusUnsupportedMediaType {
+		why = extender.ErrUnauthenticated
+	}
+	a.cfg.Kube.Refuse(c.w, c.r, why)
+	c.endBody()
+	return true
 }
 
 func kubeVerb(a *API, c *call, v extender.Verb) (any, error) {

@@ -2,6 +2,7 @@ package api
 
 import (
 	"encoding/json"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"github.com/cede-scheduler/cede/core/kube/extender"
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/scheduler"
+	"github.com/cede-scheduler/cede/sdk/client"
 )
 
 // withKube configures the API with an extender for the server's policies.
@@ -49,18 +51,50 @@ func TestKube_UsesTheActivePolicy(t *testing.T) {
 		w.check(json.NewDecoder(resp.Body).Decode(&out))
 		return resp.StatusCode, string(out)
 	}
-	if status, text := ask("wrong", "preempt", kubeRequest); status != http.StatusUnauthorized {
-		t.Errorf("status %d with a wrong token: %s", status, text)
+	// With another status than 200, kube-scheduler would publish the token.
+	if status, text := ask("wrong", "preempt", kubeRequest); status != http.StatusOK || !strings.Contains(text, `"u1"`) || !strings.Contains(text, `"u2"`) {
+		t.Errorf("status %d with a wrong token: %s, want 200 and the proposal", status, text)
+	}
+	if status, text := ask("wrong", "filter", `{"NodeNames":["n1"]}`); status != http.StatusOK || !strings.Contains(text, `"Error":"missing or unknown credentials`) {
+		t.Errorf("filter with a wrong token: %d %s", status, text)
+	}
+	made, err := w.connect(first.SecretID).Operator().TokenCreate(t.Context(), &client.TokenCreateRequest{Name: "kube-scheduler", Roles: []string{string(acl.Kubernetes)}})
+	w.check(err)
+	if _, _, err := w.connect(made.SecretID).Jobs().List(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "lacks the role") {
+		t.Errorf("the role kubernetes permits other requests: %v", err)
 	}
 	want := `{"NodeNameToMetaVictims":{"n2":{"Pods":[{"UID":"u2"}],"NumPDBViolations":0}}}`
-	if status, text := ask(first.SecretID, "preempt", kubeRequest); status != http.StatusOK || text != want {
+	if status, text := ask(made.SecretID, "preempt", kubeRequest); status != http.StatusOK || text != want {
 		t.Errorf("status %d, response %s, want %s", status, text, want)
 	}
 	if status, text := ask(first.SecretID, "filter", `{"NodeNames":["n1"]}`); status != http.StatusOK || !strings.Contains(text, `"NodeNames":["n1"]`) {
 		t.Errorf("filter: %d %s", status, text)
 	}
-	if status, text := ask(first.SecretID, "preempt", "{"); status != http.StatusBadRequest || !strings.Contains(text, `"Code"`) {
+	if status, text := ask(first.SecretID, "preempt", "{"); status != http.StatusOK || text != `{"NodeNameToMetaVictims":{}}` {
 		t.Errorf("half a request: %d %s", status, text)
+	}
+}
+
+// A body of an unsupported type is not processed. The status is 200 all the same.
+func TestKube_AcceptsNoOtherContentType(t *testing.T) {
+	w := start(t, withKube(t))
+	first, err := w.client.Operator().Bootstrap(t.Context())
+	w.check(err)
+	for verb, want := range map[string]string{
+		"preempt": `"u1"`, "filter": `"Error":"unsupported content type`, "prioritize": "[]", "bind": `"Error":"unsupported content type`,
+	} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.url+"/kube/v1/"+verb, strings.NewReader(kubeRequest))
+		w.check(err)
+		req.Header.Set("Content-Type", "text/plain")
+		req.SetBasicAuth("cede", first.SecretID)
+		resp, err := w.http.Do(req)
+		w.check(err)
+		text, err := io.ReadAll(resp.Body)
+		w.check(err)
+		w.check(resp.Body.Close())
+		if resp.StatusCode != http.StatusOK || !strings.Contains(string(text), want) {
+			t.Errorf("%s: %d %s, want 200 with %s", verb, resp.StatusCode, text, want)
+		}
 	}
 }
 
@@ -70,7 +104,7 @@ func TestKube_NotFoundWithoutExtender(t *testing.T) {
 		t.Errorf("%d %s", resp.StatusCode, text)
 	}
 	for _, r := range kubeRoutes() {
-		if len(r.roles) != 1 || r.roles[0] != acl.Operate || r.scope != scopeCluster {
+		if len(r.roles) != 1 || r.roles[0] != acl.Kubernetes || r.scope != scopeCluster {
 			t.Errorf("%s permits the roles %v", r.name, r.roles)
 		}
 	}

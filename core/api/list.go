@@ -108,7 +108,11 @@ func findByPrefix[T any](c *call, what, prefix string, all iter.Seq[*T], of func
 	case 1:
 		return found[0], nil
 	case 0:
-		return nil, rest.NotFound("%s %s not found", what, rest.Quote(prefix)).WithHint("finished objects are garbage-collected after a while")
+		hint := "finished objects are garbage-collected after a while"
+		if what == "node" || what == "cluster" { // they are deleted by operators only
+			hint = "GET /v1/" + what + "s lists them"
+		}
+		return nil, rest.NotFound("%s %s not found", what, rest.Quote(prefix)).WithHint("%s", hint)
 	}
 	ids := make([]string, len(found))
 	for i, x := range found {

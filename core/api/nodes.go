@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -47,7 +48,7 @@ func nodeRoutes() []route {
 		{
 			methods: post, pattern: "/v1/node/{id}/taints", name: "node_taints", tag: tagNodes, roles: operator, leaderOnly: true,
 			doc:     "Sets taints on a node, or removes taints that operators set.",
-			request: client.NodeUpdateTaintsRequest{}, response: client.NodeUpdateResponse{}, handle: setTaints,
+			request: client.NodeUpdateTaintsRequest{}, response: client.NodeUpdateResponse{}, handle: withBody(setTaints),
 		},
 		{
 			methods: remove, pattern: "/v1/node/{id}", name: "node_delete", tag: tagNodes, roles: operator, leaderOnly: true,
@@ -66,7 +67,7 @@ func agentRoutes() []route {
 		{
 			methods: putMethods, pattern: "/v1/node/register", name: "node_register", tag: tagAgent, roles: agent, leaderOnly: true,
 			doc:     "Registers a node: its identity, its capacity, and the secret that its later requests must carry.",
-			request: client.NodeRegisterRequest{}, response: client.NodeLease{}, handle: registerNode,
+			request: client.NodeRegisterRequest{}, response: client.NodeLease{}, handle: withBody(registerNode),
 		},
 		{
 			methods: putMethods, pattern: "/v1/node/{id}/heartbeat", name: "node_heartbeat", tag: tagAgent, roles: agent, leaderOnly: true,
@@ -80,7 +81,7 @@ func agentRoutes() []route {
 		{
 			methods: putMethods, pattern: "/v1/node/{id}/allocations", name: "node_update_allocations", tag: tagAgent, roles: agent, leaderOnly: true,
 			doc:     "Reports the status of a node's allocations. The header X-Cede-Node-Secret carries its secret.",
-			request: client.AllocUpdateRequest{}, response: client.IndexResponse{}, handle: updateAllocs,
+			request: client.AllocUpdateRequest{}, response: client.IndexResponse{}, handle: withBody(updateAllocs),
 		},
 	}
 }
@@ -141,9 +142,13 @@ func drainNode(a *API, c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := c.writeContext()
-	defer cancel()
-	index, err := a.cfg.Server.Drain(ctx, id, req.DrainSpec != nil)
+	ctx := c.writeContext()
+	var index uint64
+	if s := req.DrainSpec; s != nil {
+		index, err = a.cfg.Server.Drain(ctx, id, endpoint.DrainOptions{Deadline: s.Deadline, KeepSystemJobs: s.IgnoreSystemJobs})
+	} else {
+		index, err = a.cfg.Server.CancelDrain(ctx, id)
+	}
 	if err == nil && (req.DrainSpec != nil || req.MarkEligible) {
 		// As in Nomad, a node stays ineligible after a canceled drain unless the
 		// request sets MarkEligible.
@@ -164,9 +169,7 @@ func setEligibility(a *API, c *call) (any, error) {
 	if req.Eligibility != client.NodeEligible && req.Eligibility != client.NodeIneligible {
 		return nil, rest.Invalid("invalid Eligibility %s: it must be eligible or ineligible", rest.Quote(req.Eligibility)).With("Field", "Eligibility")
 	}
-	ctx, cancel := c.writeContext()
-	defer cancel()
-	return c.nodeResponse(a.cfg.Server.SetEligible(ctx, id, req.Eligibility == client.NodeEligible))
+	return c.nodeResponse(a.cfg.Server.SetEligible(c.writeContext(), id, req.Eligibility == client.NodeEligible))
 }
 
 func deleteNode(a *API, c *call) (any, error) {
@@ -174,16 +177,10 @@ func deleteNode(a *API, c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := c.writeContext()
-	defer cancel()
-	return c.nodeResponse(a.cfg.Server.DeleteNode(ctx, id))
+	return c.nodeResponse(a.cfg.Server.DeleteNode(c.writeContext(), id))
 }
 
-func registerNode(a *API, c *call) (any, error) {
-	var req client.NodeRegisterRequest
-	if err := c.decodeBody(&req); err != nil {
-		return nil, err
-	}
+func registerNode(a *API, c *call, req *client.NodeRegisterRequest) (any, error) {
 	if req.Node == nil {
 		return nil, rest.Invalid("Node is required").WithHint(`the body must be {"Node": {"ID": ..., "Capacity": {...}}, "Secret": ...}`)
 	}
@@ -191,9 +188,7 @@ func registerNode(a *API, c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := c.writeContext()
-	defer cancel()
-	return c.leaseResponse(a.cfg.Server.RegisterNode(ctx, node, req.Secret))
+	return c.leaseResponse(a.cfg.Server.RegisterNode(c.writeContext(), node, req.Secret))
 }
 
 // leaseResponse returns the lease of an agent.
@@ -223,9 +218,7 @@ func nodeFrom(n *client.Node) (*model.Node, error) {
 		ID: n.ID, Name: n.Name, Address: n.HTTPAddr, Datacenter: n.Datacenter, Class: n.NodeClass,
 		Capacity: model.Resources{}, Reserved: model.Resources{}, Ports: slices.Clone(n.ReservedPorts), Attributes: n.Attributes, Meta: n.Meta,
 	}
-	if out.Datacenter == "" {
-		out.Datacenter = "dc1"
-	}
+	out.Datacenter = cmp.Or(out.Datacenter, "dc1")
 	if len(n.Attributes)+len(n.Meta) > maxNodeAttributes {
 		add("too many Attributes and Meta: %d entries in total, at most %d are allowed", len(n.Attributes)+len(n.Meta), maxNodeAttributes)
 	}
@@ -264,9 +257,7 @@ func nodeFrom(n *client.Node) (*model.Node, error) {
 }
 
 func heartbeat(a *API, c *call) (any, error) {
-	ctx, cancel := c.writeContext()
-	defer cancel()
-	return c.leaseResponse(a.cfg.Server.Heartbeat(ctx, c.r.PathValue("id"), nodeSecret(c)))
+	return c.leaseResponse(a.cfg.Server.Heartbeat(c.writeContext(), c.r.PathValue("id"), nodeSecret(c)))
 }
 
 func nodeAllocs(_ *API, c *call) (any, error) {
@@ -277,10 +268,13 @@ func nodeAllocs(_ *API, c *call) (any, error) {
 	return c.read(query{
 		keys: []state.Key{state.TableNodeAllocs.Of(id), state.TableNodes.Of(id)},
 		render: func(s *state.Snapshot) (any, uint64, error) {
-			if s.Node(id) == nil {
+			node := s.Node(id)
+			if node == nil {
 				return nil, 0, rest.NotFound("node %s not found", rest.Quote(id)).WithHint("an agent registers its node when it starts")
 			}
-			list, changed := []*client.Allocation{}, uint64(0)
+			// Ended allocations are not listed. Clients that monitor a drain learn about
+			// the last of them from the change of the node.
+			list, changed := []*client.Allocation{}, node.ModifyIndex
 			jobs := map[*model.Job]*client.Job{}
 			for _, a := range s.AppendNodeAllocs(nil, id) {
 				changed = max(changed, view.AllocChanged(s, a))
@@ -310,11 +304,7 @@ func requireSecret(c *call, what, id string, hash [32]byte) error {
 	return forbidden(c, "the secret of %s %s", what, rest.Quote(id))
 }
 
-func updateAllocs(a *API, c *call) (any, error) {
-	var req client.AllocUpdateRequest
-	if err := c.decodeBody(&req); err != nil {
-		return nil, err
-	}
+func updateAllocs(a *API, c *call, req *client.AllocUpdateRequest) (any, error) {
 	updates, err := decodeReport(req.Updates, func(u *client.AllocUpdate) (apply.ClientUpdate, string) {
 		status, ok := clientStatuses[u.ClientStatus]
 		if u.AllocID == "" || !ok {
@@ -328,9 +318,7 @@ func updateAllocs(a *API, c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := c.writeContext()
-	defer cancel()
-	return c.indexResponse(a.cfg.Server.UpdateAllocs(ctx, c.r.PathValue("id"), nodeSecret(c), updates))
+	return c.indexResponse(a.cfg.Server.UpdateAllocs(c.writeContext(), c.r.PathValue("id"), nodeSecret(c), updates))
 }
 
 // The maximum number of updates in a report of an agent, and of problems in the error.
@@ -408,11 +396,7 @@ func taintsFrom(list []client.Taint, add func(format string, args ...any)) []mod
 	return model.MergeTaints(all, nil)
 }
 
-func setTaints(a *API, c *call) (any, error) {
-	var req client.NodeUpdateTaintsRequest
-	if err := c.decodeBody(&req); err != nil {
-		return nil, err
-	}
+func setTaints(a *API, c *call, req *client.NodeUpdateTaintsRequest) (any, error) {
 	id, err := requestedNode(c, req.NodeID)
 	if err != nil {
 		return nil, err
@@ -436,9 +420,7 @@ func setTaints(a *API, c *call) (any, error) {
 				WithHint("remove it from client.taints in the configuration of the node, and restart its agent")
 		}
 	}
-	ctx, cancel := c.writeContext()
-	defer cancel()
-	return c.nodeResponse(a.cfg.Server.SetTaints(ctx, n.ID, untaint, taint))
+	return c.nodeResponse(a.cfg.Server.SetTaints(c.writeContext(), n.ID, untaint, taint))
 }
 
 // untaintFrom returns the taints to remove. If a request names no effect, the taints

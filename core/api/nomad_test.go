@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -313,5 +314,31 @@ func TestNomadClient_ReceivesWarningsForIgnoredFields(t *testing.T) {
 	}
 	if _, _, err := c.Jobs().Register(bad, nil); err == nil || !strings.Contains(err.Error(), "400") {
 		t.Errorf("registered: %v", err)
+	}
+}
+
+// Bodies of searches and scalings are validated. Only a scaling event, which is valid
+// in Nomad, is unsupported.
+func TestNomad_ValidatesSearchAndScale(t *testing.T) {
+	w := start(t)
+	for _, c := range []struct {
+		path, body string
+		status     int
+		want       string
+	}{
+		{"/v1/search", `{"Prefix":"` + strings.Repeat("x", maxPrefix+1) + `"}`, http.StatusBadRequest, "invalid Prefix of 257 bytes"},
+		{"/v1/search", `{"Context":"planets"}`, http.StatusBadRequest, "unknown context"},
+		{"/v1/search", `{"Prefix":"web","Contxt":"jobs"}`, http.StatusBadRequest, "Contxt"},
+		{"/v1/search", `{"Prefix":"web","Context":"jobs","AllowStale":false,"WaitTime":0}`, http.StatusOK, "Matches"},
+		{"/v1/job/web/scale", `{}`, http.StatusBadRequest, "Count is required"},
+		{"/v1/job/web/scale", `{"Count":-1}`, http.StatusBadRequest, "invalid Count -1"},
+		{"/v1/job/web/scale", `{"Count":1,"Target":{"Job":"other"}}`, http.StatusBadRequest, "the body names"},
+		{"/v1/job/web/scale", `{"Message":"full","Error":true}`, http.StatusNotImplemented, "scaling events"},
+		{"/v1/job/web/scale", `{"Count":1,"Message":"full","Target":{"Job":"web"}}`, http.StatusNotFound, "not found"},
+	} {
+		resp, text := w.send("PUT", c.path, c.body)
+		if resp.StatusCode != c.status || !strings.Contains(text, c.want) {
+			t.Errorf("%s %.80s: %d %s", c.path, c.body, resp.StatusCode, text)
+		}
 	}
 }

@@ -3,10 +3,11 @@ package api
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"encoding/base64"
-	"errors"
 	"io"
 	"net/http"
+	"os"
 	"strings"
 
 	"github.com/cede-scheduler/cede/core/acl"
@@ -48,7 +49,7 @@ func operatorRoutes() []route {
 		},
 		{
 			methods: putMethods, pattern: "/v1/operator/raft/transfer-leadership", name: "raft_transfer", tag: tagOperator, roles: operator, leaderOnly: true,
-			doc: "Transfers leadership to another server.", handle: transferLeadership,
+			doc: "Transfers leadership to another server.", response: client.IndexResponse{}, handle: transferLeadership,
 		},
 		{
 			methods: get, pattern: "/v1/operator/snapshot", name: "snapshot_save", tag: tagOperator, roles: management, isBinary: true,
@@ -56,7 +57,8 @@ func operatorRoutes() []route {
 		},
 		{
 			methods: putMethods, pattern: "/v1/operator/snapshot", name: "snapshot_restore", tag: tagOperator, roles: management, leaderOnly: true, isBinary: true,
-			doc: "Replaces the state with a snapshot.", handle: restoreSnapshot,
+			accepts: []string{"application/octet-stream"},
+			doc:     "Replaces the state with a snapshot.", response: client.IndexResponse{}, handle: restoreSnapshot,
 		},
 		{
 			methods: putMethods, pattern: "/v1/system/gc", name: "system_gc", tag: tagOperator, roles: operator, leaderOnly: true,
@@ -71,9 +73,7 @@ func operatorRoutes() []route {
 }
 
 func setPaused(a *API, c *call, set func(context.Context) (uint64, error)) (any, error) {
-	ctx, cancel := c.writeContext()
-	defer cancel()
-	index, err := set(ctx)
+	index, err := set(c.writeContext())
 	if err != nil {
 		return nil, err
 	}
@@ -104,7 +104,7 @@ func brokerOf(s Server) *client.BrokerStatus {
 // workersOf returns the status of the workers of this server.
 func workersOf(s Server) *client.Workers {
 	w := s.Workers()
-	return &client.Workers{Wanted: w.Wanted, Running: w.Running, Held: w.Holds}
+	return &client.Workers{Wanted: w.Wanted, Running: w.Running}
 }
 
 func countsOf(c broker.Counts) client.BrokerCounts {
@@ -183,73 +183,85 @@ func raftConfiguration(a *API, c *call) (any, error) {
 }
 
 func transferLeadership(a *API, c *call) (any, error) {
+	if q := c.r.URL.Query(); q.Has("id") || q.Has("address") {
+		return nil, rest.Unsupported("choosing the next leader is not supported").WithHint("omit id and address: an up-to-date server is chosen")
+	}
 	r, err := a.replicated()
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := c.writeContext()
-	defer cancel()
-	if err := r.Transfer(ctx); err != nil {
+	if err := r.Transfer(c.writeContext()); err != nil {
 		return nil, rest.Unavailable("leadership was not transferred: %v", err).WithHint("another server must be up to date: check GET /v1/operator/raft/status on each server")
 	}
-	return nil, nil
+	return c.indexResponse(a.cfg.Server.Snapshot().Index(), nil)
 }
 
-// saveSnapshot streams the state. The end of the response does not prove that it is
-// complete: an interrupted one lacks the trailer.
+// saveSnapshot sends the state. The end of the response does not prove that it is
+// complete: an interrupted one lacks the trailer, and does not match the digest in the
+// header, which Nomad's clients require. The digest is known only after the whole
+// snapshot is written, so it is written to a temporary file first.
 func saveSnapshot(a *API, c *call) (any, error) {
 	r, err := a.replicated()
 	if err != nil {
 		return nil, err
 	}
-	h := c.w.Header()
-	h.Set("Content-Type", "application/octet-stream")
-	h.Set("Trailer", headerComplete)
-	c.setStateHeaders(a.cfg.Server.Snapshot())
-	if err := r.SaveSnapshot(c.r.Context(), c.w); err != nil {
-		if c.w.Status == 0 {
-			h.Del("Trailer")
-		}
+	file, digest, err := spoolSnapshot(c.r.Context(), r, a.cfg.Process.TempDir)
+	if err != nil {
 		return nil, err
 	}
-	if c.w.Status == 0 {
-		c.w.WriteHeader(http.StatusOK)
+	defer func() { _ = file.Close() }() // it is read only, and removed already
+	h := c.w.Header()
+	h.Set("Content-Type", "application/octet-stream")
+	h.Set("Digest", "sha-256="+digest)
+	h.Set("Trailer", headerComplete)
+	c.setStateHeaders(a.cfg.Server.Snapshot())
+	c.w.WriteHeader(http.StatusOK)
+	if _, err := io.Copy(c.w, file); err != nil {
+		return nil, err
 	}
 	h.Set(headerComplete, "true")
 	return responded, nil
 }
 
-// maxSnapshot is the maximum size of an uploaded snapshot in bytes, far above the
-// size of any state that fits into memory.
-const maxSnapshot = 64 << 30
+// spoolSnapshot writes a snapshot to a temporary file in dir, and returns the file at its
+// start with the base64 of its SHA-256 digest. The file has no name: it disappears
+// when it is closed, or when the process ends.
+func spoolSnapshot(ctx context.Context, r Replication, dir string) (file *os.File, digest string, err error) {
+	file, err = os.CreateTemp(dir, "snapshot-*")
+	if err != nil {
+		return nil, "", err
+	}
+	defer func() {
+		if err != nil {
+			_ = file.Close()
+		}
+	}()
+	if err := os.Remove(file.Name()); err != nil {
+		return nil, "", err
+	}
+	hash := sha256.New()
+	if err := r.SaveSnapshot(ctx, io.MultiWriter(file, hash)); err != nil {
+		return nil, "", err
+	}
+	if _, err := file.Seek(0, io.SeekStart); err != nil {
+		return nil, "", err
+	}
+	return file, base64.StdEncoding.EncodeToString(hash.Sum(nil)), nil
+}
 
 func restoreSnapshot(a *API, c *call) (any, error) {
-	r, err := a.replicated()
-	if err != nil {
-		return nil, err
-	}
 	ctx, cancel := context.WithTimeout(c.r.Context(), a.cfg.Limits.Upload)
 	defer cancel()
-	body := c.limitedBody(maxSnapshot, a.cfg.Limits.Upload)
-	if err := r.RestoreSnapshot(ctx, body); err != nil {
-		return nil, snapshotError(err)
+	body := c.limitedBody(replication.MaxRestore+1, a.cfg.Limits.Upload)
+	index, err := a.cfg.Server.RestoreSnapshot(ctx, body)
+	if err != nil {
+		return nil, err
 	}
 	if _, err := io.Copy(io.Discard, body); err != nil {
 		return nil, bodyError(err)
 	}
 	c.endBody()
-	c.setStateHeaders(a.cfg.Server.Snapshot())
-	return nil, nil
-}
-
-// snapshotError distinguishes errors in the file from errors of the server.
-func snapshotError(err error) error {
-	for _, servers := range []error{replication.ErrNotLeader, replication.ErrUnknownOutcome, replication.ErrClosed, context.DeadlineExceeded, context.Canceled} {
-		if errors.Is(err, servers) {
-			return rest.Unavailable("the snapshot was not restored: %v", err).WithHint("send the request to the leader, and check GET /v1/operator/raft/status")
-		}
-	}
-	return rest.Invalid("the snapshot was not restored: %v", err).WithHint("check the file: cede operator snapshot inspect FILE")
+	return c.indexResponse(index, nil)
 }
 
 func collectGarbage(a *API, c *call) (any, error) {
@@ -271,9 +283,7 @@ func reload(a *API, c *call) (any, error) {
 	if a.cfg.Process.Reload == nil {
 		return nil, rest.Unavailable("this process has no configuration to reload")
 	}
-	ctx, cancel := c.writeContext()
-	defer cancel()
-	changed, err := a.cfg.Process.Reload(ctx)
+	changed, err := a.cfg.Process.Reload(c.writeContext())
 	if err != nil {
 		return nil, rest.Invalid("the configuration was not reloaded: %v", err).WithHint("the previous configuration stays active; check the file with cede config validate")
 	}
@@ -287,7 +297,7 @@ func poolRoutes() []route {
 		return route{
 			methods: putMethods, pattern: "/v1/operator/keyring/" + verb, name: "keyring_" + verb, tag: tagOperator, roles: management,
 			doc: doc, request: client.KeyringRequest{}, response: client.KeyringResponse{},
-			handle: func(a *API, c *call) (any, error) { return changeKeys(a, c, do) },
+			handle: withBody(func(a *API, c *call, r *client.KeyringRequest) (any, error) { return changeKeys(a, c, do, r) }),
 		}
 	}
 	return []route{
@@ -302,7 +312,8 @@ func poolRoutes() []route {
 		},
 		{
 			methods: remove, pattern: "/v1/operator/raft/peer", name: "raft_remove_peer", tag: tagOperator, roles: management, leaderOnly: true,
-			doc: "Removes a failed server from the Raft configuration.", params: []param{{"id", "string", "of the server"}}, handle: removePeer,
+			doc: "Removes a failed server from the Raft configuration.", params: []param{{"id", "string", "of the server"}, {"address", "string", "of its Raft transport, instead of id"}},
+			response: client.IndexResponse{}, handle: removePeer,
 		},
 		{
 			methods: get, pattern: "/v1/operator/keyring", name: "keyring_list", tag: tagOperator, roles: management,
@@ -316,9 +327,7 @@ func poolRoutes() []route {
 }
 
 func joinPool(a *API, c *call) (any, error) {
-	ctx, cancel := c.writeContext()
-	defer cancel()
-	n, err := a.cfg.Server.JoinPool(ctx, c.r.URL.Query()["address"]...)
+	n, err := a.cfg.Server.JoinPool(c.writeContext(), c.r.URL.Query()["address"]...)
 	if err != nil {
 		return nil, err
 	}
@@ -326,9 +335,7 @@ func joinPool(a *API, c *call) (any, error) {
 }
 
 func leavePool(a *API, c *call) (any, error) {
-	ctx, cancel := c.writeContext()
-	defer cancel()
-	if err := a.cfg.Server.LeavePool(ctx); err != nil {
+	if err := a.cfg.Server.LeavePool(c.writeContext()); err != nil {
 		return nil, err
 	}
 	if a.cfg.Process.Left != nil {
@@ -339,16 +346,21 @@ func leavePool(a *API, c *call) (any, error) {
 }
 
 func removePeer(a *API, c *call) (any, error) {
-	ctx, cancel := c.writeContext()
-	defer cancel()
-	return nil, a.cfg.Server.RemovePeer(ctx, c.r.URL.Query().Get("id"))
-}
-
-func changeKeys(a *API, c *call, verb rpc.KeyVerb) (any, error) {
-	var r client.KeyringRequest
-	if err := c.decodeBody(&r); err != nil {
+	ctx := c.writeContext()
+	q := c.r.URL.Query()
+	id := q.Get("id")
+	for _, s := range a.servers() {
+		if id == "" && s.Address == q.Get("address") {
+			id = s.ID
+		}
+	}
+	if err := a.cfg.Server.RemovePeer(ctx, id); err != nil {
 		return nil, err
 	}
+	return c.indexResponse(a.cfg.Server.Snapshot().Index(), nil)
+}
+
+func changeKeys(a *API, c *call, verb rpc.KeyVerb, r *client.KeyringRequest) (any, error) {
 	key, err := base64.StdEncoding.DecodeString(strings.TrimSpace(r.Key))
 	if err != nil {
 		return nil, rest.Invalid("Key is not valid base64").WithHint("generate a key with `openssl rand -base64 32`")
@@ -357,9 +369,7 @@ func changeKeys(a *API, c *call, verb rpc.KeyVerb) (any, error) {
 }
 
 func keyring(a *API, c *call, verb rpc.KeyVerb, key []byte) (any, error) {
-	ctx, cancel := c.writeContext()
-	defer cancel()
-	responses, err := a.cfg.Server.Keyring(ctx, verb, key)
+	responses, err := a.cfg.Server.Keyring(c.writeContext(), verb, key)
 	if err != nil {
 		return nil, err
 	}

@@ -35,6 +35,7 @@ func policyRoutes() []route {
 		},
 		{
 			methods: post, pattern: "/v1/policies", name: "policy_load", tag: tagPolicies, roles: author, leaderOnly: true, isBinary: true,
+			accepts: []string{"application/json", "multipart/form-data"},
 			doc: "Loads a version of a policy on every server. The body is multipart/form-data with the parts request (JSON) and, " +
 				"if a module is sent, module (WebAssembly, at most 8 MiB), manifest and signature. Without a module, the body may be JSON.",
 			params:  []param{{"wait", "string", "maximum time to wait for the checks of all servers; Awaited then lists the missing ones"}},
@@ -121,8 +122,7 @@ func changePolicy(a *API, c *call, change func(context.Context, Policies, string
 		}
 	}
 	name := c.r.PathValue("name")
-	ctx, cancel := c.writeContext()
-	defer cancel()
+	ctx := c.writeContext()
 	index, err := change(ctx, a.cfg.Server, name, &req)
 	if err != nil {
 		return nil, err
@@ -338,7 +338,7 @@ func policyOf(s *policymgr.Status) *client.PolicyStatus {
 	}
 	if h := s.Here; h != nil {
 		out.Here = &client.PolicyHere{
-			Version: h.Version, Digest: h.Digest, Kind: h.Kind, Calls: h.Calls, Faults: h.Faults, Fallbacks: h.Fallbacks, Open: h.Open,
+			Version: h.Version, Digest: h.Digest, Kind: h.Kind, Calls: h.Calls, Faults: h.Faults, Fallbacks: h.Fallbacks, Open: h.Open, Isolation: h.Isolation,
 		}
 	}
 	for _, d := range s.Decisions {

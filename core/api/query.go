@@ -79,6 +79,16 @@ func queryNumber(c *call, name string) (uint64, error) {
 	return n, nil
 }
 
+// queryCheck returns the index that the parameter cas requires of an object, or nil if
+// the request has none.
+func queryCheck(c *call) (*uint64, error) {
+	if !c.r.URL.Query().Has("cas") {
+		return nil, nil
+	}
+	n, err := queryNumber(c, "cas")
+	return &n, err
+}
+
 // queryWait returns how long the request may block. The parameter is a duration such
 // as 30s, or a number of seconds.
 func queryWait(c *call) (time.Duration, error) {
@@ -201,9 +211,7 @@ func (c *call) snapshot() (*state.Snapshot, error) {
 		}
 		return c.api.cfg.Server.Snapshot(), nil
 	}
-	ctx, cancel := c.writeContext()
-	defer cancel()
-	return c.api.cfg.Server.Consistent(ctx)
+	return c.api.cfg.Server.Consistent(c.writeContext())
 }
 
 // notCaughtUp returns the error of a read from a state that may be arbitrarily old.
@@ -242,9 +250,12 @@ func (a *API) leadership() (known bool, contact time.Duration) {
 	return id != "", contact
 }
 
-// writeContext returns the context of a write, with its deadline.
-func (c *call) writeContext() (context.Context, context.CancelFunc) {
-	return context.WithTimeout(c.r.Context(), c.api.cfg.Limits.Call)
+// writeContext returns the context of a write, with its deadline. It ends with the
+// call at the latest.
+func (c *call) writeContext() context.Context {
+	ctx, cancel := context.WithTimeout(c.r.Context(), c.api.cfg.Limits.Call)
+	c.cancels = append(c.cancels, cancel)
+	return ctx
 }
 
 // host returns the address of a client without its port.

@@ -355,3 +355,38 @@ func TestJobs_CountQueuedOnce(t *testing.T) {
 		}
 	}
 }
+
+// A stopped allocation has ended when its node reports so, not when it is stopped.
+func TestAllocation_EndsWithTheReportOfItsNode(t *testing.T) {
+	w := start(t)
+	ctx := t.Context()
+	w.addNode("n1", 1000, 1000)
+	j := job("web", 50, 1, 100, 100)
+	j.TaskGroups[0].Tasks[0].KillTimeout = new(20 * time.Second)
+	r := w.register(j)
+	w.reportRunning()
+	list, _, err := w.client.Evaluations().Allocations(ctx, r.EvalID, nil)
+	w.check(err)
+	get := func() *client.Allocation {
+		a, _, err := w.client.Allocations().Get(ctx, list[0].ID, nil)
+		w.check(err)
+		return a
+	}
+	if a := get(); a.StopTime != 0 || a.KillDeadline != 0 || a.EndTime != 0 {
+		t.Errorf("running: stop %d, deadline %d, end %d", a.StopTime, a.KillDeadline, a.EndTime)
+	}
+	_, err = w.client.Allocations().Stop(ctx, list[0].ID, nil)
+	w.check(err)
+	stopping := get()
+	if stopping.StopTime == 0 || stopping.KillDeadline != stopping.StopTime+int64(20*time.Second) || stopping.EndTime != 0 {
+		t.Errorf("stopping: stop %d, deadline %d, end %d", stopping.StopTime, stopping.KillDeadline, stopping.EndTime)
+	}
+	w.reportStopped()
+	ended := get()
+	if ended.StopTime != stopping.StopTime || ended.KillDeadline != 0 || ended.EndTime <= ended.StopTime || ended.EndTime != ended.ModifyTime {
+		t.Errorf("ended: stop %d, deadline %d, end %d", ended.StopTime, ended.KillDeadline, ended.EndTime)
+	}
+	if at := ended.TaskStates["main"].FinishedAt; at == nil || at.UnixNano() != ended.EndTime {
+		t.Errorf("the task finished at %v, want %d", at, ended.EndTime)
+	}
+}

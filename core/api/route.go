@@ -24,16 +24,26 @@ type route struct {
 	scope scope
 	// leaderOnly routes are forwarded to the leader by the other servers.
 	leaderOnly bool
+	// isRead marks a route that changes nothing although its method is not GET, because
+	// its input is a body.
+	isRead bool
 
-	isQuery  bool    // accepts the query parameters, and may block
-	isPaged  bool    // accepts the pagination parameters
-	params   []param // additional parameters
-	request  any     // zero value of the body's type; nil: none
-	response any     // zero value of the response's type; nil: none
-	isBinary bool    // the body of the request or the response is not JSON
+	isQuery  bool     // accepts the query parameters, and may block
+	isPaged  bool     // accepts the pagination parameters
+	params   []param  // additional parameters
+	request  any      // zero value of the body's type; nil: none
+	response any      // zero value of the response's type; nil: none
+	isBinary bool     // the body of the request or the response is not JSON
+	accepts  []string // content types of the body; nil: application/json
 
 	handle handler
+	// refuse answers a request that is not admitted; nil, or if it returns false: the
+	// error is the response.
+	refuse func(a *API, c *call, why error) bool
 }
+
+// changesNothing reports whether a request with this method only reads.
+func (r *route) changesNothing(method string) bool { return method == http.MethodGet || r.isRead }
 
 // A handler returns the value to encode as JSON, an error, or responded if it has
 // written the response itself.
@@ -67,19 +77,8 @@ func table() []route {
 		jobRoutes(), allocRoutes(), evalRoutes(), nodeRoutes(), agentRoutes(),
 		schedulerRoutes(), budgetRoutes(), policyRoutes(), policyModuleRoutes(), eventRoutes(), operatorRoutes(), poolRoutes(),
 		tokenRoutes(), statusRoutes(), healthRoutes(), kubeRoutes(),
-		clusterRoutes(), bindingRoutes(), namespaceRoutes(),
+		clusterRoutes(), bindingRoutes(), namespaceRoutes(), nomadRoutes(),
 	)
-}
-
-// wildcards returns the names of the path parameters, in order.
-func (r *route) wildcards() []string {
-	var names []string
-	for part := range strings.SplitSeq(r.pattern, "/") {
-		if strings.HasPrefix(part, "{") {
-			names = append(names, strings.Trim(part, "{}"))
-		}
-	}
-	return names
 }
 
 // mux returns the mux of all routes. If a path exists only under other methods, the
@@ -92,6 +91,7 @@ func (a *API) mux() *http.ServeMux {
 			mux.Handle(m+" "+r.pattern, a.serve(r))
 		}
 	}
+	mux.Handle("GET /v1/node/pools", a.serve(&unknown)) // otherwise the path of a node with this ID
 	mux.Handle("/", a.serve(&unknown))
 	return mux
 }
@@ -108,6 +108,11 @@ var unclean = route{
 
 // notFound handles requests without a route.
 func notFound(a *API, c *call) (any, error) {
+	if u := unsupportedOperation(c.r.URL.EscapedPath()); u != nil {
+		f := rest.Unsupported("%s not supported", u.what)
+		f.Hint = u.hint
+		return nil, f
+	}
 	allowed := a.methodsFor(c.r)
 	if len(allowed) == 0 {
 		return nil, rest.NotFound("unknown path %s", rest.Quote(c.r.URL.Path)).WithHint("GET /v1/openapi.json lists all paths")

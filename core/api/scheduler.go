@@ -15,6 +15,7 @@ import (
 	"github.com/cede-scheduler/cede/core/api/view"
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/server/apierror"
+	"github.com/cede-scheduler/cede/core/server/endpoint"
 	"github.com/cede-scheduler/cede/core/state"
 	"github.com/cede-scheduler/cede/sdk/client"
 )
@@ -51,7 +52,7 @@ func schedulerRoutes() []route {
 		route{
 			methods: putMethods, pattern: "/v1/priority-class/{name}", name: "priority_class_put", tag: tagScheduler, roles: operator, leaderOnly: true,
 			doc:     "Creates or updates a priority class. Registered jobs keep their priority.",
-			request: client.PriorityClass{}, response: client.IndexResponse{}, handle: putClass,
+			request: client.PriorityClass{}, response: client.IndexResponse{}, handle: withBody(putClass),
 		},
 		route{
 			methods: remove, pattern: "/v1/priority-class/{name}", name: "priority_class_delete", tag: tagScheduler, roles: operator, leaderOnly: true,
@@ -106,16 +107,41 @@ func cloneBool(b *bool) *bool {
 	return new(*b)
 }
 
-// setConfig decodes the request over the stored configuration, so that a client that
-// has only Nomad's fields keeps the others.
+// setConfig writes the configuration of a request. Without cas, it merges the request into
+// a configuration that changes meanwhile again.
 func setConfig(a *API, c *call) (any, error) {
 	text, err := c.readBody(a.cfg.Limits.Body)
 	if err != nil {
 		return nil, err
 	}
-	current := a.cfg.Server.Snapshot().Config()
+	check, err := queryCheck(c)
+	if err != nil {
+		return nil, err
+	}
+	index, err := a.cfg.Server.UpdateConfig(c.writeContext(), check, func(current *model.SchedulerConfig) error {
+		merged, err := mergeConfig(current, text, a.cfg.Limits.Depth)
+		if err == nil {
+			*current = *merged
+		}
+		return err
+	})
+	var refused *apierror.Error
+	if check != nil && errors.As(err, &refused) && refused.Code == apierror.CodeConflict {
+		c.setIndexHeaders(index)
+		return &client.SchedulerSetConfigurationResponse{Index: index}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	c.setIndexHeaders(index)
+	return &client.SchedulerSetConfigurationResponse{Updated: true, Index: index}, nil
+}
+
+// mergeConfig decodes a request over the current configuration, so that a client that has
+// only Nomad's fields retains the others.
+func mergeConfig(current *model.SchedulerConfig, text []byte, depth int) (*model.SchedulerConfig, error) {
 	conf := configOf(current)
-	unknown, err := rest.Decode(text, conf, a.cfg.Limits.Depth)
+	unknown, err := rest.Decode(text, conf, depth)
 	if err != nil {
 		return nil, err
 	}
@@ -129,32 +155,7 @@ func setConfig(a *API, c *call) (any, error) {
 	if conf.MemoryOversubscriptionEnabled || conf.RejectJobRegistration {
 		return nil, rest.Invalid("MemoryOversubscriptionEnabled and RejectJobRegistration are not supported: they must be false")
 	}
-	m, err := configFrom(conf)
-	if err != nil {
-		return nil, err
-	}
-	var check *uint64
-	if c.r.URL.Query().Has("cas") {
-		n, err := queryNumber(c, "cas")
-		if err != nil {
-			return nil, err
-		}
-		check = &n
-	}
-	ctx, cancel := c.writeContext()
-	defer cancel()
-	index, err := a.cfg.Server.SetConfig(ctx, m, check)
-	var refused *apierror.Error
-	if check != nil && errors.As(err, &refused) && refused.Code == apierror.CodeConflict {
-		snap := a.cfg.Server.Snapshot()
-		c.setStateHeaders(snap)
-		return &client.SchedulerSetConfigurationResponse{Index: snap.Index()}, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	c.setIndexHeaders(index)
-	return &client.SchedulerSetConfigurationResponse{Updated: true, Index: index}, nil
+	return configFrom(conf)
 }
 
 // checkFeatureGates returns an error if the request sets an unknown feature gate.
@@ -229,11 +230,7 @@ func getClass(_ *API, c *call) (any, error) {
 	})
 }
 
-func putClass(a *API, c *call) (any, error) {
-	var req client.PriorityClass
-	if err := c.decodeBody(&req); err != nil {
-		return nil, err
-	}
+func putClass(a *API, c *call, req *client.PriorityClass) (any, error) {
 	name := c.r.PathValue("name")
 	if err := checkPathID("class", name, req.Name); err != nil {
 		return nil, err
@@ -246,18 +243,14 @@ func putClass(a *API, c *call) (any, error) {
 		return nil, rest.Invalid("invalid PreemptionPolicy %s: it must be %s or %s", rest.Quote(req.PreemptionPolicy), view.PreemptLower, view.PreemptNever).With("Field", "PreemptionPolicy").
 			WithHint("omit it for %s", view.PreemptLower)
 	}
-	ctx, cancel := c.writeContext()
-	defer cancel()
-	return c.indexResponse(a.cfg.Server.PutPriorityClass(ctx, &model.PriorityClass{
+	return c.indexResponse(a.cfg.Server.PutPriorityClass(c.writeContext(), &model.PriorityClass{
 		Name: name, Value: int32(req.Value), GlobalDefault: req.GlobalDefault,
 		NeverPreempts: req.PreemptionPolicy == view.PreemptNever, Description: req.Description,
 	}))
 }
 
 func deleteClass(a *API, c *call) (any, error) {
-	ctx, cancel := c.writeContext()
-	defer cancel()
-	return c.indexResponse(a.cfg.Server.DeletePriorityClass(ctx, c.r.PathValue("name")))
+	return c.indexResponse(a.cfg.Server.DeletePriorityClass(c.writeContext(), c.r.PathValue("name")))
 }
 
 // indexResponse returns the response to a write that has no result but its index.
@@ -269,40 +262,138 @@ func (c *call) indexResponse(index uint64, err error) (any, error) {
 	return &client.IndexResponse{Index: index}, nil
 }
 
-// namespaceRoutes returns the routes of namespaces. A namespace is not created
-// explicitly: it exists while it contains objects.
+// namespaceRoutes returns the routes of namespaces. A namespace that is not stored is
+// listed while it contains objects.
 func namespaceRoutes() []route {
-	return []route{{
-		methods: get, pattern: "/v1/namespaces", name: "namespaces_list", tag: tagJobs, roles: []acl.Role{acl.Read}, scope: scopePublic,
-		doc:      "Lists the namespaces that contain objects, ordered by name. A token that is restricted to a namespace sees only that one.",
-		response: []*client.Namespace{}, handle: listNamespaces,
-	}}
+	reader, operator := []acl.Role{acl.Read}, []acl.Role{acl.Operate}
+	routes := []route{
+		{
+			methods: get, pattern: "/v1/namespaces", name: "namespaces_list", tag: tagJobs, roles: reader, scope: scopePublic,
+			doc:     "Lists the namespace default, those that were created, and those that contain objects, ordered by name. A token that is restricted to a namespace sees only that one.",
+			isQuery: true, isPaged: true, response: []*client.Namespace{}, handle: listNamespaces,
+		},
+		{
+			methods: get, pattern: "/v1/namespace/{name}", name: "namespace_get", tag: tagJobs, roles: reader, scope: scopePublic,
+			doc:     "Returns a namespace. A token that is restricted to a namespace sees only that one.",
+			isQuery: true, response: client.Namespace{}, handle: getNamespace,
+		},
+		{
+			methods: remove, pattern: "/v1/namespace/{name}", name: "namespace_delete", tag: tagJobs, roles: operator, leaderOnly: true,
+			doc:      "Deletes a namespace that contains nothing. The namespace default cannot be deleted.",
+			params:   []param{{"cas", "integer", "delete only if ModifyIndex has this value"}},
+			response: client.IndexResponse{}, handle: deleteNamespace,
+		},
+	}
+	for _, at := range []struct{ pattern, name, doc string }{
+		{"/v1/namespace/{name}", "namespace_put", ""}, {"/v1/namespace", "namespace_register", " The body names it, as in Nomad."},
+	} {
+		routes = append(routes, route{
+			methods: putMethods, pattern: at.pattern, name: at.name, tag: tagJobs, roles: operator, leaderOnly: true,
+			doc:     "Creates or updates a namespace. If Weight is absent, the weight remains." + at.doc,
+			params:  []param{{"cas", "integer", "write only if ModifyIndex has this value; 0: only if the namespace was not created"}},
+			request: client.Namespace{}, response: client.IndexResponse{}, handle: withBody(putNamespace),
+		})
+	}
+	return routes
+}
+
+// namespaceTables are the tables with namespaces and their objects.
+var namespaceTables = []state.Table{state.TableNamespaces, state.TableJobs, state.TableBindings, state.TableBudgets}
+
+// namespaceQuery returns a query for namespaces, whose result depends on their objects.
+func namespaceQuery(a *API, render func(*state.Snapshot) (any, error)) query {
+	v := query{}
+	for _, t := range namespaceTables {
+		v.keys = append(v.keys, t.All())
+	}
+	v.render = func(s *state.Snapshot) (any, uint64, error) {
+		changed := uint64(0)
+		for _, t := range namespaceTables {
+			changed = max(changed, a.tables.changed(t))
+		}
+		result, err := render(s)
+		return result, changed, err
+	}
+	return v
 }
 
 func listNamespaces(a *API, c *call) (any, error) {
-	snap := a.cfg.Server.Snapshot()
-	c.setStateHeaders(snap)
+	part, err := c.page()
+	if err != nil {
+		return nil, err
+	}
+	return c.read(namespaceQuery(a, func(s *state.Snapshot) (any, error) {
+		p := pager[*client.Namespace]{page: part}
+		for _, n := range namespacesOf(s) {
+			if c.canSee(n.Name) && strings.HasPrefix(n.Name, queryPrefix(c)) && !p.add(pageKey(n.Name), func() *client.Namespace { return n }) {
+				break
+			}
+		}
+		return p.result(c), nil
+	}))
+}
+
+func getNamespace(a *API, c *call) (any, error) {
+	name := c.r.PathValue("name")
+	return c.read(namespaceQuery(a, func(s *state.Snapshot) (any, error) {
+		list := namespacesOf(s)
+		at := slices.IndexFunc(list, func(n *client.Namespace) bool { return n.Name == name })
+		if at < 0 || !c.canSee(name) {
+			return nil, rest.NotFound("namespace %s not found", rest.Quote(name)).WithHint("GET /v1/namespaces lists them")
+		}
+		return list[at], nil
+	}))
+}
+
+func putNamespace(a *API, c *call, req *client.Namespace) (any, error) {
+	name := cmp.Or(c.r.PathValue("name"), req.Name)
+	if err := checkPathID("namespace", name, req.Name); err != nil {
+		return nil, err
+	}
+	check, err := queryCheck(c)
+	if err != nil {
+		return nil, err
+	}
+	return c.indexResponse(a.cfg.Server.PutNamespace(c.writeContext(), endpoint.NamespaceRequest{
+		Name: name, Description: req.Description, Weight: req.Weight, Check: check,
+	}))
+}
+
+func deleteNamespace(a *API, c *call) (any, error) {
+	check, err := queryCheck(c)
+	if err != nil {
+		return nil, err
+	}
+	return c.indexResponse(a.cfg.Server.DeleteNamespace(c.writeContext(), c.r.PathValue("name"), check))
+}
+
+// namespacesOf returns the namespace default, the stored namespaces, and those that
+// contain objects, ascending by name.
+func namespacesOf(s *state.Snapshot) []*client.Namespace {
 	found := map[string]*client.Namespace{}
 	in := func(name string) *client.Namespace {
 		if found[name] == nil {
-			found[name] = &client.Namespace{Name: name}
+			found[name] = &client.Namespace{Name: name, Weight: new(s.NamespaceWeight(name))}
 		}
 		return found[name]
 	}
-	for j := range snap.Jobs() {
+	in(model.DefaultNamespace)
+	for _, n := range s.Namespaces() {
+		own := in(n.Name)
+		own.Description, own.CreateIndex, own.ModifyIndex = n.Description, n.CreateIndex, n.ModifyIndex
+	}
+	for j := range s.Jobs() {
 		in(j.Namespace).Jobs++
 	}
-	for b := range snap.Bindings() {
+	for b := range s.Bindings() {
 		in(b.Namespace).Bindings++
 	}
-	for _, b := range snap.Budgets() {
+	for _, b := range s.Budgets() {
 		in(b.Namespace).Budgets++
 	}
-	list := []*client.Namespace{}
+	list := make([]*client.Namespace, 0, len(found))
 	for _, name := range slices.Sorted(maps.Keys(found)) {
-		if c.canSee(name) {
-			list = append(list, found[name])
-		}
+		list = append(list, found[name])
 	}
-	return list, nil
+	return list
 }

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -42,6 +43,8 @@ type call struct {
 	r     *http.Request
 	id    string
 	token *model.Token // token of the caller; nil: unauthenticated
+
+	cancels []context.CancelFunc // of the contexts of writes
 }
 
 // serve returns the HTTP handler of a route. In every case it sends one response,
@@ -54,6 +57,9 @@ func (a *API) serve(rt *route) http.Handler {
 		c.w.Header().Set(headerRequestID, c.id)
 		c.w.Header().Set(headerNoSniff, "nosniff")
 		defer func() {
+			for _, cancel := range c.cancels {
+				cancel()
+			}
 			panicValue := recover()
 			if panicValue != nil {
 				a.recoverPanic(c, panicValue)
@@ -83,6 +89,12 @@ func (a *API) traced(r *http.Request) *http.Request {
 // respond runs the route's handler and sends the response.
 func (a *API) respond(c *call) {
 	err := a.admit(c)
+	if err == nil {
+		err = c.checkContentType()
+	}
+	if err != nil && c.route.refuse != nil && c.route.refuse(a, c, err) {
+		return
+	}
 	if err == nil && a.forwardToLeader(c) {
 		return
 	}
@@ -144,9 +156,7 @@ func (a *API) recoverPanic(c *call, panicValue any) {
 func (a *API) finish(c *call, started time.Time) {
 	duration := a.cfg.Clock.Now().Sub(started)
 	status := c.w.Status
-	if status == 0 {
-		status = 499 // the client disconnected before the response
-	}
+	status = cmp.Or(status, 499) // the client disconnected before the response
 	a.metrics.observe(c.route.name, status, duration)
 	level := slog.LevelDebug
 	if c.route.leaderOnly && c.r.Method != http.MethodGet {

@@ -1,8 +1,11 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"io"
+	"maps"
+	"net"
 	"time"
 
 	"github.com/cede-scheduler/cede/core/broker"
@@ -20,6 +23,7 @@ import (
 	"github.com/cede-scheduler/cede/core/state"
 	"github.com/cede-scheduler/cede/core/state/apply"
 	"github.com/cede-scheduler/cede/core/worker"
+	"github.com/cede-scheduler/cede/sdk/client"
 )
 
 // Server is the interface of *server.Server that the API calls. Its errors are
@@ -64,6 +68,7 @@ type Jobs interface {
 	PlanJob(ctx context.Context, job *model.Job, o endpoint.PlanOptions) (*endpoint.Proposal, error)
 	Evaluate(ctx context.Context, key model.JobKey) (*endpoint.Registered, error)
 	StopAlloc(ctx context.Context, id string) (*endpoint.Registered, error)
+	CancelEvals(ctx context.Context, ids []string, canSee func(namespace string) bool) (index uint64, err error)
 }
 
 // Nodes holds the operations on nodes.
@@ -71,7 +76,8 @@ type Nodes interface {
 	RegisterNode(ctx context.Context, node *model.Node, secret string) (*endpoint.NodeLease, error)
 	Heartbeat(ctx context.Context, id, secret string) (*endpoint.NodeLease, error)
 	UpdateAllocs(ctx context.Context, id, secret string, updates []apply.ClientUpdate) (index uint64, err error)
-	Drain(ctx context.Context, id string, on bool) (index uint64, err error)
+	Drain(ctx context.Context, id string, o endpoint.DrainOptions) (index uint64, err error)
+	CancelDrain(ctx context.Context, id string) (index uint64, err error)
 	SetEligible(ctx context.Context, id string, on bool) (index uint64, err error)
 	SetTaints(ctx context.Context, id string, untaint, taint []model.Taint) (index uint64, err error)
 	DeleteNode(ctx context.Context, id string) (index uint64, err error)
@@ -91,9 +97,11 @@ type Bindings interface {
 
 // Cluster holds the operations of operators on the cluster.
 type Cluster interface {
-	SetConfig(ctx context.Context, c *model.SchedulerConfig, check *uint64) (index uint64, err error)
+	UpdateConfig(ctx context.Context, check *uint64, change func(*model.SchedulerConfig) error) (index uint64, err error)
 	PutPriorityClass(ctx context.Context, class *model.PriorityClass) (index uint64, err error)
 	DeletePriorityClass(ctx context.Context, name string) (index uint64, err error)
+	PutNamespace(ctx context.Context, r endpoint.NamespaceRequest) (index uint64, err error)
+	DeleteNamespace(ctx context.Context, name string, check *uint64) (index uint64, err error)
 	PutBudget(ctx context.Context, b *model.Budget) (index uint64, err error)
 	DeleteBudget(ctx context.Context, key model.BudgetKey) (index uint64, err error)
 	PauseBroker(ctx context.Context) (index uint64, err error)
@@ -101,6 +109,7 @@ type Cluster interface {
 	BrokerStats() (broker.Stats, broker.BlockedStats)
 	Workers() worker.Status
 	CollectGarbage(ctx context.Context, force bool) (gc.Collected, error)
+	RestoreSnapshot(ctx context.Context, r io.Reader) (index uint64, err error)
 }
 
 // Pool holds the operations on the pool of servers.
@@ -109,6 +118,9 @@ type Pool interface {
 	LeavePool(ctx context.Context) error
 	RemovePeer(ctx context.Context, id string) error
 	Keyring(ctx context.Context, verb rpc.KeyVerb, key []byte) ([]membership.KeyringAnswer, error)
+	// ServerHealth returns the health of the servers by ID, as the leader observes
+	// it. It returns nil on other servers, and without a pool.
+	ServerHealth() map[string]membership.Health
 }
 
 // Policies holds the operations on policies.
@@ -141,7 +153,6 @@ type Replication interface {
 	Stats() raftnode.Stats
 	Transfer(ctx context.Context) error
 	SaveSnapshot(ctx context.Context, w io.Writer) error
-	RestoreSnapshot(ctx context.Context, r io.Reader) error
 }
 
 // Process holds the hooks of the process that serves the API. Each field may
@@ -155,6 +166,10 @@ type Process struct {
 	// or "" if the leader is unknown. Requests that only the leader can handle are
 	// forwarded to it. If LeaderURL is nil, they are rejected.
 	LeaderURL func() string
+	// NodeHealth returns the health of the node in this process, nil if none runs.
+	NodeHealth func() *client.AgentHealth
+	// TempDir is the folder for temporary files; "": that of the system.
+	TempDir string
 	// Left stops the process after the response that confirms it has left its pool.
 	Left func()
 }
@@ -170,10 +185,44 @@ type Member struct {
 // member names, so Member.Name holds the ID.
 const tagName = "name"
 
+// Tags that Nomad's clients read, in addition to region and dc.
+const (
+	tagID    = "id"
+	tagRole  = "role"
+	tagBuild = "build"
+	tagPort  = "port" // of the address that the leader is listed with
+)
+
 // nameTag returns the tags of a member with this name, or nil if it has none.
 func nameTag(name string) map[string]string {
 	if name == "" {
 		return nil
 	}
 	return map[string]string{tagName: name}
+}
+
+// nomadTags adds the tags that Nomad's clients read to those of a member. raft is the
+// address of its Raft transport.
+func (a *API) nomadTags(m *Member, raft string) {
+	tags := maps.Clone(m.Tags)
+	if tags == nil {
+		tags = map[string]string{}
+	}
+	add := func(name, value string) {
+		if tags[name] == "" && value != "" {
+			tags[name] = value
+		}
+	}
+	add(tagID, m.Name)
+	add(tagRole, "server")
+	add("region", a.cfg.Region)
+	if m.Name == a.cfg.ID {
+		add("dc", a.cfg.Datacenter)
+		add(tagBuild, a.cfg.Version)
+	}
+	add("raft_vsn", "3")
+	if _, port, err := net.SplitHostPort(cmp.Or(tags["raft"], raft)); err == nil {
+		add(tagPort, port)
+	}
+	m.Tags = tags
 }

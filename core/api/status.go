@@ -51,7 +51,11 @@ func healthRoutes() []route {
 		},
 		readiness("/readyz", "readyz", "Returns 200 if the server is ready and 503 if it is not. With verbose, the response lists every check."),
 		readiness("/healthz", "healthz", "Is /readyz."),
-		readiness("/v1/agent/health", "agent_health", "Is /readyz."),
+		{
+			methods: get, pattern: "/v1/agent/health", name: "agent_health", tag: tagHealth, scope: scopePublic,
+			doc:      "Returns the health of the server and of the node in this process. The status is 503 if one of them is not healthy.",
+			response: client.AgentHealths{}, handle: agentHealth,
+		},
 		{
 			methods: get, pattern: "/v1/openapi.json", name: "openapi", tag: tagHealth, scope: scopePublic, isBinary: true,
 			doc: "Returns the OpenAPI document.", handle: openapi,
@@ -73,10 +77,8 @@ func readyz(a *API, c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := c.writeContext()
-	defer cancel()
 	out, failed := &client.Health{OK: true}, []string{}
-	for _, check := range a.cfg.Server.Ready(ctx) {
+	for _, check := range a.cfg.Server.Ready(c.writeContext()) {
 		h := client.HealthCheck{Name: check.Name, OK: check.OK, Detail: check.Detail}
 		out.Checks = append(out.Checks, h)
 		if !h.OK {
@@ -118,6 +120,22 @@ func peers(a *API, c *call) (any, error) {
 // memberList returns the known servers: those of gossip or, without gossip, those of
 // the Raft configuration.
 func (a *API) memberList() []Member {
+	servers := a.servers()
+	list := a.knownMembers()
+	for i := range list {
+		raft := ""
+		for _, s := range servers {
+			if s.ID == list[i].Name {
+				raft = s.Address
+			}
+		}
+		a.nomadTags(&list[i], raft)
+	}
+	return list
+}
+
+// knownMembers returns the known servers with the tags that they publish.
+func (a *API) knownMembers() []Member {
 	if a.cfg.Process.Members != nil {
 		return a.cfg.Process.Members()
 	}

@@ -34,7 +34,7 @@ func tokenRoutes() []route {
 		},
 		{
 			methods: putMethods, pattern: "/v1/acl/token", name: "token_create", tag: tagTokens, roles: management, leaderOnly: true,
-			doc: "Creates a token. Only this response contains its secret.", request: client.TokenCreateRequest{}, response: client.Token{}, handle: createToken,
+			doc: "Creates a token. Only this response contains its secret.", request: client.TokenCreateRequest{}, response: client.Token{}, handle: withBody(createToken),
 		},
 		{
 			methods: remove, pattern: "/v1/acl/token/{accessor}", name: "token_delete", tag: tagTokens, roles: management, leaderOnly: true,
@@ -47,9 +47,7 @@ func bootstrap(a *API, c *call) (any, error) {
 	if !a.cfg.Security {
 		return nil, rest.Invalid("security is disabled: tokens are not checked").WithHint("enable security in the configuration first")
 	}
-	ctx, cancel := c.writeContext()
-	defer cancel()
-	return c.tokenResponse(a.cfg.Server.BootstrapToken(ctx))
+	return c.tokenResponse(a.cfg.Server.BootstrapToken(c.writeContext()))
 }
 
 func (c *call) tokenResponse(secret string, t *model.Token, err error) (any, error) {
@@ -63,17 +61,11 @@ func (c *call) tokenResponse(secret string, t *model.Token, err error) (any, err
 	return out, nil
 }
 
-func createToken(a *API, c *call) (any, error) {
-	var req client.TokenCreateRequest
-	if err := c.decodeBody(&req); err != nil {
-		return nil, err
-	}
+func createToken(a *API, c *call, req *client.TokenCreateRequest) (any, error) {
 	if req.Name == "" || len(req.Name) > 256 {
 		return nil, rest.Invalid("invalid Name of %d bytes: it must have between 1 and 256 bytes", len(req.Name)).With("Field", "Name")
 	}
-	ctx, cancel := c.writeContext()
-	defer cancel()
-	return c.tokenResponse(a.cfg.Server.CreateToken(ctx, endpoint.NewToken{Name: req.Name, Roles: req.Roles, Namespace: req.Namespace, TTL: req.TTL}))
+	return c.tokenResponse(a.cfg.Server.CreateToken(c.writeContext(), endpoint.NewToken{Name: req.Name, Roles: req.Roles, Namespace: req.Namespace, TTL: req.TTL}))
 }
 
 func listTokens(a *API, c *call) (any, error) {
@@ -118,7 +110,5 @@ func getToken(a *API, c *call) (any, error) {
 }
 
 func deleteToken(a *API, c *call) (any, error) {
-	ctx, cancel := c.writeContext()
-	defer cancel()
-	return c.indexResponse(a.cfg.Server.DeleteToken(ctx, c.r.PathValue("accessor")))
+	return c.indexResponse(a.cfg.Server.DeleteToken(c.writeContext(), c.r.PathValue("accessor")))
 }

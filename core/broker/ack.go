@@ -17,48 +17,28 @@ func (b *Broker) Ack(evalID string, token Token, snapshot uint64) error {
 		return ErrSnapshotTooOld
 	}
 	j := e.job
-	b.endLease(e)
+	b.due.endLease(e)
 	j.turn = nil
 	if b.sheddingOff {
-		b.promote(j)
+		b.queue.promote(j)
 	} else {
-		b.cancelCovered(j, evalID, snapshot)
+		b.queue.cancelCovered(&b.reap, j, evalID, snapshot)
 	}
-	if again, index := e.requeued(snapshot); again != nil {
-		b.restart(e, again, index)
+	if x := e.rare(); x.newer != nil && x.newerIndex > snapshot {
+		b.restart(e, x.newer, x.newerIndex)
 	} else {
-		b.release(e)
+		b.queue.release(e)
 	}
-	if b.total(StateReady) == 0 { // otherwise the next lease is near and may reuse the timer
-		b.disarmIfIdle()
+	if b.queue.total(StateReady) == 0 { // otherwise the next lease is near and may reuse the timer
+		b.due.disarmIfIdle(&b.queue.entrySet)
 	}
 	b.serveWaiters()
 	return nil
 }
 
-// requeued returns the evaluation to queue after an ack, or nil: the copy given to
-// Requeue, or a copy newer than the snapshot.
-func (e *entry) requeued(snapshot uint64) (*model.Evaluation, uint64) {
-	x := e.rare()
-	again, index := x.requeue, uint64(0)
-	if again != nil {
-		index = again.ModifyIndex
-	}
-	if x.newer != nil && x.newerIndex > snapshot {
-		if again == nil || supersedes(x.newer, again) {
-			again = x.newer
-		}
-		index = max(index, x.newerIndex)
-	}
-	return again, index
-}
-
 // restart queues an acked evaluation as a new arrival, since it has had its turn.
 func (b *Broker) restart(e *entry, ev *model.Evaluation, index uint64) {
-	b.seq++
-	b.counts[e.state][e.typ]--
-	e.eval, e.typ, e.seq, e.index = ev, ev.Type, b.seq, index
-	b.counts[e.state][e.typ]++
+	b.queue.replace(e, ev, index)
 	e.token, e.attempts, e.more = 0, 0, nil
 	e.job.maxIndex = max(e.job.maxIndex, index)
 	b.enqueueEntry(e, b.now())
@@ -74,22 +54,8 @@ func (b *Broker) Nack(evalID string, token Token) error {
 		return err
 	}
 	b.handleNack(e, b.now())
-	b.disarmIfIdle()
+	b.due.disarmIfIdle(&b.queue.entrySet)
 	b.serveWaiters()
-	return nil
-}
-
-// Requeue queues the given copy of a delivered evaluation once it is acked,
-// whatever the snapshot of the Ack. After a Nack the copy is dropped, since the
-// evaluation is delivered again.
-func (b *Broker) Requeue(ev *model.Evaluation, token Token) error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	e, err := b.outstanding(ev.ID, token)
-	if err != nil {
-		return err
-	}
-	e.own().requeue = ev
 	return nil
 }
 
@@ -98,25 +64,25 @@ func (b *Broker) Requeue(ev *model.Evaluation, token Token) error {
 // evaluation covers the whole job.
 func (b *Broker) handleNack(e *entry, now int64) {
 	j := e.job
-	b.endLease(e)
+	b.due.endLease(e)
 	j.turn = nil
 	e.token = 0
 	if x := e.more; x != nil {
 		if x.newer != nil {
-			b.adopt(e, x.newer, x.newerIndex)
+			b.queue.adopt(e, x.newer, x.newerIndex)
 		}
-		x.newer, x.newerIndex, x.requeue = nil, 0, nil
+		x.newer, x.newerIndex = nil, 0
 	}
 	if int(e.attempts) >= b.cfg.DeliveryLimit {
-		b.fail(e)
+		b.reap.fail(&b.queue, e)
 		return
 	}
 	if d := b.cfg.nackDelay(e.typ, int(e.attempts)); d > 0 {
 		b.delay(e, StateBackoff, now, d)
-		b.promote(j)
+		b.queue.promote(j)
 		return
 	}
 	e.at = now
-	b.makePending(e)
-	b.promote(j)
+	b.queue.makePending(e)
+	b.queue.promote(j)
 }

@@ -236,7 +236,7 @@ func (t *Blocked) PopDuplicates(limit int) []*Cancellation {
 	out := slices.Clone(t.dups[:n])
 	t.dups = slices.Delete(t.dups, 0, n)
 	if len(t.dups) > 0 {
-		t.b.wakeReaper()
+		t.b.reap.wake()
 	}
 	return out
 }
@@ -248,7 +248,7 @@ func (t *Blocked) ReturnDuplicates(cs []*Cancellation) {
 	defer t.mu.Unlock()
 	if t.b.Enabled() && len(cs) > 0 {
 		t.dups = append(t.dups, cs...)
-		t.b.wakeReaper()
+		t.b.reap.wake()
 	}
 }
 

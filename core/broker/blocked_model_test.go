@@ -10,6 +10,7 @@ import (
 
 	"github.com/cede-scheduler/cede/core/broker"
 	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/sdk/policytest/soak"
 )
 
 // naiveBlocked is the reference implementation of Blocked: a list of evaluations,
@@ -196,14 +197,14 @@ func (b siftedBits) Excludes(ev *model.Evaluation, node string, noted *any) bool
 }
 
 func TestBlocked_AgainstList(t *testing.T) {
-	for range soak(1, 300) {
+	for range soak.Count(1, 300) {
 		rapid.Check(t, func(rt *rapid.T) { checkBlocked(t, rt, false) })
 	}
 }
 
 // With equivalence classes, the result is that of the plain list.
 func TestBlocked_EquivalenceClassesChangeNothing(t *testing.T) {
-	for range soak(1, 300) {
+	for range soak.Count(1, 300) {
 		rapid.Check(t, func(rt *rapid.T) { checkBlocked(t, rt, true) })
 	}
 }

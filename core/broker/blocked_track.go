@@ -160,7 +160,7 @@ func minus(a, b []string) []string {
 
 func (t *Blocked) duplicate(r, winner *record) {
 	t.dups = append(t.dups, &Cancellation{r.eval, winner.eval.ID})
-	t.b.wakeReaper()
+	t.b.reap.wake()
 }
 
 // insert adds r, which its job already refers to, to all other indexes.

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/cede-scheduler/cede/core/clock"
-	"github.com/cede-scheduler/cede/core/internal/heapq"
 	"github.com/cede-scheduler/cede/core/model"
 )
 
@@ -18,42 +17,23 @@ type Broker struct {
 
 	mu          sync.Mutex
 	enabled     bool
-	paused      bool
+	hold        hold
 	sheddingOff bool // every evaluation runs; see SetShedding
-	seq         uint64
 
-	seed    maphash.Seed
-	entries arena[entry]
-	evals   table // all entries, by evaluation ID
-	jobs    arena[job]
-	keys    table // jobs by key
-
-	ready   [model.EvalTypes]heapq.Bucketed[ref]
-	leases  list // unacked entries with a running lease; all leases have the same length, so this is the order of expiry
-	delays  heapq.Heap[ref]
-	cancels list // cancelable, oldest first
-	fails   list // failed, oldest first
-
-	waiters []*waiter     // blocked calls of Dequeue, in order of arrival
-	wakeup  chan struct{} // one slot; see Wakeup
-
-	timer    clock.Timer // nil until first needed
-	armed    bool
-	armedFor int64
-
-	counts [numStates][model.EvalTypes]int
-	waits  [model.EvalTypes]WaitStats
+	queue   jobQueue  // every evaluation, and which of its job has the turn
+	due     dueQueue  // deliveries and delays that end by time
+	reap    reapQueue // what the state must record: cancelable and failed evaluations
+	waiters []*waiter // blocked calls of Dequeue, in order of arrival
+	waits   [model.EvalTypes]WaitStats
 
 	blocked *Blocked // set once by NewBlocked
 }
 
-// A ref points from a heap to an entry as it was when it was pushed. It contains no
-// pointer, so the garbage collector need not scan the heaps.
-type ref struct{ id, gen uint32 }
-
-func (e *entry) ref() ref { return ref{e.id, e.gen} }
-
-func (b *Broker) stale(r ref) bool { return b.entries.at(r.id).gen != r.gen }
+// hold states why nothing is delivered.
+type hold struct {
+	paused  bool
+	batches int // running calls of Batch
+}
 
 // New returns a disabled broker: the broker of a follower is empty, and a leader
 // that forgets to enable it fails at once. It returns an error if cfg is invalid.
@@ -62,12 +42,10 @@ func New(cfg Config) (*Broker, error) {
 		return nil, fmt.Errorf("broker: %w", err)
 	}
 	cfg = cfg.withDefaults()
-	return &Broker{
-		cfg:    cfg,
-		start:  cfg.Clock.Now(),
-		seed:   maphash.MakeSeed(),
-		wakeup: make(chan struct{}, 1),
-	}, nil
+	b := &Broker{cfg: cfg, start: cfg.Clock.Now(), reap: reapQueue{wakeup: make(chan struct{}, 1)}}
+	b.queue.seed = maphash.MakeSeed()
+	b.due.clock, b.due.tick = cfg.Clock, b.tick
+	return b, nil
 }
 
 // Enable starts accepting and delivering evaluations. The caller then enqueues the
@@ -103,14 +81,14 @@ func (b *Broker) Enabled() bool {
 func (b *Broker) Pause() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.paused = true
+	b.hold.paused = true
 }
 
 // Resume ends Pause.
 func (b *Broker) Resume() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.paused = false
+	b.hold.paused = false
 	b.serveWaiters()
 }
 
@@ -118,7 +96,23 @@ func (b *Broker) Resume() {
 func (b *Broker) Paused() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.paused
+	return b.hold.paused
+}
+
+// Batch calls add and delivers nothing meanwhile. Evaluations that add enqueues or unblocks
+// are therefore delivered by priority. Without it, a waiting worker would receive the one
+// that is added first.
+func Batch(b *Broker, add func()) {
+	addBatches(b, 1)
+	defer addBatches(b, -1)
+	add()
+}
+
+func addBatches(b *Broker, n int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.hold.batches += n
+	b.serveWaiters()
 }
 
 // SetShedding sets whether an ack cancels the other evaluations of the job that its
@@ -131,16 +125,9 @@ func (b *Broker) SetShedding(on bool) {
 }
 
 func (b *Broker) flush() {
-	b.disarm()
-	b.evals.reset()
-	b.keys.reset()
-	b.entries, b.jobs = arena[entry]{}, arena[job]{}
-	for t := range b.ready {
-		b.ready[t].Reset()
-	}
-	b.delays.Reset()
-	b.leases, b.cancels, b.fails = list{}, list{}, list{}
-	b.counts = [numStates][model.EvalTypes]int{}
+	b.queue.reset()
+	b.due.reset()
+	b.reap.cancels, b.reap.fails = list{}, list{}
 	for _, w := range b.waiters {
 		w.finish(ErrDisabled)
 	}
@@ -150,21 +137,3 @@ func (b *Broker) flush() {
 // now returns the time on the scale of entries. It uses the monotonic reading of
 // the Clock if there is one: a change of the wall clock expires no lease.
 func (b *Broker) now() int64 { return int64(clock.Since(b.cfg.Clock, b.start)) }
-
-// total returns the number of evaluations in state s.
-func (b *Broker) total(s State) int {
-	n := 0
-	for _, c := range &b.counts[s] {
-		n += c
-	}
-	return n
-}
-
-// move changes the state of e. The caller removes it from the list of the old state
-// and adds it to that of the new one.
-func (b *Broker) move(e *entry, to State) {
-	b.counts[e.state][e.typ]--
-	e.gen++
-	e.state = to
-	b.counts[to][e.typ]++
-}

@@ -16,22 +16,7 @@ type Cancellation struct {
 func (b *Broker) PopCancelable(limit int) []*Cancellation {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	n := b.batch(limit, StateCancelable)
-	if n == 0 {
-		return nil
-	}
-	all, out := make([]Cancellation, n), make([]*Cancellation, n)
-	for i := range out {
-		e := b.cancels.head
-		b.cancels.remove(e)
-		all[i] = Cancellation{e.eval, e.rare().coveredBy}
-		out[i] = &all[i]
-		b.release(e)
-	}
-	if b.cancels.head != nil {
-		b.wakeReaper()
-	}
-	return out
+	return b.reap.popCancelable(&b.queue.entrySet, b.batch(limit, StateCancelable))
 }
 
 // ReturnCancelable returns evaluations from PopCancelable that could not be
@@ -42,9 +27,7 @@ func (b *Broker) ReturnCancelable(cs []*Cancellation) {
 	for _, c := range cs {
 		if e := b.readmit(c.Eval); e != nil {
 			e.own().coveredBy = c.SupersededBy
-			b.move(e, StateCancelable)
-			b.cancels.push(e)
-			b.wakeReaper()
+			b.reap.addCancelable(&b.queue.entrySet, e)
 		}
 	}
 }
@@ -55,21 +38,7 @@ func (b *Broker) ReturnCancelable(cs []*Cancellation) {
 func (b *Broker) PopFailed(limit int) []*model.Evaluation {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	n := b.batch(limit, StateFailed)
-	if n == 0 {
-		return nil
-	}
-	out := make([]*model.Evaluation, n)
-	for i := range out {
-		e := b.fails.head
-		b.fails.remove(e)
-		out[i] = e.eval
-		b.release(e)
-	}
-	if b.fails.head != nil {
-		b.wakeReaper()
-	}
-	return out
+	return b.reap.popFailed(&b.queue.entrySet, b.batch(limit, StateFailed))
 }
 
 // ReturnFailed returns evaluations from PopFailed that could not be written.
@@ -78,58 +47,108 @@ func (b *Broker) ReturnFailed(evals []*model.Evaluation) {
 	defer b.mu.Unlock()
 	for _, ev := range evals {
 		if e := b.readmit(ev); e != nil {
-			b.move(e, StateFailed)
-			b.fails.push(e)
-			b.wakeReaper()
+			b.reap.addFailed(&b.queue.entrySet, e)
 		}
 	}
 }
 
 // Wakeup returns a channel that receives a value if evaluations may have become
 // cancelable or failed since the last receive.
-func (b *Broker) Wakeup() <-chan struct{} { return b.wakeup }
-
-func (b *Broker) wakeReaper() {
-	select {
-	case b.wakeup <- struct{}{}:
-	default:
-	}
-}
+func (b *Broker) Wakeup() <-chan struct{} { return b.reap.wakeup }
 
 // batch returns how many evaluations in state s a call with this limit removes.
 func (b *Broker) batch(limit int, s State) int {
 	if limit <= 0 {
 		limit = b.cfg.ReaperBatch
 	}
-	return min(b.total(s), limit)
+	return min(b.queue.total(s), limit)
 }
 
 // readmit creates an entry outside of any job, or returns nil if a copy has arrived
 // meanwhile.
 func (b *Broker) readmit(ev *model.Evaluation) *entry {
-	hash := b.hashEval(ev.ID)
-	if !b.enabled || b.lookupHash(ev.ID, hash) != nil {
+	hash := b.queue.hashEval(ev.ID)
+	if !b.enabled || b.queue.lookupHash(ev.ID, hash) != nil {
 		return nil
 	}
-	return b.admit(ev, hash, ev.ModifyIndex)
+	return b.queue.admit(ev, hash, ev.ModifyIndex)
+}
+
+// A reapQueue holds cancelable and failed evaluations until the state records them.
+type reapQueue struct {
+	cancels list          // cancelable, oldest first
+	fails   list          // failed, oldest first
+	wakeup  chan struct{} // one slot; see Wakeup
+}
+
+func (r *reapQueue) wake() {
+	select {
+	case r.wakeup <- struct{}{}:
+	default:
+	}
+}
+
+func (r *reapQueue) addCancelable(s *entrySet, e *entry) {
+	s.move(e, StateCancelable)
+	r.cancels.push(e)
+	r.wake()
+}
+
+func (r *reapQueue) addFailed(s *entrySet, e *entry) {
+	s.move(e, StateFailed)
+	r.fails.push(e)
+	r.wake()
 }
 
 // cancel makes an entry of its job's waiting list cancelable. Entries cancelled by
 // one ack share the extra that names the covering evaluation.
-func (b *Broker) cancel(e *entry, by *extra) {
+func (r *reapQueue) cancel(s *entrySet, e *entry, by *extra) {
 	e.job.waiting.remove(e)
-	b.leaveJob(e)
+	s.leaveJob(e)
 	e.more = by
-	b.move(e, StateCancelable)
-	b.cancels.push(e)
-	b.wakeReaper()
+	r.addCancelable(s, e)
 }
 
 // fail makes an entry that is in no list failed.
-func (b *Broker) fail(e *entry) {
-	b.promote(e.job)
-	b.leaveJob(e)
-	b.move(e, StateFailed)
-	b.fails.push(e)
-	b.wakeReaper()
+func (r *reapQueue) fail(q *jobQueue, e *entry) {
+	q.promote(e.job)
+	q.leaveJob(e)
+	r.addFailed(&q.entrySet, e)
+}
+
+// popCancelable removes and returns the n oldest cancelable evaluations.
+func (r *reapQueue) popCancelable(s *entrySet, n int) []*Cancellation {
+	if n == 0 {
+		return nil
+	}
+	all, out := make([]Cancellation, n), make([]*Cancellation, n)
+	for i := range out {
+		e := r.cancels.head
+		r.cancels.remove(e)
+		all[i] = Cancellation{e.eval, e.rare().coveredBy}
+		out[i] = &all[i]
+		s.release(e)
+	}
+	if r.cancels.head != nil {
+		r.wake()
+	}
+	return out
+}
+
+// popFailed removes and returns the n oldest failed evaluations.
+func (r *reapQueue) popFailed(s *entrySet, n int) []*model.Evaluation {
+	if n == 0 {
+		return nil
+	}
+	out := make([]*model.Evaluation, n)
+	for i := range out {
+		e := r.fails.head
+		r.fails.remove(e)
+		out[i] = e.eval
+		s.release(e)
+	}
+	if r.fails.head != nil {
+		r.wake()
+	}
+	return out
 }

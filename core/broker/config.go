@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"cmp"
 	crand "crypto/rand"
 	"errors"
 	"fmt"
@@ -88,22 +89,15 @@ func (c Config) Validate() error {
 // withDefaults returns c with the defaults in place of zero values.
 func (c Config) withDefaults() Config {
 	d := Defaults()
-	orElse(&c.NackTimeout, d.NackTimeout)
-	orElse(&c.DeliveryLimit, d.DeliveryLimit)
-	orElse(&c.FirstNackDelay, d.FirstNackDelay)
-	orElse(&c.NackDelay, d.NackDelay)
-	orElse(&c.ReaperBatch, d.ReaperBatch)
-	orElse(&c.UnblockRetention, d.UnblockRetention)
-	orElse(&c.Clock, d.Clock)
-	orElse(&c.Rand, d.Rand)
+	c.NackTimeout = cmp.Or(c.NackTimeout, d.NackTimeout)
+	c.DeliveryLimit = cmp.Or(c.DeliveryLimit, d.DeliveryLimit)
+	c.FirstNackDelay = cmp.Or(c.FirstNackDelay, d.FirstNackDelay)
+	c.NackDelay = cmp.Or(c.NackDelay, d.NackDelay)
+	c.ReaperBatch = cmp.Or(c.ReaperBatch, d.ReaperBatch)
+	c.UnblockRetention = cmp.Or(c.UnblockRetention, d.UnblockRetention)
+	c.Clock = cmp.Or(c.Clock, d.Clock)
+	c.Rand = cmp.Or(c.Rand, d.Rand)
 	return c
-}
-
-func orElse[T comparable](v *T, other T) {
-	var zero T
-	if *v == zero {
-		*v = other
-	}
 }
 
 // nackDelay returns the delay before the delivery that follows the n-th. For

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/cede-scheduler/cede/core/internal/heapq"
 	"github.com/cede-scheduler/cede/core/model"
 )
 
@@ -143,46 +142,22 @@ func maskOf(types []model.JobType) uint {
 	return m
 }
 
-// skimReady is skim for the ready heaps.
-func (b *Broker) skimReady(q *heapq.Bucketed[ref]) bool {
-	for q.Len() > 0 && b.stale(q.Min().Value) {
-		q.Pop()
-	}
-	return q.Len() > 0
-}
-
 // deliver delivers the first ready evaluation of the types in mask.
 func (b *Broker) deliver(mask uint) (Delivery, bool) {
-	if b.paused || !b.enabled {
+	if b.hold != (hold{}) || !b.enabled {
 		return Delivery{}, false
 	}
-	first := b.first(mask)
+	first := b.queue.first(mask)
 	if first == nil {
 		return Delivery{}, false
 	}
-	e := b.entries.at(first.Pop().Value.id)
+	e := b.queue.entries.at(first.Pop().Value.id)
 	j := e.job
 	now := b.now()
 	b.waits[e.typ].add(time.Duration(now - e.at))
-	b.move(e, StateUnacked)
-	e.token = b.newToken(e)
+	b.queue.move(e, StateUnacked)
+	e.token = newToken(b.cfg.Rand, e)
 	e.attempts++
 	b.startLease(e, now)
 	return Delivery{e.eval, e.token, j.maxIndex, int(e.attempts)}, true
-}
-
-// first returns the heap with the first root among the types in mask. Comparing
-// roots makes the order global: a type never hides evaluations of another.
-func (b *Broker) first(mask uint) *heapq.Bucketed[ref] {
-	var first *heapq.Bucketed[ref]
-	for t := range b.ready {
-		h := &b.ready[t]
-		if mask&(1<<t) == 0 || !b.skimReady(h) {
-			continue
-		}
-		if first == nil || h.Min().Less(first.Min().Key) {
-			first = h
-		}
-	}
-	return first
 }

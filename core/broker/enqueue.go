@@ -53,16 +53,16 @@ func (b *Broker) Remove(evalID string) bool {
 }
 
 func (b *Broker) removeID(evalID string) bool {
-	e := b.lookup(evalID)
+	e := b.queue.lookup(evalID)
 	if e == nil || e.state == StateUnacked {
 		return false
 	}
 	b.detach(e)
 	if e.job != nil {
-		b.promote(e.job)
+		b.queue.promote(e.job)
 	}
-	b.release(e)
-	b.disarmIfIdle()
+	b.queue.release(e)
+	b.due.disarmIfIdle(&b.queue.entrySet)
 	return true
 }
 
@@ -71,13 +71,13 @@ func (b *Broker) add(ev *model.Evaluation, index uint64, now int64) {
 		b.removeID(ev.ID)
 		return
 	}
-	hash := b.hashEval(ev.ID)
-	if e := b.lookupHash(ev.ID, hash); e != nil {
+	hash := b.queue.hashEval(ev.ID)
+	if e := b.queue.lookupHash(ev.ID, hash); e != nil {
 		b.update(e, ev, index, now)
 		return
 	}
-	e := b.admit(ev, hash, index)
-	b.joinJob(e)
+	e := b.queue.admit(ev, hash, index)
+	b.queue.joinJob(e)
 	b.enqueueEntry(e, now)
 }
 
@@ -95,18 +95,18 @@ func (b *Broker) update(e *entry, ev *model.Evaluation, index uint64, now int64)
 	}
 	switch e.state {
 	case StateBackoff:
-		b.adopt(e, ev, index)
+		b.queue.adopt(e, ev, index)
 	case StateReady:
 		b.updateReady(e, ev, index, now)
 	default: // pending, delayed, cancelable, failed
 		b.detach(e)
-		b.adopt(e, ev, index)
+		b.queue.adopt(e, ev, index)
 		if e.job == nil {
 			e.attempts, e.more = 0, nil
-			b.joinJob(e)
+			b.queue.joinJob(e)
 		}
 		b.enqueueEntry(e, now)
-		b.disarmIfIdle()
+		b.due.disarmIfIdle(&b.queue.entrySet)
 	}
 }
 
@@ -114,15 +114,15 @@ func (b *Broker) update(e *entry, ev *model.Evaluation, index uint64, now int64)
 // lower priority than another evaluation of the job.
 func (b *Broker) updateReady(e *entry, ev *model.Evaluation, index uint64, now int64) {
 	j := e.job
-	b.adopt(e, ev, index)
+	b.queue.adopt(e, ev, index)
 	if b.untilDue(e) > 0 {
 		j.turn = nil
 		b.enqueueEntry(e, now)
-		b.promote(j)
+		b.queue.promote(j)
 		return
 	}
-	b.makeReady(e)
-	b.passTurn(j)
+	b.queue.makeReady(e)
+	b.queue.passTurn(j)
 }
 
 // recordNewer records the newest copy that arrived during processing. At Ack it
@@ -150,7 +150,7 @@ func (b *Broker) enqueueEntry(e *entry, now int64) {
 		return
 	}
 	e.at = now
-	b.claimTurn(e)
+	b.queue.claimTurn(e)
 }
 
 // untilDue returns how long e must wait for its WaitUntil. It uses the wall clock:
@@ -163,23 +163,6 @@ func (b *Broker) untilDue(e *entry) time.Duration {
 	return time.Duration(e.eval.WaitUntil - b.cfg.Clock.Now().UnixNano())
 }
 
-// makeReady pushes e to the ready heap and gives it the turn of its job.
-func (b *Broker) makeReady(e *entry) {
-	b.move(e, StateReady)
-	e.job.turn = e
-	h := &b.ready[e.typ]
-	h.Push(e.readyKey(), e.ref())
-	if h.Len() > 64+2*b.counts[StateReady][e.typ] {
-		h.Filter(b.live)
-	}
-}
-
-// makePending appends e to the waiting list of its job.
-func (b *Broker) makePending(e *entry) {
-	b.move(e, StatePending)
-	e.job.waiting.push(e)
-}
-
 // detach removes e from the list of its state. Heaps detect stale items by
 // generation.
 func (b *Broker) detach(e *entry) {
@@ -189,9 +172,9 @@ func (b *Broker) detach(e *entry) {
 	case StatePending, StateBackoff:
 		e.job.waiting.remove(e)
 	case StateCancelable:
-		b.cancels.remove(e)
+		b.reap.cancels.remove(e)
 	case StateFailed:
-		b.fails.remove(e)
+		b.reap.fails.remove(e)
 	}
 	e.gen++
 }

@@ -66,7 +66,6 @@ type extra struct {
 
 	newer      *model.Evaluation // copy that arrived while unacked
 	newerIndex uint64
-	requeue    *model.Evaluation // queued on Ack, dropped on Nack
 
 	coveredBy string // if cancelable: the evaluation that covers it
 }
@@ -102,11 +101,11 @@ func (e *entry) readyKey() heapq.Key {
 }
 
 // adopt merges a newer copy and index into the entry.
-func (b *Broker) adopt(e *entry, ev *model.Evaluation, index uint64) {
+func (s *entrySet) adopt(e *entry, ev *model.Evaluation, index uint64) {
 	if supersedes(ev, e.eval) {
-		b.counts[e.state][e.typ]--
+		s.counts[e.state][e.typ]--
 		e.eval, e.typ = ev, ev.Type
-		b.counts[e.state][e.typ]++
+		s.counts[e.state][e.typ]++
 	}
 	e.index = max(e.index, index)
 	if e.job != nil {

@@ -3,7 +3,6 @@ package broker_test
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -16,14 +15,6 @@ import (
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// soak is how many times more to try: CEDE_SOAK=1 raises the counts.
-func soak(n, more int) int {
-	if os.Getenv("CEDE_SOAK") != "" {
-		return n * more
-	}
-	return n
-}
 
 var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 

@@ -1,6 +1,9 @@
 package broker
 
-import "github.com/cede-scheduler/cede/core/model"
+import (
+	"github.com/cede-scheduler/cede/core/internal/heapq"
+	"github.com/cede-scheduler/cede/core/model"
+)
 
 // A job holds the evaluations of one job or binding.
 //
@@ -22,15 +25,15 @@ func (j *job) isOf(ev *model.Evaluation) bool {
 }
 
 // joinJob adds e to its job.
-func (b *Broker) joinJob(e *entry) {
-	hash := b.hashJob(e.eval)
+func (s *entrySet) joinJob(e *entry) {
+	hash := s.hashJob(e.eval)
 	var j *job
-	if id := b.keys.find(hash, func(id uint32) bool { return b.jobs.at(id).isOf(e.eval) }); id != 0 {
-		j = b.jobs.at(id)
+	if id := s.keys.find(hash, func(id uint32) bool { return s.jobs.at(id).isOf(e.eval) }); id != 0 {
+		j = s.jobs.at(id)
 	} else {
-		id, j = b.jobs.get()
+		id, j = s.jobs.get()
 		j.id, j.hash, j.sample = id, hash, e.eval
-		b.keys.insert(hash, id)
+		s.keys.insert(hash, id)
 	}
 	j.members++
 	j.maxIndex = max(j.maxIndex, e.index)
@@ -38,14 +41,28 @@ func (b *Broker) joinJob(e *entry) {
 }
 
 // leaveJob removes e from its job, and the job if it was the last.
-func (b *Broker) leaveJob(e *entry) {
+func (s *entrySet) leaveJob(e *entry) {
 	j := e.job
 	e.job = nil
 	if j.members--; j.members == 0 {
-		b.keys.remove(j.hash, j.id)
+		s.keys.remove(j.hash, j.id)
 		id := j.id
 		*j = job{}
-		b.jobs.put(id)
+		s.jobs.put(id)
+	}
+}
+
+// A jobQueue orders the evaluations: one of each job has the turn, and those turns are
+// ready in the global order.
+type jobQueue struct {
+	entrySet
+	ready [model.EvalTypes]heapq.Bucketed[ref]
+}
+
+func (q *jobQueue) reset() {
+	q.entrySet.reset()
+	for t := range q.ready {
+		q.ready[t].Reset()
 	}
 }
 
@@ -74,54 +91,54 @@ func (j *job) bestPending() *entry {
 // claimTurn gives e, which is in no list, the job's turn or appends it to the
 // waiting list. Of equals, the ready one retains the turn: otherwise a job with a
 // steady flow of evaluations would keep losing its position in the queue.
-func (b *Broker) claimTurn(e *entry) {
+func (q *jobQueue) claimTurn(e *entry) {
 	turn := e.job.turn
 	switch {
 	case turn == nil:
-		b.makeReady(e)
+		q.makeReady(e)
 	case turn.state == StateReady && e.eval.Priority > turn.eval.Priority:
-		b.makePending(turn)
-		b.makeReady(e)
+		q.makePending(turn)
+		q.makeReady(e)
 	default:
-		b.makePending(e)
+		q.makePending(e)
 	}
 }
 
 // promote gives the turn to the best pending entry, if the job has no turn.
-func (b *Broker) promote(j *job) {
+func (q *jobQueue) promote(j *job) {
 	if j.turn != nil {
 		return
 	}
 	if best := j.bestPending(); best != nil {
 		j.waiting.remove(best)
-		b.makeReady(best)
+		q.makeReady(best)
 	}
 }
 
 // passTurn passes the turn on if a pending entry has a higher priority than the
 // ready one, whose priority was lowered.
-func (b *Broker) passTurn(j *job) {
+func (q *jobQueue) passTurn(j *job) {
 	best := j.bestPending()
 	if best == nil || best.eval.Priority <= j.turn.eval.Priority {
 		return
 	}
 	j.waiting.remove(best)
-	b.makePending(j.turn)
-	b.makeReady(best)
+	q.makePending(j.turn)
+	q.makeReady(best)
 }
 
 // cancelCovered resolves the entries that wait behind an acked evaluation. Those
 // that its snapshot covers are cancelled. Of the rest, the best is next and the
 // others are cancelled in its favor, because its delivery will name an index that
 // covers them all.
-func (b *Broker) cancelCovered(j *job, by string, snapshot uint64) {
+func (q *jobQueue) cancelCovered(r *reapQueue, j *job, by string, snapshot uint64) {
 	if j.waiting.head == nil {
 		return
 	}
 	covered := &extra{coveredBy: by}
 	j.waiting.each(func(e *entry) {
 		if e.cover() <= snapshot {
-			b.cancel(e, covered)
+			r.cancel(&q.entrySet, e, covered)
 		}
 	})
 	best := j.bestPending()
@@ -133,8 +150,50 @@ func (b *Broker) cancelCovered(j *job, by string, snapshot uint64) {
 	j.waiting.each(func(e *entry) {
 		if e.state == StatePending {
 			best.own().cover = max(best.cover(), e.cover())
-			b.cancel(e, covered)
+			r.cancel(&q.entrySet, e, covered)
 		}
 	})
-	b.makeReady(best)
+	q.makeReady(best)
+}
+
+// makeReady pushes e to the ready heap and gives it the turn of its job.
+func (q *jobQueue) makeReady(e *entry) {
+	q.move(e, StateReady)
+	e.job.turn = e
+	h := &q.ready[e.typ]
+	h.Push(e.readyKey(), e.ref())
+	if h.Len() > 64+2*q.counts[StateReady][e.typ] {
+		h.Filter(func(it *heapq.Item[ref]) bool { return !q.stale(it.Value) })
+	}
+}
+
+// makePending appends e to the waiting list of its job.
+func (q *jobQueue) makePending(e *entry) {
+	q.move(e, StatePending)
+	e.job.waiting.push(e)
+}
+
+// skim drops stale items from the top of a ready heap; it returns false if the heap
+// is empty then.
+func (q *jobQueue) skim(h *heapq.Bucketed[ref]) bool {
+	for h.Len() > 0 && q.stale(h.Min().Value) {
+		h.Pop()
+	}
+	return h.Len() > 0
+}
+
+// first returns the heap with the first root among the types in mask. Comparing
+// roots makes the order global: a type never hides evaluations of another.
+func (q *jobQueue) first(mask uint) *heapq.Bucketed[ref] {
+	var first *heapq.Bucketed[ref]
+	for t := range q.ready {
+		h := &q.ready[t]
+		if mask&(1<<t) == 0 || !q.skim(h) {
+			continue
+		}
+		if first == nil || h.Min().Less(first.Min().Key) {
+			first = h
+		}
+	}
+	return first
 }

@@ -5,17 +5,8 @@ package broker
 // their end, and one timer at its head serves them all.
 
 func (b *Broker) startLease(e *entry, now int64) {
-	e.paused = false
-	e.at = now + int64(b.cfg.NackTimeout)
-	b.leases.push(e)
-	b.arm(now)
-}
-
-func (b *Broker) endLease(e *entry) {
-	if !e.paused {
-		b.leases.remove(e)
-	}
-	e.paused = false
+	b.due.startLease(e, now+int64(b.cfg.NackTimeout))
+	b.due.arm(&b.queue.entrySet, now)
 }
 
 // Renew restarts the lease. A worker with a long computation calls it periodically.
@@ -27,7 +18,7 @@ func (b *Broker) Renew(evalID string, token Token) error {
 	if err != nil || e.paused {
 		return err
 	}
-	b.leases.remove(e)
+	b.due.leases.remove(e)
 	b.startLease(e, b.now())
 	return nil
 }
@@ -41,9 +32,9 @@ func (b *Broker) PauseTimer(evalID string, token Token) error {
 	if err != nil || e.paused {
 		return err
 	}
-	b.leases.remove(e)
+	b.due.leases.remove(e)
 	e.paused = true
-	b.disarmIfIdle()
+	b.due.disarmIfIdle(&b.queue.entrySet)
 	return nil
 }
 
@@ -59,24 +50,13 @@ func (b *Broker) ResumeTimer(evalID string, token Token) error {
 	return nil
 }
 
-// Outstanding returns the token of a delivered evaluation; it returns false if
-// there is none. The planner compares it with the token of a plan.
-func (b *Broker) Outstanding(evalID string) (Token, bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if e := b.lookup(evalID); e != nil && e.state == StateUnacked {
-		return e.token, true
-	}
-	return 0, false
-}
-
 // outstanding returns the entry that the token leases, or the reason why there is
 // none.
 func (b *Broker) outstanding(evalID string, token Token) (*entry, error) {
 	if !b.enabled {
 		return nil, ErrDisabled
 	}
-	e := b.leased(evalID, token)
+	e := b.queue.leased(evalID, token)
 	switch {
 	case e == nil:
 		return nil, ErrNotOutstanding
@@ -92,7 +72,7 @@ func (b *Broker) outstanding(evalID string, token Token) (*entry, error) {
 
 // expireLeases nacks every delivery with an expired lease.
 func (b *Broker) expireLeases(now int64) {
-	for e := b.leases.head; e != nil && e.at <= now; e = b.leases.head {
+	for e := b.due.leases.head; e != nil && e.at <= now; e = b.due.leases.head {
 		e.own().expired = e.token
 		b.handleNack(e, now)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/cede-scheduler/cede/core/broker"
 	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/sdk/policytest/soak"
 )
 
 // naive is the broker as its description reads: one slice of everything, which
@@ -41,7 +42,6 @@ type item struct {
 	due       time.Time
 	paused    bool
 	newer     *model.Evaluation
-	requeue   *model.Evaluation
 	coveredBy string
 }
 
@@ -233,11 +233,8 @@ func (n *naive) ack(x *item, snapshot uint64) {
 			best.cover = max(best.cover, p.cover)
 		}
 	}
-	again := x.requeue
-	if x.newer != nil && x.newer.ModifyIndex > snapshot && (again == nil || isNewer(x.newer, again)) {
-		again = x.newer
-	}
-	if again == nil {
+	again := x.newer
+	if again == nil || again.ModifyIndex <= snapshot {
 		n.items = slices.DeleteFunc(n.items, func(o *item) bool { return o == x })
 		return
 	}
@@ -251,7 +248,7 @@ func (n *naive) nack(x *item) {
 	if x.newer != nil {
 		x.ev, x.index, x.cover = x.newer, max(x.index, x.newer.ModifyIndex), max(x.cover, x.newer.ModifyIndex)
 	}
-	x.newer, x.requeue, x.token = nil, nil, 0
+	x.newer, x.token = nil, 0
 	if x.attempts >= 3 {
 		x.state, x.failedAt = broker.StateFailed, n.next()
 	} else {
@@ -369,12 +366,6 @@ func (p *pair) actions() map[string]func(*rapid.T) {
 			x := p.unacked(t)
 			must(t, p.Nack(x.ev.ID, x.token))
 			p.n.nack(x)
-		},
-		"requeue": func(t *rapid.T) {
-			x, ev := p.unacked(t), p.draw(t)
-			ev.ID, ev.JobID, ev.Status = x.ev.ID, x.ev.JobID, model.EvalPending
-			must(t, p.Requeue(ev, x.token))
-			x.requeue = ev
 		},
 		"renew": func(t *rapid.T) {
 			x := p.unacked(t)
@@ -551,7 +542,7 @@ func must(t fataler, err error) {
 }
 
 func TestBroker_AgainstSortedSlices(t *testing.T) {
-	for range soak(1, 300) {
+	for range soak.Count(1, 300) {
 		rapid.Check(t, func(rt *rapid.T) {
 			p := &pair{fixture: newFixture(t), n: newNaive(), index: 3}
 			rt.Repeat(p.actions())

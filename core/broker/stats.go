@@ -58,16 +58,16 @@ func (b *Broker) Stats() Stats {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	s := Stats{Enabled: b.enabled, Paused: b.paused, Waits: b.waits, Waiters: len(b.waiters)}
+	s := Stats{Enabled: b.enabled, Paused: b.hold.paused, Waits: b.waits, Waiters: len(b.waiters)}
 	for t := range s.Types {
 		s.Types[t] = Counts{
-			Ready:      b.counts[StateReady][t],
-			Unacked:    b.counts[StateUnacked][t],
-			Pending:    b.counts[StatePending][t],
-			Delayed:    b.counts[StateDelayed][t],
-			Backoff:    b.counts[StateBackoff][t],
-			Cancelable: b.counts[StateCancelable][t],
-			Failed:     b.counts[StateFailed][t],
+			Ready:      b.queue.counts[StateReady][t],
+			Unacked:    b.queue.counts[StateUnacked][t],
+			Pending:    b.queue.counts[StatePending][t],
+			Delayed:    b.queue.counts[StateDelayed][t],
+			Backoff:    b.queue.counts[StateBackoff][t],
+			Cancelable: b.queue.counts[StateCancelable][t],
+			Failed:     b.queue.counts[StateFailed][t],
 			Blocked:    blocked[t],
 		}
 	}
@@ -92,7 +92,7 @@ func (b *Broker) Locate(evalID string) Location {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	e := b.lookup(evalID)
+	e := b.queue.lookup(evalID)
 	if e == nil {
 		return Location{}
 	}

@@ -146,46 +146,98 @@ func (t *table) reset() {
 	t.used = 0
 }
 
-func (b *Broker) hashEval(id string) uint32 { return uint32(maphash.String(b.seed, id)) }
+// An entrySet holds the entries of all evaluations and their jobs.
+type entrySet struct {
+	seed    maphash.Seed
+	seq     uint64 // order of arrival of the last entry
+	entries arena[entry]
+	evals   table // all entries, by evaluation ID
+	jobs    arena[job]
+	keys    table // jobs by key
+	counts  [numStates][model.EvalTypes]int
+}
 
-func (b *Broker) hashJob(ev *model.Evaluation) uint32 {
+func (s *entrySet) reset() {
+	s.evals.reset()
+	s.keys.reset()
+	s.entries, s.jobs = arena[entry]{}, arena[job]{}
+	s.counts = [numStates][model.EvalTypes]int{}
+}
+
+// A ref points from a heap to an entry as it was when it was pushed. It contains no
+// pointer, so the garbage collector need not scan the heaps.
+type ref struct{ id, gen uint32 }
+
+func (e *entry) ref() ref { return ref{e.id, e.gen} }
+
+func (s *entrySet) stale(r ref) bool { return s.entries.at(r.id).gen != r.gen }
+
+func (s *entrySet) hashEval(id string) uint32 { return uint32(maphash.String(s.seed, id)) }
+
+func (s *entrySet) hashJob(ev *model.Evaluation) uint32 {
 	// Namespaces are few: keep their hash from cancelling that of an equal job id.
 	const odd = 0x9e3779b97f4a7c15
-	return uint32((maphash.String(b.seed, ev.Namespace)*odd ^ maphash.String(b.seed, ev.JobID)) >> 16)
+	return uint32((maphash.String(s.seed, ev.Namespace)*odd ^ maphash.String(s.seed, ev.JobID)) >> 16)
 }
 
 // lookup returns the entry of an evaluation, or nil.
-func (b *Broker) lookup(evalID string) *entry {
-	return b.lookupHash(evalID, b.hashEval(evalID))
+func (s *entrySet) lookup(evalID string) *entry {
+	return s.lookupHash(evalID, s.hashEval(evalID))
 }
 
-func (b *Broker) lookupHash(evalID string, hash uint32) *entry {
-	id := b.evals.find(hash, func(id uint32) bool { return b.entries.at(id).eval.ID == evalID })
+func (s *entrySet) lookupHash(evalID string, hash uint32) *entry {
+	id := s.evals.find(hash, func(id uint32) bool { return s.entries.at(id).eval.ID == evalID })
 	if id == 0 {
 		return nil
 	}
-	return b.entries.at(id)
+	return s.entries.at(id)
 }
 
 // admit creates an entry for an evaluation that is not held. It belongs to no job
 // yet.
-func (b *Broker) admit(ev *model.Evaluation, hash uint32, index uint64) *entry {
-	id, e := b.entries.get()
-	b.seq++
-	e.id, e.hash, e.eval, e.typ, e.seq, e.index = id, hash, ev, ev.Type, b.seq, index
-	b.counts[StateUnknown][e.typ]++
-	b.evals.insert(hash, id)
+func (s *entrySet) admit(ev *model.Evaluation, hash uint32, index uint64) *entry {
+	id, e := s.entries.get()
+	s.seq++
+	e.id, e.hash, e.eval, e.typ, e.seq, e.index = id, hash, ev, ev.Type, s.seq, index
+	s.counts[StateUnknown][e.typ]++
+	s.evals.insert(hash, id)
 	return e
 }
 
+// replace makes e the entry of another copy of its evaluation, as a new arrival.
+func (s *entrySet) replace(e *entry, ev *model.Evaluation, index uint64) {
+	s.seq++
+	s.counts[e.state][e.typ]--
+	e.eval, e.typ, e.seq, e.index = ev, ev.Type, s.seq, index
+	s.counts[e.state][e.typ]++
+}
+
 // release frees e, which is in no list any more.
-func (b *Broker) release(e *entry) {
-	b.counts[e.state][e.typ]--
+func (s *entrySet) release(e *entry) {
+	s.counts[e.state][e.typ]--
 	if e.job != nil {
-		b.leaveJob(e)
+		s.leaveJob(e)
 	}
 	id := e.id
-	b.evals.remove(e.hash, id)
+	s.evals.remove(e.hash, id)
 	*e = entry{gen: e.gen + 1}
-	b.entries.put(id)
+	s.entries.put(id)
+}
+
+// total returns the number of evaluations in a state.
+func (s *entrySet) total(of State) int {
+	n := 0
+	for _, c := range &s.counts[of] {
+		n += c
+	}
+	return n
+}
+
+// move changes the state of e. The caller removes it from the list of the old state
+// and adds it to that of the new one.
+func (s *entrySet) move(e *entry, to State) {
+	s.counts[e.state][e.typ]--
+	e.gen++
+	e.state = to
+	s.counts[to][e.typ]++
 }

@@ -90,7 +90,7 @@ func TestHeaps_StaleItemsAreClearedOut(t *testing.T) {
 		}
 		b.Enqueue(&c)
 	}
-	if n, m := b.ready[0].Len(), b.delays.Len(); n > 70 || m > 70 {
+	if n, m := b.queue.ready[0].Len(), b.due.delays.Len(); n > 70 || m > 70 {
 		t.Errorf("%d items ready and %d delayed for one evaluation", n, m)
 	}
 }

@@ -2,6 +2,7 @@ package broker
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"strconv"
 )
 
@@ -31,13 +32,13 @@ const hintBits = 24
 const hintMask = 1<<hintBits - 1
 
 // newToken returns a new token. It is never zero, which stands for "no token".
-func (b *Broker) newToken(e *entry) Token {
+func newToken(r *rand.Rand, e *entry) Token {
 	hint := Token(0)
 	if e.id <= hintMask {
 		hint = Token(e.id)
 	}
 	for {
-		if t := Token(b.cfg.Rand.Uint64())&^hintMask | hint; t != 0 {
+		if t := Token(r.Uint64())&^hintMask | hint; t != 0 {
 			return t
 		}
 	}
@@ -45,11 +46,11 @@ func (b *Broker) newToken(e *entry) Token {
 
 // leased returns the entry of an evaluation, found by the hint of the token if
 // possible.
-func (b *Broker) leased(evalID string, token Token) *entry {
-	if hint := uint32(token & hintMask); hint != 0 && hint <= b.entries.used {
-		if e := b.entries.at(hint); e.state == StateUnacked && e.token == token && e.eval.ID == evalID {
+func (s *entrySet) leased(evalID string, token Token) *entry {
+	if hint := uint32(token & hintMask); hint != 0 && hint <= s.entries.used {
+		if e := s.entries.at(hint); e.state == StateUnacked && e.token == token && e.eval.ID == evalID {
 			return e
 		}
 	}
-	return b.lookup(evalID)
+	return s.lookup(evalID)
 }

@@ -47,9 +47,6 @@ func (s *story) run(t *testing.T, d *datadriven.TestData) string {
 		for _, id := range positional(d) {
 			s.settle(&out, d, id)
 		}
-	case "requeue":
-		ev := s.parse(t, d.Input)
-		result(&out, s.Requeue(ev, s.tokens[ev.ID]))
 	case "advance":
 		s.advance(duration(t, positional(d)[0]))
 	case "reap":

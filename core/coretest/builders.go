@@ -97,7 +97,7 @@ func FilledStoreWith(nodes, perNode int, change func(*model.Job), alter func(*mo
 	s := state.New()
 	txn := s.Begin(1)
 	for i := range nodes {
-		must(txn.UpsertNode(&model.Node{
+		must(txn.NodeWriter().Upsert(&model.Node{
 			ID: fmt.Sprintf("n%05d", i), Datacenter: "dc1",
 			Capacity:   model.Resources{"cpu": 4000, "memory": 8192, "disk": 100 * 1024},
 			Reserved:   model.Resources{"cpu": 100, "memory": 256, "disk": 4 * 1024},
@@ -113,16 +113,16 @@ func FilledStoreWith(nodes, perNode int, change func(*model.Job), alter func(*mo
 			if job == nil {
 				job = Job(id).Priority(priority).Ask(390, 790, 300).Obj()
 				change(job)
-				must(txn.UpsertJob(job))
+				must(txn.JobWriter().Upsert(job))
 				jobs[id] = job
 			}
 			job.Groups[0].Count++
 			a := Running(fmt.Sprintf("a%05d-%02d", i, k), job, 0, i*perNode+k, fmt.Sprintf("n%05d", i))
 			alter(a)
-			txn.UpsertAllocs(a)
+			txn.AllocWriter().Upsert(a)
 		}
 	}
-	txn.SetConfig(AllPreempt())
+	txn.ConfigWriter().Set(AllPreempt())
 	txn.Commit()
 	return s
 }
@@ -142,7 +142,7 @@ func PreemptingJob(count int) *JobBuilder {
 func PutJobs(s *state.Store, jobs ...*model.Job) *state.Snapshot {
 	txn := s.Begin(s.Snapshot().Index() + 1)
 	for _, j := range jobs {
-		must(txn.UpsertJob(j))
+		must(txn.JobWriter().Upsert(j))
 	}
 	return txn.Commit()
 }

@@ -91,13 +91,6 @@ func (b *Buffer) wake() {
 	}
 }
 
-// LastIndex returns the index of the newest event.
-func (b *Buffer) LastIndex() uint64 {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.last
-}
-
 // Subscribe returns a subscription that starts at the first event of index from or
 // later; if from is 0, at the next event. If events of those indexes were
 // overwritten, the first batch reports the gap.

@@ -1,42 +1,33 @@
 package jobspec
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"math"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
-	"github.com/hashicorp/go-version"
-
 	"github.com/cede-scheduler/cede/core/internal/suggest"
 	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/model/fieldcheck"
+	"github.com/cede-scheduler/cede/core/model/taskconfig"
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
 const (
-	// maxCount bounds the instances of one group: five times the size of the largest
-	// known cluster.
-	maxCount = 10_000_000
 	// maxName bounds names, in bytes. Names are part of IDs, paths and messages.
 	maxName = 128
 	// maxGroups and the following bound the parts of one job: far more than real jobs
 	// contain, and few enough that a hostile job stays cheap.
-	maxGroups   = 500
-	maxTasks    = 50
-	maxTerms    = 200
-	maxPorts    = 100
-	maxRequests = 16
-	maxDevices  = 1_000_000
-	maxEntries  = 500 // per mapping
-	maxText     = 16 << 10
-	maxConfig   = 64 << 10
-	// maxPattern bounds regular expressions, in bytes. Compiled expressions occupy
-	// many times their length.
-	maxPattern = 1000
+	maxGroups  = 500
+	maxTasks   = 50
+	maxTerms   = 200
+	maxPorts   = 100
+	maxEntries = 500 // per mapping
+	maxText    = 16 << 10
+	maxConfig  = 64 << 10
 )
 
 // drivers lists the task drivers of agents.
@@ -97,26 +88,20 @@ func (c *conversion) checkJob(j *client.Job) {
 func (c *conversion) checkGroup(path string, job *model.Job, g *client.TaskGroup) {
 	c.name(path+".Name", "a group's name", g.Name)
 	if g.Count != nil {
-		switch n := *g.Count; {
-		case n < 0:
-			c.add(path+".Count", fmt.Sprintf("%d is negative: expected 0 or more", n), "remove the sign")
-		case job.Type.PerNode() && n > 1:
-			c.add(path+".Count", fmt.Sprintf("%d instances of a group of a %s job, which runs on every node: expected 0 or 1", n, job.Type), "leave it out")
-		case n > maxCount:
-			c.add(path+".Count", fmt.Sprintf("%d is too large: expected at most %d", n, maxCount), "check the number")
-		}
+		c.report(path+".Count", fieldcheck.Count(*g.Count, job.Type.String(), job.Type.PerNode()))
 	}
-	if m := g.Migrate; m != nil && m.MaxParallel != nil && (*m.MaxParallel < 0 || *m.MaxParallel > maxCount) {
-		c.add(path+".Migrate.MaxParallel", fmt.Sprintf("%d evictions: expected 0 (unlimited) or more", *m.MaxParallel), "remove the sign")
+	if m := g.Migrate; m != nil && m.MaxParallel != nil {
+		c.report(path+".Migrate.MaxParallel", fieldcheck.MaxParallelEvictions(*m.MaxParallel))
 	}
 	c.checkKeys(path+".Labels", g.Labels)
 	c.checkKeys(path+".Meta", g.Meta)
 	c.checkDuration(path+".Duration", g.Duration)
 	c.checkDuration(path+".Checkpoint", g.Checkpoint)
 	for _, name := range slices.Sorted(maps.Keys(g.Annotations)) {
-		if v := g.Annotations[name]; math.IsNaN(v) || math.IsInf(v, 0) || name == "" || len(name) > maxName {
-			c.add(keyPath(path+".Annotations", name), fmt.Sprintf("invalid annotation %v: expected a finite number and a name of at most %d bytes", v, maxName), "write name: number")
+		if name == "" || len(name) > maxName {
+			c.add(keyPath(path+".Annotations", name), fmt.Sprintf("invalid name of %d bytes: must have between 1 and %d", len(name), maxName), "write name: number")
 		}
+		c.report(keyPath(path+".Annotations", name), fieldcheck.Annotation(g.Annotations[name]))
 	}
 	if len(g.Tasks) > maxTasks {
 		c.add(path+".Tasks", fmt.Sprintf("%d tasks: expected at most %d", len(g.Tasks), maxTasks), "write several groups")
@@ -170,12 +155,31 @@ func (c *conversion) checkTask(path string, t *client.Task) {
 	c.checkConfig(path+".Config", t)
 }
 
-// checkConfig validates the configuration that drivers require. Drivers validate the
-// rest.
+// checkConfig validates the configuration of the driver. A job that every agent rejects
+// must not be registered, because it could evict allocations before.
 func (c *conversion) checkConfig(path string, t *client.Task) {
-	if t.Driver != "exec" {
-		return
+	switch t.Driver {
+	case "exec":
+		checkExec(c, path, t)
+	case "sim":
+		checkSim(c, path, t)
 	}
+}
+
+// checkSim validates the whole configuration of a simulated task.
+func checkSim(c *conversion, path string, t *client.Task) {
+	config, err := json.Marshal(t.Config)
+	if err == nil && len(t.Config) > 0 {
+		_, err = taskconfig.ParseSim(config)
+	}
+	if err != nil {
+		c.add(path, err.Error(), `write config { run_for = "10s" }`)
+	}
+}
+
+// checkExec validates the fields of exec that every task needs. Agents reject unknown
+// fields.
+func checkExec(c *conversion, path string, t *client.Task) {
 	if command, ok := t.Config["command"].(string); !ok || command == "" {
 		c.add(path, "command is missing or not a string", `write config { command = "/bin/sleep" args = ["60"] }`)
 	}
@@ -196,52 +200,39 @@ func (c *conversion) checkConfig(path string, t *client.Task) {
 }
 
 func (c *conversion) checkDuration(path string, d time.Duration) {
-	switch {
-	case d < 0:
-		c.add(path, fmt.Sprintf("%v is negative: expected a duration of 0 or more", d), "remove the sign")
-	case d > maxDuration:
-		c.add(path, fmt.Sprintf("%v is too long: expected at most %v (50 years)", d, maxDuration), "leave it out for no limit")
-	}
+	c.report(path, fieldcheck.Duration(d, d.String()))
 }
 
 // checkAmount validates an amount of a resource and reports whether it is within
 // bounds.
 func (c *conversion) checkAmount(path, resource string, n int64) bool {
-	switch {
-	case !isResource(resource):
-		c.add(path, fmt.Sprintf("invalid resource name %.60q: expected a word such as cpu or nvidia.com/gpu", resource), "write a name without spaces")
-	case n < 0:
-		c.add(path, fmt.Sprintf("%d is negative: expected an amount of 0 or more", n), "remove the sign")
-	case n > model.MaxAmount:
-		c.add(path, fmt.Sprintf("%d %s is too large: expected at most %d", n, model.Unit(resource), int64(model.MaxAmount)), "check the number and its unit")
-	default:
-		return true
+	p := fieldcheck.Amount(resource, n)
+	if !p.Found() && !printable(resource) {
+		p = fieldcheck.Problem{Text: fmt.Sprintf("invalid resource name %.60q: expected printable characters", resource), Remedy: "write a word such as cpu"}
 	}
-	return false
-}
-
-func isResource(name string) bool {
-	return name != "" && printable(name) && !strings.Contains(name, " ")
+	c.report(path, p)
+	return !p.Found()
 }
 
 func (c *conversion) checkDevice(path string, d *client.RequestedDevice) {
-	if parts := strings.SplitN(d.Name, "/", 3); slices.Contains(parts, "") || !printable(d.Name) {
-		c.add(path+".Name", fmt.Sprintf("invalid device ID %.60q: expected type, vendor/type or vendor/type/model", d.Name), "write it as gpu, nvidia/gpu or nvidia/gpu/a100")
+	if p := fieldcheck.DeviceID(d.Name); p.Found() || printable(d.Name) {
+		c.report(path+".Name", p)
+	} else {
+		c.add(path+".Name", fmt.Sprintf("invalid device ID %.60q: expected printable characters", d.Name), "write it as gpu, nvidia/gpu or nvidia/gpu/a100")
 	}
-	if d.Count != nil && (*d.Count < 1 || *d.Count > maxDevices) {
-		c.add(path+".Count", fmt.Sprintf("%d devices: expected 1 to %d", *d.Count, maxDevices), "remove the request, or request 1 or more")
+	if d.Count != nil {
+		c.report(path+".Count", fieldcheck.DeviceCount(int64(min(*d.Count, fieldcheck.MaxDevices+1))))
 	}
 }
 
 func (c *conversion) checkSpread(path string, s *client.Spread, m *model.Spread) {
-	if m.Attribute == "" {
-		c.add(path+".Attribute", "attribute is missing", "name an attribute of the nodes, such as zone")
-	}
-	if m.Weight < 1 || m.Weight > 100 {
-		c.add(path+".Weight", fmt.Sprintf("invalid weight %d: must be between 1 and 100", m.Weight), "leave it out for the default of 50")
-	}
-	if s.MaxSkew < 0 || s.MaxSkew > maxCount {
-		c.add(path+".MaxSkew", fmt.Sprintf("invalid skew %d: must be 1 or more", s.MaxSkew), "leave it out if the spread is only a preference")
+	c.report(path+".Attribute", fieldcheck.SpreadAttribute(m.Attribute))
+	c.report(path+".Weight", fieldcheck.SpreadWeight(m.Weight))
+	switch {
+	case s.MaxSkew > fieldcheck.MaxCount:
+		c.add(path+".MaxSkew", fmt.Sprintf("%d is too large: expected at most %d", s.MaxSkew, fieldcheck.MaxCount), "check the number")
+	case s.MaxSkew != 0:
+		c.report(path+".MaxSkew", fieldcheck.MaxSkew(s.MaxSkew))
 	}
 	sum := 0
 	for i, t := range s.SpreadTarget {
@@ -252,15 +243,13 @@ func (c *conversion) checkSpread(path string, s *client.Spread, m *model.Spread)
 		if t.Value == "" {
 			c.add(at+".Value", "value is missing", "name a value of the attribute")
 		}
-		if t.Percent < 0 || t.Percent > 100 {
-			c.add(at+".Percent", fmt.Sprintf("invalid percentage %d: must be between 0 and 100", t.Percent), "write the percentage of the count")
+		if p := fieldcheck.TargetPercent(t.Percent); p.Found() {
+			c.report(at+".Percent", p)
 			continue
 		}
 		sum += t.Percent
 	}
-	if sum > 100 {
-		c.add(path+".SpreadTarget", fmt.Sprintf("the percentages add up to %d: must be at most 100", sum), "reduce them")
-	}
+	c.report(path+".SpreadTarget", fieldcheck.TargetSum(sum))
 }
 
 // checkConstraint checks that a constraint has exactly the fields its operator needs.
@@ -272,9 +261,7 @@ func (c *conversion) checkConstraint(path string, m *model.Constraint, k *client
 		return
 	}
 	if m.Operator == model.OpDistinctHosts {
-		if m.Attribute != "" || m.Value != "" {
-			c.add(path, "distinct_hosts takes no attribute and no value", "remove them; use distinct_property for domains other than hosts")
-		}
+		c.report(path, fieldcheck.DistinctHosts(m.Attribute, m.Value))
 		return
 	}
 	if m.Attribute == "" {
@@ -288,60 +275,30 @@ func (c *conversion) checkConstraint(path string, m *model.Constraint, k *client
 }
 
 func (c *conversion) badOperator(path, operand string, mayCount bool) {
-	var allowed []string
-	for _, o := range model.Operators {
-		if mayCount || !o.CountsAllocations() {
-			allowed = append(allowed, string(o))
-		}
-	}
-	remedy := "write one of " + strings.Join(allowed, " ")
-	switch near := suggest.Nearest(operand, allowed); {
+	p := fieldcheck.Operator(operand, mayCount)
+	switch { // operators of other schedulers
 	case operand == "semver":
-		remedy = "use version"
+		p.Remedy = "use version"
 	case strings.HasPrefix(operand, "set_contains"):
-		remedy = "use regexp, or an attribute for each value"
-	case near != "" && len(operand) > 2:
-		remedy = fmt.Sprintf("did you mean %s?", near)
+		p.Remedy = "use regexp, or an attribute for each value"
 	}
-	c.add(path, fmt.Sprintf("unsupported operator %.60q", operand), remedy)
+	c.report(path, p)
 }
 
+// checkOperand checks the value against the operator. Every value is bounded, because a
+// job may come from an untrusted source.
 func (c *conversion) checkOperand(path string, m *model.Constraint) {
-	switch m.Operator {
-	case model.OpIsSet, model.OpIsNotSet:
-		if m.Value != "" {
-			c.add(path, fmt.Sprintf("%s takes no value", m.Operator), "remove it")
-		}
-		return
-	case model.OpDistinctProperty:
-		if n, err := strconv.Atoi(m.Value); m.Value != "" && (err != nil || n < 1) {
-			c.add(path, fmt.Sprintf("invalid number of instances per value %.60q: must be an integer of 1 or more", m.Value), "leave it out for 1")
-		}
-		return
-	case model.OpIn, model.OpNotIn:
-		switch {
-		case len(m.Values) == 0:
-			c.add(path, "value is missing", `write value = ["a", "b"]`)
-		case slices.Contains(m.Values, ""):
-			c.add(path, "the list contains an empty string", "remove it")
-		case len(m.Values) > maxEntries:
-			c.add(path, fmt.Sprintf("%d values: expected at most %d", len(m.Values), maxEntries), "give the nodes a common attribute instead")
-		}
-		return
+	remedy := "add it; to test whether the attribute exists use is_set or is_not_set"
+	if m.Operator == model.OpIn || m.Operator == model.OpNotIn {
+		remedy = `write value = ["a", "b"]`
 	}
-	switch {
-	case m.Value == "":
-		c.add(path, "value is missing", "add it; to test whether the attribute exists use is_set or is_not_set")
-	case len(m.Value) > maxPattern:
-		c.add(path, fmt.Sprintf("a value of %d bytes: expected at most %d", len(m.Value), maxPattern), "use a shorter one")
-	case m.Operator == model.OpRegexp:
-		if _, err := regexp.Compile(m.Value); err != nil {
-			c.add(path, fmt.Sprintf("invalid regular expression %.100q: %s", m.Value, strings.TrimPrefix(err.Error(), "error parsing regexp: ")), "correct it; the syntax is RE2")
-		}
-	case m.Operator == model.OpVersion:
-		if _, err := version.NewConstraint(m.Value); err != nil {
-			c.add(path, fmt.Sprintf("invalid version constraint %.60q", m.Value), `write it as ">= 1.2, < 2.0"`)
-		}
+	switch p := fieldcheck.Operand(m.Operator, m.Value, m.Values, remedy); {
+	case p.Found():
+		c.report(path, p)
+	case len(m.Values) > maxEntries:
+		c.add(path, fmt.Sprintf("%d values: expected at most %d", len(m.Values), maxEntries), "give the nodes a common attribute instead")
+	case len(m.Value) > fieldcheck.MaxPattern:
+		c.add(path, fmt.Sprintf("a value of %d bytes: expected at most %d", len(m.Value), fieldcheck.MaxPattern), "use a shorter one")
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/model/fieldcheck"
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
@@ -59,9 +60,7 @@ func (c *conversion) disconnect(path string, d *client.DisconnectStrategy) *mode
 		return m
 	}
 	c.checkDuration(path+".LostAfter", *d.LostAfter)
-	if *d.LostAfter == 0 {
-		c.add(path+".LostAfter", "0s marks instances lost immediately", "remove disconnect for the same effect, or leave lost_after out to keep instances until the node reconnects")
-	}
+	c.report(path+".LostAfter", fieldcheck.LostAfter(*d.LostAfter))
 	m.LostAfter = int64(*d.LostAfter)
 	return m
 }

@@ -3,10 +3,12 @@ package jobspec
 import (
 	"encoding/json"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 
 	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/model/fieldcheck"
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
@@ -35,14 +37,24 @@ func (c *conversion) placement(path string, m *model.Group, j *client.Job, g *cl
 	}
 }
 
+// elements yields the elements of a list with their paths. It reports those that are null
+// and omits them.
+func elements[T any](c *conversion, path, noun string, list []*T) iter.Seq2[string, *T] {
+	return func(yield func(string, *T) bool) {
+		for i, element := range list {
+			at := fmt.Sprintf("%s[%d]", path, i)
+			if element == nil {
+				c.add(at, noun+" is null", "remove it")
+			} else if !yield(at, element) {
+				return
+			}
+		}
+	}
+}
+
 func (c *conversion) constraints(path string, list []*client.Constraint, mayCount bool) []model.Constraint {
 	var all []model.Constraint
-	for i, k := range list {
-		at := fmt.Sprintf("%s[%d]", path, i)
-		if k == nil {
-			c.add(at, "constraint is null", "remove it")
-			continue
-		}
+	for at, k := range elements(c, path, "constraint", list) {
 		if len(c.problems) < maxProblems {
 			all = append(all, c.constraint(at, k, mayCount))
 		}
@@ -80,21 +92,15 @@ func operatorOf(operand string) model.Operator {
 
 func (c *conversion) affinities(path string, list []*client.Affinity) []model.Affinity {
 	var all []model.Affinity
-	for i, a := range list {
-		at := fmt.Sprintf("%s[%d]", path, i)
-		if a == nil {
-			c.add(at, "affinity is null", "remove it")
-			continue
-		}
+	for at, a := range elements(c, path, "affinity", list) {
 		if len(c.problems) == maxProblems {
 			break
 		}
 		m := model.Affinity{Weight: defaultWeight}
 		m.Constraint = c.constraint(at, &client.Constraint{LTarget: a.LTarget, RTarget: a.RTarget, Operand: a.Operand}, false)
 		if a.Weight != nil {
-			if m.Weight = *a.Weight; m.Weight < -100 || m.Weight > 100 {
-				c.add(at+".Weight", fmt.Sprintf("invalid weight %d: must be between -100 and 100", m.Weight), "a negative weight repels")
-			}
+			m.Weight = *a.Weight
+			c.report(at+".Weight", fieldcheck.AffinityWeight(m.Weight))
 		}
 		all = append(all, m)
 	}
@@ -103,26 +109,17 @@ func (c *conversion) affinities(path string, list []*client.Affinity) []model.Af
 
 func (c *conversion) spreads(path string, list []*client.Spread) []model.Spread {
 	var all []model.Spread
-	for i, s := range list {
-		at := fmt.Sprintf("%s[%d]", path, i)
-		if s == nil {
-			c.add(at, "spread is null", "remove it")
-			continue
-		}
+	for at, s := range elements(c, path, "spread", list) {
 		m := model.Spread{Attribute: c.attribute(at+".Attribute", s.Attribute), Weight: defaultWeight, MaxSkew: s.MaxSkew}
 		if s.Weight != nil {
 			m.Weight = *s.Weight
 		}
-		for k, t := range s.SpreadTarget {
-			if t == nil {
-				c.add(fmt.Sprintf("%s.SpreadTarget[%d]", at, k), "target is null", "remove it")
-				continue
-			}
+		for at, t := range elements(c, at+".SpreadTarget", "target", s.SpreadTarget) {
 			if m.Targets == nil {
 				m.Targets = map[string]int{}
 			}
 			if _, twice := m.Targets[t.Value]; twice {
-				c.add(fmt.Sprintf("%s.SpreadTarget[%d].Value", at, k), fmt.Sprintf("duplicate target %.100q", t.Value), "list each value once")
+				c.add(at+".Value", fmt.Sprintf("duplicate target %.100q", t.Value), "list each value once")
 			}
 			m.Targets[t.Value] = t.Percent
 		}
@@ -134,15 +131,8 @@ func (c *conversion) spreads(path string, list []*client.Spread) []model.Spread 
 
 func (c *conversion) terms(path string, list []*client.LabelTerm) []model.LabelTerm {
 	var all []model.LabelTerm
-	for i, t := range list {
-		at := fmt.Sprintf("%s[%d]", path, i)
-		if t == nil {
-			c.add(at, "label term is null", "remove it")
-			continue
-		}
-		if len(t.Labels) == 0 {
-			c.add(at+".Labels", "labels are missing", "set the labels of the allocations to match, such as {app: web}")
-		}
+	for at, t := range elements(c, path, "label term", list) {
+		c.report(at+".Labels", fieldcheck.TermLabels(t.Labels))
 		c.checkKeys(at+".Labels", t.Labels)
 		m := model.LabelTerm{Labels: clone(t.Labels), TopologyKey: model.TopologyNode}
 		if t.TopologyKey != "" {
@@ -163,7 +153,7 @@ func (c *conversion) attribute(path, target string) string {
 		if strings.Contains(target, "${") {
 			c.add(path, fmt.Sprintf("invalid attribute %.100q: expected one reference", target), "write ${attr.NAME}, or the name alone")
 		}
-		return target
+		return model.AttributeName(target)
 	}
 	inner, closed := strings.CutSuffix(inner, "}")
 	name := inner
@@ -173,12 +163,10 @@ func (c *conversion) attribute(path, target string) string {
 		}
 	}
 	switch {
-	case inner == "node.unique.id":
-		return "node.id"
 	case inner == "node.unique.name":
 		return "unique.hostname"
-	case inner == "node.class", inner == "node.datacenter", inner == "node.id":
-		return inner
+	case inner == "node.class", inner == "node.datacenter", model.AttributeName(inner) == model.AttributeNodeID:
+		return model.AttributeName(inner)
 	case !closed || name == "" || name == inner || strings.ContainsAny(name, "${}"):
 		c.add(path, fmt.Sprintf("invalid attribute %.100q", target), "write ${attr.NAME}, ${meta.NAME}, ${node.class}, ${node.datacenter} or ${node.unique.id}")
 	}
@@ -215,4 +203,56 @@ func joinValues(values []string) string {
 	}
 	list, _ := json.Marshal(values) // marshalling strings cannot fail
 	return string(list)
+}
+
+// A placementSyntax is the syntax of constraints, affinities and spreads in one dialect.
+type placementSyntax struct {
+	constraints, affinities, spreads, maxSkew string // names of fields
+
+	constraint func(*object) *client.Constraint // reads all fields of a constraint
+	targets    func(*object, *client.Spread)    // reads the targets of a spread
+}
+
+var (
+	nomadPlacement = placementSyntax{"constraint", "affinity", "spread", "max_skew", nomadConstraint, nomadTargets}
+	plainPlacement = placementSyntax{"constraints", "affinities", "spread", "maxSkew", plainConstraint, plainTargets}
+)
+
+// read appends the placement rules of an object. If spreads is nil, the object has none.
+func (p *placementSyntax) read(o *object, constraints *[]*client.Constraint, affinities *[]*client.Affinity, spreads *[]*client.Spread) {
+	o.each("a constraint", p.constraints, "Constraints", func(o *object) {
+		*constraints = append(*constraints, p.constraint(o))
+	})
+	o.each("an affinity", p.affinities, "Affinities", func(o *object) {
+		a := &client.Affinity{}
+		o.integer("weight", "Weight", setPtr(&a.Weight))
+		c := p.constraint(o)
+		a.LTarget, a.RTarget, a.Operand = c.LTarget, c.RTarget, c.Operand
+		*affinities = append(*affinities, a)
+	})
+	if spreads == nil {
+		return
+	}
+	o.each("a spread", p.spreads, "Spreads", func(o *object) {
+		s := &client.Spread{}
+		o.text("attribute", "Attribute", set(&s.Attribute))
+		o.integer("weight", "Weight", setPtr(&s.Weight))
+		o.integer(p.maxSkew, "MaxSkew", set(&s.MaxSkew))
+		p.targets(o, s)
+		o.done()
+		*spreads = append(*spreads, s)
+	})
+}
+
+// terms reads the label terms of a field; key is the name of the topology key.
+func (o *object) terms(what, name, path, key string) []*client.LabelTerm {
+	var terms []*client.LabelTerm
+	o.each(what, name, path, func(o *object) {
+		t := &client.LabelTerm{}
+		o.textTable("labels", "Labels", set(&t.Labels))
+		o.text(key, "TopologyKey", set(&t.TopologyKey))
+		o.done()
+		terms = append(terms, t)
+	})
+	return terms
 }

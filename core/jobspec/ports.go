@@ -1,6 +1,7 @@
 package jobspec
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -49,12 +50,7 @@ func portNames(m *model.Group) map[uint16]string {
 }
 
 func isSetInAllTasks(m *model.Group, variable, value string) bool {
-	for _, t := range m.Tasks {
-		if t.Env[variable] != value {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(m.Tasks, func(t *model.Task) bool { return t.Env[variable] != value })
 }
 
 // isPortName reports whether name can be part of an environment variable's name. The

@@ -80,7 +80,7 @@ func nomadJob(o *object, j *client.Job) {
 			o.reject("NodePool", o.origins["NodePool"].at, fmt.Sprintf("node_pool: unknown node pool %.40q: only \"default\" exists", pool), "leave it out; select nodes with a constraint on ${node.class}")
 		}
 	})
-	o.nomadPlacement(&j.Constraints, &j.Affinities, &j.Spreads)
+	nomadPlacement.read(o, &j.Constraints, &j.Affinities, &j.Spreads)
 	o.textTable("meta", "Meta", set(&j.Meta))
 	o.text("priority_class", "PriorityClass", set(&j.PriorityClass))
 	o.text("preemption_policy", "PreemptionPolicy", set(&j.PreemptionPolicy))
@@ -108,38 +108,18 @@ func (o *object) exclusive(j *client.Job) {
 	}
 }
 
-func (o *object) nomadPlacement(constraints *[]*client.Constraint, affinities *[]*client.Affinity, spreads *[]*client.Spread) {
-	o.each("a constraint", "constraint", "Constraints", func(o *object) {
-		*constraints = append(*constraints, nomadConstraint(o))
-	})
-	o.each("an affinity", "affinity", "Affinities", func(o *object) {
-		a := &client.Affinity{}
-		o.integer("weight", "Weight", setPtr(&a.Weight))
-		c := nomadConstraint(o)
-		a.LTarget, a.RTarget, a.Operand = c.LTarget, c.RTarget, c.Operand
-		*affinities = append(*affinities, a)
-	})
-	if spreads == nil {
-		return
-	}
-	o.each("a spread", "spread", "Spreads", func(o *object) {
-		s := &client.Spread{}
-		o.text("attribute", "Attribute", set(&s.Attribute))
-		o.integer("weight", "Weight", setPtr(&s.Weight))
-		o.integer("max_skew", "MaxSkew", set(&s.MaxSkew))
-		o.each("a target", "target", "SpreadTarget", func(o *object) {
-			t := &client.SpreadTarget{}
-			if len(o.value.labels) > 0 {
-				o.label("target", "Value", set(&t.Value))
-			} else {
-				o.text("value", "Value", set(&t.Value))
-			}
-			o.integer("percent", "Percent", set(&t.Percent))
-			o.done()
-			s.SpreadTarget = append(s.SpreadTarget, t)
-		})
+// nomadTargets reads the target blocks of a spread.
+func nomadTargets(o *object, s *client.Spread) {
+	o.each("a target", "target", "SpreadTarget", func(o *object) {
+		t := &client.SpreadTarget{}
+		if len(o.value.labels) > 0 {
+			o.label("target", "Value", set(&t.Value))
+		} else {
+			o.text("value", "Value", set(&t.Value))
+		}
+		o.integer("percent", "Percent", set(&t.Percent))
 		o.done()
-		*spreads = append(*spreads, s)
+		s.SpreadTarget = append(s.SpreadTarget, t)
 	})
 }
 
@@ -198,7 +178,7 @@ func nomadGroup(o *object, g *client.TaskGroup) {
 	o.label("group", "Name", set(&g.Name))
 	o.integer("count", "Count", setPtr(&g.Count))
 	o.integer("min_count", "MinCount", set(&g.MinCount))
-	o.nomadPlacement(&g.Constraints, &g.Affinities, &g.Spreads)
+	nomadPlacement.read(o, &g.Constraints, &g.Affinities, &g.Spreads)
 	o.textTable("meta", "Meta", set(&g.Meta))
 	o.textTable("labels", "Labels", set(&g.Labels))
 	o.each("a network", "network", "Networks", func(o *object) { g.Networks = append(g.Networks, nomadNetwork(o)) })
@@ -214,7 +194,7 @@ func nomadGroup(o *object, g *client.TaskGroup) {
 		d.unsupported(map[string]string{"sticky": "remove it: a replacement starts with an empty disk", "migrate": "remove it: a replacement starts with an empty disk"})
 		d.done()
 	}
-	g.Colocate, g.Separate = o.nomadTerms("colocate", "Colocate"), o.nomadTerms("separate", "Separate")
+	g.Colocate, g.Separate = o.terms("a colocate block", "colocate", "Colocate", "topology_key"), o.terms("a separate block", "separate", "Separate", "topology_key")
 	g.Tolerations = o.tolerations("toleration")
 	o.nomadDisconnect(&g.Disconnect)
 	o.duration("duration", "Duration", set(&g.Duration))
@@ -235,19 +215,6 @@ func nomadGroup(o *object, g *client.TaskGroup) {
 	})
 	o.unsupported(nomadGroupUnsupported)
 	o.done()
-}
-
-// nomadTerms reads the colocate and separate blocks.
-func (o *object) nomadTerms(name, path string) []*client.LabelTerm {
-	var terms []*client.LabelTerm
-	o.each("a "+name+" block", name, path, func(o *object) {
-		t := &client.LabelTerm{}
-		o.textTable("labels", "Labels", set(&t.Labels))
-		o.text("topology_key", "TopologyKey", set(&t.TopologyKey))
-		o.done()
-		terms = append(terms, t)
-	})
-	return terms
 }
 
 func nomadNetwork(o *object) *client.NetworkResource {
@@ -320,7 +287,7 @@ func nomadTask(o *object, t *client.Task) {
 	o.free("config", "Config", set(&t.Config))
 	o.textTable("env", "Env", set(&t.Env))
 	o.textTable("meta", "Meta", set(&t.Meta))
-	o.nomadPlacement(&t.Constraints, &t.Affinities, nil)
+	nomadPlacement.read(o, &t.Constraints, &t.Affinities, nil)
 	o.duration("kill_timeout", "KillTimeout", setPtr(&t.KillTimeout))
 	o.text("kill_signal", "KillSignal", set(&t.KillSignal))
 	o.boolean("leader", "Leader", set(&t.Leader))

@@ -24,7 +24,7 @@ func plainJob(o *object, j *client.Job) {
 	o.texts("datacenters", "Datacenters", set(&j.Datacenters))
 	o.text("policy", "Policy", set(&j.Policy))
 	o.textTable("meta", "Meta", set(&j.Meta))
-	o.plainPlacement(&j.Constraints, &j.Affinities, &j.Spreads)
+	plainPlacement.read(o, &j.Constraints, &j.Affinities, &j.Spreads)
 	o.each("a group", "groups", "TaskGroups", func(o *object) {
 		g := &client.TaskGroup{}
 		plainGroup(o, g)
@@ -34,42 +34,22 @@ func plainJob(o *object, j *client.Job) {
 	o.exclusive(j)
 }
 
-func (o *object) plainPlacement(constraints *[]*client.Constraint, affinities *[]*client.Affinity, spreads *[]*client.Spread) {
-	o.each("a constraint", "constraints", "Constraints", func(o *object) {
-		*constraints = append(*constraints, plainConstraint(o))
-	})
-	o.each("an affinity", "affinities", "Affinities", func(o *object) {
-		a := &client.Affinity{}
-		o.integer("weight", "Weight", setPtr(&a.Weight))
-		c := plainConstraint(o)
-		a.LTarget, a.RTarget, a.Operand = c.LTarget, c.RTarget, c.Operand
-		*affinities = append(*affinities, a)
-	})
-	if spreads == nil {
-		return
-	}
-	o.each("a spread", "spread", "Spreads", func(o *object) {
-		s := &client.Spread{}
-		o.text("attribute", "Attribute", set(&s.Attribute))
-		o.integer("weight", "Weight", setPtr(&s.Weight))
-		o.integer("maxSkew", "MaxSkew", set(&s.MaxSkew))
-		i := 0
-		for _, f := range o.fields("targets") {
-			if f.value.kind != kindObject {
-				o.typeError("targets", "SpreadTarget", f.value, "a mapping from values to percentages", "write {a: 50, b: 50}")
-				continue
-			}
-			for _, e := range f.value.fields {
-				at := fmt.Sprintf("SpreadTarget[%d].Percent", i)
-				i++
-				o.origins[o.subpath(at)] = origin{e.value.at, e.name}
-				percent, _ := o.integerOf(e.name, at, e.value)
-				s.SpreadTarget = append(s.SpreadTarget, &client.SpreadTarget{Value: e.name, Percent: percent})
-			}
+// plainTargets reads the targets of a spread: a mapping from values to percentages.
+func plainTargets(o *object, s *client.Spread) {
+	i := 0
+	for _, f := range o.fields("targets") {
+		if f.value.kind != kindObject {
+			o.typeError("targets", "SpreadTarget", f.value, "a mapping from values to percentages", "write {a: 50, b: 50}")
+			continue
 		}
-		o.done()
-		*spreads = append(*spreads, s)
-	})
+		for _, e := range f.value.fields {
+			at := fmt.Sprintf("SpreadTarget[%d].Percent", i)
+			i++
+			o.origins[o.subpath(at)] = origin{e.value.at, e.name}
+			percent, _ := o.integerOf(e.name, at, e.value)
+			s.SpreadTarget = append(s.SpreadTarget, &client.SpreadTarget{Value: e.name, Percent: percent})
+		}
+	}
 }
 
 func plainConstraint(o *object) *client.Constraint {
@@ -90,8 +70,8 @@ func plainGroup(o *object, g *client.TaskGroup) {
 	o.each("a device request", "devices", "Devices", func(o *object) { g.Devices = append(g.Devices, plainDevice(o)) })
 	o.textTable("labels", "Labels", set(&g.Labels))
 	o.textTable("meta", "Meta", set(&g.Meta))
-	o.plainPlacement(&g.Constraints, &g.Affinities, &g.Spreads)
-	g.Colocate, g.Separate = o.plainTerms("colocate", "Colocate"), o.plainTerms("separate", "Separate")
+	plainPlacement.read(o, &g.Constraints, &g.Affinities, &g.Spreads)
+	g.Colocate, g.Separate = o.terms("a term", "colocate", "Colocate", "topologyKey"), o.terms("a term", "separate", "Separate", "topologyKey")
 	g.Tolerations = o.tolerations("tolerations")
 	o.disconnect(&g.Disconnect, "lostAfter", nil)
 	o.integer("maxParallelEvictions", "Migrate.MaxParallel", func(n int) { g.Migrate = &client.MigrateStrategy{MaxParallel: &n} })
@@ -138,18 +118,6 @@ func (o *object) plainPorts(to *[]*client.NetworkResource) {
 	}
 }
 
-func (o *object) plainTerms(name, path string) []*client.LabelTerm {
-	var terms []*client.LabelTerm
-	o.each("a term", name, path, func(o *object) {
-		t := &client.LabelTerm{}
-		o.textTable("labels", "Labels", set(&t.Labels))
-		o.text("topologyKey", "TopologyKey", set(&t.TopologyKey))
-		o.done()
-		terms = append(terms, t)
-	})
-	return terms
-}
-
 func plainDevice(o *object) *client.RequestedDevice {
 	d := &client.RequestedDevice{}
 	o.text("id", "Name", set(&d.Name))
@@ -171,7 +139,7 @@ func plainTask(o *object, t *client.Task) {
 	o.duration("killTimeout", "KillTimeout", setPtr(&t.KillTimeout))
 	o.text("killSignal", "KillSignal", set(&t.KillSignal))
 	o.boolean("leader", "Leader", set(&t.Leader))
-	o.plainPlacement(&t.Constraints, &t.Affinities, nil)
+	plainPlacement.read(o, &t.Constraints, &t.Affinities, nil)
 	if r := o.child("a mapping from resources to amounts", "resources", "Resources"); r != nil {
 		t.Resources = &client.Resources{}
 		r.count("cpu", "CPU", &t.Resources.CPU)

@@ -24,6 +24,7 @@ var sameModel = cmp.Options{
 // TestRoundTrip_ModelThroughAPI checks that FromModel loses nothing, also by way of
 // JSON, and that Load reads its result.
 func TestRoundTrip_ModelThroughAPI(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		m := drawJob(t)
 		j := FromModel(m)

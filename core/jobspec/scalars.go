@@ -9,11 +9,12 @@ import (
 	"time"
 
 	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/model/fieldcheck"
 )
 
 // maxDuration is the longest accepted duration. The bound keeps sums of times within
 // an int64 of nanoseconds.
-const maxDuration = 50 * 365 * 24 * time.Hour
+const maxDuration = fieldcheck.MaxDuration
 
 // parseNumber parses a finite number. It returns false if text is not one.
 func parseNumber(text string) (float64, bool) {

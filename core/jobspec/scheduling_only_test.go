@@ -11,6 +11,7 @@ import (
 )
 
 func TestSchedulingOnly_NomadJob(t *testing.T) {
+	t.Parallel()
 	src, err := os.ReadFile("testdata/nomad-docker.hcl")
 	if err != nil {
 		t.Fatal(err)
@@ -51,6 +52,7 @@ func TestSchedulingOnly_NomadJob(t *testing.T) {
 }
 
 func TestSchedulingOnly_APIJSON(t *testing.T) {
+	t.Parallel()
 	f, m := schedulingOnly(t, "shop.json", `{"Job": {"ID": "shop", "Name": "shop", "Priority": 70, "NodePool": "web", "Update": {"MaxParallel": 1}, "Status": "running",
 		"TaskGroups": [{"Name": "web", "Count": 2, "RestartPolicy": {"Attempts": 2}, "Services": [{"Name": "shop"}],
 			"Networks": [{"Mode": "bridge", "DynamicPorts": [{"Label": "http", "To": 80}], "ReservedPorts": [{"Label": "grpc-api", "Value": 9090}]}],
@@ -78,6 +80,7 @@ func TestSchedulingOnly_APIJSON(t *testing.T) {
 // Fields that affect Nomad's scheduling and that cede does not support are rejected
 // by name, and so are misspelt fields.
 func TestSchedulingOnly_RejectsUnsupportedSchedulingFields(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ line, want string }{
 		{`cores = 2`, `"cores"`},
 		{`memroy = "x"`, "memroy"},

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/model/fieldcheck"
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
@@ -27,8 +28,9 @@ const (
 )
 
 // ToModel converts a job of the API: it applies defaults and validates every field. A
-// priority class is stored by name and not resolved: Priority is then the default,
-// and NeverPreempts is that of the job itself. It returns Problems, with paths of the
+// priority is not among the defaults, because it depends on the priority classes of the
+// server: without one, Priority is 0. A priority class is stored by name and not resolved,
+// and NeverPreempts is that of the job itself. ToModel returns Problems, with paths of the
 // API's JSON, if the job is invalid.
 func ToModel(j *client.Job) (*model.Job, error) {
 	c := &conversion{}
@@ -49,6 +51,13 @@ type conversion struct {
 	ports    map[string]uint16 // of the current group, by label
 }
 
+// report adds the problem of a field, if there is one.
+func (c *conversion) report(path string, p fieldcheck.Problem) {
+	if p.Found() {
+		c.add(path, p.Text, p.Remedy)
+	}
+}
+
 func (c *conversion) add(path, message, remedy string) {
 	if len(c.problems) < maxProblems {
 		c.problems = append(c.problems, Problem{Path: path, Message: message, Remedy: remedy})
@@ -59,7 +68,7 @@ func (c *conversion) job(j *client.Job) *model.Job {
 	c.checkJob(j)
 	m := &model.Job{
 		Namespace: cmp.Or(j.Namespace, model.DefaultNamespace), ID: j.ID, Name: j.Name, Meta: clone(j.Meta),
-		Priority: model.DefaultPriority, PriorityClass: j.PriorityClass,
+		PriorityClass:  j.PriorityClass,
 		NeverPreempts:  j.PreemptionPolicy == "Never",
 		NonPreemptible: j.Preemptible != nil && !*j.Preemptible,
 		Toleration:     toleration(j.Toleration),
@@ -108,7 +117,7 @@ func (c *conversion) group(path string, j *client.Job, job *model.Job, g *client
 	if g.Count != nil {
 		m.Count = *g.Count
 	}
-	c.checkMinCount(path+".MinCount", m)
+	c.report(path+".MinCount", fieldcheck.MinCount(m.MinCount, m.Count))
 	m.Disconnect = c.disconnect(path+".Disconnect", g.Disconnect)
 	if g.Migrate != nil && g.Migrate.MaxParallel != nil {
 		m.MaxParallelEvictions = *g.Migrate.MaxParallel
@@ -116,12 +125,7 @@ func (c *conversion) group(path string, j *client.Job, job *model.Job, g *client
 	needs := c.groupRequest(path, g)
 	c.networks(path+".Networks", m, needs, g.Networks)
 	c.devices(path+".Devices", m, g.Devices)
-	for i, t := range g.Tasks {
-		at := fmt.Sprintf("%s.Tasks[%d]", path, i)
-		if t == nil {
-			c.add(at, "task is null", "remove it")
-			continue
-		}
+	for at, t := range elements(c, path+".Tasks", "task", g.Tasks) {
 		c.task(at, m, needs, g, t)
 	}
 	namePorts(m, c.ports)
@@ -165,12 +169,7 @@ func (c *conversion) checkTotal(path string, needs map[string]int64) model.Resou
 
 // networks adds the ports and the bandwidth of networks to a request.
 func (c *conversion) networks(path string, m *model.Group, needs map[string]int64, networks []*client.NetworkResource) {
-	for i, n := range networks {
-		at := fmt.Sprintf("%s[%d]", path, i)
-		if n == nil {
-			c.add(at, "network is null", "remove it")
-			continue
-		}
+	for at, n := range elements(c, path, "network", networks) {
 		if n.Mode != "" && n.Mode != "host" {
 			c.add(at+".Mode", fmt.Sprintf("network mode %.40q is not supported", n.Mode), "use host, or leave it out")
 		}
@@ -188,12 +187,10 @@ func (c *conversion) networks(path string, m *model.Group, needs map[string]int6
 
 func (c *conversion) port(path string, m *model.Group, p client.Port) {
 	value := path + ".Value"
+	invalid := fieldcheck.Port(p.Value, slices.Contains(m.Ports, uint16(p.Value)))
 	switch {
-	case p.Value < 1 || p.Value > 65535:
-		c.add(value, fmt.Sprintf("invalid port %d: must be between 1 and 65535", p.Value), "use a valid port")
-		return
-	case slices.Contains(m.Ports, uint16(p.Value)):
-		c.add(value, fmt.Sprintf("port %d is requested twice", p.Value), "remove one of the two")
+	case invalid.Found():
+		c.report(value, invalid)
 		return
 	case len(m.Ports) == maxPorts:
 		c.add(value, fmt.Sprintf("more than %d ports", maxPorts), "request fewer")
@@ -217,19 +214,14 @@ func (c *conversion) port(path string, m *model.Group, p client.Port) {
 }
 
 func (c *conversion) devices(path string, m *model.Group, devices []*client.RequestedDevice) {
-	for i, d := range devices {
-		at := fmt.Sprintf("%s[%d]", path, i)
-		if d == nil {
-			c.add(at, "device request is null", "remove it")
-			continue
-		}
+	for at, d := range elements(c, path, "device request", devices) {
 		c.checkDevice(at, d)
 		request := model.DeviceRequest{ID: d.Name, Count: 1, Constraints: c.constraints(at+".Constraints", d.Constraints, false)}
-		if d.Count != nil && *d.Count <= maxDevices {
+		if d.Count != nil && *d.Count <= fieldcheck.MaxDevices {
 			request.Count = int32(*d.Count)
 		}
-		if m.Devices = append(m.Devices, request); len(m.Devices) == maxRequests+1 {
-			c.add(at, fmt.Sprintf("more than %d device requests", maxRequests), "request several devices of a kind with Count")
+		if m.Devices = append(m.Devices, request); len(m.Devices) == fieldcheck.MaxRequests+1 {
+			c.report(at, fieldcheck.DeviceRequests(len(devices)))
 		}
 	}
 }

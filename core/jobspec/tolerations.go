@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/model/fieldcheck"
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
@@ -98,24 +99,16 @@ func fromToleration(m *model.PreemptionToleration) *client.PreemptionToleration 
 
 func (c *conversion) tolerations(path string, list []*client.Toleration) []model.Toleration {
 	var all []model.Toleration
-	for i, t := range list {
-		at := fmt.Sprintf("%s[%d]", path, i)
-		if t == nil {
-			c.add(at, "toleration is null", "remove it")
-			continue
-		}
+	for at, t := range elements(c, path, "toleration", list) {
 		m := model.Toleration{Key: t.Key, Operator: model.TolerationOperator(cmp.Or(t.Operator, string(model.TolerationEqual))), Value: t.Value, Effect: model.TaintEffect(t.Effect), For: t.For}
 		c.oneOf(at+".Operator", t.Operator, string(model.TolerationEqual), string(model.TolerationExists))
 		c.oneOf(at+".Effect", t.Effect, string(model.NoSchedule), string(model.PreferNoSchedule), string(model.NoExecute))
 		c.checkDuration(at+".For", t.For)
-		switch {
-		case m.Operator == model.TolerationEqual && t.Key == "":
-			c.add(at+".Key", "key is missing", "name the taint's key; operator Exists without a key tolerates every taint")
-		case m.Operator == model.TolerationExists && t.Value != "":
-			c.add(at+".Value", "Exists takes no value", "remove it, or use Equal")
-		case t.For != 0 && m.Effect != model.NoExecute:
-			c.add(at+".For", "a toleration with a time limit requires effect NoExecute", "set effect to NoExecute, or remove for")
-		case len(t.Key) > maxName || len(t.Value) > maxName || strings.ContainsAny(t.Key, " \t\n"):
+		value, key, limit := fieldcheck.Toleration(m)
+		c.report(at+".Value", value)
+		c.report(at+".Key", key)
+		c.report(at+".For", limit)
+		if len(t.Key) > maxName || len(t.Value) > maxName || strings.ContainsAny(t.Key, " \t\n") {
 			c.add(at, fmt.Sprintf("invalid taint %.60q=%.60q: expected a key without spaces, and a key and value of at most %d bytes each", t.Key, t.Value, maxName), "copy the key and value of the taint of the node")
 		}
 		all = append(all, m)
@@ -128,17 +121,6 @@ func fromTolerations(list []model.Toleration) (all []*client.Toleration) {
 		all = append(all, &client.Toleration{Key: t.Key, Operator: string(t.Operator), Value: t.Value, Effect: string(t.Effect), For: t.For})
 	}
 	return all
-}
-
-// checkMinCount validates MinCount, the number of instances below which the job is
-// evicted as a whole.
-func (c *conversion) checkMinCount(path string, m *model.Group) {
-	switch {
-	case m.MinCount < 0:
-		c.add(path, fmt.Sprintf("%d is negative: expected 0 or more", m.MinCount), "remove the sign")
-	case m.MinCount > max(m.Count, 0):
-		c.add(path, fmt.Sprintf("%d is more than the group's count, %d", m.MinCount, m.Count), "write a smaller number, or raise count")
-	}
 }
 
 // Warnings returns a message for each setting of a job that has no effect.

@@ -12,6 +12,7 @@ import (
 // API's form, and `model NAME` the model's job; both print the problems if the file
 // is invalid. Use -rewrite to update the expected output.
 func TestTranscripts(t *testing.T) {
+	t.Parallel()
 	datadriven.Walk(t, "testdata/jobs", func(t *testing.T, path string) {
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			opts := Options{}

@@ -126,7 +126,7 @@ func (c *Cluster) translateNodes(d *Dump, expected []*Pod) {
 	asks := make([]exactAmounts, 0, len(d.Pods))
 	unreported := requestReader{c.amounts, &Report{}, &invalidValues{}}
 	for _, p := range slices.Concat(d.Pods, expected) {
-		if !p.isFinished() {
+		if !p.IsFinished() {
 			asks = append(asks, unreported.pod(p))
 		}
 	}
@@ -206,6 +206,16 @@ func (p *Pod) EachPerInstanceLabel(visit func(label string)) {
 	})
 }
 
+// EachPerInstanceLabel calls visit with each per-instance label that the budget's
+// selector reads, once per occurrence.
+func (b *Budget) EachPerInstanceLabel(visit func(label string)) {
+	b.Spec.Selector.keys(func(key string) {
+		if slices.Contains(perInstance, key) {
+			visit(key)
+		}
+	})
+}
+
 // selectors calls visit with each selector of a pod and its matchLabelKeys.
 func (p *Pod) selectors(visit func(*LabelSelector, []string)) {
 	for i := range p.Spec.TopologySpreadConstraints {
@@ -247,4 +257,5 @@ func (c *Cluster) namespaces(d *Dump) {
 	c.Namespaces = slices.Sorted(maps.Keys(seen))
 }
 
-func (p *Pod) isFinished() bool { return p.Status.Phase == "Succeeded" || p.Status.Phase == "Failed" }
+// IsFinished reports whether all containers of the pod have ended.
+func (p *Pod) IsFinished() bool { return p.Status.Phase == "Succeeded" || p.Status.Phase == "Failed" }

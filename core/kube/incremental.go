@@ -31,8 +31,9 @@ type IncrementalCluster struct {
 func NewIncrementalCluster(d *Dump, expected []*Pod) *IncrementalCluster {
 	r := &IncrementalCluster{running: map[*Job]map[string]int{}, ids: map[string]bool{}}
 	t := NewTranslator(nil, &Report{})
-	t.keepsAllTolerations = true
+	t.live = true
 	r.Cluster, r.pods = translate(d, t, expected)
+	r.UseBudgetStatus()
 	r.indexNodes(d)
 	for _, j := range r.Jobs {
 		r.ids[j.ID] = true
@@ -127,7 +128,7 @@ func (r *IncrementalCluster) unusedJobID(s *jobKey) string {
 // cluster must be rebuilt.
 func (r *IncrementalCluster) AddPod(p *Pod) (i *Instance, changed, ok bool) {
 	node := r.pods.nodes[p.Spec.NodeName]
-	if node == nil || p.isFinished() {
+	if node == nil || p.IsFinished() {
 		return nil, false, true
 	}
 	owner := ownerOf(p)
@@ -142,6 +143,18 @@ func (r *IncrementalCluster) AddPod(p *Pod) (i *Instance, changed, ok bool) {
 	}
 	r.countRunning(a.job, a.Group, 1)
 	return &Instance{Pod: p, Job: a.job, Group: a.job.Group(a.Group), Node: node.ID}, !a.groupExists, true
+}
+
+// TranslateBudget translates a disruption budget, which allows the number of
+// disruptions in its status. The result is nil if the budget applies to no pod. It
+// returns false if the cluster must be rebuilt.
+func (r *IncrementalCluster) TranslateBudget(b *Budget) (*model.Budget, bool) {
+	r.needsRebuild, r.Report = false, &Report{}
+	budget := r.budget(b)
+	if budget != nil && b.Status.DisruptionsAllowed != nil {
+		allowDisruptions(budget, *b.Status.DisruptionsAllowed)
+	}
+	return budget, !r.needsRebuild
 }
 
 // RetainsLabels reports whether the retained per-instance labels are exactly those

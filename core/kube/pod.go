@@ -12,6 +12,9 @@ import (
 // kube-scheduler assumes that such a pod starts now.
 func (p *Pod) Started() time.Time { return timeOf(p.Status.StartTime) }
 
+// Created returns the time at which a pod was created; zero if it is unknown.
+func (p *Pod) Created() time.Time { return timeOf(p.Metadata.CreationTimestamp) }
+
 // PriorityValue returns the priority of a pod; default: 0.
 func (p *Pod) PriorityValue() int32 {
 	if p.Spec.Priority == nil {
@@ -103,17 +106,12 @@ func CapacityFor(pods []*Pod) ResourceList {
 	return list
 }
 
-// Allocatable returns the allocatable CPU in millicores and memory in MiB of a node.
-func (n *Node) Allocatable() (cpu, memory int64) {
-	a := amounts{}
-	cpu, _ = a.of("cpu", n.Status.Allocatable["cpu"], true) // 0 if it is missing or invalid
-	memory, _ = a.of("memory", n.Status.Allocatable["memory"], true)
-	return cpu, memory / mebi
-}
-
-// Requests returns the requested CPU in millicores and memory in MiB of a pod.
-func (p *Pod) Requests() (cpu, memory int64) {
-	r := newRequestReader()
-	ask := r.pod(p)
-	return ask["cpu"], inModel("memory", ask["memory"], true)
+// OnNode returns an affinity that only one node satisfies.
+func OnNode(name string) *Affinity {
+	term := NodeTerm{Fields: []Requirement{{Key: "metadata.name", Operator: "In", Values: []string{name}}}}
+	a := &Affinity{Node: &NodeAffinity{}}
+	a.Node.Required = &struct {
+		Terms []NodeTerm `json:"nodeSelectorTerms"`
+	}{Terms: []NodeTerm{term}}
+	return a
 }

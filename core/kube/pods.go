@@ -60,7 +60,7 @@ func newPodTranslator(c *Cluster, d *Dump) *podTranslator {
 func (w *podTranslator) addPod(p *Pod) {
 	bound := p.Spec.NodeName != ""
 	switch {
-	case p.isFinished():
+	case p.IsFinished():
 		w.Report.skip("finished pods")
 		return
 	case bound && w.nodes[p.Spec.NodeName] == nil:

@@ -6,10 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/cede-scheduler/cede/sdk/policytest/soak"
 )
 
 const oneOfEach = `{"kind":"Node","metadata":{"name":"n1","labels":{"zone":"a"}},"status":{"allocatable":{"cpu":"4","memory":"8Gi"}}}
@@ -146,11 +147,11 @@ func (e *endless) Read(p []byte) (int, error) {
 // disproportionate use of memory.
 func TestRead_RejectsMalformedInput(t *testing.T) {
 	size := 20 << 20 // above the limit of one object
-	if os.Getenv("CEDE_SOAK") != "" {
+	if soak.Full() {
 		size = 100 << 20
 	}
 	starts := []string{"", `{"kind":"`, `{"items":[`, "items:\n- "}
-	if os.Getenv("CEDE_SOAK") != "" {
+	if soak.Full() {
 		starts = append(starts, "{", `{"items":[{`, "a: ", "[", "kind: Pod\nx: |\n", strings.Repeat("[", 1000), strings.Repeat("- ", 1000))
 	}
 	for _, start := range starts {

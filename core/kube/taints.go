@@ -75,7 +75,7 @@ func (t *Translator) tolerations(p *Pod) []model.Toleration {
 			t.Report.warn("tolerations without a key and without the operator Exists", "left out")
 			continue
 		}
-		if one.Effect == model.NoExecute && w.Key != "" && !t.keepsAllTolerations && !t.noExecuteKeys[w.Key] {
+		if one.Effect == model.NoExecute && w.Key != "" && !t.live && !t.noExecuteKeys[w.Key] {
 			t.Report.info("tolerations of effect NoExecute for taints that no node has", "left out; they have no effect")
 			continue
 		}

@@ -25,18 +25,20 @@ type Translator struct {
 	hasPodSlots bool            // each pod occupies one pod slot of its node
 	amounts     amounts
 
-	uniqueHostnames     bool            // each node has a hostname label of its own
-	noExecuteKeys       map[string]bool // keys of taints with effect NoExecute
-	keepsAllTolerations bool            // nodes may get other taints later
-	nodeSets            map[string]string
-	nodeSetMembers      map[string]func(*model.Node) bool // by attribute
-	selectorLabels      map[string][]*selectorLabel       // by namespace
-	selectorByKey       map[string]*selectorLabel
-	ports               portMap
-	readLabels          map[string]bool // labels that a selector reads
-	numeric             map[string]bool // by label: every value is a whole number
-	spreads             map[string]*spreadSelector
+	uniqueHostnames bool            // each node has a hostname label of its own
+	noExecuteKeys   map[string]bool // keys of taints with effect NoExecute
+	nodeSets        map[string]string
+	nodeSetMembers  map[string]func(*model.Node) bool // by attribute
+	selectorLabels  map[string][]*selectorLabel       // by namespace
+	selectorByKey   map[string]*selectorLabel
+	ports           portMap
+	readLabels      map[string]bool // labels that a selector reads
+	numeric         map[string]bool // by label: every value is a whole number
+	spreads         map[string]*spreadSelector
 
+	// live is set if the translation follows a running cluster: nodes may get other
+	// taints later, and budgets keep their names.
+	live bool
 	// frozen is set once nodes and groups are in use, so that no attribute or label may
 	// be added to them. If a pod requires a new one, needsRebuild is set instead. See
 	// IncrementalCluster.

@@ -2,12 +2,12 @@ package lease_test
 
 import (
 	"errors"
-	"os"
 	"testing"
 
 	"pgregory.net/rapid"
 
 	"github.com/cede-scheduler/cede/core/lease"
+	"github.com/cede-scheduler/cede/sdk/policytest/soak"
 )
 
 func ask(pool, id string, units int64, priority int32) lease.Request {
@@ -30,6 +30,7 @@ func book() *lease.Manager {
 }
 
 func TestManager_ReservesCapacityForOnePoolAtATime(t *testing.T) {
+	t.Parallel()
 	b := book()
 	mustGrant(t, b, 0, ask("a", "x", 6, 1))
 	if _, err := b.Grant(0, ask("b", "y", 6, 1)); !errors.Is(err, lease.ErrNoCapacity) {
@@ -41,6 +42,7 @@ func TestManager_ReservesCapacityForOnePoolAtATime(t *testing.T) {
 }
 
 func TestManager_RevokesTheLowestAndNoMoreThanRequired(t *testing.T) {
+	t.Parallel()
 	b := book()
 	for _, a := range []lease.Request{ask("a", "large", 5, 2), ask("a", "small", 1, 1), ask("b", "own", 4, 0)} {
 		if err := b.Start(0, a.Key, mustGrant(t, b, 0, a).Number); err != nil {
@@ -66,6 +68,7 @@ func TestManager_RevokesTheLowestAndNoMoreThanRequired(t *testing.T) {
 }
 
 func TestManager_RefusesOutdatedNumbers(t *testing.T) {
+	t.Parallel()
 	b := book()
 	first := mustGrant(t, b, 0, ask("a", "x", 6, 1))
 	b.Release(first.Key, first.Number)
@@ -87,10 +90,8 @@ func TestManager_RefusesOutdatedNumbers(t *testing.T) {
 // For random requests: no capacity is reserved twice, nothing runs beyond the
 // capacity, and a refused request revokes no lease.
 func TestManager_InvariantsUnderRandomRequests(t *testing.T) {
-	rounds := 10
-	if os.Getenv("CEDE_SOAK") != "" {
-		rounds = 500 // of 100 each
-	}
+	t.Parallel()
+	rounds := soak.Count(10, 500) // of 100 each
 	for range rounds {
 		rapid.Check(t, func(t *rapid.T) {
 			b, now := book(), int64(0)

@@ -300,12 +300,3 @@ func ParseClaimID(id string) (claimant JobKey, cluster string, ok bool) {
 	}
 	return ParseAssignmentID(rest)
 }
-
-// ParsePartID returns the assignment from which the replicas of a part were
-// removed; it returns false if PartID did not create the ID.
-func ParsePartID(id string) (assignmentID string, ok bool) {
-	if assignmentID, _, ok = strings.Cut(id, "/less/"); !ok {
-		return "", false
-	}
-	return assignmentID, true
-}

@@ -73,3 +73,23 @@ func (c *SchedulerConfig) QueuePriority(b *Binding) int32 {
 	}
 	return b.Priority
 }
+
+// A Namespace partitions the names of jobs, bindings and budgets, and has a share of
+// the cluster. Objects may be in a namespace that is not stored: it has the weight
+// DefaultWeight.
+type Namespace struct {
+	Name string
+	// Weight is the share of the cluster that the namespace is entitled to, relative to
+	// the weights of the others. Invariant: it is positive and finite.
+	Weight      float64
+	Description string
+
+	CreateIndex uint64
+	ModifyIndex uint64
+	// WeightIndex is the index of the last change of the weight; 0: the weight has been
+	// DefaultWeight always.
+	WeightIndex uint64
+}
+
+// DefaultWeight is the weight of namespaces that set none.
+const DefaultWeight = 1.0

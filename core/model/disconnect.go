@@ -36,6 +36,20 @@ func (a *Allocation) Unknown(n *Node) bool {
 	return !a.Client.Terminal() && a.Group.Disconnect != nil && n != nil && n.Status == NodeDown
 }
 
+// LostWith reports whether the allocation, which is live, is lost with its node at a time
+// in Unix nanoseconds, although no evaluation of its job has written that yet. n is nil if
+// the node was removed. Nothing is gained by its eviction, so it is never a victim.
+func (a *Allocation) LostWith(n *Node, now int64) bool {
+	switch {
+	case n == nil:
+		return true
+	case n.Status != NodeDown:
+		return false
+	}
+	at, kept := a.Group.LostAt(n)
+	return !kept || at <= now
+}
+
 // ClientUnknown is the displayed status of an Unknown allocation. It is never
 // stored.
 const ClientUnknown = "unknown"

@@ -83,3 +83,12 @@ func (g *Group) ConstrainsNodeID() bool {
 
 // AttributeNodeID is the attribute that distinguishes nodes of one class.
 const AttributeNodeID = "node.id"
+
+// AttributeName returns the name under which Node.Attribute finds an attribute. Users may
+// write Nomad's name of the node ID.
+func AttributeName(written string) string {
+	if written == "node.unique.id" {
+		return AttributeNodeID
+	}
+	return written
+}

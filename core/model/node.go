@@ -43,7 +43,7 @@ type Node struct {
 
 	Status     NodeStatus
 	Ineligible bool // set by operators or the rejection tracker: no new allocations
-	Drain      bool // its allocations are to be moved
+	NodeDrain
 	// DownSince is when the node was declared down, in Unix nanoseconds; 0 while it
 	// is ready, or if the time was not recorded.
 	DownSince int64
@@ -54,6 +54,27 @@ type Node struct {
 	// Set by Compile.
 	Avail    Vector // capacity less reserved
 	ClassKey uint64 // equal for nodes that only constraints on node.id can distinguish
+}
+
+// NodeDrain is the drain of a node. The zero value means that it is not drained.
+type NodeDrain struct {
+	Drain bool // its allocations are to be moved
+	// DrainSince is when the drain began, in Unix nanoseconds; 0 if the time was not
+	// recorded.
+	DrainSince int64
+	// DrainDeadline is when allocations that could not be moved are stopped, in Unix
+	// nanoseconds; 0: never.
+	DrainDeadline int64
+	// DrainEnd is when no allocation was left that the drain moves, in Unix
+	// nanoseconds; 0: some are left. The node remains drained.
+	DrainEnd int64
+	// DrainKeepsSystem means that the allocations of system jobs stay.
+	DrainKeepsSystem bool
+}
+
+// Drains reports whether the allocations of a job are to be moved from the node.
+func (n *Node) Drains(j *Job) bool {
+	return n.Drain && (!n.DrainKeepsSystem || j.Type != JobSystem)
 }
 
 // IsEligible reports whether new allocations may be placed on the node.

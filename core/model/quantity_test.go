@@ -10,6 +10,7 @@ import (
 )
 
 func TestParseQuantity(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		resource, text string
 		up, down       int64
@@ -64,6 +65,7 @@ func TestParseQuantity(t *testing.T) {
 }
 
 func TestParseQuantity_Refuses(t *testing.T) {
+	t.Parallel()
 	for text, want := range map[string]error{
 		"":                       ErrInvalidQuantity,
 		"-":                      ErrInvalidQuantity,
@@ -97,6 +99,7 @@ func TestParseQuantity_Refuses(t *testing.T) {
 
 // TestParseQuantity_RoundsTheExactValue compares with big rationals.
 func TestParseQuantity_RoundsTheExactValue(t *testing.T) {
+	t.Parallel()
 	units := map[string]*big.Rat{
 		"cpu": big.NewRat(1000, 1), "memory": big.NewRat(1, 1<<20), "network": big.NewRat(1, 1e6), "x": big.NewRat(1, 1),
 	}

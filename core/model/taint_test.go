@@ -10,6 +10,7 @@ import (
 // When an allocation that came at 100s has to leave a node that got the taint
 // key=value:NoExecute at 200s and another one at 1000s.
 func TestGroup_NoExecuteAt(t *testing.T) {
+	t.Parallel()
 	const second = int64(time.Second)
 	first := model.Taint{Key: "key", Value: "value", Effect: model.NoExecute, Since: 200 * second}
 	later := model.Taint{Key: "other", Effect: model.NoExecute, Since: 1000 * second}
@@ -46,6 +47,7 @@ func TestGroup_NoExecuteAt(t *testing.T) {
 }
 
 func TestStampTaints_RetainsTheTimeOfExistingTaints(t *testing.T) {
+	t.Parallel()
 	before := []model.Taint{{Key: "a", Effect: model.NoExecute, Since: 5}, {Key: "b", Value: "x", Effect: model.NoExecute, Since: 6}}
 	got := model.StampTaints([]model.Taint{
 		{Key: "a", Effect: model.NoExecute, Set: true}, {Key: "b", Value: "y", Effect: model.NoExecute}, {Key: "c", Effect: model.NoSchedule, Since: 9},

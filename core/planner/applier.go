@@ -45,8 +45,9 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// An Applier takes plans from a queue, verifies them, and commits the groups that
-// hold.
+// An Applier takes plans from a queue, verifies them, and commits the groups that hold.
+// Only the queue and the counters are shared with other goroutines. scratch, tracker
+// and deferred belong to the goroutine of Run, Step or ApplyOne.
 type Applier struct {
 	cfg     Config
 	queue   *Queue
@@ -100,6 +101,8 @@ func (a *Applier) Run(ctx context.Context) error {
 	var flying *inflightCommit
 	var next batchBuilder
 	defer func() {
+		// The write in flight is not canceled. If the next applier started earlier, it
+		// would verify plans on a state that lacks this batch.
 		if flying != nil {
 			<-flying.done
 		}
@@ -126,6 +129,7 @@ func (a *Applier) Run(ctx context.Context) error {
 			next = a.newBatch(nil)
 			continue
 		}
+		// The copy belongs to the goroutine that writes it.
 		flown := next
 		next = a.newBatch(batch) // before the write, so that the base cannot include it
 		flying = a.commitAsync(ctx, flown, batch)
@@ -144,6 +148,8 @@ type inflightCommit struct {
 // verified and nothing is in flight any more, or the batch is full. It returns
 // without error and without a plan only if a commit in flight ended.
 func (a *Applier) fillBatch(ctx context.Context, r *batchBuilder, flying *inflightCommit) error {
+	// A nil channel blocks for ever: if nothing is in flight, only ctx and the queue
+	// end the wait.
 	var landed chan struct{}
 	if flying != nil {
 		landed = flying.done
@@ -175,6 +181,9 @@ func (a *Applier) fillBatch(ctx context.Context, r *batchBuilder, flying *inflig
 	}
 }
 
+// next returns the deferred plan, or else the first of the queue, or nil. A deferred
+// plan comes first, independent of its priority, because it was at the head when it was
+// taken.
 func (a *Applier) next() *PendingPlan {
 	if p := a.deferred; p != nil {
 		a.deferred = nil
@@ -187,9 +196,11 @@ func (a *Applier) full(r *batchBuilder) bool {
 	return len(r.items) >= a.cfg.MaxPlans || r.changes >= a.cfg.MaxChanges
 }
 
-// admit verifies a plan in this batch. It returns false if the plan was made on a
-// state that the batch does not include, so that it must wait for the next batch. A
-// batch that is still empty moves on to that state.
+// admit verifies a plan in this batch. It returns false if the plan was made on a state
+// that the batch does not include, so that it must wait for the next batch. A batch
+// that is still empty moves on to that state. free reports whether nothing is in
+// flight. Only then can the batch be rebased: a newer base may include the batch in
+// flight, which would then be applied twice.
 func (a *Applier) admit(ctx context.Context, r *batchBuilder, p *PendingPlan, free bool) bool {
 	if p.plan.SnapshotIndex > r.base.Index() {
 		if !free || len(r.items) > 0 {
@@ -207,7 +218,8 @@ func (a *Applier) admit(ctx context.Context, r *batchBuilder, p *PendingPlan, fr
 }
 
 // waitState applies back-pressure if the leader applies its log more slowly than
-// followers plan on it.
+// followers plan on it. It returns ErrStateBehind if the state does not reach the index
+// within Config.WaitState, and ErrStopped if ctx ends first.
 func (a *Applier) waitState(ctx context.Context, index uint64) (*state.Snapshot, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, a.cfg.WaitState, ErrStateBehind)
 	defer cancel()
@@ -222,7 +234,9 @@ func (a *Applier) waitState(ctx context.Context, index uint64) (*state.Snapshot,
 	}
 }
 
-// reverify verifies the plans of a batch again on the newest state.
+// reverify verifies the plans of a batch again on the newest state. A plan that is
+// malformed on that state is answered and leaves the batch; all others retain their
+// order.
 func (a *Applier) reverify(r *batchBuilder) {
 	works := r.items
 	*r = a.newBatch(nil)
@@ -232,7 +246,9 @@ func (a *Applier) reverify(r *batchBuilder) {
 	}
 }
 
-// commitAsync writes a batch without waiting for it.
+// commitAsync writes a batch without waiting for it. A dropped group diverges as a
+// failure does: the branch of the next batch includes it. The goroutine answers the
+// plans itself, so a slow verification does not delay them.
 func (a *Applier) commitAsync(ctx context.Context, r batchBuilder, batch *apply.Batch) *inflightCommit {
 	f := &inflightCommit{done: make(chan struct{})}
 	go func() {
@@ -243,7 +259,9 @@ func (a *Applier) commitAsync(ctx context.Context, r batchBuilder, batch *apply.
 	return f
 }
 
-// abandon answers the plans that were taken and will not be written.
+// abandon answers the plans that were taken and will not be written. Their submitters
+// receive ErrStopped and may submit them to the next leader, since nothing of them is
+// in the log.
 func (a *Applier) abandon(r *batchBuilder) {
 	for i := range r.items {
 		a.queue.respond(r.items[i].pending, nil, ErrStopped)

@@ -16,6 +16,7 @@ import (
 	"github.com/cede-scheduler/cede/core/planner"
 	"github.com/cede-scheduler/cede/core/state"
 	"github.com/cede-scheduler/cede/core/state/apply"
+	"github.com/cede-scheduler/cede/sdk/policytest/soak"
 )
 
 func result(t *testing.T, p *planner.PendingPlan) *model.PlanResult {
@@ -371,7 +372,7 @@ func TestApplier_Hammer(t *testing.T) {
 	for i := range submitters {
 		wg.Go(func() {
 			r := rand.New(rand.NewPCG(uint64(i), 1))
-			for n := range soak(60) {
+			for n := range soak.Scale(60) {
 				plan := c.greedy(r, fmt.Sprintf("j%d", i), fmt.Sprintf("j%d-%d", i, n), n)
 				ctx, cancel := context.WithCancel(context.Background())
 				if r.IntN(20) == 0 {
@@ -394,7 +395,7 @@ func TestApplier_Hammer(t *testing.T) {
 	}
 	wg.Go(func() {
 		r := rand.New(rand.NewPCG(99, 1))
-		for range soak(60) {
+		for range soak.Scale(60) {
 			c.write(func(txn *state.Txn) {
 				status := model.NodeStatus(r.IntN(2))
 				apply.NodeStatus(txn, 0, []string{fmt.Sprintf("n%d", r.IntN(nodes))}, apply.NodeChange{Status: &status})

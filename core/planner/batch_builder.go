@@ -18,8 +18,12 @@ type batchBuilder struct {
 	inflight *apply.Batch
 	branch   *state.Txn
 	view     *state.Snapshot // snapshot of branch; nil if out of date
-	applied  int
+	// applied is the number of items whose plans branch includes.
+	applied int
 
+	// changes counts the objects that the items commit, for Config.MaxChanges. now is
+	// the latest time at which an item was verified, in Unix nanoseconds. The log entry
+	// carries it, so that every server applies the batch at the same time.
 	items   []item
 	changes int
 	now     int64
@@ -37,7 +41,13 @@ func (a *Applier) newBatch(flying *apply.Batch) batchBuilder {
 	return batchBuilder{base: a.cfg.Store.Snapshot(), inflight: flying}
 }
 
-// verify verifies one plan on top of those of the batch.
+// verify verifies one plan on top of those of the batch. A malformed plan is answered
+// at once and does not join it.
+//
+// The batch is applied at the time of its last plan. Plans that were verified at an
+// earlier time still hold then, because time only permits more: claims expire,
+// evictions leave the window of a budget, and preemption tolerations end. A rule that
+// becomes stricter with time would break this.
 func (a *Applier) verify(r *batchBuilder, p *PendingPlan) {
 	r.now = max(r.now, a.now(p.plan))
 	from := a.verifyStart()
@@ -53,6 +63,8 @@ func (a *Applier) verify(r *batchBuilder, p *PendingPlan) {
 	r.changes += changesOf(&verdict)
 }
 
+// verifyStart returns the zero time if verifications are not measured, so that a
+// simulator without a clock pays nothing.
 func (a *Applier) verifyStart() (from time.Time) {
 	if a.cfg.OnVerified != nil && a.cfg.Clock != nil {
 		from = a.cfg.Clock.Now()
@@ -74,6 +86,8 @@ func (a *Applier) now(plan *model.Plan) int64 {
 	return a.cfg.Clock.Now().UnixNano()
 }
 
+// changesOf returns the number of objects that the accepted groups write: the size of
+// the log entry is roughly proportional to it.
 func changesOf(v *Verification) int {
 	n := 0
 	for _, i := range v.Committed {
@@ -84,8 +98,9 @@ func changesOf(v *Verification) int {
 	return n
 }
 
-// current returns the state with the batch in flight and this batch so far. It
-// creates no branch for the first plan of a batch if nothing is in flight.
+// current returns the state with the batch in flight and this batch so far. It creates
+// no branch for the first plan of a batch if nothing is in flight. A batch costs one
+// fork, and each plan is applied to it once.
 func (r *batchBuilder) current() *state.Snapshot {
 	if r.inflight == nil && len(r.items) == 0 {
 		return r.base
@@ -93,11 +108,15 @@ func (r *batchBuilder) current() *state.Snapshot {
 	if r.branch == nil {
 		r.branch = r.base.Fork(r.base.Index() + 1)
 		if r.inflight != nil {
+			// Groups that are dropped here are ignored: if the write drops them as
+			// well, it reports that it diverged, and this branch is discarded.
 			r.inflight.Apply(r.branch)
 		}
 	}
 	for ; r.applied < len(r.items); r.applied++ {
 		v := &r.items[r.applied].verification
+		// The time of the batch grows while it is filled, so the branch may differ from
+		// the entry in timestamps, which no check reads.
 		if len(v.Committed) > 0 {
 			apply.Plan(r.branch, r.now, v.Plan, v.Committed)
 			r.view = nil
@@ -109,8 +128,10 @@ func (r *batchBuilder) current() *state.Snapshot {
 	return r.view
 }
 
-// seal returns the batch of the groups that hold, or nil if there is nothing to
-// write. Nothing is in flight, so the verifications are final.
+// seal returns the batch of the groups that hold, or nil if there is nothing to write.
+// Nothing is in flight, so the verifications are final. It also counts rejections by
+// node. Rejections of a part of a group do not count: two workers that compete for the
+// rest of a node do so in a healthy cluster.
 func (a *Applier) seal(r *batchBuilder) *apply.Batch {
 	batch := &apply.Batch{Now: r.now}
 	for i := range r.items {

@@ -13,7 +13,9 @@ func changesBindings(g *model.CommitGroup) bool {
 	return g.HasBindingChanges() || slices.ContainsFunc(g.Claims, func(c *model.Claim) bool { return c != nil && c.ClusterID != "" })
 }
 
-// validateBindings returns the first fault of a group about bindings, or "".
+// validateBindings returns the first fault of a group about bindings, or "". With a
+// single group, bindingCheck needs no rollback, and the separation from allocations
+// keeps the two kinds of capacity apart.
 func validateBindings(plan *model.Plan, g *model.CommitGroup) string {
 	if len(plan.Groups) > 1 {
 		return "a plan of a binding has one group"
@@ -56,7 +58,9 @@ type bindingCheck struct {
 	now  int64 // Unix nanoseconds at which claims are read
 }
 
-// check checks the group and returns why it does not hold.
+// check checks the group and returns why it does not hold. Withdrawals are read first,
+// because the other parts count the capacity that they free. minReplicas is checked
+// after all of them: one group may shrink a victim on several clusters.
 func (s *bindingCheck) check(g *model.CommitGroup) rejection {
 	b := s.snap.Binding(s.plan.Job)
 	if len(g.Assignments)+len(g.Claims) > 0 {
@@ -69,7 +73,7 @@ func (s *bindingCheck) check(g *model.CommitGroup) rejection {
 			return rejection{CauseJob, "", fmt.Sprintf("the binding has priority %d, the plan %d", b.Priority, s.plan.Priority), false}
 		}
 	}
-	w := withdrawals{gone: map[string]bool{}, keep: map[string]int{}, freed: map[string]model.Vector{}}
+	w := withdrawals{gone: map[string]bool{}, keep: map[string]int{}, freed: map[string]model.Vector{}, used: map[string]model.Vector{}}
 	for i := range g.Withdrawals {
 		if r := s.checkWithdrawal(b, g, &g.Withdrawals[i], &w); r.reason != "" {
 			return r
@@ -91,13 +95,33 @@ func (s *bindingCheck) check(g *model.CommitGroup) rejection {
 	return rejection{}
 }
 
-// withdrawals collects the removals of a group.
+// withdrawals collects the removals of a group. It is complete before the first
+// assignment or claim is checked.
 type withdrawals struct {
 	gone  map[string]bool         // assignments
 	keep  map[string]int          // by shrunk victim: the replicas that remain
 	freed map[string]model.Vector // by claim: the capacity that its victims will free
+	// used holds, by cluster, the capacity that the assignments and claims of the group
+	// take that were checked before. The group is committed as a whole, so each must fit
+	// beside the others, not only by itself.
+	used map[string]model.Vector
 }
 
+// use subtracts the capacity that the group already uses on a cluster from free, and adds
+// more to it. What an assignment gives up is not added: it is occupied until it has
+// stopped.
+func (w *withdrawals) use(cluster string, free, more *model.Vector) {
+	used := w.used[cluster]
+	free.Sub(&used)
+	for d, amount := range more {
+		used[d] += max(0, amount)
+	}
+	w.used[cluster] = used
+}
+
+// checkWithdrawal checks one removal and adds it to all. Without By, the binding
+// withdraws an assignment of its own; with it, a claim of the group evicts or shrinks a
+// victim.
 func (s *bindingCheck) checkWithdrawal(b *model.Binding, g *model.CommitGroup, w *model.Withdrawal, all *withdrawals) rejection {
 	a := s.snap.Assignment(w.AssignmentID)
 	if w.By == "" {
@@ -132,6 +156,8 @@ func (s *bindingCheck) checkWithdrawal(b *model.Binding, g *model.CommitGroup, w
 		all.keep[a.ID] = w.Remaining
 	}
 	all.gone[a.ID] = true
+	// Vec is the ask of one replica times Replicas (checkAssignment requires it), so
+	// the division is exact.
 	freed := all.freed[w.By]
 	freed.Add(&a.Vec)
 	for d, each := range a.Vec {
@@ -158,6 +184,8 @@ func (s *bindingCheck) checkMinReplicas(w *model.Withdrawal, all *withdrawals) r
 	}
 	a := s.snap.Assignment(w.AssignmentID)
 	victim := s.snap.Binding(a.Binding)
+	// A duplicated binding runs all its replicas on each cluster, so its minimum
+	// applies to each cluster alone.
 	if !victim.Duplicated {
 		stay = s.remainingReplicas(a.Binding, all)
 	}
@@ -201,8 +229,9 @@ func (s *bindingCheck) protectedReason(b *model.Binding, a *model.Assignment) st
 	return ""
 }
 
-// checkAssignments checks that the assignments fit, and are no more than the
-// binding requires.
+// checkAssignments checks that the assignments fit, and are no more than the binding
+// requires. Completed replicas count as placed: a binding that ran to its end on one
+// cluster does not start again on another.
 func (s *bindingCheck) checkAssignments(b *model.Binding, g *model.CommitGroup, w *withdrawals) rejection {
 	if len(g.Assignments) == 0 {
 		return rejection{}
@@ -213,8 +242,13 @@ func (s *bindingCheck) checkAssignments(b *model.Binding, g *model.CommitGroup, 
 			have[a.ClusterID] += a.Replicas
 		}
 	}
+	seen := map[string]bool{}
 	for _, a := range g.Assignments {
-		if r := s.checkAssignment(b, a, have); r.reason != "" {
+		if seen[a.ID] {
+			return malformed("assignment %q is listed twice", a.ID)
+		}
+		seen[a.ID] = true
+		if r := s.checkAssignment(b, a, have, w); r.reason != "" {
 			return r
 		}
 	}
@@ -231,11 +265,14 @@ func (s *bindingCheck) checkAssignments(b *model.Binding, g *model.CommitGroup, 
 	return rejection{}
 }
 
-func (s *bindingCheck) checkAssignment(b *model.Binding, a *model.Assignment, have map[string]int) rejection {
+// checkAssignment checks one assignment, which may replace an earlier version of
+// itself: only the difference must fit then. It adds the replicas to have, by cluster.
+func (s *bindingCheck) checkAssignment(b *model.Binding, a *model.Assignment, have map[string]int, w *withdrawals) rejection {
 	place := model.ClusterLocation(a.ClusterID)
 	if why := s.ineligibleReason(b, a.ClusterID); why != "" {
 		return rejection{CauseNode, place, why, false}
 	}
+	// The binding was changed after the plan was made.
 	if a.Vec != b.TotalAsk(a.Replicas) {
 		return rejection{CauseJob, place, fmt.Sprintf("assignment %q holds the request of another version of the binding", a.ID), false}
 	}
@@ -252,9 +289,13 @@ func (s *bindingCheck) checkAssignment(b *model.Binding, a *model.Assignment, ha
 	}
 	have[a.ClusterID] += a.Replicas
 	free, _ := s.snap.ClusterFreeCapacity(a.ClusterID, s.plan.Job, b.Priority, s.now)
+	w.use(a.ClusterID, &free, &more)
 	return s.checkClusterShortage(a.ClusterID, &free, &more)
 }
 
+// checkClusterClaim checks a claim against the capacity that becomes free once stopping
+// assignments have ended, together with the capacity that its own victims free. The
+// victims of another claim do not count: their capacity is promised to that claim.
 func (s *bindingCheck) checkClusterClaim(b *model.Binding, c *model.Claim, w *withdrawals) rejection {
 	if c.Priority > s.plan.Priority {
 		return malformed("claim %q has priority %d, the plan %d", c.ID, c.Priority, s.plan.Priority)
@@ -268,6 +309,7 @@ func (s *bindingCheck) checkClusterClaim(b *model.Binding, c *model.Claim, w *wi
 	_, soon := s.snap.ClusterFreeCapacity(c.ClusterID, s.plan.Job, b.Priority, s.now)
 	freed := w.freed[c.ID]
 	soon.Add(&freed)
+	w.use(c.ClusterID, &soon, &c.Vec)
 	return s.checkClusterShortage(c.ClusterID, &soon, &c.Vec)
 }
 
@@ -285,6 +327,8 @@ func (s *bindingCheck) ineligibleReason(b *model.Binding, id string) string {
 	return ""
 }
 
+// checkClusterShortage returns the rejection for the first dimension that is short. free
+// may be negative if the cluster reported less capacity than its assignments hold.
 func (s *bindingCheck) checkClusterShortage(cluster string, free, want *model.Vector) rejection {
 	for d := range s.snap.Dims().Len() {
 		if want[d] > 0 && want[d] > free[d] {

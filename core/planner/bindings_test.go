@@ -22,19 +22,19 @@ func bindWorld(t *testing.T) *state.Snapshot {
 			t.Fatal(err)
 		}
 	}
-	fail(txn.UpsertCluster(&model.Cluster{ID: "m1", Capacity: model.Resources{"cpu": 10}}))
-	fail(txn.UpsertCluster(&model.Cluster{ID: "down", Capacity: model.Resources{"cpu": 10}, Down: true}))
+	fail(txn.ClusterWriter().Upsert(&model.Cluster{ID: "m1", Capacity: model.Resources{"cpu": 10}}))
+	fail(txn.ClusterWriter().Upsert(&model.Cluster{ID: "down", Capacity: model.Resources{"cpu": 10}, Down: true}))
 	for id, priority := range map[string]int32{"low": 1, "high": 5, "asker": 5, "scoped": 0} {
 		b := &model.Binding{
 			Namespace: "default", ID: id, Priority: priority, Replicas: 3, Resources: model.Resources{"cpu": 2},
 			Preempts: true, ClusterScoped: id == "scoped",
 		}
-		fail(txn.UpsertBinding(b))
+		fail(txn.BindingWriter().Upsert(b))
 		if id == "low" || id == "high" {
-			txn.UpsertAssignment(&model.Assignment{ID: id, Binding: b.Key(), ClusterID: "m1", Replicas: 2, Vec: b.TotalAsk(2)})
+			txn.AssignmentWriter().Upsert(&model.Assignment{ID: id, Binding: b.Key(), ClusterID: "m1", Replicas: 2, Vec: b.TotalAsk(2)})
 		}
 		if id == "scoped" {
-			txn.UpsertAssignment(&model.Assignment{ID: id, Binding: b.Key(), ClusterID: "m1", Replicas: 0})
+			txn.AssignmentWriter().Upsert(&model.Assignment{ID: id, Binding: b.Key(), ClusterID: "m1", Replicas: 0})
 		}
 	}
 	return txn.Commit()
@@ -69,19 +69,52 @@ func TestVerify_Bindings(t *testing.T) {
 		"eviction without a claim": {model.CommitGroup{Withdrawals: evict("low")}, "serves no claim"},
 		"a victim that is gone":    {model.CommitGroup{Claims: []*model.Claim{claiming(2)}, Withdrawals: evict("gone")}, ""},
 	} {
-		t.Run(name, func(t *testing.T) {
-			plan := &model.Plan{EvalID: "e", Job: bindKey, Priority: 5, Groups: []model.CommitGroup{c.group}}
-			var scratch planner.Scratch
-			v, err := planner.Verify(snap, plan, 1, nil, &scratch)
-			switch {
-			case err != nil:
-				t.Fatal(err)
-			case c.want == "" && len(v.Committed) != 1:
-				t.Errorf("rejected: %+v", v.Rejected)
-			case c.want != "" && (len(v.Rejected) != 1 || !strings.Contains(v.Rejected[0].Reason, c.want)):
-				t.Errorf("%+v, want a rejection that says %q", v.Rejected, c.want)
-			}
-		})
+		t.Run(name, func(t *testing.T) { verifyGroup(t, snap, c.group, c.want) })
+	}
+}
+
+// verifyGroup verifies a plan of one group. It must hold if want is "", and otherwise be
+// rejected for a reason that contains want.
+func verifyGroup(t *testing.T, snap *state.Snapshot, group model.CommitGroup, want string) {
+	t.Helper()
+	plan := &model.Plan{EvalID: "e", Job: bindKey, Priority: 5, Groups: []model.CommitGroup{group}}
+	var scratch planner.Scratch
+	v, err := planner.Verify(snap, plan, 1, nil, &scratch)
+	switch {
+	case err != nil:
+		t.Fatal(err)
+	case want == "" && len(v.Committed) != 1:
+		t.Errorf("rejected: %+v", v.Rejected)
+	case want != "" && (len(v.Rejected) != 1 || !strings.Contains(v.Rejected[0].Reason, want)):
+		t.Errorf("%+v, want a rejection that says %q", v.Rejected, want)
+	}
+}
+
+// The parts of a group are committed together, so they must fit together. Each of these
+// fits by itself.
+func TestVerify_ChecksPartsOfGroupTogether(t *testing.T) {
+	snap := bindWorld(t) // on m1, 2 of 10 are free; a replica requires 2
+	assign := func(id string) *model.Assignment {
+		a := assigning("m1", 1)
+		a.ID = id
+		return a
+	}
+	claim := func(id string) *model.Claim {
+		c := claiming(2)
+		c.ID = id
+		return c
+	}
+	for name, c := range map[string]struct {
+		group model.CommitGroup
+		want  string
+	}{
+		"one assignment":            {model.CommitGroup{Assignments: []*model.Assignment{assign("a")}}, ""},
+		"two assignments":           {model.CommitGroup{Assignments: []*model.Assignment{assign("a"), assign("b")}}, "lacks 2 of cpu"},
+		"one claim":                 {model.CommitGroup{Claims: []*model.Claim{claim("a")}}, ""},
+		"two claims":                {model.CommitGroup{Claims: []*model.Claim{claim("a"), claim("b")}}, "lacks 2 of cpu"},
+		"an assignment and a claim": {model.CommitGroup{Assignments: []*model.Assignment{assign("a")}, Claims: []*model.Claim{claim("b")}}, "lacks 2 of cpu"},
+	} {
+		t.Run(name, func(t *testing.T) { verifyGroup(t, snap, c.group, c.want) })
 	}
 }
 
@@ -90,16 +123,16 @@ func TestVerify_Bindings(t *testing.T) {
 func TestVerify_CountsCompletedWithdrawals(t *testing.T) {
 	txn := state.New().Begin(1)
 	for _, id := range []string{"m1", "m2"} {
-		if err := txn.UpsertCluster(&model.Cluster{ID: id, Capacity: model.Resources{"cpu": 10}}); err != nil {
+		if err := txn.ClusterWriter().Upsert(&model.Cluster{ID: id, Capacity: model.Resources{"cpu": 10}}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	b := &model.Binding{Namespace: "default", ID: bindKey.ID, Priority: 5, Replicas: 1, Resources: model.Resources{"cpu": 2}}
-	if err := txn.UpsertBinding(b); err != nil {
+	if err := txn.BindingWriter().Upsert(b); err != nil {
 		t.Fatal(err)
 	}
 	for _, done := range []bool{false, true} {
-		txn.UpsertAssignment(&model.Assignment{ID: "old", Binding: bindKey, ClusterID: "m2", Replicas: 1, Vec: model.Vector{1}, Done: done})
+		txn.AssignmentWriter().Upsert(&model.Assignment{ID: "old", Binding: bindKey, ClusterID: "m2", Replicas: 1, Vec: model.Vector{1}, Done: done})
 		plan := &model.Plan{EvalID: "e", Job: bindKey, Priority: 5, Groups: []model.CommitGroup{{
 			Withdrawals: []model.Withdrawal{{AssignmentID: "old"}}, Assignments: []*model.Assignment{assigning("m1", 1)},
 		}}}
@@ -120,6 +153,7 @@ func TestVerify_RefusesMalformedPlansOfBindings(t *testing.T) {
 		"names a node":                  {{Claims: []*model.Claim{{ID: "c", Claimant: bindKey, ClusterID: "m1", NodeID: "n"}}}},
 		"of default/low":                {{Withdrawals: []model.Withdrawal{{AssignmentID: "low"}}}},
 		"both allocations and bindings": {{Assignments: []*model.Assignment{assigning("m1", 1)}, Stops: []model.Stop{{AllocID: "a"}}}},
+		"listed twice":                  {{Assignments: []*model.Assignment{assigning("m1", 1), assigning("m1", 1)}}},
 		"names no assignment":           {{Withdrawals: []model.Withdrawal{{}}}},
 	} {
 		plan := &model.Plan{EvalID: "e", Job: bindKey, Priority: 5, Groups: groups}
@@ -137,15 +171,15 @@ func TestVerify_MinReplicasAfterTheWholePlan(t *testing.T) {
 	low := &model.Binding{Namespace: "default", ID: "low", Priority: 1, Replicas: 8, MinReplicas: 3, Resources: model.Resources{"cpu": 2}}
 	asker := &model.Binding{Namespace: "default", ID: bindKey.ID, Priority: 5, Replicas: 8, Preempts: true, Resources: model.Resources{"cpu": 2}}
 	for _, b := range []*model.Binding{low, asker} {
-		if err := txn.UpsertBinding(b); err != nil {
+		if err := txn.BindingWriter().Upsert(b); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for _, id := range []string{"m1", "m2"} {
-		if err := txn.UpsertCluster(&model.Cluster{ID: id, Capacity: model.Resources{"cpu": 8}}); err != nil {
+		if err := txn.ClusterWriter().Upsert(&model.Cluster{ID: id, Capacity: model.Resources{"cpu": 8}}); err != nil {
 			t.Fatal(err)
 		}
-		txn.UpsertAssignment(&model.Assignment{ID: id, Binding: low.Key(), ClusterID: id, Replicas: 4, Vec: low.TotalAsk(4)})
+		txn.AssignmentWriter().Upsert(&model.Assignment{ID: id, Binding: low.Key(), ClusterID: id, Replicas: 4, Vec: low.TotalAsk(4)})
 	}
 	snap := txn.Commit()
 	for keep, want := range map[[2]int]string{

@@ -12,14 +12,17 @@ import (
 // plans may have used up a budget, or placed more instances of an all-or-none job.
 
 // budgetCharges counts the evictions that the plan charges to strict budgets.
+// Invariant: charges[at] is the number of occurrences of at in charged.
 type budgetCharges struct {
 	charges []int   // by position in Snapshot.Budgets
 	charged []int32 // positions in the order of charges, for rollback
 }
 
-// charge charges a victim to the strict budgets that apply to it. Plans in flight
-// are part of snap, and accepted groups of this plan are counted here, so they
-// cannot overrun a budget together.
+// charge charges a victim to the strict budgets that apply to it. Plans in flight are
+// part of snap, and accepted groups of this plan are counted here, so they cannot
+// overrun a budget together. The charge remains if it is rejected: the caller rolls the
+// group back. A victim that is not available is not charged, because evicting it does
+// not reduce the number of available allocations.
 func (s *budgetCharges) charge(snap *state.Snapshot, now int64, victim *model.Allocation) rejection {
 	if snap.StrictBudgetCount() == 0 || !victim.Available() {
 		return rejection{}
@@ -52,7 +55,8 @@ func inWindow(b *model.Budget) string {
 	return fmt.Sprintf(" now, of %s", b.MaxEvictions)
 }
 
-// rollbackCharges reverts the charges since charged had this length.
+// rollbackCharges reverts the charges since charged had this length. It costs the
+// number of charges that it reverts; charges is never cleared as a whole.
 func (s *budgetCharges) rollbackCharges(length int) {
 	for _, at := range s.charged[length:] {
 		s.charges[at]--
@@ -60,8 +64,10 @@ func (s *budgetCharges) rollbackCharges(length int) {
 	s.charged = s.charged[:length]
 }
 
-// checkCohorts checks that the group evicts all-or-none jobs entirely, or no more
-// than their surplus instances.
+// checkCohorts checks that the group evicts all-or-none jobs entirely, or no more than
+// their surplus instances. It runs after all evictions of the group, since the first of
+// them alone is never complete. It costs one pass over the job's allocations for each
+// victim group.
 func (s *Scratch) checkCohorts(g *model.CommitGroup) rejection {
 	var checked []*model.Group
 	for i := range g.Evictions {
@@ -80,12 +86,13 @@ func (s *Scratch) checkCohorts(g *model.CommitGroup) rejection {
 	return rejection{}
 }
 
-// remainingMember returns a cohort member of the victim that would remain, or nil
-// if the eviction is complete.
+// remainingMember returns a cohort member of the victim that would remain, or nil if
+// the eviction is complete. Surplus instances are those above the minimum that the
+// cohort needs. They may be evicted individually, so they complete no cohort.
 func (s *Scratch) remainingMember(victim *model.Allocation) (stays *model.Allocation) {
 	live, left := 0, 0
 	for _, a := range s.snap.AppendJobAllocs(nil, victim.Job.Key()) {
-		if !a.InCohort() {
+		if !a.InCohort() || s.isLost(a) {
 			continue
 		}
 		ended := s.hasEnded(a)

@@ -15,6 +15,7 @@ import (
 	"github.com/cede-scheduler/cede/core/planner"
 	"github.com/cede-scheduler/cede/core/state"
 	"github.com/cede-scheduler/cede/core/state/apply"
+	"github.com/cede-scheduler/cede/sdk/policytest/soak"
 )
 
 func strict(name string, atLeast int32) *model.Budget {
@@ -36,7 +37,7 @@ func TestApplier_ManyPlansNeverOverrunAStrictBudgetTogether(t *testing.T) {
 	c := newCluster(t, instances,
 		coretest.Job("web").Priority(20).Ask(800, 100, 0).Count(instances).With(labelled("web")).Obj(),
 		coretest.Job("urgent").Priority(90).Ask(500, 100, 0).Count(instances).Obj())
-	c.write(func(txn *state.Txn) { txn.UpsertBudget(strict("web", keeps)) })
+	c.write(func(txn *state.Txn) { txn.BudgetWriter().Upsert(strict("web", keeps)) })
 	for i := range instances {
 		c.run(fmt.Sprintf("w%d", i), "web", i, fmt.Sprintf("n%d", i))
 	}
@@ -102,15 +103,15 @@ func guardedWorld(t testing.TB) *world {
 				j.Groups = append(j.Groups, &own)
 			}
 			change(&j)
-			if err := txn.UpsertJob(&j); err != nil {
+			if err := txn.JobWriter().Upsert(&j); err != nil {
 				t.Fatal(err)
 			}
 		}
-		txn.UpsertBudget(strict("x", 1))
+		txn.BudgetWriter().Upsert(strict("x", 1))
 		y := strict("y", 0)
 		y.MinAvailable, y.MaxUnavailable, y.Labels = nil, &model.Bound{Number: 95, Percent: true}, map[string]string{"tier": "y"}
-		txn.UpsertBudget(y)
-		txn.UpsertBudget(strict("z", 2))
+		txn.BudgetWriter().Upsert(y)
+		txn.BudgetWriter().Upsert(strict("z", 2))
 	})
 	w.past = []*state.Snapshot{w.store.Snapshot()}
 	return w
@@ -195,7 +196,7 @@ func TestApplier_AnyInterleavingOfStalePlansKeepsBudgets(t *testing.T) {
 		flaky := &flaky{cluster: w.cluster, every: 4}
 		applier := planner.NewApplier(planner.Config{Store: w.store, Committer: flaky, MaxPlans: 3})
 		applier.Queue().SetEnabled(true)
-		for range rapid.IntRange(1, soak(8)).Draw(t, "batches") {
+		for range rapid.IntRange(1, max(8, soak.Scale(8))).Draw(t, "batches") {
 			var pending []*planner.PendingPlan
 			for range rapid.IntRange(1, 3).Draw(t, "plans") {
 				p, err := applier.Queue().Enqueue(w.plan(t))

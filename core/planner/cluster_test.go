@@ -26,12 +26,12 @@ func newCluster(t testing.TB, nodes int, jobs ...*model.Job) *cluster {
 	c := &cluster{t: t, store: state.New()}
 	c.write(func(txn *state.Txn) {
 		for i := range nodes {
-			if err := txn.UpsertNode(coretest.Node(fmt.Sprintf("n%d", i), 1000, 1000, 0)); err != nil {
+			if err := txn.NodeWriter().Upsert(coretest.Node(fmt.Sprintf("n%d", i), 1000, 1000, 0)); err != nil {
 				t.Fatal(err)
 			}
 		}
 		for _, j := range jobs {
-			if err := txn.UpsertJob(j); err != nil {
+			if err := txn.JobWriter().Upsert(j); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -72,7 +72,7 @@ func (c *cluster) place(id, job string, index int, node string, victims ...strin
 
 func (c *cluster) run(id, job string, index int, node string) {
 	c.write(func(txn *state.Txn) {
-		txn.UpsertAllocs(coretest.Running(id, txn.Job(key(job)), 0, index, node))
+		txn.AllocWriter().Upsert(coretest.Running(id, txn.Job(key(job)), 0, index, node))
 	})
 }
 

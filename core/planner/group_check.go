@@ -29,6 +29,8 @@ func (s *Scratch) checkRemovals(i int) rejection {
 	return rejection{}
 }
 
+// checkStop checks one stop. A stop without effect is omitted: the allocation is
+// missing, was listed before, or is stopping already and not reported lost.
 func (s *Scratch) checkStop(group, k int, stop *model.Stop) rejection {
 	a := s.snap.Alloc(stop.AllocID)
 	if a == nil {
@@ -93,19 +95,21 @@ func (s *Scratch) protectedReason(victim *model.Allocation) string {
 		return fmt.Sprintf("its priority %d is not below %d", victim.Job.Priority, s.priority)
 	case victim.Job.NonPreemptible:
 		return "its job is not preemptible"
+	case s.isLost(victim):
+		return "it is lost with its node"
 	case s.job != nil && s.job.NeverPreempts:
 		return "the preempting job has preemptionPolicy Never"
 	}
-	// The clock of the scheduler may be ahead.
-	if _, spared := victim.Job.ProtectedFrom(victim, s.priority, max(s.now, s.plan.Now)); spared {
+	if _, spared := victim.Job.ProtectedFrom(victim, s.priority, s.latest()); spared {
 		return "its preemption toleration protects it from this priority, or until it has run longer"
 	}
 	return ""
 }
 
-// hasBeneficiary reports whether the group has the placement or claim that an
-// eviction serves. Evictions are in the order of placements, so the search
-// continues where it last stopped.
+// hasBeneficiary reports whether the group has the placement or claim that an eviction
+// serves. Evictions are in the order of placements, so the search continues where it
+// last stopped. The search wraps around, so an order other than that of the placements
+// is slower, and not wrong.
 func (s *Scratch) hasBeneficiary(g *model.CommitGroup, by string) bool {
 	for range g.Placements {
 		if s.beneficiary >= len(g.Placements) {
@@ -145,8 +149,9 @@ func (s *Scratch) checkPlacements(i int) rejection {
 }
 
 // checkUpdate checks a new version of a running allocation. It does not require an
-// eligible node, and if the new version requests no more than the old one, it holds
-// on an overcommitted node.
+// eligible node, and if the new version requests no more than the old one, it holds on
+// an overcommitted node. Rules between allocations are not checked again, because an
+// update moves nothing.
 func (s *Scratch) checkUpdate(a *model.Allocation) rejection {
 	old := s.snap.Alloc(a.ID)
 	if old == nil || !old.Live() || s.hasEnded(old) {
@@ -190,6 +195,8 @@ func covers(old *model.Allocation, ask *model.Ask, next *model.Allocation) bool 
 	return slices.Equal(old.Devices, next.Devices)
 }
 
+// checkPlacement checks one placement and reserves its capacity. The cheap checks that
+// need no copy of the node's capacity come first.
 func (s *Scratch) checkPlacement(a *model.Allocation) rejection {
 	g, r := s.currentGroup(a)
 	if r.reason != "" {
@@ -205,6 +212,7 @@ func (s *Scratch) checkPlacement(a *model.Allocation) rejection {
 	if s.snap.Alloc(a.ID) != nil {
 		return rejection{CausePlaced, a.NodeID, fmt.Sprintf("allocation %q is placed already", a.ID), false}
 	}
+	// The instance exists: the group and the node were found above.
 	key, _ := s.instance(a)
 	if other := s.instances[key]; other != nil && !s.hasEnded(other) {
 		return rejection{CausePlaced, a.NodeID, fmt.Sprintf("allocation %q is the same instance", other.ID), false}
@@ -218,8 +226,9 @@ func (s *Scratch) checkPlacement(a *model.Allocation) rejection {
 	return rejection{}
 }
 
-// currentGroup returns the group of an allocation in the current version of the
-// job.
+// currentGroup returns the group of an allocation in the current version of the job.
+// Verification reads the request from the state and not from the plan, so that a plan
+// cannot understate it.
 func (s *Scratch) currentGroup(a *model.Allocation) (*model.Group, rejection) {
 	switch {
 	case s.job == nil:
@@ -249,7 +258,8 @@ func (s *Scratch) currentGroup(a *model.Allocation) (*model.Group, rejection) {
 	return g, rejection{}
 }
 
-// checkFit calls model.Fits with the device groups that the allocation names.
+// checkFit calls model.Fits with the device groups that the allocation names. A device
+// group that the node lacks has position -1, which Fits reports as a shortage.
 func (s *Scratch) checkFit(at int32, ask *model.Ask, a *model.Allocation) rejection {
 	if len(a.Devices) != len(ask.Devices) {
 		return malformed("allocation %q holds %d device groups, its group requests %d", a.ID, len(a.Devices), len(ask.Devices))
@@ -270,6 +280,8 @@ func (s *Scratch) checkFit(at int32, ask *model.Ask, a *model.Allocation) reject
 	return s.checkShortage(at, ask)
 }
 
+// checkShortage returns the rejection for the first resource that is short, with the
+// missing amount in the unit of the resource.
 func (s *Scratch) checkShortage(at int32, ask *model.Ask) rejection {
 	lack := s.fits(at, ask, s.choice)
 	if lack.Kind == model.ShortageNone {
@@ -298,6 +310,7 @@ func (s *Scratch) checkClaim(c *model.Claim) rejection {
 	if why := node.IneligibleReason(); why != "" {
 		return rejection{CauseNode, c.NodeID, "the node is " + why, false}
 	}
+	// Fits requires ascending ports and the list of dimensions that the request uses.
 	ask := &model.Ask{Vec: c.Vec, Ports: slices.Sorted(slices.Values(c.Ports))}
 	for d := range c.Vec {
 		if c.Vec[d] > 0 {

@@ -7,9 +7,10 @@ import (
 	"github.com/cede-scheduler/cede/core/state"
 )
 
-// nodeCapacity tracks the free capacity of the nodes that a plan touches, including
-// the effect of the groups accepted so far. Every change is journaled, so that a
-// group that does not hold can be rolled back.
+// nodeCapacity tracks the free capacity of the nodes that a plan touches, including the
+// effect of the groups accepted so far. Every change is journaled, so that a group that
+// does not hold can be rolled back. The zero value is ready. Its memory is reused: a
+// plan costs the nodes that it touches, not those of the cluster.
 type nodeCapacity struct {
 	snap *state.Snapshot
 	plan *model.Plan
@@ -55,13 +56,16 @@ type change struct {
 type changeKind uint8
 
 const (
+	// changeEnded is always followed by the changeFreed of the same allocation, so that
+	// a rollback in reverse order restores both.
 	changeReserved changeKind = iota
 	changeFreed
 	changeEnded
 	changeEndedOffNode
 )
 
-// reset prepares for a plan.
+// reset prepares for a plan. slot grows with the cluster and is cleared by the nodes
+// that were open, so a plan never pays for all nodes.
 func (r *nodeCapacity) reset(snap *state.Snapshot, plan *model.Plan, now int64) {
 	for i := range r.nodes {
 		r.slot[r.nodes[i].pos] = 0
@@ -88,7 +92,9 @@ func (r *nodeCapacity) release() {
 	r.snap, r.plan = nil, nil
 }
 
-// openNode returns the position in nodes of the node at a position.
+// openNode returns the position in nodes of the node at a position. The first access
+// copies the free capacity, less the claims of other jobs that count against this
+// plan's job; later ones return the copy, with the changes of the plan.
 func (r *nodeCapacity) openNode(pos int32) int32 {
 	if i := r.slot[pos]; i > 0 {
 		return i - 1
@@ -105,6 +111,8 @@ func (r *nodeCapacity) openNode(pos int32) int32 {
 	n.gone = n.gone[:0]
 
 	room := r.snap.FreeCapacityFor(pos, r.plan.Job, r.plan.Priority, r.now, &n.free)
+	// FreeCapacityFor did not use the scratch: the amounts are in the columns of the
+	// chunk.
 	if room.Stride != 1 {
 		for d := range r.snap.Dims().Len() {
 			n.free[d] = room.Free[d*room.Stride]
@@ -157,7 +165,17 @@ func (r *nodeCapacity) endAlloc(a *model.Allocation) bool {
 	return true
 }
 
-// hasEnded reports whether this plan ends the allocation.
+// latest returns the time of the check, or that of the plan if it is later: the clock of
+// the scheduler may be ahead.
+func (r *nodeCapacity) latest() int64 { return max(r.now, r.plan.Now) }
+
+// isLost reports whether a live allocation is lost with its node.
+func (r *nodeCapacity) isLost(a *model.Allocation) bool {
+	return a.LostWith(r.snap.Node(a.NodeID), r.latest())
+}
+
+// hasEnded reports whether this plan ends the allocation. The lists are short, as they
+// hold only the allocations that one plan ends on one node.
 func (r *nodeCapacity) hasEnded(a *model.Allocation) bool {
 	pos, ok := r.snap.Position(a.NodeID)
 	if !ok {
@@ -167,7 +185,8 @@ func (r *nodeCapacity) hasEnded(a *model.Allocation) bool {
 	return i > 0 && slices.Contains(r.nodes[i-1].gone, a)
 }
 
-// rollback reverts every change since the journal had this length.
+// rollback reverts every change since the journal had this length. The reverse order
+// matters: gone and lost are stacks.
 func (r *nodeCapacity) rollback(length int) {
 	for i := len(r.journal) - 1; i >= length; i-- {
 		c := &r.journal[i]
@@ -187,6 +206,8 @@ func (r *nodeCapacity) rollback(length int) {
 	r.journal = r.journal[:length]
 }
 
+// move adds sign times the request to the free capacity. Only the dimensions that the
+// request uses are touched.
 func (n *nodeState) move(ask *model.Ask, uses []model.DeviceUse, sign int64) {
 	for _, d := range ask.Dims {
 		n.free[d] += sign * ask.Vec[d]
@@ -199,6 +220,8 @@ func (n *nodeState) move(ask *model.Ask, uses []model.DeviceUse, sign int64) {
 	}
 }
 
+// movePorts takes ports (sign -1) or frees them. A port that is taken already is listed
+// a second time, so that it remains taken when one of its holders ends.
 func (n *nodeState) movePorts(ports []uint16, sign int64) {
 	if !n.ownsPorts {
 		n.ports, n.ownsPorts = slices.Clone(n.ports), true

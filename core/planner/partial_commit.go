@@ -36,7 +36,8 @@ func (s *Scratch) isDivisible(i int) bool {
 }
 
 // checkParts accepts the placements of a group that hold, one after the other, each
-// with its evictions.
+// with its evictions. If none holds, the group remains rejected for its first reason.
+// It appends to dropped in ascending order, which trimmed relies on.
 func (s *Scratch) checkParts(i int) rejection {
 	g := &s.plan.Groups[i]
 	mark := len(s.dropped)
@@ -63,6 +64,7 @@ func (s *Scratch) checkParts(i int) rejection {
 // checkPart checks one placement. If it does not hold, its changes are rolled back.
 func (s *Scratch) checkPart(i, k int) rejection {
 	g := &s.plan.Groups[i]
+	// One mark for each part of the scratch that a placement changes.
 	journal, taken, omitted, charged := len(s.journal), len(s.instanceLog), len(s.omitted), len(s.charged)
 	var r rejection
 	for e := range g.Evictions {
@@ -99,8 +101,9 @@ func (s *planTrim) droppedPlacements(group int) []int {
 	return places
 }
 
-// dropPlacements removes placements from a group, and the evictions that serve
-// them.
+// dropPlacements removes placements from a group, and the evictions that serve them.
+// places are positions in the plan as submitted. They are valid because omit, which
+// runs before, replaces placements but never removes one.
 func dropPlacements(g *model.CommitGroup, places []int) {
 	gone := map[string]bool{}
 	var rest []*model.Allocation

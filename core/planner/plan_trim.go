@@ -12,14 +12,17 @@ type planTrim struct {
 	dropped []omission // placements that do not hold, of groups of which a part does; ascending
 }
 
-// trimmed returns the plan without the omitted removals and the dropped placements.
-// The plan belongs to its submitter, so changed parts are copied.
+// trimmed returns the plan without the omitted removals and the dropped placements. The
+// plan belongs to its submitter, so changed parts are copied. A plan from which nothing
+// is left out is returned as it is, which is the common case.
 func (s *planTrim) trimmed(plan *model.Plan, rejected []rejection) *model.Plan {
 	if len(s.omitted)+len(s.dropped) == 0 {
 		return plan
 	}
 	own := *plan
 	own.Groups = slices.Clone(plan.Groups)
+	// One pass below handles each group once. checkOneByOne visits groups several
+	// times, so the list is not in order of groups.
 	slices.SortStableFunc(s.omitted, func(a, b omission) int { return a.group - b.group })
 	for rest := s.omitted; len(rest) > 0; {
 		group := rest[0].group
@@ -38,8 +41,8 @@ func (s *planTrim) trimmed(plan *model.Plan, rejected []rejection) *model.Plan {
 	return &own
 }
 
-// omit removes stops and evictions from a group. A placement must not list victims
-// that it does not evict.
+// omit removes stops and evictions from a group. A placement must not list victims that
+// it does not evict. Slices are built anew, because the submitter still reads its own.
 func omit(g *model.CommitGroup, group int, omitted []omission) {
 	var stops []model.Stop
 	for i := range g.Stops {
@@ -68,6 +71,7 @@ func omit(g *model.CommitGroup, group int, omitted []omission) {
 		if !slices.ContainsFunc(a.Preempted, func(id string) bool { return gone[id] }) {
 			continue
 		}
+		// The allocation is shared with the submitter, as its list of victims is.
 		own := *a
 		own.Preempted = slices.DeleteFunc(slices.Clone(a.Preempted), func(id string) bool { return gone[id] })
 		g.Placements[i] = &own

@@ -15,6 +15,7 @@ import (
 	"github.com/cede-scheduler/cede/core/planner"
 	"github.com/cede-scheduler/cede/core/state"
 	"github.com/cede-scheduler/cede/core/state/apply"
+	"github.com/cede-scheduler/cede/sdk/policytest/soak"
 )
 
 // world is a cluster with a history: plans are made on any of its snapshots.
@@ -35,7 +36,7 @@ func newWorld(t testing.TB) *world {
 	w.write(func(txn *state.Txn) {
 		n := *txn.Node("n0")
 		n.Devices = []model.Device{{ID: "acme/gpu/x", Count: 5}}
-		if err := txn.UpsertNode(&n); err != nil {
+		if err := txn.NodeWriter().Upsert(&n); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -173,7 +174,7 @@ func TestApplier_AnyInterleavingOfStalePlans(t *testing.T) {
 		batched := planner.NewApplier(planner.Config{Store: w.store, Committer: flaky, MaxPlans: 3})
 		batched.Queue().SetEnabled(true)
 		single := planner.NewApplier(planner.Config{Store: twin.store, Committer: twin.cluster})
-		for range rapid.IntRange(1, soak(6)).Draw(t, "batches") {
+		for range rapid.IntRange(1, max(6, soak.Scale(6))).Draw(t, "batches") {
 			plans := make([]*model.Plan, rapid.IntRange(1, 3).Draw(t, "plans"))
 			pending := map[*model.Plan]*planner.PendingPlan{}
 			for i := range plans {

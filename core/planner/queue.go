@@ -52,8 +52,9 @@ const (
 // NewQueue returns a disabled queue.
 func NewQueue() *Queue { return &Queue{more: make(chan struct{}, 1)} }
 
-// SetEnabled enables or disables the queue. Disabling it answers every queued plan
-// with ErrDisabled; the applier answers the plans that it has taken.
+// SetEnabled enables or disables the queue. Disabling it answers every queued plan with
+// ErrDisabled; the applier answers the plans that it has taken. A submitter that holds
+// ErrDisabled may submit the plan to the new leader.
 func (q *Queue) SetEnabled(on bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -65,13 +66,6 @@ func (q *Queue) SetEnabled(on bool) {
 		q.respondLocked(q.heap.Pop().Value, nil, ErrDisabled)
 	}
 	q.waiting = 0
-}
-
-// Enabled reports whether the queue accepts plans.
-func (q *Queue) Enabled() bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.enabled
 }
 
 // Depth returns the number of queued plans.
@@ -95,8 +89,11 @@ func (q *Queue) Enqueue(plan *model.Plan) (*PendingPlan, error) {
 	}
 	p := &PendingPlan{plan: plan, done: make(chan struct{})}
 	q.seq++
+	// The heap pops the lowest key. A priority is at most MaxInt32, so the difference
+	// is never negative, and a higher priority is lower.
 	q.heap.Push(heapq.Key{A: uint64(math.MaxInt32 - int64(plan.Priority)), B: q.seq}, p)
 	q.waiting++
+	// A full channel holds a token already.
 	select {
 	case q.more <- struct{}{}:
 	default:
@@ -160,7 +157,8 @@ func (q *Queue) withdraw(p *PendingPlan, why error) bool {
 	return true
 }
 
-// pop returns the first plan, or nil if there is none.
+// pop returns the first plan, or nil if there is none. Withdrawn plans are skipped
+// here, so that withdraw needs no search in the heap.
 func (q *Queue) pop() *PendingPlan {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -175,7 +173,8 @@ func (q *Queue) pop() *PendingPlan {
 	return nil
 }
 
-// respond sends the result to the submitter of a plan that was taken.
+// respond sends the result to the submitter of a plan that was taken. A plan that was
+// answered before is left as it is: Submit may have withdrawn it.
 func (q *Queue) respond(p *PendingPlan, result *model.PlanResult, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

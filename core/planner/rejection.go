@@ -22,6 +22,7 @@ const (
 	causes        = iota
 )
 
+// The names are label values of a published metric: they must not change.
 var causeNames = [causes]string{
 	"node", "resource", "port", "device", "victim", "eviction", "job", "placed", "rules", "dropped", "budget",
 }

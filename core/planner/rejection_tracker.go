@@ -33,7 +33,9 @@ func (c RejectionTrackerConfig) withDefaults() RejectionTrackerConfig {
 	return c
 }
 
-// A tracker counts rejections by node. It belongs to the applier's goroutine.
+// A tracker counts rejections by node. It belongs to the applier's goroutine. It is not
+// part of the replicated state: a new leader counts from zero, which only delays
+// a mark.
 type tracker struct {
 	cfg    RejectionTrackerConfig
 	recent []rejectedNode // most recently rejected first; at most cfg.Nodes
@@ -56,9 +58,10 @@ func newTracker(cfg RejectionTrackerConfig) *tracker {
 	return &tracker{cfg: cfg, tokens: cfg.Burst}
 }
 
-// reject counts a rejection and reports whether the node is to be marked
-// ineligible. A node whose mark is rate-limited remains counted, so its next
-// rejection tries again.
+// reject counts a rejection and reports whether the node is to be marked ineligible. A
+// node whose mark is rate-limited remains counted, so its next rejection tries again.
+// now is the time of the batch, in Unix nanoseconds, and may be equal for many calls. A
+// call costs a search over at most cfg.Nodes entries.
 func (t *tracker) reject(nodeID string, now int64) bool {
 	if t.cfg.Threshold <= 0 || nodeID == "" {
 		return false
@@ -73,6 +76,8 @@ func (t *tracker) reject(nodeID string, now int64) bool {
 	if len(n.at) < t.cfg.Threshold || !t.spend(now) {
 		return false
 	}
+	// The node starts from zero: if an operator makes it eligible again, one rejection
+	// must not mark it at once.
 	t.recent = slices.Delete(t.recent, 0, 1)
 	return true
 }
@@ -92,7 +97,8 @@ func (t *tracker) touch(nodeID string) *rejectedNode {
 	return &t.recent[0]
 }
 
-// spend takes one token; it returns false if there is none at now.
+// spend takes one token; it returns false if there is none at now. refilled advances by
+// whole intervals, so that fractions of an interval are not lost.
 func (t *tracker) spend(now int64) bool {
 	if t.tokens >= t.cfg.Burst {
 		t.refilled = now // a full bucket is not refilled

@@ -8,10 +8,13 @@ import (
 	"github.com/cede-scheduler/cede/core/state/apply"
 )
 
-// commit writes a batch and answers all plans of it.
+// commit writes a batch and answers all plans of it. It returns after the batch is
+// visible in the store, so that a submitter that plans again reads its own plan.
 func (a *Applier) commit(ctx context.Context, r *batchBuilder, batch *apply.Batch) (CommitResult, error) {
 	outcome, err := a.cfg.Committer.Commit(ctx, batch)
 	if err == nil {
+		// A Committer returns after the entry is visible. The wait ends at once, unless
+		// a committer breaks that contract.
 		_, err = a.cfg.Store.WaitIndex(ctx, outcome.Index)
 	}
 	a.stats.add(func(s *Stats) {
@@ -28,7 +31,9 @@ func (a *Applier) commit(ctx context.Context, r *batchBuilder, batch *apply.Batc
 	return outcome, err
 }
 
-// respond answers all plans of a batch.
+// respond answers all plans of a batch. DroppedGroup.Plan is a position among the plans
+// that were written. seal leaves out plans without effect, so they are counted here in
+// the same way.
 func (a *Applier) respond(r *batchBuilder, outcome CommitResult, err error) {
 	at := max(outcome.Index, a.cfg.Store.Snapshot().Index())
 	written := 0
@@ -53,7 +58,9 @@ func (a *Applier) respond(r *batchBuilder, outcome CommitResult, err error) {
 	}
 }
 
-// result returns the result for the submitter of a plan.
+// result returns the result for the submitter of a plan. refresh is the index to plan
+// against next: it includes the changes that made groups fail. A result without
+// rejections has no RefreshIndex, and one without commits no Index.
 func (a *Applier) result(v *Verification, index, refresh uint64, dropped []int) *model.PlanResult {
 	result := &model.PlanResult{Committed: v.Committed, Rejected: v.Rejected}
 	if len(dropped) > 0 {

@@ -27,7 +27,8 @@ func (s *Stats) ByCause() map[string]uint64 {
 	return m
 }
 
-// counters guards Stats: the applier writes it, and any goroutine may read it.
+// counters guards Stats: the applier writes it, and any goroutine may read it. A lock
+// suffices: it is taken a few times for each plan.
 type counters struct {
 	mu sync.Mutex
 	s  Stats

@@ -153,13 +153,13 @@ func (s *story) run(t *testing.T, d *datadriven.TestData) string {
 		s.write(func(txn *state.Txn) {
 			a := coretest.Running(name, txn.Job(key(w["job"])), 0, int(w.num("index")), w["node"])
 			a.Devices = w.devices()
-			txn.UpsertAllocs(a)
+			txn.AllocWriter().Upsert(a)
 		})
 	case "end":
 		s.write(func(txn *state.Txn) {
 			a := *txn.Alloc(name)
 			a.Client = model.ClientComplete
-			txn.UpsertAllocs(&a)
+			txn.AllocWriter().Upsert(&a)
 		})
 	case "tick":
 		n, _ := strconv.Atoi(name)
@@ -196,14 +196,14 @@ func (s *story) node(id string, w words) {
 			n.Status = model.NodeDown
 		}
 		if w["set"] == "gone" {
-			txn.DeleteNode(id)
+			txn.NodeWriter().Delete(id)
 			return
 		}
 		n.Ports = append(n.Ports, w.ports()...)
 		for _, u := range w.devices() {
 			n.Devices = append(n.Devices, model.Device{ID: u.ID, Count: u.Count})
 		}
-		if err := txn.UpsertNode(n); err != nil {
+		if err := txn.NodeWriter().Upsert(n); err != nil {
 			s.t.Fatal(err)
 		}
 	})
@@ -212,7 +212,7 @@ func (s *story) node(id string, w words) {
 func (s *story) job(id string, w words) {
 	s.write(func(txn *state.Txn) {
 		if w.has("gone") {
-			txn.DeleteJob(key(id))
+			txn.JobWriter().Delete(key(id))
 			return
 		}
 		j := coretest.Job(id).Priority(int32(w.num("priority"))).Ask(w.num("cpu"), w.num("memory"), 0).
@@ -242,7 +242,7 @@ func (s *story) job(id string, w words) {
 				j.Toleration.MinPreemptorPriority = new(int32(w.num("minpreemptor")))
 			}
 		}
-		if err := txn.UpsertJob(j); err != nil {
+		if err := txn.JobWriter().Upsert(j); err != nil {
 			s.t.Fatal(err)
 		}
 	})
@@ -252,7 +252,7 @@ func (s *story) budget(name string, w words) {
 	s.write(func(txn *state.Txn) {
 		b := &model.Budget{Namespace: model.DefaultNamespace, Name: name, Labels: map[string]string{name: ""}, Strict: w.has("strict")}
 		if w.has("gone") {
-			txn.DeleteBudget(b.Key())
+			txn.BudgetWriter().Delete(b.Key())
 			return
 		}
 		bound := func(k string) *model.Bound {
@@ -264,7 +264,7 @@ func (s *story) budget(name string, w words) {
 			return &model.Bound{Number: int32(n), Percent: percent}
 		}
 		b.MinAvailable, b.MaxUnavailable = bound("min"), bound("max")
-		txn.UpsertBudget(b)
+		txn.BudgetWriter().Upsert(b)
 	})
 }
 

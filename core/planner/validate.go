@@ -8,8 +8,10 @@ import (
 )
 
 // Validate checks a plan without any state: nothing may be missing, negative or of
-// another job. Verification of a valid plan cannot panic. It returns a *PlanError
-// if the plan is malformed.
+// another job. Verification of a valid plan cannot panic. It returns a *PlanError if
+// the plan is malformed. Enqueue calls it on the submitter's goroutine, so that
+// malformed plans cost the applier nothing. Verify calls it again for callers without a
+// queue. It costs one pass over the changes of the plan and allocates only for a fault.
 func Validate(plan *model.Plan) error {
 	if plan == nil {
 		return &PlanError{Group: -1, Fault: "the plan is missing"}
@@ -55,6 +57,9 @@ func validateGroup(plan *model.Plan, g *model.CommitGroup) string {
 	return ""
 }
 
+// validateAllocation returns the first fault of a placement or update, or "". The group
+// must belong to the very version that the allocation names, since its ask is reserved.
+// An index must fit in the 32 bits of an instance.
 func validateAllocation(plan *model.Plan, a *model.Allocation) string {
 	switch {
 	case a == nil:
@@ -83,6 +88,8 @@ func validateAllocation(plan *model.Plan, a *model.Allocation) string {
 	return validateDevices("allocation", a.ID, a.Devices)
 }
 
+// validateClaim returns the first fault of a claim, or "". A negative amount would add
+// capacity to the node for every other job.
 func validateClaim(plan *model.Plan, c *model.Claim) string {
 	switch {
 	case c == nil:
@@ -102,6 +109,8 @@ func validateClaim(plan *model.Plan, c *model.Claim) string {
 	return validateDevices("claim", c.ID, c.Devices)
 }
 
+// validateDevices returns the fault of a device count, or "". checkFit compares the
+// counts with the request of the group.
 func validateDevices(owner, id string, uses []model.DeviceUse) string {
 	for i := range uses {
 		if uses[i].Count < 0 {

@@ -59,8 +59,9 @@ type Scratch struct {
 	beneficiary int // position in CommitGroup.Placements at which hasBeneficiary last stopped
 }
 
-// instanceTable maps every instance that the plan places to the live allocation that
-// is that instance, or nil if there is none.
+// instanceTable maps every instance that the plan places to the live allocation that is
+// that instance, or nil if there is none. Invariant: after a rollback to 0, instances
+// holds the result of collectInstances.
 type instanceTable struct {
 	instances   map[instance]*model.Allocation
 	instanceLog []holding // earlier values, for rollback
@@ -78,7 +79,8 @@ type holding struct {
 }
 
 // An omission is one stop (from 0) or eviction (from -1 down) of a group or, in
-// dropped, a placement.
+// dropped, a placement. Two ranges of one integer avoid a third field in a list that is
+// sorted and compared.
 type omission struct{ group, which int }
 
 func omittedStop(group, i int) omission     { return omission{group, i} }
@@ -128,6 +130,9 @@ func Verify(snap *state.Snapshot, plan *model.Plan, now int64, rules PlacementVe
 	return s.verdict(), nil
 }
 
+// start prepares the scratch for a plan. The priority for evictions is the lower one of
+// plan and job: after a priority was lowered, an old plan must not evict at the old
+// one.
 func (s *Scratch) start(snap *state.Snapshot, plan *model.Plan, now int64, rules PlacementVerifier) error {
 	s.reset(snap, plan, now)
 	s.ruleCheck, s.job, s.priority = ruleCheck{verifier: rules}, snap.Job(plan.Job), plan.Priority
@@ -223,8 +228,9 @@ func (s *Scratch) collectInstances() {
 	}
 }
 
-// isReplaceable reports whether another allocation may run in place of a
-// disconnected one.
+// isReplaceable reports whether another allocation may run in place of a disconnected
+// one. The disconnected one still holds its capacity on its own node; the replacement
+// runs elsewhere until it returns.
 func (s *Scratch) isReplaceable(a *model.Allocation) bool {
 	g := s.job.Group(a.Group.Name)
 	if g == nil || !g.ReplacesOnDisconnect() {
@@ -238,7 +244,10 @@ func (s *Scratch) isReplaceable(a *model.Allocation) bool {
 	return kept
 }
 
-// instance returns the instance of an allocation in the current version of the job.
+// instance returns the instance of an allocation in the current version of the job. For
+// a per-node job, the node is the instance: its allocations have no stable index. It
+// returns false if the current version has no such group, or the node is not
+// registered.
 func (s *Scratch) instance(a *model.Allocation) (instance, bool) {
 	g := a.Group
 	if a.Job != s.job {
@@ -269,8 +278,10 @@ func (s *Scratch) checkTogether() (int, rejection) {
 	return 0, s.checkRules(s.snap, s.plan, s.accepted)
 }
 
-// checkOneByOne checks each group on top of those accepted before it, beginning
-// with those that only remove, which always hold.
+// checkOneByOne checks each group on top of those accepted before it, beginning with
+// those that only remove, which always hold. Each round accepts at least one more group
+// with stops, or is the last. The bound limits the cost of plans in which groups depend
+// on each other in a long chain.
 func (s *Scratch) checkOneByOne() (int, rejection) {
 	for round := -1; round <= retries; round++ {
 		again := round < 0
@@ -317,7 +328,8 @@ func (s *Scratch) checkGroup(i int) rejection {
 	return r
 }
 
-// verdict returns the result, which does not refer to the scratch.
+// verdict returns the result, which does not refer to the scratch. A partially accepted
+// group is in Committed and in Rejected, which lists the placements that were dropped.
 func (s *Scratch) verdict() Verification {
 	slices.Sort(s.accepted)
 	v := Verification{Plan: s.trimmed(s.plan, s.rejected), Committed: slices.Clone(s.accepted), Nodes: len(s.nodes)}

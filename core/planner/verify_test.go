@@ -32,11 +32,11 @@ func gpuCluster(t *testing.T, jobs ...*model.Job) *cluster {
 	c.write(func(txn *state.Txn) {
 		n := coretest.Node("n0", 1000, 1000, 0)
 		n.Devices = []model.Device{{ID: "acme/gpu/big", Count: 6}, {ID: "acme/fpga/one", Count: 2}}
-		if err := txn.UpsertNode(n); err != nil {
+		if err := txn.NodeWriter().Upsert(n); err != nil {
 			t.Fatal(err)
 		}
 		for _, j := range jobs {
-			if err := txn.UpsertJob(j); err != nil {
+			if err := txn.JobWriter().Upsert(j); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -59,7 +59,7 @@ func TestVerify_27820_SeveralDeviceRequestsAreCountedTogether(t *testing.T) {
 	c.write(func(txn *state.Txn) {
 		a := coretest.Running("a", low, 0, 0, "n0")
 		a.Devices = []model.DeviceUse{{ID: "acme/gpu/big", Count: 3}}
-		txn.UpsertAllocs(a)
+		txn.AllocWriter().Upsert(a)
 	})
 	plan := c.place("t0", "two", 0, "n0")
 	plan.Groups[0].Placements[0].Devices = []model.DeviceUse{
@@ -207,7 +207,7 @@ func TestVerify_LostInstanceIsReplacedOnce(t *testing.T) {
 	web := coretest.Job("web").Ask(300, 1, 0).Count(9).Obj()
 	c := newCluster(t, 2, web)
 	c.run("w0", "web", 0, "n0")
-	c.write(func(txn *state.Txn) { txn.DeleteNode("n0") })
+	c.write(func(txn *state.Txn) { txn.NodeWriter().Delete("n0") })
 	plan := c.place("x0", "web", 0, "n1")
 	if v := c.verify(plan); len(v.Rejected) != 1 || v.Causes[0] != planner.CausePlaced {
 		t.Errorf("%+v", v)
@@ -235,9 +235,9 @@ func TestVerify_5545_MalformedPlansNeverPanic(t *testing.T) {
 	c.write(func(txn *state.Txn) {
 		a := coretest.Running("a", low, 0, 0, "n0")
 		a.Devices = []model.DeviceUse{{ID: "acme/gpu/big", Count: 1}}
-		txn.UpsertAllocs(a)
+		txn.AllocWriter().Upsert(a)
 		b := coretest.Running("b", web, 0, 5, "n0")
-		txn.UpsertAllocs(b)
+		txn.AllocWriter().Upsert(b)
 	})
 	snap := c.store.Snapshot()
 	var scratch planner.Scratch // shared: one plan must not affect the next

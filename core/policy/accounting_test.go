@@ -1,7 +1,6 @@
 package policy_test
 
 import (
-	"errors"
 	"testing"
 
 	"github.com/cede-scheduler/cede/core/policy"
@@ -9,6 +8,7 @@ import (
 )
 
 func TestAcquireObserved_CallsBothObservers(t *testing.T) {
+	t.Parallel()
 	var version1, caller int
 	v := version(t, &factory{name: "default"}, func(s *policy.Source) { s.Observe = func(policy.Call) { version1++ } })
 	in, err := v.AcquireObserved(func(c policy.Call) {
@@ -27,20 +27,5 @@ func TestAcquireObserved_CallsBothObservers(t *testing.T) {
 	_ = acquire(t, v).PriorityDelta(&sdk.Candidates{FirstRow: []int32{0}}, nil, nil)
 	if version1 != 2 || caller != 1 {
 		t.Errorf("the kept instance called the version's observer %d times, the first caller %d times", version1, caller)
-	}
-}
-
-func TestBreaker_IsHeldOpenUntilReset(t *testing.T) {
-	var b policy.Breaker
-	why := errors.New("tripped by the cluster")
-	b.Trip(why)
-	for _, now := range []int64{0, 1 << 62} {
-		if err := b.OpenError(now); !errors.Is(err, why) {
-			t.Errorf("at %d: %v", now, err)
-		}
-	}
-	b.Reset()
-	if err := b.OpenError(0); err != nil {
-		t.Error(err)
 	}
 }

@@ -31,7 +31,7 @@ func ParseOnFault(text string) (OnFault, error) {
 	case FallBack.String():
 		return FallBack, nil
 	}
-	return Deny, fmt.Errorf("unknown reaction to a fault %q: want deny or default", text)
+	return Deny, fmt.Errorf("invalid reaction to faults %q: must be deny or default", text)
 }
 
 // When a breaker opens, and how long it stays so at first and at most.
@@ -51,7 +51,6 @@ type Breaker struct {
 	until  int64 // Unix nanoseconds until which it is open
 	pause  int64
 	last   error
-	held   error // why it is open until Reset; nil if it is not
 }
 
 // OpenError returns the fault that opened the breaker, or nil if the policy may be
@@ -59,9 +58,6 @@ type Breaker struct {
 func (b *Breaker) OpenError(now int64) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.held != nil {
-		return b.held
-	}
 	if b.inARow < breakerFaults || now >= b.until {
 		return nil
 	}
@@ -91,17 +87,9 @@ func (b *Breaker) RecordSuccess() {
 	b.inARow, b.pause, b.last = 0, 0, nil
 }
 
-// Trip opens the breaker until Reset, whatever the time: the cluster has agreed
-// that the policy is not called.
-func (b *Breaker) Trip(why error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.held = why
-}
-
 // Reset closes the breaker and drops all recorded faults.
 func (b *Breaker) Reset() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.inARow, b.until, b.pause, b.last, b.held = 0, 0, 0, nil, nil
+	b.inARow, b.until, b.pause, b.last = 0, 0, 0, nil
 }

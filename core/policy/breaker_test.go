@@ -11,6 +11,7 @@ import (
 const second = int64(time.Second)
 
 func TestBreaker_OpensAfterFaultsInARowForLongerEachTime(t *testing.T) {
+	t.Parallel()
 	var b policy.Breaker
 	why := errors.New("why")
 	now := int64(1000)
@@ -45,6 +46,7 @@ func TestBreaker_OpensAfterFaultsInARowForLongerEachTime(t *testing.T) {
 }
 
 func TestParseOnFault(t *testing.T) {
+	t.Parallel()
 	for text, want := range map[string]policy.OnFault{"": policy.Deny, "deny": policy.Deny, "default": policy.FallBack} {
 		if got, err := policy.ParseOnFault(text); err != nil || got != want {
 			t.Errorf("%q: %v, %v", text, got, err)

@@ -8,6 +8,7 @@ import (
 )
 
 func TestActiveSet_VersionsCloseAfterTheLastUnpin(t *testing.T) {
+	t.Parallel()
 	old, kept, next := &factory{name: "default"}, &factory{name: "kept"}, &factory{name: "default"}
 	keep := version(t, kept)
 	active := policy.NewActiveSet(set(t, version(t, old), keep))
@@ -31,6 +32,7 @@ func TestActiveSet_VersionsCloseAfterTheLastUnpin(t *testing.T) {
 }
 
 func TestVersion_ClosesInstancesReleasedLate(t *testing.T) {
+	t.Parallel()
 	f := &factory{name: "default"}
 	s := set(t, version(t, f))
 	in := acquire(t, s.Default())
@@ -45,6 +47,7 @@ func TestVersion_ClosesInstancesReleasedLate(t *testing.T) {
 }
 
 func TestOverride_IsHeldLikeAnyOther(t *testing.T) {
+	t.Parallel()
 	f, other := &factory{name: "default"}, &factory{name: "other"}
 	s := set(t, version(t, f))
 	o := s.Override(version(t, other))
@@ -64,6 +67,7 @@ func TestOverride_IsHeldLikeAnyOther(t *testing.T) {
 // Two generations of a pair of policies: a caller that pins a set gets both of one
 // generation.
 func TestActiveSet_SwapIsAtomic(t *testing.T) {
+	t.Parallel()
 	generation := func() (*policy.Set, []*factory) {
 		fs := []*factory{{name: "default"}, {name: "other"}}
 		return set(t, version(t, fs[0]), version(t, fs[1])), fs

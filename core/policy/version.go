@@ -61,6 +61,15 @@ type Version struct {
 	calls, faults, fallbacks atomic.Int64
 }
 
+// Isolation describes the sandbox in which the policy runs, such as WebAssembly; "" if it
+// has none and all rights of this process.
+func (v *Version) Isolation() string {
+	if m, ok := v.module.(interface{ Isolation() string }); ok {
+		return m.Isolation()
+	}
+	return ""
+}
+
 // NewVersion starts one instance to read the policy's info, and keeps it for the
 // first Acquire.
 func NewVersion(src Source) (*Version, error) {
@@ -102,6 +111,9 @@ func startError(name string, err error) error {
 
 // Info returns the policy's description of itself.
 func (v *Version) Info() sdk.Info { return v.info }
+
+// ReadsWeights reports whether the policy reads the weights of namespaces.
+func (v *Version) ReadsWeights() bool { return v.info.Columns.Has(sdk.SharedTables) }
 
 // Hooks returns the hooks that the policy implements.
 func (v *Version) Hooks() Hooks { return v.hooks }

@@ -13,6 +13,7 @@ import (
 var knob = []sdk.Setting{{Name: "delta", Kind: sdk.Integer, Default: "3"}}
 
 func TestVersion_IsItsModuleAndItsConfiguration(t *testing.T) {
+	t.Parallel()
 	with := func(config string) func(*policy.Source) {
 		return func(s *policy.Source) { s.Config = []byte(config) }
 	}
@@ -33,6 +34,7 @@ func TestVersion_IsItsModuleAndItsConfiguration(t *testing.T) {
 }
 
 func TestNewVersion_RefusesByName(t *testing.T) {
+	t.Parallel()
 	for want, src := range map[string]policy.Source{
 		"policy x: configuration: delta: invalid value \"no\": must be a whole number": {Module: &factory{settings: knob}, Config: []byte(`{"delta":"no"}`)},
 		"policy x: configuration: odd":    {Module: &factory{refuses: errors.New("odd")}},
@@ -47,6 +49,7 @@ func TestNewVersion_RefusesByName(t *testing.T) {
 }
 
 func TestVersion_KeepsInstancesAndClosesDeadOnes(t *testing.T) {
+	t.Parallel()
 	f := &factory{name: "default"}
 	v := version(t, f)
 	a, b := acquire(t, v), acquire(t, v)
@@ -66,6 +69,7 @@ func TestVersion_KeepsInstancesAndClosesDeadOnes(t *testing.T) {
 }
 
 func TestVersion_FailedRestartIsAFault(t *testing.T) {
+	t.Parallel()
 	f := &factory{name: "default"}
 	v := version(t, f)
 	acquire(t, v)
@@ -78,6 +82,7 @@ func TestVersion_FailedRestartIsAFault(t *testing.T) {
 }
 
 func TestRecordCall_NamesTheVersionAndTheHook(t *testing.T) {
+	t.Parallel()
 	v := version(t, &factory{name: "default"})
 	hosts := &policy.Error{Fault: policy.FaultLimit, Err: errors.New("out of fuel"), Hint: "raise it"}
 	for _, err := range []error{hosts, fmt.Errorf("wrapped: %w", hosts), errors.New("own words")} {
@@ -95,6 +100,7 @@ func TestRecordCall_NamesTheVersionAndTheHook(t *testing.T) {
 }
 
 func TestObserve_ReportsSubjectAndCost(t *testing.T) {
+	t.Parallel()
 	f := &factory{name: "default", fails: errors.New("no")}
 	var calls []policy.Call
 	v := version(t, f, func(s *policy.Source) { s.Observe = func(c policy.Call) { calls = append(calls, c) } })

@@ -10,7 +10,8 @@ import (
 // scoreAdaptively calls ScoreVictims again after each pick, in rounds over all options
 // that do not fit yet: each round picks one row of each. Picked rows stay in place and
 // are skipped, so that row numbers and columns keep their meaning; Need and Freed are
-// updated.
+// updated. The policy is called once a round for all options together, so the number of
+// calls is that of the victims of the option that needs most, not their sum.
 func (w *worker) scoreAdaptively() error {
 	in := &w.batch.Cand
 	open := make([]bool, in.Len())
@@ -50,6 +51,7 @@ func (w *worker) scoreAdaptively() error {
 }
 
 // bestRow returns the row of option o to be picked next; ok is false if none is left.
+// Rows are few, so a linear search of picked suffices.
 func (a *answers) bestRow(in *sdk.Candidates, o int, picked []int32) (best int32, ok bool) {
 	for row := in.FirstRow[o]; row < in.FirstRow[o+1]; row++ {
 		if math.IsInf(a.scores.Score[row], 1) || slices.Contains(picked, row) {
@@ -62,7 +64,9 @@ func (a *answers) bestRow(in *sdk.Candidates, o int, picked []int32) (best int32
 	return best, ok
 }
 
-// fitsWithout reports whether the group fits on option o once some rows have left.
+// fitsWithout reports whether the group fits on option o once some rows have left. It
+// starts over for each call instead of removing one row, because the rows of an option
+// share the verifier.
 func (w *worker) fitsWithout(o int, picked []int32) bool {
 	e, v := &w.batch.Entries[o], &w.verify
 	v.reset(e, w.batch.DeficitOf(o, &w.s.scope.Dims))

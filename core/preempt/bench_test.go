@@ -29,7 +29,7 @@ func fullNode(n int, half bool) (*state.Snapshot, *model.Group) {
 			sum[d] += use
 		}
 	}
-	must(txn.UpsertNode(coretest.Node("n", sum[0], sum[1], sum[2])))
+	must(txn.NodeWriter().Upsert(coretest.Node("n", sum[0], sum[1], sum[2])))
 	// Instances of one group are of one size, so each has a group of its own.
 	jobs := map[string]*coretest.JobBuilder{}
 	for i, use := range uses {
@@ -42,20 +42,20 @@ func fullNode(n int, half bool) (*state.Snapshot, *model.Group) {
 		jobs[id].Group(fmt.Sprintf("i%d", i), 1).Ask(use[0], use[1], use[2])
 	}
 	for _, id := range slices.Sorted(maps.Keys(jobs)) {
-		must(txn.UpsertJob(jobs[id].Obj()))
+		must(txn.JobWriter().Upsert(jobs[id].Obj()))
 	}
 	for i := range uses {
 		job := jobs[fmt.Sprintf("p%d-g%d", 20+5*(i%7), i%4)].Obj()
 		at := slices.IndexFunc(job.Groups, func(g *model.Group) bool { return g.Name == fmt.Sprintf("i%d", i) })
-		txn.UpsertAllocs(coretest.Running(fmt.Sprintf("a%03d", i), job, at, 0, "n"))
+		txn.AllocWriter().Upsert(coretest.Running(fmt.Sprintf("a%03d", i), job, at, 0, "n"))
 	}
 	ask := [3]int64{500, 1024, 1000}
 	if half {
 		ask = [3]int64{sum[0] / 2, sum[1] / 2, sum[2] / 2}
 	}
 	job := coretest.Job("preemptor").Priority(90).Ask(ask[0], ask[1], ask[2]).Obj()
-	must(txn.UpsertJob(job))
-	txn.SetConfig(coretest.AllPreempt())
+	must(txn.JobWriter().Upsert(job))
+	txn.ConfigWriter().Set(coretest.AllPreempt())
 	return txn.Commit(), job.Groups[0]
 }
 

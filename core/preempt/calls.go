@@ -10,9 +10,11 @@ import (
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
 )
 
-// answers holds the memory for the answers of policies.
+// answers holds the memory for the answers of policies. It is reused from call to call,
+// so nothing of it may be retained.
 type answers struct {
 	gaps      []int32
+	recheck   sdk.Recheck
 	selection sdk.Selection
 	scores    sdk.VictimScores
 	order     []int32 // candidates of an option, sorted by score
@@ -36,7 +38,8 @@ func (w *worker) flush() {
 	w.resetCall()
 }
 
-// call calls the hook that selects or scores victims.
+// call calls the hook that selects or scores victims. An earlier error of the worker
+// ends all further calls.
 func (w *worker) call() {
 	if len(w.batch.Entries) == 0 || w.failure.err != nil {
 		return
@@ -63,7 +66,8 @@ func (w *worker) resetCall() {
 }
 
 // limitCandidates calls PriorityDelta about the candidates collected, and lays out the
-// options with those alone that it allows.
+// options with those alone that it allows. The policy may widen the gap or narrow it,
+// by row; the base gap is its input.
 func (w *worker) limitCandidates() {
 	b, s := &w.lower, w.s
 	defer b.Reset()
@@ -78,16 +82,20 @@ func (w *worker) limitCandidates() {
 		gaps[i] = in.Preemptor.Delta
 	}
 	v := w.delta.version
-	if w.fail(v.RecordCall("PriorityDelta", w.delta.instance.PriorityDelta(in, gaps, &w.guard.Findings.Recheck))) {
+	recheck := &w.answers.recheck // not on the stack, where a call of an interface would move it to the heap
+	*recheck = sdk.Recheck{}
+	if w.fail(v.RecordCall("PriorityDelta", w.delta.instance.PriorityDelta(in, gaps, recheck))) {
 		return
 	}
+	w.guard.Findings.MergePolicyRecheck(*recheck, in.Now)
 	for o := range b.Entries {
 		e := b.Entries[o]
 		pos := s.req.Nodes[e.Slot]
 		c := &w.candidates
 		c.reset()
 		for row := in.FirstRow[o]; row < in.FirstRow[o+1]; row++ {
-			if int64(in.Preemptor.Priority)-int64(in.Rows.Priority[row]) >= int64(gaps[row]) {
+			apart := int64(in.Preemptor.Priority) - int64(in.Rows.Priority[row])
+			if apart >= int64(gaps[row]) && gaps[row] != sdk.NeverEligible {
 				c.rows = append(c.rows, b.Rows[row])
 				c.mustLeave = append(c.mustLeave, s.mustLeave(pos, b.Rows[row]))
 			}
@@ -101,14 +109,15 @@ func (w *worker) limitCandidates() {
 	}
 }
 
-// selectVictims adopts the policy's own lists.
+// selectVictims adopts the policy's own lists. An answer of another length is a fault
+// of the policy, not of the host.
 func (w *worker) selectVictims() error {
 	in, v, out := &w.batch.Cand, w.victims.version, &w.answers.selection
 	out.Reset()
 	if err := v.RecordCall("SelectVictims", w.victims.instance.SelectVictims(in, out)); err != nil {
 		return err
 	}
-	w.guard.Findings.MergeRecheck(out.Recheck)
+	w.guard.Findings.MergePolicyRecheck(out.Recheck, in.Now)
 	if out.Len() != in.Len() {
 		return v.RecordBadAnswer("SelectVictims", "answered %d options of %d", out.Len(), in.Len())
 	}
@@ -121,7 +130,8 @@ func (w *worker) selectVictims() error {
 }
 
 // scoreVictims orders each option's candidates by the policy's tiers and scores. The
-// score +Inf excludes a candidate.
+// score +Inf excludes a candidate. The sort is stable, so that equal rows stay in the
+// order of the columns.
 func (w *worker) scoreVictims() error {
 	in, a := &w.batch.Cand, &w.answers
 	if err := w.callScores(); err != nil {
@@ -151,7 +161,7 @@ func (w *worker) callScores() error {
 	if err := v.RecordCall("ScoreVictims", w.victims.instance.ScoreVictims(in, out)); err != nil {
 		return err
 	}
-	w.guard.Findings.MergeRecheck(out.Recheck)
+	w.guard.Findings.MergePolicyRecheck(out.Recheck, in.Now)
 	for row, score := range out.Score {
 		if math.IsNaN(score) || math.IsInf(score, -1) {
 			return v.RecordBadAnswer("ScoreVictims", "invalid score %v in row %d: scores must be finite, or +Inf for never", score, row)

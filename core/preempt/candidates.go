@@ -27,8 +27,9 @@ type candidateSet struct {
 func (c *candidateSet) reset() { c.rows, c.mustLeave = c.rows[:0], c.mustLeave[:0] }
 
 // collect fills the set with the rows that may be evicted at all: of sufficiently low
-// priority, preemptible, of another job, not an affinity target
-// of the group, and not protected. It adds to e.Separated.
+// priority, preemptible, of another job, not an affinity target of the group, and not
+// protected. It adds to e.Separated. Rows are ascending by priority, so the loop ends
+// at the ceiling.
 func (c *candidateSet) collect(s *search, guard *protect.Guard, e *columns.Entry, pos int32) {
 	c.reset()
 	rules := s.req.Rules
@@ -70,7 +71,7 @@ func (c *candidateSet) collect(s *search, guard *protect.Guard, e *columns.Entry
 	}
 }
 
-// compare orders rows by priority, then in tie order.
+// compareRows orders rows by priority, then in tie order.
 func (s *search) compareRows(a, b *state.Row) int {
 	if a.Priority != b.Priority {
 		return cmp.Compare(a.Priority, b.Priority)
@@ -109,7 +110,8 @@ func (c *candidateSet) filter(keep func(i int) bool) {
 }
 
 // addCohorts adds the members on other nodes of all-or-none jobs with candidates, so
-// that the policy is called to allow their eviction, too.
+// that the policy is called to allow their eviction, too. Cohorts are few and their
+// members are cached by the guard.
 func (c *candidateSet) addCohorts(s *search, guard *protect.Guard, pos int32) {
 	var added []model.JobKey
 	for _, row := range slices.Clone(c.rows) {
@@ -146,7 +148,8 @@ func (c *candidateSet) dropCohorts(e *columns.Entry, pos int32, shown []*state.R
 // reachAmounts returns how many candidates matter to an option where amounts alone
 // decide: all of them, or for a policy that goes by ascending priority those up to the
 // first priority with which the group fits. It returns 0 if the group does not fit even
-// with every candidate evicted.
+// with every candidate evicted. It costs a pass over the candidates for each dimension
+// that is short.
 func (c *candidateSet) reachAmounts(s *search, e *columns.Entry) int {
 	ask := &s.req.Group.Ask
 	n := 0
@@ -225,7 +228,8 @@ func (c *candidateSet) collectAgain(s *search, guard *protect.Guard, e *columns.
 }
 
 // findRemote finds out whether evictions on other nodes make a node feasible that the
-// rules forbid. Every conflicting allocation must be evictable.
+// rules forbid. Every conflicting allocation must be evictable. It costs a pass over
+// the conflicting allocations, whose number the rules bound.
 func (s *search) findRemote(guard *protect.Guard, e *columns.Entry, pos int32) bool {
 	if !s.traits.remote {
 		return false
@@ -238,6 +242,9 @@ func (s *search) findRemote(guard *protect.Guard, e *columns.Entry, pos int32) b
 	guard.Findings.NonFinal = true // allocations on other nodes decide
 	var rows []*state.Row
 	for _, a := range allocs {
+		if a.LostWith(s.scope.Snap.Node(a.NodeID), s.scope.Now) {
+			return false // it leaves without an eviction, as soon as its job is evaluated
+		}
 		row := protect.RowOf(s.scope.Snap, a)
 		if int64(row.Priority) > s.scope.Ceiling || a.Job.NonPreemptible || a.Job.Key() == own ||
 			s.req.Rules.IsAffinityTarget(AnyNode, row) || !guard.IsEvictable(e.Slot, row) {

@@ -8,16 +8,19 @@ import (
 	"github.com/cede-scheduler/cede/core/policy"
 )
 
-// A Choice is an option that was chosen.
+// A Choice is an option that was chosen. Victims refers to memory of the Finder and
+// must be copied to be retained.
 type Choice struct {
 	Pos     int32               // of the node
 	Device  []int16             // position in Node.Devices for each device request
 	Victims []*model.Allocation // valid until the Finder returns another choice
 	Version *policy.Version     // that selected the victims
 	Score   float64
+	Reason  Reason // set by Best if the request has Explain
 }
 
-// Best returns the best option; ok is false if there is none.
+// Best returns the best option; ok is false if there is none. It returns a
+// *policy.Error if the chooser is at fault.
 func (f *Finder) Best() (choice Choice, ok bool, err error) {
 	f.continueRounds(false)
 	if err := f.scoreOptions(); err != nil || len(f.table.at) == 0 {
@@ -29,7 +32,11 @@ func (f *Finder) Best() (choice Choice, ok bool, err error) {
 			best = i
 		}
 	}
-	return f.choice(best), true, nil
+	choice = f.choice(best)
+	if s := &f.search; s.req.Explain {
+		choice.Reason = f.table.reason(best, s.scope.Snap)
+	}
+	return choice, true, nil
 }
 
 // EachNode calls visit with the best option of every node that has one, in the order of

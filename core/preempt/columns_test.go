@@ -51,16 +51,17 @@ func formatShared(strs []string, s *sdk.Shared) string {
 
 // Every column has its documented content, in calls about victims and about options.
 func TestFinder_FillsEveryColumn(t *testing.T) {
+	t.Parallel()
 	store := state.New()
 	txn := store.Begin(1)
 	n := coretest.Node("n1", 12, 10, 0)
 	n.Reserved = model.Resources{"cpu": 2}
 	n.Devices = []model.Device{{ID: "acme/gpu/x", Count: 4}}
-	must(txn.UpsertNode(n))
+	must(txn.NodeWriter().Upsert(n))
 	down := coretest.Node("n2", 100, 100, 0)
 	down.Status = model.NodeDown
-	must(txn.UpsertNode(down))
-	must(txn.UpsertNode(coretest.Node("n3", 1, 1, 0)))
+	must(txn.NodeWriter().Upsert(down))
+	must(txn.NodeWriter().Upsert(coretest.Node("n3", 1, 1, 0)))
 
 	etl := coretest.Job("etl").Priority(10).Ask(3, 2, 0).With(func(g *model.Group) {
 		g.Labels = map[string]string{"tier": "bulk", "app": "etl"}
@@ -78,14 +79,15 @@ func TestFinder_FillsEveryColumn(t *testing.T) {
 	}).Obj()
 	own := coretest.Job("preemptor").Priority(50).Ask(1, 1, 0).Obj()
 	for _, j := range []*model.Job{etl, web, own} {
-		must(txn.UpsertJob(j))
+		must(txn.JobWriter().Upsert(j))
 	}
 	a := coretest.Running("a", etl, 0, 0, "n1")
 	a.StartTime = 750
 	b := coretest.Running("b", web, 0, 0, "n1")
 	b.StartTime, b.Devices = 900, []model.DeviceUse{{ID: "acme/gpu/x", Count: 3}}
-	txn.UpsertAllocs(a, b, coretest.Running("own", own, 0, 0, "n1"))
-	must(txn.UpsertJob(ask))
+	txn.AllocWriter().Upsert(a, b, coretest.Running("own", own, 0, 0, "n1"))
+	must(txn.JobWriter().Upsert(ask))
+	txn.NamespaceWriter().Upsert(&model.Namespace{Name: "team", Weight: 2})
 	snap := txn.Commit()
 
 	evicted := &protect.EvictionCounts{}
@@ -122,7 +124,7 @@ func TestFinder_FillsEveryColumn(t *testing.T) {
 	})
 	f := startSearch(t, snap, preempt.Request{
 		Group: ask.Groups[0], Now: 1000, Algorithm: model.Binpack, Policy: v, Default: coretest.Policies().Default(),
-		Nodes: snap.NodeOrder(), Evictions: evicted, Waiting: 42, Attempts: 3, Weights: map[string]float64{"team": 2},
+		Nodes: snap.NodeOrder(), Evictions: evicted, Waiting: 42, Attempts: 3,
 	})
 	defer f.Release()
 	bestOf(t, snap, f)

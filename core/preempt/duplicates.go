@@ -10,7 +10,8 @@ import (
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
 )
 
-// solveDuplicates gives every duplicate of the call the answer of its leader.
+// solveDuplicates gives every duplicate of the call the answer of its leader. A
+// duplicate costs a copy of the answer instead of a part of a call.
 func (w *worker) solveDuplicates() {
 	s, m := w.s, &w.solutions
 	for i := range w.dedup.Duplicates {
@@ -46,7 +47,8 @@ func offersSame(a, b *fit.Node) bool {
 	return a.Offer(model.CPU) == b.Offer(model.CPU) && a.Offer(model.Memory) == b.Offer(model.Memory)
 }
 
-// scoreNode ranks a node with the group placed, before and after victims leave.
+// scoreNode ranks a node with the group placed, before and after victims leave. Both
+// scores include the group, so that their difference is that of the victims.
 func (s *search) scoreNode(n *fit.Node, victims []*state.Row) (before, after float64) {
 	ask := &s.req.Group.Ask.Vec
 	cpu, memory := n.Free(model.CPU)-ask[model.CPU], n.Free(model.Memory)-ask[model.Memory]

@@ -88,7 +88,8 @@ func (f *Finder) active() []*worker {
 	return f.workers
 }
 
-// searchAll evaluates every node, or as many as the best option requires.
+// searchAll evaluates every node, or as many as the best option requires. The result
+// does not depend on the number of workers.
 func (f *Finder) searchAll() {
 	f.rounds.waiting = f.rounds.waiting[:0]
 	if f.usesRounds() {
@@ -113,9 +114,10 @@ type work struct {
 	bounds []prune.Bound // by position in slots; results of boundBlocks
 }
 
-// eachWorker makes every worker run its share of some work, every step-th block beginning
-// with first, and waits for all of them. share is a method of worker: a closure would be
-// allocated in every search.
+// eachWorker makes every worker run its share of some work, every step-th block
+// beginning with first, and waits for all of them. share is a method of worker: a
+// closure would be allocated in every search. The first worker runs on the caller's
+// goroutine.
 func (f *Finder) eachWorker(all work, share func(w *worker, all work, first, step int)) {
 	workers := f.active()
 	if len(workers) == 1 {

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"math"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -22,24 +21,22 @@ import (
 	"github.com/cede-scheduler/cede/core/state"
 	"github.com/cede-scheduler/cede/sdk/fmath"
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
+	"github.com/cede-scheduler/cede/sdk/policytest/soak"
 	"github.com/cede-scheduler/cede/sdk/rules"
 )
 
-// soak returns n times 50 if CEDE_SOAK is set, and a tenth of n if CEDE_QUICK is set.
-func soak(n int) int {
-	switch {
-	case os.Getenv("CEDE_SOAK") != "":
-		return n * 50
-	case os.Getenv("CEDE_QUICK") != "":
-		return max(1, n/10)
+// skipUnderRaceDetector skips a comparison of results without concurrency of its own.
+func skipUnderRaceDetector(t *testing.T) {
+	t.Helper()
+	if soak.Race && !soak.Full() {
+		t.Skip("other tests exercise the workers of a search under the race detector: set CEDE_SOAK=1")
 	}
-	return n
 }
 
 // check runs a property, with many more cases if CEDE_SOAK is set.
 func check(t *testing.T, property func(*rapid.T)) {
 	t.Helper()
-	for range soak(10) { // a hundred cases each, from different seeds
+	for range soak.Count(5, 500) { // a hundred cases each, from different seeds
 		rapid.Check(t, property)
 	}
 }
@@ -135,7 +132,7 @@ func randomFixture(d source, s features, nodes, jobCount, attempts int) *fixture
 	ids := make([]string, nodes)
 	for i, at := range d.Perm(nodes) {
 		ids[i] = fmt.Sprintf("n%04d", at)
-		must(txn.UpsertNode(d.node(ids[i], names, s)))
+		must(txn.NodeWriter().Upsert(d.node(ids[i], names, s)))
 	}
 	jobs := make([]*model.Job, jobCount+1)
 	for i := range jobCount {
@@ -146,12 +143,12 @@ func randomFixture(d source, s features, nodes, jobCount, attempts int) *fixture
 			d.protect(j)
 		}
 		jobs[i] = j
-		must(txn.UpsertJob(j))
+		must(txn.JobWriter().Upsert(j))
 	}
 	job := coretest.Job("preemptor").Priority(oneOf[int32](d, -20, 20, 21, 50, 50, 50, 50, 50)).Obj()
 	d.group(job.Groups[0], names, s, 14)
 	jobs[jobCount] = job
-	must(txn.UpsertJob(job))
+	must(txn.JobWriter().Upsert(job))
 
 	w := &fixture{group: job.Groups[0], base: rules.Delta}
 	if d.oneIn(2) {
@@ -177,11 +174,11 @@ func randomFixture(d source, s features, nodes, jobCount, attempts int) *fixture
 		for r, dev := range choice {
 			a.Devices = append(a.Devices, model.DeviceUse{ID: dev, Count: a.Group.Devices[r].Count})
 		}
-		proposed.UpsertAllocs(a)
+		proposed.AllocWriter().Upsert(a)
 	}
 	if s.protection {
 		for i := range d.in(0, 4) {
-			txn.UpsertBudget(d.budget(i))
+			txn.BudgetWriter().Upsert(d.budget(i))
 		}
 	}
 	w.snap = txn.Commit()

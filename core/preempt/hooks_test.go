@@ -66,7 +66,7 @@ func newMiniClusterWith(job *model.Job, change func(id string, g *model.Group), 
 	txn := y.store.Begin(1)
 	for _, line := range lines {
 		node, rest, _ := strings.Cut(line, ":")
-		must(txn.UpsertNode(coretest.Node(node, 10, 10, 0)))
+		must(txn.NodeWriter().Upsert(coretest.Node(node, 10, 10, 0)))
 		for word := range strings.FieldsSeq(rest) {
 			id, numbers, _ := strings.Cut(strings.TrimSuffix(word, ")"), "(p")
 			var p int32
@@ -78,11 +78,11 @@ func newMiniClusterWith(job *model.Job, change func(id string, g *model.Group), 
 			if change != nil {
 				change(id, j.Groups[0])
 			}
-			must(txn.UpsertJob(j))
-			txn.UpsertAllocs(coretest.Running(id, j, 0, 0, node))
+			must(txn.JobWriter().Upsert(j))
+			txn.AllocWriter().Upsert(coretest.Running(id, j, 0, 0, node))
 		}
 	}
-	must(txn.UpsertJob(job))
+	must(txn.JobWriter().Upsert(job))
 	y.snap = txn.Commit()
 	return y
 }
@@ -122,6 +122,7 @@ func preemptorJob(cpu int64) *model.Job {
 }
 
 func TestFinder_CallsHooksAndEnforcesRules(t *testing.T) {
+	t.Parallel()
 	use := sdk.UseColumns
 	inOrder := selects(func(in *sdk.Candidates, out *sdk.Selection) error {
 		for i := range in.Len() {
@@ -334,6 +335,7 @@ func TestFinder_CallsHooksAndEnforcesRules(t *testing.T) {
 }
 
 func TestFinder_ReturnsVictimsInPickingOrder(t *testing.T) {
+	t.Parallel()
 	y := newMiniCluster(preemptorJob(10), "n1: a(p10,3) b(p20,3) c(p30,4)")
 	got, err := y.run(t, stub(struct {
 		info
@@ -348,6 +350,7 @@ func TestFinder_ReturnsVictimsInPickingOrder(t *testing.T) {
 }
 
 func TestFinder_RanksOptionsByTierScoreAndPosition(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name  string
 		rates rates
@@ -387,6 +390,7 @@ func TestFinder_RanksOptionsByTierScoreAndPosition(t *testing.T) {
 // An answer that breaks a rule is a fault that names the policy and the hook. Nothing is
 // chosen.
 func TestFinder_RejectsInvalidAnswers(t *testing.T) {
+	t.Parallel()
 	boom := errors.New("guest message")
 	selecting := func(f selects) sdk.Policy {
 		return struct {
@@ -486,6 +490,7 @@ func TestFinder_RejectsInvalidAnswers(t *testing.T) {
 
 // Outcomes distinguish options that the policy declined from infeasible ones.
 func TestFinder_ReportsOutcomes(t *testing.T) {
+	t.Parallel()
 	y := newMiniCluster(preemptorJob(6),
 		"n1: a(p10,3) b(p20,7)", // the policy's only victim frees too little
 		"n2: c(p10,3) d(p50,7)", // insufficient even with every candidate evicted
@@ -511,15 +516,16 @@ func TestFinder_ReportsOutcomes(t *testing.T) {
 
 // Policies are never shown allocations of the own job or of non-preemptible jobs.
 func TestFinder_ShowsOnlyCandidates(t *testing.T) {
+	t.Parallel()
 	shown := 0
 	y := newMiniClusterWith(preemptorJob(4), nil, "n1: a(p10,3) b(p20,3) c(p30,3)")
 	own := coretest.Job("preemptor").Priority(5).Ask(1, 0, 0).Obj() // an older version of the job
 	stays := coretest.Job("stays").Priority(5).Ask(0, 1, 0).Change(func(j *model.Job) { j.NonPreemptible = true }).Obj()
 	txn := y.store.Begin(2)
-	must(txn.UpsertJob(own))
-	must(txn.UpsertJob(stays))
-	txn.UpsertAllocs(coretest.Running("own", own, 0, 1, "n1"), coretest.Running("stays", stays, 0, 0, "n1"))
-	must(txn.UpsertJob(preemptorJob(4)))
+	must(txn.JobWriter().Upsert(own))
+	must(txn.JobWriter().Upsert(stays))
+	txn.AllocWriter().Upsert(coretest.Running("own", own, 0, 1, "n1"), coretest.Running("stays", stays, 0, 0, "n1"))
+	must(txn.JobWriter().Upsert(preemptorJob(4)))
 	y.snap = txn.Commit()
 	y.job = y.snap.Job(y.job.Key())
 	_, err := y.run(t, stub(struct {
@@ -536,6 +542,7 @@ func TestFinder_ShowsOnlyCandidates(t *testing.T) {
 
 // The earliest recheck time of all hooks and calls counts.
 func TestFinder_ReportsEarliestRecheck(t *testing.T) {
+	t.Parallel()
 	y := newMiniCluster(preemptorJob(4), "n1: a(p10,10)")
 	v := stub(struct {
 		info
@@ -544,23 +551,62 @@ func TestFinder_ReportsEarliestRecheck(t *testing.T) {
 		rates
 	}{
 		info{},
-		func(_ *sdk.Candidates, _ []int32, r *sdk.Recheck) error { r.At(3000); return nil },
-		func(_ *sdk.Candidates, out *sdk.VictimScores) error { out.Recheck.At(2000); return nil },
-		func(_ *sdk.Options, out *sdk.OptionScores) error { out.Recheck.At(2500); return nil },
+		func(_ *sdk.Candidates, _ []int32, r *sdk.Recheck) error { r.At(3e9); return nil },
+		func(_ *sdk.Candidates, out *sdk.VictimScores) error { out.Recheck.At(2e9); return nil },
+		func(_ *sdk.Options, out *sdk.OptionScores) error { out.Recheck.At(25e8); return nil },
 	})
 	f := startSearch(t, y.snap, y.request(v))
 	defer f.Release()
-	if f.RecheckAt() != 2000 {
-		t.Errorf("recheck at %d before scoring options, want 2000", f.RecheckAt())
+	if f.RecheckAt() != 2e9 {
+		t.Errorf("recheck at %d before scoring options, want 2e9", f.RecheckAt())
 	}
 	bestOf(t, y.snap, f)
-	if f.RecheckAt() != 2000 {
-		t.Errorf("recheck at %d, want 2000", f.RecheckAt())
+	if f.RecheckAt() != 2e9 {
+		t.Errorf("recheck at %d, want 2e9", f.RecheckAt())
+	}
+}
+
+// A policy that always requests the next nanosecond must not keep the scheduler busy.
+func TestFinder_DelaysRecheckThatIsTooSoon(t *testing.T) {
+	y := newMiniCluster(preemptorJob(4), "n1: a(p10,10)")
+	for _, tt := range []struct{ name, hook string }{{"delta", "delta"}, {"scores", "scores"}, {"options", "options"}} {
+		t.Run(tt.name, func(t *testing.T) {
+			request := func(hook string, now int64, r *sdk.Recheck) {
+				if hook == tt.hook {
+					r.At(now + 1)
+				}
+			}
+			v := stub(struct {
+				info
+				deltas
+				scores
+				rates
+			}{
+				info{},
+				func(in *sdk.Candidates, _ []int32, r *sdk.Recheck) error { request("delta", in.Now, r); return nil },
+				func(in *sdk.Candidates, out *sdk.VictimScores) error {
+					request("scores", in.Now, &out.Recheck)
+					return nil
+				},
+				func(in *sdk.Options, out *sdk.OptionScores) error {
+					request("options", in.Now, &out.Recheck)
+					return nil
+				},
+			})
+			req := y.request(v)
+			f := startSearch(t, y.snap, req)
+			defer f.Release()
+			bestOf(t, y.snap, f)
+			if got := f.RecheckAt(); got < req.Now+protect.MinRecheck {
+				t.Errorf("recheck %d ns after the call, want at least %d", got-req.Now, protect.MinRecheck)
+			}
+		})
 	}
 }
 
 // A policy that declares Ascending is shown fewer candidates and gets the same victims.
 func TestFinder_AscendingKeepsVictims(t *testing.T) {
+	t.Parallel()
 	nodes := []string{"n1: a(p10,2) b(p10,2) c(p20,3) d(p30,3)", "n2: e(p10,1) f(p20,9)"}
 	var shown [2]int
 	var got [2][]string

@@ -53,10 +53,10 @@ func uniformCluster(d source, nodes int) (*state.Snapshot, *model.Group) {
 				j.Groups[0].Labels = map[string]string{"app": oneOf(d, "x", "y", "z")}
 			}).
 			Ask(int64(d.in(1, 3)), int64(d.in(1, 2)), 0).With(func(g *model.Group) { g.MaxParallelEvictions = d.in(0, 2) }).Obj())
-		must(txn.UpsertJob(jobs[i]))
+		must(txn.JobWriter().Upsert(jobs[i]))
 	}
 	ask := coretest.Job("preemptor").Priority(50).Ask(int64(d.in(1, 4)), int64(d.in(1, 3)), 0).Count(3).Obj()
-	must(txn.UpsertJob(ask))
+	must(txn.JobWriter().Upsert(ask))
 	earlier := coretest.Job("preemptor").Priority(10).Ask(jobs[0].Groups[0].Resources["cpu"], jobs[0].Groups[0].Resources["memory"], 0).Obj()
 	for i := range nodes {
 		id := fmt.Sprintf("n%03d", i)
@@ -68,17 +68,17 @@ func uniformCluster(d source, nodes int) (*state.Snapshot, *model.Group) {
 			}
 			a := coretest.Running(fmt.Sprintf("%s-%d", id, k), j, 0, i, id)
 			a.StartTime = int64(d.IntN(100))
-			txn.UpsertAllocs(a)
+			txn.AllocWriter().Upsert(a)
 			held[0], held[1] = held[0]+j.Groups[0].Resources["cpu"], held[1]+j.Groups[0].Resources["memory"]
 		}
 		spare := oneOf[int64](d, 0, 0, 1)
-		must(txn.UpsertNode(coretest.Node(id, held[0]+spare, held[1]+spare, 0)))
+		must(txn.NodeWriter().Upsert(coretest.Node(id, held[0]+spare, held[1]+spare, 0)))
 	}
 	for _, app := range []string{"x", "y"} {
 		if d.IntN(3) == 0 {
 			continue
 		}
-		txn.UpsertBudget(&model.Budget{
+		txn.BudgetWriter().Upsert(&model.Budget{
 			Namespace: model.DefaultNamespace, Name: app, Labels: map[string]string{"app": app}, Strict: d.IntN(2) == 0,
 			MinAvailable: &model.Bound{Number: int32(d.IntN(60))},
 		})
@@ -89,6 +89,8 @@ func uniformCluster(d source, nodes int) (*state.Snapshot, *model.Group) {
 // Nodes that a policy cannot distinguish are shown to it once, and get the same result as
 // from a policy that reads a column that distinguishes them.
 func TestFinder_DuplicatesShareAnswers(t *testing.T) {
+	skipUnderRaceDetector(t)
+	t.Parallel()
 	for name, make := range map[string]func() victimPolicy{
 		"default": func() victimPolicy { return rules.New() },
 		"nomad":   func() victimPolicy { return nomad.New() },
@@ -141,10 +143,10 @@ func updateSummary(t tb, snap *state.Snapshot, f *preempt.Finder, group *model.G
 	for _, v := range c.Victims {
 		gone := *v
 		gone.Desired = model.DesiredEvict
-		txn.UpsertAllocs(&gone)
+		txn.AllocWriter().Upsert(&gone)
 		groups = append(groups, v.Group)
 	}
-	txn.UpsertAllocs(coretest.Running("placed", group.Job, 0, 0, snap.NodeAt(c.Pos).ID))
+	txn.AllocWriter().Upsert(coretest.Running("placed", group.Job, 0, 0, snap.NodeAt(c.Pos).ID))
 	next := txn.Snapshot()
 	if err := f.Update(next, []int32{c.Pos}, groups); err != nil {
 		t.Fatal(err)

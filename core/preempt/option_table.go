@@ -11,7 +11,8 @@ import (
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
 )
 
-// optionTable is the call of ScoreOptions: the feasible options in columns.
+// optionTable is the call of ScoreOptions: the feasible options in columns. Its columns
+// are reused, and a policy must not retain them.
 type optionTable struct {
 	options sdk.Options
 	at      []int32      // position in results.options, by option of the call
@@ -21,6 +22,8 @@ type optionTable struct {
 }
 
 // score fills the table and calls the chooser about it. Recheck times go to findings.
+// It returns a *policy.Error if the chooser fails or returns a score that is not
+// finite.
 func (t *optionTable) score(s *search, chooser *hook, findings *protect.Findings) error {
 	t.fill(s)
 	n := len(t.at)
@@ -36,7 +39,7 @@ func (t *optionTable) score(s *search, chooser *hook, findings *protect.Findings
 	if err := v.RecordCall("ScoreOptions", chooser.instance.ScoreOptions(&t.options, &t.scores)); err != nil {
 		return err
 	}
-	findings.MergeRecheck(t.scores.Recheck)
+	findings.MergePolicyRecheck(t.scores.Recheck, t.options.Now)
 	for i, score := range t.scores.Score {
 		if math.IsNaN(score) || math.IsInf(score, 0) {
 			return v.RecordBadAnswer("ScoreOptions", "invalid score %v of option %d: scores must be finite", score, i)
@@ -60,7 +63,7 @@ func (t *optionTable) better(i, j int) bool {
 }
 
 // fill lays out the feasible options. Columns that the chooser does not read are left
-// as they are.
+// as they are. It costs the feasible options times the columns that are read.
 func (t *optionTable) fill(s *search) {
 	o := &t.options
 	o.Now, o.Preemptor, o.Dims = s.req.Now, &s.inputs.Preemptor, s.inputs.DimNames
@@ -92,7 +95,8 @@ func (t *optionTable) fill(s *search) {
 	o.Strings = t.ids.List
 }
 
-// fillTotals fills the columns that sum up the victims of every option.
+// fillTotals fills the columns that sum up the victims of every option. The evaluation
+// of each option has computed them, so no row is read.
 func (t *optionTable) fillTotals(s *search) {
 	o, n := &t.options, len(t.at)
 	o.Node, o.HighestPriority, o.VictimCount = scratch.Sized(o.Node, n), scratch.Sized(o.HighestPriority, n), scratch.Sized(o.VictimCount, n)
@@ -108,9 +112,11 @@ func (t *optionTable) fillTotals(s *search) {
 			o.Start[i] = s.options[at].start
 		}
 	}
+	t.fillBounds(s.bounds)
 }
 
-// fillFit fills the rank of every option's node.
+// fillFit fills the rank of every option's node. Components that no rule defines are
+// absent: Present distinguishes them from zeros.
 func (t *optionTable) fillFit(s *search) {
 	o, n := &t.options, len(t.at)
 	o.FitBefore, o.FitAfter = scratch.Sized(o.FitBefore, n), scratch.Sized(o.FitAfter, n)
@@ -160,7 +166,8 @@ func (s *search) deviceChoice(o *option) []int16 {
 	return s.scope.Snap.NodeAt(o.pos).DeviceChoices(&s.req.Group.Ask)[o.device]
 }
 
-// fillVictims fills the victims of every option in picking order.
+// fillVictims fills the victims of every option in picking order. A victim may be on
+// another node than its option, if its cohort is evicted with it.
 func (t *optionTable) fillVictims(s *search) {
 	o, read, dims := &t.options, s.traits.optionColumns, s.inputs.Dimensions.Len()
 	v := &o.Victims

@@ -119,6 +119,8 @@ func (w *fixture) isProtected(a *model.Allocation) bool {
 
 // Protection holds for any answer of a policy, and no victim or cohort is redundant.
 func TestFinder_EnforcesProtection(t *testing.T) {
+	skipUnderRaceDetector(t)
+	t.Parallel()
 	all := versions()
 	all["optimal"] = coretest.Version(func() sdk.Policy { return boundedOptimal(optimal.New()) })
 	for name, v := range all {
@@ -240,6 +242,7 @@ func (w *fixture) checkNeeded(t *rapid.T, c preempt.Choice, gone map[string]bool
 // If strict budgets allow all candidates of a node, the default policy finds an option
 // exactly if the group fits without them.
 func TestFinder_ProtectsNothingElse(t *testing.T) {
+	t.Parallel()
 	found, none := 0, 0
 	policies := coretest.Policies()
 	check(t, func(t *rapid.T) {
@@ -295,6 +298,7 @@ func (s withoutAscending) Info() sdk.Info {
 
 // Candidates that the kubernetes policy is not shown, it would not have selected.
 func TestFinder_AscendingAroundBudgetsKeepsVictims(t *testing.T) {
+	t.Parallel()
 	some := coretest.Version(func() sdk.Policy { return kubernetes.New() })
 	all := coretest.Version(func() sdk.Policy { return withoutAscending{kubernetes.New()} })
 	options := 0
@@ -321,6 +325,7 @@ func TestFinder_AscendingAroundBudgetsKeepsVictims(t *testing.T) {
 
 // The result does not depend on the number of workers, with protection and many nodes.
 func TestFinder_ProtectionIsIndependentOfWorkers(t *testing.T) {
+	t.Parallel()
 	for name, v := range versions() {
 		t.Run(name, func(t *testing.T) {
 			d := source{rand.New(rand.NewPCG(11, uint64(len(name))))}

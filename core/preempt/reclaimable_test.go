@@ -19,6 +19,8 @@ import (
 // A search of many nodes, which uses reclaimable, returns the same as searches of few
 // nodes, which evaluate every node: also after changes, for other requests and priorities.
 func TestFinder_ReclaimableEqualsFullEvaluation(t *testing.T) {
+	skipUnderRaceDetector(t)
+	t.Parallel()
 	for name, make := range map[string]func() victimPolicy{
 		"default": func() victimPolicy { return rules.New() },
 		"nomad":   func() victimPolicy { return nomad.New() },
@@ -82,12 +84,12 @@ func perturbed(d source, snap *state.Snapshot) *state.Snapshot {
 		if rows := chunk.Rows(at); len(rows) > 0 && d.oneIn(2) {
 			gone := *rows[d.IntN(len(rows))].Alloc
 			gone.Desired = model.DesiredStop
-			txn.UpsertAllocs(&gone)
+			txn.AllocWriter().Upsert(&gone)
 			continue
 		}
 		larger := *chunk.Node(at)
 		larger.Capacity = model.Resources{"cpu": int64(d.in(4, 12)), "memory": int64(d.in(4, 12))}
-		must(txn.UpsertNode(&larger))
+		must(txn.NodeWriter().Upsert(&larger))
 	}
 	return txn.Snapshot()
 }

@@ -17,6 +17,8 @@ import (
 // On every node and for every way of serving its devices, the default policy selects the
 // same victims as the reference implementation, and the same option is best.
 func TestFinder_DefaultMatchesReference(t *testing.T) {
+	skipUnderRaceDetector(t)
+	t.Parallel()
 	for _, s := range []features{{}, {ports: true}, {devices: true}, {devices: true, ports: true}} {
 		t.Run(fmt.Sprintf("%+v", s), func(t *testing.T) {
 			policies := coretest.Policies()
@@ -115,6 +117,7 @@ func (w *fixture) checkOutcomes(t *rapid.T, f *preempt.Finder) {
 
 // Binpack and spread rank by the published formula.
 func TestScore_MatchesPublishedFormula(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		algorithm                            model.Algorithm
 		availCPU, availMem, freeCPU, freeMem int64
@@ -138,6 +141,7 @@ func TestScore_MatchesPublishedFormula(t *testing.T) {
 
 // The ceiling is strictly lower than the priority, and lower by the configured gap.
 func TestCeiling_IsStrictlyLower(t *testing.T) {
+	t.Parallel()
 	v := coretest.Policies().Default()
 	for _, c := range []struct {
 		priority int32

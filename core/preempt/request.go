@@ -35,14 +35,14 @@ type Request struct {
 	// Evictions counts the plan's victims by group; nil: none yet.
 	Evictions *protect.EvictionCounts
 
-	Weights map[string]float64 // of namespaces; 1 where absent
-
 	TieOrder tiebreak.Order
 	Workers  int // goroutines to search with; 0 or 1: the caller's alone
 
 	// OnCall is called for every call of a hook, from several goroutines if Workers is
 	// more than 1; nil: not called.
 	OnCall func(policy.Call)
+	// Explain requests the reason of the choice that Best returns.
+	Explain bool
 }
 
 // Rules are the scheduler's checks of a group besides its request. Workers call the

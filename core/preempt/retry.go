@@ -24,7 +24,8 @@ func (w *worker) retry(e *columns.Entry) {
 }
 
 // layOutRetries lays out the options scheduled for another call, if their remaining
-// candidates suffice.
+// candidates suffice. An option whose remaining candidates free too little gets no
+// answer and stays infeasible.
 func (w *worker) layOutRetries() {
 	s := w.s
 	list := w.retries

@@ -27,6 +27,8 @@ type search struct {
 	// ceiling: of an earlier version. They are never candidates. If it is not set, fast
 	// paths skip the comparison of jobs.
 	ownBelow bool
+	// bounds are the last options, whose totals are given; see Compare.
+	bounds []Bound
 }
 
 // results hold the results of a search by slot: position in Request.Nodes.
@@ -46,7 +48,7 @@ func (s *search) start(snap *state.Snapshot, req Request) {
 	in := &s.inputs
 	in.Scope, in.Dimensions = &s.scope, snap.Dims()
 	in.DimNames = in.Dimensions.AppendNames(in.DimNames[:0])
-	in.Evictions, in.Weights = req.Evictions, req.Weights
+	in.Evictions = req.Evictions
 	in.ResetTotals()
 	req.describe(&in.Preemptor, in.Dimensions.Len())
 	s.ownBelow = true

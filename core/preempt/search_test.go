@@ -120,6 +120,7 @@ func summary(t tb, snap *state.Snapshot, f *preempt.Finder) string {
 
 // The result depends neither on the number of workers nor on which nodes share a call.
 func TestFinder_ResultIsIndependentOfWorkersAndCalls(t *testing.T) {
+	t.Parallel()
 	for name, v := range versions() {
 		t.Run(name, func(t *testing.T) {
 			d := source{rand.New(rand.NewPCG(7, uint64(len(name))))}
@@ -168,6 +169,7 @@ func TestFinder_ResultIsIndependentOfWorkersAndCalls(t *testing.T) {
 
 // The reported fault does not depend on the number of workers.
 func TestFinder_FaultIsIndependentOfWorkers(t *testing.T) {
+	t.Parallel()
 	lines := make([]string, 2100)
 	for i := range lines {
 		lines[i] = fmt.Sprintf("n%04d: a%04d(p%d,10)", i, i, i%30)
@@ -192,6 +194,8 @@ func TestFinder_FaultIsIndependentOfWorkers(t *testing.T) {
 
 // The result does not depend on the order in which nodes and allocations were registered.
 func TestFinder_ResultIsIndependentOfRegistrationOrder(t *testing.T) {
+	skipUnderRaceDetector(t)
+	t.Parallel()
 	for name, v := range versions() {
 		t.Run(name, func(t *testing.T) {
 			check(t, func(t *rapid.T) {
@@ -222,17 +226,17 @@ func (w *fixture) shuffled(t *rapid.T) *fixture {
 	must(txn.GrowDimensions(w.snap.Dims().Names()...))
 	for _, n := range rapid.Permutation(slices.Collect(w.snap.Nodes())).Draw(t, "nodes") {
 		copied := *n
-		must(txn.UpsertNode(&copied))
+		must(txn.NodeWriter().Upsert(&copied))
 	}
 	for _, j := range rapid.Permutation(slices.Collect(w.snap.Jobs())).Draw(t, "jobs") {
 		copied := *j
-		must(txn.UpsertJob(&copied))
+		must(txn.JobWriter().Upsert(&copied))
 	}
 	for _, a := range rapid.Permutation(slices.Collect(w.snap.Allocs())).Draw(t, "allocations") {
 		copied := *a
 		copied.Job = txn.Job(a.Job.Key())
 		copied.Group = copied.Job.Groups[0]
-		txn.UpsertAllocs(&copied)
+		txn.AllocWriter().Upsert(&copied)
 	}
 	twin := *w
 	twin.snap = txn.Commit()
@@ -242,6 +246,7 @@ func (w *fixture) shuffled(t *rapid.T) *fixture {
 
 // A seed replaces the order of IDs in ties, and changes nothing else.
 func TestFinder_SeedsChangeOnlyTies(t *testing.T) {
+	t.Parallel()
 	check(t, func(t *rapid.T) {
 		w := drawFixture(t, features{ports: true, devices: true})
 		w.order.Seed = rapid.Uint64Min(1).Draw(t, "seed")
@@ -265,6 +270,7 @@ func TestFinder_SeedsChangeOnlyTies(t *testing.T) {
 }
 
 func TestOrder_ComparesByIDOrHash(t *testing.T) {
+	t.Parallel()
 	ids := []string{"c", "a", "b", "n1", "n10", "n2"}
 	byID := slices.SortedFunc(slices.Values(ids), tiebreak.Order{}.Compare)
 	if want := []string{"a", "b", "c", "n1", "n10", "n2"}; !slices.Equal(byID, want) {
@@ -286,6 +292,8 @@ func TestOrder_ComparesByIDOrHash(t *testing.T) {
 // Update returns the same result as a fresh search, after placements and evictions on the
 // chosen node and on others.
 func TestFinder_UpdateEqualsFreshSearch(t *testing.T) {
+	skipUnderRaceDetector(t)
+	t.Parallel()
 	for name, v := range versions() {
 		t.Run(name, func(t *testing.T) { checkUpdateEqualsFreshSearch(t, v, features{devices: true, ports: true}) })
 		t.Run(name+"/guards", func(t *testing.T) { checkUpdateEqualsFreshSearch(t, v, features{protection: true}) })
@@ -314,7 +322,7 @@ func checkUpdateEqualsFreshSearch(t *testing.T, v *policy.Version, s features) {
 			evict := func(a *model.Allocation) {
 				gone := *a
 				gone.Desired = model.DesiredEvict
-				txn.UpsertAllocs(&gone)
+				txn.AllocWriter().Upsert(&gone)
 				r.Evictions.Add(a.Group)
 				if !slices.Contains(groups, a.Group) {
 					groups = append(groups, a.Group)
@@ -330,7 +338,7 @@ func checkUpdateEqualsFreshSearch(t *testing.T, v *policy.Version, s features) {
 				for k, at := range c.Device {
 					a.Devices = append(a.Devices, model.DeviceUse{ID: w.snap.NodeAt(c.Pos).Devices[at].ID, Count: w.group.Devices[k].Count})
 				}
-				txn.UpsertAllocs(a)
+				txn.AllocWriter().Upsert(a)
 			}
 			if rapid.Bool().Draw(t, "on another node") || !ok {
 				others := slices.DeleteFunc(slices.Collect(txn.Allocs()), func(a *model.Allocation) bool { return !a.Live() })
@@ -373,12 +381,12 @@ func (w *fixture) splitVersions(t *rapid.T) {
 		}
 		next := *j
 		next.Version++
-		must(txn.UpsertJob(&next))
+		must(txn.JobWriter().Upsert(&next))
 		for _, a := range w.snap.AppendJobAllocs(nil, j.Key()) {
 			if rapid.Bool().Draw(t, "updated") {
 				moved := *a
 				moved.Job, moved.Group = &next, next.Groups[0]
-				txn.UpsertAllocs(&moved)
+				txn.AllocWriter().Upsert(&moved)
 			}
 		}
 	}

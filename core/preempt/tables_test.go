@@ -13,17 +13,19 @@ import (
 // An allocation that has not started counts as young, and the preemptor's namespace has a
 // weight even if it uses nothing yet.
 func TestFinder_TablesIncludePendingAllocsAndIdleNamespaces(t *testing.T) {
+	t.Parallel()
 	store := state.New()
 	txn := store.Begin(1)
-	must(txn.UpsertNode(coretest.Node("n1", 10, 0, 0)))
+	must(txn.NodeWriter().Upsert(coretest.Node("n1", 10, 0, 0)))
 	low := coretest.Job("low").Priority(10).Ask(5, 0, 0).Obj()
 	ask := coretest.Job("preemptor").Priority(50).Ask(8, 0, 0).Change(func(j *model.Job) { j.Namespace = "new" }).Obj()
-	must(txn.UpsertJob(low))
-	must(txn.UpsertJob(ask))
+	must(txn.JobWriter().Upsert(low))
+	must(txn.JobWriter().Upsert(ask))
 	works, starts := coretest.Running("a", low, 0, 0, "n1"), coretest.Running("b", low, 0, 1, "n1")
 	works.StartTime = 400
 	starts.Client, starts.Started, starts.StartTime = model.ClientPending, false, 0
-	txn.UpsertAllocs(works, starts)
+	txn.AllocWriter().Upsert(works, starts)
+	txn.NamespaceWriter().Upsert(&model.Namespace{Name: "new", Weight: 3})
 	snap := txn.Commit()
 
 	var start []int64
@@ -44,7 +46,7 @@ func TestFinder_TablesIncludePendingAllocsAndIdleNamespaces(t *testing.T) {
 	}})
 	f := startSearch(t, snap, preempt.Request{
 		Group: ask.Groups[0], Now: 1000, Policy: v, Default: coretest.Policies().Default(),
-		Nodes: snap.NodeOrder(), Weights: map[string]float64{"new": 3},
+		Nodes: snap.NodeOrder(),
 	})
 	defer f.Release()
 	if len(start) != 2 || start[0] != 400 || start[1] != 1000 {

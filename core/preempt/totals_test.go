@@ -14,16 +14,17 @@ import (
 // Totals are computed without the other shared tables, for both hooks. If only they are
 // read, Update evaluates no unchanged node.
 func TestFinder_ComputesTotalsAlone(t *testing.T) {
+	t.Parallel()
 	store := state.New()
 	txn := store.Begin(1)
 	for _, id := range []string{"n1", "n2"} {
-		must(txn.UpsertNode(coretest.Node(id, 4, 8, 0)))
+		must(txn.NodeWriter().Upsert(coretest.Node(id, 4, 8, 0)))
 	}
 	low := coretest.Job("low").Priority(10).Ask(4, 1, 0).Count(2).Obj()
-	must(txn.UpsertJob(low))
-	txn.UpsertAllocs(coretest.Running("a", low, 0, 0, "n1"), coretest.Running("b", low, 0, 1, "n2"))
+	must(txn.JobWriter().Upsert(low))
+	txn.AllocWriter().Upsert(coretest.Running("a", low, 0, 0, "n1"), coretest.Running("b", low, 0, 1, "n2"))
 	ask := coretest.Job("ask").Priority(50).Ask(2, 1, 0).Obj()
-	must(txn.UpsertJob(ask))
+	must(txn.JobWriter().Upsert(ask))
 	snap := txn.Commit()
 
 	var seen []string

@@ -12,7 +12,8 @@ import (
 const blockNodes = 512
 
 // worker evaluates nodes: it collects candidates, lays options out in calls, calls the
-// policy, and verifies the answers. All of its buffers are reused between searches.
+// policy, and verifies the answers. All of its buffers are reused between searches. One
+// goroutine uses it at a time; the results that it writes are those of its own blocks.
 type worker struct {
 	s    *search
 	idle bool
@@ -45,7 +46,8 @@ type failure struct {
 	at    int // block of err
 }
 
-// start acquires policy instances for a search.
+// start acquires policy instances for a search. If it returns an error, the caller
+// releases what was acquired.
 func (w *worker) start(s *search) (err error) {
 	w.s, w.idle, w.failure = s, false, failure{}
 	w.guard.Start(&s.scope)
@@ -90,7 +92,8 @@ func (w *worker) release() {
 	w.idle = true
 }
 
-// evaluateBlocks evaluates every step-th block of nodes, beginning with first.
+// evaluateBlocks evaluates every step-th block of nodes, beginning with first. Workers
+// take every step-th block, so that their shares do not depend on timing.
 func (w *worker) evaluateBlocks(all work, first, step int) {
 	slots := all.slots
 	for block := first; block*blockNodes < len(slots) && w.failure.err == nil; block += step {
@@ -114,6 +117,8 @@ func (w *worker) boundBlocks(all work, first, step int) {
 }
 
 // fail records an error unless there is an earlier one. It reports whether err is one.
+// The block is recorded as well: of several workers, the error of the first block
+// counts, as with one worker.
 func (w *worker) fail(err error) bool {
 	if err != nil && w.failure.err == nil {
 		w.failure.err, w.failure.at = err, w.failure.block

@@ -77,6 +77,18 @@ type (
 	// DeletePriorityClass deletes a priority class.
 	DeletePriorityClass struct{ Name string }
 
+	// UpsertNamespace stores a namespace. A weight of 0 retains that of the stored one;
+	// that of a new namespace is model.DefaultWeight.
+	UpsertNamespace struct {
+		Namespace *model.Namespace
+		Check     *uint64 // the ModifyIndex that it must have; 0: it must not be stored; nil: any
+	}
+	// DeleteNamespace deletes a namespace that contains nothing.
+	DeleteNamespace struct {
+		Name  string
+		Check *uint64 // the ModifyIndex that it must have; nil: any
+	}
+
 	// UpsertBudget stores a disruption budget.
 	UpsertBudget struct{ Budget *model.Budget }
 	// DeleteBudget deletes a disruption budget.
@@ -128,13 +140,16 @@ type (
 		Nodes, Policies []string
 	}
 
-	// PutChunk appends to the upload of a module. Chunks are in order; a repeated chunk
-	// has no effect.
+	// PutChunk appends to the upload of a module, or of a snapshot to restore. Chunks are
+	// in order; a repeated chunk has no effect.
 	PutChunk struct {
-		Digest string // sha256:..., of the whole module
+		Digest string // sha256:..., of the whole module; snapshot:..., of a whole snapshot
 		Offset int64
 		Data   []byte // at most MaxChunk
 	}
+	// RestoreState replaces the state by a snapshot that was uploaded. Entries before it
+	// are replaced, and those after it apply to the restored state.
+	RestoreState struct{ Digest string }
 	// LoadPolicy stores a policy version after its module was uploaded.
 	LoadPolicy struct{ Version *model.PolicyVersion }
 	// CheckPolicy records the result of a server's test of a version.

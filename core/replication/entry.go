@@ -1,6 +1,7 @@
 package replication
 
-// An Entry is one entry of the log.
+// An Entry is one entry of the log. An entry that was proposed must not be changed,
+// since observers share it.
 type Entry struct {
 	// Time is when everything in the entry happens, by the leader's clock, in Unix
 	// nanoseconds.

@@ -11,7 +11,7 @@ var (
 	ErrNotLeader = errors.New("this server is not the leader")
 	// ErrUnknownOutcome means that the entry is, or may yet be, written. Sending it
 	// again under the same idempotency key returns the outcome.
-	ErrUnknownOutcome = errors.New("leadership was lost before the outcome was known")
+	ErrUnknownOutcome = errors.New("the entry was submitted and not confirmed")
 	// ErrTooLarge means that the entry exceeds MaxEntry. Nothing was written.
 	ErrTooLarge = errors.New("entry is too large")
 	// ErrBusy means that the log accepted no entry for some time, because the disk

@@ -13,6 +13,7 @@ type Kind uint8
 
 // The kinds of commands.
 const (
+	// Numbers are never reused, and gaps have no meaning.
 	KindBootstrap           Kind = 10
 	KindSetVersion          Kind = 11
 	KindRegisterJob         Kind = 12
@@ -40,6 +41,9 @@ const (
 	KindUpsertBinding       Kind = 34
 	KindDeleteBinding       Kind = 35
 	KindEndAssignments      Kind = 36
+	KindRestoreState        Kind = 37
+	KindUpsertNamespace     Kind = 38
+	KindDeleteNamespace     Kind = 39
 	KindChangeClusters      Kind = 200
 	KindDeleteCluster       Kind = 201
 	KindStopBinding         Kind = 202
@@ -67,8 +71,11 @@ var commands = []struct {
 	{KindSetConfig, func() Command { return &SetConfig{} }},
 	{KindUpsertPriorityClass, func() Command { return &UpsertPriorityClass{} }},
 	{KindDeletePriorityClass, func() Command { return &DeletePriorityClass{} }},
+	{KindUpsertNamespace, func() Command { return &UpsertNamespace{} }},
+	{KindDeleteNamespace, func() Command { return &DeleteNamespace{} }},
 	{KindCollect, func() Command { return &Collect{} }},
 	{KindPutChunk, func() Command { return &PutChunk{} }},
+	{KindRestoreState, func() Command { return &RestoreState{} }},
 	{KindLoadPolicy, func() Command { return &LoadPolicy{} }},
 	{KindCheckPolicy, func() Command { return &CheckPolicy{} }},
 	{KindChangePolicy, func() Command { return &ChangePolicy{} }},
@@ -97,7 +104,8 @@ func Kinds() []Kind {
 	return kinds
 }
 
-// New returns an empty command of this kind, or nil if the kind is unknown.
+// New returns an empty command of this kind, or nil if the kind is unknown. It searches
+// the list, which is short; decoding uses tables.
 func (k Kind) New() Command {
 	for _, c := range commands {
 		if c.kind == k {
@@ -165,8 +173,11 @@ func (*UpdateAllocs) kind() Kind        { return KindUpdateAllocs }
 func (*SetConfig) kind() Kind           { return KindSetConfig }
 func (*UpsertPriorityClass) kind() Kind { return KindUpsertPriorityClass }
 func (*DeletePriorityClass) kind() Kind { return KindDeletePriorityClass }
+func (*UpsertNamespace) kind() Kind     { return KindUpsertNamespace }
+func (*DeleteNamespace) kind() Kind     { return KindDeleteNamespace }
 func (*Collect) kind() Kind             { return KindCollect }
 func (*PutChunk) kind() Kind            { return KindPutChunk }
+func (*RestoreState) kind() Kind        { return KindRestoreState }
 func (*LoadPolicy) kind() Kind          { return KindLoadPolicy }
 func (*CheckPolicy) kind() Kind         { return KindCheckPolicy }
 func (*ChangePolicy) kind() Kind        { return KindChangePolicy }

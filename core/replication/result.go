@@ -32,8 +32,13 @@ func Refuse(code, format string, args ...any) *Refusal {
 
 // A Result is the effect of an entry.
 type Result struct {
-	Index    uint64               // of the entry; if Replayed, of the entry that was applied first
-	Err      *Refusal             // nil: the command was applied
+	Index uint64   // of the entry; if Replayed, of the entry that was applied first
+	Err   *Refusal // nil: the command was applied
+	// ModifyIndex is that of the job or the binding of the command, as the entry left it.
+	// It is below Index if the entry changed nothing. 0: the command has no such subject,
+	// or deleted it.
+	ModifyIndex uint64
+
 	Evals    []*model.Evaluation  // written or derived
 	Dropped  []apply.DroppedGroup // commit groups that no longer matched the state
 	Freed    []string             // nodes and clusters that may have more free or evictable capacity; ascending
@@ -45,8 +50,8 @@ type Result struct {
 // Applied is an entry that was applied, as observers receive it. It is shared and
 // read-only.
 type Applied struct {
-	Index  uint64
+	Index  uint64  // of Snap
 	Entry  *Entry  // nil: the state was replaced by a snapshot
-	Result *Result // nil if Entry is
+	Result *Result // nil: the snapshot is not of an entry, but of Raft
 	Snap   *state.Snapshot
 }

@@ -119,3 +119,26 @@ func TestServer_AdmitsNoCallOfUntrustedCallers(t *testing.T) {
 		}
 	}
 }
+
+// A server without peers accepts no certificate: without a name, any certificate of the
+// authority with both usages would pass.
+func TestListener_WithoutPeersRejectsEveryCertificate(t *testing.T) {
+	ca := newAuthority(t)
+	caller := ca.credentials(ca.issue("", bothUses...), "")
+	alone := *caller
+	alone.NoPeers = true
+	for _, tc := range []struct {
+		server  *Credentials
+		trusted bool
+	}{{caller, true}, {&alone, false}} {
+		a, b := pair(t, one, two, caller, tc.server, &fakeHandler{status: Status{ServerID: "s2", ClusterID: "c1"}})
+		if _, err := a.client.Status(t.Context(), "s2", ""); (err == nil) != tc.trusted {
+			t.Errorf("a call of a server with NoPeers %v: %v", tc.server.NoPeers, err)
+		}
+		if tc.trusted {
+			if err := raftEcho(a, b); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}

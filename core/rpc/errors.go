@@ -21,6 +21,10 @@ var ErrUnreachable = errors.New("server unreachable")
 // them cannot prove its identity.
 var ErrUntrusted = errors.New("connection refused: untrusted server")
 
+// ErrNotWritten is returned by a server whose log did not accept an entry for some time:
+// nothing was written, and the call can be repeated.
+var ErrNotWritten = errors.New("nothing was written")
+
 // A NotLeaderError is returned by a server that does not lead, or that lost leadership
 // during the call: nothing was done.
 type NotLeaderError struct {
@@ -47,6 +51,8 @@ func toStatus(err error) error {
 		}
 	}
 	switch {
+	case errors.Is(err, ErrNotWritten): // gRPC does not use this code itself
+		return status.Error(codes.Aborted, err.Error())
 	case errors.Is(err, context.Canceled):
 		return status.Error(codes.Canceled, err.Error())
 	case errors.Is(err, context.DeadlineExceeded):
@@ -79,6 +85,8 @@ func fromStatus(ctx context.Context, to string, err error) error {
 			return ctx.Err()
 		}
 		return fmt.Errorf("%w: %w", remote, context.DeadlineExceeded)
+	case codes.Aborted:
+		return fmt.Errorf("%w: %w", remote, ErrNotWritten)
 	case codes.Unavailable:
 		return fmt.Errorf("%w: %w", remote, ErrUnreachable)
 	case codes.PermissionDenied, codes.Unauthenticated:

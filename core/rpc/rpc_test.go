@@ -9,6 +9,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"errors"
+	"fmt"
 	"io"
 	"math/big"
 	"net"
@@ -269,6 +270,19 @@ func TestClient_ReturnsNotLeaderError(t *testing.T) {
 	}
 }
 
+// A busy log has written nothing, which the caller must be able to rely on.
+func TestClient_ReturnsNotWritten(t *testing.T) {
+	h := &fakeHandler{err: fmt.Errorf("%w: the log is busy", ErrNotWritten)}
+	a, _ := pair(t, one, two, nil, nil, h)
+	if _, err := a.client.Dequeue(t.Context(), "s2", 1, time.Second); !errors.Is(err, ErrNotWritten) || !strings.Contains(err.Error(), "busy") {
+		t.Errorf("error is %v, want ErrNotWritten", err)
+	}
+	h.err = errors.New("nothing was written") // only the text is the same
+	if _, err := a.client.Dequeue(t.Context(), "s2", 1, time.Second); err == nil || errors.Is(err, ErrNotWritten) {
+		t.Errorf("error is %v, want another", err)
+	}
+}
+
 func TestClient_CancelsWaitWithContext(t *testing.T) {
 	h := &fakeHandler{waiting: make(chan struct{}), gone: make(chan error, 1)}
 	a, _ := pair(t, one, two, nil, nil, h)
@@ -316,6 +330,10 @@ func TestListener_RefusesUntrustedCallers(t *testing.T) {
 		"no certificate":                          {one, withCert(nil), valid},
 		"another authority":                       {one, withCert(otherCA.issue("", bothUses...)), valid},
 		"a node's certificate":                    {one, withCert(ca.issue("", x509.ExtKeyUsageClientAuth)), valid},
+		"certificate without a usage":             {one, withCert(ca.issue("")), valid},
+		"certificate with any usage":              {one, withCert(ca.issue("", x509.ExtKeyUsageAny)), valid},
+		"certificate of a web server":             {one, withCert(ca.issue("", x509.ExtKeyUsageServerAuth)), valid},
+		"server certificate without a usage":      {one, valid, ca.credentials(ca.issue(""), "")},
 		"plain to a TLS server":                   {one, nil, valid},
 		"TLS to a plain server":                   {one, valid, nil},
 		"caller certificate for another name":     {one, withCert(ca.issue("web.example", bothUses...)), ca.credentials(ca.issue("server.cede", bothUses...), "server.cede")},

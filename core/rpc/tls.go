@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
+	"strings"
 	"syscall"
 )
 
@@ -22,9 +24,13 @@ type Credentials struct {
 	Certificate func() *tls.Certificate
 	Authority   func() *x509.CertPool
 	// Name is the DNS name that every server's certificate holds. If it is empty, a
-	// certificate must hold the name or address at which the server is called.
+	// certificate must hold the name or address at which the server is called. The usages
+	// of serverUsages are required in both cases.
 	Name       string
 	MinVersion uint16 // default: TLS 1.2
+	// NoPeers rejects every connection: the server is the only one of its cluster. Without
+	// a Name, the certificate of a node that lists both usages would otherwise be accepted.
+	NoPeers bool
 }
 
 func (c *Credentials) base() *tls.Config {
@@ -32,8 +38,7 @@ func (c *Credentials) base() *tls.Config {
 }
 
 // serverConfig returns the TLS configuration for incoming connections. It requires a
-// certificate of the cluster's authority for server authentication: certificates for
-// client authentication only belong to nodes and operators, which must not call servers.
+// server's certificate of the cluster's authority.
 func (c *Credentials) serverConfig() *tls.Config {
 	conf := c.base()
 	conf.NextProtos = []string{protoRaft, protoGRPC}
@@ -66,11 +71,34 @@ func (c *Credentials) certificate() (*tls.Certificate, error) {
 	return cert, nil
 }
 
+// serverUsages are the extended key usages that a server's certificate lists. They are the
+// role of its holder: certificates of nodes and operators, which must not call servers,
+// lack one of them.
+var serverUsages = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
+
+// missingUsage returns a description of the extended key usages that a server's
+// certificate must list and this one does not; "" if there are none. A certificate
+// without any usage, or with the usage "any", is valid for every purpose in X.509, so it
+// proves no role.
+func missingUsage(cert *x509.Certificate) string {
+	var missing []string
+	for _, u := range serverUsages {
+		if !slices.Contains(cert.ExtKeyUsage, u) {
+			missing = append(missing, map[x509.ExtKeyUsage]string{x509.ExtKeyUsageServerAuth: "serverAuth", x509.ExtKeyUsageClientAuth: "clientAuth"}[u])
+		}
+	}
+	return strings.Join(missing, " and ")
+}
+
 // verify returns an error unless the peer's certificate belongs to a server of the cluster.
 func (c *Credentials) verify(s tls.ConnectionState, name string) error {
+	if c.NoPeers {
+		return fmt.Errorf("%w: this server is not one of a pool (listen.gossip is not set)", ErrUntrusted)
+	}
 	if len(s.PeerCertificates) == 0 {
 		return fmt.Errorf("%w: it sent no certificate", ErrUntrusted)
 	}
+	leaf := s.PeerCertificates[0]
 	opts := x509.VerifyOptions{
 		DNSName: name, Roots: c.Authority(), Intermediates: x509.NewCertPool(),
 		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
@@ -78,8 +106,11 @@ func (c *Credentials) verify(s tls.ConnectionState, name string) error {
 	for _, between := range s.PeerCertificates[1:] {
 		opts.Intermediates.AddCert(between)
 	}
-	if _, err := s.PeerCertificates[0].Verify(opts); err != nil {
+	if _, err := leaf.Verify(opts); err != nil {
 		return fmt.Errorf("%w: %w", ErrUntrusted, err)
+	}
+	if missing := missingUsage(leaf); missing != "" {
+		return fmt.Errorf("%w: its certificate is not that of a server: it lacks the extended key usage %s", ErrUntrusted, missing)
 	}
 	return nil
 }
@@ -90,7 +121,7 @@ func handshakeError(err error) error {
 	remote, isRemote := errors.AsType[*net.OpError](err)
 	switch {
 	case isRemote && remote.Op == "remote error":
-		return fmt.Errorf("the peer rejected the certificate of this server (%w): it must be signed by an authority that the peer trusts, and allow server authentication", err)
+		return fmt.Errorf("the peer rejected the certificate of this server (%w): it must be signed by an authority that the peer trusts, and allow server and client authentication", err)
 	case errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET):
 		return fmt.Errorf("the peer closed the connection during the TLS handshake (%w): it may have no certificate", err)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/cede-scheduler/cede/core/state"
 	"github.com/cede-scheduler/cede/policies/kubernetes"
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
+	"github.com/cede-scheduler/cede/sdk/policytest/soak"
 )
 
 // quarter is a cluster of a few full nodes in two zones, with a job that must be
@@ -172,20 +173,21 @@ func (q *quarter) alloc(id string) *model.Allocation {
 // domain, or if the job may be the first of its kind; else it stays. In each case the
 // victims are those of kube-scheduler.
 func TestAffinityTarget_IsEvictedAsByKubeScheduler(t *testing.T) {
+	t.Parallel()
 	gone, spared := 0, 0
-	for seed := range soak(2000) {
+	for seed := range soak.Scale(2000) {
 		q := rollQuarter(rand.New(rand.NewPCG(7, uint64(seed))))
 		w := newFixture(t, func() sdk.Policy { return kubernetes.New() })
 		w.config(func(c *model.SchedulerConfig) { c.Policy = "kubernetes" })
 		w.write(func(txn *state.Txn) {
 			for _, n := range q.nodes {
-				must(txn.UpsertNode(n))
+				must(txn.NodeWriter().Upsert(n))
 			}
 			for _, a := range q.allocs {
-				must(txn.UpsertJob(a.Job))
-				txn.UpsertAllocs(a)
+				must(txn.JobWriter().Upsert(a.Job))
+				txn.AllocWriter().Upsert(a)
 			}
-			must(txn.UpsertJob(q.job))
+			must(txn.JobWriter().Upsert(q.job))
 		})
 		least, nodes := q.best()
 		out := w.plan("j")

@@ -3,6 +3,7 @@ package scheduler_test
 import (
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"runtime"
 	"slices"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"github.com/cede-scheduler/cede/core/scheduler"
 	"github.com/cede-scheduler/cede/core/state"
 	"github.com/cede-scheduler/cede/policies/kubernetes"
+	leastwaste "github.com/cede-scheduler/cede/policies/least-waste"
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
 )
 
@@ -113,7 +115,7 @@ func sharedInPairs(nodes, budgets int) *state.Store {
 	}, func(*model.Allocation) {})
 	txn := store.Begin(store.Snapshot().Index() + 1)
 	for k := range budgets {
-		txn.UpsertBudget(&model.Budget{
+		txn.BudgetWriter().Upsert(&model.Budget{
 			Namespace: model.DefaultNamespace, Name: fmt.Sprint("b", k), Strict: true,
 			Labels: map[string]string{fmt.Sprint("b", k): "yes"}, MaxEvictions: &model.Rate{Number: 1, Window: time.Hour},
 		})
@@ -136,15 +138,15 @@ func withBudgets(nodes int, policy string, strict bool, slack int32) *state.Stor
 			Namespace: model.DefaultNamespace, Name: fmt.Sprint(labels), Labels: labels, Strict: strict,
 			MinAvailable: &model.Bound{},
 		}
-		txn.UpsertBudget(b)
+		txn.BudgetWriter().Upsert(b)
 		again := *b
 		at := slices.Index(txn.Budgets(), b)
 		again.MinAvailable = &model.Bound{Number: max(0, int32(txn.DisruptionsAllowed(int32(at), 0))-slack)}
-		txn.UpsertBudget(&again)
+		txn.BudgetWriter().Upsert(&again)
 	}
 	config := *coretest.AllPreempt()
 	config.Policy = policy
-	txn.SetConfig(&config)
+	txn.ConfigWriter().Set(&config)
 	txn.Commit()
 	return store
 }
@@ -242,24 +244,69 @@ func BenchmarkTogether(b *testing.B) {
 	}
 }
 
+// BenchmarkRack is a gang of forty that shares one of a hundred racks of a full cluster of
+// 5,000 nodes, in which priorities differ from rack to rack. It reports the 99th percentile.
+func BenchmarkRack(b *testing.B) {
+	store := inRacks(coretest.FilledStore(5000, 10), 50)
+	r := rand.New(rand.NewPCG(5, 5))
+	txn := store.Begin(store.Snapshot().Index() + 1)
+	for rack := range 100 {
+		j := coretest.Job(fmt.Sprint("rack-", rack)).Priority(int32(5+r.IntN(60))).Ask(50, 50, 0).Count(50).Obj()
+		must(txn.JobWriter().Upsert(j))
+		for i := range 50 {
+			txn.AllocWriter().Upsert(coretest.Running(fmt.Sprint("x", rack, "-", i), j, 0, i, fmt.Sprintf("n%05d", 50*rack+i)))
+		}
+	}
+	txn.Commit()
+	me := map[string]string{"app": "me"}
+	job := coretest.PreemptingJob(40).With(func(g *model.Group) {
+		g.Labels, g.Colocate = me, []model.LabelTerm{{Labels: me, TopologyKey: "rack"}}
+	}).Change(func(j *model.Job) { j.AllAtOnce = true }).Obj()
+	snap := coretest.PutJobs(store, job)
+	for _, name := range []string{"default", "kubernetes", "least-waste"} {
+		b.Run(name, func(b *testing.B) {
+			config := *snap.Config()
+			config.Policy = name
+			txn := store.Begin(store.Snapshot().Index() + 1)
+			txn.ConfigWriter().Set(&config)
+			snap := txn.Commit()
+			policies := coretest.Policies(func() sdk.Policy { return kubernetes.New() }, func() sdk.Policy { return leastwaste.New() })
+			s := scheduler.New(scheduler.Config{Policies: policies, Workers: runtime.GOMAXPROCS(0), Forget: true})
+			b.ReportAllocs()
+			var times []time.Duration
+			for b.Loop() {
+				start := time.Now()
+				out, err := s.Process(coretest.Eval(job), snap, 1)
+				times = append(times, time.Since(start))
+				if err != nil || !out.Placed() {
+					b.Fatal(err, format(out))
+				}
+			}
+			slices.Sort(times)
+			b.ReportMetric(float64(times[len(times)*99/100].Microseconds())/1000, "p99-ms")
+			b.ReportMetric(float64(times[len(times)/2].Microseconds())/1000, "p50-ms")
+		})
+	}
+}
+
 // inRacks adds a rack to every node, and to each rack an allocation that excludes others.
 func inRacks(store *state.Store, each int) *state.Store {
 	txn := store.Begin(store.Snapshot().Index() + 1)
 	keeper := coretest.Job("keeper").Priority(5).Ask(1, 1, 0).Count(100).With(func(g *model.Group) {
 		g.Labels = map[string]string{"app": "keeper"}
 	}).Obj()
-	if err := txn.UpsertJob(keeper); err != nil {
+	if err := txn.JobWriter().Upsert(keeper); err != nil {
 		panic(err)
 	}
 	for i, n := range slices.Collect(txn.Nodes()) {
 		next := *n
 		next.Attributes = maps.Clone(n.Attributes)
 		next.Attributes["rack"] = fmt.Sprint("r", i/each)
-		if err := txn.UpsertNode(&next); err != nil {
+		if err := txn.NodeWriter().Upsert(&next); err != nil {
 			panic(err)
 		}
 		if i%each == 0 {
-			txn.UpsertAllocs(coretest.Running(fmt.Sprint("keeper-", i), keeper, 0, i/each, n.ID))
+			txn.AllocWriter().Upsert(coretest.Running(fmt.Sprint("keeper-", i), keeper, 0, i/each, n.ID))
 		}
 	}
 	txn.Commit()

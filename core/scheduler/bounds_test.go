@@ -12,6 +12,7 @@ import (
 
 // If a bound ends a search, that is reported and counted, and nothing is evicted.
 func TestRemoteConflicts_ReportsExceededBound(t *testing.T) {
+	t.Parallel()
 	for _, keepers := range []int{64, 65} {
 		w := newFixture(t)
 		for i := range 14 {
@@ -44,6 +45,7 @@ func TestRemoteConflicts_ReportsExceededBound(t *testing.T) {
 // A gang that is nearly feasible in very many ways costs a bounded number of steps,
 // and the cut is reported and counted.
 func TestGang_ReportsCutSearch(t *testing.T) {
+	t.Parallel()
 	w := newFixture(t)
 	for i := range 40 {
 		w.node(fmt.Sprintf("n%02d", i), zone([]string{"a", "b"}[i%2]))
@@ -69,6 +71,7 @@ func TestGang_ReportsCutSearch(t *testing.T) {
 // If strict budgets allow so many pairs that not all are tried, the nodes' reasons
 // state it, and it is counted.
 func TestBudgetSearch_ReportsCutSearch(t *testing.T) {
+	t.Parallel()
 	for _, budgets := range []int{1, 3} {
 		job := coretest.PreemptingJob(1).Obj()
 		s := scheduler.New(scheduler.Config{Policies: coretest.Policies()})
@@ -87,6 +90,7 @@ func TestBudgetSearch_ReportsCutSearch(t *testing.T) {
 // if the best node for its first instance is in another rack and there are more ways to
 // start in the wrong rack than a search has steps.
 func TestGang_FindsRackWithCapacityForAll(t *testing.T) {
+	t.Parallel()
 	w := newFixture(t)
 	var pairs []string
 	for i := range 400 {

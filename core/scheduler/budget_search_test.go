@@ -20,7 +20,7 @@ func underOne(t *testing.T, lets int, large *model.Job, ids ...string) *fixture 
 	w.run(large, ids...)
 	w.run(job("free", 30, 2, 1).Obj(), "free0", "n0")
 	w.write(func(txn *state.Txn) {
-		txn.UpsertBudget(&model.Budget{
+		txn.BudgetWriter().Upsert(&model.Budget{
 			Namespace: model.DefaultNamespace, Name: "x", Labels: labels("x"), Strict: true,
 			MinAvailable: &model.Bound{Number: int32(1 + len(ids)/2 - lets)},
 		})
@@ -31,6 +31,7 @@ func underOne(t *testing.T, lets int, large *model.Job, ids ...string) *fixture 
 
 // A strict budget with one disruption left is used for the victim that frees enough.
 func TestBudgetSearch_ExcludesFirstVictimThatExhaustsBudget(t *testing.T) {
+	t.Parallel()
 	large := job("w", 20, 6, 1).With(func(g *model.Group) { g.Labels = labels("x") }).Obj()
 	underOne(t, 1, large, "w0", "n0").want("p", "p.g[0]@n0 over free0 w0")
 }
@@ -38,6 +39,7 @@ func TestBudgetSearch_ExcludesFirstVictimThatExhaustsBudget(t *testing.T) {
 // A cohort with a member on another node costs two disruptions: a budget that allows
 // all evictions on the node does not allow the cohort and s together.
 func TestBudgetSearch_CountsCohortOnOtherNodes(t *testing.T) {
+	t.Parallel()
 	large := job("w", 20, 6, 1).Count(2).With(func(g *model.Group) { g.Labels = labels("x") }).
 		Change(func(j *model.Job) { j.AllOrNone = true }).Obj()
 	underOne(t, 2, large, "w0", "n0", "w1", "n1").want("p", "p.g[0]@n0 over free0 w0 w1")

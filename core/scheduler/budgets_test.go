@@ -16,6 +16,7 @@ import (
 	"github.com/cede-scheduler/cede/core/scheduler/feasible"
 	"github.com/cede-scheduler/cede/core/state"
 	"github.com/cede-scheduler/cede/core/state/apply"
+	"github.com/cede-scheduler/cede/sdk/policytest/soak"
 )
 
 // schedule runs workers that plan on arbitrary old snapshots, and an applier that gets
@@ -68,7 +69,7 @@ func rollSchedule(t *testing.T, seed uint64) *schedule {
 		} {
 			if s.d.IntN(4) > 0 {
 				b.Namespace, b.Name, b.Strict = model.DefaultNamespace, name, true
-				txn.UpsertBudget(b)
+				txn.BudgetWriter().Upsert(b)
 			}
 		}
 	})
@@ -138,19 +139,19 @@ func (s *schedule) changeSomething() {
 			case 0, 1, 2:
 				if !a.Started && a.Live() {
 					next.Client, next.Started, next.StartTime = model.ClientRunning, true, s.now
-					txn.UpsertAllocs(&next)
+					txn.AllocWriter().Upsert(&next)
 				}
 			case 3:
 				if s.d.IntN(6) == 0 && !a.Client.Terminal() {
 					next.Client, next.EndTime = model.ClientFailed, s.now
-					txn.UpsertAllocs(&next)
+					txn.AllocWriter().Upsert(&next)
 				}
 			}
 		}
 		if s.d.IntN(10) == 0 {
 			n := *txn.Node(fmt.Sprint("n", s.d.IntN(3)))
 			n.Drain = !n.Drain
-			must(txn.UpsertNode(&n))
+			must(txn.NodeWriter().Upsert(&n))
 		}
 	})
 }
@@ -223,8 +224,9 @@ func (s *schedule) check(before, after *state.Snapshot) {
 // Concurrent plans never exceed a strict budget of either kind, in whichever order they
 // are applied.
 func TestBudgets_StrictOnesHoldUnderConcurrentPlans(t *testing.T) {
+	t.Parallel()
 	evicted, refused := 0, 0
-	for seed := range uint64(soak(1000)) {
+	for seed := range uint64(soak.Scale(1000)) {
 		s := rollSchedule(t, seed)
 		for range 60 {
 			s.step()
@@ -235,7 +237,7 @@ func TestBudgets_StrictOnesHoldUnderConcurrentPlans(t *testing.T) {
 		evicted, refused = evicted+s.evicted, refused+s.refused
 	}
 	t.Logf("%d evicted, %d groups rejected", evicted, refused)
-	if evicted < 500 || refused < 500 {
+	if few := soak.Count(500, 500); evicted < few || refused < few {
 		t.Errorf("%d evicted, %d groups rejected: too few", evicted, refused)
 	}
 }

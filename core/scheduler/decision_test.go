@@ -12,6 +12,7 @@ import (
 )
 
 func TestObserve_ReceivesEveryOutcomeWithCalls(t *testing.T) {
+	t.Parallel()
 	w, v, fails := flakyFixture(t, policy.AsConfigured)
 	var decisions []scheduler.Decision
 	set, err := policy.NewSet(coretest.Version(func() sdk.Policy { return rules.New() }), v)
@@ -45,6 +46,7 @@ func TestObserve_ReceivesEveryOutcomeWithCalls(t *testing.T) {
 }
 
 func TestOnFault_AsConfiguredFollowsCurrentConfiguration(t *testing.T) {
+	t.Parallel()
 	w, v, fails := flakyFixture(t, policy.AsConfigured)
 	*fails = true
 	for _, c := range []struct{ config, want string }{

@@ -46,6 +46,7 @@ func (w *fixture) recheck(id string) int64 {
 }
 
 func TestDisconnect_KeepsUntilNodeReturns(t *testing.T) {
+	t.Parallel()
 	w := disconnectFixture(t, withDisconnect(0, false))
 	w.silent("n1")
 	for range 3 {
@@ -62,6 +63,7 @@ func TestDisconnect_KeepsUntilNodeReturns(t *testing.T) {
 }
 
 func TestDisconnect_LostAfterDuration(t *testing.T) {
+	t.Parallel()
 	w := disconnectFixture(t, withDisconnect(6*hour, false))
 	w.silent("n1")
 	if at := w.recheck("j"); at != 7*hour {
@@ -79,6 +81,7 @@ func TestDisconnect_LostAfterDuration(t *testing.T) {
 
 // The time starts again with every disconnect.
 func TestDisconnect_DurationRestarts(t *testing.T) {
+	t.Parallel()
 	w := disconnectFixture(t, withDisconnect(6*hour, false))
 	w.silent("n1")
 	w.now = 5 * hour
@@ -92,6 +95,7 @@ func TestDisconnect_DurationRestarts(t *testing.T) {
 }
 
 func TestDisconnect_ReplacementRunsUntilReturn(t *testing.T) {
+	t.Parallel()
 	w := disconnectFixture(t, withDisconnect(6*hour, true))
 	w.silent("n1")
 	w.want("j", "j.g[0]#1@n2")
@@ -113,6 +117,7 @@ func TestDisconnect_ReplacementRunsUntilReturn(t *testing.T) {
 
 // A replacement may be lost or fail as well; there is one at a time.
 func TestDisconnect_ReplacementIsReplaced(t *testing.T) {
+	t.Parallel()
 	w := disconnectFixture(t, withDisconnect(0, true))
 	w.node("n3")
 	w.silent("n1")
@@ -128,6 +133,7 @@ func TestDisconnect_ReplacementIsReplaced(t *testing.T) {
 }
 
 func TestDisconnect_StopsDuplicateOfCompletedWork(t *testing.T) {
+	t.Parallel()
 	w := newFixture(t)
 	w.now = hour
 	w.node("n1")
@@ -143,6 +149,7 @@ func TestDisconnect_StopsDuplicateOfCompletedWork(t *testing.T) {
 
 // Operators override the disconnect block by changes of the node or the job.
 func TestDisconnect_OperatorOverrides(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		do   func(*fixture)
 		want string
@@ -169,6 +176,7 @@ func TestDisconnect_OperatorOverrides(t *testing.T) {
 
 // An allocation that was updated meanwhile moves to the newest version on return.
 func TestDisconnect_UpdatesOnReturn(t *testing.T) {
+	t.Parallel()
 	w := disconnectFixture(t, withDisconnect(0, false))
 	w.silent("n1")
 	w.job(job("j", 70, 6, 6).With(withDisconnect(0, false)).Obj())
@@ -186,6 +194,7 @@ func TestDisconnect_UpdatesOnReturn(t *testing.T) {
 }
 
 func TestDisconnect_SystemJobIsKeptAndNotReplaced(t *testing.T) {
+	t.Parallel()
 	w := newFixture(t)
 	w.now = hour
 	w.node("n1")
@@ -204,6 +213,7 @@ func TestDisconnect_SystemJobIsKeptAndNotReplaced(t *testing.T) {
 
 // A disconnected member of a gang returns, or is placed again on a feasible node.
 func TestDisconnect_GangMember(t *testing.T) {
+	t.Parallel()
 	w := newFixture(t)
 	w.now = hour
 	w.node("n1")
@@ -218,12 +228,13 @@ func TestDisconnect_GangMember(t *testing.T) {
 
 // A budget does not count allocations on disconnected nodes as available.
 func TestDisconnect_IsUnavailableToBudgets(t *testing.T) {
+	t.Parallel()
 	w := newFixture(t)
 	w.now = hour
 	w.node("n1")
 	w.node("n2")
 	w.write(func(txn *state.Txn) {
-		txn.UpsertBudget(&model.Budget{Namespace: "default", Name: "b", Labels: map[string]string{"app": "j"}, MinAvailable: &model.Bound{Number: 1}})
+		txn.BudgetWriter().Upsert(&model.Budget{Namespace: "default", Name: "b", Labels: map[string]string{"app": "j"}, MinAvailable: &model.Bound{Number: 1}})
 	})
 	w.run(job("j", 50, 6, 6).Count(2).With(withDisconnect(0, false)).With(func(g *model.Group) { g.Labels = map[string]string{"app": "j"} }).Obj(), "a", "n1", "b", "n2")
 	available := func() int {

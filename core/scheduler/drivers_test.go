@@ -26,6 +26,7 @@ func has(attributes ...string) func(*model.Node) {
 // A node that lists drivers gets only tasks for those. A node without a list gets all,
 // since nodes of other systems do not report drivers.
 func TestDrivers_RestrictNodes(t *testing.T) {
+	t.Parallel()
 	w := newFixture(t)
 	w.node("n1", has("driver.exec", "1"))
 	w.node("n2", has("driver.exec", "1", "driver.sim", "1"))
@@ -44,6 +45,7 @@ func TestDrivers_RestrictNodes(t *testing.T) {
 // Nothing is evicted on a node that cannot run the preemptor, and a system job has no
 // instance there.
 func TestDrivers_NoEvictionOnNodeWithoutDriver(t *testing.T) {
+	t.Parallel()
 	w := newFixture(t)
 	w.node("n1", has("driver.exec", "1"))
 	w.node("n2", has("driver.sim", "1"))
@@ -57,6 +59,7 @@ func TestDrivers_NoEvictionOnNodeWithoutDriver(t *testing.T) {
 // The cached failure of a group does not apply to one with other drivers, and a node
 // that gets the driver changes its class.
 func TestDrivers_DistinguishFailuresAndClasses(t *testing.T) {
+	t.Parallel()
 	w := newFixture(t)
 	w.node("n1", has("driver.exec", "1"))
 	w.job(job("s", 50, 1, 1).With(runsWith("sim")).Obj())

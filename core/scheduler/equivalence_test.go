@@ -12,6 +12,7 @@ import (
 // Two blocked evaluations are in one class exactly if every rejection of one also
 // rejects the other.
 func TestEquivalenceClass_DistinguishesAsFilterDoes(t *testing.T) {
+	t.Parallel()
 	type waiting struct {
 		job  *model.Job
 		eval *model.Evaluation
@@ -47,7 +48,7 @@ func TestEquivalenceClass_DistinguishesAsFilterDoes(t *testing.T) {
 				if i == 1 {
 					tt.change(w)
 				}
-				if err := txn.UpsertJob(w.job); err != nil {
+				if err := txn.JobWriter().Upsert(w.job); err != nil {
 					t.Fatal(err)
 				}
 				w.eval.Failed = map[string]*model.Explanation{w.job.Groups[0].Name: {}}

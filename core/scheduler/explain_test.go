@@ -9,6 +9,7 @@ import (
 	"github.com/cede-scheduler/cede/core/coretest"
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/state"
+	"github.com/cede-scheduler/cede/sdk/policytest/soak"
 )
 
 // rollFull returns a cluster of several chunks on which a job cannot be placed: the
@@ -65,21 +66,22 @@ func rollFull(w *fixture, d *rand.Rand) {
 			}
 		}
 	}
-	w.write(func(txn *state.Txn) { txn.UpsertAllocs(running...) })
+	w.write(func(txn *state.Txn) { txn.AllocWriter().Upsert(running...) })
 }
 
 // Explanations that count by columns equal those that examine node after node. A strict
 // budget, even one that covers nothing, selects the latter.
 func TestExplanation_ColumnsEqualNodeByNode(t *testing.T) {
+	t.Parallel()
 	unplaced := 0
-	for seed := range uint64(soak(40)) {
+	for seed := range uint64(soak.Scale(40)) {
 		var texts [2]string
 		for i := range texts {
 			w := newFixture(t)
 			rollFull(w, rand.New(rand.NewPCG(seed, 0)))
 			if i == 1 {
 				w.write(func(txn *state.Txn) {
-					txn.UpsertBudget(&model.Budget{
+					txn.BudgetWriter().Upsert(&model.Budget{
 						Namespace: model.DefaultNamespace, Name: "nobody", Strict: true,
 						Labels: map[string]string{"app": "none"}, MinAvailable: &model.Bound{Number: 1},
 					})

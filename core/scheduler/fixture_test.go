@@ -31,7 +31,7 @@ func newFixture(t testing.TB, policies ...func() sdk.Policy) *fixture {
 		t: t, store: state.New(),
 		sched: scheduler.New(scheduler.Config{Policies: coretest.Policies(policies...)}),
 	}
-	w.write(func(txn *state.Txn) { txn.SetConfig(coretest.AllPreempt()) })
+	w.write(func(txn *state.Txn) { txn.ConfigWriter().Set(coretest.AllPreempt()) })
 	return w
 }
 
@@ -53,7 +53,7 @@ func (w *fixture) node(id string, change ...func(*model.Node)) {
 	for _, f := range change {
 		f(n)
 	}
-	w.write(func(txn *state.Txn) { must(txn.UpsertNode(n)) })
+	w.write(func(txn *state.Txn) { must(txn.NodeWriter().Upsert(n)) })
 }
 
 func zone(z string) func(*model.Node) {
@@ -64,7 +64,7 @@ func zone(z string) func(*model.Node) {
 func (w *fixture) config(change func(*model.SchedulerConfig)) {
 	c := *w.store.Snapshot().Config()
 	change(&c)
-	w.write(func(txn *state.Txn) { txn.SetConfig(&c) })
+	w.write(func(txn *state.Txn) { txn.ConfigWriter().Set(&c) })
 }
 
 // job stores a job, or a newer version of it.
@@ -72,7 +72,7 @@ func (w *fixture) job(j *model.Job) {
 	if old := w.store.Snapshot().Job(j.Key()); old != nil {
 		j.Version = old.Version + 1
 	}
-	w.write(func(txn *state.Txn) { must(txn.UpsertJob(j)) })
+	w.write(func(txn *state.Txn) { must(txn.JobWriter().Upsert(j)) })
 }
 
 // run puts allocations of the last group of a stored job on nodes, with explicit IDs:
@@ -81,7 +81,7 @@ func (w *fixture) run(j *model.Job, pairs ...string) {
 	w.job(j)
 	w.write(func(txn *state.Txn) {
 		for i := 0; i < len(pairs); i += 2 {
-			txn.UpsertAllocs(coretest.Running(pairs[i], j, 0, i/2, pairs[i+1]))
+			txn.AllocWriter().Upsert(coretest.Running(pairs[i], j, 0, i/2, pairs[i+1]))
 		}
 	})
 }
@@ -121,7 +121,7 @@ func (w *fixture) eval(id string) string {
 			for _, a := range g.Placements {
 				next := *txn.Alloc(a.ID)
 				next.Client, next.Started, next.StartTime = model.ClientRunning, true, w.now
-				txn.UpsertAllocs(&next)
+				txn.AllocWriter().Upsert(&next)
 			}
 		}
 	})

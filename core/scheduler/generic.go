@@ -3,11 +3,14 @@ package scheduler
 import (
 	"slices"
 
+	"github.com/cede-scheduler/cede/core/scheduler/feasible"
 	"github.com/cede-scheduler/cede/core/scheduler/gang"
 	"github.com/cede-scheduler/cede/core/scheduler/reconcile"
 )
 
-// placeCounted plans a service or batch job: a number of instances per group.
+// placeCounted plans a service or batch job: a number of instances per group. All
+// groups are reconciled before any is placed, so that capacity of stopped instances is
+// free for every group.
 func (a *attempt) placeCounted() error {
 	e, r := a.e, a.r
 	r.DetectNodeChanges(e.Eval.TriggeredBy)
@@ -22,8 +25,12 @@ func (a *attempt) placeCounted() error {
 		}
 		return gang.Place(e, missing)
 	}
-	for i, g := range e.Job.Groups {
-		if err := e.PlaceGroup(g, missing[i]); err != nil {
+	missing, err := gang.PlaceTogether(e, missing)
+	if err != nil {
+		return err
+	}
+	for _, g := range feasible.PlacementOrder(e.Job.Groups) {
+		if err := e.PlaceGroup(g, missing[g.Position]); err != nil {
 			return err
 		}
 	}

@@ -22,6 +22,7 @@ func (w waits) PriorityDelta(in *sdk.Candidates, _ []int32, _ *sdk.Recheck) erro
 // A service that ran for days and is evicted has waited since the eviction. Otherwise it
 // would return as if it had starved since its submission.
 func TestMissingSince_StartsAtEndOfPredecessor(t *testing.T) {
+	t.Parallel()
 	for _, kind := range []model.JobType{model.JobService, model.JobSystem} {
 		var seen []int64
 		w := newFixture(t, func() sdk.Policy { return waits{&seen} })
@@ -34,7 +35,7 @@ func TestMissingSince_StartsAtEndOfPredecessor(t *testing.T) {
 		w.write(func(txn *state.Txn) {
 			gone := coretest.Running("was", j, 0, 0, "n1")
 			gone.Desired, gone.EndTime = model.DesiredEvict, 900
-			txn.UpsertAllocs(gone)
+			txn.AllocWriter().Upsert(gone)
 		})
 		w.now = 1000
 		w.plan("j")
@@ -69,6 +70,7 @@ func (richest) SelectVictims(in *sdk.Candidates, out *sdk.Selection) error {
 // If a policy uses shares, a failure depends on every node and does not exclude nodes
 // that have not changed since.
 func TestFailureCache_SkipsPoliciesWithShares(t *testing.T) {
+	t.Parallel()
 	w := newFixture(t, func() sdk.Policy { return richest{} })
 	w.node("n1")
 	w.node("n2")
@@ -80,7 +82,7 @@ func TestFailureCache_SkipsPoliciesWithShares(t *testing.T) {
 	}
 	// The namespace gets more on another node, with too high a priority.
 	w.write(func(txn *state.Txn) {
-		txn.UpsertAllocs(func() *model.Allocation {
+		txn.AllocWriter().Upsert(func() *model.Allocation {
 			gone := *txn.Alloc("h")
 			gone.Desired = model.DesiredStop
 			return &gone

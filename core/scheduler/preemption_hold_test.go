@@ -11,6 +11,7 @@ import (
 // A job that was run by a confirmed plan evicts nothing for instances that the plan left
 // unplaced, and may evict for instances that ran and ended afterwards.
 func TestPreemptionHold_UntilUnplacedInstancesArePlaced(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		kind   model.JobType
 		change func(w *fixture, txn *state.Txn, j *model.Job)
@@ -20,20 +21,20 @@ func TestPreemptionHold_UntilUnplacedInstancesArePlaced(t *testing.T) {
 		"it ran before and was lost": {model.JobService, func(w *fixture, txn *state.Txn, j *model.Job) {
 			gone := coretest.Running("b", j, 0, 1, "n3")
 			gone.Desired, gone.EndTime = model.DesiredStop, 500
-			txn.UpsertAllocs(gone)
+			txn.AllocWriter().Upsert(gone)
 		}, "g waits for 1"},
 		"it ran when the plan was run": {model.JobService, func(w *fixture, txn *state.Txn, j *model.Job) {
 			gone := coretest.Running("b", j, 0, 1, "n3")
 			gone.Desired, gone.EndTime = model.DesiredStop, 501
-			txn.UpsertAllocs(gone)
+			txn.AllocWriter().Upsert(gone)
 		}, "j.g[1]#1@n2 over l"},
 		"it completed before": {model.JobBatch, func(w *fixture, txn *state.Txn, j *model.Job) {
 			done := coretest.Running("b", j, 0, 1, "n3")
 			done.Client, done.EndTime = model.ClientComplete, 400
-			txn.UpsertAllocs(done)
+			txn.AllocWriter().Upsert(done)
 			gone := *txn.Alloc("a")
 			gone.Client, gone.EndTime = model.ClientFailed, 600
-			txn.UpsertAllocs(&gone)
+			txn.AllocWriter().Upsert(&gone)
 		}, "j.g[0]#1@n1"},
 		"a node came later": {model.JobSystem, nil, "g waits for 1"},
 	} {
@@ -46,14 +47,14 @@ func TestPreemptionHold_UntilUnplacedInstancesArePlaced(t *testing.T) {
 		}
 		w.job(j)
 		w.write(func(txn *state.Txn) {
-			txn.UpsertAllocs(coretest.Running("a", j, 0, 0, "n1"))
+			txn.AllocWriter().Upsert(coretest.Running("a", j, 0, 0, "n1"))
 			if c.change != nil {
 				c.change(w, txn, j)
 			}
 		})
 		w.node("n2")
 		w.write(func(txn *state.Txn) {
-			txn.SetPreemptionHold(j.Key(), state.PreemptionHold{Index: w.store.Snapshot().Index() + 1, Time: 500})
+			txn.JobWriter().SetPreemptionHold(j.Key(), state.PreemptionHold{Index: w.store.Snapshot().Index() + 1, Time: 500})
 		})
 		w.now = 1000
 		out := w.plan("j")
@@ -68,6 +69,7 @@ func TestPreemptionHold_UntilUnplacedInstancesArePlaced(t *testing.T) {
 
 // While a new version waits for free capacity, the old one keeps running.
 func TestPreemptionHold_ReplacementsWaitForFreeCapacity(t *testing.T) {
+	t.Parallel()
 	w := newFixture(t)
 	w.node("n1")
 	w.run(job("low", 10, 5, 5).Obj(), "l", "n1")
@@ -75,12 +77,12 @@ func TestPreemptionHold_ReplacementsWaitForFreeCapacity(t *testing.T) {
 	next := job("j", 50, 6, 6).Obj()
 	w.job(next)
 	w.write(func(txn *state.Txn) {
-		txn.SetPreemptionHold(next.Key(), state.PreemptionHold{Index: w.store.Snapshot().Index() + 1, Time: 1})
+		txn.JobWriter().SetPreemptionHold(next.Key(), state.PreemptionHold{Index: w.store.Snapshot().Index() + 1, Time: 1})
 	})
 	w.now = 10
 	if got := format(w.plan("j")); got != "g waits for 1" {
 		t.Errorf("on hold: %q", got)
 	}
-	w.write(func(txn *state.Txn) { txn.SetPreemptionHold(next.Key(), state.PreemptionHold{}) })
+	w.write(func(txn *state.Txn) { txn.JobWriter().SetPreemptionHold(next.Key(), state.PreemptionHold{}) })
 	w.want("j", "j.g[0]#1@n1 over l, stop a")
 }

@@ -19,6 +19,7 @@ import (
 
 // A group that uses a node's last capacity may evict there for its next instance.
 func TestService_EvictsOnNodeItPlacedOn(t *testing.T) {
+	t.Parallel()
 	w := newFixture(t)
 	w.node("n1")
 	w.run(job("c", 30, 3, 1).Obj(), "c1", "n1")
@@ -30,6 +31,7 @@ func TestService_EvictsOnNodeItPlacedOn(t *testing.T) {
 // allocations use twice, proposes one victim instead of four, and is rejected without
 // end. Ten of 100 on a node of 1000; two of 400 require eight evictions.
 func TestQuirk1_CountsOwnAllocationsOnce(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{"default", "nomad"} {
 		for _, running := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, one runs already: %t", name, running), func(t *testing.T) {
@@ -69,6 +71,7 @@ func TestQuirk1_CountsOwnAllocationsOnce(t *testing.T) {
 // Quirk 4: the victims decide which node is chosen, not the utilization of the node
 // before their eviction.
 func TestQuirk4_VictimsDecideNode(t *testing.T) {
+	t.Parallel()
 	w := newFixture(t)
 	for i := range 20 {
 		id := fmt.Sprintf("n%02d", i)
@@ -111,6 +114,7 @@ func TestQuirk4_VictimsDecideNode(t *testing.T) {
 }
 
 func TestPreemption_Allowed(t *testing.T) {
+	t.Parallel()
 	delta := func(d int32) func(*fixture, *model.Job) {
 		return func(w *fixture, _ *model.Job) { w.config(func(c *model.SchedulerConfig) { c.PriorityDelta = &d }) }
 	}
@@ -155,6 +159,7 @@ func TestPreemption_Allowed(t *testing.T) {
 }
 
 func TestPreemption_SkipsNonPreemptible(t *testing.T) {
+	t.Parallel()
 	w := newFixture(t)
 	w.node("n1")
 	w.run(job("low", 10, 10, 10).Change(func(j *model.Job) { j.NonPreemptible = true }).Obj(), "l", "n1")
@@ -165,6 +170,7 @@ func TestPreemption_SkipsNonPreemptible(t *testing.T) {
 // During an update a job has instances of two versions. If one version is evicted
 // all-or-none, its instances are evicted together, and the others one by one.
 func TestPreemption_CohortFollowsRunningVersion(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name  string
 		first bool // the earlier version is all-or-none, else the later one
@@ -189,7 +195,7 @@ func TestPreemption_CohortFollowsRunningVersion(t *testing.T) {
 			later := version(!c.first)
 			w.job(later)
 			w.write(func(txn *state.Txn) {
-				txn.UpsertAllocs(coretest.Running("f1", later, 0, 1, "n1"), coretest.Running("f2", later, 0, 2, "n2"))
+				txn.AllocWriter().Upsert(coretest.Running("f1", later, 0, 1, "n1"), coretest.Running("f2", later, 0, 2, "n2"))
 			})
 			w.job(job("a", 50, 6, 1).Count(c.count).With(func(g *model.Group) {
 				if c.on != "" {
@@ -203,6 +209,7 @@ func TestPreemption_CohortFollowsRunningVersion(t *testing.T) {
 
 // A node that needs no eviction wins, even with the worst score.
 func TestPreemption_FreeCapacityWins(t *testing.T) {
+	t.Parallel()
 	w := newFixture(t)
 	w.node("n1")
 	w.node("n2", func(n *model.Node) { n.Capacity = model.Resources{"cpu": 1000, "memory": 1000} })
@@ -216,6 +223,7 @@ func TestPreemption_FreeCapacityWins(t *testing.T) {
 // The explanation states the actual obstacle: priorities do not matter if the host uses
 // the port.
 func TestExplanation_EvictionObstacles(t *testing.T) {
+	t.Parallel()
 	port := func(g *model.Group) { g.Ports = []uint16{80} }
 	never := func(j *model.Job) { j.NeverPreempts = true }
 	stays := func(j *model.Job) { j.NonPreemptible = true }
@@ -286,6 +294,7 @@ func TestExplanation_EvictionObstacles(t *testing.T) {
 
 // Every unplaced group is explained node by node and dimension by dimension.
 func TestExplanation_NodeByNode(t *testing.T) {
+	t.Parallel()
 	w := newFixture(t)
 	w.node("n1", zone("a"))
 	w.node("n2", zone("b"))
@@ -331,6 +340,7 @@ n5: node is ineligible
 }
 
 func TestExplanation_WithoutNodes(t *testing.T) {
+	t.Parallel()
 	w := newFixture(t)
 	w.job(job("j", 50, 1, 1).Obj())
 	if got := w.plan("j").Failed["g"].String(); got != "there are no nodes" {
@@ -349,6 +359,7 @@ func (bad) ScoreVictims(*sdk.Candidates, *sdk.VictimScores) error {
 // On a fault the evaluation evicts nothing, places instances that need no eviction, and
 // reports the fault of the policy.
 func TestFault_EvictsNothingAndReportsFault(t *testing.T) {
+	t.Parallel()
 	w := newFixture(t, func() sdk.Policy { return bad{} })
 	w.node("n1")
 	w.node("n2")
@@ -398,6 +409,7 @@ func flakyFixture(t *testing.T, onFault policy.OnFault) (w *fixture, v *policy.V
 }
 
 func TestFault_FallsBackToDefaultIfConfigured(t *testing.T) {
+	t.Parallel()
 	w, v, fails := flakyFixture(t, policy.FallBack)
 	*fails = true
 	out := w.plan("j")
@@ -410,6 +422,7 @@ func TestFault_FallsBackToDefaultIfConfigured(t *testing.T) {
 }
 
 func TestFault_BreakerOpensAfterRepeatedFaults(t *testing.T) {
+	t.Parallel()
 	w, v, fails := flakyFixture(t, policy.Deny)
 	*fails = true
 	for range 5 {
@@ -437,6 +450,7 @@ func TestFault_BreakerOpensAfterRepeatedFaults(t *testing.T) {
 }
 
 func TestPolicy_MissingVersionIsError(t *testing.T) {
+	t.Parallel()
 	w := newFixture(t)
 	w.job(job("j", 90, 6, 6).Change(func(j *model.Job) { j.Policy = "missing" }).Obj())
 	_, err := w.sched.Process(&model.Evaluation{Namespace: "default", JobID: "j"}, w.store.Snapshot(), 0)
@@ -451,27 +465,28 @@ type later struct{}
 func (later) Info() sdk.Info { return sdk.Info{Name: "later", Delta: 1, Columns: sdk.TimeColumns} }
 func (later) PriorityDelta(in *sdk.Candidates, gap []int32, r *sdk.Recheck) error {
 	for i := range gap {
-		if in.Now < 100 {
+		if in.Now < 100e9 {
 			gap[i] = 1000
 		}
 	}
-	if in.Now < 100 {
-		r.At(100)
+	if in.Now < 100e9 {
+		r.At(100e9)
 	}
 	return nil
 }
 
 func TestRecheck_ReachesTheOutcome(t *testing.T) {
+	t.Parallel()
 	w := newFixture(t, func() sdk.Policy { return later{} })
 	w.node("n1")
 	w.run(job("low", 10, 10, 10).Obj(), "l", "n1")
 	for _, kind := range []model.JobType{model.JobService, model.JobSystem} {
 		w.now = 0
 		w.job(job("j", 90, 6, 6).Type(kind).Change(func(j *model.Job) { j.Policy = "later" }).Obj())
-		if out := w.plan("j"); out.RecheckAt != 100 || out.Placed() {
+		if out := w.plan("j"); out.RecheckAt != 100e9 || out.Placed() {
 			t.Errorf("%s: recheck at %d, %s", kind, out.RecheckAt, format(out))
 		}
-		w.now = 100
+		w.now = 100e9
 		if out := w.plan("j"); out.RecheckAt != 0 || !slices.Contains(out.Plan.Groups[0].Placements[0].Preempted, "l") {
 			t.Errorf("%s: recheck at %d, %s", kind, out.RecheckAt, format(out))
 		}

@@ -11,7 +11,7 @@ import (
 func (w *fixture) change(id string, f func(*model.Node)) {
 	n := *w.store.Snapshot().Node(id)
 	f(&n)
-	w.write(func(txn *state.Txn) { must(txn.UpsertNode(&n)) })
+	w.write(func(txn *state.Txn) { must(txn.NodeWriter().Upsert(&n)) })
 }
 
 func (w *fixture) ends(status model.ClientStatus, ids ...string) {
@@ -23,6 +23,7 @@ func (w *fixture) ends(status model.ClientStatus, ids ...string) {
 }
 
 func TestReconcile_ScalesUpAndDownAndStops(t *testing.T) {
+	t.Parallel()
 	w := newFixture(t)
 	w.node("n1")
 	w.job(job("j", 50, 1, 1).Count(2).Obj())
@@ -42,6 +43,7 @@ func TestReconcile_ScalesUpAndDownAndStops(t *testing.T) {
 }
 
 func TestReconcile_UpdatesInPlaceOrReplaces(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name string
 		next *model.Job
@@ -76,6 +78,7 @@ func TestReconcile_UpdatesInPlaceOrReplaces(t *testing.T) {
 }
 
 func TestReconcile_NodeDownReplacesLost(t *testing.T) {
+	t.Parallel()
 	w := newFixture(t)
 	w.node("n1")
 	w.node("n2")
@@ -89,6 +92,7 @@ func TestReconcile_NodeDownReplacesLost(t *testing.T) {
 }
 
 func TestReconcile_DrainKeepsUntilReplaced(t *testing.T) {
+	t.Parallel()
 	w := newFixture(t)
 	w.node("n1")
 	w.node("n2")
@@ -105,6 +109,7 @@ func TestReconcile_DrainKeepsUntilReplaced(t *testing.T) {
 
 // The replacement of a draining allocation may evict lower priorities on its new node.
 func TestReconcile_DrainMayEvict(t *testing.T) {
+	t.Parallel()
 	w := newFixture(t)
 	w.node("n1")
 	w.node("n2")
@@ -116,6 +121,7 @@ func TestReconcile_DrainMayEvict(t *testing.T) {
 }
 
 func TestReconcile_CompletedAndFailed(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		kind   model.JobType
 		status model.ClientStatus
@@ -141,6 +147,7 @@ func TestReconcile_CompletedAndFailed(t *testing.T) {
 
 // Of two allocations with one index the older one is retained.
 func TestReconcile_StopsDuplicates(t *testing.T) {
+	t.Parallel()
 	w := newFixture(t)
 	w.node("n1")
 	j := job("j", 50, 1, 1).Obj()
@@ -150,6 +157,7 @@ func TestReconcile_StopsDuplicates(t *testing.T) {
 }
 
 func TestReconcile_StopsRemovedGroups(t *testing.T) {
+	t.Parallel()
 	w := newFixture(t)
 	w.node("n1")
 	w.job(job("j", 50, 1, 1).Group("h", 1).Obj())
@@ -159,6 +167,7 @@ func TestReconcile_StopsRemovedGroups(t *testing.T) {
 }
 
 func TestGang_AllOrNothing(t *testing.T) {
+	t.Parallel()
 	gang := func(count int) *model.Job {
 		return job("j", 50, 6, 6).Count(count).Group("h", 1).Ask(4, 4, 0).Change(func(j *model.Job) { j.AllAtOnce = true }).Obj()
 	}
@@ -178,6 +187,7 @@ func TestGang_AllOrNothing(t *testing.T) {
 }
 
 func TestSystem_FollowsTheNodes(t *testing.T) {
+	t.Parallel()
 	w := newFixture(t)
 	w.node("n1")
 	w.node("n2", func(n *model.Node) { n.Ineligible = true })
@@ -203,6 +213,7 @@ func TestSystem_FollowsTheNodes(t *testing.T) {
 
 // A full node blocks a system job on that node only.
 func TestSystem_BlocksOnFullNodes(t *testing.T) {
+	t.Parallel()
 	w := newFixture(t)
 	w.node("n1")
 	w.node("n2")

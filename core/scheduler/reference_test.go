@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strconv"
 	"testing"
@@ -14,6 +13,7 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/scheduler"
 	"github.com/cede-scheduler/cede/core/state"
+	"github.com/cede-scheduler/cede/sdk/policytest/soak"
 )
 
 // Small clusters on which every set of victims and every way of placing the instances
@@ -129,17 +129,17 @@ func (b *exhaustive) fixture(t testing.TB) *fixture {
 	w := newFixture(t)
 	w.write(func(txn *state.Txn) {
 		for _, n := range b.nodes {
-			must(txn.UpsertNode(n))
+			must(txn.NodeWriter().Upsert(n))
 		}
 		for _, j := range b.others {
-			must(txn.UpsertJob(j))
+			must(txn.JobWriter().Upsert(j))
 		}
 		for _, a := range b.allocs {
-			txn.UpsertAllocs(a)
+			txn.AllocWriter().Upsert(a)
 		}
-		must(txn.UpsertJob(b.job))
+		must(txn.JobWriter().Upsert(b.job))
 		for i, n := range b.own {
-			txn.UpsertAllocs(coretest.Running(fmt.Sprint("own", i), b.job, 0, i, n.ID))
+			txn.AllocWriter().Upsert(coretest.Running(fmt.Sprint("own", i), b.job, 0, i, n.ID))
 		}
 		for label, slack := range b.budgets {
 			budget := &model.Budget{Namespace: model.DefaultNamespace, Name: label, Labels: labels(label), Strict: true}
@@ -148,7 +148,7 @@ func (b *exhaustive) fixture(t testing.TB) *fixture {
 			} else {
 				budget.MinAvailable = &model.Bound{Number: int32(b.labelled(label, nil) - slack)}
 			}
-			txn.UpsertBudget(budget)
+			txn.BudgetWriter().Upsert(budget)
 		}
 	})
 	return w
@@ -177,9 +177,29 @@ func (b *exhaustive) within(gone map[string]bool) bool {
 // placing is a way of placing the job: the node of each instance.
 type placing []*model.Node
 
+// groups returns the groups of the job in the order in which they are placed: one that must
+// be near the others follows them. All have the same label.
+func (b *exhaustive) groups() []*model.Group {
+	list := slices.Clone(b.job.Groups)
+	slices.SortStableFunc(list, func(x, y *model.Group) int { return len(x.Colocate) - len(y.Colocate) })
+	return list
+}
+
+// reversedJob returns a copy of the job with its groups in reverse order.
+func (b *exhaustive) reversedJob() *model.Job {
+	job := *b.job
+	job.Groups = nil
+	for _, g := range slices.Backward(b.job.Groups) {
+		group := *g
+		group.Job = &job
+		job.Groups = append(job.Groups, &group)
+	}
+	return &job
+}
+
 // instances returns the groups of the instances to place, in order.
 func (b *exhaustive) instances() (list []*model.Group) {
-	for _, g := range b.job.Groups {
+	for _, g := range b.groups() {
 		for range g.Count {
 			list = append(list, g)
 		}
@@ -392,7 +412,7 @@ func (b *exhaustive) outcome(t *testing.T, out *scheduler.Outcome) (gone map[str
 // that run already.
 func (b *exhaustive) where(out *scheduler.Outcome) (at placing) {
 	at = slices.Clone(b.own)
-	for _, g := range b.job.Groups {
+	for _, g := range b.groups() {
 		for _, cg := range out.Plan.Groups {
 			for _, a := range cg.Placements {
 				if a.Group.Name == g.Name {
@@ -441,19 +461,12 @@ func (b *exhaustive) checkNeeded(t *testing.T, gone map[string]bool, at placing)
 	}
 }
 
-// soak multiplies a test's count if CEDE_SOAK=1.
-func soak(n int) int {
-	if os.Getenv("CEDE_SOAK") != "" {
-		return 50 * n
-	}
-	return n
-}
-
 // An allocation on another node that excludes a group from a rack is evicted if, and
 // only if, that makes the group feasible; and the victims have the lowest priorities.
 func TestRemoteConflicts_MatchReference(t *testing.T) {
+	t.Parallel()
 	across, waits := 0, 0
-	for seed := range soak(2500) {
+	for seed := range soak.Scale(2500) {
 		d := rand.New(rand.NewPCG(1, uint64(seed)))
 		b := rollExhaustive(d, false)
 		want := b.best()
@@ -476,7 +489,7 @@ func TestRemoteConflicts_MatchReference(t *testing.T) {
 		}
 	}
 	t.Logf("%d evict on other nodes, %d wait", across, waits)
-	if across < 50 || waits < 50 {
+	if few := soak.Count(50, 50); across < few || waits < few {
 		t.Errorf("%d evict on other nodes, %d wait: too few", across, waits)
 	}
 }
@@ -484,12 +497,14 @@ func TestRemoteConflicts_MatchReference(t *testing.T) {
 // A gang is placed exactly if some set of victims and some placing of all its instances
 // exist, without evictions exactly if none are needed, and no victim is redundant.
 func TestGang_MatchesReference(t *testing.T) {
+	t.Parallel()
 	checkGangs(t, 2, 2000, func(*rand.Rand, *exhaustive) {})
 }
 
 // Strict budgets that several instances of a gang share do not exclude it if other
 // victims would make it feasible.
 func TestGang_FindsVictimsUnderBudgets(t *testing.T) {
+	t.Parallel()
 	checkGangs(t, 29, 2000, underBudgets)
 }
 
@@ -530,10 +545,11 @@ func rollBudgets(d *rand.Rand) *exhaustive {
 // gang of one. The victims are the policy's first choice among those: the cost is
 // seldom higher than necessary.
 func TestPlacement_UsesStrictBudgetsFully(t *testing.T) {
+	t.Parallel()
 	for _, allAtOnce := range []bool{false, true} {
 		t.Run(fmt.Sprintf("all at once=%t", allAtOnce), func(t *testing.T) {
 			bound, placed, missed, dearer := 0, 0, 0, 0
-			for seed := range soak(2500) {
+			for seed := range soak.Scale(2500) {
 				d := rand.New(rand.NewPCG(31, uint64(seed)))
 				b := rollBudgets(d)
 				b.job.AllAtOnce = allAtOnce
@@ -557,7 +573,7 @@ func TestPlacement_UsesStrictBudgetsFully(t *testing.T) {
 				}
 			}
 			t.Logf("%d placed, %d missed, %d at higher cost; budgets affect %d", placed, missed, dearer, bound)
-			if placed < 500 || bound < 500 {
+			if few := soak.Count(500, 500); placed < few || bound < few {
 				t.Errorf("%d placed, budgets affect %d: too few", placed, bound)
 			}
 			if missed > 0 || dearer > placed/50 {
@@ -569,8 +585,9 @@ func TestPlacement_UsesStrictBudgetsFully(t *testing.T) {
 
 // The same with rules, all-or-none jobs, and evictions on other nodes.
 func TestPlacement_FindsVictimsUnderBudgetsWithRules(t *testing.T) {
+	t.Parallel()
 	placed, waits := 0, 0
-	for seed := range soak(2500) {
+	for seed := range soak.Scale(2500) {
 		d := rand.New(rand.NewPCG(37, uint64(seed)))
 		b := rollExhaustive(d, false)
 		underBudgets(d, b)
@@ -587,19 +604,24 @@ func TestPlacement_FindsVictimsUnderBudgetsWithRules(t *testing.T) {
 		placed++
 		b.checkNeeded(t, gone, b.where(out))
 	}
-	if placed < 500 || waits < 500 {
+	if few := soak.Count(500, 500); placed < few || waits < few {
 		t.Errorf("%d placed, %d wait: too few", placed, waits)
 	}
 }
 
 func checkGangs(t *testing.T, stream uint64, count int, change func(*rand.Rand, *exhaustive)) {
 	free, evicts, waits := 0, 0, 0
-	for seed := range soak(count) {
+	for seed := range soak.Scale(count) {
 		d := rand.New(rand.NewPCG(stream, uint64(seed)))
 		b := rollExhaustive(d, true)
 		change(d, b)
 		want := b.best()
 		out := b.fixture(t).plan("j")
+		reversed := *b
+		reversed.job = b.reversedJob()
+		if got, want := format(reversed.fixture(t).plan("j")), format(out); got != want {
+			t.Fatalf("seed %d: with the groups in reverse order\n%s\nwant\n%s", seed, got, want)
+		}
 		if out.SearchesCut > 0 {
 			t.Fatalf("seed %d: the search was cut", seed)
 		}
@@ -620,7 +642,7 @@ func checkGangs(t *testing.T, stream uint64, count int, change func(*rand.Rand, 
 		b.checkNeeded(t, gone, b.where(out))
 	}
 	t.Logf("%d fit, %d evict, %d wait", free, evicts, waits)
-	if free < 50 || evicts < 50 || waits < 50 {
+	if few := soak.Count(50, 50); free < few || evicts < few || waits < few {
 		t.Errorf("%d fit, %d evict, %d wait: too few", free, evicts, waits)
 	}
 }

@@ -21,6 +21,7 @@ func (w *fixture) fails(id string, worked time.Duration) {
 // The delay before a replacement doubles with every failure in a row, and evaluations
 // before do nothing; a long run resets it.
 func TestRetry_DelayDoubles(t *testing.T) {
+	t.Parallel()
 	for _, kind := range []model.JobType{model.JobService, model.JobBatch, model.JobSystem} {
 		w := newFixture(t)
 		w.now = int64(time.Hour)
@@ -55,6 +56,7 @@ func TestRetry_DelayDoubles(t *testing.T) {
 // Stopped and evicted allocations have not failed and are replaced at once, and a new
 // version starts without failures.
 func TestRetry_CountsFailuresOfCurrentVersionOnly(t *testing.T) {
+	t.Parallel()
 	w := newFixture(t)
 	w.now = int64(time.Hour)
 	w.node("n1")
@@ -66,7 +68,7 @@ func TestRetry_CountsFailuresOfCurrentVersionOnly(t *testing.T) {
 	w.write(func(txn *state.Txn) {
 		gone := *txn.Alloc("j.g[0]#1")
 		gone.Desired, gone.Client, gone.EndTime = model.DesiredEvict, model.ClientFailed, w.now
-		txn.UpsertAllocs(&gone)
+		txn.AllocWriter().Upsert(&gone)
 	})
 	w.want("j", "j.g[0]#2@n1")
 	w.fails("j.g[0]#2", 0)
@@ -80,6 +82,7 @@ func TestRetry_CountsFailuresOfCurrentVersionOnly(t *testing.T) {
 // Instances of a group wait independently; members of a gang, which are placed together,
 // wait for each other.
 func TestRetry_GangWaitsTogether(t *testing.T) {
+	t.Parallel()
 	for _, gang := range []bool{false, true} {
 		w := newFixture(t)
 		w.now = int64(time.Hour)

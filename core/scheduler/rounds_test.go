@@ -11,6 +11,7 @@ import (
 	"github.com/cede-scheduler/cede/core/state"
 	"github.com/cede-scheduler/cede/policies/kubernetes"
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
+	"github.com/cede-scheduler/cede/sdk/policytest/soak"
 )
 
 // everywhere is the kubernetes policy without a promise about the option that it takes,
@@ -48,11 +49,11 @@ func crowd(d *rand.Rand) *state.Store {
 			Strict: d.IntN(2) < strict, MinAvailable: &model.Bound{},
 		}
 		n++
-		txn.UpsertBudget(b)
+		txn.BudgetWriter().Upsert(b)
 		at, _ := txn.BudgetPosition(b.Key())
 		again := *b
 		again.MinAvailable = &model.Bound{Number: max(0, int32(txn.DisruptionsAllowed(at, 0))-int32(d.IntN(4)))}
-		txn.UpsertBudget(&again)
+		txn.BudgetWriter().Upsert(&again)
 	}
 	txn.Commit()
 	return store
@@ -74,15 +75,16 @@ func someLabels(d *rand.Rand, store *state.Store) (list []map[string]string) {
 // A policy that declares which option it takes returns the same in rounds as when it is
 // called for all nodes, for any number of instances.
 func TestRounds_EqualFullSearch(t *testing.T) {
+	t.Parallel()
 	placed := 0
-	for seed := range uint64(soak(10)) {
+	for seed := range uint64(soak.Scale(10)) {
 		d := rand.New(rand.NewPCG(23, seed))
 		store := crowd(d)
 		j := coretest.PreemptingJob(1 + d.IntN(30)).Change(func(j *model.Job) { j.AllAtOnce = d.IntN(6) == 0 }).Obj()
 		config := *coretest.AllPreempt()
 		config.Policy = "kubernetes"
 		txn := store.Begin(store.Snapshot().Index() + 1)
-		txn.SetConfig(&config)
+		txn.ConfigWriter().Set(&config)
 		txn.Commit()
 		snap := coretest.PutJobs(store, j)
 		plans := map[string]bool{}
@@ -103,7 +105,7 @@ func TestRounds_EqualFullSearch(t *testing.T) {
 			t.Fatalf("seed %d: %d plans: %v", seed, len(plans), plans)
 		}
 	}
-	if placed < 100 {
+	if placed < soak.Count(100, 100) {
 		t.Errorf("%d placed: too few", placed)
 	}
 }
@@ -111,6 +113,7 @@ func TestRounds_EqualFullSearch(t *testing.T) {
 // A policy that also declares the order of victims is called only for the nodes with the
 // lowest cost, independent of budgets.
 func TestRounds_CallOnlyForLowestCost(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		strict bool
 		slack  int32

@@ -9,6 +9,7 @@ import (
 )
 
 func TestConstraints_EveryOperator(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		constraint model.Constraint
 		nodes      string // feasible nodes among a1 (zone a, v 1.2.3), b2 (zone b, v 2.0.0) and c- (neither)
@@ -54,6 +55,7 @@ func TestConstraints_EveryOperator(t *testing.T) {
 }
 
 func TestRules_BetweenAllocations(t *testing.T) {
+	t.Parallel()
 	labelled := func(app string) func(*model.Group) {
 		return func(g *model.Group) { g.Labels = map[string]string{"app": app} }
 	}
@@ -165,6 +167,7 @@ func TestRules_BetweenAllocations(t *testing.T) {
 
 // Anti-affinity is symmetric for every job type.
 func TestSeparate_BindsSystemJobsToo(t *testing.T) {
+	t.Parallel()
 	w := newFixture(t)
 	w.node("n1")
 	w.node("n2")
@@ -177,6 +180,7 @@ func TestSeparate_BindsSystemJobsToo(t *testing.T) {
 
 // A zone of draining nodes does not count when their allocations move.
 func TestSpread_IgnoresDrainingZone(t *testing.T) {
+	t.Parallel()
 	w := newFixture(t)
 	w.node("n1", zone("a"))
 	w.node("n2", zone("b"), func(n *model.Node) { n.Drain = true })
@@ -187,6 +191,7 @@ func TestSpread_IgnoresDrainingZone(t *testing.T) {
 }
 
 func TestDevices_ComeFromOneGroup(t *testing.T) {
+	t.Parallel()
 	w := newFixture(t)
 	w.node("n1", func(n *model.Node) {
 		n.Devices = []model.Device{
@@ -218,6 +223,7 @@ func TestDevices_ComeFromOneGroup(t *testing.T) {
 // Nodes with fewer devices of a kind have another class: a request may exceed one class
 // and fit the other.
 func TestDevices_CountDistinguishesClasses(t *testing.T) {
+	t.Parallel()
 	w := newFixture(t)
 	for i, count := range []int32{1, 2} {
 		w.node(fmt.Sprint("n", i), func(n *model.Node) { n.Devices = []model.Device{{ID: "acme/gpu/a", Count: count}} })

@@ -1,11 +1,13 @@
 package scheduler
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/policy"
+	"github.com/cede-scheduler/cede/core/preempt"
 	"github.com/cede-scheduler/cede/core/preempt/tiebreak"
 	"github.com/cede-scheduler/cede/core/scheduler/binding"
 	"github.com/cede-scheduler/cede/core/scheduler/placement"
@@ -23,13 +25,14 @@ type Config struct {
 	Ties tiebreak.Order
 	// Workers is the number of goroutines that search for victims; 0 or 1: one.
 	Workers int
-	// Weights of namespaces; 1 if absent.
-	Weights map[string]float64
 	// Forget disables the cache of failed groups, for tests that compare.
 	Forget bool
 	// Observe receives every outcome before its plan is submitted, on the goroutine
 	// of Process. If it is nil, calls of policies are not recorded.
 	Observe func(Decision)
+	// OnChoice receives the reason of every choice among options, on the goroutine of
+	// Process; see placement.Options. nil: choices are not explained.
+	OnChoice func(*model.Allocation, preempt.Reason)
 }
 
 // Policies provides the set of policies for an evaluation: one that never changes,
@@ -39,7 +42,9 @@ type Policies interface {
 	Pin() *policy.Set
 }
 
-// A Scheduler plans evaluations one after another.
+// A Scheduler plans evaluations one after another. It is not safe for concurrent use:
+// its memory is reused from one evaluation to the next. A server has one for each
+// worker.
 type Scheduler struct {
 	config    Config
 	workspace *placement.Workspace
@@ -54,7 +59,8 @@ func New(config Config) *Scheduler {
 	}
 	s := &Scheduler{config: config}
 	options := placement.Options{
-		NewID: config.NewID, TieOrder: config.Ties, Workers: config.Workers, Weights: config.Weights, NoFailureCache: config.Forget,
+		NewID: config.NewID, TieOrder: config.Ties, Workers: config.Workers, NoFailureCache: config.Forget,
+		OnChoice: config.OnChoice,
 	}
 	if config.Observe != nil {
 		options.OnCall = s.calls.add
@@ -66,8 +72,12 @@ func New(config Config) *Scheduler {
 // Process plans one evaluation against a snapshot at a time in Unix nanoseconds. It
 // returns an error if the evaluation cannot be planned at all, such as when its job
 // names a policy that is not loaded. A fault of a policy is no such error: see
-// Outcome.Fault.
+// Outcome.Fault. The outcome belongs to the caller.
 func (s *Scheduler) Process(eval *model.Evaluation, snap *state.Snapshot, now int64) (*Outcome, error) {
+	return s.process(eval, snap, now, nil)
+}
+
+func (s *Scheduler) process(eval *model.Evaluation, snap *state.Snapshot, now int64, instance *Instance) (*Outcome, error) {
 	policies := s.config.Policies.Pin()
 	defer policies.Unpin()
 	var out *Outcome
@@ -75,7 +85,7 @@ func (s *Scheduler) Process(eval *model.Evaluation, snap *state.Snapshot, now in
 	if eval.Type == model.JobBinding {
 		out, err = s.planBinding(policies, eval, snap, now)
 	} else {
-		out, err = s.planJob(policies, eval, snap, now)
+		out, err = s.planJob(policies, eval, snap, now, instance)
 	}
 	calls := s.calls.drain() // also after an error, so that the next evaluation starts empty
 	if err == nil && s.config.Observe != nil {
@@ -89,6 +99,8 @@ func (s *Scheduler) Process(eval *model.Evaluation, snap *state.Snapshot, now in
 // failures of its groups assumed that it would be.
 func (s *Scheduler) Rejected(job *model.Job) { s.workspace.ForgetFailures(job) }
 
+// planBinding plans an evaluation of a binding. Its explanation takes the place of that
+// of a group.
 func (s *Scheduler) planBinding(policies *policy.Set, eval *model.Evaluation, snap *state.Snapshot, now int64) (*Outcome, error) {
 	r, err := binding.Plan(&binding.Input{
 		Policies: policies, Eval: eval, Snapshot: snap, Now: now,
@@ -106,11 +118,12 @@ func (s *Scheduler) planBinding(policies *policy.Set, eval *model.Evaluation, sn
 
 // planJob plans an evaluation of a job. If the policy is at fault, the evaluation is
 // planned again without it.
-func (s *Scheduler) planJob(policies *policy.Set, eval *model.Evaluation, snap *state.Snapshot, now int64) (*Outcome, error) {
+func (s *Scheduler) planJob(policies *policy.Set, eval *model.Evaluation, snap *state.Snapshot, now int64, instance *Instance) (*Outcome, error) {
 	a, err := s.newAttempt(policies, eval, snap, now)
 	if err != nil {
 		return nil, err
 	}
+	a.instance = instance
 	err = a.run()
 	version := a.e.Policy.Version
 	if fault, ok := errors.AsType[*policy.Error](err); ok {
@@ -127,14 +140,15 @@ func (s *Scheduler) planJob(policies *policy.Set, eval *model.Evaluation, snap *
 	return a.finish(), nil
 }
 
-// planAgain plans an evaluation without the policy version that was at fault: with
-// the default policy if the operator chose so and it succeeds, else without evictions.
+// planAgain plans an evaluation without the policy version that was at fault: with the
+// default policy if the operator chose so and it succeeds, else without evictions. It
+// returns an error only if that attempt fails for another reason than the policy.
 func (s *Scheduler) planAgain(failed *attempt, version *policy.Version, fault *policy.Error) (*attempt, error) {
 	x := failed.e
 	if proposal.FallsBack(version, x.State.Base.Config()) {
 		a, err := s.newAttempt(x.Policy.Set, x.Eval, x.State.Base, x.Now)
 		if err == nil {
-			a.e.Policy.Version, a.e.Policy.Fault = x.Policy.Set.Default(), fault
+			a.instance, a.e.Policy.Version, a.e.Policy.Fault = failed.instance, x.Policy.Set.Default(), fault
 			err = a.run()
 		}
 		if _, again := errors.AsType[*policy.Error](err); !again {
@@ -147,22 +161,26 @@ func (s *Scheduler) planAgain(failed *attempt, version *policy.Version, fault *p
 		return nil, err
 	}
 	a.e.ForbidPreemption()
-	a.e.Policy.Fault = fault
+	a.instance, a.e.Policy.Fault = failed.instance, fault
 	return a, a.run()
 }
 
-// An attempt is one pass over an evaluation of a job.
+// An attempt is one pass over an evaluation of a job. A second attempt starts from the
+// same snapshot, so nothing of the first remains.
 type attempt struct {
 	e *placement.Evaluation
 	r *reconcile.Reconciler
+	// instance is the only instance to be planned; nil: all that the job lacks.
+	instance *Instance
 }
 
+// newAttempt returns an error if the job names a policy that is not loaded.
 func (s *Scheduler) newAttempt(policies *policy.Set, eval *model.Evaluation, snap *state.Snapshot, now int64) (*attempt, error) {
 	e, err := placement.NewEvaluation(s.workspace, policies, eval, snap, now)
 	if err != nil {
 		return nil, err
 	}
-	return &attempt{e, reconcile.New(snap, eval.JobKey(), e.Job, now, e.Plan, &s.buffers)}, nil
+	return &attempt{e: e, r: reconcile.New(snap, eval.JobKey(), e.Job, now, e.Plan, &s.buffers)}, nil
 }
 
 // run plans the evaluation. It returns a *policy.Error if a policy is at fault.
@@ -174,6 +192,9 @@ func (a *attempt) run() error {
 	}
 	a.e.Begin(a.r.Allocs())
 	defer a.e.Close()
+	if a.instance != nil {
+		return a.placeInstance()
+	}
 	a.r.StopRemovedGroups()
 	if job.Type.PerNode() {
 		return a.placeSystem()
@@ -196,11 +217,33 @@ func (a *attempt) finish() *Outcome {
 		u.RecheckAt = 0 // the policy has nothing left to decide
 	}
 	u.RecheckBy(a.r.RecheckAt())
+	a.recheckExpulsions(plan)
 	return &Outcome{
 		Plan: plan, Failed: u.Failed, Queued: u.Queued,
 		Classes: u.Classes, Escaped: u.Escaped, BlockedNodes: u.BlockedNodes,
 		RecheckAt: u.RecheckAt, Retries: a.r.Retries(), SearchesCut: u.SearchesCut,
 		Fault: e.Policy.Fault, Version: e.Policy.Version,
+	}
+}
+
+// recheckExpulsions has the job evaluated again when NoExecute taints, which nodes already
+// have, end the time for which placed and updated allocations tolerate them. As in
+// Kubernetes, that time starts with the placement. If the plan is committed later, the
+// evaluation at that time requests another one.
+func (a *attempt) recheckExpulsions(plan *model.Plan) {
+	base := a.e.State.Base
+	if !base.HasNoExecuteTaints() {
+		return
+	}
+	for i := range plan.Groups {
+		for _, list := range [][]*model.Allocation{plan.Groups[i].Placements, plan.Groups[i].Updates} {
+			for _, alloc := range list {
+				since := cmp.Or(alloc.CreateTime, a.e.Now) // a new allocation has no time before its commit
+				if at, taint := alloc.Group.NoExecuteAt(base.Node(alloc.NodeID), since); taint != nil {
+					a.e.Unplaced.RecheckBy(at)
+				}
+			}
+		}
 	}
 }
 

@@ -66,7 +66,8 @@ func (a *attempt) placeSystemGroup(g *model.Group, more bool) error {
 	return nil
 }
 
-// A systemGroup collects the placements of one group on all nodes.
+// A systemGroup collects the placements of one group on all nodes. It is used once and
+// closed by its creator.
 type systemGroup struct {
 	*placement.Placer
 	e       *placement.Evaluation
@@ -82,8 +83,10 @@ type systemGroup struct {
 	charged                       map[int32]int
 }
 
-// placeFitting places on the nodes that have enough free capacity. It returns the
-// other feasible nodes, in tie order: those on which evictions may help, and the rest.
+// placeFitting places on the nodes that have enough free capacity. It returns the other
+// feasible nodes, in tie order: those on which evictions may help, and the rest. It
+// costs one scan of all nodes. Nodes with an instance, or that wait for a retry, are in
+// neither list.
 func (s *systemGroup) placeFitting() (preemptible, full []int32) {
 	k, snap := s.Ranker, s.e.State.Snapshot()
 	k.ScanFull()
@@ -111,10 +114,10 @@ func (s *systemGroup) placeFitting() (preemptible, full []int32) {
 // isAllowed reports whether the rules allow a node after the placements on others.
 func (s *systemGroup) isAllowed(pos int32) bool { return s.Rules == nil || s.Rules.Allows(pos) }
 
-// evictFor evicts on full nodes and returns those without an option, in tie order.
-// All are searched at once in the same state, since victims of one node seldom
-// affect another one. If they do, the remaining nodes are searched again in the
-// state that the others lead to.
+// evictFor evicts on full nodes and returns those without an option, in tie order. All
+// are searched at once in the same state, since victims of one node seldom affect
+// another one. If they do, the remaining nodes are searched again in the state that the
+// others lead to. Each round places on at least one node or ends, so the rounds end.
 func (s *systemGroup) evictFor(full []int32) (rest []int32, err error) {
 	for {
 		rest, clashed, err := s.evictOnce(full)
@@ -154,9 +157,10 @@ func (s *systemGroup) evictOnce(full []int32) (rest []int32, clashed bool, err e
 	return append(rest, full[next:]...), clashed, err
 }
 
-// clashes reports whether an option evicts from a job that is evicted all-or-none
-// and of which another node evicts already, or exceeds a strict budget together
-// with the victims of other nodes. If it does not, its victims are charged.
+// clashes reports whether an option evicts from a job that is evicted all-or-none and
+// of which another node evicts already, or exceeds a strict budget together with the
+// victims of other nodes. If it does not, its victims are charged. Options were
+// searched in one state, so each alone is within the budgets.
 func (s *systemGroup) clashes(c preempt.Choice) bool {
 	snap := s.e.State.Snapshot()
 	costs := map[int32]int{}
@@ -189,7 +193,8 @@ func (s *systemGroup) clashes(c preempt.Choice) bool {
 	return false
 }
 
-// apply moves placements and evictions so far into the proposed state.
+// apply moves placements and evictions so far into the proposed state. It costs one
+// update of the proposed state for all nodes together.
 func (s *systemGroup) apply() {
 	s.Close() // the next search has to start over
 	s.e.State.Apply(s.placed[s.appliedPlaced:], s.victims[s.appliedVictims:], model.DesiredEvict)
@@ -197,7 +202,7 @@ func (s *systemGroup) apply() {
 }
 
 // placeFreed places on those of some nodes that now have enough free capacity, and
-// returns the others.
+// returns the others. Only these nodes are ranked again.
 func (s *systemGroup) placeFreed(nodes []int32) (full []int32) {
 	k := s.Ranker
 	for _, pos := range nodes {
@@ -213,7 +218,8 @@ func (s *systemGroup) placeFreed(nodes []int32) (full []int32) {
 	return full
 }
 
-// add adds an instance to the plan.
+// add adds an instance to the plan. The rules count it at once, since a rule may limit
+// instances on other nodes.
 func (s *systemGroup) add(c preempt.Choice) {
 	m := s.have.NewInstance(s.e.State.Snapshot().NodeAt(c.Pos).ID)
 	alloc := s.e.NewAllocation(s.group, m, c)

@@ -25,6 +25,7 @@ func term(app, key string) []model.LabelTerm {
 // Two workers each place on the same snapshot; together they would violate a rule. The
 // second plan is rejected with the reason.
 func TestVerifier_RejectsPlanThatConflictsWithConcurrentOne(t *testing.T) {
+	t.Parallel()
 	apart := func(g *model.Group) { g.Labels, g.Separate = labels("x"), term("x", "zone") }
 	for _, c := range []struct {
 		name   string
@@ -57,6 +58,7 @@ func TestVerifier_RejectsPlanThatConflictsWithConcurrentOne(t *testing.T) {
 
 // A replacement does not change counts: the old allocation is removed first.
 func TestVerifier_AllowsReplacementOfCountedAllocation(t *testing.T) {
+	t.Parallel()
 	w := newFixture(t)
 	w.node("n1", zone("a"), func(n *model.Node) { n.Drain = true })
 	w.node("n2", zone("a"))
@@ -165,7 +167,7 @@ func (d *drawn) disturb() {
 	n := *snap.NodeAt(int32(rapid.IntRange(0, snap.NodeCount()-1).Draw(t, "node")))
 	n.Drain = rapid.Bool().Draw(t, "drain")
 	n.Status = rapid.SampledFrom([]model.NodeStatus{model.NodeReady, model.NodeReady, model.NodeDown}).Draw(t, "status")
-	d.write(func(txn *state.Txn) { must(txn.UpsertNode(&n)) })
+	d.write(func(txn *state.Txn) { must(txn.NodeWriter().Upsert(&n)) })
 }
 
 // process plans a job on a snapshot, as a worker does.
@@ -185,6 +187,7 @@ func (d *drawn) process(worker int, id string, snap *state.Snapshot) *model.Plan
 // Several workers commit plans made on old states: no rule is ever violated. A plan made
 // on the newest state is committed in full.
 func TestVerifier_RulesHoldUnderStalePlans(t *testing.T) {
+	t.Parallel()
 	outer := t
 	var accepted, refused uint64
 	for range 5 { // a hundred by rapid, from another seed each time

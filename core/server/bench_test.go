@@ -1,17 +1,15 @@
 package server
 
 import (
-	"context"
 	"fmt"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/hashicorp/raft"
 
 	"github.com/cede-scheduler/cede/core/coretest"
+	"github.com/cede-scheduler/cede/core/coretest/cluster"
 	"github.com/cede-scheduler/cede/core/model"
-	"github.com/cede-scheduler/cede/core/replication"
 	"github.com/cede-scheduler/cede/core/replication/raftnode"
 	"github.com/cede-scheduler/cede/core/server/endpoint"
 	"github.com/cede-scheduler/cede/core/state"
@@ -38,39 +36,16 @@ func inMemory(b *testing.B, change func(*Config)) *loadCluster {
 
 func inRealTime(b *testing.B, change func(*Config), rc raftnode.Config) *loadCluster {
 	b.Helper()
-	_, transport := raft.NewInmemTransport("s1")
-	store := state.New()
-	m := &member{id: "s1"}
-	rc.ServerID, rc.Transport, rc.Store = m.id, transport, store
-	var err error
-	rc.Observe = func(list []replication.Applied) {
-		if s := m.applied.Load(); s != nil {
-			s.Observe(list)
-		}
-	}
-	m.node, err = raftnode.Open(rc)
-	if err != nil {
-		b.Fatal(err)
-	}
-	m.faults = &faultyLog{Node: m.node}
-	cfg := Config{ID: m.id, Log: m.faults, Store: store, Policies: builtinHost{}, Workers: 2}
-	change(&cfg)
-	if m.server, err = New(cfg); err != nil {
-		b.Fatal(err)
-	}
-	m.applied.Store(m.server)
-	ctx, cancel := context.WithCancel(context.Background())
-	var group sync.WaitGroup
-	group.Go(func() { _ = m.server.Run(ctx) })
-	b.Cleanup(func() {
-		cancel()
-		group.Wait()
-		_ = m.node.Close()
-	})
-	if err := m.node.Bootstrap(raft.Server{ID: "s1", Address: "s1"}); err != nil {
-		b.Fatal(err)
-	}
-	w := &harness{t: b, members: []*member{m}, ctx: ctx}
+	w := &harness{t: b, ctx: b.Context(), change: func(c *Config) {
+		c.Logger = nil
+		change(c)
+	}}
+	w.cluster = cluster.Start(b, cluster.Options[*Server]{New: w.newServer, Open: func(m *cluster.Member[*Server], c *raftnode.Config) {
+		w.openLog(m, c)
+		c.Log, c.Stable, c.Snapshots, c.Modules = rc.Log, rc.Stable, rc.Snapshots, rc.Modules
+	}})
+	b.Cleanup(w.cluster.Stop)
+	m := w.members[0]
 	for m.server.term.Load() == nil {
 		time.Sleep(time.Millisecond)
 	}

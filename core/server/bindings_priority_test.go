@@ -57,9 +57,10 @@ func TestPriorityClasses_ChangesDoNotAffectBindings(t *testing.T) {
 	})
 }
 
-// The new priority of a blocked binding applies when capacity becomes free.
+// The new priority of a blocked binding applies when capacity becomes free. One worker
+// evaluates in the order of priorities; of two concurrent ones the later plan may lose.
 func TestRegisterBinding_RaisedPriorityOfBlockedBindingApplies(t *testing.T) {
-	runServers(t, 1, nil, func(w *harness) {
+	runServers(t, 1, func(c *Config) { c.Workers = 1 }, func(w *harness) {
 		w.putCluster("m", 10)
 		w.registerBinding("holder", 9, 8, nil)
 		w.registerBinding("raised", 1, 8, nil)

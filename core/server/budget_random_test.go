@@ -11,6 +11,7 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/replication"
 	"github.com/cede-scheduler/cede/core/state"
+	"github.com/cede-scheduler/cede/sdk/policytest/soak"
 )
 
 // A budgetSchedule is a cluster that is full of allocations under a strict budget, and
@@ -84,7 +85,7 @@ func countGuarded(snap *state.Snapshot) (available, evicted int) {
 // any index of the state. A soak test runs 1,000 schedules.
 func TestServer_ConcurrentPreemptionsRespectStrictBudget(t *testing.T) {
 	schedules := 60
-	if soak() {
+	if soak.Full() {
 		schedules = 1000
 	}
 	evictions, reached := 0, 0

@@ -212,7 +212,7 @@ func (c *simCluster) checkAtRest() {
 	c.waitVotersStable()
 	for _, a := range c.agents {
 		c.must(func(ctx context.Context, s *Server) error {
-			_, drained := s.Drain(ctx, a.id, false)
+			_, drained := s.CancelDrain(ctx, a.id)
 			_, eligible := s.SetEligible(ctx, a.id, true)
 			return firstOf(drained, eligible)
 		})

@@ -69,8 +69,8 @@ func simConfig(policy string) *model.SchedulerConfig {
 	return c
 }
 
-// call calls f on any server over the network. If it returns errLost or unavailable, the
-// outcome is unknown.
+// call calls f on any server over the network. If the error is retryable, the outcome is
+// unknown.
 func (c *simCluster) call(from string, r *rand.Rand, f func(ctx context.Context, s *Server) error) error {
 	id := c.servers[r.IntN(len(c.servers))].id
 	err := errLost
@@ -98,7 +98,7 @@ func (c *simCluster) call(from string, r *rand.Rand, f func(ctx context.Context,
 // isRetryable reports whether a later call may succeed.
 func isRetryable(err error) bool {
 	switch apierror.CodeOf(err) {
-	case apierror.CodeNotLeader, apierror.CodeNoLeader, apierror.CodeUnavailable:
+	case apierror.CodeNotLeader, apierror.CodeNoLeader, apierror.CodeUnavailable, apierror.CodeUnknownOutcome:
 		return true
 	}
 	return errors.Is(err, errLost)
@@ -463,7 +463,12 @@ func (o *simOperator) change() func(ctx context.Context, s *Server) error {
 		return o.c.removeLost
 	}
 	return func(ctx context.Context, s *Server) error {
-		_, err := s.Drain(ctx, node, on)
+		var err error
+		if on {
+			_, err = s.Drain(ctx, node, endpoint.DrainOptions{})
+		} else {
+			_, err = s.CancelDrain(ctx, node)
+		}
 		return err
 	}
 }

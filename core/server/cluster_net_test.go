@@ -12,6 +12,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"github.com/cede-scheduler/cede/core/replication/replicationtest"
 	"github.com/cede-scheduler/cede/core/rpc"
 	"github.com/cede-scheduler/cede/core/server/membership"
 )
@@ -216,10 +217,9 @@ func (n *simNetwork) leader(term uint64, id string) {
 	n.leads[term] = id
 }
 
-// A simLink is the network of the Raft node of one server. It has no pipeline, like the
-// real transport.
+// A simLink is the network of the Raft node of one server.
 type simLink struct {
-	*raft.InmemTransport
+	replicationtest.Transport
 	run *simRun
 }
 
@@ -318,11 +318,6 @@ func (l *simLink) TimeoutNow(id raft.ServerID, to raft.ServerAddress, args *raft
 		err := l.InmemTransport.TimeoutNow(id, to, args, &own)
 		return func() { *resp = own }, err
 	})
-}
-
-// AppendEntriesPipeline implements raft.Transport.
-func (*simLink) AppendEntriesPipeline(raft.ServerID, raft.ServerAddress) (raft.AppendPipeline, error) {
-	return nil, raft.ErrPipelineReplicationNotSupported
 }
 
 // simPeers is the client through which one server calls others.

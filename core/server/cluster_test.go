@@ -14,11 +14,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/hashicorp/raft"
-
+	"github.com/cede-scheduler/cede/core/coretest/cluster"
 	"github.com/cede-scheduler/cede/core/replication"
 	"github.com/cede-scheduler/cede/core/replication/raftnode"
-	"github.com/cede-scheduler/cede/core/state"
+	"github.com/cede-scheduler/cede/core/replication/replicationtest"
+	"github.com/cede-scheduler/cede/sdk/policytest/soak"
 )
 
 // Simulations of whole clusters under faults, in virtual time.
@@ -85,10 +85,10 @@ func (s *simStats) checkCoverage(t *testing.T, seeds uint64) {
 
 func TestCluster_HoldsUnderFaults(t *testing.T) {
 	size, seeds := simSize{nodes: 4, clients: 3, requests: 8, faults: 8}, uint64(50)
-	if soak() {
+	if soak.Full() {
 		size, seeds = simSize{nodes: 5, clients: 4, requests: 20, faults: 20}, 5000
-	} else if os.Getenv("CEDE_QUICK") != "" {
-		seeds = 8
+	} else if soak.Quick() {
+		seeds = 4
 	}
 	from := uint64(0)
 	if text := os.Getenv("CEDE_SEED"); text != "" {
@@ -138,6 +138,7 @@ type simCluster struct {
 	size       simSize
 	rand       *rand.Rand // of the schedule of faults
 	net        *simNetwork
+	pool       *cluster.Cluster[*Server]
 	servers    []*simServer
 	agents     []*simAgent
 	members    []*simMember
@@ -157,10 +158,12 @@ func runSim(t *testing.T, seed uint64, size simSize, release replication.Version
 	c.net = newSimNetwork(seed, t.Errorf)
 	c.checks = newSimChecks(c)
 	c.ctx, c.cancel = context.WithCancel(context.Background())
-	var list []raft.Server
+	c.pool = cluster.New(t, cluster.Options[*Server]{
+		Open: func(m *cluster.Member[*Server], conf *raftnode.Config) { c.server(m.ID).open(conf) },
+		New:  func(m *cluster.Member[*Server]) (*Server, error) { return c.server(m.ID).newServer() },
+	})
 	for i := range simVotes {
-		s := c.addServer(i, release)
-		list = append(list, raft.Server{ID: raft.ServerID(s.id), Address: raft.ServerAddress(s.id)})
+		c.addServer(i, release)
 	}
 	if size.voters != sameVoters { // it is listed before the list is used
 		c.addServer(simVotes, release).absent.Store(true)
@@ -168,9 +171,7 @@ func runSim(t *testing.T, seed uint64, size simSize, release replication.Version
 	for _, s := range c.servers[:simVotes] {
 		s.start()
 	}
-	if err := c.servers[0].run.Load().node.Bootstrap(list...); err != nil {
-		t.Fatal(err)
-	}
+	c.pool.Bootstrap()
 	defer c.stop()
 	story(c)
 	c.checkAtRest()
@@ -202,7 +203,7 @@ const simVotes = 3
 
 func (c *simCluster) addServer(i int, release replication.Versions) *simServer {
 	s := &simServer{c: c, id: fmt.Sprintf("s%d", i+1), release: release, ids: rand.New(rand.NewPCG(c.net.seed, uint64(100+i)))}
-	s.disk, s.clock = newSimDisk(c), &simClock{net: c.net, id: s.id}
+	s.disk, s.clock, s.member = newSimDisk(c), &simClock{net: c.net, id: s.id}, c.pool.Add(s.id)
 	c.servers = append(c.servers, s)
 	c.net.servers = append(c.net.servers, s.id)
 	return s
@@ -240,7 +241,7 @@ func (c *simCluster) must(f func(ctx context.Context, s *Server) error) {
 	c.t.Fatalf("call failed on every leader: %v", err)
 }
 
-// stop stops everysituation.
+// stop stops everything.
 func (c *simCluster) stop() {
 	c.cancel()
 	for _, s := range c.servers {
@@ -256,6 +257,8 @@ type simServer struct {
 	id     string
 	disk   *simDisk
 	clock  *simClock
+	member *cluster.Member[*Server]
+	last   *simRun                // the current run, or the last one
 	run    atomic.Pointer[simRun] // nil while it is down
 	began  atomic.Int64           // Unix nanoseconds of the last start or crash
 	absent atomic.Bool            // it has not joined yet, or is lost for good
@@ -270,15 +273,11 @@ type simServer struct {
 
 // A simRun is one run of a server, from its start to its crash.
 type simRun struct {
-	of      *simServer
-	disk    *simDisk
-	dead    chan struct{} // closed by the crash
-	trans   *raft.InmemTransport
-	node    *raftnode.Node
-	server  *Server
-	started atomic.Pointer[Server] // server, once it is started
-	cancel  context.CancelFunc
-	done    chan struct{}
+	of     *simServer
+	disk   *simDisk
+	dead   chan struct{} // closed by the crash
+	node   *raftnode.Node
+	server *Server
 }
 
 func (s *simServer) since() time.Time { return time.Unix(0, s.began.Load()) }
@@ -299,51 +298,37 @@ func (s *simServer) random(n int64) int64 {
 
 // start starts a server with the contents of its disk.
 func (s *simServer) start() {
-	t := s.c.t
-	r := &simRun{of: s, disk: s.disk, dead: make(chan struct{}), done: make(chan struct{})}
+	s.last = &simRun{of: s, disk: s.disk, dead: make(chan struct{})}
 	s.began.Store(time.Now().UnixNano())
 	s.disk.hang(false) // disk faults end with the run of the server
-	_, r.trans = raft.NewInmemTransportWithTimeout(raft.ServerAddress(s.id), time.Second)
-	for _, o := range s.c.servers {
-		if other := o.run.Load(); other != nil {
-			r.trans.Connect(raft.ServerAddress(o.id), other.trans)
-			other.trans.Connect(raft.ServerAddress(s.id), r.trans)
-		}
+	s.member.Start()
+	s.run.Store(s.last)
+}
+
+// open lets a run use the disk and the network of its host.
+func (s *simServer) open(conf *raftnode.Config) {
+	r, applied := s.last, s.member.Applied
+	conf.Log, conf.Stable, conf.Snapshots, conf.Modules = s.disk, s.disk, s.disk, simModules{s.disk}
+	conf.Transport = &simLink{replicationtest.Transport{InmemTransport: s.member.Transport}, r}
+	conf.Versions, conf.Timing = s.release, simTiming
+	conf.Observe = func(list []replication.Applied) {
+		s.c.checks.applied(r, list)
+		applied.Observe(list)
 	}
-	store := state.New()
+}
+
+// newServer makes the server of a run whose log is open.
+func (s *simServer) newServer() (*Server, error) {
+	r, m := s.last, s.member
+	r.node = m.Node
 	var err error
-	r.node, err = raftnode.Open(raftnode.Config{
-		ServerID: s.id, Log: s.disk, Stable: s.disk, Snapshots: s.disk, Modules: simModules{s.disk}, Transport: &simLink{r.trans, r},
-		Store: store, Versions: s.release, Timing: simTiming,
-		Observe: func(list []replication.Applied) {
-			s.c.checks.applied(r, list)
-			if server := r.started.Load(); server != nil {
-				server.Observe(list)
-			}
-		},
-	})
-	if err != nil {
-		t.Fatalf("server %s does not start: %v", s.id, err)
-	}
 	r.server, err = New(Config{
-		ID: s.id, Log: r.node, Store: store, Policies: simHost{s.release}, Modules: simModules{s.disk}, Workers: 2, Clock: s.clock,
+		ID: s.id, Log: r.node, Applied: m.Applied, Store: m.Store, Policies: simHost{s.release}, Modules: simModules{s.disk}, Workers: 2, Clock: s.clock,
 		Membership: simGossip{r}, Peers: simPeers{r}, Raft: r.node.Raft(), Expect: simVotes, NewID: s.newID, Random: s.random,
 		Versions: s.release, Pool: s.c.size.voters.poolTiming(), HeartbeatTTL: s.c.size.ttl, HeartbeatGrace: s.c.size.ttl, FailoverGrace: 3 * s.c.size.ttl,
 		Logger: slog.New(slog.NewTextHandler(s.c.output(), nil)).With("server", s.id),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.started.Store(r.server)
-	var ctx context.Context
-	ctx, r.cancel = context.WithCancel(context.Background())
-	s.c.group.Go(func() {
-		defer close(r.done)
-		if err := r.server.Run(ctx); err != nil {
-			t.Error(err)
-		}
-	})
-	s.run.Store(r)
+	return r.server, err
 }
 
 // crash ends a server like a power loss: what was written remains on its disk, and it sends
@@ -359,11 +344,7 @@ func (s *simServer) crash() {
 	old := s.disk
 	s.disk = old.copyAfterCrash()
 	old.hang(false)
-	r.cancel()
-	<-r.done
-	if err := r.node.Close(); err != nil {
-		s.c.t.Error(err)
-	}
+	s.member.Stop()
 }
 
 // output returns the writer for the logs of servers.

@@ -252,7 +252,8 @@ func TestSnapshot_RestoresIntoAnotherPool(t *testing.T) {
 			other := c.lead().Snapshot().Meta().ClusterID
 			c.checks.reset()
 			c.must(func(ctx context.Context, s *Server) error {
-				return s.cfg.Log.(*raftnode.Node).RestoreSnapshot(ctx, bytes.NewReader(saved.Bytes()))
+				_, err := s.RestoreSnapshot(ctx, bytes.NewReader(saved.Bytes()))
+				return err
 			})
 			for _, a := range nodes { // the nodes in the snapshot
 				a.c = c

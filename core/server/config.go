@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,6 +19,7 @@ import (
 	"github.com/cede-scheduler/cede/core/replication"
 	"github.com/cede-scheduler/cede/core/replication/raftnode"
 	"github.com/cede-scheduler/cede/core/rpc"
+	"github.com/cede-scheduler/cede/core/server/admission"
 	"github.com/cede-scheduler/cede/core/server/evalqueue"
 	"github.com/cede-scheduler/cede/core/server/eventsink"
 	"github.com/cede-scheduler/cede/core/server/gc"
@@ -56,10 +58,22 @@ type Applied interface {
 	Attach(observe func([]replication.Applied))
 }
 
+// unplacedRetry is the delay before an evaluation runs again if its plans were rejected
+// repeatedly.
+const unplacedRetry = time.Minute
+
+// HealthChecks report the state of the process to Ready.
+type HealthChecks struct {
+	StorageHealthy func() error // nil: the storage cannot fail
+	// SchedulingDelay returns how late this process is scheduled, and a problem if elections
+	// suffer. nil: not measured.
+	SchedulingDelay func() (delay time.Duration, problem string)
+}
+
 // Config configures a Server. ID, Log and Store are required. A zero value elsewhere means
 // the default.
 type Config struct {
-	ID, Region, Datacenter string
+	ID string
 
 	Log      Log
 	Applied  Applied // New attaches the server to it; nil: the caller calls Server.Observe
@@ -87,26 +101,26 @@ type Config struct {
 	// at least one; negative: none.
 	Workers int
 
-	HeartbeatTTL    time.Duration // within which a node reports, at least; default: 10s
-	HeartbeatGrace  time.Duration // beyond its TTL before it is down; default: 10s
-	HeartbeatRate   int           // reports a second that TTLs are stretched for; default: 50
-	FailoverGrace   time.Duration // for all nodes when a term starts; default: 30s, or three TTLs if that is more
-	ClusterLost     time.Duration // time without heartbeats of a member cluster after which its assignments are replaced; default: 5m; negative: never
-	ExpiryWindow    time.Duration // in which nodes that fail form one entry; grows if many fail; default: 250ms
-	UpdateWindow    time.Duration // in which updates of nodes form one entry; default: 50ms
-	NackTimeout     time.Duration // lease of an evaluation; default: 60s
-	Retention       gc.Retention
-	Tracker         planner.RejectionTrackerConfig // of nodes that keep rejecting plans; default: off
-	EventBuffer     int                            // events held for readers; default: events.DefaultCapacity
-	StorageHealthy  func() error                   // nil: the storage cannot fail
-	Secret          func() []byte                  // signs plan tokens, the same on every server; nil: the key in the state
-	EvalBatch       int                            // evaluations in one entry at most; default: 3072, which fit into replication.MaxEntry
-	RegisterBatch   int                            // nodes in one entry at most; default: 512
-	UpdateBatch     int                            // updates of allocations in one entry at most; default: 4096
-	FollowUpDelay   time.Duration                  // before a failed evaluation is tried again, at least; default: 1m
-	FollowUpJitter  time.Duration                  // in addition, at most; default: 5m
-	UnplacedRetry   time.Duration                  // before an evaluation runs again if its plans were rejected repeatedly; default: 60s
-	CollectInterval time.Duration                  // between two garbage collections; default: 5m; negative: never
+	HeartbeatTTL   time.Duration // within which a node reports, at least; default: 10s
+	HeartbeatGrace time.Duration // beyond its TTL before it is down; default: 10s
+	HeartbeatRate  int           // reports a second that TTLs are stretched for; default: 50
+	FailoverGrace  time.Duration // for all nodes when a term starts; default: 30s, or three TTLs if that is more
+	ClusterLost    time.Duration // time without heartbeats of a member cluster after which its assignments are replaced; default: 5m; negative: never
+	ExpiryWindow   time.Duration // in which nodes that fail form one entry; grows if many fail; default: 250ms
+	UpdateWindow   time.Duration // in which updates of nodes form one entry; default: 50ms
+	NackTimeout    time.Duration // lease of an evaluation; default: 60s
+	Retention      gc.Retention
+	Limits         admission.Limits               // of jobs, bindings and clusters
+	Tracker        planner.RejectionTrackerConfig // of nodes that keep rejecting plans; default: off
+	EventBuffer    int                            // events held for readers; default: events.DefaultCapacity
+	HealthChecks
+	Secret          func() []byte // signs plan tokens, the same on every server; nil: the key in the state
+	EvalBatch       int           // evaluations in one entry at most; default: 3072, which fit into replication.MaxEntry
+	RegisterBatch   int           // nodes in one entry at most; default: 512
+	UpdateBatch     int           // updates of allocations in one entry at most; default: 4096
+	FollowUpDelay   time.Duration // before a failed evaluation is tried again, at least; default: 1m
+	FollowUpJitter  time.Duration // in addition, at most; default: 5m
+	CollectInterval time.Duration // between two garbage collections; default: 5m; negative: never
 
 	Clock    clock.Clock          // default: clock.Real
 	Logger   *slog.Logger         // default: logs are discarded
@@ -118,24 +132,23 @@ type Config struct {
 
 // withDefaults returns c with defaults in place of zero values.
 func (c Config) withDefaults() Config {
-	orElse(&c.Workers, max(1, runtime.GOMAXPROCS(0)/2))
-	orElse(&c.HeartbeatTTL, 10*time.Second)
-	orElse(&c.HeartbeatGrace, 10*time.Second)
-	orElse(&c.HeartbeatRate, 50)
-	orElse(&c.FailoverGrace, 30*time.Second)
-	orElse(&c.ClusterLost, 5*time.Minute)
-	orElse(&c.ExpiryWindow, 250*time.Millisecond)
-	orElse(&c.UpdateWindow, 50*time.Millisecond)
-	orElse(&c.NackTimeout, 60*time.Second)
-	orElse(&c.EvalBatch, 3072)
-	orElse(&c.RegisterBatch, 512)
-	orElse(&c.UpdateBatch, 4096)
-	orElse(&c.FollowUpDelay, time.Minute)
-	orElse(&c.FollowUpJitter, 5*time.Minute)
-	orElse(&c.UnplacedRetry, time.Minute)
-	orElse(&c.CollectInterval, 5*time.Minute)
-	orElse(&c.Versions, replication.Ours())
-	orElse(&c.Clock, clock.Clock(clock.Real{}))
+	c.Workers = cmp.Or(c.Workers, max(1, runtime.GOMAXPROCS(0)/2))
+	c.HeartbeatTTL = cmp.Or(c.HeartbeatTTL, 10*time.Second)
+	c.HeartbeatGrace = cmp.Or(c.HeartbeatGrace, 10*time.Second)
+	c.HeartbeatRate = cmp.Or(c.HeartbeatRate, 50)
+	c.FailoverGrace = cmp.Or(c.FailoverGrace, 30*time.Second)
+	c.ClusterLost = cmp.Or(c.ClusterLost, 5*time.Minute)
+	c.ExpiryWindow = cmp.Or(c.ExpiryWindow, 250*time.Millisecond)
+	c.UpdateWindow = cmp.Or(c.UpdateWindow, 50*time.Millisecond)
+	c.NackTimeout = cmp.Or(c.NackTimeout, 60*time.Second)
+	c.EvalBatch = cmp.Or(c.EvalBatch, 3072)
+	c.RegisterBatch = cmp.Or(c.RegisterBatch, 512)
+	c.UpdateBatch = cmp.Or(c.UpdateBatch, 4096)
+	c.FollowUpDelay = cmp.Or(c.FollowUpDelay, time.Minute)
+	c.FollowUpJitter = cmp.Or(c.FollowUpJitter, 5*time.Minute)
+	c.CollectInterval = cmp.Or(c.CollectInterval, 5*time.Minute)
+	c.Versions = cmp.Or(c.Versions, replication.Ours())
+	c.Clock = cmp.Or(c.Clock, clock.Clock(clock.Real{}))
 	c.Retention = c.Retention.WithDefaults()
 	c.Pool = c.Pool.WithDefaults()
 	if c.Logger == nil {
@@ -148,14 +161,6 @@ func (c Config) withDefaults() Config {
 		c.Random = randomBelow
 	}
 	return c
-}
-
-// orElse sets a zero value to its default.
-func orElse[T comparable](v *T, value T) {
-	var zero T
-	if *v == zero {
-		*v = value
-	}
 }
 
 // Validate returns an error that lists all problems.

@@ -16,16 +16,14 @@ import (
 	"github.com/cede-scheduler/cede/core/replication"
 	"github.com/cede-scheduler/cede/core/replication/snapshot"
 	"github.com/cede-scheduler/cede/core/server/endpoint"
+	"github.com/cede-scheduler/cede/sdk/policytest/soak"
 )
 
 // Leadership changes, a server is lost and restarts from its log, jobs are registered and
 // stopped, and nodes fail and return. Nothing is placed twice, no acknowledged write is
 // lost, and every evaluation terminates.
 func TestServer_LosesLeadershipUnderLoad(t *testing.T) {
-	seeds := uint64(3)
-	if soak() {
-		seeds = 100
-	}
+	seeds := uint64(soak.Count(3, 100))
 	for seed := range seeds {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			runServers(t, 3, nil, func(w *harness) { w.injectFailures(rand.New(rand.NewPCG(seed, 1))) })

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"maps"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -16,25 +15,20 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/hashicorp/raft"
-
 	"github.com/cede-scheduler/cede/core/coretest"
+	"github.com/cede-scheduler/cede/core/coretest/cluster"
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/core/replication"
 	"github.com/cede-scheduler/cede/core/replication/codec"
 	"github.com/cede-scheduler/cede/core/replication/raftnode"
 	"github.com/cede-scheduler/cede/core/replication/snapshot"
-	"github.com/cede-scheduler/cede/core/server/apierror"
 	"github.com/cede-scheduler/cede/core/server/endpoint"
 	"github.com/cede-scheduler/cede/core/state"
 	"github.com/cede-scheduler/cede/core/state/apply"
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
 	"github.com/cede-scheduler/cede/sdk/rules"
 )
-
-// soak reports whether tests run with the large counts of a soak test.
-func soak() bool { return os.Getenv("CEDE_SOAK") != "" }
 
 // A builtinHost holds only the built-in default policy.
 type builtinHost struct{}
@@ -55,6 +49,7 @@ func (builtinHost) Describe(context.Context, policy.LoadRequest) (*model.PolicyV
 // report to the leader.
 type harness struct {
 	t           testing.TB
+	cluster     *cluster.Cluster[*Server]
 	members     []*member
 	change      func(*Config)
 	machines    map[string]*testNode
@@ -65,21 +60,16 @@ type harness struct {
 	pool        *memberPool // gossip and calls between servers; nil: a single server, or servers with a fixed configuration
 }
 
-// A member is one server. The parts of its disk are in memory and survive a restart.
+// A member is one server with its log, which fails on demand.
 type member struct {
-	w         *harness
-	id        string
-	log       *raft.InmemStore
-	snapshots raft.SnapshotStore
-	transport *raft.InmemTransport
-
-	node    *raftnode.Node
+	*cluster.Member[*Server]
+	w       *harness
+	id      string
+	node    *raftnode.Node // nil while it is stopped
 	server  *Server
 	applied atomic.Pointer[Server]
 	watched atomic.Pointer[budgetWatch] // nil: not every index is checked
 	faults  *faultyLog
-	cancel  context.CancelFunc
-	done    chan struct{}
 }
 
 // runServers runs a test in virtual time with the given number of servers. It then checks
@@ -99,24 +89,7 @@ func runServersInPool(t *testing.T, makePool func() *memberPool, servers int, ch
 			w.pool = makePool()
 		}
 		w.ctx, w.cancel = context.WithCancel(context.Background())
-		for i := range servers {
-			w.members = append(w.members, w.newMember(fmt.Sprintf("s%d", i+1)))
-		}
-		for _, m := range w.members {
-			m.start()
-		}
-		var list []raft.Server
-		for _, m := range w.members {
-			if w.pool != nil {
-				break // they bootstrap by themselves
-			}
-			list = append(list, raft.Server{ID: raft.ServerID(m.id), Address: raft.ServerAddress(m.id)})
-		}
-		if len(list) > 0 {
-			if err := w.members[0].node.Bootstrap(list...); err != nil {
-				t.Fatal(err)
-			}
-		}
+		w.cluster = cluster.Start(t, cluster.Options[*Server]{Size: servers, New: w.newServer, Open: w.openLog, SelfBootstrap: w.pool != nil})
 		defer w.stop()
 		story(w)
 		w.waitIdle()
@@ -124,72 +97,58 @@ func runServersInPool(t *testing.T, makePool func() *memberPool, servers int, ch
 	})
 }
 
-func (w *harness) newMember(id string) *member {
-	return &member{w: w, id: id, log: raft.NewInmemStore(), snapshots: raft.NewInmemSnapshotStore()}
+// member returns the member with a log. It is called before the cluster is complete.
+func (w *harness) member(of *cluster.Member[*Server]) *member {
+	for _, m := range w.members {
+		if m.Member == of {
+			return m
+		}
+	}
+	m := &member{Member: of, w: w, id: of.ID}
+	w.members = append(w.members, m)
+	return m
 }
 
-// connect connects the server to the network. Closing a log disconnects it from the
-// previous one.
-func (m *member) connect() {
-	_, m.transport = raft.NewInmemTransportWithTimeout(raft.ServerAddress(m.id), time.Second)
-	for _, o := range m.w.members {
-		if o.transport != nil {
-			m.transport.Connect(raft.ServerAddress(o.id), o.transport)
-			o.transport.Connect(raft.ServerAddress(m.id), m.transport)
+// openLog lets the watch of a member observe its log.
+func (w *harness) openLog(of *cluster.Member[*Server], c *raftnode.Config) {
+	m := w.member(of)
+	m.applied.Store(nil)
+	c.Observe = func(list []replication.Applied) {
+		of.Applied.Observe(list)
+		if b := m.watched.Load(); b != nil {
+			b.observe(list)
 		}
 	}
 }
 
-// start opens the log and runs a server on it.
-func (m *member) start() {
-	t := m.w.t
-	m.applied.Store(nil)
-	m.connect()
-	store := state.New()
-	var err error
-	m.node, err = raftnode.Open(raftnode.Config{
-		ServerID: m.id, Log: m.log, Stable: m.log, Snapshots: m.snapshots, Transport: m.transport, Store: store,
-		Observe: func(list []replication.Applied) {
-			if s := m.applied.Load(); s != nil {
-				s.Observe(list)
-			}
-			if b := m.watched.Load(); b != nil {
-				b.observe(list)
-			}
-		},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	m.faults = &faultyLog{Node: m.node}
+// newServer makes the server of a member with an open log.
+func (w *harness) newServer(of *cluster.Member[*Server]) (*Server, error) {
+	m := w.member(of)
+	m.node, m.faults = of.Node, &faultyLog{Node: of.Node}
 	cfg := Config{
-		ID: m.id, Log: m.faults, Store: store, Policies: builtinHost{}, Workers: 2,
-		Logger: slog.New(slog.NewTextHandler(m.w.output(), nil)),
+		ID: m.id, Log: m.faults, Applied: of.Applied, Store: of.Store, Policies: builtinHost{}, Workers: 2,
+		Logger: slog.New(slog.NewTextHandler(w.output(), nil)),
 		Voters: func() []string { return []string{m.id} },
 	}
-	if m.w.pool != nil {
-		m.w.pool.add(m, &cfg)
+	if w.pool != nil {
+		w.pool.add(m, &cfg)
 	}
-	if m.w.change != nil {
-		m.w.change(&cfg)
+	if w.change != nil {
+		w.change(&cfg)
 	}
+	var err error
 	if m.server, err = New(cfg); err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	m.applied.Store(m.server)
-	if m.w.pool != nil {
-		m.w.pool.serve(m.id, m.server)
+	if w.pool != nil {
+		w.pool.serve(m.id, m.server)
 	}
-	var ctx context.Context
-	ctx, m.cancel = context.WithCancel(context.Background())
-	m.done = make(chan struct{})
-	go func() {
-		defer close(m.done)
-		if err := m.server.Run(ctx); err != nil {
-			t.Error(err)
-		}
-	}()
+	return m.server, nil
 }
+
+// start starts a server that was stopped.
+func (m *member) start() { m.Start() }
 
 func (w *harness) output() io.Writer {
 	if testing.Verbose() {
@@ -203,13 +162,9 @@ func (m *member) halt() {
 	if m.node == nil {
 		return
 	}
-	m.cancel()
-	<-m.done
+	m.Stop()
 	if m.w.pool != nil {
 		m.w.pool.fail(m.id)
-	}
-	if err := m.node.Close(); err != nil {
-		m.w.t.Error(err)
 	}
 	m.node = nil
 }
@@ -220,9 +175,7 @@ func (w *harness) stop() {
 	for _, m := range w.members {
 		m.halt()
 	}
-	for _, m := range w.members {
-		_ = m.transport.Close()
-	}
+	w.cluster.Stop()
 	time.Sleep(time.Minute) // messages of Raft to stopped servers time out
 }
 
@@ -247,13 +200,10 @@ func (w *harness) snap() *state.Snapshot { return w.leader().server.Snapshot() }
 func (w *harness) call(f func(s *Server) error) error {
 	var err error
 	for range 100 {
-		err = f(w.leader().server)
-		switch apierror.CodeOf(err) {
-		case apierror.CodeNotLeader, apierror.CodeNoLeader, apierror.CodeUnavailable:
-			time.Sleep(200 * time.Millisecond)
-			continue
+		if err = f(w.leader().server); !isRetryable(err) {
+			return err
 		}
-		return err
+		time.Sleep(200 * time.Millisecond)
 	}
 	return err
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/cede-scheduler/cede/core/planner"
 	"github.com/cede-scheduler/cede/core/replication"
 	"github.com/cede-scheduler/cede/core/scheduler/feasible"
+	"github.com/cede-scheduler/cede/core/server/drain"
 )
 
 const (
@@ -44,6 +45,13 @@ func (s *Server) leaderLoop(ctx context.Context, workersDone <-chan struct{}) {
 			case !open: // the log is closed: this server will not lead again
 				signals = nil
 			case leads:
+				current = s.startTerm(ctx)
+			}
+		case commit := <-s.Commits():
+			current.stop() // waits for plans in flight; later ones would be of the replaced state
+			current = nil
+			commit.Run()
+			if s.cfg.Log.IsLeader() {
 				current = s.startTerm(ctx)
 			}
 		case <-current.failed():
@@ -178,12 +186,13 @@ func (t *term) establishLeadership(ctx context.Context) error {
 		Clock: s.cfg.Clock, RejectionTracker: s.cfg.Tracker, OnVerified: s.metrics.observeVerify,
 	})
 	reaper := s.newReaper()
+	drainer := &drain.Drainer{Writer: s.writer, Watch: s.Watch, Clock: s.cfg.Clock, Batch: s.cfg.UpdateBatch, Logger: s.logger}
 	s.pump.Start(func(needless []*model.Evaluation) { t.group.Go(func() { reaper.Write(ctx, needless) }) })
 	s.nodes.Start()
 	s.clusters.Start()
 	s.plans.SetEnabled(true)
 	for _, run := range []func(context.Context){
-		t.runApplier, reaper.Run, s.Collector.Run, s.Reconcile, s.Autopilot, s.Upgrade, s.clusters.Run,
+		t.runApplier, reaper.Run, s.Collector.Run, s.Reconcile, s.Autopilot, s.Upgrade, s.clusters.Run, drainer.Run,
 	} {
 		t.group.Go(func() { run(ctx) })
 	}
@@ -206,11 +215,17 @@ func (t *term) revokeLeadership() {
 	s.logger.Info("leadership revoked", "term", t.number)
 }
 
-// initCluster gives a new cluster its ID, its version, and the key that its servers share.
+// initCluster gives a new cluster its configuration, its ID, its version, and the key that
+// its servers share. The ID is written last: a cluster that has one is complete.
 func (t *term) initCluster(ctx context.Context) error {
 	s := t.s
 	if s.Snapshot().Meta().ClusterID != "" {
 		return nil
+	}
+	if config := s.Snapshot().Config(); config.ModifyIndex == 0 {
+		if _, err := s.writer.Commit(ctx, &replication.SetConfig{Config: initialConfig(config)}); err != nil {
+			return fmt.Errorf("write the scheduler configuration: %w", err)
+		}
 	}
 	version, _ := s.CommonVersion(ctx)
 	command := &replication.Bootstrap{ClusterID: s.cfg.NewID(), Version: max(version, s.cfg.Versions.Oldest)}
@@ -220,6 +235,15 @@ func (t *term) initCluster(ctx context.Context) error {
 		return fmt.Errorf("write the cluster ID: %w", err)
 	}
 	return nil
+}
+
+// initialConfig returns the configuration of a new cluster: as in Nomad, system jobs may
+// preempt and others may not. It is written to the log rather than implied, so that servers
+// of any version agree on it and clusters of earlier versions keep theirs.
+func initialConfig(c *model.SchedulerConfig) *model.SchedulerConfig {
+	own := *c
+	own.Preemption[model.JobSystem] = true
+	return &own
 }
 
 func (t *term) runApplier(ctx context.Context) {

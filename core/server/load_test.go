@@ -13,6 +13,7 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/replication"
 	"github.com/cede-scheduler/cede/core/state/apply"
+	"github.com/cede-scheduler/cede/sdk/policytest/soak"
 )
 
 // A loadCluster is a cluster of one server with nodes without agents: they register, send
@@ -116,8 +117,8 @@ func (st *loadCluster) processed() (n int) {
 func TestLoad_ShedsQueuedEvaluations(t *testing.T) {
 	for _, shedding := range []bool{true, false} {
 		t.Run(fmt.Sprintf("shedding %t", shedding), func(t *testing.T) {
-			nodes := 300
-			if soak() && shedding { // without shedding, each of 50,000 evaluations considers 5,000 nodes
+			nodes := max(60, soak.Count(300, 300))
+			if soak.Full() && shedding { // without shedding, each of 50,000 evaluations considers 5,000 nodes
 				nodes = 5000
 			}
 			runServers(t, 1, nil, func(w *harness) {
@@ -178,8 +179,11 @@ func TestLoad_BatchesRegistrations(t *testing.T) {
 }
 
 func TestLoad_BatchesFailedNodes(t *testing.T) {
+	if soak.Race && !soak.Full() {
+		t.Skip("it counts entries; TestLoad_BatchesRegistrations has the same concurrency in less time")
+	}
 	nodes := 2000 // with fewer nodes, a window may hold only a few, and the next windows are short again
-	if soak() {
+	if soak.Full() {
 		nodes = 5000
 	}
 	runServers(t, 1, func(c *Config) { c.HeartbeatRate = 1000 }, func(w *harness) {

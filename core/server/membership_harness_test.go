@@ -22,9 +22,8 @@ type memberPool struct {
 	members      map[string]membership.Member
 	changed      map[string]chan struct{}
 	servers      map[string]*Server
-	cut          map[string]bool // servers without network, for calls
-	calls        map[string]int  // calls that reached a server, by "server method"
-	address      map[string]string
+	cut          map[string]bool      // servers without network, for calls
+	calls        map[string]int       // calls that reached a server, by "server method"
 	refusedUntil map[string]time.Time // servers that refuse calls until then
 	onLeave      func(id string)      // called with the ID of a leaving server; may be nil
 	forgotten    map[string]bool      // by "server forgotten-server"
@@ -33,7 +32,7 @@ type memberPool struct {
 func newMemberPool() *memberPool {
 	return &memberPool{
 		expect: 3, members: map[string]membership.Member{}, changed: map[string]chan struct{}{}, servers: map[string]*Server{},
-		cut: map[string]bool{}, calls: map[string]int{}, address: map[string]string{}, refusedUntil: map[string]time.Time{},
+		cut: map[string]bool{}, calls: map[string]int{}, refusedUntil: map[string]time.Time{},
 		forgotten: map[string]bool{},
 	}
 }
@@ -42,10 +41,7 @@ func newMemberPool() *memberPool {
 func (p *memberPool) add(m *member, cfg *Config) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	at := m.id
-	if moved := p.address[m.id]; moved != "" {
-		at = moved
-	}
+	at := string(m.Address)
 	was := p.members[m.id]
 	p.members[m.id] = membership.Member{ID: m.id, Since: time.Now(), ClusterID: was.ClusterID, Raft: at, RPC: at, HTTP: "http://" + m.id, Expect: p.expect}
 	p.changed[m.id] = make(chan struct{}, 1)

@@ -41,8 +41,7 @@ func TestMembership_DoesNotBootstrapBeforeAllArePresent(t *testing.T) {
 				t.Fatalf("server %s has a log although a server is missing", m.id)
 			}
 		}
-		late := w.newMember("s0") // with the lowest ID
-		w.members = append(w.members, late)
+		late := w.member(w.cluster.Add("s0")) // with the lowest ID
 		late.start()
 		w.waitVoters("s0", "s1", "s2")
 	})
@@ -83,8 +82,7 @@ func TestMembership_PromotesStableServers(t *testing.T) {
 		w.waitVoters("s1", "s2", "s3")
 		time.Sleep(time.Minute)
 		w.pool.expect = 0
-		fourth := w.newMember("s4")
-		w.members = append(w.members, fourth)
+		fourth := w.member(w.cluster.Add("s4"))
 		fourth.start()
 		for range 100 {
 			if _, ok := w.leader().server.RaftServer("s4"); ok {
@@ -191,7 +189,7 @@ func TestMembership_LeavingServerConfirmsRemoval(t *testing.T) {
 		w.waitVoters("s1", "s2", "s3")
 		w.pool.onLeave = func(id string) {
 			for _, m := range w.members {
-				m.transport.Disconnect(raft.ServerAddress(id))
+				m.Transport.Disconnect(raft.ServerAddress(id))
 			}
 		}
 		lead := w.leader()
@@ -205,31 +203,28 @@ func TestMembership_LeavingServerConfirmsRemoval(t *testing.T) {
 	})
 }
 
+// A server that returns at another address is updated in the configuration of Raft.
 func TestMembership_UpdatesAddressOfServer(t *testing.T) {
 	runServersInPool(t, newMemberPool, 3, nil, func(w *harness) {
 		w.waitVoters("s1", "s2", "s3")
 		m := w.follower()
 		m.halt()
-		w.pool.mu.Lock()
-		w.pool.address[m.id] = "moved"
-		w.pool.mu.Unlock()
+		m.Address = "moved"
 		m.start()
 		for range 600 {
-			if r, _ := w.leader().server.RaftServer(m.id); r.Address == "moved" {
+			if r, _ := w.leader().server.RaftServer(m.id); r.Address == m.Address {
 				break
 			}
 			time.Sleep(100 * time.Millisecond)
 		}
 		r, ok := w.leader().server.RaftServer(m.id)
-		if !ok || r.Address != "moved" || r.Suffrage != 0 {
+		if !ok || r.Address != m.Address || r.Suffrage != raft.Voter {
 			t.Errorf("Raft's configuration has %+v", r)
 		}
-		// Back to the old address, so that the network of the test finds the server.
-		w.pool.mu.Lock()
-		w.pool.address[m.id] = m.id
-		w.pool.mu.Unlock()
-		m.halt()
-		m.start()
+		time.Sleep(time.Minute)
+		if got, want := m.server.Snapshot().Index(), w.snap().Index(); got != want {
+			t.Errorf("the server has applied entry %d at its new address, and the leader entry %d", got, want)
+		}
 	})
 }
 
@@ -429,8 +424,7 @@ func TestMembership_RetriesUnresponsiveNewMember(t *testing.T) {
 		time.Sleep(90 * time.Second)
 		w.pool.expect = 0
 		w.pool.refuseCalls("s4", 6*time.Second)
-		fourth := w.newMember("s4")
-		w.members = append(w.members, fourth)
+		fourth := w.member(w.cluster.Add("s4"))
 		began := time.Now()
 		fourth.start()
 		for {

@@ -12,7 +12,7 @@ import (
 // Loading a version at every build does not fill the disk: all but the newest versions and
 // those in use are deleted, with modules that no other version needs.
 func TestCollectGarbage_RemovesOldPolicyVersions(t *testing.T) {
-	c := startServer(t, newDisk(), func(s *server.Config, _ *registry.PolicyOptions) { s.Retention.Policies = 2 })
+	c := startServer(t, func(s *server.Config, _ *registry.PolicyOptions) { s.Retention.Policies = 2 })
 	active := c.load("first")
 	c.activate(active)
 	for knob := range 5 {
@@ -30,13 +30,13 @@ func TestCollectGarbage_RemovesOldPolicyVersions(t *testing.T) {
 	if len(left) != 3 || !left[active.ID] || !left[newest.ID] || c.activeVersion() != active.ID {
 		t.Errorf("remaining versions %v, active %s", left, c.activeVersion())
 	}
-	if n := c.disk.modules.count(); n != 2 {
+	if n := c.member.Modules.Len(); n != 2 {
 		t.Errorf("%d modules stored, want 2", n)
 	}
 	if _, err := c.UnloadPolicy(t.Context(), "p", newest.ID); err != nil {
 		t.Error(err)
 	}
-	if done, err = c.CollectGarbage(t.Context(), true); err != nil || done.Policies != 0 || c.disk.modules.count() != 2 {
+	if done, err = c.CollectGarbage(t.Context(), true); err != nil || done.Policies != 0 || c.member.Modules.Len() != 2 {
 		t.Errorf("versions in use were deleted: %+v, %v", done, err)
 	}
 }

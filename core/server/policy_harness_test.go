@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -13,11 +12,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hashicorp/raft"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/cede-scheduler/cede/core/clock"
 	"github.com/cede-scheduler/cede/core/coretest"
+	"github.com/cede-scheduler/cede/core/coretest/cluster"
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/core/replication"
@@ -25,7 +24,6 @@ import (
 	"github.com/cede-scheduler/cede/core/server"
 	"github.com/cede-scheduler/cede/core/server/apierror"
 	"github.com/cede-scheduler/cede/core/server/endpoint"
-	"github.com/cede-scheduler/cede/core/state"
 	"github.com/cede-scheduler/cede/plugins/bundle"
 	"github.com/cede-scheduler/cede/plugins/registry"
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
@@ -65,7 +63,7 @@ type fakeModule struct {
 func (m *fakeModule) Close() { m.once.Do(func() { m.shelf.open.Add(-1) }) }
 
 // A fakeGuest scores victims according to its mood: lowest index first, or last. Or it
-// fails, always or only if there is something to decide.
+// fails, always or only for groups with fragileLabel.
 type fakeGuest struct{ mood string }
 
 func (g fakeGuest) Info() sdk.Info { return sdk.Info{Name: "p", Delta: 10} }
@@ -76,8 +74,9 @@ func (g fakeGuest) Settings() []sdk.Setting {
 
 func (g fakeGuest) Configure(*sdk.Config) error { return nil }
 
-// isServerTest reports whether the call is part of the server's check of the version.
-func isServerTest(in *sdk.Candidates) bool { return in.Preemptor.Job == "asker" }
+// fragileLabel is the label of groups for which the policy "breaks" fails. The self-test
+// varies everything else that distinguishes its calls from those of the scheduler.
+const fragileLabel = "test.fragile"
 
 func (g fakeGuest) ScoreVictims(in *sdk.Candidates, out *sdk.VictimScores) error {
 	switch {
@@ -85,7 +84,7 @@ func (g fakeGuest) ScoreVictims(in *sdk.Candidates, out *sdk.VictimScores) error
 		out.Score[0] = math.NaN()
 	case g.mood == "traps":
 		panic("on purpose")
-	case g.mood == "breaks" && !isServerTest(in):
+	case g.mood == "breaks" && in.Preemptor.Labels[fragileLabel] != "":
 		panic("only when it matters")
 	case g.mood == "last":
 		for i := range out.Score {
@@ -100,68 +99,7 @@ func moduleOf(mood string, padding int) []byte {
 	return slices.Concat([]byte("\x00asm\x01\x00\x00\x00"+mood+"\n"), make([]byte, padding))
 }
 
-// modules stores modules in memory; it survives a restart.
-type modules struct {
-	mu     sync.Mutex
-	stored map[string][]byte
-}
-
-func (m *modules) PutChunk(digest string, offset int64, data []byte) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	have := m.stored[digest]
-	if offset > int64(len(have)) {
-		return fmt.Errorf("chunk at offset %d of %s, but %d bytes are stored", offset, digest, len(have))
-	}
-	m.stored[digest] = append(have[:offset:offset], data...)
-	return nil
-}
-
-func (m *modules) Finish(digest string, size int64) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if have := m.stored[digest]; int64(len(have)) != size || bundle.Digest(have) != digest {
-		return fmt.Errorf("module %s not found", digest)
-	}
-	return nil
-}
-
-func (m *modules) Get(digest string) ([]byte, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	have, ok := m.stored[digest]
-	if !ok {
-		return nil, os.ErrNotExist
-	}
-	return slices.Clone(have), nil
-}
-
-func (m *modules) Delete(digest string) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	delete(m.stored, digest)
-	return nil
-}
-
-func (m *modules) count() int {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return len(m.stored)
-}
-
-// A disk holds the data that survives a restart.
-type disk struct {
-	id        string
-	log       *raft.InmemStore
-	snapshots *raft.InmemSnapshotStore
-	modules   *modules
-}
-
-func newDisk() *disk {
-	return &disk{"s1", raft.NewInmemStore(), raft.NewInmemSnapshotStore(), &modules{stored: map[string][]byte{}}}
-}
-
-// A settableLog is the log of a server that is created before its Raft node.
+// A settableLog is a log that fails on demand.
 type settableLog struct {
 	*raftnode.Node
 	// fails is called before every entry; nil: no entry fails.
@@ -181,34 +119,75 @@ func (l *settableLog) Apply(ctx context.Context, e *replication.Entry) (*replica
 	return l.Node.Apply(ctx, e)
 }
 
-// A testServer is a cluster of one server.
+// A testServer is one server of a cluster in real time.
 type testServer struct {
 	*server.Server
 	t        *testing.T
-	disk     *disk
+	member   *cluster.Member[*server.Server]
 	log      *settableLog
-	store    *state.Store
 	shelf    *fakeHost
 	registry *prometheus.Registry
-	stop     func()
+	change   []configChange
 
 	mu      sync.Mutex
 	entries []replication.Applied
 }
 
-// startServer starts a cluster of one server on a disk, and waits until it leads.
-func startServer(t *testing.T, d *disk, change ...func(*server.Config, *registry.PolicyOptions)) *testServer {
+// A configChange changes the configuration of a server and of its policies.
+type configChange = func(*server.Config, *registry.PolicyOptions)
+
+// startServer starts a cluster of one server, and waits until it leads.
+func startServer(t *testing.T, change ...configChange) *testServer {
 	t.Helper()
-	c := newServer(t, d, change...)
-	c.open(d)
+	c := startServers(t, 1, change...)[0]
 	c.waitFor("the server leads", func() bool { return c.ready() == "" })
 	return c
 }
 
-// newServer returns a server that does not run yet.
-func newServer(t *testing.T, d *disk, change ...func(*server.Config, *registry.PolicyOptions)) *testServer {
+// startThree starts three servers and returns them, with the leader first.
+func startThree(t *testing.T, change ...configChange) []*testServer {
 	t.Helper()
-	c := &testServer{t: t, disk: d, log: &settableLog{}, store: state.New(), shelf: &fakeHost{}, registry: prometheus.NewRegistry()}
+	list := startServers(t, 3, change...)
+	leaderFirst(list)
+	return list
+}
+
+// startServers starts servers without waiting for a leader.
+func startServers(t *testing.T, size int, change ...configChange) (list []*testServer) {
+	t.Helper()
+	of := map[*cluster.Member[*server.Server]]*testServer{}
+	c := cluster.Start(t, cluster.Options[*server.Server]{
+		Size: size,
+		Open: func(m *cluster.Member[*server.Server], o *raftnode.Config) {
+			if of[m] == nil {
+				of[m] = &testServer{t: t, member: m, change: change}
+			}
+			of[m].open(o)
+		},
+		New: func(m *cluster.Member[*server.Server]) (*server.Server, error) { return of[m].assemble() },
+	})
+	t.Cleanup(c.Stop)
+	for _, m := range c.Members {
+		list = append(list, of[m])
+	}
+	return list
+}
+
+// open prepares a run on the log that is about to be opened.
+func (c *testServer) open(o *raftnode.Config) {
+	c.log, c.shelf, c.registry = &settableLog{}, &fakeHost{}, prometheus.NewRegistry()
+	o.Timing = cluster.Fast
+	o.Observe = func(list []replication.Applied) {
+		c.mu.Lock()
+		c.entries = append(c.entries, list...)
+		c.mu.Unlock()
+		c.member.Applied.Observe(list)
+	}
+}
+
+// assemble makes the server of a run.
+func (c *testServer) assemble() (*server.Server, error) {
+	c.log.Node = c.member.Node
 	hosts := registry.PolicyOptions{
 		Options: registry.Options{
 			Hosts: map[bundle.Kind]registry.Host{bundle.Wasm: c.shelf},
@@ -219,54 +198,19 @@ func newServer(t *testing.T, d *disk, change ...func(*server.Config, *registry.P
 		Names: []string{policy.DefaultName},
 	}
 	config := server.Config{
-		ID: d.id, Log: c.log, Store: c.store, Modules: d.modules, Registry: c.registry, Workers: 2,
-		HeartbeatTTL: time.Hour, HeartbeatGrace: time.Hour,
+		ID: c.member.ID, Log: c.log, Applied: c.member.Applied, Store: c.member.Store, Modules: c.member.Modules, Registry: c.registry,
+		Workers: 2, HeartbeatTTL: time.Hour, HeartbeatGrace: time.Hour,
 	}
-	for _, f := range change {
+	for _, f := range c.change {
 		f(&config, &hosts)
 	}
 	host, err := registry.NewPolicyHost(hosts)
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	config.Policies = host
-	if c.Server, err = server.New(config); err != nil {
-		t.Fatal(err)
-	}
-	return c
-}
-
-// open opens the log of a cluster of one server, and runs the server.
-func (c *testServer) open(d *disk) {
-	c.t.Helper()
-	address, transport := raft.NewInmemTransportWithTimeout("", 25*time.Millisecond)
-	c.join(d, transport, raft.Server{ID: raft.ServerID(d.id), Address: address})
-}
-
-// startThree starts three servers and returns them, with the leader first.
-func startThree(t *testing.T, change ...func(*server.Config, *registry.PolicyOptions)) []*testServer {
-	t.Helper()
-	var servers []raft.Server
-	var transports []*raft.InmemTransport
-	for i := range 3 {
-		address, transport := raft.NewInmemTransportWithTimeout("", 25*time.Millisecond)
-		for k, other := range transports {
-			other.Connect(address, transport)
-			transport.Connect(servers[k].Address, other)
-		}
-		servers = append(servers, raft.Server{ID: raft.ServerID(fmt.Sprintf("s%d", i+1)), Address: address})
-		transports = append(transports, transport)
-	}
-	var list []*testServer
-	for i := range 3 {
-		d := newDisk()
-		d.id = string(servers[i].ID)
-		c := newServer(t, d, change...)
-		c.join(d, transports[i], servers...)
-		list = append(list, c)
-	}
-	leaderFirst(list)
-	return list
+	c.Server, err = server.New(config)
+	return c.Server, err
 }
 
 // leaderFirst waits for a leader with an established term, and moves it to the front.
@@ -281,45 +225,22 @@ func leaderFirst(list []*testServer) {
 	})
 }
 
-// join opens the log of a server and runs it.
-func (c *testServer) join(d *disk, transport *raft.InmemTransport, servers ...raft.Server) {
+// stop stops the server. Its disk remains.
+func (c *testServer) stop() { c.member.Stop() }
+
+// start starts another server on the disk of a stopped one.
+func (c *testServer) start(change ...configChange) {
 	c.t.Helper()
-	node, err := raftnode.Open(raftnode.Config{
-		ServerID: d.id, Log: d.log, Stable: d.log, Snapshots: d.snapshots, Transport: transport,
-		Store: c.store, Modules: d.modules, Observe: c.observe,
-		Timing: raftnode.Timing{Heartbeat: 50 * time.Millisecond, Election: 50 * time.Millisecond, Lease: 50 * time.Millisecond, Commit: 5 * time.Millisecond},
-	})
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	c.log.Node = node
-	if err := node.Bootstrap(servers...); err != nil {
-		c.t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- c.Run(ctx) }()
-	c.stop = sync.OnceFunc(func() {
-		cancel()
-		if err := errors.Join(<-done, node.Close(), transport.Close()); err != nil {
-			c.t.Error(err)
-		}
-	})
-	c.t.Cleanup(c.stop)
+	c.change = change
+	c.member.Start()
 }
 
-func (c *testServer) observe(list []replication.Applied) {
-	c.mu.Lock()
-	c.entries = append(c.entries, list...)
-	c.mu.Unlock()
-	c.Observe(list)
-}
-
-// restart stops the server and starts another one on its disk.
-func (c *testServer) restart(change ...func(*server.Config, *registry.PolicyOptions)) *testServer {
+// restart stops the server, starts another one on its disk, and waits until it leads.
+func (c *testServer) restart(change ...configChange) {
 	c.t.Helper()
 	c.stop()
-	return startServer(c.t, c.disk, change...)
+	c.start(change...)
+	c.waitFor("the server leads", func() bool { return c.ready() == "" })
 }
 
 // ready returns the failed readiness checks.
@@ -456,7 +377,9 @@ func (c *testServer) running(job string) (n int) {
 }
 
 // preemptorJob returns a job that can only be placed by eviction.
-func preemptorJob(id string) *model.Job { return coretest.Job(id).Priority(90).Ask(10, 1, 0).Obj() }
+func preemptorJob(id string) *model.Job {
+	return coretest.Job(id).Priority(90).Ask(10, 1, 0).With(func(g *model.Group) { g.Labels = map[string]string{fragileLabel: "yes"} }).Obj()
+}
 
 // plans calls visit for every applied plan.
 func (c *testServer) plans(visit func(index uint64, p *model.Plan)) {
@@ -475,6 +398,11 @@ func (c *testServer) plans(visit func(index uint64, p *model.Plan)) {
 }
 
 // withClock gives a server a clock that only the test advances.
-func withClock(v *clock.Virtual) func(*server.Config, *registry.PolicyOptions) {
+func withClock(v *clock.Virtual) configChange {
 	return func(c *server.Config, _ *registry.PolicyOptions) { c.Clock = v }
+}
+
+// gated blocks the loads of a server until the gate is closed.
+func gated(gate *chan struct{}) configChange {
+	return func(_ *server.Config, o *registry.PolicyOptions) { o.Hosts[bundle.Wasm].(*fakeHost).gate.Store(gate) }
 }

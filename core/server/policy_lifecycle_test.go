@@ -2,7 +2,6 @@ package server_test
 
 import (
 	"fmt"
-	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -12,13 +11,15 @@ import (
 	"github.com/cede-scheduler/cede/core/coretest"
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/policy"
+	"github.com/cede-scheduler/cede/core/replication/replicationtest"
 	"github.com/cede-scheduler/cede/core/server/apierror"
 	"github.com/cede-scheduler/cede/core/server/endpoint"
 	"github.com/cede-scheduler/cede/core/server/policymgr"
+	"github.com/cede-scheduler/cede/sdk/policytest/soak"
 )
 
 func TestActivatePolicy_RefusesVersionThatFailedCheck(t *testing.T) {
-	c := startServer(t, newDisk())
+	c := startServer(t)
 	for mood, why := range map[string]string{"nan": "NaN", "traps": "on purpose"} {
 		v := c.load(mood)
 		if check := v.Checks["s1"]; check.OK || !strings.Contains(check.Error, why) {
@@ -37,7 +38,7 @@ func TestActivatePolicy_RefusesVersionThatFailedCheck(t *testing.T) {
 // A policy that is both built in under one name and loaded under another has one version
 // ID. The calls of the check count only for the loaded copy.
 func TestPolicyStatus_ExcludesCallsOfOtherCopy(t *testing.T) {
-	c := startServer(t, newDisk())
+	c := startServer(t)
 	v, err := c.LoadPolicy(t.Context(), policy.LoadRequest{Name: "rules", Builtin: policy.DefaultName})
 	if err != nil {
 		t.Fatal(err)
@@ -52,7 +53,7 @@ func TestPolicyStatus_ExcludesCallsOfOtherCopy(t *testing.T) {
 }
 
 func TestPolicyVersions_ResolveByPrefix(t *testing.T) {
-	c := startServer(t, newDisk())
+	c := startServer(t)
 	_, err := c.ActivatePolicy(t.Context(), "p", "00")
 	c.expectError(err, apierror.CodeNotFound, `no version of policy "p"`, "cede policy load")
 	v := c.load("first")
@@ -71,7 +72,7 @@ func TestPolicyVersions_ResolveByPrefix(t *testing.T) {
 }
 
 func TestRollbackPolicy_ReturnsToLastGoodVersion(t *testing.T) {
-	c := startServer(t, newDisk())
+	c := startServer(t)
 	one, two := c.load("first"), c.load("last")
 	c.activate(one)
 	c.activate(two)
@@ -90,23 +91,23 @@ func TestRollbackPolicy_ReturnsToLastGoodVersion(t *testing.T) {
 }
 
 func TestUnloadPolicy_DeletesModuleWithLastVersion(t *testing.T) {
-	c := startServer(t, newDisk())
+	c := startServer(t)
 	one := c.load("first")
 	two := c.load("first", func(r *policy.LoadRequest) { r.Config = []byte(`{"knob":2}`) })
-	if n := c.disk.modules.count(); n != 1 {
+	if n := c.member.Modules.Len(); n != 1 {
 		t.Fatalf("%d modules stored", n)
 	}
 	if _, err := c.UnloadPolicy(t.Context(), "p", one.ID); err != nil {
 		t.Fatal(err)
 	}
-	if n := c.disk.modules.count(); n != 1 {
+	if n := c.member.Modules.Len(); n != 1 {
 		t.Errorf("%d modules stored while a version needs one", n)
 	}
 	if _, err := c.UnloadPolicy(t.Context(), "p", two.ID); err != nil {
 		t.Fatal(err)
 	}
 	c.waitFor("all modules are closed", func() bool { return c.shelf.open.Load() == 0 })
-	if n := c.disk.modules.count(); n != 0 || len(c.Snapshot().PolicyVersions()) != 0 {
+	if n := c.member.Modules.Len(); n != 0 || len(c.Snapshot().PolicyVersions()) != 0 {
 		t.Errorf("%d modules stored", n)
 	}
 	if v := c.load("first"); !v.Checks["s1"].OK {
@@ -118,10 +119,10 @@ func TestUnloadPolicy_DeletesModuleWithLastVersion(t *testing.T) {
 // exactly one version that was active.
 func TestActivatePolicy_DropsNothingUnderLoad(t *testing.T) {
 	jobs, nodes := 120, 20
-	if os.Getenv("CEDE_SOAK") != "" {
+	if soak.Full() {
 		jobs, nodes = 4000, 500
 	}
-	c := startServer(t, newDisk())
+	c := startServer(t)
 	one, two := c.load("first"), c.load("last")
 	c.activate(one)
 	c.fillNodes(nodes)
@@ -194,7 +195,7 @@ func TestActivatePolicy_DropsNothingUnderLoad(t *testing.T) {
 }
 
 func TestShadowPolicy_ReportsDifferencesAndAppliesNothing(t *testing.T) {
-	c := startServer(t, newDisk())
+	c := startServer(t)
 	one, two := c.load("first"), c.load("last")
 	c.activate(one)
 	c.fillNodes(2)
@@ -245,7 +246,7 @@ func TestShadowPolicy_ReportsDifferencesAndAppliesNothing(t *testing.T) {
 
 // The first version ever may be shadowed before any other policy was active.
 func TestShadowPolicy_WithoutActivePolicy(t *testing.T) {
-	c := startServer(t, newDisk())
+	c := startServer(t)
 	first := c.load("last")
 	if _, err := c.ShadowPolicy(t.Context(), "p", first.ID); err != nil {
 		t.Fatal(err)
@@ -257,7 +258,7 @@ func TestShadowPolicy_WithoutActivePolicy(t *testing.T) {
 }
 
 func TestShadowPolicy_FaultsHaveNoEffect(t *testing.T) {
-	c := startServer(t, newDisk())
+	c := startServer(t)
 	one, bad := c.load("first"), c.load("breaks")
 	c.activate(one)
 	c.fillNodes(2)
@@ -280,7 +281,7 @@ func TestShadowPolicy_FaultsHaveNoEffect(t *testing.T) {
 }
 
 func TestPolicy_DisabledAfterRepeatedFaults(t *testing.T) {
-	c := startServer(t, newDisk())
+	c := startServer(t)
 	good, bad := c.load("first"), c.load("breaks")
 	c.activate(good)
 	c.activate(bad)
@@ -307,7 +308,7 @@ func TestPolicy_DisabledAfterRepeatedFaults(t *testing.T) {
 }
 
 func TestPolicy_FallsBackToBuiltinWithoutPredecessor(t *testing.T) {
-	c := startServer(t, newDisk())
+	c := startServer(t)
 	bad := c.load("breaks", func(r *policy.LoadRequest) { r.Name = policy.DefaultName })
 	c.activate(bad)
 	c.fillNodes(1)
@@ -325,7 +326,7 @@ func TestPolicy_FallsBackToBuiltinWithoutPredecessor(t *testing.T) {
 func TestTryPolicy_RollsBackUnlessConfirmed(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	v := clock.NewVirtual(now)
-	c := startServer(t, newDisk(), withClock(v))
+	c := startServer(t, withClock(v))
 	one, two := c.load("first"), c.load("last")
 	c.activate(one)
 	try := func() {
@@ -363,10 +364,10 @@ func TestTryPolicy_RollsBackUnlessConfirmed(t *testing.T) {
 func TestPolicies_SurviveRestartInEveryPhase(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	v := clock.NewVirtual(now)
-	c := startServer(t, newDisk(), withClock(v))
+	c := startServer(t, withClock(v))
 	restart := func(phase string, holds func() bool) {
 		t.Helper()
-		c = c.restart(withClock(v))
+		c.restart(withClock(v))
 		c.waitFor(phase+" is restored", holds)
 	}
 	one := c.load("first")
@@ -390,7 +391,7 @@ func TestPolicies_SurviveRestartInEveryPhase(t *testing.T) {
 	restart("the trial", func() bool { return c.activeVersion() == two.ID && c.role().Until != 0 })
 	c.stop()
 	v.AdvanceTo(v.Now().Add(2 * time.Hour)) // the trial ends while no server runs
-	c = startServer(t, c.disk, withClock(v))
+	c.start(withClock(v))
 	c.waitFor("the trial ends", func() bool { return c.activeVersion() == one.ID && c.role().Until == 0 })
 	restart("the version after the rollback", func() bool { return c.activeVersion() == one.ID })
 }
@@ -411,9 +412,9 @@ func TestPolicies_TrialSurvivesChangeOfLeader(t *testing.T) {
 	leader.activate(one)
 	everywhere(all, one.ID)
 	_, err := all[1].ActivatePolicy(t.Context(), "p", two.ID)
-	all[1].expectError(err, apierror.CodeNotLeader, leader.disk.id)
+	all[1].expectError(err, apierror.CodeNotLeader, leader.member.ID)
 	_, err = all[1].tryLoad("third")
-	all[1].expectError(err, apierror.CodeNotLeader, leader.disk.id)
+	all[1].expectError(err, apierror.CodeNotLeader, leader.member.ID)
 	if _, err := leader.TryPolicy(t.Context(), "p", two.ID, time.Hour); err != nil {
 		t.Fatal(err)
 	}
@@ -429,31 +430,29 @@ func TestPolicies_TrialSurvivesChangeOfLeader(t *testing.T) {
 }
 
 func TestPolicies_RestoreFromSnapshot(t *testing.T) {
-	c := startServer(t, newDisk())
+	c := startServer(t)
 	one := c.load("first")
 	c.activate(one)
 	if err := c.log.TakeSnapshot(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	c.stop()
-	c.disk.modules = &modules{stored: map[string][]byte{}} // only the contents of the snapshot
-	c = startServer(t, c.disk)
+	c.member.Modules = replicationtest.NewModules() // only the contents of the snapshot
+	c.start()
 	c.waitFor("the active version is restored", func() bool { return c.activeVersion() == one.ID })
 }
 
 // A server that cannot open the active version decides nothing and reports it. It continues
 // as soon as another version is active.
 func TestPolicies_ServerWithoutActiveVersionDecidesNothing(t *testing.T) {
-	c := startServer(t, newDisk())
+	c := startServer(t)
 	one, two := c.load("first"), c.load("last")
 	c.activate(one)
 	c.activate(two)
 	c.fillNodes(1)
 	c.stop()
 	gate := make(chan struct{})
-	c = newServer(t, c.disk)
-	c.shelf.gate.Store(&gate)
-	c.open(c.disk)
+	c.start(gated(&gate))
 	c.waitFor("reported", func() bool { return strings.Contains(c.ready(), "is active and not ready here") })
 	c.register(preemptorJob("j"))
 	if c.running("j") != 0 {
@@ -464,7 +463,7 @@ func TestPolicies_ServerWithoutActiveVersionDecidesNothing(t *testing.T) {
 }
 
 func TestPolicies_ServeReadsAfterStop(t *testing.T) {
-	c := startServer(t, newDisk())
+	c := startServer(t)
 	c.activate(c.load("first"))
 	c.stop()
 	if n := c.shelf.open.Load(); n != 0 {
@@ -484,7 +483,7 @@ func TestPolicies_ServeReadsAfterStop(t *testing.T) {
 }
 
 func TestPolicyMetrics_MatchContract(t *testing.T) {
-	c := startServer(t, newDisk())
+	c := startServer(t)
 	good, bad := c.load("first"), c.load("breaks", func(r *policy.LoadRequest) { r.OnFault = "default" })
 	c.activate(good)
 	c.fillNodes(1)
@@ -534,7 +533,7 @@ func TestPolicyMetrics_MatchContract(t *testing.T) {
 // A plan belongs to the version that made it. However another version became active, it is
 // a difference, unless the plan evicts nothing.
 func TestPlanJob_ConflictsWhenPolicyVersionChanged(t *testing.T) {
-	c := startServer(t, newDisk())
+	c := startServer(t)
 	one, two := c.load("first"), c.load("last")
 	c.activate(one)
 	c.activate(two)

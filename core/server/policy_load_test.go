@@ -20,7 +20,7 @@ import (
 )
 
 func TestLoadPolicy_ChecksVersionWithoutActivating(t *testing.T) {
-	c := startServer(t, newDisk())
+	c := startServer(t)
 	v := c.load("first", func(r *policy.LoadRequest) { r.Module = moduleOf("first", 700<<10) })
 	if check := v.Checks["s1"]; !check.OK || check.Time == 0 || v.Size < 700<<10 {
 		t.Errorf("%+v", v)
@@ -51,7 +51,7 @@ func TestLoadPolicy_ChecksVersionWithoutActivating(t *testing.T) {
 }
 
 func TestLoadPolicy_RejectsInvalidModuleBeforeSending(t *testing.T) {
-	c := startServer(t, newDisk())
+	c := startServer(t)
 	before := c.Snapshot().Index()
 	_, err := c.tryLoad("broken")
 	c.expectError(err, apierror.CodeInvalid, "cannot be compiled")
@@ -70,7 +70,7 @@ func TestLoadPolicy_RejectsInvalidModuleBeforeSending(t *testing.T) {
 }
 
 func TestLoadPolicy_ConcurrentLoads(t *testing.T) {
-	c := startServer(t, newDisk())
+	c := startServer(t)
 	const each = 4
 	var wg sync.WaitGroup
 	errs := make(chan error, 3*each)
@@ -98,22 +98,31 @@ func TestLoadPolicy_ConcurrentLoads(t *testing.T) {
 }
 
 func TestLoadPolicy_ResumesAfterLostChunk(t *testing.T) {
-	c := startServer(t, newDisk())
-	chunks := 0
+	c := startServer(t)
+	chunks, versions := 0, 0
 	c.log.fails = func(cmd replication.Command) error {
-		if _, ok := cmd.(*replication.PutChunk); ok {
-			if chunks++; chunks == 2 {
-				return replication.ErrUnknownOutcome
-			}
+		lost := false
+		switch cmd.(type) {
+		case *replication.PutChunk:
+			chunks++
+			lost = chunks == 2
+		case *replication.LoadPolicy:
+			versions++
+			lost = versions == 1
+		}
+		if lost {
+			return replication.ErrUnknownOutcome
 		}
 		return nil
 	}
 	large := func(r *policy.LoadRequest) { r.Module = moduleOf("first", 700<<10) }
 	_, err := c.tryLoad("first", large)
-	c.expectError(err, apierror.CodeUnavailable, "changed")
+	c.expectError(err, apierror.CodeUnavailable, "was not loaded", "not confirmed")
 	if len(c.Snapshot().PolicyVersions()) != 0 {
 		t.Error("an incomplete module has a version")
 	}
+	_, err = c.tryLoad("first", large)
+	c.expectError(err, apierror.CodeUnknownOutcome, "not confirmed")
 	v := c.load("first", large)
 	if !v.Checks["s1"].OK || c.log.sent.Load() != 3 {
 		t.Errorf("%+v after %d chunks", v.Checks, c.log.sent.Load())
@@ -121,7 +130,7 @@ func TestLoadPolicy_ResumesAfterLostChunk(t *testing.T) {
 }
 
 func TestLoadPolicy_RejectsModuleWithWrongDigest(t *testing.T) {
-	c := startServer(t, newDisk())
+	c := startServer(t)
 	v := c.load("first")
 	apply := func(cmd replication.Command) *replication.Refusal {
 		result, err := c.log.Apply(t.Context(), &replication.Entry{Time: 1, Command: cmd})
@@ -137,18 +146,14 @@ func TestLoadPolicy_RejectsModuleWithWrongDigest(t *testing.T) {
 	if refusal := apply(&replication.LoadPolicy{Version: &forged}); refusal == nil {
 		t.Error("a module with the wrong digest was accepted")
 	}
-	if err := c.disk.modules.PutChunk(v.Digest, 0, moduleOf("last", 0)); err != nil { // the disk corrupts the module
-		t.Fatal(err)
-	}
+	c.member.Modules.Replace(v.Digest, moduleOf("last", 0)) // the disk corrupts the module
 	rotten := c.load("first", func(r *policy.LoadRequest) { r.Config = []byte(`{"knob":2}`) })
 	if check := rotten.Checks["s1"]; !strings.Contains(check.Error, "damaged") {
 		t.Errorf("%+v", check)
 	}
 	_, err := c.ActivatePolicy(t.Context(), "p", rotten.ID)
 	c.expectError(err, apierror.CodeConflict, "damaged")
-	if err := c.disk.modules.PutChunk(v.Digest, 0, moduleOf("first", 0)); err != nil { // and is repaired
-		t.Fatal(err)
-	}
+	c.member.Modules.Replace(v.Digest, moduleOf("first", 0)) // and is repaired
 	if mended := c.load("first", func(r *policy.LoadRequest) { r.Config = []byte(`{"knob":2}`) }); !mended.Checks["s1"].OK {
 		t.Errorf("checked again: %+v", mended.Checks)
 	}
@@ -167,17 +172,15 @@ func TestLoadPolicy_RequiresSignatureIfConfigured(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := newDisk()
-	c := startServer(t, d)
+	c := startServer(t)
 	v := c.load("first")
 	c.activate(v)
 	c.stop()
-	strict := newServer(t, d, func(_ *server.Config, o *registry.PolicyOptions) { o.RequireSignature, o.Roots = true, roots })
-	strict.open(d)
-	strict.waitFor("the unsigned version is refused", func() bool { return strings.Contains(strict.ready(), "not signed") })
-	strict.waitEstablished()
-	_, err = strict.tryLoad("last")
-	strict.expectError(err, apierror.CodeInvalid, "not signed")
+	c.start(func(_ *server.Config, o *registry.PolicyOptions) { o.RequireSignature, o.Roots = true, roots })
+	c.waitFor("the unsigned version is refused", func() bool { return strings.Contains(c.ready(), "not signed") })
+	c.waitEstablished()
+	_, err = c.tryLoad("last")
+	c.expectError(err, apierror.CodeInvalid, "not signed")
 }
 
 // Modules that return wrong results, loop, trap or write out of bounds do not affect the
@@ -188,7 +191,7 @@ func TestLoadPolicy_SurvivesHostileModules(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = host.Close() })
-	c := startServer(t, newDisk(), func(_ *server.Config, o *registry.PolicyOptions) {
+	c := startServer(t, func(_ *server.Config, o *registry.PolicyOptions) {
 		o.Hosts[bundle.Wasm] = wasmHost{host}
 		o.Limits = policy.Limits{Fuel: 1_000_000, FuelPerRow: 1000}
 	})

@@ -1,9 +1,10 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"strings"
+	"strconv"
 	"time"
 
 	"github.com/cede-scheduler/cede/core/clock"
@@ -42,6 +43,11 @@ func (s *Server) Ready(context.Context) []Check {
 		}
 		checks = append(checks, c)
 	}
+	if s.cfg.SchedulingDelay != nil {
+		// A delayed server still answers, so the check does not fail.
+		delay, problem := s.cfg.SchedulingDelay()
+		checks = append(checks, Check{Name: "scheduling", OK: true, Detail: cmp.Or(problem, fmt.Sprintf("delay of %v at most", delay.Round(time.Millisecond)))})
+	}
 	return checks
 }
 
@@ -49,12 +55,28 @@ func (s *Server) checkLeaderKnown() Check {
 	id, addr := s.cfg.Log.Leader()
 	switch {
 	case id == "":
-		return Check{Name: "leader", Detail: "no cluster leader, or none that this server can reach"}
+		return Check{Name: "leader", Detail: noLeaderReason(&s.cfg.HealthChecks)}
 	case id == s.cfg.ID && s.term.Load() == nil:
 		return Check{Name: "leader", Detail: "this server was elected and is establishing leadership"}
 	default:
 		return Check{Name: "leader", OK: true, Detail: fmt.Sprintf("%s at %s", id, addr)}
 	}
+}
+
+// noLeaderReason returns why no leader is known: the fault of this server if it has one.
+func noLeaderReason(h *HealthChecks) string {
+	if h.StorageHealthy != nil {
+		if err := h.StorageHealthy(); err != nil {
+			return "no cluster leader, and this server cannot lead: " + err.Error()
+		}
+	}
+	text := "no cluster leader, or none that this server can reach"
+	if h.SchedulingDelay != nil {
+		if _, problem := h.SchedulingDelay(); problem != "" {
+			text += "; " + problem
+		}
+	}
+	return text
 }
 
 // checkCaughtUp returns a failed check if entries up to the known commit index are not
@@ -84,15 +106,11 @@ func (s *Server) checkPolicies() Check {
 // Workers returns the status of this server's workers.
 func (s *Server) Workers() worker.Status { return s.pool.Status() }
 
-// checkWorkers checks that workers run. It succeeds if the operator paused them, and fails
-// if they are held, such as by a missing policy.
+// checkWorkers reports the number of workers. It succeeds also if the operator paused them.
 func (s *Server) checkWorkers() Check {
 	w := s.Workers()
-	c := Check{Name: "workers", OK: true, Detail: fmt.Sprintf("%d", w.Wanted)}
-	switch {
-	case len(w.Holds) > 0:
-		c.OK, c.Detail = false, "held: "+strings.Join(w.Holds, ", ")
-	case w.Wanted == 0:
+	c := Check{Name: "workers", OK: true, Detail: strconv.Itoa(w.Wanted)}
+	if w.Wanted == 0 {
 		c.Detail = "paused: 0 are configured"
 	}
 	return c

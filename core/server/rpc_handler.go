@@ -42,8 +42,16 @@ func (h rpcHandler) checkLeader() error {
 }
 
 // translate returns a *rpc.NotLeaderError for errors that mean that this server does not
-// lead any more.
+// lead any more, and rpc.ErrNotWritten for one that the log did not accept. An error of an
+// unknown outcome is returned unchanged, although it may wrap either as its reason: if a
+// server lost the lead between two parts of an entry, the first part is written.
 func (h rpcHandler) translate(err error) error {
+	switch {
+	case errors.Is(err, replication.ErrUnknownOutcome):
+		return err
+	case errors.Is(err, replication.ErrBusy):
+		return fmt.Errorf("%w: %w", rpc.ErrNotWritten, err)
+	}
 	for _, over := range []error{broker.ErrDisabled, planner.ErrDisabled, planner.ErrStopped, replication.ErrNotLeader, evalqueue.ErrLeadershipLost} {
 		if errors.Is(err, over) {
 			return h.notLeader()
@@ -172,6 +180,9 @@ func (l forwardingLog) Apply(ctx context.Context, e *replication.Entry) (*replic
 	if err != nil {
 		if _, notLeader := errors.AsType[*rpc.NotLeaderError](err); notLeader || errors.Is(err, rpc.ErrUnknownServer) {
 			return nil, &replication.LeaderError{}
+		}
+		if errors.Is(err, rpc.ErrNotWritten) {
+			return nil, fmt.Errorf("%w: %w", replication.ErrBusy, err)
 		}
 		return nil, fmt.Errorf("%w: %w", replication.ErrUnknownOutcome, err)
 	}

@@ -102,7 +102,7 @@ func TestServer_DrainMigratesAllocations(t *testing.T) {
 			from = node
 		}
 		w.mustCall(func(s *Server) error {
-			_, err := s.Drain(w.ctx, from, true)
+			_, err := s.Drain(w.ctx, from, endpoint.DrainOptions{})
 			return err
 		})
 		w.waitIdle()

@@ -18,6 +18,7 @@ import (
 	"github.com/cede-scheduler/cede/core/replication"
 	"github.com/cede-scheduler/cede/core/scheduler"
 	"github.com/cede-scheduler/cede/core/scheduler/unblock"
+	"github.com/cede-scheduler/cede/core/server/admission"
 	"github.com/cede-scheduler/cede/core/server/apierror"
 	"github.com/cede-scheduler/cede/core/server/endpoint"
 	"github.com/cede-scheduler/cede/core/server/evalqueue"
@@ -29,6 +30,7 @@ import (
 	"github.com/cede-scheduler/cede/core/server/logwriter"
 	"github.com/cede-scheduler/cede/core/server/membership"
 	"github.com/cede-scheduler/cede/core/server/policymgr"
+	"github.com/cede-scheduler/cede/core/server/restore"
 	"github.com/cede-scheduler/cede/core/state"
 	"github.com/cede-scheduler/cede/core/worker"
 )
@@ -50,6 +52,7 @@ type Server struct {
 	*membership.Manager
 	*eventsink.Publisher
 	*gc.Collector
+	*restore.Restorer
 
 	policies *policymgr.Manager
 	broker   *broker.Broker
@@ -68,7 +71,6 @@ type Server struct {
 	term     atomic.Pointer[term]
 	caughtUp atomic.Bool // see CaughtUp
 	running  atomic.Bool
-	start    time.Time // from which ticks count
 }
 
 // New returns a server that does nothing before Run. Observe may be called at once: a log
@@ -78,8 +80,8 @@ func New(cfg Config) (*Server, error) {
 		return nil, fmt.Errorf("server: %w", err)
 	}
 	s := &Server{cfg: cfg.withDefaults(), traces: evaltrace.New(cfg.Tracer)}
-	s.logger, s.start = s.cfg.Logger, s.cfg.Clock.Now()
-	s.writer = &logwriter.Writer{ServerID: s.cfg.ID, Log: s.cfg.Log, Store: s.cfg.Store, Clock: s.cfg.Clock, Established: s.establishedTerm}
+	s.logger = s.cfg.Logger
+	s.writer = &logwriter.Writer{ServerID: s.cfg.ID, Log: s.cfg.Log, Store: s.cfg.Store, Clock: s.cfg.Clock, Established: s.establishedTerm, Storage: s.cfg.StorageHealthy}
 	if err := s.assemble(); err != nil {
 		return nil, fmt.Errorf("server: %w", err)
 	}
@@ -95,6 +97,7 @@ func (s *Server) assemble() error {
 		ServerID: s.cfg.ID, Build: s.cfg.Build, Gossip: s.cfg.Membership, Peers: s.cfg.Peers, Raft: s.cfg.Raft, Log: s.cfg.Log,
 		Writer: s.writer, Expect: s.cfg.Expect, Versions: s.cfg.Versions, Timing: s.cfg.Pool, Clock: s.cfg.Clock, Logger: s.logger,
 	})
+	s.Restorer = restore.New(s.writer, s.cfg.Versions)
 	var err error
 	if s.policies, err = policymgr.New(s.policyConfig()); err != nil {
 		return err
@@ -119,7 +122,8 @@ func (s *Server) assemble() error {
 		WaitReady: s.policies.WaitReady, OnDelivery: s.metrics.observeDelivery,
 	})
 	s.pump = evalqueue.NewPump(&worker.Feed{Broker: s.broker, Blocked: s.blocked, Policies: s.policies}, s.writer, s.cfg.Clock)
-	s.nodes, s.clusters = heartbeat.NewNodes(s.heartbeatConfig()), heartbeat.NewClusters(s.heartbeatConfig())
+	beats := s.heartbeatConfig()
+	s.nodes, s.clusters = heartbeat.NewNodes(beats), heartbeat.NewClusters(beats)
 	s.Publisher = eventsink.New(s.eventConfig())
 	s.Collector = &gc.Collector{
 		Writer: s.writer, Retention: s.cfg.Retention, Times: &gc.Timetable{}, Clock: s.cfg.Clock,
@@ -127,6 +131,7 @@ func (s *Server) assemble() error {
 	}
 	s.Endpoints = endpoint.New(endpoint.Config{
 		Writer: s.writer, Clock: s.cfg.Clock, Policies: s.policies, Evals: s.evalFactory(), Updates: s.updates,
+		Limits: admission.New(s.cfg.Limits, s.cfg.Clock),
 		Broker: s.broker, Blocked: s.blocked, Nodes: s.nodes, Clusters: s.clusters, Batchers: &s.batchers, Traces: s.traces,
 		NewAllocID: s.newAllocID, Secret: s.cfg.Secret,
 		UpdateWindow: s.cfg.UpdateWindow, UpdateBatch: s.cfg.UpdateBatch, RegisterBatch: s.cfg.RegisterBatch, BatchSize: s.batchSize,
@@ -202,8 +207,12 @@ func (s *Server) eventConfig() eventsink.Config {
 }
 
 func (s *Server) heartbeatConfig() heartbeat.Config {
+	start := s.cfg.Clock.Now()
+	// The time since the start does not jump if the wall clock is set: otherwise the leader
+	// would declare every node down.
+	ticks := func() int64 { return int64(clock.Since(s.cfg.Clock, start)) }
 	return heartbeat.Config{
-		Writer: s.writer, Clock: s.cfg.Clock, Ticks: s.ticks, Random: s.cfg.Random, Logger: s.logger,
+		Writer: s.writer, Clock: s.cfg.Clock, Ticks: ticks, Random: s.cfg.Random, Logger: s.logger,
 		TTL: s.cfg.HeartbeatTTL, Grace: s.cfg.HeartbeatGrace, Rate: s.cfg.HeartbeatRate, FailoverGrace: s.cfg.FailoverGrace,
 		ExpiryWindow: s.cfg.ExpiryWindow, ClusterLost: s.cfg.ClusterLost, BatchSize: s.batchSize,
 	}
@@ -223,7 +232,7 @@ func (s *Server) newWorker() *worker.Worker {
 	c := worker.Config{
 		Queue: s.queue, Planner: s.queue, States: s.queue.States(), Evals: s.queue,
 		Clock: s.cfg.Clock, NewEvalID: s.cfg.NewID, Observe: s.observeWork,
-		Renew: s.cfg.NackTimeout / 3, Retry: s.cfg.UnplacedRetry,
+		Renew: s.cfg.NackTimeout / 3, Retry: unplacedRetry,
 	}
 	plans := scheduler.Config{Policies: s.policies, NewID: s.newAllocID, Observe: s.observeDecision}
 	s.traces.TraceWorker(&c, &plans)
@@ -232,10 +241,6 @@ func (s *Server) newWorker() *worker.Worker {
 }
 
 func (s *Server) newAllocID(*model.Group, int, int) string { return s.cfg.NewID() }
-
-// ticks returns how long this server has existed, in nanoseconds. It does not jump if the
-// wall clock is set: otherwise the leader would declare every node down.
-func (s *Server) ticks() int64 { return int64(clock.Since(s.cfg.Clock, s.start)) }
 
 // establishedTerm returns the term of leadership that this server has established.
 func (s *Server) establishedTerm() (number uint64, ok bool) {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/sim/scenario"
 	"github.com/cede-scheduler/cede/core/state"
 	"github.com/cede-scheduler/cede/core/state/apply"
 )
@@ -42,42 +43,29 @@ func (b *bindings) running(snap *state.Snapshot) (ids []string) {
 	return ids
 }
 
-// writeInitialBindings writes member clusters and the bindings that run at time 0.
-func (e *engine) writeInitialBindings(txn *state.Txn) error {
-	for _, c := range e.file.Clusters {
-		if err := txn.UpsertCluster(c); err != nil {
+// writeInitial writes member clusters and the bindings that run at time 0.
+func (b *bindings) writeInitial(txn *state.Txn, file *scenario.Resolved, jobs *jobStats) error {
+	for _, c := range file.Clusters {
+		if err := txn.ClusterWriter().Upsert(c); err != nil {
 			return err
 		}
 	}
-	for _, a := range e.file.Assigned {
+	for _, a := range file.Assigned {
 		key := a.Binding.Key()
 		if txn.Binding(key) == nil {
-			if err := txn.UpsertBinding(a.Binding); err != nil {
+			if err := txn.BindingWriter().Upsert(a.Binding); err != nil {
 				return err
 			}
-			e.jobs.unevaluated[key] = true
+			jobs.unevaluated[key] = true
 		}
 		id := model.AssignmentID(key, a.Cluster, "running")
-		e.bound.entries[id] = a.ID
-		txn.UpsertAssignment(&model.Assignment{
+		b.entries[id] = a.ID
+		txn.AssignmentWriter().Upsert(&model.Assignment{
 			ID: id, Binding: key, ClusterID: a.Cluster, Replicas: a.Replicas, Vec: a.Binding.TotalAsk(a.Replicas),
 			CreateTime: a.StartedAt, StartTime: a.StartedAt,
 		})
 	}
 	return nil
-}
-
-// scheduleInitialBindings schedules the ends of the bindings that run at time 0.
-func (e *engine) scheduleInitialBindings(snap *state.Snapshot) {
-	for a := range snap.Assignments() {
-		e.scheduleBindingEnd(snap, a)
-	}
-}
-
-func (e *engine) scheduleBindingEnd(snap *state.Snapshot, a *model.Assignment) {
-	if b := snap.Binding(a.Binding); b != nil && b.Duration > 0 {
-		e.timers.addBinding(max(a.StartTime+b.Duration, 0), a.ID, false)
-	}
 }
 
 func (e *engine) submitBinding(b *model.Binding) error {
@@ -99,7 +87,7 @@ func (e *engine) changeBinding(b *model.Binding, stopped bool, trigger model.Tri
 	if known == nil || known.Stopped != stopped {
 		fresh := *b
 		fresh.Stopped, fresh.SubmitTime = stopped, e.now()
-		if err := txn.UpsertBinding(&fresh); err != nil {
+		if err := txn.BindingWriter().Upsert(&fresh); err != nil {
 			txn.Abort()
 			return err
 		}
@@ -108,7 +96,7 @@ func (e *engine) changeBinding(b *model.Binding, stopped bool, trigger model.Tri
 		ID: e.evalID(), Namespace: b.Namespace, JobID: b.ID, Type: model.JobBinding, Priority: b.Priority,
 		TriggeredBy: trigger, CreateTime: e.now(), ModifyTime: e.now(),
 	}
-	txn.UpsertEvals(ev)
+	txn.EvalWriter().Upsert(ev)
 	snap := txn.Commit()
 	if stopped {
 		delete(e.jobs.last, b.Key())
@@ -135,75 +123,85 @@ func (e *engine) endBindings(at int64, due []end) {
 	}
 	txn := e.begin()
 	var places []string
-	for _, id := range apply.AssignmentEnds(txn, at, ids...) {
+	for _, id := range apply.AssignmentEnds(txn.AssignmentWriter(), at, ids...) {
 		places = append(places, model.ClusterLocation(id))
 	}
 	e.feed.Freed(txn.Commit(), at, places...)
 }
 
-// committedBinding processes a commit of a binding: victims begin to stop, and
-// assignments start. It adds the clusters that may have free capacity now.
-func (e *engine) committedBinding(plan *model.Plan, g *model.CommitGroup, before, after *state.Snapshot, rooms []string) []string {
-	victims := e.withdrawn(plan, g, before)
-	for _, c := range g.Claims {
-		if c.ClusterID == "" || len(victims) == 0 {
+// A bindingCommit is the commit of a binding.
+type bindingCommit struct {
+	bound         *bindings
+	timers        *timers
+	record        *recorder
+	now           int64
+	plan          *model.Plan
+	group         *model.CommitGroup
+	before, after *state.Snapshot
+}
+
+// process starts the stops of victims and the runs of assignments. It returns the clusters
+// that may have free capacity now.
+func (c *bindingCommit) process() (rooms []string) {
+	victims := c.withdrawn()
+	for _, claim := range c.group.Claims {
+		if claim.ClusterID == "" || len(victims) == 0 {
 			continue
 		}
-		b := after.Binding(plan.Job)
-		n := b.FittingReplicas(&c.Vec, b.Replicas)
-		slices.Sort(victims[c.ID])
-		e.bound.list = append(e.bound.list, Binding{
-			At: At(e.now()), Binding: b.ID, Clusters: map[string]int{c.ClusterID: n}, Preempted: append([]string{}, victims[c.ID]...),
+		b := c.after.Binding(c.plan.Job)
+		n := b.FittingReplicas(&claim.Vec, b.Replicas)
+		slices.Sort(victims[claim.ID])
+		c.bound.list = append(c.bound.list, Binding{
+			At: At(c.now), Binding: b.ID, Clusters: map[string]int{claim.ClusterID: n}, Preempted: append([]string{}, victims[claim.ID]...),
 		})
-		e.bound.listed[c.ID] = n
+		c.bound.listed[claim.ID] = n
 	}
-	rooms = e.released(g, before, rooms)
-	return e.assigned(plan, g, before, after, rooms)
+	return append(c.released(), c.assigned()...)
 }
 
 // withdrawn schedules the stops of withdrawn assignments and names the victims by the
 // claim that they are evicted for.
-func (e *engine) withdrawn(plan *model.Plan, g *model.CommitGroup, before *state.Snapshot) map[string][]string {
+func (c *bindingCommit) withdrawn() map[string][]string {
 	victims := map[string][]string{}
-	for i := range g.Withdrawals {
-		w := &g.Withdrawals[i]
-		a := before.Assignment(w.AssignmentID)
+	for i := range c.group.Withdrawals {
+		w := &c.group.Withdrawals[i]
+		a := c.before.Assignment(w.AssignmentID)
 		if a == nil || !a.Live() {
 			continue
 		}
 		wait, checkpoint := int64(0), int64(0)
-		if b := before.Binding(a.Binding); b != nil {
+		if b := c.before.Binding(a.Binding); b != nil {
 			wait, checkpoint = b.KillTimeout, b.Checkpoint
 		}
 		leaves := a.ID
 		if w.Remaining > 0 {
 			leaves = model.PartID(a.ID, w.By)
-			e.bound.entries[leaves] = e.bound.name(a)
+			c.bound.entries[leaves] = c.bound.name(a)
 		}
-		e.timers.addBinding(e.now()+wait, leaves, true)
+		c.timers.add(end{at: c.now + wait, alloc: leaves, stop: true, binding: true})
 		if w.By == "" {
 			continue
 		}
-		victims[w.By] = append(victims[w.By], e.bound.name(a))
-		e.record.evicted = append(e.record.evicted, Evicted{
-			At: At(e.now()), Binding: a.Binding.ID, By: plan.Job.ID, Cluster: a.ClusterID, Replicas: a.Replicas - w.Remaining,
-			LostWork: At(a.LostWork(e.now(), checkpoint)),
+		victims[w.By] = append(victims[w.By], c.bound.name(a))
+		c.record.evicted = append(c.record.evicted, Evicted{
+			At: At(c.now), Binding: a.Binding.ID, By: c.plan.Job.ID, Cluster: a.ClusterID, Replicas: a.Replicas - w.Remaining,
+			LostWork: At(a.LostWork(c.now, checkpoint)),
 		})
 	}
 	return victims
 }
 
-// released adds the clusters on which claims were released or assignments were
+// released returns the clusters on which claims were released or assignments were
 // stopped. A stopping assignment still holds its capacity, but other plans may claim
 // it.
-func (e *engine) released(g *model.CommitGroup, before *state.Snapshot, rooms []string) []string {
-	for _, id := range g.ReleasedClaims {
-		if c := before.Claim(id); c != nil {
-			rooms = append(rooms, model.ClusterLocation(c.ClusterID))
+func (c *bindingCommit) released() (rooms []string) {
+	for _, id := range c.group.ReleasedClaims {
+		if claim := c.before.Claim(id); claim != nil {
+			rooms = append(rooms, model.ClusterLocation(claim.ClusterID))
 		}
 	}
-	for i := range g.Withdrawals {
-		if a := before.Assignment(g.Withdrawals[i].AssignmentID); a != nil {
+	for i := range c.group.Withdrawals {
+		if a := c.before.Assignment(c.group.Withdrawals[i].AssignmentID); a != nil {
 			rooms = append(rooms, model.ClusterLocation(a.ClusterID))
 		}
 	}
@@ -211,11 +209,11 @@ func (e *engine) released(g *model.CommitGroup, before *state.Snapshot, rooms []
 }
 
 // assigned lists the new assignments, unless they were listed with the claim, and
-// schedules their ends.
-func (e *engine) assigned(plan *model.Plan, g *model.CommitGroup, before, after *state.Snapshot, rooms []string) []string {
+// schedules their ends. It returns the clusters on which the binding now holds less.
+func (c *bindingCommit) assigned() (rooms []string) {
 	clusters := map[string]int{}
-	for _, planned := range g.Assignments {
-		a, old := after.Assignment(planned.ID), before.Assignment(planned.ID)
+	for _, planned := range c.group.Assignments {
+		a, old := c.after.Assignment(planned.ID), c.before.Assignment(planned.ID)
 		if a == nil {
 			continue
 		}
@@ -223,33 +221,33 @@ func (e *engine) assigned(plan *model.Plan, g *model.CommitGroup, before, after 
 		if old != nil {
 			more -= old.Replicas
 		} else {
-			e.scheduleBindingEnd(after, a)
+			c.timers.addBindingEnd(c.after, a)
 		}
 		known := false
-		for _, c := range before.ClusterClaims(a.ClusterID) {
-			known = known || c.Claimant == plan.Job && e.bound.listed[c.ID] == more
+		for _, claim := range c.before.ClusterClaims(a.ClusterID) {
+			known = known || claim.Claimant == c.plan.Job && c.bound.listed[claim.ID] == more
 		}
 		if !known && more > 0 {
 			clusters[a.ClusterID] = more
 		}
-		if more < 0 || before.HasClaimOn(a.ClusterID, plan.Job) { // which it releases
+		if more < 0 || c.before.HasClaimOn(a.ClusterID, c.plan.Job) { // which it releases
 			rooms = append(rooms, model.ClusterLocation(a.ClusterID))
 		}
 	}
 	if len(clusters) > 0 {
-		e.bound.list = append(e.bound.list, Binding{At: At(e.now()), Binding: plan.Job.ID, Clusters: clusters, Preempted: []string{}})
+		c.bound.list = append(c.bound.list, Binding{At: At(c.now), Binding: c.plan.Job.ID, Clusters: clusters, Preempted: []string{}})
 	}
 	return rooms
 }
 
 // unbound lists the replicas that bindings lack at the end, in order of the bindings.
 // Replicas that have finished do not count.
-func (e *engine) unbound(snap *state.Snapshot) (list []Unplaced) {
+func (j *jobStats) unbound(snap *state.Snapshot) (list []Unplaced) {
 	for b := range snap.Bindings() {
 		if b.Stopped {
 			continue
 		}
-		out := e.jobs.last[b.Key()]
+		out := j.last[b.Key()]
 		missing := b.Replicas
 		for _, a := range snap.BindingAssignments(b.Key()) {
 			if a.CountsAsPlaced() {
@@ -271,7 +269,7 @@ func (e *engine) unbound(snap *state.Snapshot) (list []Unplaced) {
 			reason = out.Fault.Error()
 		case out != nil && out.Failed[b.ID] != nil:
 			reason = out.Failed[b.ID].String()
-		case e.jobs.unevaluated[b.Key()]:
+		case j.unevaluated[b.Key()]:
 			reason = notEvaluated(b.Replicas-missing, b.Replicas, "replicas")
 		}
 		list = append(list, Unplaced{Binding: b.ID, Count: missing, Reason: reason})

@@ -3,7 +3,6 @@ package sim
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"slices"
 	"testing"
 	"time"
@@ -16,6 +15,7 @@ import (
 	"github.com/cede-scheduler/cede/core/sim/scenario"
 	"github.com/cede-scheduler/cede/policies/karmada"
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
+	"github.com/cede-scheduler/cede/sdk/policytest/soak"
 	"github.com/cede-scheduler/cede/sdk/rules"
 )
 
@@ -205,14 +205,11 @@ func randomBindings(t *rapid.T, forever bool) *scenario.File {
 	return f
 }
 
-func bindingRounds() int {
-	if os.Getenv("CEDE_SOAK") != "" {
-		return 500 // of 100 each
-	}
-	return 4
-}
+// bindingRounds returns the number of rounds of a hundred cases each.
+func bindingRounds() int { return soak.Count(4, 500) }
 
 func TestBindings_Invariants(t *testing.T) {
+	t.Parallel()
 	for range bindingRounds() {
 		rapid.Check(t, func(t *rapid.T) {
 			f := randomBindings(t, false)
@@ -235,6 +232,7 @@ func TestBindings_Invariants(t *testing.T) {
 // Evictions converge: if all bindings are submitted again before any completes, no
 // further binding is evicted.
 func TestBindings_Converge(t *testing.T) {
+	t.Parallel()
 	for range bindingRounds() {
 		rapid.Check(t, func(t *rapid.T) {
 			f := randomBindings(t, true)

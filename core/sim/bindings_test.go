@@ -25,6 +25,7 @@ func bindingTranscript(r *sim.Result) string {
 }
 
 func TestBindings_Transcripts(t *testing.T) {
+	t.Parallel()
 	const head = "scheduler: {policy: karmada}\n"
 	for name, c := range map[string]struct{ text, want string }{
 		"replicas are divided by free capacity": {`
@@ -611,6 +612,7 @@ running [a b]
 
 // Metrics count replicas if there are bindings, and are absent otherwise.
 func TestBindings_MetricsCountReplicas(t *testing.T) {
+	t.Parallel()
 	m := play(t, decode(t, `scheduler: {policy: karmada}
 clusters: [{id: m1, capacity: {cpu: 4000}}]
 bindings:

@@ -16,6 +16,7 @@ import (
 // If policytest writes a case as a scenario, the simulator evicts the same victims as
 // the in-memory host of policytest.
 func TestPolicytest_MatchesEngine(t *testing.T) {
+	t.Parallel()
 	r := rand.New(rand.NewPCG(3, 4))
 	evictions := 0
 	for k := range policytest.Count(t) / 100 {

@@ -16,7 +16,8 @@ func (e *engine) committed(snap *state.Snapshot, batch *apply.Batch, evals []*mo
 		for _, i := range bp.Groups {
 			g := &bp.Plan.Groups[i]
 			rooms = e.stopAll(g, e.before, rooms)
-			rooms = e.committedBinding(bp.Plan, g, e.before, snap, rooms)
+			c := bindingCommit{&e.bound, &e.timers, &e.record, e.now(), bp.Plan, g, e.before, snap}
+			rooms = append(rooms, c.process()...)
 			for _, a := range g.Placements {
 				if len(a.Group.Labels) > 0 {
 					taken = append(taken, a.NodeID)
@@ -72,5 +73,5 @@ func (e *engine) stopAll(g *model.CommitGroup, before *state.Snapshot, rooms []s
 // beginStop schedules the end of a stopping allocation. If its kill timeout is 0, the
 // end is due at once.
 func (e *engine) beginStop(a *model.Allocation) {
-	e.timers.add(e.now()+a.Group.KillTimeout, a.ID, true)
+	e.timers.add(end{at: e.now() + a.Group.KillTimeout, alloc: a.ID, stop: true})
 }

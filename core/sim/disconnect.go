@@ -51,7 +51,7 @@ func (d *disconnected) release(nodeID string) (ends []end, starts []string) {
 func (e *engine) returned(nodeID string) {
 	ends, starts := e.disconnected.release(nodeID)
 	for _, due := range ends {
-		e.timers.add(e.now(), due.alloc, due.stop)
+		e.timers.add(end{at: e.now(), alloc: due.alloc, stop: due.stop})
 	}
 	e.start(starts...)
 }

@@ -8,6 +8,7 @@ import (
 
 // Allocations on a disconnected node are retained, replaced or lost as configured.
 func TestDisconnectedNodes(t *testing.T) {
+	t.Parallel()
 	const head = `
 nodes: [{id: n1, capacity: {cpu: 10}}, {id: n2, capacity: {cpu: 10}}]
 `

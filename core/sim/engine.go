@@ -11,10 +11,12 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/planner"
 	"github.com/cede-scheduler/cede/core/policy"
+	"github.com/cede-scheduler/cede/core/preempt/tiebreak"
 	"github.com/cede-scheduler/cede/core/scheduler"
 	"github.com/cede-scheduler/cede/core/scheduler/feasible"
 	"github.com/cede-scheduler/cede/core/scheduler/unblock"
 	"github.com/cede-scheduler/cede/core/sim/scenario"
+	"github.com/cede-scheduler/cede/core/sim/timeline"
 	"github.com/cede-scheduler/cede/core/state"
 	"github.com/cede-scheduler/cede/core/worker"
 )
@@ -44,6 +46,7 @@ type engine struct {
 	version  *policy.Version // of the scenario's default policy
 
 	before       *state.Snapshot // the state to which the current plan is committed
+	base         *state.Snapshot // the state of the current evaluation
 	timers       timers
 	next         int  // index into file.Steps
 	hasNoExecute bool // an allocation runs at time 0 on a node with a NoExecute taint
@@ -55,6 +58,7 @@ type engine struct {
 	bound        bindings
 	jobs         jobStats
 	record       recorder
+	tracer       tracer
 	faults       []error
 }
 
@@ -66,7 +70,7 @@ func Play(ctx context.Context, f *scenario.File, o Options) (*Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &engine{opts: o, file: resolved, waiting: newWaiting(), disconnected: newDisconnected(), jobs: newJobStats(), bound: newBindings()}
+	e := &engine{opts: o, file: resolved, waiting: newWaiting(), disconnected: newDisconnected(), jobs: newJobStats(), bound: newBindings(), tracer: newTracer(o.Timeline)}
 	if err := e.loadPolicies(); err != nil {
 		return nil, err
 	}
@@ -98,6 +102,7 @@ func (e *engine) assemble() error {
 	if err := e.writeInitialState(); err != nil {
 		return err
 	}
+	e.tracer.initial(&e.components)
 	e.feed.Budgets(e.store.Snapshot(), e.now()) // initial values
 	e.applier = planner.NewApplier(planner.Config{
 		Store: e.store, Committer: planner.DirectCommitter{Store: e.store, OnCommit: e.committed}, PlacementVerifier: &feasible.Verifier{},
@@ -105,11 +110,20 @@ func (e *engine) assemble() error {
 	e.worker = worker.New(worker.Config{
 		Queue: worker.LocalQueue(e.broker), Planner: submitter{e}, States: e.store, Evals: e,
 		Scheduler: scheduler.New(scheduler.Config{
-			Policies: e.policies, Ties: e.opts.Ties, Workers: e.opts.Workers, Weights: e.file.Weights,
+			Policies: e.policies, Ties: tiesOf(e.opts, e.file), Workers: e.opts.Workers,
+			OnChoice: e.record.explain,
 		}),
 		Clock: e.clock, NewEvalID: e.evalID, Observe: e.observe,
 	})
 	return nil
+}
+
+// tiesOf returns the order that breaks ties: that of the options, else that of the file.
+func tiesOf(o Options, file *scenario.Resolved) tiebreak.Order {
+	if o.Ties.ByID() && len(file.TieOrder) > 0 {
+		return tiebreak.Listed(file.TieOrder)
+	}
+	return o.Ties
 }
 
 // submitter lets the worker submit plans without goroutines.
@@ -129,7 +143,7 @@ func (e *engine) evalID() string {
 func (e *engine) writeInitialState() error {
 	txn := e.begin()
 	for _, n := range e.file.Nodes {
-		if err := txn.UpsertNode(n); err != nil {
+		if err := txn.NodeWriter().Upsert(n); err != nil {
 			return err
 		}
 	}
@@ -141,24 +155,28 @@ func (e *engine) writeInitialState() error {
 		if !running[j] {
 			continue
 		}
-		if err := txn.UpsertJob(j); err != nil {
+		if err := txn.JobWriter().Upsert(j); err != nil {
 			return err
 		}
 		e.jobs.register(j)
 		e.jobs.unevaluated[j.Key()] = true
 	}
+	for _, n := range e.file.Namespaces {
+		own := *n
+		txn.NamespaceWriter().Upsert(&own)
+	}
 	for _, b := range e.file.Budgets {
 		own := *b
-		txn.UpsertBudget(&own)
+		txn.BudgetWriter().Upsert(&own)
 	}
-	txn.UpsertAllocs(e.file.Running...)
-	if err := e.writeInitialBindings(txn); err != nil {
+	txn.AllocWriter().Upsert(e.file.Running...)
+	if err := e.bound.writeInitial(txn, e.file, &e.jobs); err != nil {
 		return err
 	}
 	config := e.file.Config
-	txn.SetConfig(&config)
+	txn.ConfigWriter().Set(&config)
 	driven := e.tainted()
-	txn.UpsertEvals(driven...)
+	txn.EvalWriter().Upsert(driven...)
 	snap := txn.Commit()
 	e.record.start(e, snap)
 	e.record.collector.EvaluationCreated(len(driven))
@@ -168,7 +186,9 @@ func (e *engine) writeInitialState() error {
 		e.record.initial(stored)
 		e.scheduleEnd(stored)
 	}
-	e.scheduleInitialBindings(snap)
+	for a := range snap.Assignments() {
+		e.timers.addBindingEnd(snap, a)
+	}
 	return nil
 }
 
@@ -185,12 +205,14 @@ func (e *engine) play(ctx context.Context) error {
 		e.clock.AdvanceTo(time.Unix(0, at))
 		e.hasNoExecute = false
 		e.ends(at)
+		e.tracer.changes(&e.components)
 		if err := e.steps(at); err != nil {
 			return err
 		}
 		if err := e.drain(ctx); err != nil {
 			return err
 		}
+		e.tracer.mark(&e.components, timeline.Rest, 0)
 		e.sweep()
 		e.progress()
 	}
@@ -235,11 +257,13 @@ func (e *engine) drain(ctx context.Context) error {
 		if err := e.livelock.count(e.now(), d.Eval); err != nil {
 			return err
 		}
+		e.base = snap
 		began := e.record.startDecision()
 		if err := e.worker.Work(ctx, d); err != nil {
 			return err
 		}
 		e.record.endDecision(began)
+		e.tracer.changes(&e.components)
 		e.reap()
 	}
 }
@@ -252,6 +276,9 @@ func (e *engine) observe(r worker.Report) {
 	}
 	if r.Outcome.Fault != nil {
 		e.faults = append(e.faults, r.Outcome.Fault)
+	}
+	if e.opts.Evaluated != nil {
+		e.opts.Evaluated(Evaluated{Now: e.now(), Before: e.base, Report: r})
 	}
 	e.jobs.evaluated(r.Eval.JobKey(), r.Outcome)
 	e.record.queued(e, r)
@@ -279,7 +306,7 @@ func (e *engine) write(evals []*model.Evaluation) {
 			}
 		}
 		txn := e.begin()
-		txn.UpsertEvals(evals...)
+		txn.EvalWriter().Upsert(evals...)
 		snap := txn.Commit()
 		evals = e.feed.Evals(snap, e.now(), evals...)
 	}

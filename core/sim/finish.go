@@ -13,16 +13,16 @@ func (e *engine) finish() *Run {
 	if e.file.Until != nil {
 		end = max(end, *e.file.Until)
 	}
-	for _, v := range e.versions() {
+	for _, v := range e.policies.Versions() {
 		calls, faults := v.Stats()
 		e.record.collector.PolicyCalls(int(calls))
 		e.record.collector.PolicyFaults(int(faults))
 	}
 	m := e.record.collector.Finish(end)
 	snap := e.store.Snapshot()
-	unbound := e.unbound(snap)
+	unbound := e.jobs.unbound(snap)
 	if len(e.file.Bindings) > 0 {
-		e.replicas(m, unbound)
+		e.bound.countReplicas(m, unbound, e.record.evicted)
 	}
 	return &Run{
 		Metrics: m, Series: e.record.collector.Series(), Faults: e.faults, Warnings: e.file.Warnings,
@@ -34,19 +34,19 @@ func (e *engine) finish() *Run {
 	}
 }
 
-// replicas counts the replicas of bindings by outcome.
-func (e *engine) replicas(m *metrics.Metrics, unbound []Unplaced) {
+// countReplicas counts the replicas of bindings by outcome.
+func (b *bindings) countReplicas(m *metrics.Metrics, unbound []Unplaced, victims []Evicted) {
 	bound, waiting, evicted := 0, 0, 0
-	for i := range e.bound.list {
-		for _, n := range e.bound.list[i].Clusters {
+	for i := range b.list {
+		for _, n := range b.list[i].Clusters {
 			bound += n
 		}
 	}
 	for i := range unbound {
 		waiting += unbound[i].Count
 	}
-	for i := range e.record.evicted {
-		evicted += e.record.evicted[i].Replicas
+	for i := range victims {
+		evicted += victims[i].Replicas
 	}
 	m.BoundReplicas, m.UnboundReplicas, m.EvictedReplicas = &bound, &waiting, &evicted
 }
@@ -71,7 +71,7 @@ func (e *engine) sweep() {
 		return
 	}
 	txn := e.begin()
-	txn.DeleteEvals(e.finished...)
+	txn.EvalWriter().Delete(e.finished...)
 	txn.Commit()
 	e.finished = e.finished[:0]
 }
@@ -86,7 +86,7 @@ func (e *engine) progress() {
 	}
 	p := Progress{
 		Now: time.Duration(e.now()), Steps: e.next, StepsTotal: len(e.file.Steps),
-		Placed: len(e.record.placements), Evaluations: e.evals,
+		Placed: len(e.record.placements),
 	}
 	if e.file.Until != nil {
 		p.Until = time.Duration(*e.file.Until)

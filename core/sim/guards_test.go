@@ -37,6 +37,7 @@ func detailedTranscript(r *sim.Result) string {
 
 // Taints, tolerations, cohorts and budgets restrict placements and evictions.
 func TestEvictionGuards(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ name, scenario, want string }{
 		{"a taint excludes jobs without a toleration, even if they could evict", `
 nodes: [{id: n1, capacity: {cpu: 10}, taints: [{key: gpu, value: "true", effect: NoSchedule}]}]
@@ -320,6 +321,46 @@ events: [{at: 0s, submit: top}]
 web.g lacks 1: 0 of 3 nodes: 3 lack cpu; eviction does not help: on 3 nothing has a priority of 0 or less
 top.g lacks 2: 0 of 3 nodes: 3 lack cpu; eviction does not help: on 2 the strict disruption budget web-pdb allows too few evictions, on 1 nothing has a priority of 80 or less
 runs b c top.g[0]`},
+		{"allocations on a node that is down are unavailable at once, before their job is evaluated", `
+nodes: [{id: n1, capacity: {cpu: 10}}, {id: n2, capacity: {cpu: 30}}]
+jobs:
+  - {id: web, priority: 10, groups: [{name: g, resources: {cpu: 10}, count: 3, labels: {app: web}}]}
+  - {id: top, priority: 90, groups: [{name: g, resources: {cpu: 10}}]}
+budgets: [{name: web-pdb, labels: {app: web}, maxUnavailable: 1, enforcement: strict}]
+running:
+  - {id: a, job: web, group: g, node: n1}
+  - {id: b, job: web, group: g, node: n2}
+  - {id: c, job: web, group: g, node: n2}
+  - {id: t, job: top, group: g, node: n2}
+events: [{at: 5s, nodeDown: n2}]
+`, `web.g lacks 2: 0 of 2 nodes: 1 lacks cpu, 1 is down; eviction does not help: on 1 nothing has a priority of 0 or less
+top.g lacks 1: 0 of 2 nodes: 1 lacks cpu, 1 is down; eviction does not help: on 1 the strict disruption budget web-pdb allows too few evictions
+runs a`},
+		{"a member of an all-or-none job that is lost with its node is not evicted", `
+nodes: [{id: n1, capacity: {cpu: 10}}, {id: n2, capacity: {cpu: 20}}]
+jobs:
+  - {id: mpi, priority: 10, disruptionMode: all, groups: [{name: g, resources: {cpu: 10}, count: 2}]}
+  - {id: top, priority: 90, groups: [{name: g, resources: {cpu: 10}}]}
+running:
+  - {id: a, job: mpi, group: g, node: n1}
+  - {id: b, job: mpi, group: g, node: n2}
+  - {id: t, job: top, group: g, node: n2}
+events: [{at: 5s, nodeDown: n2}]
+`, `5s top.g[0]#1@n1 over a
+mpi.g lacks 2: 0 of 2 nodes: 1 lacks cpu, 1 is down; eviction does not help: on 1 nothing has a priority of 0 or less
+runs top.g[0]#1`},
+		{"an allocation that is lost with its node is not evicted for the sake of its zone", `
+nodes:
+  - {id: a1, capacity: {cpu: 10}, attributes: {zone: a}}
+  - {id: a2, capacity: {cpu: 20}, attributes: {zone: a}}
+jobs:
+  - {id: noisy, priority: 10, groups: [{name: g, resources: {cpu: 12}, labels: {app: noisy}}]}
+  - {id: quiet, priority: 90, groups: [{name: g, resources: {cpu: 10}, separate: [{labels: {app: noisy}, topologyKey: zone}]}]}
+running: [{id: x, job: noisy, group: g, node: a2}]
+events: [{at: 5s, nodeDown: a2}, {at: 5s, submit: quiet}]
+`, `5s quiet.g[0]@a1
+noisy.g lacks 1: 0 of 2 nodes: 1 lacks cpu, 1 is down; eviction does not help: on 1 nothing has a priority of 0 or less
+runs quiet.g[0]`},
 		{"a best-effort budget is exceeded if necessary, and the violation is reported", `
 nodes: [{id: n1, capacity: {cpu: 10}}, {id: n2, capacity: {cpu: 10}}]
 jobs:

@@ -60,7 +60,7 @@ func (s *server) checkEvictions(after *state.Snapshot, plan *model.Plan) {
 			}
 			mates := []*model.Allocation{v}
 			if v.Job.AllOrNone && !slices.ContainsFunc(s.before.AppendJobAllocs(nil, v.Job.Key()), func(w *model.Allocation) bool {
-				return w.Live() && w.Job.AllOrNone && !gone[w.ID]
+				return s.remains(w) && w.Job.AllOrNone && !gone[w.ID]
 			}) {
 				mates = slices.DeleteFunc(slices.Clone(victims), func(w *model.Allocation) bool {
 					return !w.Job.AllOrNone || w.Job.Key() != v.Job.Key()
@@ -110,6 +110,12 @@ func inPlacementOrder(plan *model.Plan) (list []placed) {
 	return list
 }
 
+// remains reports whether an allocation is live before the plan and not lost with its
+// node: a lost one has ended, so it is never a victim.
+func (s *server) remains(a *model.Allocation) bool {
+	return a.Live() && !a.LostWith(s.before.Node(a.NodeID), s.now())
+}
+
 // affects reports whether evicting victim frees capacity on the node of a placement,
 // or removes a conflict with it from another node.
 func (s *server) affects(a, victim *model.Allocation) bool {
@@ -119,13 +125,13 @@ func (s *server) affects(a, victim *model.Allocation) bool {
 // checkBudgets checks that a plan does not exceed strict budgets and leaves no cohort
 // below its minimum.
 func (s *server) checkBudgets(after *state.Snapshot, plan *model.Plan) {
-	lost := map[*model.Budget]int{}
+	disrupted := map[*model.Budget]int{}
 	for i := range plan.Groups {
 		for _, e := range plan.Groups[i].Evictions {
 			v := s.before.Alloc(e.AllocID)
 			for _, b := range s.before.Budgets() {
 				if v.Available() && b.Matches(v.Group) {
-					lost[b]++
+					disrupted[b]++
 				}
 			}
 			if !v.Job.AllOrNone {
@@ -133,7 +139,7 @@ func (s *server) checkBudgets(after *state.Snapshot, plan *model.Plan) {
 			}
 			stay, ofGroup := 0, 0
 			for _, mate := range s.before.AppendJobAllocs(nil, v.Job.Key()) {
-				if mate.Live() && mate.Job.AllOrNone && after.Alloc(mate.ID).Live() {
+				if s.remains(mate) && mate.Job.AllOrNone && after.Alloc(mate.ID).Live() {
 					stay++
 					if mate.Group.Name == v.Group.Name {
 						ofGroup++
@@ -153,8 +159,8 @@ func (s *server) checkBudgets(after *state.Snapshot, plan *model.Plan) {
 		}
 	}
 	for at, b := range s.before.Budgets() {
-		if b.Strict && lost[b] > max(0, s.before.DisruptionsAllowed(int32(at), plan.Now)) {
-			s.t.Fatalf("budget %s allows %d disruptions and has %d\n%s", b.Name, s.before.DisruptionsAllowed(int32(at), plan.Now), lost[b], planText(plan))
+		if b.Strict && disrupted[b] > max(0, s.before.DisruptionsAllowed(int32(at), plan.Now)) {
+			s.t.Fatalf("budget %s allows %d disruptions and has %d\n%s", b.Name, s.before.DisruptionsAllowed(int32(at), plan.Now), disrupted[b], planText(plan))
 		}
 	}
 }

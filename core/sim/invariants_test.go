@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"testing"
 	"time"
@@ -27,15 +26,8 @@ import (
 	"github.com/cede-scheduler/cede/policies/kubernetes"
 	"github.com/cede-scheduler/cede/policies/nomad"
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
+	"github.com/cede-scheduler/cede/sdk/policytest/soak"
 )
-
-// soak multiplies the number of rounds if CEDE_SOAK is set.
-func soak(n int) int {
-	if os.Getenv("CEDE_SOAK") != "" {
-		return n * 50
-	}
-	return n
-}
 
 func must(err error) {
 	if err != nil {
@@ -200,7 +192,7 @@ func failures(o *scheduler.Outcome) string {
 func (s *server) WriteEvals(_ context.Context, _ broker.Delivery, evals ...*model.Evaluation) error {
 	for len(evals) > 0 {
 		txn := s.store.Begin(s.store.Snapshot().Index() + 1)
-		txn.UpsertEvals(evals...)
+		txn.EvalWriter().Upsert(evals...)
 		evals = s.feed.Evals(txn.Commit(), s.now(), evals...)
 	}
 	return nil
@@ -418,14 +410,14 @@ func (s *server) step(d generator, jobs, nodes []string, rich bool) {
 			} else if old != nil {
 				j.Version = old.Version + 1
 			}
-			must(txn.UpsertJob(j))
+			must(txn.JobWriter().Upsert(j))
 			s.t.Logf("submit %+v", *j)
 			for _, g := range j.Groups {
 				s.t.Logf("  group %s count %d %v ports %v devices %v labels %v constraints %v separate %v spread %v", g.Name, g.Count, g.Resources, g.Ports, g.Devices, g.Labels, g.Constraints, g.Separate, g.Spread)
 			}
 			e := coretest.Eval(j)
 			e.ID, e.CreateTime = s.evalID(), now
-			txn.UpsertEvals(e)
+			txn.EvalWriter().Upsert(e)
 			return []*model.Evaluation{e}
 		})
 	case kind < 8: // stop
@@ -436,10 +428,10 @@ func (s *server) step(d generator, jobs, nodes []string, rich bool) {
 		s.do(func(txn *state.Txn) []*model.Evaluation {
 			j := *old
 			j.Stopped = true
-			must(txn.UpsertJob(&j))
+			must(txn.JobWriter().Upsert(&j))
 			e := coretest.Eval(&j)
 			e.ID = s.evalID()
-			txn.UpsertEvals(e)
+			txn.EvalWriter().Upsert(e)
 			return []*model.Evaluation{e}
 		})
 	case kind < 9 && s.guarded: // placed allocations start
@@ -454,7 +446,7 @@ func (s *server) step(d generator, jobs, nodes []string, rich bool) {
 		})
 	case kind < 10 && s.guarded: // a budget changes
 		s.do(func(txn *state.Txn) []*model.Evaluation {
-			txn.UpsertBudget(d.budget(pick(d, "x", "y")))
+			txn.BudgetWriter().Upsert(d.budget(pick(d, "x", "y")))
 			return nil
 		})
 	case kind < 12: // an instance ends
@@ -484,6 +476,7 @@ func (s *server) step(d generator, jobs, nodes []string, rich bool) {
 // blocked jobs cannot be placed, memory and workers do not change results, and the
 // applier accepts every plan based on the current state.
 func TestServer_Invariants(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name    string
 		rich    bool
@@ -500,7 +493,7 @@ func TestServer_Invariants(t *testing.T) {
 		t.Run(fmt.Sprintf("%s rich=%t guarded=%t", c.name, c.rich, c.guarded), func(t *testing.T) {
 			policies := coretest.Policies(func() sdk.Policy { return nomad.New() }, func() sdk.Policy { return kubernetes.New() })
 			placed, evicted, blocked, scaledDown := 0, 0, 0, 0
-			for range soak(5) {
+			for range soak.Count(3, 250) {
 				rapid.Check(t, func(t *rapid.T) {
 					d := drawGenerator(t)
 					s := newServer(t, policies, c.minimal)
@@ -510,14 +503,14 @@ func TestServer_Invariants(t *testing.T) {
 						config := coretest.AllPreempt()
 						config.Policy = c.name
 						config.Algorithm = pick(d, model.Binpack, model.SpreadRank)
-						txn.SetConfig(config)
+						txn.ConfigWriter().Set(config)
 						for _, id := range nodes {
 							n := d.node(id)
 							if c.guarded && d.oneIn(3) {
 								n.Taints = []model.Taint{{Key: "spot", Effect: pick(d, model.NoSchedule, model.PreferNoSchedule)}}
 							}
 							s.t.Logf("node %+v", *n)
-							must(txn.UpsertNode(n))
+							must(txn.NodeWriter().Upsert(n))
 						}
 						return nil
 					})

@@ -10,6 +10,7 @@ import (
 // The reason distinguishes instances that ended from instances that were never
 // submitted.
 func TestUnplaced_DistinguishesEndedFromNotSubmitted(t *testing.T) {
+	t.Parallel()
 	for want, text := range map[string]string{
 		"1 of 2 instances ran at time 0, and no event caused an evaluation: submit it to place the rest": `
 jobs: [{id: j, groups: [{name: g, count: 2, resources: {cpu: 1000}}]}]

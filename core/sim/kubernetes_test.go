@@ -13,6 +13,7 @@ import (
 // Each file is one case of kube-scheduler's preemption, or an extension by cede. Its
 // comment describes the case, and its expectations are checked.
 func TestKubernetes_Cases(t *testing.T) {
+	t.Parallel()
 	files, err := filepath.Glob("testdata/kubernetes/*.yaml")
 	if err != nil || len(files) < 20 {
 		t.Fatalf("%d files, %v", len(files), err)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -24,6 +23,7 @@ import (
 	"github.com/cede-scheduler/cede/core/worker"
 	"github.com/cede-scheduler/cede/policies/karmada"
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
+	"github.com/cede-scheduler/cede/sdk/policytest/soak"
 )
 
 const (
@@ -51,8 +51,8 @@ func newPool(t *testing.T, name string, c *clock.Virtual) *pool {
 	p.apply(func(txn *state.Txn) ([]*model.Evaluation, []string) {
 		config := *coretest.AllPreempt()
 		config.Policy = "karmada"
-		txn.SetConfig(&config)
-		if err := txn.UpsertCluster(&model.Cluster{ID: shared, Capacity: model.Resources{"cpu": units}}); err != nil {
+		txn.ConfigWriter().Set(&config)
+		if err := txn.ClusterWriter().Upsert(&model.Cluster{ID: shared, Capacity: model.Resources{"cpu": units}}); err != nil {
 			t.Fatal(err)
 		}
 		return nil, nil
@@ -104,7 +104,7 @@ func (p *pool) evalID() string {
 func (p *pool) WriteEvals(_ context.Context, _ broker.Delivery, evals ...*model.Evaluation) error {
 	for len(evals) > 0 {
 		txn := p.store.Begin(p.store.Snapshot().Index() + 1)
-		txn.UpsertEvals(evals...)
+		txn.EvalWriter().Upsert(evals...)
 		evals = p.feed.Evals(txn.Commit(), p.now(), evals...)
 	}
 	return nil
@@ -126,11 +126,11 @@ func (p *pool) apply(do func(*state.Txn) (evals []*model.Evaluation, clusters []
 
 func (p *pool) register(b *model.Binding) {
 	p.apply(func(txn *state.Txn) ([]*model.Evaluation, []string) {
-		if err := txn.UpsertBinding(b); err != nil {
+		if err := txn.BindingWriter().Upsert(b); err != nil {
 			p.t.Fatal(err)
 		}
 		e := &model.Evaluation{ID: p.evalID(), Namespace: b.Namespace, JobID: b.ID, Type: model.JobBinding}
-		txn.UpsertEvals(e)
+		txn.EvalWriter().Upsert(e)
 		return []*model.Evaluation{e}, nil
 	})
 }
@@ -307,7 +307,7 @@ func (m *agent) report(now int64, p *pool) {
 			})
 		}
 		evals, _ := apply.AssignmentUpdates(txn, now, updates)
-		apply.Leases(txn, shared, claims)
+		apply.Leases(txn.ClaimWriter(), shared, claims)
 		return evals, []string{shared}
 	})
 }
@@ -356,10 +356,8 @@ func (m *agent) checkConverged(pools []*pool) {
 // bindings do not evict each other repeatedly, and finally the pools agree with the
 // cluster.
 func TestLeases_TwoPoolsContendForOneMemberCluster(t *testing.T) {
-	rounds := 25
-	if os.Getenv("CEDE_SOAK") != "" {
-		rounds = 2000
-	}
+	t.Parallel()
+	rounds := soak.Count(25, 2000)
 	evicted := 0
 	for seed := range rounds {
 		r := rand.New(rand.NewPCG(9, uint64(seed)))

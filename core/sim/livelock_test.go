@@ -72,6 +72,7 @@ func newLivelockedEngine(t *testing.T) *engine {
 }
 
 func TestPlay_FailsOnLivelock(t *testing.T) {
+	t.Parallel()
 	e := newLivelockedEngine(t)
 	e.livelock.most = 100 // the scenario contains nothing else
 	err := e.play(t.Context())
@@ -90,6 +91,7 @@ func TestPlay_FailsOnLivelock(t *testing.T) {
 
 // Evaluations are counted per instant: the counter resets when time advances.
 func TestLivelockGuard_ResetsWhenTimeAdvances(t *testing.T) {
+	t.Parallel()
 	r := livelockGuard{most: 3}
 	for at := range int64(5) {
 		for range 3 {

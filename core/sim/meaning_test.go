@@ -12,6 +12,7 @@ import (
 
 	"github.com/cede-scheduler/cede/core/sim"
 	"github.com/cede-scheduler/cede/core/sim/scenario"
+	"github.com/cede-scheduler/cede/sdk/policytest/soak"
 )
 
 // decode parses the text of a scenario and adds its version and name.
@@ -60,6 +61,7 @@ nodes: [{id: n1, capacity: {cpu: 10}}]
 
 // Each case covers one rule of the scenario format.
 func TestSemantics(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ name, scenario, want string }{
 		{"allocations complete before the events of an instant", oneNode + `
 jobs:
@@ -332,11 +334,12 @@ type tb interface {
 // permutation of the file's lists does not change the result. Victims have lower
 // priorities than their preemptors.
 func TestPlay_RandomScenarios(t *testing.T) {
+	t.Parallel()
 	outer := t
 	evicted := 0
 	for _, name := range []string{"default", "nomad"} {
 		t.Run(name, func(t *testing.T) {
-			for range soak(3) {
+			for range soak.Count(2, 150) {
 				rapid.Check(t, func(t *rapid.T) {
 					d := drawGenerator(t)
 					f := randomScenario(d)

@@ -5,6 +5,9 @@ import (
 
 	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/core/preempt/tiebreak"
+	"github.com/cede-scheduler/cede/core/sim/timeline"
+	"github.com/cede-scheduler/cede/core/state"
+	"github.com/cede-scheduler/cede/core/worker"
 )
 
 // PolicySpec identifies a policy and its configuration.
@@ -24,20 +27,33 @@ type Options struct {
 	Resolve func(PolicySpec) (*policy.Version, error)
 	// Grants are given to the policy of the field Policy.
 	Grants []string
-	// Ties breaks ties that no rule decides; the zero value breaks them by ID.
+	// Ties breaks ties that no rule decides; the zero value breaks them by the
+	// order of the file, else by ID.
 	Ties tiebreak.Order
 	// Workers is the maximum number of goroutines that search for victims; 0: one.
 	Workers int
 	// Timing measures decisions by the wall clock. Results then differ from run to
 	// run.
 	Timing bool
+	// Timeline is called with each event of the run, in order; it may be nil.
+	Timeline func(timeline.Event)
+	// Evaluated is called with each evaluation of a job, after its plan was committed; it
+	// may be nil.
+	Evaluated func(Evaluated)
 	// Progress is called with the progress of the run from time to time; it may be nil.
 	Progress func(Progress)
 }
 
+// An Evaluated is an evaluation with the state in which it was made.
+type Evaluated struct {
+	Now    int64 // Unix nanoseconds
+	Before *state.Snapshot
+	Report worker.Report
+}
+
 // Progress is the progress of a run.
 type Progress struct {
-	Now, Until          time.Duration // Until is 0 if the scenario has no end
-	Steps, StepsTotal   int
-	Placed, Evaluations int
+	Now, Until        time.Duration // Until is 0 if the scenario has no end
+	Steps, StepsTotal int
+	Placed            int
 }

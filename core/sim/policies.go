@@ -10,6 +10,12 @@ import (
 	"github.com/cede-scheduler/cede/core/sim/scenario"
 )
 
+// A policyLoader creates the versions of a run's policies.
+type policyLoader struct {
+	file *scenario.Resolved
+	opts *Options
+}
+
 // loadPolicies creates the versions that the run needs: the built-in default, the
 // scenario's policy, those of jobs, and the one that replaces them all.
 func (e *engine) loadPolicies() error {
@@ -26,6 +32,7 @@ func (e *engine) loadPolicies() error {
 	} else {
 		names = append(names, e.opts.Policy)
 	}
+	loader := policyLoader{e.file, &e.opts}
 	byName := map[string]*policy.Version{}
 	var versions []*policy.Version
 	var errs []error
@@ -33,7 +40,7 @@ func (e *engine) loadPolicies() error {
 		if _, tried := byName[name]; name == "" || tried {
 			continue
 		}
-		v, err := e.load(name)
+		v, err := loader.load(name)
 		byName[name] = v
 		if err != nil {
 			errs = append(errs, &PolicyError{Policy: name, Err: err})
@@ -44,7 +51,7 @@ func (e *engine) loadPolicies() error {
 	if len(errs) > 0 {
 		return errors.Join(errs...)
 	}
-	fallback, err := e.fallback(byName[policy.DefaultName])
+	fallback, err := loader.fallback(byName[policy.DefaultName])
 	if err != nil {
 		return err
 	}
@@ -62,12 +69,12 @@ func (e *engine) loadPolicies() error {
 
 // fallback is the built-in default, which implements the hooks that policies lack. A
 // variant of the file may have the same name; it decides for jobs that name it.
-func (e *engine) fallback(named *policy.Version) (*policy.Version, error) {
-	variant := slices.ContainsFunc(e.file.Policies, func(p scenario.PolicyVariant) bool { return p.Name == policy.DefaultName })
+func (l *policyLoader) fallback(named *policy.Version) (*policy.Version, error) {
+	variant := slices.ContainsFunc(l.file.Policies, func(p scenario.PolicyVariant) bool { return p.Name == policy.DefaultName })
 	if named != nil && !variant {
 		return named, nil
 	}
-	v, err := e.opts.Resolve(PolicySpec{Name: policy.DefaultName, Use: policy.DefaultName})
+	v, err := l.opts.Resolve(PolicySpec{Name: policy.DefaultName, Use: policy.DefaultName})
 	if err != nil {
 		return nil, &PolicyError{Policy: policy.DefaultName, Err: err}
 	}
@@ -90,23 +97,26 @@ func (e *PolicyError) Unwrap() error { return e.Err }
 
 // load creates a version under a name: a variant of the file, or a policy of the
 // resolver.
-func (e *engine) load(name string) (*policy.Version, error) {
-	spec := PolicySpec{Name: name, Use: name}
-	for _, p := range e.file.Policies {
+func (l *policyLoader) load(name string) (*policy.Version, error) {
+	spec := SpecOf(l.file.Policies, name)
+	if name == l.opts.Policy {
+		spec.Grants = append(slices.Clip(spec.Grants), l.opts.Grants...)
+	}
+	return l.opts.Resolve(spec)
+}
+
+// SpecOf returns the policy that a name selects: a variant of the file, or a name for the
+// resolver.
+func SpecOf(variants []scenario.PolicyVariant, name string) PolicySpec {
+	for _, p := range variants {
 		if p.Name == name {
-			spec = PolicySpec{Name: name, Use: p.Use, Config: p.Config, Grants: p.Grant}
+			return PolicySpec{Name: name, Use: p.Use, Config: p.Config, Grants: p.Grant}
 		}
 	}
-	if name == e.opts.Policy {
-		spec.Grants = append(slices.Clip(spec.Grants), e.opts.Grants...)
-	}
-	return e.opts.Resolve(spec)
+	return PolicySpec{Name: name, Use: name}
 }
 
 // policyName returns the policy of jobs that name none.
 func (e *engine) policyName() string {
 	return cmp.Or(e.opts.Policy, e.file.Config.Policy, policy.DefaultName)
 }
-
-// versions lists every version that may have been called, each once.
-func (e *engine) versions() []*policy.Version { return e.policies.Versions() }

@@ -9,6 +9,7 @@ import (
 // A pending job is evaluated at the instant of any event that may unblock it. A job
 // that can be placed never waits behind a job that cannot.
 func TestQueueing(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ name, scenario, want string }{
 		{"capacity is freed", oneNode + `
 jobs:

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/preempt"
 	"github.com/cede-scheduler/cede/core/preempt/protect"
 	"github.com/cede-scheduler/cede/core/sim/metrics"
 	"github.com/cede-scheduler/cede/core/state"
@@ -17,6 +18,7 @@ type recorder struct {
 	collector  *metrics.Collector
 	placements []Placement
 	evicted    []Evicted
+	reasons    map[string]preempt.Reason // of placements with victims, by allocation
 	timing     bool
 	choice     metrics.Choice
 }
@@ -25,7 +27,7 @@ type recorder struct {
 func (r *recorder) start(e *engine, snap *state.Snapshot) {
 	r.timing = e.opts.Timing
 	config := metrics.Config{
-		Dims: snap.Dims(), Jobs: e.file.Jobs, Weights: e.file.Weights, Timing: e.opts.Timing,
+		Dims: snap.Dims(), Jobs: e.file.Jobs, Weight: snap.NamespaceWeight,
 		Nodes: slices.Collect(snap.Nodes()), Budgets: len(e.file.Budgets) > 0,
 	}
 	if e.file.Until != nil {
@@ -33,6 +35,15 @@ func (r *recorder) start(e *engine, snap *state.Snapshot) {
 	}
 	r.placements, r.evicted = []Placement{}, []Evicted{}
 	r.collector = metrics.New(config)
+}
+
+// explain records why the node of an allocation was chosen. A plan that is not committed
+// leaves a reason that no placement refers to, or that the next plan overwrites.
+func (r *recorder) explain(a *model.Allocation, reason preempt.Reason) {
+	if r.reasons == nil {
+		r.reasons = map[string]preempt.Reason{}
+	}
+	r.reasons[a.ID] = reason
 }
 
 func (r *recorder) initial(a *model.Allocation) { r.collector.Initial(a.StartTime, a) }
@@ -70,8 +81,9 @@ func (r *recorder) placed(e *engine, view *replayState, a *model.Allocation, vic
 	now := e.now()
 	p := Placement{
 		At: At(now), Alloc: a.ID, Job: a.Job.ID, Group: a.Group.Name, Node: a.NodeID,
-		Preempted: []string{}, Score: rounded(a.Score),
+		Preempted: []string{}, Score: rounded(a.Score), Reason: r.reasons[a.ID],
 	}
+	delete(r.reasons, a.ID)
 	var told []metrics.Victim
 	overrun := make([]bool, len(victims))
 	if len(victims) > 0 {
@@ -81,6 +93,7 @@ func (r *recorder) placed(e *engine, view *replayState, a *model.Allocation, vic
 		lost := v.Group.LostWork(v.Age(now))
 		r.evicted = append(r.evicted, Evicted{
 			At: At(now), Alloc: v.ID, By: a.ID, Node: v.NodeID, LostWork: At(lost), BudgetViolated: overrun[i],
+			Job: v.Job.ID, Group: v.Group.Name, Priority: v.Job.Priority,
 		})
 		told = append(told, metrics.Victim{Alloc: v.ID, LostWork: lost, OtherNode: v.NodeID != a.NodeID, BudgetViolated: overrun[i]})
 		if v.NodeID == a.NodeID {

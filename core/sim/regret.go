@@ -38,10 +38,10 @@ func (u *replayState) current() *state.Snapshot {
 		for _, v := range p.victims {
 			gone := *v
 			gone.Desired = model.DesiredEvict
-			txn.UpsertAllocs(&gone)
+			txn.AllocWriter().Upsert(&gone)
 		}
 		came := *p.alloc
-		txn.UpsertAllocs(&came)
+		txn.AllocWriter().Upsert(&came)
 	}
 	u.snap, u.since = txn.Snapshot(), u.since[:0]
 	return u.snap

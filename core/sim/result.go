@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/cede-scheduler/cede/core/preempt"
 	"github.com/cede-scheduler/cede/core/sim/metrics"
 )
 
@@ -43,6 +44,8 @@ type Placement struct {
 	// PreemptedElsewhere lists victims on other nodes, by node.
 	PreemptedElsewhere map[string][]string `json:"preemptedElsewhere,omitempty"`
 	Score              float64             `json:"score"`
+
+	Reason preempt.Reason `json:"-"` // why this node; zero if nothing was evicted or compared
 }
 
 // Binding is a binding that was assigned to clusters, with the number of replicas. It
@@ -76,6 +79,11 @@ type Evicted struct {
 	Replicas       int    `json:"replicas,omitempty"`
 	LostWork       At     `json:"lostWork"`
 	BudgetViolated bool   `json:"budgetViolated"`
+
+	// Of the victim, for reports; unset for bindings.
+	Job      string `json:"-"`
+	Group    string `json:"-"`
+	Priority int32  `json:"-"`
 }
 
 // Run is a scenario that was played to its end.

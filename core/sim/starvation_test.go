@@ -65,6 +65,7 @@ func resolveStream(spec sim.PolicySpec) (*policy.Version, error) {
 // the small ones leave enough free capacity. No capacity is reserved for it, because
 // it would be idle meanwhile.
 func TestLargeJobs_DelayDependsOnPriority(t *testing.T) {
+	t.Parallel()
 	streamEnds := (smallJobs-1)*smallEvery + smallWork
 	for _, c := range []struct {
 		name, use    string

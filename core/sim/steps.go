@@ -5,6 +5,7 @@ import (
 
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/sim/scenario"
+	"github.com/cede-scheduler/cede/core/sim/timeline"
 	"github.com/cede-scheduler/cede/core/state/apply"
 )
 
@@ -15,6 +16,8 @@ func (e *engine) steps(at int64) error {
 		if err := e.step(step); err != nil {
 			return fmt.Errorf("%s at %s: %w", step.Do, At(step.At), err)
 		}
+		e.tracer.mark(&e.components, timeline.Step, e.next)
+		e.tracer.changes(&e.components)
 	}
 	return nil
 }
@@ -54,14 +57,14 @@ func (e *engine) submit(j *model.Job) error {
 		if known != nil {
 			fresh.CreateIndex = known.CreateIndex
 		}
-		if err := txn.UpsertJob(&fresh); err != nil {
+		if err := txn.JobWriter().Upsert(&fresh); err != nil {
 			txn.Abort()
 			return err
 		}
 		known = &fresh
 	}
 	ev := e.evaluation(known, model.TriggerJobRegister)
-	txn.UpsertEvals(ev)
+	txn.EvalWriter().Upsert(ev)
 	snap := txn.Commit()
 	e.jobs.register(known)
 	e.record.collector.Submitted(e.now(), known)
@@ -79,12 +82,12 @@ func (e *engine) stop(j *model.Job) error {
 	txn := e.begin()
 	stopped := *known
 	stopped.Stopped = true
-	if err := txn.UpsertJob(&stopped); err != nil {
+	if err := txn.JobWriter().Upsert(&stopped); err != nil {
 		txn.Abort()
 		return err
 	}
 	ev := e.evaluation(&stopped, model.TriggerJobStop)
-	txn.UpsertEvals(ev)
+	txn.EvalWriter().Upsert(ev)
 	snap := txn.Commit()
 	e.jobs.stop(&stopped)
 	for _, g := range stopped.Groups {

@@ -1,69 +1,54 @@
 package sim
 
 import (
-	"container/heap"
 	"slices"
 
+	"github.com/cede-scheduler/cede/core/internal/heapq"
 	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/state"
 )
 
 // end is the time at which an allocation has finished or has stopped.
 type end struct {
 	at    int64
-	seq   int // among ends of one instant, the order in which they were added
 	alloc string
 	stop  bool // it was stopped
 	// binding is true if alloc identifies an assignment of a binding.
 	binding bool
 }
 
-// timers holds the future ends. If an allocation was evicted or lost meanwhile, its
-// end is dropped when it is due.
+// timers holds the future ends: by time, and among ends of one instant in the order
+// in which they were added. If an allocation was evicted or lost meanwhile, its end
+// is dropped when it is due.
 type timers struct {
-	ends []end
-	seq  int
+	ends  heapq.Heap[end]
+	added uint64
 }
 
-var _ heap.Interface = (*timers)(nil)
+func (a *timers) add(e end) {
+	a.added++
+	a.ends.Push(heapq.Key{A: uint64(e.at), B: a.added}, e)
+}
 
-func (a *timers) Len() int { return len(a.ends) }
-func (a *timers) Less(i, j int) bool {
-	if a.ends[i].at != a.ends[j].at {
-		return a.ends[i].at < a.ends[j].at
+// addBindingEnd adds the end of an assignment whose binding has a duration.
+func (a *timers) addBindingEnd(snap *state.Snapshot, of *model.Assignment) {
+	if b := snap.Binding(of.Binding); b != nil && b.Duration > 0 {
+		a.add(end{at: max(of.StartTime+b.Duration, 0), alloc: of.ID, binding: true})
 	}
-	return a.ends[i].seq < a.ends[j].seq
-}
-func (a *timers) Swap(i, j int) { a.ends[i], a.ends[j] = a.ends[j], a.ends[i] }
-func (a *timers) Push(x any)    { a.ends = append(a.ends, x.(end)) }
-func (a *timers) Pop() any {
-	last := a.ends[len(a.ends)-1]
-	a.ends = a.ends[:len(a.ends)-1]
-	return last
-}
-
-func (a *timers) add(at int64, alloc string, stop bool) {
-	a.seq++
-	heap.Push(a, end{at: at, seq: a.seq, alloc: alloc, stop: stop})
-}
-
-// addBinding is add for an assignment.
-func (a *timers) addBinding(at int64, assignment string, stop bool) {
-	a.seq++
-	heap.Push(a, end{at: at, seq: a.seq, alloc: assignment, stop: stop, binding: true})
 }
 
 // first returns the earliest time.
 func (a *timers) first() (int64, bool) {
-	if len(a.ends) == 0 {
+	if a.ends.Len() == 0 {
 		return 0, false
 	}
-	return a.ends[0].at, true
+	return a.ends.Min().Value.at, true
 }
 
 // due removes and returns the ends of one instant in the order in which they were added.
 func (a *timers) due(at int64) (ends []end) {
-	for len(a.ends) > 0 && a.ends[0].at <= at {
-		ends = append(ends, heap.Pop(a).(end))
+	for a.ends.Len() > 0 && a.ends.Min().Value.at <= at {
+		ends = append(ends, a.ends.Pop().Value)
 	}
 	return ends
 }
@@ -107,6 +92,6 @@ func (w *waiting) inherit(placement, victim string) {
 // scheduleEnd adds the end of an allocation that has started.
 func (e *engine) scheduleEnd(a *model.Allocation) {
 	if a.Group.Duration > 0 {
-		e.timers.add(max(e.now(), a.StartTime+a.Group.Duration-a.SavedWork), a.ID, false)
+		e.timers.add(end{at: max(e.now(), a.StartTime+a.Group.Duration-a.SavedWork), alloc: a.ID})
 	}
 }

@@ -11,6 +11,7 @@ import (
 // If a victim has not started, its node still holds allocations that stop for it. The
 // preemptor waits for them as well.
 func TestPlacement_WaitsForVictimsOfItsVictim(t *testing.T) {
+	t.Parallel()
 	const file = `
 version: 1
 name: second-wave

@@ -24,13 +24,14 @@ type nodeWriter struct {
 	pos   int32
 }
 
-// account replaces the use of one allocation on its node: old and next are two
-// versions of it, nil if there is none. Both must be on the same node. Every write of
-// an allocation goes through it, so its common case, a new status of a running
-// allocation, replaces one row.
-func (t *Txn) account(old, next *model.Allocation) {
+// account replaces the use of one allocation on its node: old and next are two versions
+// of it, nil if there is none. Both must be on the same node. Every write of an
+// allocation goes through it, so its common case, a new status of a running allocation,
+// replaces one row. It costs a copy of the node's rows, once for each node and
+// transaction.
+func (t AllocWriter) account(old, next *model.Allocation) {
 	if len(t.budgets.list) > 0 {
-		t.countForBudgets(old, next)
+		BudgetWriter(t).countAlloc(old, next)
 	}
 	was, is := accountStateOf(old), accountStateOf(next)
 	if was == absent && is == absent {
@@ -45,6 +46,7 @@ func (t *Txn) account(old, next *model.Allocation) {
 	}
 	w := t.openNode(some.NodeID)
 	if next != nil {
+		// The allocation is not published yet, so it may be written.
 		next.NodePos = w.pos
 	}
 	t.touch(TableNodeAllocs.Of(some.NodeID))
@@ -85,6 +87,8 @@ const (
 	live                         // counts against the capacity of the node
 )
 
+// accountStateOf returns how a version of an allocation counts. One that ended is
+// absent even if it is still desired, so the order of the cases matters.
 func accountStateOf(a *model.Allocation) accountState {
 	switch {
 	case a == nil || a.Client.Terminal():
@@ -101,8 +105,10 @@ func usesSame(a, b *model.Allocation) bool {
 	return a.Group == b.Group && slices.Equal(a.Devices, b.Devices)
 }
 
-// openNode opens a node for writing. It adds a position if the ID has none.
-func (t *Txn) openNode(nodeID string) nodeWriter {
+// openNode opens a node for writing. It adds a position if the ID has none. The node
+// need not be registered: allocations and claims may outlive it, and count again if it
+// registers once more.
+func (t *branch) openNode(nodeID string) nodeWriter {
 	pos, ok := t.findPosition(nodeID)
 	if !ok {
 		pos = t.addPosition(t.owner, t.dims.Len(), nodeID)
@@ -111,8 +117,9 @@ func (t *Txn) openNode(nodeID string) nodeWriter {
 }
 
 // openPosition opens a position for writing. Snapshots share chunks and uses with the
-// transaction: whatever another transaction owns is copied before the first write.
-func (t *Txn) openPosition(pos int32) nodeWriter {
+// transaction: whatever another transaction owns is copied before the first write. It
+// copies the chunk (64 nodes) at most once for each transaction.
+func (t *branch) openPosition(pos int32) nodeWriter {
 	c, i := t.ownChunk(t.owner, int(pos/ChunkSize)), int(pos%ChunkSize)
 	u := c.uses[i]
 	switch {
@@ -245,7 +252,8 @@ func (w *nodeWriter) subtract(a *model.Allocation, sign int) {
 }
 
 // countPort maintains ports as a sorted multiset, so that a port with two holders
-// remains taken when one of them ends.
+// remains taken when one of them ends. Freeing a port that is not taken means that the
+// accounting is wrong, and panics.
 func countPort(ports []uint16, p uint16, sign int) []uint16 {
 	at, found := slices.BinarySearch(ports, p)
 	switch {
@@ -283,6 +291,8 @@ func (w *nodeWriter) addStopping(a *model.Allocation) {
 	x.stopping = slices.Insert(x.stopping, at, a)
 }
 
+// removeStopping removes an allocation from the list. It panics if the allocation is
+// not listed, for the reason given at findRow.
 func (w *nodeWriter) removeStopping(a *model.Allocation) {
 	x := w.ownExtra()
 	at, found := searchAlloc(x.stopping, a.ID)
@@ -308,6 +318,8 @@ func (w *nodeWriter) addClaim(c *model.Claim) {
 	w.capacityChanged()
 }
 
+// removeClaim removes a claim from the list. It may have been the last reference to a
+// node that was deleted.
 func (w *nodeWriter) removeClaim(c *model.Claim) {
 	x := w.ownExtra()
 	at, _ := searchClaim(x.claims, c.ID)
@@ -336,7 +348,9 @@ func (w *nodeWriter) setNode(n *model.Node) {
 	w.setEligible(n)
 }
 
-// setStatus replaces the node by a version that differs in status alone.
+// setStatus replaces the node by a version that differs in status alone. Capacity,
+// ports and devices stay as they are, which makes a change of status cheap when
+// thousands of nodes fail together.
 func (w *nodeWriter) setStatus(n *model.Node) {
 	w.ownStatic().nodes[w.i] = n
 	w.setEligible(n)
@@ -348,7 +362,8 @@ func (w *nodeWriter) setEligible(n *model.Node) {
 	w.capacityChanged()
 }
 
-// ownStatic returns the static part of the chunk for writing.
+// ownStatic returns the static part of the chunk for writing. Capacities change rarely,
+// so chunks of many snapshots share one static part.
 func (w *nodeWriter) ownStatic() *static {
 	s := w.c.static
 	if s.owner != w.owner {
@@ -383,8 +398,10 @@ func (w *nodeWriter) resetPortsAndDevices(n *model.Node) {
 	x.ports, x.devices = ports, devices
 }
 
-// capacityChanged records that the free capacity of the node, or its users,
-// changed, and derives the columns that the victim search scans.
+// capacityChanged records that the free capacity of the node, or its users, changed,
+// and derives the columns that the victim search scans. It must be called after every
+// change of rows or claims: a column that lags behind would exclude victims, or offer
+// protected ones, without any error.
 func (w *nodeWriter) capacityChanged() {
 	w.c.modifyIndex[w.i] = w.index
 	w.c.maxModifyIndex = w.index

@@ -9,8 +9,8 @@ import (
 	"github.com/cede-scheduler/cede/core/state/internal/cow"
 )
 
-// allocTable holds the allocations by ID. Their lists by job are in jobRow, by node
-// in Chunk.
+// allocTable holds the allocations by ID. Their lists by job are in jobRow, by node in
+// Chunk. Ended allocations remain until garbage collection.
 type allocTable struct {
 	allocs  cow.Table[*model.Allocation]
 	allocAt cow.Vec[int32] // by slot: position in jobRow.allocs
@@ -39,8 +39,9 @@ func (v *jobTable) JobAllocCount(key model.JobKey) int {
 	return 0
 }
 
-// AppendJobAllocs appends all allocations of a job, including ended ones, in
-// insertion order.
+// AppendJobAllocs appends all allocations of a job, including ended ones, in insertion
+// order. dst lets a caller that reads many jobs reuse one slice. It costs the number of
+// allocations of the job.
 func (v *View) AppendJobAllocs(dst []*model.Allocation, key model.JobKey) []*model.Allocation {
 	r := v.jobRow(key)
 	if r == nil {
@@ -53,9 +54,25 @@ func (v *View) AppendJobAllocs(dst []*model.Allocation, key model.JobKey) []*mod
 	return dst
 }
 
+// LastSpec returns the job version of a job's newest allocation, or nil if it has no
+// allocation. A purged job has no other specification.
+func LastSpec(s *Snapshot, key model.JobKey) *model.Job {
+	var last *model.Allocation
+	for _, a := range s.AppendJobAllocs(nil, key) {
+		if last == nil || a.CreateIndex >= last.CreateIndex {
+			last = a
+		}
+	}
+	if last == nil {
+		return nil
+	}
+	return last.Job
+}
+
 // Allocs yields every allocation: by job, ascending, and in the order of
 // AppendJobAllocs within a job. Inserting them in this order results in that order
-// again.
+// again. A snapshot of the state is written in this order, so that servers that
+// restored it agree on insertion order.
 func (v *View) Allocs() iter.Seq[*model.Allocation] {
 	return func(yield func(*model.Allocation) bool) {
 		for _, job := range v.sortedJobs() {
@@ -85,20 +102,22 @@ func (v *nodeTable) AppendNodeAllocs(dst []*model.Allocation, nodeID string) []*
 	return dst
 }
 
-// UpsertAllocs stores allocations, or other versions of them, and sets their
-// indexes. The node and the job of an allocation must not change; the version of
-// the job may.
-func (t *Txn) UpsertAllocs(as ...*model.Allocation) {
+// Upsert stores allocations, or other versions of them, and sets their indexes.
+// The node and the job of an allocation must not change; the version of the job may.
+// The transaction takes ownership of them. It panics if a caller writes a stored
+// version again, because snapshots share it, or moves an allocation: both are defects
+// of the caller that would corrupt what other readers see.
+func (t AllocWriter) Upsert(as ...*model.Allocation) {
 	for _, a := range as {
-		t.upsertAlloc(a)
+		t.upsert(a)
 	}
 }
 
-func (t *Txn) upsertAlloc(a *model.Allocation) {
+func (t AllocWriter) upsert(a *model.Allocation) {
 	t.compileVersion(a)
 	slot, ok := t.findAlloc(a.ID)
 	if !ok {
-		t.insertAlloc(a)
+		t.insert(a)
 		return
 	}
 	old := t.allocs.At(slot)
@@ -120,7 +139,9 @@ func (t *Txn) upsertAlloc(a *model.Allocation) {
 	t.touchAlloc(a)
 }
 
-func (t *Txn) insertAlloc(a *model.Allocation) {
+// insert stores a new allocation. A version that is not the current one is listed
+// under its labels too, since a search by label must find its allocations.
+func (t AllocWriter) insert(a *model.Allocation) {
 	t.stamp(&a.CreateIndex, &a.ModifyIndex, 0)
 	slot := t.allocs.Insert(t.owner, hashID(a.ID), a)
 	job, r := t.ownJob(t.owner, a.Job.Key())
@@ -132,19 +153,20 @@ func (t *Txn) insertAlloc(a *model.Allocation) {
 	t.touchAlloc(a)
 }
 
-// DeleteAllocs deletes allocations; missing ones are skipped.
-func (t *Txn) DeleteAllocs(ids ...string) {
+// Delete deletes allocations; missing ones are skipped.
+func (t AllocWriter) Delete(ids ...string) {
 	for _, id := range ids {
 		if slot, ok := t.findAlloc(id); ok {
-			t.deleteAlloc(slot)
+			t.deleteAt(slot)
 		}
 	}
 }
 
-func (t *Txn) deleteAlloc(slot int32) {
+func (t AllocWriter) deleteAt(slot int32) {
 	a := t.allocs.At(slot)
 	t.account(a, nil)
 	job, r := t.ownJob(t.owner, a.Job.Key())
+	// The list may close its holes and move the remaining slots.
 	r.allocs.Remove(t.owner, t.allocAt.At(int(slot)), func(slot, at int32) {
 		t.allocAt.Set(t.owner, int(slot), at)
 	})
@@ -156,7 +178,7 @@ func (t *Txn) deleteAlloc(slot int32) {
 // compileVersion compiles the job version of an allocation if UpsertJob did not, as
 // when a snapshot is restored. Its resource names were accepted before, so they
 // cannot be too many.
-func (t *Txn) compileVersion(a *model.Allocation) {
+func (t AllocWriter) compileVersion(a *model.Allocation) {
 	if a.Group.Job == a.Job {
 		return
 	}
@@ -169,7 +191,7 @@ func (t *Txn) compileVersion(a *model.Allocation) {
 	a.Job.Compile(t.dims)
 }
 
-func (t *Txn) touchAlloc(a *model.Allocation) {
+func (t AllocWriter) touchAlloc(a *model.Allocation) {
 	t.touch(TableAllocs.Of(a.ID))
 	t.touch(TableJobAllocs.OfJob(a.Job.Key()))
 }

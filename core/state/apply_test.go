@@ -21,13 +21,13 @@ func preempted(t *testing.T) (*Store, *model.Job) {
 	s := seeded(t)
 	txn := s.Begin(2)
 	for _, j := range []*model.Job{jobOf("low0", 20), jobOf("low1", 30), jobOf("high", 90)} {
-		if err := txn.UpsertJob(j); err != nil {
+		if err := txn.JobWriter().Upsert(j); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for i := range 2 {
 		for k := range 2 {
-			txn.UpsertAllocs(allocOf(txn, fmt.Sprintf("v%d%d", i, k), fmt.Sprintf("low%d", k), fmt.Sprintf("n%d", i)))
+			txn.AllocWriter().Upsert(allocOf(txn, fmt.Sprintf("v%d%d", i, k), fmt.Sprintf("low%d", k), fmt.Sprintf("n%d", i)))
 		}
 	}
 	sn := txn.Commit()
@@ -60,6 +60,7 @@ func triggers(evals []*model.Evaluation) []string {
 }
 
 func TestPlan_EvictsAndDerivesFollowUpsInOneEntry(t *testing.T) {
+	t.Parallel()
 	s, high := preempted(t)
 	place := placement("p0", high, "n0", "v00", "v01")
 	plan := planOf(high, model.CommitGroup{
@@ -99,11 +100,12 @@ func TestPlan_EvictsAndDerivesFollowUpsInOneEntry(t *testing.T) {
 }
 
 func TestPlan_DropsGroupsOnIneligibleNodes(t *testing.T) {
+	t.Parallel()
 	for name, gone := range map[string]func(*Txn){
 		"down":       func(t *Txn) { apply.NodeStatus(t, now, []string{"n0"}, apply.NodeChange{Status: new(model.NodeDown)}) },
 		"draining":   func(t *Txn) { apply.NodeStatus(t, now, []string{"n0"}, apply.NodeChange{Drain: new(true)}) },
 		"ineligible": func(t *Txn) { apply.NodeStatus(t, now, []string{"n0"}, apply.NodeChange{Ineligible: new(true)}) },
-		"deleted":    func(t *Txn) { t.DeleteNode("n0") },
+		"deleted":    func(t *Txn) { t.NodeWriter().Delete("n0") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, high := preempted(t)
@@ -135,6 +137,7 @@ func TestPlan_DropsGroupsOnIneligibleNodes(t *testing.T) {
 }
 
 func TestPlan_WritesCommittedGroupsOnly(t *testing.T) {
+	t.Parallel()
 	s, high := preempted(t)
 	txn := s.Begin(3)
 	apply.Plan(txn, now, planOf(high,
@@ -149,6 +152,7 @@ func TestPlan_WritesCommittedGroupsOnly(t *testing.T) {
 
 // Several plans share an entry, and may evict from the same job.
 func TestPlan_OneFollowUpForAllPlansOfAnEntry(t *testing.T) {
+	t.Parallel()
 	s, high := preempted(t)
 	group := func(id, node, victim string) model.CommitGroup {
 		return model.CommitGroup{
@@ -165,10 +169,11 @@ func TestPlan_OneFollowUpForAllPlansOfAnEntry(t *testing.T) {
 }
 
 func TestPlan_SkipsVictimsThatEnded(t *testing.T) {
+	t.Parallel()
 	s, high := preempted(t)
 	txn := s.Begin(3)
 	apply.ClientUpdates(txn, now, []apply.ClientUpdate{{AllocID: "v00", Status: model.ClientComplete}})
-	txn.DeleteEvals(apply.FollowUpID(3, keyOf("low0")))
+	txn.EvalWriter().Delete(apply.FollowUpID(3, keyOf("low0")))
 	txn.Commit()
 	txn = s.Begin(4)
 	evals := apply.Plan(txn, now, planOf(high, model.CommitGroup{
@@ -181,6 +186,7 @@ func TestPlan_SkipsVictimsThatEnded(t *testing.T) {
 }
 
 func TestPlan_StopsRetainTheirReason(t *testing.T) {
+	t.Parallel()
 	s, high := preempted(t)
 	txn := s.Begin(3)
 	apply.Plan(txn, now, planOf(high, model.CommitGroup{Evictions: []model.Eviction{{AllocID: "v00", By: "c"}}}), []int{0})
@@ -200,12 +206,13 @@ func TestPlan_StopsRetainTheirReason(t *testing.T) {
 
 // The node may report between the plan and its commit.
 func TestPlan_UpdateRetainsClientStatus(t *testing.T) {
+	t.Parallel()
 	s, high := preempted(t)
 	stale := *s.Snapshot().Alloc("v00")
 	txn := s.Begin(3)
 	apply.ClientUpdates(txn, now, []apply.ClientUpdate{{AllocID: "v00", Status: model.ClientRunning, Started: true, StartTime: 77}})
 	next := jobOf("low0", 25)
-	if err := txn.UpsertJob(next); err != nil {
+	if err := txn.JobWriter().Upsert(next); err != nil {
 		t.Fatal(err)
 	}
 	txn.Commit()
@@ -219,6 +226,7 @@ func TestPlan_UpdateRetainsClientStatus(t *testing.T) {
 }
 
 func TestPlan_PlacementReleasesClaimsOfItsJob(t *testing.T) {
+	t.Parallel()
 	s, high := preempted(t)
 	txn := s.Begin(3)
 	for _, c := range []model.Claim{
@@ -226,7 +234,7 @@ func TestPlan_PlacementReleasesClaimsOfItsJob(t *testing.T) {
 		{ID: "mine-there", Claimant: high.Key(), NodeID: "n1"},
 		{ID: "other", Claimant: keyOf("low0"), NodeID: "n0"},
 	} {
-		txn.UpsertClaim(&c)
+		txn.ClaimWriter().Upsert(&c)
 	}
 	txn.Commit()
 	txn = s.Begin(4)
@@ -245,12 +253,13 @@ func TestPlan_PlacementReleasesClaimsOfItsJob(t *testing.T) {
 }
 
 func TestNodeStatus_OneEvaluationForEachJob(t *testing.T) {
+	t.Parallel()
 	s := New()
 	txn := s.Begin(1)
 	var nodes []string
 	for i := range 100 {
 		nodes = append(nodes, fmt.Sprintf("n%02d", i))
-		if err := txn.UpsertNode(&model.Node{ID: nodes[i], Datacenter: "dc1"}); err != nil {
+		if err := txn.NodeWriter().Upsert(&model.Node{ID: nodes[i], Datacenter: "dc1"}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -258,7 +267,7 @@ func TestNodeStatus_OneEvaluationForEachJob(t *testing.T) {
 		j := jobOf(id, 60)
 		j.Type = model.JobSystem
 		change(j)
-		if err := txn.UpsertJob(j); err != nil {
+		if err := txn.JobWriter().Upsert(j); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -267,18 +276,18 @@ func TestNodeStatus_OneEvaluationForEachJob(t *testing.T) {
 	system("sys-dc2", func(j *model.Job) { j.Datacenters = []string{"dc2"} })
 	system("sys-stopped", func(j *model.Job) { j.Stopped = true })
 	for _, id := range []string{"web", "stopping", "ended", "elsewhere"} {
-		if err := txn.UpsertJob(jobOf(id, 50)); err != nil {
+		if err := txn.JobWriter().Upsert(jobOf(id, 50)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for i, n := range nodes {
-		txn.UpsertAllocs(allocOf(txn, fmt.Sprintf("web%d", i), "web", n))
+		txn.AllocWriter().Upsert(allocOf(txn, fmt.Sprintf("web%d", i), "web", n))
 	}
 	stop := allocOf(txn, "stop", "stopping", "n00")
 	stop.Desired = model.DesiredStop
 	end := allocOf(txn, "end", "ended", "n00")
 	end.Client = model.ClientComplete
-	txn.UpsertAllocs(stop, end)
+	txn.AllocWriter().Upsert(stop, end)
 	txn.Commit()
 
 	txn = s.Begin(2)
@@ -314,11 +323,12 @@ func TestNodeStatus_OneEvaluationForEachJob(t *testing.T) {
 }
 
 func TestNodes_RegistersAllOrNone(t *testing.T) {
+	t.Parallel()
 	s := seeded(t)
 	txn := s.Begin(2)
 	sys := jobOf("sys", 60)
 	sys.Type = model.JobSystem
-	if err := txn.UpsertJob(sys); err != nil {
+	if err := txn.JobWriter().Upsert(sys); err != nil {
 		t.Fatal(err)
 	}
 	txn.Commit()
@@ -356,19 +366,20 @@ func TestNodes_RegistersAllOrNone(t *testing.T) {
 }
 
 func TestClientUpdates_TerminalStatusIsFinal(t *testing.T) {
+	t.Parallel()
 	s := seeded(t)
 	txn := s.Begin(2)
 	batch := jobOf("batch", 40)
 	batch.Type = model.JobBatch
-	if err := txn.UpsertJob(batch); err != nil {
+	if err := txn.JobWriter().Upsert(batch); err != nil {
 		t.Fatal(err)
 	}
 	for i := range 4 {
-		txn.UpsertAllocs(allocOf(txn, fmt.Sprintf("b%d", i), "batch", "n1"))
+		txn.AllocWriter().Upsert(allocOf(txn, fmt.Sprintf("b%d", i), "batch", "n1"))
 	}
 	stopped := *txn.Alloc("b2")
 	stopped.Desired = model.DesiredEvict
-	txn.UpsertAllocs(&stopped)
+	txn.AllocWriter().Upsert(&stopped)
 	txn.Commit()
 
 	txn = s.Begin(3)
@@ -404,6 +415,7 @@ func TestClientUpdates_TerminalStatusIsFinal(t *testing.T) {
 }
 
 func TestFollowUpID_DistinguishesNamespaceAndName(t *testing.T) {
+	t.Parallel()
 	seen := map[string]bool{}
 	for _, k := range []model.JobKey{{Namespace: "a", ID: "bc"}, {Namespace: "ab", ID: "c"}, {Namespace: "", ID: "abc"}} {
 		for index := range uint64(3) {
@@ -419,6 +431,7 @@ func TestFollowUpID_DistinguishesNamespaceAndName(t *testing.T) {
 }
 
 func TestStops_EndLiveAllocationsWithOneEvaluation(t *testing.T) {
+	t.Parallel()
 	s, _ := preempted(t)
 	txn := s.Begin(3)
 	evals, nodes := apply.Stops(txn, now, []string{"v00", "v10", "v00", "nobody"}, "stopped by hand")

@@ -15,23 +15,24 @@ import (
 // alone. Groups that rely on a dropped group are dropped with it, including earlier
 // groups of the same plan.
 func TestBatch_DropsGroupsThatRelyOnADroppedGroup(t *testing.T) {
+	t.Parallel()
 	web := coretest.Job("web").Priority(70).Ask(500, 1, 0).Count(20).Obj()
 	other := coretest.Job("other").Priority(70).Ask(500, 1, 0).Count(20).Obj()
 	low := coretest.Job("low").Priority(20).Ask(1000, 1, 0).Count(9).Obj()
 	store := state.New()
 	setUp := store.Begin(1)
 	for i := range 5 {
-		if err := setUp.UpsertNode(coretest.Node(fmt.Sprintf("n%d", i), 1000, 1000, 0)); err != nil {
+		if err := setUp.NodeWriter().Upsert(coretest.Node(fmt.Sprintf("n%d", i), 1000, 1000, 0)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for _, j := range []*model.Job{web, other, low} {
-		if err := setUp.UpsertJob(j); err != nil {
+		if err := setUp.JobWriter().Upsert(j); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for i, node := range []string{"n0", "n1", "n2"} {
-		setUp.UpsertAllocs(&model.Allocation{ID: "a" + node, Job: low, Group: low.Groups[0], Index: i, NodeID: node})
+		setUp.AllocWriter().Upsert(&model.Allocation{ID: "a" + node, Job: low, Group: low.Groups[0], Index: i, NodeID: node})
 	}
 	snap := setUp.Commit()
 	group := func(id string, j *model.Job, index int, node string, victims ...string) model.CommitGroup {

@@ -38,20 +38,20 @@ func benchStore(tb testing.TB, nodes, perNode int) (*Store, []*model.Job) {
 	s := New()
 	t := s.Begin(1)
 	for i := range nodes {
-		if err := t.UpsertNode(benchNode(i)); err != nil {
+		if err := t.NodeWriter().Upsert(benchNode(i)); err != nil {
 			tb.Fatal(err)
 		}
 	}
 	jobs := make([]*model.Job, 70)
 	for i := range jobs {
 		jobs[i] = benchJob(i)
-		if err := t.UpsertJob(jobs[i]); err != nil {
+		if err := t.JobWriter().Upsert(jobs[i]); err != nil {
 			tb.Fatal(err)
 		}
 	}
 	t.Commit()
 	t = s.Begin(2)
-	t.UpsertAllocs(benchAllocs(jobs, nodes, "present", 0, nodes*perNode)...)
+	t.AllocWriter().Upsert(benchAllocs(jobs, nodes, "present", 0, nodes*perNode)...)
 	t.Commit()
 	return s, jobs
 }
@@ -88,7 +88,7 @@ func BenchmarkF(b *testing.B) {
 						s.SetCurrent(base)
 					}
 					t := s.Begin(s.Snapshot().Index() + 1)
-					t.UpsertAllocs(fresh[at : at+batch]...)
+					t.AllocWriter().Upsert(fresh[at : at+batch]...)
 					t.Commit()
 					at += batch
 				}
@@ -112,7 +112,7 @@ func BenchmarkUpdate(b *testing.B) {
 					next = (next + 7919) % 200_000
 					a := *t.Alloc(uuid("present", next))
 					a.Client = 1 - a.Client
-					t.UpsertAllocs(&a)
+					t.AllocWriter().Upsert(&a)
 				}
 				t.Commit()
 			}
@@ -211,10 +211,10 @@ func BenchmarkOrder(b *testing.B) {
 	i := 10_000
 	for b.Loop() {
 		t := s.Begin(s.Snapshot().Index() + 1)
-		_ = t.UpsertNode(benchNode(i))
+		_ = t.NodeWriter().Upsert(benchNode(i))
 		t.Commit().NodeOrder()
 		t = s.Begin(s.Snapshot().Index() + 1)
-		t.DeleteNode(uuid("node", i))
+		t.NodeWriter().Delete(uuid("node", i))
 		t.Commit().NodeOrder()
 		i++
 	}
@@ -225,7 +225,7 @@ func BenchmarkBigJob(b *testing.B) {
 	s, jobs := benchStore(b, 1000, 0)
 	one := jobs[:1]
 	t := s.Begin(3)
-	t.UpsertAllocs(benchAllocs(one, 1000, "present", 0, 50_000)...)
+	t.AllocWriter().Upsert(benchAllocs(one, 1000, "present", 0, 50_000)...)
 	base := t.Commit()
 	fresh := benchAllocs(one, 1000, "fresh", 0, 10_000)
 	b.ReportAllocs()
@@ -235,7 +235,7 @@ func BenchmarkBigJob(b *testing.B) {
 			s.SetCurrent(base)
 		}
 		t := s.Begin(s.Snapshot().Index() + 1)
-		t.UpsertAllocs(fresh[i%len(fresh)])
+		t.AllocWriter().Upsert(fresh[i%len(fresh)])
 		t.Commit()
 	}
 }
@@ -251,7 +251,7 @@ func BenchmarkLoad(b *testing.B) {
 		b.StartTimer()
 		for from := 0; from < allocs; from += batch {
 			t := s.Begin(s.Snapshot().Index() + 1)
-			t.UpsertAllocs(benchAllocs(jobs, nodes, "load", from, batch)...)
+			t.AllocWriter().Upsert(benchAllocs(jobs, nodes, "load", from, batch)...)
 			t.Commit()
 		}
 		b.StopTimer()

@@ -13,8 +13,9 @@ import (
 // ErrKeyTaken means that a job cannot have the key of a binding, or vice versa.
 var ErrKeyTaken = errors.New("jobs and bindings share one space of names")
 
-// assignmentTable holds the assignments by ID. Their lists by binding are in jobRow,
-// by cluster in clusterRow.
+// assignmentTable holds the assignments by ID. Their lists by binding are in jobRow, by
+// cluster in clusterRow. They have no order of their own, since all lists that readers
+// see are by owner.
 type assignmentTable struct {
 	assignments cow.Table[*model.Assignment]
 }
@@ -30,6 +31,7 @@ func (v *jobTable) Binding(key model.JobKey) *model.Binding {
 // Bindings yields the bindings, ascending by key.
 func (v *jobTable) Bindings() iter.Seq[*model.Binding] {
 	return func(yield func(*model.Binding) bool) {
+		// A walk over the rows of all jobs would find none.
 		if v.bindings == 0 {
 			return
 		}
@@ -53,7 +55,8 @@ func (v *jobTable) BindingAssignments(key model.JobKey) []*model.Assignment {
 	return nil
 }
 
-// ClaimIDs returns the IDs of the claims of a binding on clusters, ascending.
+// ClaimIDs returns the IDs of the claims of a binding on clusters, ascending. They are
+// copied, because deleting a claim replaces the list that it is in.
 func (v *View) ClaimIDs(claimant model.JobKey) (ids []string) {
 	if v.claims.Len() == 0 {
 		return nil
@@ -98,10 +101,10 @@ func (v *View) Assignments() iter.Seq[*model.Assignment] {
 	}
 }
 
-// UpsertBinding stores a binding, or another version of it. It compiles the binding,
+// Upsert stores a binding, or another version of it. It compiles the binding,
 // sets its indexes and marks it dirty. It returns ErrKeyTaken if the key is a job's,
 // and model.ErrTooManyDimensions if it names too many resources.
-func (t *Txn) UpsertBinding(b *model.Binding) error {
+func (t BindingWriter) Upsert(b *model.Binding) error {
 	if t.Job(b.Key()) != nil {
 		return fmt.Errorf("%w: %s is a job", ErrKeyTaken, b.Key())
 	}
@@ -127,14 +130,15 @@ func (t *Txn) UpsertBinding(b *model.Binding) error {
 	return nil
 }
 
-// DeleteBinding deletes a binding and its claims, if it exists. Its assignments and
-// evaluations remain until they are deleted.
-func (t *Txn) DeleteBinding(key model.JobKey) {
+// Delete deletes a binding and its claims, if it exists. Its assignments and
+// evaluations remain until they are deleted. A claim without its claimant would reserve
+// capacity for ever.
+func (t BindingWriter) Delete(key model.JobKey) {
 	if t.Binding(key) == nil {
 		return
 	}
 	for _, id := range t.ClaimIDs(key) {
-		t.DeleteClaim(id)
+		ClaimWriter(t).Delete(id)
 	}
 	slot, r := t.ownJob(t.owner, key)
 	r.binding = nil
@@ -144,9 +148,11 @@ func (t *Txn) DeleteBinding(key model.JobKey) {
 	t.touch(TableBindings.OfJob(key))
 }
 
-// UpsertAssignment stores an assignment, or another version of it, and sets its
-// indexes. Its binding and its cluster must not change.
-func (t *Txn) UpsertAssignment(a *model.Assignment) {
+// Upsert stores an assignment, or another version of it, and sets its
+// indexes. Its binding and its cluster must not change. It panics if they do, or if a
+// stored version is written again without a copy, since snapshots share it. It costs a
+// copy of the binding's list and of the cluster's.
+func (t AssignmentWriter) Upsert(a *model.Assignment) {
 	job, r := t.ownJob(t.owner, a.Binding)
 	at, found := searchAssignment(r.assigned, a.ID)
 	var old *model.Assignment
@@ -170,12 +176,12 @@ func (t *Txn) UpsertAssignment(a *model.Assignment) {
 	} else {
 		r.assigned = slices.Insert(r.assigned, at, a)
 	}
-	t.accountAssignment(job, old, a)
+	t.account(job, old, a)
 	t.touchAssignment(a)
 }
 
-// DeleteAssignment deletes an assignment, if it exists.
-func (t *Txn) DeleteAssignment(id string) {
+// Delete deletes an assignment, if it exists.
+func (t AssignmentWriter) Delete(id string) {
 	slot, ok := t.findAssignment(id)
 	if !ok {
 		return
@@ -185,12 +191,12 @@ func (t *Txn) DeleteAssignment(id string) {
 	job, r := t.ownJob(t.owner, a.Binding)
 	at, _ := searchAssignment(r.assigned, id)
 	r.assigned = slices.Delete(slices.Clone(r.assigned), at, at+1)
-	t.accountAssignment(job, a, nil)
+	t.account(job, a, nil)
 	t.releaseJob(t.owner, job, r)
 	t.touchAssignment(a)
 }
 
-func (t *Txn) touchAssignment(a *model.Assignment) {
+func (t AssignmentWriter) touchAssignment(a *model.Assignment) {
 	t.touch(TableAssignments.Of(a.ID))
 	t.touch(TableBindings.OfJob(a.Binding))
 }

@@ -51,12 +51,12 @@ func (p *plainBindings) write(t *rapid.T, txn *Txn) {
 	switch rapid.IntRange(0, 6).Draw(t, "what") {
 	case 0:
 		b := &model.Binding{Namespace: key.Namespace, ID: key.ID, Replicas: 2, Resources: model.Resources{"cpu": 5, "units": 1}}
-		if err := txn.UpsertBinding(b); err != nil {
+		if err := txn.BindingWriter().Upsert(b); err != nil {
 			t.Fatal(err)
 		}
 		p.bindings[key] = b
 	case 1:
-		txn.DeleteBinding(key)
+		txn.BindingWriter().Delete(key)
 		if p.bindings[key] != nil {
 			for id, c := range p.claims {
 				if c.Claimant == key {
@@ -67,7 +67,7 @@ func (p *plainBindings) write(t *rapid.T, txn *Txn) {
 		delete(p.bindings, key)
 	case 2:
 		c := &model.Cluster{ID: cluster, Capacity: model.Resources{"cpu": 100}, Down: rapid.Bool().Draw(t, "down")}
-		if err := txn.UpsertCluster(c); err != nil {
+		if err := txn.ClusterWriter().Upsert(c); err != nil {
 			t.Fatal(err)
 		}
 		p.clusters[cluster] = c
@@ -76,20 +76,20 @@ func (p *plainBindings) write(t *rapid.T, txn *Txn) {
 			ID: id, Binding: key, ClusterID: cluster, Replicas: 1, Vec: model.Vector{rapid.Int64Range(0, 9).Draw(t, "cpu")},
 			Desired: model.DesiredStatus(rapid.IntRange(0, 2).Draw(t, "desired")), Done: rapid.IntRange(0, 3).Draw(t, "done") == 0,
 		}
-		txn.UpsertAssignment(a)
+		txn.AssignmentWriter().Upsert(a)
 		p.assignments[id] = a
 	case 5:
-		txn.DeleteAssignment(id)
+		txn.AssignmentWriter().Delete(id)
 		delete(p.assignments, id)
 	default:
 		claimID := "claim " + id
 		if rapid.Bool().Draw(t, "drop") {
-			txn.DeleteClaim(claimID)
+			txn.ClaimWriter().Delete(claimID)
 			delete(p.claims, claimID)
 			return
 		}
 		c := &model.Claim{ID: claimID, Claimant: key, ClusterID: cluster, Vec: model.Vector{3}, Priority: 5, Expiry: 10}
-		txn.UpsertClaim(c)
+		txn.ClaimWriter().Upsert(c)
 		p.claims[claimID] = c
 	}
 }
@@ -141,6 +141,7 @@ func (p *plainBindings) compare(t *rapid.T, v *View) {
 
 // Old snapshots do not change if later transactions write.
 func TestBindings_AgainstReference(t *testing.T) {
+	t.Parallel()
 	checkProperty(t, func(t *rapid.T) {
 		s := New()
 		type old struct {
@@ -173,39 +174,41 @@ func TestBindings_AgainstReference(t *testing.T) {
 }
 
 func TestBindings_ShareTheSpaceOfNamesWithJobs(t *testing.T) {
+	t.Parallel()
 	txn := New().Begin(1)
 	defer txn.Abort()
-	if err := txn.UpsertJob(&model.Job{Namespace: "default", ID: "x"}); err != nil {
+	if err := txn.JobWriter().Upsert(&model.Job{Namespace: "default", ID: "x"}); err != nil {
 		t.Fatal(err)
 	}
-	if err := txn.UpsertBinding(&model.Binding{Namespace: "default", ID: "x"}); !errors.Is(err, ErrKeyTaken) {
+	if err := txn.BindingWriter().Upsert(&model.Binding{Namespace: "default", ID: "x"}); !errors.Is(err, ErrKeyTaken) {
 		t.Errorf("a binding took the key of a job: %v", err)
 	}
-	if err := txn.UpsertBinding(&model.Binding{Namespace: "default", ID: "y"}); err != nil {
+	if err := txn.BindingWriter().Upsert(&model.Binding{Namespace: "default", ID: "y"}); err != nil {
 		t.Fatal(err)
 	}
-	if err := txn.UpsertJob(&model.Job{Namespace: "default", ID: "y"}); !errors.Is(err, ErrKeyTaken) {
+	if err := txn.JobWriter().Upsert(&model.Job{Namespace: "default", ID: "y"}); !errors.Is(err, ErrKeyTaken) {
 		t.Errorf("a job took the key of a binding: %v", err)
 	}
 }
 
 // A victim loses its assignment on that cluster only, and gets an evaluation.
 func TestPlan_EvictsFromOneCluster(t *testing.T) {
+	t.Parallel()
 	txn := New().Begin(1)
 	defer txn.Abort()
 	for _, id := range []string{"m1", "m2"} {
-		if err := txn.UpsertCluster(&model.Cluster{ID: id, Capacity: model.Resources{"cpu": 10}}); err != nil {
+		if err := txn.ClusterWriter().Upsert(&model.Cluster{ID: id, Capacity: model.Resources{"cpu": 10}}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for _, id := range []string{"low", "high"} {
-		if err := txn.UpsertBinding(&model.Binding{Namespace: "default", ID: id, Replicas: 2}); err != nil {
+		if err := txn.BindingWriter().Upsert(&model.Binding{Namespace: "default", ID: id, Replicas: 2}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	low, high := model.JobKey{Namespace: "default", ID: "low"}, model.JobKey{Namespace: "default", ID: "high"}
 	for _, cluster := range []string{"m1", "m2"} {
-		txn.UpsertAssignment(&model.Assignment{ID: "low@" + cluster, Binding: low, ClusterID: cluster, Replicas: 1, Vec: model.Vector{4}})
+		txn.AssignmentWriter().Upsert(&model.Assignment{ID: "low@" + cluster, Binding: low, ClusterID: cluster, Replicas: 1, Vec: model.Vector{4}})
 	}
 	plan := &model.Plan{EvalID: "e", Job: high, Priority: 9, Groups: []model.CommitGroup{{
 		Claims:      []*model.Claim{{ID: "c", Claimant: high, ClusterID: "m1", Vec: model.Vector{4}, Priority: 9, Expiry: 100}},
@@ -221,7 +224,7 @@ func TestPlan_EvictsFromOneCluster(t *testing.T) {
 	if !txn.Assignment("low@m2").Live() {
 		t.Error("the victim lost its replicas on another cluster")
 	}
-	if got := apply.AssignmentEnds(txn, 8, "low@m1", "nobody"); !slices.Equal(got, []string{"m1"}) || txn.Assignment("low@m1") != nil {
+	if got := apply.AssignmentEnds(txn.AssignmentWriter(), 8, "low@m1", "nobody"); !slices.Equal(got, []string{"m1"}) || txn.Assignment("low@m1") != nil {
 		t.Errorf("room on %v, and the victim is %v", got, txn.Assignment("low@m1"))
 	}
 	bind := &model.Plan{EvalID: "e2", Job: high, Groups: []model.CommitGroup{{
@@ -240,18 +243,19 @@ func TestPlan_EvictsFromOneCluster(t *testing.T) {
 // an evaluation, since it may have too many replicas now and no other trigger would
 // remove them.
 func TestPlan_EvaluatesBindingWhoseReplacedAssignmentCompleted(t *testing.T) {
+	t.Parallel()
 	txn := New().Begin(1)
 	defer txn.Abort()
 	key := model.JobKey{Namespace: "default", ID: "b"}
 	for _, id := range []string{"m1", "m2"} {
-		if err := txn.UpsertCluster(&model.Cluster{ID: id, Capacity: model.Resources{"cpu": 10}}); err != nil {
+		if err := txn.ClusterWriter().Upsert(&model.Cluster{ID: id, Capacity: model.Resources{"cpu": 10}}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := txn.UpsertBinding(&model.Binding{Namespace: "default", ID: "b", Replicas: 1}); err != nil {
+	if err := txn.BindingWriter().Upsert(&model.Binding{Namespace: "default", ID: "b", Replicas: 1}); err != nil {
 		t.Fatal(err)
 	}
-	txn.UpsertAssignment(&model.Assignment{ID: "old", Binding: key, ClusterID: "m1", Replicas: 1, Vec: model.Vector{4}})
+	txn.AssignmentWriter().Upsert(&model.Assignment{ID: "old", Binding: key, ClusterID: "m1", Replicas: 1, Vec: model.Vector{4}})
 	plan := &model.Plan{EvalID: "e", Job: key, Groups: []model.CommitGroup{{
 		Withdrawals: []model.Withdrawal{{AssignmentID: "old", Reason: "the binding was changed"}},
 		Assignments: []*model.Assignment{{ID: "new", Binding: key, ClusterID: "m2", Replicas: 1, Vec: model.Vector{5}}},

@@ -38,7 +38,9 @@ var (
 	lastSet   atomic.Uint64
 )
 
-// newBudgets takes ownership of a list that is ascending by key.
+// newBudgets takes ownership of a list that is ascending by key. Budgets with a
+// selector are listed under one label of it, the first by key: a group that matches has
+// that label too, so one access finds all candidates.
 func newBudgets(list []*model.Budget) *budgets {
 	if len(list) == 0 {
 		return noBudgets
@@ -65,7 +67,9 @@ func newBudgets(list []*model.Budget) *budgets {
 	return b
 }
 
-// of returns the positions of the budgets that apply to a group, ascending.
+// of returns the positions of the budgets that apply to a group, ascending. The result
+// is cached in the group, for one set of budgets: it costs a map access for each label
+// of the group at first, and one comparison from then on.
 func (b *budgets) of(g *model.Group) []int32 {
 	if len(b.list) == 0 {
 		return nil
@@ -119,10 +123,11 @@ func (v *budgetTable) GroupBudgets(g *model.Group) []int32 { return v.budgets.of
 // StrictBudgetCount returns the number of strict budgets.
 func (v *budgetTable) StrictBudgetCount() int { return v.budgets.strict }
 
-// DisruptionsAllowed returns how many more available allocations may be evicted
-// under the budget at a position in Budgets, at a time in Unix nanoseconds. It is
-// negative if fewer are available than the budget requires, or more were evicted
-// than it allows.
+// DisruptionsAllowed returns how many more available allocations may be evicted under
+// the budget at a position in Budgets, at a time in Unix nanoseconds. It is negative if
+// fewer are available than the budget requires, or more were evicted than it allows. It
+// costs no walk over allocations, except for per-node jobs under a budget that depends
+// on the desired number.
 func (v *View) DisruptionsAllowed(at int32, now int64) int {
 	if rate := v.budgets.list[at].MaxEvictions; rate != nil {
 		return int(rate.Number) - v.budgetCounts.At(int(at)).recent.in(now, rate)
@@ -204,6 +209,9 @@ func (v *View) desiredPerNode(b *model.Budget) (n int) {
 	return n
 }
 
+// countFeasibleNodes returns the number of nodes that the constraints of a group admit.
+// Feasibility is computed once for each class of equal nodes, unless the constraints
+// refer to the node itself.
 func (v *View) countFeasibleNodes(g *model.Group) (n int) {
 	feasible := make([]int8, v.ClassCount()) // by class; 0 if not computed
 	for c := range v.ChunkCount() {
@@ -228,8 +236,8 @@ func (v *View) countFeasibleNodes(g *model.Group) (n int) {
 	return n
 }
 
-// UpsertBudget stores a disruption budget. It compiles it and sets its indexes.
-func (t *Txn) UpsertBudget(b *model.Budget) {
+// Upsert stores a disruption budget. It compiles it and sets its indexes.
+func (t BudgetWriter) Upsert(b *model.Budget) {
 	b.Compile()
 	list := slices.Clone(t.budgets.list)
 	at, found := t.budgets.find(b.Key())
@@ -240,23 +248,25 @@ func (t *Txn) UpsertBudget(b *model.Budget) {
 		t.stamp(&b.CreateIndex, &b.ModifyIndex, 0)
 		list = slices.Insert(list, at, b)
 	}
-	t.replaceBudgets(list, at)
+	t.replace(list, at)
 	t.touch(budgetKey(b.Key()))
 }
 
-// DeleteBudget deletes a disruption budget, if it exists.
-func (t *Txn) DeleteBudget(key model.BudgetKey) {
+// Delete deletes a disruption budget, if it exists.
+func (t BudgetWriter) Delete(key model.BudgetKey) {
 	at, found := t.budgets.find(key)
 	if !found {
 		return
 	}
-	t.replaceBudgets(slices.Delete(slices.Clone(t.budgets.list), at, at+1), -1)
+	t.replace(slices.Delete(slices.Clone(t.budgets.list), at, at+1), -1)
 	t.touch(budgetKey(key))
 }
 
-// replaceBudgets replaces the list of budgets. changed is the position of a budget
-// that is new or has another version, or -1 if there is none.
-func (t *Txn) replaceBudgets(list []*model.Budget, changed int) {
+// replace replaces the list of budgets. changed is the position of a budget that
+// is new or has another version, or -1 if there is none. Only the changed budget is
+// counted anew, which costs a walk over its allocations; the counts of the others move
+// to their new positions.
+func (t BudgetWriter) replace(list []*model.Budget, changed int) {
 	before, counts := t.budgets, t.budgetCounts
 	t.budgets, t.budgetCounts = newBudgets(list), cow.Vec[budgetCount]{}
 	for i, b := range list {
@@ -307,11 +317,17 @@ func (c *budgetCount) addGroup(g *model.Group, by int32) {
 	}
 }
 
-// isAvailable reports whether an allocation is available. It is not if its node is
-// disconnected, since its status is unknown then.
+// isAvailable reports whether an allocation is available. It is not if its node is down
+// or was removed: the allocation is lost, or its status is unknown. That counts at once,
+// before an evaluation of its job writes it, because evaluations of other jobs may come
+// first and would evict the remaining ones.
 func (v *nodeTable) isAvailable(a *model.Allocation) bool {
-	return a.Available() && (a.Group.Disconnect == nil || !a.Unknown(v.Node(a.NodeID)))
+	return a.Available() && isReachable(v.Node(a.NodeID))
 }
+
+// isReachable reports whether allocations on a node, which is nil if it was removed, can
+// be available.
+func isReachable(n *model.Node) bool { return n != nil && n.Status != model.NodeDown }
 
 // add counts an allocation of a job's row that is added (by = 1) or removed (by =
 // -1).
@@ -331,19 +347,20 @@ func (r *jobRow) done(a *model.Allocation) bool {
 		r.job.Type == model.JobBatch
 }
 
-// countForBudgets updates the counts for a change of an allocation: old and next
-// are two versions of it, nil if there is none.
-func (t *Txn) countForBudgets(old, next *model.Allocation) {
+// countAlloc updates the counts for a change of an allocation: old and next are
+// two versions of it, nil if there is none. Both are counted by the current row of
+// their job: when that row changes, countJob adjusts the counts.
+func (t BudgetWriter) countAlloc(old, next *model.Allocation) {
 	if old != nil {
-		t.addToBudgets(old, -1)
+		t.add(old, -1)
 	}
 	if next != nil {
-		t.addToBudgets(next, 1)
+		t.add(next, 1)
 	}
 	t.recordEviction(old, next)
 }
 
-func (t *Txn) addToBudgets(a *model.Allocation, by int32) {
+func (t BudgetWriter) add(a *model.Allocation, by int32) {
 	under := t.budgets.of(a.Group)
 	if len(under) == 0 {
 		return
@@ -359,29 +376,27 @@ func (t *Txn) addToBudgets(a *model.Allocation, by int32) {
 }
 
 // recountAround calls change, which changes a node, and updates the counts of its
-// allocations: they are not available while the node is disconnected.
-func (t *Txn) recountAround(pos int32, old, next *model.Node, change func()) {
-	var kept []*model.Allocation
-	down := func(n *model.Node) bool { return n != nil && n.Status == model.NodeDown }
-	if len(t.budgets.list) > 0 && down(old) != down(next) {
+// allocations: they are available only while the node is reachable. The rows are
+// collected before the change, because the change replaces them.
+func (t BudgetWriter) recountAround(pos int32, old, next *model.Node, change func()) {
+	var affected []*model.Allocation
+	if len(t.budgets.list) > 0 && isReachable(old) != isReachable(next) {
 		for _, r := range t.chunks[pos/ChunkSize].use(int(pos % ChunkSize)).rows {
-			if r.Group.Disconnect != nil {
-				kept = append(kept, r.Alloc)
-			}
+			affected = append(affected, r.Alloc)
 		}
 	}
-	for _, a := range kept {
-		t.addToBudgets(a, -1)
+	for _, a := range affected {
+		t.add(a, -1)
 	}
 	change()
-	for _, a := range kept {
-		t.addToBudgets(a, 1)
+	for _, a := range affected {
+		t.add(a, 1)
 	}
 }
 
 // countJob counts the desired instances of a job that is added (by = 1) or removed
 // (by = -1). Its existing instances are counted with the allocations.
-func (t *Txn) countJob(r *jobRow, by int32) {
+func (t BudgetWriter) countJob(r *jobRow, by int32) {
 	if len(t.budgets.list) == 0 {
 		return
 	}

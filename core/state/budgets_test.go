@@ -25,7 +25,7 @@ func writeBudget(t *rapid.T, w *world) {
 	} else {
 		b.MaxUnavailable = bound
 	}
-	w.txn.UpsertBudget(b)
+	w.txn.BudgetWriter().Upsert(b)
 	created := w.ref.index
 	if old := w.ref.budgets[key]; old != nil {
 		created = old.CreateIndex
@@ -38,7 +38,7 @@ func writeBudget(t *rapid.T, w *world) {
 
 func deleteBudget(t *rapid.T, w *world) {
 	key := drawBudgetKey(t)
-	w.txn.DeleteBudget(key)
+	w.txn.BudgetWriter().Delete(key)
 	delete(w.ref.budgets, key)
 }
 
@@ -114,7 +114,8 @@ func (r *reference) slack(b *model.Budget) int {
 		if !under(a.Group, b) {
 			continue
 		}
-		if a.Started && a.Desired == model.DesiredRun && !a.Client.Terminal() {
+		n := r.nodes[a.NodeID]
+		if a.Started && a.Desired == model.DesiredRun && !a.Client.Terminal() && n != nil && n.Status != model.NodeDown {
 			available++
 		}
 		if j := r.jobs[a.Job.Key()]; j != nil && !j.Stopped && j.Type == model.JobBatch &&
@@ -138,6 +139,7 @@ func (r *reference) slack(b *model.Budget) int {
 }
 
 func TestBudget_BoundsAreRoundedUp(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		b       model.Budget
 		desired int

@@ -72,6 +72,7 @@ func (sn *Snapshot) Check() error {
 
 // checkNodes compares the node table with the allocations and claims of each node. It
 // removes from byNode and claims what it has found, so that the rest has no position.
+// Both maps are consumed by the call.
 func (sn *Snapshot) checkNodes(byNode map[string][]*model.Allocation, claims map[string][]*model.Claim) error {
 	nodes := 0
 	members := map[uint64]int32{}
@@ -295,7 +296,8 @@ func (sn *Snapshot) checkLabels() error {
 }
 
 // checkListed verifies that a job version is listed under each of its labels, in the
-// index of labels and in that of separation terms.
+// index of labels and in that of separation terms. It reads each list up to the job, so
+// the walk is quadratic for a label that all jobs share; the check is for tests.
 func (sn *Snapshot) checkListed(j *model.Job) error {
 	for x, labels := range [labelIndexes][]label{byLabel: labelsOf(j), bySeparation: separationLabelsOf(j)} {
 		for _, l := range labels {

@@ -11,7 +11,7 @@ import (
 // checkSmallTables verifies the order of the small tables, the versions of jobs and
 // the ring of idempotency keys.
 func (sn *Snapshot) checkSmallTables() error {
-	a := sn.small
+	a := sn.smallTables
 	// The small tables are sorted lists. A lookup is a binary search, which finds a
 	// wrong entry or none if the order is broken.
 	for table, sorted := range map[string]bool{
@@ -20,6 +20,7 @@ func (sn *Snapshot) checkSmallTables() error {
 		"uploads":          a.uploads.Ascending(uploadDigest),
 		"tokens":           a.tokens.Ascending(tokenAccessor),
 		"priority classes": sn.priorities.Ascending(className),
+		"namespaces":       sn.namespaces.Ascending(namespaceName),
 	} {
 		if !sorted {
 			return fmt.Errorf("%s are not ascending, or not unique", table)
@@ -56,7 +57,7 @@ func (sn *Snapshot) checkSmallTables() error {
 // checkIdempotency verifies that the ring of records and the index of their keys
 // agree. The ring bounds memory: the oldest record is dropped for a new one.
 func (sn *Snapshot) checkIdempotency() error {
-	a, n := &sn.small.idempotency, 0
+	a, n := &sn.idempotency, 0
 	for key, applied := range sn.IdempotencyRecords() {
 		n++
 		if got, ok := sn.IdempotencyRecord(key); !ok || got.Index != applied.Index || got.Hash != applied.Hash {

@@ -13,6 +13,7 @@ import (
 // TestChunk_FittingIsFits compares the scan with model.Fits, for requests of any
 // number of dimensions, and nodes that are overcommitted or ineligible.
 func TestChunk_FittingIsFits(t *testing.T) {
+	t.Parallel()
 	checkProperty(t, func(t *rapid.T) {
 		names := []string{"cpu", "memory", "disk", "network", "a", "b", "c", "d"}
 		amounts := func(r model.Resources, label string) {
@@ -27,18 +28,18 @@ func TestChunk_FittingIsFits(t *testing.T) {
 		amounts(ask, "ask")
 		j := jobOf("j", 1)
 		j.Groups[0].Resources = ask
-		if err := txn.UpsertJob(j); err != nil {
+		if err := txn.JobWriter().Upsert(j); err != nil {
 			t.Fatal(err)
 		}
 		nodes := rapid.IntRange(1, ChunkSize+2).Draw(t, "nodes")
 		for i := range nodes {
 			n := &model.Node{ID: fmt.Sprintf("n%03d", i), Capacity: model.Resources{}, Ineligible: rapid.IntRange(0, 9).Draw(t, "away") == 0}
 			amounts(n.Capacity, "capacity")
-			if err := txn.UpsertNode(n); err != nil {
+			if err := txn.NodeWriter().Upsert(n); err != nil {
 				t.Fatal(err)
 			}
 			for k := range rapid.IntRange(0, 2).Draw(t, "placed") {
-				txn.UpsertAllocs(allocOf(txn, fmt.Sprintf("a%d-%d", i, k), "j", n.ID))
+				txn.AllocWriter().Upsert(allocOf(txn, fmt.Sprintf("a%d-%d", i, k), "j", n.ID))
 			}
 		}
 		want := &j.Groups[0].Ask

@@ -10,7 +10,8 @@ import (
 )
 
 // claimTable holds the claims by ID. Their lists by node are in Chunk, by cluster in
-// clusterRow, and those of bindings also in jobRow.
+// clusterRow, and those of bindings also in jobRow. Expired claims remain until they
+// are deleted: readers compare Expires with their own time.
 type claimTable struct {
 	claims     cow.Table[*model.Claim]
 	claimOrder *cow.Ordering
@@ -44,12 +45,14 @@ func (v *claimTable) Claims() iter.Seq[*model.Claim] {
 	}
 }
 
-// UpsertClaim stores a claim, or another version of it, and sets its index.
-func (t *Txn) UpsertClaim(c *model.Claim) {
+// Upsert stores a claim, or another version of it, and sets its index. A new
+// version may be on another node or cluster, so the old one is deleted first. It
+// retains the index at which the claim was created.
+func (t ClaimWriter) Upsert(c *model.Claim) {
 	created := t.index
 	if old := t.Claim(c.ID); old != nil {
 		created = old.CreateIndex
-		t.DeleteClaim(c.ID)
+		t.Delete(c.ID)
 	}
 	if !t.restores {
 		c.CreateIndex = created
@@ -57,7 +60,7 @@ func (t *Txn) UpsertClaim(c *model.Claim) {
 	slot := t.claims.Insert(t.owner, hashID(c.ID), c)
 	t.claimOrder = t.claimOrder.With(t.owner, slot)
 	if c.ClusterID != "" {
-		t.addClusterClaim(c)
+		t.addToCluster(c)
 	} else {
 		w := t.openNode(c.NodeID)
 		w.addClaim(c)
@@ -65,8 +68,9 @@ func (t *Txn) UpsertClaim(c *model.Claim) {
 	t.touch(TableClaims.Of(c.ID))
 }
 
-// DeleteClaim deletes a claim, if it exists.
-func (t *Txn) DeleteClaim(id string) {
+// Delete deletes a claim, if it exists. It also frees the position or row that the
+// claim alone kept in use.
+func (t ClaimWriter) Delete(id string) {
 	slot, ok := t.findClaim(id)
 	if !ok {
 		return
@@ -75,7 +79,7 @@ func (t *Txn) DeleteClaim(id string) {
 	t.claims.Delete(t.owner, hashID(id), slot)
 	t.claimOrder = t.claimOrder.With(t.owner, slot)
 	if c.ClusterID != "" {
-		t.removeClusterClaim(c)
+		t.removeFromCluster(c)
 	} else {
 		w := t.openNode(c.NodeID)
 		w.removeClaim(c)
@@ -83,8 +87,8 @@ func (t *Txn) DeleteClaim(id string) {
 	t.touch(TableClaims.Of(id))
 }
 
-// addClusterClaim adds a claim to the lists of its cluster and its claimant.
-func (t *Txn) addClusterClaim(c *model.Claim) {
+// addToCluster adds a claim to the lists of its cluster and its claimant.
+func (t ClaimWriter) addToCluster(c *model.Claim) {
 	r := t.ownCluster(t.owner, t.index, c.ClusterID)
 	r.claims = withClaim(r.claims, c)
 	_, job := t.ownJob(t.owner, c.Claimant)
@@ -92,7 +96,7 @@ func (t *Txn) addClusterClaim(c *model.Claim) {
 	t.touch(TableClusters.Of(c.ClusterID))
 }
 
-func (t *Txn) removeClusterClaim(c *model.Claim) {
+func (t ClaimWriter) removeFromCluster(c *model.Claim) {
 	r := t.ownCluster(t.owner, t.index, c.ClusterID)
 	r.claims = withoutClaim(r.claims, c.ID)
 	slot, job := t.ownJob(t.owner, c.Claimant)
@@ -108,6 +112,7 @@ func searchClaim(cs []*model.Claim, id string) (int, bool) {
 	})
 }
 
+// withClaim returns a copy of a list with the claim: snapshots share the old list.
 func withClaim(list []*model.Claim, c *model.Claim) []*model.Claim {
 	at, _ := searchClaim(list, c.ID)
 	return slices.Insert(slices.Clone(list), at, c)

@@ -17,8 +17,9 @@ type clusterTable struct {
 
 func newClusterTable() clusterTable { return clusterTable{clusterOrder: &cow.Ordering{}} }
 
-// A clusterRow is a member cluster with its assignments and claims. It exists as
-// long as any of them does.
+// A clusterRow is a member cluster with its assignments and claims. It exists as long
+// as any of them does. Invariant: held and stopping are the sums over assigned. Check
+// verifies it.
 type clusterRow struct {
 	owner    cow.Owner
 	id       string
@@ -108,9 +109,10 @@ func (v *clusterTable) HasClaimOn(cluster string, claimant model.JobKey) bool {
 }
 
 // ClusterFreeCapacity returns what a cluster offers to an asker at now, in Unix
-// nanoseconds: free at once, and soon, when all stopping assignments have ended.
-// Claims of others that count against the asker are subtracted from both. A cluster
-// that is missing or down offers nothing.
+// nanoseconds: free at once, and soon, when all stopping assignments have ended. Claims
+// of others that count against the asker are subtracted from both. A cluster that is
+// missing or down offers nothing. Amounts may be negative if the cluster reports less
+// capacity than its assignments hold.
 func (v *clusterTable) ClusterFreeCapacity(id string, asker model.JobKey, priority int32, now int64) (free, soon model.Vector) {
 	r := v.clusterRow(id)
 	if r == nil || r.cluster == nil || r.cluster.Down {
@@ -152,7 +154,8 @@ func (v *clusterTable) ClusterChangeIndex(id string) uint64 {
 }
 
 // ownCluster returns the row of an ID for writing at an index. It inserts the row if
-// there is none.
+// there is none. A row is opened only to change its capacity, claims or status, so
+// changed is set here.
 func (v *clusterTable) ownCluster(o cow.Owner, index uint64, id string) *clusterRow {
 	slot, ok := v.findCluster(id)
 	if !ok {
@@ -182,10 +185,10 @@ func (v *clusterTable) releaseCluster(o cow.Owner, r *clusterRow) {
 	v.clusterOrder = v.clusterOrder.With(o, slot)
 }
 
-// UpsertCluster stores a member cluster, or another version of it. It compiles the
+// Upsert stores a member cluster, or another version of it. It compiles the
 // cluster and sets its indexes. It returns model.ErrTooManyDimensions if the cluster
 // names too many resources.
-func (t *Txn) UpsertCluster(c *model.Cluster) error {
+func (t ClusterWriter) Upsert(c *model.Cluster) error {
 	if err := t.RequireDimensions(c.Capacity); err != nil {
 		return err
 	}
@@ -204,9 +207,9 @@ func (t *Txn) UpsertCluster(c *model.Cluster) error {
 	return nil
 }
 
-// DeleteCluster deletes a member cluster, if it exists. Its assignments and claims
+// Delete deletes a member cluster, if it exists. Its assignments and claims
 // remain until they are deleted.
-func (t *Txn) DeleteCluster(id string) {
+func (t ClusterWriter) Delete(id string) {
 	if t.Cluster(id) == nil {
 		return
 	}
@@ -216,10 +219,11 @@ func (t *Txn) DeleteCluster(id string) {
 	t.releaseCluster(t.owner, r)
 }
 
-// accountAssignment replaces what an assignment holds on its cluster: old and next
-// are two versions of it, nil if there is none. job is the row of its binding, whose
-// slot is stable as long as the assignment exists.
-func (t *Txn) accountAssignment(job int32, old, next *model.Assignment) {
+// account replaces what an assignment holds on its cluster: old and next are
+// two versions of it, nil if there is none. job is the row of its binding, whose slot
+// is stable as long as the assignment exists. It costs a copy of the cluster's lists,
+// which are short in comparison with a node's.
+func (t AssignmentWriter) account(job int32, old, next *model.Assignment) {
 	some := next
 	if next == nil {
 		some = old

@@ -13,7 +13,7 @@ import (
 
 // recordCohortChange records the job of an allocation if its live version is new or
 // gone and its cohort may become evictable by that.
-func (t *Txn) recordCohortChange(old, next *model.Allocation, was, is accountState) {
+func (t AllocWriter) recordCohortChange(old, next *model.Allocation, was, is accountState) {
 	if t.restores {
 		return // the whole state is new
 	}

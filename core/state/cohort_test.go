@@ -13,17 +13,18 @@ import (
 
 // Changes that may make a cohort evictable, and changes that cannot.
 func TestCohort_ChangedNodes(t *testing.T) {
+	t.Parallel()
 	s := seeded(t)
 	txn := s.Begin(2)
 	whole, elastic, each := jobOf("whole", 20), jobOf("elastic", 20), jobOf("each", 20)
 	whole.AllOrNone, elastic.AllOrNone = true, true
 	elastic.Groups[0].MinCount = 1
 	for _, j := range []*model.Job{whole, elastic, each} {
-		if err := txn.UpsertJob(j); err != nil {
+		if err := txn.JobWriter().Upsert(j); err != nil {
 			t.Fatal(err)
 		}
 		for i := range 2 {
-			txn.UpsertAllocs(allocOf(txn, fmt.Sprintf("%s%d", j.ID, i), j.ID, fmt.Sprintf("n%d", i)))
+			txn.AllocWriter().Upsert(allocOf(txn, fmt.Sprintf("%s%d", j.ID, i), j.ID, fmt.Sprintf("n%d", i)))
 		}
 	}
 	checked(t, txn)
@@ -39,25 +40,25 @@ func TestCohort_ChangedNodes(t *testing.T) {
 			apply.ClientUpdates(txn, now, []apply.ClientUpdate{{AllocID: "each0", Status: model.ClientFailed}})
 		}, nil},
 		{"one more is placed", func(txn *Txn) {
-			txn.UpsertAllocs(allocOf(txn, "whole2", "whole", "n0"))
+			txn.AllocWriter().Upsert(allocOf(txn, "whole2", "whole", "n0"))
 		}, nil},
 		{"one more of an elastic job is placed", func(txn *Txn) {
-			txn.UpsertAllocs(allocOf(txn, "elastic2", "elastic", "n0"))
+			txn.AllocWriter().Upsert(allocOf(txn, "elastic2", "elastic", "n0"))
 		}, []string{"n0", "n1"}},
 		{"one is brought to a newer version", func(txn *Txn) {
 			newer := jobOf("whole", 10)
 			newer.AllOrNone, newer.Version = true, 1
-			if err := txn.UpsertJob(newer); err != nil {
+			if err := txn.JobWriter().Upsert(newer); err != nil {
 				t.Fatal(err)
 			}
 			a := *txn.Alloc("whole1")
 			a.Job, a.Group = newer, newer.Groups[0]
-			txn.UpsertAllocs(&a)
+			txn.AllocWriter().Upsert(&a)
 		}, []string{"n0", "n1"}},
 		{"one is evicted, and none is left on its node", func(txn *Txn) {
 			a := *txn.Alloc("whole1")
 			a.Desired = model.DesiredEvict
-			txn.UpsertAllocs(&a)
+			txn.AllocWriter().Upsert(&a)
 		}, []string{"n0"}},
 		{"it is gone, and was evicted before", func(txn *Txn) {
 			apply.ClientUpdates(txn, now, []apply.ClientUpdate{{AllocID: "whole1", Status: model.ClientComplete}})
@@ -65,10 +66,10 @@ func TestCohort_ChangedNodes(t *testing.T) {
 		{"the job no longer goes whole, but those of its earlier version do", func(txn *Txn) {
 			newer := jobOf("whole", 10)
 			newer.Version = 2
-			if err := txn.UpsertJob(newer); err != nil {
+			if err := txn.JobWriter().Upsert(newer); err != nil {
 				t.Fatal(err)
 			}
-			txn.DeleteAllocs("whole2")
+			txn.AllocWriter().Delete("whole2")
 		}, []string{"n0"}},
 	} {
 		txn := s.Begin(uint64(3 + i))

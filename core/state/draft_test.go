@@ -10,11 +10,12 @@ import (
 // Later writes leave the state before a draft unchanged, and the last draft equals
 // a snapshot.
 func TestDraft_ShowsTheCurrentBranch(t *testing.T) {
+	t.Parallel()
 	base := seeded(t).Snapshot()
 	txn := base.Fork(2)
 	var draft *Snapshot
 	for i := range 200 {
-		txn.UpsertAllocs(allocOf(txn, fmt.Sprintf("d%03d", i), "j1", "n1"))
+		txn.AllocWriter().Upsert(allocOf(txn, fmt.Sprintf("d%03d", i), "j1", "n1"))
 		draft = txn.Draft()
 		if n := draft.JobAllocCount(keyOf("j1")); n != i+1 {
 			t.Fatalf("%d allocations after %d writes", n, i+1)
@@ -29,7 +30,7 @@ func TestDraft_ShowsTheCurrentBranch(t *testing.T) {
 	// A fork of a draft leaves it unchanged, if its own branch is not written any
 	// more.
 	next := draft.Fork(3)
-	next.DeleteAllocs("d000")
+	next.AllocWriter().Delete("d000")
 	if err := next.Snapshot().Check(); err != nil {
 		t.Error(err)
 	}

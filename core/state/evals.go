@@ -9,7 +9,8 @@ import (
 	"github.com/cede-scheduler/cede/core/state/internal/cow"
 )
 
-// evalTable holds the evaluations by ID. Their lists by job are in jobRow.
+// evalTable holds the evaluations by ID. Their lists by job are in jobRow. Final
+// evaluations remain until garbage collection.
 type evalTable struct {
 	evals     cow.Table[*model.Evaluation]
 	evalAt    cow.Vec[int32] // by slot: position in jobRow.evals
@@ -47,7 +48,8 @@ func (v *evalTable) Evals() iter.Seq[*model.Evaluation] {
 	}
 }
 
-// EvalsOfJob returns the evaluations of a job or binding, ascending by ID.
+// EvalsOfJob returns the evaluations of a job or binding, ascending by ID. The slice
+// belongs to the caller. It costs a sort of the job's evaluations.
 func (v *View) EvalsOfJob(key model.JobKey) []*model.Evaluation {
 	r := v.jobRow(key)
 	if r == nil {
@@ -61,16 +63,17 @@ func (v *View) EvalsOfJob(key model.JobKey) []*model.Evaluation {
 	return evals
 }
 
-// UpsertEvals stores evaluations, or other versions of them, and sets their
-// indexes. The job of an evaluation must not change. An evaluation of a binding
-// gets the current priority of the binding.
-func (t *Txn) UpsertEvals(evals ...*model.Evaluation) {
+// Upsert stores evaluations, or other versions of them, and sets their indexes.
+// The job of an evaluation must not change. An evaluation of a binding gets the current
+// priority of the binding. It panics if the job changes, or if a stored version is
+// written again without a copy, because snapshots share it.
+func (t EvalWriter) Upsert(evals ...*model.Evaluation) {
 	for _, e := range evals {
-		t.upsertEval(e)
+		t.upsert(e)
 	}
 }
 
-func (t *Txn) upsertEval(e *model.Evaluation) {
+func (t EvalWriter) upsert(e *model.Evaluation) {
 	if e.Type == model.JobBinding && !t.restores {
 		t.setBindingRank(e)
 	}
@@ -97,7 +100,7 @@ func (t *Txn) upsertEval(e *model.Evaluation) {
 // setBindingRank sets the queue priority and the waiting index of a binding's
 // evaluation. Both follow the binding as it is now, so that a priority that changes
 // while an evaluation is pending counts from then on.
-func (t *Txn) setBindingRank(e *model.Evaluation) {
+func (t EvalWriter) setBindingRank(e *model.Evaluation) {
 	if b := t.Binding(e.JobKey()); b != nil && !e.Status.Final() {
 		e.Priority = t.config.QueuePriority(b)
 	}
@@ -122,16 +125,16 @@ func (v *View) pendingSince(e *model.Evaluation) uint64 {
 	return since
 }
 
-// DeleteEvals deletes evaluations; missing ones are skipped.
-func (t *Txn) DeleteEvals(ids ...string) {
+// Delete deletes evaluations; missing ones are skipped.
+func (t EvalWriter) Delete(ids ...string) {
 	for _, id := range ids {
 		if slot, ok := t.findEval(id); ok {
-			t.deleteEval(slot)
+			t.deleteAt(slot)
 		}
 	}
 }
 
-func (t *Txn) deleteEval(slot int32) {
+func (t EvalWriter) deleteAt(slot int32) {
 	e := t.evals.At(slot)
 	job, r := t.ownJob(t.owner, e.JobKey())
 	r.evals.Remove(t.owner, t.evalAt.At(int(slot)), func(slot, at int32) {
@@ -143,12 +146,13 @@ func (t *Txn) deleteEval(slot int32) {
 	t.touchEval(e)
 }
 
-func (t *Txn) touchEval(e *model.Evaluation) {
+func (t EvalWriter) touchEval(e *model.Evaluation) {
 	t.touch(TableEvals.Of(e.ID))
 	t.touch(TableJobEvals.OfJob(e.JobKey()))
 }
 
-// setAt records the position of a slot in the list of its job.
+// setAt records the position of a slot in the list of its job. A slot that is used
+// again has a position already; a new one is always the next.
 func setAt(v *cow.Vec[int32], o cow.Owner, slot, at int32) {
 	if int(slot) == v.Len() {
 		v.Append(o, at)

@@ -50,7 +50,7 @@ func (r *evictionWindow) in(now int64, rate *model.Rate) (n int) {
 
 // recordEviction records an eviction under the budgets of the allocation: old and
 // next are two versions of it.
-func (t *Txn) recordEviction(old, next *model.Allocation) {
+func (t BudgetWriter) recordEviction(old, next *model.Allocation) {
 	if t.restores || old == nil || next == nil || next.Desired != model.DesiredEvict || old.Desired == model.DesiredEvict || !old.Available() {
 		return
 	}
@@ -74,7 +74,7 @@ func (v *budgetTable) RecentEvictions(at int32) []model.EvictionCount {
 }
 
 // RestoreEvictions sets the evictions of a budget that a snapshot recorded.
-func (t *Txn) RestoreEvictions(key model.BudgetKey, list []model.EvictionCount) {
+func (t BudgetWriter) RestoreEvictions(key model.BudgetKey, list []model.EvictionCount) {
 	at, found := t.budgets.find(key)
 	if !found || len(list) == 0 {
 		return

@@ -14,17 +14,18 @@ import (
 // window are dropped, and another version of the budget retains those recorded
 // before.
 func TestEvictionRate_CountsTheWindow(t *testing.T) {
+	t.Parallel()
 	s := seeded(t)
 	d := rand.New(rand.NewPCG(1, 2))
 	txn := s.Begin(2)
 	high := jobOf("high", 90)
-	if err := txn.UpsertJob(high); err != nil {
+	if err := txn.JobWriter().Upsert(high); err != nil {
 		t.Fatal(err)
 	}
 	for _, app := range []string{"web", "api"} {
 		j := jobOf(app, 20)
 		j.Groups[0].Labels = map[string]string{"app": app}
-		if err := txn.UpsertJob(j); err != nil {
+		if err := txn.JobWriter().Upsert(j); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -32,11 +33,11 @@ func TestEvictionRate_CountsTheWindow(t *testing.T) {
 	budget := func(name string, labels map[string]string) *model.Budget {
 		return &model.Budget{Namespace: "default", Name: name, Labels: labels, MaxEvictions: rate, Strict: true}
 	}
-	txn.UpsertBudget(budget("all", nil))
-	txn.UpsertBudget(budget("web", map[string]string{"app": "web"}))
+	txn.BudgetWriter().Upsert(budget("all", nil))
+	txn.BudgetWriter().Upsert(budget("web", map[string]string{"app": "web"}))
 	other := budget("other", nil)
 	other.Namespace = "other"
-	txn.UpsertBudget(other)
+	txn.BudgetWriter().Upsert(other)
 	checked(t, txn)
 
 	var evicted []struct {
@@ -50,11 +51,11 @@ func TestEvictionRate_CountsTheWindow(t *testing.T) {
 		app := []string{"web", "api"}[d.IntN(2)]
 		a := allocOf(txn, fmt.Sprint("r", i), app, "n0")
 		a.Started = d.IntN(4) > 0
-		txn.UpsertAllocs(a)
+		txn.AllocWriter().Upsert(a)
 		if d.IntN(3) > 0 {
 			victim := *txn.Alloc(a.ID)
 			victim.Desired, victim.EndTime = model.DesiredEvict, at
-			txn.UpsertAllocs(&victim)
+			txn.AllocWriter().Upsert(&victim)
 			if a.Started {
 				evicted = append(evicted, struct {
 					at  int64
@@ -62,10 +63,10 @@ func TestEvictionRate_CountsTheWindow(t *testing.T) {
 				}{at, app})
 			}
 		} else {
-			txn.DeleteAllocs(a.ID)
+			txn.AllocWriter().Delete(a.ID)
 		}
 		if i%50 == 0 {
-			txn.UpsertBudget(budget("web", map[string]string{"app": "web"}))
+			txn.BudgetWriter().Upsert(budget("web", map[string]string{"app": "web"}))
 		}
 		sn := checked(t, txn)
 		for k, b := range sn.Budgets() {

@@ -3,22 +3,14 @@ package state_test
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"sync"
 	"testing"
 
 	"github.com/cede-scheduler/cede/core/model"
 	. "github.com/cede-scheduler/cede/core/state"
 	"github.com/cede-scheduler/cede/core/state/apply"
+	"github.com/cede-scheduler/cede/sdk/policytest/soak"
 )
-
-// hammerRounds is how many transactions a hammer commits.
-func hammerRounds(normal int) int {
-	if os.Getenv("CEDE_SOAK") != "" {
-		return normal * 100
-	}
-	return normal
-}
 
 // scribble writes random changes to a transaction. Branches share the jobs of the
 // snapshot, as they do in the server.
@@ -29,34 +21,34 @@ func scribble(r *rand.Rand, t *Txn) {
 		j := t.Job(key)
 		switch op := r.IntN(10); {
 		case op == 0:
-			_ = t.UpsertNode(&model.Node{
+			_ = t.NodeWriter().Upsert(&model.Node{
 				ID: nodeID(), Capacity: model.Resources{"cpu": 1000}, Ports: []uint16{22},
 				Attributes: map[string]string{"rack": fmt.Sprint(r.IntN(5))},
 			})
 		case op == 1:
-			t.DeleteNode(nodeID())
+			t.NodeWriter().Delete(nodeID())
 		case op == 2 || j == nil:
-			_ = t.UpsertJob(&model.Job{
+			_ = t.JobWriter().Upsert(&model.Job{
 				Namespace: key.Namespace, ID: key.ID, Type: model.JobType(r.IntN(model.JobTypes)), Priority: int32(r.IntN(100)),
 				Groups: []*model.Group{{Name: "g", Resources: model.Resources{"cpu": 10}, Ports: []uint16{80}}},
 			})
 		case op == 3:
 			apply.NodeStatus(t, 1, []string{nodeID(), nodeID()}, apply.NodeChange{Drain: new(r.IntN(2) == 0)})
 		case op == 4:
-			t.UpsertClaim(&model.Claim{ID: nodeID(), NodeID: nodeID(), Claimant: key})
+			t.ClaimWriter().Upsert(&model.Claim{ID: nodeID(), NodeID: nodeID(), Claimant: key})
 		case op == 5:
 			if as := t.AppendJobAllocs(nil, key); len(as) > 0 {
-				t.DeleteAllocs(as[r.IntN(len(as))].ID)
+				t.AllocWriter().Delete(as[r.IntN(len(as))].ID)
 			}
 		case op == 6:
 			for _, a := range t.AppendNodeAllocs(nil, nodeID()) {
 				again := *a
 				again.Desired = model.DesiredEvict
-				t.UpsertAllocs(&again)
+				t.AllocWriter().Upsert(&again)
 			}
 		default:
 			a := &model.Allocation{ID: fmt.Sprintf("alloc-%d-%d", t.Index(), r.Uint64()), Job: j, Group: j.Groups[0], NodeID: nodeID()}
-			t.UpsertAllocs(a)
+			t.AllocWriter().Upsert(a)
 		}
 	}
 }
@@ -64,6 +56,7 @@ func scribble(r *rand.Rand, t *Txn) {
 // TestStore_ReadersAndForksBesideTheWriter is for the race detector: one writer
 // commits while readers check whole snapshots and planners write to forks of them.
 func TestStore_ReadersAndForksBesideTheWriter(t *testing.T) {
+	t.Parallel()
 	s := New()
 	done := make(chan struct{})
 	var wg sync.WaitGroup
@@ -98,7 +91,7 @@ func TestStore_ReadersAndForksBesideTheWriter(t *testing.T) {
 		})
 	}
 	r := rand.New(rand.NewPCG(9, 9))
-	for i := range hammerRounds(300) {
+	for i := range soak.Count(300, 30_000) {
 		txn := s.Begin(uint64(i + 1))
 		scribble(r, txn)
 		if i%7 == 0 {

@@ -48,6 +48,7 @@ func (a *idempotencyRing) find(key string) *idempotencyRow {
 	return a.ring.At(int(slot))
 }
 
+// drop removes the oldest record. The ring must not be empty.
 func (a *idempotencyRing) drop(o cow.Owner) {
 	slot := int32(a.first)
 	a.index.Delete(o, hashID(a.ring.At(a.first).key), slot)
@@ -56,6 +57,8 @@ func (a *idempotencyRing) drop(o cow.Owner) {
 	a.n--
 }
 
+// add stores a record behind the newest. The ring grows up to its bound, and memory is
+// never returned, since a busy server fills it again.
 func (a *idempotencyRing) add(o cow.Owner, row *idempotencyRow) {
 	if a.n == MaxIdempotencyRecords {
 		a.drop(o)
@@ -72,8 +75,8 @@ func (a *idempotencyRing) add(o cow.Owner, row *idempotencyRow) {
 
 // IdempotencyRecord returns the result of the request with the idempotency key; it
 // returns false if there is none.
-func (v *View) IdempotencyRecord(key string) (IdempotencyRecord, bool) {
-	if row := v.small.idempotency.find(key); row != nil {
+func (v *smallTables) IdempotencyRecord(key string) (IdempotencyRecord, bool) {
+	if row := v.idempotency.find(key); row != nil {
 		return row.IdempotencyRecord, true
 	}
 	return IdempotencyRecord{}, false
@@ -81,9 +84,9 @@ func (v *View) IdempotencyRecord(key string) (IdempotencyRecord, bool) {
 
 // IdempotencyRecords yields the retained keys, the oldest first. Adding them in
 // this order results in the same state.
-func (v *View) IdempotencyRecords() iter.Seq2[string, IdempotencyRecord] {
+func (v *smallTables) IdempotencyRecords() iter.Seq2[string, IdempotencyRecord] {
 	return func(yield func(string, IdempotencyRecord) bool) {
-		a := &v.small.idempotency
+		a := &v.idempotency
 		for i := range a.n {
 			if row := a.at(i); !yield(row.key, row.IdempotencyRecord) {
 				return
@@ -92,9 +95,9 @@ func (v *View) IdempotencyRecords() iter.Seq2[string, IdempotencyRecord] {
 	}
 }
 
-// AddIdempotencyRecord adds a record and drops the oldest if there are too many. It
+// Add adds a record and drops the oldest if there are too many. It
 // panics if the key is retained already.
-func (t *Txn) AddIdempotencyRecord(key string, a IdempotencyRecord) {
+func (t IdempotencyWriter) Add(key string, a IdempotencyRecord) {
 	own := &t.ownSmall().idempotency
 	if own.find(key) != nil {
 		panic("state: idempotency key " + key + " has a record already")
@@ -103,10 +106,12 @@ func (t *Txn) AddIdempotencyRecord(key string, a IdempotencyRecord) {
 	t.touch(TableConfig.All())
 }
 
-// ExpireIdempotencyRecords drops the records that are older than IdempotencyWindow
-// at now, up to the first that is not.
-func (t *Txn) ExpireIdempotencyRecords(now int64) {
-	for a := &t.small.idempotency; a.n > 0 && now-a.at(0).Time > IdempotencyWindow; a = &t.small.idempotency {
+// Expire drops the records that are older than IdempotencyWindow at
+// now, up to the first that is not. Times ascend with the log except after a change of
+// leader with a slower clock, so an expired record may stay behind a younger one until
+// that expires as well.
+func (t IdempotencyWriter) Expire(now int64) {
+	for a := &t.idempotency; a.n > 0 && now-a.at(0).Time > IdempotencyWindow; a = &t.idempotency {
 		t.ownSmall().idempotency.drop(t.owner)
 	}
 }

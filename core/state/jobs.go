@@ -14,8 +14,9 @@ import (
 // MaxJobVersions is the number of versions of a job that the state retains.
 const MaxJobVersions = 6
 
-// jobTable holds a row for each key of a job or binding. The two share one space
-// of keys, so that an evaluation names either.
+// jobTable holds a row for each key of a job or binding. The two share one space of
+// keys, so that an evaluation names either. A key keeps its row after the job is
+// deleted, as long as allocations, evaluations or assignments exist.
 type jobTable struct {
 	jobs     cow.Table[*jobRow]
 	jobOrder *cow.Ordering
@@ -87,8 +88,9 @@ func (v *jobTable) JobVersions(key model.JobKey) []*model.Job {
 	return append([]*model.Job{r.job}, r.older...)
 }
 
-// DirtyIndex returns the index of the last change that concerns the job or binding,
-// or 0 if the key is unknown.
+// DirtyIndex returns the index of the last change that concerns the job or binding, or
+// 0 if the key is unknown. A plan that was made on an older index may have missed that
+// change.
 func (v *jobTable) DirtyIndex(key model.JobKey) uint64 {
 	if r := v.jobRow(key); r != nil {
 		return r.dirty
@@ -208,10 +210,12 @@ func (v *jobTable) updateLists(o cow.Owner, slot int32, r *jobRow) {
 	}
 }
 
-// UpsertJob stores a job, or another version of it. It compiles the job, sets its
+// Upsert stores a job, or another version of it. It compiles the job, sets its
 // indexes and marks it dirty. It returns ErrKeyTaken if the key is a binding's, and
-// model.ErrTooManyDimensions if it names too many resources.
-func (t *Txn) UpsertJob(j *model.Job) error {
+// model.ErrTooManyDimensions if it names too many resources. It panics if a stored
+// version is written again without a copy, since snapshots share it. Nothing is written
+// if it returns an error.
+func (t JobWriter) Upsert(j *model.Job) error {
 	if t.Binding(j.Key()) != nil {
 		return fmt.Errorf("%w: %s is a binding", ErrKeyTaken, j.Key())
 	}
@@ -232,9 +236,9 @@ func (t *Txn) UpsertJob(j *model.Job) error {
 		t.stamp(&j.CreateIndex, &j.ModifyIndex, 0)
 	}
 	j.Compile(t.dims) // after the indexes: they are part of the equivalence class
-	t.countJob(r, -1)
+	BudgetWriter(t).countJob(r, -1)
 	r.job = j
-	t.countJob(r, 1)
+	BudgetWriter(t).countJob(r, 1)
 	t.updateLists(t.owner, slot, r)
 	t.markRowDirty(r)
 	t.touch(TableJobs.OfJob(r.key))
@@ -244,7 +248,7 @@ func (t *Txn) UpsertJob(j *model.Job) error {
 
 // SetOlderVersions sets the versions of a job before its own, newest first, as a
 // restore reads them. It compiles them.
-func (t *Txn) SetOlderVersions(key model.JobKey, older ...*model.Job) error {
+func (t JobWriter) SetOlderVersions(key model.JobKey, older ...*model.Job) error {
 	slot, ok := t.findJob(key)
 	if !ok || t.jobs.At(slot).job == nil {
 		panic("state: older versions of unknown job " + key.String())
@@ -260,14 +264,14 @@ func (t *Txn) SetOlderVersions(key model.JobKey, older ...*model.Job) error {
 	return nil
 }
 
-// DeleteJob deletes a job, if it exists. Its allocations and evaluations remain
-// until they are deleted.
-func (t *Txn) DeleteJob(key model.JobKey) {
+// Delete deletes a job, if it exists. Its allocations and evaluations remain until
+// they are deleted. The row is released last, when nothing refers to it.
+func (t JobWriter) Delete(key model.JobKey) {
 	if t.Job(key) == nil {
 		return
 	}
 	slot, r := t.ownJob(t.owner, key)
-	t.countJob(r, -1)
+	BudgetWriter(t).countJob(r, -1)
 	r.job, r.older, r.held = nil, nil, PreemptionHold{}
 	t.updateLists(t.owner, slot, r)
 	t.markRowDirty(r)
@@ -278,10 +282,10 @@ func (t *Txn) DeleteJob(key model.JobKey) {
 
 // MarkDirty records that something that concerns the job or binding changed. It
 // does nothing if the key is unknown.
-func (t *Txn) MarkDirty(key model.JobKey) { t.MarkDirtyAt(key, t.index) }
+func (t JobWriter) MarkDirty(key model.JobKey) { t.MarkDirtyAt(key, t.index) }
 
 // MarkDirtyAt is MarkDirty with the index that a restore reads.
-func (t *Txn) MarkDirtyAt(key model.JobKey, index uint64) {
+func (t JobWriter) MarkDirtyAt(key model.JobKey, index uint64) {
 	if _, ok := t.findJob(key); !ok {
 		return
 	}
@@ -291,7 +295,7 @@ func (t *Txn) MarkDirtyAt(key model.JobKey, index uint64) {
 }
 
 // SetPreemptionHold sets the hold of a job. It does nothing if the key is unknown.
-func (t *Txn) SetPreemptionHold(key model.JobKey, h PreemptionHold) {
+func (t JobWriter) SetPreemptionHold(key model.JobKey, h PreemptionHold) {
 	slot, ok := t.findJob(key)
 	if !ok || t.jobs.At(slot).held == h {
 		return
@@ -300,7 +304,7 @@ func (t *Txn) SetPreemptionHold(key model.JobKey, h PreemptionHold) {
 	t.touch(TableJobs.OfJob(key))
 }
 
-func (t *Txn) markRowDirty(r *jobRow) {
+func (t *branch) markRowDirty(r *jobRow) {
 	if !t.restores {
 		r.dirty = t.index
 	}

@@ -42,9 +42,10 @@ func (v *jobTable) findLabel(x labelIndex, l label) (int32, bool) {
 	return t.Find(hashLabel(l), func(slot int32) bool { return t.At(slot).label == l })
 }
 
-// JobsMatching yields the jobs that may have an allocation with all of the labels,
-// in no defined order. The result is a superset: the caller must check the
-// allocations. An empty set of labels matches nothing.
+// JobsMatching yields the jobs that may have an allocation with all of the labels, in
+// no defined order. The result is a superset: the caller must check the allocations. An
+// empty set of labels matches nothing. One label suffices to find a superset: a group
+// with all labels has the first of them.
 func (v *jobTable) JobsMatching(labels map[string]string) iter.Seq[model.JobKey] {
 	return func(yield func(model.JobKey) bool) {
 		if key, ok := firstKey(labels); ok {
@@ -150,7 +151,8 @@ func (v *jobTable) ownLabel(o cow.Owner, x labelIndex, slot int32) *labelRow {
 	return &own
 }
 
-// removeLabels removes a job from all lists.
+// removeLabels removes a job from all lists. It runs when the row is released; until
+// then a job may only gain listings.
 func (v *jobTable) removeLabels(o cow.Owner, r *jobRow) {
 	for _, l := range r.labels {
 		own := v.ownLabel(o, l.index, l.row)

@@ -11,28 +11,34 @@ import (
 )
 
 func TestTxn_MisusePanics(t *testing.T) {
+	t.Parallel()
 	for name, tc := range map[string]struct {
 		do   func(*Store)
 		want string
 	}{
-		"index not raised":   {func(s *Store) { s.Begin(1) }, "index 1 after 1"},
-		"fork of the past":   {func(s *Store) { s.Snapshot().Fork(0) }, "fork at index 0"},
-		"fork committed":     {func(s *Store) { s.Snapshot().Fork(1).Commit() }, "cannot be committed"},
-		"alloc not copied":   {func(s *Store) { f := s.Snapshot().Fork(1); f.UpsertAllocs(f.Alloc("a0")) }, "without a copy"},
-		"job not copied":     {func(s *Store) { f := s.Snapshot().Fork(1); _ = f.UpsertJob(f.Job(keyOf("j0"))) }, "without a copy"},
-		"node not copied":    {func(s *Store) { f := s.Snapshot().Fork(1); _ = f.UpsertNode(f.Node("n0")) }, "without a copy"},
-		"eval not copied":    {func(s *Store) { f := s.Snapshot().Fork(1); f.UpsertEvals(f.Eval("e0")) }, "without a copy"},
-		"alloc to elsewhere": {func(s *Store) { f := s.Snapshot().Fork(1); a := *f.Alloc("a0"); a.NodeID = "n1"; f.UpsertAllocs(&a) }, "changed its node"},
+		"index not raised": {func(s *Store) { s.Begin(1) }, "index 1 after 1"},
+		"fork of the past": {func(s *Store) { s.Snapshot().Fork(0) }, "fork at index 0"},
+		"fork committed":   {func(s *Store) { s.Snapshot().Fork(1).Commit() }, "cannot be committed"},
+		"alloc not copied": {func(s *Store) { f := s.Snapshot().Fork(1); f.AllocWriter().Upsert(f.Alloc("a0")) }, "without a copy"},
+		"job not copied":   {func(s *Store) { f := s.Snapshot().Fork(1); _ = f.JobWriter().Upsert(f.Job(keyOf("j0"))) }, "without a copy"},
+		"node not copied":  {func(s *Store) { f := s.Snapshot().Fork(1); _ = f.NodeWriter().Upsert(f.Node("n0")) }, "without a copy"},
+		"eval not copied":  {func(s *Store) { f := s.Snapshot().Fork(1); f.EvalWriter().Upsert(f.Eval("e0")) }, "without a copy"},
+		"alloc to elsewhere": {func(s *Store) {
+			f := s.Snapshot().Fork(1)
+			a := *f.Alloc("a0")
+			a.NodeID = "n1"
+			f.AllocWriter().Upsert(&a)
+		}, "changed its node"},
 		"foreign group": {func(s *Store) {
 			f := s.Snapshot().Fork(1)
 			a := allocOf(f, "a1", "j0", "n0")
 			a.Group = f.Job(keyOf("j1")).Groups[0]
-			f.UpsertAllocs(a)
+			f.AllocWriter().Upsert(a)
 		}, "not part of its job version"},
 		"write after commit": {func(s *Store) {
 			txn := s.Begin(2)
 			txn.Commit()
-			txn.DeleteNode("n0")
+			txn.NodeWriter().Delete("n0")
 		}, "has ended"},
 		"commit twice": {func(s *Store) {
 			txn := s.Begin(2)
@@ -58,6 +64,7 @@ func TestTxn_MisusePanics(t *testing.T) {
 }
 
 func TestTxn_TooManyResourceNamesChangeNothing(t *testing.T) {
+	t.Parallel()
 	s := seeded(t)
 	tooMany := model.Resources{}
 	for i := range model.MaxDimensions {
@@ -66,7 +73,7 @@ func TestTxn_TooManyResourceNamesChangeNothing(t *testing.T) {
 	txn := s.Begin(2)
 	j := jobOf("j9", 1)
 	j.Groups[0].Resources = tooMany
-	for _, err := range []error{txn.UpsertJob(j), txn.UpsertNode(&model.Node{ID: "n9", Capacity: tooMany})} {
+	for _, err := range []error{txn.JobWriter().Upsert(j), txn.NodeWriter().Upsert(&model.Node{ID: "n9", Capacity: tooMany})} {
 		if !errors.Is(err, model.ErrTooManyDimensions) {
 			t.Errorf("got %v", err)
 		}

@@ -2,7 +2,6 @@ package state_test
 
 import (
 	"fmt"
-	"os"
 	"slices"
 	"testing"
 
@@ -11,6 +10,7 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 	. "github.com/cede-scheduler/cede/core/state"
 	"github.com/cede-scheduler/cede/core/state/apply"
+	"github.com/cede-scheduler/cede/sdk/policytest/soak"
 )
 
 const (
@@ -39,14 +39,7 @@ func jobKeys() []model.JobKey {
 // checkProperty runs a property, many more times if CEDE_SOAK is set.
 func checkProperty(t *testing.T, prop func(*rapid.T)) {
 	t.Helper()
-	rounds := 8
-	switch {
-	case os.Getenv("CEDE_SOAK") != "":
-		rounds = 1000
-	case os.Getenv("CEDE_QUICK") != "":
-		rounds = 2
-	}
-	for range rounds {
+	for range soak.Count(8, 1000) {
 		rapid.Check(t, prop)
 	}
 }
@@ -72,6 +65,7 @@ func (f frozen) compare(t *rapid.T) {
 // TestStore_AgainstReference applies random changes to a store and its forks, and to
 // plain maps. Old snapshots are compared repeatedly: they never change.
 func TestStore_AgainstReference(t *testing.T) {
+	t.Parallel()
 	checkProperty(t, func(t *rapid.T) {
 		s := New()
 		last := newReference()
@@ -202,7 +196,7 @@ func writeNode(t *rapid.T, w *world) {
 	n := &model.Node{
 		ID: drawNodeID(t), Datacenter: rapid.SampledFrom([]string{"dc1", "dc2"}).Draw(t, "dc"),
 		Capacity: drawResources(t, 500), Reserved: drawResources(t, 50), Ports: drawPorts(t),
-		Drain: rapid.Bool().Draw(t, "drain"),
+		NodeDrain: model.NodeDrain{Drain: rapid.Bool().Draw(t, "drain")},
 	}
 	if rapid.Bool().Draw(t, "tainted") {
 		n.Taints = []model.Taint{{Key: "t", Effect: rapid.SampledFrom(model.TaintEffects).Draw(t, "effect")}}
@@ -211,7 +205,7 @@ func writeNode(t *rapid.T, w *world) {
 		n.Devices = append(n.Devices, model.Device{ID: id, Count: rapid.Int32Range(0, 8).Draw(t, "count")})
 	}
 	pos, was := w.txn.Position(n.ID)
-	if err := w.txn.UpsertNode(n); err != nil {
+	if err := w.txn.NodeWriter().Upsert(n); err != nil {
 		t.Fatal(err)
 	}
 	if now, _ := w.txn.Position(n.ID); was && now != pos {
@@ -230,7 +224,7 @@ func writeNode(t *rapid.T, w *world) {
 
 func deleteNode(t *rapid.T, w *world) {
 	id := drawNodeID(t)
-	w.txn.DeleteNode(id)
+	w.txn.NodeWriter().Delete(id)
 	delete(w.ref.nodes, id)
 }
 
@@ -308,7 +302,7 @@ func writeJob(t *rapid.T, w *world) {
 			j.Version++
 		}
 	}
-	if err := w.txn.UpsertJob(j); err != nil {
+	if err := w.txn.JobWriter().Upsert(j); err != nil {
 		t.Fatal(err)
 	}
 	for _, g := range j.Groups {
@@ -329,7 +323,7 @@ func writeJob(t *rapid.T, w *world) {
 
 func deleteJob(t *rapid.T, w *world) {
 	key := drawKey(t)
-	w.txn.DeleteJob(key)
+	w.txn.JobWriter().Delete(key)
 	if w.ref.jobs[key] != nil {
 		delete(w.ref.jobs, key)
 		delete(w.ref.versions, key)
@@ -355,7 +349,7 @@ func writeAlloc(t *rapid.T, w *world) {
 		ID: id, Job: j, Group: rapid.SampledFrom(j.Groups).Draw(t, "group"), NodeID: drawNodeID(t),
 		Devices: drawDeviceUses(t),
 	}
-	w.txn.UpsertAllocs(a)
+	w.txn.AllocWriter().Upsert(a)
 	w.ref.allocs[id] = a
 	w.ref.know(key)
 	w.ref.jobAllocs[key] = append(w.ref.jobAllocs[key], id)
@@ -377,7 +371,7 @@ func changeAlloc(t *rapid.T, w *world) {
 	if rapid.Bool().Draw(t, "otherDevices") {
 		a.Devices = drawDeviceUses(t)
 	}
-	w.txn.UpsertAllocs(&a)
+	w.txn.AllocWriter().Upsert(&a)
 	if a.CreateIndex != old.CreateIndex || a.ModifyIndex != w.ref.index {
 		t.Fatalf("allocation created at %d, modified at %d", a.CreateIndex, a.ModifyIndex)
 	}
@@ -386,7 +380,7 @@ func changeAlloc(t *rapid.T, w *world) {
 
 func deleteAllocs(t *rapid.T, w *world) {
 	ids := rapid.SliceOfN(rapid.SampledFrom(ids("alloc", poolSize)), 0, 8).Draw(t, "ids")
-	w.txn.DeleteAllocs(ids...)
+	w.txn.AllocWriter().Delete(ids...)
 	for _, id := range ids {
 		a := w.ref.allocs[id]
 		if a == nil {
@@ -410,14 +404,14 @@ func writeEval(t *rapid.T, w *world) {
 		key := drawKey(t)
 		e.Namespace, e.JobID = key.Namespace, key.ID
 	}
-	w.txn.UpsertEvals(e)
+	w.txn.EvalWriter().Upsert(e)
 	w.ref.evals[id] = e
 	w.ref.know(e.JobKey())
 }
 
 func deleteEval(t *rapid.T, w *world) {
 	id := rapid.SampledFrom(ids("eval", poolSize)).Draw(t, "id")
-	w.txn.DeleteEvals(id)
+	w.txn.EvalWriter().Delete(id)
 	if e := w.ref.evals[id]; e != nil {
 		delete(w.ref.evals, id)
 		w.ref.forget(e.JobKey())
@@ -431,25 +425,33 @@ func writeClaim(t *rapid.T, w *world) {
 		Expiry: rapid.Int64Range(0, 100).Draw(t, "expiry"),
 	}
 	c.Vec[model.CPU] = rapid.Int64Range(0, 100).Draw(t, "cpu")
-	w.txn.UpsertClaim(c)
+	w.txn.ClaimWriter().Upsert(c)
 	w.ref.claims[c.ID] = c
 }
 
 func deleteClaim(t *rapid.T, w *world) {
 	id := rapid.SampledFrom(ids("claim", 6)).Draw(t, "id")
-	w.txn.DeleteClaim(id)
+	w.txn.ClaimWriter().Delete(id)
 	delete(w.ref.claims, id)
 }
 
 func writeConfig(t *rapid.T, w *world) {
 	c := &model.PriorityClass{Name: rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "class")}
 	if rapid.Bool().Draw(t, "delete") {
-		w.txn.DeletePriorityClass(c.Name)
+		w.txn.PriorityClassWriter().Delete(c.Name)
 		delete(w.ref.classes, c.Name)
 	} else {
-		w.txn.UpsertPriorityClass(c)
+		w.txn.PriorityClassWriter().Upsert(c)
 		w.ref.classes[c.Name] = c
 	}
+	n := &model.Namespace{Name: c.Name, Weight: rapid.SampledFrom([]float64{1, 2, 3}).Draw(t, "weight")}
+	if rapid.Bool().Draw(t, "delete namespace") {
+		w.txn.NamespaceWriter().Delete(n.Name)
+		delete(w.ref.spaces, n.Name)
+	} else {
+		w.txn.NamespaceWriter().Upsert(n)
+		w.ref.spaces[n.Name] = n
+	}
 	w.ref.config = &model.SchedulerConfig{Policy: c.Name}
-	w.txn.SetConfig(w.ref.config)
+	w.txn.ConfigWriter().Set(w.ref.config)
 }

@@ -2,6 +2,7 @@ package state
 
 import (
 	"iter"
+	"math"
 	"strings"
 
 	"github.com/cede-scheduler/cede/core/model"
@@ -185,10 +186,10 @@ func (v *nodeTable) leaveClass(o cow.Owner, key uint64) {
 	v.classes.Set(o, id, class{key, c.nodes - 1})
 }
 
-// UpsertNode registers a node, or another version of it. It compiles the node and
+// Upsert registers a node, or another version of it. It compiles the node and
 // sets its indexes. Allocations on it remain, whatever its capacity is. It returns
 // model.ErrTooManyDimensions if the node names too many resources.
-func (t *Txn) UpsertNode(n *model.Node) error {
+func (t NodeWriter) Upsert(n *model.Node) error {
 	if err := t.RequireDimensions(n.Capacity, n.Reserved); err != nil {
 		return err
 	}
@@ -196,13 +197,13 @@ func (t *Txn) UpsertNode(n *model.Node) error {
 	if !ok {
 		pos = t.addPosition(t.owner, t.dims.Len(), n.ID)
 	}
-	t.replaceNodeAt(pos, n)
+	t.replaceAt(pos, n)
 	return nil
 }
 
-// ReplaceNode stores another version of a registered node that names no new
+// Replace stores another version of a registered node that names no new
 // resources.
-func (t *Txn) ReplaceNode(n *model.Node) { t.replaceNodeAt(t.registered(n), n) }
+func (t NodeWriter) Replace(n *model.Node) { t.replaceAt(t.registered(n), n) }
 
 // registered returns the position of a node, and panics if it is not registered.
 func (v *nodeTable) registered(n *model.Node) int32 {
@@ -213,7 +214,7 @@ func (v *nodeTable) registered(n *model.Node) int32 {
 	return pos
 }
 
-func (t *Txn) replaceNodeAt(pos int32, n *model.Node) {
+func (t NodeWriter) replaceAt(pos int32, n *model.Node) {
 	old := t.NodeAt(pos)
 	if old == n {
 		panic("state: node " + n.ID + " written again without a copy")
@@ -227,7 +228,7 @@ func (t *Txn) replaceNodeAt(pos int32, n *model.Node) {
 		t.nodeOrder = t.nodeOrder.With(t.owner, pos)
 	}
 	w := t.openPosition(pos)
-	t.recountAround(pos, old, n, func() { w.setNode(n) })
+	BudgetWriter(t).recountAround(pos, old, n, func() { w.setNode(n) })
 	w.ownStatic().class[w.i] = t.joinClass(t.owner, n.ClassKey)
 	if old != nil {
 		t.leaveClass(t.owner, old.ClassKey)
@@ -235,29 +236,52 @@ func (t *Txn) replaceNodeAt(pos int32, n *model.Node) {
 	t.touch(TableNodes.Of(n.ID))
 }
 
-// SetNodeStatus replaces a registered node by a copy that differs in status,
+// SetStatus replaces a registered node by a copy that differs in status,
 // eligibility or drain alone. It costs less than ReplaceNode.
-func (t *Txn) SetNodeStatus(n *model.Node) {
+func (t NodeWriter) SetStatus(n *model.Node) {
 	pos := t.registered(n)
 	t.stamp(&n.CreateIndex, &n.ModifyIndex, n.CreateIndex)
 	w := t.openPosition(pos)
-	t.recountAround(pos, t.NodeAt(pos), n, func() { w.setStatus(n) })
+	BudgetWriter(t).recountAround(pos, t.NodeAt(pos), n, func() { w.setStatus(n) })
 	t.touch(TableNodes.Of(n.ID))
 }
 
-// DeleteNode deletes a node, if it is registered. Allocations and claims that refer
+// Delete deletes a node, if it is registered. Allocations and claims that refer
 // to it remain, and count again if it is registered again.
-func (t *Txn) DeleteNode(id string) {
+func (t NodeWriter) Delete(id string) {
 	pos, ok := t.Position(id)
 	if !ok {
 		return
 	}
 	t.leaveClass(t.owner, t.NodeAt(pos).ClassKey)
 	w := t.openPosition(pos)
-	t.recountAround(pos, t.NodeAt(pos), nil, func() { w.setNode(nil) })
+	BudgetWriter(t).recountAround(pos, t.NodeAt(pos), nil, func() { w.setNode(nil) })
 	w.ownStatic().class[w.i] = 0
 	t.nodes--
 	t.nodeOrder = t.nodeOrder.With(t.owner, pos)
 	w.releasePosition()
 	t.touch(TableNodes.Of(id))
+}
+
+// A NodeSet is a set of nodes of one snapshot, as positions. A nil set contains every
+// node.
+type NodeSet struct{ chunks []uint64 }
+
+// NodeSet returns the set of the nodes with the given IDs. Unknown IDs are ignored.
+func (v *nodeTable) NodeSet(ids ...string) *NodeSet {
+	s := &NodeSet{chunks: make([]uint64, v.ChunkCount())}
+	for _, id := range ids {
+		if pos, ok := v.Position(id); ok {
+			s.chunks[pos/ChunkSize] |= 1 << (pos % ChunkSize)
+		}
+	}
+	return s
+}
+
+// InChunk returns the nodes of a chunk that are in the set, as a bit for each position.
+func (s *NodeSet) InChunk(c int) uint64 {
+	if s == nil {
+		return math.MaxUint64
+	}
+	return s.chunks[c]
 }

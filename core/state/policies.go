@@ -11,36 +11,36 @@ func stateName(s *model.PolicyState) string   { return s.Name }
 
 // PolicyVersions returns the policy versions, ascending by ID. The slice is shared
 // and read-only.
-func (v *View) PolicyVersions() []*model.PolicyVersion { return v.small.policies }
+func (v *smallTables) PolicyVersions() []*model.PolicyVersion { return v.policies }
 
 // PolicyVersion returns the policy version with the ID, or nil if there is none.
-func (v *View) PolicyVersion(id string) *model.PolicyVersion {
-	return v.small.policies.Get(id, versionID)
+func (v *smallTables) PolicyVersion(id string) *model.PolicyVersion {
+	return v.policies.Get(id, versionID)
 }
 
 // PolicyStates returns the states of policies, ascending by name. The slice is
 // shared and read-only.
-func (v *View) PolicyStates() []*model.PolicyState { return v.small.states }
+func (v *smallTables) PolicyStates() []*model.PolicyState { return v.states }
 
 // PolicyState returns the roles of the versions of a policy, or nil if none has a
 // role.
-func (v *View) PolicyState(name string) *model.PolicyState {
-	return v.small.states.Get(name, stateName)
+func (v *smallTables) PolicyState(name string) *model.PolicyState {
+	return v.states.Get(name, stateName)
 }
 
 // RulesChangeIndex returns the index of the newest change of the rules of eviction:
-// the roles of policies, and the scheduler configuration.
+// the roles of policies, the scheduler configuration, and the weights of namespaces.
 func (v *View) RulesChangeIndex() uint64 {
-	index := v.Config().ModifyIndex
+	index := max(v.Config().ModifyIndex, v.WeightsChangeIndex())
 	for _, p := range v.PolicyStates() {
 		index = max(index, p.ModifyIndex)
 	}
 	return index
 }
 
-// UpsertPolicyVersion stores a policy version, or the same version with other
+// UpsertVersion stores a policy version, or the same version with other
 // checks, and sets its indexes.
-func (t *Txn) UpsertPolicyVersion(p *model.PolicyVersion) {
+func (t PolicyWriter) UpsertVersion(p *model.PolicyVersion) {
 	created := uint64(0)
 	if old := t.PolicyVersion(p.ID); old != nil {
 		if old == p {
@@ -54,17 +54,17 @@ func (t *Txn) UpsertPolicyVersion(p *model.PolicyVersion) {
 	t.touch(TablePolicies.Of(p.ID))
 }
 
-// DeletePolicyVersion deletes a policy version, if it exists.
-func (t *Txn) DeletePolicyVersion(id string) {
-	if next, found := t.small.policies.Without(id, versionID); found {
+// DeleteVersion deletes a policy version, if it exists.
+func (t PolicyWriter) DeleteVersion(id string) {
+	if next, found := t.policies.Without(id, versionID); found {
 		t.ownSmall().policies = next
 		t.touch(TablePolicies.Of(id))
 	}
 }
 
-// UpsertPolicyState stores the roles of the versions of a policy, and sets its
+// UpsertState stores the roles of the versions of a policy, and sets its
 // index.
-func (t *Txn) UpsertPolicyState(s *model.PolicyState) {
+func (t PolicyWriter) UpsertState(s *model.PolicyState) {
 	if !t.restores {
 		s.ModifyIndex = t.index
 	}
@@ -73,9 +73,9 @@ func (t *Txn) UpsertPolicyState(s *model.PolicyState) {
 	t.touch(TablePolicies.Of(s.Name))
 }
 
-// DeletePolicyState deletes the roles of the versions of a policy.
-func (t *Txn) DeletePolicyState(name string) {
-	if next, found := t.small.states.Without(name, stateName); found {
+// DeleteState deletes the roles of the versions of a policy.
+func (t PolicyWriter) DeleteState(name string) {
+	if next, found := t.states.Without(name, stateName); found {
 		t.ownSmall().states = next
 		t.touch(TablePolicies.Of(name))
 	}
@@ -101,21 +101,21 @@ func (u *Upload) With(now int64, chunk []byte) *Upload {
 
 // Uploads returns the incomplete uploads, ascending by digest. The slice is shared
 // and read-only.
-func (v *View) Uploads() []*Upload { return v.small.uploads }
+func (v *smallTables) Uploads() []*Upload { return v.uploads }
 
 // Upload returns the upload with the digest, or nil if there is none.
-func (v *View) Upload(digest string) *Upload { return v.small.uploads.Get(digest, uploadDigest) }
+func (v *smallTables) Upload(digest string) *Upload { return v.uploads.Get(digest, uploadDigest) }
 
-// PutUpload stores an upload under its digest.
-func (t *Txn) PutUpload(u *Upload) {
+// Put stores an upload under its digest.
+func (t UploadWriter) Put(u *Upload) {
 	a := t.ownSmall()
 	a.uploads = a.uploads.With(u, uploadDigest)
 	t.touch(TablePolicies.Of(u.Digest))
 }
 
-// DeleteUpload deletes an upload, if it exists.
-func (t *Txn) DeleteUpload(digest string) {
-	if next, found := t.small.uploads.Without(digest, uploadDigest); found {
+// Delete deletes an upload, if it exists.
+func (t UploadWriter) Delete(digest string) {
+	if next, found := t.uploads.Without(digest, uploadDigest); found {
 		t.ownSmall().uploads = next
 		t.touch(TablePolicies.Of(digest))
 	}

@@ -25,6 +25,7 @@ type reference struct {
 	evals     map[string]*model.Evaluation
 	claims    map[string]*model.Claim
 	classes   map[string]*model.PriorityClass
+	spaces    map[string]*model.Namespace
 	config    *model.SchedulerConfig
 
 	versions map[model.JobKey][]*model.Job // the job itself first
@@ -44,6 +45,7 @@ func newReference() *reference {
 		allocs: map[string]*model.Allocation{}, jobAllocs: map[model.JobKey][]string{},
 		evals: map[string]*model.Evaluation{}, claims: map[string]*model.Claim{},
 		classes:  map[string]*model.PriorityClass{},
+		spaces:   map[string]*model.Namespace{},
 		versions: map[model.JobKey][]*model.Job{}, policies: map[string]*model.PolicyVersion{},
 		states: map[string]*model.PolicyState{}, uploads: map[string]*Upload{}, tokens: map[string]*model.Token{},
 		budgets: map[model.BudgetKey]*model.Budget{},
@@ -60,7 +62,7 @@ func (r *reference) clone() *reference {
 	}
 	c.evals, c.claims, c.classes = maps.Clone(r.evals), maps.Clone(r.claims), maps.Clone(r.classes)
 	c.versions, c.policies, c.states = maps.Clone(r.versions), maps.Clone(r.policies), maps.Clone(r.states)
-	c.budgets = maps.Clone(r.budgets)
+	c.budgets, c.spaces = maps.Clone(r.budgets), maps.Clone(r.spaces)
 	c.uploads, c.tokens, c.applied = maps.Clone(r.uploads), maps.Clone(r.tokens), slices.Clone(r.applied)
 	return &c
 }
@@ -199,6 +201,19 @@ func compareState(t *rapid.T, v *View, r *reference) {
 	classes := sorted(r.classes, func(a, b *model.PriorityClass) int { return strings.Compare(a.Name, b.Name) })
 	if !slices.Equal(v.PriorityClasses(), classes) {
 		t.Fatal("priority classes differ")
+	}
+	spaces := sorted(r.spaces, func(a, b *model.Namespace) int { return strings.Compare(a.Name, b.Name) })
+	if !slices.Equal(v.Namespaces(), spaces) {
+		t.Fatal("namespaces differ")
+	}
+	for _, name := range []string{"a", "b", "c"} {
+		want := 1.0
+		if n := r.spaces[name]; n != nil {
+			want = n.Weight
+		}
+		if got := v.NamespaceWeight(name); got != want {
+			t.Fatalf("namespace %s has weight %v, want %v", name, got, want)
+		}
 	}
 	for _, id := range ids("alloc", poolSize) {
 		if v.Alloc(id) != r.allocs[id] {

@@ -21,14 +21,14 @@ func writePolicy(t *rapid.T, w *world) {
 	id := drawPolicy(t)
 	switch rapid.IntRange(0, 3).Draw(t, "what") {
 	case 0:
-		w.txn.DeletePolicyVersion(id)
+		w.txn.PolicyWriter().DeleteVersion(id)
 		delete(w.ref.policies, id)
 	case 1:
-		w.txn.DeletePolicyState(id)
+		w.txn.PolicyWriter().DeleteState(id)
 		delete(w.ref.states, id)
 	case 2:
 		s := &model.PolicyState{Name: id, Active: drawPolicy(t)}
-		w.txn.UpsertPolicyState(s)
+		w.txn.PolicyWriter().UpsertState(s)
 		w.ref.states[id] = s
 	default:
 		v := &model.PolicyVersion{ID: id, Name: "p"}
@@ -36,7 +36,7 @@ func writePolicy(t *rapid.T, w *world) {
 		if old := w.ref.policies[id]; old != nil {
 			v, created = old.WithCheck("server", model.PolicyCheck{OK: true}), old.CreateIndex
 		}
-		w.txn.UpsertPolicyVersion(v)
+		w.txn.PolicyWriter().UpsertVersion(v)
 		w.ref.policies[id] = v
 		if v.CreateIndex != created || v.ModifyIndex != w.ref.index {
 			t.Fatalf("policy version created at %d, modified at %d", v.CreateIndex, v.ModifyIndex)
@@ -47,7 +47,7 @@ func writePolicy(t *rapid.T, w *world) {
 func writeUpload(t *rapid.T, w *world) {
 	digest := drawPolicy(t)
 	if rapid.Bool().Draw(t, "delete") {
-		w.txn.DeleteUpload(digest)
+		w.txn.UploadWriter().Delete(digest)
 		delete(w.ref.uploads, digest)
 		return
 	}
@@ -56,28 +56,28 @@ func writeUpload(t *rapid.T, w *world) {
 		u = &Upload{Digest: digest}
 	}
 	u = u.With(1, rapid.SliceOfN(rapid.Byte(), 1, 4).Draw(t, "chunk"))
-	w.txn.PutUpload(u)
+	w.txn.UploadWriter().Put(u)
 	w.ref.uploads[digest] = u
 }
 
 func writeToken(t *rapid.T, w *world) {
 	accessor := drawPolicy(t)
 	if rapid.Bool().Draw(t, "delete") {
-		w.txn.DeleteToken(accessor)
+		w.txn.TokenWriter().Delete(accessor)
 		delete(w.ref.tokens, accessor)
 		return
 	}
 	k := &model.Token{Accessor: accessor, Hash: [32]byte{rapid.Byte().Draw(t, "hash")}}
-	w.txn.UpsertToken(k)
+	w.txn.TokenWriter().Upsert(k)
 	w.ref.tokens[accessor] = k
 	w.ref.meta = Meta{ClusterID: accessor, Version: w.ref.meta.Version + 1}
-	w.txn.SetMeta(w.ref.meta)
+	w.txn.ConfigWriter().SetMeta(w.ref.meta)
 }
 
 // writeApplied advances the time, so that records expire.
 func writeApplied(t *rapid.T, w *world) {
 	now := int64(w.ref.index) * IdempotencyWindow / 4
-	w.txn.ExpireIdempotencyRecords(now)
+	w.txn.IdempotencyWriter().Expire(now)
 	for len(w.ref.applied) > 0 && now-appliedTime(w.ref.applied[0]) > IdempotencyWindow {
 		w.ref.applied = w.ref.applied[1:]
 	}
@@ -85,7 +85,7 @@ func writeApplied(t *rapid.T, w *world) {
 	if slices.Contains(w.ref.applied, key) {
 		return
 	}
-	w.txn.AddIdempotencyRecord(key, IdempotencyRecord{Index: w.ref.index, Time: now})
+	w.txn.IdempotencyWriter().Add(key, IdempotencyRecord{Index: w.ref.index, Time: now})
 	w.ref.applied = append(slices.Clip(w.ref.applied), key)
 }
 
@@ -139,11 +139,12 @@ func compareNamed[T any](t *rapid.T, got []*T, want map[string]*T, find func(str
 }
 
 func TestIdempotencyRecords_DropTheOldestIfTooMany(t *testing.T) {
+	t.Parallel()
 	s := New()
 	for index := uint64(1); index <= 3; index++ {
 		txn := s.Begin(index)
 		for i := range MaxIdempotencyRecords / 2 {
-			txn.AddIdempotencyRecord(fmt.Sprintf("%d/%d", index, i), IdempotencyRecord{Index: index})
+			txn.IdempotencyWriter().Add(fmt.Sprintf("%d/%d", index, i), IdempotencyRecord{Index: index})
 		}
 		txn.Commit()
 	}
@@ -168,11 +169,12 @@ func TestIdempotencyRecords_DropTheOldestIfTooMany(t *testing.T) {
 }
 
 func TestRestore_SetsOlderVersionsOfAJob(t *testing.T) {
+	t.Parallel()
 	s := New()
 	key := model.JobKey{Namespace: "default", ID: "job-0"}
 	for version := range uint64(9) {
 		txn := s.Begin(version + 1)
-		if err := txn.UpsertJob(&model.Job{Namespace: key.Namespace, ID: key.ID, Version: version}); err != nil {
+		if err := txn.JobWriter().Upsert(&model.Job{Namespace: key.Namespace, ID: key.ID, Version: version}); err != nil {
 			t.Fatal(err)
 		}
 		txn.Commit()
@@ -180,10 +182,10 @@ func TestRestore_SetsOlderVersionsOfAJob(t *testing.T) {
 	was := s.Snapshot().JobVersions(key)
 	txn := s.BeginRestore(20)
 	job := *was[0]
-	if err := txn.UpsertJob(&job); err != nil {
+	if err := txn.JobWriter().Upsert(&job); err != nil {
 		t.Fatal(err)
 	}
-	if err := txn.SetOlderVersions(key, was[1:]...); err != nil {
+	if err := txn.JobWriter().SetOlderVersions(key, was[1:]...); err != nil {
 		t.Fatal(err)
 	}
 	var got []string

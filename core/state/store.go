@@ -35,7 +35,7 @@ func (s *Store) Begin(index uint64) *Txn {
 		s.writer.Unlock()
 		panic(fmt.Sprintf("state: transaction at index %d after %d", index, base.index))
 	}
-	return &Txn{View: base.at(index), owner: cow.NewOwner(), store: s, records: s.hub.watchesKeys()}
+	return &Txn{branch: branch{View: base.at(index), owner: cow.NewOwner(), records: s.hub.watchesKeys()}, store: s}
 }
 
 // BeginRestore starts a transaction on an empty state. Its commit replaces the
@@ -44,7 +44,7 @@ func (s *Store) Begin(index uint64) *Txn {
 func (s *Store) BeginRestore(index uint64) *Txn {
 	s.writer.Lock()
 	empty := emptyView()
-	return &Txn{View: empty.at(index), owner: cow.NewOwner(), store: s, restores: true}
+	return &Txn{branch: branch{View: empty.at(index), owner: cow.NewOwner(), restores: true}, store: s}
 }
 
 // WaitIndex blocks until the state is at index or later.

@@ -6,17 +6,17 @@ func tokenAccessor(t *model.Token) string { return t.Accessor }
 
 // Tokens returns the tokens, ascending by accessor. The slice is shared and
 // read-only.
-func (v *View) Tokens() []*model.Token { return v.small.tokens }
+func (v *smallTables) Tokens() []*model.Token { return v.tokens }
 
 // Token returns the token with the accessor, or nil if there is none.
-func (v *View) Token(accessor string) *model.Token {
-	return v.small.tokens.Get(accessor, tokenAccessor)
+func (v *smallTables) Token(accessor string) *model.Token {
+	return v.tokens.Get(accessor, tokenAccessor)
 }
 
 // TokenByHash returns the token with this hash of its secret, or nil if there is
 // none. It scans all tokens, since clusters have few.
-func (v *View) TokenByHash(hash [32]byte) *model.Token {
-	for _, t := range v.small.tokens {
+func (v *smallTables) TokenByHash(hash [32]byte) *model.Token {
+	for _, t := range v.tokens {
 		if t.Hash == hash {
 			return t
 		}
@@ -24,8 +24,8 @@ func (v *View) TokenByHash(hash [32]byte) *model.Token {
 	return nil
 }
 
-// UpsertToken stores a token and sets its index.
-func (t *Txn) UpsertToken(k *model.Token) {
+// Upsert stores a token and sets its index.
+func (t TokenWriter) Upsert(k *model.Token) {
 	if !t.restores {
 		k.CreateIndex = t.index
 		if old := t.Token(k.Accessor); old != nil {
@@ -37,9 +37,9 @@ func (t *Txn) UpsertToken(k *model.Token) {
 	t.touch(TableTokens.Of(k.Accessor))
 }
 
-// DeleteToken deletes a token, if it exists.
-func (t *Txn) DeleteToken(accessor string) {
-	if next, found := t.small.tokens.Without(accessor, tokenAccessor); found {
+// Delete deletes a token, if it exists.
+func (t TokenWriter) Delete(accessor string) {
+	if next, found := t.tokens.Without(accessor, tokenAccessor); found {
 		t.ownSmall().tokens = next
 		t.touch(TableTokens.Of(accessor))
 	}

@@ -22,7 +22,7 @@ type View struct {
 	assignmentTable
 	budgetTable
 	configTable
-	small *smallTables // never nil
+	*smallTables // never nil
 
 	// changedCohorts lists the all-or-none jobs of which this entry ended, changed
 	// or placed a live allocation, in that order. It may contain duplicates.
@@ -42,7 +42,7 @@ func emptyView() View {
 		clusterTable: newClusterTable(),
 		budgetTable:  budgetTable{budgets: noBudgets},
 		configTable:  configTable{config: &model.SchedulerConfig{Algorithm: model.Binpack}},
-		small:        &smallTables{},
+		smallTables:  &smallTables{},
 	}
 }
 

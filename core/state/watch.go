@@ -34,6 +34,7 @@ const (
 	TableClusters
 	TableBindings
 	TableAssignments
+	TableNamespaces
 	tables = iota
 )
 
@@ -68,10 +69,11 @@ type Watch struct {
 // Stop ends the watch. It may be called more than once, and after C was closed.
 func (w *Watch) Stop() { w.hub.stop(w) }
 
-// A hub is the registry of watches. A commit needs two atomic loads to find that
-// there are none: a watch is counted before its owner reads a snapshot, and a
-// commit publishes before it reads the counts, so one of the two observes the
-// other.
+// A hub is the registry of watches. A commit needs two atomic loads to find that there
+// are none: a watch is counted before its owner reads a snapshot, and a commit
+// publishes before it reads the counts, so one of the two observes the other. Writers
+// hold no lock of the hub while they change the state, and only for a moment when they
+// publish it.
 type hub struct {
 	waiters atomic.Int64 // watches and index waits
 	keyed   atomic.Int64 // watches with a key of a single row
@@ -139,6 +141,9 @@ func (h *hub) remove(w *Watch) bool {
 	return true
 }
 
+// waitIndex returns a channel that is closed once a commit reaches the index. The
+// caller must call cancel, and must compare the index again after registering, because
+// the commit may have come before.
 func (h *hub) waitIndex(index uint64) (reached <-chan struct{}, cancel func()) {
 	w := &indexWait{index: index, reached: make(chan struct{})}
 	h.mu.Lock()
@@ -155,7 +160,8 @@ func (h *hub) waitIndex(index uint64) (reached <-chan struct{}, cancel func()) {
 	}
 }
 
-// notify closes the watches of the keys that t wrote.
+// notify closes the watches of the keys that t wrote. It is called after the new
+// snapshot is published, so that a reader that it wakes finds the change.
 func (h *hub) notify(t *Txn) {
 	if h.waiters.Load() == 0 {
 		return
@@ -188,6 +194,8 @@ func (h *hub) notify(t *Txn) {
 	}
 }
 
+// wake closes the watches of a key. Several keys of one commit may belong to one watch;
+// remove reports whether this is the first.
 func (h *hub) wake(k Key) {
 	for w := range h.watches[k] {
 		ch := w.ch

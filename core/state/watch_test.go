@@ -12,6 +12,7 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 	. "github.com/cede-scheduler/cede/core/state"
 	"github.com/cede-scheduler/cede/core/state/apply"
+	"github.com/cede-scheduler/cede/sdk/policytest/soak"
 )
 
 func closed(w *Watch) bool {
@@ -30,15 +31,15 @@ func seeded(t *testing.T) *Store {
 	s := New()
 	txn := s.Begin(1)
 	for i := range 2 {
-		if err := txn.UpsertNode(&model.Node{ID: fmt.Sprintf("n%d", i), Datacenter: "dc1", Capacity: model.Resources{"cpu": 100}}); err != nil {
+		if err := txn.NodeWriter().Upsert(&model.Node{ID: fmt.Sprintf("n%d", i), Datacenter: "dc1", Capacity: model.Resources{"cpu": 100}}); err != nil {
 			t.Fatal(err)
 		}
-		if err := txn.UpsertJob(jobOf(fmt.Sprintf("j%d", i), 20)); err != nil {
+		if err := txn.JobWriter().Upsert(jobOf(fmt.Sprintf("j%d", i), 20)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	txn.UpsertAllocs(allocOf(txn, "a0", "j0", "n0"))
-	txn.UpsertEvals(&model.Evaluation{ID: "e0", Namespace: "default", JobID: "j0"})
+	txn.AllocWriter().Upsert(allocOf(txn, "a0", "j0", "n0"))
+	txn.EvalWriter().Upsert(&model.Evaluation{ID: "e0", Namespace: "default", JobID: "j0"})
 	txn.Commit()
 	return s
 }
@@ -58,10 +59,11 @@ func allocOf(txn *Txn, id, job, node string) *model.Allocation {
 }
 
 func TestWatch_ClosesForItsKeys(t *testing.T) {
+	t.Parallel()
 	writeAlloc := func(txn *Txn) {
 		a := *txn.Alloc("a0")
 		a.Client = model.ClientRunning
-		txn.UpsertAllocs(&a)
+		txn.AllocWriter().Upsert(&a)
 	}
 	for name, tc := range map[string]struct {
 		key   Key
@@ -76,18 +78,18 @@ func TestWatch_ClosesForItsKeys(t *testing.T) {
 		"allocs of other job":  {TableJobAllocs.OfJob(keyOf("j1")), writeAlloc, false},
 		"allocs of other node": {TableNodeAllocs.Of("n1"), writeAlloc, false},
 		"jobs":                 {TableJobs.All(), writeAlloc, false},
-		"deleted alloc":        {TableAllocs.Of("a0"), func(t *Txn) { t.DeleteAllocs("a0") }, true},
-		"alloc that comes":     {TableAllocs.Of("a9"), func(t *Txn) { t.UpsertAllocs(allocOf(t, "a9", "j1", "n1")) }, true},
-		"job":                  {TableJobs.OfJob(keyOf("j1")), func(t *Txn) { t.MarkDirty(keyOf("j1")) }, true},
-		"deleted job":          {TableJobs.OfJob(keyOf("j1")), func(t *Txn) { t.DeleteJob(keyOf("j1")) }, true},
+		"deleted alloc":        {TableAllocs.Of("a0"), func(t *Txn) { t.AllocWriter().Delete("a0") }, true},
+		"alloc that comes":     {TableAllocs.Of("a9"), func(t *Txn) { t.AllocWriter().Upsert(allocOf(t, "a9", "j1", "n1")) }, true},
+		"job":                  {TableJobs.OfJob(keyOf("j1")), func(t *Txn) { t.JobWriter().MarkDirty(keyOf("j1")) }, true},
+		"deleted job":          {TableJobs.OfJob(keyOf("j1")), func(t *Txn) { t.JobWriter().Delete(keyOf("j1")) }, true},
 		"node status": {TableNodes.Of("n1"), func(t *Txn) {
 			apply.NodeStatus(t, 1, []string{"n1"}, apply.NodeChange{Drain: new(true)})
 		}, true},
-		"deleted node":  {TableNodes.Of("n1"), func(t *Txn) { t.DeleteNode("n1") }, true},
-		"eval":          {TableEvals.Of("e0"), func(t *Txn) { t.DeleteEvals("e0") }, true},
-		"evals of job":  {TableJobEvals.OfJob(keyOf("j0")), func(t *Txn) { t.DeleteEvals("e0") }, true},
-		"claims":        {TableClaims.All(), func(t *Txn) { t.UpsertClaim(&model.Claim{ID: "c", NodeID: "n0"}) }, true},
-		"configuration": {TableConfig.All(), func(t *Txn) { t.SetConfig(&model.SchedulerConfig{}) }, true},
+		"deleted node":  {TableNodes.Of("n1"), func(t *Txn) { t.NodeWriter().Delete("n1") }, true},
+		"eval":          {TableEvals.Of("e0"), func(t *Txn) { t.EvalWriter().Delete("e0") }, true},
+		"evals of job":  {TableJobEvals.OfJob(keyOf("j0")), func(t *Txn) { t.EvalWriter().Delete("e0") }, true},
+		"claims":        {TableClaims.All(), func(t *Txn) { t.ClaimWriter().Upsert(&model.Claim{ID: "c", NodeID: "n0"}) }, true},
+		"configuration": {TableConfig.All(), func(t *Txn) { t.ConfigWriter().Set(&model.SchedulerConfig{}) }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := seeded(t)
@@ -109,9 +111,10 @@ func TestWatch_ClosesForItsKeys(t *testing.T) {
 // A transaction that started before the first watch records no keys, and must close
 // the watch nevertheless.
 func TestWatch_RegisteredDuringTheTransactionWakes(t *testing.T) {
+	t.Parallel()
 	s := seeded(t)
 	txn := s.Begin(2)
-	txn.DeleteAllocs("a0")
+	txn.AllocWriter().Delete("a0")
 	w := s.Watch(TableAllocs.Of("a0"))
 	other := s.Watch(TableJobs.OfJob(keyOf("j0")))
 	txn.Commit()
@@ -125,12 +128,13 @@ func TestWatch_RegisteredDuringTheTransactionWakes(t *testing.T) {
 }
 
 func TestWatch_AbortAndForkCloseNone(t *testing.T) {
+	t.Parallel()
 	s := seeded(t)
 	w := s.Watch(TableAllocs.All(), TableAllocs.Of("a0"))
 	txn := s.Begin(2)
-	txn.DeleteAllocs("a0")
+	txn.AllocWriter().Delete("a0")
 	txn.Abort()
-	s.Snapshot().Fork(2).DeleteAllocs("a0")
+	s.Snapshot().Fork(2).AllocWriter().Delete("a0")
 	if closed(w) {
 		t.Error("closed by an aborted write")
 	}
@@ -142,6 +146,7 @@ func TestWatch_AbortAndForkCloseNone(t *testing.T) {
 }
 
 func TestRestore_ReplacesAllAndClosesEveryWatch(t *testing.T) {
+	t.Parallel()
 	s := seeded(t)
 	w := s.Watch(TableNodes.Of("n7"))
 	txn := s.BeginRestore(1)
@@ -150,13 +155,13 @@ func TestRestore_ReplacesAllAndClosesEveryWatch(t *testing.T) {
 	}
 	j := jobOf("j0", 30)
 	j.CreateIndex, j.ModifyIndex = 3, 4
-	if err := txn.UpsertJob(j); err != nil {
+	if err := txn.JobWriter().Upsert(j); err != nil {
 		t.Fatal(err)
 	}
 	a := allocOf(txn, "a0", "j0", "n0")
 	a.CreateIndex, a.ModifyIndex = 5, 6
-	txn.UpsertAllocs(a)
-	txn.MarkDirtyAt(j.Key(), 7)
+	txn.AllocWriter().Upsert(a)
+	txn.JobWriter().MarkDirtyAt(j.Key(), 7)
 	sn := txn.Commit()
 	if !closed(w) {
 		t.Error("the watch sleeps on an abandoned state")
@@ -176,6 +181,7 @@ func TestRestore_ReplacesAllAndClosesEveryWatch(t *testing.T) {
 }
 
 func TestWaitIndex_ReturnsWhenReachedOrCancelled(t *testing.T) {
+	t.Parallel()
 	s := seeded(t)
 	if sn, err := s.WaitIndex(t.Context(), 1); err != nil || sn.Index() != 1 {
 		t.Fatal(sn, err)
@@ -194,8 +200,9 @@ func TestWaitIndex_ReturnsWhenReachedOrCancelled(t *testing.T) {
 // writer that goes on only when all of them have: one lost wakeup stops it.
 // The last one to answer lets the next commit in while others register.
 func TestHub_LosesNoWakeup(t *testing.T) {
+	t.Parallel()
 	const waiters = 8
-	rounds := uint64(hammerRounds(1000))
+	rounds := uint64(soak.Count(1000, 100_000))
 	s := seeded(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
@@ -216,8 +223,8 @@ func TestHub_LosesNoWakeup(t *testing.T) {
 	}
 	for at := uint64(2); at <= rounds && ctx.Err() == nil; at++ {
 		txn := s.Begin(at)
-		txn.MarkDirty(keyOf("j0"))
-		txn.MarkDirty(keyOf("j1"))
+		txn.JobWriter().MarkDirty(keyOf("j0"))
+		txn.JobWriter().MarkDirty(keyOf("j1"))
 		txn.Commit()
 		for range waiters {
 			select {

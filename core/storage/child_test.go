@@ -19,6 +19,7 @@ import (
 	"github.com/cede-scheduler/cede/core/storage/doctor"
 	"github.com/cede-scheduler/cede/core/storage/raftlog"
 	"github.com/cede-scheduler/cede/core/storage/storagetest"
+	"github.com/cede-scheduler/cede/sdk/policytest/soak"
 )
 
 // The test binary runs itself where a process may or must die.
@@ -191,6 +192,9 @@ type process struct {
 // spawn starts the test binary in the given role.
 func spawn(t testing.TB, role, dir string) *process {
 	t.Helper()
+	if soak.Race && !soak.Full() {
+		t.Skip("processes start slowly under the race detector, and the tests of raftlog and history have the same goroutines: set CEDE_SOAK=1")
+	}
 	p := &process{t: t, cmd: exec.Command(os.Args[0]), err: &strings.Builder{}}
 	p.cmd.Env = append(os.Environ(), childRole+"="+role, childDir+"="+dir)
 	p.cmd.Stderr = p.err

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"github.com/cede-scheduler/cede/core/internal/checkedfile"
 	"github.com/cede-scheduler/cede/core/storage"
 	"github.com/cede-scheduler/cede/core/storage/blob"
 	"github.com/cede-scheduler/cede/core/storage/datadir"
@@ -191,7 +193,7 @@ func fingerprint(t testing.TB, dir string) string {
 // directory.
 func TestOpen_RefusesDamageWithRemedy(t *testing.T) {
 	closed, crashed := closedLog(t), crashedLog(t)
-	for i, c := range []struct {
+	for _, c := range []struct {
 		name   string
 		image  string
 		damage func(t *testing.T, dir string)
@@ -201,6 +203,10 @@ func TestOpen_RefusesDamageWithRemedy(t *testing.T) {
 		{"table: bytes flipped in its index", closed, func(t *testing.T, dir string) { flip(t, one(t, dir, "raft/log/*.sst"), 0.995) }},
 		{"table: bytes flipped at its end", closed, func(t *testing.T, dir string) { flip(t, one(t, dir, "raft/log/*.sst"), 1) }},
 		{"table: cut short", closed, func(t *testing.T, dir string) { cut(t, one(t, dir, "raft/log/*.sst"), 0.6) }},
+		{"table: zeroed", closed, func(t *testing.T, dir string) {
+			path := one(t, dir, "raft/log/*.sst")
+			write(t, path, make([]byte, len(held(t, path))))
+		}},
 		{"table: missing", closed, func(t *testing.T, dir string) { remove(t, one(t, dir, "raft/log/*.sst")) }},
 		{"value log: bytes flipped", closed, func(t *testing.T, dir string) { flip(t, one(t, dir, "raft/log/*1.vlog"), 0.5) }},
 		{"value log: missing", closed, func(t *testing.T, dir string) { remove(t, one(t, dir, "raft/log/*1.vlog")) }},
@@ -235,9 +241,6 @@ func TestOpen_RefusesDamageWithRemedy(t *testing.T) {
 		{"journal: emptied", crashed, func(t *testing.T, dir string) { cut(t, one(t, dir, "raft/log/*.mem"), 0) }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if racing && i%4 != 0 {
-				t.Skip("processes start slowly under the race detector: only some cases run")
-			}
 			dir := t.TempDir()
 			copyTree(t, c.image, dir)
 			c.damage(t, dir)
@@ -263,7 +266,7 @@ func TestOpen_RefusesDamageWithRemedy(t *testing.T) {
 // acknowledged, empty files, and one torn mark of the guard.
 func TestOpen_AcceptsRemaindersOfCrash(t *testing.T) {
 	crashed := crashedLog(t)
-	for i, c := range []struct {
+	for _, c := range []struct {
 		name   string
 		damage func(t *testing.T, dir string)
 	}{
@@ -279,13 +282,10 @@ func TestOpen_AcceptsRemaindersOfCrash(t *testing.T) {
 		{"rollback guard emptied by the operator", func(t *testing.T, dir string) { write(t, filepath.Join(dir, "raft/tail"), nil) }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if racing && i > 1 {
-				t.Skip("processes start slowly under the race detector: only some cases run")
-			}
 			dir := t.TempDir()
 			copyTree(t, crashed, dir)
 			c.damage(t, dir)
-			write(t, filepath.Join(dir, "node-id"), []byte("server-1\n"))
+			write(t, filepath.Join(dir, "node-id"), checkedfile.Encode([]byte("server-1")))
 			if report, err := doctor.Run(t.Context(), dir); err != nil || report.Damaged() || report.Log.Last != imageEntries+1 {
 				t.Errorf("doctor: %+v, %v", report, err)
 			}
@@ -351,7 +351,7 @@ func serverImage(t testing.TB) string {
 	for i := range uint64(500) {
 		steps = append(steps, s.History().Append("event", 1+i, 0, storagetest.RandomBytes(200, i)))
 	}
-	steps = append(steps, os.WriteFile(s.Layout().NodeID(), []byte("server-1\n"), 0o600), s.Close())
+	steps = append(steps, checkedfile.Write(s.Layout().NodeID(), []byte("server-1"), 0o600), s.Close())
 	for _, err := range steps {
 		if err != nil {
 			t.Fatal(err)
@@ -376,7 +376,22 @@ func TestSnapshots_DamageNamesFile(t *testing.T) {
 		{"cut short", func(t *testing.T, path string) { cut(t, filepath.Join(path, "state.bin"), 0.5) }, "state.bin: unusable: size is 3000 bytes, meta.json expects 6000"},
 		{"content missing", func(t *testing.T, path string) { remove(t, filepath.Join(path, "state.bin")) }, "state.bin: unusable: no such file"},
 		{"description missing", func(t *testing.T, path string) { remove(t, filepath.Join(path, "meta.json")) }, "meta.json: unusable: no such file"},
-		{"description cut short", func(t *testing.T, path string) { cut(t, filepath.Join(path, "meta.json"), 0.5) }, "meta.json: unusable: invalid JSON"},
+		{"description cut short", func(t *testing.T, path string) { cut(t, filepath.Join(path, "meta.json"), 0.5) }, "meta.json: unusable: checksum differs from meta.crc32c"},
+		{"description and its checksum cut short", func(t *testing.T, path string) {
+			cut(t, filepath.Join(path, "meta.json"), 0.5)
+			remove(t, filepath.Join(path, "meta.crc32c"))
+		}, "meta.json: unusable: invalid JSON"},
+		{"index changed", func(t *testing.T, path string) {
+			changeDescription(t, path, `"Index":800`, `"Index":900`)
+		}, "meta.json: unusable: checksum differs from meta.crc32c"},
+		{"index changed, and checksum missing", func(t *testing.T, path string) {
+			changeDescription(t, path, `"Index":800`, `"Index":900`)
+			remove(t, filepath.Join(path, "meta.crc32c"))
+		}, "with index 900 of term 2"},
+		{"ID missing", func(t *testing.T, path string) {
+			changeDescription(t, path, filepath.Base(path), "")
+			remove(t, filepath.Join(path, "meta.crc32c"))
+		}, `meta.json: unusable: it describes snapshot ""`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -391,7 +406,7 @@ func TestSnapshots_DamageNamesFile(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "move the directory of that snapshot away") {
 				t.Errorf("open: %v", err)
 			}
-			s, err := snapshot.Open(datadir.Layout{Dir: dir}, snapshot.Config{})
+			s, err := snapshot.Open(datadir.Layout{Dir: dir}, nil, snapshot.Config{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -402,6 +417,19 @@ func TestSnapshots_DamageNamesFile(t *testing.T) {
 	}
 }
 
+// changeDescription replaces a part of the description of a snapshot.
+func changeDescription(t *testing.T, path, before, after string) {
+	t.Helper()
+	path = filepath.Join(path, "meta.json")
+	b, err := os.ReadFile(path)
+	if err != nil || !strings.Contains(string(b), before) {
+		t.Fatalf("no %s in %s, error %v", before, b, err)
+	}
+	write(t, path, []byte(strings.Replace(string(b), before, after, 1)))
+}
+
+// The damaged snapshot is moved aside and named in the log: its description could
+// otherwise make Raft delete intact snapshots.
 func TestSnapshots_FallsBackIfLogReachesPrevious(t *testing.T) {
 	dir := t.TempDir()
 	s := storagetest.OpenStore(t, dir)
@@ -421,9 +449,14 @@ func TestSnapshots_FallsBackIfLogReachesPrevious(t *testing.T) {
 	if err := os.Mkdir(half, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	s = storagetest.OpenStore(t, dir)
-	if list, err := s.Snapshots().List(); err != nil || len(list) != 2 {
+	damaged := filepath.Base(newest(t, dir))
+	var logged strings.Builder
+	s = storagetest.OpenStore(t, dir, func(c *storage.Config) { c.Logger = slog.New(slog.NewTextHandler(&logged, nil)) })
+	if list, err := s.Snapshots().List(); err != nil || len(list) != 1 || list[0].Index != 600 {
 		t.Errorf("%+v, %v", list, err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "raft", "damaged", damaged, "state.bin")); err != nil || !strings.Contains(logged.String(), damaged) {
+		t.Errorf("damaged snapshot was not moved aside: %v\n%s", err, logged.String())
 	}
 	if _, err := os.Stat(half); err == nil {
 		t.Error("incomplete snapshot still exists")
@@ -469,7 +502,7 @@ func TestDoctor_ReportsEachGapOnce(t *testing.T) {
 	dir := t.TempDir()
 	copyTree(t, serverImage(t), dir)
 	for _, gap := range [][2]uint64{{750, 790}, {800, 800}, {990, 1000}} {
-		if err := storagetest.RemoveEntries(datadir.Layout{Dir: dir}, gap[0], gap[1]); err != nil {
+		if err := removeEntries(datadir.Layout{Dir: dir}, gap[0], gap[1]); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -2,63 +2,70 @@ package storage
 
 import (
 	"errors"
-	"io/fs"
-	"os"
-	"strings"
 
 	"github.com/hashicorp/raft"
 
-	"github.com/cede-scheduler/cede/core/internal/atomicfile"
+	"github.com/cede-scheduler/cede/core/internal/checkedfile"
 	"github.com/cede-scheduler/cede/core/storage/datadir"
+	"github.com/cede-scheduler/cede/core/storage/raftlog"
 )
 
 // ServerID returns the stored server ID. If the directory is new, it stores the result of
-// newID, which the server then keeps for the life of the directory. If there is a log but
-// no ID, it returns a *DamageError: under another ID, this server would not be a member of
-// its own cluster.
+// newID, which the server then keeps for the life of the directory. It returns a
+// *DamageError if the ID is missing, damaged, or not confirmed; see
+// datadir.CheckServerID.
 func (s *Store) ServerID(newID func() string) (string, error) {
-	path := s.layout.NodeID()
 	id, err := datadir.ReadServerID(s.layout)
-	if err != nil || id != "" {
-		return id, err
+	if d, ok := errors.AsType[*datadir.DamageError](err); ok {
+		return "", datadir.NameMembers(d, s.configurations())
 	}
-	if last, _ := s.log.LastIndex(); last > 0 {
-		return "", &datadir.DamageError{Part: "server ID", Path: path, Problem: "missing, although its log exists", Remedy: datadir.ServerIDRemedy(s.members())}
+	if err != nil || id.Checked && id.Value != "" {
+		return id.Value, err
 	}
-	id = newID()
-	return id, atomicfile.Write(path, []byte(id+"\n"), 0o600)
-}
-
-// ClusterID returns the ID of the server's cluster, or "" if it is not known. Releases that
-// did not sync the file could leave NUL bytes after a power failure; they count as unknown,
-// and the server learns the ID again from its log.
-func (s *Store) ClusterID() (string, error) {
-	b, err := os.ReadFile(s.layout.ClusterID())
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := datadir.CheckServerID(s.layout, id, s.hasEntries(), s.configurations()); err != nil {
 		return "", err
 	}
-	return strings.Trim(string(b), "\x00 \r\n"), nil
+	if id.Value == "" {
+		id.Value = newID()
+	} else {
+		// Written by an earlier release, or by an operator as the remedy of damage.
+		s.logger.Info("server ID had no checksum and was accepted", "path", s.layout.NodeID(), "id", id.Value)
+	}
+	return id.Value, checkedfile.Write(s.layout.NodeID(), []byte(id.Value), 0o600)
+}
+
+// ClusterID returns the ID of the server's cluster, or "" if it is not known. A file
+// without a valid checksum counts as unknown: the server learns the ID again from its log.
+func (s *Store) ClusterID() (string, error) {
+	id, intact, err := datadir.ReadClusterID(s.layout)
+	if err == nil && !intact {
+		s.logger.Warn("cluster ID has no valid checksum; the server learns it again from its log", "path", s.layout.ClusterID())
+	}
+	return id, err
 }
 
 // StoreClusterID stores the cluster ID durably. The write is atomic: a partial ID would
 // name another cluster, and all members would reject this server.
 func (s *Store) StoreClusterID(id string) error {
-	return atomicfile.Write(s.layout.ClusterID(), []byte(id+"\n"), 0o600)
+	return checkedfile.Write(s.layout.ClusterID(), []byte(id), 0o600)
 }
 
-// members returns the servers of the last configuration in the log, or of the newest
-// snapshot if the log holds none.
-func (s *Store) members() []raft.Server {
+// hasEntries reports whether other servers may rely on entries or on a snapshot of this
+// directory.
+func (s *Store) hasEntries() bool {
+	first, floor := s.log.Bounds()
+	snapshots, err := s.snapshots.List()
+	return first > 0 || floor > 0 || err != nil || len(snapshots) > 0
+}
+
+// configurations returns the configurations of the log and of the snapshots, newest first.
+func (s *Store) configurations() []raft.Configuration {
 	first, _ := s.log.FirstIndex()
 	last, _ := s.log.LastIndex()
-	for index := last; index >= first && index > 0; index-- {
-		var l raft.Log
-		if s.log.GetLog(index, &l) == nil && l.Type == raft.LogConfiguration {
-			return raft.DecodeConfiguration(l.Data).Servers
-		}
+	list := raftlog.Configurations(first, last, s.log.GetLog)
+	metas, _ := s.snapshots.List() // unreadable snapshots contribute nothing
+	for _, m := range metas {
+		list = append(list, m.Configuration)
 	}
-	if metas, err := s.snapshots.List(); err == nil && len(metas) > 0 {
-		return metas[0].Configuration.Servers
-	}
-	return nil
+	return list
 }

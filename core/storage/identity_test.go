@@ -2,6 +2,7 @@ package storage_test
 
 import (
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"github.com/cede-scheduler/cede/core/internal/checkedfile"
 	"github.com/cede-scheduler/cede/core/storage"
 	"github.com/cede-scheduler/cede/core/storage/datadir"
 	"github.com/cede-scheduler/cede/core/storage/doctor"
@@ -53,11 +55,36 @@ func TestServerID_IsCreatedOnce(t *testing.T) {
 			t.Errorf("doctor: %+v, %v", r, err)
 		}
 	}
+	// An ID without a checksum is accepted if the log has it as a member, and gets one.
 	write(t, path, []byte("first\n"))
+	if r, err := doctor.Run(t.Context(), dir); err != nil || r.Damaged() {
+		t.Errorf("doctor: %+v, %v", r, err)
+	}
+	if got, err := idOf("fourth"); got != "first" || err != nil {
+		t.Errorf("%q, %v", got, err)
+	}
+	whole, err := os.ReadFile(path)
+	if err != nil || string(whole) != string(checkedfile.Encode([]byte("first"))) {
+		t.Errorf("file holds %q, error %v; want a checksum", whole, err)
+	}
+	for name, text := range map[string]string{
+		"other without checksum": "firsT\n", "cut short": string(whole[:3]), "altered": "g" + string(whole[1:]),
+		"two words": "first first\n", "zeroed": string(make([]byte, len(whole))),
+	} {
+		write(t, path, []byte(text))
+		_, err := idOf("fifth")
+		if d, ok := errors.AsType[*datadir.DamageError](err); !ok || d.Path != path || !strings.Contains(d.Remedy, "first at 10.0.0.1:4647") {
+			t.Errorf("%s: %v", name, err)
+		}
+		if r, err := doctor.Run(t.Context(), dir); err != nil || len(r.Findings) != 1 || r.Findings[0].Where != path || !strings.Contains(r.Findings[0].Remedy, "first at 10.0.0.1:4647") {
+			t.Errorf("%s: doctor: %+v, %v", name, r, err)
+		}
+	}
+	write(t, path, whole)
 	if err := os.Rename(filepath.Join(dir, "raft"), filepath.Join(dir, "lost")); err != nil {
 		t.Fatal(err)
 	}
-	_, err := open()
+	_, err = open()
 	if d, ok := errors.AsType[*datadir.DamageError](err); !ok || !strings.Contains(d.Problem, "server first") {
 		t.Errorf("without the log: %v", err)
 	}
@@ -66,9 +93,11 @@ func TestServerID_IsCreatedOnce(t *testing.T) {
 	}
 }
 
-// Unreadable content counts as unknown, and the server learns the ID again from its log.
+// Altered content counts as unknown, and the server learns the ID again from its log.
 func TestClusterID_IsStoredOrUnknown(t *testing.T) {
-	s, err := storage.Open(storage.Config{Dir: t.TempDir(), Log: raftlog.Config{MinFree: -1}})
+	dir := t.TempDir()
+	var logged strings.Builder
+	s, err := storage.Open(storage.Config{Dir: dir, Log: raftlog.Config{MinFree: -1}, Logger: slog.New(slog.NewTextHandler(&logged, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,8 +115,22 @@ func TestClusterID_IsStoredOrUnknown(t *testing.T) {
 		}
 		expect(id)
 	}
-	if err := os.WriteFile(s.Layout().ClusterID(), make([]byte, 37), 0o600); err != nil {
+	path := s.Layout().ClusterID()
+	whole, err := os.ReadFile(path)
+	if err != nil {
 		t.Fatal(err)
 	}
-	expect("")
+	if logged.Len() > 0 {
+		t.Errorf("an intact file is reported:\n%s", logged.String())
+	}
+	for name, text := range map[string]string{
+		"zeroed": string(make([]byte, 37)), "cut short": string(whole[:4]), "altered": "b" + string(whole[1:]), "of an earlier release": "another\n",
+	} {
+		logged.Reset()
+		write(t, path, []byte(text))
+		expect("")
+		if !strings.Contains(logged.String(), path) {
+			t.Errorf("%s: the log does not name the file:\n%s", name, logged.String())
+		}
+	}
 }

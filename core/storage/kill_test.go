@@ -11,13 +11,14 @@ import (
 	"github.com/cede-scheduler/cede/core/storage/doctor"
 	"github.com/cede-scheduler/cede/core/storage/history"
 	"github.com/cede-scheduler/cede/core/storage/storagetest"
+	"github.com/cede-scheduler/cede/sdk/policytest/soak"
 )
 
 // The child is killed at random moments, repeatedly on one directory.
 func TestKill_KeepsAcknowledgedEntries(t *testing.T) {
 	dir := t.TempDir()
 	var a acked
-	for range storagetest.Soak(4) {
+	for range soak.Scale(4) {
 		p := spawn(t, "append", dir)
 		left := 20 + rand.IntN(150)
 		p.read(func(line string) bool {
@@ -48,7 +49,7 @@ func TestKill_KeepsHistoryAndModules(t *testing.T) {
 			blobs[digest] = true
 		}
 	}
-	for range storagetest.Soak(2) {
+	for range soak.Scale(2) {
 		p := spawn(t, "keep", dir)
 		left := 100 + rand.IntN(100)
 		p.read(func(line string) bool {

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cede-scheduler/cede/core/storage/storagetest"
 	"github.com/cede-scheduler/cede/core/storage/storagetest/lossy"
+	"github.com/cede-scheduler/cede/sdk/policytest/soak"
 )
 
 // powerCut turns the power of the disk off, kills the writer, and returns a copy of what is
@@ -23,7 +23,7 @@ func powerCut(t *testing.T, l *lossy.Disk, writer *process) string {
 
 // Power fails while entries are written. Acknowledged entries must exist afterwards.
 func TestPowerLoss_KeepsAcknowledgedEntries(t *testing.T) {
-	for range storagetest.Soak(2) {
+	for range soak.Scale(2) {
 		l := lossy.Mount(t, "")
 		var a acked
 		p := spawn(t, "append", l.At)

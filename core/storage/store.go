@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/cede-scheduler/cede/core/storage/blob"
@@ -24,6 +25,10 @@ type Config struct {
 	Snapshots snapshot.Config
 	History   history.Config
 
+	// NewestCluster is the newest version of a cluster that this release supports. Open
+	// refuses the directory if the version of its cluster is later.
+	NewestCluster uint32 // default: 0, which accepts every version
+
 	// OnSweep receives the duration of each batch of deletions in the background: entries
 	// behind a snapshot, and history beyond its age or size. It must not block, because
 	// appends to the history wait for it.
@@ -41,6 +46,10 @@ type Store struct {
 	kv        *kvstore.Store
 	blobs     *blob.Store
 	history   *history.Store
+	logger    *slog.Logger
+
+	versionMu sync.Mutex // guards version after Open
+	version   datadir.Version
 }
 
 // Open locks a data directory and opens all parts of it. It returns ErrLocked if another
@@ -55,7 +64,8 @@ func Open(cfg Config) (*Store, error) {
 	if cfg.OnSweep != nil {
 		cfg.Log.OnSweep, cfg.History.OnSweep = cfg.OnSweep, cfg.OnSweep
 	}
-	s := &Store{layout: datadir.Layout{Dir: cfg.Dir}}
+	s := &Store{layout: datadir.Layout{Dir: cfg.Dir}, logger: cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))}
+	cfg.Snapshots.Logger = cmp.Or(cfg.Snapshots.Logger, s.logger)
 	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
 		return nil, datadir.ExplainPermission(cfg.Dir, err)
 	}
@@ -71,10 +81,13 @@ func (s *Store) open(cfg Config) (err error) {
 	if s.lock, err = datadir.AcquireLock(s.layout); err != nil {
 		return err
 	}
-	if s.log, err = raftlog.Open(s.layout, cfg.Log); err != nil {
+	if s.version, err = datadir.ReadVersion(s.layout); err != nil {
 		return err
 	}
-	if s.snapshots, err = snapshot.Open(s.layout, cfg.Snapshots); err != nil {
+	if err := s.version.Check(s.layout, cfg.NewestCluster); err != nil {
+		return err
+	}
+	if s.log, err = raftlog.Open(s.layout, cfg.Log); err != nil {
 		return err
 	}
 	// The log may start after entry 1 only if a usable snapshot covers the entries before
@@ -87,12 +100,47 @@ func (s *Store) open(cfg Config) (err error) {
 	if err := snapshot.CheckCoverage(s.layout, list, first, floor); err != nil {
 		return err
 	}
-	if s.kv, err = kvstore.Open(s.layout, cfg.Log.WithDefaults().MinFree, cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))); err != nil {
+	if s.snapshots, err = snapshot.Open(s.layout, list, cfg.Snapshots); err != nil {
+		return err
+	}
+	if s.kv, err = kvstore.Open(s.layout, cfg.Log.WithDefaults().MinFree, s.logger); err != nil {
 		return err
 	}
 	s.blobs = blob.New(s.kv)
-	s.history, err = history.Open(s.kv, cfg.History)
-	return err
+	if s.history, err = history.Open(s.kv, cfg.History); err != nil {
+		return err
+	}
+	return s.upgradeVersion()
+}
+
+// upgradeVersion marks a directory of an earlier format as one of the current format.
+// Everything that an earlier release would misread is written later.
+func (s *Store) upgradeVersion() error {
+	if s.version.Format == datadir.Format {
+		return nil
+	}
+	if last, _ := s.log.LastIndex(); last > 0 {
+		s.logger.Info("data directory had no version file and counts as one of an earlier release", "path", s.layout.Version(), "format", datadir.Format)
+	}
+	s.version.Format = datadir.Format
+	return s.version.Write(s.layout)
+}
+
+// RecordClusterVersion stores the version of the cluster durably, so that a release that
+// does not support it refuses the directory. It writes only if the version rises.
+func (s *Store) RecordClusterVersion(version uint32) error {
+	s.versionMu.Lock()
+	defer s.versionMu.Unlock()
+	if version <= s.version.Cluster {
+		return nil
+	}
+	raised := s.version
+	raised.Cluster = version
+	if err := raised.Write(s.layout); err != nil {
+		return err
+	}
+	s.version = raised
+	return nil
 }
 
 // Layout returns the paths of the directory.

@@ -17,23 +17,23 @@ func newCohort(q *queue) (ended *state.Snapshot) {
 	whole := coretest.Job("whole").Type(model.JobBatch).Priority(10).Ask(5, 0, 0).Change(func(j *model.Job) { j.AllOrNone = true }).Obj()
 	brief := &model.Allocation{}
 	q.apply(func(txn *state.Txn) []*model.Evaluation {
-		txn.SetConfig(coretest.AllPreempt())
+		txn.ConfigWriter().Set(coretest.AllPreempt())
 		for _, n := range []*model.Node{coretest.Node("n1", 9, 9, 9), coretest.Node("n2", 5, 5, 5)} {
-			if err := txn.UpsertNode(n); err != nil {
+			if err := txn.NodeWriter().Upsert(n); err != nil {
 				q.t.Fatal(err)
 			}
 		}
-		if err := txn.UpsertJob(whole); err != nil {
+		if err := txn.JobWriter().Upsert(whole); err != nil {
 			q.t.Fatal(err)
 		}
 		brief = coretest.Running("whole.1", whole, 0, 1, "n2")
-		txn.UpsertAllocs(coretest.Running("whole.0", whole, 0, 0, "n1"), brief)
+		txn.AllocWriter().Upsert(coretest.Running("whole.0", whole, 0, 0, "n1"), brief)
 		return nil
 	})
 	q.apply(func(txn *state.Txn) (evals []*model.Evaluation) {
 		for _, id := range []string{"first", "second"} {
 			j := coretest.Job(id).Priority(90).Ask(8, 0, 0).Obj()
-			if err := txn.UpsertJob(j); err != nil {
+			if err := txn.JobWriter().Upsert(j); err != nil {
 				q.t.Fatal(err)
 			}
 			e := coretest.Eval(j)
@@ -41,7 +41,7 @@ func newCohort(q *queue) (ended *state.Snapshot) {
 			e.Failed = map[string]*model.Explanation{j.Groups[0].Name: {}}
 			evals = append(evals, e)
 		}
-		txn.UpsertEvals(evals...)
+		txn.EvalWriter().Upsert(evals...)
 		return evals
 	})
 	q.apply(func(txn *state.Txn) []*model.Evaluation {

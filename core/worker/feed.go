@@ -35,30 +35,44 @@ var _ broker.UnblockFilter = (*unblock.Filter)(nil)
 // Evals passes on evaluations as they were applied at snap. It returns blocked evaluations
 // that have become needless, because everything of their job is placed. The caller writes
 // them.
+//
+// All of them are one batch of the broker: evaluations of one log entry are delivered by
+// priority, so that none is placed where another one of the same entry evicts it at once.
 func (f *Feed) Evals(snap *state.Snapshot, now int64, evals ...*model.Evaluation) (needless []*model.Evaluation) {
-	for _, e := range evals {
-		switch {
-		case e.Status == model.EvalPending:
-			f.Broker.Enqueue(e)
-		case e.Status == model.EvalBlocked:
-			if key := e.JobKey(); colocates(snap.Job(key)) {
-				if f.colocating == nil {
-					f.colocating = map[model.JobKey]struct{}{}
-				}
-				f.colocating[key] = struct{}{}
-			}
-			f.block(snap, now, e)
-		case e.Status == model.EvalComplete && len(e.Failed) == 0:
-			delete(f.colocating, e.JobKey())
-			for _, blocked := range f.Blocked.Untrack(e.JobKey()) {
-				if blocked.ID != e.ID {
-					needless = append(needless, Cancelled(blocked, e.ID, now))
-				}
-			}
-		case e.Status == model.EvalFailed || e.Status == model.EvalCancelled:
-			f.Broker.Remove(e.ID)
-			f.Blocked.Remove(e.ID)
+	if len(evals) == 0 {
+		return nil
+	}
+	broker.Batch(f.Broker, func() {
+		for _, e := range evals {
+			needless = append(needless, f.eval(snap, now, e)...)
 		}
+	})
+	return needless
+}
+
+// eval passes on one evaluation.
+func (f *Feed) eval(snap *state.Snapshot, now int64, e *model.Evaluation) (needless []*model.Evaluation) {
+	switch {
+	case e.Status == model.EvalPending:
+		f.Broker.Enqueue(e)
+	case e.Status == model.EvalBlocked:
+		if key := e.JobKey(); colocates(snap.Job(key)) {
+			if f.colocating == nil {
+				f.colocating = map[model.JobKey]struct{}{}
+			}
+			f.colocating[key] = struct{}{}
+		}
+		f.block(snap, now, e)
+	case e.Status == model.EvalComplete && len(e.Failed) == 0:
+		delete(f.colocating, e.JobKey())
+		for _, blocked := range f.Blocked.Untrack(e.JobKey()) {
+			if blocked.ID != e.ID {
+				needless = append(needless, Cancelled(blocked, e.ID, now))
+			}
+		}
+	case e.Status == model.EvalFailed || e.Status == model.EvalCancelled:
+		f.Broker.Remove(e.ID)
+		f.Blocked.Remove(e.ID)
 	}
 	return needless
 }

@@ -3,8 +3,6 @@ package worker
 import (
 	"context"
 	"log/slog"
-	"maps"
-	"slices"
 	"sync"
 	"time"
 
@@ -41,7 +39,6 @@ type Pool struct {
 	ctx     context.Context // of dequeuing; nil: not running
 	working context.Context // of processing
 	wanted  int
-	holds   map[string]struct{}
 	stops   []context.CancelFunc // one for each worker that runs
 	group   sync.WaitGroup
 }
@@ -60,7 +57,7 @@ func NewPool(cfg PoolConfig, n int) *Pool {
 	if cfg.LastWait <= 0 {
 		cfg.LastWait = 10 * time.Second
 	}
-	return &Pool{cfg: cfg, wanted: max(n, 0), holds: map[string]struct{}{}}
+	return &Pool{cfg: cfg, wanted: max(n, 0)}
 }
 
 // Run processes evaluations until ctx ends. It returns when those in progress are done, or
@@ -91,41 +88,23 @@ func (p *Pool) Resize(n int) {
 	p.adjust()
 }
 
-// Hold stops all workers until Release is called with the same reason. There may be several
-// reasons at a time.
-func (p *Pool) Hold(reason string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.holds[reason] = struct{}{}
-	p.adjust()
-}
-
-// Release ends a Hold.
-func (p *Pool) Release(reason string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	delete(p.holds, reason)
-	p.adjust()
-}
-
 // Status is the status of the workers of a pool.
 type Status struct {
-	Wanted  int      // configured number; 0: the pool is paused
-	Running int      // processing an evaluation, or waiting for one
-	Holds   []string // reasons for which none runs, in ascending order
+	Wanted  int // configured number; 0: the pool is paused
+	Running int // processing an evaluation, or waiting for one
 }
 
 // Status returns the current status of the workers.
 func (p *Pool) Status() Status {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return Status{Wanted: p.wanted, Running: len(p.stops), Holds: slices.Sorted(maps.Keys(p.holds))}
+	return Status{Wanted: p.wanted, Running: len(p.stops)}
 }
 
 // adjust starts and stops workers until their number is the configured one. p.mu is held.
 func (p *Pool) adjust() {
 	want := p.wanted
-	if p.ctx == nil || len(p.holds) > 0 {
+	if p.ctx == nil {
 		want = 0
 	}
 	for len(p.stops) > want {

@@ -168,13 +168,7 @@ func TestPool_ProcessesConcurrentlyAndResizes(t *testing.T) {
 		if c := d.counts(); c.Ready != 1 {
 			t.Errorf("pool without workers: counts %+v, want one ready", c)
 		}
-		d.pool.Hold("policies")
 		d.pool.Resize(1)
-		time.Sleep(time.Minute)
-		if c := d.counts(); c.Ready != 1 {
-			t.Errorf("paused pool: counts %+v, want one ready", c)
-		}
-		d.pool.Release("policies")
 		d.addJob("h")
 		time.Sleep(3 * time.Second)
 		d.locked(func() {
@@ -306,7 +300,7 @@ func TestWorker_ReprocessesTerminalEvaluation(t *testing.T) {
 				over := *e
 				over.Status = model.EvalComplete
 				txn := d.store.Begin(d.store.Snapshot().Index() + 1)
-				txn.UpsertEvals(&over)
+				txn.EvalWriter().Upsert(&over)
 				txn.Commit()
 				defer d.run()()
 				time.Sleep(time.Second)

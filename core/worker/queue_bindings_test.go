@@ -1,8 +1,10 @@
 package worker_test
 
 import (
+	"fmt"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/cede-scheduler/cede/core/broker"
@@ -41,15 +43,15 @@ func (q *queue) apply(do func(*state.Txn) []*model.Evaluation) {
 func (q *queue) submit(id string, priority int32) {
 	q.apply(func(txn *state.Txn) []*model.Evaluation {
 		b := &model.Binding{Namespace: "default", ID: id, Priority: priority}
-		if err := txn.UpsertBinding(b); err != nil {
+		if err := txn.BindingWriter().Upsert(b); err != nil {
 			q.t.Fatal(err)
 		}
-		changed := apply.QueuePriority(txn, 1, b)
+		changed := apply.QueuePriority(txn.EvalWriter(), 1, b)
 		if len(changed) > 0 {
 			return changed
 		}
 		e := &model.Evaluation{ID: id + "-" + time.Duration(txn.Index()).String(), Namespace: "default", JobID: id, Type: model.JobBinding}
-		txn.UpsertEvals(e)
+		txn.EvalWriter().Upsert(e)
 		return []*model.Evaluation{e}
 	})
 }
@@ -96,7 +98,7 @@ func TestBindingQueue_RanksFollowUpsByCurrentPriority(t *testing.T) {
 	q.submit("x", 7)
 	q.apply(func(txn *state.Txn) []*model.Evaluation {
 		e := &model.Evaluation{ID: "after", Namespace: "default", JobID: "x", Type: model.JobBinding, Priority: d.Eval.Priority, Previous: d.Eval.ID}
-		txn.UpsertEvals(e)
+		txn.EvalWriter().Upsert(e)
 		return nil
 	})
 	if e := q.store.Snapshot().Eval("after"); e.Priority != 7 {
@@ -116,7 +118,7 @@ func TestBindingQueue_ServesEqualPrioritiesByArrival(t *testing.T) {
 		done := *d.Eval
 		done.Status = model.EvalComplete
 		again := &model.Evaluation{ID: "again", Namespace: "default", JobID: "first", Type: model.JobBinding, Previous: d.Eval.ID}
-		txn.UpsertEvals(&done, again)
+		txn.EvalWriter().Upsert(&done, again)
 		return []*model.Evaluation{&done, again}
 	})
 	if err := q.broker.Ack(d.Eval.ID, d.Token, d.WaitIndex); err != nil {
@@ -137,8 +139,8 @@ func TestBindingQueue_FollowsPriorityGate(t *testing.T) {
 	q := newQueue(t)
 	gate := func(on bool) {
 		q.apply(func(txn *state.Txn) []*model.Evaluation {
-			txn.SetConfig(&model.SchedulerConfig{Gates: model.FeatureGates{PriorityBasedScheduling: &on}})
-			return apply.QueuePriorities(txn, 1)
+			txn.ConfigWriter().Set(&model.SchedulerConfig{Gates: model.FeatureGates{PriorityBasedScheduling: &on}})
+			return apply.QueuePriorities(txn.EvalWriter(), 1)
 		})
 	}
 	gate(false)
@@ -152,4 +154,35 @@ func TestBindingQueue_FollowsPriorityGate(t *testing.T) {
 	if d := q.next(); d.Eval.JobID != "higher" || d.Eval.Priority != 10 {
 		t.Errorf("gate on: next is %s with priority %d, want higher with 10", d.Eval.JobID, d.Eval.Priority)
 	}
+}
+
+// A waiting worker receives the evaluation with the highest priority of an entry, not the
+// first one: otherwise it would place what another evaluation of the entry evicts.
+func TestFeed_DeliversEntryByPriority(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue(t)
+		got := make(chan string)
+		go func() {
+			d, err := q.broker.Dequeue(t.Context(), nil, 0)
+			if err != nil {
+				t.Error(err)
+			}
+			got <- d.Eval.JobID
+		}()
+		synctest.Wait()
+		q.apply(func(txn *state.Txn) (evals []*model.Evaluation) {
+			for i, priority := range []int32{10, 90, 50} {
+				j := coretest.Job(fmt.Sprint("p", i)).Priority(priority).Obj()
+				if err := txn.JobWriter().Upsert(j); err != nil {
+					t.Fatal(err)
+				}
+				evals = append(evals, coretest.Eval(j))
+			}
+			txn.EvalWriter().Upsert(evals...)
+			return evals
+		})
+		if id := <-got; id != "p1" {
+			t.Errorf("delivered %s first, want p1, which has the highest priority", id)
+		}
+	})
 }

@@ -69,18 +69,18 @@ func TestWorker_DeliveredRecheckHasElapsed(t *testing.T) {
 		Namespace: "default", ID: "b", Priority: 5, Replicas: 1, Resources: model.Resources{"cpu": 10}, Preempts: true,
 	}
 	victim := &model.Binding{Namespace: "default", ID: "victim", Replicas: 1, Resources: model.Resources{"cpu": 10}}
-	for _, err := range []error{txn.UpsertCluster(cluster), txn.UpsertBinding(b), txn.UpsertBinding(victim)} {
+	for _, err := range []error{txn.ClusterWriter().Upsert(cluster), txn.BindingWriter().Upsert(b), txn.BindingWriter().Upsert(victim)} {
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	txn.UpsertAssignment(&model.Assignment{
+	txn.AssignmentWriter().Upsert(&model.Assignment{
 		ID: "leaving", Binding: victim.Key(), ClusterID: "m1", Replicas: 1, Vec: victim.TotalAsk(1), Desired: model.DesiredEvict,
 	})
-	txn.UpsertClaim(&model.Claim{
+	txn.ClaimWriter().Upsert(&model.Claim{
 		ID: "claim", Claimant: b.Key(), ClusterID: "m1", Vec: b.TotalAsk(1), Priority: 5, Expiry: expiry.UnixNano(),
 	})
-	txn.SetConfig(coretest.AllPreempt())
+	txn.ConfigWriter().Set(coretest.AllPreempt())
 	snap := txn.Snapshot()
 	policies := coretest.Policies()
 	t.Cleanup(policies.Unpin)

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/core/state"
 )
 
@@ -46,6 +47,19 @@ func (f *Feed) Restore(snap *state.Snapshot, now int64, changed uint64) {
 func (f *Feed) UnblockAll(index uint64) {
 	if index > 0 {
 		f.Blocked.UnblockAll(index)
+	}
+}
+
+// WeightsChanged is UnblockAll for a change of the weights of namespaces. It unblocks
+// nothing if no active policy reads them.
+func (f *Feed) WeightsChanged(index uint64) {
+	if index == 0 {
+		return
+	}
+	policies := f.Policies.Pin()
+	defer policies.Unpin()
+	if slices.ContainsFunc(policies.Versions(), (*policy.Version).ReadsWeights) {
+		f.UnblockAll(index)
 	}
 }
 

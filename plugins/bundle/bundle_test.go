@@ -270,3 +270,19 @@ func TestReadKeys_ReportInvalidFiles(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A policy must not get limits that stop a server: one error lists all that are too large.
+func TestParseManifest_BoundsLimits(t *testing.T) {
+	_, err := bundle.ParseManifest("policy.yaml", []byte(`version: 1
+name: greedy
+kind: wasm
+module: m.wasm
+abi: {min: "1.0"}
+limits: {fuel: 18446744073709551615, fuelPerRow: 1000001, memory: 1GiB, time: 1h}
+`))
+	for _, name := range []string{"limits.fuel:", "limits.fuelPerRow:", "limits.memory:", "limits.time:"} {
+		if err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s is not reported: %v", name, err)
+		}
+	}
+}

@@ -242,6 +242,9 @@ func (l Limits) Parse() (policy.Limits, error) {
 		}
 		limits.Time = d
 	}
+	if err := limits.Check(); err != nil {
+		errs = append(errs, err)
+	}
 	return limits, errors.Join(errs...)
 }
 

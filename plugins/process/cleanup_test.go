@@ -21,6 +21,7 @@ import (
 
 	"github.com/cede-scheduler/cede/core/policy"
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
+	"github.com/cede-scheduler/cede/sdk/policytest/soak"
 )
 
 func skipUnlessLinux(t testing.TB) {
@@ -287,7 +288,7 @@ func TestModule_IsConcurrent(t *testing.T) {
 	var all sync.WaitGroup
 	for range 6 {
 		all.Go(func() {
-			for range soak(3, 200) {
+			for range soak.Count(3, 200) {
 				i, err := m.Start(sdk.NewConfig(nil, nil))
 				if err != nil {
 					t.Error(err)
@@ -407,7 +408,7 @@ func TestHost_LeaksNothing(t *testing.T) {
 	start(t, hung).Close()
 	nothingLeft(t, h)
 	fds, goroutines, children := openFiles(t), runtime.NumGoroutine(), childrenOf(t)
-	for n := 0; n < soak(35, 10_000); n += len(modes) {
+	for n := 0; n < soak.Count(35, 10_000); n += len(modes) {
 		round()
 		if n%(100*len(modes)) == 0 {
 			wantFault(t, callSelect(start(t, hung)), policy.FaultTimeout)

@@ -22,10 +22,17 @@
 // space, of which a Go runtime reserves much. GOMEMLIMIT makes its garbage collector work
 // harder before that. On other systems memory is not bounded.
 //
+// On Linux with Landlock, a process may execute its file, read the libraries of the system,
+// and write to its own directory. seccomp denies sockets of the network, and calls that
+// Landlock does not cover and that affect files, other processes, or the host; a process
+// of root has no capabilities. Both restrict the thread that starts the process, and are
+// inherited. Elsewhere a process has all the access of the user of the host: Module.Isolation
+// is empty, and loading it logs a warning.
+//
 // # No orphans
 //
-// On Linux the kernel kills a process when the thread that started it ends, so one thread
-// starts all processes and lives as long as the host. On every system the standard input of
+// On Linux the kernel kills a process when the thread that started it ends, so each process
+// has a thread that starts it and lives as long as it. On every system the standard input of
 // a process is a pipe held by the host, and a guest of sdk/serve exits when it closes. The
 // whole process group is killed, including children. A process that moves its children into
 // another session escapes; run untrusted policies as WebAssembly modules.

@@ -48,8 +48,12 @@ func (h *Host) acquireExecutable(ctx context.Context, path, want string) (file, 
 		return "", "", closedFault()
 	}
 	file = filepath.Join(h.dir.path, sum)
-	if err := os.Rename(fresh, file); err != nil {
-		return "", "", err
+	// A copy that is in use is not replaced: a process that is starting may execute only
+	// the file for which its sandbox was created.
+	if _, err := os.Lstat(file); err != nil || h.executableRefs[sum] == 0 {
+		if err := os.Rename(fresh, file); err != nil {
+			return "", "", err
+		}
 	}
 	h.executableRefs[sum]++
 	return file, digestPrefix + sum, nil

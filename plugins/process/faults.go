@@ -19,6 +19,7 @@ var (
 
 	errBroken    = errors.New("connection broke")
 	errUnlimited = errors.New("cannot limit memory")
+	errSandbox   = errors.New("cannot isolate the process")
 )
 
 // fault returns the error of a call. core/policy adds the name and version of the policy.

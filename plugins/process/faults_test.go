@@ -5,12 +5,23 @@ package process
 import (
 	"context"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/cede-scheduler/cede/core/policy"
+	"github.com/cede-scheduler/cede/sdk/policytest/soak"
 )
+
+// skipUnderRaceDetector skips modes of a guest for which the host takes the same path as
+// for another one. Each start of a guest with the race detector takes a third of a second.
+func skipUnderRaceDetector(t *testing.T, mode string, except ...string) {
+	t.Helper()
+	if soak.Race && !soak.Full() && !slices.Contains(except, mode) {
+		t.Skip("another mode exercises the host under the race detector: set CEDE_SOAK=1")
+	}
+}
 
 // Load reports the faults of processes that never become a policy.
 func TestLoad_ReportsFaults(t *testing.T) {
@@ -41,13 +52,14 @@ func TestLoad_ReportsFaults(t *testing.T) {
 		"hangs when described":  {policy.FaultTimeout, []string{"Describe", "longer than"}},
 	} {
 		t.Run(mode, func(t *testing.T) {
+			skipUnderRaceDetector(t, mode, "exits", "rubbish", "silent", "no such core protocol", "dies when described")
 			h := newHost(t, Options{StartTimeout: 500 * time.Millisecond})
 			if mode != "silent" && mode != "no listener" {
 				h.options.StartTimeout = 20 * time.Second
 			}
 			limits := policy.Limits{Time: 20 * time.Second}
 			if mode == "hangs when described" {
-				limits.Time = slow * time.Second
+				limits.Time = slowed(time.Second)
 			}
 			m, err := self(h, mode, limits)
 			if err == nil {
@@ -89,10 +101,11 @@ func TestCall_ReportsFaultAndNextProcessWorks(t *testing.T) {
 		"claims a deadline":        {policy.FaultABI, []string{"DeadlineExceeded", "too late"}, false},
 	} {
 		t.Run(mode, func(t *testing.T) {
+			skipUnderRaceDetector(t, mode, "kills itself", "hangs", "shorter", "garbage", "bad frame", "no memory")
 			h := newHost(t, Options{StartTimeout: 20 * time.Second})
 			patience := 20 * time.Second
 			if want.kind == policy.FaultTimeout {
-				patience = slow * time.Second // Load must answer within it too
+				patience = slowed(time.Second) // Load must answer within it too
 			}
 			m := load(t, h, mode, policy.Limits{Time: patience})
 			for range 2 { // Load has not started the second process
@@ -135,7 +148,7 @@ func TestCall_ErrorOfPolicyIsNotAFault(t *testing.T) {
 
 func TestCall_LimitsMemory(t *testing.T) {
 	skipUnlessLinux(t)
-	if underRace {
+	if soak.Race {
 		t.Skip("the race detector maps more memory than any limit")
 	}
 	log, out := logged(t)

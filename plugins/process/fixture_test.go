@@ -17,6 +17,7 @@ import (
 	"github.com/cede-scheduler/cede/core/policy"
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
 	"github.com/cede-scheduler/cede/sdk/policytest"
+	"github.com/cede-scheduler/cede/sdk/policytest/soak"
 )
 
 func TestMain(m *testing.M) {
@@ -88,13 +89,21 @@ func hostsIn(t testing.TB, dir string) (list []string) {
 	return list
 }
 
+// slowed returns a duration, doubled under the race detector.
+func slowed(d time.Duration) time.Duration {
+	if soak.Race {
+		return 2 * d
+	}
+	return d
+}
+
 // self loads the test binary as a guest in the given mode.
 func self(h *Host, mode string, limits policy.Limits) (*Module, error) {
 	exe, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	if underRace {
+	if soak.Race { // a process of this binary then maps far more memory than any limit
 		limits.Memory = 1 << 50
 	}
 	return h.Load(context.Background(), exe, LoadOptions{Limits: limits, Env: []string{modeEnv + "=" + mode}})

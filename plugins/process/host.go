@@ -60,8 +60,9 @@ type Host struct {
 	options Options
 	log     *slog.Logger
 	dir     *runDir
-	spawner spawner
-	lastDir atomic.Int64 // number of the last process directory
+	// isolation describes the sandbox of processes; "": there is none.
+	isolation string
+	lastDir   atomic.Int64 // number of the last process directory
 
 	mu             sync.Mutex
 	processes      map[*process]struct{} // started and not yet cleaned up
@@ -91,11 +92,19 @@ func NewHost(o Options) (*Host, error) {
 	if err != nil {
 		return nil, err
 	}
+	isolation, err := sandboxState()
+	if err != nil {
+		o.Log.Debug("policy processes are not isolated", "err", err)
+	}
 	return &Host{
-		options: o, log: o.Log, dir: dir, processes: map[*process]struct{}{}, executableRefs: map[string]int{},
+		options: o, log: o.Log, dir: dir, isolation: isolation, processes: map[*process]struct{}{}, executableRefs: map[string]int{},
 		done: make(chan struct{}), closed: make(chan struct{}),
 	}, nil
 }
+
+// Isolation describes the sandbox of the processes. It is empty if this system has none:
+// processes then have all the access of the user of the host.
+func (h *Host) Isolation() string { return h.isolation }
 
 // Close kills all processes, removes the host's files, and returns when none are left.
 // Running calls fail. It may be called again and concurrently.
@@ -111,7 +120,6 @@ func (h *Host) Close() error {
 	defer close(h.closed)
 	close(h.done)
 	h.killAll()
-	h.spawner.stop()
 	return h.dir.remove()
 }
 

@@ -1,6 +1,7 @@
 package process
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -67,9 +68,7 @@ func (i *instance) statusError(op abi.Op, s abi.Status, frame []byte) error {
 		return nil
 	case abi.PolicyError:
 		words := clean(i.encoder.ErrorText(frame))
-		if words == "" {
-			words = "the policy failed without an error text"
-		}
+		words = cmp.Or(words, "the policy failed without an error text")
 		return errors.New(words)
 	case abi.BadFrame:
 		return fault(policy.FaultABI, hintRebuild, "cannot decode the frame")

@@ -1,6 +1,7 @@
 package process
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -79,9 +80,7 @@ func loadError(name, digest string, err error) error {
 	if name == "" && digest != "" {
 		named.Policy = digest[:len(digestPrefix)+12]
 	}
-	if named.Hook == "" {
-		named.Hook = "load"
-	}
+	named.Hook = cmp.Or(named.Hook, "load")
 	return &named
 }
 
@@ -100,6 +99,9 @@ func (m *Module) describeFirst(ctx context.Context) error {
 	m.log = m.log.With("policy", m.name)
 	m.program.log.Rename(m.log)
 	m.spare = i
+	if m.host.isolation == "" {
+		m.log.WarnContext(ctx, "policy process is not isolated: it can read the files of this user", "hint", "use a kernel with Landlock, or a WebAssembly module")
+	}
 	return nil
 }
 
@@ -146,6 +148,9 @@ func (m *Module) Version() string { return m.version }
 
 // Limits returns the limits of its calls.
 func (m *Module) Limits() policy.Limits { return m.limits }
+
+// Isolation describes the sandbox of its processes; "": there is none.
+func (m *Module) Isolation() string { return m.host.isolation }
 
 // Settings returns the settings that the policy accepts.
 func (m *Module) Settings() []sdk.Setting { return m.settings }

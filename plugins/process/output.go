@@ -1,6 +1,7 @@
 package process
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -65,9 +66,7 @@ func (s *output) summary() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	text := s.panicLine
-	if text == "" {
-		text = s.lastLine
-	}
+	text = cmp.Or(text, s.lastLine)
 	return guestlog.Clean(text, maxOutputText)
 }
 

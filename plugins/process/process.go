@@ -49,7 +49,10 @@ type program struct {
 func (h *Host) start(ctx context.Context, what *program) (*process, *policy.Error) {
 	p := &process{host: h, file: what.file, dir: h.newProcessDir(), started: make(chan struct{})}
 	p.runner.init()
-	p.runner.spawner, p.runner.memory, p.runner.socket, p.runner.output.log = &h.spawner, what.memory, p.dir, what.log
+	p.runner.memory, p.runner.socket, p.runner.output.log = what.memory, p.dir, what.log
+	if h.isolation != "" {
+		p.runner.sandbox = func() error { return enterSandbox(p.file, p.dir) }
+	}
 	if err := h.register(p); err != nil {
 		return nil, err
 	}

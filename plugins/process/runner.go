@@ -24,7 +24,7 @@ import (
 // and wait forever if a child keeps its output open.
 type runner struct {
 	command func() *exec.Cmd // without output
-	spawner *spawner
+	sandbox func() error     // restricts the thread that starts the process; nil: no restriction
 	memory  int64
 	socket  string // directory of the process's socket
 	output  output
@@ -94,7 +94,7 @@ func (r *runner) spawn(stdout, stderr io.Writer) error {
 		cmd := r.command()
 		cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.WaitDelay = theirs, stdout, stderr, outputGrace
 		setProcAttr(cmd)
-		err := r.spawner.run(cmd.Start)
+		err := startOnThread(r.restrict, cmd.Start, r.exited)
 		if err == nil {
 			r.cmd, r.stdin = cmd, ours
 			return nil
@@ -105,6 +105,17 @@ func (r *runner) spawn(stdout, stderr io.Writer) error {
 		}
 		time.Sleep(wait)
 	}
+}
+
+// restrict restricts the calling thread if the process runs in a sandbox.
+func (r *runner) restrict() error {
+	if r.sandbox == nil {
+		return nil
+	}
+	if err := r.sandbox(); err != nil {
+		return fmt.Errorf("%w: %w", errSandbox, err)
+	}
+	return nil
 }
 
 // stdout handles a line of standard output. The first one is the handshake.

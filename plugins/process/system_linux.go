@@ -20,6 +20,9 @@ func setProcAttr(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
 
+// isMainThread reports whether the caller runs on the first thread of this process.
+func isMainThread() bool { return unix.Gettid() == unix.Getpid() }
+
 // setLimits bounds a process that was just started. A process that has already ended is
 // ignored.
 func setLimits(pid int, memory int64) error {

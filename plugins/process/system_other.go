@@ -6,10 +6,13 @@ import "os/exec"
 
 // setProcAttr does nothing: the process ends with the host because its standard input
 // closes, if it uses sdk/serve.
-func confine(*exec.Cmd) {}
+func setProcAttr(*exec.Cmd) {}
+
+// isMainThread returns false: threads are not restricted here.
+func isMainThread() bool { return false }
 
 // setLimits does nothing: there is no portable way to bound another process.
-func limit(int, int64) error { return nil }
+func setLimits(int, int64) error { return nil }
 
 // awaitExit does nothing: the caller reaps the process.
 func awaitExit(int) {}

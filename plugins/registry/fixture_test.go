@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/plugins/bundle"
@@ -71,13 +72,19 @@ func (g *guest) ScoreVictims(in *sdk.Candidates, out *sdk.VictimScores) error {
 			out.Score[i] = g.calls
 		}
 	}
-	if g.behavior == "traps" {
+	if triggers := map[string]bool{
+		"traps": true,
+		"late":  in.Now > time.Date(2040, 1, 1, 0, 0, 0, 0, time.UTC).UnixNano(),
+		"waits": in.Preemptor.Waiting > 24*3600e9,
+		"large": in.Rows.Len() > 30,
+		"batch": in.Preemptor.JobType == "batch",
+	}; triggers[g.behavior] {
 		panic("on purpose")
 	}
 	return nil
 }
 
-func newRegistry(t testing.TB, change ...func(*registry.Options)) (*registry.Registry, *fakeHost) {
+func newLoader(t testing.TB, change ...func(*registry.Options)) (*registry.Loader, *fakeHost) {
 	t.Helper()
 	s := &fakeHost{}
 	o := registry.Options{
@@ -89,12 +96,7 @@ func newRegistry(t testing.TB, change ...func(*registry.Options)) (*registry.Reg
 	for _, c := range change {
 		c(&o)
 	}
-	r, err := registry.New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(r.Close)
-	return r, s
+	return registry.NewLoader(o), s
 }
 
 // module writes a module with the given behavior and returns its path.
@@ -112,22 +114,38 @@ func write(t testing.TB, path, text string) {
 	}
 }
 
-func load(t testing.TB, r *registry.Registry, spec registry.Spec) *policy.Version {
+// load returns a version that passed its self-test.
+func load(t testing.TB, l *registry.Loader, spec registry.Spec) *policy.Version {
 	t.Helper()
-	v, err := r.Load(t.Context(), spec)
+	v, err := tested(t, l, spec)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return v
 }
 
-// activeID returns the ID of the active version of a policy.
-func activeID(r *registry.Registry, name string) string {
-	set := r.Active().Pin()
-	defer set.Unpin()
-	v, err := set.Select(name, "")
+// tested loads a version and tests it. The version is released at the end of the test,
+// or at once if it fails.
+func tested(t testing.TB, l *registry.Loader, spec registry.Spec) (*policy.Version, error) {
+	t.Helper()
+	v, err := l.Load(t.Context(), spec)
 	if err != nil {
-		return ""
+		return nil, err
 	}
-	return v.ID
+	v.AddRef()
+	if err := registry.SelfTest(v); err != nil {
+		v.ReleaseRef()
+		return nil, err
+	}
+	t.Cleanup(v.ReleaseRef)
+	return v, nil
+}
+
+func setOf(t testing.TB, versions ...*policy.Version) *policy.Set {
+	t.Helper()
+	set, err := policy.NewSet(versions...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return set
 }

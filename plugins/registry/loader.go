@@ -1,11 +1,11 @@
 package registry
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
-	"log/slog"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -29,7 +29,7 @@ type Host interface {
 // Builtin returns a built-in policy and its grants.
 type Builtin func(name string) (m policy.Module, grants []string, ok bool)
 
-// Options configure a Registry.
+// Options configure a Loader.
 type Options struct {
 	Hosts   map[bundle.Kind]Host
 	Builtin Builtin
@@ -40,7 +40,6 @@ type Options struct {
 	// Limits bound calls if the bundle sets no limits. Limits of a bundle are capped at
 	// MaxLimits.
 	Limits, MaxLimits policy.Limits
-	Log               *slog.Logger
 }
 
 // A Spec selects a policy and how to run it.
@@ -69,18 +68,14 @@ func (l *Loader) Load(ctx context.Context, spec Spec) (*policy.Version, error) {
 	}
 	if m, grants, ok := l.o.Builtin(spec.Use); ok && spec.Bundle == nil {
 		src.Module, src.Grants = m, union(grants, spec.Grants)
-		if src.Name == "" {
-			src.Name = spec.Use
-		}
+		src.Name = cmp.Or(src.Name, spec.Use)
 		return policy.NewVersion(src)
 	}
 	b, err := spec.bundle()
 	if err != nil {
 		return nil, err
 	}
-	if src.Name == "" {
-		src.Name = b.Manifest.Name
-	}
+	src.Name = cmp.Or(src.Name, b.Manifest.Name)
 	m, err := l.module(ctx, b)
 	if err != nil {
 		return nil, err
@@ -153,7 +148,7 @@ func (l *Loader) module(ctx context.Context, b *bundle.Bundle) (Module, error) {
 	if host == nil {
 		return nil, fmt.Errorf("%s is a policy of kind %s, which this process does not run", b.Path, b.Manifest.Kind)
 	}
-	m, err := host.Load(ctx, b, limits.WithDefaults(l.o.Limits).CappedAt(l.o.MaxLimits))
+	m, err := host.Load(ctx, b, limits.WithDefaults(l.o.Limits).CappedAt(l.o.MaxLimits).Bounded())
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", b.Path, err)
 	}

@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -123,7 +124,7 @@ func (h *PolicyHost) describeBundle(r policy.LoadRequest, spec *Spec, d *model.P
 	if err != nil {
 		return err
 	}
-	limits := own.WithDefaults(h.o.Limits).WithDefaults(policy.DefaultLimits).CappedAt(h.o.MaxLimits)
+	limits := own.WithDefaults(h.o.Limits).WithDefaults(policy.DefaultLimits).CappedAt(h.o.MaxLimits).Bounded()
 	d.Limits = model.PolicyLimits{
 		Fuel: limits.Fuel, FuelPerRow: limits.FuelPerRow, Memory: limits.Memory, Time: int64(limits.Time),
 	}
@@ -146,7 +147,7 @@ func validateRequest(r policy.LoadRequest) error {
 		}
 	}
 	if given != 1 {
-		errs = append(errs, fmt.Errorf("got %d of module, built-in policy and executable; exactly one is required", given))
+		errs = append(errs, fmt.Errorf("exactly one of module, built-in policy and executable is required: %d given", given))
 	}
 	if len(r.Module) > policy.MaxModuleSize {
 		errs = append(errs, fmt.Errorf("module has %d bytes: must be at most %d MiB", len(r.Module), policy.MaxModuleSize>>20))
@@ -185,9 +186,7 @@ func parseOnFault(text string) (policy.OnFault, error) {
 func (h *PolicyHost) bundle(r policy.LoadRequest) (*bundle.Bundle, error) {
 	if r.Executable == "" {
 		name := r.Name
-		if name == "" {
-			name = "the module"
-		}
+		name = cmp.Or(name, "the module")
 		return bundle.Assemble(name, r.Manifest, r.Signature, r.Module)
 	}
 	e, err := h.executable(r.Executable)
@@ -296,7 +295,7 @@ func (h *PolicyHost) load(ctx context.Context, v *model.PolicyVersion, module []
 	}
 	l := v.Limits
 	limits := policy.Limits{Fuel: l.Fuel, FuelPerRow: l.FuelPerRow, Memory: l.Memory, Time: time.Duration(l.Time)}
-	return host.Load(ctx, b, limits.WithDefaults(h.o.Limits).CappedAt(h.o.MaxLimits))
+	return host.Load(ctx, b, limits.WithDefaults(h.o.Limits).CappedAt(h.o.MaxLimits).Bounded())
 }
 
 // signers returns the IDs of the trusted keys.

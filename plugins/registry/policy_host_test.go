@@ -90,12 +90,12 @@ func TestDescribe_ReportsEveryProblem(t *testing.T) {
 		request policy.LoadRequest
 		want    []string
 	}{
-		{policy.LoadRequest{}, []string{"got 0 of module"}},
+		{policy.LoadRequest{}, []string{"is required: 0 given"}},
 		{
 			policy.LoadRequest{
 				Name: "No Good", Module: moduleOf("calm"), Builtin: "default", Grants: []string{"all"}, OnFault: "shrug", Config: []byte("3"),
 			},
-			[]string{"got 2 of module", `"No Good"`, `"all"`, `"shrug"`, "must be an object"},
+			[]string{"is required: 2 given", `"No Good"`, `"all"`, `"shrug"`, "must be an object"},
 		},
 		{policy.LoadRequest{Module: moduleOf("calm"), Config: []byte(`{"knob":10,"nob":1}`)}, []string{"knob: invalid value 10", "nob: unknown setting"}},
 		{policy.LoadRequest{Module: []byte("#!/bin/sh")}, []string{"not a WebAssembly module"}},

@@ -10,8 +10,8 @@ import (
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
 )
 
-// SelfTest calls every hook of a version with small cases: twice on one instance and once
-// on another. A version passes if its answers are valid, within its limits, and the same
+// SelfTest calls every hook of a version with cases of different sizes, preemptors and
+// times: twice on one instance and once on another. A version passes if its answers are valid, within its limits, and the same
 // each time.
 func SelfTest(v *policy.Version) error {
 	first, err := v.Acquire()

@@ -2,6 +2,7 @@ package registry
 
 import (
 	"math"
+	"slices"
 
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
 )
@@ -11,21 +12,60 @@ import (
 // request.
 var (
 	testDims    = []string{"cpu", "memory"}
-	testStrings = []string{"", "default", "default\x00a", "default\x00a\x00g", "tier", "batch", "n1", "n2", "n3", "n4"}
+	testStrings = []string{"", "default", "default\x00a", "default\x00a\x00g", "tier", "batch", "n1", "n2", "n3", "n4", "default\x00pdb"}
 )
 
+// selfTestTime is the time of cases that do not vary it, in Unix nanoseconds.
+const selfTestTime = 1_700_000_000_000_000_000
+
+// selfTestCases returns the inputs of the self-test. Defects that only some inputs trigger,
+// such as an endless loop after a certain date, must show here rather than in an evaluation,
+// so the cases vary the size, the preemptor, and the time up to the year 2100.
 func selfTestCases(info sdk.Info) []selfTestCase {
-	preemptor := &sdk.Preemptor{
-		Namespace: "default", Job: "asker", Group: "g", JobType: "service", Priority: 80, Delta: info.Delta,
-		Ask: []float64{500, 1024}, Ports: 1, Devices: []sdk.DeviceAsk{{ID: "gpu", Count: 1}},
-		Labels: map[string]string{"tier": "web"}, Annotations: map[string]float64{"cost": 2},
-		Waiting: 60e9, Attempts: 1,
+	var cases []selfTestCase
+	add := func(p *sdk.Preemptor, now int64, rows ...int) {
+		cases = append(cases, selfTestCase{testCandidates(p, now, rows...), testOptions(p, now, rows...)})
 	}
-	const now = 1_700_000_000_000_000_000
-	return []selfTestCase{
-		{testCandidates(preemptor, now, 0, 1, 2, 3), testOptions(preemptor, now, 0, 1, 2)},
-		{testCandidates(preemptor, now), testOptions(preemptor, now)}, // no candidates
+	preemptors := testPreemptors(info)
+	for _, rows := range [][]int{{0, 1, 2, 3}, {}, {40}, slices.Repeat([]int{3}, 24)} {
+		for _, p := range preemptors {
+			add(p, selfTestTime, rows...)
+		}
 	}
+	for _, now := range testTimes() {
+		add(preemptors[0], now, 0, 1, 2, 3)
+	}
+	return cases
+}
+
+// testPreemptors returns jobs of different types, priorities, sizes and histories.
+func testPreemptors(info sdk.Info) []*sdk.Preemptor {
+	return []*sdk.Preemptor{
+		{
+			Namespace: "default", Job: "asker", Group: "g", JobType: "service", Priority: 80, Delta: info.Delta,
+			Ask: []float64{500, 1024}, Ports: 1, Devices: []sdk.DeviceAsk{{ID: "gpu", Count: 1}},
+			Labels: map[string]string{"tier": "web"}, Annotations: map[string]float64{"cost": 2},
+			Waiting: 60e9, Attempts: 1,
+		},
+		{
+			Namespace: "default", Job: "asker", Group: "g", JobType: "batch", Priority: 100, Delta: info.Delta,
+			Ask: []float64{1, 1}, Ports: 1, Devices: []sdk.DeviceAsk{{ID: "gpu", Count: 1}}, Waiting: 30 * 24 * 3600e9, Attempts: 1000,
+		},
+		{
+			Namespace: "another", Job: "a", Group: "a", JobType: "system", Priority: 1, Delta: info.Delta,
+			Ask: []float64{1e6, 1e9}, Ports: 1, Devices: []sdk.DeviceAsk{{ID: "gpu", Count: 1}}, Annotations: map[string]float64{"cost": -1e9},
+		},
+	}
+}
+
+// testTimes returns times from 2024 to 2100, at different days and hours.
+func testTimes() []int64 {
+	const step, steps = 373*24*3600e9 + 19*3600e9 + 61e9, 75
+	var times []int64
+	for n := range int64(steps) {
+		times = append(times, selfTestTime+(n+1)*step)
+	}
+	return times
 }
 
 // testCandidates returns candidates with the given numbers of rows per option.
@@ -36,7 +76,7 @@ func testCandidates(p *sdk.Preemptor, now int64, rows ...int) *sdk.Candidates {
 		total += n
 		c.FirstRow = append(c.FirstRow, int32(total))
 		c.MustLeave = append(c.MustLeave, int32(min(n, 1)))
-		c.Place = append(c.Place, int32(6+i))
+		c.Place = append(c.Place, int32(6+i%4))
 	}
 	options := len(rows)
 	c.Need, c.Freed = testTable(2, options, 400), testTable(2, options, 0)
@@ -68,11 +108,13 @@ func testOptions(p *sdk.Preemptor, now int64, victims ...int) *sdk.Options {
 		total += v
 		o.FirstVictim = append(o.FirstVictim, int32(total))
 		o.Node = append(o.Node, int32(i))
-		o.Place = append(o.Place, int32(6+i))
+		o.Place = append(o.Place, int32(6+i%4))
 		o.VictimCount = append(o.VictimCount, int32(v))
 		o.HighestPriority = append(o.HighestPriority, int32(20*min(v, 1)))
 		o.PrioritySum = append(o.PrioritySum, int64(20*v))
 		o.LostWork = append(o.LostWork, int64(v)*30e9)
+		o.Start = append(o.Start, now-int64(v)*3600e9)
+		o.BudgetViolations = append(o.BudgetViolations, int32(max(0, v-1)))
 		o.FitBefore[i], o.FitAfter[i], o.Present[i] = 0.75, 0.5, uint8(i)
 	}
 	o.Victims = testRows(total, now)
@@ -84,6 +126,7 @@ func testRows(n int, now int64) sdk.Rows {
 		Use: testTable(2, n, 300), Devices: testTable(1, n, 1),
 		Labels:      &sdk.LabelTable{First: []int32{0}},
 		Annotations: &sdk.AnnotationTable{Names: []string{"cost"}, Values: [][]float64{nil}},
+		Budgets:     &sdk.BudgetRefs{First: []int32{0}},
 	}
 	for i := range n {
 		r.Priority = append(r.Priority, int32(10+i))
@@ -94,6 +137,10 @@ func testRows(n int, now int64) sdk.Rows {
 		r.MustLeave = append(r.MustLeave, 0)
 		r.Labels.Key, r.Labels.Value = append(r.Labels.Key, 4), append(r.Labels.Value, 5)
 		r.Labels.First = append(r.Labels.First, int32(i+1))
+		if i%2 == 1 {
+			r.Budgets.At = append(r.Budgets.At, 0)
+		}
+		r.Budgets.First = append(r.Budgets.First, int32(len(r.Budgets.At)))
 		cost := math.NaN()
 		if i%2 == 1 {
 			cost = float64(i)
@@ -107,6 +154,7 @@ func testShared() *sdk.Shared {
 	return &sdk.Shared{
 		Totals:     []float64{16000, 32768},
 		Namespaces: sdk.NamespaceTable{Name: []int32{1}, Weight: []float64{1}, Use: [][]float64{{1800}, {1800}}},
+		Budgets:    sdk.BudgetTable{Name: []int32{10}, Slack: []int32{1}, Strict: []uint8{0}},
 	}
 }
 

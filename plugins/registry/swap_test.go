@@ -20,12 +20,13 @@ import (
 	"github.com/cede-scheduler/cede/plugins/bundle"
 	"github.com/cede-scheduler/cede/plugins/registry"
 	"github.com/cede-scheduler/cede/plugins/wasm"
+	"github.com/cede-scheduler/cede/sdk/policytest/soak"
 )
 
 const guests = "../../sdk/abi/testdata/guests"
 
-// wasmRegistry returns a registry with the real Wasm host.
-func wasmRegistry(t *testing.T) *registry.Registry {
+// wasmLoader returns a loader with the real Wasm host.
+func wasmLoader(t *testing.T) *registry.Loader {
 	t.Helper()
 	host, err := wasm.NewHost(wasm.Options{})
 	if err != nil {
@@ -36,10 +37,10 @@ func wasmRegistry(t *testing.T) *registry.Registry {
 			t.Error(err)
 		}
 	})
-	r, _ := newRegistry(t, func(o *registry.Options) {
+	l, _ := newLoader(t, func(o *registry.Options) {
 		o.Hosts = map[bundle.Kind]registry.Host{bundle.Wasm: wasmHost{host}}
 	})
-	return r
+	return l
 }
 
 type wasmHost struct{ *wasm.Host }
@@ -68,7 +69,7 @@ func goGuest(t *testing.T, name string) string {
 func contended() (*state.Snapshot, *model.Evaluation) {
 	store := state.New()
 	txn := store.Begin(1)
-	txn.SetConfig(&model.SchedulerConfig{Preemption: [model.EvalTypes]bool{true, true, true, true}, Policy: "p"})
+	txn.ConfigWriter().Set(&model.SchedulerConfig{Preemption: [model.EvalTypes]bool{true, true, true, true}, Policy: "p"})
 	check := func(err error) {
 		if err != nil {
 			panic(err)
@@ -76,18 +77,18 @@ func contended() (*state.Snapshot, *model.Evaluation) {
 	}
 	for n := range 4 {
 		node := coretest.Node(fmt.Sprint("n", n), 100, 100, 0)
-		check(txn.UpsertNode(node))
+		check(txn.NodeWriter().Upsert(node))
 		for k := range 6 {
 			id := fmt.Sprintf("a%d-%d", n, k)
 			j := coretest.Job(id).Priority(int32(10+5*((n+k)%4))).Ask(int64(10+(7*k+3*n)%12), int64(8+(5*k+n)%16), 0).Obj()
-			check(txn.UpsertJob(j))
+			check(txn.JobWriter().Upsert(j))
 			a := coretest.Running(id, j, 0, 0, node.ID)
 			a.StartTime = int64(n+7*k) * 1e12
-			txn.UpsertAllocs(a)
+			txn.AllocWriter().Upsert(a)
 		}
 	}
 	asker := coretest.Job("asker").Priority(90).Count(3).Ask(60, 40, 0).Obj()
-	check(txn.UpsertJob(asker))
+	check(txn.JobWriter().Upsert(asker))
 	txn.Commit()
 	return store.Snapshot(), &model.Evaluation{ID: "e", Namespace: "default", JobID: "asker", Type: asker.Type, Priority: 90}
 }
@@ -111,12 +112,12 @@ func planText(out *scheduler.Outcome) string {
 
 // Guests in several languages alternate as one policy while schedulers decide. Every plan
 // must equal that of a single version.
-func TestActivate_AlternatesGuestsUnderLoad(t *testing.T) {
-	decisions := 3_000
-	if os.Getenv("CEDE_SOAK") != "" {
-		decisions = 400_000
-	}
-	r := wasmRegistry(t)
+func TestActiveSet_AlternatesGuestsUnderLoad(t *testing.T) {
+	decisions := soak.Count(3_000, 400_000)
+	l := wasmLoader(t)
+	base := load(t, l, registry.Spec{Use: policy.DefaultName})
+	active := policy.NewActiveSet(setOf(t, base))
+	t.Cleanup(active.Close)
 	snap, eval := contended()
 	const now = int64(5e14)
 	modules, err := filepath.Glob(guests + "/de*.wasm") // default and decay
@@ -127,12 +128,10 @@ func TestActivate_AlternatesGuestsUnderLoad(t *testing.T) {
 	var versions []*policy.Version
 	var plans []string // by version
 	for _, path := range append(modules, goGuest(t, "nomad")) {
-		v := load(t, r, registry.Spec{Name: "p", Use: path})
+		v := load(t, l, registry.Spec{Name: "p", Use: path})
 		versions = append(versions, v)
-		if err := r.Activate(v); err != nil {
-			t.Fatal(err)
-		}
-		out, err := scheduler.New(scheduler.Config{Policies: r.Active()}).Process(eval, snap, now)
+		active.Swap(setOf(t, base, v))
+		out, err := scheduler.New(scheduler.Config{Policies: active}).Process(eval, snap, now)
 		if err != nil || out.Fault != nil || !strings.Contains(planText(out), v.ID) {
 			t.Fatal(path, err, planText(out))
 		}
@@ -144,7 +143,7 @@ func TestActivate_AlternatesGuestsUnderLoad(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 3 {
 		wg.Go(func() {
-			s := scheduler.New(scheduler.Config{Policies: r.Active(), Forget: true})
+			s := scheduler.New(scheduler.Config{Policies: active, Forget: true})
 			for !over.Load() {
 				out, err := s.Process(eval, snap, now)
 				if err != nil {
@@ -165,9 +164,7 @@ func TestActivate_AlternatesGuestsUnderLoad(t *testing.T) {
 	for i := range swaps {
 		at := i % len(versions)
 		before := want[plans[at]].Load()
-		if err := r.Activate(versions[at]); err != nil {
-			t.Error(err)
-		}
+		active.Swap(setOf(t, base, versions[at]))
 		for (want[plans[at]].Load() == before || done.Load() < int64((i+1)*decisions/swaps)) && !t.Failed() {
 			runtime.Gosched()
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/cede-scheduler/cede/plugins/internal/hosttest"
 	"github.com/cede-scheduler/cede/plugins/wasm"
 	defaults "github.com/cede-scheduler/cede/policies/default"
+	"github.com/cede-scheduler/cede/sdk/policytest/soak"
 )
 
 // A module built for the first ABI version loads, promises only features of that version,
@@ -27,7 +28,7 @@ func TestLoad_SupportsFirstABIVersion(t *testing.T) {
 		t.Errorf("hooks %b", in.Hooks())
 	}
 	r := rand.New(rand.NewPCG(10, 42))
-	for i := range soak(800, 200_000) {
+	for i := range soak.Count(800, 200_000) {
 		q := hosttest.RandomCase(r)
 		want, got := hosttest.CallHooks(t, native, q).Answers, hosttest.CallHooks(t, in, q).Answers
 		want.Removals, want.Tiers, want.Recheck[4] = nil, got.Tiers, 0 // the first version has no bindings

@@ -107,14 +107,14 @@ func newBindingPool(b testing.TB, set *policy.Set, clusters int, cpu int64) *bin
 	p.broker.Enable()
 	txn := p.begin()
 	for i := range clusters {
-		check(b, txn.UpsertCluster(&model.Cluster{
+		check(b, txn.ClusterWriter().Upsert(&model.Cluster{
 			ID: fmt.Sprintf("m%03d", i), Capacity: model.Resources{"cpu": cpu, "memory": 2 * cpu},
 			Attributes: map[string]string{"region": fmt.Sprint("r", i%8)},
 		}))
 	}
 	config := *coretest.AllPreempt()
 	config.Policy = "karmada"
-	txn.SetConfig(&config)
+	txn.ConfigWriter().Set(&config)
 	txn.Commit()
 	applier := planner.NewApplier(planner.Config{
 		Store: p.store, Committer: planner.DirectCommitter{Store: p.store, OnCommit: p.committed}, PlacementVerifier: &feasible.Verifier{},
@@ -148,7 +148,7 @@ func (p *bindingPool) id() string {
 func (p *bindingPool) WriteEvals(_ context.Context, _ broker.Delivery, evals ...*model.Evaluation) error {
 	for len(evals) > 0 {
 		txn := p.begin()
-		txn.UpsertEvals(evals...)
+		txn.EvalWriter().Upsert(evals...)
 		evals = p.feed.Evals(txn.Commit(), 1, evals...)
 	}
 	return nil
@@ -170,8 +170,8 @@ func (p *bindingPool) submit(n int, priority int32) {
 			TriggeredBy: model.TriggerJobRegister,
 		}
 		txn := p.begin()
-		check(p.b, txn.UpsertBinding(b))
-		txn.UpsertEvals(ev)
+		check(p.b, txn.BindingWriter().Upsert(b))
+		txn.EvalWriter().Upsert(ev)
 		p.feed.Evals(txn.Commit(), 1, ev)
 		p.drain()
 	}
@@ -202,7 +202,7 @@ func (p *bindingPool) drain() {
 func (p *bindingPool) end() {
 	txn := p.begin()
 	var places []string
-	for _, id := range apply.AssignmentEnds(txn, 1, p.ends...) {
+	for _, id := range apply.AssignmentEnds(txn.AssignmentWriter(), 1, p.ends...) {
 		places = append(places, model.ClusterLocation(id))
 	}
 	p.ends = p.ends[:0]

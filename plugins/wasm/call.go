@@ -1,6 +1,7 @@
 package wasm
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -18,10 +19,7 @@ import (
 const minStartFuel = 20_000_000
 
 // startFuel returns the fuel of one start step.
-func (m *Module) startFuel() int64 { return int64(min(max(minStartFuel, m.limits.Fuel), maxFuel)) }
-
-// maxFuel exceeds what any call can use.
-const maxFuel = math.MaxInt64 / 2
+func (m *Module) startFuel() int64 { return int64(max(minStartFuel, m.limits.Fuel)) }
 
 // run calls a function with the arguments on the stack.
 func (i *instance) run(f api.Function, now, fuel int64) *policy.Error {
@@ -31,15 +29,17 @@ func (i *instance) run(f api.Function, now, fuel int64) *policy.Error {
 	case i.dead:
 		return fault(policy.FaultHost, "", "instance ended with an earlier fault")
 	}
-	i.prepare(now, fuel)
+	i.prepare(f, now, fuel)
 	err := f.CallWithStack(i.ctx, i.stack[:])
-	left := int64(i.fuel.Get())
-	i.used = fuel - max(left, 0)
+	i.used = fuel - max(i.fuelLeft(), 0)
+	if stackSize(f) > maxIdleStack {
+		i.spoiled = true
+	}
 	if err == nil {
 		return nil
 	}
 	i.dead = true
-	return trapError(err, left < 0, fuel, i.output)
+	return i.trapError(err, fuel)
 }
 
 // request sends the encoded request to the guest and returns the frame with its answer. The
@@ -69,9 +69,7 @@ func (i *instance) statusError(op abi.Op, s abi.Status, frame []byte) error {
 		return nil
 	case abi.PolicyError:
 		words := guestlog.Clean(i.encoder.ErrorText(frame), maxOutputText)
-		if words == "" {
-			words = "the policy failed without an error text"
-		}
+		words = cmp.Or(words, "the policy failed without an error text")
 		return errors.New(words)
 	case abi.BadFrame:
 		return fault(policy.FaultABI, hintRebuild, "cannot decode the frame")
@@ -121,12 +119,7 @@ func (i *instance) ensureFrame(n int, now int64) *policy.Error {
 
 // fuelLimit returns the fuel of a call with the given numbers of rows and options.
 func (i *instance) fuelLimit(rows, options int) int64 {
-	l := &i.m.limits
-	n := uint64(rows) + uint64(options)
-	if l.Fuel > maxFuel || n > 0 && l.FuelPerRow > (maxFuel-l.Fuel)/n {
-		return maxFuel
-	}
-	return int64(l.Fuel + l.FuelPerRow*n)
+	return int64(i.m.limits.CallFuel(rows + options))
 }
 
 // candidates calls a hook with candidates.

@@ -84,10 +84,8 @@ func importHint(im meter.Import) string {
 	switch {
 	case strings.HasPrefix(im.Module, "wasi_") && im.Module != wasiModule:
 		return "build for WASI preview 1, or without a system interface"
-	case im.Module == wasiModule && strings.HasPrefix(im.Name, "sock_"):
-		return "a policy has no network; its input is the frame only"
 	case im.Module == wasiModule:
-		return "a policy has no files; in Go, do not import os, fmt or time, directly or indirectly"
+		return "policies have no network, files or processes; in Go, do not import net, os, os/exec, fmt or time, directly or indirectly"
 	case im.Module == abi.ImportModule:
 		return "this host provides only " + abi.ImportModule + "." + abi.ImportLog + "; use a newer version of cede"
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/cede-scheduler/cede/policies/optimal"
 	"github.com/cede-scheduler/cede/policies/protect"
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
+	"github.com/cede-scheduler/cede/sdk/policytest/soak"
 )
 
 // shipped maps the directory of each shipped policy to its native form and to
@@ -94,13 +95,13 @@ func TestShipped_AnswerIdenticallyAsModule(t *testing.T) {
 					t.Fatalf("%s %b %b", diff, native.Hooks(), compiled.Hooks())
 				}
 				r := rand.New(rand.NewPCG(uint64(n), 42))
-				for i := range soak(800, 200_000) {
+				for i := range soak.Count(800, 200_000) {
 					q := hosttest.RandomCase(r)
 					want, got := hosttest.CallHooks(t, native, q), hosttest.CallHooks(t, compiled, q)
 					if diff := cmp.Diff(want.Answers, got.Answers, hosttest.SameBits); diff != "" {
 						t.Fatalf("case %d: native (-) and module (+) differ:\n%s", i, diff)
 					}
-					if i >= soak(50, 5000) { // the interpreter is slow
+					if i >= soak.Count(50, 5000) { // the interpreter is slow
 						continue
 					}
 					if diff := cmp.Diff(got, hosttest.CallHooks(t, interpreted, q), hosttest.SameBits); diff != "" {

@@ -27,7 +27,7 @@ func newYard(t testing.TB, policyName string) *yard {
 	store := state.New()
 	txn := store.Begin(1)
 	for _, id := range []string{"n1", "n2", "n3", "n4"} {
-		check(t, txn.UpsertNode(coretest.Node(id, 10, 10, 0)))
+		check(t, txn.NodeWriter().Upsert(coretest.Node(id, 10, 10, 0)))
 	}
 	for _, a := range []struct {
 		id       string
@@ -36,12 +36,12 @@ func newYard(t testing.TB, policyName string) *yard {
 		node     string
 	}{{"a", 10, 5, "n1"}, {"b", 20, 5, "n1"}, {"c", 10, 10, "n2"}, {"d", 80, 10, "n3"}, {"e", 10, 5, "n4"}, {"f", 80, 5, "n4"}} {
 		job := coretest.Job("job-"+a.id).Priority(a.priority).Ask(a.cpu, 0, 0).Obj()
-		check(t, txn.UpsertJob(job))
-		txn.UpsertAllocs(coretest.Running(a.id, job, 0, 0, a.node))
+		check(t, txn.JobWriter().Upsert(job))
+		txn.AllocWriter().Upsert(coretest.Running(a.id, job, 0, 0, a.node))
 	}
 	asker := coretest.Job("asker").Priority(50).Ask(6, 0, 0).Change(func(j *model.Job) { j.Policy = policyName }).Obj()
-	check(t, txn.UpsertJob(asker))
-	txn.SetConfig(coretest.AllPreempt())
+	check(t, txn.JobWriter().Upsert(asker))
+	txn.ConfigWriter().Set(coretest.AllPreempt())
 	return &yard{snap: txn.Commit(), asker: asker}
 }
 

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"log/slog"
+	"os"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -12,6 +14,7 @@ import (
 	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/plugins/wasm"
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
+	"github.com/cede-scheduler/cede/sdk/policytest/soak"
 )
 
 // crashing loads the guest of testdata/crash, compiled once for all tests.
@@ -30,6 +33,16 @@ func score(in policy.Instance, now int64) (int64, error) {
 	return out.Tier[0], err
 }
 
+// lineOf returns the number of the line of the crash guest that contains text.
+func lineOf(text string) string {
+	source, err := os.ReadFile("testdata/crash/main.go")
+	if err != nil {
+		panic(err)
+	}
+	before, _, _ := strings.Cut(string(source), text)
+	return strconv.Itoa(1 + strings.Count(before, "\n"))
+}
+
 func TestGoGuest_ReportsCauseOfFault(t *testing.T) {
 	m := crashing(t, wasm.Options{})
 	for _, c := range []struct {
@@ -37,7 +50,7 @@ func TestGoGuest_ReportsCauseOfFault(t *testing.T) {
 		fault policy.Fault
 		says  string
 	}{
-		{"panic", policy.FaultGuest, "panic: my own words"},
+		{"panic", policy.FaultGuest, "panic: my own words at main.(*crash).ScoreVictims, main.go:" + lineOf("my own words")},
 		{"nil", policy.FaultGuest, "panic: runtime error: invalid memory address or nil pointer dereference"},
 		{"index", policy.FaultGuest, "panic: runtime error: index out of range [2] with length 2"},
 		{"memory", policy.FaultLimit, "out of memory"},
@@ -103,7 +116,7 @@ func TestGoGuest_CollectsItsGarbage(t *testing.T) {
 	m := load(t, host(t, wasm.Options{CacheDir: cacheDir()}), crashGuest(t), policy.Limits{Memory: 16 << 20})
 	fuel := func() (sum uint64) {
 		in := start(t, m, `{"mode":"garbage"}`)
-		for range soak(30, 1000) {
+		for range soak.Count(30, 1000) {
 			if _, err := score(in, 1_700_000_000_000_000_000); err != nil {
 				t.Fatal(err)
 			}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"log/slog"
 	"math/rand/v2"
+	"time"
 
 	"github.com/tetratelabs/wazero/api"
 
@@ -18,7 +19,13 @@ import (
 // guest is the state of a running module that its imported functions use.
 type guest struct {
 	memory api.Memory
-	fuel   api.MutableGlobal
+	fuel   api.MutableGlobal // the current slice; see refill
+
+	rest      int64 // fuel of the current call beyond the slice
+	started   time.Time
+	timeLimit time.Duration
+	running   api.Function // the called function
+	why       stop         // why the host ended the current call
 
 	now       int64 // time of the current frame
 	monotonic int64 // never decreases and is never zero, which a Go runtime rejects
@@ -49,22 +56,25 @@ func (g *guest) attach(m api.Module) {
 	g.fuel, _ = m.ExportedGlobal(meter.FuelGlobal).(api.MutableGlobal)
 }
 
-// prepare resets the guest for a call at the given time.
-func (g *guest) prepare(now, fuel int64) {
+// prepare resets the guest for a call of a function at the given time.
+func (g *guest) prepare(f api.Function, now, fuel int64) {
 	g.now, g.monotonic = now, max(g.monotonic, now, 1)
 	g.output = g.output[:0]
-	g.fuel.Set(uint64(fuel))
+	g.running, g.started, g.why = f, time.Now(), stopNone
+	g.setFuel(fuel)
 }
 
-// charge charges the guest for work of the host. It panics with errFuel if the fuel does
-// not suffice.
+// charge charges the guest for work of the host. It panics with errFuel if the call must
+// end.
 func (g *guest) charge(ticks int64) {
 	left := int64(g.fuel.Get()) - ticks
-	if left < 0 {
-		g.fuel.Set(^uint64(0)) // -1, as metered code sets it
+	g.fuel.Set(uint64(left))
+	if left >= 0 {
+		return
+	}
+	if g.refill(); g.why != stopNone {
 		panic(errFuel)
 	}
-	g.fuel.Set(uint64(left))
 }
 
 // view returns a part of the guest's memory, or false if it is out of bounds.
@@ -83,16 +93,30 @@ func (g *guest) put32(at, value uint32) bool {
 	return ok
 }
 
+// keep adds text to the output that becomes part of an error.
+func (g *guest) keep(text []byte) {
+	g.output = append(g.output, text[:min(len(text), maxOutput-len(g.output))]...)
+}
+
+// keepLine is keep for a line without its end.
+func (g *guest) keepLine(text []byte) {
+	if len(g.output) > 0 {
+		g.keep([]byte("\n"))
+	}
+	g.keep(text)
+}
+
 // write records output of the guest and logs complete lines.
 func (g *guest) write(text []byte) {
 	g.charge(int64(len(text)) / bytesPerTick)
-	g.output = append(g.output, text[:min(len(text), maxOutput-len(g.output))]...)
+	g.keep(text)
 	for {
 		line, rest, ended := bytes.Cut(text, []byte("\n"))
 		g.partial = append(g.partial, line[:min(len(line), abi.MaxLog-len(g.partial))]...)
 		if !ended {
 			return
 		}
+		g.charge(lineCost)
 		g.logLine(abi.LevelInfo, g.partial)
 		g.partial, text = g.partial[:0], rest
 	}
@@ -100,12 +124,15 @@ func (g *guest) write(text []byte) {
 
 // logLine logs one line.
 func (g *guest) logLine(level int32, text []byte) {
-	if len(text) > 0 {
-		g.charge(int64(len(text)) / bytesPerTick)
-		if l := slogLevel(level); g.log.Enabled(l) {
-			g.log.Add(l, string(text))
-		}
+	if len(text) == 0 {
+		return
 	}
+	l := slogLevel(level)
+	if !g.log.Enabled(l) {
+		return
+	}
+	g.charge(logCost + int64(len(text)))
+	g.log.Add(l, string(text))
 }
 
 // slogLevel returns the log level for a level of the ABI. Unknown levels are errors.

@@ -11,9 +11,9 @@ import (
 	"sync"
 
 	"github.com/tetratelabs/wazero"
-	"github.com/tetratelabs/wazero/api"
 
 	"github.com/cede-scheduler/cede/core/policy"
+	"github.com/cede-scheduler/cede/plugins/wasm/compiler"
 	"github.com/cede-scheduler/cede/sdk/abi"
 )
 
@@ -31,6 +31,9 @@ type Options struct {
 	Interpreter bool
 	// Log receives the output of guests. Default: discard.
 	Log *slog.Logger
+	// Compiler compiles modules in other processes, within a budget. It requires CacheDir.
+	// Default: modules are compiled in this process, without a budget.
+	Compiler *compiler.Compiler
 	// CompilationWorkers is the number of goroutines that compile one module. Default: one
 	// per processor, at most four.
 	CompilationWorkers int
@@ -100,7 +103,7 @@ func ensurePrivate(dir string) error {
 // were removed. Directories remain, because the engine does not create them again.
 func (h *Host) clearCache() bool {
 	h.log.Warn("cleared the damaged cache of compiled policies", "folder", h.options.CacheDir)
-	files, err := filepath.Glob(filepath.Join(h.options.CacheDir, "wazero-*", "*"))
+	files, err := filepath.Glob(filepath.Join(h.options.CacheDir, "*-*", "*"))
 	for _, file := range files {
 		err = errors.Join(err, os.Remove(file))
 	}
@@ -109,15 +112,3 @@ func (h *Host) clearCache() bool {
 
 // Close releases the shared cache. All modules and instances must be closed before.
 func (h *Host) Close() error { return h.cache.Close(context.Background()) }
-
-// config returns the engine configuration for a module.
-func (h *Host) config(pages uint32) wazero.RuntimeConfig {
-	c := wazero.NewRuntimeConfig() // compiles if the processor is supported
-	if h.options.Interpreter {
-		c = wazero.NewRuntimeConfigInterpreter()
-	}
-	// Fuel stops long calls. The engine's own deadline would cost four times as much,
-	// depend on the clock, and miss recursion.
-	return c.WithCoreFeatures(api.CoreFeaturesV2).WithMemoryLimitPages(pages).WithCompilationCache(h.cache).
-		WithDebugInfoEnabled(false).WithCloseOnContextDone(false)
-}

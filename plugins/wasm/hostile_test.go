@@ -15,6 +15,7 @@ import (
 	"github.com/cede-scheduler/cede/core/coretest"
 	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/plugins/wasm"
+	"github.com/cede-scheduler/cede/sdk/policytest/soak"
 )
 
 // verdict is the expected result for a hostile guest.
@@ -48,6 +49,7 @@ var hostile = map[string]verdict{
 	"recurse_endless":     {hook: "SelectVictims", fault: policy.FaultLimit, text: "stack overflow", limits: policy.DefaultLimits},
 	"bulk":                faulty("SelectVictims", policy.FaultLimit, "ticks of fuel"),
 	"random":              faulty("SelectVictims", policy.FaultLimit, "ticks of fuel"),
+	"newlines":            faulty("SelectVictims", policy.FaultLimit, "ticks of fuel"),
 	"chatter":             faulty("SelectVictims", policy.FaultLimit, "ticks of fuel"),
 
 	"memory_bomb":   faulty("SelectVictims", policy.FaultLimit, "out of memory, limit is 4 MiB"),
@@ -62,7 +64,7 @@ var hostile = map[string]verdict{
 	"trap_options":    faulty("ScoreOptions", policy.FaultGuest, "trap: unreachable"),
 	"trap_memory":     faulty("SelectVictims", policy.FaultGuest, "trap: out of bounds memory access"),
 	"trap_divide":     faulty("SelectVictims", policy.FaultGuest, "trap: integer divide by zero"),
-	"trap_last_words": faulty("SelectVictims", policy.FaultGuest, "?[2Jmy last words ? (trap: unreachable)"),
+	"trap_last_words": faulty("SelectVictims", policy.FaultGuest, "?[2Jmy last words ? (trap: unreachable in function 6)"),
 	"trap_describe":   refused("Describe", policy.FaultGuest, "trap: unreachable"),
 	"trap_alloc":      refused("Describe", policy.FaultGuest, "cede_alloc: trap: unreachable"),
 	"exit":            faulty("SelectVictims", policy.FaultGuest, "exited with code 3"),
@@ -105,10 +107,10 @@ var hostile = map[string]verdict{
 	"missing_exports":   refused("load", policy.FaultABI, "missing exports: cede_abi_version () -> i32, cede_alloc (i32) -> i32, cede_describe (i32, i32) -> i32, the memory as memory"),
 	"wrong_signatures":  refused("load", policy.FaultABI, "export cede_alloc has type (i32) -> (), must be (i32) -> i32; export cede_select_victims has type (i64, i32) -> i32, must be (i32, i32) -> i32; export memory is a function"),
 	"wrong_imports":     refused("load", policy.FaultABI, "import wasi_snapshot_preview1.fd_write has type (i32, i32, i32) -> i32, must be (i32, i32, i32, i32) -> i32; import cede_v1.log is a global"),
-	"import_socket":     refused("load", policy.FaultABI, "wasi_snapshot_preview1.sock_accept is not available to policies: a policy has no network"),
-	"import_others":     refused("load", policy.FaultABI, "import of wasi_snapshot_preview1.path_open is not available to policies: a policy has no files; in Go, do not import os, fmt or time, directly or indirectly; import of env.abort is not available to policies: hosts provide only cede_v1.log and ten functions of wasi_snapshot_preview1; import of cede_v1.now is not available to policies: this host provides only cede_v1.log; use a newer version of cede"),
+	"import_socket":     refused("load", policy.FaultABI, "wasi_snapshot_preview1.sock_accept is not available to policies: policies have no network, files or processes"),
+	"import_others":     refused("load", policy.FaultABI, "import of env.abort is not available to policies: hosts provide only cede_v1.log and ten functions of wasi_snapshot_preview1; import of wasi_snapshot_preview1.path_open is not available to policies: policies have no network, files or processes; in Go, do not import net, os, os/exec, fmt or time, directly or indirectly; import of cede_v1.now is not available to policies: this host provides only cede_v1.log; use a newer version of cede"),
 	"import_memory":     refused("load", policy.FaultABI, "import of env.memory is not available to policies"),
-	"start_spin":        refused("load", policy.FaultLimit, "start function trapped, or used up its 20000000 ticks of fuel"),
+	"start_spin":        refused("load", policy.FaultLimit, "start function: used up its 20000000 ticks of fuel"),
 	"start_trap":        refused("load", policy.FaultGuest, "start function: trap: integer divide by zero"),
 	"start_prints":      refused("load", policy.FaultGuest, "start function: hostile (exited with code 5)"),
 	"initialize_spin":   refused("load", policy.FaultLimit, "_initialize: used up its 20000000 ticks of fuel"),
@@ -179,10 +181,10 @@ func TestHostile_IsReportedAndEvictsNothing(t *testing.T) {
 		h := host(t, e.options)
 		for name, want := range hostile {
 			t.Run(e.name+"/"+name, func(t *testing.T) {
-				if underRace && strings.Contains(want.text, "ticks of fuel") && e.options.Interpreter {
+				if soak.Race && strings.Contains(want.text, "ticks of fuel") && e.options.Interpreter {
 					t.Skip("slow under the race detector")
 				}
-				if e.options.Interpreter && strings.Contains(want.text, " 20000000 ticks") && soak(0, 1) == 0 {
+				if e.options.Interpreter && strings.Contains(want.text, " 20000000 ticks") && !soak.Full() {
 					t.Skip("takes seconds: set CEDE_SOAK")
 				}
 				tryHostile(t, h, hostileGuest(t, name), want)

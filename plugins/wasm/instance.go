@@ -7,6 +7,8 @@ import (
 	"github.com/tetratelabs/wazero/api"
 
 	"github.com/cede-scheduler/cede/core/policy"
+	"github.com/cede-scheduler/cede/plugins/internal/guestlog"
+	"github.com/cede-scheduler/cede/plugins/wasm/meter"
 	"github.com/cede-scheduler/cede/sdk/abi"
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
 )
@@ -31,6 +33,7 @@ type instance struct {
 	used        int64  // fuel of the last call
 	maxReusable uint32 // memory size above which the instance is not reused, in bytes
 	dead        bool   // the state can no longer be trusted
+	spoiled     bool   // holds so much stack that it is not reused
 	closed      bool
 }
 
@@ -50,7 +53,7 @@ func (m *Module) instantiate() (*instance, error) {
 	module, err := m.runtime.InstantiateModule(i.ctx, m.compiled, config)
 	if err != nil {
 		m.removeInstance()
-		return nil, m.instantiateError(err, i.output)
+		return nil, fault(policy.FaultGuest, "", "cannot be instantiated: %s", guestlog.Clean(trapText(err), maxOutputText))
 	}
 	i.module = module
 	i.attach(module)
@@ -61,9 +64,19 @@ func (m *Module) instantiate() (*instance, error) {
 	return i, nil
 }
 
-// start looks up the exported functions and runs the initializer.
+// start looks up the exported functions and runs the start function and the initializer.
 func (i *instance) start() *policy.Error {
 	m := i.m
+	version := i.module.ExportedFunction(abi.ExportVersion)
+	if err := checkEngine(version); err != nil {
+		return err
+	}
+	i.timeLimit = m.timeLimitOf(version)
+	if start := i.module.ExportedFunction(meter.StartExport); start != nil {
+		if err := i.run(start, 0, m.startFuel()); err != nil {
+			return withFunction(err, "start function")
+		}
+	}
 	i.alloc = i.module.ExportedFunction(abi.ExportAlloc)
 	for op := abi.OpDescribe; op <= abi.OpPreemptBindings; op++ {
 		i.ops[op] = i.module.ExportedFunction(abi.Exports[op])
@@ -73,7 +86,6 @@ func (i *instance) start() *policy.Error {
 			return withFunction(err, abi.ExportInitialize)
 		}
 	}
-	version := i.module.ExportedFunction(abi.ExportVersion)
 	if err := i.run(version, 0, m.startFuel()); err != nil {
 		return withFunction(err, abi.ExportVersion)
 	}
@@ -92,10 +104,10 @@ func (i *instance) Fuel() uint64 { return uint64(i.used) }
 // Memory returns the memory size in bytes. It never decreases.
 func (i *instance) Memory() int64 { return int64(i.memory.Size()) }
 
-// Alive returns false after a trap, and if the instance holds so much memory that a new one
-// is better: the memory of a module never shrinks.
+// Alive returns false after a trap, and if the instance holds so much memory or stack that a
+// new one is better: neither ever shrinks.
 func (i *instance) Alive() bool {
-	return !i.dead && !i.closed && i.memory.Size() <= i.maxReusable
+	return !i.dead && !i.spoiled && !i.closed && i.memory.Size() <= i.maxReusable
 }
 
 // Close releases the instance, and its module if that is retired.

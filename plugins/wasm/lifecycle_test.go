@@ -16,6 +16,7 @@ import (
 	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/plugins/wasm"
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
+	"github.com/cede-scheduler/cede/sdk/policytest/soak"
 )
 
 func TestModule_IsReleasedWithLastInstance(t *testing.T) {
@@ -230,7 +231,7 @@ func TestModule_CanBeSwappedUnderLoad(t *testing.T) {
 			}
 		})
 	}
-	for i := range soak(30, 1000) {
+	for i := range soak.Count(30, 1000) {
 		active.Swap(next(i + 1))
 	}
 	close(done)
@@ -247,7 +248,7 @@ func TestModule_CanBeSwappedUnderLoad(t *testing.T) {
 func TestHostile_LeaksNothing(t *testing.T) {
 	h := host(t, wasm.Options{})
 	names := []string{"trap_select", "exit", "trap_last_words", "status_17", "scribble_all", "pick_twice", "memory_keeper", "alloc_odd", "start_trap", "configure_trap"}
-	if soak(0, 1) == 1 {
+	if soak.Full() {
 		names = slices.Sorted(maps.Keys(hostile))
 	}
 	for _, name := range names {
@@ -285,7 +286,7 @@ func repeatHostile(t *testing.T, h *wasm.Host, name string) {
 		round()
 	}
 	before := heap()
-	rounds := soak(20, 1000) // of ten searches each
+	rounds := soak.Count(20, 1000) // of ten searches each
 	for range rounds {
 		round()
 	}

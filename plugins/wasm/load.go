@@ -1,6 +1,7 @@
 package wasm
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/plugins/internal/guestlog"
+	"github.com/cede-scheduler/cede/plugins/wasm/compiler"
 	"github.com/cede-scheduler/cede/plugins/wasm/meter"
 	"github.com/cede-scheduler/cede/sdk/abi"
 	"github.com/cede-scheduler/cede/sdk/settings"
@@ -28,7 +30,7 @@ const MaxModule = 8 << 20
 // Load checks the size, rewrites the module to count fuel, checks imports and exports,
 // compiles it, starts one instance, and reads its ABI version and description.
 func (h *Host) Load(ctx context.Context, code []byte, limits policy.Limits) (*Module, error) {
-	m := &Module{host: h, limits: limits.WithDefaults(h.options.Limits), log: guestlog.New(h.log, abi.MaxLog)}
+	m := &Module{host: h, limits: limits.WithDefaults(h.options.Limits).Bounded(), log: guestlog.New(h.log, abi.MaxLog)}
 	if err := m.load(ctx, code); err != nil {
 		m.Close()
 		return nil, err
@@ -44,7 +46,7 @@ func (m *Module) load(ctx context.Context, code []byte) error {
 	sum := sha256.Sum256(code)
 	m.digest = "sha256:" + hex.EncodeToString(sum[:])
 	m.log.Rename(m.host.log.With("policy", m.digest))
-	metered, err := meter.Instrument(code, meter.Options{MaxSize: MaxModule, StartFuel: m.startFuel()})
+	metered, err := meter.Instrument(code, meter.Options{MaxSize: MaxModule})
 	if err != nil {
 		return m.loadError(meterError(err))
 	}
@@ -57,6 +59,7 @@ func (m *Module) load(ctx context.Context, code []byte) error {
 	if err := m.compile(ctx, metered); err != nil {
 		return m.loadError(err)
 	}
+	m.lines = metered.Lines
 	return m.describeFirst()
 }
 
@@ -94,23 +97,57 @@ func (m *Module) checkMemory(metered *meter.Module) *policy.Error {
 // compile creates a runtime for this module only, because the memory limit belongs to the
 // runtime. Compiled code is shared nevertheless.
 func (m *Module) compile(ctx context.Context, metered *meter.Module) *policy.Error {
+	if err := m.precompile(ctx, metered); err != nil {
+		return err
+	}
 	m.host.compiling.Lock()
 	defer m.host.compiling.Unlock()
-	m.runtime = wazero.NewRuntimeWithConfig(ctx, m.host.config(pageLimit(m.limits.Memory)))
+	m.runtime = wazero.NewRuntimeWithConfig(ctx, compiler.Engine(m.host.cache, pageLimit(m.limits.Memory), m.host.options.Interpreter))
 	if err := provide(ctx, m.runtime, metered.Imports); err != nil {
 		return fault(policy.FaultHost, "", "cannot provide imports: %w", err)
 	}
-	ctx = experimental.WithCompilationWorkers(ctx, m.host.options.CompilationWorkers)
+	ctx = experimental.WithCompilationWorkers(compiler.Observed(ctx, metered.Yield, sliceListener{}), m.host.options.CompilationWorkers)
 	compiled, err := m.runtime.CompileModule(ctx, metered.Code)
 	if err != nil && isCacheDamaged(err) && m.host.clearCache() {
 		compiled, err = m.runtime.CompileModule(ctx, metered.Code)
 	}
+	if err != nil {
+		return m.compileError(ctx, err)
+	}
+	m.compiled = compiled
+	return nil
+}
+
+// precompile has another process compile a module into the cache directory, unless that was
+// done before.
+func (m *Module) precompile(ctx context.Context, metered *meter.Module) *policy.Error {
+	h := m.host
+	if h.options.Compiler == nil || h.options.CacheDir == "" || h.options.Interpreter {
+		return nil
+	}
+	request := compiler.Request{
+		CacheDir: h.options.CacheDir, Pages: pageLimit(m.limits.Memory), Observed: metered.Yield, Workers: h.options.CompilationWorkers,
+	}
+	err := h.options.Compiler.Compile(ctx, request, metered.Code)
+	if err != nil && isCacheDamaged(err) && h.clearCache() {
+		err = h.options.Compiler.Compile(ctx, request, metered.Code)
+	}
 	switch {
 	case err == nil:
-		m.compiled = compiled
 		return nil
+	case errors.Is(err, compiler.ErrBudget):
+		return fault(policy.FaultLimit, "split large functions, and use fewer locals and blocks", "%w", err)
+	}
+	return m.compileError(ctx, err)
+}
+
+// compileError returns the fault of a failed compilation.
+func (m *Module) compileError(ctx context.Context, err error) *policy.Error {
+	switch {
 	case ctx.Err() != nil:
 		return fault(policy.FaultHost, "", "compilation was canceled: %w", ctx.Err())
+	case errors.Is(err, compiler.ErrProcess):
+		return fault(policy.FaultHost, "", "%w", err)
 	case isCacheDamaged(err):
 		return fault(policy.FaultHost, "remove the files in "+m.host.options.CacheDir, "cache of compiled policies is damaged: %s", trapText(err))
 	}
@@ -173,9 +210,7 @@ func (m *Module) loadError(err error) error {
 	}
 	named := *e
 	named.Policy, named.Version = m.displayName(), m.digest
-	if named.Hook == "" {
-		named.Hook = "load"
-	}
+	named.Hook = cmp.Or(named.Hook, "load")
 	return &named
 }
 

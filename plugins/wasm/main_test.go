@@ -13,7 +13,9 @@ import (
 
 	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/plugins/wasm"
+	"github.com/cede-scheduler/cede/plugins/wasm/compiler"
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
+	"github.com/cede-scheduler/cede/sdk/policytest/soak"
 	"github.com/cede-scheduler/cede/sdk/settings"
 )
 
@@ -21,6 +23,9 @@ import (
 var scratch string
 
 func TestMain(m *testing.M) {
+	if len(os.Args) == 2 && os.Args[1] == compiler.Arg { // started by a host under test
+		os.Exit(compiler.Main())
+	}
 	os.Exit(func() int {
 		var err error
 		if scratch, err = os.MkdirTemp("", "cede-wasm-test-"); err != nil {
@@ -36,14 +41,6 @@ func TestMain(m *testing.M) {
 		}
 		return code
 	}())
-}
-
-// soak returns few, or many if CEDE_SOAK is set.
-func soak(few, many int) int {
-	if os.Getenv("CEDE_SOAK") != "" {
-		return many
-	}
-	return few
 }
 
 // cacheDir returns the directory of modules compiled in this run.
@@ -66,7 +63,7 @@ func crashGuest(t testing.TB) []byte {
 
 func builtGuest(t testing.TB, dir string) []byte {
 	t.Helper()
-	if underRace {
+	if soak.Race {
 		t.Skip("compiling Go modules is slow under the race detector")
 	}
 	build, _ := goGuests.LoadOrStore(dir, sync.OnceValues(func() ([]byte, error) { return buildGo(dir) }))

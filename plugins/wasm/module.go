@@ -8,6 +8,7 @@ import (
 
 	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/plugins/internal/guestlog"
+	"github.com/cede-scheduler/cede/plugins/wasm/meter"
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
 )
 
@@ -20,6 +21,7 @@ type Module struct {
 	limits      policy.Limits
 	takesConfig bool // the policy accepts configuration
 	settings    []sdk.Setting
+	lines       *meter.Lines // nil if the code has no line table
 	runtime     wazero.Runtime
 	compiled    wazero.CompiledModule
 	log         *guestlog.Log
@@ -40,6 +42,9 @@ func (m *Module) Name() string { return m.name }
 
 // Version returns the policy's own version, which may be empty.
 func (m *Module) Version() string { return m.version }
+
+// Isolation returns the sandbox of the module.
+func (m *Module) Isolation() string { return "WebAssembly" }
 
 // Limits returns the limits of its calls.
 func (m *Module) Limits() policy.Limits { return m.limits }

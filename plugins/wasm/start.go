@@ -2,33 +2,11 @@ package wasm
 
 import (
 	"errors"
-	"strings"
-
-	"github.com/tetratelabs/wazero/sys"
 
 	"github.com/cede-scheduler/cede/core/policy"
-	"github.com/cede-scheduler/cede/plugins/internal/guestlog"
 	"github.com/cede-scheduler/cede/sdk/abi"
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
 )
-
-// instantiateError returns the fault of a failed instantiation. The engine runs only the
-// start function and copies data segments.
-func (m *Module) instantiateError(err error, said []byte) *policy.Error {
-	text := err.Error()
-	exited := errors.As(err, new(*sys.ExitError))
-	_, text, started := strings.Cut(text, "failed: ")
-	switch {
-	case exited:
-		return withFunction(trapError(err, false, 0, said), "start function")
-	case !started:
-		return fault(policy.FaultGuest, "", "cannot be instantiated: %s", guestlog.Clean(trapText(err), maxOutputText))
-	case strings.HasPrefix(text, "wasm error: unreachable") || errors.Is(err, errFuel):
-		// The engine returns no instance from which the fuel could be read.
-		return fault(policy.FaultLimit, "move that work to "+abi.ExportInitialize, "start function trapped, or used up its %d ticks of fuel", m.startFuel())
-	}
-	return withFunction(trapError(errors.New(text), false, 0, said), "start function")
-}
 
 // withFunction prefixes a fault with the name of a function.
 func withFunction(err *policy.Error, function string) *policy.Error {

@@ -63,10 +63,15 @@ func byName(list ...hostFunc) map[string]hostFunc {
 	return m
 }
 
-// Cost of host functions in ticks: a fixed cost per call, and a share of the length.
+// Cost of host functions in ticks, which must not be less than what the same time costs in
+// the guest: a fixed cost per call, a share of the length, and a cost per line of output, of
+// which a line that is logged is copied, cleaned and formatted.
 const (
-	callCost     = 64
+	callCost     = 200
 	bytesPerTick = 8
+	lineCost     = 64
+	logCost      = 2000
+	entryCost    = 32 // of an element in a list of buffers or subscriptions
 )
 
 // provide defines the functions that a module imports.
@@ -79,11 +84,8 @@ func provide(ctx context.Context, r wazero.Runtime, list []meter.Import) error {
 			b = r.NewHostModuleBuilder(im.Module)
 			builders[im.Module] = b
 		}
-		run := api.GoModuleFunc(func(ctx context.Context, caller api.Module, stack []uint64) {
+		run := api.GoModuleFunc(func(ctx context.Context, _ api.Module, stack []uint64) {
 			g := guestOf(ctx)
-			if g.fuel == nil { // during a start function
-				g.attach(caller)
-			}
 			g.charge(callCost)
 			f.run(g, stack)
 		})
@@ -153,7 +155,7 @@ func pollOneoff(g *guest, stack []uint64) {
 	if !ok1 || !ok2 {
 		return
 	}
-	g.charge(int64(n))
+	g.charge(int64(n) * entryCost)
 	for ; len(in) > 0; in, out = in[subscription:], out[event:] {
 		if in[8] != 0 {
 			stack[0] = errnoNotSup // not a clock
@@ -176,7 +178,7 @@ func randomGet(g *guest, stack []uint64) {
 		stack[0] = errnoFault
 		return
 	}
-	g.charge(int64(n) / bytesPerTick)
+	g.charge(int64(n) * 2)
 	if g.random == nil {
 		g.random = rand.New(rand.NewPCG(0x63656465, 1))
 	}
@@ -202,7 +204,7 @@ func fdWrite(g *guest, stack []uint64) {
 	if !ok {
 		return
 	}
-	g.charge(int64(count))
+	g.charge(int64(count) * entryCost)
 	total := uint32(0)
 	for ; len(entries) > 0; entries = entries[8:] {
 		at, n := binary.LittleEndian.Uint32(entries), binary.LittleEndian.Uint32(entries[4:])
@@ -222,6 +224,9 @@ func fdWrite(g *guest, stack []uint64) {
 func log(g *guest, stack []uint64) {
 	level, at, n := int32(stack[0]), uint32(stack[1]), uint32(stack[2])
 	if text, ok := g.view(at, uint64(min(n, abi.MaxLog))); ok {
+		if level >= abi.LevelError {
+			g.keepLine(text) // the reason, if the guest traps now
+		}
 		g.logLine(level, text)
 	}
 }

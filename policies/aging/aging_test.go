@@ -20,6 +20,7 @@ func configured(t testing.TB, config string) *aging.Policy {
 }
 
 func TestAging_Cases(t *testing.T) {
+	t.Parallel()
 	// 45, 49 and 50 are on one node, and 50 is the preemptor; a candidate with a gap
 	// of 10 or more is eligible at any age.
 	const node = `
@@ -64,6 +65,7 @@ func TestAging_Cases(t *testing.T) {
 
 // An allocation that has not started loses no work, so it needs no time to settle.
 func TestAging_TakesWhatHasNotBegun(t *testing.T) {
+	t.Parallel()
 	in := policytest.MustParse(t, `
 	preemptor 50 cpu=100 waiting=1h
 	node n1 cpu=0
@@ -109,6 +111,7 @@ func eligible(t *testing.T, p *aging.Policy, in *policy.Candidates) (rows [][]in
 }
 
 func TestAging_AsksAgainWhenSomethingChangesAndNoSooner(t *testing.T) {
+	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))
 	asked := 0
 	for k := range policytest.Count(t) / 10 {
@@ -137,6 +140,7 @@ func TestAging_AsksAgainWhenSomethingChangesAndNoSooner(t *testing.T) {
 }
 
 func TestAging_ALongerWaitNeverShrinksWhatMayBeEvicted(t *testing.T) {
+	t.Parallel()
 	r := rand.New(rand.NewPCG(3, 4))
 	for k := range policytest.Count(t) / 10 {
 		in, p := situation(r).Candidates(), configured(t, configs[k%len(configs)])
@@ -155,6 +159,7 @@ func TestAging_ALongerWaitNeverShrinksWhatMayBeEvicted(t *testing.T) {
 
 // The gap of a row depends only on that row, the preemptor and the time.
 func TestAging_NeighboursDecideNothing(t *testing.T) {
+	t.Parallel()
 	r := rand.New(rand.NewPCG(5, 6))
 	for k := range policytest.Count(t) / 10 {
 		in, p := situation(r).Candidates(), configured(t, configs[k%len(configs)])
@@ -172,6 +177,7 @@ func TestAging_NeighboursDecideNothing(t *testing.T) {
 
 // The definition in plain floating point, which may err where the gap jumps.
 func TestAging_TheGapHalves(t *testing.T) {
+	t.Parallel()
 	r := rand.New(rand.NewPCG(7, 8))
 	for range policytest.Count(t) {
 		base, floor := 2+r.Int32N(1<<uint(1+r.IntN(30))), 1+r.Int32N(5)
@@ -197,6 +203,7 @@ func TestAging_TheGapHalves(t *testing.T) {
 }
 
 func TestAging_SettingsAreInOrderAndBounded(t *testing.T) {
+	t.Parallel()
 	if err := settings.Check(aging.New().Settings()); err != nil {
 		t.Error(err)
 	}

@@ -8,6 +8,7 @@ import (
 )
 
 func TestNew_GivesThePolicyNamedDefaultWithItsHooks(t *testing.T) {
+	t.Parallel()
 	p := defaults.New()
 	if name := p.Info().Name; name != "default" {
 		t.Errorf("name %q", name)

@@ -26,6 +26,7 @@ func shape(k int) policytest.Shape {
 }
 
 func TestFairShare_SatisfiesLaws(t *testing.T) {
+	t.Parallel()
 	for _, config := range []string{`{}`, onlyAbove} {
 		t.Run(config, func(t *testing.T) {
 			policytest.Laws{New: func() policy.VictimSelector { return configured(t, config) }, Shape: shape}.Check(t)
@@ -34,6 +35,7 @@ func TestFairShare_SatisfiesLaws(t *testing.T) {
 }
 
 func TestFairShare_PicksWhatTheDescriptionSays(t *testing.T) {
+	t.Parallel()
 	for _, above := range []bool{false, true} {
 		r := rand.New(rand.NewPCG(1, 2))
 		p := configured(t, fmt.Sprintf(`{"onlyAbove":%v}`, above))
@@ -60,6 +62,7 @@ func TestFairShare_PicksWhatTheDescriptionSays(t *testing.T) {
 }
 
 func TestFairShare_Cases(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct{ name, config, text, victims string }{
 		{
 			"the namespace with the highest share loses first, regardless of priority", ``, `
@@ -226,6 +229,7 @@ func TestFairShare_Cases(t *testing.T) {
 // other namespaces have no effect on a node that runs only the preemptor's own
 // namespace.
 func TestFairShare_OnlyAboveStopsSoonerAndPicksTheSame(t *testing.T) {
+	t.Parallel()
 	r := rand.New(rand.NewPCG(3, 4))
 	all, some := configured(t, `{}`), configured(t, onlyAbove)
 	for k := range policytest.Count(t) / 10 {
@@ -251,6 +255,7 @@ func TestFairShare_OnlyAboveStopsSoonerAndPicksTheSame(t *testing.T) {
 
 // More use never makes a namespace lose less.
 func TestFairShare_WhoGetsMoreGoesNoLater(t *testing.T) {
+	t.Parallel()
 	r := rand.New(rand.NewPCG(5, 6))
 	p := configured(t, `{}`)
 	for k := range policytest.Count(t) / 10 {
@@ -279,6 +284,7 @@ func TestFairShare_WhoGetsMoreGoesNoLater(t *testing.T) {
 }
 
 func TestFairShare_OptionsOfThoseWhoHaveMostAreBest(t *testing.T) {
+	t.Parallel()
 	c := policytest.MustParse(t, `
 	cluster cpu=1000
 	namespace rich cpu=600
@@ -318,6 +324,7 @@ func TestFairShare_OptionsOfThoseWhoHaveMostAreBest(t *testing.T) {
 }
 
 func TestFairShare_SettingsAreInOrder(t *testing.T) {
+	t.Parallel()
 	if err := settings.Check(fairshare.New().Settings()); err != nil {
 		t.Error(err)
 	}
@@ -349,6 +356,7 @@ func TestFairShare_AllocatesNothingOnceWarm(t *testing.T) {
 // With one namespace the preemptor can only evict its own namespace, and the policy
 // reduces to the order within a namespace, which is default's.
 func TestFairShare_IsDefaultWithinOneNamespace(t *testing.T) {
+	t.Parallel()
 	r := rand.New(rand.NewPCG(9, 10))
 	p, other := configured(t, onlyAbove), rules.New()
 	for k := range policytest.Count(t) / 10 {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"reflect"
 	"slices"
 	"testing"
@@ -12,6 +11,7 @@ import (
 	"github.com/cede-scheduler/cede/policies/karmada"
 	"github.com/cede-scheduler/cede/sdk/policy"
 	"github.com/cede-scheduler/cede/sdk/policytest"
+	"github.com/cede-scheduler/cede/sdk/policytest/soak"
 )
 
 func configured(t testing.TB, config string) *policytest.Subject {
@@ -22,12 +22,7 @@ func configured(t testing.TB, config string) *policytest.Subject {
 func TestCases(t *testing.T) { policytest.Cases(t, configured(t, "{}"), "cases") }
 
 // rounds returns the number of random instances per property.
-func rounds() int {
-	if os.Getenv("CEDE_SOAK") != "" {
-		return 60_000
-	}
-	return 2000
-}
+func rounds() int { return soak.Count(2000, 60_000) }
 
 // instance returns a preemptor of priority 10 and clusters with one or two resources.
 // Amounts are small, so that ties and exact fits are frequent.
@@ -114,6 +109,7 @@ func reprieve(c *policytest.Case, in *policy.Candidates, i int) []string {
 }
 
 func TestKarmada_MatchesReprieve(t *testing.T) {
+	t.Parallel()
 	r, s := rand.New(rand.NewPCG(7, 1)), configured(t, "{}")
 	for range rounds() {
 		c := instance(r)
@@ -128,6 +124,7 @@ func TestKarmada_MatchesReprieve(t *testing.T) {
 
 // The algorithm satisfies its properties on random input.
 func TestKarmada_Properties(t *testing.T) {
+	t.Parallel()
 	r, s := rand.New(rand.NewPCG(7, 2)), configured(t, "{}")
 	for range rounds() {
 		c := instance(r)
@@ -199,6 +196,7 @@ func checkChoice(t *testing.T, c *policytest.Case, d *policytest.Decision, order
 // If clusters are chosen by priority, the victims of each do not change, but another
 // cluster is chosen: by the maximum priority, then the sum, then the number.
 func TestKarmada_ClustersByPriority(t *testing.T) {
+	t.Parallel()
 	r, s := rand.New(rand.NewPCG(7, 5)), configured(t, `{"clusters": "priority"}`)
 	for range rounds() {
 		c := instance(r)
@@ -277,6 +275,7 @@ func clone(c *policytest.Case) *policytest.Case {
 // The variant finds as few victims as an exhaustive search, and of the smallest sets
 // the first in the order of importance.
 func TestKarmada_FewestMatchesExhaustiveSearch(t *testing.T) {
+	t.Parallel()
 	r, s := rand.New(rand.NewPCG(7, 3)), configured(t, `{"victims": "fewest"}`)
 	for range rounds() {
 		c := instance(r)
@@ -303,6 +302,7 @@ func TestKarmada_FewestMatchesExhaustiveSearch(t *testing.T) {
 }
 
 func TestKarmada_FewestPrefersOneHigherVictim(t *testing.T) {
+	t.Parallel()
 	c := policytest.MustParse(t, `
 preemptor 10 delta=1 type=binding units=5
 node m1 units=0
@@ -321,6 +321,7 @@ node m1 units=0
 // For a thousand candidates with several resources the search is cut off, but still
 // returns victims.
 func TestKarmada_FewestFallsBackWhenCutOff(t *testing.T) {
+	t.Parallel()
 	r := rand.New(rand.NewPCG(7, 4))
 	c := instance(r)
 	for len(c.Dims) < 2 {
@@ -338,6 +339,7 @@ func TestKarmada_FewestFallsBackWhenCutOff(t *testing.T) {
 }
 
 func TestKarmada_ClusterOrderSetting(t *testing.T) {
+	t.Parallel()
 	c := policytest.MustParse(t, `
 preemptor 10 delta=1 type=binding units=5
 node few units=0

@@ -37,6 +37,7 @@ func (p *Policy) Info() policy.Info {
 		Ascending: true,
 		// An option that the host omits could not be sampled.
 		LeastFirst:    p.percentage == everything,
+		Monotone:      p.percentage == everything,
 		YoungestFirst: true,
 		Columns: policy.UseColumns | policy.StartColumn | policy.MustLeaveColumn | policy.DeviceColumns |
 			policy.BudgetColumns,

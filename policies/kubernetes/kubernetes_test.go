@@ -23,12 +23,14 @@ func TestKubernetes_SatisfiesLaws(t *testing.T) { laws.Check(t) }
 
 // Info.Ascending allows the host to skip rows of higher priorities.
 func TestKubernetes_IgnoresUnreachedPriorities(t *testing.T) {
+	t.Parallel()
 	laws.CheckAscending(t)
 }
 
 // Picking in reverse and reprieving the last pick first is equivalent to removing all
 // rows and putting the most important back first.
 func TestKubernetes_VictimsMatchReprieve(t *testing.T) {
+	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))
 	p := kubernetes.New()
 	found, spared, none := 0, 0, 0
@@ -63,6 +65,7 @@ func TestKubernetes_VictimsMatchReprieve(t *testing.T) {
 
 // No victim can be put back: each one is necessary.
 func TestKubernetes_VictimsAreMinimal(t *testing.T) {
+	t.Parallel()
 	r := rand.New(rand.NewPCG(3, 4))
 	p := kubernetes.New()
 	for k := range policytest.Count(t) / 4 {
@@ -79,6 +82,7 @@ func TestKubernetes_VictimsAreMinimal(t *testing.T) {
 }
 
 func TestKubernetes_Settings(t *testing.T) {
+	t.Parallel()
 	if err := settings.Check(kubernetes.New().Settings()); err != nil {
 		t.Error(err)
 	}

@@ -29,6 +29,7 @@ func choose(t *testing.T, config, text string) string {
 
 // Each criterion decides if the previous ones are equal, against all later ones.
 func TestScoreOptions_CriteriaAreInOrder(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct{ name, nodes, want string }{
 		{
 			"the fewest budget violations, regardless of priorities", `
@@ -113,6 +114,7 @@ func manyOptions(t *testing.T, n int, harmless bool) *policy.Options {
 
 // The sample continues until it contains an option without budget violations.
 func TestScoreOptions_SampleSizeMatchesKubernetes(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		options, percentage, absolute int
 		harmless                      bool
@@ -165,6 +167,7 @@ func sampled(t *testing.T, config string, in *policy.Options) (n int) {
 // The start of a sample depends on the preemptor and its number of attempts. Jobs that
 // run on every node are not sampled.
 func TestScoreOptions_SampleStartVaries(t *testing.T) {
+	t.Parallel()
 	in := manyOptions(t, 1000, true)
 	in.BudgetViolations = make([]int32, in.Len())
 	p := policytest.Configured(t, kubernetes.New(), `{"minCandidateNodesPercentage":1,"minCandidateNodesAbsolute":0}`)

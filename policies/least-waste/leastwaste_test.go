@@ -31,6 +31,7 @@ func shape(k int) policytest.Shape {
 }
 
 func TestLeastWaste_SatisfiesLaws(t *testing.T) {
+	t.Parallel()
 	eachWidth(t, func(t *testing.T, bands int) {
 		policytest.Laws{New: func() policy.VictimSelector { return configured(t, bands) }, Shape: shape}.Check(t)
 	})
@@ -79,6 +80,7 @@ func compare(a, b map[int]int64) int {
 }
 
 func TestLeastWaste_OnNoOptionDoesDefaultCostLess(t *testing.T) {
+	t.Parallel()
 	eachWidth(t, func(t *testing.T, bands int) {
 		r := rand.New(rand.NewPCG(1, 2))
 		p := configured(t, bands)
@@ -112,6 +114,7 @@ func TestLeastWaste_OnNoOptionDoesDefaultCostLess(t *testing.T) {
 
 // The least waste, found by search, is the yardstick of the greedy choice.
 func TestLeastWaste_IsWithinTwoPercentOfTheLeastThereIs(t *testing.T) {
+	t.Parallel()
 	r := rand.New(rand.NewPCG(3, 4))
 	p := configured(t, 0)
 	exact := policytest.Configured(t, optimal.New(), `{"cost":"waste","maxSteps":1000000}`)
@@ -142,6 +145,7 @@ func TestLeastWaste_IsWithinTwoPercentOfTheLeastThereIs(t *testing.T) {
 }
 
 func TestLeastWaste_Cases(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct{ name, config, text, victims string }{
 		{
 			"the youngest of equals is evicted",
@@ -304,6 +308,7 @@ func TestLeastWaste_Cases(t *testing.T) {
 }
 
 func TestLeastWaste_OptionsAreRankedByWhatTheyWaste(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct{ name, config, text, best string }{
 		{
 			"the least waste",

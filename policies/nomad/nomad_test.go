@@ -24,6 +24,7 @@ func TestNomad_SatisfiesLaws(t *testing.T) { laws.Check(t) }
 func TestNomad_IgnoresUnreachedPriorities(t *testing.T) { laws.CheckAscending(t) }
 
 func TestNomad_PicksMatchReference(t *testing.T) {
+	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))
 	p := nomad.New()
 	found, none, steps := 0, 0, 0
@@ -57,6 +58,7 @@ func TestNomad_PicksMatchReference(t *testing.T) {
 }
 
 func TestNomad_ConstructionAMatchesMeasuredVictims(t *testing.T) {
+	t.Parallel()
 	victims := func(c *policytest.Case) []string {
 		in := c.Candidates()
 		return c.Names(0, policytest.Picks(in, policytest.Select(t, nomad.New(), in), 0))
@@ -85,6 +87,7 @@ func TestNomad_ConstructionAMatchesMeasuredVictims(t *testing.T) {
 }
 
 func TestNomad_Cases(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct{ name, text, victims string }{
 		{
 			"quirk 2: the filter retains the farthest rows even if they are not needed",

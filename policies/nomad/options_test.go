@@ -20,6 +20,7 @@ func scoreOptions(t testing.TB, in *policy.Options) *policy.OptionScores {
 }
 
 func TestNomad_OptionScoresMatchReference(t *testing.T) {
+	t.Parallel()
 	r := rand.New(rand.NewPCG(21, 22))
 	compared := 0
 	for k := range policytest.Count(t) {
@@ -139,6 +140,7 @@ func referenceTiers(node []int32, answers []*reference) []int64 {
 }
 
 func TestNomad_PreemptionScoreMatchesMeasuredValues(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		highest, count int32
 		sum            int64
@@ -163,6 +165,7 @@ func TestNomad_PreemptionScoreMatchesMeasuredValues(t *testing.T) {
 }
 
 func TestNomad_PrefersDeviceGroupWithLowestNetPriority(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name, text string
 		tiers      []int64

@@ -49,6 +49,7 @@ func cheapestWithin(c *policytest.Case, by string, in *policy.Candidates, i int)
 // A budget is exceeded only if every sufficient set of victims exceeds one. Otherwise
 // the result is the cheapest set within the budgets.
 func TestOptimal_ExceedsBudgetsOnlyIfNecessary(t *testing.T) {
+	t.Parallel()
 	eachCost(t, func(t *testing.T, by string) {
 		r := rand.New(rand.NewPCG(5, 6))
 		p := configured(t, by, 10_000_000)

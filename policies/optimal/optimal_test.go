@@ -29,6 +29,7 @@ func eachCost(t *testing.T, test func(t *testing.T, by string)) {
 }
 
 func TestOptimal_SatisfiesLaws(t *testing.T) {
+	t.Parallel()
 	eachCost(t, func(t *testing.T, by string) {
 		laws := policytest.Laws{New: func() policy.VictimSelector { return configured(t, by, 2000) }, Shape: shape}
 		laws.Check(t)
@@ -40,6 +41,7 @@ func TestOptimal_SatisfiesLaws(t *testing.T) {
 
 // The reference tries every subset of the candidates.
 func TestOptimal_FindsCheapestVictims(t *testing.T) {
+	t.Parallel()
 	eachCost(t, func(t *testing.T, by string) {
 		r := rand.New(rand.NewPCG(1, 2))
 		p := configured(t, by, 10_000_000)
@@ -80,6 +82,7 @@ func TestOptimal_FindsCheapestVictims(t *testing.T) {
 // If the search is cut off, the set costs at most as much as default's, and contains
 // no unnecessary victim.
 func TestOptimal_IsNoWorseThanDefaultWhenCutOff(t *testing.T) {
+	t.Parallel()
 	eachCost(t, func(t *testing.T, by string) {
 		r := rand.New(rand.NewPCG(3, 4))
 		cut := 0
@@ -113,6 +116,7 @@ func TestOptimal_IsNoWorseThanDefaultWhenCutOff(t *testing.T) {
 }
 
 func TestOptimal_RanksOptionsByCost(t *testing.T) {
+	t.Parallel()
 	eachCost(t, func(t *testing.T, by string) {
 		r := rand.New(rand.NewPCG(5, 6))
 		p := configured(t, by, 2000)
@@ -143,6 +147,7 @@ func TestOptimal_RanksOptionsByCost(t *testing.T) {
 }
 
 func TestOptimal_Cases(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct{ name, by, text, victims string }{
 		{
 			"one victim suffices where default evicts two with closer sizes",
@@ -231,6 +236,7 @@ func TestOptimal_Cases(t *testing.T) {
 
 // Twenty equal rows have over a hundred thousand equivalent subsets of ten.
 func TestOptimal_SearchesEqualRowsOnce(t *testing.T) {
+	t.Parallel()
 	text := "preemptor 90 cpu=1000 memory=1\nnode n1 cpu=0 memory=0\n"
 	for range 20 {
 		text += "  a 20 cpu=101 memory=1 age=1h\n  b 20 cpu=99 memory=1 age=1h\n"

@@ -8,5 +8,6 @@ import (
 )
 
 func TestCases(t *testing.T) {
+	t.Parallel()
 	policytest.Cases(t, policytest.Of(policytest.Configured(t, protect.New(), "{}")), "cases")
 }

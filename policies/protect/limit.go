@@ -14,7 +14,7 @@ func (p *Policy) limit(in *policy.Candidates, gap []int32, recheck *policy.Reche
 	for i := range in.Len() {
 		p.limited = p.limited[:0]
 		for row := in.FirstRow[i]; row < in.FirstRow[i+1]; row++ {
-			if gap[row] != never && p.mayProtect(in.Preemptor, in.Rows.Priority[row]) {
+			if gap[row] != policy.NeverEligible && p.mayProtect(in.Preemptor, in.Rows.Priority[row]) {
 				p.limited = append(p.limited, row)
 			}
 		}
@@ -35,7 +35,7 @@ func (p *Policy) withhold(in *policy.Candidates, gap []int32) (resumes bool) {
 			left = p.maxEvictions - in.Rows.Evictions[row]
 		}
 		if left <= 0 {
-			gap[row] = never
+			gap[row] = policy.NeverEligible
 			resumes = resumes || in.Rows.Evictions[row] > 0
 		}
 		left--

@@ -1,8 +1,6 @@
 package protect
 
 import (
-	"math"
-
 	"github.com/cede-scheduler/cede/sdk/policy"
 )
 
@@ -43,9 +41,6 @@ func (p *Policy) Info() policy.Info {
 	return policy.Info{Name: "protect", Delta: 10, Columns: columns}
 }
 
-// never is a gap that does not occur between two priorities.
-const never = math.MaxInt32
-
 // PriorityDelta implements policy.DeltaHook.
 func (p *Policy) PriorityDelta(in *policy.Candidates, gap []int32, recheck *policy.Recheck) error {
 	who := in.Preemptor
@@ -58,7 +53,7 @@ func (p *Policy) PriorityDelta(in *policy.Candidates, gap []int32, recheck *poli
 			continue // it has not started and loses no work
 		}
 		if end := start + p.minimum.of(in, row); end > in.Now {
-			gap[row] = never
+			gap[row] = policy.NeverEligible
 			recheck.At(end)
 		}
 	}

@@ -20,6 +20,7 @@ func configured(t testing.TB, config string) *protect.Policy {
 }
 
 func TestProtect_Cases(t *testing.T) {
+	t.Parallel()
 	const ages = `
 	preemptor 60 cpu=100
 	node n1 cpu=0
@@ -134,6 +135,7 @@ func later(in *policy.Candidates, d int64) *policy.Candidates {
 }
 
 func TestProtect_AsksAgainWhenAProtectionEndsAndNoSooner(t *testing.T) {
+	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))
 	asked := 0
 	for k := range policytest.Count(t) / 10 {
@@ -160,6 +162,7 @@ func TestProtect_AsksAgainWhenAProtectionEndsAndNoSooner(t *testing.T) {
 
 // The policy withholds candidates and never adds any; more runtime or a larger gap protects less.
 func TestProtect_WithholdsAlone(t *testing.T) {
+	t.Parallel()
 	r := rand.New(rand.NewPCG(3, 4))
 	for k := range policytest.Count(t) / 10 {
 		in, p := situation(r).Candidates(), configured(t, configs[k%len(configs)])
@@ -181,6 +184,7 @@ func TestProtect_WithholdsAlone(t *testing.T) {
 }
 
 func TestProtect_NoOptionOffersMoreOfAGroupThanItsLimit(t *testing.T) {
+	t.Parallel()
 	r := rand.New(rand.NewPCG(5, 6))
 	for k := range policytest.Count(t) / 10 {
 		c := situation(r)
@@ -199,6 +203,7 @@ func TestProtect_NoOptionOffersMoreOfAGroupThanItsLimit(t *testing.T) {
 }
 
 func TestProtect_AsksForTheColumnsThatItReads(t *testing.T) {
+	t.Parallel()
 	base := policy.StartColumn | policy.TimeColumns
 	for config, want := range map[string]policy.Columns{
 		`{}`:                             base,
@@ -213,6 +218,7 @@ func TestProtect_AsksForTheColumnsThatItReads(t *testing.T) {
 }
 
 func TestProtect_SettingsAreInOrderAndBounded(t *testing.T) {
+	t.Parallel()
 	list := protect.New().Settings()
 	if err := settings.Check(list); err != nil {
 		t.Error(err)

@@ -33,6 +33,7 @@ func load(t testing.TB, d *abi.Decoder, frame []byte, want abi.Op) {
 const allColumns = probe.AllColumns
 
 func TestDecoder_ReadsEveryColumnThatTheEncoderWrites(t *testing.T) {
+	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))
 	var e abi.Encoder
 	var d abi.Decoder
@@ -113,6 +114,7 @@ func compare(t *testing.T, path string, a, b reflect.Value) {
 }
 
 func TestDecoder_OmitsColumnsNotRequested(t *testing.T) {
+	t.Parallel()
 	in := policytest.RandomCandidates(rand.New(rand.NewPCG(3, 4)), 6, 8)
 	var e abi.Encoder
 	var d abi.Decoder
@@ -130,6 +132,7 @@ func TestDecoder_OmitsColumnsNotRequested(t *testing.T) {
 }
 
 func TestConfigure_RoundTripsEveryKind(t *testing.T) {
+	t.Parallel()
 	list := probe.New().Settings()
 	values := []policy.Value{
 		{Name: "on", Kind: policy.Bool, Integer: 1},
@@ -152,8 +155,9 @@ func TestConfigure_RoundTripsEveryKind(t *testing.T) {
 }
 
 func TestDescribe_RoundTrips(t *testing.T) {
+	t.Parallel()
 	want := probe.Description([]byte(`[{"name":"größe"}]`))
-	want.Info.Elastic, want.Info.LeastFirst, want.Info.YoungestFirst = true, true, true
+	want.Info.Elastic, want.Info.LeastFirst, want.Info.YoungestFirst, want.Info.Monotone = true, true, true, true
 	var e abi.Encoder
 	var d abi.Decoder
 	e.Describe()
@@ -169,6 +173,7 @@ func TestDescribe_RoundTrips(t *testing.T) {
 }
 
 func TestDescribe_RejectsTruncatedText(t *testing.T) {
+	t.Parallel()
 	long := probe.Description(make([]byte, abi.SettingsCap+1))
 	var e abi.Encoder
 	var d abi.Decoder
@@ -184,6 +189,7 @@ func TestDescribe_RejectsTruncatedText(t *testing.T) {
 }
 
 func TestPutError_TruncatesToCapacity(t *testing.T) {
+	t.Parallel()
 	var e abi.Encoder
 	var d abi.Decoder
 	e.Describe()

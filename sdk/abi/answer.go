@@ -76,7 +76,7 @@ func (e *Encoder) Description(frame []byte) (d Description, err error) {
 			Adaptive: flags&FlagAdaptive != 0, Ascending: flags&FlagAscending != 0,
 			KeepRedundant: flags&FlagKeepRedundant != 0, Elastic: flags&FlagElastic != 0,
 			MultiCluster: flags&FlagMultiCluster != 0, LeastFirst: flags&FlagLeastFirst != 0,
-			YoungestFirst: flags&FlagYoungestFirst != 0,
+			YoungestFirst: flags&FlagYoungestFirst != 0, Monotone: flags&FlagMonotone != 0,
 		},
 	}
 	return d, nil

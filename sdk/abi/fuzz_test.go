@@ -212,6 +212,7 @@ func FuzzAnswers(f *testing.F) {
 
 // A selection is a fault if its ends or counts do not match its picks.
 func TestSelection_ReportsFaults(t *testing.T) {
+	t.Parallel()
 	r := rand.New(rand.NewPCG(13, 14))
 	in := policytest.RandomCandidates(r, 6, 8)
 	for in.Len() < 3 || in.Rows.Len() < 3 {
@@ -252,6 +253,7 @@ func entryOf(frame []byte, id abi.ID) int {
 // A short, targeted fuzz test in every run: words of golden frames are replaced by
 // values at which arithmetic overflows.
 func TestDecoder_SurvivesCorruptedWords(t *testing.T) {
+	t.Parallel()
 	list, err := filepath.Glob("testdata/*-all.frame")
 	if err != nil || len(list) == 0 {
 		t.Fatal(err)

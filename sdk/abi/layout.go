@@ -133,6 +133,7 @@ const (
 	FlagMultiCluster
 	FlagLeastFirst
 	FlagYoungestFirst
+	FlagMonotone
 )
 
 // Type is the type of a column's elements.

@@ -12,6 +12,7 @@ import (
 // A frame without annotations that followed a frame with annotations was rejected:
 // the values of the earlier frame were retained without names.
 func TestDecoder_ForgetsPreviousFrame(t *testing.T) {
+	t.Parallel()
 	in := policytest.RandomCandidates(rand.New(rand.NewPCG(9, 10)), 20, 8)
 	var e abi.Encoder
 	var d abi.Decoder

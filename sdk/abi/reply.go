@@ -136,7 +136,7 @@ func (d *Decoder) PutDescription(p *Description) error {
 		FlagAdaptive: p.Info.Adaptive, FlagAscending: p.Info.Ascending,
 		FlagKeepRedundant: p.Info.KeepRedundant, FlagConfigurable: p.Configurable,
 		FlagElastic: p.Info.Elastic, FlagMultiCluster: p.Info.MultiCluster, FlagLeastFirst: p.Info.LeastFirst,
-		FlagYoungestFirst: p.Info.YoungestFirst,
+		FlagYoungestFirst: p.Info.YoungestFirst, FlagMonotone: p.Info.Monotone,
 	} {
 		if set {
 			flags |= bit

@@ -10,6 +10,7 @@ import (
 
 // Tail returns every byte that a guest may have written.
 func TestTail_ContainsEveryAnswer(t *testing.T) {
+	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 200 {
 		options := 1 + r.IntN(20)
@@ -61,6 +62,7 @@ func TestTail_ContainsEveryAnswer(t *testing.T) {
 }
 
 func TestPutTail_RejectsInvalidTail(t *testing.T) {
+	t.Parallel()
 	var e Encoder
 	e.Describe()
 	frame := Grow(nil, e.Size())

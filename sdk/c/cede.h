@@ -10,23 +10,23 @@
 //
 //   CEDE_POLICY(.name = "least-lost", .version = "1", .columns = CEDE_LOST_WORK, .score_victims = score_victims)
 //
-// This header is all there is: it needs no C library. README.md beside it says
-// how to compile a policy and how to try it; ../ABI.md is the wire beneath.
+// The library is this header alone and needs no C library. README.md describes how
+// to compile and test a policy; ../ABI.md specifies the wire format.
 //
-// Shapes. Everything arrives in columns that point into the frame. They are
-// valid until the hook returns, and belong to the host. A column of rows has
+// Shapes. All input is in columns that point into the frame. They are valid until
+// the hook returns, and belong to the host. A column of rows has
 // rows.count elements, a column of options as many as there are options, and a
 // table has a column for each dimension or device request: cede_column(t, k).
 // Rows of option i are first_row[i] to first_row[i+1], by priority ascending
 // and in tie order within a priority. Optional columns are null unless
-// .columns asks for them.
+// .columns requests them.
 //
 // Units. Resource amounts are doubles that hold whole numbers in the units of
 // the cluster (millicores, MiB, Mbit/s). Times are ns since 1970, durations ns.
 //
-// Bits. Answers must be the same on every machine, natively and in Wasm: compute
-// with cede_exp, cede_log, cede_pow and cede_sqrt, keep nothing between calls
-// that could change an answer, and write no NaN.
+// Determinism. Answers must have the same bits on every machine, natively and in
+// Wasm: compute with cede_exp, cede_log, cede_pow and cede_sqrt, keep no state
+// between calls that could change an answer, and never write NaN.
 #ifndef CEDE_H
 #define CEDE_H
 
@@ -40,21 +40,21 @@
 
 #pragma STDC FP_CONTRACT OFF // x*y+z rounds twice, as it does everywhere else
 
-// CEDE__COLD keeps what runs once a call from being laid out in many places.
+// CEDE__COLD prevents the inlining of functions that run once in a call.
 #define CEDE__COLD __attribute__((noinline, unused))
 
 // ---------------------------------------------------------------------------
-// What a policy sees
+// Input of hooks
 // ---------------------------------------------------------------------------
 
-// CEDE_OK is what a hook returns when it has answered. Anything else is a text
-// that says why it could not, such as cede_fail gives.
+// CEDE_OK is the return value of a hook that has answered. Any other value is an
+// error message, such as the result of cede_fail.
 #define CEDE_OK ((const char *)0)
 
-// CEDE_NO_MEMORY is what a hook returns when cede_room gave it null.
+// CEDE_NO_MEMORY is the return value of a hook if cede_room has returned null.
 #define CEDE_NO_MEMORY ((const char *)1)
 
-// cede_text is a text: UTF-8, no zero at its end.
+// cede_text is a text in UTF-8 without a terminating zero.
 typedef struct {
   const char *at;
   uint32_t length;
@@ -89,18 +89,18 @@ typedef struct {
   const double *value;
 } cede_pairs;
 
-// cede_preemptor is the work that needs room.
+// cede_preemptor is the group that needs capacity.
 typedef struct {
   cede_text namespace_name, job, group;
   cede_text job_type;               // service, batch, system, sysbatch
   int32_t priority;
-  int32_t delta;                    // base gap: the operator's, else .delta
+  int32_t delta;                    // base gap: that of the configuration, else .delta
   const double *ask;                // [dims]
   int32_t ports;                    // host ports needed
   int32_t requests;                 // number of device requests
   const int32_t *device, *device_count; // [requests]: identifier (text), instances
   int64_t waiting;                  // ns that its group has waited
-  int32_t attempts;                 // evaluations that did not place all of it
+  int32_t attempts;                 // evaluations that did not place the whole group
   cede_pairs labels, annotations;   // with CEDE_LABEL, CEDE_ANNOTATION
 } cede_preemptor;
 
@@ -110,8 +110,8 @@ typedef struct {
   const int32_t *priority;
   cede_table use;                                // CEDE_USE: [dims][rows]
   const int64_t *start;                          // CEDE_START: ns since 1970
-  const int64_t *lost_work;                      // CEDE_LOST_WORK: ns that evicting it now loses
-  const int32_t *namespace_name, *job, *group;   // CEDE_JOB: texts; job and group are unique, not for people
+  const int64_t *lost_work;                      // CEDE_LOST_WORK: ns of work that an eviction now loses
+  const int32_t *namespace_name, *job, *group;   // CEDE_JOB: texts; job and group are unique IDs, not names
   const int32_t *evictions, *eviction_limit;     // CEDE_EVICTION: of its group in this plan; limit 0: none
   const uint8_t *must_leave;                     // CEDE_MUST_LEAVE: 1 port, 2 separation
   cede_table devices;                            // CEDE_DEVICE: [requests][rows], instances held
@@ -122,8 +122,8 @@ typedef struct {
 } cede_rows;
 
 // cede_shared is the same for every option: CEDE_SHARED, or CEDE_TOTALS for the
-// capacity alone, and CEDE_BUDGET for the budgets alone. capacity is null where
-// the host has no such tables.
+// capacity alone, and CEDE_BUDGET for the budgets alone. capacity is null if the
+// host has no such tables.
 typedef struct {
   const double *capacity; // [dims], of all ready nodes
   int32_t namespaces;
@@ -131,23 +131,23 @@ typedef struct {
   const double *weight;
   cede_table use; // [dims][namespaces]
   int32_t budgets;
-  const int32_t *budget_name;   // text, unique, not for people
-  const int32_t *budget_slack;  // how many more rows may go before it is overrun
-  const uint8_t *budget_strict; // 1: the host lets nobody overrun it
+  const int32_t *budget_name;   // text: a unique ID, not a name
+  const int32_t *budget_slack;  // how many more rows may be evicted before it is overrun
+  const uint8_t *budget_strict; // 1: the host refuses evictions that overrun it
 } cede_shared;
 
-// cede_candidates is what priority_delta, score_victims, select_victims and
-// preempt_bindings see: options that do not fit yet, with the rows that might be
-// evicted for them. Of preempt_bindings an option is a member cluster, and a row
-// what another binding has there.
+// cede_candidates is the input of priority_delta, score_victims, select_victims and
+// preempt_bindings: options that do not fit yet, with the rows that may be evicted
+// for them. For preempt_bindings an option is a member cluster, and a row is the
+// replicas of another binding there.
 typedef struct {
   int64_t now;
   int32_t options, dims;
   cede_preemptor preemptor;
   const int32_t *dim;        // [dims], text
   const int32_t *first_row;  // [options+1]
-  cede_table need;           // [dims][options]: still lacking; zero or less: enough
-  cede_table freed;          // [dims][options]: what earlier picks free
+  cede_table need;           // [dims][options]: the missing amount; zero or less: none
+  cede_table freed;          // [dims][options]: the amount that earlier picks free
   cede_table device_need;    // CEDE_DEVICE: [requests][options]
   const int32_t *must_leave; // CEDE_MUST_LEAVE: rows of the option that must leave
   const int32_t *place;      // CEDE_PLACE: text, the node
@@ -157,8 +157,8 @@ typedef struct {
   cede_texts texts;
 } cede_candidates;
 
-// cede_options is what score_options sees: options that fit once their victims
-// are gone.
+// cede_options is the input of score_options: options that fit once their victims
+// are evicted.
 typedef struct {
   int64_t now;
   int32_t options, dims;
@@ -169,28 +169,28 @@ typedef struct {
   const int32_t *victim_count;
   const int64_t *priority_sum;     // of the victims
   const int64_t *lost_work;        // CEDE_LOST_WORK: ns, all victims together
-  const int64_t *start;            // CEDE_START: when the first of the victims with the highest priority started; null of an older host
+  const int64_t *start;            // CEDE_START: earliest start among the victims with the highest priority; null from an older host
   const int32_t *violations;       // CEDE_BUDGET: victims whose eviction overruns a budget
   const int32_t *place;            // CEDE_PLACE: text
-  cede_table device_need;          // CEDE_DEVICE: [requests][options], before any victim went
+  cede_table device_need;          // CEDE_DEVICE: [requests][options], before any eviction
   cede_int_table device_group;     // CEDE_DEVICE: [requests][options]
   const double *fit_before, *fit_after; // CEDE_FIT: in [0, 1]
   cede_table components;           // CEDE_FIT: anti-affinity, affinity, spread
-  const uint8_t *present;          // CEDE_FIT: which components take part, bits 0 to 2
-  cede_table need;                 // CEDE_VICTIM: [dims][options], before any victim went
+  const uint8_t *present;          // CEDE_FIT: the components that count, bits 0 to 2
+  cede_table need;                 // CEDE_VICTIM: [dims][options], before any eviction
   const int32_t *first_victim;     // CEDE_VICTIM: [options+1] into victims
-  cede_rows victims;               // CEDE_VICTIM, with the row columns asked for
+  cede_rows victims;               // CEDE_VICTIM, with the requested columns of rows
   cede_shared shared;
   cede_texts texts;
 } cede_options;
 
-// cede_column is column k of a table.
+// cede_column returns column k of a table.
 static inline const double *cede_column(cede_table t, int32_t k) { return t.at + (size_t)k * (size_t)t.length; }
 
-// cede_int_column is column k of a table of whole numbers.
+// cede_int_column returns column k of a table of whole numbers.
 static inline const int32_t *cede_int_column(cede_int_table t, int32_t k) { return t.at + (size_t)k * (size_t)t.length; }
 
-// cede_text_of is the text with a number; what is not in the table is empty.
+// cede_text_of returns the text with a number, or an empty one if it is not in the table.
 static inline cede_text cede_text_of(const cede_texts *t, int32_t id) {
   if ((uint32_t)id >= t->count) return (cede_text){"", 0};
   uint32_t from = id ? (uint32_t)t->end[id - 1] : 0, to = (uint32_t)t->end[id];
@@ -198,14 +198,14 @@ static inline cede_text cede_text_of(const cede_texts *t, int32_t id) {
   return (cede_text){t->bytes + from, to - from};
 }
 
-// cede_literal is a text of a C string.
+// cede_literal returns a C string as a text.
 CEDE__COLD static cede_text cede_literal(const char *s) {
   uint32_t n = 0;
   while (s[n]) n++;
   return (cede_text){s, n};
 }
 
-// cede_same is whether two texts are equal.
+// cede_same reports whether two texts are equal.
 CEDE__COLD static bool cede_same(cede_text a, cede_text b) {
   if (a.length != b.length) return false;
   for (uint32_t i = 0; i < a.length; i++)
@@ -214,15 +214,15 @@ CEDE__COLD static bool cede_same(cede_text a, cede_text b) {
 }
 
 // ---------------------------------------------------------------------------
-// What a policy answers
+// Answers of hooks
 // ---------------------------------------------------------------------------
 
-// cede_recheck carries the time at which the answer may change by time alone.
+// cede_recheck holds the time at which the answer may change by time alone.
 typedef struct {
   int64_t at;
 } cede_recheck;
 
-// cede_recheck_at asks for another evaluation at a time. The earliest wish counts.
+// cede_recheck_at requests another evaluation at a time. The earliest request counts.
 static inline void cede_recheck_at(cede_recheck *r, int64_t time) {
   if (r->at == 0 || time < r->at) r->at = time;
 }
@@ -234,8 +234,8 @@ typedef struct {
   cede_recheck recheck;
 } cede_gaps;
 
-// cede_victim_scores is the answer of score_victims: lower tiers go first, then
-// lower scores, then row order. CEDE_NEVER keeps a row. On entry all are 0.
+// cede_victim_scores is the answer of score_victims: rows are evicted by lower tier,
+// then by lower score, then in order. CEDE_NEVER excludes a row. On entry all are 0.
 typedef struct {
   int64_t *tier;
   double *score;
@@ -245,8 +245,9 @@ typedef struct {
 // CEDE_NEVER is the score of a row that must not be evicted.
 #define CEDE_NEVER ((double)__builtin_inf())
 
-// cede_option_scores is the answer of score_options: lower tiers first, compared
-// in order, then the higher score, then option order. On entry all are 0.
+// cede_option_scores is the answer of score_options: the best option has the lowest
+// tiers, compared in order, then the highest score, then the lowest position. On
+// entry all are 0.
 typedef struct {
   int64_t *tier[4];
   double *score; // finite
@@ -264,7 +265,7 @@ typedef struct {
 // cede_pick adds a row to the current option.
 static inline void cede_pick(cede_selection *s, int32_t row) {
   if (s->used < s->room) s->picks[s->used] = row;
-  s->used++; // a list that is too long says so: the host names the fault
+  s->used++; // counts beyond the capacity, so that the host reports the fault
 }
 
 // cede_next closes the current option. Call it once for every option.
@@ -273,9 +274,9 @@ static inline void cede_next(cede_selection *s) {
   s->closed++;
 }
 
-// cede_binding_victims is the answer of preempt_bindings: picks as of
-// select_victims, and tiers that rank the options by their rows. The host asks
-// twice: who must go, and then, of who goes, which option is best.
+// cede_binding_victims is the answer of preempt_bindings: picks as in select_victims,
+// and tiers that rank the options by their rows. The host calls the hook twice: for
+// the victims of each option, and then, with these rows alone, for the best option.
 typedef struct {
   cede_selection selection;
   int64_t *tier[4]; // lower first, compared in order; on entry all are 0
@@ -296,24 +297,24 @@ typedef enum {
   CEDE_KIND_NUMBERS, // named numbers
 } cede_kind;
 
-// cede_setting declares one key of the configuration. The host reads, checks and
-// completes what the operator wrote by it.
+// cede_setting declares one key of the configuration. The host parses and validates
+// the configuration by it, and adds defaults.
 typedef struct {
   const char *name; // lower camel case
   cede_kind kind;
   const char *doc;      // one sentence for operators, with the unit
-  const char *fallback; // the default as an operator writes it: "10m", "0.5", "a,b", "x=1,y=2"; null: zero
+  const char *fallback; // the default in the form of a configuration: "10m", "0.5", "a,b", "x=1,y=2"; null: zero
   bool required;
   const char *min, *max;      // CEDE_BETWEEN, CEDE_AT_LEAST; of a duration in seconds
   const char *const *one_of;  // of texts; ends with null
 } cede_setting;
 
-// CEDE_BETWEEN and CEDE_AT_LEAST are limits of a setting, both allowed.
+// CEDE_BETWEEN and CEDE_AT_LEAST are inclusive limits of a setting.
 #define CEDE_BETWEEN(low, high) .min = #low, .max = #high
 #define CEDE_AT_LEAST(low) .min = #low
 
-// cede_config is the configuration, while configure runs: cede_bool and its kin.
-// Texts are gone afterwards: cede_keep those that are needed.
+// cede_config is the configuration; cede_bool and the other getters read it. It is
+// valid while configure runs: copy texts that are needed later with cede_keep.
 typedef struct cede_config {
   uint32_t count;
   const int32_t *name, *item, *text;
@@ -327,8 +328,8 @@ typedef struct cede_config {
 // The policy
 // ---------------------------------------------------------------------------
 
-// Optional columns, for .columns. Ask for what the policy reads and no more:
-// answers are reused while every column asked for is unchanged.
+// Optional columns, for .columns. Request only the columns that the policy reads:
+// the host reuses answers while every requested column is unchanged.
 enum {
   CEDE_USE = 1 << 0,
   CEDE_START = 1 << 1,
@@ -349,35 +350,40 @@ enum {
   CEDE_BUDGET = 1 << 16,
 };
 
-// Promises and wishes, for .flags.
+// Properties of the policy and requests to the host, for .flags.
 enum {
-  CEDE_ADAPTIVE = 1,       // ask score_victims again after each pick
-  CEDE_ASCENDING = 2,      // victims go by ascending priority, whatever else counts
-  CEDE_KEEP_REDUNDANT = 4, // the lists of select_victims stand whole, where the operator grants it
-  // preempt_bindings is shown an elastic binding in two rows: the replicas above its
-  // minimum, and right behind it those that are left, where any are. Who lists the
-  // second has the first leave as well.
+  CEDE_ADAPTIVE = 1,       // call score_victims again after each pick
+  CEDE_ASCENDING = 2,      // victims are in order of ascending priority, before any other criterion
+  CEDE_KEEP_REDUNDANT = 4, // redundant victims of select_victims are evicted too, if the operator grants it
+  // preempt_bindings gets an elastic binding as two rows: the replicas above its
+  // minimum, followed by the remaining ones, if any. If an answer lists the second,
+  // the first is evicted as well.
   CEDE_ELASTIC = 16,
-  // Where no single cluster can be made to hold all that a divided binding misses,
-  // preempt_bindings is asked who would leave several of them.
+  // If no single cluster can hold all missing replicas of a divided binding,
+  // preempt_bindings is called for victims on several clusters.
   CEDE_MULTI_CLUSTER = 32,
-  // score_options, which reads CEDE_START, takes the option with the fewest budgets
-  // overrun (where it reads them); of equals the lowest highest_priority, then the lowest
-  // sum of priorities, each raised by 2^31, then the fewest victims, then the latest start.
-  // The host then asks about nodes that may win, and no others.
+  // score_options, which reads CEDE_START, selects the option with the fewest overrun
+  // budgets (if it reads them), then the lowest highest_priority, then the lowest sum of
+  // priorities, each raised by 2^31, then the fewest victims, then the latest start. The
+  // host then evaluates only nodes that may be selected.
   CEDE_LEAST_FIRST = 64,
-  // Of one priority who started last goes first, of equals the first in order; budgets
-  // are charged the other way round; and of options that are equal by CEDE_LEAST_FIRST
-  // the first is taken. With CEDE_ASCENDING and CEDE_LEAST_FIRST the host knows what an
-  // option costs, and asks about still fewer nodes.
+  // Within a priority, the allocation that started last is evicted first, of equals the
+  // first in order; budgets are charged in reverse order; and of options that are equal by
+  // CEDE_LEAST_FIRST the first is selected. With CEDE_ASCENDING and CEDE_LEAST_FIRST the
+  // host computes the cost of an option itself and evaluates still fewer nodes.
   CEDE_YOUNGEST_FIRST = 128,
+  // The tiers of score_options depend on victim_count, highest_priority, priority_sum (each
+  // priority raised by 2^31), budget_violations, lost_work and start alone, and do not fall
+  // if one of these rises, or if start falls. The host then omits topology domains of a gang
+  // that cannot have lower tiers than the best one found.
+  CEDE_MONOTONE = 256,
 };
 
-// cede_policy is what CEDE_POLICY takes. A policy has any of the hooks; what it
-// lacks, the rules named default do.
+// cede_policy holds the fields of CEDE_POLICY. A policy has any of the hooks; the rules
+// named default replace the missing ones.
 typedef struct {
-  const char *name, *version; // the policy's own version, for people
-  int32_t delta;              // base gap where the operator sets none
+  const char *name, *version; // the policy's own version, for operators
+  int32_t delta;              // base gap if the configuration sets none
   int64_t columns;
   int32_t flags;
 
@@ -394,8 +400,8 @@ typedef struct {
 
 #define CEDE_SETTINGS(array) .settings = (array), .setting_count = sizeof(array) / sizeof *(array)
 
-// CEDE_POLICY makes a module of a policy: cede_policy's fields. It stands once
-// in a module, after the hooks.
+// CEDE_POLICY defines the exports of a module, with the fields of cede_policy. Use it
+// once in a module, after the hooks.
 #define CEDE_POLICY(...)                                                                        \
   static const cede_policy cede__policy = {__VA_ARGS__};                                        \
   CEDE__EXPORT(cede_abi_version) int32_t cede_abi_version(void) { return 1 << 16 | 2; }         \
@@ -416,15 +422,15 @@ typedef struct {
 // Memory
 // ---------------------------------------------------------------------------
 
-extern uint8_t __heap_base; // the linker's: where data and stack end
+extern uint8_t __heap_base; // defined by the linker: the end of data and stack
 
-// State that files of one module share.
-__attribute__((weak)) uintptr_t cede__top;       // memory below is taken
-__attribute__((weak)) uint8_t *cede__frame;      // the buffer that cede_alloc gave out
+// State that all files of a module share.
+__attribute__((weak)) uintptr_t cede__top;       // memory below it is allocated
+__attribute__((weak)) uint8_t *cede__frame;      // the buffer that cede_alloc has returned
 __attribute__((weak)) uint32_t cede__frame_size; // its size
-__attribute__((weak)) char cede__words[1025];    // what cede_fail says, as much as a host takes
+__attribute__((weak)) char cede__words[1025];    // the message of cede_fail, as long as a host accepts
 
-// cede__take takes memory for good, aligned to 16; null when there is none.
+// cede__take allocates memory that is never freed, aligned to 16; null if there is none.
 CEDE__COLD static void *cede__take(uint64_t n) {
   uint64_t top = cede__top ? cede__top : (uint64_t)(uintptr_t)&__heap_base;
   top = (top + 15) & ~(uint64_t)15;
@@ -436,9 +442,9 @@ CEDE__COLD static void *cede__take(uint64_t n) {
   return (void *)(uintptr_t)top;
 }
 
-// cede__frame_room is cede_alloc. The buffer is extended where it lies last in
-// memory; else a new one of twice the size is taken, so that what is left
-// behind is never more than what is used.
+// cede__frame_room is cede_alloc. The buffer is extended if it is last in memory;
+// otherwise a new one of twice the size is allocated, so that abandoned memory is
+// never more than memory in use.
 static void *cede__frame_room(uint32_t size) {
   if (size <= cede__frame_size) return cede__frame;
   if (cede__frame && (uintptr_t)cede__frame + cede__frame_size == cede__top) {
@@ -453,16 +459,16 @@ static void *cede__frame_room(uint32_t size) {
   return cede__frame;
 }
 
-// cede_buffer is memory that a policy keeps for its intermediate results, all
-// zero at first: static cede_buffer b;
+// cede_buffer is memory for intermediate results that a policy reuses, all zero at
+// first: static cede_buffer b;
 typedef struct {
   void *at;
   uint32_t size;
 } cede_buffer;
 
 // cede_room makes a buffer at least n bytes large and returns it, aligned to 16;
-// null when there is no memory. What it held is lost when it grows. It takes
-// memory only then, so that calls are free once it is large enough.
+// null if there is no memory. Its content is lost if it grows. It allocates memory
+// only then, so that calls cost nothing once the buffer is large enough.
 static inline void *cede_room(cede_buffer *b, uint32_t n) {
   if (n <= b->size && b->at) return b->at;
   uint64_t size = 2 * (uint64_t)b->size;
@@ -474,8 +480,8 @@ static inline void *cede_room(cede_buffer *b, uint32_t n) {
   return at;
 }
 
-// cede_keep copies a text to where it stays: for configure, not for hooks, since
-// the memory is never given back. Without memory the copy is empty.
+// cede_keep copies a text to permanent memory: for configure and not for hooks, since
+// the memory is never freed. If there is no memory, the copy is empty.
 static inline cede_text cede_keep(cede_text t) {
   char *at = cede__take(t.length);
   if (!at) return (cede_text){"", 0};
@@ -484,10 +490,10 @@ static inline cede_text cede_keep(cede_text t) {
 }
 
 // ---------------------------------------------------------------------------
-// Words to people
+// Messages
 // ---------------------------------------------------------------------------
 
-// cede_fail is "what: detail", for a hook to return.
+// cede_fail returns the message "what: detail" as the result of a hook.
 static inline const char *cede_fail(const char *what, cede_text detail) {
   uint32_t n = 0, last = sizeof cede__words - 1;
   while (*what && n < last) cede__words[n++] = *what++;
@@ -502,13 +508,13 @@ enum { CEDE_DEBUG, CEDE_INFO, CEDE_WARN, CEDE_ERROR };
 
 __attribute__((import_module("cede_v1"), import_name("log"))) void cede__log(int32_t level, const char *at, uint32_t length);
 
-// cede_say writes a line to the host's log, which cuts long lines and drops many.
-// A module imports it only if it calls it.
+// cede_say writes a line to the host's log, which truncates long lines and drops lines
+// above a rate. A module imports it only if it calls it.
 static inline void cede_say(int32_t level, cede_text line) { cede__log(level, line.at, line.length); }
 
 // ---------------------------------------------------------------------------
-// Arithmetic with the same bits everywhere: the twin of sdk/fmath, whose
-// documentation says how exact it is and what happens at the borders.
+// Arithmetic with the same bits everywhere: a port of sdk/fmath, which documents
+// its precision and the results for special values.
 // ---------------------------------------------------------------------------
 
 // BEGIN tables: written by go generate in sdk/fmath
@@ -739,23 +745,23 @@ static inline uint64_t cede__bits(double x) {
   return bits;
 }
 
-// cede__power2 is 2^n for n from -1022 to 1023.
+// cede__power2 returns 2^n for n from -1022 to 1023.
 static inline double cede__power2(int64_t n) { return cede__float((uint64_t)(n + 1023) << 52); }
 
-// cede__exp_term is e^z-1 for small z.
+// cede__exp_term returns e^z-1 for small z.
 static inline double cede__exp_term(double z) {
   double z2 = z * z;
   return z + z2 * (1.0 / 2 + z * (1.0 / 6)) + z2 * z2 * (1.0 / 24 + z * (1.0 / 120));
 }
 
-// cede__exp10_term is 10^r-1 for small r.
+// cede__exp10_term returns 10^r-1 for small r.
 static inline double cede__exp10_term(double r) {
   double r2 = r * r;
   return r * CEDE__EXP10_C1 + r2 * (CEDE__EXP10_C2 + r * CEDE__EXP10_C3) + r2 * r2 * (CEDE__EXP10_C4 + r * CEDE__EXP10_C5);
 }
 
-// cede__exp_scale is 2^(k/128) * (1+p) for results that a double may not hold
-// with full precision: it works far from the border and moves there last.
+// cede__exp_scale returns 2^(k/128) * (1+p) for results that a double may not hold
+// with full precision: it computes in the normal range and scales last.
 static inline double cede__exp_scale(int64_t k, double p) {
   double m = cede__float(cede__exp_bits[k & 127]), y = m + m * (cede__exp_tail[k & 127] + p);
   int64_t exponent = k >> 7;
@@ -763,19 +769,19 @@ static inline double cede__exp_scale(int64_t k, double p) {
   return y * cede__power2(exponent + 100) * 0x1p-100;
 }
 
-// cede__exp_fast is the same for results far from the borders.
+// cede__exp_fast is the same for results in the normal range.
 static inline double cede__exp_fast(int64_t k, double p) {
   double scale = cede__float(cede__exp_bits[k & 127] + ((uint64_t)(k >> 7) << 52));
   return scale + scale * (cede__exp_tail[k & 127] + p);
 }
 
-// cede__exp_of is e^(x+lo), where lo is below the precision of x.
+// cede__exp_of returns e^(x+lo), where lo is below the precision of x.
 static inline double cede__exp_of(double x, double lo) {
   double n = x * CEDE__EXP_PER_STEP + CEDE__ROUND - CEDE__ROUND;
   return cede__exp_scale((int64_t)n, cede__exp_term(x - n * CEDE__EXP_STEP_HI - n * CEDE__EXP_STEP_LO + lo));
 }
 
-// cede_exp is e^x.
+// cede_exp returns e^x.
 static inline double cede_exp(double x) {
   if (!(x > -700 && x < 709)) {
     if (x != x) return x;
@@ -786,7 +792,7 @@ static inline double cede_exp(double x) {
   return cede__exp_fast(k, cede__exp_term(x - n * CEDE__EXP_STEP_HI - n * CEDE__EXP_STEP_LO));
 }
 
-// cede_exp10 is 10^x.
+// cede_exp10 returns 10^x.
 static inline double cede_exp10(double x) {
   if (x != x) return x;
   if (x > 310) return __builtin_inf();
@@ -796,7 +802,7 @@ static inline double cede_exp10(double x) {
   return x > -304 && x < 308 ? cede__exp_fast((int64_t)n, p) : cede__exp_scale((int64_t)n, p);
 }
 
-// cede__log_parts gives w, r and rest such that the logarithm of the number with
+// cede__log_parts returns w, r and rest such that the logarithm of the number with
 // the given bits is w + rest + ln(1+r), up to the square of rest.
 static inline void cede__log_parts(uint64_t bits, double *w, double *r, double *rest) {
   uint64_t i = bits >> 45 & 127, one = (uint64_t)1023 << 52, mantissa = bits & (((uint64_t)1 << 52) - 1);
@@ -814,7 +820,7 @@ static inline void cede__log_parts(uint64_t bits, double *w, double *r, double *
   *rest = n * CEDE__LN2_LO + e[2] + (lost - lost * *r);
 }
 
-// cede_log is the natural logarithm of x.
+// cede_log returns the natural logarithm of x.
 static inline double cede_log(double x) {
   uint64_t bits = cede__bits(x);
   if (bits - 0x0010000000000000 >= 0x7fe0000000000000) {
@@ -832,14 +838,14 @@ static inline double cede_log(double x) {
   return hi + (lo + rest + q);
 }
 
-// cede__product_error is x*y-p exactly, where p is x*y rounded.
+// cede__product_error returns x*y-p exactly, where p is x*y rounded.
 static inline double cede__product_error(double x, double y, double p) {
   double x1 = cede__float(cede__bits(x) >> 27 << 27), y1 = cede__float(cede__bits(y) >> 27 << 27);
   double x2 = x - x1, y2 = y - y1;
   return x1 * y1 - p + x1 * y2 + x2 * y1 + x2 * y2;
 }
 
-// cede__log_pair is ln(x) as a sum of two numbers.
+// cede__log_pair returns ln(x) as a sum of two numbers.
 static inline double cede__log_pair(double x, double *low) {
   uint64_t bits = cede__bits(x);
   if (bits < (uint64_t)1 << 52) bits = cede__bits(x * 0x1p54) - ((uint64_t)54 << 52);
@@ -854,7 +860,7 @@ static inline double cede__log_pair(double x, double *low) {
   return hi;
 }
 
-// cede__pow_positive is x^y for finite x above zero and finite y.
+// cede__pow_positive returns x^y for finite x above zero and finite y.
 CEDE__COLD static double cede__pow_positive(double x, double y) {
   double lo, hi = cede__log_pair(x, &lo), e = y * hi;
   if (e > 720) return __builtin_inf();
@@ -863,7 +869,7 @@ CEDE__COLD static double cede__pow_positive(double x, double y) {
   return cede__exp_of(e, cede__product_error(y, hi, e) + y * lo);
 }
 
-// cede_pow is x^y.
+// cede_pow returns x^y.
 static inline double cede_pow(double x, double y) {
   if (y == 0 || x == 1) return 1;
   if (x != x || y != y) return __builtin_nan("");
@@ -877,15 +883,15 @@ static inline double cede_pow(double x, double y) {
   return sign * cede__pow_positive(ax, y);
 }
 
-// cede_sqrt is the square root of x, correctly rounded.
+// cede_sqrt returns the square root of x, correctly rounded.
 static inline double cede_sqrt(double x) { return __builtin_sqrt(x); }
 
 // ---------------------------------------------------------------------------
-// The configuration's values. Asking for a setting that is not declared, or as
-// another kind, is a mistake in the policy and traps.
+// Getters of the configuration. Reading a setting that is not declared, or with the
+// getter of another kind, is a defect of the policy and traps.
 // ---------------------------------------------------------------------------
 
-// cede__all finds the values of a setting, which are neighbours.
+// cede__all returns the range of the values of a setting, which are adjacent.
 CEDE__COLD static uint32_t cede__all(const cede_config *c, const char *name, cede_kind kind, uint32_t *from) {
   cede_text wanted = cede_literal(name);
   uint32_t i = 0, n = 0;
@@ -910,8 +916,8 @@ static inline cede_text cede_text_setting(const cede_config *c, const char *name
   return cede_text_of(&c->texts, c->text[cede__one(c, name, CEDE_KIND_TEXT)]);
 }
 
-// cede_texts_count and cede_texts_at are the values of a setting of texts, in
-// the operator's order.
+// cede_texts_count and cede_texts_at return the values of a setting of texts, in
+// their order in the configuration.
 static inline uint32_t cede_texts_count(const cede_config *c, const char *name) {
   uint32_t from;
   return cede__all(c, name, CEDE_KIND_TEXTS, &from);
@@ -922,7 +928,7 @@ static inline cede_text cede_texts_at(const cede_config *c, const char *name, ui
   return cede_text_of(&c->texts, c->text[from + k]);
 }
 
-// cede_numbers_count and cede_numbers_at are the named numbers of a setting,
+// cede_numbers_count and cede_numbers_at return the named numbers of a setting,
 // ascending by name.
 static inline uint32_t cede_numbers_count(const cede_config *c, const char *name) {
   uint32_t from;
@@ -936,7 +942,7 @@ static inline double cede_numbers_at(const cede_config *c, const char *name, uin
 }
 
 // ---------------------------------------------------------------------------
-// Frames. What follows is not for authors.
+// Frames. The rest of this file is internal.
 // ---------------------------------------------------------------------------
 
 enum { CEDE__OK = 0, CEDE__FAILED = -1, CEDE__BAD = -2, CEDE__UNSUPPORTED = -3, CEDE__MEMORY = -4 };
@@ -944,15 +950,15 @@ enum { CEDE__U8 = 1, CEDE__I32, CEDE__I64, CEDE__F64 };
 enum { CEDE__HEADER = 80, CEDE__ENTRY_SIZE = 16, CEDE__GROUPS = 7, CEDE__COLUMNS = 18, CEDE__ANSWERS = 22 };
 #define CEDE__ANY UINT64_MAX
 
-// cede__entry is a column or an answer that a frame has.
+// cede__entry is a column or an answer of a frame.
 typedef struct {
   uint32_t type, count;
-  uint8_t *at;    // null: it has none
-  uint8_t *entry; // where the frame describes it
+  uint8_t *at;    // null: the frame lacks it
+  uint8_t *entry; // its description in the frame
 } cede__entry;
 
-// cede__request is a frame, its columns and answers by id. bad is whether
-// anything that was taken is not as it must be.
+// cede__request is a frame with its columns and answers by ID. bad is set if anything
+// that was read is malformed.
 typedef struct {
   uint8_t *frame;
   uint32_t length, op, options, rows, dims, requests;
@@ -977,7 +983,7 @@ static inline int64_t cede__i64(const uint8_t *at) {
 
 static inline void cede__put_u32(uint8_t *at, uint32_t x) { __builtin_memcpy(at, &x, sizeof x); }
 
-// cede__slot is where an id is kept, or null for those of a newer host.
+// cede__slot returns the entry of an ID, or null for an ID of a newer host.
 static cede__entry *cede__slot(cede__request *r, uint32_t id) {
   uint32_t group = (id >> 8) - 1, k = (id & 255) - 1;
   if (group < CEDE__GROUPS && k < CEDE__COLUMNS) return &r->columns[CEDE__COLUMNS * group + k];
@@ -991,7 +997,7 @@ CEDE__COLD static bool cede__list(cede__request *r, uint32_t count, uint32_t fro
   for (uint8_t *e = r->frame + from; count > 0; count--, e += CEDE__ENTRY_SIZE) {
     uint32_t id = cede__u32(e), type = cede__u32(e + 4), at = cede__u32(e + 8), n = cede__u32(e + 12);
     uint32_t shift = type == CEDE__U8 ? 0 : type == CEDE__I32 ? 2 : 3;
-    if (type < CEDE__U8 || type > CEDE__F64) n = 0; // a type of a newer host
+    if (type < CEDE__U8 || type > CEDE__F64) n = 0; // a type that a newer host defines
     else if (at % 8 || at > r->length || n > (r->length - at) >> shift) return false;
     cede__entry *slot = cede__slot(r, id);
     if (slot) *slot = (cede__entry){type, n, r->frame + at, e};
@@ -1014,14 +1020,14 @@ CEDE__COLD static bool cede__load(cede__request *r, uint8_t *frame, uint32_t len
   r->rows = cede__u32(frame + 36);
   r->dims = cede__u32(frame + 40);
   r->requests = cede__u32(frame + 44);
-  // Every row and every option takes at least a byte of the frame.
+  // Every row and every option occupies at least one byte of the frame.
   if (r->op != op || r->options > size || r->rows > size || r->dims > 1024 || r->requests > 1024) return false;
   return cede__list(r, cede__u32(frame + 48), cede__u32(frame + 52)) &&
          cede__list(r, cede__u32(frame + 56), cede__u32(frame + 60));
 }
 
-// cede__get is a column of the given type and number of elements, or null where
-// the frame has none.
+// cede__get returns a column of the given type and number of elements, or null if the
+// frame has none.
 CEDE__COLD static const void *cede__get(cede__request *r, uint32_t id, uint32_t type, uint64_t count) {
   cede__entry *e = cede__slot(r, id);
   if (!e->entry) return NULL;
@@ -1056,7 +1062,7 @@ static cede_texts cede__texts(cede__request *r) {
   };
 }
 
-// cede__ascending checks positions: policies index by them.
+// cede__ascending checks positions, because policies index by them.
 CEDE__COLD static void cede__ascending(cede__request *r, const int32_t *first, uint32_t elements, uint32_t end) {
   if (!first || r->bad) return;
   int32_t at = 0;
@@ -1196,12 +1202,12 @@ CEDE__COLD static bool cede__load_options(cede__request *r, cede_options *o) {
   return !r->bad && (o->victims.priority || !o->first_victim || r->rows == 0);
 }
 
-// cede__room is the area of an answer.
+// cede__room returns the area of an answer.
 static void *cede__room(cede__request *r, uint32_t id, uint32_t type, uint64_t count) {
   return (void *)(uintptr_t)cede__must(r, id, type, count);
 }
 
-// cede__finish says how a hook ended, and writes what it says went wrong.
+// cede__finish returns the status of a hook, and writes its error message.
 CEDE__COLD static int32_t cede__finish(cede__request *r, const char *error, cede_recheck recheck) {
   if (error == CEDE_OK) {
     int64_t *at = cede__room(r, 0x1016, CEDE__I64, 1);
@@ -1242,7 +1248,7 @@ static int32_t cede__score_victims(const cede_policy *p, uint8_t *frame, uint32_
   return cede__finish(r, error, out.recheck);
 }
 
-// cede__selection is room for picks.
+// cede__selection returns the area for picks.
 static cede_selection cede__selection(cede__request *r) {
   return (cede_selection){
       .picks = cede__room(r, 0x1014, CEDE__I32, CEDE__ANY),
@@ -1252,7 +1258,7 @@ static cede_selection cede__selection(cede__request *r) {
   };
 }
 
-// cede__picked is cede__finish of a hook that picks.
+// cede__picked is cede__finish for hooks that pick.
 static int32_t cede__picked(cede__request *r, const char *error, const cede_selection *out) {
   if (error == CEDE_OK && out->closed != out->options) error = "a hook that picks must call cede_next once for every option";
   if (error == CEDE_OK) cede__put_u32(cede__slot(r, 0x1014)->entry + 12, out->used);
@@ -1270,7 +1276,7 @@ static int32_t cede__select_victims(const cede_policy *p, uint8_t *frame, uint32
   return cede__picked(r, error, &out);
 }
 
-// cede__tiers is room for four tiers of each option.
+// cede__tiers returns the areas for four tiers of each option.
 static void cede__tiers(cede__request *r, int64_t *tier[4]) {
   int64_t *at = cede__room(r, 0x1012, CEDE__I64, 4 * (uint64_t)r->options);
   for (uint32_t k = 0; k < 4; k++) tier[k] = at + k * r->options;
@@ -1321,7 +1327,7 @@ static int32_t cede__configure(const cede_policy *p, uint8_t *frame, uint32_t le
   return cede__finish(r, error, (cede_recheck){0});
 }
 
-// cede__writer writes a text of which only the start may fit.
+// cede__writer writes a text and truncates it to the available space.
 typedef struct {
   uint8_t *at;
   uint32_t room, used;
@@ -1336,8 +1342,7 @@ CEDE__COLD static void cede__puts(cede__writer *w, const char *s) {
   while (s && *s) cede__put(w, *s++);
 }
 
-// cede__put_json writes `,"key":"text"`, or `,"key":text` where the text is a
-// number.
+// cede__put_json writes `,"key":"text"`, or `,"key":text` if the text is a number.
 CEDE__COLD static void cede__put_json(cede__writer *w, const char *key, const char *text, bool quoted) {
   if (!text) return;
   if (key) {

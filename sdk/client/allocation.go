@@ -27,18 +27,22 @@ type Allocation struct {
 	PreemptedByAllocID    string   `json:",omitempty"`
 	PolicyVersion         string   `json:",omitempty"` // version of the policy that chose the victims
 
-	AllocatedResources *AllocatedResources `json:",omitempty"` // in Nomad's form
-	ResourceUse        map[string]int64    `json:",omitempty"` // every resource by name, in the engine's units
-	Ports              []uint16            `json:",omitempty"` // host ports
-	Devices            []DeviceUse         `json:",omitempty"`
-	Score              float64             `json:",omitempty"`
-	Index              int                 // position among the group's instances
-	Incarnation        int                 `json:",omitempty"` // 0 for the first allocation of this index
-	SavedWork          int64               `json:",omitempty"` // ns of work inherited from earlier incarnations
+	AllocatedResources *AllocatedResources   `json:",omitempty"` // in Nomad's form
+	Resources          *Resources            `json:",omitempty"` // the sums of AllocatedResources, in the older form of Nomad
+	ResourceUse        map[string]int64      `json:",omitempty"` // every resource by name, in the engine's units
+	TaskStates         map[string]*TaskState `json:",omitempty"` // by task
+	Ports              []uint16              `json:",omitempty"` // host ports
+	Devices            []DeviceUse           `json:",omitempty"`
+	Score              float64               `json:",omitempty"`
+	Index              int                   // position among the group's instances
+	Incarnation        int                   `json:",omitempty"` // 0 for the first allocation of this index
+	SavedWork          int64                 `json:",omitempty"` // ns of work inherited from earlier incarnations
 
 	CreateTime       int64 // Unix nanoseconds
 	StartTime        int64 `json:",omitempty"` // Unix nanoseconds; absent if it has not started
-	EndTime          int64 `json:",omitempty"` // Unix nanoseconds at which it ended, or was stopped or evicted
+	StopTime         int64 `json:",omitempty"` // Unix nanoseconds at which it was stopped or evicted; absent if it was not
+	KillDeadline     int64 `json:",omitempty"` // Unix nanoseconds at which its tasks are killed at the latest, if the node is reachable; only while it is stopping
+	EndTime          int64 `json:",omitempty"` // Unix nanoseconds at which its node reported the end, or at which it was lost; absent while it may run
 	ModifyTime       int64 `json:",omitempty"` // Unix nanoseconds
 	CreateIndex      uint64
 	ModifyIndex      uint64
@@ -62,13 +66,14 @@ type AllocationStub struct {
 	DesiredDescription    string
 	ClientStatus          string
 	ClientDescription     string
-	PreemptedAllocations  []string            `json:",omitempty"`
-	PreemptedByAllocation string              `json:",omitempty"`
-	PreemptedAllocs       []string            `json:",omitempty"`
-	PreemptedByAllocID    string              `json:",omitempty"`
-	PolicyVersion         string              `json:",omitempty"`
-	ResourceUse           map[string]int64    `json:",omitempty"`
-	AllocatedResources    *AllocatedResources `json:",omitempty"` // only with the parameter resources=true, as in Nomad
+	PreemptedAllocations  []string              `json:",omitempty"`
+	PreemptedByAllocation string                `json:",omitempty"`
+	PreemptedAllocs       []string              `json:",omitempty"`
+	PreemptedByAllocID    string                `json:",omitempty"`
+	PolicyVersion         string                `json:",omitempty"`
+	ResourceUse           map[string]int64      `json:",omitempty"`
+	AllocatedResources    *AllocatedResources   `json:",omitempty"` // only with the parameter resources=true, as in Nomad
+	TaskStates            map[string]*TaskState `json:",omitempty"` // by task
 	CreateTime            int64
 	ModifyTime            int64 `json:",omitempty"`
 	CreateIndex           uint64

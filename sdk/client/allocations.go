@@ -27,7 +27,7 @@ func (a Allocations) Get(ctx context.Context, id string, q *QueryOptions) (*Allo
 // Stop stops an allocation. Its job gets a replacement.
 func (a Allocations) Stop(ctx context.Context, id string, w *WriteOptions) (*AllocStopResponse, error) {
 	out := &AllocStopResponse{}
-	return out, a.c.write(ctx, http.MethodPost, w, false, nil, out, "allocation", id, "stop")
+	return out, a.c.write(ctx, http.MethodPost, w, true, nil, out, "allocation", id, "stop")
 }
 
 // LogOptions selects the output of an allocation.
@@ -88,4 +88,12 @@ func (e Evaluations) Get(ctx context.Context, id string, q *QueryOptions) (*Eval
 func (e Evaluations) Allocations(ctx context.Context, id string, q *QueryOptions) (list []*AllocationStub, meta *QueryMeta, err error) {
 	meta, err = e.c.get(ctx, q, &list, "evaluation", id, "allocations")
 	return list, meta, err
+}
+
+// Cancel cancels pending and blocked evaluations, all of them or none. It returns an error
+// that lists each evaluation that is unknown, is being processed, or has ended. Evaluations
+// that are cancelled already are accepted.
+func (e Evaluations) Cancel(ctx context.Context, ids []string, w *WriteOptions) (*EvalCancelResponse, error) {
+	out := &EvalCancelResponse{}
+	return out, e.c.write(ctx, http.MethodDelete, w, true, &EvalCancelRequest{EvalIDs: ids}, out, "evaluations")
 }

@@ -128,7 +128,9 @@ type Assignment struct {
 	Policy             string `json:",omitempty"` // version of the policy that chose it as a victim
 	CreateTime         int64  // Unix nanoseconds
 	StartTime          int64  // Unix nanoseconds
-	EndTime            int64  `json:",omitempty"` // Unix nanoseconds at which it ended, or was stopped or evicted
+	StopTime           int64  `json:",omitempty"` // Unix nanoseconds at which it was withdrawn or evicted; absent if it was not
+	KillDeadline       int64  `json:",omitempty"` // Unix nanoseconds at which its workload is stopped at the latest, if the cluster is reachable; only while it is stopping
+	EndTime            int64  `json:",omitempty"` // Unix nanoseconds at which it finished; absent while it holds capacity
 	CreateIndex        uint64
 	ModifyIndex        uint64
 

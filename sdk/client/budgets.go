@@ -95,5 +95,5 @@ func (b Budgets) Put(ctx context.Context, budget *Budget, w *WriteOptions) (*Ind
 // Delete deletes a budget.
 func (b Budgets) Delete(ctx context.Context, name string, w *WriteOptions) (*IndexResponse, error) {
 	out := &IndexResponse{}
-	return out, b.c.write(ctx, http.MethodDelete, w, false, nil, out, "budget", name)
+	return out, b.c.write(ctx, http.MethodDelete, w, true, nil, out, "budget", name)
 }

@@ -56,9 +56,7 @@ func New(conf Config) (*Client, error) {
 	if c.retryDelay <= 0 {
 		c.retryDelay = 200 * time.Millisecond
 	}
-	if c.userAgent == "" {
-		c.userAgent = "cede-client"
-	}
+	c.userAgent = cmp.Or(c.userAgent, "cede-client")
 	return c, nil
 }
 

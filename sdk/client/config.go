@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -62,9 +63,7 @@ func FromLookup(lookup func(string) (string, bool)) Config {
 // addresses returns the servers' URLs, without a trailing slash.
 func (c *Config) addresses() ([]string, error) {
 	text := c.Address
-	if text == "" {
-		text = DefaultAddress
-	}
+	text = cmp.Or(text, DefaultAddress)
 	var list []string
 	for part := range strings.SplitSeq(text, ",") {
 		part = strings.TrimSpace(part)

@@ -5,7 +5,8 @@
 //
 // It caches no results and applies no defaults: the server validates requests and
 // fills in defaults. It repeats a request only if that is safe: a read, or a write
-// with an idempotency key, which registering and stopping a job always have.
+// with an idempotency key, which registering and stopping a job always have, or one
+// that has the same effect twice.
 //
 //	c, err := client.New(client.FromEnv())
 //	jobs, _, err := c.Jobs().List(ctx, nil)

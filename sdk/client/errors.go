@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"mime"
 	"net/http"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -21,8 +23,12 @@ const (
 	CodeTooLarge        = "too_large"       // 413
 	CodeRateLimited     = "rate_limited"    // 429: wait for Error.RetryAfter
 	CodeInternal        = "internal"        // 500
+	CodeUnsupported     = "unsupported"     // 501: Nomad has this operation and cede does not
 	CodeNoLeader        = "no_leader"       // 503
-	CodeUnavailable     = "unavailable"     // 503: the request cannot be served now, or its outcome is unknown
+	CodeUnavailable     = "unavailable"     // 503: the request cannot be served now, and nothing was written
+	// CodeUnknownOutcome is the code of a write that was submitted and not confirmed: it may
+	// or may not take effect. Sent again with the same idempotency key, it takes effect once.
+	CodeUnknownOutcome = "unknown_outcome" // 504
 )
 
 // Error is the body of a server's error response.
@@ -39,9 +45,7 @@ type Error struct {
 
 func (e *Error) Error() string {
 	text := e.Message
-	if text == "" {
-		text = e.Code
-	}
+	text = cmp.Or(text, e.Code)
 	if e.Hint != "" {
 		text += "; " + e.Hint
 	}
@@ -82,6 +86,15 @@ func (e *UnreachableError) Error() string {
 
 func (e *UnreachableError) Unwrap() error { return e.Err }
 
+// OutcomeUnknown reports whether a write that returned err may have taken effect: the
+// connection broke after it was established, or the server does not know the outcome.
+func OutcomeUnknown(err error) bool {
+	if _, ok := errors.AsType[*UnreachableError](err); ok {
+		return !errors.Is(err, syscall.ECONNREFUSED)
+	}
+	return HasCode(err, CodeUnknownOutcome) || HasCode(err, CodeUnavailable)
+}
+
 // maxErrorBody is the maximum number of bytes that are read of an error's body.
 const maxErrorBody = 64 << 10
 
@@ -119,8 +132,10 @@ func codeOf(status int) string {
 		return CodeTooLarge
 	case http.StatusTooManyRequests:
 		return CodeRateLimited
-	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+	case http.StatusBadGateway, http.StatusServiceUnavailable:
 		return CodeUnavailable
+	case http.StatusGatewayTimeout:
+		return CodeUnknownOutcome
 	}
 	if status < http.StatusInternalServerError {
 		return CodeInvalid

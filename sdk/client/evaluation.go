@@ -46,3 +46,15 @@ type EvaluationStub struct {
 	CreateTime        int64
 	ModifyTime        int64
 }
+
+// EvalCancelRequest lists evaluations to cancel.
+type EvalCancelRequest struct {
+	EvalIDs []string
+	Filter  string `json:",omitempty"` // of Nomad's clients; not supported
+}
+
+// EvalCancelResponse is the result of cancelling evaluations.
+type EvalCancelResponse struct {
+	Count int    // evaluations that are cancelled now, including those that were before
+	Index uint64 // at which they are cancelled
+}

@@ -33,6 +33,7 @@ type Job struct {
 	Stop              bool   `json:",omitempty"`
 	Status            string `json:",omitempty"` // pending, running or dead
 	StatusDescription string `json:",omitempty"`
+	Stable            bool   // always false: there are no deployments that make a version stable
 	Version           uint64 // incremented by every change of the specification
 	SubmitTime        int64  `json:",omitempty"` // Unix nanoseconds
 	CreateIndex       uint64
@@ -269,13 +270,14 @@ type JobStopResponse = JobRegisterResponse
 // JobPlanRequest requests a dry run of registering a job.
 type JobPlanRequest struct {
 	Job  *Job
-	Diff bool `json:",omitempty"` // accepted for Nomad's clients; changes are always listed
+	Diff bool `json:",omitempty"` // return the differences of the specification
 }
 
 // JobPlanResponse is a plan that was computed and not committed.
 type JobPlanResponse struct {
 	JobModifyIndex uint64
 	Annotations    *PlanAnnotations
+	Diff           *JobDiff                     `json:",omitempty"` // only if requested
 	FailedTGAllocs map[string]*AllocationMetric `json:",omitempty"` // by group
 	Warnings       string
 
@@ -331,4 +333,5 @@ type JobsParseRequest struct {
 // JobVersionsResponse lists a job's versions, the newest first.
 type JobVersionsResponse struct {
 	Versions []*Job
+	Diffs    []*JobDiff `json:",omitempty"` // with the parameter diffs: of each version from the one before
 }

@@ -26,6 +26,8 @@ type Node struct {
 	NodeResources         *NodeResources         `json:",omitempty"` // Capacity in Nomad's form
 	ReservedResources     *NodeReservedResources `json:",omitempty"` // ReservedCapacity in Nomad's form
 	Drain                 bool                   // its allocations are moved to other nodes
+	DrainStrategy         *DrainStrategy         `json:",omitempty"` // while a drain has allocations left to move
+	LastDrain             *DrainMetadata         `json:",omitempty"` // progress of the drain
 	SchedulingEligibility string                 `json:",omitempty"` // eligible or ineligible
 	Status                string                 `json:",omitempty"` // ready or down
 	StatusDescription     string                 `json:",omitempty"`
@@ -126,8 +128,28 @@ type NodeUpdateDrainRequest struct {
 
 // DrainSpec holds the options of a drain.
 type DrainSpec struct {
-	Deadline         time.Duration `json:",omitempty"` // ns; accepted for Nomad's clients: allocations move at once
-	IgnoreSystemJobs bool          `json:",omitempty"` // accepted for Nomad's clients
+	Deadline         time.Duration `json:",omitempty"` // ns after which allocations that could not be moved are stopped; 0: never; negative: at once
+	IgnoreSystemJobs bool          `json:",omitempty"` // leave the allocations of system jobs
+}
+
+// DrainStrategy holds the options of a drain that has allocations left to move.
+type DrainStrategy struct {
+	DrainSpec
+	ForceDeadline time.Time // when they are stopped; the zero time: never
+	StartedAt     time.Time
+}
+
+// The statuses of a drain.
+const (
+	Draining      = "draining"
+	DrainComplete = "complete"
+)
+
+// DrainMetadata is the progress of a node's drain.
+type DrainMetadata struct {
+	StartedAt time.Time
+	UpdatedAt time.Time
+	Status    string // draining or complete
 }
 
 // NodeUpdateEligibilityRequest sets whether a node accepts new allocations.

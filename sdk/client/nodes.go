@@ -66,7 +66,7 @@ func (n Nodes) Taint(ctx context.Context, id string, untaint, taint []Taint) (*N
 // Delete deletes a node. Its allocations are lost.
 func (n Nodes) Delete(ctx context.Context, id string) (*NodeUpdateResponse, error) {
 	out := &NodeUpdateResponse{}
-	return out, n.c.write(ctx, http.MethodDelete, nil, false, nil, out, "node", id)
+	return out, n.c.write(ctx, http.MethodDelete, nil, true, nil, out, "node", id)
 }
 
 // NodeAgent holds the calls of a node's agent; see Client.NodeAgent. Every request

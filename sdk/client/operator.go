@@ -28,7 +28,7 @@ func (o Operator) BrokerStatus(ctx context.Context) (*BrokerStatus, error) {
 
 func (o Operator) broker(ctx context.Context, method, verb string) (*BrokerStatus, error) {
 	out := &BrokerStatus{}
-	return out, o.c.write(ctx, method, nil, false, nil, out, "operator", "broker", verb)
+	return out, o.c.write(ctx, method, nil, true, nil, out, "operator", "broker", verb)
 }
 
 // RaftStatus returns the replication status of the responding server.
@@ -136,7 +136,7 @@ func (o Operator) TokenCreate(ctx context.Context, req *TokenCreateRequest) (*To
 
 // TokenDelete deletes a token. Requests with it are rejected from then on.
 func (o Operator) TokenDelete(ctx context.Context, accessor string) error {
-	return o.c.write(ctx, http.MethodDelete, nil, false, nil, nil, "acl", "token", accessor)
+	return o.c.write(ctx, http.MethodDelete, nil, true, nil, nil, "acl", "token", accessor)
 }
 
 // Decisions lists the recorded decisions of policies on the responding server, newest

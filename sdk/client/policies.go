@@ -106,7 +106,7 @@ func (p Policies) Activate(ctx context.Context, name, version string) (*PolicySt
 // is activated again before.
 func (p Policies) Try(ctx context.Context, name, version string, trial time.Duration) (*PolicyStatus, error) {
 	out := &PolicyStatus{}
-	return out, p.c.write(ctx, http.MethodPut, nil, false, &PolicyVersionRequest{Version: version, For: trial}, out, "policy", name, "activate")
+	return out, p.c.write(ctx, http.MethodPut, nil, true, &PolicyVersionRequest{Version: version, For: trial}, out, "policy", name, "activate")
 }
 
 // Reset allows the activation of a version that was disabled because of its faults;
@@ -134,5 +134,6 @@ func (p Policies) Differences(ctx context.Context, name string, q *QueryOptions)
 
 func (p Policies) change(ctx context.Context, name, version, verb string) (*PolicyStatus, error) {
 	out := &PolicyStatus{}
-	return out, p.c.write(ctx, http.MethodPut, nil, false, &PolicyVersionRequest{Version: version}, out, "policy", name, verb)
+	repeatable := verb != "rollback" && verb != "unload" // a second one has another effect
+	return out, p.c.write(ctx, http.MethodPut, nil, repeatable, &PolicyVersionRequest{Version: version}, out, "policy", name, verb)
 }

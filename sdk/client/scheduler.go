@@ -25,6 +25,8 @@ func (s Scheduler) Set(ctx context.Context, conf *SchedulerConfiguration, check 
 	}
 	if check != nil {
 		r.query.Set("cas", strconv.FormatUint(*check, 10))
+	} else {
+		r.once() // a repeated check would fail if the first attempt took effect
 	}
 	out := &SchedulerSetConfigurationResponse{}
 	_, err = r.do(ctx, out)
@@ -73,5 +75,5 @@ func (p PriorityClasses) Put(ctx context.Context, class *PriorityClass) (*IndexR
 // Delete deletes a priority class. Jobs keep the priority that it defined.
 func (p PriorityClasses) Delete(ctx context.Context, name string) (*IndexResponse, error) {
 	out := &IndexResponse{}
-	return out, p.c.write(ctx, http.MethodDelete, nil, false, nil, out, "priority-class", name)
+	return out, p.c.write(ctx, http.MethodDelete, nil, true, nil, out, "priority-class", name)
 }

@@ -2,6 +2,7 @@ package client
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -28,6 +29,7 @@ type request struct {
 	repeatable  bool          // sending it twice is safe
 	prompt      bool          // if a server does not respond in time, the next is tried
 	wait        time.Duration // how long the server may wait before it responds
+	uncertain   bool          // an attempt failed that may have taken effect
 	contentType string
 }
 
@@ -61,9 +63,7 @@ func (r *request) freshness(stale, consistent bool) {
 }
 
 func (r *request) namespace(ns string) {
-	if ns == "" {
-		ns = r.c.defaultNS
-	}
+	ns = cmp.Or(ns, r.c.defaultNS)
 	if ns != "" {
 		r.query.Set("namespace", ns)
 	}
@@ -79,7 +79,8 @@ func (r *request) json(v any) (*request, error) {
 	return r, nil
 }
 
-// once makes a write repeatable: servers process each idempotency key once.
+// once makes a write repeatable. Servers process each idempotency key once for jobs and
+// bindings; other writes must have the same effect if they are processed twice.
 func (r *request) once() *request {
 	if r.header.Get(headerIdempotency) == "" {
 		var key [16]byte
@@ -105,6 +106,9 @@ func (r *request) exchange(ctx context.Context, in, out any) error {
 func (r *request) do(ctx context.Context, out any) (*QueryMeta, error) {
 	r.prompt = true
 	resp, err := r.send(ctx)
+	if r.uncertain && r.method == http.MethodDelete && IsNotFound(err) {
+		return &QueryMeta{}, nil // an earlier attempt has deleted it
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -139,6 +143,7 @@ func (r *request) send(ctx context.Context) (*http.Response, error) {
 		if electing.IsZero() && HasCode(err, CodeNoLeader) {
 			electing = time.Now()
 		}
+		r.uncertain = r.uncertain || OutcomeUnknown(err)
 		delay, again := r.again(ctx, err, attempt, electing)
 		if !again {
 			return nil, err
@@ -182,7 +187,7 @@ func (r *request) again(ctx context.Context, err error, attempt int, electing ti
 		return delay, more
 	case e.Code == CodeNoLeader:
 		return delay, more
-	case e.Code == CodeRateLimited, e.Code == CodeUnavailable:
+	case e.Code == CodeRateLimited, e.Code == CodeUnavailable, e.Code == CodeUnknownOutcome:
 		return max(delay, e.RetryAfter), more
 	}
 	return 0, false
@@ -317,11 +322,17 @@ func (c *Client) get(ctx context.Context, q *QueryOptions, out any, parts ...str
 }
 
 // write sends in, which may be nil, and decodes the response into out, which may be
-// nil. If the server supports idempotency keys for the operation, once sets one.
+// nil. If once is set, the write is repeated if its outcome is unknown.
 func (c *Client) write(ctx context.Context, method string, w *WriteOptions, once bool, in, out any, parts ...string) error {
 	r := c.call(method, parts...)
 	w.apply(r)
-	if once {
+	switch {
+	case once && method == http.MethodDelete:
+		// Without a key, which servers ignore here: net/http itself would repeat the request
+		// with one, and do could not distinguish a second deletion from that of a missing
+		// object.
+		r.repeatable = true
+	case once:
 		r.once()
 	}
 	if in != nil {

@@ -74,6 +74,7 @@ type PolicyHere struct {
 	Faults    int64
 	Fallbacks int64  // evaluations in which default decided instead
 	Open      string `json:",omitempty"` // reason why it is currently not called
+	Isolation string `json:",omitempty"` // its sandbox on this server; absent: it runs with all rights of the server's user
 }
 
 // PolicyShadowRun holds the results of a version that runs as a shadow of the active one.
@@ -256,9 +257,8 @@ type BrokerStatus struct {
 
 // Workers describes the workers of one server.
 type Workers struct {
-	Wanted  int      // 0: paused by the server's configuration
-	Running int      // workers that process evaluations
-	Held    []string `json:",omitempty"` // reasons why no worker runs although some are wanted
+	Wanted  int // 0: paused by the server's configuration
+	Running int // workers that process evaluations
 }
 
 // BrokerCounts holds the numbers of evaluations by state.
@@ -317,7 +317,7 @@ type Token struct {
 	AccessorID  string
 	SecretID    string `json:",omitempty"`
 	Name        string
-	Roles       []string // read, submit, operate, policy, node, management
+	Roles       []string // read, submit, operate, policy, node, kubernetes, management
 	Namespace   string   `json:",omitempty"` // absent: all
 	CreateTime  int64    // Unix nanoseconds
 	ExpiresAt   int64    `json:",omitempty"` // Unix nanoseconds; absent: never

@@ -4,17 +4,13 @@ import (
 	"math"
 	"math/big"
 	"math/rand/v2"
-	"os"
 	"testing"
+
+	"github.com/cede-scheduler/cede/sdk/policytest/soak"
 )
 
 // count returns the number of arguments of a test: more if CEDE_SOAK is set.
-func count() int {
-	if os.Getenv("CEDE_SOAK") != "" {
-		return 50_000
-	}
-	return 5_000
-}
+func count() int { return soak.Count(5_000, 50_000) }
 
 // ulps returns the distance of got from want, in units in the last place of the
 // float64 nearest to want.
@@ -62,6 +58,7 @@ func anyPositive(r *rand.Rand) float64 {
 }
 
 func TestExp_IsWithinItsBound(t *testing.T) {
+	t.Parallel()
 	bound(t, "Exp", 0.515, between(-708, 709.78), Exp, bigExp)
 	bound(t, "Exp near 0", 0.515, between(-1, 1), Exp, bigExp)
 	bound(t, "Exp near 0", 0.515, func(r *rand.Rand) float64 { return math.Ldexp(r.Float64()-0.5, -r.IntN(60)) }, Exp, bigExp)
@@ -69,6 +66,7 @@ func TestExp_IsWithinItsBound(t *testing.T) {
 }
 
 func TestExp10_IsWithinItsBound(t *testing.T) {
+	t.Parallel()
 	ln10 := bigLog(bigFloat(10))
 	truth := func(x *big.Float) *big.Float { return bigExp(mul(x, ln10)) }
 	bound(t, "Exp10", 0.515, between(-307, 308.25), Exp10, truth)
@@ -77,6 +75,7 @@ func TestExp10_IsWithinItsBound(t *testing.T) {
 }
 
 func TestLog_IsWithinItsBound(t *testing.T) {
+	t.Parallel()
 	bound(t, "Log", 0.515, anyPositive, Log, bigLog)
 	bound(t, "Log near 1", 0.515, between(0.7, 1.5), Log, bigLog)
 	bound(t, "Log next to 1", 0.515, func(r *rand.Rand) float64 { return 1 + math.Ldexp(r.Float64()-0.5, -r.IntN(50)) }, Log, bigLog)
@@ -84,6 +83,7 @@ func TestLog_IsWithinItsBound(t *testing.T) {
 }
 
 func TestPow_IsWithinItsBound(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name  string
 		limit float64
@@ -119,6 +119,7 @@ func TestPow_IsWithinItsBound(t *testing.T) {
 }
 
 func TestExp10_IsExactForIntegers(t *testing.T) {
+	t.Parallel()
 	for n := -307; n <= 308; n++ {
 		x := float64(n)
 		want, _, _ := big.ParseFloat("1", 10, bigPrec, big.ToNearestEven)
@@ -145,6 +146,7 @@ var special = []float64{
 var borders = []float64{709.782712893384, 709.7827128933841, -708.396418532264, -708.3964185322642, -745.1332191019411, -745.1332191019412}
 
 func TestSpecialValues_MatchPackageMath(t *testing.T) {
+	t.Parallel()
 	for _, x := range special {
 		for _, f := range []struct {
 			name      string
@@ -187,6 +189,7 @@ func sameValue(a, b float64) bool {
 }
 
 func TestExp_IsMonotonic(t *testing.T) {
+	t.Parallel()
 	r := rand.New(rand.NewPCG(5, 6))
 	for range 20 * count() {
 		x := between(-10, 10)(r)

@@ -15,6 +15,7 @@ import (
 // bits. If -rewrite changes them, the new functions are incompatible.
 
 func TestGolden_BitsAreUnchanged(t *testing.T) {
+	t.Parallel()
 	for _, f := range []struct {
 		name string
 		f    func(x, y float64) float64

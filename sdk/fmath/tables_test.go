@@ -17,6 +17,7 @@ var rewrite = flag.Bool("rewrite", false, "rewrite tables.go and testdata")
 // definitions with math/big and compares them with tables.go. With -rewrite it writes
 // that file.
 func TestTables_AreWhatTheirDefinitionSays(t *testing.T) {
+	t.Parallel()
 	want := tables(t)
 	if *rewrite {
 		if err := os.WriteFile("tables.go", want, 0o644); err != nil {

@@ -18,6 +18,7 @@ import (
 //go:generate go test -run TestTwins_TablesAreThoseOfThisPackage -rewrite .
 
 func TestTwins_TablesAreThoseOfThisPackage(t *testing.T) {
+	t.Parallel()
 	for path, write := range map[string]func() string{
 		"../c/cede.h":                          cTables,
 		"../rust/src/tables.rs":                rustTables,

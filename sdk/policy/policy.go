@@ -1,5 +1,7 @@
 package policy
 
+import "math"
+
 // Policy is implemented by every policy.
 type Policy interface {
 	// Info returns the policy's name, requirements and properties. The host calls it
@@ -8,12 +10,17 @@ type Policy interface {
 	Info() Info
 }
 
+// NeverEligible is the gap of a candidate that must not be evicted, however far apart the
+// priorities are: two of them may differ by more than any gap.
+const NeverEligible = math.MaxInt32
+
 // DeltaHook decides which candidates may be evicted for the preemptor at all.
 type DeltaHook interface {
 	// PriorityDelta sets gap[row] to the priority gap that the candidate requires.
 	// The candidate is eligible if preemptor.Priority - candidate.Priority >= gap. On
 	// entry every gap is Preemptor.Delta. The host excludes candidates whose priority
-	// is not strictly lower than the preemptor's, whatever the gap.
+	// is not strictly lower than the preemptor's, whatever the gap, and those with the
+	// gap NeverEligible.
 	PriorityDelta(in *Candidates, gap []int32, recheck *Recheck) error
 }
 
@@ -91,6 +98,12 @@ type Info struct {
 	// may then omit nodes that cannot win, which on a large cluster are nearly all
 	// nodes.
 	LeastFirst bool
+	// Monotone declares that the tiers of ScoreOptions depend on VictimCount,
+	// HighestPriority, PrioritySum, BudgetViolations, LostWork and Start alone, and that
+	// they do not fall if one of these rises, or if Start falls. PrioritySum counts as if
+	// each priority were raised by 2^31. The host may then omit the topology domains of a
+	// gang in which no placement can have lower tiers than the best one found so far.
+	Monotone bool
 	// YoungestFirst declares three properties. Among candidates of one priority, the
 	// one that started last is evicted first, and the first in order among equals. If
 	// the policy reads budgets, it charges candidates in the opposite order. Among

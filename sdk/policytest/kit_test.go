@@ -16,6 +16,7 @@ import (
 )
 
 func TestFormat_RoundTrips(t *testing.T) {
+	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 1))
 	for k := range 500 {
 		c := policytest.Random(r, policytest.Shape{Options: 4, Rows: 6, Devices: k%2 == 0, MustLeave: k%3 == 0, Work: k%4 < 2, Tenants: k%5 < 2})
@@ -39,8 +40,18 @@ func TestFormat_RoundTrips(t *testing.T) {
 }
 
 func TestProperties_HoldForDefault(t *testing.T) {
+	t.Parallel()
 	fresh := func() (*policytest.Subject, error) { return policytest.Of(rules.New()), nil }
-	findings, err := policytest.CheckProperties(fresh, policytest.CheckOptions{Runs: 400, Seed: 1})
+	cases := 0
+	findings, err := policytest.CheckProperties(fresh, policytest.CheckOptions{Runs: 400, Seed: 1, Progress: func(done, total int) {
+		if total != 7*400 || done >= total || done < cases {
+			t.Errorf("progress %d of %d after %d", done, total, cases)
+		}
+		cases = done
+	}})
+	if cases != 7*400-1 {
+		t.Errorf("progress ends at %d", cases)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,6 +92,7 @@ func again(in *policy.Candidates, out *policy.Selection, pick func(i int, row in
 }
 
 func TestProperties_FindAndShrinkCounterexamples(t *testing.T) {
+	t.Parallel()
 	calls := 0
 	for name, adjust := range map[string]func(in *policy.Candidates, s *policy.Selection){
 		"answers": func(in *policy.Candidates, s *policy.Selection) {
@@ -145,6 +157,7 @@ func (f scorer) ScoreVictims(in *policy.Candidates, out *policy.VictimScores) er
 }
 
 func TestSubject_DecidesLikeHost(t *testing.T) {
+	t.Parallel()
 	const world = `
 preemptor 50 cpu=10
 node n1 cpu=0
@@ -182,6 +195,7 @@ node n3 cpu=0
 }
 
 func TestGolden_ReportsDifferencesAndUpdates(t *testing.T) {
+	t.Parallel()
 	const text = "# why\npreemptor 50 cpu=10\nnode n1 cpu=0\n  a 10 cpu=4\n  b 20 cpu=7\n"
 	s := policytest.Of(rules.New())
 	g, err := policytest.ParseGolden(text + "---\nn1:  a  b\nchoose n1\n")
@@ -210,6 +224,7 @@ func TestGolden_ReportsDifferencesAndUpdates(t *testing.T) {
 }
 
 func TestCheckProperties_RejectsUnknownSkip(t *testing.T) {
+	t.Parallel()
 	_, err := policytest.CheckProperties(nil, policytest.CheckOptions{Skip: []string{"unit", "order"}})
 	if err == nil || !strings.Contains(err.Error(), `unknown property "unit"`) || strings.Contains(err.Error(), `"order"`) {
 		t.Error(err)

@@ -18,6 +18,7 @@ node n1 cpu=100 device:gpu=0@8
 `
 
 func TestParse_BuildsColumns(t *testing.T) {
+	t.Parallel()
 	c := policytest.MustParse(t, story)
 	in := c.Candidates()
 	for _, tt := range []struct{ what, got, want any }{
@@ -41,6 +42,7 @@ func TestParse_BuildsColumns(t *testing.T) {
 }
 
 func TestParse_ReadsTenantsAndTimes(t *testing.T) {
+	t.Parallel()
 	c := policytest.MustParse(t, `
 	cluster cpu=100
 	namespace b weight=2 cpu=30
@@ -97,6 +99,7 @@ func (gapAbove25) PriorityDelta(in *policy.Candidates, gap []int32, recheck *pol
 }
 
 func TestParse_ReadsBudgets(t *testing.T) {
+	t.Parallel()
 	const text = `budget web slack=1
 budget all slack=0
 preemptor 90 cpu=10
@@ -119,6 +122,7 @@ node n1 cpu=5
 }
 
 func TestParse_ReportsLineOfError(t *testing.T) {
+	t.Parallel()
 	for text, want := range map[string]string{
 		"  a 20 cpu=1":                               "line 1",
 		"preemptor":                                  "priority",
@@ -142,6 +146,7 @@ func TestParse_ReportsLineOfError(t *testing.T) {
 }
 
 func TestEvictUntilFit_ReprievesInReverseOrder(t *testing.T) {
+	t.Parallel()
 	c := policytest.MustParse(t, `
 	preemptor 90 cpu=100
 	node n1 cpu=0

@@ -52,6 +52,9 @@ type CheckOptions struct {
 	Runs int    // cases per property
 	Seed uint64 // seed of the random cases
 	Skip []string
+	// Progress receives the number of cases that are done, and of all cases, before each one;
+	// default: it is not reported.
+	Progress func(done, total int)
 }
 
 // A Finding is a violated property, with the smallest counterexample found.
@@ -70,11 +73,20 @@ func CheckProperties(fresh func() (*Subject, error), o CheckOptions) ([]Finding,
 		return nil, err
 	}
 	var findings []Finding
+	checked := slices.DeleteFunc(Properties(), func(p Property) bool { return slices.Contains(o.Skip, p.Name) })
+	done := 0
 	for k, p := range Properties() {
 		if slices.Contains(o.Skip, p.Name) {
 			continue
 		}
-		f, err := p.find(fresh, o, uint64(k))
+		each := o
+		each.Progress = func(cases, _ int) {
+			if o.Progress != nil {
+				o.Progress(done+cases, len(checked)*o.Runs)
+			}
+		}
+		f, err := p.find(fresh, each, uint64(k))
+		done += o.Runs
 		if err != nil {
 			return nil, err
 		}
@@ -119,6 +131,7 @@ func (p *Property) find(fresh func() (*Subject, error), o CheckOptions, stream u
 	}
 	var first, unasked *Finding
 	for k := range o.Runs {
+		o.Progress(k, o.Runs)
 		shape := p.shape(shapes[k%len(shapes)])
 		shape.Budgets = t.subject.Info.Columns.Has(policy.BudgetColumns)
 		c := Random(r, shape)

@@ -2,19 +2,16 @@ package policytest
 
 import (
 	"math/rand/v2"
-	"os"
 	"strconv"
 	"testing"
 
 	"github.com/cede-scheduler/cede/sdk/policy"
+	"github.com/cede-scheduler/cede/sdk/policytest/soak"
 )
 
 // Count returns the number of random cases of a test: more if CEDE_SOAK is set.
 func Count(testing.TB) int {
-	if os.Getenv("CEDE_SOAK") != "" {
-		return 1_000_000
-	}
-	return 20_000
+	return soak.Count(10_000, 1_000_000)
 }
 
 // A Shape bounds random cases.

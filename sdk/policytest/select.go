@@ -41,7 +41,7 @@ func Eligible(in *policy.Candidates, gaps []int32, i int) []int {
 	rows := []int{}
 	for row := in.FirstRow[i]; row < in.FirstRow[i+1]; row++ {
 		gap := int64(in.Preemptor.Priority) - int64(in.Rows.Priority[row])
-		if gap > 0 && gap >= int64(gaps[row]) {
+		if gap > 0 && gap >= int64(gaps[row]) && gaps[row] != policy.NeverEligible {
 			rows = append(rows, int(row-in.FirstRow[i]))
 		}
 	}

@@ -31,6 +31,7 @@ func (*Default) Info() policy.Info {
 	return policy.Info{
 		Name:      "default",
 		Ascending: true,
+		Monotone:  true,
 		Delta:     Delta,
 		Columns: policy.UseColumns | policy.MustLeaveColumn | policy.DeviceColumns |
 			policy.FitColumns,

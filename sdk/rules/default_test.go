@@ -23,6 +23,7 @@ func TestDefault_SatisfiesLaws(t *testing.T) { laws.Check(t) }
 func TestDefault_IgnoresUnneededPriorities(t *testing.T) { laws.CheckAscending(t) }
 
 func TestDefault_MatchesReferenceImplementation(t *testing.T) {
+	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))
 	p := rules.New()
 	picked := 0
@@ -42,6 +43,7 @@ func TestDefault_MatchesReferenceImplementation(t *testing.T) {
 }
 
 func TestDefault_VictimsAreMinimalAndComplete(t *testing.T) {
+	t.Parallel()
 	r := rand.New(rand.NewPCG(3, 4))
 	p := rules.New()
 	for k := range policytest.Count(t) / 4 {
@@ -65,6 +67,7 @@ func TestDefault_VictimsAreMinimalAndComplete(t *testing.T) {
 }
 
 func TestDefault_Cases(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct{ name, text, picks, victims string }{
 		{
 			"a sufficient victim of higher priority reprieves a useless one of lower priority", // quirk 2

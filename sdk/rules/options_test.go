@@ -13,6 +13,7 @@ import (
 )
 
 func TestDefault_RanksOptionsByVictimsThenFit(t *testing.T) {
+	t.Parallel()
 	r := rand.New(rand.NewPCG(11, 12))
 	for k := range policytest.Count(t) / 10 {
 		in := randomOptions(r, 1+r.IntN(12))
@@ -59,6 +60,7 @@ func byDescription(in *policy.Options, a, b int) int {
 }
 
 func TestDefault_NoEvictionBeatsVictimsOfAnyPriority(t *testing.T) {
+	t.Parallel()
 	in := &policy.Options{
 		Node: []int32{0, 1}, HighestPriority: []int32{-50, 0}, VictimCount: []int32{1, 0}, PrioritySum: []int64{-50, 0},
 		FitAfter: []float64{1, 0},

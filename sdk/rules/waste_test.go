@@ -9,6 +9,7 @@ import (
 )
 
 func TestWaste_IsLostTimeOfTheWholeCluster(t *testing.T) {
+	t.Parallel()
 	c := policytest.MustParse(t, `
 	cluster cpu=1000 memory=100
 	preemptor 90 cpu=1 tape=0
@@ -43,6 +44,7 @@ func TestWaste_IsLostTimeOfTheWholeCluster(t *testing.T) {
 }
 
 func TestBalance_UnpickUndoesPick(t *testing.T) {
+	t.Parallel()
 	c := policytest.MustParse(t, `
 	preemptor 90 cpu=100 memory=50 device:gpu=2
 	node n1 cpu=20 memory=60 device:gpu=1

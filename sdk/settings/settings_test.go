@@ -21,6 +21,7 @@ var all = []policy.Setting{
 }
 
 func TestRead_FillsInDefaultsAndCanonicalForm(t *testing.T) {
+	t.Parallel()
 	for config, want := range map[string]string{
 		``:   `{"count":3,"halfLife":"10m0s","on":true,"order":"newest","weight":0.5}`,
 		`{}`: `{"count":3,"halfLife":"10m0s","on":true,"order":"newest","weight":0.5}`,
@@ -44,6 +45,7 @@ func TestRead_FillsInDefaultsAndCanonicalForm(t *testing.T) {
 }
 
 func TestConfig_ReturnsValuesByNameAndKind(t *testing.T) {
+	t.Parallel()
 	c, err := settings.Read(all, []byte(`{"spare":["b","a"],"shares":{"y":1,"x":2}}`))
 	if err != nil {
 		t.Fatal(err)
@@ -67,6 +69,7 @@ func TestConfig_ReturnsValuesByNameAndKind(t *testing.T) {
 }
 
 func TestRead_ListsEveryProblem(t *testing.T) {
+	t.Parallel()
 	_, err := settings.Read(append(all, policy.Setting{Name: "must", Kind: policy.Text, Required: true}), []byte(
 		`{"on":1,"count":10,"weight":-1,"halfLife":"soon","order":"any","spare":[1],"shares":{"x":-1},"halflife":3}`))
 	if err == nil {
@@ -90,6 +93,7 @@ func TestRead_ListsEveryProblem(t *testing.T) {
 }
 
 func TestRead_AcceptsObjectsOnly(t *testing.T) {
+	t.Parallel()
 	for _, config := range []string{`[]`, `1`, `{`, `{} x`, `"a"`} {
 		if _, err := settings.Read(all, []byte(config)); err == nil {
 			t.Errorf("%s was accepted", config)
@@ -98,6 +102,7 @@ func TestRead_AcceptsObjectsOnly(t *testing.T) {
 }
 
 func TestDecode_ReadsWhatEncodeWrites(t *testing.T) {
+	t.Parallel()
 	got, err := settings.Decode(settings.Encode(all))
 	if err != nil {
 		t.Fatal(err)
@@ -108,6 +113,7 @@ func TestDecode_ReadsWhatEncodeWrites(t *testing.T) {
 }
 
 func TestDecode_RejectsInvalidSettings(t *testing.T) {
+	t.Parallel()
 	_, err := settings.Decode([]byte(`[{"name":"Big","kind":"bool"},{"name":"a","kind":"bool"},{"name":"a","kind":"bool"},
 		{"name":"b","kind":"colour"},{"name":"c","kind":"integer","default":"x"},{"name":"d","kind":"integer","max":3}]`))
 	if err == nil {

@@ -21,6 +21,7 @@ import (
 
 	"github.com/cede-scheduler/cede/cmd/internal/config"
 	"github.com/cede-scheduler/cede/core/agent/driver/exec"
+	"github.com/cede-scheduler/cede/plugins/wasm/compiler"
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
@@ -28,6 +29,9 @@ import (
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == exec.SupervisorArg {
 		os.Exit(exec.Supervise())
+	}
+	if len(os.Args) == 2 && os.Args[1] == compiler.Arg {
+		os.Exit(compiler.Main())
 	}
 	// A gossip probe that is in flight ends when its timer expires.
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/hashicorp/memberlist.(*Memberlist).probeNode"))
@@ -183,6 +187,7 @@ func (s *started) get(url string) (int, string) {
 // The first steps of a new user: one command, a job that runs, one that evicts it,
 // and no files or processes left after the stop.
 func TestDev_RunsEvictsAndCleansUp(t *testing.T) {
+	t.Parallel()
 	s := start(t, load(t, config.Sources{Dev: true, Flags: loopback(map[string]string{"client.resources.memory": "1000"})}))
 	dir := s.dataDir
 	s.register(shell("low", 20, 900, `trap "" TERM; echo low is up; while :; do sleep 0.1; done`))
@@ -262,6 +267,7 @@ func userName() string {
 }
 
 func TestDurable_AllocationsAndStateSurviveRestart(t *testing.T) {
+	t.Parallel()
 	file, _ := durable(t, "")
 	c := load(t, config.Sources{Files: []string{file}, Environ: asSelf})
 	s := start(t, c)
@@ -291,6 +297,7 @@ func TestDurable_AllocationsAndStateSurviveRestart(t *testing.T) {
 }
 
 func TestReload_AppliesReloadableKeysAndReportsOthers(t *testing.T) {
+	t.Parallel()
 	file, dataDir := durable(t, "log: {level: warn}\n")
 	s := start(t, load(t, config.Sources{Files: []string{file}, Environ: asSelf}))
 	rewrite(t, file, dataDir, "log: {level: debug}\nlimits: {rate: 1000}\n")
@@ -318,6 +325,7 @@ func TestReload_AppliesReloadableKeysAndReportsOthers(t *testing.T) {
 }
 
 func TestStart_ReportsErrorsAndCleansUp(t *testing.T) {
+	t.Parallel()
 	file, _ := durable(t, "tls: {cert: /no/such.pem, key: /no/such.key}\n")
 	_, err := Start(t.Context(), Options{Config: load(t, config.Sources{Files: []string{file}}), Stderr: io.Discard, Getenv: os.Getenv})
 	if err == nil || !strings.Contains(err.Error(), "tls.cert /no/such.pem") {
@@ -332,6 +340,7 @@ func TestStart_ReportsErrorsAndCleansUp(t *testing.T) {
 }
 
 func TestACL_FirstTokenAndNode(t *testing.T) {
+	t.Parallel()
 	file, dataDir := durable(t, "acl: {enabled: true}\n")
 	c := load(t, config.Sources{Files: []string{file}, Environ: asSelf})
 	s := start(t, c)
@@ -383,6 +392,7 @@ func TestACL_FirstTokenAndNode(t *testing.T) {
 
 // A node may advertise an address at which a server answers instead.
 func TestLogs_NodeUnreachable(t *testing.T) {
+	t.Parallel()
 	s := start(t, load(t, config.Sources{Dev: true, Flags: loopback(map[string]string{"client.enabled": "false"})}))
 	secret := "a-secret-of-the-node"
 	_, err := s.c.NodeAgent().Register(t.Context(), &client.Node{
@@ -404,6 +414,7 @@ func TestLogs_NodeUnreachable(t *testing.T) {
 }
 
 func TestHealth_IsServed(t *testing.T) {
+	t.Parallel()
 	s := start(t, load(t, config.Sources{Dev: true, Flags: loopback(nil)}))
 	code, body := s.get(s.URL() + "/readyz?verbose")
 	var h client.Health

@@ -21,44 +21,29 @@ import (
 // readyTimeout limits the time until a single server is the leader.
 const readyTimeout = 30 * time.Second
 
-// bootstrap waits until the server answers, then performs the one-time setup: the
-// first token, the resources of a development server, and the policies of the
-// directory.
-func (p *Process) bootstrap(ctx context.Context, c *config.Config) error {
-	if err := p.awaitReady(ctx); err != nil {
+// bootstrap waits until the server answers, and sets it up.
+func (s *serverComponents) bootstrap(ctx context.Context, c *config.Config) error {
+	if err := s.awaitReady(ctx); err != nil {
 		return err
 	}
-	if c.ACL.Enabled {
-		if err := p.createFirstToken(ctx, c); err != nil {
-			return err
-		}
-	}
-	if c.Dev {
-		if err := p.enableDevPreemption(ctx); err != nil {
-			return err
-		}
-	}
-	if _, err := p.loadPolicies(ctx, c); err != nil {
-		p.log.ErrorContext(ctx, "failed to load some policies", "err", err)
-	}
-	return nil
+	return s.setUp(ctx, c)
 }
 
-// bootstrapAsync runs bootstrapAsLeader once this server leads its pool, which may
+// bootstrapAsync runs setUp once this server leads its pool, which may
 // never happen: the leading server performs the setup. It does not wait for an
 // election, because the other servers may start later.
-func (p *Process) bootstrapAsync(c *config.Config) {
+func (s *serverComponents) bootstrapAsync(c *config.Config) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		for tick := time.NewTicker(bootstrapRetryInterval); ; {
-			if p.server.log.IsLeader() && p.awaitReady(ctx) == nil {
-				err := p.bootstrapAsLeader(ctx, c)
+			if s.log.IsLeader() && s.awaitReady(ctx) == nil {
+				err := s.setUp(ctx, c)
 				if err == nil {
 					return
 				}
-				p.log.WarnContext(ctx, "failed to bootstrap cluster", "err", err)
+				s.env.log.WarnContext(ctx, "failed to bootstrap cluster", "err", err)
 			}
 			select {
 			case <-tick.C:
@@ -67,7 +52,7 @@ func (p *Process) bootstrapAsync(c *config.Config) {
 			}
 		}
 	}()
-	p.down.push("setting up", func(context.Context) error {
+	s.env.down.push("setting up", func(context.Context) error {
 		cancel()
 		<-done
 		return nil
@@ -77,25 +62,32 @@ func (p *Process) bootstrapAsync(c *config.Config) {
 // bootstrapRetryInterval is the interval of checks whether this server is the leader.
 const bootstrapRetryInterval = time.Second
 
-func (p *Process) bootstrapAsLeader(ctx context.Context, c *config.Config) error {
+// setUp performs the one-time setup: the first token, the resources of a development
+// server, and the policies of the directory.
+func (s *serverComponents) setUp(ctx context.Context, c *config.Config) error {
 	if c.ACL.Enabled {
-		if err := p.createFirstToken(ctx, c); err != nil {
+		if err := s.createFirstToken(ctx, c); err != nil {
 			return err
 		}
 	}
-	if _, err := p.loadPolicies(ctx, c); err != nil {
-		p.log.ErrorContext(ctx, "failed to load some policies", "err", err)
+	if c.Dev {
+		if err := s.enableDevPreemption(ctx); err != nil {
+			return err
+		}
+	}
+	if _, err := s.loadPolicies(ctx, c); err != nil {
+		s.env.log.ErrorContext(ctx, "failed to load some policies", "err", err)
 	}
 	return nil
 }
 
 // awaitReady waits until all readiness checks of the server pass.
-func (p *Process) awaitReady(ctx context.Context) error {
+func (s *serverComponents) awaitReady(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
 	for pause := time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
 		var lacks []string
-		for _, check := range p.server.server.Ready(ctx) {
+		for _, check := range s.server.Ready(ctx) {
 			if !check.OK {
 				lacks = append(lacks, check.Name+": "+check.Detail)
 			}
@@ -105,8 +97,8 @@ func (p *Process) awaitReady(ctx context.Context) error {
 		}
 		select {
 		case <-time.After(pause):
-		case err := <-p.failed:
-			p.fail(err) // store it again for Wait
+		case err := <-s.env.failed:
+			s.env.fail(err) // store it again for Wait
 			return err
 		case <-ctx.Done():
 			return fmt.Errorf("the server is not ready: %s", strings.Join(lacks, "; "))
@@ -116,8 +108,8 @@ func (p *Process) awaitReady(ctx context.Context) error {
 
 // createFirstToken creates the first management token of a cluster, once, and writes
 // it to a file that only its owner can read.
-func (p *Process) createFirstToken(ctx context.Context, c *config.Config) error {
-	if len(p.server.state.Snapshot().Tokens()) > 0 {
+func (s *serverComponents) createFirstToken(ctx context.Context, c *config.Config) error {
+	if len(s.state.Snapshot().Tokens()) > 0 {
 		return nil
 	}
 	f, err := os.OpenFile(c.ACL.BootstrapFile, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
@@ -127,7 +119,7 @@ func (p *Process) createFirstToken(ctx context.Context, c *config.Config) error 
 	if err != nil {
 		return fmt.Errorf("acl.bootstrap_file: %w", err)
 	}
-	secret, _, err := p.server.server.BootstrapToken(ctx)
+	secret, _, err := s.server.BootstrapToken(ctx)
 	if err == nil {
 		_, err = f.WriteString(secret + "\n")
 	}
@@ -135,7 +127,7 @@ func (p *Process) createFirstToken(ctx context.Context, c *config.Config) error 
 		_ = os.Remove(c.ACL.BootstrapFile) // the file holds no valid token
 		return err
 	}
-	p.log.WarnContext(ctx, "management token created; store it and remove the file", "file", c.ACL.BootstrapFile)
+	s.env.log.WarnContext(ctx, "management token created; store it and remove the file", "file", c.ACL.BootstrapFile)
 	return nil
 }
 
@@ -165,23 +157,24 @@ func (p *Process) nodeToken(ctx context.Context, c *config.Config) (string, erro
 }
 
 // enableDevPreemption enables preemption for every job type.
-func (p *Process) enableDevPreemption(ctx context.Context) error {
-	config := *p.server.state.Snapshot().Config()
-	for i := range config.Preemption {
-		config.Preemption[i] = true
-	}
-	_, err := p.server.server.SetConfig(ctx, &config, nil)
+func (s *serverComponents) enableDevPreemption(ctx context.Context) error {
+	_, err := s.server.UpdateConfig(ctx, nil, func(c *model.SchedulerConfig) error {
+		for i := range c.Preemption {
+			c.Preemption[i] = true
+		}
+		return nil
+	})
 	return err
 }
 
 // loadPolicies loads the policies of the directory into the cluster, without
 // activating them. A policy that is already loaded is left unchanged. If policies are
 // rejected, the error lists them.
-func (p *Process) loadPolicies(ctx context.Context, c *config.Config) (loaded []string, err error) {
-	if c.Policy.Directory == "" || p.server == nil {
+func (s *serverComponents) loadPolicies(ctx context.Context, c *config.Config) (loaded []string, err error) {
+	if c.Policy.Directory == "" {
 		return nil, nil
 	}
-	if c.Pooled() && !p.server.log.IsLeader() {
+	if c.Pooled() && !s.log.IsLeader() {
 		return nil, nil // the leader loads them
 	}
 	entries, err := os.ReadDir(c.Policy.Directory)
@@ -189,7 +182,7 @@ func (p *Process) loadPolicies(ctx context.Context, c *config.Config) (loaded []
 		return nil, fmt.Errorf("policy.directory: %w", err)
 	}
 	known := map[string]bool{}
-	for _, v := range p.server.state.Snapshot().PolicyVersions() {
+	for _, v := range s.state.Snapshot().PolicyVersions() {
 		known[v.ID] = true
 	}
 	var errs []error
@@ -201,7 +194,7 @@ func (p *Process) loadPolicies(ctx context.Context, c *config.Config) (loaded []
 		r, err := policyLoadRequest(path)
 		var v *model.PolicyVersion
 		if err == nil {
-			v, err = p.server.server.LoadPolicy(ctx, r)
+			v, err = s.server.LoadPolicy(ctx, r)
 		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", path, err))

@@ -6,6 +6,7 @@ import (
 )
 
 func TestInfo_LinkerTakesPrecedence(t *testing.T) {
+	t.Parallel()
 	recorded := &debug.BuildInfo{
 		Main: debug.Module{Version: "v1.2.3"},
 		Settings: []debug.BuildSetting{
@@ -23,6 +24,7 @@ func TestInfo_LinkerTakesPrecedence(t *testing.T) {
 }
 
 func TestInfo_NothingRecorded(t *testing.T) {
+	t.Parallel()
 	for _, recorded := range []*debug.BuildInfo{nil, {Main: debug.Module{Version: "(devel)"}}, {Main: debug.Module{Version: "v0.0.0-20260102030405-abcdefabcdef"}}} {
 		if b := info(recorded, recorded != nil); b.Version != release || b.Commit != "unknown" || b.Date != "unknown" || b.Go == "" || b.Platform == "" {
 			t.Errorf("%+v", b)

@@ -47,6 +47,7 @@ type fromConn struct {
 func (c *fromConn) RemoteAddr() net.Addr { return c.remote }
 
 func TestPerAddress_LimitsConnections(t *testing.T) {
+	t.Parallel()
 	refused := prometheus.NewCounter(prometheus.CounterOpts{Name: "refused_total", Help: "Connections that were refused."})
 	in := &callers{queue: make(chan net.Conn, 32)}
 	l := limitPerAddress(in, 2, refused).(*addressLimitListener)
@@ -97,6 +98,7 @@ func TestPerAddress_LimitsConnections(t *testing.T) {
 // Many clients connect and disconnect at once: a released slot can be reused by any
 // of them.
 func TestPerAddress_ConcurrentConnections(t *testing.T) {
+	t.Parallel()
 	in := &callers{queue: make(chan net.Conn)}
 	l := limitPerAddress(in, 8, prometheus.NewCounter(prometheus.CounterOpts{Name: "refused_total", Help: "Connections that were refused."})).(*addressLimitListener)
 	var all sync.WaitGroup
@@ -126,6 +128,7 @@ func TestPerAddress_ConcurrentConnections(t *testing.T) {
 }
 
 func TestPerAddress_ZeroReturnsTheListener(t *testing.T) {
+	t.Parallel()
 	in := &callers{queue: make(chan net.Conn)}
 	if l := limitPerAddress(in, 0, nil); l != net.Listener(in) {
 		t.Error("0 limits")

@@ -29,7 +29,7 @@ func (t *poolMember) failOnDuplicateID(ctx context.Context, m gossip.Member) {
 	if _, err := c.Status(ctx, t.id, ""); err != nil || t.asked.Load() != before {
 		return // no such member, or this server itself if its addresses changed
 	}
-	t.p.fail(fmt.Errorf("another server with the ID %s runs at %s: the data directory was copied; "+
+	t.server.env.fail(fmt.Errorf("another server with the ID %s runs at %s: the data directory was copied; "+
 		"stop that server if it is the copy; otherwise start this server with an empty data_dir, so that it gets a new ID and replicates the state", t.id, m.Tags.RPC))
 }
 
@@ -69,7 +69,7 @@ func (t *poolMember) forgetFailedMembers(stop <-chan struct{}) {
 
 func (t *poolMember) forgetFailedOnce(now time.Time) {
 	inRaft := map[string]bool{}
-	for _, s := range t.p.server.log.Stats().Servers {
+	for _, s := range t.server.log.Stats().Servers {
 		inRaft[string(s.ID)] = true
 	}
 	if len(inRaft) == 0 {
@@ -77,7 +77,7 @@ func (t *poolMember) forgetFailedOnce(now time.Time) {
 	}
 	for _, m := range t.gossip.Members() {
 		if m.Status == gossip.Failed && !inRaft[m.ID] && now.Sub(m.Since) > forgetAfter {
-			t.p.log.Info("failed member removed", "id", m.ID, "address", m.Addr)
+			t.server.env.log.Info("failed member removed", "id", m.ID, "address", m.Addr)
 			t.gossip.Forget(m.ID)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 // If two servers run on one data directory, the second one stops and the first
 // continues.
 func TestPool_CopyOfDataDirectoryStops(t *testing.T) {
+	t.Parallel()
 	a, at := pooled(t, nil)
 	eventually(t, "the first one leads", leads(a))
 	dir, copied := t.TempDir(), filepath.Join(t.TempDir(), "copy")
@@ -53,6 +54,7 @@ func alive(s *started) (n int) {
 // A failed server that is in Raft stays listed; if it is not in Raft, it is removed
 // after an hour.
 func TestPool_RemovesFailedMemberOutsideRaft(t *testing.T) {
+	t.Parallel()
 	a, at := pooled(t, nil)
 	eventually(t, "the first one leads", leads(a))
 	b, _ := pooled(t, map[string]string{"server.join": at})

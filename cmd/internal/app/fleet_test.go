@@ -4,22 +4,20 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"os"
 	"testing"
 	"time"
 
 	"github.com/cede-scheduler/cede/cmd/internal/config"
 	"github.com/cede-scheduler/cede/core/agent"
 	"github.com/cede-scheduler/cede/sdk/client"
+	"github.com/cede-scheduler/cede/sdk/policytest/soak"
 )
 
 // Many nodes on one server: all register, each runs the system job's allocation, and
 // none is marked down.
 func TestFleet_RegistersAndRunsOnServer(t *testing.T) {
-	nodes := 100
-	if os.Getenv("CEDE_SOAK") != "" {
-		nodes = 5000
-	}
+	t.Parallel()
+	nodes := soak.Count(100, 5000)
 	s := start(t, load(t, config.Sources{Dev: true, Flags: loopback(map[string]string{"client.enabled": "false", "limits.rate": "0"})}))
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.MaxIdleConnsPerHost = 64

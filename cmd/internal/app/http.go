@@ -16,6 +16,7 @@ import (
 	"golang.org/x/net/netutil"
 
 	"github.com/cede-scheduler/cede/cmd/internal/config"
+	"github.com/cede-scheduler/cede/core/api/rest"
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
@@ -103,7 +104,8 @@ const drainTimeout = 5 * time.Second
 
 // serve starts to answer requests.
 func (h *httpServer) serve(p *Process) {
-	handler := p.handler()
+	hosts := append([]string{p.config.Advertise.HTTP}, p.config.Listen.Hosts...)
+	handler := rest.NewBrowserGuard(h.listener.Addr(), hosts...).Protect(p.handler())
 	srv := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10}
 	if p.server != nil {
 		srv = p.server.api.HTTPServer()
@@ -111,7 +113,8 @@ func (h *httpServer) serve(p *Process) {
 	}
 	p.apiHandler("HTTP", srv, h.listener)
 	if h.metrics != nil {
-		p.apiHandler("metrics", metricsServer(p.metrics.handler(h.guard, p.config.Telemetry.Pprof)), h.metrics)
+		metrics := p.metrics.handler(h.guard, p.config.Telemetry.Pprof)
+		p.apiHandler("metrics", metricsServer(rest.NewBrowserGuard(h.metrics.Addr(), hosts...).Protect(metrics)), h.metrics)
 	}
 	if p.server != nil {
 		// Close event streams before the rest stops, so that their readers receive an
@@ -164,6 +167,7 @@ func (p *Process) apiHandler(name string, srv *http.Server, l net.Listener) {
 func (p *Process) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /v1/allocation/{id}/logs", p.serveLogs)
+	mux.HandleFunc("GET /v1/client/fs/logs/{id}", p.serveLogs) // the path that Nomad's clients use
 	if p.server != nil {
 		mux.Handle("/", p.server.api)
 		return mux
@@ -171,6 +175,9 @@ func (p *Process) handler() http.Handler {
 	for _, path := range []string{"GET /livez", "GET /readyz", "GET /healthz"} {
 		mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, client.Health{OK: true}) })
 	}
+	mux.HandleFunc("GET /v1/agent/health", func(w http.ResponseWriter, _ *http.Request) {
+		writeJSON(w, http.StatusOK, client.AgentHealths{Client: &client.AgentHealth{Ok: true, Message: "ok"}})
+	})
 	mux.HandleFunc("POST /v1/agent/reload", p.serveReload)
 	mux.HandleFunc("PUT /v1/agent/reload", p.serveReload)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {

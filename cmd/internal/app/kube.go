@@ -10,11 +10,10 @@ import (
 
 // makeExtender creates the extender for kube-scheduler. If the server runs in the cluster
 // of the pods, it binds them itself.
-func (p *Process) makeExtender() (*extender.Extender, error) {
-	s := p.server.server
+func (s *serverComponents) makeExtender() (*extender.Extender, error) {
 	cfg := extender.Config{
-		Policies: s, Settings: func() *model.SchedulerConfig { return s.Snapshot().Config() },
-		Logger: p.log, Registry: p.metrics.registry,
+		Policies: s.server, Settings: func() *model.SchedulerConfig { return s.server.Snapshot().Config() },
+		Logger: s.env.log, Registry: s.env.metrics.registry,
 	}
 	binder, err := extender.InCluster(os.Getenv, extender.ServiceAccount)
 	if err != nil {

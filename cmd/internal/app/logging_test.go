@@ -7,6 +7,7 @@ import (
 )
 
 func TestRaftLog_OmitsFirstElectionOfDevServer(t *testing.T) {
+	t.Parallel()
 	for _, dev := range []bool{false, true} {
 		var text strings.Builder
 		log := raftLogger(slog.New(slog.NewTextHandler(&text, nil)), dev)

@@ -176,6 +176,7 @@ func (s *started) waits(id string) {
 // Without claims, two schedulers would evict each other's allocations in turn. The
 // workload with the higher priority stays, and the other pool receives its status.
 func TestMember_TwoPoolsDoNotEvictEachOtherInTurn(t *testing.T) {
+	t.Parallel()
 	c := newSharedCluster(t, 400) // one replica
 	a, b := c.pools[0], c.pools[1]
 	a.bind("low", 10, 1, "")
@@ -209,6 +210,7 @@ func TestMember_TwoPoolsDoNotEvictEachOtherInTurn(t *testing.T) {
 // capacity; the assigned bindings continue to run, are not reassigned, and are
 // adopted again.
 func TestMember_FailedPoolKeepsBindingsAndLosesClaims(t *testing.T) {
+	t.Parallel()
 	c := newSharedCluster(t, 1200) // three replicas
 	a, b := c.pools[0], c.pools[1]
 	a.bind("keeps", 40, 1, "")
@@ -249,6 +251,7 @@ func TestMember_FailedPoolKeepsBindingsAndLosesClaims(t *testing.T) {
 // lost and agents restart. The cluster must never exceed its capacity, and in the end
 // exactly the two bindings with the highest priority run.
 func TestMember_TwoPoolsContendAndHighestPrioritiesWin(t *testing.T) {
+	t.Parallel()
 	c := newSharedCluster(t, 800)
 	for _, w := range c.wires {
 		w.lossy.Store(true)
@@ -281,6 +284,7 @@ func TestMember_TwoPoolsContendAndHighestPrioritiesWin(t *testing.T) {
 
 // The same with agents in processes that are set up by configuration.
 func TestMember_SharesClusterWithConfiguredPools(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	var pools [2]*started
 	text := "member:\n  enabled: true\n  cluster: shared\n  driver: sim\n  capacity: {cpu: 400, memory: 1000}\n  poll: 50ms\n  pools:\n"

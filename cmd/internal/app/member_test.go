@@ -63,6 +63,7 @@ func (s *started) inside(binding string) (ids []string) {
 // frees capacity there before another binding uses it, and continues while its agent
 // is stopped.
 func TestMember_BindingsRunAsJobsAndFreeCapacity(t *testing.T) {
+	t.Parallel()
 	global := start(t, load(t, config.Sources{Dev: true, Flags: loopback(map[string]string{"client.enabled": "false"})}))
 	eu := start(t, load(t, config.Sources{Dev: true, Flags: loopback(map[string]string{
 		"client.resources.cpu": "1000", "client.resources.memory": "1000", "client.resources.disk": "1000",
@@ -118,6 +119,7 @@ func TestMember_BindingsRunAsJobsAndFreeCapacity(t *testing.T) {
 
 // Capacity that the cluster's own jobs use is not offered to bindings.
 func TestMember_OffersCapacityThatOwnJobsDoNotUse(t *testing.T) {
+	t.Parallel()
 	global := start(t, load(t, config.Sources{Dev: true, Flags: loopback(map[string]string{"client.enabled": "false"})}))
 	eu := start(t, load(t, config.Sources{Dev: true, Flags: loopback(map[string]string{"client.resources.memory": "1000", "client.resources.cpu": "1000"})}))
 	eu.register(job("own", 50, 1, 950, "sim", nil))

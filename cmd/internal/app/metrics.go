@@ -72,13 +72,12 @@ func (m *metrics) handler(g *metricsGuard, profiles bool) http.Handler {
 
 // gaugeCollector collects values that are read at every scrape.
 type gaugeCollector struct {
-	desc  *prometheus.Desc
-	label string
-	read  func() map[string]float64
+	desc *prometheus.Desc
+	read func() map[string]float64
 }
 
 func newGaugeCollector(name, help, label string, read func() map[string]float64) *gaugeCollector {
-	return &gaugeCollector{desc: prometheus.NewDesc(name, help, []string{label}, nil), label: label, read: read}
+	return &gaugeCollector{desc: prometheus.NewDesc(name, help, []string{label}, nil), read: read}
 }
 
 // Describe implements prometheus.Collector.

@@ -39,6 +39,7 @@ const scraper = "a-token-of-those-who-scrape"
 // Off loopback, metrics require the same authorization as the API. A test listens on
 // loopback only, so the listener is created as if it were bound to all interfaces.
 func TestMetricsListener_RequiresTokenOffLoopback(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	path := func(name string) string { return filepath.Join(dir, name) }
 	ca := newAuthority(t, path("ca.pem"))

@@ -111,6 +111,7 @@ func (s *started) registered() map[string]measured {
 // A server and a node that have run a job register exactly the documented metrics,
 // with every documented label value.
 func TestMetrics_MatchDocumentation(t *testing.T) {
+	t.Parallel()
 	s := start(t, load(t, config.Sources{Dev: true, Flags: loopback(map[string]string{"client.resources.memory": "1000"})}))
 	counters := s.registered()
 	s.register(job("low", 20, 1, 900, "sim", nil))
@@ -130,6 +131,11 @@ func TestMetrics_MatchDocumentation(t *testing.T) {
 			for _, v := range values {
 				if !slices.Contains(is.values[label], v) {
 					t.Errorf("%s has no %s=%q, only %q", name, label, v, is.values[label])
+				}
+			}
+			for _, v := range is.values[label] {
+				if len(values) > 0 && !slices.Contains(values, v) {
+					t.Errorf("%s has %s=%q, documented are only %q", name, label, v, values)
 				}
 			}
 		}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"maps"
 	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -80,10 +82,17 @@ func (p *Process) startAgent(ctx context.Context, c *config.Config) error {
 func (p *Process) drivers(c *config.Config) (map[string]driver.Driver, error) {
 	list := map[string]driver.Driver{}
 	if e := c.Client.Drivers.Exec; e.Enabled {
-		d, err := exec.New(exec.Options{
-			Supervisor: p.o.Supervisor, User: e.User, Denied: e.DeniedUsers,
+		if err := exec.Limits(); err != nil {
+			p.log.Warn("memory and processes of tasks are not limited", "err", err)
+		}
+		o := exec.Options{
+			Supervisor: p.o.Supervisor, User: e.User, Denied: e.DeniedUsers, MemoryLimit: e.MemoryLimit,
 			LogSize: int64(e.LogSize), LogKeep: e.LogFiles, Bound: c.Dev,
-		})
+		}
+		if err := separateNamespaces(p, c, &o); err != nil {
+			return nil, err
+		}
+		d, err := exec.New(o)
 		if err != nil {
 			return nil, err
 		}
@@ -93,6 +102,23 @@ func (p *Process) drivers(c *config.Config) (map[string]driver.Driver, error) {
 		list["sim"] = sim.Driver{}
 	}
 	return list, nil
+}
+
+// separateNamespaces makes tasks of different namespaces run with different user IDs. It
+// requires root. Tasks of a development agent run as its user.
+func separateNamespaces(p *Process, c *config.Config, o *exec.Options) error {
+	if o.User != "" || c.Dev || os.Geteuid() != 0 {
+		return nil
+	}
+	o.UIDs = exec.UIDRange{First: uint32(c.Client.Drivers.Exec.UIDFirst), Count: uint32(c.Client.Drivers.Exec.UIDCount)}
+	if !o.UIDs.Available() {
+		o.UIDs, o.User = exec.UIDRange{}, "nobody"
+		p.log.Warn("tasks of all namespaces share the user nobody: the user IDs of client.drivers.exec.uid_first do not exist here")
+		return nil
+	}
+	dir := p.dataPath("client")
+	o.UIDFile, o.AllocDir = filepath.Join(dir, "uids.json"), filepath.Join(dir, "allocs")
+	return os.MkdirAll(dir, 0o711)
 }
 
 // nodeFromConfig returns the node as the configuration describes it.

@@ -12,6 +12,7 @@ import (
 )
 
 func TestPolicies_DirectoryIsLoadedAtStartAndReload(t *testing.T) {
+	t.Parallel()
 	module, err := os.ReadFile("../../../sdk/abi/testdata/guests/decay-c.wasm")
 	if err != nil {
 		t.Fatal(err)

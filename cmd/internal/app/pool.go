@@ -1,12 +1,14 @@
 package app
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -24,7 +26,7 @@ import (
 
 // poolMember connects this server to the other servers of its pool.
 type poolMember struct {
-	p       *Process
+	server  *serverComponents
 	id      string
 	rpc     *rpc.Listener
 	client  *rpc.Client
@@ -40,21 +42,20 @@ type poolMember struct {
 
 // openRPC listens for other servers. If TLS is configured, it identifies them by
 // certificate.
-func (p *Process) openRPC(c *config.Config) error {
-	s := p.server
+func (s *serverComponents) openRPC(c *config.Config) error {
 	l, err := net.Listen("tcp", c.Listen.RPC)
 	if err != nil {
 		return listenError("listen.rpc", err)
 	}
-	s.pool = &poolMember{p: p, id: s.id, changed: make(chan struct{}, 1)}
+	s.pool = &poolMember{server: s, id: s.id, changed: make(chan struct{}, 1)}
 	if s.pool.tags.ClusterID, err = s.store.ClusterID(); err != nil {
 		return errors.Join(err, l.Close())
 	}
-	conf := rpc.Config{ID: s.pool.identity, Credentials: p.certs.serverToServer(c.TLS), Logger: p.log}
+	conf := rpc.Config{ID: s.pool.identity, Credentials: s.env.certs.serverToServer(c), Logger: s.env.log}
 	s.pool.rpcConfig = conf
 	s.pool.rpc = rpc.Listen(l, advertise(c.Advertise.RPC, l.Addr().String()), conf)
 	s.pool.client = rpc.NewClient(conf, s.pool.rpcAddress)
-	p.down.push("RPC", func(context.Context) error {
+	s.env.down.push("RPC", func(context.Context) error {
 		s.pool.client.Close()
 		return s.pool.rpc.Close()
 	})
@@ -69,8 +70,8 @@ func (t *poolMember) identity() rpc.Identity {
 }
 
 // openGossip joins the gossip pool.
-func (p *Process) openGossip(c *config.Config) error {
-	t := p.server.pool
+func (s *serverComponents) openGossip(c *config.Config, advertised string) error {
+	t := s.pool
 	keys, err := c.Gossip.KeyList()
 	if err != nil {
 		return fmt.Errorf("gossip.keys: %w", err)
@@ -78,13 +79,13 @@ func (p *Process) openGossip(c *config.Config) error {
 	t.mu.Lock()
 	t.tags.Name = shortName(c.Name)
 	t.tags.Region, t.tags.Datacenter, t.tags.Raft, t.tags.RPC = c.Region, c.Datacenter, t.rpc.Addr(), t.rpc.Addr()
-	t.tags.HTTP, t.tags.Build = p.certs.scheme()+"://"+p.http.advertised, p.o.Build.Version
+	t.tags.HTTP, t.tags.Build = s.env.certs.scheme()+"://"+advertised, s.env.o.Build.Version
 	t.tags.Oldest, t.tags.Newest, t.tags.Expect = replication.Oldest, replication.Newest, c.Server.Founders()
 	tags := t.tags
 	t.mu.Unlock()
 	conf := gossip.Config{
 		ID: t.id, Cluster: c.Gossip.Name + "." + c.Region, Bind: c.Listen.Gossip, Advertise: advertise(c.Advertise.Gossip, c.Listen.Gossip),
-		Tags: tags, Keys: keys, Seeds: c.Server.Join, Logger: p.log, Timing: gossip.Timing{Rejoin: 5 * time.Second},
+		Tags: tags, Keys: keys, Seeds: c.Server.Join, Logger: s.env.log, Timing: gossip.Timing{Rejoin: 5 * time.Second},
 		OnDuplicateID: t.failOnDuplicateID,
 	}
 	if c.Server.BootstrapExpect == 1 && len(c.Server.Join) == 0 {
@@ -102,7 +103,7 @@ func (p *Process) openGossip(c *config.Config) error {
 		defer close(done)
 		t.relayGossip(stop)
 	}()
-	p.down.push("gossip", func(context.Context) error {
+	s.env.down.push("gossip", func(context.Context) error {
 		close(stop)
 		<-done
 		return t.gossip.Stop(gossipStopTimeout)
@@ -126,15 +127,15 @@ func (t *poolMember) relayGossip(stop <-chan struct{}) {
 }
 
 // openPool serves the RPCs of other servers.
-func (p *Process) openPool() {
-	t := p.server.pool
-	answers := t.rpc.Serve(statusCounter{p.server.server.RPCHandler(), &t.asked})
+func (s *serverComponents) openPool() {
+	t := s.pool
+	answers := t.rpc.Serve(statusCounter{s.server.RPCHandler(), &t.asked})
 	stop, done := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
 		t.forgetFailedMembers(stop)
 	}()
-	p.down.push("calls of other servers", func(context.Context) error {
+	s.env.down.push("calls of other servers", func(context.Context) error {
 		close(stop)
 		<-done
 		answers.Close()
@@ -158,8 +159,8 @@ func (t *poolMember) Members() []membership.Member {
 	out := make([]membership.Member, len(list))
 	for i, m := range list {
 		out[i] = membership.Member{
-			ID: m.ID, Since: m.Since, ClusterID: m.Tags.ClusterID, Gossip: m.Addr, Raft: m.Tags.Raft, RPC: m.Tags.RPC, HTTP: m.Tags.HTTP,
-			Region: m.Tags.Region, Datacenter: m.Tags.Datacenter, Build: m.Tags.Build, Oldest: m.Tags.Oldest, Newest: m.Tags.Newest,
+			ID: m.ID, Since: m.Since, ClusterID: m.Tags.ClusterID, Raft: m.Tags.Raft, RPC: m.Tags.RPC, HTTP: m.Tags.HTTP,
+			Build:  m.Tags.Build,
 			Expect: m.Tags.Expect, NonVoter: m.Tags.NonVoter, Status: statuses[m.Status],
 		}
 	}
@@ -180,9 +181,9 @@ func (t *poolMember) SetCluster(id string) error {
 	defer t.mu.Unlock()
 	if was := t.tags.ClusterID; was != id {
 		if was != "" {
-			t.p.log.Warn("cluster ID changed: a snapshot of another cluster was restored", "before", was, "after", id)
+			t.server.env.log.Warn("cluster ID changed: a snapshot of another cluster was restored", "before", was, "after", id)
 		}
-		if err := t.p.server.store.StoreClusterID(id); err != nil {
+		if err := t.server.store.StoreClusterID(id); err != nil {
 			return err
 		}
 	}
@@ -258,12 +259,7 @@ func (t *poolMember) updateKeys(keys [][]byte) error {
 }
 
 func contains(keys [][]byte, key []byte) bool {
-	for _, k := range keys {
-		if string(k) == string(key) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(keys, func(k []byte) bool { return bytes.Equal(k, key) })
 }
 
 // member returns the member with an ID.
@@ -287,7 +283,7 @@ func (t *poolMember) rpcAddress(id string) (string, bool) {
 	}
 	// Gossip has not received the member yet, but the log has its Raft address, which
 	// is the RPC address.
-	if log := t.p.server.log; log != nil {
+	if log := t.server.log; log != nil {
 		for _, s := range log.Stats().Servers {
 			if string(s.ID) == id {
 				return string(s.Address), true

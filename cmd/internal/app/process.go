@@ -32,17 +32,24 @@ type Options struct {
 	Supervisor []string
 }
 
+// An environment holds what all parts of a process share.
+type environment struct {
+	o       Options
+	log     *slog.Logger
+	metrics *metrics
+	tracer  trace.Tracer  // nil if tracing is disabled
+	certs   *certificates // nil without TLS
+	dataDir string
+	down    teardown
+	failed  chan error // capacity 1: reason to stop the process
+}
+
 // A Process is a running server, node agent, agent of a member cluster, or several of
 // them.
 type Process struct {
-	o         Options
-	log       *slog.Logger
+	environment
 	level     slog.LevelVar
 	notify    systemdNotifier
-	metrics   *metrics
-	tracer    trace.Tracer  // nil if tracing is disabled
-	certs     *certificates // nil without TLS
-	dataDir   string
 	startTime time.Time
 
 	server *serverComponents // nil if no server runs here
@@ -52,8 +59,6 @@ type Process struct {
 	// Invariant: set before the agent starts.
 	clientAs func(token string) (*client.Client, error)
 
-	down    teardown
-	failed  chan error // capacity 1: reason to stop the process
 	stopped sync.Once
 
 	mu     sync.Mutex     // guards config, held by Reload
@@ -63,7 +68,10 @@ type Process struct {
 // Start starts a process and returns when it serves. If it returns an error, everything
 // that was started has been stopped.
 func Start(ctx context.Context, o Options) (*Process, error) {
-	p := &Process{o: o, config: o.Config, notify: newSystemdNotifier(o.Getenv), metrics: newMetrics(o.Build), failed: make(chan error, 1), startTime: time.Now()}
+	p := &Process{
+		environment: environment{o: o, metrics: newMetrics(o.Build), failed: make(chan error, 1)},
+		config:      o.Config, notify: newSystemdNotifier(o.Getenv), startTime: time.Now(),
+	}
 	p.level.Set(parseLevel(o.Config.Log.Level))
 	p.log = newLogger(o.Stderr, o.Terminal, o.Config.Log.Format, &p.level)
 	if err := p.start(ctx); err != nil {
@@ -92,16 +100,17 @@ func (p *Process) start(ctx context.Context) (err error) {
 		return err
 	}
 	if c.Server.Enabled {
-		if err := p.startServer(ctx, c); err != nil {
+		p.server = newServerComponents(&p.environment)
+		if err := p.server.start(ctx, c, p.apiProcess(c), p.http.advertised); err != nil {
 			return err
 		}
 	}
 	p.http.serve(p)
 	switch {
 	case c.Pooled():
-		p.bootstrapAsync(c)
+		p.server.bootstrapAsync(c)
 	case c.Server.Enabled:
-		if err := p.bootstrap(ctx, c); err != nil {
+		if err := p.server.bootstrap(ctx, c); err != nil {
 			return err
 		}
 	}
@@ -122,10 +131,10 @@ func (p *Process) start(ctx context.Context) (err error) {
 }
 
 // makeDataDir creates the data directory; in development mode it is temporary.
-func (p *Process) makeDataDir(c *config.Config) error {
-	p.dataDir = c.DataDir
-	if p.dataDir != "" {
-		if err := os.MkdirAll(p.dataDir, 0o711); err != nil {
+func (e *environment) makeDataDir(c *config.Config) error {
+	e.dataDir = c.DataDir
+	if e.dataDir != "" {
+		if err := os.MkdirAll(e.dataDir, 0o711); err != nil {
 			return fmt.Errorf("data_dir: %w; create the directory and make the user of the process its owner", err)
 		}
 		return nil
@@ -134,8 +143,8 @@ func (p *Process) makeDataDir(c *config.Config) error {
 	if err != nil {
 		return err
 	}
-	p.dataDir = dir
-	p.down.push("temporary data directory", func(context.Context) error { return os.RemoveAll(dir) })
+	e.dataDir = dir
+	e.down.push("temporary data directory", func(context.Context) error { return os.RemoveAll(dir) })
 	// Tasks may run as other users, which need to traverse the directory.
 	return os.Chmod(dir, 0o711)
 }
@@ -157,9 +166,9 @@ func (p *Process) MetricsAddress() string { return p.http.metricsAddress }
 // Failed receives the reason if the process cannot continue and must be stopped.
 func (p *Process) Failed() <-chan error { return p.failed }
 
-func (p *Process) fail(err error) {
+func (e *environment) fail(err error) {
 	select {
-	case p.failed <- err:
+	case e.failed <- err:
 	default: // one reason is enough
 	}
 }
@@ -243,7 +252,7 @@ func (p *Process) watchdog() {
 }
 
 // dataPath returns the path of a part of the data directory.
-func (p *Process) dataPath(name string) string { return filepath.Join(p.dataDir, name) }
+func (e *environment) dataPath(name string) string { return filepath.Join(e.dataDir, name) }
 
 // advertise returns the address by which other hosts reach a listener.
 func advertise(wanted, address string) string { return cmp.Or(wanted, reachable(address)) }

@@ -74,7 +74,7 @@ func (p *Process) applyReload(ctx context.Context, next *config.Loaded, changed 
 	if err := p.server.server.Reload(server.Reloadable{Workers: &c.Server.Workers}); err != nil {
 		return nil, err
 	}
-	loaded, err := p.loadPolicies(ctx, c)
+	loaded, err := p.server.loadPolicies(ctx, c)
 	for _, name := range loaded {
 		changed = append(changed, "policy "+name)
 	}

@@ -16,6 +16,7 @@ func options(c *config.Loaded) (Options, *logBuffer) {
 }
 
 func TestRun_EndsWithContext(t *testing.T) {
+	t.Parallel()
 	o, log := options(load(t, config.Sources{Dev: true, Flags: loopback(map[string]string{"log.level": "info"})}))
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -30,6 +31,7 @@ func TestRun_EndsWithContext(t *testing.T) {
 // If the disk hangs or fails, storage reports it and the process exits, so that its
 // supervisor restarts it.
 func TestRun_EndsWhenTheStorageFails(t *testing.T) {
+	t.Parallel()
 	hangs := errors.New("the disk hangs")
 	o, log := options(load(t, config.Sources{Dev: true, Flags: loopback(nil)}))
 	var dir string
@@ -50,6 +52,7 @@ func TestRun_EndsWhenTheStorageFails(t *testing.T) {
 }
 
 func TestRun_ReloadsOnSignal(t *testing.T) {
+	t.Parallel()
 	file, dataDir := durable(t, "log: {level: info}\n")
 	o, log := options(load(t, config.Sources{Files: []string{file}, Environ: asSelf}))
 	ctx, cancel := context.WithCancel(t.Context())

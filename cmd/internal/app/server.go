@@ -4,8 +4,10 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -13,21 +15,26 @@ import (
 
 	"github.com/cede-scheduler/cede/cmd/internal/config"
 	"github.com/cede-scheduler/cede/cmd/internal/policies"
+	"github.com/cede-scheduler/cede/cmd/internal/selfwatch"
 	"github.com/cede-scheduler/cede/core/api"
 	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/core/replication"
 	"github.com/cede-scheduler/cede/core/replication/raftnode"
 	"github.com/cede-scheduler/cede/core/server"
+	"github.com/cede-scheduler/cede/core/server/admission"
 	"github.com/cede-scheduler/cede/core/server/gc"
 	"github.com/cede-scheduler/cede/core/state"
 	"github.com/cede-scheduler/cede/core/storage"
 	"github.com/cede-scheduler/cede/core/storage/raftlog"
 	"github.com/cede-scheduler/cede/plugins/bundle"
 	"github.com/cede-scheduler/cede/plugins/registry"
+	"github.com/cede-scheduler/cede/plugins/wasm/compiler"
+	"github.com/cede-scheduler/cede/sdk/client"
 )
 
 // serverComponents holds the parts of a server in this process.
 type serverComponents struct {
+	env          *environment
 	id           string
 	store        *storage.Store
 	state        *state.Store
@@ -42,38 +49,42 @@ type serverComponents struct {
 	pool         *poolMember            // nil in a development server, which cannot be joined
 }
 
-// startServer opens the storage and the log, and starts the server. Requests are answered
-// once the listeners serve.
-func (p *Process) startServer(ctx context.Context, c *config.Config) error {
-	s := &serverComponents{state: state.New(), transport: p.certs.transport(), closing: make(chan struct{})}
-	p.server = s
-	p.down.push("connections to nodes", func(context.Context) error {
+func newServerComponents(env *environment) *serverComponents {
+	return &serverComponents{env: env, state: state.New(), transport: env.certs.transport(), closing: make(chan struct{})}
+}
+
+// start opens the storage and the log, and starts the server. Requests are answered once
+// the listeners serve; advertised is the address at which other hosts reach them.
+func (s *serverComponents) start(ctx context.Context, c *config.Config, process api.Process, advertised string) error {
+	s.env.down.push("connections to nodes", func(context.Context) error {
 		s.transport.CloseIdleConnections()
 		return nil
 	})
-	host, err := p.openPolicies(c)
+	host, err := s.openPolicies(c)
 	if err != nil {
 		return err
 	}
-	p.metrics.registerServerMetrics()
-	if err := p.openStorage(c); err != nil {
+	s.env.metrics.registerServerMetrics()
+	if err := s.openStorage(c); err != nil {
 		return err
 	}
 	applied := &replication.AppliedBuffer{}
-	if err := p.openLog(c, applied); err != nil {
+	if err := s.openLog(c, applied, advertised); err != nil {
 		return err
 	}
-	p.metrics.registry.MustRegister(memberGauges(s.pool))
+	s.env.metrics.registry.MustRegister(memberGauges(s.pool))
+	watch := selfwatch.New(s.env.log, min(raftTiming(c).Heartbeat, raftTiming(c).Election), s.writable)
 	conf := server.Config{
-		ID: s.id, Region: c.Region, Datacenter: c.Datacenter,
+		ID:  s.id,
 		Log: s.log, Applied: applied, Store: s.state, Policies: host, Modules: s.store.Blobs(), History: s.store.History(),
 		Workers:      workerCount(c),
 		HeartbeatTTL: c.Server.Heartbeat.TTL, HeartbeatGrace: c.Server.Heartbeat.Grace, HeartbeatRate: c.Server.Heartbeat.Rate,
 		Retention: gc.Retention{
 			Evals: c.Server.GC.Evals, Allocs: c.Server.GC.Allocs, Jobs: c.Server.GC.Jobs, Nodes: c.Server.GC.Nodes, Policies: c.Server.GC.Policies,
 		},
-		CollectInterval: c.Server.GC.Interval, StorageHealthy: s.writable, Secret: planSecret(c),
-		Logger: p.log, Registry: p.metrics.registry, Tracer: p.tracer, Build: p.o.Build.Version,
+		Limits:          admission.Limits(c.Limits.Admission),
+		CollectInterval: c.Server.GC.Interval, HealthChecks: server.HealthChecks{StorageHealthy: s.writable, SchedulingDelay: watch.Delay}, Secret: planSecret(c),
+		Logger: s.env.log, Registry: s.env.metrics.registry, Tracer: s.env.tracer, Build: s.env.o.Build.Version,
 	}
 	if c.Pooled() {
 		conf.Membership, conf.Peers, conf.Raft, conf.Expect = s.pool, s.pool.client, s.log.Raft(), c.Server.Founders()
@@ -81,14 +92,27 @@ func (p *Process) startServer(ctx context.Context, c *config.Config) error {
 	if s.server, err = server.New(conf); err != nil {
 		return err
 	}
-	if err := p.makeAPI(c); err != nil {
+	if err := s.makeAPI(c, process); err != nil {
 		return err
 	}
 	if c.Pooled() {
-		p.openPool()
+		s.openPool()
 	}
-	p.runServer(ctx)
+	s.runWatch(ctx, watch)
+	s.runServer(ctx)
 	return nil
+}
+
+// runWatch runs the watch of this process until it stops.
+func (s *serverComponents) runWatch(ctx context.Context, watch *selfwatch.Watch) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	var done sync.WaitGroup
+	done.Go(func() { watch.Run(ctx) })
+	s.env.down.push("watch of this process", func(context.Context) error {
+		cancel()
+		done.Wait()
+		return nil
+	})
 }
 
 func planSecret(c *config.Config) func() []byte {
@@ -99,15 +123,15 @@ func planSecret(c *config.Config) func() []byte {
 }
 
 // openPolicies creates the host of policies.
-func (p *Process) openPolicies(c *config.Config) (*registry.PolicyHost, error) {
+func (s *serverComponents) openPolicies(c *config.Config) (*registry.PolicyHost, error) {
 	roots, err := bundle.ReadRoots(c.Policy.Roots...)
 	if err != nil {
 		return nil, fmt.Errorf("policy.roots: %w", err)
 	}
 	loader := policies.New(policies.Options{
-		CacheDir: p.dataPath("server/compiled"), RunDir: "", Roots: roots, RequireSignature: c.Policy.RequireSignature, Log: p.log,
+		CacheDir: s.env.dataPath("server/compiled"), Compile: compiler.Self(), RunDir: "", Roots: roots, RequireSignature: c.Policy.RequireSignature, Log: s.env.log,
 	})
-	p.down.push("policies", func(context.Context) error { return loader.Close() })
+	s.env.down.push("policies", func(context.Context) error { return loader.Close() })
 	o := policies.ServerOptions{Most: policy.Limits{
 		Fuel: uint64(c.Policy.Limits.Fuel), Memory: int64(c.Policy.Limits.Memory), Time: c.Policy.Limits.Time,
 	}}
@@ -122,22 +146,24 @@ func (p *Process) openPolicies(c *config.Config) (*registry.PolicyHost, error) {
 }
 
 // openStorage opens the data directory, and reads or creates the ID of the server.
-func (p *Process) openStorage(c *config.Config) error {
-	s := p.server
+func (s *serverComponents) openStorage(c *config.Config) error {
 	logConfig := raftlog.Config{OnFault: func(err error) {
 		s.setStorageFault(err)
-		p.fail(fmt.Errorf("cannot write to the log: %w", err))
+		s.env.fail(fmt.Errorf("cannot write to the log: %w", err))
 	}}
 	if c.Dev {
 		logConfig.MinFree = 16 << 20 // a development server needs little space
 	}
-	store, err := storage.Open(storage.Config{Dir: p.dataPath("server"), Log: logConfig, Logger: p.log, OnSweep: func(took time.Duration) { p.metrics.collect.Observe(took.Seconds()) }})
+	store, err := storage.Open(storage.Config{
+		Dir: s.env.dataPath("server"), NewestCluster: replication.Newest, Log: logConfig, Logger: s.env.log,
+		OnSweep: func(took time.Duration) { s.env.metrics.collect.Observe(took.Seconds()) },
+	})
 	if err != nil {
 		return err
 	}
 	s.store = store
-	p.down.push("storage", func(context.Context) error { return store.Close() })
-	p.metrics.registry.MustRegister(newGaugeCollector("cede_storage_size_bytes", "Size of each part of the data directory on disk.", "part", func() map[string]float64 {
+	s.env.down.push("storage", func(context.Context) error { return store.Close() })
+	s.env.metrics.registry.MustRegister(newGaugeCollector("cede_storage_size_bytes", "Size of each part of the data directory on disk.", "part", func() map[string]float64 {
 		sizes := map[string]float64{}
 		for part, n := range store.Sizes() {
 			sizes[part] = float64(n)
@@ -150,20 +176,19 @@ func (p *Process) openStorage(c *config.Config) error {
 
 // openLog connects the server to its log. A new log bootstraps a single-server cluster,
 // unless several servers are configured.
-func (p *Process) openLog(c *config.Config, applied *replication.AppliedBuffer) error {
-	s := p.server
+func (s *serverComponents) openLog(c *config.Config, applied *replication.AppliedBuffer, advertised string) error {
 	var transport raft.Transport
 	if c.Dev {
 		_, transport = raft.NewInmemTransport(raft.ServerAddress(s.id))
 	} else {
-		if err := p.openRPC(c); err != nil {
+		if err := s.openRPC(c); err != nil {
 			return err
 		}
-		network := raftnode.NewTransport(s.pool.rpc.Raft(), s.pool, p.log)
-		p.down.push("Raft's connections", func(context.Context) error { return network.Close() })
+		network := raftnode.NewTransport(s.pool.rpc.Raft(), s.pool, s.env.log)
+		s.env.down.push("Raft's connections", func(context.Context) error { return network.Close() })
 		s.network, transport = network, network
 		if c.Pooled() {
-			if err := p.openGossip(c); err != nil {
+			if err := s.openGossip(c, advertised); err != nil {
 				return err
 			}
 		}
@@ -172,16 +197,16 @@ func (p *Process) openLog(c *config.Config, applied *replication.AppliedBuffer) 
 		err := fmt.Errorf("disk operation %s did not complete within %v", op, c.Server.WriteDeadline)
 		s.setStorageFault(err)
 		s.closeRaftTransport()
-		p.fail(err)
+		s.env.fail(err)
 	})
 	votes := raftlog.NewStableStore(watched, func(err error) {
 		s.voteFailed.Store(true)
 		s.setStorageFault(err)
-		p.fail(fmt.Errorf("cannot store the vote of this server: %w", err))
+		s.env.fail(fmt.Errorf("cannot store the vote of this server: %w", err))
 	})
 	log, err := raftnode.Open(raftnode.Config{
 		ServerID: s.id, Log: watched, Stable: votes, Snapshots: s.store.Snapshots(), Transport: transport,
-		Store: s.state, Modules: s.store.Blobs(), Observe: applied.Observe, Timer: p.metrics.timer, Logger: raftLogger(p.log, c.Dev), Timing: raftTiming(c),
+		Store: s.state, Modules: s.store.Blobs(), Observe: s.recordClusterVersion(s.env.log, applied.Observe), Timer: s.env.metrics.timer, Logger: raftLogger(s.env.log, c.Dev), Timing: raftTiming(c),
 	})
 	if err != nil {
 		return err
@@ -192,11 +217,11 @@ func (p *Process) openLog(c *config.Config, applied *replication.AppliedBuffer) 
 		defer close(halted)
 		select {
 		case <-log.Done():
-			p.fail(fmt.Errorf("cannot apply the log: %w", log.Err()))
+			s.env.fail(fmt.Errorf("cannot apply the log: %w", log.Err()))
 		case <-s.closing:
 		}
 	}()
-	p.down.push("log", func(context.Context) error {
+	s.env.down.push("log", func(context.Context) error {
 		close(s.closing)
 		<-halted
 		if s.voteFailed.Load() {
@@ -208,6 +233,19 @@ func (p *Process) openLog(c *config.Config, applied *replication.AppliedBuffer) 
 		return nil
 	}
 	return log.Bootstrap(raft.Server{ID: raft.ServerID(s.id), Address: transport.LocalAddr(), Suffrage: raft.Voter})
+}
+
+// recordClusterVersion returns an observer that stores the version of the cluster in the
+// data directory before it calls next. It writes a file only when the version rises.
+func (s *serverComponents) recordClusterVersion(log *slog.Logger, next func([]replication.Applied)) func([]replication.Applied) {
+	return func(list []replication.Applied) {
+		if n := len(list); n > 0 {
+			if err := s.store.RecordClusterVersion(list[n-1].Snap.Meta().Version); err != nil {
+				log.Warn("failed to record the version of the cluster", "err", err)
+			}
+		}
+		next(list)
+	}
 }
 
 // raftTiming returns the timeouts of Raft. A development server waits for no other server.
@@ -223,30 +261,40 @@ func raftTiming(c *config.Config) raftnode.Timing {
 	return t
 }
 
-// makeAPI creates the HTTP API.
-func (p *Process) makeAPI(c *config.Config) (err error) {
-	s := p.server
-	kube, err := p.makeExtender()
+// makeAPI creates the HTTP API, which calls the functions of the process.
+func (s *serverComponents) makeAPI(c *config.Config, process api.Process) (err error) {
+	kube, err := s.makeExtender()
 	if err != nil {
 		return err
 	}
+	if c.Pooled() {
+		process.Members, process.LeaderURL = s.pool.apiMembers, s.server.LeaderURL
+	}
 	s.api, err = api.New(api.Config{
-		Server: s.server, Replication: s.log, ID: s.id, Region: c.Region, Datacenter: c.Datacenter, Version: p.o.Build.Version,
-		Process: p.apiProcess(c), Kube: kube,
-		Security: c.ACL.Enabled, Traces: p.tracer != nil, ForwardTransport: s.transport,
+		Server: s.server, Replication: s.log, ID: s.id, Region: c.Region, Datacenter: c.Datacenter, Version: s.env.o.Build.Version,
+		Process: process, Kube: kube,
+		Security: c.ACL.Enabled, Traces: s.env.tracer != nil, ForwardTransport: s.transport,
 		Limits: api.Limits{
 			Body: int64(c.Limits.Body), Job: int64(c.Limits.Job), Rate: requestRate(c), Burst: c.Limits.Burst, Conns: c.Limits.Connections,
 		},
-		Logger: p.log, Registry: p.metrics.registry,
+		Logger: s.env.log, Registry: s.env.metrics.registry,
 	})
 	return err
 }
 
 // apiProcess returns the functions of the process that the API calls.
 func (p *Process) apiProcess(c *config.Config) api.Process {
-	a := api.Process{Name: c.Name, Reload: p.Reload, Config: p.maskedConfig}
+	a := api.Process{Name: c.Name, Reload: p.Reload, Config: p.maskedConfig, TempDir: p.dataDir}
+	if c.Client.Enabled {
+		a.NodeHealth = func() *client.AgentHealth {
+			if p.agent.Load() == nil {
+				return &client.AgentHealth{Message: "the node has not started yet"}
+			}
+			return &client.AgentHealth{Ok: true, Message: "ok"}
+		}
+	}
 	if c.Pooled() {
-		a.Members, a.LeaderURL, a.Left = p.server.pool.apiMembers, p.server.server.LeaderURL, p.stopAfterLeave
+		a.Left = p.stopAfterLeave
 	}
 	return a
 }
@@ -271,16 +319,16 @@ func (p *Process) maskedConfig() map[string]any {
 }
 
 // runServer runs the server until the process stops.
-func (p *Process) runServer(ctx context.Context) {
+func (s *serverComponents) runServer(ctx context.Context) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		if err := p.server.server.Run(ctx); err != nil {
-			p.fail(err)
+		if err := s.server.Run(ctx); err != nil {
+			s.env.fail(err)
 		}
 	}()
-	p.down.push("server", func(ctx context.Context) error {
+	s.env.down.push("server", func(ctx context.Context) error {
 		cancel()
 		select {
 		case <-done:

@@ -33,6 +33,7 @@ func systemd(t *testing.T) (socket string, next func() string) {
 }
 
 func TestNotify_SendsStates(t *testing.T) {
+	t.Parallel()
 	socket, next := systemd(t)
 	file, _ := durable(t, "")
 	s := start(t, load(t, config.Sources{Files: []string{file}, Environ: asSelf}), func(o *Options) {
@@ -66,6 +67,7 @@ func TestNotify_SendsStates(t *testing.T) {
 // Without a notification, the watchdog kills a process whose disk hangs and restarts
 // it.
 func TestNotify_NoWatchdogMessageIfUnhealthy(t *testing.T) {
+	t.Parallel()
 	socket, next := systemd(t)
 	n := newSystemdNotifier(func(name string) string {
 		return map[string]string{"NOTIFY_SOCKET": socket, "WATCHDOG_USEC": "2000"}[name]
@@ -85,6 +87,7 @@ func TestNotify_NoWatchdogMessageIfUnhealthy(t *testing.T) {
 }
 
 func TestNotify_DoesNothingWithoutSystemd(t *testing.T) {
+	t.Parallel()
 	n := newSystemdNotifier(func(string) string { return "" })
 	n.send(stateReady)
 	n.runWatchdog(t.Context(), func() error { t.Error("unexpected health check"); return nil })

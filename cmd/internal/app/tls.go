@@ -110,14 +110,14 @@ func (s *certificates) client() *tls.Config {
 }
 
 // serverToServer returns the TLS configuration between servers; nil without TLS.
-func (s *certificates) serverToServer(c config.TLS) *rpc.Credentials {
+func (s *certificates) serverToServer(c *config.Config) *rpc.Credentials {
 	if !s.hasServerCertificate() {
 		return nil
 	}
 	return &rpc.Credentials{
 		Certificate: func() *tls.Certificate { return s.now.Load().cert },
 		Authority:   func() *x509.CertPool { return s.now.Load().roots },
-		Name:        c.ServerName, MinVersion: s.now.Load().min,
+		Name:        c.TLS.ServerName, MinVersion: s.now.Load().min, NoPeers: !c.Pooled(),
 	}
 }
 

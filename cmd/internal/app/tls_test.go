@@ -87,6 +87,7 @@ func (a *authority) sign(name, certFile, keyFile string) {
 }
 
 func TestTLS_MutualAuthenticationAndRenewal(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	path := func(name string) string { return filepath.Join(dir, name) }
 	ca := newAuthority(t, path("ca.pem"))
@@ -147,6 +148,7 @@ func TestTLS_MutualAuthenticationAndRenewal(t *testing.T) {
 }
 
 func TestTLS_RejectsOldVersionsAndUnknownClients(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	path := func(name string) string { return filepath.Join(dir, name) }
 	ca := newAuthority(t, path("ca.pem"))

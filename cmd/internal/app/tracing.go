@@ -21,10 +21,10 @@ import (
 const flushTimeout = 3 * time.Second
 
 // openTracing starts the export of spans if the environment variables of
-// OpenTelemetry enable it. If they are unset, no exporter is created, p.tracer stays
+// OpenTelemetry enable it. If they are unset, no exporter is created, the tracer stays
 // nil, and starting a span does nothing.
-func (p *Process) openTracing(ctx context.Context) error {
-	wanted, err := tracingRequested(p.o.Getenv)
+func (e *environment) openTracing(ctx context.Context) error {
+	wanted, err := tracingRequested(e.o.Getenv)
 	if err != nil || !wanted {
 		return err
 	}
@@ -33,19 +33,19 @@ func (p *Process) openTracing(ctx context.Context) error {
 		return fmt.Errorf("OTEL_EXPORTER_OTLP_ENDPOINT: cannot export traces: %w", err)
 	}
 	from, err := resource.New(ctx, resource.WithAttributes(
-		attribute.String("service.name", "cede"), attribute.String("service.version", p.o.Build.Version),
+		attribute.String("service.name", "cede"), attribute.String("service.version", e.o.Build.Version),
 	), resource.WithTelemetrySDK(), resource.WithFromEnv())
 	if err != nil {
 		return fmt.Errorf("OTEL_RESOURCE_ATTRIBUTES: %w", err)
 	}
-	p.logTracingErrors(ctx)
+	e.logTracingErrors(ctx)
 	provider := sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter), sdktrace.WithResource(from))
-	p.tracer = provider.Tracer("github.com/cede-scheduler/cede", trace.WithInstrumentationVersion(p.o.Build.Version))
-	p.down.push("traces", func(ctx context.Context) error {
+	e.tracer = provider.Tracer("github.com/cede-scheduler/cede", trace.WithInstrumentationVersion(e.o.Build.Version))
+	e.down.push("traces", func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, flushTimeout)
 		defer cancel()
 		if err := provider.Shutdown(ctx); err != nil {
-			p.log.WarnContext(ctx, "failed to export the last traces", "err", err)
+			e.log.WarnContext(ctx, "failed to export the last traces", "err", err)
 		}
 		return nil // an unreachable collector does not delay the shutdown
 	})
@@ -55,8 +55,8 @@ func (p *Process) openTracing(ctx context.Context) error {
 // logTracingErrors logs export errors at most once a minute, because a collector may
 // be unreachable for hours. OpenTelemetry has one error handler for the whole
 // program.
-func (p *Process) logTracingErrors(ctx context.Context) {
-	log := p.log
+func (e *environment) logTracingErrors(ctx context.Context) {
+	log := e.log
 	seldom := &rate.Sometimes{First: 1, Interval: time.Minute}
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) {
 		seldom.Do(func() { log.WarnContext(ctx, "failed to export traces", "err", err) })

@@ -149,6 +149,7 @@ func TestTraces_UnreachableCollectorDoesNotDelayStop(t *testing.T) {
 }
 
 func TestTraces_AreEnabledByEnvironment(t *testing.T) {
+	t.Parallel()
 	const at = "OTEL_EXPORTER_OTLP_ENDPOINT"
 	for _, c := range []struct {
 		env    map[string]string

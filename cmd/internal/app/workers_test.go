@@ -37,6 +37,7 @@ func hangUp(t *testing.T) {
 // The number of workers is set to two, to zero, to two again, and reset to its
 // default. Meanwhile evaluations are pending, and the API reports the reason.
 func TestReload_PausesAndResumesWorkers(t *testing.T) {
+	t.Parallel()
 	file, dataDir := durable(t, "")
 	withWorkers(t, file, dataDir, "workers: 2,")
 	o, log := options(load(t, config.Sources{Files: []string{file}, Environ: asSelf}))
@@ -108,6 +109,7 @@ func TestReload_PausesAndResumesWorkers(t *testing.T) {
 
 // A server may start without workers.
 func TestStart_WithoutWorkers(t *testing.T) {
+	t.Parallel()
 	s := start(t, load(t, config.Sources{Dev: true, Flags: loopback(map[string]string{"server.workers": "0"})}))
 	s.register(job("waits", 50, 1, 10, "sim", nil))
 	raft, err := s.c.Operator().RaftStatus(t.Context())

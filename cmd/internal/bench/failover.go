@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -289,12 +290,7 @@ func (f *failover) firstWrite(ctx context.Context, victim *serverProcess, n int,
 // everyWriter waits until each client has written again, and records the time.
 func (f *failover) everyWriter(ctx context.Context, killed time.Time) error {
 	err := f.p.await(ctx, "a client does not get on", 5*time.Millisecond, func() bool {
-		for _, w := range f.writers {
-			if w.last.Load() == 0 {
-				return false
-			}
-		}
-		return true
+		return !slices.ContainsFunc(f.writers, func(w *writer) bool { return w.last.Load() == 0 })
 	})
 	if err != nil {
 		return err

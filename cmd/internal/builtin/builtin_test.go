@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/cede-scheduler/cede/core/policy"
+	"github.com/cede-scheduler/cede/plugins/registry"
 )
 
 func TestParse_ValuesAreScalarsOrText(t *testing.T) {
@@ -45,5 +46,22 @@ func TestList_HasEveryPolicyOnceAndInOrder(t *testing.T) {
 	}
 	if names := Names(); names[0] != policy.DefaultName || !slices.IsSorted(names[1:]) {
 		t.Errorf("%v are not sorted", names)
+	}
+}
+
+// Every policy loads as a server loads it, which includes the self-test.
+func TestList_EveryPolicyPassesSelfTest(t *testing.T) {
+	loader := registry.NewLoader(registry.Options{Builtin: Module})
+	for _, name := range Names() {
+		v, err := loader.Load(t.Context(), registry.Spec{Use: name})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		v.AddRef()
+		if err := registry.SelfTest(v); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		v.ReleaseRef()
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
 	"github.com/cede-scheduler/cede/cmd/internal/config"
 	"github.com/cede-scheduler/cede/core/clock"
+	"github.com/cede-scheduler/cede/sdk/policytest/soak"
 )
 
 // TestErrors_MatchGolden lists the errors that users can cause, with exit code, text
@@ -30,6 +31,9 @@ import (
 // Directives: "file NAME" stores a file; "cede" runs one command line a line; "config"
 // checks a configuration; "api" sends one request a line, as METHOD PATH BODY.
 func TestErrors_MatchGolden(t *testing.T) {
+	if soak.Race && !soak.Full() {
+		t.Skip("TestServerTranscripts runs the same commands and server under the race detector: set CEDE_SOAK=1")
+	}
 	url := startDevServer(t)
 	files := map[string]string{}
 	datadriven.RunTest(t, "testdata/errors.golden", func(t *testing.T, d *datadriven.TestData) string {

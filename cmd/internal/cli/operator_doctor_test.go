@@ -27,13 +27,15 @@ func stoppedServer(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if _, err := s.ServerID(func() string { return "server-1" }); err != nil { // before there are entries
+		t.Fatal(err)
+	}
 	data := bytes.Repeat([]byte("module"), 1000)
 	digest := blob.Digest(data)
 	err = errors.Join(
 		s.Log().StoreLogs([]*raft.Log{{Index: 1, Term: 1}, {Index: 2, Term: 1}, {Index: 3, Term: 2}}),
 		s.Blobs().PutChunk(digest, 0, data), s.Blobs().Finish(digest, int64(len(data))),
 		s.History().Append("event", 2, 0, []byte("x")),
-		os.WriteFile(s.Layout().NodeID(), []byte("server-1\n"), 0o600),
 		s.Close(),
 	)
 	if err != nil {

@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"os"
+
 	"github.com/spf13/cobra"
 
 	"github.com/cede-scheduler/cede/cmd/internal/cli/agent"
@@ -12,6 +14,9 @@ import (
 	"github.com/cede-scheduler/cede/cmd/internal/cli/eval"
 	"github.com/cede-scheduler/cede/cmd/internal/cli/event"
 	"github.com/cede-scheduler/cede/cmd/internal/cli/job"
+	"github.com/cede-scheduler/cede/cmd/internal/cli/kubectl"
+	"github.com/cede-scheduler/cede/cmd/internal/cli/kubernetes"
+	"github.com/cede-scheduler/cede/cmd/internal/cli/namespace"
 	"github.com/cede-scheduler/cede/cmd/internal/cli/node"
 	"github.com/cede-scheduler/cede/cmd/internal/cli/operator"
 	"github.com/cede-scheduler/cede/cmd/internal/cli/policy"
@@ -19,7 +24,27 @@ import (
 	"github.com/cede-scheduler/cede/cmd/internal/cli/server"
 	"github.com/cede-scheduler/cede/cmd/internal/cli/sim"
 	"github.com/cede-scheduler/cede/cmd/internal/cli/token"
+	"github.com/cede-scheduler/cede/core/agent/driver/exec"
+	"github.com/cede-scheduler/cede/plugins/wasm/compiler"
 )
+
+// Run runs this process as the program that its arguments request, and exits.
+func Run() {
+	// An agent starts this program once per task. If this is such a process, it supervises
+	// the task and parses no command line.
+	if len(os.Args) == 2 && os.Args[1] == exec.SupervisorArg {
+		os.Exit(exec.Supervise())
+	}
+	// A host of policies starts this program to compile a module within a budget.
+	if len(os.Args) == 2 && os.Args[1] == compiler.Arg {
+		os.Exit(compiler.Main())
+	}
+	env := cmdutil.System()
+	if kubectl.IsPlugin(os.Args[0]) {
+		env.Exit(int(cmdutil.Main(env, kubectl.NewPlugin)))
+	}
+	env.Exit(int(Main(env)))
+}
 
 // Main runs the command line of env and returns the exit code.
 func Main(env *cmdutil.Env) cmdutil.Exit { return cmdutil.Main(env, newRootCmd) }
@@ -49,6 +74,7 @@ Exit codes are the same for all commands; cede help exit-codes lists them.`,
 		node.NewCommand(env),
 		event.NewCommand(env),
 		priorityclass.NewCommand(env),
+		namespace.NewCommand(env),
 		budget.NewCommand(env),
 		binding.NewClusterCommand(env),
 		binding.NewCommand(env),
@@ -56,6 +82,8 @@ Exit codes are the same for all commands; cede help exit-codes lists them.`,
 		token.NewCommand(env),
 		operator.NewCommand(env),
 		agent.NewConfigCommand(env),
+		kubernetes.NewCommand(env),
+		kubectl.NewCommand(env),
 		sim.NewCommand(env),
 		compare.NewCommand(env),
 		policy.NewCommand(env),

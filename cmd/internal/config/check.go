@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"log/slog"
+	"math"
 	"net"
 	"net/url"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/policy"
 )
 
 // dev sets the defaults of a development process on one machine.
@@ -36,9 +38,6 @@ func (c *Config) fill() {
 	if c.ACL.BootstrapFile == "" && c.DataDir != "" {
 		c.ACL.BootstrapFile = filepath.Join(c.DataDir, "bootstrap.token")
 	}
-	if c.Client.Drivers.Exec.User == "" && !c.Dev && os.Geteuid() == 0 {
-		c.Client.Drivers.Exec.User = "nobody"
-	}
 }
 
 // check returns every problem of the configuration. If look is set, it also checks
@@ -48,12 +47,14 @@ func (c *Config) check(look bool) (found []Problem) {
 		found = append(found, Problem{Key: key, Text: fmt.Sprintf(format, args...)})
 	}
 	switch {
+	case c.Controller:
+		checkKubernetes(c, bad)
 	case !c.Server.Enabled && !c.Client.Enabled && !c.Member.Enabled:
 		bad("server.enabled", "at least one of server, client and member must be enabled (`cede agent --dev` runs a temporary server and node)")
 	case c.DataDir == "" && !c.Dev:
 		bad("data_dir", "is required: an absolute path on persistent storage (`cede agent --dev` uses a temporary one)")
 	case c.DataDir != "" && !filepath.IsAbs(c.DataDir):
-		bad("data_dir", "%s must be an absolute path", c.DataDir)
+		bad("data_dir", "%q must be an absolute path", c.DataDir)
 	}
 	checkNames(c, bad)
 	checkListeners(c, bad)
@@ -138,6 +139,9 @@ func checkPool(c *Config, bad report) {
 	}
 	if c.TLS.Cert != "" && c.TLS.CA == "" {
 		bad("tls.ca", "is required for connections between servers: the CA of their certificates")
+	}
+	if c.TLS.Cert != "" && c.TLS.ServerName == "" {
+		bad("tls.server_name", "is required for connections between servers: a certificate of tls.ca that a node uses for both directions would be accepted as a server's; issue the servers' certificates with a DNS name that no other certificate has, such as server.cede, and set that name")
 	}
 	if !onLoopback(c.Listen.RPC) && c.TLS.Cert == "" {
 		bad("listen.rpc", "servers would talk in plain text at %s: set tls.cert, tls.key and tls.ca, or listen on a loopback address", c.Listen.RPC)
@@ -230,6 +234,12 @@ func checkClient(c *Config, bad report) {
 	if n.Drivers.Exec.LogFiles < 1 || n.Drivers.Exec.LogSize < 4096 {
 		bad("client.drivers.exec.log_size", "must be at least 4KiB, and log_files at least 1")
 	}
+	if e := n.Drivers.Exec; e.UIDFirst < 1000 || e.UIDCount < 1 || e.UIDFirst > math.MaxInt32-e.UIDCount {
+		bad("client.drivers.exec.uid_first", "the user IDs of namespaces must be between 1000 and %d, and uid_count at least 1", math.MaxInt32)
+	}
+	if m := n.Drivers.Exec.MemoryLimit; m != 0 && m < 1 {
+		bad("client.drivers.exec.memory_limit", "%v is less than the request of a task: must be at least 1, or 0 for no limit", m)
+	}
 	for i, d := range n.Devices {
 		if strings.Count(d.ID, "/") != 2 || d.Count < 1 {
 			bad("client.devices", "number %d: expected an ID vendor/type/model and a count of at least 1", i+1)
@@ -279,8 +289,14 @@ func checkPolicy(c *Config, bad report) {
 			bad("policy.executables", "%q must be an absolute path", e.Path)
 		}
 	}
-	if p.Limits.Fuel < 0 {
-		bad("policy.limits.fuel", "%d is negative", p.Limits.Fuel)
+	if p.Limits.Fuel < 0 || uint64(p.Limits.Fuel) > policy.MaxLimits.Fuel {
+		bad("policy.limits.fuel", "%d must be between 0 and %d", p.Limits.Fuel, policy.MaxLimits.Fuel)
+	}
+	if int64(p.Limits.Memory) > policy.MaxLimits.Memory {
+		bad("policy.limits.memory", "must be at most %d MiB", policy.MaxLimits.Memory>>20)
+	}
+	if p.Limits.Time > policy.MaxLimits.Time {
+		bad("policy.limits.time", "%v must be at most %v", p.Limits.Time, policy.MaxLimits.Time)
 	}
 }
 
@@ -307,6 +323,7 @@ func checkLimits(c *Config, bad report) {
 	if c.Limits.ConnectionsPerAddress < 0 {
 		bad("limits.connections_per_address", "%d is negative: 0 is any number", c.Limits.ConnectionsPerAddress)
 	}
+	checkAdmission(&c.Limits.Admission, bad)
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(c.Log.Level)); err != nil {
 		bad("log.level", "invalid level %q: must be debug, info, warn or error", c.Log.Level)
@@ -338,3 +355,30 @@ func (c *Config) metricsOpen() bool {
 
 // MetricsLocal reports whether metrics are reachable on loopback only.
 func (c *Config) MetricsLocal() bool { return onLoopback(c.Listen.Metrics) }
+
+// checkAdmission reports limits outside their range. No value removes a limit, because the
+// limits bound the memory of the servers.
+func checkAdmission(a *Admission, bad report) {
+	for key, value := range map[string]int{
+		"group_count": a.GroupCount, "job_allocations": a.JobAllocations, "job_groups": a.JobGroups, "group_tasks": a.GroupTasks,
+		"namespace_jobs": a.NamespaceJobs, "namespace_allocations": a.NamespaceAllocations,
+		"binding_replicas": a.BindingReplicas, "binding_clusters": a.BindingClusters,
+		"namespace_bindings": a.NamespaceBindings, "namespace_replicas": a.NamespaceReplicas, "clusters": a.Clusters,
+	} {
+		most := maxAdmission
+		if fixed, ok := fixedLimits[key]; ok {
+			most = fixed
+		}
+		if value < 1 || value > most {
+			bad("limits.admission."+key, "%d must be between 1 and %d", value, most)
+		}
+	}
+}
+
+// maxAdmission is the greatest admission limit: beyond any cluster, and small enough that
+// sums do not overflow.
+const maxAdmission = 1 << 30
+
+// fixedLimits are limits of the job and binding formats, which the configuration can lower
+// only.
+var fixedLimits = map[string]int{"job_groups": 500, "group_tasks": 50, "binding_replicas": 1 << 20}

@@ -40,6 +40,7 @@ func load(t *testing.T, s config.Sources) *config.Loaded {
 const minimal = "data_dir: /var/lib/cede\nserver: {enabled: true}\n"
 
 func TestLoad_LaterLayersWin(t *testing.T) {
+	t.Parallel()
 	dir := write(t, map[string]string{
 		"cede.yaml": minimal + "region: file\ndatacenter: file\nname: file\nlog: {level: debug}\n" +
 			"client: {attributes: {zone: a, cpu.arch: x}, meta: {a: 1}, ports: [1, 2]}\n",
@@ -81,6 +82,7 @@ func TestLoad_LaterLayersWin(t *testing.T) {
 }
 
 func TestLoad_ReportsEveryProblemWithItsLine(t *testing.T) {
+	t.Parallel()
 	dir := write(t, map[string]string{"cede.yaml": `data_dir: /d
 server:
   enable: true
@@ -127,10 +129,12 @@ log: debug
 }
 
 func TestLoad_ChecksDependentKeys(t *testing.T) {
+	t.Parallel()
 	for text, want := range map[string]string{
 		"":                        "server.enabled: at least one of",
 		"server: {enabled: true}": "data_dir: is required",
-		"server: {enabled: true}\ndata_dir: here":                                        "data_dir: here must be an absolute path",
+		"server: {enabled: true}\ndata_dir: here":                                        `data_dir: "here" must be an absolute path`,
+		minimal + "listen: {gossip: '127.0.0.1:4648'}\ntls: {cert: c, key: k, ca: a}\n":  "tls.server_name: is required for connections between servers",
 		minimal + "tls: {cert: c.pem}":                                                   "tls.cert: a certificate and its key go together",
 		minimal + "tls: {verify_client: true, cert: c, key: k}":                          "tls.verify_client: requires tls.ca",
 		minimal + "listen: {http: here}":                                                 `listen.http: invalid address "here": expected HOST:PORT`,
@@ -162,13 +166,14 @@ func TestLoad_ChecksDependentKeys(t *testing.T) {
 }
 
 func TestSecrets_AreReadAndRedacted(t *testing.T) {
+	t.Parallel()
 	dir := write(t, map[string]string{"cede.yaml": "", "token": "hunter2\n", "empty": ""})
 	file := filepath.Join(dir, "cede.yaml")
 	text := minimal + "client: {token: file:" + filepath.Join(dir, "token") + "}\n"
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c := load(t, config.Sources{Files: []string{file}, Environ: []string{"CEDE_SERVER__SECRET=hunter2", "CEDE_MEMBER__TOKEN=hunter2", "CEDE_TELEMETRY__TOKEN=hunter2-hunter2-hunter2", "CEDE_MEMBER__CEDE__TOKEN=hunter2"}})
+	c := load(t, config.Sources{Files: []string{file}, Environ: []string{"CEDE_SERVER__SECRET=hunter2", "CEDE_MEMBER__TOKEN=hunter2", "CEDE_TELEMETRY__TOKEN=hunter2-hunter2-hunter2", "CEDE_MEMBER__CEDE__TOKEN=hunter2", "CEDE_KUBERNETES__TOKEN=hunter2"}})
 	if string(c.Client.Token) != "hunter2" || string(c.Server.Secret) != "hunter2" {
 		t.Error("the secrets were not read")
 	}
@@ -183,6 +188,7 @@ func TestSecrets_AreReadAndRedacted(t *testing.T) {
 }
 
 func TestChanges_ReturnsReloadableKeys(t *testing.T) {
+	t.Parallel()
 	dir := write(t, map[string]string{"c.yaml": minimal})
 	file := filepath.Join(dir, "c.yaml")
 	old := load(t, config.Sources{Files: []string{file}})
@@ -197,13 +203,10 @@ func TestChanges_ReturnsReloadableKeys(t *testing.T) {
 	if !slices.Equal(can, []string{"limits.rate", "limits.burst", "log.level"}) || !slices.Equal(cannot, []string{"name"}) {
 		t.Errorf("reloadable %v, refused %v", can, cannot)
 	}
-	with := old.With(next, can)
-	if with.Log.Level != "debug" || with.Limits.Rate != 5 || with.Name != old.Name || old.Log.Level != "info" {
-		t.Errorf("with the changes: level %s, name %s; before: level %s", with.Log.Level, with.Name, old.Log.Level)
-	}
 }
 
 func TestDev_RequiresNoConfiguration(t *testing.T) {
+	t.Parallel()
 	c := load(t, config.Sources{Dev: true})
 	if !c.Server.Enabled || !c.Client.Enabled || !c.Client.Drivers.Sim.Enabled || !c.Dev {
 		t.Errorf("got %+v", c.Config)
@@ -211,6 +214,7 @@ func TestDev_RequiresNoConfiguration(t *testing.T) {
 }
 
 func TestSize_ParsesItsOwnFormat(t *testing.T) {
+	t.Parallel()
 	for _, s := range []config.Size{0, 1, 1023, 1024, 1536, 10 << 20, 3 << 30, 1 << 40} {
 		if got, err := config.ParseSize(s.String()); err != nil || got != s {
 			t.Errorf("%d is formatted as %s and parsed as %d, %v", s, s, got, err)
@@ -225,6 +229,7 @@ func TestSize_ParsesItsOwnFormat(t *testing.T) {
 
 // TestLoad_SecretInFileHidesNoOtherProblem checks that a secret in a file does not end validation.
 func TestLoad_SecretInFileHidesNoOtherProblem(t *testing.T) {
+	t.Parallel()
 	dir := write(t, map[string]string{"c.yaml": minimal + "telemetry: {token: this-stands-in-a-file-of-settings}\nlisten: {http: here}\n"})
 	_, err := config.Load(config.Sources{Files: []string{filepath.Join(dir, "c.yaml")}})
 	if err == nil || !strings.Contains(err.Error(), "telemetry.token: secrets are not allowed") || !strings.Contains(err.Error(), `listen.http: invalid address "here": expected HOST:PORT`) ||
@@ -235,6 +240,7 @@ func TestLoad_SecretInFileHidesNoOtherProblem(t *testing.T) {
 
 // TestWarnings_ReportOpenListeners checks that listeners open to other hosts are permitted and reported.
 func TestWarnings_ReportOpenListeners(t *testing.T) {
+	t.Parallel()
 	const (
 		far, acl, tls = "listen: {http: '0.0.0.0:4646'}\n", "acl: {enabled: true}\n", "tls: {cert: c, key: k}\n"
 		scrape        = "listen: {metrics: '0.0.0.0:4649'}\n"
@@ -243,7 +249,6 @@ func TestWarnings_ReportOpenListeners(t *testing.T) {
 		minimal: nil,
 		"data_dir: /d\nserver: {enabled: true, workers: 0}\n": {"server.workers: the only server processes no evaluations"},
 		minimal + acl + tls: nil,
-		minimal + "listen: {gossip: '127.0.0.1:4648'}\ntls: {cert: c, key: k, ca: a, server_name: ''}\n":   {"tls.server_name: is empty: any certificate signed by tls.ca"},
 		minimal + "listen: {gossip: '127.0.0.1:4648'}\ntls: {cert: c, key: k, ca: a, server_name: pool}\n": nil,
 		minimal + "tls: {ca: a}\n":                                     {"tls.ca: tls.ca is set without a certificate"},
 		"data_dir: /d\nserver: {enabled: true, bootstrap_expect: 3}\n": {"server.bootstrap_expect: 3 servers must bootstrap together"},

@@ -24,7 +24,7 @@ func (l *loader) decode(out *Loaded) {
 			continue
 		}
 		target := reflect.ValueOf(&out.Config).Elem().FieldByIndex(f.index)
-		value, err := f.decode(raw)
+		value, err := f.decode(raw, l.readSecret)
 		if err != nil {
 			l.recordDecodeError(f, raw, err)
 			l.invalid[f.key] = true
@@ -40,7 +40,7 @@ func (l *loader) recordDecodeError(f field, raw any, err error) {
 	entries, _ := raw.(map[string]any)
 	reported := false
 	for _, name := range slices.Sorted(maps.Keys(entries)) {
-		if _, err := f.decode(map[string]any{name: entries[name]}); err != nil {
+		if _, err := f.decode(map[string]any{name: entries[name]}, l.readSecret); err != nil {
 			key := f.key + "." + name
 			l.problem(key, cmp.Or(l.origin[key], l.location(f)), "%v", err)
 			reported = true
@@ -65,7 +65,7 @@ func (l *loader) location(f field) (where string) {
 }
 
 // decode decodes a value of YAML, a variable or a flag.
-func (f *field) decode(raw any) (reflect.Value, error) {
+func (f *field) decode(raw any, readSecret func(string) (Secret, error)) (reflect.Value, error) {
 	target := reflect.New(f.typ)
 	if text, ok := raw.(string); ok && f.typ.Kind() == reflect.Slice && f.typ.Elem().Kind() != reflect.Struct {
 		raw = split(text)
@@ -76,7 +76,7 @@ func (f *field) decode(raw any) (reflect.Value, error) {
 	}
 	d, err := mapstructure.NewDecoder(&mapstructure.DecoderConfig{
 		Result: target.Interface(), TagName: "koanf", ErrorUnused: true, MatchName: func(key, name string) bool { return key == name },
-		DecodeHook: mapstructure.ComposeDecodeHookFunc(hookDuration, hookSize, hookText, hookSecret),
+		DecodeHook: mapstructure.ComposeDecodeHookFunc(hookDuration, hookSize, hookText, hookSecret(readSecret)),
 	})
 	if err == nil {
 		err = d.Decode(raw)
@@ -146,10 +146,18 @@ func split(text string) (list []any) {
 	return list
 }
 
-func readSecret(text string) (Secret, error) {
+// unreadSecret stands for a secret whose file is not read. It passes every check: it is long
+// enough for a token, and a valid gossip key.
+const unreadSecret Secret = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
+
+// readSecret returns a secret, or the content of the file that it refers to.
+func (l *loader) readSecret(text string) (Secret, error) {
 	path, ok := strings.CutPrefix(text, filePrefix)
-	if !ok {
+	switch {
+	case !ok:
 		return Secret(text), nil
+	case l.noSecrets:
+		return unreadSecret, nil
 	}
 	b, err := os.ReadFile(path)
 	if err != nil {
@@ -193,16 +201,18 @@ func hookSize(_, to reflect.Type, v any) (any, error) {
 }
 
 // hookSecret decodes secrets inside lists; other secrets are decoded as fields.
-func hookSecret(_, to reflect.Type, v any) (any, error) {
-	text, ok := v.(string)
-	if !ok || to != reflect.TypeFor[Secret]() {
-		return v, nil
+func hookSecret(readSecret func(string) (Secret, error)) func(_, to reflect.Type, v any) (any, error) {
+	return func(_, to reflect.Type, v any) (any, error) {
+		text, ok := v.(string)
+		if !ok || to != reflect.TypeFor[Secret]() {
+			return v, nil
+		}
+		secret, err := readSecret(text)
+		if err != nil {
+			return nil, fmt.Errorf("%s%w", decodeErrorMark, err)
+		}
+		return secret, nil
 	}
-	secret, err := readSecret(text)
-	if err != nil {
-		return nil, fmt.Errorf("%s%w", decodeErrorMark, err)
-	}
-	return secret, nil
 }
 
 // hookText converts the text of variables and flags to numbers and booleans. It also

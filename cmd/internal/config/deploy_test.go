@@ -26,6 +26,7 @@ func example(t *testing.T, name string) string {
 
 // Every example must be a valid configuration, because users copy it.
 func TestDeploy_ExamplesAreValid(t *testing.T) {
+	t.Parallel()
 	files, err := filepath.Glob(filepath.Join(deploy, "etc", "*.yaml"))
 	if err != nil || len(files) < 3 {
 		t.Fatalf("%v, %v", files, err)
@@ -41,6 +42,7 @@ func TestDeploy_ExamplesAreValid(t *testing.T) {
 
 // An alert on a metric that is not registered never fires.
 func TestDeploy_AlertsUseRegisteredMetrics(t *testing.T) {
+	t.Parallel()
 	var file struct {
 		Groups []struct {
 			Rules []struct {
@@ -79,6 +81,7 @@ func TestDeploy_AlertsUseRegisteredMetrics(t *testing.T) {
 // The Prometheus configuration matches a server with these settings: TLS, the token,
 // and the alert rules.
 func TestDeploy_ScrapeConfigMatchesListener(t *testing.T) {
+	t.Parallel()
 	var file struct {
 		RuleFiles []string `yaml:"rule_files"`
 		Scrape    []struct {
@@ -115,6 +118,7 @@ func TestDeploy_ScrapeConfigMatchesListener(t *testing.T) {
 }
 
 func TestDeploy_UnitsMatchProgram(t *testing.T) {
+	t.Parallel()
 	for unit, more := range map[string][]string{
 		"cede-server.service": {"DynamicUser=yes", "StateDirectory=cede"},
 		"cede-client.service": {"KillMode=process", "StateDirectory=cede-node"}, // work outlives the agent
@@ -141,6 +145,7 @@ func TestDeploy_UnitsMatchProgram(t *testing.T) {
 }
 
 func TestDeploy_ContainerRunsUnprivileged(t *testing.T) {
+	t.Parallel()
 	text := example(t, "Containerfile")
 	variables := regexp.MustCompile(`CEDE_[A-Z_]+=\S+`).FindAllString(text, -1)
 	c, err := config.Load(config.Sources{Environ: variables})

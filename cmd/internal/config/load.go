@@ -35,9 +35,14 @@ type Sources struct {
 	Flags map[string]string
 	// Dev selects the defaults of a development process for keys that no layer sets.
 	Dev bool
+	// Kubernetes selects the role of cede kubernetes, which runs no server and no node.
+	Kubernetes bool
 	// Look also checks the files that the process reads: those of tls and
 	// policy.roots. If it is false, the result does not depend on the machine.
 	Look bool
+	// NoSecrets leaves the files of secrets unread, for a configuration of another machine.
+	// The process must not run with the result.
+	NoSecrets bool
 }
 
 // Loaded is a configuration with the source of each value.
@@ -87,6 +92,7 @@ type loader struct {
 	// there.
 	unreadable bool
 	look       bool // see Sources
+	noSecrets  bool // see Sources
 }
 
 // recordUnreadable records a file or directory that could not be read.
@@ -110,7 +116,7 @@ func (l *loader) problem(key, where, format string, args ...any) {
 
 // Load reads a configuration. Its error, if any, is an *Error with every problem.
 func Load(s Sources) (*Loaded, error) {
-	l := &loader{ko: koanf.New(separator), origin: map[string]string{}, invalid: map[string]bool{}, look: s.Look}
+	l := &loader{ko: koanf.New(separator), origin: map[string]string{}, invalid: map[string]bool{}, look: s.Look, noSecrets: s.NoSecrets}
 	for _, file := range l.files(s.Files) {
 		l.file(file)
 	}
@@ -120,6 +126,7 @@ func Load(s Sources) (*Loaded, error) {
 	if s.Dev {
 		out.dev()
 	}
+	out.Controller = s.Kubernetes
 	l.decode(out)
 	if !l.unreadable {
 		l.validate(out)
@@ -260,6 +267,7 @@ func (l *loader) leaf(f field, path []string, n *yaml.Node, where string) {
 		l.set(path, v, where) // other problems of the value are reported for this key
 		return
 	}
+	l.listedSecrets(f, v, where)
 	entries, isMap := v.(map[string]any)
 	if !isMap {
 		l.set(path, v, where)
@@ -267,6 +275,23 @@ func (l *loader) leaf(f field, path []string, n *yaml.Node, where string) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(entries)) {
 		l.set(append(slices.Clone(path), name), entries[name], where)
+	}
+}
+
+// listedSecrets records secrets in the entries of a list, which have no variable.
+func (l *loader) listedSecrets(f field, v any, where string) {
+	list, isList := v.([]any)
+	if !isList || f.typ.Kind() != reflect.Slice || f.typ.Elem().Kind() != reflect.Struct {
+		return
+	}
+	for _, of := range walk(f.typ.Elem(), nil, nil) {
+		for i, entry := range list {
+			fields, _ := entry.(map[string]any)
+			text, isText := fields[of.key].(string)
+			if of.secret && fields[of.key] != nil && (!isText || text != "" && !strings.HasPrefix(text, filePrefix)) {
+				l.problem(f.key, where, "number %d: %s: secrets are not allowed in configuration files: use %sPATH", i+1, of.key, filePrefix)
+			}
+		}
 	}
 }
 

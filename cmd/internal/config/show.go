@@ -5,7 +5,6 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"strings"
 )
 
 // Value is the value of a key, and its source.
@@ -67,22 +66,4 @@ func (l *Loaded) Changes(next *Loaded) (reloadable, refused []string) {
 		}
 	}
 	return reloadable, refused
-}
-
-// With returns the configuration with the values of keys replaced by those of next;
-// keys are those that Changes returned.
-func (l *Loaded) With(next *Loaded, keys []string) *Loaded {
-	out := *l
-	out.origin = maps.Clone(l.origin)
-	for _, f := range fields() {
-		if !slices.Contains(keys, f.key) {
-			continue
-		}
-		reflect.ValueOf(&out.Config).Elem().FieldByIndex(f.index).Set(reflect.ValueOf(&next.Config).Elem().FieldByIndex(f.index))
-		maps.DeleteFunc(out.origin, func(k, _ string) bool { return k == f.key || strings.HasPrefix(k, f.key+".") })
-		if s, ok := next.origin[f.key]; ok {
-			out.origin[f.key] = s
-		}
-	}
-	return &out
 }

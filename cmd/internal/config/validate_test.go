@@ -64,6 +64,7 @@ func pair(t *testing.T, until time.Time) (cert, key string) {
 
 // One run reports problems of every stage.
 func TestLoad_ReportsProblemsOfEveryStage(t *testing.T) {
+	t.Parallel()
 	cert, key := pair(t, time.Now().Add(time.Hour))
 	_, other := pair(t, time.Now().Add(time.Hour))
 	old, oldKey := pair(t, time.Now().Add(-time.Hour))
@@ -101,5 +102,47 @@ func TestLoad_ReportsProblemsOfEveryStage(t *testing.T) {
 		if got := problems(t, dir, text); !slices.Equal(got, want) {
 			t.Errorf("%q:\n got %q\nwant %q", text, got, want)
 		}
+	}
+}
+
+// A configuration of another machine is valid although its secrets are elsewhere.
+func TestLoad_LeavesSecretsOfOtherMachinesUnread(t *testing.T) {
+	dir := write(t, map[string]string{"cede.yaml": `
+data_dir: /var/lib/cede
+server: {enabled: true, secret: file:/nowhere/secret}
+gossip: {keys: file:/nowhere/gossip.keys}
+client: {enabled: true, token: file:/nowhere/client.token}
+telemetry: {token: file:/nowhere/telemetry.token}
+member:
+  enabled: true
+  driver: sim
+  capacity: {cpu: 1}
+  pools: [{name: a, servers: ["http://127.0.0.1:4646"], token: file:/nowhere/pool.token}]
+`})
+	s := config.Sources{Files: []string{filepath.Join(dir, "cede.yaml")}, NoSecrets: true}
+	if _, err := config.Load(s); err != nil {
+		t.Error(err)
+	}
+	s.NoSecrets = false
+	if _, err := config.Load(s); err == nil || strings.Count(err.Error(), "/nowhere/") != 5 {
+		t.Errorf("files of secrets are not read: %v", err)
+	}
+}
+
+func TestLoad_RejectsSecretsInLists(t *testing.T) {
+	dir := write(t, map[string]string{"cede.yaml": `
+data_dir: /var/lib/cede
+member:
+  enabled: true
+  driver: sim
+  capacity: {cpu: 1}
+  pools:
+    - {name: a, servers: ["http://127.0.0.1:4646"]}
+    - {name: b, servers: ["http://127.0.0.1:4646"], token: hunter2}
+`})
+	_, err := config.Load(config.Sources{Files: []string{filepath.Join(dir, "cede.yaml")}})
+	want := "member.pools: number 2: token: secrets are not allowed in configuration files: use file:PATH"
+	if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hunter2") {
+		t.Errorf("%v, want %s", err, want)
 	}
 }

@@ -7,15 +7,15 @@ import "fmt"
 func (l *Loaded) Warnings() (list []Problem) {
 	c := &l.Config
 	warn := func(key, text string) { list = append(list, Problem{Key: key, Where: l.source(key), Text: text}) }
-	if text := c.httpOpen(); text != "" && !onLoopback(c.Listen.HTTP) {
+	if c.Controller && c.TLS.Cert == "" && !onLoopback(c.Listen.HTTP) {
+		warn("listen.http", "objects and tokens travel to "+c.Listen.HTTP+" in plain text: set tls.cert and tls.key")
+	}
+	if text := c.httpOpen(); text != "" && !c.Controller && !onLoopback(c.Listen.HTTP) {
 		warn("listen.http", text)
 	}
 	// A pool of servers rejects that: see checkPool.
 	if c.Server.Enabled && !c.Dev && !c.Pooled() && !onLoopback(c.Listen.RPC) && c.TLS.Cert == "" {
 		warn("listen.rpc", "any host that reaches "+c.Listen.RPC+" is accepted as a server, without encryption: set tls.cert, tls.key and tls.ca, or listen on a loopback address")
-	}
-	if c.Pooled() && c.TLS.Cert != "" && c.TLS.ServerName == "" {
-		warn("tls.server_name", "is empty: any certificate signed by tls.ca, such as that of a node, is accepted as that of a server: set a name that only the servers' certificates have")
 	}
 	if c.TLS.CA != "" && c.TLS.Cert == "" && c.Server.Enabled {
 		warn("tls.ca", "tls.ca is set without a certificate, so this server does not encrypt: set tls.cert and tls.key")

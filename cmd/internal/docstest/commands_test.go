@@ -15,8 +15,12 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
+
+	"github.com/cede-scheduler/cede/cmd/internal/cedetest"
+	"github.com/cede-scheduler/cede/sdk/policytest/soak"
 )
 
 var update = flag.Bool("update", false, "rewrite the outputs in the pages, and the generated pages")
@@ -47,15 +51,27 @@ func pages(t *testing.T) []string {
 }
 
 func TestPages_ShowTheOutputOfTheirCommands(t *testing.T) {
-	bin := buildCommands(t)
-	list, ran, executed := pages(t), 0, 0
+	bin := cedetest.Folder(t)
+	list := pages(t)
+	var ran, executed atomic.Int64
+	t.Cleanup(func() { // after all pages
+		if int(ran.Load()) == len(list) && executed.Load() < 50 { // unless -run selects some
+			t.Errorf("executed %d blocks: the pages lost their commands, or the pattern does not find them", executed.Load())
+		}
+	})
 	for _, path := range list {
 		name, _ := filepath.Rel(root, path)
 		t.Run(filepath.ToSlash(name), func(t *testing.T) {
-			ran++
+			t.Parallel()
+			ran.Add(1)
 			before, err := os.ReadFile(path)
 			if err != nil {
 				t.Fatal(err)
+			}
+			if strings.Contains(string(before), "\nopenssl x509 ") {
+				if _, err := exec.LookPath("openssl"); err != nil {
+					t.Skip("install openssl to run the commands of this page")
+				}
 			}
 			p := newPage(t, bin)
 			after := block.ReplaceAllStringFunc(string(before), func(whole string) string {
@@ -71,7 +87,7 @@ func TestPages_ShowTheOutputOfTheirCommands(t *testing.T) {
 					t.Log("skipped without traces: ", content)
 					return whole
 				}
-				executed++
+				executed.Add(1)
 				if language == "sh" {
 					if strings.HasPrefix(content, "bin/cede agent ") {
 						p.startAgent(content)
@@ -99,52 +115,9 @@ func TestPages_ShowTheOutputOfTheirCommands(t *testing.T) {
 			}
 		})
 	}
-	if ran == len(list) && executed < 50 { // unless -run selects some
-
-		t.Errorf("executed %d blocks: the pages lost their commands, or the pattern does not find them", executed)
-	}
 }
 
-// binaries is a folder for the binaries, which TestMain creates and removes.
-var binaries string
-
-func TestMain(m *testing.M) {
-	flag.Parse()
-	var err error
-	if binaries, err = os.MkdirTemp("", "docstest"); err != nil {
-		panic(err)
-	}
-	code := m.Run()
-	_ = os.RemoveAll(binaries)
-	os.Exit(code)
-}
-
-// build builds the binaries once for all tests.
-var build = sync.OnceValue(func() error {
-	for _, command := range []string{"cede", "cede-bench"} {
-		cmd := exec.Command("go", "build", "-o", filepath.Join(binaries, command), "./"+filepath.ToSlash(filepath.Join(root, "cmd", command)))
-		if out, err := cmd.CombinedOutput(); err != nil {
-			return fmt.Errorf("build %s: %w\n%s", command, err, out)
-		}
-	}
-	return nil
-})
-
-// buildCommands returns a folder with the binaries that the pages use.
-func buildCommands(t *testing.T) string {
-	t.Helper()
-	if err := build(); err != nil {
-		t.Fatal(err)
-	}
-	// The cache of test results records the files that this test opens, but not the
-	// files that the build opens. Listing the sources makes the result depend on them.
-	for _, dir := range []string{"cmd", "core", "gossip", "plugins", "policies", "sdk"} {
-		if err := filepath.WalkDir(filepath.Join(root, dir), func(string, fs.DirEntry, error) error { return nil }); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return binaries
-}
+func TestMain(m *testing.M) { cedetest.Main(m) }
 
 // A page runs the commands of one document in a folder of its own.
 type page struct {
@@ -184,7 +157,7 @@ func newPage(t *testing.T, bin string) *page {
 	}
 	p.env = append(os.Environ(), "LC_ALL=C", "NO_COLOR=1", "CEDE_TRACES="+p.traces, "DOCSTEST_HOME="+p.home,
 		"PATH="+tools+string(os.PathListSeparator)+os.Getenv("PATH"))
-	if os.Getenv("CEDE_SOAK") != "" { // as on a machine with empty caches and no network
+	if soak.Full() { // as on a machine with empty caches and no network
 		p.env = append(p.env, "GOCACHE="+filepath.Join(p.home, "cache"), "GOMODCACHE="+filepath.Join(p.home, "modules"), "GOPROXY=off")
 	}
 	t.Cleanup(p.stop)

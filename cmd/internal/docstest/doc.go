@@ -21,11 +21,12 @@
 // Each page runs in an empty folder with bin/cede, bin/cede-bench, and links to
 // examples and policies, which a page must not change.
 // Ports of 127.0.0.1 between 14600 and 14699 are replaced by free ones. A command
-// that contains $CEDE_TRACES is skipped if there are no traces. The commands
+// that contains $CEDE_TRACES is skipped if there are no traces, and a page that creates
+// certificates if openssl is not installed. The commands
 // kubectl and nomad are replaced by scripts that print the dumps in testdata.
 //
 // After an intended change, `go test ./cmd/internal/docstest -update` rewrites the
 // outputs in the pages, and `go generate ./cmd/internal/docstest` the reference.
 package docstest
 
-//go:generate go test -count=1 -run TestReference -update .
+//go:generate go test -count=1 -run 'TestReference|TestDashboard_Matches' -update .

@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cede-scheduler/cede/cmd/internal/cedetest"
 	"github.com/cede-scheduler/cede/cmd/internal/config"
 )
 
@@ -81,7 +82,7 @@ func loadHelp(t *testing.T) *help {
 	if loadedHelp != nil {
 		return loadedHelp
 	}
-	bin := buildCommands(t)
+	bin := cedetest.Folder(t)
 	call := func(args ...string) string {
 		cmd := exec.CommandContext(t.Context(), filepath.Join(bin, args[0]), args[1:]...)
 		cmd.Env = append(os.Environ(), "NO_COLOR=1", "HOME="+t.TempDir())
@@ -242,6 +243,9 @@ func defaultText(v reflect.Value) string {
 	return fmt.Sprint(v.Interface())
 }
 
+// defaultOnly matches a comment that states nothing but the default.
+var defaultOnly = regexp.MustCompile(`^[Dd]efault: [^;]*$`)
+
 // structTables documents a struct and the structs that it contains as tables: one
 // table for each type, in the order of the fields. The function returns the text of the
 // column "default". Comments of the source are the descriptions.
@@ -308,6 +312,9 @@ func structTables(t *testing.T, dir, top, tag string, defaults func(path string)
 				reload := ""
 				if reflect.StructTag(strings.Trim(f.Tag.Value, "`")).Get("reload") != "" {
 					reload = "yes"
+				}
+				if config && defaultOnly.ReplaceAllString(meaning, "") == "" {
+					t.Errorf("%s.%s (%s) has no explanation: its comment must state more than the default", name, f.Names[0], full)
 				}
 				if config {
 					fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", full, typeText(f.Type), cell(defaults(full)), reload, meaning)
@@ -527,7 +534,7 @@ func httpPage(t *testing.T) string {
 	var b strings.Builder
 	b.WriteString("# HTTP API reference\n\nA server serves this API at `listen.http` (default `http://127.0.0.1:4646`). The OpenAPI document is\n" +
 		"[openapi.json](../../core/api/openapi.json), which a server returns at `/v1/openapi.json`. Field names are those of Nomad if Nomad has the field.\n\n" +
-		"- Requests with a body need `Content-Type: application/json`. With `acl.enabled` they need `Authorization: Bearer TOKEN`.\n" +
+		"- Requests with a body need `Content-Type: application/json`, and writes from web pages of other origins are rejected. With `acl.enabled` they need `Authorization: Bearer TOKEN`.\n" +
 		"- A failed request returns the schema [Error](#error) with a stable `Code`.\n" +
 		"- A read with `index` and `wait` blocks until the result is newer than that index (a *blocking query*).\n\n" +
 		"## Parameters\n\n| parameter | in | meaning |\n|--|--|--|\n")

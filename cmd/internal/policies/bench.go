@@ -44,9 +44,17 @@ func constructions() []construction {
 	return list
 }
 
+// BenchCallbacks receive the results and the progress of Bench.
+type BenchCallbacks struct {
+	Measured func(Measurement)
+	// Progress receives the share that is done, between 0 and 1, several times during each
+	// measurement and never while a call is measured.
+	Progress func(share float64)
+}
+
 // Bench measures every hook of a policy on every construction, count times for about
-// the duration each. found receives each measurement.
-func Bench(p *Policy, clock clock.Clock, each time.Duration, count int, found func(Measurement)) error {
+// the duration each.
+func Bench(p *Policy, clock clock.Clock, each time.Duration, count int, to BenchCallbacks) error {
 	p.AddRef()
 	defer p.ReleaseRef()
 	in, err := p.Acquire()
@@ -54,15 +62,21 @@ func Bench(p *Policy, clock clock.Clock, each time.Duration, count int, found fu
 		return err
 	}
 	defer p.Release(in)
-	for _, c := range constructions() {
-		for _, h := range benchCalls(p, in, c.c) {
-			for range count {
-				m, err := h.measure(p, in, clock, each)
+	all := constructions()
+	for i, c := range all {
+		calls := benchCalls(p, in, c.c)
+		for j, h := range calls {
+			for k := range count {
+				progress := func(share float64) {
+					inside := (float64(j) + (float64(k)+share)/float64(count)) / float64(len(calls))
+					to.Progress((float64(i) + inside) / float64(len(all)))
+				}
+				m, err := h.measure(p, in, clock, each, progress)
 				if err != nil {
 					return err
 				}
 				m.Hook, m.Construction = h.hook, c.name
-				found(m)
+				to.Measured(m)
 			}
 		}
 	}
@@ -128,7 +142,7 @@ func addVictims(c *policytest.Case) (*sdk.Options, int) {
 }
 
 // measure repeats the call until the elapsed time is long enough for a measurement.
-func (q *benchCall) measure(p *Policy, in policy.Instance, clock clock.Clock, each time.Duration) (Measurement, error) {
+func (q *benchCall) measure(p *Policy, in policy.Instance, clock clock.Clock, each time.Duration, progress func(share float64)) (Measurement, error) {
 	m := Measurement{Options: q.options, Candidates: q.candidates}
 	if err := p.RecordCall(q.hook, q.ask()); err != nil { // warm-up
 		return m, err
@@ -136,6 +150,9 @@ func (q *benchCall) measure(p *Policy, in policy.Instance, clock clock.Clock, ea
 	m.Fuel = in.Fuel()
 	var before, after runtime.MemStats
 	for calls := 1; ; {
+		if calls > 1 {
+			progress(0.5) // the last repetition takes about as long as all others
+		}
 		runtime.ReadMemStats(&before)
 		from := clock.Now()
 		for range calls {
@@ -149,6 +166,7 @@ func (q *benchCall) measure(p *Policy, in policy.Instance, clock clock.Clock, ea
 			m.Calls, m.PerCall = calls, took/time.Duration(calls)
 			m.Bytes = (after.TotalAlloc - before.TotalAlloc) / uint64(calls)
 			m.Allocs = (after.Mallocs - before.Mallocs) / uint64(calls)
+			progress(1)
 			return m, nil
 		}
 		// As in package testing: predict slightly more than needed, and grow at most

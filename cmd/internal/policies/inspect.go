@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/cede-scheduler/cede/cmd/internal/builtin"
 	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/plugins/bundle"
 	"github.com/cede-scheduler/cede/plugins/wasm"
@@ -88,6 +89,34 @@ func Inspect(ctx context.Context, p *Policy) (*Inspection, error) {
 	var err error
 	i.Wasm, err = wasm.Inspect(ctx, b.Code)
 	return i, err
+}
+
+// InspectFile describes a policy that is an executable without starting it: what its
+// manifest declares, and nothing of what it does. It returns nil if the policy is not an
+// executable.
+func InspectFile(use string) (*Inspection, error) {
+	named, err := builtin.Parse(use)
+	if err != nil {
+		return nil, err
+	}
+	if _, _, ok := builtin.Module(named.Use); ok {
+		return nil, nil
+	}
+	b, err := open(named.Use, "")
+	if err != nil || b.Manifest.Kind != bundle.Process {
+		return nil, err
+	}
+	i := &Inspection{
+		Name: named.Use, Kind: string(bundle.Process), Description: b.Manifest.Description, Module: b.Path, Digest: b.Manifest.Digest,
+		Signature: signatureOf(b), Hooks: append([]string{}, b.Manifest.Hooks...), Columns: []string{},
+	}
+	if i.Settings, err = json.Marshal(b.Manifest.Settings); err != nil {
+		return nil, err
+	}
+	if b.Manifest.Name != "" {
+		i.Name = b.Manifest.Name
+	}
+	return i, nil
 }
 
 func signatureOf(b *bundle.Bundle) string {

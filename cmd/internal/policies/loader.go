@@ -19,11 +19,15 @@ import (
 	"github.com/cede-scheduler/cede/plugins/process"
 	"github.com/cede-scheduler/cede/plugins/registry"
 	"github.com/cede-scheduler/cede/plugins/wasm"
+	"github.com/cede-scheduler/cede/plugins/wasm/compiler"
 )
 
 // Options configure how policies run.
 type Options struct {
-	CacheDir         string // cache of compiled modules; empty: no cache
+	CacheDir string // cache of compiled modules; empty: no cache
+	// Compile is the command that compiles modules within a budget, see package compiler. It
+	// requires CacheDir. Empty: this process compiles them.
+	Compile          []string
 	RunDir           string // directory of process sockets; empty: the default of the host
 	Roots            bundle.Roots
 	RequireSignature bool
@@ -47,7 +51,7 @@ func New(o Options) *Loader {
 		Hosts: map[bundle.Kind]registry.Host{
 			bundle.Wasm: hostFunc(l.loadWasm), bundle.Process: hostFunc(l.loadProcess),
 		},
-		Builtin: builtin.Module, Roots: o.Roots, RequireSignature: o.RequireSignature, Log: o.Log,
+		Builtin: builtin.Module, Roots: o.Roots, RequireSignature: o.RequireSignature,
 	})
 	return l
 }
@@ -194,7 +198,7 @@ func (l *Loader) wasmHost(ctx context.Context) (*wasm.Host, error) {
 	if l.wasm != nil {
 		return l.wasm, nil
 	}
-	host, err := wasm.NewHost(wasm.Options{CacheDir: l.o.CacheDir, Log: l.o.Log})
+	host, err := wasm.NewHost(wasm.Options{CacheDir: l.o.CacheDir, Compiler: compiler.New(l.o.Compile, compiler.Budget{}), Log: l.o.Log})
 	if err != nil && l.o.CacheDir != "" { // an unwritable home directory must not prevent loading
 		if l.o.Log != nil {
 			l.o.Log.InfoContext(ctx, "compiled policies are not kept", "err", err)

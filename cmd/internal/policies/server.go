@@ -23,7 +23,7 @@ func (l *Loader) ForServer(o ServerOptions) (*registry.PolicyHost, error) {
 				bundle.Wasm: hostFunc(l.loadWasm), bundle.Process: hostFunc(l.loadProcess),
 			},
 			Builtin: builtin.Module, Roots: l.o.Roots, RequireSignature: l.o.RequireSignature,
-			Limits: o.Limits, MaxLimits: o.Most, Log: l.o.Log,
+			Limits: o.Limits, MaxLimits: o.Most,
 		},
 		Names: builtin.Names(), Executables: o.Executables,
 	})

@@ -1,8 +1,6 @@
 package policies
 
 import (
-	"math"
-
 	"github.com/cede-scheduler/cede/core/policy"
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
 	"github.com/cede-scheduler/cede/sdk/policytest"
@@ -134,9 +132,7 @@ func (t *Trial) count(in policy.Instance, size int) {
 
 // allowance returns the fuel limit of a call with that many rows and options.
 func (t *Trial) allowance(size int) uint64 {
-	l := t.policy.Limits
-	fuel := float64(l.Fuel) + float64(l.FuelPerRow)*float64(size)
-	return uint64(min(fuel, math.MaxInt64))
+	return t.policy.Limits.CallFuel(size)
 }
 
 func (g *meteredPolicy) PriorityDelta(in *sdk.Candidates, gap []int32, recheck *sdk.Recheck) error {

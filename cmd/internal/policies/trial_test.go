@@ -93,12 +93,24 @@ func TestOpen_WithoutCacheDirectory(t *testing.T) {
 
 func TestBench_MeasuresEveryHookOnEveryConstruction(t *testing.T) {
 	found := map[string]int{}
-	err := policies.Bench(opened(t, "default"), clock.Real{}, time.Microsecond, 2, func(m policies.Measurement) {
-		found[m.Hook+" "+m.Construction]++
-		if m.Calls < 1 || m.Candidates < 1 || m.PerCandidate() < 0 {
-			t.Errorf("measured %+v", m)
-		}
+	share := 0.0
+	err := policies.Bench(opened(t, "default"), clock.Real{}, time.Microsecond, 2, policies.BenchCallbacks{
+		Measured: func(m policies.Measurement) {
+			found[m.Hook+" "+m.Construction]++
+			if m.Calls < 1 || m.Candidates < 1 || m.PerCandidate() < 0 {
+				t.Errorf("measured %+v", m)
+			}
+		},
+		Progress: func(s float64) {
+			if s < share || s > 1 {
+				t.Errorf("progress %v after %v", s, share)
+			}
+			share = s
+		},
 	})
+	if share < 1 {
+		t.Errorf("progress ends at %v", share)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}

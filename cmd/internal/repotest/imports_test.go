@@ -17,6 +17,7 @@ var libraries = []struct {
 	{"github.com/tetratelabs/wazero", []string{"plugins", "cmd"}, "core calls policies through core/policy, independent of their kind"},
 	{"github.com/hashicorp/go-plugin", []string{"plugins", "sdk/serve", "policies", "cmd"}, "core calls policies through core/policy, independent of their kind"},
 	{"github.com/hashicorp/memberlist", []string{"gossip", "cmd"}, "core sees membership through an interface of its own"},
+	{"k8s.io/client-go", []string{"core/kube/watch", "core/kube/apiservertest", "cmd"}, "only the watch of a cluster needs a client of its API server"},
 	{"go.opentelemetry.io/otel/sdk", []string{"cmd"}, "core starts spans; cmd decides whether they are exported, and they cost nothing if they are not"},
 }
 
@@ -140,6 +141,27 @@ func TestImports_LibrariesStayWithTheirOwners(t *testing.T) {
 	}
 }
 
+// Bounds need a search without a limit of time, and judge decisions that were made. A
+// server must not link one into the path of a decision.
+func TestImports_DecisionCodeReachesNoBounds(t *testing.T) {
+	const solver = "core/sim/bound"
+	checked := 0
+	for _, p := range modulePackages(t) {
+		if !slices.ContainsFunc([]string{"core/server", "core/scheduler", "core/preempt", "core/planner", "core/worker", "core/api", "core/agent", "core/kube"}, func(dir string) bool { return within(p.rel, dir) }) {
+			continue
+		}
+		checked++
+		for _, dep := range p.Deps {
+			if rel, mine := relative(dep); mine && within(rel, solver) {
+				t.Errorf("%s depends on %s: bounds judge decisions and take no part in them", p.rel, solver)
+			}
+		}
+	}
+	if checked < 8 {
+		t.Errorf("%d packages: the check has no subject", checked)
+	}
+}
+
 // The table is tested on imports that are not in the tree.
 func TestImports_RulesOnInventedImports(t *testing.T) {
 	for _, tc := range []struct {
@@ -172,6 +194,9 @@ func TestImports_RulesOnInventedImports(t *testing.T) {
 		{"core/preempt", "core/planner", "independent"},
 		{"core/worker", "core/sim/scenario", "unchanged"},
 		{"core/sim", "core/server", "second implementation"},
+		{"core/api", "core/sim/bound", "take no part"},
+		{"core/server", "core/sim/bound", "take no part"},
+		{"core/scheduler", "core/sim/bound", "take no part"},
 		{"plugins/wasm", "core/scheduler", "one function"},
 		{"plugins/registry", "policies/default", "by name"},
 		{"policies/nomad", "core/model", "the SDK"},
@@ -179,6 +204,8 @@ func TestImports_RulesOnInventedImports(t *testing.T) {
 		{"sdk/policy", "core/model", "no further dependency"},
 		{"gossip", "core/clock", "no other package"},
 		{"core/scheduler", "core/coretest", "for tests"},
+		{"core/server", "core/coretest/cluster", "for tests"},
+		{"core/coretest/cluster", "core/replication/replicationtest", ""},
 		{"core/coretest", "cmd/internal/app", "cannot be embedded"},
 		{"examples/aging", "core/sim", "outside this repository"},
 		{"cmd/cede", "examples/aging", "not imported"},

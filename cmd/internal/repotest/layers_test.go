@@ -71,6 +71,9 @@ var forbidden = []struct{ from, to, why string }{
 	{"plugins", "policies", "policies are guests; a host that depends on one by name could favour it"},
 	{"plugins", "gossip", "only cmd connects servers and their policies"},
 	{"gossip", "", "gossip imports no other package of this module; cmd adapts it to the server's membership interface"},
+	{"core/api", "core/sim/bound", "bounds judge decisions and take no part in them"},
+	{"core/server", "core/sim/bound", "bounds judge decisions and take no part in them"},
+	{"core/scheduler", "core/sim/bound", "bounds judge decisions and take no part in them"},
 	{"policies", "policies", "each policy is an independent guest; shared code belongs to sdk/rules"},
 	{"policies", "core", "a policy has the view of an author outside this repository: the SDK"},
 	{"policies", "plugins", "a policy is independent of its host; that makes it portable"},
@@ -136,7 +139,7 @@ func policyName(rel string) string {
 // isTestHelper reports whether the package exists for tests. The SDK's package for
 // tests of policies is part of the product, because cede policy test runs it.
 func isTestHelper(rel string) bool {
-	return strings.HasSuffix(rel, "test") && !within(rel, "sdk")
+	return within(rel, testHelpers) || strings.HasSuffix(rel, "test") && !within(rel, "sdk")
 }
 
 // checkImport returns the reason why the package at from may not import the one at

@@ -18,6 +18,7 @@ const longest = 700
 var generated = regexp.MustCompile(`(?m)^// Code generated .* DO NOT EDIT\.$`)
 
 func TestSource_FilesAreShort(t *testing.T) {
+	t.Parallel()
 	for _, file := range files(t, ".go") {
 		text := read(t, file)
 		if lines := strings.Count(text, "\n"); lines > longest && !generated.MatchString(text) {
@@ -27,6 +28,7 @@ func TestSource_FilesAreShort(t *testing.T) {
 }
 
 func TestSource_EveryPackageHasADocComment(t *testing.T) {
+	t.Parallel()
 	for dir, sources := range goFolders(t) {
 		name, doc := packageComment(t, sources)
 		switch want := "Package " + name + " "; {
@@ -38,6 +40,30 @@ func TestSource_EveryPackageHasADocComment(t *testing.T) {
 		if owns := path.Dir(dir) == "core" && dir != "core/internal"; owns && !slices.Contains(sources, dir+"/doc.go") {
 			t.Errorf("package %s has no doc.go, where a reader expects the package comment", dir)
 		}
+	}
+}
+
+// Two variables select the counts of all tests. A test that reads one of them by itself
+// would give it another meaning.
+func TestSource_OnlyOnePackageReadsTheCountsOfTests(t *testing.T) {
+	t.Parallel()
+	const owner = "sdk/policytest/soak/"
+	found := 0
+	for _, file := range files(t, ".go") {
+		ast.Inspect(parse(t, file, parser.SkipObjectResolution), func(n ast.Node) bool {
+			literal, ok := n.(*ast.BasicLit)
+			if !ok || literal.Value != `"CEDE_SOAK"` && literal.Value != `"CEDE_QUICK"` {
+				return true
+			}
+			found++
+			if !strings.HasPrefix(file, owner) {
+				t.Errorf("%s reads %s: use package %s", file, literal.Value, strings.TrimSuffix(owner, "/"))
+			}
+			return true
+		})
+	}
+	if found == 0 {
+		t.Error("no file reads the variables: the check has no subject")
 	}
 }
 
@@ -118,6 +144,7 @@ func inexact(file *ast.File) (uses []*ast.SelectorExpr, dotImport bool) {
 }
 
 func TestSource_DecisionCodeUsesPortableMath(t *testing.T) {
+	t.Parallel()
 	for _, file := range files(t, ".go") {
 		if !isDecisionCode(path.Dir(file)) || strings.HasSuffix(file, "_test.go") {
 			continue
@@ -138,6 +165,7 @@ func TestSource_DecisionCodeUsesPortableMath(t *testing.T) {
 }
 
 func TestSource_PortableMathRuleOnInventedFile(t *testing.T) {
+	t.Parallel()
 	parsed, err := parser.ParseFile(token.NewFileSet(), "x.go", `package x
 import m "math"
 var ok = []float64{m.Sqrt(2), m.Inf(1), m.MaxFloat64, m.Pi, float64(m.MaxInt64)}

@@ -41,14 +41,15 @@ func main() {
 
 // comparison holds the parameters of one run of the command.
 type comparison struct {
-	old, new string   // paths of the binaries
-	policies []string // names of built-in policies
-	seeds    int      // generated scenarios, spread over the shipped descriptions
-	traces   string   // folder of public traces; empty: none are played
-	examples string   // folder of examples
-	logs     bool     // record a server's log with old and replay it with both
-	out      io.Writer
-	dir      string // temporary folder
+	old, new     string   // paths of the binaries
+	policies     []string // names of built-in policies
+	seeds        int      // generated scenarios, spread over the descriptions
+	descriptions []string // presets or files
+	traces       string   // folder of public traces; empty: none are played
+	examples     string   // folder of examples
+	logs         bool     // record a server's log with old and replay it with both
+	out          io.Writer
+	dir          string // temporary folder
 
 	compared, differing int
 }
@@ -63,13 +64,14 @@ func parse(args []string) (*comparison, error) {
 	flags.StringVar(&c.examples, "examples", "examples", "folder of example scenarios")
 	flags.BoolVar(&c.logs, "logs", true, "record a server's log with the older binary and replay it with both")
 	policies := flags.String("policies", "default,nomad,kubernetes,least-waste,optimal,protect,aging,fair-share,karmada", "built-in policies")
+	descriptions := flags.String("descriptions", "contended,inversion,storm", "presets or files that scenarios are generated from")
 	if err := flags.Parse(args); err != nil {
 		return nil, err
 	}
 	if c.old == "" || c.new == "" {
 		return nil, errors.New("-old and -new are required")
 	}
-	c.policies = strings.Split(*policies, ",")
+	c.policies, c.descriptions = strings.Split(*policies, ","), strings.Split(*descriptions, ",")
 	return c, nil
 }
 
@@ -102,13 +104,12 @@ func (c *comparison) playExamples() error {
 	return c.playAll(files)
 }
 
-// playGenerated plays scenarios drawn from the shipped descriptions. The older
+// playGenerated plays scenarios drawn from the descriptions. The older
 // binary writes them, so that both play the same file.
 func (c *comparison) playGenerated() error {
-	shapes := []string{"contended", "inversion", "storm"}
 	for i := range c.seeds {
 		file := filepath.Join(c.dir, "generated.yaml")
-		if err := mustRun(c.old, "sim", "generate", shapes[i%len(shapes)], "--seed", fmt.Sprint(i/len(shapes)+1), "-w", file); err != nil {
+		if err := mustRun(c.old, "sim", "generate", c.descriptions[i%len(c.descriptions)], "--seed", fmt.Sprint(i/len(c.descriptions)+1), "-w", file); err != nil {
 			return err
 		}
 		if err := c.playAll([]string{file}); err != nil {

@@ -50,6 +50,22 @@ func (t *Table) Cells(cells ...Cell) {
 // Len returns the number of rows.
 func (t *Table) Len() int { return len(t.rows) }
 
+// Texts returns the titles of the columns and the text of every cell. Short rows are filled
+// with empty cells.
+func (t *Table) Texts() (header []string, rows [][]string) {
+	for _, c := range t.Columns {
+		header = append(header, c.Title)
+	}
+	for _, cells := range t.rows {
+		row := make([]string, max(len(header), len(cells)))
+		for i := range cells {
+			row[i] = cells[i].Text
+		}
+		rows = append(rows, row)
+	}
+	return header, rows
+}
+
 // columnGap separates columns.
 const columnGap = "  "
 

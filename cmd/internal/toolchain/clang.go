@@ -11,8 +11,9 @@ const (
 )
 
 // linking are the flags of wasm-ld: a small stack placed first, so that an overflow
-// traps instead of corrupting data, and no symbol names.
-var linking = []string{"--no-entry", "--strip-all", "--stack-first", "-z", "stack-size=16384"}
+// traps instead of corrupting data. Names of functions and line tables remain, because errors
+// contain them.
+var linking = []string{"--no-entry", "--stack-first", "-z", "stack-size=16384"}
 
 // cModule compiles and links in two steps: if clang drives the linker, it runs the
 // installed wasm-opt and fails with old versions.
@@ -28,9 +29,12 @@ func cModule(ctx context.Context, p *Project, out string) error {
 	object := filepath.Join(filepath.Dir(out), "policy.o")
 	err = p.run(ctx, nil, clang, "-c", p.source(), "-o", object, "-I", filepath.FromSlash("third_party/cede/sdk/c"),
 		"--target=wasm32", "-std=c11", "-O3", "-ffreestanding", "-mbulk-memory", "-msign-ext", "-mnontrapping-fptoint",
-		"-Wall", "-Wextra", "-Wno-missing-field-initializers")
+		"-gline-tables-only", "-gdwarf-4", "-Wall", "-Wextra", "-Wno-missing-field-initializers")
 	if err != nil {
 		return err
 	}
-	return p.run(ctx, nil, linker, append([]string{object, "-o", out}, linking...)...)
+	if err := p.run(ctx, nil, linker, append([]string{object, "-o", out}, linking...)...); err != nil {
+		return err
+	}
+	return stripDebug(out)
 }

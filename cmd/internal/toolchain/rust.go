@@ -24,9 +24,13 @@ func rustModule(ctx context.Context, p *Project, out string) error {
 		return err
 	}
 	library := filepath.Join(filepath.Dir(out), "libcede.rlib")
+	root, err := filepath.Abs(p.Dir)
+	if err != nil {
+		return err
+	}
 	flags := []string{
 		"--edition", "2021", "--target", rustTarget, "-C", "opt-level=3", "-C", "panic=abort", "-C", "codegen-units=1",
-		"-C", "target-feature=+bulk-memory,+nontrapping-fptoint", "-C", "linker=" + linker, "-C", "strip=symbols",
+		"-C", "target-feature=+bulk-memory,+nontrapping-fptoint", "-C", "linker=" + linker, "-C", "debuginfo=1", "--remap-path-prefix=" + root + "=.",
 		"-C", "link-arg=-zstack-size=16384", "-C", "link-arg=--stack-first",
 	}
 	source := filepath.FromSlash("third_party/cede/sdk/rust/src/lib.rs")
@@ -34,9 +38,13 @@ func rustModule(ctx context.Context, p *Project, out string) error {
 	if err != nil {
 		return err
 	}
-	return p.run(ctx, nil, compiler, append([]string{
+	err = p.run(ctx, nil, compiler, append([]string{
 		p.source(), "--crate-name", "policy", "--crate-type", "cdylib", "-C", "lto=fat", "--extern", "cede=" + library, "-o", out,
 	}, flags...)...)
+	if err != nil {
+		return err
+	}
+	return stripDebug(out)
 }
 
 // rustc returns a compiler that has the standard library for wasm32. The first one on

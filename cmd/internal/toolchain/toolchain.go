@@ -52,40 +52,61 @@ var compilers = map[string]func(ctx context.Context, p *Project, out string) err
 	"go": goModule, "c": cModule, "rust": rustModule, "assemblyscript": assemblyScriptModule,
 }
 
-// Build builds the module at the path of the manifest. It replaces an existing module
-// only after the build succeeded.
-func (p *Project) Build(ctx context.Context) error {
+// A Built is a module in a temporary folder beside the path of the manifest. The caller
+// must close it.
+type Built struct {
+	Module string // path relative to the project's directory, with slashes
+	path   string
+	target string
+}
+
+// Commit replaces the module at the path of the manifest.
+func (b *Built) Commit() error { return os.Rename(b.path, b.target) }
+
+// Close removes the temporary folder.
+func (b *Built) Close() { _ = os.RemoveAll(filepath.Dir(b.path)) } // a leftover folder does no harm
+
+// Build builds the module of the manifest. An existing module remains until Commit.
+func (p *Project) Build(ctx context.Context) (built *Built, err error) {
 	b := p.Manifest.Build
 	if b == nil {
-		return ErrNoSources
+		return nil, ErrNoSources
 	}
 	build := compilers[b.Lang]
 	if p.Manifest.Kind == bundle.Process {
 		if b.Lang != "go" {
-			return fmt.Errorf("policies in %s can only be built as WebAssembly modules; processes require Go", b.Lang)
+			return nil, fmt.Errorf("policies in %s can only be built as WebAssembly modules; processes require Go", b.Lang)
 		}
 		build = goProcess
 	}
 	if _, err := os.Stat(filepath.Join(p.Dir, filepath.FromSlash(b.Source))); err != nil {
-		return fmt.Errorf("build.source: no file or folder %s in %s", b.Source, p.Dir)
+		return nil, fmt.Errorf("build.source: no file or folder %s in %s", b.Source, p.Dir)
 	}
 	module := filepath.Join(p.Dir, filepath.FromSlash(p.Manifest.Module))
 	if err := os.MkdirAll(filepath.Dir(module), 0o777); err != nil {
-		return err
+		return nil, err
 	}
 	work, err := os.MkdirTemp(filepath.Dir(module), ".build-")
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer func() { _ = os.RemoveAll(work) }() // a leftover directory does no harm
-	out, err := filepath.Abs(filepath.Join(work, filepath.Base(module)))
+	built = &Built{path: filepath.Join(work, filepath.Base(module)), target: module}
+	defer func() {
+		if err != nil {
+			built.Close()
+			built = nil
+		}
+	}()
+	relative, err := filepath.Rel(p.Dir, built.path)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if err := build(ctx, p, out); err != nil {
-		return err
+	built.Module = filepath.ToSlash(relative)
+	out, err := filepath.Abs(built.path)
+	if err != nil {
+		return nil, err
 	}
-	return os.Rename(out, module)
+	return built, build(ctx, p, out)
 }
 
 // run runs a tool in the project's directory.

@@ -43,7 +43,7 @@ func TestBuild_ReportsMissingToolsWithHint(t *testing.T) {
 		"go": "golang-go", "c": "apt-get install clang lld", "assemblyscript": "apt-get install nodejs npm",
 	} {
 		p := project(t, lang, "source", bundle.Wasm)
-		missing, ok := errors.AsType[*MissingError](p.Build(context.Background()))
+		missing, ok := errors.AsType[*MissingError](buildError(p))
 		if !ok || !strings.Contains(missing.Hint(), want) {
 			t.Errorf("%s: %v", lang, missing)
 		}
@@ -52,7 +52,7 @@ func TestBuild_ReportsMissingToolsWithHint(t *testing.T) {
 		}
 	}
 	if _, err := exec.LookPath("/usr/bin/rustc"); err != nil {
-		missing, ok := errors.AsType[*MissingError](project(t, "rust", "source", bundle.Wasm).Build(context.Background()))
+		missing, ok := errors.AsType[*MissingError](buildError(project(t, "rust", "source", bundle.Wasm)))
 		if !ok || !strings.Contains(missing.Hint(), "libstd-rust-dev-wasm32") {
 			t.Errorf("rust: %v", missing)
 		}
@@ -65,7 +65,7 @@ func TestBuild_UsesAssemblyScriptCompilerOfProject(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", tools)
-	missing, ok := errors.AsType[*MissingError](project(t, "assemblyscript", "source", bundle.Wasm).Build(context.Background()))
+	missing, ok := errors.AsType[*MissingError](buildError(project(t, "assemblyscript", "source", bundle.Wasm)))
 	if !ok || !strings.Contains(missing.Hint(), "run npm install in ") {
 		t.Error(missing)
 	}
@@ -77,13 +77,18 @@ func TestBuild_Errors(t *testing.T) {
 		"has no go.mod":              project(t, "go", "source", bundle.Process),
 		"no file or folder other in": project(t, "c", "other", bundle.Wasm),
 	} {
-		if err := p.Build(context.Background()); err == nil || !strings.Contains(err.Error(), want) {
+		if err := buildError(p); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	}
 	p := project(t, "c", "source", bundle.Wasm)
 	p.Manifest.Build = nil
-	if err := p.Build(context.Background()); !errors.Is(err, ErrNoSources) {
+	if err := buildError(p); !errors.Is(err, ErrNoSources) {
 		t.Error(err)
 	}
+}
+
+func buildError(p *Project) error {
+	_, err := p.Build(context.Background())
+	return err
 }

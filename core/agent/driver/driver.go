@@ -26,14 +26,16 @@ type Driver interface {
 
 // Spec describes a task to a driver.
 type Spec struct {
-	AllocID  string
-	Task     string
-	User     string          // empty: the driver's default
-	Config   json.RawMessage // JSON object
-	Env      []string        // NAME=value
-	Dir      string          // the task's folder, which also receives its output
-	MemoryMB int64           // requested; 0: none
-	Duration time.Duration   // how long its group runs; 0: until the task ends
+	AllocID string
+	Task    string
+	// Namespace of the job. Drivers isolate tasks of different namespaces from each other.
+	Namespace string
+	User      string          // empty: the driver's default
+	Config    json.RawMessage // JSON object
+	Env       []string        // NAME=value
+	Dir       string          // the task's folder, which also receives its output
+	MemoryMB  int64           // requested; 0: none
+	Duration  time.Duration   // how long its group runs; 0: until the task ends
 }
 
 // Process is a started task. It continues when the agent ends, unless it is killed.

@@ -26,7 +26,7 @@ type Config struct {
 	Wait time.Duration
 	// Retry is the pause after a failed request. Default: 1 s.
 	Retry time.Duration
-	// Keep is how long claims of a silent pool hold capacity if it has no running
+	// Keep is how long claims of a disconnected pool hold capacity if it has no running
 	// workload. Default: 30 s.
 	Keep time.Duration
 }
@@ -48,11 +48,14 @@ func (c Config) withDefaults() Config {
 
 func (c *Config) validate() error {
 	var errs []error
-	for what, missing := range map[string]bool{
-		"pool of servers": len(c.Pools) == 0, "driver": c.Driver == nil, "id of the cluster": c.Cluster == "", "data directory": c.DataDir == "",
+	for _, required := range []struct {
+		name    string
+		missing bool
+	}{
+		{"pool of servers", len(c.Pools) == 0}, {"driver", c.Driver == nil}, {"cluster ID", c.Cluster == ""}, {"data directory", c.DataDir == ""},
 	} {
-		if missing {
-			errs = append(errs, fmt.Errorf("member: missing %s", what))
+		if required.missing {
+			errs = append(errs, fmt.Errorf("member: %s is required", required.name))
 		}
 	}
 	for i, p := range c.Pools {
@@ -117,14 +120,14 @@ func (a *Agent) Run(ctx context.Context) {
 
 // resources returns the resources of the cluster and updates the capacity for leases.
 func (a *Agent) resources(ctx context.Context) (*ClusterResources, error) {
-	room, err := a.c.Driver.Resources(ctx)
+	resources, err := a.c.Driver.Resources(ctx)
 	if err != nil { // if the cluster is unreachable, nothing is reported to the servers
 		return nil, fmt.Errorf("cannot read resources of cluster: %w", err)
 	}
 	if a.leases != nil {
-		a.leases.resize(room)
+		a.leases.resize(resources)
 	}
-	return room, nil
+	return resources, nil
 }
 
 // reconcileLoop reconciles running workloads with the desired state, on every change

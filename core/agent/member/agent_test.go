@@ -288,7 +288,7 @@ func TestAgent_CompletesPartWhenItsReplicasStop(t *testing.T) {
 
 func TestNew_ReportsAllMissingFields(t *testing.T) {
 	_, err := New(Config{})
-	for _, want := range []string{"servers", "driver", "id of the cluster", "data directory"} {
+	for _, want := range []string{"servers", "driver", "cluster ID", "data directory"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is not in %v", want, err)
 		}

@@ -67,7 +67,7 @@ func (n *CedeDriver) Resources(ctx context.Context) (*ClusterResources, error) {
 	if err != nil {
 		return nil, fmt.Errorf("allocations: %w", err)
 	}
-	room := &ClusterResources{Capacity: map[string]int64{}, Usable: map[string]int64{}}
+	resources := &ClusterResources{Capacity: map[string]int64{}, Usable: map[string]int64{}}
 	taking := map[string]bool{}
 	for _, node := range nodes {
 		if node.Status != "ready" || node.Drain || node.SchedulingEligibility == client.NodeIneligible {
@@ -75,21 +75,21 @@ func (n *CedeDriver) Resources(ctx context.Context) (*ClusterResources, error) {
 		}
 		taking[node.ID] = true
 		for name, amount := range node.Capacity {
-			room.Capacity[name] += max(0, amount-node.ReservedCapacity[name])
+			resources.Capacity[name] += max(0, amount-node.ReservedCapacity[name])
 		}
 	}
-	maps.Copy(room.Usable, room.Capacity)
+	maps.Copy(resources.Usable, resources.Capacity)
 	for _, a := range allocs {
 		if !taking[a.NodeID] || !holdsResources(a) || isAssignment(a.JobID) {
 			continue
 		}
 		for name, amount := range a.ResourceUse {
-			if has, ok := room.Usable[name]; ok {
-				room.Usable[name] = max(0, has-amount)
+			if has, ok := resources.Usable[name]; ok {
+				resources.Usable[name] = max(0, has-amount)
 			}
 		}
 	}
-	return room, nil
+	return resources, nil
 }
 
 // holdsResources reports whether an allocation uses resources. A stopping allocation
@@ -166,9 +166,9 @@ func (n *CedeDriver) Run(ctx context.Context, w *Workload) error {
 	if err != nil {
 		return err
 	}
-	there, _, err := n.c.Servers.Jobs().Get(ctx, job.ID, n.query())
+	existing, _, err := n.c.Servers.Jobs().Get(ctx, job.ID, n.query())
 	switch {
-	case err == nil && !there.Stop && there.Meta[metaSpec] == job.Meta[metaSpec]:
+	case err == nil && !existing.Stop && existing.Meta[metaSpec] == job.Meta[metaSpec]:
 		return nil
 	case err != nil && !client.IsNotFound(err):
 		return err

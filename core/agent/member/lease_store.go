@@ -6,13 +6,12 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"sync"
 	"time"
 
-	"github.com/cede-scheduler/cede/core/internal/atomicfile"
+	"github.com/cede-scheduler/cede/core/internal/checkedfile"
 	"github.com/cede-scheduler/cede/core/lease"
 	"github.com/cede-scheduler/cede/sdk/client"
 )
@@ -23,9 +22,9 @@ type leaseStore struct {
 	path string
 	keep time.Duration
 
-	mu    sync.Mutex
-	book  *lease.Manager
-	dirty bool // the file is older than book
+	mu      sync.Mutex
+	manager *lease.Manager
+	dirty   bool // the file is older than manager
 	// Invariant: every key in revoked is listed by its pool. Its lease was
 	// rejected or revoked, and it gets no other one, because its pool may have
 	// been notified and dropped the assignment.
@@ -40,18 +39,15 @@ type storedLeases struct {
 
 func openLeaseStore(dir string, keep time.Duration) (*leaseStore, error) {
 	l := &leaseStore{path: filepath.Join(dir, "leases.json"), keep: keep, revoked: map[lease.Key]bool{}}
-	text, err := os.ReadFile(l.path)
+	text, _, err := checkedfile.Read(l.path)
 	var file storedLeases
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-	case err != nil:
-		return nil, err
-	default:
-		if err := json.Unmarshal(text, &file); err != nil {
-			return nil, fmt.Errorf("invalid lease file %s: %w; if the file is removed, capacity is leased to running workloads and to the first requests", l.path, err)
-		}
+	if err == nil {
+		err = json.Unmarshal(text, &file)
 	}
-	l.book = lease.New(nil, file.Last, file.Leases...)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("invalid lease file %s: %w; if the file is removed, capacity is leased to running workloads and to the first requests", l.path, err)
+	}
+	l.manager = lease.New(nil, file.Last, file.Leases...)
 	return l, nil
 }
 
@@ -60,10 +56,10 @@ func (l *leaseStore) save() error {
 	if !l.dirty {
 		return nil
 	}
-	leases, last := l.book.Leases()
+	leases, last := l.manager.Leases()
 	text, err := json.MarshalIndent(storedLeases{last, leases}, "", " ")
 	if err == nil {
-		err = atomicfile.Write(l.path, append(text, '\n'), 0o600)
+		err = checkedfile.Write(l.path, text, 0o600)
 	}
 	if err != nil {
 		return fmt.Errorf("cannot save leases: %w", err)
@@ -72,19 +68,19 @@ func (l *leaseStore) save() error {
 	return nil
 }
 
-func (l *leaseStore) resize(room *ClusterResources) {
-	usable := maps.Clone(room.Capacity)
-	maps.Copy(usable, room.Usable)
+func (l *leaseStore) resize(resources *ClusterResources) {
+	usable := maps.Clone(resources.Capacity)
+	maps.Copy(usable, resources.Usable)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.book.Resize(usable)
+	l.manager.Resize(usable)
 }
 
 // others returns the leases of all pools except one, as reported to that pool.
 func (l *leaseStore) others(now int64, pool string) (list []client.ClusterLease) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, x := range l.book.ForeignLeases(now, pool) {
+	for _, x := range l.manager.ForeignLeases(now, pool) {
 		list = append(list, client.ClusterLease{Pool: x.Pool, ID: x.ID, Resources: x.Resources, Priority: int(x.Priority)})
 	}
 	return list
@@ -133,19 +129,19 @@ func (r *leaseDecisions) outcome(key lease.Key) outcome {
 // reconcile updates the leases according to the desired and the actual state, saves
 // them, and returns the decisions. If the leases cannot be saved, it returns an error
 // and no decision may be applied.
-func (l *leaseStore) reconcile(now int64, wishes []desired, there map[string]Status) (*leaseDecisions, error) {
+func (l *leaseStore) reconcile(now int64, states []desired, actual map[string]Status) (*leaseDecisions, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	before, _ := l.book.Leases()
+	before, _ := l.manager.Leases()
 	r := &leaseDecisions{of: map[lease.Key]leaseDecision{}, revoked: map[lease.Key]lease.Key{}}
-	l.book.Expire(now)
-	l.release(wishes, there)
-	for i := range wishes {
-		for _, as := range byPrecedence(&wishes[i], l.book) {
-			l.decide(now, &wishes[i], as, there[as.ID], r)
+	l.manager.Expire(now)
+	l.release(states, actual)
+	for i := range states {
+		for _, as := range byPrecedence(&states[i], l.manager) {
+			l.decide(now, &states[i], as, actual[as.ID], r)
 		}
 	}
-	after, _ := l.book.Leases()
+	after, _ := l.manager.Leases()
 	for i := range after {
 		if after[i].State == lease.Stopping {
 			r.revoked[after[i].Key] = after[i].By
@@ -164,33 +160,33 @@ func sameLease(x, y lease.Lease) bool {
 
 // release returns the leases of workloads that have ended, and marks those as
 // stopping that their pool no longer requests.
-func (l *leaseStore) release(wishes []desired, there map[string]Status) {
-	listed, wanted, heard := map[lease.Key]bool{}, map[lease.Key]bool{}, map[string]bool{}
-	for i := range wishes {
-		w := &wishes[i]
-		heard[w.pool.Name] = true
-		for _, as := range w.wanted {
-			status := there[as.ID] // of what is not there yet it says nothing
+func (l *leaseStore) release(states []desired, actual map[string]Status) {
+	listed, requested, received := map[lease.Key]bool{}, map[lease.Key]bool{}, map[string]bool{}
+	for i := range states {
+		w := &states[i]
+		received[w.pool.Name] = true
+		for _, as := range w.assignments {
+			status := actual[as.ID] // the zero value if the workload does not exist yet
 			listed[w.key(as.ID)] = true
-			wanted[w.key(as.ID)] = as.DesiredStatus == client.DesiredClaim || as.DesiredStatus == "run" && !ended(&status)
+			requested[w.key(as.ID)] = as.DesiredStatus == client.DesiredClaim || as.DesiredStatus == "run" && !ended(&status)
 		}
 	}
-	leases, _ := l.book.Leases()
+	leases, _ := l.manager.Leases()
 	for _, x := range leases {
-		status, known := there[x.ID]
-		live := known && !ended(&status)
+		status, exists := actual[x.ID]
+		live := exists && !ended(&status)
 		switch {
 		case x.State == lease.Stopping && !live:
-			l.book.Release(x.Key, x.Number)
+			l.manager.Release(x.Key, x.Number)
 			l.revoked[x.Key] = true
-		case x.State == lease.Stopping || wanted[x.Key] || !heard[x.Pool]:
+		case x.State == lease.Stopping || requested[x.Key] || !received[x.Pool]:
 		case live:
-			l.book.MarkStopping(x.Key)
+			l.manager.MarkStopping(x.Key)
 		default:
-			l.book.Release(x.Key, x.Number)
+			l.manager.Release(x.Key, x.Number)
 		}
 	}
-	maps.DeleteFunc(l.revoked, func(k lease.Key, _ bool) bool { return heard[k.Pool] && !listed[k] })
+	maps.DeleteFunc(l.revoked, func(k lease.Key, _ bool) bool { return received[k.Pool] && !listed[k] })
 }
 
 // ended reports whether a workload has ended by itself and uses no resources.
@@ -199,14 +195,14 @@ func ended(s *Status) bool { return s.Complete || s.Failed }
 // byPrecedence returns the assignments of a pool in the order in which they are
 // granted leases: first those that hold a lease, since reducing them frees capacity,
 // then by descending priority.
-func byPrecedence(w *desired, book *lease.Manager) []*client.Assignment {
+func byPrecedence(w *desired, manager *lease.Manager) []*client.Assignment {
 	has := map[string]int{}
-	for _, as := range w.wanted {
-		if _, ok := book.Lease(w.key(as.ID)); !ok {
+	for _, as := range w.assignments {
+		if _, ok := manager.Lease(w.key(as.ID)); !ok {
 			has[as.ID] = 1
 		}
 	}
-	return slices.SortedStableFunc(slices.Values(w.wanted), func(x, y *client.Assignment) int {
+	return slices.SortedStableFunc(slices.Values(w.assignments), func(x, y *client.Assignment) int {
 		if has[x.ID] != has[y.ID] {
 			return has[x.ID] - has[y.ID]
 		}
@@ -222,7 +218,7 @@ func (l *leaseStore) decide(now int64, w *desired, as *client.Assignment, status
 	case as.DesiredStatus == "run" && l.revoked[key]:
 		r.of[key] = decisionReject
 	case as.DesiredStatus == client.DesiredClaim && !w.silent:
-		_, _ = l.book.Grant(now, l.request(key, as)) // without it the room is anybody's
+		_, _ = l.manager.Grant(now, l.request(key, as)) // if it fails, other pools may lease the capacity
 	case as.DesiredStatus == "run":
 		r.of[key] = l.admit(now, l.request(key, as), status.Held > as.Replicas)
 		if r.of[key] == decisionReject {
@@ -233,21 +229,21 @@ func (l *leaseStore) decide(now int64, w *desired, as *client.Assignment, status
 
 // admit decides whether a workload may run. A workload that loses replicas keeps its
 // lease until they have ended.
-func (l *leaseStore) admit(now int64, ask lease.Request, shrinks bool) leaseDecision {
-	old, has := l.book.Lease(ask.Key)
+func (l *leaseStore) admit(now int64, req lease.Request, shrinks bool) leaseDecision {
+	old, has := l.manager.Lease(req.Key)
 	switch {
 	case has && old.State == lease.Stopping:
 		return decisionStop
-	case has && old.State == lease.Active && shrinks && covers(old.Resources, ask.Resources):
+	case has && old.State == lease.Active && shrinks && covers(old.Resources, req.Resources):
 		return decisionRun
 	}
-	granted, err := l.book.Grant(now, ask)
+	granted, err := l.manager.Grant(now, req)
 	switch {
 	case err != nil && has && old.State == lease.Active:
 		return decisionKeep
 	case err != nil:
 		return decisionReject
-	case l.book.Start(now, ask.Key, granted.Number) != nil:
+	case l.manager.Start(now, req.Key, granted.Number) != nil:
 		return decisionWait
 	}
 	return decisionRun

@@ -36,10 +36,10 @@ type pool struct {
 	log    *slog.Logger
 	notify chan struct{} // capacity 1: a heartbeat is due because its content changed
 
-	mu     sync.Mutex
-	wanted []*client.Assignment // last list received
-	heard  bool                 // a list has been received
-	spoke  time.Time            // time of the last response
+	mu          sync.Mutex
+	assignments []*client.Assignment // last list received
+	received    bool                 // a list has been received
+	lastContact time.Time            // time of the last response
 }
 
 // run exchanges state with the servers until ctx is done.
@@ -61,27 +61,27 @@ func (p *pool) run(ctx context.Context) {
 // renews its lease. It closes registered when the cluster is registered for the first
 // time and its response has been processed.
 func (p *pool) renewLease(ctx context.Context, registered chan struct{}) {
-	var known *ClusterResources
-	for told := false; ctx.Err() == nil; {
-		room, err := p.a.resources(ctx)
+	var last *ClusterResources
+	for registeredOnce := false; ctx.Err() == nil; {
+		resources, err := p.a.resources(ctx)
 		var answer *client.NodeLease
 		if err == nil {
-			answer, err = p.reportState(ctx, known, room)
+			answer, err = p.reportState(ctx, last, resources)
 		}
 		switch {
 		case ctx.Err() != nil:
 			return
 		case err != nil:
 			if client.IsNotFound(err) {
-				known = nil
+				last = nil
 			}
 			p.log.WarnContext(ctx, "failed to renew lease; retrying", "err", err)
 			sleep(ctx, p.a.c.Retry)
 		default:
-			known = room
+			last = resources
 			p.recordContact()
-			if !told {
-				told = true
+			if !registeredOnce {
+				registeredOnce = true
 				close(registered)
 				p.log.InfoContext(ctx, "cluster registered", "ttl", answer.HeartbeatTTL)
 			}
@@ -90,19 +90,19 @@ func (p *pool) renewLease(ctx context.Context, registered chan struct{}) {
 	}
 }
 
-// reportState reports the resources of the cluster. known is the last report, or nil
+// reportState reports the resources of the cluster. last is the previous report, or nil
 // if there was none.
-func (p *pool) reportState(ctx context.Context, known, room *ClusterResources) (answer *client.NodeLease, err error) {
+func (p *pool) reportState(ctx context.Context, last, resources *ClusterResources) (answer *client.NodeLease, err error) {
 	a := p.a
-	if known == nil || !maps.Equal(known.Capacity, room.Capacity) {
+	if last == nil || !maps.Equal(last.Capacity, resources.Capacity) {
 		answer, err = p.Servers.Register(ctx, a.c.Cluster, &client.ClusterRegisterRequest{
-			Capacity: room.Capacity, Attributes: a.c.Attributes, Reported: room.Usable, Secret: a.secret,
+			Capacity: resources.Capacity, Attributes: a.c.Attributes, Reported: resources.Usable, Secret: a.secret,
 		})
 		if err != nil || a.leases == nil {
 			return answer, err
 		}
 	}
-	report := &client.ClusterHeartbeatRequest{Reported: room.Usable}
+	report := &client.ClusterHeartbeatRequest{Reported: resources.Usable}
 	if a.leases != nil {
 		report.Leases = a.leases.others(time.Now().UnixNano(), p.Name)
 	}
@@ -175,7 +175,7 @@ const requestTimeout = 30 * time.Second
 
 func (p *pool) storeAssignments(list []*client.Assignment) {
 	p.mu.Lock()
-	p.wanted, p.heard = list, true
+	p.assignments, p.received = list, true
 	p.mu.Unlock()
 	select {
 	case p.a.changed <- struct{}{}:
@@ -186,14 +186,14 @@ func (p *pool) storeAssignments(list []*client.Assignment) {
 func (p *pool) recordContact() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.spoke = time.Now()
+	p.lastContact = time.Now()
 }
 
-// desired is the desired state of one pool, as far as it is known.
+// desired is the last desired state that was received from one pool.
 type desired struct {
-	pool   *pool
-	wanted []*client.Assignment
-	silent bool // it has been silent for so long that its claims hold no capacity
+	pool        *pool
+	assignments []*client.Assignment
+	silent      bool // the last contact is so long ago that its claims hold no capacity
 }
 
 // desiredState returns the desired state of the pools that have sent one, and reports
@@ -202,8 +202,8 @@ func (a *Agent) desiredState() (list []desired, all bool) {
 	all = true
 	for _, p := range a.pools {
 		p.mu.Lock()
-		if p.heard {
-			list = append(list, desired{p, p.wanted, time.Since(p.spoke) > a.c.Keep})
+		if p.received {
+			list = append(list, desired{p, p.assignments, time.Since(p.lastContact) > a.c.Keep})
 		} else {
 			all = false
 		}

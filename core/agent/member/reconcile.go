@@ -12,40 +12,40 @@ import (
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
-// reconcile starts missing workloads, stops unwanted ones, and reports changes of
+// reconcile starts missing workloads, stops surplus ones, and reports changes of
 // status to the servers.
 func (a *Agent) reconcile(ctx context.Context) error {
-	wishes, all := a.desiredState()
-	if len(wishes) == 0 { // nothing is known to be unwanted
+	states, all := a.desiredState()
+	if len(states) == 0 { // without a list, no workload is surplus
 		return nil
 	}
-	there, err := a.c.Driver.Status(ctx)
+	actual, err := a.c.Driver.Status(ctx)
 	if err != nil {
 		return fmt.Errorf("cannot read status from driver: %w", err)
 	}
-	rulings := &leaseDecisions{} // the zero value permits everything
+	decisions := &leaseDecisions{} // the zero value permits all workloads to run
 	if a.leases != nil {
-		if rulings, err = a.leases.reconcile(time.Now().UnixNano(), wishes, there); err != nil {
+		if decisions, err = a.leases.reconcile(time.Now().UnixNano(), states, actual); err != nil {
 			return err
 		}
 	}
 	var errs []error
-	for _, id := range rulings.stop {
+	for _, id := range decisions.stop {
 		errs = append(errs, a.c.Driver.Stop(ctx, id))
 	}
 	listed := map[string]bool{}
-	for i := range wishes {
-		for _, as := range wishes[i].wanted {
+	for i := range states {
+		for _, as := range states[i].assignments {
 			listed[as.ID] = true
 		}
-		errs = append(errs, a.reconcilePool(ctx, &wishes[i], there, rulings))
+		errs = append(errs, a.reconcilePool(ctx, &states[i], actual, decisions))
 	}
-	for _, id := range slices.Sorted(maps.Keys(there)) {
+	for _, id := range slices.Sorted(maps.Keys(actual)) {
 		if all && !listed[id] { // no pool has this assignment
 			errs = append(errs, a.c.Driver.Stop(ctx, id))
 		}
 	}
-	if rulings.changed {
+	if decisions.changed {
 		for _, p := range a.pools {
 			p.wake()
 		}
@@ -54,39 +54,39 @@ func (a *Agent) reconcile(ctx context.Context) error {
 }
 
 // reconcilePool reconciles the assignments of one pool.
-func (a *Agent) reconcilePool(ctx context.Context, w *desired, there map[string]Status, r *leaseDecisions) error {
+func (a *Agent) reconcilePool(ctx context.Context, w *desired, actual map[string]Status, r *leaseDecisions) error {
 	var errs []error
-	var news []client.AssignmentUpdate
+	var updates []client.AssignmentUpdate
 	listed := map[string]*client.Assignment{}
-	for _, as := range w.wanted {
+	for _, as := range w.assignments {
 		listed[as.ID] = as
 	}
-	for _, as := range w.wanted {
-		status, known := there[as.ID]
+	for _, as := range w.assignments {
+		status, exists := actual[as.ID]
 		var u client.AssignmentUpdate
 		var err error
 		switch as.DesiredStatus {
 		case client.DesiredClaim:
 			continue
 		case "run":
-			u, err = a.run(ctx, as, status, known, r.outcome(w.key(as.ID)))
+			u, err = a.run(ctx, as, status, exists, r.outcome(w.key(as.ID)))
 		default:
-			u, err = a.stop(ctx, as, status, known || partRuns(as, listed, there))
+			u, err = a.stop(ctx, as, status, exists || partRuns(as, listed, actual))
 		}
 		errs = append(errs, err)
-		if isNews(as, &u) {
-			news = append(news, u)
+		if isChanged(as, &u) {
+			updates = append(updates, u)
 		}
 	}
-	if len(news) > 0 {
-		_, err := w.pool.Servers.Update(ctx, a.c.Cluster, a.secret, news)
+	if len(updates) > 0 {
+		_, err := w.pool.Servers.Update(ctx, a.c.Cluster, a.secret, updates)
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
 }
 
 // run starts or changes an assignment as far as its lease permits, and returns its status.
-func (a *Agent) run(ctx context.Context, as *client.Assignment, status Status, known bool, may outcome) (client.AssignmentUpdate, error) {
+func (a *Agent) run(ctx context.Context, as *client.Assignment, status Status, exists bool, permitted outcome) (client.AssignmentUpdate, error) {
 	u := client.AssignmentUpdate{AssignmentID: as.ID, ClientStatus: "pending", Ready: status.Ready, Description: status.Text}
 	switch {
 	case status.Complete:
@@ -97,14 +97,14 @@ func (a *Agent) run(ctx context.Context, as *client.Assignment, status Status, k
 		return u, nil
 	case as.Binding == nil: // the binding was deleted, so the workload is unknown
 		return u, nil
-	case known && status.Ready > 0:
+	case exists && status.Ready > 0:
 		if u.ClientStatus = "running"; as.ClientStatus != u.ClientStatus {
 			u.StartTime = time.Now().UnixNano()
 		}
 	}
-	if may.decision != decisionRun {
-		u.Description = may.text
-		if may.decision == decisionReject {
+	if permitted.decision != decisionRun {
+		u.Description = permitted.text
+		if permitted.decision == decisionReject {
 			u.ClientStatus, u.Ready = "failed", 0
 		}
 		return u, nil
@@ -117,9 +117,9 @@ func (a *Agent) run(ctx context.Context, as *client.Assignment, status Status, k
 }
 
 // stop stops an assignment and returns its status.
-func (a *Agent) stop(ctx context.Context, as *client.Assignment, status Status, lives bool) (client.AssignmentUpdate, error) {
+func (a *Agent) stop(ctx context.Context, as *client.Assignment, status Status, isRunning bool) (client.AssignmentUpdate, error) {
 	u := client.AssignmentUpdate{AssignmentID: as.ID, ClientStatus: "complete", Description: "stopped"}
-	if !lives {
+	if !isRunning {
 		return u, nil
 	}
 	u.ClientStatus, u.Ready, u.Description = as.ClientStatus, status.Ready, "stopping"
@@ -136,12 +136,12 @@ func (a *Agent) stop(ctx context.Context, as *client.Assignment, status Status, 
 // partRuns reports whether replicas that were removed from an assignment, and stop as
 // a part with its own ID, still run. They do as long as more replicas run under the
 // parent's ID than it should have.
-func partRuns(part *client.Assignment, listed map[string]*client.Assignment, there map[string]Status) bool {
+func partRuns(part *client.Assignment, listed map[string]*client.Assignment, actual map[string]Status) bool {
 	whole := parentOf(part.ID)
 	if whole == "" {
 		return false
 	}
-	as, status := listed[whole], there[whole]
+	as, status := listed[whole], actual[whole]
 	return as != nil && status.Held > as.Replicas
 }
 
@@ -154,7 +154,7 @@ func parentOf(id string) string {
 	return whole
 }
 
-// isNews reports whether an update differs from the state of the servers.
-func isNews(as *client.Assignment, u *client.AssignmentUpdate) bool {
+// isChanged reports whether an update differs from the state of the servers.
+func isChanged(as *client.Assignment, u *client.AssignmentUpdate) bool {
 	return u.ClientStatus != as.ClientStatus || u.Ready != as.Ready || u.Description != as.ClientDescription
 }

@@ -8,9 +8,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 
-	"github.com/cede-scheduler/cede/core/internal/atomicfile"
+	"github.com/cede-scheduler/cede/core/internal/checkedfile"
 )
 
 // secretIn reads the cluster secret from a folder, or creates one.
@@ -19,18 +20,25 @@ func secretIn(dir string) (string, error) {
 		return "", fmt.Errorf("data directory of member: %w", err)
 	}
 	path := filepath.Join(dir, "secret")
-	text, err := os.ReadFile(path)
-	if err == nil {
-		if secret := strings.TrimSpace(string(text)); secret != "" {
-			return secret, nil
-		}
-		return "", fmt.Errorf("secret file %s is empty; to register as a new cluster, remove the file", path)
+	text, checked, err := checkedfile.Read(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		var raw [24]byte
+		_, _ = rand.Read(raw[:]) // it never returns an error
+		secret := hex.EncodeToString(raw[:])
+		return secret, checkedfile.Write(path, []byte(secret), 0o600) // a partial secret would be another identity
 	}
-	if !errors.Is(err, fs.ErrNotExist) {
-		return "", err
+	secret := strings.TrimSpace(string(text))
+	if err == nil && !secretText.MatchString(secret) {
+		err = errors.New("not 48 hexadecimal digits")
 	}
-	var raw [24]byte
-	_, _ = rand.Read(raw[:]) // it never returns an error
-	secret := hex.EncodeToString(raw[:])
-	return secret, atomicfile.Write(path, []byte(secret+"\n"), 0o600) // a partial secret would be another identity
+	if err != nil {
+		return "", fmt.Errorf("invalid secret file %s: %w; to register as a new cluster, remove the file", path, err)
+	}
+	if !checked { // written by an earlier release
+		err = checkedfile.Write(path, []byte(secret), 0o600)
+	}
+	return secret, err
 }
+
+// secretText matches a secret.
+var secretText = regexp.MustCompile(`^[0-9a-f]{48}$`)

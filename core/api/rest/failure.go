@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -24,6 +25,8 @@ const (
 	CodeInternal        = client.CodeInternal
 	CodeNoLeader        = client.CodeNoLeader
 	CodeUnavailable     = client.CodeUnavailable
+	CodeUnknownOutcome  = client.CodeUnknownOutcome
+	CodeUnsupported     = client.CodeUnsupported
 )
 
 // Failure is an error response.
@@ -66,6 +69,18 @@ func Unavailable(format string, args ...any) *Failure {
 	return &Failure{Code: CodeUnavailable, Message: fmt.Sprintf(format, args...)}
 }
 
+// UnknownOutcome returns a failure with code CodeUnknownOutcome, for a write that may or may
+// not take effect.
+func UnknownOutcome(format string, args ...any) *Failure {
+	f := &Failure{Code: CodeUnknownOutcome, Message: "the outcome of the write is unknown: " + fmt.Sprintf(format, args...)}
+	return f.WithHint("send it again with the same Idempotency-Key, or check whether it took effect")
+}
+
+// Unsupported returns a failure with code CodeUnsupported.
+func Unsupported(format string, args ...any) *Failure {
+	return &Failure{Code: CodeUnsupported, Message: fmt.Sprintf(format, args...)}
+}
+
 // statuses maps codes to HTTP statuses.
 var statuses = map[string]int{
 	CodeInvalid:                    http.StatusBadRequest,
@@ -76,8 +91,10 @@ var statuses = map[string]int{
 	CodeTooLarge:                   http.StatusRequestEntityTooLarge,
 	CodeRateLimited:                http.StatusTooManyRequests,
 	CodeInternal:                   http.StatusInternalServerError,
+	CodeUnsupported:                http.StatusNotImplemented,
 	CodeNoLeader:                   http.StatusServiceUnavailable,
 	CodeUnavailable:                http.StatusServiceUnavailable,
+	CodeUnknownOutcome:             http.StatusGatewayTimeout,
 	string(apierror.CodeNotLeader): http.StatusServiceUnavailable,
 }
 
@@ -102,7 +119,7 @@ func FailureOf(err error) *Failure {
 	case errors.As(err, &tooLarge):
 		f = BodyTooLarge(tooLarge.Limit)
 	case errors.Is(err, context.DeadlineExceeded):
-		f = Unavailable("the request timed out").WithHint("it may still be processed; repeat a write with the same Idempotency-Key")
+		f = UnknownOutcome("the request timed out")
 	case errors.Is(err, context.Canceled):
 		f = Unavailable("the request was cancelled, or the server is stopping")
 	}
@@ -113,9 +130,7 @@ func FailureOf(err error) *Failure {
 func (f *Failure) fill() {
 	if f.Code == string(apierror.CodeNotLeader) {
 		f.Code = CodeNoLeader // the API does not expose the roles of servers
-		if f.Hint == "" {
-			f.Hint = "this server cannot forward the request; use the leader, or retry"
-		}
+		f.Hint = cmp.Or(f.Hint, "this server cannot forward the request; use the leader, or retry")
 	}
 	if f.Status == 0 {
 		f.Status = statuses[f.Code]

@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"cmp"
 	"net/http"
 	"time"
 )
@@ -29,17 +30,13 @@ func NewRecorder(w http.ResponseWriter, within time.Duration) *Recorder {
 
 // WriteHeader records the status of the first call and passes it on.
 func (w *Recorder) WriteHeader(status int) {
-	if w.Status == 0 {
-		w.Status = status
-	}
+	w.Status = cmp.Or(w.Status, status)
 	w.renew()
 	w.ResponseWriter.WriteHeader(status)
 }
 
 func (w *Recorder) Write(p []byte) (written int, err error) {
-	if w.Status == 0 {
-		w.Status = http.StatusOK
-	}
+	w.Status = cmp.Or(w.Status, http.StatusOK)
 	for err == nil && len(p) > 0 {
 		var n int
 		w.renew()

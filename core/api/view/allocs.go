@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/cede-scheduler/cede/core/jobspec"
 	"github.com/cede-scheduler/cede/core/model"
@@ -78,8 +79,8 @@ func AllocStub(s *state.Snapshot, a *model.Allocation) *client.AllocationStub {
 		ClientStatus: ClientStatus(s, a), ClientDescription: a.ClientText,
 		PreemptedAllocations: a.Preempted, PreemptedByAllocation: a.PreemptedBy,
 		PreemptedAllocs: a.Preempted, PreemptedByAllocID: a.PreemptedBy, PolicyVersion: a.PolicyVersion,
-		ResourceUse: a.Group.Resources,
-		CreateTime:  a.CreateTime, ModifyTime: cmp.Or(a.ModifyTime, a.CreateTime), CreateIndex: a.CreateIndex, ModifyIndex: a.ModifyIndex,
+		ResourceUse: a.Group.Resources, TaskStates: taskStates(a),
+		CreateTime: a.CreateTime, ModifyTime: cmp.Or(a.ModifyTime, a.CreateTime), CreateIndex: a.CreateIndex, ModifyIndex: a.ModifyIndex,
 	}
 }
 
@@ -101,10 +102,16 @@ func Alloc(s *state.Snapshot, a *model.Allocation, jobs map[*model.Job]*client.J
 		ClientStatus: ClientStatus(s, a), ClientDescription: a.ClientText,
 		PreemptedAllocations: a.Preempted, PreemptedByAllocation: a.PreemptedBy,
 		PreemptedAllocs: a.Preempted, PreemptedByAllocID: a.PreemptedBy, PolicyVersion: a.PolicyVersion,
-		AllocatedResources: AllocatedResources(a.Group), ResourceUse: a.Group.Resources, Ports: a.Group.Ports,
+		AllocatedResources: AllocatedResources(a.Group), Resources: groupResources(a.Group), ResourceUse: a.Group.Resources, Ports: a.Group.Ports, TaskStates: taskStates(a),
 		Score: a.Score, Index: a.Index, Incarnation: a.Incarnation, SavedWork: a.SavedWork,
-		CreateTime: a.CreateTime, EndTime: a.EndTime, ModifyTime: cmp.Or(a.ModifyTime, a.CreateTime),
+		CreateTime: a.CreateTime, EndTime: endTime(a), ModifyTime: cmp.Or(a.ModifyTime, a.CreateTime),
 		CreateIndex: a.CreateIndex, ModifyIndex: a.ModifyIndex, AllocModifyIndex: a.ModifyIndex,
+	}
+	if a.Desired != model.DesiredRun {
+		out.StopTime = a.EndTime
+	}
+	if a.Stopping() {
+		out.KillDeadline = a.EndTime + a.Group.KillTimeout
 	}
 	if a.Started {
 		out.StartTime = a.StartTime
@@ -113,6 +120,48 @@ func Alloc(s *state.Snapshot, a *model.Allocation, jobs map[*model.Job]*client.J
 		out.Devices = append(out.Devices, client.DeviceUse{ID: d.ID, Count: int(d.Count)})
 	}
 	return out
+}
+
+// endTime returns the time at which the node reported the end of an allocation, or at
+// which it was declared lost; 0 while it may still run. The EndTime of the model is that
+// of the decision to stop it, on which scheduling depends. A terminal allocation does
+// not change any more, so its last change is the report.
+func endTime(a *model.Allocation) int64 {
+	switch {
+	case !a.Client.Terminal():
+		return 0
+	case a.Desired == model.DesiredRun:
+		return a.EndTime
+	}
+	return max(a.EndTime, a.ModifyTime)
+}
+
+// taskStates returns the states of an allocation's tasks, in Nomad's form. Nodes report
+// the state of whole allocations, so all tasks are in the same state.
+func taskStates(a *model.Allocation) map[string]*client.TaskState {
+	if len(a.Group.Tasks) == 0 {
+		return nil
+	}
+	state := &client.TaskState{State: "pending", Failed: a.Client == model.ClientFailed}
+	event := func(kind string, at int64, message string) *time.Time {
+		state.Events = append(state.Events, client.TaskEvent{Type: kind, Time: at, DisplayMessage: message})
+		return new(time.Unix(0, at).UTC())
+	}
+	event("Received", a.CreateTime, "placed on the node")
+	if a.Started {
+		state.State, state.StartedAt = "running", event("Started", a.StartTime, "started by the node")
+	}
+	switch {
+	case a.Client.Terminal() && a.Desired != model.DesiredRun:
+		state.State, state.FinishedAt = "dead", event("Killed", endTime(a), cmp.Or(a.ClientText, a.DesiredReason))
+	case a.Client.Terminal():
+		state.State, state.FinishedAt = "dead", event("Terminated", a.EndTime, a.ClientText)
+	}
+	states := make(map[string]*client.TaskState, len(a.Group.Tasks))
+	for _, t := range a.Group.Tasks {
+		states[t.Name] = state
+	}
+	return states
 }
 
 // AllocatedResources returns the resources of one instance of a group, in Nomad's form.
@@ -126,6 +175,14 @@ func AllocatedResources(g *model.Group) *client.AllocatedResources {
 	}
 	out.Shared.DiskMB = g.Resources["disk"]
 	return out
+}
+
+// groupResources returns the sums of the resources of a group's tasks, in Nomad's older
+// form.
+func groupResources(g *model.Group) *client.Resources {
+	return &client.Resources{
+		CPU: new(int(g.Resources["cpu"])), MemoryMB: new(int(g.Resources["memory"])), DiskMB: new(int(g.Resources["disk"])),
+	}
 }
 
 // AllocMetrics returns the reasons why groups were not placed, in Nomad's form and as one

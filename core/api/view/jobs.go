@@ -114,6 +114,17 @@ func Job(s *state.Snapshot, j *model.Job) *client.Job {
 	return out
 }
 
+// PurgedJob returns a job that was purged: the version of its last allocation or, if
+// none is left, its name alone.
+func PurgedJob(s *state.Snapshot, key model.JobKey) *client.Job {
+	out := &client.Job{ID: key.ID, Name: key.ID, Namespace: key.Namespace}
+	if last := state.LastSpec(s, key); last != nil {
+		out = jobspec.FromModel(last)
+	}
+	out.Stop, out.Status, out.StatusDescription = true, "dead", "purged"
+	return out
+}
+
 // JobStub returns a job as a list entry, and the index of its last change.
 func JobStub(s *state.Snapshot, j *model.Job) (*client.JobStub, uint64) {
 	summary, changed := JobSummary(s, j)
@@ -135,8 +146,9 @@ func sum(counts map[string]int) (n int) {
 	return n
 }
 
-// Plan returns a plan that was computed and not committed.
-func Plan(s *state.Snapshot, p *endpoint.Proposal, warnings []string) *client.JobPlanResponse {
+// Plan returns a plan that was computed and not committed, with the differences of the
+// specification if withDiff is set.
+func Plan(s *state.Snapshot, p *endpoint.Proposal, warnings []string, withDiff bool) *client.JobPlanResponse {
 	out := &client.JobPlanResponse{
 		JobModifyIndex: p.JobModifyIndex, FailedTGAllocs: AllocMetrics(p.Failed), Warnings: strings.Join(slices.Concat(warnings, p.Warnings), "\n"),
 		PlanToken: p.Token, Expires: p.Expires, Index: p.Index, NewJob: p.Changes.NewJob, NewSpec: p.Changes.NewSpec,
@@ -147,6 +159,10 @@ func Plan(s *state.Snapshot, p *endpoint.Proposal, warnings []string) *client.Jo
 		out.Annotations.DesiredTGUpdates[group] = &client.DesiredUpdates{
 			Place: count(c.Place), Stop: count(c.Stop), InPlaceUpdate: count(c.Update), Preemptions: count(c.Evict),
 		}
+	}
+	if withDiff {
+		out.Diff = JobDiff(jobspec.FromModel(s.Job(p.Job.Key())), jobspec.FromModel(p.Job))
+		annotate(out.Diff, p.Changes.Groups)
 	}
 	policies := map[string]bool{}
 	for _, a := range p.Place {
@@ -174,6 +190,39 @@ func Plan(s *state.Snapshot, p *endpoint.Proposal, warnings []string) *client.Jo
 	}
 	slices.Sort(out.Policies)
 	return out
+}
+
+// annotate adds the effect of a plan to the differences of its groups.
+func annotate(d *client.JobDiff, groups map[string]endpoint.GroupChange) {
+	for _, g := range d.TaskGroups {
+		c := groups[g.Name]
+		replaced := min(c.Place, c.Stop)
+		g.Updates = map[string]uint64{}
+		for _, u := range []struct {
+			name string
+			n    int
+		}{{"create", c.Place - replaced}, {"destroy", c.Stop - replaced}, {"create/destroy update", replaced}, {"in-place update", c.Update}} {
+			if u.n > 0 {
+				g.Updates[u.name] = uint64(u.n)
+			}
+		}
+		for _, t := range g.Tasks {
+			t.Annotations = []string{taskAnnotation(t.Type, replaced)}
+		}
+	}
+}
+
+// taskAnnotation returns the effect of a task's difference on the instances.
+func taskAnnotation(kind string, replaced int) string {
+	switch {
+	case kind == client.DiffAdded:
+		return "forces create"
+	case kind == client.DiffDeleted:
+		return "forces destroy"
+	case replaced > 0:
+		return "forces create/destroy update"
+	}
+	return "forces in-place update"
 }
 
 // count returns n as an unsigned number, which is 0 if n is negative.

@@ -2,6 +2,7 @@ package view
 
 import (
 	"cmp"
+	"time"
 
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/sdk/client"
@@ -16,7 +17,34 @@ func Node(n *model.Node) *client.Node {
 		CreateIndex: n.CreateIndex, ModifyIndex: n.ModifyIndex,
 	}
 	out.NodeResources, out.ReservedResources = NomadResources(n)
+	if !n.Drain {
+		return out
+	}
+	out.LastDrain = &client.DrainMetadata{StartedAt: timeOf(n.DrainSince), UpdatedAt: timeOf(cmp.Or(n.DrainEnd, n.DrainSince)), Status: client.DrainComplete}
+	if n.DrainEnd == 0 {
+		out.DrainStrategy = drainStrategy(n)
+		out.LastDrain.Status = client.Draining
+	}
 	return out
+}
+
+// drainStrategy returns the options of a node's drain, in Nomad's form.
+func drainStrategy(n *model.Node) *client.DrainStrategy {
+	out := &client.DrainStrategy{StartedAt: timeOf(n.DrainSince)}
+	out.IgnoreSystemJobs = n.DrainKeepsSystem
+	if n.DrainDeadline != 0 {
+		out.ForceDeadline = timeOf(n.DrainDeadline)
+		out.Deadline = max(time.Duration(n.DrainDeadline-n.DrainSince), 0)
+	}
+	return out
+}
+
+// timeOf converts Unix nanoseconds; 0 is the zero time.
+func timeOf(at int64) time.Time {
+	if at == 0 {
+		return time.Time{}
+	}
+	return time.Unix(0, at).UTC()
 }
 
 // NodeStub returns a node as a list entry.

@@ -21,7 +21,8 @@ type cache struct {
 	onNode  map[string]map[string]*kube.Pod // by node ("": pending), then by key
 	budgets map[string]*kube.Budget
 	classes map[string]*kube.PriorityClass
-	// perInstanceReaders counts the pods' selectors that read each per-instance label.
+	// perInstanceReaders counts the selectors of pods and budgets that read each
+	// per-instance label.
 	perInstanceReaders map[string]int
 	// synced is the time of the last full update. If it is zero the pods on the nodes
 	// are unknown.
@@ -33,10 +34,16 @@ type cache struct {
 	hashByNode map[string]uint64
 	nodeByHash map[uint64]string // inverse of hashByNode
 	log        changeLog
+	answers    answers
+	// observedPods and observedNodes hold the objects that no feed contained.
+	observedPods, observedNodes observedSet
+	// live is set if a watch maintains the cache. Objects of requests are then not
+	// stored: no event would remove an object that was deleted before.
+	live bool
 }
 
 func newCache() *cache {
-	c := &cache{}
+	c := &cache{answers: newAnswers(0, time.Now, func(string) {})}
 	c.clear()
 	return c
 }
@@ -70,13 +77,15 @@ func (c *cache) feed(d *kube.Dump, whole bool, now time.Time) {
 		c.synced = now
 	}
 	for _, n := range d.Nodes {
+		c.observedNodes.remove(n.Metadata.Name)
 		c.putNode(n)
 	}
 	for _, p := range d.Pods {
-		c.putPod(p)
+		c.observedPods.remove(key(p))
+		c.feedPod(p)
 	}
 	for _, b := range d.Budgets {
-		c.budgets[b.Metadata.Namespace+"/"+b.Metadata.Name] = b
+		c.setBudget(budgetName(b), b)
 	}
 	for _, k := range d.Classes {
 		c.classes[k.Metadata.Name] = k
@@ -86,13 +95,34 @@ func (c *cache) feed(d *kube.Dump, whole bool, now time.Time) {
 		case *kube.Node:
 			c.dropNode(o.Metadata.Name)
 		case *kube.Pod:
-			c.dropPod(key(o))
+			c.removePod(o)
 		case *kube.Budget:
-			delete(c.budgets, o.Metadata.Namespace+"/"+o.Metadata.Name)
+			c.setBudget(budgetName(o), nil)
 		case *kube.PriorityClass:
 			delete(c.classes, o.Metadata.Name)
 		}
 	}
+}
+
+// feedPod stores a pod of the feed and updates the answers that concern it. The caller
+// must hold mu.
+func (c *cache) feedPod(p *kube.Pod) {
+	c.putPod(p)
+	if c.pods[key(p)] == nil {
+		c.podGone(p)
+		return
+	}
+	c.podChanged(p)
+}
+
+// removePod removes a pod that the feed reports as deleted. The event may lack all
+// fields but the identity. The caller must hold mu.
+func (c *cache) removePod(p *kube.Pod) {
+	if cached := c.pods[key(p)]; cached != nil {
+		p = cached
+	}
+	c.dropPod(key(p))
+	c.podGone(p)
 }
 
 // putPod stores a pod. A finished pod is removed instead. The caller must hold mu.
@@ -125,6 +155,7 @@ func (c *cache) dropPod(k string) {
 		return
 	}
 	delete(c.pods, k)
+	c.observedPods.remove(k)
 	p.EachPerInstanceLabel(func(label string) { c.perInstanceReaders[label]-- })
 	if on := c.onNode[p.Spec.NodeName]; on != nil {
 		if delete(on, k); len(on) == 0 {
@@ -162,12 +193,38 @@ func (c *cache) dropNode(name string) {
 		return
 	}
 	delete(c.nodes, name)
+	c.observedNodes.remove(name)
 	c.forgetHash(name)
 	c.changes.Add(1)
 	for k, p := range c.onNode[name] {
 		c.log.podRemoved(k, p)
 	}
 	c.log.add(nodeRemoval(name))
+}
+
+func budgetName(b *kube.Budget) string { return b.Metadata.Namespace + "/" + b.Metadata.Name }
+
+// setBudget stores a disruption budget, or deletes it if b is nil. The caller must hold
+// mu.
+func (c *cache) setBudget(name string, b *kube.Budget) {
+	old := c.budgets[name]
+	if old == b || old != nil && b != nil && reflect.DeepEqual(old, b) {
+		return
+	}
+	count := func(b *kube.Budget, by int) {
+		if b != nil {
+			b.EachPerInstanceLabel(func(label string) { c.perInstanceReaders[label] += by })
+		}
+	}
+	count(old, -1)
+	count(b, 1)
+	if b == nil {
+		delete(c.budgets, name)
+		c.log.add(budgetRemoval(old))
+		return
+	}
+	c.budgets[name] = b
+	c.log.add(budgetUpdate(b))
 }
 
 // sameNode reports whether two versions of a node are equal except for the heartbeat
@@ -187,7 +244,7 @@ func sameNode(a, b *kube.Node) bool {
 // could not be read. Equal objects are retained, because a replacement would
 // invalidate the cluster state. The caller must hold mu.
 func (c *cache) retain(d *kube.Dump) {
-	nodes, pods, unread := map[string]bool{}, map[string]bool{}, map[string]bool{}
+	nodes, pods, budgets, unread := map[string]bool{}, map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, u := range d.Invalid {
 		unread[u.Describe()] = true
 	}
@@ -197,6 +254,14 @@ func (c *cache) retain(d *kube.Dump) {
 	for _, p := range d.Pods {
 		pods[key(p)] = true
 	}
+	for _, b := range d.Budgets {
+		budgets[budgetName(b)] = true
+	}
+	for name := range c.budgets {
+		if !budgets[name] && !unread["PodDisruptionBudget "+name] {
+			c.setBudget(name, nil)
+		}
+	}
 	for name := range c.nodes {
 		if !nodes[name] && !unread["Node "+name] {
 			c.dropNode(name)
@@ -204,10 +269,9 @@ func (c *cache) retain(d *kube.Dump) {
 	}
 	for k, p := range c.pods {
 		if !pods[k] && !unread["Pod "+p.Metadata.Namespace+"/"+p.Metadata.Name] {
-			c.dropPod(k)
+			c.removePod(p)
 		}
 	}
-	maps.DeleteFunc(c.budgets, func(name string, _ *kube.Budget) bool { return !unread["PodDisruptionBudget "+name] })
 	maps.DeleteFunc(c.classes, func(name string, _ *kube.PriorityClass) bool { return !unread["PriorityClass "+name] })
 }
 
@@ -233,8 +297,19 @@ func (c *cache) knownNodes(texts []json.RawMessage) (names []string, sums []uint
 func (c *cache) observeNode(n *kube.Node, sum uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.putNode(n)
-	c.forgetHash(n.Metadata.Name)
+	name := n.Metadata.Name
+	if !c.live {
+		known := c.nodes[name] != nil && !c.observedNodes.contains(name)
+		c.putNode(n)
+		if !known {
+			if oldest, full := c.observedNodes.add(name, maxObservedNodes); full {
+				c.dropNode(oldest)
+			}
+		}
+	} else if c.nodes[name] == nil {
+		return
+	}
+	c.forgetHash(name)
 	c.hashByNode[n.Metadata.Name], c.nodeByHash[sum] = sum, n.Metadata.Name
 }
 
@@ -249,10 +324,26 @@ func (c *cache) forgetHash(node string) {
 func (c *cache) observePods(pods ...*kube.Pod) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.live {
+		return
+	}
 	for _, p := range pods {
 		if p != nil && p.Metadata.Name != "" {
-			c.putPod(p)
+			c.observePod(p)
 		}
+	}
+}
+
+// observePod stores a pod from a request. The caller must hold mu.
+func (c *cache) observePod(p *kube.Pod) {
+	k := key(p)
+	known := c.pods[k] != nil && !c.observedPods.contains(k)
+	c.putPod(p)
+	if known || c.pods[k] == nil {
+		return
+	}
+	if oldest, full := c.observedPods.add(k, maxObservedPods); full {
+		c.dropPod(oldest)
 	}
 }
 
@@ -265,9 +356,14 @@ func (c *cache) setNode(uid, node string) {
 		return
 	}
 	c.changes.Add(1)
+	isObserved := c.observedPods.contains(uid)
 	moved := *p
 	moved.Spec.NodeName = node
 	c.putPod(&moved)
+	if isObserved {
+		c.observedPods.add(uid, maxObservedPods)
+	}
+	c.podChanged(&moved)
 }
 
 // isComplete reports whether all pods on a node are cached, including the proposed

@@ -6,7 +6,7 @@ import (
 	"github.com/cede-scheduler/cede/core/kube"
 )
 
-// A changeLog records changes of nodes and of the pods on them, so that a reader can
+// A changeLog records changes of nodes, of the pods on them, and of budgets, so that a reader can
 // update a copy of the cluster. Old changes are dropped. The zero value is ready to
 // use.
 type changeLog struct {
@@ -15,19 +15,25 @@ type changeLog struct {
 	list    []change
 }
 
-// A change is a pod added to or removed from a node, or a node added, updated or
-// removed.
+// A change is a pod added to or removed from a node, or a node or a budget added,
+// updated or removed.
 type change struct {
 	key    string // of the pod, or name of the node
 	pod    *kube.Pod
 	node   *kube.Node
 	isNode bool
+	budget *kube.Budget // last version, if removed
+	exists bool         // the budget exists
 }
 
 func podAddition(p *kube.Pod) change { return change{key: key(p), pod: p} }
 func podRemoval(k string) change     { return change{key: k} }
 func nodeUpdate(n *kube.Node) change { return change{key: n.Metadata.Name, node: n, isNode: true} }
-func nodeRemoval(name string) change { return change{key: name, isNode: true} }
+func budgetUpdate(b *kube.Budget) change {
+	return change{budget: b, exists: true}
+}
+func budgetRemoval(last *kube.Budget) change { return change{budget: last} }
+func nodeRemoval(name string) change         { return change{key: name, isNode: true} }
 
 // maxChanges bounds the length of the log. Beyond it a rebuild is about as fast as
 // applying the changes.

@@ -1,10 +1,13 @@
 package extender
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
+	"time"
 
 	"github.com/cede-scheduler/cede/core/kube"
 	"github.com/cede-scheduler/cede/core/model"
@@ -14,9 +17,9 @@ import (
 
 // A clusterState keeps the cluster as a scheduler state between requests. Building
 // the state for 5,000 nodes takes about a second, and kube-scheduler sends requests
-// for one pod after another, between which little changes. Therefore changes of nodes
-// and pods are applied to the state, and the pending pod is added to a fork that is
-// discarded.
+// for one pod after another, between which little changes. Therefore changes of nodes,
+// pods and budgets are applied to the state, and the pending pod is added to a fork that
+// is discarded.
 //
 // The state is rebuilt if changes cannot be applied: if a pod requires a new
 // attribute or label, if a change affects the translation of all nodes, or if too
@@ -34,27 +37,32 @@ type clusterState struct {
 	idle    []*scheduler.Scheduler
 }
 
-// query returns a query for the feasible nodes of a pending pod. It returns an error
-// if the model cannot express a requirement of the pod.
-func (s *clusterState) query(pod *kube.Pod) (*query, error) {
+// query returns a query for a pending pod: for preemption on the proposed nodes, or if
+// proposal is nil for all feasible nodes. It returns an error if the model cannot
+// express a requirement of the pod.
+func (s *clusterState) query(pod *kube.Pod, proposal map[string]*kube.MetaVictims) (*query, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.applyChanges() {
-		if err := s.rebuild(); err != nil {
+		if err := s.rebuild(pod); err != nil {
 			return nil, err
 		}
 	}
-	q, ok, err := s.forkWith(pod)
+	q, ok, err := s.forkWith(pod, proposal)
 	if !ok && err == nil {
-		if err := s.rebuild(); err != nil { // includes the requirements of the pod
+		if err := s.rebuild(pod); err != nil {
 			return nil, err
 		}
-		q, ok, err = s.forkWith(pod)
+		q, ok, err = s.forkWith(pod, proposal)
 	}
 	if !ok && err == nil {
-		err = fmt.Errorf("pod %s: requirements cannot be translated", pod.Metadata.Name)
+		err = errUntranslatable(pod)
 	}
 	return q, err
+}
+
+func errUntranslatable(pod *kube.Pod) error {
+	return fmt.Errorf("pod %s: requirements cannot be translated", pod.Metadata.Name)
 }
 
 // applyChanges applies new changes. It returns false if the state must be rebuilt.
@@ -71,7 +79,7 @@ func (s *clusterState) applyChanges() bool {
 	if len(changes) > 0 {
 		txn := s.snap.Fork(s.snap.Index() + 1)
 		for _, n := range changes {
-			if (fed || n.isNode) && !s.applyChange(txn, n) {
+			if (fed || n.isNode || n.budget != nil) && !s.applyChange(txn, n) {
 				s.cluster = nil
 				return false
 			}
@@ -85,14 +93,32 @@ func (s *clusterState) applyChanges() bool {
 // applyChange applies one change. It returns false if the state must be rebuilt.
 func (s *clusterState) applyChange(txn *state.Txn, n change) bool {
 	switch {
+	case n.budget != nil:
+		return s.applyBudget(txn, n.budget, n.exists)
 	case n.node != nil:
 		node, ok := s.cluster.UpsertNode(n.node)
-		return ok && txn.UpsertNode(node) == nil
+		return ok && txn.NodeWriter().Upsert(node) == nil
 	case n.isNode:
-		txn.DeleteNode(n.key)
+		txn.NodeWriter().Delete(n.key)
 		return s.cluster.DeleteNode(n.key)
 	}
 	return s.removePod(txn, n.key) && (n.pod == nil || s.addPod(txn, n.pod, n.key))
+}
+
+// applyBudget stores a disruption budget, or deletes it if it does not exist.
+func (s *clusterState) applyBudget(txn *state.Txn, b *kube.Budget, exists bool) bool {
+	if exists {
+		budget, ok := s.cluster.TranslateBudget(b)
+		if !ok {
+			return false
+		}
+		if budget != nil {
+			txn.BudgetWriter().Upsert(budget)
+			return true
+		}
+	}
+	txn.BudgetWriter().Delete(model.BudgetKey{Namespace: cmp.Or(b.Metadata.Namespace, model.DefaultNamespace), Name: b.Metadata.Name})
+	return true
 }
 
 // removePod removes a pod if it is present.
@@ -104,7 +130,7 @@ func (s *clusterState) removePod(txn *state.Txn, id string) bool {
 	if !s.cluster.RemoveInstance(i) {
 		return false
 	}
-	txn.DeleteAllocs(id)
+	txn.AllocWriter().Delete(id)
 	delete(s.placed, id)
 	return s.refreshNode(txn, i.Node)
 }
@@ -115,31 +141,40 @@ func (s *clusterState) addPod(txn *state.Txn, p *kube.Pod, id string) bool {
 	if !ok || i == nil {
 		return ok
 	}
-	if changed && txn.UpsertJob(i.Job.Job) != nil {
+	if changed && txn.JobWriter().Upsert(i.Job.Job) != nil {
 		return false
 	}
 	s.placed[id] = i
-	txn.UpsertAllocs(allocationOf(i, id))
+	txn.AllocWriter().Upsert(allocationOf(i, id))
 	return s.refreshNode(txn, i.Node)
 }
 
 // refreshNode stores the node again if its translation changed.
 func (s *clusterState) refreshNode(txn *state.Txn, node string) bool {
 	n, ok := s.cluster.RefreshNode(node)
-	return ok && (n == nil || txn.UpsertNode(n) == nil)
+	return ok && (n == nil || txn.NodeWriter().Upsert(n) == nil)
 }
 
 // allocationOf returns the allocation of an instance.
 func allocationOf(i *kube.Instance, id string) *model.Allocation {
-	return &model.Allocation{
+	a := &model.Allocation{
 		ID: id, Job: i.Job.Job, Group: i.Job.Group(i.Group.Name), NodeID: i.Node,
 		Desired: model.DesiredRun, Client: model.ClientRunning, Started: true,
 	}
+	a.StartTime = unixNano(i.Pod.Started())
+	a.CreateTime = a.StartTime
+	return a
 }
 
-// rebuild builds the state from all cached objects.
-func (s *clusterState) rebuild() error {
+// rebuild builds the state from all cached objects. The pending pod is expected,
+// although the feed may not have reported it yet.
+func (s *clusterState) rebuild(pending *kube.Pod) error {
 	d, expected := s.collect()
+	return s.load(d, append(expected, pending))
+}
+
+// load builds the state from a dump. Pods that are expected later can be translated.
+func (s *clusterState) load(d *kube.Dump, expected []*kube.Pod) error {
 	s.cluster, s.snap, s.placed = nil, nil, make(map[string]*kube.Instance, len(d.Pods))
 	roster := kube.NewIncrementalCluster(d, expected)
 	txn := state.New().Begin(1)
@@ -153,12 +188,12 @@ func (s *clusterState) rebuild() error {
 
 func (s *clusterState) populate(txn *state.Txn, r *kube.IncrementalCluster) error {
 	for _, n := range r.Nodes {
-		if err := txn.UpsertNode(n); err != nil {
+		if err := txn.NodeWriter().Upsert(n); err != nil {
 			return err
 		}
 	}
 	for _, j := range r.Jobs {
-		if err := txn.UpsertJob(j.Job); err != nil {
+		if err := txn.JobWriter().Upsert(j.Job); err != nil {
 			return err
 		}
 	}
@@ -167,7 +202,10 @@ func (s *clusterState) populate(txn *state.Txn, r *kube.IncrementalCluster) erro
 		id := key(i.Pod)
 		s.placed[id], list[k] = i, allocationOf(i, id)
 	}
-	txn.UpsertAllocs(list...)
+	txn.AllocWriter().Upsert(list...)
+	for _, b := range r.Budgets {
+		txn.BudgetWriter().Upsert(b)
+	}
 	return nil
 }
 
@@ -190,6 +228,9 @@ func (s *clusterState) collect() (d *kube.Dump, waiting []*kube.Pod) {
 			d.Pods = append(d.Pods, c.onNode[name][k]) // including pods on unknown nodes: their selectors count
 		}
 	}
+	for _, name := range slices.Sorted(maps.Keys(c.budgets)) {
+		d.Budgets = append(d.Budgets, c.budgets[name])
+	}
 	for _, k := range slices.Sorted(maps.Keys(c.onNode[""])) {
 		waiting = append(waiting, asPending(c.onNode[""][k]))
 	}
@@ -197,10 +238,20 @@ func (s *clusterState) collect() (d *kube.Dump, waiting []*kube.Pod) {
 }
 
 // forkWith adds a pod to a fork of the state, together with the nominated
-// pods that have precedence over it. It returns ok = false if one of them requires a rebuild.
-func (s *clusterState) forkWith(pod *kube.Pod) (q *query, ok bool, err error) {
+// pods that have precedence over it. For a preemption, proposal holds the proposed
+// victims. It returns ok = false if one of the pods requires a rebuild.
+func (s *clusterState) forkWith(pod *kube.Pod, proposal map[string]*kube.MetaVictims) (q *query, ok bool, err error) {
 	txn := s.snap.Fork(s.snap.Index() + 1)
-	for _, nominated := range s.nominatedPods(pod) {
+	among := proposal // nodes of which open responses matter; nil: all
+	if pod.DependsOnOtherNodes() {
+		among = nil
+	}
+	for _, k := range s.cache.leaving() {
+		if i := s.placed[k]; i != nil && isAmong(among, i.Node) {
+			txn.AllocWriter().Delete(k)
+		}
+	}
+	for _, nominated := range s.nominatedPods(pod, among) {
 		i, ok := s.cluster.TranslatePod(asPending(nominated))
 		if !ok {
 			return nil, false, nil
@@ -209,8 +260,14 @@ func (s *clusterState) forkWith(pod *kube.Pod) (q *query, ok bool, err error) {
 			return nil, false, err
 		}
 	}
-	if existing := s.placed[key(pod)]; existing != nil {
-		txn.DeleteAllocs(key(pod))
+	if existing := s.placed[key(pod)]; existing != nil && txn.Alloc(key(pod)) != nil {
+		txn.AllocWriter().Delete(key(pod))
+	}
+	now := s.cfg.Clock.Now().UnixNano()
+	if proposal != nil {
+		if err := s.prepareVictims(txn, proposal, now); err != nil {
+			return nil, false, err
+		}
 	}
 	a, ok := s.cluster.TranslatePod(pod)
 	if !ok {
@@ -219,16 +276,60 @@ func (s *clusterState) forkWith(pod *kube.Pod) (q *query, ok bool, err error) {
 	if err := requireExact(a.Report); err != nil {
 		return nil, false, err
 	}
-	if err := txn.UpsertJob(a.Job); err != nil {
+	if err := txn.JobWriter().Upsert(a.Job); err != nil {
 		return nil, false, err
 	}
+	txn.ConfigWriter().Set(s.config(proposal != nil))
+	return &query{now: now, snap: txn.Snapshot(), job: a.Job, group: a.Group, since: unixNano(pod.Created())}, true, nil
+}
+
+// config returns the scheduler configuration of a query.
+func (s *clusterState) config(preempts bool) *model.SchedulerConfig {
 	config := model.SchedulerConfig{Algorithm: model.SpreadRank}
 	if settings := s.cfg.Settings(); settings != nil {
 		config = *settings
 	}
-	txn.SetConfig(&config)
-	return &query{now: s.cfg.Clock.Now().UnixNano(), snap: txn.Snapshot(), job: a.Job, group: a.Group}, true, nil
+	if preempts {
+		for i := range config.Preemption {
+			config.Preemption[i] = true // kube-scheduler decides whether to preempt
+		}
+	}
+	return &config
 }
+
+// prepareVictims prepares the pods on the proposed nodes for eviction. A pod without a
+// start time counts as started now, as in kube-scheduler.
+func (s *clusterState) prepareVictims(txn *state.Txn, proposal map[string]*kube.MetaVictims, now int64) error {
+	var allocs []*model.Allocation
+	for node := range proposal {
+		allocs = txn.AppendNodeAllocs(allocs[:0], node)
+		for _, a := range allocs {
+			if a.StartTime == 0 && !isReservation(a) {
+				started := *a
+				started.StartTime, started.CreateTime = now, now
+				txn.AllocWriter().Upsert(&started)
+			}
+		}
+	}
+	if len(txn.Budgets()) > 0 {
+		return nil
+	}
+	return budgetsFromCounts(txn, proposal)
+}
+
+// unixNano returns a time in Unix nanoseconds, or 0 for the zero time.
+func unixNano(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixNano()
+}
+
+// heldPrefix begins the IDs of the allocations of nominated pods.
+const heldPrefix = "held "
+
+// isReservation reports whether an allocation reserves capacity for a nominated pod.
+func isReservation(a *model.Allocation) bool { return strings.HasPrefix(a.ID, heldPrefix) }
 
 // reserve places a nominated pod on its nominated node. It stores its own version of
 // the job, which a later version may replace.
@@ -236,25 +337,25 @@ func (s *clusterState) reserve(txn *state.Txn, nominated *kube.Pod, a *kube.PodT
 	if txn.Node(nominated.Spec.NodeName) == nil {
 		return nil
 	}
-	if err := txn.UpsertJob(a.Job); err != nil {
+	if err := txn.JobWriter().Upsert(a.Job); err != nil {
 		return err
 	}
-	txn.UpsertAllocs(&model.Allocation{
-		ID: "held " + key(nominated), Job: a.Job, Group: a.Job.Group(a.Group), NodeID: nominated.Spec.NodeName,
+	txn.AllocWriter().Upsert(&model.Allocation{
+		ID: heldPrefix + key(nominated) + " " + nominated.Spec.NodeName, Job: a.Job, Group: a.Job.Group(a.Group), NodeID: nominated.Spec.NodeName,
 		Desired: model.DesiredRun, Client: model.ClientRunning, Started: true,
 	})
 	return nil
 }
 
 // nominatedPods returns the nominated pods that have precedence over the pod.
-func (s *clusterState) nominatedPods(pod *kube.Pod) []*kube.Pod {
+func (s *clusterState) nominatedPods(pod *kube.Pod, among map[string]*kube.MetaVictims) []*kube.Pod {
 	c := s.cache
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	if c.synced.IsZero() {
 		return nil
 	}
-	return c.nominatedPods(pod, nil)
+	return c.nominatedPods(pod, among)
 }
 
 // acquireScheduler returns an idle scheduler, or a new one if none is idle.

@@ -5,26 +5,24 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/state"
+	"github.com/cede-scheduler/cede/sdk/policytest/soak"
 )
 
 // Random model test: after any sequence of changes the cluster state is equivalent to
 // a state rebuilt from the whole cluster, and returns the same responses. Every
 // eighth step feeds the whole cluster again.
 func TestClusterState_EquivalentToRebuild(t *testing.T) {
-	seeds, rebuilds, steps := uint64(6), 0, 0
-	if os.Getenv("CEDE_SOAK") != "" {
-		seeds = 200
-	}
+	seeds, rebuilds, steps, evictions := uint64(soak.Count(6, 200)), 0, 0, 0
 	for seed := range seeds {
 		c := newRandomCluster(seed)
 		w := start(t, kubernetesPolicy, nil)
@@ -60,6 +58,17 @@ func TestClusterState_EquivalentToRebuild(t *testing.T) {
 			if updated, rebuilt := describe(w.extender.state.snap, names), describe(other.extender.state.snap, names); updated != rebuilt {
 				t.Fatalf("seed %d, step %d: updated\n%s\n\nrebuilt\n%s\n%s\nafter %s", seed, step, updated, rebuilt, podJSON, change)
 			}
+			for _, verb := range []string{"preempt", "preempt?nodes=all"} {
+				got, want := w.preempt(verb, c.proposal(pending)), other.preempt(verb, c.proposal(pending))
+				if got != want {
+					t.Fatalf("seed %d, step %d: %s updated\n%s\nrebuilt\n%s\n%s\nafter %s\n%s", seed, step, verb, got, want, podJSON, change, w.log)
+				}
+				if strings.Contains(got, "uid") || strings.Contains(got, ":") {
+					evictions++
+				}
+				w.forgetAnswers()
+				other.forgetAnswers()
+			}
 			if step%2 == 0 {
 				c.pods = append(c.pods, pending)
 			} else if status, text := w.raw(http.MethodPut, "objects", event("DELETED", pending)); status != http.StatusOK {
@@ -72,6 +81,18 @@ func TestClusterState_EquivalentToRebuild(t *testing.T) {
 	} else {
 		t.Logf("the state was rebuilt in %.0f %% of %d steps", 100*share, steps)
 	}
+	if evictions < steps/4 {
+		t.Errorf("%d responses with victims in %d steps, want more", evictions, steps)
+	}
+}
+
+// forgetAnswers discards the stored responses.
+func (w *fixture) forgetAnswers() {
+	c := w.extender.cache
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.changes.Add(1)
+	c.answers = newAnswers(time.Minute, time.Now, func(string) {})
 }
 
 // nodeSetName matches the attribute of a node set with any number.

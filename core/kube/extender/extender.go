@@ -29,6 +29,13 @@ type Config struct {
 	// Deadline bounds the time of one request; default: 3s. When it expires the
 	// proposal of kube-scheduler stands. kube-scheduler itself gives up after 5s.
 	Deadline time.Duration
+	// EvictionDeadline is the time within which the feed must report the eviction of
+	// named victims; default: 1m. Until then they count as leaving. The grace period
+	// of a victim that is terminating is added.
+	EvictionDeadline time.Duration
+	// Live is set if a watch feeds the extender object by object. Objects of requests
+	// are then not stored.
+	Live bool
 	// Binder serves bind; if nil, bind requests are rejected.
 	Binder Binder
 
@@ -61,7 +68,7 @@ type Extender struct {
 	metrics   *metrics
 	busy      chan struct{} // holds one element per running request
 	lastCheck atomic.Pointer[nodeCheck]
-	// state serves filter and prioritize.
+	// state serves all verbs but bind.
 	state *clusterState
 }
 
@@ -77,6 +84,9 @@ func New(cfg Config) (*Extender, error) {
 	if cfg.Deadline <= 0 {
 		cfg.Deadline = 3 * time.Second
 	}
+	if cfg.EvictionDeadline <= 0 {
+		cfg.EvictionDeadline = time.Minute
+	}
 	if cfg.Clock == nil {
 		cfg.Clock = clock.Real{}
 	}
@@ -88,7 +98,9 @@ func New(cfg Config) (*Extender, error) {
 	}
 	e := &Extender{cfg: cfg, cache: newCache(), busy: make(chan struct{}, maxConcurrent)}
 	e.state = &clusterState{cache: e.cache, cfg: &e.cfg}
-	e.metrics = newMetrics(cfg.Registry, e.cache.size)
+	e.metrics = newMetrics(cfg.Registry, e.cache)
+	e.cache.live = cfg.Live
+	e.cache.answers = newAnswers(cfg.EvictionDeadline, cfg.Clock.Now, e.metrics.count)
 	return e, nil
 }
 
@@ -106,11 +118,17 @@ func (e *Extender) Feed(d *kube.Dump, whole bool) {
 func (e *Extender) Preempt(ctx context.Context, args *kube.ExtenderPreemptionArgs, w PreemptOptions) *kube.ExtenderPreemptionResult {
 	from := e.cfg.Clock.Now()
 	proposal := args.ProposedVictims()
+	if args.Pod != nil {
+		e.cache.requestAnswer(args.Pod, proposal)
+	}
 	answer, end := e.preempt(ctx, args, proposal, w)
 	if end.failed() && w.OnFault == EvictNone {
 		answer = map[string]*kube.MetaVictims{}
 	}
 	duration := e.cfg.Clock.Now().Sub(from)
+	if args.Pod != nil && len(answer) > 0 {
+		e.cache.recordAnswer(args.Pod, answer, end.result != resultAnswered)
+	}
 	e.metrics.preempted(end, duration)
 	e.logPreemption(ctx, args, len(proposal), answer, end, duration)
 	return &kube.ExtenderPreemptionResult{NodeNameToMetaVictims: answer}
@@ -126,13 +144,18 @@ type outcome struct {
 
 // Results of a preemption.
 const (
-	resultChosen   = "chosen"   // the policy chose victims
-	resultVetoed   = "vetoed"   // the policy allows no eviction
-	resultUnknown  = "unknown"  // the cache lacks required objects
-	resultFault    = "fault"    // the policy failed
-	resultTimeout  = "timeout"  // the deadline expired
-	resultBusy     = "busy"     // too many concurrent requests
-	resultInternal = "internal" // internal error
+	resultAnswered    = "answered"    // the policy named victims; it becomes one of the following three
+	resultChosen      = "chosen"      // kube-scheduler evicted the named victims
+	resultDiscarded   = "discarded"   // kube-scheduler did not evict them
+	resultUnconfirmed = "unconfirmed" // unknown, because the extender is not fed
+	resultVetoed      = "vetoed"      // the policy allows no eviction
+	resultUnknown     = "unknown"     // the cache lacks required objects
+	resultFault       = "fault"       // the policy failed
+	resultTimeout     = "timeout"     // the deadline expired
+	resultBusy        = "busy"        // too many concurrent requests
+	resultRefused     = "refused"     // missing or unknown credentials, or an unsupported content type
+	resultStandby     = "standby"     // another replica is the leader
+	resultInternal    = "internal"    // internal error
 )
 
 func (o outcome) failed() bool { return o.err != nil }

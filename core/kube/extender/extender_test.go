@@ -2,7 +2,6 @@ package extender
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -261,8 +260,11 @@ func TestPreempt_ChoosesAmongAllPodsOfCachedNodes(t *testing.T) {
 		if got, want := w.preempt("preempt?nodes=all", mode(pending, proposal)), "n1: big; n2: small1"; got != want {
 			t.Errorf("got %q for all nodes, want %q", got, want)
 		}
-		if w.countOf(resultChosen) != 2 {
-			t.Errorf("%v preemptions counted as chosen, want 2\n%s", w.countOf(resultChosen), w.log)
+		// kube-scheduler requested the pod again while the victim was still running, and
+		// evicted the pods of the second response.
+		w.feed(append(nodes, small2)...)
+		if w.countOf(resultDiscarded) != 1 || w.countOf(resultChosen) != 1 {
+			t.Errorf("%v preemptions counted as discarded and %v as chosen, want 1 and 1\n%s", w.countOf(resultDiscarded), w.countOf(resultChosen), w.log)
 		}
 	}
 }
@@ -442,7 +444,9 @@ func TestBind_FailsWithoutBinder(t *testing.T) {
 }
 
 // If a field has an unexpected type, as in a later version, the proposal stands. If
-// the body is not valid JSON, the status is 400.
+// the body is not valid JSON, the response is an error or names no victims. The status
+// is 200: with any other, kube-scheduler writes the URL, and with it the token, into the
+// status of the pod.
 func TestServe_HostileRequests(t *testing.T) {
 	w := start(t, kubernetesPolicy, nil)
 	odd := `{"Pod":{"metadata":{"name":"p"},"spec":{"containers":7}},"NodeNameToMetaVictims":{"n1":{"Pods":[{"UID":"u"}],"NumPDBViolations":2}}}`
@@ -450,10 +454,13 @@ func TestServe_HostileRequests(t *testing.T) {
 		t.Errorf("%d %s, want the proposal", status, text)
 	}
 	for _, body := range []string{"", "[", "null7", strings.Repeat("[", 100_000)} {
-		for _, verb := range []string{"preempt", "filter", "prioritize", "bind"} {
-			if status, _ := w.raw(http.MethodPost, verb, []byte(body)); status != http.StatusBadRequest {
-				t.Errorf("%s of %.10q: status %d", verb, body, status)
+		for verb, want := range map[string]string{"preempt": `{"NodeNameToMetaVictims":{}}`, "filter": `{"Error":"`, "prioritize": "[]", "bind": `{"Error":"`} {
+			if status, text := w.raw(http.MethodPost, verb, []byte(body)); status != http.StatusOK || !strings.HasPrefix(text, want) {
+				t.Errorf("%s of %.10q: status %d: %s", verb, body, status, text)
 			}
+		}
+		if status, _ := w.raw(http.MethodPut, "objects", []byte(body+"x")); status != http.StatusBadRequest {
+			t.Errorf("objects of %.10q: status %d, want 400", body, status)
 		}
 	}
 	for _, body := range []string{`{"NodeNameToVictims":{"n":null}}`, `{"Pod":null}`, `{"Pod":{"metadata":{"name":"p"}},"NodeNameToVictims":{"n":{"Pods":[null]}}}`, `{"Nodes":{"items":[null,7]}}`, `{}`} {
@@ -465,21 +472,5 @@ func TestServe_HostileRequests(t *testing.T) {
 	}
 	if strings.Contains(w.log.String(), "panicked") {
 		t.Error(w.log)
-	}
-}
-
-// BenchmarkPreempt measures preemption in a cluster of 5,000 nodes with 10 pods each.
-// 100 proposed nodes is the typical sample size of kube-scheduler.
-func BenchmarkPreempt(b *testing.B) {
-	for _, proposed := range []int{100, 500} {
-		b.Run(fmt.Sprintf("nodes=5000/proposed=%d", proposed), func(b *testing.B) {
-			e, args := fullExtender(b, 5000, proposed)
-			b.ReportAllocs()
-			for b.Loop() {
-				if out := e.Preempt(context.Background(), args, PreemptOptions{}); len(out.NodeNameToMetaVictims) != 1 {
-					b.Fatalf("%d nodes in the answer", len(out.NodeNameToMetaVictims))
-				}
-			}
-		})
 	}
 }

@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"log/slog"
 	"net/http"
+	"path"
 	"slices"
 
 	"github.com/cede-scheduler/cede/core/kube"
@@ -29,11 +31,14 @@ var Verbs = []Verb{Filter, Prioritize, Preempt, Bind, Objects}
 // filter request may contain every node of a cluster.
 const maxBody = 1 << 30
 
-// Handler returns a handler for all verbs under a prefix, such as /kube/v1. It is for
-// processes without an API of their own.
-func (e *Extender) Handler(prefix string) http.Handler {
+// Handler returns a handler for verbs under a prefix, such as /kube/v1; by default for
+// all of them. It is for processes without an API of their own.
+func (e *Extender) Handler(prefix string, verbs ...Verb) http.Handler {
+	if len(verbs) == 0 {
+		verbs = Verbs
+	}
 	mux := http.NewServeMux()
-	for _, v := range Verbs {
+	for _, v := range verbs {
 		method := http.MethodPost
 		if v == Objects {
 			method = http.MethodPut
@@ -47,21 +52,112 @@ func (e *Extender) Handler(prefix string) http.Handler {
 }
 
 // Serve answers one request. The caller must limit the size of the body.
+//
+// kube-scheduler writes the URL of an extender, with the token in it, into the status of
+// the pod if the response has another status than 200. Therefore its verbs always
+// receive 200: see failure.
 func (e *Extender) Serve(v Verb, w http.ResponseWriter, r *http.Request) {
 	answer, err := e.answer(v, r)
 	if err != nil {
 		e.cfg.Logger.WarnContext(r.Context(), "invalid request from kube-scheduler", "verb", string(v), "err", err)
-		write(w, http.StatusBadRequest, map[string]string{"Code": "invalid", "Message": err.Error()})
-		return
-	}
-	if full, is := answer.(fullNodesResult); is {
-		if text, err := full.text(); err == nil {
-			w.Header().Set("Content-Type", "application/json")
-			_, _ = w.Write(text) // fails only if the client has disconnected
+		if v == Objects {
+			write(w, http.StatusBadRequest, map[string]string{"Code": "invalid", "Message": err.Error()})
 			return
 		}
+		answer = failure(v, err)
+	}
+	if full, is := answer.(fullNodesResult); is {
+		send(w, full)
+		return
 	}
 	write(w, http.StatusOK, answer)
+}
+
+// send writes a filter response with complete nodes.
+func send(w http.ResponseWriter, full fullNodesResult) {
+	text, err := full.text()
+	if err != nil {
+		write(w, http.StatusOK, failure(Filter, err))
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(text) // fails only if the client has disconnected
+}
+
+// failure returns the response to a request that cannot be processed. Without a
+// readable proposal, preempt evicts nothing.
+func failure(v Verb, err error) any {
+	switch v {
+	case Filter:
+		return &kube.ExtenderFilterResult{Error: err.Error()}
+	case Prioritize:
+		return []kube.HostPriority{}
+	case Bind:
+		return &kube.ExtenderBindingResult{Error: err.Error()}
+	}
+	return &kube.ExtenderPreemptionResult{NodeNameToMetaVictims: map[string]*kube.MetaVictims{}}
+}
+
+// Reasons for which a request is not processed; see Refuse.
+var (
+	// ErrUnauthenticated means that the request has no valid credentials.
+	ErrUnauthenticated = errors.New("missing or unknown credentials of kube-scheduler")
+	// ErrStandby means that another replica is the leader.
+	ErrStandby = errors.New("another replica is the leader")
+)
+
+// maxRefused bounds the body of a request without valid credentials, in bytes.
+const maxRefused = 16 << 20
+
+// Refuse answers a request that is not processed. The verb is the last part of the
+// path. The status of kube-scheduler's verbs is 200, as in Serve. For preempt the
+// proposal stands, as if the extender were not configured, unless the request has
+// onFault=none; it returns nothing that the request does not contain. On standby, all
+// nodes pass filter.
+func (e *Extender) Refuse(w http.ResponseWriter, r *http.Request, why error) {
+	v, limit, result, level := Verb(path.Base(r.URL.Path)), int64(maxRefused), resultRefused, slog.LevelWarn
+	if errors.Is(why, ErrStandby) {
+		limit, result, level = maxBody, resultStandby, slog.LevelDebug
+	}
+	e.cfg.Logger.Log(r.Context(), level, "request refused", "verb", string(v), "remote", r.RemoteAddr, "err", why)
+	body := http.MaxBytesReader(w, r.Body, limit)
+	switch {
+	case v == Preempt:
+		e.metrics.count(result)
+		var args kube.ExtenderPreemptionArgs
+		answer := map[string]*kube.MetaVictims{}
+		if _, err := decode(body, &args); err == nil && r.URL.Query().Get("onFault") != "none" {
+			answer = args.ProposedVictims()
+		}
+		write(w, http.StatusOK, &kube.ExtenderPreemptionResult{NodeNameToMetaVictims: answer})
+	case v == Filter && errors.Is(why, ErrStandby):
+		passAll(w, body)
+	case v == Filter, v == Prioritize, v == Bind:
+		write(w, http.StatusOK, failure(v, why))
+	default:
+		write(w, http.StatusUnauthorized, map[string]string{"Code": "unauthenticated", "Message": why.Error()})
+	}
+}
+
+// passAll answers filter with all nodes of the request.
+func passAll(w http.ResponseWriter, body io.Reader) {
+	text, err := io.ReadAll(body)
+	if err != nil {
+		write(w, http.StatusOK, failure(Filter, err))
+		return
+	}
+	args, err := kube.ReadExtenderArgs(text)
+	if _, err := tolerateTypeError(err); err != nil {
+		write(w, http.StatusOK, failure(Filter, err))
+		return
+	}
+	answer := &kube.ExtenderFilterResult{NodeNames: args.NodeNames}
+	if args.Nodes == nil {
+		write(w, http.StatusOK, answer)
+		return
+	}
+	answer.NodeNames = nil
+	send(w, fullNodesResult{args.Nodes.Items, answer})
 }
 
 func write(w http.ResponseWriter, status int, answer any) {

@@ -13,11 +13,11 @@ type metrics struct {
 }
 
 // newMetrics returns working metrics. If r is nil they are not registered.
-func newMetrics(r prometheus.Registerer, size func() (nodes, pods int)) *metrics {
+func newMetrics(r prometheus.Registerer, c *cache) *metrics {
 	m := &metrics{
 		preemptions: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "cede_kube_preemptions_total",
-			Help: "Preemption requests of kube-scheduler by outcome. For outcomes other than chosen and vetoed its own proposal stood.",
+			Help: "Preemption requests of kube-scheduler by final outcome. A response that names victims is counted when the eviction is observed (chosen), when kube-scheduler did not evict them (discarded), or after the deadline without a feed (unconfirmed).",
 		}, []string{"outcome"}),
 		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name:    "cede_kube_preemption_duration_seconds",
@@ -25,7 +25,7 @@ func newMetrics(r prometheus.Registerer, size func() (nodes, pods int)) *metrics
 			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5},
 		}),
 	}
-	for _, end := range []string{resultChosen, resultVetoed, resultUnknown, resultFault, resultTimeout, resultBusy, resultInternal} {
+	for _, end := range []string{resultChosen, resultDiscarded, resultUnconfirmed, resultVetoed, resultUnknown, resultFault, resultTimeout, resultBusy, resultRefused, resultStandby, resultInternal} {
 		m.preemptions.WithLabelValues(end)
 	}
 	if r == nil {
@@ -33,13 +33,19 @@ func newMetrics(r prometheus.Registerer, size func() (nodes, pods int)) *metrics
 	}
 	r.MustRegister(m.preemptions, m.seconds, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "cede_kube_nodes", Help: "Nodes of the Kubernetes cluster in the cache.",
-	}, func() float64 { nodes, _ := size(); return float64(nodes) }), prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+	}, func() float64 { nodes, _ := c.size(); return float64(nodes) }), prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "cede_kube_pods", Help: "Pods of the Kubernetes cluster in the cache.",
-	}, func() float64 { _, pods := size(); return float64(pods) }))
+	}, func() float64 { _, pods := c.size(); return float64(pods) }), prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "cede_kube_open_answers", Help: "Preemption responses that name victims whose eviction is neither observed nor overdue.",
+	}, func() float64 { return float64(c.unconfirmed()) }))
 	return m
 }
 
 func (m *metrics) preempted(end outcome, duration time.Duration) {
-	m.preemptions.WithLabelValues(end.result).Inc()
+	if end.result != resultAnswered {
+		m.count(end.result)
+	}
 	m.seconds.Observe(duration.Seconds())
 }
+
+func (m *metrics) count(result string) { m.preemptions.WithLabelValues(result).Inc() }

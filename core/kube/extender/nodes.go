@@ -6,6 +6,8 @@ import (
 	"io"
 	"log/slog"
 	"math"
+	"slices"
+	"strings"
 
 	"github.com/cede-scheduler/cede/core/kube"
 	"github.com/cede-scheduler/cede/core/scheduler/placement"
@@ -69,20 +71,31 @@ func (e *Extender) serveFilter(ctx context.Context, body io.Reader) (any, error)
 	if err != nil {
 		return nil, err
 	}
+	var nominated string
+	if q.args.Pod != nil {
+		nominated = e.cache.nominatedNode(q.args.Pod)
+	}
 	results := e.checkNodes(ctx, q)
 	answer := &kube.ExtenderFilterResult{FailedNodes: map[string]string{}, FailedAndUnresolvableNodes: map[string]string{}}
 	names, full := []string{}, []json.RawMessage{}
+	pass := func(i int) {
+		if q.args.Nodes != nil {
+			full = append(full, q.args.Nodes.Items[i])
+		} else {
+			names = append(names, q.names[i])
+		}
+	}
 	for i, name := range q.names {
 		v, ok := results[name]
 		switch {
+		case name == nominated && name != "": // kube-scheduler has evicted pods there for this pod
+			pass(i)
 		case ok && v.Unresolvable:
 			answer.FailedAndUnresolvableNodes[name] = v.Reason
-		case ok && !v.Fits:
+		case ok && !v.Fits && !isCounted(v.Lacks):
 			answer.FailedNodes[name] = v.Reason
-		case q.args.Nodes != nil:
-			full = append(full, q.args.Nodes.Items[i])
 		default:
-			names = append(names, name)
+			pass(i)
 		}
 	}
 	if q.args.Nodes != nil {
@@ -91,6 +104,14 @@ func (e *Extender) serveFilter(ctx context.Context, body io.Reader) (any, error)
 		answer.NodeNames = &names
 	}
 	return answer, nil
+}
+
+// isCounted reports whether a node lacks only resources that kube-scheduler itself
+// counts, always from newer data: it sends only nodes that have enough of them. A
+// rejection here would cause an eviction that is not necessary. kube-scheduler can be
+// configured to ignore extended resources, which have a domain in their names.
+func isCounted(lacks []string) bool {
+	return len(lacks) > 0 && !slices.ContainsFunc(lacks, func(name string) bool { return strings.Contains(name, "/") })
 }
 
 // A fullNodesResult is a filter response with complete nodes. Their texts are copied
@@ -214,7 +235,7 @@ func (e *Extender) runCheck(pod *kube.Pod) (map[string]placement.NodeResult, out
 		return nil, outcome{result: resultUnknown}
 	}
 	changes := e.cache.changes.Load()
-	q, err := e.state.query(asPending(pod))
+	q, err := e.state.query(asPending(pod), nil)
 	if err != nil {
 		return nil, outcome{result: resultUnknown, err: err}
 	}
@@ -225,5 +246,5 @@ func (e *Extender) runCheck(pod *kube.Pod) (map[string]placement.NodeResult, out
 		return nil, outcome{result: resultInternal, err: err}
 	}
 	e.lastCheck.Store(&nodeCheck{key(pod), changes, results})
-	return results, outcome{result: resultChosen}
+	return results, outcome{result: resultAnswered}
 }

@@ -77,12 +77,27 @@ func (w *fixture) scores(pending *corev1.Pod, nodes ...*corev1.Node) map[string]
 	return got
 }
 
+// managed adds an extended resource in proportion to the CPU, which kube-scheduler may
+// be configured to leave to the extender.
+func managed[T any](o T) T {
+	const share = "example.com/share"
+	switch o := any(o).(type) {
+	case *corev1.Node:
+		o.Status.Allocatable[share] = *resource.NewQuantity(o.Status.Allocatable.Cpu().MilliValue(), resource.DecimalSI)
+	case *corev1.Pod:
+		requests := o.Spec.Containers[0].Resources.Requests
+		requests[share] = *resource.NewQuantity(requests.Cpu().MilliValue(), resource.DecimalSI)
+	}
+	return o
+}
+
 func tainted(n *corev1.Node, effect corev1.TaintEffect) *corev1.Node {
 	n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: "t", Effect: effect})
 	return n
 }
 
-// filter applies the same feasibility rules as the scheduler.
+// filter applies the same feasibility rules as the scheduler. n2 is full, which
+// kube-scheduler checks itself.
 func TestFilter_AppliesSchedulerRules(t *testing.T) {
 	w := start(t, kubernetesPolicy, nil)
 	empty, full, small := node("n1"), node("n2"), node("n3")
@@ -107,8 +122,7 @@ func TestFilter_AppliesSchedulerRules(t *testing.T) {
 		LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "pending"}},
 	}}
 	got := w.filter(pending, empty, full, small, other, repelling, driving, wished, port, rival, unknown)
-	want := `n1 n7 n92
-n2: lacks cpu
+	want := `n1 n2 n7 n92
 n3: unresolvable: lacks cpu
 n5: unresolvable: taint t:NoSchedule
 n6: unresolvable: taint t:NoExecute

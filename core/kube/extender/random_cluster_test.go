@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	extenderv1 "k8s.io/kube-scheduler/extender/v1"
 )
 
 // A randomCluster is a small cluster that changes at random. Its pods use all kinds
@@ -20,12 +21,14 @@ type randomCluster struct {
 	r     *rand.Rand
 	nodes []*corev1.Node
 	pods  []*corev1.Pod
-	rest  []any // budgets, classes and namespaces, which filter ignores
-	next  int
+	rest  []any // classes and namespaces, which filter ignores
+	// budgets are disruption budgets by name.
+	budgets map[string]*policyv1.PodDisruptionBudget
+	next    int
 }
 
 func newRandomCluster(seed uint64) *randomCluster {
-	c := &randomCluster{r: rand.New(rand.NewPCG(seed, 1))}
+	c := &randomCluster{r: rand.New(rand.NewPCG(seed, 1)), budgets: map[string]*policyv1.PodDisruptionBudget{}}
 	for i := range 6 {
 		n := node(fmt.Sprintf("%c%d", "ab"[i%2], i))
 		n.Status.Allocatable["example.com/card"] = resource.MustParse("2")
@@ -105,7 +108,7 @@ func event(kind string, object any) []byte {
 // change applies a random change and returns its watch event.
 func (c *randomCluster) change() []byte {
 	i := c.r.IntN(len(c.pods))
-	switch c.r.IntN(14) {
+	switch c.r.IntN(15) {
 	case 0, 1, 2:
 		p := c.pod(c.someNode())
 		c.pods = append(c.pods, p)
@@ -125,6 +128,8 @@ func (c *randomCluster) change() []byte {
 		moved.Spec.NodeName, moved.Status.NominatedNodeName = c.someNode(), ""
 		c.pods[i] = moved
 		return event("MODIFIED", moved)
+	case 9:
+		return c.changeBudget()
 	case 8:
 		other := c.pods[i].DeepCopy()
 		other.Labels["app"] = fmt.Sprintf("app-%d", c.r.IntN(4))
@@ -193,16 +198,11 @@ func (c *randomCluster) changeRest() []byte {
 	c.next++
 	about := metav1.ObjectMeta{Name: fmt.Sprintf("o-%d", c.next), Namespace: "default"}
 	var one any
-	switch c.r.IntN(3) {
+	switch c.r.IntN(2) {
 	case 0:
-		one = &policyv1.PodDisruptionBudget{
-			TypeMeta: metav1.TypeMeta{APIVersion: "policy/v1", Kind: "PodDisruptionBudget"}, ObjectMeta: about,
-			Spec: policyv1.PodDisruptionBudgetSpec{MinAvailable: new(intstr.FromInt32(1)), Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "app-1"}}},
-		}
-	case 1:
 		about.Namespace = ""
 		one = &schedulingv1.PriorityClass{TypeMeta: metav1.TypeMeta{APIVersion: "scheduling.k8s.io/v1", Kind: "PriorityClass"}, ObjectMeta: about, Value: int32(c.next)}
-	case 2:
+	case 1:
 		about.Namespace = ""
 		one = &corev1.Namespace{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}, ObjectMeta: about}
 	}
@@ -210,9 +210,54 @@ func (c *randomCluster) changeRest() []byte {
 	return event("ADDED", one)
 }
 
+// changeBudget adds, modifies or removes a disruption budget.
+func (c *randomCluster) changeBudget() []byte {
+	name := fmt.Sprintf("budget-%d", c.r.IntN(3))
+	old := c.budgets[name]
+	if old != nil && c.r.IntN(3) == 0 {
+		delete(c.budgets, name)
+		return event("DELETED", old)
+	}
+	b := &policyv1.PodDisruptionBudget{
+		TypeMeta: metav1.TypeMeta{APIVersion: "policy/v1", Kind: "PodDisruptionBudget"}, ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default"},
+		Spec:   policyv1.PodDisruptionBudgetSpec{MinAvailable: new(intstr.FromInt32(1)), Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": fmt.Sprintf("app-%d", c.r.IntN(4))}}},
+		Status: policyv1.PodDisruptionBudgetStatus{DisruptionsAllowed: c.r.Int32N(3)},
+	}
+	switch c.r.IntN(4) {
+	case 0: // no equal labels are equivalent
+		b.Spec.Selector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "pod-template-hash", Operator: metav1.LabelSelectorOpNotIn, Values: []string{"v0"}}}}
+	case 1: // otherwise the label is dropped
+		b.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"batch.kubernetes.io/job-completion-index": "1"}}
+	}
+	c.budgets[name] = b
+	if old != nil {
+		return event("MODIFIED", b)
+	}
+	return event("ADDED", b)
+}
+
+// proposal returns a preemption request in which all pods of lower priority are
+// victims on their nodes.
+func (c *randomCluster) proposal(pending *corev1.Pod) *extenderv1.ExtenderPreemptionArgs {
+	preemptor := pending.DeepCopy()
+	preemptor.Spec.Priority = new(int32(1000))
+	victims := map[string][]*corev1.Pod{}
+	for _, n := range c.nodes {
+		for _, p := range c.pods {
+			if p.Spec.NodeName == n.Name {
+				victims[n.Name] = append(victims[n.Name], p)
+			}
+		}
+	}
+	return metaProposalOf(preemptor, victims)
+}
+
 // objects returns all objects. Pods may outlive their node, as in Kubernetes.
 func (c *randomCluster) objects() (all []any) {
 	all = append(all, c.rest...)
+	for _, b := range c.budgets {
+		all = append(all, b)
+	}
 	for _, n := range c.nodes {
 		all = append(all, n)
 	}

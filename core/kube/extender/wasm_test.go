@@ -48,8 +48,8 @@ func TestWasm_FilterPreemptBind(t *testing.T) {
 				c.Deadline = time.Minute
 			}
 			w := startWasm(t, "../../../sdk/abi/testdata/guests/decay-"+language+".wasm", `{"spare":["prod"]}`, bind)
-			n1, n2 := node("n1"), node("n2")
-			protected, victim, next, pending := pod("protected", "n1", "4", 5), pod("victim", "n2", "4", 500), pod("next", "", "2", 1000), pod("pending", "", "3", 1000)
+			n1, n2 := managed(node("n1")), managed(node("n2"))
+			protected, victim, next, pending := managed(pod("protected", "n1", "4", 5)), managed(pod("victim", "n2", "4", 500)), managed(pod("next", "", "2", 1000)), managed(pod("pending", "", "3", 1000))
 			protected.Namespace = "prod"
 			w.feed(n1, n2, protected, victim, pending)
 			if got, want := w.filter(pending, n1, n2), "\nn1: lacks cpu\nn2: lacks cpu"; got != want {

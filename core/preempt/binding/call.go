@@ -10,7 +10,9 @@ import (
 // hookBindings is the name of the hook in errors and metrics.
 const hookBindings = "PreemptBindings"
 
-// call calls the policy about the options as they are.
+// call calls the policy about the options as they are. It lays out anew each time: the
+// two calls of a search are about different rows. It returns a *policy.Error if the
+// policy fails or answers another number of clusters.
 func (s *search) call() (*sdk.Candidates, *sdk.BindingVictims, error) {
 	in := s.layOut()
 	out := &sdk.BindingVictims{}
@@ -35,7 +37,8 @@ func (s *search) call() (*sdk.Candidates, *sdk.BindingVictims, error) {
 	return in, out, nil
 }
 
-// badAnswer records and returns an error of the policy.
+// badAnswer records and returns an error of the policy. The built-in rules cannot
+// answer wrongly, so that is a defect and panics.
 func (s *search) badAnswer(format string, args ...any) error {
 	if s.version == nil {
 		panic("binding: the built-in rules returned an invalid answer")
@@ -43,7 +46,8 @@ func (s *search) badAnswer(format string, args ...any) error {
 	return s.version.RecordBadAnswer(hookBindings, format, args...)
 }
 
-// layOut lays out the options in columns.
+// layOut lays out the options in columns. Freed is zero, because nothing has been
+// evicted yet.
 func (s *search) layOut() *sdk.Candidates {
 	s.ids.Reset()
 	in := &sdk.Candidates{
@@ -79,7 +83,8 @@ func (s *search) appendRow(r *sdk.Rows, row row) {
 	}
 }
 
-// preemptor describes the binding as policies read it.
+// preemptor describes the binding as policies read it. Amounts are those of all missing
+// replicas together.
 func (s *search) preemptor() *sdk.Preemptor {
 	b := s.req.Binding
 	ask := b.TotalAsk(s.req.Replicas)

@@ -39,7 +39,8 @@ func (s *search) addCandidate(a *model.Assignment, victim *model.Binding) {
 }
 
 // surplusOf returns how many replicas a binding has above its minimum: on all clusters,
-// or on the assignment's alone if the binding is duplicated.
+// or on the assignment's alone if the binding is duplicated. It may be negative if
+// replicas are missing already.
 func (s *search) surplusOf(a *model.Assignment, victim *model.Binding) int {
 	if victim.Duplicated {
 		return a.Replicas - victim.MinReplicas
@@ -82,7 +83,8 @@ func (s *search) returnReplicas(p *row, left *model.Vector) {
 	p.vec.Sub(&returned)
 }
 
-// mergeParts joins the two rows of an assignment that leaves whole into one victim.
+// mergeParts joins the two rows of an assignment that leaves whole into one victim. The
+// surplus of a picked minimum is among the picks, because picks adds it first.
 func mergeParts(picks []row) []row {
 	for k := 0; k < len(picks); k++ {
 		if picks[k].part != minimum {

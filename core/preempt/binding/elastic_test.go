@@ -3,7 +3,6 @@ package binding_test
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"testing"
 
@@ -11,6 +10,7 @@ import (
 	"github.com/cede-scheduler/cede/core/preempt/binding"
 	"github.com/cede-scheduler/cede/core/state"
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
+	"github.com/cede-scheduler/cede/sdk/policytest/soak"
 	"github.com/cede-scheduler/cede/sdk/rules"
 )
 
@@ -26,12 +26,7 @@ func (r *elasticPolicy) PreemptBindings(in *sdk.Candidates, out *sdk.BindingVict
 	return r.rules.PreemptBindings(in, out)
 }
 
-func elasticRounds() int {
-	if os.Getenv("CEDE_SOAK") != "" {
-		return 50_000
-	}
-	return 1000
-}
+func elasticRounds() int { return soak.Count(1000, 50_000) }
 
 // fullClustersAtRandom returns clusters of 12 units that are full of random bindings, and a
 // pending binding of priority 9.
@@ -40,7 +35,7 @@ func fullClustersAtRandom(t *testing.T, r *rand.Rand, clusters int) (*state.Snap
 	txn := state.New().Begin(1)
 	put := func(b *model.Binding) *model.Binding {
 		b.Namespace = "default"
-		if err := txn.UpsertBinding(b); err != nil {
+		if err := txn.BindingWriter().Upsert(b); err != nil {
 			t.Fatal(err)
 		}
 		return b
@@ -48,7 +43,7 @@ func fullClustersAtRandom(t *testing.T, r *rand.Rand, clusters int) (*state.Snap
 	n := 0
 	for c := range clusters {
 		id := fmt.Sprint("m", c)
-		if err := txn.UpsertCluster(&model.Cluster{ID: id, Capacity: model.Resources{"cpu": 12}}); err != nil {
+		if err := txn.ClusterWriter().Upsert(&model.Cluster{ID: id, Capacity: model.Resources{"cpu": 12}}); err != nil {
 			t.Fatal(err)
 		}
 		for free := 12; free > r.IntN(3); {
@@ -58,7 +53,7 @@ func fullClustersAtRandom(t *testing.T, r *rand.Rand, clusters int) (*state.Snap
 			}
 			b.MinReplicas = r.IntN(b.Replicas + 1)
 			put(b)
-			txn.UpsertAssignment(&model.Assignment{
+			txn.AssignmentWriter().Upsert(&model.Assignment{
 				ID: b.ID, Binding: b.Key(), ClusterID: id, Replicas: b.Replicas, Vec: b.TotalAsk(b.Replicas), StartTime: int64(r.IntN(3)),
 			})
 			free -= each * b.Replicas
@@ -86,6 +81,7 @@ func request(t *testing.T, snap *state.Snapshot, pending *model.Binding, info sd
 // An elastic search frees enough, and no replica more. Bindings keep their minimum unless
 // they are evicted, and a cluster is found exactly if one is found without shrinking.
 func TestFind_ShrinksNoMoreThanNeeded(t *testing.T) {
+	t.Parallel()
 	r := rand.New(rand.NewPCG(7, 5))
 	shrunk := 0
 	for range elasticRounds() {
@@ -145,6 +141,7 @@ func totalFitting(b *model.Binding, free []model.Vector) (n int) {
 // A search over several clusters evicts the lowest priorities that suffice, and none in
 // vain. It finds victims exactly if evicting every lower priority would suffice.
 func TestFindSpread_EvictsLowestSufficientVictims(t *testing.T) {
+	t.Parallel()
 	r := rand.New(rand.NewPCG(7, 6))
 	some := 0
 	for range elasticRounds() {

@@ -22,7 +22,7 @@ func bindingsOnSeveralClusters(t *testing.T, r *rand.Rand) (*state.Snapshot, *mo
 	txn := state.New().Begin(1)
 	put := func(b *model.Binding) {
 		b.Namespace = "default"
-		if err := txn.UpsertBinding(b); err != nil {
+		if err := txn.BindingWriter().Upsert(b); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -39,7 +39,7 @@ func bindingsOnSeveralClusters(t *testing.T, r *rand.Rand) (*state.Snapshot, *mo
 	for c := range clusters {
 		free[c] = amounts(3, 8)
 		cluster := &model.Cluster{ID: fmt.Sprint("m", c), Capacity: maps.Clone(free[c])}
-		if err := txn.UpsertCluster(cluster); err != nil {
+		if err := txn.ClusterWriter().Upsert(cluster); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -73,7 +73,7 @@ func bindingsOnSeveralClusters(t *testing.T, r *rand.Rand) (*state.Snapshot, *mo
 		put(b)
 		for _, a := range on {
 			a.Binding, a.Vec = b.Key(), b.TotalAsk(a.Replicas)
-			txn.UpsertAssignment(a)
+			txn.AssignmentWriter().Upsert(a)
 		}
 	}
 	pending := &model.Binding{ID: "pending", Priority: 3, Preempts: true, Replicas: 1 + r.IntN(5), Resources: amounts(1, 3)}
@@ -324,6 +324,7 @@ func checkMinimums(t *testing.T, snap *state.Snapshot, victims []binding.Victim)
 // Victims on one cluster equal those of the reference: remove all, then reprieve replica by
 // replica. No binding is evicted if shrinking suffices at its priority.
 func TestFind_ElasticMatchesReference(t *testing.T) {
+	t.Parallel()
 	r, some := rand.New(rand.NewPCG(7, 9)), 0
 	for range elasticRounds() {
 		snap, pending := bindingsOnSeveralClusters(t, r)
@@ -353,6 +354,7 @@ func TestFind_ElasticMatchesReference(t *testing.T) {
 // The same over several clusters, some of which must run a replica: the surplus of a binding
 // is shared among them in any way that suffices.
 func TestFindSpread_ElasticMatchesReference(t *testing.T) {
+	t.Parallel()
 	r, some := rand.New(rand.NewPCG(7, 10)), 0
 	for range elasticRounds() {
 		snap, pending := bindingsOnSeveralClusters(t, r)

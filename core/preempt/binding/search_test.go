@@ -47,7 +47,7 @@ func twoFullClusters(t *testing.T) *state.Snapshot {
 		}
 	}
 	for _, id := range []string{"m1", "m2"} {
-		must(txn.UpsertCluster(&model.Cluster{ID: id, Capacity: model.Resources{"units": 10}}))
+		must(txn.ClusterWriter().Upsert(&model.Cluster{ID: id, Capacity: model.Resources{"units": 10}}))
 	}
 	for _, b := range []struct {
 		id, cluster     string
@@ -67,9 +67,9 @@ func twoFullClusters(t *testing.T) *state.Snapshot {
 			Namespace: "default", ID: b.id, Priority: int32(b.priority), Replicas: 1, ClusterScoped: b.scoped,
 			Resources: model.Resources{"units": int64(b.units)}, Preempts: true,
 		}
-		must(txn.UpsertBinding(x))
+		must(txn.BindingWriter().Upsert(x))
 		if b.cluster != "" {
-			txn.UpsertAssignment(&model.Assignment{ID: b.id, Binding: x.Key(), ClusterID: b.cluster, Replicas: 1, Vec: x.TotalAsk(1)})
+			txn.AssignmentWriter().Upsert(&model.Assignment{ID: b.id, Binding: x.Key(), ClusterID: b.cluster, Replicas: 1, Vec: x.TotalAsk(1)})
 		}
 	}
 	return txn.Commit()
@@ -93,6 +93,7 @@ func ids(victims []binding.Victim) (list []string) {
 }
 
 func TestFind_PassesCandidatesAndReprieves(t *testing.T) {
+	t.Parallel()
 	asked := 0
 	found, err := find(t, func(in *sdk.Candidates, out *sdk.BindingVictims) error {
 		asked++
@@ -123,6 +124,7 @@ func TestFind_PassesCandidatesAndReprieves(t *testing.T) {
 }
 
 func TestFind_DropsClusterWhereTooLittleIsFreed(t *testing.T) {
+	t.Parallel()
 	found, err := find(t, func(in *sdk.Candidates, out *sdk.BindingVictims) error {
 		for i := range in.Len() {
 			if in.FirstRow[i+1]-in.FirstRow[i] == 1 {
@@ -138,6 +140,7 @@ func TestFind_DropsClusterWhereTooLittleIsFreed(t *testing.T) {
 }
 
 func TestFind_RejectsInvalidAnswers(t *testing.T) {
+	t.Parallel()
 	for words, answer := range map[string]func(in *sdk.Candidates, out *sdk.BindingVictims) error{
 		"is not one of its rows": func(in *sdk.Candidates, out *sdk.BindingVictims) error {
 			for range in.Len() {
@@ -167,6 +170,7 @@ func TestFind_RejectsInvalidAnswers(t *testing.T) {
 }
 
 func TestFind_DefaultServesMissingHook(t *testing.T) {
+	t.Parallel()
 	snap := twoFullClusters(t)
 	fallback := versionOf(t, "default", rules.New())
 	found, err := binding.Find(snap, &binding.Request{

@@ -6,6 +6,7 @@ import (
 
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/preempt"
+	"github.com/cede-scheduler/cede/core/preempt/protect"
 	"github.com/cede-scheduler/cede/core/state"
 )
 
@@ -71,7 +72,7 @@ func (s *spreadSearch) find() (SpreadResult, error) {
 	if err != nil {
 		return SpreadResult{}, err
 	}
-	s.result.RecheckAt = answer.Recheck.Time()
+	s.result.RecheckAt = protect.PolicyRecheck(answer.Recheck, s.req.Now)
 	var lists [][]row
 	for i := range s.options {
 		picks, _, err := s.picks(&s.options[i], in, answer, i)

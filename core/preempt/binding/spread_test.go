@@ -46,6 +46,7 @@ func fittingAfter(snap *state.Snapshot, pending *model.Binding, clusters []*mode
 // their minimum unless they are evicted, and victims are found exactly if some are found
 // without shrinking.
 func TestFindSpread_ShrinksNoMoreThanNeeded(t *testing.T) {
+	t.Parallel()
 	r := rand.New(rand.NewPCG(7, 8))
 	shrunk := 0
 	for range elasticRounds() {
@@ -87,6 +88,7 @@ func TestFindSpread_ShrinksNoMoreThanNeeded(t *testing.T) {
 // The minimum of a binding counts replicas on all clusters together, unless the binding is
 // duplicated.
 func TestFindSpread_MinimumSpansClusters(t *testing.T) {
+	t.Parallel()
 	for _, duplicated := range []bool{false, true} {
 		txn := state.New().Begin(1)
 		elastic := &model.Binding{
@@ -99,18 +101,18 @@ func TestFindSpread_MinimumSpansClusters(t *testing.T) {
 		}
 		pending := &model.Binding{Namespace: "default", ID: "pending", Priority: 9, Preempts: true, Replicas: 2, Resources: model.Resources{"cpu": 2}}
 		for _, b := range []*model.Binding{elastic, other, pending} {
-			if err := txn.UpsertBinding(b); err != nil {
+			if err := txn.BindingWriter().Upsert(b); err != nil {
 				t.Fatal(err)
 			}
 		}
 		for i := range 2 {
 			id := fmt.Sprint("m", i)
-			if err := txn.UpsertCluster(&model.Cluster{ID: id, Capacity: model.Resources{"cpu": int64(6 + 2*i)}}); err != nil {
+			if err := txn.ClusterWriter().Upsert(&model.Cluster{ID: id, Capacity: model.Resources{"cpu": int64(6 + 2*i)}}); err != nil {
 				t.Fatal(err)
 			}
-			txn.UpsertAssignment(&model.Assignment{ID: "elastic/" + id, Binding: elastic.Key(), ClusterID: id, Replicas: each, Vec: elastic.TotalAsk(each)})
+			txn.AssignmentWriter().Upsert(&model.Assignment{ID: "elastic/" + id, Binding: elastic.Key(), ClusterID: id, Replicas: each, Vec: elastic.TotalAsk(each)})
 		}
-		txn.UpsertAssignment(&model.Assignment{ID: "other", Binding: other.Key(), ClusterID: "m1", Replicas: 1, Vec: other.TotalAsk(1)})
+		txn.AssignmentWriter().Upsert(&model.Assignment{ID: "other", Binding: other.Key(), ClusterID: "m1", Replicas: 1, Vec: other.TotalAsk(1)})
 		_, victims := findSpread(t, txn.Commit(), pending, true)
 		got := ""
 		for _, v := range victims {
@@ -128,8 +130,9 @@ func TestFindSpread_MinimumSpansClusters(t *testing.T) {
 
 // Lost work counts from the last checkpoint.
 func TestFind_ReportsLostWork(t *testing.T) {
+	t.Parallel()
 	txn := state.New().Begin(1)
-	if err := txn.UpsertCluster(&model.Cluster{ID: "m", Capacity: model.Resources{"cpu": 2}}); err != nil {
+	if err := txn.ClusterWriter().Upsert(&model.Cluster{ID: "m", Capacity: model.Resources{"cpu": 2}}); err != nil {
 		t.Fatal(err)
 	}
 	pending := &model.Binding{Namespace: "default", ID: "pending", Priority: 9, Preempts: true, Replicas: 2, Resources: model.Resources{"cpu": 1}}
@@ -138,11 +141,11 @@ func TestFind_ReportsLostWork(t *testing.T) {
 		{Namespace: "default", ID: "saves", Replicas: 1, Resources: model.Resources{"cpu": 1}, Checkpoint: 60},
 		{Namespace: "default", ID: "saves-not", Replicas: 1, Resources: model.Resources{"cpu": 1}},
 	} {
-		if err := txn.UpsertBinding(b); err != nil {
+		if err := txn.BindingWriter().Upsert(b); err != nil {
 			t.Fatal(err)
 		}
 		if b != pending {
-			txn.UpsertAssignment(&model.Assignment{ID: b.ID, Binding: b.Key(), ClusterID: "m", Replicas: 1, Vec: b.TotalAsk(1), StartTime: 20})
+			txn.AssignmentWriter().Upsert(&model.Assignment{ID: b.ID, Binding: b.Key(), ClusterID: "m", Replicas: 1, Vec: b.TotalAsk(1), StartTime: 20})
 		}
 	}
 	snap := txn.Commit()
@@ -177,6 +180,7 @@ func (p *recorder) PreemptBindings(in *sdk.Candidates, out *sdk.BindingVictims) 
 // Evicted replicas count as well: if they leave a binding below its minimum, no other
 // assignment of it is shrunk.
 func TestFindSpread_ShrinksNothingBelowMinimum(t *testing.T) {
+	t.Parallel()
 	for replicas, want := range map[int]string{
 		5: "a keeps 0, b keeps 3, ",
 		6: "a keeps 0, b keeps 0, ",
@@ -190,15 +194,15 @@ func TestFindSpread_ShrinksNothingBelowMinimum(t *testing.T) {
 			Namespace: "default", ID: "pending", Priority: 9, Preempts: true, Replicas: replicas, Resources: model.Resources{"cpu": 1},
 		}
 		for _, b := range []*model.Binding{elastic, pending} {
-			if err := txn.UpsertBinding(b); err != nil {
+			if err := txn.BindingWriter().Upsert(b); err != nil {
 				t.Fatal(err)
 			}
 		}
 		for _, id := range []string{"a", "b"} {
-			if err := txn.UpsertCluster(&model.Cluster{ID: id, Capacity: model.Resources{"cpu": 4}}); err != nil {
+			if err := txn.ClusterWriter().Upsert(&model.Cluster{ID: id, Capacity: model.Resources{"cpu": 4}}); err != nil {
 				t.Fatal(err)
 			}
-			txn.UpsertAssignment(&model.Assignment{ID: id, Binding: elastic.Key(), ClusterID: id, Replicas: 4, Vec: elastic.TotalAsk(4)})
+			txn.AssignmentWriter().Upsert(&model.Assignment{ID: id, Binding: elastic.Key(), ClusterID: id, Replicas: 4, Vec: elastic.TotalAsk(4)})
 		}
 		_, victims := findSpread(t, txn.Commit(), pending, true)
 		got := ""

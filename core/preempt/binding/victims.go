@@ -6,17 +6,19 @@ import (
 
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/preempt"
+	"github.com/cede-scheduler/cede/core/preempt/protect"
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
 )
 
 // selectVictims calls the policy about all options, verifies the victims of each, and
-// calls it again with those victims alone to learn which cluster is best.
+// calls it again with those victims alone to learn which cluster is best. It returns a
+// *policy.Error if an answer is malformed; the result is then incomplete.
 func (s *search) selectVictims() error {
 	in, answer, err := s.call()
 	if err != nil {
 		return err
 	}
-	s.result.RecheckAt = answer.Recheck.Time()
+	s.result.RecheckAt = protect.PolicyRecheck(answer.Recheck, s.req.Now)
 	fitting := s.options[:0]
 	for i := range s.options {
 		o := s.options[i]
@@ -36,7 +38,8 @@ func (s *search) selectVictims() error {
 }
 
 // victims returns the picks for option i that free enough, in picking order and without
-// redundant ones. It returns nil if they free too little.
+// redundant ones. It returns nil if they free too little. Redundant picks are returned
+// from the last to the first, so the rows that the policy prefers to evict stay.
 func (s *search) victims(o *option, in *sdk.Candidates, answer *sdk.BindingVictims, i int) ([]row, error) {
 	picks, left, err := s.picks(o, in, answer, i)
 	if err != nil || !s.isCovered(&left) {
@@ -59,7 +62,9 @@ func (s *search) victims(o *option, in *sdk.Candidates, answer *sdk.BindingVicti
 }
 
 // picks returns the rows that the answer lists for option i, as far as they are needed,
-// and the need that remains. Rows beyond that are still validated.
+// and the need that remains. Rows beyond that are still validated. A row out of range
+// or listed twice is a fault of the policy even if it is not needed, so that faults do
+// not depend on the load.
 func (s *search) picks(o *option, in *sdk.Candidates, answer *sdk.BindingVictims, i int) (
 	picks []row, left model.Vector, err error,
 ) {
@@ -91,8 +96,9 @@ func (s *search) picks(o *option, in *sdk.Candidates, answer *sdk.BindingVictims
 	return picks, left, nil
 }
 
-// choose calls the policy about the options with their victims alone, and adopts the one
-// that it ranks best.
+// choose calls the policy about the options with their victims alone, and adopts the
+// one that it ranks best. The second call costs little: each option has its victims
+// alone.
 func (s *search) choose() error {
 	victims := make([][]row, len(s.options))
 	for i := range s.options {
@@ -118,7 +124,7 @@ func (s *search) choose() error {
 	for _, v := range victims[best] {
 		s.result.Victims = append(s.result.Victims, Victim{v.assignment, v.assignment.Replicas - v.replicas})
 	}
-	if at := answer.Recheck.Time(); at != 0 && (s.result.RecheckAt == 0 || at < s.result.RecheckAt) {
+	if at := protect.PolicyRecheck(answer.Recheck, s.req.Now); at != 0 && (s.result.RecheckAt == 0 || at < s.result.RecheckAt) {
 		s.result.RecheckAt = at
 	}
 	return nil

@@ -13,7 +13,6 @@ type Inputs struct {
 	DimNames   []string // of Dimensions
 	Preemptor  sdk.Preemptor
 	Evictions  *protect.EvictionCounts // of the plan; nil: none yet
-	Weights    map[string]float64      // of namespaces; 1 where absent
 
 	// totals is the shared table of a policy that reads totals alone; nil: not computed.
 	totals *sdk.Shared

@@ -54,7 +54,7 @@ func (in *Inputs) allShared(ids *Strings) *sdk.Shared {
 	s.Namespaces.Use = make([][]float64, in.Dimensions.Len())
 	for _, name := range sortedKeys(use) {
 		s.Namespaces.Name = append(s.Namespaces.Name, ids.ID(name))
-		s.Namespaces.Weight = append(s.Namespaces.Weight, in.weight(name))
+		s.Namespaces.Weight = append(s.Namespaces.Weight, snap.NamespaceWeight(name))
 		for d := range s.Namespaces.Use {
 			s.Namespaces.Use[d] = append(s.Namespaces.Use[d], float64(use[name][d]))
 		}
@@ -91,14 +91,6 @@ func addUse(use map[string]*model.Vector, rows []state.Row) {
 		}
 		sum.Add(&rows[i].Group.Ask.Vec)
 	}
-}
-
-// weight returns a namespace's weight, 1 by default.
-func (in *Inputs) weight(namespace string) float64 {
-	if w, ok := in.Weights[namespace]; ok {
-		return w
-	}
-	return 1
 }
 
 // budgetTable returns the table of all budgets. Overrun budgets have slack 0.

@@ -8,8 +8,8 @@ import (
 	"github.com/cede-scheduler/cede/core/state"
 )
 
-// A Cohort is the live allocations of an all-or-none job: evicting one evicts all of
-// them, except that those above a group's minimum count may leave alone.
+// A Cohort is the live allocations of an all-or-none job, without those that are lost with
+// their node: evicting one evicts all of them, except that those above a group's minimum count may leave alone.
 type Cohort struct {
 	Rows []*state.Row // in tie order
 	// Protected is set if one of them may not be evicted, so that the cohort may not.
@@ -27,7 +27,7 @@ func newCohort(g *Guard, key model.JobKey) *Cohort {
 	c := &Cohort{}
 	live := map[string]int{}
 	for _, a := range s.Snap.AppendJobAllocs(nil, key) {
-		if !a.InCohort() {
+		if !a.InCohort() || a.LostWith(s.Snap.Node(a.NodeID), s.Now) {
 			continue
 		}
 		row := RowOf(s.Snap, a)

@@ -1,6 +1,8 @@
 package protect
 
 import (
+	"time"
+
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/preempt/fit"
 	"github.com/cede-scheduler/cede/core/preempt/tiebreak"
@@ -53,6 +55,27 @@ type Findings struct {
 func (f *Findings) Merge(other *Findings) {
 	f.NonFinal = f.NonFinal || other.NonFinal
 	f.MergeRecheck(other.Recheck)
+}
+
+// MinRecheck is the minimum delay of a recheck that a policy requests, in nanoseconds. A
+// policy that always requests the next nanosecond would otherwise cause an endless sequence
+// of evaluations.
+const MinRecheck = int64(time.Second)
+
+// PolicyRecheck returns the time at which a policy is called again that requests r in a call
+// at the time now, or 0 if it requests no time in the future.
+func PolicyRecheck(r sdk.Recheck, now int64) int64 {
+	if t := r.Time(); t > now {
+		return max(t, now+MinRecheck)
+	}
+	return 0
+}
+
+// MergePolicyRecheck adds the recheck time that a policy requests in a call at the time now.
+func (f *Findings) MergePolicyRecheck(r sdk.Recheck, now int64) {
+	if t := PolicyRecheck(r, now); t != 0 {
+		f.Recheck.At(t)
+	}
 }
 
 // MergeRecheck adds a recheck time, unless it is unset.

@@ -1,6 +1,7 @@
 package tiebreak
 
 import (
+	"cmp"
 	"encoding/binary"
 	"strings"
 
@@ -9,23 +10,41 @@ import (
 
 // An Order breaks ties between IDs. The zero value orders IDs bytewise, ascending.
 // Any other seed orders them by a hash of seed and ID, so that a run can be repeated
-// with many orders and the results compared.
-type Order struct{ Seed uint64 }
+// with many orders and the results compared. Orders are comparable with ==.
+type Order struct {
+	Seed  uint64
+	ranks *map[string]int // of Listed; nil: without a list
+}
+
+// Listed returns the order in which some IDs are listed. All other IDs follow them,
+// bytewise ascending.
+func Listed(ids []string) Order {
+	ranks := make(map[string]int, len(ids))
+	for i, id := range ids {
+		ranks[id] = i
+	}
+	return Order{ranks: &ranks}
+}
 
 // ByID reports whether ties are broken by the ID itself.
-func (o Order) ByID() bool { return o.Seed == 0 }
+func (o Order) ByID() bool { return o == Order{} }
 
 // Compare returns -1, 0 or 1 for two IDs. Equal hashes fall back to the IDs.
 func (o Order) Compare(a, b string) int {
-	if !o.ByID() {
-		if x, y := o.hash(a), o.hash(b); x != y {
-			if x < y {
-				return -1
-			}
-			return 1
-		}
+	switch {
+	case o.Seed != 0:
+		return cmp.Or(cmp.Compare(o.hash(a), o.hash(b)), strings.Compare(a, b))
+	case o.ranks != nil:
+		return cmp.Or(cmp.Compare(o.rank(a), o.rank(b)), strings.Compare(a, b))
 	}
 	return strings.Compare(a, b)
+}
+
+func (o Order) rank(id string) int {
+	if at, ok := (*o.ranks)[id]; ok {
+		return at
+	}
+	return len(*o.ranks)
 }
 
 func (o Order) hash(id string) uint64 {

@@ -7,9 +7,10 @@ import (
 	"github.com/cede-scheduler/cede/core/state"
 )
 
-// BindPlan replaces the references of a decoded plan by the job versions of a
-// state, which must be at least at the plan's snapshot. It returns an error if a
-// version no longer exists: the plan is out of date.
+// BindPlan replaces the references of a decoded plan by the job versions of a state,
+// which must be at least at the plan's snapshot. It returns an error if a version no
+// longer exists: the plan is out of date. Groups of the plan without allocations have
+// no version and are left as they are.
 func BindPlan(p *model.Plan, snap *state.Snapshot) error {
 	versions := map[*model.Job]*model.Job{}
 	for i := range p.Groups {
@@ -30,8 +31,9 @@ func BindPlan(p *model.Plan, snap *state.Snapshot) error {
 	return nil
 }
 
-// Bind replaces an allocation's reference by a job version. The group becomes nil
-// if the version is nil or lacks the group.
+// Bind replaces an allocation's reference by a job version. The group becomes nil if
+// the version is nil or lacks the group. alloc is changed in place; it must not be
+// shared yet.
 func Bind(alloc *model.Allocation, version *model.Job) {
 	if version == nil {
 		alloc.Group = nil

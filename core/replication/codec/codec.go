@@ -8,16 +8,21 @@ import (
 	pb "github.com/cede-scheduler/cede/core/replication/replicationpb"
 )
 
-// format is the format of entries. A server reads its own and the previous one.
+// format is the format of entries. A server reads its own and the previous one. It
+// changes only if a release cannot read the messages of the one before; new fields and
+// commands are compatible (version_gate.go).
 const format = 1
 
 // Encode encodes an entry. A plan's job versions are encoded as references to the
-// state, so that a plan must not contain versions that are not in the state. The
-// entry is not modified.
+// state, so that a plan must not contain versions that are not in the state. The entry
+// is not modified. Encoding is not deterministic across releases of protobuf, so
+// entries are never compared by their bytes.
 func Encode(e *replication.Entry) []byte {
 	return marshal(proto.MarshalOptions{}, message(e))
 }
 
+// message returns an entry as a message. Kind repeats the number of the command's
+// field, so that a server that does not have the field can report it.
 func message(e *replication.Entry) *pb.Entry {
 	kind := replication.KindOf(e.Command)
 	m := &pb.Entry{Format: format, Time: e.Time, Key: Text(e.Key), Hash: HashBytes(&e.Hash), Kind: uint32(kind)}

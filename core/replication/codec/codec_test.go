@@ -35,7 +35,7 @@ func roundTrip(t rapid.TB, e *replication.Entry) {
 // fullEntry returns an entry with every field set, so that a field which the codec
 // omits is noticed.
 func fullEntry(k replication.Kind) *replication.Entry {
-	c := replicationtest.FullCommand(k)
+	c := fullCommand(k)
 	if r, ok := c.(*replication.RegisterJob); ok {
 		for _, p := range r.Batch.Plans { // of another job than the registered one
 			p.Plan.Job.ID = "other"
@@ -51,7 +51,7 @@ func TestCodec_EncodesEveryFieldOfTheModel(t *testing.T) {
 }
 
 func TestCodec_RoundTrip(t *testing.T) {
-	replicationtest.CheckProperty(t, 2, func(t *rapid.T) { roundTrip(t, replicationtest.DrawEntry(t)) })
+	replicationtest.CheckProperty(t, 2, func(t *rapid.T) { roundTrip(t, drawEntry(t)) })
 }
 
 // Every command is a field of the entry message, and its kind is the field's

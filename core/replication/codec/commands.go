@@ -9,15 +9,17 @@ import (
 	"github.com/cede-scheduler/cede/core/state/apply"
 )
 
-// A commandCodec is a row of the table of commands: how a kind of command is
-// encoded, decoded, and split if its entry is too large.
+// A commandCodec is a row of the table of commands: how a kind of command is encoded,
+// decoded, and split if its entry is too large. Every kind has a row: NewTable panics
+// at startup if one is missing.
 type commandCodec struct {
 	encode func(*Encoder, replication.Command) proto.Message
 	decode func(*Decoder, proto.Message) replication.Command
 	split  splitFunc
 }
 
-// codecOf returns a row from typed functions.
+// codecOf returns a row from typed functions. The type assertions cannot fail, because
+// a row is only used for its own kind.
 func codecOf[C, M any, PC interface {
 	*C
 	replication.Command
@@ -53,6 +55,8 @@ var commands = replication.NewTable("codec", map[replication.Kind]commandCodec{
 	replication.KindSetConfig:           codecOf((*Encoder).SetConfig, (*Decoder).SetConfig, indivisible),
 	replication.KindUpsertPriorityClass: codecOf((*Encoder).upsertPriorityClass, (*Decoder).upsertPriorityClass, indivisible),
 	replication.KindDeletePriorityClass: codecOf((*Encoder).DeletePriorityClass, (*Decoder).DeletePriorityClass, indivisible),
+	replication.KindUpsertNamespace:     codecOf((*Encoder).UpsertNamespace, (*Decoder).UpsertNamespace, indivisible),
+	replication.KindDeleteNamespace:     codecOf((*Encoder).DeleteNamespace, (*Decoder).DeleteNamespace, indivisible),
 	replication.KindUpsertBudget:        codecOf((*Encoder).upsertBudget, (*Decoder).upsertBudget, indivisible),
 	replication.KindDeleteBudget:        codecOf((*Encoder).DeleteBudget, (*Decoder).DeleteBudget, indivisible),
 	replication.KindUpsertClusters:      codecOf((*Encoder).UpsertClusters, (*Decoder).UpsertClusters, indivisible),
@@ -66,6 +70,7 @@ var commands = replication.NewTable("codec", map[replication.Kind]commandCodec{
 	replication.KindStopAssignments:     codecOf((*Encoder).StopAssignments, (*Decoder).StopAssignments, indivisible),
 	replication.KindCollect:             codecOf((*Encoder).Collect, (*Decoder).Collect, indivisible),
 	replication.KindPutChunk:            codecOf((*Encoder).PutChunk, (*Decoder).PutChunk, indivisible),
+	replication.KindRestoreState:        codecOf((*Encoder).RestoreState, (*Decoder).RestoreState, indivisible),
 	replication.KindLoadPolicy:          codecOf((*Encoder).loadPolicy, (*Decoder).loadPolicy, indivisible),
 	replication.KindCheckPolicy:         codecOf((*Encoder).CheckPolicy, (*Decoder).CheckPolicy, indivisible),
 	replication.KindChangePolicy:        codecOf((*Encoder).ChangePolicy, (*Decoder).ChangePolicy, indivisible),
@@ -103,7 +108,9 @@ func (d *Decoder) loadPolicy(m *pb.PolicyVersion) *replication.LoadPolicy {
 	return &replication.LoadPolicy{Version: d.PolicyVersion(m)}
 }
 
-// EncodeEvals encodes evaluations for another server.
+// EncodeEvals encodes evaluations for another server. It uses the format of the log, so
+// that servers of two releases understand each other as far as they understand each
+// other's entries.
 func EncodeEvals(evals []*model.Evaluation) []byte {
 	return Encode(&replication.Entry{Command: &replication.WriteEvals{Evals: evals}})
 }
@@ -121,7 +128,8 @@ func DecodeEvals(b []byte) ([]*model.Evaluation, error) {
 	return c.Evals, nil
 }
 
-// EncodePlan encodes a plan with all of its groups for another server.
+// EncodePlan encodes a plan with all of its groups for another server. All groups count
+// as committed: the receiver decides which hold.
 func EncodePlan(p *model.Plan) []byte {
 	groups := make([]int, len(p.Groups))
 	for i := range groups {
@@ -133,7 +141,7 @@ func EncodePlan(p *model.Plan) []byte {
 }
 
 // DecodePlan decodes the result of EncodePlan. Job versions are references until
-// BindPlan resolves them. It returns the errors of Decode.
+// BindPlan resolves them. It returns the errors of Decode. The caller owns the plan.
 func DecodePlan(b []byte) (*model.Plan, error) {
 	e, err := Decode(b)
 	if err != nil {

@@ -6,8 +6,9 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 )
 
-// A Decoder converts messages to values of the model. It records the first error
-// and continues; callers check Err at the end. The zero value is ready.
+// A Decoder converts messages to values of the model. It records the first error and
+// continues; callers check Err at the end. The zero value is ready. It serves one
+// message and one goroutine.
 type Decoder struct {
 	names []string
 	jobs  *JobTable
@@ -36,6 +37,8 @@ func (d *Decoder) fail(format string, args ...any) {
 	}
 }
 
+// id unpacks an ID, as Encoder.id packed it. It returns a copy, so that the decoded
+// value does not retain the bytes of the entry.
 func (d *Decoder) id(b []byte) string {
 	switch {
 	case len(b) == 0:
@@ -49,6 +52,7 @@ func (d *Decoder) id(b []byte) string {
 	return ""
 }
 
+// ids returns nil for an empty list, as decodeList does.
 func (d *Decoder) ids(list [][]byte) []string {
 	if len(list) == 0 {
 		return nil
@@ -60,6 +64,7 @@ func (d *Decoder) ids(list [][]byte) []string {
 	return out
 }
 
+// name returns a string of the table of names; 0 stands for "".
 func (d *Decoder) name(n uint32) string {
 	switch {
 	case n == 0:
@@ -93,6 +98,8 @@ func (d *Decoder) hash(b []byte) (h [32]byte) {
 	return h
 }
 
+// ports returns port numbers; nil if there are none. A number above 65535 cannot have
+// been written by this release, as with enum.
 func (d *Decoder) ports(numbers []uint32) []uint16 {
 	if len(numbers) == 0 {
 		return nil
@@ -114,6 +121,8 @@ func (d *Decoder) vector(amounts []int64) (v model.Vector) {
 	return v
 }
 
+// preemption decodes a flag for each type of evaluation. A shorter message was written
+// by a release with fewer types.
 func (d *Decoder) preemption(on []bool) (v [model.EvalTypes]bool) {
 	if len(on) > len(v) {
 		d.fail("preemption for %d job types: this release supports %d", len(on), len(v))

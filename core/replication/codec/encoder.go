@@ -20,7 +20,8 @@ const (
 var Deterministic = proto.MarshalOptions{Deterministic: true}
 
 // An Encoder converts values of the model to messages. It serves one entry, or one
-// block of a snapshot. The zero value is ready.
+// block of a snapshot. The zero value is ready. Messages refer to its arena, so the
+// encoder must not be reused while a message that it made is in use.
 type Encoder struct {
 	arena []byte // backs packed IDs
 	// names holds the position plus one of every string in list, which are the
@@ -52,6 +53,7 @@ func (e *Encoder) id(s string) []byte {
 	return e.arena[from:len(e.arena):len(e.arena)]
 }
 
+// ids returns nil for an empty list, which takes no bytes.
 func (e *Encoder) ids(list []string) [][]byte {
 	if len(list) == 0 {
 		return nil
@@ -107,6 +109,7 @@ func Text(s string) string {
 	return strings.ToValidUTF8(s, "\uFFFD")
 }
 
+// texts returns the list as valid UTF-8, or nil if it is empty.
 func texts(list []string) []string {
 	if len(list) == 0 {
 		return nil
@@ -130,6 +133,7 @@ func textMap[V any](m map[string]V) map[string]V {
 	return out
 }
 
+// stringMap returns m with valid keys and values, or nil if it is empty.
 func stringMap(m map[string]string) map[string]string {
 	if len(m) == 0 {
 		return nil
@@ -141,6 +145,7 @@ func stringMap(m map[string]string) map[string]string {
 	return out
 }
 
+// encodeCounts returns counts with a fixed size, or nil for none.
 func encodeCounts(m map[string]int) map[string]int64 {
 	if len(m) == 0 {
 		return nil
@@ -152,6 +157,7 @@ func encodeCounts(m map[string]int) map[string]int64 {
 	return out
 }
 
+// encodePorts widens port numbers: protobuf has no 16-bit integers.
 func encodePorts(ports []uint16) []uint32 {
 	if len(ports) == 0 {
 		return nil
@@ -163,6 +169,8 @@ func encodePorts(ports []uint16) []uint32 {
 	return out
 }
 
+// encodeList encodes a repeated field of values. The function gets pointers into the
+// list, which saves a copy of each value.
 func encodeList[V, M any](list []V, encode func(*V) *M) []*M {
 	if len(list) == 0 {
 		return nil
@@ -174,6 +182,7 @@ func encodeList[V, M any](list []V, encode func(*V) *M) []*M {
 	return out
 }
 
+// encodePointers is encodeList for pointers.
 func encodePointers[V, M any](list []*V, encode func(*V) *M) []*M {
 	if len(list) == 0 {
 		return nil
@@ -185,6 +194,8 @@ func encodePointers[V, M any](list []*V, encode func(*V) *M) []*M {
 	return out
 }
 
+// encodeMap encodes a map field of values. The order of a map does not matter, because
+// the bytes are ordered when they are marshaled deterministically.
 func encodeMap[V, M any](m map[string]V, encode func(*V) *M) map[string]*M {
 	if len(m) == 0 {
 		return nil

@@ -10,7 +10,8 @@ import (
 	pb "github.com/cede-scheduler/cede/core/replication/replicationpb"
 )
 
-// EncodeJob encodes a job for plan tokens: equal jobs have equal bytes.
+// EncodeJob encodes a job for plan tokens: equal jobs have equal bytes. Derived fields
+// are not included.
 func EncodeJob(j *model.Job) []byte {
 	var e Encoder
 	return marshal(Deterministic, e.Job(j))
@@ -27,8 +28,10 @@ func DecodeJob(b []byte) (*model.Job, error) {
 	return j, d.err
 }
 
-// JobHash returns the hash of a job's specification: jobs that differ only in
-// version, submit time and indexes have equal hashes.
+// JobHash returns the hash of a job's specification: jobs that differ only in version,
+// submit time and indexes have equal hashes. It decides whether a registration is a new
+// version, so a field that is added to the message must not change the hash of jobs
+// that do not use it: protobuf omits zero values.
 func JobHash(j *model.Job) [32]byte {
 	var e Encoder
 	m := e.Job(j)
@@ -36,7 +39,8 @@ func JobHash(j *model.Job) [32]byte {
 	return sha256.Sum256(marshal(Deterministic, m))
 }
 
-// SameBinding reports whether two bindings differ in nothing but their indexes.
+// SameBinding reports whether two bindings differ in nothing but their indexes. Version
+// and submit time must have been made equal by the caller.
 func SameBinding(x, y *model.Binding) bool {
 	var e Encoder
 	p, q := e.Binding(x), e.Binding(y)

@@ -536,11 +536,15 @@ func (e *Encoder) node(v *model.Node, m *pb.Node) {
 	m.Meta = stringMap(v.Meta)
 	m.Status = uint32(v.Status)
 	m.Ineligible = v.Ineligible
-	m.Drain = v.Drain
+	m.Drain = v.NodeDrain.Drain
 	m.CreateIndex = v.CreateIndex
 	m.ModifyIndex = v.ModifyIndex
 	m.Taints = encodeList(v.Taints, e.Taint)
 	m.DownSince = v.DownSince
+	m.DrainSince = v.NodeDrain.DrainSince
+	m.DrainDeadline = v.NodeDrain.DrainDeadline
+	m.DrainKeepsSystem = v.NodeDrain.DrainKeepsSystem
+	m.DrainEnd = v.NodeDrain.DrainEnd
 }
 
 // Node converts from a message; nil yields nil.
@@ -571,11 +575,15 @@ func (d *Decoder) node(m *pb.Node, v *model.Node) {
 	v.Meta = emptyNil(m.Meta)
 	v.Status = model.NodeStatus(d.enum("node status", m.Status, uint32(model.NodeDown)))
 	v.Ineligible = m.Ineligible
-	v.Drain = m.Drain
+	v.NodeDrain.Drain = m.Drain
 	v.CreateIndex = m.CreateIndex
 	v.ModifyIndex = m.ModifyIndex
 	v.Taints = decodeList(m.Taints, d.taint)
 	v.DownSince = m.DownSince
+	v.NodeDrain.DrainSince = m.DrainSince
+	v.NodeDrain.DrainDeadline = m.DrainDeadline
+	v.NodeDrain.DrainKeepsSystem = m.DrainKeepsSystem
+	v.NodeDrain.DrainEnd = m.DrainEnd
 }
 
 // Taint converts to a message; nil yields nil.
@@ -1483,6 +1491,47 @@ func (d *Decoder) priorityClass(m *pb.PriorityClass, v *model.PriorityClass) {
 	v.Description = m.Description
 }
 
+// Namespace converts to a message; nil yields nil.
+func (e *Encoder) Namespace(v *model.Namespace) *pb.Namespace {
+	if v == nil {
+		return nil
+	}
+	m := &pb.Namespace{}
+	e.namespace(v, m)
+	return m
+}
+
+func (e *Encoder) namespace(v *model.Namespace, m *pb.Namespace) {
+	m.Name = Text(v.Name)
+	m.Weight = v.Weight
+	m.Description = Text(v.Description)
+	m.CreateIndex = v.CreateIndex
+	m.ModifyIndex = v.ModifyIndex
+	m.WeightIndex = v.WeightIndex
+}
+
+// Namespace converts from a message; nil yields nil.
+func (d *Decoder) Namespace(m *pb.Namespace) *model.Namespace {
+	if m == nil {
+		return nil
+	}
+	v := &model.Namespace{}
+	d.namespace(m, v)
+	return v
+}
+
+func (d *Decoder) namespace(m *pb.Namespace, v *model.Namespace) {
+	if m == nil {
+		return
+	}
+	v.Name = m.Name
+	v.Weight = m.Weight
+	v.Description = m.Description
+	v.CreateIndex = m.CreateIndex
+	v.ModifyIndex = m.ModifyIndex
+	v.WeightIndex = m.WeightIndex
+}
+
 // Budget converts to a message; nil yields nil.
 func (e *Encoder) Budget(v *model.Budget) *pb.Budget {
 	if v == nil {
@@ -2141,6 +2190,10 @@ func (e *Encoder) changeNodes(v *replication.ChangeNodes, m *pb.ChangeNodes) {
 	m.Drain = v.Change.Drain
 	m.Untaint = encodeList(v.Change.Untaint, e.Taint)
 	m.Taint = encodeList(v.Change.Taint, e.Taint)
+	m.DrainDeadline = v.Change.DrainDeadline
+	m.DrainKeepsSystem = v.Change.DrainKeepsSystem
+	m.Drained = v.Change.Drained
+	m.DrainSince = v.Change.DrainSince
 }
 
 // ChangeNodes converts from a message; nil yields nil.
@@ -2165,6 +2218,10 @@ func (d *Decoder) changeNodes(m *pb.ChangeNodes, v *replication.ChangeNodes) {
 	v.Change.Drain = m.Drain
 	v.Change.Untaint = decodeList(m.Untaint, d.taint)
 	v.Change.Taint = decodeList(m.Taint, d.taint)
+	v.Change.DrainDeadline = m.DrainDeadline
+	v.Change.DrainKeepsSystem = m.DrainKeepsSystem
+	v.Change.Drained = m.Drained
+	v.Change.DrainSince = m.DrainSince
 }
 
 // DeleteNodes converts to a message; nil yields nil.
@@ -2291,6 +2348,72 @@ func (d *Decoder) deletePriorityClass(m *pb.DeletePriorityClass, v *replication.
 		return
 	}
 	v.Name = m.Name
+}
+
+// UpsertNamespace converts to a message; nil yields nil.
+func (e *Encoder) UpsertNamespace(v *replication.UpsertNamespace) *pb.UpsertNamespace {
+	if v == nil {
+		return nil
+	}
+	m := &pb.UpsertNamespace{}
+	e.upsertNamespace(v, m)
+	return m
+}
+
+func (e *Encoder) upsertNamespace(v *replication.UpsertNamespace, m *pb.UpsertNamespace) {
+	m.Namespace = e.Namespace(v.Namespace)
+	m.Check = v.Check
+}
+
+// UpsertNamespace converts from a message; nil yields nil.
+func (d *Decoder) UpsertNamespace(m *pb.UpsertNamespace) *replication.UpsertNamespace {
+	if m == nil {
+		return nil
+	}
+	v := &replication.UpsertNamespace{}
+	d.upsertNamespace(m, v)
+	return v
+}
+
+func (d *Decoder) upsertNamespace(m *pb.UpsertNamespace, v *replication.UpsertNamespace) {
+	if m == nil {
+		return
+	}
+	v.Namespace = d.Namespace(m.Namespace)
+	v.Check = m.Check
+}
+
+// DeleteNamespace converts to a message; nil yields nil.
+func (e *Encoder) DeleteNamespace(v *replication.DeleteNamespace) *pb.DeleteNamespace {
+	if v == nil {
+		return nil
+	}
+	m := &pb.DeleteNamespace{}
+	e.deleteNamespace(v, m)
+	return m
+}
+
+func (e *Encoder) deleteNamespace(v *replication.DeleteNamespace, m *pb.DeleteNamespace) {
+	m.Name = Text(v.Name)
+	m.Check = v.Check
+}
+
+// DeleteNamespace converts from a message; nil yields nil.
+func (d *Decoder) DeleteNamespace(m *pb.DeleteNamespace) *replication.DeleteNamespace {
+	if m == nil {
+		return nil
+	}
+	v := &replication.DeleteNamespace{}
+	d.deleteNamespace(m, v)
+	return v
+}
+
+func (d *Decoder) deleteNamespace(m *pb.DeleteNamespace, v *replication.DeleteNamespace) {
+	if m == nil {
+		return
+	}
+	v.Name = m.Name
+	v.Check = m.Check
 }
 
 // DeleteBudget converts to a message; nil yields nil.
@@ -2689,6 +2812,37 @@ func (d *Decoder) putChunk(m *pb.PutChunk, v *replication.PutChunk) {
 	v.Digest = m.Digest
 	v.Offset = m.Offset
 	v.Data = m.Data
+}
+
+// RestoreState converts to a message; nil yields nil.
+func (e *Encoder) RestoreState(v *replication.RestoreState) *pb.RestoreState {
+	if v == nil {
+		return nil
+	}
+	m := &pb.RestoreState{}
+	e.restoreState(v, m)
+	return m
+}
+
+func (e *Encoder) restoreState(v *replication.RestoreState, m *pb.RestoreState) {
+	m.Digest = Text(v.Digest)
+}
+
+// RestoreState converts from a message; nil yields nil.
+func (d *Decoder) RestoreState(m *pb.RestoreState) *replication.RestoreState {
+	if m == nil {
+		return nil
+	}
+	v := &replication.RestoreState{}
+	d.restoreState(m, v)
+	return v
+}
+
+func (d *Decoder) restoreState(m *pb.RestoreState, v *replication.RestoreState) {
+	if m == nil {
+		return
+	}
+	v.Digest = m.Digest
 }
 
 // CheckPolicy converts to a message; nil yields nil.

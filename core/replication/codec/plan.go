@@ -11,7 +11,9 @@ import (
 // as references, since every server has them in its state. About 50 bytes remain
 // of an allocation.
 
-// A JobTable numbers job versions in the order in which they are first used.
+// A JobTable numbers job versions in the order in which they are first used. Versions
+// are compared by address: two versions of a job are two objects in a state, and each
+// is one.
 type JobTable struct {
 	numbers map[*model.Job]uint32
 	list    []*model.Job
@@ -40,6 +42,8 @@ func (t *JobTable) Add(j *model.Job) { t.number(j) }
 // Versions returns the versions in order of their numbers.
 func (t *JobTable) Versions() []*model.Job { return t.list }
 
+// number returns the number of a version, and adds the version if necessary. nil has a
+// number as well, so that encoding an allocation without a job does not panic.
 func (t *JobTable) number(j *model.Job) uint32 {
 	if j == t.last && j != nil {
 		return t.lastNumber
@@ -63,6 +67,7 @@ func (e *Encoder) batch(b *apply.Batch, registered *model.Job) *pb.Batch {
 	if b == nil {
 		return nil
 	}
+	// The tables belong to one batch.
 	e.names, e.list, e.jobs = nil, nil, &JobTable{}
 	m := &pb.Batch{Now: b.Now, Ineligible: e.ids(b.Ineligible)}
 	for i := range b.Plans {
@@ -121,7 +126,8 @@ func (e *Encoder) EncodeAllocations(allocs []*model.Allocation) []*pb.Allocation
 	return list
 }
 
-// batch decodes a batch. Its jobs are references.
+// batch decodes a batch. Its jobs are references. Groups are references as well, and
+// get their fields when fsm or BindPlan resolves them.
 func (d *Decoder) batch(m *pb.Batch) *apply.Batch {
 	if m == nil {
 		return nil
@@ -141,6 +147,8 @@ func (d *Decoder) batch(m *pb.Batch) *apply.Batch {
 // maxGroups bounds the memory that a damaged entry can claim.
 const maxGroups = 1 << 24
 
+// plan decodes a plan. Groups that were not committed are empty, at their positions: a
+// DroppedGroup and the result refer to positions in the plan as it was submitted.
 func (d *Decoder) plan(m *pb.Plan) apply.BatchPlan {
 	p := &model.Plan{
 		EvalID: d.id(m.EvalId), EvalToken: m.EvalToken, Priority: m.Priority, SnapshotIndex: m.SnapshotIndex, Now: m.Now,
@@ -191,7 +199,7 @@ func (d *Decoder) commitGroup(m *pb.CommitGroup, g *model.CommitGroup) {
 }
 
 // DecodeAllocation decodes an allocation, and resolves its job and group in the
-// decoder's table.
+// decoder's table. It records an error if the table lacks the number.
 func (d *Decoder) DecodeAllocation(m *pb.Allocation, a *model.Allocation) {
 	d.allocation(m, a)
 	if int(m.Job) >= len(d.jobs.list) {

@@ -9,9 +9,11 @@ import (
 	"github.com/cede-scheduler/cede/core/state/apply"
 )
 
-// EncodeResult encodes the part of a result that is stored under an idempotency
-// key: the refusal, the evaluations' IDs and jobs, and the dropped commit groups.
-// It is part of the state, so that its bytes are deterministic.
+// EncodeResult encodes the part of a result that is stored under an idempotency key:
+// the refusal, the evaluations' IDs and jobs, the dropped commit groups, and the
+// ModifyIndex unless it is the index of the entry. It is part of the state, so that its
+// bytes are deterministic. The parts for observers (freed nodes, snapshots) are not
+// stored: a repeated request must not be published a second time.
 func EncodeResult(r *replication.Result) []byte {
 	var e Encoder
 	m := &pb.Result{}
@@ -25,18 +27,22 @@ func EncodeResult(r *replication.Result) []byte {
 	for _, d := range r.Dropped {
 		m.Dropped = append(m.Dropped, uint32(d.Plan), uint32(d.Group))
 	}
+	if r.ModifyIndex != r.Index {
+		m.ModifyIndex = r.ModifyIndex
+	}
 	return marshal(Deterministic, m)
 }
 
-// DecodeResult decodes the result of EncodeResult. Evaluations hold only their ID
-// and job.
+// DecodeResult decodes the result of EncodeResult. Evaluations hold only their ID and
+// job. ModifyIndex is 0 if it is the index of the entry. It returns an error only if the
+// bytes are damaged.
 func DecodeResult(b []byte) (*replication.Result, error) {
 	var m pb.Result
 	if err := proto.Unmarshal(b, &m); err != nil {
 		return nil, err
 	}
 	var d Decoder
-	r := &replication.Result{}
+	r := &replication.Result{ModifyIndex: m.ModifyIndex}
 	if m.Code != "" {
 		r.Err = &replication.Refusal{Code: m.Code, Message: m.Message}
 	}

@@ -10,13 +10,16 @@ import (
 	"github.com/cede-scheduler/cede/core/state/apply"
 )
 
-// A Part is an encoded entry that holds all or some of an entry.
+// A Part is an encoded entry that holds all or some of an entry. Parts are applied in
+// order, as entries of their own: a failure between them leaves the earlier ones in
+// effect.
 type Part struct {
 	Data  []byte
 	plans []int // positions in the batch of the part's plans; nil: all
 }
 
-// Join adds the result of a part to the result of the parts before it.
+// Join adds the result of a part to the result of the parts before it. The first
+// refusal is kept. Dropped groups are translated to positions in the whole batch.
 func (p *Part) Join(whole, r *replication.Result) {
 	whole.Index, whole.Replayed = r.Index, r.Replayed
 	if whole.Err == nil {
@@ -44,9 +47,10 @@ type splitter struct {
 // A splitFunc returns the parts of an entry, or replication.ErrTooLarge.
 type splitFunc func(*splitter) ([]Part, error)
 
-// Split encodes an entry. An entry that exceeds replication.MaxEntry becomes
-// several if its command can be split and it has no idempotency key: a key stands
-// for one entry. Otherwise Split returns replication.ErrTooLarge.
+// Split encodes an entry. An entry that exceeds replication.MaxEntry becomes several if
+// its command can be split and it has no idempotency key: a key stands for one entry.
+// Otherwise Split returns replication.ErrTooLarge. The usual entry is encoded once and
+// fits. snap is read only to find the nodes of stopped and evicted allocations.
 func Split(e *replication.Entry, snap *state.Snapshot) ([]Part, error) {
 	data := Encode(e)
 	if len(data) <= replication.MaxEntry {
@@ -64,7 +68,8 @@ func tooLarge(what string, size int) error {
 	return fmt.Errorf("%w: %s has %d bytes, the limit is %d", replication.ErrTooLarge, what, size, replication.MaxEntry)
 }
 
-// part encodes an entry with another command.
+// part encodes an entry with another command. The time is that of the whole entry, so
+// that the parts result in the same timestamps.
 func (s *splitter) part(c replication.Command) Part {
 	return Part{Data: s.encode(&replication.Entry{Time: s.entry.Time, Hash: s.entry.Hash, Command: c})}
 }
@@ -86,8 +91,9 @@ func splitUpdates(s *splitter) ([]Part, error) {
 	})
 }
 
-// splitList halves a list of independent elements until the parts fit. Halving
-// encodes each element at most log2(n) times.
+// splitList halves a list of independent elements until the parts fit. Halving encodes
+// each element at most log2(n) times. A part depends on no other, so their order does
+// not matter.
 func splitList[T any](s *splitter, list []T, command func([]T) replication.Command) ([]Part, error) {
 	p := s.part(command(list))
 	switch {
@@ -108,8 +114,8 @@ func splitList[T any](s *splitter, list []T, command func([]T) replication.Comma
 type groupRef struct{ plan, group int }
 
 // splitPlans keeps commit groups together that touch the same node or cluster: a
-// placement may need the capacity that another group frees, and must not be
-// written without it.
+// placement may need the capacity that another group frees, and must not be written
+// without it. It returns ErrTooLarge if one set of dependent groups alone is too large.
 func splitPlans(s *splitter) ([]Part, error) {
 	b := s.entry.Command.(*replication.ApplyPlans).Batch
 	if b == nil {
@@ -163,9 +169,10 @@ func (s *splitter) planPart(b *apply.Batch, list [][]groupRef) Part {
 	return p
 }
 
-// components returns the sets of commit groups that depend on each other through a
-// node or a cluster, in order of the first group of each. It is a union-find over
-// the groups in which the lowest position is the root.
+// components returns the sets of commit groups that depend on each other through a node
+// or a cluster, in order of the first group of each. It is a union-find over the groups
+// in which the lowest position is the root. It costs a pass over the changes of the
+// batch, and nearly constant time for each union.
 func components(b *apply.Batch, snap *state.Snapshot) [][]groupRef {
 	var groups []groupRef
 	var parent []int

@@ -17,10 +17,10 @@ func TestSplit_KeepsDependentGroupsTogether(t *testing.T) {
 	store := state.New()
 	txn := store.Begin(1)
 	j := &model.Job{Namespace: "default", ID: "web", Groups: []*model.Group{{Name: "g"}}}
-	if err := txn.UpsertJob(j); err != nil {
+	if err := txn.JobWriter().Upsert(j); err != nil {
 		t.Fatal(err)
 	}
-	txn.UpsertAllocs(&model.Allocation{ID: "old", Job: j, Group: j.Groups[0], NodeID: "n1"})
+	txn.AllocWriter().Upsert(&model.Allocation{ID: "old", Job: j, Group: j.Groups[0], NodeID: "n1"})
 	snap := txn.Commit()
 	place := func(id, node string) model.CommitGroup {
 		return model.CommitGroup{Placements: []*model.Allocation{{ID: id, Job: j, Group: j.Groups[0], NodeID: node}}}

@@ -37,6 +37,7 @@ func hexDigit(c byte) byte {
 	return 255
 }
 
+// formatUUID is the inverse of parseUUID; raw has 16 bytes.
 func formatUUID(raw []byte) string {
 	var b [uuidLen]byte
 	hex.Encode(b[:8], raw[:4])

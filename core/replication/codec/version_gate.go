@@ -40,9 +40,10 @@ var computed = []protoreflect.Name{
 }
 
 // FitVersion clears from encoded entries the computed fields that a cluster at this
-// version does not understand. It returns a refusal if an entry has other such
-// fields. It costs nothing while the cluster is at the newest version; otherwise
-// every entry is decoded, and encoded again if it was changed.
+// version does not understand. It returns a refusal if an entry has other such fields.
+// It costs nothing while the cluster is at the newest version; otherwise every entry is
+// decoded, and encoded again if it was changed. A computed field that is cleared has
+// the value that an older server assumes, so all servers derive the same state.
 func FitVersion(parts []Part, version uint32) *replication.Refusal {
 	known := fieldsByVersion()[version]
 	if version >= replication.Newest || known == nil {
@@ -75,6 +76,8 @@ type versionGate struct {
 	changed bool
 }
 
+// message clears or reports the unsupported fields of a message, and descends into the
+// others. A field that is cleared is not visited further.
 func (g *versionGate) message(m protoreflect.Message) {
 	m.Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
 		switch {
@@ -90,6 +93,7 @@ func (g *versionGate) message(m protoreflect.Message) {
 	})
 }
 
+// value visits the messages in a field. Scalars need no visit.
 func (g *versionGate) value(f protoreflect.FieldDescriptor, v protoreflect.Value) {
 	switch {
 	case f.IsMap():

@@ -1,14 +1,18 @@
 package fsm
 
 import (
+	"cmp"
+
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/replication"
 	"github.com/cede-scheduler/cede/core/replication/codec"
 	"github.com/cede-scheduler/cede/core/state"
 )
 
-// An applier applies one entry to a transaction. The outcome depends on the
-// transaction and the entry only: not on a clock, chance, or the order of a map.
+// An applier applies one entry to a transaction. The outcome depends on the transaction
+// and the entry only: not on a clock, chance, or the order of a map. It lives for one
+// entry. The values in the entry belong to it, and handlers store them in the state
+// without a copy.
 type applier struct {
 	entry  *replication.Entry
 	now    int64 // the entry's time
@@ -17,19 +21,26 @@ type applier struct {
 
 	modules []*state.Upload // to be stored before the commit
 	unused  []string        // digests of modules to be deleted after it
+	restore *state.Upload   // the snapshot that replaces the state; nil: none
 }
 
 // A handler applies a command, or refuses it. After a refusal the transaction is
-// aborted.
+// aborted. Effects outside the transaction, on modules, wait for the commit.
 type handler func(*applier, replication.Command) *replication.Refusal
 
 func handle[C replication.Command](apply func(*applier, C) *replication.Refusal) handler {
 	return func(a *applier, c replication.Command) *replication.Refusal { return apply(a, c.(C)) }
 }
 
+// write returns the handler of a command that concerns one table: apply reads the
+// state and writes that table alone.
+func write[W any, C replication.Command](table func(*state.Txn) W, apply func(W, C) *replication.Refusal) handler {
+	return func(a *applier, c replication.Command) *replication.Refusal { return apply(table(a.txn), c.(C)) }
+}
+
 var handlers = replication.NewTable("fsm", map[replication.Kind]handler{
-	replication.KindBootstrap:           handle((*applier).bootstrap),
-	replication.KindSetVersion:          handle((*applier).setVersion),
+	replication.KindBootstrap:           write((*state.Txn).ConfigWriter, bootstrap),
+	replication.KindSetVersion:          write((*state.Txn).ConfigWriter, setVersion),
 	replication.KindRegisterJob:         handle((*applier).registerJob),
 	replication.KindStopJob:             handle((*applier).stopJob),
 	replication.KindStopAllocs:          handle((*applier).stopAllocs),
@@ -40,10 +51,12 @@ var handlers = replication.NewTable("fsm", map[replication.Kind]handler{
 	replication.KindDeleteNodes:         handle((*applier).deleteNodes),
 	replication.KindUpdateAllocs:        handle((*applier).updateAllocs),
 	replication.KindSetConfig:           handle((*applier).setConfig),
-	replication.KindUpsertPriorityClass: handle((*applier).upsertPriorityClass),
-	replication.KindDeletePriorityClass: handle((*applier).deletePriorityClass),
-	replication.KindUpsertBudget:        handle((*applier).upsertBudget),
-	replication.KindDeleteBudget:        handle((*applier).deleteBudget),
+	replication.KindUpsertPriorityClass: write((*state.Txn).PriorityClassWriter, upsertPriorityClass),
+	replication.KindDeletePriorityClass: write((*state.Txn).PriorityClassWriter, deletePriorityClass),
+	replication.KindUpsertNamespace:     write((*state.Txn).NamespaceWriter, upsertNamespace),
+	replication.KindDeleteNamespace:     handle(deleteNamespace),
+	replication.KindUpsertBudget:        write((*state.Txn).BudgetWriter, upsertBudget),
+	replication.KindDeleteBudget:        write((*state.Txn).BudgetWriter, deleteBudget),
 	replication.KindUpsertClusters:      handle((*applier).upsertClusters),
 	replication.KindChangeClusters:      handle((*applier).changeClusters),
 	replication.KindDeleteCluster:       handle((*applier).deleteCluster),
@@ -55,11 +68,12 @@ var handlers = replication.NewTable("fsm", map[replication.Kind]handler{
 	replication.KindStopAssignments:     handle((*applier).stopAssignments),
 	replication.KindCollect:             handle((*applier).collect),
 	replication.KindPutChunk:            handle((*applier).putChunk),
+	replication.KindRestoreState:        handle(restoreState),
 	replication.KindLoadPolicy:          handle((*applier).loadPolicy),
-	replication.KindCheckPolicy:         handle((*applier).checkPolicy),
+	replication.KindCheckPolicy:         write((*state.Txn).PolicyWriter, checkPolicy),
 	replication.KindChangePolicy:        handle((*applier).changePolicy),
-	replication.KindPutToken:            handle((*applier).putToken),
-	replication.KindDeleteToken:         handle((*applier).deleteToken),
+	replication.KindPutToken:            write((*state.Txn).TokenWriter, putToken),
+	replication.KindDeleteToken:         write((*state.Txn).TokenWriter, deleteToken),
 })
 
 // apply applies the entry's command.
@@ -67,14 +81,14 @@ func (a *applier) apply() *replication.Refusal {
 	return handlers.Of(a.entry.Command)(a, a.entry.Command)
 }
 
-// lookupResult sets the result of an earlier entry with the same idempotency key,
-// and reports whether there was one. If that entry answered another request, the
-// result is a refusal.
+// lookupResult sets the result of an earlier entry with the same idempotency key, and
+// reports whether there was one. If that entry answered another request, the result is
+// a refusal. It runs before the command, so a repeated request has no effect.
 func (a *applier) lookupResult() bool {
 	if a.entry.Key == "" {
 		return false
 	}
-	a.txn.ExpireIdempotencyRecords(a.now)
+	a.txn.IdempotencyWriter().Expire(a.now)
 	first, ok := a.txn.IdempotencyRecord(a.entry.Key)
 	if !ok {
 		return false
@@ -89,25 +103,37 @@ func (a *applier) lookupResult() bool {
 }
 
 // storeResult stores the result under the entry's idempotency key, if it has one.
+// Refusals are stored as well: a request that is repeated after a refusal gets the same
+// answer, even if it would succeed now.
 func (a *applier) storeResult() {
 	e := a.entry
 	if e.Key == "" {
 		return
 	}
-	a.txn.ExpireIdempotencyRecords(a.now)
-	a.txn.AddIdempotencyRecord(e.Key, state.IdempotencyRecord{
-		Hash: e.Hash, Index: a.result.Index, Time: a.now, Result: codec.EncodeResult(a.result),
+	stored := *a.result
+	if a.txn.Meta().Version < storedModifyIndexFrom {
+		stored.ModifyIndex = stored.Index
+	}
+	a.txn.IdempotencyWriter().Expire(a.now)
+	a.txn.IdempotencyWriter().Add(e.Key, state.IdempotencyRecord{
+		Hash: e.Hash, Index: a.result.Index, Time: a.now, Result: codec.EncodeResult(&stored),
 	})
 }
 
-// loadResult returns a stored result. Its evaluations are the current ones; those
-// that were deleted have an ID and a job only.
+// storedModifyIndexFrom is the first cluster version that stores the ModifyIndex of a
+// result. Servers of an older release would derive another state.
+const storedModifyIndexFrom = 2
+
+// loadResult returns a stored result. Its evaluations are the current ones; those that
+// were deleted have an ID and a job only. The caller of a repeated request thus follows
+// the evaluations as they are now.
 func (a *applier) loadResult(first state.IdempotencyRecord) *replication.Result {
 	r, err := codec.DecodeResult(first.Result)
 	if err != nil {
 		panic("replication: decode a stored result: " + err.Error()) // EncodeResult wrote it
 	}
 	r.Index, r.Replayed = first.Index, true
+	r.ModifyIndex = cmp.Or(r.ModifyIndex, first.Index)
 	for i, ev := range r.Evals {
 		if current := a.txn.Eval(ev.ID); current != nil {
 			r.Evals[i] = current

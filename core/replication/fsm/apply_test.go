@@ -28,7 +28,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // refuses applies a command that must be refused with a code and a text, and leave
 // the state unchanged apart from its index.
-func refuses(t *testing.T, s *replicationtest.Server, code, text string, c replication.Command) {
+func refuses(t *testing.T, s *server, code, text string, c replication.Command) {
 	t.Helper()
 	before := snapshot.Hash(s.Snapshot())
 	r := s.Do(t, c)
@@ -44,9 +44,9 @@ func refuses(t *testing.T, s *replicationtest.Server, code, text string, c repli
 }
 
 // withJob returns a server with nodes n0 and n1, and the job web at index 2.
-func withJob(t *testing.T) *replicationtest.Server {
+func withJob(t *testing.T) *server {
 	t.Helper()
-	s := replicationtest.NewServer()
+	s := newServer()
 	s.MustDo(t, &replication.RegisterNodes{Nodes: []*model.Node{replicationtest.Node("n0"), replicationtest.Node("n1")}})
 	s.MustDo(t, &replication.RegisterJob{Job: replicationtest.WebJob(50), Eval: replicationtest.Eval("e1", replicationtest.WebKey)})
 	return s
@@ -85,8 +85,8 @@ func TestRegisterJob_RefusesFailedChecks(t *testing.T) {
 	s := withJob(t)
 	other := replicationtest.WebJob(50)
 	other.ID = "other"
-	refuses(t, s, replication.CodeConflict, "already exists, at index 2", &replication.RegisterJob{Job: replicationtest.WebJob(1), Check: new(uint64(0))})
-	refuses(t, s, replication.CodeConflict, "it is at index 2, want 1", &replication.RegisterJob{Job: replicationtest.WebJob(1), Check: new(uint64(1))})
+	refuses(t, s, replication.CodeConflict, "already exists (Enforcing job modify index 0: it is at index 2)", &replication.RegisterJob{Job: replicationtest.WebJob(1), Check: new(uint64(0))})
+	refuses(t, s, replication.CodeConflict, "was changed (Enforcing job modify index 1: it is at index 2)", &replication.RegisterJob{Job: replicationtest.WebJob(1), Check: new(uint64(1))})
 	refuses(t, s, replication.CodeConflict, "does not exist", &replication.RegisterJob{Job: other, Check: new(uint64(7))})
 	refuses(t, s, replication.CodeInvalid, "namespace and ID are required", &replication.RegisterJob{Job: &model.Job{ID: "x"}})
 	refuses(t, s, replication.CodeInvalid, "want job", &replication.RegisterJob{Job: other, Eval: replicationtest.Eval("e9", replicationtest.WebKey)})
@@ -111,7 +111,7 @@ func TestApplyPlans_PlacesTheReferencedVersion(t *testing.T) {
 	s := withJob(t)
 	j := s.Store.Snapshot().Job(replicationtest.WebKey)
 	s.MustDo(t, &replication.RegisterJob{Job: replicationtest.WebJob(60)})
-	r := s.MustDo(t, &replication.ApplyPlans{Batch: replicationtest.Batch(j, replicationtest.Placement(j, "a0", "n0"), replicationtest.Placement(j, "a1", "n1"))})
+	r := s.MustDo(t, &replication.ApplyPlans{Batch: batchOf(j, placement(j, "a0", "n0"), placement(j, "a1", "n1"))})
 	if len(r.Dropped) > 0 {
 		t.Fatalf("dropped %v", r.Dropped)
 	}
@@ -120,7 +120,7 @@ func TestApplyPlans_PlacesTheReferencedVersion(t *testing.T) {
 		t.Errorf("allocation %+v", a)
 	}
 	// A repetition, as after an unknown outcome, changes nothing.
-	r = s.MustDo(t, &replication.ApplyPlans{Batch: replicationtest.Batch(j, replicationtest.Placement(j, "a0", "n0"))})
+	r = s.MustDo(t, &replication.ApplyPlans{Batch: batchOf(j, placement(j, "a0", "n0"))})
 	if len(r.Dropped) != 1 || s.Store.Snapshot().Alloc("a0") != a {
 		t.Error("an existing placement was written again")
 	}
@@ -128,13 +128,13 @@ func TestApplyPlans_PlacesTheReferencedVersion(t *testing.T) {
 		s.MustDo(t, &replication.RegisterJob{Job: replicationtest.WebJob(10 + version)})
 	}
 	// A version that the job no longer retains is found through its allocations.
-	r = s.MustDo(t, &replication.ApplyPlans{Batch: replicationtest.Batch(j, replicationtest.Placement(j, "a2", "n0"))})
+	r = s.MustDo(t, &replication.ApplyPlans{Batch: batchOf(j, placement(j, "a2", "n0"))})
 	if len(r.Dropped) > 0 || s.Store.Snapshot().Alloc("a2").Job != j {
 		t.Error("the version of a running allocation is not found")
 	}
 	gone := *j
 	gone.ModifyIndex = 3
-	r = s.MustDo(t, &replication.ApplyPlans{Batch: replicationtest.Batch(&gone, replicationtest.Placement(&gone, "a3", "n0"))})
+	r = s.MustDo(t, &replication.ApplyPlans{Batch: batchOf(&gone, placement(&gone, "a3", "n0"))})
 	if len(r.Dropped) != 1 || s.Store.Snapshot().DirtyIndex(replicationtest.WebKey) != s.Index {
 		t.Error("a placement of a deleted version was written, or its job was not marked dirty")
 	}
@@ -147,7 +147,7 @@ func TestUpdateAllocs_FreesTheNodesOfTheCohort(t *testing.T) {
 	whole.ID, whole.AllOrNone = "whole", true
 	s.MustDo(t, &replication.RegisterJob{Job: whole})
 	whole = s.Store.Snapshot().Job(whole.Key())
-	s.MustDo(t, &replication.ApplyPlans{Batch: replicationtest.Batch(whole, replicationtest.Placement(whole, "a", "n0"), replicationtest.Placement(whole, "b", "n1"))})
+	s.MustDo(t, &replication.ApplyPlans{Batch: batchOf(whole, placement(whole, "a", "n0"), placement(whole, "b", "n1"))})
 	r := s.MustDo(t, &replication.UpdateAllocs{Updates: []apply.ClientUpdate{{AllocID: "a", Status: model.ClientFailed}}})
 	if !slices.Equal(r.Freed, []string{"n0", "n1"}) {
 		t.Errorf("freed %v", r.Freed)
@@ -161,12 +161,12 @@ func TestApplyPlans_ReportsFreedNodesAndFollowUpEvaluations(t *testing.T) {
 	low.Groups[0].Labels = map[string]string{"a": "b"}
 	s.MustDo(t, &replication.RegisterJob{Job: low})
 	low = s.Store.Snapshot().Job(low.Key())
-	r := s.MustDo(t, &replication.ApplyPlans{Batch: replicationtest.Batch(low, replicationtest.Placement(low, "v", "n1"))})
+	r := s.MustDo(t, &replication.ApplyPlans{Batch: batchOf(low, placement(low, "v", "n1"))})
 	if !slices.Equal(r.Placed, []string{"n1"}) {
 		t.Errorf("placed on %v", r.Placed)
 	}
 	web := s.Store.Snapshot().Job(replicationtest.WebKey)
-	r = s.MustDo(t, &replication.ApplyPlans{Batch: replicationtest.Batch(web, replicationtest.Placement(web, "a", "n1", "v"))})
+	r = s.MustDo(t, &replication.ApplyPlans{Batch: batchOf(web, placement(web, "a", "n1", "v"))})
 	if !slices.Equal(r.Freed, []string{"n1"}) || len(r.Placed) > 0 {
 		t.Errorf("freed %v, placed on %v", r.Freed, r.Placed)
 	}
@@ -189,7 +189,7 @@ func TestRegisterJob_WithPlanIsAllOrNone(t *testing.T) {
 	low.ID = "low"
 	s.MustDo(t, &replication.RegisterJob{Job: low})
 	low = s.Store.Snapshot().Job(low.Key())
-	s.MustDo(t, &replication.ApplyPlans{Batch: replicationtest.Batch(low, replicationtest.Placement(low, "v", "n1"))})
+	s.MustDo(t, &replication.ApplyPlans{Batch: batchOf(low, placement(low, "v", "n1"))})
 	confirm := func(groups ...model.CommitGroup) replication.Command {
 		j := replicationtest.WebJob(90)
 		for _, g := range groups {
@@ -197,17 +197,17 @@ func TestRegisterJob_WithPlanIsAllOrNone(t *testing.T) {
 				a.Job, a.Group = j, j.Groups[0]
 			}
 		}
-		return &replication.RegisterJob{Job: j, Eval: replicationtest.Eval("e5", replicationtest.WebKey), Batch: replicationtest.Batch(j, groups...)}
+		return &replication.RegisterJob{Job: j, Eval: replicationtest.Eval("e5", replicationtest.WebKey), Batch: batchOf(j, groups...)}
 	}
 	any := replicationtest.WebJob(90)
-	refuses(t, s, replication.CodeConflict, "node n1 lacks cpu", confirm(replicationtest.Placement(any, "b0", "n0"), replicationtest.Placement(any, "b1", "n1")))
-	refuses(t, s, replication.CodeConflict, "allocation gone to be evicted is not running", confirm(replicationtest.Placement(any, "b1", "n1", "gone")))
-	refuses(t, s, replication.CodeConflict, "node n9 no longer exists", confirm(replicationtest.Placement(any, "b0", "n0"), replicationtest.Placement(any, "b1", "n9")))
-	refuses(t, s, replication.CodeConflict, "allocation v already exists", confirm(replicationtest.Placement(any, "v", "n1", "v")))
+	refuses(t, s, replication.CodeConflict, "node n1 lacks cpu", confirm(placement(any, "b0", "n0"), placement(any, "b1", "n1")))
+	refuses(t, s, replication.CodeConflict, "allocation gone to be evicted is not running", confirm(placement(any, "b1", "n1", "gone")))
+	refuses(t, s, replication.CodeConflict, "node n9 no longer exists", confirm(placement(any, "b0", "n0"), placement(any, "b1", "n9")))
+	refuses(t, s, replication.CodeConflict, "allocation v already exists", confirm(placement(any, "v", "n1", "v")))
 	refuses(t, s, replication.CodeConflict, "to be stopped is not running", confirm(model.CommitGroup{Stops: []model.Stop{{AllocID: "x"}}}))
 	s.MustDo(t, &replication.ChangeNodes{IDs: []string{"n0"}, Change: apply.NodeChange{Drain: new(true)}})
-	refuses(t, s, replication.CodeConflict, "node n0 is ineligible", confirm(replicationtest.Placement(any, "b0", "n0")))
-	r := s.MustDo(t, confirm(replicationtest.Placement(any, "b1", "n1", "v")))
+	refuses(t, s, replication.CodeConflict, "node n0 is ineligible", confirm(placement(any, "b0", "n0")))
+	r := s.MustDo(t, confirm(placement(any, "b1", "n1", "v")))
 	sn := s.Store.Snapshot()
 	j := sn.Job(replicationtest.WebKey)
 	if a := sn.Alloc("b1"); a == nil || a.Job != j || j.ModifyIndex != s.Index || j.Version != 1 {
@@ -288,8 +288,8 @@ func TestCollect_DeletesOnlyWhatHasEnded(t *testing.T) {
 	batch.ID, batch.Type = "batch", model.JobBatch
 	s.MustDo(t, &replication.RegisterJob{Job: batch})
 	web, batch := s.Store.Snapshot().Job(replicationtest.WebKey), s.Store.Snapshot().Job(batch.Key())
-	s.MustDo(t, &replication.ApplyPlans{Batch: replicationtest.Batch(web, replicationtest.Placement(web, "w", "n0"))})
-	s.MustDo(t, &replication.ApplyPlans{Batch: replicationtest.Batch(batch, replicationtest.Placement(batch, "b", "n1"))})
+	s.MustDo(t, &replication.ApplyPlans{Batch: batchOf(web, placement(web, "w", "n0"))})
+	s.MustDo(t, &replication.ApplyPlans{Batch: batchOf(batch, placement(batch, "b", "n1"))})
 	s.MustDo(t, &replication.UpdateAllocs{Updates: []apply.ClientUpdate{{AllocID: "b", Status: model.ClientComplete}}})
 	all := &replication.Collect{
 		Evals: []string{"e1"}, Allocs: []string{"w", "b"}, Jobs: []model.JobKey{replicationtest.WebKey}, Nodes: []string{"n0", "n1"},
@@ -325,7 +325,7 @@ func TestCollect_DeletesOnlyWhatHasEnded(t *testing.T) {
 }
 
 func TestOperatorCommands(t *testing.T) {
-	s := replicationtest.NewServer()
+	s := newServer()
 	s.MustDo(t, &replication.Bootstrap{ClusterID: "c", Version: 2})
 	s.MustDo(t, &replication.Bootstrap{ClusterID: "other", Version: 9})
 	if m := s.Store.Snapshot().Meta(); m != (state.Meta{ClusterID: "c", Version: 2}) {
@@ -357,7 +357,7 @@ func TestFSM_HaltsAtUnsupportedEntries(t *testing.T) {
 			UpdateAllocs: &pb.UpdateAllocs{Updates: []*pb.ClientUpdate{{Status: 200}}},
 		}}),
 	} {
-		s := replicationtest.NewServer()
+		s := newServer()
 		s.MustDo(t, &replication.Bootstrap{ClusterID: "c"})
 		before := s.Store.Snapshot()
 		answers := s.FSM.ApplyBatch([]*raft.Log{
@@ -391,14 +391,14 @@ func TestRegisterJob_HoldsPreemptionAfterAConfirmedPlan(t *testing.T) {
 	low.ID = "low"
 	s.MustDo(t, &replication.RegisterJob{Job: low})
 	low = s.Store.Snapshot().Job(low.Key())
-	s.MustDo(t, &replication.ApplyPlans{Batch: replicationtest.Batch(low, replicationtest.Placement(low, "v", "n1"), replicationtest.Placement(low, "u", "n0"))})
+	s.MustDo(t, &replication.ApplyPlans{Batch: batchOf(low, placement(low, "v", "n1"), placement(low, "u", "n0"))})
 	run := func(id, victim string, rules uint64, status model.EvalStatus) replication.Command {
 		j := replicationtest.WebJob(90)
 		j.Meta = map[string]string{"run": id}
-		g := replicationtest.Placement(j, id, "n1", victim)
+		g := placement(j, id, "n1", victim)
 		eval := replicationtest.Eval("e-"+id, replicationtest.WebKey)
 		eval.Status = status
-		return &replication.RegisterJob{Job: j, Eval: eval, Batch: replicationtest.Batch(j, g), Rules: rules}
+		return &replication.RegisterJob{Job: j, Eval: eval, Batch: batchOf(j, g), Rules: rules}
 	}
 	held := func() state.PreemptionHold { return s.Store.Snapshot().PreemptionHold(replicationtest.WebKey) }
 
@@ -419,13 +419,13 @@ func TestRegisterJob_HoldsPreemptionAfterAConfirmedPlan(t *testing.T) {
 
 	// An older plan would evict victims that the user did not confirm.
 	web := s.Store.Snapshot().Job(replicationtest.WebKey)
-	early := replicationtest.Batch(web, replicationtest.Placement(web, "c1", "n0", "u"))
+	early := batchOf(web, placement(web, "c1", "n0", "u"))
 	early.Plans[0].Plan.SnapshotIndex = since - 1
 	if r := s.MustDo(t, &replication.ApplyPlans{Batch: early}); len(r.Dropped) != 1 || !s.Store.Snapshot().Alloc("u").Live() {
 		t.Errorf("dropped %v", r.Dropped)
 	}
 
-	other := replicationtest.NewServer()
+	other := newServer()
 	if err := other.FSM.Restore(io.NopCloser(bytes.NewReader(s.Persist(t)))); err != nil {
 		t.Fatal(err)
 	}
@@ -455,4 +455,61 @@ func marshal(t *testing.T, m proto.Message) []byte {
 		t.Fatal(err)
 	}
 	return data
+}
+
+// A namespace is stored with its weight, checked by its index, and deleted only while
+// nothing is in it. A snapshot restores it.
+func TestNamespaceCommands(t *testing.T) {
+	s := newServer()
+	put := func(name string, weight float64, check *uint64) *replication.UpsertNamespace {
+		return &replication.UpsertNamespace{Namespace: &model.Namespace{Name: name, Weight: weight}, Check: check}
+	}
+	s.MustDo(t, put("team", 3, new(uint64(0))))
+	refuses(t, s, replication.CodeConflict, "namespace team was changed: it is at index 1, want 0", put("team", 1, new(uint64(0))))
+	refuses(t, s, replication.CodeInvalid, "-1 is not a valid weight", put("team", -1, nil))
+	refuses(t, s, replication.CodeInvalid, "name is required", put("", 1, nil))
+	s.MustDo(t, put("team", 0, new(uint64(1))))
+	s.MustDo(t, put("plain", 0, nil))
+	n, plain := s.Store.Snapshot().Namespace("team"), s.Store.Snapshot().Namespace("plain")
+	if n.Weight != 3 || n.CreateIndex != 1 || n.ModifyIndex != 5 || n.WeightIndex != 1 || plain.Weight != 1 {
+		t.Errorf("namespaces %+v %+v", n, plain)
+	}
+	other := newServer()
+	if err := other.FSM.Restore(io.NopCloser(bytes.NewReader(s.Persist(t)))); err != nil {
+		t.Fatal(err)
+	}
+	if got := other.Store.Snapshot().Namespace("team"); *got != *n {
+		t.Errorf("restored %+v, want %+v", got, n)
+	}
+	refuses(t, s, replication.CodeInvalid, "cannot be deleted", &replication.DeleteNamespace{Name: "default"})
+	refuses(t, s, replication.CodeNotFound, "not found", &replication.DeleteNamespace{Name: "other"})
+	s.MustDo(t, &replication.UpsertBudget{Budget: &model.Budget{Namespace: "team", Name: "b", Labels: map[string]string{"app": "x"}, MinAvailable: &model.Bound{Number: 1}}})
+	s.MustDo(t, &replication.PutToken{Token: &model.Token{Accessor: "ci", Namespace: "team"}})
+	refuses(t, s, replication.CodeConflict, "namespace team contains disruption budget b; token ci", &replication.DeleteNamespace{Name: "team"})
+	s.MustDo(t, &replication.DeleteBudget{Key: model.BudgetKey{Namespace: "team", Name: "b"}})
+	s.MustDo(t, &replication.DeleteToken{Accessor: "ci"})
+	refuses(t, s, replication.CodeConflict, "namespace team was changed: it is at index 5, want 1", &replication.DeleteNamespace{Name: "team", Check: new(uint64(1))})
+	s.MustDo(t, &replication.DeleteNamespace{Name: "team", Check: new(uint64(5))})
+	if sn := s.Store.Snapshot(); sn.Namespace("team") != nil || sn.NamespaceWeight("team") != 1 {
+		t.Error("the namespace was not deleted")
+	}
+}
+
+// A worker that received an evaluation just before an operator cancelled it cannot report
+// another result over the cancellation.
+func TestWriteEvals_CancelledEvaluationsStayCancelled(t *testing.T) {
+	s := newServer()
+	with := func(status model.EvalStatus) *replication.WriteEvals {
+		e := replicationtest.Eval("e1", replicationtest.WebKey)
+		e.Status = status
+		return &replication.WriteEvals{Evals: []*model.Evaluation{e}}
+	}
+	s.MustDo(t, with(model.EvalPending))
+	s.MustDo(t, with(model.EvalCancelled))
+	for _, status := range []model.EvalStatus{model.EvalComplete, model.EvalFailed, model.EvalBlocked, model.EvalPending} {
+		s.MustDo(t, with(status))
+		if got := s.Store.Snapshot().Eval("e1").Status; got != model.EvalCancelled {
+			t.Fatalf("status %v after a write of %v", got, status)
+		}
+	}
 }

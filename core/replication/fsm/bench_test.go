@@ -21,9 +21,9 @@ const benchNodes = 5000
 
 func uuid(kind, n int) string { return fmt.Sprintf("%08x-1f2e-4d3c-8b5a-%012x", kind, n) }
 
-func benchServer(b *testing.B) (*replicationtest.Server, *model.Job) {
+func benchServer(b *testing.B) (*server, *model.Job) {
 	b.Helper()
-	s := replicationtest.NewServer()
+	s := newServer()
 	nodes := &replication.RegisterNodes{}
 	for n := range benchNodes {
 		nodes.Nodes = append(nodes.Nodes, &model.Node{

@@ -1,6 +1,7 @@
 package fsm
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/cede-scheduler/cede/core/model"
@@ -31,6 +32,7 @@ func (a *applier) storeClusters(clusters []*model.Cluster) *replication.Refusal 
 			return replication.Refuse(replication.CodeConflict, "cluster %s is registered with another secret: if it was rebuilt, delete it first", c.ID)
 		}
 	}
+	// Resource names are the only reason to fail.
 	evals, err := apply.Clusters(a.txn, a.now, clusters...)
 	if err != nil {
 		return replication.Refuse(replication.CodeInvalid, "register clusters: %v", err)
@@ -46,9 +48,10 @@ func (a *applier) storeClusters(clusters []*model.Cluster) *replication.Refusal 
 	return nil
 }
 
-// changeClusters applies the reports of agents, or missed heartbeats. It skips
-// unknown clusters: a cluster may be deleted while a report is in flight. All leases
-// are checked before the first change, so that a refused command has no effect.
+// changeClusters applies the reports of agents, or missed heartbeats. It skips unknown
+// clusters: a cluster may be deleted while a report is in flight. All leases are
+// checked before the first change, so that a refused command has no effect. A change
+// without Reports affects the status alone: a missed heartbeat reports no capacity.
 func (a *applier) changeClusters(c *replication.ChangeClusters) *replication.Refusal {
 	changes := c.Changes
 	var next []*model.Cluster
@@ -69,15 +72,16 @@ func (a *applier) changeClusters(c *replication.ChangeClusters) *replication.Ref
 		c.Down = change.Down
 		if change.Reports {
 			c.Reported = change.Reported
-			apply.Leases(a.txn, c.ID, change.Leases)
+			apply.Leases(a.txn.ClaimWriter(), c.ID, change.Leases)
 		}
 		next = append(next, &c)
 	}
 	return a.storeClusters(next)
 }
 
-// deleteCluster deletes a member cluster. With Force, its assignments are deleted as well and
-// their bindings are evaluated again.
+// deleteCluster deletes a member cluster. With Force, its assignments are deleted as
+// well and their bindings are evaluated again. The agent may register the cluster
+// again, with any secret.
 func (a *applier) deleteCluster(c *replication.DeleteCluster) *replication.Refusal {
 	if a.txn.Cluster(c.ID) == nil {
 		return replication.Refuse(replication.CodeNotFound, "cluster %s not found", c.ID)
@@ -104,9 +108,7 @@ func (a *applier) upsertBinding(c *replication.UpsertBinding) *replication.Refus
 	if c.Eval != nil && (c.Eval.JobKey() != b.Key() || c.Eval.Type != model.JobBinding) {
 		return replication.Refuse(replication.CodeInvalid, "evaluation %s is for %s %s, want binding %s", c.Eval.ID, c.Eval.Type, c.Eval.JobKey(), b.Key())
 	}
-	if b.SubmitTime == 0 {
-		b.SubmitTime = a.now
-	}
+	b.SubmitTime = cmp.Or(b.SubmitTime, a.now)
 	b.Version, b.CreateIndex, b.ModifyIndex = 0, 0, 0
 	old := a.txn.Binding(b.Key())
 	if r := checkBinding(c.Check, old, b.Key()); r != nil {
@@ -116,16 +118,17 @@ func (a *applier) upsertBinding(c *replication.UpsertBinding) *replication.Refus
 		b.Version, b.SubmitTime = old.Version, old.SubmitTime
 	}
 	if old != nil && codec.SameBinding(old, b) {
-		a.txn.MarkDirty(b.Key())
+		a.txn.JobWriter().MarkDirty(b.Key())
 	} else {
 		if old != nil {
 			b.Version++
 		}
-		if err := a.txn.UpsertBinding(b); err != nil {
+		if err := a.txn.BindingWriter().Upsert(b); err != nil {
 			return replication.Refuse(replication.CodeInvalid, "binding %s: %v", b.Key(), err)
 		}
-		a.addEvals(apply.QueuePriority(a.txn, a.now, b))
+		a.addEvals(apply.QueuePriority(a.txn.EvalWriter(), a.now, b))
 	}
+	a.result.ModifyIndex = a.txn.Binding(b.Key()).ModifyIndex
 	if c.Eval == nil {
 		return nil
 	}
@@ -141,6 +144,7 @@ func checkBinding(check *uint64, old *model.Binding, key model.JobKey) *replicat
 }
 
 // stopBinding stores the binding as stopped. Its evaluation withdraws the assignments.
+// A stopped binding remains registered, with its history, until it is deleted.
 func (a *applier) stopBinding(c *replication.StopBinding) *replication.Refusal {
 	old := a.txn.Binding(c.Key)
 	if old == nil {
@@ -171,15 +175,15 @@ func (a *applier) deleteBinding(c *replication.DeleteBinding) *replication.Refus
 		a.addFreedCluster(a.txn.Claim(id).ClusterID)
 	}
 	for _, x := range assigned {
-		a.txn.DeleteAssignment(x.ID)
+		a.txn.AssignmentWriter().Delete(x.ID)
 	}
-	a.txn.DeleteBinding(key)
+	a.txn.BindingWriter().Delete(key)
 	return nil
 }
 
 // endAssignments records that assignments without an agent have ended by the clock.
 func (a *applier) endAssignments(c *replication.EndAssignments) *replication.Refusal {
-	for _, cluster := range apply.AssignmentEnds(a.txn, a.now, c.IDs...) {
+	for _, cluster := range apply.AssignmentEnds(a.txn.AssignmentWriter(), a.now, c.IDs...) {
 		a.addFreedCluster(cluster)
 	}
 	return nil
@@ -206,9 +210,9 @@ func (a *applier) stopAssignments(c *replication.StopAssignments) *replication.R
 	return nil
 }
 
-// addFreedCluster adds a cluster on which capacity may have become free to the
-// result. The leader offers it to blocked evaluations after the commit. A cluster may
-// be added several times.
+// addFreedCluster adds a cluster on which capacity may have become free to the result.
+// The leader offers it to blocked evaluations after the commit. A cluster may be added
+// several times. ApplyEntry removes duplicates.
 func (a *applier) addFreedCluster(id string) {
 	a.result.Freed = append(a.result.Freed, model.ClusterLocation(id))
 }

@@ -84,8 +84,11 @@ func (f *FSM) Err() error {
 	return f.err
 }
 
-// StateIndex returns the index of the last entry in the state.
-func (f *FSM) StateIndex() uint64 { return f.store.Snapshot().Index() }
+// StateIndex returns the log index of the last entry in the state.
+func (f *FSM) StateIndex() uint64 {
+	snap := f.store.Snapshot()
+	return snap.Index() - snap.Meta().IndexOffset
+}
 
 // Apply implements raft.FSM.
 func (f *FSM) Apply(l *raft.Log) any { return f.ApplyBatch([]*raft.Log{l})[0] }
@@ -98,7 +101,7 @@ func (f *FSM) ApplyBatch(logs []*raft.Log) []any {
 	applied := make([]replication.Applied, 0, len(logs))
 	for i, l := range logs {
 		// After an outdated snapshot, Raft replays entries: see raftshim.FSM.
-		if l.Type != raft.LogCommand || l.Index <= f.store.Snapshot().Index() {
+		if l.Type != raft.LogCommand || l.Index <= f.StateIndex() {
 			continue
 		}
 		if err := f.Err(); err != nil {
@@ -142,6 +145,9 @@ func (f *FSM) ApplyEntry(l *raft.Log) (replication.Applied, error) {
 		}
 		a.storeResult()
 	}
+	if a.restore != nil {
+		return f.replaceState(a, l.Index)
+	}
 	if err := f.versions.CheckNewest(a.txn.Meta().Version); err != nil {
 		return replication.Applied{}, err
 	}
@@ -154,10 +160,12 @@ func (f *FSM) ApplyEntry(l *raft.Log) (replication.Applied, error) {
 	f.modules.delete(snap, a.unused)
 	a.result.Freed = append(a.result.Freed, snap.ChangedCohortNodes()...)
 	a.result.Freed, a.result.Placed = sortedSet(a.result.Freed), sortedSet(a.result.Placed)
-	return replication.Applied{Index: l.Index, Entry: e, Result: a.result, Snap: snap}, nil
+	return replication.Applied{Index: snap.Index(), Entry: e, Result: a.result, Snap: snap}, nil
 }
 
-func (f *FSM) begin(e *replication.Entry, index uint64) *applier {
+// begin starts the application of the entry at a log index.
+func (f *FSM) begin(e *replication.Entry, logIndex uint64) *applier {
+	index := logIndex + f.store.Snapshot().Meta().IndexOffset
 	return &applier{entry: e, now: e.Time, txn: f.store.Begin(index), result: &replication.Result{Index: index}}
 }
 

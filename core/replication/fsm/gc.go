@@ -13,9 +13,10 @@ func isOver(v *state.View, alloc *model.Allocation) bool {
 	return alloc.Client.Terminal() || alloc.Desired != model.DesiredRun && v.Node(alloc.NodeID) == nil
 }
 
-// collect deletes rows that have ended. A job is deleted with its allocations and evaluations.
-// Completed allocations of a batch job that remains are retained: without them the
-// scheduler would run them again.
+// collect deletes rows that have ended. A job is deleted with its allocations and
+// evaluations. Completed allocations of a batch job that remains are retained: without
+// them the scheduler would run them again. The leader chose the rows on an older state,
+// so each is checked again: one that is no longer terminal is retained.
 func (a *applier) collect(c *replication.Collect) *replication.Refusal {
 	for _, key := range c.Jobs {
 		a.collectJob(key)
@@ -30,11 +31,11 @@ func (a *applier) collect(c *replication.Collect) *replication.Refusal {
 		if job != nil && !job.Stopped && job.Type.Finite() && done {
 			continue
 		}
-		a.txn.DeleteAllocs(id)
+		a.txn.AllocWriter().Delete(id)
 	}
 	for _, id := range c.Evals {
 		if e := a.txn.Eval(id); e != nil && e.Status.Final() {
-			a.txn.DeleteEvals(id)
+			a.txn.EvalWriter().Delete(id)
 		}
 	}
 	var gone []string
@@ -46,15 +47,16 @@ func (a *applier) collect(c *replication.Collect) *replication.Refusal {
 	}
 	a.addEvals(apply.NodeDelete(a.txn, a.now, gone))
 	for _, id := range c.Policies {
-		if v := a.txn.PolicyVersion(id); v != nil && !a.isInUse(v) {
+		if v := a.txn.PolicyVersion(id); v != nil && !isInUse(&a.txn.View, v) {
 			a.deleteVersion(v)
 		}
 	}
 	return nil
 }
 
-// collectJob deletes a job that can no longer run anything: it is stopped, or finite, and all
-// of its allocations and evaluations have ended.
+// collectJob deletes a job that can no longer run anything: it is stopped, or finite,
+// and all of its allocations and evaluations have ended. A job that was deleted already
+// may still have rows, which are collected in the same way.
 func (a *applier) collectJob(key model.JobKey) {
 	j := a.txn.Job(key)
 	if j != nil && !j.Stopped && !j.Type.Finite() {
@@ -72,10 +74,10 @@ func (a *applier) collectJob(key model.JobKey) {
 		}
 	}
 	for _, alloc := range allocs {
-		a.txn.DeleteAllocs(alloc.ID)
+		a.txn.AllocWriter().Delete(alloc.ID)
 	}
 	for _, e := range evals {
-		a.txn.DeleteEvals(e.ID)
+		a.txn.EvalWriter().Delete(e.ID)
 	}
-	a.txn.DeleteJob(key)
+	a.txn.JobWriter().Delete(key)
 }

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cede-scheduler/cede/core/replication/replicationtest"
 	"github.com/cede-scheduler/cede/core/replication/snapshot"
 )
 
@@ -23,7 +22,7 @@ func TestFSM_RecordedLogsYieldTheSameState(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, results := replicationtest.NewServer(), sha256.New()
+	s, results := newServer(), sha256.New()
 	logs := 0
 	for line := range strings.Lines(string(file)) {
 		line = strings.TrimSpace(line)
@@ -31,7 +30,7 @@ func TestFSM_RecordedLogsYieldTheSameState(t *testing.T) {
 			if got := fmt.Sprintf("%x %x", snapshot.Hash(s.Snapshot()), results.Sum(nil)); got != want {
 				t.Errorf("log %d: state and results %s, want %s", logs, got, want)
 			}
-			s, results = replicationtest.NewServer(), sha256.New()
+			s, results = newServer(), sha256.New()
 			logs++
 			continue
 		}

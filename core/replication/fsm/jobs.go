@@ -1,6 +1,8 @@
 package fsm
 
 import (
+	"cmp"
+
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/replication"
 	"github.com/cede-scheduler/cede/core/replication/codec"
@@ -22,6 +24,7 @@ func (a *applier) registerJob(c *replication.RegisterJob) *replication.Refusal {
 	if r := a.storeJob(old, j); r != nil {
 		return r
 	}
+	a.result.ModifyIndex = a.txn.Job(j.Key()).ModifyIndex
 	if c.Eval != nil {
 		if c.Eval.JobKey() != j.Key() {
 			return replication.Refuse(replication.CodeInvalid, "evaluation %s is for job %s, want job %s", c.Eval.ID, c.Eval.JobKey(), j.Key())
@@ -30,10 +33,12 @@ func (a *applier) registerJob(c *replication.RegisterJob) *replication.Refusal {
 			return r
 		}
 	}
-	a.txn.SetPreemptionHold(j.Key(), state.PreemptionHold{})
+	a.txn.JobWriter().SetPreemptionHold(j.Key(), state.PreemptionHold{})
 	if c.Batch == nil {
 		return nil
 	}
+	// The plan was computed with other policies or settings, so its victims are no
+	// longer those that they would select.
 	if changed := a.txn.RulesChangeIndex(); c.Rules != 0 && changed > c.Rules {
 		return replication.Refuse(replication.CodeConflict, "plan is out of date: policies or the scheduler configuration changed at index %d", changed)
 	}
@@ -48,7 +53,7 @@ func (a *applier) registerJob(c *replication.RegisterJob) *replication.Refusal {
 // confirmed these victims and no others. The rest waits for free capacity.
 func (a *applier) holdPreemption(c *replication.RegisterJob) {
 	if c.Eval != nil && !c.Eval.Status.Final() && a.txn.Meta().Version >= heldFrom {
-		a.txn.SetPreemptionHold(c.Job.Key(), state.PreemptionHold{Index: a.txn.Index(), Time: a.now})
+		a.txn.JobWriter().SetPreemptionHold(c.Job.Key(), state.PreemptionHold{Index: a.txn.Index(), Time: a.now})
 	}
 }
 
@@ -71,34 +76,37 @@ func checkIndex(check *uint64, what string, key model.JobKey, index uint64) *rep
 	case check == nil || *check == index:
 		return nil
 	case index == 0:
-		return replication.Refuse(replication.CodeConflict, "%s %s does not exist, want it at index %d", what, key, *check)
+		return replication.Refuse(replication.CodeConflict, "%s %s does not exist (%s %d: it does not exist)", what, key, enforcedIndex, *check)
 	case *check == 0:
-		return replication.Refuse(replication.CodeConflict, "%s %s already exists, at index %d", what, key, index)
+		return replication.Refuse(replication.CodeConflict, "%s %s already exists (%s 0: it is at index %d)", what, key, enforcedIndex, index)
 	}
-	return replication.Refuse(replication.CodeConflict, "%s %s was changed: it is at index %d, want %d", what, key, index, *check)
+	return replication.Refuse(replication.CodeConflict, "%s %s was changed (%s %d: it is at index %d)", what, key, enforcedIndex, *check, index)
 }
+
+// enforcedIndex begins the reason of a refusal, in parentheses. Nomad's clients
+// recognize a conflict by it.
+const enforcedIndex = "Enforcing job modify index"
 
 // storeJob stores a new version if the specification changed. Otherwise the job is
 // unchanged and marked dirty, so that it is evaluated again.
 func (a *applier) storeJob(old, j *model.Job) *replication.Refusal {
-	if j.SubmitTime == 0 {
-		j.SubmitTime = a.now
-	}
+	j.SubmitTime = cmp.Or(j.SubmitTime, a.now)
 	j.Version, j.CreateIndex, j.ModifyIndex = 0, 0, 0
 	if old != nil {
 		if codec.JobHash(old) == codec.JobHash(j) {
-			a.txn.MarkDirty(j.Key())
+			a.txn.JobWriter().MarkDirty(j.Key())
 			return nil
 		}
 		j.Version, j.SubmitTime = old.Version+1, old.SubmitTime
 	}
-	if err := a.txn.UpsertJob(j); err != nil {
+	if err := a.txn.JobWriter().Upsert(j); err != nil {
 		return replication.Refuse(replication.CodeInvalid, "job %s: %v", j.Key(), err)
 	}
 	return nil
 }
 
-// stopJob stops or purges a job. Its evaluation stops the allocations.
+// stopJob stops or purges a job. Its evaluation stops the allocations. A purge keeps no
+// version, so the job can be registered anew from version 0.
 func (a *applier) stopJob(c *replication.StopJob) *replication.Refusal {
 	old := a.txn.Job(c.Key)
 	if old == nil {
@@ -109,15 +117,18 @@ func (a *applier) stopJob(c *replication.StopJob) *replication.Refusal {
 	}
 	switch {
 	case c.Purge:
-		a.txn.DeleteJob(c.Key)
+		a.txn.JobWriter().Delete(c.Key)
 	case old.Stopped:
-		a.txn.MarkDirty(c.Key)
+		a.txn.JobWriter().MarkDirty(c.Key)
 	default:
 		j := *old
 		j.Stopped, j.Version = true, old.Version+1
-		if err := a.txn.UpsertJob(&j); err != nil {
+		if err := a.txn.JobWriter().Upsert(&j); err != nil {
 			return replication.Refuse(replication.CodeInvalid, "job %s: %v", c.Key, err)
 		}
+	}
+	if j := a.txn.Job(c.Key); j != nil {
+		a.result.ModifyIndex = j.ModifyIndex
 	}
 	if c.Eval == nil {
 		return nil
@@ -140,12 +151,13 @@ func (a *applier) stopAllocs(c *replication.StopAllocs) *replication.Refusal {
 	return nil
 }
 
+// writeEvals stores evaluations of workers and of the leader.
 func (a *applier) writeEvals(c *replication.WriteEvals) *replication.Refusal {
 	return a.storeEvals(c.Evals)
 }
 
 // storeEvals stores evaluations. A final evaluation stays final: a worker that still
-// processes it is late.
+// processes it is late. All are checked before the first is stored.
 func (a *applier) storeEvals(evals []*model.Evaluation) *replication.Refusal {
 	seen := make(map[string]struct{}, len(evals))
 	for _, e := range evals {
@@ -165,12 +177,16 @@ func (a *applier) storeEvals(evals []*model.Evaluation) *replication.Refusal {
 		switch old := a.txn.Eval(e.ID); {
 		case old != nil && old.Status.Final() && !e.Status.Final():
 			continue
+		case old != nil && old.Status == model.EvalCancelled && e.Status != model.EvalCancelled:
+			// A worker that received the evaluation just before it was cancelled reports
+			// its result. The cancellation was confirmed, so it remains.
+			continue
 		case old != nil:
 			e.CreateTime = old.CreateTime
 		case e.CreateTime == 0:
 			e.CreateTime = a.now
 		}
-		a.txn.UpsertEvals(e)
+		a.txn.EvalWriter().Upsert(e)
 		a.result.Evals = append(a.result.Evals, e)
 	}
 	return nil

@@ -11,8 +11,9 @@ import (
 	"github.com/cede-scheduler/cede/core/state"
 )
 
-// Modules stores policy modules on this server, by digest. Storing a module again
-// has no effect.
+// Modules stores policy modules on this server, by digest. Storing a module again has
+// no effect. An error of PutChunk or Finish halts this server: it could not apply the
+// entry.
 type Modules interface {
 	PutChunk(digest string, offset int64, data []byte) error
 	// Finish returns an error unless the chunks add up to the module of that digest.
@@ -36,7 +37,8 @@ type moduleStore struct {
 	deferred []string // digests to be deleted once pins is 0
 }
 
-// store stores modules that arrived as uploads.
+// store stores modules that arrived as uploads. It runs before the commit, so a crash
+// in between leaves an unused module, and the replay of the entry stores it again.
 func (m *moduleStore) store(uploads []*state.Upload) error {
 	for _, u := range uploads {
 		if m.Modules == nil {
@@ -56,7 +58,8 @@ func (m *moduleStore) store(uploads []*state.Upload) error {
 	return nil
 }
 
-// storeWhole stores a module of a snapshot.
+// storeWhole stores a module of a snapshot. An upload is used as the container, so that
+// there is one path to the disk.
 func (m *moduleStore) storeWhole(digest string, data []byte) error {
 	u := &state.Upload{Digest: digest}
 	for chunk := range slices.Chunk(data, replication.MaxChunk) {
@@ -85,7 +88,9 @@ func (m *moduleStore) delete(snap *state.Snapshot, digests []string) {
 	m.deferred = nil
 }
 
-// PinModules keeps every module until the function that it returns is called.
+// PinModules keeps every module until the function that it returns is called. An
+// operator's snapshot reads modules long after its state was taken. release must be
+// called once.
 func (f *FSM) PinModules() (release func()) {
 	m := f.modules
 	m.mu.Lock()
@@ -99,7 +104,8 @@ func (f *FSM) PinModules() (release func()) {
 	}
 }
 
-// Module returns a stored module.
+// Module returns a stored module. It returns an error if the server has no store for
+// modules, or lacks this one.
 func (f *FSM) Module(digest string) ([]byte, error) {
 	if f.modules.Modules == nil {
 		return nil, errNoModules
@@ -107,7 +113,8 @@ func (f *FSM) Module(digest string) ([]byte, error) {
 	return f.modules.Get(digest)
 }
 
-// moduleInUse reports whether a policy version of the state uses a module.
+// moduleInUse reports whether a policy version of the state uses a module. The list of
+// versions is short.
 func moduleInUse(v *state.View, digest string) bool {
 	for _, p := range v.PolicyVersions() {
 		if p.Digest == digest {

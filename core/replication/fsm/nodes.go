@@ -5,10 +5,13 @@ import (
 
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/replication"
+	"github.com/cede-scheduler/cede/core/state"
 	"github.com/cede-scheduler/cede/core/state/apply"
 )
 
-// registerNodes retains the settings of operators on a node: drain, eligibility and their taints.
+// registerNodes retains the settings of operators on a node: drain, eligibility and
+// their taints. An agent does not report them, and would clear them otherwise. The
+// secret prevents another machine from taking over the ID.
 func (a *applier) registerNodes(c *replication.RegisterNodes) *replication.Refusal {
 	var down []string
 	for i, n := range c.Nodes {
@@ -25,7 +28,7 @@ func (a *applier) registerNodes(c *replication.RegisterNodes) *replication.Refus
 		if old.Status == model.NodeDown {
 			down = append(down, n.ID)
 		}
-		n.Drain, n.Ineligible = old.Drain, old.Ineligible
+		n.NodeDrain, n.Ineligible = old.NodeDrain, old.Ineligible
 		if set := slices.DeleteFunc(slices.Clone(old.Taints), func(t model.Taint) bool { return !t.Set }); len(set) > 0 {
 			n.Taints = model.MergeTaints(n.Taints, set)
 		}
@@ -35,7 +38,7 @@ func (a *applier) registerNodes(c *replication.RegisterNodes) *replication.Refus
 		return replication.Refuse(replication.CodeInvalid, "register nodes: %v", err)
 	}
 	a.addEvals(evals)
-	a.result.Returned = a.readyNodes(down)
+	a.result.Returned = readyNodes(&a.txn.View, down)
 	for _, n := range c.Nodes {
 		if n.IsEligible() {
 			a.result.Freed = append(a.result.Freed, n.ID)
@@ -51,7 +54,7 @@ const downSinceFrom = 2
 // changeNodes changes status, drain, eligibility or taints of nodes. Nodes that became
 // eligible count as freed.
 func (a *applier) changeNodes(c *replication.ChangeNodes) *replication.Refusal {
-	if r := a.checkExists(c.IDs); r != nil {
+	if r := checkExists(&a.txn.View, c.IDs); r != nil {
 		return r
 	}
 	down := slices.DeleteFunc(slices.Clone(c.IDs), func(id string) bool {
@@ -63,7 +66,7 @@ func (a *applier) changeNodes(c *replication.ChangeNodes) *replication.Refusal {
 		change = change.WithoutDownTime()
 	}
 	a.addEvals(apply.NodeStatus(a.txn, a.now, c.IDs, change))
-	a.result.Returned = a.readyNodes(down)
+	a.result.Returned = readyNodes(&a.txn.View, down)
 	for _, id := range c.IDs {
 		if n := a.txn.Node(id); n != nil && n.IsEligible() && n.ModifyIndex == a.txn.Index() {
 			a.result.Freed = append(a.result.Freed, id)
@@ -72,10 +75,11 @@ func (a *applier) changeNodes(c *replication.ChangeNodes) *replication.Refusal {
 	return nil
 }
 
-// readyNodes returns those of the nodes that are ready.
-func (a *applier) readyNodes(ids []string) (up []string) {
+// readyNodes returns those of the nodes that are ready. The callers pass nodes that
+// were down, which the result lists as returned.
+func readyNodes(v *state.View, ids []string) (up []string) {
 	for _, id := range ids {
-		if n := a.txn.Node(id); n != nil && n.Status == model.NodeReady {
+		if n := v.Node(id); n != nil && n.Status == model.NodeReady {
 			up = append(up, id)
 		}
 	}
@@ -84,7 +88,7 @@ func (a *applier) readyNodes(ids []string) (up []string) {
 
 // deleteNodes deletes nodes. Their allocations are lost.
 func (a *applier) deleteNodes(c *replication.DeleteNodes) *replication.Refusal {
-	if r := a.checkExists(c.IDs); r != nil {
+	if r := checkExists(&a.txn.View, c.IDs); r != nil {
 		return r
 	}
 	a.addEvals(apply.NodeDelete(a.txn, a.now, c.IDs))
@@ -93,14 +97,15 @@ func (a *applier) deleteNodes(c *replication.DeleteNodes) *replication.Refusal {
 
 // checkExists refuses a single node that does not exist. Several nodes were selected from
 // an older state: some of them may be gone, and the others are processed.
-func (a *applier) checkExists(ids []string) *replication.Refusal {
-	if len(ids) == 1 && a.txn.Node(ids[0]) == nil {
+func checkExists(v *state.View, ids []string) *replication.Refusal {
+	if len(ids) == 1 && v.Node(ids[0]) == nil {
 		return replication.Refuse(replication.CodeNotFound, "node %s not found", ids[0])
 	}
 	return nil
 }
 
 // updateAllocs applies the reports of nodes. Allocations that ended free capacity.
+// Nodes are recorded before the change, while their allocations are live.
 func (a *applier) updateAllocs(c *replication.UpdateAllocs) *replication.Refusal {
 	for i := range c.Updates {
 		if c.Updates[i].Status.Terminal() {

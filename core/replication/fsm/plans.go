@@ -8,8 +8,9 @@ import (
 	"github.com/cede-scheduler/cede/core/state/apply"
 )
 
-// applyPlans applies the commit groups that the planner accepted. Commit groups that no longer match the state
-// are dropped.
+// applyPlans applies the commit groups that the planner accepted. Commit groups that no
+// longer match the state are dropped. The plan is not refused: the other groups take effect,
+// and the result lists what was dropped.
 func (a *applier) applyPlans(c *replication.ApplyPlans) *replication.Refusal {
 	if c.Batch == nil {
 		return replication.Refuse(replication.CodeInvalid, "batch of plans is required")
@@ -22,13 +23,14 @@ func (a *applier) applyPlans(c *replication.ApplyPlans) *replication.Refusal {
 	return nil
 }
 
-// applyAllOrNone applies a confirmed plan, or refuses it if anything changed since:
-// the user confirmed exactly these placements and victims.
+// applyAllOrNone applies a confirmed plan, or refuses it if anything changed since: the
+// user confirmed exactly these placements and victims. The refusal aborts the
+// transaction, so checking after the changes is safe.
 func (a *applier) applyAllOrNone(b *apply.Batch, registered *model.Job) *replication.Refusal {
 	a.resolve(b, registered)
 	for p := range b.Plans {
 		for _, i := range b.Plans[p].Groups {
-			if r := a.checkCurrent(&b.Plans[p].Plan.Groups[i]); r != nil {
+			if r := checkCurrent(&a.txn.View, &b.Plans[p].Plan.Groups[i]); r != nil {
 				return r
 			}
 		}
@@ -49,9 +51,9 @@ func (a *applier) applyAllOrNone(b *apply.Batch, registered *model.Job) *replica
 
 // checkCurrent refuses a commit group of a confirmed plan if a node or an allocation that it
 // changes is not as the plan assumed. Whether its placements fit is checked after it was applied.
-func (a *applier) checkCurrent(g *model.CommitGroup) *replication.Refusal {
+func checkCurrent(view *state.View, g *model.CommitGroup) *replication.Refusal {
 	for _, p := range g.Placements {
-		switch n := a.txn.Node(p.NodeID); {
+		switch n := view.Node(p.NodeID); {
 		case p.Group == nil:
 			return replication.Refuse(replication.CodeConflict, "plan is out of date: allocation %s already exists, or its group no longer does", p.ID)
 		case n == nil:
@@ -61,17 +63,17 @@ func (a *applier) checkCurrent(g *model.CommitGroup) *replication.Refusal {
 		}
 	}
 	for _, u := range g.Updates {
-		if old := a.txn.Alloc(u.ID); u.Group == nil || old == nil || !old.Live() {
+		if old := view.Alloc(u.ID); u.Group == nil || old == nil || !old.Live() {
 			return replication.Refuse(replication.CodeConflict, "plan is out of date: allocation %s to be updated is not running", u.ID)
 		}
 	}
 	for i := range g.Evictions {
-		if v := a.txn.Alloc(g.Evictions[i].AllocID); v == nil || !v.Live() {
+		if v := view.Alloc(g.Evictions[i].AllocID); v == nil || !v.Live() {
 			return replication.Refuse(replication.CodeConflict, "plan is out of date: allocation %s to be evicted is not running", g.Evictions[i].AllocID)
 		}
 	}
 	for i := range g.Stops {
-		if v := a.txn.Alloc(g.Stops[i].AllocID); v == nil || !v.Live() && !g.Stops[i].Lost {
+		if v := view.Alloc(g.Stops[i].AllocID); v == nil || !v.Live() && !g.Stops[i].Lost {
 			return replication.Refuse(replication.CodeConflict, "plan is out of date: allocation %s to be stopped is not running", g.Stops[i].AllocID)
 		}
 	}
@@ -94,7 +96,8 @@ func placedOn(b *apply.Batch) (nodes []string) {
 }
 
 // overcommitted returns the name of a resource of which a node's allocations use more
-// than the node has, or "".
+// than the node has, or "". It checks every resource, since other allocations may have
+// been placed meanwhile.
 func overcommitted(v *state.View, nodeID string) string {
 	pos, ok := v.Position(nodeID)
 	if !ok {
@@ -128,7 +131,7 @@ func (a *applier) resolve(b *apply.Batch, registered *model.Job) {
 	version := func(ref *model.Job) *model.Job {
 		j, ok := versions[ref]
 		if !ok {
-			j = a.findVersion(ref, registered)
+			j = findVersion(&a.txn.View, ref, registered)
 			versions[ref] = j
 		}
 		return j
@@ -152,16 +155,17 @@ func (a *applier) resolve(b *apply.Batch, registered *model.Job) {
 	}
 }
 
-// findVersion returns the job version that a reference names, or nil if it is
-// gone. Index 0 names the version that the same entry registers.
-func (a *applier) findVersion(ref, registered *model.Job) *model.Job {
+// findVersion returns the job version that a reference names, or nil if it is gone.
+// Index 0 names the version that the same entry registers. It costs a pass over the
+// job's allocations if the version is no longer retained.
+func findVersion(v *state.View, ref, registered *model.Job) *model.Job {
 	if ref.ModifyIndex == 0 {
 		if registered != nil && registered.Key() == ref.Key() {
 			return registered
 		}
 		return nil
 	}
-	return codec.FindVersion(&a.txn.View, ref)
+	return codec.FindVersion(v, ref)
 }
 
 // recordFreed records the nodes on which a batch frees capacity, and those on which it

@@ -19,21 +19,29 @@ const (
 	uploadIdle = int64(60 * 60 * 1e9) // ns without a chunk before an upload may be dropped
 )
 
-// putChunk appends a chunk to an upload. A chunk that was received before, or whose module
-// is loaded, has no effect.
+// putChunk appends a chunk to an upload. A chunk that was received before, or whose
+// module is loaded, has no effect. An upload is part of the state until the module is
+// loaded, so that every server has it.
 func (a *applier) putChunk(c *replication.PutChunk) *replication.Refusal {
 	if c.Digest == "" || len(c.Data) == 0 || c.Offset < 0 {
 		return replication.Refuse(replication.CodeInvalid, "chunk: digest, offset and data are required")
 	}
-	if len(c.Data) > replication.MaxChunk || c.Offset+int64(len(c.Data)) > replication.MaxModule {
-		return replication.Refuse(replication.CodeTooLarge, "module %s is too large: the limits are %d bytes for a chunk and %d for a module", c.Digest, replication.MaxChunk, replication.MaxModule)
+	limit := int64(replication.MaxModule)
+	if replication.IsSnapshotDigest(c.Digest) && a.txn.Meta().Version >= restoreFrom {
+		limit = replication.MaxRestore
+	}
+	if len(c.Data) > replication.MaxChunk || c.Offset+int64(len(c.Data)) > limit {
+		return replication.Refuse(replication.CodeTooLarge, "module %s is too large: the limits are %d bytes for a chunk and %d for a module", c.Digest, replication.MaxChunk, limit)
 	}
 	if moduleInUse(&a.txn.View, c.Digest) {
 		return nil
 	}
 	u := a.txn.Upload(c.Digest)
 	if u == nil {
-		if r := a.admitUpload(); r != nil {
+		if replication.IsSnapshotDigest(c.Digest) {
+			dropSnapshotUploads(a.txn.UploadWriter())
+		}
+		if r := admitUpload(a.txn.UploadWriter(), a.now); r != nil {
 			return r
 		}
 		u = &state.Upload{Digest: c.Digest}
@@ -45,13 +53,13 @@ func (a *applier) putChunk(c *replication.PutChunk) *replication.Refusal {
 	case len(kept.Chunks) < len(u.Chunks) && bytes.Equal(u.Chunks[len(kept.Chunks)], c.Data):
 		return nil // a repetition
 	}
-	a.txn.PutUpload(kept.With(a.now, c.Data))
+	a.txn.UploadWriter().Put(kept.With(a.now, c.Data))
 	return nil
 }
 
 // truncated returns the part of an upload before an offset, and false if no chunk ends
-// there. A chunk that is sent again with other bytes replaces the chunks after it, so that
-// a damaged upload can be repeated.
+// there. A chunk that is sent again with other bytes replaces the chunks after it, so
+// that a damaged upload can be repeated. It does not change u, which snapshots share.
 func truncated(u *state.Upload, offset int64) (*state.Upload, bool) {
 	kept := &state.Upload{Digest: u.Digest, Time: u.Time}
 	for i, c := range u.Chunks {
@@ -65,21 +73,22 @@ func truncated(u *state.Upload, offset int64) (*state.Upload, bool) {
 }
 
 // admitUpload refuses another upload if there are too many. Idle uploads are dropped.
-func (a *applier) admitUpload() *replication.Refusal {
-	uploads := a.txn.Uploads()
-	for _, u := range uploads {
-		if a.now-u.Time > uploadIdle {
-			a.txn.DeleteUpload(u.Digest)
+// The bound limits the size of the state, since uploads are part of it.
+func admitUpload(uploads state.UploadWriter, now int64) *replication.Refusal {
+	for _, u := range uploads.Uploads() {
+		if now-u.Time > uploadIdle {
+			uploads.Delete(u.Digest)
 		}
 	}
-	if len(a.txn.Uploads()) >= maxUploads {
+	if len(uploads.Uploads()) >= maxUploads {
 		return replication.Refuse(replication.CodeConflict, "%d modules are being uploaded: try again later", maxUploads)
 	}
 	return nil
 }
 
-// loadPolicy stores a version after its module was uploaded. Loading it again has no effect;
-// its settings may be replaced only while it is not in use.
+// loadPolicy stores a version after its module was uploaded. Loading it again has no
+// effect; its settings may be replaced only while it is not in use. Results of tests
+// are cleared: they belong to the settings with which the version was tested.
 func (a *applier) loadPolicy(c *replication.LoadPolicy) *replication.Refusal {
 	v := c.Version
 	kinds := []string{model.PolicyWasm, model.PolicyProcess, model.PolicyBuiltin}
@@ -95,7 +104,7 @@ func (a *applier) loadPolicy(c *replication.LoadPolicy) *replication.Refusal {
 			return replication.Refuse(replication.CodeExists, "version %s is already loaded as policy %s", v.ID, old.Name)
 		case sameSettings(old, v):
 			return nil
-		case a.isInUse(old):
+		case isInUse(&a.txn.View, old):
 			return replication.Refuse(replication.CodeConflict, "version %s of policy %s is in use with other grants, limits or signer", v.ID, v.Name)
 		}
 	}
@@ -104,15 +113,14 @@ func (a *applier) loadPolicy(c *replication.LoadPolicy) *replication.Refusal {
 			return r
 		}
 	}
-	if v.Time == 0 {
-		v.Time = a.now
-	}
+	v.Time = cmp.Or(v.Time, a.now)
 	v.Checks = nil
-	a.txn.UpsertPolicyVersion(v)
+	a.txn.PolicyWriter().UpsertVersion(v)
 	return nil
 }
 
 // sameSettings reports whether two versions differ in neither module nor settings.
+// Results of tests and the time of loading do not count.
 func sameSettings(a, b *model.PolicyVersion) bool {
 	return a.Digest == b.Digest && a.Kind == b.Kind && a.Size == b.Size && bytes.Equal(a.Config, b.Config) &&
 		slices.Equal(a.Grants, b.Grants) && a.OnFault == b.OnFault && a.Limits == b.Limits && a.Signer == b.Signer
@@ -120,7 +128,9 @@ func sameSettings(a, b *model.PolicyVersion) bool {
 
 // completeUpload removes a module from the state, and schedules it to be stored on this
 // server. It refuses an upload that is incomplete or does not match its digest. The
-// digest is computed from the state, so that every server comes to the same result.
+// digest is computed from the state, so that every server comes to the same result. The
+// upload is deleted from the state even if the digest differs, but the refusal then
+// aborts the transaction, and the upload remains.
 func (a *applier) completeUpload(v *model.PolicyVersion) *replication.Refusal {
 	u := a.txn.Upload(v.Digest)
 	switch {
@@ -135,7 +145,7 @@ func (a *applier) completeUpload(v *model.PolicyVersion) *replication.Refusal {
 	for _, c := range u.Chunks {
 		sum.Write(c)
 	}
-	a.txn.DeleteUpload(u.Digest)
+	a.txn.UploadWriter().Delete(u.Digest)
 	if got := "sha256:" + hex.EncodeToString(sum.Sum(nil)); got != v.Digest {
 		return replication.Refuse(replication.CodeInvalid, "module of policy %s: digest mismatch: uploaded %s, want %s", v.Name, got, v.Digest)
 	}
@@ -143,26 +153,28 @@ func (a *applier) completeUpload(v *model.PolicyVersion) *replication.Refusal {
 	return nil
 }
 
-// checkPolicy records the result of a server's test of a version.
-func (a *applier) checkPolicy(c *replication.CheckPolicy) *replication.Refusal {
-	v := a.txn.PolicyVersion(c.Version)
+// checkPolicy records the result of a server's test of a version. Checks of several
+// servers are kept side by side.
+func checkPolicy(policies state.PolicyWriter, c *replication.CheckPolicy) *replication.Refusal {
+	v := policies.PolicyVersion(c.Version)
 	if v == nil {
 		return replication.Refuse(replication.CodeNotFound, "policy version %s not found", c.Version)
 	}
-	a.txn.UpsertPolicyVersion(v.WithCheck(c.Server, c.Check))
+	policies.UpsertVersion(v.WithCheck(c.Server, c.Check))
 	return nil
 }
 
-// isInUse reports whether a version is active, previous or shadow.
-func (a *applier) isInUse(v *model.PolicyVersion) bool {
-	s := a.txn.PolicyState(v.Name)
+// isInUse reports whether a version is active, previous or shadow. Such a version may
+// decide at any moment, so its settings must not change.
+func isInUse(view *state.View, v *model.PolicyVersion) bool {
+	s := view.PolicyState(v.Name)
 	return s != nil && s.Uses(v.ID)
 }
 
 // deleteVersion deletes a version, and schedules its module for deletion if no other
-// version uses it.
+// version uses it. It also forgets why its calls were stopped.
 func (a *applier) deleteVersion(v *model.PolicyVersion) {
-	a.txn.DeletePolicyVersion(v.ID)
+	a.txn.PolicyWriter().DeleteVersion(v.ID)
 	if !moduleInUse(&a.txn.View, v.Digest) && v.Kind == model.PolicyWasm {
 		a.unused = append(a.unused, v.Digest)
 	}
@@ -170,17 +182,17 @@ func (a *applier) deleteVersion(v *model.PolicyVersion) {
 		next := *s
 		next.Tripped = maps.Clone(s.Tripped)
 		delete(next.Tripped, v.ID)
-		a.storePolicyState(&next)
+		storePolicyState(a.txn.PolicyWriter(), &next)
 	}
 }
 
 // storePolicyState stores the roles of a policy, or deletes them if none is left.
-func (a *applier) storePolicyState(s *model.PolicyState) {
+func storePolicyState(policies state.PolicyWriter, s *model.PolicyState) {
 	if s.Active == "" && s.Previous == "" && s.Shadow == "" && len(s.Tripped) == 0 {
-		a.txn.DeletePolicyState(s.Name)
+		policies.DeleteState(s.Name)
 		return
 	}
-	a.txn.UpsertPolicyState(s)
+	policies.UpsertState(s)
 }
 
 // changePolicy changes the role of a version. It works on a copy of the policy's state, which
@@ -195,15 +207,15 @@ func (a *applier) changePolicy(c *replication.ChangePolicy) *replication.Refusal
 	var refusal *replication.Refusal
 	switch c.Op {
 	case replication.OpShadow:
-		refusal = a.shadow(s, c)
+		refusal = shadow(&a.txn.View, s, c)
 	case replication.OpUnshadow:
 		s.Shadow = ""
 	case replication.OpActivate:
-		refusal = a.activate(s, c)
+		refusal = activate(&a.txn.View, s, c)
 	case replication.OpRollback:
 		refusal = rollback(s, c)
 	case replication.OpTrip:
-		refusal = a.trip(s, c)
+		refusal = trip(&a.txn.View, s, c)
 	case replication.OpReset:
 		refusal = reset(s, c)
 	case replication.OpUnload:
@@ -213,7 +225,7 @@ func (a *applier) changePolicy(c *replication.ChangePolicy) *replication.Refusal
 	}
 	if refusal == nil {
 		a.recordTrialEnd(&was, s, c)
-		a.storePolicyState(s)
+		storePolicyState(a.txn.PolicyWriter(), s)
 	}
 	return refusal
 }
@@ -222,7 +234,8 @@ func (a *applier) changePolicy(c *replication.ChangePolicy) *replication.Refusal
 // policy ended.
 const trialsFrom = 2
 
-// recordTrialEnd records how a trial ended, if the command ended one.
+// recordTrialEnd records how a trial ended, if the command ended one. A trial is
+// running while Until is set. An activation that extends it ends nothing.
 func (a *applier) recordTrialEnd(was, s *model.PolicyState, c *replication.ChangePolicy) {
 	if was.Until == 0 || s.Until != 0 && s.Active == was.Active || a.txn.Meta().Version < trialsFrom {
 		return
@@ -230,7 +243,8 @@ func (a *applier) recordTrialEnd(was, s *model.PolicyState, c *replication.Chang
 	s.LastTrial = model.Trial{Version: was.Active, Ended: trialEnd(was, s, c), Time: a.now}
 }
 
-// trialEnd returns how a trial ended, given the state before and after the command.
+// trialEnd returns how a trial ended, given the state before and after the command. A
+// rollback with a time is that of the leader's timer; one without is an operator's.
 func trialEnd(was, s *model.PolicyState, c *replication.ChangePolicy) model.TrialEnd {
 	switch {
 	case c.Op == replication.OpActivate && s.Active == was.Active:
@@ -248,8 +262,9 @@ func trialEnd(was, s *model.PolicyState, c *replication.ChangePolicy) model.Tria
 }
 
 // checkUsable refuses a version that does not exist, failed on a server, or is tripped.
-func (a *applier) checkUsable(s *model.PolicyState, c *replication.ChangePolicy) *replication.Refusal {
-	v := a.txn.PolicyVersion(c.Version)
+// A server that has not tested the version yet does not prevent its use.
+func checkUsable(view *state.View, s *model.PolicyState, c *replication.ChangePolicy) *replication.Refusal {
+	v := view.PolicyVersion(c.Version)
 	if v == nil || v.Name != c.Name {
 		return replication.Refuse(replication.CodeNotFound, "policy %s has no version %q", c.Name, c.Version)
 	}
@@ -264,9 +279,9 @@ func (a *applier) checkUsable(s *model.PolicyState, c *replication.ChangePolicy)
 	return nil
 }
 
-// shadow makes a version the shadow of the active one.
-func (a *applier) shadow(s *model.PolicyState, c *replication.ChangePolicy) *replication.Refusal {
-	if r := a.checkUsable(s, c); r != nil {
+// shadow makes a version the shadow of the active one. It replaces an earlier shadow.
+func shadow(view *state.View, s *model.PolicyState, c *replication.ChangePolicy) *replication.Refusal {
+	if r := checkUsable(view, s, c); r != nil {
 		return r
 	}
 	if s.Active == c.Version {
@@ -276,10 +291,11 @@ func (a *applier) shadow(s *model.PolicyState, c *replication.ChangePolicy) *rep
 	return nil
 }
 
-// activate makes a version the active one, for a trial if the command has a time. Activating
-// the active version confirms its trial, or extends it.
-func (a *applier) activate(s *model.PolicyState, c *replication.ChangePolicy) *replication.Refusal {
-	if r := a.checkUsable(s, c); r != nil {
+// activate makes a version the active one, for a trial if the command has a time.
+// Activating the active version confirms its trial, or extends it. The version that was
+// active becomes the previous one, the target of a rollback.
+func activate(view *state.View, s *model.PolicyState, c *replication.ChangePolicy) *replication.Refusal {
+	if r := checkUsable(view, s, c); r != nil {
 		return r
 	}
 	if s.Active != c.Version {
@@ -293,7 +309,8 @@ func (a *applier) activate(s *model.PolicyState, c *replication.ChangePolicy) *r
 }
 
 // rollback activates the previous version. If a trial ends and there is none, the
-// default policy decides.
+// default policy decides. The time in the command identifies the trial that it ends, so
+// that a late timer does not end another one.
 func rollback(s *model.PolicyState, c *replication.ChangePolicy) *replication.Refusal {
 	switch {
 	case c.Until != 0 && s.Until != c.Until:
@@ -310,10 +327,11 @@ func rollback(s *model.PolicyState, c *replication.ChangePolicy) *replication.Re
 	return nil
 }
 
-// trip disables a version: the active one if the command has none.
-func (a *applier) trip(s *model.PolicyState, c *replication.ChangePolicy) *replication.Refusal {
+// trip disables a version: the active one if the command has none. Every server stops
+// calling it when this entry is applied, whichever of them found the fault.
+func trip(view *state.View, s *model.PolicyState, c *replication.ChangePolicy) *replication.Refusal {
 	version := cmp.Or(c.Version, s.Active)
-	if v := a.txn.PolicyVersion(version); v == nil || v.Name != c.Name {
+	if v := view.PolicyVersion(version); v == nil || v.Name != c.Name {
 		return replication.Refuse(replication.CodeNotFound, "policy %s has no version %q", c.Name, version)
 	}
 	if s.Tripped == nil {
@@ -326,7 +344,8 @@ func (a *applier) trip(s *model.PolicyState, c *replication.ChangePolicy) *repli
 }
 
 // removeFromRoles removes a version from every role. If it was active, the previous
-// version becomes active unless it is tripped.
+// version becomes active unless it is tripped. It may leave the policy without an
+// active version; the default policy decides then.
 func removeFromRoles(s *model.PolicyState, version string) {
 	if s.Active == version {
 		s.Active, s.Previous, s.Until = s.Previous, "", 0
@@ -355,7 +374,8 @@ func reset(s *model.PolicyState, c *replication.ChangePolicy) *replication.Refus
 	return nil
 }
 
-// unload deletes a version. If it is in use, that requires Force.
+// unload deletes a version. If it is in use, that requires Force. Its module is deleted
+// from the disk after the commit.
 func (a *applier) unload(s *model.PolicyState, c *replication.ChangePolicy) *replication.Refusal {
 	v := a.txn.PolicyVersion(c.Version)
 	switch {
@@ -368,7 +388,7 @@ func (a *applier) unload(s *model.PolicyState, c *replication.ChangePolicy) *rep
 		was := *s
 		removeFromRoles(s, v.ID)
 		a.recordTrialEnd(&was, s, c)
-		a.storePolicyState(s)
+		storePolicyState(a.txn.PolicyWriter(), s)
 	}
 	a.deleteVersion(v)
 	return nil

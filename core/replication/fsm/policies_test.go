@@ -16,9 +16,9 @@ import (
 )
 
 // loaded returns a server with versions v1 and v2 of policy p, of one module each.
-func loaded(t *testing.T) *replicationtest.Server {
+func loaded(t *testing.T) *server {
 	t.Helper()
-	s := replicationtest.NewServer()
+	s := newServer()
 	for _, id := range []string{"v1", "v2"} {
 		v := replicationtest.PolicyVersion([]byte("module "+id), id)
 		s.MustDo(t, &replication.PutChunk{Digest: v.Digest, Data: []byte("module " + id)})
@@ -27,7 +27,7 @@ func loaded(t *testing.T) *replicationtest.Server {
 	return s
 }
 
-func change(t *testing.T, s *replicationtest.Server, op replication.PolicyOp, version string) *model.PolicyState {
+func change(t *testing.T, s *server, op replication.PolicyOp, version string) *model.PolicyState {
 	t.Helper()
 	s.MustDo(t, &replication.ChangePolicy{Name: "p", Op: op, Version: version, Reason: "too slow"})
 	return s.Store.Snapshot().PolicyState("p")
@@ -124,7 +124,7 @@ func TestChangePolicy_RecordsHowTrialsEnded(t *testing.T) {
 			t.Errorf("the trial ended by %+v, want %q", got, c.want)
 		}
 	}
-	other := replicationtest.NewServer()
+	other := newServer()
 	if err := other.FSM.Restore(io.NopCloser(bytes.NewReader(s.Persist(t)))); err != nil {
 		t.Fatal(err)
 	}
@@ -154,7 +154,7 @@ func TestChangePolicy_RefusesUnusableVersions(t *testing.T) {
 }
 
 func TestLoadPolicy_RequiresACompleteUpload(t *testing.T) {
-	s := replicationtest.NewServer()
+	s := newServer()
 	module := bytes.Repeat([]byte("0123456789"), 1000)
 	v := replicationtest.PolicyVersion(module, "v1")
 	put := func(offset int, data []byte) {
@@ -185,7 +185,7 @@ func TestLoadPolicy_RequiresACompleteUpload(t *testing.T) {
 }
 
 func TestPutChunk_DropsIdleUploads(t *testing.T) {
-	s := replicationtest.NewServer()
+	s := newServer()
 	put := func(time int64, digest string) *replication.Result {
 		return s.Apply(t, &replication.Entry{Time: time, Command: &replication.PutChunk{Digest: digest, Data: []byte("x")}})
 	}
@@ -202,7 +202,7 @@ func TestPutChunk_DropsIdleUploads(t *testing.T) {
 
 // A server that cannot store a module that the others store must halt.
 func TestLoadPolicy_HaltsIfTheModuleCannotBeStored(t *testing.T) {
-	s := replicationtest.NewServer()
+	s := newServer()
 	v := replicationtest.PolicyVersion([]byte("m"), "v1")
 	s.MustDo(t, &replication.PutChunk{Digest: v.Digest, Data: []byte("m")})
 	full := errors.New("disk full")

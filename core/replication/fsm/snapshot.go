@@ -19,14 +19,16 @@ func (f *FSM) Snapshot() (raft.FSMSnapshot, error) {
 	return &pinnedState{snap: f.store.Snapshot(), fsm: f, release: f.PinModules()}, nil
 }
 
-// A pinnedState is a state that Raft may write to disk, with its modules.
+// A pinnedState is a state that Raft may write to disk, with its modules. While it
+// exists, no module of the state is deleted.
 type pinnedState struct {
 	snap    *state.Snapshot
 	fsm     *FSM
 	release func() // nil once it was called
 }
 
-// Persist implements raft.FSMSnapshot.
+// Persist implements raft.FSMSnapshot. Raft calls it on a goroutine of its own, while
+// entries are being applied.
 func (s *pinnedState) Persist(sink raft.SnapshotSink) error {
 	if err := snapshot.Write(sink, s.snap, s.fsm.Module); err != nil {
 		_ = sink.Cancel() // the first error matters
@@ -51,25 +53,32 @@ func (f *FSM) Restore(in io.ReadCloser) error {
 		return err
 	}
 	before := f.store.Snapshot()
-	// The index never goes back, even if an operator restores an older state:
-	// callers wait for indexes.
-	r := snapshot.Restorer{Modules: f.modules.storeWhole, Begin: func(index uint64) *state.Txn {
-		return f.store.BeginRestore(max(index, before.Index()))
-	}}
+	r := snapshot.Restorer{Modules: f.modules.storeWhole, Begin: f.store.BeginRestore}
 	txn, err := r.Read(in)
 	if err != nil {
 		return err
 	}
-	if err := f.versions.CheckNewest(txn.Meta().Version); err != nil {
-		txn.Abort()
+	snap, err := f.commitRestore(before, txn)
+	if err != nil {
 		return err
 	}
+	f.observe([]replication.Applied{{Index: snap.Index(), Snap: snap}})
+	return nil
+}
+
+// commitRestore replaces the state by a restored one, unless this release does not
+// understand it, and deletes modules that only the earlier state used.
+func (f *FSM) commitRestore(before *state.Snapshot, txn *state.Txn) (*state.Snapshot, error) {
+	if err := f.versions.CheckNewest(txn.Meta().Version); err != nil {
+		txn.Abort()
+		return nil, err
+	}
 	snap := txn.Commit()
+	// Modules of the state before are deleted unless the restored one uses them too.
 	var replaced []string
 	for _, v := range before.PolicyVersions() {
 		replaced = append(replaced, v.Digest)
 	}
 	f.modules.delete(snap, replaced)
-	f.observe([]replication.Applied{{Index: snap.Index(), Snap: snap}})
-	return nil
+	return snap, nil
 }

@@ -2,6 +2,7 @@ package fsm_test
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -25,9 +26,9 @@ import (
 // derives the same states from later entries.
 func TestSnapshot_RestoreIsEqualToApplying(t *testing.T) {
 	replicationtest.CheckProperty(t, 1, func(t *rapid.T) {
-		one := replicationtest.NewServer()
-		h := &replicationtest.History{T: t, Snap: one.Store.Snapshot()}
-		grow := func(others ...*replicationtest.Server) {
+		one := newServer()
+		h := &history{T: t, Snap: one.Store.Snapshot()}
+		grow := func(others ...*server) {
 			for range rapid.IntRange(1, 25).Draw(t, "entries") {
 				h.Snap = one.Store.Snapshot()
 				e := h.Entry()
@@ -39,9 +40,9 @@ func TestSnapshot_RestoreIsEqualToApplying(t *testing.T) {
 				}
 			}
 		}
-		replica := replicationtest.NewServer()
+		replica := newServer()
 		grow(replica)
-		restored := replicationtest.NewServer()
+		restored := newServer()
 		stream := one.Persist(t)
 		if err := restored.FSM.Restore(io.NopCloser(bytes.NewReader(stream))); err != nil {
 			t.Fatal(err)
@@ -56,7 +57,7 @@ func TestSnapshot_RestoreIsEqualToApplying(t *testing.T) {
 	})
 }
 
-func same(t *rapid.T, servers ...*replicationtest.Server) {
+func same(t *rapid.T, servers ...*server) {
 	first := servers[0]
 	if err := first.Store.Snapshot().Check(); err != nil {
 		t.Fatal(err)
@@ -78,8 +79,8 @@ func same(t *rapid.T, servers ...*replicationtest.Server) {
 // Every entry is observed once, in order, with the state after it.
 func TestFSM_ObservesEveryEntryInOrder(t *testing.T) {
 	replicationtest.CheckProperty(t, 1, func(t *rapid.T) {
-		s := replicationtest.NewServer()
-		h := &replicationtest.History{T: t}
+		s := newServer()
+		h := &history{T: t}
 		var logs []*raft.Log
 		n := rapid.IntRange(1, 20).Draw(t, "entries")
 		for i := range n {
@@ -99,13 +100,13 @@ func TestFSM_ObservesEveryEntryInOrder(t *testing.T) {
 }
 
 // anyState returns a server with rows in every table, and its stream.
-func anyState(t *testing.T) (*replicationtest.Server, []byte) {
-	s := replicationtest.NewServer()
+func anyState(t *testing.T) (*server, []byte) {
+	s := newServer()
 	rapid.Check(t, func(t *rapid.T) {
 		if s.Index > 400 {
 			return
 		}
-		h := &replicationtest.History{T: t, Snap: s.Store.Snapshot(), Time: int64(s.Index)}
+		h := &history{T: t, Snap: s.Store.Snapshot(), Time: int64(s.Index)}
 		for range 10 {
 			h.Snap = s.Store.Snapshot()
 			s.Apply(t, h.Entry())
@@ -116,7 +117,7 @@ func anyState(t *testing.T) (*replicationtest.Server, []byte) {
 
 func TestRestore_RefusesDamageAndChangesNothing(t *testing.T) {
 	_, stream := anyState(t)
-	victim := replicationtest.NewServer()
+	victim := newServer()
 	victim.Do(t, &replication.Bootstrap{ClusterID: "mine", Version: 1})
 	before := victim.Store.Snapshot()
 	refuses := func(what string, damaged []byte) {
@@ -150,7 +151,7 @@ func TestRestore_RefusesDamageAndChangesNothing(t *testing.T) {
 
 // A module of a snapshot is not deleted while the snapshot is being written.
 func TestSnapshot_KeepsModulesWhileItIsWritten(t *testing.T) {
-	s := replicationtest.NewServer()
+	s := newServer()
 	module := []byte("a module")
 	v := replicationtest.PolicyVersion(module, "v1")
 	s.Do(t, &replication.PutChunk{Digest: v.Digest, Data: module})
@@ -164,7 +165,7 @@ func TestSnapshot_KeepsModulesWhileItIsWritten(t *testing.T) {
 	if r := s.Do(t, &replication.ChangePolicy{Name: v.Name, Op: replication.OpUnload, Version: v.ID}); r.Err != nil {
 		t.Fatal(r.Err)
 	}
-	var out replicationtest.Sink
+	var out sink
 	if err := frozen.Persist(&out); err != nil {
 		t.Fatal(err)
 	}
@@ -175,7 +176,7 @@ func TestSnapshot_KeepsModulesWhileItIsWritten(t *testing.T) {
 	if s.Modules.Len() != 0 {
 		t.Error("the module was not deleted")
 	}
-	other := replicationtest.NewServer()
+	other := newServer()
 	if err := other.FSM.Restore(io.NopCloser(&out.Buffer)); err != nil {
 		t.Fatal(err)
 	}
@@ -184,20 +185,30 @@ func TestSnapshot_KeepsModulesWhileItIsWritten(t *testing.T) {
 	}
 }
 
-func TestRestore_DoesNotLowerTheIndex(t *testing.T) {
-	old := replicationtest.NewServer()
+// upload writes a snapshot into the log, and returns its digest.
+func upload(t *testing.T, s *server, stream []byte) string {
+	digest := replication.SnapshotDigest(sha256.Sum256(stream))
+	if r := s.Do(t, &replication.PutChunk{Digest: digest, Data: stream}); r.Err != nil {
+		t.Fatal(r.Err)
+	}
+	return digest
+}
+
+func TestRestoreState_ReplacesStateAtLaterIndex(t *testing.T) {
+	old := newServer()
 	old.Do(t, &replication.Bootstrap{ClusterID: "a", Version: 1})
 	stream := old.Persist(t)
-	s := replicationtest.NewServer()
+	s := newServer()
 	for range 5 {
 		s.Do(t, &replication.SetVersion{Version: 1})
 	}
+	digest := upload(t, s, stream)
 	watch := s.Store.Watch(state.TableNodes.All())
 	defer watch.Stop()
-	if err := s.FSM.Restore(io.NopCloser(bytes.NewReader(stream))); err != nil {
-		t.Fatal(err)
+	if r := s.Do(t, &replication.RestoreState{Digest: digest}); r.Err != nil || r.Index != 7 {
+		t.Fatalf("result %+v", r)
 	}
-	if sn := s.Store.Snapshot(); sn.Index() != 5 || sn.Meta().ClusterID != "a" {
+	if sn := s.Store.Snapshot(); sn.Index() != 7 || sn.Meta().ClusterID != "a" || sn.Upload(digest) != nil || snapshot.Hash(sn) != snapshot.Hash(old.Store.Snapshot()) {
 		t.Errorf("state of %q at %d", sn.Meta().ClusterID, sn.Index())
 	}
 	select {
@@ -210,18 +221,41 @@ func TestRestore_DoesNotLowerTheIndex(t *testing.T) {
 	}
 }
 
+// The state is unchanged unless the whole snapshot was uploaded.
+func TestRestoreState_RefusesIncompleteUploads(t *testing.T) {
+	stream := newServer().Persist(t)
+	digest := replication.SnapshotDigest(sha256.Sum256(stream))
+	s := newServer()
+	s.Do(t, &replication.Bootstrap{ClusterID: "a", Version: 1})
+	for _, c := range []struct {
+		chunk []byte
+		code  string
+	}{{nil, replication.CodeNotFound}, {stream[:9], replication.CodeConflict}} {
+		if c.chunk != nil {
+			s.Do(t, &replication.PutChunk{Digest: digest, Data: c.chunk})
+		}
+		if r := s.Do(t, &replication.RestoreState{Digest: digest}); r.Err == nil || r.Err.Code != c.code || s.Store.Snapshot().Meta().ClusterID != "a" {
+			t.Errorf("after %d bytes: %+v", len(c.chunk), r)
+		}
+	}
+	other := upload(t, s, []byte("another snapshot"))
+	if list := s.Store.Snapshot().Uploads(); len(list) != 1 || list[0].Digest != other {
+		t.Errorf("the abandoned upload remains: %d uploads", len(list))
+	}
+}
+
 // A restored server has the recent evictions of a rate, and allows as many as the
 // server that wrote the snapshot.
 func TestSnapshot_RetainsRecentEvictions(t *testing.T) {
-	one := replicationtest.NewServer()
+	one := newServer()
 	txn := one.Store.Begin(1)
-	txn.UpsertBudget(&model.Budget{
+	txn.BudgetWriter().Upsert(&model.Budget{
 		Namespace: "default", Name: "slowly", Strict: true, MaxEvictions: &model.Rate{Number: 5, Window: time.Hour},
 	})
 	want := []model.EvictionCount{{At: 7, N: 2}, {At: 9, N: 1}}
-	txn.RestoreEvictions(model.BudgetKey{Namespace: "default", Name: "slowly"}, want)
+	txn.BudgetWriter().RestoreEvictions(model.BudgetKey{Namespace: "default", Name: "slowly"}, want)
 	txn.Commit()
-	other := replicationtest.NewServer()
+	other := newServer()
 	if err := other.FSM.Restore(io.NopCloser(bytes.NewReader(one.Persist(t)))); err != nil {
 		t.Fatal(err)
 	}

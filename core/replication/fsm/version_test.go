@@ -41,7 +41,7 @@ func TestChangeNodes_RecordsWhenANodeWentDown(t *testing.T) {
 	if again := status(model.NodeDown); again != since {
 		t.Errorf("down since %d after a repetition, want %d", again, since)
 	}
-	other := replicationtest.NewServer()
+	other := newServer()
 	if err := other.FSM.Restore(io.NopCloser(bytes.NewReader(s.Persist(t)))); err != nil {
 		t.Fatal(err)
 	}

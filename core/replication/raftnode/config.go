@@ -46,6 +46,8 @@ func (c *Config) raft() *raft.Config {
 	return conf
 }
 
+// fsm returns a new FSM. A replay uses it too, so that it applies entries exactly as a
+// server does.
 func (c *Config) fsm() *fsm.FSM {
 	return fsm.New(&fsm.Config{
 		Store: c.Store, Modules: c.Modules, Observe: c.Observe, Timer: c.Timer, Versions: c.Versions.OrOurs(), Logger: c.logger(),

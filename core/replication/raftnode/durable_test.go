@@ -38,7 +38,7 @@ func (d *durable) start(t *testing.T) {
 	d.store = state.New()
 	d.node, err = raftnode.Open(raftnode.Config{
 		ServerID: d.id, Log: d.disk.Log(), Stable: d.disk.Log(), Snapshots: d.disk.Snapshots(), Modules: d.disk.Blobs(),
-		Transport: replicationtest.SlowTransport{InmemTransport: d.transport}, Store: d.store, Timing: raftnode.Timing{TrailingLogs: 5},
+		Transport: replicationtest.SlowTransport{Transport: replicationtest.Transport{InmemTransport: d.transport}}, Store: d.store, Timing: raftnode.Timing{TrailingLogs: 5},
 	})
 	if err != nil {
 		t.Fatal(err)

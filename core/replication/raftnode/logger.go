@@ -11,7 +11,8 @@ import (
 )
 
 // NewLogger returns a logger for Raft and its companions that writes to log. Raft's
-// message becomes the attribute "event" of a line "raft".
+// message becomes the attribute "event" of a line "raft". Levels are those of log, not
+// of hclog, so that one setting governs all lines.
 func NewLogger(log *slog.Logger) hclog.Logger {
 	l := hclog.NewInterceptLogger(&hclog.LoggerOptions{Name: "raft", Level: hclog.Off, Output: io.Discard})
 	l.RegisterSink(logSink{log})
@@ -20,7 +21,8 @@ func NewLogger(log *slog.Logger) hclog.Logger {
 
 type logSink struct{ log *slog.Logger }
 
-// Accept implements hclog.SinkAdapter.
+// Accept implements hclog.SinkAdapter. Keys become snake_case, as in all other lines,
+// and formatted values are expanded.
 func (s logSink) Accept(_ string, level hclog.Level, msg string, args ...any) {
 	to := slog.LevelError
 	switch level {

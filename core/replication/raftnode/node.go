@@ -15,7 +15,7 @@ import (
 	"github.com/cede-scheduler/cede/core/replication/raftshim"
 )
 
-// A Node is this server's part in the log.
+// A Node is this server's part in the log. Its methods are safe for concurrent use.
 type Node struct {
 	cfg   Config
 	fsm   *fsm.FSM
@@ -89,9 +89,10 @@ func (n *Node) Bootstrap(servers ...raft.Server) error {
 // is that of all.
 //
 // If nothing was written, it returns replication.ErrNotLeader (a *LeaderError),
-// ErrBusy, ErrTooLarge, ErrClosed, or the error of a context that was done before
-// the call. If the outcome is unknown, it returns ErrUnknownOutcome. A refusal is
-// no error: it is in the result.
+// ErrBusy, ErrTooLarge, ErrClosed, or the error of a context that was done before the
+// call. If the outcome is unknown, it returns ErrUnknownOutcome. A refusal is not an error:
+// it is in the result. The caller must not change the entry until Apply returns. Parts
+// are written one after the other, so a batch of several parts costs as many writes.
 func (n *Node) Apply(ctx context.Context, e *replication.Entry) (*replication.Result, error) {
 	snap := n.cfg.Store.Snapshot()
 	parts, err := codec.Split(e, snap)
@@ -119,7 +120,8 @@ func (n *Node) Apply(ctx context.Context, e *replication.Entry) (*replication.Re
 	return whole, nil
 }
 
-// propose writes one encoded entry.
+// propose writes one encoded entry. It returns the error of the context only before the
+// entry was handed to Raft; later, the outcome is unknown.
 func (n *Node) propose(ctx context.Context, data []byte) (*replication.Result, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -147,7 +149,8 @@ func (n *Node) propose(ctx context.Context, data []byte) (*replication.Result, e
 
 func (n *Node) isShutdown() bool { return n.Raft().State() == raft.Shutdown }
 
-// closedError returns ErrClosed, with the reason unless it is Close.
+// closedError returns ErrClosed, with the reason unless it is Close. It distinguishes a
+// server that halted, which needs attention, from one that was stopped.
 func (n *Node) closedError() error {
 	if halted := n.Err(); halted != nil {
 		return fmt.Errorf("%w: %w", replication.ErrClosed, halted)
@@ -169,7 +172,8 @@ func (n *Node) writeError(err error) error {
 	return fmt.Errorf("%w: %w", replication.ErrUnknownOutcome, err)
 }
 
-// readError translates Raft's error for a call that writes nothing.
+// readError translates Raft's error for a call that writes nothing. The call may be
+// repeated without harm.
 func (n *Node) readError(err error) error {
 	switch {
 	case err == nil:
@@ -185,6 +189,7 @@ func (n *Node) readError(err error) error {
 	return err
 }
 
+// notLeader returns an error that names the current leader, if there is one.
 func (n *Node) notLeader() error {
 	id, addr := n.Leader()
 	if id == n.cfg.ServerID {
@@ -213,7 +218,8 @@ func (n *Node) Leader() (id, addr string) {
 func (n *Node) Term() uint64 { return n.Raft().CurrentTerm() }
 
 // Barrier waits until everything that was committed before is in the store of this
-// server, which must be the leader.
+// server, which must be the leader. It writes an entry without a command, and so costs
+// as much as a write.
 func (n *Node) Barrier(ctx context.Context) error {
 	if n.isShutdown() {
 		return n.closedError()
@@ -221,7 +227,8 @@ func (n *Node) Barrier(ctx context.Context) error {
 	return n.readError(n.shim.Do(ctx, func() raft.Future { return n.Raft().Barrier(timeout(ctx)) }))
 }
 
-// VerifyLeader confirms with a majority that this server is still the leader.
+// VerifyLeader confirms with a majority that this server is still the leader. It costs
+// one round of heartbeats and no write.
 func (n *Node) VerifyLeader(ctx context.Context) error {
 	if n.isShutdown() {
 		return n.closedError()
@@ -229,7 +236,8 @@ func (n *Node) VerifyLeader(ctx context.Context) error {
 	return n.readError(n.shim.Do(ctx, n.Raft().VerifyLeader))
 }
 
-// Transfer transfers leadership to the follower with the newest log.
+// Transfer transfers leadership to the follower with the newest log. It returns an
+// error if no follower takes over in time; this server then remains the leader.
 func (n *Node) Transfer(ctx context.Context) error {
 	return n.readError(n.shim.Do(ctx, n.Raft().LeadershipTransfer))
 }

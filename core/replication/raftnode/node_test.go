@@ -3,10 +3,10 @@ package raftnode_test
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
-	"go.uber.org/goleak"
 
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/replication"
@@ -24,9 +23,8 @@ import (
 	"github.com/cede-scheduler/cede/core/replication/snapshot"
 	"github.com/cede-scheduler/cede/core/state"
 	"github.com/cede-scheduler/cede/core/state/apply"
+	"github.com/cede-scheduler/cede/sdk/policytest/soak"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func register(job string, n int) *replication.Entry {
 	return &replication.Entry{Time: 1, Command: &replication.RegisterJob{Job: replicationtest.NumberedJob(job, n)}}
@@ -35,10 +33,7 @@ func register(job string, n int) *replication.Entry {
 // Under faults no acknowledged entry is lost or applied twice, and every server
 // derives the same state.
 func TestCluster_LosesNothingUnderFaults(t *testing.T) {
-	seeds := 6
-	if os.Getenv("CEDE_SOAK") != "" {
-		seeds = 300
-	}
+	seeds := soak.Count(6, 300)
 	for seed := range seeds {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { testFaults(t, uint64(seed)) })
@@ -99,7 +94,6 @@ func TestNode_LeadershipAndLeaderHints(t *testing.T) {
 			for name, err := range map[string]error{
 				"barrier": m.Node.Barrier(t.Context()),
 				"verify":  m.Node.VerifyLeader(t.Context()),
-				"restore": m.Node.RestoreSnapshot(t.Context(), strings.NewReader("")),
 			} {
 				if !errors.Is(err, replication.ErrNotLeader) {
 					t.Errorf("%s: %s: %v", m.ID, name, err)
@@ -111,7 +105,7 @@ func TestNode_LeadershipAndLeaderHints(t *testing.T) {
 			t.Errorf("result %+v, %v", result, err)
 		}
 		s := leader.Node.Stats()
-		if s.State != "Leader" || s.Term == 0 || s.StateIndex != result.Index || len(s.Servers) != 3 {
+		if s.State != "Leader" || s.Term == 0 || len(s.Servers) != 3 {
 			t.Errorf("stats %+v", s)
 		}
 		if err := leader.Node.Transfer(t.Context()); err != nil {
@@ -215,15 +209,8 @@ func TestNode_RestoresTheSnapshotOfAnotherCluster(t *testing.T) {
 			to.Send(register("other", n))
 		}
 		leader := to.Leader()
-		damaged := bytes.Clone(file.Bytes())
-		damaged[len(damaged)/2] ^= 1
-		if err := leader.Node.RestoreSnapshot(t.Context(), bytes.NewReader(damaged)); err == nil {
-			t.Fatal("a damaged snapshot was restored")
-		}
 		before := leader.Store.Snapshot().Index()
-		if err := leader.Node.RestoreSnapshot(t.Context(), bytes.NewReader(file.Bytes())); err != nil {
-			t.Fatal(err)
-		}
+		to.Restore(file.Bytes())
 		to.WaitConverged()
 		for _, m := range to.Members {
 			sn := m.Store.Snapshot()
@@ -239,6 +226,86 @@ func TestNode_RestoresTheSnapshotOfAnotherCluster(t *testing.T) {
 			to.Start(m)
 		}
 		to.WaitConverged()
+	})
+}
+
+// The indexes of a restored state are later than those of the snapshot, and those of later
+// writes are later still, also after a restart and on a server that applies the log later.
+func TestNode_RestoreKeepsIndexesUnique(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		from := replicationtest.NewCluster(t, replicationtest.Options{Members: 1})
+		defer from.Close()
+		from.Register(40)
+		var file bytes.Buffer
+		if err := from.Leader().Node.SaveSnapshot(t.Context(), &file); err != nil {
+			t.Fatal(err)
+		}
+		last := from.Leader().Store.Snapshot().Index()
+
+		to := replicationtest.NewCluster(t, replicationtest.Options{Gapless: true})
+		defer to.Close()
+		late := to.Follower()
+		to.Isolate(late)
+		for range 2 { // the second one is behind the first one's indexes already
+			restored := to.Restore(file.Bytes())
+			if restored.Err != nil || restored.Index <= last {
+				t.Fatalf("restored at index %d (%v), the snapshot is at %d", restored.Index, restored.Err, last)
+			}
+			next := to.Send(register("next", 1))
+			if next.Index <= restored.Index || next.ModifyIndex != next.Index {
+				t.Errorf("the entry after the restore at %d is at %d, and its job at %d", restored.Index, next.Index, next.ModifyIndex)
+			}
+			last = next.Index
+		}
+		to.Rejoin(late)
+		to.Register(3)
+		to.WaitConverged()
+		for _, m := range to.Members {
+			to.Stop(m)
+			to.Start(m)
+		}
+		to.Register(20) // servers take snapshots of the restored state
+		to.WaitConverged()
+		if got := to.Leader().Store.Snapshot().Index(); got <= last {
+			t.Errorf("the index is %d after %d", got, last)
+		}
+		to.Stop(late)
+		to.Start(late)
+		to.WaitConverged()
+	})
+}
+
+// A leader that is cut off does not restore a snapshot that the others do not have.
+func TestNode_RestoreIsLostWithItsLeader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := replicationtest.NewCluster(t, replicationtest.Options{Gapless: true})
+		defer c.Close()
+		c.Register(5)
+		var saved bytes.Buffer
+		lost := c.Leader()
+		if err := lost.Node.SaveSnapshot(t.Context(), &saved); err != nil {
+			t.Fatal(err)
+		}
+		digest := replication.SnapshotDigest(sha256.Sum256(saved.Bytes()))
+		c.Send(&replication.Entry{Command: &replication.PutChunk{Digest: digest, Data: saved.Bytes()}})
+		c.Register(10)
+		c.WaitConverged()
+		before := snapshot.Hash(lost.Store.Snapshot())
+		c.Isolate(lost)
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
+		_, err := lost.Node.Apply(ctx, &replication.Entry{Command: &replication.RestoreState{Digest: digest}})
+		if !errors.Is(err, replication.ErrUnknownOutcome) {
+			t.Errorf("a restore that no other server has returned %v", err)
+		}
+		if snapshot.Hash(lost.Store.Snapshot()) != before {
+			t.Error("the server that was cut off has replaced its state")
+		}
+		c.Register(60)
+		c.Rejoin(lost)
+		time.Sleep(time.Minute)
+		c.Register(3)
+		c.WaitConverged()
 	})
 }
 

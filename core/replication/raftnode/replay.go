@@ -14,7 +14,8 @@ import (
 )
 
 // A Replay computes a server's state from what it stored, without a server or a
-// cluster: a snapshot and the entries after it.
+// cluster: a snapshot and the entries after it. It uses the same FSM as a server, so a
+// difference to the server's state is a defect.
 type Replay struct {
 	Snapshot io.Reader // nil: start from an empty state
 	// From and To are the indexes of the first and last entry. If To is less than
@@ -45,6 +46,7 @@ func (r *Replay) Run(ctx context.Context) (*state.Snapshot, error) {
 		if err := r.Entry(index, &l); err != nil {
 			return nil, err
 		}
+		// Entries of Raft itself (configurations, barriers) do not change the state.
 		if l.Type != raft.LogCommand {
 			continue
 		}

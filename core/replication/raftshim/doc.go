@@ -3,9 +3,8 @@
 //
 // The interface is Start, which replaces raft.NewRaft, and the methods of Raft,
 // which replace those of raft.Raft that are affected: Do for every call that
-// returns a future, Restore for a snapshot that an operator supplies, Leadership
-// for raft.Raft.LeaderCh, Close for Shutdown. Everything else is reached through
-// Raft.Raft. Safety (terms, persisted votes, the comparison of logs) remains
+// returns a future, Leadership for raft.Raft.LeaderCh, Close for Shutdown. Everything
+// else is reached through Raft.Raft, except that raft.Raft.Restore must not be called. Safety (terms, persisted votes, the comparison of logs) remains
 // Raft's own: no remedy grants a vote or confirms an entry that Raft's paper
 // would not.
 //

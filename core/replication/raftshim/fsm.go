@@ -15,8 +15,6 @@ type FSM interface {
 	raft.BatchingFSM
 	// StateIndex returns the index of the last entry in the state.
 	StateIndex() uint64
-	// Halt makes the FSM fail from now on, because its state is not the cluster's.
-	Halt(err error)
 	// Err returns the error that the FSM halted with, or nil.
 	Err() error
 }

@@ -6,8 +6,6 @@ import (
 	"io"
 	"log/slog"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/hashicorp/raft"
 )
@@ -36,7 +34,6 @@ func (c *counter) Restore(in io.ReadCloser) error {
 }
 
 func (c *counter) StateIndex() uint64 { return c.index }
-func (c *counter) Halt(error)         {}
 func (c *counter) Err() error         { return nil }
 
 type counterSnapshot struct{ index byte }
@@ -108,49 +105,4 @@ func TestFSM_HoldsTheLockWhileASnapshotIsWritten(t *testing.T) {
 	if !f.lock.tryLock() || f.lock.tryLock() {
 		t.Error("the lock was not released exactly once")
 	}
-}
-
-func TestRaft_RestoreWaitsForTheSnapshotInProgress(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		disk := raft.NewInmemCommitTrackingStore()
-		_, transport := raft.NewInmemTransport("s")
-		conf := raft.DefaultConfig()
-		conf.LocalID, conf.LogOutput = "s", io.Discard
-		r, err := Start(Config{
-			Raft: conf, FSM: &counter{}, Log: disk, Stable: disk, Snapshots: raft.NewInmemSnapshotStore(), Transport: transport,
-			Logger: slog.New(slog.DiscardHandler),
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() {
-			if err := r.Close(); err != nil {
-				t.Error(err)
-			}
-		}()
-		if err := r.Raft().BootstrapCluster(raft.Configuration{Servers: []raft.Server{{ID: "s", Address: "s"}}}).Error(); err != nil {
-			t.Fatal(err)
-		}
-		<-r.Leadership()
-		if !r.snapshots.tryLock() { // as a snapshot in progress holds it
-			t.Fatal("the lock is held at startup")
-		}
-		done := make(chan error, 1)
-		go func() {
-			done <- r.Restore(t.Context(), &raft.SnapshotMeta{Version: raft.SnapshotVersionMax, Index: 7, Size: 1}, bytes.NewReader([]byte{7}), 0)
-		}()
-		time.Sleep(time.Second)
-		select {
-		case err := <-done:
-			t.Fatalf("the state was replaced meanwhile: %v", err)
-		default:
-		}
-		r.snapshots.unlock()
-		if err := <-done; err != nil {
-			t.Fatal(err)
-		}
-		if err := r.Raft().Snapshot().Error(); err != nil {
-			t.Errorf("snapshot after a restore: %v", err)
-		}
-	})
 }

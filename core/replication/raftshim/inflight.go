@@ -27,6 +27,7 @@ func (c *inflight) add() bool {
 	return true
 }
 
+// done ends a call that add has registered.
 func (c *inflight) done() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -99,7 +99,8 @@ func (s *logStore) newestSnapshot() (index, term uint64, err error) {
 	return metas[0].Index, metas[0].Term, nil
 }
 
-// startsAfter reports whether the log holds nothing up to and including an index.
+// startsAfter reports whether the log holds nothing up to and including an index. An
+// empty log starts after every index.
 func (s *logStore) startsAfter(index uint64) (bool, error) {
 	if s.truncatePending.Load() {
 		return true, nil
@@ -168,7 +169,8 @@ func (s *logStore) DeleteRange(from, to uint64) error {
 	return s.truncate()
 }
 
-// truncate empties the log if that is pending.
+// truncate empties the log if that is pending. It is retried by every later write, so a
+// full disk delays the server and does not corrupt its log.
 func (s *logStore) truncate() error {
 	if !s.truncatePending.Load() {
 		return nil

@@ -3,7 +3,6 @@ package raftshim
 import (
 	"context"
 	"fmt"
-	"io"
 	"log/slog"
 	"sync"
 	"time"
@@ -30,7 +29,8 @@ type Config struct {
 	Logger    *slog.Logger // required
 }
 
-// Raft is a running raft.Raft with every remedy in place.
+// Raft is a running raft.Raft with every remedy in place. Its methods are safe for
+// concurrent use.
 type Raft struct {
 	raft       *raft.Raft
 	leadership chan bool
@@ -40,25 +40,25 @@ type Raft struct {
 	closeErr   error
 	goroutines sync.WaitGroup
 	calls      inflight
-	snapshots  snapshotLock
 }
 
-// Start starts Raft. It returns once the newest snapshot is restored; the entries
-// of the log follow. If the FSM refuses the snapshot, the error wraps the FSM's,
-// which raft.NewRaft alone would drop.
+// Start starts Raft. It returns once the newest snapshot is restored; the entries of
+// the log follow. If the FSM refuses the snapshot, the error wraps the FSM's, which
+// raft.NewRaft alone would drop. cfg.Raft must not be used for another node.
 func Start(cfg Config) (*Raft, error) {
 	notify := make(chan bool)
 	cfg.Raft.NotifyCh = notify
 	r := &Raft{
-		leadership: make(chan bool), down: make(chan struct{}), stop: make(chan struct{}), snapshots: make(snapshotLock, 1),
+		leadership: make(chan bool), down: make(chan struct{}), stop: make(chan struct{}),
 	}
 	logs, err := wrapLogStore(cfg.Log, cfg.Snapshots, cfg.Raft)
 	if err != nil {
 		return nil, err
 	}
-	fsm := &fsm{FSM: cfg.FSM, lock: r.snapshots, log: cfg.Logger}
+	lock := make(snapshotLock, 1)
+	fsm := &fsm{FSM: cfg.FSM, lock: lock, log: cfg.Logger}
 	transport := cfg.Transport
-	filter := newTransportFilter(&cfg, logs, r.snapshots)
+	filter := newTransportFilter(&cfg, logs, lock)
 	if filter != nil {
 		transport = filter
 	}
@@ -102,9 +102,10 @@ func (r *Raft) Raft() *raft.Raft { return r.raft }
 // Close closes the channel.
 func (r *Raft) Leadership() <-chan bool { return r.leadership }
 
-// Do starts a call and waits for its future, but no longer than ctx: Raft never
-// answers if the disk hangs. It returns the future's error, raft.ErrRaftShutdown
-// if Raft is closing or has shut down, or the cause of ctx.
+// Do starts a call and waits for its future, but no longer than ctx: Raft never answers
+// if the disk hangs. It returns the future's error, raft.ErrRaftShutdown if Raft is
+// closing or has shut down, or the cause of ctx. A call that ctx abandons may still
+// take effect, and Close waits for it.
 func (r *Raft) Do(ctx context.Context, start func() raft.Future) error {
 	if !r.calls.add() {
 		return raft.ErrRaftShutdown
@@ -123,17 +124,6 @@ func (r *Raft) Do(ctx context.Context, start func() raft.Future) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-}
-
-// Restore installs a snapshot that an operator supplies, as raft.Raft.Restore
-// does, once no other snapshot is being written or installed. If ctx ends before
-// that, it returns ErrSnapshotBusy with the cause of ctx.
-func (r *Raft) Restore(ctx context.Context, meta *raft.SnapshotMeta, in io.Reader, timeout time.Duration) error {
-	if !r.snapshots.lock(ctx.Done()) {
-		return fmt.Errorf("%w: %w", ErrSnapshotBusy, context.Cause(ctx))
-	}
-	defer r.snapshots.unlock()
-	return r.raft.Restore(meta, in, timeout)
 }
 
 // Close rejects new calls, waits for those in flight for up to two seconds, and

@@ -20,17 +20,6 @@ import (
 // Acknowledging is safe. A committed entry is the same under every leader of this
 // term or a later one; and two logs with an entry of the same term at an index
 // are identical up to that index.
-//
-// Not everything that is applied is committed. A leader that restores an
-// operator's snapshot applies it before any other server has it. If that leader
-// is lost, the others continue without the restore. When the server returns, it
-// gets a newer snapshot from the new leader. If there is none to send, the server
-// halts before it applies the others' entries to a state that is not theirs.
-
-// ErrDiverged is the error that the FSM is halted with if this server's state is
-// built on a snapshot that the cluster does not have. The server must be rebuilt.
-var ErrDiverged = errors.New("the state of this server is based on a snapshot that the cluster does not have: an operator's restore was not completed " +
-	"and the other servers continued without it; remove this server from the cluster (cede operator raft remove), and start it with an empty data directory")
 
 // errOlderSnapshot refuses a snapshot that is older than the newest one here
 // and may not be committed.
@@ -40,31 +29,6 @@ var errOlderSnapshot = errors.New("this server has a newer snapshot, which may n
 // cluster.
 func (t *transportFilter) safeIndex() uint64 {
 	return min(t.raft.AppliedIndex(), t.raft.CommitIndex())
-}
-
-// diverges reports whether the entries of a request would be applied to a state
-// that the cluster does not have: this server's newest snapshot is not committed,
-// and the leader has an entry of another term at its index. If the leader still
-// has the entries at that index, it will not send a snapshot.
-func (t *transportFilter) diverges(req *raft.AppendEntriesRequest) bool {
-	committed := t.raft.CommitIndex()
-	if t.raft.AppliedIndex() <= committed || req.Term < t.raft.CurrentTerm() {
-		return false
-	}
-	metas, err := t.snapshots.List()
-	if err != nil || len(metas) == 0 || metas[0].Index <= committed {
-		return false
-	}
-	at, term := metas[0].Index, metas[0].Term
-	if req.PrevLogEntry == at && req.PrevLogTerm != term {
-		t.divergedAt = at
-	}
-	for _, l := range req.Entries {
-		if l.Index == at && l.Term != term {
-			t.divergedAt = at
-		}
-	}
-	return t.divergedAt == at && len(req.Entries) > 0 && req.Entries[0].Index <= at
 }
 
 // trimAppend returns the part of a request that Raft has to process: the entries

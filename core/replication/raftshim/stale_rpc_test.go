@@ -3,8 +3,6 @@ package raftshim_test
 import (
 	"bytes"
 	"context"
-	"errors"
-	"fmt"
 	"io"
 	"testing"
 	"testing/synctest"
@@ -12,7 +10,6 @@ import (
 
 	"github.com/hashicorp/raft"
 
-	"github.com/cede-scheduler/cede/core/replication/raftshim"
 	"github.com/cede-scheduler/cede/core/replication/replicationtest"
 )
 
@@ -239,67 +236,4 @@ func TestLogStore_ReplacesLeftoverEntriesAfterASnapshot(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		c.WaitConverged()
 	})
-}
-
-// A leader restores an operator's snapshot and is lost before any other server has
-// it. The others continue without it. When it returns, it gets their state; if no
-// server can send a snapshot, it halts. It never continues with a state of its own.
-// UPSTREAM.md, section 14.
-func TestDiverged_RestoreIsLostWithItsLeader(t *testing.T) {
-	for _, noSnapshot := range []bool{false, true} {
-		for _, restarts := range []bool{false, true} {
-			t.Run(fmt.Sprintf("others have no snapshot: %t, leader restarts: %t", noSnapshot, restarts), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) { testLostRestore(t, noSnapshot, restarts) })
-			})
-		}
-	}
-}
-
-func testLostRestore(t *testing.T, noSnapshot, restarts bool) {
-	c := replicationtest.NewCluster(t, replicationtest.Options{Gapless: true, NeverCompact: noSnapshot})
-	defer c.Close()
-	jobs := func(m *replicationtest.Member) (n int) {
-		for range m.Store.Snapshot().Jobs() {
-			n++
-		}
-		return n
-	}
-	c.Register(5)
-	var saved bytes.Buffer
-	if err := c.Leader().Node.SaveSnapshot(t.Context(), &saved); err != nil {
-		t.Fatal(err)
-	}
-	for i := range 10 {
-		c.Send(register(fmt.Sprint("new", i), i))
-	}
-	c.WaitConverged()
-	lost := c.Leader()
-	before := jobs(lost)
-	c.Isolate(lost)
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
-	defer cancel()
-	if err := lost.Node.RestoreSnapshot(ctx, bytes.NewReader(saved.Bytes())); err == nil {
-		t.Fatal("a restore that no other server has is reported as done")
-	}
-	if n := jobs(lost); n >= before {
-		t.Fatalf("nothing was restored: %d jobs", n)
-	}
-	if restarts {
-		c.Stop(lost)
-	}
-	c.Register(60)
-	time.Sleep(10 * time.Second)
-	if restarts {
-		c.Start(lost)
-	}
-	c.Rejoin(lost)
-	time.Sleep(time.Minute)
-	c.Register(3)
-	if !noSnapshot || lost.Node.Err() == nil {
-		c.WaitConverged()
-		return
-	}
-	if !errors.Is(lost.Node.Err(), raftshim.ErrDiverged) {
-		t.Error(lost.Node.Err())
-	}
 }

@@ -16,13 +16,9 @@ type transportFilter struct {
 	rpcs      chan raft.RPC
 	logs      raft.LogStore
 	snapshots raft.SnapshotStore
-	fsm       FSM
 	lock      snapshotLock
 	raft      *raft.Raft    // set by run, before the first request
 	silence   time.Duration // see voteAfter
-	// divergedAt is the index of the snapshot for which a leader has shown an
-	// entry of another term; 0: none.
-	divergedAt uint64
 }
 
 var (
@@ -40,11 +36,11 @@ func newTransportFilter(cfg *Config, logs raft.LogStore, lock snapshotLock) *tra
 	}
 	return &transportFilter{
 		Transport: cfg.Transport, WithPreVote: preVote, rpcs: make(chan raft.RPC), logs: logs, snapshots: cfg.Snapshots,
-		fsm: cfg.FSM, lock: lock, silence: voteAfter(cfg.Raft.HeartbeatTimeout, cfg.Raft.LeaderLeaseTimeout),
+		lock: lock, silence: voteAfter(cfg.Raft.HeartbeatTimeout, cfg.Raft.LeaderLeaseTimeout),
 	}
 }
 
-// Consumer implements raft.Transport.
+// Consumer implements raft.Transport. Raft reads from it what run has inspected.
 func (t *transportFilter) Consumer() <-chan raft.RPC { return t.rpcs }
 
 // Close implements raft.WithClose.
@@ -69,14 +65,12 @@ func (t *transportFilter) run(r *raft.Raft, stop <-chan struct{}) {
 	}
 }
 
+// handle inspects one request and hands it to Raft, unless it is answered here. A
+// snapshot is installed under the lock, because Raft must not write one of its own
+// meanwhile.
 func (t *transportFilter) handle(rpc raft.RPC, stop <-chan struct{}) {
 	switch req := rpc.Command.(type) {
 	case *raft.AppendEntriesRequest:
-		if t.diverges(req) {
-			t.fsm.Halt(ErrDiverged)
-			rpc.Respond(&raft.AppendEntriesResponse{}, ErrDiverged)
-			return
-		}
 		rpc.Command = t.trimAppend(req)
 	case *raft.InstallSnapshotRequest:
 		switch {

@@ -64,6 +64,9 @@ type Entry struct {
 	//	*Entry_UpsertBinding
 	//	*Entry_DeleteBinding
 	//	*Entry_EndAssignments
+	//	*Entry_RestoreState
+	//	*Entry_UpsertNamespace
+	//	*Entry_DeleteNamespace
 	//	*Entry_ChangeClusters
 	//	*Entry_DeleteCluster
 	//	*Entry_StopBinding
@@ -389,6 +392,33 @@ func (x *Entry) GetEndAssignments() *EndAssignments {
 	return nil
 }
 
+func (x *Entry) GetRestoreState() *RestoreState {
+	if x != nil {
+		if x, ok := x.Command.(*Entry_RestoreState); ok {
+			return x.RestoreState
+		}
+	}
+	return nil
+}
+
+func (x *Entry) GetUpsertNamespace() *UpsertNamespace {
+	if x != nil {
+		if x, ok := x.Command.(*Entry_UpsertNamespace); ok {
+			return x.UpsertNamespace
+		}
+	}
+	return nil
+}
+
+func (x *Entry) GetDeleteNamespace() *DeleteNamespace {
+	if x != nil {
+		if x, ok := x.Command.(*Entry_DeleteNamespace); ok {
+			return x.DeleteNamespace
+		}
+	}
+	return nil
+}
+
 func (x *Entry) GetChangeClusters() *ChangeClusters {
 	if x != nil {
 		if x, ok := x.Command.(*Entry_ChangeClusters); ok {
@@ -546,6 +576,18 @@ type Entry_EndAssignments struct {
 	EndAssignments *EndAssignments `protobuf:"bytes,36,opt,name=end_assignments,json=endAssignments,proto3,oneof"`
 }
 
+type Entry_RestoreState struct {
+	RestoreState *RestoreState `protobuf:"bytes,37,opt,name=restore_state,json=restoreState,proto3,oneof"`
+}
+
+type Entry_UpsertNamespace struct {
+	UpsertNamespace *UpsertNamespace `protobuf:"bytes,38,opt,name=upsert_namespace,json=upsertNamespace,proto3,oneof"`
+}
+
+type Entry_DeleteNamespace struct {
+	DeleteNamespace *DeleteNamespace `protobuf:"bytes,39,opt,name=delete_namespace,json=deleteNamespace,proto3,oneof"`
+}
+
 type Entry_ChangeClusters struct {
 	ChangeClusters *ChangeClusters `protobuf:"bytes,200,opt,name=change_clusters,json=changeClusters,proto3,oneof"`
 }
@@ -619,6 +661,12 @@ func (*Entry_UpsertBinding) isEntry_Command() {}
 func (*Entry_DeleteBinding) isEntry_Command() {}
 
 func (*Entry_EndAssignments) isEntry_Command() {}
+
+func (*Entry_RestoreState) isEntry_Command() {}
+
+func (*Entry_UpsertNamespace) isEntry_Command() {}
+
+func (*Entry_DeleteNamespace) isEntry_Command() {}
 
 func (*Entry_ChangeClusters) isEntry_Command() {}
 
@@ -1019,15 +1067,19 @@ func (x *RegisterNodes) GetNodes() []*Node {
 }
 
 type ChangeNodes struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Ids           [][]byte               `protobuf:"bytes,1,rep,name=ids,proto3" json:"ids,omitempty"`
-	Status        *uint32                `protobuf:"varint,2,opt,name=status,proto3,oneof" json:"status,omitempty"`
-	Ineligible    *bool                  `protobuf:"varint,3,opt,name=ineligible,proto3,oneof" json:"ineligible,omitempty"`
-	Drain         *bool                  `protobuf:"varint,4,opt,name=drain,proto3,oneof" json:"drain,omitempty"`
-	Untaint       []*Taint               `protobuf:"bytes,5,rep,name=untaint,proto3" json:"untaint,omitempty"` // by key and effect
-	Taint         []*Taint               `protobuf:"bytes,6,rep,name=taint,proto3" json:"taint,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state            protoimpl.MessageState `protogen:"open.v1"`
+	Ids              [][]byte               `protobuf:"bytes,1,rep,name=ids,proto3" json:"ids,omitempty"`
+	Status           *uint32                `protobuf:"varint,2,opt,name=status,proto3,oneof" json:"status,omitempty"`
+	Ineligible       *bool                  `protobuf:"varint,3,opt,name=ineligible,proto3,oneof" json:"ineligible,omitempty"`
+	Drain            *bool                  `protobuf:"varint,4,opt,name=drain,proto3,oneof" json:"drain,omitempty"`
+	Untaint          []*Taint               `protobuf:"bytes,5,rep,name=untaint,proto3" json:"untaint,omitempty"` // by key and effect
+	Taint            []*Taint               `protobuf:"bytes,6,rep,name=taint,proto3" json:"taint,omitempty"`
+	DrainDeadline    int64                  `protobuf:"varint,7,opt,name=drain_deadline,json=drainDeadline,proto3" json:"drain_deadline,omitempty"` // Unix ns
+	DrainKeepsSystem bool                   `protobuf:"varint,8,opt,name=drain_keeps_system,json=drainKeepsSystem,proto3" json:"drain_keeps_system,omitempty"`
+	Drained          bool                   `protobuf:"varint,9,opt,name=drained,proto3" json:"drained,omitempty"`
+	DrainSince       int64                  `protobuf:"varint,10,opt,name=drain_since,json=drainSince,proto3" json:"drain_since,omitempty"` // Unix ns
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
 }
 
 func (x *ChangeNodes) Reset() {
@@ -1100,6 +1152,34 @@ func (x *ChangeNodes) GetTaint() []*Taint {
 		return x.Taint
 	}
 	return nil
+}
+
+func (x *ChangeNodes) GetDrainDeadline() int64 {
+	if x != nil {
+		return x.DrainDeadline
+	}
+	return 0
+}
+
+func (x *ChangeNodes) GetDrainKeepsSystem() bool {
+	if x != nil {
+		return x.DrainKeepsSystem
+	}
+	return false
+}
+
+func (x *ChangeNodes) GetDrained() bool {
+	if x != nil {
+		return x.Drained
+	}
+	return false
+}
+
+func (x *ChangeNodes) GetDrainSince() int64 {
+	if x != nil {
+		return x.DrainSince
+	}
+	return 0
 }
 
 type DeleteNodes struct {
@@ -1370,6 +1450,110 @@ func (x *DeletePriorityClass) GetName() string {
 	return ""
 }
 
+type UpsertNamespace struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Namespace     *Namespace             `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	Check         *uint64                `protobuf:"varint,2,opt,name=check,proto3,oneof" json:"check,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UpsertNamespace) Reset() {
+	*x = UpsertNamespace{}
+	mi := &file_replication_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UpsertNamespace) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UpsertNamespace) ProtoMessage() {}
+
+func (x *UpsertNamespace) ProtoReflect() protoreflect.Message {
+	mi := &file_replication_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UpsertNamespace.ProtoReflect.Descriptor instead.
+func (*UpsertNamespace) Descriptor() ([]byte, []int) {
+	return file_replication_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *UpsertNamespace) GetNamespace() *Namespace {
+	if x != nil {
+		return x.Namespace
+	}
+	return nil
+}
+
+func (x *UpsertNamespace) GetCheck() uint64 {
+	if x != nil && x.Check != nil {
+		return *x.Check
+	}
+	return 0
+}
+
+type DeleteNamespace struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Check         *uint64                `protobuf:"varint,2,opt,name=check,proto3,oneof" json:"check,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeleteNamespace) Reset() {
+	*x = DeleteNamespace{}
+	mi := &file_replication_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeleteNamespace) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeleteNamespace) ProtoMessage() {}
+
+func (x *DeleteNamespace) ProtoReflect() protoreflect.Message {
+	mi := &file_replication_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeleteNamespace.ProtoReflect.Descriptor instead.
+func (*DeleteNamespace) Descriptor() ([]byte, []int) {
+	return file_replication_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *DeleteNamespace) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *DeleteNamespace) GetCheck() uint64 {
+	if x != nil && x.Check != nil {
+		return *x.Check
+	}
+	return 0
+}
+
 type Collect struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Evals         [][]byte               `protobuf:"bytes,1,rep,name=evals,proto3" json:"evals,omitempty"`
@@ -1383,7 +1567,7 @@ type Collect struct {
 
 func (x *Collect) Reset() {
 	*x = Collect{}
-	mi := &file_replication_proto_msgTypes[14]
+	mi := &file_replication_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1395,7 +1579,7 @@ func (x *Collect) String() string {
 func (*Collect) ProtoMessage() {}
 
 func (x *Collect) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[14]
+	mi := &file_replication_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1408,7 +1592,7 @@ func (x *Collect) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Collect.ProtoReflect.Descriptor instead.
 func (*Collect) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{14}
+	return file_replication_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Collect) GetEvals() [][]byte {
@@ -1446,6 +1630,50 @@ func (x *Collect) GetPolicies() []string {
 	return nil
 }
 
+type RestoreState struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Digest        string                 `protobuf:"bytes,1,opt,name=digest,proto3" json:"digest,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RestoreState) Reset() {
+	*x = RestoreState{}
+	mi := &file_replication_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RestoreState) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RestoreState) ProtoMessage() {}
+
+func (x *RestoreState) ProtoReflect() protoreflect.Message {
+	mi := &file_replication_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RestoreState.ProtoReflect.Descriptor instead.
+func (*RestoreState) Descriptor() ([]byte, []int) {
+	return file_replication_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *RestoreState) GetDigest() string {
+	if x != nil {
+		return x.Digest
+	}
+	return ""
+}
+
 type PutChunk struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Digest        string                 `protobuf:"bytes,1,opt,name=digest,proto3" json:"digest,omitempty"`
@@ -1457,7 +1685,7 @@ type PutChunk struct {
 
 func (x *PutChunk) Reset() {
 	*x = PutChunk{}
-	mi := &file_replication_proto_msgTypes[15]
+	mi := &file_replication_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1469,7 +1697,7 @@ func (x *PutChunk) String() string {
 func (*PutChunk) ProtoMessage() {}
 
 func (x *PutChunk) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[15]
+	mi := &file_replication_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1482,7 +1710,7 @@ func (x *PutChunk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutChunk.ProtoReflect.Descriptor instead.
 func (*PutChunk) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{15}
+	return file_replication_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *PutChunk) GetDigest() string {
@@ -1517,7 +1745,7 @@ type CheckPolicy struct {
 
 func (x *CheckPolicy) Reset() {
 	*x = CheckPolicy{}
-	mi := &file_replication_proto_msgTypes[16]
+	mi := &file_replication_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1529,7 +1757,7 @@ func (x *CheckPolicy) String() string {
 func (*CheckPolicy) ProtoMessage() {}
 
 func (x *CheckPolicy) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[16]
+	mi := &file_replication_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1542,7 +1770,7 @@ func (x *CheckPolicy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckPolicy.ProtoReflect.Descriptor instead.
 func (*CheckPolicy) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{16}
+	return file_replication_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *CheckPolicy) GetVersion() string {
@@ -1580,7 +1808,7 @@ type ChangePolicy struct {
 
 func (x *ChangePolicy) Reset() {
 	*x = ChangePolicy{}
-	mi := &file_replication_proto_msgTypes[17]
+	mi := &file_replication_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1592,7 +1820,7 @@ func (x *ChangePolicy) String() string {
 func (*ChangePolicy) ProtoMessage() {}
 
 func (x *ChangePolicy) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[17]
+	mi := &file_replication_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1605,7 +1833,7 @@ func (x *ChangePolicy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangePolicy.ProtoReflect.Descriptor instead.
 func (*ChangePolicy) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{17}
+	return file_replication_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ChangePolicy) GetName() string {
@@ -1660,7 +1888,7 @@ type PutToken struct {
 
 func (x *PutToken) Reset() {
 	*x = PutToken{}
-	mi := &file_replication_proto_msgTypes[18]
+	mi := &file_replication_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1672,7 +1900,7 @@ func (x *PutToken) String() string {
 func (*PutToken) ProtoMessage() {}
 
 func (x *PutToken) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[18]
+	mi := &file_replication_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1685,7 +1913,7 @@ func (x *PutToken) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutToken.ProtoReflect.Descriptor instead.
 func (*PutToken) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{18}
+	return file_replication_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *PutToken) GetToken() *Token {
@@ -1711,7 +1939,7 @@ type DeleteToken struct {
 
 func (x *DeleteToken) Reset() {
 	*x = DeleteToken{}
-	mi := &file_replication_proto_msgTypes[19]
+	mi := &file_replication_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1723,7 +1951,7 @@ func (x *DeleteToken) String() string {
 func (*DeleteToken) ProtoMessage() {}
 
 func (x *DeleteToken) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[19]
+	mi := &file_replication_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1736,7 +1964,7 @@ func (x *DeleteToken) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteToken.ProtoReflect.Descriptor instead.
 func (*DeleteToken) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{19}
+	return file_replication_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *DeleteToken) GetAccessor() string {
@@ -1756,7 +1984,7 @@ type DeleteBudget struct {
 
 func (x *DeleteBudget) Reset() {
 	*x = DeleteBudget{}
-	mi := &file_replication_proto_msgTypes[20]
+	mi := &file_replication_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1768,7 +1996,7 @@ func (x *DeleteBudget) String() string {
 func (*DeleteBudget) ProtoMessage() {}
 
 func (x *DeleteBudget) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[20]
+	mi := &file_replication_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1781,7 +2009,7 @@ func (x *DeleteBudget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteBudget.ProtoReflect.Descriptor instead.
 func (*DeleteBudget) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{20}
+	return file_replication_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *DeleteBudget) GetNamespace() string {
@@ -1807,7 +2035,7 @@ type UpsertClusters struct {
 
 func (x *UpsertClusters) Reset() {
 	*x = UpsertClusters{}
-	mi := &file_replication_proto_msgTypes[21]
+	mi := &file_replication_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1819,7 +2047,7 @@ func (x *UpsertClusters) String() string {
 func (*UpsertClusters) ProtoMessage() {}
 
 func (x *UpsertClusters) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[21]
+	mi := &file_replication_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1832,7 +2060,7 @@ func (x *UpsertClusters) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpsertClusters.ProtoReflect.Descriptor instead.
 func (*UpsertClusters) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{21}
+	return file_replication_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *UpsertClusters) GetClusters() []*Cluster {
@@ -1853,7 +2081,7 @@ type UpsertBinding struct {
 
 func (x *UpsertBinding) Reset() {
 	*x = UpsertBinding{}
-	mi := &file_replication_proto_msgTypes[22]
+	mi := &file_replication_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1865,7 +2093,7 @@ func (x *UpsertBinding) String() string {
 func (*UpsertBinding) ProtoMessage() {}
 
 func (x *UpsertBinding) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[22]
+	mi := &file_replication_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1878,7 +2106,7 @@ func (x *UpsertBinding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpsertBinding.ProtoReflect.Descriptor instead.
 func (*UpsertBinding) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{22}
+	return file_replication_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *UpsertBinding) GetBinding() *Binding {
@@ -1913,7 +2141,7 @@ type StopBinding struct {
 
 func (x *StopBinding) Reset() {
 	*x = StopBinding{}
-	mi := &file_replication_proto_msgTypes[23]
+	mi := &file_replication_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1925,7 +2153,7 @@ func (x *StopBinding) String() string {
 func (*StopBinding) ProtoMessage() {}
 
 func (x *StopBinding) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[23]
+	mi := &file_replication_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1938,7 +2166,7 @@ func (x *StopBinding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopBinding.ProtoReflect.Descriptor instead.
 func (*StopBinding) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{23}
+	return file_replication_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *StopBinding) GetKey() *JobKey {
@@ -1971,7 +2199,7 @@ type ChangeClusters struct {
 
 func (x *ChangeClusters) Reset() {
 	*x = ChangeClusters{}
-	mi := &file_replication_proto_msgTypes[24]
+	mi := &file_replication_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1983,7 +2211,7 @@ func (x *ChangeClusters) String() string {
 func (*ChangeClusters) ProtoMessage() {}
 
 func (x *ChangeClusters) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[24]
+	mi := &file_replication_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1996,7 +2224,7 @@ func (x *ChangeClusters) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeClusters.ProtoReflect.Descriptor instead.
 func (*ChangeClusters) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{24}
+	return file_replication_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ChangeClusters) GetChanges() []*ClusterChange {
@@ -2019,7 +2247,7 @@ type ClusterChange struct {
 
 func (x *ClusterChange) Reset() {
 	*x = ClusterChange{}
-	mi := &file_replication_proto_msgTypes[25]
+	mi := &file_replication_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2031,7 +2259,7 @@ func (x *ClusterChange) String() string {
 func (*ClusterChange) ProtoMessage() {}
 
 func (x *ClusterChange) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[25]
+	mi := &file_replication_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2044,7 +2272,7 @@ func (x *ClusterChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClusterChange.ProtoReflect.Descriptor instead.
 func (*ClusterChange) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{25}
+	return file_replication_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ClusterChange) GetId() []byte {
@@ -2092,7 +2320,7 @@ type DeleteCluster struct {
 
 func (x *DeleteCluster) Reset() {
 	*x = DeleteCluster{}
-	mi := &file_replication_proto_msgTypes[26]
+	mi := &file_replication_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2104,7 +2332,7 @@ func (x *DeleteCluster) String() string {
 func (*DeleteCluster) ProtoMessage() {}
 
 func (x *DeleteCluster) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[26]
+	mi := &file_replication_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2117,7 +2345,7 @@ func (x *DeleteCluster) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteCluster.ProtoReflect.Descriptor instead.
 func (*DeleteCluster) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{26}
+	return file_replication_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *DeleteCluster) GetId() []byte {
@@ -2143,7 +2371,7 @@ type DeleteBinding struct {
 
 func (x *DeleteBinding) Reset() {
 	*x = DeleteBinding{}
-	mi := &file_replication_proto_msgTypes[27]
+	mi := &file_replication_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2155,7 +2383,7 @@ func (x *DeleteBinding) String() string {
 func (*DeleteBinding) ProtoMessage() {}
 
 func (x *DeleteBinding) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[27]
+	mi := &file_replication_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2168,7 +2396,7 @@ func (x *DeleteBinding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteBinding.ProtoReflect.Descriptor instead.
 func (*DeleteBinding) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{27}
+	return file_replication_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *DeleteBinding) GetKey() *JobKey {
@@ -2187,7 +2415,7 @@ type EndAssignments struct {
 
 func (x *EndAssignments) Reset() {
 	*x = EndAssignments{}
-	mi := &file_replication_proto_msgTypes[28]
+	mi := &file_replication_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2199,7 +2427,7 @@ func (x *EndAssignments) String() string {
 func (*EndAssignments) ProtoMessage() {}
 
 func (x *EndAssignments) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[28]
+	mi := &file_replication_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2212,7 +2440,7 @@ func (x *EndAssignments) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndAssignments.ProtoReflect.Descriptor instead.
 func (*EndAssignments) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{28}
+	return file_replication_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *EndAssignments) GetIds() [][]byte {
@@ -2231,7 +2459,7 @@ type UpdateAssignments struct {
 
 func (x *UpdateAssignments) Reset() {
 	*x = UpdateAssignments{}
-	mi := &file_replication_proto_msgTypes[29]
+	mi := &file_replication_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2243,7 +2471,7 @@ func (x *UpdateAssignments) String() string {
 func (*UpdateAssignments) ProtoMessage() {}
 
 func (x *UpdateAssignments) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[29]
+	mi := &file_replication_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2256,7 +2484,7 @@ func (x *UpdateAssignments) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateAssignments.ProtoReflect.Descriptor instead.
 func (*UpdateAssignments) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{29}
+	return file_replication_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *UpdateAssignments) GetUpdates() []*AssignmentUpdate {
@@ -2279,7 +2507,7 @@ type AssignmentUpdate struct {
 
 func (x *AssignmentUpdate) Reset() {
 	*x = AssignmentUpdate{}
-	mi := &file_replication_proto_msgTypes[30]
+	mi := &file_replication_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2291,7 +2519,7 @@ func (x *AssignmentUpdate) String() string {
 func (*AssignmentUpdate) ProtoMessage() {}
 
 func (x *AssignmentUpdate) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[30]
+	mi := &file_replication_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2304,7 +2532,7 @@ func (x *AssignmentUpdate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AssignmentUpdate.ProtoReflect.Descriptor instead.
 func (*AssignmentUpdate) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{30}
+	return file_replication_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *AssignmentUpdate) GetId() []byte {
@@ -2352,7 +2580,7 @@ type StopAssignments struct {
 
 func (x *StopAssignments) Reset() {
 	*x = StopAssignments{}
-	mi := &file_replication_proto_msgTypes[31]
+	mi := &file_replication_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2364,7 +2592,7 @@ func (x *StopAssignments) String() string {
 func (*StopAssignments) ProtoMessage() {}
 
 func (x *StopAssignments) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[31]
+	mi := &file_replication_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2377,7 +2605,7 @@ func (x *StopAssignments) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopAssignments.ProtoReflect.Descriptor instead.
 func (*StopAssignments) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{31}
+	return file_replication_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *StopAssignments) GetIds() [][]byte {
@@ -2410,7 +2638,7 @@ type Cluster struct {
 
 func (x *Cluster) Reset() {
 	*x = Cluster{}
-	mi := &file_replication_proto_msgTypes[32]
+	mi := &file_replication_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2422,7 +2650,7 @@ func (x *Cluster) String() string {
 func (*Cluster) ProtoMessage() {}
 
 func (x *Cluster) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[32]
+	mi := &file_replication_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2435,7 +2663,7 @@ func (x *Cluster) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Cluster.ProtoReflect.Descriptor instead.
 func (*Cluster) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{32}
+	return file_replication_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *Cluster) GetId() []byte {
@@ -2530,7 +2758,7 @@ type Binding struct {
 
 func (x *Binding) Reset() {
 	*x = Binding{}
-	mi := &file_replication_proto_msgTypes[33]
+	mi := &file_replication_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2542,7 +2770,7 @@ func (x *Binding) String() string {
 func (*Binding) ProtoMessage() {}
 
 func (x *Binding) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[33]
+	mi := &file_replication_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2555,7 +2783,7 @@ func (x *Binding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Binding.ProtoReflect.Descriptor instead.
 func (*Binding) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{33}
+	return file_replication_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *Binding) GetNamespace() string {
@@ -2781,7 +3009,7 @@ type Assignment struct {
 
 func (x *Assignment) Reset() {
 	*x = Assignment{}
-	mi := &file_replication_proto_msgTypes[34]
+	mi := &file_replication_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2793,7 +3021,7 @@ func (x *Assignment) String() string {
 func (*Assignment) ProtoMessage() {}
 
 func (x *Assignment) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[34]
+	mi := &file_replication_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2806,7 +3034,7 @@ func (x *Assignment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Assignment.ProtoReflect.Descriptor instead.
 func (*Assignment) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{34}
+	return file_replication_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *Assignment) GetId() []byte {
@@ -2955,7 +3183,7 @@ type Withdrawal struct {
 
 func (x *Withdrawal) Reset() {
 	*x = Withdrawal{}
-	mi := &file_replication_proto_msgTypes[35]
+	mi := &file_replication_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2967,7 +3195,7 @@ func (x *Withdrawal) String() string {
 func (*Withdrawal) ProtoMessage() {}
 
 func (x *Withdrawal) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[35]
+	mi := &file_replication_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2980,7 +3208,7 @@ func (x *Withdrawal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Withdrawal.ProtoReflect.Descriptor instead.
 func (*Withdrawal) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{35}
+	return file_replication_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *Withdrawal) GetAssignmentId() []byte {
@@ -3036,7 +3264,7 @@ type Budget struct {
 
 func (x *Budget) Reset() {
 	*x = Budget{}
-	mi := &file_replication_proto_msgTypes[36]
+	mi := &file_replication_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3048,7 +3276,7 @@ func (x *Budget) String() string {
 func (*Budget) ProtoMessage() {}
 
 func (x *Budget) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[36]
+	mi := &file_replication_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3061,7 +3289,7 @@ func (x *Budget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Budget.ProtoReflect.Descriptor instead.
 func (*Budget) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{36}
+	return file_replication_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *Budget) GetNamespace() string {
@@ -3144,7 +3372,7 @@ type Rate struct {
 
 func (x *Rate) Reset() {
 	*x = Rate{}
-	mi := &file_replication_proto_msgTypes[37]
+	mi := &file_replication_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3156,7 +3384,7 @@ func (x *Rate) String() string {
 func (*Rate) ProtoMessage() {}
 
 func (x *Rate) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[37]
+	mi := &file_replication_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3169,7 +3397,7 @@ func (x *Rate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rate.ProtoReflect.Descriptor instead.
 func (*Rate) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{37}
+	return file_replication_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Rate) GetNumber() int32 {
@@ -3196,7 +3424,7 @@ type EvictionsAt struct {
 
 func (x *EvictionsAt) Reset() {
 	*x = EvictionsAt{}
-	mi := &file_replication_proto_msgTypes[38]
+	mi := &file_replication_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3208,7 +3436,7 @@ func (x *EvictionsAt) String() string {
 func (*EvictionsAt) ProtoMessage() {}
 
 func (x *EvictionsAt) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[38]
+	mi := &file_replication_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3221,7 +3449,7 @@ func (x *EvictionsAt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EvictionsAt.ProtoReflect.Descriptor instead.
 func (*EvictionsAt) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{38}
+	return file_replication_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *EvictionsAt) GetAt() int64 {
@@ -3248,7 +3476,7 @@ type Bound struct {
 
 func (x *Bound) Reset() {
 	*x = Bound{}
-	mi := &file_replication_proto_msgTypes[39]
+	mi := &file_replication_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3260,7 +3488,7 @@ func (x *Bound) String() string {
 func (*Bound) ProtoMessage() {}
 
 func (x *Bound) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[39]
+	mi := &file_replication_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3273,7 +3501,7 @@ func (x *Bound) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Bound.ProtoReflect.Descriptor instead.
 func (*Bound) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{39}
+	return file_replication_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *Bound) GetNumber() int32 {
@@ -3305,7 +3533,7 @@ type Batch struct {
 
 func (x *Batch) Reset() {
 	*x = Batch{}
-	mi := &file_replication_proto_msgTypes[40]
+	mi := &file_replication_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3317,7 +3545,7 @@ func (x *Batch) String() string {
 func (*Batch) ProtoMessage() {}
 
 func (x *Batch) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[40]
+	mi := &file_replication_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3330,7 +3558,7 @@ func (x *Batch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Batch.ProtoReflect.Descriptor instead.
 func (*Batch) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{40}
+	return file_replication_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *Batch) GetNow() int64 {
@@ -3381,7 +3609,7 @@ type JobRef struct {
 
 func (x *JobRef) Reset() {
 	*x = JobRef{}
-	mi := &file_replication_proto_msgTypes[41]
+	mi := &file_replication_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3393,7 +3621,7 @@ func (x *JobRef) String() string {
 func (*JobRef) ProtoMessage() {}
 
 func (x *JobRef) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[41]
+	mi := &file_replication_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3406,7 +3634,7 @@ func (x *JobRef) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobRef.ProtoReflect.Descriptor instead.
 func (*JobRef) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{41}
+	return file_replication_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *JobRef) GetNamespace() string {
@@ -3449,7 +3677,7 @@ type Plan struct {
 
 func (x *Plan) Reset() {
 	*x = Plan{}
-	mi := &file_replication_proto_msgTypes[42]
+	mi := &file_replication_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3461,7 +3689,7 @@ func (x *Plan) String() string {
 func (*Plan) ProtoMessage() {}
 
 func (x *Plan) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[42]
+	mi := &file_replication_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3474,7 +3702,7 @@ func (x *Plan) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Plan.ProtoReflect.Descriptor instead.
 func (*Plan) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{42}
+	return file_replication_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *Plan) GetEvalId() []byte {
@@ -3557,7 +3785,7 @@ type CommitGroup struct {
 
 func (x *CommitGroup) Reset() {
 	*x = CommitGroup{}
-	mi := &file_replication_proto_msgTypes[43]
+	mi := &file_replication_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3569,7 +3797,7 @@ func (x *CommitGroup) String() string {
 func (*CommitGroup) ProtoMessage() {}
 
 func (x *CommitGroup) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[43]
+	mi := &file_replication_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3582,7 +3810,7 @@ func (x *CommitGroup) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommitGroup.ProtoReflect.Descriptor instead.
 func (*CommitGroup) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{43}
+	return file_replication_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *CommitGroup) GetPlace() []*Allocation {
@@ -3659,7 +3887,7 @@ type Stop struct {
 
 func (x *Stop) Reset() {
 	*x = Stop{}
-	mi := &file_replication_proto_msgTypes[44]
+	mi := &file_replication_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3671,7 +3899,7 @@ func (x *Stop) String() string {
 func (*Stop) ProtoMessage() {}
 
 func (x *Stop) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[44]
+	mi := &file_replication_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3684,7 +3912,7 @@ func (x *Stop) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stop.ProtoReflect.Descriptor instead.
 func (*Stop) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{44}
+	return file_replication_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *Stop) GetAllocId() []byte {
@@ -3719,7 +3947,7 @@ type Eviction struct {
 
 func (x *Eviction) Reset() {
 	*x = Eviction{}
-	mi := &file_replication_proto_msgTypes[45]
+	mi := &file_replication_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3731,7 +3959,7 @@ func (x *Eviction) String() string {
 func (*Eviction) ProtoMessage() {}
 
 func (x *Eviction) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[45]
+	mi := &file_replication_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3744,7 +3972,7 @@ func (x *Eviction) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Eviction.ProtoReflect.Descriptor instead.
 func (*Eviction) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{45}
+	return file_replication_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *Eviction) GetAllocId() []byte {
@@ -3786,7 +4014,7 @@ type Claim struct {
 
 func (x *Claim) Reset() {
 	*x = Claim{}
-	mi := &file_replication_proto_msgTypes[46]
+	mi := &file_replication_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3798,7 +4026,7 @@ func (x *Claim) String() string {
 func (*Claim) ProtoMessage() {}
 
 func (x *Claim) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[46]
+	mi := &file_replication_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3811,7 +4039,7 @@ func (x *Claim) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Claim.ProtoReflect.Descriptor instead.
 func (*Claim) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{46}
+	return file_replication_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *Claim) GetId() []byte {
@@ -3894,7 +4122,7 @@ type DeviceUse struct {
 
 func (x *DeviceUse) Reset() {
 	*x = DeviceUse{}
-	mi := &file_replication_proto_msgTypes[47]
+	mi := &file_replication_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3906,7 +4134,7 @@ func (x *DeviceUse) String() string {
 func (*DeviceUse) ProtoMessage() {}
 
 func (x *DeviceUse) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[47]
+	mi := &file_replication_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3919,7 +4147,7 @@ func (x *DeviceUse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeviceUse.ProtoReflect.Descriptor instead.
 func (*DeviceUse) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{47}
+	return file_replication_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *DeviceUse) GetId() string {
@@ -3968,7 +4196,7 @@ type Allocation struct {
 
 func (x *Allocation) Reset() {
 	*x = Allocation{}
-	mi := &file_replication_proto_msgTypes[48]
+	mi := &file_replication_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3980,7 +4208,7 @@ func (x *Allocation) String() string {
 func (*Allocation) ProtoMessage() {}
 
 func (x *Allocation) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[48]
+	mi := &file_replication_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3993,7 +4221,7 @@ func (x *Allocation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Allocation.ProtoReflect.Descriptor instead.
 func (*Allocation) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{48}
+	return file_replication_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *Allocation) GetId() []byte {
@@ -4174,7 +4402,7 @@ type JobKey struct {
 
 func (x *JobKey) Reset() {
 	*x = JobKey{}
-	mi := &file_replication_proto_msgTypes[49]
+	mi := &file_replication_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4186,7 +4414,7 @@ func (x *JobKey) String() string {
 func (*JobKey) ProtoMessage() {}
 
 func (x *JobKey) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[49]
+	mi := &file_replication_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4199,7 +4427,7 @@ func (x *JobKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobKey.ProtoReflect.Descriptor instead.
 func (*JobKey) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{49}
+	return file_replication_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *JobKey) GetNamespace() string {
@@ -4244,7 +4472,7 @@ type Job struct {
 
 func (x *Job) Reset() {
 	*x = Job{}
-	mi := &file_replication_proto_msgTypes[50]
+	mi := &file_replication_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4256,7 +4484,7 @@ func (x *Job) String() string {
 func (*Job) ProtoMessage() {}
 
 func (x *Job) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[50]
+	mi := &file_replication_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4269,7 +4497,7 @@ func (x *Job) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Job.ProtoReflect.Descriptor instead.
 func (*Job) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{50}
+	return file_replication_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *Job) GetNamespace() string {
@@ -4422,7 +4650,7 @@ type PreemptionToleration struct {
 
 func (x *PreemptionToleration) Reset() {
 	*x = PreemptionToleration{}
-	mi := &file_replication_proto_msgTypes[51]
+	mi := &file_replication_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4434,7 +4662,7 @@ func (x *PreemptionToleration) String() string {
 func (*PreemptionToleration) ProtoMessage() {}
 
 func (x *PreemptionToleration) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[51]
+	mi := &file_replication_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4447,7 +4675,7 @@ func (x *PreemptionToleration) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PreemptionToleration.ProtoReflect.Descriptor instead.
 func (*PreemptionToleration) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{51}
+	return file_replication_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *PreemptionToleration) GetMinPreemptorPriority() int32 {
@@ -4493,7 +4721,7 @@ type Group struct {
 
 func (x *Group) Reset() {
 	*x = Group{}
-	mi := &file_replication_proto_msgTypes[52]
+	mi := &file_replication_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4505,7 +4733,7 @@ func (x *Group) String() string {
 func (*Group) ProtoMessage() {}
 
 func (x *Group) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[52]
+	mi := &file_replication_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4518,7 +4746,7 @@ func (x *Group) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Group.ProtoReflect.Descriptor instead.
 func (*Group) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{52}
+	return file_replication_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *Group) GetName() string {
@@ -4678,7 +4906,7 @@ type Disconnect struct {
 
 func (x *Disconnect) Reset() {
 	*x = Disconnect{}
-	mi := &file_replication_proto_msgTypes[53]
+	mi := &file_replication_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4690,7 +4918,7 @@ func (x *Disconnect) String() string {
 func (*Disconnect) ProtoMessage() {}
 
 func (x *Disconnect) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[53]
+	mi := &file_replication_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4703,7 +4931,7 @@ func (x *Disconnect) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Disconnect.ProtoReflect.Descriptor instead.
 func (*Disconnect) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{53}
+	return file_replication_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *Disconnect) GetLostAfter() int64 {
@@ -4733,7 +4961,7 @@ type Toleration struct {
 
 func (x *Toleration) Reset() {
 	*x = Toleration{}
-	mi := &file_replication_proto_msgTypes[54]
+	mi := &file_replication_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4745,7 +4973,7 @@ func (x *Toleration) String() string {
 func (*Toleration) ProtoMessage() {}
 
 func (x *Toleration) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[54]
+	mi := &file_replication_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4758,7 +4986,7 @@ func (x *Toleration) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Toleration.ProtoReflect.Descriptor instead.
 func (*Toleration) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{54}
+	return file_replication_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *Toleration) GetKey() string {
@@ -4813,7 +5041,7 @@ type Task struct {
 
 func (x *Task) Reset() {
 	*x = Task{}
-	mi := &file_replication_proto_msgTypes[55]
+	mi := &file_replication_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4825,7 +5053,7 @@ func (x *Task) String() string {
 func (*Task) ProtoMessage() {}
 
 func (x *Task) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[55]
+	mi := &file_replication_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4838,7 +5066,7 @@ func (x *Task) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Task.ProtoReflect.Descriptor instead.
 func (*Task) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{55}
+	return file_replication_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *Task) GetName() string {
@@ -4915,7 +5143,7 @@ type DeviceRequest struct {
 
 func (x *DeviceRequest) Reset() {
 	*x = DeviceRequest{}
-	mi := &file_replication_proto_msgTypes[56]
+	mi := &file_replication_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4927,7 +5155,7 @@ func (x *DeviceRequest) String() string {
 func (*DeviceRequest) ProtoMessage() {}
 
 func (x *DeviceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[56]
+	mi := &file_replication_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4940,7 +5168,7 @@ func (x *DeviceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeviceRequest.ProtoReflect.Descriptor instead.
 func (*DeviceRequest) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{56}
+	return file_replication_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *DeviceRequest) GetId() string {
@@ -4976,7 +5204,7 @@ type Constraint struct {
 
 func (x *Constraint) Reset() {
 	*x = Constraint{}
-	mi := &file_replication_proto_msgTypes[57]
+	mi := &file_replication_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4988,7 +5216,7 @@ func (x *Constraint) String() string {
 func (*Constraint) ProtoMessage() {}
 
 func (x *Constraint) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[57]
+	mi := &file_replication_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5001,7 +5229,7 @@ func (x *Constraint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Constraint.ProtoReflect.Descriptor instead.
 func (*Constraint) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{57}
+	return file_replication_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *Constraint) GetAttribute() string {
@@ -5042,7 +5270,7 @@ type Affinity struct {
 
 func (x *Affinity) Reset() {
 	*x = Affinity{}
-	mi := &file_replication_proto_msgTypes[58]
+	mi := &file_replication_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5054,7 +5282,7 @@ func (x *Affinity) String() string {
 func (*Affinity) ProtoMessage() {}
 
 func (x *Affinity) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[58]
+	mi := &file_replication_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5067,7 +5295,7 @@ func (x *Affinity) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Affinity.ProtoReflect.Descriptor instead.
 func (*Affinity) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{58}
+	return file_replication_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *Affinity) GetConstraint() *Constraint {
@@ -5096,7 +5324,7 @@ type Spread struct {
 
 func (x *Spread) Reset() {
 	*x = Spread{}
-	mi := &file_replication_proto_msgTypes[59]
+	mi := &file_replication_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5108,7 +5336,7 @@ func (x *Spread) String() string {
 func (*Spread) ProtoMessage() {}
 
 func (x *Spread) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[59]
+	mi := &file_replication_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5121,7 +5349,7 @@ func (x *Spread) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Spread.ProtoReflect.Descriptor instead.
 func (*Spread) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{59}
+	return file_replication_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *Spread) GetAttribute() string {
@@ -5162,7 +5390,7 @@ type LabelTerm struct {
 
 func (x *LabelTerm) Reset() {
 	*x = LabelTerm{}
-	mi := &file_replication_proto_msgTypes[60]
+	mi := &file_replication_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5174,7 +5402,7 @@ func (x *LabelTerm) String() string {
 func (*LabelTerm) ProtoMessage() {}
 
 func (x *LabelTerm) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[60]
+	mi := &file_replication_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5187,7 +5415,7 @@ func (x *LabelTerm) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LabelTerm.ProtoReflect.Descriptor instead.
 func (*LabelTerm) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{60}
+	return file_replication_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *LabelTerm) GetLabels() map[string]string {
@@ -5205,33 +5433,37 @@ func (x *LabelTerm) GetTopologyKey() string {
 }
 
 type Node struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Id            []byte                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
-	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
-	Address       string                 `protobuf:"bytes,3,opt,name=address,proto3" json:"address,omitempty"`
-	SecretHash    []byte                 `protobuf:"bytes,4,opt,name=secret_hash,json=secretHash,proto3" json:"secret_hash,omitempty"`
-	Datacenter    string                 `protobuf:"bytes,5,opt,name=datacenter,proto3" json:"datacenter,omitempty"`
-	Class         string                 `protobuf:"bytes,6,opt,name=class,proto3" json:"class,omitempty"`
-	Capacity      map[string]int64       `protobuf:"bytes,7,rep,name=capacity,proto3" json:"capacity,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
-	Reserved      map[string]int64       `protobuf:"bytes,8,rep,name=reserved,proto3" json:"reserved,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
-	Ports         []uint32               `protobuf:"varint,9,rep,packed,name=ports,proto3" json:"ports,omitempty"`
-	Devices       []*Device              `protobuf:"bytes,10,rep,name=devices,proto3" json:"devices,omitempty"`
-	Attributes    map[string]string      `protobuf:"bytes,11,rep,name=attributes,proto3" json:"attributes,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	Meta          map[string]string      `protobuf:"bytes,12,rep,name=meta,proto3" json:"meta,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	Status        uint32                 `protobuf:"varint,13,opt,name=status,proto3" json:"status,omitempty"`
-	Ineligible    bool                   `protobuf:"varint,14,opt,name=ineligible,proto3" json:"ineligible,omitempty"`
-	Drain         bool                   `protobuf:"varint,15,opt,name=drain,proto3" json:"drain,omitempty"`
-	CreateIndex   uint64                 `protobuf:"varint,16,opt,name=create_index,json=createIndex,proto3" json:"create_index,omitempty"`
-	ModifyIndex   uint64                 `protobuf:"varint,17,opt,name=modify_index,json=modifyIndex,proto3" json:"modify_index,omitempty"`
-	Taints        []*Taint               `protobuf:"bytes,18,rep,name=taints,proto3" json:"taints,omitempty"`
-	DownSince     int64                  `protobuf:"varint,19,opt,name=down_since,json=downSince,proto3" json:"down_since,omitempty"` // Unix ns
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state            protoimpl.MessageState `protogen:"open.v1"`
+	Id               []byte                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Name             string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	Address          string                 `protobuf:"bytes,3,opt,name=address,proto3" json:"address,omitempty"`
+	SecretHash       []byte                 `protobuf:"bytes,4,opt,name=secret_hash,json=secretHash,proto3" json:"secret_hash,omitempty"`
+	Datacenter       string                 `protobuf:"bytes,5,opt,name=datacenter,proto3" json:"datacenter,omitempty"`
+	Class            string                 `protobuf:"bytes,6,opt,name=class,proto3" json:"class,omitempty"`
+	Capacity         map[string]int64       `protobuf:"bytes,7,rep,name=capacity,proto3" json:"capacity,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
+	Reserved         map[string]int64       `protobuf:"bytes,8,rep,name=reserved,proto3" json:"reserved,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
+	Ports            []uint32               `protobuf:"varint,9,rep,packed,name=ports,proto3" json:"ports,omitempty"`
+	Devices          []*Device              `protobuf:"bytes,10,rep,name=devices,proto3" json:"devices,omitempty"`
+	Attributes       map[string]string      `protobuf:"bytes,11,rep,name=attributes,proto3" json:"attributes,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Meta             map[string]string      `protobuf:"bytes,12,rep,name=meta,proto3" json:"meta,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Status           uint32                 `protobuf:"varint,13,opt,name=status,proto3" json:"status,omitempty"`
+	Ineligible       bool                   `protobuf:"varint,14,opt,name=ineligible,proto3" json:"ineligible,omitempty"`
+	Drain            bool                   `protobuf:"varint,15,opt,name=drain,proto3" json:"drain,omitempty"`
+	CreateIndex      uint64                 `protobuf:"varint,16,opt,name=create_index,json=createIndex,proto3" json:"create_index,omitempty"`
+	ModifyIndex      uint64                 `protobuf:"varint,17,opt,name=modify_index,json=modifyIndex,proto3" json:"modify_index,omitempty"`
+	Taints           []*Taint               `protobuf:"bytes,18,rep,name=taints,proto3" json:"taints,omitempty"`
+	DownSince        int64                  `protobuf:"varint,19,opt,name=down_since,json=downSince,proto3" json:"down_since,omitempty"`             // Unix ns
+	DrainSince       int64                  `protobuf:"varint,20,opt,name=drain_since,json=drainSince,proto3" json:"drain_since,omitempty"`          // Unix ns
+	DrainDeadline    int64                  `protobuf:"varint,21,opt,name=drain_deadline,json=drainDeadline,proto3" json:"drain_deadline,omitempty"` // Unix ns
+	DrainKeepsSystem bool                   `protobuf:"varint,22,opt,name=drain_keeps_system,json=drainKeepsSystem,proto3" json:"drain_keeps_system,omitempty"`
+	DrainEnd         int64                  `protobuf:"varint,23,opt,name=drain_end,json=drainEnd,proto3" json:"drain_end,omitempty"` // Unix ns
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
 }
 
 func (x *Node) Reset() {
 	*x = Node{}
-	mi := &file_replication_proto_msgTypes[61]
+	mi := &file_replication_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5243,7 +5475,7 @@ func (x *Node) String() string {
 func (*Node) ProtoMessage() {}
 
 func (x *Node) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[61]
+	mi := &file_replication_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5256,7 +5488,7 @@ func (x *Node) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Node.ProtoReflect.Descriptor instead.
 func (*Node) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{61}
+	return file_replication_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *Node) GetId() []byte {
@@ -5392,6 +5624,34 @@ func (x *Node) GetDownSince() int64 {
 	return 0
 }
 
+func (x *Node) GetDrainSince() int64 {
+	if x != nil {
+		return x.DrainSince
+	}
+	return 0
+}
+
+func (x *Node) GetDrainDeadline() int64 {
+	if x != nil {
+		return x.DrainDeadline
+	}
+	return 0
+}
+
+func (x *Node) GetDrainKeepsSystem() bool {
+	if x != nil {
+		return x.DrainKeepsSystem
+	}
+	return false
+}
+
+func (x *Node) GetDrainEnd() int64 {
+	if x != nil {
+		return x.DrainEnd
+	}
+	return 0
+}
+
 type Taint struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Key           string                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
@@ -5405,7 +5665,7 @@ type Taint struct {
 
 func (x *Taint) Reset() {
 	*x = Taint{}
-	mi := &file_replication_proto_msgTypes[62]
+	mi := &file_replication_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5417,7 +5677,7 @@ func (x *Taint) String() string {
 func (*Taint) ProtoMessage() {}
 
 func (x *Taint) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[62]
+	mi := &file_replication_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5430,7 +5690,7 @@ func (x *Taint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Taint.ProtoReflect.Descriptor instead.
 func (*Taint) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{62}
+	return file_replication_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *Taint) GetKey() string {
@@ -5479,7 +5739,7 @@ type Device struct {
 
 func (x *Device) Reset() {
 	*x = Device{}
-	mi := &file_replication_proto_msgTypes[63]
+	mi := &file_replication_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5491,7 +5751,7 @@ func (x *Device) String() string {
 func (*Device) ProtoMessage() {}
 
 func (x *Device) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[63]
+	mi := &file_replication_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5504,7 +5764,7 @@ func (x *Device) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Device.ProtoReflect.Descriptor instead.
 func (*Device) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{63}
+	return file_replication_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *Device) GetId() string {
@@ -5560,7 +5820,7 @@ type Evaluation struct {
 
 func (x *Evaluation) Reset() {
 	*x = Evaluation{}
-	mi := &file_replication_proto_msgTypes[64]
+	mi := &file_replication_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5572,7 +5832,7 @@ func (x *Evaluation) String() string {
 func (*Evaluation) ProtoMessage() {}
 
 func (x *Evaluation) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[64]
+	mi := &file_replication_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5585,7 +5845,7 @@ func (x *Evaluation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Evaluation.ProtoReflect.Descriptor instead.
 func (*Evaluation) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{64}
+	return file_replication_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *Evaluation) GetId() []byte {
@@ -5773,7 +6033,7 @@ type Explanation struct {
 
 func (x *Explanation) Reset() {
 	*x = Explanation{}
-	mi := &file_replication_proto_msgTypes[65]
+	mi := &file_replication_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5785,7 +6045,7 @@ func (x *Explanation) String() string {
 func (*Explanation) ProtoMessage() {}
 
 func (x *Explanation) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[65]
+	mi := &file_replication_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5798,7 +6058,7 @@ func (x *Explanation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Explanation.ProtoReflect.Descriptor instead.
 func (*Explanation) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{65}
+	return file_replication_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *Explanation) GetNodes() int64 {
@@ -5874,7 +6134,7 @@ type NodeReason struct {
 
 func (x *NodeReason) Reset() {
 	*x = NodeReason{}
-	mi := &file_replication_proto_msgTypes[66]
+	mi := &file_replication_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5886,7 +6146,7 @@ func (x *NodeReason) String() string {
 func (*NodeReason) ProtoMessage() {}
 
 func (x *NodeReason) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[66]
+	mi := &file_replication_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5899,7 +6159,7 @@ func (x *NodeReason) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeReason.ProtoReflect.Descriptor instead.
 func (*NodeReason) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{66}
+	return file_replication_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *NodeReason) GetNodeId() []byte {
@@ -5936,7 +6196,7 @@ type SchedulerConfig struct {
 
 func (x *SchedulerConfig) Reset() {
 	*x = SchedulerConfig{}
-	mi := &file_replication_proto_msgTypes[67]
+	mi := &file_replication_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5948,7 +6208,7 @@ func (x *SchedulerConfig) String() string {
 func (*SchedulerConfig) ProtoMessage() {}
 
 func (x *SchedulerConfig) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[67]
+	mi := &file_replication_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5961,7 +6221,7 @@ func (x *SchedulerConfig) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SchedulerConfig.ProtoReflect.Descriptor instead.
 func (*SchedulerConfig) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{67}
+	return file_replication_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *SchedulerConfig) GetAlgorithm() string {
@@ -6061,7 +6321,7 @@ type PriorityClass struct {
 
 func (x *PriorityClass) Reset() {
 	*x = PriorityClass{}
-	mi := &file_replication_proto_msgTypes[68]
+	mi := &file_replication_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6073,7 +6333,7 @@ func (x *PriorityClass) String() string {
 func (*PriorityClass) ProtoMessage() {}
 
 func (x *PriorityClass) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[68]
+	mi := &file_replication_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6086,7 +6346,7 @@ func (x *PriorityClass) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PriorityClass.ProtoReflect.Descriptor instead.
 func (*PriorityClass) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{68}
+	return file_replication_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *PriorityClass) GetName() string {
@@ -6124,6 +6384,90 @@ func (x *PriorityClass) GetDescription() string {
 	return ""
 }
 
+type Namespace struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Weight        float64                `protobuf:"fixed64,2,opt,name=weight,proto3" json:"weight,omitempty"`
+	Description   string                 `protobuf:"bytes,3,opt,name=description,proto3" json:"description,omitempty"`
+	CreateIndex   uint64                 `protobuf:"varint,4,opt,name=create_index,json=createIndex,proto3" json:"create_index,omitempty"`
+	ModifyIndex   uint64                 `protobuf:"varint,5,opt,name=modify_index,json=modifyIndex,proto3" json:"modify_index,omitempty"`
+	WeightIndex   uint64                 `protobuf:"varint,6,opt,name=weight_index,json=weightIndex,proto3" json:"weight_index,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Namespace) Reset() {
+	*x = Namespace{}
+	mi := &file_replication_proto_msgTypes[72]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Namespace) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Namespace) ProtoMessage() {}
+
+func (x *Namespace) ProtoReflect() protoreflect.Message {
+	mi := &file_replication_proto_msgTypes[72]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Namespace.ProtoReflect.Descriptor instead.
+func (*Namespace) Descriptor() ([]byte, []int) {
+	return file_replication_proto_rawDescGZIP(), []int{72}
+}
+
+func (x *Namespace) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Namespace) GetWeight() float64 {
+	if x != nil {
+		return x.Weight
+	}
+	return 0
+}
+
+func (x *Namespace) GetDescription() string {
+	if x != nil {
+		return x.Description
+	}
+	return ""
+}
+
+func (x *Namespace) GetCreateIndex() uint64 {
+	if x != nil {
+		return x.CreateIndex
+	}
+	return 0
+}
+
+func (x *Namespace) GetModifyIndex() uint64 {
+	if x != nil {
+		return x.ModifyIndex
+	}
+	return 0
+}
+
+func (x *Namespace) GetWeightIndex() uint64 {
+	if x != nil {
+		return x.WeightIndex
+	}
+	return 0
+}
+
 type PolicyVersion struct {
 	state         protoimpl.MessageState  `protogen:"open.v1"`
 	Id            string                  `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -6146,7 +6490,7 @@ type PolicyVersion struct {
 
 func (x *PolicyVersion) Reset() {
 	*x = PolicyVersion{}
-	mi := &file_replication_proto_msgTypes[69]
+	mi := &file_replication_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6158,7 +6502,7 @@ func (x *PolicyVersion) String() string {
 func (*PolicyVersion) ProtoMessage() {}
 
 func (x *PolicyVersion) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[69]
+	mi := &file_replication_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6171,7 +6515,7 @@ func (x *PolicyVersion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PolicyVersion.ProtoReflect.Descriptor instead.
 func (*PolicyVersion) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{69}
+	return file_replication_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *PolicyVersion) GetId() string {
@@ -6284,7 +6628,7 @@ type PolicyLimits struct {
 
 func (x *PolicyLimits) Reset() {
 	*x = PolicyLimits{}
-	mi := &file_replication_proto_msgTypes[70]
+	mi := &file_replication_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6296,7 +6640,7 @@ func (x *PolicyLimits) String() string {
 func (*PolicyLimits) ProtoMessage() {}
 
 func (x *PolicyLimits) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[70]
+	mi := &file_replication_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6309,7 +6653,7 @@ func (x *PolicyLimits) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PolicyLimits.ProtoReflect.Descriptor instead.
 func (*PolicyLimits) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{70}
+	return file_replication_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *PolicyLimits) GetFuel() uint64 {
@@ -6351,7 +6695,7 @@ type PolicyCheck struct {
 
 func (x *PolicyCheck) Reset() {
 	*x = PolicyCheck{}
-	mi := &file_replication_proto_msgTypes[71]
+	mi := &file_replication_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6363,7 +6707,7 @@ func (x *PolicyCheck) String() string {
 func (*PolicyCheck) ProtoMessage() {}
 
 func (x *PolicyCheck) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[71]
+	mi := &file_replication_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6376,7 +6720,7 @@ func (x *PolicyCheck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PolicyCheck.ProtoReflect.Descriptor instead.
 func (*PolicyCheck) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{71}
+	return file_replication_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *PolicyCheck) GetOk() bool {
@@ -6416,7 +6760,7 @@ type PolicyState struct {
 
 func (x *PolicyState) Reset() {
 	*x = PolicyState{}
-	mi := &file_replication_proto_msgTypes[72]
+	mi := &file_replication_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6428,7 +6772,7 @@ func (x *PolicyState) String() string {
 func (*PolicyState) ProtoMessage() {}
 
 func (x *PolicyState) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[72]
+	mi := &file_replication_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6441,7 +6785,7 @@ func (x *PolicyState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PolicyState.ProtoReflect.Descriptor instead.
 func (*PolicyState) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{72}
+	return file_replication_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *PolicyState) GetName() string {
@@ -6511,7 +6855,7 @@ type Trial struct {
 
 func (x *Trial) Reset() {
 	*x = Trial{}
-	mi := &file_replication_proto_msgTypes[73]
+	mi := &file_replication_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6523,7 +6867,7 @@ func (x *Trial) String() string {
 func (*Trial) ProtoMessage() {}
 
 func (x *Trial) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[73]
+	mi := &file_replication_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6536,7 +6880,7 @@ func (x *Trial) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Trial.ProtoReflect.Descriptor instead.
 func (*Trial) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{73}
+	return file_replication_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *Trial) GetVersion() string {
@@ -6576,7 +6920,7 @@ type Token struct {
 
 func (x *Token) Reset() {
 	*x = Token{}
-	mi := &file_replication_proto_msgTypes[74]
+	mi := &file_replication_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6588,7 +6932,7 @@ func (x *Token) String() string {
 func (*Token) ProtoMessage() {}
 
 func (x *Token) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[74]
+	mi := &file_replication_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6601,7 +6945,7 @@ func (x *Token) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Token.ProtoReflect.Descriptor instead.
 func (*Token) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{74}
+	return file_replication_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *Token) GetAccessor() string {
@@ -6667,14 +7011,15 @@ type Result struct {
 	Message       string                 `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
 	Evals         [][]byte               `protobuf:"bytes,3,rep,name=evals,proto3" json:"evals,omitempty"`
 	EvalJobs      []*JobKey              `protobuf:"bytes,4,rep,name=eval_jobs,json=evalJobs,proto3" json:"eval_jobs,omitempty"`
-	Dropped       []uint32               `protobuf:"varint,5,rep,packed,name=dropped,proto3" json:"dropped,omitempty"` // alternating: plan, group
+	Dropped       []uint32               `protobuf:"varint,5,rep,packed,name=dropped,proto3" json:"dropped,omitempty"`                     // alternating: plan, group
+	ModifyIndex   uint64                 `protobuf:"varint,6,opt,name=modify_index,json=modifyIndex,proto3" json:"modify_index,omitempty"` // of the job or the binding; 0: the index of the entry
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Result) Reset() {
 	*x = Result{}
-	mi := &file_replication_proto_msgTypes[75]
+	mi := &file_replication_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6686,7 +7031,7 @@ func (x *Result) String() string {
 func (*Result) ProtoMessage() {}
 
 func (x *Result) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[75]
+	mi := &file_replication_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6699,7 +7044,7 @@ func (x *Result) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Result.ProtoReflect.Descriptor instead.
 func (*Result) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{75}
+	return file_replication_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *Result) GetCode() string {
@@ -6737,6 +7082,13 @@ func (x *Result) GetDropped() []uint32 {
 	return nil
 }
 
+func (x *Result) GetModifyIndex() uint64 {
+	if x != nil {
+		return x.ModifyIndex
+	}
+	return 0
+}
+
 // Snapshot records, in order. Every record is preceded by its length, and
 // a checksum of all records ends the stream.
 type Record struct {
@@ -6764,6 +7116,7 @@ type Record struct {
 	//	*Record_Cluster
 	//	*Record_Binding
 	//	*Record_Assignment
+	//	*Record_Namespace
 	Record        isRecord_Record `protobuf_oneof:"record"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -6771,7 +7124,7 @@ type Record struct {
 
 func (x *Record) Reset() {
 	*x = Record{}
-	mi := &file_replication_proto_msgTypes[76]
+	mi := &file_replication_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6783,7 +7136,7 @@ func (x *Record) String() string {
 func (*Record) ProtoMessage() {}
 
 func (x *Record) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[76]
+	mi := &file_replication_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6796,7 +7149,7 @@ func (x *Record) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Record.ProtoReflect.Descriptor instead.
 func (*Record) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{76}
+	return file_replication_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *Record) GetRecord() isRecord_Record {
@@ -6995,6 +7348,15 @@ func (x *Record) GetAssignment() *Assignment {
 	return nil
 }
 
+func (x *Record) GetNamespace() *Namespace {
+	if x != nil {
+		if x, ok := x.Record.(*Record_Namespace); ok {
+			return x.Namespace
+		}
+	}
+	return nil
+}
+
 type isRecord_Record interface {
 	isRecord_Record()
 }
@@ -7083,6 +7445,10 @@ type Record_Assignment struct {
 	Assignment *Assignment `protobuf:"bytes,21,opt,name=assignment,proto3,oneof"`
 }
 
+type Record_Namespace struct {
+	Namespace *Namespace `protobuf:"bytes,22,opt,name=namespace,proto3,oneof"`
+}
+
 func (*Record_Head) isRecord_Record() {}
 
 func (*Record_Config) isRecord_Record() {}
@@ -7125,6 +7491,8 @@ func (*Record_Binding) isRecord_Record() {}
 
 func (*Record_Assignment) isRecord_Record() {}
 
+func (*Record_Namespace) isRecord_Record() {}
+
 type SnapshotHead struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
 	Index          uint64                 `protobuf:"varint,1,opt,name=index,proto3" json:"index,omitempty"`
@@ -7132,13 +7500,14 @@ type SnapshotHead struct {
 	ClusterId      string                 `protobuf:"bytes,3,opt,name=cluster_id,json=clusterId,proto3" json:"cluster_id,omitempty"`
 	ClusterVersion uint32                 `protobuf:"varint,4,opt,name=cluster_version,json=clusterVersion,proto3" json:"cluster_version,omitempty"`
 	ClusterKey     []byte                 `protobuf:"bytes,5,opt,name=cluster_key,json=clusterKey,proto3" json:"cluster_key,omitempty"`
+	IndexOffset    uint64                 `protobuf:"varint,6,opt,name=index_offset,json=indexOffset,proto3" json:"index_offset,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
 
 func (x *SnapshotHead) Reset() {
 	*x = SnapshotHead{}
-	mi := &file_replication_proto_msgTypes[77]
+	mi := &file_replication_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7150,7 +7519,7 @@ func (x *SnapshotHead) String() string {
 func (*SnapshotHead) ProtoMessage() {}
 
 func (x *SnapshotHead) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[77]
+	mi := &file_replication_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7163,7 +7532,7 @@ func (x *SnapshotHead) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotHead.ProtoReflect.Descriptor instead.
 func (*SnapshotHead) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{77}
+	return file_replication_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *SnapshotHead) GetIndex() uint64 {
@@ -7201,6 +7570,13 @@ func (x *SnapshotHead) GetClusterKey() []byte {
 	return nil
 }
 
+func (x *SnapshotHead) GetIndexOffset() uint64 {
+	if x != nil {
+		return x.IndexOffset
+	}
+	return 0
+}
+
 // JobBlock holds every version of a job that something refers to.
 type JobBlock struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
@@ -7215,7 +7591,7 @@ type JobBlock struct {
 
 func (x *JobBlock) Reset() {
 	*x = JobBlock{}
-	mi := &file_replication_proto_msgTypes[78]
+	mi := &file_replication_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7227,7 +7603,7 @@ func (x *JobBlock) String() string {
 func (*JobBlock) ProtoMessage() {}
 
 func (x *JobBlock) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[78]
+	mi := &file_replication_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7240,7 +7616,7 @@ func (x *JobBlock) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobBlock.ProtoReflect.Descriptor instead.
 func (*JobBlock) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{78}
+	return file_replication_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *JobBlock) GetKey() *JobKey {
@@ -7274,7 +7650,7 @@ type AllocBlock struct {
 
 func (x *AllocBlock) Reset() {
 	*x = AllocBlock{}
-	mi := &file_replication_proto_msgTypes[79]
+	mi := &file_replication_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7286,7 +7662,7 @@ func (x *AllocBlock) String() string {
 func (*AllocBlock) ProtoMessage() {}
 
 func (x *AllocBlock) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[79]
+	mi := &file_replication_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7299,7 +7675,7 @@ func (x *AllocBlock) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AllocBlock.ProtoReflect.Descriptor instead.
 func (*AllocBlock) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{79}
+	return file_replication_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *AllocBlock) GetNames() [][]byte {
@@ -7328,7 +7704,7 @@ type JobKeyDirty struct {
 
 func (x *JobKeyDirty) Reset() {
 	*x = JobKeyDirty{}
-	mi := &file_replication_proto_msgTypes[80]
+	mi := &file_replication_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7340,7 +7716,7 @@ func (x *JobKeyDirty) String() string {
 func (*JobKeyDirty) ProtoMessage() {}
 
 func (x *JobKeyDirty) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[80]
+	mi := &file_replication_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7353,7 +7729,7 @@ func (x *JobKeyDirty) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobKeyDirty.ProtoReflect.Descriptor instead.
 func (*JobKeyDirty) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{80}
+	return file_replication_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *JobKeyDirty) GetKey() *JobKey {
@@ -7394,7 +7770,7 @@ type Upload struct {
 
 func (x *Upload) Reset() {
 	*x = Upload{}
-	mi := &file_replication_proto_msgTypes[81]
+	mi := &file_replication_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7406,7 +7782,7 @@ func (x *Upload) String() string {
 func (*Upload) ProtoMessage() {}
 
 func (x *Upload) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[81]
+	mi := &file_replication_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7419,7 +7795,7 @@ func (x *Upload) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Upload.ProtoReflect.Descriptor instead.
 func (*Upload) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{81}
+	return file_replication_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *Upload) GetDigest() string {
@@ -7445,7 +7821,7 @@ type UploadChunk struct {
 
 func (x *UploadChunk) Reset() {
 	*x = UploadChunk{}
-	mi := &file_replication_proto_msgTypes[82]
+	mi := &file_replication_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7457,7 +7833,7 @@ func (x *UploadChunk) String() string {
 func (*UploadChunk) ProtoMessage() {}
 
 func (x *UploadChunk) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[82]
+	mi := &file_replication_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7470,7 +7846,7 @@ func (x *UploadChunk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UploadChunk.ProtoReflect.Descriptor instead.
 func (*UploadChunk) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{82}
+	return file_replication_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *UploadChunk) GetData() []byte {
@@ -7493,7 +7869,7 @@ type AppliedKey struct {
 
 func (x *AppliedKey) Reset() {
 	*x = AppliedKey{}
-	mi := &file_replication_proto_msgTypes[83]
+	mi := &file_replication_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7505,7 +7881,7 @@ func (x *AppliedKey) String() string {
 func (*AppliedKey) ProtoMessage() {}
 
 func (x *AppliedKey) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[83]
+	mi := &file_replication_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7518,7 +7894,7 @@ func (x *AppliedKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AppliedKey.ProtoReflect.Descriptor instead.
 func (*AppliedKey) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{83}
+	return file_replication_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *AppliedKey) GetKey() string {
@@ -7568,7 +7944,7 @@ type ModuleChunk struct {
 
 func (x *ModuleChunk) Reset() {
 	*x = ModuleChunk{}
-	mi := &file_replication_proto_msgTypes[84]
+	mi := &file_replication_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7580,7 +7956,7 @@ func (x *ModuleChunk) String() string {
 func (*ModuleChunk) ProtoMessage() {}
 
 func (x *ModuleChunk) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[84]
+	mi := &file_replication_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7593,7 +7969,7 @@ func (x *ModuleChunk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModuleChunk.ProtoReflect.Descriptor instead.
 func (*ModuleChunk) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{84}
+	return file_replication_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *ModuleChunk) GetDigest() string {
@@ -7633,7 +8009,7 @@ type SnapshotTail struct {
 
 func (x *SnapshotTail) Reset() {
 	*x = SnapshotTail{}
-	mi := &file_replication_proto_msgTypes[85]
+	mi := &file_replication_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7645,7 +8021,7 @@ func (x *SnapshotTail) String() string {
 func (*SnapshotTail) ProtoMessage() {}
 
 func (x *SnapshotTail) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[85]
+	mi := &file_replication_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7658,7 +8034,7 @@ func (x *SnapshotTail) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotTail.ProtoReflect.Descriptor instead.
 func (*SnapshotTail) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{85}
+	return file_replication_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *SnapshotTail) GetRecords() uint64 {
@@ -7672,7 +8048,7 @@ var File_replication_proto protoreflect.FileDescriptor
 
 const file_replication_proto_rawDesc = "" +
 	"\n" +
-	"\x11replication.proto\x12\x13cede.replication.v1\"\x95\x13\n" +
+	"\x11replication.proto\x12\x13cede.replication.v1\"\x85\x15\n" +
 	"\x05Entry\x12\x16\n" +
 	"\x06format\x18\x01 \x01(\rR\x06format\x12\x12\n" +
 	"\x04time\x18\x02 \x01(\x10R\x04time\x12\x10\n" +
@@ -7712,7 +8088,10 @@ const file_replication_proto_rawDesc = "" +
 	"\x0fupsert_clusters\x18! \x01(\v2#.cede.replication.v1.UpsertClustersH\x00R\x0eupsertClusters\x12K\n" +
 	"\x0eupsert_binding\x18\" \x01(\v2\".cede.replication.v1.UpsertBindingH\x00R\rupsertBinding\x12K\n" +
 	"\x0edelete_binding\x18# \x01(\v2\".cede.replication.v1.DeleteBindingH\x00R\rdeleteBinding\x12N\n" +
-	"\x0fend_assignments\x18$ \x01(\v2#.cede.replication.v1.EndAssignmentsH\x00R\x0eendAssignments\x12O\n" +
+	"\x0fend_assignments\x18$ \x01(\v2#.cede.replication.v1.EndAssignmentsH\x00R\x0eendAssignments\x12H\n" +
+	"\rrestore_state\x18% \x01(\v2!.cede.replication.v1.RestoreStateH\x00R\frestoreState\x12Q\n" +
+	"\x10upsert_namespace\x18& \x01(\v2$.cede.replication.v1.UpsertNamespaceH\x00R\x0fupsertNamespace\x12Q\n" +
+	"\x10delete_namespace\x18' \x01(\v2$.cede.replication.v1.DeleteNamespaceH\x00R\x0fdeleteNamespace\x12O\n" +
 	"\x0fchange_clusters\x18\xc8\x01 \x01(\v2#.cede.replication.v1.ChangeClustersH\x00R\x0echangeClusters\x12L\n" +
 	"\x0edelete_cluster\x18\xc9\x01 \x01(\v2\".cede.replication.v1.DeleteClusterH\x00R\rdeleteCluster\x12F\n" +
 	"\fstop_binding\x18\xca\x01 \x01(\v2 .cede.replication.v1.StopBindingH\x00R\vstopBinding\x12W\n" +
@@ -7748,7 +8127,7 @@ const file_replication_proto_rawDesc = "" +
 	"WriteEvals\x125\n" +
 	"\x05evals\x18\x01 \x03(\v2\x1f.cede.replication.v1.EvaluationR\x05evals\"@\n" +
 	"\rRegisterNodes\x12/\n" +
-	"\x05nodes\x18\x01 \x03(\v2\x19.cede.replication.v1.NodeR\x05nodes\"\x88\x02\n" +
+	"\x05nodes\x18\x01 \x03(\v2\x19.cede.replication.v1.NodeR\x05nodes\"\x98\x03\n" +
 	"\vChangeNodes\x12\x10\n" +
 	"\x03ids\x18\x01 \x03(\fR\x03ids\x12\x1b\n" +
 	"\x06status\x18\x02 \x01(\rH\x00R\x06status\x88\x01\x01\x12#\n" +
@@ -7757,7 +8136,13 @@ const file_replication_proto_rawDesc = "" +
 	"ineligible\x88\x01\x01\x12\x19\n" +
 	"\x05drain\x18\x04 \x01(\bH\x02R\x05drain\x88\x01\x01\x124\n" +
 	"\auntaint\x18\x05 \x03(\v2\x1a.cede.replication.v1.TaintR\auntaint\x120\n" +
-	"\x05taint\x18\x06 \x03(\v2\x1a.cede.replication.v1.TaintR\x05taintB\t\n" +
+	"\x05taint\x18\x06 \x03(\v2\x1a.cede.replication.v1.TaintR\x05taint\x12%\n" +
+	"\x0edrain_deadline\x18\a \x01(\x03R\rdrainDeadline\x12,\n" +
+	"\x12drain_keeps_system\x18\b \x01(\bR\x10drainKeepsSystem\x12\x18\n" +
+	"\adrained\x18\t \x01(\bR\adrained\x12\x1f\n" +
+	"\vdrain_since\x18\n" +
+	" \x01(\x03R\n" +
+	"drainSinceB\t\n" +
 	"\a_statusB\r\n" +
 	"\v_ineligibleB\b\n" +
 	"\x06_drain\"\x1f\n" +
@@ -7779,13 +8164,23 @@ const file_replication_proto_rawDesc = "" +
 	"\x05check\x18\x02 \x01(\x04H\x00R\x05check\x88\x01\x01B\b\n" +
 	"\x06_check\")\n" +
 	"\x13DeletePriorityClass\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\"\x9a\x01\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\"t\n" +
+	"\x0fUpsertNamespace\x12<\n" +
+	"\tnamespace\x18\x01 \x01(\v2\x1e.cede.replication.v1.NamespaceR\tnamespace\x12\x19\n" +
+	"\x05check\x18\x02 \x01(\x04H\x00R\x05check\x88\x01\x01B\b\n" +
+	"\x06_check\"J\n" +
+	"\x0fDeleteNamespace\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x19\n" +
+	"\x05check\x18\x02 \x01(\x04H\x00R\x05check\x88\x01\x01B\b\n" +
+	"\x06_check\"\x9a\x01\n" +
 	"\aCollect\x12\x14\n" +
 	"\x05evals\x18\x01 \x03(\fR\x05evals\x12\x16\n" +
 	"\x06allocs\x18\x02 \x03(\fR\x06allocs\x12/\n" +
 	"\x04jobs\x18\x03 \x03(\v2\x1b.cede.replication.v1.JobKeyR\x04jobs\x12\x14\n" +
 	"\x05nodes\x18\x04 \x03(\fR\x05nodes\x12\x1a\n" +
-	"\bpolicies\x18\x05 \x03(\tR\bpolicies\"N\n" +
+	"\bpolicies\x18\x05 \x03(\tR\bpolicies\"&\n" +
+	"\fRestoreState\x12\x16\n" +
+	"\x06digest\x18\x01 \x01(\tR\x06digest\"N\n" +
 	"\bPutChunk\x12\x16\n" +
 	"\x06digest\x18\x01 \x01(\tR\x06digest\x12\x16\n" +
 	"\x06offset\x18\x02 \x01(\x03R\x06offset\x12\x12\n" +
@@ -8196,7 +8591,7 @@ const file_replication_proto_rawDesc = "" +
 	"\ftopology_key\x18\x02 \x01(\tR\vtopologyKey\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xcf\a\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xe2\b\n" +
 	"\x04Node\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x18\n" +
@@ -8225,7 +8620,12 @@ const file_replication_proto_rawDesc = "" +
 	"\fmodify_index\x18\x11 \x01(\x04R\vmodifyIndex\x122\n" +
 	"\x06taints\x18\x12 \x03(\v2\x1a.cede.replication.v1.TaintR\x06taints\x12\x1d\n" +
 	"\n" +
-	"down_since\x18\x13 \x01(\x03R\tdownSince\x1a;\n" +
+	"down_since\x18\x13 \x01(\x03R\tdownSince\x12\x1f\n" +
+	"\vdrain_since\x18\x14 \x01(\x03R\n" +
+	"drainSince\x12%\n" +
+	"\x0edrain_deadline\x18\x15 \x01(\x03R\rdrainDeadline\x12,\n" +
+	"\x12drain_keeps_system\x18\x16 \x01(\bR\x10drainKeepsSystem\x12\x1b\n" +
+	"\tdrain_end\x18\x17 \x01(\x03R\bdrainEnd\x1a;\n" +
 	"\rCapacityEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\x1a;\n" +
@@ -8348,7 +8748,14 @@ const file_replication_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\x05R\x05value\x12%\n" +
 	"\x0eglobal_default\x18\x03 \x01(\bR\rglobalDefault\x12%\n" +
 	"\x0enever_preempts\x18\x04 \x01(\bR\rneverPreempts\x12 \n" +
-	"\vdescription\x18\x05 \x01(\tR\vdescription\"\x90\x04\n" +
+	"\vdescription\x18\x05 \x01(\tR\vdescription\"\xc2\x01\n" +
+	"\tNamespace\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
+	"\x06weight\x18\x02 \x01(\x01R\x06weight\x12 \n" +
+	"\vdescription\x18\x03 \x01(\tR\vdescription\x12!\n" +
+	"\fcreate_index\x18\x04 \x01(\x04R\vcreateIndex\x12!\n" +
+	"\fmodify_index\x18\x05 \x01(\x04R\vmodifyIndex\x12!\n" +
+	"\fweight_index\x18\x06 \x01(\x04R\vweightIndex\"\x90\x04\n" +
 	"\rPolicyVersion\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x16\n" +
@@ -8405,13 +8812,14 @@ const file_replication_proto_rawDesc = "" +
 	"createTime\x12\x1d\n" +
 	"\n" +
 	"expires_at\x18\a \x01(\x10R\texpiresAt\x12!\n" +
-	"\fcreate_index\x18\b \x01(\x04R\vcreateIndex\"\xa0\x01\n" +
+	"\fcreate_index\x18\b \x01(\x04R\vcreateIndex\"\xc3\x01\n" +
 	"\x06Result\x12\x12\n" +
 	"\x04code\x18\x01 \x01(\tR\x04code\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x12\x14\n" +
 	"\x05evals\x18\x03 \x03(\fR\x05evals\x128\n" +
 	"\teval_jobs\x18\x04 \x03(\v2\x1b.cede.replication.v1.JobKeyR\bevalJobs\x12\x18\n" +
-	"\adropped\x18\x05 \x03(\rR\adropped\"\x8d\n" +
+	"\adropped\x18\x05 \x03(\rR\adropped\x12!\n" +
+	"\fmodify_index\x18\x06 \x01(\x04R\vmodifyIndex\"\xcd\n" +
 	"\n" +
 	"\x06Record\x127\n" +
 	"\x04head\x18\x01 \x01(\v2!.cede.replication.v1.SnapshotHeadH\x00R\x04head\x12>\n" +
@@ -8437,8 +8845,9 @@ const file_replication_proto_rawDesc = "" +
 	"\abinding\x18\x14 \x01(\v2\x1c.cede.replication.v1.BindingH\x00R\abinding\x12A\n" +
 	"\n" +
 	"assignment\x18\x15 \x01(\v2\x1f.cede.replication.v1.AssignmentH\x00R\n" +
-	"assignmentB\b\n" +
-	"\x06record\"\xad\x01\n" +
+	"assignment\x12>\n" +
+	"\tnamespace\x18\x16 \x01(\v2\x1e.cede.replication.v1.NamespaceH\x00R\tnamespaceB\b\n" +
+	"\x06record\"\xd0\x01\n" +
 	"\fSnapshotHead\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\x04R\x05index\x12\x1e\n" +
 	"\n" +
@@ -8448,7 +8857,8 @@ const file_replication_proto_rawDesc = "" +
 	"cluster_id\x18\x03 \x01(\tR\tclusterId\x12'\n" +
 	"\x0fcluster_version\x18\x04 \x01(\rR\x0eclusterVersion\x12\x1f\n" +
 	"\vcluster_key\x18\x05 \x01(\fR\n" +
-	"clusterKey\"\x81\x01\n" +
+	"clusterKey\x12!\n" +
+	"\findex_offset\x18\x06 \x01(\x04R\vindexOffset\"\x81\x01\n" +
 	"\bJobBlock\x12-\n" +
 	"\x03key\x18\x01 \x01(\v2\x1b.cede.replication.v1.JobKeyR\x03key\x124\n" +
 	"\bversions\x18\x02 \x03(\v2\x18.cede.replication.v1.JobR\bversions\x12\x10\n" +
@@ -8494,7 +8904,7 @@ func file_replication_proto_rawDescGZIP() []byte {
 	return file_replication_proto_rawDescData
 }
 
-var file_replication_proto_msgTypes = make([]protoimpl.MessageInfo, 116)
+var file_replication_proto_msgTypes = make([]protoimpl.MessageInfo, 120)
 var file_replication_proto_goTypes = []any{
 	(*Entry)(nil),                // 0: cede.replication.v1.Entry
 	(*Bootstrap)(nil),            // 1: cede.replication.v1.Bootstrap
@@ -8510,108 +8920,112 @@ var file_replication_proto_goTypes = []any{
 	(*ClientUpdate)(nil),         // 11: cede.replication.v1.ClientUpdate
 	(*SetConfig)(nil),            // 12: cede.replication.v1.SetConfig
 	(*DeletePriorityClass)(nil),  // 13: cede.replication.v1.DeletePriorityClass
-	(*Collect)(nil),              // 14: cede.replication.v1.Collect
-	(*PutChunk)(nil),             // 15: cede.replication.v1.PutChunk
-	(*CheckPolicy)(nil),          // 16: cede.replication.v1.CheckPolicy
-	(*ChangePolicy)(nil),         // 17: cede.replication.v1.ChangePolicy
-	(*PutToken)(nil),             // 18: cede.replication.v1.PutToken
-	(*DeleteToken)(nil),          // 19: cede.replication.v1.DeleteToken
-	(*DeleteBudget)(nil),         // 20: cede.replication.v1.DeleteBudget
-	(*UpsertClusters)(nil),       // 21: cede.replication.v1.UpsertClusters
-	(*UpsertBinding)(nil),        // 22: cede.replication.v1.UpsertBinding
-	(*StopBinding)(nil),          // 23: cede.replication.v1.StopBinding
-	(*ChangeClusters)(nil),       // 24: cede.replication.v1.ChangeClusters
-	(*ClusterChange)(nil),        // 25: cede.replication.v1.ClusterChange
-	(*DeleteCluster)(nil),        // 26: cede.replication.v1.DeleteCluster
-	(*DeleteBinding)(nil),        // 27: cede.replication.v1.DeleteBinding
-	(*EndAssignments)(nil),       // 28: cede.replication.v1.EndAssignments
-	(*UpdateAssignments)(nil),    // 29: cede.replication.v1.UpdateAssignments
-	(*AssignmentUpdate)(nil),     // 30: cede.replication.v1.AssignmentUpdate
-	(*StopAssignments)(nil),      // 31: cede.replication.v1.StopAssignments
-	(*Cluster)(nil),              // 32: cede.replication.v1.Cluster
-	(*Binding)(nil),              // 33: cede.replication.v1.Binding
-	(*Assignment)(nil),           // 34: cede.replication.v1.Assignment
-	(*Withdrawal)(nil),           // 35: cede.replication.v1.Withdrawal
-	(*Budget)(nil),               // 36: cede.replication.v1.Budget
-	(*Rate)(nil),                 // 37: cede.replication.v1.Rate
-	(*EvictionsAt)(nil),          // 38: cede.replication.v1.EvictionsAt
-	(*Bound)(nil),                // 39: cede.replication.v1.Bound
-	(*Batch)(nil),                // 40: cede.replication.v1.Batch
-	(*JobRef)(nil),               // 41: cede.replication.v1.JobRef
-	(*Plan)(nil),                 // 42: cede.replication.v1.Plan
-	(*CommitGroup)(nil),          // 43: cede.replication.v1.CommitGroup
-	(*Stop)(nil),                 // 44: cede.replication.v1.Stop
-	(*Eviction)(nil),             // 45: cede.replication.v1.Eviction
-	(*Claim)(nil),                // 46: cede.replication.v1.Claim
-	(*DeviceUse)(nil),            // 47: cede.replication.v1.DeviceUse
-	(*Allocation)(nil),           // 48: cede.replication.v1.Allocation
-	(*JobKey)(nil),               // 49: cede.replication.v1.JobKey
-	(*Job)(nil),                  // 50: cede.replication.v1.Job
-	(*PreemptionToleration)(nil), // 51: cede.replication.v1.PreemptionToleration
-	(*Group)(nil),                // 52: cede.replication.v1.Group
-	(*Disconnect)(nil),           // 53: cede.replication.v1.Disconnect
-	(*Toleration)(nil),           // 54: cede.replication.v1.Toleration
-	(*Task)(nil),                 // 55: cede.replication.v1.Task
-	(*DeviceRequest)(nil),        // 56: cede.replication.v1.DeviceRequest
-	(*Constraint)(nil),           // 57: cede.replication.v1.Constraint
-	(*Affinity)(nil),             // 58: cede.replication.v1.Affinity
-	(*Spread)(nil),               // 59: cede.replication.v1.Spread
-	(*LabelTerm)(nil),            // 60: cede.replication.v1.LabelTerm
-	(*Node)(nil),                 // 61: cede.replication.v1.Node
-	(*Taint)(nil),                // 62: cede.replication.v1.Taint
-	(*Device)(nil),               // 63: cede.replication.v1.Device
-	(*Evaluation)(nil),           // 64: cede.replication.v1.Evaluation
-	(*Explanation)(nil),          // 65: cede.replication.v1.Explanation
-	(*NodeReason)(nil),           // 66: cede.replication.v1.NodeReason
-	(*SchedulerConfig)(nil),      // 67: cede.replication.v1.SchedulerConfig
-	(*PriorityClass)(nil),        // 68: cede.replication.v1.PriorityClass
-	(*PolicyVersion)(nil),        // 69: cede.replication.v1.PolicyVersion
-	(*PolicyLimits)(nil),         // 70: cede.replication.v1.PolicyLimits
-	(*PolicyCheck)(nil),          // 71: cede.replication.v1.PolicyCheck
-	(*PolicyState)(nil),          // 72: cede.replication.v1.PolicyState
-	(*Trial)(nil),                // 73: cede.replication.v1.Trial
-	(*Token)(nil),                // 74: cede.replication.v1.Token
-	(*Result)(nil),               // 75: cede.replication.v1.Result
-	(*Record)(nil),               // 76: cede.replication.v1.Record
-	(*SnapshotHead)(nil),         // 77: cede.replication.v1.SnapshotHead
-	(*JobBlock)(nil),             // 78: cede.replication.v1.JobBlock
-	(*AllocBlock)(nil),           // 79: cede.replication.v1.AllocBlock
-	(*JobKeyDirty)(nil),          // 80: cede.replication.v1.JobKeyDirty
-	(*Upload)(nil),               // 81: cede.replication.v1.Upload
-	(*UploadChunk)(nil),          // 82: cede.replication.v1.UploadChunk
-	(*AppliedKey)(nil),           // 83: cede.replication.v1.AppliedKey
-	(*ModuleChunk)(nil),          // 84: cede.replication.v1.ModuleChunk
-	(*SnapshotTail)(nil),         // 85: cede.replication.v1.SnapshotTail
-	nil,                          // 86: cede.replication.v1.ClusterChange.ReportedEntry
-	nil,                          // 87: cede.replication.v1.Cluster.CapacityEntry
-	nil,                          // 88: cede.replication.v1.Cluster.AttributesEntry
-	nil,                          // 89: cede.replication.v1.Cluster.ReportedEntry
-	nil,                          // 90: cede.replication.v1.Binding.ResourcesEntry
-	nil,                          // 91: cede.replication.v1.Binding.WeightsEntry
-	nil,                          // 92: cede.replication.v1.Budget.LabelsEntry
-	nil,                          // 93: cede.replication.v1.Job.MetaEntry
-	nil,                          // 94: cede.replication.v1.Group.ResourcesEntry
-	nil,                          // 95: cede.replication.v1.Group.LabelsEntry
-	nil,                          // 96: cede.replication.v1.Group.AnnotationsEntry
-	nil,                          // 97: cede.replication.v1.Group.MetaEntry
-	nil,                          // 98: cede.replication.v1.Task.EnvEntry
-	nil,                          // 99: cede.replication.v1.Task.ResourcesEntry
-	nil,                          // 100: cede.replication.v1.Spread.TargetsEntry
-	nil,                          // 101: cede.replication.v1.LabelTerm.LabelsEntry
-	nil,                          // 102: cede.replication.v1.Node.CapacityEntry
-	nil,                          // 103: cede.replication.v1.Node.ReservedEntry
-	nil,                          // 104: cede.replication.v1.Node.AttributesEntry
-	nil,                          // 105: cede.replication.v1.Node.MetaEntry
-	nil,                          // 106: cede.replication.v1.Device.AttributesEntry
-	nil,                          // 107: cede.replication.v1.Evaluation.ClassesEntry
-	nil,                          // 108: cede.replication.v1.Evaluation.FailedEntry
-	nil,                          // 109: cede.replication.v1.Evaluation.QueuedEntry
-	nil,                          // 110: cede.replication.v1.Explanation.NotReadyEntry
-	nil,                          // 111: cede.replication.v1.Explanation.FilteredEntry
-	nil,                          // 112: cede.replication.v1.Explanation.ExhaustedEntry
-	nil,                          // 113: cede.replication.v1.Explanation.PreemptedEntry
-	nil,                          // 114: cede.replication.v1.PolicyVersion.ChecksEntry
-	nil,                          // 115: cede.replication.v1.PolicyState.TrippedEntry
+	(*UpsertNamespace)(nil),      // 14: cede.replication.v1.UpsertNamespace
+	(*DeleteNamespace)(nil),      // 15: cede.replication.v1.DeleteNamespace
+	(*Collect)(nil),              // 16: cede.replication.v1.Collect
+	(*RestoreState)(nil),         // 17: cede.replication.v1.RestoreState
+	(*PutChunk)(nil),             // 18: cede.replication.v1.PutChunk
+	(*CheckPolicy)(nil),          // 19: cede.replication.v1.CheckPolicy
+	(*ChangePolicy)(nil),         // 20: cede.replication.v1.ChangePolicy
+	(*PutToken)(nil),             // 21: cede.replication.v1.PutToken
+	(*DeleteToken)(nil),          // 22: cede.replication.v1.DeleteToken
+	(*DeleteBudget)(nil),         // 23: cede.replication.v1.DeleteBudget
+	(*UpsertClusters)(nil),       // 24: cede.replication.v1.UpsertClusters
+	(*UpsertBinding)(nil),        // 25: cede.replication.v1.UpsertBinding
+	(*StopBinding)(nil),          // 26: cede.replication.v1.StopBinding
+	(*ChangeClusters)(nil),       // 27: cede.replication.v1.ChangeClusters
+	(*ClusterChange)(nil),        // 28: cede.replication.v1.ClusterChange
+	(*DeleteCluster)(nil),        // 29: cede.replication.v1.DeleteCluster
+	(*DeleteBinding)(nil),        // 30: cede.replication.v1.DeleteBinding
+	(*EndAssignments)(nil),       // 31: cede.replication.v1.EndAssignments
+	(*UpdateAssignments)(nil),    // 32: cede.replication.v1.UpdateAssignments
+	(*AssignmentUpdate)(nil),     // 33: cede.replication.v1.AssignmentUpdate
+	(*StopAssignments)(nil),      // 34: cede.replication.v1.StopAssignments
+	(*Cluster)(nil),              // 35: cede.replication.v1.Cluster
+	(*Binding)(nil),              // 36: cede.replication.v1.Binding
+	(*Assignment)(nil),           // 37: cede.replication.v1.Assignment
+	(*Withdrawal)(nil),           // 38: cede.replication.v1.Withdrawal
+	(*Budget)(nil),               // 39: cede.replication.v1.Budget
+	(*Rate)(nil),                 // 40: cede.replication.v1.Rate
+	(*EvictionsAt)(nil),          // 41: cede.replication.v1.EvictionsAt
+	(*Bound)(nil),                // 42: cede.replication.v1.Bound
+	(*Batch)(nil),                // 43: cede.replication.v1.Batch
+	(*JobRef)(nil),               // 44: cede.replication.v1.JobRef
+	(*Plan)(nil),                 // 45: cede.replication.v1.Plan
+	(*CommitGroup)(nil),          // 46: cede.replication.v1.CommitGroup
+	(*Stop)(nil),                 // 47: cede.replication.v1.Stop
+	(*Eviction)(nil),             // 48: cede.replication.v1.Eviction
+	(*Claim)(nil),                // 49: cede.replication.v1.Claim
+	(*DeviceUse)(nil),            // 50: cede.replication.v1.DeviceUse
+	(*Allocation)(nil),           // 51: cede.replication.v1.Allocation
+	(*JobKey)(nil),               // 52: cede.replication.v1.JobKey
+	(*Job)(nil),                  // 53: cede.replication.v1.Job
+	(*PreemptionToleration)(nil), // 54: cede.replication.v1.PreemptionToleration
+	(*Group)(nil),                // 55: cede.replication.v1.Group
+	(*Disconnect)(nil),           // 56: cede.replication.v1.Disconnect
+	(*Toleration)(nil),           // 57: cede.replication.v1.Toleration
+	(*Task)(nil),                 // 58: cede.replication.v1.Task
+	(*DeviceRequest)(nil),        // 59: cede.replication.v1.DeviceRequest
+	(*Constraint)(nil),           // 60: cede.replication.v1.Constraint
+	(*Affinity)(nil),             // 61: cede.replication.v1.Affinity
+	(*Spread)(nil),               // 62: cede.replication.v1.Spread
+	(*LabelTerm)(nil),            // 63: cede.replication.v1.LabelTerm
+	(*Node)(nil),                 // 64: cede.replication.v1.Node
+	(*Taint)(nil),                // 65: cede.replication.v1.Taint
+	(*Device)(nil),               // 66: cede.replication.v1.Device
+	(*Evaluation)(nil),           // 67: cede.replication.v1.Evaluation
+	(*Explanation)(nil),          // 68: cede.replication.v1.Explanation
+	(*NodeReason)(nil),           // 69: cede.replication.v1.NodeReason
+	(*SchedulerConfig)(nil),      // 70: cede.replication.v1.SchedulerConfig
+	(*PriorityClass)(nil),        // 71: cede.replication.v1.PriorityClass
+	(*Namespace)(nil),            // 72: cede.replication.v1.Namespace
+	(*PolicyVersion)(nil),        // 73: cede.replication.v1.PolicyVersion
+	(*PolicyLimits)(nil),         // 74: cede.replication.v1.PolicyLimits
+	(*PolicyCheck)(nil),          // 75: cede.replication.v1.PolicyCheck
+	(*PolicyState)(nil),          // 76: cede.replication.v1.PolicyState
+	(*Trial)(nil),                // 77: cede.replication.v1.Trial
+	(*Token)(nil),                // 78: cede.replication.v1.Token
+	(*Result)(nil),               // 79: cede.replication.v1.Result
+	(*Record)(nil),               // 80: cede.replication.v1.Record
+	(*SnapshotHead)(nil),         // 81: cede.replication.v1.SnapshotHead
+	(*JobBlock)(nil),             // 82: cede.replication.v1.JobBlock
+	(*AllocBlock)(nil),           // 83: cede.replication.v1.AllocBlock
+	(*JobKeyDirty)(nil),          // 84: cede.replication.v1.JobKeyDirty
+	(*Upload)(nil),               // 85: cede.replication.v1.Upload
+	(*UploadChunk)(nil),          // 86: cede.replication.v1.UploadChunk
+	(*AppliedKey)(nil),           // 87: cede.replication.v1.AppliedKey
+	(*ModuleChunk)(nil),          // 88: cede.replication.v1.ModuleChunk
+	(*SnapshotTail)(nil),         // 89: cede.replication.v1.SnapshotTail
+	nil,                          // 90: cede.replication.v1.ClusterChange.ReportedEntry
+	nil,                          // 91: cede.replication.v1.Cluster.CapacityEntry
+	nil,                          // 92: cede.replication.v1.Cluster.AttributesEntry
+	nil,                          // 93: cede.replication.v1.Cluster.ReportedEntry
+	nil,                          // 94: cede.replication.v1.Binding.ResourcesEntry
+	nil,                          // 95: cede.replication.v1.Binding.WeightsEntry
+	nil,                          // 96: cede.replication.v1.Budget.LabelsEntry
+	nil,                          // 97: cede.replication.v1.Job.MetaEntry
+	nil,                          // 98: cede.replication.v1.Group.ResourcesEntry
+	nil,                          // 99: cede.replication.v1.Group.LabelsEntry
+	nil,                          // 100: cede.replication.v1.Group.AnnotationsEntry
+	nil,                          // 101: cede.replication.v1.Group.MetaEntry
+	nil,                          // 102: cede.replication.v1.Task.EnvEntry
+	nil,                          // 103: cede.replication.v1.Task.ResourcesEntry
+	nil,                          // 104: cede.replication.v1.Spread.TargetsEntry
+	nil,                          // 105: cede.replication.v1.LabelTerm.LabelsEntry
+	nil,                          // 106: cede.replication.v1.Node.CapacityEntry
+	nil,                          // 107: cede.replication.v1.Node.ReservedEntry
+	nil,                          // 108: cede.replication.v1.Node.AttributesEntry
+	nil,                          // 109: cede.replication.v1.Node.MetaEntry
+	nil,                          // 110: cede.replication.v1.Device.AttributesEntry
+	nil,                          // 111: cede.replication.v1.Evaluation.ClassesEntry
+	nil,                          // 112: cede.replication.v1.Evaluation.FailedEntry
+	nil,                          // 113: cede.replication.v1.Evaluation.QueuedEntry
+	nil,                          // 114: cede.replication.v1.Explanation.NotReadyEntry
+	nil,                          // 115: cede.replication.v1.Explanation.FilteredEntry
+	nil,                          // 116: cede.replication.v1.Explanation.ExhaustedEntry
+	nil,                          // 117: cede.replication.v1.Explanation.PreemptedEntry
+	nil,                          // 118: cede.replication.v1.PolicyVersion.ChecksEntry
+	nil,                          // 119: cede.replication.v1.PolicyState.TrippedEntry
 }
 var file_replication_proto_depIdxs = []int32{
 	1,   // 0: cede.replication.v1.Entry.bootstrap:type_name -> cede.replication.v1.Bootstrap
@@ -8620,156 +9034,161 @@ var file_replication_proto_depIdxs = []int32{
 	4,   // 3: cede.replication.v1.Entry.stop_job:type_name -> cede.replication.v1.StopJob
 	5,   // 4: cede.replication.v1.Entry.stop_allocs:type_name -> cede.replication.v1.StopAllocs
 	6,   // 5: cede.replication.v1.Entry.write_evals:type_name -> cede.replication.v1.WriteEvals
-	40,  // 6: cede.replication.v1.Entry.apply_plans:type_name -> cede.replication.v1.Batch
+	43,  // 6: cede.replication.v1.Entry.apply_plans:type_name -> cede.replication.v1.Batch
 	7,   // 7: cede.replication.v1.Entry.register_nodes:type_name -> cede.replication.v1.RegisterNodes
 	8,   // 8: cede.replication.v1.Entry.change_nodes:type_name -> cede.replication.v1.ChangeNodes
 	9,   // 9: cede.replication.v1.Entry.delete_nodes:type_name -> cede.replication.v1.DeleteNodes
 	10,  // 10: cede.replication.v1.Entry.update_allocs:type_name -> cede.replication.v1.UpdateAllocs
 	12,  // 11: cede.replication.v1.Entry.set_config:type_name -> cede.replication.v1.SetConfig
-	68,  // 12: cede.replication.v1.Entry.upsert_priority_class:type_name -> cede.replication.v1.PriorityClass
+	71,  // 12: cede.replication.v1.Entry.upsert_priority_class:type_name -> cede.replication.v1.PriorityClass
 	13,  // 13: cede.replication.v1.Entry.delete_priority_class:type_name -> cede.replication.v1.DeletePriorityClass
-	14,  // 14: cede.replication.v1.Entry.collect:type_name -> cede.replication.v1.Collect
-	15,  // 15: cede.replication.v1.Entry.put_chunk:type_name -> cede.replication.v1.PutChunk
-	69,  // 16: cede.replication.v1.Entry.load_policy:type_name -> cede.replication.v1.PolicyVersion
-	16,  // 17: cede.replication.v1.Entry.check_policy:type_name -> cede.replication.v1.CheckPolicy
-	17,  // 18: cede.replication.v1.Entry.change_policy:type_name -> cede.replication.v1.ChangePolicy
-	18,  // 19: cede.replication.v1.Entry.put_token:type_name -> cede.replication.v1.PutToken
-	19,  // 20: cede.replication.v1.Entry.delete_token:type_name -> cede.replication.v1.DeleteToken
-	36,  // 21: cede.replication.v1.Entry.upsert_budget:type_name -> cede.replication.v1.Budget
-	20,  // 22: cede.replication.v1.Entry.delete_budget:type_name -> cede.replication.v1.DeleteBudget
-	21,  // 23: cede.replication.v1.Entry.upsert_clusters:type_name -> cede.replication.v1.UpsertClusters
-	22,  // 24: cede.replication.v1.Entry.upsert_binding:type_name -> cede.replication.v1.UpsertBinding
-	27,  // 25: cede.replication.v1.Entry.delete_binding:type_name -> cede.replication.v1.DeleteBinding
-	28,  // 26: cede.replication.v1.Entry.end_assignments:type_name -> cede.replication.v1.EndAssignments
-	24,  // 27: cede.replication.v1.Entry.change_clusters:type_name -> cede.replication.v1.ChangeClusters
-	26,  // 28: cede.replication.v1.Entry.delete_cluster:type_name -> cede.replication.v1.DeleteCluster
-	23,  // 29: cede.replication.v1.Entry.stop_binding:type_name -> cede.replication.v1.StopBinding
-	29,  // 30: cede.replication.v1.Entry.update_assignments:type_name -> cede.replication.v1.UpdateAssignments
-	31,  // 31: cede.replication.v1.Entry.stop_assignments:type_name -> cede.replication.v1.StopAssignments
-	50,  // 32: cede.replication.v1.RegisterJob.job:type_name -> cede.replication.v1.Job
-	64,  // 33: cede.replication.v1.RegisterJob.eval:type_name -> cede.replication.v1.Evaluation
-	40,  // 34: cede.replication.v1.RegisterJob.batch:type_name -> cede.replication.v1.Batch
-	49,  // 35: cede.replication.v1.StopJob.key:type_name -> cede.replication.v1.JobKey
-	64,  // 36: cede.replication.v1.StopJob.eval:type_name -> cede.replication.v1.Evaluation
-	64,  // 37: cede.replication.v1.WriteEvals.evals:type_name -> cede.replication.v1.Evaluation
-	61,  // 38: cede.replication.v1.RegisterNodes.nodes:type_name -> cede.replication.v1.Node
-	62,  // 39: cede.replication.v1.ChangeNodes.untaint:type_name -> cede.replication.v1.Taint
-	62,  // 40: cede.replication.v1.ChangeNodes.taint:type_name -> cede.replication.v1.Taint
-	11,  // 41: cede.replication.v1.UpdateAllocs.updates:type_name -> cede.replication.v1.ClientUpdate
-	67,  // 42: cede.replication.v1.SetConfig.config:type_name -> cede.replication.v1.SchedulerConfig
-	49,  // 43: cede.replication.v1.Collect.jobs:type_name -> cede.replication.v1.JobKey
-	71,  // 44: cede.replication.v1.CheckPolicy.check:type_name -> cede.replication.v1.PolicyCheck
-	74,  // 45: cede.replication.v1.PutToken.token:type_name -> cede.replication.v1.Token
-	32,  // 46: cede.replication.v1.UpsertClusters.clusters:type_name -> cede.replication.v1.Cluster
-	33,  // 47: cede.replication.v1.UpsertBinding.binding:type_name -> cede.replication.v1.Binding
-	64,  // 48: cede.replication.v1.UpsertBinding.eval:type_name -> cede.replication.v1.Evaluation
-	49,  // 49: cede.replication.v1.StopBinding.key:type_name -> cede.replication.v1.JobKey
-	64,  // 50: cede.replication.v1.StopBinding.eval:type_name -> cede.replication.v1.Evaluation
-	25,  // 51: cede.replication.v1.ChangeClusters.changes:type_name -> cede.replication.v1.ClusterChange
-	86,  // 52: cede.replication.v1.ClusterChange.reported:type_name -> cede.replication.v1.ClusterChange.ReportedEntry
-	46,  // 53: cede.replication.v1.ClusterChange.leases:type_name -> cede.replication.v1.Claim
-	49,  // 54: cede.replication.v1.DeleteBinding.key:type_name -> cede.replication.v1.JobKey
-	30,  // 55: cede.replication.v1.UpdateAssignments.updates:type_name -> cede.replication.v1.AssignmentUpdate
-	87,  // 56: cede.replication.v1.Cluster.capacity:type_name -> cede.replication.v1.Cluster.CapacityEntry
-	88,  // 57: cede.replication.v1.Cluster.attributes:type_name -> cede.replication.v1.Cluster.AttributesEntry
-	89,  // 58: cede.replication.v1.Cluster.reported:type_name -> cede.replication.v1.Cluster.ReportedEntry
-	90,  // 59: cede.replication.v1.Binding.resources:type_name -> cede.replication.v1.Binding.ResourcesEntry
-	91,  // 60: cede.replication.v1.Binding.weights:type_name -> cede.replication.v1.Binding.WeightsEntry
-	57,  // 61: cede.replication.v1.Binding.constraints:type_name -> cede.replication.v1.Constraint
-	49,  // 62: cede.replication.v1.Assignment.binding:type_name -> cede.replication.v1.JobKey
-	92,  // 63: cede.replication.v1.Budget.labels:type_name -> cede.replication.v1.Budget.LabelsEntry
-	39,  // 64: cede.replication.v1.Budget.min_available:type_name -> cede.replication.v1.Bound
-	39,  // 65: cede.replication.v1.Budget.max_unavailable:type_name -> cede.replication.v1.Bound
-	37,  // 66: cede.replication.v1.Budget.max_evictions:type_name -> cede.replication.v1.Rate
-	38,  // 67: cede.replication.v1.Budget.recent:type_name -> cede.replication.v1.EvictionsAt
-	41,  // 68: cede.replication.v1.Batch.jobs:type_name -> cede.replication.v1.JobRef
-	42,  // 69: cede.replication.v1.Batch.plans:type_name -> cede.replication.v1.Plan
-	49,  // 70: cede.replication.v1.Plan.job:type_name -> cede.replication.v1.JobKey
-	43,  // 71: cede.replication.v1.Plan.groups:type_name -> cede.replication.v1.CommitGroup
-	48,  // 72: cede.replication.v1.CommitGroup.place:type_name -> cede.replication.v1.Allocation
-	48,  // 73: cede.replication.v1.CommitGroup.update:type_name -> cede.replication.v1.Allocation
-	44,  // 74: cede.replication.v1.CommitGroup.stop:type_name -> cede.replication.v1.Stop
-	45,  // 75: cede.replication.v1.CommitGroup.evict:type_name -> cede.replication.v1.Eviction
-	46,  // 76: cede.replication.v1.CommitGroup.claims:type_name -> cede.replication.v1.Claim
-	34,  // 77: cede.replication.v1.CommitGroup.assign:type_name -> cede.replication.v1.Assignment
-	35,  // 78: cede.replication.v1.CommitGroup.withdraw:type_name -> cede.replication.v1.Withdrawal
-	49,  // 79: cede.replication.v1.Claim.claimant:type_name -> cede.replication.v1.JobKey
-	47,  // 80: cede.replication.v1.Claim.devices:type_name -> cede.replication.v1.DeviceUse
-	47,  // 81: cede.replication.v1.Allocation.devices:type_name -> cede.replication.v1.DeviceUse
-	93,  // 82: cede.replication.v1.Job.meta:type_name -> cede.replication.v1.Job.MetaEntry
-	52,  // 83: cede.replication.v1.Job.groups:type_name -> cede.replication.v1.Group
-	51,  // 84: cede.replication.v1.Job.toleration:type_name -> cede.replication.v1.PreemptionToleration
-	94,  // 85: cede.replication.v1.Group.resources:type_name -> cede.replication.v1.Group.ResourcesEntry
-	56,  // 86: cede.replication.v1.Group.devices:type_name -> cede.replication.v1.DeviceRequest
-	95,  // 87: cede.replication.v1.Group.labels:type_name -> cede.replication.v1.Group.LabelsEntry
-	57,  // 88: cede.replication.v1.Group.constraints:type_name -> cede.replication.v1.Constraint
-	58,  // 89: cede.replication.v1.Group.affinities:type_name -> cede.replication.v1.Affinity
-	59,  // 90: cede.replication.v1.Group.spread:type_name -> cede.replication.v1.Spread
-	60,  // 91: cede.replication.v1.Group.colocate:type_name -> cede.replication.v1.LabelTerm
-	60,  // 92: cede.replication.v1.Group.separate:type_name -> cede.replication.v1.LabelTerm
-	96,  // 93: cede.replication.v1.Group.annotations:type_name -> cede.replication.v1.Group.AnnotationsEntry
-	97,  // 94: cede.replication.v1.Group.meta:type_name -> cede.replication.v1.Group.MetaEntry
-	55,  // 95: cede.replication.v1.Group.tasks:type_name -> cede.replication.v1.Task
-	54,  // 96: cede.replication.v1.Group.tolerations:type_name -> cede.replication.v1.Toleration
-	53,  // 97: cede.replication.v1.Group.disconnect:type_name -> cede.replication.v1.Disconnect
-	98,  // 98: cede.replication.v1.Task.env:type_name -> cede.replication.v1.Task.EnvEntry
-	99,  // 99: cede.replication.v1.Task.resources:type_name -> cede.replication.v1.Task.ResourcesEntry
-	57,  // 100: cede.replication.v1.DeviceRequest.constraints:type_name -> cede.replication.v1.Constraint
-	57,  // 101: cede.replication.v1.Affinity.constraint:type_name -> cede.replication.v1.Constraint
-	100, // 102: cede.replication.v1.Spread.targets:type_name -> cede.replication.v1.Spread.TargetsEntry
-	101, // 103: cede.replication.v1.LabelTerm.labels:type_name -> cede.replication.v1.LabelTerm.LabelsEntry
-	102, // 104: cede.replication.v1.Node.capacity:type_name -> cede.replication.v1.Node.CapacityEntry
-	103, // 105: cede.replication.v1.Node.reserved:type_name -> cede.replication.v1.Node.ReservedEntry
-	63,  // 106: cede.replication.v1.Node.devices:type_name -> cede.replication.v1.Device
-	104, // 107: cede.replication.v1.Node.attributes:type_name -> cede.replication.v1.Node.AttributesEntry
-	105, // 108: cede.replication.v1.Node.meta:type_name -> cede.replication.v1.Node.MetaEntry
-	62,  // 109: cede.replication.v1.Node.taints:type_name -> cede.replication.v1.Taint
-	106, // 110: cede.replication.v1.Device.attributes:type_name -> cede.replication.v1.Device.AttributesEntry
-	107, // 111: cede.replication.v1.Evaluation.classes:type_name -> cede.replication.v1.Evaluation.ClassesEntry
-	108, // 112: cede.replication.v1.Evaluation.failed:type_name -> cede.replication.v1.Evaluation.FailedEntry
-	109, // 113: cede.replication.v1.Evaluation.queued:type_name -> cede.replication.v1.Evaluation.QueuedEntry
-	110, // 114: cede.replication.v1.Explanation.not_ready:type_name -> cede.replication.v1.Explanation.NotReadyEntry
-	111, // 115: cede.replication.v1.Explanation.filtered:type_name -> cede.replication.v1.Explanation.FilteredEntry
-	112, // 116: cede.replication.v1.Explanation.exhausted:type_name -> cede.replication.v1.Explanation.ExhaustedEntry
-	113, // 117: cede.replication.v1.Explanation.preempted:type_name -> cede.replication.v1.Explanation.PreemptedEntry
-	66,  // 118: cede.replication.v1.Explanation.samples:type_name -> cede.replication.v1.NodeReason
-	70,  // 119: cede.replication.v1.PolicyVersion.limits:type_name -> cede.replication.v1.PolicyLimits
-	114, // 120: cede.replication.v1.PolicyVersion.checks:type_name -> cede.replication.v1.PolicyVersion.ChecksEntry
-	115, // 121: cede.replication.v1.PolicyState.tripped:type_name -> cede.replication.v1.PolicyState.TrippedEntry
-	73,  // 122: cede.replication.v1.PolicyState.last_trial:type_name -> cede.replication.v1.Trial
-	49,  // 123: cede.replication.v1.Result.eval_jobs:type_name -> cede.replication.v1.JobKey
-	77,  // 124: cede.replication.v1.Record.head:type_name -> cede.replication.v1.SnapshotHead
-	67,  // 125: cede.replication.v1.Record.config:type_name -> cede.replication.v1.SchedulerConfig
-	68,  // 126: cede.replication.v1.Record.priority_class:type_name -> cede.replication.v1.PriorityClass
-	61,  // 127: cede.replication.v1.Record.node:type_name -> cede.replication.v1.Node
-	78,  // 128: cede.replication.v1.Record.job:type_name -> cede.replication.v1.JobBlock
-	79,  // 129: cede.replication.v1.Record.allocs:type_name -> cede.replication.v1.AllocBlock
-	64,  // 130: cede.replication.v1.Record.eval:type_name -> cede.replication.v1.Evaluation
-	46,  // 131: cede.replication.v1.Record.claim:type_name -> cede.replication.v1.Claim
-	80,  // 132: cede.replication.v1.Record.dirty:type_name -> cede.replication.v1.JobKeyDirty
-	69,  // 133: cede.replication.v1.Record.policy_version:type_name -> cede.replication.v1.PolicyVersion
-	72,  // 134: cede.replication.v1.Record.policy_state:type_name -> cede.replication.v1.PolicyState
-	81,  // 135: cede.replication.v1.Record.upload:type_name -> cede.replication.v1.Upload
-	82,  // 136: cede.replication.v1.Record.upload_chunk:type_name -> cede.replication.v1.UploadChunk
-	74,  // 137: cede.replication.v1.Record.token:type_name -> cede.replication.v1.Token
-	83,  // 138: cede.replication.v1.Record.applied:type_name -> cede.replication.v1.AppliedKey
-	84,  // 139: cede.replication.v1.Record.module_chunk:type_name -> cede.replication.v1.ModuleChunk
-	85,  // 140: cede.replication.v1.Record.tail:type_name -> cede.replication.v1.SnapshotTail
-	36,  // 141: cede.replication.v1.Record.budget:type_name -> cede.replication.v1.Budget
-	32,  // 142: cede.replication.v1.Record.cluster:type_name -> cede.replication.v1.Cluster
-	33,  // 143: cede.replication.v1.Record.binding:type_name -> cede.replication.v1.Binding
-	34,  // 144: cede.replication.v1.Record.assignment:type_name -> cede.replication.v1.Assignment
-	49,  // 145: cede.replication.v1.JobBlock.key:type_name -> cede.replication.v1.JobKey
-	50,  // 146: cede.replication.v1.JobBlock.versions:type_name -> cede.replication.v1.Job
-	48,  // 147: cede.replication.v1.AllocBlock.allocs:type_name -> cede.replication.v1.Allocation
-	49,  // 148: cede.replication.v1.JobKeyDirty.key:type_name -> cede.replication.v1.JobKey
-	65,  // 149: cede.replication.v1.Evaluation.FailedEntry.value:type_name -> cede.replication.v1.Explanation
-	71,  // 150: cede.replication.v1.PolicyVersion.ChecksEntry.value:type_name -> cede.replication.v1.PolicyCheck
-	151, // [151:151] is the sub-list for method output_type
-	151, // [151:151] is the sub-list for method input_type
-	151, // [151:151] is the sub-list for extension type_name
-	151, // [151:151] is the sub-list for extension extendee
-	0,   // [0:151] is the sub-list for field type_name
+	16,  // 14: cede.replication.v1.Entry.collect:type_name -> cede.replication.v1.Collect
+	18,  // 15: cede.replication.v1.Entry.put_chunk:type_name -> cede.replication.v1.PutChunk
+	73,  // 16: cede.replication.v1.Entry.load_policy:type_name -> cede.replication.v1.PolicyVersion
+	19,  // 17: cede.replication.v1.Entry.check_policy:type_name -> cede.replication.v1.CheckPolicy
+	20,  // 18: cede.replication.v1.Entry.change_policy:type_name -> cede.replication.v1.ChangePolicy
+	21,  // 19: cede.replication.v1.Entry.put_token:type_name -> cede.replication.v1.PutToken
+	22,  // 20: cede.replication.v1.Entry.delete_token:type_name -> cede.replication.v1.DeleteToken
+	39,  // 21: cede.replication.v1.Entry.upsert_budget:type_name -> cede.replication.v1.Budget
+	23,  // 22: cede.replication.v1.Entry.delete_budget:type_name -> cede.replication.v1.DeleteBudget
+	24,  // 23: cede.replication.v1.Entry.upsert_clusters:type_name -> cede.replication.v1.UpsertClusters
+	25,  // 24: cede.replication.v1.Entry.upsert_binding:type_name -> cede.replication.v1.UpsertBinding
+	30,  // 25: cede.replication.v1.Entry.delete_binding:type_name -> cede.replication.v1.DeleteBinding
+	31,  // 26: cede.replication.v1.Entry.end_assignments:type_name -> cede.replication.v1.EndAssignments
+	17,  // 27: cede.replication.v1.Entry.restore_state:type_name -> cede.replication.v1.RestoreState
+	14,  // 28: cede.replication.v1.Entry.upsert_namespace:type_name -> cede.replication.v1.UpsertNamespace
+	15,  // 29: cede.replication.v1.Entry.delete_namespace:type_name -> cede.replication.v1.DeleteNamespace
+	27,  // 30: cede.replication.v1.Entry.change_clusters:type_name -> cede.replication.v1.ChangeClusters
+	29,  // 31: cede.replication.v1.Entry.delete_cluster:type_name -> cede.replication.v1.DeleteCluster
+	26,  // 32: cede.replication.v1.Entry.stop_binding:type_name -> cede.replication.v1.StopBinding
+	32,  // 33: cede.replication.v1.Entry.update_assignments:type_name -> cede.replication.v1.UpdateAssignments
+	34,  // 34: cede.replication.v1.Entry.stop_assignments:type_name -> cede.replication.v1.StopAssignments
+	53,  // 35: cede.replication.v1.RegisterJob.job:type_name -> cede.replication.v1.Job
+	67,  // 36: cede.replication.v1.RegisterJob.eval:type_name -> cede.replication.v1.Evaluation
+	43,  // 37: cede.replication.v1.RegisterJob.batch:type_name -> cede.replication.v1.Batch
+	52,  // 38: cede.replication.v1.StopJob.key:type_name -> cede.replication.v1.JobKey
+	67,  // 39: cede.replication.v1.StopJob.eval:type_name -> cede.replication.v1.Evaluation
+	67,  // 40: cede.replication.v1.WriteEvals.evals:type_name -> cede.replication.v1.Evaluation
+	64,  // 41: cede.replication.v1.RegisterNodes.nodes:type_name -> cede.replication.v1.Node
+	65,  // 42: cede.replication.v1.ChangeNodes.untaint:type_name -> cede.replication.v1.Taint
+	65,  // 43: cede.replication.v1.ChangeNodes.taint:type_name -> cede.replication.v1.Taint
+	11,  // 44: cede.replication.v1.UpdateAllocs.updates:type_name -> cede.replication.v1.ClientUpdate
+	70,  // 45: cede.replication.v1.SetConfig.config:type_name -> cede.replication.v1.SchedulerConfig
+	72,  // 46: cede.replication.v1.UpsertNamespace.namespace:type_name -> cede.replication.v1.Namespace
+	52,  // 47: cede.replication.v1.Collect.jobs:type_name -> cede.replication.v1.JobKey
+	75,  // 48: cede.replication.v1.CheckPolicy.check:type_name -> cede.replication.v1.PolicyCheck
+	78,  // 49: cede.replication.v1.PutToken.token:type_name -> cede.replication.v1.Token
+	35,  // 50: cede.replication.v1.UpsertClusters.clusters:type_name -> cede.replication.v1.Cluster
+	36,  // 51: cede.replication.v1.UpsertBinding.binding:type_name -> cede.replication.v1.Binding
+	67,  // 52: cede.replication.v1.UpsertBinding.eval:type_name -> cede.replication.v1.Evaluation
+	52,  // 53: cede.replication.v1.StopBinding.key:type_name -> cede.replication.v1.JobKey
+	67,  // 54: cede.replication.v1.StopBinding.eval:type_name -> cede.replication.v1.Evaluation
+	28,  // 55: cede.replication.v1.ChangeClusters.changes:type_name -> cede.replication.v1.ClusterChange
+	90,  // 56: cede.replication.v1.ClusterChange.reported:type_name -> cede.replication.v1.ClusterChange.ReportedEntry
+	49,  // 57: cede.replication.v1.ClusterChange.leases:type_name -> cede.replication.v1.Claim
+	52,  // 58: cede.replication.v1.DeleteBinding.key:type_name -> cede.replication.v1.JobKey
+	33,  // 59: cede.replication.v1.UpdateAssignments.updates:type_name -> cede.replication.v1.AssignmentUpdate
+	91,  // 60: cede.replication.v1.Cluster.capacity:type_name -> cede.replication.v1.Cluster.CapacityEntry
+	92,  // 61: cede.replication.v1.Cluster.attributes:type_name -> cede.replication.v1.Cluster.AttributesEntry
+	93,  // 62: cede.replication.v1.Cluster.reported:type_name -> cede.replication.v1.Cluster.ReportedEntry
+	94,  // 63: cede.replication.v1.Binding.resources:type_name -> cede.replication.v1.Binding.ResourcesEntry
+	95,  // 64: cede.replication.v1.Binding.weights:type_name -> cede.replication.v1.Binding.WeightsEntry
+	60,  // 65: cede.replication.v1.Binding.constraints:type_name -> cede.replication.v1.Constraint
+	52,  // 66: cede.replication.v1.Assignment.binding:type_name -> cede.replication.v1.JobKey
+	96,  // 67: cede.replication.v1.Budget.labels:type_name -> cede.replication.v1.Budget.LabelsEntry
+	42,  // 68: cede.replication.v1.Budget.min_available:type_name -> cede.replication.v1.Bound
+	42,  // 69: cede.replication.v1.Budget.max_unavailable:type_name -> cede.replication.v1.Bound
+	40,  // 70: cede.replication.v1.Budget.max_evictions:type_name -> cede.replication.v1.Rate
+	41,  // 71: cede.replication.v1.Budget.recent:type_name -> cede.replication.v1.EvictionsAt
+	44,  // 72: cede.replication.v1.Batch.jobs:type_name -> cede.replication.v1.JobRef
+	45,  // 73: cede.replication.v1.Batch.plans:type_name -> cede.replication.v1.Plan
+	52,  // 74: cede.replication.v1.Plan.job:type_name -> cede.replication.v1.JobKey
+	46,  // 75: cede.replication.v1.Plan.groups:type_name -> cede.replication.v1.CommitGroup
+	51,  // 76: cede.replication.v1.CommitGroup.place:type_name -> cede.replication.v1.Allocation
+	51,  // 77: cede.replication.v1.CommitGroup.update:type_name -> cede.replication.v1.Allocation
+	47,  // 78: cede.replication.v1.CommitGroup.stop:type_name -> cede.replication.v1.Stop
+	48,  // 79: cede.replication.v1.CommitGroup.evict:type_name -> cede.replication.v1.Eviction
+	49,  // 80: cede.replication.v1.CommitGroup.claims:type_name -> cede.replication.v1.Claim
+	37,  // 81: cede.replication.v1.CommitGroup.assign:type_name -> cede.replication.v1.Assignment
+	38,  // 82: cede.replication.v1.CommitGroup.withdraw:type_name -> cede.replication.v1.Withdrawal
+	52,  // 83: cede.replication.v1.Claim.claimant:type_name -> cede.replication.v1.JobKey
+	50,  // 84: cede.replication.v1.Claim.devices:type_name -> cede.replication.v1.DeviceUse
+	50,  // 85: cede.replication.v1.Allocation.devices:type_name -> cede.replication.v1.DeviceUse
+	97,  // 86: cede.replication.v1.Job.meta:type_name -> cede.replication.v1.Job.MetaEntry
+	55,  // 87: cede.replication.v1.Job.groups:type_name -> cede.replication.v1.Group
+	54,  // 88: cede.replication.v1.Job.toleration:type_name -> cede.replication.v1.PreemptionToleration
+	98,  // 89: cede.replication.v1.Group.resources:type_name -> cede.replication.v1.Group.ResourcesEntry
+	59,  // 90: cede.replication.v1.Group.devices:type_name -> cede.replication.v1.DeviceRequest
+	99,  // 91: cede.replication.v1.Group.labels:type_name -> cede.replication.v1.Group.LabelsEntry
+	60,  // 92: cede.replication.v1.Group.constraints:type_name -> cede.replication.v1.Constraint
+	61,  // 93: cede.replication.v1.Group.affinities:type_name -> cede.replication.v1.Affinity
+	62,  // 94: cede.replication.v1.Group.spread:type_name -> cede.replication.v1.Spread
+	63,  // 95: cede.replication.v1.Group.colocate:type_name -> cede.replication.v1.LabelTerm
+	63,  // 96: cede.replication.v1.Group.separate:type_name -> cede.replication.v1.LabelTerm
+	100, // 97: cede.replication.v1.Group.annotations:type_name -> cede.replication.v1.Group.AnnotationsEntry
+	101, // 98: cede.replication.v1.Group.meta:type_name -> cede.replication.v1.Group.MetaEntry
+	58,  // 99: cede.replication.v1.Group.tasks:type_name -> cede.replication.v1.Task
+	57,  // 100: cede.replication.v1.Group.tolerations:type_name -> cede.replication.v1.Toleration
+	56,  // 101: cede.replication.v1.Group.disconnect:type_name -> cede.replication.v1.Disconnect
+	102, // 102: cede.replication.v1.Task.env:type_name -> cede.replication.v1.Task.EnvEntry
+	103, // 103: cede.replication.v1.Task.resources:type_name -> cede.replication.v1.Task.ResourcesEntry
+	60,  // 104: cede.replication.v1.DeviceRequest.constraints:type_name -> cede.replication.v1.Constraint
+	60,  // 105: cede.replication.v1.Affinity.constraint:type_name -> cede.replication.v1.Constraint
+	104, // 106: cede.replication.v1.Spread.targets:type_name -> cede.replication.v1.Spread.TargetsEntry
+	105, // 107: cede.replication.v1.LabelTerm.labels:type_name -> cede.replication.v1.LabelTerm.LabelsEntry
+	106, // 108: cede.replication.v1.Node.capacity:type_name -> cede.replication.v1.Node.CapacityEntry
+	107, // 109: cede.replication.v1.Node.reserved:type_name -> cede.replication.v1.Node.ReservedEntry
+	66,  // 110: cede.replication.v1.Node.devices:type_name -> cede.replication.v1.Device
+	108, // 111: cede.replication.v1.Node.attributes:type_name -> cede.replication.v1.Node.AttributesEntry
+	109, // 112: cede.replication.v1.Node.meta:type_name -> cede.replication.v1.Node.MetaEntry
+	65,  // 113: cede.replication.v1.Node.taints:type_name -> cede.replication.v1.Taint
+	110, // 114: cede.replication.v1.Device.attributes:type_name -> cede.replication.v1.Device.AttributesEntry
+	111, // 115: cede.replication.v1.Evaluation.classes:type_name -> cede.replication.v1.Evaluation.ClassesEntry
+	112, // 116: cede.replication.v1.Evaluation.failed:type_name -> cede.replication.v1.Evaluation.FailedEntry
+	113, // 117: cede.replication.v1.Evaluation.queued:type_name -> cede.replication.v1.Evaluation.QueuedEntry
+	114, // 118: cede.replication.v1.Explanation.not_ready:type_name -> cede.replication.v1.Explanation.NotReadyEntry
+	115, // 119: cede.replication.v1.Explanation.filtered:type_name -> cede.replication.v1.Explanation.FilteredEntry
+	116, // 120: cede.replication.v1.Explanation.exhausted:type_name -> cede.replication.v1.Explanation.ExhaustedEntry
+	117, // 121: cede.replication.v1.Explanation.preempted:type_name -> cede.replication.v1.Explanation.PreemptedEntry
+	69,  // 122: cede.replication.v1.Explanation.samples:type_name -> cede.replication.v1.NodeReason
+	74,  // 123: cede.replication.v1.PolicyVersion.limits:type_name -> cede.replication.v1.PolicyLimits
+	118, // 124: cede.replication.v1.PolicyVersion.checks:type_name -> cede.replication.v1.PolicyVersion.ChecksEntry
+	119, // 125: cede.replication.v1.PolicyState.tripped:type_name -> cede.replication.v1.PolicyState.TrippedEntry
+	77,  // 126: cede.replication.v1.PolicyState.last_trial:type_name -> cede.replication.v1.Trial
+	52,  // 127: cede.replication.v1.Result.eval_jobs:type_name -> cede.replication.v1.JobKey
+	81,  // 128: cede.replication.v1.Record.head:type_name -> cede.replication.v1.SnapshotHead
+	70,  // 129: cede.replication.v1.Record.config:type_name -> cede.replication.v1.SchedulerConfig
+	71,  // 130: cede.replication.v1.Record.priority_class:type_name -> cede.replication.v1.PriorityClass
+	64,  // 131: cede.replication.v1.Record.node:type_name -> cede.replication.v1.Node
+	82,  // 132: cede.replication.v1.Record.job:type_name -> cede.replication.v1.JobBlock
+	83,  // 133: cede.replication.v1.Record.allocs:type_name -> cede.replication.v1.AllocBlock
+	67,  // 134: cede.replication.v1.Record.eval:type_name -> cede.replication.v1.Evaluation
+	49,  // 135: cede.replication.v1.Record.claim:type_name -> cede.replication.v1.Claim
+	84,  // 136: cede.replication.v1.Record.dirty:type_name -> cede.replication.v1.JobKeyDirty
+	73,  // 137: cede.replication.v1.Record.policy_version:type_name -> cede.replication.v1.PolicyVersion
+	76,  // 138: cede.replication.v1.Record.policy_state:type_name -> cede.replication.v1.PolicyState
+	85,  // 139: cede.replication.v1.Record.upload:type_name -> cede.replication.v1.Upload
+	86,  // 140: cede.replication.v1.Record.upload_chunk:type_name -> cede.replication.v1.UploadChunk
+	78,  // 141: cede.replication.v1.Record.token:type_name -> cede.replication.v1.Token
+	87,  // 142: cede.replication.v1.Record.applied:type_name -> cede.replication.v1.AppliedKey
+	88,  // 143: cede.replication.v1.Record.module_chunk:type_name -> cede.replication.v1.ModuleChunk
+	89,  // 144: cede.replication.v1.Record.tail:type_name -> cede.replication.v1.SnapshotTail
+	39,  // 145: cede.replication.v1.Record.budget:type_name -> cede.replication.v1.Budget
+	35,  // 146: cede.replication.v1.Record.cluster:type_name -> cede.replication.v1.Cluster
+	36,  // 147: cede.replication.v1.Record.binding:type_name -> cede.replication.v1.Binding
+	37,  // 148: cede.replication.v1.Record.assignment:type_name -> cede.replication.v1.Assignment
+	72,  // 149: cede.replication.v1.Record.namespace:type_name -> cede.replication.v1.Namespace
+	52,  // 150: cede.replication.v1.JobBlock.key:type_name -> cede.replication.v1.JobKey
+	53,  // 151: cede.replication.v1.JobBlock.versions:type_name -> cede.replication.v1.Job
+	51,  // 152: cede.replication.v1.AllocBlock.allocs:type_name -> cede.replication.v1.Allocation
+	52,  // 153: cede.replication.v1.JobKeyDirty.key:type_name -> cede.replication.v1.JobKey
+	68,  // 154: cede.replication.v1.Evaluation.FailedEntry.value:type_name -> cede.replication.v1.Explanation
+	75,  // 155: cede.replication.v1.PolicyVersion.ChecksEntry.value:type_name -> cede.replication.v1.PolicyCheck
+	156, // [156:156] is the sub-list for method output_type
+	156, // [156:156] is the sub-list for method input_type
+	156, // [156:156] is the sub-list for extension type_name
+	156, // [156:156] is the sub-list for extension extendee
+	0,   // [0:156] is the sub-list for field type_name
 }
 
 func init() { file_replication_proto_init() }
@@ -8805,6 +9224,9 @@ func file_replication_proto_init() {
 		(*Entry_UpsertBinding)(nil),
 		(*Entry_DeleteBinding)(nil),
 		(*Entry_EndAssignments)(nil),
+		(*Entry_RestoreState)(nil),
+		(*Entry_UpsertNamespace)(nil),
+		(*Entry_DeleteNamespace)(nil),
 		(*Entry_ChangeClusters)(nil),
 		(*Entry_DeleteCluster)(nil),
 		(*Entry_StopBinding)(nil),
@@ -8815,11 +9237,13 @@ func file_replication_proto_init() {
 	file_replication_proto_msgTypes[4].OneofWrappers = []any{}
 	file_replication_proto_msgTypes[8].OneofWrappers = []any{}
 	file_replication_proto_msgTypes[12].OneofWrappers = []any{}
-	file_replication_proto_msgTypes[22].OneofWrappers = []any{}
-	file_replication_proto_msgTypes[23].OneofWrappers = []any{}
-	file_replication_proto_msgTypes[51].OneofWrappers = []any{}
-	file_replication_proto_msgTypes[67].OneofWrappers = []any{}
-	file_replication_proto_msgTypes[76].OneofWrappers = []any{
+	file_replication_proto_msgTypes[14].OneofWrappers = []any{}
+	file_replication_proto_msgTypes[15].OneofWrappers = []any{}
+	file_replication_proto_msgTypes[25].OneofWrappers = []any{}
+	file_replication_proto_msgTypes[26].OneofWrappers = []any{}
+	file_replication_proto_msgTypes[54].OneofWrappers = []any{}
+	file_replication_proto_msgTypes[70].OneofWrappers = []any{}
+	file_replication_proto_msgTypes[80].OneofWrappers = []any{
 		(*Record_Head)(nil),
 		(*Record_Config)(nil),
 		(*Record_PriorityClass)(nil),
@@ -8841,6 +9265,7 @@ func file_replication_proto_init() {
 		(*Record_Cluster)(nil),
 		(*Record_Binding)(nil),
 		(*Record_Assignment)(nil),
+		(*Record_Namespace)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -8848,7 +9273,7 @@ func file_replication_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_replication_proto_rawDesc), len(file_replication_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   116,
+			NumMessages:   120,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

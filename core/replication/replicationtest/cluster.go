@@ -1,11 +1,14 @@
 package replicationtest
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -36,9 +39,8 @@ type Cluster struct {
 // Options change a cluster. The zero value is a cluster of three whose logs may
 // have gaps and are truncated early.
 type Options struct {
-	Members      int
-	Gapless      bool // logs are monotonic, as those of package storage
-	NeverCompact bool // use the default timing, which keeps all entries of a test
+	Members int
+	Gapless bool // logs are monotonic, as those of package storage
 }
 
 // A Member is one server of a Cluster.
@@ -62,19 +64,28 @@ func (m *Member) server() raft.Server {
 	return raft.Server{ID: raft.ServerID(m.ID), Address: raft.ServerAddress(m.ID)}
 }
 
-// A SlowTransport does not pipeline, like raftnode.NewTransport, and delays
-// entries, so that faults happen while some are in transit.
-type SlowTransport struct{ *raft.InmemTransport }
+// A Transport is in memory and does not pipeline, like raftnode.NewTransport.
+type Transport struct{ *raft.InmemTransport }
+
+var (
+	_ raft.Transport   = Transport{}
+	_ raft.WithPreVote = Transport{}
+	_ raft.WithClose   = Transport{}
+)
+
+// AppendEntriesPipeline implements raft.Transport.
+func (Transport) AppendEntriesPipeline(raft.ServerID, raft.ServerAddress) (raft.AppendPipeline, error) {
+	return nil, raft.ErrPipelineReplicationNotSupported
+}
+
+// A SlowTransport delays entries, so that faults happen while some are in transit. 3 ms
+// are far less than an election timeout.
+type SlowTransport struct{ Transport }
 
 // AppendEntries implements raft.Transport.
 func (t SlowTransport) AppendEntries(id raft.ServerID, to raft.ServerAddress, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
 	time.Sleep(3 * time.Millisecond) //nolint:forbidigo // virtual time
 	return t.InmemTransport.AppendEntries(id, to, args, resp)
-}
-
-// AppendEntriesPipeline implements raft.Transport.
-func (SlowTransport) AppendEntriesPipeline(raft.ServerID, raft.ServerAddress) (raft.AppendPipeline, error) {
-	return nil, raft.ErrPipelineReplicationNotSupported
 }
 
 // A Gapless log is monotonic: Raft empties it before it installs a snapshot.
@@ -83,7 +94,8 @@ type Gapless struct{ *raft.InmemCommitTrackingStore }
 // IsMonotonic implements raft.MonotonicLogStore.
 func (Gapless) IsMonotonic() bool { return true }
 
-// NewCluster starts a cluster. The caller calls Close.
+// NewCluster starts a cluster. The caller calls Close. It must be called within a
+// synctest bubble.
 func NewCluster(t *testing.T, opts Options) *Cluster {
 	t.Helper()
 	c := &Cluster{T: t, opts: opts, hashes: map[uint64][32]byte{}}
@@ -120,13 +132,10 @@ func (c *Cluster) Start(m *Member) {
 	if c.opts.Gapless {
 		log = Gapless{m.Disk}
 	}
-	timing := raftnode.Timing{TrailingLogs: 5, SnapshotThreshold: 8, SnapshotInterval: 3 * time.Second}
-	if c.opts.NeverCompact {
-		timing = raftnode.Timing{}
-	}
 	node, err := raftnode.Open(raftnode.Config{
-		ServerID: m.ID, Log: log, Stable: m.Disk, Snapshots: m.Snapshots, Transport: SlowTransport{transport}, Store: m.Store,
-		Modules: m.Modules, Observe: c.compare, Timing: timing,
+		ServerID: m.ID, Log: log, Stable: m.Disk, Snapshots: m.Snapshots, Transport: SlowTransport{Transport{transport}}, Store: m.Store,
+		Modules: m.Modules, Observe: c.compare,
+		Timing: raftnode.Timing{TrailingLogs: 5, SnapshotThreshold: 8, SnapshotInterval: 3 * time.Second},
 	})
 	if err != nil {
 		c.T.Fatal(err)
@@ -202,6 +211,7 @@ func (c *Cluster) connect() {
 	}
 }
 
+// setCut changes which members are off the network.
 func (c *Cluster) setCut(cut bool, members []*Member) {
 	c.mu.Lock()
 	for _, m := range members {
@@ -211,13 +221,15 @@ func (c *Cluster) setCut(cut bool, members []*Member) {
 	c.connect()
 }
 
-// Isolate disconnects members from all others.
+// Isolate disconnects members from all others. A leader that is isolated steps down
+// after its lease.
 func (c *Cluster) Isolate(members ...*Member) { c.setCut(true, members) }
 
 // Rejoin reconnects members.
 func (c *Cluster) Rejoin(members ...*Member) { c.setCut(false, members) }
 
-// Disconnect disconnects a member from some others.
+// Disconnect disconnects a member from some others. The next call of connect restores
+// the connection, for instance the start of a member.
 func (c *Cluster) Disconnect(m *Member, others ...*Member) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -227,7 +239,8 @@ func (c *Cluster) Disconnect(m *Member, others ...*Member) {
 	}
 }
 
-// Leader waits for a leader with a majority.
+// Leader waits for a leader with a majority. IsLeader alone does not suffice: an
+// isolated leader reports true until its lease ends.
 func (c *Cluster) Leader() *Member {
 	c.T.Helper()
 	for range 1000 {
@@ -264,7 +277,8 @@ func (c *Cluster) LeaderOtherThan(other *Member) *Member {
 	return nil
 }
 
-// WaitConverged waits until every member has the leader's state.
+// WaitConverged waits until every member has the leader's state. It fails the test if a
+// state differs after 50 seconds of virtual time.
 func (c *Cluster) WaitConverged() {
 	c.T.Helper()
 	leader := c.Leader()
@@ -285,8 +299,9 @@ func (c *Cluster) WaitConverged() {
 	}
 }
 
-// Send writes an entry through the current leader, and retries until the outcome
-// is known.
+// Send writes an entry through the current leader, and retries until the outcome is
+// known. An entry with an unknown outcome is sent again, so it may be applied twice
+// unless it has a key.
 func (c *Cluster) Send(e *replication.Entry) *replication.Result {
 	c.T.Helper()
 	for range 2000 {
@@ -320,7 +335,23 @@ func (c *Cluster) Register(n int) {
 	}
 }
 
-// InjectFault injects one random fault, in most cases into the leader.
+// Restore uploads a snapshot and restores it, through whichever member leads.
+func (c *Cluster) Restore(stream []byte) *replication.Result {
+	c.T.Helper()
+	digest := replication.SnapshotDigest(sha256.Sum256(stream))
+	offset := int64(0)
+	for chunk := range slices.Chunk(stream, replication.MaxChunk) {
+		r := c.Send(&replication.Entry{Time: 1, Command: &replication.PutChunk{Digest: digest, Offset: offset, Data: bytes.Clone(chunk)}})
+		if r.Err != nil {
+			c.T.Fatal(r.Err)
+		}
+		offset += int64(len(chunk))
+	}
+	return c.Send(&replication.Entry{Time: 1, Command: &replication.RestoreState{Digest: digest}})
+}
+
+// InjectFault injects one random fault, in most cases into the leader. The caller must
+// not have stopped a member.
 func (c *Cluster) InjectFault(r *rand.Rand) {
 	m := c.Members[r.IntN(len(c.Members))]
 	for _, other := range c.Members {

@@ -3,14 +3,14 @@ package replicationtest
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
+	"io/fs"
 	"sync"
 
 	"github.com/cede-scheduler/cede/core/model"
 )
 
-// Modules is an fsm.Modules in memory.
+// Modules is an fsm.Modules in memory. It is safe for concurrent use.
 type Modules struct {
 	mu     sync.Mutex
 	chunks map[string][]byte
@@ -23,7 +23,7 @@ func NewModules() *Modules {
 	return &Modules{chunks: map[string][]byte{}, whole: map[string][]byte{}}
 }
 
-// Fail makes every PutChunk return an error.
+// Fail makes every PutChunk return an error. nil ends the failure.
 func (m *Modules) Fail(err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -62,6 +62,13 @@ func (m *Modules) Finish(digest string, size int64) error {
 	return nil
 }
 
+// Replace replaces the content of a complete module, as a damaged disk does.
+func (m *Modules) Replace(digest string, data []byte) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.whole[digest] = data
+}
+
 // Get implements fsm.Modules.
 func (m *Modules) Get(digest string) ([]byte, error) {
 	m.mu.Lock()
@@ -69,7 +76,7 @@ func (m *Modules) Get(digest string) ([]byte, error) {
 	if data, ok := m.whole[digest]; ok {
 		return data, nil
 	}
-	return nil, errors.New("module not found: " + digest)
+	return nil, fmt.Errorf("module %s: %w", digest, fs.ErrNotExist)
 }
 
 // Delete implements fsm.Modules.

@@ -16,8 +16,9 @@ type Info struct {
 	Hash                                       [32]byte
 }
 
-// Inspect reads a snapshot into a state of its own, verifies all of it, and
-// returns a summary. Its error is an *Error.
+// Inspect reads a snapshot into a state of its own, verifies all of it, and returns a
+// summary. Its error is an *Error. It needs memory for the whole state. The caller
+// closes in.
 func Inspect(in io.Reader) (*Info, error) {
 	counted := &countedReader{in: in}
 	r := Restorer{Begin: state.New().BeginRestore}

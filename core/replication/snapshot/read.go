@@ -12,7 +12,7 @@ import (
 	"github.com/cede-scheduler/cede/core/state"
 )
 
-// A Restorer reads a stream into a transaction on an empty state.
+// A Restorer reads a stream into a transaction on an empty state. It serves one stream.
 type Restorer struct {
 	// Begin starts the transaction at the stream's index.
 	Begin func(index uint64) *state.Txn
@@ -64,16 +64,18 @@ func (r *Restorer) record(m *pb.Record) error {
 	var err error
 	switch c := m.Record.(type) {
 	case *pb.Record_Config:
-		r.txn.SetConfig(d.SchedulerConfig(c.Config))
+		r.txn.ConfigWriter().Set(d.SchedulerConfig(c.Config))
 	case *pb.Record_PriorityClass:
-		r.txn.UpsertPriorityClass(d.PriorityClass(c.PriorityClass))
+		r.txn.PriorityClassWriter().Upsert(d.PriorityClass(c.PriorityClass))
+	case *pb.Record_Namespace:
+		r.txn.NamespaceWriter().Upsert(d.Namespace(c.Namespace))
 	case *pb.Record_Budget:
 		b := d.Budget(c.Budget)
-		r.txn.UpsertBudget(b)
-		r.txn.RestoreEvictions(b.Key(), d.RecentEvictions(c.Budget))
+		r.txn.BudgetWriter().Upsert(b)
+		r.txn.BudgetWriter().RestoreEvictions(b.Key(), d.RecentEvictions(c.Budget))
 	case *pb.Record_Node:
 		if n := d.Node(c.Node); d.Err() == nil {
-			err = r.txn.UpsertNode(n)
+			err = r.txn.NodeWriter().Upsert(n)
 		}
 	case *pb.Record_Job:
 		err = r.jobBlock(&d, c.Job)
@@ -81,18 +83,18 @@ func (r *Restorer) record(m *pb.Record) error {
 		err = r.allocBlock(c.Allocs)
 	case *pb.Record_Eval:
 		if e := d.Evaluation(c.Eval); d.Err() == nil {
-			r.txn.UpsertEvals(e)
+			r.txn.EvalWriter().Upsert(e)
 		}
 	case *pb.Record_Claim:
 		if claim := d.Claim(c.Claim); d.Err() == nil {
-			r.txn.UpsertClaim(claim)
+			r.txn.ClaimWriter().Upsert(claim)
 		}
 	case *pb.Record_Dirty:
 		// Restoring the tables above has marked their jobs dirty at the index of the
 		// snapshot. This record replaces the mark by the original index.
 		key := keyOf(&d, c.Dirty.GetKey())
-		r.txn.MarkDirtyAt(key, c.Dirty.GetIndex())
-		r.txn.SetPreemptionHold(key, state.PreemptionHold{Index: c.Dirty.GetHeld(), Time: c.Dirty.GetHeldAt()})
+		r.txn.JobWriter().MarkDirtyAt(key, c.Dirty.GetIndex())
+		r.txn.JobWriter().SetPreemptionHold(key, state.PreemptionHold{Index: c.Dirty.GetHeld(), Time: c.Dirty.GetHeldAt()})
 	case *pb.Record_Cluster, *pb.Record_Binding, *pb.Record_Assignment:
 		err = r.bindingRecord(&d, m)
 	default:
@@ -107,18 +109,18 @@ func (r *Restorer) bindingRecord(d *codec.Decoder, m *pb.Record) error {
 	switch c := m.Record.(type) {
 	case *pb.Record_Cluster:
 		if cluster := d.Cluster(c.Cluster); d.Err() == nil {
-			return r.txn.UpsertCluster(cluster)
+			return r.txn.ClusterWriter().Upsert(cluster)
 		}
 	case *pb.Record_Binding:
 		if b := d.Binding(c.Binding); d.Err() == nil {
-			return r.txn.UpsertBinding(b)
+			return r.txn.BindingWriter().Upsert(b)
 		}
 	case *pb.Record_Assignment:
 		if a := d.Assignment(c.Assignment); d.Err() == nil {
 			if r.txn.Assignment(a.ID) != nil {
 				return fmt.Errorf("duplicate assignment %s", a.ID)
 			}
-			r.txn.UpsertAssignment(a)
+			r.txn.AssignmentWriter().Upsert(a)
 		}
 	}
 	return nil
@@ -130,9 +132,9 @@ func (r *Restorer) bindingRecord(d *codec.Decoder, m *pb.Record) error {
 func (r *Restorer) operatorRecord(d *codec.Decoder, m *pb.Record) error {
 	switch c := m.Record.(type) {
 	case *pb.Record_PolicyVersion:
-		r.txn.UpsertPolicyVersion(d.PolicyVersion(c.PolicyVersion))
+		r.txn.PolicyWriter().UpsertVersion(d.PolicyVersion(c.PolicyVersion))
 	case *pb.Record_PolicyState:
-		r.txn.UpsertPolicyState(d.PolicyState(c.PolicyState))
+		r.txn.PolicyWriter().UpsertState(d.PolicyState(c.PolicyState))
 	case *pb.Record_Upload:
 		r.upload = &state.Upload{Digest: c.Upload.GetDigest(), Time: c.Upload.GetTime()}
 	case *pb.Record_UploadChunk:
@@ -141,13 +143,13 @@ func (r *Restorer) operatorRecord(d *codec.Decoder, m *pb.Record) error {
 		}
 		r.upload = r.upload.With(r.upload.Time, c.UploadChunk.GetData())
 	case *pb.Record_Token:
-		r.txn.UpsertToken(d.Token(c.Token))
+		r.txn.TokenWriter().Upsert(d.Token(c.Token))
 	case *pb.Record_Applied:
 		a := c.Applied
 		if _, duplicate := r.txn.IdempotencyRecord(a.GetKey()); duplicate {
 			return fmt.Errorf("duplicate idempotency key %q", a.GetKey())
 		}
-		r.txn.AddIdempotencyRecord(a.GetKey(), state.IdempotencyRecord{
+		r.txn.IdempotencyWriter().Add(a.GetKey(), state.IdempotencyRecord{
 			Hash: d.Hash(a.GetHash()), Index: a.GetIndex(), Time: a.GetTime(), Result: a.GetResult(),
 		})
 	case *pb.Record_ModuleChunk:
@@ -167,7 +169,7 @@ func (r *Restorer) head(m *pb.SnapshotHead) error {
 	r.txn = r.Begin(m.Index)
 	if m.ClusterId != "" || m.ClusterVersion != 0 {
 		var d codec.Decoder
-		r.txn.SetMeta(state.Meta{ClusterID: m.ClusterId, Version: m.ClusterVersion, Key: d.Hash(m.ClusterKey)})
+		r.txn.ConfigWriter().SetMeta(state.Meta{ClusterID: m.ClusterId, Version: m.ClusterVersion, Key: d.Hash(m.ClusterKey), IndexOffset: m.IndexOffset})
 		if d.Err() != nil {
 			return d.Err()
 		}
@@ -177,7 +179,8 @@ func (r *Restorer) head(m *pb.SnapshotHead) error {
 
 // jobBlock adds a job with its versions. The first Own versions belong to the job;
 // further ones are referenced by allocations of earlier versions, which share the
-// objects.
+// objects. Allocations follow in blocks of their own, which refer to versions by
+// number.
 func (r *Restorer) jobBlock(d *codec.Decoder, block *pb.JobBlock) error {
 	key := keyOf(d, block.GetKey())
 	r.job = block
@@ -195,10 +198,10 @@ func (r *Restorer) jobBlock(d *codec.Decoder, block *pb.JobBlock) error {
 	if d.Err() != nil || block.Own == 0 {
 		return d.Err()
 	}
-	if err := r.txn.UpsertJob(versions[0]); err != nil {
+	if err := r.txn.JobWriter().Upsert(versions[0]); err != nil {
 		return err
 	}
-	return r.txn.SetOlderVersions(key, versions[1:block.Own:block.Own]...)
+	return r.txn.JobWriter().SetOlderVersions(key, versions[1:block.Own:block.Own]...)
 }
 
 // allocBlock adds allocations of the job block before it. Names that repeat are
@@ -216,15 +219,16 @@ func (r *Restorer) allocBlock(block *pb.AllocBlock) error {
 		if r.txn.Alloc(a.ID) != nil {
 			return fmt.Errorf("duplicate allocation %s", a.ID)
 		}
-		r.txn.UpsertAllocs(a)
+		r.txn.AllocWriter().Upsert(a)
 	}
 	return d.Err()
 }
 
-// endUpload adds an upload after its last chunk.
+// endUpload adds an upload after its last chunk. An upload without chunks is added as
+// well: its client has only begun.
 func (r *Restorer) endUpload() {
 	if r.upload != nil {
-		r.txn.PutUpload(r.upload)
+		r.txn.UploadWriter().Put(r.upload)
 		r.upload = nil
 	}
 }

@@ -31,7 +31,8 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// An Error means that a stream cannot be read. Nothing was changed.
+// An Error means that a stream cannot be read. Nothing was changed. The message
+// continues "snapshot:", so the text reads as its continuation.
 type Error struct {
 	What string
 	Err  error // nil: What is the whole reason
@@ -85,7 +86,8 @@ func (w *recordWriter) write(m *pb.Record) {
 	}
 }
 
-// end writes the number of records and the checksum.
+// end writes the number of records and the checksum. out is the writer of the stream
+// without the hash, which must not cover itself.
 func (w *recordWriter) end(out io.Writer) error {
 	w.write(&pb.Record{Record: &pb.Record_Tail{Tail: &pb.SnapshotTail{Records: w.count}}})
 	if w.err == nil {
@@ -160,7 +162,8 @@ func readMagic(in io.Reader) error {
 	return nil
 }
 
-// readRecord reads the bytes of a record into buf, which it grows if necessary.
+// readRecord reads the bytes of a record into buf, which it grows if necessary. A
+// record larger than maxRecord is refused before memory is allocated for it.
 func readRecord(in *hashedReader, buf []byte) ([]byte, error) {
 	size, err := binary.ReadUvarint(in)
 	if err != nil {
@@ -195,7 +198,8 @@ func unexpectedEOF(err error) error {
 	return err
 }
 
-// A hashedReader adds all bytes that are read to a checksum.
+// A hashedReader adds all bytes that are read to a checksum. The buffer is below it, so
+// that bytes read ahead are not hashed.
 type hashedReader struct {
 	in  *bufio.Reader
 	sum hash.Hash

@@ -13,11 +13,13 @@ import (
 	"github.com/cede-scheduler/cede/core/state"
 )
 
-// allocsPerBlock bounds the size of a record of allocations.
+// allocsPerBlock bounds the size of a record of allocations. Larger blocks share more
+// names; smaller ones need less memory at once.
 const allocsPerBlock = 1000
 
-// Write writes a state. module returns the bytes of a policy module; nil omits
-// modules.
+// Write writes a state. module returns the bytes of a policy module; nil omits modules.
+// It returns the error of module or of out. It costs a walk over the state, and needs
+// the memory of one record.
 func Write(out io.Writer, sn *state.Snapshot, module func(digest string) ([]byte, error)) error {
 	w := newRecordWriter(out)
 	w.writeHead(sn, sn.Index())
@@ -46,9 +48,12 @@ func Hash(sn *state.Snapshot) [32]byte {
 // writeHead writes the dimensions first: vectors mean nothing without them.
 func (w *recordWriter) writeHead(sn *state.Snapshot, index uint64) {
 	meta := sn.Meta()
+	if index == 0 {
+		meta.IndexOffset = 0
+	}
 	w.write(&pb.Record{Record: &pb.Record_Head{Head: &pb.SnapshotHead{
 		Index: index, Dimensions: sn.Dims().Names(),
-		ClusterId: codec.Text(meta.ClusterID), ClusterVersion: meta.Version, ClusterKey: codec.HashBytes(&meta.Key),
+		ClusterId: codec.Text(meta.ClusterID), ClusterVersion: meta.Version, ClusterKey: codec.HashBytes(&meta.Key), IndexOffset: meta.IndexOffset,
 	}}})
 }
 
@@ -83,6 +88,9 @@ func (w *recordWriter) writeState(sn *state.Snapshot) {
 	w.write(&pb.Record{Record: &pb.Record_Config{Config: e.SchedulerConfig(sn.Config())}})
 	for _, c := range sn.PriorityClasses() {
 		w.write(&pb.Record{Record: &pb.Record_PriorityClass{PriorityClass: e.PriorityClass(c)}})
+	}
+	for _, n := range sn.Namespaces() {
+		w.write(&pb.Record{Record: &pb.Record_Namespace{Namespace: e.Namespace(n)}})
 	}
 	for at, b := range sn.Budgets() {
 		w.write(&pb.Record{Record: &pb.Record_Budget{Budget: e.BudgetWithEvictions(b, sn.RecentEvictions(int32(at)))}})
@@ -137,7 +145,8 @@ func (w *recordWriter) writeJob(sn *state.Snapshot, key model.JobKey) {
 	}
 }
 
-// writeBindings writes member clusters, bindings and assignments.
+// writeBindings writes member clusters, bindings and assignments. Assignments come
+// last, since they refer to both.
 func (w *recordWriter) writeBindings(sn *state.Snapshot) {
 	var e codec.Encoder
 	for c := range sn.Clusters() {

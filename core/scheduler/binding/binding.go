@@ -22,7 +22,8 @@ type Input struct {
 	OnCall   func(policy.Call) // receives calls of policy hooks; nil: not recorded
 }
 
-// A Result is the plan of an evaluation and the replicas that remain unassigned.
+// A Result is the plan of an evaluation and the replicas that remain unassigned. It
+// refers to the state of the input and is valid as long as that.
 type Result struct {
 	Plan *model.Plan
 	// Waiting explains why replicas are not assigned; nil: all are.
@@ -38,9 +39,10 @@ type Result struct {
 	Version *policy.Version
 }
 
-// Plan plans an evaluation. If the policy is at fault, it plans again with the
-// default policy or without evictions, as configured. It returns an error if the
-// configured policy is not loaded.
+// Plan plans an evaluation. If the policy is at fault, it plans again with the default
+// policy or without evictions, as configured. It returns an error if the configured
+// policy is not loaded. The fault is recorded with the breaker of the version only if
+// the version was called: a breaker that is open must not count its own refusals.
 func Plan(in *Input) (*Result, error) {
 	e, err := newEvaluation(in)
 	if err != nil {
@@ -78,12 +80,14 @@ func Plan(in *Input) (*Result, error) {
 	return e.finish(), err
 }
 
-// MayPreempt reports whether evaluations of a binding may evict.
+// MayPreempt reports whether evaluations of a binding may evict. Cluster-scoped
+// bindings and those without a request gain nothing from evictions.
 func MayPreempt(config *model.SchedulerConfig, b *model.Binding) bool {
 	return config.BindingsPreempt() && b.Preempts && !b.ClusterScoped && !b.IsBestEffort()
 }
 
-// An evaluation is one attempt to plan.
+// An evaluation is one attempt to plan. It is used once: a plan without the policy
+// starts from another one.
 type evaluation struct {
 	*Input
 	binding   *model.Binding // nil: it was removed
@@ -98,6 +102,8 @@ type evaluation struct {
 	result  Result
 }
 
+// newEvaluation returns an error only if the policy is not loaded. A binding that was
+// removed needs no policy.
 func newEvaluation(in *Input) (*evaluation, error) {
 	b := in.Snapshot.Binding(in.Eval.JobKey())
 	e := &evaluation{Input: in, binding: b}
@@ -116,6 +122,8 @@ func newEvaluation(in *Input) (*evaluation, error) {
 	return e, nil
 }
 
+// process fills the changes and the result. It returns a *policy.Error if the policy is
+// at fault; the changes are then incomplete and must be discarded.
 func (e *evaluation) process() error {
 	assigned := e.Snapshot.BindingAssignments(e.Eval.JobKey())
 	if e.binding == nil || e.binding.Stopped {
@@ -144,6 +152,7 @@ func (e *evaluation) process() error {
 }
 
 // reconcile withdraws assignments that do not match the binding and records the others.
+// The layout then holds the replicas that remain, on which the division builds.
 func (e *evaluation) reconcile(assigned []*model.Assignment) {
 	b := e.binding
 	for _, a := range assigned {
@@ -185,12 +194,15 @@ func (e *evaluation) wait(replicas, queued int) *model.Explanation {
 	return why
 }
 
-// inTieOrder sorts clusters.
+// inTieOrder sorts clusters. It changes the slice in place, so that equal clusters are
+// not always tried in the order of their IDs.
 func (e *evaluation) inTieOrder(clusters []*model.Cluster) []*model.Cluster {
 	slices.SortFunc(clusters, func(x, y *model.Cluster) int { return e.TieOrder.Compare(x.ID, y.ID) })
 	return clusters
 }
 
+// finish returns the result with the plan. Its priority is the current one of the
+// binding: the planner rejects a plan with another.
 func (e *evaluation) finish() *Result {
 	plan := &model.Plan{
 		EvalID: e.Eval.ID, Job: e.Eval.JobKey(), Priority: e.Eval.Priority, SnapshotIndex: e.Snapshot.Index(), Now: e.Now,

@@ -8,7 +8,8 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 )
 
-// changes collects the commit group of a plan.
+// changes collects the commit group of a plan. It is complete only after releaseClaims,
+// which must come last.
 type changes struct {
 	binding *model.Binding
 	evalID  string
@@ -20,6 +21,7 @@ type changes struct {
 	group    model.CommitGroup
 }
 
+// withdraw stops all replicas of an assignment of the binding itself.
 func (c *changes) withdraw(a *model.Assignment, reason string) {
 	c.group.Withdrawals = append(c.group.Withdrawals, model.Withdrawal{AssignmentID: a.ID, Reason: reason})
 }
@@ -31,7 +33,8 @@ func (c *changes) assignAll(slots []slot) {
 	}
 }
 
-// assign adds replicas on a cluster.
+// assign adds replicas on a cluster. An existing assignment on the cluster grows
+// instead: a binding has at most one live assignment on a cluster.
 func (c *changes) assign(cluster string, replicas int) {
 	if at := slices.IndexFunc(c.live, func(a *model.Assignment) bool { return a.ClusterID == cluster }); at >= 0 {
 		c.grow(c.live[at], replicas)
@@ -44,7 +47,8 @@ func (c *changes) assign(cluster string, replicas int) {
 	})
 }
 
-// grow changes the replicas of an assignment by a positive or negative number.
+// grow changes the replicas of an assignment by a positive or negative number. The
+// assignment keeps its ID, so its running replicas are not restarted.
 func (c *changes) grow(a *model.Assignment, by int) {
 	next := *a
 	next.Replicas += by
@@ -57,8 +61,9 @@ func (c *changes) assigns(cluster string) bool {
 	return slices.ContainsFunc(c.group.Assignments, func(a *model.Assignment) bool { return a.ClusterID == cluster })
 }
 
-// claim reserves capacity for the replicas of a slot until wait, in nanoseconds,
-// and claimTTL have passed. It returns the claim.
+// claim reserves capacity for the replicas of a slot until wait, in nanoseconds, and
+// claimTTL have passed. It returns the claim. The claim outlives the stops that it
+// waits for, and ends by itself if the binding never uses it.
 func (c *changes) claim(s slot, wait int64) *model.Claim {
 	expiry := c.now + claimTTL
 	if wait < math.MaxInt64-expiry {

@@ -4,7 +4,8 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 )
 
-// placeDivided assigns the missing replicas, divided over clusters.
+// placeDivided assigns the missing replicas, divided over clusters. Free capacity comes
+// first, then leased capacity of lower priority, then evictions.
 func (e *evaluation) placeDivided() error {
 	missing := e.layout.missing()
 	if missing <= 0 {
@@ -35,7 +36,8 @@ func (e *evaluation) placeDivided() error {
 	return e.preemptOn(single, missing)
 }
 
-// shrink withdraws surplus replicas, beginning with the last cluster.
+// shrink withdraws surplus replicas, beginning with the last cluster. Assignments are
+// ascending by ID.
 func (e *evaluation) shrink(surplus int) {
 	live := e.changes.live
 	for i := len(live) - 1; i >= 0 && surplus > 0; i-- {

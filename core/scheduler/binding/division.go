@@ -7,7 +7,8 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 )
 
-// A slot is a member cluster that may take replicas of a binding.
+// A slot is a member cluster that may take replicas of a binding. Slots are values: a
+// division copies them and never changes those of the caller.
 type slot struct {
 	cluster  *model.Cluster
 	group    string // value of the attribute that the binding is spread by
@@ -23,8 +24,9 @@ type slot struct {
 // less capacity than its share, the others divide the rest. on is the number of
 // clusters that the binding is on.
 //
-// It returns the slots that get replicas, ascending by ID, or false if there is no
-// such division.
+// It returns the slots that get replicas, ascending by ID, or false if no such
+// division exists. It costs a sort, and rounds over the slots of which each but the last fills
+// a slot.
 func divide(replicas int, slots []slot, b *model.Binding, on int) ([]slot, bool) {
 	maxNew, minNew := newBetween(b.MinClusters, b.MaxClusters, on)
 	if minNew > min(maxNew, replicas) {
@@ -67,8 +69,9 @@ func byCapacity(x, y slot) int {
 	return cmp.Or(cmp.Compare(y.capacity, x.capacity), cmp.Compare(x.cluster.ID, y.cluster.ID))
 }
 
-// choose returns the slots that the binding is on and the first maxNew others in
-// order, or false if their capacity does not suffice.
+// choose returns the slots that the binding is on and the first maxNew others in order,
+// or false if their capacity does not suffice. Clusters that the binding is on already
+// do not count against maxNew.
 func choose(replicas int, slots []slot, maxNew int, order func(x, y slot) int) ([]slot, bool) {
 	sorted := slices.SortedFunc(slices.Values(slots), order)
 	var chosen []slot
@@ -87,8 +90,9 @@ func choose(replicas int, slots []slot, maxNew int, order func(x, y slot) int) (
 }
 
 // distribute adds replicas to slots that have enough capacity together. Each round
-// divides the rest by the largest remainders; a round that fills a slot is
-// followed by another one.
+// divides the rest by the largest remainders; a round that fills a slot is followed by
+// another one. Every step is an integer operation, so that all servers get the same
+// result.
 func distribute(replicas int, slots []slot) {
 	for replicas > 0 {
 		total := int64(0)
@@ -102,6 +106,7 @@ func distribute(replicas int, slots []slot) {
 		round := replicas
 		for i := range slots {
 			if w := slots[i].share(); w > 0 {
+				// The product of replicas and a weight must fit in 64 bits.
 				exact := int64(round) * w
 				n := min(int(exact/total), slots[i].capacity-slots[i].add)
 				slots[i].add += n

@@ -6,10 +6,10 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 )
 
-// resize adapts a duplicated assignment to the number of replicas per cluster. If
-// there is too little capacity, the present replicas are retained and wait for it,
-// provided that they are at least the minimum to which the binding may be shrunk;
-// else they are withdrawn.
+// resize adapts a duplicated assignment to the number of replicas per cluster. If there
+// is too little capacity, the present replicas are retained and wait for it, provided
+// that they are at least the minimum to which the binding may be shrunk; else they are
+// withdrawn. Shrinking needs no capacity and always succeeds.
 func (e *evaluation) resize(a *model.Assignment, cluster *model.Cluster) {
 	b := e.binding
 	more := b.Replicas - a.Replicas
@@ -88,7 +88,8 @@ func (e *evaluation) addClusters() error {
 }
 
 // desiredClusters returns on how many further clusters the binding should be: on as
-// many as possible, and if those are too few, on as many as required.
+// many as possible, and if those are too few, on as many as required. A binding that is
+// nowhere yet desires one cluster even if its limits permit none.
 func (e *evaluation) desiredClusters(x *spreadLimits, open []*model.Cluster) int {
 	loose := *x
 	loose.minNew, loose.minNewGroups = 0, 0
@@ -141,7 +142,8 @@ func (e *evaluation) preemptForCluster(x *spreadLimits, fit, lack []*model.Clust
 	})
 }
 
-// isWhole reports whether each slot gets all replicas.
+// isWhole reports whether each slot gets all replicas. A claim for fewer replicas
+// cannot hold a copy.
 func isWhole(slots []slot, replicas int) bool {
 	return !slices.ContainsFunc(slots, func(s slot) bool { return s.add != replicas })
 }

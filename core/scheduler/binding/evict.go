@@ -6,10 +6,11 @@ import (
 	search "github.com/cede-scheduler/cede/core/preempt/binding"
 )
 
-// preemptOn claims capacity for the missing replicas on one of the clusters. If
-// none will have enough after all pending stops, it evicts
-// from one of them, or from several clusters if there is no such cluster and the
-// policy allows it.
+// preemptOn claims capacity for the missing replicas on one of the clusters. If none
+// will have enough after all pending stops, it evicts from one of them, or from several
+// clusters if there is no such cluster and the policy allows it. Claims of earlier
+// evaluations that are still valid are retained, so that repeated evaluations do not
+// evict again and again.
 func (e *evaluation) preemptOn(clusters []*model.Cluster, missing int) error {
 	why := e.wait(missing, missing)
 	h := e.heldFor(missing)
@@ -37,8 +38,9 @@ func (e *evaluation) preemptOn(clusters []*model.Cluster, missing int) error {
 // reasonOnSeveral states why nothing is evicted if no single cluster suffices.
 const reasonOnSeveral = "the replicas need capacity on several clusters, and preemption frees capacity on one cluster only"
 
-// evict searches victims on one of the clusters. claims returns the slots
-// to claim if they are found on a cluster.
+// evict searches victims on one of the clusters. claims returns the slots to claim if
+// they are found on a cluster. It returns a *policy.Error if the breaker is open or the
+// policy is at fault.
 func (e *evaluation) evict(clusters []*model.Cluster, replicas int, why *model.Explanation, claims func(*model.Cluster) []slot) error {
 	if open := e.version.Breaker.OpenError(e.Now); open != nil {
 		return open
@@ -100,7 +102,8 @@ func (e *evaluation) evictFromSeveral(missing int, why *model.Explanation) error
 	return nil
 }
 
-// evictAndClaim evicts victims and claims capacity for slots.
+// evictAndClaim evicts victims and claims capacity for slots. A claim must last until
+// the slowest victim on its cluster has stopped.
 func (e *evaluation) evictAndClaim(slots []slot, victims []search.Victim, version string, why *model.Explanation) {
 	claims := e.claimAll(slots, func(cluster string) int64 {
 		wait := e.view.stopTime(cluster)
@@ -134,7 +137,8 @@ func (e *evaluation) maySpanClusters() bool {
 	return !e.binding.Duplicated && e.version.Info().MultiCluster
 }
 
-// countOutcomes adds the outcomes of a search to an explanation.
+// countOutcomes adds the outcomes of a search to an explanation. Each cluster counts
+// once.
 func (e *evaluation) countOutcomes(outcomes []preempt.Outcome, why *model.Explanation) {
 	ceiling := search.Ceiling(e.binding.Priority, e.version, e.Snapshot.Config().PriorityDelta)
 	for _, o := range outcomes {

@@ -8,7 +8,9 @@ import (
 )
 
 // explain returns why no cluster takes so many replicas. on holds the replicas by
-// cluster, and assigns reports whether the plan assigns replicas to a cluster.
+// cluster, and assigns reports whether the plan assigns replicas to a cluster. The
+// first reason of a cluster counts, in the order in which an operator can act:
+// constraints, status, capacity, spread.
 func explain(v *view, on map[string]int, replicas int, assigns func(cluster string) bool) *model.Explanation {
 	why := &model.Explanation{Of: "clusters"}
 	b := v.binding
@@ -36,7 +38,7 @@ func explain(v *view, on map[string]int, replicas int, assigns func(cluster stri
 }
 
 // outcomeReason returns why a search found no victims on a cluster. ceiling is the
-// highest priority that may be evicted.
+// highest priority that may be evicted. The words are those that jobs use for nodes.
 func outcomeReason(o preempt.Outcome, ceiling int64) string {
 	switch o {
 	case preempt.NoCandidates:
@@ -104,7 +106,8 @@ func Recount(snap *state.Snapshot, b *model.Binding, why *model.Explanation, now
 	return &counted
 }
 
-// limitCounts returns counts with none above the sum of others.
+// limitCounts returns counts with none above the sum of others. A cluster that lacks
+// nothing any more has no reason to be in the counts.
 func limitCounts(counts, others map[string]int) map[string]int {
 	most := 0
 	for _, n := range others {

@@ -12,6 +12,7 @@ import (
 
 // For the state on which an evaluation left a binding waiting, the counts are equal.
 func TestRecount_EqualsExplanationOfSameState(t *testing.T) {
+	t.Parallel()
 	set, r, waiting := karmadas(t), rand.New(rand.NewPCG(3, 5)), 0
 	for range 3000 {
 		snap, x := regions(t, r, "several")
@@ -42,6 +43,7 @@ func TestRecount_EqualsExplanationOfSameState(t *testing.T) {
 
 // Clusters that joined, failed or filled up since the evaluation are counted as they are.
 func TestRecount_CountsCurrentClusters(t *testing.T) {
+	t.Parallel()
 	b := &model.Binding{Namespace: "default", ID: "x", Replicas: 2, Resources: model.Resources{"cpu": 2}}
 	then := &model.Explanation{Of: "clusters", Nodes: 1, Exhausted: map[string]int{"cpu": 1}, NoEviction: "the binding's preemptionPolicy is Never"}
 	for _, c := range []struct {
@@ -56,12 +58,12 @@ func TestRecount_CountsCurrentClusters(t *testing.T) {
 		{[]*model.Cluster{{ID: "m1", Capacity: model.Resources{"cpu": 4}}}, then.String()}, // it is about to be looked at
 	} {
 		txn := state.New().Begin(1)
-		txn.SetConfig(coretest.AllPreempt())
-		if err := txn.UpsertBinding(b); err != nil {
+		txn.ConfigWriter().Set(coretest.AllPreempt())
+		if err := txn.BindingWriter().Upsert(b); err != nil {
 			t.Fatal(err)
 		}
 		for _, m := range c.clusters {
-			if err := txn.UpsertCluster(m); err != nil {
+			if err := txn.ClusterWriter().Upsert(m); err != nil {
 				t.Fatal(err)
 			}
 		}

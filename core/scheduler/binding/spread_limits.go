@@ -15,8 +15,9 @@ import (
 
 const unlimited = int(^uint(0) >> 1)
 
-// spreadLimits are the clusters, and values of the spread attribute, that a binding
-// may and must use besides those that it is on.
+// spreadLimits are the clusters, and values of the spread attribute, that a binding may
+// and must use besides those that it is on. It is immutable: with returns a changed
+// copy.
 type spreadLimits struct {
 	used                       map[string]bool // values that it is on
 	maxNew, minNew             int             // further clusters
@@ -68,9 +69,10 @@ type valueGroup struct {
 	capacities []int // of the others, descending
 }
 
-// maxCapacity returns how many replicas the best choice of clusters holds that
-// includes all of must and any of may. It returns a negative number if no choice is
-// within the limits.
+// maxCapacity returns how many replicas the best choice of clusters holds that includes
+// all of must and any of may. It returns a negative number if no choice is within the
+// limits. The order of the slots does not matter, so that all callers get the same
+// answer.
 func (x *spreadLimits) maxCapacity(must, may []slot) int {
 	list, base, total := x.byValue(must, may)
 	clusters, ok := newAxis(x.maxNew, x.minNew, total)
@@ -202,9 +204,9 @@ func (v *valueGroup) extend(before [][]int, groups, clusters axis) [][]int {
 	return after
 }
 
-// pick chooses slots in order. A slot is chosen if the slots behind it can complete
-// the choice to a capacity of so many replicas within the limits. Clusters that the
-// binding is on are always chosen.
+// pick chooses slots in order. A slot is chosen if the slots behind it can complete the
+// choice to a capacity of so many replicas within the limits. Clusters that the binding
+// is on are always chosen. It costs one maxCapacity for each slot.
 func (x *spreadLimits) pick(replicas int, slots []slot) ([]slot, bool) {
 	if x.minClusters() > replicas || x.maxCapacity(nil, slots) < replicas {
 		return nil, false
@@ -229,7 +231,8 @@ func (x *spreadLimits) divide(replicas int, slots []slot) ([]slot, bool) {
 	return nonEmpty(chosen), true
 }
 
-// seed adds one replica to as many clusters as the limits require, and returns how many.
+// seed adds one replica to as many clusters as the limits require, and returns how
+// many. Values come before clusters, since a cluster with a new value counts for both.
 func (x *spreadLimits) seed(chosen []slot) (seeded int) {
 	groups, done := x.minNewGroups, map[string]bool{}
 	for i := range chosen {

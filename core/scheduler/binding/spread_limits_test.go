@@ -91,6 +91,7 @@ func divisions(slots []slot, replicas int, with func([]slot)) {
 // The result equals that of an exhaustive search: the maximum capacity, the first choice
 // in the order of preference, and a division if there is one.
 func TestSpreadLimits_MatchReference(t *testing.T) {
+	t.Parallel()
 	rounds, met := 20, 0
 	for range rounds {
 		rapid.Check(t, func(t *rapid.T) {

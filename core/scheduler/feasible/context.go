@@ -12,7 +12,6 @@ import (
 // A Context is shared by the rules of all groups of one evaluation.
 type Context struct {
 	State *proposal.State
-	Job   *model.Job
 	// Allocs are the job's allocations in State.Base by Group.Position; see GroupAllocs.
 	Allocs     [][]*model.Allocation
 	Preemption *proposal.Preemption
@@ -24,8 +23,8 @@ type Context struct {
 }
 
 // NewContext returns a Context with counters from a pool.
-func NewContext(s *proposal.State, job *model.Job, allocs [][]*model.Allocation, p *proposal.Preemption, pool *CounterPool) *Context {
-	return &Context{State: s, Job: job, Allocs: allocs, Preemption: p, counters: pool}
+func NewContext(s *proposal.State, allocs [][]*model.Allocation, p *proposal.Preemption, pool *CounterPool) *Context {
+	return &Context{State: s, Allocs: allocs, Preemption: p, counters: pool}
 }
 
 // Count updates the counters that groups share when an allocation of any job is

@@ -25,6 +25,8 @@ type labelTerm struct {
 	repelReason, colocateReason string
 }
 
+// newLabelTerm returns a term without counts. A term whose domains are nodes needs no
+// map.
 func (x *Context) newLabelTerm(rule *model.LabelTerm) *labelTerm {
 	t := &labelTerm{rule: rule, onNode: x.newCounter()}
 	t.repelReason, t.colocateReason = "separate from "+t.String(), "colocate with "+t.String()
@@ -103,6 +105,7 @@ func (t *labelTerm) String() string {
 }
 
 // Repels reports whether an anti-affinity term of a matches b and applies on a node.
+// Both groups must be of one namespace, since terms do not reach beyond it.
 func Repels(a, b *model.Group, n *model.Node) bool {
 	for i := range a.Separate {
 		if t := &a.Separate[i]; t.Matches(b.Labels) {

@@ -10,8 +10,9 @@ import (
 )
 
 // A NodeChecker reports whether nodes may take a group by their own properties,
-// independent of allocations. The answer is computed once per node class. Constraints on
-// node.id escape the classes and are evaluated per node.
+// independent of allocations. The answer is computed once per node class. Constraints
+// on node.id escape the classes and are evaluated per node. Invariant: nodes of one
+// class have the same answer, apart from constraints that escape.
 type NodeChecker struct {
 	// Within restricts the check to a topology domain; nil: no restriction.
 	Within *Domain
@@ -56,6 +57,7 @@ func (c *NodeChecker) Feasible(chunk *state.Chunk, i int) bool {
 		(c.Within == nil || c.Within.Contains(chunk.Node(i)))
 }
 
+// checkClass decides for the class of a node, once.
 func (c *NodeChecker) checkClass(class int32, n *model.Node) {
 	c.status[class] = 1
 	if why := c.infeasibleReason(n); why != "" {
@@ -112,6 +114,7 @@ func (c *NodeChecker) Classes(snap *state.Snapshot) map[uint64]bool {
 	return checked
 }
 
+// firstViolated returns the first constraint that a node violates, or nil.
 func firstViolated(list []*model.Constraint, n *model.Node) *model.Constraint {
 	for _, c := range list {
 		if value, set := n.Attribute(c.Attribute); !c.Holds(value, set) {
@@ -121,6 +124,7 @@ func firstViolated(list []*model.Constraint, n *model.Node) *model.Constraint {
 	return nil
 }
 
+// describeDevices formats the requested devices for an explanation.
 func describeDevices(ask *model.Ask) string {
 	parts := make([]string, len(ask.Devices))
 	for i, d := range ask.Devices {

@@ -1,6 +1,10 @@
 package feasible
 
-import "github.com/cede-scheduler/cede/core/state"
+import (
+	"slices"
+
+	"github.com/cede-scheduler/cede/core/state"
+)
 
 // A nodeCounter counts by node position. It is dense because a scan reads it for
 // every node, and it is cleared by the touched positions because they are few.
@@ -19,6 +23,13 @@ func (c *nodeCounter) add(pos int32, n int) {
 		c.touched = append(c.touched, pos)
 	}
 	c.byNode[pos] += int32(n)
+}
+
+// positions returns the nodes with a count, ascending and without duplicates.
+func (c *nodeCounter) positions() []int32 {
+	slices.Sort(c.touched)
+	c.touched = slices.Compact(c.touched)
+	return c.touched
 }
 
 func (c *nodeCounter) clear() {

@@ -19,7 +19,7 @@ const MaxRemote = 64
 // by any search worker, and is valid until something is placed or evicted.
 type remoteConflicts struct {
 	once     sync.Once
-	byDomain map[Domain][]*model.Allocation
+	byDomain map[domainKey][]*model.Allocation
 	keys     []string // topology keys of byDomain
 }
 
@@ -59,7 +59,7 @@ func (r *Rules) conflicting(pos int32) (list []*model.Allocation, ok bool) {
 		if !ok {
 			continue
 		}
-		for _, a := range r.remote.byDomain[Domain{key, value}] {
+		for _, a := range r.remote.byDomain[domainKey{key, value}] {
 			if a.NodePos == pos || slices.Contains(list, a) {
 				continue
 			}
@@ -77,7 +77,7 @@ func (r *Rules) conflicting(pos int32) (list []*model.Allocation, ok bool) {
 // findRemoteConflicts fills r.remote from all allocations that the group's
 // anti-affinity concerns.
 func (r *Rules) findRemoteConflicts() {
-	r.remote.byDomain = map[Domain][]*model.Allocation{}
+	r.remote.byDomain = map[domainKey][]*model.Allocation{}
 	snap, g := r.ctx.State.Snapshot(), r.group
 	eachLive(snap, r.ctx.concernedJobs(g, r.repellers), func(a *model.Allocation) {
 		if a.Job.Namespace != g.Job.Namespace {
@@ -104,7 +104,10 @@ func (w *remoteConflicts) add(a *model.Allocation, node *model.Node, terms []mod
 		if !slices.Contains(w.keys, t.TopologyKey) {
 			w.keys = append(w.keys, t.TopologyKey)
 		}
-		at := Domain{t.TopologyKey, value}
+		at := domainKey{t.TopologyKey, value}
 		w.byDomain[at] = append(w.byDomain[at], a)
 	}
 }
+
+// A domainKey identifies the nodes that share a value of a topology key.
+type domainKey struct{ key, value string }

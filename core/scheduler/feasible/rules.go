@@ -32,6 +32,7 @@ type Rules struct {
 	ctx       *Context
 	group     *model.Group
 	repellers []model.JobKey // jobs with terms that may match the group
+	siblings  []*model.Group // other groups of the job with co-location terms
 
 	distinctHosts bool
 	spans         bool // an anti-affinity term has domains of several nodes
@@ -55,10 +56,13 @@ type Rules struct {
 func NewRules(x *Context, g *model.Group) *Rules {
 	repellers := x.findRepellers(g)
 	softTaints := x.State.Base.HasSoftTaints()
-	if !hasRules(g) && len(repellers.jobs) == 0 && !softTaints {
+	siblings := colocatedSiblings(g)
+	if !hasRules(g) && len(repellers.jobs)+len(siblings) == 0 && !softTaints {
 		return nil
 	}
-	r := &Rules{ctx: x, group: g, repellers: repellers.jobs, softTaints: softTaints, distinctHosts: DistinctHosts(g)}
+	r := &Rules{
+		ctx: x, group: g, repellers: repellers.jobs, siblings: siblings, softTaints: softTaints, distinctHosts: DistinctHosts(g),
+	}
 	for i := range g.Affinities {
 		r.affinityTotal += absolute(float64(g.Affinities[i].Weight))
 	}
@@ -71,6 +75,20 @@ func NewRules(x *Context, g *model.Group) *Rules {
 func hasRules(g *model.Group) bool {
 	return g.Count > 1 || len(g.Affinities)+len(g.Spread)+len(g.Colocate)+len(g.Separate) > 0 ||
 		slices.ContainsFunc(g.Constraints, func(c model.Constraint) bool { return c.Operator.CountsAllocations() })
+}
+
+// colocatedSiblings returns the other groups of a group's job that have co-location
+// terms. Per-node jobs have none: their groups never depend on each other.
+func colocatedSiblings(g *model.Group) (list []*model.Group) {
+	if g.Job.Type.PerNode() {
+		return nil
+	}
+	for _, other := range g.Job.Groups {
+		if other != g && len(other.Colocate) > 0 {
+			list = append(list, other)
+		}
+	}
+	return list
 }
 
 // DistinctHosts reports whether at most one instance of the group may be on a node.
@@ -172,18 +190,42 @@ func (r *Rules) Count(a *model.Allocation, by int) {
 func (r *Rules) RanksOnly() bool { return r.ranksOnly }
 
 // IsGlobal reports whether one placement may change the rank of every node.
-func (r *Rules) IsGlobal() bool { return r != nil && (len(r.group.Spread) > 0 || r.Binds()) }
+func (r *Rules) IsGlobal() bool {
+	return r != nil && (len(r.group.Spread)+len(r.siblings) > 0 || r.Binds())
+}
 
 // Binds reports whether the placements of the group hold only together, so that
 // they must share a commit group.
 func (r *Rules) Binds() bool {
-	if r == nil {
+	return r != nil && (len(r.group.Colocate) > 0 || !r.BindsByColocationAlone())
+}
+
+// BindsByColocationAlone reports whether no other rule than co-location binds.
+func (r *Rules) BindsByColocationAlone() bool {
+	g := r.group
+	return !r.spans &&
+		!slices.ContainsFunc(g.Spread, func(s model.Spread) bool { return s.MaxSkew > 0 }) &&
+		!slices.ContainsFunc(g.Constraints, func(c model.Constraint) bool { return c.Operator == model.OpDistinctProperty })
+}
+
+// IsLocalWithin reports whether placements change the decision about their own nodes alone
+// as long as the group is limited to a domain: co-location is the only rule that concerns
+// other nodes, the domain satisfies it everywhere, and nothing but the group itself matches.
+func (r *Rules) IsLocalWithin(d *Domain) bool {
+	g := r.group
+	if d == nil || len(g.Colocate) == 0 || r.spans || len(g.Spread)+len(r.siblings) > 0 ||
+		slices.ContainsFunc(g.Constraints, func(c model.Constraint) bool { return c.Operator == model.OpDistinctProperty }) {
 		return false
 	}
-	g := r.group
-	return r.spans || len(g.Colocate) > 0 ||
-		slices.ContainsFunc(g.Spread, func(s model.Spread) bool { return s.MaxSkew > 0 }) ||
-		slices.ContainsFunc(g.Constraints, func(c model.Constraint) bool { return c.Operator == model.OpDistinctProperty })
+	own := 0
+	for _, pos := range r.Prepare().onNode.positions() {
+		if n := r.ctx.State.Snapshot().NodeAt(pos); n != nil && d.Contains(n) {
+			own += r.onNode.at(pos)
+		}
+	}
+	return own > 0 && !slices.ContainsFunc(r.colocate, func(t *labelTerm) bool {
+		return t.total != own || !t.rule.Matches(g.Labels) || !d.Covers(t.rule.TopologyKey)
+	})
 }
 
 // Check returns the decision about one more instance on a node.

@@ -15,6 +15,8 @@ type property struct {
 	reason string         // for nodes that it forbids
 }
 
+// newProperty returns the constraint without counts. A value that is not a positive
+// number means one instance for each value of the attribute.
 func newProperty(c *model.Constraint) *property {
 	p := &property{rule: c, limit: 1, counts: map[string]int{}}
 	if n, err := strconv.Atoi(c.Value); err == nil && n > 0 {
@@ -47,8 +49,8 @@ type spread struct {
 	reason  string              // for nodes that MaxSkew forbids
 }
 
-// newSpread collects the values over which a group may be spread: those of
-// schedulable nodes that are feasible for it.
+// newSpread collects the values over which a group may be spread: those of schedulable
+// nodes that are feasible for it. It costs a pass over all nodes.
 func newSpread(rule *model.Spread, g *model.Group, snap *state.Snapshot) *spread {
 	s := &spread{rule: rule, total: g.Count, counts: map[string]int{}, domain: map[string]struct{}{}}
 	s.reason = "spread over " + rule.Attribute + " with maxSkew " + strconv.Itoa(rule.MaxSkew)
@@ -76,7 +78,8 @@ func (s *spread) count(n *model.Node, by int) {
 	}
 }
 
-// allows reports whether MaxSkew holds with one more instance on the node.
+// allows reports whether MaxSkew holds with one more instance on the node. Values
+// without an instance count as lowest, so empty domains are filled first.
 func (s *spread) allows(n *model.Node) bool {
 	if s.rule.MaxSkew <= 0 {
 		return true
@@ -107,10 +110,12 @@ func (s *spread) extremes() (lowest, highest int) {
 
 // boost returns how desirable the node's value is, in [-1, 1].
 //
-// With targets it is the missing share of the value's target, the instance to be
-// placed included. Values without a target divide the remaining per cent; if
-// nothing remains, they are undesirable. Without targets the value with the fewest
-// instances is the most desirable. A node without the attribute is undesirable.
+// With targets it is the missing share of the value's target, the instance to be placed
+// included. Values without a target divide the remaining per cent; if nothing remains,
+// they are undesirable. Without targets the value with the fewest instances is the most
+// desirable. A node without the attribute is undesirable. The result takes part in
+// decisions: its operations are in a fixed order, so that it has the same bits on every
+// machine.
 func (s *spread) boost(n *model.Node) float64 {
 	value, ok := n.Attribute(s.rule.Attribute)
 	if !ok {
@@ -146,6 +151,8 @@ func (s *spread) used(value string, named bool) int {
 	return n
 }
 
+// evenBoost returns 1 for a value with the fewest instances, -1 for one with the most,
+// and 0 if all have equally many.
 func (s *spread) evenBoost(value string) float64 {
 	lowest, highest := s.extremes()
 	if lowest == highest {

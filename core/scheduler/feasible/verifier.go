@@ -32,8 +32,12 @@ func (v *Verifier) StartPlan(snap *state.Snapshot, plan *model.Plan) planner.Pla
 	v.allocs = snap.AppendJobAllocs(v.allocs[:0], plan.Job)
 	v.byGroup = GroupAllocs(v.byGroup, job, v.allocs)
 	noPreemption := proposal.NoPreemption()
-	x := NewContext(proposal.NewState(snap, 0), job, v.byGroup, &noPreemption, &v.counters)
+	x := NewContext(proposal.NewState(snap, 0), v.byGroup, &noPreemption, &v.counters)
 	k := &verification{ctx: x, snap: snap, job: job, plan: plan, rules: make([]*Rules, len(job.Groups)), removed: map[string]bool{}}
+	k.turns = make([]int, len(job.Groups))
+	for turn, g := range PlacementOrder(job.Groups) {
+		k.turns[g.Position] = turn
+	}
 	for i, g := range job.Groups {
 		if needsVerification(snap, g) {
 			k.rules[i] = NewRules(x, g).Prepare()
@@ -75,6 +79,7 @@ type verification struct {
 	job     *model.Job
 	plan    *model.Plan
 	rules   []*Rules        // by the group's position in the job; nil: none
+	turns   []int           // when the scheduler places a group, by its position
 	removed map[string]bool // IDs of allocations that were removed already
 	steps   []step          // scratch of Add
 	moves   []move          // counted so far, for undo
@@ -110,12 +115,12 @@ func (k *verification) Add(groups []int) (nodeID, reason string) {
 	}
 	// Commit groups are per node or per bound set; the scheduler proceeded by task group.
 	slices.SortStableFunc(k.steps, func(a, b step) int {
-		return cmp.Or(cmp.Compare(a.position, b.position), cmp.Compare(a.placements(), b.placements()))
+		return cmp.Or(cmp.Compare(k.turn(&a), k.turn(&b)), cmp.Compare(a.placements(), b.placements()))
 	})
 	mark := len(k.moves)
 	for rest := k.steps; len(rest) > 0; {
 		n := 1
-		for n < len(rest) && rest[n].position == rest[0].position {
+		for n < len(rest) && k.turn(&rest[n]) == k.turn(&rest[0]) {
 			n++
 		}
 		if nodeID, why := k.replay(rest[:n]); why != "" {
@@ -127,9 +132,21 @@ func (k *verification) Add(groups []int) (nodeID, reason string) {
 	return "", ""
 }
 
-// replay replays the steps of one task group. The plan of a system job does not
-// record the order of nodes, which matters for MaxSkew, so forbidden steps are
-// retried after the others. If some order is valid, this one is: an allowed
+// turn orders steps as the scheduler proceeded: by task group. The groups of a gang have an
+// order of their own, which is that of the plan.
+func (k *verification) turn(s *step) int {
+	switch {
+	case k.job.AllAtOnce:
+		return 0
+	case s.position < 0 || k.job.Type.PerNode():
+		return s.position
+	}
+	return k.turns[s.position]
+}
+
+// replay replays the steps of one task group, or of all groups of a gang. The plan of a
+// system job does not record the order of nodes, which matters for MaxSkew, so forbidden
+// steps are retried after the others. If some order is valid, this one is: an allowed
 // placement never makes another allowed one forbidden.
 func (k *verification) replay(steps []step) (nodeID, why string) {
 	for len(steps) > 0 {

@@ -6,12 +6,15 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/scheduler/feasible"
 	"github.com/cede-scheduler/cede/core/scheduler/placement"
+	"github.com/cede-scheduler/cede/core/scheduler/topology"
 	"github.com/cede-scheduler/cede/core/state"
 )
 
-// greedyIsComplete reports whether the greedy attempt finds a solution if there is
-// one: all instances are alike, and each uses capacity of its own node alone.
-func (g *gang) greedyIsComplete() bool {
+// greedyIsComplete reports whether the greedy attempt finds a solution if there is one:
+// all instances are alike, and each uses capacity of its own node alone. In that case
+// the searches would only repeat the failure, at a far higher cost. If attempts were made in
+// every domain of a level, co-location in that level is no obstacle.
+func (g *gang) greedyIsComplete(levels []topology.Level) bool {
 	e := g.e
 	groups := 0
 	for i, group := range e.Job.Groups {
@@ -20,7 +23,8 @@ func (g *gang) greedyIsComplete() bool {
 		}
 		groups++
 		rules := feasible.NewRules(e.Rules, group)
-		if len(group.Ask.Devices) > 0 || rules.Binds() || rules != nil && rules.HasSeparation() {
+		binds := rules.Binds() && (len(levels) != 1 || len(group.Colocate) != 1 || !rules.BindsByColocationAlone())
+		if len(group.Ask.Devices) > 0 || binds || rules != nil && rules.HasSeparation() {
 			return false
 		}
 	}
@@ -28,7 +32,8 @@ func (g *gang) greedyIsComplete() bool {
 	return groups < 2 && (!e.Preemption.Allowed || base.StrictBudgetCount() == 0 && !hasEvictionRules(base))
 }
 
-// hasEvictable reports whether any allocation has a priority up to the ceiling.
+// hasEvictable reports whether any allocation has a priority up to the ceiling. It
+// reads one column of each chunk, and ends at the first hit.
 func hasEvictable(snap *state.Snapshot, ceiling int64) bool {
 	for c := range snap.ChunkCount() {
 		chunk := snap.Chunk(c)
@@ -63,9 +68,9 @@ func (g *gang) mayFit() bool {
 	return true
 }
 
+// groupMayFit reports whether need instances may fit. It ends as soon as they do.
 func groupMayFit(e *placement.Evaluation, group *model.Group, need int) bool {
 	checker := feasible.NewNodeChecker(group, e.State.Base.ClassCount())
-	checker.Within = e.DomainOf(group)
 	// Other rules are ignored here: the result is an upper bound.
 	perNode := math.MaxInt
 	if feasible.DistinctHosts(group) {

@@ -1,8 +1,8 @@
 // Package gang places all missing instances of a job, or none of them.
 //
 // Place tries, from cheap to expensive: each group by itself, the largest group
-// first, one topology domain after another, and last a bounded depth-first search
-// over nodes and victims. Everything is tried without evictions first. The
-// instances share one commit group, so the applier commits all or none. If the
+// first; for co-located groups one topology domain after another, of which the policy
+// chooses one if they require evictions; and last a bounded depth-first search over
+// nodes and victims. Everything is tried without evictions first. The instances share one commit group, so the applier commits all or none. If the
 // search ends at its bound, the explanation states it.
 package gang

@@ -5,22 +5,25 @@ import (
 	"slices"
 
 	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/scheduler/feasible"
 	"github.com/cede-scheduler/cede/core/scheduler/placement"
 	"github.com/cede-scheduler/cede/core/scheduler/proposal"
 	"github.com/cede-scheduler/cede/core/scheduler/reconcile"
+	"github.com/cede-scheduler/cede/core/scheduler/topology"
 )
 
-// A gang is one attempt to place all missing instances of a job.
+// A gang is one attempt to place missing instances of a job together.
 //
-// Placing group by group, each instance on its best node, is fast and usually
-// suffices, but it is greedy: a small group may use the only node that a large one
-// fits, and the first instance of a co-located group may start in a rack that lacks
-// capacity for the rest. So if that fails, and amounts do not exclude the gang, the
-// largest group goes first (order.go), domains are tried in turn for co-located
-// groups (domains.go), and last a search backtracks (search.go).
+// Groups that are bound to one topology domain are searched domain by domain (domains.go).
+// For other gangs, placing group by group, each instance on its best node, is fast and usually
+// suffices, but it is greedy: the first instance of a co-located group may start in a
+// domain that lacks capacity for the rest. So if that fails, and amounts do not exclude
+// the gang, domains are tried as well, and then a search backtracks (search.go).
 type gang struct {
 	e       *placement.Evaluation
 	missing [][]reconcile.Missing // by Group.Position
+	order   []*model.Group        // in which groups are placed
+	bound   []topology.Level      // domains that the groups must share
 	start   mark
 	cut     int // steps after which a search ended at its bound; 0: none did
 	// infeasible is set if evictions cannot help either, so that the searches are
@@ -35,10 +38,11 @@ type mark struct {
 	plan     int
 }
 
-// Place places all missing instances, given by Group.Position, or none. It returns
-// the error of a policy at fault.
+// Place places all missing instances, given by Group.Position, or none. It returns the
+// error of a policy at fault. If it places none, the explanations of the greedy attempt
+// remain.
 func Place(e *placement.Evaluation, missing [][]reconcile.Missing) error {
-	g := &gang{e: e, missing: missing, start: mark{e.State.Mark(), e.Unplaced, e.Plan.Mark()}}
+	g := newGang(e, missing, placementOrder(e.State.Base, e.Job))
 	e.Plan.Bind("gang")
 	defer e.Plan.Unbind()
 	// A gang that fits into free capacity must never evict, and the greedy attempt with
@@ -49,11 +53,95 @@ func Place(e *placement.Evaluation, missing [][]reconcile.Missing) error {
 		}
 		g.infeasible = !hasEvictable(e.State.Base, e.Preemption.Ceiling)
 	}
-	if placed, err := g.try(); placed || err != nil {
+	if placed, err := g.try(true); placed || err != nil {
 		return err
 	}
 	g.fail()
 	return nil
+}
+
+func newGang(e *placement.Evaluation, missing [][]reconcile.Missing, order []*model.Group) *gang {
+	g := &gang{e: e, missing: missing, order: order, start: mark{e.State.Mark(), e.Unplaced, e.Plan.Mark()}}
+	if waiting := slices.DeleteFunc(slices.Clone(order), func(group *model.Group) bool { return !g.isMissing(group) }); len(waiting) > 0 {
+		g.bound = topology.Levels(e.State.Snapshot(), waiting, false)
+	}
+	return g
+}
+
+// PlaceTogether places the missing instances of the first groups of a job, if they are bound to
+// topology domains and some domains hold all of them, and returns the others. It returns the
+// error of a policy at fault.
+func PlaceTogether(e *placement.Evaluation, missing [][]reconcile.Missing) (others [][]reconcile.Missing, err error) {
+	order := colocatedFirst(e.Job.Groups, missing)
+	if len(order) == 0 {
+		return missing, nil
+	}
+	g := newGang(e, missing, order)
+	if len(g.bound) == 0 {
+		return missing, nil
+	}
+	others = slices.Clone(missing)
+	g.missing = make([][]reconcile.Missing, len(missing))
+	for i := range g.bound {
+		for _, group := range g.bound[i].Groups {
+			g.missing[group.Position], others[group.Position] = missing[group.Position], nil
+		}
+	}
+	e.Plan.Bind("co-located")
+	defer e.Plan.Unbind()
+	placed := false
+	// As for gangs: a domain with enough free capacity is preferred to any eviction.
+	if e.Preemption.Allowed {
+		err = e.WithoutPreemption(func() error {
+			placed, _, err = g.placeInDomains(g.bound)
+			return err
+		})
+	}
+	if !placed && err == nil {
+		placed, _, err = g.placeInDomains(g.bound)
+	}
+	if err != nil {
+		return others, err
+	}
+	if !placed {
+		g.rollback()
+		return missing, nil
+	}
+	g.reprieveVictims()
+	g.recount()
+	return others, nil
+}
+
+// colocatedFirst returns the groups with co-location that are placed before all others. A group
+// that follows another one must not use capacity that this one would have used.
+func colocatedFirst(groups []*model.Group, missing [][]reconcile.Missing) (list []*model.Group) {
+	if !slices.ContainsFunc(groups, func(g *model.Group) bool { return len(g.Colocate) > 0 }) {
+		return nil
+	}
+	for _, g := range feasible.PlacementOrder(groups) {
+		switch {
+		case len(missing[g.Position]) == 0:
+		case len(g.Colocate) == 0:
+			return list
+		default:
+			list = append(list, g)
+		}
+	}
+	return list
+}
+
+// recount makes the counts of the evaluation agree with the plan after victims were retained,
+// for groups that are placed later.
+func (g *gang) recount() {
+	e := g.e
+	e.Rules.DropCounts()
+	var victims []*model.Allocation
+	if group := e.Plan.GroupAt(g.start.plan); group != nil {
+		for i := range group.Evictions {
+			victims = append(victims, e.State.Base.Alloc(group.Evictions[i].AllocID))
+		}
+	}
+	e.ResetEvictions(victims)
 }
 
 // isKnownInfeasible reports whether the cached failure of some group still holds.
@@ -69,9 +157,10 @@ func (g *gang) isKnownInfeasible() bool {
 	return false
 }
 
+// tryWithoutPreemption tries free capacity alone, and rolls back if that fails.
 func (g *gang) tryWithoutPreemption() (placed bool, err error) {
 	err = g.e.WithoutPreemption(func() (err error) {
-		placed, err = g.try()
+		placed, err = g.try(false)
 		return err
 	})
 	if err == nil && !placed {
@@ -80,28 +169,40 @@ func (g *gang) tryWithoutPreemption() (placed bool, err error) {
 	return placed, err
 }
 
-// try places the gang. If it returns false, e.Unplaced holds the reasons.
-func (g *gang) try() (placed bool, err error) {
-	e := g.e
-	if err := g.placeGroups(e.Job.Groups); err != nil {
+// try places the gang. If it returns false, e.Unplaced holds the reasons, provided that they
+// are requested.
+func (g *gang) try(explain bool) (placed bool, err error) {
+	e, exhaustive := g.e, false
+	if len(g.bound) > 0 {
+		placed, exhaustive, err = g.placeInDomains(g.bound)
+		if placed {
+			g.reprieveVictims()
+		}
+		if placed || err != nil || exhaustive && !explain {
+			return placed, err
+		}
+		g.rollback()
+	}
+	if err := g.placeGroups(); err != nil {
 		return false, err
 	}
-	if !e.Unplaced.IsEmpty() {
-		failed := e.Unplaced // the reasons of the greedy attempt are the clearest ones
-		if placed, err = g.search(); err != nil || !placed {
-			at := e.Unplaced.RecheckAt
-			e.Unplaced = failed
-			e.Unplaced.RecheckBy(at)
-			return false, err
-		}
+	if failed := e.Unplaced; failed.IsEmpty() {
+		placed = true
+	} else if placed, err = g.search(exhaustive); err == nil && !placed {
+		at := e.Unplaced.RecheckAt
+		e.Unplaced = failed // the reasons of the greedy attempt are the clearest ones
+		e.Unplaced.RecheckBy(at)
+	}
+	if err != nil || !placed {
+		return false, err
 	}
 	g.reprieveVictims()
 	return true, nil
 }
 
 // placeGroups places groups in order, each instance on its best node.
-func (g *gang) placeGroups(groups []*model.Group) error {
-	for _, group := range groups {
+func (g *gang) placeGroups() error {
+	for _, group := range g.order {
 		if err := g.e.PlaceGroup(group, g.missing[group.Position]); err != nil {
 			return err
 		}
@@ -109,7 +210,8 @@ func (g *gang) placeGroups(groups []*model.Group) error {
 	return nil
 }
 
-// rollback discards everything that was done for the gang.
+// rollback discards everything that was done for the gang. Counts of rules are dropped
+// rather than reverted, and are made again on demand.
 func (g *gang) rollback() {
 	e := g.e
 	e.Plan.Rollback(g.start.plan)
@@ -145,19 +247,23 @@ func (g *gang) fail() {
 	}
 }
 
-// search looks for nodes for all instances after the greedy attempt has failed.
-func (g *gang) search() (placed bool, err error) {
+// search looks for nodes for all instances after the greedy attempt has failed, unless
+// the search of domains was exhaustive. If it returns false, nothing of the gang remains in
+// the plan.
+func (g *gang) search(exhaustive bool) (placed bool, err error) {
 	g.rollback()
-	if g.infeasible || g.greedyIsComplete() || !g.mayFit() {
+	if exhaustive || g.infeasible || g.greedyIsComplete(nil) || !g.mayFit() {
 		return false, nil
 	}
-	if placed, err = g.tryLargestFirst(); placed || err != nil {
-		return placed, err
+	if loose := topology.Levels(g.e.State.Snapshot(), slices.DeleteFunc(slices.Clone(g.order), func(group *model.Group) bool {
+		return !g.isMissing(group)
+	}), true); len(loose) > 0 && len(g.bound) == 0 {
+		if placed, _, err = g.placeInDomains(loose); placed || err != nil {
+			return placed, err
+		}
+		g.rollback()
 	}
-	if placed, err = g.tryDomains(); placed || err != nil {
-		return placed, err
-	}
-	s := newSearch(g.e, g.missing)
+	s := newSearch(g)
 	placed, err = s.find(0)
 	if s.cut {
 		g.cut += s.steps

@@ -3,40 +3,31 @@ package gang
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"github.com/cede-scheduler/cede/core/model"
-	"github.com/cede-scheduler/cede/core/planner"
 	"github.com/cede-scheduler/cede/core/scheduler/feasible"
-	"github.com/cede-scheduler/cede/core/scheduler/placement"
 	"github.com/cede-scheduler/cede/core/state"
 )
 
-// tryLargestFirst places the groups with the largest requests first: small
-// instances fit next to large ones more easily than the reverse. The planner
-// verifies rules in the order of the job, so a result that it would reject does
-// not count.
-func (g *gang) tryLargestFirst() (placed bool, err error) {
-	e := g.e
-	groups := largestFirst(e.State.Base, e.Job.Groups)
-	if slices.Equal(groups, e.Job.Groups) {
-		return false, nil
-	}
-	if err := g.placeGroups(groups); err != nil {
-		return false, err
-	}
-	if e.Unplaced.IsEmpty() && isCommittable(e) {
-		return true, nil
-	}
-	g.rollback()
-	return false, nil
+// placementOrder returns the order in which the groups of a gang are placed. It does not
+// depend on their order in the job, since none of them is placed without the others. The
+// largest request goes first: small instances fit next to large ones more easily than the
+// reverse. But a group that must run near another one of the job follows that one.
+func placementOrder(snap *state.Snapshot, job *model.Job) []*model.Group {
+	return feasible.PlacementOrder(largestFirst(snap, job.Groups))
 }
 
-// largestFirst sorts groups by the share of the largest node that an instance requests.
+// largestFirst returns the groups by the share of the largest node that an instance
+// requests, and by name among equals.
 func largestFirst(snap *state.Snapshot, groups []*model.Group) []*model.Group {
+	if len(groups) < 2 {
+		return slices.Clone(groups)
+	}
 	largest := largestNode(snap)
 	groups = slices.Clone(groups)
-	slices.SortStableFunc(groups, func(a, b *model.Group) int {
-		return cmp.Compare(dominantShare(&b.Ask, &largest), dominantShare(&a.Ask, &largest))
+	slices.SortFunc(groups, func(a, b *model.Group) int {
+		return cmp.Or(cmp.Compare(dominantShare(&b.Ask, &largest), dominantShare(&a.Ask, &largest)), strings.Compare(a.Name, b.Name))
 	})
 	return groups
 }
@@ -52,7 +43,9 @@ func largestNode(snap *state.Snapshot) (most model.Vector) {
 	return most
 }
 
-// dominantShare returns the largest share of any dimension that a request needs.
+// dominantShare returns the largest share of any dimension that a request needs. It is
+// the measure of dominant resource fairness. A dimension that no node has is ignored,
+// since feasibility excludes the group then.
 func dominantShare(ask *model.Ask, of *model.Vector) (share float64) {
 	for _, d := range ask.Dims {
 		if of[d] > 0 {
@@ -60,17 +53,4 @@ func dominantShare(ask *model.Ask, of *model.Vector) (share float64) {
 		}
 	}
 	return share
-}
-
-// isCommittable reports whether the planner would commit the plan.
-func isCommittable(e *placement.Evaluation) bool {
-	var scratch planner.Scratch
-	base := e.State.Base
-	// The ID never leaves this function: the plan is verified and discarded.
-	plan := &model.Plan{
-		EvalID: "gang", Job: e.Job.Key(), Priority: e.Job.Priority,
-		SnapshotIndex: base.Index(), Now: e.Now, Groups: e.Plan.Groups(),
-	}
-	v, err := planner.Verify(base, plan, e.Now, &feasible.Verifier{}, &scratch)
-	return err == nil && len(v.Rejected) == 0
 }

@@ -10,8 +10,9 @@ import (
 )
 
 // reprieveVictims retains victims that the gang as a whole does not need: a later
-// instance may have freed more than it uses. It proceeds from the last victim to
-// the first. A policy that returns redundant victims on purpose is left alone.
+// instance may have freed more than it uses. It proceeds from the last victim to the
+// first. A policy that returns redundant victims on purpose is left alone. Each victim
+// costs one check of the nodes of the gang.
 func (g *gang) reprieveVictims() {
 	e := g.e
 	group := e.Plan.GroupAt(g.start.plan)
@@ -51,7 +52,8 @@ func (g *gang) reprieveVictims() {
 func (g *gang) retainedWith(group *model.CommitGroup, victim *model.Allocation) []*model.Allocation {
 	list := []*model.Allocation{victim}
 	job, snap := victim.Job, g.e.State.Snapshot()
-	if !job.AllOrNone || slices.ContainsFunc(snap.AppendJobAllocs(nil, job.Key()), (*model.Allocation).InCohort) {
+	stays := func(a *model.Allocation) bool { return a.InCohort() && !a.LostWith(snap.Node(a.NodeID), g.e.Now) }
+	if !job.AllOrNone || slices.ContainsFunc(snap.AppendJobAllocs(nil, job.Key()), stays) {
 		return list
 	}
 	for _, x := range group.Evictions {

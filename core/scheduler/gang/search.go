@@ -54,21 +54,26 @@ type option struct {
 	base   *state.Snapshot // state without the allocation that the instance replaces
 }
 
-func newSearch(e *placement.Evaluation, missing [][]reconcile.Missing) *search {
-	s := &search{e: e, dead: map[string]bool{}}
-	for i, group := range e.Job.Groups {
-		since := int64(0)
-		// One time per group, as in PlaceGroup, so that both find the same victims.
-		for k, m := range missing[i] {
-			if k == 0 || m.Since < since {
-				since = m.Since
-			}
-		}
-		for _, m := range missing[i] {
+func newSearch(g *gang) *search {
+	s := &search{e: g.e, dead: map[string]bool{}}
+	for _, group := range g.order {
+		since := g.waitingSince(group)
+		for _, m := range g.missing[group.Position] {
 			s.wanted = append(s.wanted, wanted{group, m, since})
 		}
 	}
 	return s
+}
+
+// waitingSince returns since when the longest-waiting instance of a group is missing. It is
+// one time per group, as in PlaceGroup, so that both find the same victims.
+func (g *gang) waitingSince(group *model.Group) (since int64) {
+	for k, m := range g.missing[group.Position] {
+		if k == 0 || m.Since < since {
+			since = m.Since
+		}
+	}
+	return since
 }
 
 // find places the instances from position at on and reports whether it could.

@@ -33,7 +33,8 @@ type budgetSearchUse struct {
 	cut   bool // counted in Unplaced.SearchesCut
 }
 
-// A budgetSearch is such a search for one instance.
+// A budgetSearch is such a search for one instance. Invariant: queue holds no set that
+// was tried, and seen holds every set that was queued.
 type budgetSearch struct {
 	*Placer
 	queue    []budgetTry // ascending by the size of the set
@@ -82,7 +83,9 @@ func (p *Placer) chooseUnderBudgets() (choice preempt.Choice, ok bool, err error
 	return choice, false, p.search(p.Ranker.Full())
 }
 
-// run tries sets until some of one size have helped or a bound is reached.
+// run tries sets until some of one size have helped or a bound is reached. It returns
+// the error of a policy at fault. A bound that is reached after a success cuts nothing
+// that the explanation would have to mention.
 func (s *budgetSearch) run() error {
 	use := &s.e.budget
 	for ; len(s.queue) > 0; s.queue = s.queue[1:] {
@@ -233,6 +236,7 @@ func (s *budgetSearch) findCharges(pos int32) []state.Row {
 	return rows
 }
 
+// count returns how many rows of the node a strict budget applies to.
 func (s *budgetSearch) count(budget int32) (n int) {
 	for _, c := range s.charges {
 		if c.budget == budget {

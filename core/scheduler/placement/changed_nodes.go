@@ -23,8 +23,9 @@ type changedNode struct {
 
 func (c *changedNodes) reset() { c.snap = nil }
 
-// since returns the eligible nodes that changed after an index, and perhaps some
-// that changed earlier.
+// since returns the eligible nodes that changed after an index, and perhaps some that
+// changed earlier. The list is valid until the next call with another snapshot or an
+// earlier index.
 func (c *changedNodes) since(snap *state.Snapshot, index uint64) []changedNode {
 	if c.snap == snap && c.from <= index {
 		return c.nodes

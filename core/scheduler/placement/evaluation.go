@@ -10,6 +10,7 @@ import (
 	"github.com/cede-scheduler/cede/core/scheduler/feasible"
 	"github.com/cede-scheduler/cede/core/scheduler/proposal"
 	"github.com/cede-scheduler/cede/core/state"
+	sdk "github.com/cede-scheduler/cede/sdk/policy"
 )
 
 // PolicyUse is the policy that decides about the evictions of an evaluation.
@@ -74,7 +75,7 @@ func (e *Evaluation) Begin(allocs [][]*model.Allocation) {
 	base := e.State.Base
 	e.ws.Order.Refresh(base, e.ws.Options.TieOrder)
 	e.ws.changed.reset()
-	e.Rules = feasible.NewContext(e.State, e.Job, allocs, &e.Preemption, &e.ws.counters)
+	e.Rules = feasible.NewContext(e.State, allocs, &e.Preemption, &e.ws.counters)
 	e.cacheable = e.mayCache()
 	if e.Preemption.Allowed {
 		e.Preemption.Ceiling = preempt.Ceiling(e.Job.Priority, e.Policy.Version, base.Config().PriorityDelta)
@@ -95,11 +96,26 @@ func (e *Evaluation) WithoutPreemption(f func() error) error {
 	return err
 }
 
-// Restrict limits groups to topology domains; nil removes the limits.
-func (e *Evaluation) Restrict(domains map[*model.Group]*feasible.Domain) { e.domains = domains }
+// Within calls f with groups limited to topology domains. Failures inside are not
+// cached, because they are not those of the evaluation.
+func (e *Evaluation) Within(domains map[*model.Group]*feasible.Domain, f func() error) error {
+	cacheable, outer := e.cacheable, e.domains
+	e.cacheable, e.domains = e.cacheable && len(domains) == 0, domains
+	err := f()
+	e.cacheable, e.domains = cacheable, outer
+	return err
+}
 
-// DomainOf returns the domain to which a group is limited, or nil.
-func (e *Evaluation) DomainOf(g *model.Group) *feasible.Domain { return e.domains[g] }
+// ChooserInfo reports whether the tiers of the policy that chooses among options can be bounded
+// (see Info.Monotone), and whether it reads victims one by one.
+func (u *PolicyUse) ChooserInfo() (monotone, readsVictims bool) {
+	chooser := u.Version
+	if !chooser.Hooks().Has(policy.HookScoreOptions) {
+		chooser = u.Set.Default()
+	}
+	info := chooser.Info()
+	return info.Monotone, info.Columns.Has(sdk.VictimColumns)
+}
 
 // NodesInOrder returns the positions of all nodes in tie order.
 func (e *Evaluation) NodesInOrder() []int32 { return e.ws.Order.ByRank }

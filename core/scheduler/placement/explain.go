@@ -98,19 +98,23 @@ func (x *explainer) explainNode(pos int32) {
 // next advances to the next node of the search.
 func (x *explainer) next() { x.searched, x.outcomes, x.at = x.searched[1:], x.outcomes[1:], x.at+1 }
 
+// rankOf returns the position of a node in tie order, or -1 if there is no node.
 func (x *explainer) rankOf(pos int32) int32 { return x.e.ws.Order.RankOf[pos] }
 
+// countIneligible counts a node that accepts no allocations at present.
 func (x *explainer) countIneligible(n *model.Node, named bool) {
 	reason := n.IneligibleReason()
 	model.CountReason(&x.why.NotReady, reason, 1)
 	x.sample(n, "node is "+reason, named)
 }
 
+// filter counts a node that constraints or rules exclude.
 func (x *explainer) filter(n *model.Node, reason string, named bool) {
 	x.why.CountFiltered(reason)
 	x.sample(n, reason, named)
 }
 
+// sample names a node with its reason, if the explanation still names nodes.
 func (x *explainer) sample(n *model.Node, reason string, named bool) {
 	if named {
 		x.why.Samples = append(x.why.Samples, model.NodeReason{NodeID: n.ID, Reason: reason})
@@ -203,7 +207,8 @@ func (x *explainer) hostPort(n *model.Node) (port uint16, held bool) {
 }
 
 // shortage describes a shortage that is not an amount, for the first choice of its
-// devices that does not fit.
+// devices that does not fit. It is called for few nodes, since nearly all lack an
+// amount.
 func (x *explainer) shortage(pos int32, node *model.Node) string {
 	var claims model.Vector
 	snap, ask := x.e.State.Snapshot(), &x.group.Ask
@@ -216,7 +221,8 @@ func (x *explainer) shortage(pos int32, node *model.Node) string {
 	return "separation from other allocations"
 }
 
-// nameCounts adds the reasons that were counted by number to the explanation.
+// nameCounts adds the reasons that were counted by number to the explanation. It must
+// be called once, after the last node.
 func (x *explainer) nameCounts() {
 	for class, n := range x.byClass {
 		model.CountReason(&x.why.Filtered, x.checker.ClassReason(class), n)

@@ -14,7 +14,8 @@ import (
 // take a large share of such an evaluation. Nodes that lack an amount, which are
 // nearly all, are counted column by column instead.
 
-// countByChunk explains all nodes. The first ones in tie order are named.
+// countByChunk explains all nodes. The first ones in tie order are named. A chunk of 64
+// nodes costs one comparison of a column for each dimension of the request.
 func (x *explainer) countByChunk(all []int32) {
 	first := all[:min(maxSamples, len(all))]
 	for _, pos := range first {
@@ -47,7 +48,8 @@ func (x *explainer) outcomesByPosition() []preempt.Outcome {
 	return list
 }
 
-// countChunk counts the given nodes of a chunk.
+// countChunk counts the given nodes of a chunk. Each dimension counts the nodes that
+// lack it and no dimension before it, as node by node would.
 func (x *explainer) countChunk(chunk *state.Chunk, base int32, nodes uint64, outcomes []preempt.Outcome) {
 	usable := uint64(0) // only capacity may be missing
 	for left := nodes; left != 0; left &= left - 1 {

@@ -10,8 +10,10 @@ import (
 )
 
 // PlaceGroup places the missing instances of one group. After the first instance
-// without a node the others are not tried, since they request the same. Instances
-// that replace an allocation are tried, since each frees capacity of its own.
+// without a node the others are not tried, since they request the same. Instances that
+// replace an allocation are tried, since each frees capacity of its own. It returns the
+// error of a policy at fault. A group whose cached failure still holds costs no scan.
+// If placements of the group hold only together, they share a commit group.
 func (e *Evaluation) PlaceGroup(g *model.Group, missing []reconcile.Missing) error {
 	if len(missing) == 0 {
 		return nil

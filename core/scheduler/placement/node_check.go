@@ -16,6 +16,9 @@ type NodeResult struct {
 	// Score orders the nodes that fit, the highest first; in [-1, 1].
 	Score  float64
 	Reason string // why the node does not fit
+	// Lacks lists the resources of which too little is free, if Reason is that one of
+	// them is lacking.
+	Lacks []string
 	// Unresolvable is set if the node would not fit even if nothing ran on it.
 	Unresolvable bool
 }
@@ -41,18 +44,27 @@ func (x *explainer) checkNode(r int, pos int32) NodeResult {
 	}
 	x.why.Samples = x.why.Samples[:0]
 	x.explainNode(pos)
-	return NodeResult{Reason: x.fullReason(pos, x.why.Samples[0].Reason), Unresolvable: x.isUnresolvable(pos)}
+	v := NodeResult{Reason: x.why.Samples[0].Reason, Unresolvable: x.isUnresolvable(pos)}
+	if v.Lacks = x.lacks(pos, v.Reason); v.Lacks != nil {
+		v.Reason = "lacks " + v.Reason
+	}
+	return v
 }
 
-// fullReason extends a reason for use without context: for a node that lacks an
-// amount it is the mere name of the dimension.
-func (x *explainer) fullReason(pos int32, reason string) string {
+// lacks returns the resources of which a node has too little, or nil if that is not
+// the reason. For such a node the reason is the mere name of the first resource.
+func (x *explainer) lacks(pos int32, reason string) (list []string) {
 	snap := x.e.State.Snapshot()
 	chunk, i := snap.Chunk(int(pos)/state.ChunkSize), int(pos)%state.ChunkSize
-	if d := firstLacking(chunk, i, &x.group.Ask); d >= 0 && reason == snap.Dims().Name(d) {
-		return "lacks " + reason
+	if d := firstLacking(chunk, i, &x.group.Ask); d < 0 || reason != snap.Dims().Name(d) {
+		return nil
 	}
-	return reason
+	for _, d := range x.group.Ask.Dims {
+		if chunk.Free(int(d))[i] < x.group.Ask.Vec[d] {
+			list = append(list, snap.Dims().Name(int(d)))
+		}
+	}
+	return list
 }
 
 // isUnresolvable reports whether the group would not fit on a node even if nothing

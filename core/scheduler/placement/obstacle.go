@@ -55,7 +55,8 @@ func (o obstacle) describe(ceiling int64) string {
 // reasonMaxRemote states that a bound ended the search for remote conflicts.
 var reasonMaxRemote = fmt.Sprintf("more than %d allocations on other nodes would have to be evicted", feasible.MaxRemote)
 
-// budgetReason states that a strict budget protects the victims.
+// budgetReason states that a strict budget protects the victims. It names the budget,
+// which an operator can change.
 func budgetReason(b *model.Budget) string {
 	if b.MaxEvictions != nil {
 		return fmt.Sprintf("the strict disruption budget %s allows at most %s, and too few are left", b.Name, b.MaxEvictions)
@@ -63,7 +64,8 @@ func budgetReason(b *model.Budget) string {
 	return "the strict disruption budget " + b.Name + " allows too few evictions"
 }
 
-// obstacle returns why the search found no option on a node.
+// obstacle returns why the search found no option on a node. Its answer must agree with
+// that of the search, because users act on it.
 func (x *explainer) obstacle(chunk *state.Chunk, pos int32, outcome preempt.Outcome) obstacle {
 	i := int(pos) % state.ChunkSize
 	switch outcome {
@@ -83,8 +85,9 @@ func (x *explainer) obstacle(chunk *state.Chunk, pos int32, outcome preempt.Outc
 	return unobstructed
 }
 
-// noCandidates returns why none of a node's rows, which are ascending by priority,
-// is a candidate.
+// noCandidates returns why none of a node's rows, which are ascending by priority, is a
+// candidate. It returns the obstacle of the last row that has one, unless the policy
+// alone protected a row.
 func (x *explainer) noCandidates(pos int32, rows []state.Row) obstacle {
 	ceiling := x.Ranker.Preemption.Ceiling
 	switch {
@@ -113,8 +116,9 @@ func (x *explainer) noCandidates(pos int32, rows []state.Row) obstacle {
 	return found
 }
 
-// isProtected reports whether the row's job protects it from eviction by this
-// group now, or protects another member of its cohort.
+// isProtected reports whether the row's job protects it from eviction by this group
+// now, or protects another member of its cohort. It walks the job's allocations only if
+// the job is evicted all-or-none.
 func (x *explainer) isProtected(row *state.Row) bool {
 	job, priority, now := row.Group.Job, x.e.Job.Priority, x.e.Now
 	if _, protected := job.ProtectedFrom(row.Alloc, priority, now); protected || !job.AllOrNone {
@@ -123,7 +127,7 @@ func (x *explainer) isProtected(row *state.Row) bool {
 	snap := x.e.State.Snapshot()
 	live, held := 0, false
 	for _, a := range snap.AppendJobAllocs(nil, job.Key()) {
-		if !a.InCohort() {
+		if !a.InCohort() || a.LostWith(snap.Node(a.NodeID), now) {
 			continue
 		}
 		if a.Group.Name == row.Group.Name {

@@ -30,12 +30,15 @@ type Placer struct {
 	volatile  bool // see isVolatile, of searches that were released
 	// excluded allocations are not candidates for eviction; nil: none.
 	excluded Exclusions
+	// settled is set if placements change the ranks of their own nodes alone; see isGlobal.
+	settled bool
 	// cut is set if a budget search for the group ended at its bound.
 	cut bool
 
 	known         *model.Explanation // made already, or cached
 	cachedClasses *classSet          // of the cached failure; nil: there is none
 	among         []int32            // nodes to be explained, in tie order; nil: all
+	local         bool               // see NewLocalPlacer
 }
 
 // NewPlacer returns a Placer for a group with the rules of feasible.NewRules. If
@@ -55,6 +58,16 @@ func (e *Evaluation) NewUncachedPlacer(g *model.Group) *Placer {
 	return e.newPlacer(g, e.NodeChecker(g), feasible.NewRules(e.Rules, g), 0)
 }
 
+// NewLocalPlacer returns a Placer that places on some nodes only, and evicts nothing
+// elsewhere. It examines no other node. Failures are not cached.
+func (e *Evaluation) NewLocalPlacer(g *model.Group, nodes *state.NodeSet) *Placer {
+	in := e.rankerInput(g, e.NodeChecker(g), feasible.NewRules(e.Rules, g))
+	in.Nodes = nodes
+	p := e.build(in)
+	p.local = true
+	return p
+}
+
 // NewSystemPlacer returns a Placer for a group of a system job and the checker
 // that NodeChecker returned for it.
 func (e *Evaluation) NewSystemPlacer(g *model.Group, checker *feasible.NodeChecker) *Placer {
@@ -69,11 +82,21 @@ func (e *Evaluation) NodeChecker(g *model.Group) *feasible.NodeChecker {
 }
 
 func (e *Evaluation) newPlacer(g *model.Group, checker *feasible.NodeChecker, rules *feasible.Rules, since uint64) *Placer {
-	p := &Placer{e: e, group: g, checker: checker, Rules: rules, Ranker: &e.ws.ranker}
-	p.Ranker.Build(rank.Input{
+	in := e.rankerInput(g, checker, rules)
+	in.Since = since
+	return e.build(in)
+}
+
+func (e *Evaluation) rankerInput(g *model.Group, checker *feasible.NodeChecker, rules *feasible.Rules) rank.Input {
+	return rank.Input{
 		State: e.State, Order: &e.ws.Order, Group: g, Checker: checker, Rules: rules,
-		Algorithm: e.State.Base.Config().Algorithm, Now: e.Now, Preemption: e.Preemption, Since: since,
-	})
+		Algorithm: e.State.Base.Config().Algorithm, Now: e.Now, Preemption: e.Preemption,
+	}
+}
+
+func (e *Evaluation) build(in rank.Input) *Placer {
+	p := &Placer{e: e, group: in.Group, checker: in.Checker, Rules: in.Rules, Ranker: &e.ws.ranker}
+	p.Ranker.Build(in)
 	return p
 }
 
@@ -93,6 +116,9 @@ func (p *Placer) Place(m reconcile.Missing, more bool) (ok bool, err error) {
 		return false, err
 	}
 	a := p.e.NewAllocation(p.group, m, choice)
+	if explain := p.e.ws.Options.OnChoice; explain != nil && len(choice.Victims) > 0 {
+		explain(a, choice.Reason)
+	}
 	p.e.Plan.Place(&proposal.Placement{
 		Alloc: a, Victims: choice.Victims, Policy: PolicyID(choice), Replaces: m.Replaces, Reason: m.Reason,
 	})
@@ -122,10 +148,21 @@ func (p *Placer) remove(a *model.Allocation) {
 }
 
 // restore undoes remove: its replacement has no node, so the allocation is retained.
+// before must be the state that remove changed, with nothing placed since.
 func (p *Placer) restore(a *model.Allocation, before *state.Snapshot) {
 	p.e.State.Restore(before)
 	p.Count(a, 1)
 	p.refresh(a)
+}
+
+// isGlobal reports whether a placement may change the rank of every node. Within a domain,
+// co-location holds everywhere, and mostly changes nothing.
+func (p *Placer) isGlobal() bool {
+	if !p.Rules.IsGlobal() {
+		return false
+	}
+	p.settled = p.settled || p.Rules.IsLocalWithin(p.e.domains[p.group])
+	return !p.settled
 }
 
 // refresh ranks an allocation's node again after it was removed or restored.
@@ -143,6 +180,7 @@ func (p *Placer) refresh(a *model.Allocation) {
 }
 
 // choose returns the best node with free capacity, else the best option for eviction.
+// An instance never evicts while some node has enough free capacity.
 func (p *Placer) choose() (preempt.Choice, bool, error) {
 	if pos, score, ok := p.Ranker.Best(); ok {
 		device, _ := p.Ranker.Device(pos, p.e.State.Snapshot().NodeAt(pos))
@@ -187,7 +225,8 @@ func (e *Evaluation) NewAllocation(g *model.Group, m reconcile.Missing, c preemp
 }
 
 // follow updates the proposed state and the counts after a placement, and if more
-// instances follow, the ranking and the search as well.
+// instances follow, the ranking and the search as well. With rules that concern all
+// nodes, it costs a scan of them for each instance.
 func (p *Placer) follow(a *model.Allocation, c preempt.Choice, more bool) error {
 	e := p.e
 	if p.searching || len(c.Victims) > 0 { // the finder retains the snapshot that it is given
@@ -213,7 +252,7 @@ func (p *Placer) follow(a *model.Allocation, c preempt.Choice, more bool) error 
 	if !more {
 		return nil
 	}
-	if p.Rules.IsGlobal() {
+	if p.isGlobal() {
 		p.Ranker.Rebuild()
 		p.Close()
 		return nil

@@ -6,6 +6,7 @@ import (
 
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/preempt"
+	"github.com/cede-scheduler/cede/core/scheduler/feasible"
 	"github.com/cede-scheduler/cede/core/scheduler/rank"
 )
 
@@ -14,24 +15,54 @@ import (
 func (p *Placer) search(nodes []int32) error {
 	e := p.e
 	p.searching = true
-	version := e.Policy.Version
-	if open := version.Breaker.OpenError(e.Now); open != nil {
-		return open
+	request, err := p.request()
+	if err != nil {
+		return err
 	}
-	e.Policy.Consulted = true
-	request := preempt.Request{
-		Group: p.group, Now: e.Now, Algorithm: e.State.Base.Config().Algorithm, Delta: e.State.Base.Config().PriorityDelta,
-		Waiting: max(0, e.Now-p.WaitingSince), Attempts: e.Eval.Attempts,
-		Policy: version, Default: e.Policy.Set.Default(),
-		Nodes: nodes, Excluded: p.excluded, Evictions: &e.evictions, Weights: e.ws.Options.Weights,
-		TieOrder: e.ws.Options.TieOrder, Workers: e.ws.Options.Workers, OnCall: e.ws.Options.OnCall,
-		// An instance of a system job has one node, and its instances are placed together.
-		RemoteEvictions: !e.Job.Type.PerNode(),
-	}
-	if p.Rules != nil {
+	request.Nodes, request.Excluded = nodes, p.excluded
+	return e.ws.finder.Start(e.State.Freeze(), request)
+}
+
+// request returns the request to search for victims. It returns the error of the policy's
+// circuit breaker if that is open.
+func (p *Placer) request() (preempt.Request, error) {
+	request, err := p.e.request(p.group, p.WaitingSince)
+	request.RemoteEvictions = request.RemoteEvictions && !p.local
+	if err == nil && p.Rules != nil {
 		request.Rules = p.Rules.Prepare() // before search workers share them
 	}
-	return e.ws.finder.Start(e.State.Freeze(), request)
+	return request, err
+}
+
+// request returns the request of a group without nodes and rules. Its longest-waiting
+// instance is missing since waitingSince.
+func (e *Evaluation) request(g *model.Group, waitingSince int64) (preempt.Request, error) {
+	version := e.Policy.Version
+	if open := version.Breaker.OpenError(e.Now); open != nil {
+		return preempt.Request{}, open
+	}
+	e.Policy.Consulted = true
+	return preempt.Request{
+		Group: g, Now: e.Now, Algorithm: e.State.Base.Config().Algorithm, Delta: e.State.Base.Config().PriorityDelta,
+		Waiting: max(0, e.Now-waitingSince), Attempts: e.Eval.Attempts,
+		Policy: version, Default: e.Policy.Set.Default(),
+		Evictions: &e.evictions, TieOrder: e.ws.Options.TieOrder, Workers: e.ws.Options.Workers, OnCall: e.ws.Options.OnCall, Explain: e.ws.Options.OnChoice != nil,
+		// An instance of a system job has one node, and its instances are placed together.
+		RemoteEvictions: !e.Job.Type.PerNode(),
+	}, nil
+}
+
+// Compare calls the policy about ways to place a gang and about bounds of further ones. The
+// proposed state is the one before any of them, and no Placer is in use.
+func (e *Evaluation) Compare(g *model.Group, waitingSince int64, ways []preempt.Joint, bounds []preempt.Bound) (preempt.Comparison, error) {
+	request, err := e.request(g, waitingSince)
+	if err != nil {
+		return preempt.Comparison{}, err
+	}
+	if rules := feasible.NewRules(e.Rules, g); rules != nil {
+		request.Rules = rules.Prepare()
+	}
+	return e.ws.finder.Compare(e.State.Freeze(), request, ways, bounds)
 }
 
 // Close ends the search for the group and returns the policies' instances.

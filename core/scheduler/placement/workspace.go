@@ -17,13 +17,15 @@ type Options struct {
 	TieOrder tiebreak.Order
 	// Workers is the number of goroutines that search for victims; 0 or 1: one.
 	Workers int
-	// Weights of namespaces; 1 if absent.
-	Weights map[string]float64
 	// NoFailureCache disables the cache of failed groups, for tests that compare.
 	NoFailureCache bool
 	// OnCall receives every call of a policy hook, possibly from several goroutines;
 	// nil: calls are not recorded.
 	OnCall func(policy.Call)
+	// OnChoice receives why the node of an allocation that evicts others was chosen. It is
+	// not called for gangs and for jobs that run on every node, whose nodes are not chosen
+	// by comparing options. nil: choices are not explained.
+	OnChoice func(*model.Allocation, preempt.Reason)
 }
 
 // A Workspace holds the memory and the cache that evaluations share. Nothing in it

@@ -44,11 +44,11 @@ func (s *State) Apply(place, remove []*model.Allocation, desired model.DesiredSt
 	for _, a := range remove {
 		removed := *a
 		removed.Desired, removed.EndTime = desired, s.now
-		txn.UpsertAllocs(&removed)
+		txn.AllocWriter().Upsert(&removed)
 	}
 	for _, a := range place {
 		placed := *a
-		txn.UpsertAllocs(&placed)
+		txn.AllocWriter().Upsert(&placed)
 	}
 	s.snap, s.draft = txn.Snapshot(), nil
 }
@@ -62,7 +62,7 @@ func (s *State) Place(a *model.Allocation) {
 		s.draft = s.snap.Fork(s.snap.Index() + 1)
 	}
 	placed := *a
-	s.draft.UpsertAllocs(&placed)
+	s.draft.AllocWriter().Upsert(&placed)
 	s.snap = s.draft.Draft()
 }
 

@@ -14,17 +14,17 @@ type Order struct {
 	RankOf []int32 // ranks by position; -1: no node
 
 	source []int32 // node order that it was computed from, to detect another set of nodes
-	seed   uint64
+	ties   tiebreak.Order
 }
 
 // Refresh updates the order for the nodes of a snapshot. It costs O(1) if the set
 // of nodes is the same as before.
 func (o *Order) Refresh(snap *state.Snapshot, ties tiebreak.Order) {
 	ids := snap.NodeOrder()
-	if o.RankOf != nil && o.seed == ties.Seed && sameMemory(o.source, ids) {
+	if o.RankOf != nil && o.ties == ties && sameMemory(o.source, ids) {
 		return
 	}
-	o.source, o.seed, o.ByRank = ids, ties.Seed, ids
+	o.source, o.ties, o.ByRank = ids, ties, ids
 	if !ties.ByID() {
 		o.ByRank = slices.Clone(ids)
 		slices.SortFunc(o.ByRank, func(a, b int32) int {
@@ -46,7 +46,9 @@ func (o *Order) Sort(nodes []int32) {
 	slices.SortFunc(nodes, func(a, b int32) int { return int(o.RankOf[a] - o.RankOf[b]) })
 }
 
-// sameMemory reports whether two read-only slices share their memory.
+// sameMemory reports whether two read-only slices share their memory. Snapshots with
+// the same nodes share one list, so the comparison is exact in one direction: different
+// memory may hold equal lists, which costs a sort and no more.
 func sameMemory(a, b []int32) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }

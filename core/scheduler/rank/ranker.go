@@ -33,12 +33,15 @@ type Input struct {
 	Preemption proposal.Preemption
 	// Since excludes nodes that have not changed after this index; 0: none.
 	Since uint64
+	// Nodes excludes all other nodes; nil: none.
+	Nodes *state.NodeSet
 }
 
-// A Ranker ranks the nodes that have enough free capacity for one group and
-// records those that do not. Build makes one pass over the columns; then Update
-// follows the plan node by node. A scan per instance would make large jobs slow
-// on large clusters.
+// A Ranker ranks the nodes that have enough free capacity for one group and records
+// those that do not. Build makes one pass over the columns; then Update follows the
+// plan node by node. A scan per instance would make large jobs slow on large clusters.
+// It belongs to one evaluation at a time. Its slices grow to the number of nodes and
+// are reused.
 type Ranker struct {
 	Input
 	plain bool // the columns alone decide whether an instance fits
@@ -76,18 +79,30 @@ func (k *Ranker) Status(rank int) FitStatus { return k.status[rank] }
 // Score returns the score of the node with a rank. The status of the node must be Fits.
 func (k *Ranker) Score(rank int) float64 { return k.score[rank] }
 
+// scan ranks the nodes whose columns cover the request. A chunk without changes costs
+// one comparison.
 func (k *Ranker) scan() {
 	clear(k.status)
 	k.complete, k.anyFull, k.first, k.hasTree, k.stale = false, false, -1, false, false
 	snap := k.State.Snapshot()
+	if d := k.Checker.Within; d != nil {
+		for _, s := range d.Spans {
+			k.scanChunk(snap.Chunk(s.Chunk), s.Chunk, s.Nodes&k.Nodes.InChunk(s.Chunk))
+		}
+		return
+	}
 	for c := range snap.ChunkCount() {
-		chunk := snap.Chunk(c)
-		if k.Since > 0 && chunk.MaxModifyIndex() <= k.Since {
-			continue
-		}
-		if nodes := k.changed(chunk, chunk.Fitting(&k.Group.Ask)); nodes != 0 {
-			k.scanFitting(chunk, c*state.ChunkSize, nodes)
-		}
+		k.scanChunk(snap.Chunk(c), c, k.Nodes.InChunk(c))
+	}
+}
+
+// scanChunk ranks those of some nodes of a chunk whose columns cover the request.
+func (k *Ranker) scanChunk(chunk *state.Chunk, c int, nodes uint64) {
+	if nodes == 0 || k.Since > 0 && chunk.MaxModifyIndex() <= k.Since {
+		return
+	}
+	if nodes = k.changed(chunk, nodes&chunk.Fitting(&k.Group.Ask)); nodes != 0 {
+		k.scanFitting(chunk, c*state.ChunkSize, nodes)
 	}
 }
 
@@ -131,19 +146,30 @@ func (k *Ranker) ScanFull() {
 	}
 	k.complete = true
 	snap := k.State.Snapshot()
+	if d := k.Checker.Within; d != nil {
+		for _, s := range d.Spans {
+			k.scanFullChunk(snap.Chunk(s.Chunk), s.Chunk, s.Nodes&k.Nodes.InChunk(s.Chunk))
+		}
+		return
+	}
 	for c := range snap.ChunkCount() {
-		chunk := snap.Chunk(c)
-		for left := k.changed(chunk, chunk.Eligible()); left != 0; left &= left - 1 {
-			i := bits.TrailingZeros64(left)
-			rank := k.Order.RankOf[c*state.ChunkSize+i]
-			if k.status[rank] == Unchecked && int64(chunk.MinPriority(i)) <= k.Preemption.Ceiling && k.Checker.Feasible(chunk, i) {
-				k.status[rank], k.anyFull = NeedsPreempt, true
-			}
+		k.scanFullChunk(snap.Chunk(c), c, k.Nodes.InChunk(c))
+	}
+}
+
+// scanFullChunk examines those of some nodes of a chunk that lack capacity.
+func (k *Ranker) scanFullChunk(chunk *state.Chunk, c int, nodes uint64) {
+	for left := k.changed(chunk, nodes&chunk.Eligible()); left != 0; left &= left - 1 {
+		i := bits.TrailingZeros64(left)
+		rank := k.Order.RankOf[c*state.ChunkSize+i]
+		if k.status[rank] == Unchecked && int64(chunk.MinPriority(i)) <= k.Preemption.Ceiling && k.Checker.Feasible(chunk, i) {
+			k.status[rank], k.anyFull = NeedsPreempt, true
 		}
 	}
 }
 
 // lead makes a rank the first one if its score is higher, or equal and it is earlier.
+// It avoids the winner tree for evaluations that place a single instance.
 func (k *Ranker) lead(rank int32) {
 	r := int(rank)
 	if k.first < 0 || k.score[r] > k.score[k.first] || k.score[r] == k.score[k.first] && r < k.first {
@@ -151,7 +177,9 @@ func (k *Ranker) lead(rank int32) {
 	}
 }
 
-// Update ranks a node again after its capacity changed.
+// Update ranks a node again after its capacity changed. It must be called for every
+// node that the plan changes: a status that lags behind would place on a node that is
+// full.
 func (k *Ranker) Update(pos int32) {
 	rank := k.Order.RankOf[pos]
 	chunk, i := k.State.Snapshot().Chunk(int(pos)/state.ChunkSize), int(pos)%state.ChunkSize
@@ -170,8 +198,9 @@ func (k *Ranker) Update(pos int32) {
 	}
 }
 
-// assess sets the status and the score of a feasible node. covers states whether
-// its columns cover the request.
+// assess sets the status and the score of a feasible node. covers states whether its
+// columns cover the request. The order of the checks matters: columns are cheap, rules
+// read counts, and devices try combinations.
 func (k *Ranker) assess(rank int32, chunk *state.Chunk, i int, pos int32, covers bool) {
 	k.status[rank], k.anyFull = NeedsPreempt, true
 	if int64(chunk.MinPriority(i)) > k.Preemption.Ceiling {
@@ -220,7 +249,8 @@ func (k *Ranker) Device(pos int32, n *model.Node) (choice []int16, ok bool) {
 }
 
 // scoreOf returns the mean of the node's fit and of the components that the rules
-// contribute.
+// contribute. The sum is in a fixed order, so that equal nodes have scores with equal
+// bits.
 func (k *Ranker) scoreOf(chunk *state.Chunk, i int, pos int32) float64 {
 	ask := &k.Group.Ask.Vec
 	score := fit.Score(k.Algorithm, chunk.Avail(model.CPU)[i], chunk.Avail(model.Memory)[i],

@@ -2,8 +2,9 @@ package rank
 
 import "github.com/cede-scheduler/cede/core/scheduler/feasible"
 
-// A winnerTree finds the highest score among the ready ranks, the first of equals,
-// and follows a change in O(log n).
+// A winnerTree finds the highest score among the ready ranks, the first of equals, and
+// follows a change in O(log n). Earlier ranks are to the left, so a comparison of
+// scores alone breaks ties by rank.
 type winnerTree struct {
 	status []FitStatus
 	scores []float64

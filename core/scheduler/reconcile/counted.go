@@ -15,8 +15,10 @@ type instance struct {
 	done         bool              // it ran to completion
 }
 
-// Group compares a service or batch group with its allocations and returns the
-// missing instances, ascending by index. The result is valid until the next New.
+// Group compares a service or batch group with its allocations and returns the missing
+// instances, ascending by index. The result is valid until the next New. It adds the
+// stops and in-place updates that it decides to the plan, and costs a pass over the
+// group's allocations.
 func (r *Reconciler) Group(g *model.Group) []Missing {
 	instances := r.instances(g)
 	from := len(r.buf.missing)
@@ -28,8 +30,9 @@ func (r *Reconciler) Group(g *model.Group) []Missing {
 	return r.buf.missing[from:len(r.buf.missing):len(r.buf.missing)]
 }
 
-// instances sorts the group's allocations by index and stops those beyond its
-// count. If an index has two live allocations, the older one is retained.
+// instances sorts the group's allocations by index and stops those beyond its count. If
+// an index has two live allocations, the older one is retained. Allocations are in
+// insertion order, so the older one comes first.
 func (r *Reconciler) instances(g *model.Group) []instance {
 	found := feasible.Resize(r.buf.instances, g.Count)
 	clear(found)
@@ -90,7 +93,8 @@ func (r *Reconciler) stopDuplicates(g *model.Group, in *instance) {
 	in.live, in.disconnected = nil, nil
 }
 
-// inspect reports whether an index below the group's count is missing.
+// inspect reports whether an index below the group's count is missing. An index whose
+// work completed is not missing: batch jobs run each index once.
 func (r *Reconciler) inspect(g *model.Group, index int, in *instance) (m Missing, missing bool) {
 	switch {
 	case in.last == nil:

@@ -6,7 +6,8 @@ import (
 	"github.com/cede-scheduler/cede/core/state"
 )
 
-// Coverage lists the allocations of a system or sysbatch group by node.
+// Coverage lists the allocations of a system or sysbatch group by node. It belongs to
+// one group and one evaluation.
 type Coverage struct {
 	live map[string]*model.Allocation // by node ID
 	last map[string]*model.Allocation // highest incarnation by node ID
@@ -38,8 +39,9 @@ func (r *Reconciler) System(g *model.Group, checker *feasible.NodeChecker) *Cove
 	return c
 }
 
-// stopMisplaced stops an allocation that no longer belongs on its node, and
-// reports whether it did.
+// stopMisplaced stops an allocation that no longer belongs on its node, and reports
+// whether it did. The first reason counts. A node that is gone precedes all others,
+// since its allocation is lost and not only stopped.
 func (r *Reconciler) stopMisplaced(g *model.Group, checker *feasible.NodeChecker, a *model.Allocation, c *Coverage) bool {
 	pos, ok := r.snap.Position(a.NodeID)
 	var node *model.Node
@@ -54,7 +56,7 @@ func (r *Reconciler) stopMisplaced(g *model.Group, checker *feasible.NodeChecker
 		return false
 	case node == nil || node.Status == model.NodeDown:
 		r.plan.Stop(a, reasonNodeDown, true)
-	case node.Drain:
+	case node.Drains(r.job):
 		r.plan.Stop(a, reasonDraining, false)
 	case r.expel(g, a, node):
 	case c.live[a.NodeID] != nil:
@@ -87,7 +89,8 @@ func (c *Coverage) Covers(nodeID string) bool { return c.live[nodeID] != nil || 
 func (c *Coverage) Last(nodeID string) *model.Allocation { return c.last[nodeID] }
 
 // NewInstance returns a new instance for a node. It has the index of the last
-// allocation there, else the lowest free one.
+// allocation there, else the lowest free one. It marks the index as used, so that two
+// nodes never get the same.
 func (c *Coverage) NewInstance(nodeID string) Missing {
 	if last := c.last[nodeID]; last != nil {
 		return Missing{Index: last.Index, Incarnation: last.Incarnation + 1, SavedWork: last.RetainedWork()}

@@ -61,7 +61,8 @@ func (f *Filter) missingPerCluster(b *model.Binding) int {
 	return missing
 }
 
-// A cluster holds the data of one member cluster that a filter reads.
+// A cluster holds the data of one member cluster that a filter reads. It is read once
+// for all evaluations that are checked against the cluster.
 type cluster struct {
 	id         string
 	model      *model.Cluster // nil: it was removed or is down
@@ -76,7 +77,8 @@ type reclaimable struct {
 	free     model.Vector
 }
 
-// load reads a cluster unless it is loaded.
+// load reads a cluster unless it is loaded. Without claims, the capacity is the same
+// for every asker and is computed here.
 func (c *cluster) load(snap *state.Snapshot, id string, now int64) {
 	if c.id == id {
 		return
@@ -91,6 +93,7 @@ func (c *cluster) load(snap *state.Snapshot, id string, now int64) {
 }
 
 // capacity returns the capacity that the cluster offers to a binding, now and soon.
+// With claims, it depends on the priority of the binding.
 func (c *cluster) capacity(snap *state.Snapshot, b *model.Binding, now int64) (free, soon model.Vector) {
 	if !c.hasClaims {
 		return c.free, c.soon
@@ -104,9 +107,11 @@ func (c *cluster) capacity(snap *state.Snapshot, b *model.Binding, now int64) (f
 	return free, soon
 }
 
-// mayAssign reports whether a blocked binding may use a member cluster: a replica
-// fits, or all of them if they must be together, or evictions there free enough for
-// all that are missing.
+// mayAssign reports whether a blocked binding may use a member cluster: a replica fits,
+// or all of them if they must be together, or evictions there free enough for all that
+// are missing. It may return true for a binding that then finds no capacity, which
+// costs an evaluation. If it returns false because the capacity is offered to others
+// first, the location is deferred, so that no wake-up is lost.
 func (f *Filter) mayAssign(eval *model.Evaluation, id string) bool {
 	var d *bindingDemand
 	if known := f.demand(eval); known != nil {
@@ -169,8 +174,9 @@ func (f *Filter) mayFree(d *bindingDemand, soon model.Vector) bool {
 	return binding.Covers(&soon, &d.need)
 }
 
-// findReclaimable returns the reclaimable capacity of a cluster, cumulated by
-// ascending priority. It never returns nil.
+// findReclaimable returns the reclaimable capacity of a cluster, cumulated by ascending
+// priority. It never returns nil. Budgets and tolerations are ignored, so it is an
+// upper bound.
 func findReclaimable(snap *state.Snapshot, id string) []reclaimable {
 	list := []reclaimable{}
 	for a, victim := range snap.ClusterWorkload(id) {

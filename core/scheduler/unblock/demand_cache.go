@@ -71,6 +71,8 @@ func (f *Filter) demand(eval *model.Evaluation) *demand {
 	return d
 }
 
+// computeDemand returns nil if the job or its policy is gone: the evaluation then finds
+// out itself.
 func (f *Filter) computeDemand(eval *model.Evaluation) *demand {
 	if eval.Type == model.JobBinding {
 		return &demand{inputs: f.demandInputs(), binding: f.computeBindingDemand(eval)}
@@ -108,6 +110,8 @@ func excludesItself(g *model.Group) bool {
 	return slices.ContainsFunc(g.Separate, func(t model.LabelTerm) bool { return feasible.IsNodeLocal(&t) && t.Matches(g.Labels) })
 }
 
+// findSmallest computes the dimensions that every group requests. A node that lacks the
+// least of them helps no group.
 func (d *demand) findSmallest() {
 	for dim := range model.MaxDimensions {
 		least := int64(math.MaxInt64)

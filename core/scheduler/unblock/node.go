@@ -5,7 +5,8 @@ import (
 	"github.com/cede-scheduler/cede/core/state"
 )
 
-// A node holds the data of one node that a filter reads.
+// A node holds the data of one node that a filter reads. It is loaded once for all
+// evaluations that are checked against the node.
 type node struct {
 	id        string
 	pos       int32
@@ -47,6 +48,8 @@ func (n *node) load(snap *state.Snapshot, id string) bool {
 }
 
 // freeable returns the free capacity after the eviction of everything up to a priority.
+// Protection is ignored, so it is an upper bound. Levels are few, so they are searched
+// from the top.
 func (n *node) freeable(ceiling int64) *model.Vector {
 	levels := n.findLevels()
 	at := len(levels) - 1
@@ -56,7 +59,8 @@ func (n *node) freeable(ceiling int64) *model.Vector {
 	return &levels[at].free
 }
 
-// rowsOf returns the rows with a priority.
+// rowsOf returns the rows with a priority. The slice is shared with the state and
+// read-only.
 func (n *node) rowsOf(priority int32) []state.Row {
 	levels := n.findLevels()
 	for at := len(levels) - 1; at > 0; at-- {

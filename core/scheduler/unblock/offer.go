@@ -8,7 +8,7 @@ import (
 	"github.com/cede-scheduler/cede/core/state"
 )
 
-// An offer is a node offered to a group of an evaluation.
+// An offer is a node offered to a group of an evaluation. It lives for one check.
 type offer struct {
 	filter         *Filter
 	node           *node
@@ -93,7 +93,8 @@ func (o *offer) freeWithClaims() (whole model.Vector) {
 }
 
 // fits reports whether one instance fits into a free capacity, or would after the
-// eviction of everything up to the ceiling.
+// eviction of everything up to the ceiling. Each dimension is tested alone, so it is an
+// upper bound.
 func (o *offer) fits(free *model.Vector) bool {
 	ask, rows := &o.group.Ask, o.node.rows
 	for _, d := range ask.Dims {

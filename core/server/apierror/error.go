@@ -29,6 +29,7 @@ const (
 	CodeInternal        Code = "internal"        // 500
 	CodeNoLeader        Code = "no_leader"       // 503
 	CodeUnavailable     Code = "unavailable"     // 503
+	CodeUnknownOutcome  Code = "unknown_outcome" // 504: a write that may or may not take effect
 	CodeNotLeader       Code = "not_leader"      // 503; core/api forwards the request instead, so users do not see it
 )
 
@@ -83,13 +84,21 @@ func CodeOf(err error) Code {
 	return CodeInternal
 }
 
-// Interrupted returns the error of a call if its context ended with err.
+// Interrupted returns the error of a call if its context ended with err before anything was
+// written.
 func Interrupted(err error) *Error {
 	e := New(CodeUnavailable, "request ended before it was answered: %v", err).WithCause(err)
 	if errors.Is(err, context.DeadlineExceeded) {
-		e.Hint = "the server is busy, or has lost its peers: try again"
+		e.Hint = "nothing was written; the server is busy, or has lost its peers: try again"
 	}
 	return e
+}
+
+// UnknownOutcome returns the error of a write that was submitted and not answered: it may
+// have taken effect, may take effect later, or never.
+func UnknownOutcome(err error) *Error {
+	return New(CodeUnknownOutcome, "the outcome of the write is unknown: %v", err).WithCause(err).
+		WithHint("send it again with the same Idempotency-Key, or check whether it took effect")
 }
 
 // Refused returns the error of a command that was committed and had no effect.

@@ -12,13 +12,17 @@ import (
 
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/replication"
+	"github.com/cede-scheduler/cede/core/server/admission"
 	"github.com/cede-scheduler/cede/core/server/evaltrace"
 	"github.com/cede-scheduler/cede/core/server/logwriter"
 	"github.com/cede-scheduler/cede/core/state"
 )
 
 // Bindings registers and stops bindings of replicas to member clusters.
-type Bindings struct{ common }
+type Bindings struct {
+	common
+	limits *admission.Checker
+}
 
 // RegisterBinding stores a binding, or a new version of it, and creates an evaluation.
 // The error lists all problems.
@@ -36,7 +40,7 @@ func (e *Bindings) registerBinding(ctx context.Context, b *model.Binding, o Regi
 	if err := e.writer.CheckLeader(); err != nil {
 		return nil, err
 	}
-	binding, warnings, err := resolveBinding(e.writer.Snapshot(), e.writer.Now(), b, o)
+	binding, warnings, err := e.resolve(e.writer.Snapshot(), e.writer.Now(), b, o)
 	if err != nil {
 		return nil, err
 	}
@@ -49,7 +53,7 @@ func (e *Bindings) registerBinding(ctx context.Context, b *model.Binding, o Regi
 	if err != nil {
 		return nil, err
 	}
-	answer := e.registered(result, binding.Key())
+	answer := registered(result, binding.Key())
 	answer.Warnings = warnings
 	return answer, nil
 }
@@ -68,16 +72,14 @@ func bindingHash(b *model.Binding, o RegisterOptions) [32]byte {
 	return [32]byte(h.Sum(nil))
 }
 
-// resolveBinding returns a copy of a binding with everything that depends on the state
+// resolve returns a copy of a binding with everything that depends on the state
 // filled in, and warnings. It returns an error that lists all problems.
-func resolveBinding(snap *state.Snapshot, now int64, b *model.Binding, o RegisterOptions) (*model.Binding, []string, error) {
+func (e *Bindings) resolve(snap *state.Snapshot, now int64, b *model.Binding, o RegisterOptions) (*model.Binding, []string, error) {
 	binding := *b
 	binding.Stopped = false
 	binding.Constraints = slices.Clone(b.Constraints) // the state compiles them in place
 	binding.Namespace = cmp.Or(binding.Namespace, model.DefaultNamespace)
-	if binding.SubmitTime == 0 {
-		binding.SubmitTime = now
-	}
+	binding.SubmitTime = cmp.Or(binding.SubmitTime, now)
 	warnings, problems := resolveBindingPriority(snap, &binding, o)
 	problems = append(problems, binding.Validate()...)
 	if strings.ContainsAny(binding.ID+binding.Namespace, "/ \t\n") {
@@ -85,6 +87,9 @@ func resolveBinding(snap *state.Snapshot, now int64, b *model.Binding, o Registe
 	}
 	if snap.Job(binding.Key()) != nil {
 		problems = append(problems, "a job with this ID exists: jobs and bindings share one namespace of IDs")
+	}
+	if len(problems) == 0 {
+		problems = e.limits.Binding(snap, &binding)
 	}
 	if err := invalid(problems, "binding %q", binding.ID); err != nil {
 		return nil, nil, err
@@ -94,7 +99,7 @@ func resolveBinding(snap *state.Snapshot, now int64, b *model.Binding, o Registe
 			warnings = append(warnings, fmt.Sprintf("cluster %q does not exist yet", id))
 		}
 	}
-	return &binding, warnings, nil
+	return &binding, append(warnings, namespaceWarnings(snap, binding.Namespace)...), nil
 }
 
 // resolveBindingPriority gives a binding the priority of its class. A missing class is
@@ -138,26 +143,30 @@ func (e *Bindings) StopBinding(ctx context.Context, key model.JobKey, o StopOpti
 	b, err := logwriter.Find(ctx, e.writer, func(snap *state.Snapshot) *model.Binding { return snap.Binding(key) },
 		"no binding %q in namespace %q", key.ID, key.Namespace)
 	if err != nil {
-		return nil, err
-	}
-	if o.Purge && !holdsCapacity(e.writer.Snapshot(), key) {
-		result, err := e.writer.Commit(ctx, &replication.DeleteBinding{Key: key})
-		if err != nil {
+		if _, answered := e.writer.Snapshot().IdempotencyRecord(o.Key); !answered {
 			return nil, err
 		}
-		return e.registered(result, key), nil
+		// An earlier call with this key purged the binding, and the log returns its result.
+		b = &model.Binding{Namespace: key.Namespace, ID: key.ID}
 	}
-	eval := e.evals.ForBinding(b, model.TriggerJobStop)
-	e.traces.Assign(ctx, eval.ID)
-	result, err := e.writer.CommitEntry(ctx, &replication.Entry{
+	entry := &replication.Entry{
 		Key: o.Key, Hash: sha256.Sum256(fmt.Appendf(nil, "stop binding %q %q %t", key.Namespace, key.ID, o.Purge)),
-		Command: &replication.StopBinding{Key: key, Eval: eval},
-	})
+		Command: &replication.DeleteBinding{Key: key},
+	}
+	if !o.Purge || holdsCapacity(e.writer.Snapshot(), key) {
+		eval := e.evals.ForBinding(b, model.TriggerJobStop)
+		e.traces.Assign(ctx, eval.ID)
+		entry.Command = &replication.StopBinding{Key: key, Eval: eval}
+	}
+	result, err := e.writer.CommitEntry(ctx, entry)
 	if err != nil {
 		return nil, err
 	}
-	answer := e.registered(result, key)
-	if o.Purge {
+	answer := registered(result, key)
+	switch {
+	case len(result.Evals) == 0: // the binding was deleted
+		answer.JobModifyIndex = 0
+	case o.Purge:
 		answer.Warnings = append(answer.Warnings, "the binding is removed some time after the last of its replicas has stopped")
 	}
 	return answer, nil

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/replication"
+	"github.com/cede-scheduler/cede/core/server/admission"
 	"github.com/cede-scheduler/cede/core/server/apierror"
 	"github.com/cede-scheduler/cede/core/server/groupcommit"
 	"github.com/cede-scheduler/cede/core/server/heartbeat"
@@ -24,10 +25,11 @@ type Clusters struct {
 	heartbeats *heartbeat.Clusters
 	changes    *groupcommit.Batcher[model.ClusterChange]
 	updates    *groupcommit.Batcher[[]apply.AssignmentUpdate]
+	limits     *admission.Checker
 }
 
 func newClusters(c Config) *Clusters {
-	e := &Clusters{writer: c.Writer, heartbeats: c.Clusters}
+	e := &Clusters{writer: c.Writer, heartbeats: c.Clusters, limits: c.Limits}
 	e.changes = groupcommit.New(c.Batchers, groupcommit.Config[model.ClusterChange]{
 		Clock: c.Clock, Limit: func() int { return c.RegisterBatch }, Write: e.writeChanges,
 	})
@@ -44,7 +46,7 @@ func (e *Clusters) PutCluster(ctx context.Context, c *model.Cluster) (uint64, er
 	if err := e.writer.CheckLeader(); err != nil {
 		return 0, err
 	}
-	if err := validateCluster(c, nil); err != nil {
+	if err := e.validate(c, nil); err != nil {
 		return 0, err
 	}
 	err := e.writer.Check(ctx, func(snap *state.Snapshot) error {
@@ -82,7 +84,7 @@ func (e *Clusters) RegisterMember(ctx context.Context, c *model.Cluster, secret 
 	if err := e.writer.CheckLeader(); err != nil {
 		return nil, err
 	}
-	if err := validateCluster(c, &secret); err != nil {
+	if err := e.validate(c, &secret); err != nil {
 		return nil, err
 	}
 	cluster := *c
@@ -102,9 +104,9 @@ func (e *Clusters) RegisterMember(ctx context.Context, c *model.Cluster, secret 
 	return &NodeLease{Index: index, TTL: e.heartbeats.Beat(c.ID)}, nil
 }
 
-// validateCluster returns an error that lists all problems of a cluster. secret is that
+// validate returns an error that lists all problems of a cluster. secret is that
 // of its agent, or nil if it has none.
-func validateCluster(c *model.Cluster, secret *string) error {
+func (e *Clusters) validate(c *model.Cluster, secret *string) error {
 	problems := idProblems(c.ID)
 	if secret != nil && len(*secret) < minSecretLength {
 		problems = append(problems, fmt.Sprintf("secret has %d characters, and needs at least %d", len(*secret), minSecretLength))
@@ -113,6 +115,7 @@ func validateCluster(c *model.Cluster, secret *string) error {
 	if _, set := c.Attributes[model.AttributeClusterID]; set {
 		problems = append(problems, model.AttributeClusterID+" is a built-in attribute and cannot be set")
 	}
+	problems = append(problems, e.limits.Cluster(e.writer.Snapshot(), c.ID)...)
 	return invalid(problems, "cluster %q", c.ID)
 }
 

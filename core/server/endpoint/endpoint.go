@@ -20,6 +20,7 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/replication"
 	"github.com/cede-scheduler/cede/core/scheduler"
+	"github.com/cede-scheduler/cede/core/server/admission"
 	"github.com/cede-scheduler/cede/core/server/apierror"
 	"github.com/cede-scheduler/cede/core/server/evalqueue"
 	"github.com/cede-scheduler/cede/core/server/evaltrace"
@@ -42,6 +43,7 @@ type Config struct {
 	Nodes    *heartbeat.Nodes
 	Clusters *heartbeat.Clusters
 	Batchers *groupcommit.Group
+	Limits   *admission.Checker
 	Traces   *evaltrace.Recorder // nil: tracing is disabled
 
 	// NewAllocID returns the ID of a planned allocation.
@@ -60,11 +62,13 @@ type Config struct {
 type Endpoints struct {
 	*State
 	*Jobs
+	*Evaluations
 	*Bindings
 	*Nodes
 	*Clusters
 	*Budgets
 	*PriorityClasses
+	*Namespaces
 	*SchedulerConfig
 	*Tokens
 }
@@ -75,12 +79,14 @@ func New(c Config) *Endpoints {
 	key := planKey{store: c.Writer.Store, secret: c.Secret}
 	return &Endpoints{
 		State:           &State{writer: c.Writer},
-		Jobs:            &Jobs{common: common, updates: c.Updates, plans: jobPlanner{writer: c.Writer, policies: c.Policies, evals: c.Evals, newAllocID: c.NewAllocID, key: key}},
-		Bindings:        &Bindings{common: common},
+		Jobs:            &Jobs{common: common, updates: c.Updates, plans: jobPlanner{writer: c.Writer, policies: c.Policies, evals: c.Evals, newAllocID: c.NewAllocID, key: key, limits: c.Limits}},
+		Evaluations:     &Evaluations{writer: c.Writer, updates: c.Updates, broker: c.Broker, blocked: c.Blocked},
+		Bindings:        &Bindings{common: common, limits: c.Limits},
 		Nodes:           newNodes(c),
 		Clusters:        newClusters(c),
 		Budgets:         &Budgets{writer: c.Writer},
 		PriorityClasses: &PriorityClasses{writer: c.Writer},
+		Namespaces:      &Namespaces{writer: c.Writer},
 		SchedulerConfig: &SchedulerConfig{writer: c.Writer, policies: c.Policies, broker: c.Broker, blocked: c.Blocked},
 		Tokens:          &Tokens{writer: c.Writer},
 	}
@@ -97,26 +103,21 @@ type common struct {
 type Registered struct {
 	EvalID         string // "": none was necessary
 	Index          uint64
-	JobModifyIndex uint64 // of the job or the binding
+	JobModifyIndex uint64 // of the job or the binding as this write left it; 0: it was deleted
 	Warnings       []string
 	Replayed       bool // this is the result of an earlier call with the same idempotency key
 }
 
-// registered returns the result of a write about a job or a binding.
-func (c *common) registered(result *replication.Result, key model.JobKey) *Registered {
-	r := &Registered{Index: result.Index, Replayed: result.Replayed}
+// registered returns the result of a write about a job or a binding. Everything in it is
+// of the entry itself: an index of the newest state may be that of a version which another
+// caller wrote since, and a check against it would overwrite that version unseen.
+func registered(result *replication.Result, key model.JobKey) *Registered {
+	r := &Registered{Index: result.Index, JobModifyIndex: result.ModifyIndex, Replayed: result.Replayed}
 	for _, e := range result.Evals {
 		if e.JobKey() == key {
 			r.EvalID = e.ID
 			break
 		}
-	}
-	snap := c.writer.Snapshot()
-	if j := snap.Job(key); j != nil {
-		r.JobModifyIndex = j.ModifyIndex
-	}
-	if b := snap.Binding(key); b != nil {
-		r.JobModifyIndex = b.ModifyIndex
 	}
 	return r
 }

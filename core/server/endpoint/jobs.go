@@ -1,6 +1,7 @@
 package endpoint
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -56,7 +57,7 @@ func (e *Jobs) registerJob(ctx context.Context, j *model.Job, o RegisterOptions)
 	if err := e.writer.CheckLeader(); err != nil {
 		return nil, err
 	}
-	job, err := e.plans.resolve(j, o.ExplicitPriority)
+	job, err := e.plans.resolve(j, o.ExplicitPriority, true)
 	if err != nil {
 		return nil, err
 	}
@@ -67,11 +68,14 @@ func (e *Jobs) registerJob(ctx context.Context, j *model.Job, o RegisterOptions)
 	}
 	command.Eval = e.evals.ForJob(job, model.TriggerJobRegister)
 	e.traces.Assign(ctx, command.Eval.ID)
+	warnings := namespaceWarnings(e.writer.Snapshot(), job.Namespace)
 	result, err := e.writer.CommitEntry(ctx, entry)
 	if err != nil {
 		return nil, err
 	}
-	return e.registered(result, job.Key()), nil
+	answer := registered(result, job.Key())
+	answer.Warnings = warnings
+	return answer, nil
 }
 
 // registrationHash distinguishes requests with the same idempotency key.
@@ -88,13 +92,12 @@ func registrationHash(j *model.Job, o RegisterOptions) [32]byte {
 }
 
 // resolve returns a copy of a job with everything that depends on the state filled in.
-// It returns an error that lists all problems.
-func (p *jobPlanner) resolve(j *model.Job, explicitPriority bool) (*model.Job, error) {
+// It returns an error that lists all problems. Every write of a job passes here; register
+// distinguishes one from a plan, which uses nothing of its namespace.
+func (p *jobPlanner) resolve(j *model.Job, explicitPriority, register bool) (*model.Job, error) {
 	job := *j
 	job.Stopped = false
-	if job.Namespace == "" {
-		job.Namespace = model.DefaultNamespace
-	}
+	job.Namespace = cmp.Or(job.Namespace, model.DefaultNamespace)
 	if job.SubmitTime == 0 {
 		job.SubmitTime = p.writer.Now()
 	}
@@ -114,6 +117,7 @@ func (p *jobPlanner) resolve(j *model.Job, explicitPriority bool) (*model.Job, e
 			problems = append(problems, err.Error())
 		}
 	}
+	problems = append(problems, p.limits.Job(snap, &job, register && len(problems) == 0)...)
 	if err := invalid(problems, "job %q", job.ID); err != nil {
 		return nil, err
 	}
@@ -180,7 +184,11 @@ func (e *Jobs) StopJob(ctx context.Context, key model.JobKey, o StopOptions) (*R
 	if err != nil {
 		return nil, err
 	}
-	return e.registered(result, key), nil
+	answer := registered(result, key)
+	if o.Purge {
+		answer.JobModifyIndex = 0
+	}
+	return answer, nil
 }
 
 // Evaluate creates an evaluation of a job or a binding.
@@ -188,8 +196,11 @@ func (e *Jobs) Evaluate(ctx context.Context, key model.JobKey) (*Registered, err
 	if err := e.writer.CheckLeader(); err != nil {
 		return nil, err
 	}
-	eval, err := logwriter.Find(ctx, e.writer, func(snap *state.Snapshot) *model.Evaluation { return e.evals.ForKey(snap, key, triggerOperator) },
-		"no job or binding %q in namespace %q", key.ID, key.Namespace)
+	var evaluated uint64 // ModifyIndex of the job or the binding
+	eval, err := logwriter.Find(ctx, e.writer, func(snap *state.Snapshot) *model.Evaluation {
+		evaluated = modifyIndex(snap, key)
+		return e.evals.ForKey(snap, key, triggerOperator)
+	}, "no job or binding %q in namespace %q", key.ID, key.Namespace)
 	if err != nil {
 		return nil, err
 	}
@@ -201,9 +212,21 @@ func (e *Jobs) Evaluate(ctx context.Context, key model.JobKey) (*Registered, err
 	if err := logwriter.Refusal(result); err != nil {
 		return nil, err
 	}
-	answer := e.registered(result, key)
+	answer := registered(result, key)
 	answer.EvalID = eval.ID // the entry may hold evaluations of other callers
+	answer.JobModifyIndex = evaluated
 	return answer, nil
+}
+
+// modifyIndex returns the ModifyIndex of a job or a binding, or 0 if there is none.
+func modifyIndex(snap *state.Snapshot, key model.JobKey) uint64 {
+	if j := snap.Job(key); j != nil {
+		return j.ModifyIndex
+	}
+	if b := snap.Binding(key); b != nil {
+		return b.ModifyIndex
+	}
+	return 0
 }
 
 // StopAlloc stops one allocation; its job replaces it.
@@ -219,7 +242,7 @@ func (e *Jobs) StopAlloc(ctx context.Context, id string) (*Registered, error) {
 	if err != nil {
 		return nil, err
 	}
-	return e.registered(result, a.Job.Key()), nil
+	return registered(result, a.Job.Key()), nil
 }
 
 // planConflict returns the error of a plan that differs from the current state.

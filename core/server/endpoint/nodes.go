@@ -70,7 +70,7 @@ func (e *Nodes) RegisterNode(ctx context.Context, n *model.Node, secret string) 
 			return nil, err
 		}
 		// Operators decide whether a node is eligible, not the node.
-		node.Ineligible, node.Drain = old.Ineligible, old.Drain
+		node.Ineligible, node.NodeDrain = old.Ineligible, old.NodeDrain
 		if old.Status == model.NodeReady && equalNodes(old, &node) {
 			return e.heartbeat(ctx, old)
 		}
@@ -217,9 +217,33 @@ func ownUpdates[U any](format, reporter string, updates []U, locate func(*U) (id
 	return known, nil
 }
 
-// Drain starts or stops draining a node.
-func (e *Nodes) Drain(ctx context.Context, id string, on bool) (uint64, error) {
-	return e.change(ctx, id, apply.NodeChange{Drain: &on})
+// DrainOptions are the options of a drain.
+type DrainOptions struct {
+	// Deadline is the time after which allocations that could not be moved are
+	// stopped. 0: never; negative: at once.
+	Deadline time.Duration
+	// KeepSystemJobs leaves the allocations of system jobs on the node.
+	KeepSystemJobs bool
+}
+
+// Drain starts draining a node, or changes the options of its drain.
+func (e *Nodes) Drain(ctx context.Context, id string, o DrainOptions) (uint64, error) {
+	change := apply.NodeChange{Drain: new(true), DrainKeepsSystem: o.KeepSystemJobs}
+	if e.writer.Snapshot().Meta().Version >= drainSinceFrom {
+		change.DrainSince = e.writer.Now()
+	}
+	if o.Deadline != 0 {
+		change.DrainDeadline = e.writer.Now() + int64(max(o.Deadline, 0))
+	}
+	return e.change(ctx, id, change)
+}
+
+// drainSinceFrom is the first cluster version that records when a drain began.
+const drainSinceFrom = 2
+
+// CancelDrain stops draining a node.
+func (e *Nodes) CancelDrain(ctx context.Context, id string) (uint64, error) {
+	return e.change(ctx, id, apply.NodeChange{Drain: new(bool)})
 }
 
 // SetEligible makes a node eligible or ineligible for new placements.

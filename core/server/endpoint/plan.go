@@ -9,6 +9,7 @@ import (
 	"github.com/cede-scheduler/cede/core/replication"
 	"github.com/cede-scheduler/cede/core/replication/codec"
 	"github.com/cede-scheduler/cede/core/scheduler"
+	"github.com/cede-scheduler/cede/core/server/admission"
 	"github.com/cede-scheduler/cede/core/server/apierror"
 	"github.com/cede-scheduler/cede/core/server/evalqueue"
 	"github.com/cede-scheduler/cede/core/server/logwriter"
@@ -74,6 +75,7 @@ type jobPlanner struct {
 	evals      evalqueue.Factory
 	newAllocID func(*model.Group, int, int) string
 	key        planKey
+	limits     *admission.Checker
 }
 
 // PlanJob returns the effect of registering a job, and changes nothing. Registering the
@@ -83,7 +85,7 @@ func (e *Jobs) PlanJob(_ context.Context, j *model.Job, o PlanOptions) (*Proposa
 }
 
 func (p *jobPlanner) plan(j *model.Job, o PlanOptions) (*Proposal, error) {
-	resolved, err := p.resolve(j, o.ExplicitPriority)
+	resolved, err := p.resolve(j, o.ExplicitPriority, false)
 	if err != nil {
 		return nil, err
 	}
@@ -110,6 +112,7 @@ func (p *jobPlanner) plan(j *model.Job, o PlanOptions) (*Proposal, error) {
 		return nil, apierror.New(apierror.CodeInvalid, "cannot plan job %q: %v", job.ID, err)
 	}
 	proposal := newProposal(snap, after.Job(job.Key()), out)
+	proposal.Warnings = append(proposal.Warnings, namespaceWarnings(snap, job.Namespace)...)
 	proposal.Changes.NewJob, proposal.Changes.NewSpec = old == nil, changed
 	if old != nil {
 		proposal.JobModifyIndex = old.ModifyIndex
@@ -146,17 +149,17 @@ func withJob(snap *state.Snapshot, job, old *model.Job, changed bool) (*state.Sn
 	}
 	if !changed {
 		fork := snap.Fork(snap.Index() + 1)
-		fork.SetPreemptionHold(job.Key(), state.PreemptionHold{})
+		fork.JobWriter().SetPreemptionHold(job.Key(), state.PreemptionHold{})
 		return fork.Snapshot(), nil
 	}
 	if old != nil {
 		job.Version, job.CreateIndex = old.Version+1, old.CreateIndex
 	}
 	fork := snap.Fork(snap.Index() + 1)
-	if err := fork.UpsertJob(job); err != nil {
+	if err := fork.JobWriter().Upsert(job); err != nil {
 		return nil, err
 	}
-	fork.SetPreemptionHold(job.Key(), state.PreemptionHold{})
+	fork.JobWriter().SetPreemptionHold(job.Key(), state.PreemptionHold{})
 	return fork.Snapshot(), nil
 }
 
@@ -250,7 +253,7 @@ func (e *Jobs) commitPlan(ctx context.Context, entry *replication.Entry, c *repl
 		}
 		return nil, planConflict(differences)
 	}
-	return e.registered(result, c.Job.Key()), logwriter.Refusal(result)
+	return registered(result, c.Job.Key()), logwriter.Refusal(result)
 }
 
 // differences returns the reasons for which a plan may not be committed: it has

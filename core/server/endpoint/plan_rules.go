@@ -20,6 +20,9 @@ type planRules struct {
 	Version string
 	Delta   string // priority delta of the scheduler configuration, as text
 	Evicts  bool   // preemption was enabled for the type of job
+	// Weights is the index of the last change of the weights of namespaces, if the policy
+	// reads them.
+	Weights uint64
 }
 
 // rulesFor returns the rules by which a set of policies plans a job.
@@ -29,7 +32,11 @@ func rulesFor(snap *state.Snapshot, set *policy.Set, job *model.Job) (*planRules
 	if err != nil {
 		return nil, err
 	}
-	return &planRules{Policy: version.Name, Version: version.ID, Delta: deltaText(c), Evicts: c.Preemption[job.Type]}, nil
+	rules := &planRules{Policy: version.Name, Version: version.ID, Delta: deltaText(c), Evicts: c.Preemption[job.Type]}
+	if version.ReadsWeights() {
+		rules.Weights = snap.WeightsChangeIndex()
+	}
+	return rules, nil
 }
 
 // ruleDifferences returns the differences between the rules of a plan and the current
@@ -55,6 +62,9 @@ func (p *jobPlanner) ruleDifferences(snap *state.Snapshot, plan *sealedPlan) []s
 	}
 	if now.Evicts != plan.rules.Evicts {
 		add("preemption is %s for %s jobs, and was %s when it was planned", onOff(now.Evicts), plan.Job.Type, onOff(plan.rules.Evicts))
+	}
+	if now.Weights > plan.rules.Weights {
+		add("the weights of namespaces have changed since it was planned")
 	}
 	return append(list, inactiveVersions(set, plan.Batch)...)
 }

@@ -23,7 +23,7 @@ type SchedulerConfig struct {
 }
 
 // SetConfig replaces the scheduler configuration. check is the ModifyIndex that it must
-// have; nil: any.
+// have; nil: any. It returns the index of the entry, also of one that the check refused.
 func (e *SchedulerConfig) SetConfig(ctx context.Context, c *model.SchedulerConfig, check *uint64) (uint64, error) {
 	config := *c
 	if err := invalid(e.normalize(&config), "scheduler configuration"); err != nil {
@@ -65,24 +65,43 @@ func (e *SchedulerConfig) ResumeBroker(ctx context.Context) (uint64, error) {
 	return e.setPaused(ctx, false)
 }
 
-// setPaused changes one field, and retries if the configuration changes meanwhile.
+// setPaused writes nothing if the broker is paused or not as requested: a write of the
+// configuration unblocks evaluations and invalidates plans.
 func (e *SchedulerConfig) setPaused(ctx context.Context, paused bool) (uint64, error) {
-	const tries = 5
-	var err error
+	if c := e.writer.Snapshot().Config(); c.BrokerPaused == paused {
+		return c.ModifyIndex, e.writer.CheckLeader()
+	}
+	return e.UpdateConfig(ctx, nil, func(c *model.SchedulerConfig) error {
+		c.BrokerPaused = paused
+		return nil
+	})
+}
+
+// UpdateConfig changes the scheduler configuration. change receives a copy of the current
+// one, without its slices and pointers, and is called again if the configuration changes
+// before it is written: concurrent changes of different fields are all retained. check is the
+// ModifyIndex that the configuration must have; nil: any. If that check fails, UpdateConfig
+// returns a conflict with the index at which it failed.
+func (e *SchedulerConfig) UpdateConfig(ctx context.Context, check *uint64, change func(*model.SchedulerConfig) error) (index uint64, err error) {
+	const tries = 10
 	for range tries {
-		config := *e.writer.Snapshot().Config()
-		if config.BrokerPaused == paused {
-			return config.ModifyIndex, nil
+		if err := e.writer.CheckLeader(); err != nil {
+			return 0, err
 		}
-		check := config.ModifyIndex
-		config.BrokerPaused = paused
-		var index uint64
-		index, err = e.writer.CommitIndex(ctx, &replication.SetConfig{Config: &config, Check: &check})
-		if apierror.CodeOf(err) != apierror.CodeConflict || err == nil {
+		config := *e.writer.Snapshot().Config()
+		current := config.ModifyIndex
+		if check != nil {
+			current = *check
+		}
+		if err := change(&config); err != nil {
+			return 0, err
+		}
+		index, err = e.SetConfig(ctx, &config, &current)
+		if err == nil || check != nil || apierror.CodeOf(err) != apierror.CodeConflict {
 			return index, err
 		}
 	}
-	return 0, err
+	return index, err
 }
 
 // BrokerStats returns counts of evaluations. On a server that does not lead the broker is

@@ -53,6 +53,7 @@ type appliedSum struct {
 	freed    map[string]struct{} // nodes and clusters with free capacity
 	placed   map[string]struct{} // nodes with new labels
 	changed  uint64              // index of a change that may unblock any evaluation; 0: none
+	weights  uint64              // index of a change of the weights of namespaces; 0: none
 	replaced bool                // the state was replaced by a snapshot
 }
 
@@ -93,9 +94,13 @@ func (s *appliedSum) add(a *replication.Applied) {
 	s.evals = append(s.evals, a.Result.Evals...)
 	s.freed = addAll(s.freed, a.Result.Freed)
 	s.placed = addAll(s.placed, a.Result.Placed)
-	switch a.Entry.Command.(type) {
+	switch c := a.Entry.Command.(type) {
 	case *replication.SetConfig, *replication.ChangePolicy:
 		s.changed = a.Index
+	case *replication.UpsertNamespace:
+		if n := a.Snap.Namespace(c.Namespace.Name); n != nil && n.WeightIndex == a.Index {
+			s.weights = a.Index
+		}
 	}
 }
 
@@ -127,7 +132,7 @@ func (p *Pump) restore() {
 	p.observing, p.from, p.sum = true, snap.Index(), appliedSum{}
 	p.mu.Unlock()
 	p.configure(snap)
-	p.feed.Restore(snap, p.writer.Now(), snap.RulesChangeIndex())
+	broker.Batch(p.broker, func() { p.feed.Restore(snap, p.writer.Now(), snap.RulesChangeIndex()) })
 	p.wakeUp() // Restore may have deferred evaluations
 }
 
@@ -181,17 +186,19 @@ func (p *Pump) feedOnce() (hasDeferred bool) {
 		return p.feed.HasDeferred()
 	}
 	if sum.snap != nil {
-		p.process(&sum)
+		broker.Batch(p.broker, func() { p.process(&sum) })
 	}
 	return p.retryDeferred()
 }
 
-// process passes the sum to the broker and the blocked evaluations.
+// process passes the sum to the broker and the blocked evaluations. It must run as one batch
+// of the broker: an entry may create evaluations and unblock others, on several nodes.
 func (p *Pump) process(sum *appliedSum) {
 	now := p.writer.Now()
 	p.configure(sum.snap)
 	needless := p.feed.Evals(sum.snap, now, sum.evals...)
 	p.feed.UnblockAll(sum.changed)
+	p.feed.WeightsChanged(sum.weights)
 	p.feed.Freed(sum.snap, now, slices.Sorted(maps.Keys(sum.freed))...)
 	p.feed.Placed(sum.snap, now, slices.Sorted(maps.Keys(sum.placed))...)
 	p.feed.Budgets(sum.snap, now)
@@ -208,7 +215,7 @@ func (p *Pump) retryDeferred() (hasDeferred bool) {
 	}
 	stats := p.broker.Stats()
 	if total := stats.Total(); total.Ready+total.Unacked == 0 {
-		p.feed.RetryDeferred(p.writer.Snapshot(), p.writer.Now())
+		broker.Batch(p.broker, func() { p.feed.RetryDeferred(p.writer.Snapshot(), p.writer.Now()) })
 	}
 	return p.feed.HasDeferred()
 }

@@ -66,8 +66,12 @@ func (r *Reaper) reap(ctx context.Context) (more bool) {
 	duplicates := r.Blocked.PopDuplicates(max(r.Batch-len(cancelable), 1))
 	now := r.Writer.Now()
 	var evals []*model.Evaluation
+	seen := map[string]struct{}{} // an entry that lists an evaluation twice is refused
 	for _, c := range slices.Concat(cancelable, duplicates) {
-		evals = append(evals, worker.Cancelled(c.Eval, c.SupersededBy, now))
+		if _, twice := seen[c.Eval.ID]; !twice {
+			seen[c.Eval.ID] = struct{}{}
+			evals = append(evals, worker.Cancelled(c.Eval, c.SupersededBy, now))
+		}
 	}
 	for _, e := range failed {
 		evals = append(evals, r.failedEvals(e, now)...)

@@ -6,6 +6,7 @@ import (
 	"github.com/cede-scheduler/cede/core/events"
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/replication"
+	"github.com/cede-scheduler/cede/core/state"
 	"github.com/cede-scheduler/cede/core/state/apply"
 )
 
@@ -126,7 +127,7 @@ func (b *eventBuilder) job(kind string, key model.JobKey, fallback *model.Job) {
 }
 
 func (b *eventBuilder) stopJob(c *replication.StopJob) {
-	b.job("JobStopped", c.Key, nil)
+	b.job("JobStopped", c.Key, state.LastSpec(b.a.Snap, c.Key))
 	last := &b.list[len(b.list)-1]
 	p := last.Payload.(events.JobPayload)
 	p.Stopped, p.Purged = true, c.Purge
@@ -164,7 +165,7 @@ func nodeChangeType(c *apply.NodeChange) string {
 		return "NodeDown"
 	case c.Status != nil:
 		return "NodeReady"
-	case c.Drain != nil:
+	case c.Drain != nil || c.Drained:
 		return "NodeDrain"
 	case len(c.Taint)+len(c.Untaint) > 0:
 		return "NodeTaints"

@@ -39,6 +39,12 @@ var builders = replication.NewTable("eventsink", map[replication.Kind]commandBui
 	replication.KindDeletePriorityClass: build(func(b *eventBuilder, c *replication.DeletePriorityClass) {
 		b.operator("PriorityClassDeleted", c.Name, "")
 	}),
+	replication.KindUpsertNamespace: build(func(b *eventBuilder, c *replication.UpsertNamespace) {
+		b.operator("NamespacePut", c.Namespace.Name, fmt.Sprintf("weight %v", c.Namespace.Weight))
+	}),
+	replication.KindDeleteNamespace: build(func(b *eventBuilder, c *replication.DeleteNamespace) {
+		b.operator("NamespaceDeleted", c.Name, "")
+	}),
 	replication.KindUpsertBudget: build(func(b *eventBuilder, c *replication.UpsertBudget) {
 		b.operator("BudgetPut", c.Budget.Key().String(), "")
 	}),
@@ -55,6 +61,7 @@ var builders = replication.NewTable("eventsink", map[replication.Kind]commandBui
 	replication.KindStopAssignments:   build((*eventBuilder).stopAssignments),
 	replication.KindCollect:           build((*eventBuilder).collect),
 	replication.KindPutChunk:          noEvent, // LoadPolicy completes the upload
+	replication.KindRestoreState:      noEvent, // the state is replaced: see Publisher.Observe
 	replication.KindLoadPolicy:        build((*eventBuilder).loadPolicy),
 	replication.KindCheckPolicy:       build((*eventBuilder).policyChecked),
 	replication.KindChangePolicy:      build((*eventBuilder).changePolicy),

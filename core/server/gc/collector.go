@@ -7,6 +7,7 @@
 package gc
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"time"
@@ -35,12 +36,8 @@ func (r Retention) WithDefaults() Retention {
 			*d.value = d.fallback
 		}
 	}
-	if r.Policies == 0 {
-		r.Policies = 10
-	}
-	if r.Batch == 0 {
-		r.Batch = 2048
-	}
+	r.Policies = cmp.Or(r.Policies, 10)
+	r.Batch = cmp.Or(r.Batch, 2048)
 	return r
 }
 

@@ -15,12 +15,12 @@ func TestUnusedPolicies_KeepNewestAndThoseInUse(t *testing.T) {
 	store := state.New()
 	for i := range 6 {
 		txn := store.Begin(uint64(i + 1))
-		txn.UpsertPolicyVersion(&model.PolicyVersion{ID: fmt.Sprintf("v%d", i), Name: "mine"})
-		txn.UpsertPolicyVersion(&model.PolicyVersion{ID: fmt.Sprintf("o%d", i), Name: "other"})
+		txn.PolicyWriter().UpsertVersion(&model.PolicyVersion{ID: fmt.Sprintf("v%d", i), Name: "mine"})
+		txn.PolicyWriter().UpsertVersion(&model.PolicyVersion{ID: fmt.Sprintf("o%d", i), Name: "other"})
 		txn.Commit()
 	}
 	txn := store.Begin(7)
-	txn.UpsertPolicyState(&model.PolicyState{Name: "mine", Active: "v0", Previous: "v1", Shadow: "v2"})
+	txn.PolicyWriter().UpsertState(&model.PolicyState{Name: "mine", Active: "v0", Previous: "v1", Shadow: "v2"})
 	snap := txn.Commit()
 	for keep, want := range map[int]string{-1: "", 2: "o0 o1 o2 o3 v3 ", 5: "o0 ", 6: "", 100: ""} {
 		got := ""

@@ -10,6 +10,7 @@ package groupcommit
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -92,8 +93,8 @@ func (g *Group) Wait() {
 	}
 }
 
-// Add writes a value and waits until it is applied. If ctx ends first, Add returns
-// and the value may still be written.
+// Add writes a value and waits until it is applied. If ctx ends while the value is queued, it
+// is not written; if ctx ends later, the outcome is unknown.
 func (b *Batcher[T]) Add(ctx context.Context, value T) (*replication.Result, error) {
 	it := &item[T]{value: value, done: make(chan struct{})}
 	b.mu.Lock()
@@ -118,8 +119,24 @@ func (b *Batcher[T]) Add(ctx context.Context, value T) (*replication.Result, err
 	case <-it.done:
 		return it.result, it.err
 	case <-ctx.Done():
-		return nil, apierror.Interrupted(ctx.Err())
+		if b.withdraw(it) {
+			return nil, apierror.Interrupted(ctx.Err())
+		}
+		return nil, apierror.UnknownOutcome(ctx.Err())
 	}
+}
+
+// withdraw removes an item from the queue. It returns false if the item is being written.
+func (b *Batcher[T]) withdraw(it *item[T]) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	i := slices.Index(b.queue, it)
+	if i < 0 {
+		return false
+	}
+	b.queue = slices.Delete(slices.Clone(b.queue), i, i+1) // batches in progress share the array
+	b.total -= b.cfg.Size(it.value)
+	return true
 }
 
 // AddIndex is Add, but returns the index at which the value is visible, or the

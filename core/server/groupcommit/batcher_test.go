@@ -10,6 +10,7 @@ import (
 
 	"github.com/cede-scheduler/cede/core/clock"
 	"github.com/cede-scheduler/cede/core/replication"
+	"github.com/cede-scheduler/cede/core/server/apierror"
 )
 
 // A value that the state refuses must not fail the other values of its batch.
@@ -54,6 +55,41 @@ func TestBatcher_RefusalAffectsItsCallerOnly(t *testing.T) {
 		g.Wait()
 		if _, err := b.Add(t.Context(), 0); err == nil {
 			t.Error("a batcher that was stopped accepts a value")
+		}
+	})
+}
+
+// A caller that gives up learns that its value was not written, or that the outcome is
+// unknown. A value that is still queued is withdrawn.
+func TestBatcher_ReportsWhetherValueWasWritten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		release, written := make(chan struct{}), []int{}
+		write := func(_ context.Context, values []int) (*replication.Result, error) {
+			<-release
+			written = append(written, values...)
+			return &replication.Result{Index: 1}, nil
+		}
+		var g Group
+		b := New(&g, Config[int]{Clock: clock.Real{}, Limit: func() int { return 100 }, Write: write})
+		g.Start(t.Context())
+		errs := make([]error, 2)
+		var group sync.WaitGroup
+		for i := range errs {
+			group.Go(func() { _, errs[i] = b.Add(ctx, i) })
+			synctest.Wait()
+		}
+		cancel()
+		group.Wait()
+		close(release)
+		g.Wait()
+		for i, want := range []apierror.Code{apierror.CodeUnknownOutcome, apierror.CodeUnavailable} {
+			if got := apierror.CodeOf(errs[i]); got != want {
+				t.Errorf("value %d: %s, want %s", i, got, want)
+			}
+		}
+		if !slices.Equal(written, []int{0}) {
+			t.Errorf("wrote %v, want the value that was being written", written)
 		}
 	})
 }

@@ -1,13 +1,13 @@
 package heartbeat
 
 import (
-	"container/heap"
 	"context"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/cede-scheduler/cede/core/clock"
+	"github.com/cede-scheduler/cede/core/internal/heapq"
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/replication"
 	"github.com/cede-scheduler/cede/core/state/apply"
@@ -39,8 +39,8 @@ type Nodes struct {
 	active  bool
 	ctx     context.Context // of writes; ends with the term
 	cancel  context.CancelFunc
-	due     map[string]int64 // deadlines in ticks, of nodes that are up
-	heap    deadlineHeap     // Invariant: holds every key of due, at its deadline or an earlier one.
+	due     map[string]int64   // deadlines in ticks, of nodes that are up
+	heap    heapq.Heap[string] // IDs by deadline. Invariant: holds every key of due, at its deadline or an earlier one.
 	timer   clock.Timer
 	window  time.Duration
 	expired []string // to be written when the window ends
@@ -51,32 +51,13 @@ type Nodes struct {
 // NewNodes returns a tracker that is inactive before Start.
 func NewNodes(c Config) *Nodes { return &Nodes{cfg: c} }
 
-// deadline is the deadline of a node when it was pushed.
-type deadline struct {
-	at int64
-	id string
-}
-
-type deadlineHeap []deadline
-
-func (d deadlineHeap) Len() int           { return len(d) }
-func (d deadlineHeap) Less(i, j int) bool { return d[i].at < d[j].at }
-func (d deadlineHeap) Swap(i, j int)      { d[i], d[j] = d[j], d[i] }
-func (d *deadlineHeap) Push(x any)        { *d = append(*d, x.(deadline)) }
-func (d *deadlineHeap) Pop() any {
-	old := *d
-	last := old[len(old)-1]
-	*d = old[:len(old)-1]
-	return last
-}
-
 // Start tracks all nodes that are up. The deadlines of the leader before are unknown,
 // so every node gets time to find this one.
 func (h *Nodes) Start() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.ctx, h.cancel = context.WithCancel(context.Background())
-	h.active, h.due, h.heap, h.expired = true, map[string]int64{}, nil, nil
+	h.active, h.due, h.heap, h.expired = true, map[string]int64{}, heapq.Heap[string]{}, nil
 	h.window, h.waiting = h.cfg.ExpiryWindow, false
 	snap := h.cfg.Writer.Snapshot()
 	base := h.baseTTL(snap.NodeCount())
@@ -92,7 +73,7 @@ func (h *Nodes) Start() {
 // Stop drops all deadlines and waits for writes in flight.
 func (h *Nodes) Stop() {
 	h.mu.Lock()
-	h.active, h.due, h.heap, h.expired = false, nil, nil, nil
+	h.active, h.due, h.heap, h.expired = false, nil, heapq.Heap[string]{}, nil
 	if h.timer != nil {
 		h.timer.Stop()
 	}
@@ -137,7 +118,7 @@ func (h *Nodes) Remove(id string) {
 
 func (h *Nodes) set(id string, at int64) {
 	if _, known := h.due[id]; !known {
-		heap.Push(&h.heap, deadline{at, id})
+		h.heap.Push(heapq.Key{A: uint64(at)}, id)
 	}
 	h.due[id] = at
 }
@@ -145,10 +126,10 @@ func (h *Nodes) set(id string, at int64) {
 // resetTimer sets the timer to the first deadline in the heap. If that has moved by the
 // time the timer fires, the timer is set again.
 func (h *Nodes) resetTimer() {
-	if len(h.heap) == 0 {
+	if h.heap.Len() == 0 {
 		return
 	}
-	d := time.Duration(max(h.heap[0].at-h.cfg.Ticks(), 0))
+	d := time.Duration(max(int64(h.heap.Min().A)-h.cfg.Ticks(), 0))
 	if h.timer == nil {
 		h.timer = h.cfg.Clock.AfterFunc(d, h.expire)
 		return
@@ -164,17 +145,14 @@ func (h *Nodes) expire() {
 		return
 	}
 	now := h.cfg.Ticks()
-	for len(h.heap) > 0 && h.heap[0].at <= now {
-		id := h.heap[0].id
+	for h.heap.Len() > 0 && int64(h.heap.Min().A) <= now {
+		id := h.heap.Pop().Value
 		at, known := h.due[id]
 		switch {
 		case !known:
-			heap.Pop(&h.heap)
 		case at > now:
-			h.heap[0].at = at
-			heap.Fix(&h.heap, 0)
+			h.heap.Push(heapq.Key{A: uint64(at)}, id)
 		default:
-			heap.Pop(&h.heap)
 			delete(h.due, id)
 			h.expired = append(h.expired, id)
 		}

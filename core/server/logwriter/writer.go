@@ -26,7 +26,8 @@ type Log interface {
 	VerifyLeader(ctx context.Context) error
 }
 
-// A Writer proposes commands to the log of one server. All fields are required.
+// A Writer proposes commands to the log of one server. All fields except Storage are
+// required.
 type Writer struct {
 	ServerID string
 	Log      Log
@@ -36,6 +37,9 @@ type Writer struct {
 	// returns false if this server does not lead, or has been elected and has not yet
 	// applied the entries of earlier leaders.
 	Established func() (term uint64, ok bool)
+	// Storage returns the reason why this server cannot write to its disk, or nil. A server
+	// that cannot write cannot lead. nil: the storage cannot fail.
+	Storage func() error
 }
 
 // Now returns the time that entries are stamped with, in Unix nanoseconds.
@@ -75,13 +79,14 @@ func (w *Writer) CommitEntry(ctx context.Context, e *replication.Entry) (*replic
 	return result, Refusal(result)
 }
 
-// CommitIndex is Commit, but returns only the index of the entry.
+// CommitIndex is Commit, but returns only the index of the entry. It returns the index of
+// an entry that was refused together with the refusal.
 func (w *Writer) CommitIndex(ctx context.Context, c replication.Command) (uint64, error) {
-	result, err := w.Commit(ctx, c)
+	result, err := w.Propose(ctx, c)
 	if err != nil {
 		return 0, err
 	}
-	return result.Index, nil
+	return result.Index, Refusal(result)
 }
 
 // Refusal returns the refusal in a result as an error, or nil if the command took
@@ -94,18 +99,34 @@ func Refusal(result *replication.Result) error {
 }
 
 // Unwritten translates an error of the log for users.
-func (w *Writer) Unwritten(err error) error { return Unwritten(w.ServerID, w.Log, err) }
+func (w *Writer) Unwritten(err error) error {
+	return w.explain(Unwritten(w.ServerID, w.Log, err))
+}
+
+// explain returns err, with the state of the disk as the reason if there is no leader and
+// this server cannot write. A lone server would otherwise report an election that cannot
+// succeed.
+func (w *Writer) explain(err error) error {
+	e, ok := errors.AsType[*apierror.Error](err)
+	if !ok || e.Code != apierror.CodeNoLeader || w.Storage == nil {
+		return err
+	}
+	if problem := w.Storage(); problem != nil {
+		return apierror.New(apierror.CodeNoLeader, "no cluster leader, and this server cannot lead: %v", problem).WithCause(err).
+			WithHint("repair the storage of server %s; its requests then succeed again", w.ServerID)
+	}
+	return err
+}
 
 // Unwritten translates an error that the log of a server returned for users.
 func Unwritten(serverID string, log interface{ Leader() (id, addr string) }, err error) error {
 	switch {
+	case errors.Is(err, replication.ErrUnknownOutcome): // first: it may wrap the reason, such as a context that ended
+		return apierror.UnknownOutcome(err)
 	case errors.Is(err, replication.ErrNotLeader):
 		return notLeader(serverID, log, err)
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return apierror.Interrupted(err)
-	case errors.Is(err, replication.ErrUnknownOutcome):
-		return apierror.New(apierror.CodeUnavailable, "leader changed while the request was written: it may have taken effect").WithCause(err).
-			WithHint("send it again with the same Idempotency-Key, or check whether it took effect")
 	case errors.Is(err, replication.ErrTooLarge):
 		return apierror.New(apierror.CodeTooLarge, "request is larger than the largest log entry").WithCause(err)
 	case errors.Is(err, replication.ErrBusy):
@@ -138,7 +159,7 @@ func (w *Writer) CheckLeader() error {
 // leaderTerm returns the term of leadership that this server has established.
 func (w *Writer) leaderTerm() (uint64, error) {
 	if !w.Log.IsLeader() {
-		return 0, notLeader(w.ServerID, w.Log, replication.ErrNotLeader)
+		return 0, w.explain(notLeader(w.ServerID, w.Log, replication.ErrNotLeader))
 	}
 	term, ok := w.Established()
 	if !ok || term != w.Log.Term() {

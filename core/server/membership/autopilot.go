@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -34,6 +35,36 @@ type autopilotDelegate struct {
 
 var _ autopilot.ApplicationIntegration = (*autopilotDelegate)(nil)
 
+// serverHealth provides the health of servers while this server leads.
+type serverHealth struct {
+	running atomic.Pointer[autopilot.Autopilot] // nil: this server does not lead, or has no pool
+}
+
+// Health is the health of a server, as the leader observes it.
+type Health struct {
+	Healthy             bool
+	LastContact         time.Duration // since its last contact with the leader
+	LastTerm, LastIndex uint64
+	StableSince         time.Time // since when Healthy has its value
+}
+
+// ServerHealth returns the health of the servers by ID. It returns nil if this server
+// does not lead, or has no pool.
+func (h *serverHealth) ServerHealth() map[string]Health {
+	a := h.running.Load()
+	if a == nil {
+		return nil
+	}
+	all := map[string]Health{}
+	for id, s := range a.GetState().Servers {
+		all[string(id)] = Health{
+			Healthy: s.Health.Healthy, StableSince: s.Health.StableSince,
+			LastContact: s.Stats.LastContact, LastTerm: s.Stats.LastTerm, LastIndex: s.Stats.LastIndex,
+		}
+	}
+	return all
+}
+
 // Autopilot runs autopilot on the leader until ctx ends.
 func (m *Manager) Autopilot(ctx context.Context) {
 	if m.cfg.Gossip == nil || m.cfg.Raft == nil {
@@ -44,7 +75,9 @@ func (m *Manager) Autopilot(ctx context.Context) {
 		autopilot.WithLogger(raftnode.NewLogger(m.cfg.Logger)), autopilot.WithPromoter(promoter{&autopilot.StablePromoter{}}),
 		autopilot.WithUpdateInterval(m.cfg.Timing.Health), autopilot.WithReconcileInterval(m.cfg.Timing.Promote))
 	a.Start(ctx)
+	m.running.Store(a)
 	<-ctx.Done()
+	m.running.Store(nil)
 	<-a.Stop()
 	d.group.Wait()
 }

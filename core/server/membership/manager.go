@@ -35,13 +35,12 @@ type Member struct {
 	Since     time.Time // when this server observed the change to Status
 	ClusterID string    // of the state that it holds; "" if it holds none
 
-	Gossip, Raft, RPC string // host:port
-	HTTP              string // URL of its API
+	Raft, RPC string // host:port
+	HTTP      string // URL of its API
 
-	Region, Datacenter, Build string
-	Oldest, Newest            uint32 // versions of the log that it understands
-	Expect                    int    // servers that bootstrap the cluster together; 0: it joins one
-	NonVoter                  bool
+	Build    string
+	Expect   int // servers that bootstrap the cluster together; 0: it joins one
+	NonVoter bool
 }
 
 // Gossip is the membership of the pool as this server observes it. cmd adapts package
@@ -136,6 +135,7 @@ type Config struct {
 
 // A Manager manages the membership of one server. Make it with New.
 type Manager struct {
+	serverHealth
 	cfg  Config
 	vote bootstrapVote
 }
@@ -326,6 +326,6 @@ func (m *Manager) Versions() (cluster uint32, understood replication.Versions) {
 
 // errNoPool returns the error of a call that requires a pool.
 func errNoPool() error {
-	return apierror.New(apierror.CodeUnavailable, "this server has no pool").
+	return apierror.New(apierror.CodeUnavailable, "gossip is disabled on this server").
 		WithHint("set listen.gossip, and server.join or server.bootstrap_expect, and restart it")
 }

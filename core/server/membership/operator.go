@@ -3,12 +3,14 @@ package membership
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
 	"github.com/hashicorp/raft"
 
 	"github.com/cede-scheduler/cede/core/clock"
+	"github.com/cede-scheduler/cede/core/replication"
 	"github.com/cede-scheduler/cede/core/rpc"
 	"github.com/cede-scheduler/cede/core/server/apierror"
 )
@@ -61,7 +63,7 @@ func (m *Manager) LeavePool(ctx context.Context) error {
 	defer cancel()
 	for !m.isRemoved(limited) {
 		if !clock.Sleep(limited, m.cfg.Clock, releasePoll) {
-			return apierror.New(apierror.CodeUnavailable, "the leader did not remove this server within %v", leaveTimeout).
+			return apierror.New(apierror.CodeUnknownOutcome, "the leader did not remove this server within %v", leaveTimeout).
 				WithHint("the pool has been notified: stop it, and see `cede operator raft` on another one")
 		}
 	}
@@ -126,9 +128,20 @@ func (m *Manager) RemovePeer(_ context.Context, id string) error {
 		return apierror.New(apierror.CodeConflict, "server %s is alive and would be added again", id).WithHint("`cede server leave` on it, or stop it first")
 	}
 	if err := m.remove(string(server.ID), "removed by an operator"); err != nil {
-		return m.cfg.Writer.Unwritten(err)
+		return m.cfg.Writer.Unwritten(changeError(err))
 	}
 	return nil
+}
+
+// changeError translates Raft's error for a change of the servers.
+func changeError(err error) error {
+	switch {
+	case errors.Is(err, raft.ErrNotLeader):
+		return replication.ErrNotLeader
+	case errors.Is(err, raft.ErrEnqueueTimeout):
+		return replication.ErrBusy
+	}
+	return fmt.Errorf("%w: %w", replication.ErrUnknownOutcome, err)
 }
 
 func (m *Manager) remove(id, reason string) error {

@@ -132,11 +132,21 @@ func (m *Manager) upload(ctx context.Context, digest string, module []byte) erro
 			return apierror.Refused(refusal)
 		}
 		if err != nil {
-			return m.unwritten(err)
+			return notLoaded(m.unwritten(err))
 		}
 		sent = end
 	}
 	return nil
+}
+
+// notLoaded returns the error of an upload that failed. Chunks have no effect, so the outcome
+// of the load is known even if that of a chunk is not.
+func notLoaded(err error) error {
+	if apierror.CodeOf(err) != apierror.CodeUnknownOutcome {
+		return err
+	}
+	return apierror.New(apierror.CodeUnavailable, "the policy was not loaded: %v", errors.Unwrap(err)).
+		WithCause(err).WithHint("send the request again: it continues the upload")
 }
 
 // waitChecked waits until every required server has checked a version, or ctx ends.

@@ -45,6 +45,7 @@ type ActiveVersion struct {
 	Calls, Faults   int64
 	Fallbacks       int64  // evaluations in which default decided instead
 	Open            string // reason for which it is not called at present; "" while it is
+	Isolation       string // its sandbox on this server; "": none
 }
 
 // PolicyStatus returns the status of one policy.
@@ -120,7 +121,7 @@ func (m *Manager) activeVersion(name string) *ActiveVersion {
 		return nil
 	}
 	v := versions[i]
-	h := &ActiveVersion{Version: v.ID, Digest: v.Digest, Kind: model.PolicyBuiltin, Fallbacks: v.Fallbacks()}
+	h := &ActiveVersion{Version: v.ID, Digest: v.Digest, Kind: model.PolicyBuiltin, Fallbacks: v.Fallbacks(), Isolation: v.Isolation()}
 	h.Calls, h.Faults = v.Stats()
 	// A builtin policy that was loaded as well has a second version with the same ID, and
 	// only that one was tested.

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/cede-scheduler/cede/core/sim/metrics"
@@ -41,7 +42,7 @@ func run(policy string, seed uint64, victims int, cpu, delay float64) Run {
 			Placed: 40, Unplaced: 2, Preemptions: victims / 2, Victims: victims, RegretVictims: &regret,
 			VictimsPerPreemption: &metrics.PerPreemption{Mean: 2, P95: 3, Max: 3},
 			CascadeDepth:         metrics.Depth{P99: 1, Max: 1},
-			WastedWork:           map[string]float64{"cpu": cpu, "nvidia.com/gpu": 7200}, Goodput: &goodput,
+			Waste:                metrics.Waste{WastedWork: map[string]float64{"cpu": cpu, "nvidia.com/gpu": 7200}}, Goodput: &goodput,
 			QueueDelay:  map[string]metrics.Quantiles{"75": {P50: 1, P90: delay, P99: delay, Max: delay}},
 			Utilisation: map[string]float64{"cpu": 0.8123}, Evaluations: metrics.Evaluations{Created: 50, Processed: 44, Cancelled: 6},
 		},
@@ -70,6 +71,7 @@ func comparison() *Document {
 }
 
 func TestDocument_Golden(t *testing.T) {
+	t.Parallel()
 	text, err := json.MarshalIndent(comparison(), "", " ")
 	if err != nil {
 		t.Fatal(err)
@@ -83,6 +85,7 @@ func TestDocument_Golden(t *testing.T) {
 }
 
 func TestDocument_BestRequiresSignificantDifference(t *testing.T) {
+	t.Parallel()
 	d := comparison()
 	for _, tc := range []struct {
 		metric string
@@ -105,6 +108,7 @@ func TestDocument_BestRequiresSignificantDifference(t *testing.T) {
 }
 
 func TestDocument_EmptyIfThereAreNoRuns(t *testing.T) {
+	t.Parallel()
 	text, err := json.Marshal(New(nil))
 	if err != nil || string(text) != `{"version":1,"runs":[],"summary":[],"decisions":[]}` {
 		t.Errorf("%s, %v", text, err)
@@ -112,6 +116,7 @@ func TestDocument_EmptyIfThereAreNoRuns(t *testing.T) {
 }
 
 func TestTable_Widths(t *testing.T) {
+	t.Parallel()
 	for name, width := range map[string]int{"table-wide.txt": 0, "table-60.txt": 60} {
 		var b bytes.Buffer
 		if err := comparison().WriteTable(&b, width); err != nil {
@@ -121,7 +126,59 @@ func TestTable_Widths(t *testing.T) {
 	}
 }
 
+// Two runs of one workload that differ in tie-breaks do not count as two workloads: the
+// interval over four draws with many seeds each is as wide as that over the draws.
+func TestDocument_IntervalCoversDraws(t *testing.T) {
+	t.Parallel()
+	var grouped, pooled []Run
+	for draw := range 6 {
+		for seed := range uint64(20) {
+			r := run("default", seed, 100*draw, 500, 3)
+			r.Draw = draw + 1
+			grouped = append(grouped, r)
+			r.Draw, r.Seed = 0, uint64(100*draw)+seed
+			pooled = append(pooled, r)
+		}
+	}
+	d, ties := New(grouped), New(pooled)
+	if d.Workloads != 6 || d.Pairs != 120 || ties.Workloads != 1 || ties.Pairs != 120 {
+		t.Fatalf("%d workloads, %d pairs; %d, %d", d.Workloads, d.Pairs, ties.Workloads, ties.Pairs)
+	}
+	wide, narrow := d.Row("victims").Policies["default"], ties.Row("victims").Policies["default"]
+	if wide.Median != narrow.Median || wide.Low != 50 || wide.High != 450 || narrow.Low < 150 || narrow.High > 350 {
+		t.Errorf("by draw %v, as one sample %v", wide, narrow)
+	}
+}
+
+func TestDocument_Sample(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		draws int
+		seeds uint64
+		want  string
+	}{
+		{1, 1, "One run of each scenario"},
+		{1, 4, "Median [range] of 4 paired runs of one workload: too few"},
+		{1, 5, "Median [95 % interval] of 5 paired runs of one workload; "},
+		{4, 5, "Median [range] of 20 paired runs of 4 workloads: too few"},
+		{5, 2, "Median [95 % interval] of 10 paired runs of 5 workloads; "},
+	} {
+		var runs []Run
+		for draw := range tc.draws {
+			for seed := range tc.seeds {
+				r := run("default", seed, 1, 1, 1)
+				r.Draw = draw + 1
+				runs = append(runs, r)
+			}
+		}
+		if got := New(runs).Sample(); !strings.HasPrefix(got, tc.want) {
+			t.Errorf("%d draws, %d seeds: %q, want %q", tc.draws, tc.seeds, got, tc.want)
+		}
+	}
+}
+
 func TestTable_OneRunOfThreePolicies(t *testing.T) {
+	t.Parallel()
 	var b bytes.Buffer
 	d := New([]Run{run("default", 1, 12, 500, 3), run("nomad", 1, 10, 700, 3), run("aging", 1, 10, 500, 9)})
 	if err := d.WriteTable(&b, 100); err != nil {
@@ -131,6 +188,7 @@ func TestTable_OneRunOfThreePolicies(t *testing.T) {
 }
 
 func TestDivergence_Reasons(t *testing.T) {
+	t.Parallel()
 	choice := func(policy, node string, at int64, victims ...string) Choice {
 		return Choice{Policy: policy, Placed: true, Node: node, At: at * 1e9, Victims: victims}
 	}
@@ -155,6 +213,7 @@ func TestDivergence_Reasons(t *testing.T) {
 }
 
 func TestNumber(t *testing.T) {
+	t.Parallel()
 	for x, want := range map[float64]string{
 		0: "0", 3: "3", -3: "-3", 99_999: "99999", 100_000: "100k", 1_234_567: "1.235M", 0.8123456: "0.812", 12.5: "12.5",
 		1234.5678: "1235", 2.5e10: "25G", 0.00001: "<0.001", 7e15: "7P",

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/cede-scheduler/cede/core/preempt"
 )
 
 // A Decision is one placement of a run. Placements without victims are included: they
@@ -18,6 +20,15 @@ type Decision struct {
 	Node       string
 	Victims    []string // ascending
 	Score      float64
+	Cost       Cost
+	Reason     preempt.Reason // zero if nothing was compared
+}
+
+// A Cost is what the victims of a decision have in common, in the units of policies.
+type Cost struct {
+	HighestPriority  int32 `json:"highestPriority"`
+	LostWork         int64 `json:"lostWorkSeconds"`
+	BudgetViolations int   `json:"budgetViolations"`
 }
 
 // MaxDivergences limits the differences reported per scenario. Later differences are
@@ -44,6 +55,8 @@ type Choice struct {
 	Node    string
 	Victims []string
 	Score   float64
+	Cost    Cost
+	Chosen  string // why this node was chosen; "" if nothing was compared
 }
 
 // MarshalJSON formats times as in results.
@@ -61,10 +74,12 @@ func (c Choice) MarshalJSON() ([]byte, error) {
 		Node    string   `json:"node"`
 		Victims []string `json:"victims"`
 		Score   float64  `json:"score"`
-	}{c.Policy, true, time.Duration(c.At).String(), c.Node, append([]string{}, c.Victims...), c.Score})
+		Cost    *Cost    `json:"cost,omitempty"`
+		Chosen  string   `json:"chosen,omitempty"`
+	}{c.Policy, true, time.Duration(c.At).String(), c.Node, append([]string{}, c.Victims...), c.Score, c.cost(), c.Chosen})
 }
 
-// divergences returns the differing decisions of the first seed of each scenario.
+// divergences returns the differing decisions of the first run of each scenario.
 // Only preemptors that evict under at least one policy are compared.
 func divergences(runs []Run, policies []string) []Divergence {
 	var out []Divergence
@@ -73,11 +88,11 @@ func divergences(runs []Run, policies []string) []Divergence {
 		scenarios = appendNew(scenarios, runs[i].Scenario)
 	}
 	for _, scenario := range scenarios {
-		var group []*Run // of the scenario's first seed, in the order of policies
+		var group []*Run // of the scenario's first run, in the order of policies
 		for _, policy := range policies {
 			for i := range runs {
 				r := &runs[i]
-				if r.Scenario == scenario && r.Policy == policy && (len(group) == 0 || r.Seed == group[0].Seed) {
+				if r.Scenario == scenario && r.Policy == policy && (len(group) == 0 || r.Draw == group[0].Draw && r.Seed == group[0].Seed) {
 					group = append(group, r)
 					break
 				}
@@ -154,7 +169,7 @@ func newChoice(policy string, d *Decision) Choice {
 	if d == nil {
 		return Choice{Policy: policy}
 	}
-	return Choice{policy, true, d.At, d.Node, d.Victims, d.Score}
+	return Choice{policy, true, d.At, d.Node, d.Victims, d.Score, d.Cost, chosenBecause(&d.Reason)}
 }
 
 // reason describes how the choices differ from that of the first policy.
@@ -177,9 +192,9 @@ func (c *Choice) describeAgainst(base *Choice) string {
 	case !base.Placed:
 		return fmt.Sprintf("%s never places it, %s %s", base.Policy, c.Policy, c.action())
 	case c.Node == base.Node && len(c.Victims) > 0 && len(base.Victims) > 0:
-		return "on the same node " + c.victimChange(base) + c.timeDifference(base)
+		return "on the same node " + c.victimChange(base) + c.timeDifference(base) + c.costDifference(base)
 	}
-	return fmt.Sprintf("%s %s, %s %s%s", base.Policy, base.action(), c.Policy, c.action(), c.timeDifference(base))
+	return fmt.Sprintf("%s %s, %s %s%s%s", base.Policy, base.action(), c.Policy, c.action(), c.timeDifference(base), c.costDifference(base))
 }
 
 // victimChange describes how the victims differ on the same node.

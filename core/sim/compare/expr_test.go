@@ -7,6 +7,7 @@ import (
 )
 
 func TestExpression_Holds(t *testing.T) {
+	t.Parallel()
 	d := comparison() // victims: default 38, nomad 30
 	for text, want := range map[string]bool{
 		"victims(nomad) > victims(default)":                          false,
@@ -39,6 +40,7 @@ func TestExpression_Holds(t *testing.T) {
 }
 
 func TestExpression_ReportsPositionOfSyntaxErrors(t *testing.T) {
+	t.Parallel()
 	for text, want := range map[string]string{
 		"":                                  "column 1: expected METRIC(POLICY) or a number, found the end",
 		"victims(nomad)":                    "column 1: expected a condition, found a number",
@@ -64,6 +66,7 @@ func TestExpression_ReportsPositionOfSyntaxErrors(t *testing.T) {
 }
 
 func TestExpression_FailsIfMetricIsAbsent(t *testing.T) {
+	t.Parallel()
 	d := comparison()
 	for text, want := range map[string]string{
 		"budgetViolations(nomad) > 0": "??",
@@ -85,6 +88,7 @@ func TestExpression_FailsIfMetricIsAbsent(t *testing.T) {
 }
 
 func TestExpression_ReturnsOperands(t *testing.T) {
+	t.Parallel()
 	d := comparison()
 	e, err := ParseExpression("victims(nomad) < victims(default) and worse(victims, default, nomad)", d.Policies)
 	if err != nil {

@@ -21,6 +21,7 @@ const minWidth = 40
 func (d *Document) WriteTable(w io.Writer, width int) error {
 	t := text{w: w}
 	t.summary(d, width)
+	t.bounds(d, width)
 	t.decisions(d, width)
 	return t.err
 }
@@ -51,9 +52,9 @@ func (c *column) add(cell string) {
 func (t *text) summary(d *Document, width int) {
 	var names column
 	names.add("METRIC")
-	rows := slices.DeleteFunc(slices.Clone(d.Summary), func(r Row) bool { return allZero(&r) })
+	rows := slices.DeleteFunc(slices.Clone(d.Summary), func(r Row) bool { return r.Zero() || isRaw(&r) })
 	for i := range rows {
-		names.add(label(rows[i].Metric) + " " + arrow(&rows[i]))
+		names.add(label(&rows[i]) + " " + arrow(&rows[i]))
 	}
 	columns := make([]column, len(d.Policies))
 	for p, policy := range d.Policies {
@@ -79,24 +80,18 @@ func (t *text) summary(d *Document, width int) {
 	t.legend(d)
 }
 
-// allZero reports whether a row is zero for every policy. Such rows are omitted
-// because they would fill half of most tables.
-func allZero(r *Row) bool {
-	for _, i := range r.Policies {
-		if i.Low != 0 || i.High != 0 {
-			return false
-		}
-	}
-	return true
+// isRaw reports whether another row shows the metric in the units of reports.
+func isRaw(r *Row) bool {
+	d, _ := metrics.Define(r.Metric)
+	return d.Raw
 }
 
-// label appends the unit to the dotted name of a time. Other units are obvious or
-// long.
-func label(metric string) string {
-	if d, _ := metrics.Define(metric); d.Unit == "s" || d.Unit == "µs" {
-		return metric + " (" + d.Unit + ")"
+// label appends the unit to the dotted name of a time or of work. Other units are obvious.
+func label(r *Row) string {
+	if d, _ := metrics.Define(r.Metric); r.Unit == "s" || r.Unit == "µs" || d.Name == "wastedHours" || r.Unit == "cluster-hours" {
+		return r.Metric + " (" + r.Unit + ")"
 	}
-	return metric
+	return r.Metric
 }
 
 func arrow(r *Row) string {
@@ -117,6 +112,9 @@ func cell(r *Row, policy string) string {
 	out := Number(i.Median)
 	if i.Low != i.High {
 		out += " [" + Number(i.Low) + ", " + Number(i.High) + "]"
+	}
+	if mean := r.HiddenMean(policy); mean != "" {
+		out += " (" + mean + ")"
 	}
 	if slices.Contains(r.Best, policy) {
 		out += " *"
@@ -209,14 +207,7 @@ func (t *text) legend(d *Document) {
 		return
 	}
 	t.line("↓ lower is better, ↑ higher is better. * no other policy is better. Rows of zeros are omitted.")
-	switch {
-	case d.Pairs == 1:
-		t.line("One run per policy: differences are exact for this scenario only. For intervals, use --seeds 11.")
-	case d.Pairs < statistics.FewPairs:
-		t.line("Median [range] of %d paired runs: too few for an interval; use --seeds 11.", d.Pairs)
-	default:
-		t.line("Median [95 %% interval] of %d paired runs; no difference: the interval of the paired differences contains 0.", d.Pairs)
-	}
+	t.line("%s", d.Sample())
 }
 
 func (t *text) decisions(d *Document, width int) {
@@ -239,6 +230,9 @@ func (t *text) decisions(d *Document, width int) {
 		t.line("  %s: %s", v.Preemptor, v.Reason)
 		for k := range v.Choices {
 			t.line("    %s", shorten(v.Choices[k].String(), width-4))
+			if because := v.Choices[k].Chosen; because != "" {
+				t.line("      %s", shorten(because, width-6))
+			}
 		}
 	}
 }

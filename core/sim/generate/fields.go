@@ -14,14 +14,22 @@ func fieldsOf(name string) []string {
 		if t.Name() != name {
 			continue
 		}
-		var fields []string
-		for field := range t.Fields() {
-			if tag := field.Tag.Get("yaml"); tag != "" {
-				fields = append(fields, tag)
-			}
-		}
+		fields := appendFields(nil, t)
 		slices.Sort(fields)
 		return fields
 	}
 	return nil
+}
+
+// appendFields appends the fields of a type and of the types that it contains inline.
+func appendFields(fields []string, t reflect.Type) []string {
+	for field := range t.Fields() {
+		switch tag := field.Tag.Get("yaml"); {
+		case field.Anonymous:
+			fields = appendFields(fields, field.Type)
+		case tag != "":
+			fields = append(fields, tag)
+		}
+	}
+	return fields
 }

@@ -3,6 +3,7 @@ package generate
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -11,10 +12,21 @@ import (
 )
 
 // Generate returns the scenario of a spec and a report of its load. It returns a
-// *scenario.Error if the spec is invalid, and an error if it exceeds the limits on jobs
-// and tasks.
+// *scenario.Error if the spec is invalid, or if it exceeds the limits on jobs, groups and
+// tasks.
 func Generate(s *Spec) (*scenario.File, *Report, error) {
-	g := &generator{plan: newPlan(s), file: &scenario.File{
+	return GenerateObserved(s, func(Progress) {})
+}
+
+// Progress is the progress of Generate.
+type Progress struct {
+	Jobs  int     // generated so far
+	Share float64 // of the classes, between 0 and 1
+}
+
+// GenerateObserved is like Generate, and calls progress after every job.
+func GenerateObserved(s *Spec, progress func(Progress)) (*scenario.File, *Report, error) {
+	g := &generator{plan: newPlan(s), progress: progress, file: &scenario.File{
 		Version: 1, Name: s.Name, Description: s.Description, Seed: s.Seed,
 	}}
 	if err := g.err(); err != nil {
@@ -40,7 +52,11 @@ type generator struct {
 	file *scenario.File
 	all  []node // every node, with its count expanded
 	made []classResult
-	jobN int // number of jobs so far
+	// Numbers so far.
+	jobN, groupN, taskN int
+	classN              int // classes that are complete
+
+	progress func(Progress)
 
 	lastFit int // position in all of the node that fitted the last task
 }
@@ -129,6 +145,7 @@ func (g *generator) jobs() error {
 		width := len(fmt.Sprint(max(0, len(m.jobs)-1)))
 		for n := range m.jobs {
 			m.jobs[n].job.ID = fmt.Sprintf("%s-%0*d", g.classes[i].Name, width, n)
+			g.classes[i].colocate(&m.jobs[n].job)
 		}
 		all = append(all, m.jobs...)
 	}
@@ -140,34 +157,60 @@ func (g *generator) jobs() error {
 	return nil
 }
 
+// colocate binds all tasks of a job to one value of an attribute, by a label that only
+// they have.
+func (k *class) colocate(j *scenario.Job) {
+	if k.Colocate == "" {
+		return
+	}
+	for i := range j.Groups {
+		x := &j.Groups[i]
+		labels := maps.Clone(x.Labels)
+		if labels == nil {
+			labels = map[string]string{}
+		}
+		labels["job"] = j.ID
+		x.Labels, x.Colocate = labels, []scenario.LabelTerm{{Labels: map[string]string{"job": j.ID}, TopologyKey: k.Colocate}}
+	}
+}
+
 // fixed generates a class with a number of jobs that is fixed or given by its process.
 func (g *generator) fixed(k *class, m *classResult) error {
 	r := stream(g.spec.Seed, "class/"+k.Name)
-	for _, at := range k.times.next(r, k.times.number) {
+	times := k.times.next(r, k.times.number)
+	for i, at := range times {
 		if err := g.add(k, m, at, g.job(k, r)); err != nil {
 			return err
 		}
+		g.advance(float64(i+1) / float64(len(times)))
 	}
+	g.classN++
 	return nil
+}
+
+// advance reports the share of the current class that is complete.
+func (g *generator) advance(share float64) {
+	g.progress(Progress{Jobs: g.jobN, Share: (float64(g.classN) + share) / float64(len(g.classes))})
 }
 
 // add records a job of a class. It returns an error if the limits are exceeded.
 func (g *generator) add(k *class, m *classResult, at int64, j scenario.Job) error {
-	if g.jobN++; g.jobN > maxJobs {
-		return g.tooManyJobs(k)
-	}
+	g.jobN++
+	g.groupN += len(j.Groups)
+	g.taskN -= m.tasks
 	m.add(g, at, &j)
-	m.jobs = append(m.jobs, generatedJob{at, j})
-	if m.tasks > maxTasks {
+	g.taskN += m.tasks
+	if g.jobN > maxJobs || g.groupN > maxAllGroups || g.taskN > maxTasks {
 		return g.tooManyJobs(k)
 	}
+	m.jobs = append(m.jobs, generatedJob{at, j})
 	return nil
 }
 
 func (g *generator) tooManyJobs(k *class) error {
 	return &scenario.Error{File: g.spec.file, Problems: []scenario.Problem{{
 		Line: g.spec.line(k.path), Path: k.path,
-		Message: fmt.Sprintf("more than %d jobs or %d tasks", maxJobs, maxTasks),
+		Message: fmt.Sprintf("more than %d jobs, %d groups or %d tasks", maxJobs, maxAllGroups, maxTasks),
 		Remedy:  "make its jobs larger or longer, or its load smaller",
 	}}}
 }

@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -20,6 +21,7 @@ import (
 // only the report, and `preset` the report and a digest of the scenario, which must be
 // the same on every machine.
 func TestGenerate(t *testing.T) {
+	t.Parallel()
 	datadriven.Walk(t, "testdata/generate", func(t *testing.T, path string) {
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			s, err := Parse("spec.yaml", []byte(d.Input))
@@ -54,6 +56,7 @@ func encode(t interface{ Fatal(...any) }, f *scenario.File) []byte {
 
 // TestParse_RejectsUnreadableSpecs checks that each error has a line and a remedy.
 func TestParse_RejectsUnreadableSpecs(t *testing.T) {
+	t.Parallel()
 	for text, want := range map[string]string{
 		"":                           "f:1: the file is empty: expected a spec; start with",
 		"# nothing\n":                "f:1: the file is empty",
@@ -70,6 +73,7 @@ func TestParse_RejectsUnreadableSpecs(t *testing.T) {
 }
 
 func TestPresets_ListNamesAndDescriptions(t *testing.T) {
+	t.Parallel()
 	list := Presets()
 	if len(list) < 3 {
 		t.Errorf("presets: %v", list)
@@ -86,7 +90,8 @@ func TestPresets_ListNamesAndDescriptions(t *testing.T) {
 }
 
 func TestOpen_FilePresetOrError(t *testing.T) {
-	if _, err := Open("nowhere"); err == nil || !strings.Contains(err.Error(), "contended, inversion, storm") {
+	t.Parallel()
+	if _, err := Open("nowhere"); err == nil || !strings.Contains(err.Error(), "contended, gangs, inversion, pinned, racks, storm") {
 		t.Errorf("got %v", err)
 	}
 	if _, err := Open("./nowhere.yaml"); err == nil || strings.Contains(err.Error(), "preset") {
@@ -102,6 +107,7 @@ func TestOpen_FilePresetOrError(t *testing.T) {
 }
 
 func TestParse_JSON(t *testing.T) {
+	t.Parallel()
 	s, err := Parse("spec.json", []byte(`{"name": "x", "horizon": 60, "nodes": [{"id": "n", "capacity": {"cpu": "2"}}],
 		"classes": [{"name": "c", "jobs": 1, "resources": {"cpu": 100}}]}`))
 	if err != nil || s.Horizon != 60e9 {
@@ -112,6 +118,7 @@ func TestParse_JSON(t *testing.T) {
 // TestStreams_AreIndependent adds a class in front of another. The jobs of the other
 // class must not change.
 func TestStreams_AreIndependent(t *testing.T) {
+	t.Parallel()
 	const head = "name: x\nhorizon: 1h\nnodes: [{id: n, capacity: {cpu: 1000}}]\nclasses:\n"
 	const extra = "  - {name: b, jobs: 3, resources: {cpu: {uniform: [1, 9]}}}\n"
 	const tail = "  - {name: a, jobs: 5, arrival: {process: poisson}, resources: {cpu: {uniform: [1, 900]}}}\n"
@@ -138,6 +145,7 @@ func TestStreams_AreIndependent(t *testing.T) {
 }
 
 func TestDist_HasExpectedMoments(t *testing.T) {
+	t.Parallel()
 	const n = 200_000
 	r := stream(1, "test")
 	mean := func(next func() float64) (m, dev float64) {
@@ -182,6 +190,7 @@ func TestDist_HasExpectedMoments(t *testing.T) {
 
 // TestRNG_IsPinned compares the first draws, which must be equal on every machine.
 func TestRNG_IsPinned(t *testing.T) {
+	t.Parallel()
 	r := stream(7, "class/sweep")
 	var b strings.Builder
 	for range 3 {
@@ -196,6 +205,7 @@ func TestRNG_IsPinned(t *testing.T) {
 }
 
 func TestPick_ReturnsRequestedNumber(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(0, 50).Draw(t, "n")
 		k := rapid.IntRange(0, n).Draw(t, "k")
@@ -240,6 +250,7 @@ func drawSpec(t *rapid.T) string {
 }
 
 func TestGenerate_IsValidOrderedAndDeterministic(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		text := drawSpec(t)
 		s, err := Parse("spec.yaml", []byte(text))
@@ -275,6 +286,7 @@ func TestGenerate_IsValidOrderedAndDeterministic(t *testing.T) {
 // TestGenerate_OffersTheLoadOfTheBand checks the target load, which is met to within one
 // job.
 func TestGenerate_OffersTheLoadOfTheBand(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		preset  string
 		classes []string
@@ -333,4 +345,65 @@ func FuzzParse(f *testing.F) {
 			encode(t, file)
 		}
 	})
+}
+
+func TestGenerate_ReportsProgress(t *testing.T) {
+	t.Parallel()
+	for _, p := range Presets() {
+		data, _ := preset(p.Name)
+		spec, err := Parse(p.Name, data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		last := Progress{}
+		f, _, err := GenerateObserved(spec, func(now Progress) {
+			if now.Jobs != last.Jobs+1 || now.Share < last.Share || now.Share > 1 {
+				t.Errorf("%s: %+v after %+v", p.Name, now, last)
+			}
+			last = now
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if last.Jobs != len(f.Jobs) || last.Share < 0.9 {
+			t.Errorf("%s: ends at %+v of %d jobs", p.Name, last, len(f.Jobs))
+		}
+	}
+}
+
+// Every job of a class with colocate has a term that matches its own instances only.
+func TestGenerate_ColocateBindsEachJobToOneDomain(t *testing.T) {
+	t.Parallel()
+	spec, err := Parse("x.yaml", []byte(`
+name: x
+horizon: 1h
+nodes: [{id: n, count: 4, capacity: {cpu: 4000}, attributes: {rack: [a, b]}}]
+classes:
+  - {name: train, jobs: 2, tasks: 2, gang: true, colocate: rack, labels: {app: train}, resources: {cpu: 1000}}
+  - {name: other, jobs: 1, resources: {cpu: 1000}}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, _, err := Generate(spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range f.Jobs {
+		j := &f.Jobs[i]
+		g := &j.Groups[0]
+		if j.ID == "other-0" {
+			if len(g.Colocate) > 0 {
+				t.Errorf("%s: %+v", j.ID, g.Colocate)
+			}
+			continue
+		}
+		want := scenario.LabelTerm{Labels: map[string]string{"job": j.ID}, TopologyKey: "rack"}
+		if len(g.Colocate) != 1 || !reflect.DeepEqual(g.Colocate[0], want) || g.Labels["job"] != j.ID || g.Labels["app"] != "train" {
+			t.Errorf("%s: labels %v, colocate %+v", j.ID, g.Labels, g.Colocate)
+		}
+	}
+	if _, err := Parse("x.yaml", []byte("name: x\nhorizon: 1h\nnodes: [{id: n, capacity: {cpu: 1}}]\nclasses: [{name: c, jobs: 1, colocate: rack, resources: {cpu: 1}}]\n")); err == nil || !strings.Contains(err.Error(), `no node has the attribute "rack"`) {
+		t.Errorf("unknown attribute: %v", err)
+	}
 }

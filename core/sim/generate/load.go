@@ -126,10 +126,12 @@ func (g *generator) fillClass(k *class, m *classResult, target float64) error {
 			return g.tooManyJobs(k)
 		}
 		if now+with.load.peak()/2 >= target {
+			g.classN++
 			return nil
 		}
 		if err := g.add(k, m, at, j); err != nil {
 			return err
 		}
+		g.advance(min(1, now/target))
 	}
 }

@@ -12,10 +12,11 @@ import (
 )
 
 // Limits of a spec: beyond the largest known clusters, and small enough to fit
-// into memory.
+// into memory. A group takes about 2 KB, a task that is not played nothing.
 const (
 	maxSpecNodes = 1_000_000
 	maxJobs      = 500_000
+	maxAllGroups = 1_000_000
 	maxTasks     = 10_000_000
 	maxGroups    = 1000
 )

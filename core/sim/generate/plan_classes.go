@@ -169,6 +169,9 @@ func (p *plan) planPlacement(k *class) {
 			p.badf(path+".share", "write per cent", "%d; expected 0 to 100", c.Share)
 		}
 	}
+	if k.Colocate != "" {
+		attribute(k.path+".colocate", k.Colocate)
+	}
 	if s := k.Spread; s != nil {
 		attribute(k.path+".spread", s.Attribute)
 		weight(k.path+".spread", s.Weight, 1)

@@ -52,29 +52,35 @@ type Band struct {
 
 // Class describes one kind of jobs.
 type Class struct {
-	Name          string            `yaml:"name"`
-	Band          string            `yaml:"band"`
-	Priority      *int32            `yaml:"priority"`
-	Weight        *float64          `yaml:"weight"`
-	Jobs          *int              `yaml:"jobs"`
-	Type          string            `yaml:"type"`
-	Namespace     string            `yaml:"namespace"`
-	Arrival       Arrival           `yaml:"arrival"`
-	Groups        int               `yaml:"groups"` // 0: 1
-	Tasks         *Dist             `yaml:"tasks"`  // absent: 1
-	Resources     map[string]*Dist  `yaml:"resources"`
-	Devices       *DeviceRequest    `yaml:"devices"`
-	Duration      *Dist             `yaml:"duration"` // unlimited if absent
-	Checkpoint    Duration          `yaml:"checkpoint"`
-	KillTimeout   Duration          `yaml:"killTimeout"`
-	Gang          bool              `yaml:"gang"`
-	Preemptible   *bool             `yaml:"preemptible"`
-	Labels        map[string]string `yaml:"labels"`
-	DistinctHosts bool              `yaml:"distinctHosts"`
-	Spread        *Spread           `yaml:"spread"`
-	Pin           *Choose           `yaml:"pin"`
-	Prefer        *Choose           `yaml:"prefer"`
-	Constraints   []Constraint      `yaml:"constraints"`
+	Name        string            `yaml:"name"`
+	Band        string            `yaml:"band"`
+	Priority    *int32            `yaml:"priority"`
+	Weight      *float64          `yaml:"weight"`
+	Jobs        *int              `yaml:"jobs"`
+	Type        string            `yaml:"type"`
+	Namespace   string            `yaml:"namespace"`
+	Arrival     Arrival           `yaml:"arrival"`
+	Groups      int               `yaml:"groups"` // 0: 1
+	Tasks       *Dist             `yaml:"tasks"`  // absent: 1
+	Resources   map[string]*Dist  `yaml:"resources"`
+	Devices     *DeviceRequest    `yaml:"devices"`
+	Duration    *Dist             `yaml:"duration"` // unlimited if absent
+	Checkpoint  Duration          `yaml:"checkpoint"`
+	KillTimeout Duration          `yaml:"killTimeout"`
+	Gang        bool              `yaml:"gang"`
+	Preemptible *bool             `yaml:"preemptible"`
+	Labels      map[string]string `yaml:"labels"`
+	Placement   `yaml:",inline"`
+}
+
+// Placement describes where the tasks of a class may be placed.
+type Placement struct {
+	DistinctHosts bool         `yaml:"distinctHosts"`
+	Colocate      string       `yaml:"colocate"` // attribute: each job stays within one of its values
+	Spread        *Spread      `yaml:"spread"`
+	Pin           *Choose      `yaml:"pin"`
+	Prefer        *Choose      `yaml:"prefer"`
+	Constraints   []Constraint `yaml:"constraints"`
 }
 
 // Arrival describes when the jobs of a class are submitted.

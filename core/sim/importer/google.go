@@ -92,8 +92,23 @@ func Google(opts Options, src Source) (*scenario.File, *Report, error) {
 	return b.finish()
 }
 
+// googleInputs lists the files that load reads.
+func googleInputs(src Source) []string {
+	list := append(src.match("constraints*.csv"), src.match("machine_attributes*.csv")...)
+	for derived, kind := range map[string]string{"machines.csv": "machine_events", "tasks.csv": "task_events"} {
+		if name := src.find(derived); name != "" {
+			list = append(list, name)
+			continue
+		}
+		files, _ := rawFiles(src, kind) // reported when they are read
+		list = append(list, files...)
+	}
+	return list
+}
+
 // load reads the derived files, or the raw ones if those do not exist.
 func (g *google) load(src Source) error {
+	src.expect(googleInputs(src)...)
 	var err error
 	if src.find("machines.csv") != "" {
 		err = g.readMachines(src)

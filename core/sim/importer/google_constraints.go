@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -126,9 +127,7 @@ func (a *attributes) uses() map[string]*attributeUse {
 				r = &attributeUse{named: make(map[string]bool)}
 				all[c.attribute] = r
 			}
-			if c.value == "" {
-				c.value = absentValue
-			}
+			c.value = cmp.Or(c.value, absentValue)
 			r.named[c.value] = true
 			r.ordered = r.ordered || c.operator == "<" || c.operator == ">"
 			list = append(list, scenario.Constraint{

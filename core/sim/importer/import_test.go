@@ -17,6 +17,7 @@ import (
 // `with=old|new`, after a replacement in the file of that name), `import` imports the
 // trace and shows the report and the scenario.
 func TestImport(t *testing.T) {
+	t.Parallel()
 	datadriven.Walk(t, "testdata/import", func(t *testing.T, path string) {
 		folder := fstest.MapFS{}
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {

@@ -26,17 +26,33 @@ func Kube(opts Options, src Source) (*scenario.File, *Report, error) {
 	if err != nil {
 		return nil, report, err
 	}
-	blame := func(err error) error { return &FileError{File: strings.Join(report.Files, ", "), Err: err} }
+	f, err := translateDump(opts, dump, report)
+	if err != nil {
+		err = &FileError{File: strings.Join(report.Files, ", "), Err: err}
+	}
+	return f, report, err
+}
+
+// KubeDump imports the objects of a Kubernetes cluster that were read from its API
+// server.
+func KubeDump(name string, dump *kube.Dump) (*scenario.File, *Report, error) {
+	report := &Report{Trace: "Kubernetes cluster"}
+	f, err := translateDump(Options{Name: name}, dump, report)
+	return f, report, err
+}
+
+// translateDump returns the scenario of a dump, and completes the report.
+func translateDump(opts Options, dump *kube.Dump, report *Report) (*scenario.File, error) {
 	cluster, err := kube.Translate(dump)
 	if err != nil {
 		all := []error{fmt.Errorf("%w; %s", err, hint(dump))}
 		for _, e := range dump.Invalid {
 			all = append(all, e)
 		}
-		return nil, report, blame(errors.Join(all...))
+		return nil, errors.Join(all...)
 	}
 	if wrong := cluster.InvalidValues(); opts.Strict && wrong != nil {
-		return nil, report, blame(wrong)
+		return nil, wrong
 	}
 	f := kubeFile(cluster)
 	f.Name = cmp.Or(opts.Name, "kube")
@@ -46,9 +62,9 @@ func Kube(opts Options, src Source) (*scenario.File, *Report, error) {
 	}
 	fillReport(report, dump, cluster, f)
 	if err := f.Validate(); err != nil {
-		return nil, report, blame(fmt.Errorf("the resulting scenario is invalid: %w", err))
+		return nil, fmt.Errorf("the resulting scenario is invalid: %w", err)
 	}
-	return f, report, nil
+	return f, nil
 }
 
 // hint returns the next step if no cluster can be built from a dump.
@@ -80,9 +96,10 @@ func readDump(opts Options, src Source, report *Report) (*kube.Dump, error) {
 		}
 	}
 	report.Files = files
+	src.expect(files...)
 	var readers []io.Reader
 	for _, name := range files {
-		f, err := src.FS.Open(name)
+		f, err := src.openFile(name)
 		if err != nil {
 			return nil, err
 		}

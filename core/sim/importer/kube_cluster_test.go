@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/cede-scheduler/cede/core/sim/scenario"
+	"github.com/cede-scheduler/cede/sdk/policytest/soak"
 )
 
 // kubeCluster writes a dump of a realistic cluster in the format of kubectl: Deployments,
@@ -149,10 +150,8 @@ func dumpFile(t testing.TB, nodes int) Source {
 // TestKube_WholeCluster imports a tenth of a cluster of 5,000 nodes and 50,000 pods, or all
 // of it if CEDE_SOAK is set. BenchmarkKube measures the cost.
 func TestKube_WholeCluster(t *testing.T) {
-	nodes := 500
-	if os.Getenv("CEDE_SOAK") != "" {
-		nodes = 5000
-	}
+	t.Parallel()
+	nodes := soak.Count(500, 5000)
 	f, r, err := Kube(Options{}, dumpFile(t, nodes))
 	if err != nil {
 		t.Fatal(err)

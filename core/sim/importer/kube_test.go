@@ -8,6 +8,7 @@ import (
 
 // TestKube_NamesUnreadableFiles checks that the error names exactly the unreadable files.
 func TestKube_NamesUnreadableFiles(t *testing.T) {
+	t.Parallel()
 	files := fstest.MapFS{
 		"a.json": {Data: []byte(`{"kind":"Node","metadata":{"name":"n1"}}`)},
 		"b.json": {Data: []byte(`{"wrong":1}`)},
@@ -25,6 +26,7 @@ func TestKube_NamesUnreadableFiles(t *testing.T) {
 // TestKube_InvalidQuantities checks that invalid quantities and times are ignored and
 // reported. In strict mode they are errors, and all of them are reported.
 func TestKube_InvalidQuantities(t *testing.T) {
+	t.Parallel()
 	src := Source{FS: fstest.MapFS{"d": {Data: []byte(`
 {"kind":"Node","metadata":{"name":"n"},"status":{"allocatable":{"cpu":"four","memory":"1Gi"}}}
 {"kind":"Pod","metadata":{"name":"p","namespace":"a"},"status":{"startTime":"noon"},"spec":{"nodeName":"n","containers":[{"resources":{"requests":{"cpu":"-1","memory":"1 Gi"}}}]}}`)}}, File: "d"}

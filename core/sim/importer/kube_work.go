@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -105,9 +106,7 @@ func withLabels(list []scenario.Job, t *kube.Translator) []scenario.Job {
 	jobs := slices.Clone(list)
 	for i := range jobs {
 		namespace := jobs[i].Namespace
-		if namespace == "" {
-			namespace = model.DefaultNamespace
-		}
+		namespace = cmp.Or(namespace, model.DefaultNamespace)
 		cloned := false
 		for k := range jobs[i].Groups {
 			labels := t.Label(namespace, jobs[i].Groups[k].Labels)

@@ -66,6 +66,7 @@ func (w *nomadWriter) write() {
 	for _, namespace := range slices.Sorted(maps.Keys(w.namespaces(jobs))) {
 		w.file.Namespaces = append(w.file.Namespaces, scenario.Namespace{Name: namespace})
 	}
+	w.escapeNames()
 	w.file.Description = "a Nomad cluster"
 	if w.now > 0 {
 		w.file.Description += " as it was at " + time.Unix(0, w.now).UTC().Format("2006-01-02 15:04:05 MST")

@@ -111,6 +111,7 @@ func readNomad(src Source, report *Report) (*nomadDump, error) {
 		}
 	}
 	report.Files = files
+	src.expect(files...)
 	d := &nomadDump{read: map[string]bool{}}
 	for _, name := range files {
 		if err := d.file(src, name); err != nil {

@@ -68,7 +68,7 @@ func (w *nomadWriter) job(key model.JobKey, spec *nomadJob) (scenario.Job, bool)
 	groups := w.groupsOf(key)
 	switch {
 	case spec != nil && (spec.Stop || spec.Status == "dead") && len(groups) == 0,
-		spec != nil && spec.isTemplate():
+		spec != nil && spec.isTemplate() && len(groups) == 0:
 		return scenario.Job{}, false
 	case spec != nil && len(spec.TaskGroups) == 0 && len(groups) == 0:
 		w.reportQueued(spec)
@@ -76,6 +76,9 @@ func (w *nomadWriter) job(key model.JobKey, spec *nomadJob) (scenario.Job, bool)
 	case spec != nil && len(spec.TaskGroups) > 0:
 		m, err := jobspec.ToModel(w.schedulable(spec))
 		if err == nil {
+			if spec.Priority == nil {
+				m.Priority = model.DefaultPriority
+			}
 			w.dropCompleted(key, spec, m)
 			return jobOf(m, nil), true
 		}
@@ -237,7 +240,14 @@ func (w *nomadWriter) jobFromAllocations(key model.JobKey, spec *nomadJob, group
 		list := w.live[groupKey{key, name}]
 		newest := list[len(list)-1]
 		job.Type = cmp.Or(newest.JobType, job.Type)
-		job.Groups = append(job.Groups, w.groupFromAllocation(name, len(list), newest))
+		if spec != nil {
+			job.Type = cmp.Or(spec.Type, job.Type)
+		}
+		g := w.groupFromAllocation(name, len(list), newest)
+		if job.Type == model.JobSystem.String() || job.Type == model.JobSysBatch.String() {
+			w.pinToNodes(&g, list)
+		}
+		job.Groups = append(job.Groups, g)
 	}
 	if spec != nil && len(spec.TaskGroups) == 0 {
 		w.reportQueued(spec)
@@ -246,6 +256,20 @@ func (w *nomadWriter) jobFromAllocations(key model.JobKey, spec *nomadJob, group
 		w.report.note(1, "jobs without a specification (/v1/job/ID)", "derived from their allocations, without constraints")
 	}
 	return job
+}
+
+// pinToNodes constrains a group of a system job, whose constraints are unknown, to the
+// nodes of its allocations. The count of such a group is its number on each node.
+func (w *nomadWriter) pinToNodes(g *scenario.Group, list []*nomadAlloc) {
+	g.Count = new(1)
+	in := scenario.Constraint{Attribute: "node.id", Operator: "in"}
+	for _, a := range list {
+		in.Values = append(in.Values, w.names[a.NodeID])
+	}
+	slices.Sort(in.Values)
+	in.Values = slices.Compact(in.Values)
+	g.Constraints = append(g.Constraints, in)
+	w.report.note(1, "system jobs without a specification (/v1/job/ID)", "bound to the nodes where they run")
 }
 
 // groupFromAllocation returns a group that requests the resources of an allocation.

@@ -2,6 +2,8 @@ package importer
 
 import (
 	"encoding/json"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -9,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	nomad "github.com/hashicorp/nomad/api"
+	"pgregory.net/rapid"
 
 	"github.com/cede-scheduler/cede/core/sim/scenario"
 	"github.com/cede-scheduler/cede/sdk/client"
@@ -101,6 +104,7 @@ func nomadFolder(t *testing.T, attributes map[string]string) fstest.MapFS {
 }
 
 func TestNomad_ConvertsDump(t *testing.T) {
+	t.Parallel()
 	f, report, err := Nomad(Options{}, Source{FS: nomadFolder(t, map[string]string{"driver.docker": "1"})})
 	if err != nil {
 		t.Fatal(err)
@@ -163,6 +167,7 @@ func TestNomad_ConvertsDump(t *testing.T) {
 
 // Lists of nodes have no attributes. Constraints on them would exclude every node.
 func TestNomad_LeavesOutConstraintsWithoutAttributes(t *testing.T) {
+	t.Parallel()
 	f, report, err := Nomad(Options{Name: "mine"}, Source{FS: nomadFolder(t, nil)})
 	if err != nil {
 		t.Fatal(err)
@@ -176,6 +181,7 @@ func TestNomad_LeavesOutConstraintsWithoutAttributes(t *testing.T) {
 }
 
 func TestNomad_RejectsInvalidDumps(t *testing.T) {
+	t.Parallel()
 	for text, want := range map[string]string{
 		`{"a": 1`:              "dump.json: document 1 is not valid JSON",
 		`{"a": 1}`:             "not a node, allocation, job or scheduler configuration",
@@ -196,6 +202,7 @@ func TestNomad_RejectsInvalidDumps(t *testing.T) {
 
 // Lists of cede's own API contain the resources of allocations in ResourceUse.
 func TestNomad_ReadsListsOfCedeAPI(t *testing.T) {
+	t.Parallel()
 	nodes := []*client.NodeStub{{
 		ID: "id-1", Name: "n1", Datacenter: "dc1", Status: "ready", SchedulingEligibility: "eligible",
 		Capacity:      map[string]int64{"cpu": 4000, "memory": 8000, "licences": 3},
@@ -223,6 +230,7 @@ func TestNomad_ReadsListsOfCedeAPI(t *testing.T) {
 // TestNomad_CountsMissingParts checks that missing parts of a dump, and pending instances
 // of jobs without a specification, are reported.
 func TestNomad_CountsMissingParts(t *testing.T) {
+	t.Parallel()
 	nodes := []*nomad.NodeListStub{{ID: "id-1", Name: "n1", Datacenter: "dc1", Status: "ready", SchedulingEligibility: "eligible", NodeResources: nomadResources(8000)}}
 	jobs := []*nomad.JobListStub{{
 		ID: "report", Namespace: "default", Type: "batch", Priority: 20, Status: "pending",
@@ -241,5 +249,98 @@ func TestNomad_CountsMissingParts(t *testing.T) {
 	}
 	if report.TasksRead != 3 || report.Tasks != 0 {
 		t.Errorf("imported %d tasks of %d, want 0 of 3", report.Tasks, report.TasksRead)
+	}
+}
+
+// unescapeName returns the ID from which escapeName made a name.
+func unescapeName(t *testing.T, name string) string {
+	t.Helper()
+	var b strings.Builder
+	for {
+		before, after, ok := strings.Cut(name, escapeMark)
+		b.WriteString(before)
+		if !ok {
+			return b.String()
+		}
+		code, err := strconv.ParseUint(after[:2], 16, 8)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.WriteByte(byte(code))
+		name = after[2:]
+	}
+}
+
+func TestEscapeName_IsReversible(t *testing.T) {
+	for id, want := range map[string]string{
+		"web-1.x":             "web-1.x",
+		"Backup_DB":           "--42ackup--5f--44--42",
+		"a--b":                "a--2d-b",
+		"a-_":                 "a--2d--5f",
+		"nightly/periodic-17": "nightly--2fperiodic-17",
+	} {
+		if name := escapeName(id); name != want {
+			t.Errorf("%q became %q", id, name)
+		}
+	}
+	rapid.Check(t, func(r *rapid.T) {
+		id := rapid.OneOf(rapid.String(), rapid.StringMatching("[-_a-bA]{1,8}")).Draw(r, "id")
+		if back := unescapeName(t, escapeName(id)); back != id {
+			r.Fatalf("%q became %q", id, back)
+		}
+	})
+}
+
+// The lists that the guide names hold whatever runs in the cluster.
+func TestNomad_ImportsEveryKindOfJobWithoutJobFiles(t *testing.T) {
+	agent := func(id, node string) *nomad.AllocationListStub {
+		a := nomadAllocation(id, "Node_Exporter", "Exporter", node, "running", time.Hour)
+		a.JobType, a.Namespace = "system", "Infra_Team"
+		return a
+	}
+	child := nomadAllocation("c1", "Backup_DB/periodic-1772366400", "dump", "id-1", "running", time.Minute)
+	child.JobType = "batch"
+	dispatched := nomadAllocation("d1", "encode/dispatch-1772366400-0a1b", "run", "id-2", "running", time.Minute)
+	dispatched.JobType = "batch"
+	stub := func(namespace, id, kind string) *nomad.JobListStub {
+		return &nomad.JobListStub{ID: id, Namespace: namespace, Type: kind, Priority: 70, Status: "running", JobSummary: &nomad.JobSummary{}}
+	}
+	parent := stub("default", "Backup_DB", "batch")
+	parent.Periodic = true
+	// Nomad marks a dispatched child like its parent.
+	dispatch := stub("default", dispatched.JobID, "batch")
+	dispatch.ParameterizedJob, dispatch.ParentID = true, "encode"
+	files := fstest.MapFS{
+		"nodes.json": written(t, []*nomad.NodeListStub{
+			{ID: "id-1", Name: "Node_1", Datacenter: "EU_1", Status: "ready", SchedulingEligibility: "eligible", NodeResources: nomadResources(4000)},
+			{ID: "id-2", Name: "n2", Datacenter: "EU_1", Status: "ready", SchedulingEligibility: "eligible", NodeResources: nomadResources(4000)},
+			{ID: "id-3", Name: "n3", Datacenter: "EU_1", Status: "ready", SchedulingEligibility: "eligible", NodeResources: nomadResources(4000)},
+		}),
+		"allocations.json": written(t, []*nomad.AllocationListStub{agent("s1", "id-1"), agent("s2", "id-2"), child, dispatched}),
+		"jobs.json":        written(t, []*nomad.JobListStub{stub("Infra_Team", "Node_Exporter", "system"), parent, stub("default", child.JobID, "batch"), dispatch}),
+	}
+	f, report, err := Nomad(Options{}, Source{FS: files})
+	if err != nil {
+		t.Fatal(err)
+	}
+	have := map[string]string{}
+	for _, j := range f.Jobs {
+		have[unescapeName(t, j.ID)] = j.Type
+	}
+	want := map[string]string{"Node_Exporter": "system", child.JobID: "batch", dispatched.JobID: "batch"}
+	if diff := cmp.Diff(want, have); diff != "" {
+		t.Error(diff)
+	}
+	if len(f.Running) != 4 || len(f.Events) != 0 {
+		t.Errorf("running %+v, events %+v", f.Running, f.Events)
+	}
+	for _, j := range f.Jobs {
+		if c := j.Groups[0].Constraints; j.Type == "system" && (len(c) != 1 || len(c[0].Values) != 2 || *j.Groups[0].Count != 1) {
+			t.Errorf("system job %+v", j)
+		}
+	}
+	noted := slices.ContainsFunc(report.Notes, func(n Note) bool { return strings.Contains(n.Handling, "hexadecimal") && n.Count == 7 })
+	if !noted {
+		t.Errorf("notes %+v", report.Notes)
 	}
 }

@@ -16,6 +16,7 @@ import (
 )
 
 func TestNodeHash_IsFNV1aOfTheNameAndX(t *testing.T) {
+	t.Parallel()
 	h := uint32(2166136261)
 	for _, c := range []byte("node-7x") {
 		h = (h ^ uint32(c)) * 16777619
@@ -26,6 +27,7 @@ func TestNodeHash_IsFNV1aOfTheNameAndX(t *testing.T) {
 }
 
 func TestShrink_SmallerClusterIsSubset(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		var nodes []scenario.Node
 		for i := range rapid.IntRange(1, 40).Draw(t, "nodes") {
@@ -51,6 +53,7 @@ func TestShrink_SmallerClusterIsSubset(t *testing.T) {
 }
 
 func TestSampled_IsMonotoneAndProportional(t *testing.T) {
+	t.Parallel()
 	count := make(map[float64]int)
 	for i := range 20_000 {
 		id := fmt.Sprint(i)
@@ -72,6 +75,7 @@ func TestSampled_IsMonotoneAndProportional(t *testing.T) {
 }
 
 func TestParseSeconds(t *testing.T) {
+	t.Parallel()
 	for text, want := range map[string]int64{
 		"0": 0, "0.0": 0, "5611.086": 5_611_086_000_000, "1.5": 1_500_000_000,
 		"0.0000000019": 1, "4000000000": 4_000_000_000_000_000_000,
@@ -88,6 +92,7 @@ func TestParseSeconds(t *testing.T) {
 }
 
 func TestOpen_FolderOrFile(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	name := filepath.Join(dir, "log.swf.gz")
 	f, err := os.Create(name)
@@ -117,6 +122,7 @@ func TestOpen_FolderOrFile(t *testing.T) {
 }
 
 func TestTable_BoundsARow(t *testing.T) {
+	t.Parallel()
 	src := Source{FS: fstest.MapFS{"x.csv": {Data: []byte("a\n1\n\"" + strings.Repeat("x", 2*maxRow))}}}
 	tab, err := src.table("x.csv")
 	if err != nil {
@@ -131,6 +137,7 @@ func TestTable_BoundsARow(t *testing.T) {
 }
 
 func TestTable_NamesTruncatedFile(t *testing.T) {
+	t.Parallel()
 	var b strings.Builder
 	z := gzip.NewWriter(&b)
 	_, _ = z.Write([]byte("a\n" + strings.Repeat("1\n", 1000)))

@@ -18,6 +18,8 @@ import (
 type Source struct {
 	FS   fs.FS  // the folder
 	File string // the named file; "" to search the folder
+
+	progress *progress // nil: not observed
 }
 
 // Open returns the Source of a folder or a file.
@@ -107,7 +109,7 @@ func (r *reader) Close() error {
 
 // open opens a file and decompresses it if its name ends in .gz.
 func (s Source) open(name string) (*reader, error) {
-	f, err := s.FS.Open(name)
+	f, err := s.openFile(name)
 	if err != nil {
 		return nil, err
 	}
@@ -123,6 +125,64 @@ func (s Source) open(name string) (*reader, error) {
 	r.Reader = z
 	r.closers = append(r.closers, z)
 	return r, nil
+}
+
+// Progress is the progress of an import: the bytes of the files as they are stored. Total
+// counts the files that are known to follow, so that it may grow.
+type Progress struct{ Read, Total int64 }
+
+// progress counts the bytes of the files of a Source.
+type progress struct {
+	Progress
+	show     func(Progress)
+	expected map[string]bool // files whose size is in Total
+}
+
+// Observe returns a Source that calls show with the progress, on the goroutine that reads.
+func (s Source) Observe(show func(Progress)) Source {
+	s.progress = &progress{show: show, expected: map[string]bool{}}
+	return s
+}
+
+// expect adds files that will be read to the total. Names may be empty, and files without a
+// size, such as a stream, do not count.
+func (s Source) expect(names ...string) {
+	p := s.progress
+	if p == nil {
+		return
+	}
+	for _, name := range names {
+		if name == "" || p.expected[name] {
+			continue
+		}
+		p.expected[name] = true
+		if info, err := fs.Stat(s.FS, name); err == nil && info.Size() > 0 {
+			p.Total += info.Size()
+		}
+	}
+}
+
+// counted is a file whose bytes are counted as they are read.
+type counted struct {
+	io.ReadCloser
+	progress *progress
+}
+
+func (c counted) Read(b []byte) (int, error) {
+	n, err := c.ReadCloser.Read(b)
+	c.progress.Read += int64(n)
+	c.progress.show(c.progress.Progress)
+	return n, err
+}
+
+// openFile opens a file as it is stored.
+func (s Source) openFile(name string) (io.ReadCloser, error) {
+	f, err := s.FS.Open(name)
+	if err != nil || s.progress == nil {
+		return f, err
+	}
+	s.expect(name)
+	return counted{f, s.progress}, nil
 }
 
 // FileError is an error in one file of a trace.

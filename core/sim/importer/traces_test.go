@@ -59,6 +59,7 @@ func noted(r *Report, what string) int {
 }
 
 func TestOpenB_RealTraceMatchesReadme(t *testing.T) {
+	t.Parallel()
 	src := realTrace(t, "openb-2023")
 	f, r := mustImport(t, OpenB, Options{}, src)
 	checkImport(t, f, r)
@@ -81,6 +82,7 @@ func TestOpenB_RealTraceMatchesReadme(t *testing.T) {
 }
 
 func TestOpenB_SubsetsMatchReadme(t *testing.T) {
+	t.Parallel()
 	src := realTrace(t, "openb-2023")
 	for _, c := range []struct {
 		opts        Options
@@ -116,6 +118,7 @@ func TestOpenB_SubsetsMatchReadme(t *testing.T) {
 }
 
 func TestOpenB_OtherListsNameModels(t *testing.T) {
+	t.Parallel()
 	f, r := mustImport(t, OpenB, Options{List: "gpuspec33"}, realTrace(t, "openb-2023"))
 	checkImport(t, f, r)
 	n := 0
@@ -128,6 +131,7 @@ func TestOpenB_OtherListsNameModels(t *testing.T) {
 }
 
 func TestGoogle_ImportsWholePart(t *testing.T) {
+	t.Parallel()
 	f, r := mustImport(t, Google, Options{}, realTrace(t, "google-2011"))
 	checkImport(t, f, r)
 	if r.Nodes != 12_477 || r.Tasks != 190_926 || r.TasksRead != 190_926 {
@@ -167,6 +171,7 @@ func TestGoogle_ImportsWholePart(t *testing.T) {
 }
 
 func TestGoogle_SampleMatchesReadme(t *testing.T) {
+	t.Parallel()
 	f, r := mustImport(t, Google, Options{Sample: 0.1, NeverRan: NeverRanDrop}, realTrace(t, "google-2011"))
 	checkImport(t, f, r)
 	// The README excludes the tasks with hidden requests as well.
@@ -191,6 +196,7 @@ func (h hiding) Open(name string) (fs.File, error) {
 }
 
 func TestGoogle_RawEventsMatchDerivedFiles(t *testing.T) {
+	t.Parallel()
 	src := realTrace(t, "google-2011")
 	derived, dr := mustImport(t, Google, Options{}, src)
 	raw, rr := mustImport(t, Google, Options{}, Source{FS: hiding{src.FS, []string{"tasks.csv", "machines.csv"}}})
@@ -252,6 +258,7 @@ func encoded(t *testing.T, j *scenario.Job) string {
 }
 
 func TestSWF_RealTraceMatchesReadme(t *testing.T) {
+	t.Parallel()
 	src := realTrace(t, "metacentrum-2013")
 	f, r := mustImport(t, SWF, Options{}, src)
 	checkImport(t, f, r)
@@ -280,6 +287,7 @@ func TestSWF_RealTraceMatchesReadme(t *testing.T) {
 }
 
 func TestImports_AreDeterministic(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name string
 		opts Options

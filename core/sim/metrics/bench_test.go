@@ -87,6 +87,7 @@ func (h *history) play() (*Collector, int) {
 }
 
 func TestCollector_IsDeterministic(t *testing.T) {
+	t.Parallel()
 	h := newHistory(40, 3000)
 	var first []byte
 	for range 3 {

@@ -12,16 +12,14 @@ type Config struct {
 	Nodes []*model.Node // compiled; the nodes at time 0, ready or not
 	Jobs  []*model.Job  // compiled; all jobs of the scenario, for the typical request
 
-	// Weights are the fair-share weights of namespaces. If a namespace is missing,
-	// its weight is 1.
-	Weights map[string]float64
+	// Weight returns the positive fair-share weight of a namespace; nil: all weights are
+	// equal.
+	Weight func(namespace string) float64
 	// Until is the configured end of the scenario. If it is 0, the run ends when no
 	// event is left.
 	Until int64
 	// Budgets reports whether the scenario has disruption budgets.
 	Budgets bool
-	// Timing reports whether Decision will be called.
-	Timing bool
 
 	StarveAfter int64 // waits longer than this count as starvation; default: 1 h
 	PingPong    int64 // evictions of one instance within this interval count as ping-pong; default: 10 min

@@ -114,6 +114,7 @@ func equal[T any](t *testing.T, what string, got, want T) {
 }
 
 func TestMetrics_OnePreemption(t *testing.T) {
+	t.Parallel()
 	s, jobs := newFixture(t, Config{Until: 100 * second}, []int64{1000},
 		jobSpec{id: "low", priority: 10, count: 3, cpu: 300}, jobSpec{id: "high", priority: 50, count: 1, cpu: 500})
 	low, high := jobs["low"], jobs["high"]
@@ -144,7 +145,7 @@ func TestMetrics_OnePreemption(t *testing.T) {
 	equal(t, "goodput", *m.Goodput, Round(75_500.0/135_500.0))
 	// low waits 2 × 60 s, and a0 does not have a lower priority; high waited 5 s
 	equal(t, "queueDelay", m.QueueDelay, map[string]Quantiles{
-		"10": {60, 60, 60, 60}, "50": {5, 5, 5, 5},
+		"10": {60, 60, 60, 60, 60}, "50": {5, 5, 5, 5, 5},
 	})
 	equal(t, "starved", m.Starved, 0)
 	equal(t, "inversionSeconds", m.InversionSeconds, 0)
@@ -158,6 +159,7 @@ func TestMetrics_OnePreemption(t *testing.T) {
 }
 
 func TestMetrics_RegretCountsNeedlessVictims(t *testing.T) {
+	t.Parallel()
 	s, jobs := newFixture(t, Config{}, []int64{1000},
 		jobSpec{id: "small", priority: 10, count: 3, cpu: 100}, jobSpec{id: "large", priority: 20, count: 1, cpu: 600},
 		jobSpec{id: "high", priority: 50, count: 1, cpu: 400})
@@ -171,6 +173,7 @@ func TestMetrics_RegretCountsNeedlessVictims(t *testing.T) {
 }
 
 func TestMetrics_OmitsRegretIfAChoiceIsMissing(t *testing.T) {
+	t.Parallel()
 	s, jobs := newFixture(t, Config{}, []int64{1000}, jobSpec{id: "low", count: 1, cpu: 900}, jobSpec{id: "high", priority: 9, count: 1, cpu: 900})
 	s.initial("a", jobs["low"], 0, "n1", 1)
 	s.run(0, "h", jobs["high"], 0, "n1", "a")
@@ -180,6 +183,7 @@ func TestMetrics_OmitsRegretIfAChoiceIsMissing(t *testing.T) {
 }
 
 func TestMetrics_VictimsOfUnstartedPlacementAreUseless(t *testing.T) {
+	t.Parallel()
 	s, jobs := newFixture(t, Config{}, []int64{1000},
 		jobSpec{id: "low", priority: 1, count: 1, cpu: 900}, jobSpec{id: "mid", priority: 20, count: 1, cpu: 900},
 		jobSpec{id: "high", priority: 40, count: 1, cpu: 900})
@@ -197,6 +201,7 @@ func TestMetrics_VictimsOfUnstartedPlacementAreUseless(t *testing.T) {
 }
 
 func TestMetrics_ChainsAndRepeats(t *testing.T) {
+	t.Parallel()
 	s, jobs := newFixture(t, Config{}, []int64{1000, 1000, 1000},
 		jobSpec{id: "low", priority: 1, count: 1, cpu: 900}, jobSpec{id: "mid", priority: 20, count: 1, cpu: 900},
 		jobSpec{id: "high", priority: 40, count: 2, cpu: 900})
@@ -216,6 +221,7 @@ func TestMetrics_ChainsAndRepeats(t *testing.T) {
 }
 
 func TestMetrics_CountsPartiallyEvictedGangOnce(t *testing.T) {
+	t.Parallel()
 	s, jobs := newFixture(t, Config{}, []int64{1000, 1000},
 		jobSpec{id: "gang", priority: 1, count: 2, cpu: 400, gang: true}, jobSpec{id: "whole", priority: 1, count: 2, cpu: 100, gang: true},
 		jobSpec{id: "high", priority: 40, count: 4, cpu: 500})
@@ -231,6 +237,7 @@ func TestMetrics_CountsPartiallyEvictedGangOnce(t *testing.T) {
 }
 
 func TestMetrics_InversionRequiresPreemptibleLowerPriority(t *testing.T) {
+	t.Parallel()
 	s, jobs := newFixture(t, Config{}, []int64{1000},
 		jobSpec{id: "fixed", priority: 1, count: 1, cpu: 500, nonPreemptible: true}, jobSpec{id: "low", priority: 2, count: 1, cpu: 400},
 		jobSpec{id: "high", priority: 40, count: 3, cpu: 600})
@@ -242,6 +249,7 @@ func TestMetrics_InversionRequiresPreemptibleLowerPriority(t *testing.T) {
 }
 
 func TestMetrics_CountsStarvedWaits(t *testing.T) {
+	t.Parallel()
 	feed := func(until, end int64) int {
 		s, jobs := newFixture(t, Config{Until: until * second}, []int64{100}, jobSpec{id: "a", count: 3, cpu: 100})
 		s.queue(0, jobs["a"], 3)
@@ -260,7 +268,8 @@ func TestMetrics_CountsStarvedWaits(t *testing.T) {
 }
 
 func TestMetrics_Jain(t *testing.T) {
-	s, jobs := newFixture(t, Config{Weights: map[string]float64{"a": 3}}, []int64{1000},
+	t.Parallel()
+	s, jobs := newFixture(t, Config{Weight: func(name string) float64 { return map[string]float64{"a": 3, "b": 1}[name] }}, []int64{1000},
 		jobSpec{id: "a", namespace: "a", count: 1, cpu: 600}, jobSpec{id: "b", namespace: "b", count: 1, cpu: 200})
 	s.initial("a", jobs["a"], 0, "n1", 0)
 	s.initial("b", jobs["b"], 0, "n1", 0)
@@ -274,6 +283,7 @@ func TestMetrics_Jain(t *testing.T) {
 }
 
 func TestMetrics_IgnoresDownNodes(t *testing.T) {
+	t.Parallel()
 	s, jobs := newFixture(t, Config{Until: 30 * second}, []int64{1000, 1000}, jobSpec{id: "a", count: 2, cpu: 500, checkpoint: 10})
 	s.initial("a0", jobs["a"], 0, "n1", 5)
 	s.initial("a1", jobs["a"], 1, "n2", 5)
@@ -292,6 +302,7 @@ func TestMetrics_IgnoresDownNodes(t *testing.T) {
 }
 
 func TestMetrics_CheckpointsLimitLostWork(t *testing.T) {
+	t.Parallel()
 	s, jobs := newFixture(t, Config{}, []int64{1000}, jobSpec{id: "low", count: 1, cpu: 1000, checkpoint: 30}, jobSpec{id: "high", priority: 9, count: 1, cpu: 1000})
 	s.initial("l", jobs["low"], 0, "n1", 0)
 	s.run(70, "h", jobs["high"], 0, "n1", "l")
@@ -301,6 +312,7 @@ func TestMetrics_CheckpointsLimitLostWork(t *testing.T) {
 }
 
 func TestMetrics_DevicesCountByVendorAndType(t *testing.T) {
+	t.Parallel()
 	dims := model.NewDimensions()
 	node := func(id, gpu string) *model.Node {
 		n := &model.Node{ID: id, Capacity: model.Resources{"cpu": 1000}, Devices: []model.Device{{ID: gpu, Count: 4}}}
@@ -317,6 +329,7 @@ func TestMetrics_DevicesCountByVendorAndType(t *testing.T) {
 }
 
 func TestMetrics_TracksSystemJobsByNode(t *testing.T) {
+	t.Parallel()
 	s, jobs := newFixture(t, Config{}, []int64{1000, 1000}, jobSpec{id: "sys", priority: 5, count: 1, cpu: 600, system: true},
 		jobSpec{id: "high", priority: 9, count: 2, cpu: 600})
 	s.initial("s1", jobs["sys"], 0, "n1", 0)
@@ -327,6 +340,7 @@ func TestMetrics_TracksSystemJobsByNode(t *testing.T) {
 }
 
 func TestMetrics_CountsAbandonedWaits(t *testing.T) {
+	t.Parallel()
 	s, jobs := newFixture(t, Config{}, []int64{100}, jobSpec{id: "a", count: 2, cpu: 100})
 	s.queue(0, jobs["a"], 2)
 	s.queue(30, jobs["a"], 0)
@@ -336,6 +350,7 @@ func TestMetrics_CountsAbandonedWaits(t *testing.T) {
 }
 
 func TestMetrics_ManyPrioritiesShareBands(t *testing.T) {
+	t.Parallel()
 	var specs []jobSpec
 	for p := range int32(12) {
 		specs = append(specs, jobSpec{id: fmt.Sprint("j", p), priority: p - 2, count: 1, cpu: 1})
@@ -353,11 +368,12 @@ func TestMetrics_ManyPrioritiesShareBands(t *testing.T) {
 }
 
 func TestMetrics_EveryNumberIsDefined(t *testing.T) {
+	t.Parallel()
 	one, share := 1, 0.5
 	full := Metrics{
-		VictimsPerPreemption: &PerPreemption{}, RegretVictims: &one, WastedWork: map[string]float64{"cpu": 1}, Goodput: &share,
+		VictimsPerPreemption: &PerPreemption{}, RegretVictims: &one, Waste: Waste{WastedWork: map[string]float64{"cpu": 1}, WastedHours: map[string]float64{"cpu": 1}}, Goodput: &share,
 		BudgetViolations: &one, GangsBroken: &one, QueueDelay: map[string]Quantiles{"1": {}},
-		BoundReplicas: &one, UnboundReplicas: &one, EvictedReplicas: &one,
+		Replicas: Replicas{&one, &one, &one}, Optimality: Optimality{&one, &share, &one, &share, &share, &share, &share, &one, &share},
 		Utilisation: map[string]float64{"cpu": 1}, Fragmentation: map[string]float64{"cpu": 1}, Jain: &share, DecisionLatency: &Latency{},
 	}
 	var keys map[string]any

@@ -39,12 +39,7 @@ func (c *Collector) Finish(at int64) *Metrics {
 
 // gangs reports whether any job is a gang.
 func (c *Collector) gangs() bool {
-	for _, g := range c.work.order {
-		if g.job.gang {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(c.work.order, func(g *groupRow) bool { return g.job.gang })
 }
 
 // closeWaits counts open waits as if they ended now. If they were excluded, a policy
@@ -69,12 +64,23 @@ func (c *Collector) closeWaits(m *Metrics) {
 			m.QueueDelay = map[string]Quantiles{}
 		}
 		m.QueueDelay[b.name] = Quantiles{
-			P50: seconds(at1000(delays, 500)), P90: seconds(at1000(delays, 900)),
+			Mean: Round(mean(delays) / 1e9),
+			P50:  seconds(at1000(delays, 500)), P90: seconds(at1000(delays, 900)),
 			P99: seconds(at1000(delays, 990)), Max: seconds(at1000(delays, 1000)),
 		}
 		first, _ := slices.BinarySearch(delays, c.cfg.StarveAfter+1)
 		m.Starved += len(delays) - first
 	}
+}
+
+// mean returns the arithmetic mean of at least one value. Callers sort the values, so that
+// equal values have equal sums.
+func mean(sorted []int64) float64 {
+	sum := 0.0
+	for _, v := range sorted {
+		sum += float64(v)
+	}
+	return sum / float64(len(sorted))
 }
 
 // delays returns all waits of a band, ascending.
@@ -119,7 +125,10 @@ func (c *Collector) finishWork(m *Metrics) {
 	}
 	var useful, wasted float64
 	for i, name := range c.cols.names {
-		set(&m.WastedWork, name, w.wasted[i].seconds())
+		lost := w.wasted[i].seconds()
+		_, unit := WorkUnit(name)
+		set(&m.WastedWork, name, lost)
+		set(&m.WastedHours, name, lost/unit)
 		capacity := c.nodes.over(i).cap
 		if capacity.zero() {
 			continue
@@ -169,8 +178,8 @@ func (c *Collector) jain() *float64 {
 func (c *Collector) share(n *namespaceRow) float64 {
 	n.advance(c.now)
 	weight := 1.0
-	if w, ok := c.cfg.Weights[n.name]; ok && w > 0 {
-		weight = w
+	if c.cfg.Weight != nil {
+		weight = c.cfg.Weight(n.name)
 	}
 	var dominant float64
 	for i := range n.held {

@@ -37,6 +37,7 @@ func (m *Metrics) Flatten() []Value {
 	f.count("cascadeDepth.p99", m.CascadeDepth.P99)
 	f.count("cascadeDepth.max", m.CascadeDepth.Max)
 	f.byName("wastedWork", m.WastedWork)
+	f.byName("wastedHours", m.WastedHours)
 	if m.Goodput != nil {
 		f.add("goodput", *m.Goodput)
 	}
@@ -44,6 +45,7 @@ func (m *Metrics) Flatten() []Value {
 	f.maybe("gangsBroken", m.GangsBroken)
 	for _, band := range slices.SortedFunc(maps.Keys(m.QueueDelay), CompareBands) {
 		q := m.QueueDelay[band]
+		f.add("queueDelay."+band+".mean", q.Mean)
 		f.add("queueDelay."+band+".p50", q.P50)
 		f.add("queueDelay."+band+".p90", q.P90)
 		f.add("queueDelay."+band+".p99", q.P99)
@@ -56,6 +58,7 @@ func (m *Metrics) Flatten() []Value {
 	if m.Jain != nil {
 		f.add("jain", *m.Jain)
 	}
+	f.optimality(&m.Optimality)
 	if l := m.DecisionLatency; l != nil {
 		f.add("decisionLatency.p50", l.P50)
 		f.add("decisionLatency.p99", l.P99)

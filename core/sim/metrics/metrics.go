@@ -3,33 +3,39 @@ package metrics
 // Metrics is the result of a run. Definitions describes each field. A field is nil if
 // the metric does not apply to the run.
 type Metrics struct {
-	Placed               int                  `json:"placed"`
-	Unplaced             int                  `json:"unplaced"`
-	BoundReplicas        *int                 `json:"boundReplicas,omitempty"`
-	UnboundReplicas      *int                 `json:"unboundReplicas,omitempty"`
-	EvictedReplicas      *int                 `json:"evictedReplicas,omitempty"`
-	Preemptions          int                  `json:"preemptions"`
-	Victims              int                  `json:"victims"`
-	VictimsPerPreemption *PerPreemption       `json:"victimsPerPreemption,omitempty"`
-	UselessVictims       int                  `json:"uselessVictims"`
-	RegretVictims        *int                 `json:"regretVictims,omitempty"`
-	RepeatVictims        int                  `json:"repeatVictims"`
-	PingPong             int                  `json:"pingPong"`
-	CascadeDepth         Depth                `json:"cascadeDepth"`
-	WastedWork           map[string]float64   `json:"wastedWork,omitempty"`
-	Goodput              *float64             `json:"goodput,omitempty"`
-	BudgetViolations     *int                 `json:"budgetViolations,omitempty"`
-	GangsBroken          *int                 `json:"gangsBroken,omitempty"`
-	QueueDelay           map[string]Quantiles `json:"queueDelay,omitempty"`
-	Starved              int                  `json:"starved"`
-	InversionSeconds     float64              `json:"inversionSeconds"`
-	Utilisation          map[string]float64   `json:"utilisation,omitempty"`
-	Fragmentation        map[string]float64   `json:"fragmentation,omitempty"`
-	Jain                 *float64             `json:"jain,omitempty"`
-	DecisionLatency      *Latency             `json:"decisionLatency,omitempty"`
-	PolicyCalls          int                  `json:"policyCalls"`
-	PolicyFaults         int                  `json:"policyFaults"`
-	Evaluations          Evaluations          `json:"evaluations"`
+	Placed   int `json:"placed"`
+	Unplaced int `json:"unplaced"`
+	Replicas
+	Preemptions          int            `json:"preemptions"`
+	Victims              int            `json:"victims"`
+	VictimsPerPreemption *PerPreemption `json:"victimsPerPreemption,omitempty"`
+	UselessVictims       int            `json:"uselessVictims"`
+	RegretVictims        *int           `json:"regretVictims,omitempty"`
+	RepeatVictims        int            `json:"repeatVictims"`
+	PingPong             int            `json:"pingPong"`
+	CascadeDepth         Depth          `json:"cascadeDepth"`
+	Waste
+	Goodput          *float64             `json:"goodput,omitempty"`
+	BudgetViolations *int                 `json:"budgetViolations,omitempty"`
+	GangsBroken      *int                 `json:"gangsBroken,omitempty"`
+	QueueDelay       map[string]Quantiles `json:"queueDelay,omitempty"`
+	Starved          int                  `json:"starved"`
+	InversionSeconds float64              `json:"inversionSeconds"`
+	Utilisation      map[string]float64   `json:"utilisation,omitempty"`
+	Fragmentation    map[string]float64   `json:"fragmentation,omitempty"`
+	Jain             *float64             `json:"jain,omitempty"`
+	Optimality
+	DecisionLatency *Latency    `json:"decisionLatency,omitempty"`
+	PolicyCalls     int         `json:"policyCalls"`
+	PolicyFaults    int         `json:"policyFaults"`
+	Evaluations     Evaluations `json:"evaluations"`
+}
+
+// Waste is the work that victims lost, by resource: in resource-seconds, and in the units of
+// WorkUnit.
+type Waste struct {
+	WastedWork  map[string]float64 `json:"wastedWork,omitempty"`
+	WastedHours map[string]float64 `json:"wastedHours,omitempty"`
 }
 
 // PerPreemption describes the number of victims per preemption.
@@ -45,12 +51,14 @@ type Depth struct {
 	Max int `json:"max"`
 }
 
-// Quantiles describes waits, in seconds.
+// Quantiles describes waits, in seconds. The mean shows waits that are too rare for the
+// quantiles.
 type Quantiles struct {
-	P50 float64 `json:"p50"`
-	P90 float64 `json:"p90"`
-	P99 float64 `json:"p99"`
-	Max float64 `json:"max"`
+	Mean float64 `json:"mean"`
+	P50  float64 `json:"p50"`
+	P90  float64 `json:"p90"`
+	P99  float64 `json:"p99"`
+	Max  float64 `json:"max"`
 }
 
 // Latency describes wall-clock times, in microseconds.

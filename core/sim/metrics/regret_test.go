@@ -31,6 +31,7 @@ func bruteFewest(c *Choice) (int, bool) {
 }
 
 func TestRegret_MatchesExhaustiveSearch(t *testing.T) {
+	t.Parallel()
 	var s regretSearch // shared, as a run shares it
 	rapid.Check(t, func(t *rapid.T) {
 		dims := rapid.IntRange(1, 4).Draw(t, "dims")
@@ -57,6 +58,7 @@ func TestRegret_MatchesExhaustiveSearch(t *testing.T) {
 }
 
 func TestRegret_KnownChoices(t *testing.T) {
+	t.Parallel()
 	for _, tc := range []struct {
 		name         string
 		need, frees  []int64
@@ -79,6 +81,7 @@ func TestRegret_KnownChoices(t *testing.T) {
 }
 
 func TestRegret_CountsOnlyProvenVictimsWhenCapped(t *testing.T) {
+	t.Parallel()
 	c := hardChoice(120)
 	var s regretSearch
 	got, _ := s.fewest(c, 60)

@@ -49,11 +49,13 @@ func (r *Recording) Scenario() (*scenario.File, Notes) {
 		file: &scenario.File{Version: 1, Name: r.Name, Description: "Recorded from a server."},
 	}
 	w.scheduler()
+	w.namespaces()
 	w.nodes()
 	w.running()
 	w.budgets()
 	w.events()
 	w.decisions()
+	w.tieOrder()
 	w.file.Until = new(scenario.Duration(max(r.Ended-r.Began, 1)))
 	return w.file, w.notes
 }
@@ -99,10 +101,6 @@ func (w *writer) name(kind, name, wish string) string {
 
 func (w *writer) scheduler() {
 	c := w.Begin.Config()
-	if c == nil {
-		c = &model.SchedulerConfig{}
-		c.Preemption[model.JobSystem] = true // default of the server
-	}
 	s := &w.file.Scheduler
 	s.Algorithm, s.PriorityDelta = string(cmp.Or(c.Algorithm, model.Binpack)), c.PriorityDelta
 	s.Preemption = &scenario.Preemption{
@@ -113,14 +111,24 @@ func (w *writer) scheduler() {
 	w.policy(c.Policy)
 }
 
+// namespaces writes the stored namespaces with their weights at the start.
+func (w *writer) namespaces() {
+	for _, n := range w.Begin.Namespaces() {
+		own := scenario.Namespace{Name: w.name("namespace", n.Name, n.Name), Description: n.Description}
+		if n.Weight != model.DefaultWeight {
+			own.Weight = new(n.Weight)
+		}
+		w.file.Namespaces = append(w.file.Namespaces, own)
+	}
+	if w.End.WeightsChangeIndex() > w.Begin.Index() {
+		w.notes.add("weights of namespaces that changed during the recording: replayed with those at the start")
+	}
+}
+
 // PolicyVersion returns the policy version that was active at the start of the
 // recording. It returns nil if that was an unmodified built-in policy.
 func (r *Recording) PolicyVersion() *model.PolicyVersion {
-	name := ""
-	if c := r.Begin.Config(); c != nil {
-		name = c.Policy
-	}
-	active := r.Begin.PolicyState(cmp.Or(name, "default"))
+	active := r.Begin.PolicyState(cmp.Or(r.Begin.Config().Policy, "default"))
 	if active == nil || active.Active == "" {
 		return nil
 	}
@@ -307,6 +315,26 @@ func (w *writer) pending() {
 			return e.Status == model.EvalBlocked || e.Status == model.EvalPending
 		}) {
 			w.file.Events = append(w.file.Events, scenario.Event{Submit: w.job(j)})
+		}
+	}
+}
+
+// tieOrder writes the order of the server's IDs, by which the server broke ties. The names
+// of the scenario may be in another order.
+func (w *writer) tieOrder() {
+	nodes := map[string]string{}
+	for at, name := range w.names {
+		if at.kind == "node" {
+			nodes[at.name] = name
+		}
+	}
+	for _, names := range []map[string]string{nodes, w.runs} {
+		order := make([]string, 0, len(names))
+		for _, id := range slices.Sorted(maps.Keys(names)) {
+			order = append(order, names[id])
+		}
+		if !slices.IsSorted(order) {
+			w.file.TieOrder = append(w.file.TieOrder, order...)
 		}
 	}
 }

@@ -19,27 +19,28 @@ import (
 // Events are written in their original order under valid scenario names, and the
 // resulting file can be replayed.
 func TestScenario_RecordsEvents(t *testing.T) {
+	t.Parallel()
 	const second = int64(1e9)
 	store := state.New()
 	low := coretest.Job("Low_Job").Change(func(j *model.Job) { j.Namespace = "team" }).Priority(20).Ask(80, 10, 0).Obj()
 	txn := store.Begin(1)
-	no(t, txn.UpsertNode(coretest.Node("n1", 100, 100, 0)))
-	no(t, txn.UpsertJob(low))
+	no(t, txn.NodeWriter().Upsert(coretest.Node("n1", 100, 100, 0)))
+	no(t, txn.JobWriter().Upsert(low))
 	victim := &model.Allocation{ID: "a1", Job: low, Group: low.Groups[0], NodeID: "n1", Client: model.ClientRunning, Started: true, StartTime: 3 * second}
-	txn.UpsertAllocs(victim)
-	txn.SetConfig(&model.SchedulerConfig{Preemption: [model.EvalTypes]bool{model.JobService: true}})
+	txn.AllocWriter().Upsert(victim)
+	txn.ConfigWriter().Set(&model.SchedulerConfig{Preemption: [model.EvalTypes]bool{model.JobService: true}})
 	begin := txn.Commit()
 
 	txn = store.Begin(2)
-	no(t, txn.UpsertNode(coretest.Node("n2", 10, 10, 0)))
+	no(t, txn.NodeWriter().Upsert(coretest.Node("n2", 10, 10, 0)))
 	changed := *low
 	changed.Version = low.Version + 1
-	no(t, txn.UpsertJob(&changed))
+	no(t, txn.JobWriter().Upsert(&changed))
 	high := coretest.Job("high").Priority(80).Ask(80, 10, 0).Obj()
-	no(t, txn.UpsertJob(high))
+	no(t, txn.JobWriter().Upsert(high))
 	evicted := *begin.Alloc("a1")
 	evicted.Desired, evicted.PreemptedBy = model.DesiredEvict, "b1"
-	txn.UpsertAllocs(&evicted, &model.Allocation{ID: "b1", Job: high, Group: high.Groups[0], NodeID: "n1", Preempted: []string{"a1"}})
+	txn.AllocWriter().Upsert(&evicted, &model.Allocation{ID: "b1", Job: high, Group: high.Groups[0], NodeID: "n1", Preempted: []string{"a1"}})
 	end := txn.Commit()
 
 	r := &record.Recording{Name: "rec", Began: 10 * second, Ended: 70 * second, Begin: begin, End: end, Events: []record.Event{
@@ -104,5 +105,46 @@ func no(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// Ties fall on the IDs of the server, also in a replay under names of the simulator.
+func TestScenario_ReplaysTies(t *testing.T) {
+	const second = int64(1e9)
+	store := state.New()
+	txn := store.Begin(1)
+	no(t, txn.NodeWriter().Upsert(coretest.Node("N-b", 100, 100, 0)))
+	no(t, txn.NodeWriter().Upsert(coretest.Node("n-A", 100, 100, 0)))
+	txn.ConfigWriter().Set(&model.SchedulerConfig{Preemption: [model.EvalTypes]bool{model.JobService: true}})
+	begin := txn.Commit()
+
+	low := coretest.Job("low").Priority(20).Count(4).Ask(50, 10, 0).Obj()
+	high := coretest.Job("high").Priority(80).Count(1).Ask(50, 10, 0).Obj()
+	place := func(id string, index int, node string) *model.Allocation {
+		return &model.Allocation{ID: id, Job: low, Group: low.Groups[0], Index: index, NodeID: node, Client: model.ClientRunning, Started: true, StartTime: second}
+	}
+	txn = store.Begin(2)
+	no(t, txn.JobWriter().Upsert(low))
+	no(t, txn.JobWriter().Upsert(high))
+	first := []*model.Allocation{place("f1", 0, "N-b"), place("c3", 1, "n-A"), place("a7", 2, "N-b"), place("b2", 3, "n-A")}
+	txn.AllocWriter().Upsert(first...)
+	placed := txn.Commit()
+	txn = store.Begin(3)
+	gone := *placed.Alloc("a7")
+	gone.Desired, gone.PreemptedBy = model.DesiredEvict, "h1"
+	txn.AllocWriter().Upsert(&gone, &model.Allocation{ID: "h1", Job: high, Group: high.Groups[0], NodeID: "N-b", Preempted: []string{"a7"}})
+	end := txn.Commit()
+
+	r := &record.Recording{Name: "ties", Began: 0, Ended: 70 * second, Begin: begin, End: end, Events: []record.Event{
+		{Kind: "JobRegistered", ID: "low", Namespace: "default", Version: low.Version, Time: second},
+		{Kind: "JobRegistered", ID: "high", Namespace: "default", Version: high.Version, Time: 15 * second},
+	}}
+	f, _ := r.Scenario()
+	run, err := sim.Play(t.Context(), f, sim.Options{Resolve: func(sim.PolicySpec) (*policy.Version, error) {
+		return policy.NewVersion(policy.Source{Name: "default", Module: policy.Native("sha256:rules", func() sdk.Policy { return rules.New() })})
+	}})
+	no(t, err)
+	if diff := sim.CheckExpect(f, run.Result); len(diff) > 0 || len(f.TieOrder) == 0 {
+		t.Errorf("tie order %v: %v", f.TieOrder, diff)
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"html/template"
 	"io"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/cede-scheduler/cede/core/sim/compare"
 )
@@ -22,8 +24,13 @@ type page struct {
 	Summary   summary
 	Scenarios []section
 	Scatter   *figure
+	Bounds    []compare.Bounds
 	Decisions []decisionGroup
+	Source    []Fact
 }
+
+// Fact is a line of the last section: how to repeat the comparison.
+type Fact struct{ Name, Value string }
 
 // section holds the figures of one scenario.
 type section struct {
@@ -35,7 +42,7 @@ type section struct {
 // Write writes the page of a comparison. It returns the first error of w.
 func Write(w io.Writer, d *compare.Document) error {
 	p := page{
-		Title: title(d), Lead: lead(d), Summary: newSummary(d), Scatter: scatter(d), Decisions: decisions(d),
+		Title: title(d), Lead: lead(d), Summary: newSummary(d), Scatter: scatter(d), Bounds: d.Bounds, Decisions: decisions(d), Source: source(d),
 	}
 	for i, policy := range d.Policies {
 		p.Policies = append(p.Policies, legend{policy, series(i), ""})
@@ -44,6 +51,34 @@ func Write(w io.Writer, d *compare.Document) error {
 		p.Scenarios = append(p.Scenarios, newSection(d, name))
 	}
 	return pageTemplate.Execute(w, &p)
+}
+
+// source lists what is required to repeat the comparison; nothing if it is unknown.
+func source(d *compare.Document) []Fact {
+	list := Source(&d.Provenance, d.Policies)
+	if list == nil {
+		return nil
+	}
+	var seeds []string
+	for i := range d.Runs {
+		if seed := strconv.FormatUint(d.Runs[i].Seed, 10); !slices.Contains(seeds, seed) {
+			seeds = append(seeds, seed)
+		}
+	}
+	return append(list, Fact{"seeds", strings.Join(seeds, ", ")})
+}
+
+// Source lists the command, the program and the policies of a page; nothing if the
+// provenance is empty.
+func Source(p *compare.Provenance, policies []string) []Fact {
+	if p.Command == "" {
+		return nil
+	}
+	list := []Fact{{"command", p.Command}, {"cede", p.Program}}
+	for _, name := range policies {
+		list = append(list, Fact{"policy " + name, p.Versions[name]})
+	}
+	return list
 }
 
 func scenarios(d *compare.Document) []string {

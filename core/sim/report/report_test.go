@@ -182,6 +182,7 @@ func page1(t *testing.T, d *compare.Document) []byte {
 }
 
 func TestWrite_Golden(t *testing.T) {
+	t.Parallel()
 	d := document(2, "default", "nomad")
 	got := page1(t, d)
 	if !bytes.Equal(got, page1(t, document(2, "default", "nomad"))) {
@@ -203,6 +204,7 @@ func TestWrite_Golden(t *testing.T) {
 }
 
 func TestWrite_IsSelfContained(t *testing.T) {
+	t.Parallel()
 	text := string(page1(t, document(2, "default", "nomad")))
 	for _, bad := range []string{"http:", "https:", "<script", "@import", "url(", "<link", "NaN", "+Inf", "ZgotmplZ", "%!"} {
 		if strings.Contains(text, bad) {
@@ -216,6 +218,7 @@ func TestWrite_IsSelfContained(t *testing.T) {
 
 // Every figure is well-formed by itself, so that it can be extracted.
 func TestWrite_FiguresAreWellFormed(t *testing.T) {
+	t.Parallel()
 	text := string(page1(t, document(1, "default", "nomad", "aging")))
 	for at := 0; ; {
 		start := strings.Index(text[at:], "<svg")
@@ -239,6 +242,7 @@ func TestWrite_FiguresAreWellFormed(t *testing.T) {
 }
 
 func TestWrite_NamesAreEscaped(t *testing.T) {
+	t.Parallel()
 	r := play("<b>&\"p", 1, "x</title><script>")
 	if text := string(page1(t, compare.New([]compare.Run{r}))); strings.Contains(text, "<b>") || strings.Contains(text, "<script>") {
 		t.Error("a name was not escaped")
@@ -246,6 +250,7 @@ func TestWrite_NamesAreEscaped(t *testing.T) {
 }
 
 func TestWrite_RunsWithoutSeries(t *testing.T) {
+	t.Parallel()
 	empty := compare.Run{Scenario: "s", Policy: "p", Metrics: &metrics.Metrics{}}
 	still := empty
 	still.Series = metrics.New(metrics.Config{Dims: model.NewDimensions()}).Series()
@@ -255,6 +260,7 @@ func TestWrite_RunsWithoutSeries(t *testing.T) {
 }
 
 func TestLog2(t *testing.T) {
+	t.Parallel()
 	for _, x := range []float64{0.001, 0.5, 1, 3, 60, 86400, 1e9} {
 		if d := log2(x) - math.Log2(x); math.Abs(d) > 1e-9 {
 			t.Errorf("log2(%v) is off by %v", x, d)
@@ -263,6 +269,7 @@ func TestLog2(t *testing.T) {
 }
 
 func TestAxes_HaveAFewRoundTicks(t *testing.T) {
+	t.Parallel()
 	for _, high := range []float64{0.4, 1, 3, 7, 12, 99, 1234, 5.5e7} {
 		if a := linear(high, compare.Number); len(a.ticks) < 3 || len(a.ticks) > 7 || a.high < high*0.999 {
 			t.Errorf("linear(%v): %v", high, a.ticks)

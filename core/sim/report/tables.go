@@ -8,7 +8,6 @@ import (
 
 	"github.com/cede-scheduler/cede/core/sim/compare"
 	"github.com/cede-scheduler/cede/core/sim/metrics"
-	"github.com/cede-scheduler/cede/core/sim/statistics"
 )
 
 func number(n uint64) string { return strconv.FormatUint(n, 10) }
@@ -28,14 +27,7 @@ func lead(d *compare.Document) string {
 	if len(names) == 1 {
 		subject = "the scenario " + names[0]
 	}
-	switch {
-	case d.Pairs == len(names):
-		return fmt.Sprintf("Ran %s once under each policy. Differences are exact for these runs only.", subject)
-	case d.Pairs < statistics.FewPairs:
-		return fmt.Sprintf("Ran %s, %d paired runs under each policy: too few for intervals, so ranges are shown.", subject, d.Pairs)
-	}
-	return fmt.Sprintf("Ran %s, %d paired runs under each policy. Figures are medians with 95 %% bootstrap intervals; "+
-		"no difference means that the interval of the paired differences contains 0.", subject, d.Pairs)
+	return fmt.Sprintf("Ran %s under each policy. %s", subject, d.Sample())
 }
 
 // summary is the table of metrics.
@@ -59,6 +51,7 @@ type summaryRow struct {
 
 type summaryCell struct {
 	Value, Interval string
+	Difference      string // from the first policy, with its interval; "": none
 	Best            bool
 }
 
@@ -72,6 +65,7 @@ var groups = []struct {
 	{"Cost", "wastedWork"},
 	{"Delay", "queueDelay"},
 	{"Capacity and fairness", "utilisation"},
+	{"Distance from the best possible", "boundedDecisions"},
 	{"Control plane", "decisionLatency"},
 }
 
@@ -81,7 +75,10 @@ func newSummary(d *compare.Document) summary {
 	for i := range d.Summary {
 		r := &d.Summary[i]
 		definition, _ := metrics.Define(r.Metric)
-		if zero(r) {
+		if definition.Raw {
+			continue
+		}
+		if r.Zero() {
 			s.Zero = append(s.Zero, r.Metric)
 			continue
 		}
@@ -103,17 +100,8 @@ func rank(name string) int {
 	return slices.IndexFunc(metrics.Definitions, func(d metrics.Definition) bool { return d.Name == name })
 }
 
-func zero(r *compare.Row) bool {
-	for _, i := range r.Policies {
-		if i.Low != 0 || i.High != 0 {
-			return false
-		}
-	}
-	return true
-}
-
 func newSummaryRow(r *compare.Row, d *compare.Document, definition *metrics.Definition) summaryRow {
-	row := summaryRow{Metric: r.Metric, Unit: definition.Unit, Meaning: definition.Text}
+	row := summaryRow{Metric: r.Metric, Unit: metrics.Unit(r.Metric), Meaning: definition.Text}
 	switch {
 	case definition.Context:
 	case r.Better == metrics.Higher:
@@ -127,8 +115,14 @@ func newSummaryRow(r *compare.Row, d *compare.Document, definition *metrics.Defi
 		if shown {
 			c.Value = compare.Number(i.Median)
 		}
+		if note := r.HiddenMean(p); note != "" {
+			c.Interval = note
+		}
 		if i.Low != i.High {
 			c.Interval = compare.Number(i.Low) + " to " + compare.Number(i.High)
+		}
+		if !definition.Context {
+			c.Difference = r.Difference(p)
 		}
 		row.Cells = append(row.Cells, c)
 	}
@@ -154,6 +148,7 @@ type decisionCell struct {
 	Place   string
 	Victims []string
 	More    int
+	Chosen  string // why this node
 }
 
 // shownVictims limits the victims listed per choice.
@@ -176,7 +171,7 @@ func decisions(d *compare.Document) []decisionGroup {
 			if c.Placed {
 				cell.Place = c.Node + " at " + instant(c.At)
 				shown := min(len(c.Victims), shownVictims)
-				cell.Victims, cell.More = c.Victims[:shown], len(c.Victims)-shown
+				cell.Victims, cell.More, cell.Chosen = c.Victims[:shown], len(c.Victims)-shown, c.Chosen
 			}
 			row.Choices = append(row.Choices, cell)
 		}

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/cede-scheduler/cede/core/sim/compare"
+	"github.com/cede-scheduler/cede/core/sim/metrics"
 )
 
 // barHeight is the height of one policy in a horizontal bar chart.
@@ -15,8 +16,8 @@ const barHeight = 30
 func waste(d drawn) *figure {
 	f := &figure{
 		Title: "Lost work by priority of the victims",
-		Note:  "Resource-seconds since the start or the last checkpoint, summed over all victims. Shorter is better.",
-		Data:  data{Header: []string{"Resource", "Policy", "Victims' priority", "resource-seconds"}},
+		Note:  "Work since the start or the last checkpoint, summed over all victims. Shorter is better.",
+		Data:  data{Header: []string{"Resource", "Policy", "Victims' priority", "lost work", "unit"}},
 	}
 	items := d.items()
 	if len(items) == 0 {
@@ -64,13 +65,14 @@ func shade(i, n int) string {
 
 func (d drawn) wastePanel(resource string, bands []string, table *data) panel {
 	items := d.items()
+	unit, size := metrics.WorkUnit(resource)
 	amount := func(it item, band string) float64 {
 		s := it.run.Series
 		b, r := slices.Index(s.Bands, band), slices.Index(s.Resources, resource)
 		if b < 0 || r < 0 {
 			return 0
 		}
-		return s.Wasted[b][r]
+		return s.Wasted[b][r] / size
 	}
 	most := 0.0
 	for _, it := range items {
@@ -83,7 +85,7 @@ func (d drawn) wastePanel(resource string, bands []string, table *data) panel {
 	x, y := linear(most, compare.Number), axis{high: 1}
 	height := marginTop + marginBottom + barHeight*len(items)
 	p := plot(resource, "Lost "+resource+" under each policy, stacked by the priority of the victims.",
-		440, height, &x, &y, resource+" × seconds", "")
+		440, height, &x, &y, unit, "")
 	for i, it := range items {
 		top := float64(marginTop + i*barHeight + 5)
 		p.Texts = append(p.Texts, text{px(marginLeft - 8), px(top + 14), "label", ellipsis(it.policy, 9), "end"})
@@ -96,10 +98,10 @@ func (d drawn) wastePanel(resource string, bands []string, table *data) panel {
 			p.Boxes = append(p.Boxes, box{
 				X: px(x.at(from)), Y: px(top), Width: px(max(x.at(from+v)-x.at(from), 0.5)), Height: px(barHeight - 10),
 				Class: shade(k, len(bands)),
-				Tip:   it.policy + ", priority " + b + ": " + compare.Number(v),
+				Tip:   it.policy + ", priority " + b + ": " + compare.Number(v) + " " + unit,
 			})
 			from += v
-			table.add(resource, it.policy, b, compare.Number(v))
+			table.add(resource, it.policy, b, compare.Number(v), unit)
 		}
 	}
 	return p

@@ -126,7 +126,7 @@ func (c *checker) checkClass(p *path, b *Binding) {
 }
 
 // checkClusterSpread checks the bounds on clusters and on the values of the attribute.
-func (c *checker) checkClusterSpread(p *path, b *Binding) {
+func (c *valueChecker) checkClusterSpread(p *path, b *Binding) {
 	s := &b.Spread
 	c.checkRange(p, b, "Clusters", "clusters", s.MinClusters, s.MaxClusters)
 	switch {
@@ -145,7 +145,7 @@ func (c *checker) checkClusterSpread(p *path, b *Binding) {
 
 // checkRange checks one pair of minimum and maximum of a binding's spread. Field is
 // the common suffix of the two field names, noun the unit for messages.
-func (c *checker) checkRange(p *path, b *Binding, field, noun string, from, to *int) {
+func (c *valueChecker) checkRange(p *path, b *Binding, field, noun string, from, to *int) {
 	least, most := valueOrZero(from), valueOrZero(to)
 	switch {
 	case least < 0 || from != nil && least == 0:
@@ -176,7 +176,7 @@ func (b *Binding) replicas() int {
 }
 
 // needCluster checks a reference to a member cluster and reports whether it exists.
-func (c *checker) needCluster(p *path, id string) bool {
+func (c *referenceChecker) needCluster(p *path, id string) bool {
 	_, ok := c.clusters[id]
 	if !ok {
 		c.unknown(p, "clusters", "member cluster", id, c.clusters)
@@ -185,7 +185,7 @@ func (c *checker) needCluster(p *path, id string) bool {
 }
 
 // needBinding checks a reference to a binding and reports whether it exists.
-func (c *checker) needBinding(p *path, id string) bool {
+func (c *referenceChecker) needBinding(p *path, id string) bool {
 	_, ok := c.bindings[id]
 	if !ok {
 		c.unknown(p, "bindings", "binding", id, c.bindings)
@@ -194,7 +194,7 @@ func (c *checker) needBinding(p *path, id string) bool {
 }
 
 // needJobOrBinding checks a reference to a job or a binding.
-func (c *checker) needJobOrBinding(p *path, id string) {
+func (c *referenceChecker) needJobOrBinding(p *path, id string) {
 	if _, ok := c.bindings[id]; ok || c.incomplete["bindings"] {
 		return
 	}
@@ -282,7 +282,7 @@ func (c *checker) reserveReplicas(p *path, r *Running, id string, b *Binding, m 
 	}
 }
 
-func (c *checker) checkExpectedBinding(p *path, x *ExpectBinding) {
+func (c *expectChecker) checkExpectedBinding(p *path, x *ExpectBinding) {
 	if x.At != nil {
 		c.checkDuration(p.field("at"), *x.At)
 	}

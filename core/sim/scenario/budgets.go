@@ -84,7 +84,7 @@ func (c *checker) checkBudgets() {
 }
 
 // checkBounds requires exactly one bound, and a window if the bound is a rate.
-func (c *checker) checkBounds(p *path, b *Budget) {
+func (c *valueChecker) checkBounds(p *path, b *Budget) {
 	switch m := b.resolve(); {
 	case m.BoundCount() == 0:
 		c.add(p, "one of minAvailable, maxUnavailable and maxEvictions is required", "add one, such as minAvailable: 1")
@@ -103,7 +103,7 @@ func (c *checker) checkBounds(p *path, b *Budget) {
 	}
 }
 
-func (c *checker) checkBound(p *path, b *Bound) {
+func (c *valueChecker) checkBound(p *path, b *Bound) {
 	switch {
 	case b == nil:
 	case b.Number < 0:

@@ -7,6 +7,7 @@ import (
 )
 
 func TestDecode_ContractScenarios(t *testing.T) {
+	t.Parallel()
 	files, _ := filepath.Glob("testdata/contract/*")
 	if len(files) < 8 {
 		t.Fatalf("found only %d scenarios", len(files))

@@ -12,6 +12,7 @@ import (
 // TestData runs testdata/errors (the messages for an invalid file) and testdata/resolve
 // (the resolved values of a valid one). Run it with -rewrite to update them.
 func TestData(t *testing.T) {
+	t.Parallel()
 	for _, dir := range []string{"testdata/errors", "testdata/resolve"} {
 		datadriven.Walk(t, dir, func(t *testing.T, path string) {
 			datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
@@ -54,8 +55,8 @@ func show(t *testing.T, f *File) string {
 	for _, p := range r.Policies {
 		fmt.Fprintf(&b, "policy %s: %s %v %v\n", p.Name, p.Use, p.Config, p.Grant)
 	}
-	if len(r.Weights) > 0 {
-		fmt.Fprintf(&b, "weights: %v\n", r.Weights)
+	for _, n := range r.Namespaces {
+		fmt.Fprintf(&b, "namespace %s: weight %v %q\n", n.Name, n.Weight, n.Description)
 	}
 	for _, n := range r.Nodes {
 		fmt.Fprintf(&b, "node %s: %s %s class %q capacity %v reserved %v ports %v devices %v attributes %v\n", n.ID, n.Status, n.Datacenter, n.Class, n.Capacity, n.Reserved, n.Ports, n.Devices, n.Attributes)

@@ -3,6 +3,7 @@ package scenario
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -22,36 +23,74 @@ const (
 	YAML Format = "yaml"
 )
 
-// Encode writes a file so that Decode returns an equal one. JSON is written as a
-// stream with one list element per line; YAML is indented for readers.
+// Encode writes a file so that Decode returns an equal one. JSON is written with one list
+// element per line; YAML is indented for readers. Both are streams: the memory for the text
+// does not grow with the file.
 func Encode(w io.Writer, f *File, format Format) error {
+	return EncodeObserved(w, f, format, func(int, int) {})
+}
+
+// EncodeObserved is like Encode, and calls progress with the numbers of list elements that
+// are written and that the file contains.
+func EncodeObserved(w io.Writer, f *File, format Format, progress func(done, total int)) error {
+	fields := encodedFields(f)
+	total := 0
+	for _, field := range fields {
+		total += field.len()
+	}
+	done := 0
+	advance := func(elements int) {
+		done += elements
+		progress(done, total)
+	}
 	switch format {
 	case JSON:
-		return encodeJSON(w, f)
+		return encodeJSON(w, fields, advance)
 	case YAML:
-		return encodeYAML(w, f)
+		return encodeYAML(w, fields, advance)
 	}
 	return fmt.Errorf("unknown format %q: expected json or yaml", format)
 }
 
-func encodeJSON(w io.Writer, f *File) error {
-	e := &encoder{w: bufio.NewWriterSize(w, 64<<10)}
-	e.json = json.NewEncoder(&e.value)
-	e.json.SetEscapeHTML(false)
+// encodedField is a field of a file that is not omitted.
+type encodedField struct {
+	name  string
+	value reflect.Value
+}
+
+// len returns the number of list elements; 0 if the field is not a list.
+func (f encodedField) len() int {
+	if f.value.Kind() == reflect.Slice {
+		return f.value.Len()
+	}
+	return 0
+}
+
+func encodedFields(f *File) (fields []encodedField) {
 	v := reflect.ValueOf(f).Elem()
-	before := "{\n"
 	for i := range v.NumField() {
 		name, options, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
 		field := v.Field(i)
 		if options != "" && (field.IsZero() || field.Kind() == reflect.Slice && field.Len() == 0) {
 			continue
 		}
-		fmt.Fprintf(e.w, "%s%q: ", before, name)
+		fields = append(fields, encodedField{name, field})
+	}
+	return fields
+}
+
+func encodeJSON(w io.Writer, fields []encodedField, advance func(elements int)) error {
+	e := &encoder{w: bufio.NewWriterSize(w, 64<<10), advance: advance}
+	e.json = json.NewEncoder(&e.value)
+	e.json.SetEscapeHTML(false)
+	before := "{\n"
+	for _, f := range fields {
+		fmt.Fprintf(e.w, "%s%q: ", before, f.name)
 		before = ",\n"
-		if field.Kind() == reflect.Slice {
-			e.list(field)
+		if f.value.Kind() == reflect.Slice {
+			e.list(f.value)
 		} else {
-			e.element(field)
+			e.element(f.value)
 		}
 	}
 	_, _ = e.w.WriteString("\n}\n")
@@ -63,10 +102,11 @@ func encodeJSON(w io.Writer, f *File) error {
 
 // encoder retains the first error of encoding; bufio retains that of the writer.
 type encoder struct {
-	w     *bufio.Writer
-	value bytes.Buffer
-	json  *json.Encoder
-	err   error
+	w       *bufio.Writer
+	value   bytes.Buffer
+	json    *json.Encoder
+	advance func(elements int)
+	err     error
 }
 
 // list writes a list with one element per line.
@@ -76,6 +116,7 @@ func (e *encoder) list(v reflect.Value) {
 		_, _ = e.w.WriteString(before)
 		before = ",\n"
 		e.element(v.Index(i))
+		e.advance(1)
 	}
 	_, _ = e.w.WriteString("\n]")
 }
@@ -115,10 +156,36 @@ func (c *Constraint) operand() any {
 	return nil
 }
 
-// encodeYAML encodes as JSON first, whose events determine the YAML tree.
-func encodeYAML(w io.Writer, f *File) (err error) {
+// yamlChunk is the number of list elements that are encoded at a time: a tree of YAML nodes
+// takes a hundred times as much memory as its text.
+const yamlChunk = 200
+
+func encodeYAML(w io.Writer, fields []encodedField, advance func(elements int)) error {
+	for _, f := range fields {
+		n := f.len()
+		if n <= yamlChunk || f.value.Type().Elem().Kind() != reflect.Struct { // a list of scalars can be one line
+			if err := encodeYAMLPart(w, f, false); err != nil {
+				return err
+			}
+			advance(n)
+			continue
+		}
+		for from := 0; from < n; from += yamlChunk {
+			chunk := encodedField{f.name, f.value.Slice(from, min(from+yamlChunk, n))}
+			if err := encodeYAMLPart(w, chunk, from > 0); err != nil {
+				return err
+			}
+			advance(chunk.len())
+		}
+	}
+	return nil
+}
+
+// encodeYAMLPart encodes a field as JSON first, whose events determine the YAML tree.
+// isContinued omits the line with the name of the field.
+func encodeYAMLPart(w io.Writer, f encodedField, isContinued bool) (err error) {
 	var text bytes.Buffer
-	if err := encodeJSON(&text, f); err != nil {
+	if err := encodeJSON(&text, []encodedField{f}, func(int) {}); err != nil {
 		return err
 	}
 	defer func() {
@@ -132,12 +199,19 @@ func encodeYAML(w io.Writer, f *File) (err error) {
 	}()
 	src := newJSONSource(&text)
 	root := yamlNode(src, src.next())
-	e := yaml.NewEncoder(w)
+	root.Style = 0
+	var part bytes.Buffer
+	e := yaml.NewEncoder(&part)
 	e.SetIndent(2)
-	if err := e.Encode(root); err != nil {
+	if err := cmp.Or(e.Encode(root), e.Close()); err != nil {
 		return err
 	}
-	return e.Close()
+	out := part.Bytes()
+	if isContinued {
+		_, out, _ = bytes.Cut(out, []byte("\n"))
+	}
+	_, err = w.Write(out)
+	return err
 }
 
 // yamlNode returns the YAML tree of the value that starts with ev.

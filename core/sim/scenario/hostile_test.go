@@ -35,6 +35,7 @@ type noise struct{ *rand.ChaCha8 }
 // TestDecode_RejectsHostileInput decodes 100 MB of various inputs that are not scenarios.
 // Decode must reject each after its first bytes, or by a limit on its expansion.
 func TestDecode_RejectsHostileInput(t *testing.T) {
+	t.Parallel()
 	const size = 100 << 20
 	head := "version: 1\nname: x\n"
 	object := `{"version": 1, "name": "x", `
@@ -84,6 +85,7 @@ func TestDecode_RejectsHostileInput(t *testing.T) {
 // TestDecode_StopsAtDuplicateNames checks that a list of millions of elements with the
 // same name is rejected after the first thousands, before it is read completely.
 func TestDecode_StopsAtDuplicateNames(t *testing.T) {
+	t.Parallel()
 	head := `{"version": 1, "name": "x", `
 	for _, c := range []struct{ name, start, body, want string }{
 		{"nodes", `"nodes":[`, `{"id":"n"},` + "\n", `f:10000: nodes[9999].id: "n" is already the id of nodes[0]; use a unique id`},
@@ -118,6 +120,7 @@ func (c *counted) Read(p []byte) (int, error) {
 }
 
 func TestDecode_StopsAtTooManyNodes(t *testing.T) {
+	t.Parallel()
 	var b bytes.Buffer
 	b.WriteString(`{"version": 1, "name": "x", "nodes": [`)
 	for i := range maxNodes + 1 {
@@ -137,6 +140,7 @@ func TestDecode_StopsAtTooManyNodes(t *testing.T) {
 // TestDecode_LimitsProblems checks that validation of a well-formed but meaningless file
 // stops at the problem limit.
 func TestDecode_LimitsProblems(t *testing.T) {
+	t.Parallel()
 	body := strings.Repeat(`{"at":"5s","submit":"j"},`, 20_000)
 	_, err := Decode("f", strings.NewReader(`{"version":1,"name":"x","events":[`+strings.TrimSuffix(body, ",")+"]}"))
 	checkError(t, err)
@@ -148,6 +152,7 @@ func TestDecode_LimitsProblems(t *testing.T) {
 // TestDecode_RefusesAliasBombs decodes ten mappings, each of which holds the previous
 // one ten times: 10^10 values.
 func TestDecode_RefusesAliasBombs(t *testing.T) {
+	t.Parallel()
 	var b strings.Builder
 	b.WriteString("version: 1\nname: x\npolicies:\n- name: p\n  use: p\n  config:\n    a0: &a0 [1, 2]\n")
 	for i := range 9 {
@@ -167,6 +172,7 @@ func TestDecode_RefusesAliasBombs(t *testing.T) {
 }
 
 func TestDecode_RefusesHugeFilesUnread(t *testing.T) {
+	t.Parallel()
 	name := filepath.Join(t.TempDir(), "huge.json")
 	if err := os.WriteFile(name, []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
@@ -184,6 +190,7 @@ func TestDecode_RefusesHugeFilesUnread(t *testing.T) {
 // TestDecode_LimitsStreams checks that a stream without a known size is rejected after
 // MaxSize bytes.
 func TestDecode_LimitsStreams(t *testing.T) {
+	t.Parallel()
 	l := &limited{r: repeat("{", " ", 100), left: 50}
 	_, err := io.ReadAll(l)
 	if !errors.Is(err, errTooLarge) {
@@ -199,6 +206,7 @@ func (broken) Read([]byte) (int, error) { return 0, errBroken }
 
 // TestDecode_ReportsReadErrors checks that a failing disk is not reported as a syntax error.
 func TestDecode_ReportsReadErrors(t *testing.T) {
+	t.Parallel()
 	for _, start := range []string{"", "version: 1\n", strings.Repeat("a: b\n", 30000), `{"version": 1`, `{"version": 1}`} {
 		_, err := Decode("f", io.MultiReader(strings.NewReader(start), broken{}))
 		checkError(t, err)
@@ -210,6 +218,7 @@ func TestDecode_ReportsReadErrors(t *testing.T) {
 
 // TestDecode_IndependentOfReadSizes checks that window boundaries do not affect the result.
 func TestDecode_IndependentOfReadSizes(t *testing.T) {
+	t.Parallel()
 	text := encoded(t, large(300), JSON)
 	want, err := Decode("f", bytes.NewReader(text))
 	if err != nil {
@@ -229,3 +238,30 @@ type pieces struct {
 }
 
 func (p *pieces) Read(b []byte) (int, error) { return p.r.Read(b[:min(len(b), p.size)]) }
+
+// A small file cannot ask for an unbounded number of instances.
+func TestDecode_LimitsInstances(t *testing.T) {
+	t.Parallel()
+	group := func(name string, count int) string { return fmt.Sprintf(`{"name":%q,"count":%d}`, name, count) }
+	file := func(jobs ...string) string {
+		return `{"version":1,"name":"x","nodes":[{"id":"n"}],"jobs":[` + strings.Join(jobs, ",") + `]}`
+	}
+	job := func(id string, groups ...string) string {
+		return fmt.Sprintf(`{"id":%q,"groups":[%s]}`, id, strings.Join(groups, ","))
+	}
+	var many []string
+	for i := range 31 {
+		many = append(many, job(fmt.Sprint("j", i), group("g", 1_000_000)))
+	}
+	for text, want := range map[string]string{
+		file(job("a", group("g", 1_000_000))):                    "",
+		file(job("a", group("g", 1_000_001))):                    "f:1: jobs[0].groups: more than 1000000 instances of one job; use smaller counts",
+		file(job("a", group("g", 600_000), group("h", 600_000))): "f:1: jobs[0].groups: more than 1000000 instances of one job; use smaller counts",
+		file(many...): "f:1: jobs[30].groups: more than 30000000 instances of all jobs; use smaller counts or fewer jobs",
+	} {
+		_, err := Decode("f", strings.NewReader(text))
+		if want == "" && err != nil || want != "" && (err == nil || err.Error() != want) {
+			t.Errorf("%.100s: %v, want %q", text, err, want)
+		}
+	}
+}

@@ -13,21 +13,22 @@ const nameHint = "a name of lower-case letters, digits, . and -"
 // isName reports whether s is a valid name: [a-z0-9.-]+.
 func isName(s string) bool {
 	for i := range len(s) {
-		if !isNameByte(s[i]) {
+		if !IsNameByte(s[i]) {
 			return false
 		}
 	}
 	return s != ""
 }
 
-func isNameByte(c byte) bool {
+// IsNameByte reports whether names may contain the byte.
+func IsNameByte(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '.' || c == '-'
 }
 
 // toName returns the valid name most similar to s, or "" if no character remains.
 func toName(s string) string {
 	return strings.Trim(strings.Map(func(r rune) rune {
-		if r < 0x80 && isNameByte(byte(r)) {
+		if r < 0x80 && IsNameByte(byte(r)) {
 			return r
 		}
 		return '-'
@@ -35,7 +36,7 @@ func toName(s string) string {
 }
 
 // name checks a required name.
-func (c *checker) name(p *path, field, value string) bool {
+func (c *valueChecker) name(p *path, field, value string) bool {
 	if value == "" {
 		c.add(p, field+" is missing", fmt.Sprintf("add `%s: ` and %s", field, nameHint))
 		return false
@@ -44,7 +45,7 @@ func (c *checker) name(p *path, field, value string) bool {
 }
 
 // optionalName checks a name that may be absent.
-func (c *checker) optionalName(p *path, value string) bool {
+func (c *valueChecker) optionalName(p *path, value string) bool {
 	if value == "" || isName(value) {
 		return true
 	}
@@ -59,7 +60,7 @@ func (c *checker) optionalName(p *path, value string) bool {
 // unique checks a required name that must differ from the earlier ones of its list, and
 // records it. It records an invalid name as well, so that references to it do not
 // cause further problems.
-func (c *checker) unique(p *path, list, field, value string, i int, seen map[string]int) {
+func (c *valueChecker) unique(p *path, list, field, value string, i int, seen map[string]int) {
 	if !c.name(p, field, value) && value == "" {
 		c.incomplete[list] = true
 		return
@@ -75,7 +76,7 @@ func (c *checker) unique(p *path, list, field, value string, i int, seen map[str
 const maxSuggest = 5000
 
 // unknown reports a reference to a name that does not exist.
-func (c *checker) unknown(p *path, list, noun, name string, known map[string]int) {
+func (c *valueChecker) unknown(p *path, list, noun, name string, known map[string]int) {
 	if c.incomplete[list] {
 		return
 	}

@@ -18,18 +18,21 @@ type Resolved struct {
 	Seed     uint64
 	Config   model.SchedulerConfig
 	Policies []PolicyVariant
-	Weights  map[string]float64 // by namespace; 1 for namespaces that are not listed
-	Classes  []model.PriorityClass
-	Nodes    []*model.Node
-	Jobs     []*model.Job
-	Budgets  []*model.Budget
-	Running  []*model.Allocation // in file order
-	Clusters []*model.Cluster
-	Bindings []*model.Binding
-	Assigned []Assigned // in file order
-	Steps    []Step
-	Until    *int64 // Unix nanoseconds
-	Expect   *Expect
+	// Namespaces are those that the file lists, in file order.
+	Namespaces []*model.Namespace
+	Classes    []model.PriorityClass
+	Nodes      []*model.Node
+	Jobs       []*model.Job
+	Budgets    []*model.Budget
+	Running    []*model.Allocation // in file order
+	Clusters   []*model.Cluster
+	Bindings   []*model.Binding
+	Assigned   []Assigned // in file order
+	Steps      []Step
+	Until      *int64 // Unix nanoseconds
+	// TieOrder lists IDs of nodes and allocations, also of future ones, in the order in
+	// which ties between them are broken; nil: bytewise ascending.
+	TieOrder []string
 	Warnings []string
 }
 
@@ -75,13 +78,10 @@ func Resolve(f *File) (*Resolved, error) {
 	}
 	r := &Resolved{
 		Name: f.Name, Seed: f.Seed, Config: f.Scheduler.resolve(),
-		Policies: f.Policies, Weights: map[string]float64{}, Expect: f.Expect, Warnings: c.warnings,
+		Policies: f.Policies, TieOrder: f.TieOrder, Warnings: c.warnings,
 	}
 	for _, n := range f.Namespaces {
-		r.Weights[n.Name] = 1
-		if n.Weight != nil {
-			r.Weights[n.Name] = *n.Weight
-		}
+		r.Namespaces = append(r.Namespaces, n.model())
 	}
 	classes := newClasses(f.Classes)
 	r.Classes = classes.list
@@ -170,6 +170,14 @@ func newClasses(written []PriorityClass) *classes {
 			len(defaults), c.fallback.Name, c.fallback.Value, strings.Join(others, ", ")))
 	}
 	return c
+}
+
+func (n *Namespace) model() *model.Namespace {
+	m := &model.Namespace{Name: n.Name, Weight: model.DefaultWeight, Description: n.Description}
+	if n.Weight != nil {
+		m.Weight = *n.Weight
+	}
+	return m
 }
 
 func (c *PriorityClass) model() *model.PriorityClass {

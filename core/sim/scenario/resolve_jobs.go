@@ -82,7 +82,7 @@ func (g *Group) resolve() *model.Group {
 		group.Affinities = append(group.Affinities, model.Affinity{Constraint: a.resolve(), Weight: a.Weight})
 	}
 	for _, s := range g.Spread {
-		spread := model.Spread{Attribute: s.Attribute, Weight: defaultWeight, Targets: s.Targets}
+		spread := model.Spread{Attribute: model.AttributeName(s.Attribute), Weight: defaultWeight, Targets: s.Targets}
 		if s.Weight != nil {
 			spread.Weight = *s.Weight
 		}
@@ -104,7 +104,7 @@ func resolveConstraints(written []Constraint) []model.Constraint {
 }
 
 func (c *Constraint) resolve() model.Constraint {
-	k := model.Constraint{Attribute: c.Attribute, Operator: model.Operator(c.Operator), Value: c.Value, Values: c.Values}
+	k := model.Constraint{Attribute: model.AttributeName(c.Attribute), Operator: model.Operator(c.Operator), Value: c.Value, Values: c.Values}
 	if k.Operator == model.OpDistinctHosts {
 		k.Value = "" // Nomad writes a redundant "true" here
 	}
@@ -114,7 +114,7 @@ func (c *Constraint) resolve() model.Constraint {
 func resolveTerms(written []LabelTerm) []model.LabelTerm {
 	var list []model.LabelTerm
 	for _, t := range written {
-		list = append(list, model.LabelTerm{Labels: t.Labels, TopologyKey: t.TopologyKey})
+		list = append(list, model.LabelTerm{Labels: t.Labels, TopologyKey: model.AttributeName(t.TopologyKey)})
 	}
 	return list
 }

@@ -14,6 +14,7 @@ import (
 
 // TestEncode_RoundTrip encodes and decodes random files that use every field.
 func TestEncode_RoundTrip(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		f := drawFile(t)
 		if err := f.Validate(); err != nil {
@@ -37,6 +38,7 @@ func TestEncode_RoundTrip(t *testing.T) {
 
 // TestEncode_OneJobPerLine keeps large files readable by line-oriented tools.
 func TestEncode_OneJobPerLine(t *testing.T) {
+	t.Parallel()
 	f := &File{Version: 1, Name: "x", Jobs: []Job{{ID: "a<b"}, {ID: "b"}}, Events: []Event{{Submit: "b"}}}
 	var b bytes.Buffer
 	if err := Encode(&b, f, JSON); err != nil {
@@ -314,6 +316,7 @@ func drawStory(t *rapid.T, f *File) {
 // TestDecode_SameMessagesInBothFormats decodes the same invalid file as JSON and as YAML
 // and requires equal messages.
 func TestDecode_SameMessagesInBothFormats(t *testing.T) {
+	t.Parallel()
 	const asJSON = `{"version": 1, "name": "x", "colour": 1,
 "nodes": [{"id": "n1", "capacity": {"cpu": "x", "memory": -1}, "ports": ["a"]}, 7],
 "jobs": [{"id": "a", "priority": 1.5, "groups": {}}],
@@ -324,5 +327,38 @@ func TestDecode_SameMessagesInBothFormats(t *testing.T) {
 	shifted := strings.NewReplacer("f:2:", "f:1:", "f:3:", "f:2:", "f:4:", "f:3:", "f:5:", "f:4:").Replace(err2.Error())
 	if diff := cmp.Diff(err.Error(), shifted); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// Large files are encoded in parts, which must not show.
+func TestEncode_PartsOfLargeFilesDoNotShow(t *testing.T) {
+	t.Parallel()
+	f := &File{Version: 1, Name: "x"}
+	for i := range 2*yamlChunk + 1 {
+		f.Jobs = append(f.Jobs, Job{ID: fmt.Sprintf("job-%d", i), Groups: []Group{{Name: "main", Labels: map[string]string{"a": strings.Repeat("long ", i%40)}}}})
+		f.Events = append(f.Events, Event{Submit: f.Jobs[i].ID})
+	}
+	var got, want bytes.Buffer
+	calls, last := 0, 0
+	err := EncodeObserved(&got, f, YAML, func(done, total int) {
+		calls++
+		if done < last || done > total || total != 2*len(f.Jobs) {
+			t.Errorf("%d of %d after %d", done, total, last)
+		}
+		last = done
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, field := range encodedFields(f) {
+		if err := encodeYAMLPart(&want, field, false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !bytes.Equal(got.Bytes(), want.Bytes()) {
+		t.Errorf("differs: %s", cmp.Diff(want.String(), got.String()))
+	}
+	if calls < 6 || last != 2*len(f.Jobs) {
+		t.Errorf("%d calls, the last one at %d", calls, last)
 	}
 }

@@ -20,6 +20,7 @@ type File struct {
 	Running     []Running       `json:"running,omitempty"`
 	Events      []Event         `json:"events,omitempty"`
 	Until       *Duration       `json:"until,omitempty"`
+	TieOrder    []string        `json:"tieOrder,omitempty"`
 	Expect      *Expect         `json:"expect,omitempty"`
 }
 
@@ -64,8 +65,9 @@ type PolicyVariant struct {
 
 // Namespace sets the weight of a tenant; the default is 1.
 type Namespace struct {
-	Name   string   `json:"name"`
-	Weight *float64 `json:"weight,omitempty"`
+	Name        string   `json:"name"`
+	Weight      *float64 `json:"weight,omitempty"`
+	Description string   `json:"description,omitempty"`
 }
 
 // PriorityClass is a named priority.

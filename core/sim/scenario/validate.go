@@ -7,6 +7,7 @@ import (
 
 	"github.com/cede-scheduler/cede/core/internal/suggest"
 	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/model/fieldcheck"
 )
 
 // formatVersion is the supported version of the format.
@@ -20,15 +21,21 @@ func (f *File) Validate() error {
 	return c.problems.err("")
 }
 
-// checker collects the problems of a file. It continues after a problem, but does not
-// report problems that follow from an earlier one.
-type checker struct {
-	f        *File
+// A valueChecker checks values that depend on no other element of a file, and collects the
+// problems. It continues after a problem, but does not report problems that follow from an
+// earlier one.
+type valueChecker struct {
 	problems problems
 
 	refused    map[string]bool // paths that the decoder has reported
 	invalid    map[string]bool // elements with a problem, such as jobs[2]
 	incomplete map[string]bool // lists with names that could not be decoded
+}
+
+// A referenceChecker checks references to the elements of a file.
+type referenceChecker struct {
+	valueChecker
+	f *File
 
 	nodes    map[string]int // position by id; the same for the maps below
 	jobs     map[string]int
@@ -37,10 +44,20 @@ type checker struct {
 	clusters map[string]int
 	bindings map[string]int
 	groupAt  map[int]map[string]int // position by group name, for the jobs that are referenced
+}
+
+// An expectChecker checks the expectations of a file.
+type expectChecker struct {
+	referenceChecker
 
 	// Set if there are expectations, which may refer to them.
 	groups   map[string]bool // job.group: the prefixes of generated allocation ids
 	anyGroup map[string]int  // group names of all jobs
+}
+
+// A checker checks the elements of a file in order.
+type checker struct {
+	expectChecker
 
 	freeByCluster   map[string]map[string]int64 // remaining capacity by cluster and resource
 	runningReplicas map[string]int              // replicas before time 0, by binding
@@ -49,16 +66,18 @@ type checker struct {
 }
 
 func newChecker(f *File) *checker {
-	return &checker{
-		f: f, invalid: map[string]bool{}, incomplete: map[string]bool{},
-		nodes: map[string]int{}, jobs: map[string]int{}, classes: map[string]int{}, running: map[string]int{},
-		clusters: map[string]int{}, bindings: map[string]int{},
-		groupAt: map[int]map[string]int{}, groups: map[string]bool{}, anyGroup: map[string]int{},
-	}
+	return &checker{expectChecker: expectChecker{
+		referenceChecker: referenceChecker{
+			valueChecker: valueChecker{invalid: map[string]bool{}, incomplete: map[string]bool{}}, f: f,
+			nodes: map[string]int{}, jobs: map[string]int{}, classes: map[string]int{}, running: map[string]int{},
+			clusters: map[string]int{}, bindings: map[string]int{}, groupAt: map[int]map[string]int{},
+		},
+		groups: map[string]bool{}, anyGroup: map[string]int{},
+	}}
 }
 
 // skipRefused marks the paths that the decoder has reported, so that they are not checked.
-func (c *checker) skipRefused(refused map[string]bool) {
+func (c *valueChecker) skipRefused(refused map[string]bool) {
 	c.refused = refused
 	for text := range refused {
 		c.markInvalid(text)
@@ -74,7 +93,7 @@ func (c *checker) skipRefused(refused map[string]bool) {
 }
 
 // markInvalid marks the element of a top-level list that contains a path.
-func (c *checker) markInvalid(text string) {
+func (c *valueChecker) markInvalid(text string) {
 	if i := strings.IndexByte(text, ']'); i > 0 {
 		c.invalid[text[:i+1]] = true
 	}
@@ -82,7 +101,14 @@ func (c *checker) markInvalid(text string) {
 
 // add reports a problem, unless the decoder has reported the same value or an enclosing
 // one.
-func (c *checker) add(p *path, message, remedy string) {
+// report adds the problem of a field, if there is one.
+func (c *valueChecker) report(p *path, problem fieldcheck.Problem) {
+	if problem.Found() {
+		c.add(p, problem.Text, problem.Remedy)
+	}
+}
+
+func (c *valueChecker) add(p *path, message, remedy string) {
 	if len(c.problems.list) == maxStored {
 		if c.problems.more++; c.problems.len() > maxProblems {
 			panic(checkLimit{})
@@ -154,8 +180,8 @@ func (c *checker) checkHead() {
 	for i := range f.Namespaces {
 		n, p := &f.Namespaces[i], root.field("namespaces").item(i)
 		c.unique(p.field("name"), "namespaces", "name", n.Name, i, seen)
-		if w := n.Weight; w != nil && !(*w > 0) {
-			c.add(p.field("weight"), fmt.Sprintf("%v is not a valid weight: expected more than 0", *w), "write a positive number, or omit it for 1")
+		if n.Weight != nil {
+			c.report(p.field("weight"), fieldcheck.NamespaceWeight(*n.Weight))
 		}
 	}
 	for i := range f.Classes {
@@ -192,7 +218,7 @@ func (c *checker) checkPolicies(list *path) {
 var preemptionPolicies = []string{"PreemptLowerPriority", "Never"}
 
 // oneOf checks an enumeration; an absent value is valid.
-func (c *checker) oneOf(p *path, value string, allowed ...string) {
+func (c *valueChecker) oneOf(p *path, value string, allowed ...string) {
 	if value == "" {
 		return
 	}

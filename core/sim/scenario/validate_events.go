@@ -69,7 +69,7 @@ func (c *checker) checkAction(p *path, e *Event) {
 }
 
 // needJob checks a reference to a job and reports whether it exists.
-func (c *checker) needJob(p *path, id string) bool {
+func (c *referenceChecker) needJob(p *path, id string) bool {
 	if id == "" {
 		c.add(p, "job is missing", "name one of `jobs`")
 		return false
@@ -82,7 +82,7 @@ func (c *checker) needJob(p *path, id string) bool {
 }
 
 // needGroup checks a reference to a group of an existing job.
-func (c *checker) needGroup(p *path, job, group string) bool {
+func (c *referenceChecker) needGroup(p *path, job, group string) bool {
 	if group == "" {
 		c.add(p, "group is missing", "name one of the job's groups")
 		return false
@@ -96,7 +96,7 @@ func (c *checker) needGroup(p *path, job, group string) bool {
 }
 
 // groupsOf returns the positions of a job's groups by name.
-func (c *checker) groupsOf(job int) map[string]int {
+func (c *referenceChecker) groupsOf(job int) map[string]int {
 	known, ok := c.groupAt[job]
 	if !ok {
 		known = map[string]int{}
@@ -108,7 +108,7 @@ func (c *checker) groupsOf(job int) map[string]int {
 	return known
 }
 
-func (c *checker) checkExpect() {
+func (c *expectChecker) checkExpect() {
 	x := c.f.Expect
 	if x == nil {
 		return
@@ -143,7 +143,7 @@ func deref[T any](list *[]T) []T {
 	return *list
 }
 
-func (c *checker) checkExpectedPlacement(p *path, x *ExpectPlacement) {
+func (c *expectChecker) checkExpectedPlacement(p *path, x *ExpectPlacement) {
 	if x.At != nil {
 		c.checkDuration(p.field("at"), *x.At)
 	}
@@ -162,7 +162,7 @@ func (c *checker) checkExpectedPlacement(p *path, x *ExpectPlacement) {
 	}
 }
 
-func (c *checker) checkExpectedGroup(p *path, job, group *string) {
+func (c *expectChecker) checkExpectedGroup(p *path, job, group *string) {
 	switch {
 	case job != nil:
 		if c.needJob(p.field("job"), *job) && group != nil {
@@ -176,7 +176,7 @@ func (c *checker) checkExpectedGroup(p *path, job, group *string) {
 }
 
 // allocs checks a set of allocation ids.
-func (c *checker) allocs(p *path, ids []string) {
+func (c *expectChecker) allocs(p *path, ids []string) {
 	seen := map[string]bool{}
 	for i, id := range ids {
 		c.alloc(p.item(i), id)
@@ -189,7 +189,7 @@ func (c *checker) allocs(p *path, ids []string) {
 
 // alloc checks a reference to an allocation: the id of a running entry, or an id that
 // the engine generates (<job>.<group>[i], <job>.<group>[i]#n, or that of a binding).
-func (c *checker) alloc(p *path, id string) {
+func (c *expectChecker) alloc(p *path, id string) {
 	if _, ok := c.running[id]; ok || c.isGeneratedID(id) {
 		return
 	}
@@ -200,7 +200,7 @@ func (c *checker) alloc(p *path, id string) {
 }
 
 // isGeneratedID reports whether the engine can generate an allocation id.
-func (c *checker) isGeneratedID(id string) bool {
+func (c *expectChecker) isGeneratedID(id string) bool {
 	group, rest, ok := strings.Cut(id, "[")
 	if !ok || !c.groups[group] {
 		return c.incomplete["jobs"] && ok

@@ -2,20 +2,16 @@ package scenario
 
 import (
 	"fmt"
-	"math"
+	"time"
 
 	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/model/fieldcheck"
 )
 
 const (
-	// maxCount bounds the instances of one group: five times the largest known
-	// cluster.
-	maxCount = 10_000_000
 	// maxDuration ensures that sums of times fit into an int64 of nanoseconds
 	// (292 years).
-	maxDuration = Duration(50 * 365 * 24 * 3600 * 1e9)
-	// maxRequests bounds the combinations of device groups that can satisfy a group.
-	maxRequests = 16
+	maxDuration = Duration(fieldcheck.MaxDuration)
 	// defaultWeight is the default weight of affinities and spreads, as in Nomad.
 	defaultWeight = 50
 )
@@ -23,10 +19,19 @@ const (
 // checkJobs checks the jobs and their groups.
 func (c *checker) checkJobs() {
 	var root *path
+	total := 0
 	for i := range c.f.Jobs {
 		j, p := &c.f.Jobs[i], root.field("jobs").item(i)
 		c.unique(p.field("id"), "jobs", "id", j.ID, i, c.jobs)
 		c.checkJob(p, j)
+		switch n := j.instances(); {
+		case n > maxJobInstances:
+			c.add(p.field("groups"), fmt.Sprintf("more than %d instances of one job", maxJobInstances), "use smaller counts")
+		case total+n > maxInstances:
+			c.add(p.field("groups"), fmt.Sprintf("more than %d instances of all jobs", maxInstances), "use smaller counts or fewer jobs")
+		default:
+			total += n
+		}
 		seen := map[string]int{}
 		for k := range j.Groups {
 			g, gp := &j.Groups[k], p.field("groups").item(k)
@@ -44,6 +49,25 @@ func (c *checker) checkJobs() {
 			c.checkGroup(gp, j, g)
 		}
 	}
+}
+
+// The maximum number of instances after expansion of count. An instance that waits costs
+// about 160 bytes, and a placed one several times that. The Google trace of 2011 has 25
+// million, most of which end before others start.
+const (
+	maxJobInstances = 1_000_000
+	maxInstances    = 30_000_000
+)
+
+// instances returns the number of instances of a job, or more than maxJobInstances. Counts
+// that are invalid by themselves are omitted.
+func (j *Job) instances() (n int) {
+	for i := range j.Groups {
+		if count := j.Groups[i].Count; count != nil && *count <= fieldcheck.MaxCount {
+			n += min(max(*count, 0), maxJobInstances+1)
+		}
+	}
+	return n
 }
 
 func (c *checker) checkJob(p *path, j *Job) {
@@ -74,42 +98,30 @@ func (c *checker) checkJob(p *path, j *Job) {
 func (c *checker) checkGroup(p *path, j *Job, g *Group) {
 	if g.Count != nil {
 		perNode := j.Type == "system" || j.Type == "sysbatch"
-		switch n := *g.Count; {
-		case n < 0:
-			c.add(p.field("count"), fmt.Sprintf("%d is negative: expected 0 or more", n), "remove the sign")
-		case perNode && n > 1:
-			c.add(p.field("count"), fmt.Sprintf("%d instances of a group of a %s job, which runs on every node: expected 0 or 1", n, j.Type), "omit count")
-		case n > maxCount:
-			c.add(p.field("count"), fmt.Sprintf("%d is too large: expected at most %d", n, maxCount), "check the number")
-		}
+		c.report(p.field("count"), fieldcheck.Count(*g.Count, j.Type, perNode))
 	}
 	c.checkMinCount(p.field("minCount"), j, g)
 	c.checkAmounts(p.field("resources"), g.Resources)
 	c.checkPorts(p.field("ports"), g.Ports)
-	if n := len(g.Devices); n > maxRequests {
-		c.add(p.field("devices"), fmt.Sprintf("%d device requests: expected at most %d", n, maxRequests), "request several devices of a kind with count")
-	}
+	c.report(p.field("devices"), fieldcheck.DeviceRequests(len(g.Devices)))
 	for i := range g.Devices {
 		c.checkRequest(p.field("devices").item(i), &g.Devices[i])
 	}
 	c.noEmptyKey(p.field("labels"), g.Labels)
 	c.checkPlacement(p, g)
-	if n := g.MaxParallelEvictions; n != nil && *n < 0 {
-		c.add(p.field("maxParallelEvictions"), fmt.Sprintf("%d is negative: expected 0 (unlimited) or more", *n), "remove the sign")
+	if n := g.MaxParallelEvictions; n != nil {
+		c.report(p.field("maxParallelEvictions"), fieldcheck.MaxParallelEvictions(*n))
 	}
 	c.checkDuration(p.field("killTimeout"), g.KillTimeout)
 	c.checkDuration(p.field("duration"), g.Duration)
 	c.checkDuration(p.field("checkpoint"), g.Checkpoint)
 	if d := g.Disconnect; d != nil && d.LostAfter != nil {
 		at := p.field("disconnect").field("lostAfter")
-		if c.checkDuration(at, *d.LostAfter); *d.LostAfter == 0 {
-			c.add(at, "0s is the same as no disconnect", "remove disconnect, or omit lostAfter to retain instances until the node returns")
-		}
+		c.checkDuration(at, *d.LostAfter)
+		c.report(at, fieldcheck.LostAfter(time.Duration(*d.LostAfter)))
 	}
 	for _, name := range keys(g.Annotations) {
-		if v := g.Annotations[name]; math.IsNaN(v) || math.IsInf(v, 0) {
-			c.add(p.field("annotations").field(name), fmt.Sprintf("%v is not a finite number", v), "write a finite number")
-		}
+		c.report(p.field("annotations").field(name), fieldcheck.Annotation(g.Annotations[name]))
 	}
 }
 
@@ -119,28 +131,21 @@ func (c *checker) checkMinCount(p *path, j *Job, g *Group) {
 	if g.Count != nil {
 		count = *g.Count
 	}
-	switch {
-	case g.MinCount < 0:
-		c.add(p, fmt.Sprintf("%d is negative: expected 0 or more", g.MinCount), "remove the sign")
-	case g.MinCount > max(0, count):
-		c.add(p, fmt.Sprintf("%d is more than the group's count, %d", g.MinCount, count), "write a smaller number, or raise count")
+	switch invalid := fieldcheck.MinCount(g.MinCount, count); {
+	case invalid.Found():
+		c.report(p, invalid)
 	case g.MinCount > 0 && j.DisruptionMode != disruptAll:
 		c.warnings = append(c.warnings, fmt.Sprintf("%v has no effect: without `disruptionMode: all` job %s is evicted one by one", p, j.ID))
 	}
 }
 
 // checkDuration checks a duration that must not be negative.
-func (c *checker) checkDuration(p *path, d Duration) {
-	switch {
-	case d < 0:
-		c.add(p, fmt.Sprintf("%v is negative: expected a duration of 0 or more", d), "remove the sign")
-	case d > maxDuration:
-		c.add(p, fmt.Sprintf("%v is too long: expected at most %v (50 years)", d, maxDuration), "omit it for an unlimited duration")
-	}
+func (c *valueChecker) checkDuration(p *path, d Duration) {
+	c.report(p, fieldcheck.Duration(time.Duration(d), fmt.Sprint(d)))
 }
 
 // checkPlacement checks the constraints, affinities, spreads and label terms of a group.
-func (c *checker) checkPlacement(p *path, g *Group) {
+func (c *valueChecker) checkPlacement(p *path, g *Group) {
 	for i := range g.Tolerations {
 		c.checkToleration(p.field("tolerations").item(i), &g.Tolerations[i])
 	}
@@ -150,9 +155,7 @@ func (c *checker) checkPlacement(p *path, g *Group) {
 	for i := range g.Affinities {
 		a, ap := &g.Affinities[i], p.field("affinities").item(i)
 		c.checkConstraint(ap, &a.Constraint, false)
-		if a.Weight < -100 || a.Weight > 100 {
-			c.add(ap.field("weight"), fmt.Sprintf("%d is not a valid weight: expected -100 to 100", a.Weight), "a negative weight repels")
-		}
+		c.report(ap.field("weight"), fieldcheck.AffinityWeight(a.Weight))
 	}
 	for i := range g.Spread {
 		c.checkSpread(p.field("spread").item(i), &g.Spread[i])
@@ -166,34 +169,28 @@ func (c *checker) checkPlacement(p *path, g *Group) {
 }
 
 // checkSpread checks the bounds of a spread. The shares of its targets are per cent.
-func (c *checker) checkSpread(p *path, s *Spread) {
-	if s.Attribute == "" {
-		c.add(p.field("attribute"), "attribute is missing", "name an attribute of the nodes, such as zone")
+func (c *valueChecker) checkSpread(p *path, s *Spread) {
+	c.report(p.field("attribute"), fieldcheck.SpreadAttribute(s.Attribute))
+	if s.Weight != nil {
+		c.report(p.field("weight"), fieldcheck.SpreadWeight(*s.Weight))
 	}
-	if w := s.Weight; w != nil && (*w < 1 || *w > 100) {
-		c.add(p.field("weight"), fmt.Sprintf("%d is not a valid weight: expected 1 to 100", *w), "omit it for 50")
-	}
-	if m := s.MaxSkew; m != nil && *m < 1 {
-		c.add(p.field("maxSkew"), fmt.Sprintf("%d is not a valid skew: expected 1 or more", *m), "omit it for a soft spread")
+	if s.MaxSkew != nil {
+		c.report(p.field("maxSkew"), fieldcheck.MaxSkew(*s.MaxSkew))
 	}
 	sum := 0
 	for _, value := range keys(s.Targets) {
 		percent := s.Targets[value]
-		if percent < 0 || percent > 100 {
-			c.add(p.field("targets").field(value), fmt.Sprintf("%d is not a valid share: expected 0 to 100 per cent", percent), "write the share of the count in per cent")
+		if invalid := fieldcheck.TargetPercent(percent); invalid.Found() {
+			c.report(p.field("targets").field(value), invalid)
 			continue
 		}
 		sum += percent
 	}
-	if sum > 100 {
-		c.add(p.field("targets"), fmt.Sprintf("the shares add up to %d: expected at most 100 per cent", sum), "lower them")
-	}
+	c.report(p.field("targets"), fieldcheck.TargetSum(sum))
 }
 
-func (c *checker) checkLabelTerm(p *path, t *LabelTerm) {
-	if len(t.Labels) == 0 {
-		c.add(p.field("labels"), "labels are missing", "write the labels of the allocations to select, such as {app: web}")
-	}
+func (c *valueChecker) checkLabelTerm(p *path, t *LabelTerm) {
+	c.report(p.field("labels"), fieldcheck.TermLabels(t.Labels))
 	if t.TopologyKey == "" {
 		c.add(p.field("topologyKey"), "topologyKey is missing", fmt.Sprintf("write %s, or an attribute of the nodes such as zone", model.TopologyNode))
 	}

@@ -6,8 +6,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/model/fieldcheck"
 )
 
 const (
@@ -64,7 +66,7 @@ func (n *Node) instances() int {
 func (n *Node) expands() bool { return n.instances() != 1 }
 
 // expansion returns the entry of nodes that generates an id by its count.
-func (c *checker) expansion(id string) (int, bool) {
+func (c *referenceChecker) expansion(id string) (int, bool) {
 	dash := strings.LastIndexByte(id, '-')
 	if dash < 0 {
 		return 0, false
@@ -78,7 +80,7 @@ func (c *checker) expansion(id string) (int, bool) {
 }
 
 // node returns the entry of nodes that an id belongs to.
-func (c *checker) node(id string) (int, bool) {
+func (c *referenceChecker) node(id string) (int, bool) {
 	if i, ok := c.nodes[id]; ok && !c.f.Nodes[i].expands() {
 		return i, true
 	}
@@ -86,7 +88,7 @@ func (c *checker) node(id string) (int, bool) {
 }
 
 // needNode checks a reference to a node.
-func (c *checker) needNode(p *path, id string) {
+func (c *referenceChecker) needNode(p *path, id string) {
 	if id == "" {
 		c.add(p, "node is missing", "name one of `nodes`")
 		return
@@ -132,7 +134,7 @@ func (c *checker) checkNode(p *path, n *Node) {
 	c.checkTaints(p.field("taints"), n.Taints)
 }
 
-func (c *checker) checkDevice(p *path, d *Device, j int, seen map[string]int) {
+func (c *valueChecker) checkDevice(p *path, d *Device, j int, seen map[string]int) {
 	parts := strings.SplitN(d.ID, "/", 3)
 	if len(parts) != 3 || slices.Contains(parts, "") {
 		c.add(p.field("id"), fmt.Sprintf("%.100q is not a valid device group id: expected vendor/type/model", d.ID), "write it as nvidia/gpu/a100")
@@ -147,55 +149,34 @@ func (c *checker) checkDevice(p *path, d *Device, j int, seen map[string]int) {
 }
 
 // noEmptyKey reports an empty key of a mapping.
-func (c *checker) noEmptyKey(p *path, m map[string]string) {
+func (c *valueChecker) noEmptyKey(p *path, m map[string]string) {
 	if _, ok := m[""]; ok {
 		c.add(p, "one of the names is empty", "write a name before the colon")
 	}
 }
 
 // checkAmounts checks the names of resources and the bounds of their amounts.
-func (c *checker) checkAmounts(p *path, q Quantities) {
+func (c *valueChecker) checkAmounts(p *path, q Quantities) {
 	good := true
 	for resource, amount := range q {
-		good = good && isResource(resource) && amount >= 0 && amount <= model.MaxAmount
+		good = good && fieldcheck.IsResource(resource) && amount >= 0 && amount <= model.MaxAmount
 	}
 	if good {
 		return
 	}
 	for _, resource := range keys(q) {
 		amount := q[resource]
-		switch {
-		case !isResource(resource):
-			c.add(p.field(resource), fmt.Sprintf("%.100q is not a valid resource name: expected a name such as cpu or nvidia.com/gpu", resource), "write a name without spaces")
-		case amount < 0:
-			c.add(p.field(resource), fmt.Sprintf("%d is negative: expected an amount of 0 or more", amount), "remove the sign")
-		case amount > model.MaxAmount:
-			c.add(p.field(resource), fmt.Sprintf("%d %s is too large: expected at most %d", amount, model.Unit(resource), int64(model.MaxAmount)), "check the number and its unit")
-		}
+		c.report(p.field(resource), fieldcheck.Amount(resource, amount))
 	}
 }
 
-func isResource(name string) bool {
-	for i := range len(name) {
-		if name[i] <= ' ' || name[i] == 0x7f {
-			return false
-		}
-	}
-	return name != ""
-}
-
-func (c *checker) checkPorts(p *path, ports []uint16) {
+func (c *valueChecker) checkPorts(p *path, ports []uint16) {
 	if len(ports) == 0 {
 		return
 	}
 	seen := map[uint16]bool{}
 	for i, port := range ports {
-		switch {
-		case port == 0:
-			c.add(p.item(i), "0 is not a valid port: expected 1 to 65535", "write the required port")
-		case seen[port]:
-			c.add(p.item(i), fmt.Sprintf("port %d is listed twice", port), "list it once")
-		}
+		c.report(p.item(i), fieldcheck.Port(int(port), seen[port]))
 		seen[port] = true
 	}
 }
@@ -264,7 +245,7 @@ func (d dimensions) add(q Quantities) (string, bool) {
 }
 
 // checkTaints checks the taints of a node; key and effect together must be unique.
-func (c *checker) checkTaints(list *path, taints []Taint) {
+func (c *valueChecker) checkTaints(list *path, taints []Taint) {
 	type same struct{ key, effect string }
 	seen := map[same]int{}
 	for i := range taints {
@@ -283,22 +264,19 @@ func (c *checker) checkTaints(list *path, taints []Taint) {
 	}
 }
 
-func (c *checker) checkEffect(p *path, effect string) {
+func (c *valueChecker) checkEffect(p *path, effect string) {
 	c.oneOf(p, effect, string(model.NoSchedule), string(model.PreferNoSchedule), string(model.NoExecute))
 }
 
 // checkToleration checks a toleration. Only NoExecute tolerations may have a duration.
-func (c *checker) checkToleration(p *path, t *Toleration) {
+func (c *valueChecker) checkToleration(p *path, t *Toleration) {
 	c.oneOf(p.field("operator"), t.Operator, string(model.TolerationEqual), string(model.TolerationExists))
-	switch exists := t.Operator == string(model.TolerationExists); {
-	case exists && t.Value != "":
-		c.add(p.field("value"), "operator Exists accepts no value", "remove the value, or write operator Equal")
-	case !exists && t.Key == "":
-		c.add(p.field("key"), "key is missing", "name the taint's key; operator Exists without a key tolerates every taint")
-	}
+	value, key, limit := fieldcheck.Toleration(model.Toleration{
+		Key: t.Key, Operator: model.TolerationOperator(t.Operator), Value: t.Value, Effect: model.TaintEffect(t.Effect), For: time.Duration(t.For),
+	})
+	c.report(p.field("value"), value)
+	c.report(p.field("key"), key)
 	c.checkEffect(p.field("effect"), t.Effect)
 	c.checkDuration(p.field("for"), t.For)
-	if t.For != 0 && t.Effect != string(model.NoExecute) {
-		c.add(p.field("for"), "a toleration with a duration requires effect NoExecute", "write effect: NoExecute, or remove for")
-	}
+	c.report(p.field("for"), limit)
 }

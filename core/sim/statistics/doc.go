@@ -1,6 +1,6 @@
-// Package statistics computes medians, quantiles and bootstrap intervals over seeds
-// for the comparison of policies. Samples are paired if two policies ran the same
-// scenario with the same seed.
+// Package statistics computes medians, quantiles and bootstrap intervals for the
+// comparison of policies. Samples are paired if two policies ran the same workload with
+// the same seed, and grouped by workload.
 //
 // The package does not use a global random source: resampling is a seeded PCG stream,
 // so equal input returns equal intervals on every machine. It holds no state.

@@ -33,14 +33,8 @@ func mean(a, b float64) float64 {
 	return a/2 + b/2
 }
 
-// Quantile returns the smallest value of xs that at least permille thousandths of xs
-// do not exceed (nearest rank). If xs is empty, it returns NaN.
-func Quantile(xs []float64, permille int) float64 {
-	sorted := slices.Clone(xs)
-	slices.Sort(sorted)
-	return rank(sorted, permille)
-}
-
+// rank returns the smallest value that at least permille thousandths of sorted do not
+// exceed (nearest rank), or NaN if sorted is empty.
 func rank(sorted []float64, permille int) float64 {
 	n := len(sorted)
 	if n == 0 {

@@ -2,12 +2,14 @@ package statistics
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
 )
 
 func TestMedianAndQuantile_KnownValues(t *testing.T) {
+	t.Parallel()
 	for _, tc := range []struct {
 		xs       []float64
 		median   float64
@@ -22,14 +24,14 @@ func TestMedianAndQuantile_KnownValues(t *testing.T) {
 		if m := Median(tc.xs); m != tc.median {
 			t.Errorf("median of %v = %v, want %v", tc.xs, m, tc.median)
 		}
-		if q := Quantile(tc.xs, 900); q != tc.p90 {
+		if q := quantile(tc.xs, 900); q != tc.p90 {
 			t.Errorf("p90 of %v = %v, want %v", tc.xs, q, tc.p90)
 		}
-		if q := Quantile(tc.xs, 1000); q != tc.max {
+		if q := quantile(tc.xs, 1000); q != tc.max {
 			t.Errorf("max of %v = %v, want %v", tc.xs, q, tc.max)
 		}
 	}
-	if !math.IsNaN(Median(nil)) || !math.IsNaN(Quantile(nil, 500)) {
+	if !math.IsNaN(Median(nil)) || !math.IsNaN(quantile(nil, 500)) {
 		t.Error("Median(nil) is not NaN")
 	}
 }
@@ -37,6 +39,7 @@ func TestMedianAndQuantile_KnownValues(t *testing.T) {
 // The exact distribution of a resampled median of distinct values: it is at
 // most the k-th if more than half of the n draws fall among the first k.
 func TestBootstrap_MatchesExactDistribution(t *testing.T) {
+	t.Parallel()
 	xs := []float64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}
 	n := len(xs)
 	low, high := 0.0, 0.0
@@ -52,7 +55,7 @@ func TestBootstrap_MatchesExactDistribution(t *testing.T) {
 			high = xs[k-1]
 		}
 	}
-	if got := Bootstrap(xs, 1); got != (Interval{6, low, high}) {
+	if got := Bootstrap(Groups{xs}, 1); got != (Interval{6, low, high}) {
 		t.Errorf("interval %v, want 6 [%v, %v]", got, low, high)
 	}
 }
@@ -66,23 +69,25 @@ func binomial(n, k int) float64 {
 }
 
 func TestBootstrap_Properties(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		xs := rapid.SliceOfN(rapid.Float64Range(-1e6, 1e6), 1, 15).Draw(t, "xs")
 		seed := rapid.Uint64().Draw(t, "seed")
-		got := Bootstrap(xs, seed)
-		if got != Bootstrap(xs, seed) {
+		got := Bootstrap(Groups{xs}, seed)
+		if got != Bootstrap(Groups{xs}, seed) {
 			t.Fatal("equal samples and seeds return different intervals")
 		}
 		if got.Low > got.Median || got.Median > got.High {
 			t.Fatalf("median outside the interval %+v", got)
 		}
-		if got.Low < Quantile(xs, 0) || got.High > Quantile(xs, 1000) {
+		if got.Low < quantile(xs, 0) || got.High > quantile(xs, 1000) {
 			t.Fatalf("interval %+v exceeds the range of %v", got, xs)
 		}
 	})
 }
 
 func TestPaired_NoneIfIntervalContainsZero(t *testing.T) {
+	t.Parallel()
 	for _, tc := range []struct {
 		name string
 		a, b []float64
@@ -96,16 +101,52 @@ func TestPaired_NoneIfIntervalContainsZero(t *testing.T) {
 		{"mostly equal", []float64{1, 1, 1, 1, 5}, []float64{1, 1, 1, 1, 1}, true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			if d := Paired(tc.a, tc.b, 1); d.None() != tc.none {
+			if d := Paired(one(tc.a), one(tc.b), 1); d.None() != tc.none {
 				t.Errorf("None() = %v for %+v", d.None(), d)
 			}
 		})
 	}
 }
 
+// one returns the sample as one group.
+func one(xs []float64) Groups {
+	if len(xs) == 0 {
+		return nil
+	}
+	return Groups{xs}
+}
+
+// Groups of one value each are independent samples, as the values of one group are:
+// both return the interval of the exact distribution.
+func TestBootstrap_GroupsOfOneEqualOneGroup(t *testing.T) {
+	t.Parallel()
+	xs := []float64{4, 1, 3, 2, 9, 6, 5, 8, 7, 11, 10}
+	var singles Groups
+	for _, x := range xs {
+		singles = append(singles, []float64{x})
+	}
+	if a, b := Bootstrap(Groups{xs}, 1), Bootstrap(singles, 1); a != b {
+		t.Errorf("%v and %v", a, b)
+	}
+}
+
+// The interval does not depend on the order of groups or of values within them.
+func TestBootstrap_OrderOfGroupsIsIrrelevant(t *testing.T) {
+	t.Parallel()
+	a := Bootstrap(Groups{{5, 1, 9}, {2, 2}, {7, 3}}, 3)
+	b := Bootstrap(Groups{{3, 7}, {9, 1, 5}, {2, 2}}, 3)
+	if a != b {
+		t.Errorf("%v and %v", a, b)
+	}
+}
+
 func BenchmarkBootstrap(b *testing.B) {
 	xs := []float64{1, 5, 2, 8, 3, 9, 4, 7, 6, 10, 0}
 	for b.Loop() {
-		Bootstrap(xs, 1)
+		Bootstrap(Groups{xs}, 1)
 	}
+}
+
+func quantile(xs []float64, permille int) float64 {
+	return rank(slices.Sorted(slices.Values(xs)), permille)
 }

@@ -26,12 +26,12 @@ func (u *ClientUpdate) text(before string) string {
 	return before
 }
 
-// ClientUpdates writes the reports of nodes. A terminal status is final: later
-// updates of the allocation are skipped. Jobs that lose an instance are marked
-// dirty and get at most one evaluation each, which are returned, ascending by
-// job. A finite allocation that completes leaves nothing to replace, unless it
-// was about to move: the other members of a gang may have waited for its
-// replacement, which is no longer required.
+// ClientUpdates writes the reports of nodes. A terminal status is final: later updates
+// of the allocation are skipped. Jobs that lose an instance are marked dirty and get at
+// most one evaluation each, which are returned, ascending by job. A finite allocation
+// that completes leaves nothing to replace, unless it was about to move: the other
+// members of a gang may have waited for its replacement, which is no longer required.
+// An update that changes nothing writes nothing, and wakes no watch.
 func ClientUpdates(t *state.Txn, now int64, updates []ClientUpdate) []*model.Evaluation {
 	missing := newFollowUps(model.TriggerAllocStop, "")
 	for _, u := range updates {
@@ -53,9 +53,9 @@ func ClientUpdates(t *state.Txn, now int64, updates []ClientUpdate) []*model.Eva
 		if a.Client.Terminal() && a.Desired == model.DesiredRun {
 			a.EndTime = now
 		}
-		t.UpsertAllocs(&a)
+		t.AllocWriter().Upsert(&a)
 		done := a.Client == model.ClientComplete && a.Job.Type.Finite()
-		if a.Client.Terminal() && a.Desired == model.DesiredRun && (!done || wasToMove(t, &a)) {
+		if a.Client.Terminal() && a.Desired == model.DesiredRun && (!done || wasToMove(&t.View, &a)) {
 			missing.addJob(a.Job)
 		}
 	}
@@ -63,18 +63,19 @@ func ClientUpdates(t *state.Txn, now int64, updates []ClientUpdate) []*model.Eva
 }
 
 // wasToMove reports whether a member of a gang was to be replaced when it ended.
-func wasToMove(t *state.Txn, a *model.Allocation) bool {
+func wasToMove(v *state.View, a *model.Allocation) bool {
 	if !a.Job.AllAtOnce {
 		return false
 	}
-	node, job := t.Node(a.NodeID), t.Job(a.Job.Key())
+	node, job := v.Node(a.NodeID), v.Job(a.Job.Key())
 	return node == nil || node.Drain || job != nil && job.Version != a.Job.Version
 }
 
-// Stops ends allocations on request, with at most one evaluation for each job,
-// which are returned, ascending by job: the scheduler decides about replacements.
-// Allocations that are missing or not live are skipped. It also returns the nodes
-// of the stopped allocations.
+// Stops ends allocations on request, with at most one evaluation for each job, which
+// are returned, ascending by job: the scheduler decides about replacements. Allocations
+// that are missing or not live are skipped. It also returns the nodes of the stopped
+// allocations. It does not wait for the end of the allocations; ClientUpdates records
+// that.
 func Stops(t *state.Txn, now int64, ids []string, reason string) (evals []*model.Evaluation, nodes []string) {
 	missing := newFollowUps(model.TriggerAllocStop, "")
 	for _, id := range ids {
@@ -84,7 +85,7 @@ func Stops(t *state.Txn, now int64, ids []string, reason string) (evals []*model
 		}
 		a := *old
 		a.Desired, a.DesiredReason, a.EndTime, a.ModifyTime = model.DesiredStop, reason, now, now
-		t.UpsertAllocs(&a)
+		t.AllocWriter().Upsert(&a)
 		missing.addJob(a.Job)
 		nodes = append(nodes, a.NodeID)
 	}

@@ -19,10 +19,12 @@ type AssignmentUpdate struct {
 const failureBackoff = int64(10e9)
 
 // AssignmentUpdates writes the reports of member clusters. An assignment that was
-// stopping and has ended is deleted, one that completed is done, and one that
-// failed is deleted with an evaluation of its binding. Assignments that are missing
-// or done are skipped. It returns the evaluations, ascending by binding, and the
-// clusters on which capacity became free, each once, in the order of updates.
+// stopping and has ended is deleted, one that completed is done, and one that failed is
+// deleted with an evaluation of its binding. Assignments that are missing or done are
+// skipped. It returns the evaluations, ascending by binding, and the clusters on which
+// capacity became free, each once, in the order of updates. A failed assignment is
+// deleted rather than retained, because its binding then lacks the replicas and the
+// scheduler may divide them anew.
 func AssignmentUpdates(t *state.Txn, now int64, updates []AssignmentUpdate) (evals []*model.Evaluation, clusters []string) {
 	failed := newFollowUps(model.TriggerAllocStop, "")
 	failed.wait = failureBackoff
@@ -33,7 +35,7 @@ func AssignmentUpdates(t *state.Txn, now int64, updates []AssignmentUpdate) (eva
 			continue
 		}
 		if !u.Client.Terminal() {
-			recordProgress(t, old, u)
+			recordProgress(t.AssignmentWriter(), old, u)
 			continue
 		}
 		if !seen[old.ClusterID] {
@@ -43,10 +45,10 @@ func AssignmentUpdates(t *state.Txn, now int64, updates []AssignmentUpdate) (eva
 		if old.Live() && u.Client == model.ClientComplete {
 			a := *old
 			a.Done, a.EndTime, a.Client, a.Ready, a.ClientText = true, now, u.Client, 0, u.Text
-			t.UpsertAssignment(&a)
+			t.AssignmentWriter().Upsert(&a)
 			continue
 		}
-		t.DeleteAssignment(u.ID)
+		t.AssignmentWriter().Delete(u.ID)
 		if b := t.Binding(old.Binding); b != nil && old.Live() {
 			failed.addBinding(b)
 		}
@@ -54,25 +56,26 @@ func AssignmentUpdates(t *state.Txn, now int64, updates []AssignmentUpdate) (eva
 	return failed.write(t, now), clusters
 }
 
-// recordProgress writes a non-terminal report, if it changes the assignment.
-func recordProgress(t *state.Txn, old *model.Assignment, u AssignmentUpdate) {
+// recordProgress writes a non-terminal report, if it changes the assignment. StartTime
+// is set once: agents that restart may report another.
+func recordProgress(assignments state.AssignmentWriter, old *model.Assignment, u AssignmentUpdate) {
 	a := *old
 	a.Client, a.Ready, a.ClientText = u.Client, u.Ready, u.Text
 	if u.StartTime != 0 && old.Client == model.ClientPending {
 		a.StartTime = u.StartTime
 	}
 	if a != *old {
-		t.UpsertAssignment(&a)
+		assignments.Upsert(&a)
 	}
 }
 
 // AssignmentEnds ends assignments: those that were stopping are deleted, the others
 // are done. Assignments that are missing or done are skipped. It returns the
 // clusters on which capacity became free, each once, in the order of ids.
-func AssignmentEnds(t *state.Txn, now int64, ids ...string) (clusters []string) {
+func AssignmentEnds(assignments state.AssignmentWriter, now int64, ids ...string) (clusters []string) {
 	seen := map[string]bool{}
 	for _, id := range ids {
-		old := t.Assignment(id)
+		old := assignments.Assignment(id)
 		if old == nil || old.Done {
 			continue
 		}
@@ -81,21 +84,22 @@ func AssignmentEnds(t *state.Txn, now int64, ids ...string) (clusters []string) 
 			clusters = append(clusters, old.ClusterID)
 		}
 		if !old.Live() {
-			t.DeleteAssignment(id)
+			assignments.Delete(id)
 			continue
 		}
 		a := *old
 		a.Done, a.EndTime = true, now
-		t.UpsertAssignment(&a)
+		assignments.Upsert(&a)
 	}
 	return clusters
 }
 
 // AssignmentStops withdraws assignments for another reason than their binding's own
-// plan, for instance because their cluster is silent, with at most one evaluation
-// for each binding, which are returned, ascending by binding. Assignments that are
-// missing or not live are skipped. It also returns the clusters of the withdrawn
-// assignments.
+// plan, for instance because their cluster is silent, with at most one evaluation for
+// each binding, which are returned, ascending by binding. Assignments that are missing
+// or not live are skipped. It also returns the clusters of the withdrawn assignments.
+// Unlike deletion, a withdrawal leaves the capacity occupied until the member cluster
+// reports the end.
 func AssignmentStops(t *state.Txn, now int64, ids []string, reason string) (evals []*model.Evaluation, clusters []string) {
 	missing := newFollowUps(model.TriggerAllocStop, "")
 	for _, id := range ids {
@@ -105,7 +109,7 @@ func AssignmentStops(t *state.Txn, now int64, ids []string, reason string) (eval
 		}
 		a := *old
 		a.Desired, a.DesiredReason, a.EndTime = model.DesiredStop, reason, now
-		t.UpsertAssignment(&a)
+		t.AssignmentWriter().Upsert(&a)
 		clusters = append(clusters, a.ClusterID)
 		if b := t.Binding(a.Binding); b != nil {
 			missing.addBinding(b)
@@ -115,29 +119,31 @@ func AssignmentStops(t *state.Txn, now int64, ids []string, reason string) (eval
 }
 
 // bindingGroup writes the binding changes of a commit group, after its other parts.
+// Withdrawals come first, because the assignments were verified with their capacity.
 func bindingGroup(t *state.Txn, now int64, plan *model.Plan, g *model.CommitGroup, lost *followUps) {
 	for i := range g.Withdrawals {
 		withdraw(t, now, plan, g, &g.Withdrawals[i], lost)
 	}
 	for _, id := range g.ReleasedClaims {
 		if c := t.Claim(id); c != nil && c.Claimant == plan.Job {
-			t.DeleteClaim(id)
+			t.ClaimWriter().Delete(id)
 		}
 	}
-	addOutranked(t, plan, g, lost)
+	addOutranked(&t.View, plan, g, lost)
 	for _, planned := range g.Assignments {
 		a := *planned
-		releaseClusterClaims(t, a.ClusterID, plan.Job) // the assignment takes their place
+		releaseClusterClaims(t.ClaimWriter(), a.ClusterID, plan.Job) // the assignment takes their place
 		if old := t.Assignment(a.ID); old != nil {
 			a.CreateTime, a.StartTime = old.CreateTime, old.StartTime
 		} else {
 			a.CreateTime, a.StartTime = now, now
 		}
-		t.UpsertAssignment(&a)
+		t.AssignmentWriter().Upsert(&a)
 	}
 }
 
-// withdraw ends or shrinks one assignment.
+// withdraw ends or shrinks one assignment. The evaluation that it may derive lets the
+// scheduler reconsider a binding that lost replicas, or has too many.
 func withdraw(t *state.Txn, now int64, plan *model.Plan, g *model.CommitGroup, w *model.Withdrawal, lost *followUps) {
 	old := t.Assignment(w.AssignmentID)
 	if old == nil || !old.Live() {
@@ -148,7 +154,7 @@ func withdraw(t *state.Txn, now int64, plan *model.Plan, g *model.CommitGroup, w
 		return
 	}
 	if w.Remaining > 0 {
-		shrink(t, now, old, w)
+		shrink(t.AssignmentWriter(), now, old, w)
 		if b := t.Binding(old.Binding); b != nil {
 			lost.addBinding(b)
 		}
@@ -161,15 +167,16 @@ func withdraw(t *state.Txn, now int64, plan *model.Plan, g *model.CommitGroup, w
 		a.PreemptedBy, a.PolicyVersion = w.By, w.Policy
 	}
 	a.EndTime = now
-	t.UpsertAssignment(&a)
+	t.AssignmentWriter().Upsert(&a)
 	if b := t.Binding(a.Binding); b != nil && a.Binding != plan.Job {
 		lost.addBinding(b)
 	}
 }
 
-// shrink removes replicas from an assignment. They become an assignment of their
-// own, which holds its capacity until they have ended.
-func shrink(t *state.Txn, now int64, old *model.Assignment, w *model.Withdrawal) {
+// shrink removes replicas from an assignment. They become an assignment of their own,
+// which holds its capacity until they have ended. The ID of the part is derived from
+// both, so that every server computes the same.
+func shrink(assignments state.AssignmentWriter, now int64, old *model.Assignment, w *model.Withdrawal) {
 	if w.Remaining >= old.Replicas {
 		return
 	}
@@ -183,16 +190,16 @@ func shrink(t *state.Txn, now int64, old *model.Assignment, w *model.Withdrawal)
 	part.ID, part.CreateIndex, part.Ready = model.PartID(old.ID, w.By), 0, 0
 	part.Desired, part.DesiredReason = model.DesiredEvict, "preempted by "+w.By
 	part.PreemptedBy, part.PolicyVersion, part.EndTime = w.By, w.Policy, now
-	t.UpsertAssignment(&rest)
-	t.UpsertAssignment(&part)
+	assignments.Upsert(&rest)
+	assignments.Upsert(&part)
 }
 
 // addOutranked adds the bindings whose claims the plan may ignore because its
 // priority is higher: the capacity that they wait for may never become free.
-func addOutranked(t *state.Txn, plan *model.Plan, g *model.CommitGroup, lost *followUps) {
+func addOutranked(v *state.View, plan *model.Plan, g *model.CommitGroup, lost *followUps) {
 	addClaimants := func(cluster string) {
-		for _, c := range t.ClusterClaims(cluster) {
-			if b := t.Binding(c.Claimant); b != nil && c.Claimant != plan.Job && c.Priority < plan.Priority {
+		for _, c := range v.ClusterClaims(cluster) {
+			if b := v.Binding(c.Claimant); b != nil && c.Claimant != plan.Job && c.Priority < plan.Priority {
 				lost.addBinding(b)
 			}
 		}
@@ -205,11 +212,12 @@ func addOutranked(t *state.Txn, plan *model.Plan, g *model.CommitGroup, lost *fo
 	}
 }
 
-// releaseClusterClaims deletes the claims of a binding on a cluster.
-func releaseClusterClaims(t *state.Txn, cluster string, claimant model.JobKey) {
-	for _, c := range t.ClusterClaims(cluster) { // each deletion replaces the list
+// releaseClusterClaims deletes the claims of a binding on a cluster. Reading the list
+// while deleting is safe, because a list is replaced and never changed.
+func releaseClusterClaims(claims state.ClaimWriter, cluster string, claimant model.JobKey) {
+	for _, c := range claims.ClusterClaims(cluster) { // each deletion replaces the list
 		if c.Claimant == claimant {
-			t.DeleteClaim(c.ID)
+			claims.Delete(c.ID)
 		}
 	}
 }

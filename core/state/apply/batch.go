@@ -8,6 +8,8 @@ import (
 )
 
 // A Batch is the content of one log entry: the accepted groups of one or more plans.
+// Its content was verified on the leader; Apply repeats only the checks that may have
+// another outcome by now.
 type Batch struct {
 	Now   int64 // Unix nanoseconds at which the placements are made
 	Plans []BatchPlan
@@ -39,14 +41,14 @@ func (b *Batch) Apply(txn *state.Txn) ([]*model.Evaluation, []DroppedGroup) {
 	unfreed := unfreedNodes{}
 	for p := range b.Plans {
 		bp := &b.Plans[p]
-		groups := remainingGroups(txn, bp, unfreed)
+		groups := remainingGroups(&txn.View, bp, unfreed)
 		if len(groups) < len(bp.Groups) {
 			for _, i := range bp.Groups {
 				if !slices.Contains(groups, i) {
 					dropped = append(dropped, DroppedGroup{p, i})
 				}
 			}
-			txn.MarkDirty(bp.Plan.Job)
+			txn.JobWriter().MarkDirty(bp.Plan.Job)
 		}
 		evals = append(evals, Plan(txn, b.Now, bp.Plan, groups)...)
 	}
@@ -57,21 +59,23 @@ func (b *Batch) Apply(txn *state.Txn) ([]*model.Evaluation, []DroppedGroup) {
 	return evals, dropped
 }
 
-// remainingGroups returns the groups of a plan that still hold. Groups of one plan
-// may rely on later ones, so a drop repeats the check for all that remain.
-func remainingGroups(txn *state.Txn, bp *BatchPlan, unfreed unfreedNodes) []int {
+// remainingGroups returns the groups of a plan that still hold. Groups of one plan may
+// rely on later ones, so a drop repeats the check for all that remain. The loop ends
+// after at most as many rounds as there are groups, since each round drops one or is
+// the last.
+func remainingGroups(v *state.View, bp *BatchPlan, unfreed unfreedNodes) []int {
 	groups := slices.Clone(bp.Groups)
 	// If the job was run by a confirmed plan after this one's snapshot, the user
 	// approved other victims than these.
-	held := txn.PreemptionHold(bp.Plan.Job).Index > bp.Plan.SnapshotIndex
+	held := v.PreemptionHold(bp.Plan.Job).Index > bp.Plan.SnapshotIndex
 	for {
 		before := len(groups)
 		groups = slices.DeleteFunc(groups, func(i int) bool {
 			g := &bp.Plan.Groups[i]
-			if targetsEligible(txn, g) && (!held || len(g.Evictions) == 0) && (len(unfreed) == 0 || !unfreed.neededBy(g)) {
+			if targetsEligible(v, g) && (!held || len(g.Evictions) == 0) && (len(unfreed) == 0 || !unfreed.neededBy(g)) {
 				return false
 			}
-			unfreed.add(txn, g)
+			unfreed.add(v, g)
 			return true
 		})
 		if len(groups) == before || len(unfreed) == 0 {
@@ -93,9 +97,11 @@ func claimLocation(c *model.Claim) string {
 // free capacity.
 type unfreedNodes map[string]struct{}
 
-func (s unfreedNodes) add(txn *state.Txn, g *model.CommitGroup) {
+// add adds the nodes and clusters of a dropped group, also those of allocations that
+// ended meanwhile: more groups than necessary may be dropped, and never too few.
+func (s unfreedNodes) add(v *state.View, g *model.CommitGroup) {
 	free := func(allocID string) {
-		if a := txn.Alloc(allocID); a != nil {
+		if a := v.Alloc(allocID); a != nil {
 			s[a.NodeID] = struct{}{}
 		}
 	}
@@ -109,7 +115,7 @@ func (s unfreedNodes) add(txn *state.Txn, g *model.CommitGroup) {
 		free(a.ID)
 	}
 	for i := range g.Withdrawals {
-		if a := txn.Assignment(g.Withdrawals[i].AssignmentID); a != nil {
+		if a := v.Assignment(g.Withdrawals[i].AssignmentID); a != nil {
 			s[model.ClusterLocation(a.ClusterID)] = struct{}{}
 		}
 	}

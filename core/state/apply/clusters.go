@@ -2,17 +2,20 @@ package apply
 
 import (
 	"maps"
+	"slices"
 
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/state"
 )
 
-// Clusters registers member clusters, or new versions of them. If the attributes or
-// the status of a cluster change, it derives at most one evaluation for each
-// binding that may be placed there now and has replicas missing, or that is there
-// and no longer feasible. More capacity alone derives none: blocked evaluations are
-// unblocked by it. The first clusters derive one for every pending binding, whose
-// explanation is "no clusters" until then. Nothing is written if it fails.
+// Clusters registers member clusters, or new versions of them. If the attributes or the
+// status of a cluster change, it derives at most one evaluation for each binding that
+// may be placed there now and has replicas missing, or that is there and no longer
+// feasible. More capacity alone derives none: blocked evaluations are unblocked by it.
+// The first clusters derive one for every pending binding, with the explanation "no
+// clusters" until then. Nothing is written if it fails. It costs a walk over all
+// bindings, but only if attributes or status changed: a heartbeat that reports the same
+// ends before it.
 func Clusters(t *state.Txn, now int64, clusters ...*model.Cluster) ([]*model.Evaluation, error) {
 	rs := make([]model.Resources, len(clusters))
 	for i, c := range clusters {
@@ -22,11 +25,11 @@ func Clusters(t *state.Txn, now int64, clusters ...*model.Cluster) ([]*model.Eva
 		return nil, err
 	}
 	affected := newFollowUps(model.TriggerNodeUpdate, "")
-	first := !hasClusters(t)
+	first := !hasClusters(&t.View)
 	var changed []*model.Cluster
 	for _, c := range clusters {
 		old := t.Cluster(c.ID)
-		if err := t.UpsertCluster(c); err != nil {
+		if err := t.ClusterWriter().Upsert(c); err != nil {
 			return nil, err
 		}
 		if old != nil && old.Down == c.Down && maps.Equal(old.Attributes, c.Attributes) {
@@ -43,67 +46,66 @@ func Clusters(t *state.Txn, now int64, clusters ...*model.Cluster) ([]*model.Eva
 		return nil, nil
 	}
 	for b := range t.Bindings() {
-		if !b.Stopped && !isFullyPlaced(t, b) && (first || feasibleOnAny(b, changed)) {
+		if !b.Stopped && !isFullyPlaced(&t.View, b) && (first || feasibleOnAny(b, changed)) {
 			affected.addBinding(b)
 		}
 	}
 	return affected.write(t, now), nil
 }
 
-func hasClusters(t *state.Txn) bool {
-	for range t.Clusters() {
+func hasClusters(v *state.View) bool {
+	for range v.Clusters() {
 		return true
 	}
 	return false
 }
 
-// Leases replaces the claims by which a cluster reserves capacity for other pools.
-func Leases(t *state.Txn, cluster string, leases []*model.Claim) {
-	for _, c := range t.ClusterClaims(cluster) { // each deletion replaces the list
+// Leases replaces the claims by which a cluster reserves capacity for other pools. The
+// member's report is complete: a lease that it does not list has ended.
+func Leases(claims state.ClaimWriter, cluster string, leases []*model.Claim) {
+	for _, c := range claims.ClusterClaims(cluster) { // each deletion replaces the list
 		if c.IsForeign() {
-			t.DeleteClaim(c.ID)
+			claims.Delete(c.ID)
 		}
 	}
 	for _, c := range leases {
-		t.UpsertClaim(c)
+		claims.Upsert(c)
 	}
 }
 
 // ClusterDelete deletes a member cluster, if it exists, with its claims and
-// assignments. It returns at most one evaluation for each binding that loses a
-// claim or replicas, ascending by binding.
+// assignments. It returns at most one evaluation for each binding that loses a claim or
+// replicas, ascending by binding. The replicas themselves may still run there, outside
+// the control of the pool.
 func ClusterDelete(t *state.Txn, now int64, id string) []*model.Evaluation {
 	lost := newFollowUps(model.TriggerNodeUpdate, "")
 	for _, c := range t.ClusterClaims(id) { // each deletion replaces the list
 		if b := t.Binding(c.Claimant); b != nil {
 			lost.addBinding(b)
 		}
-		t.DeleteClaim(c.ID)
+		t.ClaimWriter().Delete(c.ID)
 	}
 	for _, a := range t.ClusterAssignments(id) {
 		if b := t.Binding(a.Binding); b != nil && a.Live() {
 			lost.addBinding(b)
 		}
-		t.DeleteAssignment(a.ID)
+		t.AssignmentWriter().Delete(a.ID)
 	}
-	t.DeleteCluster(id)
+	t.ClusterWriter().Delete(id)
 	return lost.write(t, now)
 }
 
+// feasibleOnAny reports whether some of the clusters is up and the binding's
+// constraints allow it. Capacity does not matter here.
 func feasibleOnAny(b *model.Binding, clusters []*model.Cluster) bool {
-	for _, c := range clusters {
-		if !c.Down && b.IsFeasible(c) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(clusters, func(c *model.Cluster) bool { return !c.Down && b.IsFeasible(c) })
 }
 
 // isFullyPlaced reports whether all replicas of a divided binding are placed. A
 // duplicated binding is never fully placed: each new cluster adds replicas.
-func isFullyPlaced(t *state.Txn, b *model.Binding) bool {
+func isFullyPlaced(v *state.View, b *model.Binding) bool {
 	missing := b.Replicas
-	for _, a := range t.BindingAssignments(b.Key()) {
+	for _, a := range v.BindingAssignments(b.Key()) {
 		if a.CountsAsPlaced() {
 			missing -= a.Replicas
 		}
@@ -113,9 +115,9 @@ func isFullyPlaced(t *state.Txn, b *model.Binding) bool {
 
 // clustersEligible reports whether every cluster on which the group needs capacity
 // accepts new assignments.
-func clustersEligible(t *state.Txn, g *model.CommitGroup) bool {
+func clustersEligible(v *state.View, g *model.CommitGroup) bool {
 	eligible := func(id string) bool {
-		c := t.Cluster(id)
+		c := v.Cluster(id)
 		return c != nil && !c.Down
 	}
 	for _, a := range g.Assignments {
@@ -132,16 +134,17 @@ func clustersEligible(t *state.Txn, g *model.CommitGroup) bool {
 }
 
 // QueuePriority updates the pending evaluations of a binding to its priority, and
-// returns those that changed, ascending by ID.
-func QueuePriority(t *state.Txn, now int64, b *model.Binding) (changed []*model.Evaluation) {
-	priority := t.Config().QueuePriority(b)
-	for _, old := range t.EvalsOfJob(b.Key()) {
+// returns those that changed, ascending by ID. Final evaluations keep the priority with
+// which they were processed.
+func QueuePriority(evals state.EvalWriter, now int64, b *model.Binding) (changed []*model.Evaluation) {
+	priority := evals.Config().QueuePriority(b)
+	for _, old := range evals.EvalsOfJob(b.Key()) {
 		if old.Status.Final() || old.Priority == priority {
 			continue
 		}
 		e := *old
 		e.ModifyTime = now
-		t.UpsertEvals(&e) // sets the priority
+		evals.Upsert(&e) // sets the priority
 		changed = append(changed, &e)
 	}
 	return changed
@@ -149,9 +152,9 @@ func QueuePriority(t *state.Txn, now int64, b *model.Binding) (changed []*model.
 
 // QueuePriorities calls QueuePriority for all bindings, after a change of the
 // scheduler configuration.
-func QueuePriorities(t *state.Txn, now int64) (changed []*model.Evaluation) {
-	for b := range t.Bindings() {
-		changed = append(changed, QueuePriority(t, now, b)...)
+func QueuePriorities(evals state.EvalWriter, now int64) (changed []*model.Evaluation) {
+	for b := range evals.Bindings() {
+		changed = append(changed, QueuePriority(evals, now, b)...)
 	}
 	return changed
 }

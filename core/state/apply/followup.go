@@ -11,8 +11,10 @@ import (
 	"github.com/cede-scheduler/cede/core/state"
 )
 
-// FollowUpID returns the ID of the evaluation that is derived for a job or binding
-// at an index. There is at most one, whatever the number of reasons.
+// FollowUpID returns the ID of the evaluation that is derived for a job or binding at
+// an index. There is at most one, whatever the number of reasons. It is a hash, so that
+// every server that applies the entry derives the same ID without agreement; a random
+// ID would make states differ. The two halves differ by their first byte.
 func FollowUpID(index uint64, key model.JobKey) string {
 	var raw [16]byte
 	for half := range 2 {
@@ -30,7 +32,9 @@ func FollowUpID(index uint64, key model.JobKey) string {
 	return s[:8] + "-" + s[8:12] + "-" + s[12:16] + "-" + s[16:20] + "-" + s[20:]
 }
 
-// followUps collects the jobs and bindings that need another evaluation.
+// followUps collects the jobs and bindings that need another evaluation. It is filled
+// while an entry is applied and written once at its end, so that a job that loses many
+// allocations gets one evaluation.
 type followUps struct {
 	trigger  model.Trigger
 	previous string // ID of the evaluation that caused them; "" if none did
@@ -51,11 +55,11 @@ func (f *followUps) addJob(version *model.Job) { f.jobs[version.Key()] = version
 func (f *followUps) addBinding(version *model.Binding) { f.bindings[version.Key()] = version }
 
 // typeAndPriority returns the type and priority of the evaluation of a key.
-func (f *followUps) typeAndPriority(t *state.Txn, key model.JobKey) (model.JobType, int32) {
+func (f *followUps) typeAndPriority(v *state.View, key model.JobKey) (model.JobType, int32) {
 	if b := f.bindings[key]; b != nil {
 		return model.JobBinding, b.Priority
 	}
-	job := t.Job(key)
+	job := v.Job(key)
 	if job == nil {
 		job = f.jobs[key]
 	}
@@ -76,12 +80,13 @@ func (f *followUps) write(t *state.Txn, now int64) []*model.Evaluation {
 	slices.SortFunc(keys, model.JobKey.Compare)
 	var evals []*model.Evaluation
 	for _, key := range keys {
-		t.MarkDirty(key)
+		t.JobWriter().MarkDirty(key)
 		id := FollowUpID(t.Index(), key)
+		// Another part of the same entry derived it.
 		if t.Eval(id) != nil {
 			continue
 		}
-		kind, priority := f.typeAndPriority(t, key)
+		kind, priority := f.typeAndPriority(&t.View, key)
 		e := &model.Evaluation{
 			ID: id, Namespace: key.Namespace, JobID: key.ID, Type: kind, Priority: priority,
 			TriggeredBy: f.trigger, Status: model.EvalPending, Previous: f.previous,
@@ -90,7 +95,7 @@ func (f *followUps) write(t *state.Txn, now int64) []*model.Evaluation {
 		if f.wait > 0 {
 			e.WaitUntil = now + f.wait
 		}
-		t.UpsertEvals(e)
+		t.EvalWriter().Upsert(e)
 		evals = append(evals, e)
 	}
 	return evals

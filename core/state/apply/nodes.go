@@ -12,6 +12,13 @@ type NodeChange struct {
 	Status     *model.NodeStatus
 	Ineligible *bool
 	Drain      *bool
+	// DrainSince, DrainDeadline and DrainKeepsSystem are those of model.NodeDrain.
+	// They apply only if Drain is true. DrainSince is part of the change because
+	// entries of earlier releases have none, and must still yield the same state.
+	DrainSince       int64
+	DrainDeadline    int64
+	DrainKeepsSystem bool
+	Drained          bool // the drain has no allocation left
 	// Untaint removes taints that operators set, by key and effect, before Taint
 	// adds new ones. Taints that the node declares are retained.
 	Untaint []model.Taint
@@ -27,6 +34,9 @@ func (c NodeChange) WithoutDownTime() NodeChange {
 	return c
 }
 
+// apply changes n, which is a copy that no snapshot shares. DownSince is set when the
+// status changes and not when it is repeated, since grace periods count from the first
+// report.
 func (c NodeChange) apply(n *model.Node, now int64) {
 	if c.Status != nil && *c.Status != n.Status {
 		n.Status, n.DownSince = *c.Status, 0
@@ -38,7 +48,10 @@ func (c NodeChange) apply(n *model.Node, now int64) {
 		n.Ineligible = *c.Ineligible
 	}
 	if c.Drain != nil {
-		n.Drain = *c.Drain
+		n.NodeDrain = c.drain(n.NodeDrain)
+	}
+	if c.Drained && n.Drain && n.DrainEnd == 0 {
+		n.DrainEnd = now
 	}
 	if len(c.Untaint)+len(c.Taint) > 0 {
 		set := slices.DeleteFunc(slices.Clone(n.Taints), func(t model.Taint) bool {
@@ -50,6 +63,19 @@ func (c NodeChange) apply(n *model.Node, now int64) {
 		}
 		n.Taints = model.StampTaints(model.MergeTaints(n.DeclaredTaints(), set), n.Taints, now)
 	}
+}
+
+// drain returns the drain of a node after the change. Changed options do not restart
+// it.
+func (c NodeChange) drain(before model.NodeDrain) model.NodeDrain {
+	if !*c.Drain {
+		return model.NodeDrain{}
+	}
+	d := model.NodeDrain{Drain: true, DrainSince: c.DrainSince, DrainDeadline: c.DrainDeadline, DrainKeepsSystem: c.DrainKeepsSystem}
+	if before.Drain {
+		d.DrainSince = before.DrainSince
+	}
+	return d
 }
 
 // NodeStatus changes nodes and derives at most one evaluation for each affected
@@ -72,24 +98,25 @@ func NodeStatus(t *state.Txn, now int64, nodeIDs []string, change NodeChange) []
 		n := *old
 		change.apply(&n, now)
 		tainted := !slices.Equal(n.Taints, old.Taints)
-		if n.Status == old.Status && n.Ineligible == old.Ineligible && n.Drain == old.Drain && !tainted {
+		if n.Status == old.Status && n.Ineligible == old.Ineligible && n.NodeDrain == old.NodeDrain && !tainted {
 			continue
 		}
 		if tainted {
-			t.ReplaceNode(&n)
+			t.NodeWriter().Replace(&n)
 		} else {
-			t.SetNodeStatus(&n)
+			t.NodeWriter().SetStatus(&n)
 		}
-		addJobsOn(t, affected, id)
+		addJobsOn(&t.View, affected, id)
 		centers.add(n.Datacenter)
 	}
-	addPerNodeJobs(t, affected, centers)
+	addPerNodeJobs(&t.View, affected, centers)
 	return affected.write(t, now)
 }
 
-// Nodes registers nodes, or new versions of them, with the evaluations that
-// NodeStatus derives. It returns an error without a change if the nodes would need
-// too many resource names.
+// Nodes registers nodes, or new versions of them, with the evaluations that NodeStatus
+// derives. It returns an error without a change if the nodes would need too many
+// resource names. A node that registers again without a change derives them too, since
+// its agent may have been away.
 func Nodes(t *state.Txn, now int64, nodes ...*model.Node) ([]*model.Evaluation, error) {
 	rs := make([]model.Resources, 0, 2*len(nodes))
 	for _, n := range nodes {
@@ -107,13 +134,13 @@ func Nodes(t *state.Txn, now int64, nodes ...*model.Node) ([]*model.Evaluation, 
 			before = old.Taints
 		}
 		n.Taints = model.StampTaints(n.Taints, before, now)
-		if err := t.UpsertNode(n); err != nil {
+		if err := t.NodeWriter().Upsert(n); err != nil {
 			return nil, err
 		}
-		addJobsOn(t, affected, n.ID)
+		addJobsOn(&t.View, affected, n.ID)
 		centers.add(n.Datacenter)
 	}
-	addPerNodeJobs(t, affected, centers)
+	addPerNodeJobs(&t.View, affected, centers)
 	return affected.write(t, now), nil
 }
 
@@ -126,21 +153,22 @@ func NodeDelete(t *state.Txn, now int64, nodeIDs []string) []*model.Evaluation {
 		if n == nil {
 			continue
 		}
-		addJobsOn(t, affected, id)
+		addJobsOn(&t.View, affected, id)
 		centers.add(n.Datacenter)
-		t.DeleteNode(id)
+		t.NodeWriter().Delete(id)
 	}
-	addPerNodeJobs(t, affected, centers)
+	addPerNodeJobs(&t.View, affected, centers)
 	return affected.write(t, now)
 }
 
-// addJobsOn adds the jobs of the allocations on a node, live or stopping.
-func addJobsOn(t *state.Txn, f *followUps, nodeID string) {
-	pos, ok := t.Position(nodeID)
+// addJobsOn adds the jobs of the allocations on a node, live or stopping. It reads the
+// rows of the node instead of the allocations of all jobs.
+func addJobsOn(v *state.View, f *followUps, nodeID string) {
+	pos, ok := v.Position(nodeID)
 	if !ok {
 		return
 	}
-	c, i := t.Chunk(int(pos)/state.ChunkSize), int(pos)%state.ChunkSize
+	c, i := v.Chunk(int(pos)/state.ChunkSize), int(pos)%state.ChunkSize
 	for _, r := range c.Rows(i) {
 		f.addJob(r.Alloc.Job)
 	}
@@ -150,11 +178,11 @@ func addJobsOn(t *state.Txn, f *followUps, nodeID string) {
 }
 
 // addPerNodeJobs adds the system and sysbatch jobs of the datacenters.
-func addPerNodeJobs(t *state.Txn, f *followUps, centers datacenters) {
+func addPerNodeJobs(v *state.View, f *followUps, centers datacenters) {
 	if len(centers) == 0 {
 		return
 	}
-	for j := range t.PerNodeJobs() {
+	for j := range v.PerNodeJobs() {
 		if !j.Stopped && centers.includeJob(j) {
 			f.addJob(j)
 		}
@@ -170,7 +198,8 @@ func (d *datacenters) add(name string) {
 	}
 }
 
-// includeJob reports whether the job may run in one of the datacenters.
+// includeJob reports whether the job may run in one of the datacenters. A job without
+// datacenters may run in all of them.
 func (d datacenters) includeJob(j *model.Job) bool {
 	return len(j.Datacenters) == 0 || slices.ContainsFunc(j.Datacenters, func(name string) bool {
 		return slices.Contains(d, name)

@@ -9,34 +9,36 @@ import (
 // follow-up evaluation for every other job or binding that loses an allocation,
 // ascending by key. The plan is not changed: the state stores copies.
 //
-// If a node or cluster that a group places on is no longer eligible at this index,
-// the whole group is dropped and its job marked dirty.
+// If a node or cluster that a group places on is no longer eligible at this index, the
+// whole group is dropped and its job marked dirty. It verifies nothing else: the
+// planner has done so on the state before this index, and dropping a group is the only
+// correction that all servers make in the same way.
 func Plan(t *state.Txn, now int64, plan *model.Plan, committed []int) []*model.Evaluation {
 	lost := newFollowUps(model.TriggerPreemption, plan.EvalID)
 	for _, i := range committed {
 		g := &plan.Groups[i]
-		if !targetsEligible(t, g) {
-			t.MarkDirty(plan.Job)
+		if !targetsEligible(&t.View, g) {
+			t.JobWriter().MarkDirty(plan.Job)
 			continue
 		}
 		// Removals come first: placements of the group rely on what they free.
 		for _, s := range g.Stops {
-			stop(t, now, s)
+			stop(t.AllocWriter(), now, s)
 		}
 		for _, e := range g.Evictions {
-			if victim := evict(t, now, e); victim != nil && victim.Key() != plan.Job {
+			if victim := evict(t.AllocWriter(), now, e); victim != nil && victim.Key() != plan.Job {
 				lost.addJob(victim)
 			}
 		}
 		for _, a := range g.Updates {
-			updateInPlace(t, now, a)
+			updateInPlace(t.AllocWriter(), now, a)
 		}
 		for _, a := range g.Placements {
 			place(t, now, a)
 		}
 		for _, c := range g.Claims {
 			claim := *c
-			t.UpsertClaim(&claim)
+			t.ClaimWriter().Upsert(&claim)
 		}
 		if g.HasBindingChanges() || len(g.Claims) > 0 {
 			bindingGroup(t, now, plan, g, lost)
@@ -48,9 +50,9 @@ func Plan(t *state.Txn, now int64, plan *model.Plan, committed []int) []*model.E
 // targetsEligible reports whether every node and cluster on which the group needs
 // capacity accepts new allocations. It returns false if an allocation has no
 // group, because its version of the job no longer exists.
-func targetsEligible(t *state.Txn, g *model.CommitGroup) bool {
+func targetsEligible(v *state.View, g *model.CommitGroup) bool {
 	eligible := func(nodeID string) bool {
-		n := t.Node(nodeID)
+		n := v.Node(nodeID)
 		return n != nil && n.IsEligible()
 	}
 	for _, a := range g.Placements {
@@ -68,11 +70,13 @@ func targetsEligible(t *state.Txn, g *model.CommitGroup) bool {
 			return false
 		}
 	}
-	return clustersEligible(t, g)
+	return clustersEligible(v, g)
 }
 
-func stop(t *state.Txn, now int64, s model.Stop) {
-	old := t.Alloc(s.AllocID)
+// stop ends an allocation, or records that a stopping one is lost. Its EndTime is that
+// of the first decision.
+func stop(allocs state.AllocWriter, now int64, s model.Stop) {
+	old := allocs.Alloc(s.AllocID)
 	if old == nil {
 		return
 	}
@@ -85,51 +89,54 @@ func stop(t *state.Txn, now int64, s model.Stop) {
 	if s.Lost && !a.Client.Terminal() {
 		a.Client = model.ClientLost
 	}
-	t.UpsertAllocs(&a)
+	allocs.Upsert(&a)
 }
 
 // evict returns the victim's job, or nil if the victim had ended or was already
-// stopping.
-func evict(t *state.Txn, now int64, e model.Eviction) *model.Job {
-	old := t.Alloc(e.AllocID)
+// stopping. A victim that ended before its eviction was applied does not change.
+func evict(allocs state.AllocWriter, now int64, e model.Eviction) *model.Job {
+	old := allocs.Alloc(e.AllocID)
 	if old == nil || !old.Live() {
 		return nil
 	}
 	a := *old
 	a.Desired, a.DesiredReason, a.PreemptedBy = model.DesiredEvict, "preempted by "+e.By, e.By
 	a.EndTime, a.ModifyTime = now, now
-	t.UpsertAllocs(&a)
+	allocs.Upsert(&a)
 	return a.Job
 }
 
 // updateInPlace moves an allocation to another version of its job. It retains
 // what the node reported since the plan was made.
-func updateInPlace(t *state.Txn, now int64, u *model.Allocation) {
-	old := t.Alloc(u.ID)
+func updateInPlace(allocs state.AllocWriter, now int64, u *model.Allocation) {
+	old := allocs.Alloc(u.ID)
 	if old == nil || !old.Live() {
 		return
 	}
 	a := *old
 	a.Job, a.Group, a.EvalID, a.Devices = u.Job, u.Group, u.EvalID, u.Devices
 	a.ModifyTime = now
-	t.UpsertAllocs(&a)
+	allocs.Upsert(&a)
 }
 
+// place stores a new allocation and releases the claims by which its job reserved
+// capacity on the node.
 func place(t *state.Txn, now int64, p *model.Allocation) {
 	a := *p
 	a.CreateTime, a.ModifyTime = now, now
-	t.UpsertAllocs(&a)
-	releaseNodeClaims(t, a.Job.Key(), a.NodeID)
+	t.AllocWriter().Upsert(&a)
+	releaseNodeClaims(t.ClaimWriter(), a.Job.Key(), a.NodeID)
 }
 
 // releaseNodeClaims deletes the claims of a job on a node, since the job is placed
 // there now.
-func releaseNodeClaims(t *state.Txn, claimant model.JobKey, nodeID string) {
-	pos, ok := t.Position(nodeID)
+func releaseNodeClaims(claims state.ClaimWriter, claimant model.JobKey, nodeID string) {
+	pos, ok := claims.Position(nodeID)
 	if !ok {
 		return
 	}
-	chunk, i := t.Chunk(int(pos)/state.ChunkSize), int(pos)%state.ChunkSize
+	chunk, i := claims.Chunk(int(pos)/state.ChunkSize), int(pos)%state.ChunkSize
+	// Nearly all nodes have no claims.
 	if chunk.HasClaims()>>i&1 == 0 {
 		return
 	}
@@ -141,6 +148,6 @@ func releaseNodeClaims(t *state.Txn, claimant model.JobKey, nodeID string) {
 		}
 	}
 	for _, id := range ids {
-		t.DeleteClaim(id)
+		claims.Delete(id)
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"hash"
 	"slices"
@@ -32,9 +31,10 @@ func Digest(data []byte) string {
 	return digestScheme + hex.EncodeToString(sum[:])
 }
 
-// A Store keeps policy modules by the digest of their bytes. A blob arrives in chunks, in
-// any order and with repetitions, and exists once Finish has verified it. Whatever
-// PutChunk, Finish and Delete have returned for is on the disk.
+// A Store keeps policy modules by the digest of their bytes. A blob arrives in chunks,
+// in any order and with repetitions, and exists once Finish has verified it. Whatever
+// PutChunk, Finish and Delete have returned for is on the disk. It is safe for
+// concurrent use. A directory may hold many unfinished blobs; their owner deletes them.
 type Store struct{ kv *kvstore.Store }
 
 // New returns the blobs of a key-value store.
@@ -47,8 +47,10 @@ type Info struct {
 	Finished bool
 }
 
-// PutChunk stores the bytes at an offset of a blob. Repeating a call changes nothing, nor
-// does any call for a finished blob.
+// PutChunk stores the bytes at an offset of a blob. Repeating a call changes nothing,
+// nor does any call for a finished blob. It returns an error if the digest, the offset
+// or the size is out of range. Bytes are not verified before Finish, since a chunk
+// alone has no digest.
 func (b *Store) PutChunk(digest string, offset int64, data []byte) error {
 	sum, err := parseDigest(digest)
 	if err != nil {
@@ -83,9 +85,10 @@ func (b *Store) PutChunk(digest string, offset int64, data []byte) error {
 	return b.kv.Update(true, func(txn *badger.Txn) error { return txn.Set(key, value) })
 }
 
-// Finish verifies and completes a blob. It returns ErrIncomplete if chunks are missing, and
-// ErrDigestMismatch if the bytes do not match the digest. Both can be corrected with
-// PutChunk.
+// Finish verifies and completes a blob. It returns ErrIncomplete if chunks are missing,
+// and ErrDigestMismatch if the bytes do not match the digest. Both can be corrected
+// with PutChunk. Repeating it with the same size changes nothing; another size is an
+// error. It costs a pass over all chunks.
 func (b *Store) Finish(digest string, size int64) error {
 	sum, err := parseDigest(digest)
 	if err != nil {
@@ -136,6 +139,8 @@ func (b *Store) Finish(digest string, size int64) error {
 
 // Get returns the content of a finished blob after verifying its digest. It returns
 // ErrNotFound if there is none, and a *datadir.DamageError if the content is damaged.
+// Reading verifies every time, because a module that changed on the disk must not be
+// executed. The result belongs to the caller.
 func (b *Store) Get(digest string) (data []byte, err error) {
 	sum, err := parseDigest(digest)
 	if err != nil {
@@ -165,6 +170,8 @@ func (b *Store) Get(digest string) (data []byte, err error) {
 	return data, nil
 }
 
+// damage returns the error for a blob that fails verification. A module can be uploaded
+// again, so its remedy is milder than that of the store.
 func (b *Store) damage(digest string, err error) error {
 	return &datadir.DamageError{
 		Part: "policy module", Path: b.kv.Layout.Store(), Problem: digest + " is damaged", Err: err,
@@ -172,35 +179,9 @@ func (b *Store) damage(digest string, err error) error {
 	}
 }
 
-// Has reports whether a finished blob exists.
-func (b *Store) Has(digest string) (bool, error) {
-	_, err := b.Size(digest)
-	if errors.Is(err, ErrNotFound) {
-		return false, nil
-	}
-	return err == nil, err
-}
-
-// Size returns the size of a finished blob in bytes, or ErrNotFound.
-func (b *Store) Size(digest string) (size int64, err error) {
-	sum, err := parseDigest(digest)
-	if err != nil {
-		return 0, err
-	}
-	err = badgerdb.View(b.kv.DB, func(txn *badger.Txn) error {
-		var ok bool
-		if size, ok, err = blobSize(txn, sum); err != nil {
-			return b.damage(digest, err)
-		}
-		if !ok {
-			return fmt.Errorf("blob %s: %w", digest, ErrNotFound)
-		}
-		return nil
-	})
-	return size, err
-}
-
 // Delete removes a blob, finished or not. It returns nil if the blob does not exist.
+// The description goes first: if a crash interrupts the deletion, an unfinished blob
+// remains, and repeating the call completes it.
 func (b *Store) Delete(digest string) error {
 	sum, err := parseDigest(digest)
 	if err != nil {
@@ -219,25 +200,11 @@ func (b *Store) Delete(digest string) error {
 	if err != nil {
 		return err
 	}
-	for len(keys) > 0 { // small chunks can exceed the size of one transaction
-		part := keys[:min(len(keys), 4096)]
-		err := b.kv.Update(true, func(txn *badger.Txn) error {
-			for _, key := range part {
-				if err := txn.Delete(key); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-		keys = keys[len(part):]
-	}
-	return nil
+	return badgerdb.DeleteKeys(func(f func(*badger.Txn) error) error { return b.kv.Update(true, f) }, keys)
 }
 
-// List returns all blobs by digest, including unfinished ones.
+// List returns all blobs by digest, including unfinished ones. It reads keys and
+// descriptions, and no content.
 func (b *Store) List() (list []Info, err error) {
 	err = badgerdb.View(b.kv.DB, func(txn *badger.Txn) error {
 		list, err = listBlobs(txn)
@@ -276,6 +243,7 @@ func listBlobs(txn *badger.Txn) ([]Info, error) {
 			return strings.Compare(b.Digest[len(digestScheme):], hex.EncodeToString(key[1:1+sha256.Size]))
 		})
 		if !done {
+			// 4 bytes of each chunk are its checksum.
 			add(item.Key()).Size += item.ValueSize() - 4
 		}
 		return true
@@ -317,7 +285,9 @@ func blobSize(txn *badger.Txn, sum [sha256.Size]byte) (size int64, ok bool, err 
 }
 
 // eachChunk calls f with the chunks of a blob in order. Each chunk starts where the
-// previous one ended, so chunks at other offsets are skipped.
+// previous one ended, so chunks at other offsets are skipped. It returns ErrIncomplete
+// at the first gap, badgerdb.ErrChecksum if a chunk is damaged, and ErrDigestMismatch
+// if the last chunk reaches beyond size.
 func eachChunk(txn *badger.Txn, sum [sha256.Size]byte, size int64, f func([]byte)) error {
 	for at := int64(0); at < size; {
 		b, err := badgerdb.Get(txn, chunkKey(sum, at))
@@ -340,7 +310,8 @@ func eachChunk(txn *badger.Txn, sum [sha256.Size]byte, size int64, f func([]byte
 
 func hashing(h hash.Hash) func([]byte) { return func(b []byte) { _, _ = h.Write(b) } }
 
-// otherChunks returns the keys of stored chunks that are not part of the blob.
+// otherChunks returns the keys of stored chunks that are not part of the blob. They
+// would never be read, and occupy the disk until the blob is deleted.
 func otherChunks(txn *badger.Txn, sum [sha256.Size]byte, size int64) (keys [][]byte, err error) {
 	at, used := int64(0), map[uint32]bool{}
 	err = eachChunk(txn, sum, size, func(b []byte) {

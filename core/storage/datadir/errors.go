@@ -57,5 +57,6 @@ const (
 		"move the whole data directory aside and start with an empty one"
 	RemedyStore = "modules and history are not needed to elect a leader or to replicate: move that directory aside and start; " +
 		"modules are fetched from other servers or by loading the policies again, the history starts empty"
-	RemedyNewer = "start the release that wrote it, or a later one"
+	RemedyVersion = "if no later release than this one has run on the directory, remove that file and start; otherwise start the release that ran last"
+	RemedyNewer   = "start the release that wrote it, or a later one"
 )

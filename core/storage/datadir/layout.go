@@ -8,10 +8,12 @@ const (
 	lockName      = "LOCK"
 	nodeIDName    = "node-id"
 	clusterIDName = "cluster-id"
+	versionName   = "version"
 	raftName      = "raft"
 	logName       = "log"
 	tailName      = "tail"
 	snapshotsName = "snapshots"
+	damagedName   = "damaged"
 	storeName     = "store"
 	compiledName  = "compiled" // owned by plugins/wasm: compiled modules
 )
@@ -28,6 +30,9 @@ func (l Layout) NodeID() string { return filepath.Join(l.Dir, nodeIDName) }
 // ClusterID returns the path of the file that holds the ID of the server's cluster.
 func (l Layout) ClusterID() string { return filepath.Join(l.Dir, clusterIDName) }
 
+// Version returns the path of the file that holds the formats of the directory.
+func (l Layout) Version() string { return filepath.Join(l.Dir, versionName) }
+
 // Raft returns the directory of everything that Raft needs.
 func (l Layout) Raft() string { return filepath.Join(l.Dir, raftName) }
 
@@ -41,14 +46,22 @@ func (l Layout) RollbackGuard() string { return filepath.Join(l.Raft(), tailName
 // Snapshots returns the directory of Raft snapshots.
 func (l Layout) Snapshots() string { return filepath.Join(l.Raft(), snapshotsName) }
 
+// DamagedSnapshots returns the directory of snapshots that a start has moved aside
+// because they are damaged.
+func (l Layout) DamagedSnapshots() string { return filepath.Join(l.Raft(), damagedName) }
+
 // Store returns the Badger directory of policy modules and history.
 func (l Layout) Store() string { return filepath.Join(l.Dir, storeName) }
+
+// StoreGuard returns the path of the file that records the progress of the store outside
+// Badger. It is in the directory of the store, so that both are moved aside together.
+func (l Layout) StoreGuard() string { return filepath.Join(l.Store(), tailName) }
 
 // Owns reports whether the server itself creates an entry called name at the top of a data
 // directory.
 func (l Layout) Owns(name string) bool {
 	switch name {
-	case lockName, nodeIDName, clusterIDName, raftName, storeName, compiledName:
+	case lockName, nodeIDName, clusterIDName, versionName, raftName, storeName, compiledName:
 		return true
 	}
 	return false

@@ -13,8 +13,10 @@ import (
 // on it ends with the process, even if the process is killed.
 type Lock struct{ file *os.File }
 
-// AcquireLock locks the directory for writing and stores the process ID in the lock file.
-// It returns ErrLocked if another process holds the lock.
+// AcquireLock locks the directory for writing and stores the process ID in the lock
+// file. It returns ErrLocked if another process holds the lock. The lock is on the open
+// file and not on its existence, so a file that a killed process left behind does not
+// prevent a start.
 func AcquireLock(l Layout) (*Lock, error) {
 	f, err := os.OpenFile(l.Lock(), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -47,13 +49,15 @@ func AcquireReadLock(l Layout) (*Lock, error) {
 	return &Lock{f}, nil
 }
 
+// writeAt writes text at the start of a file.
 func writeAt(f *os.File, text string) error {
 	_, err := f.WriteAt([]byte(text), 0)
 	return err
 }
 
-// inUse returns the error for a lock that could not be acquired. If another process holds
-// it, the error contains its process ID.
+// inUse returns the error for a lock that could not be acquired. If another process
+// holds it, the error contains its process ID. The file may still be empty, because its
+// holder writes the process ID after it has locked the file.
 func inUse(l Layout, f *os.File, err error) error {
 	if !errors.Is(err, errHeld) {
 		return fmt.Errorf("lock %s: %w", l.Lock(), err)

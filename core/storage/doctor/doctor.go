@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"github.com/dgraph-io/badger/v4"
+	"github.com/hashicorp/raft"
 
 	"github.com/cede-scheduler/cede/core/storage/blob"
 	"github.com/cede-scheduler/cede/core/storage/datadir"
@@ -18,6 +19,7 @@ import (
 	"github.com/cede-scheduler/cede/core/storage/internal/badgerdb"
 	"github.com/cede-scheduler/cede/core/storage/internal/disk"
 	"github.com/cede-scheduler/cede/core/storage/internal/kvstore"
+	"github.com/cede-scheduler/cede/core/storage/internal/rollback"
 	"github.com/cede-scheduler/cede/core/storage/raftlog"
 	"github.com/cede-scheduler/cede/core/storage/snapshot"
 )
@@ -26,8 +28,9 @@ import (
 // record. It does not change the directory; databases are copied to a temporary directory
 // before they are opened.
 //
-// Run returns an error only if the check itself is impossible, such as ErrLocked while a
-// server runs. Damage is in the report.
+// Run returns an error only if the check itself is impossible, such as ErrLocked while
+// a server runs. Damage is in the report. A check costs a pass over all files and a
+// copy of their journals; ctx is read between the checks.
 func Run(ctx context.Context, dir string) (report *Report, err error) {
 	info, err := os.Stat(dir)
 	if err != nil {
@@ -43,7 +46,7 @@ func Run(ctx context.Context, dir string) (report *Report, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, lock.Release()) }()
-	for _, look := range []func() error{d.checkLayout, d.checkLog, d.checkServerID, d.checkSnapshots, d.checkStore} {
+	for _, look := range []func() error{d.checkLayout, d.checkLog, d.checkSnapshots, d.checkServerID, d.checkStore} {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
@@ -64,8 +67,14 @@ type examiner struct {
 	layout       datadir.Layout
 	report       *Report
 	first, floor uint64 // bounds of the log, if it could be read
-	hasLog       bool   // a log exists
-	logReadable  bool   // the log could be read
+	id           datadir.ID
+	idErr        error // of reading id
+	// configurations holds those of the log and of the snapshots, newest first.
+	configurations []raft.Configuration
+	// Later checks are left out if an earlier one could not read what they compare
+	// with: a second finding of the same damage would mislead.
+	hasLog      bool // a log exists
+	logReadable bool // the log could be read
 }
 
 // addDamage adds a finding for err, with part and remedy if it is a *DamageError.
@@ -93,25 +102,61 @@ func (d *examiner) checkLayout() error {
 	}
 	_, err = os.Stat(d.layout.Log())
 	d.hasLog = err == nil
-	d.report.NodeID, err = datadir.ReadServerID(d.layout)
+	d.id, d.idErr = datadir.ReadServerID(d.layout)
+	d.report.NodeID = d.id.Value
+	if err := d.checkVersion(); err != nil {
+		return err
+	}
+	return d.checkClusterID()
+}
+
+// checkVersion reports the formats of the directory, and a version file that is damaged or
+// of a later release.
+func (d *examiner) checkVersion() error {
+	v, err := datadir.ReadVersion(d.layout)
+	if err == nil {
+		d.report.Format, d.report.ClusterVersion = v.Format, v.Cluster
+		err = v.Check(d.layout, 0) // see Report.CheckCluster
+	}
+	if d.report.Format == 1 && d.hasLog {
+		d.report.add(Finding{Severity: Info, Part: "version", Where: d.layout.Version(), Problem: "does not exist: written by an earlier release, or removed"})
+	}
+	return d.damageOrError(err)
+}
+
+// checkClusterID reports a cluster ID that the server will not use.
+func (d *examiner) checkClusterID() error {
+	_, intact, err := datadir.ReadClusterID(d.layout)
+	if err == nil && !intact {
+		d.report.add(Finding{Severity: Warning, Part: "cluster ID", Where: d.layout.ClusterID(), Problem: "no valid checksum: the server learns it again from its log"})
+	}
 	return err
 }
 
-// checkServerID reports a missing server ID if there is a log, which cannot be used without
-// one.
+// checkServerID reports a server ID that is missing, damaged, or not confirmed by the log.
+// It runs after checkSnapshots, because snapshots confirm an ID too, and because an empty
+// directory needs none yet.
 func (d *examiner) checkServerID() error {
-	if l := d.report.Log; d.report.NodeID == "" && d.hasLog && (l == nil || l.Last > 0) {
-		d.report.add(Finding{
-			Severity: Damage, Part: "server ID", Where: d.layout.NodeID(), Problem: "missing, although its log exists", Remedy: datadir.ServerIDRemedy(nil),
-		})
+	if e, ok := errors.AsType[*datadir.DamageError](d.idErr); ok {
+		d.addDamage(datadir.NameMembers(e, d.configurations))
+		return nil
 	}
-	return nil
+	if d.idErr != nil {
+		return d.idErr
+	}
+	// A log that cannot be read confirms nothing, and is reported itself.
+	hasEntries := len(d.report.Snapshots) > 0 || d.hasLog && (d.report.Log == nil || d.report.Log.Last > 0)
+	if !d.logReadable && d.id.Value != "" {
+		return nil
+	}
+	return d.damageOrError(datadir.CheckServerID(d.layout, d.id, hasEntries, d.configurations))
 }
 
-// checkLog reads every entry of the log.
+// checkLog reads every entry of the log. It adds the damage that Open would report, and
+// goes on where Open would stop: the report lists all of it.
 func (d *examiner) checkLog() error {
 	if !d.hasLog {
-		mark, _, err := raftlog.ReadGuard(d.layout.RollbackGuard())
+		mark, _, err := rollback.Read(d.layout.RollbackGuard())
 		switch {
 		case errors.Is(err, fs.ErrNotExist) && d.report.NodeID != "":
 			_, _, err := raftlog.Prepare(d.layout)
@@ -134,6 +179,7 @@ func (d *examiner) checkLog() error {
 		return nil
 	}
 	err = badgerdb.WithCopy(d.layout.Log(), func(db *badger.DB) error {
+		// -1 reads all entries; a server reads only the newest when it starts.
 		v, err := raftlog.Verify(db, mark, vouched, -1)
 		if err != nil {
 			return raftlog.Damage(d.layout, "cannot be read", err)
@@ -149,6 +195,9 @@ func (d *examiner) checkLog() error {
 		}
 		s := v.State
 		d.first, d.floor, d.logReadable = s.First, s.Floor, true
+		if !d.id.Checked {
+			d.configurations = raftlog.Configurations(s.First, s.Last, func(index uint64, into *raft.Log) error { return raftlog.ReadEntry(db, index, into) })
+		}
 		d.report.Log = &LogReport{
 			First: s.First, Last: s.Last, Term: s.LastTerm, Commit: s.Commit, Writes: s.Seq, Checked: v.Checked, Bytes: disk.Usage(d.layout.Log()),
 		}
@@ -180,7 +229,8 @@ func (d *examiner) damageOrError(err error) error {
 	return err
 }
 
-// checkSnapshots reads every byte of every snapshot.
+// checkSnapshots reads every byte of every snapshot. A remnant or an unfinished
+// snapshot is no damage: a crash leaves them in normal operation.
 func (d *examiner) checkSnapshots() error {
 	list, err := snapshot.List(d.layout, true)
 	if err != nil {
@@ -198,7 +248,12 @@ func (d *examiner) checkSnapshots() error {
 		d.report.Snapshots = append(d.report.Snapshots, SnapshotReport{s.ID, s.Index, s.Term, s.Size, s.Problem == nil})
 		if s.Problem != nil {
 			d.addDamage(snapshot.Damage(s.Problem))
+		} else {
+			d.configurations = append(d.configurations, s.Configuration)
 		}
+	}
+	if aside, err := os.ReadDir(d.layout.DamagedSnapshots()); err == nil && len(aside) > 0 {
+		d.report.add(Finding{Severity: Info, Part: "snapshot", Where: d.layout.DamagedSnapshots(), Problem: "holds damaged snapshots that a start has moved aside; it may be deleted"})
 	}
 	if !d.logReadable {
 		return nil
@@ -210,15 +265,15 @@ func (d *examiner) checkSnapshots() error {
 	return nil
 }
 
-// checkStore reads every module and every record.
+// checkStore reads every module and every record. The store is created when the server
+// first starts.
 func (d *examiner) checkStore() error {
 	if _, err := os.Stat(d.layout.Store()); errors.Is(err, fs.ErrNotExist) {
 		d.report.add(Finding{Severity: Info, Part: "policy modules and history", Where: d.layout.Store(), Problem: "do not exist yet"})
 		return nil
 	}
-	damage := func(what string, err error) error {
-		return &datadir.DamageError{Part: "policy modules and history", Path: d.layout.Store(), Problem: what, Remedy: datadir.RemedyStore, Err: err}
-	}
+	damage := func(what string, err error) error { return kvstore.Damage(d.layout, what, err) }
+	// Opening it would delete all tables.
 	if badgerdb.ManifestMissing(d.layout.Store()) {
 		d.addDamage(damage("MANIFEST is missing", nil))
 		return nil
@@ -228,6 +283,9 @@ func (d *examiner) checkStore() error {
 	}
 	err := badgerdb.WithCopy(d.layout.Store(), func(db *badger.DB) error {
 		s := &kvstore.Store{Layout: d.layout, DB: db, Logger: slog.New(slog.DiscardHandler)}
+		if err := d.checkStoreGuard(db); err != nil {
+			return damage("cannot be read", err)
+		}
 		if err := d.checkBlobs(blob.New(s)); err != nil {
 			return damage("cannot list modules", err)
 		}
@@ -239,6 +297,26 @@ func (d *examiner) checkStore() error {
 		return badgerdb.OpenError("policy modules and history", d.layout.Store(), datadir.RemedyStore, err)
 	})
 	return d.damageOrError(err)
+}
+
+// checkStoreGuard reports writes that the store has lost. It is a warning and no damage: a
+// power failure may lose the most recent records.
+func (d *examiner) checkStoreGuard(db *badger.DB) error {
+	seq, err := kvstore.Sequence(db)
+	if err != nil {
+		return err
+	}
+	mark, _, err := rollback.Read(d.layout.StoreGuard())
+	switch {
+	case errors.Is(err, rollback.ErrDamaged):
+		d.report.add(Finding{Severity: Warning, Part: "policy modules and history", Where: d.layout.StoreGuard(), Problem: err.Error() + ": lost writes cannot be detected"})
+	case err == nil && mark.Seq > seq:
+		d.report.add(Finding{
+			Severity: Warning, Part: "policy modules and history", Where: d.layout.Store(),
+			Problem: fmt.Sprintf("the most recent %d of %d writes are lost, as by a power failure or a damaged journal or manifest", mark.Seq-seq, mark.Seq),
+		})
+	}
+	return nil
 }
 
 // checkBlobs reads every finished module and compares it with its digest.
@@ -262,8 +340,9 @@ func (d *examiner) checkBlobs(b *blob.Store) error {
 	return nil
 }
 
-// checkHistory reads all records in pages and compares their number with the accounts of
-// the segments.
+// checkHistory reads all records in pages and compares their number with the accounts
+// of the segments. A difference is a warning and no damage: the history is not synced,
+// so a power failure may lose its end.
 func (d *examiner) checkHistory(s *kvstore.Store) error {
 	h, err := history.OpenReadOnly(s)
 	if err != nil {

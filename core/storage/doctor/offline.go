@@ -14,7 +14,8 @@ import (
 	"github.com/cede-scheduler/cede/core/storage/snapshot"
 )
 
-// An Offline gives read access to the data directory of a stopped server.
+// An Offline gives read access to the data directory of a stopped server. It is valid
+// only during the call of Inspect that created it.
 type Offline struct {
 	layout    datadir.Layout
 	db        *badger.DB
@@ -44,6 +45,8 @@ func Inspect(dir string, look func(*Offline) error) (err error) {
 		return err
 	}
 	return badgerdb.WithCopy(layout.Log(), func(db *badger.DB) error {
+		// A caller that replays the log would compute a wrong state from a damaged one,
+		// so every entry is verified first.
 		v, err := raftlog.Verify(db, mark, vouched, -1)
 		if err := v.Err(layout, err); err != nil {
 			return err
@@ -65,7 +68,8 @@ func (s *Offline) Range() (first, last, commit uint64) {
 }
 
 // Entry reads the entry at index. It returns raft.ErrLogNotFound if the log does not
-// contain it.
+// contain it. It reads from the disk each time: into is overwritten and belongs to the
+// caller.
 func (s *Offline) Entry(index uint64, into *raft.Log) error {
 	if !s.state.Contains(index) {
 		return raft.ErrLogNotFound
@@ -76,7 +80,8 @@ func (s *Offline) Entry(index uint64, into *raft.Log) error {
 	return nil
 }
 
-// Snapshots returns the usable snapshots, newest first.
+// Snapshots returns the usable snapshots, newest first. A remnant has a Problem, so it
+// is left out.
 func (s *Offline) Snapshots() (usable []snapshot.Info) {
 	for _, snap := range s.snapshots {
 		if !snap.Unfinished && snap.Problem == nil {

@@ -1,6 +1,11 @@
 package doctor
 
-import "time"
+import (
+	"errors"
+	"time"
+
+	"github.com/cede-scheduler/cede/core/storage/datadir"
+)
 
 // A Severity is the weight of a finding.
 type Severity string
@@ -23,10 +28,16 @@ type Finding struct {
 	Remedy   string   `json:"remedy,omitempty"`
 }
 
-// A Report is the result of Run for one data directory.
+// A Report is the result of Run for one data directory. It is part of the output format
+// of the command: fields are added and never renamed.
 type Report struct {
-	Dir       string           `json:"dir"`
-	NodeID    string           `json:"nodeId,omitempty"`
+	Dir    string `json:"dir"`
+	NodeID string `json:"nodeId,omitempty"`
+	// Format is the format of the directory, ClusterVersion the highest version of the
+	// cluster that the server has applied; 0 if unknown.
+	Format         uint32 `json:"format,omitempty"`
+	ClusterVersion uint32 `json:"clusterVersion,omitempty"`
+
 	Log       *LogReport       `json:"log,omitempty"`
 	Snapshots []SnapshotReport `json:"snapshots"`
 	Blobs     []BlobReport     `json:"blobs"`
@@ -80,6 +91,15 @@ func (r *Report) Damaged() bool {
 		}
 	}
 	return false
+}
+
+// CheckCluster adds a finding if the cluster has a version above newest, the newest that
+// this release supports.
+func (r *Report) CheckCluster(newest uint32) {
+	err := datadir.Version{Cluster: r.ClusterVersion}.Check(datadir.Layout{Dir: r.Dir}, newest)
+	if e, ok := errors.AsType[*datadir.DamageError](err); ok {
+		r.Findings = append([]Finding{{Severity: Damage, Part: e.Part, Where: e.Path, Problem: e.Problem, Remedy: e.Remedy}}, r.Findings...)
+	}
 }
 
 func (r *Report) add(f Finding) { r.Findings = append(r.Findings, f) }

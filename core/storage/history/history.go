@@ -162,13 +162,6 @@ func (h *Store) append(records []Record, now int64) error {
 	return err
 }
 
-// Sync syncs all appended records to the disk.
-func (h *Store) Sync() error {
-	h.kv.Mu.Lock()
-	defer h.kv.Mu.Unlock()
-	return h.kv.Sync()
-}
-
 // Stats describes the content of a history.
 type Stats struct {
 	Records int64

@@ -14,6 +14,7 @@ import (
 	"github.com/cede-scheduler/cede/core/storage"
 	"github.com/cede-scheduler/cede/core/storage/history"
 	"github.com/cede-scheduler/cede/core/storage/storagetest"
+	"github.com/cede-scheduler/cede/sdk/policytest/soak"
 )
 
 // fakeClock is a time that a test sets.
@@ -190,7 +191,7 @@ func within(t testing.TB, done func() bool) {
 // The reference is a sorted list; records arrive late and twice, and the store is reopened
 // in between.
 func TestStore_MatchesReference(t *testing.T) {
-	storagetest.CheckProperty(t, 4, func(t *rapid.T, dir string) {
+	storagetest.CheckProperty(t, soak.Scale(4), func(t *rapid.T, dir string) {
 		open := func() *storage.Store {
 			s, err := storage.Open(storagetest.Config(dir, withHistory(history.Config{SegmentBytes: 400})))
 			if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/cede-scheduler/cede/core/storage/internal/kvstore"
 )
 
-// A Query selects records.
+// A Query selects records. The zero value lists the first 100 records of all topics.
 type Query struct {
 	// From is the first index, or the last one if Backward is set.
 	From uint64 // default: the oldest record, or the newest
@@ -24,8 +24,11 @@ type Query struct {
 	Limit    int    // default: 100
 }
 
-// List returns records in order, or in reverse order. If it returns fewer than the limit,
-// there are no more. If it returns an error, it also returns the records before the error.
+// List returns records in order, or in reverse order. If it returns fewer than the
+// limit, there are no more. If it returns an error, it also returns the records before
+// the error. A page costs its own records: iteration starts at the record after the
+// previous page. Records that are appended between two pages appear if they sort behind
+// the first.
 func (h *Store) List(q Query) ([]Record, error) {
 	q.Limit = cmp.Or(q.Limit, 100)
 	h.mu.RLock()
@@ -78,15 +81,18 @@ func readRecord(txn *badger.Txn, key []byte) (Record, error) {
 	return decodeRecord(primary, b)
 }
 
-// window iterates over the keys that a query selects.
+// window iterates over the keys that a query selects. prefix selects the records or the
+// keys of one topic.
 type window struct {
 	q      Query
 	mark   Position
 	prefix []byte
 }
 
-// each calls f for the keys of the window until f returns false or an error. It skips keys
-// below the watermark, which are deleted records still on the disk.
+// each calls f for the keys of the window until f returns false or an error. It skips
+// keys below the watermark, which are deleted records still on the disk. Keys sort by
+// position within a prefix, so a backward iteration may end at the watermark, and a
+// forward one starts behind it.
 func (w *window) each(txn *badger.Txn, f func([]byte, *badger.Item) (bool, error)) error {
 	it := txn.NewIterator(badger.IteratorOptions{
 		Prefix: w.prefix, Reverse: w.q.Backward,
@@ -96,6 +102,8 @@ func (w *window) each(txn *badger.Txn, f func([]byte, *badger.Item) (bool, error
 	after := w.afterKey()
 	for it.Seek(w.seekKey()); it.Valid(); it.Next() {
 		key := it.Item().Key()
+		// Seek finds the last record of the previous page itself, unless it was
+		// trimmed.
 		if after != nil && string(key) == string(after) {
 			continue
 		}
@@ -144,9 +152,7 @@ func (w *window) seekKey() []byte {
 		return appendPosition(slices.Clip(w.prefix), p)
 	}
 	p := Position{w.q.From, math.MaxUint64}
-	if p.Index == 0 {
-		p.Index = math.MaxUint64
-	}
+	p.Index = cmp.Or(p.Index, math.MaxUint64)
 	// after every topic of that position
 	return append(appendPosition(slices.Clip(w.prefix), p), 0xff, 0xff)
 }

@@ -12,8 +12,9 @@ import (
 	"github.com/cede-scheduler/cede/core/storage/internal/kvstore"
 )
 
-// A segment accounts for the records from its start to the start of the next segment. It is
-// written in the transaction that adds the records.
+// A segment accounts for the records from its start to the start of the next segment.
+// It is written in the transaction that adds the records. Accounts of segments replace
+// a walk over the records, which Badger would make slow by skipping tombstones.
 type segment struct {
 	id             uint64
 	start, last    Position
@@ -52,7 +53,8 @@ func (s *segment) decode(key, value []byte) error {
 	return nil
 }
 
-// readSegments returns all segments, oldest first.
+// readSegments returns all segments, oldest first. They sort by start: a segment that
+// was extended downward keeps its number.
 func readSegments(txn *badger.Txn) (list []segment, err error) {
 	badgerdb.WalkKeys(txn, []byte{kvstore.SegmentPrefix}, func(item *badger.Item) bool {
 		var s segment
@@ -81,8 +83,9 @@ func encodeMarks(mark, swept Position) []byte {
 	return badgerdb.Seal(appendPosition(appendPosition(nil, mark), swept))
 }
 
-// A draft collects changes of segments until they are written. If the transaction fails, it
-// is discarded.
+// A draft collects changes of segments until they are written. If the transaction
+// fails, it is discarded. It must be used while the lock of the key-value store is
+// held, since it reads segments without their own lock.
 type draft struct {
 	h       *Store
 	changed map[int]segment // by position in h.segments; new ones follow
@@ -139,7 +142,9 @@ func (d *draft) add(txn *badger.Txn, r *Record, now int64) error {
 }
 
 // segmentFor returns the segment of a position. If the newest segment is full or old
-// enough, it starts another one.
+// enough, it starts another one. A record below the newest one, as the replay of the
+// log appends it, goes to the segment that covers its position, so that segments never
+// overlap.
 func (d *draft) segmentFor(p Position, newest bool, at int64) (int, segment) {
 	if newest && (d.count == 0 || d.full(d.at(d.count-1), at)) {
 		id := uint64(1)
@@ -160,8 +165,8 @@ func (d *draft) segmentFor(p Position, newest bool, at int64) (int, segment) {
 	return place, s
 }
 
-// full reports whether a segment has reached its size or covers a sixteenth of the maximum
-// age.
+// full reports whether a segment has reached its size or covers a sixteenth of the
+// maximum age. The bound by age lets trimming follow MaxAge within a sixteenth of it.
 func (d *draft) full(s segment, at int64) bool {
 	age := d.h.cfg.MaxAge
 	return s.bytes >= d.h.cfg.SegmentBytes || age > 0 && time.Duration(at-s.oldest) > age/16
@@ -177,7 +182,8 @@ func (d *draft) write(txn *badger.Txn) error {
 	return nil
 }
 
-// apply adopts the changes of a draft after its transaction was committed.
+// apply adopts the changes of a draft after its transaction was committed. Only here do
+// readers see the new accounts. New segments are adopted in ascending order.
 func (h *Store) apply(d *draft) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -11,8 +11,9 @@ import (
 	"github.com/cede-scheduler/cede/core/storage/internal/kvstore"
 )
 
-// trim deletes the oldest segments until age and size are within the limits. At least the
-// newest segment is kept if only the size is exceeded.
+// trim deletes the oldest segments until age and size are within the limits. At least
+// the newest segment is kept if only the size is exceeded. It deletes no record itself,
+// which would take long: sweep does so in small batches.
 func (h *Store) trim() error {
 	h.kv.Mu.Lock()
 	defer h.kv.Mu.Unlock()
@@ -60,10 +61,13 @@ func (h *Store) trim() error {
 	return nil
 }
 
+// sweepRecords bounds the records that one batch deletes, and so how long appends wait
+// for the lock.
 const sweepRecords = 256
 
-// sweep removes one batch of records below the watermark from the disk, and returns false
-// if none remain.
+// sweep removes one batch of records below the watermark from the disk, and returns
+// false if none remain. A crash between batches loses nothing: the progress is stored
+// with each batch, and keys below the watermark are invisible anyway.
 func (h *Store) sweep() (more bool, err error) {
 	h.kv.Mu.Lock()
 	defer h.kv.Mu.Unlock()
@@ -117,7 +121,8 @@ func (h *Store) sweep() (more bool, err error) {
 }
 
 // trimInBackground trims after a wake-up, which reports excess size, and at intervals,
-// because records grow old.
+// because records grow old. It ends when stop is closed, between two batches at the
+// latest. An error is logged, and the next interval tries again.
 func (h *Store) trimInBackground(stop, kicked <-chan struct{}) {
 	ticker := time.NewTicker(h.cfg.TrimEvery)
 	defer ticker.Stop()

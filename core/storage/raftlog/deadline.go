@@ -13,6 +13,10 @@ import (
 // exits. If the hang stops the whole process, as a write to mapped memory can on a single
 // processor, the heartbeats stop too.
 //
+// Only time in which this process runs counts. A host or a process that was paused for longer
+// than the deadline resumes with expired timers, although its disk is fine; so the deadline is
+// divided into short ticks, and a pause counts as one of them.
+//
 // The write continues, and its real result is returned. Returning an error would be a
 // guess, because the write may still reach the disk.
 type Deadline struct {
@@ -30,9 +34,46 @@ func WithDeadline(store LogStore, after time.Duration, late func(op string)) *De
 	return &Deadline{LogStore: store, after: after, onExceeded: late}
 }
 
-// watch starts the timer for one operation. The caller stops it when the operation returns.
-func (d *Deadline) watch(op string) *time.Timer {
-	return time.AfterFunc(d.after, func() { d.once.Do(func() { d.onExceeded(op) }) })
+// deadlineTicks is the number of ticks of a deadline.
+const deadlineTicks = 20
+
+// A writeWatch watches one operation.
+type writeWatch struct {
+	d  *Deadline
+	op string
+
+	mu    sync.Mutex
+	left  int // ticks
+	timer *time.Timer
+}
+
+// watch starts to watch one operation. The caller stops it when the operation returns.
+func (d *Deadline) watch(op string) *writeWatch {
+	w := &writeWatch{d: d, op: op, left: deadlineTicks}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.timer = time.AfterFunc(d.after/deadlineTicks, w.tick)
+	return w
+}
+
+// tick counts one tick, however late it is.
+func (w *writeWatch) tick() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch w.left--; {
+	case w.left > 0:
+		w.timer.Reset(w.d.after / deadlineTicks)
+	case w.left == 0:
+		w.d.once.Do(func() { go w.d.onExceeded(w.op) })
+	}
+}
+
+// Stop ends the watch.
+func (w *writeWatch) Stop() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.left = -1 // also for a tick that waits for the lock
+	w.timer.Stop()
 }
 
 // StoreLog appends one entry.

@@ -48,7 +48,8 @@ func (l *Log) DeleteRange(low, high uint64) error {
 	return fmt.Errorf("%w: cannot delete %d to %d of %d to %d", ErrGap, low, high, s.First, s.Last)
 }
 
-// deleteHead deletes all entries up to high.
+// deleteHead deletes all entries up to high. An empty log keeps LastTerm, which the
+// rollback guard has recorded.
 func (l *Log) deleteHead(high uint64) error {
 	next := l.state
 	// The floor remains even if the log becomes empty: keys at or below it are still to be
@@ -67,8 +68,9 @@ func (l *Log) deleteHead(high uint64) error {
 	return nil
 }
 
-// deleteTail deletes all entries from low on. Keys that exceed one transaction are deleted
-// after it; if a crash prevents that, opening the log deletes them.
+// deleteTail deletes all entries from low on. Keys that exceed one transaction are
+// deleted after it; if a crash prevents that, opening the log deletes them. low is
+// greater than First, so the entry before it exists.
 func (l *Log) deleteTail(low uint64) error {
 	next, gone := l.state, l.state.Last
 	term, err := l.termOf(low - 1)
@@ -126,12 +128,13 @@ func (l *Log) trimRecent(s State) {
 
 // deleteKeys deletes keys in as many transactions as necessary.
 func (l *Log) deleteKeys(keys [][]byte) error {
-	return badgerdb.DeleteKeys(l.db, keys)
+	return badgerdb.DeleteKeys(func(f func(*badger.Txn) error) error { return badgerdb.Update(l.db, f) }, keys)
 }
 
-// lowerFloor prepares a log that starts again below its floor. All deleted entries leave
-// the disk first; otherwise the background deletion would remove the new entries in their
-// place.
+// lowerFloor prepares a log that starts again below its floor. All deleted entries
+// leave the disk first; otherwise the background deletion would remove the new entries
+// in their place. This is rare, because only the restore of an older state leads to it,
+// so its cost does not matter.
 func (l *Log) lowerFloor(first uint64) error {
 	for {
 		more, err := l.sweep()
@@ -222,7 +225,8 @@ func walkIndexes(txn *badger.Txn, from uint64, f func(key []byte, index uint64) 
 }
 
 // sweepInBackground runs sweep after each wake-up and pauses between batches, so that
-// appends are hardly delayed.
+// appends are hardly delayed. An error rejects further writes, since Badger may hold
+// data that the disk refused.
 func (l *Log) sweepInBackground(stop, kicked <-chan struct{}) {
 	for {
 		select {
@@ -247,10 +251,11 @@ func (l *Log) sweepInBackground(stop, kicked <-chan struct{}) {
 	}
 }
 
-// syncInBackground syncs the rollback guard once a second.
+// syncInBackground syncs the rollback guard once a second. A second bounds how much of
+// the guard a power failure loses; it then lags behind the log, which Verify accepts.
 func (l *Log) syncInBackground(stop, _ <-chan struct{}) {
 	for background.Sleep(stop, time.Second) {
-		if err := l.guard.sync(); err != nil {
+		if err := l.guard.Sync(); err != nil {
 			l.write.Lock()
 			l.fail(fmt.Errorf("%s: %w", l.layout.RollbackGuard(), err))
 			l.write.Unlock()

@@ -16,6 +16,7 @@ import (
 	"github.com/cede-scheduler/cede/core/storage/internal/background"
 	"github.com/cede-scheduler/cede/core/storage/internal/badgerdb"
 	"github.com/cede-scheduler/cede/core/storage/internal/disk"
+	"github.com/cede-scheduler/cede/core/storage/internal/rollback"
 )
 
 // A Log is the Raft log and stable store on Badger. Whatever StoreLogs, DeleteRange and Set
@@ -24,7 +25,7 @@ type Log struct {
 	cfg    Config
 	layout datadir.Layout
 	db     *badger.DB
-	guard  *rollbackGuard
+	guard  *rollback.Guard
 
 	write       sync.Mutex // serializes changes of state; held during disk writes
 	staged      uint64     // commit index to store with the next entries
@@ -45,8 +46,10 @@ type Log struct {
 
 var _ LogStore = (*Log)(nil)
 
-// Open opens the log in a data directory, or creates it. It returns a *datadir.DamageError
-// if the log is damaged or was rolled back.
+// Open opens the log in a data directory, or creates it. It returns a
+// *datadir.DamageError if the log is damaged or was rolled back. It returns ErrNoSpace
+// if less than half of the reserve is free. Opening costs a copy of the journals and a
+// read of the newest VerifyLast entries, twice.
 func Open(layout datadir.Layout, cfg Config) (*Log, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("raft log: %w", err)
@@ -83,13 +86,13 @@ func Open(layout datadir.Layout, cfg Config) (*Log, error) {
 // Prepare checks the files of a log before Badger repairs them, and creates the directory
 // of a new log. vouched is true if the operator has emptied the rollback guard, so that its
 // mark must not be compared with the log.
-func Prepare(layout datadir.Layout) (mark GuardMark, vouched bool, err error) {
+func Prepare(layout datadir.Layout) (mark rollback.Mark, vouched bool, err error) {
 	_, err = os.Stat(layout.Log())
 	begun := err == nil
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return mark, false, err
 	}
-	mark, ok, err := ReadGuard(layout.RollbackGuard())
+	mark, ok, err := rollback.Read(layout.RollbackGuard())
 	missing := errors.Is(err, fs.ErrNotExist)
 	if begun && badgerdb.ManifestMissing(layout.Log()) {
 		return mark, false, Damage(layout, "MANIFEST is missing", nil)
@@ -97,7 +100,7 @@ func Prepare(layout datadir.Layout) (mark GuardMark, vouched bool, err error) {
 	switch {
 	case missing && begun:
 		return mark, false, &datadir.DamageError{Part: "rollback guard", Path: layout.RollbackGuard(), Problem: "missing", Remedy: datadir.RemedyGuard}
-	case errors.Is(err, errGuard):
+	case errors.Is(err, rollback.ErrDamaged):
 		return mark, false, &datadir.DamageError{Part: "rollback guard", Path: layout.RollbackGuard(), Problem: "damaged", Remedy: datadir.RemedyGuard, Err: err}
 	case err != nil && !missing:
 		return mark, false, err
@@ -110,14 +113,14 @@ func Prepare(layout datadir.Layout) (mark GuardMark, vouched bool, err error) {
 	switch id, err := datadir.ReadServerID(layout); {
 	case err != nil:
 		return mark, false, err
-	case id != "":
-		return mark, false, &datadir.DamageError{Part: "raft log", Path: layout.Raft(), Problem: "missing, although this is the directory of server " + id, Remedy: datadir.RemedyRejoin}
+	case id.Value != "":
+		return mark, false, &datadir.DamageError{Part: "raft log", Path: layout.Raft(), Problem: "missing, although this is the directory of server " + id.Value, Remedy: datadir.RemedyRejoin}
 	}
 	// The rollback guard is created first: a log without one is then always damage.
 	if err := os.MkdirAll(layout.Raft(), 0o700); err != nil {
 		return mark, false, err
 	}
-	if err := createGuard(layout.RollbackGuard(), GuardMark{}); err != nil {
+	if err := rollback.Create(layout.RollbackGuard(), rollback.Mark{}); err != nil {
 		return mark, false, err
 	}
 	return mark, false, atomicfile.SyncDir(layout.Dir)
@@ -125,7 +128,7 @@ func Prepare(layout datadir.Layout) (mark GuardMark, vouched bool, err error) {
 
 // verifyCopy verifies the log in a copy. Badger repairs what it opens, and a damaged log
 // must stay as it was found.
-func verifyCopy(layout datadir.Layout, mark GuardMark, vouched bool, cfg Config) error {
+func verifyCopy(layout datadir.Layout, mark rollback.Mark, vouched bool, cfg Config) error {
 	if _, err := os.Stat(layout.Log()); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -137,8 +140,9 @@ func verifyCopy(layout datadir.Layout, mark GuardMark, vouched bool, cfg Config)
 	})
 }
 
-// load verifies the opened log and adopts its state.
-func (l *Log) load(mark GuardMark, vouched bool) error {
+// load verifies the opened log and adopts its state. It runs before any goroutine is
+// started, so it takes no locks.
+func (l *Log) load(mark rollback.Mark, vouched bool) error {
 	v, err := Verify(l.db, mark, vouched, l.cfg.VerifyLast)
 	if err := v.Err(l.layout, err); err != nil {
 		return err
@@ -150,17 +154,19 @@ func (l *Log) load(mark GuardMark, vouched bool) error {
 	}
 	l.state, l.swept, l.staged = v.State, v.swept, v.State.Commit
 	if vouched {
-		l.cfg.Logger.Warn("accepted the raft log as it is, as requested by the empty rollback guard", "last_index", v.State.Last)
-		if err := createGuard(l.layout.RollbackGuard(), l.guardMark()); err != nil {
+		l.cfg.Logger.Warn("accepted the raft log as it is, as requested by the empty rollback guard", "path", l.layout.RollbackGuard(), "last_index", v.State.Last)
+		if err := rollback.Create(l.layout.RollbackGuard(), l.guardMark()); err != nil {
 			return err
 		}
 	}
-	l.guard, err = openGuard(l.layout.RollbackGuard())
+	l.guard, err = rollback.Open(l.layout.RollbackGuard())
 	return err
 }
 
 // guardMark returns the mark of the current state.
-func (l *Log) guardMark() GuardMark { return GuardMark{l.state.Seq, l.state.Last, l.state.LastTerm} }
+func (l *Log) guardMark() rollback.Mark {
+	return rollback.Mark{Seq: l.state.Seq, Last: l.state.Last, LastTerm: l.state.LastTerm}
+}
 
 func (l *Log) damage(what string, err error) error {
 	return Damage(l.layout, what, err)
@@ -235,7 +241,9 @@ func (l *Log) GetLog(index uint64, into *raft.Log) error {
 	return l.damage(fmt.Sprintf("cannot read entry %d", index), err)
 }
 
-// ReadEntry reads and verifies one entry.
+// ReadEntry reads and verifies one entry. It returns badgerdb.ErrMissing if the entry
+// does not exist, badgerdb.ErrChecksum if it is damaged, and datadir.ErrNewer if a
+// later release wrote it.
 func ReadEntry(db *badger.DB, index uint64, into *raft.Log) error {
 	return badgerdb.View(db, func(txn *badger.Txn) error {
 		b, err := badgerdb.Get(txn, indexKey(index))
@@ -249,7 +257,8 @@ func ReadEntry(db *badger.DB, index uint64, into *raft.Log) error {
 	})
 }
 
-// Close stops the background work and closes the files. It may be called again.
+// Close stops the background work and closes the files. It may be called again. It
+// waits for writes in progress, and later ones return ErrClosed.
 func (l *Log) Close() error {
 	l.write.Lock()
 	if l.closed {
@@ -259,11 +268,8 @@ func (l *Log) Close() error {
 	l.closed = true
 	l.write.Unlock()
 	l.background.Stop()
-	return errors.Join(badgerdb.Close(l.db), l.guard.close())
+	return errors.Join(badgerdb.Close(l.db), l.guard.Close())
 }
-
-// Size returns the disk space of the log in bytes.
-func (l *Log) Size() int64 { return disk.Usage(l.layout.Log()) }
 
 // CheckSpace returns ErrNoSpace if the disk has too little free space for entries.
 func (l *Log) CheckSpace() error { return disk.CheckFree(l.layout.Raft(), l.cfg.MinFree) }

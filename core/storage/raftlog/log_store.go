@@ -5,7 +5,7 @@ import (
 )
 
 // A LogStore is what replication requires of a log. *Log implements it; any other
-// implementation must pass storagetest.Conformance.
+// implementation must pass the conformance tests of this package.
 type LogStore interface {
 	raft.LogStore
 	raft.StableStore

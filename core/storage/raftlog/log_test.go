@@ -17,15 +17,15 @@ import (
 )
 
 func TestConformance_RaftsStoreInMemory(t *testing.T) {
-	storagetest.Conformance(t, func(*testing.T) storagetest.Store { return raft.NewInmemStore() })
+	conformance(t, func(*testing.T) logStore { return raft.NewInmemStore() })
 }
 
 func TestConformance_Log(t *testing.T) {
-	storagetest.Conformance(t, func(t *testing.T) storagetest.Store { return storagetest.OpenLog(t, t.TempDir()) })
+	conformance(t, func(t *testing.T) logStore { return storagetest.OpenLog(t, t.TempDir()) })
 }
 
 func TestConformance_LogWithDeadline(t *testing.T) {
-	storagetest.Conformance(t, func(t *testing.T) storagetest.Store {
+	conformance(t, func(t *testing.T) logStore {
 		return raftlog.WithDeadline(storagetest.OpenLog(t, t.TempDir()), time.Minute, func(op string) { t.Errorf("%s hangs", op) })
 	})
 }

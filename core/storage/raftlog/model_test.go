@@ -11,6 +11,7 @@ import (
 	"github.com/cede-scheduler/cede/core/storage/datadir"
 	"github.com/cede-scheduler/cede/core/storage/raftlog"
 	"github.com/cede-scheduler/cede/core/storage/storagetest"
+	"github.com/cede-scheduler/cede/sdk/policytest/soak"
 )
 
 // model is the reference implementation: a log as a map.
@@ -31,7 +32,7 @@ func (m *model) drop(low, high uint64) {
 
 // Random operations: append, delete at both ends, votes, commit index, reopen.
 func TestLog_MatchesReference(t *testing.T) {
-	storagetest.CheckProperty(t, 8, func(t *rapid.T, dir string) {
+	storagetest.CheckProperty(t, soak.Scale(8), func(t *rapid.T, dir string) {
 		cfg := storagetest.SmallLogConfig()
 		cfg.VerifyLast, cfg.CacheEntries, cfg.SweepBatch, cfg.SweepPause = -1, 8, 7, -1
 		open := func() *raftlog.Log {

@@ -1,10 +1,14 @@
 package raftlog
 
-import "github.com/hashicorp/raft"
+import (
+	"cmp"
+
+	"github.com/hashicorp/raft"
+)
 
 // recent caches the newest entries, which are read once per follower and once to be
-// applied. raft.LogCache is not used because it hides that the log tracks the commit index.
-// Log.mu guards it.
+// applied. raft.LogCache is not used because it hides that the log tracks the commit
+// index. Log.mu guards it. Entries are shared with Raft and must not be changed.
 type recent struct {
 	ring  []*raft.Log // entry i at i mod len
 	first uint64      // first and last cached index; first is 0 if the cache is empty
@@ -17,6 +21,7 @@ func newRecent(entries, bytes int) *recent {
 	return &recent{ring: make([]*raft.Log, max(entries, 1)), limit: bytes}
 }
 
+// slot returns the place of an index in the ring, whether or not it is cached.
 func (r *recent) slot(index uint64) **raft.Log { return &r.ring[index%uint64(len(r.ring))] }
 
 // get returns the entry at index, or nil if it is not cached.
@@ -42,9 +47,7 @@ func (r *recent) add(l *raft.Log) {
 	for r.first != 0 && (r.last-r.first+1 >= uint64(len(r.ring)) || r.bytes+size > r.limit) {
 		r.dropFirst()
 	}
-	if r.first == 0 {
-		r.first = l.Index
-	}
+	r.first = cmp.Or(r.first, l.Index)
 	r.last = l.Index
 	r.bytes += size
 	*r.slot(l.Index) = l
@@ -77,4 +80,5 @@ func (r *recent) trim(first, last uint64) {
 	}
 }
 
+// reset empties the cache and keeps its ring.
 func (r *recent) reset() { r.trim(1, 0) }

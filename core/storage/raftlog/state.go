@@ -85,8 +85,8 @@ func (s *State) decode(b []byte) error {
 	return nil
 }
 
-// readState returns the state, false if there is none, and the progress of the background
-// deletion.
+// readState returns the state, false if there is none, and the progress of the
+// background deletion. It returns badgerdb.ErrChecksum if the state is damaged.
 func readState(db *badger.DB) (s State, swept uint64, ok bool, err error) {
 	err = badgerdb.View(db, func(txn *badger.Txn) error {
 		b, err := badgerdb.Get(txn, stateKey)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cede-scheduler/cede/core/storage/datadir"
 	"github.com/cede-scheduler/cede/core/storage/internal/badgerdb"
+	"github.com/cede-scheduler/cede/core/storage/internal/rollback"
 )
 
 // A Verification is the result of checking a whole log.
@@ -34,7 +35,7 @@ func (v *Verification) addProblem(format string, args ...any) {
 // Verify checks that the state of the log agrees with the rollback guard, that no entry is
 // missing, and that the newest last entries (all if last is negative) are intact. It
 // returns an error only if the database cannot be read.
-func Verify(db *badger.DB, mark GuardMark, vouched bool, last int) (*Verification, error) {
+func Verify(db *badger.DB, mark rollback.Mark, vouched bool, last int) (*Verification, error) {
 	v := &Verification{}
 	var err error
 	if v.State, v.swept, v.hasState, err = readState(db); err != nil {
@@ -78,6 +79,7 @@ func (v *Verification) Err(layout datadir.Layout, err error) error {
 }
 
 // checkGaps finds missing entries by walking the keys, and keys beyond the last entry.
+// Keys are read without values, so the walk is cheap in comparison with checkEntries.
 func (v *Verification) checkGaps(db *badger.DB) error {
 	s := &v.State
 	next := s.First
@@ -116,8 +118,9 @@ func (v *Verification) addGap(from, to uint64) {
 	}
 }
 
-// checkEntries reads the newest last entries and compares each with the previous one: terms
-// never decrease.
+// checkEntries reads the newest last entries and compares each with the previous one:
+// terms never decrease. Entries in a later format are counted as such and not as
+// damage. Gaps were reported before.
 func (v *Verification) checkEntries(db *badger.DB, last int) {
 	s := &v.State
 	if s.IsEmpty() {

@@ -11,14 +11,17 @@ import (
 	"github.com/cede-scheduler/cede/core/storage/datadir"
 	"github.com/cede-scheduler/cede/core/storage/internal/badgerdb"
 	"github.com/cede-scheduler/cede/core/storage/internal/disk"
+	"github.com/cede-scheduler/cede/core/storage/internal/rollback"
 )
 
 // StoreLog appends one entry.
 func (l *Log) StoreLog(entry *raft.Log) error { return l.StoreLogs([]*raft.Log{entry}) }
 
-// StoreLogs appends entries together with the staged commit index. Entries that exceed one
-// transaction are written in several, in order of their indexes, so a crash leaves a
-// prefix. It returns ErrGap if the entries do not continue the log.
+// StoreLogs appends entries together with the staged commit index. Entries that exceed
+// one transaction are written in several, in order of their indexes, so a crash leaves
+// a prefix. It returns ErrGap if the entries do not continue the log. It returns
+// ErrNoSpace before the disk is full, and ErrFailed after an earlier write failed. The
+// log retains entries in its cache, so the caller must not change them.
 func (l *Log) StoreLogs(entries []*raft.Log) error {
 	if len(entries) == 0 {
 		return nil
@@ -67,7 +70,8 @@ func (l *Log) checkContiguous(entries []*raft.Log) error {
 }
 
 // append writes entries in one transaction, or in halves if they exceed it. The commit
-// index is written with the last part, given by end.
+// index is written with the last part, given by end. A transaction that is too big has
+// written nothing, so dividing it is safe.
 func (l *Log) append(entries []*raft.Log, end bool) error {
 	first, last := entries[0], entries[len(entries)-1]
 	next := l.state
@@ -124,7 +128,9 @@ func (l *Log) put(txn *badger.Txn, entries []*raft.Log) error {
 	return nil
 }
 
-// StageCommitIndex sets the commit index that is stored with the next entries.
+// StageCommitIndex sets the commit index that is stored with the next entries. It
+// writes nothing itself. A crash may lose it: the stored index is a lower bound of the
+// committed entries.
 func (l *Log) StageCommitIndex(index uint64) error {
 	l.write.Lock()
 	defer l.write.Unlock()
@@ -132,7 +138,8 @@ func (l *Log) StageCommitIndex(index uint64) error {
 	return nil
 }
 
-// Set stores a value of Raft's stable store.
+// Set stores a value of Raft's stable store. Raft stores its term and vote here: it
+// must not vote before they are durable.
 func (l *Log) Set(key, value []byte) error {
 	l.write.Lock()
 	defer l.write.Unlock()
@@ -144,7 +151,8 @@ func (l *Log) Set(key, value []byte) error {
 	})
 }
 
-// Get returns the value of a key, or nil if it was never set.
+// Get returns the value of a key, or nil if it was never set. It reads the disk and
+// needs no lock, since Badger's transactions are isolated.
 func (l *Log) Get(key []byte) (value []byte, err error) {
 	err = badgerdb.View(l.db, func(txn *badger.Txn) error {
 		b, err := badgerdb.Get(txn, stableKey(key))
@@ -230,7 +238,9 @@ func (l *Log) commit(next State, fill func(*badger.Txn) error) error {
 		return txn.Commit()
 	})
 	if err == nil {
-		err = l.guard.record(GuardMark{next.Seq, next.Last, next.LastTerm})
+		// The guard is written after the commit: a mark without its entries would look
+		// like a log that was rolled back.
+		err = l.guard.Record(rollback.Mark{Seq: next.Seq, Last: next.Last, LastTerm: next.LastTerm})
 	}
 	if err != nil {
 		if begun {

@@ -9,15 +9,16 @@ import (
 	"hash/crc64"
 	"io"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
 
+	"github.com/cede-scheduler/cede/core/internal/atomicfile"
 	"github.com/cede-scheduler/cede/core/storage/datadir"
 )
 
@@ -27,53 +28,117 @@ type Config struct {
 	// on the one before it.
 	Retain int // default: 2
 
-	Logger hclog.Logger // default: none; Raft's own store requires this type
+	Logger     *slog.Logger // default: none
+	RaftLogger hclog.Logger // of Raft's own store; default: none
 }
 
-// A Store is Raft's own file store with errors that name the damaged file and the remedy.
+// A Store is Raft's own file store with checksums of the descriptions, and with errors that
+// name the damaged file and the remedy.
 type Store struct {
 	*raft.FileSnapshotStore
 	layout datadir.Layout
+	log    *slog.Logger
 }
 
 var _ raft.SnapshotStore = (*Store)(nil)
 
-// Open opens the snapshots in a data directory and deletes incomplete ones. The caller
-// holds the lock of the directory.
-func Open(layout datadir.Layout, cfg Config) (*Store, error) {
+// Open opens the snapshots in a data directory, of which list is the verified List. The
+// caller holds the lock of the directory, and has made sure that the log does not need a
+// damaged snapshot; see CheckCoverage.
+//
+// Open deletes incomplete snapshots, and moves damaged ones aside: Raft would sort them by
+// whatever their description contains, and delete intact ones as older. It adds checksums
+// to descriptions without one.
+func Open(layout datadir.Layout, list []Info, cfg Config) (*Store, error) {
 	cfg.Retain = cmp.Or(cfg.Retain, 2)
-	if cfg.Logger == nil {
-		cfg.Logger = hclog.NewNullLogger()
+	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
+	raftLogger := cfg.RaftLogger
+	if raftLogger == nil {
+		raftLogger = hclog.NewNullLogger()
 	}
-	// Incomplete snapshots must be deleted before Raft's store is opened, because it never
-	// does so itself.
-	list, err := List(layout, false)
+	s := &Store{layout: layout, log: cfg.Logger}
+	for i := range list {
+		if err := s.prepare(&list[i]); err != nil {
+			return nil, err
+		}
+	}
+	var err error
+	if s.FileSnapshotStore, err = raft.NewFileSnapshotStoreWithLogger(layout.Raft(), cfg.Retain, raftLogger); err != nil {
+		return nil, fmt.Errorf("%s: %w", layout.Snapshots(), err)
+	}
+	return s, nil
+}
+
+// prepare makes one snapshot directory fit for Raft's store.
+func (s *Store) prepare(snap *Info) error {
+	switch {
+	case snap.Unfinished, snap.Remnant:
+		// Raft's store writes a snapshot to a directory named *.tmp and renames it at the
+		// end. It never deletes incomplete ones.
+		return os.RemoveAll(snap.Path)
+	case snap.Problem != nil:
+		aside := filepath.Join(s.layout.DamagedSnapshots(), snap.ID)
+		s.log.Warn("damaged snapshot moved aside; an older one or the log is used instead", "path", snap.Path, "to", aside, "err", snap.Problem)
+		if err := os.MkdirAll(s.layout.DamagedSnapshots(), 0o700); err != nil {
+			return err
+		}
+		return errors.Join(os.Rename(snap.Path, aside), atomicfile.SyncDir(s.layout.Snapshots()))
+	case !snap.checked:
+		s.log.Info("snapshot had no checksum of its description and was accepted", "path", snap.Path)
+		return writeChecksum(snap.Path)
+	}
+	return nil
+}
+
+// List returns the intact snapshots, newest first. It skips damaged ones with a warning.
+func (s *Store) List() ([]*raft.SnapshotMeta, error) {
+	metas, err := s.FileSnapshotStore.List()
+	return slices.DeleteFunc(metas, func(m *raft.SnapshotMeta) bool {
+		_, problem := inspect(filepath.Join(s.layout.Snapshots(), m.ID), false)
+		if problem != nil {
+			s.log.Warn("damaged snapshot skipped", "err", Damage(problem))
+		}
+		return problem != nil
+	}), err
+}
+
+// Create starts a snapshot.
+func (s *Store) Create(version raft.SnapshotVersion, index, term uint64, c raft.Configuration, at uint64, transport raft.Transport) (raft.SnapshotSink, error) {
+	sink, err := s.FileSnapshotStore.Create(version, index, term, c, at, transport)
 	if err != nil {
 		return nil, err
 	}
-	for _, s := range list {
-		if s.Unfinished || s.Remnant {
-			if err := os.RemoveAll(s.Path); err != nil {
-				return nil, err
-			}
-		}
-	}
-	store, err := raft.NewFileSnapshotStoreWithLogger(layout.Raft(), cfg.Retain, cfg.Logger)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", layout.Snapshots(), err)
-	}
-	return &Store{store, layout}, nil
+	return &checkedSink{sink, filepath.Join(s.layout.Snapshots(), sink.ID())}, nil
 }
 
-// Open verifies a snapshot and returns its content. If the snapshot is damaged, it returns
-// a *datadir.DamageError.
+// checkedSink adds a checksum to the description when the snapshot is complete. If the
+// process is killed before, the next start adds it.
+type checkedSink struct {
+	raft.SnapshotSink
+	path string
+}
+
+// Close completes the snapshot.
+func (s *checkedSink) Close() error {
+	if err := s.SnapshotSink.Close(); err != nil {
+		return err
+	}
+	return writeChecksum(s.path)
+}
+
+// Open verifies a snapshot and returns its content. If the snapshot is damaged, it
+// returns a *datadir.DamageError. The caller closes the content. Opening costs a pass
+// over the file, which verifies its checksum.
 func (s *Store) Open(id string) (*raft.SnapshotMeta, io.ReadCloser, error) {
+	path := filepath.Join(s.layout.Snapshots(), id)
+	// Raft's store does not verify the description, and its errors lack the file.
+	if _, problem := inspect(path, false); problem != nil {
+		return nil, nil, Damage(problem)
+	}
 	meta, r, err := s.FileSnapshotStore.Open(id)
 	if err == nil {
 		return meta, r, nil
 	}
-	// Raft's error lacks the file; read the snapshot again to find it.
-	path := filepath.Join(s.layout.Snapshots(), id)
 	if _, problem := inspect(path, true); problem != nil {
 		return nil, nil, Damage(problem)
 	}
@@ -86,9 +151,12 @@ type Info struct {
 	Path        string
 	Index, Term uint64
 	Size        int64
-	Unfinished  bool  // it was never renamed to its final name
-	Remnant     bool  // remainder of an old snapshot whose deletion was interrupted by a crash
-	Problem     error // reason why it is unusable; nil if it is usable
+	// Configuration holds the members of the cluster when the snapshot was taken.
+	Configuration raft.Configuration
+	Unfinished    bool  // it was never renamed to its final name
+	Remnant       bool  // remainder of an old snapshot whose deletion was interrupted by a crash
+	checked       bool  // its description has a checksum
+	Problem       error // reason why it is unusable; nil if it is usable
 }
 
 // Open returns the state in the snapshot. It verifies nothing.
@@ -96,8 +164,9 @@ func (s Info) Open() (io.ReadCloser, error) {
 	return os.Open(filepath.Join(s.Path, "state.bin"))
 }
 
-// List returns the snapshots of a data directory, newest first, with unreadable ones at the
-// end. If whole is set, every byte is read and verified.
+// List returns the snapshots of a data directory, newest first, with unreadable ones at
+// the end. If whole is set, every byte is read and verified. It changes nothing on the
+// disk.
 func List(layout datadir.Layout, whole bool) ([]Info, error) {
 	entries, err := os.ReadDir(layout.Snapshots())
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -112,7 +181,7 @@ func List(layout datadir.Layout, whole bool) ([]Info, error) {
 		if !s.Unfinished {
 			var meta *metadata
 			if meta, s.Problem = inspect(s.Path, whole); meta != nil {
-				s.Index, s.Term, s.Size = meta.Index, meta.Term, meta.Size
+				s.Index, s.Term, s.Size, s.checked, s.Configuration = meta.Index, meta.Term, meta.Size, meta.checked, meta.Configuration
 			}
 		}
 		list = append(list, s)
@@ -154,29 +223,32 @@ func markRemnants(list []Info) {
 
 // indexOf returns the index in the name of a snapshot, TERM-INDEX-TIME.
 func indexOf(id string) (index uint64, ok bool) {
-	parts := strings.Split(id, "-")
-	if len(parts) != 3 {
-		return 0, false
-	}
-	index, err := strconv.ParseUint(parts[1], 10, 64)
-	return index, err == nil
+	var term, written uint64
+	n, err := fmt.Sscanf(id, "%d-%d-%d", &term, &index, &written)
+	return index, n == 3 && err == nil
 }
 
 // metadata is the content of meta.json, as Raft's store writes it.
 type metadata struct {
 	raft.SnapshotMeta
-	CRC []byte
+	CRC     []byte
+	checked bool // the description has a checksum
 }
 
-// inspect reads the description of a snapshot and compares it with the content if whole is
-// set, otherwise with the size only. Errors are of type *datadir.FileError.
+// inspect reads the description of a snapshot and compares it with the content if whole
+// is set, otherwise with the size only. Errors are of type *datadir.FileError. It
+// returns the description also with an error, if that could be read.
 func inspect(path string, whole bool) (*metadata, error) {
 	metaPath, statePath := filepath.Join(path, "meta.json"), filepath.Join(path, "state.bin")
 	text, err := os.ReadFile(metaPath)
 	if err != nil {
 		return nil, &datadir.FileError{Path: metaPath, Err: datadir.WithoutPath(err)}
 	}
-	meta := &metadata{}
+	checked, err := verifyDescription(path, text)
+	if err != nil {
+		return nil, err
+	}
+	meta := &metadata{checked: checked}
 	if err := json.Unmarshal(text, meta); err != nil {
 		return nil, &datadir.FileError{Path: metaPath, Err: fmt.Errorf("invalid JSON: %w", err)}
 	}
@@ -188,6 +260,9 @@ func inspect(path string, whole bool) (*metadata, error) {
 	info, err := f.Stat()
 	if err != nil {
 		return meta, &datadir.FileError{Path: statePath, Err: datadir.WithoutPath(err)}
+	}
+	if err := meta.checkName(filepath.Base(path)); err != nil {
+		return nil, &datadir.FileError{Path: metaPath, Err: err}
 	}
 	if info.Size() != meta.Size {
 		return meta, &datadir.FileError{Path: statePath, Err: fmt.Errorf("size is %d bytes, meta.json expects %d", info.Size(), meta.Size)}
@@ -218,10 +293,11 @@ func Damage(problem error) error {
 	return d
 }
 
-// CheckCoverage returns an error if the log does not start at or before the end of a usable
-// snapshot. Entries between the two would be missing from the state, and nothing would show
-// it: Raft does not check this. first is the first index of the log (0 if it is empty),
-// floor the last deleted one.
+// CheckCoverage returns an error if the log does not start at or before the end of a
+// usable snapshot. Entries between the two would be missing from the state, and nothing
+// would show it: Raft does not check this. first is the first index of the log (0 if it
+// is empty), floor the last deleted one. One usable snapshot suffices, since Raft falls
+// back on older ones.
 func CheckCoverage(layout datadir.Layout, list []Info, first, floor uint64) error {
 	// A log that starts at entry 1 needs no snapshot.
 	if first <= 1 && floor == 0 {

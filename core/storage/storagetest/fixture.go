@@ -2,12 +2,14 @@ package storagetest
 
 import (
 	"flag"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strconv"
 	"testing"
 
+	"github.com/hashicorp/raft"
 	"pgregory.net/rapid"
 
 	"github.com/cede-scheduler/cede/core/storage"
@@ -16,21 +18,11 @@ import (
 	"github.com/cede-scheduler/cede/core/storage/raftlog"
 )
 
-// Soak multiplies a test's count if CEDE_SOAK=1, and divides it if CEDE_QUICK is set.
-func Soak(n int) int {
-	switch {
-	case os.Getenv("CEDE_SOAK") == "1":
-		return n * 50
-	case os.Getenv("CEDE_QUICK") != "":
-		return max(1, n/4)
-	}
-	return n
-}
-
 // SmallLogConfig returns a configuration that requires little free space.
 func SmallLogConfig() raftlog.Config { return raftlog.Config{MinFree: 48 << 20} }
 
-// OpenLog opens the log in dir and closes it when the test ends.
+// OpenLog opens the log in dir and closes it when the test ends. A failing Close fails
+// the test.
 func OpenLog(t testing.TB, dir string) *raftlog.Log {
 	t.Helper()
 	l, err := raftlog.Open(datadir.Layout{Dir: dir}, SmallLogConfig())
@@ -45,14 +37,14 @@ func OpenLog(t testing.TB, dir string) *raftlog.Log {
 	return l
 }
 
-// CheckProperty runs a property in directories of its own, runs times by default and more
-// often if CEDE_SOAK is set.
+// CheckProperty runs a property the given number of times. Each run gets a directory of
+// its own, which is deleted at its end, since a soak would fill the disk otherwise.
 func CheckProperty(t *testing.T, runs int, property func(*rapid.T, string)) {
 	t.Helper()
 	f := flag.Lookup("rapid.checks")
 	before := f.Value.String()
 	defer func() { _ = f.Value.Set(before) }()
-	if err := f.Value.Set(strconv.Itoa(Soak(runs))); err != nil {
+	if err := f.Value.Set(strconv.Itoa(runs)); err != nil {
 		t.Fatal(err)
 	}
 	base := t.TempDir()
@@ -91,7 +83,8 @@ func Config(dir string, change ...func(*storage.Config)) storage.Config {
 	return cfg
 }
 
-// RandomBytes returns reproducible content of the given size, for modules.
+// RandomBytes returns reproducible content of the given size, for modules. It has no
+// zeros to compress or holes to skip, as a real module has few.
 func RandomBytes(size int, seed uint64) []byte {
 	b := make([]byte, size)
 	r := rand.NewChaCha8([32]byte{byte(seed), byte(seed >> 8)})
@@ -112,4 +105,21 @@ func UploadBlob(t testing.TB, b *blob.Store, data []byte, chunk int) string {
 		}
 	}
 	return digest
+}
+
+// Entry returns an entry with its index and term as data.
+func Entry(index, term uint64) *raft.Log {
+	return &raft.Log{
+		Index: index, Term: term, Type: raft.LogType(index % 2 * uint64(raft.LogBarrier)),
+		Data: fmt.Appendf(nil, "entry %d of term %d", index, term),
+	}
+}
+
+// Entries returns the entries from first to last.
+func Entries(first, last, term uint64) []*raft.Log {
+	var list []*raft.Log
+	for i := first; i <= last; i++ {
+		list = append(list, Entry(i, term))
+	}
+	return list
 }

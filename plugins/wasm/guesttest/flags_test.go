@@ -2,7 +2,6 @@ package guesttest
 
 import (
 	"fmt"
-	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -10,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/cede-scheduler/cede/sdk/policy"
+	"github.com/cede-scheduler/cede/sdk/policytest/soak"
 )
 
 // promises are the flags of policy.Info, by their names in AssemblyScript.
@@ -24,19 +24,17 @@ var promises = []struct {
 	{"multiCluster", func(i *policy.Info) *bool { return &i.MultiCluster }},
 	{"leastFirst", func(i *policy.Info) *bool { return &i.LeastFirst }},
 	{"youngestFirst", func(i *policy.Info) *bool { return &i.YoungestFirst }},
+	{"monotone", func(i *policy.Info) *bool { return &i.Monotone }},
 }
 
 // The probe sets every flag, so it would not reveal a library that mixes flags up. Three
 // policies that set different subsets do: no two flags are set by the same ones. The first,
 // which distinguishes adjacent flags, is always built, the others if CEDE_SOAK is set.
 func TestFlags_AreDistinguished(t *testing.T) {
-	if racing {
+	if soak.Race {
 		t.Skip("compilers are slow, and have no races of ours")
 	}
-	policies := 1
-	if os.Getenv("CEDE_SOAK") != "" {
-		policies = 3
-	}
+	policies := soak.Count(1, 3)
 	for _, language := range languages {
 		t.Run(language, func(t *testing.T) {
 			needs(t, language)

@@ -15,6 +15,7 @@ import (
 	"github.com/cede-scheduler/cede/sdk/abi"
 	"github.com/cede-scheduler/cede/sdk/policy"
 	"github.com/cede-scheduler/cede/sdk/policytest"
+	"github.com/cede-scheduler/cede/sdk/policytest/soak"
 )
 
 // guests is the directory of the tested modules.
@@ -151,7 +152,7 @@ func (g *guest) configure(c *policy.Config) {
 // rounds returns a share of the random cases of a test. The race detector slows all tests
 // down and finds no races in sequential guests.
 func rounds(t *testing.T, share int) int {
-	if racing {
+	if soak.Race {
 		share *= 20
 	}
 	return policytest.Count(t) / share

@@ -10,11 +10,12 @@ import (
 
 	"github.com/cede-scheduler/cede/sdk/abi"
 	"github.com/cede-scheduler/cede/sdk/policy"
+	"github.com/cede-scheduler/cede/sdk/policytest/soak"
 )
 
 // The policy in each README builds as described, and all of them answer identically.
 func TestReadme_PoliciesAreIdentical(t *testing.T) {
-	if racing {
+	if soak.Race {
 		t.Skip("compilers are slow, and have no races of ours")
 	}
 	for _, language := range languages {
@@ -47,12 +48,7 @@ func made(t *testing.T, language, source string) *guest {
 }
 
 // needs skips a test if a tool is missing.
-func needs(t *testing.T, language string) {
-	t.Helper()
-	if out, err := exec.Command(guests+"build.sh", "-v", language).CombinedOutput(); err != nil {
-		t.Skipf("%s", out)
-	}
-}
+func needs(t *testing.T, language string) { runGuestScript(t, "-v", language) }
 
 // checkLeastLost checks one row that is still spared, and two that are not.
 func checkLeastLost(t *testing.T, g *guest) {
@@ -143,10 +139,6 @@ func buildRust(t *testing.T, folder, source string) string {
 // buildAssemblyScript links the package where npm would install it.
 func buildAssemblyScript(t *testing.T, folder, source string) string {
 	library := sdk(t, "assemblyscript")
-	compiler := library + "/node_modules/.bin/asc"
-	if _, err := os.Stat(compiler); err != nil {
-		t.Skip("the AssemblyScript compiler is missing: run npm ci in sdk/assemblyscript")
-	}
 	lay(t, folder, "least-lost.ts", source)
 	if err := os.Mkdir(folder+"/node_modules", 0o755); err != nil {
 		t.Fatal(err)
@@ -154,7 +146,7 @@ func buildAssemblyScript(t *testing.T, folder, source string) string {
 	if err := os.Symlink(library, folder+"/node_modules/cede-policy"); err != nil {
 		t.Fatal(err)
 	}
-	run(t, folder, compiler, "least-lost.ts", "--config", library+"/asconfig.json", "-o", "least-lost.wasm",
+	run(t, folder, library+"/node_modules/.bin/asc", "least-lost.ts", "--config", library+"/asconfig.json", "-o", "least-lost.wasm",
 		"--optimizeLevel", "0")
 	return folder + "/least-lost.wasm"
 }

@@ -8,21 +8,20 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/cede-scheduler/cede/sdk/policytest/soak"
 )
 
 //go:generate ../../../sdk/abi/testdata/guests/build.sh
 
 // The committed modules were built from the committed sources.
 func TestGuests_MatchSources(t *testing.T) {
-	here, err := exec.Command(guests+"build.sh", "-s").Output()
-	if err != nil {
-		t.Skipf("cannot tell: %v", err)
-	}
+	here := runGuestScript(t, "-s")
 	recorded, err := os.ReadFile(guests + "versions")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for line := range strings.Lines(string(here)) {
+	for line := range strings.Lines(here) {
 		if !strings.Contains(string(recorded), line) {
 			t.Errorf("%sis not what the modules were built of: run go generate in plugins/wasm/guesttest and commit it", line)
 		}
@@ -32,7 +31,7 @@ func TestGuests_MatchSources(t *testing.T) {
 // Equal tools produce equal bytes. If the tools differ, the modules must answer
 // identically: with CEDE_SOAK all of them are built and tested with the golden frames.
 func TestGuests_RebuildIdentically(t *testing.T) {
-	if racing {
+	if soak.Race {
 		t.Skip("compilers are slow, and have no races of ours")
 	}
 	for _, language := range languages {
@@ -73,34 +72,41 @@ func checkBuilt(t *testing.T, path string, compared bool) {
 func build(t *testing.T, language string) (folder string) {
 	t.Helper()
 	folder = t.TempDir()
-	script := exec.Command(guests+"build.sh", "-o", folder, language)
-	if os.Getenv("CEDE_SOAK") == "" {
-		script.Env = append(os.Environ(), "GUESTS=decay") // compilers are slow
+	runGuestScript(t, "-o", folder, language)
+	return folder
+}
+
+// runGuestScript runs build.sh and returns its standard output. It skips the test if a
+// tool is missing. Without CEDE_SOAK only one guest per language is built, because
+// compilers are slow.
+func runGuestScript(t *testing.T, args ...string) string {
+	t.Helper()
+	script := exec.Command(guests+"build.sh", args...)
+	if !soak.Full() {
+		script.Env = append(os.Environ(), "GUESTS=decay")
 	}
-	out, err := script.CombinedOutput()
-	var exit *exec.ExitError
-	if errors.As(err, &exit) && exit.ExitCode() == 3 {
-		t.Skip(strings.TrimSpace(string(out)))
+	var stderr strings.Builder
+	script.Stderr = &stderr
+	out, err := script.Output()
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.ExitCode() == 3 {
+		t.Skip(strings.TrimSpace(stderr.String()))
 	}
 	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
+		t.Fatalf("build.sh %v: %v\n%s", args, err, &stderr)
 	}
-	return folder
+	return string(out)
 }
 
 // sameTools reports whether the installed tools are the ones that built the committed
 // modules.
 func sameTools(t *testing.T, language string) bool {
 	t.Helper()
-	here, err := exec.Command(guests+"build.sh", "-v", language).Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	here := runGuestScript(t, "-v", language)
 	recorded, err := os.ReadFile(guests + "versions")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if strings.Contains(string(recorded), string(here)) {
+	if strings.Contains(string(recorded), here) {
 		return true
 	}
 	t.Logf("not compared byte for byte: the committed modules were built by other tools than\n%s", here)

@@ -4,6 +4,7 @@ import "slices"
 
 // assemble returns the metered module.
 func assemble(c *contents) ([]byte, *Error) {
+	c.lines = c.readLines()
 	code, added, err := c.metered()
 	if err != nil {
 		return nil, err
@@ -14,17 +15,26 @@ func assemble(c *contents) ([]byte, *Error) {
 		switch s.id {
 		case secType:
 			out = appendSection(out, s.id, c.typeSection(s, added))
+		case secFunction:
+			out = appendSection(out, s.id, c.functionSection(s))
 		case secTable:
 			out = appendSection(out, s.id, c.tableSection())
 		case secGlobal:
 			out = appendSection(out, s.id, c.globalSection(s))
 		case secExport:
 			out = appendSection(out, s.id, c.exportSection(s))
+		case secStart: // is exported instead
 		case secCode:
 			out = appendSection(out, s.id, code)
 		default:
 			out = appendSection(out, s.id, c.module[s.start:s.end])
 		}
+	}
+	if names := c.nameSection(); names != nil {
+		out = appendSection(out, secCustom, names)
+	}
+	if c.lines != nil {
+		out = appendOffsetSections(out)
 	}
 	return out, nil
 }
@@ -62,18 +72,72 @@ func (c *contents) elements(s section) (n uint32, rest []byte) {
 	return n, c.module[r.pos:s.end]
 }
 
-// typeSection appends the types of blocks, so that existing indexes remain valid.
-func (c *contents) typeSection(s section, added [][]ValueType) []byte {
+// typeSection appends the types of the added functions and of blocks, so that existing
+// indexes remain valid.
+func (c *contents) typeSection(s section, blocks [][]ValueType) []byte {
 	n, rest := c.elements(s)
+	var added []Signature
+	if c.codes > 0 {
+		added = append(added, refuelSignature, Signature{})
+	}
+	for _, results := range blocks {
+		added = append(added, Signature{Results: results})
+	}
 	b := appendU32(nil, n+uint32(len(added)))
 	b = append(b, rest...)
-	for _, results := range added {
-		b = append(b, 0x60, 0)
-		b = appendU32(b, uint32(len(results)))
-		b = append(b, typeBytes(results)...)
+	for _, t := range added {
+		b = append(b, 0x60)
+		for _, list := range [][]ValueType{t.Params, t.Results} {
+			b = appendU32(b, uint32(len(list)))
+			b = append(b, typeBytes(list)...)
+		}
 	}
 	return b
 }
+
+// refuelSignature is the type of $refuel, which receives the negative fuel of its caller and
+// returns the fuel to continue with.
+var refuelSignature = Signature{Params: []ValueType{I64}, Results: []ValueType{I64}}
+
+// addedFunctions is the number of functions that metering adds: $refuel and $yield. They
+// follow all others, so that existing indexes remain valid.
+const addedFunctions = 2
+
+// functionSection appends the types of the added functions.
+func (c *contents) functionSection(s section) []byte {
+	n, rest := c.elements(s)
+	if c.codes == 0 {
+		return c.module[s.start:s.end]
+	}
+	b := appendU32(nil, n+addedFunctions)
+	b = append(b, rest...)
+	b = appendU32(b, uint32(len(c.types)))
+	return appendU32(b, uint32(len(c.types))+1)
+}
+
+// refuelBody returns the body of $refuel: it stores the fuel, calls $yield, where the host
+// can store more, and traps if the fuel is still negative.
+func (c *contents) refuelBody() []byte {
+	e := emitter{global: uint32(c.globals())}
+	e.out = append(e.out, 0) // no locals
+	e.op(opLocalGet, 0)
+	e.op(opGlobalSet, e.global)
+	e.op(opCall, uint32(c.yield()))
+	e.op(opGlobalGet, e.global)
+	e.i64(0)
+	e.out = append(e.out, opI64LtS, opIf, noResult)
+	e.i64(-1)
+	e.op(opGlobalSet, e.global)
+	e.out = append(e.out, opUnreachable, opEnd)
+	e.op(opGlobalGet, e.global)
+	return append(e.out, opEnd)
+}
+
+// yieldBody is the body of $yield, which does nothing. Hosts observe its calls.
+var yieldBody = []byte{0, opEnd}
+
+// yield returns the index of $yield.
+func (c *contents) yield() int { return len(c.functions) + 1 }
 
 // tableSection rewrites the tables, because they receive a maximum.
 func (c *contents) tableSection() []byte {
@@ -92,18 +156,27 @@ func (c *contents) globalSection(s section) []byte {
 	b := appendU32(nil, n+1)
 	b = append(b, rest...)
 	b = append(b, byte(I64), 1, opI64Const)
-	b = appendS64(b, c.options.StartFuel)
+	b = append(b, 0)
 	return append(b, opEnd)
 }
 
 func (c *contents) exportSection(s section) []byte {
 	n, rest := c.elements(s)
+	if c.start >= 0 {
+		n++
+	}
 	b := appendU32(nil, n+1)
 	b = append(b, rest...)
-	b = appendU32(b, uint32(len(FuelGlobal)))
-	b = append(b, FuelGlobal...)
-	b = append(b, byte(KindGlobal))
-	return appendU32(b, uint32(c.globals()))
+	if c.start >= 0 {
+		b = appendExport(b, StartExport, KindFunction, c.start)
+	}
+	return appendExport(b, FuelGlobal, KindGlobal, c.globals())
+}
+
+func appendExport(b []byte, name string, kind Kind, index int) []byte {
+	b = appendU32(b, uint32(len(name)))
+	b = append(b, name...)
+	return appendU32(append(b, byte(kind)), uint32(index))
 }
 
 // maxGrowth is the maximum factor by which metering may enlarge a module that is not small.
@@ -125,10 +198,13 @@ func (c *contents) metered() (code []byte, added [][]ValueType, err *Error) {
 	n := r.count(3, "function bodies")
 	code = make([]byte, 0, min((s.end-s.start)/3*4+16, maxGrowth*len(c.module)))
 	room := maxGrowth*len(c.module) + smallModule
-	code = appendU32(code, uint32(n))
+	if n == 0 {
+		return appendU32(code, 0), nil, nil
+	}
+	code = appendU32(code, uint32(n+addedFunctions))
 	w := walk{c: c}
-	e := emitter{global: uint32(c.globals())}
-	blocks := blockTypes{first: len(c.types)}
+	e := emitter{global: uint32(c.globals()), refuel: uint32(len(c.functions))}
+	blocks := blockTypes{first: len(c.types) + addedFunctions}
 	for i := range n {
 		r.function = c.importedFunctions + i
 		at := r.pos
@@ -150,7 +226,14 @@ func (c *contents) metered() (code []byte, added [][]ValueType, err *Error) {
 			return nil, nil, r.err
 		}
 		code = appendU32(code, uint32(len(e.out)))
+		if c.lines != nil {
+			c.lines.record(e.copies, len(code), s.start)
+		}
 		code = append(code, e.out...)
+	}
+	for _, body := range [][]byte{c.refuelBody(), yieldBody} {
+		code = appendU32(code, uint32(len(body)))
+		code = append(code, body...)
 	}
 	r.function = -1
 	r.finish("code section")
@@ -212,12 +295,21 @@ func (c *contents) function(w *walk, e *emitter, blocks *blockTypes) *Error {
 	if r.failed() {
 		return r.err
 	}
-	e.simple = w.isSimple()
+	e.simple, e.stack = w.isSimple(), 0
+	frame := w.frameSize()
+	if frame > int64(c.options.MaxFrame) {
+		r.fail(ErrLimit, locals.start, "split the function, or use fewer locals", "%d instructions, and %d labels with %d locals each, may require %d MiB of stack, limit is %d MiB",
+			w.instructions, w.labels, w.locals, frame>>20, c.options.MaxFrame>>20)
+		return r.err
+	}
+	if w.calls {
+		e.stack = uint32(frame / stackPerTick)
+	}
 	e.local, e.length = uint32(w.locals), uint32(w.locals)+1
-	e.out = e.out[:0]
+	e.out, e.copies = e.out[:0], e.copies[:0]
 	e.locals(groups, c.module[locals.start:start], w.hasBulk)
 	if e.simple {
-		e.simpleBody(c.module[start:r.end], w.marks[0].weight)
+		e.simpleBody(c.module, start, r.end, w.marks[0].weight)
 	} else {
 		e.body(c.module, start, r.end, w.marks, blocks.of(signature.Results))
 	}

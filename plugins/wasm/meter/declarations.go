@@ -4,8 +4,28 @@ package meter
 // bounds the work of one instruction.
 const maxArity = 256
 
+// Limits on declarations, which take an engine much more memory than a module.
+const (
+	maxTypes    = 10_000
+	maxImports  = 1_000
+	maxGlobals  = 10_000
+	maxExports  = 10_000
+	maxSegments = 50_000 // of memory and of tables
+)
+
+// limited reads the length of a vector with at most limit elements.
+func (r *reader) limited(size, limit int, what string) int {
+	at := r.pos
+	n := r.count(size, what)
+	if n > limit {
+		r.fail(ErrLimit, at, "split the module", "%d %s, limit is %d", n, what, limit)
+		return 0
+	}
+	return n
+}
+
 func (c *contents) readTypes(r *reader) {
-	n := r.count(3, "types")
+	n := r.limited(3, maxTypes, "types")
 	c.types = make([]Signature, 0, n)
 	for range n {
 		at := r.pos
@@ -76,7 +96,7 @@ func (r *reader) refType() ValueType {
 }
 
 func (c *contents) readImports(r *reader) {
-	n := r.count(4, "imports")
+	n := r.limited(4, maxImports, "imports")
 	for range n {
 		imp := Import{Module: r.name("the module of an import"), Name: r.name("the name of an import")}
 		at := r.pos
@@ -231,7 +251,7 @@ func (r *reader) globalType() {
 }
 
 func (c *contents) readGlobals(r *reader) {
-	c.definedGlobals = r.count(4, "globals")
+	c.definedGlobals = r.limited(4, maxGlobals, "globals")
 	for range c.definedGlobals {
 		if r.failed() {
 			return
@@ -242,7 +262,7 @@ func (c *contents) readGlobals(r *reader) {
 }
 
 func (c *contents) readExports(r *reader) {
-	n := r.count(3, "exports")
+	n := r.limited(3, maxExports, "exports")
 	seen := make(map[string]bool)
 	for range n {
 		at := r.pos
@@ -254,8 +274,8 @@ func (c *contents) readExports(r *reader) {
 			return
 		}
 		switch {
-		case e.Name == FuelGlobal:
-			r.fail(ErrReserved, at, "rename the export", "the module exports %q, which is reserved for metering", FuelGlobal)
+		case e.Name == FuelGlobal, e.Name == StartExport:
+			r.fail(ErrReserved, at, "rename the export", "the module exports %q, which is reserved for metering", e.Name)
 		case seen[e.Name]:
 			r.malformed(at, "%q is exported twice", e.Name)
 		case e.Kind > KindGlobal:
@@ -277,8 +297,13 @@ func (c *contents) readExports(r *reader) {
 
 func (c *contents) readStart(r *reader) {
 	at := r.pos
-	if f := r.u32(); !r.failed() && int64(f) >= int64(len(c.functions)) {
+	f := r.u32()
+	switch {
+	case r.failed():
+	case int64(f) >= int64(len(c.functions)):
 		r.malformed(at, "start function %d does not exist, there are %d", f, len(c.functions))
+	case len(c.types[c.functions[f]].Params)+len(c.types[c.functions[f]].Results) > 0:
+		r.malformed(at, "start function %d has parameters or results", f)
 	}
-	c.start = true
+	c.start = int(f)
 }

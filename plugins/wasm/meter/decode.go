@@ -13,7 +13,8 @@ type contents struct {
 	tables    []table  // defined in the module
 	memory    *Limits  // defined in the module
 	exports   []Export
-	start     bool
+	start     int // index of the start function, or -1
+	lines     *Lines
 
 	importedFunctions, importedTables, importedMemories, importedGlobals int
 	definedGlobals, codes                                                int
@@ -32,7 +33,7 @@ func decode(module []byte, o Options) (*contents, *Error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &contents{module: module, options: o, sections: sections}
+	c := &contents{module: module, options: o, sections: sections, start: -1}
 	for _, s := range sections {
 		r := c.reader(s)
 		if read := sectionReaders[s.id]; read != nil {
@@ -78,7 +79,10 @@ var sectionReaders = [...]func(*contents, *reader){
 func (c *contents) describe(code []byte) *Module {
 	m := &Module{
 		Code: code, Imports: c.imports, Exports: c.exports, Memory: c.memory,
-		Start: c.start, Functions: c.codes,
+		Start: c.start >= 0, Functions: c.codes, Lines: c.lines, Yield: -1,
+	}
+	if c.codes > 0 {
+		m.Yield = c.yield()
 	}
 	for _, t := range c.tables {
 		m.Tables = append(m.Tables, t.Limits)

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -13,22 +12,12 @@ import (
 	"github.com/tetratelabs/wazero/api"
 
 	"github.com/cede-scheduler/cede/plugins/wasm/meter"
+	"github.com/cede-scheduler/cede/sdk/policytest/soak"
 )
-
-// soak multiplies a test's count if CEDE_SOAK=1.
-func soak(n int) int {
-	switch {
-	case underRace:
-		return n / 20
-	case os.Getenv("CEDE_SOAK") == "1":
-		return n * 100
-	}
-	return n
-}
 
 func skipUnderRace(t *testing.T) {
 	t.Helper()
-	if underRace {
+	if soak.Race {
 		t.Skip("no goroutines here, and minutes under the race detector")
 	}
 }
@@ -56,7 +45,9 @@ func (v verdict) tooDeep() bool { return strings.Contains(v.failure, "stack over
 func callAll(i *instance, fuel int64, limit int) (all []verdict) {
 	names := make([]string, 0)
 	for name := range i.ExportedFunctionDefinitions() {
-		names = append(names, name)
+		if name != meter.StartExport {
+			names = append(names, name)
+		}
 	}
 	slices.Sort(names)
 	for _, name := range names[:min(limit, len(names))] {
@@ -132,7 +123,7 @@ func checkBehaviour(tb testing.TB, module, metered []byte, fuel int64) (finished
 }
 
 func TestInstrument_KeepsBehaviourOfRandomModules(t *testing.T) {
-	count, finished, calls := soak(300), 0, 0
+	count, finished, calls := soak.Count(150, 30_000), 0, 0
 	for seed := range count {
 		g := &generator{Rand: rand.New(rand.NewPCG(uint64(seed), 1))}
 		module := g.module()
@@ -156,7 +147,7 @@ func TestInstrument_KeepsBehaviourOfRandomModules(t *testing.T) {
 // same module, from the same seed.
 func TestInstrument_ChargesEveryInstruction(t *testing.T) {
 	var ran, charged int64
-	for seed := range soak(300) {
+	for seed := range soak.Count(150, 30_000) {
 		g := &generator{Rand: rand.New(rand.NewPCG(uint64(seed), 1))}
 		m := instrument(t, g.module())
 		g = &generator{Rand: rand.New(rand.NewPCG(uint64(seed), 1)), counts: true}
@@ -194,7 +185,7 @@ func TestInstrument_ChargesEveryInstruction(t *testing.T) {
 // The total charge follows the rules, however the fuel is stored.
 func TestInstrument_ChargesRandomModulesByTheRules(t *testing.T) {
 	compared := 0
-	for seed := range soak(500) {
+	for seed := range soak.Count(250, 50_000) {
 		g := &generator{Rand: rand.New(rand.NewPCG(uint64(seed), 3))}
 		module := g.module()
 		plain, err := meter.InstrumentPlainly(module)

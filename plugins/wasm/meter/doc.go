@@ -15,20 +15,29 @@
 //
 // # Metered modules
 //
-// It exports a mutable i64 global as FuelGlobal, which starts at Options.StartFuel. The
-// host sets it before a call and reads it after. If the fuel does not suffice, the
-// global becomes -1 and the call ends with an unreachable trap. After a call that
-// returned it is zero or more, and the difference is the cost of the call. After any
-// other trap it is the fuel that was left at an earlier point of the call.
+// It exports a mutable i64 global as FuelGlobal, which starts at zero. The host sets it
+// before a call and reads it after. If the fuel does not suffice, the global becomes
+// negative and the function Module.Yield is called. If a host that observes its calls adds
+// fuel, the call continues. Otherwise the global becomes -1 and the call ends with an
+// unreachable trap. After a call that returned it is zero or more, and the difference to
+// all fuel added is the cost of the call. After any other trap it is the fuel that was left
+// at an earlier point of the call.
 // Instantiation by the engine is not charged: the segments that it copies are part of
 // the module.
 //
 // A host function reads the current value from the global, and may lower it to charge
 // for its own work. If the value is negative, the call ends when the function returns.
 //
+// While a function that calls others runs, the fuel is less by one tick for each 64 bytes of
+// the stack that it may use in an engine. It gets them back when it returns.
+//
+// The start function is exported as StartExport, and not run by instantiation.
+//
 // Indexes of types, functions, tables, memories, globals and locals do not change.
-// Custom sections are dropped unread, names included. Tables get
-// Options.MaxTableElements as their maximum if theirs is larger.
+// Custom sections are dropped, except the names of functions, which appear in the stack
+// traces of an engine. A line table (.debug_line) is returned as Lines, and the module then
+// has debug information with which an engine reports offsets.
+// Tables get Options.MaxTableElements as their maximum if theirs is larger.
 //
 // # Accounting
 //
@@ -64,8 +73,8 @@
 // only the instructions that conditional branches skip, up to the next label that a
 // branch passes. Ticks do not depend on the engine.
 //
-// Fuel is compared with the charge where functions begin, and checked in each iteration
-// of a loop, behind the charge for a length, after calls that may reach the host, and
-// where a function returns. Between two checks no more can run than one function has
+// Fuel is checked where functions begin, in each iteration of a loop, behind the charge
+// for a length, after calls that may reach the host, and where a function returns. Between
+// two checks no more can run than one function has
 // instructions.
 package meter

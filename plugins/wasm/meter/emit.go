@@ -2,73 +2,85 @@ package meter
 
 // emitter writes the body of one function with its charges.
 //
-// A function with one region reads the fuel from the global once, at its entry. Any other
-// function holds the fuel in a local, because a global is memory and a loop would wait for
-// it. The global is current whenever it can be observed: during calls, and when the
-// function is left. The body is nested in blocks:
+// A function with one region charges the global once, at its entry. Any other function
+// holds the fuel in a local, because a global is memory and a loop would wait for it. The
+// global is current whenever it can be observed: during calls, and when the function is
+// left. The body is nested in a block:
 //
-//	block $dry
-//	  block $dryN ... block $dry1 block $dry0
-//	    charge the entry, or branch to $dry0
-//	    block $out (the results of the function)
-//	      the body, with branches to $dry1, $dry2 ... where fuel is checked
-//	    end
-//	    check again, and write the fuel to the global
-//	    return
-//	  end $dry0, branch to $dry
-//	  end $dry1, branch to $dry
-//	  ...
+//	charge the entry, and the stack if the function calls others
+//	block $out (the results of the function)
+//	  the body, with charges and checks
 //	end
-//	set the global to -1
-//	unreachable
+//	return the charge for the stack
+//	check again, and write the fuel to the global
 //
-// $out replaces the function's own label, so no branch is rewritten. The trap is separate
-// because engines lay code out in order, and each check has its own label because wazero
-// takes five instructions instead of two for a comparison with a shared label.
+// $out replaces the function's own label, so no branch is rewritten. A check calls $refuel
+// if the fuel is negative, and continues with the fuel that it returns. The call is on its
+// own path, so engines hold values in registers across the check if it passes.
 type emitter struct {
 	out    []byte
-	global uint32 // the fuel
-	local  uint32 // the fuel during the function
-	length uint32 // the length of a bulk instruction
+	copies []copied // the parts of out that are copies, with offsets in the module and in out
+	global uint32   // the fuel
+	local  uint32   // the fuel during the function
+	length uint32   // the length of a bulk instruction
 	// simple reports whether the function has one region.
 	simple bool
 	// dirty reports whether the local may be newer than the global.
 	dirty bool
-	// checks is the number of checks written, and thus of labels used.
-	checks uint32
+	// refuel is the index of the function that a check calls.
+	refuel uint32
+	// stack is the charge for the function's stack while it runs; 0 if it calls none.
+	stack uint32
 	// room is the maximum length of out.
 	room int
 }
 
 // isSimple reports whether one charge at the entry suffices for the function.
 func (w *walk) isSimple() bool {
-	checks, atExit := countChecks(w.marks)
-	return checks == 1 && !atExit
+	if w.calls {
+		return false
+	}
+	for _, m := range w.marks[1:] {
+		switch m.kind {
+		case markLoop, markHostCall, markBytes, markElements, markPages:
+			return false
+		case markRegion:
+			if m.weight > 0 {
+				return false
+			}
+		}
+	}
+	return true
 }
 
-// simpleBody writes a function that is charged once.
-func (e *emitter) simpleBody(instructions []byte, weight uint32) {
-	e.op(opGlobalGet, e.global)
-	e.i64(int64(weight))
-	e.out = append(e.out, opI64LtS, opIf, noResult)
-	e.trap()
-	e.out = append(e.out, opEnd)
+// copy appends the module's bytes from start to end.
+func (e *emitter) copy(module []byte, start, end int) {
+	if start < end {
+		e.copies = append(e.copies, copied{original: uint32(start), metered: uint32(len(e.out)), length: uint32(end - start)})
+	}
+	e.out = append(e.out, module[start:end]...)
+}
+
+// simpleBody writes a function that is charged once: the module's bytes from start to end.
+func (e *emitter) simpleBody(module []byte, start, end int, weight uint32) {
 	e.op(opGlobalGet, e.global)
 	e.i64(int64(weight))
 	e.out = append(e.out, opI64Sub)
 	e.op(opGlobalSet, e.global)
-	e.out = append(e.out, instructions...)
+	e.op(opGlobalGet, e.global)
+	e.i64(0)
+	e.out = append(e.out, opI64GeS, opIf, noResult, opElse)
+	e.op(opGlobalGet, e.global)
+	e.op(opCall, e.refuel)
+	e.op(opGlobalSet, e.global)
+	e.out = append(e.out, opEnd)
+	e.copy(module, start, end)
 }
 
 // body writes any other function: the module's bytes from start to end with the insertions
 // of the marks. results is the type of a block with the function's results.
 func (e *emitter) body(module []byte, start, end int, marks []mark, results int64) {
-	checks, atExit := countChecks(marks)
-	for range checks + 1 {
-		e.out = append(e.out, opBlock, noResult)
-	}
-	e.checks = 0
-	e.enter(marks[0].weight)
+	e.enter(marks)
 	e.out = append(e.out, opBlock)
 	e.out = appendS64(e.out, results)
 	e.dirty = true
@@ -77,49 +89,34 @@ func (e *emitter) body(module []byte, start, end int, marks []mark, results int6
 			return // already too large; the caller reports it
 		}
 		at := int(m.at)
-		e.out = append(e.out, module[start:at]...)
-		start = at + e.insert(m, module[at:])
+		e.copy(module, start, at)
+		start = at + e.insert(m, module, at)
 	}
-	e.out = append(e.out, module[start:end]...) // includes the end of $out
-	if atExit {
-		e.check(0)
+	e.copy(module, start, end) // includes the end of $out
+	if chargesRegions(marks) {
+		e.check()
 	}
-	e.flush()
-	e.out = append(e.out, opReturn)
-	for i := range checks {
-		e.out = append(e.out, opEnd)
-		e.op(opBr, checks-1-i)
-	}
-	e.out = append(e.out, opEnd)
-	e.trap()
+	e.leave()
 	e.out = append(e.out, opEnd)
 }
 
-// countChecks returns how often body checks the fuel: at the entry, at marks that require
-// it, and at the exit if charges remain unchecked.
-func countChecks(marks []mark) (checks uint32, atExit bool) {
-	checks = 1
+// chargesRegions reports whether a function can end with charges that were not checked.
+func chargesRegions(marks []mark) bool {
 	for _, m := range marks {
-		switch m.kind {
-		case markLoop, markHostCall, markBytes, markElements, markPages:
-			checks++
-		case markRegion:
-			atExit = atExit || m.weight > 0
+		if m.kind == markRegion && m.weight > 0 {
+			return true
 		}
 	}
-	if atExit {
-		checks++
-	}
-	return checks, atExit
+	return false
 }
 
-// insert writes the code for a mark, and returns how many of the following bytes it
-// replaces.
-func (e *emitter) insert(m mark, behind []byte) (done int) {
+// insert writes the code for a mark at an offset in the module, and returns how many of the
+// bytes from there it replaces.
+func (e *emitter) insert(m mark, module []byte, at int) (done int) {
 	switch m.kind {
 	case markLoop:
 		e.subtract(m.weight)
-		e.check(m.depth)
+		e.check()
 		e.dirty = true
 	case markRegion:
 		if m.weight > 0 {
@@ -129,31 +126,32 @@ func (e *emitter) insert(m mark, behind []byte) (done int) {
 	case markMeet:
 		e.dirty = true
 	case markCall:
-		e.call(behind[:m.weight])
+		e.call(module, at, at+int(m.weight))
 		return int(m.weight)
 	case markHostCall:
-		e.call(behind[:m.weight])
-		e.check(m.depth)
+		e.call(module, at, at+int(m.weight))
+		e.check()
 		return int(m.weight)
 	case markReturn:
-		if e.dirty {
+		if e.dirty || e.stack > 0 {
 			e.op(opBr, m.depth-1) // to $out
 			return 1
 		}
 	case markBytes, markElements, markPages:
 		e.bulk(m.kind)
-		e.check(m.depth)
+		e.check()
 		e.dirty = true
 	}
 	return 0
 }
 
-// call stores the fuel for the callee and loads what it leaves.
-func (e *emitter) call(instruction []byte) {
+// call stores the fuel for the callee and loads what it leaves. The instruction is the
+// module's bytes from start to end.
+func (e *emitter) call(module []byte, start, end int) {
 	if e.dirty {
 		e.flush()
 	}
-	e.out = append(e.out, instruction...)
+	e.copy(module, start, end)
 	e.op(opGlobalGet, e.global)
 	e.op(opLocalSet, e.local)
 	e.dirty = false
@@ -164,14 +162,26 @@ func (e *emitter) flush() {
 	e.op(opGlobalSet, e.global)
 }
 
-// enter charges the first region. It compares before it subtracts, because the host may
-// have stored any value in the global.
-func (e *emitter) enter(weight uint32) {
+// leave returns the charge for the stack and stores the fuel.
+func (e *emitter) leave() {
+	e.op(opLocalGet, e.local)
+	if e.stack > 0 {
+		e.i64(int64(e.stack))
+		e.out = append(e.out, opI64Add)
+	}
+	e.op(opGlobalSet, e.global)
+}
+
+// enter charges the first region and the stack. A loop that follows before anything else
+// checks both.
+func (e *emitter) enter(marks []mark) {
 	e.op(opGlobalGet, e.global)
-	e.op(opLocalTee, e.local)
-	e.i64(int64(weight))
-	e.ifLess(0)
-	e.subtract(weight)
+	e.i64(int64(marks[0].weight + e.stack))
+	e.out = append(e.out, opI64Sub)
+	e.op(opLocalSet, e.local)
+	if len(marks) < 2 || marks[1].kind != markLoop {
+		e.check()
+	}
 }
 
 // subtract charges a region. The local cannot wrap around: it is checked before it can lose
@@ -183,26 +193,16 @@ func (e *emitter) subtract(weight uint32) {
 	e.op(opLocalSet, e.local)
 }
 
-// check branches to its own label if the fuel is used up. depth is the number of labels up
-// to $out.
-func (e *emitter) check(depth uint32) {
+// check requests more fuel if it is used up. The call ends if there is none. The path that
+// does not call is the first one, because wazero assigns registers by the first path.
+func (e *emitter) check() {
 	e.op(opLocalGet, e.local)
 	e.i64(0)
-	e.ifLess(depth)
-}
-
-// ifLess branches if the first of two numbers on the stack is smaller.
-func (e *emitter) ifLess(depth uint32) {
-	e.out = append(e.out, opI64LtS)
-	e.op(opBrIf, depth+e.checks)
-	e.checks++
-}
-
-// trap ends the call and marks the fuel as used up.
-func (e *emitter) trap() {
-	e.i64(-1)
-	e.op(opGlobalSet, e.global)
-	e.out = append(e.out, opUnreachable)
+	e.out = append(e.out, opI64GeS, opIf, noResult, opElse)
+	e.op(opLocalGet, e.local)
+	e.op(opCall, e.refuel)
+	e.op(opLocalSet, e.local)
+	e.out = append(e.out, opEnd)
 }
 
 // bulk charges work by its length, which is on top of the stack and remains there.

@@ -79,6 +79,12 @@ func tryRun(t testing.TB, config wazero.RuntimeConfig, module []byte) (*instance
 	if g := m.ExportedGlobal(meter.FuelGlobal); g != nil {
 		i.fuel = g.(api.MutableGlobal)
 	}
+	if m.ExportedFunction(meter.StartExport) != nil {
+		if _, _, err := i.call(plenty, meter.StartExport); err != nil {
+			_ = r.Close(ctx)
+			return nil, err
+		}
+	}
 	return i, nil
 }
 

@@ -393,7 +393,7 @@ func (g *generator) bulk() {
 		g.op(0xfc, 14, 0, 0)
 	case 5:
 		small(7)
-		g.op(0xd2, g.IntN(len(g.functions)))
+		g.op(0xd0, 0x70)
 		small(3)
 		g.op(0xfc, 17, 0)
 	case 6:

@@ -7,13 +7,18 @@ import "fmt"
 // that used up its fuel, and never negative after one that returned.
 const FuelGlobal = "cede_fuel"
 
+// StartExport is the name under which a metered module exports its start function, if it
+// has one. Instantiation does not run it: the host calls it with fuel.
+const StartExport = "cede_start"
+
 // Defaults of Options.
 const (
 	DefaultMaxSize          = 8 << 20
 	DefaultMaxFunctions     = 1 << 16
 	DefaultMaxLocals        = 50_000
 	DefaultMaxTableElements = 1 << 16
-	DefaultStartFuel        = 10_000_000
+	DefaultMaxFrame         = 8 << 20
+	DefaultMaxTargets       = 1 << 14
 )
 
 // Options bound accepted modules. The zero value is safe for untrusted modules.
@@ -26,9 +31,13 @@ type Options struct {
 	// MaxTableElements bounds the initial and the maximum size of a table, for which
 	// engines have no limit; default: 65,536.
 	MaxTableElements int
-	// StartFuel is the initial fuel of the module. Only a start function can use it before
-	// the host sets the global; default: 10,000,000.
-	StartFuel int64
+	// MaxFrame is the maximum of an estimate of a function's stack in bytes, which grows with
+	// its instructions, and with its labels times its locals; default: 8 MiB. The time and
+	// the memory of a compiler grow with it too.
+	MaxFrame int
+	// MaxTargets is the maximum number of targets of all branch tables of a function;
+	// default: 16,384.
+	MaxTargets int
 }
 
 // A Module is a metered module with the properties that a loader checks before compiling
@@ -41,11 +50,18 @@ type Module struct {
 	Memory *Limits
 	// Tables are the tables defined in the module, capped at MaxTableElements.
 	Tables []Limits
-	// Start reports whether the module has a start function, which runs during
-	// instantiation.
+	// Start reports whether the module has a start function, which is exported as
+	// StartExport.
 	Start bool
+	// Yield is the index of a function that is called whenever the fuel is negative. A host
+	// that observes its calls can add fuel to the global, and the guest continues. It is -1
+	// if the module has no functions.
+	Yield int
 	// Functions is the number of functions defined in the module.
 	Functions int
+	// Lines finds source lines, or is nil if the module has no line table. An engine with
+	// debug information enabled then adds the offset of each frame to its stack traces.
+	Lines *Lines
 }
 
 // Export returns the export with the given name.
@@ -85,11 +101,12 @@ func (o Options) withDefaults() Options {
 	o.MaxFunctions = or(o.MaxFunctions, DefaultMaxFunctions)
 	o.MaxLocals = or(o.MaxLocals, DefaultMaxLocals)
 	o.MaxTableElements = or(o.MaxTableElements, DefaultMaxTableElements)
-	o.StartFuel = or(o.StartFuel, DefaultStartFuel)
+	o.MaxFrame = or(o.MaxFrame, DefaultMaxFrame)
+	o.MaxTargets = or(o.MaxTargets, DefaultMaxTargets)
 	return o
 }
 
-func or[T int | int64](v, otherwise T) T {
+func or(v, otherwise int) int {
 	if v <= 0 {
 		return otherwise
 	}

@@ -28,6 +28,8 @@ const (
 	opF64Const     = 0x44
 	opI32LeU       = 0x4d
 	opI64LtS       = 0x53
+	opI64GeS       = 0x59
+	opI64Add       = 0x7c
 	opI64Sub       = 0x7d
 	opI64Shl       = 0x86
 	opI64ShrU      = 0x88

@@ -21,7 +21,7 @@ func (c *contents) constant(r *reader) {
 	case opRefNull:
 		r.refType()
 	case opRefFunc:
-		r.u32()
+		c.functionIndex(r)
 	case opVector:
 		if sub := r.vectorOp(); sub != vecConst {
 			r.malformed(at, "SIMD instruction %#x is not constant", sub)
@@ -38,7 +38,7 @@ func (c *contents) constant(r *reader) {
 
 // readElements skips the segments of tables.
 func (c *contents) readElements(r *reader) {
-	n := r.count(2, "element segments")
+	n := r.limited(2, maxSegments, "element segments")
 	for range n {
 		at := r.pos
 		flags := r.u32()
@@ -58,7 +58,7 @@ func (c *contents) readElements(r *reader) {
 		if asExpressions {
 			c.elementExpressions(r)
 		} else {
-			r.elementFunctions()
+			c.elementFunctions(r)
 		}
 		if r.failed() {
 			return
@@ -77,13 +77,21 @@ func (r *reader) elementKind(asExpressions bool) {
 	}
 }
 
-func (r *reader) elementFunctions() {
+func (c *contents) elementFunctions(r *reader) {
 	n := r.count(1, "elements")
 	for range n {
 		if r.failed() {
 			return
 		}
-		r.u32()
+		c.functionIndex(r)
+	}
+}
+
+// functionIndex reads the index of a function, which must not be one that metering adds.
+func (c *contents) functionIndex(r *reader) {
+	at := r.pos
+	if f := r.u32(); !r.failed() && int64(f) >= int64(len(c.functions)) {
+		r.malformed(at, "function %d does not exist, there are %d", f, len(c.functions))
 	}
 }
 
@@ -106,7 +114,7 @@ func (c *contents) readCodeCount(r *reader) {
 
 // readData skips the segments of memory.
 func (c *contents) readData(r *reader) {
-	n := r.count(2, "data segments")
+	n := r.limited(2, maxSegments, "data segments")
 	for range n {
 		at := r.pos
 		flags := r.u32()

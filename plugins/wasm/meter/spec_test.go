@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/cede-scheduler/cede/sdk/policytest/soak"
 )
 
 // wazero contains the compiled test suite of the WebAssembly specification: valid modules
@@ -41,7 +43,7 @@ func TestInstrument_SupportsSpecificationSuite(t *testing.T) {
 
 // soakEvery returns the stride between executed cases, or 1 if all are requested.
 func soakEvery(n int) int {
-	if soak(1) > 1 {
+	if soak.Full() {
 		return 1
 	}
 	return n

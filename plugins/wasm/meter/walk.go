@@ -53,6 +53,17 @@ const smallIf = 8
 // maxNesting is the maximum nesting depth of blocks.
 const maxNesting = 1 << 16
 
+// stackPerTick is the number of bytes of stack for which a function is charged one tick
+// while it runs.
+const stackPerTick = 64
+
+// frameSize returns an upper bound of the stack of the function in an engine, in bytes. An
+// engine can spill the result of every instruction, and at each label a copy of each local.
+func (w *walk) frameSize() int64 {
+	const slot, linkage = 16, 64
+	return linkage + slot*(int64(w.instructions)+int64(w.labels)*int64(w.locals+2))
+}
+
 // walk iterates over the instructions of a function and determines where to charge fuel. It
 // is reused for the next function.
 type walk struct {
@@ -66,13 +77,18 @@ type walk struct {
 	current int
 	dead    bool
 	hasBulk bool
+	calls   bool // the function calls others
+	// instructions, labels and targets of branch tables are the numbers of those in the
+	// function.
+	instructions, labels, targets int
 	// index is the operand of the last instruction with an index.
 	index uint32
 }
 
 // body determines the marks of a function body after its locals were read.
 func (w *walk) body(declared int) {
-	w.marks, w.frames, w.hasBulk, w.dead = w.marks[:0], w.frames[:0], false, false
+	w.marks, w.frames, w.hasBulk, w.calls, w.dead = w.marks[:0], w.frames[:0], false, false, false
+	w.instructions, w.labels, w.targets = 0, 1, 0
 	w.frames = append(w.frames, frame{op: opBlock})
 	w.begin(markEntry)
 	// A call costs something even if the function is empty, and locals are set to zero.
@@ -110,6 +126,7 @@ func (w *walk) instruction() {
 	at := w.r.pos
 	op := w.r.byte()
 	kind := operands[op]
+	w.instructions++
 	switch {
 	case op == opNop:
 	case kind == control:
@@ -139,16 +156,24 @@ func (w *walk) plain(at int, op byte) {
 		w.dead = true
 	case opUnreachable:
 		w.dead = true
+	case opRefFunc:
+		// Engines allocate a reference each time, and retain it with the instance.
+		w.r.fail(ErrUnsupported, at, "take references of functions from a table (table.get)", "ref.func in a function")
 	}
 }
 
 func (w *walk) call(kind markKind, at int) {
 	w.busy()
+	if kind == markCall && int64(w.index) >= int64(len(w.c.functions)) {
+		// Functions that metering adds must not be used by the module.
+		w.r.malformed(at, "called function %d does not exist, there are %d", w.index, len(w.c.functions))
+	}
 	if kind == markCall && int64(w.index) < int64(w.c.importedFunctions) {
 		kind = markHostCall
 	}
 	w.note(kind, at)
 	if !w.dead {
+		w.calls = true
 		w.marks[len(w.marks)-1].weight = uint32(w.r.pos - at)
 	}
 }
@@ -200,6 +225,7 @@ func (w *walk) open(at int, op byte) {
 		return
 	}
 	w.busy()
+	w.labels++
 	if op == opIf {
 		w.charge()
 	}
@@ -280,7 +306,12 @@ func (w *walk) branchTo(target int) {
 }
 
 func (w *walk) branchTable() {
+	at := w.r.pos
 	n := w.r.count(1, "branch targets")
+	if w.targets += n; w.targets > w.c.options.MaxTargets {
+		w.r.fail(ErrLimit, at, "split the function", "branch tables have more than %d targets", w.c.options.MaxTargets)
+		return
+	}
 	outermost := len(w.frames) - 1
 	for range n + 1 {
 		labelAt := w.r.pos

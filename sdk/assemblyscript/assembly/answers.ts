@@ -8,7 +8,7 @@ export const NEVER: f64 = Infinity;
 export class Recheck {
   time: i64;
 
-  /** Asks for another evaluation at a time, ns since 1970. The earliest wish counts. */
+  /** Requests another evaluation at a time, ns since 1970. The earliest request counts. */
   at(time: i64): void {
     if (this.time == 0 || time < this.time) this.time = time;
   }
@@ -25,8 +25,8 @@ export class Gaps {
 }
 
 /**
- * The answer of scoreVictims, for each row: lower tiers go first, then lower
- * scores, then row order. NEVER keeps a row. On entry all are 0.
+ * The answer of scoreVictims, for each row: rows are evicted by lower tier, then by
+ * lower score, then in order. NEVER excludes a row. On entry all are 0.
  */
 @unmanaged
 export class VictimScores {
@@ -36,9 +36,9 @@ export class VictimScores {
 }
 
 /**
- * The answer of scoreOptions, for each option: lower tiers first, compared in
- * order, then the higher score, then option order. Scores are finite. On entry
- * all are 0.
+ * The answer of scoreOptions, for each option: the best one has the lowest tiers,
+ * compared in order, then the highest score, then the lowest position. Scores are
+ * finite. On entry all are 0.
  */
 @unmanaged
 export class OptionScores {
@@ -68,7 +68,7 @@ export class Selection {
   // @ts-ignore: decorator
   @inline
   pick(row: i32): void {
-    // A list that is too long says so: the host names the fault.
+    // Picks beyond the capacity are counted, so that the host reports the fault.
     if (this.used < this.room) this.picks[this.used] = row;
     this.used++;
   }
@@ -81,7 +81,7 @@ export class Selection {
     this.closed++;
   }
 
-  /** Forgets all picks: the next are for the first option again. */
+  /** Discards all picks: the next ones are for the first option again. */
   restart(): void {
     this.used = 0;
     this.closed = 0;
@@ -89,10 +89,10 @@ export class Selection {
 }
 
 /**
- * The answer of preemptBindings: picks as of selectVictims, and tiers that rank
- * the options by their rows: lower ones first, compared in order. The host asks
- * twice: who must go, and then, of who goes, which option is best. On entry all
- * tiers are 0.
+ * The answer of preemptBindings: picks as in selectVictims, and tiers that rank the
+ * options by their rows: lower ones first, compared in order. The host calls the hook
+ * twice: for the victims of each option, and then, with these rows alone, for the best
+ * option. On entry all tiers are 0.
  */
 @unmanaged
 export class BindingVictims {

@@ -7,11 +7,11 @@ import { Setting } from "./settings";
 
 const KINDS: StaticArray<string> = ["", "bool", "integer", "number", "duration", "text", "texts", "numbers"];
 
-/** Writes what a policy is; settings are those of one that takes configuration. */
+/** Writes the description of a policy; settings is null if it is not configurable. */
 export function putDescription(info: Info, hooks: i32, settings: Setting[] | null): bool {
   const flags = <i32>info.adaptive | (<i32>info.ascending << 1) | (<i32>info.keepRedundant << 2) |
     (settings === null ? 0 : 8) | (<i32>info.elastic << 4) | (<i32>info.multiCluster << 5) |
-    (<i32>info.leastFirst << 6) | (<i32>info.youngestFirst << 7);
+    (<i32>info.leastFirst << 6) | (<i32>info.youngestFirst << 7) | (<i32>info.monotone << 8);
   if (!putWord(0x1003, hooks) || !putWord(0x1004, flags) || !putWord(0x1005, info.delta)) return false;
   const columns = frame.must(0x1006, I64, 1);
   if (frame.bad) return false;
@@ -27,7 +27,7 @@ function putWord(id: u32, value: i32): bool {
   return true;
 }
 
-/** Writes a text, and how long it is even where only its start fits. */
+/** Writes a text and its full length, even if only its start fits. */
 function putText(id: u32, text: string): bool {
   const at = frame.must(id, U8, ANY), room = frame.count(id);
   if (frame.bad) return false;

@@ -1,5 +1,5 @@
 /**
- * What the host calls. The program of a policy exports it:
+ * The functions that the host calls. The program of a policy exports them:
  *
  *   export * from "cede-policy/assembly/exports";
  */
@@ -20,7 +20,7 @@ const FAILED: i32 = -1;
 const BAD: i32 = -2;
 const UNSUPPORTED: i32 = -3;
 
-// Made once: calls make no objects.
+// Created once: calls create no objects.
 const question = new Candidates();
 const optionQuestion = new Options();
 const gaps = new Gaps();
@@ -113,7 +113,7 @@ export function cede_preempt_bindings(at: usize, length: u32): i32 {
   return finishPicks(bindingVictims.selection);
 }
 
-/** Gives a selection the room that the frame has for picks. */
+/** Sets the capacity of a selection to that of the frame. */
 function makeRoom(s: Selection): void {
   s.picks = changetype<Ints>(frame.must(0x1014, I32, ANY));
   s.ends = changetype<Ints>(frame.must(0x1015, I32, frame.options));
@@ -152,7 +152,7 @@ function putFailure(): i32 {
   return FAILED;
 }
 
-/** Says how a hook ended. */
+/** Returns the status of a hook. */
 function finish(recheck: i64): i32 {
   if (failure !== null) return putFailure();
   const at = frame.must(0x1016, I64, 1);

@@ -1,5 +1,5 @@
-// Arithmetic with the same bits everywhere: the twin of sdk/fmath, whose
-// documentation says how exact it is and what happens at the borders.
+// Arithmetic with the same bits everywhere: a port of sdk/fmath, which documents
+// its precision and the results for special values.
 
 import {
   EXP, EXP10_C1, EXP10_C2, EXP10_C3, EXP10_C4, EXP10_C5, EXP10_PER_STEP, EXP10_STEP_HI, EXP10_STEP_LO,
@@ -55,7 +55,7 @@ function expEntry(k: i64): usize {
 
 /**
  * 2^(k/128) * (1+p) for results that an f64 may not hold with full precision:
- * it works far from the border and moves there last.
+ * it computes in the normal range and scales last.
  */
 function expScale(k: i64, p: f64): f64 {
   const at = expEntry(k), m = load<f64>(at), y = m + m * (load<f64>(at, 8) + p), exponent = k >> 7;
@@ -63,7 +63,7 @@ function expScale(k: i64, p: f64): f64 {
   return y * power2(exponent + 100) * (1.0 / TWO100);
 }
 
-/** The same for results far from the borders. */
+/** The same for results in the normal range. */
 // @ts-ignore: decorator
 @inline
 function expFast(k: i64, p: f64): f64 {
@@ -102,7 +102,7 @@ export function exp10(x: f64): f64 {
   return x > -304.0 && x < 308.0 ? expFast(<i64>n, p) : expScale(<i64>n, p);
 }
 
-// What logParts returns: w, r and rest such that the logarithm of the number
+// The results of logParts: w, r and rest such that the logarithm of the number
 // with the given bits is w + rest + ln(1+r), up to the square of rest.
 let partW: f64 = 0, partR: f64 = 0, partRest: f64 = 0;
 
@@ -150,7 +150,7 @@ function productError(x: f64, y: f64, p: f64): f64 {
   return x1 * y1 - p + x1 * y2 + x2 * y1 + x2 * y2;
 }
 
-/** What logPair returns beside the larger part. */
+/** The smaller part of the result of logPair. */
 let pairLow: f64 = 0;
 
 /** ln(x) as a sum of two numbers. */

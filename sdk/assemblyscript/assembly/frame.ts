@@ -10,7 +10,7 @@ const GROUP: u32 = 18;
 const COLUMNS: u32 = 7 * GROUP;
 const ANSWERS: u32 = 22;
 
-/** A slot per id: type (0: the frame has none), count, address of data, of the entry. */
+/** A slot per ID: type (0: the frame has none), count, address of data, of the entry. */
 const SLOTS: usize = memory.data(2368, 16); // (COLUMNS + ANSWERS) * 16
 
 /** Types of columns. */
@@ -19,7 +19,7 @@ export const I32: u32 = 2;
 export const I64: u32 = 3;
 export const F64: u32 = 4;
 
-/** A count that any number of elements has. */
+/** A count that any number of elements matches. */
 export const ANY: u64 = u64.MAX_VALUE;
 
 let base: usize = 0;
@@ -30,10 +30,10 @@ export let rows: u32 = 0;
 export let dims: u32 = 0;
 export let requests: u32 = 0;
 
-/** Whether anything that was taken from the frame is not as it must be. */
+/** Set if anything that was read from the frame is malformed. */
 export let bad: bool = false;
 
-/** The buffer that cede_alloc gave out. */
+/** The buffer that cede_alloc has returned. */
 let room: usize = 0;
 let roomSize: u32 = 0;
 
@@ -41,7 +41,7 @@ let roomSize: u32 = 0;
 export function alloc(bytes: u32): usize {
   if (bytes <= roomSize) return room;
   const wanted = <u64>bytes + <u64>(bytes >> 2) + 16;
-  // The runtime traps where memory ends, so it is asked for only what there is.
+  // The runtime traps if memory is exhausted, so it allocates only available memory.
   if (wanted > 0x3fff0000) return 0;
   if (ASC_RUNTIME == 0 && !grow(<usize>wanted)) return 0;
   if (room) heap.free(room);
@@ -50,7 +50,7 @@ export function alloc(bytes: u32): usize {
   return room;
 }
 
-/** Makes sure that the runtime "stub" finds so many bytes. */
+/** Grows the memory so that the runtime "stub" can allocate so many bytes. */
 function grow(bytes: usize): bool {
   const last = heap.alloc(16);
   heap.free(last);
@@ -58,7 +58,7 @@ function grow(bytes: usize): bool {
   return want <= have || memory.grow(<i32>((want - have + 65535) >> 16)) >= 0;
 }
 
-/** Reads header and entries of a frame that the host put where it was told. */
+/** Reads header and entries of a frame, which must be in the buffer of cede_alloc. */
 export function read(at: usize, length: u32, op: u32): bool {
   if (at == 0 || at != room || length > roomSize || length < HEADER) return false;
   base = at;
@@ -72,7 +72,7 @@ export function read(at: usize, length: u32, op: u32): bool {
   dims = load<u32>(at, 40);
   requests = load<u32>(at, 44);
   bad = false;
-  // Every row and every option takes at least a byte of the frame.
+  // Every row and every option occupies at least one byte of the frame.
   if (load<u32>(at, 16) != op || options > size || rows > size || dims > 1024 || requests > 1024) return false;
   memory.fill(SLOTS, 0, (COLUMNS + ANSWERS) * 16);
   return readList(load<u32>(at, 48), load<u32>(at, 52)) && readList(load<u32>(at, 56), load<u32>(at, 60));
@@ -98,7 +98,7 @@ function readList(count: u32, from: u32): bool {
   return true;
 }
 
-/** Where an id is kept; 0 for one of a newer host. */
+/** The slot of an ID; 0 for an ID of a newer host. */
 function slotOf(id: u32): usize {
   const group = (id >> 8) - 1, k = (id & 255) - 1;
   if (k < GROUP && group < COLUMNS / GROUP) return SLOTS + ((GROUP * group + k) << 4);
@@ -106,12 +106,12 @@ function slotOf(id: u32): usize {
   return answer < ANSWERS ? SLOTS + ((COLUMNS + answer) << 4) : 0;
 }
 
-/** The number of elements of a column, 0 where the frame has none. */
+/** The number of elements of a column, 0 if the frame has none. */
 export function count(id: u32): u32 {
   return load<u32>(slotOf(id), 4);
 }
 
-/** The address of a column of so many elements, 0 where the frame has none. */
+/** The address of a column of so many elements, 0 if the frame has none. */
 export function find(id: u32, type: u32, n: u64): usize {
   const slot = slotOf(id);
   if (load<u32>(slot) == 0) return 0;
@@ -119,14 +119,14 @@ export function find(id: u32, type: u32, n: u64): usize {
   return load<usize>(slot, 8);
 }
 
-/** The address of a column that must be there. */
+/** The address of a required column. */
 export function must(id: u32, type: u32, n: u64): usize {
   const at = find(id, type, n);
   if (at == 0 && n > 0) bad = true;
   return at;
 }
 
-/** A column of one i32; 0 where the frame has none. */
+/** A column of one i32; 0 if the frame has none. */
 export function word(id: u32): i32 {
   const at = find(id, I32, 1);
   return at == 0 || bad ? 0 : load<i32>(at);
@@ -138,7 +138,7 @@ export function long(id: u32): i64 {
   return at == 0 || bad ? 0 : load<i64>(at);
 }
 
-/** Checks positions, which begin at 0, never fall, and end at n: policies index by them. */
+/** Checks positions, which begin at 0, ascend, and end at n: policies index by them. */
 export function checkAscending(first: usize, elements: u32, n: u32): void {
   if (first == 0 || bad) return;
   let at = 0, wrong = load<i32>(first) != 0;
@@ -157,12 +157,12 @@ export function checkBelow(first: usize, elements: u32, n: u32): void {
   }
 }
 
-/** Says how many elements of an answer are used. */
+/** Sets the number of elements of an answer. */
 export function putCount(id: u32, n: u32): void {
   store<u32>(load<usize>(slotOf(id), 12), n, 12);
 }
 
-/** Writes what went wrong, cut to what there is room for. */
+/** Writes the error message, truncated to the available space. */
 export function putError(text: string): void {
   const at = load<u32>(base, 64), space = load<u32>(base, 68);
   if (at > size - 4 || space > size - 4 - at) return;

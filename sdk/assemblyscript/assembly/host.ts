@@ -1,4 +1,4 @@
-/** How much a line of the log matters. */
+/** The level of a line of the log. */
 export enum Level {
   DEBUG,
   INFO,
@@ -11,8 +11,8 @@ export enum Level {
 declare function hostLog(level: i32, at: usize, length: i32): void;
 
 /**
- * Writes a line to the host's log, which cuts long lines and drops many: for
- * debugging, never for decisions. A module imports it only if it calls it.
+ * Writes a line to the host's log, which truncates long lines and drops lines above a
+ * rate: for debugging, never for decisions. A module imports it only if it calls it.
  */
 export function log(level: Level, line: string): void {
   const bytes = String.UTF8.encode(line);
@@ -20,8 +20,8 @@ export function log(level: Level, line: string): void {
 }
 
 /**
- * What happens where a program throws or asserts: with `--use abort=cedeAbort`
- * the reason is in the host's log before the module traps.
+ * Handles a throw or a failed assertion: with `--use abort=cedeAbort` the reason is
+ * written to the host's log before the module traps.
  */
 // @ts-ignore: decorator
 @global

@@ -17,27 +17,27 @@
  *   }
  *   register(new LeastLost());
  *
- * README.md says how to build a policy and how to try it; sdk/ABI.md is the wire
- * beneath.
+ * README.md describes how to build and test a policy; sdk/ABI.md specifies the wire
+ * format.
  *
- * Shapes. Everything arrives in columns, which are places in the frame: they
- * cost nothing, are valid until the hook returns, and check no bounds. A column
+ * Shapes. All input is in columns, which are addresses in the frame: they cost
+ * nothing, are valid until the hook returns, and check no bounds. A column
  * of rows has rows.length elements, a column of options question.length, and a
  * table has a column per dimension or device request. Rows of option i are
  * firstRow[i] to firstRow[i+1], by priority ascending and in tie order within a
- * priority. Optional columns are absent, as isPresent tells, unless info.columns
- * asks for them.
+ * priority. Optional columns are absent, which isPresent reports, unless info.columns
+ * requests them.
  *
  * Units. Resource amounts are f64 that hold whole numbers in the units of the
  * cluster (millicores, MiB, Mbit/s). Times are ns since 1970, durations ns.
  *
- * Bits. Answers must be the same on every machine, natively and in Wasm: compute
- * with exp, log, pow and sqrt of this package and not with Math, keep nothing
- * between calls that could change an answer, and write no NaN.
+ * Determinism. Answers must have the same bits on every machine, natively and in
+ * Wasm: compute with exp, log, pow and sqrt of this package and not with Math, keep no
+ * state between calls that could change an answer, and never write NaN.
  *
- * Memory. The runtime "stub" never gives memory back. The library makes no
- * objects in calls: let hooks make none either, or build with the runtime
- * "incremental".
+ * Memory. The runtime "stub" never frees memory. The library creates no objects in
+ * calls: hooks must not create any either, or the policy must be built with the
+ * runtime "incremental".
  */
 export { Bytes, Candidates, Floats, IntTable, Ints, Longs, Options, Pairs, Preemptor, Rows, Shared, Table, isPresent } from "./views";
 export { Texts } from "./texts";

@@ -1,4 +1,4 @@
-// Views of frames: which column of the frame is which field.
+// Views of frames: the column of the frame for each field.
 
 import * as frame from "./frame";
 import { F64, I32, I64, U8 } from "./frame";
@@ -113,7 +113,7 @@ function shared(s: Shared): void {
   s.budgetStrict = changetype<Bytes>(frame.must(0x0507, U8, budgets));
 }
 
-/** Reads a question about candidates; false where the frame is not as it must be. */
+/** Reads the input of a hook about candidates; returns false if the frame is malformed. */
 export function candidates(c: Candidates): bool {
   const n = frame.options, d = frame.dims;
   c.now = frame.now;
@@ -140,7 +140,7 @@ export function candidates(c: Candidates): bool {
   return !frame.bad;
 }
 
-/** Reads a question about options. */
+/** Reads the input of a hook about options. */
 export function optionsOf(o: Options): bool {
   const n = frame.options, d = frame.dims;
   o.now = frame.now;

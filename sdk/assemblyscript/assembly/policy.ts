@@ -3,26 +3,26 @@ import { Config, Setting } from "./settings";
 import { Candidates, Options } from "./views";
 
 /**
- * What every policy extends. It implements any of DeltaHook, VictimScorer,
- * VictimSelector, OptionScorer and BindingPreemptor; what it lacks, the rules
- * named default do.
+ * The base class of policies. A policy implements any of DeltaHook, VictimScorer,
+ * VictimSelector, OptionScorer and BindingPreemptor; the rules named default replace
+ * the missing ones.
  */
 export abstract class Policy {
   /**
-   * Says what the policy is and needs. It is asked before configure and after
-   * it, and the latter counts.
+   * Describes the policy and the columns that it needs. The host calls it before and
+   * after configure; the second result counts.
    */
   abstract info(info: Info): void;
 }
 
-/** Policies that operators can configure. */
+/** A policy that operators can configure. */
 export interface Configurable {
-  /** Declares the configuration: the same always. */
+  /** Declares the configuration. The result must always be the same. */
   settings(): Setting[];
   /**
-   * Takes the values, every setting that has a default among them, once, before
-   * the hooks. With fail it rejects them: what settings cannot say belongs here,
-   * such as two values that exclude one another.
+   * Receives the values, with defaults, once and before any hook. It calls fail to
+   * reject them, for conditions that settings cannot express, such as two values that
+   * exclude one another.
    */
   configure(config: Config): void;
 }
@@ -32,12 +32,12 @@ export interface DeltaHook {
   priorityDelta(question: Candidates, answer: Gaps): void;
 }
 
-/** Decides whom to evict first. */
+/** Decides the order of eviction. */
 export interface VictimScorer {
   scoreVictims(question: Candidates, answer: VictimScores): void;
 }
 
-/** Replaces VictimScorer for policies that pick exactly. */
+/** Replaces VictimScorer for policies that select exact sets of victims. */
 export interface VictimSelector {
   selectVictims(question: Candidates, answer: Selection): void;
 }
@@ -48,61 +48,68 @@ export interface OptionScorer {
 }
 
 /**
- * Decides which bindings leave which member cluster. Of the optional columns those
- * of USE, START, JOB and PLACE come, whatever info asks for, and no others.
+ * Decides which bindings are evicted from which member cluster. Its input has the
+ * optional columns USE, START, JOB and PLACE and no others, independent of info.
  */
 export interface BindingPreemptor {
   preemptBindings(question: Candidates, answer: BindingVictims): void;
 }
 
-/** What a policy says of itself. */
+/** The description of a policy. */
 export class Info {
   name: string = "";
-  /** The policy's own version, for people. */
+  /** The policy's own version, for operators. */
   version: string = "1";
-  /** Base priority gap where the operator sets none. */
+  /** Base priority gap if the configuration sets none. */
   delta: i32 = 10;
   /** Optional columns that its hooks read. */
   columns: i64 = 0;
-  /** Ask scoreVictims again after each pick. */
+  /** Call scoreVictims again after each pick. */
   adaptive: bool = false;
   /**
-   * Victims go by ascending priority, whatever else counts: the host then shows
-   * no candidate that the policy would not reach.
+   * Victims are in order of ascending priority, before any other criterion: the host
+   * then omits candidates that the policy would not reach.
    */
   ascending: bool = false;
-  /** The lists of selectVictims stand whole, where the operator grants it. */
+  /** Redundant victims of selectVictims are evicted too, if the operator grants it. */
   keepRedundant: bool = false;
   /**
-   * preemptBindings is shown an elastic binding in two rows: the replicas above its
-   * minimum, and right behind it those that are left, where any are. Who lists the
-   * second has the first leave as well.
+   * preemptBindings gets an elastic binding as two rows: the replicas above its
+   * minimum, followed by the remaining ones, if any. If an answer lists the second,
+   * the first is evicted as well.
    */
   elastic: bool = false;
   /**
-   * Where no single cluster can be made to hold all that a divided binding misses,
-   * preemptBindings is asked who would leave several of them.
+   * If no single cluster can hold all missing replicas of a divided binding,
+   * preemptBindings is called for victims on several clusters.
    */
   multiCluster: bool = false;
   /**
-   * scoreOptions, which reads the starts, takes the option with the fewest budgets
-   * overrun (where it reads them); of equals the lowest highest priority, then the
-   * lowest sum of priorities, each raised by 2^31, then the fewest victims, then the
-   * latest start. The host then asks about nodes that may win, and no others.
+   * scoreOptions, which reads the starts, selects the option with the fewest overrun
+   * budgets (if it reads them), then the lowest highest priority, then the lowest sum
+   * of priorities, each raised by 2^31, then the fewest victims, then the latest
+   * start. The host then evaluates only nodes that may be selected.
    */
   leastFirst: bool = false;
   /**
-   * Of one priority who started last goes first, of equals the first in order; budgets
-   * are charged the other way round; and of options that are equal by leastFirst the
-   * first is taken. With ascending and leastFirst the host knows what an option costs,
-   * and asks about still fewer nodes.
+   * Within a priority, the allocation that started last is evicted first, of equals the
+   * first in order; budgets are charged in reverse order; and of options that are equal
+   * by leastFirst the first is selected. With ascending and leastFirst the host
+   * computes the cost of an option itself and evaluates still fewer nodes.
    */
   youngestFirst: bool = false;
+  /**
+   * The tiers of scoreOptions depend on victimCount, highestPriority, prioritySum (each
+   * priority raised by 2^31), budgetViolations, lostWork and start alone, and do not fall
+   * if one of these rises, or if start falls. The host then omits topology domains of a
+   * gang that cannot have lower tiers than the best one found.
+   */
+  monotone: bool = false;
 }
 
 /**
- * Optional columns, for info.columns. Ask for what the policy reads and no more:
- * answers are reused while every column asked for is unchanged.
+ * Optional columns, for info.columns. Request only the columns that the policy reads:
+ * the host reuses answers while every requested column is unchanged.
  */
 export namespace Columns {
   /** rows.use */
@@ -129,7 +136,7 @@ export namespace Columns {
   export const ANNOTATION: i64 = 1 << 10;
   /** shared */
   export const SHARED: i64 = 1 << 11;
-  /** need and victims of options, with the row columns that are asked for */
+  /** need and victims of options, with the requested columns of rows */
   export const VICTIM: i64 = 1 << 12;
   /** fitBefore, fitAfter, components, present of options */
   export const FIT: i64 = 1 << 13;
@@ -141,24 +148,24 @@ export namespace Columns {
   export const BUDGET: i64 = 1 << 16;
 }
 
-/** The policy of this module, and why it could not answer. */
+/** The policy of this module, and the error of the current call. */
 export let registered: Policy | null = null;
 export let failure: string | null = null;
 
-/** Makes a policy that of this module. Call it once, at the top of the program. */
+/** Sets the policy of this module. Call it once, at the top level of the program. */
 export function register(policy: Policy): void {
   registered = policy;
 }
 
 /**
- * Says that a hook could not answer, or that configure rejects what the operator
- * wrote, and why. The hook returns then.
+ * Records why a hook cannot answer, or why configure rejects the configuration. The
+ * hook must return after it.
  */
 export function fail(why: string): void {
   failure = why;
 }
 
-/** Forgets what fail said. */
+/** Clears the error of the previous call. */
 export function beginCall(): void {
   failure = null;
 }

@@ -15,8 +15,8 @@ export enum Kind {
 }
 
 /**
- * One key of the configuration. The host reads, checks and completes what the
- * operator wrote by it.
+ * One key of the configuration. The host parses and validates the configuration by
+ * it, and adds defaults.
  */
 export class Setting {
   preset: string = "";
@@ -28,21 +28,21 @@ export class Setting {
   /** Its name in lower camel case, and one sentence for operators, with the unit. */
   constructor(public name: string, public kind: Kind, public doc: string) {}
 
-  /** The default as an operator writes it: "10m", "0.5", "a,b", "x=1,y=2". */
+  /** The default in the form of a configuration: "10m", "0.5", "a,b", "x=1,y=2". */
   default(text: string): this {
     this.preset = text;
     return this;
   }
 
-  /** The operator must set it. */
+  /** Makes the setting required. */
   required(): this {
     this.isRequired = true;
     return this;
   }
 
   /**
-   * The least and the greatest value, both allowed, as JSON writes numbers:
-   * text, so that a guest need not know how. Those of a duration are seconds.
+   * The inclusive limits, as numbers of JSON: texts, so that a guest need not format
+   * numbers. The limits of a duration are in seconds.
    */
   between(min: string, max: string): this {
     this.min = min;
@@ -50,13 +50,13 @@ export class Setting {
     return this;
   }
 
-  /** The least value, as between has it. */
+  /** The lower limit, in the form of between. */
   atLeast(min: string): this {
     this.min = min;
     return this;
   }
 
-  /** The texts that are allowed. */
+  /** The allowed texts. */
   oneOf(texts: StaticArray<string>): this {
     this.texts = texts;
     return this;
@@ -69,8 +69,8 @@ export class NamedNumber {
 }
 
 /**
- * The configuration, while configure runs. Asking for a setting that is not
- * declared, or as another kind, is a mistake in the policy and throws.
+ * The configuration, valid while configure runs. Reading a setting that is not
+ * declared, or with the getter of another kind, is a defect of the policy and throws.
  */
 @unmanaged
 export class Config {
@@ -104,7 +104,7 @@ export class Config {
     return this.table.get(this.text_[this.one(name, Kind.TEXT)]);
   }
 
-  /** The texts of a setting, in the operator's order. */
+  /** The texts of a setting, in their order in the configuration. */
   texts(name: string): string[] {
     const list: string[] = [];
     for (let i = this.first(name, Kind.TEXTS), end = this.after(i, name); i < end; i++) {
@@ -138,7 +138,7 @@ export class Config {
     return this.length;
   }
 
-  /** Where the values of a setting end, which are neighbours. */
+  /** The end of the values of a setting, which are adjacent. */
   private after(i: i32, name: string): i32 {
     while (i < this.length && this.table.equals(this.name[i], name)) i++;
     return i;

@@ -9,25 +9,25 @@ export class Texts {
   bytes: Bytes = changetype<Bytes>(0);
   size: i32;
 
-  /** Where a text begins in bytes. */
+  /** The start of a text in bytes. */
   from(id: i32): i32 {
     return id > 0 && id < this.length ? this.end[id - 1] : 0;
   }
 
-  /** Where a text ends in bytes; what is not in the table is empty. */
+  /** The end of a text in bytes; a text that is not in the table is empty. */
   to(id: i32): i32 {
     if (<u32>id >= <u32>this.length) return 0;
     const to = this.end[id];
     return this.from(id) > to || <u32>to > <u32>this.size ? this.from(id) : to;
   }
 
-  /** Makes a string of a text: an object, so for configure rather than hooks. */
+  /** Returns a text as a string, which is an object: for configure rather than hooks. */
   get(id: i32): string {
     const from = this.from(id);
     return String.UTF8.decodeUnsafe(changetype<usize>(this.bytes) + from, this.to(id) - from);
   }
 
-  /** Whether a text is the given one. It makes no object. */
+  /** Reports whether a text equals the given one. It creates no object. */
   equals(id: i32, text: string): bool {
     let at = this.from(id), to = this.to(id), i = 0;
     while (at < to) {
@@ -41,7 +41,7 @@ export class Texts {
     return i == text.length;
   }
 
-  /** Whether the n bytes from at on are a code point. */
+  /** Reports whether the n bytes from at on encode a code point. */
   private holds(at: i32, n: i32, point: u32): bool {
     for (let k = n - 1; k > 0; k--) {
       if (this.bytes[at + k] != <u8>(0x80 | (point & 0x3f))) return false;

@@ -1,6 +1,6 @@
 import { Texts } from "./texts";
 
-/** A column of f64: a place in the frame. It checks no bounds. */
+/** A column of f64: an address in the frame. It checks no bounds. */
 @unmanaged
 export class Floats {
   // @ts-ignore: decorator
@@ -55,7 +55,7 @@ export class Bytes {
   }
 }
 
-/** Whether the frame has a column. */
+/** Reports whether the frame has a column. */
 // @ts-ignore: decorator
 @inline
 export function isPresent<T>(column: T): bool {
@@ -66,7 +66,7 @@ export function isPresent<T>(column: T): bool {
 @unmanaged
 export class Table {
   data: usize;
-  /** How many columns it has; none where the host sent no such table. */
+  /** The number of columns; 0 if the host sent no such table. */
   columns: i32;
   length: i32;
 
@@ -102,7 +102,7 @@ export class Pairs {
   number: Floats = changetype<Floats>(0);
 }
 
-/** The work that needs room. */
+/** The group that needs capacity. */
 @unmanaged
 export class Preemptor {
   /** Texts. */
@@ -112,7 +112,7 @@ export class Preemptor {
   /** Text: service, batch, system, sysbatch. */
   jobType: i32;
   priority: i32;
-  /** Base gap: the operator's, else info.delta. */
+  /** Base gap: that of the configuration, else info.delta. */
   delta: i32;
   /** By dimension. */
   ask: Floats = changetype<Floats>(0);
@@ -123,9 +123,9 @@ export class Preemptor {
   /** By request: identifier (text), instances. */
   device: Ints = changetype<Ints>(0);
   deviceCount: Ints = changetype<Ints>(0);
-  /** How long its group has waited, ns. */
+  /** The time that the group has waited, ns. */
   waiting: i64;
-  /** Evaluations of the job that did not place all of it. */
+  /** Evaluations of the job that did not place the whole group. */
   attempts: i32;
   /** Columns.LABEL, Columns.ANNOTATION */
   labels: Pairs = new Pairs();
@@ -141,13 +141,13 @@ export class Rows {
   use: Table = new Table();
   /** ns since 1970 */
   start: Longs = changetype<Longs>(0);
-  /** What evicting it now loses, ns. */
+  /** The work that an eviction now loses, ns. */
   lostWork: Longs = changetype<Longs>(0);
-  /** Texts; job and group are unique, not for people. */
+  /** Texts; job and group are unique IDs, not names. */
   namespace: Ints = changetype<Ints>(0);
   job: Ints = changetype<Ints>(0);
   group: Ints = changetype<Ints>(0);
-  /** Victims of its group in this plan so far, and how many it takes; 0: any number. */
+  /** Victims of its group in this plan so far, and their limit; 0: none. */
   evictions: Ints = changetype<Ints>(0);
   evictionLimit: Ints = changetype<Ints>(0);
   /** Bits: 1 port, 2 separation. */
@@ -158,7 +158,7 @@ export class Rows {
   firstLabel: Ints = changetype<Ints>(0);
   labelKey: Ints = changetype<Ints>(0);
   labelValue: Ints = changetype<Ints>(0);
-  /** Texts, one per column of annotations, which are NaN where a row has none. */
+  /** Texts, one per column of annotations, which are NaN if a row has none. */
   annotationName: Ints = changetype<Ints>(0);
   annotations: Table = new Table();
   /**
@@ -169,10 +169,10 @@ export class Rows {
   budget: Ints = changetype<Ints>(0);
 }
 
-/** What is the same for every option. */
+/** Input that is the same for every option. */
 @unmanaged
 export class Shared {
-  /** Of all ready nodes, by dimension; absent where the host has no such tables. */
+  /** Of all ready nodes, by dimension; absent if the host has no such tables. */
   capacity: Floats = changetype<Floats>(0);
   namespaces: i32;
   /** By namespace: name (text), weight; use by dimension. */
@@ -181,8 +181,8 @@ export class Shared {
   use: Table = new Table();
   budgets: i32;
   /**
-   * By disruption budget: name (text, unique, not for people), how many more rows
-   * may go before it is overrun, and 1 where the host lets nobody overrun it.
+   * By disruption budget: a unique ID (text), how many more rows may be evicted before
+   * it is overrun, and 1 if the host refuses evictions that overrun it.
    */
   budgetName: Ints = changetype<Ints>(0);
   budgetSlack: Ints = changetype<Ints>(0);
@@ -190,10 +190,10 @@ export class Shared {
 }
 
 /**
- * What priorityDelta, scoreVictims, selectVictims and preemptBindings see:
- * options that do not fit yet, with the rows that might be evicted for them. Of
- * preemptBindings an option is a member cluster, and a row what another binding
- * has there.
+ * The input of priorityDelta, scoreVictims, selectVictims and preemptBindings:
+ * options that do not fit yet, with the rows that may be evicted for them. For
+ * preemptBindings an option is a member cluster, and a row is the replicas of another
+ * binding there.
  */
 @unmanaged
 export class Candidates {
@@ -206,11 +206,11 @@ export class Candidates {
   dim: Ints = changetype<Ints>(0);
   /** An element more than there are options. */
   firstRow: Ints = changetype<Ints>(0);
-  /** Still lacking, by dimension; zero or less: enough. */
+  /** The missing amount, by dimension; zero or less: none. */
   need: Table = new Table();
-  /** What earlier picks free, by dimension. */
+  /** The amount that earlier picks free, by dimension. */
   freed: Table = new Table();
-  /** Instances still lacking, by request. */
+  /** Missing instances, by request. */
   deviceNeed: Table = new Table();
   /** Rows of the option that must leave. */
   mustLeave: Ints = changetype<Ints>(0);
@@ -226,7 +226,7 @@ export class Candidates {
   texts: Texts = new Texts();
 }
 
-/** What scoreOptions sees: options that fit once their victims are gone. */
+/** The input of scoreOptions: options that fit once their victims are evicted. */
 @unmanaged
 export class Options {
   now: i64;
@@ -245,25 +245,25 @@ export class Options {
   /** ns, all victims together. */
   lostWork: Longs = changetype<Longs>(0);
   /**
-   * Columns.START: when the first of the victims with the highest priority
-   * started, ns since 1970; absent with an older host.
+   * Columns.START: the earliest start among the victims with the highest priority, ns
+   * since 1970; absent with an older host.
    */
   start: Longs = changetype<Longs>(0);
   /** Columns.BUDGET: victims whose eviction overruns a budget. */
   violations: Ints = changetype<Ints>(0);
   /** The node, text. */
   place: Ints = changetype<Ints>(0);
-  /** Instances missing before any victim went, and the device group, by request. */
+  /** Instances missing before any eviction, and the device group, by request. */
   deviceNeed: Table = new Table();
   deviceGroup: IntTable = new IntTable();
-  /** In [0, 1], with the victims counted and with them gone. */
+  /** In [0, 1], with the victims counted and without them. */
   fitBefore: Floats = changetype<Floats>(0);
   fitAfter: Floats = changetype<Floats>(0);
   /** Anti-affinity, affinity, spread: each in [-1, 1]. */
   components: Table = new Table();
-  /** Which components take part, bits 0 to 2. */
+  /** The components that count, bits 0 to 2. */
   present: Bytes = changetype<Bytes>(0);
-  /** Missing before any victim went, by dimension. */
+  /** Missing before any eviction, by dimension. */
   need: Table = new Table();
   /** An element more than there are options; rows of victims. */
   firstVictim: Ints = changetype<Ints>(0);

@@ -1,21 +1,21 @@
-// decay: work that is lost counts less the longer ago it was begun.
+// decay: lost work counts less the longer ago it started.
 //
-// Victims go by the work that evicting them loses, which counts for half after
-// each halfLife since the work began. What started less than grace ago is safe
-// from all but much more urgent work. Options go by the highest priority among
-// their victims, and then by fit less what is lost there.
+// Victims are ordered by the work that their eviction loses, which counts for half after
+// each halfLife since its start. Allocations that started less than grace ago are protected
+// from all but much higher priorities. Options are ordered by the highest priority among
+// their victims, and then by fit less the work that is lost there.
 #include "../cede.h"
 
 static const cede_setting settings[] = {
     {"halfLife", CEDE_KIND_DURATION, "age at which lost work counts for half", "1h", CEDE_BETWEEN(1, 31536000)},
-    {"grace", CEDE_KIND_DURATION, "age below which graceGap is asked for", "0s", CEDE_AT_LEAST(0)},
-    {"graceGap", CEDE_KIND_INTEGER, "priority gap that evicts work within its grace", "50", CEDE_BETWEEN(0, 100)},
-    {"weight", CEDE_KIND_NUMBER, "how much lost hours count against the fit of an option", "0.1", CEDE_AT_LEAST(0)},
+    {"grace", CEDE_KIND_DURATION, "age below which an eviction requires graceGap", "0s", CEDE_AT_LEAST(0)},
+    {"graceGap", CEDE_KIND_INTEGER, "priority gap required within the grace", "50", CEDE_BETWEEN(0, 100)},
+    {"weight", CEDE_KIND_NUMBER, "weight of lost hours against the fit of an option", "0.1", CEDE_AT_LEAST(0)},
     {"fewest", CEDE_KIND_BOOL, "prefer options with fewer victims before weighing them", "true"},
-    {"fit", CEDE_KIND_TEXT, "whether fit counts before or after the victims go", "after",
+    {"fit", CEDE_KIND_TEXT, "whether fit counts before or after the evictions", "after",
      .one_of = (const char *const[]){"before", "after", NULL}},
     {"spare", CEDE_KIND_TEXTS, "namespaces from which nothing is evicted"},
-    {"factors", CEDE_KIND_NUMBERS, "what an hour lost in a namespace counts, where not 1", NULL, CEDE_AT_LEAST(0)},
+    {"factors", CEDE_KIND_NUMBERS, "factor of lost hours by namespace, 1 if absent", NULL, CEDE_AT_LEAST(0)},
 };
 
 // The configuration.
@@ -25,7 +25,7 @@ static double weight;
 static bool fewest, fit_before;
 static struct factor {
   cede_text name;
-  double value; // CEDE_NEVER for a namespace that is spared
+  double value; // CEDE_NEVER for a protected namespace
 } *factors;
 static uint32_t factor_count;
 
@@ -35,7 +35,7 @@ static const struct factor *find_factor(cede_text name) {
   return NULL;
 }
 
-// factor_of is what an hour lost in a namespace counts.
+// factor_of returns the weight of a lost hour in a namespace.
 static double factor_of(cede_text name) {
   const struct factor *f = find_factor(name);
   return f ? f->value : 1;
@@ -53,7 +53,7 @@ static const char *configure_factors(const cede_config *c) {
   }
   for (uint32_t k = 0; k < spared; k++) {
     cede_text name = cede_texts_at(c, "spare", k);
-    if (find_factor(name)) return cede_fail("a namespace is either spared or has one factor; remove the other", name);
+    if (find_factor(name)) return cede_fail("a namespace cannot both be spared and have a factor, or have two factors; remove one", name);
     factors[factor_count++] = (struct factor){cede_keep(name), CEDE_NEVER};
   }
   return CEDE_OK;
@@ -69,8 +69,8 @@ static const char *configure(const cede_config *c) {
   return configure_factors(c);
 }
 
-// Within its grace, work asks for a larger gap. Where that alone protects it,
-// the host asks again once the grace is over.
+// Within its grace, an allocation requires a larger gap. If that alone protects it,
+// the host evaluates again after the grace.
 static const char *priority_delta(const cede_candidates *in, cede_gaps *out) {
   const cede_rows *rows = &in->rows;
   for (int32_t row = 0; row < rows->count; row++) {
@@ -83,7 +83,7 @@ static const char *priority_delta(const cede_candidates *in, cede_gaps *out) {
   return CEDE_OK;
 }
 
-// A group that has lost all it may lose goes last.
+// A group that has reached its limit of evictions is evicted last.
 static const char *score_victims(const cede_candidates *in, cede_victim_scores *out) {
   const cede_rows *rows = &in->rows;
   const double ln2 = 0x1.62e42fefa39efp-1;
@@ -104,7 +104,7 @@ static const char *score_victims(const cede_candidates *in, cede_victim_scores *
   return CEDE_OK;
 }
 
-// mean is the mean of the parts of the ranking of option i.
+// mean returns the mean of the parts of the ranking of option i.
 static double mean(const cede_options *in, int32_t i) {
   double sum = (fit_before ? in->fit_before : in->fit_after)[i], n = 1;
   for (int32_t k = 0; k < in->components.columns; k++)

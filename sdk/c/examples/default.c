@@ -1,28 +1,28 @@
-// default: the rules that cede itself has under this name (sdk/rules), in C.
+// default: the built-in rules of this name (sdk/rules), in C.
 //
-// Lowest priority goes first; within a priority the allocation nearest to what
-// is still needed, measured again after each pick; equals in the order of the
+// The lowest priority is evicted first; within a priority the allocation nearest to the
+// remaining need, measured again after each pick; equals in the order of the
 // rows. Among options: the lowest highest victim priority, then the fewest
-// victims, the lowest sum of priorities, and the best fit with the victims gone.
+// victims, the lowest sum of priorities, and the best fit without the victims.
 //
-// Of bindings on a member cluster the lowest priority leaves first, then what
-// started last, then the name that comes last. Among clusters: the fewest
+// Of bindings on a member cluster the lowest priority is evicted first, then the one that
+// started last, then the last name. Among clusters: the fewest
 // victims, the lowest highest priority, the lowest sum of priorities.
 #include "../cede.h"
 
-// need is the vector that distances are measured against: the ask less what
-// picked rows free, over the dimensions where that is above zero.
+// need is the reference of distances: the ask less the amounts that
+// picked rows free, over the dimensions in which it is above zero.
 static struct {
   const double **asked; // the use of dimensions with an ask
   double *ask;
   int32_t asks;
 
-  const double **use; // what is left of them
+  const double **use; // the remaining need
   double *left;
   int32_t count;
 } need;
 
-// lack is what an option lacks before the preemptor fits.
+// lack is the shortage of an option.
 static struct {
   const double **need, **frees; // a column per dimension and device request
   int32_t columns;
@@ -34,7 +34,7 @@ static struct {
   int32_t count, must;
 } lack;
 
-// lay_out takes memory for the columns of a call.
+// lay_out allocates memory for the columns of a call.
 static bool lay_out(uint32_t columns) {
   static cede_buffer memory;
   char *at = cede_room(&memory, columns * (5 * sizeof(double *) + 3 * sizeof(double)));
@@ -86,7 +86,7 @@ static void reset(int32_t i) {
   lack.must = lack.leaves ? lack.must_leave[i] : 0;
 }
 
-// subtract takes what row frees off a vector, and drops what is covered.
+// subtract subtracts the amounts that row frees from a vector, and drops covered columns.
 static inline int32_t subtract(const double **frees, double *left, int32_t count, int32_t row) {
   int32_t kept = 0;
   for (int32_t k = 0; k < count; k++) {
@@ -106,7 +106,7 @@ static void pick(cede_selection *out, int32_t row) {
   if (lack.must > 0 && lack.leaves[row]) lack.must--;
 }
 
-// closer is whether the distance with square a is smaller than that with square
+// closer reports whether the distance with square a is smaller than that with square
 // b. Two roots can round to the same only where the squares are within a few
 // units in the last place of one another, so most comparisons take no root.
 static inline bool closer(double a, double b) {
@@ -129,8 +129,8 @@ static inline double square(const double *use, double left, int32_t row) {
   }                                                \
   return best
 
-// nearest is the row first+j, of n that are not gone, that is nearest to the
-// need; the first of equals. At least one is not gone.
+// nearest returns the row first+j, of the n not picked, that is nearest to the
+// need; the first of equals. At least one row is not picked.
 static int32_t nearest(const bool *gone, int32_t first, int32_t n) {
   int32_t best = n;
   double least = __builtin_inf();
@@ -157,10 +157,10 @@ static int32_t nearest(const bool *gone, int32_t first, int32_t n) {
   return best;
 }
 
-// pick_group picks from rows of one priority until the option fits or none is
-// left.
+// pick_group picks rows of one priority until the option fits or all are
+// picked.
 static bool pick_group(cede_selection *out, int32_t from, int32_t to) {
-  static cede_buffer memory; // which rows are gone; all zero between groups
+  static cede_buffer memory; // the rows that were picked; all zero between groups
   int32_t n = to - from;
   bool *gone = cede_room(&memory, (uint32_t)n);
   if (!gone) return false;
@@ -181,7 +181,7 @@ static bool pick_group(cede_selection *out, int32_t from, int32_t to) {
   return true;
 }
 
-// select_any is the rules for any number of dimensions and device requests.
+// select_any implements the rules for any number of dimensions and device requests.
 static const char *select_any(const cede_candidates *in, cede_selection *out) {
   if (!lay_out((uint32_t)(in->dims + in->preemptor.requests))) return CEDE_NO_MEMORY;
   load(in);
@@ -199,7 +199,7 @@ static const char *select_any(const cede_candidates *in, cede_selection *out) {
 }
 
 // The same rules for up to FEW dimensions, no devices and up to 64 rows of one
-// priority, which is most of what there is: everything but the columns fits in
+// priority, which covers most calls: everything but the columns fits in
 // registers, once the loops over dimensions are unrolled. A dimension counts
 // while its need, or its lack, is above zero.
 enum { FEW = 4 };
@@ -296,7 +296,7 @@ static const char *select_victims(const cede_candidates *in, cede_selection *out
   return select_any(in, out);
 }
 
-// mean is the mean of the parts of the ranking of option i.
+// mean returns the mean of the parts of the ranking of option i.
 static double mean(const cede_options *in, int32_t i) {
   double sum = in->fit_after[i], n = 1;
   for (int32_t k = 0; k < in->components.columns; k++)
@@ -325,7 +325,7 @@ static int compare(cede_text a, cede_text b) {
   return (a.length > b.length) - (a.length < b.length);
 }
 
-// leaves_before is whether row x leaves a cluster before row y.
+// leaves_before reports whether row x is evicted before row y.
 static bool leaves_before(const cede_candidates *in, int32_t x, int32_t y) {
   const cede_rows *r = &in->rows;
   if (r->priority[x] != r->priority[y]) return r->priority[x] < r->priority[y];
@@ -334,7 +334,7 @@ static bool leaves_before(const cede_candidates *in, int32_t x, int32_t y) {
   return names ? names > 0 : x < y;
 }
 
-// in_order is the n rows from first on in the order of leaving; null where there
+// in_order returns the n rows from first on in the order of eviction; null if there
 // is no memory. It merges runs of twice the length each time.
 static const int32_t *in_order(const cede_candidates *in, int32_t first, int32_t n) {
   static cede_buffer memory;
@@ -364,7 +364,7 @@ static void rank(const cede_candidates *in, int32_t i, int64_t *const tier[4]) {
   for (int32_t row = in->first_row[i]; row < in->first_row[i + 1]; row++) {
     int64_t p = in->rows.priority[row];
     if (p > highest) highest = p;
-    sum += p - INT32_MIN; // so that a victim more is never a lower sum
+    sum += p - INT32_MIN; // so that another victim never lowers the sum
   }
   tier[0][i] = in->first_row[i + 1] - in->first_row[i];
   tier[1][i] = highest;
@@ -387,6 +387,6 @@ static const char *preempt_bindings(const cede_candidates *in, cede_binding_vict
 }
 
 CEDE_POLICY(
-    .name = "default", .version = "1", .delta = 10, .flags = CEDE_ASCENDING,
+    .name = "default", .version = "1", .delta = 10, .flags = CEDE_ASCENDING | CEDE_MONOTONE,
     .columns = CEDE_USE | CEDE_MUST_LEAVE | CEDE_DEVICE | CEDE_FIT,
     .select_victims = select_victims, .score_options = score_options, .preempt_bindings = preempt_bindings)

@@ -1,5 +1,5 @@
-// probe: folds all that it is shown into one number and answers with what
-// follows from that, as sdk/policytest/probe does, so that golden frames tell
+// probe: folds its whole input into one number and derives its answers from
+// it, as sdk/policytest/probe does, so that golden frames show
 // whether this library reads all of them. It also exports the arithmetic.
 #include "../cede.h"
 
@@ -176,7 +176,7 @@ static fold options(const cede_options *in) {
   return h;
 }
 
-// check fails where the preemptor's job says so.
+// check fails if the preemptor's job requests it.
 static const char *check(const cede_preemptor *p) {
   return cede_same(p->job, cede_literal("fail")) ? cede_fail("no", p->namespace_name) : CEDE_OK;
 }
@@ -271,7 +271,7 @@ static const char *configure(const cede_config *c) {
 CEDE_POLICY(
     .name = "probe", .version = "1.0-größe", .delta = -7, .columns = 0x1ffff,
     .flags = CEDE_ADAPTIVE | CEDE_ASCENDING | CEDE_KEEP_REDUNDANT | CEDE_ELASTIC | CEDE_MULTI_CLUSTER |
-             CEDE_LEAST_FIRST | CEDE_YOUNGEST_FIRST,
+             CEDE_LEAST_FIRST | CEDE_YOUNGEST_FIRST | CEDE_MONOTONE,
     CEDE_SETTINGS(settings), .configure = configure,
     .priority_delta = priority_delta, .score_victims = score_victims,
     .select_victims = select_victims, .score_options = score_options, .preempt_bindings = preempt_bindings)

@@ -54,13 +54,13 @@ func (*Policy) Info() policy.Info {
 func (*Policy) Settings() []policy.Setting {
 	return []policy.Setting{
 		{Name: "halfLife", Kind: policy.Duration, Doc: "age at which lost work counts for half", Default: "1h", Limits: policy.Between(1, 31536000)},
-		{Name: "grace", Kind: policy.Duration, Doc: "age below which graceGap is asked for", Default: "0s", Limits: policy.AtLeast(0)},
-		{Name: "graceGap", Kind: policy.Integer, Doc: "priority gap that evicts work within its grace", Default: "50", Limits: policy.Between(0, 100)},
-		{Name: "weight", Kind: policy.Number, Doc: "how much lost hours count against the fit of an option", Default: "0.1", Limits: policy.AtLeast(0)},
+		{Name: "grace", Kind: policy.Duration, Doc: "age below which an eviction requires graceGap", Default: "0s", Limits: policy.AtLeast(0)},
+		{Name: "graceGap", Kind: policy.Integer, Doc: "priority gap required within the grace", Default: "50", Limits: policy.Between(0, 100)},
+		{Name: "weight", Kind: policy.Number, Doc: "weight of lost hours against the fit of an option", Default: "0.1", Limits: policy.AtLeast(0)},
 		{Name: "fewest", Kind: policy.Bool, Doc: "prefer options with fewer victims before weighing them", Default: "true"},
-		{Name: "fit", Kind: policy.Text, Doc: "whether fit counts before or after the victims go", Default: "after", OneOf: []string{"before", "after"}},
+		{Name: "fit", Kind: policy.Text, Doc: "whether fit counts before or after the evictions", Default: "after", OneOf: []string{"before", "after"}},
 		{Name: "spare", Kind: policy.Texts, Doc: "namespaces from which nothing is evicted"},
-		{Name: "factors", Kind: policy.Numbers, Doc: "what an hour lost in a namespace counts, where not 1", Limits: policy.AtLeast(0)},
+		{Name: "factors", Kind: policy.Numbers, Doc: "factor of lost hours by namespace, 1 if absent", Limits: policy.AtLeast(0)},
 	}
 }
 
@@ -75,7 +75,7 @@ func (p *Policy) Configure(c *policy.Config) error {
 	}
 	for _, name := range c.Texts("spare") {
 		if _, twice := p.factors[name]; twice {
-			return errors.New("a namespace is either spared or has one factor; remove the other: " + name)
+			return errors.New("a namespace cannot both be spared and have a factor, or have two factors; remove one: " + name)
 		}
 		p.factors[name] = math.Inf(1)
 	}

@@ -46,7 +46,7 @@ func Description(settings []byte) abi.Description {
 func (*Policy) Info() policy.Info {
 	return policy.Info{
 		Name: "probe", Delta: -7, Columns: AllColumns, Adaptive: true, Ascending: true, KeepRedundant: true,
-		Elastic: true, MultiCluster: true, LeastFirst: true, YoungestFirst: true,
+		Elastic: true, MultiCluster: true, LeastFirst: true, YoungestFirst: true, Monotone: true,
 	}
 }
 

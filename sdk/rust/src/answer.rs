@@ -8,7 +8,7 @@ pub struct Recheck {
 }
 
 impl Recheck {
-    /// Asks for another evaluation at a time, ns since 1970. The earliest wish
+    /// Requests another evaluation at a time, ns since 1970. The earliest request
     /// counts.
     pub fn at(&mut self, time: i64) {
         if self.at == 0 || time < self.at {
@@ -24,17 +24,17 @@ pub struct Gaps<'a> {
     pub recheck: Recheck,
 }
 
-/// The answer of ScoreVictims, for each row: lower tiers go first, then lower
-/// scores, then row order. [`NEVER`] keeps a row. On entry all are 0.
+/// The answer of ScoreVictims, for each row: rows are evicted by lower tier, then by
+/// lower score, then in order. [`NEVER`] excludes a row. On entry all are 0.
 pub struct VictimScores<'a> {
     pub tier: &'a mut [i64],
     pub score: &'a mut [f64],
     pub recheck: Recheck,
 }
 
-/// The answer of ScoreOptions, for each option: lower tiers first, compared in
-/// order, then the higher score, then option order. Scores are finite. On entry
-/// all are 0.
+/// The answer of ScoreOptions, for each option: the best one has the lowest tiers,
+/// compared in order, then the highest score, then the lowest position. Scores are
+/// finite. On entry all are 0.
 pub struct OptionScores<'a> {
     pub tiers: [&'a mut [i64]; 4],
     pub score: &'a mut [f64],
@@ -51,10 +51,10 @@ pub struct Selection<'a> {
     pub recheck: Recheck,
 }
 
-/// The answer of PreemptBindings: picks as of SelectVictims, and tiers that rank
-/// the options by their rows: lower ones first, compared in order. The host asks
-/// twice: who must go, and then, of who goes, which option is best. On entry all
-/// tiers are 0.
+/// The answer of PreemptBindings: picks as in SelectVictims, and tiers that rank the
+/// options by their rows: lower ones first, compared in order. The host calls the hook
+/// twice: for the victims of each option, and then, with these rows alone, for the
+/// best option. On entry all tiers are 0.
 pub struct BindingVictims<'a> {
     pub selection: Selection<'a>,
     pub tiers: [&'a mut [i64]; 4],
@@ -64,14 +64,14 @@ impl Selection<'_> {
     /// Adds a row to the current option.
     #[inline]
     pub fn pick(&mut self, row: usize) {
-        // A list that is too long says so: the host names the fault.
+        // Picks beyond the capacity are counted, so that the host reports the fault.
         if let Some(to) = self.picks.get_mut(self.used) {
             *to = row as i32;
         }
         self.used += 1;
     }
 
-    /// Forgets all picks: the next are for the first option again.
+    /// Discards all picks: the next ones are for the first option again.
     pub fn restart(&mut self) {
         self.used = 0;
         self.closed = 0;

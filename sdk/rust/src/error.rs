@@ -1,56 +1,56 @@
 use crate::memory::Global;
 use core::fmt;
 
-/// Why a hook could not answer, in words for the operator.
+/// The reason why a hook cannot answer: a message for the operator.
 pub struct Error(pub(crate) Reason);
 
-/// What hooks return.
+/// The result of hooks.
 pub type Result<T> = core::result::Result<T, Error>;
 
 pub(crate) enum Reason {
-    Said, // the words are in WORDS
+    Message, // in MESSAGE
     OutOfMemory,
 }
 
-/// As much as a host takes.
+/// The longest message that a host accepts, in bytes.
 const LIMIT: usize = 1024;
 
-pub(crate) struct Words {
+pub(crate) struct Text {
     pub(crate) text: [u8; LIMIT],
     pub(crate) used: usize,
 }
 
-pub(crate) static WORDS: Global<Words> = Global::new(Words { text: [0; LIMIT], used: 0 });
+pub(crate) static MESSAGE: Global<Text> = Global::new(Text { text: [0; LIMIT], used: 0 });
 
 impl Error {
-    /// There is no memory.
+    /// No memory is available.
     pub const OUT_OF_MEMORY: Error = Error(Reason::OutOfMemory);
 
-    /// Says what went wrong.
+    /// Returns an error with this message.
     pub fn new(what: &str) -> Error {
-        WORDS.get().used = 0;
-        WORDS.get().add(what);
-        Error(Reason::Said)
+        MESSAGE.get().used = 0;
+        MESSAGE.get().add(what);
+        Error(Reason::Message)
     }
 
-    /// Says what went wrong, and with which name: `what: name`.
+    /// Returns an error with the message `what: name`.
     pub fn about(what: &str, name: &str) -> Error {
         let e = Error::new(what);
-        WORDS.get().add(": ");
-        WORDS.get().add(name);
+        MESSAGE.get().add(": ");
+        MESSAGE.get().add(name);
         e
     }
 
-    /// Says what `format_args!` makes. It links the formatting of core, which is
-    /// larger than most policies.
+    /// Returns an error with a formatted message. It links the formatting of core,
+    /// which is larger than most policies.
     pub fn format(what: fmt::Arguments) -> Error {
         let e = Error::new("");
-        let _ = fmt::write(WORDS.get(), what);
+        let _ = fmt::write(MESSAGE.get(), what);
         e
     }
 }
 
-impl Words {
+impl Text {
     fn add(&mut self, text: &str) {
         for byte in text.bytes() {
             if let Some(to) = self.text.get_mut(self.used) {
@@ -61,7 +61,7 @@ impl Words {
     }
 }
 
-impl fmt::Write for Words {
+impl fmt::Write for Text {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         self.add(text);
         Ok(())

@@ -1,5 +1,5 @@
-/// Makes a module of a policy: its type, and what it implements beside
-/// [`Policy`](crate::Policy). It stands once in a crate of type cdylib.
+/// Defines the exports of a module: the type of the policy, and the traits that it
+/// implements besides [`Policy`](crate::Policy). Use it once in a crate of type cdylib.
 ///
 /// ```ignore
 /// cede::export!(Decay: Configurable, PriorityDelta, ScoreVictims);

@@ -1,7 +1,6 @@
-//! Arithmetic with the same bits everywhere: the twin of sdk/fmath, whose
-//! documentation says how exact it is and what happens at the borders. Use it
-//! and never the methods of `f64`, which the standard library computes
-//! otherwise.
+//! Arithmetic with the same bits everywhere: a port of sdk/fmath, which documents
+//! its precision and the results for special values. Use it and never the methods
+//! of `f64`, whose results depend on the standard library.
 
 use crate::tables::*;
 
@@ -42,7 +41,7 @@ fn exp10_term(r: f64) -> f64 {
 }
 
 /// 2^(k/128) * (1+p) for results that an f64 may not hold with full precision:
-/// it works far from the border and moves there last.
+/// it computes in the normal range and scales last.
 fn exp_scale(k: i64, p: f64) -> f64 {
     let [bits, tail] = EXP[(k & 127) as usize];
     let m = float(bits);
@@ -54,7 +53,7 @@ fn exp_scale(k: i64, p: f64) -> f64 {
     y * power2(exponent + 100) * (1.0 / TWO100)
 }
 
-/// The same for results far from the borders.
+/// The same for results in the normal range.
 #[inline(always)]
 fn exp_fast(k: i64, p: f64) -> f64 {
     let [bits, tail] = EXP[(k & 127) as usize];
@@ -213,7 +212,7 @@ fn pow_positive(x: f64, y: f64) -> f64 {
     exp_of(e, product_error(y, hi, e) + y * lo)
 }
 
-/// Whether y has no fraction: every number from 2^52 on has none.
+/// Reports whether y is a whole number: every number from 2^52 on is.
 fn is_whole(y: f64) -> bool {
     abs(y) >= 4503599627370496.0 || y as i64 as f64 == y
 }
@@ -253,14 +252,14 @@ pub fn pow(x: f64, y: f64) -> f64 {
 /// The square root of x, correctly rounded.
 #[inline]
 pub fn sqrt(x: f64) -> f64 {
-    // The instruction for one number is out of reach of a crate without the
-    // standard library; that for two is not.
+    // A crate without the standard library cannot use the instruction for one
+    // number, but it can use the one for two.
     #[target_feature(enable = "simd128")]
     #[inline]
     unsafe fn both(x: f64) -> f64 {
         use core::arch::wasm32::*;
         f64x2_extract_lane::<0>(f64x2_sqrt(f64x2_splat(x)))
     }
-    // Safety: every host takes this instruction; the ABI says so.
+    // Safety: the ABI requires this instruction of every host.
     unsafe { both(x) }
 }

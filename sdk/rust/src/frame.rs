@@ -12,7 +12,7 @@ const GROUP: u32 = 18;
 const COLUMNS: usize = 7 * GROUP as usize;
 const ANSWERS: usize = 22;
 
-/// What a column holds.
+/// The element type of a column.
 pub trait Element: Copy {
     const TYPE: u32;
 }
@@ -30,7 +30,7 @@ impl Element for f64 {
     const TYPE: u32 = 4;
 }
 
-/// The frame cannot be read.
+/// The frame is malformed.
 pub struct Bad;
 
 #[derive(Clone, Copy)]
@@ -41,8 +41,8 @@ struct Entry {
     entry: usize, // of the entry itself
 }
 
-/// A frame whose header and entries are sound. `bad` is whether anything that
-/// was taken since is not as it must be.
+/// A frame with a valid header and valid entries. `bad` is set if anything that was
+/// read since is malformed.
 pub struct Frame {
     data: *mut u8,
     length: usize,
@@ -57,7 +57,7 @@ pub struct Frame {
 }
 
 impl Frame {
-    /// Reads header and entries of a frame that the host put where it was told.
+    /// Reads header and entries of a frame, which must be in the buffer of cede_alloc.
     pub fn load(data: *mut u8, length: usize, op: u32) -> Result<Frame, Bad> {
         if !is_room(data as usize, length) || length < HEADER {
             return Err(Bad);
@@ -86,7 +86,7 @@ impl Frame {
         f.rows = f.word(36) as usize;
         f.dims = f.word(40) as usize;
         f.requests = f.word(44) as usize;
-        // Every row and every option takes at least a byte of the frame.
+        // Every row and every option occupies at least one byte of the frame.
         if f.word(16) != op || f.options > size || f.rows > size || f.dims > 1024 || f.requests > 1024 {
             return Err(Bad);
         }
@@ -106,7 +106,7 @@ impl Frame {
             let (at, count) = (self.word(entry + 8) as usize, self.word(entry + 12));
             let found = match kind {
                 1..=4 => Entry { kind, count, at, entry },
-                _ => Entry { kind: u32::MAX, count: 0, at: 0, entry }, // a type of a newer host
+                _ => Entry { kind: u32::MAX, count: 0, at: 0, entry }, // a type that a newer host defines
             };
             let size = [0, 1, 4, 8, 8].get(kind as usize).copied().unwrap_or(0);
             if size > 0 && (at % 8 != 0 || at > self.length || count as usize > (self.length - at) / size) {
@@ -119,7 +119,7 @@ impl Frame {
         Ok(())
     }
 
-    /// Where an id is kept; nowhere, if it is of a newer host.
+    /// The entry of an ID, or none for an ID of a newer host.
     fn slot(&mut self, id: u32) -> Option<&mut Entry> {
         let (group, k) = ((id >> 8).wrapping_sub(1), (id & 255).wrapping_sub(1));
         if k < GROUP && group < COLUMNS as u32 / GROUP {
@@ -147,12 +147,12 @@ impl Frame {
         unsafe { (self.data.add(at) as *mut u32).write_unaligned(value) }
     }
 
-    /// The number of elements of a column, 0 where the frame has none.
+    /// The number of elements of a column, 0 if the frame has none.
     pub fn count(&mut self, id: u32) -> usize {
         self.entry(id).count as usize
     }
 
-    /// Whether the frame has a column.
+    /// Reports whether the frame has a column.
     pub fn has(&mut self, id: u32) -> bool {
         self.entry(id).kind != 0
     }
@@ -170,21 +170,21 @@ impl Frame {
         (e.at, e.count as usize)
     }
 
-    /// A column of any number of elements; empty where the frame has none.
+    /// A column of any number of elements; empty if the frame has none.
     #[inline(never)]
     pub fn any<'a, T: Element>(&mut self, id: u32) -> &'a [T] {
         let (at, n) = self.find(id, T::TYPE, None);
         self.view(at, n)
     }
 
-    /// A column of so many elements; empty where the frame has none.
+    /// A column of so many elements; empty if the frame has none.
     #[inline(never)]
     pub fn column<'a, T: Element>(&mut self, id: u32, count: u64) -> &'a [T] {
         let (at, n) = self.find(id, T::TYPE, Some(count));
         self.view(at, n)
     }
 
-    /// A column that must be there.
+    /// A required column.
     #[inline(never)]
     pub fn must<'a, T: Element>(&mut self, id: u32, count: u64) -> &'a [T] {
         let c = self.column(id, count);
@@ -194,7 +194,7 @@ impl Frame {
         c
     }
 
-    /// A column of one element; zero where the frame has none.
+    /// A column of one element; zero if the frame has none.
     #[inline(never)]
     pub fn one<T: Element + Default>(&mut self, id: u32) -> T {
         self.column(id, 1).first().copied().unwrap_or_default()
@@ -209,7 +209,7 @@ impl Frame {
         unsafe { from_raw_parts(self.data.add(at) as *const T, n) }
     }
 
-    /// The room for an answer of so many elements.
+    /// The area for an answer of so many elements.
     #[inline(never)]
     pub fn answer<'a, T: Element>(&mut self, id: u32, count: Option<u64>) -> &'a mut [T] {
         let (at, n) = self.find(id, T::TYPE, count);
@@ -219,17 +219,17 @@ impl Frame {
         if n == 0 {
             return &mut [];
         }
-        // Safety: as for view; a host's areas for answers overlap with nothing.
+        // Safety: as for view; the areas of answers do not overlap.
         unsafe { from_raw_parts_mut(self.data.add(at) as *mut T, n) }
     }
 
-    /// Says how many elements of an answer are used.
+    /// Sets the number of elements of an answer.
     pub fn put_count(&mut self, id: u32, n: usize) {
         let at = self.entry(id).entry;
         self.put_word(at + 12, n as u32);
     }
 
-    /// Writes what went wrong, cut to what there is room for.
+    /// Writes the error message, truncated to the available space.
     pub fn put_error(&mut self, text: &[u8]) {
         let (at, room) = (self.word(64) as usize, self.word(68) as usize);
         if at > self.length - 4 || room > self.length - 4 - at {

@@ -1,6 +1,6 @@
-//! What the exports do. export! calls it; authors do not.
+//! The implementation of the exports, which export! calls. Policies do not call it.
 
-use crate::error::{Reason, WORDS};
+use crate::error::{Reason, MESSAGE};
 use crate::frame::{Bad, Frame};
 use crate::{load, memory, Configurable, Error, Info, Policy, Recheck, Setting};
 use crate::{BindingVictims, Gaps, OptionScores, Selection, VictimScores};
@@ -13,10 +13,10 @@ const FAILED: i32 = -1;
 const BAD: i32 = -2;
 const MEMORY: i32 = -4;
 
-/// Why a call has no answer.
+/// The reason why a call has no answer.
 enum Fault {
     Bad,
-    Said(Error),
+    Hook(Error),
 }
 
 impl From<Bad> for Fault {
@@ -27,7 +27,7 @@ impl From<Bad> for Fault {
 
 impl From<Error> for Fault {
     fn from(e: Error) -> Fault {
-        Fault::Said(e)
+        Fault::Hook(e)
     }
 }
 
@@ -42,16 +42,16 @@ fn answer(at: *mut u8, length: usize, op: u32, hook: impl FnOnce(&mut Frame) -> 
     match hook(&mut f) {
         Ok(()) => OK,
         Err(Fault::Bad) => BAD,
-        Err(Fault::Said(Error(Reason::OutOfMemory))) => MEMORY,
-        Err(Fault::Said(Error(Reason::Said))) => {
-            let words = WORDS.get();
-            f.put_error(&words.text[..words.used]);
+        Err(Fault::Hook(Error(Reason::OutOfMemory))) => MEMORY,
+        Err(Fault::Hook(Error(Reason::Message))) => {
+            let message = MESSAGE.get();
+            f.put_error(&message.text[..message.used]);
             FAILED
         }
     }
 }
 
-/// Refuses a frame that lacks room for what the answer needs.
+/// Refuses a frame that lacks an area of the answer.
 fn check(f: &Frame) -> Done {
     if f.bad {
         return Err(Fault::Bad);
@@ -104,7 +104,7 @@ pub fn preempt_bindings<P: PreemptBindings>(p: &mut P, at: *mut u8, length: usiz
     })
 }
 
-/// Room for picks.
+/// The area for picks.
 fn selection<'a>(f: &mut Frame) -> Selection<'a> {
     Selection {
         picks: f.answer(0x1014, None),
@@ -133,7 +133,7 @@ pub fn score_options<P: ScoreOptions>(p: &mut P, at: *mut u8, length: usize) -> 
     })
 }
 
-/// Room for four tiers of each option, once all other room has been taken.
+/// The areas for four tiers of each option, after all others were taken.
 fn tiers<'a>(f: &mut Frame) -> Result<[&'a mut [i64]; 4], Fault> {
     let n = f.options;
     let all = f.answer::<i64>(0x1012, Some(4 * n as u64));
@@ -165,7 +165,8 @@ fn put_description(f: &mut Frame, info: &Info, hooks: i32, settings: Option<&[Se
         | (info.elastic as i32) << 4
         | (info.multi_cluster as i32) << 5
         | (info.least_first as i32) << 6
-        | (info.youngest_first as i32) << 7;
+        | (info.youngest_first as i32) << 7
+        | (info.monotone as i32) << 8;
     let words = [(0x1003, hooks), (0x1004, flags), (0x1005, info.delta)];
     for (id, value) in words {
         let at = f.answer::<i32>(id, Some(1));
@@ -189,7 +190,7 @@ fn put_text(f: &mut Frame, id: u32, write: impl FnOnce(&mut Writer)) -> Done {
     Ok(())
 }
 
-/// Writes a text of which only the start may fit.
+/// Writes a text and truncates it to the available space.
 struct Writer<'a> {
     to: &'a mut [u8],
     used: usize,

@@ -27,25 +27,25 @@
 //! cede::export!(LeastLost: ScoreVictims);
 //! ```
 //!
-//! README.md says how to build a policy and how to try it; sdk/ABI.md is the
-//! wire beneath.
+//! README.md describes how to build and test a policy; sdk/ABI.md specifies the
+//! wire format.
 //!
 //! # Shapes and units
 //!
-//! Everything arrives in columns that point into the frame. A column of rows
+//! All input is in columns that point into the frame. A column of rows
 //! has an element per row, a column of options one per option, and a [`Table`]
 //! has a column per dimension or device request. Rows of option `i` are
 //! [`Candidates::rows_of`], by priority ascending and in tie order within a
-//! priority. Optional columns are empty unless [`Info::columns`] asks for them.
+//! priority. Optional columns are empty unless [`Info::columns`] requests them.
 //!
 //! Resource amounts are `f64` that hold whole numbers in the units of the
 //! cluster (millicores, MiB, Mbit/s). Times are ns since 1970, durations ns.
 //!
-//! # Bits
+//! # Determinism
 //!
-//! Answers must be the same on every machine, natively and in Wasm: compute
-//! with [`fmath`], keep nothing between calls that could change an answer, and
-//! write no NaN.
+//! Answers must have the same bits on every machine, natively and in Wasm: compute
+//! with [`fmath`], keep no state between calls that could change an answer, and
+//! never write NaN.
 #![no_std]
 
 #[cfg(not(target_arch = "wasm32"))]
@@ -79,8 +79,8 @@ pub use views::{Candidates, Options, Pairs, Preemptor, Rows, Shared, Table};
 #[cfg(not(feature = "std"))]
 #[panic_handler]
 fn panic(info: &core::panic::PanicInfo) -> ! {
-    // A release build knows neither place nor reason, which would cost more
-    // than all the rest of a policy.
+    // A release build has neither location nor message, which would take more
+    // space than the rest of a policy.
     #[cfg(debug_assertions)]
     if let Some(place) = info.location() {
         log(Level::Error, place.file());

@@ -1,4 +1,4 @@
-//! Views of frames: which column of the frame is which field.
+//! Views of frames: the column of the frame for each field.
 
 use crate::frame::{Bad, Frame};
 use crate::{Candidates, Config, Options, Pairs, Preemptor, Rows, Shared, Table, Texts};
@@ -13,7 +13,7 @@ fn texts<'a>(f: &mut Frame) -> Texts<'a> {
     Texts { end: f.any(0x0101), bytes: f.any(0x0102) }
 }
 
-/// Positions begin at 0, never fall, and end at n: policies index by them.
+/// Positions begin at 0, ascend, and end at n: policies index by them.
 #[inline(never)]
 fn check_ascending(f: &mut Frame, first: &[i32], n: usize) {
     let mut at = 0;

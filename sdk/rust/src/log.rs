@@ -1,4 +1,4 @@
-/// How much a line of the log matters.
+/// The level of a line of the log.
 #[derive(Clone, Copy)]
 pub enum Level {
     Debug,
@@ -13,9 +13,9 @@ extern "C" {
     fn host_log(level: i32, at: *const u8, length: usize);
 }
 
-/// Writes a line to the host's log, which cuts long lines and drops many: for
-/// debugging, never for decisions. A module imports it only if it calls it.
+/// Writes a line to the host's log, which truncates long lines and drops lines above a
+/// rate: for debugging, never for decisions. A module imports it only if it calls it.
 pub fn log(level: Level, line: &str) {
-    // Safety: the host reads the bytes that it is given and keeps none.
+    // Safety: the host reads these bytes and retains none.
     unsafe { host_log(level as i32, line.as_ptr(), line.len()) }
 }

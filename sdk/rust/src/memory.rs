@@ -3,7 +3,7 @@ use core::arch::wasm32::{memory_grow, memory_size};
 use core::cell::UnsafeCell;
 use core::ops::{Deref, DerefMut};
 
-/// A variable of the module, which is called by one thread.
+/// A variable of the module, which one thread calls.
 pub struct Global<T>(UnsafeCell<T>);
 
 // Safety: there are no threads.
@@ -23,14 +23,14 @@ impl<T> Global<T> {
 }
 
 extern "C" {
-    /// The linker's: where data and stack end.
+    /// Defined by the linker: the end of data and stack.
     static __heap_base: u8;
 }
 
-/// Memory below it is taken.
+/// Memory below it is allocated.
 static TOP: Global<usize> = Global::new(0);
 
-/// Takes memory for good, aligned to 16, zero at first.
+/// Allocates memory that is never freed, aligned to 16 and zeroed.
 fn take(n: usize) -> Option<usize> {
     let top = TOP.get();
     if *top == 0 {
@@ -50,7 +50,7 @@ fn take(n: usize) -> Option<usize> {
     Some(from as usize)
 }
 
-/// The buffer that cede_alloc gave out.
+/// The buffer that cede_alloc has returned.
 struct Room {
     at: usize,
     size: usize,
@@ -58,9 +58,9 @@ struct Room {
 
 static ROOM: Global<Room> = Global::new(Room { at: 0, size: 0 });
 
-/// cede_alloc. The buffer is extended where it lies last in memory; else a new
-/// one of twice the size is taken, so that what is left behind is never more
-/// than what is used.
+/// cede_alloc. The buffer is extended if it is last in memory; otherwise a new one of
+/// twice the size is allocated, so that abandoned memory is never more than memory in
+/// use.
 pub(crate) fn room(size: usize) -> usize {
     let room = ROOM.get();
     if size <= room.size {
@@ -80,13 +80,13 @@ pub(crate) fn room(size: usize) -> usize {
     room.at
 }
 
-/// Whether a frame lies where the host was told to put it.
+/// Reports whether a frame is in the buffer of cede_alloc.
 pub(crate) fn is_room(at: usize, size: usize) -> bool {
     at != 0 && at == ROOM.get().at && size <= ROOM.get().size
 }
 
 /// A growing list that a policy keeps, for its configuration and for
-/// intermediate results. It takes memory only when it grows, and gives none back.
+/// intermediate results. It allocates memory only when it grows, and never frees any.
 pub struct Buffer<T: Copy> {
     at: *mut T,
     len: usize,
@@ -99,12 +99,12 @@ impl<T: Copy> Buffer<T> {
         Buffer { at: core::mem::align_of::<T>() as *mut T, len: 0, cap: 0 }
     }
 
-    /// Makes it empty.
+    /// Removes all elements.
     pub fn clear(&mut self) {
         self.len = 0;
     }
 
-    /// Drops all but the first n elements.
+    /// Retains the first n elements.
     pub fn truncate(&mut self, n: usize) {
         self.len = self.len.min(n);
     }
@@ -112,18 +112,18 @@ impl<T: Copy> Buffer<T> {
     /// Adds an element.
     pub fn push(&mut self, value: T) -> Result<()> {
         self.reserve(self.len + 1)?;
-        // Safety: there is room for one more.
+        // Safety: the capacity suffices for one more.
         unsafe { self.at.add(self.len).write(value) };
         self.len += 1;
         Ok(())
     }
 
-    /// Makes it n elements, all of them the value.
+    /// Replaces the content by n elements that equal the value.
     pub fn fill(&mut self, n: usize, value: T) -> Result<&mut [T]> {
         self.clear();
         self.reserve(n)?;
         for i in 0..n {
-            // Safety: there is room for n.
+            // Safety: the capacity suffices for n.
             unsafe { self.at.add(i).write(value) };
         }
         self.len = n;
@@ -137,7 +137,7 @@ impl<T: Copy> Buffer<T> {
         let cap = n.max(2 * self.cap);
         let bytes = cap.checked_mul(core::mem::size_of::<T>()).ok_or(Error::OUT_OF_MEMORY)?;
         let at = take(bytes).ok_or(Error::OUT_OF_MEMORY)? as *mut T;
-        // Safety: the new memory is larger, aligned, and nobody else's.
+        // Safety: the new memory is larger, aligned, and not shared.
         unsafe { at.copy_from_nonoverlapping(self.at, self.len) };
         self.at = at;
         self.cap = cap;
@@ -166,8 +166,8 @@ impl<T: Copy> DerefMut for Buffer<T> {
     }
 }
 
-/// Copies a text to where it stays: for configure, not for hooks, since the
-/// memory is never given back.
+/// Copies a text to permanent memory: for configure and not for hooks, since the
+/// memory is never freed.
 pub fn keep(text: &str) -> Result<&'static str> {
     let at = take(text.len()).ok_or(Error::OUT_OF_MEMORY)? as *mut u8;
     // Safety: the memory is new, and what was UTF-8 still is.

@@ -1,28 +1,28 @@
 use crate::{BindingVictims, Candidates, Config, Gaps, OptionScores, Options, Result, Selection, Setting, VictimScores};
 use core::ops::BitOr;
 
-/// What every policy implements. It has any of the hooks [`PriorityDelta`],
-/// [`ScoreVictims`], [`SelectVictims`], [`ScoreOptions`] and [`PreemptBindings`];
-/// what it lacks, the rules named default do. [`export!`](crate::export) names
-/// those it has.
+/// The trait that every policy implements. A policy has any of the hooks
+/// [`PriorityDelta`], [`ScoreVictims`], [`SelectVictims`], [`ScoreOptions`] and
+/// [`PreemptBindings`], which [`export!`](crate::export) lists; the rules named default
+/// replace the missing ones.
 pub trait Policy {
-    /// A policy that has not been configured yet.
+    /// Returns a policy that is not configured yet.
     fn new() -> Self;
 
-    /// What the policy is and needs. It is asked before configure and after it,
-    /// and the latter counts.
+    /// Describes the policy and the columns that it needs. The host calls it before
+    /// and after configure; the second result counts.
     fn info(&self) -> Info;
 }
 
-/// Policies that operators can configure.
+/// A policy that operators can configure.
 pub trait Configurable: Policy {
-    /// Declares the configuration: the same always.
+    /// Declares the configuration.
     const SETTINGS: &'static [Setting];
 
-    /// Takes the values, every setting that has a default among them, once,
-    /// before the hooks. An error rejects the policy and is shown to the
-    /// operator: what settings cannot say belongs here, such as two values that
-    /// exclude one another. Texts are gone afterwards: [`keep`](crate::keep) them.
+    /// Receives the values, with defaults, once and before any hook. An error rejects
+    /// the policy and is shown to the operator: it is for conditions that settings
+    /// cannot express, such as two values that exclude one another. Texts are valid
+    /// during the call only: copy them with [`keep`](crate::keep).
     fn configure(&mut self, config: &Config) -> Result<()>;
 }
 
@@ -31,12 +31,12 @@ pub trait PriorityDelta: Policy {
     fn priority_delta(&mut self, question: &Candidates, answer: &mut Gaps) -> Result<()>;
 }
 
-/// Decides whom to evict first.
+/// Decides the order of eviction.
 pub trait ScoreVictims: Policy {
     fn score_victims(&mut self, question: &Candidates, answer: &mut VictimScores) -> Result<()>;
 }
 
-/// Replaces ScoreVictims for policies that pick exactly.
+/// Replaces ScoreVictims for policies that select exact sets of victims.
 pub trait SelectVictims: Policy {
     fn select_victims(&mut self, question: &Candidates, answer: &mut Selection) -> Result<()>;
 }
@@ -46,46 +46,51 @@ pub trait ScoreOptions: Policy {
     fn score_options(&mut self, question: &Options, answer: &mut OptionScores) -> Result<()>;
 }
 
-/// Decides which bindings leave which member cluster. Of the optional columns
-/// those of USE, START, JOB and PLACE come, whatever Info asks for, and no others.
+/// Decides which bindings are evicted from which member cluster. Its input has the
+/// optional columns USE, START, JOB and PLACE and no others, independent of Info.
 pub trait PreemptBindings: Policy {
     fn preempt_bindings(&mut self, question: &Candidates, answer: &mut BindingVictims) -> Result<()>;
 }
 
-/// What a policy says of itself.
+/// The description of a policy.
 #[derive(Clone, Copy)]
 pub struct Info {
     pub name: &'static str,
-    /// The policy's own version, for people.
+    /// The policy's own version, for operators.
     pub version: &'static str,
-    /// Base priority gap where the operator sets none.
+    /// Base priority gap if the configuration sets none.
     pub delta: i32,
     /// Optional columns that its hooks read.
     pub columns: Columns,
-    /// Ask score_victims again after each pick.
+    /// Call score_victims again after each pick.
     pub adaptive: bool,
-    /// Victims go by ascending priority, whatever else counts: the host then
-    /// shows no candidate that the policy would not reach.
+    /// Victims are in order of ascending priority, before any other criterion: the
+    /// host then omits candidates that the policy would not reach.
     pub ascending: bool,
-    /// The lists of select_victims stand whole, where the operator grants it.
+    /// Redundant victims of select_victims are evicted too, if the operator grants it.
     pub keep_redundant: bool,
-    /// preempt_bindings is shown an elastic binding in two rows: the replicas above its
-    /// minimum, and right behind it those that are left, where any are. Who lists the
-    /// second has the first leave as well.
+    /// preempt_bindings gets an elastic binding as two rows: the replicas above its
+    /// minimum, followed by the remaining ones, if any. If an answer lists the second,
+    /// the first is evicted as well.
     pub elastic: bool,
-    /// Where no single cluster can be made to hold all that a divided binding misses,
-    /// preempt_bindings is asked who would leave several of them.
+    /// If no single cluster can hold all missing replicas of a divided binding,
+    /// preempt_bindings is called for victims on several clusters.
     pub multi_cluster: bool,
-    /// score_options, which reads the starts, takes the option with the fewest budgets
-    /// overrun (where it reads them); of equals the lowest highest priority, then the
-    /// lowest sum of priorities, each raised by 2^31, then the fewest victims, then the
-    /// latest start. The host then asks about nodes that may win, and no others.
+    /// score_options, which reads the starts, selects the option with the fewest overrun
+    /// budgets (if it reads them), then the lowest highest priority, then the lowest sum
+    /// of priorities, each raised by 2^31, then the fewest victims, then the latest
+    /// start. The host then evaluates only nodes that may be selected.
     pub least_first: bool,
-    /// Of one priority who started last goes first, of equals the first in order;
-    /// budgets are charged the other way round; and of options that are equal by
-    /// least_first the first is taken. With ascending and least_first the host knows
-    /// what an option costs, and asks about still fewer nodes.
+    /// Within a priority, the allocation that started last is evicted first, of equals
+    /// the first in order; budgets are charged in reverse order; and of options that are
+    /// equal by least_first the first is selected. With ascending and least_first the
+    /// host computes the cost of an option itself and evaluates still fewer nodes.
     pub youngest_first: bool,
+    /// The tiers of score_options depend on victim_count, highest_priority, priority_sum
+    /// (each priority raised by 2^31), budget_violations, lost_work and start alone, and do
+    /// not fall if one of these rises, or if start falls. The host then omits topology
+    /// domains of a gang that cannot have lower tiers than the best one found.
+    pub monotone: bool,
 }
 
 impl Default for Info {
@@ -102,12 +107,13 @@ impl Default for Info {
             multi_cluster: false,
             least_first: false,
             youngest_first: false,
+            monotone: false,
         }
     }
 }
 
-/// A set of optional columns. Ask for what the policy reads and no more: answers
-/// are reused while every column asked for is unchanged.
+/// A set of optional columns. Request only the columns that the policy reads: the
+/// host reuses answers while every requested column is unchanged.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Columns(pub u64);
 
@@ -137,7 +143,7 @@ impl Columns {
     pub const ANNOTATION: Columns = Columns(1 << 10);
     /// shared
     pub const SHARED: Columns = Columns(1 << 11);
-    /// Options::need and victims, with the row columns that are asked for
+    /// Options::need and victims, with the requested columns of rows
     pub const VICTIM: Columns = Columns(1 << 12);
     /// Options::fit_before, fit_after, components, present
     pub const FIT: Columns = Columns(1 << 13);

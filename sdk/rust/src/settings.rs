@@ -15,8 +15,8 @@ pub enum Kind {
     Numbers,
 }
 
-/// One key of the configuration. The host reads, checks and completes what the
-/// operator wrote by it.
+/// One key of the configuration. The host parses and validates the configuration by
+/// it, and adds defaults.
 #[derive(Clone, Copy)]
 pub struct Setting {
     pub(crate) name: &'static str,
@@ -36,41 +36,41 @@ impl Setting {
         Setting { name, kind, doc, default: "", required: false, min: "", max: "", one_of: &[] }
     }
 
-    /// The default as an operator writes it: "10m", "0.5", "a,b", "x=1,y=2".
+    /// The default in the form of a configuration: "10m", "0.5", "a,b", "x=1,y=2".
     pub const fn default(mut self, text: &'static str) -> Self {
         self.default = text;
         self
     }
 
-    /// The operator must set it.
+    /// Makes the setting required.
     pub const fn required(mut self) -> Self {
         self.required = true;
         self
     }
 
-    /// The least and the greatest value, both allowed, as JSON writes numbers:
-    /// text, so that a guest need not know how. Those of a duration are seconds.
+    /// The inclusive limits, as numbers of JSON: texts, so that a guest need not format
+    /// numbers. The limits of a duration are in seconds.
     pub const fn between(mut self, min: &'static str, max: &'static str) -> Self {
         self.min = min;
         self.max = max;
         self
     }
 
-    /// The least value, as between has it.
+    /// The lower limit, in the form of between.
     pub const fn at_least(mut self, min: &'static str) -> Self {
         self.min = min;
         self
     }
 
-    /// The texts that are allowed.
+    /// The allowed texts.
     pub const fn one_of(mut self, texts: &'static [&'static str]) -> Self {
         self.one_of = texts;
         self
     }
 }
 
-/// The configuration, while configure runs. Asking for a setting that is not
-/// declared, or as another kind, is a mistake in the policy and traps.
+/// The configuration, valid while configure runs. Reading a setting that is not
+/// declared, or with the getter of another kind, is a defect of the policy and traps.
 pub struct Config<'a> {
     pub(crate) name: &'a [i32],
     pub(crate) kind: &'a [u8],
@@ -103,7 +103,7 @@ impl<'a> Config<'a> {
         self.texts.get(self.text[self.one(name, Kind::Text)])
     }
 
-    /// The texts of a setting, in the operator's order.
+    /// The texts of a setting, in their order in the configuration.
     pub fn texts<'s>(&'s self, name: &str) -> impl Iterator<Item = &'a str> + 's {
         self.all(name, Kind::Texts).map(move |i| self.texts.get(self.text[i]))
     }
@@ -117,7 +117,7 @@ impl<'a> Config<'a> {
         self.all(name, kind).next().expect("no such setting")
     }
 
-    /// The values of a setting, which are neighbours.
+    /// The values of a setting, which are adjacent.
     fn all(&self, name: &str, kind: Kind) -> core::ops::Range<usize> {
         let is = |id: &i32| self.texts.get(*id) == name;
         let from = self.name.iter().position(is).unwrap_or(self.name.len());

@@ -6,7 +6,7 @@ pub struct Texts<'a> {
 }
 
 impl<'a> Texts<'a> {
-    /// The text with a number; what is not in the table is empty.
+    /// The text with a number, or an empty one if it is not in the table.
     #[inline(never)]
     pub fn get(&self, id: i32) -> &'a str {
         let id = id as usize;
@@ -18,12 +18,12 @@ impl<'a> Texts<'a> {
         core::str::from_utf8(text.unwrap_or_default()).unwrap_or_default()
     }
 
-    /// How many texts there are.
+    /// The number of texts.
     pub fn len(&self) -> usize {
         self.end.len()
     }
 
-    /// Whether there are none.
+    /// Reports whether there are none.
     pub fn is_empty(&self) -> bool {
         self.end.is_empty()
     }

@@ -16,7 +16,7 @@ impl<'a, T> Table<'a, T> {
         &self.data[k * self.length..(k + 1) * self.length]
     }
 
-    /// How many columns it has; none where the host sent no such table.
+    /// The number of columns; 0 if the host sent no such table.
     #[inline]
     pub fn columns(&self) -> usize {
         self.columns
@@ -36,7 +36,7 @@ pub struct Pairs<'a, T> {
     pub value: &'a [T],
 }
 
-/// The work that needs room.
+/// The group that needs capacity.
 pub struct Preemptor<'a> {
     pub namespace: &'a str,
     pub job: &'a str,
@@ -44,7 +44,7 @@ pub struct Preemptor<'a> {
     /// service, batch, system, sysbatch
     pub job_type: &'a str,
     pub priority: i32,
-    /// Base gap: the operator's, else Info::delta.
+    /// Base gap: that of the configuration, else Info::delta.
     pub delta: i32,
     /// By dimension.
     pub ask: &'a [f64],
@@ -52,9 +52,9 @@ pub struct Preemptor<'a> {
     pub ports: i32,
     /// Device requests: identifier (text) and number of instances.
     pub devices: Pairs<'a, i32>,
-    /// How long its group has waited, ns.
+    /// The time that the group has waited, ns.
     pub waiting: i64,
-    /// Evaluations of the job that did not place all of it.
+    /// Evaluations of the job that did not place the whole group.
     pub attempts: i32,
     /// Columns::LABEL: values are texts.
     pub labels: Pairs<'a, i32>,
@@ -70,13 +70,13 @@ pub struct Rows<'a> {
     pub use_: Table<'a>,
     /// ns since 1970
     pub start: &'a [i64],
-    /// What evicting it now loses, ns.
+    /// The work that an eviction now loses, ns.
     pub lost_work: &'a [i64],
-    /// Texts; job and group are unique, not for people.
+    /// Texts; job and group are unique IDs, not names.
     pub namespace: &'a [i32],
     pub job: &'a [i32],
     pub group: &'a [i32],
-    /// Victims of its group in this plan so far, and how many it takes; 0: any number.
+    /// Victims of its group in this plan so far, and their limit; 0: none.
     pub evictions: &'a [i32],
     pub eviction_limit: &'a [i32],
     /// Bits: 1 port, 2 separation.
@@ -87,7 +87,7 @@ pub struct Rows<'a> {
     pub first_label: &'a [i32],
     pub label_key: &'a [i32],
     pub label_value: &'a [i32],
-    /// Texts, one per column of annotations, which are NaN where a row has none.
+    /// Texts, one per column of annotations, which are NaN if a row has none.
     pub annotation_name: &'a [i32],
     pub annotations: Table<'a>,
     /// Columns::BUDGET: evicting row i costs one of each of the budgets
@@ -103,13 +103,13 @@ impl Rows<'_> {
         self.priority.len()
     }
 
-    /// Whether there are none.
+    /// Reports whether there are none.
     pub fn is_empty(&self) -> bool {
         self.priority.is_empty()
     }
 }
 
-/// What is the same for every option.
+/// Input that is the same for every option.
 pub struct Shared<'a> {
     /// Of all ready nodes, by dimension.
     pub capacity: &'a [f64],
@@ -117,17 +117,17 @@ pub struct Shared<'a> {
     pub namespace: &'a [i32],
     pub weight: &'a [f64],
     pub use_: Table<'a>,
-    /// Disruption budgets: name (text, unique, not for people), how many more rows
-    /// may go before it is overrun, and 1 where the host lets nobody overrun it.
+    /// Disruption budgets: a unique ID (text), how many more rows may be evicted before
+    /// it is overrun, and 1 if the host refuses evictions that overrun it.
     pub budget_name: &'a [i32],
     pub budget_slack: &'a [i32],
     pub budget_strict: &'a [u8],
 }
 
-/// What PriorityDelta, ScoreVictims, SelectVictims and PreemptBindings see:
-/// options that do not fit yet, with the rows that might be evicted for them. Of
-/// PreemptBindings an option is a member cluster, and a row what another binding
-/// has there.
+/// The input of PriorityDelta, ScoreVictims, SelectVictims and PreemptBindings:
+/// options that do not fit yet, with the rows that may be evicted for them. For
+/// PreemptBindings an option is a member cluster, and a row is the replicas of another
+/// binding there.
 pub struct Candidates<'a> {
     pub now: i64,
     pub preemptor: Preemptor<'a>,
@@ -135,11 +135,11 @@ pub struct Candidates<'a> {
     pub dims: &'a [i32],
     /// An element more than there are options: see rows_of.
     pub first_row: &'a [i32],
-    /// Still lacking, by dimension; zero or less: enough.
+    /// The missing amount, by dimension; zero or less: none.
     pub need: Table<'a>,
-    /// What earlier picks free, by dimension.
+    /// The amount that earlier picks free, by dimension.
     pub freed: Table<'a>,
-    /// Instances still lacking, by request.
+    /// Missing instances, by request.
     pub device_need: Table<'a>,
     /// Rows of the option that must leave.
     pub must_leave: &'a [i32],
@@ -162,7 +162,7 @@ impl Candidates<'_> {
         self.first_row.len() - 1
     }
 
-    /// Whether there are none.
+    /// Reports whether there are none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -174,7 +174,7 @@ impl Candidates<'_> {
     }
 }
 
-/// What ScoreOptions sees: options that fit once their victims are gone.
+/// The input of ScoreOptions: options that fit once their victims are evicted.
 pub struct Options<'a> {
     pub now: i64,
     pub preemptor: Preemptor<'a>,
@@ -188,24 +188,24 @@ pub struct Options<'a> {
     pub priority_sum: &'a [i64],
     /// ns, all victims together.
     pub lost_work: &'a [i64],
-    /// Columns::START: when the first of the victims with the highest priority
-    /// started, ns since 1970; empty with an older host.
+    /// Columns::START: the earliest start among the victims with the highest priority,
+    /// ns since 1970; empty with an older host.
     pub start: &'a [i64],
     /// Columns::BUDGET: victims whose eviction overruns a budget.
     pub violations: &'a [i32],
     /// The node, text.
     pub place: &'a [i32],
-    /// Instances missing before any victim went, and the device group, by request.
+    /// Instances missing before any eviction, and the device group, by request.
     pub device_need: Table<'a>,
     pub device_group: Table<'a, i32>,
-    /// In [0, 1], with the victims counted and with them gone.
+    /// In [0, 1], with the victims counted and without them.
     pub fit_before: &'a [f64],
     pub fit_after: &'a [f64],
     /// Anti-affinity, affinity, spread: each in [-1, 1].
     pub components: Table<'a>,
-    /// Which components take part, bits 0 to 2.
+    /// The components that count, bits 0 to 2.
     pub present: &'a [u8],
-    /// Missing before any victim went, by dimension.
+    /// Missing before any eviction, by dimension.
     pub need: Table<'a>,
     /// An element more than there are options: see victims_of.
     pub first_victim: &'a [i32],
@@ -221,7 +221,7 @@ impl Options<'_> {
         self.node.len()
     }
 
-    /// Whether there are none.
+    /// Reports whether there are none.
     pub fn is_empty(&self) -> bool {
         self.node.is_empty()
     }

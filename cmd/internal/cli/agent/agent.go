@@ -2,6 +2,7 @@ package agent
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"os/signal"
 	"strings"
@@ -43,9 +44,10 @@ server leave does.`,
   cede agent --dev --set listen.http=127.0.0.1:5000 --set listen.metrics=`,
 		Args: cmdutil.PositionalArgs(0, 0, "no arguments"),
 	}
-	from := sourceFlags(cmd, env)
+	from := SourceFlags(cmd, env)
+	from.devFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		c, err := from.load(true)
+		c, err := from.Load(true)
 		if err != nil {
 			return err
 		}
@@ -79,27 +81,37 @@ Try, in another terminal:
 `, url, address)
 }
 
-// sources are the flags that select the sources of the configuration.
-type sources struct {
-	env   *cmdutil.Env
-	files []string
-	set   []string
-	dev   bool
+// Sources are the flags that select the sources of the configuration.
+type Sources struct {
+	Files []string
+	// Flags holds keys that other flags of the command set.
+	Flags map[string]string
+	// Kubernetes selects the configuration of cede kubernetes.
+	Kubernetes bool
+
+	env *cmdutil.Env
+	set []string
+	dev bool
 }
 
-func sourceFlags(cmd *cobra.Command, env *cmdutil.Env) *sources {
-	s := &sources{env: env}
+// SourceFlags adds the flags to a command.
+func SourceFlags(cmd *cobra.Command, env *cmdutil.Env) *Sources {
+	s := &Sources{env: env, Flags: map[string]string{}}
 	f := cmd.Flags()
-	f.StringArrayVarP(&s.files, "config", "c", nil, "read the YAML file or folder `FILE`; may be repeated, later files override earlier ones (default $"+envConfig+")")
+	f.StringArrayVarP(&s.Files, "config", "c", nil, "read the YAML file or folder `FILE`; may be repeated, later files override earlier ones (default $"+envConfig+")")
 	f.StringArrayVar(&s.set, "set", nil, "set a configuration `KEY=VALUE`, such as log.level=debug; may be repeated")
-	f.BoolVar(&s.dev, "dev", false, "run a temporary server and node for evaluation")
 	return s
 }
 
-// load reads the configuration and returns all of its problems together. If look is
+// devFlag adds --dev.
+func (s *Sources) devFlag(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&s.dev, "dev", false, "run a temporary server and node for evaluation")
+}
+
+// Load reads the configuration and returns all of its problems together. If look is
 // set, they include those of the files that it names.
-func (s *sources) load(look bool) (*config.Loaded, error) {
-	src := config.Sources{Look: look, Files: s.files, Environ: s.env.Environ(), Flags: map[string]string{}, Dev: s.dev}
+func (s *Sources) Load(look bool) (*config.Loaded, error) {
+	src := config.Sources{Look: look, NoSecrets: !look, Files: s.Files, Environ: s.env.Environ(), Flags: maps.Clone(s.Flags), Dev: s.dev, Kubernetes: s.Kubernetes}
 	if len(src.Files) == 0 {
 		for name := range strings.SplitSeq(s.env.Getenv(envConfig), string(os.PathListSeparator)) {
 			if name != "" {

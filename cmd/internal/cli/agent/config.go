@@ -42,15 +42,17 @@ Nothing is started, and no port is opened.`,
 		Args:    cmdutil.PositionalArgs(0, -1, "files"),
 	}
 	out := cmdutil.OutputFlags(cmd, env)
-	from := sourceFlags(cmd, env)
+	from := SourceFlags(cmd, env)
+	from.devFlag(cmd)
+	cmd.Flags().BoolVar(&from.Kubernetes, "kubernetes", false, "check or print the configuration of cede kubernetes")
 	var skipFiles bool
-	cmd.Flags().BoolVar(&skipFiles, "no-files", false, "do not check the files of certificates and keys, for a configuration of another machine")
+	cmd.Flags().BoolVar(&skipFiles, "no-files", false, "do not read the files of certificates, keys and secrets, for a configuration of another machine")
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
 		if err := out.Resolve(); err != nil {
 			return err
 		}
-		from.files = append(from.files, args...)
-		c, err := from.load(!skipFiles)
+		from.Files = append(from.Files, args...)
+		c, err := from.Load(!skipFiles)
 		if err != nil {
 			return err
 		}
@@ -59,7 +61,7 @@ Nothing is started, and no port is opened.`,
 		}
 		return out.Show(cmdutil.Document{
 			Data:  struct{ Valid, Server, Node, Member bool }{true, c.Server.Enabled, c.Client.Enabled, c.Member.Enabled},
-			Names: from.files,
+			Names: from.Files,
 			Page:  func(p cmdutil.Page) { p.Printf("The configuration is valid: %s.\n", role(c)) },
 		})
 	}
@@ -72,7 +74,7 @@ func role(c *config.Loaded) string {
 	for _, p := range []struct {
 		on   bool
 		name string
-	}{{c.Server.Enabled, "a server"}, {c.Client.Enabled, "a node"}, {c.Member.Enabled, "a member cluster's agent"}} {
+	}{{c.Server.Enabled, "a server"}, {c.Client.Enabled, "a node"}, {c.Member.Enabled, "a member cluster's agent"}, {c.Controller, "the extender of a Kubernetes cluster"}} {
 		if p.on {
 			parts = append(parts, p.name)
 		}
@@ -92,12 +94,14 @@ Secrets are masked.`,
 		Args:    cmdutil.PositionalArgs(0, 0, "no arguments"),
 	}
 	out := cmdutil.OutputFlags(cmd, env)
-	from := sourceFlags(cmd, env)
+	from := SourceFlags(cmd, env)
+	from.devFlag(cmd)
+	cmd.Flags().BoolVar(&from.Kubernetes, "kubernetes", false, "check or print the configuration of cede kubernetes")
 	cmd.RunE = func(*cobra.Command, []string) error {
 		if err := out.Resolve(); err != nil {
 			return err
 		}
-		c, err := from.load(false)
+		c, err := from.Load(false)
 		if err != nil {
 			return err
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -130,8 +131,21 @@ func allocPage(p cmdutil.Page, env *cmdutil.Env, a *client.Allocation) {
 		"group", a.TaskGroup, "priority", fmt.Sprint(a.Priority), "node", node, "evaluation", a.EvalID,
 		"desired", cmdutil.WithReason(a.DesiredStatus, a.DesiredDescription), "status", cmdutil.WithReason(a.ClientStatus, a.ClientDescription),
 		"resources", cmdutil.FormatResources(a.ResourceUse), "ports", strings.Join(ports, ", "), "devices", strings.Join(devices, ", "), "score", score,
-		"created", env.TimeAndAge(a.CreateTime), "started", env.TimeAndAge(a.StartTime), "ended", env.TimeAndAge(a.EndTime),
+		"created", env.TimeAndAge(a.CreateTime), "started", env.TimeAndAge(a.StartTime), "stopping since", stoppingSince(env, a), "ended", env.TimeAndAge(a.EndTime),
 		"evicted", p.IDs(a.PreemptedAllocations), "evicted by", p.ID(a.PreemptedByAllocation), "policy", a.PolicyVersion)
+}
+
+// stoppingSince returns when an allocation was stopped or evicted, and until when its
+// tasks may run; "" if it was not, or has ended.
+func stoppingSince(env *cmdutil.Env, a *client.Allocation) string {
+	if a.StopTime == 0 || a.EndTime != 0 {
+		return ""
+	}
+	text := env.TimeAndAge(a.StopTime)
+	if a.KillDeadline > 0 {
+		text += "; killed by " + time.Unix(0, a.KillDeadline).UTC().Format(time.RFC3339)
+	}
+	return text
 }
 
 func newAllocStopCmd(env *cmdutil.Env) *cobra.Command {
@@ -154,6 +168,7 @@ The command returns when the stop is recorded, not when the tasks have ended.`,
 		if err != nil {
 			return cmdutil.Document{}, err
 		}
+		apiview.WarnPaused(ctx, c)
 		v := struct {
 			AllocID string
 			*client.AllocStopResponse

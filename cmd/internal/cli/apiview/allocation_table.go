@@ -46,7 +46,7 @@ func AllocNode(p cmdutil.Page, a *client.AllocationStub) string {
 	if p.Wide {
 		return a.NodeID
 	}
-	return cmp.Or(a.NodeName, p.ID(a.NodeID))
+	return cmp.Or(p.Name(a.NodeName), p.ID(a.NodeID))
 }
 
 // allocNote returns the note of an allocation in tables.

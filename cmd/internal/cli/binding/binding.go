@@ -188,6 +188,7 @@ not changed.`,
 			}
 			return registeredBinding{b.ID, c.ResolveNamespace(b.Namespace), answer}, nil
 		},
+		Done: apiview.WarnPaused,
 		Name: func(r registeredBinding) string { return r.ID },
 		Table: func(p cmdutil.Page, list []registeredBinding) *term.Table {
 			t := cmdutil.NewTable("BINDING", "NAMESPACE", "EVALUATION")
@@ -218,6 +219,7 @@ wait for that.`,
 		if err != nil {
 			return cmdutil.Document{}, err
 		}
+		apiview.WarnPaused(ctx, c)
 		if len(answer.Warnings) > 0 {
 			return cmdutil.MessageDocument(answer, id, "Binding %s stops: %s", id, strings.Join(answer.Warnings, "; ")), nil
 		}

@@ -83,6 +83,12 @@ func (e *Env) WritePrivate(name string, write func(io.Writer) error) error {
 	return e.Write(name, write)
 }
 
+// Remove removes the file of a name.
+func (e *Env) Remove(name string) error {
+	delete(e.Files, name)
+	return nil
+}
+
 // Writable returns nil: every name can be written.
 func (*Env) Writable(string) error { return nil }
 

@@ -169,6 +169,10 @@ func ServerError(e *client.Error) *Error {
 		own.Details = e.Details
 		own.Lines = DetailLines(e.Details)
 		own.Message = withoutDetails(own.Message, own.Lines)
+		// The rest names the object alone: the lines above hold the reasons.
+		if own.Message != e.Message && e.Code == client.CodeInvalid && !strings.HasPrefix(own.Message, "invalid ") {
+			own.Message = "invalid " + own.Message
+		}
 	}
 	switch e.Code {
 	case client.CodeInvalid:
@@ -180,13 +184,9 @@ func ServerError(e *client.Error) *Error {
 	case client.CodeNoLeader:
 		own.Exit = ExitUnreachable
 		own.Hint = strings.ReplaceAll(own.Hint, "stale=true", "--stale") // name of the parameter on the command line
-		if own.Hint == "" {
-			own.Hint = "wait for an election, or start more servers; `cede operator raft` shows them"
-		}
+		own.Hint = cmp.Or(own.Hint, "wait for an election, or start more servers; `cede operator raft` shows them")
 	case client.CodeUnauthenticated:
-		if own.Hint == "" {
-			own.Hint = "set CEDE_TOKEN, or use --token file:PATH"
-		}
+		own.Hint = cmp.Or(own.Hint, "set CEDE_TOKEN, or use --token file:PATH")
 	}
 	return own
 }
@@ -194,7 +194,7 @@ func ServerError(e *client.Error) *Error {
 // unreachableError returns the error of a server that cannot be reached.
 func unreachableError(e *client.UnreachableError) *Error {
 	return &Error{
-		Exit: ExitUnreachable, Code: codeUnreachable, Err: e,
+		Exit: ExitUnreachable, Code: CodeUnreachable, Err: e,
 		Message: fmt.Sprintf("no server reached at %s: %v", e.Address, RootCause(e.Err)),
 		Hint:    "check that the server runs, and --addr or CEDE_ADDR; `cede agent --dev` starts a server for evaluation",
 	}

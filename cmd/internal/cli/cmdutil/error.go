@@ -42,7 +42,7 @@ const (
 	CodePolicy      = "policy_fault"
 	CodeCheck       = "check_failed"
 	codeInterrupted = "interrupted"
-	codeUnreachable = "unreachable"
+	CodeUnreachable = "unreachable"
 	CodeUnplaced    = "unplaced"
 )
 
@@ -62,12 +62,12 @@ func ExitWith(exit Exit) error {
 // AsError returns any error in the form that is printed.
 func AsError(err error) *Error {
 	var (
-		own     *Error
-		invalid *scenario.Error
-		unknown *policies.UnknownError
-		jobs    jobspec.Problems
-		refusal *client.Error
-		nobody  *client.UnreachableError
+		own         *Error
+		invalid     *scenario.Error
+		unknown     *policies.UnknownError
+		jobs        jobspec.Problems
+		refusal     *client.Error
+		unreachable *client.UnreachableError
 	)
 	switch {
 	case errors.As(err, &own):
@@ -80,8 +80,8 @@ func AsError(err error) *Error {
 		return invalidJob(jobs)
 	case errors.As(err, &refusal):
 		return ServerError(refusal)
-	case errors.As(err, &nobody):
-		return unreachableError(nobody)
+	case errors.As(err, &unreachable):
+		return unreachableError(unreachable)
 	case errors.As(err, &unknown):
 		return &Error{Exit: ExitUsage, Code: CodeUsage, Message: unknown.Error(), Hint: unknown.Hint()}
 	}
@@ -104,9 +104,7 @@ func InvalidScenario(err *scenario.Error) *Error {
 		noun = "problem"
 	}
 	file := err.File
-	if file == "" {
-		file = "the scenario"
-	}
+	file = cmp.Or(file, "the scenario")
 	return &Error{
 		Exit: ExitUsage, Code: CodeInvalid, Details: details,
 		Message: fmt.Sprintf("%s has %d %s", file, count, noun),

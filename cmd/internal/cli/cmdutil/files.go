@@ -24,6 +24,8 @@ type Files interface {
 	Write(name string, write func(io.Writer) error) error
 	// WritePrivate is the same as Write, but a new file is readable by its owner only.
 	WritePrivate(name string, write func(io.Writer) error) error
+	// Remove removes a file. It returns no error if there is none.
+	Remove(name string) error
 	// Writable returns the error that Write would return; it changes nothing.
 	Writable(name string) error
 }
@@ -44,6 +46,14 @@ func (OS) Write(name string, write func(io.Writer) error) error { return replace
 // WritePrivate is Write with mode 0600, also for the temporary file.
 func (OS) WritePrivate(name string, write func(io.Writer) error) error {
 	return replace(name, 0o600, write)
+}
+
+// Remove removes a file if it exists.
+func (OS) Remove(name string) error {
+	if err := os.Remove(name); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
 }
 
 // replace writes a file with the given mode, subject to the umask; an existing file

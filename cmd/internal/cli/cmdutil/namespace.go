@@ -18,8 +18,8 @@ func isNamespaced(cmd *cobra.Command) bool {
 }
 
 // warnEmptyNamespace prints a warning if nothing was found in a named namespace that is
-// empty. Namespaces exist as long as they contain objects, so a mistyped name is not an
-// error.
+// empty. A namespace need not be created before objects use it, so that a mistyped name
+// is not an error.
 func (c *Connection) warnEmptyNamespace(ctx context.Context, d Document, err error) {
 	ns := c.RequestedNamespace()
 	found := err == nil && len(d.Names) > 0 || err != nil && AsError(err).Exit != ExitNotFound
@@ -44,7 +44,7 @@ func (c *Connection) warnEmptyNamespace(ctx context.Context, d Document, err err
 		if len(names) > most {
 			names, more = names[:most], fmt.Sprintf(" and %d more", len(names)-most)
 		}
-		text += "; namespaces in use: " + strings.Join(names, ", ") + more
+		text += "; the namespaces are " + strings.Join(names, ", ") + more
 	}
 	c.Env.Warn(text)
 }

@@ -3,6 +3,7 @@ package cmdutil
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -59,9 +60,7 @@ func (o *Output) Resolve() error {
 	} else if o.text != "" {
 		return Usagef("remove one of them", "-o and -t are mutually exclusive")
 	}
-	if o.Format == "" {
-		o.Format = formatTable
-	}
+	o.Format = cmp.Or(o.Format, formatTable)
 	if !slices.Contains(formats(), o.Format) {
 		return Usagef("use "+JoinOr(formats()), "invalid output format %s %q", from, o.Format)
 	}

@@ -23,6 +23,20 @@ func (p Page) ID(id string) string {
 	return id[:idDigits]
 }
 
+// maxShownName is the length of names in tables, in runes.
+const maxShownName = 28
+
+// Name returns a name as tables show it: the middle of a long one is replaced by an
+// ellipsis, because names of hosts differ at either end.
+func (p Page) Name(name string) string {
+	runes := []rune(name)
+	if p.Wide || len(runes) <= maxShownName {
+		return name
+	}
+	const tail = maxShownName / 2
+	return string(runes[:maxShownName-tail-1]) + "…" + string(runes[len(runes)-tail:])
+}
+
 // IDs joins IDs as ID prints them.
 func (p Page) IDs(list []string) string {
 	short := make([]string, len(list))

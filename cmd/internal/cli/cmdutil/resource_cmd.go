@@ -79,7 +79,7 @@ func (n Resource) NotFound(name string, err error) error {
 		hint += NamespaceHint
 	}
 	if n.IDField != "" {
-		hint += " with their " + n.IDField + "s, which they go by"
+		hint += " with their " + n.IDField + "s, which identify them"
 	}
 	return NotFound(n.Singular, name, hint, err)
 }
@@ -119,6 +119,7 @@ func NewListCmd[T any](env *Env, n Resource, l ListSpec[T]) *cobra.Command {
 type ApplySpec[T, R any] struct {
 	Read  func(file string, text []byte) ([]T, error)
 	Put   func(context.Context, *Connection, T) (R, error)
+	Done  func(context.Context, *Connection) // called after all entries were stored; nil: nothing
 	Name  func(R) string
 	Table func(Page, []R) *term.Table
 }
@@ -143,6 +144,9 @@ func NewApplyCmd[T, R any](env *Env, cmd *cobra.Command, a ApplySpec[T, R]) *cob
 			if results[i], err = a.Put(ctx, c, x); err != nil {
 				return Document{}, err
 			}
+		}
+		if a.Done != nil {
+			a.Done(ctx, c)
 		}
 		return Document{Data: results, Names: NamesOf(results, a.Name), Page: func(p Page) { p.Table(a.Table(p, results)) }}, nil
 	})

@@ -11,6 +11,7 @@ import (
 	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
 	"github.com/cede-scheduler/cede/cmd/internal/cli/policyflags"
 	"github.com/cede-scheduler/cede/cmd/internal/cli/simrun"
+	"github.com/cede-scheduler/cede/core/sim/bound"
 	"github.com/cede-scheduler/cede/core/sim/compare"
 	"github.com/cede-scheduler/cede/core/sim/scenario"
 )
@@ -22,10 +23,15 @@ type comparison struct {
 	out        *cmdutil.Output
 	policies   []string
 	seeds      int
+	draws      int // scenarios per description; 0 if the arguments are scenarios
 	html       string
 	vars       []string // variables of the job file of --what-if
 	conditions []condition
 	timing     bool
+	resume     bool
+	live       bool // the scenario is not a file, so that a later command cannot resume
+	bound      bool
+	boundSteps int64 // per decision
 }
 
 // condition is an expression of --fail-if.
@@ -46,12 +52,28 @@ the policies differ: by each metric, and in the first decisions that differ. The
 first policy is the baseline.
 
 Run 1 breaks ties by ID, as cede sim run does. Runs of further seeds break ties
-differently, so that a difference between policies can be told from chance.
+differently, so that a difference between policies can be distinguished from chance.
+
+Other tie-breaks do not make another workload. With --draws, each FILE is a description
+as for cede sim generate, or the name of a preset, and N scenarios are generated from it,
+with consecutive seeds. Intervals then cover both: each resample draws workloads, and runs
+of each workload. Scenario files with the same name and different seeds count as draws.
+
+An interrupted comparison keeps its finished runs in a file beside that of --html, or in
+compare.runs. The same command with --resume plays the others only. It is refused if a
+scenario, a policy, a setting or cede itself has changed.
+
+With --bound, each evaluation that evicts or leaves work unplaced is compared with the
+cheapest possible answer over the whole cluster. The report states how far each policy
+is from it, and which victims the best answers evict. If a search ends at --bound-steps,
+its lower bound counts: it is valid, but the decision may not be proven optimal.
 
 With --what-if nothing is played. Instead the workload of a manifest is submitted to
 the cluster of each scenario, and the report shows what each policy would evict.`,
 		Example: `  cede compare scenario.yaml -p default -p nomad
   cede compare a.yaml b.yaml -p default -p nomad --seeds 11 --html report.html
+  cede compare contended -p default -p least-waste --draws 8
+  cede compare contended -p default -p least-waste --draws 2 --bound
   cede compare cluster.yaml -p kubernetes -p my.wasm --what-if pod.yaml
   cede compare scenario.yaml -p default -p nomad --fail-if 'victims(nomad) > 2 * victims(default)'`,
 		Args: cmdutil.PositionalArgs(1, -1, "one or more scenario files"),
@@ -60,9 +82,13 @@ the cluster of each scenario, and the report shows what each policy would evict.
 	f := cmd.Flags()
 	f.StringArrayVarP(&c.policies, "policy", "p", nil, "compare policy `P` or P?key=value&key=value; two or more are required")
 	f.IntVar(&c.seeds, "seeds", 1, "play each file with `N` seeds under each policy")
+	f.IntVar(&c.draws, "draws", 0, "generate `N` scenarios from each description and compare over all of them")
 	f.StringVar(&c.html, "html", "", "write a report with charts to `FILE`")
 	failIf := f.StringArray("fail-if", nil, "exit with code 8 if `EXPR` holds; see cede help fail-if")
 	f.BoolVar(&c.timing, "timing", false, "measure decisions by wall-clock time; results then differ between runs")
+	f.BoolVar(&c.resume, "resume", false, "continue an interrupted comparison with its finished runs")
+	f.BoolVar(&c.bound, "bound", false, "compare each decision with the best possible answer; see cede help metrics")
+	f.Int64Var(&c.boundSteps, "bound-steps", bound.DefaultLimit, "stop the search for the best answer to a decision after `N` steps")
 	work := f.String("what-if", "", "show what the workload of `FILE` would evict now: a manifest of a Pod, Deployment, StatefulSet, DaemonSet or Job, or a job file")
 	f.StringArrayVar(&c.vars, "var", nil, "set a variable of the job file of --what-if by `NAME=VALUE`")
 	c.players = simrun.AddPolicyFlags(cmd, env)
@@ -93,12 +119,18 @@ func (c *comparison) resolve(failIf []string) error {
 	if err := c.check(2, "compare takes two or more policies"); err != nil {
 		return err
 	}
-	if c.html != "" {
-		if err := c.env.CheckWritable(c.html); err != nil {
-			return err
-		}
+	if err := c.checkReport(); err != nil {
+		return err
 	}
 	return c.parse(failIf)
+}
+
+// checkReport returns an error if the file of --html cannot be written.
+func (c *comparison) checkReport() error {
+	if c.html == "" {
+		return nil
+	}
+	return c.env.CheckWritable(c.html)
 }
 
 // check returns an error if a condition of --fail-if holds or has no value.
@@ -119,6 +151,12 @@ func (c *comparison) check(policies int, takes string) error {
 	}
 	if c.seeds < 1 {
 		return cmdutil.Usagef("use 1 or more", "--seeds must be at least 1, not %d", c.seeds)
+	}
+	if c.bound && c.boundSteps < 1 {
+		return cmdutil.Usagef("use 1 or more", "--bound-steps must be at least 1, not %d", c.boundSteps)
+	}
+	if c.draws < 0 {
+		return cmdutil.Usagef("use 1 or more", "--draws must be at least 1, not %d", c.draws)
 	}
 	return c.players.Resolve(c.policies)
 }
@@ -147,26 +185,37 @@ func (c *comparison) parse(failIf []string) error {
 
 // files plays all files and prints the comparison.
 func (c *comparison) files(ctx context.Context, files []string) error {
-	runs := newRunSet(c, len(files))
-	defer runs.progress.Done()
-	seen := map[string]string{} // files by scenario name
+	var list []*workload
+	var names workloads
 	for _, name := range files {
-		f, err := simrun.ReadScenario(c.env, name)
+		more, err := c.read(name)
 		if err != nil {
 			return err
 		}
-		if other, duplicate := seen[f.Name]; duplicate {
-			return cmdutil.Usagef("rename one of the scenarios", "%s and %s have the same scenario name %s", other, name, f.Name)
-		}
-		seen[f.Name] = name
-		if err := c.players.Check(f.File, c.policies); err != nil {
+		if err := names.add(more); err != nil {
 			return err
 		}
-		if err := runs.play(ctx, name, f.File); err != nil {
-			return simrun.RunError(f, err, true)
-		}
+		list = append(list, more...)
 	}
+	return c.play(ctx, list)
+}
+
+// play plays all workloads and prints the comparison.
+func (c *comparison) play(ctx context.Context, list []*workload) error {
+	store, err := newRunStore(c)
+	if err != nil {
+		return err
+	}
+	runs := newRunSet(c, store)
+	err = runs.play(ctx, list)
 	runs.progress.Done()
+	if err != nil {
+		store.interrupted()
+		return err
+	}
+	if err := store.remove(); err != nil {
+		c.env.Report(err)
+	}
 	for _, w := range runs.warnings {
 		c.env.Warn(w)
 	}
@@ -175,7 +224,9 @@ func (c *comparison) files(ctx context.Context, files []string) error {
 
 // conclude prints the report and checks the conditions.
 func (c *comparison) conclude(runs *runSet) error {
+	runs.numberDraws()
 	d := compare.New(runs.namedRuns())
+	d.Provenance = compare.Provenance{Command: shellCommand(c.env.Args), Program: c.env.Build.Version, Versions: runs.versions}
 	if err := c.out.Show(comparisonDocument(c.env, d)); err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/cede-scheduler/cede/cmd/internal/term"
 	"github.com/cede-scheduler/cede/core/preempt/tiebreak"
 	"github.com/cede-scheduler/cede/core/sim"
+	"github.com/cede-scheduler/cede/core/sim/bound"
 	"github.com/cede-scheduler/cede/core/sim/compare"
 	"github.com/cede-scheduler/cede/core/sim/scenario"
 )
@@ -20,139 +21,219 @@ import (
 // A runSet holds all runs of one comparison.
 type runSet struct {
 	*comparison
+	store    *runStore
 	progress *term.Progress
-	total    int
 
-	mu   sync.Mutex
-	done int
+	mu     sync.Mutex
+	total  int // runs to play, without stored ones
+	done   int
+	shares map[*runSpec]float64 // of the runs in progress, from 0 to 1
+
+	versions map[string]string // of the policies as written
 
 	runs     []compare.Run // ordered by file, policy and seed; policies as written
 	faults   []error
 	warnings []string
 }
 
-func newRunSet(c *comparison, files int) *runSet {
-	return &runSet{comparison: c, progress: c.env.Progress(), total: files * len(c.policies) * c.seeds}
+func newRunSet(c *comparison, store *runStore) *runSet {
+	return &runSet{comparison: c, store: store, shares: map[*runSpec]float64{}, versions: map[string]string{}, progress: c.env.Progress()}
 }
 
 // A runSpec is one run of a comparison.
 type runSpec struct {
-	file   string
-	f      *scenario.File
+	*workload
+	f      *scenario.File // the workload's, with the seed of the run
 	policy string
 	ties   tiebreak.Order
-	first  bool // first run of its policy, whose decisions are compared
+	first  bool // first run of its policy and name, whose decisions are compared
+	input  runInput
 }
 
-// runSpecs lists the runs of one file. The first run of each policy equals that of
+// runSpecs lists the runs of workloads. The first run of each policy equals that of
 // `cede sim run`; the seeds of the others follow its seed.
-func (s *runSet) runSpecs(file string, f *scenario.File) []runSpec {
-	var list []runSpec
-	for _, p := range s.policies {
-		for i := range uint64(s.seeds) {
-			g := runSpec{file: file, f: f, policy: p, first: i == 0}
-			if i > 0 {
-				g.f = seeded(f, f.Seed+i)
-				g.ties.Seed = max(g.f.Seed, 1) // 0 would order by ID
+func (s *runSet) runSpecs(list []*workload) ([]runSpec, error) {
+	var specs []runSpec
+	for _, w := range list {
+		digest, err := digestOf(w.File)
+		if err != nil {
+			return nil, err
+		}
+		for _, p := range s.policies {
+			input, err := s.inputOf(w, p, digest)
+			if err != nil {
+				return nil, simrun.RunError(w.ScenarioFile, err, true)
 			}
-			list = append(list, g)
+			for i := range uint64(s.seeds) {
+				g := runSpec{workload: w, f: w.File, policy: p, first: i == 0 && w.draw == 1, input: input}
+				if i > 0 {
+					g.f = seeded(w.File, w.Seed+i)
+					g.ties.Seed = max(g.f.Seed, 1) // 0 would order by ID
+				}
+				specs = append(specs, g)
+			}
 		}
 	}
-	return list
+	return specs, nil
 }
 
-// play plays one file under every policy and seed, several runs concurrently. The
-// results do not depend on the concurrency.
-func (s *runSet) play(ctx context.Context, file string, f *scenario.File) error {
+// play plays all workloads under every policy and seed, several runs concurrently, except
+// the stored ones. The results do not depend on the concurrency.
+func (s *runSet) play(ctx context.Context, list []*workload) error {
 	app.TuneForSimulation()
-	specs := s.runSpecs(file, f)
-	runs, errs := make([]*sim.Run, len(specs)), make([]error, len(specs))
+	specs, err := s.runSpecs(list)
+	if err != nil {
+		return err
+	}
+	if err := s.store.check(specs); err != nil {
+		return err
+	}
+	results, errs := make([]result, len(specs)), make([]error, len(specs))
+	var todo []int // positions in specs
+	for i := range specs {
+		var finished bool
+		if results[i], finished = s.store.stored(&specs[i]); !finished {
+			todo = append(todo, i)
+		}
+	}
+	s.total = len(todo)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	crew := s.workers(f, len(specs))
+	crew := s.workers(list, max(len(todo), 1))
 	next := make(chan int)
 	var wg sync.WaitGroup
 	for range crew {
 		wg.Go(func() {
 			for i := range next {
-				if runs[i], errs[i] = s.playOne(ctx, &specs[i], max(1, s.env.Cores/crew)); errs[i] != nil {
+				if results[i], errs[i] = s.playOne(ctx, &specs[i], max(1, s.env.Cores/crew)); errs[i] != nil {
 					cancel() // the result of the other runs is not used
 				}
 			}
 		})
 	}
-	for i := range specs {
+	for _, i := range todo {
 		next <- i
 	}
 	close(next)
 	wg.Wait()
-	if err := firstCause(errs); err != nil {
-		return err
+	if i, err := firstCause(errs); err != nil {
+		return simrun.RunError(specs[i].ScenarioFile, err, true)
 	}
 	for i := range specs {
-		s.addResult(&specs[i], runs[i])
+		s.add(&specs[i], &results[i])
 	}
 	return nil
 }
 
-// firstCause returns the first error that is not caused by another one's
-// cancellation.
-func firstCause(errs []error) error {
-	var cancelled error
-	for _, err := range errs {
+// firstCause returns the first error that is not caused by another one's cancellation,
+// with its position.
+func firstCause(errs []error) (at int, cause error) {
+	for i, err := range errs {
 		switch {
 		case err == nil:
 		case cmdutil.ExitOf(err) == cmdutil.ExitInterrupted:
-			cancelled = err
+			at, cause = i, err
 		default:
-			return err
+			return i, err
 		}
 	}
-	return cancelled
+	return at, cause
 }
 
-func (s *runSet) playOne(ctx context.Context, g *runSpec, workers int) (*sim.Run, error) {
+func (s *runSet) playOne(ctx context.Context, g *runSpec, workers int) (result, error) {
 	if err := ctx.Err(); err != nil {
-		return nil, err
+		return result{}, err
 	}
-	run, err := sim.Play(ctx, g.f, sim.Options{
-		Policy: g.policy, Resolve: s.players.Resolver(g.f, g.file, g.policy), Ties: g.ties, Workers: workers, Timing: s.timing,
+	options := sim.Options{
+		Policy: g.policy, Resolve: s.players.Resolver(g.f, g.Path, g.policy), Ties: g.ties, Workers: workers, Timing: s.timing,
 		Progress: func(p sim.Progress) { s.show(g, p) },
-	})
+	}
+	recorder := bound.NewRecorder(s.boundSteps)
+	if s.bound {
+		options.Evaluated = recorder.Evaluated
+	}
+	run, err := sim.Play(ctx, g.f, options)
 	s.mu.Lock()
 	s.done++
+	delete(s.shares, g)
 	s.mu.Unlock()
-	return run, err
+	if err != nil {
+		return result{}, err
+	}
+	r := newResult(g, run)
+	if s.bound {
+		if r.Bound, err = recorder.Finish(g.f, run); err != nil {
+			return result{}, err
+		}
+		if !g.first {
+			r.Bound.Regrets = nil // reports show those of the first run
+		}
+	}
+	return r, s.store.add(g, &r)
 }
 
+// show reports the progress of all runs, and of the one that has just advanced.
 func (s *runSet) show(g *runSpec, p sim.Progress) {
 	s.progress.Show(func(elapsed time.Duration) string {
 		s.mu.Lock()
-		done := s.done
+		s.shares[g] = max(simrun.Share(p), 0)
+		done, share := s.done, float64(s.done)
+		for _, part := range s.shares {
+			share += min(part, 1)
+		}
 		s.mu.Unlock()
-		name := fmt.Sprintf("%s of %s runs done; %s under %s, seed %d", cmdutil.Thousands(done), cmdutil.Thousands(s.total), g.f.Name, g.policy, g.f.Seed)
-		return simrun.FormatProgress(name, p, elapsed)
+		name := fmt.Sprintf("%s of %s runs done; %s under %s, seed %d", cmdutil.Thousands(done), cmdutil.Thousands(s.total), g.Name, g.policy, g.f.Seed)
+		return term.ProgressLine(share/float64(max(s.total, 1)), elapsed, name,
+			"at "+scenario.Duration(p.Now.Truncate(time.Second)).String(), elapsed.Round(time.Second).String())
 	})
 }
 
-// addResult stores the parts of a run that the comparison uses, so that the rest can
-// be freed.
-func (s *runSet) addResult(g *runSpec, run *sim.Run) {
-	r := compare.Run{
-		Scenario: run.Result.Scenario, Policy: g.policy, Seed: run.Result.Seed,
-		Metrics: run.Metrics, Series: run.Series,
+// A result holds the parts of a run that the comparison uses, so that the rest can be
+// freed.
+type result struct {
+	compare.Run
+	version  string // of the policy
+	faults   []error
+	warnings []string
+}
+
+func newResult(g *runSpec, run *sim.Run) result {
+	r := result{
+		Run: compare.Run{
+			Scenario: run.Result.Scenario, Draw: g.draw, Policy: g.policy, Seed: run.Result.Seed,
+			Metrics: run.Metrics, Series: run.Series,
+		},
+		version: run.Result.PolicyVersion, faults: run.Faults, warnings: run.Warnings,
 	}
 	if g.first {
 		r.Decisions = decisions(run.Result)
 	}
-	s.runs = append(s.runs, r)
-	name := fmt.Sprintf("%s under %s, seed %d", g.file, s.players.DisplayNames[g.policy], g.f.Seed)
-	if err := simrun.FaultsError(name, run.Faults, s.players.OnFault); err != nil {
+	return r
+}
+
+func (s *runSet) add(g *runSpec, r *result) {
+	s.runs = append(s.runs, r.Run)
+	s.versions[s.players.DisplayNames[g.policy]] = r.version
+	name := fmt.Sprintf("%s under %s, seed %d", g.workload, s.players.DisplayNames[g.policy], g.f.Seed)
+	if err := simrun.FaultsError(name, r.faults, s.players.OnFault); err != nil {
 		s.faults = append(s.faults, err)
 	}
-	for _, w := range run.Warnings {
-		if w = g.file + ": " + w; !slices.Contains(s.warnings, w) {
+	for _, w := range r.warnings {
+		if w = g.Path + ": " + w; !slices.Contains(s.warnings, w) {
 			s.warnings = append(s.warnings, w)
+		}
+	}
+}
+
+// numberDraws removes the number of a workload that is the only one of its name.
+func (s *runSet) numberDraws() {
+	several := map[string]bool{}
+	for i := range s.runs {
+		several[s.runs[i].Scenario] = several[s.runs[i].Scenario] || s.runs[i].Draw > 1
+	}
+	for i := range s.runs {
+		if !several[s.runs[i].Scenario] {
+			s.runs[i].Draw = 0
 		}
 	}
 }
@@ -168,6 +249,7 @@ func (s *runSet) namedRuns() []compare.Run {
 
 // decisions returns the placements of a run with their evictions.
 func decisions(r *sim.Result) []compare.Decision {
+	costs := costs(r.Evicted)
 	list := make([]compare.Decision, len(r.Placements))
 	for i := range r.Placements {
 		p := &r.Placements[i]
@@ -178,10 +260,28 @@ func decisions(r *sim.Result) []compare.Decision {
 		slices.Sort(victims)
 		list[i] = compare.Decision{
 			At: int64(p.At), Preemptor: p.Alloc, Job: p.Job, Group: p.Group,
-			Node: p.Node, Victims: victims, Score: p.Score,
+			Node: p.Node, Victims: victims, Score: p.Score, Cost: costs[p.Alloc], Reason: p.Reason,
 		}
 	}
 	return list
+}
+
+// costs returns the costs of victims by the allocation that evicted them.
+func costs(list []sim.Evicted) map[string]compare.Cost {
+	all := map[string]compare.Cost{}
+	for i := range list {
+		e := &list[i]
+		c, seen := all[e.By]
+		if !seen || e.Priority > c.HighestPriority {
+			c.HighestPriority = e.Priority
+		}
+		c.LostWork += int64(time.Duration(e.LostWork) / time.Second)
+		if e.BudgetViolated {
+			c.BudgetViolations++
+		}
+		all[e.By] = c
+	}
+	return all
 }
 
 // Approximate cost of playing a scenario, measured with the complete google-2011
@@ -192,27 +292,35 @@ const (
 )
 
 // workers returns the number of concurrent runs: one per core, fewer if memory is short.
-func (s *runSet) workers(f *scenario.File, specs int) int {
-	instances := len(f.Running)
-	for i := range f.Jobs {
-		for _, g := range f.Jobs[i].Groups {
-			if g.Count == nil {
-				instances++
-			} else {
-				instances += *g.Count
-			}
-		}
-	}
-	for i := range f.Nodes {
-		if c := f.Nodes[i].Count; c == nil {
-			instances++
-		} else {
-			instances += *c
-		}
+func (s *runSet) workers(list []*workload, specs int) int {
+	instances := 0
+	for _, w := range list {
+		instances = max(instances, instancesOf(w.File))
 	}
 	n := min(s.env.Cores, specs)
 	if memory := s.env.Memory(); memory > 0 {
 		n = min(n, int(memory/(bytesPerRun+bytesPerInstance*int64(instances))))
 	}
 	return max(n, 1)
+}
+
+// instancesOf returns the number of instances and nodes of a scenario.
+func instancesOf(f *scenario.File) int {
+	n := len(f.Running)
+	count := func(c *int) {
+		if c == nil {
+			n++
+		} else {
+			n += *c
+		}
+	}
+	for i := range f.Jobs {
+		for _, g := range f.Jobs[i].Groups {
+			count(g.Count)
+		}
+	}
+	for i := range f.Nodes {
+		count(f.Nodes[i].Count)
+	}
+	return n
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/cede-scheduler/cede/cmd/internal/cli/clitest"
+	"github.com/cede-scheduler/cede/cmd/internal/cli/simrun"
 	"github.com/cede-scheduler/cede/core/sim/scenario"
 )
 
@@ -28,8 +29,8 @@ func TestRunSet_WorkersAreLimitedByCoresAndMemory(t *testing.T) {
 	} {
 		w := clitest.New(nil)
 		w.Cores, w.Memory = tc.cores, func() int64 { return tc.memory }
-		s := newRunSet(&comparison{env: w.Env}, 1)
-		if got := s.workers(contested, tc.specs); got != tc.want {
+		s := newRunSet(&comparison{env: w.Env}, nil)
+		if got := s.workers([]*workload{{ScenarioFile: &simrun.ScenarioFile{File: contested}}}, tc.specs); got != tc.want {
 			t.Errorf("%+v: %d workers", tc, got)
 		}
 	}

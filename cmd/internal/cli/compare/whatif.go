@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"time"
 
 	"github.com/cede-scheduler/cede/cmd/internal/app"
 	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
 	"github.com/cede-scheduler/cede/cmd/internal/cli/simrun"
+	"github.com/cede-scheduler/cede/cmd/internal/term"
 	"github.com/cede-scheduler/cede/core/jobspec"
 	"github.com/cede-scheduler/cede/core/kube"
 	"github.com/cede-scheduler/cede/core/sim"
@@ -35,14 +37,21 @@ type whatIf struct {
 // resolveWhatIf checks the flags that --what-if excludes or requires.
 func (c *comparison) resolveWhatIf(failIf []string) error {
 	switch {
+	case c.draws != 0:
+		return cmdutil.Usagef("remove --draws", "--draws cannot be combined with --what-if")
+	case c.resume:
+		return cmdutil.Usagef("remove --resume", "--resume cannot be combined with --what-if")
 	case c.seeds != 1:
 		return cmdutil.Usagef("remove --seeds", "--seeds cannot be combined with --what-if")
-	case c.html != "":
-		return cmdutil.Usagef("remove --html; -o json prints all data", "--html cannot be combined with --what-if")
+	case c.bound:
+		return cmdutil.Usagef("remove --bound", "--bound cannot be combined with --what-if")
 	case len(failIf) > 0:
 		return cmdutil.Usagef("use -o json", "--fail-if cannot be combined with --what-if")
 	}
-	return c.check(1, "--what-if takes one or more policies")
+	if err := c.check(1, "--what-if takes one or more policies"); err != nil {
+		return err
+	}
+	return c.checkReport()
 }
 
 // whatIf reports the evictions that the workload of a manifest would cause under each
@@ -62,7 +71,11 @@ func (c *comparison) whatIf(ctx context.Context, files []string, name string) er
 	if err := w.read(); err != nil {
 		return err
 	}
-	return w.play(ctx)
+	answer, err := w.answer(ctx)
+	if err != nil {
+		return err
+	}
+	return answer.show()
 }
 
 // kubeKind matches the keys that Kubernetes manifests have and job files do not.
@@ -85,17 +98,13 @@ func (w *whatIf) read() error {
 	if err != nil {
 		return err
 	}
-	w.alone()
-	if err := w.with.Validate(); err != nil {
-		return fmt.Errorf("%s with %s: %w", w.file.Path, w.name, err)
-	}
-	return nil
+	return w.alone()
 }
 
 func (w *whatIf) manifest(src []byte) error {
 	dump, err := kube.Read(bytes.NewReader(src))
 	if err == nil {
-		w.with, w.jobs, w.notes, err = importer.AddManifests(w.file.File, dump)
+		err = w.add(dump)
 	}
 	if err == nil {
 		return nil
@@ -104,6 +113,12 @@ func (w *whatIf) manifest(src []byte) error {
 		Exit: cmdutil.ExitUsage, Code: cmdutil.CodeInvalid, Message: fmt.Sprintf("%s: %v", w.name, err),
 		Hint: "use a manifest of a Pod, Deployment, StatefulSet, DaemonSet or Job, or a job file; see cede help kubernetes",
 	}
+}
+
+// add adds the workload of manifests to the scenario.
+func (w *whatIf) add(manifests *kube.Dump) (err error) {
+	w.with, w.jobs, w.notes, err = importer.AddManifests(w.file.File, manifests)
+	return err
 }
 
 func (w *whatIf) jobFile(src []byte) error {
@@ -122,8 +137,8 @@ func (w *whatIf) jobFile(src []byte) error {
 	importer.AssignNodePool(w.file.File, m, file.NodePool())
 	w.notes = asideNotes(file.Ignored())
 	job := importer.JobOf(m)
-	if file.Job.PriorityClass != "" {
-		job.Priority, job.PriorityClass = nil, file.Job.PriorityClass
+	if job.PriorityClass = file.Job.PriorityClass; file.Job.Priority == nil {
+		job.Priority = nil // that of the class, or the scenario's default
 	}
 	w.with, w.jobs = importer.AddJobs(w.file.File, []scenario.Job{job})
 	return nil
@@ -142,9 +157,9 @@ func asideNotes(list []jobspec.IgnoredField) (notes []importer.Note) {
 	return notes
 }
 
-// alone removes every submission except the workload. Allocations that are already
-// stopping at the start still stop.
-func (w *whatIf) alone() {
+// alone removes every submission except the workload, and validates the scenario.
+// Allocations that are already stopping at the start still stop.
+func (w *whatIf) alone() error {
 	var events []scenario.Event
 	for _, e := range w.with.Events {
 		switch {
@@ -158,6 +173,10 @@ func (w *whatIf) alone() {
 		events = append(events, scenario.Event{Submit: j.ID})
 	}
 	w.with.Events, w.with.Expect, w.with.Until = events, nil, new(scenario.Duration(0))
+	if err := w.with.Validate(); err != nil {
+		return fmt.Errorf("%s with %s: %w", w.file.Path, w.name, err)
+	}
+	return nil
 }
 
 // ofHowMany returns a count with a plural noun. If the count is one, it returns the
@@ -169,34 +188,64 @@ func ofHowMany(n int, what string) string {
 	return fmt.Sprintf("%d %s", n, what)
 }
 
-// play simulates the workload under every policy and prints the answer.
-func (w *whatIf) play(ctx context.Context) error {
+// answer simulates the workload under every policy.
+func (w *whatIf) answer(ctx context.Context) (*Answer, error) {
 	app.TuneForSimulation()
-	answer := newWhatIfAnswer(w)
-	worst := cmdutil.ExitOK
-	var ends []error
-	for _, p := range w.policies {
+	answer := newAnswer(w)
+	progress := w.env.Progress()
+	defer progress.Done()
+	for i, p := range w.policies {
 		run, err := sim.Play(ctx, w.with, sim.Options{
 			Policy: p, Resolve: w.players.Resolver(w.with, w.file.Path, p), Workers: w.env.Cores,
+			Progress: func(sim.Progress) {
+				progress.Show(func(elapsed time.Duration) string {
+					return term.ProgressLine(float64(i)/float64(len(w.policies)), elapsed, w.file.Name+" under "+p, elapsed.Round(time.Second).String())
+				})
+			},
 		})
 		if err != nil {
-			return simrun.RunError(w.file, err, true)
+			return nil, simrun.RunError(w.file, err, true)
 		}
 		answer.add(w.players.DisplayNames[p], run.Result)
 		name := fmt.Sprintf("%s under %s", w.file.Path, w.players.DisplayNames[p])
-		ends = append(ends, simrun.FaultsError(name, run.Faults, w.players.OnFault))
+		if err := simrun.FaultsError(name, run.Faults, w.players.OnFault); err != nil {
+			answer.faults = append(answer.faults, err)
+		}
 	}
 	answer.compare()
-	if err := w.out.Show(answer.document()); err != nil {
+	return answer, nil
+}
+
+// show prints the answer, and reports faults of policies and instances that cannot be
+// placed.
+func (a *Answer) show() error {
+	if err := a.w.out.Show(a.document()); err != nil {
 		return err
 	}
-	for _, n := range w.notes {
-		w.env.Warn(fmt.Sprintf("%s: %s: %s", w.name, ofHowMany(n.Count, n.Subject), n.Handling))
+	a.warn()
+	ends := append(slices.Clip(a.faults), a.unplaced())
+	if a.w.html != "" {
+		ends = append(ends, a.report())
 	}
-	ends = append(ends, answer.unplaced())
-	for _, err := range slices.DeleteFunc(ends, func(err error) bool { return err == nil }) {
-		w.env.Report(err)
-		worst = cmdutil.MoreSevere(worst, cmdutil.ExitOf(err))
+	return a.w.reportErrors(ends)
+}
+
+// warn prints facts of the workload that a scenario cannot express.
+func (a *Answer) warn() {
+	for _, n := range a.w.notes {
+		a.w.env.Warn(fmt.Sprintf("%s: %s: %s", a.w.name, ofHowMany(n.Count, n.Subject), n.Handling))
+	}
+}
+
+// reportErrors reports errors, of which some may be nil, and returns the most severe exit
+// code.
+func (w *whatIf) reportErrors(ends []error) error {
+	worst := cmdutil.ExitOK
+	for _, err := range ends {
+		if err != nil {
+			w.env.Report(err)
+			worst = cmdutil.MoreSevere(worst, cmdutil.ExitOf(err))
+		}
 	}
 	return cmdutil.ExitWith(worst)
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/cede-scheduler/cede/core/sim/scenario"
 )
 
-// whatIfAnswer is the document of a --what-if.
-type whatIfAnswer struct {
+// Answer is the document of a --what-if.
+type Answer struct {
 	Version  int            `json:"version"`
 	Scenario string         `json:"scenario"`
 	Work     []whatIfWork   `json:"work"`
@@ -31,6 +31,7 @@ type whatIfAnswer struct {
 	running map[string]*scenario.Running
 	jobs    map[string]*scenario.Job
 	own     map[string]bool // jobs of the workload
+	faults  []error         // of policies
 }
 
 // whatIfWork is a job of the --what-if workload.
@@ -48,7 +49,7 @@ type whatIfPolicy struct {
 	PolicyVersion string            `json:"policyVersion"`
 	Placements    []whatIfPlacement `json:"placements"`
 	Unplaced      []sim.Unplaced    `json:"unplaced"`
-	Victims       []whatIfVictim    `json:"victims"`
+	Victims       []Victim          `json:"victims"`
 	Violations    int               `json:"budgetViolations"`
 	// Replaced victims are placed on other nodes at once, Waiting ones are not.
 	// Further counts the evictions that the victims would cause.
@@ -59,14 +60,17 @@ type whatIfPolicy struct {
 
 type whatIfPlacement struct {
 	Alloc string `json:"alloc"`
+	Job   string `json:"job"`
+	Group string `json:"group"`
 	Node  string `json:"node"`
 }
 
-// whatIfVictim is an allocation that would be evicted.
-type whatIfVictim struct {
+// Victim is an allocation that would be evicted.
+type Victim struct {
 	ID             string   `json:"id"`
 	Namespace      string   `json:"namespace"`
 	Job            string   `json:"job"`
+	Group          string   `json:"group"`
 	Node           string   `json:"node"`
 	Priority       int32    `json:"priority"`
 	Age            sim.At   `json:"age"`
@@ -84,8 +88,8 @@ type whatIfDifference struct {
 	Nodes  bool     `json:"otherNodes"`
 }
 
-func newWhatIfAnswer(w *whatIf) *whatIfAnswer {
-	a := &whatIfAnswer{
+func newAnswer(w *whatIf) *Answer {
+	a := &Answer{
 		Version: 1, Scenario: w.file.Name, LeftAside: w.aside, Differences: []whatIfDifference{}, w: w,
 		running: map[string]*scenario.Running{}, jobs: map[string]*scenario.Job{}, own: map[string]bool{},
 	}
@@ -116,7 +120,7 @@ func newWhatIfAnswer(w *whatIf) *whatIfAnswer {
 func namespaceOf(j *scenario.Job) string { return cmp.Or(j.Namespace, model.DefaultNamespace) }
 
 // priority returns the priority of a job, or that of its class.
-func (a *whatIfAnswer) priority(j *scenario.Job) int32 {
+func (a *Answer) priority(j *scenario.Job) int32 {
 	if j.Priority != nil {
 		return *j.Priority
 	}
@@ -137,10 +141,10 @@ func (a *whatIfAnswer) priority(j *scenario.Job) int32 {
 }
 
 // add records the result of one policy.
-func (a *whatIfAnswer) add(policy string, r *sim.Result) {
+func (a *Answer) add(policy string, r *sim.Result) {
 	p := whatIfPolicy{
 		Policy: policy, PolicyVersion: r.PolicyVersion,
-		Placements: []whatIfPlacement{}, Unplaced: []sim.Unplaced{}, Victims: []whatIfVictim{},
+		Placements: []whatIfPlacement{}, Unplaced: []sim.Unplaced{}, Victims: []Victim{},
 	}
 	own := map[string]bool{}
 	placed := map[[2]string]int{}
@@ -151,7 +155,7 @@ func (a *whatIfAnswer) add(policy string, r *sim.Result) {
 			continue
 		}
 		own[x.Alloc] = true
-		p.Placements = append(p.Placements, whatIfPlacement{Alloc: x.Alloc, Node: x.Node})
+		p.Placements = append(p.Placements, whatIfPlacement{Alloc: x.Alloc, Job: x.Job, Group: x.Group, Node: x.Node})
 	}
 	for _, u := range r.Unplaced {
 		if a.own[u.Job] {
@@ -178,15 +182,16 @@ func (a *whatIfAnswer) add(policy string, r *sim.Result) {
 	a.Policies = append(a.Policies, p)
 }
 
-func (a *whatIfAnswer) victim(e *sim.Evicted) whatIfVictim {
-	v := whatIfVictim{ID: e.Alloc, Node: e.Node, LostWork: e.LostWork, BudgetViolated: e.BudgetViolated, By: e.By}
-	run := a.running[e.Alloc]
-	if run == nil {
-		return v // placed in the same instant
+func (a *Answer) victim(e *sim.Evicted) Victim {
+	j := a.jobs[e.Job]
+	v := Victim{
+		ID: e.Alloc, Namespace: namespaceOf(j), Job: e.Job, Group: e.Group, Node: e.Node, Priority: e.Priority,
+		LostWork: e.LostWork, BudgetViolated: e.BudgetViolated, By: e.By,
 	}
-	j := a.jobs[run.Job]
-	v.Namespace, v.Job, v.Priority, v.Age = namespaceOf(j), j.ID, a.priority(j), sim.At(-run.StartedAt)
-	at := slices.IndexFunc(j.Groups, func(g scenario.Group) bool { return g.Name == run.Group })
+	if run := a.running[e.Alloc]; run != nil { // otherwise it was placed in the same instant
+		v.Age = sim.At(-run.StartedAt)
+	}
+	at := slices.IndexFunc(j.Groups, func(g scenario.Group) bool { return g.Name == e.Group })
 	for i := range a.w.with.Budgets {
 		b := &a.w.with.Budgets[i]
 		term := model.LabelTerm{Labels: b.Labels}
@@ -198,7 +203,7 @@ func (a *whatIfAnswer) victim(e *sim.Evicted) whatIfVictim {
 }
 
 // compare computes the differences from the first policy.
-func (a *whatIfAnswer) compare() {
+func (a *Answer) compare() {
 	ids := func(p *whatIfPolicy) map[string]bool {
 		set := map[string]bool{}
 		for _, v := range p.Victims {
@@ -234,7 +239,7 @@ func (a *whatIfAnswer) compare() {
 }
 
 // unplaced returns an error if a policy cannot place the workload.
-func (a *whatIfAnswer) unplaced() error {
+func (a *Answer) unplaced() error {
 	var lines []string
 	for i := range a.Policies {
 		for _, u := range a.Policies[i].Unplaced {
@@ -250,7 +255,7 @@ func (a *whatIfAnswer) unplaced() error {
 	}
 }
 
-func (a *whatIfAnswer) document() cmdutil.Document {
+func (a *Answer) document() cmdutil.Document {
 	var names []string
 	for i := range a.Policies {
 		names = append(names, a.Policies[i].Policy)
@@ -259,19 +264,51 @@ func (a *whatIfAnswer) document() cmdutil.Document {
 }
 
 // page renders the answer as text.
-func (a *whatIfAnswer) page(p cmdutil.Page) {
+func (a *Answer) page(p cmdutil.Page) {
 	if !p.NoHeaders {
-		for _, work := range a.Work {
-			p.Printf("If %s is submitted to %s: %s, priority %d\n", p.Style.Text(term.Bold, work.Namespace+"/"+work.Job),
-				p.Style.Text(term.Bold, a.Scenario), work.size(), work.Priority)
+		for i := range a.Work {
+			p.Printf("%s\n", a.Work[i].sentence(a.Scenario, func(name string) string { return p.Style.Text(term.Bold, name) }))
 		}
 		if a.LeftAside > 0 {
-			p.Printf("Ignored: %s.\n", cmdutil.Count(a.LeftAside, "job that is already pending", "jobs that are already pending"))
+			p.Printf("%s\n", a.leftAside())
 		}
 	}
-	a.overview(p)
-	a.victims(p)
-	a.differences(p)
+	p.Title("Under each policy")
+	p.Table(a.overview(p.Wide))
+	if !p.NoHeaders && a.anyVictims() {
+		p.Printf("%s\n", overviewNote)
+	}
+	p.Title("Victims")
+	victims, left := a.victims(p.Wide)
+	p.Table(victims)
+	if left > 0 && !p.NoHeaders {
+		p.Printf("  and %s more; -o wide lists all\n", cmdutil.Thousands(left))
+	}
+	if len(a.Differences) > 0 && !p.NoHeaders {
+		p.Title(a.differencesTitle())
+		for i := range a.Differences {
+			d := &a.Differences[i]
+			p.Printf("  %s: %s\n", d.Policy, d.text(p.Wide))
+		}
+	}
+}
+
+// overviewNote explains columns of the overview.
+const overviewNote = "Victims that are PLACED on another node at once, that WAIT, and that EVICT OTHERS."
+
+func (a *Answer) anyVictims() bool {
+	return slices.ContainsFunc(a.Policies, func(x whatIfPolicy) bool { return len(x.Victims) > 0 })
+}
+
+func (a *Answer) differencesTitle() string { return "Differences from " + a.Policies[0].Policy }
+
+// sentence describes a submitted job; strong emphasises names.
+func (w *whatIfWork) sentence(scenario string, strong func(string) string) string {
+	return fmt.Sprintf("If %s is submitted to %s: %s, priority %d", strong(w.Namespace+"/"+w.Job), strong(scenario), w.size(), w.Priority)
+}
+
+func (a *Answer) leftAside() string {
+	return "Ignored: " + cmdutil.Count(a.LeftAside, "job that is already pending", "jobs that are already pending") + "."
 }
 
 func (w *whatIfWork) size() string {
@@ -282,8 +319,8 @@ func (w *whatIfWork) size() string {
 	return text
 }
 
-func (a *whatIfAnswer) overview(p cmdutil.Page) {
-	p.Title("Under each policy")
+// overview returns a row for each policy. all selects all nodes instead of the first ones.
+func (a *Answer) overview(all bool) *term.Table {
 	t := &term.Table{Columns: []term.Column{
 		{Title: "POLICY"},
 		{Title: "NODES"},
@@ -305,17 +342,14 @@ func (a *whatIfAnswer) overview(p cmdutil.Page) {
 		for _, u := range x.Unplaced {
 			missing += u.Count
 		}
-		t.Row(x.Policy, a.nodes(x, p.Wide), cmdutil.Thousands(missing), cmdutil.Thousands(len(x.Victims)), cmdutil.Thousands(x.Violations),
+		t.Row(x.Policy, a.nodes(x, all), cmdutil.Thousands(missing), cmdutil.Thousands(len(x.Victims)), cmdutil.Thousands(x.Violations),
 			shortAge(lost), cmdutil.Thousands(x.Replaced), cmdutil.Thousands(x.Waiting), cmdutil.Thousands(x.Further))
 	}
-	p.Table(t)
-	if !p.NoHeaders && slices.ContainsFunc(a.Policies, func(x whatIfPolicy) bool { return len(x.Victims) > 0 }) {
-		p.Printf("Victims that are PLACED on another node at once, that WAIT, and that EVICT OTHERS.\n")
-	}
+	return t
 }
 
 // victimTitle returns the noun for a victim in the scenario's source format.
-func (a *whatIfAnswer) victimTitle() string {
+func (a *Answer) victimTitle() string {
 	if a.w.file.Scheduler.Policy == "kubernetes" {
 		return "POD"
 	}
@@ -323,7 +357,7 @@ func (a *whatIfAnswer) victimTitle() string {
 }
 
 // nodes lists the nodes on which the workload would be placed.
-func (a *whatIfAnswer) nodes(x *whatIfPolicy, all bool) string {
+func (a *Answer) nodes(x *whatIfPolicy, all bool) string {
 	var list []string
 	for _, placed := range x.Placements {
 		if !slices.Contains(list, placed.Node) {
@@ -337,18 +371,20 @@ func (a *whatIfAnswer) nodes(x *whatIfPolicy, all bool) string {
 	return strings.Join(list, ", ")
 }
 
-func (a *whatIfAnswer) victims(p cmdutil.Page) {
-	p.Title("Victims")
-	t := &term.Table{Columns: []term.Column{
+// victims returns a row for each victim, and the number of victims left out if all is not
+// set.
+func (a *Answer) victims(all bool) (t *term.Table, left int) {
+	t = &term.Table{Columns: []term.Column{
 		{Title: "POLICY"},
 		{Title: a.victimTitle()},
 		{Title: "NAMESPACE"},
+		{Title: "JOB"},
+		{Title: "GROUP"},
 		{Title: "NODE"},
 		{Title: "PRIORITY", Right: true},
 		{Title: "AGE", Right: true},
 		{Title: "BUDGET"},
 	}}
-	left := 0
 	for i := range a.Policies {
 		x := &a.Policies[i]
 		if len(x.Victims) == 0 {
@@ -357,7 +393,7 @@ func (a *whatIfAnswer) victims(p cmdutil.Page) {
 		}
 		for k := range x.Victims {
 			v := &x.Victims[k]
-			if k >= simrun.MaxRunRows && !p.Wide {
+			if k >= simrun.MaxRunRows && !all {
 				left += len(x.Victims) - k
 				break
 			}
@@ -365,13 +401,10 @@ func (a *whatIfAnswer) victims(p cmdutil.Page) {
 			if v.BudgetViolated {
 				budget += " violated"
 			}
-			t.Row(x.Policy, v.ID, v.Namespace, v.Node, fmt.Sprint(v.Priority), shortAge(time.Duration(v.Age)), strings.TrimSpace(budget))
+			t.Row(x.Policy, v.ID, v.Namespace, v.Job, v.Group, v.Node, fmt.Sprint(v.Priority), shortAge(time.Duration(v.Age)), strings.TrimSpace(budget))
 		}
 	}
-	p.Table(t)
-	if left > 0 && !p.NoHeaders {
-		p.Printf("  and %s more; -o wide lists all\n", cmdutil.Thousands(left))
-	}
+	return t, left
 }
 
 // shortAge formats a duration with its two largest units.
@@ -385,27 +418,22 @@ func shortAge(d time.Duration) string {
 	return d.Truncate(time.Second).String()
 }
 
-func (a *whatIfAnswer) differences(p cmdutil.Page) {
-	if len(a.Differences) == 0 || p.NoHeaders {
-		return
+// text describes the difference in one line.
+func (d *whatIfDifference) text(all bool) string {
+	var parts []string
+	if len(d.Spares) > 0 {
+		parts = append(parts, "spares "+someOf(d.Spares, all))
 	}
-	p.Title("Differences from " + a.Policies[0].Policy)
-	for _, d := range a.Differences {
-		var parts []string
-		if len(d.Spares) > 0 {
-			parts = append(parts, "spares "+someOf(d.Spares, p.Wide))
-		}
-		if len(d.Evicts) > 0 {
-			parts = append(parts, "evicts "+someOf(d.Evicts, p.Wide))
-		}
-		if d.Nodes {
-			parts = append(parts, "uses other nodes")
-		}
-		if len(parts) == 0 {
-			parts = []string{"the same victims on the same nodes"}
-		}
-		p.Printf("  %s: %s\n", d.Policy, strings.Join(parts, "; "))
+	if len(d.Evicts) > 0 {
+		parts = append(parts, "evicts "+someOf(d.Evicts, all))
 	}
+	if d.Nodes {
+		parts = append(parts, "uses other nodes")
+	}
+	if len(parts) == 0 {
+		return "the same victims on the same nodes"
+	}
+	return strings.Join(parts, "; ")
 }
 
 func someOf(list []string, all bool) string {

@@ -19,15 +19,15 @@ import (
 func NewCommand(env *cmdutil.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "eval",
-		Short: "List, describe and explain evaluations",
-		Long: `List, describe and explain evaluations.
+		Short: "List, describe, explain and cancel evaluations",
+		Long: `List, describe, explain and cancel evaluations.
 
 An evaluation is a request to reconcile one job. If it could not place an instance,
 cede eval explain reports why, by node.`,
 		Example: "  cede eval list --job web\n  cede eval explain 4f1c",
 	}
 	cmdutil.MakeGroup(cmd)
-	cmd.AddCommand(newEvalListCmd(env), newEvalStatusCmd(env), newEvalExplainCmd(env))
+	cmd.AddCommand(newEvalListCmd(env), newEvalStatusCmd(env), newEvalExplainCmd(env), newEvalCancelCmd(env))
 	return cmd
 }
 
@@ -185,6 +185,44 @@ Nothing is evaluated again: the reasons are those of the time of the evaluation.
 				p.Printf("All instances were placed.\n")
 			case e.Status == "pending":
 				p.Printf("It has not been processed yet; `cede operator broker status` shows the queue.\n")
+			}
+		}}, nil
+	})
+}
+
+func newEvalCancelCmd(env *cmdutil.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "cancel ID...",
+		Short: "Cancel pending and blocked evaluations",
+		Long: `Cancel pending and blocked evaluations: all of them or, if one of them is being processed
+or has ended, none. Evaluations that are cancelled already are accepted.
+
+The jobs are not changed: their allocations stay as they are until the next evaluation,
+which cede job run or a change of the cluster creates.`,
+		Example:     "  cede eval cancel 4f1c\n  cede eval list --status blocked -o name | xargs cede eval cancel",
+		Annotations: cmdutil.ExitCodes("5 an evaluation is being processed or has ended"),
+		Args:        cmdutil.PositionalArgs(1, -1, "one or more evaluations"),
+	}
+	return cmdutil.ServerCommand(env, cmd, func(ctx context.Context, c *cmdutil.Connection, args []string) (cmdutil.Document, error) {
+		ids := make([]string, len(args))
+		for i, arg := range args {
+			e, err := apiview.FindEval(ctx, c, arg)
+			if err != nil {
+				return cmdutil.Document{}, err
+			}
+			ids[i] = e.ID
+		}
+		answer, err := c.Client.Evaluations().Cancel(ctx, ids, nil)
+		if err != nil {
+			return cmdutil.Document{}, err
+		}
+		v := struct {
+			EvalIDs []string
+			*client.EvalCancelResponse
+		}{ids, answer}
+		return cmdutil.Document{Data: v, Names: ids, Page: func(p cmdutil.Page) {
+			for _, id := range ids {
+				p.Printf("Evaluation %s is cancelled\n", p.ID(id))
 			}
 		}}, nil
 	})

@@ -2,6 +2,7 @@ package job
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"maps"
@@ -32,6 +33,9 @@ type jobRun struct {
 	timeout time.Duration
 }
 
+// detachUsage describes the flag --detach of commands that wait for an evaluation.
+const detachUsage = "return after the write, without waiting for the evaluation"
+
 func newJobRunCmd(env *cmdutil.Env) *cobra.Command {
 	r := &jobRun{env: env}
 	cmd := &cobra.Command{
@@ -56,7 +60,7 @@ The command does not wait until tasks are healthy.`,
 	f.StringVar(&r.plan, "plan", "", "execute exactly the plan of this `TOKEN`, or fail; @FILE reads the token from a file")
 	f.StringVar(&r.key, "idempotency-key", "", "`KEY` that makes a repeated request idempotent")
 	f.Uint64Var(&r.check, "check-index", 0, "fail if the JobModifyIndex of the job is not `N`; 0: fail if the job exists")
-	f.BoolVar(&r.detach, "detach", false, "do not wait for the evaluation")
+	f.BoolVar(&r.detach, "detach", false, detachUsage)
 	f.DurationVar(&r.timeout, "timeout", 5*time.Minute, "wait for at most `DURATION`")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		r.checked, r.planned = f.Changed("check-index"), f.Changed("plan")
@@ -92,22 +96,39 @@ func (r *jobRun) run(ctx context.Context) error {
 		return err
 	}
 	namespace := read.model.Namespace
+	if r.key == "" {
+		r.key = rand.Text()
+	}
 	options := &client.RegisterOptions{WriteOptions: client.WriteOptions{Namespace: namespace, IdempotencyKey: r.key}}
 	if r.checked {
 		options.Check = &r.check
 	}
 	answer, err := api.Jobs().Run(ctx, read.job, token, options)
 	if err != nil {
-		return planConflict(cmdutil.InterruptError(ctx, err), token, r.file.words(r.name))
+		return r.unknownOutcome(planConflict(cmdutil.InterruptError(ctx, err), token, r.file.words(r.name)))
 	}
 	if answer.Warnings != "" {
 		r.env.Warn(answer.Warnings)
 	}
 	v := &runView{JobID: read.model.ID, Namespace: namespace, JobRegisterResponse: answer}
 	if r.detach || answer.EvalID == "" && token == "" {
+		if answer.EvalID != "" {
+			apiview.WarnPaused(ctx, r.conn)
+		}
 		return r.show(v, false)
 	}
 	return r.follow(ctx, api, v)
+}
+
+// unknownOutcome adds the idempotency key to the error of a registration that may have
+// taken effect, so that it can be repeated without running the job twice.
+func (r *jobRun) unknownOutcome(err error) error {
+	if err == nil || !client.OutcomeUnknown(err) {
+		return err
+	}
+	e := cmdutil.AsError(err)
+	e.Hint = "the job may be registered: repeat the command with --idempotency-key " + r.key + ", which has no effect if it is"
+	return e
 }
 
 // token returns the token of --plan, read from a file if it starts with @. An empty token
@@ -144,7 +165,8 @@ func planConflict(err error, token, name string) error {
 func (r *jobRun) follow(ctx context.Context, api *client.Client, v *runView) error {
 	q := &client.QueryOptions{Namespace: v.Namespace}
 	if v.EvalID != "" {
-		e, err := awaitEvaluation(ctx, r.conn, v, r.timeout)
+		w := waiter{conn: r.conn, timeout: r.timeout, done: "the job is registered"}
+		e, err := w.await(ctx, v)
 		if err != nil {
 			return err
 		}
@@ -210,6 +232,11 @@ func unplacedError(job string, e *client.Evaluation) error {
 			Exit: cmdutil.ExitError, Code: cmdutil.CodeError, Message: fmt.Sprintf("evaluation %s failed: %s", e.ID, e.StatusDescription),
 			Hint: "the job is registered; `cede eval explain " + e.ID + "` shows more",
 		}
+	case e.Status == "cancelled":
+		return &cmdutil.Error{
+			Exit: cmdutil.ExitError, Code: cmdutil.CodeError, Message: fmt.Sprintf("evaluation %s was cancelled: %s", e.ID, e.StatusDescription),
+			Hint: "the job is registered; run it again to create another evaluation",
+		}
 	case len(e.FailedTGAllocs) == 0 && e.Status != "blocked":
 		return nil
 	}
@@ -225,43 +252,5 @@ func unplacedError(job string, e *client.Evaluation) error {
 		Exit: cmdutil.ExitUnplaced, Code: cmdutil.CodeUnplaced, Details: e.FailedTGAllocs,
 		Message: fmt.Sprintf("not every instance of job %s was placed (%s)", job, strings.Join(groups, ", ")),
 		Hint:    "the job stays registered and is placed when capacity becomes free; `cede eval explain " + e.ID + "` shows why",
-	}
-}
-
-// awaitEvaluation waits until an evaluation is terminal or blocked. It follows the
-// evaluations that supersede it, in the namespace of the job, because a token can be
-// limited to that.
-func awaitEvaluation(ctx context.Context, c *cmdutil.Connection, v *runView, timeout time.Duration) (*client.Evaluation, error) {
-	limited, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	progress := c.Env.Progress()
-	defer progress.Done()
-	id, q := v.EvalID, &client.QueryOptions{Namespace: v.Namespace}
-	why := ""
-	for round := 0; ; round++ {
-		e, meta, err := c.Client.Evaluations().Get(limited, id, q)
-		switch {
-		case err != nil && ctx.Err() == nil && limited.Err() != nil:
-			return nil, &cmdutil.Error{
-				Exit: cmdutil.ExitError, Code: cmdutil.CodeError, Message: fmt.Sprintf("evaluation %s is not complete after %v", id, timeout),
-				Hint: "the job is registered; `cede eval status " + id + "` shows its status",
-			}
-		case err != nil:
-			return nil, cmdutil.InterruptError(ctx, err)
-		case e.Status == "cancelled" && e.SupersededBy != "":
-			id, q.Index = e.SupersededBy, 0
-			continue
-		case e.Status != "pending":
-			return e, nil
-		}
-		progress.Show(func(elapsed time.Duration) string {
-			return fmt.Sprintf("evaluation %s is %s for %s", id, e.Status, cmdutil.FormatAge(elapsed))
-		})
-		if round > 0 {
-			why = warnPendingReason(limited, c, meta, why)
-		}
-		if q.Index, q.Wait = meta.LastIndex, pendingWait(round); q.Index == 0 {
-			c.Env.Sleep(limited, 200*time.Millisecond) // the response has no index to wait for
-		}
 	}
 }

@@ -2,6 +2,7 @@ package job
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -24,7 +25,7 @@ The command waits for the evaluation, not until the tasks have ended.`,
 		Args:    cmdutil.PositionalArgs(1, 1, "one job"),
 	}
 	purge := cmd.Flags().Bool("purge", false, "delete the job at once")
-	detach := cmd.Flags().Bool("detach", false, "do not wait for the evaluation")
+	detach := cmd.Flags().Bool("detach", false, detachUsage)
 	timeout := cmd.Flags().Duration("timeout", 5*time.Minute, "wait for at most `DURATION`")
 	return cmdutil.ServerCommand(env, cmd, func(ctx context.Context, c *cmdutil.Connection, args []string) (cmdutil.Document, error) {
 		job, err := apiview.FindJob(ctx, c, args[0])
@@ -36,9 +37,20 @@ The command waits for the evaluation, not until the tasks have ended.`,
 			return cmdutil.Document{}, err
 		}
 		v := &runView{JobID: job.ID, Namespace: job.Namespace, JobRegisterResponse: answer}
-		if !*detach && answer.EvalID != "" {
-			if v.Evaluation, err = awaitEvaluation(ctx, c, v, *timeout); err != nil {
+		switch {
+		case answer.EvalID == "": // nothing was left to stop
+		case *detach:
+			apiview.WarnPaused(ctx, c)
+		default:
+			w := waiter{conn: c, timeout: *timeout, done: "the job is stopped, and its allocations are when the evaluation is processed"}
+			if v.Evaluation, err = w.await(ctx, v); err != nil {
 				return cmdutil.Document{}, err
+			}
+			if v.Evaluation.Status == "cancelled" {
+				return cmdutil.Document{}, &cmdutil.Error{
+					Exit: cmdutil.ExitError, Code: cmdutil.CodeError, Message: fmt.Sprintf("evaluation %s was cancelled: %s", v.Evaluation.ID, v.Evaluation.StatusDescription),
+					Hint: "the job is stopped, but its allocations are not; stop it again to create another evaluation",
+				}
 			}
 		}
 		return cmdutil.Document{Data: v, Names: []string{job.ID}, Page: func(p cmdutil.Page) {

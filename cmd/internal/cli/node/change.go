@@ -32,6 +32,9 @@ The command does not wait until the allocations have moved.`,
 		}
 		return changeNode(conn, cmd, out, args[0], func(api *client.Client, id string) (*client.NodeUpdateResponse, string, error) {
 			answer, err := api.Nodes().Drain(cmd.Context(), id, !*off, *eligible)
+			if err == nil && !*off {
+				apiview.WarnPaused(cmd.Context(), conn)
+			}
 			switch {
 			case !*off:
 				return answer, "is draining: its allocations are migrated", err

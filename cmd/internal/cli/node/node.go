@@ -48,7 +48,7 @@ func newNodeListCmd(env *cmdutil.Env) *cobra.Command {
 			t := cmdutil.NewTable(titles...)
 			for _, n := range list {
 				cells := []term.Cell{
-					cmdutil.Cell(p.ID(n.ID)), cmdutil.Cell(n.Name), cmdutil.Cell(n.Datacenter), cmdutil.Cell(n.NodeClass), cmdutil.StatusCell(n.Status), cmdutil.Cell(acceptsAllocations(n.Status, n.Drain, n.SchedulingEligibility)),
+					cmdutil.Cell(p.ID(n.ID)), cmdutil.Cell(p.Name(n.Name)), cmdutil.Cell(n.Datacenter), cmdutil.Cell(n.NodeClass), cmdutil.StatusCell(n.Status), cmdutil.Cell(acceptsAllocations(n.Status, n.Drain, n.SchedulingEligibility)),
 					cmdutil.Cell(fmt.Sprint(n.Capacity["cpu"])), cmdutil.Cell(fmt.Sprint(n.Capacity["memory"])),
 				}
 				if p.Wide {

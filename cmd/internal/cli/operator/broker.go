@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -103,8 +102,6 @@ func workersText(w *client.Workers) string {
 		return ""
 	case w.Wanted == 0:
 		return "paused (server.workers is 0)"
-	case len(w.Held) > 0:
-		return fmt.Sprintf("%d, held: %s", w.Wanted, strings.Join(w.Held, ", "))
 	case w.Running < w.Wanted:
 		return fmt.Sprintf("%d of %d", w.Running, w.Wanted)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
 	"github.com/cede-scheduler/cede/cmd/internal/term"
+	"github.com/cede-scheduler/cede/core/replication"
 	"github.com/cede-scheduler/cede/core/storage/datadir"
 	"github.com/cede-scheduler/cede/core/storage/doctor"
 )
@@ -50,6 +51,7 @@ the temporary folder.`,
 		if err != nil {
 			return doctorError(dir, err)
 		}
+		report.CheckCluster(replication.Newest)
 		e := examination{Report: report}
 		if again && report.Log != nil && report.Log.Last > 0 && !report.Damaged() {
 			if e.Replay, err = replay(cmd.Context(), dir, until); err != nil {
@@ -102,6 +104,7 @@ func (e examination) page(p cmdutil.Page) {
 	t := &term.Table{NoHeaders: true, Columns: make([]term.Column, 2)}
 	t.Row("directory", e.Dir)
 	t.Row("server", e.NodeID)
+	t.Row("format", e.format())
 	t.Row("log", e.log())
 	t.Row("snapshots", e.snapshots())
 	t.Row("policy modules", e.blobs())
@@ -140,6 +143,15 @@ func severityLook(s doctor.Severity) term.Emphasis {
 		return term.Bold
 	}
 	return term.Dim
+}
+
+// format returns the formats that a release must support to open the directory.
+func (e examination) format() string {
+	text := fmt.Sprintf("%d of the directory", e.Format)
+	if e.ClusterVersion > 0 {
+		text += fmt.Sprintf(", cluster version %d", e.ClusterVersion)
+	}
+	return text
 }
 
 func (e examination) log() string {

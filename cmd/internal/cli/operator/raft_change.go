@@ -5,13 +5,14 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/hashicorp/raft"
 	"github.com/spf13/cobra"
 
 	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
+	"github.com/cede-scheduler/cede/core/replication"
 	"github.com/cede-scheduler/cede/core/replication/raftnode"
 	"github.com/cede-scheduler/cede/core/state"
 	"github.com/cede-scheduler/cede/core/storage"
@@ -101,12 +102,15 @@ func recoverServer(dir string, servers []raft.Server) (string, error) {
 	if !isStore(dir) {
 		return "", &cmdutil.Error{Exit: cmdutil.ExitUsage, Code: cmdutil.CodeInvalid, Message: dir + " is not the data directory of a server", Hint: "use data_dir of the server's configuration"}
 	}
-	store, err := storage.Open(storage.Config{Dir: dir})
+	restoreOwner, err := recordOwner(dir)
 	if err != nil {
-		return "", doctorError(dir, err)
+		return "", err
 	}
-	raw, err := os.ReadFile(store.Layout().NodeID())
-	id := strings.TrimSpace(string(raw))
+	store, err := storage.Open(storage.Config{Dir: dir, NewestCluster: replication.Newest})
+	if err != nil {
+		return "", errors.Join(doctorError(dir, err), restoreOwner())
+	}
+	id, err := store.ServerID(func() string { return "" }) // isStore has found one
 	if err == nil && !hasServer(servers, id) {
 		err = &cmdutil.Error{Exit: cmdutil.ExitUsage, Code: cmdutil.CodeInvalid, Message: fmt.Sprintf("the server of %s, %s, is missing in the list of peers", dir, id), Hint: "run the command on a server that is in the list"}
 	}
@@ -115,7 +119,7 @@ func recoverServer(dir string, servers []raft.Server) (string, error) {
 			ServerID: id, Log: store.Log(), Stable: store.Log(), Snapshots: store.Snapshots(), Store: state.New(), Modules: store.Blobs(),
 		}, servers)
 	}
-	return id, errors.Join(err, store.Close())
+	return id, errors.Join(err, store.Close(), restoreOwner())
 }
 
 func isStore(dir string) bool {
@@ -124,10 +128,5 @@ func isStore(dir string) bool {
 }
 
 func hasServer(servers []raft.Server, id string) bool {
-	for _, s := range servers {
-		if string(s.ID) == id {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(servers, func(s raft.Server) bool { return string(s.ID) == id })
 }

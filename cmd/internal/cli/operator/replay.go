@@ -2,6 +2,7 @@ package operator
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/hex"
 	"fmt"
@@ -40,9 +41,7 @@ func replay(ctx context.Context, dir string, until uint64) (view *replayView, er
 
 func replayStopped(ctx context.Context, s *doctor.Offline, until uint64) (*replayView, error) {
 	first, last, _ := s.Range()
-	if until == 0 {
-		until = last
-	}
+	until = cmp.Or(until, last)
 	v := &replayView{}
 	from, begin, err := replayFrom(s, until)
 	if err != nil {

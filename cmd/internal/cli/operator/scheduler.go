@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -41,12 +42,8 @@ func shownScheduler(s *client.SchedulerConfiguration) cmdutil.Document {
 			delta = strconv.Itoa(*s.PriorityDelta)
 		}
 		policy, fault := s.Policy, s.OnFault
-		if policy == "" {
-			policy = "default"
-		}
-		if fault == "" {
-			fault = "deny"
-		}
+		policy = cmp.Or(policy, "default")
+		fault = cmp.Or(fault, "deny")
 		c := s.PreemptionConfig
 		facts := []string{
 			"algorithm", s.SchedulerAlgorithm, "policy", policy, "priority delta", delta, "on fault", fault,

@@ -110,17 +110,25 @@ func (b *policyBench) run(ctx context.Context, names []string) error {
 	if b.format == benchGo {
 		_, _ = fmt.Fprintf(b.env.Stdout, "goos: %s\ngoarch: %s\n", runtime.GOOS, runtime.GOARCH)
 	}
+	progress := b.env.Progress()
+	defer progress.Done()
 	for i, p := range opened {
-		err := policies.Bench(p, b.env.Clock, b.each, b.count, func(m policies.Measurement) {
+		measured := func(m policies.Measurement) {
 			l := benchLine{
 				Policy: shown[names[i]], Version: p.ID, Hook: m.Hook, Construction: m.Construction, Options: m.Options, Candidates: m.Candidates,
 				Calls: m.Calls, Nanoseconds: m.PerCall.Nanoseconds(), NanosecondsCandidate: m.PerCandidate(), Fuel: m.Fuel, Bytes: m.Bytes, Allocs: m.Allocs,
 			}
 			if b.format == benchGo {
+				progress.Clear()
 				_, _ = fmt.Fprintln(b.env.Stdout, l.gobench(b.env.Cores))
 			}
 			lines = append(lines, l)
-		})
+		}
+		err := policies.Bench(p, b.env.Clock, b.each, b.count, policies.BenchCallbacks{Measured: measured, Progress: func(share float64) {
+			progress.Show(func(elapsed time.Duration) string {
+				return progressOf(shown[names[i]], (float64(i)+share)/float64(len(opened)), len(lines), elapsed)
+			})
+		}})
 		if err != nil {
 			return policyflags.WrapError(names[i], err)
 		}
@@ -128,10 +136,16 @@ func (b *policyBench) run(ctx context.Context, names []string) error {
 			return err
 		}
 	}
+	progress.Done()
 	if b.format == benchGo {
 		return nil
 	}
 	return b.out.Show(cmdutil.Document{Data: lines, Names: names, Page: func(p cmdutil.Page) { p.Table(benchTableOf(lines)) }})
+}
+
+// progressOf returns the progress of measurements as one line.
+func progressOf(name string, share float64, measured int, elapsed time.Duration) string {
+	return term.ProgressLine(share, elapsed, name, cmdutil.Count(measured, "measurement", "measurements"), elapsed.Round(time.Second).String())
 }
 
 // notInBenchmark replaces the separators in the name of a benchmark.

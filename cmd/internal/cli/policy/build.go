@@ -55,6 +55,7 @@ loaded.`,
 		}
 		p, err := buildPolicy(cmd.Context(), env, dir, bundle.Kind(*kind))
 		if err != nil {
+			warnOldModule(env, dir)
 			return policyflags.BuildError(dir, err)
 		}
 		return out.Show(p.document())
@@ -94,8 +95,8 @@ type builtPolicy struct {
 	Hooks  []string `json:"hooks"`
 }
 
-// buildPolicy builds, loads and tests a policy. It writes the manifest last, so that
-// a manifest never describes a failing module.
+// buildPolicy builds, loads and tests a policy. It replaces the module and the manifest
+// last, so that a failed build changes neither of them.
 func buildPolicy(ctx context.Context, env *cmdutil.Env, dir string, kind bundle.Kind) (*builtPolicy, error) {
 	m, _, err := bundle.ReadManifest(dir)
 	if err != nil {
@@ -103,21 +104,34 @@ func buildPolicy(ctx context.Context, env *cmdutil.Env, dir string, kind bundle.
 	}
 	asKind(m, kind)
 	project := toolchain.Project{Dir: dir, Manifest: m, Say: func(text string) { _, _ = fmt.Fprintln(env.Stderr, text) }}
-	if err := project.Build(ctx); err != nil {
+	built, err := project.Build(ctx)
+	if err != nil {
 		return nil, err
 	}
-	b, err := bundle.Rebuild(dir, func(m *bundle.Manifest) {
+	defer built.Close()
+	tested, err := bundle.Rebuild(dir, func(m *bundle.Manifest) {
 		asKind(m, kind)
+		m.Module = built.Module
 		m.Hooks, m.Settings = nil, nil // the new module need not match those of the previous one
 	})
 	if err != nil {
 		return nil, err
 	}
-	p, err := env.Policies.OpenBundle(ctx, b)
+	p, err := env.Policies.OpenBundle(ctx, tested)
 	if err != nil {
 		return nil, err
 	}
 	defer hold(p)()
+	if err := built.Commit(); err != nil {
+		return nil, err
+	}
+	b, err := bundle.Rebuild(dir, func(m *bundle.Manifest) {
+		asKind(m, kind)
+		m.Hooks, m.Settings = nil, nil
+	})
+	if err != nil {
+		return nil, err
+	}
 	if err := b.Manifest.Describe(p.Hooks(), p.Settings()); err != nil {
 		return nil, err
 	}
@@ -132,6 +146,19 @@ func buildPolicy(ctx context.Context, env *cmdutil.Env, dir string, kind bundle.
 		Policy: b.Manifest.Name, Kind: string(b.Manifest.Kind), Module: filepath.ToSlash(b.Path), Bytes: info.Size(),
 		Digest: b.Manifest.Digest, Hooks: b.Manifest.Hooks,
 	}, nil
+}
+
+// warnOldModule warns about the module of an earlier build, which the next command would
+// use.
+func warnOldModule(env *cmdutil.Env, dir string) {
+	m, _, err := bundle.ReadManifest(dir)
+	if err != nil {
+		return
+	}
+	module := filepath.Join(dir, filepath.FromSlash(m.Module))
+	if _, err := os.Stat(module); err == nil {
+		env.Warn(fmt.Sprintf("%s is the module of an earlier build", filepath.ToSlash(module)))
+	}
 }
 
 // asKind sets the kind of a manifest; an empty kind leaves it unchanged.

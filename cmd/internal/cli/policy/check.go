@@ -9,12 +9,14 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
 	"github.com/cede-scheduler/cede/cmd/internal/cli/policyflags"
 	"github.com/cede-scheduler/cede/cmd/internal/policies"
+	"github.com/cede-scheduler/cede/cmd/internal/term"
 	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/sdk/policytest"
 )
@@ -217,7 +219,14 @@ func readPolicyUnderTest(env *cmdutil.Env, name string) ([]byte, error) {
 
 // properties checks the invariants of every policy.
 func (c *policyCheck) properties(p *policies.Policy, name string, trial *policies.Trial, report *checkReport) error {
-	findings, err := policytest.CheckProperties(trial.Subject, policytest.CheckOptions{Runs: c.runs, Seed: c.seed, Skip: c.skip})
+	progress := c.env.Progress()
+	defer progress.Done()
+	findings, err := policytest.CheckProperties(trial.Subject, policytest.CheckOptions{
+		Runs: c.runs, Seed: c.seed, Skip: c.skip, Progress: func(done, total int) {
+			progress.Show(func(elapsed time.Duration) string { return checkLine(report.Policy, done, total, elapsed) })
+		},
+	})
+	progress.Done()
 	if err != nil {
 		return policyflags.WrapError(report.Policy, err)
 	}
@@ -232,6 +241,12 @@ func (c *policyCheck) properties(p *policies.Policy, name string, trial *policie
 		}
 	}
 	return nil
+}
+
+// checkLine returns the progress of the properties as one line.
+func checkLine(name string, done, total int, elapsed time.Duration) string {
+	cases := fmt.Sprintf("%s of %s cases", cmdutil.Thousands(done), cmdutil.Thousands(total))
+	return term.ProgressLine(float64(done)/float64(total), elapsed, name, cases, elapsed.Round(time.Second).String())
 }
 
 // usable returns the reference to the policy for a scenario in the directory of

@@ -23,13 +23,17 @@ func newPolicyInspectCmd(env *cmdutil.Env) *cobra.Command {
 it has with its configuration, its hooks and the columns that they read, its settings,
 the limits of its calls, and the imports and exports of a WebAssembly module.
 
-No hook is called.`,
+No hook is called. An executable is not started without --run: only its manifest and
+its checksum are read.`,
 		Example: `  cede policy inspect thrifty
+  cede policy inspect ./thrifty-process --run
   cede policy inspect 'least-waste?bands=20' -t '{{.version}}'`,
 		Args: cmdutil.PositionalArgs(0, 1, "one policy"),
 	}
 	out := cmdutil.OutputFlags(cmd, env)
 	options := policyflags.AddFlags(cmd, env)
+	var run bool
+	cmd.Flags().BoolVar(&run, "run", false, "start an executable to read its hooks and settings")
 	cmd.ValidArgsFunction = policyflags.CompleteNames()
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := out.Resolve(); err != nil {
@@ -37,6 +41,11 @@ No hook is called.`,
 		}
 		if len(args) == 0 {
 			args = []string{"."}
+		}
+		if !run {
+			if i, err := policies.InspectFile(args[0]); err == nil && i != nil {
+				return out.Show(cmdutil.Document{Data: i, Names: []string{i.Name}, Page: func(p cmdutil.Page) { executable{i}.page(p) }})
+			}
 		}
 		opened, err := options.Open(cmd.Context(), args)
 		if err != nil {
@@ -50,6 +59,18 @@ No hook is called.`,
 		return out.Show(cmdutil.Document{Data: i, Names: []string{i.Name}, Page: func(p cmdutil.Page) { inspection{i}.page(p) }})
 	}
 	return cmd
+}
+
+// executable prints the description of an executable that was not started.
+type executable struct{ *policies.Inspection }
+
+func (e executable) page(p cmdutil.Page) {
+	hooks := ""
+	if len(e.Hooks) > 0 {
+		hooks = strings.Join(e.Hooks, ", ") + " (declared)"
+	}
+	p.Properties("policy", e.Name, "description", e.Description, "kind", e.Kind, "module", e.Module, "digest", e.Digest,
+		"signature", e.Signature, "hooks", hooks, "not started", "--run starts it, which executes its code with your rights, and reads its hooks and settings")
 }
 
 // inspection prints an Inspection as text.

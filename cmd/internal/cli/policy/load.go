@@ -169,7 +169,7 @@ func newPolicyLoad(env *cmdutil.Env, p string, f loadFlags) (*client.PolicyLoad,
 		return nil, cmdutil.Usagef("use P or P?key=value", "%v", err)
 	}
 	if _, err := policy.ParseOnFault(f.onFault); err != nil {
-		return nil, cmdutil.Usagef("use deny or default", "--on-fault: %v", err)
+		return nil, cmdutil.Usagef("use deny or default", "invalid --on-fault %q", f.onFault)
 	}
 	files, err := policyflags.ReadConfigs(env, f.config)
 	if err != nil {

@@ -102,6 +102,18 @@ func versionNames(st *client.PolicyStatus) []string {
 // policyStatus prints the status of a policy as text.
 type policyStatus struct{ *client.PolicyStatus }
 
+// isolation describes what separates the active version from the server. Built-in
+// policies are part of it.
+func isolation(h *client.PolicyHere) string {
+	switch {
+	case h.Isolation == "" && h.Kind == "process":
+		return "none: the process can read all files of the server's user (no Landlock in the kernel)"
+	case h.Kind == "builtin":
+		return ""
+	}
+	return h.Isolation
+}
+
 func (s policyStatus) page(p cmdutil.Page) {
 	t := &term.Table{NoHeaders: true, Columns: make([]term.Column, 2)}
 	row := func(name, value string) {
@@ -120,6 +132,7 @@ func (s policyStatus) page(p cmdutil.Page) {
 	if h := s.Here; h != nil {
 		row("calls here", fmt.Sprintf("%s, faults %s, fallbacks %s", cmdutil.Thousands(int(h.Calls)), cmdutil.Thousands(int(h.Faults)), cmdutil.Thousands(int(h.Fallbacks))))
 		row("not called", h.Open)
+		row("isolation", isolation(h))
 	}
 	for _, id := range slices.Sorted(maps.Keys(s.Tripped)) {
 		row("out of service", policyflags.ShortVersion(id)+": "+s.Tripped[id])

@@ -1,11 +1,9 @@
 package sim
 
 import (
-	"errors"
-	"fmt"
 	"io"
-	"io/fs"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -13,7 +11,6 @@ import (
 	"github.com/cede-scheduler/cede/cmd/internal/cli/simrun"
 	"github.com/cede-scheduler/cede/cmd/internal/term"
 	"github.com/cede-scheduler/cede/core/sim/generate"
-	"github.com/cede-scheduler/cede/core/sim/scenario"
 )
 
 // simGenerate holds the flags of `cede sim generate`.
@@ -70,18 +67,29 @@ func presetList() string {
 }
 
 func (g *simGenerate) run(name string) error {
-	spec, err := g.spec(name)
+	spec, err := simrun.ReadDescription(g.env, name)
 	if err != nil {
 		return err
 	}
 	if g.seeded {
 		spec.Seed = g.seed
 	}
-	f, report, err := generate.Generate(spec)
+	progress := g.env.Progress()
+	defer progress.Done()
+	f, report, err := simrun.Generate(name, spec, func(p generate.Progress) {
+		progress.Show(func(elapsed time.Duration) string { return generateLine(spec.Name, p, 0, elapsed) })
+	})
 	if err != nil {
-		return notGenerated(name, err)
+		return err
 	}
-	if err := simrun.WriteScenario(g.env, g.to, f); err != nil {
+	all := generate.Progress{Jobs: len(f.Jobs), Share: 1}
+	err = simrun.WriteObserved(g.env, g.to, f, func(done, total int) {
+		progress.Show(func(elapsed time.Duration) string {
+			return generateLine(spec.Name, all, float64(done)/float64(total), elapsed)
+		})
+	})
+	progress.Done()
+	if err != nil {
 		return err
 	}
 	if g.to == cmdutil.Stdin {
@@ -99,53 +107,11 @@ func (g *simGenerate) run(name string) error {
 	})
 }
 
-// mostSpec limits the size of a description, in bytes.
-const mostSpec = 2 << 20
+// generateShare is the share of the time that jobs take before they are written.
+const generateShare = 0.1
 
-// spec reads a description: a preset, a file, or standard input.
-func (g *simGenerate) spec(name string) (*generate.Spec, error) {
-	for _, p := range generate.Presets() {
-		if p.Name == name {
-			return generate.Open(name)
-		}
-	}
-	r, err := g.env.Open(name)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, cmdutil.Usagef("check the path, or use a preset: "+presetNames(), "no file or preset %q", name)
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = r.Close() }() // read-only
-	data, err := io.ReadAll(io.LimitReader(r, mostSpec))
-	if err != nil {
-		return nil, cmdutil.ReadError(name, err)
-	}
-	if name == cmdutil.Stdin {
-		name = cmdutil.StandardInput
-	}
-	spec, err := generate.Parse(name, data)
-	if err != nil {
-		return nil, notGenerated(name, err)
-	}
-	return spec, nil
-}
-
-func presetNames() string {
-	var names []string
-	for _, p := range generate.Presets() {
-		names = append(names, p.Name)
-	}
-	return cmdutil.JoinOr(names)
-}
-
-// notGenerated returns the error for a description that no scenario can be generated
-// from.
-func notGenerated(name string, err error) error {
-	e := &cmdutil.Error{Exit: cmdutil.ExitUsage, Code: cmdutil.CodeInvalid, Message: fmt.Sprintf("%s: %v", name, err)}
-	if invalid, ok := errors.AsType[*scenario.Error](err); ok {
-		e = cmdutil.InvalidScenario(invalid)
-	}
-	e.Hint = "presets are examples of descriptions: " + presetNames() + "; `go doc ./core/sim/generate` lists every field"
-	return e
+// generateLine returns the progress as one line. written is the share of the file.
+func generateLine(name string, p generate.Progress, written float64, elapsed time.Duration) string {
+	share := generateShare*p.Share + (1-generateShare)*written
+	return term.ProgressLine(share, elapsed, name, cmdutil.Thousands(p.Jobs)+" jobs", elapsed.Round(time.Second).String())
 }

@@ -9,11 +9,13 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
 	"github.com/cede-scheduler/cede/cmd/internal/cli/simrun"
+	"github.com/cede-scheduler/cede/cmd/internal/term"
 	"github.com/cede-scheduler/cede/core/sim/importer"
 )
 
@@ -131,7 +133,11 @@ func (s *simImport) run(name, src string) error {
 	if err != nil {
 		return err
 	}
-	f, report, err := format.Import(s.opts, from)
+	progress := s.env.Progress()
+	f, report, err := format.Import(s.opts, from.Observe(func(p importer.Progress) {
+		progress.Show(func(elapsed time.Duration) string { return importLine(filepath.Base(src), p, elapsed) })
+	}))
+	progress.Done()
 	if err != nil {
 		return notImported(src, from, err)
 	}
@@ -153,6 +159,15 @@ func (s *simImport) run(name, src string) error {
 	}), s.incomplete(src, report))
 }
 
+// importLine returns the progress of an import as one line.
+func importLine(name string, p importer.Progress, elapsed time.Duration) string {
+	share, read := -1.0, cmdutil.FormatBytes(p.Read)
+	if p.Total > 0 {
+		share, read = float64(p.Read)/float64(p.Total), read+" of "+cmdutil.FormatBytes(p.Total)
+	}
+	return term.ProgressLine(share, elapsed, name, read, elapsed.Round(time.Second).String())
+}
+
 // incomplete returns the error for a scenario that omits a part of the dump.
 func (s *simImport) incomplete(src string, r *importer.Report) error {
 	if r.Lost == 0 {
@@ -168,11 +183,17 @@ func (s *simImport) incomplete(src string, r *importer.Report) error {
 // isDump reports whether a format can be read from standard input: a dump can be one file.
 func isDump(format string) bool { return format == "kube" || format == "nomad" }
 
-// onlyFile is a file system with one file that is already open.
-type onlyFile struct{ io.ReadCloser }
+// streamFS is a file system with one stream that is already open.
+type streamFS struct{ onlyFile }
 
-// Open returns the file. It can be read only once.
-func (f onlyFile) Open(string) (fs.File, error) { return f, nil }
+// Open returns the stream. It can be read only once.
+func (f streamFS) Open(string) (fs.File, error) { return f.onlyFile, nil }
+
+// Stat returns an error without opening the stream, because fs.Stat would close it.
+func (f streamFS) Stat(string) (fs.FileInfo, error) { return f.onlyFile.Stat() }
+
+// onlyFile is a stream as a file.
+type onlyFile struct{ io.ReadCloser }
 
 // Stat returns an error, because a stream has no size.
 func (f onlyFile) Stat() (fs.FileInfo, error) { return nil, errors.ErrUnsupported }
@@ -240,7 +261,7 @@ func openTrace(env *cmdutil.Env, format, src string) (importer.Source, error) {
 	switch {
 	case src == cmdutil.Stdin && isDump(format):
 		in, err := env.Open(src)
-		return importer.Source{FS: onlyFile{in}, File: cmdutil.StandardInput}, err
+		return importer.Source{FS: streamFS{onlyFile{in}}, File: cmdutil.StandardInput}, err
 	case src == cmdutil.Stdin:
 		return importer.Source{}, cmdutil.Usagef("use the folder or file", "format %s cannot be read from standard input: it has several files", format)
 	}

@@ -165,7 +165,7 @@ func (s *runReport) metrics() {
 	for _, v := range s.run.Metrics.Flatten() {
 		d, _ := metrics.Define(v.Name)
 		if s.Wide || v.Value != 0 && isNotable(v.Name, d) {
-			t.Row(v.Name, compare.Number(v.Value), cmp.Or(d.Unit, "count"))
+			t.Row(v.Name, compare.Number(v.Value), cmp.Or(metrics.Unit(v.Name), "count"))
 		}
 	}
 	if t.Len() == 0 {
@@ -178,7 +178,7 @@ func (s *runReport) metrics() {
 // isNotable reports whether a metric is shown by default: it is not zero and not a part of
 // another one.
 func isNotable(name string, d metrics.Definition) bool {
-	if d.Context || slices.Contains([]string{"unplaced", "victims", "unboundReplicas", "evictedReplicas"}, name) {
+	if d.Context || d.Raw || slices.Contains([]string{"unplaced", "victims", "unboundReplicas", "evictedReplicas"}, name) {
 		return false
 	}
 	for _, between := range []string{".p90", ".p95", ".p99", ".p999"} {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
 	"github.com/cede-scheduler/cede/cmd/internal/cli/policyflags"
+	"github.com/cede-scheduler/cede/cmd/internal/term"
 	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/core/sim"
 	"github.com/cede-scheduler/cede/core/sim/scenario"
@@ -15,14 +16,27 @@ import (
 
 // FormatProgress returns the progress of a run as one line.
 func FormatProgress(name string, p sim.Progress, elapsed time.Duration) string {
-	line := fmt.Sprintf("%s: at %s", name, scenario.Duration(p.Now.Truncate(time.Second)))
+	at := "at " + scenario.Duration(p.Now.Truncate(time.Second)).String()
 	if p.Until > 0 {
-		line += fmt.Sprintf(" of %s", scenario.Duration(p.Until))
+		at += " of " + scenario.Duration(p.Until).String()
 	}
-	return line + fmt.Sprintf(", %s of %s events, %s placed, %s", cmdutil.Thousands(p.Steps), cmdutil.Thousands(p.StepsTotal), cmdutil.Thousands(p.Placed), elapsed.Round(time.Second))
+	return term.ProgressLine(Share(p), elapsed, name, at, cmdutil.Thousands(p.Placed)+" placed",
+		fmt.Sprintf("%s of %s events", cmdutil.Thousands(p.Steps), cmdutil.Thousands(p.StepsTotal)), elapsed.Round(time.Second).String())
 }
 
-// RunError returns the error of a valid file that cannot be played: usually a policy is
+// Share returns the share of a run that is done, from 0 to 1: of its virtual time if it has
+// an end, otherwise of its events. It is negative if neither is known.
+func Share(p sim.Progress) float64 {
+	switch {
+	case p.Until > 0:
+		return float64(p.Now) / float64(p.Until)
+	case p.StepsTotal > 0:
+		return float64(p.Steps) / float64(p.StepsTotal)
+	}
+	return -1
+}
+
+// RunError returns the error of a valid file that cannot be run: usually a policy is
 // unknown or refuses its configuration. replaced reports whether -p overrides the policy
 // of the file.
 func RunError(f *ScenarioFile, err error, replaced bool) error {
@@ -32,12 +46,12 @@ func RunError(f *ScenarioFile, err error, replaced bool) error {
 	}
 	if fault, ok := errors.AsType[*policy.Error](err); ok {
 		e := policyflags.FaultError(err, fault)
-		e.Message = fmt.Sprintf("cannot play %s: %s", f.Path, e.Message)
+		e.Message = fmt.Sprintf("cannot run %s: %s", f.Path, e.Message)
 		return e
 	}
 	if endless, ok := errors.AsType[*sim.EndlessError](err); ok { // the file is valid
 		return &cmdutil.Error{
-			Exit: cmdutil.ExitError, Code: cmdutil.CodeError, Message: fmt.Sprintf("cannot play %s: %s", f.Path, endless),
+			Exit: cmdutil.ExitError, Code: cmdutil.CodeError, Message: fmt.Sprintf("cannot run %s: %s", f.Path, endless),
 			Hint: "run with -p default to find out whether the policy causes the loop",
 		}
 	}
@@ -47,7 +61,7 @@ func RunError(f *ScenarioFile, err error, replaced bool) error {
 	e := cmdutil.AsError(err)
 	return &cmdutil.Error{
 		Exit: cmdutil.ExitUsage, Code: cmdutil.CodeUsage, Hint: e.Hint,
-		Message: fmt.Sprintf("cannot play %s: %s", f.Path, e.Message),
+		Message: fmt.Sprintf("cannot run %s: %s", f.Path, e.Message),
 	}
 }
 

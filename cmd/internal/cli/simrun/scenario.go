@@ -42,7 +42,13 @@ func ReadScenario(env *cmdutil.Env, name string) (*ScenarioFile, error) {
 
 // WriteScenario writes a scenario to the given file or stream.
 func WriteScenario(env *cmdutil.Env, name string, f *scenario.File) error {
-	return env.Write(name, func(w io.Writer) error { return scenario.Encode(w, f, fileFormat(name)) })
+	return WriteObserved(env, name, f, func(int, int) {})
+}
+
+// WriteObserved is like WriteScenario, and calls progress with the numbers of elements that
+// are written and that the file contains.
+func WriteObserved(env *cmdutil.Env, name string, f *scenario.File, progress func(done, total int)) error {
+	return env.Write(name, func(w io.Writer) error { return scenario.EncodeObserved(w, f, fileFormat(name), progress) })
 }
 
 // fileFormat returns the format that the extension of a file selects.

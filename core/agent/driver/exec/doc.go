@@ -13,7 +13,9 @@
 //	stdout.N    the output from byte N on (see core/agent/logfile); also stderr.N
 //	work/       the working directory
 //
-// Tasks are not isolated: they have all the access of their user. core/agent calls
+// A task has all the access of its user and gains no privileges. Tasks without a user
+// have one per namespace if the agent runs as root. Where cgroups are available, memory
+// and the number of processes are limited. core/agent calls
 // the Driver, which is safe for concurrent use. main calls Supervise if the program
 // was started as a supervisor.
 package exec

@@ -9,16 +9,14 @@ import (
 	"io/fs"
 	"os"
 	osexec "os/exec"
-	"os/user"
 	"path/filepath"
-	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/cede-scheduler/cede/core/agent/driver"
+	"github.com/cede-scheduler/cede/core/model/taskconfig"
 )
 
 // The files in the folder of a task.
@@ -33,6 +31,7 @@ const (
 // Driver runs tasks as processes.
 type Driver struct {
 	o    Options
+	uids *uidTable // nil: tasks without a user run as the user of the agent
 	tree processTree
 }
 
@@ -48,22 +47,29 @@ func New(o Options) (*Driver, error) {
 		}
 		o.Supervisor = []string{self, SupervisorArg}
 	}
-	return &Driver{o: o}, nil
+	d := &Driver{o: o}
+	if o.User == "" && o.UIDs.Count > 0 && os.Geteuid() == 0 {
+		var err error
+		if d.uids, err = openUIDTable(o.UIDs, o.UIDFile, o.AllocDir); err != nil {
+			return nil, err
+		}
+	}
+	return d, nil
 }
 
 // Start starts a task with its own supervisor.
 func (d *Driver) Start(s *driver.Spec) (driver.Process, error) {
-	set, err := parse(s.Config)
+	set, err := taskconfig.ParseExec(s.Config)
 	if err != nil {
 		return nil, err
 	}
-	who, err := d.account(s.User)
+	who, err := d.account(s)
 	if err != nil {
 		return nil, err
 	}
 	o := &order{
 		Env: s.Env, Dir: s.Dir, User: who, LogSize: d.o.LogSize, LogKeep: d.o.LogKeep, Bound: d.o.Bound,
-		WorkDir: filepath.Join(s.Dir, dirWork),
+		WorkDir: filepath.Join(s.Dir, dirWork), Memory: d.o.memoryLimit(s.MemoryMB),
 	}
 	if err := makeWorkDir(o.WorkDir, who); err != nil {
 		return nil, err
@@ -81,44 +87,6 @@ func (d *Driver) Start(s *driver.Spec) (driver.Process, error) {
 		return nil, err
 	}
 	return d.supervise(s, o)
-}
-
-// account returns the account of a user name. It returns nil for the user of the agent.
-func (d *Driver) account(name string) (*account, error) {
-	if name == "" {
-		name = d.o.User
-	}
-	self, err := user.Current()
-	if err == nil && (name == "" || name == self.Username) {
-		name = self.Username
-	}
-	if slices.Contains(d.o.Denied, name) {
-		return nil, fmt.Errorf("exec: user %s is denied: set the user of the task, or change client.drivers.exec.denied_users", name)
-	}
-	if err != nil || name == self.Username {
-		return nil, err
-	}
-	if os.Geteuid() != 0 {
-		return nil, fmt.Errorf("exec: cannot run task as %s: the agent runs as %s, and only root may change the user", name, self.Username)
-	}
-	u, err := user.Lookup(name)
-	if err != nil {
-		return nil, fmt.Errorf("exec: user of task: %w", err)
-	}
-	groups, err := u.GroupIds()
-	if err != nil {
-		return nil, fmt.Errorf("exec: groups of user %s: %w", name, err)
-	}
-	a := &account{}
-	for _, id := range append([]string{u.Uid, u.Gid}, groups...) {
-		n, err := strconv.ParseUint(id, 10, 32)
-		if err != nil {
-			return nil, fmt.Errorf("exec: user %s: %w", name, err)
-		}
-		a.Groups = append(a.Groups, uint32(n))
-	}
-	a.UID, a.GID, a.Groups = a.Groups[0], a.Groups[1], a.Groups[2:]
-	return a, nil
 }
 
 func makeWorkDir(dir string, who *account) error {
@@ -255,16 +223,34 @@ func fifo(path string) error {
 	return nil
 }
 
-// Restore returns a task that an earlier agent started, from its folder.
+// Restore returns a task that an earlier agent started, from its folder. If the pipe of a
+// started task is missing, the task is killed: without the pipe its end goes unnoticed,
+// and a second one would be started.
 func (d *Driver) Restore(s *driver.Spec, _ json.RawMessage) (driver.Process, error) {
+	p := &process{dir: s.Dir, done: make(chan struct{}), tree: &d.tree}
 	alive, err := os.OpenFile(filepath.Join(s.Dir, fileAlive), os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if errors.Is(err, fs.ErrNotExist) {
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && wasStarted(s.Dir):
+		p.exit = p.read(err)
+		close(p.done)
+		return p, nil
+	case errors.Is(err, fs.ErrNotExist):
 		return nil, driver.ErrNeverStarted
-	}
-	if err != nil {
+	case err != nil:
 		return nil, err
 	}
-	p := &process{dir: s.Dir, alive: alive, done: make(chan struct{}), tree: &d.tree}
+	p.alive = alive
 	p.watch()
 	return p, nil
+}
+
+// wasStarted reports whether a folder has a file that is created after the pipe of the
+// supervisor.
+func wasStarted(dir string) bool {
+	for _, name := range []string{fileControl, fileTask, fileExit} {
+		if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
+			return true
+		}
+	}
+	return false
 }

@@ -25,5 +25,11 @@ func (*Driver) Start(*driver.Spec) (driver.Process, error) { return nil, errLinu
 // Restore returns an error.
 func (*Driver) Restore(*driver.Spec, json.RawMessage) (driver.Process, error) { return nil, errLinux }
 
+// Available returns false.
+func (UIDRange) Available() bool { return false }
+
+// Limits returns an error.
+func Limits() error { return errLinux }
+
 // Supervise returns the exit code 1.
 func Supervise() int { return 1 }

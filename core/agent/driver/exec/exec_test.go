@@ -16,6 +16,7 @@ import (
 
 	"github.com/cede-scheduler/cede/core/agent/driver"
 	"github.com/cede-scheduler/cede/core/agent/logfile"
+	"github.com/cede-scheduler/cede/core/internal/checkedfile"
 )
 
 // TestMain makes the test binary the supervisor as well.
@@ -207,7 +208,7 @@ func TestDriver_KilledSupervisorLeavesNothing(t *testing.T) {
 	p := w.start(s)
 	w.awaitReady(s)
 	var task started
-	b, err := os.ReadFile(filepath.Join(s.Dir, fileTask))
+	b, _, err := checkedfile.Read(filepath.Join(s.Dir, fileTask))
 	if err == nil {
 		err = json.Unmarshal(b, &task)
 	}
@@ -294,6 +295,19 @@ func TestMemory_CountsTheTask(t *testing.T) {
 	eventually(t, "memory is reported", func() bool { return p.Memory() > 100<<10 })
 	if m := p.Memory(); m > 100<<20 {
 		t.Errorf("a shell and a sleep hold %d bytes: the supervisor is counted too?", m)
+	}
+	for _, content := range []string{"", "\x00\x00\x00", `{"supervisor":`} {
+		if err := os.WriteFile(filepath.Join(s.Dir, fileTask), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		restored, err := w.d.Restore(s, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m := restored.Memory(); m < 100<<10 || m > 100<<20 {
+			t.Errorf("with %q in %s, the task holds %d bytes", content, fileTask, m)
+		}
+		restored.Detach()
 	}
 	_ = p.Kill()
 	w.await(p)

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cede-scheduler/cede/core/agent/driver"
+	"github.com/cede-scheduler/cede/core/internal/checkedfile"
 )
 
 // A process is the agent's handle of a supervised task.
@@ -25,9 +26,10 @@ type process struct {
 	tree  *processTree
 	done  chan struct{}
 
-	mu   sync.Mutex
-	left bool
-	exit driver.Exit
+	mu         sync.Mutex
+	left       bool
+	exit       driver.Exit
+	supervisor int // process ID; 0: not looked up yet
 }
 
 var _ driver.Process = (*process)(nil)
@@ -51,7 +53,7 @@ func (p *process) watch() {
 // and read kills the remaining processes of the task.
 func (p *process) read(pipe error) driver.Exit {
 	var e driver.Exit
-	b, err := os.ReadFile(filepath.Join(p.dir, fileExit))
+	b, _, err := checkedfile.Read(filepath.Join(p.dir, fileExit))
 	if err == nil {
 		err = json.Unmarshal(b, &e)
 	}
@@ -59,12 +61,16 @@ func (p *process) read(pipe error) driver.Exit {
 		return e
 	}
 	lost := "supervisor was killed, or the machine restarted"
+	if !errors.Is(err, fs.ErrNotExist) {
+		lost = "record of its exit is damaged"
+	}
 	if pipe != nil || !errors.Is(err, fs.ErrNotExist) {
 		lost += fmt.Sprintf(" (%v)", errors.Join(pipe, err))
 	}
 	if err := sweep(cookie(p.dir)); err != nil {
 		lost += "; " + err.Error()
 	}
+	removeGroup(p.dir)
 	return driver.Exit{Err: lost, Time: time.Now()}
 }
 
@@ -87,16 +93,24 @@ func (p *process) Signal(name string) error {
 	return p.command("signal " + name)
 }
 
-// Kill kills all processes of the task through the supervisor.
-func (p *process) Kill() error { return p.command("kill") }
+// Kill kills all processes of the task through the supervisor. If the pipe to it is
+// missing, Kill kills them and the supervisor.
+func (p *process) Kill() error {
+	err := p.command("kill")
+	if errors.Is(err, fs.ErrNotExist) {
+		return sweep(cookie(p.dir))
+	}
+	return err
+}
 
 func (p *process) command(line string) error {
-	fd, err := unix.Open(filepath.Join(p.dir, fileControl), unix.O_WRONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	path := filepath.Join(p.dir, fileControl)
+	fd, err := unix.Open(path, unix.O_WRONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if errors.Is(err, syscall.ENXIO) {
 		return nil // the pipe has no reader: the supervisor has ended
 	}
 	if err != nil {
-		return err
+		return &fs.PathError{Op: "open", Path: path, Err: err}
 	}
 	defer func() { _ = unix.Close(fd) }() // opened for writing to a pipe, which reports errors on write
 	_, err = unix.Write(fd, []byte(line+"\n"))
@@ -107,13 +121,26 @@ func (p *process) command(line string) error {
 }
 
 // Memory returns the sum of the memory of the task's processes.
-func (p *process) Memory() int64 {
-	var t started
-	b, err := os.ReadFile(filepath.Join(p.dir, fileTask))
-	if err != nil || json.Unmarshal(b, &t) != nil {
-		return 0
+func (p *process) Memory() int64 { return p.tree.memory(p.findSupervisor()) }
+
+// findSupervisor returns the process ID of the supervisor. If the file that contains it is
+// damaged, it is the process of the task with a parent that does not belong to the task.
+func (p *process) findSupervisor() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.supervisor != 0 {
+		return p.supervisor
 	}
-	return p.tree.memory(t.Supervisor)
+	var t started
+	b, _, err := checkedfile.Read(filepath.Join(p.dir, fileTask))
+	if err == nil {
+		err = json.Unmarshal(b, &t)
+	}
+	if err != nil || t.Supervisor == 0 {
+		t.Supervisor = rootOf(processesWith(cookie(p.dir)))
+	}
+	p.supervisor = t.Supervisor
+	return p.supervisor
 }
 
 // Detach closes the pipe. The supervisor is not affected.

@@ -1,35 +1,9 @@
 package exec
 
 import (
-	"bytes"
-	"encoding/json"
-	"errors"
-	"fmt"
 	"regexp"
 	"strings"
 )
-
-// settings are the configuration of a task.
-type settings struct {
-	Command string   `json:"command"`
-	Args    []string `json:"args"`
-	WorkDir string   `json:"work_dir"` // absolute, or relative to the task's own, which is the default
-}
-
-func parse(config json.RawMessage) (s settings, err error) {
-	d := json.NewDecoder(bytes.NewReader(config))
-	d.DisallowUnknownFields()
-	if len(bytes.TrimSpace(config)) > 0 {
-		err = d.Decode(&s)
-	}
-	if err == nil && s.Command == "" {
-		err = errors.New("command is missing")
-	}
-	if err != nil {
-		return s, fmt.Errorf("exec: config: %w; valid fields are command (required), args and work_dir", err)
-	}
-	return s, nil
-}
 
 var variable = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_.]*)\}`)
 
@@ -57,6 +31,7 @@ type order struct {
 	User    *account `json:"user,omitempty"`
 	LogSize int64    `json:"logSize"` // bytes of one file
 	LogKeep int      `json:"logKeep"` // files of each output
+	Memory  int64    `json:"memory"`  // limit in bytes; 0: none
 	// Bound ends the task with the agent, after boundGrace.
 	Bound bool `json:"bound,omitempty"`
 }

@@ -10,6 +10,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -20,6 +21,7 @@ import (
 
 	"github.com/cede-scheduler/cede/core/agent/driver"
 	"github.com/cede-scheduler/cede/core/agent/logfile"
+	"github.com/cede-scheduler/cede/core/internal/checkedfile"
 )
 
 // The file descriptors that a supervisor inherits.
@@ -40,6 +42,8 @@ type supervisor struct {
 	first *os.Process // of the task; reaped by reap only
 	over  atomic.Bool // the first process has been reaped, so its process id is invalid
 	logs  sync.WaitGroup
+	// groups holds the cgroup of the task; nil: it has none.
+	groups *hierarchy
 }
 
 // Supervise runs the task whose order is on standard input. It returns the exit code
@@ -75,6 +79,9 @@ func Supervise() int {
 	}
 	exit := s.reap()
 	s.logs.Wait()
+	if s.groups != nil {
+		s.groups.remove(s.o.Dir)
+	}
 	if err := writeJSON(filepath.Join(s.o.Dir, fileExit), exit); err != nil {
 		return 1 // without a reply, the agent reports an error
 	}
@@ -115,14 +122,48 @@ func (s *supervisor) start() error {
 	if u := s.o.User; u != nil {
 		attr.Credential = &syscall.Credential{Uid: u.UID, Gid: u.GID, Groups: u.Groups}
 	}
-	p, err := os.StartProcess(s.o.Path, s.o.Args, &os.ProcAttr{
-		Dir: s.o.WorkDir, Env: append(s.o.Env, cookie(s.o.Dir)), Files: files, Sys: attr,
+	// Programs with the set-user-ID bit, such as sudo, give a task no other user. The
+	// attribute belongs to this thread, which starts the task, and is inherited.
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return fmt.Errorf("set no_new_privs: %w", err)
+	}
+	err = s.inGroup(attr, func() (err error) {
+		s.first, err = os.StartProcess(s.o.Path, s.o.Args, &os.ProcAttr{
+			Dir: s.o.WorkDir, Env: append(s.o.Env, cookie(s.o.Dir)), Files: files, Sys: attr,
+		})
+		return err
 	})
 	if err != nil {
 		return err
 	}
-	s.first = p
-	return writeJSON(filepath.Join(s.o.Dir, fileTask), started{Supervisor: os.Getpid(), PID: p.Pid})
+	exposeToOOM(s.first.Pid)
+	return writeJSON(filepath.Join(s.o.Dir, fileTask), started{Supervisor: os.Getpid(), PID: s.first.Pid})
+}
+
+// inGroup starts the task in a cgroup with its limits, or without one if this process
+// cannot create it.
+func (s *supervisor) inGroup(attr *syscall.SysProcAttr, start func() error) error {
+	h, err := findHierarchy()
+	if err != nil {
+		return start()
+	}
+	dirs, err := h.create(s.o.Dir, s.o.Memory)
+	if err != nil {
+		h.remove(s.o.Dir)
+		return start()
+	}
+	s.groups = h
+	return h.start(dirs, attr, start)
+}
+
+// exposeToOOM resets the preference of the kernel to keep a process if memory runs out. A
+// task inherits it from an agent that is protected.
+func exposeToOOM(pid int) {
+	file := fmt.Sprintf("/proc/%d/oom_score_adj", pid)
+	b, err := os.ReadFile(file)
+	if score, errScore := strconv.Atoi(strings.TrimSpace(string(b))); err == nil && errScore == nil && score < 0 {
+		_ = os.WriteFile(file, []byte("0"), 0) // fails if the task has ended
+	}
 }
 
 // copyOutput creates the pipe of an output and copies it to files until its last
@@ -218,13 +259,13 @@ func (s *supervisor) killAll() {
 	}
 }
 
-// writeJSON writes a temporary file and renames it to path.
+// writeJSON writes a temporary file with a checksum and renames it to path.
 func writeJSON(path string, v any) error {
 	b, err := json.Marshal(v)
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(path+".new", b, 0o600); err != nil {
+	if err := os.WriteFile(path+".new", checkedfile.Encode(b), 0o600); err != nil {
 		return err
 	}
 	return os.Rename(path+".new", path)

@@ -104,6 +104,17 @@ func sweep(cookie string) error {
 	}
 }
 
+// rootOf returns the process with a parent that is not one of the processes, or 0 if
+// there is none.
+func rootOf(pids []int) (root int) {
+	eachProcess(func(pid, parent int, _ int64) {
+		if slices.Contains(pids, pid) && !slices.Contains(pids, parent) {
+			root = pid
+		}
+	})
+	return root
+}
+
 // processesWith returns the ids of the processes that have the cookie.
 func processesWith(cookie string) (pids []int) {
 	eachProcess(func(pid, _ int, _ int64) {

@@ -6,7 +6,7 @@
 package sim
 
 import (
-	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/cede-scheduler/cede/core/agent/driver"
+	"github.com/cede-scheduler/cede/core/model/taskconfig"
 )
 
 // Driver simulates tasks. The zero value is ready to use.
@@ -22,54 +23,10 @@ type Driver struct{}
 var _ driver.Driver = Driver{}
 
 // Settings are the configuration of a task.
-type Settings struct {
-	// RunFor is the run time of the task. Default: its group's duration, or unlimited.
-	RunFor Duration `json:"run_for"`
-	// ExitCode is the exit code if the task ends by itself.
-	ExitCode int `json:"exit_code"`
-	// IgnoreTerm makes the task ignore signals that request it to stop.
-	IgnoreTerm bool `json:"ignore_term"`
-	// Memory is the memory that the task reports, in MiB.
-	Memory int64 `json:"memory"`
-	// StopAfter is the time between the signal and the end of the task.
-	StopAfter Duration `json:"stop_after"`
-}
-
-// Duration is a time.Duration that unmarshals "10s" and nanoseconds.
-type Duration time.Duration
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (d *Duration) UnmarshalJSON(b []byte) error {
-	var text string
-	if json.Unmarshal(b, &text) == nil {
-		v, err := time.ParseDuration(text)
-		if err == nil && v < 0 {
-			err = fmt.Errorf("%q is negative", text)
-		}
-		*d = Duration(v)
-		return err
-	}
-	var n int64
-	err := json.Unmarshal(b, &n)
-	if err == nil && n < 0 {
-		err = fmt.Errorf("%d is negative", n)
-	}
-	*d = Duration(n)
-	return err
-}
+type Settings = taskconfig.Sim
 
 // Parse parses the configuration of a task. It returns an error if a field is unknown or invalid.
-func Parse(config json.RawMessage) (s Settings, err error) {
-	if len(bytes.TrimSpace(config)) == 0 {
-		return s, nil
-	}
-	d := json.NewDecoder(bytes.NewReader(config))
-	d.DisallowUnknownFields()
-	if err = d.Decode(&s); err != nil {
-		return s, fmt.Errorf("sim: config: %w; valid fields are run_for, exit_code, ignore_term, memory and stop_after", err)
-	}
-	return s, nil
-}
+func Parse(config json.RawMessage) (Settings, error) { return taskconfig.ParseSim(config) }
 
 // Start starts a task.
 func (Driver) Start(s *driver.Spec) (driver.Process, error) {
@@ -88,8 +45,8 @@ func (Driver) Restore(s *driver.Spec, state json.RawMessage) (driver.Process, er
 	return begin(s, at)
 }
 
-// Stops reports whether a signal ends the task.
-func (s *Settings) Stops(signal string) bool {
+// Stops reports whether a signal ends a task with these settings.
+func Stops(s *Settings, signal string) bool {
 	return !s.IgnoreTerm && slices.Contains(signals, signal)
 }
 
@@ -115,9 +72,7 @@ func begin(s *driver.Spec, at time.Time) (*task, error) {
 	}
 	t := &task{set: set, start: at, done: make(chan struct{})}
 	run := time.Duration(set.RunFor)
-	if run == 0 {
-		run = s.Duration
-	}
+	run = cmp.Or(run, s.Duration)
 	if run > 0 {
 		t.mu.Lock()
 		t.end = time.AfterFunc(time.Until(at.Add(run)), func() { t.finish(driver.Exit{Code: set.ExitCode}) })
@@ -156,7 +111,7 @@ func (t *task) Exit() driver.Exit {
 }
 
 func (t *task) Signal(name string) error {
-	if !t.set.Stops(name) {
+	if !Stops(&t.set, name) {
 		return nil
 	}
 	if after := time.Duration(t.set.StopAfter); after > 0 {

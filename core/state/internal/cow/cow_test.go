@@ -2,21 +2,18 @@ package cow
 
 import (
 	"maps"
-	"os"
 	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/cede-scheduler/cede/sdk/policytest/soak"
 )
 
 // check runs a property, many more times if CEDE_SOAK is set.
 func check(t *testing.T, prop func(*rapid.T)) {
 	t.Helper()
-	rounds := 1
-	if os.Getenv("CEDE_SOAK") != "" {
-		rounds = 50
-	}
-	for range rounds {
+	for range soak.Scale(1) {
 		rapid.Check(t, prop)
 	}
 }
@@ -72,6 +69,7 @@ func forest[S, M any](t *rapid.T, zero branch[S, M], clone func(M) M,
 }
 
 func TestVec_BranchesNeverSeeEachOther(t *testing.T) {
+	t.Parallel()
 	check(t, func(t *rapid.T) {
 		// Starting near the end of a directory makes Append and Pop cross it.
 		start := branch[Vec[int], []int]{owner: NewOwner()}
@@ -111,6 +109,7 @@ func TestVec_BranchesNeverSeeEachOther(t *testing.T) {
 }
 
 func TestIndex_IsAMapInEveryBranch(t *testing.T) {
+	t.Parallel()
 	check(t, func(t *rapid.T) {
 		// Few distinct hashes make long chains, many make it split and merge.
 		spread := rapid.SampledFrom([]uint32{1, 3, 1 << 20}).Draw(t, "hashes")
@@ -140,6 +139,7 @@ func TestIndex_IsAMapInEveryBranch(t *testing.T) {
 }
 
 func TestIndex_GrowsAndShrinksPageByPage(t *testing.T) {
+	t.Parallel()
 	o := NewOwner()
 	var x Index
 	hash := func(slot int) uint32 { return uint32(slot) * 2654435761 }
@@ -170,6 +170,7 @@ type listModel struct {
 }
 
 func TestList_KeepsOrderAndPositions(t *testing.T) {
+	t.Parallel()
 	clone := func(m listModel) listModel { return listModel{slices.Clone(m.order), maps.Clone(m.at)} }
 	check(t, func(t *rapid.T) {
 		start := branch[List, listModel]{owner: NewOwner(), m: listModel{at: map[int32]int32{}}}

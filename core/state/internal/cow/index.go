@@ -19,7 +19,8 @@ type Index struct {
 	n     int
 }
 
-// A page holds the entries of one bucket; ref 0 marks an unused entry.
+// A page holds the entries of one bucket; ref 0 marks an unused entry. Deleted entries
+// leave gaps, which put fills again.
 type page struct {
 	owner   Owner
 	more    *page // overflow page
@@ -34,7 +35,8 @@ type entry struct {
 // Len returns the number of entries.
 func (x *Index) Len() int { return x.n }
 
-// Find returns the slot with this hash that match accepts.
+// Find returns the slot with this hash that match accepts. Hashes of 32 bits collide,
+// so match must compare the keys.
 func (x *Index) Find(hash uint32, match func(slot int32) bool) (int32, bool) {
 	if x.n == 0 {
 		return 0, false
@@ -61,7 +63,8 @@ func (x *Index) Insert(o Owner, hash uint32, slot int32) {
 	}
 }
 
-// Delete removes a slot, which must be in the index under this hash.
+// Delete removes a slot, which must be in the index under this hash. It panics if the
+// slot is missing: the table then disagrees with its index.
 func (x *Index) Delete(o Owner, hash uint32, slot int32) {
 	b := bucket(hash, x.pages.Len())
 	want := entry{hash, uint32(slot) + 1}
@@ -91,7 +94,9 @@ func bucket(hash uint32, n int) int {
 	return b
 }
 
-// split adds a page and moves to it the entries that belong there.
+// split adds a page and moves to it the entries that belong there. The page from which
+// they move is the next of the round, whether or not it is the full one: over a round,
+// every page is split once.
 func (x *Index) split(o Owner) {
 	n := x.pages.Len()
 	from := n - 1<<(bits.Len(uint(n))-1)

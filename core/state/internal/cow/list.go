@@ -37,8 +37,9 @@ func (l *List) Add(o Owner, slot int32) int32 {
 	return int32(l.positions() - 1)
 }
 
-// Remove removes the slot at a position. If that makes the list close its holes,
-// moved is called with the new position of every remaining slot.
+// Remove removes the slot at a position. If that makes the list close its holes, moved
+// is called with the new position of every remaining slot. Holes are closed when they
+// are the majority, so a removal costs an amortized constant.
 func (l *List) Remove(o Owner, at int32, moved func(slot, at int32)) {
 	if block := int(at) / width; block < len(l.full) {
 		l.ownBlock(o, block).vals[at%width] = hole

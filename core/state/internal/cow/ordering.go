@@ -20,7 +20,9 @@ type Ordering struct {
 	changed []int32 // slots whose key was added or removed since base
 }
 
-// With returns an ordering in which the key at a slot was added or removed.
+// With returns an ordering in which the key at a slot was added or removed. If no
+// reader computed the current order, its pending changes are carried over. The receiver
+// is changed in place only by its owner, before any snapshot shares it.
 func (r *Ordering) With(o Owner, slot int32) *Ordering {
 	sorted := r.sorted.Load()
 	if r.owner == o && sorted == nil {
@@ -68,6 +70,8 @@ func (r *Ordering) Slots(size int, exists func(int32) bool, compare func(a, b in
 	return order
 }
 
+// merge returns the order of the base with the changes. It costs a pass over the base,
+// and a sort of the changes alone.
 func (r *Ordering) merge(exists func(int32) bool, compare func(a, b int32) int) []int32 {
 	// Other readers may merge at the same time, so changed itself is not sorted.
 	all := slices.Clone(r.changed)

@@ -36,7 +36,8 @@ func (v *Vec[T]) At(i int) T {
 	return v.dirs[i>>dirBits].leaves[i>>leafBits&mask].vals[i&mask]
 }
 
-// Set replaces the value at position i.
+// Set replaces the value at position i. It copies at most the leaf, its directory and
+// the top, each once for each owner.
 func (v *Vec[T]) Set(o Owner, i int, x T) { v.leaf(o, i).vals[i&mask] = x }
 
 // Append adds a value at the end and returns its position.
@@ -51,7 +52,8 @@ func (v *Vec[T]) Append(o Owner, x T) int {
 	return i
 }
 
-// Pop removes and returns the last value.
+// Pop removes and returns the last value. The vector must not be empty. The value is
+// cleared, so that the garbage collector may free it.
 func (v *Vec[T]) Pop(o Owner) T {
 	i := v.n - 1
 	x := v.At(i)

@@ -6,7 +6,7 @@ import (
 )
 
 // A Group runs goroutines in the background until Stop. The zero value must be started
-// once.
+// once. Stop must not be called before Start.
 type Group struct {
 	stopped chan struct{}
 	wake    chan struct{} // capacity 1, so that a wake-up during a run is not lost and never blocks
@@ -41,6 +41,8 @@ func (c *Group) Stop() {
 }
 
 // Sleep waits for d and returns true, or returns false as soon as stop is closed.
+// Background work uses it instead of time.Sleep, so that Stop does not wait for a
+// pause.
 func Sleep(stop <-chan struct{}, d time.Duration) bool {
 	if d <= 0 {
 		select {

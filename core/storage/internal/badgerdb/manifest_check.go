@@ -34,16 +34,46 @@ func CheckTables(dir string, whole bool) (problems []error) {
 		return []error{err}
 	}
 	for _, id := range ids {
-		path := table.NewFilename(id, dir)
-		if err := Guard(func() error { return checkTable(path, whole) }); err != nil {
-			problems = append(problems, &datadir.FileError{Path: path, Err: datadir.WithoutPath(err)})
+		if err := checkListed(dir, id, whole); err != nil {
+			problems = append(problems, err)
 		}
 	}
 	return problems
 }
 
-// listedTables returns the IDs of the tables in the manifest, ascending. It returns none if
-// the directory has no manifest; see ManifestMissing.
+// checkListed checks one table.
+func checkListed(dir string, id uint64, whole bool) error {
+	path := table.NewFilename(id, dir)
+	if err := Guard(func() error { return checkTable(path, whole) }); err != nil {
+		return &datadir.FileError{Path: path, Err: datadir.WithoutPath(err)}
+	}
+	return nil
+}
+
+// CheckBlocks checks every block of the tables of an open database, until stop is closed.
+// It calls report for each damaged table. Tables that a compaction deletes meanwhile are
+// skipped. Badger's iterators skip a damaged block without an error.
+func CheckBlocks(dir string, stop <-chan struct{}, report func(error)) {
+	ids, err := listedTables(dir)
+	if err != nil {
+		report(err)
+		return
+	}
+	for _, id := range ids {
+		select {
+		case <-stop:
+			return
+		default:
+		}
+		if err := checkListed(dir, id, true); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			report(err)
+		}
+	}
+}
+
+// listedTables returns the IDs of the tables in the manifest, ascending. It returns
+// none if the directory has no manifest; see ManifestMissing. The manifest is replayed
+// with Badger's own function, which verifies its checksums.
 func listedTables(dir string) ([]uint64, error) {
 	path := filepath.Join(dir, badger.ManifestFilename)
 	f, err := os.Open(path)
@@ -86,10 +116,15 @@ func UnlistedTableBytes(dir string) int64 {
 	return total
 }
 
-var errTable = errors.New("checksum mismatch")
+var (
+	errTable = errors.New("checksum mismatch")
+	// errEmptyTable means that a table has no blocks. Badger never writes such a table.
+	errEmptyTable = errors.New("no content")
+)
 
-// checkTable reads a table from its end: the length of a checksum, the checksum, the length
-// of the index, and the index, which lists the blocks.
+// checkTable reads a table from its end: the length of a checksum, the checksum, the
+// length of the index, and the index, which lists the blocks. It reads the index only,
+// or all blocks if whole is set.
 func checkTable(path string, whole bool) error {
 	f, err := os.Open(path)
 	if err != nil {
@@ -105,10 +140,13 @@ func checkTable(path string, whole bool) error {
 	if err != nil {
 		return fmt.Errorf("index: %w", err)
 	}
+	root := fb.GetRootAsTableIndex(index, 0)
+	if root.OffsetsLength() == 0 {
+		return fmt.Errorf("index: %w", errEmptyTable)
+	}
 	if !whole {
 		return nil
 	}
-	root := fb.GetRootAsTableIndex(index, 0)
 	for i := range root.OffsetsLength() {
 		var o fb.BlockOffset
 		if !root.Offsets(&o, i) {
@@ -141,11 +179,18 @@ func readSized(f *os.File, at *int64) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return readBefore(f, at, int64(binary.BigEndian.Uint32(length)))
+	size := int64(binary.BigEndian.Uint32(length))
+	// Nothing that precedes its size is empty. Zeros would otherwise be valid: a checksum
+	// of 0 bytes means 0, which is the checksum of an index of 0 bytes. Badger panics on it.
+	if size == 0 {
+		return nil, errEmptyTable
+	}
+	return readBefore(f, at, size)
 }
 
 // readBefore reads the size bytes that end at *at and moves *at to their start.
 func readBefore(f *os.File, at *int64, size int64) ([]byte, error) {
+	// A damaged length would otherwise request gigabytes of memory.
 	if size > *at {
 		return nil, errTable
 	}

@@ -85,8 +85,9 @@ func Close(db *badger.DB) error {
 	return Guard(db.Close)
 }
 
-// Guard calls f, which calls Badger, and returns its panics as errors. A read fault on a
-// memory-mapped file that was truncated is one of them.
+// Guard calls f, which calls Badger, and returns its panics as errors. A read fault on
+// a memory-mapped file that was truncated is one of them. It must be called on the
+// goroutine that reads: a fault on another one is not recovered.
 func Guard(f func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
@@ -97,7 +98,8 @@ func Guard(f func() error) (err error) {
 	return f()
 }
 
-// logAdapter forwards Badger's log lines.
+// logAdapter forwards Badger's log lines. Its lines vary, so they are an attribute of a
+// constant message.
 type logAdapter struct{ log *slog.Logger }
 
 var _ badger.Logger = logAdapter{}
@@ -105,7 +107,7 @@ var _ badger.Logger = logAdapter{}
 func (l logAdapter) Errorf(format string, args ...any)   { l.print(slog.LevelError, format, args) }
 func (l logAdapter) Warningf(format string, args ...any) { l.print(slog.LevelWarn, format, args) }
 
-// Badger's information is detail that only helps to debug Badger itself.
+// Infof logs at debug level: Badger's information only helps to debug Badger itself.
 func (l logAdapter) Infof(format string, args ...any)  { l.print(slog.LevelDebug, format, args) }
 func (l logAdapter) Debugf(format string, args ...any) { l.print(slog.LevelDebug-4, format, args) }
 

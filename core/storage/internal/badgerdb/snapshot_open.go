@@ -13,10 +13,11 @@ import (
 	"github.com/cede-scheduler/cede/core/storage/internal/disk"
 )
 
-// WithCopy opens a temporary copy of a Badger directory that is not in use, calls look with
-// it, and deletes the copy. Opening repairs and deletes files, so the directory itself is
-// never opened and stays as it is. Tables, which are immutable, are linked rather than
-// copied. If the copy does not open, refused converts the error.
+// WithCopy opens a temporary copy of a Badger directory that is not in use, calls look
+// with it, and deletes the copy. Opening repairs and deletes files, so the directory
+// itself is never opened and stays as it is. Tables, which are immutable, are linked
+// rather than copied. If the copy does not open, refused converts the error. The copy
+// needs the space of the journals and the manifest in TMPDIR.
 func WithCopy(dir string, look func(*badger.DB) error, refused func(error) error) (err error) {
 	tmp, err := os.MkdirTemp("", "cede-check-")
 	if err != nil {
@@ -39,7 +40,8 @@ func WithCopy(dir string, look func(*badger.DB) error, refused func(error) error
 }
 
 // copyDirectory copies the regular files of a Badger directory, except lock files and
-// half-written manifests.
+// half-written manifests. The directory must not change meanwhile: the caller holds its
+// lock.
 func copyDirectory(from, to string) error {
 	if err := os.Mkdir(to, 0o700); err != nil {
 		return err

@@ -6,7 +6,8 @@ import (
 	"github.com/dgraph-io/badger/v4"
 )
 
-// Get returns the value of key, or nil if the key does not exist.
+// Get returns the value of key, or nil if the key does not exist. The value is a copy,
+// which remains valid after the transaction.
 func Get(txn *badger.Txn, key []byte) ([]byte, error) {
 	item, err := txn.Get(key)
 	if errors.Is(err, badger.ErrKeyNotFound) {
@@ -27,7 +28,8 @@ func View(db *badger.DB, f func(*badger.Txn) error) error {
 	})
 }
 
-// Update calls f with a new transaction and commits it if f returns nil.
+// Update calls f with a new transaction and commits it if f returns nil. Panics of
+// Badger are returned as errors.
 func Update(db *badger.DB, f func(*badger.Txn) error) error {
 	return Guard(func() error {
 		txn := db.NewTransaction(true)
@@ -39,13 +41,14 @@ func Update(db *badger.DB, f func(*badger.Txn) error) error {
 	})
 }
 
-// DeleteKeys deletes keys in as many transactions as necessary. If it returns an error, a
-// prefix of the keys may be deleted.
-func DeleteKeys(db *badger.DB, keys [][]byte) error {
+// DeleteKeys deletes keys in as many transactions of update as necessary. If it returns
+// an error, a prefix of the keys may be deleted. 4096 keys stay far below the size of one
+// transaction.
+func DeleteKeys(update func(func(*badger.Txn) error) error, keys [][]byte) error {
 	const most = 4096
 	for len(keys) > 0 {
 		part := keys[:min(len(keys), most)]
-		err := Update(db, func(txn *badger.Txn) error {
+		err := update(func(txn *badger.Txn) error {
 			for _, k := range part {
 				if err := txn.Delete(k); err != nil {
 					return err
@@ -62,6 +65,7 @@ func DeleteKeys(db *badger.DB, keys [][]byte) error {
 }
 
 // WalkKeys calls f for each key with the prefix, without values, until f returns false.
+// An item is valid only during its call.
 func WalkKeys(txn *badger.Txn, prefix []byte, f func(*badger.Item) bool) {
 	it := txn.NewIterator(badger.IteratorOptions{Prefix: prefix})
 	defer it.Close()

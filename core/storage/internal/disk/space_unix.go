@@ -10,6 +10,7 @@ import (
 )
 
 // freeBytes returns the number of bytes available to this user on the disk under dir.
+// The reserve of the superuser does not count.
 func freeBytes(dir string) (uint64, error) {
 	var s unix.Statfs_t
 	if err := unix.Statfs(dir, &s); err != nil {

@@ -6,8 +6,9 @@ import (
 	"os"
 )
 
-// CopySparse copies a file and keeps its holes. Badger preallocates its journals, so most
-// of a journal is a hole.
+// CopySparse copies a file and keeps its holes. Badger preallocates its journals, so
+// most of a journal is a hole. It fails if to exists. A file that grows meanwhile is
+// copied up to its size at the start.
 func CopySparse(from, to string) (err error) {
 	in, err := os.Open(from)
 	if err != nil {

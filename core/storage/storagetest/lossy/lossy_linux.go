@@ -13,7 +13,8 @@ import (
 	"github.com/hanwen/go-fuse/v2/fuse"
 )
 
-// A Disk is a mounted file system. Synced data is in Dir.
+// A Disk is a mounted file system. Synced data is in Dir. A write reaches Dir only by
+// Fsync, so a killed process alone loses nothing as long as the mount exists.
 type Disk struct {
 	Dir, At string // At is the mount point
 
@@ -41,6 +42,7 @@ func Mount(t testing.TB, at string) *Disk {
 	return d
 }
 
+// mount mounts Dir with a new, empty set of unsynced pages.
 func (d *Disk) mount() error {
 	d.now = &lossyFS{dir: d.Dir, files: map[uint64]*lossyPages{}}
 	root, err := fs.NewLoopbackRoot(d.Dir)
@@ -52,6 +54,8 @@ func (d *Disk) mount() error {
 	return err
 }
 
+// unmount detaches the mount point if a process still uses it, so that a failed test
+// leaves no mount behind.
 func (d *Disk) unmount() {
 	if err := d.server.Unmount(); err != nil {
 		_ = syscall.Unmount(d.At, syscall.MNT_DETACH)
@@ -108,6 +112,8 @@ func (l *lossyFS) dirty() (n int) {
 	return n
 }
 
+// pagesOf returns the unsynced pages of a file. They are found by inode, since several
+// open files share them.
 func (l *lossyFS) pagesOf(f *os.File) *lossyPages {
 	var st syscall.Stat_t
 	if err := syscall.Fstat(int(f.Fd()), &st); err != nil {
@@ -166,6 +172,7 @@ func (n *lossyNode) Create(ctx context.Context, name string, flags, mode uint32,
 	return inode, &lossyFile{fs: n.fs, f: f, p: n.fs.pagesOf(f)}, 0, 0
 }
 
+// Setattr discards pages behind the new end of a file before the size changes.
 func (n *lossyNode) Setattr(ctx context.Context, _ fs.FileHandle, in *fuse.SetAttrIn, out *fuse.AttrOut) syscall.Errno {
 	if size, ok := in.GetSize(); ok {
 		f, err := os.OpenFile(n.path(), os.O_RDWR, 0)
@@ -178,6 +185,7 @@ func (n *lossyNode) Setattr(ctx context.Context, _ fs.FileHandle, in *fuse.SetAt
 	return n.LoopbackNode.Setattr(ctx, nil, in, out)
 }
 
+// CopyFileRange is refused, so that all writes pass through Write.
 func (n *lossyNode) CopyFileRange(context.Context, fs.FileHandle, uint64, *fs.Inode, fs.FileHandle, uint64, uint64, uint64) (uint32, syscall.Errno) {
 	return 0, syscall.ENOTSUP
 }
@@ -210,6 +218,7 @@ var (
 	_ fs.FileReleaser = (*lossyFile)(nil)
 )
 
+// Read returns the synced bytes with the unsynced pages over them.
 func (h *lossyFile) Read(_ context.Context, b []byte, off int64) (fuse.ReadResult, syscall.Errno) {
 	h.p.mu.Lock()
 	defer h.p.mu.Unlock()
@@ -223,6 +232,8 @@ func (h *lossyFile) Read(_ context.Context, b []byte, off int64) (fuse.ReadResul
 	return fuse.ReadResultData(b[:n]), 0
 }
 
+// Write stores bytes in pages alone. The size is changed at once: file systems may
+// write metadata before data, which results in torn files.
 func (h *lossyFile) Write(_ context.Context, b []byte, off int64) (uint32, syscall.Errno) {
 	h.p.mu.Lock()
 	defer h.p.mu.Unlock()
@@ -248,6 +259,7 @@ func (h *lossyFile) Write(_ context.Context, b []byte, off int64) (uint32, sysca
 	return uint32(len(b)), 0
 }
 
+// Fsync writes the pages of the file to Dir. Pages of other files stay unsynced.
 func (h *lossyFile) Fsync(context.Context, uint32) syscall.Errno {
 	if h.fs.failSync.Load() {
 		return syscall.EIO
@@ -270,6 +282,7 @@ func (h *lossyFile) Fsync(context.Context, uint32) syscall.Errno {
 	return 0
 }
 
+// Flush does nothing: closing a file syncs nothing.
 func (h *lossyFile) Flush(context.Context) syscall.Errno { return 0 }
 
 func (h *lossyFile) Release(context.Context) syscall.Errno { return fs.ToErrno(h.f.Close()) }

@@ -1,17 +1,18 @@
 #!/usr/bin/env bash
 # Builds the guests that tests load, from their sources in sdk/c, sdk/rust and
-# sdk/assemblyscript, into this folder or the one given:
+# sdk/assemblyscript, into this folder or FOLDER:
 #
 #   build.sh [-o FOLDER | -v | -s] [c] [rust] [assemblyscript]
 #
-# The same tools give the same bytes; `versions` says which tools gave those
-# that are committed, of which sources. -v prints the tools that there are, -s
-# what the sources are. Without a language it builds all, and GUESTS=decay only
-# that. It exits with 3 where a tool is missing.
+# Builds are reproducible. `versions` holds the versions of the tools and the digests
+# of the sources of the committed modules. -v prints the versions of the installed
+# tools, -s the digests of the sources. Without a language it builds all languages;
+# GUESTS=decay builds the guest decay only. It exits with 3 if a tool is missing.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 sdk=$(cd "$here/../../.." && pwd)
+asc=$sdk/assemblyscript/node_modules/.bin/asc
 out=$here
 action=build
 case ${1:-} in
@@ -43,7 +44,7 @@ missing() {
 # link OBJECT... -o MODULE: small stacks that overflow into a trap, no names.
 link() { wasm-ld --no-entry --strip-all --stack-first -z stack-size=16384 "$@"; }
 
-# sources LANGUAGE: a digest of all that a language's modules are made of.
+# sources LANGUAGE: a digest of all sources of a language's modules.
 sources() {
   cd "$sdk/$1"
   printf 'sources of %s: ' "$1"
@@ -54,26 +55,38 @@ sources_c() { (sources c); }
 sources_rust() { (sources rust); }
 sources_assemblyscript() { (sources assemblyscript); }
 
-version_c() { echo "c: $(clang --version | sed -n 1p), $(wasm-ld --version)"; }
-version_rust() { echo "rust: $("$(rust)" --version), $(wasm-ld --version)"; }
-version_assemblyscript() { echo "assemblyscript: $("$sdk/assemblyscript/node_modules/.bin/asc" --version)"; }
-
-build_c() {
+# require_LANGUAGE exits with 3 if a tool of the language is missing.
+require_c() {
   command -v clang >/dev/null || missing clang 'apt-get install clang lld'
   command -v wasm-ld >/dev/null || missing wasm-ld 'apt-get install lld'
+}
+require_rust() {
+  command -v wasm-ld >/dev/null || missing wasm-ld 'apt-get install lld'
+  rust >/dev/null
+}
+require_assemblyscript() {
+  command -v node >/dev/null || missing node 'apt-get install nodejs npm'
+  [ -x "$asc" ] || missing 'the compiler of AssemblyScript' '(cd sdk/assemblyscript && npm ci)'
+}
+
+version_c() { echo "c: $(clang --version | sed -n 1p), $(wasm-ld --version)"; }
+version_rust() { echo "rust: $("$(rust)" --version), $(wasm-ld --version)"; }
+version_assemblyscript() { echo "assemblyscript: $("$asc" --version)"; }
+
+build_c() {
   local source name
   for source in "$sdk"/c/examples/$only.c "$sdk"/c/test/$only.c; do
     [ -f "$source" ] || continue
     name=$(basename "$source" .c)
-    # Two steps, since clang runs whatever wasm-opt is installed when it links.
+    # Two steps, since clang runs any installed wasm-opt when it links.
     (cd "$(dirname "$source")" && clang --target=wasm32 -std=c11 -O3 -ffreestanding -mbulk-memory -msign-ext \
       -mnontrapping-fptoint -Wall -Wextra -Werror -Wno-missing-field-initializers -c "$name.c" -o "$work/$name.o")
     link "$work/$name.o" -o "$out/$name-c.wasm"
   done
 }
 
-# rust is a compiler that has the standard library for wasm32: the distribution's
-# has where another comes first on PATH.
+# rust prints a compiler that has the standard library for wasm32: that of the
+# distribution may have it if another one is first in PATH.
 rust() {
   local compiler
   for compiler in ${RUSTC:-} /usr/bin/rustc rustc; do
@@ -86,7 +99,6 @@ rust() {
 }
 
 build_rust() {
-  command -v wasm-ld >/dev/null || missing wasm-ld 'apt-get install lld'
   local compiler name crate
   compiler=$(rust)
   local flags=(--edition 2021 --target wasm32-unknown-unknown -C opt-level=3 -C panic=abort -C codegen-units=1
@@ -104,9 +116,7 @@ build_rust() {
 }
 
 build_assemblyscript() {
-  local asc=$sdk/assemblyscript/node_modules/.bin/asc name program
-  command -v node >/dev/null || missing node 'apt-get install nodejs npm'
-  [ -x "$asc" ] || missing 'the compiler of AssemblyScript' '(cd sdk/assemblyscript && npm ci)'
+  local name program
   cd "$sdk/assemblyscript"
   for program in examples/$only tests/$only; do
     [ -d "$program" ] || continue
@@ -116,7 +126,10 @@ build_assemblyscript() {
   done
 }
 
-for language; do "${action}_$language"; done
+for language; do
+  [ "$action" = sources ] || "require_$language"
+  "${action}_$language"
+done
 if [ "$action" = build ] && [ "$out" = "$here" ] && [ "$whole" = 0 ] && [ "$only" = '*' ]; then
   for language; do "version_$language" && "sources_$language"; done >"$here/versions"
 fi

@@ -1,9 +1,9 @@
-// decay: work that is lost counts less the longer ago it was begun.
+// decay: lost work counts less the longer ago it started.
 //
-// Victims go by the work that evicting them loses, which counts for half after
-// each halfLife since the work began. What started less than grace ago is safe
-// from all but much more urgent work. Options go by the highest priority among
-// their victims, and then by fit less what is lost there.
+// Victims are ordered by the work that their eviction loses, which counts for half after
+// each halfLife since its start. Allocations that started less than grace ago are protected
+// from all but much higher priorities. Options are ordered by the highest priority among
+// their victims, and then by fit less the work that is lost there.
 import {
   Candidates, Columns, Config, Configurable, DeltaHook, Floats, Gaps, Info, Kind, NEVER, NamedNumber, OptionScorer,
   OptionScores, Options, Policy, Setting, VictimScorer, VictimScores, exp, fail, log, register,
@@ -19,7 +19,7 @@ class Decay extends Policy implements Configurable, DeltaHook, VictimScorer, Opt
   weight: f64 = 0;
   fewest: bool = false;
   fitBefore: bool = false;
-  factors: NamedNumber[] = []; // NEVER for a namespace that is spared
+  factors: NamedNumber[] = []; // NEVER for a protected namespace
 
   info(info: Info): void {
     info.name = "decay";
@@ -29,13 +29,13 @@ class Decay extends Policy implements Configurable, DeltaHook, VictimScorer, Opt
   settings(): Setting[] {
     return [
       new Setting("halfLife", Kind.DURATION, "age at which lost work counts for half").default("1h").between("1", "31536000"),
-      new Setting("grace", Kind.DURATION, "age below which graceGap is asked for").default("0s").atLeast("0"),
-      new Setting("graceGap", Kind.INTEGER, "priority gap that evicts work within its grace").default("50").between("0", "100"),
-      new Setting("weight", Kind.NUMBER, "how much lost hours count against the fit of an option").default("0.1").atLeast("0"),
+      new Setting("grace", Kind.DURATION, "age below which an eviction requires graceGap").default("0s").atLeast("0"),
+      new Setting("graceGap", Kind.INTEGER, "priority gap required within the grace").default("50").between("0", "100"),
+      new Setting("weight", Kind.NUMBER, "weight of lost hours against the fit of an option").default("0.1").atLeast("0"),
       new Setting("fewest", Kind.BOOL, "prefer options with fewer victims before weighing them").default("true"),
-      new Setting("fit", Kind.TEXT, "whether fit counts before or after the victims go").default("after").oneOf(["before", "after"]),
+      new Setting("fit", Kind.TEXT, "whether fit counts before or after the evictions").default("after").oneOf(["before", "after"]),
       new Setting("spare", Kind.TEXTS, "namespaces from which nothing is evicted"),
-      new Setting("factors", Kind.NUMBERS, "what an hour lost in a namespace counts, where not 1").atLeast("0"),
+      new Setting("factors", Kind.NUMBERS, "factor of lost hours by namespace, 1 if absent").atLeast("0"),
     ];
   }
 
@@ -50,7 +50,7 @@ class Decay extends Policy implements Configurable, DeltaHook, VictimScorer, Opt
     const spared = config.texts("spare");
     for (let i = 0; i < spared.length; i++) {
       if (this.hasFactor(spared[i])) {
-        fail("a namespace is either spared or has one factor; remove the other: " + spared[i]);
+        fail("a namespace cannot both be spared and have a factor, or have two factors; remove one: " + spared[i]);
         return;
       }
       this.factors.push(new NamedNumber(spared[i], NEVER));
@@ -64,7 +64,7 @@ class Decay extends Policy implements Configurable, DeltaHook, VictimScorer, Opt
     return false;
   }
 
-  /** What an hour lost in a namespace counts. */
+  /** The weight of a lost hour in a namespace. */
   private factorOf(question: Candidates, namespace: i32): f64 {
     for (let k = 0; k < this.factors.length; k++) {
       if (question.texts.equals(namespace, this.factors[k].name)) return this.factors[k].number;
@@ -73,8 +73,8 @@ class Decay extends Policy implements Configurable, DeltaHook, VictimScorer, Opt
   }
 
   /**
-   * Within its grace, work asks for a larger gap. Where that alone protects it,
-   * the host asks again once the grace is over.
+   * Within its grace, an allocation requires a larger gap. If that alone protects it,
+   * the host evaluates again after the grace.
    */
   priorityDelta(question: Candidates, answer: Gaps): void {
     const rows = question.rows, gaps = answer.gap;
@@ -87,7 +87,7 @@ class Decay extends Policy implements Configurable, DeltaHook, VictimScorer, Opt
     }
   }
 
-  /** A group that has lost all it may lose goes last. */
+  /** A group that has reached its limit of evictions is evicted last. */
   scoreVictims(question: Candidates, answer: VictimScores): void {
     const rows = question.rows, namespaces = rows.namespace, limits = rows.evictionLimit;
     let factor: f64 = 1;

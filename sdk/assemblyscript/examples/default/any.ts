@@ -3,8 +3,8 @@ import { Candidates, Floats, Selection, isPresent } from "../../assembly";
 import { closer, groupEnd, square } from "./distance";
 
 /**
- * What is left of some columns, and what rows free of each. It is made once, and
- * grows where a call has more columns.
+ * The remaining need of some columns, and the amounts that rows free. It is created once,
+ * and grows if a call has more columns.
  */
 class Left {
   columns: StaticArray<usize> = new StaticArray<usize>(16);
@@ -29,7 +29,7 @@ class Left {
     return changetype<Floats>(unchecked(this.columns[k]))[row];
   }
 
-  /** Takes what row frees off, and drops what is covered. */
+  /** Subtracts the amounts that row frees, and drops covered columns. */
   subtract(row: i32): void {
     const n = this.length;
     this.length = 0;
@@ -46,12 +46,12 @@ class Left {
   }
 }
 
-/** What distances are measured against: the ask less what picked rows free. */
+/** The reference of distances: the ask less the amounts that picked rows free. */
 const need = new Left();
-/** What the option lacks, of dimensions and of device requests. */
+/** The shortage of the option, of dimensions and of device requests. */
 const lack = new Left();
 let must: i32 = 0;
-/** Which rows of a group are gone. */
+/** The rows of a group that were picked. */
 let gone = new StaticArray<bool>(64);
 
 export function selectAny(q: Candidates, out: Selection): void {
@@ -102,7 +102,7 @@ export function pick(q: Candidates, out: Selection, row: i32): void {
   if (must > 0 && q.rows.mustLeave[row]) must--;
 }
 
-/** The row first+j, of n, that is nearest to the need among those not gone; the first of equals. */
+/** The row first+j, of n, that is nearest to the need among those not picked; the first of equals. */
 function nearest(first: i32, n: i32): i32 {
   let best = -1, least: f64 = Infinity;
   for (let j = 0; j < n; j++) {

@@ -2,7 +2,7 @@
 import { BindingVictims, Candidates, Texts } from "../../assembly";
 import { covered, pick, reset } from "./any";
 
-/** The rows of an option in the order of leaving, and room to sort them. */
+/** The rows of an option in the order of eviction, and memory to sort them. */
 let order = new StaticArray<i32>(64), spare = new StaticArray<i32>(64);
 
 /** The order of two texts by their bytes. */
@@ -15,7 +15,7 @@ function compare(t: Texts, a: i32, b: i32): i32 {
   return i32(i < m) - i32(j < n);
 }
 
-/** Whether row x leaves a cluster before row y. */
+/** Reports whether row x is evicted before row y. */
 function leavesBefore(q: Candidates, x: i32, y: i32): bool {
   const r = q.rows;
   if (r.priority[x] != r.priority[y]) return r.priority[x] < r.priority[y];
@@ -52,7 +52,7 @@ function rank(q: Candidates, i: i32, out: BindingVictims): void {
   for (let row = from; row < to; row++) {
     const p = <i64>q.rows.priority[row];
     highest = max(highest, p);
-    sum += p - <i64>i32.MIN_VALUE; // a victim more is never a lower sum
+    sum += p - <i64>i32.MIN_VALUE; // another victim never lowers the sum
   }
   out.tier0[i] = to - from;
   out.tier1[i] = highest;

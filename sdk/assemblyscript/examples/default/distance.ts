@@ -1,8 +1,8 @@
-// What both searches measure with.
+// The distances that both searches use.
 import { Ints, sqrt } from "../../assembly";
 
 /**
- * Whether the distance with square a is smaller than that with square b. Two
+ * Reports whether the distance with square a is smaller than that with square b. Two
  * roots can round to the same only where the squares are within a few units in
  * the last place of one another, so most comparisons take no root.
  */
@@ -12,7 +12,7 @@ export function closer(a: f64, b: f64): bool {
   return a < b * (1.0 - 1.0 / 1125899906842624.0) || (a < b && sqrt(a) < sqrt(b));
 }
 
-/** The square of how far a use is from what is left, in proportion. */
+/** The square of the relative distance of a use from the remaining need. */
 // @ts-ignore: decorator
 @inline
 export function square(left: f64, using: f64): f64 {

@@ -1,7 +1,7 @@
 // The rules for up to four dimensions, no devices and up to 64 rows of one
-// priority, which is most of what there is: all but the columns stays in
+// priority, which covers most calls: all but the columns stays in
 // variables, which a host keeps in registers. A dimension counts while its need,
-// or its lack, is above zero. Dimensions that there are not have neither.
+// or its lack, is above zero. Unused dimensions have neither.
 import { Bytes, Candidates, Floats, Selection } from "../../assembly";
 import { closer, groupEnd, square } from "./distance";
 
@@ -23,7 +23,7 @@ function lackOf(q: Candidates, d: i32, i: i32): f64 {
   return d < q.dims ? q.need.column(d)[i] : 0.0;
 }
 
-/** Returns false where the question has more than fits. */
+/** Returns false if the input exceeds these limits. */
 export function selectFew(q: Candidates, out: Selection): bool {
   if (q.dims > 4 || q.preemptor.requests > 0) return false;
   const priority = q.rows.priority, mustLeave: Bytes = q.rows.mustLeave;
@@ -40,8 +40,8 @@ export function selectFew(q: Candidates, out: Selection): bool {
         out.restart();
         return false;
       }
-      // The group is picked from until the option fits or none is left; a bit
-      // says who is gone.
+      // Rows of the group are picked until the option fits or none remains; a bit
+      // marks each picked row.
       let gone: u64 = 0;
       for (let left = to - from; left > 0 && !fits; left--) {
         let best = from + <i32>ctz(~gone);

@@ -1,13 +1,13 @@
-// default: the rules that cede itself has under this name (sdk/rules), in
+// default: the built-in rules of this name (sdk/rules), in
 // AssemblyScript.
 //
-// Lowest priority goes first; within a priority the allocation nearest to what
-// is still needed, measured again after each pick; equals in the order of the
+// The lowest priority is evicted first; within a priority the allocation nearest to the
+// remaining need, measured again after each pick; equals in the order of the
 // rows. Among options: the lowest highest victim priority, then the fewest
-// victims, the lowest sum of priorities, and the best fit with the victims gone.
+// victims, the lowest sum of priorities, and the best fit without the victims.
 //
-// Of bindings on a member cluster the lowest priority leaves first, then what
-// started last, then the name that comes last. Among clusters: the fewest
+// Of bindings on a member cluster the lowest priority is evicted first, then the one that
+// started last, then the last name. Among clusters: the fewest
 // victims, the lowest highest priority, the lowest sum of priorities.
 import {
   BindingPreemptor, BindingVictims, Candidates, Columns, Info, OptionScorer, OptionScores, Options, Policy, Selection,
@@ -22,6 +22,7 @@ class Default extends Policy implements VictimSelector, OptionScorer, BindingPre
   info(info: Info): void {
     info.name = "default";
     info.ascending = true;
+    info.monotone = true;
     info.columns = Columns.USE | Columns.MUST_LEAVE | Columns.DEVICE | Columns.FIT;
   }
 

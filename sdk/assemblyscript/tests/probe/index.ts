@@ -1,5 +1,5 @@
-// probe: folds all that it is shown into one number and answers with what
-// follows from that, as sdk/policytest/probe does, so that golden frames tell
+// probe: folds its whole input into one number and derives its answers from
+// it, as sdk/policytest/probe does, so that golden frames show
 // whether this library reads all of them. It also exports the arithmetic.
 import {
   BindingPreemptor, BindingVictims, Candidates, Config, Configurable, DeltaHook, Gaps, Info, Kind, OptionScorer, OptionScores,
@@ -24,6 +24,7 @@ class Probe extends Policy implements Configurable, DeltaHook, VictimScorer, Vic
     info.multiCluster = true;
     info.leastFirst = true;
     info.youngestFirst = true;
+    info.monotone = true;
   }
 
   settings(): Setting[] {
@@ -119,7 +120,7 @@ class Probe extends Policy implements Configurable, DeltaHook, VictimScorer, Vic
   }
 }
 
-/** Fails where the preemptor's job says so. */
+/** Fails if the preemptor's job requests it. */
 function check(p: Preemptor, t: Texts): void {
   if (t.equals(p.job, "fail")) fail("no: " + t.get(p.namespace));
 }

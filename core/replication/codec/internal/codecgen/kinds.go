@@ -64,6 +64,8 @@ func kindOf(v, m reflect.Type) conversion {
 	return message
 }
 
+// textKind distinguishes the three encodings of text by the type of the message's
+// field.
 func textKind(v, m reflect.Type) conversion {
 	switch {
 	case m == bytesType:
@@ -76,6 +78,7 @@ func textKind(v, m reflect.Type) conversion {
 	return plainText
 }
 
+// sliceKind covers lists that are not of messages; bytes are assigned without a copy.
 func sliceKind(v, m reflect.Type) conversion {
 	switch {
 	case v == bytesType || v.Kind() == reflect.Slice && v.Elem().Kind() == reflect.Uint8:
@@ -90,6 +93,8 @@ func sliceKind(v, m reflect.Type) conversion {
 	return message
 }
 
+// mapKind distinguishes maps by key and element: an int needs a conversion, a
+// fixed-size number none.
 func mapKind(v reflect.Type) conversion {
 	switch element := v.Elem(); {
 	case v.Key() != textType:

@@ -60,6 +60,8 @@ func generate() ([]byte, error) {
 	return format.Source(g.out.Bytes())
 }
 
+// A generator collects the source and the problems. It stops at no problem, so that one
+// run reports all of them.
 type generator struct {
 	out      bytes.Buffer
 	byValue  map[reflect.Type]reflect.Type // message type by Go type
@@ -154,6 +156,7 @@ func (g *generator) collect(t reflect.Type, owner, prefix string, into map[strin
 // normalize makes the names of Go and protobuf fields comparable.
 func normalize(name string) string { return strings.ToLower(strings.ReplaceAll(name, "_", "")) }
 
+// encode writes the statement that sets the field of the message.
 func (g *generator) encode(f field) {
 	v, m := "v."+f.path, "m."+f.name
 	set := func(format string, args ...any) { fmt.Fprintf(&g.out, "\t%s = %s\n", m, fmt.Sprintf(format, args...)) }
@@ -199,6 +202,8 @@ func (g *generator) encode(f field) {
 	}
 }
 
+// encodeMessage writes the statement for a field that holds messages. It fails if the
+// element type is not in pairs.
 func (g *generator) encodeMessage(f field, v, m string) {
 	element, shape := elementOf(f.value)
 	if g.byValue[element] == nil {
@@ -226,6 +231,8 @@ func (g *generator) encodeMessage(f field, v, m string) {
 	}
 }
 
+// decode writes the statement that sets the Go field. Enumerations are checked, because
+// a value that this release does not support must not reach the state.
 func (g *generator) decode(f field) {
 	v, m := "v."+f.path, "m."+f.name
 	set := func(format string, args ...any) { fmt.Fprintf(&g.out, "\t%s = %s\n", v, fmt.Sprintf(format, args...)) }
@@ -275,6 +282,7 @@ func (g *generator) decode(f field) {
 	}
 }
 
+// decodeMessage is the counterpart of encodeMessage, which has reported missing pairs.
 func (g *generator) decodeMessage(f field, v, m string) {
 	element, shape := elementOf(f.value)
 	method := element.Name()

@@ -9,7 +9,8 @@ import (
 	"github.com/cede-scheduler/cede/core/state/apply"
 )
 
-// A pair is a Go type and the message that it is converted to and from.
+// A pair is a Go type and the message that it is converted to and from. Types are
+// matched by their field names, without underscores and case.
 type pair struct{ value, message reflect.Type }
 
 func of[V, M any]() pair { return pair{reflect.TypeFor[V](), reflect.TypeFor[M]()} }
@@ -54,6 +55,7 @@ var pairs = []pair{
 
 	of[model.SchedulerConfig, pb.SchedulerConfig](),
 	of[model.PriorityClass, pb.PriorityClass](),
+	of[model.Namespace, pb.Namespace](),
 	of[model.Budget, pb.Budget](),
 	of[model.Bound, pb.Bound](),
 	of[model.Rate, pb.Rate](),
@@ -78,6 +80,8 @@ var pairs = []pair{
 	of[replication.UpdateAllocs, pb.UpdateAllocs](),
 	of[replication.SetConfig, pb.SetConfig](),
 	of[replication.DeletePriorityClass, pb.DeletePriorityClass](),
+	of[replication.UpsertNamespace, pb.UpsertNamespace](),
+	of[replication.DeleteNamespace, pb.DeleteNamespace](),
 	of[replication.DeleteBudget, pb.DeleteBudget](),
 	of[replication.UpsertClusters, pb.UpsertClusters](),
 	of[replication.ChangeClusters, pb.ChangeClusters](),
@@ -90,13 +94,16 @@ var pairs = []pair{
 	of[replication.StopAssignments, pb.StopAssignments](),
 	of[replication.Collect, pb.Collect](),
 	of[replication.PutChunk, pb.PutChunk](),
+	of[replication.RestoreState, pb.RestoreState](),
 	of[replication.CheckPolicy, pb.CheckPolicy](),
 	of[replication.ChangePolicy, pb.ChangePolicy](),
 	of[replication.PutToken, pb.PutToken](),
 	of[replication.DeleteToken, pb.DeleteToken](),
 }
 
-// renamed maps fields of Go types to those of messages where the names differ.
+// renamed maps fields of Go types to those of messages where the names differ. A
+// message's field keeps its name: a new name would only change generated code, and the
+// Go field's name may improve.
 var renamed = map[string]string{
 	"Toleration.For":       "Stay",
 	"Job.AllOrNone":        "EvictedWhole",
@@ -104,14 +111,15 @@ var renamed = map[string]string{
 }
 
 // inlined lists struct fields whose own fields are fields of the message.
-var inlined = []string{"SchedulerConfig.Gates", "ChangeNodes.Change", "DeleteBudget.Key"}
+var inlined = []string{"SchedulerConfig.Gates", "ChangeNodes.Change", "DeleteBudget.Key", "Node.NodeDrain"}
 
 // omitted lists struct fields that are not written if they are zero. Other struct
 // fields are always written.
 var omitted = []string{"PolicyState.LastTrial"}
 
-// derived lists exported fields that every server computes, and that are
-// therefore not written.
+// derived lists exported fields that every server computes, and that are therefore not
+// written. A derived field that were written could differ between servers of two
+// releases.
 var derived = []string{
 	"Group.Job", "Group.Position", "Group.Ask", "Node.Avail", "Node.ClassKey", "Allocation.NodePos", "Cluster.Avail", "Binding.Ask",
 }

@@ -1,9 +1,9 @@
-//! decay: work that is lost counts less the longer ago it was begun.
+//! decay: lost work counts less the longer ago it started.
 //!
-//! Victims go by the work that evicting them loses, which counts for half after
-//! each halfLife since the work began. What started less than grace ago is safe
-//! from all but much more urgent work. Options go by the highest priority among
-//! their victims, and then by fit less what is lost there.
+//! Victims are ordered by the work that their eviction loses, which counts for half after
+//! each halfLife since its start. Allocations that started less than grace ago are protected
+//! from all but much higher priorities. Options are ordered by the highest priority among
+//! their victims, and then by fit less the work that is lost there.
 #![no_std]
 
 use cede::*;
@@ -15,7 +15,7 @@ struct Decay {
     weight: f64,
     fewest: bool,
     fit_before: bool,
-    factors: Buffer<(&'static str, f64)>, // NEVER for a namespace that is spared
+    factors: Buffer<(&'static str, f64)>, // NEVER for a protected namespace
 }
 
 impl Decay {
@@ -23,7 +23,7 @@ impl Decay {
         self.factors.iter().find(|f| f.0 == namespace).map(|f| f.1)
     }
 
-    /// What an hour lost in a namespace counts.
+    /// The weight of a lost hour in a namespace.
     fn factor_of(&self, namespace: &str) -> f64 {
         self.find_factor(namespace).unwrap_or(1.0)
     }
@@ -63,19 +63,19 @@ impl Configurable for Decay {
         Setting::new("halfLife", Kind::Duration, "age at which lost work counts for half")
             .default("1h")
             .between("1", "31536000"),
-        Setting::new("grace", Kind::Duration, "age below which graceGap is asked for").default("0s").at_least("0"),
-        Setting::new("graceGap", Kind::Integer, "priority gap that evicts work within its grace")
+        Setting::new("grace", Kind::Duration, "age below which an eviction requires graceGap").default("0s").at_least("0"),
+        Setting::new("graceGap", Kind::Integer, "priority gap required within the grace")
             .default("50")
             .between("0", "100"),
-        Setting::new("weight", Kind::Number, "how much lost hours count against the fit of an option")
+        Setting::new("weight", Kind::Number, "weight of lost hours against the fit of an option")
             .default("0.1")
             .at_least("0"),
         Setting::new("fewest", Kind::Bool, "prefer options with fewer victims before weighing them").default("true"),
-        Setting::new("fit", Kind::Text, "whether fit counts before or after the victims go")
+        Setting::new("fit", Kind::Text, "whether fit counts before or after the evictions")
             .default("after")
             .one_of(&["before", "after"]),
         Setting::new("spare", Kind::Texts, "namespaces from which nothing is evicted"),
-        Setting::new("factors", Kind::Numbers, "what an hour lost in a namespace counts, where not 1").at_least("0"),
+        Setting::new("factors", Kind::Numbers, "factor of lost hours by namespace, 1 if absent").at_least("0"),
     ];
 
     fn configure(&mut self, config: &Config) -> Result<()> {
@@ -90,7 +90,7 @@ impl Configurable for Decay {
         }
         for namespace in config.texts("spare") {
             if self.find_factor(namespace).is_some() {
-                let what = "a namespace is either spared or has one factor; remove the other";
+                let what = "a namespace cannot both be spared and have a factor, or have two factors; remove one";
                 return Err(Error::about(what, namespace));
             }
             self.factors.push((keep(namespace)?, NEVER))?;
@@ -100,8 +100,8 @@ impl Configurable for Decay {
 }
 
 impl PriorityDelta for Decay {
-    /// Within its grace, work asks for a larger gap. Where that alone protects
-    /// it, the host asks again once the grace is over.
+    /// Within its grace, an allocation requires a larger gap. If that alone protects
+    /// it, the host evaluates again after the grace.
     fn priority_delta(&mut self, question: &Candidates, answer: &mut Gaps) -> Result<()> {
         let rows = question.rows.start.iter().zip(question.rows.priority);
         for (gap, (start, priority)) in answer.gap.iter_mut().zip(rows) {
@@ -120,7 +120,7 @@ impl PriorityDelta for Decay {
 }
 
 impl ScoreVictims for Decay {
-    /// A group that has lost all it may lose goes last.
+    /// A group that has reached its limit of evictions is evicted last.
     fn score_victims(&mut self, question: &Candidates, answer: &mut VictimScores) -> Result<()> {
         const LN2: f64 = core::f64::consts::LN_2;
         let rows = &question.rows;

@@ -3,21 +3,21 @@
 use crate::{closer, group_end, square};
 use cede::{Buffer, Candidates, Result, Selection};
 
-/// What is left of a dimension, or of a device request, and its number.
+/// The remaining need of a dimension, or of a device request, and its number.
 type Left = (usize, f64);
 
-/// Memory that is kept between calls.
+/// Memory that is reused between calls.
 pub struct Scratch {
-    /// What distances are measured against: the ask less what picked rows free,
-    /// over the dimensions where that is above zero.
+    /// The reference of distances: the ask less the amounts that picked rows free,
+    /// over the dimensions in which it is above zero.
     need: Buffer<Left>,
-    /// What the option lacks, of dimensions and then of device requests.
+    /// The shortage of the option, of dimensions and then of device requests.
     lack: Buffer<Left>,
     must: i32,
     gone: Buffer<bool>,
 }
 
-/// What row frees of column k: of a dimension or a device request.
+/// The amount that row frees in column k: of a dimension or a device request.
 fn frees(q: &Candidates, k: usize, row: usize) -> f64 {
     let dims = q.dims.len();
     if k < dims {
@@ -27,7 +27,7 @@ fn frees(q: &Candidates, k: usize, row: usize) -> f64 {
     }
 }
 
-/// Takes what row frees off a vector, and drops what is covered.
+/// Subtracts the amounts that row frees from a vector, and drops covered columns.
 fn subtract(q: &Candidates, left: &mut Buffer<Left>, row: usize) {
     let n = left.len();
     let mut kept = 0;
@@ -85,7 +85,7 @@ impl Scratch {
         self.lack.is_empty() && self.must == 0
     }
 
-    /// Picks from rows of one priority until the option fits or none is left.
+    /// Picks rows of one priority until the option fits or all are picked.
     fn pick_group(&mut self, q: &Candidates, out: &mut Selection, from: usize, to: usize) -> Result<()> {
         self.gone.fill(to - from, false)?;
         for _ in from..to {
@@ -108,7 +108,7 @@ impl Scratch {
         subtract(q, &mut self.need, row);
     }
 
-    /// The row first+j that is nearest to the need among those not gone; the
+    /// The row first+j that is nearest to the need among those not picked; the
     /// first of equals.
     fn nearest(&self, q: &Candidates, first: usize) -> usize {
         let mut best = self.gone.iter().position(|gone| !gone).unwrap_or(0);

@@ -4,7 +4,7 @@ use crate::Default;
 use cede::{BindingVictims, Candidates, PreemptBindings, Result};
 use core::cmp::Ordering;
 
-/// Which of two rows leaves a cluster first.
+/// Compares two rows by the order of eviction.
 fn leaving(q: &Candidates, x: usize, y: usize) -> Ordering {
     let r = &q.rows;
     let name = |row: usize| q.texts.get(r.job[row]);
@@ -19,7 +19,7 @@ fn rank(q: &Candidates, i: usize, tiers: &mut [&mut [i64]; 4]) {
     let rows = &q.rows.priority[q.rows_of(i)];
     tiers[0][i] = rows.len() as i64;
     tiers[1][i] = rows.iter().fold(lowest, |highest, p| highest.max(*p as i64));
-    tiers[2][i] = rows.iter().map(|p| *p as i64 - lowest).sum(); // a victim more is never a lower sum
+    tiers[2][i] = rows.iter().map(|p| *p as i64 - lowest).sum(); // another victim never lowers the sum
 }
 
 impl PreemptBindings for Default {

@@ -1,5 +1,5 @@
 //! The rules for up to four dimensions, no devices and up to 64 rows of one
-//! priority, which is most of what there is: all but the columns stays in
+//! priority, which covers most calls: all but the columns stays in
 //! registers, since the loops over dimensions are unrolled. A dimension counts
 //! while its need, or its lack, is above zero.
 
@@ -16,7 +16,7 @@ struct Few<'a> {
     must: i32,
 }
 
-/// Returns false where the question has more than fits.
+/// Returns false if the input exceeds these limits.
 pub fn select(q: &Candidates, out: &mut Selection) -> bool {
     if q.dims.len() > FEW || !q.preemptor.devices.name.is_empty() {
         return false;
@@ -56,7 +56,7 @@ impl Few<'_> {
         self.must == 0 && !self.lack.iter().any(|lacks| *lacks > 0.0)
     }
 
-    /// Picks from rows of one priority until the option fits or none is left.
+    /// Picks rows of one priority until the option fits or all are picked.
     #[inline(always)]
     fn take_group(&mut self, out: &mut Selection, from: usize, n: usize) {
         let mut gone = 0u64;

@@ -1,12 +1,12 @@
-//! default: the rules that cede itself has under this name (sdk/rules), in Rust.
+//! default: the built-in rules of this name (sdk/rules), in Rust.
 //!
-//! Lowest priority goes first; within a priority the allocation nearest to what
-//! is still needed, measured again after each pick; equals in the order of the
+//! The lowest priority is evicted first; within a priority the allocation nearest to the
+//! remaining need, measured again after each pick; equals in the order of the
 //! rows. Among options: the lowest highest victim priority, then the fewest
-//! victims, the lowest sum of priorities, and the best fit with the victims gone.
+//! victims, the lowest sum of priorities, and the best fit without the victims.
 //!
-//! Of bindings on a member cluster the lowest priority leaves first, then what
-//! started last, then the name that comes last. Among clusters: the fewest
+//! Of bindings on a member cluster the lowest priority is evicted first, then the one that
+//! started last, then the last name. Among clusters: the fewest
 //! victims, the lowest highest priority, the lowest sum of priorities.
 #![no_std]
 
@@ -30,6 +30,7 @@ impl Policy for Default {
         Info {
             name: "default",
             ascending: true,
+            monotone: true,
             columns: Columns::USE | Columns::MUST_LEAVE | Columns::DEVICE | Columns::FIT,
             ..Info::default()
         }
@@ -53,7 +54,7 @@ fn group_end(priority: &[i32], from: usize, end: usize) -> usize {
     }
 }
 
-/// Whether the distance with square a is smaller than that with square b. Two
+/// Reports whether the distance with square a is smaller than that with square b. Two
 /// roots can round to the same only where the squares are within a few units in
 /// the last place of one another, so most comparisons take no root.
 #[inline(always)]
@@ -62,7 +63,7 @@ fn closer(a: f64, b: f64) -> bool {
     a < b * NEARLY || (a < b && fmath::sqrt(a) < fmath::sqrt(b))
 }
 
-/// The square of how far a use is from what is left, in proportion.
+/// The square of the relative distance of a use from the remaining need.
 #[inline(always)]
 fn square(left: f64, using: f64) -> f64 {
     let r = (left - using) / left;

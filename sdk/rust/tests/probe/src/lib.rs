@@ -1,5 +1,5 @@
-//! probe: folds all that it is shown into one number and answers with what
-//! follows from that, as sdk/policytest/probe does, so that golden frames tell
+//! probe: folds its whole input into one number and derives its answers from
+//! it, as sdk/policytest/probe does, so that golden frames show
 //! whether this library reads all of them. It also exports the arithmetic.
 #![no_std]
 
@@ -29,6 +29,7 @@ impl Policy for Probe {
             multi_cluster: true,
             least_first: true,
             youngest_first: true,
+            monotone: true,
         }
     }
 }
@@ -69,7 +70,7 @@ impl Configurable for Probe {
     }
 }
 
-/// Fails where the preemptor's job says so.
+/// Fails if the preemptor's job requests it.
 fn check(p: &Preemptor) -> Result<()> {
     if p.job == "fail" {
         return Err(Error::about("no", p.namespace));

@@ -1,0 +1,304 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cede-scheduler/cede/plugins/wasm/wasmtest"
+	"github.com/cede-scheduler/cede/sdk/client"
+	"github.com/cede-scheduler/cede/sdk/policytest/soak"
+)
+
+// A guestCeiling bounds the cost of one hostile module to its host: loading it, the
+// self-test, and decisions with it.
+type guestCeiling struct {
+	memory int           // growth of the resident memory of the server and its compiler, in MiB
+	cpu    time.Duration // of both
+	reason string
+}
+
+// guestCeilings has a row for each kind of module, and one for each module that needs more
+// than its kind. The product's own limits are the upper bounds of each.
+var guestCeilings = map[string]guestCeiling{
+	"bomb":    {900, 25 * time.Second, "the compiler process may use 768 MiB and 15 s of processor time, and plain jobs are placed meanwhile"},
+	"hostile": {128, 5 * time.Second, "the compiler process of a small module, and the fuel of a few calls"},
+
+	"hostile/memory_bomb": {400, 5 * time.Second, "several instances, each with the 64 MiB that a policy may have"},
+}
+
+// hostileGuests returns the modules of all hostile guests by kind and name.
+func hostileGuests(t testing.TB) map[string][]byte {
+	t.Helper()
+	guests := map[string][]byte{}
+	for name, bomb := range wasmtest.Bombs {
+		guests["bomb/"+name] = bomb()
+	}
+	files, err := filepath.Glob("../../plugins/wasm/testdata/hostile/*.wasm")
+	must(t, err)
+	for _, file := range files {
+		code, err := os.ReadFile(file)
+		must(t, err)
+		guests["hostile/"+strings.TrimSuffix(filepath.Base(file), ".wasm")] = code
+	}
+	return guests
+}
+
+// A usageMeter measures a process and its children until it is stopped.
+type usageMeter struct {
+	pid    int
+	before int // resident memory at the start
+	peak   int
+	stop   chan struct{}
+	done   chan struct{}
+	cpu    time.Duration // at the start
+}
+
+func startMeter(pid int) *usageMeter {
+	m := &usageMeter{pid: pid, before: familyMemory(pid), stop: make(chan struct{}), done: make(chan struct{}), cpu: processorTime(pid)}
+	go func() {
+		defer close(m.done)
+		for {
+			m.peak = max(m.peak, familyMemory(pid))
+			select {
+			case <-m.stop:
+				return
+			case <-time.After(5 * time.Millisecond): // between two samples
+			}
+		}
+	}()
+	return m
+}
+
+// end returns the growth of the memory in bytes and the processor time since the start.
+func (m *usageMeter) end() (memory int, cpu time.Duration) {
+	close(m.stop)
+	<-m.done
+	return max(0, m.peak-m.before), processorTime(m.pid) - m.cpu
+}
+
+// familyMemory returns the resident memory of a process and of its children. A child that
+// has not executed its program yet shares the memory of its parent and does not count.
+func familyMemory(pid int) int {
+	sum, own := residentMemory(pid), commandLine(pid)
+	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
+	for _, file := range lists {
+		text, _ := os.ReadFile(file) // the thread may have ended
+		for word := range strings.FieldsSeq(string(text)) {
+			if child, err := strconv.Atoi(word); err == nil {
+				if commandLine(child) != own { // first: it may execute its program in between
+					sum += residentMemory(child)
+				}
+			}
+		}
+	}
+	return sum
+}
+
+// commandLine returns the arguments of a process, or "" if it has ended.
+func commandLine(pid int) string {
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	return string(text)
+}
+
+// processorTime returns the time that a process and its children that have ended used.
+func processorTime(pid int) (sum time.Duration) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0
+	}
+	fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
+	for _, field := range fields[11:15] { // utime, stime, cutime, cstime, in ticks of 10 ms
+		ticks, _ := strconv.Atoi(field)
+		sum += time.Duration(ticks) * 10 * time.Millisecond
+	}
+	return sum
+}
+
+// A jobStream registers plain jobs one after another and waits until each is placed.
+type jobStream struct {
+	stop    chan struct{}
+	done    sync.WaitGroup
+	placed  int
+	last    time.Duration // until the latest job was placed
+	slowest time.Duration
+	failed  error
+}
+
+func startStream(t *testing.T, c *client.Client) *jobStream {
+	s := &jobStream{stop: make(chan struct{})}
+	s.done.Go(func() {
+		for i := 0; s.failed == nil; i++ {
+			select {
+			case <-s.stop:
+				return
+			default:
+				s.failed = s.place(t, c, fmt.Sprint("plain-", i))
+			}
+		}
+	})
+	return s
+}
+
+// place registers a job, waits for its allocation, and stops it.
+func (s *jobStream) place(t testing.TB, c *client.Client, id string) error {
+	begin := time.Now()
+	if _, err := c.Jobs().Register(t.Context(), guestJob(id, 50, 1), nil); err != nil {
+		return err
+	}
+	for placed := false; !placed; time.Sleep(time.Millisecond) {
+		list, _, err := c.Jobs().Allocations(t.Context(), id, nil)
+		if err != nil {
+			return err
+		}
+		if placed = len(list) > 0; !placed && time.Since(begin) > testTimeout {
+			return fmt.Errorf("%s is not placed after %v", id, testTimeout)
+		}
+	}
+	s.placed++
+	s.last = time.Since(begin)
+	s.slowest = max(s.slowest, s.last)
+	_, err := c.Jobs().Stop(t.Context(), id, nil)
+	return err
+}
+
+// guestJob returns a job of one simulated task.
+func guestJob(id string, priority, memory int) *client.Job {
+	cpu := 1
+	j := minimalJob(id)
+	j.Priority = &priority
+	j.TaskGroups[0].Tasks[0].Resources = &client.Resources{CPU: &cpu, MemoryMB: &memory}
+	return j
+}
+
+// guestServer starts a server and a node on which a job of low priority runs, so that others
+// of its size fit only if a policy evicts it.
+func guestServer(t testing.TB) (*serverProcess, *client.Client) {
+	t.Helper()
+	server := newServer(t, "", fullLogConfig)
+	server.start()
+	node := newClientNode(t, server, 1000)
+	node.env = []string{"CEDE_CLIENT__DRIVERS__SIM__ENABLED=true"}
+	node.start()
+	c := server.client()
+	all := client.PreemptionConfig{SystemSchedulerEnabled: true, BatchSchedulerEnabled: true, ServiceSchedulerEnabled: true}
+	_, err := c.Scheduler().Set(t.Context(), &client.SchedulerConfiguration{SchedulerAlgorithm: "binpack", PreemptionConfig: all}, nil)
+	must(t, err)
+	_, err = c.Jobs().Register(t.Context(), guestJob("low", 10, 800), nil)
+	must(t, err)
+	awaitRunning(t, c, "low", 1)
+	return server, c
+}
+
+// Hostile guests, and modules with an expensive compilation, are loaded into a live
+// server and decide there. Each stays below its ceiling of memory and processor time, and
+// the server places every plain job meanwhile.
+func TestHostileGuests_StayBelowCeilingsWhileJobsArePlaced(t *testing.T) {
+	if soak.Race {
+		t.Skip("the race detector exceeds the memory of the ceilings")
+	}
+	server, c := guestServer(t)
+	guests := hostileGuests(t)
+	if len(guests) < 60 {
+		t.Fatalf("%d hostile guests, want at least 60", len(guests))
+	}
+	names := slices.Sorted(maps.Keys(guests))
+	stream := startStream(t, server.client())
+	loaded := 0
+	for i, name := range names {
+		if i%soak.Count(9, 1) != 0 {
+			continue // the full count takes minutes
+		}
+		if tryGuest(t, server, c, fmt.Sprint("guest-", i), name, guests[name]) {
+			loaded++
+		}
+	}
+	close(stream.stop)
+	stream.done.Wait()
+	if stream.failed != nil || stream.placed < 10 {
+		t.Errorf("%d plain jobs were placed meanwhile: %v", stream.placed, stream.failed)
+	}
+	if loaded == 0 {
+		t.Error("no guest was loaded, so that none decided")
+	}
+	t.Logf("%d guests decided; %d plain jobs were placed, the slowest after %v", loaded, stream.placed, stream.slowest)
+}
+
+// tryGuest loads a module, lets it decide if it is accepted, and checks its ceiling.
+func tryGuest(t *testing.T, server *serverProcess, c *client.Client, policy, name string, code []byte) (loaded bool) {
+	t.Helper()
+	meter := startMeter(server.cmd.Process.Pid)
+	v, err := c.Policies().Load(t.Context(), &client.PolicyLoad{Name: policy, Module: code})
+	if err == nil {
+		_, err = c.Policies().Activate(t.Context(), policy, v.ID)
+	}
+	if loaded = err == nil; loaded {
+		decide(t, c, policy)
+	}
+	memory, cpu := meter.end()
+	kind, _, _ := strings.Cut(name, "/")
+	ceiling, ok := guestCeilings[name]
+	if !ok {
+		ceiling = guestCeilings[kind]
+	}
+	t.Logf("%s: %d MiB, %v, loaded %v, %.120v", name, memory>>20, cpu, loaded, err)
+	if memory > ceiling.memory<<20 || cpu > ceiling.cpu {
+		t.Errorf("%s: %d MiB and %v, allowed are %d MiB and %v (%s)", name, memory>>20, cpu, ceiling.memory, ceiling.cpu, ceiling.reason)
+	}
+	if server.hasExited() {
+		t.Fatalf("%s: the server has exited: %v", name, server.result)
+	}
+	return loaded
+}
+
+// decide registers a job that fits only if the policy evicts, and waits for the decision.
+func decide(t *testing.T, c *client.Client, policy string) {
+	t.Helper()
+	j := guestJob("urgent-"+policy, 90, 600)
+	j.Policy = policy
+	_, err := c.Jobs().Register(t.Context(), j, nil)
+	must(t, err)
+	eventually(t, "the evaluation has ended or is blocked", func() bool {
+		evals, _, err := c.Jobs().Evaluations(t.Context(), j.ID, nil)
+		return err == nil && slices.ContainsFunc(evals, func(e *client.Evaluation) bool { return e.Status != "pending" })
+	})
+	_, err = c.Jobs().Stop(t.Context(), j.ID, nil)
+	must(t, err)
+}
+
+// BenchmarkPlainJobs_BesideHostileGuests measures from the registration of a plain job over
+// HTTP until its allocation is visible, while hostile modules are loaded one after another.
+func BenchmarkPlainJobs_BesideHostileGuests(b *testing.B) {
+	server, c := guestServer(b)
+	guests := hostileGuests(b)
+	names := slices.Sorted(maps.Keys(guests))
+	stop, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		for i := 0; ; i++ {
+			select {
+			case <-stop:
+				return
+			default: // a refusal is the usual result
+				_, _ = c.Policies().Load(b.Context(), &client.PolicyLoad{Name: fmt.Sprint("guest-", i), Module: guests[names[i%len(names)]]})
+			}
+		}
+	}()
+	stream, plain := &jobStream{}, server.client()
+	var latencies []time.Duration
+	for b.Loop() {
+		must(b, stream.place(b, plain, fmt.Sprint("plain-", len(latencies))))
+		latencies = append(latencies, stream.last)
+	}
+	close(stop)
+	<-done
+	slices.Sort(latencies)
+	b.ReportMetric(float64(latencies[len(latencies)*99/100].Microseconds())/1000, "p99-ms")
+}

@@ -1,0 +1,31 @@
+package builtin
+
+import (
+	"os"
+	"regexp"
+	"testing"
+
+	"github.com/cede-scheduler/cede/core/policy"
+)
+
+// The plugin for kube-scheduler is a module that cannot import this package. Its list
+// has the same policies, with the same versions of their rules; karmada chooses among
+// bindings, not pods.
+func TestList_PluginForKubeSchedulerHasThem(t *testing.T) {
+	text, err := os.ReadFile("../../../plugins/kubernetes/policies.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range List() {
+		key := `"` + p.Name + `"`
+		if p.Name == policy.DefaultName {
+			key = `policy\.DefaultName`
+		}
+		if p.Name != "karmada" && !regexp.MustCompile(`(?m)^\t`+key+`: `).Match(text) {
+			t.Errorf("policies.go of the plugin lacks %s", p.Name)
+		}
+		if p.rules != "1" || len(p.grants) > 0 != (p.Name == "nomad") {
+			t.Errorf("%s has rules %s and grants %v: policies.go of the plugin states rules 1, and grants of nomad only", p.Name, p.rules, p.grants)
+		}
+	}
+}

@@ -1,0 +1,150 @@
+package compare
+
+import (
+	"context"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cede-scheduler/cede/cmd/internal/cli/clitest"
+	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
+	"github.com/cede-scheduler/cede/cmd/internal/cli/simrun"
+	"github.com/cede-scheduler/cede/core/sim/scenario"
+)
+
+// interruptingFiles cancels a context at the first write of finished runs.
+type interruptingFiles struct {
+	*clitest.Env
+	cancel func()
+}
+
+func (f interruptingFiles) Write(name string, write func(io.Writer) error) error {
+	if strings.HasSuffix(name, ".runs") {
+		f.cancel()
+	}
+	return f.Env.Write(name, write)
+}
+
+func compareCommand(ctx context.Context, w *clitest.Env, args ...string) cmdutil.Exit {
+	w.Args = append([]string{"compare"}, args...)
+	w.Out.Reset()
+	w.Err.Reset()
+	return cmdutil.Run(ctx, w.Env, func(env *cmdutil.Env) *cobra.Command {
+		root := &cobra.Command{Use: "cede", SilenceErrors: true, SilenceUsage: true}
+		root.AddCommand(NewCommand(env))
+		root.SetArgs(env.Args)
+		return root
+	})
+}
+
+// interrupted returns an environment in which a comparison was interrupted after its first
+// run.
+func interrupted(t *testing.T, args ...string) *clitest.Env {
+	t.Helper()
+	w := clitest.New(map[string]string{"s.yaml": clitest.Contested})
+	w.Cores = 1
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	w.Env.Files = interruptingFiles{w, cancel}
+	if exit := compareCommand(ctx, w, args...); exit != cmdutil.ExitInterrupted {
+		t.Fatalf("exit %d:\n%s", exit, &w.Err)
+	}
+	w.Env.Files = w
+	return w
+}
+
+var resumed = []string{"s.yaml", "-p", "default", "-p", "nomad", "--seeds", "2", "--html", "r.html", "-o", "json"}
+
+func TestCompare_ResumeContinuesInterruptedRuns(t *testing.T) {
+	for name, args := range map[string][]string{"plain": resumed, "bounds": append(slices.Clip(resumed), "--bound")} {
+		t.Run(name, func(t *testing.T) { resumeContinues(t, args) })
+	}
+}
+
+func resumeContinues(t *testing.T, resumed []string) {
+	t.Helper()
+	complete := clitest.New(map[string]string{"s.yaml": clitest.Contested})
+	if exit := compareCommand(t.Context(), complete, resumed...); exit != cmdutil.ExitOK {
+		t.Fatalf("exit %d:\n%s", exit, &complete.Err)
+	}
+	if _, left := complete.Files["r.html.runs"]; left {
+		t.Error("a complete comparison left r.html.runs")
+	}
+	w := interrupted(t, resumed...)
+	if !strings.Contains(w.Err.String(), "1 finished run is kept in r.html.runs") || strings.Count(w.Files["r.html.runs"], "\n") != 1 {
+		t.Fatalf("stderr %s, file:\n%s", &w.Err, w.Files["r.html.runs"])
+	}
+	finished := w.Files["r.html.runs"]
+	if exit := compareCommand(t.Context(), w, append(slices.Clip(resumed), "--resume")...); exit != cmdutil.ExitOK {
+		t.Fatalf("exit %d:\n%s", exit, &w.Err)
+	}
+	if w.Out.String() != complete.Out.String() {
+		t.Errorf("resumed:\n%s\nwant:\n%s", &w.Out, &complete.Out)
+	}
+	if got := strings.ReplaceAll(w.Files["r.html"], " --resume", ""); got != complete.Files["r.html"] {
+		t.Error("the report of a resumed comparison differs")
+	}
+	if _, left := w.Files["r.html.runs"]; left {
+		t.Error("the resumed comparison left r.html.runs")
+	}
+	// The finished run is not played again: a changed figure of it is in the result.
+	w.Files["r.html.runs"] = strings.Replace(finished, `"placed":`, `"placed":777`, 1)
+	if exit := compareCommand(t.Context(), w, append(slices.Clip(resumed), "--resume")...); exit != cmdutil.ExitOK || !strings.Contains(w.Out.String(), `"placed":777`) {
+		t.Errorf("exit %d, the stored run was not used:\n%s%s", exit, &w.Err, &w.Out)
+	}
+}
+
+func TestCompare_ResumeRefusesOtherInput(t *testing.T) {
+	w := interrupted(t, resumed...)
+	scenario, finished := w.Files["s.yaml"], w.Files["r.html.runs"]
+	for name, tc := range map[string]struct {
+		scenario, runs string
+		args           []string
+		want           string
+	}{
+		"scenario": {strings.Replace(scenario, "priority: 90", "priority: 91", 1), finished, resumed, "is not the one that was played"},
+		"policy": {
+			scenario, strings.Replace(finished, `"policyVersion":"sha256:`, `"policyVersion":"sha256:f`, 1), resumed,
+			"policy default is not the one that was played",
+		},
+		"program":       {scenario, strings.Replace(finished, `"program":"v0"`, `"program":"v9"`, 1), resumed, "its runs are of cede v9, not of v0"},
+		"setting":       {scenario, finished, append([]string{"--on-fault", "default"}, resumed...), "was played with grants [], --on-fault deny"},
+		"bounds":        {scenario, finished, append([]string{"--bound"}, resumed...), "--timing=false, not with grants"},
+		"other command": {scenario, finished, []string{"s.yaml", "-p", "aging", "-p", "nomad", "--html", "r.html"}, "does not play its run of"},
+		"no file":       {scenario, "", resumed, "cannot resume: r.html.runs"},
+		"not a file":    {scenario, "version: 1\n", resumed, "it is not a file of finished runs"},
+	} {
+		w.Files["s.yaml"], w.Files["r.html.runs"] = tc.scenario, tc.runs
+		if tc.runs == "" {
+			delete(w.Files, "r.html.runs")
+		}
+		exit := compareCommand(t.Context(), w, append(tc.args, "--resume")...)
+		if exit != cmdutil.ExitUsage || !strings.Contains(w.Err.String(), tc.want) {
+			t.Errorf("%s: exit %d, stderr %s", name, exit, &w.Err)
+		}
+		if w.Files["r.html.runs"] != tc.runs {
+			t.Errorf("%s: the file was changed", name)
+		}
+	}
+}
+
+// Without --html the finished runs are kept in the working folder, and only then.
+func TestCompare_InterruptKeepsRunsWithoutReport(t *testing.T) {
+	w := clitest.New(map[string]string{"s.yaml": clitest.Contested})
+	s, err := newRunStore(&comparison{env: w.Env})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &scenario.File{Name: "s"}
+	spec := &runSpec{workload: &workload{ScenarioFile: &simrun.ScenarioFile{File: f}}, f: f}
+	if err := s.add(spec, &result{}); err != nil || len(w.Files) != 1 {
+		t.Errorf("%v, files before the interrupt: %v", err, w.Files)
+	}
+	s.interrupted()
+	if _, kept := w.Files["compare.runs"]; !kept {
+		t.Error("no compare.runs")
+	}
+}

@@ -1,0 +1,2 @@
+// Package namespace holds the cede namespace commands and reads files of namespaces.
+package namespace

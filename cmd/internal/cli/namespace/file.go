@@ -1,0 +1,51 @@
+package namespace
+
+import (
+	"go.yaml.in/yaml/v3"
+
+	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
+	"github.com/cede-scheduler/cede/core/model/fieldcheck"
+	"github.com/cede-scheduler/cede/sdk/client"
+)
+
+// readNamespaces reads and validates a file of namespaces. Unknown fields are errors.
+func readNamespaces(file string, text []byte) ([]*client.Namespace, error) {
+	ps := &cmdutil.FileProblems{}
+	var list []*client.Namespace
+	seen := map[string]bool{}
+	for _, n := range ps.ParseEntries(text, cmdutil.FileKind{Singular: "a namespace", Plural: "namespaces", Example: "{name: team-a, weight: 3}"}) {
+		space := decodeNamespace(ps, n)
+		if seen[space.Name] && space.Name != "" {
+			ps.Add(n.Line, "duplicate namespace %q; names must be unique", space.Name)
+		}
+		seen[space.Name] = true
+		list = append(list, space)
+	}
+	return list, ps.Err(file, "`cede namespace apply --help` describes the file")
+}
+
+// decodeNamespace decodes a namespace.
+func decodeNamespace(ps *cmdutil.FileProblems, n *yaml.Node) *client.Namespace {
+	space := &client.Namespace{}
+	ps.ParseFields(n, "a namespace", []cmdutil.FileField{
+		{Name: "name", Read: cmdutil.StringInto(&space.Name)},
+		{Name: "weight", Read: intoWeight(&space.Weight)},
+		{Name: "description", Read: cmdutil.StringInto(&space.Description)},
+	})
+	if space.Name == "" {
+		ps.Add(n.Line, "%s", cmdutil.NameRequired)
+	}
+	return space
+}
+
+// intoWeight returns a parser of a weight.
+func intoWeight(to **float64) func(*yaml.Node) string {
+	return func(value *yaml.Node) string {
+		var w float64
+		if value.Decode(&w) != nil || fieldcheck.NamespaceWeight(w).Found() {
+			return "is not a weight; write a positive number, or omit it"
+		}
+		*to = &w
+		return ""
+	}
+}

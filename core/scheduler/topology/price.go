@@ -1,0 +1,330 @@
+package topology
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/preempt"
+	"github.com/cede-scheduler/cede/core/scheduler/feasible"
+	"github.com/cede-scheduler/cede/core/state"
+)
+
+// A Price is a lower bound of the cost of placing instances in a domain.
+type Price struct {
+	// Fits reports whether the amounts suffice after the eviction of everything up to the
+	// ceiling. If it is false, the domain cannot hold the instances.
+	Fits bool
+	// Least is the bound of placements in which the highest victim has the least sufficient priority,
+	// and Above that of all others: each placement costs at least as much as one of the two.
+	// The former is close, because the candidates of few priorities leave little choice.
+	Least, Above preempt.Bound
+}
+
+// A Pricer computes prices by amounts and priorities alone. Rules, budgets, ports and devices
+// are left out: they only make a placement more expensive, so that a price never exceeds the
+// cost of any placement. That is why a search may end at a price that cannot win.
+type Pricer struct {
+	Snap    *state.Snapshot
+	Ceiling int64 // highest priority that may be evicted
+	// Stopped are allocations that the instances replace, by ID: their capacity is free.
+	Stopped map[string]bool
+	// ListRows requests Bound.Rows.
+	ListRows bool
+
+	group   *model.Group
+	perNode int   // most instances on a node
+	ceiling int64 // of the pass at hand
+
+	free   int // instances that fit without evictions
+	steps  []step
+	offers []offer
+
+	// Of the node at hand.
+	left    model.Vector // free, and released so far
+	largest model.Vector // of any candidate, by dimension
+	rows    []*state.Row // candidates, ascending by priority
+	sums    []int64      // of the raised priorities of rows[:n]
+}
+
+// A step is how many more instances of a node fit once everything up to a priority left.
+type step struct {
+	priority int32
+	more     int
+}
+
+// An offer is the least cost of each of some instances on a node, as if they shared the cost
+// equally. Instances may share a victim, so that the first one alone may cost more.
+type offer struct {
+	chunk, node int
+	more        int   // instances
+	victims     int64 // scaled by victimScale, rounded down
+	sum         int64 // of raised priorities, rounded down
+	// rows is the number of candidates that the first instance needs at least.
+	rows int
+}
+
+const (
+	victimScale = 1 << 20
+	// raise makes any priority a number above zero, so that more victims cost more.
+	raise = 1 << 31
+)
+
+// Price returns the price of so many instances of a group in a domain. checker must be that
+// of the group. It costs one pass over the candidates of the domain.
+func (p *Pricer) Price(checker *feasible.NodeChecker, need int, group *model.Group, d *feasible.Domain) Price {
+	p.group, p.perNode = group, need
+	if feasible.DistinctHosts(group) {
+		p.perNode = 1
+	}
+	pos := p.addNodes(checker, need, d, p.Ceiling)
+	price := Price{Fits: need <= p.free, Least: preempt.Bound{Pos: pos, Highest: math.MinInt32}}
+	price.Above = price.Least
+	if price.Fits {
+		return price
+	}
+	highest, ok := p.leastHighest(need - p.free)
+	if !ok {
+		return price
+	}
+	price.Fits, price.Least.Highest, price.Above.Highest = true, highest, highest+1
+	p.fill(&price.Above, need-p.free)
+	p.addNodes(checker, need, d, int64(highest))
+	p.fill(&price.Least, need-p.free)
+	if p.ListRows {
+		p.listRows(&price.Least, need-p.free)
+	}
+	return price
+}
+
+// addNodes adds the offers of the nodes of a domain if everything up to a ceiling may be evicted,
+// and returns the position of some feasible node; -1: there is none.
+func (p *Pricer) addNodes(checker *feasible.NodeChecker, need int, d *feasible.Domain, ceiling int64) (pos int32) {
+	p.free, p.steps, p.offers, p.ceiling, pos = 0, p.steps[:0], p.offers[:0], ceiling, -1
+	eachNode(p.Snap, d, func(chunk *state.Chunk, c, i int) {
+		if p.free >= need || !checker.Feasible(chunk, i) {
+			return
+		}
+		if pos < 0 {
+			pos = int32(c*state.ChunkSize + i)
+		}
+		p.addNode(chunk, c, i)
+	})
+	return pos
+}
+
+// addNode adds the offer of a node. Nodes without candidates add their free instances alone.
+func (p *Pricer) addNode(chunk *state.Chunk, c, i int) {
+	p.left, p.largest, p.rows, p.sums = model.Vector{}, model.Vector{}, p.rows[:0], append(p.sums[:0], 0)
+	ask := &p.group.Ask
+	for _, d := range ask.Dims {
+		p.left[d] = chunk.Free(int(d))[i]
+	}
+	mayEvict := int64(chunk.MinPriority(i)) <= p.ceiling
+	if !mayEvict && len(p.Stopped) == 0 {
+		p.free += fitting(&p.left, ask, p.perNode)
+		return
+	}
+	rows := chunk.Rows(i)
+	p.releaseStopped(rows)
+	before := p.left
+	fits := fitting(&p.left, ask, p.perNode)
+	p.free += fits
+	if most := p.release(rows, fits); most > fits {
+		p.offers = append(p.offers, p.makeOffer(&before, fits, most, c, i))
+	}
+}
+
+// releaseStopped adds the capacity of allocations that the instances replace.
+func (p *Pricer) releaseStopped(rows []state.Row) {
+	if len(p.Stopped) == 0 {
+		return
+	}
+	for x := range rows {
+		if p.Stopped[rows[x].Alloc.ID] {
+			p.left.Add(&rows[x].Group.Ask.Vec)
+		}
+	}
+}
+
+// release evicts the candidates of a node, ascending by priority, and records the priorities at
+// which more instances fit. It returns how many fit in the end.
+func (p *Pricer) release(rows []state.Row, fits int) int {
+	ask, own := &p.group.Ask, p.group.Job
+	for x := range rows {
+		row := &rows[x]
+		if int64(row.Priority) > p.ceiling || fits >= p.perNode {
+			break
+		}
+		if j := row.Group.Job; j.NonPreemptible || j.ID == own.ID && j.Namespace == own.Namespace {
+			continue
+		}
+		p.rows, p.sums = append(p.rows, row), append(p.sums, p.sums[len(p.sums)-1]+int64(row.Priority)+raise)
+		// Rows that free nothing requested stay candidates: fewer of them would not suffice either.
+		for _, d := range ask.Dims {
+			amount := row.Group.Ask.Vec[d]
+			p.left[d] += amount
+			p.largest[d] = max(p.largest[d], amount)
+		}
+		if now := fitting(&p.left, ask, p.perNode); now > fits {
+			p.steps = append(p.steps, step{row.Priority, now - fits})
+			fits = now
+		}
+	}
+	return fits
+}
+
+// makeOffer returns the offer of a node on which fits instances fit now, and most after
+// evictions.
+func (p *Pricer) makeOffer(free *model.Vector, fits, most, c, i int) offer {
+	o := offer{chunk: c, node: i, more: most - fits, victims: math.MaxInt64, sum: math.MaxInt64}
+	for n := 1; n <= o.more; n++ {
+		rows := p.fewestRows(free, fits+n)
+		if n == 1 {
+			o.rows = rows
+		}
+		o.victims = min(o.victims, int64(rows)*victimScale/int64(n))
+		o.sum = min(o.sum, p.leastSum(free, fits+n, rows)/int64(n))
+	}
+	return o
+}
+
+// leastSum returns the least raised sum of candidates that make room for n instances, of which
+// fewest are needed at least. Either there are more, or each of them is large enough that as many
+// suffice with the others as large as the largest one.
+func (p *Pricer) leastSum(free *model.Vector, n, fewest int) (sum int64) {
+	left := fewest
+	for x := 0; x < len(p.rows) && left > 0; x++ {
+		if p.suffices(free, n, fewest-1, &p.rows[x].Group.Ask.Vec) {
+			sum += p.sums[x+1] - p.sums[x]
+			left--
+		}
+	}
+	if left > 0 {
+		sum = math.MaxInt64
+	}
+	if fewest < len(p.rows) {
+		sum = min(sum, p.sums[fewest+1])
+	}
+	if sum == math.MaxInt64 {
+		return p.sums[fewest]
+	}
+	return sum
+}
+
+// suffices reports whether a candidate with an amount makes room for n instances together with
+// others as large as the largest one.
+func (p *Pricer) suffices(free *model.Vector, n, others int, amount *model.Vector) bool {
+	for _, d := range p.group.Ask.Dims {
+		if free[d]+amount[d]+int64(others)*p.largest[d] < int64(n)*p.group.Ask.Vec[d] {
+			return false
+		}
+	}
+	return true
+}
+
+// fewestRows returns the least number of candidates that make room for n instances: by
+// dimension, as many as if each of them held as much as the largest one.
+// Invariant: it does not fall as n rises.
+func (p *Pricer) fewestRows(free *model.Vector, n int) int {
+	rows := int64(1)
+	for _, d := range p.group.Ask.Dims {
+		if lack := int64(n)*p.group.Ask.Vec[d] - free[d]; lack > 0 && p.largest[d] > 0 {
+			rows = max(rows, (lack+p.largest[d]-1)/p.largest[d])
+		}
+	}
+	return int(min(rows, int64(len(p.rows))))
+}
+
+// leastHighest returns the lowest priority up to which candidates have to leave before so many
+// more instances fit; ok is false if they never do.
+func (p *Pricer) leastHighest(need int) (priority int32, ok bool) {
+	slices.SortFunc(p.steps, func(a, b step) int { return cmp.Compare(a.priority, b.priority) })
+	for _, s := range p.steps {
+		if need -= s.more; need <= 0 {
+			return s.priority, true
+		}
+	}
+	return 0, false
+}
+
+// fill sets the totals of instances that lack free capacity. Each value is a bound by itself:
+// the cheapest nodes by one of them need not be the cheapest by another.
+func (p *Pricer) fill(b *preempt.Bound, need int) {
+	// Rounded up at the end, so that shares of a victim add up to whole ones.
+	victims := p.cheapest(need, func(o offer) int64 { return o.victims })
+	b.Victims = int32((victims + victimScale - 1) / victimScale)
+	b.PrioritySum = p.cheapest(need, func(o offer) int64 { return o.sum }) - int64(b.Victims)*raise
+}
+
+// cheapest returns the least cost of so many instances.
+func (p *Pricer) cheapest(need int, cost func(offer) int64) (sum int64) {
+	slices.SortStableFunc(p.offers, func(a, b offer) int { return cmp.Compare(cost(a), cost(b)) })
+	for i := range p.offers {
+		n := min(need, p.offers[i].more)
+		sum += int64(n) * cost(p.offers[i])
+		if need -= n; need == 0 {
+			break
+		}
+	}
+	return sum
+}
+
+// listRows lists the candidates of the cheapest nodes as an estimate for policies that read
+// victims one by one. The offers must be sorted by the sum of priorities.
+func (p *Pricer) listRows(b *preempt.Bound, need int) {
+	for i := range p.offers {
+		o := &p.offers[i]
+		rows, listed := p.Snap.Chunk(o.chunk).Rows(o.node), 0
+		for x := 0; x < len(rows) && listed < o.rows && int64(rows[x].Priority) <= p.ceiling; x++ {
+			if !rows[x].Group.Job.NonPreemptible {
+				b.Rows, listed = append(b.Rows, &rows[x]), listed+1
+			}
+		}
+		if need -= o.more; need <= 0 {
+			return
+		}
+	}
+}
+
+// Join raises a price to that of another group in the same search.
+func (p *Price) Join(o *Price) {
+	highest := max(p.Least.Highest, o.Least.Highest)
+	least := joined(p.leastAt(highest), o.leastAt(highest))
+	p.Fits, p.Above = p.Fits && o.Fits, joined(&p.Above, &o.Above)
+	if least.Highest = highest; highest > math.MinInt32 {
+		p.Above.Highest = highest + 1
+	}
+	p.Least = least
+}
+
+// leastAt returns the bound of placements in which no victim of any group has a priority above
+// highest, which is at least that of the bound.
+func (p *Price) leastAt(highest int32) *preempt.Bound {
+	if p.Least.Highest == highest {
+		return &p.Least
+	}
+	return &p.Above // its totals hold for all placements
+}
+
+// joined returns the bound of two groups together. They may share victims, so that it is the
+// larger one by each total.
+func joined(a, b *preempt.Bound) preempt.Bound {
+	// The raised sums are compared, because a sum alone falls with negative priorities.
+	sum := max(a.PrioritySum+int64(a.Victims)*raise, b.PrioritySum+int64(b.Victims)*raise)
+	victims := max(a.Victims, b.Victims)
+	return preempt.Bound{
+		Pos: a.Pos, Highest: max(a.Highest, b.Highest), Victims: victims, PrioritySum: sum - int64(victims)*raise,
+		Rows: append(slices.Clip(a.Rows), b.Rows...),
+	}
+}
+
+// fitting returns how many instances fit into a capacity, at most limit.
+func fitting(free *model.Vector, ask *model.Ask, limit int) int {
+	n := int64(limit)
+	for _, d := range ask.Dims {
+		n = min(n, max(0, free[d])/ask.Vec[d])
+	}
+	return int(n)
+}

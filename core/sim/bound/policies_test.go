@@ -1,0 +1,140 @@
+package bound_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/cede-scheduler/cede/core/policy"
+	"github.com/cede-scheduler/cede/core/sim"
+	"github.com/cede-scheduler/cede/core/sim/bound"
+	"github.com/cede-scheduler/cede/core/sim/mixes"
+	"github.com/cede-scheduler/cede/core/sim/scenario"
+	"github.com/cede-scheduler/cede/policies/aging"
+	fairshare "github.com/cede-scheduler/cede/policies/fair-share"
+	"github.com/cede-scheduler/cede/policies/karmada"
+	"github.com/cede-scheduler/cede/policies/kubernetes"
+	leastwaste "github.com/cede-scheduler/cede/policies/least-waste"
+	"github.com/cede-scheduler/cede/policies/nomad"
+	"github.com/cede-scheduler/cede/policies/optimal"
+	"github.com/cede-scheduler/cede/policies/protect"
+	sdk "github.com/cede-scheduler/cede/sdk/policy"
+	"github.com/cede-scheduler/cede/sdk/policytest/soak"
+	"github.com/cede-scheduler/cede/sdk/rules"
+)
+
+// shipped lists the policies of this repository.
+var shipped = []struct {
+	name string
+	make func() sdk.Policy
+}{
+	{policy.DefaultName, func() sdk.Policy { return rules.New() }},
+	{"aging", func() sdk.Policy { return aging.New() }},
+	{"fair-share", func() sdk.Policy { return fairshare.New() }},
+	{"karmada", func() sdk.Policy { return karmada.New() }},
+	{"kubernetes", func() sdk.Policy { return kubernetes.New() }},
+	{"least-waste", func() sdk.Policy { return leastwaste.New() }},
+	{"nomad", func() sdk.Policy { return nomad.New() }},
+	{"optimal", func() sdk.Policy { return optimal.New() }},
+	{"protect", func() sdk.Policy { return protect.New() }},
+}
+
+func resolve(spec sim.PolicySpec) (*policy.Version, error) {
+	for _, p := range shipped {
+		if p.name == spec.Use {
+			grants := spec.Grants
+			if spec.Use == "nomad" {
+				grants = append(slices.Clip(grants), policy.GrantKeepRedundant)
+			}
+			return policy.NewVersion(policy.Source{Name: spec.Name, Grants: grants, Module: policy.Native(policy.BuiltinDigest(spec.Use, "test"), p.make)})
+		}
+	}
+	return nil, fmt.Errorf("unknown policy %q", spec.Use)
+}
+
+// No policy reaches less than a bound: the answer of a policy is one of those that the
+// bound is the minimum of.
+func TestRecorder_NoPolicyBeatsTheBound(t *testing.T) {
+	t.Parallel()
+	verdicts, decisions := map[bound.Verdict]int{}, 0
+	unplaced, lost := 0, 0 // runs with a positive bound
+	for seed := range uint64(soak.Count(40, 5000/9+1)) {
+		for _, p := range shipped {
+			file := mixes.Generate(seed)
+			file.Scheduler.Policy = ""
+			r := bound.NewRecorder(bound.DefaultLimit)
+			run, err := sim.Play(context.Background(), file, sim.Options{Policy: p.name, Resolve: resolve, Evaluated: func(e sim.Evaluated) {
+				x := r.BoundOf(e)
+				if x == nil {
+					return
+				}
+				verdicts[x.Verdict]++
+				decisions++
+				if x.Lower > x.Cost {
+					t.Errorf("seed %d, %s at %d: %s evicts %v at %d, bound %d\n%+v", seed, p.name, x.At, x.Job, x.Victims, x.Cost, x.Lower, x)
+				}
+			}})
+			if err != nil {
+				t.Fatalf("seed %d, %s: %v", seed, p.name, err)
+			}
+			report, err := r.Finish(file, run)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := report.Run; got.Unplaced > run.Metrics.Unplaced || got.LostWork > lostWork(t, file, run.Result) {
+				t.Errorf("seed %d, %s: %d unplaced and %d lost, bounds %+v", seed, p.name, run.Metrics.Unplaced, lostWork(t, file, run.Result), got)
+			}
+			if report.Run.Unplaced > 0 {
+				unplaced++
+			}
+			if report.Run.LostWork > 0 {
+				lost++
+			}
+		}
+	}
+	t.Logf("%d decisions: %v; %d runs with a bound on unplaced instances, %d on lost work", decisions, verdicts, unplaced, lost)
+	if verdicts[bound.Optimal] < decisions/10 || verdicts[bound.Suboptimal] == 0 || unplaced == 0 || lost == 0 {
+		t.Error("too few cases")
+	}
+}
+
+// lostWork returns the lost work of a run, by arithmetic of its own.
+func lostWork(t *testing.T, file *scenario.File, r *sim.Result) (cost int64) {
+	t.Helper()
+	f, err := scenario.Resolve(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole := map[string]int64{}
+	for _, n := range f.Nodes {
+		for name, amount := range n.Capacity {
+			whole[name] += max(0, amount-n.Reserved[name])
+		}
+		for _, d := range n.Devices {
+			whole["gpu"] += int64(d.Count) // the mixes have one kind
+		}
+	}
+	for _, e := range r.Evicted {
+		for _, j := range f.Jobs {
+			for _, g := range j.Groups {
+				if e.Alloc == "" || j.ID != e.Job || g.Name != e.Group {
+					continue
+				}
+				amounts := maps.Clone(g.Resources)
+				for _, d := range g.Devices {
+					amounts = maps.Clone(amounts)
+					amounts["gpu"] += int64(d.Count)
+				}
+				for name, amount := range amounts {
+					if whole[name] > 0 {
+						cost += int64(e.LostWork) / whole[name] * amount
+						cost += int64(e.LostWork) % whole[name] * amount / whole[name]
+					}
+				}
+			}
+		}
+	}
+	return cost
+}

@@ -1,0 +1,227 @@
+package bound
+
+import (
+	"slices"
+
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/sim"
+)
+
+// DefaultLimit is the default number of steps for one decision: some tens of milliseconds.
+const DefaultLimit = 2_000_000
+
+// MaxRegrets limits the decisions that a report lists.
+const MaxRegrets = 20
+
+// A Verdict states what is proven about a decision.
+type Verdict string
+
+// The verdicts.
+const (
+	Optimal    Verdict = "optimal"    // no answer loses less work or places more
+	Suboptimal Verdict = "suboptimal" // a better answer exists
+	Open       Verdict = "open"       // neither is proven
+)
+
+// A Regret is a decision with the best answer.
+type Regret struct {
+	At      int64   `json:"at"` // nanoseconds since the scenario's start
+	Job     string  `json:"job"`
+	Verdict Verdict `json:"verdict"`
+	// Instances were placed with the victims, and Unplaced were not.
+	Instances int      `json:"instances"`
+	Unplaced  int      `json:"unplaced"`
+	Victims   []string `json:"victims"`
+	// Cost is the lost work, and Lower the bound on it, in nanoseconds of the whole cluster.
+	Cost  int64 `json:"cost"`
+	Lower int64 `json:"lowerBound"`
+	// Best is the cheapest answer; nil unless it was found and is feasible.
+	Best *Answer `json:"best,omitempty"`
+	// Missed reports that one more instance could have been placed, at the cost of MissedCost.
+	Missed     bool  `json:"missed,omitempty"`
+	MissedCost int64 `json:"missedCost,omitempty"`
+	// Dropped lists rules that the bound ignores.
+	Dropped []string `json:"relaxed,omitempty"`
+	Steps   int64    `json:"steps"`
+}
+
+// Regret returns the lost work above that of the best answer found.
+func (r *Regret) Regret() int64 {
+	if r.Best == nil {
+		return 0
+	}
+	return r.Cost - r.Lower
+}
+
+// A Report summarises the decisions of a run.
+type Report struct {
+	Decisions int `json:"decisions"`
+	Optimal   int `json:"optimal"`
+	Open      int `json:"open"`
+	Missed    int `json:"missed"`
+	// Evicting counts the decisions with victims, and EvictingOptimal those of them that are
+	// optimal. The others left work unplaced, and most of them had no choice.
+	Evicting        int `json:"evicting"`
+	EvictingOptimal int `json:"evictingOptimal"`
+
+	Cost   int64 `json:"cost"`       // lost work, in nanoseconds of the whole cluster
+	Lower  int64 `json:"lowerBound"` // sum of the lower bounds
+	Regret int64 `json:"regret"`
+	Steps  int64 `json:"steps"`
+	// Regrets are the decisions with the largest differences from their bounds, the
+	// largest first.
+	Regrets []Regret `json:"regrets,omitempty"`
+	// Run holds the bounds on the whole run; nil until Finish.
+	Run *RunBounds `json:"run,omitempty"`
+}
+
+// A Recorder bounds the decisions of one run.
+type Recorder struct {
+	limit  int64
+	costs  *Costs
+	report Report
+}
+
+// NewRecorder returns a recorder with a limit of steps per decision.
+func NewRecorder(limit int64) *Recorder { return &Recorder{limit: limit} }
+
+// Evaluated bounds a decision. It is the callback of sim.Options.
+func (r *Recorder) Evaluated(e sim.Evaluated) {
+	if r.costs == nil {
+		r.costs = NewCosts(e.Before)
+	}
+	if d := NewDecision(e); d != nil {
+		r.add(r.examine(d))
+	}
+}
+
+// examine bounds a decision.
+func (r *Recorder) examine(d *Decision) Regret {
+	out := Regret{At: d.Now, Job: d.Job.ID, Instances: d.instances(), Victims: ids(d.Victims), Unplaced: sum(d.Queued)}
+	for _, v := range d.Victims {
+		out.Cost += r.costs.Of(v, d.Now)
+	}
+	cheapest := true // proven
+	if out.Cost > 0 {
+		problem, dropped := Build(d, d.Placed, r.costs)
+		result := Solve(problem, r.limit)
+		out.Lower, out.Steps, out.Dropped = result.Lower, result.Steps, dropped
+		if len(dropped) == 0 || result.Lower == out.Cost {
+			out.Best = result.Answer
+		}
+		cheapest = result.Lower == out.Cost
+	}
+	full := r.examineUnplaced(d, &out)
+	switch {
+	case out.Missed || out.Best != nil && out.Lower < out.Cost:
+		out.Verdict = Suboptimal
+	case cheapest && full:
+		out.Verdict = Optimal
+	default:
+		out.Verdict = Open
+	}
+	return out
+}
+
+// examineUnplaced reports whether it is proven that no more instances could be placed, and
+// records an answer that places one more.
+func (r *Recorder) examineUnplaced(d *Decision, out *Regret) (full bool) {
+	if out.Unplaced == 0 {
+		return true
+	}
+	if d.Job.Type.PerNode() {
+		return false
+	}
+	full = true
+	for _, counts := range d.larger() {
+		problem, dropped := Build(d, counts, r.costs)
+		result := Solve(problem, r.limit)
+		out.Steps += result.Steps
+		switch {
+		case result.Lower == Infinite:
+		case result.Exact && len(dropped) == 0:
+			if !out.Missed || result.Lower < out.MissedCost {
+				out.Missed, out.MissedCost = true, result.Lower
+			}
+			full = false
+		default:
+			full = false
+		}
+	}
+	return full
+}
+
+// larger lists the next larger numbers of instances: one more of a group, or the whole
+// job if it is placed all at once.
+func (d *Decision) larger() (list [][]int) {
+	if d.Job.AllAtOnce {
+		all := slices.Clone(d.Placed)
+		for g, n := range d.Queued {
+			all[g] += n
+		}
+		return [][]int{all}
+	}
+	for g, n := range d.Queued {
+		if n > 0 {
+			more := slices.Clone(d.Placed)
+			more[g]++
+			list = append(list, more)
+		}
+	}
+	return list
+}
+
+// add adds a decision to the report.
+func (r *Recorder) add(x Regret) {
+	p := &r.report
+	p.Decisions++
+	switch x.Verdict {
+	case Optimal:
+		p.Optimal++
+	case Open:
+		p.Open++
+	}
+	if len(x.Victims) > 0 {
+		p.Evicting++
+		if x.Verdict == Optimal {
+			p.EvictingOptimal++
+		}
+	}
+	if x.Missed {
+		p.Missed++
+	}
+	p.Cost, p.Lower, p.Regret, p.Steps = p.Cost+x.Cost, p.Lower+x.Lower, p.Regret+x.Regret(), p.Steps+x.Steps
+	gap := x.Cost - x.Lower
+	if gap == 0 && !x.Missed {
+		return
+	}
+	at, _ := slices.BinarySearchFunc(p.Regrets, gap, func(y Regret, gap int64) int {
+		if y.Cost-y.Lower >= gap {
+			return -1
+		}
+		return 1
+	})
+	if at < MaxRegrets {
+		p.Regrets = slices.Insert(p.Regrets, at, x)
+		p.Regrets = p.Regrets[:min(len(p.Regrets), MaxRegrets)]
+	}
+}
+
+// Report returns the report on the decisions so far.
+func (r *Recorder) Report() *Report { return &r.report }
+
+func ids(list []*model.Allocation) []string {
+	out := []string{}
+	for _, a := range list {
+		out = append(out, a.ID)
+	}
+	slices.Sort(out)
+	return out
+}
+
+func sum(list []int) (n int) {
+	for _, x := range list {
+		n += x
+	}
+	return n
+}

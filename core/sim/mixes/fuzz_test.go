@@ -1,0 +1,169 @@
+package mixes_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/cede-scheduler/cede/core/sim"
+	"github.com/cede-scheduler/cede/core/sim/audit"
+	"github.com/cede-scheduler/cede/core/sim/mixes"
+	"github.com/cede-scheduler/cede/core/sim/scenario"
+	"github.com/cede-scheduler/cede/core/sim/timeline"
+	"github.com/cede-scheduler/cede/sdk/policytest/soak"
+)
+
+var (
+	from  = flag.Uint64("from", 1, "first seed of the generated mixes")
+	count = flag.Int("mixes", 0, "number of generated mixes; 0: the usual number")
+	small = flag.Bool("shrink", false, "print the smallest mix with the first violation, and its timeline")
+	only  = flag.String("policy", "", "the only policy to play")
+)
+
+// played is a mix that was played under one policy.
+type played struct {
+	result   []byte
+	work     []byte // the placements, bindings, evictions and what runs at the end
+	run      audit.Run
+	failures []string
+}
+
+// play plays a mix and returns its result, and its timeline for the checker.
+func play(t *testing.T, f *scenario.File, p shipped, workers int) played {
+	out := played{run: audit.Run{File: f, Policy: p.name, Unplaced: map[[2]string]int{}}}
+	o := sim.Options{
+		Policy: p.name, Resolve: resolve, Workers: workers,
+		Timeline: func(ev timeline.Event) { out.run.Events = append(out.run.Events, ev) },
+	}
+	run, err := sim.Play(t.Context(), f, o)
+	if err != nil {
+		out.failures = []string{err.Error()}
+		return out
+	}
+	for _, fault := range run.Faults {
+		out.failures = append(out.failures, fault.Error())
+	}
+	for _, u := range run.Result.Unplaced {
+		if u.Binding == "" {
+			out.run.Unplaced[[2]string{u.Job, u.Group}] = u.Count
+		}
+	}
+	for _, e := range run.Result.Evicted {
+		if e.Alloc != "" {
+			out.run.LostWork = append(out.run.LostWork, audit.Loss{Alloc: e.Alloc, Work: int64(e.LostWork)})
+		}
+	}
+	r := run.Result
+	out.result = encode(t, r)
+	out.work = encode(t, []any{r.Placements, r.Bindings, r.Evicted, r.Running})
+	return out
+}
+
+func encode(t *testing.T, v any) []byte {
+	b, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// check plays a mix under a policy and returns every violation.
+func check(t *testing.T, f *scenario.File, p shipped) []string {
+	first := play(t, f, p, 1)
+	list := first.failures
+	if first.result == nil {
+		return list
+	}
+	for _, finding := range audit.Check(first.run) {
+		list = append(list, finding.String())
+	}
+	if again := play(t, f, p, 3); !bytes.Equal(first.result, again.result) {
+		list = append(list, "determinism: another run with more workers differs")
+	}
+	if other := play(t, reversed(f), p, 1); !bytes.Equal(first.work, other.work) {
+		list = append(list, "order: the result depends on the order of the file's lists")
+	}
+	return list
+}
+
+// reversed returns the scenario with the lists reversed whose order has no meaning: ties
+// are broken by ID.
+func reversed(f *scenario.File) *scenario.File {
+	r := *f
+	r.Nodes, r.Jobs, r.Budgets = slices.Clone(f.Nodes), slices.Clone(f.Jobs), slices.Clone(f.Budgets)
+	r.Clusters, r.Bindings, r.Namespaces = slices.Clone(f.Clusters), slices.Clone(f.Bindings), slices.Clone(f.Namespaces)
+	slices.Reverse(r.Nodes)
+	slices.Reverse(r.Jobs)
+	slices.Reverse(r.Budgets)
+	slices.Reverse(r.Clusters)
+	slices.Reverse(r.Bindings)
+	slices.Reverse(r.Namespaces)
+	return &r
+}
+
+// TestMixes_HoldUnderEveryPolicy plays generated mixes under every shipped policy and
+// checks their timelines independently. CEDE_SEED selects one mix.
+func TestMixes_HoldUnderEveryPolicy(t *testing.T) {
+	t.Parallel()
+	first, n := *from, *count
+	if n == 0 {
+		n = soak.Count(40, 10_000)
+	}
+	if text := os.Getenv("CEDE_SEED"); text != "" {
+		seed, err := strconv.ParseUint(text, 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		first, n = seed, 1
+	}
+	for seed := first; seed < first+uint64(n); seed++ {
+		f := mixes.Generate(seed)
+		for _, p := range policies {
+			if *only != "" && p.name != *only {
+				continue
+			}
+			if list := check(t, f, p); len(list) > 0 {
+				t.Errorf("CEDE_SEED=%d, policy %s:\n%s", seed, p.name, strings.Join(list[:min(len(list), 5)], "\n"))
+				if *small {
+					shrink(t, f, p, rule(list[0]))
+				}
+			}
+		}
+		if (seed-first+1)%500 == 0 {
+			t.Logf("%d mixes", seed-first+1)
+		}
+	}
+}
+
+// rule returns the rule of a violation, without its time and text.
+func rule(violation string) string {
+	before, _, _ := strings.Cut(violation, ":")
+	if _, name, ok := strings.Cut(before, " "); ok {
+		return name
+	}
+	return before
+}
+
+// shrink logs the smallest mix that violates a rule.
+func shrink(t *testing.T, f *scenario.File, p shipped, violated string) {
+	least := mixes.Shrink(f, func(f *scenario.File) bool {
+		return slices.ContainsFunc(check(t, f, p), func(v string) bool { return rule(v) == violated })
+	})
+	var text strings.Builder
+	if err := scenario.Encode(&text, least, scenario.YAML); err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range check(t, least, p) {
+		fmt.Fprintln(&text, "#", v)
+	}
+	for _, ev := range play(t, least, p, 1).run.Events {
+		fmt.Fprintf(&text, "# %+v\n", ev)
+	}
+	t.Logf("%s, policy %s\n%s", violated, p.name, text.String())
+}

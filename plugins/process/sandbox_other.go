@@ -1,0 +1,16 @@
+//go:build !linux || (!amd64 && !arm64)
+
+package process
+
+import (
+	"errors"
+	"runtime"
+)
+
+var errNoSandbox = errors.New("processes cannot be isolated on " + runtime.GOOS + "/" + runtime.GOARCH)
+
+// sandboxState returns an error: nothing isolates processes here.
+func sandboxState() (string, error) { return "", errNoSandbox }
+
+// enterSandbox returns an error.
+func enterSandbox(string, string) error { return errNoSandbox }

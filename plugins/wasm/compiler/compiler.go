@@ -1,0 +1,209 @@
+package compiler
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"time"
+)
+
+// A Budget bounds the compilation of one module. A zero field means the default.
+type Budget struct {
+	Memory int64         // data of the process in bytes; default: 768 MiB
+	CPU    time.Duration // rounded up to seconds; default: 15s
+	Time   time.Duration // default: 60s
+	Output int64         // size of the native code in bytes; default: 128 MiB
+}
+
+func (b Budget) withDefaults() Budget {
+	if b.Memory <= 0 {
+		b.Memory = 768 << 20
+	}
+	if b.CPU <= 0 {
+		b.CPU = 15 * time.Second
+	}
+	if b.Time <= 0 {
+		b.Time = time.Minute
+	}
+	if b.Output <= 0 {
+		b.Output = 128 << 20
+	}
+	return b
+}
+
+// ErrBudget means that the compilation of a module exceeds its budget.
+var ErrBudget = errors.New("compilation exceeds its budget")
+
+// ErrProcess means that the process that compiles could not be started, or failed.
+var ErrProcess = errors.New("compile policy in a process")
+
+// A Compiler compiles modules in processes, one at a time.
+type Compiler struct {
+	command []string
+	budget  Budget
+	turn    chan struct{} // holds a value while a process runs
+}
+
+// New returns a compiler that starts the given command, which must call Main. Without a
+// command it is nil, and its user compiles in its own process.
+func New(command []string, b Budget) *Compiler {
+	if len(command) == 0 {
+		return nil
+	}
+	return &Compiler{command: command, budget: b.withDefaults(), turn: make(chan struct{}, 1)}
+}
+
+// A Request describes what to compile.
+type Request struct {
+	CacheDir string
+	Pages    uint32 // maximum size of the memory
+	Observed int    // index of the function that is observed; -1 if none is
+	Workers  int    // number of goroutines
+	Budget   Budget
+}
+
+// A reply is the result that the process reports.
+type reply struct {
+	Error    string // of the engine; the module is not valid
+	TooLarge bool   // the native code exceeds its limit
+}
+
+// Compile writes the native code of a module to the cache directory. It returns ErrBudget if
+// that takes more than the budget, and otherwise the error of the engine.
+func (c *Compiler) Compile(ctx context.Context, r Request, module []byte) error {
+	select {
+	case c.turn <- struct{}{}:
+		defer func() { <-c.turn }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	r.Budget = c.budget
+	done := r.marker(module)
+	if _, err := os.Stat(done); err == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, c.budget.Time, ErrBudget)
+	defer cancel()
+	head, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	var out, diagnosis limitedBuffer
+	cmd := exec.CommandContext(ctx, c.command[0], c.command[1:]...)
+	cmd.Args = append(cmd.Args, Arg)
+	cmd.Env = c.environment()
+	cmd.Stdin = bytes.NewReader(append(append(head, '\n'), module...))
+	cmd.Stdout, cmd.Stderr = &out, &diagnosis
+	cmd.WaitDelay = time.Second
+	if err := cmd.Run(); err != nil {
+		return c.failure(ctx, err, diagnosis.String())
+	}
+	var answer reply
+	if err := json.Unmarshal(out.Bytes(), &answer); err != nil {
+		return fmt.Errorf("%w: unexpected answer %q of %s", ErrProcess, out.String(), c.command[0])
+	}
+	switch {
+	case answer.TooLarge:
+		return fmt.Errorf("%w: its native code is larger than %d MiB", ErrBudget, c.budget.Output>>20)
+	case answer.Error != "":
+		return errors.New(answer.Error)
+	}
+	return markDone(done)
+}
+
+// marker returns the name of a file that exists if the module was compiled before, by this
+// program. Another version of it uses other names.
+func (r *Request) marker(module []byte) string {
+	h := sha256.New()
+	h.Write([]byte(version()))
+	h.Write([]byte{0})
+	h.Write(module)
+	return filepath.Join(r.CacheDir, "compiled-modules", hex.EncodeToString(h.Sum(nil)))
+}
+
+// version returns the architecture and the version of the engine.
+func version() string {
+	const engine = "github.com/tetratelabs/wazero"
+	if build, ok := debug.ReadBuildInfo(); ok {
+		for _, d := range build.Deps {
+			if d.Path == engine {
+				return runtime.GOARCH + " " + d.Version
+			}
+		}
+	}
+	return runtime.GOARCH
+}
+
+func markDone(file string) error {
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		return fmt.Errorf("%w: %w", ErrProcess, err)
+	}
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		return fmt.Errorf("%w: %w", ErrProcess, err)
+	}
+	return nil
+}
+
+// Self returns the command that starts this program. It refers to the running program, even
+// if its file has been replaced.
+func Self() []string {
+	if runtime.GOOS == "linux" {
+		return []string{"/proc/self/exe"}
+	}
+	path, err := os.Executable()
+	if err != nil {
+		return nil
+	}
+	return []string{path}
+}
+
+// environment returns the environment of the process. The soft memory limit makes its garbage
+// collector work harder before the hard one ends it.
+func (c *Compiler) environment() []string {
+	return []string{
+		fmt.Sprintf("GOMEMLIMIT=%d", c.budget.Memory/4*3), "GOTRACEBACK=none",
+		"HOME=" + os.TempDir(), "TMPDIR=" + os.TempDir(),
+	}
+}
+
+// failure returns the error of a process that did not answer.
+func (c *Compiler) failure(ctx context.Context, err error, diagnosis string) error {
+	if cause := context.Cause(ctx); cause != nil {
+		if errors.Is(cause, ErrBudget) {
+			return fmt.Errorf("%w: it takes more than %v", ErrBudget, c.budget.Time)
+		}
+		return cause
+	}
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		switch byKernel, outOfTime := killed(exit, c.budget); {
+		case outOfTime:
+			return fmt.Errorf("%w: it takes more than %v of processor time", ErrBudget, c.budget.CPU)
+		case byKernel:
+			return fmt.Errorf("%w: it requires more memory than the machine has", ErrBudget)
+		}
+		if strings.Contains(diagnosis, "out of memory") || strings.Contains(diagnosis, "cannot allocate memory") {
+			return fmt.Errorf("%w: it requires more than %d MiB of memory", ErrBudget, c.budget.Memory>>20)
+		}
+	}
+	return fmt.Errorf("%w: %w: %s", ErrProcess, err, strings.TrimSpace(diagnosis))
+}
+
+// limitedBuffer retains the first bytes that are written to it.
+type limitedBuffer struct{ bytes.Buffer }
+
+// Write never fails, so the writing process does not stop.
+func (b *limitedBuffer) Write(p []byte) (int, error) {
+	const most = 8 << 10
+	b.Buffer.Write(p[:min(len(p), max(0, most-b.Len()))])
+	return len(p), nil
+}

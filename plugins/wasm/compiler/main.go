@@ -1,0 +1,62 @@
+package compiler
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/experimental"
+)
+
+// Arg is the argument with which a program that calls Main is started to compile.
+const Arg = "compile-policy"
+
+// Main compiles the module on the standard input within the budget of its request, reports
+// the result on the standard output, and returns the exit code of the process.
+func Main() int {
+	if err := serve(os.Stdin, os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+func serve(in io.Reader, out io.Writer) error {
+	input := bufio.NewReader(in)
+	head, err := input.ReadBytes('\n')
+	if err != nil {
+		return err
+	}
+	var r Request
+	if err := json.Unmarshal(head, &r); err != nil {
+		return err
+	}
+	if err := confine(r.Budget); err != nil {
+		return err
+	}
+	module, err := io.ReadAll(input)
+	if err != nil {
+		return err
+	}
+	var answer reply
+	if err := compile(r, module); err != nil {
+		answer.Error, answer.TooLarge = err.Error(), isTooLarge(err)
+	}
+	return json.NewEncoder(out).Encode(answer)
+}
+
+func compile(r Request, module []byte) error {
+	ctx := context.Background()
+	cache, err := wazero.NewCompilationCacheWithDir(r.CacheDir)
+	if err != nil {
+		return err
+	}
+	runtime := wazero.NewRuntimeWithConfig(ctx, Engine(cache, r.Pages, false))
+	ctx = experimental.WithCompilationWorkers(Observed(ctx, r.Observed, silent{}), r.Workers)
+	_, err = runtime.CompileModule(ctx, module)
+	return err // the process ends, and nothing is closed
+}

@@ -1,5 +1,0 @@
-//go:build !race
-
-package wasm_test
-
-const underRace = false
