@@ -1,0 +1,198 @@
+package kubernetes
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	policylisters "k8s.io/client-go/listers/policy/v1"
+	"k8s.io/klog/v2"
+	extenderv1 "k8s.io/kube-scheduler/extender/v1"
+	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/cede-scheduler/cede/core/kube"
+	"github.com/cede-scheduler/cede/core/kube/extender"
+	"github.com/cede-scheduler/cede/core/kube/watch"
+)
+
+// A consultant is the step of a preemption in which extenders are called: it lets the
+// policy choose. DefaultPreemption sees it as an extender; it has no other verbs.
+type consultant struct {
+	fwk.Extender // nil: none of the other methods is called
+	handle       fwk.Handle
+	budgets      policylisters.PodDisruptionBudgetLister
+	extender     *extender.Extender
+	mirror       *mirror
+	options      extender.PreemptOptions
+	log          *slog.Logger
+	deadline     time.Duration // of a named victim
+	fed          atomic.Bool   // the extender has received a snapshot
+
+	// cycle is the scheduling cycle of the pod in PostFilter.
+	cycle struct {
+		ctx   context.Context
+		state fwk.CycleState
+	}
+	// named holds the victims of earlier choices until they are gone or overdue: the pod
+	// fits once they are gone.
+	named map[types.UID]time.Time
+}
+
+var _ fwk.Extender = (*consultant)(nil)
+
+func (c *consultant) Name() string                  { return Name }
+func (c *consultant) SupportsPreemption() bool      { return true }
+func (c *consultant) IsInterested(*corev1.Pod) bool { return true }
+func (c *consultant) IsIgnorable() bool             { return false }
+
+// ProcessPreemption returns the node and the victims that the policy chooses.
+func (c *consultant) ProcessPreemption(pod *corev1.Pod, proposal map[string]*extenderv1.Victims, nodes fwk.NodeInfoLister) (map[string]*extenderv1.Victims, error) {
+	all, err := nodes.List()
+	if err != nil {
+		return nil, err
+	}
+	if err := c.feed(all); err != nil {
+		return c.fault(pod, proposal, err)
+	}
+	value, err := watch.Convert(pod)
+	if err != nil {
+		return c.fault(pod, proposal, err)
+	}
+	args := &kube.ExtenderPreemptionArgs{Pod: value.(*kube.Pod), NodeNameToMetaVictims: metaVictims(proposal)}
+	answer, err := podsOf(c.extender.Preempt(c.cycle.ctx, args, c.options), nodes)
+	if err != nil {
+		return c.fault(pod, proposal, err)
+	}
+	for node, victims := range answer {
+		if err := c.verify(pod, node, victims.Pods, nodes); err != nil {
+			return c.fault(pod, proposal, err)
+		}
+	}
+	c.record(answer)
+	return answer, nil
+}
+
+// feed updates the cache of the extender from the snapshot.
+func (c *consultant) feed(all []fwk.NodeInfo) error {
+	budgets, err := c.budgets.List(labels.Everything())
+	if err != nil {
+		return err
+	}
+	d, whole, err := c.mirror.changes(all, c.handle.NominatedPodsForNode, budgets)
+	if err != nil {
+		return err
+	}
+	c.extender.Feed(d, whole)
+	c.fed.Store(true)
+	return nil
+}
+
+// podChanged feeds a pod between the snapshots, so that the results of preemptions are
+// counted without waiting for the next one.
+func (c *consultant) podChanged(p *kube.Pod, deleted bool) {
+	switch {
+	case !c.fed.Load():
+	case deleted:
+		c.extender.Feed(&kube.Dump{Deleted: []any{p}}, false)
+	default:
+		c.extender.Feed(&kube.Dump{Pods: []*kube.Pod{p}}, false)
+	}
+}
+
+// fault returns the result of a preemption that the policy cannot decide.
+func (c *consultant) fault(pod *corev1.Pod, proposal map[string]*extenderv1.Victims, err error) (map[string]*extenderv1.Victims, error) {
+	c.log.Warn("policy not used for a preemption", "pod", klog.KObj(pod).String(), "err", err)
+	if c.options.OnFault == extender.EvictNone {
+		return map[string]*extenderv1.Victims{}, nil
+	}
+	return proposal, nil
+}
+
+// verify checks with kube-scheduler's filters that the pod fits once the victims, and
+// those of earlier choices, are gone.
+func (c *consultant) verify(pod *corev1.Pod, node string, victims []*corev1.Pod, nodes fwk.NodeInfoLister) error {
+	info, err := nodes.Get(node)
+	if err != nil {
+		return err
+	}
+	leaving := make(map[types.UID]bool, len(victims))
+	for _, v := range victims {
+		leaving[v.UID] = true
+	}
+	copied, state := info.Snapshot(), c.cycle.state.Clone()
+	logger := klog.FromContext(c.cycle.ctx)
+	for _, p := range info.GetPods() {
+		v := p.GetPod()
+		if _, named := c.named[v.UID]; !leaving[v.UID] && !named && v.DeletionTimestamp == nil {
+			continue
+		}
+		if err := copied.RemovePod(logger, v); err != nil {
+			return err
+		}
+		if status := c.handle.RunPreFilterExtensionRemovePod(c.cycle.ctx, state, pod, p, copied); !status.IsSuccess() {
+			return status.AsError()
+		}
+	}
+	if status := c.handle.RunFilterPluginsWithNominatedPods(c.cycle.ctx, state, pod, copied); !status.IsSuccess() {
+		return fmt.Errorf("the pod does not fit on node %s without the victims of the policy: %s", node, status.Message())
+	}
+	return nil
+}
+
+// record stores the victims of a choice, and forgets those that are overdue.
+func (c *consultant) record(answer map[string]*extenderv1.Victims) {
+	now := time.Now()
+	for uid, until := range c.named {
+		if c.mirror.pods[uid].pod == nil || now.After(until) {
+			delete(c.named, uid)
+		}
+	}
+	for _, victims := range answer {
+		for _, v := range victims.Pods {
+			c.named[v.UID] = now.Add(c.deadline)
+		}
+	}
+}
+
+// metaVictims returns a proposal by UID.
+func metaVictims(proposal map[string]*extenderv1.Victims) map[string]*kube.MetaVictims {
+	list := make(map[string]*kube.MetaVictims, len(proposal))
+	for node, victims := range proposal {
+		one := &kube.MetaVictims{NumPDBViolations: victims.NumPDBViolations, Pods: make([]kube.MetaPod, len(victims.Pods))}
+		for i, p := range victims.Pods {
+			one.Pods[i].UID = string(p.UID)
+		}
+		list[node] = one
+	}
+	return list
+}
+
+// podsOf returns the pods that an answer names. It returns an error if one is not on its
+// node.
+func podsOf(answer *kube.ExtenderPreemptionResult, nodes fwk.NodeInfoLister) (map[string]*extenderv1.Victims, error) {
+	list := make(map[string]*extenderv1.Victims, len(answer.NodeNameToMetaVictims))
+	for node, victims := range answer.NodeNameToMetaVictims {
+		info, err := nodes.Get(node)
+		if err != nil {
+			return nil, err
+		}
+		byUID := make(map[string]*corev1.Pod, len(info.GetPods()))
+		for _, p := range info.GetPods() {
+			byUID[string(p.GetPod().UID)] = p.GetPod()
+		}
+		one := &extenderv1.Victims{NumPDBViolations: victims.NumPDBViolations}
+		for _, v := range victims.Pods {
+			if byUID[v.UID] == nil {
+				return nil, fmt.Errorf("victim %s is not on node %s", v.UID, node)
+			}
+			one.Pods = append(one.Pods, byUID[v.UID])
+		}
+		list[node] = one
+	}
+	return list, nil
+}
