@@ -1,4 +1,4 @@
-;; It puts data where it has no memory.
+;; It places data outside of its memory.
 (module
   (memory (export "memory") 32)
   (data (i32.const 16) "hostile")

@@ -1,4 +1,4 @@
-;; It asks for every column, and for many of which nobody has heard.
+;; It requests every column, and many unknown ones.
 (module
   (memory (export "memory") 32)
   (data (i32.const 16) "hostile")

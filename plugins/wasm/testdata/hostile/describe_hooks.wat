@@ -1,4 +1,4 @@
-;; It says that it has every hook, and eight of which nobody has heard.
+;; It declares every hook, and eight unknown ones.
 (module
   (memory (export "memory") 32)
   (data (i32.const 16) "hostile")

@@ -1,4 +1,4 @@
-;; It says that its name has 4000 bytes, where there is room for 128.
+;; It declares a name of 4000 bytes, although 128 are available.
 (module
   (memory (export "memory") 32)
   (data (i32.const 16) "hostile")

@@ -1,4 +1,4 @@
-;; Its settings are no JSON.
+;; Its settings are not valid JSON.
 (module
   (memory (export "memory") 32)
   (data (i32.const 16) "hostile")

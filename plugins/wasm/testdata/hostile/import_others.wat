@@ -1,4 +1,4 @@
-;; It imports a file, what AssemblyScript wants by default, and a function of a later ABI.
+;; It imports a file, the imports of AssemblyScript's defaults, and a function of a later ABI.
 (module
   (import "wasi_snapshot_preview1" "path_open" (func (param i32)))
   (import "env" "abort" (func (param i32 i32 i32 i32)))

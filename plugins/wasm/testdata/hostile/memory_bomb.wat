@@ -1,5 +1,5 @@
-;; SelectVictims grows the memory page by page, as far as it goes, writes into every page,
-;; and then answers that it is out of memory.
+;; SelectVictims grows the memory page by page to its limit, writes into every page,
+;; and then returns the status for exhausted memory.
 (module
   (memory (export "memory") 32)
   (data (i32.const 16) "hostile")

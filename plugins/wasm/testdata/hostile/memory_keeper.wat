@@ -1,4 +1,4 @@
-;; SelectVictims grows the memory by 40 MiB and answers well: every row. Memory cannot shrink.
+;; SelectVictims grows the memory by 40 MiB and returns a valid answer: every row. Memory cannot shrink.
 (module
   (memory (export "memory") 32)
   (data (i32.const 16) "hostile")

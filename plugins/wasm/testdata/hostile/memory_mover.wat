@@ -1,4 +1,4 @@
-;; SelectVictims grows the memory by a page in each call, which moves it, and answers well: every row.
+;; SelectVictims grows the memory by a page in each call, which moves it, and returns a valid answer: every row.
 (module
   (memory (export "memory") 32)
   (data (i32.const 16) "hostile")

@@ -1,4 +1,4 @@
-;; It answers nothing at all: no picks, no ends. Every option is dropped, and nobody is at fault.
+;; It writes no answer: no picks, no ends. Every option is dropped, and this is not a fault.
 (module
   (memory (export "memory") 32)
   (data (i32.const 16) "hostile")

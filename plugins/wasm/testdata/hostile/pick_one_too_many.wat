@@ -1,4 +1,4 @@
-;; It says that it wrote a pick more than there are rows.
+;; It reports one pick more than there are rows.
 (module
   (memory (export "memory") 32)
   (data (i32.const 16) "hostile")

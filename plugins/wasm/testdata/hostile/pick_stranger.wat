@@ -1,4 +1,4 @@
-;; The first option evicts row 1000, which is nobody.
+;; The first option evicts row 1000, which does not exist.
 (module
   (memory (export "memory") 32)
   (data (i32.const 16) "hostile")

@@ -1,4 +1,4 @@
-;; It says that it wrote a billion picks.
+;; It reports a billion picks.
 (module
   (memory (export "memory") 32)
   (data (i32.const 16) "hostile")

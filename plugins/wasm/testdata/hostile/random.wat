@@ -1,4 +1,4 @@
-;; SelectVictims asks the host for two megabytes of random numbers, again and again.
+;; SelectVictims requests two megabytes of random numbers from the host, repeatedly.
 (module
   (import "wasi_snapshot_preview1" "random_get" (func $random (param i32 i32) (result i32)))
   (memory (export "memory") 32)

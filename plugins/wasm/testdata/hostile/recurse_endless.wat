@@ -1,4 +1,4 @@
-;; SelectVictims calls itself until something gives.
+;; SelectVictims calls itself without end.
 (module
   (memory (export "memory") 32)
   (data (i32.const 16) "hostile")

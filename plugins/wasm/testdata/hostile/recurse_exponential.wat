@@ -1,4 +1,4 @@
-;; SelectVictims calls itself twice at each of 64 levels: no loop, hardly any stack, 2^64 calls.
+;; SelectVictims calls itself twice at each of 64 levels: no loop, a shallow stack, 2^64 calls.
 (module
   (memory (export "memory") 32)
   (data (i32.const 16) "hostile")

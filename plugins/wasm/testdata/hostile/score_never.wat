@@ -1,4 +1,4 @@
-;; Every victim has the score +Inf: never. That is an answer, and no fault.
+;; Every victim has the score +Inf: never evict. This is an answer and not a fault.
 (module
   (memory (export "memory") 32)
   (data (i32.const 16) "hostile")

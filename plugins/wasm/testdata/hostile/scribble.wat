@@ -1,4 +1,4 @@
-;; SelectVictims answers well, every row, and then overwrites the header, the entries and all columns.
+;; SelectVictims returns a valid answer, every row, and overwrites the header, the entries and all columns.
 (module
   (memory (export "memory") 32)
   (data (i32.const 16) "hostile")

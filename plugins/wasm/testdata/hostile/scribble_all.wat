@@ -1,4 +1,4 @@
-;; SelectVictims overwrites everything: its frame, itself, whatever follows.
+;; SelectVictims overwrites all of its memory: its frame, its data, and everything after them.
 (module
   (memory (export "memory") 32)
   (data (i32.const 16) "hostile")

@@ -1,4 +1,4 @@
-;; SelectVictims fails, without a word.
+;; SelectVictims fails without a message.
 (module
   (memory (export "memory") 32)
   (data (i32.const 16) "hostile")

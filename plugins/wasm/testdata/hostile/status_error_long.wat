@@ -1,4 +1,4 @@
-;; SelectVictims fails, and says so in four billion bytes.
+;; SelectVictims fails and reports a message of four billion bytes.
 (module
   (memory (export "memory") 32)
   (data (i32.const 16) "hostile")

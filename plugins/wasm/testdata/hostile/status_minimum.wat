@@ -1,4 +1,4 @@
-;; SelectVictims returns the least number there is, which is no status.
+;; SelectVictims returns the smallest integer, which is not a valid status.
 (module
   (memory (export "memory") 32)
   (data (i32.const 16) "hostile")

@@ -1,4 +1,4 @@
-;; SelectVictims returns -5, which is no status.
+;; SelectVictims returns -5, which is not a valid status.
 (module
   (memory (export "memory") 32)
   (data (i32.const 16) "hostile")

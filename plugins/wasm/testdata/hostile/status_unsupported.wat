@@ -1,4 +1,4 @@
-;; SelectVictims is there, and says that it is not.
+;; SelectVictims is exported, and returns the status of a missing hook.
 (module
   (memory (export "memory") 32)
   (data (i32.const 16) "hostile")

@@ -1,4 +1,4 @@
-;; SelectVictims grows a table as far as it goes, and traps once that is refused.
+;; SelectVictims grows a table to its limit, and then traps.
 (module
   (memory (export "memory") 32)
   (data (i32.const 16) "hostile")

@@ -1,4 +1,4 @@
-;; It traps when it is asked for room.
+;; It traps when the host requests memory.
 (module
   (memory (export "memory") 32)
   (data (i32.const 16) "hostile")

@@ -1,4 +1,4 @@
-;; It traps while it says what it is.
+;; It traps when it describes itself.
 (module
   (memory (export "memory") 32)
   (data (i32.const 16) "hostile")

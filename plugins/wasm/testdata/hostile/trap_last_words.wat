@@ -1,4 +1,4 @@
-;; SelectVictims prints its last words, a control sequence for terminals among them, and traps.
+;; SelectVictims prints text with a control sequence for terminals, and traps.
 (module
   (import "wasi_snapshot_preview1" "fd_write" (func $write (param i32 i32 i32 i32) (result i32)))
   (memory (export "memory") 32)
