@@ -22,7 +22,7 @@ const divider = "---"
 // order of picking, and a line with the chosen node:
 //
 //	n1: small big
-//	n2: nobody
+//	n2: no victims
 //	n3: does not fit
 //	choose n2
 func ParseGolden(text string) (*Golden, error) {
@@ -93,14 +93,14 @@ func (g *Golden) decide(s *Subject) ([]string, error) {
 func (d *Decision) Lines(c *Case) []string {
 	var lines []string
 	for i := range c.Options {
-		who := strings.Join(c.Names(i, d.Victims[i]), " ")
+		victims := strings.Join(c.Names(i, d.Victims[i]), " ")
 		switch {
 		case d.Victims[i] == nil:
-			who = "does not fit"
-		case who == "":
-			who = "nobody"
+			victims = "does not fit"
+		case victims == "":
+			victims = "no victims"
 		}
-		lines = append(lines, c.Options[i].Name+": "+who)
+		lines = append(lines, c.Options[i].Name+": "+victims)
 	}
 	if d.Chosen >= 0 {
 		lines = append(lines, "choose "+c.Options[d.Chosen].Name)

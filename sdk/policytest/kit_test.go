@@ -174,9 +174,9 @@ node n3 cpu=0
 		p    policy.Policy
 		want string
 	}{
-		"default": {rules.New(), "n1: a b|n2: nobody|n3: does not fit|choose n2"},
-		"most":    {most, "n1: b a|n2: nobody|n3: does not fit|choose n2"}, // c is too near in priority
-		"never":   {never, "n1: does not fit|n2: nobody|n3: does not fit|choose n2"},
+		"default": {rules.New(), "n1: a b|n2: no victims|n3: does not fit|choose n2"},
+		"most":    {most, "n1: b a|n2: no victims|n3: does not fit|choose n2"}, // c is too near in priority
+		"never":   {never, "n1: does not fit|n2: no victims|n3: does not fit|choose n2"},
 	} {
 		c := policytest.MustParse(t, world)
 		d, err := policytest.Of(tt.p).Decide(c)

@@ -105,7 +105,7 @@ func checkSkip(names []string) error {
 	var errs []error
 	for _, name := range names {
 		if !slices.Contains(known, name) {
-			errs = append(errs, fmt.Errorf("cannot skip unknown property %q: want some of %s", name, strings.Join(known, ", ")))
+			errs = append(errs, fmt.Errorf("cannot skip unknown property %q: expected %s", name, strings.Join(known, ", ")))
 		}
 	}
 	return errors.Join(errs...)
@@ -305,7 +305,7 @@ func (c *Case) listed(i int, rows []int) string {
 		return "none (it does not fit)"
 	}
 	if len(rows) == 0 {
-		return "nobody"
+		return "no victims"
 	}
 	return strings.Join(c.Names(i, rows), ", ")
 }
