@@ -28,7 +28,7 @@ func TestRole_CoversTheTable(t *testing.T) {
 	}
 }
 
-func TestAllows_TakesAnyOfSeveralNeedsAndRoles(t *testing.T) {
+func TestAllows_IfAnyRoleCoversAnyNeed(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		have  string

@@ -65,8 +65,9 @@ func (l *lockedBuffer) String() string {
 	return l.b.String()
 }
 
-// A damaged record of an allocation leaves no task without an agent: tasks that the
-// servers want continue and are not started twice, others are stopped.
+// A damaged record of an allocation leaves no task without an agent: tasks of
+// allocations that are still assigned continue and are not started twice, others are
+// stopped.
 func TestFaults_DamagedRecordsOrphanNoTask(t *testing.T) {
 	for name := range damages {
 		t.Run(name, func(t *testing.T) {

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Small requests that ask for much cost a server little memory: they are refused, or what
-// they cost is bounded. Every path that writes or plans a job has the same limits.
+// Small requests for many instances cost a server little memory: they are refused, or their
+// cost is bounded. Every path that writes or plans a job has the same limits.
 func TestAdmission_BoundsTheMemoryOfHostileRequests(t *testing.T) {
 	w := start(t)
 	w.addNode("n1", 1000, 1000)

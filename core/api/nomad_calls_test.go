@@ -21,7 +21,7 @@ import (
 )
 
 // nomadPage is the page with the calls of Nomad's client and the commands that make
-// them. TestNomadClient_CallsDoWhatPageSays writes it with -write.
+// them. TestNomadClient_CallsHaveDocumentedEffect writes it with -write.
 const nomadPage = "../../docs/reference/nomad-api.md"
 
 // A nomadCall is a call of Nomad's client that is served.
@@ -540,7 +540,7 @@ func (n *nomadTour) drain() error {
 
 // Every call of Nomad's client is served, or returns the error unsupported. The page for
 // users lists both, and the commands that make the calls.
-func TestNomadClient_CallsDoWhatPageSays(t *testing.T) {
+func TestNomadClient_CallsHaveDocumentedEffect(t *testing.T) {
 	w := start(t)
 	n := &nomadTour{fixture: w, job: nomadJob("tour", 50, 1, 100, 100)}
 	counted := *w.http

@@ -18,6 +18,7 @@ import (
 // batch50 first, then service90: an urgent evaluation waited for a lesser one
 // because their types differ. Here the roots are compared.
 func TestNomadQuirk5_PriorityInversionAcrossSchedulerTypes(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.Enqueue(
 		eval("service90", 90, 1),
@@ -31,6 +32,7 @@ func TestNomadQuirk5_PriorityInversionAcrossSchedulerTypes(t *testing.T) {
 // first of them. Capacity on the others unblocked nothing until a change of the
 // whole class. Here one blocked evaluation waits for every node that it names.
 func TestNomadQuirk6_SystemJobBlocksOnlyOncePerGroup(t *testing.T) {
+	t.Parallel()
 	nodes := []string{"n1", "n2", "n3", "n4", "n5"}
 	for _, node := range nodes {
 		f := newFixture(t)
@@ -50,6 +52,7 @@ func TestNomadQuirk6_SystemJobBlocksOnlyOncePerGroup(t *testing.T) {
 // cancelled evaluation. Here they divide the nodes, and a cancelled evaluation is
 // removed from every index.
 func TestNomadQuirk7_BlockedSystemEvalsOfOneJobCancelEachOther(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	block := func(id string, snapshot uint64, nodes ...string) {
 		f.blocked.Block(with(evalOf("sys", id, 50, snapshot), func(e *model.Evaluation) {
@@ -77,6 +80,7 @@ func TestNomadQuirk7_BlockedSystemEvalsOfOneJobCancelEachOther(t *testing.T) {
 // beside the data was lowered once more than raised. Here every count is the
 // length of what it counts.
 func TestNomad17278_NegativeTotalBlocked(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	sys := func(id string, snapshot uint64) *model.Evaluation {
 		return with(evalOf("sys", id, 50, snapshot), func(e *model.Evaluation) {
@@ -102,6 +106,7 @@ func TestNomad17278_NegativeTotalBlocked(t *testing.T) {
 // order: the first team starved behind one with a steady flow of jobs. Here the
 // oldest goes first, regardless of the index it is in and of the change.
 func TestNomad27927_BlockedJobsOfEqualPriorityPickedAtRandom(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	for _, i := range []uint64{7, 3, 9, 1, 8, 2, 6, 4, 5} {
 		f.blocked.Block(with(eval(fmt.Sprint("e", i), 50, i), func(e *model.Evaluation) { e.SnapshotIndex = 20 }), nil)
@@ -117,7 +122,8 @@ func TestNomad27927_BlockedJobsOfEqualPriorityPickedAtRandom(t *testing.T) {
 // the class may be feasible: one small task ends, ten thousand blocked evaluations
 // wake, find too little capacity, and block again. Here a filter keeps them
 // blocked, and is called once for each equivalence class.
-func TestUnblock_CapacityForFewWakesFew(t *testing.T) {
+func TestUnblock_CapacityForFewUnblocksFew(t *testing.T) {
+	t.Parallel()
 	asked := 0
 	f := newFixture(t, func(c *broker.Config) {
 		c.EquivalenceClass = func(ev *model.Evaluation) uint64 { return uint64(ev.Priority) }
@@ -156,6 +162,7 @@ func (screenFunc) Excludes(*model.Evaluation, string, *any) bool { return false 
 // of pending evaluations, and all were processed. Here a backlog costs a job two
 // runs at most, one if the worker's snapshot is new enough.
 func TestNomad14621_BacklogOfOneJobIsProcessedInFull(t *testing.T) {
+	t.Parallel()
 	for _, covers := range []bool{false, true} {
 		f := newFixture(t)
 		f.Enqueue(evalOf("j", "first", 50, 1))
@@ -195,6 +202,7 @@ func TestNomad14621_BacklogOfOneJobIsProcessedInFull(t *testing.T) {
 // them. Here Locate returns the state, its end, and the evaluation that has the
 // turn.
 func TestNomad15858_LocateShowsWhyAnEvaluationIsStuck(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.Enqueue(evalOf("j", "a", 50, 1))
 	f.nack(t, f.take(t))
@@ -215,6 +223,7 @@ func TestNomad15858_LocateShowsWhyAnEvaluationIsStuck(t *testing.T) {
 // status, as the apply of such a write delivers it, takes one out wherever it
 // waits, and its job's next takes the turn.
 func TestNomad2772_WaitingEvaluationsCannotBeCancelled(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.Enqueue(evalOf("j", "a", 50, 1), evalOf("j", "b", 50, 2),
 		with(eval("later", 50, 3), func(e *model.Evaluation) { e.WaitUntil = epoch.Add(time.Hour).UnixNano() }))
@@ -232,6 +241,7 @@ func TestNomad2772_WaitingEvaluationsCannotBeCancelled(t *testing.T) {
 // content, so during an incident there was nothing to inspect or delete, and
 // resuming rebuilt it all. Here a pause holds deliveries and nothing else.
 func TestNomad11638_PauseDropsTheQueue(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.Enqueue(eval("a", 50, 1), eval("b", 40, 2))
 	f.Pause()
@@ -251,6 +261,7 @@ func TestNomad11638_PauseDropsTheQueue(t *testing.T) {
 // compute than the nack timeout, which ran on meanwhile; the evaluation was
 // delivered twice and the first result thrown away. Here the worker renews.
 func TestNomadNackTimeoutRunsWhileComputing(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.Enqueue(eval("long", 50, 1))
 	d := f.take(t)
@@ -267,6 +278,7 @@ func TestNomadNackTimeoutRunsWhileComputing(t *testing.T) {
 // and a newer one that would do the work of both wait up to 40 s for nothing.
 // Here the turn passes on.
 func TestNackDelayHoldsUpTheJob(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.Enqueue(evalOf("j", "a", 50, 1))
 	f.nack(t, f.take(t))
@@ -282,6 +294,7 @@ func TestNackDelayHoldsUpTheJob(t *testing.T) {
 }
 
 func TestNackDelayOfBindingsDoublesUpToTenTimes(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t, func(c *broker.Config) { c.DeliveryLimit = 10 })
 	f.Enqueue(&model.Evaluation{ID: "e", Namespace: "ns", JobID: "b", Type: model.JobBinding, Status: model.EvalPending})
 	for _, seconds := range []int{1, 2, 4, 8, 10, 10} {
@@ -301,6 +314,7 @@ func TestNackDelayOfBindingsDoublesUpToTenTimes(t *testing.T) {
 // followed up for ever, and failed ones piled up in memory. Here the broker
 // hands a failed one out once, forgets it, and follows nothing up itself.
 func TestNomad16877_FailedEvaluationLoopsForEver(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.Enqueue(eval("e", 50, 1))
 	for range 3 {
@@ -320,6 +334,7 @@ func TestNomad16877_FailedEvaluationLoopsForEver(t *testing.T) {
 // Karmada's lost priority update, first half. Raising the priority of a queued
 // binding was ignored: its key was in the queue already. "first pop y prio 5".
 func TestKarmadaLostPriorityUpdate_Queued(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.Enqueue(eval("x", 1, 1), eval("y", 5, 2))
 	f.Enqueue(with(eval("x", 9, 1), func(e *model.Evaluation) { e.ModifyIndex = 3 }))
@@ -329,6 +344,7 @@ func TestKarmadaLostPriorityUpdate_Queued(t *testing.T) {
 // Second half. Raising it while the binding was processed queued the old object
 // with the old priority again: "bump while processing: pop x prio 1".
 func TestKarmadaLostPriorityUpdate_InProcess(t *testing.T) {
+	t.Parallel()
 	raised := with(eval("x", 9, 1), func(e *model.Evaluation) { e.ModifyIndex = 3 })
 	f := newFixture(t)
 	f.Enqueue(eval("x", 1, 1))
@@ -351,6 +367,7 @@ func TestKarmadaLostPriorityUpdate_InProcess(t *testing.T) {
 // The same fault with two evaluations of one job: the newer and more urgent one
 // waited as "pending" behind the older, at the older's place in the queue.
 func TestKarmadaLostPriorityUpdate_NewerEvaluationOfTheJob(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.Enqueue(evalOf("x", "x-old", 1, 1), eval("y", 5, 2), evalOf("x", "x-new", 9, 3))
 	f.wantOrder(t, "x-new y")
@@ -363,6 +380,7 @@ func TestKarmadaLostPriorityUpdate_NewerEvaluationOfTheJob(t *testing.T) {
 
 // The same fault for one that is blocked.
 func TestKarmadaLostPriorityUpdate_Blocked(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.blocked.Block(with(eval("x", 1, 1), func(e *model.Evaluation) { e.SnapshotIndex = 5 }), nil)
 	f.blocked.Block(with(eval("y", 5, 2), func(e *model.Evaluation) { e.SnapshotIndex = 5 }), nil)
@@ -375,6 +393,7 @@ func TestKarmadaLostPriorityUpdate_Blocked(t *testing.T) {
 // Karmada rewrote a binding's time stamp on every push, so "first in, first out"
 // was by last update: a binding with frequent updates never ran.
 func TestKarmadaUpdateCostsThePositionInTheQueue(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.Enqueue(eval("x", 5, 1), eval("y", 5, 1))
 	f.Enqueue(with(eval("x", 5, 1), func(e *model.Evaluation) { e.ModifyIndex = 9 }))
@@ -384,6 +403,7 @@ func TestKarmadaUpdateCostsThePositionInTheQueue(t *testing.T) {
 // Karmada counted the attempts in the object that each update replaced, so an
 // update reset the back-off, and a busy spec hammered the scheduler.
 func TestKarmadaUpdateResetsTheBackOff(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.Enqueue(eval("x", 5, 1))
 	f.nack(t, f.take(t))
@@ -402,6 +422,7 @@ func TestKarmadaUpdateResetsTheBackOff(t *testing.T) {
 // Karmada 6987 and 7231 to 7235. The back-off queue was sorted by priority
 // first, so one long back-off hid all that had ended behind it.
 func TestKarmada6987_LongBackOffHidesOthers(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.Enqueue(eval("long", 90, 1))
 	f.nack(t, f.take(t))
@@ -417,6 +438,7 @@ func TestKarmada6987_LongBackOffHidesOthers(t *testing.T) {
 // free; it waited up to five minutes for a sweep. Here free capacity unblocks at
 // once, and capacity freed during the attempt is not missed.
 func TestKarmada7369_FreeCapacityUnblocksNothing(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.Enqueue(eval("x", 5, 1))
 	d := f.take(t)
@@ -436,6 +458,7 @@ func TestKarmada7369_FreeCapacityUnblocksNothing(t *testing.T) {
 // Ours: if changes are newer than the acked snapshot, and their evaluations were
 // already cancelled in favor of this one, the ack would lose those changes.
 func TestAck_OldSnapshotLosesCancelledChanges(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.Enqueue(evalOf("j", "a", 50, 1))
 	d := f.take(t)
@@ -454,6 +477,7 @@ func TestAck_OldSnapshotLosesCancelledChanges(t *testing.T) {
 // Classes are created and deleted with the attributes of nodes. Numbers of classes
 // that no record rules out are dropped, and the others remain valid.
 func TestBlocked_ManyClassesComeAndGo(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	block := func(id string, classes map[uint64]bool) {
 		ev := &model.Evaluation{

@@ -40,7 +40,7 @@ func renamed(t *testing.T, name, pattern string, d *rand.Rand) (*scenario.File, 
 
 // A gang that shares a rack takes the rack with the cheapest victims, whatever the names and
 // the order of nodes, jobs and allocations.
-func TestPlaces_GangTakesCheapestRack(t *testing.T) {
+func TestPlaces_GangUsesCheapestRack(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		file, words string

@@ -44,7 +44,7 @@ func TestNamespaces_RecordWhenWeightsChange(t *testing.T) {
 
 // Objects that have ended are not in a namespace any more, but those that still use
 // capacity are.
-func TestObjectsIn_CountsWhatHasNotEnded(t *testing.T) {
+func TestObjectsIn_CountsObjectsThatHaveNotEnded(t *testing.T) {
 	store := New()
 	in := func(namespace string) func(*model.Job) {
 		return func(j *model.Job) { j.Namespace = namespace }

@@ -252,7 +252,7 @@ func TestWorker_RetriesLaterAfterRepeatedRejections(t *testing.T) {
 
 // Plans that were overtaken are retried at once, more often than plans that the current
 // state rejects.
-func TestWorker_RetriesOvertakenPlansAtOnce(t *testing.T) {
+func TestWorker_RetriesOutdatedPlansAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newFixture(t, 1, func(c *worker.Config) { c.Retry = time.Minute })
 		lost := 0

@@ -64,7 +64,7 @@ func TestAging_Cases(t *testing.T) {
 }
 
 // An allocation that has not started loses no work, so it needs no time to settle.
-func TestAging_TakesWhatHasNotBegun(t *testing.T) {
+func TestAging_EvictsAllocationsThatHaveNotStarted(t *testing.T) {
 	t.Parallel()
 	in := policytest.MustParse(t, `
 	preemptor 50 cpu=100 waiting=1h
@@ -110,7 +110,7 @@ func eligible(t *testing.T, p *aging.Policy, in *policy.Candidates) (rows [][]in
 	return rows, at
 }
 
-func TestAging_AsksAgainWhenSomethingChangesAndNoSooner(t *testing.T) {
+func TestAging_RequestsRecheckAtTheNextChange(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))
 	asked := 0
@@ -139,7 +139,7 @@ func TestAging_AsksAgainWhenSomethingChangesAndNoSooner(t *testing.T) {
 	}
 }
 
-func TestAging_ALongerWaitNeverShrinksWhatMayBeEvicted(t *testing.T) {
+func TestAging_LongerWaitNeverReducesCandidates(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(3, 4))
 	for k := range policytest.Count(t) / 10 {

@@ -7,7 +7,7 @@ import (
 	"github.com/cede-scheduler/cede/sdk/policy"
 )
 
-func TestNew_GivesThePolicyNamedDefaultWithItsHooks(t *testing.T) {
+func TestNew_ReturnsThePolicyDefaultWithItsHooks(t *testing.T) {
 	t.Parallel()
 	p := defaults.New()
 	if name := p.Info().Name; name != "default" {

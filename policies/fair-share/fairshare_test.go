@@ -34,7 +34,7 @@ func TestFairShare_SatisfiesLaws(t *testing.T) {
 	}
 }
 
-func TestFairShare_PicksWhatTheDescriptionSays(t *testing.T) {
+func TestFairShare_PicksDescribedVictims(t *testing.T) {
 	t.Parallel()
 	for _, above := range []bool{false, true} {
 		r := rand.New(rand.NewPCG(1, 2))
@@ -254,7 +254,7 @@ func TestFairShare_OnlyAboveStopsSoonerAndPicksTheSame(t *testing.T) {
 }
 
 // More use never makes a namespace lose less.
-func TestFairShare_WhoGetsMoreGoesNoLater(t *testing.T) {
+func TestFairShare_LargerShareIsEvictedNoLater(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(5, 6))
 	p := configured(t, `{}`)
@@ -283,7 +283,7 @@ func TestFairShare_WhoGetsMoreGoesNoLater(t *testing.T) {
 	}
 }
 
-func TestFairShare_OptionsOfThoseWhoHaveMostAreBest(t *testing.T) {
+func TestFairShare_PrefersOptionsOfLargestShares(t *testing.T) {
 	t.Parallel()
 	c := policytest.MustParse(t, `
 	cluster cpu=1000

@@ -307,7 +307,7 @@ func TestLeastWaste_Cases(t *testing.T) {
 	}
 }
 
-func TestLeastWaste_OptionsAreRankedByWhatTheyWaste(t *testing.T) {
+func TestLeastWaste_RanksOptionsByLostWork(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ name, config, text, best string }{
 		{

@@ -134,7 +134,7 @@ func later(in *policy.Candidates, d int64) *policy.Candidates {
 	return &next
 }
 
-func TestProtect_AsksAgainWhenAProtectionEndsAndNoSooner(t *testing.T) {
+func TestProtect_RequestsRecheckWhenAProtectionEnds(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))
 	asked := 0
@@ -202,7 +202,7 @@ func TestProtect_NoOptionOffersMoreOfAGroupThanItsLimit(t *testing.T) {
 	}
 }
 
-func TestProtect_AsksForTheColumnsThatItReads(t *testing.T) {
+func TestProtect_RequestsColumnsThatItReads(t *testing.T) {
 	t.Parallel()
 	base := policy.StartColumn | policy.TimeColumns
 	for config, want := range map[string]policy.Columns{

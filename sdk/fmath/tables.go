@@ -1,4 +1,4 @@
-// Computed by TestTables_AreWhatTheirDefinitionSays -rewrite.
+// Computed by TestTables_MatchTheirDefinition -rewrite.
 
 package fmath
 

@@ -13,10 +13,10 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "rewrite tables.go and testdata")
 
-// TestTables_AreWhatTheirDefinitionSays computes the constants and tables from their
+// TestTables_MatchTheirDefinition computes the constants and tables from their
 // definitions with math/big and compares them with tables.go. With -rewrite it writes
 // that file.
-func TestTables_AreWhatTheirDefinitionSays(t *testing.T) {
+func TestTables_MatchTheirDefinition(t *testing.T) {
 	t.Parallel()
 	want := tables(t)
 	if *rewrite {
@@ -42,7 +42,7 @@ func tables(t *testing.T) []byte {
 	log102 := quo(ln2, ln10)
 	steps := bigFloat(expSteps)
 
-	p("// Computed by TestTables_AreWhatTheirDefinitionSays -rewrite.\n")
+	p("// Computed by TestTables_MatchTheirDefinition -rewrite.\n")
 	p("package fmath\n")
 	p("const (")
 	p("// A step is 1/128 of a doubling: PerStep steps make one unit of the argument;")

@@ -101,7 +101,7 @@ func TestRead_AcceptsObjectsOnly(t *testing.T) {
 	}
 }
 
-func TestDecode_ReadsWhatEncodeWrites(t *testing.T) {
+func TestDecode_ReadsEncodedSettings(t *testing.T) {
 	t.Parallel()
 	got, err := settings.Decode(settings.Encode(all))
 	if err != nil {

@@ -136,7 +136,7 @@ func TestProse_ReadmeIsShort(t *testing.T) {
 	}
 }
 
-func TestProse_ChangelogEntriesSayKindAndArea(t *testing.T) {
+func TestProse_ChangelogEntriesStateKindAndArea(t *testing.T) {
 	for line := range strings.Lines(read(t, "CHANGELOG.md")) {
 		if line = strings.TrimSpace(line); strings.HasPrefix(line, "* ") && !entry.MatchString(line) {
 			t.Errorf("CHANGELOG.md: %q: write * [CHANGE|FEATURE|ENHANCEMENT|BUGFIX] area: what it means to a user", line)

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-func TestRead_ReturnsWhatWasWritten(t *testing.T) {
+func TestRead_ReturnsWrittenContent(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "id")
 	for _, text := range []string{"", "one line", "two\nlines\n", `{"A": 1}`} {
 		if err := Write(path, []byte(text), 0o600); err != nil {
@@ -25,6 +26,7 @@ func TestRead_ReturnsWhatWasWritten(t *testing.T) {
 
 // No damage leaves a file with a valid checksum and another content.
 func TestDecode_FindsDamage(t *testing.T) {
+	t.Parallel()
 	const content = "KN7FQGUFMWMTUOO3Y6QZ2YPDHV\n"
 	whole := Encode([]byte(content))
 	for size := range whole {

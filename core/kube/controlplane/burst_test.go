@@ -68,7 +68,7 @@ func playBurst(t *testing.T, c *Cluster, b Burst, scheduler string) *burstRun {
 // In a burst, each answer is taken, no preemptor evicts more than it needs, and neither
 // the extender nor the plugin slows kube-scheduler down noticeably. CEDE_ROUNDS is the
 // number of rounds.
-func TestBurst_EveryAnswerIsTaken(t *testing.T) {
+func TestBurst_EveryAnswerIsUsed(t *testing.T) {
 	b, rounds, schedulers := Burst{Nodes: 200, PodsPerNode: 10, Preemptors: 50, Victims: 2}, setting(t, "CEDE_ROUNDS", 3), []string{"stock", "extender", "plugin"}
 	if testing.Short() { // building the plugin takes as long as building Kubernetes
 		b, rounds, schedulers = Burst{Nodes: 20, PodsPerNode: 10, Preemptors: 8, Victims: 2}, 1, schedulers[:2]

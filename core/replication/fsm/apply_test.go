@@ -282,7 +282,7 @@ func TestRegisterNodes_RetainsOperatorSettings(t *testing.T) {
 	}
 }
 
-func TestCollect_DeletesOnlyWhatHasEnded(t *testing.T) {
+func TestCollect_DeletesOnlyTerminalObjects(t *testing.T) {
 	s := withJob(t)
 	batch := replicationtest.WebJob(50)
 	batch.ID, batch.Type = "batch", model.JobBatch

@@ -105,7 +105,7 @@ func TestRewriteVote_OnlyWhileTheLeaderIsSilent(t *testing.T) {
 // A server was made a voter, and the leader that did it was lost before the others
 // received the change. They vote for the new voter nevertheless: their logs are
 // older, so that it is the only one they can elect. UPSTREAM.md, section 8.
-func TestElections_ElectAVoterThatOthersDoNotKnow(t *testing.T) {
+func TestElections_ElectAVoterMissingFromOtherConfigurations(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := replicationtest.NewCluster(t, replicationtest.Options{})
 		defer c.Close()

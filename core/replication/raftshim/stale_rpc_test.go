@@ -137,10 +137,10 @@ func TestStaleRPC_LateSnapshotLeavesTheLogUnchanged(t *testing.T) {
 	}
 }
 
-// A leader that backed off far sends what a server has, with its commit index.
-// Raft would commit up to there what it has behind those entries, which may be
-// other entries. UPSTREAM.md, section 10.
-func TestStaleRPC_CommitsOnlyWhatTheLeaderHasShown(t *testing.T) {
+// A leader that has backed off far sends entries that the server already has, with its
+// commit index. Raft would commit the entries behind those up to that index, although they
+// may differ from the entries of the leader. UPSTREAM.md, section 10.
+func TestStaleRPC_CommitsOnlyMatchingEntries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := replicationtest.NewCluster(t, replicationtest.Options{Gapless: true})
 		defer c.Close()

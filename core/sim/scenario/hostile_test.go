@@ -239,7 +239,7 @@ type pieces struct {
 
 func (p *pieces) Read(b []byte) (int, error) { return p.r.Read(b[:min(len(b), p.size)]) }
 
-// A small file cannot ask for an unbounded number of instances.
+// A small file cannot request an unbounded number of instances.
 func TestDecode_LimitsInstances(t *testing.T) {
 	t.Parallel()
 	group := func(name string, count int) string { return fmt.Sprintf(`{"name":%q,"count":%d}`, name, count) }
