@@ -228,7 +228,7 @@ func (r *membership) admit(n *memberlist.Node) error {
 	return nil
 }
 
-// A duplicateIDError means that the pool knows this server's ID at another address.
+// A duplicateIDError means that the pool has this server's ID at another address.
 type duplicateIDError struct{ Holder Member }
 
 func (e *duplicateIDError) Error() string {

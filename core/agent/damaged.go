@@ -12,12 +12,13 @@ import (
 )
 
 // damagedRecords holds the folders of allocations with unreadable records. Their tasks may
-// still run: if the servers want an allocation, it is restored from the folders of its
-// tasks, and otherwise endDamaged stops it. Without that, its tasks would run forever.
+// still run: if an allocation is still assigned to this node, it is restored from the
+// folders of its tasks, and otherwise endDamaged stops it. Its tasks would run forever
+// otherwise.
 type damagedRecords map[string]bool
 
 // includes reports whether an allocation has a damaged record and must be stopped. It
-// returns false, from then on, if the servers want it.
+// returns false, from then on, if the servers list it as running.
 func (d damagedRecords) includes(alloc *Allocation) bool {
 	name := folderName(alloc.ID)
 	if alloc.Run && !alloc.Status.Terminal() {
@@ -27,7 +28,7 @@ func (d damagedRecords) includes(alloc *Allocation) bool {
 }
 
 // endDamaged stops the tasks of allocations with damaged records that the servers do not
-// want. The agent's mu must be held.
+// list as running. The agent's mu must be held.
 func (a *Agent) endDamaged(ctx context.Context, listed []*Allocation) {
 	for _, name := range slices.Sorted(maps.Keys(a.damaged)) {
 		alloc := &Allocation{ID: name}

@@ -243,7 +243,7 @@ func copyLogs(ctx context.Context, w http.ResponseWriter, q *logRequest) error {
 			begun = true
 		}
 		if err := q.write(w, from, b[:n]); err != nil {
-			return nil //nolint:nilerr // the caller went
+			return nil //nolint:nilerr // the caller has disconnected
 		}
 		q.offset = from + int64(n)
 		if n > 0 {

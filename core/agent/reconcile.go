@@ -164,7 +164,7 @@ func (a *Agent) restore(ctx context.Context) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	records, err := a.disk.records(func(dir string, err error) {
-		a.log.WarnContext(ctx, "record of an allocation is damaged; its tasks are restored if the servers want them, and stopped otherwise", "path", filepath.Join(dir, "state.json"), "err", err)
+		a.log.WarnContext(ctx, "record of an allocation is damaged; its tasks are restored if the allocation is still assigned to this node, and stopped otherwise", "path", filepath.Join(dir, "state.json"), "err", err)
 		a.damaged[filepath.Base(dir)] = true
 	})
 	if err != nil {

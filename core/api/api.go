@@ -144,7 +144,7 @@ func (a *API) EndStreams() {
 // document is the OpenAPI document, generated from the table of routes and from the
 // types and comments of sdk/client.
 //
-//go:generate go test -run TestDocument|TestNomadClient_CallsDoWhatPageSays -write
+//go:generate go test -run TestDocument|TestNomadClient_CallsHaveDocumentedEffect -write
 //go:embed openapi.json
 var document []byte
 

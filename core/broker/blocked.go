@@ -161,8 +161,8 @@ func (t *Blocked) Unblock(class uint64, nodeID string, index uint64, filter Unbl
 }
 
 // UnblockAll is Unblock for a change that may affect every evaluation: another
-// policy, another configuration, or a new leader that cannot know which changes
-// were missed.
+// policy, another configuration, or a new leader, which has no record of the changes
+// that it missed.
 func (t *Blocked) UnblockAll(index uint64) []*model.Evaluation {
 	t.mu.Lock()
 	defer t.mu.Unlock()

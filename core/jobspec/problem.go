@@ -44,7 +44,7 @@ func (p *Problem) String() string {
 }
 
 // Problems lists all errors of a job in the order of the file.
-type Problems []Problem //nolint:errname // it is what it lists; callers read it as a list
+type Problems []Problem //nolint:errname // a list of problems, over which callers range
 
 // Error returns the problems, one per line. Beyond maxPrinted it returns their number.
 func (ps Problems) Error() string {

@@ -14,8 +14,8 @@ type Ask struct {
 	Devices []DeviceRequest // each is served by one device group of the node
 }
 
-// A FreeCapacity describes the offer of a node to one asker: its capacity less live
-// allocations, and less the claims of others at or above the asker's priority.
+// A FreeCapacity describes the offer of a node to one requester: its capacity less live
+// allocations, and less the claims of others at or above the requester's priority.
 //
 // Free is read with a stride, so that it can be a view into the columns of the
 // state as well as into a Vector.

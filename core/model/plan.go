@@ -58,7 +58,7 @@ type Eviction struct {
 }
 
 // A Claim reserves capacity on a node, or on a member cluster, for a claimant until
-// it is placed or the claim expires. It counts against every other asker of lower
+// it is placed or the claim expires. It counts against every other requester of lower
 // or equal priority.
 type Claim struct {
 	ID        string
@@ -74,10 +74,10 @@ type Claim struct {
 	CreateIndex uint64
 }
 
-// CountsAgainst reports whether the claim reduces the capacity for this asker at
+// CountsAgainst reports whether the claim reduces the capacity for this requester at
 // now.
-func (c *Claim) CountsAgainst(asker JobKey, priority int32, now int64) bool {
-	return c.Claimant != asker && c.Priority >= priority && now < c.Expiry
+func (c *Claim) CountsAgainst(requester JobKey, priority int32, now int64) bool {
+	return c.Claimant != requester && c.Priority >= priority && now < c.Expiry
 }
 
 // A PlanResult is the result of a plan.

@@ -71,7 +71,7 @@ func New(config Config) *Scheduler {
 
 // Process plans one evaluation against a snapshot at a time in Unix nanoseconds. It
 // returns an error if the evaluation cannot be planned at all, such as when its job
-// names a policy that is not loaded. A fault of a policy is no such error: see
+// names a policy that is not loaded. It does not return the fault of a policy: see
 // Outcome.Fault. The outcome belongs to the caller.
 func (s *Scheduler) Process(eval *model.Evaluation, snap *state.Snapshot, now int64) (*Outcome, error) {
 	return s.process(eval, snap, now, nil)

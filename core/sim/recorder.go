@@ -138,7 +138,7 @@ func (r *recorder) startDecision() time.Time {
 	if !r.timing {
 		return time.Time{}
 	}
-	return time.Now() //nolint:forbidigo // --timing measures this machine, and says so
+	return time.Now() //nolint:forbidigo // --timing measures this machine, and its help states that
 }
 
 func (r *recorder) endDecision(began time.Time) {

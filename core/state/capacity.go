@@ -6,17 +6,17 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 )
 
-// FreeCapacityFor returns what the node at pos offers to an asker: its free capacity
-// less the claims that count against this asker at now, in Unix nanoseconds. If there
+// FreeCapacityFor returns the offer of the node at pos to a requester: its free capacity
+// less the claims that count against this requester at now, in Unix nanoseconds. If there
 // are no such claims, it is Chunk.FreeCapacity and scratch is not used; otherwise the
 // amounts are in scratch, which must live as long as the result. A result without a
 // copy refers to the chunk: its Stride is ChunkSize, and it must not be changed.
-func (v *View) FreeCapacityFor(pos int32, asker model.JobKey, priority int32, now int64, scratch *model.Vector) model.FreeCapacity {
+func (v *View) FreeCapacityFor(pos int32, requester model.JobKey, priority int32, now int64, scratch *model.Vector) model.FreeCapacity {
 	c, i := v.chunks[pos/ChunkSize], int(pos%ChunkSize)
 	free := c.FreeCapacity(i)
 	copied := false
 	for _, claim := range c.extra(i).claims {
-		if !claim.CountsAgainst(asker, priority, now) {
+		if !claim.CountsAgainst(requester, priority, now) {
 			continue
 		}
 		if !copied {

@@ -108,12 +108,12 @@ func (v *clusterTable) HasClaimOn(cluster string, claimant model.JobKey) bool {
 	return slices.ContainsFunc(v.ClusterClaims(cluster), func(c *model.Claim) bool { return c.Claimant == claimant })
 }
 
-// ClusterFreeCapacity returns what a cluster offers to an asker at now, in Unix
+// ClusterFreeCapacity returns the offer of a cluster to a requester at now, in Unix
 // nanoseconds: free at once, and soon, when all stopping assignments have ended. Claims
-// of others that count against the asker are subtracted from both. A cluster that is
+// of others that count against the requester are subtracted from both. A cluster that is
 // missing or down offers nothing. Amounts may be negative if the cluster reports less
 // capacity than its assignments hold.
-func (v *clusterTable) ClusterFreeCapacity(id string, asker model.JobKey, priority int32, now int64) (free, soon model.Vector) {
+func (v *clusterTable) ClusterFreeCapacity(id string, requester model.JobKey, priority int32, now int64) (free, soon model.Vector) {
 	r := v.clusterRow(id)
 	if r == nil || r.cluster == nil || r.cluster.Down {
 		return free, soon
@@ -121,7 +121,7 @@ func (v *clusterTable) ClusterFreeCapacity(id string, asker model.JobKey, priori
 	free = r.cluster.Avail
 	free.Sub(&r.held)
 	for _, c := range r.claims {
-		if c.CountsAgainst(asker, priority, now) {
+		if c.CountsAgainst(requester, priority, now) {
 			free.Sub(&c.Vec)
 		}
 	}

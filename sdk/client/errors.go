@@ -87,7 +87,7 @@ func (e *UnreachableError) Error() string {
 func (e *UnreachableError) Unwrap() error { return e.Err }
 
 // OutcomeUnknown reports whether a write that returned err may have taken effect: the
-// connection broke after it was established, or the server does not know the outcome.
+// connection broke after it was established, or the server cannot determine the outcome.
 func OutcomeUnknown(err error) bool {
 	if _, ok := errors.AsType[*UnreachableError](err); ok {
 		return !errors.Is(err, syscall.ECONNREFUSED)

@@ -109,7 +109,7 @@ type Info struct {
 	// the policy reads budgets, it charges candidates in the opposite order. Among
 	// options that are equal by LeastFirst, the first one wins. Together with
 	// Ascending, LeastFirst and StartColumn the result is determined, so that the
-	// host can tell which nodes are worth a call.
+	// host can determine which nodes are worth a call.
 	YoungestFirst bool
 	// KeepRedundant requests that the lists of SelectVictims are evicted whole,
 	// without early stop and reprieve. It takes effect only if the operator grants
@@ -164,7 +164,7 @@ const (
 	// SharedTables: Candidates.Shared and Options.Shared.
 	SharedTables
 	// VictimColumns: Options.Need, and Options.Victims with the row columns that
-	// are asked for.
+	// are requested.
 	VictimColumns
 	// FitColumns: Options.FitBefore, FitAfter, Components and Present.
 	FitColumns

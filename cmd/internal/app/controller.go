@@ -257,8 +257,8 @@ func (c *controller) leads() error {
 	return c.elector.Leads()
 }
 
-// leading answers requests as if there were no extender unless this replica leads: it
-// does not know what the leader answered, and would name further victims.
+// leading answers requests as if there were no extender unless this replica leads: it has
+// no record of the answers of the leader, and would name further victims.
 func (c *controller) leading(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if c.leads() != nil {

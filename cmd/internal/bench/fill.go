@@ -160,7 +160,7 @@ func (f *filling) settled(ctx context.Context) (moment, error) {
 
 // make returns the jobs, with random priorities.
 func (f *filling) make() []*client.Job {
-	random := rand.New(rand.NewPCG(f.c.Seed, 2)) //nolint:gosec // priorities are no secret
+	random := rand.New(rand.NewPCG(f.c.Seed, 2)) //nolint:gosec // priorities need no secure randomness
 	list := make([]*client.Job, f.r.Jobs)
 	left := f.c.Allocs
 	for i := range list {

@@ -29,7 +29,7 @@ const never = 1000 * time.Hour
 func (t *Target) connect(ctx context.Context, nodes int, seed uint64, poll time.Duration, capacity map[string]int64) (*machines, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	m := &machines{t: t, leases: &leases{Servers: agent.Remote(t.c.NodeAgent())}, cancel: cancel, done: make(chan struct{})}
-	random := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // sizes of machines are no secret
+	random := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // sizes need no secure randomness
 	var err error
 	m.fleet, err = agent.NewFleet(agent.FleetConfig{
 		Servers: m.leases, Nodes: nodes, Workers: 64, Poll: poll,

@@ -132,7 +132,7 @@ func newProcesses(program, dir string, n int) (*processes, error) {
 func reservedAddress() (string, error) {
 	var err error
 	for range 100 {
-		addr := fmt.Sprintf("127.0.0.1:%d", 10_000+rand.IntN(20_000)) //nolint:gosec // no secret
+		addr := fmt.Sprintf("127.0.0.1:%d", 10_000+rand.IntN(20_000)) //nolint:gosec // a port needs no secure randomness
 		var l net.Listener
 		if l, err = net.Listen("tcp", addr); err == nil {
 			return addr, l.Close()
@@ -158,7 +158,7 @@ limits: {rate: 0}
 	if err := os.WriteFile(file, []byte(conf), 0o600); err != nil {
 		return err
 	}
-	s.cmd = exec.Command(s.of.program) //nolint:gosec // this program; its end is ours to bring about
+	s.cmd = exec.Command(s.of.program) //nolint:gosec // this program; stop ends it
 	s.cmd.Args = []string{"cede", "agent", "--config", file}
 	stderr, err := s.cmd.StderrPipe()
 	if err != nil {

@@ -34,7 +34,7 @@ func Stale(b *bundle.Bundle) string {
 	_ = filepath.WalkDir(b.Dir, func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
-			return nil //nolint:nilerr // what cannot be read is for the compiler to complain of
+			return nil //nolint:nilerr // the compiler reports unreadable files
 		case d.IsDir() && path != b.Dir && isIgnoredDir(d.Name()):
 			return fs.SkipDir
 		case d.IsDir() || !isSource(b.Manifest.Build.Lang, d.Name()):

@@ -167,7 +167,7 @@ func (e *Elector) hold(l *coordinationv1.Lease) {
 	l.Spec.LeaseDurationSeconds = new(int32((e.config.Duration + time.Second - 1) / time.Second)) //nolint:gosec // G115: at most an hour
 }
 
-// lead records a renewal that began at a time. A process that led until now leads on.
+// lead records a renewal that began at a time. A process that was the leader remains the leader.
 func (e *Elector) lead(began, from time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -204,7 +204,7 @@ func (n *Node) notLeader() error {
 // channel.
 func (n *Node) Leadership() <-chan bool { return n.shim.Leadership() }
 
-// IsLeader reports whether this server is the leader, as far as it knows.
+// IsLeader reports whether this server regards itself as the leader.
 // VerifyLeader is certain.
 func (n *Node) IsLeader() bool { return n.Raft().State() == raft.Leader }
 

@@ -32,7 +32,7 @@ type Entry struct {
 	Time   int64                  `protobuf:"fixed64,2,opt,name=time,proto3" json:"time,omitempty"`    // Unix nanoseconds
 	Key    string                 `protobuf:"bytes,3,opt,name=key,proto3" json:"key,omitempty"`
 	Hash   []byte                 `protobuf:"bytes,4,opt,name=hash,proto3" json:"hash,omitempty"`
-	// A reader that does not know the command must halt, or its state diverges.
+	// A reader that does not support the command must halt, or its state diverges.
 	// Therefore the number of the command's field is written next to it.
 	Kind uint32 `protobuf:"varint,5,opt,name=kind,proto3" json:"kind,omitempty"`
 	// Types that are valid to be assigned to Command:

@@ -78,7 +78,7 @@ type reclaimable struct {
 }
 
 // load reads a cluster unless it is loaded. Without claims, the capacity is the same
-// for every asker and is computed here.
+// for every binding and is computed here.
 func (c *cluster) load(snap *state.Snapshot, id string, now int64) {
 	if c.id == id {
 		return

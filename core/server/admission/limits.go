@@ -1,6 +1,6 @@
 // Package admission limits the jobs, bindings and clusters that a server accepts, so that
-// a small request cannot cost it an unbounded amount of memory: a job of 250 bytes may ask
-// for ten million instances, and each of them costs the scheduler about 160 bytes.
+// a small request cannot cost it an unbounded amount of memory: a job of 250 bytes may
+// request ten million instances, and each of them costs the scheduler about 160 bytes.
 //
 // It stores nothing in the replicated state. The leader checks each write before it is
 // proposed; an entry in the log is never refused by a limit, so that servers with

@@ -7,7 +7,7 @@
 //	worker ── Queue ─┬─ Local ── broker, plan queue, log
 //	                 └─ remote ── rpc.Client ··· rpc.Handler ── Local of the leader
 //
-// A delivery is valid at the leader that made it: no other leader knows its token. After a
+// A delivery is valid at the leader that made it: no other leader has its token. After a
 // change of leadership it is void, and the next leader delivers the evaluation again.
 //
 // On the leader, Pump feeds the broker with what was applied to the state, and Reaper

@@ -4,7 +4,7 @@
 // Gossip lists the members; Raft's configuration lists the servers of the cluster. On the
 // leader, the reconciler makes the second follow the first, and autopilot promotes servers
 // that are stable and removes servers that have failed for long. The package elects
-// nothing and knows nothing about scheduling.
+// nothing and does not depend on scheduling.
 //
 // A Manager without Gossip is a cluster of one server; all methods still work. A Manager
 // is safe for concurrent use.

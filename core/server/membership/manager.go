@@ -278,7 +278,7 @@ func (m *Manager) CountVoters() (all, alive int) {
 	return len(voters), alive
 }
 
-// HasLog reports whether this server has log entries or knows servers of a cluster.
+// HasLog reports whether this server has log entries or a configuration with servers.
 func (m *Manager) HasLog() bool { return m.cfg.Raft.LastIndex() > 0 || len(m.servers()) > 0 }
 
 // Status returns the status of this server. If bootstrap is not empty, the server also

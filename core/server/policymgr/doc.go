@@ -1,6 +1,6 @@
 // Package policymgr manages the life of policy versions on one server: it opens and
-// tests the versions that the state lists, activates what the state says, and records
-// what policies decide.
+// tests the versions that the state lists, activates those that the state names, and
+// records the decisions of policies.
 //
 // The versions and their roles are in the state. Compiling a module takes half a second,
 // and the goroutine that applies the log must not wait for it. So one goroutine

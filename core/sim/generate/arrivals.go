@@ -158,7 +158,7 @@ func (t *arrivals) next(r *rng, n int) []int64 {
 	return list
 }
 
-// draw returns the time of one job if the number of jobs is not known in advance.
+// draw returns the time of one job if the number of jobs is determined by the load.
 func (t *arrivals) draw(r *rng) int64 {
 	const ms = int64(time.Millisecond)
 	if t.process != "poisson" {

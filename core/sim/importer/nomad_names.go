@@ -27,7 +27,7 @@ func escapeName(id string) string {
 	return b.String()
 }
 
-// escapeNames replaces every ID in the scenario that is not a valid name, and notes an
+// escapeNames replaces every ID in the scenario that is not a valid name, and records an
 // example. References are replaced alike.
 func (w *nomadWriter) escapeNames() {
 	changed := map[string]string{}

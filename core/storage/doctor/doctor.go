@@ -230,7 +230,7 @@ func (d *examiner) damageOrError(err error) error {
 }
 
 // checkSnapshots reads every byte of every snapshot. A remnant or an unfinished
-// snapshot is no damage: a crash leaves them in normal operation.
+// snapshot is not damage: a crash leaves them in normal operation.
 func (d *examiner) checkSnapshots() error {
 	list, err := snapshot.List(d.layout, true)
 	if err != nil {
@@ -299,7 +299,7 @@ func (d *examiner) checkStore() error {
 	return d.damageOrError(err)
 }
 
-// checkStoreGuard reports writes that the store has lost. It is a warning and no damage: a
+// checkStoreGuard reports writes that the store has lost. It is a warning and not damage: a
 // power failure may lose the most recent records.
 func (d *examiner) checkStoreGuard(db *badger.DB) error {
 	seq, err := kvstore.Sequence(db)
@@ -341,7 +341,7 @@ func (d *examiner) checkBlobs(b *blob.Store) error {
 }
 
 // checkHistory reads all records in pages and compares their number with the accounts
-// of the segments. A difference is a warning and no damage: the history is not synced,
+// of the segments. A difference is a warning and not damage: the history is not synced,
 // so a power failure may lose its end.
 func (d *examiner) checkHistory(s *kvstore.Store) error {
 	h, err := history.OpenReadOnly(s)

@@ -77,7 +77,7 @@ func (l *Log) deleteTail(low uint64) error {
 	if err != nil {
 		return err
 	}
-	// The term of the new last entry is read from the log, since the state only knows the
+	// The term of the new last entry is read from the log, since the state holds only the
 	// term of the old one.
 	next.Last, next.LastTerm = low-1, term
 	next.Commit = min(next.Commit, next.Last)

@@ -49,7 +49,7 @@ const (
 const noEntry = ^uint64(0)
 
 // readEntries skips a table of version 5 and returns the path of the entry with the given
-// index, or "". It fails if an entry has a form that it does not know.
+// index, or "". It fails if an entry has an unknown form.
 func readEntries(c *cursor, strings []byte, index uint64) (path string) {
 	formats := make([][2]uint64, c.byte()) // content types and forms
 	for i := range formats {

@@ -12,7 +12,7 @@ command -v protoc >/dev/null || {
 
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
-# protoc wants generators that are files.
+# protoc requires generators that are files.
 generator() {
   printf '#!/bin/sh\nexec go run %s "$@"\n' "$2" >"$tmp/$1"
   chmod +x "$tmp/$1"

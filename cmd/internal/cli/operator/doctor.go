@@ -85,7 +85,7 @@ func doctorError(dir string, err error) error {
 	switch {
 	case errors.Is(err, datadir.ErrLocked):
 		return &cmdutil.Error{Exit: cmdutil.ExitError, Code: cmdutil.CodeError, Message: err.Error(), Hint: "stop the server first", Err: err}
-	case cmdutil.WithoutPath(err) != err: //nolint:errorlint // whether there is a path to leave out
+	case cmdutil.WithoutPath(err) != err: //nolint:errorlint // compares the identity: err contains a path
 		return &cmdutil.Error{Exit: cmdutil.ExitUsage, Code: cmdutil.CodeInvalid, Message: fmt.Sprintf("%s: %v", dir, cmdutil.WithoutPath(err)), Hint: "check the path and its permissions", Err: err}
 	}
 	return err

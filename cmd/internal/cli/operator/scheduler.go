@@ -211,7 +211,7 @@ func (s *schedulerSet) apply(cmd *cobra.Command, conf *client.SchedulerConfigura
 
 func parseDelta(text string) (*int, error) {
 	if text == "policy" {
-		return nil, nil //nolint:nilnil // absent is a value: the policy's own
+		return nil, nil //nolint:nilnil // nil is a value: the gap of the policy applies
 	}
 	n, err := strconv.ParseInt(text, 10, 32)
 	if err != nil || n < 0 {

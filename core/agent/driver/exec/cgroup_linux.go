@@ -22,7 +22,8 @@ const maxProcesses = 4096
 // errNoCgroups means that the kernel or the host does not let this process limit tasks.
 var errNoCgroups = errors.New("no cgroup with the controllers memory and pids is writable")
 
-// A hierarchy is a place of cgroups in which this process may create groups of tasks.
+// A hierarchy is the part of the cgroup tree in which this process may create groups of
+// tasks.
 type hierarchy struct {
 	unified bool     // cgroup version 2
 	dirs    []string // parents of the groups: one, or with version 1 one per controller

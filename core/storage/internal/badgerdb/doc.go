@@ -2,6 +2,6 @@
 // of tables before Badger sees them, conversion of its panics to errors, and the
 // checksum that every stored value carries.
 //
-// It does not know which keys a directory holds. The Raft log and the key-value store
+// It does not depend on the keys of a directory. The Raft log and the key-value store
 // use it. Its functions are safe for concurrent use.
 package badgerdb

@@ -11,7 +11,7 @@ func Usage(dir string) int64 {
 	total := int64(0)
 	_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
-			return nil //nolint:nilerr // files come and go meanwhile; what cannot be seen counts nothing
+			return nil //nolint:nilerr // files may disappear meanwhile; unreadable ones are not counted
 		}
 		if info, err := d.Info(); err == nil {
 			total += AllocatedBytes(info)

@@ -2,5 +2,5 @@
 // modules and the history share, and the assignment of key prefixes in it.
 //
 // It does not interpret values. blob and history use it. A Store is safe for
-// concurrent use as far as its methods say; writers hold Mu.
+// concurrent use unless a method states otherwise; writers hold Mu.
 package kvstore

@@ -1,4 +1,4 @@
-// Command guest is a policy that fails as its environment says. Unlike the guests of
+// Command guest is a policy that fails as its environment requests. Unlike the guests of
 // guests_test.go it uses sdk/serve, as policy authors do.
 package main
 

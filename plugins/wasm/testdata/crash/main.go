@@ -1,4 +1,4 @@
-// Command crash is a Go guest that misbehaves as its configuration says.
+// Command crash is a Go guest that misbehaves as its configuration requests.
 package main
 
 import (
