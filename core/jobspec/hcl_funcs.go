@@ -119,3 +119,15 @@ func replaceFunction(b *budget) function.Function {
 		},
 	})
 }
+
+// A budget bounds the bytes of text that the expressions of one file produce.
+type budget struct{ spent int }
+
+// maxEvalBytes is the total number of bytes of text that expressions may produce.
+const maxEvalBytes = 4 << 20
+
+// spend charges n bytes and returns false if the budget is exceeded.
+func (b *budget) spend(n int) bool {
+	b.spent += n
+	return b.spent <= maxEvalBytes
+}

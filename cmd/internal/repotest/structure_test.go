@@ -33,7 +33,6 @@ const document = "mirrors a document of the API or of the scenario format: a fie
 // no longer needed.
 var exceptions = map[string]exception{
 	"cmd/internal/cli/cmdutil.Env fields":         {21, "is the outside of a command, which tests replace as a whole"},
-	"core/jobspec files":                          {26, "holds three syntaxes and two dialects of one document"},
 	"core/jobspec.conversion methods":             {38, "converts one document: a method per part of it"},
 	"core/jobspec.object methods":                 {39, "reads one document: a method per kind of value and per part"},
 	"core/sim.engine methods":                     {34, "is the loop of a run: its instants, steps, writes and ends; the records of bindings, timers and policies are types of their own"},
