@@ -100,6 +100,37 @@ func (l *language) addMarkdown(file, text string) {
 	}
 }
 
+// addComments counts the comments of a file in another language: lines that begin with
+// one of the markers.
+func (l *language) addComments(file, text string, markers []string) {
+	at := 0
+	for line := range strings.Lines(text) {
+		at++
+		line = strings.TrimSpace(line)
+		for _, marker := range markers {
+			if prose, ok := strings.CutPrefix(line, marker); ok {
+				l.add(fmt.Sprintf("%s:%d", file, at), prose, false)
+				break
+			}
+		}
+	}
+}
+
+// addTopic counts the prose of a help topic; indented lines are examples and tables.
+func (l *language) addTopic(file, text string) {
+	for line := range strings.Lines(text) {
+		if !strings.HasPrefix(line, "  ") {
+			l.add(file, line, false)
+		}
+	}
+}
+
+// commentMarkers holds the markers of comments by the extension of a file.
+var commentMarkers = map[string][]string{
+	".c": {"//"}, ".h": {"//"}, ".rs": {"//"}, ".ts": {"//", "/*", "*"}, ".proto": {"//"}, ".wat": {";;"},
+	".txt": {"#"}, ".txtar": {"#"}, ".yaml": {"#"}, ".hcl": {"#"}, ".sh": {"#"},
+}
+
 // addGo counts comments and string literals that hold a space.
 func (l *language) addGo(t *testing.T, file, text string) {
 	t.Helper()
@@ -159,8 +190,8 @@ var (
 	countMutex       sync.Mutex
 )
 
-// languages returns the counts of each folder with Go or Markdown files. It reads the tree
-// once for all tests, which must not change the result.
+// languages returns the counts of each folder with prose. It reads the tree once for all
+// tests, which must not change the result.
 func languages(t *testing.T) map[string]*language {
 	t.Helper()
 	countMutex.Lock()
@@ -169,15 +200,22 @@ func languages(t *testing.T) map[string]*language {
 		return countedLanguages
 	}
 	found := map[string]*language{}
-	for _, file := range files(t, ".go", ".md") {
+	all := append(files(t, ".go", ".md"), filesBut(t, []string{"target"}, slices.Collect(maps.Keys(commentMarkers))...)...)
+	for _, file := range all {
 		dir := path.Dir(file)
 		if found[dir] == nil {
 			found[dir] = newLanguage()
 		}
-		if strings.HasSuffix(file, ".md") {
-			found[dir].addMarkdown(file, read(t, file))
-		} else if !strings.HasSuffix(file, "repotest/language_test.go") { // it lists the words
-			found[dir].addGo(t, file, read(t, file))
+		switch l, text := found[dir], read(t, file); {
+		case strings.HasSuffix(file, "repotest/language_test.go"): // it lists the words
+		case strings.HasSuffix(file, ".md"):
+			l.addMarkdown(file, text)
+		case strings.HasSuffix(file, ".go"):
+			l.addGo(t, file, text)
+		case strings.HasSuffix(dir, "/topics"):
+			l.addTopic(file, text)
+		default:
+			l.addComments(file, text, commentMarkers[path.Ext(file)])
 		}
 	}
 	countedLanguages = found
@@ -307,7 +345,9 @@ func TestLanguage_CountsOnAnInventedFile(t *testing.T) {
 	l := newLanguage()
 	l.addGo(t, "invented.go", "package p\n\n// F is whether somebody asks. If so, it returns.\nfunc F() { g(\"that is no node\", \"who?\") } // trailing\n\n//go:noinline\n")
 	l.addMarkdown("page.md", "What `who` returns.\n```\nwho knows\n```\n")
-	want := map[string]int{"nobody": 1, "who": 0, "what": 1, "say": 1, "xis": 1, "isno": 1, "if": 1, "return": 1}
+	l.addComments("story.txt", "# nobody\nwho\n", []string{"#"})
+	l.addTopic("topic.txt", "What:\n  who\n")
+	want := map[string]int{"nobody": 2, "who": 0, "what": 2, "say": 1, "xis": 1, "isno": 1, "if": 1, "return": 1}
 	if got := l.counts; !maps.EqualFunc(got, want, func(a, b int) bool { return a == b }) {
 		t.Errorf("got %v, want %v", got, want)
 	}

@@ -104,6 +104,12 @@ func relative(importPath string) (string, bool) {
 // root. It skips hidden folders, build output and test data.
 func files(t *testing.T, suffixes ...string) []string {
 	t.Helper()
+	return filesBut(t, []string{"testdata"}, suffixes...)
+}
+
+// filesBut is files without the folders of some names instead of testdata.
+func filesBut(t *testing.T, names []string, suffixes ...string) []string {
+	t.Helper()
 	var found []string
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
@@ -115,7 +121,7 @@ func files(t *testing.T, suffixes ...string) []string {
 		}
 		rel = filepath.ToSlash(rel)
 		if entry.IsDir() {
-			skip := rel == "bin" || rel == "bench" || entry.Name() == "testdata" || entry.Name() == "node_modules" ||
+			skip := rel == "bin" || rel == "bench" || slices.Contains(names, entry.Name()) || entry.Name() == "node_modules" ||
 				(rel != "." && strings.HasPrefix(entry.Name(), "."))
 			if skip {
 				return filepath.SkipDir
