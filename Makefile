@@ -37,8 +37,9 @@ SOAK_TIMEOUT ?= 12h
 
 # BENCH selects benchmarks by name, BENCH_PACKAGES by package; BASE names an earlier
 # file in bench/ to compare with. For `make same`, BASE is a revision and SEEDS the
-# number of generated scenarios.
+# number of generated scenarios; IGNORE lists fields of results that BASE lacks.
 SEEDS          ?= 500
+IGNORE         ?=
 BENCH          ?= .
 BENCH_COUNT    ?= 6
 BENCH_PACKAGES ?= $(shell grep -rl --include='*_test.go' '^func Benchmark' . | xargs -r -n1 dirname | sort -u)
@@ -164,7 +165,7 @@ same: build ## compare the results of all policies with those of the revision BA
 	@dir=$$(mktemp -d); trap 'git worktree remove --force "$$dir"' EXIT; \
 	git worktree add --quiet --detach "$$dir" '$(BASE)'; \
 	(cd "$$dir" && CGO_ENABLED=0 $(GO) build -o "$$dir/old-cede" ./cmd/cede); \
-	$(GO) run ./cmd/internal/sameresults -old "$$dir/old-cede" -new $(CEDE) -seeds $(SEEDS) \
+	$(GO) run ./cmd/internal/sameresults -old "$$dir/old-cede" -new $(CEDE) -seeds $(SEEDS) -ignore '$(IGNORE)' \
 	  $(if $(wildcard $(CEDE_TRACES)/openb-2023),-traces '$(CEDE_TRACES)')
 
 .PHONY: generate

@@ -16,6 +16,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -41,13 +42,14 @@ func main() {
 
 // comparison holds the parameters of one run of the command.
 type comparison struct {
-	old, new     string   // paths of the binaries
-	policies     []string // names of built-in policies
-	seeds        int      // generated scenarios, spread over the descriptions
-	descriptions []string // presets or files
-	traces       string   // folder of public traces; empty: none are played
-	examples     string   // folder of examples
-	logs         bool     // record a server's log with old and replay it with both
+	old, new     string          // paths of the binaries
+	policies     []string        // names of built-in policies
+	seeds        int             // generated scenarios, spread over the descriptions
+	descriptions []string        // presets or files
+	traces       string          // folder of public traces; empty: none are played
+	examples     string          // folder of examples
+	logs         bool            // record a server's log with old and replay it with both
+	ignored      map[string]bool // fields that are not compared
 	out          io.Writer
 	dir          string // temporary folder
 
@@ -63,6 +65,7 @@ func parse(args []string) (*comparison, error) {
 	flags.StringVar(&c.traces, "traces", "", "folder of traces: google-2011, metacentrum-2013, openb-2023")
 	flags.StringVar(&c.examples, "examples", "examples", "folder of example scenarios")
 	flags.BoolVar(&c.logs, "logs", true, "record a server's log with the older binary and replay it with both")
+	ignored := flags.String("ignore", "", "fields that are not compared besides texts, such as mean,wastedHours: fields that the newer code added")
 	policies := flags.String("policies", "default,nomad,kubernetes,least-waste,optimal,protect,aging,fair-share,karmada", "built-in policies")
 	descriptions := flags.String("descriptions", "contended,inversion,storm", "presets or files that scenarios are generated from")
 	if err := flags.Parse(args); err != nil {
@@ -72,6 +75,10 @@ func parse(args []string) (*comparison, error) {
 		return nil, errors.New("-old and -new are required")
 	}
 	c.policies, c.descriptions = strings.Split(*policies, ","), strings.Split(*descriptions, ",")
+	c.ignored = maps.Clone(texts)
+	for name := range strings.SplitSeq(*ignored, ",") {
+		c.ignored[name] = true
+	}
 	return c, nil
 }
 
@@ -108,8 +115,10 @@ func (c *comparison) playExamples() error {
 // binary writes them, so that both play the same file.
 func (c *comparison) playGenerated() error {
 	for i := range c.seeds {
-		file := filepath.Join(c.dir, "generated.yaml")
-		if err := mustRun(c.old, "sim", "generate", c.descriptions[i%len(c.descriptions)], "--seed", fmt.Sprint(i/len(c.descriptions)+1), "-w", file); err != nil {
+		description, seed := c.descriptions[i%len(c.descriptions)], i/len(c.descriptions)+1
+		name := strings.TrimSuffix(filepath.Base(description), ".yaml")
+		file := filepath.Join(c.dir, fmt.Sprintf("%s-%d.yaml", name, seed))
+		if err := mustRun(c.old, "sim", "generate", description, "--seed", fmt.Sprint(seed), "-w", file); err != nil {
 			return err
 		}
 		if err := c.playAll([]string{file}); err != nil {

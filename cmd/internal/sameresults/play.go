@@ -18,11 +18,11 @@ var texts = map[string]bool{"reason": true, "policyVersion": true, "build": true
 // compare runs one command with both binaries and records whether the exit codes
 // and the results are equal.
 func (c *comparison) compare(name string, args []string) error {
-	older, oldCode, err := result(c.old, args)
+	older, oldCode, err := c.result(c.old, args)
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
-	newer, newCode, err := result(c.new, args)
+	newer, newCode, err := c.result(c.new, args)
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
@@ -35,10 +35,10 @@ func (c *comparison) compare(name string, args []string) error {
 	return nil
 }
 
-// result runs a command and returns its JSON documents without their texts. An
+// result runs a command and returns its JSON documents without ignored fields. An
 // exit code other than 0 is part of the result: an expectation of an example may
 // not hold under another policy.
-func result(binary string, args []string) (documents []any, code int, err error) {
+func (c *comparison) result(binary string, args []string) (documents []any, code int, err error) {
 	out, code, err := run(binary, args...)
 	if err != nil {
 		return nil, 0, err
@@ -53,23 +53,23 @@ func result(binary string, args []string) (documents []any, code int, err error)
 		case err != nil:
 			return nil, 0, fmt.Errorf("%s %s: %w", binary, strings.Join(args, " "), err)
 		}
-		documents = append(documents, withoutTexts(document))
+		documents = append(documents, c.withoutIgnored(document))
 	}
 }
 
-func withoutTexts(v any) any {
+func (c *comparison) withoutIgnored(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
 		for key := range v {
-			if texts[key] {
+			if c.ignored[key] {
 				delete(v, key)
 				continue
 			}
-			v[key] = withoutTexts(v[key])
+			v[key] = c.withoutIgnored(v[key])
 		}
 	case []any:
 		for i := range v {
-			v[i] = withoutTexts(v[i])
+			v[i] = c.withoutIgnored(v[i])
 		}
 	}
 	return v
