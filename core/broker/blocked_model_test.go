@@ -197,6 +197,7 @@ func (b siftedBits) Excludes(ev *model.Evaluation, node string, noted *any) bool
 }
 
 func TestBlocked_AgainstList(t *testing.T) {
+	t.Parallel()
 	for range soak.Count(1, 300) {
 		rapid.Check(t, func(rt *rapid.T) { checkBlocked(t, rt, false) })
 	}
@@ -204,6 +205,7 @@ func TestBlocked_AgainstList(t *testing.T) {
 
 // With equivalence classes, the result is that of the plain list.
 func TestBlocked_EquivalenceClassesChangeNothing(t *testing.T) {
+	t.Parallel()
 	for range soak.Count(1, 300) {
 		rapid.Check(t, func(rt *rapid.T) { checkBlocked(t, rt, true) })
 	}

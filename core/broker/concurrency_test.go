@@ -157,6 +157,7 @@ func TestLease_ExpiresWhileAnotherWaits(t *testing.T) {
 }
 
 func TestWakeup_NotifiesTheReaper(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.Enqueue(evalOf("j", "a", 50, 1), evalOf("j", "b", 50, 2), evalOf("j", "c", 50, 2))
 	select {
@@ -189,6 +190,7 @@ func TestWakeup_NotifiesTheReaper(t *testing.T) {
 // pauses and reads statistics, all at once. Nothing may be lost: every evaluation
 // is acked, covered by one that was, or failed.
 func TestHammer(t *testing.T) {
+	t.Parallel()
 	b, blocked := realBroker(t, func(c *broker.Config) {
 		c.FirstNackDelay, c.NackDelay, c.DeliveryLimit = time.Microsecond, time.Microsecond, 1000
 	})
@@ -322,6 +324,7 @@ func work(t *testing.T, b *broker.Broker, blocked *broker.Blocked, index *atomic
 // change. One that leaves its backoff and is acked on a snapshot between the two
 // must not cover it.
 func TestAck_DoesNotCoverNewerChanges(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.Enqueue(evalOf("j", "old", 1, 1), evalOf("j", "nacked", 2, 2))
 	f.nack(t, f.take(t))
@@ -339,6 +342,7 @@ func TestAck_DoesNotCoverNewerChanges(t *testing.T) {
 // No change is lost: an evaluation ends only by an ack on a snapshot that has its
 // change, by being covered by one that ended so, or by failing.
 func TestNoChangeIsLost(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		f := newFixture(t)
 		index := uint64(0)

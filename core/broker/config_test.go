@@ -12,6 +12,7 @@ import (
 )
 
 func TestConfig_EveryProblemAtOnce(t *testing.T) {
+	t.Parallel()
 	_, err := broker.New(broker.Config{NackTimeout: -1, DeliveryLimit: -1, ReaperBatch: -1, UnblockRetention: -1})
 	if err == nil || strings.Count(err.Error(), "\n") != 3 {
 		t.Errorf("problems: %v", err)
@@ -22,6 +23,7 @@ func TestConfig_EveryProblemAtOnce(t *testing.T) {
 }
 
 func TestConfig_NegativeDelayIsNone(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t, func(c *broker.Config) { c.FirstNackDelay, c.NackDelay = -1, -1 })
 	f.Enqueue(eval("a", 50, 1))
 	f.nack(t, f.take(t))
@@ -33,6 +35,7 @@ func TestConfig_NegativeDelayIsNone(t *testing.T) {
 }
 
 func TestToken_RoundTrip(t *testing.T) {
+	t.Parallel()
 	for _, want := range []broker.Token{1, 0xdeadbeef, 1<<64 - 1} {
 		if got, err := broker.ParseToken(want.String()); err != nil || got != want {
 			t.Errorf("%v came back as %v, %v", want, got, err)
@@ -46,6 +49,7 @@ func TestToken_RoundTrip(t *testing.T) {
 // Neither hash seeds nor map order reach a result: the same calls give the same
 // answers, tokens and reaper's lists included.
 func TestSameCallsSameAnswers(t *testing.T) {
+	t.Parallel()
 	first := playRandomly(t)
 	for range 3 {
 		if again := playRandomly(t); again != first {

@@ -542,6 +542,7 @@ func must(t fataler, err error) {
 }
 
 func TestBroker_AgainstSortedSlices(t *testing.T) {
+	t.Parallel()
 	for range soak.Count(1, 300) {
 		rapid.Check(t, func(rt *rapid.T) {
 			p := &pair{fixture: newFixture(t), n: newNaive(), index: 3}

@@ -11,6 +11,7 @@ import (
 )
 
 func TestSetShedding_OffRunsEveryEvaluationOfAJob(t *testing.T) {
+	t.Parallel()
 	for _, on := range []bool{true, false} {
 		b, err := broker.New(broker.Config{Clock: clock.NewVirtual(time.Unix(0, 0))})
 		if err != nil {

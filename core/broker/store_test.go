@@ -11,6 +11,7 @@ import (
 
 // Against a map, with hashes that collide at will.
 func TestTable_AgainstMap(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		var tab table
 		want := map[uint32]uint32{} // id -> hash
@@ -51,6 +52,7 @@ func TestTable_AgainstMap(t *testing.T) {
 }
 
 func TestArena_NumbersAreReusedAndStay(t *testing.T) {
+	t.Parallel()
 	var a arena[int]
 	for i := range 3 * chunk {
 		id, v := a.get()
@@ -75,6 +77,7 @@ func TestArena_NumbersAreReusedAndStay(t *testing.T) {
 // A heap keeps stale items until they come up; raised a thousand times, one
 // evaluation must not fill it.
 func TestHeaps_StaleItemsAreClearedOut(t *testing.T) {
+	t.Parallel()
 	b, err := New(Config{})
 	if err != nil {
 		t.Fatal(err)

@@ -17,6 +17,7 @@ import (
 // TestTranscripts plays the stories in testdata. Rewrite them with -rewrite and
 // read the difference.
 func TestTranscripts(t *testing.T) {
+	t.Parallel()
 	datadriven.Walk(t, "testdata/transcripts", func(t *testing.T, path string) {
 		s := &story{
 			fixture: newFixture(t), tokens: map[string]broker.Token{}, old: map[string]broker.Token{},

@@ -42,6 +42,7 @@ func drain(t *testing.T, s *events.Subscription) (indexes []uint64, lost []event
 }
 
 func TestSubscription_ResumesByIndexAndPicksTopics(t *testing.T) {
+	t.Parallel()
 	b := events.NewBuffer(16)
 	b.Publish(event(3, events.Job), event(3, events.Node), event(5, events.Job), event(9, events.Node))
 	for _, c := range []struct {
@@ -69,6 +70,7 @@ func TestSubscription_ResumesByIndexAndPicksTopics(t *testing.T) {
 }
 
 func TestSubscription_SlowReaderGetsTheGap(t *testing.T) {
+	t.Parallel()
 	b := events.NewBuffer(4)
 	s := b.Subscribe(1, nil)
 	for i := uint64(1); i <= 10; i++ {
@@ -87,6 +89,7 @@ func TestSubscription_SlowReaderGetsTheGap(t *testing.T) {
 }
 
 func TestBuffer_ResetIsAGapForEveryReader(t *testing.T) {
+	t.Parallel()
 	b := events.NewBuffer(4)
 	b.Publish(event(1, events.Job))
 	seen, behind := b.Subscribe(1, nil), b.Subscribe(1, nil)
@@ -138,6 +141,7 @@ func TestSubscription_WaitsAndEndsWithTheBuffer(t *testing.T) {
 // Each reader receives every event of its topics once and in order, or a gap that
 // covers the events it did not receive.
 func TestSubscription_ReportsEveryGap(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		b := events.NewBuffer(rapid.IntRange(1, 6).Draw(rt, "capacity"))
 		type reader struct {

@@ -310,6 +310,7 @@ func TestApplier_StopAnswersEveryPlan(t *testing.T) {
 }
 
 func TestApplier_ApplyOneNeedsNoGoroutine(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 1, coretest.Job("web").Ask(600, 100, 0).Count(9).Obj())
 	a := planner.NewApplier(planner.Config{Store: c.store, Committer: planner.DirectCommitter{Store: c.store}})
 	r, err := a.ApplyOne(c.place("w0", "web", 0, "n0"))
@@ -360,6 +361,7 @@ func (f *flaky) Commit(ctx context.Context, b *apply.Batch) (planner.CommitResul
 // Many submitters with stale snapshots, failing commits, nodes that join and leave,
 // and canceled submissions: no invariant is ever violated.
 func TestApplier_Hammer(t *testing.T) {
+	t.Parallel()
 	const submitters, nodes = 8, 6
 	jobs := make([]*model.Job, submitters)
 	for i := range jobs {

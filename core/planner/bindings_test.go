@@ -49,6 +49,7 @@ func claiming(cpu int64) *model.Claim {
 }
 
 func TestVerify_Bindings(t *testing.T) {
+	t.Parallel()
 	snap := bindWorld(t)
 	evict := func(id string) []model.Withdrawal { return []model.Withdrawal{{AssignmentID: id, By: "c"}} }
 	for name, c := range map[string]struct {
@@ -93,6 +94,7 @@ func verifyGroup(t *testing.T, snap *state.Snapshot, group model.CommitGroup, wa
 // The parts of a group are committed together, so they must fit together. Each of these
 // fits by itself.
 func TestVerify_ChecksPartsOfGroupTogether(t *testing.T) {
+	t.Parallel()
 	snap := bindWorld(t) // on m1, 2 of 10 are free; a replica requires 2
 	assign := func(id string) *model.Assignment {
 		a := assigning("m1", 1)
@@ -121,6 +123,7 @@ func TestVerify_ChecksPartsOfGroupTogether(t *testing.T) {
 // If the replaced assignment has completed meanwhile, the plan would leave the
 // binding with both.
 func TestVerify_CountsCompletedWithdrawals(t *testing.T) {
+	t.Parallel()
 	txn := state.New().Begin(1)
 	for _, id := range []string{"m1", "m2"} {
 		if err := txn.ClusterWriter().Upsert(&model.Cluster{ID: id, Capacity: model.Resources{"cpu": 10}}); err != nil {
@@ -146,6 +149,7 @@ func TestVerify_CountsCompletedWithdrawals(t *testing.T) {
 }
 
 func TestVerify_RefusesMalformedPlansOfBindings(t *testing.T) {
+	t.Parallel()
 	snap := bindWorld(t)
 	for want, groups := range map[string][]model.CommitGroup{
 		"one group":                     {{Assignments: []*model.Assignment{assigning("m1", 1)}}, {}},
@@ -167,6 +171,7 @@ func TestVerify_RefusesMalformedPlansOfBindings(t *testing.T) {
 // A shrunk binding retains its minimum after all withdrawals of the plan: each of
 // them alone would leave enough.
 func TestVerify_MinReplicasAfterTheWholePlan(t *testing.T) {
+	t.Parallel()
 	txn := state.New().Begin(1)
 	low := &model.Binding{Namespace: "default", ID: "low", Priority: 1, Replicas: 8, MinReplicas: 3, Resources: model.Resources{"cpu": 2}}
 	asker := &model.Binding{Namespace: "default", ID: bindKey.ID, Priority: 5, Replicas: 8, Preempts: true, Resources: model.Resources{"cpu": 2}}

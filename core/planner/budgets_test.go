@@ -33,6 +33,7 @@ func labelled(app string) func(*model.Group) {
 // against each of them, all made on one snapshot and submitted at once: twenty may
 // hold, in any grouping into batches.
 func TestApplier_ManyPlansNeverOverrunAStrictBudgetTogether(t *testing.T) {
+	t.Parallel()
 	const instances, keeps = 60, 40
 	c := newCluster(t, instances,
 		coretest.Job("web").Priority(20).Ask(800, 100, 0).Count(instances).With(labelled("web")).Obj(),
@@ -189,6 +190,7 @@ func protected(before, after *state.Snapshot, batch *apply.Batch) error {
 }
 
 func TestApplier_AnyInterleavingOfStalePlansKeepsBudgets(t *testing.T) {
+	t.Parallel()
 	outer := t
 	evicted, refused := 0, 0
 	rapid.Check(t, func(t *rapid.T) {

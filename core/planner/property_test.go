@@ -166,6 +166,7 @@ func promises(before, after *state.Snapshot, batch *apply.Batch) error {
 // over capacity, every eviction serves a placement, and a batch has the result of
 // its plans one after the other.
 func TestApplier_AnyInterleavingOfStalePlans(t *testing.T) {
+	t.Parallel()
 	outer := t
 	accepted, rejected, parted := 0, 0, 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -248,6 +249,7 @@ func standing(s *state.Store) map[string]string {
 // A plan built step by step on one snapshot holds on that snapshot, in any grouping
 // and order of its steps.
 func TestVerify_AcceptsPlansMadeOnTheSameSnapshot(t *testing.T) {
+	t.Parallel()
 	outer := t
 	placed := 0
 	rapid.Check(t, func(t *rapid.T) {

@@ -22,6 +22,7 @@ func stopPlan(evalID string, priority int32) *model.Plan {
 }
 
 func TestQueue_HigherPriorityFirstThenFirstCome(t *testing.T) {
+	t.Parallel()
 	q := planner.NewQueue()
 	q.SetEnabled(true)
 	applier := planner.NewApplier(planner.Config{Store: state.New(), Queue: q, MaxPlans: 1})
@@ -55,6 +56,7 @@ func TestQueue_HigherPriorityFirstThenFirstCome(t *testing.T) {
 }
 
 func TestQueue_DisabledRefusesAndFlushes(t *testing.T) {
+	t.Parallel()
 	q := planner.NewQueue()
 	if _, err := q.Enqueue(stopPlan("a", 1)); !errors.Is(err, planner.ErrDisabled) {
 		t.Errorf("a new queue answers %v", err)

@@ -7,6 +7,7 @@ import (
 )
 
 func TestTracker_DropsTheLeastRecentlyRejected(t *testing.T) {
+	t.Parallel()
 	tr := newTracker(RejectionTrackerConfig{Threshold: 3, Nodes: 4})
 	for i := range 1000 {
 		if tr.reject(fmt.Sprintf("n%d", i%5), int64(i)) {
@@ -34,6 +35,7 @@ func TestTracker_DropsTheLeastRecentlyRejected(t *testing.T) {
 }
 
 func TestTracker_LimitsTheRateOfMarks(t *testing.T) {
+	t.Parallel()
 	tr := newTracker(RejectionTrackerConfig{Threshold: 1, Burst: 2, Refill: time.Minute})
 	minute := int64(time.Minute)
 	for i, want := range []bool{true, true, false} {
@@ -50,6 +52,7 @@ func TestTracker_LimitsTheRateOfMarks(t *testing.T) {
 }
 
 func TestTracker_OffByDefault(t *testing.T) {
+	t.Parallel()
 	tr := newTracker(RejectionTrackerConfig{})
 	for i := range 10_000 {
 		if tr.reject("n", int64(i)) || len(tr.recent) > 0 {

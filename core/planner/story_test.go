@@ -68,6 +68,7 @@ func (s *story) Commit(ctx context.Context, b *apply.Batch) (planner.CommitResul
 }
 
 func TestStories(t *testing.T) {
+	t.Parallel()
 	paths, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(paths) == 0 {
 		t.Fatalf("no stories: %v", err)

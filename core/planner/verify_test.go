@@ -52,6 +52,7 @@ func withDevices(job *model.Job, requests ...model.DeviceRequest) *model.Job {
 // hashicorp/nomad#27820: with several device requests, instances used by earlier
 // requests were counted wrongly.
 func TestVerify_27820_SeveralDeviceRequestsAreCountedTogether(t *testing.T) {
+	t.Parallel()
 	two := withDevices(coretest.Job("two").Priority(70).Obj(),
 		model.DeviceRequest{ID: "gpu", Count: 2}, model.DeviceRequest{ID: "fpga", Count: 1}, model.DeviceRequest{ID: "gpu", Count: 2})
 	low := withDevices(coretest.Job("low").Priority(20).Obj(), model.DeviceRequest{ID: "gpu", Count: 3})
@@ -78,6 +79,7 @@ func TestVerify_27820_SeveralDeviceRequestsAreCountedTogether(t *testing.T) {
 // Both call model.Fits, so requests that fit next to the victims are accepted, to
 // the last instance; a device group that changed its kind is not.
 func TestVerify_25808_AgreesWithFitsAboutDevices(t *testing.T) {
+	t.Parallel()
 	train := withDevices(coretest.Job("train").Priority(70).Count(9).Obj(), model.DeviceRequest{ID: "acme/gpu", Count: 3})
 	c := gpuCluster(t, train)
 	plan := c.place("t0", "train", 0, "n0")
@@ -99,6 +101,7 @@ func TestVerify_25808_AgreesWithFitsAboutDevices(t *testing.T) {
 // detected were rejected for ever. Ports of a victim or a stopped allocation are
 // free for the group; those of a third allocation are not.
 func TestVerify_13017_PortsOfVictimsAreFree(t *testing.T) {
+	t.Parallel()
 	port := func(g *model.Group) { g.Ports = []uint16{80, 443} }
 	web := coretest.Job("web").Priority(70).Count(9).With(port).Obj()
 	low := coretest.Job("low").Priority(20).With(port).Obj()
@@ -126,6 +129,7 @@ func TestVerify_13017_PortsOfVictimsAreFree(t *testing.T) {
 // Capacity counted twice is used twice: a victim that is listed twice, in one group
 // or in two, frees its capacity once.
 func TestVerify_VictimListedTwiceFreesItsCapacityOnce(t *testing.T) {
+	t.Parallel()
 	web := coretest.Job("web").Priority(70).Ask(600, 1, 0).Count(9).Obj()
 	low := coretest.Job("low").Priority(20).Ask(600, 1, 0).Obj()
 	c := newCluster(t, 1, web, low)
@@ -170,6 +174,7 @@ func (r *distinctNodes) Add(groups []int) (string, string) {
 }
 
 func TestVerify_RulesCheckAcceptedGroups(t *testing.T) {
+	t.Parallel()
 	web := coretest.Job("web").Ask(300, 1, 0).Count(9).Obj()
 	c := newCluster(t, 2, web)
 	plan := c.place("w0", "web", 0, "n0")
@@ -192,6 +197,7 @@ func TestVerify_RulesCheckAcceptedGroups(t *testing.T) {
 
 // System jobs have one instance for each group and node; their index is not used.
 func TestVerify_SystemJobRunsOncePerNode(t *testing.T) {
+	t.Parallel()
 	agent := coretest.Job("agent").Type(model.JobSystem).Ask(10, 1, 0).Obj()
 	c := newCluster(t, 2, agent)
 	c.run("s0", "agent", 0, "n0")
@@ -204,6 +210,7 @@ func TestVerify_SystemJobRunsOncePerNode(t *testing.T) {
 
 // An allocation on a deleted node holds its instance until it is stopped as lost.
 func TestVerify_LostInstanceIsReplacedOnce(t *testing.T) {
+	t.Parallel()
 	web := coretest.Job("web").Ask(300, 1, 0).Count(9).Obj()
 	c := newCluster(t, 2, web)
 	c.run("w0", "web", 0, "n0")
@@ -229,6 +236,7 @@ func TestVerify_LostInstanceIsReplacedOnce(t *testing.T) {
 // negative or foreign values lead to an error or a rejection, and if groups are
 // committed nevertheless, all invariants hold.
 func TestVerify_5545_MalformedPlansNeverPanic(t *testing.T) {
+	t.Parallel()
 	web := coretest.Job("web").Priority(70).Ask(300, 1, 0).Count(9).With(func(g *model.Group) { g.Ports = []uint16{80} }).Obj()
 	low := withDevices(coretest.Job("low").Priority(20).Ask(300, 1, 0).Count(9).Obj(), model.DeviceRequest{ID: "gpu", Count: 1})
 	c := gpuCluster(t, web, low)

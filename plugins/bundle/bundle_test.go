@@ -62,6 +62,7 @@ func open(t *testing.T, path string) *bundle.Bundle {
 }
 
 func TestOpen_ReadsDirectory(t *testing.T) {
+	t.Parallel()
 	b := open(t, folder(t))
 	if b.Manifest.Name != "gentle" || string(b.Code) != module || b.Signed() {
 		t.Errorf("read %+v", b.Manifest)
@@ -74,6 +75,7 @@ func TestOpen_ReadsDirectory(t *testing.T) {
 }
 
 func TestOpen_RejectsModuleWithOtherDigest(t *testing.T) {
+	t.Parallel()
 	dir := folder(t)
 	write(t, filepath.Join(dir, "build", "gentle.wasm"), module+"\x00")
 	_, err := bundle.Open(dir)
@@ -92,6 +94,7 @@ func TestOpen_RejectsModuleWithOtherDigest(t *testing.T) {
 }
 
 func TestOpen_ReadsSingleModule(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "My Policy_2.wasm")
 	write(t, path, module)
@@ -113,6 +116,7 @@ func TestOpen_ReadsSingleModule(t *testing.T) {
 }
 
 func TestOpen_RejectsLargeModuleWithoutReadingIt(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "huge.wasm")
 	write(t, path, module)
 	if err := os.Truncate(path, 200<<20); err != nil {
@@ -124,6 +128,7 @@ func TestOpen_RejectsLargeModuleWithoutReadingIt(t *testing.T) {
 }
 
 func TestParseManifest_ListsEveryProblem(t *testing.T) {
+	t.Parallel()
 	for text, wants := range map[string][]string{
 		"version: 2\nname: Big\nkind: dll\nmodule: ../x\ndigest: abc\nabi: {min: 1.0x}\nhooks: [all]\nlimits: {memory: 3, time: soon}\nbuild: {lang: cobol, source: /etc}\nsettings: [{name: A, kind: bool}]\n": {
 			"m.yaml: version: unsupported value 2", `m.yaml: name: invalid value "Big"`, `m.yaml: kind: invalid value "dll"`, `m.yaml: module: invalid value "../x"`,
@@ -174,6 +179,7 @@ func FuzzParseManifest(f *testing.F) {
 }
 
 func TestCheckModule_ComparesManifestWithModule(t *testing.T) {
+	t.Parallel()
 	m, err := bundle.ParseManifest("m.yaml", []byte(manifest))
 	if err != nil {
 		t.Fatal(err)
@@ -209,6 +215,7 @@ func keys(t *testing.T) (ed25519.PrivateKey, string) {
 }
 
 func TestVerify_FailsAfterAnyChange(t *testing.T) {
+	t.Parallel()
 	key, public := keys(t)
 	_, stranger := keys(t)
 	dir := folder(t)
@@ -239,6 +246,7 @@ func TestVerify_FailsAfterAnyChange(t *testing.T) {
 }
 
 func TestWrite_RemovesInvalidSignature(t *testing.T) {
+	t.Parallel()
 	key, _ := keys(t)
 	dir := folder(t)
 	if err := open(t, dir).Sign(key); err != nil {
@@ -258,6 +266,7 @@ func TestWrite_RemovesInvalidSignature(t *testing.T) {
 }
 
 func TestReadKeys_ReportInvalidFiles(t *testing.T) {
+	t.Parallel()
 	_, public := keys(t)
 	if _, err := bundle.ReadPrivateKey(public); err == nil || !strings.Contains(err.Error(), "BEGIN PRIVATE KEY") {
 		t.Error(err)
@@ -273,6 +282,7 @@ func TestReadKeys_ReportInvalidFiles(t *testing.T) {
 
 // A policy must not get limits that stop a server: one error lists all that are too large.
 func TestParseManifest_BoundsLimits(t *testing.T) {
+	t.Parallel()
 	_, err := bundle.ParseManifest("policy.yaml", []byte(`version: 1
 name: greedy
 kind: wasm

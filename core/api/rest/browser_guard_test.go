@@ -10,6 +10,7 @@ import (
 // Off loopback clients use names that the server does not have in its configuration,
 // so only the origin is checked.
 func TestBrowserGuard_ChecksHostsOnLoopbackOnly(t *testing.T) {
+	t.Parallel()
 	ok := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
 	for _, test := range []struct {
 		listener, host, origin string

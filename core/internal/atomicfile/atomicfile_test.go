@@ -7,6 +7,7 @@ import (
 )
 
 func TestWrite_ReplacesFileAndRemovesTemporary(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "state.json")
 	for _, text := range []string{"a long text first", "short", ""} {
@@ -28,6 +29,7 @@ func TestWrite_ReplacesFileAndRemovesTemporary(t *testing.T) {
 }
 
 func TestWrite_KeepsOldContentIfItFails(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "state.json")
 	if err := Write(path, []byte("before"), 0o600); err != nil {
 		t.Fatal(err)

@@ -19,10 +19,12 @@ type queue interface {
 }
 
 func TestHeap_MatchesSortedSlice(t *testing.T) {
+	t.Parallel()
 	matchesSortedSlice(t, func() queue { return &heapq.Heap[int]{} })
 }
 
 func TestBucketed_MatchesSortedSlice(t *testing.T) {
+	t.Parallel()
 	matchesSortedSlice(t, func() queue { return &heapq.Bucketed[int]{} })
 }
 

@@ -3,6 +3,7 @@ package suggest
 import "testing"
 
 func TestNearest_ReturnsLikelyCorrection(t *testing.T) {
+	t.Parallel()
 	known := []string{"priority", "preemptible", "groups", "n1", "n2", "cpu"}
 	for written, want := range map[string]string{
 		"prioritty":   "priority",

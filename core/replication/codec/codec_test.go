@@ -45,18 +45,21 @@ func fullEntry(k replication.Kind) *replication.Entry {
 }
 
 func TestCodec_EncodesEveryFieldOfTheModel(t *testing.T) {
+	t.Parallel()
 	for _, k := range replication.Kinds() {
 		t.Run(k.String(), func(t *testing.T) { roundTrip(t, fullEntry(k)) })
 	}
 }
 
 func TestCodec_RoundTrip(t *testing.T) {
+	t.Parallel()
 	replicationtest.CheckProperty(t, 2, func(t *rapid.T) { roundTrip(t, drawEntry(t)) })
 }
 
 // Every command is a field of the entry message, and its kind is the field's
 // number. A field without a command would be applied by no server.
 func TestKinds_MatchTheEntryMessage(t *testing.T) {
+	t.Parallel()
 	fields := (&pb.Entry{}).ProtoReflect().Descriptor().Oneofs().ByName("command").Fields()
 	want := map[int]bool{}
 	for i := range fields.Len() {
@@ -76,6 +79,7 @@ func TestKinds_MatchTheEntryMessage(t *testing.T) {
 // never change: they are in logs and snapshots. A new kind adds a line, which the
 // test prints; existing lines are never edited.
 func TestCodec_RecordedEntriesKeepTheirEncoding(t *testing.T) {
+	t.Parallel()
 	file, err := os.ReadFile("testdata/entries.golden")
 	if err != nil {
 		t.Fatal(err)
@@ -127,6 +131,7 @@ func deterministic(t *testing.T, data []byte) []byte {
 }
 
 func TestDecode_RejectsNewerAndDamagedEntries(t *testing.T) {
+	t.Parallel()
 	bootstrap := codec.Encode(&replication.Entry{Command: &replication.Bootstrap{ClusterID: "c"}})
 	edit := func(change func(*pb.Entry)) []byte {
 		var m pb.Entry

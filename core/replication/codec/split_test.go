@@ -14,6 +14,7 @@ import (
 
 // Commit groups that touch the same node remain in one entry.
 func TestSplit_KeepsDependentGroupsTogether(t *testing.T) {
+	t.Parallel()
 	store := state.New()
 	txn := store.Begin(1)
 	j := &model.Job{Namespace: "default", ID: "web", Groups: []*model.Group{{Name: "g"}}}
@@ -37,6 +38,7 @@ func TestSplit_KeepsDependentGroupsTogether(t *testing.T) {
 }
 
 func TestSplit_RefusesEntriesThatCannotBeSplit(t *testing.T) {
+	t.Parallel()
 	large := strings.Repeat("x", replication.MaxEntry)
 	eval := func(text string) *model.Evaluation { return &model.Evaluation{ID: "e", StatusText: text} }
 	half := large[:replication.MaxEntry*2/3]

@@ -14,6 +14,7 @@ import (
 
 // The fields of a version are never removed: old entries are in logs.
 func TestVersions_KeepTheirFields(t *testing.T) {
+	t.Parallel()
 	existing := map[protoreflect.FullName]bool{}
 	messages := (&pb.Entry{}).ProtoReflect().Descriptor().ParentFile().Messages()
 	for i := range messages.Len() {
@@ -49,6 +50,7 @@ func job() *model.Job {
 }
 
 func TestFitVersion_RefusesOrClearsNewFields(t *testing.T) {
+	t.Parallel()
 	old := &replication.Entry{Time: 1, Command: &replication.RegisterJob{Job: job(), Eval: &model.Evaluation{ID: "e"}}}
 	binding := &replication.Entry{Command: &replication.StopBinding{Key: model.JobKey{Namespace: "default", ID: "b"}}}
 	disconnect := job()

@@ -30,6 +30,7 @@ func newState(t *testing.T, counts ...int) *state.Snapshot {
 }
 
 func TestChecker_ListsEveryLimitOfJob(t *testing.T) {
+	t.Parallel()
 	c := New(small, clock.NewVirtual(time.Unix(0, 0)))
 	j := coretest.Job("big").Count(11).Obj()
 	j.Groups[0].Tasks = make([]*model.Task, 2)
@@ -52,6 +53,7 @@ func TestChecker_ListsEveryLimitOfJob(t *testing.T) {
 
 // A namespace is counted once, and accepted jobs are added: a burst cannot exceed it.
 func TestChecker_CountsAcceptedJobs(t *testing.T) {
+	t.Parallel()
 	now := clock.NewVirtual(time.Unix(0, 0))
 	c := New(small, now)
 	empty := newState(t)
@@ -84,6 +86,7 @@ func TestChecker_CountsAcceptedJobs(t *testing.T) {
 
 // A plan uses nothing of its namespace.
 func TestChecker_PlansReserveNothing(t *testing.T) {
+	t.Parallel()
 	c := New(small, clock.NewVirtual(time.Unix(0, 0)))
 	for i := range 10 {
 		if p := c.Job(newState(t), coretest.Job(fmt.Sprint("a", i)).Count(10).Obj(), false); len(p) > 0 {
@@ -94,6 +97,7 @@ func TestChecker_PlansReserveNothing(t *testing.T) {
 
 // An object above a limit that was lowered can be reduced, not increased.
 func TestChecker_AcceptsReductionsAboveTheLimit(t *testing.T) {
+	t.Parallel()
 	for count, want := range map[int]bool{40: false, 30: true, 25: true, 5: true, 31: false} {
 		c := New(small, clock.NewVirtual(time.Unix(0, 0)))
 		p := c.Job(newState(t, 30), coretest.Job("j0").Count(count).Obj(), true)
@@ -104,6 +108,7 @@ func TestChecker_AcceptsReductionsAboveTheLimit(t *testing.T) {
 }
 
 func TestChecker_LimitsBindingsAndClusters(t *testing.T) {
+	t.Parallel()
 	c := New(small, clock.NewVirtual(time.Unix(0, 0)))
 	s := newState(t)
 	binding := func(id string, replicas int) *model.Binding {

@@ -12,6 +12,7 @@ import (
 )
 
 func TestUnusedPolicies_KeepNewestAndThoseInUse(t *testing.T) {
+	t.Parallel()
 	store := state.New()
 	for i := range 6 {
 		txn := store.Begin(uint64(i + 1))
@@ -34,6 +35,7 @@ func TestUnusedPolicies_KeepNewestAndThoseInUse(t *testing.T) {
 }
 
 func TestGarbage_RemovedInBoundedEntries(t *testing.T) {
+	t.Parallel()
 	g := &candidates{}
 	for i := range 25 {
 		g.evals = append(g.evals, fmt.Sprint("e", i))
@@ -50,6 +52,7 @@ func TestGarbage_RemovedInBoundedEntries(t *testing.T) {
 }
 
 func TestTimetable_ReturnsIndexBeforeTime(t *testing.T) {
+	t.Parallel()
 	table := &Timetable{}
 	for i := uint64(1); i <= 10; i++ {
 		table.Record(&replication.Applied{Index: i * 10, Entry: &replication.Entry{Time: int64(time.Duration(i) * time.Minute)}})

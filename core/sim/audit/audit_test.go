@@ -82,6 +82,7 @@ func jobOf(t *testing.T, r *audit.Run, id string) *scenario.Job {
 }
 
 func TestCheck_AcceptsTheRunOfTheMutants(t *testing.T) {
+	t.Parallel()
 	run := played(t)
 	for _, f := range audit.Check(run) {
 		t.Error(f)
@@ -96,6 +97,7 @@ func TestCheck_AcceptsTheRunOfTheMutants(t *testing.T) {
 // Each mutant violates one rule. It changes the timeline of a correct run, or the file so
 // that the timeline violates it.
 func TestCheck_FindsMutants(t *testing.T) {
+	t.Parallel()
 	for _, m := range []struct {
 		name   string
 		rule   string

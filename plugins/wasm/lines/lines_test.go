@@ -42,6 +42,7 @@ func sequence(address uint32) []byte {
 }
 
 func TestFind_ReturnsCoveringRow(t *testing.T) {
+	t.Parallel()
 	table := slices.Concat(unit(sequence(0)...), unit(slices.Concat(sequence(100), sequence(40), sequence(0xffffffff))...))
 	got := lines.Find(table, nil, []uint32{0, 4, 99, 100, 103, 104, 107, 108, 111, 112, 40, 0xffffffff})
 	want := []lines.Place{{}, {}, {}, {"a.c", 1}, {"a.c", 1}, {"a.c", 3}, {"a.c", 3}, {"b.h", 7}, {"b.h", 7}, {}, {"a.c", 1}, {}}
@@ -52,6 +53,7 @@ func TestFind_ReturnsCoveringRow(t *testing.T) {
 
 // Special opcodes advance the address and the line together.
 func TestFind_ReadsSpecialOpcodes(t *testing.T) {
+	t.Parallel()
 	// Opcode 13+14*3+(2+5) adds 3 bytes and 2 lines; 8 adds the bytes of opcode 255.
 	table := unit(slices.Concat(at(10), []byte{1, 13 + 14*3 + 7, 8, 1, 0, 1, 1})...)
 	got := lines.Find(table, nil, []uint32{12, 13, 29, 30})

@@ -123,6 +123,7 @@ func checkBehaviour(tb testing.TB, module, metered []byte, fuel int64) (finished
 }
 
 func TestInstrument_KeepsBehaviourOfRandomModules(t *testing.T) {
+	t.Parallel()
 	count, finished, calls := soak.Count(150, 30_000), 0, 0
 	for seed := range count {
 		g := &generator{Rand: rand.New(rand.NewPCG(uint64(seed), 1))}
@@ -146,6 +147,7 @@ func TestInstrument_KeepsBehaviourOfRandomModules(t *testing.T) {
 // A call takes at least as many ticks as it executes instructions. They are counted by the
 // same module, from the same seed.
 func TestInstrument_ChargesEveryInstruction(t *testing.T) {
+	t.Parallel()
 	var ran, charged int64
 	for seed := range soak.Count(150, 30_000) {
 		g := &generator{Rand: rand.New(rand.NewPCG(uint64(seed), 1))}
@@ -184,6 +186,7 @@ func TestInstrument_ChargesEveryInstruction(t *testing.T) {
 
 // The total charge follows the rules, however the fuel is stored.
 func TestInstrument_ChargesRandomModulesByTheRules(t *testing.T) {
+	t.Parallel()
 	compared := 0
 	for seed := range soak.Count(250, 50_000) {
 		g := &generator{Rand: rand.New(rand.NewPCG(uint64(seed), 3))}

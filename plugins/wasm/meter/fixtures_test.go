@@ -12,6 +12,7 @@ import (
 //go:generate sh -c "if command -v wat2wasm >/dev/null; then for f in testdata/*.wat; do wat2wasm $DOLLAR{f} -o $DOLLAR{f%wat}wasm || exit 1; done; else echo 'LEFT OUT: install wabt to rebuild plugins/wasm/meter/testdata/*.wasm' >&2; fi"
 
 func TestFixtures_MatchSources(t *testing.T) {
+	t.Parallel()
 	if _, err := exec.LookPath("wat2wasm"); err != nil {
 		t.Skip("no wat2wasm: install wabt to compare the fixtures with their sources")
 	}

@@ -152,6 +152,7 @@ var guestCalls = []struct {
 }
 
 func TestGuests_BehaveIdenticallyMetered(t *testing.T) {
+	t.Parallel()
 	skipUnderRace(t)
 	for _, g := range guests {
 		t.Run(g.name, func(t *testing.T) {

@@ -22,6 +22,7 @@ func section(id byte, body []byte) []byte {
 
 // A module cannot make an engine record offsets without limit.
 func TestInstrument_DropsLargeLineTables(t *testing.T) {
+	t.Parallel()
 	module := func(table, nops int) []byte {
 		body := slices.Concat([]byte{0}, bytes.Repeat([]byte{1}, nops), []byte{0x0b})
 		code := slices.Concat([]byte{1}, binary.AppendUvarint(nil, uint64(len(body))), body)

@@ -19,6 +19,7 @@ const minusOne = math.MaxUint32 // of an i32
 
 // The expected ticks were counted manually by the rules in doc.go.
 func TestInstrument_ChargesByTheRules(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		module, function string
 		args, results    []uint64
@@ -82,6 +83,7 @@ func TestInstrument_ChargesByTheRules(t *testing.T) {
 }
 
 func TestInstrument_StopsEndlessLoops(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{"spin", "spin_if", "recurse"} {
 		for _, e := range engines {
 			t.Run(name+"/"+e.name, func(t *testing.T) {
@@ -100,6 +102,7 @@ func TestInstrument_StopsEndlessLoops(t *testing.T) {
 }
 
 func TestInstrument_StopsEndlessGuests(t *testing.T) {
+	t.Parallel()
 	skipUnderRace(t)
 	i := runGuest(t, wazero.NewRuntimeConfigCompiler(), instrument(t, buildGo(t)).Code)
 	if _, _, err := i.call(1e6, "spin"); !errors.Is(err, errOutOfFuel) {
@@ -110,6 +113,7 @@ func TestInstrument_StopsEndlessGuests(t *testing.T) {
 // Any value of the global at the start of a call that a host can reasonably write is a valid
 // amount of fuel.
 func TestInstrument_FuelDoesNotWrapAround(t *testing.T) {
+	t.Parallel()
 	for _, fuel := range []int64{math.MinInt64 / 2, -1, 0, 1} {
 		for _, name := range []string{"spin", "straight", "count", "multi"} {
 			i := run(t, wazero.NewRuntimeConfigInterpreter(), instrument(t, fixture(t, "control")).Code)
@@ -131,6 +135,7 @@ func TestInstrument_FuelDoesNotWrapAround(t *testing.T) {
 // Between two checks a call executes no more instructions than one function contains, also
 // while it returns from a recursion.
 func TestInstrument_StopsWorkAfterRecursion(t *testing.T) {
+	t.Parallel()
 	for _, e := range engines {
 		i := run(t, e.config(), instrument(t, fixture(t, "tails")).Code)
 		_, all, err := i.call(plenty, "deep", 500)
@@ -152,6 +157,7 @@ func TestInstrument_StopsWorkAfterRecursion(t *testing.T) {
 }
 
 func TestInstrument_KeepsReasonOfTraps(t *testing.T) {
+	t.Parallel()
 	for name, reason := range map[string]string{"behind_unreachable": "unreachable", "table_fill": "table"} {
 		i := run(t, wazero.NewRuntimeConfigCompiler(), instrument(t, fixture(t, "bulk")).Code)
 		args := make([]uint64, len(i.ExportedFunction(name).Definition().ParamTypes()))
@@ -165,6 +171,7 @@ func TestInstrument_KeepsReasonOfTraps(t *testing.T) {
 }
 
 func TestInstrument_ChargesStartFunctions(t *testing.T) {
+	t.Parallel()
 	ctx := t.Context()
 	start := func(fuel int64) (left int64, logged uint64, err error) {
 		m, err := meter.Instrument(fixture(t, "start"), meter.Options{})
@@ -206,6 +213,7 @@ func TestInstrument_ChargesStartFunctions(t *testing.T) {
 }
 
 func TestInstrument_LetsHostFunctionsCharge(t *testing.T) {
+	t.Parallel()
 	for _, e := range engines {
 		t.Run(e.name, func(t *testing.T) {
 			ctx := t.Context()
@@ -249,6 +257,7 @@ func TestInstrument_LetsHostFunctionsCharge(t *testing.T) {
 }
 
 func TestInstrument_ReturnsModuleProperties(t *testing.T) {
+	t.Parallel()
 	m := instrument(t, fixture(t, "start"))
 	want := "[{env log function (i32) -> ()} {env base global () -> ()}] [{sum global 1 () -> ()}] start"
 	if got := fmt.Sprintf("%v %v %s", m.Imports, m.Exports, map[bool]string{true: "start"}[m.Start]); got != want {
@@ -272,6 +281,7 @@ func TestInstrument_ReturnsModuleProperties(t *testing.T) {
 
 // Modules can allocate memory by tables, which no engine limits.
 func TestInstrument_LimitsTables(t *testing.T) {
+	t.Parallel()
 	for _, e := range engines {
 		i := run(t, e.config(), instrument(t, fixture(t, "bulk")).Code)
 		results, _, err := i.call(plenty, "table_grow_unbounded", 65_536-4+1)

@@ -15,6 +15,7 @@ func nameSection(id byte, content ...byte) []byte {
 }
 
 func TestInstrument_KeepsFunctionNames(t *testing.T) {
+	t.Parallel()
 	// One function without parameters, exported as f.
 	functions := [][]byte{{1, 1, 0x60, 0, 0}, {3, 1, 0}, {7, 1, 1, 'f', 0, 0}, {10, 1, 2, 0, 0x0b}}
 	for name, tc := range map[string]struct {
@@ -49,6 +50,7 @@ func TestInstrument_KeepsFunctionNames(t *testing.T) {
 
 // A module cannot make its metered form large with names.
 func TestInstrument_DropsLongNames(t *testing.T) {
+	t.Parallel()
 	long := bytes.Repeat([]byte{'x'}, 300<<10)
 	u32 := func(n int) []byte { return []byte{byte(n&0x7f | 0x80), byte(n>>7&0x7f | 0x80), byte(n >> 14)} }
 	names := append(append([]byte{1, 0}, u32(len(long))...), long...)

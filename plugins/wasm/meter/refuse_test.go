@@ -24,6 +24,7 @@ func sectionsOf(sections ...[]byte) []byte {
 }
 
 func TestInstrument_RejectsWithNameAndOffset(t *testing.T) {
+	t.Parallel()
 	const body = 64 // offset of the instructions of moduleWith
 	in := func(instructions ...byte) []byte { return moduleWith(noLocals, instructions) }
 	for _, c := range []struct {
@@ -118,6 +119,7 @@ func TestInstrument_RejectsWithNameAndOffset(t *testing.T) {
 }
 
 func TestError_ContainsLocation(t *testing.T) {
+	t.Parallel()
 	_, err := meter.Instrument(moduleWith(noLocals, []byte{0x12, 0}), meter.Options{})
 	if want := "byte 64 (function 0): unsupported feature: return_call (tail calls); build without tail calls (-mno-tail-call)"; err == nil || err.Error() != want {
 		t.Errorf("%v\nwant %s", err, want)
@@ -129,6 +131,7 @@ func TestError_ContainsLocation(t *testing.T) {
 }
 
 func TestOptions_AreEnforced(t *testing.T) {
+	t.Parallel()
 	bulk := fixture(t, "bulk")
 	for _, c := range []struct {
 		options meter.Options
@@ -151,6 +154,7 @@ func TestOptions_AreEnforced(t *testing.T) {
 // A function with the maximum number of locals still receives those for metering, and
 // engines accept it.
 func TestInstrument_AcceptsFunctionsWithManyLocals(t *testing.T) {
+	t.Parallel()
 	with := func(n int) []byte {
 		locals := append(binary.AppendUvarint([]byte{1}, uint64(n)), 0x7f)
 		return moduleWith(locals, []byte{0x41, 0, 0x41, 0, 0x41, 0, 0xfc, 11, 0, 0x03, 0x40, 0x0b})
@@ -166,6 +170,7 @@ func TestInstrument_AcceptsFunctionsWithManyLocals(t *testing.T) {
 }
 
 func TestInstrument_BoundsResultSize(t *testing.T) {
+	t.Parallel()
 	skipUnderRace(t)
 	for name, pattern := range map[string][]byte{
 		"loops": {0x03, 0x40, 0x0b}, "calls": {0x10, 0}, "growth": {0x40, 0}, "fills": {0xfc, 11, 0},
@@ -184,6 +189,7 @@ func TestInstrument_BoundsResultSize(t *testing.T) {
 
 // A module without functions remains valid.
 func TestInstrument_AcceptsModulesWithoutFunctions(t *testing.T) {
+	t.Parallel()
 	for _, module := range [][]byte{emptyModule, sectionsOf([]byte{1, 0}), sectionsOf([]byte{10, 0}), sectionsOf([]byte{6, 0}, []byte{7, 0})} {
 		if checkValidity(t, module) == nil {
 			t.Errorf("%x was refused", module)
@@ -192,6 +198,7 @@ func TestInstrument_AcceptsModulesWithoutFunctions(t *testing.T) {
 }
 
 func TestInstrument_DropsCustomSections(t *testing.T) {
+	t.Parallel()
 	module := sectionsOf([]byte{0, 4, 'n', 'a', 'm', 'e', 0xff}, []byte{5, 1, 0, 1}, []byte{0, 1, 'x', 1, 2, 3})
 	if m := checkValidity(t, module); m == nil || bytes.Contains(m.Code, []byte("name")) {
 		t.Error(m)

@@ -12,6 +12,7 @@ import (
 // wazero contains the compiled test suite of the WebAssembly specification: valid modules
 // of every kind, and invalid ones with one error each.
 func TestInstrument_SupportsSpecificationSuite(t *testing.T) {
+	t.Parallel()
 	skipUnderRace(t)
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "github.com/tetratelabs/wazero").Output()
 	if err != nil {

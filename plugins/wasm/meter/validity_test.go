@@ -143,6 +143,7 @@ var noLocals = []byte{0}
 // After unreachable the stack holds any values, so each instruction can be tested alone; 0
 // is a valid index, alignment, lane and length for all.
 func TestInstrument_SupportsInstructionsOfWazero(t *testing.T) {
+	t.Parallel()
 	skipUnderRace(t)
 	taken := 0
 	try := func(instruction ...byte) {
