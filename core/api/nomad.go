@@ -2,7 +2,9 @@ package api
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -214,7 +216,7 @@ func scaleJob(a *API, c *call, req *client.JobScaleRequest) (any, error) {
 	if err := checkCount(req); err != nil {
 		return nil, err
 	}
-	return changeJob(a, c, func(_ *state.Snapshot, current *model.Job) (*client.Job, error) {
+	return changeJob(a, c, "scale", req, func(_ *state.Snapshot, current *model.Job) (*client.Job, error) {
 		if req.JobModifyIndex != 0 && req.JobModifyIndex != current.ModifyIndex {
 			return nil, staleJob(req.JobModifyIndex, current)
 		}
@@ -267,7 +269,7 @@ func revertJob(a *API, c *call) (any, error) {
 	if _, err := c.decodeJobBody(&req); err != nil {
 		return nil, err
 	}
-	return changeJob(a, c, func(s *state.Snapshot, current *model.Job) (*client.Job, error) {
+	return changeJob(a, c, "revert", &req, func(s *state.Snapshot, current *model.Job) (*client.Job, error) {
 		switch {
 		case req.EnforcePriorVersion != nil && *req.EnforcePriorVersion != current.Version:
 			f := rest.Invalid("job %s is at version %d, and the request requires %d", rest.Quote(current.ID), current.Version, *req.EnforcePriorVersion)
@@ -286,9 +288,9 @@ func revertJob(a *API, c *call) (any, error) {
 }
 
 // changeJob registers a new version of the job that the path names. change returns the
-// version from the current one. If another writer changes the job meanwhile, the
-// request fails with a conflict.
-func changeJob(a *API, c *call, change func(*state.Snapshot, *model.Job) (*client.Job, error)) (any, error) {
+// version from the current one; it has no effect on a request that was answered before.
+// If another writer changes the job meanwhile, the request fails with a conflict.
+func changeJob(a *API, c *call, operation string, req any, change func(*state.Snapshot, *model.Job) (*client.Job, error)) (any, error) {
 	key, err := c.jobKey()
 	if err != nil {
 		return nil, err
@@ -298,24 +300,31 @@ func changeJob(a *API, c *call, change func(*state.Snapshot, *model.Job) (*clien
 	if current == nil {
 		return nil, jobNotFound(snap, key)
 	}
-	next, err := change(snap, current)
-	if err != nil {
+	o := endpoint.RegisterOptions{Check: &current.ModifyIndex, Change: changeHash(operation, key, req)}
+	if o.Key, err = idempotencyKey(c); err != nil {
 		return nil, err
+	}
+	next := jobspec.FromModel(current)
+	if known, ok := snap.IdempotencyRecord(o.Key); !ok || known.Hash != o.Change {
+		if next, err = change(snap, current); err != nil {
+			return nil, err
+		}
 	}
 	job, err := jobspec.ToModel(next)
 	if err != nil {
 		return nil, jobProblems(err)
 	}
-	o := endpoint.RegisterOptions{Check: &current.ModifyIndex}
-	if o.Key, err = idempotencyKey(c); err != nil {
-		return nil, err
-	}
-	ctx := c.writeContext()
-	r, err := a.cfg.Server.RegisterJob(ctx, job, o)
+	r, err := a.cfg.Server.RegisterJob(c.writeContext(), job, o)
 	if err != nil {
 		return nil, err
 	}
 	return registerResponse(c, r, jobspec.Warnings(job)), nil
+}
+
+// changeHash returns a hash that distinguishes requests that change a stored job.
+func changeHash(operation string, key model.JobKey, req any) [32]byte {
+	body, _ := json.Marshal(req) // it was decoded from JSON: cannot fail
+	return sha256.Sum256(fmt.Appendf(nil, "%s %q %q %s", operation, key.Namespace, key.ID, body))
 }
 
 // agentHealth returns the health of the server and of the node that run in this

@@ -28,7 +28,7 @@ type casWrite struct {
 // A casResult is the response to a casWrite.
 type casResult struct {
 	index  uint64 // of the entry
-	next   uint64 // index for the next check
+	next   uint64 // index for the next check; 0: the object is gone
 	replay bool
 }
 
@@ -83,12 +83,21 @@ var casEndpoints = map[string]casEndpoint{
 			index, err := s.PutNamespace(ctx, endpoint.NamespaceRequest{Name: "cas", Description: fmt.Sprint(w.value), Check: w.check})
 			return casResult{index: index, next: index}, err
 		},
-		current: func(snap *state.Snapshot) uint64 {
-			if n := snap.Namespace("cas"); n != nil {
-				return n.ModifyIndex
+		current: namespaceIndex,
+	},
+	"namespace, also deleted": {
+		write: func(ctx context.Context, s *Server, w casWrite) (casResult, error) {
+			if w.check == nil || *w.check == 0 || w.value%3 != 0 {
+				index, err := s.PutNamespace(ctx, endpoint.NamespaceRequest{Name: "cas", Description: fmt.Sprint(w.value), Check: w.check})
+				return casResult{index: index, next: index}, err
 			}
-			return 0
+			index, err := s.DeleteNamespace(ctx, "cas", w.check)
+			if apierror.CodeOf(err) == apierror.CodeNotFound && err != nil { // deleted by another caller
+				err = apierror.New(apierror.CodeConflict, "%v", err)
+			}
+			return casResult{index: index}, err
 		},
+		current: namespaceIndex,
 	},
 	"scheduler configuration": {
 		write: func(ctx context.Context, s *Server, w casWrite) (casResult, error) {
@@ -104,6 +113,13 @@ var casEndpoints = map[string]casEndpoint{
 
 func casJob(value int) *model.Job {
 	return coretest.Job("cas").Ask(1, 1, 0).Change(func(j *model.Job) { j.Meta = map[string]string{"value": fmt.Sprint(value)} }).Obj()
+}
+
+func namespaceIndex(snap *state.Snapshot) uint64 {
+	if n := snap.Namespace("cas"); n != nil {
+		return n.ModifyIndex
+	}
+	return 0
 }
 
 func indexOf(j *model.Job) uint64 {
@@ -127,14 +143,14 @@ type casLog struct {
 }
 
 type casRecord struct {
-	index uint64
+	casResult
 	check *uint64
 }
 
-func (l *casLog) add(index uint64, check *uint64) {
+func (l *casLog) add(r casResult, check *uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.writes = append(l.writes, casRecord{index, check})
+	l.writes = append(l.writes, casRecord{r, check})
 }
 
 // lost returns how many checked writes took effect, and how many of them overwrote another
@@ -150,7 +166,7 @@ func (l *casLog) lost(initial uint64) (checked, lost int) {
 				lost++
 			}
 		}
-		previous = w.index
+		previous = w.next
 	}
 	return checked, lost
 }
@@ -218,9 +234,9 @@ func (c *casWriter) write(ctx context.Context, round int) {
 		c.t.Errorf("write %+v: %v", w, err)
 		return
 	}
-	c.log.add(r.index, w.check)
+	c.log.add(r, w.check)
 	c.known = &r.next
-	if r.next != r.index {
+	if r.next != r.index && r.next != 0 {
 		c.t.Errorf("entry %d changed the object, and its response returns index %d for the next check", r.index, r.next)
 	}
 	if !c.endpoint.keys || round%3 != 0 {

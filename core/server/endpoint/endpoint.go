@@ -134,6 +134,10 @@ type RegisterOptions struct {
 	Token string
 	// ExplicitPriority means that a priority of 0 is set rather than omitted.
 	ExplicitPriority bool
+	// Change identifies a request that changes the stored version of a job, such as its
+	// count. The job retains the priority of that version, and a repeated request with
+	// the same Key is one with the same Change. Zero: the request contains the job.
+	Change [32]byte
 	// ExplicitPreemption means that the preemption policy of a binding is set rather
 	// than inherited from its class.
 	ExplicitPreemption bool

@@ -57,7 +57,7 @@ func (e *Jobs) registerJob(ctx context.Context, j *model.Job, o RegisterOptions)
 	if err := e.writer.CheckLeader(); err != nil {
 		return nil, err
 	}
-	job, err := e.plans.resolve(j, o.ExplicitPriority, true)
+	job, err := e.plans.resolve(j, originOfPriority(o), true)
 	if err != nil {
 		return nil, err
 	}
@@ -80,6 +80,9 @@ func (e *Jobs) registerJob(ctx context.Context, j *model.Job, o RegisterOptions)
 
 // registrationHash distinguishes requests with the same idempotency key.
 func registrationHash(j *model.Job, o RegisterOptions) [32]byte {
+	if o.Change != [32]byte{} {
+		return o.Change // the job and the check depend on the version that was changed
+	}
 	h := sha256.New()
 	spec := codec.JobHash(j)
 	_, _ = h.Write(spec[:])
@@ -94,7 +97,7 @@ func registrationHash(j *model.Job, o RegisterOptions) [32]byte {
 // resolve returns a copy of a job with everything that depends on the state filled in.
 // It returns an error that lists all problems. Every write of a job passes here; register
 // distinguishes one from a plan, which uses nothing of its namespace.
-func (p *jobPlanner) resolve(j *model.Job, explicitPriority, register bool) (*model.Job, error) {
+func (p *jobPlanner) resolve(j *model.Job, priority priorityOrigin, register bool) (*model.Job, error) {
 	job := *j
 	job.Stopped = false
 	job.Namespace = cmp.Or(job.Namespace, model.DefaultNamespace)
@@ -102,7 +105,10 @@ func (p *jobPlanner) resolve(j *model.Job, explicitPriority, register bool) (*mo
 		job.SubmitTime = p.writer.Now()
 	}
 	snap := p.writer.Snapshot()
-	problems := resolvePriority(snap, &job, explicitPriority)
+	var problems []string
+	if priority != priorityStored {
+		problems = resolvePriority(snap, &job, priority == priorityExplicit)
+	}
 	if job.ID == "" {
 		problems = append(problems, "ID is required")
 	}
@@ -122,6 +128,25 @@ func (p *jobPlanner) resolve(j *model.Job, explicitPriority, register bool) (*mo
 		return nil, err
 	}
 	return &job, nil
+}
+
+// A priorityOrigin describes where the priority of a job comes from.
+type priorityOrigin int
+
+const (
+	priorityDefault  priorityOrigin = iota // 0 means that the request omits it
+	priorityExplicit                       // 0 is set
+	priorityStored                         // from a stored version, to which the class was applied
+)
+
+func originOfPriority(o RegisterOptions) priorityOrigin {
+	switch {
+	case o.Change != [32]byte{}:
+		return priorityStored
+	case o.ExplicitPriority:
+		return priorityExplicit
+	}
+	return priorityDefault
 }
 
 // resolvePriority gives a job the priority of its class. A job with neither gets the

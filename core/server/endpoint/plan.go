@@ -85,7 +85,7 @@ func (e *Jobs) PlanJob(_ context.Context, j *model.Job, o PlanOptions) (*Proposa
 }
 
 func (p *jobPlanner) plan(j *model.Job, o PlanOptions) (*Proposal, error) {
-	resolved, err := p.resolve(j, o.ExplicitPriority, false)
+	resolved, err := p.resolve(j, originOfPriority(RegisterOptions{ExplicitPriority: o.ExplicitPriority}), false)
 	if err != nil {
 		return nil, err
 	}
