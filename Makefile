@@ -21,8 +21,8 @@ LDFLAGS := -s -w -X $(APP).Version=$(VERSION) -X $(APP).Commit=$(COMMIT) -X $(AP
 
 # Packages whose code or tests start goroutines that share memory run again under the race
 # detector, which is too slow for all packages.
-RACE_PACKAGES := $(addprefix ./,cmd/internal/cli core/agent core/agent/driver/exec core/agent/member core/api core/broker \
-	core/clock core/events core/kube/extender core/planner core/policy core/preempt core/replication/raftnode \
+RACE_PACKAGES := $(addprefix ./,core/agent core/agent/driver/exec core/agent/member core/api core/broker core/clock \
+	core/events core/kube/extender core/planner core/policy core/preempt core/replication/raftnode \
 	core/replication/raftshim core/rpc core/server core/server/evalqueue core/server/groupcommit core/server/heartbeat \
 	core/server/membership core/state core/storage core/storage/raftlog core/worker gossip plugins/internal/guestlog \
 	plugins/process plugins/registry plugins/wasm)

@@ -52,6 +52,18 @@ func TestJobRun_SuggestsEnablingPreemption(t *testing.T) {
 // the policy kubernetes and enable preemption for all job types.
 func TestNominatedScripts(t *testing.T) { serverScripts(t, "testdata/nominated") }
 
+// A sequence runs the scripts of a folder one after another. Parallel subtests would wait
+// for those of other tests, and the agent would run meanwhile.
+type sequence struct{ *testing.T }
+
+func (sequence) Parallel() {}
+
+func (s sequence) Run(name string, f func(testscript.T)) {
+	s.T.Run(name, func(t *testing.T) { f(sequence{t}) })
+}
+
+func (sequence) Verbose() bool { return testing.Verbose() }
+
 // serverScripts runs the scripts of a folder against one development agent.
 func serverScripts(t *testing.T, dir string) {
 	t.Helper()
@@ -59,19 +71,17 @@ func serverScripts(t *testing.T, dir string) {
 	agent := startDevAgent(t)
 	guests, err := filepath.Abs("../../sdk/abi/testdata/guests")
 	must(t, err)
-	t.Run("scripts", func(t *testing.T) {
-		testscript.Run(t, testscript.Params{
-			Dir:                 dir,
-			RequireExplicitExec: true,
-			RequireUniqueNames:  true,
-			UpdateScripts:       os.Getenv("UPDATE") != "",
-			Setup: func(env *testscript.Env) error {
-				env.Setenv("CEDE_ADDR", agent.c.Address())
-				env.Setenv("GUESTS", guests)
-				return nil
-			},
-			Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits},
-		})
+	testscript.RunT(sequence{t}, testscript.Params{
+		Dir:                 dir,
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		UpdateScripts:       os.Getenv("UPDATE") != "",
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("CEDE_ADDR", agent.c.Address())
+			env.Setenv("GUESTS", guests)
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits},
 	})
 	agent.signal(os.Interrupt)
 	if err := agent.waitExit(); err != nil {

@@ -36,7 +36,7 @@ func skipUnderRaceDetector(t *testing.T) {
 // check runs a property, with many more cases if CEDE_SOAK is set.
 func check(t *testing.T, property func(*rapid.T)) {
 	t.Helper()
-	for range soak.Count(5, 500) { // a hundred cases each, from different seeds
+	for range soak.Count(2, 500) { // a hundred cases each, from different seeds
 		rapid.Check(t, property)
 	}
 }

@@ -74,7 +74,7 @@ func rollFull(w *fixture, d *rand.Rand) {
 func TestExplanation_ColumnsEqualNodeByNode(t *testing.T) {
 	t.Parallel()
 	unplaced := 0
-	for seed := range uint64(soak.Scale(40)) {
+	for seed := range uint64(soak.Count(15, 2000)) {
 		var texts [2]string
 		for i := range texts {
 			w := newFixture(t)

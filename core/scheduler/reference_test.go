@@ -466,7 +466,7 @@ func (b *exhaustive) checkNeeded(t *testing.T, gone map[string]bool, at placing)
 func TestRemoteConflicts_MatchReference(t *testing.T) {
 	t.Parallel()
 	across, waits := 0, 0
-	for seed := range soak.Scale(2500) {
+	for seed := range soak.Count(800, 125_000) {
 		d := rand.New(rand.NewPCG(1, uint64(seed)))
 		b := rollExhaustive(d, false)
 		want := b.best()
@@ -489,7 +489,7 @@ func TestRemoteConflicts_MatchReference(t *testing.T) {
 		}
 	}
 	t.Logf("%d evict on other nodes, %d wait", across, waits)
-	if few := soak.Count(50, 50); across < few || waits < few {
+	if few := soak.Count(20, 50); across < few || waits < few {
 		t.Errorf("%d evict on other nodes, %d wait: too few", across, waits)
 	}
 }
@@ -498,14 +498,14 @@ func TestRemoteConflicts_MatchReference(t *testing.T) {
 // exist, without evictions exactly if none are needed, and no victim is redundant.
 func TestGang_MatchesReference(t *testing.T) {
 	t.Parallel()
-	checkGangs(t, 2, 2000, func(*rand.Rand, *exhaustive) {})
+	checkGangs(t, 2, func(*rand.Rand, *exhaustive) {})
 }
 
 // Strict budgets that several instances of a gang share do not exclude it if other
 // victims would make it feasible.
 func TestGang_FindsVictimsUnderBudgets(t *testing.T) {
 	t.Parallel()
-	checkGangs(t, 29, 2000, underBudgets)
+	checkGangs(t, 29, underBudgets)
 }
 
 // underBudgets puts some of the others under strict budgets.
@@ -549,7 +549,7 @@ func TestPlacement_UsesStrictBudgetsFully(t *testing.T) {
 	for _, allAtOnce := range []bool{false, true} {
 		t.Run(fmt.Sprintf("all at once=%t", allAtOnce), func(t *testing.T) {
 			bound, placed, missed, dearer := 0, 0, 0, 0
-			for seed := range soak.Scale(2500) {
+			for seed := range soak.Count(800, 125_000) {
 				d := rand.New(rand.NewPCG(31, uint64(seed)))
 				b := rollBudgets(d)
 				b.job.AllAtOnce = allAtOnce
@@ -573,7 +573,7 @@ func TestPlacement_UsesStrictBudgetsFully(t *testing.T) {
 				}
 			}
 			t.Logf("%d placed, %d missed, %d at higher cost; budgets affect %d", placed, missed, dearer, bound)
-			if few := soak.Count(500, 500); placed < few || bound < few {
+			if few := soak.Count(150, 500); placed < few || bound < few {
 				t.Errorf("%d placed, budgets affect %d: too few", placed, bound)
 			}
 			if missed > 0 || dearer > placed/50 {
@@ -587,7 +587,7 @@ func TestPlacement_UsesStrictBudgetsFully(t *testing.T) {
 func TestPlacement_FindsVictimsUnderBudgetsWithRules(t *testing.T) {
 	t.Parallel()
 	placed, waits := 0, 0
-	for seed := range soak.Scale(2500) {
+	for seed := range soak.Count(800, 125_000) {
 		d := rand.New(rand.NewPCG(37, uint64(seed)))
 		b := rollExhaustive(d, false)
 		underBudgets(d, b)
@@ -604,14 +604,14 @@ func TestPlacement_FindsVictimsUnderBudgetsWithRules(t *testing.T) {
 		placed++
 		b.checkNeeded(t, gone, b.where(out))
 	}
-	if few := soak.Count(500, 500); placed < few || waits < few {
+	if few := soak.Count(150, 500); placed < few || waits < few {
 		t.Errorf("%d placed, %d wait: too few", placed, waits)
 	}
 }
 
-func checkGangs(t *testing.T, stream uint64, count int, change func(*rand.Rand, *exhaustive)) {
+func checkGangs(t *testing.T, stream uint64, change func(*rand.Rand, *exhaustive)) {
 	free, evicts, waits := 0, 0, 0
-	for seed := range soak.Scale(count) {
+	for seed := range soak.Count(700, 100_000) {
 		d := rand.New(rand.NewPCG(stream, uint64(seed)))
 		b := rollExhaustive(d, true)
 		change(d, b)

@@ -14,6 +14,7 @@ import (
 	"github.com/cede-scheduler/cede/core/scheduler"
 	"github.com/cede-scheduler/cede/core/scheduler/feasible"
 	"github.com/cede-scheduler/cede/core/state"
+	"github.com/cede-scheduler/cede/sdk/policytest/soak"
 )
 
 func labels(app string) map[string]string { return map[string]string{"app": app} }
@@ -190,7 +191,7 @@ func TestVerifier_RulesHoldUnderStalePlans(t *testing.T) {
 	t.Parallel()
 	outer := t
 	var accepted, refused uint64
-	for range 5 { // a hundred by rapid, from another seed each time
+	for range soak.Count(2, 50) { // a hundred by rapid, from another seed each time
 		rapid.Check(t, func(t *rapid.T) {
 			d := draw(outer, t)
 			applier := d.applier()

@@ -59,7 +59,7 @@ type simStats struct{ claims, evicted, joined, lost, left, isolated, reconnected
 
 // checkCoverage fails if a situation never occurred in twenty times the number of seeds in
 // which it is expected once. In a single seed it depends on chance, so rare situations may
-// be missing among the 50 seeds of a normal run.
+// be missing among the 16 seeds of a normal run.
 func (s *simStats) checkCoverage(t *testing.T, seeds uint64) {
 	for _, situation := range []struct {
 		name string
@@ -84,7 +84,7 @@ func (s *simStats) checkCoverage(t *testing.T, seeds uint64) {
 }
 
 func TestCluster_HoldsUnderFaults(t *testing.T) {
-	size, seeds := simSize{nodes: 4, clients: 3, requests: 8, faults: 8}, uint64(50)
+	size, seeds := simSize{nodes: 4, clients: 3, requests: 8, faults: 8}, uint64(16)
 	if soak.Full() {
 		size, seeds = simSize{nodes: 5, clients: 4, requests: 20, faults: 20}, 5000
 	} else if soak.Quick() {

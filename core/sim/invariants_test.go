@@ -493,7 +493,7 @@ func TestServer_Invariants(t *testing.T) {
 		t.Run(fmt.Sprintf("%s rich=%t guarded=%t", c.name, c.rich, c.guarded), func(t *testing.T) {
 			policies := coretest.Policies(func() sdk.Policy { return nomad.New() }, func() sdk.Policy { return kubernetes.New() })
 			placed, evicted, blocked, scaledDown := 0, 0, 0, 0
-			for range soak.Count(3, 250) {
+			for range soak.Count(1, 250) {
 				rapid.Check(t, func(t *rapid.T) {
 					d := drawGenerator(t)
 					s := newServer(t, policies, c.minimal)

@@ -84,31 +84,37 @@ func TestShipped_CoversEveryPolicy(t *testing.T) {
 // and both engines count the same ticks.
 func TestShipped_AnswerIdenticallyAsModule(t *testing.T) {
 	for name, p := range shipped {
-		for n, config := range append([]string{""}, p.configs...) {
-			t.Run(fmt.Sprintf("%s/%d", name, n), func(t *testing.T) {
-				t.Parallel()
-				native := start(t, policy.Native("test", p.native), config)
-				code := goGuest(t, name)
-				compiled := start(t, load(t, host(t, wasm.Options{CacheDir: cacheDir()}), code, policy.Limits{}), config)
-				interpreted := start(t, load(t, host(t, wasm.Options{Interpreter: true}), code, policy.Limits{}), config)
-				if diff := cmp.Diff(native.Info(), compiled.Info()); diff != "" || native.Hooks() != compiled.Hooks() {
-					t.Fatalf("%s %b %b", diff, native.Hooks(), compiled.Hooks())
-				}
-				r := rand.New(rand.NewPCG(uint64(n), 42))
-				for i := range soak.Count(800, 200_000) {
-					q := hosttest.RandomCase(r)
-					want, got := hosttest.CallHooks(t, native, q), hosttest.CallHooks(t, compiled, q)
-					if diff := cmp.Diff(want.Answers, got.Answers, hosttest.SameBits); diff != "" {
-						t.Fatalf("case %d: native (-) and module (+) differ:\n%s", i, diff)
-					}
-					if i >= soak.Count(50, 5000) { // the interpreter is slow
-						continue
-					}
-					if diff := cmp.Diff(got, hosttest.CallHooks(t, interpreted, q), hosttest.SameBits); diff != "" {
-						t.Fatalf("case %d: compiled (-) and interpreted (+) differ:\n%s", i, diff)
-					}
-				}
-			})
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			code := goGuest(t, name)
+			compiled := load(t, host(t, wasm.Options{CacheDir: cacheDir()}), code, policy.Limits{})
+			interpreted := load(t, host(t, wasm.Options{Interpreter: true}), code, policy.Limits{})
+			for n, config := range append([]string{""}, p.configs...) {
+				t.Run(fmt.Sprint(n), func(t *testing.T) {
+					answerIdentically(t, rand.New(rand.NewPCG(uint64(n), 42)), config, policy.Native("test", p.native), compiled, interpreted)
+				})
+			}
+		})
+	}
+}
+
+// answerIdentically compares the forms of a policy with a configuration.
+func answerIdentically(t *testing.T, r *rand.Rand, config string, forms ...policy.Module) {
+	native, compiled, interpreted := start(t, forms[0], config), start(t, forms[1], config), start(t, forms[2], config)
+	if diff := cmp.Diff(native.Info(), compiled.Info()); diff != "" || native.Hooks() != compiled.Hooks() {
+		t.Fatalf("%s %b %b", diff, native.Hooks(), compiled.Hooks())
+	}
+	for i := range soak.Count(200, 200_000) {
+		q := hosttest.RandomCase(r)
+		want, got := hosttest.CallHooks(t, native, q), hosttest.CallHooks(t, compiled, q)
+		if diff := cmp.Diff(want.Answers, got.Answers, hosttest.SameBits); diff != "" {
+			t.Fatalf("case %d: native (-) and module (+) differ:\n%s", i, diff)
+		}
+		if i >= soak.Count(50, 5000) { // the interpreter is slow
+			continue
+		}
+		if diff := cmp.Diff(got, hosttest.CallHooks(t, interpreted, q), hosttest.SameBits); diff != "" {
+			t.Fatalf("case %d: compiled (-) and interpreted (+) differ:\n%s", i, diff)
 		}
 	}
 }

@@ -113,7 +113,7 @@ func TestMixes_HoldUnderEveryPolicy(t *testing.T) {
 	t.Parallel()
 	first, n := *from, *count
 	if n == 0 {
-		n = soak.Count(40, 10_000)
+		n = soak.Count(20, 10_000)
 	}
 	if text := os.Getenv("CEDE_SEED"); text != "" {
 		seed, err := strconv.ParseUint(text, 10, 64)
