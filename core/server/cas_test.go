@@ -293,3 +293,27 @@ func TestRegister_UnchangedReturnsIndexOfItsVersion(t *testing.T) {
 		}
 	})
 }
+
+// A change with a check receives the version that the check requires. Otherwise a server
+// that applies entries late would change an older version, and the write of a newer one
+// would be lost although its index was checked.
+func TestUpdateConfig_ChangesTheVersionOfItsCheck(t *testing.T) {
+	runServers(t, 1, nil, func(w *harness) {
+		s := w.leader().server
+		next := s.Snapshot().Index() + 1
+		_, err := s.UpdateConfig(w.ctx, &next, func(c *model.SchedulerConfig) error {
+			at, err := s.UpdateConfig(w.ctx, nil, func(c *model.SchedulerConfig) error {
+				c.PriorityDelta = new(int32(7))
+				return nil
+			})
+			if err != nil || at != next {
+				t.Errorf("the other write returned index %d, want %d: %v", at, next, err)
+			}
+			c.BrokerPaused = true
+			return nil
+		})
+		if err == nil || apierror.CodeOf(err) != apierror.CodeConflict {
+			t.Errorf("a change of an older version returned %v, want a conflict", err)
+		}
+	})
+}

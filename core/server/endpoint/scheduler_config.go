@@ -11,6 +11,7 @@ import (
 	"github.com/cede-scheduler/cede/core/scheduler"
 	"github.com/cede-scheduler/cede/core/server/apierror"
 	"github.com/cede-scheduler/cede/core/server/logwriter"
+	"github.com/cede-scheduler/cede/core/state"
 )
 
 // SchedulerConfig changes the configuration of the scheduler, and reports the state of
@@ -84,16 +85,16 @@ func (e *SchedulerConfig) setPaused(ctx context.Context, paused bool) (uint64, e
 // returns a conflict with the index at which it failed.
 func (e *SchedulerConfig) UpdateConfig(ctx context.Context, check *uint64, change func(*model.SchedulerConfig) error) (index uint64, err error) {
 	const tries = 10
+	var config model.SchedulerConfig
 	for range tries {
-		if err := e.writer.CheckLeader(); err != nil {
+		if err = e.writer.CheckLeader(); err != nil {
 			return 0, err
 		}
-		config := *e.writer.Snapshot().Config()
-		current := config.ModifyIndex
-		if check != nil {
-			current = *check
+		if config, index, err = e.configAt(ctx, check); err != nil {
+			return index, err
 		}
-		if err := change(&config); err != nil {
+		current := config.ModifyIndex
+		if err = change(&config); err != nil {
 			return 0, err
 		}
 		index, err = e.SetConfig(ctx, &config, &current)
@@ -102,6 +103,21 @@ func (e *SchedulerConfig) UpdateConfig(ctx context.Context, check *uint64, chang
 		}
 	}
 	return index, err
+}
+
+// configAt returns a copy of the scheduler configuration, and the index of the state. It
+// returns a conflict if the configuration has another ModifyIndex than check. Without that,
+// a change of an older version could pass the check of the log: a caller may know an index
+// from a server that applies entries faster than this one.
+func (e *SchedulerConfig) configAt(ctx context.Context, check *uint64) (config model.SchedulerConfig, index uint64, err error) {
+	err = e.writer.Check(ctx, func(snap *state.Snapshot) error {
+		config, index = *snap.Config(), snap.Index()
+		if check != nil && config.ModifyIndex != *check {
+			return apierror.New(apierror.CodeConflict, "the scheduler configuration was changed: it is at index %d, want %d", config.ModifyIndex, *check)
+		}
+		return nil
+	})
+	return config, index, err
 }
 
 // BrokerStats returns counts of evaluations. On a server that does not lead the broker is
