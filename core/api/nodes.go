@@ -31,6 +31,11 @@ func nodeRoutes() []route {
 			response: []*client.NodeStub{}, handle: listNodes,
 		},
 		{
+			methods: get, pattern: "/v1/map", name: "map_get", tag: tagNodes, roles: reader,
+			doc: "Returns all nodes and the allocations that hold capacity on them, in columns.", isQuery: true,
+			response: client.Map{}, handle: getMap,
+		},
+		{
 			methods: get, pattern: "/v1/node/{id}", name: "node_get", tag: tagNodes, roles: reader,
 			doc: "Returns a node. The ID may be any unique prefix.", isQuery: true,
 			response: client.Node{}, handle: getNode,
@@ -89,6 +94,13 @@ func agentRoutes() []route {
 var nodeKind = resource[model.Node]{
 	name: "node", table: state.TableNodes, get: (*state.Snapshot).Node, all: (*state.Snapshot).Nodes,
 	keyOf: func(n *model.Node) (string, string) { return n.ID, "" },
+}
+
+func getMap(_ *API, c *call) (any, error) {
+	return c.read(query{
+		keys: []state.Key{state.TableNodes.All(), state.TableAllocs.All()}, table: state.TableAllocs, wholeTable: true,
+		render: func(s *state.Snapshot) (any, uint64, error) { return view.Map(s), s.Index(), nil },
+	})
 }
 
 func listNodes(_ *API, c *call) (any, error) {

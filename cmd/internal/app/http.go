@@ -17,6 +17,7 @@ import (
 
 	"github.com/cede-scheduler/cede/cmd/internal/config"
 	"github.com/cede-scheduler/cede/core/api/rest"
+	"github.com/cede-scheduler/cede/core/web"
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
@@ -162,13 +163,15 @@ func (p *Process) apiHandler(name string, srv *http.Server, l net.Listener) {
 	})
 }
 
-// handler returns the handler of the process's HTTP listener: the API if a server
-// runs here, the logs of allocations, and the health check if only a node runs.
+// handler returns the handler of the process's HTTP listener: the API and the console if
+// a server runs here, the logs of allocations, and the health check if only a node runs.
 func (p *Process) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /v1/allocation/{id}/logs", p.serveLogs)
 	mux.HandleFunc("GET /v1/client/fs/logs/{id}", p.serveLogs) // the path that Nomad's clients use
 	if p.server != nil {
+		mux.Handle(web.Prefix, web.Handler())
+		mux.Handle("GET /{$}", http.RedirectHandler(web.Prefix, http.StatusFound))
 		mux.Handle("/", p.server.api)
 		return mux
 	}

@@ -1,0 +1,65 @@
+package app
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cede-scheduler/cede/cmd/internal/config"
+	"github.com/cede-scheduler/cede/sdk/client"
+)
+
+// The console shows the state of a running server in a browser, and follows it. Stories are
+// in core/web/ui/test/browser.mjs.
+func TestConsole_PlaysStoriesInBrowser(t *testing.T) {
+	ui, err := filepath.Abs("../../../core/web/ui")
+	if err != nil {
+		t.Fatal(err)
+	}
+	node, err := exec.LookPath("node")
+	if err != nil {
+		t.Skip("node is not installed: apt-get install nodejs")
+	}
+	chromium, err := exec.LookPath("chromium")
+	if err != nil {
+		t.Skip("chromium is not installed: apt-get install chromium")
+	}
+	if _, err := os.Stat(filepath.Join(ui, "node_modules/playwright-core")); err != nil {
+		t.Skip("playwright-core is not installed: npm --prefix core/web/ui ci")
+	}
+	s := start(t, load(t, config.Sources{Dev: true, Flags: loopback(map[string]string{"server.heartbeat.ttl": "1h", "client.enabled": "false"})}))
+	for i := range 2 {
+		n := &client.Node{ID: fmt.Sprintf("node-%d", i+1), Datacenter: "dc1", Capacity: map[string]int64{"cpu": 4000, "memory": 8192}}
+		if _, err := s.c.NodeAgent().Register(t.Context(), n, "secret-of-"+n.ID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, j := range []struct {
+		id              string
+		priority, count int
+	}{{"low", 20, 8}, {"high", 80, 1}, {"huge", 10, 3}} {
+		g := &client.TaskGroup{Name: "g", Count: new(j.count), Tasks: []*client.Task{{Name: "t", Driver: "sim", Resources: &client.Resources{CPU: new(1000), MemoryMB: new(256)}}}}
+		if _, err := s.c.Jobs().Register(t.Context(), &client.Job{ID: j.id, Type: "service", Priority: new(j.priority), TaskGroups: []*client.TaskGroup{g}}, nil); err != nil {
+			t.Fatal(err)
+		}
+		if j.id == "low" {
+			eventually(t, "low fills the nodes", func() bool {
+				list, _, err := s.c.Jobs().Allocations(t.Context(), "low", nil)
+				return err == nil && len(list) == j.count
+			})
+		}
+	}
+	cmd := exec.CommandContext(t.Context(), node, "test/browser.mjs")
+	cmd.Dir = ui
+	cmd.Env = append(os.Environ(), "CEDE_URL="+s.URL(), "CEDE_CHROMIUM="+chromium)
+	cmd.WaitDelay = 10 * time.Second
+	out, err := cmd.CombinedOutput()
+	t.Logf("%s", out)
+	if err != nil || strings.Contains(string(out), "not ok") {
+		t.Errorf("stories: %v", err)
+	}
+}

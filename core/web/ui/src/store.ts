@@ -1,0 +1,190 @@
+// The state that all pages share: the session, the cluster, and recent evictions.
+import { useEffect, useState } from "preact/hooks";
+import { APIError, get, token, type AgentSelf, type ClusterMap, type Event, type Token } from "./api";
+import { Cluster } from "./cluster";
+import { follow } from "./stream";
+
+export interface Victim {
+  AllocID: string;
+  JobID: string;
+  Namespace: string;
+  Group: string;
+  NodeID: string;
+  ClusterID: string;
+  Replicas: number;
+  Priority: number;
+  LostWork: number; // nanoseconds
+  Reason: string;
+}
+
+interface PreemptionPayload {
+  Victim: Victim;
+  By: string;
+  ByJobID: string;
+  ByNamespace: string;
+  ByPriority: number;
+  NodeID: string;
+  ClusterID: string;
+  PolicyVersion: string;
+}
+
+export interface Eviction extends PreemptionPayload {
+  index: number;
+  time: number; // Unix nanoseconds
+}
+
+/** maxEvictions bounds the memory of a page that stays open. */
+const maxEvictions = 5000;
+
+export class Store {
+  cluster: Cluster | undefined;
+  evictions: Eviction[] = []; // newest first
+  self: AgentSelf | undefined;
+  identity: Token | undefined; // of the token, if there is one
+  connected = false;
+  reason = "connecting"; // why it is not connected
+  denied: APIError | undefined; // the server requires a token, or another one
+  lost = false; // evictions before the oldest one are unknown
+
+  private readonly listeners = new Set<() => void>();
+  private readonly topics = new Map<string, number>(); // newest index by topic
+  private scheduled = false;
+  private session: AbortController | undefined;
+
+  /** (Re)starts with the token of the tab. */
+  async start(): Promise<void> {
+    this.session?.abort();
+    const session = (this.session = new AbortController());
+    this.denied = undefined;
+    this.identity = undefined;
+    this.evictions = [];
+    try {
+      this.self = await get<AgentSelf>("/v1/agent/self", {}, session.signal);
+      if (token() !== "") this.identity = await get<Token>("/v1/acl/token/self", {}, session.signal);
+      await this.load(session.signal);
+    } catch (err) {
+      if (session.signal.aborted) return;
+      if (err instanceof APIError && (err.status === 401 || err.status === 403)) {
+        this.denied = err;
+        this.notify();
+        return;
+      }
+      this.reason = err instanceof Error ? err.message : String(err);
+      this.notify();
+      setTimeout(() => !session.signal.aborted && void this.start(), 2000);
+      return;
+    }
+    void follow(1, ["Preemption"], { events: (b) => this.preempted(b.Events ?? []), lost: () => ((this.lost = true), this.notify()), connected: () => undefined }, session.signal);
+  }
+
+  private async load(signal: AbortSignal): Promise<void> {
+    const m = await get<ClusterMap>("/v1/map", {}, signal);
+    const stream = new AbortController();
+    signal.addEventListener("abort", () => stream.abort(), { once: true });
+    const cluster = new Cluster(m, () => this.notify());
+    this.cluster = cluster;
+    this.notify();
+    void follow(
+      m.Index + 1,
+      ["Allocation", "Node", "Job", "Evaluation", "Policy", "Operator", "Binding", "Cluster", "Assignment"],
+      {
+        events: (b) => {
+          for (const e of b.Events ?? []) {
+            cluster.apply(e);
+            this.topics.set(e.Topic, e.Index);
+          }
+          this.notify();
+        },
+        lost: () => {
+          stream.abort();
+          void this.load(signal).catch(() => void this.start());
+        },
+        connected: (ok, reason) => {
+          this.connected = ok;
+          this.reason = reason;
+          this.notify();
+        },
+      },
+      stream.signal,
+    );
+  }
+
+  private preempted(events: Event[]): void {
+    for (const e of events) {
+      const p = e.Payload as PreemptionPayload;
+      const known = this.evictions.findIndex((o) => o.index < e.Index);
+      const same = known < 0 ? this.evictions : this.evictions.slice(0, known);
+      if (same.some((o) => o.index === e.Index && o.Victim.AllocID === p.Victim.AllocID)) continue;
+      this.evictions.unshift({ ...p, index: e.Index, time: e.Time });
+    }
+    this.evictions.length = Math.min(this.evictions.length, maxEvictions);
+    this.notify();
+  }
+
+  /** The newest index of events of these topics: a page reads its list again when it changes. */
+  version(topics: string[]): number {
+    return Math.max(0, ...topics.map((t) => this.topics.get(t) ?? 0));
+  }
+
+  /** Reports whether the caller may change something that requires one of the roles. */
+  may(...roles: string[]): boolean {
+    const acl = this.self?.config["ACL"] as { Enabled?: boolean } | undefined;
+    if (!acl?.Enabled) return this.self !== undefined;
+    const have = this.identity?.Roles ?? [];
+    return roles.some((r) => have.includes(r)) || have.includes("admin");
+  }
+
+  private notify(): void {
+    if (this.scheduled) return;
+    this.scheduled = true;
+    requestAnimationFrame(() => {
+      this.scheduled = false;
+      for (const f of this.listeners) f();
+    });
+  }
+
+  subscribe(f: () => void): () => void {
+    this.listeners.add(f);
+    return () => this.listeners.delete(f);
+  }
+}
+
+export const store = new Store();
+
+/** Renders the component again when the store changes. */
+export function useStore(): Store {
+  const [, set] = useState(0);
+  useEffect(() => store.subscribe(() => set((n) => n + 1)), []);
+  return store;
+}
+
+export interface Loaded<T> {
+  value: T | undefined;
+  error: Error | undefined;
+  reload: () => void;
+}
+
+/**
+ * Reads a value, and reads it again after events of the topics, at most once a second. The
+ * previous value stays until the next one arrives.
+ */
+export function useLoaded<T>(read: (signal: AbortSignal) => Promise<T>, topics: string[], keys: unknown[] = []): Loaded<T> {
+  const s = useStore();
+  const [state, set] = useState<{ value: T | undefined; error: Error | undefined }>({ value: undefined, error: undefined });
+  const [round, setRound] = useState(0);
+  const version = s.version(topics);
+  useEffect(() => {
+    const abort = new AbortController();
+    const timer = setTimeout(
+      () => {
+        read(abort.signal).then(
+          (value) => !abort.signal.aborted && set({ value, error: undefined }),
+          (error: Error) => !abort.signal.aborted && set((old) => ({ value: old.value, error })),
+        );
+      },
+      state.value === undefined ? 0 : 300,
+    );
+    return () => (clearTimeout(timer), abort.abort());
+  }, [version, round, ...keys]);
+  return { ...state, reload: () => setRound((n) => n + 1) };
+}

@@ -1,0 +1,158 @@
+// Plays the stories of the console in Chromium. The environment names the server (CEDE_URL),
+// the browser (CEDE_CHROMIUM) and, optionally, a folder for screenshots (CEDE_SHOTS) and the
+// only story to play (CEDE_STORY).
+//
+// A story is one line of the standard output, "ok NAME" or "not ok NAME: reason"; the exit
+// code is 1 if one failed.
+import { readFile } from "node:fs/promises";
+import { createRequire } from "node:module";
+import { chromium } from "playwright-core";
+
+const url = process.env.CEDE_URL;
+const shots = process.env.CEDE_SHOTS;
+const axe = await readFile(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+const browser = await chromium.launch({ executablePath: process.env.CEDE_CHROMIUM, args: ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"] });
+let failed = 0;
+
+/** Opens a page of the console; problems collects what the browser reports. */
+async function open(path, options = {}) {
+  const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options });
+  const page = await context.newPage();
+  page.setDefaultTimeout(60_000);
+  const problems = [];
+  page.on("console", (m) => m.type() === "error" && problems.push(m.text() + " " + m.location().url));
+  page.on("pageerror", (e) => problems.push(String(e)));
+  page.on("dialog", (d) => (problems.push("dialog: " + d.message()), d.dismiss()));
+  page.on("request", (r) => new URL(r.url()).origin !== new URL(url).origin && !r.url().startsWith("blob:") && problems.push("request to " + r.url()));
+  await page.goto(url + path);
+  await page.getByRole("status").getByText("live").waitFor();
+  return { page, problems, close: () => context.close() };
+}
+
+function check(condition, text) {
+  if (!condition) throw new Error(text);
+}
+
+/** Waits until the page shows each text. */
+async function shows(page, ...texts) {
+  for (const text of texts) await page.locator("main").getByText(text).first().waitFor();
+}
+
+async function accessible(page) {
+  // The policy of the page refuses inline scripts; evaluate is not subject to it.
+  await page.evaluate(axe);
+  const result = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ["violations"] }));
+  const serious = result.violations.filter((v) => v.impact === "serious" || v.impact === "critical");
+  check(serious.length === 0, serious.map((v) => `${v.id}: ${v.nodes.map((n) => n.html).slice(0, 3).join(" | ")}`).join("; "));
+}
+
+async function story(name, path, play, options) {
+  if (process.env.CEDE_STORY && name !== process.env.CEDE_STORY) return;
+  try {
+    const { page, problems, close } = await open(path, options);
+    try {
+      await play(page);
+      await accessible(page);
+      check(problems.length === 0, problems.join("; "));
+      if (shots) await page.screenshot({ path: `${shots}/${name.replaceAll(" ", "-")}.png`, fullPage: true });
+    } finally {
+      await close();
+    }
+    console.log("ok", name);
+  } catch (err) {
+    failed++;
+    console.log("not ok", name + ":", err instanceof Error ? err.message.replaceAll("\n", " ") : err);
+  }
+}
+
+async function put(path, body, query = "") {
+  const response = await fetch(`${url}${path}${query}`, { method: "PUT", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) });
+  check(response.ok, `${path}: status ${response.status}`);
+}
+
+const job = (id, priority, count) => ({
+  Job: {
+    ID: id, Type: "service", Priority: priority,
+    TaskGroups: [{ Name: "g", Count: count, Tasks: [{ Name: "t", Driver: "sim", Resources: { CPU: 1000, MemoryMB: 256 } }] }],
+  },
+});
+
+await story("overview", "/ui/", (page) => shows(page, "Nodes ready", "Evaluations waiting", "1 eviction in the last 60 minutes", "Waiting, by priority"));
+await story("overview dark", "/ui/", (page) => shows(page, "Nodes ready"), { colorScheme: "dark" });
+await story("overview narrow", "/ui/", async (page) => {
+  await shows(page, "Nodes ready");
+  const wide = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
+  check(wide <= 0, `the page is ${wide} pixels wider than the window`);
+}, { viewport: { width: 360, height: 720 } });
+await story("nodes", "/ui/nodes", async (page) => {
+  await shows(page, "node-1", "node-2");
+  await page.getByRole("application").focus();
+  await page.keyboard.press("ArrowRight");
+  await page.locator("#map-node").getByText("node-2").waitFor();
+  await page.keyboard.press("Enter");
+  await page.getByRole("heading", { name: "Node node-2" }).waitFor();
+});
+await story("node", "/ui/nodes/node-1", async (page) => {
+  await shows(page, "eligible", "low");
+  await page.getByRole("button", { name: "Make ineligible" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Make ineligible" }).click();
+  await page.getByRole("button", { name: "Make eligible" }).waitFor();
+  await page.getByRole("button", { name: "Make eligible" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Make eligible" }).click();
+  await page.getByRole("button", { name: "Make ineligible" }).waitFor();
+});
+await story("queue", "/ui/queue", (page) => shows(page, "Waiting for capacity", "huge"));
+await story("evictions", "/ui/evictions", (page) => shows(page, "low", "high", "Lost work"));
+await story("jobs", "/ui/jobs", async (page) => {
+  await shows(page, "low", "high", "huge");
+  await page.getByRole("searchbox").fill("hug");
+  await page.getByText("1 of").waitFor();
+  check(new URL(page.url()).searchParams.get("jobs.filter") === "hug", "the filter is not in the address");
+});
+await story("job", "/ui/jobs/default/huge", (page) => shows(page, "Job huge", "Evaluations"));
+await story("clusters", "/ui/clusters", (page) => shows(page, "No binding is registered.", "No member cluster is registered."));
+await story("namespaces", "/ui/namespaces", (page) => shows(page, "default", "Share of cpu"));
+await story("policies", "/ui/policies", (page) => shows(page, "least-waste", "built in"));
+await story("policy", "/ui/policies/default", (page) => shows(page, "Policy default", "Versions"));
+await story("servers", "/ui/servers", (page) => shows(page, "leader", "May fail"));
+await story("unknown page", "/ui/nowhere", (page) => shows(page, "Unknown page"));
+
+// An event reaches the page without a request of the page.
+await story("live", "/ui/nodes/node-1", async (page) => {
+  const stop = await page.evaluate(() => performance.getEntriesByType("resource").length);
+  await put("/v1/jobs", job("tiny", 95, 1));
+  await page.getByRole("link", { name: "tiny" }).first().waitFor();
+  const requests = (await page.evaluate(() => performance.getEntriesByType("resource").length)) - stop;
+  check(requests < 20, `${requests} requests for one job`);
+});
+
+// Names are shown as text.
+await story("hostile names", "/ui/namespaces", async (page) => {
+  const name = `<img src=x onerror="alert(1)">`;
+  await put("/v1/namespace/hostile", { Name: "hostile", Description: name });
+  await page.reload();
+  await shows(page, name);
+});
+
+// The map of a large cluster: its columns come from the test, so that no server needs them.
+await story("large map", "/ui/servers", async (page) => {
+  const nodes = 10_000;
+  const allocs = 100_000;
+  const all = (n, of) => Array.from({ length: n }, (_, i) => of(i));
+  const { Index } = await (await fetch(url + "/v1/map")).json();
+  const map = {
+    Index, Resources: ["cpu"],
+    Nodes: { ID: all(nodes, (i) => "n" + i), Name: all(nodes, (i) => "n" + i), Datacenter: all(nodes, () => "dc1"), State: all(nodes, () => "ready"), Capacity: all(nodes, () => [16_000]) },
+    Groups: all(100, (i) => ({ Namespace: "default", JobID: "j" + i, JobType: "service", Version: 0, Group: "g", Priority: i, Use: [1000] })),
+    Allocs: { ID: all(allocs, (i) => `00000000-0000-4000-8000-${String(i).padStart(12, "0")}`), Node: all(allocs, (i) => i % nodes), Group: all(allocs, (i) => i % 100), StartTime: all(allocs, () => 1_700_000_000) },
+  };
+  await page.route("**/v1/map", (route) => route.fulfill({ json: map }));
+  const started = Date.now();
+  await page.goto(url + "/ui/nodes");
+  await page.getByRole("application", { name: "Map of 10000 nodes" }).waitFor();
+  await page.evaluate(() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn))));
+  console.log(`# the map of ${nodes} nodes and ${allocs} allocations was drawn ${Date.now() - started} ms after the request`);
+});
+
+await browser.close();
+process.exit(failed > 0 ? 1 : 0);
