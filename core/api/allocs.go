@@ -9,7 +9,9 @@ import (
 	"github.com/cede-scheduler/cede/core/acl"
 	"github.com/cede-scheduler/cede/core/api/rest"
 	"github.com/cede-scheduler/cede/core/api/view"
+	"github.com/cede-scheduler/cede/core/decision"
 	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/server/eventsink"
 	"github.com/cede-scheduler/cede/core/state"
 	"github.com/cede-scheduler/cede/sdk/client"
 )
@@ -31,6 +33,12 @@ func allocRoutes() []route {
 			methods: get, pattern: "/v1/allocation/{id}", name: "allocation_get", tag: tagAllocs, roles: []acl.Role{acl.Read}, scope: scopeNamespace,
 			doc: "Returns an allocation and its job. The ID may be any unique prefix.", isQuery: true,
 			response: client.Allocation{}, handle: getAlloc,
+		},
+		{
+			methods: get, pattern: "/v1/allocation/{id}/decisions", name: "allocation_decisions", tag: tagAllocs, roles: []acl.Role{acl.Read}, scope: scopeNamespace,
+			doc: "Lists the decisions in which an allocation was placed with evictions or was evicted, newest first, with their reasons. " +
+				"They are kept as long as the history of the server, so that the full ID works after the allocation was garbage-collected.",
+			response: []*client.Decision{}, handle: allocDecisions,
 		},
 		{
 			methods: post, pattern: "/v1/allocation/{id}/stop", name: "allocation_stop", tag: tagAllocs, roles: []acl.Role{acl.Submit}, scope: scopeNamespace, leaderOnly: true,
@@ -61,6 +69,11 @@ func evalRoutes() []route {
 			methods: get, pattern: "/v1/evaluation/{id}/allocations", name: "evaluation_allocations", tag: tagEvals, roles: []acl.Role{acl.Read}, scope: scopeNamespace,
 			doc: "Lists the allocations that an evaluation placed.", isQuery: true,
 			response: []*client.AllocationStub{}, handle: evalAllocs,
+		},
+		{
+			methods: get, pattern: "/v1/evaluation/{id}/decisions", name: "evaluation_decisions", tag: tagEvals, roles: []acl.Role{acl.Read}, scope: scopeNamespace,
+			doc:      "Lists the decisions to evict of an evaluation, newest first, with their reasons.",
+			response: []*client.Decision{}, handle: evalDecisions,
 		},
 		{
 			methods: remove, pattern: "/v1/evaluations", name: "evaluations_cancel", tag: tagEvals, roles: []acl.Role{acl.Submit}, scope: scopeNamespace, leaderOnly: true,
@@ -223,4 +236,46 @@ func evalAllocs(_ *API, c *call) (any, error) {
 		list, changed := view.AllocStubs(s, mine)
 		return list, max(changed, e.ModifyIndex)
 	}, state.TableAllocs.All(), state.TableNodes.All())
+}
+
+// maxDecisions is how many decisions a response lists.
+const maxDecisions = 100
+
+func allocDecisions(a *API, c *call) (any, error) {
+	q := eventsink.DecisionQuery{AllocID: c.r.PathValue("id"), Limit: maxDecisions}
+	alloc, err := allocKind.find(a.cfg.Server.Snapshot(), c, q.AllocID)
+	if err == nil {
+		// The range spares a scan of the whole history.
+		q.AllocID, q.From, q.Before = alloc.ID, alloc.CreateIndex, alloc.ModifyIndex+1
+	}
+	return decisionsOf(a, c, q, err)
+}
+
+func evalDecisions(a *API, c *call) (any, error) {
+	q := eventsink.DecisionQuery{EvalID: c.r.PathValue("id"), Limit: maxDecisions}
+	eval, err := evalKind.find(a.cfg.Server.Snapshot(), c, q.EvalID)
+	if err == nil {
+		q.EvalID, q.From = eval.ID, eval.CreateIndex
+	}
+	return decisionsOf(a, c, q, err)
+}
+
+// decisionsOf returns the decisions that a query selects and of which the caller may read
+// the placement or a victim. If there are none, it returns missing: the error if the state
+// lacks the subject of the query, which may have been garbage-collected.
+func decisionsOf(a *API, c *call, q eventsink.DecisionQuery, missing error) (any, error) {
+	found, err := a.cfg.Server.Decisions(c.r.Context(), q)
+	if err != nil {
+		return nil, err
+	}
+	list := []*client.Decision{}
+	for _, d := range found {
+		if payload := decision.Redact(&d.DecisionPayload, d.Namespace, c.canSee); payload != nil {
+			list = append(list, view.Decision(d, payload))
+		}
+	}
+	if len(list) == 0 && missing != nil {
+		return nil, missing
+	}
+	return list, nil
 }

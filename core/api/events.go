@@ -14,6 +14,7 @@ import (
 	"github.com/cede-scheduler/cede/core/acl"
 	"github.com/cede-scheduler/cede/core/api/rest"
 	"github.com/cede-scheduler/cede/core/api/view"
+	"github.com/cede-scheduler/cede/core/decision"
 	"github.com/cede-scheduler/cede/core/events"
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/state"
@@ -245,9 +246,22 @@ func (r *streamReader) batch(b events.Batch) error {
 			continue
 		}
 		pending.Index = e.Index
-		pending.Events = append(pending.Events, eventOf(e))
+		pending.Events = append(pending.Events, eventOf(redacted(r.filter.c, e)))
 	}
 	return flush()
+}
+
+// redacted returns an event without the identity of objects that the caller may not see.
+func redacted(c *call, e *events.Event) *events.Event {
+	payload, ok := e.Payload.(events.DecisionPayload)
+	if !ok {
+		return e
+	}
+	out := *e
+	if shown := decision.Redact(&payload, e.Namespace, c.canSee); shown != nil {
+		out.Payload = *shown
+	}
+	return &out
 }
 
 func eventOf(e *events.Event) client.Event {

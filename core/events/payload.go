@@ -56,6 +56,50 @@ type DecisionPayload struct {
 	PolicyVersion                         string
 	Reason                                string
 	Victims                               []Victim
+	Why                                   *Why `json:",omitempty"` // nil: the plan is of a release without explanations
+}
+
+// Why explains a decision: the options that were compared, and the verdicts about the
+// candidates of the chosen one.
+type Why struct {
+	Text     []string // in words: the choice of the node, and that of the victims
+	Search   string   // best-node, each-node, gang, strict-budgets or clusters
+	Options  int      // feasible options that were compared
+	Ceiling  int64    // highest priority that could be evicted
+	Selector PolicyCall
+	Chooser  PolicyCall
+	Ranked   []RankedOption // the chosen option, and the best of other nodes
+	// Candidates are the victims in picking order, then the others in the order of the
+	// policy. Omitted counts those that are not listed.
+	Candidates []Candidate
+	Omitted    int `json:",omitempty"`
+}
+
+// PolicyCall is a hook of a policy version, with the optional columns that it reads.
+type PolicyCall struct {
+	Version string
+	Hook    string
+	Columns []string
+}
+
+// RankedOption is an option with the policy's answer. NodeID is a cluster's ID if the
+// preemptor is a binding.
+type RankedOption struct {
+	NodeID          string
+	Tiers           [4]int64 // lower ranks first
+	Score           float64  // higher ranks first, if the tiers are equal
+	Victims         int
+	HighestPriority int32
+}
+
+// Candidate is an allocation that could have been evicted. Tier and Score are nil if the
+// policy did not score it.
+type Candidate struct {
+	AllocID, Name, JobID, Namespace, NodeID string
+	Priority                                int32
+	Verdict                                 string   // evicted, unneeded, reprieved, spared or shielded
+	Tier                                    *int64   `json:",omitempty"` // lower is evicted first
+	Score                                   *float64 `json:",omitempty"` // lower is evicted first, if the tiers are equal
 }
 
 // Victim is an allocation that was evicted.

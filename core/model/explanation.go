@@ -89,3 +89,96 @@ func appendCounts(parts []string, counts map[string]int, one, many string) []str
 	}
 	return parts
 }
+
+// A Choice explains why a placement or a claim evicts others: which options the search
+// compared, and how the victims were selected. It is part of the plan, so that every server
+// has the same one. Its lists are bounded, and it refers to objects by ID.
+type Choice struct {
+	By      string // allocation ID of the placement, or claim ID
+	Search  Search
+	Options int // feasible options that were compared, the chosen one included
+	// Ceiling is the highest priority that may be evicted, before the policy limits it
+	// further.
+	Ceiling int64
+
+	Selector PolicyCall // selected the victims of each option
+	Chooser  PolicyCall // scored the options; zero if nothing was compared
+
+	// Ranked holds the chosen option, and then the best option of each of the best other
+	// nodes: at most MaxRanked in all.
+	Ranked []RankedOption
+	// Candidates are those of the chosen option: first the victims in picking order, then
+	// the others in the order of the policy. At most MaxCandidates are listed, and Omitted
+	// counts the rest.
+	Candidates []Candidate
+	Omitted    int
+}
+
+// Reprieve changes the verdict about evicted candidates that stay after all.
+func (c *Choice) Reprieve(stays func(allocID string) bool) {
+	for i := range c.Candidates {
+		if x := &c.Candidates[i]; x.Verdict == Evicted && stays(x.AllocID) {
+			x.Verdict = Reprieved
+		}
+	}
+}
+
+// Limits on the lists of a Choice.
+const (
+	MaxRanked     = 4
+	MaxCandidates = 16
+)
+
+// A Search is the kind of search that led to a choice.
+type Search uint8
+
+// The searches.
+const (
+	SearchBest     Search = iota // the best option of all nodes
+	SearchEachNode               // the job runs on every node; options of one node were compared
+	SearchGang                   // the node follows from the placement of all instances together
+	SearchBudgets                // as SearchBest, with candidates excluded to respect strict budgets
+	SearchClusters               // a member cluster for a binding
+	Searches       = iota
+)
+
+// A PolicyCall identifies the hook that answered, and what it was shown.
+type PolicyCall struct {
+	Version string // ID of the policy version
+	Hook    string
+	Columns uint64 // optional columns that it reads, by bit of the policy ABI
+}
+
+// A RankedOption is an option with the policy's answer. A lower tier ranks first, then a
+// higher score, then the order of nodes.
+type RankedOption struct {
+	NodeID  string
+	Tiers   [4]int64
+	Score   float64
+	Victims int
+	Highest int32 // priority of a victim
+}
+
+// A Candidate is an allocation that could have been evicted with the chosen option.
+type Candidate struct {
+	AllocID string
+	Verdict Verdict
+	// Scored is set if the policy scored candidates. A lower Tier is evicted first, then a
+	// lower Score.
+	Scored bool
+	Tier   int64
+	Score  float64
+}
+
+// A Verdict states what became of a candidate.
+type Verdict uint8
+
+// The verdicts.
+const (
+	Evicted   Verdict = iota
+	Unneeded          // the policy listed it after the victims that sufficed
+	Reprieved         // the policy selected it, and the host found that the group fits without it
+	Spared            // the policy excluded it
+	Shielded          // a strict disruption budget or its all-or-none job protects it
+	Verdicts  = iota
+)

@@ -29,6 +29,9 @@ type CommitGroup struct {
 	Stops      []Stop
 	Evictions  []Eviction
 	Claims     []*Claim
+	// Choices explain evictions and withdrawals, at most one for each placement or claim
+	// that they serve. No decision depends on them, and a plan may lack them.
+	Choices []*Choice
 
 	// Changes of bindings. A plan of a binding has one group, with claims and these
 	// fields only, which is committed all-or-none.

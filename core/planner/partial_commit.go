@@ -116,4 +116,5 @@ func dropPlacements(g *model.CommitGroup, places []int) {
 	}
 	g.Placements = rest
 	g.Evictions = slices.DeleteFunc(slices.Clone(g.Evictions), func(e model.Eviction) bool { return gone[e.By] })
+	dropChoices(g)
 }

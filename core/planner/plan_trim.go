@@ -63,6 +63,7 @@ func omit(g *model.CommitGroup, group int, omitted []omission) {
 		delete(gone, evictions[i].AllocID) // listed twice, omitted once
 	}
 	g.Stops, g.Evictions = stops, evictions
+	dropChoices(g)
 	if len(gone) == 0 {
 		return
 	}
@@ -76,4 +77,12 @@ func omit(g *model.CommitGroup, group int, omitted []omission) {
 		own.Preempted = slices.DeleteFunc(slices.Clone(a.Preempted), func(id string) bool { return gone[id] })
 		g.Placements[i] = &own
 	}
+}
+
+// dropChoices removes explanations of placements and claims that evict nothing any more.
+func dropChoices(g *model.CommitGroup) {
+	g.Choices = slices.DeleteFunc(slices.Clone(g.Choices), func(c *model.Choice) bool {
+		return !slices.ContainsFunc(g.Evictions, func(e model.Eviction) bool { return e.By == c.By }) &&
+			!slices.ContainsFunc(g.Withdrawals, func(w model.Withdrawal) bool { return w.By == c.By })
+	})
 }

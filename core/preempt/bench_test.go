@@ -71,20 +71,69 @@ func BenchmarkA(b *testing.B) {
 			for _, n := range []int{10, 50, 200} {
 				b.Run(fmt.Sprintf("policy=%s/ask=%s/n=%d", p.name, ask, n), func(b *testing.B) {
 					snap, group := fullNode(n, ask == "half")
-					request := preempt.Request{Group: group, Policy: p.version, Default: rules, Nodes: []int32{0}}
-					var f preempt.Finder
-					b.ReportAllocs()
-					for b.Loop() {
-						if err := f.Start(snap, request); err != nil {
-							b.Fatal(err)
-						}
-						if _, ok, err := f.Best(); err != nil || !ok {
-							b.Fatal("found no victims", err)
-						}
-						f.Release()
-					}
+					search(b, snap, preempt.Request{Group: group, Policy: p.version, Default: rules, Nodes: []int32{0}})
 				})
 			}
 		}
 	}
+}
+
+// search measures searches for the best option.
+func search(b *testing.B, snap *state.Snapshot, request preempt.Request) {
+	var f preempt.Finder
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := f.Start(snap, request); err != nil {
+			b.Fatal(err)
+		}
+		if _, ok, err := f.Best(); err != nil || !ok {
+			b.Fatal("found no victims", err)
+		}
+		f.Release()
+	}
+}
+
+// BenchmarkExplain measures what the explanation of a choice adds to a search over many
+// nodes, for a policy that is called about all of them and for one that is called about
+// few.
+func BenchmarkExplain(b *testing.B) {
+	rules := coretest.Policies().Default()
+	for _, p := range []struct {
+		name    string
+		version *policy.Version
+	}{{"default", rules}, {"nomad", coretest.Version(func() sdk.Policy { return nomad.New() })}} {
+		for _, n := range []int{100, 2000} {
+			snap, group := fullCluster(n)
+			request := preempt.Request{Group: group, Policy: p.version, Default: rules, Nodes: make([]int32, n)}
+			for i := range request.Nodes {
+				request.Nodes[i] = int32(i)
+			}
+			for _, request.Explain = range []bool{false, true} {
+				b.Run(fmt.Sprintf("policy=%s/nodes=%d/explain=%v", p.name, n, request.Explain), func(b *testing.B) { search(b, snap, request) })
+			}
+		}
+	}
+}
+
+// fullCluster returns nodes of which each runs ten allocations of several priorities, and
+// a group that needs three of them to leave.
+func fullCluster(nodes int) (*state.Snapshot, *model.Group) {
+	s := state.New()
+	txn := s.Begin(1)
+	jobs := make([]*model.Job, 7)
+	for i := range jobs {
+		jobs[i] = coretest.Job(fmt.Sprintf("p%d", i)).Priority(int32(20+5*i)).Ask(int64(90+i), 100, 100).Obj()
+		must(txn.JobWriter().Upsert(jobs[i]))
+	}
+	for n := range nodes {
+		id := fmt.Sprintf("n%05d", n)
+		must(txn.NodeWriter().Upsert(coretest.Node(id, 1000, 1000, 1000)))
+		for i := range 10 {
+			txn.AllocWriter().Upsert(coretest.Running(fmt.Sprintf("%s-a%d", id, i), jobs[(n*3+i*5+n/7)%len(jobs)], 0, n*10+i, id))
+		}
+	}
+	job := coretest.Job("preemptor").Priority(90).Ask(250, 250, 250).Obj()
+	must(txn.JobWriter().Upsert(job))
+	txn.ConfigWriter().Set(coretest.AllPreempt())
+	return txn.Commit(), job.Groups[0]
 }

@@ -16,7 +16,9 @@ type Choice struct {
 	Victims []*model.Allocation // valid until the Finder returns another choice
 	Version *policy.Version     // that selected the victims
 	Score   float64
-	Reason  Reason // set by Best if the request has Explain
+	// Why explains the choice, if the request has Explain. EachRanked leaves its list of
+	// other nodes empty, because the caller decides among its options.
+	Why *model.Choice
 }
 
 // Best returns the best option; ok is false if there is none. It returns a
@@ -33,8 +35,8 @@ func (f *Finder) Best() (choice Choice, ok bool, err error) {
 		}
 	}
 	choice = f.choice(best)
-	if s := &f.search; s.req.Explain {
-		choice.Reason = f.table.reason(best, s.scope.Snap)
+	if choice.Why != nil {
+		choice.Why.Ranked = f.table.rank(best, f.search.scope.Snap)
 	}
 	return choice, true, nil
 }
@@ -48,13 +50,12 @@ func (f *Finder) EachNode(visit func(Choice)) error {
 	}
 	t := &f.table
 	for i := 0; i < len(t.at); {
-		best, next := i, i+1
-		for ; next < len(t.at) && t.options.Node[next] == t.options.Node[i]; next++ {
-			if t.better(next, best) {
-				best = next
-			}
+		best, next := t.bestOfNode(i)
+		choice := f.choice(best)
+		if choice.Why != nil {
+			choice.Why.Search, choice.Why.Options = model.SearchEachNode, next-i
 		}
-		visit(f.choice(best))
+		visit(choice)
 		i = next
 	}
 	return nil
@@ -82,7 +83,11 @@ func (f *Finder) EachRanked(visit func(Choice) bool) error {
 		return cmp.Compare(a, b)
 	})
 	for _, i := range order {
-		if !visit(f.choice(i)) {
+		choice := f.choice(i)
+		if choice.Why != nil {
+			choice.Why.Search = model.SearchGang
+		}
+		if !visit(choice) {
 			return nil
 		}
 	}
@@ -107,5 +112,9 @@ func (f *Finder) choice(i int) Choice {
 	}
 	f.chosen = o.appendVictims(f.chosen[:0], s.scope.Snap)
 	c.Victims = f.chosen
+	if s.req.Explain {
+		c.Why = s.explain(o, len(f.table.at))
+		c.Why.Ranked = []model.RankedOption{f.table.ranked(i, s.scope.Snap)}
+	}
 	return c
 }

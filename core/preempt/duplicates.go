@@ -35,6 +35,7 @@ func (m *solutionStore) solveDuplicate(s *search, d *prune.Duplicate, leader *co
 	opt, from := &s.options[d.Option], &s.options[leader.Option]
 	m.assign(opt, d.Rows)
 	opt.victims, opt.need = victims, from.need
+	opt.considered, opt.candidates, opt.duplicate = from.considered, from.candidates, true
 	opt.fillCosts(s, charged)
 	opt.fitBefore, opt.fitAfter = from.fitBefore, from.fitAfter
 	if s.traits.optionColumns.Has(sdk.FitColumns) && !offersSame(&d.Node, &leader.Node) {

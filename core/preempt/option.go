@@ -38,6 +38,12 @@ type solution struct {
 	lostWork    int64
 	fitBefore   float64
 	fitAfter    float64
+	// considered are verdicts about the candidates, of which there are more if they are
+	// many; only if the request has Explain. duplicate is set if they are those of the
+	// option whose answer this one shares.
+	considered []considered
+	candidates int32
+	duplicate  bool
 	// need is the deficit before any victim left, by dimension; only if the chooser
 	// reads it.
 	need []float64
@@ -98,13 +104,15 @@ type solutionStore struct {
 	used    int
 	victims []*state.Row // of all solutions
 	needs   []float64    // of all solutions
+
+	considered []considered // of all solutions
 }
 
 const solutionBlock = 64
 
 // reset makes the memory available again.
 func (m *solutionStore) reset() {
-	m.used, m.victims, m.needs = 0, m.victims[:0], m.needs[:0]
+	m.used, m.victims, m.needs, m.considered = 0, m.victims[:0], m.needs[:0], m.considered[:0]
 }
 
 // assign makes an option feasible, with a solution of its own that is still to be filled.

@@ -41,7 +41,7 @@ type Request struct {
 	// OnCall is called for every call of a hook, from several goroutines if Workers is
 	// more than 1; nil: not called.
 	OnCall func(policy.Call)
-	// Explain requests the reason of the choice that Best returns.
+	// Explain requests Choice.Why.
 	Explain bool
 }
 

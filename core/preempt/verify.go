@@ -19,6 +19,7 @@ type verifier struct {
 
 	check fit.Check
 	picks picks
+	tried int // rows of the answer that were processed
 	// seen is, by row of the call, the stamp of the option that picked it. A new stamp
 	// clears all marks at once.
 	seen    []uint32
@@ -64,6 +65,9 @@ func (w *worker) accept(o int, answer []int32, keepAll bool) error {
 	opt := &s.options[e.Option]
 	w.solve(opt, e)
 	w.storeKept(o)
+	if s.req.Explain {
+		w.consider(opt, o, answer)
+	}
 	if s.traits.optionColumns.Has(sdk.VictimColumns) {
 		opt.need = w.solutions.appendNeed(&w.batch.Cand, o)
 	}
@@ -100,7 +104,7 @@ func (v *verifier) evict(o int, answer []int32, keepAll bool) (fits bool, err er
 		n++
 		fits = v.check.Fits()
 	}
-	v.picks.list = append(v.picks.list, answer[:n]...)
+	v.tried, v.picks.list = n, append(v.picks.list, answer[:n]...)
 	return fits, nil
 }
 

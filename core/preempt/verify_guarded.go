@@ -33,11 +33,12 @@ func (p *picks) compact() {
 // blocked.
 func (v *verifier) evictGuarded(o int, answer []int32, keepAll bool) (fits bool, err error) {
 	e, p := &v.batch.Entries[o], &v.picks
-	fits = v.check.Fits()
+	fits, v.tried = v.check.Fits(), 0
 	for _, pick := range answer {
 		if fits && !keepAll {
 			break
 		}
+		v.tried++
 		if err := v.checkPick(o, pick); err != nil {
 			return false, err
 		}

@@ -7,7 +7,6 @@ import (
 
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/policy"
-	"github.com/cede-scheduler/cede/core/preempt"
 	"github.com/cede-scheduler/cede/core/preempt/tiebreak"
 	"github.com/cede-scheduler/cede/core/scheduler/binding"
 	"github.com/cede-scheduler/cede/core/scheduler/placement"
@@ -30,9 +29,8 @@ type Config struct {
 	// Observe receives every outcome before its plan is submitted, on the goroutine
 	// of Process. If it is nil, calls of policies are not recorded.
 	Observe func(Decision)
-	// OnChoice receives the reason of every choice among options, on the goroutine of
-	// Process; see placement.Options. nil: choices are not explained.
-	OnChoice func(*model.Allocation, preempt.Reason)
+	// Explain adds the reasons of evictions to plans, as CommitGroup.Choices.
+	Explain bool
 }
 
 // Policies provides the set of policies for an evaluation: one that never changes,
@@ -60,7 +58,7 @@ func New(config Config) *Scheduler {
 	s := &Scheduler{config: config}
 	options := placement.Options{
 		NewID: config.NewID, TieOrder: config.Ties, Workers: config.Workers, NoFailureCache: config.Forget,
-		OnChoice: config.OnChoice,
+		Explain: config.Explain,
 	}
 	if config.Observe != nil {
 		options.OnCall = s.calls.add

@@ -223,7 +223,7 @@ func (s *systemGroup) placeFreed(nodes []int32) (full []int32) {
 func (s *systemGroup) add(c preempt.Choice) {
 	m := s.have.NewInstance(s.e.State.Snapshot().NodeAt(c.Pos).ID)
 	alloc := s.e.NewAllocation(s.group, m, c)
-	s.e.Plan.Place(&proposal.Placement{Alloc: alloc, Victims: c.Victims, Policy: placement.PolicyID(c)})
+	s.e.Plan.Place(&proposal.Placement{Alloc: alloc, Victims: c.Victims, Policy: placement.PolicyID(c), Why: c.Why})
 	s.e.CountEvictions(c.Victims)
 	s.Count(alloc, 1)
 	for _, v := range c.Victims {

@@ -234,7 +234,7 @@ func (s *Server) newWorker() *worker.Worker {
 		Clock: s.cfg.Clock, NewEvalID: s.cfg.NewID, Observe: s.observeWork,
 		Renew: s.cfg.NackTimeout / 3, Retry: unplacedRetry,
 	}
-	plans := scheduler.Config{Policies: s.policies, NewID: s.newAllocID, Observe: s.observeDecision}
+	plans := scheduler.Config{Policies: s.policies, NewID: s.newAllocID, Observe: s.observeDecision, Explain: true}
 	s.traces.TraceWorker(&c, &plans)
 	c.Scheduler = scheduler.New(plans)
 	return worker.New(c)

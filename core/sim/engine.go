@@ -111,7 +111,7 @@ func (e *engine) assemble() error {
 		Queue: worker.LocalQueue(e.broker), Planner: submitter{e}, States: e.store, Evals: e,
 		Scheduler: scheduler.New(scheduler.Config{
 			Policies: e.policies, Ties: tiesOf(e.opts, e.file), Workers: e.opts.Workers,
-			OnChoice: e.record.explain,
+			Explain: true,
 		}),
 		Clock: e.clock, NewEvalID: e.evalID, Observe: e.observe,
 	})

@@ -35,6 +35,8 @@ type Options struct {
 	// Timing measures decisions by the wall clock. Results then differ from run to
 	// run.
 	Timing bool
+	// Explain adds Result.Decisions.
+	Explain bool
 	// Timeline is called with each event of the run, in order; it may be nil.
 	Timeline func(timeline.Event)
 	// Evaluated is called with each evaluation of a job, after its plan was committed; it

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/cede-scheduler/cede/core/decision"
 	"github.com/cede-scheduler/cede/core/model"
-	"github.com/cede-scheduler/cede/core/preempt"
 	"github.com/cede-scheduler/cede/core/preempt/protect"
 	"github.com/cede-scheduler/cede/core/sim/metrics"
 	"github.com/cede-scheduler/cede/core/state"
@@ -18,7 +18,7 @@ type recorder struct {
 	collector  *metrics.Collector
 	placements []Placement
 	evicted    []Evicted
-	reasons    map[string]preempt.Reason // of placements with victims, by allocation
+	decisions  []Decision
 	timing     bool
 	choice     metrics.Choice
 }
@@ -37,15 +37,6 @@ func (r *recorder) start(e *engine, snap *state.Snapshot) {
 	r.collector = metrics.New(config)
 }
 
-// explain records why the node of an allocation was chosen. A plan that is not committed
-// leaves a reason that no placement refers to, or that the next plan overwrites.
-func (r *recorder) explain(a *model.Allocation, reason preempt.Reason) {
-	if r.reasons == nil {
-		r.reasons = map[string]preempt.Reason{}
-	}
-	r.reasons[a.ID] = reason
-}
-
 func (r *recorder) initial(a *model.Allocation) { r.collector.Initial(a.StartTime, a) }
 
 // committed records the placements of commit groups with their victims, in the order
@@ -59,7 +50,7 @@ func (r *recorder) committed(e *engine, plan *model.Plan, committed []int, befor
 			if a == nil {
 				continue
 			}
-			r.placed(e, view, a, evictedFor(view, g, a.ID))
+			r.placed(e, view, a, evictedFor(view, g, a.ID), choiceFor(g, a.ID))
 		}
 	}
 }
@@ -77,13 +68,22 @@ func evictedFor(view *replayState, g *model.CommitGroup, by string) (victims []*
 	return victims
 }
 
-func (r *recorder) placed(e *engine, view *replayState, a *model.Allocation, victims []*model.Allocation) {
+// choiceFor returns the explanation of a placement that evicts, or nil.
+func choiceFor(g *model.CommitGroup, by string) *model.Choice {
+	for _, c := range g.Choices {
+		if c.By == by {
+			return c
+		}
+	}
+	return nil
+}
+
+func (r *recorder) placed(e *engine, view *replayState, a *model.Allocation, victims []*model.Allocation, why *model.Choice) {
 	now := e.now()
 	p := Placement{
 		At: At(now), Alloc: a.ID, Job: a.Job.ID, Group: a.Group.Name, Node: a.NodeID,
-		Preempted: []string{}, Score: rounded(a.Score), Reason: r.reasons[a.ID],
+		Preempted: []string{}, Score: rounded(a.Score), Why: why,
 	}
-	delete(r.reasons, a.ID)
 	var told []metrics.Victim
 	overrun := make([]bool, len(victims))
 	if len(victims) > 0 {
@@ -110,6 +110,13 @@ func (r *recorder) placed(e *engine, view *replayState, a *model.Allocation, vic
 		slices.Sort(list)
 	}
 	r.placements = append(r.placements, p)
+	if e.opts.Explain && len(victims) > 0 {
+		d := Decision{At: p.At, Alloc: a.ID, Job: a.Job.ID, Node: a.NodeID, Priority: a.Job.Priority, Why: decision.Why(why, view.current())}
+		for _, v := range victims {
+			d.Victims = append(d.Victims, v.ID)
+		}
+		r.decisions = append(r.decisions, d)
+	}
 	var choice *metrics.Choice
 	if len(victims) > 0 {
 		choice = r.choose(e, view.current(), a)

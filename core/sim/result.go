@@ -4,7 +4,8 @@ import (
 	"encoding/json"
 	"time"
 
-	"github.com/cede-scheduler/cede/core/preempt"
+	"github.com/cede-scheduler/cede/core/events"
+	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/sim/metrics"
 )
 
@@ -20,7 +21,19 @@ type Result struct {
 	Unplaced      []Unplaced  `json:"unplaced"`
 	Evicted       []Evicted   `json:"evicted"`
 	Running       []string    `json:"running"`
+	Decisions     []Decision  `json:"decisions,omitempty"` // to evict; only if Options.Explain is set
 	Metrics       any         `json:"metrics"`
+}
+
+// Decision is a placement that evicted others, with its reasons as servers record them.
+type Decision struct {
+	At       At          `json:"at"`
+	Alloc    string      `json:"alloc"`
+	Job      string      `json:"job"`
+	Node     string      `json:"node"`
+	Priority int32       `json:"priority"`
+	Victims  []string    `json:"victims"`
+	Why      *events.Why `json:"why"`
 }
 
 // At is a time of the run in nanoseconds since its start, written as "1m0s".
@@ -45,7 +58,7 @@ type Placement struct {
 	PreemptedElsewhere map[string][]string `json:"preemptedElsewhere,omitempty"`
 	Score              float64             `json:"score"`
 
-	Reason preempt.Reason `json:"-"` // why this node; zero if nothing was evicted or compared
+	Why *model.Choice `json:"-"` // explains the evictions; nil if there are none
 }
 
 // Binding is a binding that was assigned to clusters, with the number of replicas. It

@@ -50,12 +50,6 @@ type Limits struct {
 // Builtin is the kind of built-in policies.
 const Builtin = "builtin"
 
-// columnNames are the column names of sdk/ABI.md, by bit.
-var columnNames = []string{
-	"use", "start", "lostWork", "job", "eviction", "mustLeave", "device", "capacity", "place", "label", "annotation",
-	"shared", "victim", "fit", "time", "totals",
-}
-
 // SettingList returns the settings that the policy accepts.
 func (i *Inspection) SettingList() []sdk.Setting { return i.list }
 
@@ -65,7 +59,7 @@ func Inspect(ctx context.Context, p *Policy) (*Inspection, error) {
 	i := &Inspection{
 		Name: p.Name, Kind: Builtin, Digest: p.Digest, Version: p.ID, Config: p.Config(), Grants: p.Grants,
 		Signature: "none: it is part of cede", Hooks: bundle.HookNames(p.Hooks()), Delta: info.Delta,
-		Columns: columnsOf(info.Columns), Flags: flagsOf(p), list: p.Settings(), Settings: settings.Encode(p.Settings()),
+		Columns: info.Columns.Names(), Flags: flagsOf(p), list: p.Settings(), Settings: settings.Encode(p.Settings()),
 	}
 	b := p.Bundle
 	if b == nil {
@@ -127,16 +121,6 @@ func signatureOf(b *bundle.Bundle) string {
 		return "none"
 	}
 	return "by " + b.SignedBy() + ", not checked: cede policy verify does"
-}
-
-func columnsOf(c sdk.Columns) []string {
-	list := []string{}
-	for bit, name := range columnNames {
-		if c.Has(1 << bit) {
-			list = append(list, name)
-		}
-	}
-	return list
 }
 
 // flagsOf lists the declared properties and requests of a policy.

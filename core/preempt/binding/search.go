@@ -40,6 +40,9 @@ type Result struct {
 	Version   *policy.Version   // that decided
 	Outcomes  []preempt.Outcome // by position in Request.Clusters
 	RecheckAt int64             // when the policy requests another search; 0: not by time
+	// Why explains the choice of the cluster and of the victims there, once per claim: By is
+	// not set. It is nil without a cluster.
+	Why *model.Choice
 }
 
 // A Victim is an assignment of which replicas leave.
@@ -93,9 +96,10 @@ type search struct {
 
 // option is a cluster with its candidates.
 type option struct {
-	cluster int // position in Request.Clusters
-	need    model.Vector
-	rows    []row // ascending by priority, then in tie order
+	cluster    int // position in Request.Clusters
+	need       model.Vector
+	rows       []row // ascending by priority, then in tie order
+	candidates int   // rows before the policy selected some
 }
 
 // row is a candidate: an assignment, or some replicas of one.
@@ -145,6 +149,7 @@ func (s *search) collect() {
 		default:
 			o.rows = slices.Clone(s.reach(o.need))
 			s.sort(o.rows)
+			o.candidates = len(o.rows)
 			s.options = append(s.options, o)
 		}
 	}

@@ -81,7 +81,15 @@ func (s *spreadSearch) find() (SpreadResult, error) {
 		}
 		lists = append(lists, withWhole(picks))
 	}
-	return SpreadResult{s.merge(lists), s.result}, nil
+	found := SpreadResult{s.merge(lists), s.result}
+	if len(found.Victims) > 0 {
+		candidates := 0
+		for i := range s.options {
+			candidates += len(s.options[i].rows)
+		}
+		found.Result.Why = s.explainVictims(found.Victims, candidates)
+	}
+	return found, nil
 }
 
 // addOption creates an option for a cluster if it holds more replicas once all of its

@@ -124,6 +124,7 @@ func (s *search) choose() error {
 	for _, v := range victims[best] {
 		s.result.Victims = append(s.result.Victims, Victim{v.assignment, v.assignment.Replicas - v.replicas})
 	}
+	s.result.Why = s.explain(answer, best)
 	if at := protect.PolicyRecheck(answer.Recheck, s.req.Now); at != 0 && (s.result.RecheckAt == 0 || at < s.result.RecheckAt) {
 		s.result.RecheckAt = at
 	}

@@ -22,6 +22,8 @@ var limits = map[reflect.Type]uint64{
 	reflect.TypeFor[model.DesiredStatus]():  uint64(model.DesiredEvict),
 	reflect.TypeFor[model.ClientStatus]():   uint64(model.ClientLost),
 	reflect.TypeFor[model.EvalStatus]():     uint64(model.EvalCancelled),
+	reflect.TypeFor[model.Search]():         model.Searches - 1,
+	reflect.TypeFor[model.Verdict]():        model.Verdicts - 1,
 	reflect.TypeFor[replication.PolicyOp](): uint64(replication.OpReset),
 }
 

@@ -112,6 +112,7 @@ func (e *Encoder) plan(bp *apply.BatchPlan) *pb.Plan {
 		to.Claims = encodePointers(g.Claims, e.Claim)
 		to.Assign, to.Withdraw = encodePointers(g.Assignments, e.Assignment), encodeList(g.Withdrawals, e.Withdrawal)
 		to.Release, to.Divisible = e.ids(g.ReleasedClaims), g.Divisible
+		to.Choices = encodePointers(g.Choices, e.choice)
 	}
 	return m
 }
@@ -196,6 +197,7 @@ func (d *Decoder) commitGroup(m *pb.CommitGroup, g *model.CommitGroup) {
 	g.Claims = decodePointers(m.Claims, d.Claim)
 	g.Assignments, g.Withdrawals = decodePointers(m.Assign, d.Assignment), decodeList(m.Withdraw, d.withdrawal)
 	g.ReleasedClaims, g.Divisible = d.ids(m.Release), m.Divisible
+	g.Choices = decodePointers(m.Choices, d.choice)
 }
 
 // DecodeAllocation decodes an allocation, and resolves its job and group in the

@@ -3779,6 +3779,7 @@ type CommitGroup struct {
 	Withdraw      []*Withdrawal          `protobuf:"bytes,7,rep,name=withdraw,proto3" json:"withdraw,omitempty"`
 	Release       [][]byte               `protobuf:"bytes,8,rep,name=release,proto3" json:"release,omitempty"`
 	Divisible     bool                   `protobuf:"varint,9,opt,name=divisible,proto3" json:"divisible,omitempty"`
+	Choices       []*Choice              `protobuf:"bytes,10,rep,name=choices,proto3" json:"choices,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3876,6 +3877,334 @@ func (x *CommitGroup) GetDivisible() bool {
 	return false
 }
 
+func (x *CommitGroup) GetChoices() []*Choice {
+	if x != nil {
+		return x.Choices
+	}
+	return nil
+}
+
+// Choice explains an eviction. No state depends on it.
+type Choice struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	By            []byte                 `protobuf:"bytes,1,opt,name=by,proto3" json:"by,omitempty"`
+	Search        uint32                 `protobuf:"varint,2,opt,name=search,proto3" json:"search,omitempty"`
+	Options       uint32                 `protobuf:"varint,3,opt,name=options,proto3" json:"options,omitempty"`
+	Ceiling       int64                  `protobuf:"zigzag64,4,opt,name=ceiling,proto3" json:"ceiling,omitempty"`
+	Selector      *PolicyCall            `protobuf:"bytes,5,opt,name=selector,proto3" json:"selector,omitempty"`
+	Chooser       *PolicyCall            `protobuf:"bytes,6,opt,name=chooser,proto3" json:"chooser,omitempty"`
+	Ranked        []*RankedOption        `protobuf:"bytes,7,rep,name=ranked,proto3" json:"ranked,omitempty"`
+	Candidates    []*Candidate           `protobuf:"bytes,8,rep,name=candidates,proto3" json:"candidates,omitempty"`
+	Omitted       uint32                 `protobuf:"varint,9,opt,name=omitted,proto3" json:"omitted,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Choice) Reset() {
+	*x = Choice{}
+	mi := &file_replication_proto_msgTypes[47]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Choice) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Choice) ProtoMessage() {}
+
+func (x *Choice) ProtoReflect() protoreflect.Message {
+	mi := &file_replication_proto_msgTypes[47]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Choice.ProtoReflect.Descriptor instead.
+func (*Choice) Descriptor() ([]byte, []int) {
+	return file_replication_proto_rawDescGZIP(), []int{47}
+}
+
+func (x *Choice) GetBy() []byte {
+	if x != nil {
+		return x.By
+	}
+	return nil
+}
+
+func (x *Choice) GetSearch() uint32 {
+	if x != nil {
+		return x.Search
+	}
+	return 0
+}
+
+func (x *Choice) GetOptions() uint32 {
+	if x != nil {
+		return x.Options
+	}
+	return 0
+}
+
+func (x *Choice) GetCeiling() int64 {
+	if x != nil {
+		return x.Ceiling
+	}
+	return 0
+}
+
+func (x *Choice) GetSelector() *PolicyCall {
+	if x != nil {
+		return x.Selector
+	}
+	return nil
+}
+
+func (x *Choice) GetChooser() *PolicyCall {
+	if x != nil {
+		return x.Chooser
+	}
+	return nil
+}
+
+func (x *Choice) GetRanked() []*RankedOption {
+	if x != nil {
+		return x.Ranked
+	}
+	return nil
+}
+
+func (x *Choice) GetCandidates() []*Candidate {
+	if x != nil {
+		return x.Candidates
+	}
+	return nil
+}
+
+func (x *Choice) GetOmitted() uint32 {
+	if x != nil {
+		return x.Omitted
+	}
+	return 0
+}
+
+type PolicyCall struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Version       uint32                 `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"` // name
+	Hook          uint32                 `protobuf:"varint,2,opt,name=hook,proto3" json:"hook,omitempty"`       // name
+	Columns       uint64                 `protobuf:"varint,3,opt,name=columns,proto3" json:"columns,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PolicyCall) Reset() {
+	*x = PolicyCall{}
+	mi := &file_replication_proto_msgTypes[48]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PolicyCall) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PolicyCall) ProtoMessage() {}
+
+func (x *PolicyCall) ProtoReflect() protoreflect.Message {
+	mi := &file_replication_proto_msgTypes[48]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PolicyCall.ProtoReflect.Descriptor instead.
+func (*PolicyCall) Descriptor() ([]byte, []int) {
+	return file_replication_proto_rawDescGZIP(), []int{48}
+}
+
+func (x *PolicyCall) GetVersion() uint32 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+func (x *PolicyCall) GetHook() uint32 {
+	if x != nil {
+		return x.Hook
+	}
+	return 0
+}
+
+func (x *PolicyCall) GetColumns() uint64 {
+	if x != nil {
+		return x.Columns
+	}
+	return 0
+}
+
+type RankedOption struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	NodeId        uint32                 `protobuf:"varint,1,opt,name=node_id,json=nodeId,proto3" json:"node_id,omitempty"` // name
+	Tiers         []int64                `protobuf:"zigzag64,2,rep,packed,name=tiers,proto3" json:"tiers,omitempty"`        // without zeros at the end
+	Score         float64                `protobuf:"fixed64,3,opt,name=score,proto3" json:"score,omitempty"`
+	Victims       uint32                 `protobuf:"varint,4,opt,name=victims,proto3" json:"victims,omitempty"`
+	Highest       int32                  `protobuf:"zigzag32,5,opt,name=highest,proto3" json:"highest,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RankedOption) Reset() {
+	*x = RankedOption{}
+	mi := &file_replication_proto_msgTypes[49]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RankedOption) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RankedOption) ProtoMessage() {}
+
+func (x *RankedOption) ProtoReflect() protoreflect.Message {
+	mi := &file_replication_proto_msgTypes[49]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RankedOption.ProtoReflect.Descriptor instead.
+func (*RankedOption) Descriptor() ([]byte, []int) {
+	return file_replication_proto_rawDescGZIP(), []int{49}
+}
+
+func (x *RankedOption) GetNodeId() uint32 {
+	if x != nil {
+		return x.NodeId
+	}
+	return 0
+}
+
+func (x *RankedOption) GetTiers() []int64 {
+	if x != nil {
+		return x.Tiers
+	}
+	return nil
+}
+
+func (x *RankedOption) GetScore() float64 {
+	if x != nil {
+		return x.Score
+	}
+	return 0
+}
+
+func (x *RankedOption) GetVictims() uint32 {
+	if x != nil {
+		return x.Victims
+	}
+	return 0
+}
+
+func (x *RankedOption) GetHighest() int32 {
+	if x != nil {
+		return x.Highest
+	}
+	return 0
+}
+
+type Candidate struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	AllocId       []byte                 `protobuf:"bytes,1,opt,name=alloc_id,json=allocId,proto3" json:"alloc_id,omitempty"`
+	Verdict       uint32                 `protobuf:"varint,2,opt,name=verdict,proto3" json:"verdict,omitempty"`
+	Scored        bool                   `protobuf:"varint,3,opt,name=scored,proto3" json:"scored,omitempty"`
+	Tier          int64                  `protobuf:"zigzag64,4,opt,name=tier,proto3" json:"tier,omitempty"`
+	Score         float64                `protobuf:"fixed64,5,opt,name=score,proto3" json:"score,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Candidate) Reset() {
+	*x = Candidate{}
+	mi := &file_replication_proto_msgTypes[50]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Candidate) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Candidate) ProtoMessage() {}
+
+func (x *Candidate) ProtoReflect() protoreflect.Message {
+	mi := &file_replication_proto_msgTypes[50]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Candidate.ProtoReflect.Descriptor instead.
+func (*Candidate) Descriptor() ([]byte, []int) {
+	return file_replication_proto_rawDescGZIP(), []int{50}
+}
+
+func (x *Candidate) GetAllocId() []byte {
+	if x != nil {
+		return x.AllocId
+	}
+	return nil
+}
+
+func (x *Candidate) GetVerdict() uint32 {
+	if x != nil {
+		return x.Verdict
+	}
+	return 0
+}
+
+func (x *Candidate) GetScored() bool {
+	if x != nil {
+		return x.Scored
+	}
+	return false
+}
+
+func (x *Candidate) GetTier() int64 {
+	if x != nil {
+		return x.Tier
+	}
+	return 0
+}
+
+func (x *Candidate) GetScore() float64 {
+	if x != nil {
+		return x.Score
+	}
+	return 0
+}
+
 type Stop struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	AllocId       []byte                 `protobuf:"bytes,1,opt,name=alloc_id,json=allocId,proto3" json:"alloc_id,omitempty"`
@@ -3887,7 +4216,7 @@ type Stop struct {
 
 func (x *Stop) Reset() {
 	*x = Stop{}
-	mi := &file_replication_proto_msgTypes[47]
+	mi := &file_replication_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3899,7 +4228,7 @@ func (x *Stop) String() string {
 func (*Stop) ProtoMessage() {}
 
 func (x *Stop) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[47]
+	mi := &file_replication_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3912,7 +4241,7 @@ func (x *Stop) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stop.ProtoReflect.Descriptor instead.
 func (*Stop) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{47}
+	return file_replication_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *Stop) GetAllocId() []byte {
@@ -3947,7 +4276,7 @@ type Eviction struct {
 
 func (x *Eviction) Reset() {
 	*x = Eviction{}
-	mi := &file_replication_proto_msgTypes[48]
+	mi := &file_replication_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3959,7 +4288,7 @@ func (x *Eviction) String() string {
 func (*Eviction) ProtoMessage() {}
 
 func (x *Eviction) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[48]
+	mi := &file_replication_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3972,7 +4301,7 @@ func (x *Eviction) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Eviction.ProtoReflect.Descriptor instead.
 func (*Eviction) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{48}
+	return file_replication_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *Eviction) GetAllocId() []byte {
@@ -4014,7 +4343,7 @@ type Claim struct {
 
 func (x *Claim) Reset() {
 	*x = Claim{}
-	mi := &file_replication_proto_msgTypes[49]
+	mi := &file_replication_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4026,7 +4355,7 @@ func (x *Claim) String() string {
 func (*Claim) ProtoMessage() {}
 
 func (x *Claim) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[49]
+	mi := &file_replication_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4039,7 +4368,7 @@ func (x *Claim) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Claim.ProtoReflect.Descriptor instead.
 func (*Claim) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{49}
+	return file_replication_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *Claim) GetId() []byte {
@@ -4122,7 +4451,7 @@ type DeviceUse struct {
 
 func (x *DeviceUse) Reset() {
 	*x = DeviceUse{}
-	mi := &file_replication_proto_msgTypes[50]
+	mi := &file_replication_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4134,7 +4463,7 @@ func (x *DeviceUse) String() string {
 func (*DeviceUse) ProtoMessage() {}
 
 func (x *DeviceUse) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[50]
+	mi := &file_replication_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4147,7 +4476,7 @@ func (x *DeviceUse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeviceUse.ProtoReflect.Descriptor instead.
 func (*DeviceUse) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{50}
+	return file_replication_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *DeviceUse) GetId() string {
@@ -4196,7 +4525,7 @@ type Allocation struct {
 
 func (x *Allocation) Reset() {
 	*x = Allocation{}
-	mi := &file_replication_proto_msgTypes[51]
+	mi := &file_replication_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4208,7 +4537,7 @@ func (x *Allocation) String() string {
 func (*Allocation) ProtoMessage() {}
 
 func (x *Allocation) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[51]
+	mi := &file_replication_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4221,7 +4550,7 @@ func (x *Allocation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Allocation.ProtoReflect.Descriptor instead.
 func (*Allocation) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{51}
+	return file_replication_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *Allocation) GetId() []byte {
@@ -4402,7 +4731,7 @@ type JobKey struct {
 
 func (x *JobKey) Reset() {
 	*x = JobKey{}
-	mi := &file_replication_proto_msgTypes[52]
+	mi := &file_replication_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4414,7 +4743,7 @@ func (x *JobKey) String() string {
 func (*JobKey) ProtoMessage() {}
 
 func (x *JobKey) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[52]
+	mi := &file_replication_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4427,7 +4756,7 @@ func (x *JobKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobKey.ProtoReflect.Descriptor instead.
 func (*JobKey) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{52}
+	return file_replication_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *JobKey) GetNamespace() string {
@@ -4472,7 +4801,7 @@ type Job struct {
 
 func (x *Job) Reset() {
 	*x = Job{}
-	mi := &file_replication_proto_msgTypes[53]
+	mi := &file_replication_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4484,7 +4813,7 @@ func (x *Job) String() string {
 func (*Job) ProtoMessage() {}
 
 func (x *Job) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[53]
+	mi := &file_replication_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4497,7 +4826,7 @@ func (x *Job) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Job.ProtoReflect.Descriptor instead.
 func (*Job) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{53}
+	return file_replication_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *Job) GetNamespace() string {
@@ -4650,7 +4979,7 @@ type PreemptionToleration struct {
 
 func (x *PreemptionToleration) Reset() {
 	*x = PreemptionToleration{}
-	mi := &file_replication_proto_msgTypes[54]
+	mi := &file_replication_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4662,7 +4991,7 @@ func (x *PreemptionToleration) String() string {
 func (*PreemptionToleration) ProtoMessage() {}
 
 func (x *PreemptionToleration) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[54]
+	mi := &file_replication_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4675,7 +5004,7 @@ func (x *PreemptionToleration) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PreemptionToleration.ProtoReflect.Descriptor instead.
 func (*PreemptionToleration) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{54}
+	return file_replication_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *PreemptionToleration) GetMinPreemptorPriority() int32 {
@@ -4721,7 +5050,7 @@ type Group struct {
 
 func (x *Group) Reset() {
 	*x = Group{}
-	mi := &file_replication_proto_msgTypes[55]
+	mi := &file_replication_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4733,7 +5062,7 @@ func (x *Group) String() string {
 func (*Group) ProtoMessage() {}
 
 func (x *Group) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[55]
+	mi := &file_replication_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4746,7 +5075,7 @@ func (x *Group) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Group.ProtoReflect.Descriptor instead.
 func (*Group) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{55}
+	return file_replication_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *Group) GetName() string {
@@ -4906,7 +5235,7 @@ type Disconnect struct {
 
 func (x *Disconnect) Reset() {
 	*x = Disconnect{}
-	mi := &file_replication_proto_msgTypes[56]
+	mi := &file_replication_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4918,7 +5247,7 @@ func (x *Disconnect) String() string {
 func (*Disconnect) ProtoMessage() {}
 
 func (x *Disconnect) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[56]
+	mi := &file_replication_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4931,7 +5260,7 @@ func (x *Disconnect) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Disconnect.ProtoReflect.Descriptor instead.
 func (*Disconnect) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{56}
+	return file_replication_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *Disconnect) GetLostAfter() int64 {
@@ -4961,7 +5290,7 @@ type Toleration struct {
 
 func (x *Toleration) Reset() {
 	*x = Toleration{}
-	mi := &file_replication_proto_msgTypes[57]
+	mi := &file_replication_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4973,7 +5302,7 @@ func (x *Toleration) String() string {
 func (*Toleration) ProtoMessage() {}
 
 func (x *Toleration) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[57]
+	mi := &file_replication_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4986,7 +5315,7 @@ func (x *Toleration) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Toleration.ProtoReflect.Descriptor instead.
 func (*Toleration) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{57}
+	return file_replication_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *Toleration) GetKey() string {
@@ -5041,7 +5370,7 @@ type Task struct {
 
 func (x *Task) Reset() {
 	*x = Task{}
-	mi := &file_replication_proto_msgTypes[58]
+	mi := &file_replication_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5053,7 +5382,7 @@ func (x *Task) String() string {
 func (*Task) ProtoMessage() {}
 
 func (x *Task) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[58]
+	mi := &file_replication_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5066,7 +5395,7 @@ func (x *Task) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Task.ProtoReflect.Descriptor instead.
 func (*Task) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{58}
+	return file_replication_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *Task) GetName() string {
@@ -5143,7 +5472,7 @@ type DeviceRequest struct {
 
 func (x *DeviceRequest) Reset() {
 	*x = DeviceRequest{}
-	mi := &file_replication_proto_msgTypes[59]
+	mi := &file_replication_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5155,7 +5484,7 @@ func (x *DeviceRequest) String() string {
 func (*DeviceRequest) ProtoMessage() {}
 
 func (x *DeviceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[59]
+	mi := &file_replication_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5168,7 +5497,7 @@ func (x *DeviceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeviceRequest.ProtoReflect.Descriptor instead.
 func (*DeviceRequest) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{59}
+	return file_replication_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *DeviceRequest) GetId() string {
@@ -5204,7 +5533,7 @@ type Constraint struct {
 
 func (x *Constraint) Reset() {
 	*x = Constraint{}
-	mi := &file_replication_proto_msgTypes[60]
+	mi := &file_replication_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5216,7 +5545,7 @@ func (x *Constraint) String() string {
 func (*Constraint) ProtoMessage() {}
 
 func (x *Constraint) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[60]
+	mi := &file_replication_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5229,7 +5558,7 @@ func (x *Constraint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Constraint.ProtoReflect.Descriptor instead.
 func (*Constraint) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{60}
+	return file_replication_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *Constraint) GetAttribute() string {
@@ -5270,7 +5599,7 @@ type Affinity struct {
 
 func (x *Affinity) Reset() {
 	*x = Affinity{}
-	mi := &file_replication_proto_msgTypes[61]
+	mi := &file_replication_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5282,7 +5611,7 @@ func (x *Affinity) String() string {
 func (*Affinity) ProtoMessage() {}
 
 func (x *Affinity) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[61]
+	mi := &file_replication_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5295,7 +5624,7 @@ func (x *Affinity) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Affinity.ProtoReflect.Descriptor instead.
 func (*Affinity) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{61}
+	return file_replication_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *Affinity) GetConstraint() *Constraint {
@@ -5324,7 +5653,7 @@ type Spread struct {
 
 func (x *Spread) Reset() {
 	*x = Spread{}
-	mi := &file_replication_proto_msgTypes[62]
+	mi := &file_replication_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5336,7 +5665,7 @@ func (x *Spread) String() string {
 func (*Spread) ProtoMessage() {}
 
 func (x *Spread) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[62]
+	mi := &file_replication_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5349,7 +5678,7 @@ func (x *Spread) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Spread.ProtoReflect.Descriptor instead.
 func (*Spread) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{62}
+	return file_replication_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *Spread) GetAttribute() string {
@@ -5390,7 +5719,7 @@ type LabelTerm struct {
 
 func (x *LabelTerm) Reset() {
 	*x = LabelTerm{}
-	mi := &file_replication_proto_msgTypes[63]
+	mi := &file_replication_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5402,7 +5731,7 @@ func (x *LabelTerm) String() string {
 func (*LabelTerm) ProtoMessage() {}
 
 func (x *LabelTerm) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[63]
+	mi := &file_replication_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5415,7 +5744,7 @@ func (x *LabelTerm) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LabelTerm.ProtoReflect.Descriptor instead.
 func (*LabelTerm) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{63}
+	return file_replication_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *LabelTerm) GetLabels() map[string]string {
@@ -5463,7 +5792,7 @@ type Node struct {
 
 func (x *Node) Reset() {
 	*x = Node{}
-	mi := &file_replication_proto_msgTypes[64]
+	mi := &file_replication_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5475,7 +5804,7 @@ func (x *Node) String() string {
 func (*Node) ProtoMessage() {}
 
 func (x *Node) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[64]
+	mi := &file_replication_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5488,7 +5817,7 @@ func (x *Node) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Node.ProtoReflect.Descriptor instead.
 func (*Node) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{64}
+	return file_replication_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *Node) GetId() []byte {
@@ -5665,7 +5994,7 @@ type Taint struct {
 
 func (x *Taint) Reset() {
 	*x = Taint{}
-	mi := &file_replication_proto_msgTypes[65]
+	mi := &file_replication_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5677,7 +6006,7 @@ func (x *Taint) String() string {
 func (*Taint) ProtoMessage() {}
 
 func (x *Taint) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[65]
+	mi := &file_replication_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5690,7 +6019,7 @@ func (x *Taint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Taint.ProtoReflect.Descriptor instead.
 func (*Taint) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{65}
+	return file_replication_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *Taint) GetKey() string {
@@ -5739,7 +6068,7 @@ type Device struct {
 
 func (x *Device) Reset() {
 	*x = Device{}
-	mi := &file_replication_proto_msgTypes[66]
+	mi := &file_replication_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5751,7 +6080,7 @@ func (x *Device) String() string {
 func (*Device) ProtoMessage() {}
 
 func (x *Device) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[66]
+	mi := &file_replication_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5764,7 +6093,7 @@ func (x *Device) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Device.ProtoReflect.Descriptor instead.
 func (*Device) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{66}
+	return file_replication_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *Device) GetId() string {
@@ -5820,7 +6149,7 @@ type Evaluation struct {
 
 func (x *Evaluation) Reset() {
 	*x = Evaluation{}
-	mi := &file_replication_proto_msgTypes[67]
+	mi := &file_replication_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5832,7 +6161,7 @@ func (x *Evaluation) String() string {
 func (*Evaluation) ProtoMessage() {}
 
 func (x *Evaluation) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[67]
+	mi := &file_replication_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5845,7 +6174,7 @@ func (x *Evaluation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Evaluation.ProtoReflect.Descriptor instead.
 func (*Evaluation) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{67}
+	return file_replication_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *Evaluation) GetId() []byte {
@@ -6033,7 +6362,7 @@ type Explanation struct {
 
 func (x *Explanation) Reset() {
 	*x = Explanation{}
-	mi := &file_replication_proto_msgTypes[68]
+	mi := &file_replication_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6045,7 +6374,7 @@ func (x *Explanation) String() string {
 func (*Explanation) ProtoMessage() {}
 
 func (x *Explanation) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[68]
+	mi := &file_replication_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6058,7 +6387,7 @@ func (x *Explanation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Explanation.ProtoReflect.Descriptor instead.
 func (*Explanation) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{68}
+	return file_replication_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *Explanation) GetNodes() int64 {
@@ -6134,7 +6463,7 @@ type NodeReason struct {
 
 func (x *NodeReason) Reset() {
 	*x = NodeReason{}
-	mi := &file_replication_proto_msgTypes[69]
+	mi := &file_replication_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6146,7 +6475,7 @@ func (x *NodeReason) String() string {
 func (*NodeReason) ProtoMessage() {}
 
 func (x *NodeReason) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[69]
+	mi := &file_replication_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6159,7 +6488,7 @@ func (x *NodeReason) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeReason.ProtoReflect.Descriptor instead.
 func (*NodeReason) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{69}
+	return file_replication_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *NodeReason) GetNodeId() []byte {
@@ -6196,7 +6525,7 @@ type SchedulerConfig struct {
 
 func (x *SchedulerConfig) Reset() {
 	*x = SchedulerConfig{}
-	mi := &file_replication_proto_msgTypes[70]
+	mi := &file_replication_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6208,7 +6537,7 @@ func (x *SchedulerConfig) String() string {
 func (*SchedulerConfig) ProtoMessage() {}
 
 func (x *SchedulerConfig) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[70]
+	mi := &file_replication_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6221,7 +6550,7 @@ func (x *SchedulerConfig) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SchedulerConfig.ProtoReflect.Descriptor instead.
 func (*SchedulerConfig) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{70}
+	return file_replication_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *SchedulerConfig) GetAlgorithm() string {
@@ -6321,7 +6650,7 @@ type PriorityClass struct {
 
 func (x *PriorityClass) Reset() {
 	*x = PriorityClass{}
-	mi := &file_replication_proto_msgTypes[71]
+	mi := &file_replication_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6333,7 +6662,7 @@ func (x *PriorityClass) String() string {
 func (*PriorityClass) ProtoMessage() {}
 
 func (x *PriorityClass) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[71]
+	mi := &file_replication_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6346,7 +6675,7 @@ func (x *PriorityClass) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PriorityClass.ProtoReflect.Descriptor instead.
 func (*PriorityClass) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{71}
+	return file_replication_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *PriorityClass) GetName() string {
@@ -6398,7 +6727,7 @@ type Namespace struct {
 
 func (x *Namespace) Reset() {
 	*x = Namespace{}
-	mi := &file_replication_proto_msgTypes[72]
+	mi := &file_replication_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6410,7 +6739,7 @@ func (x *Namespace) String() string {
 func (*Namespace) ProtoMessage() {}
 
 func (x *Namespace) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[72]
+	mi := &file_replication_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6423,7 +6752,7 @@ func (x *Namespace) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Namespace.ProtoReflect.Descriptor instead.
 func (*Namespace) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{72}
+	return file_replication_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *Namespace) GetName() string {
@@ -6490,7 +6819,7 @@ type PolicyVersion struct {
 
 func (x *PolicyVersion) Reset() {
 	*x = PolicyVersion{}
-	mi := &file_replication_proto_msgTypes[73]
+	mi := &file_replication_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6502,7 +6831,7 @@ func (x *PolicyVersion) String() string {
 func (*PolicyVersion) ProtoMessage() {}
 
 func (x *PolicyVersion) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[73]
+	mi := &file_replication_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6515,7 +6844,7 @@ func (x *PolicyVersion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PolicyVersion.ProtoReflect.Descriptor instead.
 func (*PolicyVersion) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{73}
+	return file_replication_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *PolicyVersion) GetId() string {
@@ -6628,7 +6957,7 @@ type PolicyLimits struct {
 
 func (x *PolicyLimits) Reset() {
 	*x = PolicyLimits{}
-	mi := &file_replication_proto_msgTypes[74]
+	mi := &file_replication_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6640,7 +6969,7 @@ func (x *PolicyLimits) String() string {
 func (*PolicyLimits) ProtoMessage() {}
 
 func (x *PolicyLimits) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[74]
+	mi := &file_replication_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6653,7 +6982,7 @@ func (x *PolicyLimits) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PolicyLimits.ProtoReflect.Descriptor instead.
 func (*PolicyLimits) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{74}
+	return file_replication_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *PolicyLimits) GetFuel() uint64 {
@@ -6695,7 +7024,7 @@ type PolicyCheck struct {
 
 func (x *PolicyCheck) Reset() {
 	*x = PolicyCheck{}
-	mi := &file_replication_proto_msgTypes[75]
+	mi := &file_replication_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6707,7 +7036,7 @@ func (x *PolicyCheck) String() string {
 func (*PolicyCheck) ProtoMessage() {}
 
 func (x *PolicyCheck) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[75]
+	mi := &file_replication_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6720,7 +7049,7 @@ func (x *PolicyCheck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PolicyCheck.ProtoReflect.Descriptor instead.
 func (*PolicyCheck) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{75}
+	return file_replication_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *PolicyCheck) GetOk() bool {
@@ -6760,7 +7089,7 @@ type PolicyState struct {
 
 func (x *PolicyState) Reset() {
 	*x = PolicyState{}
-	mi := &file_replication_proto_msgTypes[76]
+	mi := &file_replication_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6772,7 +7101,7 @@ func (x *PolicyState) String() string {
 func (*PolicyState) ProtoMessage() {}
 
 func (x *PolicyState) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[76]
+	mi := &file_replication_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6785,7 +7114,7 @@ func (x *PolicyState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PolicyState.ProtoReflect.Descriptor instead.
 func (*PolicyState) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{76}
+	return file_replication_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *PolicyState) GetName() string {
@@ -6855,7 +7184,7 @@ type Trial struct {
 
 func (x *Trial) Reset() {
 	*x = Trial{}
-	mi := &file_replication_proto_msgTypes[77]
+	mi := &file_replication_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6867,7 +7196,7 @@ func (x *Trial) String() string {
 func (*Trial) ProtoMessage() {}
 
 func (x *Trial) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[77]
+	mi := &file_replication_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6880,7 +7209,7 @@ func (x *Trial) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Trial.ProtoReflect.Descriptor instead.
 func (*Trial) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{77}
+	return file_replication_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *Trial) GetVersion() string {
@@ -6920,7 +7249,7 @@ type Token struct {
 
 func (x *Token) Reset() {
 	*x = Token{}
-	mi := &file_replication_proto_msgTypes[78]
+	mi := &file_replication_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6932,7 +7261,7 @@ func (x *Token) String() string {
 func (*Token) ProtoMessage() {}
 
 func (x *Token) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[78]
+	mi := &file_replication_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6945,7 +7274,7 @@ func (x *Token) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Token.ProtoReflect.Descriptor instead.
 func (*Token) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{78}
+	return file_replication_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *Token) GetAccessor() string {
@@ -7019,7 +7348,7 @@ type Result struct {
 
 func (x *Result) Reset() {
 	*x = Result{}
-	mi := &file_replication_proto_msgTypes[79]
+	mi := &file_replication_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7031,7 +7360,7 @@ func (x *Result) String() string {
 func (*Result) ProtoMessage() {}
 
 func (x *Result) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[79]
+	mi := &file_replication_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7044,7 +7373,7 @@ func (x *Result) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Result.ProtoReflect.Descriptor instead.
 func (*Result) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{79}
+	return file_replication_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *Result) GetCode() string {
@@ -7124,7 +7453,7 @@ type Record struct {
 
 func (x *Record) Reset() {
 	*x = Record{}
-	mi := &file_replication_proto_msgTypes[80]
+	mi := &file_replication_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7136,7 +7465,7 @@ func (x *Record) String() string {
 func (*Record) ProtoMessage() {}
 
 func (x *Record) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[80]
+	mi := &file_replication_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7149,7 +7478,7 @@ func (x *Record) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Record.ProtoReflect.Descriptor instead.
 func (*Record) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{80}
+	return file_replication_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *Record) GetRecord() isRecord_Record {
@@ -7507,7 +7836,7 @@ type SnapshotHead struct {
 
 func (x *SnapshotHead) Reset() {
 	*x = SnapshotHead{}
-	mi := &file_replication_proto_msgTypes[81]
+	mi := &file_replication_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7519,7 +7848,7 @@ func (x *SnapshotHead) String() string {
 func (*SnapshotHead) ProtoMessage() {}
 
 func (x *SnapshotHead) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[81]
+	mi := &file_replication_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7532,7 +7861,7 @@ func (x *SnapshotHead) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotHead.ProtoReflect.Descriptor instead.
 func (*SnapshotHead) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{81}
+	return file_replication_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *SnapshotHead) GetIndex() uint64 {
@@ -7591,7 +7920,7 @@ type JobBlock struct {
 
 func (x *JobBlock) Reset() {
 	*x = JobBlock{}
-	mi := &file_replication_proto_msgTypes[82]
+	mi := &file_replication_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7603,7 +7932,7 @@ func (x *JobBlock) String() string {
 func (*JobBlock) ProtoMessage() {}
 
 func (x *JobBlock) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[82]
+	mi := &file_replication_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7616,7 +7945,7 @@ func (x *JobBlock) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobBlock.ProtoReflect.Descriptor instead.
 func (*JobBlock) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{82}
+	return file_replication_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *JobBlock) GetKey() *JobKey {
@@ -7650,7 +7979,7 @@ type AllocBlock struct {
 
 func (x *AllocBlock) Reset() {
 	*x = AllocBlock{}
-	mi := &file_replication_proto_msgTypes[83]
+	mi := &file_replication_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7662,7 +7991,7 @@ func (x *AllocBlock) String() string {
 func (*AllocBlock) ProtoMessage() {}
 
 func (x *AllocBlock) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[83]
+	mi := &file_replication_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7675,7 +8004,7 @@ func (x *AllocBlock) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AllocBlock.ProtoReflect.Descriptor instead.
 func (*AllocBlock) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{83}
+	return file_replication_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *AllocBlock) GetNames() [][]byte {
@@ -7704,7 +8033,7 @@ type JobKeyDirty struct {
 
 func (x *JobKeyDirty) Reset() {
 	*x = JobKeyDirty{}
-	mi := &file_replication_proto_msgTypes[84]
+	mi := &file_replication_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7716,7 +8045,7 @@ func (x *JobKeyDirty) String() string {
 func (*JobKeyDirty) ProtoMessage() {}
 
 func (x *JobKeyDirty) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[84]
+	mi := &file_replication_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7729,7 +8058,7 @@ func (x *JobKeyDirty) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobKeyDirty.ProtoReflect.Descriptor instead.
 func (*JobKeyDirty) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{84}
+	return file_replication_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *JobKeyDirty) GetKey() *JobKey {
@@ -7770,7 +8099,7 @@ type Upload struct {
 
 func (x *Upload) Reset() {
 	*x = Upload{}
-	mi := &file_replication_proto_msgTypes[85]
+	mi := &file_replication_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7782,7 +8111,7 @@ func (x *Upload) String() string {
 func (*Upload) ProtoMessage() {}
 
 func (x *Upload) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[85]
+	mi := &file_replication_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7795,7 +8124,7 @@ func (x *Upload) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Upload.ProtoReflect.Descriptor instead.
 func (*Upload) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{85}
+	return file_replication_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *Upload) GetDigest() string {
@@ -7821,7 +8150,7 @@ type UploadChunk struct {
 
 func (x *UploadChunk) Reset() {
 	*x = UploadChunk{}
-	mi := &file_replication_proto_msgTypes[86]
+	mi := &file_replication_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7833,7 +8162,7 @@ func (x *UploadChunk) String() string {
 func (*UploadChunk) ProtoMessage() {}
 
 func (x *UploadChunk) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[86]
+	mi := &file_replication_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7846,7 +8175,7 @@ func (x *UploadChunk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UploadChunk.ProtoReflect.Descriptor instead.
 func (*UploadChunk) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{86}
+	return file_replication_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *UploadChunk) GetData() []byte {
@@ -7869,7 +8198,7 @@ type AppliedKey struct {
 
 func (x *AppliedKey) Reset() {
 	*x = AppliedKey{}
-	mi := &file_replication_proto_msgTypes[87]
+	mi := &file_replication_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7881,7 +8210,7 @@ func (x *AppliedKey) String() string {
 func (*AppliedKey) ProtoMessage() {}
 
 func (x *AppliedKey) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[87]
+	mi := &file_replication_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7894,7 +8223,7 @@ func (x *AppliedKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AppliedKey.ProtoReflect.Descriptor instead.
 func (*AppliedKey) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{87}
+	return file_replication_proto_rawDescGZIP(), []int{91}
 }
 
 func (x *AppliedKey) GetKey() string {
@@ -7944,7 +8273,7 @@ type ModuleChunk struct {
 
 func (x *ModuleChunk) Reset() {
 	*x = ModuleChunk{}
-	mi := &file_replication_proto_msgTypes[88]
+	mi := &file_replication_proto_msgTypes[92]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7956,7 +8285,7 @@ func (x *ModuleChunk) String() string {
 func (*ModuleChunk) ProtoMessage() {}
 
 func (x *ModuleChunk) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[88]
+	mi := &file_replication_proto_msgTypes[92]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7969,7 +8298,7 @@ func (x *ModuleChunk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModuleChunk.ProtoReflect.Descriptor instead.
 func (*ModuleChunk) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{88}
+	return file_replication_proto_rawDescGZIP(), []int{92}
 }
 
 func (x *ModuleChunk) GetDigest() string {
@@ -8009,7 +8338,7 @@ type SnapshotTail struct {
 
 func (x *SnapshotTail) Reset() {
 	*x = SnapshotTail{}
-	mi := &file_replication_proto_msgTypes[89]
+	mi := &file_replication_proto_msgTypes[93]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8021,7 +8350,7 @@ func (x *SnapshotTail) String() string {
 func (*SnapshotTail) ProtoMessage() {}
 
 func (x *SnapshotTail) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[89]
+	mi := &file_replication_proto_msgTypes[93]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8034,7 +8363,7 @@ func (x *SnapshotTail) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotTail.ProtoReflect.Descriptor instead.
 func (*SnapshotTail) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{89}
+	return file_replication_proto_rawDescGZIP(), []int{93}
 }
 
 func (x *SnapshotTail) GetRecords() uint64 {
@@ -8389,7 +8718,7 @@ const file_replication_proto_rawDesc = "" +
 	"\x03now\x18\x06 \x01(\x10R\x03now\x128\n" +
 	"\x06groups\x18\a \x03(\v2 .cede.replication.v1.CommitGroupR\x06groups\x12\x1c\n" +
 	"\tcommitted\x18\b \x03(\rR\tcommitted\x12\x16\n" +
-	"\x06length\x18\t \x01(\rR\x06length\"\xc3\x03\n" +
+	"\x06length\x18\t \x01(\rR\x06length\"\xfa\x03\n" +
 	"\vCommitGroup\x125\n" +
 	"\x05place\x18\x01 \x03(\v2\x1f.cede.replication.v1.AllocationR\x05place\x127\n" +
 	"\x06update\x18\x02 \x03(\v2\x1f.cede.replication.v1.AllocationR\x06update\x12-\n" +
@@ -8399,7 +8728,38 @@ const file_replication_proto_rawDesc = "" +
 	"\x06assign\x18\x06 \x03(\v2\x1f.cede.replication.v1.AssignmentR\x06assign\x12;\n" +
 	"\bwithdraw\x18\a \x03(\v2\x1f.cede.replication.v1.WithdrawalR\bwithdraw\x12\x18\n" +
 	"\arelease\x18\b \x03(\fR\arelease\x12\x1c\n" +
-	"\tdivisible\x18\t \x01(\bR\tdivisible\"M\n" +
+	"\tdivisible\x18\t \x01(\bR\tdivisible\x125\n" +
+	"\achoices\x18\n" +
+	" \x03(\v2\x1b.cede.replication.v1.ChoiceR\achoices\"\xf1\x02\n" +
+	"\x06Choice\x12\x0e\n" +
+	"\x02by\x18\x01 \x01(\fR\x02by\x12\x16\n" +
+	"\x06search\x18\x02 \x01(\rR\x06search\x12\x18\n" +
+	"\aoptions\x18\x03 \x01(\rR\aoptions\x12\x18\n" +
+	"\aceiling\x18\x04 \x01(\x12R\aceiling\x12;\n" +
+	"\bselector\x18\x05 \x01(\v2\x1f.cede.replication.v1.PolicyCallR\bselector\x129\n" +
+	"\achooser\x18\x06 \x01(\v2\x1f.cede.replication.v1.PolicyCallR\achooser\x129\n" +
+	"\x06ranked\x18\a \x03(\v2!.cede.replication.v1.RankedOptionR\x06ranked\x12>\n" +
+	"\n" +
+	"candidates\x18\b \x03(\v2\x1e.cede.replication.v1.CandidateR\n" +
+	"candidates\x12\x18\n" +
+	"\aomitted\x18\t \x01(\rR\aomitted\"T\n" +
+	"\n" +
+	"PolicyCall\x12\x18\n" +
+	"\aversion\x18\x01 \x01(\rR\aversion\x12\x12\n" +
+	"\x04hook\x18\x02 \x01(\rR\x04hook\x12\x18\n" +
+	"\acolumns\x18\x03 \x01(\x04R\acolumns\"\x87\x01\n" +
+	"\fRankedOption\x12\x17\n" +
+	"\anode_id\x18\x01 \x01(\rR\x06nodeId\x12\x14\n" +
+	"\x05tiers\x18\x02 \x03(\x12R\x05tiers\x12\x14\n" +
+	"\x05score\x18\x03 \x01(\x01R\x05score\x12\x18\n" +
+	"\avictims\x18\x04 \x01(\rR\avictims\x12\x18\n" +
+	"\ahighest\x18\x05 \x01(\x11R\ahighest\"\x82\x01\n" +
+	"\tCandidate\x12\x19\n" +
+	"\balloc_id\x18\x01 \x01(\fR\aallocId\x12\x18\n" +
+	"\averdict\x18\x02 \x01(\rR\averdict\x12\x16\n" +
+	"\x06scored\x18\x03 \x01(\bR\x06scored\x12\x12\n" +
+	"\x04tier\x18\x04 \x01(\x12R\x04tier\x12\x14\n" +
+	"\x05score\x18\x05 \x01(\x01R\x05score\"M\n" +
 	"\x04Stop\x12\x19\n" +
 	"\balloc_id\x18\x01 \x01(\fR\aallocId\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\rR\x06reason\x12\x12\n" +
@@ -8904,7 +9264,7 @@ func file_replication_proto_rawDescGZIP() []byte {
 	return file_replication_proto_rawDescData
 }
 
-var file_replication_proto_msgTypes = make([]protoimpl.MessageInfo, 120)
+var file_replication_proto_msgTypes = make([]protoimpl.MessageInfo, 124)
 var file_replication_proto_goTypes = []any{
 	(*Entry)(nil),                // 0: cede.replication.v1.Entry
 	(*Bootstrap)(nil),            // 1: cede.replication.v1.Bootstrap
@@ -8953,79 +9313,83 @@ var file_replication_proto_goTypes = []any{
 	(*JobRef)(nil),               // 44: cede.replication.v1.JobRef
 	(*Plan)(nil),                 // 45: cede.replication.v1.Plan
 	(*CommitGroup)(nil),          // 46: cede.replication.v1.CommitGroup
-	(*Stop)(nil),                 // 47: cede.replication.v1.Stop
-	(*Eviction)(nil),             // 48: cede.replication.v1.Eviction
-	(*Claim)(nil),                // 49: cede.replication.v1.Claim
-	(*DeviceUse)(nil),            // 50: cede.replication.v1.DeviceUse
-	(*Allocation)(nil),           // 51: cede.replication.v1.Allocation
-	(*JobKey)(nil),               // 52: cede.replication.v1.JobKey
-	(*Job)(nil),                  // 53: cede.replication.v1.Job
-	(*PreemptionToleration)(nil), // 54: cede.replication.v1.PreemptionToleration
-	(*Group)(nil),                // 55: cede.replication.v1.Group
-	(*Disconnect)(nil),           // 56: cede.replication.v1.Disconnect
-	(*Toleration)(nil),           // 57: cede.replication.v1.Toleration
-	(*Task)(nil),                 // 58: cede.replication.v1.Task
-	(*DeviceRequest)(nil),        // 59: cede.replication.v1.DeviceRequest
-	(*Constraint)(nil),           // 60: cede.replication.v1.Constraint
-	(*Affinity)(nil),             // 61: cede.replication.v1.Affinity
-	(*Spread)(nil),               // 62: cede.replication.v1.Spread
-	(*LabelTerm)(nil),            // 63: cede.replication.v1.LabelTerm
-	(*Node)(nil),                 // 64: cede.replication.v1.Node
-	(*Taint)(nil),                // 65: cede.replication.v1.Taint
-	(*Device)(nil),               // 66: cede.replication.v1.Device
-	(*Evaluation)(nil),           // 67: cede.replication.v1.Evaluation
-	(*Explanation)(nil),          // 68: cede.replication.v1.Explanation
-	(*NodeReason)(nil),           // 69: cede.replication.v1.NodeReason
-	(*SchedulerConfig)(nil),      // 70: cede.replication.v1.SchedulerConfig
-	(*PriorityClass)(nil),        // 71: cede.replication.v1.PriorityClass
-	(*Namespace)(nil),            // 72: cede.replication.v1.Namespace
-	(*PolicyVersion)(nil),        // 73: cede.replication.v1.PolicyVersion
-	(*PolicyLimits)(nil),         // 74: cede.replication.v1.PolicyLimits
-	(*PolicyCheck)(nil),          // 75: cede.replication.v1.PolicyCheck
-	(*PolicyState)(nil),          // 76: cede.replication.v1.PolicyState
-	(*Trial)(nil),                // 77: cede.replication.v1.Trial
-	(*Token)(nil),                // 78: cede.replication.v1.Token
-	(*Result)(nil),               // 79: cede.replication.v1.Result
-	(*Record)(nil),               // 80: cede.replication.v1.Record
-	(*SnapshotHead)(nil),         // 81: cede.replication.v1.SnapshotHead
-	(*JobBlock)(nil),             // 82: cede.replication.v1.JobBlock
-	(*AllocBlock)(nil),           // 83: cede.replication.v1.AllocBlock
-	(*JobKeyDirty)(nil),          // 84: cede.replication.v1.JobKeyDirty
-	(*Upload)(nil),               // 85: cede.replication.v1.Upload
-	(*UploadChunk)(nil),          // 86: cede.replication.v1.UploadChunk
-	(*AppliedKey)(nil),           // 87: cede.replication.v1.AppliedKey
-	(*ModuleChunk)(nil),          // 88: cede.replication.v1.ModuleChunk
-	(*SnapshotTail)(nil),         // 89: cede.replication.v1.SnapshotTail
-	nil,                          // 90: cede.replication.v1.ClusterChange.ReportedEntry
-	nil,                          // 91: cede.replication.v1.Cluster.CapacityEntry
-	nil,                          // 92: cede.replication.v1.Cluster.AttributesEntry
-	nil,                          // 93: cede.replication.v1.Cluster.ReportedEntry
-	nil,                          // 94: cede.replication.v1.Binding.ResourcesEntry
-	nil,                          // 95: cede.replication.v1.Binding.WeightsEntry
-	nil,                          // 96: cede.replication.v1.Budget.LabelsEntry
-	nil,                          // 97: cede.replication.v1.Job.MetaEntry
-	nil,                          // 98: cede.replication.v1.Group.ResourcesEntry
-	nil,                          // 99: cede.replication.v1.Group.LabelsEntry
-	nil,                          // 100: cede.replication.v1.Group.AnnotationsEntry
-	nil,                          // 101: cede.replication.v1.Group.MetaEntry
-	nil,                          // 102: cede.replication.v1.Task.EnvEntry
-	nil,                          // 103: cede.replication.v1.Task.ResourcesEntry
-	nil,                          // 104: cede.replication.v1.Spread.TargetsEntry
-	nil,                          // 105: cede.replication.v1.LabelTerm.LabelsEntry
-	nil,                          // 106: cede.replication.v1.Node.CapacityEntry
-	nil,                          // 107: cede.replication.v1.Node.ReservedEntry
-	nil,                          // 108: cede.replication.v1.Node.AttributesEntry
-	nil,                          // 109: cede.replication.v1.Node.MetaEntry
-	nil,                          // 110: cede.replication.v1.Device.AttributesEntry
-	nil,                          // 111: cede.replication.v1.Evaluation.ClassesEntry
-	nil,                          // 112: cede.replication.v1.Evaluation.FailedEntry
-	nil,                          // 113: cede.replication.v1.Evaluation.QueuedEntry
-	nil,                          // 114: cede.replication.v1.Explanation.NotReadyEntry
-	nil,                          // 115: cede.replication.v1.Explanation.FilteredEntry
-	nil,                          // 116: cede.replication.v1.Explanation.ExhaustedEntry
-	nil,                          // 117: cede.replication.v1.Explanation.PreemptedEntry
-	nil,                          // 118: cede.replication.v1.PolicyVersion.ChecksEntry
-	nil,                          // 119: cede.replication.v1.PolicyState.TrippedEntry
+	(*Choice)(nil),               // 47: cede.replication.v1.Choice
+	(*PolicyCall)(nil),           // 48: cede.replication.v1.PolicyCall
+	(*RankedOption)(nil),         // 49: cede.replication.v1.RankedOption
+	(*Candidate)(nil),            // 50: cede.replication.v1.Candidate
+	(*Stop)(nil),                 // 51: cede.replication.v1.Stop
+	(*Eviction)(nil),             // 52: cede.replication.v1.Eviction
+	(*Claim)(nil),                // 53: cede.replication.v1.Claim
+	(*DeviceUse)(nil),            // 54: cede.replication.v1.DeviceUse
+	(*Allocation)(nil),           // 55: cede.replication.v1.Allocation
+	(*JobKey)(nil),               // 56: cede.replication.v1.JobKey
+	(*Job)(nil),                  // 57: cede.replication.v1.Job
+	(*PreemptionToleration)(nil), // 58: cede.replication.v1.PreemptionToleration
+	(*Group)(nil),                // 59: cede.replication.v1.Group
+	(*Disconnect)(nil),           // 60: cede.replication.v1.Disconnect
+	(*Toleration)(nil),           // 61: cede.replication.v1.Toleration
+	(*Task)(nil),                 // 62: cede.replication.v1.Task
+	(*DeviceRequest)(nil),        // 63: cede.replication.v1.DeviceRequest
+	(*Constraint)(nil),           // 64: cede.replication.v1.Constraint
+	(*Affinity)(nil),             // 65: cede.replication.v1.Affinity
+	(*Spread)(nil),               // 66: cede.replication.v1.Spread
+	(*LabelTerm)(nil),            // 67: cede.replication.v1.LabelTerm
+	(*Node)(nil),                 // 68: cede.replication.v1.Node
+	(*Taint)(nil),                // 69: cede.replication.v1.Taint
+	(*Device)(nil),               // 70: cede.replication.v1.Device
+	(*Evaluation)(nil),           // 71: cede.replication.v1.Evaluation
+	(*Explanation)(nil),          // 72: cede.replication.v1.Explanation
+	(*NodeReason)(nil),           // 73: cede.replication.v1.NodeReason
+	(*SchedulerConfig)(nil),      // 74: cede.replication.v1.SchedulerConfig
+	(*PriorityClass)(nil),        // 75: cede.replication.v1.PriorityClass
+	(*Namespace)(nil),            // 76: cede.replication.v1.Namespace
+	(*PolicyVersion)(nil),        // 77: cede.replication.v1.PolicyVersion
+	(*PolicyLimits)(nil),         // 78: cede.replication.v1.PolicyLimits
+	(*PolicyCheck)(nil),          // 79: cede.replication.v1.PolicyCheck
+	(*PolicyState)(nil),          // 80: cede.replication.v1.PolicyState
+	(*Trial)(nil),                // 81: cede.replication.v1.Trial
+	(*Token)(nil),                // 82: cede.replication.v1.Token
+	(*Result)(nil),               // 83: cede.replication.v1.Result
+	(*Record)(nil),               // 84: cede.replication.v1.Record
+	(*SnapshotHead)(nil),         // 85: cede.replication.v1.SnapshotHead
+	(*JobBlock)(nil),             // 86: cede.replication.v1.JobBlock
+	(*AllocBlock)(nil),           // 87: cede.replication.v1.AllocBlock
+	(*JobKeyDirty)(nil),          // 88: cede.replication.v1.JobKeyDirty
+	(*Upload)(nil),               // 89: cede.replication.v1.Upload
+	(*UploadChunk)(nil),          // 90: cede.replication.v1.UploadChunk
+	(*AppliedKey)(nil),           // 91: cede.replication.v1.AppliedKey
+	(*ModuleChunk)(nil),          // 92: cede.replication.v1.ModuleChunk
+	(*SnapshotTail)(nil),         // 93: cede.replication.v1.SnapshotTail
+	nil,                          // 94: cede.replication.v1.ClusterChange.ReportedEntry
+	nil,                          // 95: cede.replication.v1.Cluster.CapacityEntry
+	nil,                          // 96: cede.replication.v1.Cluster.AttributesEntry
+	nil,                          // 97: cede.replication.v1.Cluster.ReportedEntry
+	nil,                          // 98: cede.replication.v1.Binding.ResourcesEntry
+	nil,                          // 99: cede.replication.v1.Binding.WeightsEntry
+	nil,                          // 100: cede.replication.v1.Budget.LabelsEntry
+	nil,                          // 101: cede.replication.v1.Job.MetaEntry
+	nil,                          // 102: cede.replication.v1.Group.ResourcesEntry
+	nil,                          // 103: cede.replication.v1.Group.LabelsEntry
+	nil,                          // 104: cede.replication.v1.Group.AnnotationsEntry
+	nil,                          // 105: cede.replication.v1.Group.MetaEntry
+	nil,                          // 106: cede.replication.v1.Task.EnvEntry
+	nil,                          // 107: cede.replication.v1.Task.ResourcesEntry
+	nil,                          // 108: cede.replication.v1.Spread.TargetsEntry
+	nil,                          // 109: cede.replication.v1.LabelTerm.LabelsEntry
+	nil,                          // 110: cede.replication.v1.Node.CapacityEntry
+	nil,                          // 111: cede.replication.v1.Node.ReservedEntry
+	nil,                          // 112: cede.replication.v1.Node.AttributesEntry
+	nil,                          // 113: cede.replication.v1.Node.MetaEntry
+	nil,                          // 114: cede.replication.v1.Device.AttributesEntry
+	nil,                          // 115: cede.replication.v1.Evaluation.ClassesEntry
+	nil,                          // 116: cede.replication.v1.Evaluation.FailedEntry
+	nil,                          // 117: cede.replication.v1.Evaluation.QueuedEntry
+	nil,                          // 118: cede.replication.v1.Explanation.NotReadyEntry
+	nil,                          // 119: cede.replication.v1.Explanation.FilteredEntry
+	nil,                          // 120: cede.replication.v1.Explanation.ExhaustedEntry
+	nil,                          // 121: cede.replication.v1.Explanation.PreemptedEntry
+	nil,                          // 122: cede.replication.v1.PolicyVersion.ChecksEntry
+	nil,                          // 123: cede.replication.v1.PolicyState.TrippedEntry
 }
 var file_replication_proto_depIdxs = []int32{
 	1,   // 0: cede.replication.v1.Entry.bootstrap:type_name -> cede.replication.v1.Bootstrap
@@ -9040,11 +9404,11 @@ var file_replication_proto_depIdxs = []int32{
 	9,   // 9: cede.replication.v1.Entry.delete_nodes:type_name -> cede.replication.v1.DeleteNodes
 	10,  // 10: cede.replication.v1.Entry.update_allocs:type_name -> cede.replication.v1.UpdateAllocs
 	12,  // 11: cede.replication.v1.Entry.set_config:type_name -> cede.replication.v1.SetConfig
-	71,  // 12: cede.replication.v1.Entry.upsert_priority_class:type_name -> cede.replication.v1.PriorityClass
+	75,  // 12: cede.replication.v1.Entry.upsert_priority_class:type_name -> cede.replication.v1.PriorityClass
 	13,  // 13: cede.replication.v1.Entry.delete_priority_class:type_name -> cede.replication.v1.DeletePriorityClass
 	16,  // 14: cede.replication.v1.Entry.collect:type_name -> cede.replication.v1.Collect
 	18,  // 15: cede.replication.v1.Entry.put_chunk:type_name -> cede.replication.v1.PutChunk
-	73,  // 16: cede.replication.v1.Entry.load_policy:type_name -> cede.replication.v1.PolicyVersion
+	77,  // 16: cede.replication.v1.Entry.load_policy:type_name -> cede.replication.v1.PolicyVersion
 	19,  // 17: cede.replication.v1.Entry.check_policy:type_name -> cede.replication.v1.CheckPolicy
 	20,  // 18: cede.replication.v1.Entry.change_policy:type_name -> cede.replication.v1.ChangePolicy
 	21,  // 19: cede.replication.v1.Entry.put_token:type_name -> cede.replication.v1.PutToken
@@ -9063,132 +9427,137 @@ var file_replication_proto_depIdxs = []int32{
 	26,  // 32: cede.replication.v1.Entry.stop_binding:type_name -> cede.replication.v1.StopBinding
 	32,  // 33: cede.replication.v1.Entry.update_assignments:type_name -> cede.replication.v1.UpdateAssignments
 	34,  // 34: cede.replication.v1.Entry.stop_assignments:type_name -> cede.replication.v1.StopAssignments
-	53,  // 35: cede.replication.v1.RegisterJob.job:type_name -> cede.replication.v1.Job
-	67,  // 36: cede.replication.v1.RegisterJob.eval:type_name -> cede.replication.v1.Evaluation
+	57,  // 35: cede.replication.v1.RegisterJob.job:type_name -> cede.replication.v1.Job
+	71,  // 36: cede.replication.v1.RegisterJob.eval:type_name -> cede.replication.v1.Evaluation
 	43,  // 37: cede.replication.v1.RegisterJob.batch:type_name -> cede.replication.v1.Batch
-	52,  // 38: cede.replication.v1.StopJob.key:type_name -> cede.replication.v1.JobKey
-	67,  // 39: cede.replication.v1.StopJob.eval:type_name -> cede.replication.v1.Evaluation
-	67,  // 40: cede.replication.v1.WriteEvals.evals:type_name -> cede.replication.v1.Evaluation
-	64,  // 41: cede.replication.v1.RegisterNodes.nodes:type_name -> cede.replication.v1.Node
-	65,  // 42: cede.replication.v1.ChangeNodes.untaint:type_name -> cede.replication.v1.Taint
-	65,  // 43: cede.replication.v1.ChangeNodes.taint:type_name -> cede.replication.v1.Taint
+	56,  // 38: cede.replication.v1.StopJob.key:type_name -> cede.replication.v1.JobKey
+	71,  // 39: cede.replication.v1.StopJob.eval:type_name -> cede.replication.v1.Evaluation
+	71,  // 40: cede.replication.v1.WriteEvals.evals:type_name -> cede.replication.v1.Evaluation
+	68,  // 41: cede.replication.v1.RegisterNodes.nodes:type_name -> cede.replication.v1.Node
+	69,  // 42: cede.replication.v1.ChangeNodes.untaint:type_name -> cede.replication.v1.Taint
+	69,  // 43: cede.replication.v1.ChangeNodes.taint:type_name -> cede.replication.v1.Taint
 	11,  // 44: cede.replication.v1.UpdateAllocs.updates:type_name -> cede.replication.v1.ClientUpdate
-	70,  // 45: cede.replication.v1.SetConfig.config:type_name -> cede.replication.v1.SchedulerConfig
-	72,  // 46: cede.replication.v1.UpsertNamespace.namespace:type_name -> cede.replication.v1.Namespace
-	52,  // 47: cede.replication.v1.Collect.jobs:type_name -> cede.replication.v1.JobKey
-	75,  // 48: cede.replication.v1.CheckPolicy.check:type_name -> cede.replication.v1.PolicyCheck
-	78,  // 49: cede.replication.v1.PutToken.token:type_name -> cede.replication.v1.Token
+	74,  // 45: cede.replication.v1.SetConfig.config:type_name -> cede.replication.v1.SchedulerConfig
+	76,  // 46: cede.replication.v1.UpsertNamespace.namespace:type_name -> cede.replication.v1.Namespace
+	56,  // 47: cede.replication.v1.Collect.jobs:type_name -> cede.replication.v1.JobKey
+	79,  // 48: cede.replication.v1.CheckPolicy.check:type_name -> cede.replication.v1.PolicyCheck
+	82,  // 49: cede.replication.v1.PutToken.token:type_name -> cede.replication.v1.Token
 	35,  // 50: cede.replication.v1.UpsertClusters.clusters:type_name -> cede.replication.v1.Cluster
 	36,  // 51: cede.replication.v1.UpsertBinding.binding:type_name -> cede.replication.v1.Binding
-	67,  // 52: cede.replication.v1.UpsertBinding.eval:type_name -> cede.replication.v1.Evaluation
-	52,  // 53: cede.replication.v1.StopBinding.key:type_name -> cede.replication.v1.JobKey
-	67,  // 54: cede.replication.v1.StopBinding.eval:type_name -> cede.replication.v1.Evaluation
+	71,  // 52: cede.replication.v1.UpsertBinding.eval:type_name -> cede.replication.v1.Evaluation
+	56,  // 53: cede.replication.v1.StopBinding.key:type_name -> cede.replication.v1.JobKey
+	71,  // 54: cede.replication.v1.StopBinding.eval:type_name -> cede.replication.v1.Evaluation
 	28,  // 55: cede.replication.v1.ChangeClusters.changes:type_name -> cede.replication.v1.ClusterChange
-	90,  // 56: cede.replication.v1.ClusterChange.reported:type_name -> cede.replication.v1.ClusterChange.ReportedEntry
-	49,  // 57: cede.replication.v1.ClusterChange.leases:type_name -> cede.replication.v1.Claim
-	52,  // 58: cede.replication.v1.DeleteBinding.key:type_name -> cede.replication.v1.JobKey
+	94,  // 56: cede.replication.v1.ClusterChange.reported:type_name -> cede.replication.v1.ClusterChange.ReportedEntry
+	53,  // 57: cede.replication.v1.ClusterChange.leases:type_name -> cede.replication.v1.Claim
+	56,  // 58: cede.replication.v1.DeleteBinding.key:type_name -> cede.replication.v1.JobKey
 	33,  // 59: cede.replication.v1.UpdateAssignments.updates:type_name -> cede.replication.v1.AssignmentUpdate
-	91,  // 60: cede.replication.v1.Cluster.capacity:type_name -> cede.replication.v1.Cluster.CapacityEntry
-	92,  // 61: cede.replication.v1.Cluster.attributes:type_name -> cede.replication.v1.Cluster.AttributesEntry
-	93,  // 62: cede.replication.v1.Cluster.reported:type_name -> cede.replication.v1.Cluster.ReportedEntry
-	94,  // 63: cede.replication.v1.Binding.resources:type_name -> cede.replication.v1.Binding.ResourcesEntry
-	95,  // 64: cede.replication.v1.Binding.weights:type_name -> cede.replication.v1.Binding.WeightsEntry
-	60,  // 65: cede.replication.v1.Binding.constraints:type_name -> cede.replication.v1.Constraint
-	52,  // 66: cede.replication.v1.Assignment.binding:type_name -> cede.replication.v1.JobKey
-	96,  // 67: cede.replication.v1.Budget.labels:type_name -> cede.replication.v1.Budget.LabelsEntry
+	95,  // 60: cede.replication.v1.Cluster.capacity:type_name -> cede.replication.v1.Cluster.CapacityEntry
+	96,  // 61: cede.replication.v1.Cluster.attributes:type_name -> cede.replication.v1.Cluster.AttributesEntry
+	97,  // 62: cede.replication.v1.Cluster.reported:type_name -> cede.replication.v1.Cluster.ReportedEntry
+	98,  // 63: cede.replication.v1.Binding.resources:type_name -> cede.replication.v1.Binding.ResourcesEntry
+	99,  // 64: cede.replication.v1.Binding.weights:type_name -> cede.replication.v1.Binding.WeightsEntry
+	64,  // 65: cede.replication.v1.Binding.constraints:type_name -> cede.replication.v1.Constraint
+	56,  // 66: cede.replication.v1.Assignment.binding:type_name -> cede.replication.v1.JobKey
+	100, // 67: cede.replication.v1.Budget.labels:type_name -> cede.replication.v1.Budget.LabelsEntry
 	42,  // 68: cede.replication.v1.Budget.min_available:type_name -> cede.replication.v1.Bound
 	42,  // 69: cede.replication.v1.Budget.max_unavailable:type_name -> cede.replication.v1.Bound
 	40,  // 70: cede.replication.v1.Budget.max_evictions:type_name -> cede.replication.v1.Rate
 	41,  // 71: cede.replication.v1.Budget.recent:type_name -> cede.replication.v1.EvictionsAt
 	44,  // 72: cede.replication.v1.Batch.jobs:type_name -> cede.replication.v1.JobRef
 	45,  // 73: cede.replication.v1.Batch.plans:type_name -> cede.replication.v1.Plan
-	52,  // 74: cede.replication.v1.Plan.job:type_name -> cede.replication.v1.JobKey
+	56,  // 74: cede.replication.v1.Plan.job:type_name -> cede.replication.v1.JobKey
 	46,  // 75: cede.replication.v1.Plan.groups:type_name -> cede.replication.v1.CommitGroup
-	51,  // 76: cede.replication.v1.CommitGroup.place:type_name -> cede.replication.v1.Allocation
-	51,  // 77: cede.replication.v1.CommitGroup.update:type_name -> cede.replication.v1.Allocation
-	47,  // 78: cede.replication.v1.CommitGroup.stop:type_name -> cede.replication.v1.Stop
-	48,  // 79: cede.replication.v1.CommitGroup.evict:type_name -> cede.replication.v1.Eviction
-	49,  // 80: cede.replication.v1.CommitGroup.claims:type_name -> cede.replication.v1.Claim
+	55,  // 76: cede.replication.v1.CommitGroup.place:type_name -> cede.replication.v1.Allocation
+	55,  // 77: cede.replication.v1.CommitGroup.update:type_name -> cede.replication.v1.Allocation
+	51,  // 78: cede.replication.v1.CommitGroup.stop:type_name -> cede.replication.v1.Stop
+	52,  // 79: cede.replication.v1.CommitGroup.evict:type_name -> cede.replication.v1.Eviction
+	53,  // 80: cede.replication.v1.CommitGroup.claims:type_name -> cede.replication.v1.Claim
 	37,  // 81: cede.replication.v1.CommitGroup.assign:type_name -> cede.replication.v1.Assignment
 	38,  // 82: cede.replication.v1.CommitGroup.withdraw:type_name -> cede.replication.v1.Withdrawal
-	52,  // 83: cede.replication.v1.Claim.claimant:type_name -> cede.replication.v1.JobKey
-	50,  // 84: cede.replication.v1.Claim.devices:type_name -> cede.replication.v1.DeviceUse
-	50,  // 85: cede.replication.v1.Allocation.devices:type_name -> cede.replication.v1.DeviceUse
-	97,  // 86: cede.replication.v1.Job.meta:type_name -> cede.replication.v1.Job.MetaEntry
-	55,  // 87: cede.replication.v1.Job.groups:type_name -> cede.replication.v1.Group
-	54,  // 88: cede.replication.v1.Job.toleration:type_name -> cede.replication.v1.PreemptionToleration
-	98,  // 89: cede.replication.v1.Group.resources:type_name -> cede.replication.v1.Group.ResourcesEntry
-	59,  // 90: cede.replication.v1.Group.devices:type_name -> cede.replication.v1.DeviceRequest
-	99,  // 91: cede.replication.v1.Group.labels:type_name -> cede.replication.v1.Group.LabelsEntry
-	60,  // 92: cede.replication.v1.Group.constraints:type_name -> cede.replication.v1.Constraint
-	61,  // 93: cede.replication.v1.Group.affinities:type_name -> cede.replication.v1.Affinity
-	62,  // 94: cede.replication.v1.Group.spread:type_name -> cede.replication.v1.Spread
-	63,  // 95: cede.replication.v1.Group.colocate:type_name -> cede.replication.v1.LabelTerm
-	63,  // 96: cede.replication.v1.Group.separate:type_name -> cede.replication.v1.LabelTerm
-	100, // 97: cede.replication.v1.Group.annotations:type_name -> cede.replication.v1.Group.AnnotationsEntry
-	101, // 98: cede.replication.v1.Group.meta:type_name -> cede.replication.v1.Group.MetaEntry
-	58,  // 99: cede.replication.v1.Group.tasks:type_name -> cede.replication.v1.Task
-	57,  // 100: cede.replication.v1.Group.tolerations:type_name -> cede.replication.v1.Toleration
-	56,  // 101: cede.replication.v1.Group.disconnect:type_name -> cede.replication.v1.Disconnect
-	102, // 102: cede.replication.v1.Task.env:type_name -> cede.replication.v1.Task.EnvEntry
-	103, // 103: cede.replication.v1.Task.resources:type_name -> cede.replication.v1.Task.ResourcesEntry
-	60,  // 104: cede.replication.v1.DeviceRequest.constraints:type_name -> cede.replication.v1.Constraint
-	60,  // 105: cede.replication.v1.Affinity.constraint:type_name -> cede.replication.v1.Constraint
-	104, // 106: cede.replication.v1.Spread.targets:type_name -> cede.replication.v1.Spread.TargetsEntry
-	105, // 107: cede.replication.v1.LabelTerm.labels:type_name -> cede.replication.v1.LabelTerm.LabelsEntry
-	106, // 108: cede.replication.v1.Node.capacity:type_name -> cede.replication.v1.Node.CapacityEntry
-	107, // 109: cede.replication.v1.Node.reserved:type_name -> cede.replication.v1.Node.ReservedEntry
-	66,  // 110: cede.replication.v1.Node.devices:type_name -> cede.replication.v1.Device
-	108, // 111: cede.replication.v1.Node.attributes:type_name -> cede.replication.v1.Node.AttributesEntry
-	109, // 112: cede.replication.v1.Node.meta:type_name -> cede.replication.v1.Node.MetaEntry
-	65,  // 113: cede.replication.v1.Node.taints:type_name -> cede.replication.v1.Taint
-	110, // 114: cede.replication.v1.Device.attributes:type_name -> cede.replication.v1.Device.AttributesEntry
-	111, // 115: cede.replication.v1.Evaluation.classes:type_name -> cede.replication.v1.Evaluation.ClassesEntry
-	112, // 116: cede.replication.v1.Evaluation.failed:type_name -> cede.replication.v1.Evaluation.FailedEntry
-	113, // 117: cede.replication.v1.Evaluation.queued:type_name -> cede.replication.v1.Evaluation.QueuedEntry
-	114, // 118: cede.replication.v1.Explanation.not_ready:type_name -> cede.replication.v1.Explanation.NotReadyEntry
-	115, // 119: cede.replication.v1.Explanation.filtered:type_name -> cede.replication.v1.Explanation.FilteredEntry
-	116, // 120: cede.replication.v1.Explanation.exhausted:type_name -> cede.replication.v1.Explanation.ExhaustedEntry
-	117, // 121: cede.replication.v1.Explanation.preempted:type_name -> cede.replication.v1.Explanation.PreemptedEntry
-	69,  // 122: cede.replication.v1.Explanation.samples:type_name -> cede.replication.v1.NodeReason
-	74,  // 123: cede.replication.v1.PolicyVersion.limits:type_name -> cede.replication.v1.PolicyLimits
-	118, // 124: cede.replication.v1.PolicyVersion.checks:type_name -> cede.replication.v1.PolicyVersion.ChecksEntry
-	119, // 125: cede.replication.v1.PolicyState.tripped:type_name -> cede.replication.v1.PolicyState.TrippedEntry
-	77,  // 126: cede.replication.v1.PolicyState.last_trial:type_name -> cede.replication.v1.Trial
-	52,  // 127: cede.replication.v1.Result.eval_jobs:type_name -> cede.replication.v1.JobKey
-	81,  // 128: cede.replication.v1.Record.head:type_name -> cede.replication.v1.SnapshotHead
-	70,  // 129: cede.replication.v1.Record.config:type_name -> cede.replication.v1.SchedulerConfig
-	71,  // 130: cede.replication.v1.Record.priority_class:type_name -> cede.replication.v1.PriorityClass
-	64,  // 131: cede.replication.v1.Record.node:type_name -> cede.replication.v1.Node
-	82,  // 132: cede.replication.v1.Record.job:type_name -> cede.replication.v1.JobBlock
-	83,  // 133: cede.replication.v1.Record.allocs:type_name -> cede.replication.v1.AllocBlock
-	67,  // 134: cede.replication.v1.Record.eval:type_name -> cede.replication.v1.Evaluation
-	49,  // 135: cede.replication.v1.Record.claim:type_name -> cede.replication.v1.Claim
-	84,  // 136: cede.replication.v1.Record.dirty:type_name -> cede.replication.v1.JobKeyDirty
-	73,  // 137: cede.replication.v1.Record.policy_version:type_name -> cede.replication.v1.PolicyVersion
-	76,  // 138: cede.replication.v1.Record.policy_state:type_name -> cede.replication.v1.PolicyState
-	85,  // 139: cede.replication.v1.Record.upload:type_name -> cede.replication.v1.Upload
-	86,  // 140: cede.replication.v1.Record.upload_chunk:type_name -> cede.replication.v1.UploadChunk
-	78,  // 141: cede.replication.v1.Record.token:type_name -> cede.replication.v1.Token
-	87,  // 142: cede.replication.v1.Record.applied:type_name -> cede.replication.v1.AppliedKey
-	88,  // 143: cede.replication.v1.Record.module_chunk:type_name -> cede.replication.v1.ModuleChunk
-	89,  // 144: cede.replication.v1.Record.tail:type_name -> cede.replication.v1.SnapshotTail
-	39,  // 145: cede.replication.v1.Record.budget:type_name -> cede.replication.v1.Budget
-	35,  // 146: cede.replication.v1.Record.cluster:type_name -> cede.replication.v1.Cluster
-	36,  // 147: cede.replication.v1.Record.binding:type_name -> cede.replication.v1.Binding
-	37,  // 148: cede.replication.v1.Record.assignment:type_name -> cede.replication.v1.Assignment
-	72,  // 149: cede.replication.v1.Record.namespace:type_name -> cede.replication.v1.Namespace
-	52,  // 150: cede.replication.v1.JobBlock.key:type_name -> cede.replication.v1.JobKey
-	53,  // 151: cede.replication.v1.JobBlock.versions:type_name -> cede.replication.v1.Job
-	51,  // 152: cede.replication.v1.AllocBlock.allocs:type_name -> cede.replication.v1.Allocation
-	52,  // 153: cede.replication.v1.JobKeyDirty.key:type_name -> cede.replication.v1.JobKey
-	68,  // 154: cede.replication.v1.Evaluation.FailedEntry.value:type_name -> cede.replication.v1.Explanation
-	75,  // 155: cede.replication.v1.PolicyVersion.ChecksEntry.value:type_name -> cede.replication.v1.PolicyCheck
-	156, // [156:156] is the sub-list for method output_type
-	156, // [156:156] is the sub-list for method input_type
-	156, // [156:156] is the sub-list for extension type_name
-	156, // [156:156] is the sub-list for extension extendee
-	0,   // [0:156] is the sub-list for field type_name
+	47,  // 83: cede.replication.v1.CommitGroup.choices:type_name -> cede.replication.v1.Choice
+	48,  // 84: cede.replication.v1.Choice.selector:type_name -> cede.replication.v1.PolicyCall
+	48,  // 85: cede.replication.v1.Choice.chooser:type_name -> cede.replication.v1.PolicyCall
+	49,  // 86: cede.replication.v1.Choice.ranked:type_name -> cede.replication.v1.RankedOption
+	50,  // 87: cede.replication.v1.Choice.candidates:type_name -> cede.replication.v1.Candidate
+	56,  // 88: cede.replication.v1.Claim.claimant:type_name -> cede.replication.v1.JobKey
+	54,  // 89: cede.replication.v1.Claim.devices:type_name -> cede.replication.v1.DeviceUse
+	54,  // 90: cede.replication.v1.Allocation.devices:type_name -> cede.replication.v1.DeviceUse
+	101, // 91: cede.replication.v1.Job.meta:type_name -> cede.replication.v1.Job.MetaEntry
+	59,  // 92: cede.replication.v1.Job.groups:type_name -> cede.replication.v1.Group
+	58,  // 93: cede.replication.v1.Job.toleration:type_name -> cede.replication.v1.PreemptionToleration
+	102, // 94: cede.replication.v1.Group.resources:type_name -> cede.replication.v1.Group.ResourcesEntry
+	63,  // 95: cede.replication.v1.Group.devices:type_name -> cede.replication.v1.DeviceRequest
+	103, // 96: cede.replication.v1.Group.labels:type_name -> cede.replication.v1.Group.LabelsEntry
+	64,  // 97: cede.replication.v1.Group.constraints:type_name -> cede.replication.v1.Constraint
+	65,  // 98: cede.replication.v1.Group.affinities:type_name -> cede.replication.v1.Affinity
+	66,  // 99: cede.replication.v1.Group.spread:type_name -> cede.replication.v1.Spread
+	67,  // 100: cede.replication.v1.Group.colocate:type_name -> cede.replication.v1.LabelTerm
+	67,  // 101: cede.replication.v1.Group.separate:type_name -> cede.replication.v1.LabelTerm
+	104, // 102: cede.replication.v1.Group.annotations:type_name -> cede.replication.v1.Group.AnnotationsEntry
+	105, // 103: cede.replication.v1.Group.meta:type_name -> cede.replication.v1.Group.MetaEntry
+	62,  // 104: cede.replication.v1.Group.tasks:type_name -> cede.replication.v1.Task
+	61,  // 105: cede.replication.v1.Group.tolerations:type_name -> cede.replication.v1.Toleration
+	60,  // 106: cede.replication.v1.Group.disconnect:type_name -> cede.replication.v1.Disconnect
+	106, // 107: cede.replication.v1.Task.env:type_name -> cede.replication.v1.Task.EnvEntry
+	107, // 108: cede.replication.v1.Task.resources:type_name -> cede.replication.v1.Task.ResourcesEntry
+	64,  // 109: cede.replication.v1.DeviceRequest.constraints:type_name -> cede.replication.v1.Constraint
+	64,  // 110: cede.replication.v1.Affinity.constraint:type_name -> cede.replication.v1.Constraint
+	108, // 111: cede.replication.v1.Spread.targets:type_name -> cede.replication.v1.Spread.TargetsEntry
+	109, // 112: cede.replication.v1.LabelTerm.labels:type_name -> cede.replication.v1.LabelTerm.LabelsEntry
+	110, // 113: cede.replication.v1.Node.capacity:type_name -> cede.replication.v1.Node.CapacityEntry
+	111, // 114: cede.replication.v1.Node.reserved:type_name -> cede.replication.v1.Node.ReservedEntry
+	70,  // 115: cede.replication.v1.Node.devices:type_name -> cede.replication.v1.Device
+	112, // 116: cede.replication.v1.Node.attributes:type_name -> cede.replication.v1.Node.AttributesEntry
+	113, // 117: cede.replication.v1.Node.meta:type_name -> cede.replication.v1.Node.MetaEntry
+	69,  // 118: cede.replication.v1.Node.taints:type_name -> cede.replication.v1.Taint
+	114, // 119: cede.replication.v1.Device.attributes:type_name -> cede.replication.v1.Device.AttributesEntry
+	115, // 120: cede.replication.v1.Evaluation.classes:type_name -> cede.replication.v1.Evaluation.ClassesEntry
+	116, // 121: cede.replication.v1.Evaluation.failed:type_name -> cede.replication.v1.Evaluation.FailedEntry
+	117, // 122: cede.replication.v1.Evaluation.queued:type_name -> cede.replication.v1.Evaluation.QueuedEntry
+	118, // 123: cede.replication.v1.Explanation.not_ready:type_name -> cede.replication.v1.Explanation.NotReadyEntry
+	119, // 124: cede.replication.v1.Explanation.filtered:type_name -> cede.replication.v1.Explanation.FilteredEntry
+	120, // 125: cede.replication.v1.Explanation.exhausted:type_name -> cede.replication.v1.Explanation.ExhaustedEntry
+	121, // 126: cede.replication.v1.Explanation.preempted:type_name -> cede.replication.v1.Explanation.PreemptedEntry
+	73,  // 127: cede.replication.v1.Explanation.samples:type_name -> cede.replication.v1.NodeReason
+	78,  // 128: cede.replication.v1.PolicyVersion.limits:type_name -> cede.replication.v1.PolicyLimits
+	122, // 129: cede.replication.v1.PolicyVersion.checks:type_name -> cede.replication.v1.PolicyVersion.ChecksEntry
+	123, // 130: cede.replication.v1.PolicyState.tripped:type_name -> cede.replication.v1.PolicyState.TrippedEntry
+	81,  // 131: cede.replication.v1.PolicyState.last_trial:type_name -> cede.replication.v1.Trial
+	56,  // 132: cede.replication.v1.Result.eval_jobs:type_name -> cede.replication.v1.JobKey
+	85,  // 133: cede.replication.v1.Record.head:type_name -> cede.replication.v1.SnapshotHead
+	74,  // 134: cede.replication.v1.Record.config:type_name -> cede.replication.v1.SchedulerConfig
+	75,  // 135: cede.replication.v1.Record.priority_class:type_name -> cede.replication.v1.PriorityClass
+	68,  // 136: cede.replication.v1.Record.node:type_name -> cede.replication.v1.Node
+	86,  // 137: cede.replication.v1.Record.job:type_name -> cede.replication.v1.JobBlock
+	87,  // 138: cede.replication.v1.Record.allocs:type_name -> cede.replication.v1.AllocBlock
+	71,  // 139: cede.replication.v1.Record.eval:type_name -> cede.replication.v1.Evaluation
+	53,  // 140: cede.replication.v1.Record.claim:type_name -> cede.replication.v1.Claim
+	88,  // 141: cede.replication.v1.Record.dirty:type_name -> cede.replication.v1.JobKeyDirty
+	77,  // 142: cede.replication.v1.Record.policy_version:type_name -> cede.replication.v1.PolicyVersion
+	80,  // 143: cede.replication.v1.Record.policy_state:type_name -> cede.replication.v1.PolicyState
+	89,  // 144: cede.replication.v1.Record.upload:type_name -> cede.replication.v1.Upload
+	90,  // 145: cede.replication.v1.Record.upload_chunk:type_name -> cede.replication.v1.UploadChunk
+	82,  // 146: cede.replication.v1.Record.token:type_name -> cede.replication.v1.Token
+	91,  // 147: cede.replication.v1.Record.applied:type_name -> cede.replication.v1.AppliedKey
+	92,  // 148: cede.replication.v1.Record.module_chunk:type_name -> cede.replication.v1.ModuleChunk
+	93,  // 149: cede.replication.v1.Record.tail:type_name -> cede.replication.v1.SnapshotTail
+	39,  // 150: cede.replication.v1.Record.budget:type_name -> cede.replication.v1.Budget
+	35,  // 151: cede.replication.v1.Record.cluster:type_name -> cede.replication.v1.Cluster
+	36,  // 152: cede.replication.v1.Record.binding:type_name -> cede.replication.v1.Binding
+	37,  // 153: cede.replication.v1.Record.assignment:type_name -> cede.replication.v1.Assignment
+	76,  // 154: cede.replication.v1.Record.namespace:type_name -> cede.replication.v1.Namespace
+	56,  // 155: cede.replication.v1.JobBlock.key:type_name -> cede.replication.v1.JobKey
+	57,  // 156: cede.replication.v1.JobBlock.versions:type_name -> cede.replication.v1.Job
+	55,  // 157: cede.replication.v1.AllocBlock.allocs:type_name -> cede.replication.v1.Allocation
+	56,  // 158: cede.replication.v1.JobKeyDirty.key:type_name -> cede.replication.v1.JobKey
+	72,  // 159: cede.replication.v1.Evaluation.FailedEntry.value:type_name -> cede.replication.v1.Explanation
+	79,  // 160: cede.replication.v1.PolicyVersion.ChecksEntry.value:type_name -> cede.replication.v1.PolicyCheck
+	161, // [161:161] is the sub-list for method output_type
+	161, // [161:161] is the sub-list for method input_type
+	161, // [161:161] is the sub-list for extension type_name
+	161, // [161:161] is the sub-list for extension extendee
+	0,   // [0:161] is the sub-list for field type_name
 }
 
 func init() { file_replication_proto_init() }
@@ -9241,9 +9610,9 @@ func file_replication_proto_init() {
 	file_replication_proto_msgTypes[15].OneofWrappers = []any{}
 	file_replication_proto_msgTypes[25].OneofWrappers = []any{}
 	file_replication_proto_msgTypes[26].OneofWrappers = []any{}
-	file_replication_proto_msgTypes[54].OneofWrappers = []any{}
-	file_replication_proto_msgTypes[70].OneofWrappers = []any{}
-	file_replication_proto_msgTypes[80].OneofWrappers = []any{
+	file_replication_proto_msgTypes[58].OneofWrappers = []any{}
+	file_replication_proto_msgTypes[74].OneofWrappers = []any{}
+	file_replication_proto_msgTypes[84].OneofWrappers = []any{
 		(*Record_Head)(nil),
 		(*Record_Config)(nil),
 		(*Record_PriorityClass)(nil),
@@ -9273,7 +9642,7 @@ func file_replication_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_replication_proto_rawDesc), len(file_replication_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   120,
+			NumMessages:   124,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -1,6 +1,8 @@
 package binding
 
 import (
+	"slices"
+
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/preempt"
 	search "github.com/cede-scheduler/cede/core/preempt/binding"
@@ -58,7 +60,7 @@ func (e *evaluation) evict(clusters []*model.Cluster, replicas int, why *model.E
 		}
 		return nil
 	}
-	e.evictAndClaim(claims(found.Cluster), found.Victims, found.Version.ID, why)
+	e.evictAndClaim(claims(found.Cluster), &found, found.Victims, why)
 	return nil
 }
 
@@ -98,13 +100,13 @@ func (e *evaluation) evictFromSeveral(missing int, why *model.Explanation) error
 	}
 	// FindSpread verified that the division exists.
 	chosen, _ := l.divide(missing, offers)
-	e.evictAndClaim(chosen, found.Victims, found.Result.Version.ID, why)
+	e.evictAndClaim(chosen, &found.Result, found.Victims, why)
 	return nil
 }
 
-// evictAndClaim evicts victims and claims capacity for slots. A claim must last until
+// evictAndClaim evicts the victims that a search found and claims capacity for slots. A claim must last until
 // the slowest victim on its cluster has stopped.
-func (e *evaluation) evictAndClaim(slots []slot, victims []search.Victim, version string, why *model.Explanation) {
+func (e *evaluation) evictAndClaim(slots []slot, found *search.Result, victims []search.Victim, why *model.Explanation) {
 	claims := e.claimAll(slots, func(cluster string) int64 {
 		wait := e.view.stopTime(cluster)
 		for _, v := range victims {
@@ -117,7 +119,16 @@ func (e *evaluation) evictAndClaim(slots []slot, victims []search.Victim, versio
 	group := &e.changes.group
 	for _, v := range victims {
 		if id := claims[v.ClusterID]; id != "" {
-			group.Withdrawals = append(group.Withdrawals, model.Withdrawal{AssignmentID: v.ID, Remaining: v.Keep, By: id, Policy: version})
+			group.Withdrawals = append(group.Withdrawals, model.Withdrawal{AssignmentID: v.ID, Remaining: v.Keep, By: id, Policy: found.Version.ID})
+		}
+	}
+	// Each claim that evicts has an explanation of its own, since a record is derived for
+	// each. Claims on further clusters, which evict nothing, have none.
+	for _, s := range slots {
+		if id := claims[s.cluster.ID]; found.Why != nil && slices.ContainsFunc(group.Withdrawals, func(w model.Withdrawal) bool { return w.By == id }) {
+			choice := *found.Why
+			choice.By = id
+			group.Choices = append(group.Choices, &choice)
 		}
 	}
 }

@@ -44,6 +44,9 @@ func (g *gang) reprieveVictims() {
 		for _, a := range group.Placements {
 			a.Preempted = slices.DeleteFunc(a.Preempted, isRetained)
 		}
+		for _, c := range group.Choices {
+			c.Reprieve(isRetained)
+		}
 	}
 }
 

@@ -54,6 +54,26 @@ type option struct {
 	base   *state.Snapshot // state without the allocation that the instance replaces
 }
 
+// explain adds the best options of other nodes to the explanation of one of some options,
+// which are in the order of preference. The chosen option need not be the first: an
+// earlier one may have left too little for the instances that follow. Options without
+// victims have no explanation, and would have been chosen if they led to a solution.
+func explain(chosen *option, among []option) {
+	why := chosen.choice.Why
+	if why == nil {
+		return
+	}
+	for i := range among {
+		other := among[i].choice.Why
+		if other == nil || len(why.Ranked) == model.MaxRanked {
+			continue
+		}
+		if r := other.Ranked[0]; !slices.ContainsFunc(why.Ranked, func(x model.RankedOption) bool { return x.NodeID == r.NodeID }) {
+			why.Ranked = append(why.Ranked, r)
+		}
+	}
+}
+
 func newSearch(g *gang) *search {
 	s := &search{e: g.e, dead: map[string]bool{}}
 	for _, group := range g.order {
@@ -105,6 +125,9 @@ func (s *search) try(at int, options []option) (found bool, err error) {
 	for i := range options {
 		s.push(&s.wanted[at], options[i])
 		if found, err = s.find(at + 1); found || err != nil {
+			if found {
+				explain(&options[i], options)
+			}
 			return found, err
 		}
 		s.pop()
@@ -210,7 +233,7 @@ func (s *search) write() {
 	for i := range s.path {
 		m, c := &s.wanted[i].missing, &s.path[i].option.choice
 		s.e.Plan.Place(&proposal.Placement{
-			Alloc: s.path[i].alloc, Victims: c.Victims, Policy: placement.PolicyID(*c), Replaces: m.Replaces, Reason: m.Reason,
+			Alloc: s.path[i].alloc, Victims: c.Victims, Policy: placement.PolicyID(*c), Why: c.Why, Replaces: m.Replaces, Reason: m.Reason,
 		})
 	}
 }

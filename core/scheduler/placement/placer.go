@@ -116,11 +116,8 @@ func (p *Placer) Place(m reconcile.Missing, more bool) (ok bool, err error) {
 		return false, err
 	}
 	a := p.e.NewAllocation(p.group, m, choice)
-	if explain := p.e.ws.Options.OnChoice; explain != nil && len(choice.Victims) > 0 {
-		explain(a, choice.Reason)
-	}
 	p.e.Plan.Place(&proposal.Placement{
-		Alloc: a, Victims: choice.Victims, Policy: PolicyID(choice), Replaces: m.Replaces, Reason: m.Reason,
+		Alloc: a, Victims: choice.Victims, Policy: PolicyID(choice), Why: choice.Why, Replaces: m.Replaces, Reason: m.Reason,
 	})
 	return true, p.follow(a, choice, more)
 }

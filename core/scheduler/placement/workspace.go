@@ -22,10 +22,8 @@ type Options struct {
 	// OnCall receives every call of a policy hook, possibly from several goroutines;
 	// nil: calls are not recorded.
 	OnCall func(policy.Call)
-	// OnChoice receives why the node of an allocation that evicts others was chosen. It is
-	// not called for gangs and for jobs that run on every node, whose nodes are not chosen
-	// by comparing options. nil: choices are not explained.
-	OnChoice func(*model.Allocation, preempt.Reason)
+	// Explain adds the reasons of evictions to plans, as CommitGroup.Choices.
+	Explain bool
 }
 
 // A Workspace holds the memory and the cache that evaluations share. Nothing in it

@@ -89,6 +89,7 @@ type Placement struct {
 	Alloc    *model.Allocation
 	Victims  []*model.Allocation
 	Policy   string            // version that chose the victims; "": there are none
+	Why      *model.Choice     // explains the evictions; nil: they are not explained
 	Replaces *model.Allocation // nil: nothing
 	Reason   string            // why Replaces is replaced
 }
@@ -99,6 +100,12 @@ func (p *Plan) Place(x *Placement) {
 	g.Placements = append(g.Placements, x.Alloc)
 	for _, v := range x.Victims {
 		g.Evictions = append(g.Evictions, model.Eviction{AllocID: v.ID, By: x.Alloc.ID, Policy: x.Policy})
+	}
+	// A choice among free nodes is not explained: plans of thousands of placements would
+	// grow, and such a placement costs no other job anything.
+	if x.Why != nil && len(x.Victims) > 0 {
+		x.Why.By = x.Alloc.ID
+		g.Choices = append(g.Choices, x.Why)
 	}
 	if x.Replaces != nil {
 		g.Stops = append(g.Stops, model.Stop{AllocID: x.Replaces.ID, Reason: x.Reason})
@@ -128,6 +135,7 @@ func (p *Plan) joinCohort(job model.JobKey, nodeID string) {
 	g, more := &p.groups[into], &p.groups[from]
 	g.Placements, g.Updates = append(g.Placements, more.Placements...), append(g.Updates, more.Updates...)
 	g.Stops, g.Evictions = append(g.Stops, more.Stops...), append(g.Evictions, more.Evictions...)
+	g.Choices = append(g.Choices, more.Choices...)
 	*more = model.CommitGroup{} // Groups drops it; positions must not shift before
 	for key, at := range p.byKey {
 		if at == from {

@@ -107,7 +107,7 @@ func (p *jobPlanner) plan(j *model.Job, o PlanOptions) (*Proposal, error) {
 	if err != nil {
 		return nil, apierror.New(apierror.CodeInvalid, "cannot plan job %q: %v", job.ID, err)
 	}
-	out, err := scheduler.New(scheduler.Config{Policies: set, NewID: p.newAllocID}).Process(eval, after, now)
+	out, err := scheduler.New(scheduler.Config{Policies: set, NewID: p.newAllocID, Explain: true}).Process(eval, after, now)
 	if err != nil {
 		return nil, apierror.New(apierror.CodeInvalid, "cannot plan job %q: %v", job.ID, err)
 	}

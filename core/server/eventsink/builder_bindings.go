@@ -3,6 +3,7 @@ package eventsink
 import (
 	"fmt"
 
+	"github.com/cede-scheduler/cede/core/decision"
 	"github.com/cede-scheduler/cede/core/events"
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/replication"
@@ -132,13 +133,13 @@ func (b *eventBuilder) assignments(plan *model.Plan, g *model.CommitGroup) {
 	}
 	for _, c := range g.Claims {
 		if len(victims[c.ID]) > 0 {
-			b.bindingDecision(plan, c, victims[c.ID])
+			b.bindingDecision(plan, g, c, victims[c.ID])
 		}
 	}
 }
 
 // bindingDecision is decision for the claim of a binding on a member cluster.
-func (b *eventBuilder) bindingDecision(plan *model.Plan, c *model.Claim, withdrawn []model.Withdrawal) {
+func (b *eventBuilder) bindingDecision(plan *model.Plan, g *model.CommitGroup, c *model.Claim, withdrawn []model.Withdrawal) {
 	d := events.DecisionPayload{
 		EvalID: plan.EvalID, JobID: plan.Job.ID, AllocID: c.ID, ClusterID: c.ClusterID, Priority: plan.Priority,
 		PolicyVersion: withdrawn[0].Policy,
@@ -166,6 +167,7 @@ func (b *eventBuilder) bindingDecision(plan *model.Plan, c *model.Claim, withdra
 	}
 	d.Reason = fmt.Sprintf("no cluster had enough free capacity for priority %d; evicted %d %s of priority %d or less from %s",
 		d.Priority, len(d.Victims), noun, highest, c.ClusterID)
+	d.Why = decision.Why(choiceOf(g, c.ID), b.a.Snap)
 	b.add(events.Decision, "PreemptionDecided", plan.Job.Namespace, c.ID, d)
 }
 

@@ -3,6 +3,7 @@ package eventsink
 import (
 	"fmt"
 
+	"github.com/cede-scheduler/cede/core/decision"
 	"github.com/cede-scheduler/cede/core/events"
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/state/apply"
@@ -87,8 +88,19 @@ func (b *eventBuilder) decision(plan *model.Plan, g *model.CommitGroup, by strin
 	if len(d.Victims) == 0 {
 		return
 	}
-	d.Reason = decisionReason(&d)
+	d.Reason, d.Why = decisionReason(&d), decision.Why(choiceOf(g, by), b.a.Snap)
 	b.add(events.Decision, "PreemptionDecided", plan.Job.Namespace, by, d)
+}
+
+// choiceOf returns the explanation of the evictions for a placement or claim, or nil if the
+// plan has none.
+func choiceOf(g *model.CommitGroup, by string) *model.Choice {
+	for _, c := range g.Choices {
+		if c.By == by {
+			return c
+		}
+	}
+	return nil
 }
 
 // victim returns the description of an evicted allocation, or false if the allocation

@@ -23,17 +23,22 @@ type Decision struct {
 
 // A DecisionQuery selects decisions.
 type DecisionQuery struct {
+	From      uint64 // only those with this index or a higher one; 0: all
 	Before    uint64 // only those with a lower index; 0: all
 	Limit     int    // default: 100
 	Namespace string // of the job that was placed; "": any
 	JobID     string // of the job that was placed; "": any
+	EvalID    string // "": any
+	AllocID   string // of the placement or of a victim; "": any
 	// Concerns is a job or a binding that was placed or was a victim; zero: any.
 	Concerns model.JobKey
 }
 
 // matches reports whether the query selects a decision.
 func (q *DecisionQuery) matches(d *Decision) bool {
-	return (q.Before == 0 || d.Index < q.Before) && (q.Namespace == "" || d.Namespace == q.Namespace) &&
+	return d.Index >= q.From && (q.Before == 0 || d.Index < q.Before) && (q.EvalID == "" || d.EvalID == q.EvalID) &&
+		(q.AllocID == "" || d.AllocID == q.AllocID || slices.ContainsFunc(d.Victims, func(v events.Victim) bool { return v.AllocID == q.AllocID })) &&
+		(q.Namespace == "" || d.Namespace == q.Namespace) &&
 		(q.JobID == "" || d.JobID == q.JobID) && (q.Concerns == model.JobKey{} || d.concerns(q.Concerns))
 }
 
@@ -89,6 +94,9 @@ func (p *Publisher) recordedDecisions(ctx context.Context, q *DecisionQuery) ([]
 			return nil, apierror.New(apierror.CodeInternal, "cannot read the history of decisions: %v", err)
 		}
 		for i := range records {
+			if records[i].Index < q.From {
+				return list, nil
+			}
 			var d Decision
 			if err := json.Unmarshal(records[i].Data, &d); err != nil {
 				return nil, apierror.New(apierror.CodeInternal, "history of decisions is damaged at index %d: %v", records[i].Index, err)

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/cede-scheduler/cede/core/preempt"
 )
 
 // A Decision is one placement of a run. Placements without victims are included: they
@@ -21,7 +19,7 @@ type Decision struct {
 	Victims    []string // ascending
 	Score      float64
 	Cost       Cost
-	Reason     preempt.Reason // zero if nothing was compared
+	Chosen     string // why this node was chosen; "" if nothing was compared
 }
 
 // A Cost is what the victims of a decision have in common, in the units of policies.
@@ -169,7 +167,7 @@ func newChoice(policy string, d *Decision) Choice {
 	if d == nil {
 		return Choice{Policy: policy}
 	}
-	return Choice{policy, true, d.At, d.Node, d.Victims, d.Score, d.Cost, chosenBecause(&d.Reason)}
+	return Choice{policy, true, d.At, d.Node, d.Victims, d.Score, d.Cost, d.Chosen}
 }
 
 // reason describes how the choices differ from that of the first policy.

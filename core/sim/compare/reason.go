@@ -4,25 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"time"
-
-	"github.com/cede-scheduler/cede/core/preempt"
 )
-
-// chosenBecause describes the criterion that decided between nodes, or returns "" if there
-// was no other option.
-func chosenBecause(r *preempt.Reason) string {
-	switch {
-	case r.Others == 0:
-		return ""
-	case r.Node == "":
-		return "every option is on this node"
-	case r.By == preempt.ByOrder:
-		return "equal to " + r.Node + ": the order of nodes decided"
-	case r.By == preempt.ByScore:
-		return fmt.Sprintf("score %s against %s of %s", Number(r.Chosen), Number(r.Second), r.Node)
-	}
-	return fmt.Sprintf("tier %d of the policy is %s against %s of %s", r.By-preempt.ByTier+1, Number(r.Chosen), Number(r.Second), r.Node)
-}
 
 // cost returns the cost of the victims, or nil if there are none.
 func (c *Choice) cost() *Cost {

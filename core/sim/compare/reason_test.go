@@ -4,27 +4,7 @@ import (
 	"bytes"
 	"strings"
 	"testing"
-
-	"github.com/cede-scheduler/cede/core/preempt"
 )
-
-func TestChosenBecause_NamesCriterion(t *testing.T) {
-	t.Parallel()
-	for _, tc := range []struct {
-		reason preempt.Reason
-		want   string
-	}{
-		{preempt.Reason{}, ""},
-		{preempt.Reason{Others: 2}, "every option is on this node"},
-		{preempt.Reason{Others: 2, Node: "n2"}, "equal to n2: the order of nodes decided"},
-		{preempt.Reason{Others: 2, Node: "n2", By: preempt.ByScore, Chosen: 0.5, Second: 0.25}, "score 0.5 against 0.25 of n2"},
-		{preempt.Reason{Others: 2, Node: "n2", By: preempt.ByTier + 1, Chosen: 20, Second: 50}, "tier 2 of the policy is 20 against 50 of n2"},
-	} {
-		if got := chosenBecause(&tc.reason); got != tc.want {
-			t.Errorf("%+v: %q, want %q", tc.reason, got, tc.want)
-		}
-	}
-}
 
 func TestDivergence_ReasonNamesCosts(t *testing.T) {
 	t.Parallel()

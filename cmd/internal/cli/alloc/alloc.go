@@ -19,15 +19,15 @@ import (
 func NewCommand(env *cmdutil.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "alloc",
-		Short: "List, describe and stop allocations",
-		Long: `List, describe and stop allocations, and print their logs.
+		Short: "List, describe, explain and stop allocations",
+		Long: `List, describe and stop allocations, explain evictions, and print logs.
 
 An allocation is one instance of a task group on a node. An ID can be shortened to any
 unique prefix; tables show such prefixes.`,
 		Example: "  cede alloc list --job web\n  cede alloc status 9d21\n  cede alloc logs 9d21 -f",
 	}
 	cmdutil.MakeGroup(cmd)
-	cmd.AddCommand(newAllocListCmd(env), newAllocStatusCmd(env), newAllocStopCmd(env), newAllocLogsCmd(env))
+	cmd.AddCommand(newAllocListCmd(env), newAllocStatusCmd(env), newAllocWhyCmd(env), newAllocStopCmd(env), newAllocLogsCmd(env))
 	return cmd
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
 	"github.com/cede-scheduler/cede/cmd/internal/cli/simrun"
 	"github.com/cede-scheduler/cede/cmd/internal/term"
+	"github.com/cede-scheduler/cede/core/decision"
 	"github.com/cede-scheduler/cede/core/preempt/tiebreak"
 	"github.com/cede-scheduler/cede/core/sim"
 	"github.com/cede-scheduler/cede/core/sim/bound"
@@ -260,7 +261,7 @@ func decisions(r *sim.Result) []compare.Decision {
 		slices.Sort(victims)
 		list[i] = compare.Decision{
 			At: int64(p.At), Preemptor: p.Alloc, Job: p.Job, Group: p.Group,
-			Node: p.Node, Victims: victims, Score: p.Score, Cost: costs[p.Alloc], Reason: p.Reason,
+			Node: p.Node, Victims: victims, Score: p.Score, Cost: costs[p.Alloc], Chosen: decision.NodeReason(p.Why, compare.Number),
 		}
 	}
 	return list

@@ -20,7 +20,7 @@ import (
 )
 
 // storedVersion is the version of the file of finished runs. Another version is refused.
-const storedVersion = 1
+const storedVersion = 2
 
 // storeEvery is the minimum interval between two writes of the file.
 const storeEvery = 5 * time.Second

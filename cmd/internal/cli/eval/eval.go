@@ -23,7 +23,7 @@ func NewCommand(env *cmdutil.Env) *cobra.Command {
 		Long: `List, describe, explain and cancel evaluations.
 
 An evaluation is a request to reconcile one job. If it could not place an instance,
-cede eval explain reports why, by node.`,
+cede eval explain reports why, by node, and the reasons of its evictions.`,
 		Example: "  cede eval list --job web\n  cede eval explain 4f1c",
 	}
 	cmdutil.MakeGroup(cmd)
@@ -155,10 +155,11 @@ func explainEval(p cmdutil.Page, e *client.Evaluation) {
 func newEvalExplainCmd(env *cmdutil.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "explain ID",
-		Short: "Explain why an evaluation could not place instances",
+		Short: "Explain unplaced instances and evictions",
 		Long: `Explain why an evaluation could not place instances: how many nodes lack which
 resource, which constraints excluded nodes, and why preemption does not help. If the
-instances were placed since then, the command reports that.
+instances were placed since then, the command reports that. If it evicted others, the
+reasons of each decision follow: see cede alloc why.
 
 Nothing is evaluated again: the reasons are those of the time of the evaluation.`,
 		Example: "  cede eval explain 4f1c\n  cede eval explain 4f1c -o json",
@@ -172,7 +173,15 @@ Nothing is evaluated again: the reasons are those of the time of the evaluation.
 		if err != nil {
 			return cmdutil.Document{}, err
 		}
-		return cmdutil.Document{Data: e, Names: []string{e.ID}, Page: func(p cmdutil.Page) {
+		decisions, _, err := c.Client.Evaluations().Decisions(ctx, e.ID, c.QueryOptions())
+		if err != nil {
+			return cmdutil.Document{}, cmdutil.InterruptError(ctx, err)
+		}
+		v := struct {
+			*client.Evaluation
+			Decisions []*client.Decision
+		}{e, decisions}
+		return cmdutil.Document{Data: v, Names: []string{e.ID}, Page: func(p cmdutil.Page) {
 			p.Printf("Evaluation %s of job %s is %s", p.ID(e.ID), e.JobID, e.Status)
 			if e.StatusDescription != "" {
 				p.Printf(": %s", e.StatusDescription)
@@ -185,6 +194,10 @@ Nothing is evaluated again: the reasons are those of the time of the evaluation.
 				p.Printf("All instances were placed.\n")
 			case e.Status == "pending":
 				p.Printf("It has not been processed yet; `cede operator broker status` shows the queue.\n")
+			}
+			for _, d := range decisions {
+				p.Title("Eviction")
+				apiview.ExplainDecision(p, env, d)
 			}
 		}}, nil
 	})

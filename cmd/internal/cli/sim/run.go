@@ -23,6 +23,8 @@ type simRun struct {
 	seed   uint64
 	seeded bool
 	timing bool
+	// explain adds the reasons of evictions to results.
+	explain bool
 	// players are the policies and their settings.
 	players *simrun.PolicyFlags
 }
@@ -39,6 +41,7 @@ remains unplaced and why. With -o json each result is one line.
 No server is contacted, and files are not changed.`,
 		Example: `  cede sim run scenario.yaml
   cede sim run scenario.yaml -p nomad -o json
+  cede sim run scenario.yaml --explain
   cede sim run a.yaml b.yaml -t '{{.scenario}} {{.metrics.victims}}'`,
 		Args: cmdutil.PositionalArgs(1, -1, "one or more scenario files"),
 	}
@@ -47,6 +50,7 @@ No server is contacted, and files are not changed.`,
 	named := f.StringArrayP("policy", "p", nil, "play under policy `P` or P?key=value&key=value instead of that of the file")
 	f.Uint64Var(&r.seed, "seed", 0, "override the seed of the file with `N`")
 	f.BoolVar(&r.timing, "timing", false, "measure decisions by wall-clock time; results then differ between runs")
+	f.BoolVar(&r.explain, "explain", false, "add the reasons of every eviction, as servers record them")
 	r.players = simrun.AddPolicyFlags(cmd, env)
 	policyflags.CompletePolicyFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, files []string) error {
@@ -131,7 +135,7 @@ func (r *simRun) play(ctx context.Context, f *simrun.ScenarioFile) (*sim.Run, er
 	progress := r.env.Progress()
 	defer progress.Done()
 	return sim.Play(ctx, f.File, sim.Options{
-		Policy: r.policy, Resolve: r.players.Resolver(f.File, f.Path, r.policy), Workers: r.env.Cores, Timing: r.timing,
+		Policy: r.policy, Resolve: r.players.Resolver(f.File, f.Path, r.policy), Workers: r.env.Cores, Timing: r.timing, Explain: r.explain,
 		Progress: func(p sim.Progress) {
 			progress.Show(func(elapsed time.Duration) string { return simrun.FormatProgress(f.Name, p, elapsed) })
 		},

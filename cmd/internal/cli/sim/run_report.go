@@ -34,6 +34,7 @@ func resultDocument(f *scenario.File, run *sim.Run, differences []string) cmduti
 			s.placed()
 			s.bound()
 			s.evicted()
+			s.decisions()
 			s.unplaced()
 			s.metrics()
 		},
@@ -156,6 +157,26 @@ func (s *runReport) unplaced() {
 		t.Row(cmp.Or(u.Job, u.Binding), cmp.Or(u.Group, "-"), cmdutil.Thousands(u.Count), u.Reason)
 	}
 	s.Table(t)
+	s.more(len(list) - shown)
+}
+
+// decisions explains evictions, if that was requested.
+func (s *runReport) decisions() {
+	list := s.run.Result.Decisions
+	if len(list) == 0 {
+		return
+	}
+	s.Title("Why")
+	shown := s.some(len(list))
+	for i := range list[:shown] {
+		d := &list[i]
+		s.Printf("  %s: %s (priority %d) on %s evicts %s\n", d.At, d.Alloc, d.Priority, d.Node, strings.Join(d.Victims, ", "))
+		if d.Why != nil {
+			for _, text := range d.Why.Text {
+				s.Printf("    %s\n", text)
+			}
+		}
+	}
 	s.more(len(list) - shown)
 }
 

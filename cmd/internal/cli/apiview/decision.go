@@ -1,0 +1,103 @@
+package apiview
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
+	"github.com/cede-scheduler/cede/sdk/client"
+)
+
+// ExplainDecision explains a decision to evict: first in words, then with the numbers that
+// they summarize.
+func ExplainDecision(p cmdutil.Page, env *cmdutil.Env, d *client.Decision) {
+	for i := range d.Victims {
+		v := &d.Victims[i]
+		name := "An allocation of another namespace"
+		if v.AllocID != "" {
+			name = fmt.Sprintf("%s of job %s", victimID(p, v), v.JobID)
+		}
+		p.Printf("%s (priority %d) was evicted %s, losing %v of work.\n", name, v.Priority, env.TimeAndAge(d.Time), time.Duration(v.LostWork).Round(time.Second))
+	}
+	p.Printf("It made place for %s of job %s (priority %d) on %s: %s.\n", p.ID(d.AllocID), d.JobID, d.Priority, cmp.Or(d.NodeID, d.ClusterID), d.Reason)
+	if d.Why == nil {
+		p.Printf("The server that decided recorded no reasons.\n")
+		return
+	}
+	for _, text := range d.Why.Text {
+		p.Printf("%s\n", text)
+	}
+	candidates(p, d.Why)
+	options(p, d.Why)
+	p.Properties("victims selected by", call(p, &d.Why.Selector), "node chosen by", call(p, &d.Why.Chooser), "evaluation", p.ID(d.EvalID), "index", fmt.Sprint(d.Index))
+}
+
+func victimID(p cmdutil.Page, v *client.DecisionVictim) string {
+	if v.ClusterID != "" {
+		return cmdutil.Count(v.Replicas, "replica", "replicas") + " on " + v.ClusterID
+	}
+	return p.ID(v.AllocID)
+}
+
+// candidates lists the candidates of the chosen option with their verdicts.
+func candidates(p cmdutil.Page, w *client.DecisionWhy) {
+	if len(w.Candidates) == 0 {
+		return
+	}
+	p.Title("Candidates")
+	scored := slices.ContainsFunc(w.Candidates, func(c client.DecisionCandidate) bool { return c.Score != nil })
+	titles := []string{"ALLOC ID", "NAME", "PRIORITY>", "NODE", "VERDICT"}
+	if scored {
+		titles = append(titles, "TIER>", "SCORE>")
+	}
+	t := cmdutil.NewTable(titles...)
+	for i := range w.Candidates {
+		c := &w.Candidates[i]
+		row := []string{p.ID(c.AllocID), c.Name, fmt.Sprint(c.Priority), c.NodeID, c.Verdict}
+		if scored {
+			tier, score := "-", "-"
+			if c.Score != nil {
+				tier, score = fmt.Sprint(*c.Tier), fmt.Sprint(*c.Score)
+			}
+			row = append(row, tier, score)
+		}
+		t.Row(row...)
+	}
+	p.Table(t)
+	if w.Omitted > 0 {
+		p.Printf("  %s not listed\n", cmdutil.Count(w.Omitted, "candidate", "candidates"))
+	}
+}
+
+// options lists the chosen option and the best of other nodes.
+func options(p cmdutil.Page, w *client.DecisionWhy) {
+	if len(w.Ranked) == 0 {
+		return
+	}
+	p.Title("Options")
+	t := cmdutil.NewTable("RANK>", "NODE", "VICTIMS>", "HIGHEST PRIORITY>", "TIERS", "SCORE>")
+	for i := range w.Ranked {
+		r := &w.Ranked[i]
+		tiers := make([]string, len(r.Tiers))
+		for k, tier := range r.Tiers {
+			tiers[k] = fmt.Sprint(tier)
+		}
+		t.Row(fmt.Sprint(i+1), r.NodeID, fmt.Sprint(r.Victims), fmt.Sprint(r.HighestPriority), strings.Join(tiers, " "), fmt.Sprint(r.Score))
+	}
+	p.Table(t)
+}
+
+// call describes a hook, the version that implements it, and what it reads.
+func call(p cmdutil.Page, c *client.DecisionCall) string {
+	if c.Hook == "" {
+		return ""
+	}
+	text := c.Hook + " of " + p.ID(c.Version)
+	if len(c.Columns) > 0 {
+		text += ", which reads " + strings.Join(c.Columns, ", ")
+	}
+	return text
+}

@@ -1,0 +1,64 @@
+package decision
+
+import (
+	"math"
+
+	"github.com/cede-scheduler/cede/core/events"
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/state"
+	sdk "github.com/cede-scheduler/cede/sdk/policy"
+)
+
+// Names of searches and verdicts in records, by value.
+var (
+	searchNames  = [model.Searches]string{"best-node", "each-node", "gang", "strict-budgets", "clusters"}
+	verdictNames = [model.Verdicts]string{"evicted", "unneeded", "reprieved", "spared", "shielded"}
+)
+
+// Why resolves an explanation in a state that holds its candidates. It returns nil for nil.
+func Why(c *model.Choice, snap *state.Snapshot) *events.Why {
+	if c == nil {
+		return nil
+	}
+	w := &events.Why{
+		Search: searchNames[c.Search], Options: c.Options, Ceiling: c.Ceiling, Omitted: c.Omitted,
+		Selector: policyCall(c.Selector), Chooser: policyCall(c.Chooser),
+	}
+	for _, r := range c.Ranked {
+		w.Ranked = append(w.Ranked, events.RankedOption{
+			NodeID: r.NodeID, Tiers: r.Tiers, Score: finite(r.Score), Victims: r.Victims, HighestPriority: r.Highest,
+		})
+	}
+	for i := range c.Candidates {
+		w.Candidates = append(w.Candidates, candidate(&c.Candidates[i], snap))
+	}
+	w.Text = append(w.Text, choiceOfNode(c, Exact), choiceOfVictims(w))
+	return w
+}
+
+// candidate resolves a candidate. A candidate that the state lacks keeps its ID alone.
+func candidate(c *model.Candidate, snap *state.Snapshot) events.Candidate {
+	out := events.Candidate{AllocID: c.AllocID, Verdict: verdictNames[c.Verdict]}
+	if c.Scored {
+		score := finite(c.Score)
+		out.Tier, out.Score = &c.Tier, &score
+	}
+	if a := snap.Alloc(c.AllocID); a != nil {
+		out.Name, out.JobID, out.Namespace = model.AllocName(a.Group, a.Index, a.Incarnation), a.Job.ID, a.Job.Namespace
+		out.NodeID, out.Priority = a.NodeID, a.Job.Priority
+	} else if a := snap.Assignment(c.AllocID); a != nil {
+		out.Name, out.JobID, out.Namespace, out.NodeID = a.Binding.ID, a.Binding.ID, a.Binding.Namespace, a.ClusterID
+		if b := snap.Binding(a.Binding); b != nil {
+			out.Priority = b.Priority
+		}
+	}
+	return out
+}
+
+// policyCall resolves the columns that a hook reads to their names.
+func policyCall(c model.PolicyCall) events.PolicyCall {
+	return events.PolicyCall{Version: c.Version, Hook: c.Hook, Columns: sdk.Columns(c.Columns).Names()}
+}
+
+// finite returns a score that JSON can represent: infinities become the largest numbers.
+func finite(x float64) float64 { return max(-math.MaxFloat64, min(x, math.MaxFloat64)) }
