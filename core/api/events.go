@@ -62,7 +62,7 @@ func filterOf(c *call) (*eventFilter, []string, error) {
 		case slices.Contains(events.Topics, topic):
 			f.keys[topic] = append(f.keys[topic], key)
 		case !slices.Contains(nomadTopics, name):
-			return nil, nil, rest.Invalid("unknown topic %s", rest.Quote(name)).WithHint("use *, or one of %v", events.Topics).With("Parameter", "topic")
+			return nil, nil, rest.Invalid("unknown topic %s", rest.Quote(name)).WithHint("use * or one of %s", strings.Join(topicNames(), ", ")).With("Parameter", "topic")
 		default:
 			f.keys[topic] = append(f.keys[topic], key) // matches nothing
 		}
@@ -72,6 +72,14 @@ func filterOf(c *call) (*eventFilter, []string, error) {
 		topics = append(topics, string(t))
 	}
 	return f, topics, nil
+}
+
+func topicNames() []string {
+	names := make([]string, len(events.Topics))
+	for i, t := range events.Topics {
+		names[i] = string(t)
+	}
+	return names
 }
 
 // nomadTopics are the topics of Nomad without an equivalent.

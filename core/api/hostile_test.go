@@ -86,7 +86,7 @@ func isVague(body string) bool {
 func TestBodies_ErrorsReportTheField(t *testing.T) {
 	w := start(t)
 	for body, want := range map[string]string{
-		`{"Job":{"ID":"x","Priority":"high"}}`:                                  "Job.Priority is a string at line 1, column 35: it must be a whole number",
+		`{"Job":{"ID":"x","Priority":"high"}}`:                                  "Job.Priority is a string at line 1, column 35: it must be an integer",
 		"{\"Job\":{\n \"ID\": 7}}":                                              "Job.ID is a number at line 2",
 		`{"Job":{"ID":"x","TaskGroups":[{"Tasks":[{"KillTimeout":"5s"}]}]}}`:    "it must be a whole number of nanoseconds",
 		`{"Job":{"ID":"x",}}`:                                                   "not valid JSON at line 1, column 19",

@@ -149,7 +149,7 @@ func mergeConfig(current *model.SchedulerConfig, text []byte, depth int) (*model
 		return nil, err
 	}
 	if len(unknown) > 0 {
-		return nil, rest.Invalid("the configuration has unsupported fields: %v", unknown).
+		return nil, rest.Invalid("the configuration has unsupported fields: %s", strings.Join(unknown, ", ")).
 			WithHint("remove them; GET /v1/scheduler/configuration returns the supported fields").With("Unknown", unknown)
 	}
 	if conf.MemoryOversubscriptionEnabled || conf.RejectJobRegistration {

@@ -45,7 +45,7 @@ func tokenRoutes() []route {
 
 func bootstrap(a *API, c *call) (any, error) {
 	if !a.cfg.Security {
-		return nil, rest.Invalid("security is disabled: tokens are not checked").WithHint("enable security in the configuration first")
+		return nil, rest.Invalid("ACLs are disabled: tokens are not checked").WithHint("set acl.enabled on every server first")
 	}
 	return c.tokenResponse(a.cfg.Server.BootstrapToken(c.writeContext()))
 }
@@ -89,7 +89,7 @@ func listTokens(a *API, c *call) (any, error) {
 
 func ownToken(a *API, c *call) (any, error) {
 	if c.token == nil {
-		return nil, rest.NotFound("security is disabled: tokens are not used")
+		return nil, rest.NotFound("ACLs are disabled: tokens are not used").WithHint("set acl.enabled on every server")
 	}
 	c.setStateHeaders(a.cfg.Server.Snapshot())
 	return view.Token(c.token), nil

@@ -68,7 +68,7 @@ func (c *conversion) checkJob(j *client.Job) {
 	}
 	c.checkKeys("Meta", j.Meta)
 	if len(j.TaskGroups) == 0 {
-		c.add("TaskGroups", "a job needs at least one group", `in HCL group "main" { task "main" { ... } }, in YAML groups: [{name: main, tasks: [...]}]`)
+		c.add("TaskGroups", "a job requires at least one group", `in HCL group "main" { task "main" { ... } }, in YAML groups: [{name: main, tasks: [...]}]`)
 	}
 	if len(j.TaskGroups) > maxGroups {
 		c.add("TaskGroups", fmt.Sprintf("%d groups: expected at most %d", len(j.TaskGroups), maxGroups), "write several jobs")

@@ -93,11 +93,11 @@ func (t *hclTree) variable(name string, b *hclsyntax.Block, given string, isGive
 			kind = k
 		case "description":
 		default:
-			t.add(startOf(a.NameRange), fmt.Sprintf("unknown field %.100q in a variable", key), "valid names: default, description, type")
+			t.add(startOf(a.NameRange), fmt.Sprintf("unknown field %.100q in a variable", key), "valid fields: default, description, type")
 		}
 	}
 	for _, inner := range b.Body.Blocks {
-		t.add(startOf(inner.TypeRange), fmt.Sprintf("unknown block %.100q in a variable", inner.Type), "valid names: default, description, type")
+		t.add(startOf(inner.TypeRange), fmt.Sprintf("unknown block %.100q in a variable", inner.Type), "valid fields: default, description, type")
 	}
 	at := startOf(b.TypeRange)
 	var value cty.Value

@@ -372,7 +372,7 @@ func (o *object) done() {
 			continue
 		}
 		known := slices.Sorted(maps.Keys(o.known))
-		remedy := "valid names: " + strings.Join(known, ", ")
+		remedy := "valid fields: " + strings.Join(known, ", ")
 		if near := suggest.Nearest(name, known); near != "" {
 			remedy = fmt.Sprintf("did you mean %q?", near)
 		}

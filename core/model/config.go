@@ -20,7 +20,7 @@ func ParseAlgorithm(s string) (Algorithm, error) {
 	case SpreadRank:
 		return SpreadRank, nil
 	}
-	return "", fmt.Errorf("unknown algorithm %q: want binpack or spread", s)
+	return "", fmt.Errorf("unknown algorithm %q: must be binpack or spread", s)
 }
 
 // SchedulerConfig is the configuration that operators set for the whole cluster. It

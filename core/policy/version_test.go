@@ -36,7 +36,7 @@ func TestVersion_IsItsModuleAndItsConfiguration(t *testing.T) {
 func TestNewVersion_RefusesByName(t *testing.T) {
 	t.Parallel()
 	for want, src := range map[string]policy.Source{
-		"policy x: configuration: delta: invalid value \"no\": must be a whole number": {Module: &factory{settings: knob}, Config: []byte(`{"delta":"no"}`)},
+		"policy x: configuration: delta: invalid value \"no\": must be an integer": {Module: &factory{settings: knob}, Config: []byte(`{"delta":"no"}`)},
 		"policy x: configuration: odd":    {Module: &factory{refuses: errors.New("odd")}},
 		"policy x: unknown grant \"all\"": {Module: &factory{}, Grants: []string{"all"}},
 		"policy x: trap":                  {Module: &factory{refuses: &policy.Error{Err: errors.New("trap")}}},

@@ -232,7 +232,7 @@ func numbers(s policy.Setting, v any) ([]policy.Value, error) {
 // wanted describes the allowed values.
 func wanted(s policy.Setting) string {
 	text := map[policy.Kind]string{
-		policy.Bool: "true or false", policy.Integer: "a whole number", policy.Number: "a number",
+		policy.Bool: "true or false", policy.Integer: "an integer", policy.Number: "a number",
 		policy.Duration: `a duration such as "1h30m"`, policy.Text: "a text",
 		policy.Texts: "a list of texts", policy.Numbers: "numbers by name",
 	}[s.Kind]

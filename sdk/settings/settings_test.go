@@ -77,7 +77,7 @@ func TestRead_ListsEveryProblem(t *testing.T) {
 	}
 	for _, want := range []string{
 		"on: invalid value 1: must be true or false",
-		"count: invalid value 10: must be a whole number from 1 to 9",
+		"count: invalid value 10: must be an integer from 1 to 9",
 		"weight: invalid value -1: must be a number, at least 0",
 		`halfLife: invalid value "soon": must be a duration such as "1h30m" from 1s to 1h0m0s`,
 		`order: invalid value "any": must be one of newest, oldest`,

@@ -408,7 +408,7 @@ func TestLogs_NodeUnreachable(t *testing.T) {
 	if code, text := s.get(s.URL() + "/v1/allocation/" + id + "/logs"); code != http.StatusNotFound || !strings.Contains(text, "a server responded") {
 		t.Errorf("%d %s", code, text)
 	}
-	if code, text := s.get(s.URL() + "/v1/allocation/none/logs"); code != http.StatusNotFound || !strings.Contains(text, "unknown allocation") {
+	if code, text := s.get(s.URL() + "/v1/allocation/none/logs"); code != http.StatusNotFound || !strings.Contains(text, "not found") {
 		t.Errorf("%d %s", code, text)
 	}
 }

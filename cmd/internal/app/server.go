@@ -392,7 +392,7 @@ func (s *serverComponents) findAllocNode(id string) (node, address, text string)
 		}
 	}
 	if a == nil {
-		return "", "", fmt.Sprintf("unknown allocation %q", id)
+		return "", "", fmt.Sprintf("allocation %q not found", id)
 	}
 	n := snap.Node(a.NodeID)
 	if n == nil || n.Address == "" {

@@ -121,7 +121,7 @@ job "a" {
 		if err == nil {
 			t.Fatalf("%s: qqqqqq is accepted", file)
 		}
-		lists := regexp.MustCompile(`unknown field "qqqqqq" in [^;]*; valid names: (.*)`).FindAllStringSubmatch(err.Error(), -1)
+		lists := regexp.MustCompile(`unknown field "qqqqqq" in [^;]*; valid fields: (.*)`).FindAllStringSubmatch(err.Error(), -1)
 		if want := strings.Count(text, "qqqqqq"); len(lists) != want {
 			t.Fatalf("%s: %d of %d fields are refused: %v", file, len(lists), want, err)
 		}

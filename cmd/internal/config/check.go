@@ -77,7 +77,7 @@ type report func(key, format string, args ...any)
 func checkTLS(c *Config, bad report) {
 	t := &c.TLS
 	if (t.Cert == "") != (t.Key == "") {
-		bad("tls.cert", "a certificate and its key go together: set tls.cert and tls.key, or neither")
+		bad("tls.cert", "requires tls.key, and tls.key requires tls.cert: set both, or neither")
 	}
 	if t.VerifyClient && t.CA == "" {
 		bad("tls.verify_client", "requires tls.ca, the CA of client certificates")
@@ -102,7 +102,7 @@ func checkServer(c *Config, bad report) {
 		bad("server.workers", "%d is negative: 0 pauses the workers of this server; without the key half the processors are used", s.Workers)
 	}
 	if s.Raft.Lease > s.Raft.Heartbeat {
-		bad("server.raft.lease", "%v is longer than server.raft.heartbeat, %v: two servers could lead at a time", s.Raft.Lease, s.Raft.Heartbeat)
+		bad("server.raft.lease", "%v is longer than server.raft.heartbeat, %v: two servers could lead at the same time", s.Raft.Lease, s.Raft.Heartbeat)
 	}
 	if s.Raft.Election < s.Raft.Heartbeat {
 		bad("server.raft.election", "%v is shorter than server.raft.heartbeat, %v", s.Raft.Election, s.Raft.Heartbeat)
@@ -141,10 +141,10 @@ func checkPool(c *Config, bad report) {
 		bad("tls.ca", "is required for connections between servers: the CA of their certificates")
 	}
 	if c.TLS.Cert != "" && c.TLS.ServerName == "" {
-		bad("tls.server_name", "is required for connections between servers: a certificate of tls.ca that a node uses for both directions would be accepted as a server's; issue the servers' certificates with a DNS name that no other certificate has, such as server.cede, and set that name")
+		bad("tls.server_name", "is required for connections between servers: without it, certificates of nodes could be accepted as those of servers; issue the certificates of servers with a DNS name that no other certificate has, such as server.cede, and set that name")
 	}
 	if !onLoopback(c.Listen.RPC) && c.TLS.Cert == "" {
-		bad("listen.rpc", "servers would talk in plain text at %s: set tls.cert, tls.key and tls.ca, or listen on a loopback address", c.Listen.RPC)
+		bad("listen.rpc", "servers would communicate in plain text at %s: set tls.cert, tls.key and tls.ca, or listen on a loopback address", c.Listen.RPC)
 	}
 	if !onLoopback(c.Listen.Gossip) && c.Gossip.Keys == "" {
 		bad("gossip.keys", "is required at %s: any host that reaches it could join the pool (`openssl rand -base64 32` creates a key)", c.Listen.Gossip)
@@ -276,7 +276,7 @@ func checkClient(c *Config, bad report) {
 func checkPolicy(c *Config, bad report) {
 	p := &c.Policy
 	if p.OnFault != "deny" && p.OnFault != "default" {
-		bad("policy.on_fault", "%q is neither deny nor default", p.OnFault)
+		bad("policy.on_fault", "invalid value %q: must be deny or default", p.OnFault)
 	}
 	if p.RequireSignature && len(p.Roots) == 0 {
 		bad("policy.require_signature", "requires policy.roots, the trusted keys")

@@ -91,12 +91,13 @@ func (f *field) decode(raw any, readSecret func(string) (Secret, error)) (reflec
 func plain(err error, t reflect.Type) error {
 	text := err.Error()
 	if strings.Contains(text, "invalid keys") {
-		return fmt.Errorf("the fields are %s: %s", fieldNames(t.Elem()), text[strings.LastIndex(text, "has "):])
+		_, unknown, _ := strings.Cut(text, "invalid keys: ")
+		return fmt.Errorf("unknown field %s; valid fields: %s", unknown, fieldNames(t.Elem()))
 	}
 	if i := strings.LastIndex(text, decodeErrorMark); i >= 0 {
 		return fmt.Errorf("%s", text[i+len(decodeErrorMark):])
 	}
-	return fmt.Errorf("want %s", kindName(t))
+	return fmt.Errorf("expected %s", kindName(t))
 }
 
 // fieldNames lists the keys of one entry of a list.
@@ -122,14 +123,14 @@ func kindName(t reflect.Type) string {
 	case reflect.Bool:
 		return "true or false"
 	case reflect.Int, reflect.Int64:
-		return "a whole number"
+		return "an integer"
 	case reflect.Float64:
 		return "a number"
 	case reflect.Slice:
 		return "a list"
 	case reflect.Map:
 		if t.Elem().Kind() == reflect.Int64 {
-			return "whole numbers by name"
+			return "integers by name"
 		}
 		return "texts by name"
 	}

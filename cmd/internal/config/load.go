@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -20,6 +21,9 @@ import (
 // separator joins the names of a key inside koanf. It cannot occur in a name; names
 // of attributes may contain dots and slashes.
 const separator = "\x1f"
+
+// yamlLine matches the line in an error of the YAML parser.
+var yamlLine = regexp.MustCompile(`^line (\d+): `)
 
 // envPrefix is the prefix of variables that set keys, such as CEDE_SERVER__WORKERS.
 const envPrefix = "CEDE_"
@@ -196,7 +200,11 @@ func (l *loader) file(name string) {
 	}
 	var doc yaml.Node
 	if err := yaml.Unmarshal(text, &doc); err != nil {
-		l.recordUnreadable(name, "%s", strings.TrimPrefix(err.Error(), "yaml: "))
+		where, message := name, strings.TrimPrefix(err.Error(), "yaml: ")
+		if at := yamlLine.FindStringSubmatch(message); at != nil {
+			where, message = name+":"+at[1], message[len(at[0]):]
+		}
+		l.recordUnreadable(where, "not valid YAML: %s", message)
 		return
 	}
 	if len(doc.Content) == 0 {

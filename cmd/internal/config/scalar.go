@@ -17,7 +17,7 @@ func scalar(text string, to reflect.Type) (v any, err error) {
 		v, err = strconv.ParseInt(text, 10, 64)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s%q is not %s", decodeErrorMark, text, kindName(to))
+		return nil, fmt.Errorf("%sinvalid value %q: expected %s", decodeErrorMark, text, kindName(to))
 	}
 	return v, nil
 }

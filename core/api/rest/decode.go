@@ -136,7 +136,7 @@ func wanted(t reflect.Type) string {
 	case reflect.Float32, reflect.Float64:
 		return "a number"
 	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
-		return "a whole number from 0 to " + strconv.FormatUint(1<<t.Bits()-1, 10)
+		return "an integer from 0 to " + strconv.FormatUint(1<<t.Bits()-1, 10)
 	}
-	return "a whole number"
+	return "an integer"
 }

@@ -316,7 +316,7 @@ func rollback(s *model.PolicyState, c *replication.ChangePolicy) *replication.Re
 	case c.Until != 0 && s.Until != c.Until:
 		return replication.Refuse(replication.CodeConflict, "the trial of policy %s has ended or was confirmed", c.Name)
 	case s.Active == "" && s.Previous == "":
-		return replication.Refuse(replication.CodeNotFound, "policy %s has no active version", c.Name)
+		return replication.Refuse(replication.CodeNotFound, "policy %q has no active version", c.Name)
 	case s.Previous == "" && c.Until == 0:
 		return replication.Refuse(replication.CodeConflict, "policy %s has no version to roll back to", c.Name)
 	}

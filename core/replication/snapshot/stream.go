@@ -151,7 +151,7 @@ func readMagic(in io.Reader) error {
 	const version = len(magic) - 1
 	var got [len(magic)]byte
 	if _, err := io.ReadFull(in, got[:]); err != nil {
-		return &Error{"it ends within its first bytes", err}
+		return &Error{"file is truncated", err}
 	}
 	switch {
 	case string(got[:version]) != magic[:version]:

@@ -79,7 +79,7 @@ func (d *Dist) field(key, value *yaml.Node) error {
 		d.step = new(Scalar)
 		return d.step.UnmarshalYAML(value)
 	}
-	return typeError(key, "unknown field %.40q; expected one of %s", key.Value, strings.Join(distFields, ", "))
+	return typeError(key, "unknown field %.40q; valid fields: %s", key.Value, strings.Join(distFields, ", "))
 }
 
 // parameters reads {median: ..., sigma: ...} or {alpha: ...}.

@@ -153,7 +153,7 @@ func yamlProblems(err error) []scenario.Problem {
 			p.Message = m[2]
 		}
 		if m := unknownField.FindStringSubmatch(p.Message); m != nil {
-			p.Message, p.Remedy = fmt.Sprintf("unknown field %.60q", m[1]), "expected one of "+strings.Join(fieldsOf(m[2]), ", ")
+			p.Message, p.Remedy = fmt.Sprintf("unknown field %.60q", m[1]), "valid fields: "+strings.Join(fieldsOf(m[2]), ", ")
 		} else if m := wrongType.FindStringSubmatch(p.Message); m != nil {
 			p.Message = fmt.Sprintf("expected %s, found %s %.60s", goTypeName(m[3]), yamlTypeNames[m[1]], strings.Trim(m[2], "` "))
 		}
@@ -177,7 +177,7 @@ func goTypeName(t string) string {
 	case strings.HasPrefix(t, "map["), strings.HasPrefix(t, "generate."):
 		return "fields"
 	case strings.HasPrefix(t, "int"), strings.HasPrefix(t, "uint"):
-		return "a whole number"
+		return "an integer"
 	case strings.HasPrefix(t, "float"):
 		return "a number"
 	case t == "bool":

@@ -48,7 +48,7 @@ func (s Scalar) count() (int64, error) {
 	n, err := strconv.ParseInt(s.text, 10, 64)
 	switch {
 	case err != nil:
-		return 0, fmt.Errorf("%.40q is not a whole number", s.text)
+		return 0, fmt.Errorf("%.40q is not an integer", s.text)
 	case n < 0:
 		return 0, fmt.Errorf("%d is %w", n, errNegative)
 	case n > maxTasks:

@@ -130,7 +130,7 @@ func (t *table) invalid(col int, expected string) {
 func (t *table) amount(col int) int64 {
 	n, err := strconv.ParseInt(t.row[col], 10, 64)
 	if err != nil || n < 0 || n > model.MaxAmount {
-		t.invalid(col, "a whole number, 0 or more")
+		t.invalid(col, "an integer, 0 or more")
 		return 0
 	}
 	return n
@@ -140,7 +140,7 @@ func (t *table) amount(col int) int64 {
 func (t *table) id(col int) uint64 {
 	n, err := strconv.ParseUint(t.row[col], 10, 63)
 	if err != nil {
-		t.invalid(col, "a whole number")
+		t.invalid(col, "an integer")
 	}
 	return n
 }
@@ -149,7 +149,7 @@ func (t *table) id(col int) uint64 {
 func (t *table) small(col, most int) int {
 	n, err := strconv.Atoi(t.row[col])
 	if err != nil || n < 0 || n > most {
-		t.invalid(col, fmt.Sprintf("a whole number, 0 to %d", most))
+		t.invalid(col, fmt.Sprintf("an integer, 0 to %d", most))
 		return 0
 	}
 	return n

@@ -60,7 +60,7 @@ func (c *checker) checkBindings() {
 		b, p := &c.f.Bindings[i], root.field("bindings").item(i)
 		c.unique(p.field("id"), "bindings", "id", b.ID, i, c.bindings)
 		if at, ok := c.jobs[b.ID]; ok {
-			c.add(p.field("id"), fmt.Sprintf("%.100q is already the id of jobs[%d]", b.ID, at), "use distinct ids: jobs and bindings share one namespace of ids")
+			c.add(p.field("id"), fmt.Sprintf("duplicate id %.100q: already used by jobs[%d]", b.ID, at), "use distinct ids: jobs and bindings share one namespace of ids")
 		}
 		c.checkBinding(p, b)
 	}

@@ -39,7 +39,7 @@ func (b Bound) MarshalJSON() ([]byte, error) {
 }
 
 func decodeBound(d *decoder, v reflect.Value, ev event) {
-	const noun, remedy = "a number, or a percentage", `write a whole number such as 1, or a percentage such as "50%"`
+	const noun, remedy = "a number, or a percentage", `write an integer such as 1, or a percentage such as "50%"`
 	text, percent := string(ev.text), false
 	switch ev.kind {
 	case kindNumber:

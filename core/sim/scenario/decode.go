@@ -351,7 +351,7 @@ func (r *duplicateNames) checkLast(d *decoder, i, line int) {
 	}
 	list := d.where(len(d.path) - 1)
 	mark := d.push(step{key: r.field, index: -1}, line)
-	d.problem(line, fmt.Sprintf("%.100q is already the %s of %s[%d]", name, r.field, list, first), "use a unique "+r.field)
+	d.problem(line, fmt.Sprintf("duplicate %s %.100q: already used by %s[%d]", r.field, name, list, first), "use a unique "+r.field)
 	d.pop(mark)
 }
 

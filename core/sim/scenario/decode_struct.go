@@ -73,7 +73,7 @@ func (s *structPlan) unknown(d *decoder, ev event) {
 	for i := range s.fields {
 		known[i] = s.fields[i].name
 	}
-	remedy := "known fields: " + strings.Join(known, ", ")
+	remedy := "valid fields: " + strings.Join(known, ", ")
 	if near := suggest.Nearest(name, known); near != "" {
 		remedy = fmt.Sprintf("did you mean %q?", near)
 	}

@@ -115,7 +115,7 @@ func parseInt(text []byte) (int64, bool) {
 // intPlan returns the plan of a signed integer with the bounds of its type.
 func intPlan(t reflect.Type) *plan {
 	least, most := int64(math.MinInt64), int64(math.MaxInt64)
-	noun := "a whole number"
+	noun := "an integer"
 	remedy := "write digits, without quotes"
 	if t.Bits() == 32 {
 		least, most = math.MinInt32, math.MaxInt32
@@ -142,7 +142,7 @@ func intPlan(t reflect.Type) *plan {
 
 // uintPlan returns the plan of an unsigned integer; uint16 is a port.
 func uintPlan(t reflect.Type) *plan {
-	noun, remedy := "a whole number of 0 or more", "write digits, without quotes"
+	noun, remedy := "an integer of 0 or more", "write digits, without quotes"
 	if t.Kind() == reflect.Uint16 {
 		noun, remedy = "a port from 1 to 65535", "write digits, without quotes"
 	}
@@ -219,7 +219,7 @@ func (d *decoder) amount(resource string, ev event, parse func(resource, text st
 	case kindNumber:
 		n, ok := parseInt(ev.text)
 		if !ok {
-			d.wrongType(ev, "a whole number of "+model.Unit(resource), "write a whole number, or a quantity in quotes such as "+example(resource))
+			d.wrongType(ev, "a whole number of "+model.Unit(resource), "write an integer, or a quantity in quotes such as "+example(resource))
 		}
 		return n // Validate checks the bounds
 	case kindString:

@@ -88,9 +88,9 @@ func TestDecode_StopsAtDuplicateNames(t *testing.T) {
 	t.Parallel()
 	head := `{"version": 1, "name": "x", `
 	for _, c := range []struct{ name, start, body, want string }{
-		{"nodes", `"nodes":[`, `{"id":"n"},` + "\n", `f:10000: nodes[9999].id: "n" is already the id of nodes[0]; use a unique id`},
-		{"running", `"running":[`, `{"id":"a","job":"j","group":"g","node":"n"},`, `running[9999].id: "a" is already the id of running[0]`},
-		{"groups", `"jobs":[{"id":"j","groups":[`, `{"name":"g"},`, `jobs[0].groups[9999].name: "g" is already the name of jobs[0].groups[0]`},
+		{"nodes", `"nodes":[`, `{"id":"n"},` + "\n", `f:10000: nodes[9999].id: duplicate id "n": already used by nodes[0]; use a unique id`},
+		{"running", `"running":[`, `{"id":"a","job":"j","group":"g","node":"n"},`, `running[9999].id: duplicate id "a": already used by running[0]`},
+		{"groups", `"jobs":[{"id":"j","groups":[`, `{"name":"g"},`, `jobs[0].groups[9999].name: duplicate name "g": already used by jobs[0].groups[0]`},
 		{"jobs without groups", `"jobs":[`, `{"id":"j"},`, "jobs[0].groups: groups is missing"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

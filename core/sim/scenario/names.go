@@ -66,7 +66,7 @@ func (c *valueChecker) unique(p *path, list, field, value string, i int, seen ma
 		return
 	}
 	if first, ok := seen[value]; ok {
-		c.add(p, fmt.Sprintf("%.100q is already the %s of %s[%d]", value, field, list, first), "use a unique "+field)
+		c.add(p, fmt.Sprintf("duplicate %s %.100q: already used by %s[%d]", field, value, list, first), "use a unique "+field)
 		return
 	}
 	seen[value] = i

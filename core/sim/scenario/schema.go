@@ -75,15 +75,15 @@ var typeNames = map[reflect.Type][2]string{ // singular, plural
 var alternatives = map[reflect.Type]string{reflect.TypeFor[Running](): "binding"}
 
 // required lists the required fields and their hints. It holds fields with a valid zero
-// value, because only the decoder can tell 0 from absent, and fields whose absence
+// value, because only the decoder can distinguish 0 from absent, and fields whose absence
 // makes an element useless, to bound the elements of a hostile file.
 var required = map[reflect.Type][][2]string{
 	reflect.TypeFor[File]():          {{"version", "1"}, {"name", nameHint}},
 	reflect.TypeFor[PolicyVariant](): {{"name", nameHint}},
 	reflect.TypeFor[Namespace]():     {{"name", nameHint}},
-	reflect.TypeFor[PriorityClass](): {{"name", nameHint}, {"value", "a whole number"}},
+	reflect.TypeFor[PriorityClass](): {{"name", nameHint}, {"value", "an integer"}},
 	reflect.TypeFor[Node]():          {{"id", nameHint}},
-	reflect.TypeFor[Device]():        {{"id", "vendor/type/model"}, {"count", "a whole number"}},
+	reflect.TypeFor[Device]():        {{"id", "vendor/type/model"}, {"count", "an integer"}},
 	reflect.TypeFor[Taint]():         {{"key", "a key such as gpu"}, {"effect", "NoSchedule, PreferNoSchedule or NoExecute"}},
 	reflect.TypeFor[Budget]():        {{"name", nameHint}},
 	reflect.TypeFor[Cluster]():       {{"id", nameHint}},

@@ -225,7 +225,10 @@ func (c *valueChecker) oneOf(p *path, value string, allowed ...string) {
 	if slices.Contains(allowed, value) {
 		return
 	}
-	remedy := "write " + strings.Join(allowed, " or ")
+	remedy := "write one of them"
+	if len(allowed) == 1 {
+		remedy = "write " + allowed[0]
+	}
 	if near := suggest.Nearest(value, allowed); near != "" {
 		remedy = fmt.Sprintf("did you mean %s?", near)
 	}

@@ -38,7 +38,7 @@ func (c *checker) checkJobs() {
 			if !c.name(gp.field("name"), "name", g.Name) && g.Name == "" {
 				c.incomplete["jobs"] = true
 			} else if first, ok := seen[g.Name]; ok {
-				c.add(gp.field("name"), fmt.Sprintf("%.100q is already the name of groups[%d]", g.Name, first), "use a unique name for each group of a job")
+				c.add(gp.field("name"), fmt.Sprintf("duplicate name %.100q: already used by groups[%d]", g.Name, first), "give each group of a job a unique name")
 			} else {
 				seen[g.Name] = k
 			}
@@ -91,7 +91,7 @@ func (c *checker) checkJob(p *path, j *Job) {
 		c.name(p.field("datacenters").item(i), "datacenter", dc)
 	}
 	if len(j.Groups) == 0 {
-		c.add(p.field("groups"), "a job needs at least one group", "add `groups: [{name: main, count: 1, resources: {cpu: 500}}]`")
+		c.add(p.field("groups"), "a job requires at least one group", "add `groups: [{name: main, count: 1, resources: {cpu: 500}}]`")
 	}
 }
 

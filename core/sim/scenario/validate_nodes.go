@@ -139,7 +139,7 @@ func (c *valueChecker) checkDevice(p *path, d *Device, j int, seen map[string]in
 	if len(parts) != 3 || slices.Contains(parts, "") {
 		c.add(p.field("id"), fmt.Sprintf("%.100q is not a valid device group id: expected vendor/type/model", d.ID), "write it as nvidia/gpu/a100")
 	} else if first, ok := seen[d.ID]; ok {
-		c.add(p.field("id"), fmt.Sprintf("%.100q is already the id of devices[%d]", d.ID, first), "combine the counts in one entry")
+		c.add(p.field("id"), fmt.Sprintf("duplicate id %.100q: already used by devices[%d]", d.ID, first), "combine the counts in one entry")
 	}
 	seen[d.ID] = j
 	if d.Count < 0 {

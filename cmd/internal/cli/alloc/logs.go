@@ -40,7 +40,7 @@ Output that the node has rotated away is not available.`,
 	f.Int64Var(&l.tail, "tail", 0, "start `N` bytes before the end")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if l.tail < 0 {
-			return cmdutil.Usagef("use a number of bytes", "--tail must not be negative, but is %d", l.tail)
+			return cmdutil.Usagef("use a number of bytes", "--tail must be at least 0, not %d", l.tail)
 		}
 		return l.run(cmd.Context(), args[0])
 	}

@@ -94,7 +94,7 @@ func decodeEntries(ps *cmdutil.FileProblems, nodes []*yaml.Node, list string, cl
 // remedyOf returns the remedy for a problem of an entry. Bindings have the field template,
 // which scenarios do not have.
 func remedyOf(list string, p scenario.Problem) string {
-	if list == "bindings" && len(step.FindAllString(p.Path, -1)) == 3 && strings.HasPrefix(p.Message, "unknown field") && strings.HasPrefix(p.Remedy, "known fields: ") {
+	if list == "bindings" && len(step.FindAllString(p.Path, -1)) == 3 && strings.HasPrefix(p.Message, "unknown field") && strings.HasPrefix(p.Remedy, "valid fields: ") {
 		return p.Remedy + ", template"
 	}
 	return p.Remedy

@@ -36,10 +36,10 @@ func readBudgets(file string, text []byte) ([]*client.Budget, error) {
 // decodeBudget decodes a budget in the format of scenarios.
 func decodeBudget(ps *cmdutil.FileProblems, n *yaml.Node) *client.Budget {
 	b := &client.Budget{}
-	given := ps.ParseFields(n, "a budget", []cmdutil.FileField{
+	given := ps.ParseFields(n, []cmdutil.FileField{
 		{Name: "name", Read: cmdutil.StringInto(&b.Name)},
 		{Name: "namespace", Read: cmdutil.StringInto(&b.Namespace)},
-		{Name: "labels", Read: cmdutil.DecodeInto(&b.Labels, "use a mapping of strings such as {app: web}")},
+		{Name: "labels", Read: cmdutil.DecodeInto(&b.Labels, "a mapping of strings such as {app: web}")},
 		{Name: "minAvailable", Read: intoBound(&b.MinAvailable)},
 		{Name: "maxUnavailable", Read: intoBound(&b.MaxUnavailable)},
 		{Name: "maxEvictions", Read: intoEvictions(&b.MaxEvictions)},
@@ -70,7 +70,7 @@ func intoBound(to *client.Bound) func(*yaml.Node) string {
 		digits, percent := strings.CutSuffix(value.Value, "%")
 		n, err := strconv.ParseInt(digits, 10, 32)
 		if value.Kind != yaml.ScalarNode || err != nil || n < 0 || percent && n > 100 {
-			return `is invalid; use a number such as 2, or a percentage from "0%" to "100%"`
+			return `expected a number such as 2, or a percentage from "0%" to "100%"`
 		}
 		*to = client.Bound(value.Value)
 		return ""
@@ -81,7 +81,7 @@ func intoEvictions(to **int) func(*yaml.Node) string {
 	return func(value *yaml.Node) string {
 		n := 0
 		if value.Decode(&n) != nil || n < 0 {
-			return "is not a number; use the number of evictions per window, such as 5"
+			return "expected the number of evictions per window, such as 5"
 		}
 		*to = &n
 		return ""
@@ -92,7 +92,7 @@ func intoWindow(to *time.Duration) func(*yaml.Node) string {
 	return func(value *yaml.Node) (wrong string) {
 		var err error
 		if *to, err = time.ParseDuration(value.Value); err != nil || *to <= 0 {
-			return "is not a duration; use one such as 1h or 90s"
+			return "expected a duration such as 1h or 90s"
 		}
 		return ""
 	}

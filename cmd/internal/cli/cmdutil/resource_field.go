@@ -18,9 +18,8 @@ type FileField struct {
 // NameRequired is the problem of an entry without a name.
 const NameRequired = "name is required, of letters, digits, ., _ and -"
 
-// ParseFields reads the fields of an entry and returns the set of present ones. The
-// parameter what names the kind of entry in messages.
-func (ps *FileProblems) ParseFields(n *yaml.Node, what string, known []FileField) (given map[string]bool) {
+// ParseFields reads the fields of an entry and returns the set of present ones.
+func (ps *FileProblems) ParseFields(n *yaml.Node, known []FileField) (given map[string]bool) {
 	given = map[string]bool{}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, value := n.Content[i], n.Content[i+1]
@@ -28,12 +27,12 @@ func (ps *FileProblems) ParseFields(n *yaml.Node, what string, known []FileField
 		at := slices.IndexFunc(known, func(f FileField) bool { return f.Name == name })
 		if at < 0 {
 			names := NamesOf(known, func(f FileField) string { return f.Name })
-			ps.Add(key.Line, "%s has unknown field %q; the fields are %s", what, key.Value, strings.Join(names, ", "))
+			ps.Add(key.Line, "unknown field %q; valid fields: %s", key.Value, strings.Join(names, ", "))
 			continue
 		}
 		given[name] = true
 		if wrong := known[at].Read(value); wrong != "" {
-			ps.Add(value.Line, "%s: %s %s", key.Value, describeValue(value), wrong)
+			ps.Add(value.Line, "%s: invalid value %s: %s", key.Value, describeValue(value), wrong)
 		}
 	}
 	return given
@@ -50,12 +49,12 @@ func describeValue(value *yaml.Node) string {
 	return fmt.Sprintf("%q", value.Value)
 }
 
-// DecodeInto reads a value of a Go type; remedy is part of the message if it has another
+// DecodeInto reads a value of a Go type; noun is part of the message if it has another
 // type.
-func DecodeInto[T any](to *T, remedy string) func(*yaml.Node) string {
+func DecodeInto[T any](to *T, noun string) func(*yaml.Node) string {
 	return func(value *yaml.Node) string {
 		if value.Decode(to) != nil {
-			return "has the wrong type; " + remedy
+			return "expected " + noun
 		}
 		return ""
 	}
@@ -66,7 +65,7 @@ func DecodeInto[T any](to *T, remedy string) func(*yaml.Node) string {
 func StringInto(to *string) func(*yaml.Node) string {
 	return func(value *yaml.Node) string {
 		if value.Kind != yaml.ScalarNode {
-			return "is not a string"
+			return "expected a string"
 		}
 		*to = value.Value
 		return ""
@@ -77,7 +76,7 @@ func StringInto(to *string) func(*yaml.Node) string {
 func OneOfInto(to *string, words ...string) func(*yaml.Node) string {
 	return func(value *yaml.Node) string {
 		if !slices.Contains(words, value.Value) {
-			return "is invalid; use " + JoinOr(words)
+			return "expected " + JoinOr(words)
 		}
 		*to = value.Value
 		return ""

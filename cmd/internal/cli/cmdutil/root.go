@@ -1,9 +1,11 @@
 package cmdutil
 
 import (
+	"errors"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // NewRoot completes cmd as the root of a command tree: its streams and arguments
@@ -16,16 +18,40 @@ func NewRoot(env *Env, cmd *cobra.Command) *cobra.Command {
 	cmd.SetOut(env.Stdout)
 	cmd.SetErr(env.Stderr)
 	cmd.SetArgs(env.Args)
-	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		hint := HelpHint(cmd)
-		if name, unknown := strings.CutPrefix(err.Error(), "unknown flag: --"); unknown {
-			if near := suggestFlags(cmd, name); len(near) > 0 {
-				hint = "did you mean " + JoinOr(near) + "?"
-			}
-		}
-		return Usagef(hint, "%v", err)
-	})
+	cmd.SetFlagErrorFunc(flagError)
 	cmd.PersistentFlags().BoolP("help", "h", false, "print help for the command")
 	MakeGroup(cmd)
 	return cmd
+}
+
+// flagError returns the error of an invalid flag.
+func flagError(cmd *cobra.Command, err error) error {
+	hint := HelpHint(cmd)
+	if name, unknown := strings.CutPrefix(err.Error(), "unknown flag: --"); unknown {
+		if near := suggestFlags(cmd, name); len(near) > 0 {
+			hint = "did you mean " + JoinOr(near) + "?"
+		}
+	}
+	if invalid, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
+		flag := invalid.GetFlag()
+		return Usagef(hint, "invalid --%s %q: expected %s", flag.Name, invalid.GetValue(), flagNoun(flag.Value.Type()))
+	}
+	return Usagef(hint, "%v", err)
+}
+
+// flagNoun describes the values of a type of flags.
+func flagNoun(kind string) string {
+	switch kind {
+	case "int", "int32", "int64", "count":
+		return "an integer"
+	case "uint", "uint32", "uint64":
+		return "an integer of 0 or more"
+	case "float64":
+		return "a number"
+	case "bool":
+		return "true or false"
+	case "duration":
+		return "a duration such as 10m"
+	}
+	return "a " + kind
 }

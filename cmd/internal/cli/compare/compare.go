@@ -116,7 +116,7 @@ func (c *comparison) resolve(failIf []string) error {
 	if len(c.vars) > 0 {
 		return cmdutil.Usagef("add --what-if FILE", "--var requires --what-if with a job file")
 	}
-	if err := c.check(2, "compare takes two or more policies"); err != nil {
+	if err := c.check(2, "cede compare expects two or more policies"); err != nil {
 		return err
 	}
 	if err := c.checkReport(); err != nil {
@@ -134,12 +134,12 @@ func (c *comparison) checkReport() error {
 }
 
 // check returns an error if a condition of --fail-if holds or has no value.
-func (c *comparison) check(policies int, takes string) error {
+func (c *comparison) check(policies int, expected string) error {
 	if err := c.out.Resolve(); err != nil {
 		return err
 	}
 	if len(c.policies) < policies {
-		return cmdutil.Usagef("use -p default -p nomad", "%s: %d given", takes, len(c.policies))
+		return cmdutil.Usagef("use -p default -p nomad", "%s: %d given", expected, len(c.policies))
 	}
 	for i, p := range c.policies {
 		if p == "" {

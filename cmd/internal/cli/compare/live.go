@@ -32,9 +32,9 @@ func (l *Live) Resolve(least int, fallback ...string) error {
 		l.c.policies = fallback
 	}
 	if least == 1 {
-		return l.c.check(1, "the command takes one or more policies")
+		return l.c.check(1, "the command expects one or more policies")
 	}
-	return l.c.check(least, fmt.Sprintf("the command takes %d or more policies", least))
+	return l.c.check(least, fmt.Sprintf("the command expects %d or more policies", least))
 }
 
 // Policies returns the policies in the order of the command line.

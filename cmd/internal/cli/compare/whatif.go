@@ -48,7 +48,7 @@ func (c *comparison) resolveWhatIf(failIf []string) error {
 	case len(failIf) > 0:
 		return cmdutil.Usagef("use -o json", "--fail-if cannot be combined with --what-if")
 	}
-	if err := c.check(1, "--what-if takes one or more policies"); err != nil {
+	if err := c.check(1, "--what-if expects one or more policies"); err != nil {
 		return err
 	}
 	return c.checkReport()

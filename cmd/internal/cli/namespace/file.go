@@ -27,7 +27,7 @@ func readNamespaces(file string, text []byte) ([]*client.Namespace, error) {
 // decodeNamespace decodes a namespace.
 func decodeNamespace(ps *cmdutil.FileProblems, n *yaml.Node) *client.Namespace {
 	space := &client.Namespace{}
-	ps.ParseFields(n, "a namespace", []cmdutil.FileField{
+	ps.ParseFields(n, []cmdutil.FileField{
 		{Name: "name", Read: cmdutil.StringInto(&space.Name)},
 		{Name: "weight", Read: intoWeight(&space.Weight)},
 		{Name: "description", Read: cmdutil.StringInto(&space.Description)},
@@ -43,7 +43,7 @@ func intoWeight(to **float64) func(*yaml.Node) string {
 	return func(value *yaml.Node) string {
 		var w float64
 		if value.Decode(&w) != nil || fieldcheck.NamespaceWeight(w).Found() {
-			return "is not a weight; write a positive number, or omit it"
+			return "expected a positive number; omit it for the default"
 		}
 		*to = &w
 		return ""

@@ -35,10 +35,10 @@ func readClasses(file string, text []byte) ([]*client.PriorityClass, error) {
 // decodeClass decodes a priority class.
 func decodeClass(ps *cmdutil.FileProblems, n *yaml.Node) *client.PriorityClass {
 	c := &client.PriorityClass{}
-	given := ps.ParseFields(n, "a priority class", []cmdutil.FileField{
+	given := ps.ParseFields(n, []cmdutil.FileField{
 		{Name: "name", Read: cmdutil.StringInto(&c.Name)},
 		{Name: "value", Read: intoPriority(&c.Value)},
-		{Name: "globalDefault", Read: cmdutil.DecodeInto(&c.GlobalDefault, "write true or false")},
+		{Name: "globalDefault", Read: cmdutil.DecodeInto(&c.GlobalDefault, "true or false")},
 		{Name: "preemptionPolicy", Read: cmdutil.OneOfInto(&c.PreemptionPolicy, preemptLower, preemptNever)},
 		{Name: "description", Read: cmdutil.StringInto(&c.Description)},
 	})
@@ -55,7 +55,7 @@ func decodeClass(ps *cmdutil.FileProblems, n *yaml.Node) *client.PriorityClass {
 func intoPriority(to *int) func(*yaml.Node) string {
 	return func(value *yaml.Node) string {
 		if value.Decode(to) != nil || *to < math.MinInt32 || *to > math.MaxInt32 {
-			return "is not a priority; use an integer from -2147483648 to 2147483647"
+			return "expected an integer from -2147483648 to 2147483647"
 		}
 		return ""
 	}

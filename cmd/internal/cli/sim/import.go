@@ -98,14 +98,14 @@ func refuseZero(cmd *cobra.Command) error {
 		{"until", "to read to the end"},
 	} {
 		if flag := cmd.Flags().Lookup(f[0]); flag.Changed && flag.Value.String() == flag.DefValue {
-			wrong = append(wrong, fmt.Sprintf("--%s %s", f[0], flag.DefValue))
+			wrong = append(wrong, "--"+f[0])
 			hints = append(hints, fmt.Sprintf("remove --%s %s", f[0], f[1]))
 		}
 	}
 	if len(wrong) == 0 {
 		return nil
 	}
-	return cmdutil.Usagef(strings.Join(hints, ", "), "%s must be positive", strings.Join(wrong, ", "))
+	return cmdutil.Usagef(strings.Join(hints, ", "), "%s must be positive, not 0", strings.Join(wrong, " and "))
 }
 
 // writeFlag adds the required flag -w to a command.
