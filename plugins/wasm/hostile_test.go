@@ -50,6 +50,7 @@ var hostile = map[string]verdict{
 	"bulk":                faulty("SelectVictims", policy.FaultLimit, "ticks of fuel"),
 	"random":              faulty("SelectVictims", policy.FaultLimit, "ticks of fuel"),
 	"newlines":            faulty("SelectVictims", policy.FaultLimit, "ticks of fuel"),
+	"empty_writes":        faulty("SelectVictims", policy.FaultLimit, "ticks of fuel"),
 	"chatter":             faulty("SelectVictims", policy.FaultLimit, "ticks of fuel"),
 
 	"memory_bomb":   faulty("SelectVictims", policy.FaultLimit, "out of memory, limit is 4 MiB"),
