@@ -63,6 +63,7 @@ func (w *nomadWriter) write() {
 	w.allocations()
 	jobs := w.jobs()
 	w.writeJobs(jobs)
+	w.raiseCapacities()
 	for _, namespace := range slices.Sorted(maps.Keys(w.namespaces(jobs))) {
 		w.file.Namespaces = append(w.file.Namespaces, scenario.Namespace{Name: namespace})
 	}
@@ -108,6 +109,9 @@ func (w *nomadWriter) nodes() {
 	named := map[string]int{}
 	for _, n := range w.dump.nodes {
 		named[n.Name]++
+		if n.ID != n.Name {
+			named[n.ID]++
+		}
 		w.hasAttributes = w.hasAttributes || len(n.Attributes) > 0
 	}
 	w.names = map[string]string{}
@@ -147,11 +151,14 @@ func (w *nomadWriter) node(id string, n *nomadNode) scenario.Node {
 	}
 	maps.Copy(node.Attributes, n.Meta)
 	maps.Copy(node.Attributes, n.Attributes)
+	maps.DeleteFunc(node.Attributes, func(name, _ string) bool { return name == "" || holdsName(name) }) // metadata has any name
 	if n.NodePool != "" {
 		node.Attributes[nodePool] = n.NodePool
 	}
 	if k := n.ReservedResources; k != nil {
-		node.Reserved = scenario.Quantities{"cpu": k.Cpu.CpuShares, "memory": k.Memory.MemoryMB, "disk": k.Disk.DiskMB}
+		node.Reserved = scenario.Quantities{
+			"cpu": min(k.Cpu.CpuShares, r.Cpu.CpuShares), "memory": min(k.Memory.MemoryMB, r.Memory.MemoryMB), "disk": min(k.Disk.DiskMB, r.Disk.DiskMB),
+		}
 		node.Ports = nomadPorts(k.Networks.ReservedHostPorts)
 	}
 	for _, d := range r.Devices {
@@ -222,8 +229,12 @@ func (w *nomadWriter) writeJobs(jobs []*importedJob) {
 		ids[j.key.ID]++
 	}
 	for _, j := range jobs {
-		if j.job.ID = j.key.ID; ids[j.key.ID] > 1 {
-			j.job.ID = j.key.Namespace + "." + j.key.ID
+		j.job.ID = j.key.ID
+		if ids[j.key.ID] > 1 { // in several namespaces
+			for ids[j.job.ID] > 0 {
+				j.job.ID = j.key.Namespace + "." + j.job.ID
+			}
+			ids[j.job.ID]++
 		}
 		waiting := 0
 		for i := range j.job.Groups {
@@ -245,4 +256,48 @@ func (w *nomadWriter) writeJobs(jobs []*importedJob) {
 	}
 	w.report.TasksRead += w.report.Tasks
 	w.report.Jobs = len(w.file.Jobs)
+}
+
+// groupName identifies a group by its names in the scenario.
+type groupName struct{ job, group string }
+
+// raiseCapacities raises the capacity of nodes on which allocations request more than the
+// node has, because a scenario in which they do not fit is not valid. This happens in
+// Nomad: an allocation of an earlier version of its job has the request of the current
+// version in the scenario, and the capacity that a node detects may shrink.
+func (w *nomadWriter) raiseCapacities() {
+	requests := map[groupName]scenario.Quantities{}
+	for i := range w.file.Jobs {
+		for k := range w.file.Jobs[i].Groups {
+			g := &w.file.Jobs[i].Groups[k]
+			requests[groupName{w.file.Jobs[i].ID, g.Name}] = g.Resources
+		}
+	}
+	used := map[string]scenario.Quantities{}
+	for i := range w.file.Running {
+		r := &w.file.Running[i]
+		if used[r.Node] == nil {
+			used[r.Node] = scenario.Quantities{}
+		}
+		for resource, amount := range requests[groupName{r.Job, r.Group}] {
+			used[r.Node][resource] += amount
+		}
+	}
+	for i := range w.file.Nodes {
+		if raise(&w.file.Nodes[i], used[w.file.Nodes[i].ID]) {
+			w.report.note(1, "nodes with requests beyond their capacity", "raised to the requests")
+		}
+	}
+}
+
+// raise raises the capacity of a node to amounts beside those that are reserved, and
+// reports whether it was too small.
+func raise(n *scenario.Node, amounts scenario.Quantities) (raised bool) {
+	for resource, amount := range amounts {
+		if needed := amount + n.Reserved[resource]; needed > n.Capacity[resource] {
+			n.Capacity[resource] = needed
+			raised = true
+		}
+	}
+	return raised
 }

@@ -141,9 +141,13 @@ func (d *nomadDump) file(src Source, name string) (err error) {
 	}
 }
 
-// document adds the content of a response: a list, or one object.
+// document adds the content of a response: a list, which is null if it is empty, or one
+// object.
 func (d *nomadDump) document(text json.RawMessage) error {
-	if text[0] != '[' {
+	switch text[0] {
+	case 'n':
+		return nil
+	case '{':
 		return d.object(text)
 	}
 	var list []json.RawMessage

@@ -209,12 +209,16 @@ func supportedOf[T any](w *nomadWriter, list []*T, target func(*T) string) []*T 
 func (w *nomadWriter) dropCompleted(key model.JobKey, spec *nomadJob, m *model.Job) {
 	m.Stopped = false
 	for _, g := range m.Groups {
-		running := len(w.live[groupKey{key, g.Name}])
-		switch {
+		list, done := w.live[groupKey{key, g.Name}], w.done[groupKey{key, g.Name}]
+		switch perNode := m.Type == model.JobSystem || m.Type == model.JobSysBatch; {
+		case perNode && !spec.Stop && (done == 0 || !m.Type.Finite()): // one on each node
+		case perNode && len(list) > 0:
+			g.Constraints = append(g.Constraints, model.Constraint{Attribute: "node.id", Operator: model.OpIn, Values: w.nodesOf(list)})
+			w.report.note(1, "system jobs that are stopped or partly complete", "bound to the nodes where they run")
 		case spec.Stop:
-			g.Count = running
+			g.Count = len(list)
 		case m.Type.Finite():
-			g.Count = max(running, g.Count-w.done[groupKey{key, g.Name}])
+			g.Count = max(len(list), g.Count-done)
 		}
 	}
 	for _, name := range w.groupsOf(key) {
@@ -262,14 +266,18 @@ func (w *nomadWriter) jobFromAllocations(key model.JobKey, spec *nomadJob, group
 // nodes of its allocations. The count of such a group is its number on each node.
 func (w *nomadWriter) pinToNodes(g *scenario.Group, list []*nomadAlloc) {
 	g.Count = new(1)
-	in := scenario.Constraint{Attribute: "node.id", Operator: "in"}
-	for _, a := range list {
-		in.Values = append(in.Values, w.names[a.NodeID])
-	}
-	slices.Sort(in.Values)
-	in.Values = slices.Compact(in.Values)
-	g.Constraints = append(g.Constraints, in)
+	g.Constraints = append(g.Constraints, scenario.Constraint{Attribute: "node.id", Operator: string(model.OpIn), Values: w.nodesOf(list)})
 	w.report.note(1, "system jobs without a specification (/v1/job/ID)", "bound to the nodes where they run")
+}
+
+// nodesOf returns the names of the nodes on which allocations run, in ascending order.
+func (w *nomadWriter) nodesOf(list []*nomadAlloc) []string {
+	var names []string
+	for _, a := range list {
+		names = append(names, w.names[a.NodeID])
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // groupFromAllocation returns a group that requests the resources of an allocation.

@@ -2,6 +2,7 @@ package importer
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -342,5 +343,166 @@ func TestNomad_ImportsEveryKindOfJobWithoutJobFiles(t *testing.T) {
 	noted := slices.ContainsFunc(report.Notes, func(n Note) bool { return strings.Contains(n.Handling, "hexadecimal") && n.Count == 7 })
 	if !noted {
 		t.Errorf("notes %+v", report.Notes)
+	}
+}
+
+// Any text that Nomad accepts as a name is imported, wherever it occurs.
+func TestNomad_ImportsAnyName(t *testing.T) {
+	t.Parallel()
+	name := rapid.OneOf(rapid.SampledFrom([]string{"Big", "a", "a.a", "node.class", "default", "default.a", "EU_1", "--", "Ä ö", "x/y", strings.Repeat("L", 200)}), rapid.StringN(1, 12, -1))
+	rapid.Check(t, func(r *rapid.T) {
+		draw := func(label string) string { return name.Draw(r, label) }
+		var nodes []*nomad.NodeListStub
+		var allocs []*nomad.AllocationListStub
+		var jobs []any
+		for i := range rapid.IntRange(1, 4).Draw(r, "nodes") {
+			id := fmt.Sprintf("id-%d", i)
+			resources := nomadResources(1000)
+			resources.Devices[0].Name = draw("device")
+			nodes = append(nodes, &nomad.NodeListStub{
+				ID: id, Name: draw("node"), Datacenter: draw("datacenter"), NodeClass: draw("class"), NodePool: draw("pool"), Status: "ready",
+				SchedulingEligibility: "eligible", Attributes: map[string]string{draw("attribute"): draw("value")}, NodeResources: resources,
+			})
+		}
+		kinds := rapid.SampledFrom([]string{"service", "batch", "system", "sysbatch"})
+		for i := range rapid.IntRange(1, 4).Draw(r, "jobs") {
+			job, namespace, kind, group := draw("job"), draw("namespace"), kinds.Draw(r, "type"), draw("group")
+			for k := range rapid.IntRange(0, 3).Draw(r, "allocations") {
+				a := nomadAllocation(fmt.Sprintf("a%d-%d", i, k), job, group, nodes[k%len(nodes)].ID, "running", time.Hour)
+				a.JobType, a.Namespace = kind, namespace
+				if rapid.Bool().Draw(r, "without resources") {
+					a.AllocatedResources = nil
+				}
+				allocs = append(allocs, a)
+			}
+			if rapid.Bool().Draw(r, "list") {
+				jobs = append(jobs, &nomad.JobListStub{ID: job, Namespace: namespace, Type: kind, Priority: rapid.IntRange(1, 32767).Draw(r, "priority"), Status: "running", JobSummary: &nomad.JobSummary{}})
+				continue
+			}
+			j := nomad.NewServiceJob(job, job, "global", 50).AddDatacenter(draw("datacenter")).AddTaskGroup(nomad.NewTaskGroup(group, 1).AddTask(nomad.NewTask("t", "exec")))
+			j.Namespace, j.Type = &namespace, &kind
+			j.Constraints = []*nomad.Constraint{nomad.NewConstraint("${node.class}", "=", draw("class")), nomad.NewConstraint("${node.unique.id}", "!=", nodes[0].ID)}
+			j.Affinities = []*nomad.Affinity{nomad.NewAffinity("${node.datacenter}", "=", draw("datacenter"), 50)}
+			j.Spreads = []*nomad.Spread{nomad.NewSpread("${node.datacenter}", 50, []*nomad.SpreadTarget{nomad.NewSpreadTarget(draw("datacenter"), 100)})}
+			jobs = append(jobs, j)
+		}
+		// The import validates its result.
+		f, report, err := Nomad(Options{}, Source{FS: fstest.MapFS{"dump.json": written(t, append(jobs, nodes, allocs)...)}})
+		if err != nil {
+			r.Fatal(err)
+		}
+		if report.Running != len(f.Running) || len(f.Running) > len(allocs) {
+			r.Fatalf("%d of %d allocations run, %d reported", len(f.Running), len(allocs), report.Running)
+		}
+	})
+}
+
+// Conditions on classes, datacenters and nodes hold for the names that the import assigns.
+func TestNomad_ReplacesNamesInConditions(t *testing.T) {
+	t.Parallel()
+	node := &nomad.NodeListStub{
+		ID: "id-1", Name: "Node_1", Datacenter: "EU", NodeClass: "GPU", Status: "ready", SchedulingEligibility: "eligible",
+		Attributes: map[string]string{"kernel.name": "linux"}, NodeResources: nomadResources(4000),
+	}
+	j := nomad.NewServiceJob("web", "web", "global", 50).AddDatacenter("EU").AddTaskGroup(nomad.NewTaskGroup("g", 1).AddTask(nomad.NewTask("t", "exec")))
+	j.Constraints = []*nomad.Constraint{
+		nomad.NewConstraint("${node.class}", "=", "GPU"), nomad.NewConstraint("${node.unique.id}", "=", "id-1"), nomad.NewConstraint("${node.datacenter}", "regexp", "^E"),
+	}
+	j.Affinities = []*nomad.Affinity{nomad.NewAffinity("${node.class}", "=", "GPU", 50)}
+	j.Spreads = []*nomad.Spread{nomad.NewSpread("${node.datacenter}", 50, []*nomad.SpreadTarget{nomad.NewSpreadTarget("EU", 100)})}
+	f, report, err := Nomad(Options{}, Source{FS: fstest.MapFS{"dump.json": written(t, []*nomad.NodeListStub{node}, j)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const eu, gpu = "--45--55", "--47--50--55"
+	want := scenario.Group{
+		Constraints: []scenario.Constraint{
+			{Attribute: "node.class", Operator: "=", Value: gpu}, {Attribute: "node.id", Operator: "=", Value: "--4eode--5f1"}, {Attribute: "node.datacenter", Operator: "regexp", Value: "^E"},
+		},
+		Affinities: []scenario.Affinity{{Constraint: scenario.Constraint{Attribute: "node.class", Operator: "=", Value: gpu}, Weight: 50}},
+	}
+	g := f.Jobs[0].Groups[0]
+	if diff := cmp.Diff(want, scenario.Group{Constraints: g.Constraints, Affinities: g.Affinities}); diff != "" {
+		t.Error(diff)
+	}
+	if n := f.Nodes[0]; n.Class != gpu || n.Datacenter != eu || f.Jobs[0].Datacenters[0] != eu || len(g.Spread) != 1 || g.Spread[0].Targets[eu] != 100 {
+		t.Errorf("node %+v, spread %+v", n, g.Spread)
+	}
+	if !slices.ContainsFunc(report.Notes, func(n Note) bool { return n.Count == 1 && strings.HasPrefix(n.Subject, "patterns on names") }) {
+		t.Errorf("notes %+v", report.Notes)
+	}
+}
+
+// While a job is updated, allocations of its earlier version run, which may request less
+// than the current one.
+func TestNomad_ImportsNodesThatRequestsExceed(t *testing.T) {
+	t.Parallel()
+	node := &nomad.Node{
+		ID: "id-1", Name: "n1", Datacenter: "dc1", Status: "ready", SchedulingEligibility: "eligible", NodeResources: nomadResources(2000),
+		ReservedResources: &nomad.NodeReservedResources{Cpu: nomad.NodeReservedCpuResources{CpuShares: 100}, Memory: nomad.NodeReservedMemoryResources{MemoryMB: 1 << 20}},
+	}
+	task := nomad.NewTask("t", "exec").Require(&nomad.Resources{CPU: new(1500), MemoryMB: new(10)})
+	j := nomad.NewServiceJob("web", "web", "global", 50).AddDatacenter("dc1").AddTaskGroup(nomad.NewTaskGroup("g", 2).AddTask(task))
+	allocs := []*nomad.AllocationListStub{nomadAllocation("a1", "web", "g", "id-1", "running", time.Hour), nomadAllocation("a2", "web", "g", "id-1", "running", time.Hour)}
+	f, report, err := Nomad(Options{}, Source{FS: fstest.MapFS{"dump.json": written(t, node, allocs, j)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := f.Nodes[0].Capacity; got["cpu"] != 3100 || got["memory"] != 8020 {
+		t.Errorf("capacity %v", got)
+	}
+	if !slices.ContainsFunc(report.Notes, func(n Note) bool { return n.Count == 1 && n.Handling == "raised to the requests" }) {
+		t.Errorf("notes %+v", report.Notes)
+	}
+}
+
+// The count of a system job is the number on each node, also if it is stopped or some of
+// its instances have ended.
+func TestNomad_ImportsSystemJobsWithSpecification(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		kind  string
+		stop  bool
+		ended bool
+		bound bool
+	}{
+		"system":                    {kind: "system"},
+		"stopped system":            {kind: "system", stop: true, bound: true},
+		"sysbatch":                  {kind: "sysbatch"},
+		"sysbatch, partly complete": {kind: "sysbatch", ended: true, bound: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var nodes []*nomad.NodeListStub
+			var allocs []*nomad.AllocationListStub
+			for i, id := range []string{"id-1", "id-2", "id-3"} {
+				nodes = append(nodes, &nomad.NodeListStub{ID: id, Name: fmt.Sprintf("n%d", i+1), Datacenter: "dc1", Status: "ready", SchedulingEligibility: "eligible", NodeResources: nomadResources(4000)})
+				a := nomadAllocation(fmt.Sprintf("a%d", i), "agent", "g", id, "running", time.Hour)
+				if a.JobType = c.kind; i == 2 && c.ended {
+					a.ClientStatus = "complete"
+				}
+				allocs = append(allocs, a)
+			}
+			j := nomad.NewServiceJob("agent", "agent", "global", 50).AddDatacenter("dc1").AddTaskGroup(nomad.NewTaskGroup("g", 1).AddTask(nomad.NewTask("t", "exec")))
+			j.Type, j.Stop = &c.kind, &c.stop
+			f, _, err := Nomad(Options{}, Source{FS: fstest.MapFS{"dump.json": written(t, nodes, allocs, j)}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var bound []string
+			for _, k := range f.Jobs[0].Groups[0].Constraints {
+				if k.Attribute == "node.id" {
+					bound = k.Values
+				}
+			}
+			var want []string
+			for _, r := range f.Running {
+				if c.bound {
+					want = append(want, r.Node)
+				}
+			}
+			if g := f.Jobs[0].Groups[0]; *g.Count != 1 || !slices.Equal(bound, want) {
+				t.Errorf("count %d, bound to %v, want %v", *g.Count, bound, want)
+			}
+		})
 	}
 }

@@ -140,6 +140,7 @@ func (w *whatIf) jobFile(src []byte) error {
 	if job.PriorityClass = file.Job.PriorityClass; file.Job.Priority == nil {
 		job.Priority = nil // that of the class, or the scenario's default
 	}
+	w.notes = append(w.notes, importer.EscapeJob(&job)...)
 	w.with, w.jobs = importer.AddJobs(w.file.File, []scenario.Job{job})
 	return nil
 }
