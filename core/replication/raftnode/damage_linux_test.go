@@ -392,13 +392,12 @@ func (m *matrix) outcome(path string, r *result) (text string, ok bool) {
 	case r.Error != "":
 		return "failed: " + r.Error, false
 	case r.Refused != "":
-		named := strings.Contains(r.Refused, filepath.Base(path)) || strings.Contains(r.Refused, filepath.Dir(path))
-		return "refused" + doctorText, named && r.Remedy != "" && r.findings()
+		return "refused" + doctorText, r.namedIn(r.Refused, path) && r.Remedy != "" && r.findings()
 	case r.State != h.State || r.ID != h.ID:
 		return "SILENT DIFFERENCE of the state", false
 	}
 	text, ok = "without effect", true
-	if r.names(path) {
+	if r.namedIn(r.Log, path) {
 		text = "started, and the log names it"
 	}
 	for _, part := range []struct{ name, got, want string }{{"modules", r.Modules, h.Modules}, {"history", r.History, h.History}} {
@@ -406,7 +405,7 @@ func (m *matrix) outcome(path string, r *result) (text string, ok bool) {
 		case part.got == part.want:
 		case strings.HasPrefix(part.got, "error: "):
 			text += ", reading " + part.name + " returns an error"
-		case r.names(path):
+		case r.namedIn(r.Log, path):
 			text += ", and parts of the " + part.name + " are lost"
 		default:
 			text, ok = text+", SILENT DIFFERENCE of the "+part.name, false
@@ -415,10 +414,10 @@ func (m *matrix) outcome(path string, r *result) (text string, ok bool) {
 	return text + doctorText, ok
 }
 
-// names reports whether a line of the log names a file or its directory.
-func (r *result) names(path string) bool {
+// namedIn reports whether a text names a file or its directory.
+func (r *result) namedIn(text, path string) bool {
 	for _, one := range []string{path, filepath.Dir(path)} {
-		if one != "." && strings.Contains(r.Log, r.dir+"/"+one) {
+		if one != "." && strings.Contains(text, r.dir+"/"+one) {
 			return true
 		}
 	}

@@ -3,7 +3,10 @@ package badgerdb
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
+
+	"github.com/dgraph-io/badger/v4"
 
 	"github.com/cede-scheduler/cede/core/storage/datadir"
 )
@@ -25,8 +28,11 @@ func OpenError(part, path, remedy string, err error) error {
 	if strings.Contains(text, "unsupported version") { // of the manifest
 		return &datadir.DamageError{Part: part, Path: path, Problem: "unsupported format", Remedy: datadir.RemedyNewer, Err: fmt.Errorf("%w: %w", datadir.ErrNewer, err)}
 	}
-	if f, ok := errors.AsType[*datadir.FileError](err); ok {
-		return &datadir.DamageError{Part: part, Path: f.Path, Problem: "file is damaged", Remedy: remedy, Err: f.Err}
+	if f, ok := errors.AsType[*datadir.FileError](err); ok { // its directory may be a temporary copy
+		return &datadir.DamageError{Part: part, Path: filepath.Join(path, filepath.Base(f.Path)), Problem: "file is damaged", Remedy: remedy, Err: f.Err}
+	}
+	if errors.Is(err, badger.ErrEncryptionKeyMismatch) || strings.Contains(text, "sanity text") || strings.Contains(text, "key registry") {
+		path = filepath.Join(path, badger.KeyRegistryFileName)
 	}
 	return &datadir.DamageError{Part: part, Path: path, Problem: "cannot open it", Remedy: remedy, Err: err}
 }
