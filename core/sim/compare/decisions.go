@@ -9,13 +9,15 @@ import (
 	"time"
 )
 
-// A Decision is one placement of a run. Placements without victims are included: they
-// show that a policy found free capacity where another one evicted.
+// A Decision is one placement of a run, or one assignment of a binding to clusters. Those
+// without victims are included: they show that a policy found free capacity where another
+// one evicted.
 type Decision struct {
 	At         int64 // nanoseconds since the scenario's start
 	Preemptor  string
-	Job, Group string
-	Node       string
+	Job, Group string   // of a binding: its ID, and empty
+	IsBinding  bool     `json:",omitempty"`
+	Node       string   // of a binding: the clusters with the numbers of replicas
 	Victims    []string // ascending
 	Score      float64
 	Cost       Cost
@@ -47,14 +49,15 @@ type Divergence struct {
 // A Choice is the decision of one policy. If the policy never placed the preemptor,
 // Placed is false.
 type Choice struct {
-	Policy  string
-	Placed  bool
-	At      int64
-	Node    string
-	Victims []string
-	Score   float64
-	Cost    Cost
-	Chosen  string // why this node was chosen; "" if nothing was compared
+	Policy    string
+	Placed    bool
+	At        int64
+	IsBinding bool
+	Node      string
+	Victims   []string
+	Score     float64
+	Cost      Cost
+	Chosen    string // why this node was chosen; "" if nothing was compared
 }
 
 // MarshalJSON formats times as in results.
@@ -167,7 +170,7 @@ func newChoice(policy string, d *Decision) Choice {
 	if d == nil {
 		return Choice{Policy: policy}
 	}
-	return Choice{policy, true, d.At, d.Node, d.Victims, d.Score, d.Cost, d.Chosen}
+	return Choice{policy, true, d.At, d.IsBinding, d.Node, d.Victims, d.Score, d.Cost, d.Chosen}
 }
 
 // reason describes how the choices differ from that of the first policy.
@@ -190,9 +193,16 @@ func (c *Choice) describeAgainst(base *Choice) string {
 	case !base.Placed:
 		return fmt.Sprintf("%s never places it, %s %s", base.Policy, c.Policy, c.action())
 	case c.Node == base.Node && len(c.Victims) > 0 && len(base.Victims) > 0:
-		return "on the same node " + c.victimChange(base) + c.timeDifference(base) + c.costDifference(base)
+		return c.sameLocation() + c.victimChange(base) + c.timeDifference(base) + c.costDifference(base)
 	}
 	return fmt.Sprintf("%s %s, %s %s%s%s", base.Policy, base.action(), c.Policy, c.action(), c.timeDifference(base), c.costDifference(base))
+}
+
+func (c *Choice) sameLocation() string {
+	if c.IsBinding {
+		return "on the same clusters "
+	}
+	return "on the same node "
 }
 
 // victimChange describes how the victims differ on the same node.

@@ -11,7 +11,6 @@ import (
 	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
 	"github.com/cede-scheduler/cede/cmd/internal/cli/simrun"
 	"github.com/cede-scheduler/cede/cmd/internal/term"
-	"github.com/cede-scheduler/cede/core/decision"
 	"github.com/cede-scheduler/cede/core/preempt/tiebreak"
 	"github.com/cede-scheduler/cede/core/sim"
 	"github.com/cede-scheduler/cede/core/sim/bound"
@@ -246,43 +245,6 @@ func (s *runSet) namedRuns() []compare.Run {
 		runs[i].Policy = s.players.DisplayNames[runs[i].Policy]
 	}
 	return runs
-}
-
-// decisions returns the placements of a run with their evictions.
-func decisions(r *sim.Result) []compare.Decision {
-	costs := costs(r.Evicted)
-	list := make([]compare.Decision, len(r.Placements))
-	for i := range r.Placements {
-		p := &r.Placements[i]
-		victims := slices.Clone(p.Preempted)
-		for _, ids := range p.PreemptedElsewhere {
-			victims = append(victims, ids...)
-		}
-		slices.Sort(victims)
-		list[i] = compare.Decision{
-			At: int64(p.At), Preemptor: p.Alloc, Job: p.Job, Group: p.Group,
-			Node: p.Node, Victims: victims, Score: p.Score, Cost: costs[p.Alloc], Chosen: decision.NodeReason(p.Why, compare.Number),
-		}
-	}
-	return list
-}
-
-// costs returns the costs of victims by the allocation that evicted them.
-func costs(list []sim.Evicted) map[string]compare.Cost {
-	all := map[string]compare.Cost{}
-	for i := range list {
-		e := &list[i]
-		c, seen := all[e.By]
-		if !seen || e.Priority > c.HighestPriority {
-			c.HighestPriority = e.Priority
-		}
-		c.LostWork += int64(time.Duration(e.LostWork) / time.Second)
-		if e.BudgetViolated {
-			c.BudgetViolations++
-		}
-		all[e.By] = c
-	}
-	return all
 }
 
 // Approximate cost of playing a scenario, measured with the complete google-2011
