@@ -296,6 +296,21 @@ func TestDurable_AllocationsAndStateSurviveRestart(t *testing.T) {
 	s.await("web", "complete")
 }
 
+// Only a server of a pool reports delays that repeat elections.
+func TestWatchedElection_IsThatOfPools(t *testing.T) {
+	c := config.Config{Server: config.Server{Enabled: true, Raft: config.Raft{Heartbeat: 2 * time.Second, Election: 3 * time.Second}}}
+	if got := watchedElection(&c); got != 0 {
+		t.Errorf("a server without gossip watches elections of %v", got)
+	}
+	c.Listen.Gossip = "127.0.0.1:7946"
+	if got := watchedElection(&c); got != 2*time.Second {
+		t.Errorf("a server of a pool watches elections of %v", got)
+	}
+	if c.Dev = true; watchedElection(&c) != 0 {
+		t.Error("a development server watches elections")
+	}
+}
+
 func TestReload_AppliesReloadableKeysAndReportsOthers(t *testing.T) {
 	t.Parallel()
 	file, dataDir := durable(t, "log: {level: warn}\n")

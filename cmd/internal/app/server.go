@@ -73,7 +73,7 @@ func (s *serverComponents) start(ctx context.Context, c *config.Config, process 
 		return err
 	}
 	s.env.metrics.registry.MustRegister(memberGauges(s.pool))
-	watch := selfwatch.New(s.env.log, min(raftTiming(c).Heartbeat, raftTiming(c).Election), s.writable)
+	watch := selfwatch.New(s.env.log, watchedElection(c), s.writable)
 	conf := server.Config{
 		ID:  s.id,
 		Log: s.log, Applied: applied, Store: s.state, Policies: host, Modules: s.store.Blobs(), History: s.store.History(),
@@ -259,6 +259,16 @@ func raftTiming(c *config.Config) raftnode.Timing {
 		t.Heartbeat, t.Election, t.Lease = 50*time.Millisecond, 50*time.Millisecond, 50*time.Millisecond
 	}
 	return t
+}
+
+// watchedElection returns the shortest timeout that starts an election, or 0 for a server
+// without a pool: no other server holds an election against it.
+func watchedElection(c *config.Config) time.Duration {
+	if !c.Pooled() {
+		return 0
+	}
+	t := raftTiming(c)
+	return min(t.Heartbeat, t.Election)
 }
 
 // makeAPI creates the HTTP API, which calls the functions of the process.

@@ -18,7 +18,7 @@ import (
 // lease of a leader cannot be changed while it runs.
 type Watch struct {
 	log      *slog.Logger
-	election time.Duration // timeout of an election
+	election time.Duration // timeout of an election; 0: there are none
 	storage  func() error
 
 	mu       sync.Mutex
@@ -36,7 +36,8 @@ const (
 )
 
 // New returns a Watch that does nothing before Run. election is the shortest timeout of
-// Raft that starts an election, storage returns why the storage accepts no entries, or nil.
+// Raft that starts an election, or 0 if delays cause none. storage returns why the storage
+// accepts no entries, or nil.
 func New(log *slog.Logger, election time.Duration, storage func() error) *Watch {
 	return &Watch{log: log, election: election, storage: storage}
 }
@@ -87,7 +88,7 @@ func (w *Watch) Delay() (time.Duration, string) {
 
 // problem describes a delay that can end a leader's lease or start an election.
 func (w *Watch) problem(delay time.Duration) string {
-	if delay < w.election/2 {
+	if w.election == 0 || delay < w.election/2 {
 		return ""
 	}
 	return fmt.Sprintf("scheduling delay of %d ms exceeds half of the election timeout of %d ms, so elections may repeat: give this machine more CPU time, or raise server.raft.heartbeat, server.raft.election and server.raft.lease on every server",

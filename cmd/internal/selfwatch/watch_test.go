@@ -53,6 +53,16 @@ func TestWatch_ReportsSchedulingDelay(t *testing.T) {
 	})
 }
 
+// A server without a pool holds no elections that a delay could repeat.
+func TestWatch_ReportsNoProblemWithoutElections(t *testing.T) {
+	var logged strings.Builder
+	w := New(slog.New(slog.NewTextHandler(&logged, nil)), 0, func() error { return nil })
+	w.record(time.Now(), time.Minute)
+	if delay, problem := w.Delay(); delay != time.Minute || problem != "" || logged.Len() > 0 {
+		t.Errorf("%v, %q\n%s", delay, problem, logged.String())
+	}
+}
+
 func TestWatch_LogsFullDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var logged strings.Builder
