@@ -40,7 +40,7 @@ func New(c Config) (*Agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	id, err := d.identity()
+	id, err := d.identity(c.Logger)
 	if err != nil {
 		return nil, err
 	}

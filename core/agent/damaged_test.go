@@ -223,6 +223,25 @@ func TestFaults_DamagedIdentityIsRefused(t *testing.T) {
 	}
 }
 
+// A node without its identity registers as a new one. If it ran allocations, the log names
+// the missing file, and their tasks are stopped.
+func TestFaults_MissingIdentityIsLogged(t *testing.T) {
+	c, dir := newCluster(), dataDir(t)
+	first := startExec(t, c, dir, func(conf *agent.Config) { conf.StopAll = false })
+	c.place(shell("old", `echo up; while :; do sleep 0.02; done`))
+	c.await(t, "old", agent.StatusRunning)
+	first.stop()
+	path := filepath.Join(dir, "node.json")
+	damage(t, "removed", path)
+	c.do(func() { delete(c.allocs, "old") }) // it belongs to another node
+	var logged lockedBuffer
+	startExec(t, c, dir, func(conf *agent.Config) { conf.Logger = slog.New(slog.NewTextHandler(&logged, nil)) })
+	if !strings.Contains(logged.String(), path) {
+		t.Errorf("the log does not name %s:\n%s", path, logged.String())
+	}
+	eventually(t, "no task of the earlier node remains", func() bool { return len(processesOf(dir+"/allocs/old")) == 0 })
+}
+
 // An identity without a checksum, of an earlier release, is accepted and gets one.
 func TestIdentity_OfEarlierReleaseIsAccepted(t *testing.T) {
 	dir := t.TempDir()

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -38,13 +39,19 @@ func openDisk(dir string) (*disk, error) {
 // identity identifies the node.
 type identity struct{ ID, Secret string }
 
-// identity reads the node's identity, or creates one.
-func (d *disk) identity() (identity, error) {
+// identity reads the node's identity, or creates one. Without the file, allocations of the
+// earlier node may still run; the servers do not want them on the new one, so that they are
+// stopped.
+func (d *disk) identity(log *slog.Logger) (identity, error) {
 	var id identity
 	path := filepath.Join(d.dir, "node.json")
 	b, checked, err := checkedfile.Read(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		id = identity{ID: newUUID(), Secret: newUUID()}
+		if old, err := os.ReadDir(filepath.Join(d.dir, "allocs")); err == nil && len(old) > 0 {
+			log.Warn("identity of the node is missing; a new node is registered, and the tasks of the earlier one are stopped",
+				"path", path, "node_id", id.ID, "allocations", len(old))
+		}
 		return id, writeJSON(path, id)
 	}
 	if err == nil {
