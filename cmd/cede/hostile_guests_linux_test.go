@@ -209,8 +209,7 @@ func guestServer(t testing.TB) (*serverProcess, *client.Client) {
 
 // Hostile guests, and modules with an expensive compilation, are loaded into a live
 // server and decide there. Each stays below its ceiling of memory and processor time, and
-// the
-// server places every plain job meanwhile, about as fast as a server without them.
+// the server places every plain job meanwhile, about as fast as a server without them.
 func TestHostileGuests_StayBelowCeilingsWhileJobsArePlaced(t *testing.T) {
 	if soak.Race {
 		t.Skip("the race detector exceeds the memory of the ceilings")

@@ -13,6 +13,9 @@ type plan struct {
 	evicted []*alloc // in the order of the timeline
 	placed  []*alloc
 	stops   map[*node]bool // nodes on which the plan stops allocations
+	// moves are the groups that the plan also stops instances of. Such an instance counts
+	// until its own turn, which the timeline does not show.
+	moves map[*group]bool
 }
 
 func (c *checker) addToPlan(p *plan, ev *timeline.Event) {
@@ -91,10 +94,10 @@ func (c *checker) plan(p *plan) {
 	if len(p.removed)+len(p.placed) == 0 {
 		return
 	}
-	p.stops = map[*node]bool{}
+	p.stops, p.moves = map[*node]bool{}, map[*group]bool{}
 	for a, ev := range p.removed {
 		if ev.Kind != timeline.Evicted {
-			p.stops[a.node] = true
+			p.stops[a.node], p.moves[a.group] = true, true
 		}
 	}
 	inOrder(p.placed)
@@ -120,6 +123,7 @@ func (c *checker) plan(p *plan) {
 	for _, v := range p.evicted {
 		v.live = false
 	}
+	c.checkMoves(p)
 	c.checkColocation(p)
 	for _, n := range c.nodeList {
 		if why := overfull(n, c.here(n)); why != "" {
@@ -183,7 +187,11 @@ func (c *checker) place(p *plan, a *alloc) {
 		}
 	}
 	if !j.AllAtOnce { // the order within a gang is not known
-		if why := c.conflict(a.node, a.group, nil); why != "" {
+		why := c.exclusion(a.node, a.group, nil)
+		if why == "" && !p.moves[a.group] {
+			why = c.skewed(a.node, a.group, nil)
+		}
+		if why != "" {
 			c.report("topology", "%s must not be placed on %s: %s", a.id, a.node.id, why)
 		}
 	}
@@ -197,6 +205,18 @@ func (c *checker) place(p *plan, a *alloc) {
 }
 
 func isGang(p *plan) bool { return len(p.placed) > 0 && p.placed[0].group.job.AllAtOnce }
+
+// checkMoves checks after a plan that hard spreads hold for the groups that it moves.
+func (c *checker) checkMoves(p *plan) {
+	for _, a := range p.placed {
+		if a.group.job.AllAtOnce || !p.moves[a.group] {
+			continue
+		}
+		if why := c.skewed(a.node, a.group, a); why != "" {
+			c.report("topology", "%s must not be placed on %s: %s", a.id, a.node.id, why)
+		}
+	}
+}
 
 // checkColocation checks after a plan that no placement lost the allocation that its
 // co-location requires to a victim of the same plan.

@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -9,6 +10,11 @@ import (
 // conflict returns which rule between allocations a placement of a group on a node
 // violates, or "". self is the allocation itself if it is placed already.
 func (c *cluster) conflict(n *node, g *group, self *alloc) string {
+	return cmp.Or(c.exclusion(n, g, self), c.skewed(n, g, self))
+}
+
+// exclusion is conflict without hard spreads.
+func (c *cluster) exclusion(n *node, g *group, self *alloc) string {
 	if why := c.sharesProperty(n, g, self); why != "" {
 		return why
 	}
@@ -22,7 +28,7 @@ func (c *cluster) conflict(n *node, g *group, self *alloc) string {
 			return why
 		}
 	}
-	return c.skewed(n, g, self)
+	return ""
 }
 
 // sharesProperty checks distinct_hosts and distinct_property.

@@ -141,6 +141,17 @@ func TestMixes_HoldUnderEveryPolicy(t *testing.T) {
 	}
 }
 
+// A drain moves two instances of a group with a hard spread in one entry. The checker, which
+// does not see the order within an entry, judges the spread by its end.
+func TestMixes_JudgeMovesByTheEndOfTheirEntry(t *testing.T) {
+	t.Parallel()
+	for _, p := range policies {
+		if list := check(t, mixes.Generate(22947), p); len(list) > 0 {
+			t.Errorf("policy %s:\n%s", p.name, strings.Join(list, "\n"))
+		}
+	}
+}
+
 // rule returns the rule of a violation, without its time and text.
 func rule(violation string) string {
 	before, _, _ := strings.Cut(violation, ":")
