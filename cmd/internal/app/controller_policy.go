@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 
 	"github.com/cede-scheduler/cede/cmd/internal/builtin"
@@ -18,6 +19,7 @@ import (
 	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/core/sim"
 	"github.com/cede-scheduler/cede/plugins/bundle"
+	"github.com/cede-scheduler/cede/plugins/oci"
 	"github.com/cede-scheduler/cede/plugins/registry"
 )
 
@@ -28,6 +30,7 @@ type watchedPolicy struct {
 	log    *slog.Logger
 	loader *policies.Loader
 	active *policy.ActiveSet
+	pulled string // folder of the policies from registries; "" if the policy is not from one
 
 	mu     sync.Mutex
 	loaded [sha256.Size]byte // content of the files of the last attempt
@@ -41,24 +44,63 @@ func newWatchedPolicy(ctx context.Context, c *config.Config, log *slog.Logger, m
 		return nil, err
 	}
 	p := &watchedPolicy{config: c, log: log, loader: policies.New(policies.Options{Roots: roots, RequireSignature: c.Policy.RequireSignature, Log: log})}
-	set, sum, err := p.load(ctx)
+	if strings.HasPrefix(c.Kubernetes.Policy, oci.Scheme) {
+		if p.pulled, err = os.MkdirTemp("", "cede-policy-"); err != nil {
+			return nil, errors.Join(err, p.loader.Close())
+		}
+	}
+	use, err := p.resolve(ctx)
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("kubernetes.policy: %w", err), p.loader.Close())
+		return nil, errors.Join(fmt.Errorf("kubernetes.policy: %w", err), p.closeFiles())
+	}
+	set, sum, err := p.load(ctx, use)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("kubernetes.policy: %w", err), p.closeFiles())
 	}
 	p.active, p.loaded = policy.NewActiveSet(set), sum
 	m.recordReload(nil)
 	return p, nil
 }
 
-// reload loads the policy again if its files have changed. If they are invalid, the
-// active policy stays, and the error is returned until the files change.
+// resolve returns the configured policy as a name or path with settings. A policy in a
+// registry is pulled first.
+func (p *watchedPolicy) resolve(ctx context.Context) (string, error) {
+	k := &p.config.Kubernetes
+	if p.pulled == "" {
+		return k.Policy, nil
+	}
+	name, settings, configured := strings.Cut(k.Policy, "?")
+	ref, err := oci.ParseReference(name)
+	if err != nil {
+		return "", err
+	}
+	client := &oci.Client{}
+	if k.RegistryConfig != "" {
+		client.Credentials = oci.DockerConfig(k.RegistryConfig)
+	}
+	path, err := client.Pull(ctx, &ref, p.pulled)
+	if err != nil {
+		return "", fmt.Errorf("pull %s: %w", name, err)
+	}
+	if configured {
+		path += "?" + settings
+	}
+	return path, nil
+}
+
+// reload loads the policy again if its files have changed. If they are invalid or the
+// registry cannot be reached, the active policy stays, and the error is returned.
 func (p *watchedPolicy) reload(ctx context.Context) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if sum, err := p.sum(); err == nil && sum == p.loaded {
+	use, err := p.resolve(ctx)
+	if err != nil {
+		return fmt.Errorf("kubernetes.policy: %w", err)
+	}
+	if sum, err := p.sum(use); err == nil && sum == p.loaded {
 		return p.err
 	}
-	set, sum, err := p.load(ctx)
+	set, sum, err := p.load(ctx, use)
 	p.loaded, p.err = sum, nil
 	if err != nil {
 		p.err = fmt.Errorf("kubernetes.policy: %w", err)
@@ -71,12 +113,12 @@ func (p *watchedPolicy) reload(ctx context.Context) error {
 
 // load returns a set with the configured policy, after its self-test, and the built-in
 // default for the hooks that it does not implement. It also returns the checksum of the files before they were read.
-func (p *watchedPolicy) load(ctx context.Context) (*policy.Set, [sha256.Size]byte, error) {
-	sum, err := p.sum()
+func (p *watchedPolicy) load(ctx context.Context, use string) (*policy.Set, [sha256.Size]byte, error) {
+	sum, err := p.sum(use)
 	if err != nil {
 		return nil, sum, err
 	}
-	spec := sim.PolicySpec{Name: policy.DefaultName, Use: p.config.Kubernetes.Policy}
+	spec := sim.PolicySpec{Name: policy.DefaultName, Use: use}
 	if file := p.config.Kubernetes.PolicyConfig; file != "" {
 		f, err := os.Open(file)
 		if err != nil {
@@ -107,13 +149,13 @@ func (p *watchedPolicy) load(ctx context.Context) (*policy.Set, [sha256.Size]byt
 }
 
 // sum returns a checksum of the files of the policy and of its settings.
-func (p *watchedPolicy) sum() (sum [sha256.Size]byte, err error) {
+func (p *watchedPolicy) sum(use string) (sum [sha256.Size]byte, err error) {
 	h := sha256.New()
 	var files []string
 	if file := p.config.Kubernetes.PolicyConfig; file != "" {
 		files = append(files, file)
 	}
-	named, err := builtin.Parse(p.config.Kubernetes.Policy)
+	named, err := builtin.Parse(use)
 	if err != nil {
 		return sum, err
 	}
@@ -149,5 +191,14 @@ func (p *watchedPolicy) sum() (sum [sha256.Size]byte, err error) {
 
 func (p *watchedPolicy) close() error {
 	p.active.Close()
-	return p.loader.Close()
+	return p.closeFiles()
+}
+
+// closeFiles closes the loader and removes pulled files.
+func (p *watchedPolicy) closeFiles() error {
+	err := p.loader.Close()
+	if p.pulled != "" {
+		err = errors.Join(err, os.RemoveAll(p.pulled))
+	}
+	return err
 }

@@ -47,12 +47,16 @@ type Config struct {
 type Kubernetes struct {
 	Kubeconfig string `koanf:"kubeconfig"` // file; default: $KUBECONFIG, ~/.kube/config, or the service account of the pod
 	Context    string `koanf:"context"`    // of the kubeconfig; default: its current context
-	// Policy chooses the victims: the name of a built-in policy, or the path of a
-	// module or bundle, with settings as in protect?minRuntime=10m. Default: kubernetes.
-	Policy       string `koanf:"policy"`
-	PolicyConfig string `koanf:"policy_config"` // YAML file with settings of the policy; default: none
-	// PolicyInterval is the interval at which the files of the policy and of tls are
-	// read again. Default: 10s.
+	// Policy chooses the victims: the name of a built-in policy, the path of a module or
+	// bundle, or oci://REGISTRY/NAME@sha256:DIGEST (or :TAG) of one in a registry, with
+	// settings as in protect?minRuntime=10m. Default: kubernetes.
+	Policy string `koanf:"policy"`
+	// RegistryConfig is a file with credentials of registries in the form of Docker's
+	// config.json. Default: none are sent.
+	RegistryConfig string `koanf:"registry_config"`
+	PolicyConfig   string `koanf:"policy_config"` // YAML file with settings of the policy; default: none
+	// PolicyInterval is the interval at which the files of the policy and of tls, and the
+	// tag of a policy in a registry, are read again. Default: 10s.
 	PolicyInterval time.Duration `koanf:"policy_interval"`
 	// Token is required from kube-scheduler, as the password of its URL or as
 	// Authorization: Bearer. With tls.verify_client a client certificate is accepted

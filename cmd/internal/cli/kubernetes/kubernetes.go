@@ -33,7 +33,8 @@ The cluster is that of the kubeconfig, or in a pod that of its service account. 
 proposals stand. Of several replicas with kubernetes.lease, one is elected and ready.
 
 The files of the policy and the certificates are read again if they change, and on
-SIGHUP. A policy that is invalid is reported, and the previous one stays.
+SIGHUP. A policy can also be pulled from a container registry, by digest or by a tag
+that is read again. A policy that is invalid is reported, and the previous one stays.
 
 SIGINT and SIGTERM stop the process in order.`,
 		Example: `  cede kubernetes
@@ -47,7 +48,7 @@ SIGINT and SIGTERM stop the process in order.`,
 	for _, f := range []struct{ flag, key, help string }{
 		{"kubeconfig", "kubernetes.kubeconfig", "read the address and credentials of the API server from `FILE`"},
 		{"context", "kubernetes.context", "use the context `NAME` of the kubeconfig"},
-		{"policy", "kubernetes.policy", "choose victims by the policy `P`: a built-in one, or a path, with settings as P?key=value"},
+		{"policy", "kubernetes.policy", "choose victims by the policy `P`: a built-in one, a path, or oci://…, with settings as P?key=value"},
 	} {
 		values[f.key] = cmd.Flags().String(f.flag, "", f.help)
 	}
