@@ -87,7 +87,8 @@ func startModule(t *testing.T, active policy.Module, config string, change func(
 	}
 	t.Cleanup(set.Unpin)
 	w := &fixture{t: t, log: &lockedBuffer{}, registry: prometheus.NewRegistry()}
-	cfg := Config{Policies: staticPolicies{set}, Logger: slog.New(slog.NewTextHandler(w.log, nil)), Registry: w.registry}
+	// On a loaded machine a policy may take longer than the default deadline.
+	cfg := Config{Policies: staticPolicies{set}, Deadline: time.Minute, Logger: slog.New(slog.NewTextHandler(w.log, nil)), Registry: w.registry}
 	if change != nil {
 		change(&cfg)
 	}
