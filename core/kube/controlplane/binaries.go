@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -66,12 +68,12 @@ func (b Binaries) Build(ctx context.Context, w io.Writer) error {
 	if err := os.MkdirAll(b.Dir, 0o755); err != nil {
 		return err
 	}
-	for name, pkg := range programs {
+	for _, name := range slices.Sorted(maps.Keys(programs)) {
 		if _, err := os.Stat(b.Path(name)); err == nil {
 			continue
 		}
 		part := b.Path(name) + ".part" // an interrupted build must not count as a program
-		cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w -X k8s.io/component-base/version.gitVersion="+b.Version, "-o", part, pkg)
+		cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w -X k8s.io/component-base/version.gitVersion="+b.Version, "-o", part, programs[name])
 		cmd.Stdout, cmd.Stderr = w, w
 		if err := cmd.Run(); err != nil {
 			return fmt.Errorf("build %s: %w", name, err)
