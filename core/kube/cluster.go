@@ -60,6 +60,8 @@ func Translate(d *Dump) (*Cluster, error) {
 // are added as well, so that these pods can be translated later.
 func translate(d *Dump, t *Translator, expected []*Pod) (*Cluster, *podTranslator) {
 	c := &Cluster{Translator: t, PodsRead: len(d.Pods), Time: latestTime(d)}
+	c.claimed = newClaimReader(&d.Devices)
+	c.reportDevices()
 	if len(d.Nodes) == 0 {
 		c.Report.warn("dump without nodes (add the output of `kubectl get nodes`)", "no pod can be placed, and running pods are left out")
 	}
@@ -74,6 +76,9 @@ func translate(d *Dump, t *Translator, expected []*Pod) (*Cluster, *podTranslato
 		c.Group(p, false)
 	}
 	w.nameJobs()
+	if !t.live {
+		w.fitDevices()
+	}
 	c.translateBudgets(d, w)
 	c.finishLabels()
 	c.nameFirstInvalidAmount()
@@ -146,6 +151,7 @@ func (c *Cluster) node(n *Node, capacity exactAmounts) *model.Node {
 		}
 	}
 	node.Taints = translateTaints(n, c.Report)
+	node.Devices = c.claimed.devices(node.ID)
 	return node
 }
 

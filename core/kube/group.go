@@ -22,6 +22,7 @@ func (t *Translator) Group(p *Pod, daemonSet bool) *model.Group {
 	t.nodes(p, g, daemonSet)
 	t.pods(p, g)
 	t.spread(p, g)
+	t.requestDevices(p, g)
 	reportUnsupported(p, t.Report)
 	return g
 }
@@ -44,11 +45,8 @@ func reportUnsupported(p *Pod, r *Report) {
 	if slices.ContainsFunc(s.Volumes, func(v Volume) bool { return v.restrictsNodes() }) {
 		r.warn(VolumesNote, "placed as if all nodes could attach them")
 	}
-	if len(s.ResourceClaims) > 0 {
-		r.warn("pods with resource claims (dynamic resource allocation)", "placed without them")
-	}
-	if isSet(s.SchedulingGroup) || isSet(s.WorkloadRef) {
-		r.warn("pods of a scheduling group (gang)", "placed one by one")
+	if isSet(s.WorkloadRef) {
+		r.warn("pods of a workload (the gangs of Kubernetes 1.35)", "placed one by one")
 	}
 	if s.OS != nil && s.OS.Name != "" && s.OS.Name != "linux" {
 		r.info("pods that name an operating system", "placed by their selectors and tolerations only, as in kube-scheduler")

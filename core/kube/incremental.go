@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/cede-scheduler/cede/core/kube/dra"
 	"github.com/cede-scheduler/cede/core/model"
 )
 
@@ -155,6 +156,22 @@ func (r *IncrementalCluster) TranslateBudget(b *Budget) (*model.Budget, bool) {
 		allowDisruptions(budget, *b.Status.DisruptionsAllowed)
 	}
 	return budget, !r.needsRebuild
+}
+
+// SetPodGroup stores a pod group, or removes it if exists is false. The caller must
+// remove and add all its pods on nodes afterwards.
+func (r *IncrementalCluster) SetPodGroup(g *PodGroup, exists bool) {
+	if r.pods.podGroups[g.Key()] = g; !exists {
+		delete(r.pods.podGroups, g.Key())
+	}
+}
+
+// SetClaim stores a resource claim, or removes it if exists is false. The caller must
+// remove and add all pods on nodes that use it afterwards.
+func (r *IncrementalCluster) SetClaim(c *dra.Claim, exists bool) {
+	if r.claimed.claims[c.Metadata.Key()] = c; !exists {
+		delete(r.claimed.claims, c.Metadata.Key())
+	}
 }
 
 // RetainsLabels reports whether the retained per-instance labels are exactly those

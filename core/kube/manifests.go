@@ -43,13 +43,12 @@ func (t *Translator) JobsOf(d *Dump, known []*PriorityClass) ([]*model.Job, erro
 		p.selectors(func(s *LabelSelector, _ []string) { s.keys(func(key string) { t.readLabels[key] = true }) })
 	}
 	t.ports.reserve(d.Pods)
-	var jobs []*model.Job
+	t.claimed.add(&d.Devices)
+	m := &manifestJobs{Translator: t, classes: classes, podGroups: d.PodGroups, byGroup: map[*PodGroup]*model.Job{}}
 	for _, p := range d.Pods {
-		job, err := t.jobOf(p, owner{kind: kindBare, name: p.Metadata.Name, group: "pod"}, 1, classes)
-		if err != nil {
+		if err := m.add(p, owner{kind: kindBare, name: p.Metadata.Name, group: "pod"}, 1); err != nil {
 			return nil, err
 		}
-		jobs = append(jobs, job)
 	}
 	for _, w := range d.Workloads {
 		count := 1
@@ -66,13 +65,69 @@ func (t *Translator) JobsOf(d *Dump, known []*PriorityClass) ([]*model.Job, erro
 		}
 		p := &Pod{Metadata: w.Spec.Template.Metadata, Spec: w.Spec.Template.Spec}
 		p.Metadata.Name, p.Metadata.Namespace = w.Metadata.Name, w.Metadata.Namespace
-		job, err := t.jobOf(p, owner{kind: w.Kind, name: w.Metadata.Name, group: "pods"}, count, classes)
-		if err != nil {
+		if err := m.add(p, owner{kind: w.Kind, name: w.Metadata.Name, group: "pods"}, count); err != nil {
 			return nil, err
 		}
-		jobs = append(jobs, job)
 	}
-	return jobs, nil
+	return m.jobs, nil
+}
+
+// A manifestJobs collects the jobs of manifests.
+type manifestJobs struct {
+	*Translator
+	classes   map[string]*PriorityClass
+	podGroups []*PodGroup
+	byGroup   map[*PodGroup]*model.Job
+	jobs      []*model.Job
+}
+
+// add adds the job of a pod or pod template. Those of one pod group form one job, with the
+// priority of the group.
+func (m *manifestJobs) add(p *Pod, o owner, count int) error {
+	g := m.podGroup(p)
+	if g != nil {
+		one := *p
+		one.Spec.Priority, one.Spec.PriorityClassName = g.Spec.Priority, g.Spec.PriorityClassName
+		one.Spec.PreemptionPolicy = cmp.Or(g.Spec.PreemptionPolicy, p.Spec.PreemptionPolicy)
+		p = &one
+	}
+	job, err := m.jobOf(p, o, count, m.classes)
+	switch {
+	case err != nil:
+		return err
+	case g == nil:
+		m.jobs = append(m.jobs, job)
+	case m.byGroup[g] == nil:
+		job.ID, m.byGroup[g] = g.Metadata.Name, job
+		job.AllOrNone, job.AllAtOnce = g.Spec.DisruptionMode.All != nil, g.Spec.SchedulingPolicy.Gang != nil
+		m.jobs = append(m.jobs, job)
+	default:
+		existing := &Job{Job: m.byGroup[g]}
+		job.Groups[0].Name = existing.unusedGroupName(job.Groups[0].Name)
+		existing.Groups = append(existing.Groups, job.Groups[0])
+	}
+	if g != nil && g.Spec.SchedulingPolicy.Gang != nil {
+		whole := &Job{Job: m.byGroup[g]}
+		if int(g.Spec.SchedulingPolicy.Gang.MinCount) < whole.instances() {
+			m.Report.warn("gangs with a minCount below the number of their pods", "all their pods are placed at once, or none")
+		}
+	}
+	return nil
+}
+
+// podGroup returns the group of a pod in the manifests, or nil.
+func (m *manifestJobs) podGroup(p *Pod) *PodGroup {
+	key := p.Group()
+	if key == "" {
+		return nil
+	}
+	for _, g := range m.podGroups {
+		if g.Key() == key {
+			return g
+		}
+	}
+	m.Report.info("pods of a pod group that the manifests do not contain", "treated as pods without a group")
+	return nil
 }
 
 // jobOf returns the job of one pod or pod template.

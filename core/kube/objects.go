@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/cede-scheduler/cede/core/kube/dra"
 )
 
 // The types contain the fields that affect scheduling, including those that the model
@@ -119,8 +121,8 @@ type PodSpec struct {
 	Tolerations               []Toleration          `json:"tolerations"`
 	TopologySpreadConstraints []SpreadConstraint    `json:"topologySpreadConstraints"`
 	Volumes                   []Volume              `json:"volumes"`
-	ResourceClaims            []NamedReference      `json:"resourceClaims"`
-	SchedulingGroup           json.RawMessage       `json:"schedulingGroup"`
+	ResourceClaims            []PodClaim            `json:"resourceClaims"`
+	SchedulingGroup           *SchedulingGroup      `json:"schedulingGroup"`
 	WorkloadRef               json.RawMessage       `json:"workloadRef"`
 	OS                        *NamedReference       `json:"os"`
 	ActiveDeadlineSeconds     *int64                `json:"activeDeadlineSeconds"`
@@ -129,6 +131,19 @@ type PodSpec struct {
 // A NamedReference is any object of which only the name is used.
 type NamedReference struct {
 	Name string `json:"name"`
+}
+
+// A PodClaim is a resource claim of a pod: a claim by name, or one that is created for
+// the pod from a template.
+type PodClaim struct {
+	Name     string `json:"name"`
+	Claim    string `json:"resourceClaimName"`
+	Template string `json:"resourceClaimTemplateName"`
+}
+
+// A SchedulingGroup names the PodGroup of a pod.
+type SchedulingGroup struct {
+	PodGroup string `json:"podGroupName"`
 }
 
 // A Container is a container or init container of a pod.
@@ -249,6 +264,7 @@ type PodStatus struct {
 	NominatedNodeName string            `json:"nominatedNodeName"`
 	Conditions        []PodCondition    `json:"conditions"`
 	Containers        []ContainerStatus `json:"containerStatuses"`
+	ResourceClaims    []PodClaim        `json:"resourceClaimStatuses"` // the claims that were created from templates
 }
 
 // A PodCondition is a condition in the status of a pod.
@@ -298,6 +314,30 @@ type PriorityClass struct {
 type Namespace struct {
 	Metadata Metadata `json:"metadata"`
 }
+
+// A PodGroup is a group of pods that are scheduled, and if its disruption mode is All
+// evicted, together. Only those of the group scheduling.k8s.io are decoded.
+type PodGroup struct {
+	Metadata Metadata `json:"metadata"`
+	Spec     struct {
+		Parent           string `json:"parentCompositePodGroupName"`
+		SchedulingPolicy struct {
+			Gang *struct {
+				MinCount int32 `json:"minCount"`
+			} `json:"gang"`
+		} `json:"schedulingPolicy"`
+		SchedulingConstraints json.RawMessage `json:"schedulingConstraints"`
+		DisruptionMode        struct {
+			All *struct{} `json:"all"`
+		} `json:"disruptionMode"`
+		Priority          *int32 `json:"priority"`
+		PriorityClassName string `json:"priorityClassName"`
+		PreemptionPolicy  string `json:"preemptionPolicy"`
+	} `json:"spec"`
+}
+
+// Key returns the key by which pods refer to the group.
+func (g *PodGroup) Key() string { return dra.Key(g.Metadata.Namespace, g.Metadata.Name) }
 
 // A Workload is an object with a pod template: a Deployment, StatefulSet, ReplicaSet,
 // ReplicationController, DaemonSet or Job.

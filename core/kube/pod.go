@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/cede-scheduler/cede/core/kube/dra"
 	"github.com/cede-scheduler/cede/core/model"
 )
 
@@ -46,6 +47,26 @@ func (p *Pod) DependsOnOtherNodes() bool {
 		}
 	}
 	return false
+}
+
+// Group returns the key of the pod's PodGroup, or "" if it has none.
+func (p *Pod) Group() string {
+	if p.Spec.SchedulingGroup == nil || p.Spec.SchedulingGroup.PodGroup == "" {
+		return ""
+	}
+	return dra.Key(p.namespace(), p.Spec.SchedulingGroup.PodGroup)
+}
+
+// ClaimKeys returns the keys of the resource claims that the pod names.
+func (p *Pod) ClaimKeys() (keys []string) {
+	for _, list := range [][]PodClaim{p.Spec.ResourceClaims, p.Status.ResourceClaims} {
+		for _, c := range list {
+			if c.Claim != "" {
+				keys = append(keys, dra.Key(p.namespace(), c.Claim))
+			}
+		}
+	}
+	return keys
 }
 
 // ResourcesOnly returns the spec without anything that restricts the pod's nodes.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cede-scheduler/cede/core/kube/dra"
 	"github.com/cede-scheduler/cede/core/model"
 )
 
@@ -17,6 +18,7 @@ type podTranslator struct {
 	usage         map[string]*nodeUsage // by node
 	jobs          map[jobKey]*Job
 	classes       map[string]*PriorityClass
+	podGroups     map[string]*PodGroup // by namespace and name
 	podNames      map[string]int       // pods per name
 	runningCount  map[*model.Group]int // running instances; nil: not counted yet
 	invalidTimes  int                  // pods with an invalid timestamp
@@ -31,6 +33,7 @@ type jobKey struct {
 	namespace, kind, owner     string
 	priority                   int32
 	neverPreempts, terminating bool
+	allOrNone, gang            bool // of a pod group
 }
 
 // A nodeUsage holds the requests and host ports of the pods on a node.
@@ -42,13 +45,16 @@ type nodeUsage struct {
 func newPodTranslator(c *Cluster, d *Dump) *podTranslator {
 	w := &podTranslator{
 		Cluster: c, nodes: make(map[string]*model.Node, len(c.Nodes)), usage: map[string]*nodeUsage{}, jobs: map[jobKey]*Job{},
-		classes: map[string]*PriorityClass{}, podNames: make(map[string]int, len(d.Pods)), raised: map[string]bool{}, portConflicts: map[string]bool{},
+		classes: map[string]*PriorityClass{}, podGroups: map[string]*PodGroup{}, podNames: make(map[string]int, len(d.Pods)), raised: map[string]bool{}, portConflicts: map[string]bool{},
 	}
 	for _, n := range c.Nodes {
 		w.nodes[n.ID] = n
 	}
 	for _, k := range d.Classes {
 		w.classes[k.Metadata.Name] = k
+	}
+	for _, g := range d.PodGroups {
+		w.podGroups[g.Key()] = g
 	}
 	for _, p := range d.Pods {
 		w.podNames[p.Metadata.Name]++
@@ -192,6 +198,7 @@ type owner struct{ kind, name, group string }
 const (
 	kindDaemonSet  = "DaemonSet"
 	kindDeployment = "Deployment"
+	kindPodGroup   = "PodGroup"
 	kindBare       = "Pod"
 	templateHash   = "pod-template-hash"
 )
@@ -224,7 +231,7 @@ func ownerOf(p *Pod) owner {
 // jobFor returns the job of a pod, which it adds if it is new.
 func (w *podTranslator) jobFor(p *Pod, o *owner) *Job {
 	key, class := w.jobKeyOf(p, o)
-	if o.kind == kindBare {
+	if key.kind == kindBare {
 		w.Report.info("pods without an owner, including static pods", "one job each; if evicted they become pending, whereas Kubernetes would delete them")
 	}
 	if key.terminating {
@@ -245,18 +252,50 @@ func (w *podTranslator) jobFor(p *Pod, o *owner) *Job {
 // jobKeyOf returns the job key of a pod and the name of its priority class.
 func (w *podTranslator) jobKeyOf(p *Pod, o *owner) (key jobKey, class string) {
 	priority, class, neverPreempts := priorityOf(p, w.classes)
-	return jobKey{
+	key = jobKey{
 		namespace: p.namespace(), kind: o.kind, owner: o.name, priority: priority, neverPreempts: neverPreempts,
 		terminating: p.Metadata.DeletionTimestamp != "",
-	}, class
+	}
+	g := w.podGroup(p)
+	if g == nil || o.kind == kindDaemonSet {
+		return key, class
+	}
+	key.kind, key.owner = kindPodGroup, g.Metadata.Name
+	key.allOrNone = g.Spec.DisruptionMode.All != nil
+	key.gang = g.Spec.SchedulingPolicy.Gang != nil
+	key.priority, class, neverPreempts = priorityOf(&Pod{Spec: PodSpec{
+		Priority: g.Spec.Priority, PriorityClassName: g.Spec.PriorityClassName, PreemptionPolicy: g.Spec.PreemptionPolicy,
+	}}, w.classes)
+	key.neverPreempts = neverPreempts || key.neverPreempts
+	if class != "" && key.neverPreempts != neverPreempts {
+		class = "" // the class does not have the policy of the pods
+	}
+	return key, class
+}
+
+// podGroup returns the group of a pod, or nil if it has none or the group is unknown. A
+// pod of an unknown group is treated as one without a group, as in kube-scheduler.
+func (w *podTranslator) podGroup(p *Pod) *PodGroup {
+	key := p.Group()
+	if key == "" {
+		return nil
+	}
+	g := w.podGroups[key]
+	switch {
+	case g == nil:
+		w.Report.info("pods of a pod group that is not in the dump", "treated as pods without a group")
+	case g.Spec.Parent != "":
+		w.Report.info("pods of composite pod groups", "evicted and placed by their own pod group")
+	}
+	return g
 }
 
 // newJob returns the job of a key, without groups.
 func newJob(p *Pod, s *jobKey, class string) *Job {
 	return &Job{
 		Job: &model.Job{
-			Namespace: s.namespace, Type: jobType(s.kind, p), Priority: s.priority, PriorityClass: class,
-			NeverPreempts: s.neverPreempts, Meta: map[string]string{"kind": s.kind, "name": s.owner},
+			Namespace: s.namespace, Type: jobType(ownerOf(p).kind, p), Priority: s.priority, PriorityClass: class,
+			NeverPreempts: s.neverPreempts, AllOrNone: s.allOrNone, Meta: map[string]string{"kind": s.kind, "name": s.owner},
 		},
 		Terminating: s.terminating, groups: map[string]*model.Group{}, targetNodes: map[*model.Group][]string{},
 	}
@@ -320,7 +359,8 @@ func groupKeyOf(g *model.Group) string {
 		H []model.LabelTerm
 		I []model.LabelTerm
 		J int64
-	}{g.Resources, g.Ports, g.Labels, g.Tolerations, g.Constraints, g.Affinities, g.Spread, g.Colocate, g.Separate, g.KillTimeout})
+		K []model.DeviceRequest
+	}{g.Resources, g.Ports, g.Labels, g.Tolerations, g.Constraints, g.Affinities, g.Spread, g.Colocate, g.Separate, g.KillTimeout, g.Devices})
 }
 
 // addInstance adds a pod to the group with an equal specification, and returns the
@@ -379,6 +419,7 @@ func (w *podTranslator) nameJobs() {
 		})
 	}
 	w.raiseCapacities()
+	w.placeGangsAtOnce()
 	names := map[string]int{}
 	for _, j := range w.Jobs {
 		names[j.Meta["name"]]++
@@ -410,6 +451,29 @@ func (w *podTranslator) nameJobs() {
 		}
 	}
 	w.Report.Add(Note{Count: w.countBatch(), Subject: "batch jobs", Handling: "run forever: a dump has no durations"})
+}
+
+// placeGangsAtOnce makes the jobs of gangs all-at-once. In a running cluster
+// kube-scheduler decides how many pods of a gang it places.
+func (w *podTranslator) placeGangsAtOnce() {
+	for key, j := range w.jobs {
+		if !key.gang || w.live || key.terminating {
+			continue
+		}
+		j.AllAtOnce = true
+		g := w.podGroups[dra.Key(key.namespace, key.owner)]
+		if n := int(g.Spec.SchedulingPolicy.Gang.MinCount); j.Pending > 0 && n < j.instances() {
+			w.Report.warn("pending gangs with a minCount below the number of their pods", "all their pods are placed at once, or none")
+		}
+	}
+}
+
+// instances returns the number of pods of the job.
+func (j *Job) instances() (n int) {
+	for _, g := range j.Groups {
+		n += g.Count
+	}
+	return n
 }
 
 // alphanumeric removes all characters of a kind but letters and digits.

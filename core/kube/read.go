@@ -17,6 +17,7 @@ import (
 	"sync"
 	"unicode/utf8"
 
+	"github.com/cede-scheduler/cede/core/kube/dra"
 	"github.com/cede-scheduler/cede/core/model"
 )
 
@@ -74,6 +75,8 @@ type Dump struct {
 	Classes    []*PriorityClass
 	Namespaces []*Namespace
 	Workloads  []*Workload
+	PodGroups  []*PodGroup
+	Devices    dra.Objects
 	Other      map[string]int // counts of kinds irrelevant to scheduling
 	Deleted    []any          // objects of DELETED watch events
 	Objects    int            // total
@@ -306,6 +309,16 @@ func (d *Dump) distribute(all []decoded) {
 			d.Classes = upsert(d.Classes, s, x.line, [3]string{"PriorityClass", "", o.Metadata.Name}, o)
 		case *Namespace:
 			d.Namespaces = upsert(d.Namespaces, s, x.line, [3]string{"Namespace", "", o.Metadata.Name}, o)
+		case *PodGroup:
+			d.PodGroups = upsert(d.PodGroups, s, x.line, o.Metadata.key("PodGroup"), o)
+		case *dra.Slice:
+			d.Devices.Slices = upsert(d.Devices.Slices, s, x.line, [3]string{"ResourceSlice", "", o.Metadata.Name}, o)
+		case *dra.Class:
+			d.Devices.Classes = upsert(d.Devices.Classes, s, x.line, [3]string{"DeviceClass", "", o.Metadata.Name}, o)
+		case *dra.Claim:
+			d.Devices.Claims = upsert(d.Devices.Claims, s, x.line, [3]string{"ResourceClaim", o.Metadata.Namespace, o.Metadata.Name}, o)
+		case *dra.Template:
+			d.Devices.Templates = upsert(d.Devices.Templates, s, x.line, [3]string{"ResourceClaimTemplate", o.Metadata.Namespace, o.Metadata.Name}, o)
 		case *Workload:
 			d.Workloads = upsert(d.Workloads, s, x.line, o.Metadata.key(o.Kind), o)
 		}
@@ -476,6 +489,24 @@ func decodeObject(kind string, text []byte) (any, error) {
 		to = &PriorityClass{}
 	case "Namespace":
 		to = &Namespace{}
+	case "PodGroup":
+		var g struct {
+			APIVersion string `json:"apiVersion"`
+			PodGroup
+		}
+		err := json.Unmarshal(text, &g)
+		if err == nil && !strings.HasPrefix(g.APIVersion, "scheduling.k8s.io/") {
+			return nil, nil // of another scheduler
+		}
+		return &g.PodGroup, err
+	case "ResourceSlice":
+		to = &dra.Slice{}
+	case "DeviceClass":
+		to = &dra.Class{}
+	case "ResourceClaim":
+		to = &dra.Claim{}
+	case "ResourceClaimTemplate":
+		to = &dra.Template{}
 	case "Deployment", "StatefulSet", "ReplicaSet", "ReplicationController", "DaemonSet", "Job":
 		to = &Workload{Kind: kind}
 	default:
@@ -497,6 +528,16 @@ func nameOf(object any) string {
 	case *Namespace:
 		return o.Metadata.Name
 	case *Workload:
+		return o.Metadata.Name
+	case *PodGroup:
+		return o.Metadata.Name
+	case *dra.Slice:
+		return o.Metadata.Name
+	case *dra.Class:
+		return o.Metadata.Name
+	case *dra.Claim:
+		return o.Metadata.Name
+	case *dra.Template:
 		return o.Metadata.Name
 	}
 	return ""

@@ -35,6 +35,7 @@ type Translator struct {
 	readLabels      map[string]bool // labels that a selector reads
 	numeric         map[string]bool // by label: every value is a whole number
 	spreads         map[string]*spreadSelector
+	claimed         claimReader
 
 	// live is set if the translation follows a running cluster: nodes may get other
 	// taints later, and budgets keep their names.
@@ -105,6 +106,7 @@ func NewTranslator(nodes []*model.Node, report *Report) *Translator {
 func (t *Translator) inspectNodes() {
 	names := make(map[string]bool, len(t.Nodes))
 	t.uniqueHostnames = true
+	t.claimed.indexDevices(t.Nodes)
 	t.noExecuteKeys = map[string]bool{}
 	for _, n := range t.Nodes {
 		host, ok := n.Attributes[hostname]

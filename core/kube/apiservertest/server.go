@@ -20,7 +20,9 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
+	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 )
@@ -35,6 +37,8 @@ type Server struct {
 	Refuse func(Request) int
 	// WithoutWatchList makes the server reject watches that start with a list.
 	WithoutWatchList bool
+	// Disabled lists versions of API groups that are not served, such as resource.k8s.io/v1.
+	Disabled []string
 
 	mu        sync.Mutex
 	version   int
@@ -74,7 +78,9 @@ func NewInProcess() *Server {
 		"nodes": {apiVersion: "v1", name: "Node"}, "pods": {apiVersion: "v1", name: "Pod"}, "namespaces": {apiVersion: "v1", name: "Namespace"},
 		"poddisruptionbudgets": {apiVersion: "policy/v1", name: "PodDisruptionBudget"}, "priorityclasses": {apiVersion: "scheduling.k8s.io/v1", name: "PriorityClass"},
 		"leases": {apiVersion: "coordination.k8s.io/v1", name: "Lease"},
-		"events": {apiVersion: "v1", name: "Event"},
+		"events": {apiVersion: "v1", name: "Event"}, "podgroups": {apiVersion: "scheduling.k8s.io/v1beta1", name: "PodGroup"},
+		"deviceclasses": {apiVersion: "resource.k8s.io/v1", name: "DeviceClass"}, "resourceslices": {apiVersion: "resource.k8s.io/v1", name: "ResourceSlice"},
+		"resourceclaims": {apiVersion: "resource.k8s.io/v1", name: "ResourceClaim"}, "resourceclaimtemplates": {apiVersion: "resource.k8s.io/v1", name: "ResourceClaimTemplate"},
 	} {
 		k.objects, k.versions = map[string]json.RawMessage{}, map[string]int{}
 		s.kinds[resource] = k
@@ -131,6 +137,16 @@ func resourceOf(o metav1.Object) string {
 		return "priorityclasses"
 	case *coordinationv1.Lease:
 		return "leases"
+	case *schedulingv1beta1.PodGroup:
+		return "podgroups"
+	case *resourcev1.DeviceClass:
+		return "deviceclasses"
+	case *resourcev1.ResourceSlice:
+		return "resourceslices"
+	case *resourcev1.ResourceClaim:
+		return "resourceclaims"
+	case *resourcev1.ResourceClaimTemplate:
+		return "resourceclaimtemplates"
 	}
 	panic(fmt.Sprintf("%T is not served", o))
 }
@@ -226,6 +242,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.serveLease(w, r, parts)
 		return
 	}
+	if len(parts) == 3 && parts[0] == "apis" {
+		s.discover(w, parts[1]+"/"+parts[2])
+		return
+	}
 	resource, request := parts[len(parts)-1], Request{Verb: "list"}
 	request.Resource = resource
 	if parts[0] == "apis" {
@@ -239,6 +259,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.requests[request]++
 	k := s.kinds[resource]
 	s.mu.Unlock()
+	if k != nil && slices.Contains(s.Disabled, k.apiVersion) {
+		k = nil
+	}
 	if k == nil || r.Method != http.MethodGet {
 		fail(w, http.StatusNotFound, metav1.StatusReasonNotFound)
 		return
@@ -263,6 +286,22 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.watch(w, r, k)
+}
+
+// discover lists the resources of an API group.
+func (s *Server) discover(w http.ResponseWriter, version string) {
+	list := metav1.APIResourceList{GroupVersion: version}
+	for resource, k := range s.kinds {
+		if k.apiVersion == version && !slices.Contains(s.Disabled, version) {
+			list.APIResources = append(list.APIResources, metav1.APIResource{Name: resource, Kind: k.name})
+		}
+	}
+	if len(list.APIResources) == 0 {
+		fail(w, http.StatusNotFound, metav1.StatusReasonNotFound)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(&list) // fails only if the client has disconnected
 }
 
 // serveLease reads, creates or replaces one Lease.

@@ -21,6 +21,7 @@ type cache struct {
 	onNode  map[string]map[string]*kube.Pod // by node ("": pending), then by key
 	budgets map[string]*kube.Budget
 	classes map[string]*kube.PriorityClass
+	related relatedObjects
 	// perInstanceReaders counts the selectors of pods and budgets that read each
 	// per-instance label.
 	perInstanceReaders map[string]int
@@ -54,6 +55,7 @@ func (c *cache) clear() {
 	c.onNode, c.hashByNode, c.nodeByHash = map[string]map[string]*kube.Pod{}, map[string]uint64{}, map[uint64]string{}
 	c.perInstanceReaders = map[string]int{}
 	c.budgets, c.classes = map[string]*kube.Budget{}, map[string]*kube.PriorityClass{}
+	c.related = newRelatedObjects()
 }
 
 // key returns the identity of a pod.
@@ -90,6 +92,7 @@ func (c *cache) feed(d *kube.Dump, whole bool, now time.Time) {
 	for _, k := range d.Classes {
 		c.classes[k.Metadata.Name] = k
 	}
+	c.feedRelated(d)
 	for _, deleted := range d.Deleted {
 		switch o := deleted.(type) {
 		case *kube.Node:
@@ -100,6 +103,8 @@ func (c *cache) feed(d *kube.Dump, whole bool, now time.Time) {
 			c.setBudget(budgetName(o), nil)
 		case *kube.PriorityClass:
 			delete(c.classes, o.Metadata.Name)
+		default:
+			c.removeRelated(deleted)
 		}
 	}
 }
@@ -136,6 +141,7 @@ func (c *cache) putPod(p *kube.Pod) {
 		return
 	}
 	c.pods[k] = p
+	c.related.addUser(k, p)
 	p.EachPerInstanceLabel(func(label string) { c.perInstanceReaders[label]++ })
 	node := p.Spec.NodeName
 	if c.onNode[node] == nil {
@@ -155,6 +161,7 @@ func (c *cache) dropPod(k string) {
 		return
 	}
 	delete(c.pods, k)
+	c.related.removeUser(k, p)
 	c.observedPods.remove(k)
 	p.EachPerInstanceLabel(func(label string) { c.perInstanceReaders[label]-- })
 	if on := c.onNode[p.Spec.NodeName]; on != nil {
@@ -272,6 +279,7 @@ func (c *cache) retain(d *kube.Dump) {
 			c.removePod(p)
 		}
 	}
+	c.retainRelated(d)
 	maps.DeleteFunc(c.classes, func(name string, _ *kube.PriorityClass) bool { return !unread["PriorityClass "+name] })
 }
 

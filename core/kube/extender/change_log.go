@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/cede-scheduler/cede/core/kube"
+	"github.com/cede-scheduler/cede/core/kube/dra"
 )
 
 // A changeLog records changes of nodes, of the pods on them, and of budgets, so that a reader can
@@ -15,15 +16,18 @@ type changeLog struct {
 	list    []change
 }
 
-// A change is a pod added to or removed from a node, or a node or a budget added,
-// updated or removed.
+// A change is a pod added to or removed from a node, or a node, a budget, a pod group or a
+// resource claim added, updated or removed.
 type change struct {
 	key    string // of the pod, or name of the node
 	pod    *kube.Pod
 	node   *kube.Node
 	isNode bool
-	budget *kube.Budget // last version, if removed
-	exists bool         // the budget exists
+	// One of these, the last version if it was removed. exists is false then.
+	budget   *kube.Budget
+	podGroup *kube.PodGroup
+	claim    *dra.Claim
+	exists   bool
 }
 
 func podAddition(p *kube.Pod) change { return change{key: key(p), pod: p} }

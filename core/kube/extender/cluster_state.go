@@ -95,6 +95,12 @@ func (s *clusterState) applyChange(txn *state.Txn, n change) bool {
 	switch {
 	case n.budget != nil:
 		return s.applyBudget(txn, n.budget, n.exists)
+	case n.podGroup != nil:
+		s.cluster.SetPodGroup(n.podGroup, n.exists)
+		return true
+	case n.claim != nil:
+		s.cluster.SetClaim(n.claim, n.exists)
+		return true
 	case n.node != nil:
 		node, ok := s.cluster.UpsertNode(n.node)
 		return ok && txn.NodeWriter().Upsert(node) == nil
@@ -145,7 +151,7 @@ func (s *clusterState) addPod(txn *state.Txn, p *kube.Pod, id string) bool {
 		return false
 	}
 	s.placed[id] = i
-	txn.AllocWriter().Upsert(allocationOf(i, id))
+	txn.AllocWriter().Upsert(allocationOf(i, id, s.cluster.DevicesOf(i)))
 	return s.refreshNode(txn, i.Node)
 }
 
@@ -156,9 +162,9 @@ func (s *clusterState) refreshNode(txn *state.Txn, node string) bool {
 }
 
 // allocationOf returns the allocation of an instance.
-func allocationOf(i *kube.Instance, id string) *model.Allocation {
+func allocationOf(i *kube.Instance, id string, devices []model.DeviceUse) *model.Allocation {
 	a := &model.Allocation{
-		ID: id, Job: i.Job.Job, Group: i.Job.Group(i.Group.Name), NodeID: i.Node,
+		ID: id, Job: i.Job.Job, Group: i.Job.Group(i.Group.Name), NodeID: i.Node, Devices: devices,
 		Desired: model.DesiredRun, Client: model.ClientRunning, Started: true,
 	}
 	a.StartTime = unixNano(i.Pod.Started())
@@ -200,7 +206,7 @@ func (s *clusterState) populate(txn *state.Txn, r *kube.IncrementalCluster) erro
 	list := make([]*model.Allocation, len(r.Instances))
 	for k, i := range r.Instances {
 		id := key(i.Pod)
-		s.placed[id], list[k] = i, allocationOf(i, id)
+		s.placed[id], list[k] = i, allocationOf(i, id, r.DevicesOf(i))
 	}
 	txn.AllocWriter().Upsert(list...)
 	for _, b := range r.Budgets {
@@ -231,6 +237,7 @@ func (s *clusterState) collect() (d *kube.Dump, waiting []*kube.Pod) {
 	for _, name := range slices.Sorted(maps.Keys(c.budgets)) {
 		d.Budgets = append(d.Budgets, c.budgets[name])
 	}
+	c.related.addTo(d)
 	for _, k := range slices.Sorted(maps.Keys(c.onNode[""])) {
 		waiting = append(waiting, asPending(c.onNode[""][k]))
 	}
@@ -303,6 +310,10 @@ func (s *clusterState) prepareVictims(txn *state.Txn, proposal map[string]*kube.
 	var allocs []*model.Allocation
 	for node := range proposal {
 		allocs = txn.AppendNodeAllocs(allocs[:0], node)
+		if err := protectWideCohorts(txn, node, allocs); err != nil {
+			return err
+		}
+		allocs = txn.AppendNodeAllocs(allocs[:0], node)
 		for _, a := range allocs {
 			if a.StartTime == 0 && !isReservation(a) {
 				started := *a
@@ -315,6 +326,33 @@ func (s *clusterState) prepareVictims(txn *state.Txn, proposal map[string]*kube.
 		return nil
 	}
 	return budgetsFromCounts(txn, proposal)
+}
+
+// protectWideCohorts makes the cohorts that have members on other nodes than this one
+// unevictable: kube-scheduler accepts victims on the node of the preemptor only, and the
+// eviction of a part would break the group.
+func protectWideCohorts(txn *state.Txn, node string, allocs []*model.Allocation) error {
+	for _, a := range allocs {
+		if !a.InCohort() || a.Job.NonPreemptible || isReservation(a) || !slices.ContainsFunc(txn.AppendJobAllocs(nil, a.Job.Key()), func(o *model.Allocation) bool {
+			return o.NodeID != node && o.InCohort()
+		}) {
+			continue
+		}
+		job := *a.Job
+		job.NonPreemptible, job.Groups = true, make([]*model.Group, len(a.Job.Groups))
+		for i, g := range a.Job.Groups {
+			one := *g
+			job.Groups[i] = &one
+		}
+		if err := txn.JobWriter().Upsert(&job); err != nil {
+			return err
+		}
+		protected := *a
+		protected.Job = txn.Job(job.Key())
+		protected.Group = protected.Job.Group(a.Group.Name)
+		txn.AllocWriter().Upsert(&protected)
+	}
+	return nil
 }
 
 // unixNano returns a time in Unix nanoseconds, or 0 for the zero time.

@@ -286,6 +286,9 @@ func (q *query) readPlan(out *scheduler.Outcome) (map[string]*kube.MetaVictims, 
 			if a == nil || isReservation(a) {
 				return nil, outcome{result: resultUnknown, err: fmt.Errorf("the policy evicts pods on node %s that are not running yet", node)}
 			}
+			if a.NodeID != node {
+				return nil, outcome{result: resultUnknown, err: fmt.Errorf("the policy evicts pods on other nodes than %s", node)}
+			}
 			victims = append(victims, a)
 		}
 		return map[string]*kube.MetaVictims{node: q.metaVictims(victims)}, outcome{result: resultAnswered}

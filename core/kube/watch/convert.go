@@ -6,12 +6,15 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
+	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/cede-scheduler/cede/core/kube"
+	"github.com/cede-scheduler/cede/core/kube/dra"
 )
 
 // An object is what the informers store instead of the API object: the fields that
@@ -52,6 +55,16 @@ func strip(o any) (any, error) {
 		return convert[kube.PriorityClass](&o.ObjectMeta, o)
 	case *corev1.Namespace:
 		return convert[kube.Namespace](&o.ObjectMeta, o)
+	case *schedulingv1beta1.PodGroup:
+		return convert[kube.PodGroup](&o.ObjectMeta, o)
+	case *resourcev1.DeviceClass:
+		return convert[dra.Class](&o.ObjectMeta, o)
+	case *resourcev1.ResourceSlice:
+		return convert[dra.Slice](&o.ObjectMeta, o)
+	case *resourcev1.ResourceClaim:
+		return convert[dra.Claim](&o.ObjectMeta, o)
+	case *resourcev1.ResourceClaimTemplate:
+		return convert[dra.Template](&o.ObjectMeta, o)
 	}
 	return o, nil
 }
@@ -118,5 +131,15 @@ func add(d *kube.Dump, value any) {
 		d.Classes = append(d.Classes, o)
 	case *kube.Namespace:
 		d.Namespaces = append(d.Namespaces, o)
+	case *kube.PodGroup:
+		d.PodGroups = append(d.PodGroups, o)
+	case *dra.Class:
+		d.Devices.Classes = append(d.Devices.Classes, o)
+	case *dra.Slice:
+		d.Devices.Slices = append(d.Devices.Slices, o)
+	case *dra.Claim:
+		d.Devices.Claims = append(d.Devices.Claims, o)
+	case *dra.Template:
+		d.Devices.Templates = append(d.Devices.Templates, o)
 	}
 }

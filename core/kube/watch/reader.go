@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -69,6 +70,9 @@ func (r *Reader) Dump(ctx context.Context) (*kube.Dump, error) {
 				}
 				return err
 			})
+			if k.optional && apierrors.IsNotFound(errs[i]) {
+				errs[i] = nil // the API server does not serve it
+			}
 		})
 	}
 	running.Wait()
@@ -86,7 +90,7 @@ func (r *Reader) Dump(ctx context.Context) (*kube.Dump, error) {
 
 // Pod returns a pod, or nil if it does not exist.
 func (r *Reader) Pod(ctx context.Context, namespace, name string) (pod *corev1.Pod, err error) {
-	k := kindSpec{"pods", corev1.SchemeGroupVersion, nil}
+	k := kindSpec{"pods", corev1.SchemeGroupVersion, nil, false}
 	err = r.list(ctx, k, namespace, fields.OneTermEqualSelector("metadata.name", name), func(o runtime.Object) error {
 		pod, _ = o.(*corev1.Pod)
 		return nil
@@ -97,7 +101,7 @@ func (r *Reader) Pod(ctx context.Context, namespace, name string) (pod *corev1.P
 // Preemptions returns the events of preemptions of a pod, the newest first. The pod need
 // not exist any more: the API server stores events for an hour by default.
 func (r *Reader) Preemptions(ctx context.Context, namespace, pod string) (list []*corev1.Event, err error) {
-	k := kindSpec{"events", corev1.SchemeGroupVersion, nil}
+	k := kindSpec{"events", corev1.SchemeGroupVersion, nil, false}
 	selector := fields.Set{"involvedObject.kind": "Pod", "involvedObject.name": pod, "reason": "Preempted"}.AsSelector()
 	err = r.list(ctx, k, namespace, selector, func(o runtime.Object) error {
 		if e, ok := o.(*corev1.Event); ok {

@@ -2,17 +2,22 @@ package watch
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
+	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -35,16 +40,24 @@ type kindSpec struct {
 	name    string
 	group   schema.GroupVersion
 	example runtime.Object
+	// optional is set if clusters may not serve the resource: older ones, and those in
+	// which it is not enabled.
+	optional bool
 }
 
 // resources lists what is watched, and therefore the permissions that a Watcher needs:
 // list and watch of each.
 var resources = []kindSpec{
-	{"nodes", corev1.SchemeGroupVersion, &corev1.Node{}},
-	{"pods", corev1.SchemeGroupVersion, &corev1.Pod{}},
-	{"namespaces", corev1.SchemeGroupVersion, &corev1.Namespace{}},
-	{"poddisruptionbudgets", policyv1.SchemeGroupVersion, &policyv1.PodDisruptionBudget{}},
-	{"priorityclasses", schedulingv1.SchemeGroupVersion, &schedulingv1.PriorityClass{}},
+	{"nodes", corev1.SchemeGroupVersion, &corev1.Node{}, false},
+	{"pods", corev1.SchemeGroupVersion, &corev1.Pod{}, false},
+	{"namespaces", corev1.SchemeGroupVersion, &corev1.Namespace{}, false},
+	{"poddisruptionbudgets", policyv1.SchemeGroupVersion, &policyv1.PodDisruptionBudget{}, false},
+	{"priorityclasses", schedulingv1.SchemeGroupVersion, &schedulingv1.PriorityClass{}, false},
+	{"podgroups", schedulingv1beta1.SchemeGroupVersion, &schedulingv1beta1.PodGroup{}, true},
+	{"deviceclasses", resourcev1.SchemeGroupVersion, &resourcev1.DeviceClass{}, true},
+	{"resourceslices", resourcev1.SchemeGroupVersion, &resourcev1.ResourceSlice{}, true},
+	{"resourceclaims", resourcev1.SchemeGroupVersion, &resourcev1.ResourceClaim{}, true},
+	{"resourceclaimtemplates", resourcev1.SchemeGroupVersion, &resourcev1.ResourceClaimTemplate{}, true},
 }
 
 // A Watcher follows a cluster.
@@ -61,7 +74,9 @@ type Watcher struct {
 // An informer watches one resource.
 type informer struct {
 	cache.SharedIndexInformer
-	name string
+	kindSpec
+	client *rest.RESTClient
+	absent chan struct{} // closed if the API server does not serve the resource
 
 	mu  sync.Mutex
 	err error // of the last list or watch; nil after an event
@@ -94,7 +109,7 @@ func New(c *rest.Config, sink Sink, log *slog.Logger) (*Watcher, error) {
 func newClient(c *rest.Config, group schema.GroupVersion) (*rest.RESTClient, error) {
 	scheme := runtime.NewScheme()
 	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, policyv1.AddToScheme, schedulingv1.AddToScheme, coordinationv1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, policyv1.AddToScheme, schedulingv1.AddToScheme, schedulingv1beta1.AddToScheme, resourcev1.AddToScheme, coordinationv1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			return nil, err
 		}
@@ -113,7 +128,7 @@ func newClient(c *rest.Config, group schema.GroupVersion) (*rest.RESTClient, err
 
 func (w *Watcher) newInformer(client *rest.RESTClient, r kindSpec) (*informer, error) {
 	source := cache.ToListWatcherWithWatchListSemantics(cache.NewListWatchFromClient(client, r.name, metav1.NamespaceAll, fields.Everything()), client)
-	i := &informer{SharedIndexInformer: cache.NewSharedIndexInformer(source, r.example, 0, cache.Indexers{}), name: r.name}
+	i := &informer{SharedIndexInformer: cache.NewSharedIndexInformer(source, r.example, 0, cache.Indexers{}), kindSpec: r, client: client, absent: make(chan struct{})}
 	_, err := i.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(o any) { w.changed(i, o) },
 		UpdateFunc: func(_, o any) { w.changed(i, o) },
@@ -138,17 +153,74 @@ func (w *Watcher) Run(ctx context.Context) {
 	var running sync.WaitGroup
 	defer running.Wait()
 	for _, i := range w.informers {
-		running.Go(func() { i.RunWithContext(ctx) })
+		running.Go(func() {
+			if i.awaitServed(ctx) {
+				i.RunWithContext(ctx)
+			}
+		})
 	}
 	for _, i := range w.informers {
 		select {
 		case <-ctx.Done():
 			return
+		case <-i.absent:
 		case <-i.HasSyncedChecker().Done():
 		}
 	}
 	w.feedAll()
 	<-ctx.Done()
+}
+
+// discoveryInterval is the time between two attempts to read which resources the API
+// server serves.
+const discoveryInterval = time.Second
+
+// awaitServed reports whether the API server serves the resource, as soon as it answers. An
+// optional resource that it does not serve has no objects.
+func (i *informer) awaitServed(ctx context.Context) bool {
+	for i.optional {
+		served, err := i.isServed(ctx)
+		switch {
+		case err == nil && served:
+			return true
+		case err == nil:
+			close(i.absent)
+			return false
+		}
+		i.setError(err)
+		select {
+		case <-ctx.Done():
+			return false
+		case <-time.After(discoveryInterval):
+		}
+	}
+	return true
+}
+
+// isServed reports whether the API server lists the resource in its API group.
+func (i *informer) isServed(ctx context.Context) (bool, error) {
+	text, err := i.client.Get().AbsPath("/apis", i.group.Group, i.group.Version).SetHeader("Accept", runtime.ContentTypeJSON).Do(ctx).Raw()
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	var list metav1.APIResourceList
+	if err := json.Unmarshal(text, &list); err != nil {
+		return false, err
+	}
+	return slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == i.name }), nil
+}
+
+// isAbsent reports whether the API server does not serve the resource.
+func (i *informer) isAbsent() bool {
+	select {
+	case <-i.absent:
+		return true
+	default:
+		return false
+	}
 }
 
 // feedAll passes the whole cluster to the sink. Until then events are dropped, because
@@ -203,7 +275,7 @@ func (w *Watcher) Ready() error {
 	}
 	var missing []string
 	for _, i := range w.informers {
-		if i.HasSynced() {
+		if i.HasSynced() || i.isAbsent() {
 			continue
 		}
 		i.mu.Lock()

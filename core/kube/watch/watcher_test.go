@@ -18,7 +18,9 @@ import (
 	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
+	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -28,6 +30,7 @@ import (
 
 	"github.com/cede-scheduler/cede/core/kube"
 	"github.com/cede-scheduler/cede/core/kube/apiservertest"
+	"github.com/cede-scheduler/cede/core/kube/dra"
 	"github.com/cede-scheduler/cede/sdk/policytest/soak"
 )
 
@@ -53,6 +56,16 @@ func describe(value any) (string, any) {
 		return name(o.Metadata), o
 	case *kube.Namespace:
 		return name(o.Metadata), o
+	case *kube.PodGroup:
+		return name(o.Metadata), o
+	case *dra.Slice:
+		return name(kube.Metadata{Name: o.Metadata.Name}), o
+	case *dra.Class:
+		return name(kube.Metadata{Name: o.Metadata.Name}), o
+	case *dra.Claim:
+		return name(kube.Metadata{Namespace: o.Metadata.Namespace, Name: o.Metadata.Name}), o
+	case *dra.Template:
+		return name(kube.Metadata{Namespace: o.Metadata.Namespace, Name: o.Metadata.Name}), o
 	}
 	panic(fmt.Sprintf("unexpected object %T", value))
 }
@@ -81,6 +94,21 @@ func (m *mirror) Feed(d *kube.Dump, whole bool) {
 		put(o)
 	}
 	for _, o := range d.Namespaces {
+		put(o)
+	}
+	for _, o := range d.PodGroups {
+		put(o)
+	}
+	for _, o := range d.Devices.Slices {
+		put(o)
+	}
+	for _, o := range d.Devices.Classes {
+		put(o)
+	}
+	for _, o := range d.Devices.Claims {
+		put(o)
+	}
+	for _, o := range d.Devices.Templates {
 		put(o)
 	}
 	for _, o := range d.Deleted {
@@ -135,7 +163,7 @@ func randomObject(r *rand.Rand) metav1.Object {
 	meta := metav1.ObjectMeta{Name: fmt.Sprintf("o-%d", r.IntN(12)), Labels: map[string]string{"v": fmt.Sprint(r.IntN(1000))}}
 	namespaced := meta
 	namespaced.Namespace = fmt.Sprintf("ns-%d", r.IntN(2))
-	switch r.IntN(8) {
+	switch r.IntN(12) {
 	case 0:
 		return &corev1.Node{ObjectMeta: meta, Status: corev1.NodeStatus{Allocatable: corev1.ResourceList{"cpu": *resource.NewQuantity(r.Int64N(64), resource.DecimalSI)}}}
 	case 1:
@@ -145,6 +173,24 @@ func randomObject(r *rand.Rand) metav1.Object {
 	case 3:
 		n := intstr.FromInt32(r.Int32N(5))
 		return &policyv1.PodDisruptionBudget{ObjectMeta: namespaced, Spec: policyv1.PodDisruptionBudgetSpec{MinAvailable: &n}}
+	}
+	switch r.IntN(10) {
+	case 0:
+		return &schedulingv1beta1.PodGroup{ObjectMeta: namespaced, Spec: schedulingv1beta1.PodGroupSpec{DisruptionMode: &schedulingv1beta1.DisruptionMode{All: &schedulingv1beta1.AllDisruptionMode{}}}}
+	case 1:
+		return &resourcev1.ResourceSlice{ObjectMeta: meta, Spec: resourcev1.ResourceSliceSpec{Driver: "d", NodeName: new("o-1"), Devices: []resourcev1.Device{
+			{Name: "gpu", Attributes: map[resourcev1.QualifiedName]resourcev1.DeviceAttribute{"model": {StringValue: new("A100")}}},
+		}}}
+	case 2:
+		return &resourcev1.DeviceClass{ObjectMeta: meta, Spec: resourcev1.DeviceClassSpec{Selectors: []resourcev1.DeviceSelector{{CEL: &resourcev1.CELDeviceSelector{Expression: "true"}}}}}
+	case 3:
+		return &resourcev1.ResourceClaim{ObjectMeta: namespaced, Status: resourcev1.ResourceClaimStatus{Allocation: &resourcev1.AllocationResult{
+			Devices: resourcev1.DeviceAllocationResult{Results: []resourcev1.DeviceRequestAllocationResult{{Request: "r", Driver: "d", Pool: "p", Device: "gpu"}}},
+		}}}
+	case 4:
+		return &resourcev1.ResourceClaimTemplate{ObjectMeta: namespaced, Spec: resourcev1.ResourceClaimTemplateSpec{Spec: resourcev1.ResourceClaimSpec{Devices: resourcev1.DeviceClaim{
+			Requests: []resourcev1.DeviceRequest{{Name: "r", Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: "c", Count: 2}}},
+		}}}}
 	}
 	namespaced.UID = types.UID(namespaced.Namespace + namespaced.Name)
 	return &corev1.Pod{ObjectMeta: namespaced, Spec: corev1.PodSpec{NodeName: fmt.Sprintf("o-%d", r.IntN(12)), Containers: []corev1.Container{{Name: "c"}}}}
@@ -225,11 +271,48 @@ func converted(t testing.TB, o metav1.Object) any {
 		value = &kube.Budget{}
 	case *schedulingv1.PriorityClass:
 		value = &kube.PriorityClass{}
+	case *schedulingv1beta1.PodGroup:
+		value = &kube.PodGroup{}
+	case *resourcev1.ResourceSlice:
+		value = &dra.Slice{}
+	case *resourcev1.DeviceClass:
+		value = &dra.Class{}
+	case *resourcev1.ResourceClaim:
+		value = &dra.Claim{}
+	case *resourcev1.ResourceClaimTemplate:
+		value = &dra.Template{}
 	}
 	if err := json.Unmarshal(text, value); err != nil {
 		t.Fatal(err)
 	}
 	return value
+}
+
+// A cluster that does not serve pod groups and resource claims has none. The watcher does
+// not wait for them, and does not request them.
+func TestWatcher_OmitsResourcesThatAreNotServed(t *testing.T) {
+	s, m := apiservertest.New(), &mirror{}
+	s.Disabled = []string{"scheduling.k8s.io/v1beta1", "resource.k8s.io/v1"}
+	s.Put(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}})
+	w := start(t, s, m)
+	eventually(t, func() string {
+		if err := w.Ready(); err != nil {
+			return err.Error()
+		}
+		return ""
+	})
+	for r := range s.Requests() {
+		if r.Group == "resource.k8s.io" || r.Resource == "podgroups" {
+			t.Errorf("request %+v", r)
+		}
+	}
+	reader, err := NewReader(s.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d, err := reader.Dump(t.Context()); err != nil || len(d.Nodes) != 1 {
+		t.Errorf("dump %+v, %v", d, err)
+	}
 }
 
 // A watcher is ready after all resources are synced. Until then the error names those

@@ -245,6 +245,9 @@ func preemptionPolicy(never bool) string {
 // nodeOf returns a node in the form of a scenario.
 func nodeOf(n *model.Node) scenario.Node {
 	node := scenario.Node{ID: n.ID, Capacity: scenario.Quantities(n.Capacity), Attributes: n.Attributes}
+	for _, d := range n.Devices {
+		node.Devices = append(node.Devices, scenario.Device{ID: d.ID, Count: d.Count, Attributes: d.Attributes})
+	}
 	for _, t := range n.Taints {
 		node.Taints = append(node.Taints, scenario.Taint{Key: t.Key, Value: t.Value, Effect: string(t.Effect)})
 	}

@@ -84,6 +84,9 @@ func NodeOf(n *model.Node) scenario.Node { return nodeOf(n) }
 // modelNode returns the properties of a node that the placement of manifests reads.
 func modelNode(n *scenario.Node) *model.Node {
 	node := &model.Node{ID: n.ID, Capacity: model.Resources(n.Capacity), Attributes: maps.Clone(n.Attributes)}
+	for _, d := range n.Devices {
+		node.Devices = append(node.Devices, model.Device{ID: d.ID, Count: d.Count, Attributes: d.Attributes})
+	}
 	for _, t := range n.Taints {
 		node.Taints = append(node.Taints, model.Taint{Key: t.Key, Value: t.Value, Effect: model.TaintEffect(t.Effect)})
 	}

@@ -196,9 +196,6 @@ func (w *writer) node(n *model.Node, ready bool) {
 		node.Class = w.name("class", n.Class, n.Class)
 	}
 	node.Reserved, node.Ports = scenario.Quantities(n.Reserved), n.Ports
-	for _, d := range n.Devices {
-		node.Devices = append(node.Devices, scenario.Device{ID: d.ID, Count: d.Count, Attributes: d.Attributes})
-	}
 	if len(n.Meta) > 0 {
 		node.Attributes = merged(n.Meta, n.Attributes)
 	}

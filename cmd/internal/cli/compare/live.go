@@ -51,9 +51,10 @@ func (l *Live) Compare(ctx context.Context, f *simrun.ScenarioFile) error {
 	return l.WithCallLog(func() error { return l.c.play(ctx, []*workload{{ScenarioFile: f, draw: 1}}) })
 }
 
-// WhatIfFile prints the evictions that a manifest or job file would cause.
-func (l *Live) WhatIfFile(ctx context.Context, f *simrun.ScenarioFile, name string) error {
-	w := &whatIf{comparison: &l.c, name: name, file: f}
+// WhatIfFile prints the evictions that a manifest or job file would cause. The pods of a
+// manifest may refer to the pod groups and claims of the cluster.
+func (l *Live) WhatIfFile(ctx context.Context, f *simrun.ScenarioFile, name string, cluster *kube.Dump) error {
+	w := &whatIf{comparison: &l.c, name: name, file: f, cluster: cluster}
 	return l.WithCallLog(func() error {
 		answer, err := l.whatIf(ctx, w, w.read)
 		if err != nil {

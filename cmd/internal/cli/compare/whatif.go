@@ -31,7 +31,9 @@ type whatIf struct {
 	with  *scenario.File
 	jobs  []scenario.Job // jobs of the workload
 	notes []importer.Note
-	aside int // pending jobs of the scenario that are not submitted
+	// cluster holds the pod groups and claims that manifests may refer to; nil: none.
+	cluster *kube.Dump
+	aside   int // pending jobs of the scenario that are not submitted
 }
 
 // resolveWhatIf checks the flags that --what-if excludes or requires.
@@ -103,6 +105,11 @@ func (w *whatIf) read() error {
 
 func (w *whatIf) manifest(src []byte) error {
 	dump, err := kube.Read(bytes.NewReader(src))
+	if err == nil && w.cluster != nil {
+		dump.PodGroups = append(dump.PodGroups, w.cluster.PodGroups...) // those of the manifest come first
+		dump.Devices.Claims = append(w.cluster.Devices.Claims, dump.Devices.Claims...)
+		dump.Devices.Templates = append(w.cluster.Devices.Templates, dump.Devices.Templates...)
+	}
 	if err == nil {
 		err = w.add(dump)
 	}

@@ -1,12 +1,18 @@
 package kubectl
 
 import (
+	"bytes"
+
 	"github.com/spf13/cobra"
 
 	"github.com/cede-scheduler/cede/cmd/internal/builtin"
 	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
 	"github.com/cede-scheduler/cede/cmd/internal/cli/compare"
+	"github.com/cede-scheduler/cede/core/kube"
 )
+
+// maxManifest is the maximum size of a manifest.
+const maxManifest = 16 << 20
 
 // basePolicy reproduces the rules of kube-scheduler.
 const basePolicy = "kubernetes"
@@ -34,11 +40,19 @@ The policy kubernetes reproduces the rules of kube-scheduler.`,
 		if err != nil {
 			return err
 		}
+		// The devices that the claims of the manifest select are part of the scenario.
+		// Other problems of the file are reported when it is evaluated.
+		if text, err := c.env.ReadFile(args[0], maxManifest); err == nil {
+			if manifest, err := kube.Read(bytes.NewReader(text)); err == nil {
+				d.Devices.Claims = append(d.Devices.Claims, manifest.Devices.Claims...)
+				d.Devices.Templates = append(d.Devices.Templates, manifest.Devices.Templates...)
+			}
+		}
 		f, err := c.scenario(d)
 		if err != nil {
 			return err
 		}
-		return live.WhatIfFile(cmd.Context(), f, args[0])
+		return live.WhatIfFile(cmd.Context(), f, args[0], d)
 	}
 	return cmd
 }

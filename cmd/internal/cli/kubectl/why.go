@@ -196,16 +196,24 @@ func (x *explanation) describe(p *corev1.Pod) {
 	}
 }
 
-// whatWouldGo schedules a pending pod on the cluster without it.
+// whatWouldGo schedules a pending pod on the cluster without it, together with the other
+// pending pods of its PodGroup.
 func (c *cluster) whatWouldGo(ctx context.Context, live *compare.Live, d *kube.Dump, p *kube.Pod, x *explanation) error {
 	others := *d
-	others.Pods = slices.DeleteFunc(slices.Clone(d.Pods), func(o *kube.Pod) bool { return o == p })
+	with := &kube.Dump{PodGroups: d.PodGroups, Devices: d.Devices}
+	others.Pods = slices.DeleteFunc(slices.Clone(d.Pods), func(o *kube.Pod) bool {
+		member := o == p || p.Group() != "" && o.Group() == p.Group() && o.Spec.NodeName == "" && o.Metadata.DeletionTimestamp == ""
+		if member {
+			with.Pods = append(with.Pods, o)
+		}
+		return member
+	})
 	f, err := c.scenario(&others)
 	if err != nil {
 		return err
 	}
 	return live.WithCallLog(func() error {
-		x.WhatIf, err = live.WhatIf(ctx, f, nameOf(p).String(), &kube.Dump{Pods: []*kube.Pod{p}})
+		x.WhatIf, err = live.WhatIf(ctx, f, nameOf(p).String(), with)
 		return err
 	})
 }

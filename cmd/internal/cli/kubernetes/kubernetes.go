@@ -25,8 +25,9 @@ func NewCommand(env *cmdutil.Env) *cobra.Command {
 		Short: "Let a policy choose evictions in Kubernetes",
 		Long: `Watch a Kubernetes cluster and answer its kube-scheduler as a scheduler extender: the
 policy chooses which pods are evicted for a pod of higher priority. No server of cede
-is needed. It reads nodes, pods, pod disruption budgets, priority classes and
-namespaces, and writes nothing but its Lease: kube-scheduler evicts and binds.
+is needed. It reads nodes, pods, pod disruption budgets, priority classes, namespaces,
+pod groups and resource claims, and writes nothing but its Lease: kube-scheduler
+evicts and binds.
 
 The cluster is that of the kubeconfig, or in a pod that of its service account. GET
 /readyz succeeds once all objects have been read; until then kube-scheduler's own
