@@ -1,6 +1,10 @@
 package meter
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/cede-scheduler/cede/plugins/wasm/encoding"
+)
 
 // assemble returns the metered module.
 func assemble(c *contents) ([]byte, *Error) {
@@ -14,24 +18,24 @@ func assemble(c *contents) ([]byte, *Error) {
 	for _, s := range c.withFuel() {
 		switch s.id {
 		case secType:
-			out = appendSection(out, s.id, c.typeSection(s, added))
+			out = encoding.AppendSection(out, s.id, c.typeSection(s, added))
 		case secFunction:
-			out = appendSection(out, s.id, c.functionSection(s))
+			out = encoding.AppendSection(out, s.id, c.functionSection(s))
 		case secTable:
-			out = appendSection(out, s.id, c.tableSection())
+			out = encoding.AppendSection(out, s.id, c.tableSection())
 		case secGlobal:
-			out = appendSection(out, s.id, c.globalSection(s))
+			out = encoding.AppendSection(out, s.id, c.globalSection(s))
 		case secExport:
-			out = appendSection(out, s.id, c.exportSection(s))
+			out = encoding.AppendSection(out, s.id, c.exportSection(s))
 		case secStart: // is exported instead
 		case secCode:
-			out = appendSection(out, s.id, code)
+			out = encoding.AppendSection(out, s.id, code)
 		default:
-			out = appendSection(out, s.id, c.module[s.start:s.end])
+			out = encoding.AppendSection(out, s.id, c.module[s.start:s.end])
 		}
 	}
 	if names := c.nameSection(); names != nil {
-		out = appendSection(out, secCustom, names)
+		out = encoding.AppendSection(out, secCustom, names)
 	}
 	if c.lines != nil {
 		out = appendOffsetSections(out)
@@ -53,12 +57,6 @@ func (c *contents) withFuel() []section {
 		}
 	}
 	return sections
-}
-
-func appendSection(out []byte, id byte, body []byte) []byte {
-	out = append(out, id)
-	out = appendU32(out, uint32(len(body)))
-	return append(out, body...)
 }
 
 // elements returns the length and the content of a vector section, or none if the section
@@ -83,12 +81,12 @@ func (c *contents) typeSection(s section, blocks [][]ValueType) []byte {
 	for _, results := range blocks {
 		added = append(added, Signature{Results: results})
 	}
-	b := appendU32(nil, n+uint32(len(added)))
+	b := encoding.AppendU32(nil, n+uint32(len(added)))
 	b = append(b, rest...)
 	for _, t := range added {
 		b = append(b, 0x60)
 		for _, list := range [][]ValueType{t.Params, t.Results} {
-			b = appendU32(b, uint32(len(list)))
+			b = encoding.AppendU32(b, uint32(len(list)))
 			b = append(b, typeBytes(list)...)
 		}
 	}
@@ -109,10 +107,10 @@ func (c *contents) functionSection(s section) []byte {
 	if c.codes == 0 {
 		return c.module[s.start:s.end]
 	}
-	b := appendU32(nil, n+addedFunctions)
+	b := encoding.AppendU32(nil, n+addedFunctions)
 	b = append(b, rest...)
-	b = appendU32(b, uint32(len(c.types)))
-	return appendU32(b, uint32(len(c.types))+1)
+	b = encoding.AppendU32(b, uint32(len(c.types)))
+	return encoding.AppendU32(b, uint32(len(c.types))+1)
 }
 
 // refuelBody returns the body of $refuel: it stores the fuel, calls $yield, where the host
@@ -120,32 +118,32 @@ func (c *contents) functionSection(s section) []byte {
 func (c *contents) refuelBody() []byte {
 	e := emitter{global: uint32(c.globals())}
 	e.out = append(e.out, 0) // no locals
-	e.op(opLocalGet, 0)
-	e.op(opGlobalSet, e.global)
-	e.op(opCall, uint32(c.yield()))
-	e.op(opGlobalGet, e.global)
+	e.op(encoding.OpLocalGet, 0)
+	e.op(encoding.OpGlobalSet, e.global)
+	e.op(encoding.OpCall, uint32(c.yield()))
+	e.op(encoding.OpGlobalGet, e.global)
 	e.i64(0)
-	e.out = append(e.out, opI64LtS, opIf, noResult)
+	e.out = append(e.out, encoding.OpI64LtS, encoding.OpIf, noResult)
 	e.i64(-1)
-	e.op(opGlobalSet, e.global)
-	e.out = append(e.out, opUnreachable, opEnd)
-	e.op(opGlobalGet, e.global)
-	return append(e.out, opEnd)
+	e.op(encoding.OpGlobalSet, e.global)
+	e.out = append(e.out, encoding.OpUnreachable, encoding.OpEnd)
+	e.op(encoding.OpGlobalGet, e.global)
+	return append(e.out, encoding.OpEnd)
 }
 
 // yieldBody is the body of $yield, which does nothing. Hosts observe its calls.
-var yieldBody = []byte{0, opEnd}
+var yieldBody = []byte{0, encoding.OpEnd}
 
 // yield returns the index of $yield.
 func (c *contents) yield() int { return len(c.functions) + 1 }
 
 // tableSection rewrites the tables, because they receive a maximum.
 func (c *contents) tableSection() []byte {
-	b := appendU32(nil, uint32(len(c.tables)))
+	b := encoding.AppendU32(nil, uint32(len(c.tables)))
 	for _, t := range c.tables {
 		b = append(b, byte(t.element), 1)
-		b = appendU32(b, t.Min)
-		b = appendU32(b, t.Max)
+		b = encoding.AppendU32(b, t.Min)
+		b = encoding.AppendU32(b, t.Max)
 	}
 	return b
 }
@@ -153,11 +151,11 @@ func (c *contents) tableSection() []byte {
 // globalSection appends the fuel global, so that existing indexes remain valid.
 func (c *contents) globalSection(s section) []byte {
 	n, rest := c.elements(s)
-	b := appendU32(nil, n+1)
+	b := encoding.AppendU32(nil, n+1)
 	b = append(b, rest...)
-	b = append(b, byte(I64), 1, opI64Const)
+	b = append(b, byte(I64), 1, encoding.OpI64Const)
 	b = append(b, 0)
-	return append(b, opEnd)
+	return append(b, encoding.OpEnd)
 }
 
 func (c *contents) exportSection(s section) []byte {
@@ -165,18 +163,12 @@ func (c *contents) exportSection(s section) []byte {
 	if c.start >= 0 {
 		n++
 	}
-	b := appendU32(nil, n+1)
+	b := encoding.AppendU32(nil, n+1)
 	b = append(b, rest...)
 	if c.start >= 0 {
-		b = appendExport(b, StartExport, KindFunction, c.start)
+		b = encoding.AppendExport(b, StartExport, byte(KindFunction), c.start)
 	}
-	return appendExport(b, FuelGlobal, KindGlobal, c.globals())
-}
-
-func appendExport(b []byte, name string, kind Kind, index int) []byte {
-	b = appendU32(b, uint32(len(name)))
-	b = append(b, name...)
-	return appendU32(append(b, byte(kind)), uint32(index))
+	return encoding.AppendExport(b, FuelGlobal, byte(KindGlobal), c.globals())
 }
 
 // maxGrowth is the maximum factor by which metering may enlarge a module that is not small.
@@ -199,9 +191,9 @@ func (c *contents) metered() (code []byte, added [][]ValueType, err *Error) {
 	code = make([]byte, 0, min((s.end-s.start)/3*4+16, maxGrowth*len(c.module)))
 	room := maxGrowth*len(c.module) + smallModule
 	if n == 0 {
-		return appendU32(code, 0), nil, nil
+		return encoding.AppendU32(code, 0), nil, nil
 	}
-	code = appendU32(code, uint32(n+addedFunctions))
+	code = encoding.AppendU32(code, uint32(n+addedFunctions))
 	w := walk{c: c}
 	e := emitter{global: uint32(c.globals()), refuel: uint32(len(c.functions))}
 	blocks := blockTypes{first: len(c.types) + addedFunctions}
@@ -225,14 +217,14 @@ func (c *contents) metered() (code []byte, added [][]ValueType, err *Error) {
 				"metering would enlarge the module more than %d times", maxGrowth)
 			return nil, nil, r.err
 		}
-		code = appendU32(code, uint32(len(e.out)))
+		code = encoding.AppendU32(code, uint32(len(e.out)))
 		if c.lines != nil {
 			c.lines.record(e.copies, len(code), s.start)
 		}
 		code = append(code, e.out...)
 	}
 	for _, body := range [][]byte{c.refuelBody(), yieldBody} {
-		code = appendU32(code, uint32(len(body)))
+		code = encoding.AppendU32(code, uint32(len(body)))
 		code = append(code, body...)
 	}
 	r.function = -1
@@ -351,7 +343,7 @@ func (e *emitter) locals(groups uint32, were []byte, hasBulk bool) {
 	case !hasBulk:
 		added = added[:2]
 	}
-	e.out = appendU32(e.out, groups+uint32(len(added)/2))
+	e.out = encoding.AppendU32(e.out, groups+uint32(len(added)/2))
 	e.out = append(e.out, were...)
 	e.out = append(e.out, added...)
 }

@@ -1,5 +1,7 @@
 package meter
 
+import "github.com/cede-scheduler/cede/plugins/wasm/encoding"
+
 // emitter writes the body of one function with its charges.
 //
 // A function with one region charges the global once, at its entry. Any other function
@@ -63,17 +65,17 @@ func (e *emitter) copy(module []byte, start, end int) {
 
 // simpleBody writes a function that is charged once: the module's bytes from start to end.
 func (e *emitter) simpleBody(module []byte, start, end int, weight uint32) {
-	e.op(opGlobalGet, e.global)
+	e.op(encoding.OpGlobalGet, e.global)
 	e.i64(int64(weight))
-	e.out = append(e.out, opI64Sub)
-	e.op(opGlobalSet, e.global)
-	e.op(opGlobalGet, e.global)
+	e.out = append(e.out, encoding.OpI64Sub)
+	e.op(encoding.OpGlobalSet, e.global)
+	e.op(encoding.OpGlobalGet, e.global)
 	e.i64(0)
-	e.out = append(e.out, opI64GeS, opIf, noResult, opElse)
-	e.op(opGlobalGet, e.global)
-	e.op(opCall, e.refuel)
-	e.op(opGlobalSet, e.global)
-	e.out = append(e.out, opEnd)
+	e.out = append(e.out, encoding.OpI64GeS, encoding.OpIf, noResult, encoding.OpElse)
+	e.op(encoding.OpGlobalGet, e.global)
+	e.op(encoding.OpCall, e.refuel)
+	e.op(encoding.OpGlobalSet, e.global)
+	e.out = append(e.out, encoding.OpEnd)
 	e.copy(module, start, end)
 }
 
@@ -81,8 +83,8 @@ func (e *emitter) simpleBody(module []byte, start, end int, weight uint32) {
 // of the marks. results is the type of a block with the function's results.
 func (e *emitter) body(module []byte, start, end int, marks []mark, results int64) {
 	e.enter(marks)
-	e.out = append(e.out, opBlock)
-	e.out = appendS64(e.out, results)
+	e.out = append(e.out, encoding.OpBlock)
+	e.out = encoding.AppendS64(e.out, results)
 	e.dirty = true
 	for _, m := range marks[1:] {
 		if len(e.out) > e.room {
@@ -97,7 +99,7 @@ func (e *emitter) body(module []byte, start, end int, marks []mark, results int6
 		e.check()
 	}
 	e.leave()
-	e.out = append(e.out, opEnd)
+	e.out = append(e.out, encoding.OpEnd)
 }
 
 // chargesRegions reports whether a function can end with charges that were not checked.
@@ -134,7 +136,7 @@ func (e *emitter) insert(m mark, module []byte, at int) (done int) {
 		return int(m.weight)
 	case markReturn:
 		if e.dirty || e.stack > 0 {
-			e.op(opBr, m.depth-1) // to $out
+			e.op(encoding.OpBr, m.depth-1) // to $out
 			return 1
 		}
 	case markBytes, markElements, markPages:
@@ -152,33 +154,33 @@ func (e *emitter) call(module []byte, start, end int) {
 		e.flush()
 	}
 	e.copy(module, start, end)
-	e.op(opGlobalGet, e.global)
-	e.op(opLocalSet, e.local)
+	e.op(encoding.OpGlobalGet, e.global)
+	e.op(encoding.OpLocalSet, e.local)
 	e.dirty = false
 }
 
 func (e *emitter) flush() {
-	e.op(opLocalGet, e.local)
-	e.op(opGlobalSet, e.global)
+	e.op(encoding.OpLocalGet, e.local)
+	e.op(encoding.OpGlobalSet, e.global)
 }
 
 // leave returns the charge for the stack and stores the fuel.
 func (e *emitter) leave() {
-	e.op(opLocalGet, e.local)
+	e.op(encoding.OpLocalGet, e.local)
 	if e.stack > 0 {
 		e.i64(int64(e.stack))
-		e.out = append(e.out, opI64Add)
+		e.out = append(e.out, encoding.OpI64Add)
 	}
-	e.op(opGlobalSet, e.global)
+	e.op(encoding.OpGlobalSet, e.global)
 }
 
 // enter charges the first region and the stack. A loop that follows before anything else
 // checks both.
 func (e *emitter) enter(marks []mark) {
-	e.op(opGlobalGet, e.global)
+	e.op(encoding.OpGlobalGet, e.global)
 	e.i64(int64(marks[0].weight + e.stack))
-	e.out = append(e.out, opI64Sub)
-	e.op(opLocalSet, e.local)
+	e.out = append(e.out, encoding.OpI64Sub)
+	e.op(encoding.OpLocalSet, e.local)
 	if len(marks) < 2 || marks[1].kind != markLoop {
 		e.check()
 	}
@@ -187,47 +189,47 @@ func (e *emitter) enter(marks []mark) {
 // subtract charges a region. The local cannot wrap around: it is checked before it can lose
 // more than the number of instructions in the function.
 func (e *emitter) subtract(weight uint32) {
-	e.op(opLocalGet, e.local)
+	e.op(encoding.OpLocalGet, e.local)
 	e.i64(int64(weight))
-	e.out = append(e.out, opI64Sub)
-	e.op(opLocalSet, e.local)
+	e.out = append(e.out, encoding.OpI64Sub)
+	e.op(encoding.OpLocalSet, e.local)
 }
 
 // check requests more fuel if it is used up. The call ends if there is none. The path that
 // does not call is the first one, because wazero assigns registers by the first path.
 func (e *emitter) check() {
-	e.op(opLocalGet, e.local)
+	e.op(encoding.OpLocalGet, e.local)
 	e.i64(0)
-	e.out = append(e.out, opI64GeS, opIf, noResult, opElse)
-	e.op(opLocalGet, e.local)
-	e.op(opCall, e.refuel)
-	e.op(opLocalSet, e.local)
-	e.out = append(e.out, opEnd)
+	e.out = append(e.out, encoding.OpI64GeS, encoding.OpIf, noResult, encoding.OpElse)
+	e.op(encoding.OpLocalGet, e.local)
+	e.op(encoding.OpCall, e.refuel)
+	e.op(encoding.OpLocalSet, e.local)
+	e.out = append(e.out, encoding.OpEnd)
 }
 
 // bulk charges work by its length, which is on top of the stack and remains there.
 func (e *emitter) bulk(kind markKind) {
-	e.op(opLocalTee, e.length)
-	e.op(opLocalGet, e.local)
-	e.op(opLocalGet, e.length)
-	e.out = append(e.out, opI64ExtendU)
+	e.op(encoding.OpLocalTee, e.length)
+	e.op(encoding.OpLocalGet, e.local)
+	e.op(encoding.OpLocalGet, e.length)
+	e.out = append(e.out, encoding.OpI64ExtendU)
 	switch kind {
 	case markBytes:
 		e.i64(bytesPerTick)
-		e.out = append(e.out, opI64ShrU)
+		e.out = append(e.out, encoding.OpI64ShrU)
 	case markPages:
 		e.i64(ticksPerPage)
-		e.out = append(e.out, opI64Shl)
+		e.out = append(e.out, encoding.OpI64Shl)
 		// A request for more pages than the address space holds fails at once, so it is
 		// free: the guest sees the failure, as without metering.
 		e.i64(0)
-		e.op(opLocalGet, e.length)
-		e.out = append(e.out, opI32Const)
-		e.out = appendS64(e.out, maxPages)
-		e.out = append(e.out, opI32LeU, opSelect)
+		e.op(encoding.OpLocalGet, e.length)
+		e.out = append(e.out, encoding.OpI32Const)
+		e.out = encoding.AppendS64(e.out, maxPages)
+		e.out = append(e.out, encoding.OpI32LeU, encoding.OpSelect)
 	}
-	e.out = append(e.out, opI64Sub)
-	e.op(opLocalSet, e.local)
+	e.out = append(e.out, encoding.OpI64Sub)
+	e.op(encoding.OpLocalSet, e.local)
 }
 
 const (
@@ -239,10 +241,10 @@ const (
 
 func (e *emitter) op(op byte, index uint32) {
 	e.out = append(e.out, op)
-	e.out = appendU32(e.out, index)
+	e.out = encoding.AppendU32(e.out, index)
 }
 
 func (e *emitter) i64(v int64) {
-	e.out = append(e.out, opI64Const)
-	e.out = appendS64(e.out, v)
+	e.out = append(e.out, encoding.OpI64Const)
+	e.out = encoding.AppendS64(e.out, v)
 }

@@ -1,5 +1,7 @@
 package meter
 
+import "github.com/cede-scheduler/cede/plugins/wasm/encoding"
+
 // InstrumentPlainly charges as Instrument does, but each region directly in the global and
 // without checks: the optimizations of Instrument must yield the same number.
 func InstrumentPlainly(module []byte) ([]byte, error) {
@@ -14,10 +16,10 @@ func InstrumentPlainly(module []byte) ([]byte, error) {
 		}
 		r := c.reader(s)
 		n := r.u32()
-		code = appendU32(code, n)
+		code = encoding.AppendU32(code, n)
 		for i := range n {
 			body := c.plainly(&r, int(i))
-			code = appendU32(code, uint32(len(body)))
+			code = encoding.AppendU32(code, uint32(len(body)))
 			code = append(code, body...)
 		}
 	}
@@ -25,13 +27,13 @@ func InstrumentPlainly(module []byte) ([]byte, error) {
 	for _, s := range c.withFuel() {
 		switch s.id {
 		case secGlobal:
-			out = appendSection(out, s.id, c.globalSection(s))
+			out = encoding.AppendSection(out, s.id, c.globalSection(s))
 		case secExport:
-			out = appendSection(out, s.id, c.exportSection(s))
+			out = encoding.AppendSection(out, s.id, c.exportSection(s))
 		case secCode:
-			out = appendSection(out, s.id, code)
+			out = encoding.AppendSection(out, s.id, code)
 		default:
-			out = appendSection(out, s.id, c.module[s.start:s.end])
+			out = encoding.AppendSection(out, s.id, c.module[s.start:s.end])
 		}
 	}
 	return out, nil
@@ -52,13 +54,13 @@ func (c *contents) plainly(r *reader, i int) []byte {
 		start = int(m.at)
 		switch m.kind {
 		case markEntry, markLoop, markRegion:
-			e.op(opGlobalGet, e.global)
+			e.op(encoding.OpGlobalGet, e.global)
 			e.i64(int64(m.weight))
-			e.out = append(e.out, opI64Sub)
-			e.op(opGlobalSet, e.global)
+			e.out = append(e.out, encoding.OpI64Sub)
+			e.op(encoding.OpGlobalSet, e.global)
 		case markBytes, markElements, markPages:
-			e.op(opGlobalGet, e.global)
-			e.op(opLocalSet, e.local)
+			e.op(encoding.OpGlobalGet, e.global)
+			e.op(encoding.OpLocalSet, e.local)
 			e.bulk(m.kind)
 			e.flush()
 		}

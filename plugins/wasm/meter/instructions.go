@@ -87,7 +87,7 @@ func (r *reader) selectType() {
 	r.valueType()
 }
 
-// miscOp reads the instruction after opMisc and its operands. For the instructions in bulk,
+// miscOp reads the instruction after encoding.OpMisc and its operands. For the instructions in bulk,
 // the length of the work is on the stack.
 func (w *walk) miscOp(at int) (sub uint32) {
 	r := &w.r
@@ -116,7 +116,7 @@ func (w *walk) miscOp(at int) (sub uint32) {
 	return sub
 }
 
-// vectorOp reads the SIMD instruction after opVector. Engines read it as one byte and treat
+// vectorOp reads the SIMD instruction after encoding.OpVector. Engines read it as one byte and treat
 // a second byte of 1 as a nop, so only the shortest encoding is unambiguous.
 func (r *reader) vectorOp() uint32 {
 	at := r.pos

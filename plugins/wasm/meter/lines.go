@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sort"
 
+	"github.com/cede-scheduler/cede/plugins/wasm/encoding"
 	"github.com/cede-scheduler/cede/plugins/wasm/lines"
 )
 
@@ -104,9 +105,9 @@ var offsetSections = []struct {
 
 func appendOffsetSections(out []byte) []byte {
 	for _, s := range offsetSections {
-		body := appendU32(nil, uint32(len(s.name)))
+		body := encoding.AppendU32(nil, uint32(len(s.name)))
 		body = append(body, s.name...)
-		out = appendSection(out, secCustom, append(body, s.content...))
+		out = encoding.AppendSection(out, secCustom, append(body, s.content...))
 	}
 	return out
 }

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"unicode/utf8"
+
+	"github.com/cede-scheduler/cede/plugins/wasm/encoding"
 )
 
 // maxNames is the maximum size of all function names that a metered module retains, in
@@ -28,13 +30,13 @@ func (c *contents) nameSection() []byte {
 	if len(names) == 0 {
 		return nil
 	}
-	b := appendU32(nil, uint32(len(names)))
+	b := encoding.AppendU32(nil, uint32(len(names)))
 	for _, f := range names {
-		b = appendU32(b, f.index)
-		b = appendU32(b, uint32(len(f.name)))
+		b = encoding.AppendU32(b, f.index)
+		b = encoding.AppendU32(b, uint32(len(f.name)))
 		b = append(b, f.name...)
 	}
-	return appendSection(append([]byte{4}, "name"...), functionNames, b)
+	return encoding.AppendSection(append([]byte{4}, "name"...), functionNames, b)
 }
 
 func (c *contents) functionNames() []functionName {

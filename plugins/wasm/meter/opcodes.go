@@ -1,46 +1,8 @@
 package meter
 
-// Instructions that metering inspects.
-const (
-	opUnreachable  = 0x00
-	opNop          = 0x01
-	opBlock        = 0x02
-	opLoop         = 0x03
-	opIf           = 0x04
-	opElse         = 0x05
-	opEnd          = 0x0b
-	opBr           = 0x0c
-	opBrIf         = 0x0d
-	opBrTable      = 0x0e
-	opReturn       = 0x0f
-	opCall         = 0x10
-	opCallIndirect = 0x11
-	opSelect       = 0x1b
-	opLocalGet     = 0x20
-	opLocalSet     = 0x21
-	opLocalTee     = 0x22
-	opGlobalGet    = 0x23
-	opGlobalSet    = 0x24
-	opMemoryGrow   = 0x40
-	opI32Const     = 0x41
-	opI64Const     = 0x42
-	opF32Const     = 0x43
-	opF64Const     = 0x44
-	opI32LeU       = 0x4d
-	opI64LtS       = 0x53
-	opI64GeS       = 0x59
-	opI64Add       = 0x7c
-	opI64Sub       = 0x7d
-	opI64Shl       = 0x86
-	opI64ShrU      = 0x88
-	opI64ExtendU   = 0xad
-	opRefNull      = 0xd0
-	opRefFunc      = 0xd2
-	opMisc         = 0xfc // a number follows
-	opVector       = 0xfd // a number follows
-)
+import "github.com/cede-scheduler/cede/plugins/wasm/encoding"
 
-// Instructions after opMisc with work that depends on a length.
+// Instructions after encoding.OpMisc with work that depends on a length.
 const (
 	miscMemoryInit = 8
 	miscDataDrop   = 9
@@ -54,7 +16,7 @@ const (
 	miscTableFill  = 17
 )
 
-// Instructions after opVector with unusual operands.
+// Instructions after encoding.OpVector with unusual operands.
 const (
 	vecStore   = 0x0b
 	vecConst   = 0x0c
@@ -90,28 +52,28 @@ const (
 var operands = func() (t [256]operand) {
 	for op := range t {
 		switch {
-		case op == 0x00, op == 0x01, op == 0x0f, op == 0x1a, op == opSelect, op == 0xd1, op >= 0x45 && op <= 0xc4:
+		case op == 0x00, op == 0x01, op == 0x0f, op == 0x1a, op == encoding.OpSelect, op == 0xd1, op >= 0x45 && op <= 0xc4:
 			t[op] = none
 		case op >= 0x02 && op <= 0x05, op >= 0x0b && op <= 0x0e:
 			t[op] = control
-		case op == opCall, op == 0x25, op == 0x26, op == opRefFunc:
+		case op == encoding.OpCall, op == 0x25, op == 0x26, op == encoding.OpRefFunc:
 			t[op] = index
-		case op == opCallIndirect:
+		case op == encoding.OpCallIndirect:
 			t[op] = typeAndTable
-		case op >= opLocalGet && op <= opLocalTee:
+		case op >= encoding.OpLocalGet && op <= encoding.OpLocalTee:
 			t[op] = localIndex
-		case op == opGlobalGet, op == opGlobalSet:
+		case op == encoding.OpGlobalGet, op == encoding.OpGlobalSet:
 			t[op] = global
 		case op >= 0x28 && op <= 0x3e:
 			t[op] = memArg
-		case op == 0x3f, op == opMemoryGrow:
+		case op == 0x3f, op == encoding.OpMemoryGrow:
 			t[op] = memory
 		default:
 			t[op] = unknown
 		}
 	}
-	t[opI32Const], t[opI64Const], t[opF32Const], t[opF64Const] = i32Value, i64Value, bytes4, bytes8
-	t[0x1c], t[opRefNull], t[opMisc], t[opVector] = selectType, reference, prefixed, prefixed
+	t[encoding.OpI32Const], t[encoding.OpI64Const], t[encoding.OpF32Const], t[encoding.OpF64Const] = i32Value, i64Value, bytes4, bytes8
+	t[0x1c], t[encoding.OpRefNull], t[encoding.OpMisc], t[encoding.OpVector] = selectType, reference, prefixed, prefixed
 	return t
 }()
 

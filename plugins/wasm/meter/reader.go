@@ -162,24 +162,3 @@ func (r *reader) finish(what string) {
 		r.malformed(r.pos, "%d bytes remain at the end of the %s", r.rest(), what)
 	}
 }
-
-// appendU32 appends an unsigned LEB128 number.
-func appendU32(b []byte, v uint32) []byte {
-	for v >= 0x80 {
-		b = append(b, byte(v)|0x80)
-		v >>= 7
-	}
-	return append(b, byte(v))
-}
-
-// appendS64 appends a signed LEB128 number.
-func appendS64(b []byte, v int64) []byte {
-	for {
-		c := byte(v) & 0x7f
-		v >>= 7
-		if (v == 0 && c&0x40 == 0) || (v == -1 && c&0x40 != 0) {
-			return append(b, c)
-		}
-		b = append(b, c|0x80)
-	}
-}

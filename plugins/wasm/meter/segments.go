@@ -1,28 +1,30 @@
 package meter
 
+import "github.com/cede-scheduler/cede/plugins/wasm/encoding"
+
 // constant skips a constant expression: one constant and an end. Extended constant
 // expressions are not supported.
 func (c *contents) constant(r *reader) {
 	at := r.pos
 	switch op := r.byte(); op {
-	case opI32Const:
+	case encoding.OpI32Const:
 		r.signed(32)
-	case opI64Const:
+	case encoding.OpI64Const:
 		r.signed(64)
-	case opF32Const:
+	case encoding.OpF32Const:
 		r.skip(4)
-	case opF64Const:
+	case encoding.OpF64Const:
 		r.skip(8)
-	case opGlobalGet:
+	case encoding.OpGlobalGet:
 		// The module must not use the index of the fuel global, which does not exist yet.
 		if g := r.u32(); !r.failed() && int64(g) >= int64(c.importedGlobals) {
 			r.malformed(at, "a constant uses global %d, %d are imported", g, c.importedGlobals)
 		}
-	case opRefNull:
+	case encoding.OpRefNull:
 		r.refType()
-	case opRefFunc:
+	case encoding.OpRefFunc:
 		c.functionIndex(r)
-	case opVector:
+	case encoding.OpVector:
 		if sub := r.vectorOp(); sub != vecConst {
 			r.malformed(at, "SIMD instruction %#x is not constant", sub)
 		}
@@ -31,7 +33,7 @@ func (c *contents) constant(r *reader) {
 		r.malformed(at, "instruction %#x is not constant", op)
 	}
 	at = r.pos
-	if end := r.byte(); end != opEnd && !r.failed() {
+	if end := r.byte(); end != encoding.OpEnd && !r.failed() {
 		r.fail(ErrUnsupported, at, "build without extended constants", "a constant of more than one instruction (extended constants)")
 	}
 }

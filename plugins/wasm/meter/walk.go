@@ -1,5 +1,7 @@
 package meter
 
+import "github.com/cede-scheduler/cede/plugins/wasm/encoding"
+
 // mark is a position in a function at which code is inserted.
 type mark struct {
 	at   uint32 // offset in the module, before the byte there
@@ -89,7 +91,7 @@ type walk struct {
 func (w *walk) body(declared int) {
 	w.marks, w.frames, w.hasBulk, w.calls, w.dead = w.marks[:0], w.frames[:0], false, false, false
 	w.instructions, w.labels, w.targets = 0, 1, 0
-	w.frames = append(w.frames, frame{op: opBlock})
+	w.frames = append(w.frames, frame{op: encoding.OpBlock})
 	w.begin(markEntry)
 	// A call costs something even if the function is empty, and locals are set to zero.
 	w.marks[0].weight = uint32(1 + declared)
@@ -128,7 +130,7 @@ func (w *walk) instruction() {
 	kind := operands[op]
 	w.instructions++
 	switch {
-	case op == opNop:
+	case op == encoding.OpNop:
 	case kind == control:
 		w.control(at, op)
 	case kind == prefixed:
@@ -144,19 +146,19 @@ func (w *walk) instruction() {
 // plain adds the marks of an instruction that is not a control instruction.
 func (w *walk) plain(at int, op byte) {
 	switch op {
-	case opCall:
+	case encoding.OpCall:
 		w.call(markCall, at)
-	case opCallIndirect:
+	case encoding.OpCallIndirect:
 		w.call(markHostCall, at)
-	case opMemoryGrow:
+	case encoding.OpMemoryGrow:
 		w.bulk(markPages, at)
-	case opReturn:
+	case encoding.OpReturn:
 		w.note(markReturn, at)
 		w.branchTo(0)
 		w.dead = true
-	case opUnreachable:
+	case encoding.OpUnreachable:
 		w.dead = true
-	case opRefFunc:
+	case encoding.OpRefFunc:
 		// Engines allocate a reference each time, and retain it with the instance.
 		w.r.fail(ErrUnsupported, at, "take references of functions from a table (table.get)", "ref.func in a function")
 	}
@@ -185,7 +187,7 @@ func (w *walk) bulk(kind markKind, at int) {
 }
 
 func (w *walk) prefixed(at int, op byte) {
-	if op == opVector {
+	if op == encoding.OpVector {
 		if sub := w.r.vectorOp(); !w.r.failed() {
 			w.operand(at, op, vectorOperands[sub])
 		}
@@ -202,17 +204,17 @@ func (w *walk) prefixed(at int, op byte) {
 // control reads an instruction that opens or closes a block, or branches.
 func (w *walk) control(at int, op byte) {
 	switch op {
-	case opBlock, opLoop, opIf:
+	case encoding.OpBlock, encoding.OpLoop, encoding.OpIf:
 		w.open(at, op)
-	case opElse:
+	case encoding.OpElse:
 		w.orElse(at)
-	case opEnd:
+	case encoding.OpEnd:
 		w.close()
-	case opBr, opBrIf:
+	case encoding.OpBr, encoding.OpBrIf:
 		w.charge()
 		w.branch(at, w.r.u32())
-		w.dead = w.dead || op == opBr
-	case opBrTable:
+		w.dead = w.dead || op == encoding.OpBr
+	case encoding.OpBrTable:
 		w.charge()
 		w.branchTable()
 		w.dead = true
@@ -226,30 +228,30 @@ func (w *walk) open(at int, op byte) {
 	}
 	w.busy()
 	w.labels++
-	if op == opIf {
+	if op == encoding.OpIf {
 		w.charge()
 	}
 	w.blockType()
 	w.frames = append(w.frames, frame{
-		op: op, dead: w.dead, small: op == opIf,
+		op: op, dead: w.dead, small: op == encoding.OpIf,
 		region: w.current, arm: len(w.marks), outermost: len(w.frames),
 	})
 	switch {
 	case w.dead:
-	case op == opLoop:
+	case op == encoding.OpLoop:
 		w.begin(markLoop)
-	case op == opIf:
+	case op == encoding.OpIf:
 		w.begin(markRegion)
 	}
 }
 
 func (w *walk) orElse(at int) {
 	f := &w.frames[len(w.frames)-1]
-	if f.op != opIf {
+	if f.op != encoding.OpIf {
 		w.r.malformed(at, "else without if")
 		return
 	}
-	f.op, f.small = opElse, false
+	f.op, f.small = encoding.OpElse, false
 	if !f.dead {
 		w.dead = false
 		w.begin(markRegion)
