@@ -3,6 +3,7 @@ module github.com/cede-scheduler/cede
 go 1.26.0
 
 require (
+	cel.dev/cel-go v0.32.0
 	github.com/anishathalye/porcupine v1.3.1
 	github.com/cespare/xxhash/v2 v2.3.0
 	github.com/cockroachdb/datadriven v1.0.3
@@ -28,7 +29,10 @@ require (
 )
 
 require (
+	cel.dev/expr v0.25.3 // indirect
+	github.com/antlr4-go/antlr/v4 v4.13.1 // indirect
 	github.com/davecgh/go-spew v1.1.2-0.20180830191138-d8f796af33cc // indirect
+	golang.org/x/exp v0.0.0-20260908205506-85c1c2202aba // indirect
 	golang.org/x/oauth2 v0.37.0 // indirect
 	k8s.io/client-go v0.37.2
 	sigs.k8s.io/yaml v1.6.0 // indirect

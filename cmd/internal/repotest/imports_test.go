@@ -14,6 +14,7 @@ var libraries = []struct {
 	why    string
 }{
 	{"github.com/spf13/cobra", []string{"cmd"}, "commands are parsed in cmd; other packages receive options as plain structs"},
+	{"cel.dev/cel-go", []string{"plugins/rules", "cmd"}, "rules are compiled where policies are built; hosts load plain modules"},
 	{"github.com/tetratelabs/wazero", []string{"plugins", "cmd"}, "core calls policies through core/policy, independent of their kind"},
 	{"github.com/hashicorp/go-plugin", []string{"plugins", "sdk/serve", "policies", "cmd"}, "core calls policies through core/policy, independent of their kind"},
 	{"github.com/hashicorp/memberlist", []string{"gossip", "cmd"}, "core sees membership through an interface of its own"},

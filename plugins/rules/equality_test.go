@@ -1,0 +1,161 @@
+package rules_test
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/cede-scheduler/cede/core/policy"
+	"github.com/cede-scheduler/cede/plugins/internal/hosttest"
+	"github.com/cede-scheduler/cede/plugins/rules"
+	"github.com/cede-scheduler/cede/plugins/rules/rulestest"
+	"github.com/cede-scheduler/cede/plugins/rules/schema"
+	"github.com/cede-scheduler/cede/plugins/wasm"
+	sdk "github.com/cede-scheduler/cede/sdk/policy"
+	"github.com/cede-scheduler/cede/sdk/policytest"
+	"github.com/cede-scheduler/cede/sdk/policytest/soak"
+)
+
+// examples use every kind of expression.
+var examples = []string{
+	"eligible: preemptor.priority - victim.priority >= 10 && victim.age > duration('10m'); order: [victim.priority, victim.lostWork * victim.share]; option: [option.highestPriority, option.lostWork]",
+	"order: victim.priority",
+	"order: [-victim.age, victim.priority, victim.share]",
+	"order: [victim.use['cpu'] / cluster.capacity['cpu'], victim.namespaceShare]",
+	"eligible: victim.labels['tier'] != 'gold' || preemptor.priority >= 90",
+	"eligible: has(victim.labels.tier) && victim.namespace in ['a', 'b'] && victim.budgetSlack > 0",
+	"eligible: victim.mustLeave || victim.evictions < victim.evictionLimit || victim.evictionLimit == 0; order: [has(victim.annotations.cost) ? victim.annotations.cost : 1.0]",
+	"option: [option.victims > 2, option.rank * -1.0, option.age, node.name.startsWith('n')]",
+	"eligible: victim.age - preemptor.waiting * 2 >= duration('1h') || victim.lostWork <= duration('3s'); delta: 7",
+	"order: [option.need['memory'] - option.freed['memory'], node.free['cpu'], victim.job == 'job-1', victim.start]",
+	"order: exp(-double(victim.priority)) + pow(victim.share, 0.5) * log(2.0 + victim.share)",
+}
+
+// TestModule_AnswersAsInterpreter compares modules of examples and of random expressions
+// with the interpreter, to the bit.
+func TestModule_AnswersAsInterpreter(t *testing.T) {
+	host, err := wasm.NewHost(wasm.Options{CacheDir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = host.Close() })
+	for i, text := range examples {
+		t.Run(fmt.Sprintf("example %d", i), func(t *testing.T) { compare(t, host, text, soak.Count(100, 10_000)) })
+	}
+	t.Run("random", func(t *testing.T) {
+		r := rand.New(rand.NewPCG(7, 8))
+		for range soak.Count(120, 5000) {
+			compare(t, host, randomRules(r), soak.Count(8, 40))
+		}
+	})
+}
+
+// randomRules returns rules of random expressions.
+func randomRules(r *rand.Rand) string {
+	generator := func(s schema.Scope) *rulestest.Generator { return &rulestest.Generator{Rand: r, Scope: s} }
+	kinds := []schema.Type{schema.Int, schema.Double, schema.Duration, schema.Timestamp, schema.Bool}
+	list := func(s schema.Scope) string {
+		var all []string
+		for range 1 + r.IntN(3) {
+			all = append(all, generator(s).Expression(kinds[r.IntN(len(kinds))], 3))
+		}
+		return "[" + strings.Join(all, ", ") + "]"
+	}
+	return "eligible: " + generator(schema.Eligible).Expression(schema.Bool, 4) + "\norder: " + list(schema.Order) + "\noption: " + list(schema.Option)
+}
+
+// compare compares the module of rules with the interpreter.
+func compare(t *testing.T, host *wasm.Host, text string, cases int) {
+	t.Helper()
+	source, err := rules.ParseInline("tested", text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	program, err := rules.Check(source)
+	if err != nil {
+		t.Fatalf("%s\n%v", text, err)
+	}
+	in := start(t, host, source)
+	reference := &rulestest.Policy{Program: program}
+	if diff := cmp.Diff(reference.Info(), in.Info()); diff != "" {
+		t.Fatal(diff)
+	}
+	r := rand.New(rand.NewPCG(1, 42))
+	for i := range cases {
+		q := hosttest.RandomCase(r)
+		disturb(r, q)
+		want, got := interpreted(reference, q), hosttest.CallHooks(t, in, q).Answers
+		if diff := cmp.Diff(want, got, hosttest.SameBits); diff != "" {
+			t.Fatalf("case %d of\n%s\ninterpreter (-) and module (+) differ:\n%s", i, text, diff)
+		}
+	}
+}
+
+// disturb replaces some values by extreme ones.
+func disturb(r *rand.Rand, q hosttest.Case) {
+	whole := []int64{0, math.MinInt64, math.MaxInt64, -1}
+	doubles := []float64{math.NaN(), math.Inf(1), math.Inf(-1), 0, math.Copysign(0, -1), math.MaxFloat64}
+	rows := &q.Candidates.Rows
+	for range r.IntN(3) {
+		if n := rows.Len(); n > 0 {
+			rows.Start[r.IntN(n)] = whole[r.IntN(len(whole))]
+			rows.LostWork[r.IntN(n)] = whole[r.IntN(len(whole))]
+			rows.Use[r.IntN(len(rows.Use))][r.IntN(n)] = doubles[r.IntN(len(doubles))]
+		}
+		if n := q.Options.Len(); n > 0 {
+			q.Options.LostWork[r.IntN(n)] = whole[r.IntN(len(whole))]
+			q.Options.FitAfter[r.IntN(n)] = doubles[r.IntN(len(doubles))]
+		}
+	}
+}
+
+// start returns an instance of the module of rules.
+func start(t testing.TB, host *wasm.Host, source *rules.Source) policy.Instance {
+	t.Helper()
+	code, err := rules.Compile(source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := rules.Compile(source)
+	if err != nil || !slices.Equal(code, again) {
+		t.Fatalf("the same rules compiled to other bytes: %v", err)
+	}
+	m, err := host.Load(t.Context(), code, policy.DefaultLimits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(m.Close)
+	in, err := m.Start(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(in.Close)
+	return in
+}
+
+// interpreted returns the answers of the interpreter.
+func interpreted(p *rulestest.Policy, q hosttest.Case) (a hosttest.Answers) {
+	var recheck sdk.Recheck
+	n := q.Candidates.Rows.Len()
+	if p.Program.Eligible != nil {
+		a.Gap = make([]int32, n)
+		_ = p.PriorityDelta(q.Candidates, a.Gap, &recheck)
+		a.Recheck[0] = recheck.Time()
+	}
+	if len(p.Program.Order) > 0 {
+		out := sdk.VictimScores{Tier: make([]int64, n), Score: make([]float64, n)}
+		_ = p.ScoreVictims(q.Candidates, &out)
+		a.Victims = hosttest.Scores{Tiers: [4][]int64{out.Tier}, Score: out.Score}
+	}
+	if len(p.Program.Option) > 0 {
+		out := policytest.NewScores(q.Options.Len())
+		_ = p.ScoreOptions(q.Options, out)
+		a.Options = hosttest.Scores{Tiers: out.Tiers, Score: out.Score}
+	}
+	return a
+}

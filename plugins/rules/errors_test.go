@@ -1,0 +1,131 @@
+package rules_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/cede-scheduler/cede/plugins/rules"
+	"github.com/cede-scheduler/cede/plugins/rules/schema"
+)
+
+func TestCheck_ReportsPositionAndRemedy(t *testing.T) {
+	for _, tt := range []struct{ name, text, want string }{
+		{
+			"a misspelled name",
+			"eligible: preemptor.priority - victim.priorty >= 10",
+			"line 1, column 32: eligible: unknown name \"victim.priorty\"\n  eligible: preemptor.priority - victim.priorty >= 10\n" + strings.Repeat(" ", 33) + "^\n  did you mean victim.priority?",
+		},
+		{"a name of another rule", "option: victim.age", "victim.age cannot be used here\n  option: victim.age\n          ^\n  it can be used in eligible and order"},
+		{"an unknown function", "order: median(victim.age)", "unknown function \"median\""},
+		{"int and double", "order: victim.share * 2", "* cannot be applied to (double, int)\n  order: victim.share * 2\n                      ^\n  write 2.0 in place of 2"},
+		{"a duration and a number", "eligible: victim.age > 10", "write a duration as duration('10m')"},
+		{"a condition is required", "eligible: victim.age", "the type is duration; expected a condition (bool)"},
+		{"a text has no order", "order: victim.namespace", "the type is string; expected a value that can be sorted"},
+		{"an invalid duration", "eligible: victim.age > duration('10 minutes')", "invalid duration \"10 minutes\""},
+		{"a duration out of range", "eligible: victim.age > duration('9999999h')", "invalid duration \"9999999h\""},
+		{"a syntax error", "eligible: victim.age >", "syntax error:"},
+		{"a computed key", "order: victim.use[victim.namespace]", "a key must be written in quotes"},
+		{"a map without a key", "eligible: victim.labels == victim.labels", "victim.labels needs a key"},
+		{"an unknown rule", "victims: victim.age", "unknown rule \"victims\""},
+		{"too many entries", "option: [1, 2, 3, 4, 5]", "5 entries; at most 4 are allowed"},
+		{"nothing", "delta: 5", "there are no rules"},
+		{"an invalid delta", "delta: -1; order: victim.age", "invalid value \"-1\": must be a whole number between 0 and 2147483647"},
+		{"a list by itself", "eligible: [1, 2] == [1, 2]", "a list is allowed only after in"},
+		{"a macro that rules lack", "eligible: [1].all(x, x > 0)", "unknown"},
+		{"a regular expression", "eligible: victim.namespace.matches('a+')", "matches is not available in rules"},
+		{"texts are not added", "eligible: victim.namespace + 'x' == 'ax'", "the concatenation of texts is not available"},
+		{"unsigned numbers", "order: 1u", "not available in rules"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			err := problems(tt.text)
+			if err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("got\n%v\nwant\n%s", err, tt.want)
+			}
+			if invalid, ok := errors.AsType[*rules.Error](err); !ok || len(invalid.Problems) == 0 {
+				t.Errorf("%T is not a list of problems", err)
+			}
+		})
+	}
+}
+
+// problems returns the error of inline rules.
+func problems(text string) error {
+	source, err := rules.ParseInline("tested", text)
+	if err == nil {
+		_, err = rules.Check(source)
+	}
+	return err
+}
+
+func TestCheck_ReportsAllProblemsAtOnce(t *testing.T) {
+	err := problems("eligible: victim.prio > 1 && victim.aeg > 2\norder: [victim.age, nothing]\noption: option.victims + 1.0")
+	invalid, ok := errors.AsType[*rules.Error](err)
+	if !ok || len(invalid.Problems) != 4 {
+		t.Fatalf("%v", err)
+	}
+	for i, want := range []string{"eligible", "eligible", "order[1]", "option"} {
+		if invalid.Problems[i].Entry != want {
+			t.Errorf("problem %d is about %s, not %s", i, invalid.Problems[i].Entry, want)
+		}
+	}
+}
+
+func TestParseManifest_LocatesExpressionsInYAML(t *testing.T) {
+	for _, tt := range []struct{ name, text, want string }{
+		{"plain", "name: p\nrules:\n  order: victim.agee\n", "policy.yaml:3:10: order: unknown name \"victim.agee\"\n  order: victim.agee\n         ^"},
+		{"quoted", "name: p\nrules:\n  order: \"victim.agee\"\n", "policy.yaml:3:11: order: "},
+		{"in a list", "name: p\nrules: {order: [victim.age, victim.agee]}\n", "policy.yaml:2:29: order[1]: "},
+		{"in a block", "name: p\nrules:\n  eligible: |\n    victim.age > duration('1h')\n    && victim.agee > duration('1h')\n", "policy.yaml:5:8: eligible: "},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			source, err := rules.ParseManifest("policy.yaml", "p", []byte(tt.text))
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = rules.Check(source)
+			if err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("got\n%v\nwant\n%s", err, tt.want)
+			}
+		})
+	}
+}
+
+// Hostile texts result in an error or a module, within limits.
+func TestCheck_BoundsHostileExpressions(t *testing.T) {
+	repeat := strings.Repeat
+	for name, text := range map[string]string{
+		"deep parentheses":      "order: " + repeat("(", 5000) + "1" + repeat(")", 5000),
+		"deep parentheses, few": "order: " + repeat("(", 300) + "1" + repeat(")", 300),
+		"deep negation":         "eligible: " + repeat("!", 3000) + "true",
+		"deep conditions":       "order: " + repeat("true ? 1 : ", 300) + "1",
+		"a long sum":            "order: " + repeat("1+", 1500) + "1",
+		"a huge list":           "eligible: preemptor.priority in [" + repeat("1,", 1900) + "1]",
+		"a huge text":           "eligible: victim.namespace == '" + repeat("x", 4000) + "'",
+		"many keys":             "order: " + repeat("victim.use['a']+", 100) + "1.0",
+		"a large number":        "order: 99999999999999999999",
+		"invalid UTF-8":         "eligible: victim.namespace == '\xff\xfe'",
+		"too long":              "order: " + repeat(" ", 5000) + "1",
+		"only a quote":          "order: '",
+		"only a bracket":        "order: [",
+		"zero bytes":            "eligible: victim.namespace == '\\000'",
+	} {
+		t.Run(name, func(t *testing.T) {
+			source, err := rules.ParseInline("tested", text)
+			if err == nil {
+				_, err = rules.Compile(source)
+			}
+			t.Logf("%.300v", err)
+		})
+	}
+}
+
+// Every documented example compiles.
+func TestFunctions_ExamplesCompile(t *testing.T) {
+	for _, f := range schema.Functions {
+		entry := "order: "
+		if err := problems(entry + f.Example); err != nil {
+			t.Errorf("%s: %v", f.Form, err)
+		}
+	}
+}

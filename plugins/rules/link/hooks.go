@@ -1,0 +1,305 @@
+package link
+
+import (
+	"math"
+
+	"github.com/cede-scheduler/cede/plugins/rules/ir"
+	"github.com/cede-scheduler/cede/plugins/rules/schema"
+	"github.com/cede-scheduler/cede/plugins/wasm/encoding"
+	"github.com/cede-scheduler/cede/sdk/policy"
+)
+
+// Parameters of the functions of rules.
+const (
+	paramInputs = 0
+	paramFirst  = 1 // gap, tier or key
+	paramSecond = 2 // recheck or score
+	parameters  = 3
+)
+
+// Last is the whole value behind all others: that of an entry without a value.
+const Last = math.MaxInt64
+
+// function is a function of rules that is being written.
+type function struct {
+	*encoding.Body
+	*linker
+	row, option uint32 // locals
+	// offsets are locals that hold the row times the size of an element.
+	offsets map[int]uint32
+	// values and columns are locals that are the same for all rows: the values of fields with
+	// one element, and the addresses of columns, by their offset in rule_inputs.
+	values, columns map[uint32]uint32
+}
+
+func (l *linker) function() *function {
+	f := &function{Body: encoding.NewBody(parameters), linker: l, values: map[uint32]uint32{}, columns: map[uint32]uint32{}}
+	f.row, f.option = f.Local(encoding.I32), f.Local(encoding.I32)
+	f.offsets = map[int]uint32{1: f.row, 4: f.Local(encoding.I32), 8: f.Local(encoding.I32)}
+	return f
+}
+
+// column pushes the address of a column, which is at an offset of rule_inputs.
+func (f *function) column(offset uint32) {
+	local, ok := f.columns[offset]
+	if !ok {
+		local = f.Lasting(encoding.I32)
+		f.columns[offset] = local
+		f.Early(func() {
+			f.input(encoding.OpI32Load, offset)
+			f.Set(local)
+		})
+	}
+	f.Get(local)
+}
+
+// value pushes a loaded value that is the same for all rows. key identifies it.
+func (f *function) value(key uint32, t encoding.ValueType, load func()) {
+	local, ok := f.values[key]
+	if !ok {
+		local = f.Lasting(t)
+		f.values[key] = local
+		f.Early(func() {
+			load()
+			f.Set(local)
+		})
+	}
+	f.Get(local)
+}
+
+// input pushes a value of rule_inputs.
+func (f *function) input(op byte, offset uint32) {
+	f.Get(paramInputs)
+	f.Memory(op, offset)
+}
+
+// eachOption writes a loop over options.
+func (f *function) eachOption(body func()) {
+	f.I32(0)
+	f.Set(f.option)
+	done := f.Block(encoding.OpBlock, encoding.NoResult)
+	next := f.Block(encoding.OpLoop, encoding.NoResult)
+	f.Get(f.option)
+	f.input(encoding.OpI32Load, offOptions)
+	f.Op(encoding.OpI32GeS)
+	f.BrIf(done)
+	body()
+	f.increment(f.option)
+	f.Br(next)
+	f.End()
+	f.End()
+}
+
+// eachRow writes a loop over options and their rows.
+func (f *function) eachRow(body func()) {
+	end := f.Local(encoding.I32)
+	f.eachOption(func() {
+		f.bound(0)
+		f.Set(f.row)
+		f.bound(4)
+		f.Set(end)
+		done := f.Block(encoding.OpBlock, encoding.NoResult)
+		next := f.Block(encoding.OpLoop, encoding.NoResult)
+		f.Get(f.row)
+		f.Get(end)
+		f.Op(encoding.OpI32GeS)
+		f.BrIf(done)
+		f.scaled(f.row, 8)
+		f.Set(f.offsets[8])
+		f.scaled(f.row, 4)
+		f.Set(f.offsets[4])
+		body()
+		f.increment(f.row)
+		f.Br(next)
+		f.End()
+		f.End()
+	})
+}
+
+// bound pushes the first row of the option, or of the one that follows it.
+func (f *function) bound(offset uint32) {
+	f.input(encoding.OpI32Load, offFirstRow)
+	f.scaled(f.option, 4)
+	f.Op(encoding.OpI32Add)
+	f.Memory(encoding.OpI32Load, offset)
+}
+
+func (f *function) increment(local uint32) {
+	f.Get(local)
+	f.I32(1)
+	f.Op(encoding.OpI32Add)
+	f.Set(local)
+}
+
+// scaled pushes a local times the size of an element.
+func (f *function) scaled(local uint32, size int) {
+	f.Get(local)
+	if shift := map[int]int32{1: 0, 4: 2, 8: 3}[size]; shift > 0 {
+		f.I32(shift)
+		f.Op(encoding.OpI32Shl)
+	}
+}
+
+// rowElement pushes the address of the row's element of the area at the address in a
+// parameter.
+func (f *function) rowElement(param uint32, size int) {
+	f.Get(param)
+	f.Get(f.offsets[size])
+	f.Op(encoding.OpI32Add)
+}
+
+// eligible returns the function that sets the gap of every row.
+func (l *linker) eligible() []byte {
+	f := l.function()
+	f.eachRow(func() {
+		done := f.Block(encoding.OpBlock, encoding.NoResult)
+		failed := f.Block(encoding.OpBlock, encoding.NoResult)
+		f.expression(l.program.Eligible, failed)
+		f.Op(encoding.OpI32Eqz)
+		f.BrIf(failed)
+		f.rowElement(paramFirst, 4)
+		f.I32(0)
+		f.Memory(encoding.OpI32Store, 0)
+		f.Br(done)
+		f.End()
+		f.rowElement(paramFirst, 4)
+		f.I32(policy.NeverEligible)
+		f.Memory(encoding.OpI32Store, 0)
+		f.rechecks(l.program.Eligible.Turns())
+		f.End()
+	})
+	return f.Bytes()
+}
+
+// order returns the function that writes the entries of order for every row: as tier and
+// score, or if they are sorted, as one column of whole numbers for each entry.
+func (l *linker) order() []byte {
+	l.hook = 1
+	f := l.function()
+	if !l.program.Sorted() {
+		f.eachRow(func() {
+			f.rowElement(paramFirst, 8)
+			f.key(l.program.Order[0])
+			f.Memory(encoding.OpI64Store, 0)
+			if len(l.program.Order) > 1 {
+				f.rowElement(paramSecond, 8)
+				f.score(l.program.Order[1])
+				f.Memory(encoding.OpF64Store, 0)
+			}
+		})
+		return f.Bytes()
+	}
+	at := f.Local(encoding.I32)
+	f.eachRow(func() {
+		f.rowElement(paramFirst, 8)
+		f.Set(at)
+		f.keys(l.program.Order, at, offRows)
+	})
+	return f.Bytes()
+}
+
+// option returns the function that writes the tiers of every option.
+func (l *linker) option() []byte {
+	l.hook = 2
+	f := l.function()
+	at := f.Local(encoding.I32)
+	f.eachOption(func() {
+		f.Get(paramFirst)
+		f.scaled(f.option, 8)
+		f.Op(encoding.OpI32Add)
+		f.Set(at)
+		f.keys(l.program.Option, at, offOptions)
+	})
+	return f.Bytes()
+}
+
+// keys writes the entries of one row or option into columns, beginning at an address. The
+// length of a column is at an offset of rule_inputs.
+func (f *function) keys(entries []*ir.Node, at, length uint32) {
+	for i, e := range entries {
+		if i > 0 {
+			f.Get(at)
+			f.input(encoding.OpI32Load, length)
+			f.I32(3)
+			f.Op(encoding.OpI32Shl, encoding.OpI32Add)
+			f.Set(at)
+		}
+		f.Get(at)
+		f.key(e)
+		f.Memory(encoding.OpI64Store, 0)
+	}
+}
+
+// key pushes the value of an entry as a whole number that sorts alike. An entry without a
+// value, and NaN, comes last.
+func (f *function) key(e *ir.Node) {
+	if e.Type != schema.Double && !e.Partial() {
+		f.expression(e, 0) // it cannot fail
+		if e.Type == schema.Bool {
+			f.Op(encoding.OpI64ExtendU)
+		}
+		return
+	}
+	f.otherwise(encoding.I64, func(failed encoding.Label) {
+		f.expression(e, failed)
+		switch e.Type {
+		case schema.Bool:
+			f.Op(encoding.OpI64ExtendU)
+		case schema.Double:
+			f.sortable(failed)
+		}
+	}, func() { f.I64(Last) })
+}
+
+// sortable replaces a double by a whole number that sorts alike: of a negative number, all
+// bits but the sign are inverted. Adding 0 makes -0 equal to 0.
+func (f *function) sortable(failed encoding.Label) {
+	x, bits := f.Local(encoding.F64), f.Local(encoding.I64)
+	f.number(x, failed)
+	f.Get(x)
+	f.F64(0)
+	f.Op(encoding.OpF64Add, encoding.OpI64Reinter)
+	f.Tee(bits)
+	f.Get(bits)
+	f.I64(63)
+	f.Op(encoding.OpI64ShrS)
+	f.I64(math.MaxInt64)
+	f.Op(encoding.OpI64And, encoding.OpI64Xor)
+	f.Body.Free(encoding.F64, x)
+	f.Body.Free(encoding.I64, bits)
+}
+
+// number pops a double into a local, and fails if it is NaN.
+func (f *function) number(x uint32, failed encoding.Label) {
+	f.Tee(x)
+	f.Get(x)
+	f.Op(encoding.OpF64Ne)
+	f.BrIf(failed)
+}
+
+// score pushes the value of a double as a finite score. An entry without a value, and NaN,
+// comes last.
+func (f *function) score(e *ir.Node) {
+	x := f.Local(encoding.F64)
+	f.otherwise(encoding.F64, func(failed encoding.Label) {
+		f.expression(e, failed)
+		f.number(x, failed)
+		f.Get(x)
+		f.F64(-math.MaxFloat64)
+		f.Op(encoding.OpF64Max)
+		f.F64(math.MaxFloat64)
+		f.Op(encoding.OpF64Min)
+	}, func() { f.F64(math.MaxFloat64) })
+	f.Body.Free(encoding.F64, x)
+}
+
+// otherwise pushes the value that value computes, or the other one if it fails.
+func (f *function) otherwise(t encoding.ValueType, value func(failed encoding.Label), other func()) {
+	done := f.Block(encoding.OpBlock, t)
+	failed := f.Block(encoding.OpBlock, encoding.NoResult)
+	value(failed)
+	f.Br(done)
+	f.End()
+	other()
+	f.End()
+}

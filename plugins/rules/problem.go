@@ -1,0 +1,71 @@
+package rules
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// A Problem is an error in rules, with its position.
+type Problem struct {
+	Place  Place
+	Entry  string // such as order[1]; "" if it concerns all rules
+	Reason string
+	Hint   string // remedy; may be empty
+}
+
+// A Place is a position in a text. Line and Column count from 1, Column in characters.
+type Place struct {
+	File         string // "" for the command line
+	Line, Column int
+	Source       string // the whole line; may be empty
+}
+
+// String returns the problem with its line and a mark beneath the position.
+func (p *Problem) String() string {
+	var b strings.Builder
+	if p.Place.File != "" {
+		fmt.Fprintf(&b, "%s:%d:%d: ", p.Place.File, p.Place.Line, p.Place.Column)
+	} else if p.Place.Line > 0 {
+		fmt.Fprintf(&b, "line %d, column %d: ", p.Place.Line, p.Place.Column)
+	}
+	if p.Entry != "" {
+		b.WriteString(p.Entry + ": ")
+	}
+	b.WriteString(p.Reason)
+	if p.Place.Source != "" {
+		b.WriteString("\n" + p.excerpt())
+	}
+	if p.Hint != "" {
+		b.WriteString("\n  " + p.Hint)
+	}
+	return b.String()
+}
+
+// excerptWidth is the width of the part of a line that is shown.
+const excerptWidth = 100
+
+// excerpt returns the line around the position, and a mark beneath it.
+func (p *Problem) excerpt() string {
+	line := []rune(strings.ReplaceAll(p.Place.Source, "\t", " "))
+	at := min(p.Place.Column-1, len(line))
+	from := 0
+	if at > excerptWidth*3/4 {
+		from = at - excerptWidth/2
+	}
+	shown := strings.TrimRight(string(line[from:min(from+excerptWidth, len(line))]), " ")
+	trimmed := strings.TrimLeft(shown, " ")
+	at -= from + utf8.RuneCountInString(shown) - utf8.RuneCountInString(trimmed)
+	return "  " + trimmed + "\n  " + strings.Repeat(" ", max(at, 0)) + "^"
+}
+
+// An Error lists every problem of rules.
+type Error struct{ Problems []Problem }
+
+func (e *Error) Error() string {
+	texts := make([]string, len(e.Problems))
+	for i := range e.Problems {
+		texts[i] = e.Problems[i].String()
+	}
+	return strings.Join(texts, "\n")
+}

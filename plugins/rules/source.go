@@ -1,0 +1,288 @@
+package rules
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/cede-scheduler/cede/plugins/rules/ir"
+	srules "github.com/cede-scheduler/cede/sdk/rules"
+)
+
+// Prefix marks rules in the place of a policy's name.
+const Prefix = "rules:"
+
+// A Source holds rules before they are compiled.
+type Source struct {
+	Name     string // of the policy
+	Delta    int32
+	Eligible *Expression
+	Order    []Expression
+	Option   []Expression
+}
+
+// An Expression is the text of an entry, and its position.
+type Expression struct {
+	Entry string // such as order[1]
+	Text  string
+	place func(offset int) Place // of a character
+}
+
+// ParseManifest reads the rules of a policy's manifest. Errors are of type *Error.
+func ParseManifest(file, name string, text []byte) (*Source, error) {
+	r := reader{file: file, lines: strings.Split(string(text), "\n")}
+	root, err := r.parse(text)
+	if err != nil {
+		return nil, err
+	}
+	for i := 0; i+1 < len(root.Content); i += 2 {
+		if root.Content[i].Value == "rules" {
+			return r.source(name, root.Content[i+1])
+		}
+	}
+	return nil, r.failed(root, "", "the manifest has no rules", "add rules: with eligible, order or option")
+}
+
+// ParseInline reads rules from a command line: entries such as order: EXPR, on lines of
+// their own or separated by semicolons. Errors are of type *Error.
+func ParseInline(name, text string) (*Source, error) {
+	lines := splitEntries(strings.TrimPrefix(text, Prefix))
+	r := reader{lines: lines, plain: true}
+	root := &yaml.Node{Kind: yaml.MappingNode, Line: 1, Column: 1}
+	for i, line := range lines {
+		key, value, ok := strings.Cut(line, ":")
+		trimmed := strings.TrimSpace(key)
+		if strings.TrimSpace(line) == "" {
+			continue
+		}
+		if !ok {
+			return nil, r.failed(&yaml.Node{Line: i + 1, Column: 1}, "", "expected NAME: EXPRESSION", "write order: victim.priority")
+		}
+		column := len([]rune(key)) + 2 + len([]rune(value)) - len([]rune(strings.TrimLeft(value, " ")))
+		root.Content = append(root.Content,
+			&yaml.Node{Kind: yaml.ScalarNode, Value: trimmed, Line: i + 1, Column: column},
+			&yaml.Node{Kind: yaml.ScalarNode, Value: strings.TrimSpace(value), Line: i + 1, Column: column})
+	}
+	return r.source(name, root)
+}
+
+// splitEntries splits at line ends and at semicolons outside of quotes.
+func splitEntries(text string) []string {
+	var list []string
+	quote, from := rune(0), 0
+	for i, c := range text {
+		switch {
+		case quote != 0 && c == quote && text[i-1] != '\\':
+			quote = 0
+		case quote == 0 && (c == '\'' || c == '"'):
+			quote = c
+		case c == '\n' || c == ';' && quote == 0:
+			list = append(list, text[from:i])
+			from = i + 1
+		}
+	}
+	return append(list, text[from:])
+}
+
+// reader reads rules from YAML.
+type reader struct {
+	file  string
+	lines []string
+	// plain reports whether values are expressions without YAML, lists in brackets.
+	plain    bool
+	problems []Problem
+}
+
+func (r *reader) parse(text []byte) (*yaml.Node, error) {
+	var document yaml.Node
+	if err := yaml.Unmarshal(text, &document); err != nil {
+		return nil, fmt.Errorf("%s: %s", r.file, strings.TrimPrefix(err.Error(), "yaml: "))
+	}
+	if len(document.Content) != 1 || document.Content[0].Kind != yaml.MappingNode {
+		return nil, fmt.Errorf("%s is not a manifest: expected a mapping", r.file)
+	}
+	return document.Content[0], nil
+}
+
+// source reads the entries of rules.
+func (r *reader) source(name string, rules *yaml.Node) (*Source, error) {
+	s := &Source{Name: name, Delta: srules.Delta}
+	if rules.Kind != yaml.MappingNode {
+		return nil, r.failed(rules, "", "rules must be a mapping", "write eligible:, order: or option: beneath it")
+	}
+	seen := map[string]bool{}
+	for i := 0; i+1 < len(rules.Content); i += 2 {
+		key, value := rules.Content[i], rules.Content[i+1]
+		if seen[key.Value] {
+			r.problem(key, key.Value, "is given twice", "remove one")
+		}
+		seen[key.Value] = true
+		switch key.Value {
+		case "delta":
+			s.Delta = r.delta(value)
+		case "eligible":
+			if list := r.expressions("eligible", value, 1); len(list) == 1 {
+				s.Eligible = &list[0]
+			}
+		case "order":
+			s.Order = r.expressions("order", value, ir.MaxOrderEntries)
+		case "option":
+			s.Option = r.expressions("option", value, ir.MaxOptionEntries)
+		default:
+			r.problem(key, "", fmt.Sprintf("unknown rule %q", key.Value), "rules are eligible, order, option and delta")
+		}
+	}
+	if s.Eligible == nil && len(s.Order) == 0 && len(s.Option) == 0 && len(r.problems) == 0 {
+		r.problem(rules, "", "there are no rules", "write eligible:, order: or option:")
+	}
+	if len(r.problems) > 0 {
+		return nil, &Error{r.problems}
+	}
+	return s, nil
+}
+
+func (r *reader) delta(value *yaml.Node) int32 {
+	n, err := strconv.ParseInt(value.Value, 10, 64)
+	if err != nil || n < 0 || n > math.MaxInt32 {
+		r.problem(value, "delta", fmt.Sprintf("invalid value %q: must be a whole number between 0 and %d", value.Value, math.MaxInt32), "")
+		return 0
+	}
+	return int32(n)
+}
+
+// maxText is the maximum length of an expression in bytes.
+const maxText = 4096
+
+// expressions reads one expression or a list of them.
+func (r *reader) expressions(entry string, value *yaml.Node, most int) []Expression {
+	nodes := []*yaml.Node{value}
+	isList := value.Kind == yaml.SequenceNode
+	if isList {
+		nodes = value.Content
+	} else if r.plain && most > 1 && strings.HasPrefix(value.Value, "[") {
+		nodes, isList = listed(value), true
+	}
+	switch {
+	case len(nodes) == 0:
+		r.problem(value, entry, "the list is empty", "remove "+entry+", or add an expression")
+	case len(nodes) > most:
+		r.problem(value, entry, fmt.Sprintf("%d entries; at most %d are allowed", len(nodes), most), "")
+		return nil
+	}
+	var list []Expression
+	for i, n := range nodes {
+		name := entry
+		if isList {
+			name = fmt.Sprintf("%s[%d]", entry, i)
+		}
+		switch {
+		case n.Kind != yaml.ScalarNode || n.Tag == "!!null" || strings.TrimSpace(n.Value) == "":
+			r.problem(n, name, "expected an expression", "quote an expression that begins with a character that YAML reserves, such as ! or [")
+		case len(n.Value) > maxText:
+			r.problem(n, name, fmt.Sprintf("%d bytes; at most %d are allowed", len(n.Value), maxText), "")
+		default:
+			list = append(list, Expression{Entry: name, Text: n.Value, place: r.placer(n)})
+		}
+	}
+	return list
+}
+
+// listed splits [EXPR, EXPR] at commas outside of parentheses, brackets and quotes. It
+// returns one element if the brackets do not enclose the whole value.
+func listed(value *yaml.Node) []*yaml.Node {
+	var list []*yaml.Node
+	text := []rune(value.Value)
+	depth, quote, from := 0, rune(0), 1
+	add := func(to int) {
+		part := string(text[from:to])
+		lead := len([]rune(part)) - len([]rune(strings.TrimLeft(part, " ")))
+		list = append(list, &yaml.Node{Kind: yaml.ScalarNode, Value: strings.TrimSpace(part), Line: value.Line, Column: value.Column + from + lead})
+		from = to + 1
+	}
+	for i, c := range text {
+		switch {
+		case quote != 0:
+			if c == quote && text[i-1] != '\\' {
+				quote = 0
+			}
+		case c == '\'' || c == '"':
+			quote = c
+		case strings.ContainsRune("([{", c):
+			depth++
+		case strings.ContainsRune(")]}", c):
+			if depth--; depth == 0 && i == len(text)-1 {
+				add(i)
+				return list
+			} else if depth == 0 {
+				return []*yaml.Node{value}
+			}
+		case c == ',' && depth == 1:
+			add(i)
+		}
+	}
+	return []*yaml.Node{value}
+}
+
+// placer returns a function that locates the characters of a scalar.
+func (r *reader) placer(n *yaml.Node) func(offset int) Place {
+	text := []rune(n.Value)
+	return func(offset int) Place {
+		offset = max(0, min(offset, len(text)))
+		line, column := 0, offset
+		for i, c := range text[:offset] {
+			if c == '\n' {
+				line, column = line+1, offset-i-1
+			}
+		}
+		p := r.at(n.Line, n.Column)
+		switch {
+		case n.Style&(yaml.LiteralStyle|yaml.FoldedStyle) != 0:
+			return r.inBlock(n, string(text), line, column)
+		case line > 0 || !r.onLine(n, string(text)):
+			return Place{File: r.file, Line: n.Line, Column: n.Column, Source: p.Source}
+		case n.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle) != 0:
+			column++
+		}
+		p.Column += column
+		return p
+	}
+}
+
+// onLine reports whether a scalar stands on one line as it is.
+func (r *reader) onLine(n *yaml.Node, text string) bool {
+	return n.Line >= 1 && n.Line <= len(r.lines) && strings.Contains(r.lines[n.Line-1], text)
+}
+
+// inBlock locates a character of a block scalar.
+func (r *reader) inBlock(n *yaml.Node, text string, line, column int) Place {
+	content := strings.Split(text, "\n")[line]
+	p := r.at(n.Line+1+line, 1)
+	if indent := strings.Index(p.Source, content); indent >= 0 {
+		p.Column += indent + column
+	}
+	return p
+}
+
+func (r *reader) at(line, column int) Place {
+	p := Place{File: r.file, Line: line, Column: column}
+	if line >= 1 && line <= len(r.lines) {
+		p.Source = strings.TrimRight(r.lines[line-1], "\r")
+	}
+	return p
+}
+
+func (r *reader) problem(n *yaml.Node, entry, reason, hint string) {
+	r.problems = append(r.problems, Problem{Place: r.at(n.Line, n.Column), Entry: entry, Reason: reason, Hint: hint})
+}
+
+func (r *reader) failed(n *yaml.Node, entry, reason, hint string) error {
+	r.problem(n, entry, reason, hint)
+	return &Error{r.problems}
+}
+
+// ErrTooLarge is returned if rules do not fit into a module.
+var ErrTooLarge = errors.New("the rules are too large: shorten texts and expressions")
