@@ -2,6 +2,7 @@ package bundle
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -49,6 +50,8 @@ type Manifest struct {
 	Settings []Setting      `yaml:"settings,omitempty"`
 	Config   map[string]any `yaml:"config,omitempty"` // default configuration
 	Limits   Limits         `yaml:"limits,omitempty"`
+	// Rules are the source of a policy that is written as expressions, see package rules.
+	Rules map[string]any `yaml:"rules,omitempty"`
 	// Build describes how to build the module from its sources.
 	Build *Build `yaml:"build,omitempty"`
 }
@@ -86,8 +89,25 @@ type Build struct {
 	Source string `yaml:"source"` // directory or file, relative to the bundle
 }
 
+// Rules is the language of policies that are written as expressions in the manifest.
+const Rules = "rules"
+
 // Langs are the languages that `cede policy build` supports.
-var Langs = []string{"go", "rust", "assemblyscript", "c"}
+var Langs = []string{"go", "rust", "assemblyscript", "c", Rules}
+
+// setRulesDefaults sets what follows if the manifest contains the rules themselves.
+func (m *Manifest) setRulesDefaults() {
+	if m.Rules == nil {
+		return
+	}
+	m.Version = cmp.Or(m.Version, 1)
+	m.Kind = cmp.Or(m.Kind, Wasm)
+	m.Module = cmp.Or(m.Module, "build/"+m.Name+".wasm")
+	m.ABI.Min = cmp.Or(m.ABI.Min, "1.1")
+	if m.Build == nil {
+		m.Build = &Build{Lang: Rules, Source: ManifestFile}
+	}
+}
 
 // ParseManifest parses a manifest. Errors refer to it as name and list every problem, one
 // per line.
@@ -101,6 +121,7 @@ func ParseManifest(name string, text []byte) (*Manifest, error) {
 		}
 		return nil, decodeError(name, err)
 	}
+	m.setRulesDefaults()
 	if err := m.check(); err != nil {
 		return nil, prefixErrors(name, err)
 	}
@@ -166,6 +187,9 @@ func (m *Manifest) check() error {
 		if !filepath.IsLocal(filepath.FromSlash(b.Source)) {
 			report("build.source: invalid value %q: must be a path in the directory of the manifest", b.Source)
 		}
+	}
+	if (m.Rules != nil) != (m.Build != nil && m.Build.Lang == Rules) {
+		report("build.lang: must be rules if and only if the manifest has rules")
 	}
 	errs = append(errs, m.ABI.check()...)
 	if _, err := m.Limits.Parse(); err != nil {

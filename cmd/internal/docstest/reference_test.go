@@ -37,6 +37,7 @@ func TestReference_MatchesTheCode(t *testing.T) {
 		"scenario.md":          scenarioPage(t, commands),
 		"job-specification.md": jobPage(commands),
 		"policy-hooks.md":      hooksPage(t),
+		"rules.md":             rulesPage(t),
 	} {
 		path := filepath.Join(root, "docs", "reference", name)
 		text = generated + strings.TrimRight(text, "\n") + "\n"

@@ -18,6 +18,7 @@ import (
 	"github.com/cede-scheduler/cede/plugins/bundle"
 	"github.com/cede-scheduler/cede/plugins/process"
 	"github.com/cede-scheduler/cede/plugins/registry"
+	"github.com/cede-scheduler/cede/plugins/rules"
 	"github.com/cede-scheduler/cede/plugins/wasm"
 	"github.com/cede-scheduler/cede/plugins/wasm/compiler"
 )
@@ -87,6 +88,9 @@ func (l *Loader) Load(ctx context.Context, r Request) (*policy.Version, error) {
 
 // Open returns a version of the requested policy with its bundle and limits.
 func (l *Loader) Open(ctx context.Context, r Request) (*Policy, error) {
+	if strings.HasPrefix(r.Use, rules.Prefix) {
+		return l.openRules(ctx, r)
+	}
 	named, err := builtin.Parse(r.Use)
 	if err != nil {
 		return nil, err

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"text/template"
 
+	"github.com/cede-scheduler/cede/plugins/bundle"
 	"github.com/cede-scheduler/cede/sdk"
 )
 
@@ -56,7 +57,9 @@ func (p Project) Files() ([]File, error) {
 				return err
 			}
 			text, err := p.expand(name)
-			list = append(list, File{Name: p.target(strings.TrimPrefix(name, root+"/")), Text: text})
+			f := File{Name: p.target(strings.TrimPrefix(name, root+"/")), Text: text}
+			list = slices.DeleteFunc(list, func(other File) bool { return other.Name == f.Name }) // of all languages
+			list = append(list, f)
 			return err
 		})
 		if err != nil {
@@ -106,12 +109,15 @@ func (p Project) Ident() string { return strings.ReplaceAll(p.Name, "-", "_") }
 
 // Source returns the file that the author edits.
 func (p Project) Source() string {
-	return map[string]string{"go": "policy.go", "rust": "src/lib.rs", "assemblyscript": "assembly/index.ts", "c": "policy.c"}[p.Lang]
+	return map[string]string{"go": "policy.go", "rust": "src/lib.rs", "assemblyscript": "assembly/index.ts", "c": "policy.c", bundle.Rules: bundle.ManifestFile}[p.Lang]
 }
 
-// sdk returns the files of the SDK.
+// sdk returns the files of the SDK. Rules need none.
 func (p Project) sdk() []File {
 	var list []File
+	if p.Lang == bundle.Rules {
+		return nil
+	}
 	add := func(name string, text []byte) {
 		list = append(list, File{Name: path.Join(sdkFolder, name), Text: text, SDK: true})
 	}

@@ -20,11 +20,14 @@ var extensions = map[string][]string{
 	"go": {".go"}, "c": {".c", ".h"}, "rust": {".rs"}, "assemblyscript": {".ts"},
 }
 
-// Stale returns the newest source that was modified after the module was built. It
-// returns "" if there is none, or if the manifest does not list the sources.
+// Stale returns the newest source that was modified after the module was built; of rules,
+// the manifest if they result in another module. It returns "" if there is none, or if the manifest does not list the sources.
 func Stale(b *bundle.Bundle) string {
 	if b.Dir == "" || b.Manifest.Build == nil {
 		return ""
+	}
+	if b.Manifest.Build.Lang == bundle.Rules {
+		return rulesStale(b)
 	}
 	module, err := os.Stat(b.Path)
 	if err != nil {

@@ -50,6 +50,7 @@ var ErrNoSources = errors.New("the manifest has no build section: its module was
 // compilers holds the function that builds the sources of each language.
 var compilers = map[string]func(ctx context.Context, p *Project, out string) error{
 	"go": goModule, "c": cModule, "rust": rustModule, "assemblyscript": assemblyScriptModule,
+	bundle.Rules: rulesModule,
 }
 
 // A Built is a module in a temporary folder beside the path of the manifest. The caller

@@ -21,12 +21,14 @@ import (
 	"github.com/cede-scheduler/cede/cmd/internal/policies"
 	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/plugins/bundle"
+	"github.com/cede-scheduler/cede/plugins/rules"
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
 // loadFlags holds the flags of cede policy load.
 type loadFlags struct {
 	name, onFault string
+	expressions   []string
 	config, grant []string
 	activate      bool
 	timeout       time.Duration
@@ -34,7 +36,7 @@ type loadFlags struct {
 
 func newPolicyLoadCmd(env *cmdutil.Env) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:         "load P",
+		Use:         "load [P]",
 		Short:       "Load a policy into the servers",
 		Annotations: cmdutil.ExitCodes("7 a server refused the policy"),
 		Long: `Load policy P into the servers: a .wasm file, the folder of a policy, a built-in policy,
@@ -48,17 +50,22 @@ The command waits until every voting server has checked the policy, and reports 
 checks are missing and why: a server that is down must be started again or removed.
 With --timeout 0 it does not wait. cede policy status N shows the check of each server.
 
+-e loads rules in place of P, such as 'order: victim.priority'. This command compiles
+them to a module; docs/reference/rules.md describes the language.
+
 A loaded policy decides nothing until it is activated.`,
 		Example: `  cede policy load thrifty
   cede policy load 'least-waste?bands=20' --name frugal
-  cede policy load thrifty.wasm --config settings.yaml --activate`,
-		Args: cmdutil.PositionalArgs(1, 1, "one policy"),
+  cede policy load thrifty.wasm --config settings.yaml --activate
+  cede policy load -e 'order: victim.lostWork' --name gentle`,
+		Args: cmdutil.PositionalArgs(0, 1, "one policy"),
 	}
 	out := cmdutil.OutputFlags(cmd, env)
 	server := cmdutil.ConnectionFlags(cmd, env)
 	var f loadFlags
 	flags := cmd.Flags()
 	flags.StringVar(&f.name, "name", "", "load it under the name `N` (default: its own name)")
+	flags.StringArrayVarP(&f.expressions, "expression", "e", nil, "load the rule `RULE`, such as 'order: victim.age'; may be repeated")
 	flags.StringVar(&f.onFault, "on-fault", "", "if the policy fails, `deny or default`: deny preemption, or use the policy default (default: the setting of the scheduler)")
 	flags.StringArrayVar(&f.config, "config", nil, "configure it by the settings in `FILE`, YAML or JSON")
 	flags.StringArrayVar(&f.grant, "grant", nil, "grant a privilege: `keepRedundant` evicts all victims that the policy selects")
@@ -71,7 +78,11 @@ A loaded policy decides nothing until it is activated.`,
 		if err := out.Resolve(); err != nil {
 			return err
 		}
-		load, err := newPolicyLoad(env, args[0], f)
+		p, err := f.policy(args)
+		if err != nil {
+			return err
+		}
+		load, err := newPolicyLoad(env, p, f)
 		if err != nil {
 			return err
 		}
@@ -93,6 +104,17 @@ A loaded policy decides nothing until it is activated.`,
 		return refusals(v)
 	}
 	return cmd
+}
+
+// policy returns the policy to load: the argument, or the rules of -e.
+func (f *loadFlags) policy(args []string) (string, error) {
+	switch {
+	case len(args) == 1 && len(f.expressions) == 0:
+		return args[0], nil
+	case len(args) == 0 && len(f.expressions) > 0:
+		return rules.Prefix + strings.Join(f.expressions, "\n"), nil
+	}
+	return "", cmdutil.Usagef("cede policy load P, or cede policy load -e 'order: victim.age'", "exactly one of P and -e is required")
 }
 
 // loadedAs returns the role of a loaded version, which may have existed before. With
@@ -164,9 +186,12 @@ func refusals(v *client.PolicyVersion) error {
 
 // newPolicyLoad creates the load request for a policy.
 func newPolicyLoad(env *cmdutil.Env, p string, f loadFlags) (*client.PolicyLoad, error) {
-	named, err := builtin.Parse(p)
-	if err != nil {
-		return nil, cmdutil.Usagef("use P or P?key=value", "%v", err)
+	named := builtin.Spec{Use: p}
+	var err error
+	if !strings.HasPrefix(p, rules.Prefix) {
+		if named, err = builtin.Parse(p); err != nil {
+			return nil, cmdutil.Usagef("use P or P?key=value", "%v", err)
+		}
 	}
 	if _, err := policy.ParseOnFault(f.onFault); err != nil {
 		return nil, cmdutil.Usagef("use deny or default", "invalid --on-fault %q", f.onFault)
@@ -215,6 +240,9 @@ func fillPolicyLoad(env *cmdutil.Env, load *client.PolicyLoad, use string) (err 
 		load.Builtin = use
 		return nil
 	}
+	if strings.HasPrefix(use, rules.Prefix) {
+		return fillRulesLoad(load, use)
+	}
 	if use == cmdutil.Stdin {
 		load.Module, err = readModule(env)
 		return err
@@ -239,6 +267,23 @@ func fillPolicyLoad(env *cmdutil.Env, load *client.PolicyLoad, use string) (err 
 		load.Module = b.Code
 	}
 	return nil
+}
+
+// fillRulesLoad adds the module and the manifest of rules to a request.
+func fillRulesLoad(load *client.PolicyLoad, text string) error {
+	if load.Name == "" {
+		load.Name = policies.RulesName
+	}
+	if err := bundle.CheckName(load.Name); err != nil {
+		return cmdutil.Usagef("use a name such as gentle", "%v", err)
+	}
+	b, err := policies.BundleRules(load.Name, text)
+	if err != nil {
+		return policyflags.WrapError(text, err)
+	}
+	load.Module = b.Code
+	load.Manifest, _, err = b.Contents()
+	return err
 }
 
 // readModule reads a module from standard input.

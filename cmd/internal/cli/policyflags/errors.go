@@ -13,6 +13,7 @@ import (
 	"github.com/cede-scheduler/cede/cmd/internal/toolchain"
 	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/plugins/bundle"
+	"github.com/cede-scheduler/cede/plugins/rules"
 	"github.com/cede-scheduler/cede/plugins/wasm/meter"
 )
 
@@ -35,6 +36,9 @@ func WrapError(p string, err error) error {
 	if fault, ok := errors.AsType[*policy.Error](err); ok {
 		return FaultError(err, fault)
 	}
+	if invalid, ok := errors.AsType[*rules.Error](err); ok {
+		return rulesError(p, invalid)
+	}
 	e := &cmdutil.Error{Exit: cmdutil.ExitUsage, Code: cmdutil.CodeInvalid, Message: err.Error(), Err: err}
 	if text, bad := BadSignature(err); bad {
 		e.Message, e.Hint = text, "cede policy sign "+p+" --key FILE"
@@ -53,6 +57,24 @@ func WrapError(p string, err error) error {
 	if errors.Is(err, bundle.ErrNotBuilt) {
 		e.Hint = "cede policy build " + p
 	}
+	return e
+}
+
+// rulesError returns the error of invalid rules, with every problem and its position.
+func rulesError(p string, invalid *rules.Error) *cmdutil.Error {
+	e := &cmdutil.Error{
+		Exit: cmdutil.ExitUsage, Code: cmdutil.CodeInvalid, Err: invalid, Lines: strings.Split(invalid.Error(), "\n"),
+		Hint: "docs/reference/rules.md describes the language",
+	}
+	if strings.HasPrefix(p, rules.Prefix) {
+		p = "the rules"
+	}
+	e.Message = fmt.Sprintf("%s: %s", p, cmdutil.Count(len(invalid.Problems), "problem", "problems"))
+	var details []string
+	for i := range invalid.Problems {
+		details = append(details, invalid.Problems[i].String())
+	}
+	e.Details = details
 	return e
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
 	"github.com/cede-scheduler/cede/cmd/internal/policies"
 	"github.com/cede-scheduler/cede/core/sim"
+	"github.com/cede-scheduler/cede/plugins/rules"
 )
 
 // Configs holds the files of --config by the name before the =; "" applies to the only
@@ -168,8 +169,11 @@ func (c Configs) Check(names []string) error {
 	return nil
 }
 
-// BaseName returns P of P?key=value.
+// BaseName returns P of P?key=value. Rules have no settings.
 func BaseName(p string) string {
+	if strings.HasPrefix(p, rules.Prefix) {
+		return p
+	}
 	base, _, _ := strings.Cut(p, "?")
 	return cmp.Or(base, p)
 }

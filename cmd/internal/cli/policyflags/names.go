@@ -1,11 +1,14 @@
 package policyflags
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/cede-scheduler/cede/cmd/internal/builtin"
+	"github.com/cede-scheduler/cede/cmd/internal/policies"
 	"github.com/cede-scheduler/cede/plugins/bundle"
+	"github.com/cede-scheduler/cede/plugins/rules"
 )
 
 // DisplayNames returns the names of policies in results, by argument. The folder of a
@@ -25,12 +28,27 @@ func DisplayNames(written []string) map[string]string {
 			shown[w] = w
 		}
 	}
+	numberRules(written, shown)
 	return shown
+}
+
+// numberRules names several rules of a command line by their number: rules-1, rules-2.
+func numberRules(written []string, shown map[string]string) {
+	n := 0
+	for i, w := range written {
+		if shown[w] == w && strings.HasPrefix(w, rules.Prefix) && !slices.Contains(written[:i], w) {
+			n++
+			shown[w] = fmt.Sprintf("%s-%d", policies.RulesName, n)
+		}
+	}
 }
 
 // manifestName returns P?key=value with the name of the policy in directory P, if P
 // is a policy's directory.
 func manifestName(p string) string {
+	if strings.HasPrefix(p, rules.Prefix) {
+		return policies.RulesName
+	}
 	base := BaseName(p)
 	if slices.Contains(builtin.Names(), base) {
 		return p

@@ -54,6 +54,11 @@ func (p *PolicyFlags) Resolve(played []string) (err error) {
 	default:
 		return cmdutil.Usagef("use "+cmdutil.JoinOr(onFaults()), "invalid --on-fault %q", p.faultFlag)
 	}
+	for _, name := range played {
+		if err := policies.CheckRules(name); err != nil {
+			return policyflags.WrapError(name, err)
+		}
+	}
 	p.DisplayNames = policyflags.DisplayNames(played)
 	if p.grants, err = policyflags.ParseGrants(*p.grantFlags); err != nil {
 		return err
