@@ -55,7 +55,11 @@ type Allocation struct {
 	PreemptedBy string
 	// PolicyVersion names the policy that chose the victims; "" without victims.
 	PolicyVersion string
-	Score         float64 // score of the node at placement, for users
+	// MovedTo is the allocation that runs on another node in place of this one, which
+	// was stopped to make room. MovedFrom is the reverse link. "": it was not moved.
+	MovedTo   string
+	MovedFrom string
+	Score     float64 // score of the node at placement, for users
 
 	CreateTime  int64 // Unix nanoseconds at which its plan committed
 	ModifyTime  int64 // Unix nanoseconds of its last change

@@ -102,6 +102,10 @@ func (r Rate) String() string {
 	return fmt.Sprintf("%d evictions in %s", r.Number, r.Window)
 }
 
+// Contains reports whether an event at a time is in the window that ends at now, both in
+// Unix nanoseconds.
+func (r *Rate) Contains(at, now int64) bool { return at+int64(r.Window) > now }
+
 // An EvictionCount is the number of evictions at a time in Unix nanoseconds.
 type EvictionCount struct {
 	At int64

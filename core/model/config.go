@@ -35,6 +35,9 @@ type SchedulerConfig struct {
 	Coalescing    *bool           // one evaluation of a job stands for many; nil: on
 	Shedding      *bool           // superseded evaluations are cancelled; nil: on
 	Gates         FeatureGates
+	// Moves is how many instances of one job may be moved to other nodes in any window,
+	// to make room for instances that fit nowhere. nil: nothing is moved.
+	Moves *Rate
 
 	ModifyIndex uint64
 }

@@ -16,7 +16,8 @@ func (p *Plan) Empty() bool { return len(p.Groups) == 0 }
 
 // A CommitGroup is a part of a plan that is committed all-or-none, unless it is
 // divisible: usually the changes of one node. The members of a gang, victims on
-// several nodes, and placements bound by topology rules share a group.
+// several nodes, placements bound by topology rules, and both halves of a move share
+// a group.
 type CommitGroup struct {
 	// Divisible allows each placement to be committed individually, with the
 	// evictions that serve it; the others are rejected. Only groups without
@@ -50,6 +51,10 @@ type Stop struct {
 	AllocID string
 	Reason  string
 	Lost    bool // its node is gone: it ends at once with client status lost
+	// MovedTo makes the stop one half of a move: it is the ID of a placement of the same
+	// commit group, which is the same instance of the same job on another node. Only
+	// the two halves of a move may concern another job than that of the plan.
+	MovedTo string
 }
 
 // An Eviction makes an allocation the victim of a placement or a claim of the same

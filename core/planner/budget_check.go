@@ -11,7 +11,8 @@ import (
 // The protection of victims beyond priority, checked on the newest state: other
 // plans may have used up a budget, or placed more instances of an all-or-none job.
 
-// budgetCharges counts the evictions that the plan charges to strict budgets.
+// budgetCharges counts the evictions that the plan charges to strict budgets, and the moves
+// that it charges to all budgets.
 // Invariant: charges[at] is the number of occurrences of at in charged.
 type budgetCharges struct {
 	charges []int   // by position in Snapshot.Budgets
@@ -32,12 +33,7 @@ func (s *budgetCharges) charge(snap *state.Snapshot, now int64, victim *model.Al
 		if !b.Strict {
 			continue
 		}
-		for len(s.charges) <= int(at) {
-			s.charges = append(s.charges, 0)
-		}
-		s.charges[at]++
-		s.charged = append(s.charged, at)
-		if slack := snap.DisruptionsAllowed(at, now); s.charges[at] > slack {
+		if slack, ok := s.chargeBudget(snap, now, at); !ok {
 			return rejection{
 				cause: CauseBudget, nodeID: victim.NodeID,
 				reason: fmt.Sprintf("allocation %q may not be evicted: the strict disruption budget %q allows %d more evictions%s", victim.ID, b.Key(), max(0, slack), inWindow(b)),
@@ -45,6 +41,18 @@ func (s *budgetCharges) charge(snap *state.Snapshot, now int64, victim *model.Al
 		}
 	}
 	return rejection{}
+}
+
+// chargeBudget counts a disruption under a budget, and reports whether the budget allows it.
+// slack is how many it allows in total.
+func (s *budgetCharges) chargeBudget(snap *state.Snapshot, now int64, at int32) (slack int, ok bool) {
+	for len(s.charges) <= int(at) {
+		s.charges = append(s.charges, 0)
+	}
+	s.charges[at]++
+	s.charged = append(s.charged, at)
+	slack = snap.DisruptionsAllowed(at, now)
+	return slack, s.charges[at] <= slack
 }
 
 // inWindow returns the text for the window of a budget, or "" if it has none.

@@ -13,7 +13,7 @@ import (
 func (s *Scratch) checkRemovals(i int) rejection {
 	g := &s.plan.Groups[i]
 	for k := range g.Stops {
-		if r := s.checkStop(i, k, &g.Stops[k]); r.reason != "" {
+		if r := s.checkStop(g, i, k); r.reason != "" {
 			return r
 		}
 	}
@@ -31,7 +31,11 @@ func (s *Scratch) checkRemovals(i int) rejection {
 
 // checkStop checks one stop. A stop without effect is omitted: the allocation is
 // missing, was listed before, or is stopping already and not reported lost.
-func (s *Scratch) checkStop(group, k int, stop *model.Stop) rejection {
+func (s *Scratch) checkStop(g *model.CommitGroup, group, k int) rejection {
+	stop := &g.Stops[k]
+	if stop.MovedTo != "" {
+		return moveCheck{s}.from(g, stop)
+	}
 	a := s.snap.Alloc(stop.AllocID)
 	if a == nil {
 		s.omitted = append(s.omitted, omittedStop(group, k))
@@ -198,19 +202,16 @@ func covers(old *model.Allocation, ask *model.Ask, next *model.Allocation) bool 
 // checkPlacement checks one placement and reserves its capacity. The cheap checks that
 // need no copy of the node's capacity come first.
 func (s *Scratch) checkPlacement(a *model.Allocation) rejection {
+	if isMoved(a) {
+		return moveCheck{s}.to(a)
+	}
 	g, r := s.currentGroup(a)
 	if r.reason != "" {
 		return r
 	}
-	pos, ok := s.snap.Position(a.NodeID)
-	if !ok {
-		return rejection{CauseNode, a.NodeID, "the node is gone", false}
-	}
-	if why := s.snap.NodeAt(pos).IneligibleReason(); why != "" {
-		return rejection{CauseNode, a.NodeID, "the node is " + why, false}
-	}
-	if s.snap.Alloc(a.ID) != nil {
-		return rejection{CausePlaced, a.NodeID, fmt.Sprintf("allocation %q is placed already", a.ID), false}
+	pos, r := s.checkTarget(a)
+	if r.reason != "" {
+		return r
 	}
 	// The instance exists: the group and the node were found above.
 	key, _ := s.instance(a)
@@ -224,6 +225,22 @@ func (s *Scratch) checkPlacement(a *model.Allocation) rejection {
 	s.reserve(at, &g.Ask, a.Devices)
 	s.setInstance(key, a)
 	return rejection{}
+}
+
+// checkTarget returns the position of the node of a new allocation. It returns a rejection
+// if the node is not eligible or the allocation exists.
+func (s *Scratch) checkTarget(a *model.Allocation) (pos int32, r rejection) {
+	pos, ok := s.snap.Position(a.NodeID)
+	if !ok {
+		return 0, rejection{CauseNode, a.NodeID, "the node is gone", false}
+	}
+	if why := s.snap.NodeAt(pos).IneligibleReason(); why != "" {
+		return 0, rejection{CauseNode, a.NodeID, "the node is " + why, false}
+	}
+	if s.snap.Alloc(a.ID) != nil {
+		return 0, rejection{CausePlaced, a.NodeID, fmt.Sprintf("allocation %q is placed already", a.ID), false}
+	}
+	return pos, rejection{}
 }
 
 // currentGroup returns the group of an allocation in the current version of the job.

@@ -46,6 +46,9 @@ func validateGroup(plan *model.Plan, g *model.CommitGroup) string {
 			return "an eviction names no allocation"
 		}
 	}
+	if fault := validateMoves(plan, g); fault != "" {
+		return fault
+	}
 	for _, c := range g.Claims {
 		if fault := validateClaim(plan, c); fault != "" {
 			return fault
@@ -70,7 +73,7 @@ func validateAllocation(plan *model.Plan, a *model.Allocation) string {
 		return fmt.Sprintf("allocation %q has no job", a.ID)
 	case a.Group == nil:
 		return fmt.Sprintf("allocation %q has no group", a.ID)
-	case a.Job.Key() != plan.Job:
+	case a.Job.Key() != plan.Job && !isMoved(a): // see validateMoves
 		return fmt.Sprintf("allocation %q is of job %s, the plan of %s", a.ID, a.Job.Key(), plan.Job)
 	case a.Group.Job != a.Job:
 		return fmt.Sprintf("group %q of allocation %q is not of its job", a.Group.Name, a.ID)

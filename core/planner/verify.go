@@ -207,7 +207,7 @@ func (s *Scratch) collectInstances() {
 	few := uint64(0) // bit set of requested indexes modulo 64: it excludes most others without a map access
 	for i := range s.plan.Groups {
 		for _, a := range s.plan.Groups[i].Placements {
-			if key, ok := s.instance(a); ok {
+			if key, ok := s.instance(a); ok && !isMoved(a) {
 				s.instances[key] = nil
 				few |= 1 << (key.which & 63)
 			}

@@ -67,6 +67,25 @@ func (v *jobTable) JobsSeparatedFrom(labels map[string]string) iter.Seq[model.Jo
 	}
 }
 
+// HasPlacementRules reports whether a rule, of the group or of others, may exclude it
+// from a node because of other allocations.
+func HasPlacementRules(v *View, g *model.Group) bool {
+	if len(g.Colocate)+len(g.Separate) > 0 ||
+		slices.ContainsFunc(g.Constraints, func(c model.Constraint) bool { return c.Operator.CountsAllocations() }) ||
+		slices.ContainsFunc(g.Spread, func(s model.Spread) bool { return s.MaxSkew > 0 }) {
+		return true
+	}
+	if len(g.Labels) == 0 {
+		return false
+	}
+	for key := range v.JobsSeparatedFrom(g.Labels) {
+		if key.Namespace == g.Job.Namespace {
+			return true
+		}
+	}
+	return false
+}
+
 func (v *jobTable) eachListed(x labelIndex, l label, yield func(model.JobKey) bool) bool {
 	slot, ok := v.findLabel(x, l)
 	if !ok {

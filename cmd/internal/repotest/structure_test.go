@@ -37,7 +37,7 @@ var exceptions = map[string]exception{
 	"core/jobspec.object methods":                 {39, "reads one document: a method per kind of value and per part"},
 	"core/sim.engine methods":                     {34, "is the loop of a run: its instants, steps, writes and ends; the records of bindings, timers and policies are types of their own"},
 	"core/sim/metrics.Collector methods":          {32, "receives the events of a run: a method per kind of event"},
-	"core/model.Allocation fields":                {25, document},
+	"core/model.Allocation fields":                {27, document},
 	"core/model.Binding fields":                   {29, document},
 	"core/model.Evaluation fields":                {24, document},
 	"core/model.Group fields":                     {29, document},

@@ -852,6 +852,8 @@ func (e *Encoder) allocation(v *model.Allocation, m *pb.Allocation) {
 	m.SavedWork = v.SavedWork
 	m.CreateIndex = v.CreateIndex
 	m.ModifyIndex = v.ModifyIndex
+	m.MovedTo = e.id(v.MovedTo)
+	m.MovedFrom = e.id(v.MovedFrom)
 }
 
 // Allocation converts from a message; nil yields nil.
@@ -890,6 +892,8 @@ func (d *Decoder) allocation(m *pb.Allocation, v *model.Allocation) {
 	v.SavedWork = m.SavedWork
 	v.CreateIndex = m.CreateIndex
 	v.ModifyIndex = m.ModifyIndex
+	v.MovedTo = d.id(m.MovedTo)
+	v.MovedFrom = d.id(m.MovedFrom)
 }
 
 // DeviceUse converts to a message; nil yields nil.
@@ -939,6 +943,7 @@ func (e *Encoder) stop(v *model.Stop, m *pb.Stop) {
 	m.AllocId = e.id(v.AllocID)
 	m.Reason = e.name(v.Reason)
 	m.Lost = v.Lost
+	m.MovedTo = e.id(v.MovedTo)
 }
 
 // Stop converts from a message; nil yields nil.
@@ -958,6 +963,7 @@ func (d *Decoder) stop(m *pb.Stop, v *model.Stop) {
 	v.AllocID = d.id(m.AllocId)
 	v.Reason = d.name(m.Reason)
 	v.Lost = m.Lost
+	v.MovedTo = d.id(m.MovedTo)
 }
 
 // Eviction converts to a message; nil yields nil.
@@ -1419,6 +1425,7 @@ func (e *Encoder) schedulerConfig(v *model.SchedulerConfig, m *pb.SchedulerConfi
 	m.Coalescing = v.Coalescing
 	m.Shedding = v.Shedding
 	m.ModifyIndex = v.ModifyIndex
+	m.Moves = e.Rate(v.Moves)
 	m.PriorityBasedScheduling = v.Gates.PriorityBasedScheduling
 	m.PriorityBasedPreemptiveScheduling = v.Gates.PriorityBasedPreemptiveScheduling
 	m.StrictPriorityClasses = v.Gates.StrictPriorityClasses
@@ -1447,6 +1454,7 @@ func (d *Decoder) schedulerConfig(m *pb.SchedulerConfig, v *model.SchedulerConfi
 	v.Coalescing = m.Coalescing
 	v.Shedding = m.Shedding
 	v.ModifyIndex = m.ModifyIndex
+	v.Moves = d.Rate(m.Moves)
 	v.Gates.PriorityBasedScheduling = m.PriorityBasedScheduling
 	v.Gates.PriorityBasedPreemptiveScheduling = m.PriorityBasedPreemptiveScheduling
 	v.Gates.StrictPriorityClasses = m.StrictPriorityClasses

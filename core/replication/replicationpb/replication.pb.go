@@ -4210,6 +4210,7 @@ type Stop struct {
 	AllocId       []byte                 `protobuf:"bytes,1,opt,name=alloc_id,json=allocId,proto3" json:"alloc_id,omitempty"`
 	Reason        uint32                 `protobuf:"varint,2,opt,name=reason,proto3" json:"reason,omitempty"` // name
 	Lost          bool                   `protobuf:"varint,3,opt,name=lost,proto3" json:"lost,omitempty"`
+	MovedTo       []byte                 `protobuf:"bytes,4,opt,name=moved_to,json=movedTo,proto3" json:"moved_to,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4263,6 +4264,13 @@ func (x *Stop) GetLost() bool {
 		return x.Lost
 	}
 	return false
+}
+
+func (x *Stop) GetMovedTo() []byte {
+	if x != nil {
+		return x.MovedTo
+	}
+	return nil
 }
 
 type Eviction struct {
@@ -4519,6 +4527,8 @@ type Allocation struct {
 	SavedWork     int64                  `protobuf:"varint,22,opt,name=saved_work,json=savedWork,proto3" json:"saved_work,omitempty"`
 	CreateIndex   uint64                 `protobuf:"varint,23,opt,name=create_index,json=createIndex,proto3" json:"create_index,omitempty"`
 	ModifyIndex   uint64                 `protobuf:"varint,24,opt,name=modify_index,json=modifyIndex,proto3" json:"modify_index,omitempty"`
+	MovedTo       []byte                 `protobuf:"bytes,25,opt,name=moved_to,json=movedTo,proto3" json:"moved_to,omitempty"`
+	MovedFrom     []byte                 `protobuf:"bytes,26,opt,name=moved_from,json=movedFrom,proto3" json:"moved_from,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4719,6 +4729,20 @@ func (x *Allocation) GetModifyIndex() uint64 {
 		return x.ModifyIndex
 	}
 	return 0
+}
+
+func (x *Allocation) GetMovedTo() []byte {
+	if x != nil {
+		return x.MovedTo
+	}
+	return nil
+}
+
+func (x *Allocation) GetMovedFrom() []byte {
+	if x != nil {
+		return x.MovedFrom
+	}
+	return nil
 }
 
 type JobKey struct {
@@ -6516,6 +6540,7 @@ type SchedulerConfig struct {
 	Coalescing                        *bool                  `protobuf:"varint,7,opt,name=coalescing,proto3,oneof" json:"coalescing,omitempty"`
 	Shedding                          *bool                  `protobuf:"varint,8,opt,name=shedding,proto3,oneof" json:"shedding,omitempty"`
 	ModifyIndex                       uint64                 `protobuf:"varint,9,opt,name=modify_index,json=modifyIndex,proto3" json:"modify_index,omitempty"`
+	Moves                             *Rate                  `protobuf:"bytes,10,opt,name=moves,proto3" json:"moves,omitempty"`
 	PriorityBasedScheduling           *bool                  `protobuf:"varint,200,opt,name=priority_based_scheduling,json=priorityBasedScheduling,proto3,oneof" json:"priority_based_scheduling,omitempty"`
 	PriorityBasedPreemptiveScheduling *bool                  `protobuf:"varint,201,opt,name=priority_based_preemptive_scheduling,json=priorityBasedPreemptiveScheduling,proto3,oneof" json:"priority_based_preemptive_scheduling,omitempty"`
 	StrictPriorityClasses             *bool                  `protobuf:"varint,202,opt,name=strict_priority_classes,json=strictPriorityClasses,proto3,oneof" json:"strict_priority_classes,omitempty"`
@@ -6614,6 +6639,13 @@ func (x *SchedulerConfig) GetModifyIndex() uint64 {
 		return x.ModifyIndex
 	}
 	return 0
+}
+
+func (x *SchedulerConfig) GetMoves() *Rate {
+	if x != nil {
+		return x.Moves
+	}
+	return nil
 }
 
 func (x *SchedulerConfig) GetPriorityBasedScheduling() bool {
@@ -8759,11 +8791,12 @@ const file_replication_proto_rawDesc = "" +
 	"\averdict\x18\x02 \x01(\rR\averdict\x12\x16\n" +
 	"\x06scored\x18\x03 \x01(\bR\x06scored\x12\x12\n" +
 	"\x04tier\x18\x04 \x01(\x12R\x04tier\x12\x14\n" +
-	"\x05score\x18\x05 \x01(\x01R\x05score\"M\n" +
+	"\x05score\x18\x05 \x01(\x01R\x05score\"h\n" +
 	"\x04Stop\x12\x19\n" +
 	"\balloc_id\x18\x01 \x01(\fR\aallocId\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\rR\x06reason\x12\x12\n" +
-	"\x04lost\x18\x03 \x01(\bR\x04lost\"M\n" +
+	"\x04lost\x18\x03 \x01(\bR\x04lost\x12\x19\n" +
+	"\bmoved_to\x18\x04 \x01(\fR\amovedTo\"M\n" +
 	"\bEviction\x12\x19\n" +
 	"\balloc_id\x18\x01 \x01(\fR\aallocId\x12\x0e\n" +
 	"\x02by\x18\x02 \x01(\fR\x02by\x12\x16\n" +
@@ -8783,7 +8816,7 @@ const file_replication_proto_rawDesc = "" +
 	" \x01(\fR\tclusterId\"1\n" +
 	"\tDeviceUse\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
-	"\x05count\x18\x02 \x01(\x05R\x05count\"\xdb\x05\n" +
+	"\x05count\x18\x02 \x01(\x05R\x05count\"\x95\x06\n" +
 	"\n" +
 	"Allocation\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x12\x10\n" +
@@ -8815,7 +8848,10 @@ const file_replication_proto_rawDesc = "" +
 	"\n" +
 	"saved_work\x18\x16 \x01(\x03R\tsavedWork\x12!\n" +
 	"\fcreate_index\x18\x17 \x01(\x04R\vcreateIndex\x12!\n" +
-	"\fmodify_index\x18\x18 \x01(\x04R\vmodifyIndex\"6\n" +
+	"\fmodify_index\x18\x18 \x01(\x04R\vmodifyIndex\x12\x19\n" +
+	"\bmoved_to\x18\x19 \x01(\fR\amovedTo\x12\x1d\n" +
+	"\n" +
+	"moved_from\x18\x1a \x01(\fR\tmovedFrom\"6\n" +
 	"\x06JobKey\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\tR\x02id\"\xf8\x05\n" +
@@ -9079,7 +9115,7 @@ const file_replication_proto_rawDesc = "" +
 	"\n" +
 	"NodeReason\x12\x17\n" +
 	"\anode_id\x18\x01 \x01(\fR\x06nodeId\x12\x16\n" +
-	"\x06reason\x18\x02 \x01(\tR\x06reason\"\xa5\x05\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\"\xd6\x05\n" +
 	"\x0fSchedulerConfig\x12\x1c\n" +
 	"\talgorithm\x18\x01 \x01(\tR\talgorithm\x12\x1e\n" +
 	"\n" +
@@ -9093,7 +9129,9 @@ const file_replication_proto_rawDesc = "" +
 	"coalescing\x18\a \x01(\bH\x01R\n" +
 	"coalescing\x88\x01\x01\x12\x1f\n" +
 	"\bshedding\x18\b \x01(\bH\x02R\bshedding\x88\x01\x01\x12!\n" +
-	"\fmodify_index\x18\t \x01(\x04R\vmodifyIndex\x12@\n" +
+	"\fmodify_index\x18\t \x01(\x04R\vmodifyIndex\x12/\n" +
+	"\x05moves\x18\n" +
+	" \x01(\v2\x19.cede.replication.v1.RateR\x05moves\x12@\n" +
 	"\x19priority_based_scheduling\x18\xc8\x01 \x01(\bH\x03R\x17priorityBasedScheduling\x88\x01\x01\x12U\n" +
 	"$priority_based_preemptive_scheduling\x18\xc9\x01 \x01(\bH\x04R!priorityBasedPreemptiveScheduling\x88\x01\x01\x12<\n" +
 	"\x17strict_priority_classes\x18\xca\x01 \x01(\bH\x05R\x15strictPriorityClasses\x88\x01\x01B\x11\n" +
@@ -9520,44 +9558,45 @@ var file_replication_proto_depIdxs = []int32{
 	120, // 125: cede.replication.v1.Explanation.exhausted:type_name -> cede.replication.v1.Explanation.ExhaustedEntry
 	121, // 126: cede.replication.v1.Explanation.preempted:type_name -> cede.replication.v1.Explanation.PreemptedEntry
 	73,  // 127: cede.replication.v1.Explanation.samples:type_name -> cede.replication.v1.NodeReason
-	78,  // 128: cede.replication.v1.PolicyVersion.limits:type_name -> cede.replication.v1.PolicyLimits
-	122, // 129: cede.replication.v1.PolicyVersion.checks:type_name -> cede.replication.v1.PolicyVersion.ChecksEntry
-	123, // 130: cede.replication.v1.PolicyState.tripped:type_name -> cede.replication.v1.PolicyState.TrippedEntry
-	81,  // 131: cede.replication.v1.PolicyState.last_trial:type_name -> cede.replication.v1.Trial
-	56,  // 132: cede.replication.v1.Result.eval_jobs:type_name -> cede.replication.v1.JobKey
-	85,  // 133: cede.replication.v1.Record.head:type_name -> cede.replication.v1.SnapshotHead
-	74,  // 134: cede.replication.v1.Record.config:type_name -> cede.replication.v1.SchedulerConfig
-	75,  // 135: cede.replication.v1.Record.priority_class:type_name -> cede.replication.v1.PriorityClass
-	68,  // 136: cede.replication.v1.Record.node:type_name -> cede.replication.v1.Node
-	86,  // 137: cede.replication.v1.Record.job:type_name -> cede.replication.v1.JobBlock
-	87,  // 138: cede.replication.v1.Record.allocs:type_name -> cede.replication.v1.AllocBlock
-	71,  // 139: cede.replication.v1.Record.eval:type_name -> cede.replication.v1.Evaluation
-	53,  // 140: cede.replication.v1.Record.claim:type_name -> cede.replication.v1.Claim
-	88,  // 141: cede.replication.v1.Record.dirty:type_name -> cede.replication.v1.JobKeyDirty
-	77,  // 142: cede.replication.v1.Record.policy_version:type_name -> cede.replication.v1.PolicyVersion
-	80,  // 143: cede.replication.v1.Record.policy_state:type_name -> cede.replication.v1.PolicyState
-	89,  // 144: cede.replication.v1.Record.upload:type_name -> cede.replication.v1.Upload
-	90,  // 145: cede.replication.v1.Record.upload_chunk:type_name -> cede.replication.v1.UploadChunk
-	82,  // 146: cede.replication.v1.Record.token:type_name -> cede.replication.v1.Token
-	91,  // 147: cede.replication.v1.Record.applied:type_name -> cede.replication.v1.AppliedKey
-	92,  // 148: cede.replication.v1.Record.module_chunk:type_name -> cede.replication.v1.ModuleChunk
-	93,  // 149: cede.replication.v1.Record.tail:type_name -> cede.replication.v1.SnapshotTail
-	39,  // 150: cede.replication.v1.Record.budget:type_name -> cede.replication.v1.Budget
-	35,  // 151: cede.replication.v1.Record.cluster:type_name -> cede.replication.v1.Cluster
-	36,  // 152: cede.replication.v1.Record.binding:type_name -> cede.replication.v1.Binding
-	37,  // 153: cede.replication.v1.Record.assignment:type_name -> cede.replication.v1.Assignment
-	76,  // 154: cede.replication.v1.Record.namespace:type_name -> cede.replication.v1.Namespace
-	56,  // 155: cede.replication.v1.JobBlock.key:type_name -> cede.replication.v1.JobKey
-	57,  // 156: cede.replication.v1.JobBlock.versions:type_name -> cede.replication.v1.Job
-	55,  // 157: cede.replication.v1.AllocBlock.allocs:type_name -> cede.replication.v1.Allocation
-	56,  // 158: cede.replication.v1.JobKeyDirty.key:type_name -> cede.replication.v1.JobKey
-	72,  // 159: cede.replication.v1.Evaluation.FailedEntry.value:type_name -> cede.replication.v1.Explanation
-	79,  // 160: cede.replication.v1.PolicyVersion.ChecksEntry.value:type_name -> cede.replication.v1.PolicyCheck
-	161, // [161:161] is the sub-list for method output_type
-	161, // [161:161] is the sub-list for method input_type
-	161, // [161:161] is the sub-list for extension type_name
-	161, // [161:161] is the sub-list for extension extendee
-	0,   // [0:161] is the sub-list for field type_name
+	40,  // 128: cede.replication.v1.SchedulerConfig.moves:type_name -> cede.replication.v1.Rate
+	78,  // 129: cede.replication.v1.PolicyVersion.limits:type_name -> cede.replication.v1.PolicyLimits
+	122, // 130: cede.replication.v1.PolicyVersion.checks:type_name -> cede.replication.v1.PolicyVersion.ChecksEntry
+	123, // 131: cede.replication.v1.PolicyState.tripped:type_name -> cede.replication.v1.PolicyState.TrippedEntry
+	81,  // 132: cede.replication.v1.PolicyState.last_trial:type_name -> cede.replication.v1.Trial
+	56,  // 133: cede.replication.v1.Result.eval_jobs:type_name -> cede.replication.v1.JobKey
+	85,  // 134: cede.replication.v1.Record.head:type_name -> cede.replication.v1.SnapshotHead
+	74,  // 135: cede.replication.v1.Record.config:type_name -> cede.replication.v1.SchedulerConfig
+	75,  // 136: cede.replication.v1.Record.priority_class:type_name -> cede.replication.v1.PriorityClass
+	68,  // 137: cede.replication.v1.Record.node:type_name -> cede.replication.v1.Node
+	86,  // 138: cede.replication.v1.Record.job:type_name -> cede.replication.v1.JobBlock
+	87,  // 139: cede.replication.v1.Record.allocs:type_name -> cede.replication.v1.AllocBlock
+	71,  // 140: cede.replication.v1.Record.eval:type_name -> cede.replication.v1.Evaluation
+	53,  // 141: cede.replication.v1.Record.claim:type_name -> cede.replication.v1.Claim
+	88,  // 142: cede.replication.v1.Record.dirty:type_name -> cede.replication.v1.JobKeyDirty
+	77,  // 143: cede.replication.v1.Record.policy_version:type_name -> cede.replication.v1.PolicyVersion
+	80,  // 144: cede.replication.v1.Record.policy_state:type_name -> cede.replication.v1.PolicyState
+	89,  // 145: cede.replication.v1.Record.upload:type_name -> cede.replication.v1.Upload
+	90,  // 146: cede.replication.v1.Record.upload_chunk:type_name -> cede.replication.v1.UploadChunk
+	82,  // 147: cede.replication.v1.Record.token:type_name -> cede.replication.v1.Token
+	91,  // 148: cede.replication.v1.Record.applied:type_name -> cede.replication.v1.AppliedKey
+	92,  // 149: cede.replication.v1.Record.module_chunk:type_name -> cede.replication.v1.ModuleChunk
+	93,  // 150: cede.replication.v1.Record.tail:type_name -> cede.replication.v1.SnapshotTail
+	39,  // 151: cede.replication.v1.Record.budget:type_name -> cede.replication.v1.Budget
+	35,  // 152: cede.replication.v1.Record.cluster:type_name -> cede.replication.v1.Cluster
+	36,  // 153: cede.replication.v1.Record.binding:type_name -> cede.replication.v1.Binding
+	37,  // 154: cede.replication.v1.Record.assignment:type_name -> cede.replication.v1.Assignment
+	76,  // 155: cede.replication.v1.Record.namespace:type_name -> cede.replication.v1.Namespace
+	56,  // 156: cede.replication.v1.JobBlock.key:type_name -> cede.replication.v1.JobKey
+	57,  // 157: cede.replication.v1.JobBlock.versions:type_name -> cede.replication.v1.Job
+	55,  // 158: cede.replication.v1.AllocBlock.allocs:type_name -> cede.replication.v1.Allocation
+	56,  // 159: cede.replication.v1.JobKeyDirty.key:type_name -> cede.replication.v1.JobKey
+	72,  // 160: cede.replication.v1.Evaluation.FailedEntry.value:type_name -> cede.replication.v1.Explanation
+	79,  // 161: cede.replication.v1.PolicyVersion.ChecksEntry.value:type_name -> cede.replication.v1.PolicyCheck
+	162, // [162:162] is the sub-list for method output_type
+	162, // [162:162] is the sub-list for method input_type
+	162, // [162:162] is the sub-list for extension type_name
+	162, // [162:162] is the sub-list for extension extendee
+	0,   // [0:162] is the sub-list for field type_name
 }
 
 func init() { file_replication_proto_init() }

@@ -25,7 +25,7 @@ var _ planner.PlacementVerifier = (*Verifier)(nil)
 // job, which is the usual case and costs one look at its groups.
 func (v *Verifier) StartPlan(snap *state.Snapshot, plan *model.Plan) planner.PlacementCheck {
 	job := snap.Job(plan.Job)
-	if job == nil || !slices.ContainsFunc(job.Groups, func(g *model.Group) bool { return needsVerification(snap, g) }) {
+	if job == nil || !slices.ContainsFunc(job.Groups, func(g *model.Group) bool { return state.HasPlacementRules(&snap.View, g) }) {
 		return nil
 	}
 	v.counters.Reclaim()
@@ -39,7 +39,7 @@ func (v *Verifier) StartPlan(snap *state.Snapshot, plan *model.Plan) planner.Pla
 		k.turns[g.Position] = turn
 	}
 	for i, g := range job.Groups {
-		if needsVerification(snap, g) {
+		if state.HasPlacementRules(&snap.View, g) {
 			k.rules[i] = NewRules(x, g).Prepare()
 		}
 	}
@@ -48,25 +48,6 @@ func (v *Verifier) StartPlan(snap *state.Snapshot, plan *model.Plan) planner.Pla
 	clear(v.allocs)
 	clear(v.byGroup)
 	return k
-}
-
-// needsVerification reports whether a rule, of the group or of others, may exclude
-// it from a node because of other allocations.
-func needsVerification(snap *state.Snapshot, g *model.Group) bool {
-	if len(g.Colocate)+len(g.Separate) > 0 ||
-		slices.ContainsFunc(g.Constraints, func(c model.Constraint) bool { return c.Operator.CountsAllocations() }) ||
-		slices.ContainsFunc(g.Spread, func(s model.Spread) bool { return s.MaxSkew > 0 }) {
-		return true
-	}
-	if len(g.Labels) == 0 {
-		return false
-	}
-	for key := range snap.JobsSeparatedFrom(g.Labels) {
-		if key.Namespace == g.Job.Namespace {
-			return true
-		}
-	}
-	return false
 }
 
 // A verification replays a plan on the current state in the order in which the
@@ -184,6 +165,9 @@ func (k *verification) addSteps(g *model.CommitGroup) {
 	}
 	replaced := map[string]bool{}
 	for _, p := range g.Placements {
+		if p.MovedFrom != "" {
+			continue // of another job; no rules apply to what is moved
+		}
 		s := step{position: k.position(p), remove: victims[p.ID], place: p}
 		if old := stopped[keyOf(p)]; old != nil {
 			replaced[old.ID] = true

@@ -23,7 +23,11 @@ func Plan(t *state.Txn, now int64, plan *model.Plan, committed []int) []*model.E
 		}
 		// Removals come first: placements of the group rely on what they free.
 		for _, s := range g.Stops {
-			stop(t.AllocWriter(), now, s)
+			if job := stop(t.AllocWriter(), now, s); job != nil && s.MovedTo != "" {
+				// An evaluation of the job that is in progress may have read the state
+				// before the move: its plan would stop the wrong allocation.
+				t.JobWriter().MarkDirty(job.Key())
+			}
 		}
 		for _, e := range g.Evictions {
 			if victim := evict(t.AllocWriter(), now, e); victim != nil && victim.Key() != plan.Job {
@@ -49,7 +53,8 @@ func Plan(t *state.Txn, now int64, plan *model.Plan, committed []int) []*model.E
 
 // targetsEligible reports whether every node and cluster on which the group needs
 // capacity accepts new allocations. It returns false if an allocation has no
-// group, because its version of the job no longer exists.
+// group, because its version of the job no longer exists, or if an allocation to be moved
+// has ended: its second half would repeat work that is done.
 func targetsEligible(v *state.View, g *model.CommitGroup) bool {
 	eligible := func(nodeID string) bool {
 		n := v.Node(nodeID)
@@ -65,6 +70,13 @@ func targetsEligible(v *state.View, g *model.CommitGroup) bool {
 			return false
 		}
 	}
+	for i := range g.Stops {
+		if s := &g.Stops[i]; s.MovedTo != "" {
+			if a := v.Alloc(s.AllocID); a == nil || !a.Live() {
+				return false
+			}
+		}
+	}
 	for _, c := range g.Claims {
 		if c.ClusterID == "" && !eligible(c.NodeID) {
 			return false
@@ -74,15 +86,16 @@ func targetsEligible(v *state.View, g *model.CommitGroup) bool {
 }
 
 // stop ends an allocation, or records that a stopping one is lost. Its EndTime is that
-// of the first decision.
-func stop(allocs state.AllocWriter, now int64, s model.Stop) {
+// of the first decision. It returns the allocation's job, or nil if there is no such
+// allocation.
+func stop(allocs state.AllocWriter, now int64, s model.Stop) *model.Job {
 	old := allocs.Alloc(s.AllocID)
 	if old == nil {
-		return
+		return nil
 	}
 	a := *old
 	if a.Desired == model.DesiredRun {
-		a.Desired, a.DesiredReason, a.EndTime = model.DesiredStop, s.Reason, now
+		a.Desired, a.DesiredReason, a.EndTime, a.MovedTo = model.DesiredStop, s.Reason, now, s.MovedTo
 	}
 	a.ModifyTime = now
 	// A victim on a lost node remains a victim, and has ended.
@@ -90,6 +103,7 @@ func stop(allocs state.AllocWriter, now int64, s model.Stop) {
 		a.Client = model.ClientLost
 	}
 	allocs.Upsert(&a)
+	return a.Job
 }
 
 // evict returns the victim's job, or nil if the victim had ended or was already
