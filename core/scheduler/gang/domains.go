@@ -9,6 +9,7 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/preempt"
 	"github.com/cede-scheduler/cede/core/scheduler/feasible"
+	"github.com/cede-scheduler/cede/core/scheduler/placement"
 	"github.com/cede-scheduler/cede/core/scheduler/rank"
 	"github.com/cede-scheduler/cede/core/scheduler/topology"
 	"github.com/cede-scheduler/cede/core/state"
@@ -75,7 +76,7 @@ func (g *gang) placeInDomains(levels []topology.Level) (placed, exhaustive bool,
 func (s *domainSearch) prepare() {
 	e := s.e
 	// Invariant: every attempt starts from this snapshot, so that prices hold for all of them.
-	s.pricer = topology.Pricer{Snap: e.State.Freeze(), Ceiling: e.Preemption.Ceiling, Stopped: map[string]bool{}}
+	s.pricer = topology.Pricer{Snap: e.State.Freeze(), Ceiling: placement.ReclaimCeiling(e), Stopped: map[string]bool{}}
 	for _, list := range s.missing {
 		for i := range list {
 			if a := list[i].Replaces; a != nil {
@@ -329,7 +330,7 @@ func (s *domainSearch) takeWay() *way {
 	s.reprieveVictims()
 	w := &way{domains: maps.Clone(s.domains)}
 	group := s.e.Plan.GroupAt(s.start.plan)
-	w.Placed = slices.Clone(group.Placements)
+	w.Placed = slices.DeleteFunc(slices.Clone(group.Placements), func(a *model.Allocation) bool { return a.MovedFrom != "" })
 	for i := range group.Evictions {
 		w.Victims = append(w.Victims, s.e.State.Base.Alloc(group.Evictions[i].AllocID))
 	}

@@ -45,13 +45,18 @@ func Place(e *placement.Evaluation, missing [][]reconcile.Missing) error {
 	g := newGang(e, missing, placementOrder(e.State.Base, e.Job))
 	e.Plan.Bind("gang")
 	defer e.Plan.Unbind()
-	// A gang that fits into free capacity must never evict, and the greedy attempt with
-	// preemption might.
-	if e.Preemption.Allowed && !g.isKnownInfeasible() {
-		if placed, err := g.tryWithoutPreemption(); placed || err != nil {
+	// A gang that fits into free capacity must never evict or move, and the greedy attempt
+	// might. Nor must one evict that fits after moves.
+	if (e.Preemption.Allowed || e.Moves.Allowed()) && !g.isKnownInfeasible() {
+		if placed, err := g.tryWithoutPreemption(false); placed || err != nil {
 			return err
 		}
-		g.infeasible = !hasEvictable(e.State.Base, e.Preemption.Ceiling)
+		g.infeasible = !hasEvictable(e.State.Base, placement.ReclaimCeiling(e))
+	}
+	if e.Preemption.Allowed && e.Moves.Allowed() && !g.infeasible {
+		if placed, err := g.tryWithoutPreemption(true); placed || err != nil {
+			return err
+		}
 	}
 	if placed, err := g.try(true); placed || err != nil {
 		return err
@@ -90,15 +95,20 @@ func PlaceTogether(e *placement.Evaluation, missing [][]reconcile.Missing) (othe
 	e.Plan.Bind("co-located")
 	defer e.Plan.Unbind()
 	placed := false
-	// As for gangs: a domain with enough free capacity is preferred to any eviction.
-	if e.Preemption.Allowed {
-		err = e.WithoutPreemption(func() error {
-			placed, _, err = g.placeInDomains(g.bound)
-			return err
-		})
+	place := func() error {
+		placed, _, err = g.placeInDomains(g.bound)
+		return err
+	}
+	// As for gangs: a domain with enough free capacity is preferred to any move, and moves to
+	// any eviction.
+	if e.Preemption.Allowed || e.Moves.Allowed() {
+		err = e.WithoutPreemption(false, place)
+	}
+	if !placed && err == nil && e.Preemption.Allowed && e.Moves.Allowed() {
+		err = e.WithoutPreemption(true, place)
 	}
 	if !placed && err == nil {
-		placed, _, err = g.placeInDomains(g.bound)
+		err = place()
 	}
 	if err != nil {
 		return others, err
@@ -157,9 +167,9 @@ func (g *gang) isKnownInfeasible() bool {
 	return false
 }
 
-// tryWithoutPreemption tries free capacity alone, and rolls back if that fails.
-func (g *gang) tryWithoutPreemption() (placed bool, err error) {
-	err = g.e.WithoutPreemption(func() (err error) {
+// tryWithoutPreemption tries free capacity alone, or with moves, and rolls back if that fails.
+func (g *gang) tryWithoutPreemption(moves bool) (placed bool, err error) {
+	err = g.e.WithoutPreemption(moves, func() (err error) {
 		placed, err = g.try(false)
 		return err
 	})

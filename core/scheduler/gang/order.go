@@ -7,6 +7,7 @@ import (
 
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/scheduler/feasible"
+	"github.com/cede-scheduler/cede/core/scheduler/placement"
 	"github.com/cede-scheduler/cede/core/state"
 )
 
@@ -24,33 +25,10 @@ func largestFirst(snap *state.Snapshot, groups []*model.Group) []*model.Group {
 	if len(groups) < 2 {
 		return slices.Clone(groups)
 	}
-	largest := largestNode(snap)
+	largest := placement.LargestNode(snap)
 	groups = slices.Clone(groups)
 	slices.SortFunc(groups, func(a, b *model.Group) int {
-		return cmp.Or(cmp.Compare(dominantShare(&b.Ask, &largest), dominantShare(&a.Ask, &largest)), strings.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(placement.DominantShare(&b.Ask, &largest), placement.DominantShare(&a.Ask, &largest)), strings.Compare(a.Name, b.Name))
 	})
 	return groups
-}
-
-// largestNode returns the maximum over all nodes, dimension by dimension.
-func largestNode(snap *state.Snapshot) (most model.Vector) {
-	for c := range snap.ChunkCount() {
-		chunk := snap.Chunk(c)
-		for d := range snap.Dims().Len() {
-			most[d] = max(most[d], slices.Max(append(chunk.Avail(d)[:chunk.Len():chunk.Len()], 0)))
-		}
-	}
-	return most
-}
-
-// dominantShare returns the largest share of any dimension that a request needs. It is
-// the measure of dominant resource fairness. A dimension that no node has is ignored,
-// since feasibility excludes the group then.
-func dominantShare(ask *model.Ask, of *model.Vector) (share float64) {
-	for _, d := range ask.Dims {
-		if of[d] > 0 {
-			share = max(share, float64(ask.Vec[d])/float64(of[d]))
-		}
-	}
-	return share
 }

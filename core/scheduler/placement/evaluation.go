@@ -35,6 +35,7 @@ type Evaluation struct {
 	Plan       *proposal.Plan
 	Rules      *feasible.Context // set by Begin
 	Unplaced   Unplaced
+	Moves      MoveUse
 
 	ws   *Workspace
 	held bool // see IsHeld
@@ -76,6 +77,7 @@ func (e *Evaluation) Begin(allocs [][]*model.Allocation) {
 	e.ws.Order.Refresh(base, e.ws.Options.TieOrder)
 	e.ws.changed.reset()
 	e.Rules = feasible.NewContext(e.State, allocs, &e.Preemption, &e.ws.counters)
+	e.Moves.rate = MoveRate(base, e.Job)
 	e.cacheable = e.mayCache()
 	if e.Preemption.Allowed {
 		e.Preemption.Ceiling = preempt.Ceiling(e.Job.Priority, e.Policy.Version, base.Config().PriorityDelta)
@@ -85,14 +87,17 @@ func (e *Evaluation) Begin(allocs [][]*model.Allocation) {
 // Close returns memory to the workspace. Rules must not be used afterwards.
 func (e *Evaluation) Close() { e.ws.counters.Reclaim() }
 
-// WithoutPreemption calls f as if nothing might be evicted. Failures inside are
-// not cached, because they are not those of the evaluation.
-func (e *Evaluation) WithoutPreemption(f func() error) error {
-	cacheable, preemption := e.cacheable, e.Preemption
+// WithoutPreemption calls f as if nothing might be evicted, nor moved unless moves is set.
+// Failures inside are not cached, because they are not those of the evaluation.
+func (e *Evaluation) WithoutPreemption(moves bool, f func() error) error {
+	cacheable, preemption, rate := e.cacheable, e.Preemption, e.Moves.rate
 	e.cacheable = false
 	e.ForbidPreemption()
+	if !moves {
+		e.Moves.rate = nil
+	}
 	err := f()
-	e.cacheable, e.Preemption = cacheable, preemption
+	e.cacheable, e.Preemption, e.Moves.rate = cacheable, preemption, rate
 	return err
 }
 
@@ -157,5 +162,6 @@ func (e *Evaluation) Fail(g *model.Group, count int, why *model.Explanation) {
 		why.NoEviction = e.noEviction()
 		u.Failed[g.Name] = why
 	}
+	u.Escaped = u.Escaped || e.Moves.Allowed() // capacity of other classes may receive what is moved
 	u.Queued[g.Name] += count
 }

@@ -69,7 +69,8 @@ func (c *failureCache) intern(classes map[uint64]bool) *classSet {
 // not be global.
 func (e *Evaluation) mayCache() bool {
 	v := e.Policy.Version
-	return !e.ws.Options.NoFailureCache && v.Info().Columns&(sdk.TimeColumns|sdk.SharedTables) == 0 &&
+	// Whether a node can take an instance after moves depends on all other nodes.
+	return !e.ws.Options.NoFailureCache && !e.Moves.Allowed() && v.Info().Columns&(sdk.TimeColumns|sdk.SharedTables) == 0 &&
 		v.Hooks()&policy.HookDelta == 0 && !e.hasClaims()
 }
 

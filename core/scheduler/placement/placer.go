@@ -108,16 +108,16 @@ func (p *Placer) Place(m reconcile.Missing, more bool) (ok bool, err error) {
 		before = p.e.State.Freeze()
 		p.remove(m.Replaces)
 	}
-	choice, ok, err := p.choose()
+	choice, ok, err := p.choose(m)
 	if err != nil || !ok {
 		if m.Replaces != nil {
 			p.restore(m.Replaces, before)
 		}
 		return false, err
 	}
-	a := p.e.NewAllocation(p.group, m, choice)
+	a := p.e.NewAllocation(p.group, m, choice.Choice)
 	p.e.Plan.Place(&proposal.Placement{
-		Alloc: a, Victims: choice.Victims, Policy: PolicyID(choice), Why: choice.Why, Replaces: m.Replaces, Reason: m.Reason,
+		Alloc: a, Victims: choice.Victims, Policy: PolicyID(choice.Choice), Why: choice.Why, Replaces: m.Replaces, Reason: m.Reason, Moves: choice.moves,
 	})
 	return true, p.follow(a, choice, more)
 }
@@ -176,13 +176,29 @@ func (p *Placer) refresh(a *model.Allocation) {
 	p.Close() // the next search has to start over
 }
 
-// choose returns the best node with free capacity, else the best option for eviction.
-// An instance never evicts while some node has enough free capacity.
-func (p *Placer) choose() (preempt.Choice, bool, error) {
+// found is the way in which an instance is placed.
+type found struct {
+	preempt.Choice
+	moves []proposal.Move // that make room for it
+}
+
+// choose returns the best node with free capacity, else the cheapest one that moves make room
+// on, else the best option for eviction. An instance never evicts while some node has enough
+// free capacity, or could have it at the price of a restart.
+func (p *Placer) choose(m reconcile.Missing) (found, bool, error) {
 	if pos, score, ok := p.Ranker.Best(); ok {
 		device, _ := p.Ranker.Device(pos, p.e.State.Snapshot().NodeAt(pos))
-		return preempt.Choice{Pos: pos, Device: device, Score: score}, true, nil
+		return found{Choice: preempt.Choice{Pos: pos, Device: device, Score: score}}, true, nil
 	}
+	if f, ok := p.chooseMoves(m); ok {
+		return f, true, nil
+	}
+	choice, ok, err := p.chooseEvictions()
+	return found{Choice: choice}, ok, err
+}
+
+// chooseEvictions returns the best option for eviction.
+func (p *Placer) chooseEvictions() (preempt.Choice, bool, error) {
 	if !p.e.Preemption.Allowed {
 		return preempt.Choice{}, false, nil
 	}
@@ -224,27 +240,35 @@ func (e *Evaluation) NewAllocation(g *model.Group, m reconcile.Missing, c preemp
 // follow updates the proposed state and the counts after a placement, and if more
 // instances follow, the ranking and the search as well. With rules that concern all
 // nodes, it costs a scan of them for each instance.
-func (p *Placer) follow(a *model.Allocation, c preempt.Choice, more bool) error {
+func (p *Placer) follow(a *model.Allocation, c found, more bool) error {
 	e := p.e
-	if p.searching || len(c.Victims) > 0 { // the finder retains the snapshot that it is given
-		e.State.Apply([]*model.Allocation{a}, c.Victims, model.DesiredEvict)
-	} else {
-		e.State.Place(a)
-	}
-	var groups []*model.Group
-	changed := []int32{c.Pos}
-	e.CountEvictions(c.Victims)
-	for _, v := range c.Victims {
+	changed, groups := []int32{c.Pos}, []*model.Group(nil)
+	// Each victim and moved instance changes its own node. The finder needs the groups to
+	// update what it has computed for other instances of them.
+	leaves := func(v *model.Allocation) {
 		if !slices.Contains(groups, v.Group) {
 			groups = append(groups, v.Group)
 		}
 		if !slices.Contains(changed, v.NodePos) {
 			changed = append(changed, v.NodePos)
 		}
+		p.Count(v, -1)
 	}
+	e.Moves.apply(e.State, c.moves)
+	if p.searching || len(c.Victims)+len(c.moves) > 0 { // the finder retains the snapshot that it is given
+		e.State.Apply([]*model.Allocation{a}, c.Victims, model.DesiredEvict)
+	} else {
+		e.State.Place(a)
+	}
+	e.CountEvictions(c.Victims)
 	p.Count(a, 1)
 	for _, v := range c.Victims {
-		p.Count(v, -1)
+		leaves(v)
+	}
+	for _, m := range c.moves {
+		leaves(m.From)
+		p.Count(m.To, 1)
+		changed = append(changed, m.To.NodePos)
 	}
 	if !more {
 		return nil

@@ -19,7 +19,7 @@ func (p *Placer) search(nodes []int32) error {
 	if err != nil {
 		return err
 	}
-	request.Nodes, request.Excluded = nodes, p.excluded
+	request.Nodes, request.Excluded = nodes, e.Moves.exclude(e.State, p.excluded)
 	return e.ws.finder.Start(e.State.Freeze(), request)
 }
 

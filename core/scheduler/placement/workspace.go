@@ -39,6 +39,7 @@ type Workspace struct {
 	failures failureCache
 	changed  changedNodes
 	outcomes []preempt.Outcome // scratch of explainer
+	mover    *Workspace        // for instances that are moved; nil: nothing was moved yet
 }
 
 // NewWorkspace returns a Workspace with an empty cache.

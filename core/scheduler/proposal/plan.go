@@ -92,9 +92,11 @@ type Placement struct {
 	Why      *model.Choice     // explains the evictions; nil: they are not explained
 	Replaces *model.Allocation // nil: nothing
 	Reason   string            // why Replaces is replaced
+	Moves    []Move            // relocated to make room for it
 }
 
-// Place adds a placement, its evictions, and the stop of the allocation that it replaces.
+// Place adds a placement, its evictions and moves, and the stop of the allocation that it
+// replaces.
 func (p *Plan) Place(x *Placement) {
 	g := p.onNode(x.Alloc.NodeID)
 	g.Placements = append(g.Placements, x.Alloc)
@@ -109,6 +111,9 @@ func (p *Plan) Place(x *Placement) {
 	}
 	if x.Replaces != nil {
 		g.Stops = append(g.Stops, model.Stop{AllocID: x.Replaces.ID, Reason: x.Reason})
+	}
+	for i := range x.Moves {
+		x.Moves[i].add(g, x.Alloc.ID)
 	}
 	for _, v := range x.Victims {
 		if v.Job.AllOrNone {

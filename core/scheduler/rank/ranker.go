@@ -1,6 +1,7 @@
 package rank
 
 import (
+	"math"
 	"math/bits"
 
 	"github.com/cede-scheduler/cede/core/model"
@@ -165,6 +166,33 @@ func (k *Ranker) scanFullChunk(chunk *state.Chunk, c int, nodes uint64) {
 		if k.status[rank] == Unchecked && int64(chunk.MinPriority(i)) <= k.Preemption.Ceiling && k.Checker.Feasible(chunk, i) {
 			k.status[rank], k.anyFull = NeedsPreempt, true
 		}
+	}
+}
+
+// EachLacking calls visit for every node that may take the group by everything but capacity,
+// and on which something has at most the given priority. No node may have the status Fits:
+// it is not tested again. Nodes on which only an eviction would satisfy a rule are left out.
+func (k *Ranker) EachLacking(priority int32, visit func(pos int32)) {
+	snap := k.State.Snapshot()
+	scan := func(c int, nodes uint64) {
+		chunk := snap.Chunk(c)
+		for nodes &= chunk.Eligible() & k.Nodes.InChunk(c); nodes != 0; nodes &= nodes - 1 {
+			i := bits.TrailingZeros64(nodes)
+			pos := int32(c*state.ChunkSize + i)
+			if chunk.MinPriority(i) <= priority && k.Checker.Feasible(chunk, i) &&
+				(k.Rules == nil || k.Rules.Check(pos, chunk.Node(i)) == feasible.Allowed) {
+				visit(pos)
+			}
+		}
+	}
+	if d := k.Checker.Within; d != nil {
+		for _, s := range d.Spans {
+			scan(s.Chunk, s.Nodes)
+		}
+		return
+	}
+	for c := range snap.ChunkCount() {
+		scan(c, math.MaxUint64)
 	}
 }
 

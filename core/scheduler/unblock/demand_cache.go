@@ -93,6 +93,8 @@ func (f *Filter) computeDemand(eval *model.Evaluation) *demand {
 	if placement.MayPreempt(f.Snap, job) {
 		d.ceiling = preempt.Ceiling(job.Priority, version, config.PriorityDelta)
 	}
+	// Capacity anywhere may receive an instance that makes room for these.
+	d.affectsOtherNodes = placement.MoveRate(f.Snap, job) != nil
 	for _, g := range job.Groups {
 		if _, failed := eval.Failed[g.Name]; failed {
 			d.groups, d.excludesItself = append(d.groups, g), append(d.excludesItself, excludesItself(g))
