@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -170,8 +171,8 @@ type stateChecker struct {
 	d        *serverProcess
 	reported []*client.RaftStatus // since the last replay
 
-	last, checked                         uint64 // index of the last entry, and of the last checked entry
-	replays, entries, compared, evictions int
+	last, checked                                uint64 // index of the last entry, and of the last checked entry
+	replays, entries, compared, evictions, moves int
 }
 
 // recordHash records the current state hash of the running server.
@@ -254,8 +255,12 @@ func (h *stateChecker) replayFrom(s *doctor.Offline, until uint64) (*state.Snaps
 			h.compared++
 		}
 		evictions, err := checkEntry(before, a, a.Index > h.checked)
+		moves, moveErr := checkMoves(before, a)
+		if a.Index > h.checked {
+			h.moves += moves
+		}
 		before, h.evictions = a.Snap, h.evictions+evictions
-		return err
+		return errors.Join(err, moveErr)
 	}
 	sn, err := r.Run(h.t.Context())
 	if err == nil {

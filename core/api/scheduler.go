@@ -95,6 +95,9 @@ func configOf(m *model.SchedulerConfig) *client.SchedulerConfiguration {
 		delta := int(*m.PriorityDelta)
 		out.PriorityDelta = &delta
 	}
+	if m.Moves != nil {
+		out.Moves = &client.Moves{PerJob: int(m.Moves.Number), Window: m.Moves.Window}
+	}
 	return out
 }
 
@@ -199,6 +202,13 @@ func configFrom(conf *client.SchedulerConfiguration) (*model.SchedulerConfig, er
 		}
 		delta := int32(*conf.PriorityDelta)
 		m.PriorityDelta = &delta
+	}
+	if conf.Moves != nil {
+		if conf.Moves.PerJob < 1 || conf.Moves.PerJob > math.MaxInt32 {
+			return nil, rest.Invalid("invalid Moves.PerJob %d: it must be between 1 and %d", conf.Moves.PerJob, math.MaxInt32).With("Field", "Moves.PerJob").
+				WithHint("null for Moves turns moves off")
+		}
+		m.Moves = &model.Rate{Number: int32(conf.Moves.PerJob), Window: conf.Moves.Window}
 	}
 	return m, nil
 }

@@ -23,6 +23,7 @@ type metrics struct {
 	cut          prometheus.Counter
 	decisions    *prometheus.CounterVec
 	victims      *prometheus.CounterVec
+	moves        prometheus.Counter
 	verify       prometheus.Histogram
 	commit       prometheus.Histogram
 
@@ -56,7 +57,10 @@ func newMetrics() *metrics {
 		decisions: counter("cede_preempt_decisions_total",
 			"Evaluations in which preemption was considered, by outcome.", "policy", "outcome"),
 		victims: counter("cede_preempt_victims_total", "Evicted allocations, by the policy that chose them.", "policy"),
-		verify:  prometheus.NewHistogram(histogram("cede_plan_verify_seconds", "Time to verify a plan.", durationBuckets())),
+		moves: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "cede_sched_moves_total", Help: "Allocations moved to another node to make room, counted when the move is committed.",
+		}),
+		verify: prometheus.NewHistogram(histogram("cede_plan_verify_seconds", "Time to verify a plan.", durationBuckets())),
 		commit: prometheus.NewHistogram(histogram("cede_plan_commit_seconds",
 			"Time to commit and apply a batch of plans.", durationBuckets())),
 		rejected: map[string]uint64{},
@@ -76,7 +80,7 @@ func (s *Server) registerMetrics() {
 		return
 	}
 	m := s.metrics
-	s.cfg.Registry.MustRegister(m.redeliveries, m.process, m.placements, m.nodes, m.cut, m.decisions, m.victims,
+	s.cfg.Registry.MustRegister(m.redeliveries, m.process, m.placements, m.nodes, m.cut, m.decisions, m.victims, m.moves,
 		m.verify, m.commit, newCollector(s))
 }
 
@@ -145,6 +149,7 @@ func (m *metrics) countPlan(plan *model.Plan, result *model.PlanResult, out *sch
 	for _, i := range result.Committed {
 		g := &plan.Groups[i]
 		placed += len(g.Placements)
+		m.moves.Add(float64(moved(g)))
 		m.placements.WithLabelValues("updated").Add(float64(len(g.Updates)))
 		if n := len(g.Evictions) + evictedAssignments(g); n > 0 && out.Version != nil {
 			m.victims.WithLabelValues(out.Version.Name).Add(float64(n))
@@ -161,6 +166,16 @@ func (m *metrics) countPlan(plan *model.Plan, result *model.PlanResult, out *sch
 	}
 	m.placements.WithLabelValues("placed").Add(float64(placed))
 	m.placements.WithLabelValues("rejected").Add(float64(rejected))
+}
+
+// moved returns how many allocations a group moves.
+func moved(g *model.CommitGroup) (n int) {
+	for i := range g.Stops {
+		if g.Stops[i].MovedTo != "" {
+			n++
+		}
+	}
+	return n
 }
 
 // evictedAssignments returns how many assignments a group evicts from member clusters.

@@ -16,6 +16,7 @@ func (e *engine) committed(snap *state.Snapshot, batch *apply.Batch, evals []*mo
 		for _, i := range bp.Groups {
 			g := &bp.Plan.Groups[i]
 			rooms = e.stopAll(g, e.before, rooms)
+			e.record.moves(e.now(), g, e.before)
 			c := bindingCommit{&e.bound, &e.timers, &e.record, e.now(), bp.Plan, g, e.before, snap}
 			rooms = append(rooms, c.process()...)
 			for _, a := range g.Placements {
@@ -49,7 +50,10 @@ func (e *engine) stopAll(g *model.CommitGroup, before *state.Snapshot, rooms []s
 			e.record.collector.Lost(e.now(), a)
 			continue
 		}
-		e.record.collector.Stopped(e.now(), a)
+		e.record.collector.Stopped(e.now(), a, s.MovedTo != "")
+		if s.MovedTo != "" && a.Group.KillTimeout > 0 {
+			e.waiting.addMove(g, a)
+		}
 		e.beginStop(a)
 	}
 	for _, v := range g.Evictions {

@@ -19,6 +19,7 @@ type recorder struct {
 	placements []Placement
 	evicted    []Evicted
 	decisions  []Decision
+	moved      []Moved
 	timing     bool
 	choice     metrics.Choice
 }
@@ -28,7 +29,7 @@ func (r *recorder) start(e *engine, snap *state.Snapshot) {
 	r.timing = e.opts.Timing
 	config := metrics.Config{
 		Dims: snap.Dims(), Jobs: e.file.Jobs, Weight: snap.NamespaceWeight,
-		Nodes: slices.Collect(snap.Nodes()), Budgets: len(e.file.Budgets) > 0,
+		Nodes: slices.Collect(snap.Nodes()), Budgets: len(e.file.Budgets) > 0, Moves: snap.Config().Moves != nil,
 	}
 	if e.file.Until != nil {
 		config.Until = *e.file.Until
@@ -52,6 +53,25 @@ func (r *recorder) committed(e *engine, plan *model.Plan, committed []int, befor
 			}
 			r.placed(e, view, a, evictedFor(view, g, a.ID), choiceFor(g, a.ID))
 		}
+	}
+}
+
+// moves records the moves of a commit group. before is the state to which it was committed.
+func (r *recorder) moves(now int64, g *model.CommitGroup, before *state.Snapshot) {
+	for _, s := range g.Stops {
+		from := before.Alloc(s.AllocID)
+		if s.MovedTo == "" || from == nil || !from.Live() {
+			continue
+		}
+		m := Moved{At: At(now), Alloc: from.ID, Node: from.NodeID, To: s.MovedTo, LostWork: At(from.Group.LostWork(from.Age(now)))}
+		for _, a := range g.Placements {
+			if a.ID == s.MovedTo {
+				m.ToNode = a.NodeID
+			} else if a.NodeID == from.NodeID {
+				m.For = append(m.For, a.ID)
+			}
+		}
+		r.moved = append(r.moved, m)
 	}
 }
 

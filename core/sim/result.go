@@ -20,6 +20,7 @@ type Result struct {
 	Bindings      []Binding   `json:"bindings"`
 	Unplaced      []Unplaced  `json:"unplaced"`
 	Evicted       []Evicted   `json:"evicted"`
+	Moved         []Moved     `json:"moved,omitempty"`
 	Running       []string    `json:"running"`
 	Decisions     []Decision  `json:"decisions,omitempty"` // to evict; only if Options.Explain is set
 	Metrics       any         `json:"metrics"`
@@ -97,6 +98,17 @@ type Evicted struct {
 	Job      string `json:"-"`
 	Group    string `json:"-"`
 	Priority int32  `json:"-"`
+}
+
+// Moved is an instance that was moved to another node to make room.
+type Moved struct {
+	At       At       `json:"at"`
+	Alloc    string   `json:"alloc"`
+	Node     string   `json:"node"`
+	To       string   `json:"to"` // the allocation that continues it
+	ToNode   string   `json:"toNode"`
+	For      []string `json:"for"` // placements on the node that it left
+	LostWork At       `json:"lostWork"`
 }
 
 // Run is a scenario that was played to its end.

@@ -68,6 +68,15 @@ func (w *waiting) add(placement, stopping string) {
 	w.waiters[stopping] = append(w.waiters[stopping], placement)
 }
 
+// addMove makes the placements on the node of an allocation that is moved wait for its end.
+func (w *waiting) addMove(g *model.CommitGroup, from *model.Allocation) {
+	for _, a := range g.Placements {
+		if a.NodeID == from.NodeID {
+			w.add(a.ID, from.ID)
+		}
+	}
+}
+
 // gone returns the placements that waited for this allocation and for no other.
 func (w *waiting) gone(stopping string) (ready []string) {
 	for _, p := range w.waiters[stopping] {

@@ -26,6 +26,10 @@ type Allocation struct {
 	PreemptedAllocs       []string `json:",omitempty"`
 	PreemptedByAllocID    string   `json:",omitempty"`
 	PolicyVersion         string   `json:",omitempty"` // version of the policy that chose the victims
+	// NextAllocation is the allocation that continues this one on another node, because it
+	// was moved to make room. PreviousAllocation is the reverse.
+	PreviousAllocation string `json:",omitempty"`
+	NextAllocation     string `json:",omitempty"`
 
 	AllocatedResources *AllocatedResources   `json:",omitempty"` // in Nomad's form
 	Resources          *Resources            `json:",omitempty"` // the sums of AllocatedResources, in the older form of Nomad
@@ -71,6 +75,8 @@ type AllocationStub struct {
 	PreemptedAllocs       []string              `json:",omitempty"`
 	PreemptedByAllocID    string                `json:",omitempty"`
 	PolicyVersion         string                `json:",omitempty"`
+	PreviousAllocation    string                `json:",omitempty"` // moved from there
+	NextAllocation        string                `json:",omitempty"` // moved there
 	ResourceUse           map[string]int64      `json:",omitempty"`
 	AllocatedResources    *AllocatedResources   `json:",omitempty"` // only with the parameter resources=true, as in Nomad
 	TaskStates            map[string]*TaskState `json:",omitempty"` // by task

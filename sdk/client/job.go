@@ -289,6 +289,7 @@ type JobPlanResponse struct {
 	Place     []*AllocationStub `json:",omitempty"`
 	Update    []*AllocationStub `json:",omitempty"` // in place
 	Stop      []*AllocationStub `json:",omitempty"`
+	Move      []*AllocationStub `json:",omitempty"` // new allocations of instances of other jobs that make room
 	Unplaced  map[string]int    `json:",omitempty"` // by group: instances that cannot be placed
 	Policies  []string          `json:",omitempty"` // versions of the policies that chose victims
 }

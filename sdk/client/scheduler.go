@@ -46,8 +46,9 @@ func wholeConfiguration(c *SchedulerConfiguration) any {
 		PriorityDelta *int
 		Coalescing    *bool
 		Shedding      *bool
+		Moves         *Moves
 		FeatureGates  gates
-	}{c, c.PriorityDelta, c.Coalescing, c.Shedding, gates(c.FeatureGates)}
+	}{c, c.PriorityDelta, c.Coalescing, c.Shedding, c.Moves, gates(c.FeatureGates)}
 }
 
 // PriorityClasses holds the calls for priority classes; see Client.PriorityClasses.

@@ -189,11 +189,20 @@ type SchedulerConfiguration struct {
 
 	FeatureGates FeatureGates `json:",omitzero"`
 
+	Moves *Moves `json:",omitempty"` // absent: instances are not moved to make room
+
 	MemoryOversubscriptionEnabled bool // always false: accepted for Nomad's clients
 	RejectJobRegistration         bool // always false: accepted for Nomad's clients
 
 	CreateIndex uint64
 	ModifyIndex uint64
+}
+
+// Moves limits how many instances are moved to other nodes, to make room for instances that
+// fit nowhere.
+type Moves struct {
+	PerJob int           // instances of one job that may be moved within Window; 1 or more
+	Window time.Duration // ns
 }
 
 // PreemptionConfig enables preemption per type of job.

@@ -79,6 +79,7 @@ func AllocStub(s *state.Snapshot, a *model.Allocation) *client.AllocationStub {
 		ClientStatus: ClientStatus(s, a), ClientDescription: a.ClientText,
 		PreemptedAllocations: a.Preempted, PreemptedByAllocation: a.PreemptedBy,
 		PreemptedAllocs: a.Preempted, PreemptedByAllocID: a.PreemptedBy, PolicyVersion: a.PolicyVersion,
+		PreviousAllocation: a.MovedFrom, NextAllocation: a.MovedTo,
 		ResourceUse: a.Group.Resources, TaskStates: taskStates(a),
 		CreateTime: a.CreateTime, ModifyTime: cmp.Or(a.ModifyTime, a.CreateTime), CreateIndex: a.CreateIndex, ModifyIndex: a.ModifyIndex,
 	}
@@ -102,6 +103,7 @@ func Alloc(s *state.Snapshot, a *model.Allocation, jobs map[*model.Job]*client.J
 		ClientStatus: ClientStatus(s, a), ClientDescription: a.ClientText,
 		PreemptedAllocations: a.Preempted, PreemptedByAllocation: a.PreemptedBy,
 		PreemptedAllocs: a.Preempted, PreemptedByAllocID: a.PreemptedBy, PolicyVersion: a.PolicyVersion,
+		PreviousAllocation: a.MovedFrom, NextAllocation: a.MovedTo,
 		AllocatedResources: AllocatedResources(a.Group), Resources: groupResources(a.Group), ResourceUse: a.Group.Resources, Ports: a.Group.Ports, TaskStates: taskStates(a),
 		Score: a.Score, Index: a.Index, Incarnation: a.Incarnation, SavedWork: a.SavedWork,
 		CreateTime: a.CreateTime, EndTime: endTime(a), ModifyTime: cmp.Or(a.ModifyTime, a.CreateTime),

@@ -176,6 +176,9 @@ func Plan(s *state.Snapshot, p *endpoint.Proposal, warnings []string, withDiff b
 		stub.DesiredStatus, stub.DesiredDescription = model.DesiredStop.String(), stop.Reason
 		out.Stop = append(out.Stop, stub)
 	}
+	for _, a := range p.Move {
+		out.Move = append(out.Move, AllocStub(s, a))
+	}
 	for _, e := range p.Evict {
 		stub := AllocStub(s, e.Alloc)
 		stub.DesiredStatus, stub.PolicyVersion = model.DesiredEvict.String(), e.Policy

@@ -35,6 +35,7 @@ type Proposal struct {
 	Update         []*model.Allocation // in place
 	Stop           []ProposedStop
 	Evict          []ProposedEviction
+	Move           []*model.Allocation           // new allocations of instances of other jobs, which would be moved
 	Failed         map[string]*model.Explanation // by group
 	Queued         map[string]int                // instances that could not be placed, by group
 	Changes        Changes
@@ -191,6 +192,10 @@ func (p *Proposal) count(group string, change func(*GroupChange)) {
 func (p *Proposal) addGroup(snap *state.Snapshot, g *model.CommitGroup) {
 	placements := map[string]*model.Allocation{}
 	for _, a := range g.Placements {
+		if a.MovedFrom != "" {
+			p.Move = append(p.Move, a)
+			continue
+		}
 		placements[a.ID] = a
 		p.Place = append(p.Place, a)
 		p.count(a.Group.Name, func(c *GroupChange) { c.Place++ })
@@ -200,7 +205,7 @@ func (p *Proposal) addGroup(snap *state.Snapshot, g *model.CommitGroup) {
 		p.count(a.Group.Name, func(c *GroupChange) { c.Update++ })
 	}
 	for _, stop := range g.Stops {
-		if a := snap.Alloc(stop.AllocID); a != nil {
+		if a := snap.Alloc(stop.AllocID); a != nil && stop.MovedTo == "" {
 			p.Stop = append(p.Stop, ProposedStop{Alloc: a, Reason: stop.Reason})
 			p.count(a.Group.Name, func(c *GroupChange) { c.Stop++ })
 		}

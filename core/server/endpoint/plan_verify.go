@@ -6,6 +6,7 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/planner"
 	"github.com/cede-scheduler/cede/core/replication"
+	"github.com/cede-scheduler/cede/core/replication/codec"
 	"github.com/cede-scheduler/cede/core/scheduler/feasible"
 	"github.com/cede-scheduler/cede/core/state"
 )
@@ -25,7 +26,7 @@ func (p *jobPlanner) rejections(snap *state.Snapshot, c *replication.RegisterJob
 	var list []string
 	for _, bp := range c.Batch.Plans {
 		plan := *bp.Plan
-		plan.Groups = bindGroups(plan.Groups, stored)
+		plan.Groups = bindGroups(plan.Groups, stored, after)
 		result, err := planner.Verify(after, &plan, p.writer.Now(), &feasible.Verifier{}, &planner.Scratch{})
 		if err != nil {
 			return []string{err.Error()}
@@ -40,14 +41,21 @@ func (p *jobPlanner) rejections(snap *state.Snapshot, c *replication.RegisterJob
 	return list
 }
 
-// bindGroups returns groups with placements that refer to the stored job.
-func bindGroups(groups []model.CommitGroup, job *model.Job) []model.CommitGroup {
+// bindGroups returns groups with placements that refer to the stored job, and those of
+// instances that are moved to their own jobs.
+func bindGroups(groups []model.CommitGroup, job *model.Job, snap *state.Snapshot) []model.CommitGroup {
 	bind := func(list []*model.Allocation) []*model.Allocation {
 		out := make([]*model.Allocation, len(list))
 		for i, a := range list {
 			bound := *a
-			bound.Job = job
-			if g := job.Group(a.Group.Name); g != nil {
+			owner := job
+			if a.Job.Key() != job.Key() {
+				if owner = codec.FindVersion(&snap.View, a.Job); owner == nil {
+					owner = a.Job // verification finds that it has changed
+				}
+			}
+			bound.Job = owner
+			if g := owner.Group(a.Group.Name); g != nil {
 				bound.Group = g
 			}
 			out[i] = &bound

@@ -43,6 +43,9 @@ func (e *SchedulerConfig) normalize(c *model.SchedulerConfig) []string {
 	if c.PriorityDelta != nil && *c.PriorityDelta < 0 {
 		problems = append(problems, fmt.Sprintf("priority delta must not be negative: %d", *c.PriorityDelta))
 	}
+	if m := c.Moves; m != nil && (m.Number < 1 || m.Window <= 0) {
+		problems = append(problems, fmt.Sprintf("invalid moves: %d in %s: the number must be 1 or more, and the window above 0", m.Number, m.Window))
+	}
 	if _, err := policy.ParseOnFault(c.OnFault); err != nil {
 		problems = append(problems, err.Error())
 	}

@@ -30,7 +30,11 @@ func (b *eventBuilder) batch(batch *apply.Batch) {
 
 func (b *eventBuilder) group(plan *model.Plan, g *model.CommitGroup) {
 	for i := range g.Stops {
-		b.alloc("AllocationStopped", g.Stops[i].AllocID)
+		kind := "AllocationStopped"
+		if g.Stops[i].MovedTo != "" {
+			kind = "AllocationMoved"
+		}
+		b.alloc(kind, g.Stops[i].AllocID)
 	}
 	for i := range g.Evictions {
 		b.alloc("AllocationEvicted", g.Evictions[i].AllocID)

@@ -62,6 +62,9 @@ func (d *Decision) apply(plan *model.Plan) {
 	for i := range plan.Groups {
 		g := &plan.Groups[i]
 		for _, a := range g.Placements {
+			if a.MovedFrom != "" {
+				continue // an instance of another job, which is described by its stop
+			}
 			at := a.Group.Position
 			d.Placed[at]++
 			if d.on[at] == nil {

@@ -20,6 +20,8 @@ type Config struct {
 	Until int64
 	// Budgets reports whether the scenario has disruption budgets.
 	Budgets bool
+	// Moves reports whether instances may be moved.
+	Moves bool
 
 	StarveAfter int64 // waits longer than this count as starvation; default: 1 h
 	PingPong    int64 // evictions of one instance within this interval count as ping-pong; default: 10 min
@@ -73,6 +75,7 @@ type Collector struct {
 	demand   demand
 	evicted  evictions
 	series   series
+	moved    int     // instances
 	counters Metrics // only Placed, PolicyCalls, PolicyFaults and Evaluations are used
 	latency  []int64
 }
@@ -171,9 +174,20 @@ func (c *Collector) Finished(at int64, a *model.Allocation) {
 }
 
 // Stopped records that an allocation is no longer required because its job was
-// stopped or scaled down. Its work counts as useful. If it is a victim, Stopped does
-// nothing.
-func (c *Collector) Stopped(at int64, a *model.Allocation) { c.Finished(at, a) }
+// stopped or scaled down, or that it was moved: it continues on another node to make room.
+// Its work counts as useful, except that a move wastes the part since the last checkpoint, as
+// an eviction does. If it is a victim, Stopped does nothing.
+func (c *Collector) Stopped(at int64, a *model.Allocation, moved bool) {
+	if !moved {
+		c.Finished(at, a)
+		return
+	}
+	c.advance(at)
+	c.moved++
+	if r := c.work.find(a.ID); r != nil {
+		c.end(r, a.Group.LostWork(r.age(c.now)), c.work.wasted)
+	}
+}
 
 // Lost records that an allocation ended because its node failed or was drained. Its
 // work since the last checkpoint is neither useful nor wasted by preemption.

@@ -55,6 +55,11 @@ var outcomeDefinitions = []Definition{
 		"Replicas of bindings evicted from member clusters for another binding. Absent if there are no bindings.",
 	},
 	{
+		"moved", "", Lower, false, false,
+		"Instances that were moved to another node to make room. Absent if moves are off. Their work since the last checkpoint is part " +
+			"of wastedWork; they are no victims.",
+	},
+	{
 		"preemptions", "", Lower, false, false,
 		"Placements with at least one victim.",
 	},

@@ -21,6 +21,9 @@ func (c *Collector) Finish(at int64) *Metrics {
 	if c.cfg.Budgets {
 		m.BudgetViolations = &e.budget
 	}
+	if c.cfg.Moves {
+		m.Moved = &c.moved
+	}
 	if c.gangs() {
 		m.GangsBroken = &e.broken
 	}

@@ -23,6 +23,7 @@ func (m *Metrics) Flatten() []Value {
 	f.maybe("boundReplicas", m.BoundReplicas)
 	f.maybe("unboundReplicas", m.UnboundReplicas)
 	f.maybe("evictedReplicas", m.EvictedReplicas)
+	f.maybe("moved", m.Moved)
 	f.count("preemptions", m.Preemptions)
 	f.count("victims", m.Victims)
 	if v := m.VictimsPerPreemption; v != nil {

@@ -31,9 +31,11 @@ type Metrics struct {
 	Evaluations     Evaluations `json:"evaluations"`
 }
 
-// Waste is the work that victims lost, by resource: in resource-seconds, and in the units of
-// WorkUnit.
+// Waste is the work that victims and moved instances lost, by resource: in resource-seconds,
+// and in the units of WorkUnit.
 type Waste struct {
+	// Moved is the number of moved instances; nil: moves are off.
+	Moved       *int               `json:"moved,omitempty"`
 	WastedWork  map[string]float64 `json:"wastedWork,omitempty"`
 	WastedHours map[string]float64 `json:"wastedHours,omitempty"`
 }

@@ -103,6 +103,9 @@ func (w *writer) scheduler() {
 	c := w.Begin.Config()
 	s := &w.file.Scheduler
 	s.Algorithm, s.PriorityDelta = string(cmp.Or(c.Algorithm, model.Binpack)), c.PriorityDelta
+	if c.Moves != nil {
+		s.Moves = &scenario.Moves{PerJob: c.Moves.Number, Window: scenario.Duration(c.Moves.Window)}
+	}
 	s.Preemption = &scenario.Preemption{
 		Service: new(c.Preemption[model.JobService]), Batch: new(c.Preemption[model.JobBatch]),
 		System: new(c.Preemption[model.JobSystem]), SysBatch: new(c.Preemption[model.JobSysBatch]),

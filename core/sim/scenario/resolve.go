@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/cede-scheduler/cede/core/model"
 )
@@ -121,6 +122,9 @@ func (s *Scheduler) resolve() model.SchedulerConfig {
 		PriorityDelta: s.PriorityDelta,
 		Policy:        cmp.Or(s.Policy, DefaultPolicy),
 		Gates:         model.FeatureGates(s.FeatureGates),
+	}
+	if m := s.Moves; m != nil {
+		config.Moves = &model.Rate{Number: m.PerJob, Window: time.Duration(m.Window)}
 	}
 	p := s.Preemption
 	if p == nil {

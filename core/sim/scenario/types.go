@@ -35,6 +35,14 @@ type Scheduler struct {
 	PriorityDelta *int32       `json:"priorityDelta,omitempty"`
 	Policy        string       `json:"policy,omitempty"`
 	FeatureGates  FeatureGates `json:"featureGates,omitzero"`
+	Moves         *Moves       `json:"moves,omitempty"`
+}
+
+// Moves allows instances to be moved to other nodes, to make room for instances that fit
+// nowhere. If absent, nothing is moved.
+type Moves struct {
+	PerJob int32    `json:"perJob"`
+	Window Duration `json:"window,omitempty"`
 }
 
 // FeatureGates control how bindings use priorities. If absent, the first two are on

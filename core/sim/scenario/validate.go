@@ -165,6 +165,17 @@ func (c *checker) checkAll() {
 	c.checkExpect()
 }
 
+// checkMoves checks the limit on moves.
+func (c *checker) checkMoves(p *path) {
+	switch m := c.f.Scheduler.Moves; {
+	case m == nil:
+	case m.PerJob < 1:
+		c.add(p.field("perJob"), fmt.Sprintf("%d is not a valid number of moves: expected 1 or more", m.PerJob), "write how many instances of one job may be moved in the window, or remove moves")
+	case m.Window <= 0:
+		c.add(p.field("window"), "window is missing: expected a duration above 0", "write the period that the limit applies to, such as window: 1h")
+	}
+}
+
 // checkHead checks the fields that precede nodes.
 func (c *checker) checkHead() {
 	var root *path
@@ -175,6 +186,7 @@ func (c *checker) checkHead() {
 	if d := f.Scheduler.PriorityDelta; d != nil && *d < 0 {
 		c.add(scheduler.field("priorityDelta"), fmt.Sprintf("%d is negative: expected 0 or more", *d), "remove the sign")
 	}
+	c.checkMoves(scheduler.field("moves"))
 	c.checkPolicies(root.field("policies"))
 	seen := map[string]int{}
 	for i := range f.Namespaces {

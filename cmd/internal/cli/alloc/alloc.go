@@ -132,7 +132,8 @@ func allocPage(p cmdutil.Page, env *cmdutil.Env, a *client.Allocation) {
 		"desired", cmdutil.WithReason(a.DesiredStatus, a.DesiredDescription), "status", cmdutil.WithReason(a.ClientStatus, a.ClientDescription),
 		"resources", cmdutil.FormatResources(a.ResourceUse), "ports", strings.Join(ports, ", "), "devices", strings.Join(devices, ", "), "score", score,
 		"created", env.TimeAndAge(a.CreateTime), "started", env.TimeAndAge(a.StartTime), "stopping since", stoppingSince(env, a), "ended", env.TimeAndAge(a.EndTime),
-		"evicted", p.IDs(a.PreemptedAllocations), "evicted by", p.ID(a.PreemptedByAllocation), "policy", a.PolicyVersion)
+		"evicted", p.IDs(a.PreemptedAllocations), "evicted by", p.ID(a.PreemptedByAllocation), "policy", a.PolicyVersion,
+		"moved from", p.ID(a.PreviousAllocation), "moved to", p.ID(a.NextAllocation))
 }
 
 // stoppingSince returns when an allocation was stopped or evicted, and until when its

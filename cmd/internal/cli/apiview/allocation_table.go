@@ -54,6 +54,8 @@ func allocNote(p cmdutil.Page, a *client.AllocationStub) string {
 	switch {
 	case a.PreemptedByAllocation != "":
 		return "evicted by " + p.ID(a.PreemptedByAllocation)
+	case a.NextAllocation != "":
+		return "moved to " + p.ID(a.NextAllocation)
 	case len(a.PreemptedAllocations) > 0:
 		return "evicted " + p.IDs(a.PreemptedAllocations)
 	case a.ClientDescription != "":

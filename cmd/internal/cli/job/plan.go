@@ -109,6 +109,10 @@ func (v *planView) page(p cmdutil.Page) {
 		p.Title("Stopped")
 		apiview.AllocTable(p, v.env, v.Stop, true)
 	}
+	if len(v.Move) > 0 {
+		p.Title("Moved to make room")
+		v.moves(p)
+	}
 	if evicted := v.preempted(); len(evicted) > 0 {
 		p.Title("Preemptions")
 		preemptions(p, evicted)
@@ -168,6 +172,15 @@ func (v *planView) placements(p cmdutil.Page) {
 	}
 	p.Table(t)
 	p.Omitted(len(v.Place), t.Len())
+}
+
+// moves prints the allocations of other jobs that are moved.
+func (v *planView) moves(p cmdutil.Page) {
+	t := cmdutil.NewTable("ALLOC ID", "JOB ID", "TASK GROUP", "TO NODE")
+	for _, a := range v.Move {
+		t.Row(p.ID(a.PreviousAllocation), a.JobID, a.TaskGroup, apiview.AllocNode(p, a))
+	}
+	p.Table(t)
 }
 
 func (v *planView) preempted() []*client.AllocationStub {

@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -52,6 +54,11 @@ func shownScheduler(s *client.SchedulerConfiguration) cmdutil.Document {
 			"preempts for bindings", cmdutil.YesNo(c.BindingSchedulerEnabled),
 			"broker paused", cmdutil.YesNo(s.PauseEvalBroker), "coalescing", cmdutil.YesNo(s.Coalescing == nil || *s.Coalescing), "shedding", cmdutil.YesNo(s.Shedding == nil || *s.Shedding),
 		}
+		moves := "off"
+		if s.Moves != nil {
+			moves = fmt.Sprintf("at most %d of a job in %s", s.Moves.PerJob, s.Moves.Window)
+		}
+		facts = append(facts, "moves", moves)
 		for _, gate := range s.FeatureGates.All() {
 			facts = append(facts, gate.Name, gateState(gate))
 		}
@@ -62,6 +69,7 @@ func shownScheduler(s *client.SchedulerConfiguration) cmdutil.Document {
 // schedulerSet holds the flags of `cede operator scheduler set`.
 type schedulerSet struct {
 	algorithm, policy, delta, onFault string
+	moves                             string
 	service, batch, system, sysbatch  bool
 	binding                           bool
 	coalescing, shedding              bool
@@ -81,6 +89,7 @@ Feature gates control how the priorities of bindings are used:
 
 ` + gatesDescribed(),
 		Example: "  cede operator scheduler set --preempt-service --preempt-batch\n  cede operator scheduler set --policy least-waste --priority-delta 20\n" +
+			"  cede operator scheduler set --moves 1/1h\n" +
 			"  cede operator scheduler set --feature-gate PriorityBasedPreemptiveScheduling=false",
 		Args: cmdutil.PositionalArgs(0, 0, "no arguments"),
 	}
@@ -96,6 +105,7 @@ Feature gates control how the priorities of bindings are used:
 	f.BoolVar(&s.binding, "preempt-binding", false, "enable preemption for bindings")
 	f.BoolVar(&s.coalescing, "coalescing", true, "create one evaluation per job and log entry")
 	f.BoolVar(&s.shedding, "shedding", true, "cancel all but the newest pending evaluation of a job")
+	f.StringVar(&s.moves, "moves", "", "`N/WINDOW or off`: move at most N instances of a job in any window to make room")
 	f.StringArrayVar(&s.gates, "feature-gate", nil, "set a feature gate by `NAME=true|false|default`; may be repeated")
 	f.Uint64Var(&s.check, "check-index", 0, "fail if the index of the settings is not `N`")
 	cmdutil.CompleteFlag(cmd, "algorithm", []string{"binpack", "spread"})
@@ -116,7 +126,7 @@ Feature gates control how the priorities of bindings are used:
 
 // schedulerSettings are the flags that change a setting.
 var schedulerSettings = []string{
-	"algorithm", "policy", "priority-delta", "on-fault", "preempt-service", "preempt-batch", "preempt-system", "preempt-sysbatch", "preempt-binding", "coalescing", "shedding", "feature-gate",
+	"algorithm", "policy", "priority-delta", "on-fault", "preempt-service", "preempt-batch", "preempt-system", "preempt-sysbatch", "preempt-binding", "coalescing", "shedding", "moves", "feature-gate",
 }
 
 func (s *schedulerSet) named(cmd *cobra.Command) []string {
@@ -196,6 +206,12 @@ func (s *schedulerSet) apply(cmd *cobra.Command, conf *client.SchedulerConfigura
 				return err
 			}
 			conf.PriorityDelta = delta
+		case "moves":
+			moves, err := parseMoves(s.moves)
+			if err != nil {
+				return err
+			}
+			conf.Moves = moves
 		case "coalescing":
 			conf.Coalescing = &s.coalescing
 		case "shedding":
@@ -207,6 +223,20 @@ func (s *schedulerSet) apply(cmd *cobra.Command, conf *client.SchedulerConfigura
 		}
 	}
 	return nil
+}
+
+// parseMoves returns the limit on moves, or nil if they are to be off.
+func parseMoves(text string) (*client.Moves, error) {
+	if text == "off" {
+		return nil, nil //nolint:nilnil // absent is a value: moves are off
+	}
+	number, window, _ := strings.Cut(text, "/")
+	n, err := strconv.ParseInt(number, 10, 32)
+	d, windowErr := time.ParseDuration(window)
+	if err != nil || windowErr != nil || n < 1 || d <= 0 {
+		return nil, cmdutil.Usagef("use a number and a duration, such as 1/1h, or off", "invalid --moves %q", text)
+	}
+	return &client.Moves{PerJob: int(n), Window: d}, nil
 }
 
 func parseDelta(text string) (*int, error) {

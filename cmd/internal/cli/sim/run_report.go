@@ -34,6 +34,7 @@ func resultDocument(f *scenario.File, run *sim.Run, differences []string) cmduti
 			s.placed()
 			s.bound()
 			s.evicted()
+			s.moved()
 			s.decisions()
 			s.unplaced()
 			s.metrics()
@@ -130,6 +131,25 @@ func (s *runReport) evicted() {
 			row = append(row, "-")
 		}
 		t.Row(row...)
+	}
+	s.Table(t)
+	s.more(len(list) - shown)
+}
+
+// moved lists the instances that were moved to make room.
+func (s *runReport) moved() {
+	list := s.run.Result.Moved
+	if len(list) == 0 {
+		return
+	}
+	s.Title("Moved to make room")
+	t := &term.Table{Columns: []term.Column{
+		{Title: "AT"}, {Title: "ALLOCATION"}, {Title: "FROM"}, {Title: "TO"}, {Title: "FOR"}, {Title: "LOST WORK", Right: true},
+	}}
+	shown := s.some(len(list))
+	for i := range list[:shown] {
+		m := &list[i]
+		t.Row(duration(m.At), m.Alloc, m.Node, m.ToNode, s.ids(m.For), duration(m.LostWork))
 	}
 	s.Table(t)
 	s.more(len(list) - shown)
