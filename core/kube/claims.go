@@ -98,7 +98,7 @@ func (t *Translator) requestDevices(p *Pod, g *model.Group) {
 		case claim != nil && claim.IsShared():
 			t.Report.warn("resource claims that several pods share", "left out: the eviction of one pod releases no device")
 			continue
-		case t.frozen && t.claimed.inventory != nil && !t.claimed.inventory.Knows(spec):
+		case t.frozen && t.claimed.inventory != nil && !t.claimed.inventory.Covers(spec):
 			t.needsRebuild = true
 			return
 		}

@@ -37,9 +37,9 @@ func TestNewVersion_RefusesByName(t *testing.T) {
 	t.Parallel()
 	for want, src := range map[string]policy.Source{
 		"policy x: configuration: delta: invalid value \"no\": must be an integer": {Module: &factory{settings: knob}, Config: []byte(`{"delta":"no"}`)},
-		"policy x: configuration: odd":    {Module: &factory{refuses: errors.New("odd")}},
-		"policy x: unknown grant \"all\"": {Module: &factory{}, Grants: []string{"all"}},
-		"policy x: trap":                  {Module: &factory{refuses: &policy.Error{Err: errors.New("trap")}}},
+		"policy x: configuration: odd":                                             {Module: &factory{refuses: errors.New("odd")}},
+		"policy x: unknown grant \"all\"":                                          {Module: &factory{}, Grants: []string{"all"}},
+		"policy x: trap":                                                           {Module: &factory{refuses: &policy.Error{Err: errors.New("trap")}}},
 	} {
 		src.Name = "x"
 		if _, err := policy.NewVersion(src); err == nil || !strings.HasPrefix(err.Error(), want) {

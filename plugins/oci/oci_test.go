@@ -104,7 +104,7 @@ func TestPull_StoresModulesAndBundles(t *testing.T) {
 			t.Errorf("%s: %q, %v", name, text, err)
 		}
 	}
-	// A digest never changes: what is stored needs no registry. A tag is read again.
+	// A digest never changes: a stored artifact needs no registry. A tag is read again.
 	before := r.requests
 	if again, err := r.pull(t, c, "@"+module, dir); err != nil || again != path || r.requests != before {
 		t.Errorf("%s, %v, %d requests", again, err, r.requests-before)
@@ -132,7 +132,7 @@ func TestPull_SendsCredentialsToTheTokenService(t *testing.T) {
 	}
 }
 
-// What a registry returns must have the digest that names it, and stay within its folder.
+// The content that a registry returns must have the digest that names it, and stay within its folder.
 func TestPull_RejectsOtherContent(t *testing.T) {
 	for name, spoil := range map[string]func(r *registry, digest string){
 		"another manifest": func(r *registry, digest string) { r.manifests[digest] = []byte(`{"layers":[]}`) },

@@ -57,7 +57,7 @@ func ParseReference(text string) (Reference, error) {
 	return r, nil
 }
 
-// version returns what identifies the manifest in the registry.
+// version returns the tag or digest of the manifest in the registry.
 func (r *Reference) version() string {
 	if r.Digest != "" {
 		return r.Digest

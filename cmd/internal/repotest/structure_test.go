@@ -43,6 +43,8 @@ var exceptions = map[string]exception{
 	"core/model.Group fields":                     {29, document},
 	"core/model.Job fields":                       {21, document},
 	"core/model.Node fields":                      {21, document},
+	"core/kube.Translator fields":                 {21, "holds what the parts of one cluster have in common, such as labels that selectors read"},
+	"core/kube.Translator methods":                {32, "translates one cluster: a method per part of a pod"},
 	"core/kube.PodSpec fields":                    {24, document},
 	"core/sim/metrics.Metrics fields":             {26, document},
 	"core/server.Config fields":                   {42, "holds the parameters and collaborators of a server, each with its default; splitting it would only nest them"},

@@ -129,7 +129,7 @@ func (x Index) Add(d *model.Device) {
 // A Finding is a part of a claim that the model cannot express.
 type Finding struct{ Subject, Handling string }
 
-// Requests returns the device requests of a claim, and what they do not express. v may
+// Requests returns the device requests of a claim, and the parts that they do not express. v may
 // be nil, if only the nodes of a scenario are known.
 func (x Index) Requests(s *ClaimSpec, v *Inventory) (list []model.DeviceRequest, findings []Finding) {
 	for i := range s.Devices.Requests {

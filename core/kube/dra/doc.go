@@ -1,4 +1,4 @@
-// Package dra expresses dynamic resource allocation of Kubernetes in the model: the devices
+// Package dra translates dynamic resource allocation of Kubernetes in the model: the devices
 // of ResourceSlices become device groups of nodes, and the requests of ResourceClaims
 // become device requests.
 //

@@ -55,8 +55,8 @@ func New(o *Objects) *Inventory {
 // Devices returns the device groups of a node. The caller must not modify them.
 func (v *Inventory) Devices(node string) []model.Device { return v.nodes[node] }
 
-// Knows reports whether the inventory was built for all definitions of a claim.
-func (v *Inventory) Knows(s *ClaimSpec) bool {
+// Covers reports whether the inventory was built for all definitions of a claim.
+func (v *Inventory) Covers(s *ClaimSpec) bool {
 	for i := range s.Devices.Requests {
 		for _, r := range s.Devices.Requests[i].alternatives() {
 			if v.definitions[r.definition()] == nil {

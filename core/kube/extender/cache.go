@@ -92,7 +92,7 @@ func (c *cache) feed(d *kube.Dump, whole bool, now time.Time) {
 	for _, k := range d.Classes {
 		c.classes[k.Metadata.Name] = k
 	}
-	c.feedRelated(d)
+	restart := c.related.feed(d, changeRecorder(c))
 	for _, deleted := range d.Deleted {
 		switch o := deleted.(type) {
 		case *kube.Node:
@@ -104,8 +104,11 @@ func (c *cache) feed(d *kube.Dump, whole bool, now time.Time) {
 		case *kube.PriorityClass:
 			delete(c.classes, o.Metadata.Name)
 		default:
-			c.removeRelated(deleted)
+			restart = c.related.remove(deleted, changeRecorder(c)) || restart
 		}
+	}
+	if restart {
+		c.log.restart() // the devices of all nodes are translated again
 	}
 }
 
@@ -279,7 +282,11 @@ func (c *cache) retain(d *kube.Dump) {
 			c.removePod(p)
 		}
 	}
-	c.retainRelated(d)
+	for _, o := range c.related.missing(d) {
+		if c.related.remove(o, changeRecorder(c)) {
+			c.log.restart()
+		}
+	}
 	maps.DeleteFunc(c.classes, func(name string, _ *kube.PriorityClass) bool { return !unread["PriorityClass "+name] })
 }
 

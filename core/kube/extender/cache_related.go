@@ -63,34 +63,29 @@ func (o *relatedObjects) removeUser(k string, p *kube.Pod) {
 	}
 }
 
-// feedRelated stores the objects of a dump. The caller must hold mu.
-func (c *cache) feedRelated(d *kube.Dump) {
+// feed stores the objects of a dump, and reports each change of a pod group or claim. It
+// returns whether the devices of all nodes must be translated again.
+func (o *relatedObjects) feed(d *kube.Dump, changed func(to string, n change)) (restart bool) {
 	for _, g := range d.PodGroups {
-		if old := c.related.podGroups[g.Key()]; old == nil || !reflect.DeepEqual(old, g) {
-			c.related.podGroups[g.Key()] = g
-			c.relatedChanged(toGroup+g.Key(), change{podGroup: g, exists: true})
+		if put(o.podGroups, g.Key(), g) {
+			changed(toGroup+g.Key(), change{podGroup: g, exists: true})
 		}
 	}
 	for _, claim := range d.Devices.Claims {
-		k := claim.Metadata.Key()
-		if old := c.related.claims[k]; old == nil || !reflect.DeepEqual(old, claim) {
-			c.related.claims[k] = claim
-			c.relatedChanged(toClaim+k, change{claim: claim, exists: true})
+		if k := claim.Metadata.Key(); put(o.claims, k, claim) {
+			changed(toClaim+k, change{claim: claim, exists: true})
 		}
 	}
-	changed := false
 	for _, s := range d.Devices.Slices {
-		changed = put(c.related.slices, s.Metadata.Name, s) || changed
+		restart = put(o.slices, s.Metadata.Name, s) || restart
 	}
 	for _, k := range d.Devices.Classes {
-		changed = put(c.related.classes, k.Metadata.Name, k) || changed
+		restart = put(o.classes, k.Metadata.Name, k) || restart
 	}
 	for _, t := range d.Devices.Templates {
-		changed = put(c.related.templates, t.Metadata.Key(), t) || changed
+		restart = put(o.templates, t.Metadata.Key(), t) || restart
 	}
-	if changed {
-		c.log.restart() // the devices of all nodes are translated again
-	}
+	return restart
 }
 
 // put stores an object and reports whether it differs from the previous version.
@@ -102,85 +97,65 @@ func put[T any](in map[string]*T, name string, o *T) bool {
 	return true
 }
 
-// relatedChanged records a change together with the pods on nodes that it affects. The
-// caller must hold mu.
-func (c *cache) relatedChanged(to string, n change) {
-	c.log.add(n)
-	for _, k := range slices.Sorted(maps.Keys(c.related.users[to])) {
-		c.log.podAdded(c.pods[k])
+// changeRecorder returns a function that records a change of a related object together with
+// the pods on nodes that it affects. The caller of the function must hold mu.
+func changeRecorder(c *cache) func(to string, n change) {
+	return func(to string, n change) {
+		c.log.add(n)
+		for _, k := range slices.Sorted(maps.Keys(c.related.users[to])) {
+			c.log.podAdded(c.pods[k])
+		}
 	}
 }
 
-// removeRelated removes an object that the feed reports as deleted. The caller must hold
-// mu.
-func (c *cache) removeRelated(deleted any) {
-	switch o := deleted.(type) {
+// remove removes an object that the feed reports as deleted. It reports and returns what
+// feed does.
+func (o *relatedObjects) remove(deleted any, changed func(to string, n change)) (restart bool) {
+	switch d := deleted.(type) {
 	case *kube.PodGroup:
-		if last := c.related.podGroups[o.Key()]; last != nil {
-			delete(c.related.podGroups, o.Key())
-			c.relatedChanged(toGroup+o.Key(), change{podGroup: last})
+		if last := o.podGroups[d.Key()]; last != nil {
+			delete(o.podGroups, d.Key())
+			changed(toGroup+d.Key(), change{podGroup: last})
 		}
 	case *dra.Claim:
-		if last := c.related.claims[o.Metadata.Key()]; last != nil {
-			delete(c.related.claims, o.Metadata.Key())
-			c.relatedChanged(toClaim+o.Metadata.Key(), change{claim: last})
+		if last := o.claims[d.Metadata.Key()]; last != nil {
+			delete(o.claims, d.Metadata.Key())
+			changed(toClaim+d.Metadata.Key(), change{claim: last})
 		}
 	case *dra.Slice:
-		delete(c.related.slices, o.Metadata.Name)
-		c.log.restart()
+		delete(o.slices, d.Metadata.Name)
+		return true
 	case *dra.Class:
-		delete(c.related.classes, o.Metadata.Name)
-		c.log.restart()
+		delete(o.classes, d.Metadata.Name)
+		return true
 	case *dra.Template:
-		delete(c.related.templates, o.Metadata.Key())
-		c.log.restart()
+		delete(o.templates, d.Metadata.Key())
+		return true
 	}
+	return false
 }
 
-// retainRelated removes all objects that a full dump does not contain. The caller must
-// hold mu.
-func (c *cache) retainRelated(d *kube.Dump) {
-	keep := map[any]bool{}
-	for _, g := range d.PodGroups {
-		keep[toGroup+g.Key()] = true
+// missing returns the objects that a full dump does not contain.
+func (o *relatedObjects) missing(d *kube.Dump) (list []any) {
+	list = appendMissing(list, o.podGroups, d.PodGroups, (*kube.PodGroup).Key)
+	list = appendMissing(list, o.claims, d.Devices.Claims, func(c *dra.Claim) string { return c.Metadata.Key() })
+	list = appendMissing(list, o.slices, d.Devices.Slices, func(s *dra.Slice) string { return s.Metadata.Name })
+	list = appendMissing(list, o.classes, d.Devices.Classes, func(k *dra.Class) string { return k.Metadata.Name })
+	return appendMissing(list, o.templates, d.Devices.Templates, func(t *dra.Template) string { return t.Metadata.Key() })
+}
+
+// appendMissing appends the stored objects that are not in a dump.
+func appendMissing[T any](list []any, stored map[string]*T, dump []*T, key func(*T) string) []any {
+	present := map[string]bool{}
+	for _, o := range dump {
+		present[key(o)] = true
 	}
-	for _, claim := range d.Devices.Claims {
-		keep[toClaim+claim.Metadata.Key()] = true
-	}
-	for _, s := range d.Devices.Slices {
-		keep["slice "+s.Metadata.Name] = true
-	}
-	for _, k := range d.Devices.Classes {
-		keep["class "+k.Metadata.Name] = true
-	}
-	for _, t := range d.Devices.Templates {
-		keep["template "+t.Metadata.Key()] = true
-	}
-	for k, g := range c.related.podGroups {
-		if !keep[toGroup+k] {
-			c.removeRelated(g)
+	for _, k := range slices.Sorted(maps.Keys(stored)) {
+		if !present[k] {
+			list = append(list, stored[k])
 		}
 	}
-	for k, claim := range c.related.claims {
-		if !keep[toClaim+k] {
-			c.removeRelated(claim)
-		}
-	}
-	for name, s := range c.related.slices {
-		if !keep["slice "+name] {
-			c.removeRelated(s)
-		}
-	}
-	for name, k := range c.related.classes {
-		if !keep["class "+name] {
-			c.removeRelated(k)
-		}
-	}
-	for k, t := range c.related.templates {
-		if !keep["template "+k] {
-			c.removeRelated(t)
-		}
-	}
+	return list
 }
 
 // addTo adds the objects to a dump.
