@@ -115,7 +115,7 @@ func (v *converter) constantKey(e ast.Expr) (string, bool) {
 }
 
 // span converts duration('10m') and timestamp('2026-01-02T15:04:05Z').
-func (v *converter) span(e ast.Expr, t schema.Type, argument ast.Expr) *ir.Node {
+func (v *converter) span(t schema.Type, argument ast.Expr) *ir.Node {
 	text, ok := v.constantKey(argument)
 	if !ok {
 		return whole(t, 0)

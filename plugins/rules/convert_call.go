@@ -42,7 +42,7 @@ func (v *converter) call(e ast.Expr) *ir.Node {
 		return v.in(e, list[0], list[1])
 	case "duration", "timestamp":
 		t := map[string]schema.Type{"duration": schema.Duration, "timestamp": schema.Timestamp}[name]
-		return v.span(e, t, list[0])
+		return v.span(t, list[0])
 	case "int", "double":
 		return v.conversion(e, name, v.convert(list[0]))
 	}

@@ -61,7 +61,7 @@ func (f *function) truncated(failed encoding.Label) {
 	f.BrIf(failed)
 	f.Get(x)
 	f.Op(encoding.OpI64TruncF64)
-	f.Body.Free(encoding.F64, x)
+	f.Free(encoding.F64, x)
 }
 
 // whole pushes the result of arithmetic on whole numbers. Checks are written only where the
@@ -109,7 +109,7 @@ func (f *function) whole(n *ir.Node, failed encoding.Label) {
 		f.Op(map[ir.Op]byte{ir.Min: encoding.OpI64LtS, ir.Max: encoding.OpI64GtS}[n.Op], encoding.OpSelect)
 	}
 	for _, local := range []uint32{a, b, result} {
-		f.Body.Free(encoding.I64, local)
+		f.Free(encoding.I64, local)
 	}
 }
 

@@ -140,7 +140,7 @@ func (f *function) loadKey(n *ir.Node, failed encoding.Label) {
 		f.Op(encoding.OpI64Eqz)
 		f.BrIf(failed)
 		f.Get(text)
-		f.Body.Free(encoding.I64, text)
+		f.Free(encoding.I64, text)
 	case m.Optional:
 		at, x := f.Local(encoding.I32), f.Local(encoding.F64)
 		f.keyColumn(n)
@@ -150,8 +150,8 @@ func (f *function) loadKey(n *ir.Node, failed encoding.Label) {
 		f.annotation(m, at)
 		f.number(x, failed)
 		f.Get(x)
-		f.Body.Free(encoding.I32, at)
-		f.Body.Free(encoding.F64, x)
+		f.Free(encoding.I32, at)
+		f.Free(encoding.F64, x)
 	default:
 		f.keyColumn(n)
 		f.offset(m.Element, m.Form)
@@ -200,7 +200,7 @@ func (f *function) hasKey(n *ir.Node) {
 	f.Op(encoding.OpF64Eq, encoding.OpElse)
 	f.I32(0)
 	f.End()
-	f.Body.Free(encoding.I32, at)
+	f.Free(encoding.I32, at)
 }
 
 // logical pushes the result of && or ||. As in CEL, the side that decides alone does so
@@ -253,7 +253,7 @@ func (f *function) logical(n *ir.Node, failed encoding.Label) {
 	f.I32(1 - decides)
 	f.End()
 	f.End()
-	f.Body.Free(encoding.I32, state)
+	f.Free(encoding.I32, state)
 }
 
 // in pushes whether a value is in a list of constants.
@@ -269,7 +269,7 @@ func (f *function) in(n *ir.Node, failed encoding.Label) {
 		f.equal(n.Args[0].Type)
 		f.Op(encoding.OpI32Or)
 	}
-	f.Body.Free(t, x)
+	f.Free(t, x)
 }
 
 // equal compares two values on the stack.
@@ -312,8 +312,8 @@ func (f *function) comparison(n *ir.Node, failed encoding.Label) {
 		f.Get(x)
 		f.Get(y)
 		f.Op(comparisons[n.Op][1])
-		f.Body.Free(encoding.F64, x)
-		f.Body.Free(encoding.F64, y)
+		f.Free(encoding.F64, x)
+		f.Free(encoding.F64, y)
 	default:
 		f.arguments(n, failed)
 		f.Op(comparisons[n.Op][0])

@@ -265,8 +265,8 @@ func (f *function) sortable(failed encoding.Label) {
 	f.Op(encoding.OpI64ShrS)
 	f.I64(math.MaxInt64)
 	f.Op(encoding.OpI64And, encoding.OpI64Xor)
-	f.Body.Free(encoding.F64, x)
-	f.Body.Free(encoding.I64, bits)
+	f.Free(encoding.F64, x)
+	f.Free(encoding.I64, bits)
 }
 
 // number pops a double into a local, and fails if it is NaN.
@@ -290,7 +290,7 @@ func (f *function) score(e *ir.Node) {
 		f.F64(math.MaxFloat64)
 		f.Op(encoding.OpF64Min)
 	}, func() { f.F64(math.MaxFloat64) })
-	f.Body.Free(encoding.F64, x)
+	f.Free(encoding.F64, x)
 }
 
 // otherwise pushes the value that value computes, or the other one if it fails.

@@ -9,7 +9,6 @@ import (
 	"sync"
 
 	"github.com/cede-scheduler/cede/plugins/rules/ir"
-	"github.com/cede-scheduler/cede/plugins/rules/schema"
 	"github.com/cede-scheduler/cede/plugins/wasm/meter"
 	"github.com/cede-scheduler/cede/sdk/abi"
 )
@@ -181,6 +180,3 @@ func bit(b bool) uint32 {
 	}
 	return 0
 }
-
-// isText reports whether values of a field are texts.
-func isText(f schema.Form) bool { return f == schema.ID || f == schema.NameID || f == schema.Packed }

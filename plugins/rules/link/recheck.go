@@ -28,8 +28,8 @@ func (f *function) rechecks(turns []ir.Turn) {
 		f.requestAt(wait, at, never)
 		f.End()
 	}
-	f.Body.Free(encoding.I64, wait)
-	f.Body.Free(encoding.I64, at)
+	f.Free(encoding.I64, wait)
+	f.Free(encoding.I64, at)
 	f.End()
 }
 
@@ -84,7 +84,7 @@ func (f *function) wait(t ir.Turn, wait uint32, never encoding.Label) {
 		f.Op(encoding.OpI64Eqz, encoding.OpI64ExtendU, encoding.OpI64Add)
 	}
 	f.Set(wait)
-	f.Body.Free(encoding.I64, distance)
+	f.Free(encoding.I64, distance)
 }
 
 // difference pushes a - b, and fails if it exceeds 64 bits.
