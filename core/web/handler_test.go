@@ -1,21 +1,20 @@
 package web
 
 import (
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
 )
 
-func serve(t *testing.T, method, target string, header http.Header) *http.Response {
+func serve(t *testing.T, method, target string, header http.Header) *httptest.ResponseRecorder {
 	t.Helper()
 	r := httptest.NewRequest(method, target, nil)
-	for name, values := range header {
-		r.Header[name] = values
-	}
+	maps.Copy(r.Header, header)
 	w := httptest.NewRecorder()
 	Handler().ServeHTTP(w, r)
-	return w.Result()
+	return w
 }
 
 func TestHandler_ServesPagesAndFiles(t *testing.T) {
@@ -24,22 +23,22 @@ func TestHandler_ServesPagesAndFiles(t *testing.T) {
 		"/ui/console.css": "text/css", "/ui/icon.svg": "image/svg+xml",
 	} {
 		res := serve(t, http.MethodGet, target, nil)
-		if res.StatusCode != http.StatusOK || !strings.HasPrefix(res.Header.Get("Content-Type"), kind) {
-			t.Errorf("%s: status %d, type %s, want %s", target, res.StatusCode, res.Header.Get("Content-Type"), kind)
+		if res.Code != http.StatusOK || !strings.HasPrefix(res.Header().Get("Content-Type"), kind) {
+			t.Errorf("%s: status %d, type %s, want %s", target, res.Code, res.Header().Get("Content-Type"), kind)
 		}
-		if csp := res.Header.Get("Content-Security-Policy"); !strings.Contains(csp, "default-src 'none'") || strings.Contains(csp, "unsafe") {
+		if csp := res.Header().Get("Content-Security-Policy"); !strings.Contains(csp, "default-src 'none'") || strings.Contains(csp, "unsafe") {
 			t.Errorf("%s: policy %q", target, csp)
 		}
-		again := serve(t, http.MethodGet, target, http.Header{"If-None-Match": {res.Header.Get("Etag")}})
-		if again.StatusCode != http.StatusNotModified {
-			t.Errorf("%s with its tag: status %d", target, again.StatusCode)
+		again := serve(t, http.MethodGet, target, http.Header{"If-None-Match": {res.Header().Get("Etag")}})
+		if again.Code != http.StatusNotModified {
+			t.Errorf("%s with its tag: status %d", target, again.Code)
 		}
 	}
 }
 
 func TestHandler_RejectsWrites(t *testing.T) {
-	if res := serve(t, http.MethodPost, "/ui/", nil); res.StatusCode != http.StatusMethodNotAllowed {
-		t.Errorf("status %d", res.StatusCode)
+	if res := serve(t, http.MethodPost, "/ui/", nil); res.Code != http.StatusMethodNotAllowed {
+		t.Errorf("status %d", res.Code)
 	}
 }
 

@@ -3,6 +3,7 @@ package rulestest
 import (
 	"cmp"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/cede-scheduler/cede/plugins/rules/ir"
@@ -70,12 +71,7 @@ func apply(n *ir.Node, args []Value) (Value, bool) {
 	case ir.Not:
 		return truth(a.N == 0), true
 	case ir.In:
-		for _, c := range args[1:] {
-			if a == c {
-				return truth(true), true
-			}
-		}
-		return truth(false), true
+		return truth(slices.Contains(args[1:], a)), true
 	case ir.StartsWith:
 		return truth(strings.HasPrefix(a.S, args[1].S)), true
 	case ir.EndsWith:
