@@ -3,8 +3,8 @@ package client
 import "context"
 
 // Map holds all nodes and the allocations that hold capacity on them, in columns: the
-// arrays of a struct have one element per row. It is a fifth of the size of the lists, so
-// that a page can show a whole cluster.
+// arrays of a struct have one element per row. A page shows a whole cluster
+// with one read of it.
 type Map struct {
 	Index     uint64   // of the state; an event stream from the next index continues it
 	Resources []string // names of the amounts in Capacity and Use, ascending

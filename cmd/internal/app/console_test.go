@@ -53,9 +53,24 @@ func TestConsole_PlaysStoriesInBrowser(t *testing.T) {
 			})
 		}
 	}
+	secret := filepath.Join(t.TempDir(), "bootstrap.token")
+	secure := start(t, load(t, config.Sources{Dev: true, Flags: loopback(map[string]string{"server.heartbeat.ttl": "1h", "client.enabled": "false", "acl.enabled": "true", "acl.bootstrap_file": secret})}))
+	text, err := os.ReadFile(secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	token := strings.TrimSpace(string(text))
+	registrar, err := client.New(client.Config{Address: secure.URL(), Token: token})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(registrar.Close)
+	if _, err := registrar.NodeAgent().Register(t.Context(), &client.Node{ID: "node-1", Datacenter: "dc1", Capacity: map[string]int64{"cpu": 4000}}, "secret-of-node-1"); err != nil {
+		t.Fatal(err)
+	}
 	cmd := exec.CommandContext(t.Context(), node, "test/browser.mjs")
 	cmd.Dir = ui
-	cmd.Env = append(os.Environ(), "CEDE_URL="+s.URL(), "CEDE_CHROMIUM="+chromium)
+	cmd.Env = append(os.Environ(), "CEDE_URL="+s.URL(), "CEDE_CHROMIUM="+chromium, "CEDE_SECURE_URL="+secure.URL(), "CEDE_SECURE_TOKEN="+token)
 	cmd.WaitDelay = 10 * time.Second
 	out, err := cmd.CombinedOutput()
 	t.Logf("%s", out)

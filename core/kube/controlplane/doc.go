@@ -4,7 +4,7 @@
 // The tests of the package are stories that are played on it with cede as scheduler
 // extender and as scheduler plugin.
 //
-// It is a module of its own: k8s.io/kubernetes is no dependency of cede, and go.mod here
+// It is a module of its own: cede does not depend on k8s.io/kubernetes, and go.mod here
 // pins the versions that the stories were played with. `make test-kubernetes` builds the
 // programs once for each version and plays all stories.
 //

@@ -1,6 +1,6 @@
 // The nodes of the cluster and the allocations on them, as the map of the API describes them
 // and the event stream changes them.
-import { get, path, type AllocationStub, type ClusterMap, type Event, type Node } from "./api";
+import { get, path, type AllocationStub, type ClusterMap, type Event, type Job, type Node } from "./api";
 
 export interface Group {
   namespace: string;
@@ -44,6 +44,14 @@ interface NodePayload {
   Status: string;
   Eligible: boolean;
   Drain: boolean;
+}
+
+/** The resource in which a map counts the devices of all kinds. */
+const devices = "devices";
+
+/** Adds up the devices of a node, or those that a group requests, of which one is the default. */
+function count(list: { Count?: number }[] | null | undefined): number {
+  return (list ?? []).reduce((sum, d) => sum + (d.Count ?? 1), 0);
 }
 
 const terminal = new Set(["complete", "failed", "lost"]);
@@ -161,7 +169,11 @@ export class Cluster {
 
   private async readGroup(key: string, alloc: string, namespace: string): Promise<void> {
     const a = await get<AllocationStub>(path("allocation", alloc), { namespace });
-    const use = a.ResourceUse ?? {};
+    const use = { ...a.ResourceUse };
+    if (this.resources.includes(devices)) {
+      const job = await get<Job>(path("job", a.JobID), { namespace: a.Namespace });
+      use[devices] = count(job.TaskGroups?.find((g) => g.Name === a.TaskGroup)?.Devices);
+    }
     this.groups.set(key, {
       namespace: a.Namespace, job: a.JobID, type: a.JobType, group: a.TaskGroup, priority: a.Priority,
       use: this.resources.map((r) => use[r] ?? 0),
@@ -176,7 +188,7 @@ export class Cluster {
     this.addNode({
       id, name, datacenter, used: this.resources.map(() => 0), allocs: [],
       state: nodeState({ NodeID: id, Name: name, Datacenter: datacenter, Status: n.Status ?? "", Drain: n.Drain ?? false, Eligible: n.SchedulingEligibility !== "ineligible" }),
-      capacity: this.resources.map((r) => (n.Capacity?.[r] ?? 0) - (n.ReservedCapacity?.[r] ?? 0)),
+      capacity: this.resources.map((r) => (n.Capacity?.[r] ?? 0) - (n.ReservedCapacity?.[r] ?? 0) + (r === devices ? count(n.Devices) : 0)),
     });
     this.nodes.sort((a, b) => (a.id < b.id ? -1 : 1));
   }

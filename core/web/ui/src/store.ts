@@ -1,5 +1,5 @@
 // The state that all pages share: the session, the cluster, and recent evictions.
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { APIError, get, token, type AgentSelf, type ClusterMap, type Event, type Token } from "./api";
 import { Cluster } from "./cluster";
 import { follow } from "./stream";
@@ -131,7 +131,7 @@ export class Store {
     const acl = this.self?.config["ACL"] as { Enabled?: boolean } | undefined;
     if (!acl?.Enabled) return this.self !== undefined;
     const have = this.identity?.Roles ?? [];
-    return roles.some((r) => have.includes(r)) || have.includes("admin");
+    return roles.some((r) => have.includes(r)) || have.includes("management");
   }
 
   private notify(): void {
@@ -164,27 +164,48 @@ export interface Loaded<T> {
   reload: () => void;
 }
 
+/** The least time between two reads of a value, in milliseconds. */
+const readInterval = 1000;
+
 /**
- * Reads a value, and reads it again after events of the topics, at most once a second. The
- * previous value stays until the next one arrives.
+ * Reads a value, and reads it again after events of the topics, at most once a second, however
+ * many events arrive. The previous value stays until the next one arrives.
  */
 export function useLoaded<T>(read: (signal: AbortSignal) => Promise<T>, topics: string[], keys: unknown[] = []): Loaded<T> {
   const s = useStore();
   const [state, set] = useState<{ value: T | undefined; error: Error | undefined }>({ value: undefined, error: undefined });
-  const [round, setRound] = useState(0);
-  const version = s.version(topics);
+  const latest = useRef(read);
+  latest.current = read;
+  const request = useRef(() => {});
   useEffect(() => {
     const abort = new AbortController();
-    const timer = setTimeout(
-      () => {
-        read(abort.signal).then(
-          (value) => !abort.signal.aborted && set({ value, error: undefined }),
-          (error: Error) => !abort.signal.aborted && set((old) => ({ value: old.value, error })),
-        );
-      },
-      state.value === undefined ? 0 : 300,
-    );
+    let timer = 0;
+    let running = false;
+    let again = false; // a change arrived while a read was running
+    let last = -readInterval;
+    const run = async () => {
+      timer = 0;
+      running = true;
+      again = false;
+      last = performance.now();
+      try {
+        const value = await latest.current(abort.signal);
+        if (!abort.signal.aborted) set({ value, error: undefined });
+      } catch (error) {
+        if (!abort.signal.aborted) set((old) => ({ value: old.value, error: error as Error }));
+      }
+      running = false;
+      if (again) schedule();
+    };
+    const schedule = () => {
+      if (running) again = true;
+      else if (timer === 0 && !abort.signal.aborted) timer = window.setTimeout(() => void run(), Math.max(0, last + readInterval - performance.now()));
+    };
+    request.current = schedule;
+    schedule();
     return () => (clearTimeout(timer), abort.abort());
-  }, [version, round, ...keys]);
-  return { ...state, reload: () => setRound((n) => n + 1) };
+  }, keys);
+  const version = s.version(topics);
+  useEffect(() => request.current(), [version]);
+  return { ...state, reload: () => request.current() };
 }

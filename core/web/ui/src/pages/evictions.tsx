@@ -15,7 +15,7 @@ export function Evictions(): JSX.Element {
       <h1>Evictions</h1>
       <p>
         Evictions that this server still has in its event stream, newest first.
-        {s.lost && " Older ones are not stored any more."}
+        {s.lost && " Earlier ones may be missing."}
       </p>
       <Table
         name="evictions" caption="Evictions" empty="No eviction is stored." rows={s.evictions} keyOf={(e) => e.index + e.Victim.AllocID}
