@@ -136,6 +136,16 @@ func TestProse_ReadmeIsShort(t *testing.T) {
 	}
 }
 
+// TestProse_ReleasesAreShort keeps the notes of each release to what one reading can hold.
+func TestProse_ReleasesAreShort(t *testing.T) {
+	for _, release := range strings.Split(read(t, "CHANGELOG.md"), "\n## ")[1:] {
+		if lines := strings.Count(release, "\n"); lines > 100 {
+			name, _, _ := strings.Cut(release, "\n")
+			t.Errorf("CHANGELOG.md: release %s has %d lines, at most 100: merge entries of one area", name, lines)
+		}
+	}
+}
+
 func TestProse_ChangelogEntriesStateKindAndArea(t *testing.T) {
 	for line := range strings.Lines(read(t, "CHANGELOG.md")) {
 		if line = strings.TrimSpace(line); strings.HasPrefix(line, "* ") && !entry.MatchString(line) {
