@@ -48,6 +48,23 @@ func TestChanges_RepeatedRequestReturnsFirstResponse(t *testing.T) {
 	}
 }
 
+// A repeated request to change a job returns the first response also if the job was
+// deleted meanwhile.
+func TestChanges_RepeatedRequestOutlivesJob(t *testing.T) {
+	w := start(t)
+	w.register(job("web", 50, 1, 1, 1))
+	first := w.change("/v1/job/web/scale", `{"Count":2}`, "k")
+	if resp, text := w.send("DELETE", "/v1/job/web?purge=true", ""); resp.StatusCode != http.StatusOK {
+		t.Fatal(resp.StatusCode, text)
+	}
+	if again := w.change("/v1/job/web/scale", `{"Count":2}`, "k"); !again.Replayed || again.Index != first.Index || again.JobModifyIndex != first.JobModifyIndex {
+		t.Errorf("repeated %+v, first %+v", again, first)
+	}
+	if resp, text := w.send("PUT", "/v1/job/web/scale", `{"Count":2}`); resp.StatusCode != http.StatusNotFound {
+		t.Errorf("another request: %d %s", resp.StatusCode, text)
+	}
+}
+
 // A job that is scaled or reverted retains its priority: a priority of 0, and that of a
 // class which has changed or was deleted since.
 func TestChanges_RetainPriority(t *testing.T) {

@@ -288,37 +288,33 @@ func revertJob(a *API, c *call) (any, error) {
 }
 
 // changeJob registers a new version of the job that the path names. change returns the
-// version from the current one; it has no effect on a request that was answered before.
-// If another writer changes the job meanwhile, the request fails with a conflict.
+// version from the current one.
 func changeJob(a *API, c *call, operation string, req any, change func(*state.Snapshot, *model.Job) (*client.Job, error)) (any, error) {
 	key, err := c.jobKey()
 	if err != nil {
 		return nil, err
 	}
-	snap := a.cfg.Server.Snapshot()
-	current := snap.Job(key)
-	if current == nil {
-		return nil, jobNotFound(snap, key)
-	}
-	o := endpoint.RegisterOptions{Check: &current.ModifyIndex, Change: changeHash(operation, key, req)}
+	o := endpoint.ChangeOptions{Request: changeHash(operation, key, req)}
 	if o.Key, err = idempotencyKey(c); err != nil {
 		return nil, err
 	}
-	next := jobspec.FromModel(current)
-	if known, ok := snap.IdempotencyRecord(o.Key); !ok || known.Hash != o.Change {
-		if next, err = change(snap, current); err != nil {
+	var warnings []string
+	r, err := a.cfg.Server.ChangeJob(c.writeContext(), key, o, func(s *state.Snapshot, current *model.Job) (*model.Job, error) {
+		next, err := change(s, current)
+		if err != nil {
 			return nil, err
 		}
-	}
-	job, err := jobspec.ToModel(next)
-	if err != nil {
-		return nil, jobProblems(err)
-	}
-	r, err := a.cfg.Server.RegisterJob(c.writeContext(), job, o)
+		job, err := jobspec.ToModel(next)
+		if err != nil {
+			return nil, jobProblems(err)
+		}
+		warnings = jobspec.Warnings(job)
+		return job, nil
+	})
 	if err != nil {
 		return nil, err
 	}
-	return registerResponse(c, r, jobspec.Warnings(job)), nil
+	return registerResponse(c, r, warnings), nil
 }
 
 // changeHash returns a hash that distinguishes requests that change a stored job.

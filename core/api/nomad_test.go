@@ -334,7 +334,7 @@ func TestNomad_ValidatesSearchAndScale(t *testing.T) {
 		{"/v1/job/web/scale", `{"Count":-1}`, http.StatusBadRequest, "invalid Count -1"},
 		{"/v1/job/web/scale", `{"Count":1,"Target":{"Job":"other"}}`, http.StatusBadRequest, "the body names"},
 		{"/v1/job/web/scale", `{"Message":"full","Error":true}`, http.StatusNotImplemented, "scaling events"},
-		{"/v1/job/web/scale", `{"Count":1,"Message":"full","Target":{"Job":"web"}}`, http.StatusNotFound, "not found"},
+		{"/v1/job/web/scale", `{"Count":1,"Message":"full","Target":{"Job":"web"}}`, http.StatusNotFound, "no job"},
 	} {
 		resp, text := w.send("PUT", c.path, c.body)
 		if resp.StatusCode != c.status || !strings.Contains(text, c.want) {

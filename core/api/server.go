@@ -64,6 +64,7 @@ type States interface {
 // Jobs holds the operations on jobs.
 type Jobs interface {
 	RegisterJob(ctx context.Context, job *model.Job, o endpoint.RegisterOptions) (*endpoint.Registered, error)
+	ChangeJob(ctx context.Context, key model.JobKey, o endpoint.ChangeOptions, change func(*state.Snapshot, *model.Job) (*model.Job, error)) (*endpoint.Registered, error)
 	StopJob(ctx context.Context, key model.JobKey, o endpoint.StopOptions) (*endpoint.Registered, error)
 	PlanJob(ctx context.Context, job *model.Job, o endpoint.PlanOptions) (*endpoint.Proposal, error)
 	Evaluate(ctx context.Context, key model.JobKey) (*endpoint.Registered, error)

@@ -197,6 +197,92 @@ func TestRegisterJob_ChecksAndKeys(t *testing.T) {
 	})
 }
 
+// A repeated request returns the first result, even if the state would now lead to another
+// job, or to none: the hash of a request does not depend on the state.
+func TestRegisterJob_RepeatedRequestIgnoresChangesOfState(t *testing.T) {
+	runServers(t, 1, nil, func(w *harness) {
+		s := w.leader().server
+		must := func(_ uint64, err error) {
+			t.Helper()
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		classes := func(gold, usual int32) {
+			for _, c := range []*model.PriorityClass{{Name: "gold", Value: gold}, {Name: "usual", Value: usual, GlobalDefault: true}} {
+				if s.Snapshot().PriorityClass(c.Name) != nil {
+					must(s.DeletePriorityClass(w.ctx, c.Name))
+				}
+				must(s.PutPriorityClass(w.ctx, c))
+			}
+		}
+		classes(900, 30)
+		named := func() *model.Job {
+			return coretest.Job("named").Priority(0).Change(func(j *model.Job) { j.PriorityClass = "gold" }).Obj()
+		}
+		unnamed := func() *model.Job { return coretest.Job("unnamed").Priority(0).Obj() }
+		binding := &model.Binding{ID: "bound", PriorityClass: "gold", Replicas: 1, Resources: model.Resources{"units": 1}}
+		planned, err := s.PlanJob(w.ctx, coretest.Job("planned").Priority(0).Obj(), endpoint.PlanOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		requests := map[string]func() (*endpoint.Registered, error){
+			"with a class": func() (*endpoint.Registered, error) {
+				return s.RegisterJob(w.ctx, named(), endpoint.RegisterOptions{Key: "1"})
+			},
+			"without a class": func() (*endpoint.Registered, error) {
+				return s.RegisterJob(w.ctx, unnamed(), endpoint.RegisterOptions{Key: "2"})
+			},
+			"with a plan": func() (*endpoint.Registered, error) {
+				return s.RegisterJob(w.ctx, coretest.Job("planned").Priority(0).Obj(), endpoint.RegisterOptions{Key: "3", Token: planned.Token})
+			},
+			"a binding": func() (*endpoint.Registered, error) {
+				return s.RegisterBinding(w.ctx, binding, endpoint.RegisterOptions{Key: "4"})
+			},
+		}
+		first := map[string]*endpoint.Registered{}
+		for name, request := range requests {
+			if first[name], err = request(); err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+		}
+		expect := func(change string) {
+			for name, request := range requests {
+				r, err := request()
+				if want := first[name]; err != nil || !r.Replayed || r.Index != want.Index || r.JobModifyIndex != want.JobModifyIndex || r.EvalID != want.EvalID {
+					t.Errorf("%s, repeated after %s: %+v, %v; first %+v", name, change, r, err, want)
+				}
+			}
+		}
+		classes(700, 20)
+		expect("other values of the classes")
+		must(s.DeletePriorityClass(w.ctx, "gold"))
+		must(s.DeletePriorityClass(w.ctx, "usual"))
+		expect("the deletion of the classes")
+		for _, id := range []string{"named", "unnamed", "planned"} {
+			if _, err := s.StopJob(w.ctx, model.JobKey{Namespace: "default", ID: id}, endpoint.StopOptions{Purge: true}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		expect("the deletion of the jobs")
+		for name, other := range map[string]func() (*endpoint.Registered, error){
+			"with another class": func() (*endpoint.Registered, error) {
+				return s.RegisterJob(w.ctx, named(), endpoint.RegisterOptions{Key: "2"})
+			},
+			"with an explicit priority of 0": func() (*endpoint.Registered, error) {
+				return s.RegisterJob(w.ctx, unnamed(), endpoint.RegisterOptions{Key: "2", ExplicitPriority: true})
+			},
+			"with preemption": func() (*endpoint.Registered, error) {
+				return s.RegisterBinding(w.ctx, binding, endpoint.RegisterOptions{Key: "4", ExplicitPreemption: true})
+			},
+		} {
+			if r, err := other(); err == nil || apierror.CodeOf(err) != apierror.CodeConflict {
+				t.Errorf("another request, %s: %+v, %v; want a conflict", name, r, err)
+			}
+		}
+	})
+}
+
 func TestPriorityClasses_FollowKubernetesRules(t *testing.T) {
 	runServers(t, 1, nil, func(w *harness) {
 		s := w.leader().server

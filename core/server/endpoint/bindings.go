@@ -40,16 +40,19 @@ func (e *Bindings) registerBinding(ctx context.Context, b *model.Binding, o Regi
 	if err := e.writer.CheckLeader(); err != nil {
 		return nil, err
 	}
+	entry := &replication.Entry{Key: o.Key, Hash: bindingHash(b, o)}
+	id := model.JobKey{Namespace: cmp.Or(b.Namespace, model.DefaultNamespace), ID: b.ID}
+	if first, err := e.replay(ctx, entry.Key, entry.Hash, id); first != nil || err != nil {
+		return first, err
+	}
 	binding, warnings, err := e.resolve(e.writer.Snapshot(), e.writer.Now(), b, o)
 	if err != nil {
 		return nil, err
 	}
 	eval := e.evals.ForBinding(binding, model.TriggerJobRegister)
 	e.traces.Assign(ctx, eval.ID)
-	result, err := e.writer.CommitEntry(ctx, &replication.Entry{
-		Key: o.Key, Hash: bindingHash(binding, o),
-		Command: &replication.UpsertBinding{Binding: binding, Check: o.Check, Eval: eval},
-	})
+	entry.Command = &replication.UpsertBinding{Binding: binding, Check: o.Check, Eval: eval}
+	result, err := e.writer.CommitEntry(ctx, entry)
 	if err != nil {
 		return nil, err
 	}
@@ -66,6 +69,7 @@ func bindingHash(b *model.Binding, o RegisterOptions) [32]byte {
 	h := sha256.New()
 	_, _ = h.Write([]byte("binding"))
 	_, _ = h.Write(text)
+	_ = binary.Write(h, binary.BigEndian, [2]bool{o.ExplicitPriority, o.ExplicitPreemption})
 	if o.Check != nil {
 		_ = binary.Write(h, binary.BigEndian, *o.Check)
 	}
@@ -140,20 +144,30 @@ func (e *Bindings) StopBinding(ctx context.Context, key model.JobKey, o StopOpti
 	if err := e.writer.CheckLeader(); err != nil {
 		return nil, err
 	}
+	entry := &replication.Entry{Key: o.Key, Hash: sha256.Sum256(fmt.Appendf(nil, "stop binding %q %q %t", key.Namespace, key.ID, o.Purge))}
+	answer, err := e.replay(ctx, entry.Key, entry.Hash, key)
+	if answer == nil && err == nil {
+		answer, err = e.stopBinding(ctx, entry, key, o.Purge)
+	}
+	switch {
+	case err != nil:
+		return nil, err
+	case answer.EvalID == "": // the binding was deleted
+		answer.JobModifyIndex = 0
+	case o.Purge:
+		answer.Warnings = append(answer.Warnings, "the binding is removed some time after the last of its replicas has stopped")
+	}
+	return answer, nil
+}
+
+func (e *Bindings) stopBinding(ctx context.Context, entry *replication.Entry, key model.JobKey, purge bool) (*Registered, error) {
 	b, err := logwriter.Find(ctx, e.writer, func(snap *state.Snapshot) *model.Binding { return snap.Binding(key) },
 		"no binding %q in namespace %q", key.ID, key.Namespace)
 	if err != nil {
-		if _, answered := e.writer.Snapshot().IdempotencyRecord(o.Key); !answered {
-			return nil, err
-		}
-		// An earlier call with this key purged the binding, and the log returns its result.
-		b = &model.Binding{Namespace: key.Namespace, ID: key.ID}
+		return nil, err
 	}
-	entry := &replication.Entry{
-		Key: o.Key, Hash: sha256.Sum256(fmt.Appendf(nil, "stop binding %q %q %t", key.Namespace, key.ID, o.Purge)),
-		Command: &replication.DeleteBinding{Key: key},
-	}
-	if !o.Purge || holdsCapacity(e.writer.Snapshot(), key) {
+	entry.Command = &replication.DeleteBinding{Key: key}
+	if !purge || holdsCapacity(e.writer.Snapshot(), key) {
 		eval := e.evals.ForBinding(b, model.TriggerJobStop)
 		e.traces.Assign(ctx, eval.ID)
 		entry.Command = &replication.StopBinding{Key: key, Eval: eval}
@@ -162,14 +176,7 @@ func (e *Bindings) StopBinding(ctx context.Context, key model.JobKey, o StopOpti
 	if err != nil {
 		return nil, err
 	}
-	answer := registered(result, key)
-	switch {
-	case len(result.Evals) == 0: // the binding was deleted
-		answer.JobModifyIndex = 0
-	case o.Purge:
-		answer.Warnings = append(answer.Warnings, "the binding is removed some time after the last of its replicas has stopped")
-	}
-	return answer, nil
+	return registered(result, key), nil
 }
 
 // holdsCapacity reports whether an assignment of a binding holds capacity.

@@ -99,6 +99,25 @@ type common struct {
 	traces *evaltrace.Recorder
 }
 
+// replay returns the result of the first request with an idempotency key, about an object
+// with the ID, or a conflict if that was another request. It returns nil if there was none.
+//
+// It precedes every check against the state: a repeated request returns the first result
+// even if a priority class, a limit or the object has changed since. For the same reason,
+// request is a hash of the parameters of the caller.
+func (c *common) replay(ctx context.Context, key string, request [32]byte, id model.JobKey) (*Registered, error) {
+	if _, ok := c.writer.Snapshot().IdempotencyRecord(key); !ok {
+		return nil, nil
+	}
+	// The log returns the stored result instead of applying the command. If the record
+	// expires before, the command is refused, because no job has an empty ID.
+	result, err := c.writer.CommitEntry(ctx, &replication.Entry{Key: key, Hash: request, Command: &replication.StopJob{}})
+	if err != nil {
+		return nil, err
+	}
+	return registered(result, id), nil
+}
+
 // Registered is the result of a write that creates an evaluation.
 type Registered struct {
 	EvalID         string // "": none was necessary
@@ -134,13 +153,15 @@ type RegisterOptions struct {
 	Token string
 	// ExplicitPriority means that a priority of 0 is set rather than omitted.
 	ExplicitPriority bool
-	// Change identifies a request that changes the stored version of a job, such as its
-	// count. The job retains the priority of that version, and a repeated request with
-	// the same Key is one with the same Change. Zero: the request contains the job.
-	Change [32]byte
 	// ExplicitPreemption means that the preemption policy of a binding is set rather
 	// than inherited from its class.
 	ExplicitPreemption bool
+}
+
+// ChangeOptions are options of a change of the stored version of a job, such as its count.
+type ChangeOptions struct {
+	Key     string   // as in RegisterOptions
+	Request [32]byte // distinguishes requests with the same Key
 }
 
 // StopOptions are options of stopping a job or a binding.

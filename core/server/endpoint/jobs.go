@@ -57,35 +57,69 @@ func (e *Jobs) registerJob(ctx context.Context, j *model.Job, o RegisterOptions)
 	if err := e.writer.CheckLeader(); err != nil {
 		return nil, err
 	}
-	job, err := e.plans.resolve(j, originOfPriority(o), true)
+	entry := &replication.Entry{Key: o.Key, Hash: registrationHash(j, o)}
+	id := model.JobKey{Namespace: cmp.Or(j.Namespace, model.DefaultNamespace), ID: j.ID}
+	if first, err := e.replay(ctx, entry.Key, entry.Hash, id); first != nil || err != nil {
+		return first, err
+	}
+	job, err := e.plans.resolve(j, originOfPriority(o.ExplicitPriority), true)
 	if err != nil {
 		return nil, err
 	}
 	command := &replication.RegisterJob{Job: job, Check: o.Check}
-	entry := &replication.Entry{Key: o.Key, Hash: registrationHash(job, o), Command: command}
+	entry.Command = command
 	if o.Token != "" {
 		return e.commitPlan(ctx, entry, command, o)
 	}
-	command.Eval = e.evals.ForJob(job, model.TriggerJobRegister)
+	return e.commitJob(ctx, entry, command)
+}
+
+// commitJob commits the registration of a job with an evaluation.
+func (e *Jobs) commitJob(ctx context.Context, entry *replication.Entry, command *replication.RegisterJob) (*Registered, error) {
+	command.Eval = e.evals.ForJob(command.Job, model.TriggerJobRegister)
 	e.traces.Assign(ctx, command.Eval.ID)
-	warnings := namespaceWarnings(e.writer.Snapshot(), job.Namespace)
+	warnings := namespaceWarnings(e.writer.Snapshot(), command.Job.Namespace)
 	result, err := e.writer.CommitEntry(ctx, entry)
 	if err != nil {
 		return nil, err
 	}
-	answer := registered(result, job.Key())
+	answer := registered(result, command.Job.Key())
 	answer.Warnings = warnings
 	return answer, nil
 }
 
+// ChangeJob registers a new version of a stored job, which retains its priority. change
+// returns that version from the current one; it is not called if the request is repeated.
+// If another caller changes the job meanwhile, the result is a conflict.
+func (e *Jobs) ChangeJob(ctx context.Context, key model.JobKey, o ChangeOptions, change func(*state.Snapshot, *model.Job) (*model.Job, error)) (*Registered, error) {
+	if err := e.writer.CheckLeader(); err != nil {
+		return nil, err
+	}
+	if first, err := e.replay(ctx, o.Key, o.Request, key); first != nil || err != nil {
+		return first, err
+	}
+	current, err := findJob(ctx, e.writer, key)
+	if err != nil {
+		return nil, err
+	}
+	next, err := change(e.writer.Snapshot(), current)
+	if err != nil {
+		return nil, err
+	}
+	job, err := e.plans.resolve(next, priorityStored, true)
+	if err != nil {
+		return nil, err
+	}
+	command := &replication.RegisterJob{Job: job, Check: &current.ModifyIndex}
+	return e.commitJob(ctx, &replication.Entry{Key: o.Key, Hash: o.Request, Command: command}, command)
+}
+
 // registrationHash distinguishes requests with the same idempotency key.
 func registrationHash(j *model.Job, o RegisterOptions) [32]byte {
-	if o.Change != [32]byte{} {
-		return o.Change // the job and the check depend on the version that was changed
-	}
 	h := sha256.New()
 	spec := codec.JobHash(j)
 	_, _ = h.Write(spec[:])
+	_ = binary.Write(h, binary.BigEndian, o.ExplicitPriority)
 	if o.Check != nil {
 		_ = binary.Write(h, binary.BigEndian, *o.Check)
 	}
@@ -139,11 +173,8 @@ const (
 	priorityStored                         // from a stored version, to which the class was applied
 )
 
-func originOfPriority(o RegisterOptions) priorityOrigin {
-	switch {
-	case o.Change != [32]byte{}:
-		return priorityStored
-	case o.ExplicitPriority:
+func originOfPriority(explicit bool) priorityOrigin {
+	if explicit {
 		return priorityExplicit
 	}
 	return priorityDefault
@@ -191,29 +222,36 @@ func (e *Jobs) StopJob(ctx context.Context, key model.JobKey, o StopOptions) (*R
 	if err := e.writer.CheckLeader(); err != nil {
 		return nil, err
 	}
-	job, err := logwriter.Find(ctx, e.writer, func(snap *state.Snapshot) *model.Job { return snap.Job(key) },
-		"no job %q in namespace %q", key.ID, key.Namespace)
-	if err != nil {
-		if _, answered := e.writer.Snapshot().IdempotencyRecord(o.Key); !answered {
-			return nil, err
-		}
-		// An earlier call with this key purged the job, and the log returns its result.
-		job = &model.Job{Namespace: key.Namespace, ID: key.ID}
+	entry := &replication.Entry{Key: o.Key, Hash: sha256.Sum256(fmt.Appendf(nil, "stop %q %q %t", key.Namespace, key.ID, o.Purge))}
+	answer, err := e.replay(ctx, entry.Key, entry.Hash, key)
+	if answer == nil && err == nil {
+		answer, err = e.stopJob(ctx, entry, key, o.Purge)
 	}
-	eval := e.evals.ForJob(job, model.TriggerJobStop)
-	e.traces.Assign(ctx, eval.ID)
-	result, err := e.writer.CommitEntry(ctx, &replication.Entry{
-		Key: o.Key, Hash: sha256.Sum256(fmt.Appendf(nil, "stop %q %q %t", key.Namespace, key.ID, o.Purge)),
-		Command: &replication.StopJob{Key: key, Purge: o.Purge, Eval: eval},
-	})
+	if err == nil && o.Purge {
+		answer.JobModifyIndex = 0
+	}
+	return answer, err
+}
+
+func (e *Jobs) stopJob(ctx context.Context, entry *replication.Entry, key model.JobKey, purge bool) (*Registered, error) {
+	job, err := findJob(ctx, e.writer, key)
 	if err != nil {
 		return nil, err
 	}
-	answer := registered(result, key)
-	if o.Purge {
-		answer.JobModifyIndex = 0
+	eval := e.evals.ForJob(job, model.TriggerJobStop)
+	e.traces.Assign(ctx, eval.ID)
+	entry.Command = &replication.StopJob{Key: key, Purge: purge, Eval: eval}
+	result, err := e.writer.CommitEntry(ctx, entry)
+	if err != nil {
+		return nil, err
 	}
-	return answer, nil
+	return registered(result, key), nil
+}
+
+// findJob returns a stored job.
+func findJob(ctx context.Context, w *logwriter.Writer, key model.JobKey) (*model.Job, error) {
+	return logwriter.Find(ctx, w, func(snap *state.Snapshot) *model.Job { return snap.Job(key) },
+		"no job %q in namespace %q", key.ID, key.Namespace)
 }
 
 // Evaluate creates an evaluation of a job or a binding.

@@ -86,7 +86,7 @@ func (e *Jobs) PlanJob(_ context.Context, j *model.Job, o PlanOptions) (*Proposa
 }
 
 func (p *jobPlanner) plan(j *model.Job, o PlanOptions) (*Proposal, error) {
-	resolved, err := p.resolve(j, originOfPriority(RegisterOptions{ExplicitPriority: o.ExplicitPriority}), false)
+	resolved, err := p.resolve(j, originOfPriority(o.ExplicitPriority), false)
 	if err != nil {
 		return nil, err
 	}
@@ -234,11 +234,8 @@ func (e *Jobs) commitPlan(ctx context.Context, entry *replication.Entry, c *repl
 		return nil, err
 	}
 	snap := e.writer.Snapshot()
-	// A request that was answered before is not compared with a state that it changed.
-	if known, ok := snap.IdempotencyRecord(entry.Key); !ok || known.Hash != entry.Hash {
-		if differences := e.plans.differences(planned, c.Job, o.Check); len(differences) > 0 {
-			return nil, planConflict(differences)
-		}
+	if differences := e.plans.differences(planned, c.Job, o.Check); len(differences) > 0 {
+		return nil, planConflict(differences)
 	}
 	now := e.writer.Now()
 	c.Job, c.Eval, c.Check, c.Batch = planned.Job, planned.Eval, planned.Check, planned.Batch
