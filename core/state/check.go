@@ -239,6 +239,10 @@ func (sn *Snapshot) checkEvals() error {
 		if !slices.Equal(sn.EvalsOfJob(key), want) {
 			return fmt.Errorf("job %s has other evaluations than the table", key)
 		}
+		pending := slices.DeleteFunc(want, func(e *model.Evaluation) bool { return e.Status.Final() })
+		if !slices.Equal(sn.PendingEvals(key), pending) {
+			return fmt.Errorf("job %s has other pending evaluations than the table", key)
+		}
 	}
 	return nil
 }

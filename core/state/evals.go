@@ -51,13 +51,26 @@ func (v *evalTable) Evals() iter.Seq[*model.Evaluation] {
 // EvalsOfJob returns the evaluations of a job or binding, ascending by ID. The slice
 // belongs to the caller. It costs a sort of the job's evaluations.
 func (v *View) EvalsOfJob(key model.JobKey) []*model.Evaluation {
+	return v.evalsOfJob(key, func(*model.Evaluation) bool { return true })
+}
+
+// PendingEvals returns the evaluations of a job or binding that are not final, as
+// EvalsOfJob. A job that is written often has few of them among thousands of final ones,
+// so that writes call this method: it sorts only what it returns.
+func (v *View) PendingEvals(key model.JobKey) []*model.Evaluation {
+	return v.evalsOfJob(key, func(e *model.Evaluation) bool { return !e.Status.Final() })
+}
+
+// evalsOfJob returns the evaluations of a job or binding that match, ascending by ID.
+func (v *View) evalsOfJob(key model.JobKey, match func(*model.Evaluation) bool) (evals []*model.Evaluation) {
 	r := v.jobRow(key)
 	if r == nil {
 		return nil
 	}
-	evals := make([]*model.Evaluation, 0, r.evals.Len())
 	for slot := range r.evals.All {
-		evals = append(evals, v.evals.At(slot))
+		if e := v.evals.At(slot); match(e) {
+			evals = append(evals, e)
+		}
 	}
 	slices.SortFunc(evals, func(a, b *model.Evaluation) int { return strings.Compare(a.ID, b.ID) })
 	return evals
@@ -117,10 +130,8 @@ func (v *View) pendingSince(e *model.Evaluation) uint64 {
 		}
 	}
 	since := v.index
-	for _, other := range v.EvalsOfJob(e.JobKey()) {
-		if !other.Status.Final() {
-			since = min(since, other.ArrivalIndex())
-		}
+	for _, other := range v.PendingEvals(e.JobKey()) {
+		since = min(since, other.ArrivalIndex())
 	}
 	return since
 }

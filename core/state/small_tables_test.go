@@ -3,6 +3,7 @@ package state_test
 import (
 	"fmt"
 	"maps"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/cede-scheduler/cede/core/model"
 	. "github.com/cede-scheduler/cede/core/state"
+	"github.com/cede-scheduler/cede/core/state/apply"
 )
 
 var policyIDs = []string{"sha256:a", "sha256:b", "sha256:c"}
@@ -194,5 +196,48 @@ func TestRestore_SetsOlderVersionsOfAJob(t *testing.T) {
 	}
 	if want := "8@9 7@8 6@7 5@6 4@5 3@4"; strings.Join(got, " ") != want {
 		t.Errorf("versions %v, want %s", got, want)
+	}
+}
+
+// A binding that is written in a loop has thousands of final evaluations until they are
+// collected. A further one must not copy and sort them.
+func TestEvals_WritesDoNotCopyFinalOnes(t *testing.T) {
+	s := New()
+	key := model.JobKey{Namespace: "default", ID: "often"}
+	b := &model.Binding{Namespace: key.Namespace, ID: key.ID, Priority: 7, Replicas: 1, Resources: model.Resources{"units": 1}}
+	write := func(index, n int, status model.EvalStatus) {
+		txn := s.Begin(uint64(index))
+		defer txn.Commit()
+		if index == 1 {
+			if err := txn.BindingWriter().Upsert(b); err != nil {
+				t.Fatal(err)
+			}
+		}
+		apply.QueuePriority(txn.EvalWriter(), 0, b)
+		for i := range n {
+			txn.EvalWriter().Upsert(&model.Evaluation{
+				ID: fmt.Sprintf("%08d-0000-0000-0000-%012d", index, i), Namespace: key.Namespace, JobID: key.ID, Type: model.JobBinding, Status: status,
+			})
+		}
+	}
+	const final = 5000
+	write(1, final, model.EvalComplete)
+	write(2, 1, model.EvalPending)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	const writes = 20
+	for i := range writes {
+		write(3+i, 1, model.EvalComplete)
+	}
+	runtime.ReadMemStats(&after)
+	if each := (after.TotalAlloc - before.TotalAlloc) / writes; each > final*8 {
+		t.Errorf("a write beside %d final evaluations allocates %d bytes: it copies them", final, each)
+	}
+	snap := s.Snapshot()
+	if pending := snap.PendingEvals(key); len(pending) != 1 || pending[0].Priority != 7 || len(snap.EvalsOfJob(key)) != final+1+writes {
+		t.Errorf("%d pending evaluations, %d in all", len(pending), len(snap.EvalsOfJob(key)))
+	}
+	if err := snap.Check(); err != nil {
+		t.Error(err)
 	}
 }

@@ -258,7 +258,7 @@ func (w *Worker) resultEvals(eval *model.Evaluation, snap *state.Snapshot, out *
 // hasRecheck reports whether another evaluation of the job waits for the same time.
 // Otherwise a recheck hours ahead would get another evaluation with every change of the job.
 func hasRecheck(snap *state.Snapshot, eval *model.Evaluation, at int64) bool {
-	return slices.ContainsFunc(snap.EvalsOfJob(eval.JobKey()), func(e *model.Evaluation) bool {
+	return slices.ContainsFunc(snap.PendingEvals(eval.JobKey()), func(e *model.Evaluation) bool {
 		return e.ID != eval.ID && e.Status == model.EvalPending && e.WaitUntil == at
 	})
 }

@@ -141,8 +141,8 @@ func (f *finder) findAllocs() {
 // recheck does not count, because the job was evaluated when it was scheduled: an
 // instance that keeps failing nearly always has one.
 func (f *finder) hasPendingEval(key model.JobKey) bool {
-	return slices.ContainsFunc(f.snap.EvalsOfJob(key), func(e *model.Evaluation) bool {
-		return !e.Status.Final() && e.TriggeredBy != model.TriggerRecheck
+	return slices.ContainsFunc(f.snap.PendingEvals(key), func(e *model.Evaluation) bool {
+		return e.TriggeredBy != model.TriggerRecheck
 	})
 }
 

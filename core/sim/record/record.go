@@ -311,9 +311,7 @@ func (w *writer) pending() {
 		if j.Stopped {
 			continue
 		}
-		if slices.ContainsFunc(w.Begin.EvalsOfJob(j.Key()), func(e *model.Evaluation) bool {
-			return e.Status == model.EvalBlocked || e.Status == model.EvalPending
-		}) {
+		if len(w.Begin.PendingEvals(j.Key())) > 0 {
 			w.file.Events = append(w.file.Events, scenario.Event{Submit: w.job(j)})
 		}
 	}

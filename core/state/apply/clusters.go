@@ -138,8 +138,8 @@ func clustersEligible(v *state.View, g *model.CommitGroup) bool {
 // which they were processed.
 func QueuePriority(evals state.EvalWriter, now int64, b *model.Binding) (changed []*model.Evaluation) {
 	priority := evals.Config().QueuePriority(b)
-	for _, old := range evals.EvalsOfJob(b.Key()) {
-		if old.Status.Final() || old.Priority == priority {
+	for _, old := range evals.PendingEvals(b.Key()) {
+		if old.Priority == priority {
 			continue
 		}
 		e := *old
