@@ -178,6 +178,23 @@ func FuzzParseManifest(f *testing.F) {
 	})
 }
 
+func TestHookNames_NamesEveryHook(t *testing.T) {
+	t.Parallel()
+	all := policy.HookDelta | policy.HookScoreVictims | policy.HookSelectVictims | policy.HookScoreOptions | policy.HookPreemptBindings
+	want := []string{"priorityDelta", "scoreVictims", "selectVictims", "scoreOptions", "preemptBindings"}
+	if d := cmp.Diff(want, bundle.HookNames(all)); d != "" {
+		t.Error(d)
+	}
+	if d := cmp.Diff(want[4:], bundle.HookNames(policy.HookPreemptBindings)); d != "" {
+		t.Error(d)
+	}
+	listed := strings.Replace(manifest, "hooks: [scoreVictims]", "hooks: [preemptBindings]", 1)
+	if m, err := bundle.ParseManifest("m.yaml", []byte(listed)); err != nil || m.CheckModule(policy.HookPreemptBindings, nil) == nil ||
+		strings.Contains(m.CheckModule(policy.HookPreemptBindings, nil).Error(), "hooks:") {
+		t.Error(m, err)
+	}
+}
+
 func TestCheckModule_ComparesManifestWithModule(t *testing.T) {
 	t.Parallel()
 	m, err := bundle.ParseManifest("m.yaml", []byte(manifest))

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/cede-scheduler/cede/core/policy"
+	"github.com/cede-scheduler/cede/sdk/abi"
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
 	"github.com/cede-scheduler/cede/sdk/settings"
 )
@@ -31,6 +32,15 @@ func (m *Manifest) Describe(hooks policy.Hooks, list []sdk.Setting) error {
 		return nil
 	}
 	return json.Unmarshal(settings.Encode(list), &m.Settings)
+}
+
+// namesOfHooks returns the names of all hooks in manifests, by their bit: the operations of
+// hooks have the order of the bits.
+func namesOfHooks() (names []string) {
+	for _, name := range abi.Names[abi.OpPriorityDelta:] {
+		names = append(names, strings.ToLower(name[:1])+name[1:])
+	}
+	return names
 }
 
 // HookNames returns the names that manifests use for hooks.

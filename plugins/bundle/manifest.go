@@ -153,7 +153,7 @@ func prefixErrors(name string, err error) error {
 var (
 	namePattern   = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]{0,62}[a-z0-9])?$`)
 	digestPattern = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
-	hookNames     = []string{"priorityDelta", "scoreVictims", "selectVictims", "scoreOptions"}
+	hookNames     = namesOfHooks()
 )
 
 // check returns an error that lists every invalid field.
