@@ -18,19 +18,11 @@ import (
 // readBudgets reads and validates a file of disruption budgets. Unknown fields are
 // errors.
 func readBudgets(file string, text []byte) ([]*client.Budget, error) {
-	ps := &cmdutil.FileProblems{}
-	var list []*client.Budget
-	seen := map[[2]string]bool{}
-	for _, n := range ps.ParseEntries(text, cmdutil.FileKind{Singular: "a disruption budget", Plural: "budgets", Example: "{name: web, labels: {app: web}, minAvailable: 1}"}) {
-		b := decodeBudget(ps, n)
-		key := [2]string{b.Namespace, b.Name}
-		if seen[key] && b.Name != "" {
-			ps.Add(n.Line, "duplicate budget %q; names must be unique in a namespace", b.Name)
-		}
-		seen[key] = true
-		list = append(list, b)
+	kind := cmdutil.FileKind{
+		Command: "budget", Singular: "a disruption budget", Plural: "budgets", Example: "{name: web, labels: {app: web}, minAvailable: 1}",
+		UniqueIn: " in a namespace",
 	}
-	return list, ps.Err(file, "`cede budget apply --help` describes the file")
+	return cmdutil.ReadEntries(file, text, kind, decodeBudget, func(b *client.Budget) (name, scope string) { return b.Name, b.Namespace })
 }
 
 // decodeBudget decodes a budget in the format of scenarios.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -44,6 +45,21 @@ func (n Resource) ItemCommand(env *Env, cmd *cobra.Command, answer func(ctx cont
 	return ServerCommand(env, cmd, func(ctx context.Context, c *Connection, args []string) (Document, error) {
 		d, err := answer(ctx, c, args[0])
 		return d, n.LookupError(args[0], err)
+	})
+}
+
+// DeleteCommand makes cmd the subcommand that deletes one resource.
+func (n Resource) DeleteCommand(env *Env, cmd *cobra.Command, remove func(ctx context.Context, api *client.Client, name string) (*client.IndexResponse, error)) *cobra.Command {
+	cmd.Use = "delete NAME"
+	return n.ItemCommand(env, cmd, func(ctx context.Context, c *Connection, name string) (Document, error) {
+		answer, err := remove(ctx, c.Client, name)
+		if err != nil {
+			return Document{}, err
+		}
+		return MessageDocument(struct {
+			Name  string
+			Index uint64
+		}{name, answer.Index}, name, "%s%s %s is deleted", strings.ToUpper(n.Singular[:1]), n.Singular[1:], name), nil
 	})
 }
 

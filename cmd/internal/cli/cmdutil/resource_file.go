@@ -20,9 +20,29 @@ import (
 
 // A FileKind describes the entries of a file.
 type FileKind struct {
+	Command  string // that applies the file, without cede and apply
 	Singular string // with its article
 	Plural   string // key of the list in scenarios
 	Example  string
+	UniqueIn string // where names are unique: " in a namespace"; "": in the file
+}
+
+// ReadEntries reads and validates a file of named objects. decode adds the problems of one
+// object; key returns its name, and the scope in which that must be unique.
+func ReadEntries[T any](file string, text []byte, kind FileKind, decode func(*FileProblems, *yaml.Node) T, key func(T) (name, scope string)) ([]T, error) {
+	ps := &FileProblems{}
+	var list []T
+	seen := map[[2]string]bool{}
+	for _, n := range ps.ParseEntries(text, kind) {
+		x := decode(ps, n)
+		name, scope := key(x)
+		if seen[[2]string{scope, name}] && name != "" {
+			ps.Add(n.Line, "duplicate name %q; names must be unique%s", name, kind.UniqueIn)
+		}
+		seen[[2]string{scope, name}] = true
+		list = append(list, x)
+	}
+	return list, ps.Err(file, "`cede "+kind.Command+" apply --help` describes the file")
 }
 
 // A FileProblem is one problem of a file.

@@ -10,18 +10,8 @@ import (
 
 // readNamespaces reads and validates a file of namespaces. Unknown fields are errors.
 func readNamespaces(file string, text []byte) ([]*client.Namespace, error) {
-	ps := &cmdutil.FileProblems{}
-	var list []*client.Namespace
-	seen := map[string]bool{}
-	for _, n := range ps.ParseEntries(text, cmdutil.FileKind{Singular: "a namespace", Plural: "namespaces", Example: "{name: team-a, weight: 3}"}) {
-		space := decodeNamespace(ps, n)
-		if seen[space.Name] && space.Name != "" {
-			ps.Add(n.Line, "duplicate namespace %q; names must be unique", space.Name)
-		}
-		seen[space.Name] = true
-		list = append(list, space)
-	}
-	return list, ps.Err(file, "`cede namespace apply --help` describes the file")
+	kind := cmdutil.FileKind{Command: "namespace", Singular: "a namespace", Plural: "namespaces", Example: "{name: team-a, weight: 3}"}
+	return cmdutil.ReadEntries(file, text, kind, decodeNamespace, func(n *client.Namespace) (name, scope string) { return n.Name, "" })
 }
 
 // decodeNamespace decodes a namespace.

@@ -108,19 +108,12 @@ func newNamespaceStatusCmd(env *cmdutil.Env, namespaces cmdutil.Resource) *cobra
 
 func newNamespaceDeleteCmd(env *cmdutil.Env, namespaces cmdutil.Resource) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "delete NAME", Short: "Delete an empty namespace",
+		Short: "Delete an empty namespace",
 		Long: `Delete a namespace. A namespace that contains a job, a binding, a budget or a token is
 not deleted, and neither is the namespace default.`,
 		Example: "  cede namespace delete team-a",
 	}
-	return namespaces.ItemCommand(env, cmd, func(ctx context.Context, c *cmdutil.Connection, name string) (cmdutil.Document, error) {
-		answer, err := c.Client.Namespaces().Delete(ctx, name, nil)
-		if err != nil {
-			return cmdutil.Document{}, err
-		}
-		return cmdutil.MessageDocument(struct {
-			Name  string
-			Index uint64
-		}{name, answer.Index}, name, "Namespace %s is deleted", name), nil
+	return namespaces.DeleteCommand(env, cmd, func(ctx context.Context, api *client.Client, name string) (*client.IndexResponse, error) {
+		return api.Namespaces().Delete(ctx, name, nil)
 	})
 }

@@ -18,18 +18,8 @@ const (
 // readClasses reads and validates a file of priority classes. Unknown fields are
 // errors.
 func readClasses(file string, text []byte) ([]*client.PriorityClass, error) {
-	ps := &cmdutil.FileProblems{}
-	var list []*client.PriorityClass
-	seen := map[string]bool{}
-	for _, n := range ps.ParseEntries(text, cmdutil.FileKind{Singular: "a priority class", Plural: "priorityClasses", Example: "{name: high, value: 90}"}) {
-		c := decodeClass(ps, n)
-		if seen[c.Name] && c.Name != "" {
-			ps.Add(n.Line, "duplicate class %q; names must be unique", c.Name)
-		}
-		seen[c.Name] = true
-		list = append(list, c)
-	}
-	return list, ps.Err(file, "`cede priority-class apply --help` describes the file")
+	kind := cmdutil.FileKind{Command: "priority-class", Singular: "a priority class", Plural: "priorityClasses", Example: "{name: high, value: 90}"}
+	return cmdutil.ReadEntries(file, text, kind, decodeClass, func(c *client.PriorityClass) (name, scope string) { return c.Name, "" })
 }
 
 // decodeClass decodes a priority class.

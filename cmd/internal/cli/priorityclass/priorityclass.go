@@ -89,18 +89,11 @@ func newPriorityClassStatusCmd(env *cmdutil.Env, classes cmdutil.Resource) *cobr
 
 func newPriorityClassDeleteCmd(env *cmdutil.Env, classes cmdutil.Resource) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "delete NAME", Short: "Delete a priority class",
+		Short:   "Delete a priority class",
 		Long:    `Delete a priority class. Jobs that were registered with it keep their priority.`,
 		Example: "  cede priority-class delete high",
 	}
-	return classes.ItemCommand(env, cmd, func(ctx context.Context, c *cmdutil.Connection, name string) (cmdutil.Document, error) {
-		answer, err := c.Client.PriorityClasses().Delete(ctx, name)
-		if err != nil {
-			return cmdutil.Document{}, err
-		}
-		return cmdutil.MessageDocument(struct {
-			Name  string
-			Index uint64
-		}{name, answer.Index}, name, "Priority class %s is deleted", name), nil
+	return classes.DeleteCommand(env, cmd, func(ctx context.Context, api *client.Client, name string) (*client.IndexResponse, error) {
+		return api.PriorityClasses().Delete(ctx, name)
 	})
 }
