@@ -9,7 +9,6 @@ import (
 	"maps"
 	"net/http"
 	"os"
-	"reflect"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -79,7 +78,9 @@ var nomadCalls = map[string]nomadCall{
 				return fmt.Errorf("no tag %s in %v", tag, self.Tags)
 			}
 		}
-		return expect(nil, self.Tags["id"] == "s1" && self.Tags["build"] == "0.0.0" && self.Status == "alive", "member %+v", self)
+		// The command marks the leader by its address, which has no port in this test.
+		leader, err := n.c.Status().RegionLeader(self.Tags["region"])
+		return expect(err, self.Addr == leader && self.Tags["port"] == "" && self.Tags["id"] == "s1" && self.Tags["build"] == "0.0.0" && self.Status == "alive", "member %+v, leader %s", self, leader)
 	}},
 	"Agent.MembersOpts": {"", func(n *nomadTour) error {
 		m, err := n.c.Agent().MembersOpts(&nomad.QueryOptions{Region: "global"})
@@ -98,7 +99,11 @@ var nomadCalls = map[string]nomadCall{
 	}},
 	"Agent.Self": {"", func(n *nomadTour) error {
 		self, err := n.c.Agent().Self()
-		return expect(err, err == nil && self.Member.Name == "s1" && self.Stats["cede"]["leader"] == "true", "self %+v", self)
+		if err != nil {
+			return err
+		}
+		ui, _ := self.Config["UI"].(map[string]any)
+		return expect(nil, self.Member.Name == "s1" && self.Stats["cede"]["leader"] == "true" && ui["ShowCLIHints"] == false, "self %+v", self)
 	}},
 	"AllocFS.Logs": {"served by the agent of the node; frames have no heartbeats", func(n *nomadTour) error {
 		_, errs := n.c.AllocFS().Logs(n.alloc, false, "main", "stdout", "start", 0, nil, nil)
@@ -108,6 +113,9 @@ var nomadCalls = map[string]nomadCall{
 		a, _, err := n.c.Allocations().Info(n.alloc.ID, nil)
 		if err != nil {
 			return err
+		}
+		if stub := a.Stub(); stub.JobType != "service" || *a.Job.Version != 0 || a.NodeName == "" || a.Job.LookupTaskGroup(a.TaskGroup) == nil {
+			return fmt.Errorf("allocation %+v of job %+v", a, a.Job) // the commands dereference them
 		}
 		s := a.TaskStates["main"]
 		ok := s != nil && s.State == "running" && !s.StartedAt.IsZero() && len(s.Events) == 2 && s.Events[1].Type == nomad.TaskStarted
@@ -321,7 +329,19 @@ var nomadCalls = map[string]nomadCall{
 		return expect(err, err == nil && s.TaskGroups["app"].Desired == 1, "%+v", s)
 	}},
 	"Jobs.ScaleWithRequest": {"", func(n *nomadTour) error {
-		_, _, err := n.c.Jobs().ScaleWithRequest("scaled", &nomad.ScalingRequest{Count: new(int64(2)), Target: map[string]string{"Group": "app"}, JobModifyIndex: 1}, nil)
+		// As the command does it.
+		request := &nomad.ScalingRequest{
+			Count: new(int64(2)), Target: map[string]string{"Job": "scaled", "Group": "app"}, Message: "submitted using the Nomad CLI",
+		}
+		w := &nomad.WriteOptions{Namespace: "default"}
+		r, _, err := n.c.Jobs().ScaleWithRequest("scaled", request, w)
+		n.must(err)
+		j, _, err := n.c.Jobs().Info("scaled", nil)
+		if err := expect(err, r.EvalID != "" && *j.TaskGroups[0].Count == 2, "job %+v", j); err != nil {
+			return err
+		}
+		request.JobModifyIndex = 1
+		_, _, err = n.c.Jobs().ScaleWithRequest("scaled", request, w)
 		return expectError(err, "("+nomad.RegisterEnforceIndexErrPrefix)
 	}},
 	"Jobs.Summary": {"", func(n *nomadTour) error {
@@ -369,7 +389,7 @@ var nomadCalls = map[string]nomadCall{
 	}},
 	"Nodes.Info": {"", func(n *nomadTour) error {
 		node, _, err := n.c.Nodes().Info("n1", nil)
-		return expect(err, err == nil && node.NodeResources.Cpu.CpuShares == 1000, "node %+v", node)
+		return expect(err, err == nil && node.NodeResources.Cpu.CpuShares == 1000 && node.ReservedResources != nil, "node %+v", node)
 	}},
 	"Nodes.List": {"", func(n *nomadTour) error {
 		list, _, err := n.c.Nodes().List(nil)
@@ -598,83 +618,13 @@ func TestNomadClient_CallsHaveDocumentedEffect(t *testing.T) {
 		}
 	}
 	for command, c := range nomadCommands {
-		for _, name := range c.calls {
+		for _, name := range c.allCalls() {
 			if _, served := nomadCalls[name]; !served && !c.partly {
 				t.Errorf("nomad %s makes the call %s, which is not served", command, name)
 			}
 		}
 	}
-	comparePage(t, nomadPage, nomadPageText(unsupported))
-}
-
-// nomadMethods returns the methods of the handles of Nomad's client, by handle and
-// name.
-func nomadMethods(c *nomad.Client) map[string]reflect.Value {
-	methods := map[string]reflect.Value{}
-	handles := reflect.ValueOf(c)
-	for i := range handles.NumMethod() {
-		m := handles.Type().Method(i)
-		if m.Type.NumIn() != 1 || m.Type.NumOut() != 1 || m.Type.Out(0).Kind() != reflect.Pointer || m.Name == "Raw" || m.Name == "ACLTokens" {
-			continue
-		}
-		handle := handles.Method(i).Call(nil)[0]
-		if handle.Type().Elem().PkgPath() != "github.com/hashicorp/nomad/api" {
-			continue
-		}
-		for k := range handle.NumMethod() {
-			methods[m.Name+"."+handle.Type().Method(k).Name] = handle.Method(k)
-		}
-	}
-	return methods
-}
-
-// callBlindly makes a call with any arguments, and returns its error.
-func callBlindly(n *nomadTour, method reflect.Value) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("panic: %v", p)
-		}
-	}()
-	t := method.Type()
-	var args []reflect.Value
-	for i := range t.NumIn() {
-		in := t.In(i)
-		switch {
-		case t.IsVariadic() && i == t.NumIn()-1:
-		case in == reflect.TypeFor[*nomad.Allocation]():
-			args = append(args, reflect.ValueOf(n.alloc))
-		case in == reflect.TypeFor[context.Context]():
-			args = append(args, reflect.ValueOf(n.t.Context()))
-		case in.Kind() == reflect.String:
-			args = append(args, reflect.ValueOf("x").Convert(in))
-		case in.Kind() == reflect.Pointer && !strings.HasPrefix(in.Elem().Name(), "Query") && !strings.HasPrefix(in.Elem().Name(), "Write"):
-			args = append(args, filled(in.Elem()))
-		default:
-			args = append(args, reflect.Zero(in))
-		}
-	}
-	for _, out := range method.Call(args) {
-		switch v := out.Interface().(type) {
-		case error:
-			return v
-		case <-chan error:
-			return <-v
-		}
-	}
-	return nil
-}
-
-// filled returns a pointer to a struct whose texts are not empty.
-func filled(t reflect.Type) reflect.Value {
-	p := reflect.New(t)
-	if t.Kind() == reflect.Struct {
-		for i := range t.NumField() {
-			if f := p.Elem().Field(i); f.CanSet() && f.Kind() == reflect.String {
-				f.SetString("x")
-			}
-		}
-	}
-	return p
+	comparePage(t, nomadPage, nomadPageText(nomadClientVersion(t), unsupported))
 }
 
 // comparePage compares a generated page with its file, or writes it with -write.

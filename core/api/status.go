@@ -179,6 +179,8 @@ func self(a *API, c *call) (any, error) {
 		Config: map[string]any{
 			"Region": a.cfg.Region, "Datacenter": a.cfg.Datacenter, "NodeName": a.cfg.ID,
 			"Version": map[string]string{"Version": a.cfg.Version}, "ACL": map[string]bool{"Enabled": a.cfg.Security},
+			// Nomad's commands otherwise print links to Nomad's web pages, which do not exist here.
+			"UI": map[string]bool{"ShowCLIHints": false},
 		},
 		Member: client.Member{Name: a.cfg.ID, Status: "alive"},
 	}
