@@ -26,5 +26,6 @@ func assemblyScriptModule(ctx context.Context, p *Project, out string) error {
 		}
 	}
 	config := filepath.FromSlash("third_party/cede/sdk/assemblyscript/asconfig.json")
-	return p.run(ctx, nil, compiler, p.source(), "--config", config, "-o", out)
+	// --debug keeps the names of functions, which faults show.
+	return p.run(ctx, nil, compiler, p.source(), "--config", config, "--debug", "-o", out)
 }
