@@ -4,7 +4,6 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/preempt/columns"
 	"github.com/cede-scheduler/cede/core/preempt/fit"
-	"github.com/cede-scheduler/cede/core/preempt/protect"
 	"github.com/cede-scheduler/cede/core/preempt/prune"
 	"github.com/cede-scheduler/cede/core/state"
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
@@ -25,18 +24,18 @@ func (w *worker) solveDuplicates() {
 		for _, x := range w.keptRows[leader.KeptFrom : leader.KeptFrom+leader.KeptCount] {
 			m.victims = append(m.victims, w.dedup.Candidate(d, x))
 		}
-		m.solveDuplicate(s, d, leader, m.victims[from:len(m.victims):len(m.victims)], &w.verify.charged)
+		m.solveDuplicate(s, d, leader, m.victims[from:len(m.victims):len(m.victims)])
+		s.options[d.Option].fillCosts(s, &w.verify.charged, &w.relocations)
 	}
 }
 
 // solveDuplicate assigns a duplicate the same solution as its leader, with victims of
-// its own. If costs depend on more than the compared properties, they are computed anew.
-func (m *solutionStore) solveDuplicate(s *search, d *prune.Duplicate, leader *columns.Entry, victims []*state.Row, charged *protect.Charges) {
+// its own. Costs depend on more than the compared properties, and are computed anew.
+func (m *solutionStore) solveDuplicate(s *search, d *prune.Duplicate, leader *columns.Entry, victims []*state.Row) {
 	opt, from := &s.options[d.Option], &s.options[leader.Option]
 	m.assign(opt, d.Rows)
 	opt.victims, opt.need = victims, from.need
 	opt.considered, opt.candidates, opt.duplicate = from.considered, from.candidates, true
-	opt.fillCosts(s, charged)
 	opt.fitBefore, opt.fitAfter = from.fitBefore, from.fitAfter
 	if s.traits.optionColumns.Has(sdk.FitColumns) && !offersSame(&d.Node, &leader.Node) {
 		opt.fitBefore, opt.fitAfter = s.scoreNode(&d.Node, victims)

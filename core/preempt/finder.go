@@ -97,6 +97,11 @@ func (f *Finder) searchAll() {
 		return
 	}
 	f.evaluate(append(f.plan.evaluating[:0], f.plan.distinct...))
+	if f.search.traits.relocates && len(f.plan.distinct) < len(f.plan.leader) {
+		if except := f.search.exceptions(&f.index); len(except) > 0 {
+			f.evaluate(f.plan.replaceExceptions(except))
+		}
+	}
 	f.plan.copyResults(&f.search)
 }
 
@@ -152,6 +157,7 @@ func (f *Finder) Release() {
 		w.release()
 	}
 	f.search.scope.Snap = nil
+	f.search.relocations.Release()
 	f.index.Release()
 }
 

@@ -48,7 +48,8 @@ func (c Comparison) Cheaper(i, j int) bool {
 // any of them. The policy receives each way as one option: the victims are those of all nodes,
 // the need and the fit are the sum and the mean over its nodes, and everything else is that of
 // the first placement. A bound is an option with its totals. The nodes of the request are not
-// read.
+// read. Where victims could run instead is not compared, since a bound cannot contain it and
+// no domain could be omitted: every victim counts as one that fits elsewhere.
 func (f *Finder) Compare(snap *state.Snapshot, req Request, ways []Joint, bounds []Bound) (c Comparison, err error) {
 	req.Nodes = nil
 	s := &f.search
@@ -100,7 +101,7 @@ func (s *search) addJoint(j *Joint, charged *protect.Charges) {
 	for _, v := range j.Victims {
 		o.victims = append(o.victims, protect.RowOf(s.scope.Snap, v))
 	}
-	o.fillCosts(s, charged)
+	o.fillCosts(s, charged, nil)
 	o.fillJoint(s, j)
 }
 

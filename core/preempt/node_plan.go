@@ -29,7 +29,7 @@ func (f *Finder) planNodes() {
 		}
 		return
 	}
-	f.classes.Start(s.scope.Snap)
+	f.classes.Start(s.scope.Snap, s.traits.relocates)
 	p.findOwn(s, &f.index)
 	own := p.own
 	for k, pos := range s.req.Nodes {

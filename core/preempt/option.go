@@ -8,6 +8,7 @@ import (
 	"github.com/cede-scheduler/cede/core/preempt/fit"
 	"github.com/cede-scheduler/cede/core/preempt/protect"
 	"github.com/cede-scheduler/cede/core/preempt/prune"
+	"github.com/cede-scheduler/cede/core/preempt/relocate"
 	"github.com/cede-scheduler/cede/core/state"
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
 )
@@ -47,6 +48,9 @@ type solution struct {
 	// need is the deficit before any victim left, by dimension; only if the chooser
 	// reads it.
 	need []float64
+	// relocations are where the victims could run, in their order; only if the chooser
+	// reads them.
+	relocations []relocate.Answer
 }
 
 // cost returns the values that a policy with LeastFirst compares.
@@ -54,8 +58,9 @@ func (o *option) cost() prune.Cost {
 	return prune.CostOf(o.violations, o.highest, o.prioritySum, int32(len(o.victims)), o.start)
 }
 
-// fillCosts computes the costs of the solution's victims that the chooser reads.
-func (o *solution) fillCosts(s *search, charged *protect.Charges) {
+// fillCosts computes the costs of the solution's victims that the chooser reads. If
+// relocations is nil, it omits where they could run.
+func (o *solution) fillCosts(s *search, charged *protect.Charges, relocations *relocate.View) {
 	o.highest, o.prioritySum, o.lostWork, o.violations = math.MinInt32, 0, 0, 0
 	for _, row := range o.victims {
 		o.highest = max(o.highest, row.Priority)
@@ -69,6 +74,11 @@ func (o *solution) fillCosts(s *search, charged *protect.Charges) {
 	}
 	if columns.Has(sdk.BudgetColumns) {
 		o.violations = s.scope.Budgets.Violations(o.victims, charged)
+	}
+	if o.relocations = o.relocations[:0]; columns.Has(sdk.RelocationColumns) && relocations != nil {
+		for _, row := range o.victims {
+			o.relocations = append(o.relocations, relocations.Of(row))
+		}
 	}
 	if columns.Has(sdk.StartColumn) {
 		o.start = math.MaxInt64

@@ -112,6 +112,9 @@ func (t *optionTable) fillTotals(s *search) {
 			o.Start[i] = s.options[at].start
 		}
 	}
+	if s.traits.optionColumns.Has(sdk.RelocationColumns) {
+		t.fillRelocation(s)
+	}
 	t.fillBounds(s.bounds)
 }
 
@@ -187,6 +190,9 @@ func (t *optionTable) fillVictims(s *search) {
 		}
 	}
 	columns.FillRows(v, t.rows, read, s.req.Evictions)
+	if read.Has(sdk.RelocationColumns) {
+		t.fillVictimRelocation(s)
+	}
 	if v.Budgets = nil; read.Has(sdk.BudgetColumns) {
 		columns.FillBudgets(v, s.scope.Snap, t.rows)
 	}

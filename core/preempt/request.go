@@ -6,6 +6,7 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/core/preempt/protect"
+	"github.com/cede-scheduler/cede/core/preempt/relocate"
 	"github.com/cede-scheduler/cede/core/preempt/tiebreak"
 	"github.com/cede-scheduler/cede/core/state"
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
@@ -28,6 +29,11 @@ type Request struct {
 	Nodes []int32
 	// Rules are the scheduler's checks besides amounts; nil: none.
 	Rules Rules
+	// Elsewhere are the scheduler's checks of nodes for the candidates of any job, for
+	// policies that read where candidates could run instead; nil: capacity alone decides.
+	Elsewhere relocate.Places
+	// ByRank holds the positions of all nodes in tie order; nil: by position.
+	ByRank []int32
 	// RemoteEvictions allows evictions on other nodes that make a node feasible.
 	RemoteEvictions bool
 	// Excluded are never candidates; nil: none are excluded.

@@ -9,6 +9,7 @@ import (
 	"github.com/cede-scheduler/cede/core/preempt/internal/scratch"
 	"github.com/cede-scheduler/cede/core/preempt/protect"
 	"github.com/cede-scheduler/cede/core/preempt/prune"
+	"github.com/cede-scheduler/cede/core/preempt/relocate"
 	"github.com/cede-scheduler/cede/core/state"
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
 )
@@ -23,6 +24,7 @@ type search struct {
 	inputs columns.Inputs
 	results
 	reclaimable prune.Reclaimable
+	relocations relocate.Finder
 	// ownBelow is set if the preemptor's own job may have allocations of at most the
 	// ceiling: of an earlier version. They are never candidates. If it is not set, fast
 	// paths skip the comparison of jobs.
@@ -52,7 +54,29 @@ func (s *search) start(snap *state.Snapshot, req Request) {
 	in.ResetTotals()
 	req.describe(&in.Preemptor, in.Dimensions.Len())
 	s.ownBelow = true
+	if s.traits.relocates {
+		s.startRelocations(snap)
+	}
 	s.layOut(&s.req, snap)
+}
+
+// startRelocations prepares answers about where candidates could run. A candidate may evict
+// what the policy lets its job evict.
+func (s *search) startRelocations(snap *state.Snapshot) {
+	gap := int64(1)
+	if !s.req.Policy.Hooks().Has(policy.HookDelta) {
+		gap = int64(BaseGap(s.req.Policy, s.req.Delta))
+	}
+	s.relocations.Start(relocate.Setup{Snap: snap, Now: s.req.Now, Gap: gap, Places: s.req.Elsewhere, ByRank: s.req.ByRank})
+}
+
+// startView prepares a worker's view of where candidates could run.
+func (s *search) startView(v *relocate.View) {
+	if s.traits.relocates {
+		v.Start(&s.relocations)
+	} else {
+		v.Start(nil)
+	}
 }
 
 // startScope fills the scope. Its buffers are reused.

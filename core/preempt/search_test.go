@@ -251,7 +251,11 @@ func TestFinder_SeedsChangeOnlyTies(t *testing.T) {
 		w := drawFixture(t, features{ports: true, devices: true})
 		w.order.Seed = rapid.Uint64Min(1).Draw(t, "seed")
 		slices.SortFunc(w.nodes, w.order.Compare)
-		r := w.request(coretest.Policies(), coretest.Policies().Default())
+		policies, err := policy.NewSet(coretest.Version(func() sdk.Policy { return rules.NewVersion1() })) // that of the reference
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := w.request(policies, policies.Default())
 		r.TieOrder = w.order
 		f := &preempt.Finder{}
 		if err := f.Start(w.snap, r); err != nil {

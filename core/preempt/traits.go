@@ -19,6 +19,7 @@ type traits struct {
 
 	columns       sdk.Columns // that victims reads
 	optionColumns sdk.Columns // that chooser reads
+	relocates     bool        // some of them reads where victims could run instead
 
 	// simpleAsk: the request contains neither ports nor devices.
 	simpleAsk bool
@@ -52,6 +53,7 @@ func newTraits(req *Request, snap *state.Snapshot) (t traits) {
 	}
 	info := t.victims.Info()
 	t.columns, t.optionColumns = info.Columns, t.chooser.Info().Columns
+	t.relocates = t.reads(sdk.RelocationColumns) || t.optionColumns.Has(sdk.RelocationColumns)
 	t.simpleAsk = len(req.Group.Ask.Ports)+len(req.Group.Ask.Devices) == 0
 	t.separation = req.Rules != nil && req.Rules.HasSeparation()
 	t.remote = t.separation && req.RemoteEvictions

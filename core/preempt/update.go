@@ -12,18 +12,24 @@ import (
 // Update continues a search on a new snapshot of the proposed state. It must differ from
 // the last one only in the capacity of the nodes at positions, and the groups in evicted
 // have more victims in the plan. Nodes that are not in the search are ignored. Only the
-// affected nodes are evaluated again, unless a policy reads the use of namespaces.
+// affected nodes are evaluated again, unless a policy reads the use of namespaces, or reads
+// where candidates could run and that has changed everywhere.
 func (f *Finder) Update(snap *state.Snapshot, positions []int32, evicted []*model.Group) error {
 	s := &f.search
 	s.scope.Snap = snap
 	for _, w := range f.active() {
 		w.guard.Reset()
+		w.relocations.Reset()
 	}
-	if s.traits.reads(sdk.SharedTables) {
+	everywhere := false
+	if f.affected = f.affected[:0]; s.traits.relocates {
+		f.affected, everywhere = s.updateRelocations(&f.index, positions)
+	}
+	if everywhere || s.traits.reads(sdk.SharedTables) {
 		s.scope.Budgets.Refresh(snap, s.req.Now)
 		return f.restart()
 	}
-	if f.affected = f.affected[:0]; len(evicted) > 0 {
+	if len(evicted) > 0 {
 		f.findAffected(evicted)
 	}
 	w := f.workers[0]

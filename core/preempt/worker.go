@@ -4,6 +4,7 @@ import (
 	"github.com/cede-scheduler/cede/core/preempt/columns"
 	"github.com/cede-scheduler/cede/core/preempt/protect"
 	"github.com/cede-scheduler/cede/core/preempt/prune"
+	"github.com/cede-scheduler/cede/core/preempt/relocate"
 )
 
 // blockNodes is the number of nodes that share calls to a policy. Calls never cross the
@@ -21,6 +22,8 @@ type worker struct {
 	delta   hook // unset if the base gap holds for every candidate
 	victims hook
 	guard   protect.Guard
+	// relocations answers where candidates could run. Its parts are blocks.
+	relocations relocate.View
 
 	candidates candidateSet // of the node at hand
 	deficit    []int64      // of the node at hand, by tracked dimension
@@ -52,6 +55,8 @@ func (w *worker) start(s *search) (err error) {
 	w.s, w.idle, w.failure = s, false, failure{}
 	w.guard.Start(&s.scope)
 	w.verify.s, w.verify.guard, w.verify.batch = s, &w.guard, &w.batch
+	s.startView(&w.relocations)
+	w.batch.Relocations, w.lower.Relocations, w.dedup.Relocations = &w.relocations, &w.relocations, &w.relocations
 	w.solutions.reset()
 	if w.delta = (hook{}); s.traits.delta != nil {
 		if w.delta, err = acquireHook(s.traits.delta, s.req.OnCall); err != nil {
@@ -87,6 +92,7 @@ func (w *worker) refreshShared() {
 // release returns the policy instances.
 func (w *worker) release() {
 	w.guard.Reset()
+	w.relocations.Release()
 	w.victims.release()
 	w.delta.release()
 	w.idle = true
@@ -98,6 +104,7 @@ func (w *worker) evaluateBlocks(all work, first, step int) {
 	slots := all.slots
 	for block := first; block*blockNodes < len(slots) && w.failure.err == nil; block += step {
 		w.failure.block = block
+		w.relocations.Reset()
 		for _, slot := range slots[block*blockNodes : min((block+1)*blockNodes, len(slots))] {
 			w.evaluate(slot)
 		}

@@ -69,3 +69,31 @@ func TestPlaces_GangUsesCheapestRack(t *testing.T) {
 		}
 	}
 }
+
+// Of two equal candidates the one that fits elsewhere is evicted, and continues there,
+// whatever the names and the order of nodes, jobs and allocations. Under policies that do not
+// read where victims could run instead, the names decide.
+func TestPlaces_VictimHasSomewhereToGo(t *testing.T) {
+	t.Parallel()
+	for _, policy := range []string{"default", "least-waste", "kubernetes", "nomad"} {
+		t.Run(policy, func(t *testing.T) {
+			t.Parallel()
+			evicted := map[string]int{}
+			for seed := range uint64(24) {
+				f, names := renamed(t, "ds.yaml", "n[12]|agentd|web|top|a1|w1", rand.New(rand.NewPCG(8, seed)))
+				run := play(t, f, sim.Options{Policy: policy})
+				if len(run.Result.Evicted) != 1 {
+					t.Fatalf("seed %d: evicted %v", seed, run.Result.Evicted)
+				}
+				victim := names[run.Result.Evicted[0].Alloc]
+				evicted[victim]++
+				if isPlaced := len(run.Result.Unplaced) == 0; isPlaced != (victim == "w1") {
+					t.Errorf("seed %d: %s is evicted, unplaced: %v", seed, victim, run.Result.Unplaced)
+				}
+			}
+			if relocates := policy == "default" || policy == "least-waste"; relocates != (evicted["w1"] == 24) || !relocates && evicted["w1"] == 0 {
+				t.Errorf("evicted %v", evicted)
+			}
+		})
+	}
+}

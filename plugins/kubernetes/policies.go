@@ -44,7 +44,16 @@ func builtin(name string) (policy.Module, []string, bool) {
 	if name == "nomad" {
 		grants = []string{policy.GrantKeepRedundant}
 	}
-	return policy.Native(policy.BuiltinDigest(name, "1"), make), grants, true
+	return policy.Native(policy.BuiltinDigest(name, rulesOf(name)), make), grants, true
+}
+
+// rulesOf returns the version of the rules of a built-in policy.
+func rulesOf(name string) string {
+	switch name {
+	case policy.DefaultName, "least-waste":
+		return "2"
+	}
+	return "1"
 }
 
 // A moduleHost loads WebAssembly modules.

@@ -27,6 +27,7 @@ type Executable struct {
 type PolicyOptions struct {
 	Options
 	Names       []string // of the built-in policies; Options.Builtin returns them
+	Older       []string // of earlier versions of their rules, which Options.Builtin returns, too
 	Executables []Executable
 }
 
@@ -42,7 +43,7 @@ type PolicyHost struct {
 func NewPolicyHost(o PolicyOptions) (*PolicyHost, error) {
 	h := &PolicyHost{o: o, loader: NewLoader(o.Options)}
 	var errs []error
-	for _, name := range o.Names {
+	for _, name := range slices.Concat(o.Names, o.Older) {
 		if _, _, ok := o.Builtin(name); !ok {
 			errs = append(errs, &UnknownError{name})
 		}
@@ -260,7 +261,7 @@ func (h *PolicyHost) open(ctx context.Context, v *model.PolicyVersion, module []
 
 // builtin returns the built-in policy with the given digest, or nil.
 func (h *PolicyHost) builtin(digest string) policy.Module {
-	for _, name := range h.o.Names {
+	for _, name := range slices.Concat(h.o.Names, h.o.Older) {
 		if m, _, _ := h.o.Builtin(name); m.Digest() == digest {
 			return m
 		}

@@ -115,6 +115,8 @@ func testOptions(p *sdk.Preemptor, now int64, victims ...int) *sdk.Options {
 		o.LostWork = append(o.LostWork, int64(v)*30e9)
 		o.Start = append(o.Start, now-int64(v)*3600e9)
 		o.BudgetViolations = append(o.BudgetViolations, int32(max(0, v-1)))
+		o.Stranded, o.Displacing = append(o.Stranded, int32(v/2)), append(o.Displacing, int32(v-v/2))
+		o.DisplacedPriority, o.DisplacedLostWork = append(o.DisplacedPriority, int32(5*v)), append(o.DisplacedLostWork, int64(v)*15e9)
 		o.FitBefore[i], o.FitAfter[i], o.Present[i] = 0.75, 0.5, uint8(i)
 	}
 	o.Victims = testRows(total, now)
@@ -135,6 +137,8 @@ func testRows(n int, now int64) sdk.Rows {
 		r.Namespace, r.Job, r.Group = append(r.Namespace, 1), append(r.Job, 2), append(r.Group, 3)
 		r.Evictions, r.EvictionLimit = append(r.Evictions, int32(i)), append(r.EvictionLimit, 1)
 		r.MustLeave = append(r.MustLeave, 0)
+		r.Relocation = append(r.Relocation, uint8(i%3))
+		r.DisplacedPriority, r.DisplacedLostWork = append(r.DisplacedPriority, int32(i)), append(r.DisplacedLostWork, int64(i)*1e9)
 		r.Labels.Key, r.Labels.Value = append(r.Labels.Key, 4), append(r.Labels.Value, 5)
 		r.Labels.First = append(r.Labels.First, int32(i+1))
 		if i%2 == 1 {

@@ -33,6 +33,7 @@ var examples = []string{
 	"option: [option.victims > 2, option.rank * -1.0, option.age, node.name.startsWith('n')]",
 	"eligible: victim.age - preemptor.waiting * 2 >= duration('1h') || victim.lostWork <= duration('3s'); delta: 7",
 	"order: [option.need['memory'] - option.freed['memory'], node.free['cpu'], victim.job == 'job-1', victim.start]",
+	"order: [victim.priority, victim.relocation, victim.displacedPriority, victim.displacedLostWork]; option: [option.stranded, option.displacing, option.displacedPriority + 1, option.displacedLostWork / duration('1h')]",
 	"order: exp(-double(victim.priority)) + pow(victim.share, 0.5) * log(2.0 + victim.share)",
 }
 

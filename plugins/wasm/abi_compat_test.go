@@ -14,24 +14,32 @@ import (
 	"github.com/cede-scheduler/cede/sdk/policytest/soak"
 )
 
-// A module built for the first ABI version loads, promises only features of that version,
-// and answers as the same rules do today.
-func TestLoad_SupportsFirstABIVersion(t *testing.T) {
-	code, err := os.ReadFile("../../sdk/abi/testdata/guests/older/default-c-1.0.wasm")
+// Modules built for earlier ABI versions load, promise only features of their version, and
+// answer as version 1 of the same rules does today.
+func TestLoad_SupportsOlderABIVersions(t *testing.T) {
+	for name, bindings := range map[string]bool{"default-c-1.0": false, "default-rust-1.2": true} {
+		t.Run(name, func(t *testing.T) { compareOlder(t, name, bindings) })
+	}
+}
+
+func compareOlder(t *testing.T, name string, bindings bool) {
+	code, err := os.ReadFile("../../sdk/abi/testdata/guests/older/" + name + ".wasm")
 	check(t, err)
-	native := start(t, policy.Native("test", defaults.New), "")
+	native := start(t, policy.Native("test", defaults.NewVersion1), "")
 	in := start(t, load(t, host(t, wasm.Options{CacheDir: cacheDir()}), code, policy.Limits{}), "")
 	if i := in.Info(); !i.Ascending || i.LeastFirst || i.YoungestFirst || i.Elastic || i.MultiCluster {
 		t.Errorf("promises %+v", i)
 	}
-	if in.Hooks() != native.Hooks()&^policy.HookPreemptBindings {
+	if want := native.Hooks(); in.Hooks() != want && (bindings || in.Hooks() != want&^policy.HookPreemptBindings) {
 		t.Errorf("hooks %b", in.Hooks())
 	}
 	r := rand.New(rand.NewPCG(10, 42))
 	for i := range soak.Count(200, 200_000) {
 		q := hosttest.RandomCase(r)
 		want, got := hosttest.CallHooks(t, native, q).Answers, hosttest.CallHooks(t, in, q).Answers
-		want.Removals, want.Tiers, want.Recheck[4] = nil, got.Tiers, 0 // the first version has no bindings
+		if !bindings {
+			want.Removals, want.Tiers, want.Recheck[4] = nil, got.Tiers, 0
+		}
 		if diff := cmp.Diff(want, got, hosttest.SameBits); diff != "" {
 			t.Fatalf("case %d: current (-) and first version (+) differ:\n%s", i, diff)
 		}

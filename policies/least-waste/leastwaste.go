@@ -10,6 +10,9 @@ type Policy struct {
 	bands int32 // width of a band of priorities; 0: one band for all
 	waste rules.Waste
 
+	relocates  bool // since version 2: relocation breaks ties
+	relocation rules.Relocation
+
 	// State of the current call and option, whose rows are first to end.
 	rows       *policy.Rows
 	first, end int
@@ -35,8 +38,12 @@ var (
 	_ policy.OptionScorer   = (*Policy)(nil)
 )
 
-// New returns a policy that must be configured.
-func New() *Policy { return &Policy{} }
+// New returns a policy with the newest version of the rules, 2. It must be configured.
+func New() *Policy { return &Policy{relocates: true} }
+
+// NewVersion1 returns a policy with version 1 of the rules, which ignore where victims could
+// run instead. It must be configured.
+func NewVersion1() *Policy { return &Policy{} }
 
 // Settings implements policy.Configurable.
 func (*Policy) Settings() []policy.Setting {
@@ -55,10 +62,14 @@ func (p *Policy) Configure(c *policy.Config) error {
 
 // Info implements policy.Policy.
 func (p *Policy) Info() policy.Info {
-	return policy.Info{
+	info := policy.Info{
 		Name:  "least-waste",
 		Delta: rules.Delta,
 		Columns: p.waste.Columns() | policy.MustLeaveColumn | policy.DeviceColumns |
 			policy.VictimColumns | policy.FitColumns,
 	}
+	if p.relocates {
+		info.Columns |= policy.RelocationColumns
+	}
+	return info
 }

@@ -26,7 +26,8 @@ type rank struct {
 }
 
 // dearer sorts rows by the order of reprieve: the highest band, then the highest
-// cost, then the highest priority, then the lowest gain, then the last row.
+// cost, then the highest priority, then the one that can least run elsewhere, then the
+// lowest gain, then the last row.
 func (p *Policy) dearer(a, b int32) int {
 	x, y := p.rank(a), p.rank(b)
 	switch {
@@ -37,9 +38,21 @@ func (p *Policy) dearer(a, b int32) int {
 	}
 	return cmp.Or(
 		cmp.Compare(p.rows.Priority[b], p.rows.Priority[a]),
+		p.compareRelocation(b, a),
 		cmp.Compare(x.gain, y.gain),
 		cmp.Compare(b, a),
 	)
+}
+
+// compareRelocation returns -1 if row a can better run elsewhere than row b, 1 if row b can.
+func (p *Policy) compareRelocation(a, b int32) int {
+	switch {
+	case p.relocation.Better(int(a), int(b)):
+		return -1
+	case p.relocation.Better(int(b), int(a)):
+		return 1
+	}
+	return 0
 }
 
 func (p *Policy) rank(row int32) *rank { return &p.ranks[int(row)-p.first] }

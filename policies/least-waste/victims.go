@@ -11,6 +11,9 @@ import (
 func (p *Policy) SelectVictims(in *policy.Candidates, out *policy.Selection) error {
 	p.rows = &in.Rows
 	p.waste.Load(&in.Rows, in.Shared)
+	if p.relocates {
+		p.relocation.Load(&in.Rows)
+	}
 	p.seeds.Reset()
 	if err := p.greedy.SelectVictims(in, &p.seeds); err != nil {
 		return err
@@ -95,9 +98,9 @@ func (p *Policy) bandEnd(from int) int {
 	return to
 }
 
-// cheapest returns the row with the highest gain per cost; among equals the lower
-// priority, then the smaller surplus, then the first. It is negative if no row has a
-// gain.
+// cheapest returns the row with the highest gain per cost; among equals of one priority the
+// one that can best run elsewhere, then the smaller surplus, then the first. It is negative
+// if no row has a gain.
 func (p *Policy) cheapest(from, to int) int {
 	best, bestPrice, bestSpill := -1, math.Inf(1), 0.0
 	for row := from; row < to; row++ {
@@ -110,11 +113,17 @@ func (p *Policy) cheapest(from, to int) int {
 		}
 		price := float64(p.rank(int32(row)).cost) / gain
 		if best < 0 || price < bestPrice ||
-			price == bestPrice && p.rows.Priority[row] == p.rows.Priority[best] && spill < bestSpill {
+			price == bestPrice && p.rows.Priority[row] == p.rows.Priority[best] && p.breaksTie(row, best, spill < bestSpill) {
 			best, bestPrice, bestSpill = row, price, spill
 		}
 	}
 	return best
+}
+
+// breaksTie reports whether a row is evicted before an equal one: because it can better run
+// elsewhere, or if neither can, because its surplus is smaller.
+func (p *Policy) breaksTie(row, other int, lessSurplus bool) bool {
+	return p.relocation.Better(row, other) || lessSurplus && !p.relocation.Better(other, row)
 }
 
 // spareAll reprieves redundant victims, the most expensive first.

@@ -5,7 +5,7 @@ package abi
 // operations that the host does not have.
 const (
 	Major = 1
-	Minor = 2
+	Minor = 3
 	// Version is the result of cede_abi_version.
 	Version = Major<<16 | Minor
 )
@@ -224,6 +224,10 @@ const (
 	RowNoteValue     ID = 0x0410 // f64[names][rows]
 	RowBudgetFirst   ID = 0x0411 // i32[rows+1], with BudgetColumns
 	RowBudget        ID = 0x0412 // i32[n]: rows of the table of budgets
+
+	RowRelocation        ID = 0x0413 // u8[rows], with RelocationColumns
+	RowDisplacedPriority ID = 0x0414 // i32[rows], with RelocationColumns
+	RowDisplacedLostWork ID = 0x0415 // i64[rows], with RelocationColumns
 )
 
 // Shared tables, with SharedTables unless noted.
@@ -250,6 +254,11 @@ const (
 	Present         ID = 0x0609 // u8[options], with FitColumns
 	Violations      ID = 0x060A // i32[options], with BudgetColumns
 	OptionStart     ID = 0x060B // i64[options], with StartColumn
+
+	Stranded          ID = 0x060C // i32[options], with RelocationColumns
+	Displacing        ID = 0x060D // i32[options], with RelocationColumns
+	DisplacedPriority ID = 0x060E // i32[options], with RelocationColumns
+	DisplacedLostWork ID = 0x060F // i64[options], ns, with RelocationColumns
 )
 
 // Columns of Configure: one row per value. A setting with several values has several

@@ -118,6 +118,12 @@ func (e *Encoder) Options(in *policy.Options, columns policy.Columns) int {
 	if columns.Has(policy.BudgetColumns) {
 		e.int32s(Violations, in.BudgetViolations)
 	}
+	if columns.Has(policy.RelocationColumns) {
+		e.int32s(Stranded, in.Stranded)
+		e.int32s(Displacing, in.Displacing)
+		e.int32s(DisplacedPriority, in.DisplacedPriority)
+		e.int64s(DisplacedLostWork, in.DisplacedLostWork)
+	}
 	if columns.Has(policy.FitColumns) {
 		e.floats(FitBefore, in.FitBefore)
 		e.floats(FitAfter, in.FitAfter)
@@ -171,6 +177,11 @@ func (e *Encoder) rowsOf(r *policy.Rows, columns policy.Columns) {
 	if b := r.Budgets; b != nil && columns.Has(policy.BudgetColumns) {
 		e.int32s(RowBudgetFirst, b.First)
 		e.int32s(RowBudget, b.At)
+	}
+	if columns.Has(policy.RelocationColumns) {
+		e.bytes(RowRelocation, r.Relocation)
+		e.int32s(RowDisplacedPriority, r.DisplacedPriority)
+		e.int64s(RowDisplacedLostWork, r.DisplacedLostWork)
 	}
 	if n := r.Annotations; n != nil && columns.Has(policy.AnnotationColumns) {
 		e.preemptor.names = e.strings.appendIDs(e.preemptor.names[:0], n.Names)

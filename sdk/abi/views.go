@@ -45,6 +45,8 @@ func (d *Decoder) Options() (*policy.Options, error) {
 	o.HighestPriority, o.VictimCount = d.int32s(HighestPriority, n), d.int32s(VictimCount, n)
 	o.PrioritySum, o.LostWork = d.int64s(PrioritySum, n), d.int64s(LostWork, n)
 	o.Start, o.BudgetViolations = d.int64s(OptionStart, n), d.int32s(Violations, n)
+	o.Stranded, o.Displacing = d.int32s(Stranded, n), d.int32s(Displacing, n)
+	o.DisplacedPriority, o.DisplacedLostWork = d.int32s(DisplacedPriority, n), d.int64s(DisplacedLostWork, n)
 	o.Need = d.floatTable(o.Need[:0], Need, d.dims, n)
 	o.DeviceNeed = d.floatTable(o.DeviceNeed[:0], DeviceNeed, d.requests, n)
 	o.DeviceGroup = d.deviceGroups(o.DeviceGroup[:0])
@@ -89,6 +91,8 @@ func (d *Decoder) readRows(r *policy.Rows) {
 	r.MustLeave = d.bytes(RowMustLeave, n)
 	r.Devices = d.floatTable(r.Devices[:0], RowDevices, d.requests, n)
 	r.Labels, r.Annotations, r.Budgets = d.readLabels(), d.readAnnotations(), d.readBudgets()
+	r.Relocation = d.bytes(RowRelocation, n)
+	r.DisplacedPriority, r.DisplacedLostWork = d.int32s(RowDisplacedPriority, n), d.int64s(RowDisplacedLostWork, n)
 }
 
 // readBudgets returns the budgets of rows, or nil if the frame has none.

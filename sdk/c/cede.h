@@ -118,6 +118,12 @@ typedef struct {
   const int32_t *first_label, *label_key, *label_value; // CEDE_LABEL: pairs first_label[row] to first_label[row+1]
   const int32_t *annotation_name;                // CEDE_ANNOTATION: texts, one per column of annotations
   cede_table annotations;                        // [names][rows], NaN where a row has none
+  // CEDE_RELOCATION: where the row could run if it were evicted alone, CEDE_FITS_*; the
+  // highest priority, and the lost work in ns, that it would evict there in its turn:
+  // INT32_MIN and 0 unless it is CEDE_FITS_BY_EVICTING
+  const uint8_t *relocation;
+  const int32_t *displaced_priority;
+  const int64_t *displaced_lost_work;
   const int32_t *first_budget, *budget;          // CEDE_BUDGET: evicting the row costs budgets first_budget[row] to first_budget[row+1] one each: rows of shared.budget_slack
 } cede_rows;
 
@@ -171,6 +177,11 @@ typedef struct {
   const int64_t *lost_work;        // CEDE_LOST_WORK: ns, all victims together
   const int64_t *start;            // CEDE_START: earliest start among the victims with the highest priority; null from an older host
   const int32_t *violations;       // CEDE_BUDGET: victims whose eviction overruns a budget
+  // CEDE_RELOCATION: victims with CEDE_FITS_NOWHERE, and with CEDE_FITS_BY_EVICTING; the
+  // highest priority that the latter would evict, INT32_MIN if there are none, and the lost
+  // work of all that they would evict, ns
+  const int32_t *stranded, *displacing, *displaced_priority;
+  const int64_t *displaced_lost_work;
   const int32_t *place;            // CEDE_PLACE: text
   cede_table device_need;          // CEDE_DEVICE: [requests][options], before any eviction
   cede_int_table device_group;     // CEDE_DEVICE: [requests][options]
@@ -348,6 +359,16 @@ enum {
   CEDE_TIME = 1 << 14, // answers depend on now
   CEDE_TOTALS = 1 << 15,
   CEDE_BUDGET = 1 << 16,
+  // A weight, but no reason to exclude a candidate: an excluded candidate is offered again
+  // if its own node changes, but not if others change.
+  CEDE_RELOCATION = 1 << 17,
+};
+
+// Values of cede_rows.relocation, in the order of preference.
+enum {
+  CEDE_FITS_ELSEWHERE = 0,   // another node has enough free capacity
+  CEDE_FITS_BY_EVICTING = 1, // another node has, once allocations that the row may evict have left
+  CEDE_FITS_NOWHERE = 2,     // no other node that the host has examined
 };
 
 // Properties of the policy and requests to the host, for .flags.
@@ -373,8 +394,8 @@ enum {
   // host computes the cost of an option itself and evaluates still fewer nodes.
   CEDE_YOUNGEST_FIRST = 128,
   // The tiers of score_options depend on victim_count, highest_priority, priority_sum (each
-  // priority raised by 2^31), budget_violations, lost_work and start alone, and do not fall
-  // if one of these rises, or if start falls. The host then omits topology domains of a gang
+  // priority raised by 2^31), budget_violations, lost_work, start and the columns of
+  // CEDE_RELOCATION alone, and do not fall if one of these rises, or if start falls. The host then omits topology domains of a gang
   // that cannot have lower tiers than the best one found.
   CEDE_MONOTONE = 256,
 };
@@ -404,7 +425,7 @@ typedef struct {
 // once in a module, after the hooks.
 #define CEDE_POLICY(...)                                                                        \
   static const cede_policy cede__policy = {__VA_ARGS__};                                        \
-  CEDE__EXPORT(cede_abi_version) int32_t cede_abi_version(void) { return 1 << 16 | 2; }         \
+  CEDE__EXPORT(cede_abi_version) int32_t cede_abi_version(void) { return 1 << 16 | 3; }         \
   CEDE__EXPORT(cede_alloc) void *cede_alloc(uint32_t size) { return cede__frame_room(size); }   \
   CEDE__ENTRY(cede_describe, cede__describe)                                                    \
   CEDE__ENTRY(cede_configure, cede__configure)                                                  \
@@ -947,7 +968,7 @@ static inline double cede_numbers_at(const cede_config *c, const char *name, uin
 
 enum { CEDE__OK = 0, CEDE__FAILED = -1, CEDE__BAD = -2, CEDE__UNSUPPORTED = -3, CEDE__MEMORY = -4 };
 enum { CEDE__U8 = 1, CEDE__I32, CEDE__I64, CEDE__F64 };
-enum { CEDE__HEADER = 80, CEDE__ENTRY_SIZE = 16, CEDE__GROUPS = 7, CEDE__COLUMNS = 18, CEDE__ANSWERS = 22 };
+enum { CEDE__HEADER = 80, CEDE__ENTRY_SIZE = 16, CEDE__GROUPS = 7, CEDE__COLUMNS = 24, CEDE__ANSWERS = 22 };
 #define CEDE__ANY UINT64_MAX
 
 // cede__entry is a column or an answer of a frame.
@@ -1122,6 +1143,9 @@ CEDE__COLD static void cede__load_rows(cede__request *r, cede_rows *c) {
       .label_value = cede__must(r, 0x040E, CEDE__I32, labels),
       .annotation_name = cede__get(r, 0x040F, CEDE__I32, names),
       .annotations = cede__table(r, 0x0410, names, n),
+      .relocation = cede__get(r, 0x0413, CEDE__U8, n),
+      .displaced_priority = cede__get(r, 0x0414, CEDE__I32, n),
+      .displaced_lost_work = cede__get(r, 0x0415, CEDE__I64, n),
       .first_budget = cede__get(r, 0x0411, CEDE__I32, (uint64_t)n + 1),
       .budget = cede__get(r, 0x0412, CEDE__I32, budgets),
   };
@@ -1186,6 +1210,10 @@ CEDE__COLD static bool cede__load_options(cede__request *r, cede_options *o) {
   o->lost_work = cede__get(r, 0x0605, CEDE__I64, n);
   o->start = cede__get(r, 0x060B, CEDE__I64, n);
   o->violations = cede__get(r, 0x060A, CEDE__I32, n);
+  o->stranded = cede__get(r, 0x060C, CEDE__I32, n);
+  o->displacing = cede__get(r, 0x060D, CEDE__I32, n);
+  o->displaced_priority = cede__get(r, 0x060E, CEDE__I32, n);
+  o->displaced_lost_work = cede__get(r, 0x060F, CEDE__I64, n);
   o->place = cede__get(r, 0x0307, CEDE__I32, n);
   o->device_need = cede__table(r, 0x0305, r->requests, n);
   const int32_t *group = cede__get(r, 0x030C, CEDE__I32, (uint64_t)r->requests * n);

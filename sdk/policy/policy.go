@@ -99,10 +99,11 @@ type Info struct {
 	// nodes.
 	LeastFirst bool
 	// Monotone declares that the tiers of ScoreOptions depend on VictimCount,
-	// HighestPriority, PrioritySum, BudgetViolations, LostWork and Start alone, and that
-	// they do not fall if one of these rises, or if Start falls. PrioritySum counts as if
-	// each priority were raised by 2^31. The host may then omit the topology domains of a
-	// gang in which no placement can have lower tiers than the best one found so far.
+	// HighestPriority, PrioritySum, BudgetViolations, LostWork, Start and the columns of
+	// RelocationColumns alone, and that they do not fall if one of these rises, or if Start
+	// falls. PrioritySum counts as if each priority were raised by 2^31. The host may then
+	// omit the topology domains of a gang in which no placement can have lower tiers than
+	// the best one found so far.
 	Monotone bool
 	// YoungestFirst declares three properties. Among candidates of one priority, the
 	// one that started last is evicted first, and the first in order among equals. If
@@ -179,6 +180,12 @@ const (
 	// BudgetColumns: Rows.Budgets, Shared.Budgets, and BudgetViolations of options.
 	// The answer for an option may depend only on budgets that its rows reference.
 	BudgetColumns
+	// RelocationColumns: Rows.Relocation, DisplacedPriority and DisplacedLostWork; in
+	// Options Stranded, Displacing, DisplacedPriority and DisplacedLostWork. They state
+	// where victims could run instead, and depend on the whole cluster. Use them as a
+	// weight, but not to exclude a candidate: an excluded candidate is offered again when
+	// its own node changes, but not when other nodes change. Bindings have no such columns.
+	RelocationColumns
 )
 
 // Has reports whether c contains every column of want.
@@ -262,6 +269,14 @@ type Rows struct {
 	Labels                   *LabelTable
 	Annotations              *AnnotationTable
 	Budgets                  *BudgetRefs
+
+	// Relocation is where the row could run if it were evicted alone: Relocation*.
+	Relocation []uint8
+	// DisplacedPriority is the highest priority, and DisplacedLostWork the lost work in
+	// nanoseconds, of the allocations that a row with RelocationEvicts would evict in its
+	// turn; math.MinInt32 and 0 in other rows. They are the least that the host has found.
+	DisplacedPriority []int32
+	DisplacedLostWork []int64
 }
 
 // Len returns the number of rows.
@@ -271,6 +286,16 @@ func (r *Rows) Len() int { return len(r.Priority) }
 const (
 	MustLeavePort       = 1 << iota // it holds a host port that the preemptor needs
 	MustLeaveSeparation             // an anti-affinity rule separates it from the preemptor
+)
+
+// Where a row could run if it were evicted, in the order of preference. The host applies
+// the rules by which it places instances to all nodes but the row's own, in the state that
+// the plan so far leads to. It considers each row by itself, examines a limited number of
+// nodes, and counts the others as unfit.
+const (
+	RelocationFree   = iota // another node has enough free capacity
+	RelocationEvicts        // another node has, once allocations that the row may evict have left
+	RelocationNone          // no other node
 )
 
 // LabelTable holds the labels of rows: those of row i are the pairs First[i] to
@@ -327,7 +352,14 @@ type Options struct {
 	Start []int64
 	// BudgetViolations counts the victims whose eviction overruns a budget.
 	BudgetViolations []int32
-	Place            []int32
+	// Stranded counts the victims with RelocationNone, Displacing those with
+	// RelocationEvicts. DisplacedPriority is the highest priority that the latter would
+	// evict, math.MinInt32 if there are none, and DisplacedLostWork the lost work of all
+	// that they would evict, in nanoseconds.
+	Stranded, Displacing []int32
+	DisplacedPriority    []int32
+	DisplacedLostWork    []int64
+	Place                []int32
 	// Need[d][i] is the amount of dimension d that was missing before any victim was
 	// evicted; zero or negative if nothing was missing. VictimColumns requests it.
 	Need [][]float64

@@ -2,6 +2,7 @@ package policytest
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"github.com/cede-scheduler/cede/sdk/policy"
@@ -66,6 +67,23 @@ type Row struct {
 	Labels                map[string]string
 	Annotations           map[string]float64
 	Budgets               []string // names; only of started allocations
+	Relocation            Relocation
+}
+
+// A Relocation states where a row could run if it were evicted. The zero value is free
+// capacity on another node.
+type Relocation struct {
+	Where    uint8 // policy.Relocation*
+	Priority int32 // highest priority that it would evict, with RelocationEvicts
+	LostWork int64 // nanoseconds that it would lose, with RelocationEvicts
+}
+
+// cost returns the values of the columns DisplacedPriority and DisplacedLostWork.
+func (r *Relocation) cost() (priority int32, lostWork int64) {
+	if r.Where == policy.RelocationEvicts {
+		return r.Priority, r.LostWork
+	}
+	return math.MinInt32, 0
 }
 
 // Sort orders the rows of each option as policies receive them: by priority
@@ -146,6 +164,7 @@ func (c *Case) OptionsOf(victims [][]int) *policy.Options {
 		o := &c.Options[i]
 		highest, sum, lost, start := int32(0), int64(0), int64(0), int64(0)
 		in.BudgetViolations = append(in.BudgetViolations, c.violations(o, victims[i]))
+		o.appendRelocation(in, victims[i])
 		for k, v := range victims[i] {
 			l.append(&in.Victims, &o.Rows[v])
 			sum += int64(o.Rows[v].Priority)
@@ -207,3 +226,21 @@ func (c *Case) deviceNeed(o *Option, r int) float64 {
 }
 
 func columns(n int) [][]float64 { return make([][]float64, n) }
+
+// appendRelocation appends where the victims of an option could run instead.
+func (o *Option) appendRelocation(in *policy.Options, victims []int) {
+	stranded, displacing, priority, lost := int32(0), int32(0), int32(math.MinInt32), int64(0)
+	for _, v := range victims {
+		r := &o.Rows[v].Relocation
+		switch r.Where {
+		case policy.RelocationEvicts:
+			displacing++
+		case policy.RelocationNone:
+			stranded++
+		}
+		p, l := r.cost()
+		priority, lost = max(priority, p), lost+l
+	}
+	in.Stranded, in.Displacing = append(in.Stranded, stranded), append(in.Displacing, displacing)
+	in.DisplacedPriority, in.DisplacedLostWork = append(in.DisplacedPriority, priority), append(in.DisplacedLostWork, lost)
+}

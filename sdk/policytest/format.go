@@ -130,5 +130,11 @@ func (f formatter) row(r *Row) {
 	for _, name := range r.Budgets {
 		words = append(words, "budget="+name)
 	}
+	switch to := &r.Relocation; to.Where {
+	case policy.RelocationEvicts:
+		words = append(words, fmt.Sprintf("fits=%s/%d/%s", fitsEvicting, to.Priority, time.Duration(to.LostWork)))
+	case policy.RelocationNone:
+		words = append(words, "fits="+fitsNowhere)
+	}
 	f.line(append(words, formatLabels(r.Labels, r.Annotations)...)...)
 }

@@ -25,7 +25,18 @@ func RandomCandidates(r *rand.Rand, options, rows int) *policy.Candidates {
 	in.Rows = f.rows(dims, len(in.Preemptor.Devices), int(in.FirstRow[n]), in.Strings)
 	in.Shared = f.shared(dims, in.Strings)
 	f.budgets(in)
+	f.relocation(in)
 	return in
+}
+
+// relocation sets where rows could run instead, with a separate random source as budgets.
+func (f filler) relocation(in *policy.Candidates) {
+	f.Rand = rand.New(rand.NewPCG(uint64(in.Now), 3))
+	r, n := &in.Rows, in.Rows.Len()
+	r.Relocation, r.DisplacedPriority, r.DisplacedLostWork = make([]uint8, n), f.ints(n, 100), f.longs(n, 1<<50)
+	for i := range r.Relocation {
+		r.Relocation[i] = uint8(f.IntN(policy.RelocationNone + 1))
+	}
 }
 
 // budgets adds a table of budgets and assigns rows to them. It uses a separate random
@@ -60,6 +71,8 @@ func RandomOptions(r *rand.Rand, options, rows int) *policy.Options {
 	}
 	apart := filler{rand.New(rand.NewPCG(uint64(c.Now), 2))} // as in budgets
 	in.BudgetViolations, in.Start = apart.ints(n, 3), apart.longs(n, 1<<60)
+	in.Stranded, in.Displacing = apart.ints(n, 3), apart.ints(n, 3)
+	in.DisplacedPriority, in.DisplacedLostWork = apart.ints(n, 100), apart.longs(n, 1<<50)
 	for range requests {
 		in.DeviceGroup = append(in.DeviceGroup, f.ints(n, 50))
 	}

@@ -2,6 +2,7 @@ package policytest
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -65,8 +66,35 @@ var rowWords = keywords[Row]{
 	},
 	"lostwork": func(r *Row, _, v string) error { return parseDuration(&r.LostWork, v) },
 	"budget":   func(r *Row, _, v string) error { r.Budgets = append(r.Budgets, v); return nil },
+	"fits":     func(r *Row, _, v string) error { return parseRelocation(&r.Relocation, v) },
 	"label:":   func(r *Row, name, v string) error { setKey(&r.Labels, name, v); return nil },
 	"note:":    func(r *Row, name, v string) error { return parseNumber(&r.Annotations, name, v) },
+}
+
+// The values of fits: where a row could run instead. The second may be followed by the
+// highest priority that it would evict there, and by the work that it would lose.
+const (
+	fitsElsewhere = "elsewhere"
+	fitsEvicting  = "evicting"
+	fitsNowhere   = "nowhere"
+)
+
+// parseRelocation parses fitsElsewhere, fitsNowhere, or evicting/PRIORITY/LOSTWORK.
+func parseRelocation(to *Relocation, text string) error {
+	word, cost, _ := strings.Cut(text, "/")
+	switch {
+	case word == fitsElsewhere && cost == "":
+		*to = Relocation{}
+		return nil
+	case word == fitsNowhere && cost == "":
+		*to = Relocation{Where: policy.RelocationNone}
+		return nil
+	case word != fitsEvicting:
+		return fmt.Errorf("must be %s, %s/PRIORITY/LOSTWORK or %s", fitsElsewhere, fitsEvicting, fitsNowhere)
+	}
+	priority, lost, _ := strings.Cut(cost, "/")
+	*to = Relocation{Where: policy.RelocationEvicts}
+	return errors.Join(parseInt32(&to.Priority, priority), parseDuration(&to.LostWork, cmp.Or(lost, "0s")))
 }
 
 func parseInt32(to *int32, text string) error {

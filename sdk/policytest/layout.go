@@ -59,6 +59,9 @@ func (l *layout) append(to *policy.Rows, r *Row) {
 	}
 	to.Labels.First = append(to.Labels.First, int32(len(to.Labels.Key)))
 	l.appendBudgets(to.Budgets, r)
+	priority, lost := r.Relocation.cost()
+	to.Relocation = append(to.Relocation, r.Relocation.Where)
+	to.DisplacedPriority, to.DisplacedLostWork = append(to.DisplacedPriority, priority), append(to.DisplacedLostWork, lost)
 	l.notes = append(l.notes, r.Annotations)
 }
 

@@ -30,8 +30,9 @@ import (
 //
 // The keywords of the preemptor are delta (default 10), waiting, attempts, type,
 // namespace, job, group and ports. Those of a row are namespace, job (default: its
-// name), group, age, lostwork (default: its age), and budget, once for each budget
-// that covers it. Both accept label:KEY, and note:NAME for an annotation. The
+// name), group, age, lostwork (default: its age), budget, once for each budget that
+// covers it, and fits: elsewhere (the default), evicting/PRIORITY/LOSTWORK or nowhere,
+// which is where it could run if it were evicted. Both accept label:KEY, and note:NAME for an annotation. The
 // capacity of the cluster and the usage of a namespace are the sums over the case if
 // no line sets them. The time is Now.
 func Parse(text string) (*Case, error) {

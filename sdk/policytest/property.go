@@ -134,6 +134,7 @@ func (p *Property) find(fresh func() (*Subject, error), o CheckOptions, stream u
 		o.Progress(k, o.Runs)
 		shape := p.shape(shapes[k%len(shapes)])
 		shape.Budgets = t.subject.Info.Columns.Has(policy.BudgetColumns)
+		shape.Relocation = t.subject.Info.Columns.Has(policy.RelocationColumns)
 		c := Random(r, shape)
 		t.seed = uint64(k)
 		err := p.holds(t, c)

@@ -24,6 +24,7 @@ type Shape struct {
 	Work          bool // lost work, and cost annotations
 	Tenants       bool // namespaces of different weights that also use nodes not shown
 	Budgets       bool // disruption budgets, some of them nearly exhausted
+	Relocation    bool // rows that fit elsewhere only by evicting, or nowhere
 }
 
 // Random returns a random case within the bounds of the shape.
@@ -53,6 +54,9 @@ func Random(r *rand.Rand, s Shape) *Case {
 	if s.Budgets {
 		c.budgets(r)
 	}
+	if s.Relocation {
+		c.relocate(r)
+	}
 	c.Sort()
 	return c
 }
@@ -71,6 +75,19 @@ func (c *Case) addWork(r *rand.Rand, s Shape) {
 			if r.IntN(6) == 0 {
 				row.Annotations = map[string]float64{"cost": float64(r.IntN(5)-1) / 2}
 			}
+		}
+	}
+}
+
+// relocate sets where each row could run if it were evicted.
+func (c *Case) relocate(r *rand.Rand) {
+	for i := range c.Options {
+		for k := range c.Options[i].Rows {
+			to := Relocation{Where: uint8(r.IntN(policy.RelocationNone + 1))}
+			if to.Where == policy.RelocationEvicts {
+				to.Priority, to.LostWork = int32(r.IntN(10)), int64(r.IntN(4))*60e9
+			}
+			c.Options[i].Rows[k].Relocation = to
 		}
 	}
 }

@@ -145,7 +145,8 @@ func plainer(c *Case, yield func(*Case) bool) bool {
 // isPlain reports whether a row has no attributes other than its amounts.
 func isPlain(r *Row) bool {
 	return r.MustLeave == 0 && r.Evictions == 0 && r.EvictionLimit == 0 && r.Namespace == "" && r.Job == "" && r.Group == "" &&
-		r.Age == 0 && r.LostWork == 0 && r.Labels == nil && r.Annotations == nil && r.Budgets == nil
+		r.Age == 0 && r.LostWork == 0 && r.Labels == nil && r.Annotations == nil && r.Budgets == nil &&
+		r.Relocation == Relocation{}
 }
 
 // lessAmounts replaces an amount with 0, 1 or half of it.

@@ -5,8 +5,12 @@ import "github.com/cede-scheduler/cede/sdk/policy"
 // Delta is the priority gap of the default policy if the operator sets none.
 const Delta = 10
 
-// Default is the built-in policy "default".
+// Default is the built-in policy "default". The zero value implements version 1 of its
+// rules, as does NewVersion1.
 type Default struct {
+	relocates  bool // since version 2: relocation breaks ties
+	relocation Relocation
+
 	need      Need
 	shortfall Shortfall
 	picked    []bool // by row of the priority group at hand; all false between groups
@@ -22,13 +26,17 @@ var (
 	_ policy.BindingPreemptor = (*Default)(nil)
 )
 
-// New returns a ready policy.
-func New() *Default { return &Default{} }
+// New returns a ready policy with the newest version of the rules, 2.
+func New() *Default { return &Default{relocates: true} }
+
+// NewVersion1 returns a policy with version 1 of the rules, in which equal candidates are
+// evicted in the order of their IDs wherever they could run instead.
+func NewVersion1() *Default { return &Default{} }
 
 // Info implements policy.Policy. The columns omit start times: age does not count, so
 // that answers remain reusable while allocations get older.
-func (*Default) Info() policy.Info {
-	return policy.Info{
+func (p *Default) Info() policy.Info {
+	info := policy.Info{
 		Name:      "default",
 		Ascending: true,
 		Monotone:  true,
@@ -36,6 +44,10 @@ func (*Default) Info() policy.Info {
 		Columns: policy.UseColumns | policy.MustLeaveColumn | policy.DeviceColumns |
 			policy.FitColumns,
 	}
+	if p.relocates {
+		info.Columns |= policy.RelocationColumns
+	}
+	return info
 }
 
 // SelectVictims implements policy.VictimSelector. It lists rows until the option fits
@@ -44,6 +56,9 @@ func (*Default) Info() policy.Info {
 func (p *Default) SelectVictims(in *policy.Candidates, out *policy.Selection) error {
 	p.need.Load(in.Preemptor.Ask, in.Rows.Use, nil)
 	p.shortfall.Load(in)
+	if p.relocates {
+		p.relocation.Load(&in.Rows)
+	}
 	priority := in.Rows.Priority
 	for i := range in.Len() {
 		p.shortfall.Reset(i)
@@ -74,6 +89,9 @@ func (p *Default) pickGroup(from, to int, out *policy.Selection) {
 	gone := p.scratch(to - from)
 	for left := to - from; left > 1; left-- {
 		j := p.need.Nearest(gone, from)
+		if p.relocates {
+			j = p.need.prefer(&p.relocation, gone, from, j)
+		}
 		gone[j] = true
 		p.pick(from+j, out)
 		if p.shortfall.Covered() {

@@ -50,6 +50,19 @@ func (n *Need) Nearest(gone []bool, first int) int {
 	return best
 }
 
+// prefer returns, among the rows that are as near as row first+best, which Nearest found,
+// the one that can best run elsewhere; among equals the first. It costs one comparison of
+// relocation per row unless relocation differs.
+func (n *Need) prefer(r *Relocation, gone []bool, first, best int) int {
+	nearest := first + best
+	for j, g := range gone {
+		if !g && r.Better(first+j, first+best) && !closer(n.square(nearest), n.square(first+j)) {
+			best = j
+		}
+	}
+	return best
+}
+
 // NearestPenalised is Nearest with penalty[j] added to the distance of row first+j.
 func (n *Need) NearestPenalised(gone []bool, first int, penalty []float64) int {
 	best, bestScore := len(gone), math.Inf(1)

@@ -9,7 +9,7 @@ import (
 // ScoreOptions implements policy.OptionScorer. The first tier of an option without
 // victims is the lowest value: it has no highest victim priority, and no eviction is
 // better than any eviction.
-func (*Default) ScoreOptions(in *policy.Options, out *policy.OptionScores) error {
+func (p *Default) ScoreOptions(in *policy.Options, out *policy.OptionScores) error {
 	highest, count, sum, score := out.Tiers[0], out.Tiers[1], out.Tiers[2], out.Score
 	for i := range in.Len() {
 		n := in.VictimCount[i]
@@ -20,6 +20,9 @@ func (*Default) ScoreOptions(in *policy.Options, out *policy.OptionScores) error
 		}
 		count[i] = int64(n)
 		sum[i] = in.PrioritySum[i]
+		if p.relocates {
+			out.Tiers[3][i] = RelocationTier(in, i)
+		}
 		total, parts := Parts(in, in.FitAfter, i)
 		score[i] = total / parts
 	}

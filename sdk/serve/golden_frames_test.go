@@ -31,15 +31,18 @@ func goldens() []golden {
 	for _, b := range damages {
 		list = append(list, golden{name: "bad-" + b.name, op: abi.OpScoreVictims, frame: b.do(copyOf(all))})
 	}
-	budgets := question(abi.OpScoreVictims, 4, probe.AllColumns, nil)
+	budgets := question(abi.OpScoreVictims, 4, secondColumns, nil)
 	for _, b := range budgetDamages {
 		list = append(list, golden{name: "bad-" + b.name, op: abi.OpScoreVictims, frame: b.do(copyOf(budgets))})
 	}
 	return list
 }
 
-// firstColumns is the set of columns of version 1.0.
-const firstColumns = probe.AllColumns &^ policy.BudgetColumns
+// firstColumns is the set of columns of version 1.0, secondColumns that of version 1.1.
+const (
+	firstColumns  = secondColumns &^ policy.BudgetColumns
+	secondColumns = probe.AllColumns &^ policy.RelocationColumns
+)
 
 func configurations() (list []golden) {
 	all := []policy.Value{
@@ -88,8 +91,12 @@ func questions(op abi.Op) []golden {
 		list = append(list, golden{name: name + "-none", frame: question(op, 3, 0, nil)})
 	}
 	if op == abi.OpScoreVictims || op == abi.OpScoreOptions {
-		frame := question(op, 3, probe.AllColumns, nil)
+		frame := question(op, 3, secondColumns, nil)
 		list = append(list, golden{name: name + "-budgets", frame: change(frame, 4, 1<<16|abi.Major)})
+	}
+	if op != abi.OpPreemptBindings {
+		frame := question(op, 3, probe.AllColumns, nil)
+		list = append(list, golden{name: name + "-relocation", frame: change(frame, 4, 3<<16|abi.Major)})
 	}
 	if op == abi.OpSelectVictims || op == abi.OpPreemptBindings {
 		list = append(list, golden{name: name + "-too-many", frame: question(op, 3, 0, func(p *policy.Preemptor) { p.Job = "twice" })})

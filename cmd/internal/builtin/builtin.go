@@ -2,6 +2,7 @@ package builtin
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/policies/aging"
@@ -25,6 +26,15 @@ type Policy struct {
 	rules  string
 	grants []string
 	make   func() sdk.Policy
+	// older are the earlier versions of the rules. A cluster may have activated one, and
+	// recordings name it; NAME@1 refers to version 1.
+	older []olderRules
+}
+
+// olderRules is an earlier version of the rules of a policy.
+type olderRules struct {
+	rules string
+	make  func() sdk.Policy
 }
 
 // List returns every built-in policy: default first, then the others by name.
@@ -32,7 +42,8 @@ func List() []Policy {
 	return []Policy{
 		{
 			Name: policy.DefaultName, Summary: "evicts the lowest priorities, and no more victims than necessary",
-			rules: "1", make: defaults.New,
+			rules: "2", make: defaults.New,
+			older: []olderRules{{"1", defaults.NewVersion1}},
 		},
 		{
 			Name: "aging", Summary: "reduces the required priority gap with waiting time, to prevent starvation",
@@ -52,7 +63,8 @@ func List() []Policy {
 		},
 		{
 			Name: "least-waste", Summary: "evicts the victims that lose the least work",
-			rules: "1", make: func() sdk.Policy { return leastwaste.New() },
+			rules: "2", make: func() sdk.Policy { return leastwaste.New() },
+			older: []olderRules{{"1", func() sdk.Policy { return leastwaste.NewVersion1() }}},
 		},
 		{
 			Name: "nomad", Summary: "evicts the same victims as HashiCorp Nomad, including surplus victims",
@@ -79,24 +91,49 @@ func Names() []string {
 	return names
 }
 
-// OfDigest returns the name of the policy whose code has the digest, or "" if none
-// has.
+// Older returns the names of the earlier versions of the rules of built-in policies.
+func Older() (names []string) {
+	for _, p := range List() {
+		for _, o := range p.older {
+			names = append(names, p.Name+"@"+o.rules)
+		}
+	}
+	return names
+}
+
+// OfDigest returns the name of the policy whose code has the digest, with the version of its
+// rules unless that is the newest one, or "" if none has.
 func OfDigest(digest string) string {
 	for _, p := range List() {
 		if policy.BuiltinDigest(p.Name, p.rules) == digest {
 			return p.Name
 		}
+		for _, o := range p.older {
+			if policy.BuiltinDigest(p.Name, o.rules) == digest {
+				return p.Name + "@" + o.rules
+			}
+		}
 	}
 	return ""
 }
 
-// Module returns the code of the named policy, and the grants of its versions.
-func Module(name string) (m policy.Module, grants []string, ok bool) {
+// Module returns the code of a policy by its name, or by its name and the version of its
+// rules, such as default@1, and the grants of its versions.
+func Module(use string) (m policy.Module, grants []string, ok bool) {
+	name, rules, _ := strings.Cut(use, "@")
 	list := List()
 	i := slices.IndexFunc(list, func(p Policy) bool { return p.Name == name })
 	if i < 0 {
 		return nil, nil, false
 	}
 	p := list[i]
-	return policy.Native(policy.BuiltinDigest(p.Name, p.rules), p.make), p.grants, true
+	if use == name || rules == p.rules {
+		return policy.Native(policy.BuiltinDigest(p.Name, p.rules), p.make), p.grants, true
+	}
+	for _, o := range p.older {
+		if o.rules == rules {
+			return policy.Native(policy.BuiltinDigest(p.Name, o.rules), o.make), p.grants, true
+		}
+	}
+	return nil, nil, false
 }

@@ -49,6 +49,33 @@ func TestList_HasEveryPolicyOnceAndInOrder(t *testing.T) {
 	}
 }
 
+func TestModule_KeepsEarlierVersionsOfRules(t *testing.T) {
+	for _, name := range Older() {
+		m, _, ok := Module(name)
+		base, rules, _ := strings.Cut(name, "@")
+		if !ok || m.Digest() != policy.BuiltinDigest(base, rules) || OfDigest(m.Digest()) != name {
+			t.Errorf("%s: digest %s is that of %q", name, m.Digest(), OfDigest(m.Digest()))
+		}
+		newest, _, _ := Module(base)
+		if newest.Digest() == m.Digest() {
+			t.Errorf("%s is the newest version", name)
+		}
+	}
+	if old := Older(); !slices.Equal(old, []string{"default@1", "least-waste@1"}) {
+		t.Errorf("%v", old)
+	}
+	for _, use := range []string{"default@2", "least-waste@2", "nomad@1"} {
+		if m, _, ok := Module(use); !ok || OfDigest(m.Digest()) != strings.Split(use, "@")[0] {
+			t.Errorf("%s is not the newest version", use)
+		}
+	}
+	for _, use := range []string{"default@3", "nomad@0", "default@", "@1"} {
+		if _, _, ok := Module(use); ok {
+			t.Errorf("%s exists", use)
+		}
+	}
+}
+
 // Every policy loads as a server loads it, which includes the self-test.
 func TestList_EveryPolicyPassesSelfTest(t *testing.T) {
 	loader := registry.NewLoader(registry.Options{Builtin: Module})

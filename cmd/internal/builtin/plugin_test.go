@@ -24,8 +24,12 @@ func TestList_PluginForKubeSchedulerHasThem(t *testing.T) {
 		if p.Name != "karmada" && !regexp.MustCompile(`(?m)^\t`+key+`: `).Match(text) {
 			t.Errorf("policies.go of the plugin lacks %s", p.Name)
 		}
-		if p.rules != "1" || len(p.grants) > 0 != (p.Name == "nomad") {
-			t.Errorf("%s has rules %s and grants %v: policies.go of the plugin states rules 1, and grants of nomad only", p.Name, p.rules, p.grants)
+		rules := "1"
+		if p.Name == policy.DefaultName || p.Name == "least-waste" {
+			rules = "2"
+		}
+		if p.rules != rules || len(p.grants) > 0 != (p.Name == "nomad") {
+			t.Errorf("%s has rules %s and grants %v: policies.go of the plugin states rules %s, and grants of nomad only", p.Name, p.rules, p.grants, rules)
 		}
 	}
 }

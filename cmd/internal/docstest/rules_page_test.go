@@ -101,6 +101,8 @@ func scopeOf(s ruleschema.Scope) string {
 	switch s {
 	case ruleschema.All:
 		return "all"
+	case ruleschema.Order:
+		return "order"
 	case ruleschema.Victims:
 		return "eligible, order"
 	}

@@ -25,6 +25,6 @@ func (l *Loader) ForServer(o ServerOptions) (*registry.PolicyHost, error) {
 			Builtin: builtin.Module, Roots: l.o.Roots, RequireSignature: l.o.RequireSignature,
 			Limits: o.Limits, MaxLimits: o.Most,
 		},
-		Names: builtin.Names(), Executables: o.Executables,
+		Names: builtin.Names(), Older: builtin.Older(), Executables: o.Executables,
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/preempt/fit"
 	"github.com/cede-scheduler/cede/core/preempt/internal/scratch"
+	"github.com/cede-scheduler/cede/core/preempt/relocate"
 	"github.com/cede-scheduler/cede/core/state"
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
 )
@@ -21,6 +22,8 @@ type Batch struct {
 	Cand    sdk.Candidates
 	Entries []Entry      // by option of the call
 	Rows    []*state.Row // by row of the call
+	// Relocations answers where rows could run, if the policy reads that.
+	Relocations *relocate.View
 
 	deficits []int64 // of each entry, by tracked dimension
 	columns  sdk.Columns
@@ -154,6 +157,11 @@ func (b *Batch) Complete(in *Inputs) {
 	b.zeroRemoteUse()
 	if b.columns.Has(sdk.AnnotationColumns) {
 		b.Cand.Rows.Annotations = Annotations(b.Rows)
+	}
+	if b.columns.Has(sdk.RelocationColumns) {
+		for _, row := range b.Rows {
+			AppendRelocation(&b.Cand.Rows, b.Relocations.Of(row))
+		}
 	}
 }
 

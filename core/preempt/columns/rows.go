@@ -5,6 +5,7 @@ import (
 
 	"github.com/cede-scheduler/cede/core/preempt/internal/scratch"
 	"github.com/cede-scheduler/cede/core/preempt/protect"
+	"github.com/cede-scheduler/cede/core/preempt/relocate"
 	"github.com/cede-scheduler/cede/core/state"
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
 )
@@ -29,6 +30,13 @@ func ResetRows(r *sdk.Rows) {
 		r.Labels.Key, r.Labels.Value = r.Labels.Key[:0], r.Labels.Value[:0]
 	}
 	r.Annotations = nil
+	r.Relocation, r.DisplacedPriority, r.DisplacedLostWork = r.Relocation[:0], r.DisplacedPriority[:0], r.DisplacedLostWork[:0]
+}
+
+// AppendRelocation appends where one row could run.
+func AppendRelocation(r *sdk.Rows, a relocate.Answer) {
+	r.Relocation = append(r.Relocation, a.Where)
+	r.DisplacedPriority, r.DisplacedLostWork = append(r.DisplacedPriority, a.Priority), append(r.DisplacedLostWork, a.LostWork)
 }
 
 // FillRows fills the columns that many policies read.

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 
 	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/preempt/relocate"
 	"github.com/cede-scheduler/cede/core/state"
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
 )
@@ -26,8 +27,11 @@ type NodeClasses struct {
 	dims    int              // of the amounts in the keys
 	strict  []*model.Budget  // all budgets if some are strict; otherwise budgets do not matter
 	bytes   int              // total length of the keys
-	key     []byte           // scratch
-	pause   int              // number of coming searches that skip classes
+	// shapes number the equivalence classes of groups, if policies read where candidates
+	// could run; nil: they do not.
+	shapes map[string]uint32
+	key    []byte // scratch
+	pause  int    // number of coming searches that skip classes
 
 	first []int32 // by class: one more than the slot of its first node in the search
 	used  []int32 // classes with a first node
@@ -61,7 +65,7 @@ func ReadsClassesOnly(victims, options sdk.Columns) bool {
 	const (
 		ofVictims = amountColumns &^ sdk.SharedTables
 		ofOptions = sdk.FitColumns | sdk.UseColumns | sdk.MustLeaveColumn | sdk.DeviceColumns | sdk.PlaceColumn |
-			sdk.TotalsColumn
+			sdk.TotalsColumn | sdk.RelocationColumns
 	)
 	return victims&^ofVictims == 0 && options&^ofOptions == 0
 }
@@ -83,8 +87,9 @@ func (c *NodeClasses) RecordUse(nodes, evaluated int) {
 	}
 }
 
-// Start begins a search: no class has a first node.
-func (c *NodeClasses) Start(snap *state.Snapshot) {
+// Start begins a search: no class has a first node. byShape distinguishes allocations that
+// could not run in the same places.
+func (c *NodeClasses) Start(snap *state.Snapshot, byShape bool) {
 	positions, dims, strict := snap.ChunkCount()*state.ChunkSize, snap.Dims().Len(), []*model.Budget(nil)
 	if snap.StrictBudgetCount() > 0 {
 		strict = snap.Budgets()
@@ -93,8 +98,11 @@ func (c *NodeClasses) Start(snap *state.Snapshot) {
 		c.first[class] = 0
 	}
 	c.used = c.used[:0]
-	if dims != c.dims || !sameList(strict, c.strict) || c.bytes > maxClassBytes {
+	if dims != c.dims || !sameList(strict, c.strict) || c.bytes > maxClassBytes || byShape != (c.shapes != nil) {
 		clear(c.nodes)
+		if c.shapes = nil; byShape {
+			c.shapes = map[string]uint32{}
+		}
 		c.numbers, c.first, c.dims, c.strict, c.bytes = nil, c.first[:0], dims, strict, 0
 	}
 	if c.numbers == nil {
@@ -127,14 +135,14 @@ func (c *NodeClasses) classOf(snap *state.Snapshot, pos int32) int32 {
 	chunk, i := snap.Chunk(int(pos)/state.ChunkSize), int(pos)%state.ChunkSize
 	known, node, rows := &c.nodes[pos], chunk.Node(i), chunk.Rows(i)
 	if !known.is(node, rows) {
-		*known = nodeContent{node, rows, c.classOfContent(snap, node, rows)}
+		*known = nodeContent{node, rows, c.classOfContent(snap, pos, node, rows)}
 	}
 	return known.class
 }
 
 // classOfContent finds or assigns the class of a node's content. Equal keys mean equal
 // contents: every part of a key has a fixed length or is preceded by its length.
-func (c *NodeClasses) classOfContent(snap *state.Snapshot, node *model.Node, rows []state.Row) int32 {
+func (c *NodeClasses) classOfContent(snap *state.Snapshot, pos int32, node *model.Node, rows []state.Row) int32 {
 	c.key = c.key[:0]
 	c.addAmounts(&node.Avail)
 	for i := range rows {
@@ -144,7 +152,11 @@ func (c *NodeClasses) classOfContent(snap *state.Snapshot, node *model.Node, row
 			priority |= 1 << 32
 		}
 		c.key = binary.LittleEndian.AppendUint64(c.key, priority)
-		c.addAmounts(&g.Ask.Vec)
+		if c.shapes == nil {
+			c.addAmounts(&g.Ask.Vec)
+		} else {
+			c.addShape(pos, g)
+		}
 		if len(c.strict) > 0 {
 			c.addBudgets(snap, &rows[i])
 		}
@@ -167,6 +179,21 @@ func (c *NodeClasses) addBudgets(snap *state.Snapshot, row *state.Row) {
 	for _, at := range under {
 		c.key = binary.LittleEndian.AppendUint32(c.key, uint32(at))
 	}
+}
+
+// addShape adds the number of a group's equivalence class, which determines its amounts. If
+// the rules of a group count its own instances beyond a node, the node shares with none.
+func (c *NodeClasses) addShape(pos int32, g *model.Group) {
+	number, known := c.shapes[g.EquivalenceClass()]
+	if !known {
+		number = uint32(len(c.shapes))
+		c.shapes[g.EquivalenceClass()], c.bytes = number, c.bytes+len(g.EquivalenceClass())
+	}
+	node := uint32(0)
+	if relocate.DependsOnItself(g) {
+		node = 1 + uint32(pos)
+	}
+	c.key = binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(c.key, number), node)
 }
 
 // addAmounts adds one amount for each dimension.

@@ -4,6 +4,7 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/preempt/columns"
 	"github.com/cede-scheduler/cede/core/preempt/fit"
+	"github.com/cede-scheduler/cede/core/preempt/relocate"
 	"github.com/cede-scheduler/cede/core/state"
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
 )
@@ -20,7 +21,11 @@ type OptionDedup struct {
 	// Duplicates are those of the call.
 	Duplicates []Duplicate
 
-	byGroup bool // the policy reads properties of groups besides amounts and priorities
+	// Relocations answers where candidates could run, if the policy reads that.
+	Relocations *relocate.View
+
+	byGroup      bool // the policy reads properties of groups besides amounts and priorities
+	byRelocation bool // the policy reads where candidates could run
 
 	slots [dedupSlots]int32 // hash table: position in the batch's entries + 1; 0: empty
 	used  []int32           // occupied slots
@@ -39,14 +44,14 @@ const (
 	dedupProbes = 8
 
 	amountColumns = sdk.UseColumns | sdk.MustLeaveColumn | sdk.DeviceColumns | sdk.VictimColumns |
-		sdk.FitColumns | sdk.TimeColumns | sdk.SharedTables | sdk.TotalsColumn
+		sdk.FitColumns | sdk.TimeColumns | sdk.SharedTables | sdk.TotalsColumn | sdk.RelocationColumns
 	groupColumns = sdk.JobColumns | sdk.EvictionColumns | sdk.LabelColumns | sdk.AnnotationColumns
 )
 
 // Start prepares for a policy that reads columns.
 func (d *OptionDedup) Start(columns sdk.Columns) {
 	d.IsUsable = columns&^(amountColumns|groupColumns) == 0
-	d.byGroup = columns&groupColumns != 0
+	d.byGroup, d.byRelocation = columns&groupColumns != 0, columns.Has(sdk.RelocationColumns)
 	d.Reset()
 }
 
@@ -120,6 +125,8 @@ func (d *OptionDedup) isEqual(b *columns.Batch, dims *fit.Dims, o int, e *column
 
 // isEqualRow reports whether the policy sees the same in two candidates.
 func (d *OptionDedup) isEqualRow(a, b *state.Row) bool {
-	return a.Group == b.Group ||
-		!d.byGroup && a.Priority == b.Priority && a.Group.Ask.Vec == b.Group.Ask.Vec
+	if a.Group != b.Group && (d.byGroup || a.Priority != b.Priority || a.Group.Ask.Vec != b.Group.Ask.Vec) {
+		return false
+	}
+	return !d.byRelocation || d.Relocations.Of(a) == d.Relocations.Of(b)
 }

@@ -78,6 +78,7 @@ func (e *Evaluation) Begin(allocs [][]*model.Allocation) {
 	e.ws.changed.reset()
 	e.Rules = feasible.NewContext(e.State, allocs, &e.Preemption, &e.ws.counters)
 	e.Moves.rate = MoveRate(base, e.Job)
+	e.ws.elsewhere.Begin(e.State)
 	e.cacheable = e.mayCache()
 	if e.Preemption.Allowed {
 		e.Preemption.Ceiling = preempt.Ceiling(e.Job.Priority, e.Policy.Version, base.Config().PriorityDelta)

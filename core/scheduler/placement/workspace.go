@@ -36,10 +36,12 @@ type Workspace struct {
 	ranker   rank.Ranker
 	checker  feasible.NodeChecker
 	counters feasible.CounterPool
-	failures failureCache
-	changed  changedNodes
-	outcomes []preempt.Outcome // scratch of explainer
-	mover    *Workspace        // for instances that are moved; nil: nothing was moved yet
+	// elsewhere checks where victims could run instead.
+	elsewhere feasible.Elsewhere
+	failures  failureCache
+	changed   changedNodes
+	outcomes  []preempt.Outcome // scratch of explainer
+	mover     *Workspace        // for instances that are moved; nil: nothing was moved yet
 }
 
 // NewWorkspace returns a Workspace with an empty cache.

@@ -102,6 +102,10 @@ func (f *function) read(s *schema.Field) {
 		f.Memory(encoding.OpI64Load32S, 0)
 	case schema.U8:
 		f.Memory(encoding.OpI32Load8U, 0)
+		if s.Type == schema.Int {
+			f.Op(encoding.OpI64ExtendU)
+			return
+		}
 		f.I32(0)
 		f.Op(encoding.OpI32Ne)
 	case schema.F64:

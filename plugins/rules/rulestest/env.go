@@ -65,6 +65,10 @@ func Option(in *policy.Options, i int) *Env {
 	if in.BudgetViolations != nil {
 		e.values["option.budgetViolations"] = number(in.BudgetViolations[i])
 	}
+	if in.Stranded != nil {
+		e.values["option.stranded"], e.values["option.displacing"] = number(in.Stranded[i]), number(in.Displacing[i])
+		e.values["option.displacedPriority"], e.values["option.displacedLostWork"] = number(in.DisplacedPriority[i]), Value{N: in.DisplacedLostWork[i]}
+	}
 	if in.Place != nil {
 		e.values["node.name"] = Value{S: in.Strings[in.Place[i]]}
 	}
@@ -149,6 +153,10 @@ func (e *Env) row(in *policy.Candidates, row int) {
 	}
 	if r.MustLeave != nil {
 		e.values["victim.mustLeave"] = truth(r.MustLeave[row] != 0)
+	}
+	if r.Relocation != nil {
+		e.values["victim.relocation"] = number(int32(r.Relocation[row]))
+		e.values["victim.displacedPriority"], e.values["victim.displacedLostWork"] = number(r.DisplacedPriority[row]), Value{N: r.DisplacedLostWork[row]}
 	}
 	e.maps["victim.use"] = amounts(in.Dims, r.Use, row)
 	e.labels(in, row)

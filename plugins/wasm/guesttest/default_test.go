@@ -25,7 +25,7 @@ func TestDefault_IsIdenticalInEveryLanguage(t *testing.T) {
 		r := rand.New(rand.NewPCG(21, 22))
 		var e abi.Encoder
 		for k := range rounds(t, 10) {
-			c := policytest.Random(r, policytest.Shape{Options: 6, Rows: 16, Devices: true, MustLeave: true, Small: k%2 == 0})
+			c := policytest.Random(r, policytest.Shape{Options: 6, Rows: 16, Devices: true, MustLeave: true, Small: k%2 == 0, Relocation: true})
 			if r.IntN(10) == 0 {
 				c.Options = c.Options[:0]
 			}

@@ -16,8 +16,8 @@ func TestOlder_ProbesRemainSupported(t *testing.T) {
 		columns policy.Columns
 		unlike  []string
 	}{
-		"probe-c-1.0":              {1<<16 - 1, []string{"describe", "preempt-bindings", "score-victims-budgets", "score-options-budgets", "bad-budgets"}},
-		"probe-assemblyscript-1.2": {1<<17 - 1, []string{"describe"}},
+		"probe-c-1.0":              {1<<16 - 1, append(relocation(), "describe", "preempt-bindings", "score-victims-budgets", "score-options-budgets", "bad-budgets")},
+		"probe-assemblyscript-1.2": {1<<17 - 1, append(relocation(), "describe")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, err := os.ReadFile(guests + "older/" + name + ".wasm")
@@ -34,4 +34,12 @@ func TestOlder_ProbesRemainSupported(t *testing.T) {
 			}
 		})
 	}
+}
+
+// relocation returns the frames with columns of version 1.3.
+func relocation() (names []string) {
+	for _, hook := range []string{"priority-delta", "score-victims", "select-victims", "score-options"} {
+		names = append(names, hook+"-relocation")
+	}
+	return names
 }

@@ -5,13 +5,13 @@ const MAGIC: u32 = 0x45444543;
 const HEADER: u32 = 80;
 const ENTRY: u32 = 16;
 
-/** Ids 0xGGNN: groups 1 to 7 of at most 18 columns; then those of answers. */
-const GROUP: u32 = 18;
+/** Ids 0xGGNN: groups 1 to 7 of at most 24 columns; then those of answers. */
+const GROUP: u32 = 24;
 const COLUMNS: u32 = 7 * GROUP;
 const ANSWERS: u32 = 22;
 
 /** A slot per ID: type (0: the frame has none), count, address of data, of the entry. */
-const SLOTS: usize = memory.data(2368, 16); // (COLUMNS + ANSWERS) * 16
+const SLOTS: usize = memory.data(3040, 16); // (COLUMNS + ANSWERS) * 16
 
 /** Types of columns. */
 export const U8: u32 = 1;

@@ -39,7 +39,10 @@
  * calls: hooks must not create any either, or the policy must be built with the
  * runtime "incremental".
  */
-export { Bytes, Candidates, Floats, IntTable, Ints, Longs, Options, Pairs, Preemptor, Rows, Shared, Table, isPresent } from "./views";
+export {
+  Bytes, Candidates, FITS_BY_EVICTING, FITS_ELSEWHERE, FITS_NOWHERE, Floats, IntTable, Ints, Longs, Options, Pairs, Preemptor, Rows,
+  Shared, Table, isPresent,
+} from "./views";
 export { Texts } from "./texts";
 export { BindingVictims, Gaps, NEVER, OptionScores, Recheck, Selection, VictimScores } from "./answers";
 export { Config, Kind, NamedNumber, Setting } from "./settings";

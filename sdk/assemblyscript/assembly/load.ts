@@ -98,6 +98,9 @@ function rowsOf(r: Rows): void {
   r.budget = ints(0x0412, budgets);
   frame.checkAscending(changetype<usize>(r.firstBudget), n + 1, budgets);
   frame.checkBelow(changetype<usize>(r.budget), budgets, frame.count(0x0506));
+  r.relocation = bytes(0x0413, n);
+  r.displacedPriority = ints(0x0414, n);
+  r.displacedLostWork = longs(0x0415, n);
 }
 
 function shared(s: Shared): void {
@@ -156,6 +159,10 @@ export function optionsOf(o: Options): bool {
   o.lostWork = longs(0x0605, n);
   o.start = longs(0x060b, n);
   o.violations = ints(0x060a, n);
+  o.stranded = ints(0x060c, n);
+  o.displacing = ints(0x060d, n);
+  o.displacedPriority = ints(0x060e, n);
+  o.displacedLostWork = longs(0x060f, n);
   o.place = ints(0x0307, n);
   table(o.deviceNeed, 0x0305, frame.requests, n);
   intTable(o.deviceGroup, 0x030c, frame.requests, n);

@@ -100,9 +100,10 @@ export class Info {
   youngestFirst: bool = false;
   /**
    * The tiers of scoreOptions depend on victimCount, highestPriority, prioritySum (each
-   * priority raised by 2^31), budgetViolations, lostWork and start alone, and do not fall
-   * if one of these rises, or if start falls. The host then omits topology domains of a
-   * gang that cannot have lower tiers than the best one found.
+   * priority raised by 2^31), budgetViolations, lostWork, start and the columns of
+   * Columns.RELOCATION alone, and do not fall if one of these rises, or if start falls. The
+   * host then omits topology domains of a gang that cannot have lower tiers than the best
+   * one found.
    */
   monotone: bool = false;
 }
@@ -146,6 +147,12 @@ export namespace Columns {
   export const TOTALS: i64 = 1 << 15;
   /** rows.budget, budgets of shared, violations of options */
   export const BUDGET: i64 = 1 << 16;
+  /**
+   * relocation and displaced* of rows; stranded, displacing and displaced* of options: a
+   * weight, but no reason to exclude a candidate, which would be offered again if its own
+   * node changes, but not if others change
+   */
+  export const RELOCATION: i64 = 1 << 17;
 }
 
 /** The policy of this module, and the error of the current call. */

@@ -167,7 +167,25 @@ export class Rows {
    */
   firstBudget: Ints = changetype<Ints>(0);
   budget: Ints = changetype<Ints>(0);
+  /**
+   * Columns.RELOCATION: where the row could run if it were evicted alone, one of the
+   * constants FITS_*; the highest priority, and the lost work in ns, that it would evict
+   * there in its turn: i32.MIN_VALUE and 0 unless it is FITS_BY_EVICTING.
+   */
+  relocation: Bytes = changetype<Bytes>(0);
+  displacedPriority: Ints = changetype<Ints>(0);
+  displacedLostWork: Longs = changetype<Longs>(0);
 }
+
+/**
+ * A value of rows.relocation: another node has enough free capacity. The values are in the
+ * order of preference.
+ */
+export const FITS_ELSEWHERE: u8 = 0;
+/** Another node has, once allocations that the row may evict have left. */
+export const FITS_BY_EVICTING: u8 = 1;
+/** No other node that the host has examined. */
+export const FITS_NOWHERE: u8 = 2;
 
 /** Input that is the same for every option. */
 @unmanaged
@@ -251,6 +269,15 @@ export class Options {
   start: Longs = changetype<Longs>(0);
   /** Columns.BUDGET: victims whose eviction overruns a budget. */
   violations: Ints = changetype<Ints>(0);
+  /**
+   * Columns.RELOCATION: victims with FITS_NOWHERE, and with FITS_BY_EVICTING; the highest
+   * priority that the latter would evict, i32.MIN_VALUE if there are none, and the lost work
+   * of all that they would evict, ns.
+   */
+  stranded: Ints = changetype<Ints>(0);
+  displacing: Ints = changetype<Ints>(0);
+  displacedPriority: Ints = changetype<Ints>(0);
+  displacedLostWork: Longs = changetype<Longs>(0);
   /** The node, text. */
   place: Ints = changetype<Ints>(0);
   /** Instances missing before any eviction, and the device group, by request. */

@@ -1,9 +1,10 @@
 // default: the built-in rules of this name (sdk/rules), in C.
 //
 // The lowest priority is evicted first; within a priority the allocation nearest to the
-// remaining need, measured again after each pick; equals in the order of the
-// rows. Among options: the lowest highest victim priority, then the fewest
-// victims, the lowest sum of priorities, and the best fit without the victims.
+// remaining need, measured again after each pick; of equals the one that can best run
+// elsewhere, then the first row. Among options: the lowest highest victim priority, then
+// the fewest victims, the lowest sum of priorities, the victims that can best run
+// elsewhere, and the best fit without the victims.
 //
 // Of bindings on a member cluster the lowest priority is evicted first, then the one that
 // started last, then the last name. Among clusters: the fewest
@@ -50,7 +51,18 @@ static bool lay_out(uint32_t columns) {
   return true;
 }
 
+static const cede_rows *table; // the rows of the call
+
+// relocates_better reports whether a row can better run elsewhere than another one.
+static inline bool relocates_better(const cede_rows *r, int32_t a, int32_t b) {
+  if (!r->relocation) return false;
+  if (r->relocation[a] != r->relocation[b]) return r->relocation[a] < r->relocation[b];
+  if (r->displaced_priority[a] != r->displaced_priority[b]) return r->displaced_priority[a] < r->displaced_priority[b];
+  return r->displaced_lost_work[a] < r->displaced_lost_work[b];
+}
+
 static void load(const cede_candidates *in) {
+  table = &in->rows;
   need.asks = lack.columns = 0;
   for (int32_t d = 0; d < in->dims; d++) {
     const double *use = cede_column(in->rows.use, d);
@@ -126,17 +138,27 @@ static inline double square(const double *use, double left, int32_t row) {
     int32_t row = first + j;                       \
     double s = (sum);                              \
     if (closer(s, least)) { best = j; least = s; } \
+    else if (preferred(s, least, row, first + best)) best = j; \
   }                                                \
   return best
 
-// nearest returns the row first+j, of the n not picked, that is nearest to the
-// need; the first of equals. At least one row is not picked.
+// preferred reports whether a row with square a is as near as another one with square b,
+// and can better run elsewhere.
+static inline bool preferred(double a, double b, int32_t row, int32_t other) {
+  return !closer(b, a) && relocates_better(table, row, other);
+}
+
+// nearest returns the row first+j, of the n not picked, that is nearest to the need; of
+// equals the one that can best run elsewhere, then the first. At least one row is not
+// picked.
 static int32_t nearest(const bool *gone, int32_t first, int32_t n) {
   int32_t best = n;
   double least = __builtin_inf();
   const double **use = need.use, *left = need.left;
   if (need.count == 0) {
     for (best = 0; gone[best]; best++) continue;
+    for (int32_t j = best + 1; j < n; j++)
+      if (!gone[j] && relocates_better(table, first + j, first + best)) best = j;
     return best;
   }
   const double *u0 = use[0], n0 = left[0];
@@ -152,6 +174,8 @@ static int32_t nearest(const bool *gone, int32_t first, int32_t n) {
     if (closer(s, least)) {
       best = j;
       least = s;
+    } else if (preferred(s, least, first + j, first + best)) {
+      best = j;
     }
   }
   return best;
@@ -209,6 +233,7 @@ enum { FEW = 4 };
 typedef struct {
   const double *use[FEW];
   double need[FEW], lack[FEW];
+  const cede_rows *rows;
   const uint8_t *leaves;
   int32_t must;
   cede_selection out;
@@ -243,6 +268,8 @@ static inline int32_t nearest_of_few(const few *f, uint64_t gone, int32_t first,
     if (closer(sum, least)) {
       best = j;
       least = sum;
+    } else if (!closer(least, sum) && relocates_better(f->rows, first + j, first + best)) {
+      best = j;
     }
   }
   return best;
@@ -260,7 +287,7 @@ static inline bool take_group(few *f, int32_t from, int32_t n) {
 
 // select_few returns false where a group is too large for it.
 static bool select_few(const cede_candidates *in, cede_selection *out) {
-  few f = {.leaves = in->rows.must_leave, .out = *out};
+  few f = {.rows = &in->rows, .leaves = in->rows.must_leave, .out = *out};
   const double *lack[FEW];
   double ask[FEW];
   EACH_DIMENSION {
@@ -307,12 +334,24 @@ static double mean(const cede_options *in, int32_t i) {
   return sum / n;
 }
 
+// relocation returns the tier of option i's victims: how many fit nowhere else, then the
+// highest priority that the others would evict, then how many would evict.
+static int64_t relocation(const cede_options *in, int32_t i) {
+  if (!in->stranded) return 0;
+  const int32_t most = (1 << 14) - 1;
+  int64_t stranded = in->stranded[i] < most ? in->stranded[i] : most;
+  int64_t displacing = in->displacing[i] < most ? in->displacing[i] : most;
+  int64_t priority = displacing > 0 ? (int64_t)in->displaced_priority[i] - INT32_MIN + 1 : 0;
+  return stranded << 48 | priority << 14 | displacing;
+}
+
 static const char *score_options(const cede_options *in, cede_option_scores *out) {
   for (int32_t i = 0; i < in->options; i++) {
     int32_t victims = in->victim_count[i];
     out->tier[0][i] = victims ? in->highest_priority[i] : INT64_MIN; // no eviction beats any
     out->tier[1][i] = victims;
     out->tier[2][i] = in->priority_sum[i];
+    out->tier[3][i] = relocation(in, i);
     out->score[i] = mean(in, i);
   }
   return CEDE_OK;
@@ -387,6 +426,6 @@ static const char *preempt_bindings(const cede_candidates *in, cede_binding_vict
 }
 
 CEDE_POLICY(
-    .name = "default", .version = "1", .delta = 10, .flags = CEDE_ASCENDING | CEDE_MONOTONE,
-    .columns = CEDE_USE | CEDE_MUST_LEAVE | CEDE_DEVICE | CEDE_FIT,
+    .name = "default", .version = "2", .delta = 10, .flags = CEDE_ASCENDING | CEDE_MONOTONE,
+    .columns = CEDE_USE | CEDE_MUST_LEAVE | CEDE_DEVICE | CEDE_FIT | CEDE_RELOCATION,
     .select_victims = select_victims, .score_options = score_options, .preempt_bindings = preempt_bindings)

@@ -114,6 +114,10 @@ static void rows(fold *h, const cede_rows *r) {
   int32_t budgets = r->first_budget ? r->first_budget[n] : 0;
   if (r->first_budget) ints(h, r->first_budget, n + 1);
   if (budgets > 0) ints(h, r->budget, budgets);
+  if (!r->relocation || n == 0) return;
+  bytes(h, r->relocation, n);
+  ints(h, r->displaced_priority, n);
+  longs(h, r->displaced_lost_work, n);
 }
 
 static void shared(fold *h, const cede_shared *s, int32_t dims) {
@@ -161,6 +165,12 @@ static fold options(const cede_options *in) {
   texts(&h, in->place, n);
   if (in->start && n > 0) longs(&h, in->start, n);
   if (in->violations && n > 0) ints(&h, in->violations, n);
+  if (in->stranded && n > 0) {
+    ints(&h, in->stranded, n);
+    ints(&h, in->displacing, n);
+    ints(&h, in->displaced_priority, n);
+    longs(&h, in->displaced_lost_work, n);
+  }
   table(&h, in->need);
   table(&h, in->device_need);
   integer(&h, in->device_group.columns);
@@ -269,7 +279,7 @@ static const char *configure(const cede_config *c) {
 }
 
 CEDE_POLICY(
-    .name = "probe", .version = "1.0-größe", .delta = -7, .columns = 0x1ffff,
+    .name = "probe", .version = "1.0-größe", .delta = -7, .columns = 0x3ffff,
     .flags = CEDE_ADAPTIVE | CEDE_ASCENDING | CEDE_KEEP_REDUNDANT | CEDE_ELASTIC | CEDE_MULTI_CLUSTER |
              CEDE_LEAST_FIRST | CEDE_YOUNGEST_FIRST | CEDE_MONOTONE,
     CEDE_SETTINGS(settings), .configure = configure,

@@ -117,6 +117,10 @@ func (p *Policy) options(in *policy.Options) sum {
 	h.named(in.Strings, in.Place)
 	later(h.longs, in.Start)
 	later(h.ints, in.BudgetViolations)
+	later(h.ints, in.Stranded)
+	later(h.ints, in.Displacing)
+	later(h.ints, in.DisplacedPriority)
+	later(h.longs, in.DisplacedLostWork)
 	h.table(in.Need)
 	h.table(in.DeviceNeed)
 	h.add(uint64(len(in.DeviceGroup)))
@@ -192,6 +196,9 @@ func (h *sum) rows(r *policy.Rows, strings []string) {
 		later(h.ints, r.Budgets.First)
 		later(h.ints, r.Budgets.At)
 	}
+	later(h.bytes, r.Relocation)
+	later(h.ints, r.DisplacedPriority)
+	later(h.longs, r.DisplacedLostWork)
 }
 
 func (h *sum) shared(s *policy.Shared, strings []string) {

@@ -7,8 +7,8 @@ use core::slice::{from_raw_parts, from_raw_parts_mut};
 const MAGIC: u32 = 0x4544_4543;
 const HEADER: usize = 80;
 const ENTRY: usize = 16;
-/// Ids 0xGGNN: groups 1 to 7 of at most 18 columns.
-const GROUP: u32 = 18;
+/// Ids 0xGGNN: groups 1 to 7 of at most 24 columns.
+const GROUP: u32 = 24;
 const COLUMNS: usize = 7 * GROUP as usize;
 const ANSWERS: usize = 22;
 

@@ -74,7 +74,7 @@ pub use memory::{keep, Buffer};
 pub use policy::{Columns, Configurable, Info, Policy, PreemptBindings, PriorityDelta, ScoreOptions, ScoreVictims, SelectVictims};
 pub use settings::{Config, Kind, Setting};
 pub use texts::Texts;
-pub use views::{Candidates, Options, Pairs, Preemptor, Rows, Shared, Table};
+pub use views::{Candidates, Options, Pairs, Preemptor, Rows, Shared, Table, FITS_BY_EVICTING, FITS_ELSEWHERE, FITS_NOWHERE};
 
 #[cfg(not(feature = "std"))]
 #[panic_handler]

@@ -69,6 +69,9 @@ fn rows<'a>(f: &mut Frame) -> Rows<'a> {
         annotations: table(f, 0x0410, names, f.rows),
         first_budget: f.column(0x0411, n + 1),
         budget: f.any(0x0412),
+        relocation: f.column(0x0413, n),
+        displaced_priority: f.column(0x0414, n),
+        displaced_lost_work: f.column(0x0415, n),
     };
     if r.annotations.data.len() as u64 != names as u64 * n {
         f.bad = true;
@@ -144,6 +147,10 @@ pub fn options<'a>(f: &mut Frame) -> Result<Options<'a>, Bad> {
         lost_work: f.column(0x0605, n as u64),
         start: f.column(0x060B, n as u64),
         violations: f.column(0x060A, n as u64),
+        stranded: f.column(0x060C, n as u64),
+        displacing: f.column(0x060D, n as u64),
+        displaced_priority: f.column(0x060E, n as u64),
+        displaced_lost_work: f.column(0x060F, n as u64),
         place: f.column(0x0307, n as u64),
         device_need: table(f, 0x0305, f.requests, n),
         device_group: table(f, 0x030C, f.requests, n),

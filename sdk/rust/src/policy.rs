@@ -87,9 +87,10 @@ pub struct Info {
     /// host computes the cost of an option itself and evaluates still fewer nodes.
     pub youngest_first: bool,
     /// The tiers of score_options depend on victim_count, highest_priority, priority_sum
-    /// (each priority raised by 2^31), budget_violations, lost_work and start alone, and do
-    /// not fall if one of these rises, or if start falls. The host then omits topology
-    /// domains of a gang that cannot have lower tiers than the best one found.
+    /// (each priority raised by 2^31), budget_violations, lost_work, start and the columns
+    /// of Columns::RELOCATION alone, and do not fall if one of these rises, or if start
+    /// falls. The host then omits topology domains of a gang that cannot have lower tiers
+    /// than the best one found.
     pub monotone: bool,
 }
 
@@ -153,6 +154,10 @@ impl Columns {
     pub const TOTALS: Columns = Columns(1 << 15);
     /// Rows::budget, budgets of Shared, and violations of options
     pub const BUDGET: Columns = Columns(1 << 16);
+    /// Rows::relocation and displaced_*, and stranded, displacing and displaced_* of
+    /// options: a weight, but no reason to exclude a candidate, which would be offered
+    /// again if its own node changes, but not if others change
+    pub const RELOCATION: Columns = Columns(1 << 17);
 }
 
 impl BitOr for Columns {

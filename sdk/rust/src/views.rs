@@ -94,7 +94,21 @@ pub struct Rows<'a> {
     /// first_budget[i]..first_budget[i+1] of budget: rows of those of Shared.
     pub first_budget: &'a [i32],
     pub budget: &'a [i32],
+    /// Columns::RELOCATION: where the row could run if it were evicted alone, one of the
+    /// constants FITS_*; the highest priority, and the lost work in ns, that it would evict
+    /// there in its turn: i32::MIN and 0 unless it is FITS_BY_EVICTING.
+    pub relocation: &'a [u8],
+    pub displaced_priority: &'a [i32],
+    pub displaced_lost_work: &'a [i64],
 }
+
+/// A value of Rows::relocation: another node has enough free capacity. The values are in
+/// the order of preference.
+pub const FITS_ELSEWHERE: u8 = 0;
+/// Another node has, once allocations that the row may evict have left.
+pub const FITS_BY_EVICTING: u8 = 1;
+/// No other node that the host has examined.
+pub const FITS_NOWHERE: u8 = 2;
 
 impl Rows<'_> {
     /// The number of rows.
@@ -193,6 +207,13 @@ pub struct Options<'a> {
     pub start: &'a [i64],
     /// Columns::BUDGET: victims whose eviction overruns a budget.
     pub violations: &'a [i32],
+    /// Columns::RELOCATION: victims with FITS_NOWHERE, and with FITS_BY_EVICTING; the highest
+    /// priority that the latter would evict, i32::MIN if there are none, and the lost work
+    /// of all that they would evict, ns.
+    pub stranded: &'a [i32],
+    pub displacing: &'a [i32],
+    pub displaced_priority: &'a [i32],
+    pub displaced_lost_work: &'a [i64],
     /// The node, text.
     pub place: &'a [i32],
     /// Instances missing before any eviction, and the device group, by request.

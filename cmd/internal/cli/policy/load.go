@@ -236,7 +236,7 @@ func loadGrants(p string, list []string) ([]string, error) {
 
 // fillPolicyLoad adds the module, manifest and signature of a policy to a request.
 func fillPolicyLoad(env *cmdutil.Env, load *client.PolicyLoad, use string) (err error) {
-	if slices.Contains(builtin.Names(), use) {
+	if _, _, ok := builtin.Module(use); ok {
 		load.Builtin = use
 		return nil
 	}

@@ -16,9 +16,11 @@ enum {
   PREEMPTOR_NAMESPACE, PREEMPTOR_JOB, PREEMPTOR_GROUP, PREEMPTOR_JOB_TYPE,
   VICTIM_PRIORITY, VICTIM_START, VICTIM_LOST_WORK, VICTIM_NAMESPACE, VICTIM_JOB, VICTIM_GROUP,
   VICTIM_EVICTIONS, VICTIM_EVICTION_LIMIT, VICTIM_MUST_LEAVE, VICTIM_SHARE, VICTIM_BUDGET_SLACK,
-  VICTIM_NAMESPACE_SHARE, NODE_NAME,
+  VICTIM_NAMESPACE_SHARE, VICTIM_RELOCATION, VICTIM_DISPLACED_PRIORITY, VICTIM_DISPLACED_LOST_WORK,
+  NODE_NAME,
   OPTION_HIGHEST_PRIORITY, OPTION_VICTIMS, OPTION_PRIORITY_SUM, OPTION_LOST_WORK, OPTION_START,
-  OPTION_BUDGET_VIOLATIONS, OPTION_FIT_BEFORE, OPTION_FIT_AFTER, OPTION_RANK,
+  OPTION_BUDGET_VIOLATIONS, OPTION_STRANDED, OPTION_DISPLACING, OPTION_DISPLACED_PRIORITY,
+  OPTION_DISPLACED_LOST_WORK, OPTION_FIT_BEFORE, OPTION_FIT_AFTER, OPTION_RANK,
   OPTION_ANTI_AFFINITY, OPTION_AFFINITY, OPTION_SPREAD,
   FIELDS
 };
@@ -249,6 +251,9 @@ static void set_rows(const cede_rows *r, const cede_shared *s, int32_t dims) {
   set(VICTIM_EVICTIONS, r->evictions, n);
   set(VICTIM_EVICTION_LIMIT, r->eviction_limit, n);
   set(VICTIM_MUST_LEAVE, r->must_leave, n);
+  set(VICTIM_RELOCATION, r->relocation, n);
+  set(VICTIM_DISPLACED_PRIORITY, r->displaced_priority, n);
+  set(VICTIM_DISPLACED_LOST_WORK, r->displaced_lost_work, n);
   set_shares(s, dims, n);
   set_namespace_shares(s, dims, n);
   set_slack(s, n);
@@ -380,6 +385,10 @@ static const char *load_options(const cede_options *in) {
   set(OPTION_LOST_WORK, in->lost_work, n);
   set(OPTION_START, in->start, n);
   set(OPTION_BUDGET_VIOLATIONS, in->violations, n);
+  set(OPTION_STRANDED, in->stranded, n);
+  set(OPTION_DISPLACING, in->displacing, n);
+  set(OPTION_DISPLACED_PRIORITY, in->displaced_priority, n);
+  set(OPTION_DISPLACED_LOST_WORK, in->displaced_lost_work, n);
   set(OPTION_FIT_BEFORE, in->fit_before, n);
   set(OPTION_FIT_AFTER, in->fit_after, n);
   set_components(in);
@@ -484,7 +493,8 @@ static const cede_policy *policy(void) {
 #define ENTRY(symbol, answer) \
   EXPORT(symbol) int32_t symbol(uint8_t *frame, uint32_t length) { return answer(policy(), frame, length); }
 
-EXPORT(cede_abi_version) int32_t cede_abi_version(void) { return 1 << 16 | 1; }
+// Rules without the columns of version 1.3 load in older servers.
+EXPORT(cede_abi_version) int32_t cede_abi_version(void) { return 1 << 16 | (program->columns & CEDE_RELOCATION ? 3 : 1); }
 EXPORT(cede_alloc) void *cede_alloc(uint32_t size) { return cede__frame_room(size); }
 ENTRY(cede_describe, cede__describe)
 ENTRY(cede_priority_delta, cede__priority_delta)

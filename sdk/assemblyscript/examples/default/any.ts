@@ -1,6 +1,6 @@
 // The rules for any number of dimensions and device requests.
 import { Candidates, Floats, Selection, isPresent } from "../../assembly";
-import { closer, groupEnd, square } from "./distance";
+import { closer, groupEnd, relocatesBetter, square } from "./distance";
 
 /**
  * The remaining need of some columns, and the amounts that rows free. It is created once,
@@ -89,7 +89,7 @@ function pickGroup(q: Candidates, out: Selection, from: i32, n: i32): void {
   if (n > gone.length) gone = new StaticArray<bool>(2 * n);
   for (let j = 0; j < n; j++) unchecked((gone[j] = false));
   for (let left = n; left > 0 && !covered(); left--) {
-    const j = nearest(from, n);
+    const j = nearest(q, from, n);
     unchecked((gone[j] = true));
     pick(q, out, from + j);
   }
@@ -102,8 +102,11 @@ export function pick(q: Candidates, out: Selection, row: i32): void {
   if (must > 0 && q.rows.mustLeave[row]) must--;
 }
 
-/** The row first+j, of n, that is nearest to the need among those not picked; the first of equals. */
-function nearest(first: i32, n: i32): i32 {
+/**
+ * The row first+j, of n, that is nearest to the need among those not picked; of equals the
+ * one that can best run elsewhere, then the first.
+ */
+function nearest(q: Candidates, first: i32, n: i32): i32 {
   let best = -1, least: f64 = Infinity;
   for (let j = 0; j < n; j++) {
     if (unchecked(gone[j])) continue;
@@ -112,6 +115,8 @@ function nearest(first: i32, n: i32): i32 {
     if (closer(sum, least)) {
       best = j;
       least = sum;
+    } else if (!closer(least, sum) && relocatesBetter(q.rows, first + j, first + best)) {
+      best = j;
     }
   }
   return best;

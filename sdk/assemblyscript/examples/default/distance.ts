@@ -1,5 +1,5 @@
 // The distances that both searches use.
-import { Ints, sqrt } from "../../assembly";
+import { Ints, Rows, isPresent, sqrt } from "../../assembly";
 
 /**
  * Reports whether the distance with square a is smaller than that with square b. Two
@@ -10,6 +10,16 @@ import { Ints, sqrt } from "../../assembly";
 @inline
 export function closer(a: f64, b: f64): bool {
   return a < b * (1.0 - 1.0 / 1125899906842624.0) || (a < b && sqrt(a) < sqrt(b));
+}
+
+/** Reports whether a row can better run elsewhere than another one. */
+// @ts-ignore: decorator
+@inline
+export function relocatesBetter(r: Rows, a: i32, b: i32): bool {
+  if (!isPresent(r.relocation)) return false;
+  if (r.relocation[a] != r.relocation[b]) return r.relocation[a] < r.relocation[b];
+  if (r.displacedPriority[a] != r.displacedPriority[b]) return r.displacedPriority[a] < r.displacedPriority[b];
+  return r.displacedLostWork[a] < r.displacedLostWork[b];
 }
 
 /** The square of the relative distance of a use from the remaining need. */

@@ -3,7 +3,7 @@
 // variables, which a host keeps in registers. A dimension counts while its need,
 // or its lack, is above zero. Unused dimensions have neither.
 import { Bytes, Candidates, Floats, Selection } from "../../assembly";
-import { closer, groupEnd, square } from "./distance";
+import { closer, groupEnd, relocatesBetter, square } from "./distance";
 
 // @ts-ignore: decorator
 @inline
@@ -57,6 +57,8 @@ export function selectFew(q: Candidates, out: Selection): bool {
             if (closer(sum, least)) {
               best = row;
               least = sum;
+            } else if (!closer(least, sum) && relocatesBetter(q.rows, row, best)) {
+              best = row;
             }
           }
         }

@@ -119,10 +119,15 @@ function rows(r: Rows): void {
   texts(r.labelValue, labels);
   texts(r.annotationName, r.annotations.columns);
   table(r.annotations);
-  if (!isPresent(r.firstBudget)) return;
-  ints(r.firstBudget, n + 1);
-  const budgets = r.firstBudget[n];
-  if (budgets > 0) ints(r.budget, budgets);
+  if (isPresent(r.firstBudget)) {
+    ints(r.firstBudget, n + 1);
+    const budgets = r.firstBudget[n];
+    if (budgets > 0) ints(r.budget, budgets);
+  }
+  if (!isPresent(r.relocation) || n == 0) return;
+  bytes(r.relocation, n);
+  ints(r.displacedPriority, n);
+  longs(r.displacedLostWork, n);
 }
 
 function shared(s: Shared, dims: i32): void {
@@ -171,6 +176,12 @@ export function foldOptions(seed: u64, q: Options): void {
   texts(q.place, n);
   if (isPresent(q.start) && n > 0) longs(q.start, n);
   if (isPresent(q.violations) && n > 0) ints(q.violations, n);
+  if (isPresent(q.stranded) && n > 0) {
+    ints(q.stranded, n);
+    ints(q.displacing, n);
+    ints(q.displacedPriority, n);
+    longs(q.displacedLostWork, n);
+  }
   table(q.need);
   table(q.deviceNeed);
   add(q.deviceGroup.columns);

@@ -1,6 +1,6 @@
 //! The rules for any number of dimensions and device requests.
 
-use crate::{closer, group_end, square};
+use crate::{closer, group_end, relocates_better, square};
 use cede::{Buffer, Candidates, Result, Selection};
 
 /// The remaining need of a dimension, or of a device request, and its number.
@@ -108,8 +108,8 @@ impl Scratch {
         subtract(q, &mut self.need, row);
     }
 
-    /// The row first+j that is nearest to the need among those not picked; the
-    /// first of equals.
+    /// The row first+j that is nearest to the need among those not picked; of equals the
+    /// one that can best run elsewhere, then the first.
     fn nearest(&self, q: &Candidates, first: usize) -> usize {
         let mut best = self.gone.iter().position(|gone| !gone).unwrap_or(0);
         let mut least = f64::INFINITY;
@@ -121,6 +121,8 @@ impl Scratch {
             if closer(sum, least) {
                 best = j;
                 least = sum;
+            } else if !closer(least, sum) && relocates_better(&q.rows, first + j, first + best) {
+                best = j;
             }
         }
         best

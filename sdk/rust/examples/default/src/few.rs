@@ -3,13 +3,14 @@
 //! registers, since the loops over dimensions are unrolled. A dimension counts
 //! while its need, or its lack, is above zero.
 
-use crate::{closer, group_end, square};
-use cede::{Candidates, Selection};
+use crate::{closer, group_end, relocates_better, square};
+use cede::{Candidates, Rows, Selection};
 
 const FEW: usize = 4;
 
 struct Few<'a> {
     using: [&'a [f64]; FEW],
+    rows: &'a Rows<'a>,
     must_leave: &'a [u8],
     need: [f64; FEW],
     lack: [f64; FEW],
@@ -22,7 +23,7 @@ pub fn select(q: &Candidates, out: &mut Selection) -> bool {
         return false;
     }
     let (mut ask, mut lack) = ([0.0; FEW], [&[][..]; FEW]);
-    let mut f = Few { using: [&[]; FEW], must_leave: q.rows.must_leave, need: ask, lack: ask, must: 0 };
+    let mut f = Few { using: [&[]; FEW], rows: &q.rows, must_leave: q.rows.must_leave, need: ask, lack: ask, must: 0 };
     for d in 0..q.dims.len().min(FEW) {
         f.using[d] = q.rows.use_.column(d);
         lack[d] = q.need.column(d);
@@ -86,7 +87,7 @@ impl Few<'_> {
     }
 
     /// The row first+j, of n, that is nearest to the need among those that have
-    /// no bit in gone; the first of equals.
+    /// no bit in gone; of equals the one that can best run elsewhere, then the first.
     #[inline(always)]
     fn nearest(&self, gone: u64, first: usize, n: usize) -> usize {
         let mut best = (!gone).trailing_zeros() as usize;
@@ -104,6 +105,8 @@ impl Few<'_> {
             if closer(sum, least) {
                 best = j;
                 least = sum;
+            } else if !closer(least, sum) && relocates_better(self.rows, first + j, first + best) {
+                best = j;
             }
         }
         best

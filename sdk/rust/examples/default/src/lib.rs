@@ -1,9 +1,10 @@
 //! default: the built-in rules of this name (sdk/rules), in Rust.
 //!
 //! The lowest priority is evicted first; within a priority the allocation nearest to the
-//! remaining need, measured again after each pick; equals in the order of the
-//! rows. Among options: the lowest highest victim priority, then the fewest
-//! victims, the lowest sum of priorities, and the best fit without the victims.
+//! remaining need, measured again after each pick; of equals the one that can best run
+//! elsewhere, then the first row. Among options: the lowest highest victim priority, then
+//! the fewest victims, the lowest sum of priorities, the victims that can best run
+//! elsewhere, and the best fit without the victims.
 //!
 //! Of bindings on a member cluster the lowest priority is evicted first, then the one that
 //! started last, then the last name. Among clusters: the fewest
@@ -29,9 +30,10 @@ impl Policy for Default {
     fn info(&self) -> Info {
         Info {
             name: "default",
+            version: "2",
             ascending: true,
             monotone: true,
-            columns: Columns::USE | Columns::MUST_LEAVE | Columns::DEVICE | Columns::FIT,
+            columns: Columns::USE | Columns::MUST_LEAVE | Columns::DEVICE | Columns::FIT | Columns::RELOCATION,
             ..Info::default()
         }
     }
@@ -70,6 +72,29 @@ fn square(left: f64, using: f64) -> f64 {
     r * r
 }
 
+/// Reports whether a row can better run elsewhere than another one.
+#[inline(always)]
+fn relocates_better(rows: &Rows, a: usize, b: usize) -> bool {
+    if rows.relocation.is_empty() {
+        return false;
+    }
+    let cost = |row: usize| (rows.relocation[row], rows.displaced_priority[row], rows.displaced_lost_work[row]);
+    cost(a) < cost(b)
+}
+
+/// The tier of option i's victims: how many fit nowhere else, then the highest priority
+/// that the others would evict, then how many would evict.
+fn relocation(question: &Options, i: usize) -> i64 {
+    if question.stranded.is_empty() {
+        return 0;
+    }
+    let most = (1 << 14) - 1;
+    let stranded = question.stranded[i].min(most) as i64;
+    let displacing = question.displacing[i].min(most) as i64;
+    let priority = if displacing > 0 { question.displaced_priority[i] as i64 - i32::MIN as i64 + 1 } else { 0 };
+    stranded << 48 | priority << 14 | displacing
+}
+
 /// The mean of the parts of the ranking of option i.
 fn mean(question: &Options, i: usize) -> f64 {
     let (mut sum, mut n) = (question.fit_after[i], 1.0);
@@ -90,6 +115,7 @@ impl ScoreOptions for Default {
             answer.tiers[0][i] = if victims == 0 { i64::MIN } else { question.highest_priority[i] as i64 };
             answer.tiers[1][i] = victims;
             answer.tiers[2][i] = question.priority_sum[i];
+            answer.tiers[3][i] = relocation(question, i);
             answer.score[i] = mean(question, i);
         }
         Ok(())

@@ -105,6 +105,11 @@ impl Fold {
         self.table(&r.annotations);
         self.later(r.first_budget);
         self.later(r.budget);
+        if !r.relocation.is_empty() {
+            self.bytes(r.relocation);
+            self.ints(r.displaced_priority);
+            self.longs(r.displaced_lost_work);
+        }
     }
 
     /// Folds a column that the first version did not have, and leaves no trace
@@ -170,6 +175,12 @@ pub fn options(seed: u64, q: &Options) -> Fold {
         h.longs(q.start);
     }
     h.later(q.violations);
+    h.later(q.stranded);
+    h.later(q.displacing);
+    h.later(q.displaced_priority);
+    if !q.displaced_lost_work.is_empty() {
+        h.longs(q.displaced_lost_work);
+    }
     h.table(&q.need);
     h.table(&q.device_need);
     h.add(q.device_group.columns() as u64);
