@@ -230,6 +230,7 @@ func (s *moveSearch) candidates(pos int32) (list []*model.Allocation) {
 		switch {
 		case row.Priority > s.e.Job.Priority || len(list) == 4*maxMoveCandidates:
 		case a.Job.Key() == s.e.Eval.JobKey(), s.e.State.Base.Alloc(a.ID) == nil: // placed by this plan
+		case s.isColocationTarget(a):
 		case s.isHosted(a.Group, pos) && snap.MoveObstacle(a, s.e.Job.Priority, s.e.Now) == "" && s.movesLeft(a.Job.Key()) > 0:
 			list = append(list, a)
 		}
@@ -239,6 +240,14 @@ func (s *moveSearch) candidates(pos int32) (list []*model.Allocation) {
 		return cmp.Or(cmp.Compare(x.priority, y.priority), cmp.Compare(x.lost, y.lost), cmp.Compare(x.size, y.size), cmp.Compare(a.ID, b.ID))
 	})
 	return list[:min(len(list), maxMoveCandidates)]
+}
+
+// isColocationTarget reports whether the job that needs room must run near an instance. An
+// instance of the job that the plan has placed may rely on it.
+func (s *moveSearch) isColocationTarget(a *model.Allocation) bool {
+	return a.Job.Namespace == s.e.Job.Namespace && slices.ContainsFunc(s.e.Job.Groups, func(g *model.Group) bool {
+		return slices.ContainsFunc(g.Colocate, func(t model.LabelTerm) bool { return t.Matches(a.Group.Labels) })
+	})
 }
 
 // movesLeft returns how many more instances of a job may be moved now.
