@@ -90,14 +90,18 @@ func allocEvents(at int64, a *model.Allocation, old, now allocStatus, known bool
 	}
 	if !known {
 		placed := of(timeline.Placed)
-		placed.Entry = a.CreateIndex
+		placed.Entry, placed.Moved = a.CreateIndex, a.MovedFrom
 		starts = append(starts, placed)
 	}
 	if now.started && !old.started {
 		starts = append(starts, of(timeline.Started))
 	}
 	if !now.live && (old.live || !known) {
-		ends = append(ends, of(endKind(a)))
+		end := of(endKind(a))
+		if end.Kind == timeline.Stopped {
+			end.Moved = a.MovedTo
+		}
+		ends = append(ends, end)
 	}
 	if now.terminal && !old.terminal && a.Desired != model.DesiredRun && a.Client != model.ClientLost {
 		ends = append(ends, of(timeline.Gone))

@@ -15,17 +15,32 @@ import (
 	"github.com/cede-scheduler/cede/sdk/rules"
 )
 
-// played plays the scenario that all mutants start from.
+// played plays the scenario that most mutants start from.
 func played(t *testing.T) audit.Run {
 	t.Helper()
-	text, err := os.ReadFile("testdata/cluster.yaml")
+	return playedFile(t, "testdata/cluster.yaml", func(*scenario.File) {})
+}
+
+// playedMove plays a scenario in which one of two equal instances is moved to make room for
+// a larger one.
+func playedMove(t *testing.T) audit.Run {
+	t.Helper()
+	return playedFile(t, "../testdata/places/gangdefrag.yaml", func(f *scenario.File) {
+		f.Scheduler.Moves = &scenario.Moves{PerJob: 1, Window: scenario.Duration(3600e9)}
+	})
+}
+
+func playedFile(t *testing.T, name string, change func(*scenario.File)) audit.Run {
+	t.Helper()
+	text, err := os.ReadFile(name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := scenario.Decode("cluster.yaml", strings.NewReader(string(text)))
+	f, err := scenario.Decode(name, strings.NewReader(string(text)))
 	if err != nil {
 		t.Fatal(err)
 	}
+	change(f)
 	run := audit.Run{File: f, Policy: policy.DefaultName, Unplaced: map[[2]string]int{}}
 	played, err := sim.Play(t.Context(), f, sim.Options{
 		Resolve: func(spec sim.PolicySpec) (*policy.Version, error) {
@@ -246,6 +261,57 @@ func TestCheck_FindsMutants(t *testing.T) {
 	} {
 		t.Run(m.name, func(t *testing.T) {
 			run := played(t)
+			m.mutate(t, &run)
+			found := audit.Check(run)
+			if !slices.ContainsFunc(found, func(f audit.Finding) bool { return f.Rule == m.rule }) {
+				t.Errorf("rule %s is violated, found %v", m.rule, found)
+			}
+		})
+	}
+}
+
+func TestCheck_FindsMutantsOfMoves(t *testing.T) {
+	t.Parallel()
+	run := playedMove(t)
+	if found := audit.Check(run); len(found) > 0 || !slices.ContainsFunc(run.Events, func(ev timeline.Event) bool { return ev.Kind == timeline.Stopped && ev.Moved != "" }) {
+		t.Fatalf("found %v in\n%+v", found, run.Events)
+	}
+	moved := func(r *audit.Run, kind timeline.Kind) *timeline.Event {
+		return &r.Events[slices.IndexFunc(r.Events, func(ev timeline.Event) bool { return ev.Kind == kind && ev.Moved != "" })]
+	}
+	jobOfMove := func(t *testing.T, r *audit.Run) *scenario.Job { return jobOf(t, r, moved(r, timeline.Placed).Job) }
+	for _, m := range []struct {
+		name   string
+		rule   string
+		mutate func(t *testing.T, r *audit.Run)
+	}{
+		{"moves are off", "moves", func(_ *testing.T, r *audit.Run) { r.File.Scheduler.Moves = nil }},
+		{"beyond the limit of the job", "moves", func(_ *testing.T, r *audit.Run) { r.File.Scheduler.Moves.PerJob = 0 }},
+		{"beyond a budget of best effort", "moves", func(t *testing.T, r *audit.Run) {
+			jobOfMove(t, r).Groups[0].Labels = map[string]string{"app": "x"}
+			r.File.Budgets = append(r.File.Budgets, scenario.Budget{Name: "b", Labels: map[string]string{"app": "x"}, MaxUnavailable: &scenario.Bound{}})
+		}},
+		{"without a second half", "moves", func(t *testing.T, r *audit.Run) { drop(t, r, timeline.Placed, moved(r, timeline.Placed).Alloc) }},
+		{"without a first half", "moves", func(t *testing.T, r *audit.Run) { moved(r, timeline.Stopped).Moved = "" }},
+		{"to the same node", "moves", func(_ *testing.T, r *audit.Run) {
+			moved(r, timeline.Placed).Node = moved(r, timeline.Stopped).Node
+		}},
+		{"for nothing", "moves", func(t *testing.T, r *audit.Run) {
+			drop(t, r, timeline.Placed, "big")
+			drop(t, r, timeline.Started, "big")
+		}},
+		{"for a lower priority", "moves", func(t *testing.T, r *audit.Run) { jobOfMove(t, r).Priority = new(int32(51)) }},
+		{"of a protected job", "moves", func(t *testing.T, r *audit.Run) { jobOfMove(t, r).Preemptible = new(bool) }},
+		{"for an instance that is not larger", "moves", func(t *testing.T, r *audit.Run) {
+			jobOf(t, r, "big").Groups[0].Resources["gpu"] = 2
+		}},
+		{"of an instance that could have stayed", "moves", func(t *testing.T, r *audit.Run) {
+			jobOf(t, r, "big").Groups[0].Resources["gpu"] = 6
+		}},
+		{"to a full node", "capacity", func(t *testing.T, r *audit.Run) { jobOf(t, r, "a").Groups[0].Resources["gpu"] = 7 }},
+	} {
+		t.Run(m.name, func(t *testing.T) {
+			run := playedMove(t)
 			m.mutate(t, &run)
 			found := audit.Check(run)
 			if !slices.ContainsFunc(found, func(f audit.Finding) bool { return f.Rule == m.rule }) {

@@ -112,7 +112,8 @@ type alloc struct {
 	saved     int64
 	endedAt   int64 // when it ceased to be live
 	victims   []*alloc
-	interrupt bool // its node was down while it was live
+	interrupt bool   // its node was down while it was live
+	from      string // allocation on another node that it continues
 }
 
 // age returns how long the allocation has run, in nanoseconds.
@@ -133,7 +134,8 @@ type cluster struct {
 	jobList  []*job
 	allocs   map[string]*alloc
 	order    []*alloc
-	evicted  []eviction // of allocations that had started
+	evicted  []eviction // of allocations that had started; moves count
+	moves    []past
 }
 
 // checker applies events and compares them with the rules.

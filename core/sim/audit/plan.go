@@ -12,10 +12,13 @@ type plan struct {
 	removed map[*alloc]*timeline.Event
 	evicted []*alloc // in the order of the timeline
 	placed  []*alloc
+	moved   []*move
 	stops   map[*node]bool // nodes on which the plan stops allocations
 	// moves are the groups that the plan also stops instances of. Such an instance counts
 	// until its own turn, which the timeline does not show.
 	moves map[*group]bool
+	// stopsOwn are the nodes on which the plan stops allocations of its own job.
+	stopsOwn map[*node]bool
 }
 
 func (c *checker) addToPlan(p *plan, ev *timeline.Event) {
@@ -41,6 +44,10 @@ func (c *checker) addToPlan(p *plan, ev *timeline.Event) {
 			c.report("ends", "%s is lost, and its node %s is not down", a.id, a.node.id)
 		}
 	default:
+		if ev.Moved != "" {
+			p.moved = append(p.moved, &move{from: a, id: ev.Moved})
+			return
+		}
 		c.checkStop(a)
 	}
 }
@@ -55,7 +62,7 @@ func (c *checker) addPlacement(p *plan, ev *timeline.Event) {
 		c.report("placements", "%s is placed twice", ev.Alloc)
 		return
 	}
-	p.placed = append(p.placed, &alloc{id: ev.Alloc, group: g, index: ev.Index, node: n, devices: ev.Devices, saved: ev.SavedWork, live: true})
+	p.placed = append(p.placed, &alloc{id: ev.Alloc, group: g, index: ev.Index, node: n, devices: ev.Devices, saved: ev.SavedWork, live: true, from: ev.Moved})
 }
 
 // checkStop checks that there is a reason to stop an allocation: the job has stopped, the
@@ -94,24 +101,30 @@ func (c *checker) plan(p *plan) {
 	if len(p.removed)+len(p.placed) == 0 {
 		return
 	}
-	p.stops, p.moves = map[*node]bool{}, map[*group]bool{}
+	p.stops, p.moves, p.stopsOwn = map[*node]bool{}, map[*group]bool{}, map[*node]bool{}
 	for a, ev := range p.removed {
 		if ev.Kind != timeline.Evicted {
 			p.stops[a.node], p.moves[a.group] = true, true
+			if ev.Moved == "" {
+				p.stopsOwn[a.node] = true
+			}
 		}
 	}
+	moves := moveChecker{c}
+	moves.pairMoves(p)
 	inOrder(p.placed)
 	c.checkVictims(p)
 	c.checkBudgets(p)
+	moves.checkMoved(p)
 	for _, v := range p.evicted {
 		c.checkLoss(v)
 		if v.started && !v.node.down {
 			c.evicted = append(c.evicted, eviction{c.now, v.group})
 		}
 	}
-	for a := range p.removed {
+	for a, ev := range p.removed {
 		c.remove(a)
-		a.group.job.evaluated = true
+		a.group.job.evaluated = a.group.job.evaluated || ev.Moved == ""
 	}
 	c.checkCohorts(p)
 	for _, v := range p.evicted {
@@ -123,7 +136,9 @@ func (c *checker) plan(p *plan) {
 	for _, v := range p.evicted {
 		v.live = false
 	}
-	c.checkMoves(p)
+	moves.arrive(p)
+	moves.checkMovesNecessary(p)
+	c.checkSpreads(p)
 	c.checkColocation(p)
 	for _, n := range c.nodeList {
 		if why := overfull(n, c.here(n)); why != "" {
@@ -206,8 +221,9 @@ func (c *checker) place(p *plan, a *alloc) {
 
 func isGang(p *plan) bool { return len(p.placed) > 0 && p.placed[0].group.job.AllAtOnce }
 
-// checkMoves checks after a plan that hard spreads hold for the groups that it moves.
-func (c *checker) checkMoves(p *plan) {
+// checkSpreads checks after a plan that hard spreads hold for the groups of which it stops
+// instances.
+func (c *checker) checkSpreads(p *plan) {
 	for _, a := range p.placed {
 		if a.group.job.AllAtOnce || !p.moves[a.group] {
 			continue

@@ -12,13 +12,14 @@ import (
 
 // A builder translates a decision into a Problem. Candidates are the allocations that the
 // rules of the host allow some policy to evict: those of other jobs with a lower priority,
-// without protected ones. Rules that Problem cannot express are dropped, which never
+// without protected ones; and those that the host may move, as if each had a place. Rules that Problem cannot express are dropped, which never
 // raises the minimum, and recorded.
 type builder struct {
 	*Decision
 	counts  []int
 	costs   *Costs
 	evicts  bool // the job may evict
+	moves   bool // instances may be moved to make room for the job
 	axes    axes
 	checks  []*feasible.NodeChecker
 	colo    colocation
@@ -32,7 +33,7 @@ type builder struct {
 // was made, and the rules that it does not contain. If there are none, an optimum of the
 // problem is feasible.
 func Build(d *Decision, counts []int, costs *Costs) (*Problem, []string) {
-	b := &builder{Decision: d, counts: counts, costs: costs, evicts: placement.MayPreempt(d.snap, d.Job), problem: &Problem{Counts: counts}}
+	b := &builder{Decision: d, counts: counts, costs: costs, evicts: placement.MayPreempt(d.snap, d.Job), moves: placement.MoveRate(d.snap, d.Job) != nil, problem: &Problem{Counts: counts}}
 	b.axes = newAxes(d.Job, counts, d.snap)
 	for _, g := range d.Job.Groups {
 		b.checks = append(b.checks, feasible.NewNodeChecker(g, d.snap.ClassCount()))
@@ -141,7 +142,7 @@ func (b *builder) addVictims(out *Node, rows []state.Row) []int {
 			continue
 		}
 		positions[i] = len(out.Victims)
-		v := Victim{ID: row.Alloc.ID, Frees: b.axes.frees(row.Alloc), Cohort: cohort}
+		v := Victim{ID: row.Alloc.ID, Frees: b.axes.frees(row.Alloc), Cohort: cohort, MustMove: !b.evictable(row.Alloc)}
 		if cohort < 0 {
 			v.Cost = b.costs.Of(row.Alloc, b.Now)
 		}
@@ -158,8 +159,19 @@ func (b *builder) addVictims(out *Node, rows []state.Row) []int {
 }
 
 // candidate reports whether the rules of the host allow some policy to evict an
-// allocation, its cohort aside.
-func (b *builder) candidate(a *model.Allocation) bool {
+// allocation, its cohort aside, or allow to move it. Either loses the same work.
+func (b *builder) candidate(a *model.Allocation) bool { return b.evictable(a) || b.movable(a) }
+
+// movable reports whether an allocation could be moved if another node had a place for it.
+// Its budgets and those of the state after the stops may differ, as for strict budgets.
+func (b *builder) movable(a *model.Allocation) bool {
+	if !b.moves || a.Job.Key() == b.Job.Key() {
+		return false
+	}
+	return b.snap.MoveObstacle(a, b.Job.Priority, b.Now) == "" || b.before.MoveObstacle(a, b.Job.Priority, b.Now) == ""
+}
+
+func (b *builder) evictable(a *model.Allocation) bool {
 	if !b.evicts || a.Job.Priority >= b.Job.Priority || a.Job.NonPreemptible || a.Job.Key() == b.Job.Key() || a.LostWith(b.snap.Node(a.NodeID), b.Now) {
 		return false
 	}

@@ -14,6 +14,7 @@ type Decision struct {
 	Placed  []int // instances by group
 	Queued  []int // instances that could not be placed, by group
 	Victims []*model.Allocation
+	Moved   []*model.Allocation // of other jobs, on the nodes that they left
 
 	before *state.Snapshot
 	snap   *state.Snapshot // before, without the allocations that the plan stops
@@ -21,11 +22,11 @@ type Decision struct {
 	on []map[string]bool
 }
 
-// NewDecision returns the decision of an evaluation. It returns nil if nothing was evicted or
-// left unplaced, if a part of a plan was rejected, and for bindings.
+// NewDecision returns the decision of an evaluation. It returns nil if nothing was evicted,
+// moved or left unplaced, if a part of a plan was rejected, and for bindings.
 func NewDecision(e sim.Evaluated) *Decision {
 	d := describe(e)
-	if d == nil || len(d.Victims) == 0 && sum(d.Queued) == 0 {
+	if d == nil || len(d.Victims)+len(d.Moved) == 0 && sum(d.Queued) == 0 {
 		return nil
 	}
 	return d
@@ -55,7 +56,7 @@ func describe(e sim.Evaluated) *Decision {
 	return d
 }
 
-// apply reads the placements and victims of a plan, and applies its stops.
+// apply reads the placements, victims and moves of a plan, and applies its other stops.
 func (d *Decision) apply(plan *model.Plan) {
 	before := d.before
 	var txn *state.Txn
@@ -81,7 +82,12 @@ func (d *Decision) apply(plan *model.Plan) {
 			txn = before.Fork(before.Index() + 1)
 		}
 		for _, s := range g.Stops {
-			if a := before.Alloc(s.AllocID); a != nil {
+			a := before.Alloc(s.AllocID)
+			switch {
+			case a == nil:
+			case s.MovedTo != "":
+				d.Moved = append(d.Moved, a)
+			default:
 				gone := *a
 				gone.Desired = model.DesiredStop
 				txn.AllocWriter().Upsert(&gone)

@@ -23,7 +23,8 @@ type started struct {
 // of this run, in nanoseconds of the whole cluster. Such a schedule starts the same
 // instances for the first time in the same instants, and evicts only in the instants in
 // which the run evicts, and no instance in the instant of its start. It may choose other nodes and victims, move
-// instances, and anticipate the future.
+// instances in the instants in which the run moves, and anticipate the future. Work that
+// moves lose is lost work.
 func LostWorkBound(f *scenario.Resolved, r *sim.Result) int64 {
 	c := newCapacity(f)
 	evictions := evictionTimes(r)
@@ -106,13 +107,7 @@ func hasNoExecute(f *scenario.Resolved) bool {
 // startedInstances lists the first starts of a run, without instances that it evicted in
 // the instant of their start.
 func startedInstances(f *scenario.Resolved, r *sim.Result, c *capacity, evictions []int64) (list []started) {
-	at := map[string]int64{} // first eviction, by allocation
-	for i := range r.Evicted {
-		e := &r.Evicted[i]
-		if _, seen := at[e.Alloc]; !seen {
-			at[e.Alloc] = int64(e.At)
-		}
-	}
+	at := firstEvictions(r)
 	groups, jobs := map[[2]string]*model.Group{}, map[*model.Group]*model.Job{}
 	delay := int64(0) // an instance may start this much later than it is placed
 	for _, j := range f.Jobs {
@@ -121,6 +116,8 @@ func startedInstances(f *scenario.Resolved, r *sim.Result, c *capacity, eviction
 			delay = max(delay, g.KillTimeout)
 		}
 	}
+	// An instance that is moved starts again, as late as any other.
+	delay *= 1 + int64(moveTimes(r))
 	start := func(id string, g *model.Group, from int64) {
 		if t, evicted := at[id]; evicted && t <= from {
 			return
@@ -143,6 +140,34 @@ func startedInstances(f *scenario.Resolved, r *sim.Result, c *capacity, eviction
 		}
 	}
 	return list
+}
+
+// firstEvictions returns the first eviction by allocation. That of an instance that was
+// moved before counts for the allocation with which it started.
+func firstEvictions(r *sim.Result) map[string]int64 {
+	first, from := map[string]int64{}, map[string]string{}
+	for i := range r.Moved {
+		from[r.Moved[i].To] = r.Moved[i].Alloc
+	}
+	for i := range r.Evicted {
+		id := r.Evicted[i].Alloc
+		for from[id] != "" {
+			id = from[id]
+		}
+		if _, seen := first[id]; !seen {
+			first[id] = int64(r.Evicted[i].At)
+		}
+	}
+	return first
+}
+
+// moveTimes returns the number of instants in which instances are moved.
+func moveTimes(r *sim.Result) int {
+	times := map[sim.At]bool{}
+	for i := range r.Moved {
+		times[r.Moved[i].At] = true
+	}
+	return len(times)
 }
 
 // latestEnd returns the earliest time at which an instance that runs may end because its job is stopped,

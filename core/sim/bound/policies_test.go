@@ -58,12 +58,15 @@ func resolve(spec sim.PolicySpec) (*policy.Version, error) {
 // bound is the minimum of.
 func TestRecorder_NoPolicyBeatsTheBound(t *testing.T) {
 	t.Parallel()
-	verdicts, decisions := map[bound.Verdict]int{}, 0
+	verdicts, decisions, moves := map[bound.Verdict]int{}, 0, 0
 	unplaced, lost := 0, 0 // runs with a positive bound
 	for seed := range uint64(soak.Count(40, 5000/9+1)) {
 		for _, p := range shipped {
 			file := mixes.Generate(seed)
 			file.Scheduler.Policy = ""
+			if seed%2 == 1 {
+				file.Scheduler.Moves = &scenario.Moves{PerJob: int32(1 + seed%3), Window: scenario.Duration(3600e9)}
+			}
 			r := bound.NewRecorder(bound.DefaultLimit)
 			run, err := sim.Play(context.Background(), file, sim.Options{Policy: p.name, Resolve: resolve, Evaluated: func(e sim.Evaluated) {
 				x := r.BoundOf(e)
@@ -72,6 +75,9 @@ func TestRecorder_NoPolicyBeatsTheBound(t *testing.T) {
 				}
 				verdicts[x.Verdict]++
 				decisions++
+				if len(x.Moved) > 0 {
+					moves++
+				}
 				if x.Lower > x.Cost {
 					t.Errorf("seed %d, %s at %d: %s evicts %v at %d, bound %d\n%+v", seed, p.name, x.At, x.Job, x.Victims, x.Cost, x.Lower, x)
 				}
@@ -94,8 +100,8 @@ func TestRecorder_NoPolicyBeatsTheBound(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d decisions: %v; %d runs with a bound on unplaced instances, %d on lost work", decisions, verdicts, unplaced, lost)
-	if verdicts[bound.Optimal] < decisions/10 || verdicts[bound.Suboptimal] == 0 || unplaced == 0 || lost == 0 {
+	t.Logf("%d decisions: %v; %d with moves; %d runs with a bound on unplaced instances, %d on lost work", decisions, verdicts, moves, unplaced, lost)
+	if verdicts[bound.Optimal] < decisions/10 || verdicts[bound.Suboptimal] == 0 || unplaced == 0 || lost == 0 || moves == 0 {
 		t.Error("too few cases")
 	}
 }
@@ -116,10 +122,11 @@ func lostWork(t *testing.T, file *scenario.File, r *sim.Result) (cost int64) {
 			whole["gpu"] += int64(d.Count) // the mixes have one kind
 		}
 	}
-	for _, e := range r.Evicted {
+	amountsOf := map[string]map[string]int64{} // by allocation
+	add := func(alloc, job, group string) {
 		for _, j := range f.Jobs {
 			for _, g := range j.Groups {
-				if e.Alloc == "" || j.ID != e.Job || g.Name != e.Group {
+				if j.ID != job || g.Name != group {
 					continue
 				}
 				amounts := maps.Clone(g.Resources)
@@ -127,14 +134,29 @@ func lostWork(t *testing.T, file *scenario.File, r *sim.Result) (cost int64) {
 					amounts = maps.Clone(amounts)
 					amounts["gpu"] += int64(d.Count)
 				}
-				for name, amount := range amounts {
-					if whole[name] > 0 {
-						cost += int64(e.LostWork) / whole[name] * amount
-						cost += int64(e.LostWork) % whole[name] * amount / whole[name]
-					}
-				}
+				amountsOf[alloc] = amounts
 			}
 		}
+	}
+	lose := func(alloc string, work int64) {
+		for name, amount := range amountsOf[alloc] {
+			if whole[name] > 0 {
+				cost += work / whole[name] * amount
+				cost += work % whole[name] * amount / whole[name]
+			}
+		}
+	}
+	for _, a := range f.Running {
+		add(a.ID, a.Job.ID, a.Group.Name)
+	}
+	for _, p := range r.Placements {
+		add(p.Alloc, p.Job, p.Group)
+	}
+	for _, e := range r.Evicted {
+		lose(e.Alloc, int64(e.LostWork))
+	}
+	for _, m := range r.Moved {
+		lose(m.Alloc, int64(m.LostWork))
 	}
 	return cost
 }

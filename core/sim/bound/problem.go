@@ -1,6 +1,9 @@
 package bound
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // Infinite is the bound of a problem that has no answer.
 const Infinite = math.MaxInt64
@@ -44,6 +47,9 @@ type Victim struct {
 	Cost    int64
 	Cohort  int   // position in Problem.Cohorts; negative: none
 	Budgets []int // positions in Problem.Budgets that an eviction is charged to
+	// MustMove is set if the allocation may be moved, but not evicted. The problem does not
+	// contain the place that it would need.
+	MustMove bool
 }
 
 // A Cohort is a set of victims that are evicted together, on any nodes.
@@ -66,6 +72,22 @@ type Result struct {
 	Exact  bool
 	Answer *Answer // nil unless Exact and Lower is finite
 	Steps  int64   // of the search; deterministic
+}
+
+// moves reports whether an answer needs places for moved instances; nil: it does not.
+func (p *Problem) moves(a *Answer) bool {
+	if a == nil {
+		return false
+	}
+	for i := range p.Nodes {
+		for k := range p.Nodes[i].Victims {
+			v := &p.Nodes[i].Victims[k]
+			if _, leaves := slices.BinarySearch(a.Victims, v.ID); leaves && v.MustMove {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // position identifies a victim.

@@ -32,6 +32,7 @@ type Regret struct {
 	Instances int      `json:"instances"`
 	Unplaced  int      `json:"unplaced"`
 	Victims   []string `json:"victims"`
+	Moved     []string `json:"moved,omitempty"`
 	// Cost is the lost work, and Lower the bound on it, in nanoseconds of the whole cluster.
 	Cost  int64 `json:"cost"`
 	Lower int64 `json:"lowerBound"`
@@ -98,13 +99,19 @@ func (r *Recorder) Evaluated(e sim.Evaluated) {
 // examine bounds a decision.
 func (r *Recorder) examine(d *Decision) Regret {
 	out := Regret{At: d.Now, Job: d.Job.ID, Instances: d.instances(), Victims: ids(d.Victims), Unplaced: sum(d.Queued)}
-	for _, v := range d.Victims {
+	if len(d.Moved) > 0 {
+		out.Moved = ids(d.Moved)
+	}
+	for _, v := range slices.Concat(d.Victims, d.Moved) {
 		out.Cost += r.costs.Of(v, d.Now)
 	}
 	cheapest := true // proven
 	if out.Cost > 0 {
 		problem, dropped := Build(d, d.Placed, r.costs)
 		result := Solve(problem, r.limit)
+		if problem.moves(result.Answer) {
+			dropped = append(dropped, "places of moved instances")
+		}
 		out.Lower, out.Steps, out.Dropped = result.Lower, result.Steps, dropped
 		if len(dropped) == 0 || result.Lower == out.Cost {
 			out.Best = result.Answer
@@ -139,7 +146,7 @@ func (r *Recorder) examineUnplaced(d *Decision, out *Regret) (full bool) {
 		out.Steps += result.Steps
 		switch {
 		case result.Lower == Infinite:
-		case result.Exact && len(dropped) == 0:
+		case result.Exact && len(dropped) == 0 && !problem.moves(result.Answer):
 			if !out.Missed || result.Lower < out.MissedCost {
 				out.Missed, out.MissedCost = true, result.Lower
 			}

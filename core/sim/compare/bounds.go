@@ -48,6 +48,7 @@ type Regretted struct {
 	Placed   int           `json:"placed"`
 	Unplaced int           `json:"unplaced,omitempty"`
 	Victims  []string      `json:"victims"`
+	Moved    []string      `json:"moved,omitempty"`
 	LostWork float64       `json:"lostWork"`
 	Lower    float64       `json:"lowerBound"`
 	Best     *bound.Answer `json:"best,omitempty"`
@@ -92,7 +93,7 @@ func regretted(run *Run) (list []Regretted) {
 		r := &run.Bound.Regrets[i]
 		list = append(list, Regretted{
 			Scenario: run.Scenario, Seed: run.Seed, At: time.Duration(r.At).String(), Job: r.Job, Verdict: r.Verdict, Placed: r.Instances, Unplaced: r.Unplaced,
-			Victims: r.Victims, LostWork: clusterHours(r.Cost), Lower: clusterHours(r.Lower), Best: r.Best, Missed: r.Missed, Relaxed: r.Dropped,
+			Victims: r.Victims, Moved: r.Moved, LostWork: clusterHours(r.Cost), Lower: clusterHours(r.Lower), Best: r.Best, Missed: r.Missed, Relaxed: r.Dropped,
 		})
 	}
 	return list
@@ -126,10 +127,16 @@ func (r *Regretted) Chosen() string {
 	if r.Unplaced > 0 {
 		text += fmt.Sprintf(", %d not placed", r.Unplaced)
 	}
-	if len(r.Victims) == 0 {
+	if len(r.Victims) > 0 {
+		text += ", evicts " + some(r.Victims)
+	}
+	if len(r.Moved) > 0 {
+		text += ", moves " + some(r.Moved)
+	}
+	if len(r.Victims)+len(r.Moved) == 0 {
 		return text
 	}
-	return fmt.Sprintf("%s, evicts %s: %s cluster-hours", text, some(r.Victims), Number(r.LostWork))
+	return fmt.Sprintf("%s: %s cluster-hours", text, Number(r.LostWork))
 }
 
 // Better describes the best answer, or the bound if none is known.

@@ -47,6 +47,7 @@ func TestRegretted_NamesTheBestAnswer(t *testing.T) {
 	}{
 		{Regretted{Placed: 1, Victims: []string{"a", "b"}, LostWork: 2, Lower: 1, Best: best}, "1 placed, evicts a, b: 2 cluster-hours", "evicts c for n2: 1 cluster-hours"},
 		{Regretted{Placed: 1, Victims: []string{"a"}, LostWork: 2, Lower: 1.5}, "1 placed, evicts a: 2 cluster-hours", "not known; at least 1.5 cluster-hours"},
+		{Regretted{Placed: 1, Moved: []string{"a"}, LostWork: 2, Lower: 2, Relaxed: []string{"places of moved instances"}}, "1 placed, moves a: 2 cluster-hours", "ignoring places of moved instances"},
 		{Regretted{Unplaced: 3, Missed: true, Relaxed: []string{"spread"}}, "0 placed, 3 not placed", "one more could be placed; ignoring spread"},
 	} {
 		if got := tc.r.Chosen(); got != tc.chosen {

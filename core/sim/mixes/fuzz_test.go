@@ -124,6 +124,9 @@ func TestMixes_HoldUnderEveryPolicy(t *testing.T) {
 	}
 	for seed := first; seed < first+uint64(n); seed++ {
 		f := mixes.Generate(seed)
+		if seed%2 == 0 {
+			f.Scheduler.Moves = &scenario.Moves{PerJob: int32(1 + seed%3), Window: scenario.Duration(600e9)}
+		}
 		for _, p := range policies {
 			if *only != "" && p.name != *only {
 				continue

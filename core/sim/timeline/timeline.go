@@ -43,6 +43,9 @@ type Event struct {
 	Devices    []Device
 	By         string // allocation or binding that the victim was evicted for
 	SavedWork  int64  // nanoseconds that an earlier instance has completed
+	// Moved links the halves of a move to another node: of an allocation that is stopped, the
+	// one that continues it; of one that is placed, the one that it continues.
+	Moved string
 
 	Replicas int
 }

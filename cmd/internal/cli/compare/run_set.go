@@ -149,9 +149,6 @@ func (s *runSet) playOne(ctx context.Context, g *runSpec, workers int) (result, 
 		Progress: func(p sim.Progress) { s.show(g, p) },
 	}
 	recorder := bound.NewRecorder(s.boundSteps)
-	if s.bound && g.f.Scheduler.Moves != nil {
-		return result{}, cmdutil.Usagef("remove scheduler.moves from the file, or the flag", "--bound does not cover moves, which %s enables", g.Path)
-	}
 	if s.bound {
 		options.Evaluated = recorder.Evaluated
 	}
