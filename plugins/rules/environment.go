@@ -6,12 +6,7 @@ import (
 	"cel.dev/cel-go/cel"
 
 	"github.com/cede-scheduler/cede/plugins/rules/schema"
-)
-
-// Limits of one expression.
-const (
-	MaxNodes = 500
-	MaxDepth = 60
+	"github.com/cede-scheduler/cede/plugins/rules/syntax"
 )
 
 // celTypes maps the types of the schema to those of CEL.
@@ -38,10 +33,8 @@ func environment(scope schema.Scope) (*cel.Env, error) {
 	if e, ok := environments.Load(scope); ok {
 		return e.(*cel.Env), nil
 	}
-	e, err := cel.NewEnv(append(Declarations(scope),
-		cel.ClearMacros(), cel.Macros(cel.HasMacro),
-		cel.ParserRecursionLimit(MaxDepth), cel.ParserErrorRecoveryLimit(4),
-		cel.ExpressionNodeLimit(MaxNodes), cel.ExpressionNestingDepthLimit(MaxDepth))...)
+	options := append(Declarations(scope), syntax.Limits()...)
+	e, err := cel.NewEnv(append(options, cel.Macros(cel.HasMacro))...)
 	if err != nil {
 		return nil, err
 	}

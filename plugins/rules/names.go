@@ -2,40 +2,44 @@ package rules
 
 import (
 	"fmt"
-	"slices"
 	"strings"
-	"unicode"
 
 	"github.com/cede-scheduler/cede/plugins/rules/schema"
+	"github.com/cede-scheduler/cede/plugins/rules/syntax"
 )
 
-// undeclared explains an unknown name around a position, and returns where it begins.
-func undeclared(text string, offset int, scope schema.Scope) (at int, reason, hint string) {
-	runes := []rune(text)
-	at = min(offset, len(runes))
-	isName := func(c rune) bool { return unicode.IsLetter(c) || unicode.IsDigit(c) || c == '_' || c == '.' }
-	for at > 0 && isName(runes[at-1]) {
-		at--
+// explainer explains problems with the names and types of the rules of a scope.
+type explainer schema.Scope
+
+// Undeclared explains an unknown name.
+func (x explainer) Undeclared(name string, isFunction bool) (reason, hint string) {
+	if isFunction {
+		return fmt.Sprintf("unknown function %q", name[strings.LastIndexByte(name, '.')+1:]), "docs/reference/rules.md lists the functions"
 	}
-	end := at
-	for end < len(runes) && isName(runes[end]) {
-		end++
-	}
-	name := string(runes[at:end])
-	if end < len(runes) && runes[end] == '(' {
-		if dot := strings.LastIndexByte(name, '.'); dot >= 0 {
-			name = name[dot+1:]
-		}
-		return at, fmt.Sprintf("unknown function %q", name), "docs/reference/rules.md lists the functions"
-	}
+	scope := schema.Scope(x)
 	if rules := scopesOf(name); rules != 0 && rules&scope == 0 {
-		return at, fmt.Sprintf("%s cannot be used here", name), "it can be used in " + scopeNames(rules)
+		return name + " cannot be used here", "it can be used in " + scopeNames(rules)
 	}
-	hint = "docs/reference/rules.md lists the names"
-	if close := similar(name, scope); close != "" {
-		hint = fmt.Sprintf("did you mean %s?", close)
+	var known []string
+	for n, s := range names() {
+		if s&scope != 0 {
+			known = append(known, n)
+		}
 	}
-	return at, fmt.Sprintf("unknown name %q", name), hint
+	return fmt.Sprintf("unknown name %q", name), syntax.DidYouMean(name, known, "docs/reference/rules.md lists the names")
+}
+
+// NoOverload returns a remedy for operands of the wrong types.
+func (explainer) NoOverload(types string) string {
+	switch {
+	case strings.Contains(types, "int") && strings.Contains(types, "double"):
+		return "write 2.0 in place of 2, or convert: double(victim.priority)"
+	case strings.Contains(types, "duration") && strings.Contains(types, "int"):
+		return "write a duration as duration('10m')"
+	case strings.Contains(types, "timestamp"):
+		return "timestamps can be compared and subtracted: now - victim.start"
+	}
+	return ""
 }
 
 // scopesOf returns the scopes of a name, or of the map that it is a key of.
@@ -74,47 +78,4 @@ func scopeNames(s schema.Scope) string {
 		}
 	}
 	return strings.Join(list, " and ")
-}
-
-// similar returns the known name that is closest to an unknown one, or "".
-func similar(name string, scope schema.Scope) string {
-	best, least := "", len(name)/2+1
-	var known []string
-	for n, s := range names() {
-		if s&scope != 0 {
-			known = append(known, n)
-		}
-	}
-	slices.Sort(known)
-	for _, n := range known {
-		d := distance(name, n)
-		if strings.HasPrefix(n, name) && len(name) > len("victim.") { // it is abbreviated
-			d = 0
-		}
-		if d < least {
-			best, least = n, d
-		}
-	}
-	return best
-}
-
-// distance returns the number of characters to insert, remove or replace.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }

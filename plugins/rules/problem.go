@@ -3,7 +3,8 @@ package rules
 import (
 	"fmt"
 	"strings"
-	"unicode/utf8"
+
+	"github.com/cede-scheduler/cede/plugins/rules/syntax"
 )
 
 // A Problem is an error in rules, with its position.
@@ -34,29 +35,12 @@ func (p *Problem) String() string {
 	}
 	b.WriteString(p.Reason)
 	if p.Place.Source != "" {
-		b.WriteString("\n" + p.excerpt())
+		b.WriteString("\n" + syntax.Excerpt(p.Place.Source, p.Place.Column-1))
 	}
 	if p.Hint != "" {
 		b.WriteString("\n  " + p.Hint)
 	}
 	return b.String()
-}
-
-// excerptWidth is the width of the part of a line that is shown.
-const excerptWidth = 100
-
-// excerpt returns the line around the position, and a mark beneath it.
-func (p *Problem) excerpt() string {
-	line := []rune(strings.ReplaceAll(p.Place.Source, "\t", " "))
-	at := min(p.Place.Column-1, len(line))
-	from := 0
-	if at > excerptWidth*3/4 {
-		from = at - excerptWidth/2
-	}
-	shown := strings.TrimRight(string(line[from:min(from+excerptWidth, len(line))]), " ")
-	trimmed := strings.TrimLeft(shown, " ")
-	at -= from + utf8.RuneCountInString(shown) - utf8.RuneCountInString(trimmed)
-	return "  " + trimmed + "\n  " + strings.Repeat(" ", max(at, 0)) + "^"
 }
 
 // An Error lists every problem of rules.

@@ -10,8 +10,8 @@ import (
 
 	"github.com/cede-scheduler/cede/cmd/internal/builtin"
 	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
+	"github.com/cede-scheduler/cede/cmd/internal/condition"
 	"github.com/cede-scheduler/cede/cmd/internal/term"
-	"github.com/cede-scheduler/cede/core/sim/compare"
 	"github.com/cede-scheduler/cede/core/sim/metrics"
 )
 
@@ -64,7 +64,7 @@ func topic(name string, env *cmdutil.Env) (string, bool) {
 	case "metrics":
 		page += metricList(env)
 	case "fail-if":
-		page += compare.ExpressionHelp
+		page += condition.Help
 	}
 	return page, true
 }

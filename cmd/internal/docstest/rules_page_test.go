@@ -5,9 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cede-scheduler/cede/plugins/rules"
 	"github.com/cede-scheduler/cede/plugins/rules/ir"
 	ruleschema "github.com/cede-scheduler/cede/plugins/rules/schema"
+	"github.com/cede-scheduler/cede/plugins/rules/syntax"
 )
 
 const rulesIntroduction = `# Rules
@@ -69,7 +69,7 @@ and about 15,000 bytes of texts. Keys are written in quotes.
 func rulesPage(t *testing.T) string {
 	t.Helper()
 	var b strings.Builder
-	fmt.Fprintf(&b, rulesIntroduction, ir.MaxOrderEntries, ir.MaxOptionEntries, rules.MaxNodes, rules.MaxDepth)
+	fmt.Fprintf(&b, rulesIntroduction, ir.MaxOrderEntries, ir.MaxOptionEntries, syntax.MaxNodes, syntax.MaxDepth)
 	b.WriteString("## Names\n\nA name is known in the rules of the third column. The columns of the SDK that it requires are derived.\n\n")
 	b.WriteString("| name | type | in | meaning |\n|--|--|--|--|\n")
 	fmt.Fprintf(&b, "| `%s` | timestamp | all | the time of the decision |\n", ruleschema.Now)

@@ -139,7 +139,7 @@ func (r *Regretted) Chosen() string {
 	return fmt.Sprintf("%s: %s cluster-hours", text, Number(r.LostWork))
 }
 
-// Better describes the best answer, or the bound if none is known.
+// Better describes the best answer, or the bound if the search found none.
 func (r *Regretted) Better() string {
 	var parts []string
 	switch {

@@ -24,7 +24,7 @@ type Decision struct {
 	Chosen     string // why this node was chosen; "" if nothing was compared
 }
 
-// A Cost is what the victims of a decision have in common, in the units of policies.
+// A Cost holds the common values of the victims of a decision, in the units of policies.
 type Cost struct {
 	HighestPriority  int32 `json:"highestPriority"`
 	LostWork         int64 `json:"lostWorkSeconds"`

@@ -1,6 +1,6 @@
 // Package compare builds the results of `cede compare` from several runs: the
-// document (version 1) with a summary per metric and the first differing decisions,
-// the table for terminals, and the expressions of --fail-if.
+// document (version 1) with a summary per metric and the first differing decisions, and
+// the table for terminals.
 //
 // The package does not run scenarios or policies: it receives finished runs. A run is
 // paired with the runs of the same scenario and seed under other policies. The first

@@ -38,7 +38,7 @@ type Document struct {
 	Pairs     int      `json:"-"` // number of distinct workloads and seeds
 }
 
-// Provenance holds what another person needs to repeat a comparison.
+// Provenance holds the data that a repetition of the comparison requires.
 type Provenance struct {
 	Command  string            // as a shell reads it
 	Program  string            // version of the program
@@ -123,7 +123,7 @@ func (d *Document) Row(metric string) *Row {
 	return nil
 }
 
-// workload identifies what is submitted to which cluster: a scenario, or one draw of a
+// workload identifies the submissions and the cluster: a scenario, or one draw of a
 // description.
 type workload struct {
 	scenario string

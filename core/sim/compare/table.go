@@ -146,10 +146,11 @@ func change(r *Row, policy string) string {
 	if !ok || difference.None() {
 		return ""
 	}
-	return signed(difference.Interval)
+	return Signed(difference.Interval)
 }
 
-func signed(i statistics.Interval) string {
+// Signed formats a difference with its sign, and with its interval if it has one.
+func Signed(i statistics.Interval) string {
 	sign := func(x float64) string {
 		if x > 0 {
 			return "+" + Number(x)

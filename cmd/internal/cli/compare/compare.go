@@ -11,6 +11,7 @@ import (
 	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
 	"github.com/cede-scheduler/cede/cmd/internal/cli/policyflags"
 	"github.com/cede-scheduler/cede/cmd/internal/cli/simrun"
+	"github.com/cede-scheduler/cede/cmd/internal/condition"
 	"github.com/cede-scheduler/cede/core/sim/bound"
 	"github.com/cede-scheduler/cede/core/sim/compare"
 	"github.com/cede-scheduler/cede/core/sim/scenario"
@@ -26,7 +27,7 @@ type comparison struct {
 	draws      int // scenarios per description; 0 if the arguments are scenarios
 	html       string
 	vars       []string // variables of the job file of --what-if
-	conditions []condition
+	conditions []failIf
 	timing     bool
 	resume     bool
 	live       bool // the scenario is not a file, so that a later command cannot resume
@@ -34,9 +35,9 @@ type comparison struct {
 	boundSteps int64 // per decision
 }
 
-// condition is an expression of --fail-if.
-type condition struct {
-	*compare.Expression
+// failIf is an expression of --fail-if.
+type failIf struct {
+	*condition.Expression
 	asWritten bool // policies are named as in -p, not as in results
 }
 
@@ -163,23 +164,23 @@ func (c *comparison) check(policies int, expected string) error {
 }
 
 // parse parses conditions. They name policies as in results or as in -p.
-func (c *comparison) parse(failIf []string) error {
+func (c *comparison) parse(texts []string) error {
 	var shown []string
 	for _, p := range c.policies {
 		shown = append(shown, c.players.DisplayNames[p])
 	}
-	for _, text := range failIf {
-		expression, err := compare.ParseExpression(text, shown)
+	for _, text := range texts {
+		expression, err := condition.Parse(text, shown)
 		asWritten := false
 		if err != nil {
-			if other, otherErr := compare.ParseExpression(text, c.policies); otherErr == nil {
+			if other, otherErr := condition.Parse(text, c.policies); otherErr == nil {
 				expression, err, asWritten = other, nil, true
 			}
 		}
 		if err != nil {
 			return cmdutil.Usagef("`cede help fail-if` describes conditions", "--fail-if: %v", err)
 		}
-		c.conditions = append(c.conditions, condition{expression, asWritten})
+		c.conditions = append(c.conditions, failIf{expression, asWritten})
 	}
 	return nil
 }
@@ -242,26 +243,26 @@ func (c *comparison) conclude(runs *runSet) error {
 	for _, err := range runs.faults {
 		note(err)
 	}
-	for _, condition := range c.conditions {
+	for _, f := range c.conditions {
 		about := d
-		if condition.asWritten {
+		if f.asWritten {
 			about = compare.New(runs.runs)
 		}
-		note(check(condition.Expression, about))
+		note(check(f.Expression, about))
 	}
 	return cmdutil.ExitWith(worst)
 }
 
 // check returns an error if a condition of --fail-if holds.
-func check(condition *compare.Expression, d *compare.Document) error {
-	holds, figures, err := condition.Holds(d)
+func check(expression *condition.Expression, d *compare.Document) error {
+	holds, figures, err := expression.Holds(d)
 	switch {
-	case errors.Is(err, compare.ErrAbsent):
-		return cmdutil.Usagef("the metric has no value in these runs; use another expression or other scenarios", "--fail-if %s: %v", condition, err)
+	case errors.Is(err, condition.ErrAbsent):
+		return cmdutil.Usagef("the metric has no value in these runs; use another expression or other scenarios", "--fail-if %s: %v", expression, err)
 	case err != nil:
-		return cmdutil.Usagef("", "--fail-if %s: %v", condition, err)
+		return cmdutil.Usagef("", "--fail-if %s: %v", expression, err)
 	case holds:
-		return &cmdutil.Error{Exit: cmdutil.ExitCheck, Code: cmdutil.CodeCheck, Message: fmt.Sprintf("--fail-if holds: %s", condition), Details: figures, Lines: figures}
+		return &cmdutil.Error{Exit: cmdutil.ExitCheck, Code: cmdutil.CodeCheck, Message: fmt.Sprintf("--fail-if holds: %s", expression), Details: figures, Lines: figures}
 	}
 	return nil
 }
