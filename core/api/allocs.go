@@ -10,6 +10,7 @@ import (
 	"github.com/cede-scheduler/cede/core/api/rest"
 	"github.com/cede-scheduler/cede/core/api/view"
 	"github.com/cede-scheduler/cede/core/decision"
+	"github.com/cede-scheduler/cede/core/events"
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/server/eventsink"
 	"github.com/cede-scheduler/cede/core/state"
@@ -39,6 +40,13 @@ func allocRoutes() []route {
 			doc: "Lists the decisions in which an allocation was placed with evictions or was evicted, newest first, with their reasons. " +
 				"They are kept as long as the history of the server, so that the full ID works after the allocation was garbage-collected.",
 			response: []*client.Decision{}, handle: allocDecisions,
+		},
+		{
+			methods: get, pattern: "/v1/allocation/{id}/what-if", name: "allocation_what_if", tag: tagAllocs, roles: []acl.Role{acl.Read}, scope: scopeNamespace,
+			doc: "Returns the smallest changes under which the newest decision that evicted an allocation would have spared it: a higher priority, a later time, a smaller request. " +
+				"The server computes the state of then from its log, and makes the decision again with each change, at most 64 times in all. " +
+				"It answers one such request at a time. The error is a conflict if the log no longer reaches back, or the decision cannot be reproduced.",
+			response: client.WhatIf{}, handle: allocWhatIf,
 		},
 		{
 			methods: post, pattern: "/v1/allocation/{id}/stop", name: "allocation_stop", tag: tagAllocs, roles: []acl.Role{acl.Submit}, scope: scopeNamespace, leaderOnly: true,
@@ -249,6 +257,44 @@ func allocDecisions(a *API, c *call) (any, error) {
 		q.AllocID, q.From, q.Before = alloc.ID, alloc.CreateIndex, alloc.ModifyIndex+1
 	}
 	return decisionsOf(a, c, q, err)
+}
+
+// allocWhatIf is about the newest decision in which an allocation is a victim.
+func allocWhatIf(a *API, c *call) (any, error) {
+	d, victim, err := newestEviction(a, c)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := a.cfg.Server.WhatIf(c.r.Context(), d, victim.AllocID)
+	if err != nil {
+		return nil, err
+	}
+	return view.WhatIf(d, answer.Redact(c.canSee)), nil
+}
+
+// newestEviction returns the newest decision that evicted the allocation of the request, and
+// its record of the victim.
+func newestEviction(a *API, c *call) (*eventsink.Decision, *events.Victim, error) {
+	q := eventsink.DecisionQuery{AllocID: c.r.PathValue("id"), Limit: maxDecisions}
+	alloc, missing := allocKind.find(a.cfg.Server.Snapshot(), c, q.AllocID)
+	if missing == nil {
+		q.AllocID, q.From, q.Before = alloc.ID, alloc.CreateIndex, alloc.ModifyIndex+1
+	}
+	found, err := a.cfg.Server.Decisions(c.r.Context(), q)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, d := range found {
+		for i := range d.Victims {
+			if v := &d.Victims[i]; v.AllocID == q.AllocID && c.canSee(v.Namespace) {
+				return d, v, nil
+			}
+		}
+	}
+	if missing != nil {
+		return nil, nil, missing
+	}
+	return nil, nil, rest.NotFound("allocation %s was not evicted, or the decision is no longer recorded", rest.Quote(q.AllocID))
 }
 
 func evalDecisions(a *API, c *call) (any, error) {

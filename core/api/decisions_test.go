@@ -41,6 +41,20 @@ func TestDecisions_ExplainEviction(t *testing.T) {
 			t.Errorf("decisions of %s: %+v", id, list)
 		}
 	}
+	what, _, err := w.client.Allocations().WhatIf(ctx, d.Victims[0].AllocID[:10], nil)
+	w.check(err)
+	if len(what.Text) != 2 || what.Index != d.Index || what.Victim.AllocID != d.Victims[0].AllocID || what.By.JobID != "high" || what.Evaluations < 3 {
+		t.Errorf("what if: %+v", what)
+	}
+	// The other instance of the job has the priority of the victim, whatever it is.
+	if len(what.Changes) == 0 || what.Changes[0].Kind != "higher-priority" || len(what.Next) != 1 || what.Next[0].AllocID != d.Why.Candidates[1].AllocID {
+		t.Errorf("changes %+v, next %+v", what.Changes, what.Next)
+	}
+	for _, id := range []string{d.AllocID, d.Why.Candidates[1].AllocID, "unknown"} {
+		if _, _, err := w.client.Allocations().WhatIf(ctx, id, nil); !client.IsNotFound(err) {
+			t.Errorf("what if %s, which was not evicted: %v", id, err)
+		}
+	}
 	if list, _, err := w.client.Allocations().Decisions(ctx, d.Why.Candidates[1].AllocID, nil); err != nil || len(list) != 0 {
 		t.Errorf("a candidate that stays has decisions %+v, %v", list, err)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/cede-scheduler/cede/core/broker"
+	"github.com/cede-scheduler/cede/core/counterfactual"
 	"github.com/cede-scheduler/cede/core/events"
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/policy"
@@ -89,6 +90,7 @@ type Bindings interface {
 	RegisterBinding(ctx context.Context, b *model.Binding, o endpoint.RegisterOptions) (*endpoint.Registered, error)
 	StopBinding(ctx context.Context, key model.JobKey, o endpoint.StopOptions) (*endpoint.Registered, error)
 	Decisions(ctx context.Context, q eventsink.DecisionQuery) ([]*eventsink.Decision, error)
+	WhatIf(ctx context.Context, d *eventsink.Decision, victimID string) (*counterfactual.Answer, error)
 	PutCluster(ctx context.Context, c *model.Cluster) (index uint64, err error)
 	DeleteCluster(ctx context.Context, id string, force bool) (index uint64, err error)
 	RegisterMember(ctx context.Context, c *model.Cluster, secret string) (*endpoint.NodeLease, error)

@@ -54,9 +54,14 @@ type DecisionPayload struct {
 	ClusterID                             string // instead of NodeID: it is of a binding, AllocID of its claim
 	Priority                              int32
 	PolicyVersion                         string
-	Reason                                string
-	Victims                               []Victim
-	Why                                   *Why `json:",omitempty"` // nil: the plan is of a release without explanations
+	// PlannedOn is the index of the state that was planned on, and PlannedAt the time of the
+	// plan, in Unix nanoseconds: the decision can be made again with them. 0: the record is
+	// of an older release.
+	PlannedOn uint64 `json:",omitempty"`
+	PlannedAt int64  `json:",omitempty"`
+	Reason    string
+	Victims   []Victim
+	Why       *Why `json:",omitempty"` // nil: the plan is of a release without explanations
 }
 
 // Why explains a decision: the options that were compared, and the verdicts about the

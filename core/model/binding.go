@@ -267,6 +267,12 @@ func AssignmentID(key JobKey, cluster, evalID string) string {
 // whose other replicas remain.
 func PartID(assignmentID, claimID string) string { return assignmentID + "/less/" + claimID }
 
+// WholeID returns the ID of the assignment that a PartID is of, or any other ID unchanged.
+func WholeID(id string) string {
+	whole, _, _ := strings.Cut(id, "/less/")
+	return whole
+}
+
 // A Withdrawal ends an assignment, or some of its replicas.
 type Withdrawal struct {
 	AssignmentID string

@@ -61,6 +61,33 @@ func (s *Set) Override(v *Version) *Set {
 	return o
 }
 
+// Copy returns a set of copies of the versions, to make decisions again without a trace on
+// them: see Version.Copy. s must be pinned until Copy returns.
+func (s *Set) Copy() (*Set, error) {
+	copies := map[*Version]*Version{}
+	defer func() {
+		for _, c := range copies {
+			c.ReleaseRef() // by then the set holds a reference
+		}
+	}()
+	for _, v := range s.Versions() {
+		c, err := v.Copy()
+		if err != nil {
+			return nil, err
+		}
+		c.AddRef()
+		copies[v] = c
+	}
+	o := &Set{byName: make(map[string]*Version, len(s.byName)), fallback: copies[s.fallback], override: copies[s.override], pins: 1}
+	for name, v := range s.byName {
+		o.byName[name] = copies[v]
+	}
+	for _, c := range copies {
+		c.AddRef()
+	}
+	return o, nil
+}
+
 // Pin keeps the versions of the set ready until Unpin.
 func (s *Set) Pin() *Set {
 	if !s.tryPin() {

@@ -109,6 +109,19 @@ func startError(name string, err error) error {
 	return fmt.Errorf("policy %s: configuration: %w", name, err)
 }
 
+// Copy returns a version of the same code and configuration with its own breaker, counters
+// and instances, so that decisions can be made again without a trace on v. Calls of the copy
+// are not observed. v must be referenced until Copy returns; it stays ready until the copy
+// is retired.
+func (v *Version) Copy() (*Version, error) {
+	v.AddRef()
+	c, err := NewVersion(Source{Name: v.Name, Module: v.module, Config: v.Config(), Grants: v.Grants, OnFault: v.OnFault, OnClosed: v.ReleaseRef})
+	if err != nil {
+		v.ReleaseRef()
+	}
+	return c, err
+}
+
 // Info returns the policy's description of itself.
 func (v *Version) Info() sdk.Info { return v.info }
 

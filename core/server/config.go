@@ -38,6 +38,9 @@ type Log interface {
 	Barrier(ctx context.Context) error
 	VerifyLeader(ctx context.Context) error
 	Transfer(ctx context.Context) error
+	// StateAt returns the newest state that is not newer than an index, or
+	// raftnode.ErrPastGone.
+	StateAt(ctx context.Context, index uint64) (*state.Snapshot, error)
 }
 
 var _ Log = (*raftnode.Node)(nil)

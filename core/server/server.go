@@ -31,6 +31,7 @@ import (
 	"github.com/cede-scheduler/cede/core/server/membership"
 	"github.com/cede-scheduler/cede/core/server/policymgr"
 	"github.com/cede-scheduler/cede/core/server/restore"
+	"github.com/cede-scheduler/cede/core/server/whatif"
 	"github.com/cede-scheduler/cede/core/state"
 	"github.com/cede-scheduler/cede/core/worker"
 )
@@ -50,7 +51,7 @@ type Server struct {
 	*endpoint.Endpoints
 	*policymgr.Policies
 	*membership.Manager
-	*eventsink.Publisher
+	decisions
 	*gc.Collector
 	*restore.Restorer
 
@@ -71,6 +72,12 @@ type Server struct {
 	term     atomic.Pointer[term]
 	caughtUp atomic.Bool // see CaughtUp
 	running  atomic.Bool
+}
+
+// decisions records decisions to evict, and makes them again.
+type decisions struct {
+	*eventsink.Publisher
+	*whatif.Examiner
 }
 
 // New returns a server that does nothing before Run. Observe may be called at once: a log
@@ -124,7 +131,8 @@ func (s *Server) assemble() error {
 	s.pump = evalqueue.NewPump(&worker.Feed{Broker: s.broker, Blocked: s.blocked, Policies: s.policies}, s.writer, s.cfg.Clock)
 	beats := s.heartbeatConfig()
 	s.nodes, s.clusters = heartbeat.NewNodes(beats), heartbeat.NewClusters(beats)
-	s.Publisher = eventsink.New(s.eventConfig())
+	publisher := eventsink.New(s.eventConfig())
+	s.decisions = decisions{publisher, whatif.New(s.cfg.Log, policymgr.NewPast(s.policies))}
 	s.Collector = &gc.Collector{
 		Writer: s.writer, Retention: s.cfg.Retention, Times: &gc.Timetable{}, Clock: s.cfg.Clock,
 		Interval: s.cfg.CollectInterval, Logger: s.logger,

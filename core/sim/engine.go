@@ -81,6 +81,9 @@ func Play(ctx context.Context, f *scenario.File, o Options) (*Run, error) {
 	if err := e.play(ctx); err != nil {
 		return nil, err
 	}
+	if err := e.record.askWhatIf(ctx, e); err != nil {
+		return nil, err
+	}
 	return e.finish(), nil
 }
 

@@ -37,6 +37,9 @@ type Options struct {
 	Timing bool
 	// Explain adds Result.Decisions.
 	Explain bool
+	// WhatIf adds to each of Result.Decisions what would have spared its victims. It requires
+	// Explain, and up to 64 evaluations for each victim after the run.
+	WhatIf bool
 	// Timeline is called with each event of the run, in order; it may be nil.
 	Timeline func(timeline.Event)
 	// Evaluated is called with each evaluation of a job, after its plan was committed; it

@@ -19,6 +19,7 @@ type recorder struct {
 	placements []Placement
 	evicted    []Evicted
 	decisions  []Decision
+	cases      []whatIfCase // of decisions, in the same order; empty unless Options.WhatIf is set
 	moved      []Moved
 	timing     bool
 	choice     metrics.Choice
@@ -44,6 +45,7 @@ func (r *recorder) initial(a *model.Allocation) { r.collector.Initial(a.StartTim
 // of the plan. before is the state to which the plan was committed.
 func (r *recorder) committed(e *engine, plan *model.Plan, committed []int, before, after *state.Snapshot) {
 	view := &replayState{snap: before}
+	defer func() { r.addCases(e, plan, before) }()
 	for _, i := range committed {
 		g := &plan.Groups[i]
 		for _, p := range g.Placements {

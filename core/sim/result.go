@@ -35,6 +35,14 @@ type Decision struct {
 	Priority int32       `json:"priority"`
 	Victims  []string    `json:"victims"`
 	Why      *events.Why `json:"why"`
+	WhatIf   []WhatIf    `json:"whatIf,omitempty"` // one for each victim; only if Options.WhatIf is set
+}
+
+// WhatIf states in words what would have spared a victim.
+type WhatIf struct {
+	Victim      string   `json:"victim"`
+	Text        []string `json:"text"`
+	Evaluations int      `json:"evaluations"` // that were executed
 }
 
 // At is a time of the run in nanoseconds since its start, written as "1m0s".

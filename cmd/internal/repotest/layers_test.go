@@ -26,6 +26,7 @@ var layers = []component{
 	{"core/server", 6, "the server drives the packages beneath it; they must run without one, or the simulator would be a second implementation"},
 
 	{"core/kube/extender", 5, "the extender calls the scheduler and its policies as a worker does; it serves another cluster than the server's own"},
+	{"core/counterfactual", 5, "counterfactuals make decisions again with the scheduler; it must not depend on its examiner"},
 	{"core/worker", 5, "a worker drives the scheduler and submits plans; neither may depend on its driver"},
 
 	{"core/scheduler", 4, "scheduling is one function from an evaluation and a snapshot to a plan; the packages beneath are tested without it"},

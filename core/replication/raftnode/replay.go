@@ -21,17 +21,21 @@ type Replay struct {
 	// From and To are the indexes of the first and last entry. If To is less than
 	// From, there are none.
 	From, To uint64
-	Entry    func(index uint64, into *raft.Log) error
+	// Until ends the replay with the newest state that is not newer than this index; 0:
+	// after To.
+	Until uint64
+	Entry func(index uint64, into *raft.Log) error
 	// Observe is called with every applied entry. Its error ends the replay. nil: no
 	// observer.
-	Observe func(*replication.Applied) error
+	Observe  func(*replication.Applied) error
+	Versions replication.Versions // that are understood; zero: replication.Ours
 }
 
 // Run returns the state after the last entry. Policy modules are not stored. It
 // returns the error of Entry or Observe, a *snapshot.Error, or a
 // *replication.FormatError if this release does not understand an entry.
 func (r *Replay) Run(ctx context.Context) (*state.Snapshot, error) {
-	cfg := Config{Store: state.New(), Modules: noModules{}}
+	cfg := Config{Store: state.New(), Modules: noModules{}, Versions: r.Versions}
 	f := cfg.fsm()
 	if r.Snapshot != nil {
 		if err := f.Restore(io.NopCloser(r.Snapshot)); err != nil {
@@ -39,6 +43,10 @@ func (r *Replay) Run(ctx context.Context) (*state.Snapshot, error) {
 		}
 	}
 	for index := r.From; index <= r.To; index++ {
+		before := cfg.Store.Snapshot()
+		if r.Until > 0 && before.Index() >= r.Until {
+			break
+		}
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
@@ -51,6 +59,9 @@ func (r *Replay) Run(ctx context.Context) (*state.Snapshot, error) {
 			continue
 		}
 		a, err := f.ApplyEntry(&l)
+		if err == nil && r.Until > 0 && a.Index > r.Until {
+			return before, nil
+		}
 		if err == nil && r.Observe != nil {
 			err = r.Observe(&a)
 		}

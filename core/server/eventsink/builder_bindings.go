@@ -142,7 +142,7 @@ func (b *eventBuilder) assignments(plan *model.Plan, g *model.CommitGroup) {
 func (b *eventBuilder) bindingDecision(plan *model.Plan, g *model.CommitGroup, c *model.Claim, withdrawn []model.Withdrawal) {
 	d := events.DecisionPayload{
 		EvalID: plan.EvalID, JobID: plan.Job.ID, AllocID: c.ID, ClusterID: c.ClusterID, Priority: plan.Priority,
-		PolicyVersion: withdrawn[0].Policy,
+		PolicyVersion: withdrawn[0].Policy, PlannedOn: plan.SnapshotIndex, PlannedAt: plan.Now,
 	}
 	for _, w := range withdrawn {
 		v, ok := b.assignmentVictim(&w)

@@ -72,6 +72,7 @@ func (b *eventBuilder) decisions(plan *model.Plan, g *model.CommitGroup) {
 func (b *eventBuilder) decision(plan *model.Plan, g *model.CommitGroup, by string, evictions []model.Eviction) {
 	d := events.DecisionPayload{
 		EvalID: plan.EvalID, JobID: plan.Job.ID, AllocID: by, Priority: plan.Priority, PolicyVersion: evictions[0].Policy,
+		PlannedOn: plan.SnapshotIndex, PlannedAt: plan.Now,
 	}
 	for _, a := range g.Placements {
 		if a.ID == by {

@@ -25,6 +25,8 @@ type simRun struct {
 	timing bool
 	// explain adds the reasons of evictions to results.
 	explain bool
+	// whatIf adds the changes that would have spared the victims; it implies explain.
+	whatIf bool
 	// players are the policies and their settings.
 	players *simrun.PolicyFlags
 }
@@ -42,6 +44,7 @@ No server is contacted, and files are not changed.`,
 		Example: `  cede sim run scenario.yaml
   cede sim run scenario.yaml -p nomad -o json
   cede sim run scenario.yaml --explain
+  cede sim run scenario.yaml --what-if
   cede sim run a.yaml b.yaml -t '{{.scenario}} {{.metrics.victims}}'`,
 		Args: cmdutil.PositionalArgs(1, -1, "one or more scenario files"),
 	}
@@ -51,6 +54,7 @@ No server is contacted, and files are not changed.`,
 	f.Uint64Var(&r.seed, "seed", 0, "override the seed of the file with `N`")
 	f.BoolVar(&r.timing, "timing", false, "measure decisions by wall-clock time; results then differ between runs")
 	f.BoolVar(&r.explain, "explain", false, "add the reasons of every eviction, as servers record them")
+	f.BoolVar(&r.whatIf, "what-if", false, "add the smallest changes that would have spared each victim, with their reasons")
 	r.players = simrun.AddPolicyFlags(cmd, env)
 	policyflags.CompletePolicyFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, files []string) error {
@@ -135,7 +139,7 @@ func (r *simRun) play(ctx context.Context, f *simrun.ScenarioFile) (*sim.Run, er
 	progress := r.env.Progress()
 	defer progress.Done()
 	return sim.Play(ctx, f.File, sim.Options{
-		Policy: r.policy, Resolve: r.players.Resolver(f.File, f.Path, r.policy), Workers: r.env.Cores, Timing: r.timing, Explain: r.explain,
+		Policy: r.policy, Resolve: r.players.Resolver(f.File, f.Path, r.policy), Workers: r.env.Cores, Timing: r.timing, Explain: r.explain || r.whatIf, WhatIf: r.whatIf,
 		Progress: func(p sim.Progress) {
 			progress.Show(func(elapsed time.Duration) string { return simrun.FormatProgress(f.Name, p, elapsed) })
 		},

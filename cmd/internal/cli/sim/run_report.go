@@ -196,6 +196,9 @@ func (s *runReport) decisions() {
 				s.Printf("    %s\n", text)
 			}
 		}
+		for _, w := range d.WhatIf {
+			s.Printf("    %s\n", strings.Join(w.Text, " "))
+		}
 	}
 	s.more(len(list) - shown)
 }

@@ -1,0 +1,181 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/cede-scheduler/cede/core/coretest"
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/replication/raftnode"
+	"github.com/cede-scheduler/cede/core/server/apierror"
+	"github.com/cede-scheduler/cede/core/server/endpoint"
+	"github.com/cede-scheduler/cede/core/server/eventsink"
+	"github.com/cede-scheduler/cede/core/state"
+)
+
+// decisionOf returns the only decision in which a job was placed.
+func (w *harness) decisionOf(job string) *eventsink.Decision {
+	w.t.Helper()
+	list, err := w.leader().server.Decisions(w.ctx, eventsink.DecisionQuery{JobID: job})
+	if err != nil || len(list) != 1 {
+		w.t.Fatalf("decisions of %s: %+v, %v", job, list, err)
+	}
+	return list[0]
+}
+
+// lowAndHigh evicts an instance of the job low, of priority 20, for the job high, of priority
+// 80.
+func (w *harness) lowAndHigh() *eventsink.Decision {
+	w.t.Helper()
+	w.allowAnyPriorityGap()
+	w.addNodes(3)
+	w.registerJob(coretest.Job("low").Priority(20).Count(2).Ask(400, 400, 0))
+	w.registerJob(coretest.Job("middle").Priority(40).Count(5).Ask(400, 400, 0))
+	w.waitIdle()
+	w.registerJob(coretest.Job("high").Priority(80).Ask(800, 800, 0))
+	w.waitIdle()
+	return w.decisionOf("high")
+}
+
+// Every server makes the decision again with the same result, whichever made it, also after
+// it took a snapshot and the state has moved on. The policies in use are not called.
+func TestServer_WhatIfIsTheSameOnEveryServer(t *testing.T) {
+	runServers(t, 3, nil, func(w *harness) {
+		d := w.lowAndHigh()
+		victim := d.Victims[0].AllocID
+		if d.PlannedOn == 0 || d.PlannedOn >= d.Index || d.PlannedAt == 0 {
+			t.Fatalf("planned on %d at %d, committed at %d", d.PlannedOn, d.PlannedAt, d.Index)
+		}
+		w.registerJob(coretest.Job("later").Priority(1).Ask(10, 10, 0))
+		w.waitIdle()
+		set := w.leader().server.Pin()
+		defer set.Unpin()
+		before, _ := set.Default().Stats()
+		var text string
+		for i, m := range w.members {
+			if i == 1 {
+				if err := m.node.TakeSnapshot(w.ctx); err != nil {
+					t.Fatal(err)
+				}
+			}
+			answer, err := m.server.WhatIf(w.ctx, d, victim)
+			if err != nil {
+				t.Fatalf("server %s: %v", m.id, err)
+			}
+			got := strings.Join(answer.Text(), " ")
+			if !strings.Contains(got, "would have stayed with priority +") || text != "" && got != text {
+				t.Errorf("server %s answers %q, others %q", m.id, got, text)
+			}
+			text = got
+		}
+		if after, _ := set.Default().Stats(); after != before {
+			t.Errorf("the policy in use was called %d times", after-before)
+		}
+		if _, err := w.leader().server.WhatIf(w.ctx, d, "unknown"); apierror.CodeOf(err) != apierror.CodeInvalid {
+			t.Errorf("not a victim: %v", err)
+		}
+		old := *d
+		old.PlannedOn = 0
+		if _, err := w.leader().server.WhatIf(w.ctx, &old, victim); apierror.CodeOf(err) != apierror.CodeConflict || !strings.Contains(err.Error(), "older release") {
+			t.Errorf("record of an older release: %v", err)
+		}
+		other := *d
+		other.PolicyVersion = "sha256:00"
+		if _, err := w.leader().server.WhatIf(w.ctx, &other, victim); apierror.CodeOf(err) != apierror.CodeConflict || !strings.Contains(err.Error(), "version sha256:00 of the policy that decided is not loaded here") {
+			t.Errorf("another policy: %v", err)
+		}
+	})
+}
+
+// A plan that a user confirmed was made before its job was registered. It is made again with
+// the job of then, also if the log moved on between.
+func TestServer_WhatIfOfConfirmedPlans(t *testing.T) {
+	for _, between := range []int{0, 2} {
+		runServers(t, 1, nil, func(w *harness) {
+			w.allowAnyPriorityGap()
+			w.addNodes(1)
+			w.registerJob(coretest.Job("low").Priority(20).Count(2).Ask(400, 400, 0))
+			w.waitIdle()
+			high := func(cpu int64) *model.Job {
+				job, err := copyJob(coretest.Job("high").Priority(80).Ask(cpu, 400, 0).Obj())
+				if err != nil {
+					t.Fatal(err)
+				}
+				return job
+			}
+			s := w.leader().server
+			proposal, err := s.PlanJob(w.ctx, high(300), endpoint.PlanOptions{ExplicitPriority: true})
+			if err != nil || len(proposal.Evict) != 1 {
+				t.Fatalf("%+v, %v", proposal, err)
+			}
+			for i := range between {
+				w.putCluster(fmt.Sprintf("m%d", i), 10) // entries that do not concern the plan
+			}
+			if _, err := s.RegisterJob(w.ctx, high(300), endpoint.RegisterOptions{Token: proposal.Token, ExplicitPriority: true}); err != nil {
+				t.Fatal(err)
+			}
+			w.waitIdle()
+			d := w.decisionOf("high")
+			answer, err := s.WhatIf(w.ctx, d, d.Victims[0].AllocID)
+			if err != nil || len(answer.Changes) == 0 || answer.By.JobID != "high" {
+				t.Errorf("%d entries between: %+v, %v", between, answer, err)
+			}
+		})
+	}
+}
+
+// A server whose log is truncated reports so.
+func TestServer_WhatIfReportsTruncatedLog(t *testing.T) {
+	runServers(t, 1, func(c *Config) { c.Log = forgetful{c.Log} }, func(w *harness) {
+		d := w.lowAndHigh()
+		_, err := w.leader().server.WhatIf(w.ctx, d, d.Victims[0].AllocID)
+		if apierror.CodeOf(err) != apierror.CodeConflict || !strings.Contains(err.Error(), "no longer reaches back to index") {
+			t.Errorf("error %v", err)
+		}
+	})
+}
+
+// forgetful is a log without the past.
+type forgetful struct{ Log }
+
+func (forgetful) StateAt(context.Context, uint64) (*state.Snapshot, error) {
+	return nil, raftnode.ErrPastGone
+}
+
+// Gangs, system jobs and bindings are made again like other jobs.
+func TestServer_WhatIfOfOtherKinds(t *testing.T) {
+	runServers(t, 1, nil, func(w *harness) {
+		w.allowAnyPriorityGap()
+		w.addNodes(2)
+		w.putCluster("m", 10)
+		w.registerBinding("x", 1, 8, nil)
+		w.registerJob(coretest.Job("low").Priority(20).Count(4).Ask(450, 400, 0))
+		w.waitIdle()
+		w.registerJob(coretest.Job("gang").Priority(60).Count(2).Ask(450, 300, 0).Change(func(j *model.Job) { j.AllAtOnce = true }))
+		w.waitIdle()
+		w.registerJob(coretest.Job("system").Type(model.JobSystem).Priority(90).Ask(300, 300, 0))
+		w.waitIdle()
+		w.registerBinding("high", 10, 8, withPreemption)
+		w.waitIdle()
+		for _, job := range []string{"gang", "system", "high"} {
+			list, err := w.leader().server.Decisions(w.ctx, eventsink.DecisionQuery{JobID: job})
+			if err != nil || len(list) == 0 {
+				t.Fatalf("decisions of %s: %+v, %v", job, list, err)
+			}
+			for _, d := range list {
+				for _, v := range d.Victims {
+					answer, err := w.leader().server.WhatIf(w.ctx, d, v.AllocID)
+					if err != nil {
+						t.Errorf("%s: %v", job, err)
+						continue
+					}
+					if len(answer.Changes) == 0 || answer.Victim.JobID != v.JobID {
+						t.Errorf("%s: %+v", job, answer)
+					}
+				}
+			}
+		}
+	})
+}
