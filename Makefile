@@ -119,8 +119,8 @@ soak: ## the same tests with full counts: hours
 KUBERNETES_TIMEOUT ?= 3h
 
 .PHONY: test-kubernetes
-test-kubernetes: ## stories on a real Kubernetes control plane, which is built once: 15 minutes
-	cd core/kube/controlplane && $(if $(SHORT),,CEDE_KUBERNETES_BUILD=1) $(GO) test -vet off -count 1 -v \
+test-kubernetes: build ## stories on a real Kubernetes control plane, which is built once: 15 minutes
+	cd core/kube/controlplane && CEDE_KUBERNETES_CEDE=$(CURDIR)/$(CEDE) $(if $(SHORT),,CEDE_KUBERNETES_BUILD=1) $(GO) test -vet off -count 1 -v \
 	  $(if $(SHORT),-short) -timeout $(KUBERNETES_TIMEOUT) $(if $(STORY),-run '$(STORY)') .
 
 # Under the race detector, properties run with lower counts (sdk/policytest/soak): the

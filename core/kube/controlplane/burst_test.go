@@ -73,7 +73,7 @@ func TestBurst_EveryAnswerIsUsed(t *testing.T) {
 	if testing.Short() { // building the plugin takes as long as building Kubernetes
 		b, rounds, schedulers = Burst{Nodes: 20, PodsPerNode: 10, Preemptors: 8, Victims: 2}, 1, schedulers[:2]
 	}
-	c := Start(t, binaries(t))
+	c := cluster(t)
 	waits := map[string][]time.Duration{}
 	table := []string{fmt.Sprintf("%-10s %9s %9s %8s  %s", "scheduler", "p50", "p99", "victims", "outcomes")}
 	for range rounds {
@@ -90,7 +90,7 @@ func TestBurst_EveryAnswerIsUsed(t *testing.T) {
 		}
 	}
 	t.Log("\n" + strings.Join(table, "\n"))
-	for scheduler, most := range map[string]float64{"extender": 1.3, "plugin": 1.1} {
+	for scheduler, most := range map[string]float64{"extender": 1.3, "plugin": 1.05} { // the plugin: 1, and the noise of the times
 		if waits[scheduler] == nil {
 			continue
 		}
@@ -111,7 +111,7 @@ func total(list []time.Duration) (sum time.Duration) {
 
 // With the verbs filter and prioritize too, one preemptor causes one eviction.
 func TestBurst_OneEvictionPerPreemptorWithAllVerbs(t *testing.T) {
-	c := Start(t, binaries(t))
+	c := cluster(t)
 	for _, preemptors := range []int{1, 5} {
 		t.Run(fmt.Sprint(preemptors), func(t *testing.T) {
 			b := Burst{Nodes: 20, PodsPerNode: 4, Preemptors: preemptors, Victims: 1}

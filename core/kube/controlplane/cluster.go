@@ -24,16 +24,30 @@ type Cluster struct {
 	Client   *kubernetes.Clientset
 	Kubelets *Kubelets
 
+	scope                        testing.TB // to the end of which the processes run
 	etcd, apiServer, controllers *Process
 	certs                        *authority
 	etcdURL, kubeconfig          string
-	port                         int // of the API server
+	port                         int  // of the API server
+	podGroups                    bool // the API server and the scheduler have PodGroups
 }
 
 // Start starts a control plane and waits until it is ready.
 func Start(t testing.TB, b Binaries) *Cluster {
 	t.Helper()
-	c := &Cluster{Binaries: b, Dir: t.TempDir(), port: freePort(t)}
+	return start(t, &Cluster{Binaries: b})
+}
+
+// StartWithPodGroups is Start for a cluster with the feature gate GenericWorkload: pods
+// may belong to PodGroups, which are evicted as their disruption mode requires.
+func StartWithPodGroups(t testing.TB, b Binaries) *Cluster {
+	t.Helper()
+	return start(t, &Cluster{Binaries: b, podGroups: true})
+}
+
+func start(t testing.TB, c *Cluster) *Cluster {
+	t.Helper()
+	c.scope, c.Dir, c.port = t, t.TempDir(), freePort(t)
 	if err := c.issueCertificates(); err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +94,8 @@ current-context: x
 	if c.Config, err = clientcmd.BuildConfigFromFlags("", c.kubeconfig); err != nil {
 		return err
 	}
-	c.Config.QPS = -1 // no limit: the stories create thousands of objects
+	c.Config.QPS = -1                           // no limit: the stories create thousands of objects
+	c.Config.WarningHandler = rest.NoWarnings{} // on API versions that later releases remove
 	c.Client, err = kubernetes.NewForConfig(c.Config)
 	return err
 }
@@ -102,14 +117,27 @@ func (c *Cluster) startEtcd(t testing.TB) {
 // StartAPIServer starts the API server at its address, again after StopAPIServer.
 func (c *Cluster) StartAPIServer(t testing.TB) {
 	t.Helper()
-	c.apiServer = StartProcess(t, c.Dir, "kube-apiserver", c.Binaries.Path("kube-apiserver"),
+	args := []string{
 		"--etcd-servers", c.etcdURL, "--bind-address", "127.0.0.1", "--advertise-address", "127.0.0.1", "--endpoint-reconciler-type", "none",
 		"--secure-port", strconv.Itoa(c.port), "--service-cluster-ip-range", "10.0.0.0/24",
 		"--tls-cert-file", c.certs.path("server.crt"), "--tls-private-key-file", c.certs.path("server.key"), "--client-ca-file", c.certs.path("ca.crt"),
 		"--service-account-issuer", "https://kubernetes.default.svc", "--service-account-key-file", c.certs.path("service-accounts.crt"),
 		"--service-account-signing-key-file", c.certs.path("service-accounts.key"),
-		"--authorization-mode", "RBAC", "--disable-admission-plugins", "ServiceAccount")
+		"--authorization-mode", "RBAC", "--disable-admission-plugins", "ServiceAccount",
+	}
+	if c.podGroups {
+		args = append(args, "--runtime-config", "scheduling.k8s.io/v1beta1=true")
+	}
+	c.apiServer = StartProcess(c.scope, c.Dir, "kube-apiserver", c.Binaries.Path("kube-apiserver"), append(args, c.gates()...)...)
 	c.apiServer.awaitHealth(t, "https://"+net.JoinHostPort("127.0.0.1", strconv.Itoa(c.port))+"/readyz")
+}
+
+// gates returns the arguments that enable features.
+func (c *Cluster) gates() []string {
+	if !c.podGroups {
+		return nil
+	}
+	return []string{"--feature-gates", "GenericWorkload=true"}
 }
 
 // StopAPIServer ends the API server.
@@ -118,10 +146,16 @@ func (c *Cluster) StopAPIServer() { c.apiServer.Stop() }
 func (c *Cluster) startControllers(t testing.TB) {
 	t.Helper()
 	port := strconv.Itoa(freePort(t))
-	c.controllers = StartProcess(t, c.Dir, "kube-controller-manager", c.Binaries.Path("kube-controller-manager"),
+	controllers := "disruption-controller,node-lifecycle-controller,namespace-controller,garbage-collector-controller,replicaset-controller,deployment-controller"
+	if c.podGroups {
+		controllers += ",podgroup-protection-controller" // removes the finalizers of deleted groups
+	}
+	args := []string{
 		"--kubeconfig", c.kubeconfig, "--leader-elect=false", "--bind-address", "127.0.0.1", "--secure-port", port,
 		"--service-account-private-key-file", c.certs.path("service-accounts.key"), "--kube-api-qps", "500", "--kube-api-burst", "1000",
-		"--controllers", "disruption-controller,node-lifecycle-controller,namespace-controller,garbage-collector-controller,replicaset-controller,deployment-controller")
+		"--controllers", controllers,
+	}
+	c.controllers = StartProcess(t, c.Dir, "kube-controller-manager", c.Binaries.Path("kube-controller-manager"), append(args, c.gates()...)...)
 	c.controllers.awaitHealth(t, "https://127.0.0.1:"+port+"/healthz")
 }
 
@@ -144,8 +178,11 @@ func (c *Cluster) StartScheduler(t testing.TB, s Scheduler) *Process {
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p := StartProcess(t, c.Dir, s.Name, s.Path, "--config", file, "--bind-address", "127.0.0.1", "--secure-port", port, "-v", "2",
-		"--authorization-always-allow-paths", "/healthz,/readyz,/livez,/metrics")
+	args := []string{
+		"--config", file, "--bind-address", "127.0.0.1", "--secure-port", port, "-v", "2",
+		"--authorization-always-allow-paths", "/healthz,/readyz,/livez,/metrics",
+	}
+	p := StartProcess(t, c.Dir, s.Name, s.Path, append(args, c.gates()...)...)
 	p.metrics = "https://127.0.0.1:" + port + "/metrics"
 	p.awaitHealth(t, "https://127.0.0.1:"+port+"/readyz")
 	return p

@@ -23,7 +23,7 @@ func kubectlCede(ctx context.Context, t *testing.T, c *Cluster, program string, 
 // kubectl cede predicts the eviction that kube-scheduler makes, and finds its reason in
 // the condition and the event that kube-scheduler writes.
 func TestKubectl_PredictsAndExplainsEviction(t *testing.T) {
-	c, program := Start(t, binaries(t)), cede(t)
+	c, program := cluster(t), cede(t)
 	low, high := c.CreatePriorityClass(t, 0), c.CreatePriorityClass(t, 1000)
 	c.CreateNodes(t, Node("n1", "2"))
 	c.CreatePods(t, Pod("low", "2", low, "n1"), Pod("high", "2", high, ""))

@@ -38,11 +38,14 @@ type Kubelets struct {
 	next     int
 }
 
+// DefaultGrace is the time that a deleted pod takes to end unless SetGrace sets another one.
+const DefaultGrace = 200 * time.Millisecond
+
 // startKubelets starts the kubelets of all nodes, until the test ends.
 func startKubelets(t testing.TB, client kubernetes.Interface) *Kubelets {
 	ctx, cancel := context.WithCancel(context.Background())
 	k := &Kubelets{
-		client: client, busy: make(chan struct{}, 16), ctx: ctx, grace: 200 * time.Millisecond, nodes: map[string]bool{},
+		client: client, busy: make(chan struct{}, 16), ctx: ctx, grace: DefaultGrace, nodes: map[string]bool{},
 		started: map[types.UID]bool{}, ended: map[types.UID]bool{}, watchers: map[int]func(old, now *corev1.Pod){},
 	}
 	factory := informers.NewSharedInformerFactory(client, 0)

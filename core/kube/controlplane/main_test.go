@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -34,6 +35,7 @@ func TestMain(m *testing.M) {
 		}
 	}
 	code := m.Run()
+	shared.scope.end()
 	if programsUnderTest.dir != "" {
 		_ = os.RemoveAll(programsUnderTest.dir) // a temporary folder
 	}
@@ -51,6 +53,76 @@ func binaries(t *testing.T) Binaries {
 		t.Fatal(err)
 	}
 	return b
+}
+
+// shared is the cluster of the short form, in which starting one for each story would take
+// most of the time.
+var shared struct {
+	cluster *Cluster
+	scope   scope
+}
+
+// cluster returns an empty cluster without a scheduler: one of its own for each story, or
+// the shared one.
+func cluster(t *testing.T) *Cluster {
+	t.Helper()
+	b := binaries(t)
+	if !testing.Short() {
+		return Start(t, b)
+	}
+	if shared.cluster == nil {
+		shared.scope.TB = t
+		shared.cluster = StartWithPodGroups(&shared.scope, b)
+	}
+	c := shared.cluster
+	c.Reset(t)
+	c.Kubelets.SetGrace(DefaultGrace)
+	t.Cleanup(func() {
+		for _, p := range []*Process{c.apiServer, c.controllers} {
+			if t.Failed() {
+				t.Logf("end of the output of %s:\n%s", p.name, p.Tail(12))
+			}
+		}
+	})
+	return c
+}
+
+// clusterWithPodGroups is cluster with the feature gate of PodGroups, which the shared one
+// has too.
+func clusterWithPodGroups(t *testing.T) *Cluster {
+	t.Helper()
+	if testing.Short() {
+		return cluster(t)
+	}
+	return StartWithPodGroups(t, binaries(t))
+}
+
+// A scope is the scope of several tests, of which TB is the first.
+type scope struct {
+	testing.TB
+	ends []func()
+}
+
+// Cleanup calls f at the end of the scope.
+func (s *scope) Cleanup(f func()) { s.ends = append(s.ends, f) }
+
+// Failed returns false: each test reports its own failure.
+func (s *scope) Failed() bool { return false }
+
+// TempDir returns a folder that exists until the end of the scope.
+func (s *scope) TempDir() string {
+	dir, err := os.MkdirTemp("", "cede-")
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.Cleanup(func() { _ = os.RemoveAll(dir) }) // a temporary folder
+	return dir
+}
+
+func (s *scope) end() {
+	for _, f := range slices.Backward(s.ends) {
+		f()
+	}
 }
 
 // build builds a program of cede: a package of the module in a folder of the repository.
@@ -74,14 +146,25 @@ func build(t *testing.T, module, pkg string) string {
 	return path
 }
 
-func cede(t *testing.T) string { return build(t, ".", "./cmd/cede") }
+// cede returns the program cede: $CEDE_KUBERNETES_CEDE, or built.
+func cede(t *testing.T) string {
+	t.Helper()
+	return given(t, "CEDE_KUBERNETES_CEDE", ".", "./cmd/cede")
+}
 
 // plugin returns kube-scheduler with the plugin: $CEDE_KUBERNETES_PLUGIN, or built.
 func plugin(t *testing.T) string {
-	if path := os.Getenv("CEDE_KUBERNETES_PLUGIN"); path != "" {
+	t.Helper()
+	return given(t, "CEDE_KUBERNETES_PLUGIN", "plugins/kubernetes", "./cmd/kube-scheduler")
+}
+
+// given returns the program that a variable of the environment names, or builds it.
+func given(t *testing.T, variable, module, pkg string) string {
+	t.Helper()
+	if path := os.Getenv(variable); path != "" {
 		return path
 	}
-	return build(t, "plugins/kubernetes", "./cmd/kube-scheduler")
+	return build(t, module, pkg)
 }
 
 // setting returns a number from the environment.

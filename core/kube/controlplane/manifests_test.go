@@ -68,7 +68,7 @@ func boolToInt(b bool) int {
 // The API server accepts every manifest, without unknown fields, and the pods of the
 // Deployment under the security standard of their namespace.
 func TestManifests_APIServerAcceptsThem(t *testing.T) {
-	c := Start(t, binaries(t))
+	c := cluster(t)
 	client, err := dynamic.NewForConfig(c.Config)
 	if err != nil {
 		t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
+	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -59,10 +60,7 @@ func Pod(name, cpu, class, node string) *corev1.Pod {
 // it exists. It returns the name.
 func (c *Cluster) CreatePriorityClass(t testing.TB, value int32) string {
 	t.Helper()
-	name := fmt.Sprintf("p-%d", value)
-	if value < 0 {
-		name = fmt.Sprintf("n-%d", -int64(value))
-	}
+	name := className(value)
 	_, err := c.Client.SchedulingV1().PriorityClasses().Create(t.Context(), &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Value: value}, metav1.CreateOptions{})
 	if unlessPresent(err) != nil {
 		t.Fatal(err)
@@ -116,18 +114,31 @@ func (c *Cluster) CreatePods(t testing.TB, pods ...*corev1.Pod) {
 	})
 }
 
-// createPod creates a pod. The API server learns of new priority classes by a watch of its
-// own, and refuses pods until then.
 func (c *Cluster) createPod(ctx context.Context, p *corev1.Pod) error {
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+	return untilClassIsKnown(func() error {
 		_, err := c.Client.CoreV1().Pods(p.Namespace).Create(ctx, p, metav1.CreateOptions{})
-		if !apierrors.IsForbidden(err) || time.Now().After(deadline) {
+		return err
+	})
+}
+
+func (c *Cluster) createPodGroup(ctx context.Context, g *schedulingv1beta1.PodGroup) error {
+	return untilClassIsKnown(func() error {
+		_, err := c.Client.SchedulingV1beta1().PodGroups(g.Namespace).Create(ctx, g, metav1.CreateOptions{})
+		return err
+	})
+}
+
+// untilClassIsKnown repeats a request while it is forbidden: the API server learns of new
+// priority classes by a watch of its own, and refuses objects that name them until then.
+func untilClassIsKnown(create func() error) error {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		if err := create(); !apierrors.IsForbidden(err) || time.Now().After(deadline) {
 			return err
 		}
 	}
 }
 
-// Reset removes all nodes, pods and budgets.
+// Reset removes all nodes, pods, budgets and pod groups.
 func (c *Cluster) Reset(t testing.TB) {
 	t.Helper()
 	var now int64
@@ -145,6 +156,12 @@ func (c *Cluster) Reset(t testing.TB) {
 		if err := c.Client.PolicyV1().PodDisruptionBudgets(name).DeleteCollection(ctx, at, everything); err != nil {
 			t.Fatal(err)
 		}
+		if !c.podGroups {
+			continue
+		}
+		if err := c.Client.SchedulingV1beta1().PodGroups(name).DeleteCollection(ctx, at, everything); err != nil {
+			t.Fatal(err)
+		}
 	}
 	nodes, err := c.Client.CoreV1().Nodes().List(ctx, everything)
 	if err != nil {
@@ -156,13 +173,23 @@ func (c *Cluster) Reset(t testing.TB) {
 	if err := c.Client.CoreV1().Nodes().DeleteCollection(ctx, at, everything); err != nil {
 		t.Fatal(err)
 	}
-	Eventually(t, "pods are gone", func(ctx context.Context) string {
+	Eventually(t, "the cluster is empty", func(ctx context.Context) string {
 		list, err := c.Client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, everything)
 		if err != nil {
 			return err.Error()
 		}
 		if n := len(list.Items); n > 0 {
 			return fmt.Sprintf("%d pods remain", n)
+		}
+		if !c.podGroups {
+			return ""
+		}
+		groups, err := c.Client.SchedulingV1beta1().PodGroups(metav1.NamespaceAll).List(ctx, everything)
+		if err != nil {
+			return err.Error()
+		}
+		if n := len(groups.Items); n > 0 {
+			return fmt.Sprintf("%d pod groups remain", n)
 		}
 		return ""
 	})

@@ -61,11 +61,10 @@ func StartProcess(t testing.TB, dir, name, path string, args ...string) *Process
 		close(p.done)
 	}()
 	t.Cleanup(func() {
-		before := p.stopped.Load()
-		p.Stop()
-		if t.Failed() && !before {
+		if t.Failed() && !p.stopped.Load() {
 			t.Logf("end of the output of %s:\n%s", name, p.Tail(12))
 		}
+		p.Stop()
 	})
 	return p
 }

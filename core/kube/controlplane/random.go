@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -20,6 +21,7 @@ type Case struct {
 	Nodes     []*corev1.Node
 	Pods      []*corev1.Pod
 	Budgets   []*policyv1.PodDisruptionBudget
+	Groups    []*schedulingv1beta1.PodGroup
 	Preemptor *corev1.Pod
 	Classes   []int32 // priorities that the pods require
 }
@@ -32,8 +34,8 @@ const (
 
 var priorities = []int32{-10, 0, 0, 10, 10, 50, 100, 2000}
 
-// RandomCase returns a case with several nodes, priorities, budgets, taints, affinities
-// and spread constraints. No two pods start in the same second, so that no two choices
+// RandomCase returns a case with several nodes, priorities, budgets, taints, affinities,
+// spread constraints and, in a third of the cases, pod groups. No two pods start in the same second, so that no two choices
 // are equal in all criteria of kube-scheduler.
 func RandomCase(seed uint64) *Case {
 	r := rand.New(rand.NewPCG(seed, 1))
@@ -47,7 +49,50 @@ func RandomCase(seed uint64) *Case {
 	c.Preemptor = c.pod(r, "high", "", 1000, int64(1+r.IntN(5))*1000)
 	c.Preemptor.Annotations = nil
 	c.constrain(r)
+	c.group(rand.New(rand.NewPCG(seed, 2)))
 	return c
+}
+
+// group makes some pods of the case members of pod groups: usually those of one node, and
+// usually with the priority of the group.
+func (c *Case) group(r *rand.Rand) {
+	if r.IntN(3) > 0 || len(c.Pods) == 0 {
+		return
+	}
+	for g := range 1 + r.IntN(2) {
+		priority, node, differ := priorities[r.IntN(len(priorities))], c.Nodes[r.IntN(len(c.Nodes))].Name, r.IntN(5) == 0
+		one := &schedulingv1beta1.PodGroup{
+			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s-g%d", c.Name, g), Namespace: metav1.NamespaceDefault},
+			Spec: schedulingv1beta1.PodGroupSpec{
+				SchedulingPolicy:  schedulingv1beta1.PodGroupSchedulingPolicy{Basic: &schedulingv1beta1.BasicSchedulingPolicy{}},
+				DisruptionMode:    &schedulingv1beta1.DisruptionMode{Single: &schedulingv1beta1.SingleDisruptionMode{}},
+				PriorityClassName: className(priority),
+			},
+		}
+		if r.IntN(3) > 0 {
+			one.Spec.DisruptionMode = &schedulingv1beta1.DisruptionMode{All: &schedulingv1beta1.AllDisruptionMode{}}
+		}
+		onAllNodes := r.IntN(4) == 0
+		for left, i := 2+r.IntN(3), 0; i < len(c.Pods) && left > 0; i++ {
+			p := c.Pods[i]
+			if p.Spec.SchedulingGroup != nil || r.IntN(2) == 0 || p.Spec.NodeName != node && !onAllNodes {
+				continue
+			}
+			if p.Spec.SchedulingGroup = (&corev1.PodSchedulingGroup{PodGroupName: &one.Name}); !differ {
+				p.Spec.PriorityClassName = className(priority)
+			}
+			left--
+		}
+		c.Groups = append(c.Groups, one)
+	}
+}
+
+// className returns the name of the class that CreatePriorityClass creates.
+func className(priority int32) string {
+	if priority < 0 {
+		return fmt.Sprintf("n-%d", -int64(priority))
+	}
+	return fmt.Sprintf("p-%d", priority)
 }
 
 func (c *Case) addNode(r *rand.Rand, n int) {
@@ -78,11 +123,7 @@ func (c *Case) addNode(r *rand.Rand, n int) {
 }
 
 func (c *Case) pod(r *rand.Rand, name, node string, priority int32, milli int64) *corev1.Pod {
-	class := fmt.Sprintf("p-%d", priority)
-	if priority < 0 {
-		class = fmt.Sprintf("n-%d", -priority)
-	}
-	p := Pod(c.Name+"-"+name, fmt.Sprintf("%dm", milli), class, node)
+	p := Pod(c.Name+"-"+name, fmt.Sprintf("%dm", milli), className(priority), node)
 	p.Labels = map[string]string{appLabel: fmt.Sprintf("%s-a%d", c.Name, r.IntN(3)), caseLabel: c.Name}
 	// The number of pods so far makes the seconds unique.
 	started := time.Now().Add(-time.Duration(r.IntN(50)*100+len(c.Pods)) * time.Second)

@@ -139,10 +139,17 @@ func BenchmarkWatch(b *testing.B) {
 	b.ReportMetric(float64((processorTime()-from).Microseconds())/float64(c.changes)*100, "cpu-us/100events")
 }
 
-// BenchmarkPreemptDuringEvents measures preempt calls for 100 proposed nodes, one after
-// another, while 100 changes of pods arrive each second. The first call builds the state
-// of the cluster and is reported separately.
+// BenchmarkPreemptDuringEvents measures preempt calls, one after another, while 100 changes
+// of pods arrive each second. Of 5,000 nodes, kube-scheduler proposes 500 unless it is
+// configured otherwise. The first call builds the state of the cluster and is reported
+// separately.
 func BenchmarkPreemptDuringEvents(b *testing.B) {
+	for _, proposed := range []int{100, 500} {
+		b.Run(fmt.Sprintf("proposed=%d", proposed), func(b *testing.B) { benchmarkPreempt(b, proposed) })
+	}
+}
+
+func benchmarkPreempt(b *testing.B, proposed int) {
 	c := newFollowedCluster(b)
 	ctx, cancel := context.WithCancel(b.Context())
 	var running sync.WaitGroup
@@ -162,9 +169,9 @@ func BenchmarkPreemptDuringEvents(b *testing.B) {
 		pod.Spec.Priority = new(int32(1000))
 		pod.Spec.Containers = []kube.Container{{Name: "c", Resources: kube.ResourceRequirements{Requests: kube.ResourceList{"cpu": "1"}}}}
 		args := &kube.ExtenderPreemptionArgs{Pod: pod, NodeNameToMetaVictims: map[string]*kube.MetaVictims{}}
-		for k := range 100 {
-			node := (calls*100 + k) % 5000
-			args.NodeNameToMetaVictims[fmt.Sprintf("node-%05d", node)] = &kube.MetaVictims{Pods: []kube.MetaPod{{UID: fmt.Sprintf("pod-%05d-%d", node, calls/50%10)}}}
+		for k := range proposed {
+			node, victim := (calls*proposed+k)%5000, calls*proposed/5000%10
+			args.NodeNameToMetaVictims[fmt.Sprintf("node-%05d", node)] = &kube.MetaVictims{Pods: []kube.MetaPod{{UID: fmt.Sprintf("pod-%05d-%d", node, victim)}}}
 		}
 		calls++
 		from := time.Now()
