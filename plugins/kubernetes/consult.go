@@ -2,8 +2,10 @@ package kubernetes
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"sync/atomic"
 	"time"
 
@@ -28,7 +30,9 @@ type consultant struct {
 	budgets      policylisters.PodDisruptionBudgetLister
 	extender     *extender.Extender
 	mirror       *mirror
-	options      extender.PreemptOptions
+	related      *relatedObjects
+	dryRun       *dryRun
+	onFault      extender.OnFault
 	log          *slog.Logger
 	deadline     time.Duration // of a named victim
 	fed          atomic.Bool   // the extender has received a snapshot
@@ -37,6 +41,8 @@ type consultant struct {
 	cycle struct {
 		ctx   context.Context
 		state fwk.CycleState
+		// hopeless is set if there is no node on which evictions help.
+		hopeless bool
 	}
 	// named holds the victims of earlier choices until they are gone or overdue: the pod
 	// fits once they are gone.
@@ -63,18 +69,53 @@ func (c *consultant) ProcessPreemption(pod *corev1.Pod, proposal map[string]*ext
 	if err != nil {
 		return c.fault(pod, proposal, err)
 	}
-	args := &kube.ExtenderPreemptionArgs{Pod: value.(*kube.Pod), NodeNameToMetaVictims: metaVictims(proposal)}
-	answer, err := podsOf(c.extender.Preempt(c.cycle.ctx, args, c.options), nodes)
-	if err != nil {
-		return c.fault(pod, proposal, err)
-	}
-	for node, victims := range answer {
-		if err := c.verify(pod, node, victims.Pods, nodes); err != nil {
+	preemptor, remaining := value.(*kube.Pod), maps.Clone(proposal)
+	for range maxAttempts {
+		answer, err := c.choose(preemptor, remaining, nodes)
+		if err != nil {
 			return c.fault(pod, proposal, err)
 		}
+		if len(answer) == 0 {
+			c.cycle.hopeless = len(c.dryRun.proposal(c.cycle.ctx, remaining)) == 0
+			return answer, nil
+		}
+		node, problem := c.verifyAll(pod, answer, nodes)
+		if problem == nil {
+			c.record(answer)
+			return answer, nil
+		}
+		c.log.Info("choice of the policy not used", "pod", klog.KObj(pod).String(), "err", problem)
+		if delete(remaining, node); len(remaining) == 0 {
+			break
+		}
 	}
-	c.record(answer)
-	return answer, nil
+	return c.fault(pod, proposal, errNotFeasible)
+}
+
+// errNotFeasible means that filters of kube-scheduler, such as those of volumes, exclude the
+// nodes that the policy chose.
+var errNotFeasible = errors.New("the pod fits on no node that the policy chooses")
+
+// choose returns the choice of the policy.
+func (c *consultant) choose(pod *kube.Pod, proposal map[string]*extenderv1.Victims, nodes fwk.NodeInfoLister) (map[string]*extenderv1.Victims, error) {
+	answer, err := c.extender.Choose(c.cycle.ctx, &kube.ExtenderPreemptionArgs{Pod: pod, NodeNameToMetaVictims: metaVictims(proposal)})
+	if err != nil {
+		return nil, err
+	}
+	return podsOf(answer, nodes)
+}
+
+// maxAttempts bounds the choices of the policy that are checked for one pod.
+const maxAttempts = 3
+
+// verifyAll verifies the choices, and returns the node of the first that is wrong.
+func (c *consultant) verifyAll(pod *corev1.Pod, answer map[string]*extenderv1.Victims, nodes fwk.NodeInfoLister) (string, error) {
+	for node, victims := range answer {
+		if err := c.verify(pod, node, victims.Pods, nodes); err != nil {
+			return node, err
+		}
+	}
+	return "", nil
 }
 
 // feed updates the cache of the extender from the snapshot.
@@ -87,7 +128,14 @@ func (c *consultant) feed(all []fwk.NodeInfo) error {
 	if err != nil {
 		return err
 	}
-	c.extender.Feed(d, whole)
+	if !whole {
+		c.extender.Feed(d, false)
+		return nil
+	}
+	if err := c.related.feedAll(d); err != nil {
+		c.mirror = newMirror(c.mirror.converted) // the next snapshot is fed as a whole again
+		return err
+	}
 	c.fed.Store(true)
 	return nil
 }
@@ -105,10 +153,15 @@ func (c *consultant) podChanged(p *kube.Pod, deleted bool) {
 }
 
 // fault returns the result of a preemption that the policy cannot decide.
-func (c *consultant) fault(pod *corev1.Pod, proposal map[string]*extenderv1.Victims, err error) (map[string]*extenderv1.Victims, error) {
+func (c *consultant) fault(pod *corev1.Pod, candidates map[string]*extenderv1.Victims, err error) (map[string]*extenderv1.Victims, error) {
 	c.log.Warn("policy not used for a preemption", "pod", klog.KObj(pod).String(), "err", err)
-	if c.options.OnFault == extender.EvictNone {
+	if c.onFault == extender.EvictNone {
 		return map[string]*extenderv1.Victims{}, nil
+	}
+	proposal := c.dryRun.proposal(c.cycle.ctx, candidates)
+	c.cycle.hopeless = len(proposal) == 0
+	if value, err := watch.Convert(pod); err == nil {
+		c.extender.Record(value.(*kube.Pod), metaVictims(proposal))
 	}
 	return proposal, nil
 }

@@ -17,6 +17,7 @@ import (
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/apis/config"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/defaultpreemption"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/feature"
 
@@ -66,7 +67,7 @@ func New(ctx context.Context, configuration runtime.Object, handle fwk.Handle) (
 	informers := handle.SharedInformerFactory()
 	c := &consultant{
 		handle: handle, budgets: informers.Policy().V1().PodDisruptionBudgets().Lister(), extender: e,
-		options: extender.PreemptOptions{OnFault: extender.OnFault(args.OnFault == "none")}, log: log,
+		onFault: extender.OnFault(args.OnFault == "none"), log: log,
 		deadline: args.EvictionDeadline.Duration, named: map[types.UID]time.Time{},
 	}
 	converted, err := watchPods(informers.Core().V1().Pods().Informer(), log, c.podChanged)
@@ -74,13 +75,17 @@ func New(ctx context.Context, configuration runtime.Object, handle fwk.Handle) (
 		return nil, err
 	}
 	c.mirror = newMirror(converted)
+	if c.related, err = watchRelated(informers, utilfeature.DefaultFeatureGate, log, e.Feed); err != nil {
+		return nil, err
+	}
 	inner, err := defaultpreemption.New(ctx, &config.DefaultPreemptionArgs{
 		MinCandidateNodesPercentage: args.percentage(), MinCandidateNodesAbsolute: 100,
 	}, &consultingHandle{handle, c}, feature.NewSchedulerFeaturesFromGates(utilfeature.DefaultFeatureGate))
 	if err != nil {
 		return nil, err
 	}
-	inner.Evaluator.PluginName = Name
+	c.dryRun = &dryRun{DefaultPreemption: inner, handle: handle}
+	inner.Evaluator.PluginName, inner.Evaluator.Interface = Name, c.dryRun
 	return &Plugin{inner, c}, nil
 }
 
@@ -89,8 +94,13 @@ func (p *Plugin) Name() string { return Name }
 
 // PostFilter evicts pods so that the pod fits on a node.
 func (p *Plugin) PostFilter(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, m fwk.NodeToStatusReader) (*fwk.PostFilterResult, *fwk.Status) {
-	p.consultant.cycle.ctx, p.consultant.cycle.state = ctx, state
-	return p.DefaultPreemption.PostFilter(ctx, state, pod, m)
+	p.consultant.cycle.ctx, p.consultant.cycle.state, p.consultant.cycle.hopeless = ctx, state, false
+	p.consultant.dryRun.reset()
+	result, status := p.DefaultPreemption.PostFilter(ctx, state, pod, m)
+	if p.consultant.cycle.hopeless { // as DefaultPreemption without a candidate: the pod loses its nomination
+		return framework.NewPostFilterResultWithNominatedNode(""), fwk.NewStatus(fwk.Unschedulable, "preemption: Preemption is not helpful for scheduling")
+	}
+	return result, status
 }
 
 // A consultingHandle adds the policy to the extenders of kube-scheduler, as the last one:

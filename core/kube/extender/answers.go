@@ -17,10 +17,12 @@ import (
 // feed ends both: for a victim its deletion, for the preemptor its binding. If neither
 // arrives, the answer expires. The lock of the cache protects answers.
 type answers struct {
-	ttl   time.Duration
-	count func(result string) // counts the final result of an answer
-	now   func() time.Time
-	byPod map[string]*answer // the latest answer for each preemptor that is not bound yet
+	ttl time.Duration
+	// finished receives each answer with its final result, once. It is called with the
+	// lock of the cache held.
+	finished func(a *answer, result string)
+	now      func() time.Time
+	byPod    map[string]*answer // the latest answer for each preemptor that is not bound yet
 	// victims holds the answers that name a pod, oldest first.
 	victims map[string][]*answer
 	order   []*answer // all answers, oldest first; some may have ended
@@ -39,19 +41,23 @@ type answer struct {
 	expires time.Time
 	counted bool // the result is final
 	ended   bool
+
+	time    time.Time         // of the response
+	reasons []string          // of the policy
+	known   map[string]PodRef // victims, by key; nil if decisions are not observed
 }
 
 // maxAnswers bounds the answers that are stored. The oldest one ends early.
 const maxAnswers = 4096
 
-func newAnswers(ttl time.Duration, now func() time.Time, count func(string)) answers {
-	return answers{ttl: ttl, now: now, count: count, byPod: map[string]*answer{}, victims: map[string][]*answer{}}
+func newAnswers(ttl time.Duration, now func() time.Time, finished func(*answer, string)) answers {
+	return answers{ttl: ttl, now: now, finished: finished, byPod: map[string]*answer{}, victims: map[string][]*answer{}}
 }
 
 // record stores a response. If isProposal is true the response is the proposal of
 // kube-scheduler, and has been counted.
-func (s *answers) record(pod *kube.Pod, nodes map[string]*kube.MetaVictims, isProposal bool) {
-	a := &answer{pod: pod, victims: make(map[string][]string, len(nodes)), expires: s.now().Add(s.ttl), counted: isProposal}
+func (s *answers) record(pod *kube.Pod, nodes map[string]*kube.MetaVictims, isProposal bool) *answer {
+	a := &answer{pod: pod, victims: make(map[string][]string, len(nodes)), time: s.now(), expires: s.now().Add(s.ttl), counted: isProposal}
 	for node, v := range nodes {
 		for _, p := range v.Pods {
 			a.victims[node] = append(a.victims[node], p.UID)
@@ -68,6 +74,7 @@ func (s *answers) record(pod *kube.Pod, nodes map[string]*kube.MetaVictims, isPr
 		s.end(s.order[slices.IndexFunc(s.order, func(a *answer) bool { return !a.ended })], resultUnconfirmed)
 	}
 	s.compact()
+	return a
 }
 
 // compact removes ended answers from the list once they are the majority.
@@ -81,7 +88,7 @@ func (s *answers) compact() {
 func (s *answers) final(a *answer, result string) {
 	if !a.counted {
 		a.counted = true
-		s.count(result)
+		s.finished(a, result)
 	}
 }
 

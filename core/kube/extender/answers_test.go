@@ -342,7 +342,7 @@ func TestAnswers_UnfedServerStoresBoundedObjects(t *testing.T) {
 			w.preempt("preempt", proposalOf(p, map[string][]*corev1.Pod{"n2": {victim}}))
 			continue
 		}
-		c.recordAnswer(podOf(t, p.Name, "", 1000), nil, false)
+		c.recordAnswer(podOf(t, p.Name, "", 1000), nil, &outcome{result: resultAnswered}, false)
 	}
 	if got := c.unconfirmed(); got != maxAnswers || len(c.answers.byPod) > maxAnswers || len(c.answers.order) > 2*maxAnswers+16 {
 		t.Errorf("%d answers open, %d pods, %d in the list, want at most %d", got, len(c.answers.byPod), len(c.answers.order), maxAnswers)

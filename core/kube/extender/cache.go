@@ -44,7 +44,7 @@ type cache struct {
 }
 
 func newCache() *cache {
-	c := &cache{answers: newAnswers(0, time.Now, func(string) {})}
+	c := &cache{answers: newAnswers(0, time.Now, func(*answer, string) {})}
 	c.clear()
 	return c
 }

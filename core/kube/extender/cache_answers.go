@@ -92,12 +92,16 @@ func isProposed(a *answer, proposal map[string]*kube.MetaVictims) bool {
 	return false
 }
 
-// recordAnswer stores a response of preempt.
-func (c *cache) recordAnswer(pod *kube.Pod, nodes map[string]*kube.MetaVictims, isProposal bool) {
+// recordAnswer stores a response of preempt. If described is true, its result will be
+// reported with the reasons and the names of the victims.
+func (c *cache) recordAnswer(pod *kube.Pod, nodes map[string]*kube.MetaVictims, end *outcome, described bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.changes.Add(1)
-	c.answers.record(pod, nodes, isProposal)
+	if a := c.answers.record(pod, nodes, end.result != resultAnswered); described {
+		a.reasons = end.reasons
+		a.describe(c)
+	}
 }
 
 // nominatedNode returns the node on which kube-scheduler will place a pod, or "" if

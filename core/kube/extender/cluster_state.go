@@ -405,7 +405,7 @@ func (s *clusterState) acquireScheduler(policies scheduler.Policies) *scheduler.
 		s.idle = s.idle[:n-1]
 		return one
 	}
-	return scheduler.New(scheduler.Config{Policies: policies, Workers: 1, Forget: true})
+	return scheduler.New(scheduler.Config{Policies: policies, Workers: 1, Forget: true, Explain: s.cfg.Decided != nil})
 }
 
 func (s *clusterState) releaseScheduler(one *scheduler.Scheduler) {

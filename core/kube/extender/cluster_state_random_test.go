@@ -92,7 +92,7 @@ func (w *fixture) forgetAnswers() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.changes.Add(1)
-	c.answers = newAnswers(time.Minute, time.Now, func(string) {})
+	c.answers = newAnswers(time.Minute, time.Now, func(*answer, string) {})
 }
 
 // nodeSetName matches the attribute of a node set with any number.

@@ -36,6 +36,9 @@ type Config struct {
 	// Live is set if a watch feeds the extender object by object. Objects of requests
 	// are then not stored.
 	Live bool
+	// Decided, if not nil, receives the final result of each preemption. It must not
+	// block, and must not call the Extender.
+	Decided func(Decision)
 	// Binder serves bind; if nil, bind requests are rejected.
 	Binder Binder
 
@@ -100,7 +103,7 @@ func New(cfg Config) (*Extender, error) {
 	e.state = &clusterState{cache: e.cache, cfg: &e.cfg}
 	e.metrics = newMetrics(cfg.Registry, e.cache)
 	e.cache.live = cfg.Live
-	e.cache.answers = newAnswers(cfg.EvictionDeadline, cfg.Clock.Now, e.metrics.count)
+	e.cache.answers = newAnswers(cfg.EvictionDeadline, cfg.Clock.Now, e.finished)
 	return e, nil
 }
 
@@ -112,10 +115,47 @@ func (e *Extender) Feed(d *kube.Dump, whole bool) {
 	e.cfg.Logger.Debug("kubernetes objects stored", "whole", whole, "nodes", nodes, "pods", pods)
 }
 
+// Size returns the number of nodes and pods of the cluster that the Extender knows.
+func (e *Extender) Size() (nodes, pods int) { return e.cache.size() }
+
+// finished counts and reports the final result of an answer.
+func (e *Extender) finished(a *answer, result string) {
+	e.metrics.count(result)
+	if e.cfg.Decided != nil {
+		e.cfg.Decided(a.decision(result))
+	}
+}
+
 // Preempt chooses the victims for a pod among the proposed nodes. It never fails: if
 // the policy makes no decision, the proposal is returned, or nothing if
 // options.OnFault is EvictNone.
 func (e *Extender) Preempt(ctx context.Context, args *kube.ExtenderPreemptionArgs, w PreemptOptions) *kube.ExtenderPreemptionResult {
+	answer, _ := e.decideAndRecord(ctx, args, w)
+	return &kube.ExtenderPreemptionResult{NodeNameToMetaVictims: answer}
+}
+
+// Choose is Preempt for a caller that selects victims itself if the policy makes no
+// decision, which the error reports. The caller then calls Record.
+func (e *Extender) Choose(ctx context.Context, args *kube.ExtenderPreemptionArgs) (*kube.ExtenderPreemptionResult, error) {
+	answer, err := e.decideAndRecord(ctx, args, PreemptOptions{OnFault: EvictNone})
+	if err != nil {
+		return nil, err
+	}
+	return &kube.ExtenderPreemptionResult{NodeNameToMetaVictims: answer}, nil
+}
+
+// Record records victims for a pod that were selected without the policy: they count as
+// leaving, as those of a response do.
+func (e *Extender) Record(pod *kube.Pod, nodes map[string]*kube.MetaVictims) {
+	e.cache.requestAnswer(pod, nodes)
+	if len(nodes) > 0 {
+		e.cache.recordAnswer(pod, nodes, &outcome{result: resultUnknown}, false)
+	}
+}
+
+// decideAndRecord decides on a request and records the response. The error is the reason
+// why the policy did not decide.
+func (e *Extender) decideAndRecord(ctx context.Context, args *kube.ExtenderPreemptionArgs, w PreemptOptions) (map[string]*kube.MetaVictims, error) {
 	from := e.cfg.Clock.Now()
 	proposal := args.ProposedVictims()
 	if args.Pod != nil {
@@ -127,11 +167,14 @@ func (e *Extender) Preempt(ctx context.Context, args *kube.ExtenderPreemptionArg
 	}
 	duration := e.cfg.Clock.Now().Sub(from)
 	if args.Pod != nil && len(answer) > 0 {
-		e.cache.recordAnswer(args.Pod, answer, end.result != resultAnswered)
+		e.cache.recordAnswer(args.Pod, answer, &end, e.cfg.Decided != nil)
+	}
+	if args.Pod != nil && end.result != resultAnswered && e.cfg.Decided != nil {
+		e.cfg.Decided(unanswered(args, from, answer, &end))
 	}
 	e.metrics.preempted(end, duration)
 	e.logPreemption(ctx, args, len(proposal), answer, end, duration)
-	return &kube.ExtenderPreemptionResult{NodeNameToMetaVictims: answer}
+	return answer, end.err
 }
 
 // An outcome describes how a request was answered.
@@ -140,6 +183,7 @@ type outcome struct {
 	err    error  // reason for which the proposal stands; nil: it does not
 	// unknownNodes counts the proposed nodes that the policy did not evaluate.
 	unknownNodes int
+	reasons      []string // of the choice, if decisions are observed
 }
 
 // Results of a preemption.

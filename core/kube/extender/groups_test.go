@@ -115,7 +115,7 @@ func TestExtender_FollowsPodGroups(t *testing.T) {
 	check := func(when, want string) {
 		t.Helper()
 		e.cache.mu.Lock()
-		e.cache.answers = newAnswers(0, e.cfg.Clock.Now, func(string) {}) // each question is the first
+		e.cache.answers = newAnswers(0, e.cfg.Clock.Now, func(*answer, string) {}) // each question is the first
 		e.cache.mu.Unlock()
 		if got := namedVictims(t, e, proposal); got != want {
 			t.Errorf("%s: answer %q, want %q", when, got, want)

@@ -291,7 +291,7 @@ func (q *query) readPlan(out *scheduler.Outcome) (map[string]*kube.MetaVictims, 
 			}
 			victims = append(victims, a)
 		}
-		return map[string]*kube.MetaVictims{node: q.metaVictims(victims)}, outcome{result: resultAnswered}
+		return map[string]*kube.MetaVictims{node: q.metaVictims(victims)}, outcome{result: resultAnswered, reasons: q.reasons(g.Choices)}
 	}
 	return map[string]*kube.MetaVictims{}, outcome{result: resultVetoed}
 }

@@ -35,5 +35,5 @@ func mergeUnknown(answer map[string]*kube.MetaVictims, end outcome, unknown map[
 		return answer, end
 	}
 	err := fmt.Errorf("the policy allows no eviction on the cached nodes; %d proposed nodes are unknown, such as %s", len(unknown), slices.Min(slices.Collect(maps.Keys(unknown))))
-	return unknown, outcome{resultUnknown, err, len(unknown)}
+	return unknown, outcome{result: resultUnknown, err: err, unknownNodes: len(unknown)}
 }

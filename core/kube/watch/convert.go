@@ -118,8 +118,8 @@ func valueOf(o any) any {
 	return nil
 }
 
-// add adds a converted object to a dump.
-func add(d *kube.Dump, value any) {
+// Add adds an object that Convert returned to a dump.
+func Add(d *kube.Dump, value any) {
 	switch o := value.(type) {
 	case *kube.Node:
 		d.Nodes = append(d.Nodes, o)

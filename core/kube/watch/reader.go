@@ -82,7 +82,7 @@ func (r *Reader) Dump(ctx context.Context) (*kube.Dump, error) {
 	d := &kube.Dump{}
 	for _, list := range lists {
 		for _, value := range list {
-			add(d, value)
+			Add(d, value)
 		}
 	}
 	return d, nil

@@ -232,7 +232,7 @@ func (w *Watcher) feedAll() {
 	d := &kube.Dump{}
 	for _, i := range w.informers {
 		for _, o := range i.GetStore().List() {
-			add(d, valueOf(o))
+			Add(d, valueOf(o))
 		}
 	}
 	w.sink.Feed(d, true)
@@ -242,7 +242,7 @@ func (w *Watcher) feedAll() {
 
 func (w *Watcher) changed(i *informer, o any) {
 	i.setError(nil)
-	w.apply(func(d *kube.Dump) { add(d, valueOf(o)) })
+	w.apply(func(d *kube.Dump) { Add(d, valueOf(o)) })
 }
 
 func (w *Watcher) deleted(i *informer, o any) {
