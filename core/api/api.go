@@ -16,6 +16,7 @@ import (
 	"github.com/cede-scheduler/cede/core/api/rest"
 	"github.com/cede-scheduler/cede/core/clock"
 	"github.com/cede-scheduler/cede/core/kube/extender"
+	"github.com/cede-scheduler/cede/core/kube/report"
 )
 
 // Config holds the dependencies and settings of an API. Server is required.
@@ -24,6 +25,7 @@ type Config struct {
 	Replication Replication // nil: a single server, which is the leader
 	Process     Process
 	Kube        *extender.Extender // nil: kube-scheduler requests are rejected
+	KubeReports *report.Store      // of controllers of Kubernetes clusters; nil: they are rejected
 
 	ID, Region, Datacenter string // of this server, as its pool lists it
 	Version                string // of the binary

@@ -8,6 +8,7 @@ import (
 	"github.com/cede-scheduler/cede/core/acl"
 	"github.com/cede-scheduler/cede/core/api/rest"
 	"github.com/cede-scheduler/cede/core/kube/extender"
+	"github.com/cede-scheduler/cede/sdk/client"
 )
 
 const tagKube = "kubernetes"
@@ -71,4 +72,61 @@ func kubeVerb(a *API, c *call, v extender.Verb) (any, error) {
 	a.cfg.Kube.Serve(v, c.w, c.r)
 	c.endBody()
 	return responded, nil
+}
+
+// kubeReportRoutes returns the routes to which controllers of Kubernetes clusters report.
+// Requests are not forwarded: a controller reports to one server.
+func kubeReportRoutes() []route {
+	reader := []acl.Role{acl.Read, acl.Kubernetes}
+	return []route{
+		{
+			methods: putMethods, pattern: "/v1/kubernetes/controller/{id}", name: "kubernetes_report", tag: tagKube, roles: []acl.Role{acl.Kubernetes},
+			doc:     "Stores the state of a controller (cede kubernetes) and its decisions since the last report, in the memory of the server that handles the request.",
+			request: client.KubernetesReport{}, handle: storeKubeReport,
+		},
+		{
+			methods: get, pattern: "/v1/kubernetes/controllers", name: "kubernetes_controllers", tag: tagKube, roles: reader,
+			doc: "Lists the controllers that report to the server that handles the request, ordered by ID.", response: []*client.KubernetesController{},
+			handle: func(a *API, c *call) (any, error) {
+				if err := requireKubeReports(a, c); err != nil {
+					return nil, err
+				}
+				return a.cfg.KubeReports.Controllers(), nil
+			},
+		},
+		{
+			methods: get, pattern: "/v1/kubernetes/decisions", name: "kubernetes_decisions", tag: tagKube, roles: reader,
+			doc:    "Lists the decisions that controllers reported to the server that handles the request, newest first: at most 2,048.",
+			params: []param{{"controller", "string", "only decisions of this controller"}}, response: []*client.KubernetesDecision{},
+			handle: func(a *API, c *call) (any, error) {
+				if err := requireKubeReports(a, c); err != nil {
+					return nil, err
+				}
+				return a.cfg.KubeReports.Decisions(c.r.URL.Query().Get("controller")), nil
+			},
+		},
+	}
+}
+
+func requireKubeReports(a *API, c *call) error {
+	c.setStateHeaders(a.cfg.Server.Snapshot())
+	if a.cfg.KubeReports == nil {
+		return rest.NotFound("this server stores no reports of controllers").WithHint("use a server that was started with cede agent")
+	}
+	return nil
+}
+
+func storeKubeReport(a *API, c *call) (any, error) {
+	if err := requireKubeReports(a, c); err != nil {
+		return nil, err
+	}
+	r := &client.KubernetesReport{}
+	if err := c.decodeBody(r); err != nil {
+		return nil, err
+	}
+	r.ID = c.r.PathValue("id")
+	if err := a.cfg.KubeReports.Put(r); err != nil {
+		return nil, rest.Invalid("%v", err)
+	}
+	return nil, nil
 }

@@ -8,7 +8,9 @@ import (
 	"testing"
 
 	"github.com/cede-scheduler/cede/core/acl"
+	"github.com/cede-scheduler/cede/core/clock"
 	"github.com/cede-scheduler/cede/core/kube/extender"
+	"github.com/cede-scheduler/cede/core/kube/report"
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/scheduler"
 	"github.com/cede-scheduler/cede/sdk/client"
@@ -106,6 +108,50 @@ func TestKube_NotFoundWithoutExtender(t *testing.T) {
 	for _, r := range kubeRoutes() {
 		if len(r.roles) != 1 || r.roles[0] != acl.Kubernetes || r.scope != scopeCluster {
 			t.Errorf("%s permits the roles %v", r.name, r.roles)
+		}
+	}
+}
+
+// A controller reports with a token of the role kubernetes, and a reader lists what it
+// reported.
+func TestKubeReports_AreListed(t *testing.T) {
+	w := start(t, func(c *Config) { c.KubeReports, c.Security = report.New(clock.Real{}), true })
+	first, err := w.client.Operator().Bootstrap(t.Context())
+	w.check(err)
+	as := func(role acl.Role) *client.Client {
+		made, err := w.connect(first.SecretID).Operator().TokenCreate(t.Context(), &client.TokenCreateRequest{Name: string(role), Roles: []string{string(role)}})
+		w.check(err)
+		return w.connect(made.SecretID)
+	}
+	controller, reader := as(acl.Kubernetes), as(acl.Read)
+	r := &client.KubernetesReport{
+		KubernetesController: client.KubernetesController{ID: "c1", Ready: true, Nodes: 3, Policy: "pool://rules", Time: 1},
+		Decisions:            []*client.KubernetesDecision{{Node: "n1", Outcome: "chosen", Victims: []client.KubernetesPod{{Name: "v", UID: "u"}}, Reasons: []string{"n1 was the only option."}}},
+	}
+	w.check(controller.Kubernetes().Report(t.Context(), r))
+	list, err := reader.Kubernetes().Controllers(t.Context())
+	w.check(err)
+	if len(list) != 1 || list[0].ID != "c1" || !list[0].Ready || list[0].Nodes != 3 || list[0].Time <= 1 {
+		t.Errorf("controllers %+v", list)
+	}
+	decisions, err := reader.Kubernetes().Decisions(t.Context(), "c1")
+	w.check(err)
+	if len(decisions) != 1 || decisions[0].Controller != "c1" || decisions[0].Node != "n1" || len(decisions[0].Reasons) != 1 || len(decisions[0].Victims) != 1 {
+		t.Errorf("decisions %+v", decisions)
+	}
+	if decisions, err := reader.Kubernetes().Decisions(t.Context(), "c2"); err != nil || len(decisions) != 0 {
+		t.Errorf("decisions of another controller: %+v, %v", decisions, err)
+	}
+	if err := reader.Kubernetes().Report(t.Context(), r); err == nil || !strings.Contains(err.Error(), "lacks the role") {
+		t.Errorf("a reader reports: %v", err)
+	}
+}
+
+func TestKubeReports_NotFoundWithoutStore(t *testing.T) {
+	w := start(t)
+	for _, path := range []string{"controllers", "decisions"} {
+		if resp, text := w.send(http.MethodGet, "/v1/kubernetes/"+path, ""); resp.StatusCode != http.StatusNotFound || !strings.Contains(text, "stores no reports") {
+			t.Errorf("%s: %d %s", path, resp.StatusCode, text)
 		}
 	}
 }

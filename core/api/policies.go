@@ -28,6 +28,7 @@ const tagPolicies = "policies"
 
 func policyRoutes() []route {
 	reader, author := []acl.Role{acl.Read, acl.Policy}, []acl.Role{acl.Policy}
+	controller := append(slices.Clone(reader), acl.Kubernetes) // follows the active version
 	routes := []route{
 		{
 			methods: get, pattern: "/v1/policies", name: "policies_list", tag: tagPolicies, roles: reader,
@@ -42,7 +43,7 @@ func policyRoutes() []route {
 			request: client.PolicyLoad{}, response: client.PolicyVersion{}, handle: loadPolicy,
 		},
 		{
-			methods: get, pattern: "/v1/policy/{name}", name: "policy_status", tag: tagPolicies, roles: reader,
+			methods: get, pattern: "/v1/policy/{name}", name: "policy_status", tag: tagPolicies, roles: controller,
 			doc: "Returns a policy with its versions, its state in the cluster, and its statistics on the server that handles the request.", response: client.PolicyStatus{}, handle: policyStatus,
 		},
 		{
@@ -382,11 +383,11 @@ const (
 )
 
 // policyModuleRoutes returns the routes that send the code of policies. They require
-// a role that may inspect the cluster or load policies; read access to decisions is
-// not sufficient.
+// a role that may inspect the cluster or load policies, or that of a controller, which
+// runs them; read access to decisions is not sufficient.
 func policyModuleRoutes() []route {
 	return []route{{
-		methods: get, pattern: "/v1/policy/{name}/module", name: "policy_module", tag: tagPolicies, roles: []acl.Role{acl.Operate, acl.Policy}, isBinary: true,
+		methods: get, pattern: "/v1/policy/{name}/module", name: "policy_module", tag: tagPolicies, roles: []acl.Role{acl.Operate, acl.Policy, acl.Kubernetes}, isBinary: true,
 		doc: "Returns the WebAssembly module of a version. The headers " + headerPolicyVersion + " and " + headerPolicyDigest +
 			" contain the version and the digest of the module.",
 		params: []param{{"version", "string", "ID of the version, or a unique prefix; absent: the active version, or the only one"}},

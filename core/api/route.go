@@ -76,7 +76,7 @@ func table() []route {
 	return slices.Concat(
 		jobRoutes(), allocRoutes(), evalRoutes(), nodeRoutes(), agentRoutes(),
 		schedulerRoutes(), budgetRoutes(), policyRoutes(), policyModuleRoutes(), eventRoutes(), operatorRoutes(), poolRoutes(),
-		tokenRoutes(), statusRoutes(), healthRoutes(), kubeRoutes(),
+		tokenRoutes(), statusRoutes(), healthRoutes(), kubeRoutes(), kubeReportRoutes(),
 		clusterRoutes(), bindingRoutes(), namespaceRoutes(), nomadRoutes(),
 	)
 }

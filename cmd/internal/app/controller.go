@@ -18,6 +18,7 @@ import (
 	"golang.org/x/net/netutil"
 
 	"github.com/cede-scheduler/cede/cmd/internal/config"
+	"github.com/cede-scheduler/cede/cmd/internal/pool"
 	"github.com/cede-scheduler/cede/core/api/rest"
 	"github.com/cede-scheduler/cede/core/kube"
 	"github.com/cede-scheduler/cede/core/kube/extender"
@@ -63,6 +64,8 @@ type controller struct {
 	metrics  *metrics
 	certs    *certificates // nil without TLS
 	policy   *watchedPolicy
+	reporter *pool.Reporter // nil: there is no pool
+	version  string         // of the program
 	extender *extender.Extender
 	cluster  Cluster
 	elector  Elector // nil: the only replica
@@ -80,7 +83,7 @@ type controller struct {
 // ready is called with the URL once it listens. A value of reload reads certificates
 // and policy again.
 func RunController(ctx context.Context, o ControllerOptions, reload <-chan os.Signal, ready func(url string)) (err error) {
-	c := &controller{config: &o.Config.Config, metrics: newMetrics(o.Build), failed: make(chan error, 2)}
+	c := &controller{config: &o.Config.Config, metrics: newMetrics(o.Build), version: o.Build.Version, failed: make(chan error, 2)}
 	c.level.Set(parseLevel(c.config.Log.Level))
 	c.log = newLogger(o.Stderr, o.Terminal, c.config.Log.Format, &c.level)
 	defer func() {
@@ -111,14 +114,34 @@ func (c *controller) start(ctx context.Context, o ControllerOptions) (err error)
 	if c.certs, err = newCertificates(c.config.TLS); err != nil {
 		return err
 	}
-	if c.policy, err = newWatchedPolicy(ctx, c.config, c.log, c.metrics); err != nil {
+	transport := c.certs.transport()
+	c.down.push("connections of the pool", func(context.Context) error {
+		transport.CloseIdleConnections()
+		return nil
+	})
+	servers, err := dialPool(&c.config.Kubernetes, transport, o.Build.Version)
+	if err != nil {
+		return err
+	}
+	if servers != nil {
+		c.reporter = pool.NewReporter(servers, c.state, func() string { return c.policy.activeVersion() }, c.log)
+	}
+	source, err := newPolicySource(&c.config.Kubernetes, servers)
+	if err != nil {
+		return err
+	}
+	if c.policy, err = newWatchedPolicy(ctx, c.config, source, c.log, c.metrics); err != nil {
 		return err
 	}
 	c.down.push("policy", func(context.Context) error { return c.policy.close() })
-	c.extender, err = extender.New(extender.Config{
+	cfg := extender.Config{
 		Policies: c.policy.active, Live: true, Deadline: c.config.Kubernetes.Deadline, EvictionDeadline: c.config.Kubernetes.EvictionDeadline,
 		Logger: c.log, Registry: c.metrics.registry,
-	})
+	}
+	if c.reporter != nil {
+		cfg.Decided = c.reporter.Add
+	}
+	c.extender, err = extender.New(cfg)
 	if err != nil {
 		return err
 	}
@@ -133,11 +156,15 @@ func (c *controller) start(ctx context.Context, o ControllerOptions) (err error)
 	if err := c.listen(); err != nil {
 		return err
 	}
+	if c.reporter != nil {
+		c.background("reports", c.reporter.Run) // ends after the last decision
+	}
 	c.background("watch", c.cluster.Run)
 	if c.elector != nil {
 		c.background("election", c.elector.Run) // ends, and releases the lease, after the last answer
 	}
 	c.background("reload", c.reloadPeriodically)
+	c.background("policy changes", func(ctx context.Context) { source.Watch(ctx, func() { c.reload(ctx) }) })
 	c.serve("HTTP", &http.Server{Handler: rest.NewBrowserGuard(c.http.Addr(), c.config.Listen.Hosts...).Protect(c.handler()), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10}, c.http)
 	if c.monitor != nil {
 		metrics := c.metrics.handler(c.guard, c.config.Telemetry.Pprof)
@@ -247,6 +274,22 @@ func (c *controller) handler() http.Handler {
 	mux.HandleFunc("GET /readyz/sync", ready(c.cluster.Ready, hint))
 	mux.Handle("/kube/v1/", c.authenticated(c.leading(c.extender.Handler("/kube/v1", extender.Filter, extender.Prioritize, extender.Preempt))))
 	return mux
+}
+
+// state returns what is reported to the pool.
+func (c *controller) state() client.KubernetesController {
+	nodes, pods := c.extender.Size()
+	s := client.KubernetesController{
+		ID: c.config.Name, Version: c.version, Nodes: nodes, Pods: pods, Policy: c.config.Kubernetes.Policy, PolicyVersion: c.policy.activeVersion(),
+	}
+	if err := errors.Join(c.cluster.Ready(), c.leads()); err != nil {
+		s.Problem = err.Error()
+	}
+	s.Ready = s.Problem == ""
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s.PolicyProblem = c.reloadError
+	return s
 }
 
 // leads returns nil if this replica answers kube-scheduler.

@@ -1,135 +1,112 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"log/slog"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/cede-scheduler/cede/cmd/internal/builtin"
 	"github.com/cede-scheduler/cede/cmd/internal/config"
 	"github.com/cede-scheduler/cede/cmd/internal/policies"
+	"github.com/cede-scheduler/cede/cmd/internal/pool"
 	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/core/sim"
 	"github.com/cede-scheduler/cede/plugins/bundle"
 	"github.com/cede-scheduler/cede/plugins/oci"
 	"github.com/cede-scheduler/cede/plugins/registry"
+	"github.com/cede-scheduler/cede/plugins/rules"
+	"github.com/cede-scheduler/cede/sdk/client"
 )
 
-// A watchedPolicy is the active policy of a controller, loaded from files that may
-// change.
+// A watchedPolicy is the active policy of a controller, which is loaded again when its
+// source changes.
 type watchedPolicy struct {
 	config *config.Config
 	log    *slog.Logger
 	loader *policies.Loader
+	source policySource
 	active *policy.ActiveSet
-	pulled string // folder of the policies from registries; "" if the policy is not from one
+
+	version atomic.Value // string: of the active policy in the pool; "" outside of one
 
 	mu     sync.Mutex
-	loaded [sha256.Size]byte // content of the files of the last attempt
+	loaded [sha256.Size]byte // content of the last attempt
 	err    error             // of the last attempt
 }
 
-// newWatchedPolicy loads the policy. It returns an error if the policy is invalid.
-func newWatchedPolicy(ctx context.Context, c *config.Config, log *slog.Logger, m *metrics) (*watchedPolicy, error) {
+// newWatchedPolicy loads the policy and takes ownership of the source. It returns an error
+// if the policy is invalid.
+func newWatchedPolicy(ctx context.Context, c *config.Config, source policySource, log *slog.Logger, m *metrics) (*watchedPolicy, error) {
 	roots, err := bundle.ReadRoots(c.Policy.Roots...)
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, source.Close())
 	}
-	p := &watchedPolicy{config: c, log: log, loader: policies.New(policies.Options{Roots: roots, RequireSignature: c.Policy.RequireSignature, Log: log})}
-	if strings.HasPrefix(c.Kubernetes.Policy, oci.Scheme) {
-		if p.pulled, err = os.MkdirTemp("", "cede-policy-"); err != nil {
-			return nil, errors.Join(err, p.loader.Close())
-		}
-	}
-	use, err := p.resolve(ctx)
+	p := &watchedPolicy{config: c, log: log, source: source, loader: policies.New(policies.Options{Roots: roots, RequireSignature: c.Policy.RequireSignature, Log: log})}
+	fetched, err := source.Fetch(ctx)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("kubernetes.policy: %w", err), p.closeFiles())
 	}
-	set, sum, err := p.load(ctx, use)
+	set, sum, err := p.load(ctx, &fetched)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("kubernetes.policy: %w", err), p.closeFiles())
 	}
 	p.active, p.loaded = policy.NewActiveSet(set), sum
+	p.version.Store(fetched.Version)
 	m.recordReload(nil)
 	return p, nil
 }
 
-// resolve returns the configured policy as a name or path with settings. A policy in a
-// registry is pulled first.
-func (p *watchedPolicy) resolve(ctx context.Context) (string, error) {
-	k := &p.config.Kubernetes
-	if p.pulled == "" {
-		return k.Policy, nil
-	}
-	name, settings, configured := strings.Cut(k.Policy, "?")
-	ref, err := oci.ParseReference(name)
-	if err != nil {
-		return "", err
-	}
-	client := &oci.Client{}
-	if k.RegistryConfig != "" {
-		client.Credentials = oci.DockerConfig(k.RegistryConfig)
-	}
-	path, err := client.Pull(ctx, &ref, p.pulled)
-	if err != nil {
-		return "", fmt.Errorf("pull %s: %w", name, err)
-	}
-	if configured {
-		path += "?" + settings
-	}
-	return path, nil
-}
-
-// reload loads the policy again if its files have changed. If they are invalid or the
-// registry cannot be reached, the active policy stays, and the error is returned.
+// reload loads the policy again if it has changed. If it is invalid or cannot be fetched,
+// the active policy stays, and the error is returned.
 func (p *watchedPolicy) reload(ctx context.Context) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	use, err := p.resolve(ctx)
+	fetched, err := p.source.Fetch(ctx)
 	if err != nil {
 		return fmt.Errorf("kubernetes.policy: %w", err)
 	}
-	if sum, err := p.sum(use); err == nil && sum == p.loaded {
+	if sum, err := p.sum(&fetched); err == nil && sum == p.loaded {
 		return p.err
 	}
-	set, sum, err := p.load(ctx, use)
+	set, sum, err := p.load(ctx, &fetched)
 	p.loaded, p.err = sum, nil
 	if err != nil {
 		p.err = fmt.Errorf("kubernetes.policy: %w", err)
 		return p.err
 	}
 	p.active.Swap(set)
-	p.log.InfoContext(ctx, "policy loaded", "policy", p.config.Kubernetes.Policy)
+	p.version.Store(fetched.Version)
+	p.log.InfoContext(ctx, "policy loaded", "policy", p.config.Kubernetes.Policy, "version", fetched.Version)
 	return nil
 }
 
-// load returns a set with the configured policy, after its self-test, and the built-in
-// default for the hooks that it does not implement. It also returns the checksum of the files before they were read.
-func (p *watchedPolicy) load(ctx context.Context, use string) (*policy.Set, [sha256.Size]byte, error) {
-	sum, err := p.sum(use)
+// activeVersion returns the version of the active policy in the pool, or "". It never
+// blocks.
+func (p *watchedPolicy) activeVersion() string { return p.version.Load().(string) }
+
+// load returns a set with the policy, after its self-test, and the built-in default for the
+// hooks that it does not implement. It also returns the checksum of the files before they
+// were read.
+func (p *watchedPolicy) load(ctx context.Context, fetched *pool.Policy) (*policy.Set, [sha256.Size]byte, error) {
+	sum, err := p.sum(fetched)
 	if err != nil {
 		return nil, sum, err
 	}
-	spec := sim.PolicySpec{Name: policy.DefaultName, Use: use}
-	if file := p.config.Kubernetes.PolicyConfig; file != "" {
-		f, err := os.Open(file)
-		if err != nil {
-			return nil, sum, err
-		}
-		defer func() { _ = f.Close() }() // opened for reading only
-		if spec.Config, err = policies.ReadConfig(file, f); err != nil {
-			return nil, sum, err
-		}
-	}
-	onFault, err := policy.ParseOnFault(p.config.Policy.OnFault)
+	spec := fetched.PolicySpec
+	spec.Name = policy.DefaultName
+	onFault, err := policy.ParseOnFault(cmp.Or(fetched.OnFault, p.config.Policy.OnFault))
 	if err != nil {
 		return nil, sum, err
 	}
@@ -148,19 +125,23 @@ func (p *watchedPolicy) load(ctx context.Context, use string) (*policy.Set, [sha
 	return set, sum, err
 }
 
-// sum returns a checksum of the files of the policy and of its settings.
-func (p *watchedPolicy) sum(use string) (sum [sha256.Size]byte, err error) {
+// sum returns a checksum of a policy: of its settings, version and files.
+func (p *watchedPolicy) sum(fetched *pool.Policy) (sum [sha256.Size]byte, err error) {
 	h := sha256.New()
-	var files []string
-	if file := p.config.Kubernetes.PolicyConfig; file != "" {
-		files = append(files, file)
-	}
-	named, err := builtin.Parse(use)
+	settings, err := json.Marshal(fetched.Config)
 	if err != nil {
 		return sum, err
 	}
-	if _, _, ok := builtin.Module(named.Use); !ok {
-		files = append(files, named.Use)
+	_, _ = fmt.Fprintf(h, "%q %q %s ", fetched.Use, fetched.Version, settings)
+	var files []string
+	if !strings.HasPrefix(fetched.Use, rules.Prefix) { // rules are part of the name
+		named, err := builtin.Parse(fetched.Use)
+		if err != nil {
+			return sum, err
+		}
+		if _, _, ok := builtin.Module(named.Use); !ok {
+			files = append(files, named.Use)
+		}
 	}
 	for _, root := range files {
 		// The files of a ConfigMap are links into a directory that is replaced as a whole.
@@ -194,11 +175,98 @@ func (p *watchedPolicy) close() error {
 	return p.closeFiles()
 }
 
-// closeFiles closes the loader and removes pulled files.
-func (p *watchedPolicy) closeFiles() error {
-	err := p.loader.Close()
-	if p.pulled != "" {
-		err = errors.Join(err, os.RemoveAll(p.pulled))
+// closeFiles closes the loader and the source.
+func (p *watchedPolicy) closeFiles() error { return errors.Join(p.loader.Close(), p.source.Close()) }
+
+// A policySource provides the policy of a controller, which may change.
+type policySource interface {
+	// Fetch returns the current policy. Its files remain until the next change or Close.
+	Fetch(ctx context.Context) (pool.Policy, error)
+	// Watch calls changed when Fetch may return another policy, until the context is
+	// cancelled. It returns at once if the source does not report changes.
+	Watch(ctx context.Context, changed func())
+	Close() error
+}
+
+// newPolicySource returns the source of the configured policy. servers is the client of
+// the pool.
+func newPolicySource(k *config.Kubernetes, servers *client.Client) (policySource, error) {
+	if name, ok := strings.CutPrefix(k.Policy, config.PoolScheme); ok {
+		return pool.NewSource(servers, name, k.PolicyInterval)
 	}
-	return err
+	files := localSource{use: k.Policy, settings: k.PolicyConfig}
+	if !strings.HasPrefix(k.Policy, oci.Scheme) {
+		return files, nil
+	}
+	name, _, _ := strings.Cut(k.Policy, "?")
+	ref, err := oci.ParseReference(name)
+	if err != nil {
+		return nil, err
+	}
+	s := &registrySource{local: files, ref: ref, client: &oci.Client{}}
+	if k.RegistryConfig != "" {
+		s.client.Credentials = oci.DockerConfig(k.RegistryConfig)
+	}
+	s.dir, err = os.MkdirTemp("", "cede-policy-")
+	return s, err
+}
+
+// A localSource is a built-in policy or files, with settings in a file.
+type localSource struct {
+	use      string
+	settings string // file; "": none
+}
+
+func (s localSource) Fetch(context.Context) (p pool.Policy, err error) {
+	p.Use = s.use
+	if s.settings == "" {
+		return p, nil
+	}
+	f, err := os.Open(s.settings)
+	if err != nil {
+		return p, err
+	}
+	defer func() { _ = f.Close() }() // opened for reading only
+	p.Config, err = policies.ReadConfig(s.settings, f)
+	return p, err
+}
+
+func (localSource) Watch(context.Context, func()) {}
+func (localSource) Close() error                  { return nil }
+
+// A registrySource is a policy in a container registry.
+type registrySource struct {
+	local  localSource // use is the reference, with settings
+	ref    oci.Reference
+	client *oci.Client
+	dir    string // of the pulled files
+}
+
+func (s *registrySource) Fetch(ctx context.Context) (pool.Policy, error) {
+	p, err := s.local.Fetch(ctx)
+	if err != nil {
+		return p, err
+	}
+	name, settings, configured := strings.Cut(p.Use, "?")
+	if p.Use, err = s.client.Pull(ctx, &s.ref, s.dir); err != nil {
+		return p, fmt.Errorf("pull %s: %w", name, err)
+	}
+	if configured {
+		p.Use += "?" + settings
+	}
+	return p, nil
+}
+
+func (*registrySource) Watch(context.Context, func()) {}
+func (s *registrySource) Close() error                { return os.RemoveAll(s.dir) }
+
+// dialPool returns a client of the configured servers, or nil if there are none.
+func dialPool(k *config.Kubernetes, transport http.RoundTripper, version string) (*client.Client, error) {
+	if len(k.Servers) == 0 {
+		return nil, nil
+	}
+	return client.New(client.Config{
+		Address: strings.Join(k.Servers, ","), Token: string(k.ServerToken), HTTPClient: &http.Client{Transport: transport},
+		UserAgent: "cede-kubernetes/" + cmp.Or(version, "unknown"), Silence: serverResponseTimeout,
+	})
 }

@@ -17,6 +17,8 @@ import (
 	"github.com/cede-scheduler/cede/cmd/internal/policies"
 	"github.com/cede-scheduler/cede/cmd/internal/selfwatch"
 	"github.com/cede-scheduler/cede/core/api"
+	"github.com/cede-scheduler/cede/core/clock"
+	"github.com/cede-scheduler/cede/core/kube/report"
 	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/core/replication"
 	"github.com/cede-scheduler/cede/core/replication/raftnode"
@@ -282,7 +284,7 @@ func (s *serverComponents) makeAPI(c *config.Config, process api.Process) (err e
 	}
 	s.api, err = api.New(api.Config{
 		Server: s.server, Replication: s.log, ID: s.id, Region: c.Region, Datacenter: c.Datacenter, Version: s.env.o.Build.Version,
-		Process: process, Kube: kube,
+		Process: process, Kube: kube, KubeReports: report.New(clock.Real{}),
 		Security: c.ACL.Enabled, Traces: s.env.tracer != nil, ForwardTransport: s.transport,
 		Limits: api.Limits{
 			Body: int64(c.Limits.Body), Job: int64(c.Limits.Job), Rate: requestRate(c), Burst: c.Limits.Burst, Conns: c.Limits.Connections,

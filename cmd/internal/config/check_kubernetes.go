@@ -15,6 +15,18 @@ func checkKubernetes(c *Config, bad report) {
 	if k.Policy == "" {
 		bad("kubernetes.policy", "is required: the name of a built-in policy, or a path")
 	}
+	if name, ok := strings.CutPrefix(k.Policy, PoolScheme); ok {
+		if name == "" || strings.ContainsAny(name, "/?") {
+			bad("kubernetes.policy", "%q is not of the form %sNAME: the settings belong to the version in the pool", k.Policy, PoolScheme)
+		}
+		if len(k.Servers) == 0 {
+			bad("kubernetes.servers", "is required for a policy of a pool")
+		}
+		if k.PolicyConfig != "" {
+			bad("kubernetes.policy_config", "is not used for a policy of a pool: the settings belong to the version there")
+		}
+	}
+	checkURLs("kubernetes.servers", k.Servers, bad)
 	if k.Token != "" && len(k.Token) < minToken {
 		bad("kubernetes.token", "%d bytes can be guessed: at least %d are required (`openssl rand -hex 32` creates a token)", len(k.Token), minToken)
 	}

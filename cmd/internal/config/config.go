@@ -42,6 +42,9 @@ type Config struct {
 	Controller bool `koanf:"-"`
 }
 
+// PoolScheme precedes the name of a policy in a pool of servers in kubernetes.policy.
+const PoolScheme = "pool://"
+
 // Kubernetes configures cede kubernetes, which watches a cluster and answers its
 // kube-scheduler. Other commands ignore it.
 type Kubernetes struct {
@@ -49,8 +52,15 @@ type Kubernetes struct {
 	Context    string `koanf:"context"`    // of the kubeconfig; default: its current context
 	// Policy chooses the victims: the name of a built-in policy, the path of a module or
 	// bundle, or oci://REGISTRY/NAME@sha256:DIGEST (or :TAG) of one in a registry, with
-	// settings as in protect?minRuntime=10m. Default: kubernetes.
+	// settings as in protect?minRuntime=10m; or pool://NAME, the active version of that
+	// policy in the pool of servers. Default: kubernetes.
 	Policy string `koanf:"policy"`
+	// Servers lists the URLs of a pool of servers, to which the controller reports its
+	// state and its decisions. Default: none; no pool is needed.
+	Servers []string `koanf:"servers"`
+	// ServerToken is the token for those servers, with the role kubernetes. It is required
+	// if they enforce ACLs.
+	ServerToken Secret `koanf:"server_token" secret:"true"`
 	// RegistryConfig is a file with credentials of registries in the form of Docker's
 	// config.json. Default: none are sent.
 	RegistryConfig string `koanf:"registry_config"`

@@ -33,9 +33,16 @@ import (
 	"github.com/cede-scheduler/cede/cmd/internal/app"
 	"github.com/cede-scheduler/cede/cmd/internal/config"
 	"github.com/cede-scheduler/cede/core/kube/apiservertest"
+	"github.com/cede-scheduler/cede/plugins/wasm/compiler"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// TestMain also runs the test binary as the compiler of a server.
+func TestMain(m *testing.M) {
+	if len(os.Args) == 2 && os.Args[1] == compiler.Arg {
+		os.Exit(compiler.Main())
+	}
+	goleak.VerifyTestMain(m)
+}
 
 const token = "a-token-of-sixteen-bytes"
 
@@ -103,9 +110,11 @@ current-context: b
 	}
 	maps.Copy(flags, settings)
 	var environ []string
-	if secret, ok := flags["kubernetes.token"]; ok {
-		delete(flags, "kubernetes.token")
-		environ = append(environ, "CEDE_KUBERNETES__TOKEN="+secret)
+	for _, name := range []string{"token", "server_token"} { // secrets cannot be set by flags
+		if secret, ok := flags["kubernetes."+name]; ok {
+			delete(flags, "kubernetes."+name)
+			environ = append(environ, "CEDE_KUBERNETES__"+strings.ToUpper(name)+"="+secret)
+		}
 	}
 	c, err := config.Load(config.Sources{Kubernetes: true, Flags: flags, Environ: environ})
 	if err != nil {

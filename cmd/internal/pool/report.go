@@ -1,0 +1,108 @@
+package pool
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/cede-scheduler/cede/core/kube/extender"
+	"github.com/cede-scheduler/cede/sdk/client"
+)
+
+// A Reporter reports the state and the decisions of a controller to a pool of servers.
+// Decisions wait in memory while no server responds. Create one with NewReporter.
+type Reporter struct {
+	servers client.Kubernetes
+	state   func() client.KubernetesController
+	version func() string
+	log     *slog.Logger
+
+	mu      sync.Mutex
+	waiting []*client.KubernetesDecision // oldest first, at most maxWaitingDecisions
+	lost    int64                        // decisions that exceeded the limit
+}
+
+// NewReporter returns a reporter. state returns the state of the controller, and version
+// the version of its policy in the pool; version must not block.
+func NewReporter(servers *client.Client, state func() client.KubernetesController, version func() string, log *slog.Logger) *Reporter {
+	return &Reporter{servers: servers.Kubernetes(), state: state, version: version, log: log}
+}
+
+const (
+	reportInterval      = time.Second // between two reports of decisions
+	stateInterval       = 10          // reports of the state, in intervals without decisions
+	maxWaitingDecisions = 4096
+	maxReported         = 256 // decisions in one report, so that its size is within the limit of a server
+)
+
+// Add queues a decision. It never blocks.
+func (r *Reporter) Add(d extender.Decision) {
+	one := &client.KubernetesDecision{
+		Time: d.Time.UnixNano(), Pod: reportedPod(&d.Pod), Node: d.Node, Victims: []client.KubernetesPod{}, Outcome: d.Outcome,
+		Reasons: d.Reasons, Problem: d.Problem, Proposed: d.Proposed, PolicyVersion: r.version(),
+	}
+	for i := range d.Victims {
+		one.Victims = append(one.Victims, reportedPod(&d.Victims[i]))
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.waiting = append(r.waiting, one); len(r.waiting) > maxWaitingDecisions {
+		r.waiting = slices.Delete(r.waiting, 0, 1)
+		r.lost++
+	}
+}
+
+func reportedPod(p *extender.PodRef) client.KubernetesPod {
+	return client.KubernetesPod{Namespace: p.Namespace, Name: p.Name, UID: p.UID, Priority: int(p.Priority)}
+}
+
+// Run reports until the context is cancelled, and then once more.
+func (r *Reporter) Run(ctx context.Context) {
+	tick := time.NewTicker(reportInterval)
+	defer tick.Stop()
+	failed := false // an error is logged once
+	for n := 0; ; n++ {
+		err := r.report(ctx, n%stateInterval == 0)
+		if err != nil && !failed && ctx.Err() == nil {
+			r.log.WarnContext(ctx, "report to the pool failed", "err", err)
+		}
+		failed = err != nil
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+			defer cancel()
+			if err := r.report(last, true); err != nil {
+				r.log.WarnContext(ctx, "report to the pool failed", "err", err)
+			}
+			return
+		}
+	}
+}
+
+// report sends the waiting decisions, if there are any or if always is set.
+func (r *Reporter) report(ctx context.Context, always bool) error {
+	for {
+		r.mu.Lock()
+		sent := slices.Clone(r.waiting[:min(len(r.waiting), maxReported)])
+		lost := r.lost
+		r.mu.Unlock()
+		if len(sent) == 0 && !always {
+			return nil
+		}
+		full := &client.KubernetesReport{KubernetesController: r.state(), Decisions: sent}
+		full.Lost = lost
+		if err := r.servers.Report(ctx, full); err != nil {
+			return err
+		}
+		r.mu.Lock()
+		dropped := int(r.lost - lost) // by Add, from the front
+		r.waiting = slices.Delete(r.waiting, 0, max(0, len(sent)-dropped))
+		r.mu.Unlock()
+		if always = false; len(sent) < maxReported {
+			return nil
+		}
+	}
+}
