@@ -42,7 +42,7 @@ func (c *Cluster) StartCede(t testing.TB, o Cede) *Extender {
 		o.HTTP, o.Metrics = freePort(t), freePort(t)
 	}
 	file := filepath.Join(c.Dir, o.Name+".yaml")
-	text := fmt.Sprintf("listen: {http: 127.0.0.1:%d, metrics: 127.0.0.1:%d}\nlog: {level: info}\nkubernetes: {kubeconfig: %s, policy: %s, lease: %q}\n", o.HTTP, o.Metrics, c.kubeconfig, o.Policy, o.Lease)
+	text := fmt.Sprintf("listen: {http: 127.0.0.1:%d, metrics: 127.0.0.1:%d}\nlog: {level: info}\nkubernetes: {kubeconfig: %s, policy: %s, lease: %q, lease_duration: 5s}\n", o.HTTP, o.Metrics, c.kubeconfig, o.Policy, o.Lease)
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}

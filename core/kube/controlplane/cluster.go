@@ -114,7 +114,7 @@ func (c *Cluster) startEtcd(t testing.TB) {
 	c.etcd.awaitHealth(t, c.etcdURL+"/health")
 }
 
-// StartAPIServer starts the API server at its address, again after StopAPIServer.
+// StartAPIServer starts the API server at its address, again after KillAPIServer.
 func (c *Cluster) StartAPIServer(t testing.TB) {
 	t.Helper()
 	args := []string{
@@ -140,8 +140,8 @@ func (c *Cluster) gates() []string {
 	return []string{"--feature-gates", "GenericWorkload=true"}
 }
 
-// StopAPIServer ends the API server.
-func (c *Cluster) StopAPIServer() { c.apiServer.Stop() }
+// KillAPIServer ends the API server at once. In order, it would wait for its clients.
+func (c *Cluster) KillAPIServer() { c.apiServer.Kill() }
 
 func (c *Cluster) startControllers(t testing.TB) {
 	t.Helper()

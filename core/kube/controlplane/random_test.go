@@ -86,7 +86,7 @@ func (k *Case) groupRule() string {
 			}
 		}
 		if g.Spec.DisruptionMode.All != nil && len(nodes[g.Name]) > 1 {
-			return "an extender cannot evict a group that has pods on several nodes"
+			return "the policy evicts no group that has pods on several nodes"
 		}
 	}
 	if differ {
