@@ -41,28 +41,94 @@ type mark struct {
 // Place places all missing instances, given by Group.Position, or none. It returns the
 // error of a policy at fault. If it places none, the explanations of the greedy attempt
 // remain.
+//
+// Instances that move because their nodes drain run until they have another node. If not all
+// can be placed together, those that run nowhere are placed without them and complete the
+// gang, or else the others move.
 func Place(e *placement.Evaluation, missing [][]reconcile.Missing) error {
+	absent, moving := separateMoves(e.Job, missing)
+	if !isAny(absent) || !isAny(moving) {
+		return placeOrExplain(e, missing, "gang")
+	}
+	whole := newGang(e, missing, placementOrder(e.State.Base, e.Job))
+	var placed bool
+	// A failure is not cached: without the moves there is more capacity.
+	err := placement.WithoutCache(e, func() (err error) {
+		placed, err = whole.place("gang")
+		return err
+	})
+	if placed || err != nil {
+		return err
+	}
+	reasons := e.Unplaced
+	whole.rollback()
+	parts, keys := [][][]reconcile.Missing{absent, moving}, []string{"gang", "moves of a gang"}
+	for i := range parts {
+		g := newGang(e, parts[i], placementOrder(e.State.Base, e.Job))
+		placed, err := g.place(keys[i])
+		switch {
+		case err != nil:
+			return err
+		case placed:
+			return placeOrExplain(e, parts[1-i], keys[1-i])
+		}
+		reasons.RecheckBy(e.Unplaced.RecheckAt)
+		g.rollback()
+	}
+	e.Unplaced = reasons
+	whole.fail()
+	return nil
+}
+
+// separateMoves separates instances that take over from one of the current version of the job.
+func separateMoves(job *model.Job, missing [][]reconcile.Missing) (others, moves [][]reconcile.Missing) {
+	others, moves = make([][]reconcile.Missing, len(missing)), make([][]reconcile.Missing, len(missing))
+	for i, list := range missing {
+		for _, m := range list {
+			if m.Replaces != nil && m.Replaces.Job.Version == job.Version {
+				moves[i] = append(moves[i], m)
+			} else {
+				others[i] = append(others[i], m)
+			}
+		}
+	}
+	return others, moves
+}
+
+func isAny(missing [][]reconcile.Missing) bool {
+	return slices.ContainsFunc(missing, func(list []reconcile.Missing) bool { return len(list) > 0 })
+}
+
+// placeOrExplain places all instances in one commit group, or none and records the reasons.
+func placeOrExplain(e *placement.Evaluation, missing [][]reconcile.Missing, key string) error {
 	g := newGang(e, missing, placementOrder(e.State.Base, e.Job))
-	e.Plan.Bind("gang")
+	placed, err := g.place(key)
+	if err == nil && !placed {
+		g.fail()
+	}
+	return err
+}
+
+// place places the gang in one commit group. If it returns false, e.Unplaced holds the reasons
+// of the greedy attempt.
+func (g *gang) place(key string) (placed bool, err error) {
+	e := g.e
+	e.Plan.Bind(key)
 	defer e.Plan.Unbind()
 	// A gang that fits into free capacity must never evict or move, and the greedy attempt
 	// might. Nor must one evict that fits after moves.
 	if (e.Preemption.Allowed || e.Moves.Allowed()) && !g.isKnownInfeasible() {
 		if placed, err := g.tryWithoutPreemption(false); placed || err != nil {
-			return err
+			return placed, err
 		}
 		g.infeasible = !hasEvictable(e.State.Base, placement.ReclaimCeiling(e))
 	}
 	if e.Preemption.Allowed && e.Moves.Allowed() && !g.infeasible {
 		if placed, err := g.tryWithoutPreemption(true); placed || err != nil {
-			return err
+			return placed, err
 		}
 	}
-	if placed, err := g.try(true); placed || err != nil {
-		return err
-	}
-	g.fail()
-	return nil
+	return g.try(true)
 }
 
 func newGang(e *placement.Evaluation, missing [][]reconcile.Missing, order []*model.Group) *gang {

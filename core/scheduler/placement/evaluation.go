@@ -91,14 +91,23 @@ func (e *Evaluation) Close() { e.ws.counters.Reclaim() }
 // WithoutPreemption calls f as if nothing might be evicted, nor moved unless moves is set.
 // Failures inside are not cached, because they are not those of the evaluation.
 func (e *Evaluation) WithoutPreemption(moves bool, f func() error) error {
-	cacheable, preemption, rate := e.cacheable, e.Preemption, e.Moves.rate
-	e.cacheable = false
+	preemption, rate := e.Preemption, e.Moves.rate
 	e.ForbidPreemption()
 	if !moves {
 		e.Moves.rate = nil
 	}
+	err := WithoutCache(e, f)
+	e.Preemption, e.Moves.rate = preemption, rate
+	return err
+}
+
+// WithoutCache calls f without caching the failures inside, because they are not those of the
+// evaluation.
+func WithoutCache(e *Evaluation, f func() error) error {
+	cacheable := e.cacheable
+	e.cacheable = false
 	err := f()
-	e.cacheable, e.Preemption, e.Moves.rate = cacheable, preemption, rate
+	e.cacheable = cacheable
 	return err
 }
 

@@ -293,12 +293,24 @@ func (c *checker) checkLoss(v *alloc) {
 	}
 }
 
-// checkGangs checks that a job with allAtOnce is complete after each of its placements.
+// isMove reports whether a placement takes over from an instance on a draining node, which
+// the plan stops.
+func (p *plan) isMove(a *alloc) bool {
+	for old, ev := range p.removed {
+		if ev.Kind == timeline.Stopped && old.group == a.group && old.index == a.index && old.node.draining {
+			return true
+		}
+	}
+	return false
+}
+
+// checkGangs checks that a job with allAtOnce is complete after each of its placements. A
+// move leaves it as it was.
 func (c *checker) checkGangs(p *plan) {
 	seen := map[*job]bool{}
 	for _, a := range p.placed {
 		j := a.group.job
-		if !j.AllAtOnce || j.perNode || seen[j] || j.resubmit {
+		if !j.AllAtOnce || j.perNode || seen[j] || j.resubmit || p.isMove(a) {
 			continue
 		}
 		seen[j] = true
