@@ -254,3 +254,35 @@ func TestDisconnect_IsUnavailableToBudgets(t *testing.T) {
 		t.Errorf("%d available after its return", n)
 	}
 }
+
+// A replacement continues from the instance that ended last. That is the original if it was
+// evicted after its node had returned and its replacement had been stopped.
+func TestDisconnect_ReplacementContinuesFromOriginal(t *testing.T) {
+	t.Parallel()
+	const minute = hour / 60
+	w := disconnectFixture(t, func(g *model.Group) {
+		g.Disconnect, g.Duration, g.Checkpoint = &model.Disconnect{Replace: true}, 10*hour, 5*minute
+	})
+	w.write(func(txn *state.Txn) {
+		a := *w.store.Snapshot().Alloc("a")
+		a.StartTime = hour
+		txn.AllocWriter().Upsert(&a)
+	})
+	w.now = hour + 5*minute
+	w.silent("n1")
+	w.want("j", "j.g[0]#1@n2")
+	w.now = hour + 8*minute
+	w.back("n1")
+	w.want("j", "stop j.g[0]#1")
+	w.now = hour + 12*minute
+	w.write(func(txn *state.Txn) {
+		a := *w.store.Snapshot().Alloc("a")
+		a.Desired, a.EndTime = model.DesiredEvict, w.now
+		txn.AllocWriter().Upsert(&a)
+	})
+	w.now = hour + 20*minute
+	a := w.plan("j").Plan.Groups[0].Placements[0]
+	if a.ID != "j.g[0]#2" || a.SavedWork != 10*minute {
+		t.Errorf("%s continues after %d min, want 10", a.ID, a.SavedWork/minute)
+	}
+}

@@ -12,7 +12,10 @@ type instance struct {
 	// returns; nil: none.
 	disconnected *model.Allocation
 	last         *model.Allocation // highest incarnation; nil: there never was one
-	done         bool              // it ran to completion
+	// ended is the one that ended last. It is not the last one if that ran while the node of
+	// an earlier one was disconnected, and ended when the node returned.
+	ended *model.Allocation
+	done  bool // it ran to completion
 }
 
 // Group compares a service or batch group with its allocations and returns the missing
@@ -51,12 +54,20 @@ func (r *Reconciler) instances(g *model.Group) []instance {
 		in.done = in.done || a.Client == model.ClientComplete && a.Desired == model.DesiredRun
 		if a.Live() {
 			r.assignIndex(g, in, a)
+		} else if in.ended == nil || endedLater(a, in.ended) {
+			in.ended = a
 		}
 	}
 	for i := range found {
 		r.stopDuplicates(g, &found[i])
 	}
 	return found
+}
+
+// endedLater reports whether a ended after b. Of two that ended at once, it is the one with
+// more work to inherit: the other one's, or that of an instance that it ran beside.
+func endedLater(a, b *model.Allocation) bool {
+	return a.EndTime > b.EndTime || a.EndTime == b.EndTime && a.RetainedWork() >= b.RetainedWork()
 }
 
 // assignIndex gives an index to a live allocation, or stops it if another one
@@ -104,7 +115,7 @@ func (r *Reconciler) inspect(g *model.Group, index int, in *instance) (m Missing
 	case in.live == nil && in.last == in.disconnected:
 		return r.replacementFor(g, in.disconnected, in.last), true
 	case in.live == nil:
-		return r.retry(in.last, index)
+		return r.retry(in)
 	}
 	a := in.live
 	if !r.nodesChanged && a.Job.Version == r.job.Version {
@@ -128,14 +139,16 @@ func (r *Reconciler) inspect(g *model.Group, index int, in *instance) (m Missing
 }
 
 // successor returns the instance that follows an allocation that has ended.
-func (r *Reconciler) successor(last *model.Allocation, index int) Missing {
-	return Missing{Index: index, Incarnation: last.Incarnation + 1, SavedWork: last.RetainedWork(), Since: r.MissingSince(last)}
+func (r *Reconciler) successor(ended, last *model.Allocation) Missing {
+	return Missing{
+		Index: last.Index, Incarnation: last.Incarnation + 1, SavedWork: ended.RetainedWork(), Since: r.MissingSince(ended),
+	}
 }
 
 // heir returns the instance that follows an allocation that the plan stops, with
 // the work that the allocation has saved so far.
 func (r *Reconciler) heir(g *model.Group, a, last *model.Allocation) Missing {
-	m := r.successor(last, a.Index)
+	m := r.successor(a, last)
 	m.SavedWork = a.SavedWork + g.SavedWork(a.Age(r.now))
 	return m
 }

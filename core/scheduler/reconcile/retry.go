@@ -106,14 +106,18 @@ func DescribeRetries(list []Retry) string {
 	return strings.Join(parts, "; ")
 }
 
-// retry returns the successor of an allocation that has ended, or false if it
+// retry returns the successor of an instance that has ended, or false if it
 // failed and has to wait.
-func (r *Reconciler) retry(last *model.Allocation, index int) (Missing, bool) {
-	at := r.retryAt(last)
+func (r *Reconciler) retry(in *instance) (Missing, bool) {
+	at := r.retryAt(in.last)
 	if at > r.now {
 		return Missing{}, false
 	}
-	m := r.successor(last, index)
+	ended := in.ended
+	if ended == nil {
+		ended = in.last // it is disconnected
+	}
+	m := r.successor(ended, in.last)
 	m.Since = max(m.Since, at)
 	return m, true
 }

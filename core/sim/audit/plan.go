@@ -255,18 +255,42 @@ func (c *checker) checkWorkOf(a *alloc) {
 	if a.group.job.perNode || a.group.job.resubmit {
 		return
 	}
-	for _, old := range slices.Backward(c.order) {
+	old := c.predecessor(a)
+	if old == nil || a.group.Duration <= 0 {
+		return
+	}
+	if old.interrupt && old.group.Disconnect == nil { // it was lost, and its node does not report its work
+		return
+	}
+	if want := old.retained(); a.saved != want {
+		c.report("saved work", "%s continues after %d ns, and its predecessor %s saved %d ns", a.id, a.saved, old.id, want)
+	}
+}
+
+// predecessor returns the allocation of the same instance that ended last, or nil if the
+// newest one is live. It is not the newest one if that ran while the node of an older one was
+// disconnected. Of several that ended at once, it is the one that saved most.
+func (c *cluster) predecessor(a *alloc) (last *alloc) {
+	live := false
+	for _, old := range c.order {
 		if old.group != a.group || old.index != a.index {
 			continue
 		}
-		if !old.interrupt && !old.live {
-			if want := old.saved + savedBy(old, old.endedAt); a.saved != want && a.group.Duration > 0 {
-				c.report("saved work", "%s continues after %d ns, and its predecessor %s saved %d ns", a.id, a.saved, old.id, want)
-			}
+		if live = old.live; live {
+			continue
 		}
-		return
+		if last == nil || old.endedAt > last.endedAt || old.endedAt == last.endedAt && old.retained() >= last.retained() {
+			last = old
+		}
 	}
+	if live {
+		return nil
+	}
+	return last
 }
+
+// retained returns the work that an allocation which has ended leaves to its successor.
+func (a *alloc) retained() int64 { return a.saved + savedBy(a, a.endedAt) }
 
 // savedBy returns the work up to the last checkpoint of an allocation's own run.
 func savedBy(a *alloc, now int64) int64 {
