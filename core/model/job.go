@@ -141,6 +141,11 @@ func (j *Job) Compile(dims *Dimensions) {
 // nodes.
 func (j *Job) SeparatesByDomain() bool { return j.separatesWidely }
 
+// Colocates reports whether a group of the job has co-location terms.
+func (j *Job) Colocates() bool {
+	return slices.ContainsFunc(j.Groups, func(g *Group) bool { return len(g.Colocate) > 0 })
+}
+
 // A Group is a set of equal instances of a job.
 type Group struct {
 	Name                 string

@@ -1,9 +1,6 @@
 package preempt
 
 import (
-	"slices"
-
-	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/core/preempt/prune"
 	"github.com/cede-scheduler/cede/core/state"
@@ -32,7 +29,8 @@ type traits struct {
 	ascending bool
 	// budgetsFirst: it does so only where no budget is overrun.
 	budgetsFirst bool
-	// fast: nodes where amounts alone decide can use evaluateFast.
+	// fast: nodes where amounts alone decide can use evaluateFast. They do not if some group of
+	// the job has co-location terms: the others spare what it needs.
 	fast bool
 	// predictable: the cost of an option can be predicted where amounts and budgets
 	// alone decide.
@@ -60,16 +58,10 @@ func newTraits(req *Request, snap *state.Snapshot) (t traits) {
 	t.ascending = info.Ascending
 	t.budgetsFirst = t.ascending && t.columns.Has(sdk.BudgetColumns) && len(snap.Budgets()) > 0
 	t.fast = t.simpleAsk && t.ascending && t.delta == nil && req.TieOrder.ByID() &&
-		(req.Rules == nil || !hasColocation(req.Group.Job))
+		(req.Rules == nil || !req.Group.Job.Colocates())
 	t.predictable = t.fast && info.YoungestFirst && t.columns.Has(sdk.StartColumn) && !t.victims.KeepsRedundant() &&
 		t.victims == t.chooser && t.victims.Hooks().Has(policy.HookSelectVictims) && len(req.Excluded) == 0
 	return t
-}
-
-// hasColocation reports whether some group of a job has co-location terms. What one
-// group needs is spared by the others as well, because one plan places them.
-func hasColocation(j *model.Job) bool {
-	return slices.ContainsFunc(j.Groups, func(g *model.Group) bool { return len(g.Colocate) > 0 })
 }
 
 // reads reports whether a hook that limits or selects victims reads a column.

@@ -17,7 +17,7 @@ import (
 // node that may take it. Nodes are decided one by one but examined together, with
 // one scan and one search for victims per group.
 func (a *attempt) placeSystem() error {
-	groups, u := a.e.Job.Groups, &a.e.Unplaced
+	groups, u := feasible.PlacementOrder(a.e.Job.Groups), &a.e.Unplaced
 	for i, g := range groups {
 		if err := a.placeSystemGroup(g, i+1 < len(groups)); err != nil {
 			return err

@@ -143,7 +143,7 @@ func (v *View) MoveObstacle(a *model.Allocation, priority int32, now int64) stri
 		return "its job is not preemptible"
 	case job.AllOrNone:
 		return "its job is evicted all-or-none"
-	case slices.ContainsFunc(job.Groups, func(g *model.Group) bool { return len(g.Colocate) > 0 }) || HasPlacementRules(v, a.Group):
+	case job.Colocates() || HasPlacementRules(v, a.Group):
 		return "rules between allocations apply to it"
 	}
 	if _, spared := job.ProtectedFrom(a, priority, now); spared {

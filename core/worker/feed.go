@@ -94,7 +94,7 @@ func Cancelled(e *model.Evaluation, by string, now int64) *model.Evaluation {
 
 // colocates reports whether a group of the job has co-location terms.
 func colocates(j *model.Job) bool {
-	return j != nil && slices.ContainsFunc(j.Groups, func(g *model.Group) bool { return len(g.Colocate) > 0 })
+	return j != nil && j.Colocates()
 }
 
 // Placed unblocks evaluations with co-location terms that the placements on nodes at snap

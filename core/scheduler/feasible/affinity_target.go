@@ -1,15 +1,17 @@
 package feasible
 
 import (
+	"sync"
+
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/preempt"
 	"github.com/cede-scheduler/cede/core/state"
 )
 
 // IsAffinityTarget reports whether evicting the row might remove the allocation that lets
-// the group be placed at pos by co-location. Such a row is never a candidate. It
-// is one if another match stays in the domain, or if the group may be the first
-// that matches its own term.
+// the group be placed at pos by co-location, or the last one near instances of another group
+// of the job that require one. Such a row is never a candidate. It is one if another match
+// stays in the domain, or if the group may be the first that matches its own term.
 //
 // Instances of a system job are placed on all nodes in one search, and two nodes
 // could each rely on a match that the other one evicts. For those, and for
@@ -18,74 +20,132 @@ func (r *Rules) IsAffinityTarget(pos int32, row *state.Row) bool {
 	if row.Group.Job.Namespace != r.group.Job.Namespace {
 		return false
 	}
-	for _, sibling := range r.siblings {
-		if r.isTargetOf(sibling, pos, row) {
-			return true
-		}
+	if r.group.Job.Type.PerNode() {
+		pos = preempt.AnyNode
 	}
-	all := pos == preempt.AnyNode || r.group.Job.Type.PerNode()
+	if r.isTargetOfSibling(pos, row) {
+		return true
+	}
 	for _, t := range r.colocate {
-		if t.rule.Matches(row.Group.Labels) && (all || !r.holdsWithout(pos, t)) {
+		if t.rule.Matches(row.Group.Labels) && (pos == preempt.AnyNode || !r.holdsWithout(pos, t)) {
 			return true
 		}
 	}
 	return false
 }
 
-// isTargetOf reports whether an instance that the plan has placed for another group of
-// the job might lose the last match of a co-location term by the eviction of the row.
-// Instances of earlier plans do not count: a term concerns the moment of a placement.
-func (r *Rules) isTargetOf(sibling *model.Group, pos int32, row *state.Row) bool {
-	for i := range sibling.Colocate {
-		t := &sibling.Colocate[i]
-		if !t.Matches(row.Group.Labels) {
+// A dependency is a co-location term of another group of the job, by the domains in which
+// that group has instances. Those of earlier plans count as well: what one plan must not
+// evict because of its own placements, the next one must not evict either.
+type dependency struct {
+	term    *model.LabelTerm
+	domains map[string]*matches
+}
+
+// matches describes the allocations in a domain that match the term of a dependency.
+type matches struct {
+	// fixed counts those that no eviction for the job removes: its own, and those that have
+	// too high a priority or are not preemptible. An instance is no match of its own.
+	fixed int
+	// evictable is set if there are others, and elsewhere if they are not all on the node at
+	// position first.
+	evictable, elsewhere bool
+	first                int32
+}
+
+// stay reports whether a match stays if everything is evicted from the node at pos that
+// may be. For preempt.AnyNode that holds for all nodes.
+func (m *matches) stay(pos int32) bool {
+	return m.fixed > 0 || pos != preempt.AnyNode && m.evictable && (m.elsewhere || m.first != pos)
+}
+
+// dependencies are those of a group on its siblings. They are computed on first use, by any
+// search worker, and are valid until something is placed or evicted.
+type dependencies struct {
+	once sync.Once
+	list []dependency
+}
+
+// isTargetOfSibling reports whether the eviction of the row might remove the last match of
+// a co-location term near an instance of another group of the job.
+func (r *Rules) isTargetOfSibling(pos int32, row *state.Row) bool {
+	if len(r.siblings) == 0 {
+		return false
+	}
+	r.dependencies.once.Do(r.findDependencies)
+	for i := range r.dependencies.list {
+		d := &r.dependencies.list[i]
+		if !d.term.Matches(row.Group.Labels) {
 			continue
 		}
-		domain, ok := r.ctx.State.Snapshot().NodeAt(row.Alloc.NodePos).Domain(t.TopologyKey)
-		if ok && r.hasPlaced(sibling, t, domain) && !r.staysIn(domain, sibling, t, pos) {
+		if m := d.matchesNear(r.ctx.State.Snapshot(), row.Alloc); m != nil && !m.stay(pos) {
 			return true
 		}
 	}
 	return false
 }
 
-// hasPlaced reports whether the plan has placed an instance of a group of the job in a
-// domain of a term.
-func (r *Rules) hasPlaced(g *model.Group, t *model.LabelTerm, domain string) (found bool) {
-	snap := r.ctx.State.Snapshot()
-	eachLive(snap, []model.JobKey{g.Job.Key()}, func(a *model.Allocation) {
-		if found || a.Group.Name != g.Name || r.ctx.State.Base.Alloc(a.ID) != nil {
-			return
+// matchesNear returns the matches in the domain of an allocation; nil if no instance of the
+// sibling is there.
+func (d *dependency) matchesNear(snap *state.Snapshot, a *model.Allocation) *matches {
+	if n := snap.NodeAt(a.NodePos); n != nil {
+		if domain, ok := n.Domain(d.term.TopologyKey); ok {
+			return d.domains[domain]
 		}
-		value, ok := snap.NodeAt(a.NodePos).Domain(t.TopologyKey)
-		found = ok && value == domain
-	})
-	return found
+	}
+	return nil
 }
 
-// staysIn reports whether a term of a sibling still holds in a domain if everything is
-// evicted from the node at pos that may be. For preempt.AnyNode that holds for all nodes.
-// What the plan itself has placed stays, but an instance is no match of its own.
-func (r *Rules) staysIn(domain string, sibling *model.Group, t *model.LabelTerm, pos int32) (stays bool) {
-	snap, placed := r.ctx.State.Snapshot(), 0
-	if t.Matches(sibling.Labels) {
-		placed = -1
-	}
-	keys := sortedKeys(snap.JobsMatching(t.Labels), r.group.Job.Namespace)
-	eachLive(snap, keys, func(a *model.Allocation) {
-		if value, ok := snap.NodeAt(a.NodePos).Domain(t.TopologyKey); !ok || value != domain || !t.Matches(a.Group.Labels) {
-			return
-		}
-		if sameJob(a.Job, r.group.Job) {
-			if r.ctx.State.Base.Alloc(a.ID) == nil {
-				placed++
+// findDependencies sets the dependencies. It costs a pass over the allocations of the job,
+// and of the jobs with the labels of the terms.
+func (r *Rules) findDependencies() {
+	for _, sibling := range r.siblings {
+		for i := range sibling.Colocate {
+			d := dependency{&sibling.Colocate[i], map[string]*matches{}}
+			r.addDomains(&d, sibling)
+			if len(d.domains) > 0 {
+				r.countMatches(&d)
+				r.dependencies.list = append(r.dependencies.list, d)
 			}
+		}
+	}
+}
+
+// addDomains adds the domains with instances of a sibling.
+func (r *Rules) addDomains(d *dependency, sibling *model.Group) {
+	snap := r.ctx.State.Snapshot()
+	eachLive(snap, []model.JobKey{sibling.Job.Key()}, func(a *model.Allocation) {
+		n := snap.NodeAt(a.NodePos)
+		if n == nil || a.Group.Name != sibling.Name {
 			return
 		}
-		evictable := int64(a.Job.Priority) <= r.ctx.Preemption.Ceiling && !a.Job.NonPreemptible
-		stays = stays || !evictable || pos != preempt.AnyNode && a.NodePos != pos
+		domain, ok := n.Domain(d.term.TopologyKey)
+		if !ok || d.domains[domain] != nil {
+			return
+		}
+		d.domains[domain] = &matches{}
+		if d.term.Matches(sibling.Labels) {
+			d.domains[domain].fixed = -1
+		}
 	})
-	return stays || placed > 0
+}
+
+// countMatches counts the matches in the domains of a dependency.
+func (r *Rules) countMatches(d *dependency) {
+	snap, own := r.ctx.State.Snapshot(), r.group.Job
+	keys := append(sortedKeys(snap.JobsMatching(d.term.Labels), own.Namespace), own.Key())
+	eachLive(snap, keys, func(a *model.Allocation) {
+		m := d.matchesNear(snap, a)
+		switch {
+		case m == nil || !d.term.Matches(a.Group.Labels):
+		case sameJob(a.Job, own) || int64(a.Job.Priority) > r.ctx.Preemption.Ceiling || a.Job.NonPreemptible:
+			m.fixed++
+		case !m.evictable:
+			m.evictable, m.first = true, a.NodePos
+		default:
+			m.elsewhere = m.elsewhere || a.NodePos != m.first
+		}
+	})
 }
 
 // holdsWithout reports whether a co-location term still holds on a node after the

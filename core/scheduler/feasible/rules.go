@@ -33,6 +33,8 @@ type Rules struct {
 	group     *model.Group
 	repellers []model.JobKey // jobs with terms that may match the group
 	siblings  []*model.Group // other groups of the job with co-location terms
+	// dependencies are those of the siblings.
+	dependencies *dependencies
 
 	distinctHosts bool
 	spans         bool // an anti-affinity term has domains of several nodes
@@ -61,7 +63,8 @@ func NewRules(x *Context, g *model.Group) *Rules {
 		return nil
 	}
 	r := &Rules{
-		ctx: x, group: g, repellers: repellers.jobs, siblings: siblings, softTaints: softTaints, distinctHosts: DistinctHosts(g),
+		ctx: x, group: g, repellers: repellers.jobs, siblings: siblings, dependencies: &dependencies{},
+		softTaints: softTaints, distinctHosts: DistinctHosts(g),
 	}
 	for i := range g.Affinities {
 		r.affinityTotal += absolute(float64(g.Affinities[i].Weight))
@@ -78,11 +81,8 @@ func hasRules(g *model.Group) bool {
 }
 
 // colocatedSiblings returns the other groups of a group's job that have co-location
-// terms. Per-node jobs have none: their groups never depend on each other.
+// terms.
 func colocatedSiblings(g *model.Group) (list []*model.Group) {
-	if g.Job.Type.PerNode() {
-		return nil
-	}
 	for _, other := range g.Job.Groups {
 		if other != g && len(other.Colocate) > 0 {
 			list = append(list, other)
@@ -147,13 +147,19 @@ func (r *Rules) countPresent() {
 }
 
 // Count updates the counts when an allocation of any job is placed (1) or removed
-// (-1). Before Prepare it does nothing, since Prepare counts the proposed state.
+// (-1). Before Prepare it changes no count, since Prepare counts the proposed state.
 func (r *Rules) Count(a *model.Allocation, by int) {
-	if r == nil || !r.counted {
+	if r == nil {
+		return
+	}
+	if len(r.siblings) > 0 {
+		r.dependencies = &dependencies{} // computed again on demand
+	}
+	if !r.counted {
 		return
 	}
 	if r.spans {
-		r.remote = &remoteConflicts{} // computed again on demand
+		r.remote = &remoteConflicts{} // likewise
 	}
 	if a.Job.Namespace != r.group.Job.Namespace {
 		return

@@ -119,7 +119,7 @@ func (k *verification) turn(s *step) int {
 	switch {
 	case k.job.AllAtOnce:
 		return 0
-	case s.position < 0 || k.job.Type.PerNode():
+	case s.position < 0:
 		return s.position
 	}
 	return k.turns[s.position]

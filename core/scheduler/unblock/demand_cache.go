@@ -95,6 +95,8 @@ func (f *Filter) computeDemand(eval *model.Evaluation) *demand {
 	}
 	// Capacity anywhere may receive an instance that makes room for these.
 	d.affectsOtherNodes = placement.MoveRate(f.Snap, job) != nil
+	// So may a match of a co-location term: another one in the domain is not the last any more.
+	d.affectsOtherNodes = d.affectsOtherNodes || job.Colocates()
 	for _, g := range job.Groups {
 		if _, failed := eval.Failed[g.Name]; failed {
 			d.groups, d.excludesItself = append(d.groups, g), append(d.excludesItself, excludesItself(g))
@@ -144,7 +146,7 @@ func (f *Filter) affectsOtherNodes(g *model.Group) bool {
 			return true
 		}
 	}
-	if len(g.Spread)+len(g.Colocate) > 0 || feasible.SpansNodes(g.Separate) {
+	if len(g.Spread) > 0 || feasible.SpansNodes(g.Separate) {
 		return true
 	}
 	if len(g.Labels) == 0 {

@@ -19,7 +19,7 @@ import (
 // of its own job.
 func EquivalenceClass(snap *state.Snapshot, eval *model.Evaluation) uint64 {
 	job := snap.Job(eval.JobKey())
-	if eval.Type == model.JobBinding || job == nil || job.Stopped ||
+	if eval.Type == model.JobBinding || job == nil || job.Stopped || job.Colocates() ||
 		job.Version > 0 || job.ModifyIndex != job.CreateIndex {
 		return 0
 	}
@@ -39,7 +39,7 @@ func EquivalenceClass(snap *state.Snapshot, eval *model.Evaluation) uint64 {
 
 // dependsOnOwnJob reports whether a rule of the group concerns allocations of its job.
 func dependsOnOwnJob(g *model.Group) bool {
-	return len(g.Labels)+len(g.Colocate)+len(g.Separate)+len(g.Spread) > 0 ||
+	return len(g.Labels)+len(g.Separate)+len(g.Spread) > 0 ||
 		slices.ContainsFunc(g.Constraints, func(c model.Constraint) bool { return c.Operator.CountsAllocations() })
 }
 

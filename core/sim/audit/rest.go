@@ -1,5 +1,7 @@
 package audit
 
+import "slices"
+
 // rest checks the state at a time at which no evaluation is ready: every instance that is
 // missing has no place, and no policy that promises to find victims has left some.
 func (c *checker) rest() {
@@ -126,15 +128,15 @@ func (c *checker) restGroup(g *group) {
 }
 
 // fitsWithEvictions reports whether a group fits on a node if every allocation there is
-// evicted that certainly may be: members of all-or-none jobs and whatever a strict budget
-// covers stay.
+// evicted that certainly may be: members of all-or-none jobs, whatever a strict budget
+// covers, and matches of co-location terms of the job stay.
 func (c *cluster) fitsWithEvictions(n *node, g *group) bool {
 	if len(g.Colocate) > 0 || excludedFrom(n, g) != "" {
 		return false
 	}
 	var victims []*alloc
 	for _, a := range c.here(n) {
-		if c.spared(a, g.job) == "" && a.group.job.DisruptionMode != "all" && !c.coveredStrictly(a.group) && c.certain(a, g) {
+		if c.spared(a, g.job) == "" && a.group.job.DisruptionMode != "all" && !c.coveredStrictly(a.group) && !attracts(a, g.job) && c.certain(a, g) {
 			victims = append(victims, a)
 		}
 	}
@@ -146,6 +148,14 @@ func (c *cluster) fitsWithEvictions(n *node, g *group) bool {
 		v.live = true
 	}
 	return why == "" && len(victims) > 0
+}
+
+// attracts reports whether an allocation matches a co-location term of a job. The last
+// match near an instance of the job stays.
+func attracts(a *alloc, j *job) bool {
+	return a.group.job.namespace == j.namespace && slices.ContainsFunc(j.groups, func(g *group) bool {
+		return slices.ContainsFunc(g.Colocate, func(t labelTerm) bool { return matches(&t, a.group) })
+	})
 }
 
 // certain reports whether the policy has no reason of its own to spare an allocation.
