@@ -160,10 +160,9 @@ func newHost(t testing.TB) *wasm.Host {
 	return host
 }
 
-// BenchmarkGentle measures a call of each hook on 400 nodes with ten candidates each, with
-// the encoding of the request.
-func BenchmarkGentle(b *testing.B) {
-	host := newHost(b)
+// gentleCalls returns a call of each hook on 400 nodes with ten candidates each, and the
+// number of candidates.
+func gentleCalls(guest policy.Instance) (calls map[string]func() error, candidates int) {
 	c := policytest.ConstructionB(400, true)
 	c.Now = policytest.Now
 	for range c.Dims {
@@ -172,13 +171,39 @@ func BenchmarkGentle(b *testing.B) {
 	in := c.Candidates()
 	n := in.Rows.Len()
 	gaps, out := make([]int32, n), sdk.VictimScores{Tier: make([]int64, n), Score: make([]float64, n)}
+	return map[string]func() error{
+		"PriorityDelta": func() error { return guest.PriorityDelta(in, gaps, new(sdk.Recheck)) },
+		"ScoreVictims":  func() error { return guest.ScoreVictims(in, &out) },
+	}, n
+}
+
+// Rules cost at most one and a half times as much as the same policy in C.
+func TestGentle_RulesUseLittleMoreFuelThanC(t *testing.T) {
+	host := newHost(t)
+	fuel := func(lang, hook string) float64 {
+		guest := gentleGuest(t, host, lang)
+		calls, _ := gentleCalls(guest)
+		if err := calls[hook](); err != nil {
+			t.Fatal(err)
+		}
+		return float64(guest.Fuel())
+	}
+	for _, hook := range []string{"PriorityDelta", "ScoreVictims"} {
+		c, rules := fuel("c", hook), fuel(bundle.Rules, hook)
+		if rules > 1.5*c {
+			t.Errorf("%s: rules use %.0f ticks, C uses %.0f: %.2f times as much", hook, rules, c, rules/c)
+		}
+	}
+}
+
+// BenchmarkGentle measures the calls of gentleCalls, with the encoding of the request.
+func BenchmarkGentle(b *testing.B) {
+	host := newHost(b)
 	for _, lang := range []string{"c", "rust", bundle.Rules} {
 		b.Run(lang, func(b *testing.B) {
 			guest := gentleGuest(b, host, lang)
-			for hook, call := range map[string]func() error{
-				"PriorityDelta": func() error { return guest.PriorityDelta(in, gaps, new(sdk.Recheck)) },
-				"ScoreVictims":  func() error { return guest.ScoreVictims(in, &out) },
-			} {
+			calls, n := gentleCalls(guest)
+			for hook, call := range calls {
 				b.Run(hook, func(b *testing.B) {
 					for b.Loop() {
 						if err := call(); err != nil {

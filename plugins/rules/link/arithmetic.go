@@ -48,16 +48,13 @@ func (f *function) arithmetic(n *ir.Node, failed encoding.Label) {
 }
 
 // truncated replaces a double by a whole number, towards zero, as CEL does: its limits are
-// exclusive.
+// exclusive. NaN is not below any limit.
 func (f *function) truncated(failed encoding.Label) {
-	const limit = 1 << 63
 	x := f.Local(encoding.F64)
 	f.Tee(x)
-	f.F64(-limit)
-	f.Op(encoding.OpF64Gt)
-	f.Get(x)
-	f.F64(limit)
-	f.Op(encoding.OpF64Lt, encoding.OpI32And, encoding.OpI32Eqz)
+	f.Op(encoding.OpF64Abs)
+	f.F64(1 << 63)
+	f.Op(encoding.OpF64Lt, encoding.OpI32Eqz)
 	f.BrIf(failed)
 	f.Get(x)
 	f.Op(encoding.OpI64TruncF64)
@@ -67,6 +64,14 @@ func (f *function) truncated(failed encoding.Label) {
 // whole pushes the result of arithmetic on whole numbers. Checks are written only where the
 // ranges of the operands require them.
 func (f *function) whole(n *ir.Node, failed encoding.Label) {
+	if n.Op == ir.Sub && n.Overflows() && n.Args[0].Op == ir.Now {
+		f.sinceNow(n.Args[1], failed)
+		return
+	}
+	if (n.Op == ir.Add || n.Op == ir.Sub) && n.Overflows() && (n.Args[0].Op == ir.Const || n.Args[1].Op == ir.Const) {
+		f.sumWithConstant(n, failed)
+		return
+	}
 	a, b, result := f.Local(encoding.I64), f.Local(encoding.I64), f.Local(encoding.I64)
 	f.arguments(n, failed)
 	switch n.Op {
@@ -111,6 +116,103 @@ func (f *function) whole(n *ir.Node, failed encoding.Label) {
 	for _, local := range []uint32{a, b, result} {
 		f.Free(encoding.I64, local)
 	}
+}
+
+// sumWithConstant pushes a sum or difference of which one operand is a constant. The other
+// one exceeds a limit on one side alone.
+func (f *function) sumWithConstant(n *ir.Node, failed encoding.Label) {
+	variable, c := n.Args[0], n.Args[1]
+	isFirst := variable.Op == ir.Const
+	if isFirst {
+		variable, c = c, variable
+	}
+	x := f.Local(encoding.I64)
+	f.expression(variable, failed)
+	f.Tee(x)
+	limit, beyond := limitOf(n.Op, isFirst, c.N)
+	f.I64(limit)
+	f.Op(beyond)
+	f.BrIf(failed)
+	op := byte(encoding.OpI64Add)
+	if n.Op == ir.Sub {
+		op = encoding.OpI64Sub
+	}
+	if isFirst {
+		f.I64(c.N)
+		f.Get(x)
+	} else {
+		f.Get(x)
+		f.I64(c.N)
+	}
+	f.Op(op)
+	f.Free(encoding.I64, x)
+}
+
+// limitOf returns the last operand with which a sum or difference stays within 64 bits, and
+// the comparison that is true of those beyond it.
+func limitOf(op ir.Op, constantIsFirst bool, c int64) (limit int64, beyond byte) {
+	switch {
+	case op == ir.Add && c >= 0:
+		return math.MaxInt64 - c, encoding.OpI64GtS
+	case op == ir.Add:
+		return math.MinInt64 - c, encoding.OpI64LtS
+	case constantIsFirst && c >= 0:
+		return c - math.MaxInt64, encoding.OpI64LtS
+	case constantIsFirst:
+		return c - math.MinInt64, encoding.OpI64GtS
+	case c >= 0:
+		return math.MinInt64 + c, encoding.OpI64LtS
+	}
+	return math.MaxInt64 + c, encoding.OpI64GtS
+}
+
+// Keys of function.values that are no offsets of rule_inputs.
+const (
+	earliestStart = 1<<31 + iota
+	startSpan
+)
+
+// sinceNow pushes now minus a time. The difference has no value unless the time is between
+// limits that are the same for all rows. One comparison checks both: a time below the lower
+// one is far above it without its sign.
+func (f *function) sinceNow(time *ir.Node, failed encoding.Label) {
+	start := f.Local(encoding.I64)
+	f.expression(time, failed)
+	f.Tee(start)
+	f.value(earliestStart, encoding.I64, f.earliestStart)
+	f.Op(encoding.OpI64Sub)
+	f.value(startSpan, encoding.I64, func() {
+		f.I64(math.MaxInt64)
+		f.input(encoding.OpI64Load, offNow)
+		f.I64(math.MinInt64)
+		f.Op(encoding.OpI64Sub)
+		f.nowIsPositive()
+		f.Op(encoding.OpSelect)
+		f.earliestStart()
+		f.Op(encoding.OpI64Sub)
+	})
+	f.Op(encoding.OpI64GtU)
+	f.BrIf(failed)
+	f.now()
+	f.Get(start)
+	f.Op(encoding.OpI64Sub)
+	f.Free(encoding.I64, start)
+}
+
+// earliestStart pushes the lowest number that can be subtracted from now.
+func (f *function) earliestStart() {
+	f.input(encoding.OpI64Load, offNow)
+	f.I64(math.MaxInt64)
+	f.Op(encoding.OpI64Sub)
+	f.I64(math.MinInt64)
+	f.nowIsPositive()
+	f.Op(encoding.OpSelect)
+}
+
+func (f *function) nowIsPositive() {
+	f.input(encoding.OpI64Load, offNow)
+	f.I64(0)
+	f.Op(encoding.OpI64GeS)
 }
 
 // sum adds or subtracts the two values on the stack. An operation has overflowed if the

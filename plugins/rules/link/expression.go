@@ -125,7 +125,7 @@ func (f *function) read(s *schema.Field) {
 func (f *function) offset(e schema.Element, form schema.Form) {
 	switch e {
 	case schema.PerRow:
-		f.Get(f.offsets[form.Size()])
+		f.Get(f.offsetOf(form.Size()))
 		f.Op(encoding.OpI32Add)
 	case schema.PerOption:
 		f.scaled(f.option, form.Size())
@@ -179,7 +179,7 @@ func (f *function) annotation(m *schema.Map, at uint32) {
 func (f *function) label(n *ir.Node) {
 	f.I32(int32(f.lookup(n.Field, n.Key)))
 	if schema.Maps[n.Field].Element == schema.PerRow {
-		f.Get(f.row)
+		f.Get(f.offsetOf(1))
 	} else {
 		f.I32(-1)
 	}
@@ -294,6 +294,31 @@ func (f *function) equal(t schema.Type) {
 var comparisons = map[ir.Op][2]byte{
 	ir.Lt: {encoding.OpI64LtS, encoding.OpF64Lt}, ir.Le: {encoding.OpI64LeS, encoding.OpF64Le},
 	ir.Gt: {encoding.OpI64GtS, encoding.OpF64Gt}, ir.Ge: {encoding.OpI64GeS, encoding.OpF64Ge},
+}
+
+// opposites maps a comparison to its opposite, for whole numbers.
+var opposites = map[ir.Op]byte{
+	ir.Lt: encoding.OpI64GeS, ir.Le: encoding.OpI64GtS, ir.Gt: encoding.OpI64LeS, ir.Ge: encoding.OpI64LtS,
+	ir.Eq: encoding.OpI64Ne, ir.Ne: encoding.OpI64Eq,
+}
+
+// require branches to failed unless a condition is true. Both sides of && must be, so that
+// it does not matter whether the other one has a value.
+func (f *function) require(n *ir.Node, failed encoding.Label) {
+	opposite, isComparison := opposites[n.Op]
+	switch {
+	case n.Op == ir.And:
+		f.require(n.Args[0], failed)
+		f.require(n.Args[1], failed)
+		return
+	case isComparison && n.Args[0].Type.IsWhole():
+		f.arguments(n, failed)
+		f.Op(opposite)
+	default:
+		f.expression(n, failed)
+		f.Op(encoding.OpI32Eqz)
+	}
+	f.BrIf(failed)
 }
 
 // comparison pushes the result of a comparison. NaN is unequal to everything, and has no

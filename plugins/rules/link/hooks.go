@@ -1,7 +1,9 @@
 package link
 
 import (
+	"maps"
 	"math"
+	"slices"
 
 	"github.com/cede-scheduler/cede/plugins/rules/ir"
 	"github.com/cede-scheduler/cede/plugins/rules/schema"
@@ -24,19 +26,27 @@ const Last = math.MaxInt64
 type function struct {
 	*encoding.Body
 	*linker
-	row, option uint32 // locals
-	// offsets are locals that hold the row times the size of an element.
+	option uint32 // local
+	// offsets are locals that hold the row times the size of an element. stepped are the
+	// sizes that are used: the loop over rows increases no others.
 	offsets map[int]uint32
+	stepped map[int]bool
 	// values and columns are locals that are the same for all rows: the values of fields with
 	// one element, and the addresses of columns, by their offset in rule_inputs.
 	values, columns map[uint32]uint32
 }
 
 func (l *linker) function() *function {
-	f := &function{Body: encoding.NewBody(parameters), linker: l, values: map[uint32]uint32{}, columns: map[uint32]uint32{}}
-	f.row, f.option = f.Local(encoding.I32), f.Local(encoding.I32)
-	f.offsets = map[int]uint32{1: f.row, 4: f.Local(encoding.I32), 8: f.Local(encoding.I32)}
+	f := &function{Body: encoding.NewBody(parameters), linker: l, values: map[uint32]uint32{}, columns: map[uint32]uint32{}, stepped: map[int]bool{}}
+	f.option = f.Local(encoding.I32)
+	f.offsets = map[int]uint32{1: f.Local(encoding.I32), 4: f.Local(encoding.I32), 8: f.Local(encoding.I32)}
 	return f
+}
+
+// offsetOf returns the local with the row times the size of an element.
+func (f *function) offsetOf(size int) uint32 {
+	f.stepped[size] = true
+	return f.offsets[size]
 }
 
 // column pushes the address of a column, which is at an offset of rule_inputs.
@@ -90,30 +100,71 @@ func (f *function) eachOption(body func()) {
 	f.End()
 }
 
-// eachRow writes a loop over options and their rows.
-func (f *function) eachRow(body func()) {
-	end := f.Local(encoding.I32)
+// eachRow writes a loop over all rows. If an expression reads values of options, it is a
+// loop over options and their rows.
+func (f *function) eachRow(expressions []*ir.Node, body func()) {
+	if !slices.ContainsFunc(expressions, readsOption) {
+		f.rows(func() { f.I32(0) }, func() { f.input(encoding.OpI32Load, offRows) }, body)
+		return
+	}
 	f.eachOption(func() {
-		f.bound(0)
-		f.Set(f.row)
-		f.bound(4)
-		f.Set(end)
-		done := f.Block(encoding.OpBlock, encoding.NoResult)
-		next := f.Block(encoding.OpLoop, encoding.NoResult)
-		f.Get(f.row)
-		f.Get(end)
+		f.rows(func() { f.bound(0) }, func() { f.bound(4) }, body)
+	})
+}
+
+// readsOption reports whether an expression reads a value of the option of a candidate.
+func readsOption(n *ir.Node) bool {
+	found := false
+	n.Walk(func(c *ir.Node) {
+		switch c.Op {
+		case ir.Load:
+			found = found || schema.Fields[c.Field].Element == schema.PerOption
+		case ir.LoadMap, ir.HasKey:
+			found = found || schema.Maps[c.Field].Element == schema.PerOption
+		}
+	})
+	return found
+}
+
+// rows writes a loop over the rows from first to end, which are pushed. The offsets that
+// the body uses are known behind it, so that their first values are inserted before it.
+func (f *function) rows(first, end, body func()) {
+	limit := f.Local(encoding.I32)
+	f.stepped = map[int]bool{}
+	done := f.Block(encoding.OpBlock, encoding.NoResult)
+	before := f.Mark()
+	next := f.Block(encoding.OpLoop, encoding.NoResult)
+	body()
+	sizes := slices.Sorted(maps.Keys(f.stepped))
+	for _, size := range sizes {
+		f.Get(f.offsets[size])
+		f.I32(int32(size))
+		f.Op(encoding.OpI32Add)
+		f.Set(f.offsets[size])
+	}
+	size := sizes[len(sizes)-1]
+	counter := f.offsets[size]
+	f.Get(counter)
+	f.Get(limit)
+	f.Op(encoding.OpI32LtS)
+	f.BrIf(next)
+	f.End()
+	f.End()
+	f.Insert(before, func() {
+		for _, size := range sizes {
+			first()
+			f.scale(size)
+			f.Set(f.offsets[size])
+		}
+		end()
+		f.scale(size)
+		f.Set(limit)
+		f.Get(counter)
+		f.Get(limit)
 		f.Op(encoding.OpI32GeS)
 		f.BrIf(done)
-		f.scaled(f.row, 8)
-		f.Set(f.offsets[8])
-		f.scaled(f.row, 4)
-		f.Set(f.offsets[4])
-		body()
-		f.increment(f.row)
-		f.Br(next)
-		f.End()
-		f.End()
 	})
+	f.Free(encoding.I32, limit)
 }
 
 // bound pushes the first row of the option, or of the one that follows it.
@@ -134,6 +185,11 @@ func (f *function) increment(local uint32) {
 // scaled pushes a local times the size of an element.
 func (f *function) scaled(local uint32, size int) {
 	f.Get(local)
+	f.scale(size)
+}
+
+// scale multiplies a position by the size of an element.
+func (f *function) scale(size int) {
 	if shift := map[int]int32{1: 0, 4: 2, 8: 3}[size]; shift > 0 {
 		f.I32(shift)
 		f.Op(encoding.OpI32Shl)
@@ -144,19 +200,18 @@ func (f *function) scaled(local uint32, size int) {
 // parameter.
 func (f *function) rowElement(param uint32, size int) {
 	f.Get(param)
-	f.Get(f.offsets[size])
+	f.Get(f.offsetOf(size))
 	f.Op(encoding.OpI32Add)
 }
 
 // eligible returns the function that sets the gap of every row.
 func (l *linker) eligible() []byte {
 	f := l.function()
-	f.eachRow(func() {
+	turns, least := l.program.Eligible.Turns(), f.never()
+	f.eachRow([]*ir.Node{l.program.Eligible}, func() {
 		done := f.Block(encoding.OpBlock, encoding.NoResult)
 		failed := f.Block(encoding.OpBlock, encoding.NoResult)
-		f.expression(l.program.Eligible, failed)
-		f.Op(encoding.OpI32Eqz)
-		f.BrIf(failed)
+		f.require(l.program.Eligible, failed)
 		f.rowElement(paramFirst, 4)
 		f.I32(0)
 		f.Memory(encoding.OpI32Store, 0)
@@ -165,32 +220,25 @@ func (l *linker) eligible() []byte {
 		f.rowElement(paramFirst, 4)
 		f.I32(policy.NeverEligible)
 		f.Memory(encoding.OpI32Store, 0)
-		f.rechecks(l.program.Eligible.Turns())
+		f.rechecks(turns, least)
 		f.End()
 	})
+	if len(turns) > 0 {
+		f.request(least)
+	}
 	return f.Bytes()
 }
 
 // order returns the function that writes the entries of order for every row: as tier and
 // score, or if they are sorted, as one column of whole numbers for each entry.
 func (l *linker) order() []byte {
-	l.hook = 1
 	f := l.function()
 	if !l.program.Sorted() {
-		f.eachRow(func() {
-			f.rowElement(paramFirst, 8)
-			f.key(l.program.Order[0])
-			f.Memory(encoding.OpI64Store, 0)
-			if len(l.program.Order) > 1 {
-				f.rowElement(paramSecond, 8)
-				f.score(l.program.Order[1])
-				f.Memory(encoding.OpF64Store, 0)
-			}
-		})
+		f.tierAndScore(f.score)
 		return f.Bytes()
 	}
 	at := f.Local(encoding.I32)
-	f.eachRow(func() {
+	f.eachRow(l.program.Order, func() {
 		f.rowElement(paramFirst, 8)
 		f.Set(at)
 		f.keys(l.program.Order, at, offRows)
@@ -198,9 +246,64 @@ func (l *linker) order() []byte {
 	return f.Bytes()
 }
 
+// tierAndScore writes the tier and the score of every row. score pushes the score of the
+// second entry.
+func (f *function) tierAndScore(score func(*ir.Node)) {
+	entries := f.program.Order
+	f.eachRow(entries, func() {
+		f.rowElement(paramFirst, 8)
+		f.key(entries[0])
+		f.Memory(encoding.OpI64Store, 0)
+		if len(entries) > 1 {
+			f.rowElement(paramSecond, 8)
+			score(entries[1])
+			f.Memory(encoding.OpF64Store, 0)
+		}
+	})
+}
+
+// direct returns the function that writes two entries as tier and score although the second
+// is a whole number. It returns 1 if a number would have to be rounded: then the entries
+// have to be sorted.
+func (l *linker) direct() []byte {
+	f := l.function()
+	rounded := f.Lasting(encoding.I32)
+	f.tierAndScore(func(e *ir.Node) { f.wholeScore(e, rounded) })
+	f.Get(rounded)
+	return f.Bytes()
+}
+
+// wholeScore pushes a whole number as a score. An entry without a value comes last.
+func (f *function) wholeScore(e *ir.Node, rounded uint32) {
+	const exact = 1 << 53
+	value := func(failed encoding.Label) {
+		f.expression(e, failed)
+		if e.Type == schema.Bool {
+			f.Op(encoding.OpI64ExtendU)
+		} else if r := e.Range(); r.Low < -exact || r.High > exact {
+			k := f.Local(encoding.I64)
+			f.Tee(k)
+			f.I64(exact)
+			f.Op(encoding.OpI64Add)
+			f.I64(2 * exact)
+			f.Op(encoding.OpI64GtU)
+			f.Get(rounded)
+			f.Op(encoding.OpI32Or)
+			f.Set(rounded)
+			f.Get(k)
+			f.Free(encoding.I64, k)
+		}
+		f.Op(encoding.OpF64ConvertS)
+	}
+	if !e.Partial() {
+		value(0) // it cannot fail
+		return
+	}
+	f.otherwise(encoding.F64, value, func() { f.F64(math.MaxFloat64) })
+}
+
 // option returns the function that writes the tiers of every option.
 func (l *linker) option() []byte {
-	l.hook = 2
 	f := l.function()
 	at := f.Local(encoding.I32)
 	f.eachOption(func() {

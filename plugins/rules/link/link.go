@@ -73,9 +73,14 @@ func Module(p *ir.Program) ([]byte, error) {
 	if p.Eligible != nil {
 		add(abi.HookPriorityDelta, abi.OpPriorityDelta, "rule_eligible", l.eligible())
 	}
+	l.hook = 1
+	if len(p.Order) == 2 && p.Sorted() {
+		patch.Bodies["rule_direct"] = l.direct()
+	}
 	if len(p.Order) > 0 {
 		add(abi.HookScoreVictims, abi.OpScoreVictims, "rule_order", l.order())
 	}
+	l.hook = 2
 	if len(p.Option) > 0 {
 		add(abi.HookScoreOptions, abi.OpScoreOptions, "rule_option", l.option())
 	}

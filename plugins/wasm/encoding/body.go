@@ -3,6 +3,7 @@ package encoding
 import (
 	"encoding/binary"
 	"math"
+	"slices"
 )
 
 // A Body is the body of a function that is being written.
@@ -26,6 +27,20 @@ func (b *Body) Early(write func()) {
 	b.code = b.early
 	write()
 	b.code, b.early = code, b.code
+}
+
+// A Mark is a position in the code.
+type Mark struct{ at, depth int }
+
+// Mark returns the current position.
+func (b *Body) Mark() Mark { return Mark{len(b.code), b.depth} }
+
+// Insert writes code at a mark. Marks behind it become invalid.
+func (b *Body) Insert(m Mark, write func()) {
+	behind, depth := slices.Clone(b.code[m.at:]), b.depth
+	b.code, b.depth = b.code[:m.at], m.depth
+	write()
+	b.code, b.depth = append(b.code, behind...), depth
 }
 
 // A Label is a block to which branches lead.

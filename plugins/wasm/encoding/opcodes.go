@@ -44,9 +44,12 @@ const (
 	OpI64Eq        = 0x51
 	OpI64Ne        = 0x52
 	OpI64LtS       = 0x53
+	OpI64LtU       = 0x54
 	OpI64GtS       = 0x55
+	OpI64GtU       = 0x56
 	OpI64LeS       = 0x57
 	OpI64GeS       = 0x59
+	OpI64GeU       = 0x5a
 	OpF64Eq        = 0x61
 	OpF64Ne        = 0x62
 	OpF64Lt        = 0x63

@@ -138,6 +138,7 @@ EXPORT(rule_pow) double rule_pow(double x, double y) { return cede_pow(x, y); }
 #define RULE(name) __attribute__((weak, noinline, export_name(#name)))
 RULE(rule_eligible) void rule_eligible(const rule_inputs *in, int32_t *gap, int64_t *recheck) { (void)in, (void)gap, (void)recheck; }
 RULE(rule_order) void rule_order(const rule_inputs *in, void *first, void *second) { (void)in, (void)first, (void)second; }
+RULE(rule_direct) int32_t rule_direct(const rule_inputs *in, int64_t *tier, double *score) { (void)in, (void)tier, (void)score; return 1; }
 RULE(rule_option) void rule_option(const rule_inputs *in, int64_t *tiers, int64_t *unused) { (void)in, (void)tiers, (void)unused; }
 
 static int function; // that the inputs are for: 0 eligible, 1 order, 2 option
@@ -170,14 +171,17 @@ static void set_shares(const cede_shared *s, int32_t dims, int32_t n) {
   if (!share) return;
   if (dims > 0 && n > 0 && (!s->capacity || !rows->use.at)) missing = "the frame lacks a column that the rules read";
   if (missing) return;
-  for (int32_t row = 0; row < n; row++) share[row] = 0;
   for (int32_t d = 0; d < dims && n > 0; d++) {
     double total = s->capacity[d];
     if (!(total > 0)) continue; // no ready node has it, so no row uses it
-    resources++;
     const double *use = cede_column(rows->use, d);
-    for (int32_t row = 0; row < n; row++) share[row] += use[row] / total;
+    if (resources++ == 0)
+      for (int32_t row = 0; row < n; row++) share[row] = 0 + use[row] / total;
+    else
+      for (int32_t row = 0; row < n; row++) share[row] += use[row] / total;
   }
+  if (resources == 0)
+    for (int32_t row = 0; row < n; row++) share[row] = 0;
   if (resources > 1)
     for (int32_t row = 0; row < n; row++) share[row] /= resources;
   set(VICTIM_SHARE, share, n);
@@ -446,6 +450,7 @@ static bool direct(const int64_t *keys, int32_t first, int32_t end, int64_t *tie
 static const char *rank(const cede_candidates *in, int64_t *tier, double *score) {
   static cede_buffer b, c;
   int32_t n = in->rows.count;
+  if (program->entries == 2 && !rule_direct(&inputs, tier, score)) return CEDE_OK; // no number is rounded
   int64_t *keys = cede_room(&b, 8 * (uint32_t)(n * program->entries + 1));
   int32_t *list = cede_room(&c, 8 * (uint32_t)(n + 1));
   if (!keys || !list) return CEDE_NO_MEMORY;
@@ -457,7 +462,7 @@ static const char *rank(const cede_candidates *in, int64_t *tier, double *score)
     int32_t *sorted = sort(list, list + rows, rows, keys);
     for (int32_t k = 0, at = 0; k < rows; k++) {
       if (k > 0 && before(keys, sorted[k - 1], sorted[k])) at = k;
-      tier[sorted[k]] = at;
+      tier[sorted[k]] = at, score[sorted[k]] = 0;
     }
   }
   return CEDE_OK;
