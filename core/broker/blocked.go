@@ -58,11 +58,12 @@ type Blocked struct {
 	seq      uint64
 	ids      map[string]*record
 	jobs     map[model.JobKey]*blockedJob
-	bindings group            // bindings: waiting for member clusters
-	byNode   group            // waiting for nodes
-	byClass  group            // waiting for classes, without a shape
-	shapes   map[uint64]group // waiting for classes, by shape
-	dups     []*Cancellation
+	bindings group                    // bindings: waiting for member clusters
+	byNode   group                    // waiting for nodes
+	byClass  group                    // waiting for classes, without a shape
+	shapes   map[uint64]group         // waiting for classes, by shape
+	dups     []*Cancellation          // oldest first
+	dupOf    map[string]*Cancellation // by ID of the evaluation; the elements of dups
 	recent   recentUnblocks
 	// classes assigns numbers to the classes that records rule out.
 	classes classNumbers
@@ -115,7 +116,8 @@ func (t *Blocked) reset() {
 	t.ids = make(map[string]*record)
 	t.jobs = make(map[model.JobKey]*blockedJob)
 	t.shapes = make(map[uint64]group)
-	t.bindings, t.byNode, t.byClass, t.dups = nil, nil, nil, nil
+	t.bindings, t.byNode, t.byClass = nil, nil, nil
+	t.dups, t.dupOf = nil, map[string]*Cancellation{}
 	t.recent, t.classes = newRecentUnblocks(), newClassNumbers()
 	t.types = [model.EvalTypes]int{}
 }
@@ -235,6 +237,9 @@ func (t *Blocked) PopDuplicates(limit int) []*Cancellation {
 	}
 	out := slices.Clone(t.dups[:n])
 	t.dups = slices.Delete(t.dups, 0, n)
+	for _, c := range out {
+		delete(t.dupOf, c.Eval.ID)
+	}
 	if len(t.dups) > 0 {
 		t.b.reap.wake()
 	}
@@ -247,7 +252,11 @@ func (t *Blocked) ReturnDuplicates(cs []*Cancellation) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.b.Enabled() && len(cs) > 0 {
-		t.dups = append(t.dups, cs...)
+		for _, c := range cs {
+			if t.dupOf[c.Eval.ID] == nil { // not duplicated again meanwhile
+				t.addDuplicate(c)
+			}
+		}
 		t.b.reap.wake()
 	}
 }

@@ -105,15 +105,22 @@ func (n *naiveBlocked) join(s *sleeper) broker.BlockResult {
 		}
 	}
 	if byNode && len(s.nodes) == 0 || !byNode && winner != nil {
-		n.dups = append(n.dups, s.ev.ID)
+		n.duplicate(s.ev.ID)
 		return broker.BlockDuplicate
 	}
 	for _, o := range losers {
 		n.drop(o.ev.ID)
-		n.dups = append(n.dups, o.ev.ID)
+		n.duplicate(o.ev.ID)
 	}
 	n.waiting = append(n.waiting, s)
 	return broker.BlockTracked
+}
+
+// duplicate adds an evaluation to those to be cancelled, once.
+func (n *naiveBlocked) duplicate(id string) {
+	if !slices.Contains(n.dups, id) {
+		n.dups = append(n.dups, id)
+	}
 }
 
 func (n *naiveBlocked) forget() {

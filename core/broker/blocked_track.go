@@ -158,9 +158,22 @@ func minus(a, b []string) []string {
 	return out
 }
 
+// duplicate adds r to the evaluations to be cancelled. A later version, such as one with
+// another priority, replaces the one that waits for its cancellation. Otherwise a job that
+// is written often would have each of its evaluations here once per write.
 func (t *Blocked) duplicate(r, winner *record) {
-	t.dups = append(t.dups, &Cancellation{r.eval, winner.eval.ID})
+	c := Cancellation{r.eval, winner.eval.ID}
+	if waiting := t.dupOf[r.eval.ID]; waiting != nil {
+		*waiting = c
+	} else {
+		t.addDuplicate(&c)
+	}
 	t.b.reap.wake()
+}
+
+func (t *Blocked) addDuplicate(c *Cancellation) {
+	t.dups = append(t.dups, c)
+	t.dupOf[c.Eval.ID] = c
 }
 
 // insert adds r, which its job already refers to, to all other indexes.

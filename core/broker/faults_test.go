@@ -46,6 +46,34 @@ func TestNomadQuirk6_SystemJobBlocksOnlyOncePerGroup(t *testing.T) {
 	}
 }
 
+// An evaluation that another one replaced is written again before it is cancelled: each
+// change of the priority of a binding updates all of its evaluations. It is cancelled once.
+func TestBlock_DuplicateIsCancelledOnce(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	block := func(id string, snapshot uint64, priority int32) {
+		f.blocked.Block(with(evalOf("web", id, priority, snapshot), func(e *model.Evaluation) { e.SnapshotIndex = snapshot }), nil)
+	}
+	block("a", 10, 50)
+	block("b", 11, 50)
+	for priority := range int32(100) {
+		block("a", 10, priority)
+		block("b", 11, priority)
+	}
+	if n := f.blocked.Stats().Duplicates; n != 1 {
+		t.Errorf("%d evaluations are to be cancelled, want 1", n)
+	}
+	dups := f.blocked.PopDuplicates(0)
+	if got := cancelled(dups); got != "a<-b" || dups[0].Eval.Priority != 99 {
+		t.Errorf("cancelled %q, want the newest version of a", got)
+	}
+	block("a", 10, 7)
+	f.blocked.ReturnDuplicates(dups)
+	if dups = f.blocked.PopDuplicates(0); len(dups) != 1 || dups[0].Eval.Priority != 7 {
+		t.Errorf("after a failed write, %q are to be cancelled, want the newest version of a", cancelled(dups))
+	}
+}
+
 // Nomad, quirk 7. Of one system job's blocked evaluations on several nodes the rule
 // "one per job" dropped all but the last, but left them in the index by node: their
 // copies in the state were cancelled, and capacity on their node queued the
