@@ -2,13 +2,18 @@ package api
 
 import (
 	"cmp"
+	"crypto/x509"
+	"encoding/pem"
 	"iter"
+	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/cede-scheduler/cede/core/acl"
 	"github.com/cede-scheduler/cede/core/api/rest"
 	"github.com/cede-scheduler/cede/core/api/view"
+	"github.com/cede-scheduler/cede/core/certificate"
 	"github.com/cede-scheduler/cede/core/decision"
 	"github.com/cede-scheduler/cede/core/events"
 	"github.com/cede-scheduler/cede/core/model"
@@ -47,6 +52,17 @@ func allocRoutes() []route {
 				"The server computes the state of then from its log, and makes the decision again with each change, at most 64 times in all. " +
 				"It answers one such request at a time. The error is a conflict if the log no longer reaches back, or the decision cannot be reproduced.",
 			response: client.WhatIf{}, handle: allocWhatIf,
+		},
+		{
+			methods: get, pattern: "/v1/allocation/{id}/certificate", name: "allocation_certificate", tag: tagAllocs, roles: []acl.Role{acl.Operate, acl.Policy}, isBinary: true,
+			doc: "Returns a certificate of the newest decision that evicted an allocation, or others for it. The server makes the decision again, and signs the calls of the policies, their answers and their code with its key. " +
+				"`cede decision verify` makes the calls again. The error is a conflict if the decision cannot be reproduced, or an executable decided.",
+			handle: allocCertificate,
+		},
+		{
+			methods: get, pattern: "/v1/decision-key", name: "decision_key", tag: tagAllocs, roles: []acl.Role{acl.Read},
+			doc:      "Returns the public key of the server that handles the request, which verifies its certificates of decisions. Each server has its own.",
+			response: client.DecisionKey{}, handle: decisionKey,
 		},
 		{
 			methods: post, pattern: "/v1/allocation/{id}/stop", name: "allocation_stop", tag: tagAllocs, roles: []acl.Role{acl.Submit}, scope: scopeNamespace, leaderOnly: true,
@@ -274,7 +290,21 @@ func allocWhatIf(a *API, c *call) (any, error) {
 
 // newestEviction returns the newest decision that evicted the allocation of the request, and
 // its record of the victim.
-func newestEviction(a *API, c *call) (*eventsink.Decision, *events.Victim, error) {
+func newestEviction(a *API, c *call) (d *eventsink.Decision, victim *events.Victim, err error) {
+	_, err = newestDecision(a, c, func(found *eventsink.Decision, id string) bool {
+		for i := range found.Victims {
+			if v := &found.Victims[i]; v.AllocID == id && c.canSee(v.Namespace) {
+				d, victim = found, v
+			}
+		}
+		return d != nil
+	})
+	return d, victim, err
+}
+
+// newestDecision returns the newest decision about the allocation of the request that is
+// selected.
+func newestDecision(a *API, c *call, selects func(d *eventsink.Decision, id string) bool) (*eventsink.Decision, error) {
 	q := eventsink.DecisionQuery{AllocID: c.r.PathValue("id"), Limit: maxDecisions}
 	alloc, missing := allocKind.find(a.cfg.Server.Snapshot(), c, q.AllocID)
 	if missing == nil {
@@ -282,19 +312,48 @@ func newestEviction(a *API, c *call) (*eventsink.Decision, *events.Victim, error
 	}
 	found, err := a.cfg.Server.Decisions(c.r.Context(), q)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	for _, d := range found {
-		for i := range d.Victims {
-			if v := &d.Victims[i]; v.AllocID == q.AllocID && c.canSee(v.Namespace) {
-				return d, v, nil
-			}
+		if selects(d, q.AllocID) {
+			return d, nil
 		}
 	}
 	if missing != nil {
-		return nil, nil, missing
+		return nil, missing
 	}
-	return nil, nil, rest.NotFound("allocation %s was not evicted, or the decision is no longer recorded", rest.Quote(q.AllocID))
+	return nil, rest.NotFound("no recorded decision of this kind concerns allocation %s", rest.Quote(q.AllocID))
+}
+
+// allocCertificate sends a certificate. The caller may read all namespaces.
+func allocCertificate(a *API, c *call) (any, error) {
+	d, err := newestDecision(a, c, func(*eventsink.Decision, string) bool { return true })
+	if err != nil {
+		return nil, err
+	}
+	file, err := a.cfg.Server.Certify(c.r.Context(), d)
+	if err != nil {
+		return nil, err
+	}
+	h := c.w.Header()
+	h.Set("Content-Type", "application/octet-stream")
+	h.Set("Content-Length", strconv.Itoa(len(file)))
+	h.Set("Content-Disposition", `attachment; filename="decision.cert"`)
+	c.w.WriteHeader(http.StatusOK)
+	_, _ = c.w.Write(file) // an error means that the client disconnected
+	return responded, nil
+}
+
+func decisionKey(a *API, _ *call) (any, error) {
+	key := a.cfg.Server.DecisionKey()
+	if key == nil {
+		return nil, rest.NotFound("this server has no key to sign certificates with")
+	}
+	der, err := x509.MarshalPKIXPublicKey(key)
+	if err != nil {
+		return nil, err
+	}
+	return &client.DecisionKey{ID: certificate.KeyID(key), PEM: string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))}, nil
 }
 
 func evalDecisions(a *API, c *call) (any, error) {

@@ -276,6 +276,8 @@ func (d *documentBuilder) responses(r *route) object {
 		out["200"] = object{"description": "the snapshot", "content": object{"application/octet-stream": object{"schema": bytesSchema()}}}
 	case r.name == "policy_module":
 		out["200"] = object{"description": "the module", "content": object{"application/wasm": object{"schema": bytesSchema()}}}
+	case r.name == "allocation_certificate":
+		out["200"] = object{"description": "the certificate", "content": object{"application/octet-stream": object{"schema": bytesSchema()}}}
 	case r.name == "event_stream":
 		schema := d.schema(reflect.TypeOf(r.response))
 		out["200"] = object{"description": "events", "content": object{"application/json": object{"schema": schema}, "text/event-stream": object{"schema": object{"type": "string"}}}}

@@ -3,6 +3,7 @@ package api
 import (
 	"cmp"
 	"context"
+	"crypto/ed25519"
 	"io"
 	"maps"
 	"net"
@@ -91,6 +92,8 @@ type Bindings interface {
 	StopBinding(ctx context.Context, key model.JobKey, o endpoint.StopOptions) (*endpoint.Registered, error)
 	Decisions(ctx context.Context, q eventsink.DecisionQuery) ([]*eventsink.Decision, error)
 	WhatIf(ctx context.Context, d *eventsink.Decision, victimID string) (*counterfactual.Answer, error)
+	Certify(ctx context.Context, d *eventsink.Decision) ([]byte, error)
+	DecisionKey() ed25519.PublicKey
 	PutCluster(ctx context.Context, c *model.Cluster) (index uint64, err error)
 	DeleteCluster(ctx context.Context, id string, force bool) (index uint64, err error)
 	RegisterMember(ctx context.Context, c *model.Cluster, secret string) (*endpoint.NodeLease, error)

@@ -63,7 +63,7 @@ func (s *Set) Override(v *Version) *Set {
 
 // Copy returns a set of copies of the versions, to make decisions again without a trace on
 // them: see Version.Copy. s must be pinned until Copy returns.
-func (s *Set) Copy() (*Set, error) {
+func (s *Set) Copy(wrap func(*Version, Module) Module) (*Set, error) {
 	copies := map[*Version]*Version{}
 	defer func() {
 		for _, c := range copies {
@@ -71,7 +71,7 @@ func (s *Set) Copy() (*Set, error) {
 		}
 	}()
 	for _, v := range s.Versions() {
-		c, err := v.Copy()
+		c, err := v.Copy(wrap)
 		if err != nil {
 			return nil, err
 		}

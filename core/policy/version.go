@@ -111,11 +111,15 @@ func startError(name string, err error) error {
 
 // Copy returns a version of the same code and configuration with its own breaker, counters
 // and instances, so that decisions can be made again without a trace on v. Calls of the copy
-// are not observed. v must be referenced until Copy returns; it stays ready until the copy
-// is retired.
-func (v *Version) Copy() (*Version, error) {
+// are not observed. wrap replaces the module, for instance to record calls; nil does not. v
+// must be referenced until Copy returns; it stays ready until the copy is retired.
+func (v *Version) Copy(wrap func(*Version, Module) Module) (*Version, error) {
 	v.AddRef()
-	c, err := NewVersion(Source{Name: v.Name, Module: v.module, Config: v.Config(), Grants: v.Grants, OnFault: v.OnFault, OnClosed: v.ReleaseRef})
+	module := v.module
+	if wrap != nil {
+		module = wrap(v, module)
+	}
+	c, err := NewVersion(Source{Name: v.Name, Module: module, Config: v.Config(), Grants: v.Grants, OnFault: v.OnFault, OnClosed: v.ReleaseRef})
 	if err != nil {
 		v.ReleaseRef()
 	}

@@ -3,6 +3,7 @@ package server
 import (
 	"cmp"
 	"context"
+	"crypto/ed25519"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -73,6 +74,12 @@ type HealthChecks struct {
 	SchedulingDelay func() (delay time.Duration, problem string)
 }
 
+// Keys are the keys that a server signs with.
+type Keys struct {
+	Secret   func() []byte      // signs plan tokens, the same on every server; nil: the key in the state
+	Decision ed25519.PrivateKey // signs certificates of decisions; nil: there are none
+}
+
 // Config configures a Server. ID, Log and Store are required. A zero value elsewhere means
 // the default.
 type Config struct {
@@ -117,7 +124,7 @@ type Config struct {
 	Tracker        planner.RejectionTrackerConfig // of nodes that keep rejecting plans; default: off
 	EventBuffer    int                            // events held for readers; default: events.DefaultCapacity
 	HealthChecks
-	Secret          func() []byte // signs plan tokens, the same on every server; nil: the key in the state
+	Keys
 	EvalBatch       int           // evaluations in one entry at most; default: 3072, which fit into replication.MaxEntry
 	RegisterBatch   int           // nodes in one entry at most; default: 512
 	UpdateBatch     int           // updates of allocations in one entry at most; default: 4096

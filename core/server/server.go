@@ -132,7 +132,9 @@ func (s *Server) assemble() error {
 	beats := s.heartbeatConfig()
 	s.nodes, s.clusters = heartbeat.NewNodes(beats), heartbeat.NewClusters(beats)
 	publisher := eventsink.New(s.eventConfig())
-	s.decisions = decisions{publisher, whatif.New(s.cfg.Log, policymgr.NewPast(s.policies))}
+	s.decisions = decisions{publisher, whatif.New(s.cfg.Log, policymgr.NewPast(s.policies), whatif.Signer{
+		ServerID: s.cfg.ID, Release: s.cfg.Build, Key: s.cfg.Decision,
+	}, s.cfg.Clock)}
 	s.Collector = &gc.Collector{
 		Writer: s.writer, Retention: s.cfg.Retention, Times: &gc.Timetable{}, Clock: s.cfg.Clock,
 		Interval: s.cfg.CollectInterval, Logger: s.logger,

@@ -2,12 +2,17 @@ package server
 
 import (
 	"context"
+	"crypto/ed25519"
+	"encoding/json"
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 
+	"github.com/cede-scheduler/cede/core/certificate"
 	"github.com/cede-scheduler/cede/core/coretest"
 	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/core/replication/raftnode"
 	"github.com/cede-scheduler/cede/core/server/apierror"
 	"github.com/cede-scheduler/cede/core/server/endpoint"
@@ -135,6 +140,56 @@ func TestServer_WhatIfReportsTruncatedLog(t *testing.T) {
 			t.Errorf("error %v", err)
 		}
 	})
+}
+
+// A certificate of every server holds the record and the calls, and is verified from the file
+// alone. A server without a key writes none.
+func TestServer_CertifiesDecisions(t *testing.T) {
+	runServers(t, 3, func(c *Config) {
+		if c.ID != "s3" {
+			c.Decision = ed25519.NewKeyFromSeed([]byte(strings.Repeat(c.ID, 16)))
+		}
+	}, func(w *harness) {
+		d := w.lowAndHigh()
+		for i, m := range w.members {
+			file, err := m.server.Certify(w.ctx, d)
+			if i == 2 {
+				if apierror.CodeOf(err) != apierror.CodeConflict || m.server.DecisionKey() != nil {
+					t.Errorf("without a key: %v", err)
+				}
+				continue
+			}
+			if err != nil {
+				t.Fatalf("server %s: %v", m.id, err)
+			}
+			doc, key, err := certificate.Read(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !key.Equal(m.server.DecisionKey()) || doc.ServerID != m.id || doc.StateIndex != d.PlannedOn || doc.Now != d.PlannedAt || len(doc.Calls) == 0 {
+				t.Errorf("server %s wrote %+v", m.id, doc)
+			}
+			var recorded eventsink.Decision
+			if err := json.Unmarshal(doc.Decision, &recorded); err != nil || !reflect.DeepEqual(&recorded, d) {
+				t.Errorf("record %+v, %v, want %+v", recorded, err, d)
+			}
+			if err := certificate.Verify(w.ctx, doc, builtinVersions{}); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+// builtinVersions opens the built-in default policy.
+type builtinVersions struct{}
+
+func (builtinVersions) Open(_ context.Context, v *model.PolicyVersion, _ []byte) (*policy.Version, error) {
+	for _, b := range (builtinHost{}).Builtins() {
+		if b.ID == v.ID {
+			return b, nil
+		}
+	}
+	return nil, fmt.Errorf("unknown policy %s", v.Digest)
 }
 
 // forgetful is a log without the past.

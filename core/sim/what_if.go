@@ -46,7 +46,7 @@ func (r *recorder) askWhatIf(ctx context.Context, e *engine) error {
 	if !e.opts.WhatIf {
 		return nil
 	}
-	policies, err := e.policies.Copy()
+	policies, err := e.policies.Copy(nil)
 	if err != nil {
 		return fmt.Errorf("policies: %w", err)
 	}

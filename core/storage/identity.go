@@ -1,7 +1,12 @@
 package storage
 
 import (
+	"crypto/ed25519"
+	"crypto/rand"
+	"encoding/hex"
 	"errors"
+	"io/fs"
+	"strings"
 
 	"github.com/hashicorp/raft"
 
@@ -42,6 +47,39 @@ func (s *Store) ClusterID() (string, error) {
 		s.logger.Warn("cluster ID has no valid checksum; the server learns it again from its log", "path", s.layout.ClusterID())
 	}
 	return id, err
+}
+
+// DecisionKey returns the key that signs certificates of decisions. It is created at the
+// first call. Unlike an ID, it may be replaced: delete the file, and certificates that were
+// written before are verified with the public key of then.
+func (s *Store) DecisionKey() (ed25519.PrivateKey, error) {
+	path := s.layout.DecisionKey()
+	content, _, err := checkedfile.Read(path)
+	if err == nil {
+		seed, decodeErr := hex.DecodeString(strings.TrimSpace(string(content)))
+		if decodeErr != nil || len(seed) != ed25519.SeedSize {
+			return nil, decisionKeyDamage(path, "not a key")
+		}
+		return ed25519.NewKeyFromSeed(seed), nil
+	}
+	switch {
+	case errors.Is(err, checkedfile.ErrChecksum):
+		return nil, decisionKeyDamage(path, err.Error())
+	case !errors.Is(err, fs.ErrNotExist):
+		return nil, err
+	}
+	_, key, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	return key, checkedfile.Write(path, []byte(hex.EncodeToString(key.Seed())), 0o600)
+}
+
+func decisionKeyDamage(path, problem string) error {
+	return &datadir.DamageError{
+		Part: "key of decision certificates", Path: path, Problem: problem,
+		Remedy: "restore it from a backup, or delete it: the server then creates another one",
+	}
 }
 
 // StoreClusterID stores the cluster ID durably. The write is atomic: a partial ID would

@@ -134,3 +134,44 @@ func TestClusterID_IsStoredOrUnknown(t *testing.T) {
 		}
 	}
 }
+
+// The key of certificates is created once and is private. A damaged one is refused; without
+// it, another one is created.
+func TestDecisionKey_IsCreatedOnce(t *testing.T) {
+	dir := t.TempDir()
+	keyOf := func() (string, error) {
+		t.Helper()
+		s, err := storage.Open(storage.Config{Dir: dir, Log: raftlog.Config{MinFree: -1}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		key, err := s.DecisionKey()
+		return string(key), errors.Join(err, s.Close())
+	}
+	first, err := keyOf()
+	if err != nil || len(first) == 0 {
+		t.Fatalf("key of %d bytes, %v", len(first), err)
+	}
+	if again, err := keyOf(); again != first || err != nil {
+		t.Errorf("another key after a restart, %v", err)
+	}
+	path := filepath.Join(dir, "decision-key")
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("file %v, %v", info, err)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text[0] ^= 1
+	write(t, path, text)
+	if _, err := keyOf(); err == nil || !strings.Contains(err.Error(), path) {
+		t.Errorf("damaged key: %v", err)
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if other, err := keyOf(); other == first || err != nil {
+		t.Errorf("the deleted key was returned, %v", err)
+	}
+}

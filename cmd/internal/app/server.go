@@ -75,6 +75,10 @@ func (s *serverComponents) start(ctx context.Context, c *config.Config, process 
 		return err
 	}
 	s.env.metrics.registry.MustRegister(memberGauges(s.pool))
+	decisionKey, err := s.store.DecisionKey()
+	if err != nil {
+		return err
+	}
 	watch := selfwatch.New(s.env.log, watchedElection(c), s.writable)
 	conf := server.Config{
 		ID:  s.id,
@@ -85,7 +89,7 @@ func (s *serverComponents) start(ctx context.Context, c *config.Config, process 
 			Evals: c.Server.GC.Evals, Allocs: c.Server.GC.Allocs, Jobs: c.Server.GC.Jobs, Nodes: c.Server.GC.Nodes, Policies: c.Server.GC.Policies,
 		},
 		Limits:          admission.Limits(c.Limits.Admission),
-		CollectInterval: c.Server.GC.Interval, HealthChecks: server.HealthChecks{StorageHealthy: s.writable, SchedulingDelay: watch.Delay}, Secret: planSecret(c),
+		CollectInterval: c.Server.GC.Interval, HealthChecks: server.HealthChecks{StorageHealthy: s.writable, SchedulingDelay: watch.Delay}, Keys: server.Keys{Secret: planSecret(c), Decision: decisionKey},
 		Logger: s.env.log, Registry: s.env.metrics.registry, Tracer: s.env.tracer, Build: s.env.o.Build.Version,
 	}
 	if c.Pooled() {

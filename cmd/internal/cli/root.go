@@ -11,6 +11,7 @@ import (
 	"github.com/cede-scheduler/cede/cmd/internal/cli/budget"
 	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
 	"github.com/cede-scheduler/cede/cmd/internal/cli/compare"
+	"github.com/cede-scheduler/cede/cmd/internal/cli/decision"
 	"github.com/cede-scheduler/cede/cmd/internal/cli/eval"
 	"github.com/cede-scheduler/cede/cmd/internal/cli/event"
 	"github.com/cede-scheduler/cede/cmd/internal/cli/job"
@@ -71,6 +72,7 @@ Exit codes are the same for all commands; cede help exit-codes lists them.`,
 		job.NewCommand(env),
 		alloc.NewCommand(env),
 		eval.NewCommand(env),
+		decision.NewCommand(env),
 		node.NewCommand(env),
 		event.NewCommand(env),
 		priorityclass.NewCommand(env),

@@ -34,6 +34,7 @@ var layers = []component{
 	{"plugins", 3, "core defines the interfaces and plugins implement them; cmd connects the two"},
 	{"core/preempt", 3, "preemption calls policies and reads the state; a policy host or a table that depends on the caller could return another result"},
 	{"core/planner", 3, "the applier verifies the plans of schedulers; verification is worth something only if the two are independent"},
+	{"core/certificate", 3, "certificates are verified without a server; a reader must need policies and their frames only"},
 	{"core/decision", 3, "records of decisions are derived from plans and the state; a scheduler that read them would depend on its observers"},
 	{"core/replication", 3, "replication applies entries to the state; the state must work without replication, as it does in the simulator"},
 

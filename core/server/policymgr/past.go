@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/core/state"
 )
@@ -16,9 +17,9 @@ type Past struct{ m *Manager }
 func NewPast(m *Manager) Past { return Past{m} }
 
 // CopyOf returns copies of the policies that were active in a state, so that calls leave no
-// trace on the active set. Policies that are no longer loaded are missing. The caller must
-// unpin the set.
-func (p Past) CopyOf(snap *state.Snapshot) (*policy.Set, error) {
+// trace on the active set. Policies that are no longer loaded are missing. wrap is that of
+// policy.Version.Copy. The caller must unpin the set.
+func (p Past) CopyOf(snap *state.Snapshot, wrap func(*policy.Version, policy.Module) policy.Module) (*policy.Set, error) {
 	active := p.m.active
 	versions := maps.Clone(active.builtins)
 	for _, s := range snap.PolicyStates() {
@@ -38,5 +39,8 @@ func (p Past) CopyOf(snap *state.Snapshot) (*policy.Set, error) {
 		return nil, err
 	}
 	defer set.Unpin()
-	return set.Copy()
+	return set.Copy(wrap)
 }
+
+// Module returns the module of a version, after verifying its digest.
+func (p Past) Module(v *model.PolicyVersion) ([]byte, error) { return p.m.module(v) }

@@ -1,5 +1,6 @@
 // Package whatif makes recorded decisions to evict again: with the state, the time and the
-// policies of then, to find the changes that would have spared a victim.
+// policies of then, to find the changes that would have spared a victim, and to certify the
+// decision.
 //
 // It never changes the state, and leaves no trace on the policies that decide. The API calls
 // it. An Examiner is safe for concurrent use; it computes one answer at a time, because an
@@ -8,11 +9,15 @@ package whatif
 
 import (
 	"context"
+	"crypto/ed25519"
 	"errors"
 	"slices"
 
+	"github.com/cede-scheduler/cede/core/certificate"
+	"github.com/cede-scheduler/cede/core/clock"
 	"github.com/cede-scheduler/cede/core/counterfactual"
 	"github.com/cede-scheduler/cede/core/events"
+	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/core/server/apierror"
 	"github.com/cede-scheduler/cede/core/server/eventsink"
@@ -24,21 +29,31 @@ type States interface {
 	StateAt(ctx context.Context, index uint64) (*state.Snapshot, error)
 }
 
-// Policies returns copies of the policies of earlier states: policymgr.Past.
+// Policies returns copies of the policies of earlier states, and their modules:
+// policymgr.Past.
 type Policies interface {
-	CopyOf(snap *state.Snapshot) (*policy.Set, error)
+	CopyOf(snap *state.Snapshot, wrap func(*policy.Version, policy.Module) policy.Module) (*policy.Set, error)
+	Module(v *model.PolicyVersion) ([]byte, error)
+}
+
+// A Signer identifies this server in certificates.
+type Signer struct {
+	ServerID, Release string
+	Key               ed25519.PrivateKey // nil: this server writes no certificates
 }
 
 // An Examiner makes decisions again. Make it with New.
 type Examiner struct {
 	states   States
 	policies Policies
+	signer   Signer
+	clock    clock.Clock
 	slot     chan struct{} // held while an answer is computed
 }
 
 // New returns an Examiner.
-func New(states States, policies Policies) *Examiner {
-	return &Examiner{states: states, policies: policies, slot: make(chan struct{}, 1)}
+func New(states States, policies Policies, signer Signer, c clock.Clock) *Examiner {
+	return &Examiner{states: states, policies: policies, signer: signer, clock: c, slot: make(chan struct{}, 1)}
 }
 
 // WhatIf returns the smallest changes that would have spared a victim of a decision.
@@ -47,7 +62,7 @@ func (e *Examiner) WhatIf(ctx context.Context, d *eventsink.Decision, victimID s
 		return nil, apierror.New(apierror.CodeInvalid, "%s is not a victim of the decision", victimID)
 	}
 	var answer *counterfactual.Answer
-	err := e.reproduce(ctx, d, func(x *counterfactual.Explorer) (err error) {
+	err := e.reproduce(ctx, d, nil, func(_ *counterfactual.Case, x *counterfactual.Explorer) (err error) {
 		answer, err = x.Ask(ctx, victimID, d.Group)
 		return err
 	})
@@ -55,15 +70,15 @@ func (e *Examiner) WhatIf(ctx context.Context, d *eventsink.Decision, victimID s
 }
 
 // reproduce makes a decision again and calls f with it, unless it has another result than
-// recorded.
-func (e *Examiner) reproduce(ctx context.Context, d *eventsink.Decision, f func(*counterfactual.Explorer) error) error {
+// recorded. log records the calls of policies; nil: they are not recorded.
+func (e *Examiner) reproduce(ctx context.Context, d *eventsink.Decision, log *certificate.Log, f func(*counterfactual.Case, *counterfactual.Explorer) error) error {
 	select {
 	case e.slot <- struct{}{}:
 		defer func() { <-e.slot }()
 	case <-ctx.Done():
 		return apierror.Interrupted(ctx.Err())
 	}
-	c, err := e.caseOf(ctx, d)
+	c, err := e.caseOf(ctx, d, log)
 	if err != nil {
 		return err
 	}
@@ -73,7 +88,7 @@ func (e *Examiner) reproduce(ctx context.Context, d *eventsink.Decision, f func(
 		return notReproduced(d, c.Policies)
 	}
 	if err == nil {
-		err = f(x)
+		err = f(c, x)
 	}
 	switch {
 	case err == nil:
@@ -83,11 +98,14 @@ func (e *Examiner) reproduce(ctx context.Context, d *eventsink.Decision, f func(
 	case errors.Is(err, counterfactual.ErrNotReproduced):
 		return notReproduced(d, c.Policies)
 	}
+	if _, ok := errors.AsType[*apierror.Error](err); ok {
+		return err
+	}
 	return apierror.New(apierror.CodeConflict, "cannot make the decision again: %v", err).WithCause(err)
 }
 
 // caseOf returns the inputs of a decision. The caller must unpin its policies.
-func (e *Examiner) caseOf(ctx context.Context, d *eventsink.Decision) (*counterfactual.Case, error) {
+func (e *Examiner) caseOf(ctx context.Context, d *eventsink.Decision, log *certificate.Log) (*counterfactual.Case, error) {
 	if d.PlannedOn == 0 {
 		return nil, apierror.New(apierror.CodeConflict, "the decision was recorded by an older release, without the state that it was planned on")
 	}
@@ -95,7 +113,11 @@ func (e *Examiner) caseOf(ctx context.Context, d *eventsink.Decision) (*counterf
 	if err != nil {
 		return nil, err
 	}
-	policies, err := e.policies.CopyOf(snap)
+	var wrap func(*policy.Version, policy.Module) policy.Module
+	if log != nil {
+		wrap = log.Record
+	}
+	policies, err := e.policies.CopyOf(snap, wrap)
 	if err != nil {
 		return nil, apierror.New(apierror.CodeConflict, "cannot start the policies of the decision: %v", err).WithCause(err)
 	}

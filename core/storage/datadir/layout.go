@@ -9,6 +9,7 @@ const (
 	nodeIDName    = "node-id"
 	clusterIDName = "cluster-id"
 	versionName   = "version"
+	decisionName  = "decision-key"
 	raftName      = "raft"
 	logName       = "log"
 	tailName      = "tail"
@@ -32,6 +33,10 @@ func (l Layout) ClusterID() string { return filepath.Join(l.Dir, clusterIDName) 
 
 // Version returns the path of the file that holds the formats of the directory.
 func (l Layout) Version() string { return filepath.Join(l.Dir, versionName) }
+
+// DecisionKey returns the path of the file that holds the key that signs certificates of
+// decisions.
+func (l Layout) DecisionKey() string { return filepath.Join(l.Dir, decisionName) }
 
 // Raft returns the directory of everything that Raft needs.
 func (l Layout) Raft() string { return filepath.Join(l.Dir, raftName) }
@@ -61,7 +66,7 @@ func (l Layout) StoreGuard() string { return filepath.Join(l.Store(), tailName) 
 // directory.
 func (l Layout) Owns(name string) bool {
 	switch name {
-	case lockName, nodeIDName, clusterIDName, versionName, raftName, storeName, compiledName:
+	case lockName, nodeIDName, clusterIDName, versionName, decisionName, raftName, storeName, compiledName:
 		return true
 	}
 	return false

@@ -1,0 +1,116 @@
+package decision
+
+import (
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
+	"github.com/cede-scheduler/cede/core/certificate"
+)
+
+// NewCommand returns `cede decision` with its subcommands.
+func NewCommand(env *cmdutil.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "decision",
+		Short: "Certify decisions to evict, and verify them",
+		Long: `Write certificates of decisions to evict, and verify them without a server.
+
+A certificate contains the calls of the policies with the frames that they received and
+their answers, the code of the policies, and the record of the decision with its reasons.
+The server signs it. cede alloc why explains a decision.`,
+		Example: "  cede decision export 9d21 -w r1.cert\n  cede decision key -w server.pub\n  cede decision verify r1.cert --key server.pub",
+	}
+	cmdutil.MakeGroup(cmd)
+	cmd.AddCommand(newExportCmd(env), newVerifyCmd(env), newKeyCmd(env))
+	return cmd
+}
+
+func newExportCmd(env *cmdutil.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "export ID",
+		Short: "Write a certificate of a decision to evict",
+		Long: `Write a certificate of the newest decision that evicted allocation ID, or others for it.
+
+The server computes the state of then from its log and makes the decision again. It
+refuses if the log no longer reaches back, if the policy that decided is no longer loaded
+or is an executable, and if the decision has another result now. The certificate contains
+the code of the policies, so that the token needs the role operate or policy.`,
+		Example: "  cede decision export 9d21 -w r1.cert",
+		Args:    cmdutil.PositionalArgs(1, 1, "one allocation"),
+	}
+	out, conn := cmdutil.OutputFlags(cmd, env), cmdutil.ConnectionFlags(cmd, env)
+	file := cmd.Flags().StringP("write", "w", "", "write the certificate to `FILE`")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := out.Resolve(); err != nil {
+			return err
+		}
+		if *file == "" {
+			return cmdutil.Usagef("add -w decision.cert", "-w is required")
+		}
+		if err := env.CheckWritable(*file); err != nil {
+			return err
+		}
+		api, err := conn.Dial()
+		if err != nil {
+			return err
+		}
+		b, err := api.Allocations().Certificate(cmd.Context(), args[0])
+		if err != nil {
+			return cmdutil.ReplaceNotFound(cmdutil.InterruptError(cmd.Context(), err), "allocation", args[0], "`cede alloc list --all` lists them")
+		}
+		d, key, err := certificate.Read(b)
+		if err != nil {
+			return err
+		}
+		err = env.Write(*file, func(w io.Writer) error {
+			_, err := w.Write(b)
+			return err
+		})
+		if err != nil || *file == cmdutil.Stdin {
+			return err
+		}
+		v := describe(*file, d, certificate.KeyID(key))
+		return out.Show(cmdutil.Document{Data: v, Names: []string{*file}, Page: func(p cmdutil.Page) {
+			p.Printf("%s: %s of policies, signed by %s of server %s, %s\n", *file,
+				cmdutil.Count(len(d.Calls), "call", "calls"), v.Key, d.ServerID, cmdutil.FormatBytes(int64(len(b))))
+		}})
+	}
+	return cmd
+}
+
+func newKeyCmd(env *cmdutil.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "key",
+		Short: "Print the key that verifies a server's certificates",
+		Long: `Print the public key that verifies the certificates of the server that answers, in PEM.
+
+Each server has its own key, in its data directory. Store the public keys of all servers
+where you keep certificates: a server that is gone cannot return its key any more.`,
+		Example: "  cede decision key -w server.pub",
+		Args:    cobra.NoArgs,
+	}
+	out, conn := cmdutil.OutputFlags(cmd, env), cmdutil.ConnectionFlags(cmd, env)
+	file := cmd.Flags().StringP("write", "w", "", "write the key to `FILE`")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if err := out.Resolve(); err != nil {
+			return err
+		}
+		api, err := conn.Dial()
+		if err != nil {
+			return err
+		}
+		key, _, err := api.Allocations().DecisionKey(cmd.Context(), conn.QueryOptions())
+		if err != nil {
+			return cmdutil.InterruptError(cmd.Context(), err)
+		}
+		if *file != "" {
+			return env.Write(*file, func(w io.Writer) error {
+				_, err := io.WriteString(w, key.PEM)
+				return err
+			})
+		}
+		return out.Show(cmdutil.Document{Data: key, Names: []string{key.ID}, Page: func(p cmdutil.Page) { p.Printf("%s", key.PEM) }})
+	}
+	return cmd
+}

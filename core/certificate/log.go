@@ -1,0 +1,120 @@
+package certificate
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/cede-scheduler/cede/core/policy"
+	"github.com/cede-scheduler/cede/sdk/abi"
+	sdk "github.com/cede-scheduler/cede/sdk/policy"
+)
+
+// A Log records the calls of policies. The zero value is ready.
+type Log struct {
+	mu       sync.Mutex
+	stopped  bool
+	versions []string // that were called, by position
+	calls    []Call
+	failed   error // of the first call that failed
+}
+
+// Record returns a module whose instances record their calls under a version. It is an
+// argument of policy.Set.Copy.
+func (l *Log) Record(v *policy.Version, m policy.Module) policy.Module {
+	return &recordedModule{Module: m, version: v.ID, log: l}
+}
+
+// Stop ends the recording and returns the versions that were called, their calls in order,
+// and the error of the first call that failed.
+func (l *Log) Stop() (versions []string, calls []Call, failed error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.stopped = true
+	return l.versions, l.calls, l.failed
+}
+
+func (l *Log) add(version string, op abi.Op, frame, answer []byte, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.stopped:
+		return
+	case err != nil && l.failed == nil:
+		l.failed = err
+	}
+	at := slices.Index(l.versions, version)
+	if at < 0 {
+		at = len(l.versions)
+		l.versions = append(l.versions, version)
+	}
+	l.calls = append(l.calls, Call{Policy: at, Hook: abi.Names[op], Frame: frame, Answer: answer})
+}
+
+// A recordedModule starts instances that record their calls.
+type recordedModule struct {
+	policy.Module
+	version string
+	log     *Log
+}
+
+// Start creates an instance.
+func (m *recordedModule) Start(c *sdk.Config) (policy.Instance, error) {
+	in, err := m.Module.Start(c)
+	if err != nil {
+		return nil, err
+	}
+	return &recorded{Instance: in, m: m, columns: in.Info().Columns}, nil
+}
+
+// A recorded instance encodes each request before the call and each answer after it.
+type recorded struct {
+	policy.Instance
+	m       *recordedModule
+	columns sdk.Columns
+}
+
+var _ policy.Instance = (*recorded)(nil)
+
+func (r *recorded) call(op abi.Op, in *sdk.Candidates, columns sdk.Columns, call func() error, encode func(*answer)) error {
+	frame := frameOf(func(e *abi.Encoder) int { return e.Candidates(op, in, columns) })
+	err := call()
+	var a answer
+	encode(&a)
+	r.m.log.add(r.m.version, op, frame, a.b, err)
+	return err
+}
+
+// PriorityDelta records a call.
+func (r *recorded) PriorityDelta(in *sdk.Candidates, gap []int32, recheck *sdk.Recheck) error {
+	return r.call(abi.OpPriorityDelta, in, r.columns,
+		func() error { return r.Instance.PriorityDelta(in, gap, recheck) }, func(a *answer) { a.gap(gap, recheck) })
+}
+
+// ScoreVictims records a call.
+func (r *recorded) ScoreVictims(in *sdk.Candidates, out *sdk.VictimScores) error {
+	return r.call(abi.OpScoreVictims, in, r.columns,
+		func() error { return r.Instance.ScoreVictims(in, out) }, func(a *answer) { a.scores(out) })
+}
+
+// SelectVictims records a call.
+func (r *recorded) SelectVictims(in *sdk.Candidates, out *sdk.Selection) error {
+	return r.call(abi.OpSelectVictims, in, r.columns,
+		func() error { return r.Instance.SelectVictims(in, out) }, func(a *answer) { a.selection(out) })
+}
+
+// ScoreOptions records a call.
+func (r *recorded) ScoreOptions(in *sdk.Options, out *sdk.OptionScores) error {
+	frame := frameOf(func(e *abi.Encoder) int { return e.Options(in, r.columns) })
+	err := r.Instance.ScoreOptions(in, out)
+	var a answer
+	a.options(out)
+	r.m.log.add(r.m.version, abi.OpScoreOptions, frame, a.b, err)
+	return err
+}
+
+// PreemptBindings records a call.
+func (r *recorded) PreemptBindings(in *sdk.Candidates, out *sdk.BindingVictims) error {
+	return r.call(abi.OpPreemptBindings, in, sdk.BindingColumns,
+		func() error { return r.Instance.PreemptBindings(in, out) },
+		func(a *answer) { a.selection(&out.Selection); a.tiers(&out.Tiers) })
+}
