@@ -55,6 +55,14 @@ func TestDecisions_ExplainEviction(t *testing.T) {
 			t.Errorf("what if %s, which was not evicted: %v", id, err)
 		}
 	}
+	risk, _, err := w.client.Nodes().Risk(ctx, "n1", nil)
+	w.check(err)
+	if last := len(risk.Levels) - 1; last < 0 || risk.Resource != "cpu" || risk.Amount != 11 || len(risk.Levels[last].Victims) != 1 || risk.Levels[last].Victims[0].JobID != "low" {
+		t.Errorf("risk %+v", risk)
+	}
+	if _, _, err := w.client.Nodes().Risk(ctx, "unknown", nil); !client.IsNotFound(err) {
+		t.Errorf("unknown node: %v", err)
+	}
 	if list, _, err := w.client.Allocations().Decisions(ctx, d.Why.Candidates[1].AllocID, nil); err != nil || len(list) != 0 {
 		t.Errorf("a candidate that stays has decisions %+v, %v", list, err)
 	}

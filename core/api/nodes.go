@@ -41,6 +41,12 @@ func nodeRoutes() []route {
 			response: client.Node{}, handle: getNode,
 		},
 		{
+			methods: get, pattern: "/v1/node/{id}/risk", name: "node_risk", tag: tagNodes, roles: reader,
+			doc: "Returns the allocations that would be evicted next on a node, for jobs of rising priority. The server makes the decision about a hypothetical job that runs only there and needs one unit more than is free, at most 64 times. " +
+				"It answers one such request at a time.",
+			response: client.NodeRisk{}, handle: nodeRisk,
+		},
+		{
 			methods: post, pattern: "/v1/node/{id}/drain", name: "node_drain", tag: tagNodes, roles: operator, leaderOnly: true,
 			doc:     "Starts or cancels the drain of a node, which moves its allocations to other nodes.",
 			request: client.NodeUpdateDrainRequest{}, response: client.NodeUpdateResponse{}, handle: drainNode,
@@ -101,6 +107,19 @@ func getMap(_ *API, c *call) (any, error) {
 		keys: []state.Key{state.TableNodes.All(), state.TableAllocs.All()}, table: state.TableAllocs, wholeTable: true,
 		render: func(s *state.Snapshot) (any, uint64, error) { return view.Map(s), s.Index(), nil },
 	})
+}
+
+func nodeRisk(a *API, c *call) (any, error) {
+	snap := a.cfg.Server.Snapshot()
+	n, err := nodeKind.find(snap, c, c.r.PathValue("id"))
+	if err != nil {
+		return nil, err
+	}
+	f, err := a.cfg.Server.NodeRisk(c.r.Context(), snap, n.ID)
+	if err != nil {
+		return nil, err
+	}
+	return view.NodeRisk(n.ID, f.Redact(c.canSee)), nil
 }
 
 func listNodes(_ *API, c *call) (any, error) {

@@ -84,6 +84,10 @@ func (x *Explorer) decide(ctx context.Context, snap *state.Snapshot, now int64) 
 	if err != nil {
 		return outcome{}, fmt.Errorf("evaluation %s: %w", x.c.Eval.ID, err)
 	}
+	return outcomeOf(out), nil
+}
+
+func outcomeOf(out *scheduler.Outcome) outcome {
 	o := outcome{faulty: out.Fault != nil}
 	for _, n := range out.Queued {
 		o.waiting += n
@@ -100,5 +104,5 @@ func (x *Explorer) decide(ctx context.Context, snap *state.Snapshot, now int64) 
 		}
 	}
 	slices.SortFunc(o.evicted, func(a, b Eviction) int { return strings.Compare(a.ID, b.ID) })
-	return o, nil
+	return o
 }

@@ -50,6 +50,16 @@ func (a *Answer) Redact(canSee func(namespace string) bool) *Answer {
 	return &out
 }
 
+// Redact returns the forecast as a reader may see it who sees only some namespaces.
+func (f *Forecast) Redact(canSee func(namespace string) bool) *Forecast {
+	out := *f
+	out.Levels = slices.Clone(f.Levels)
+	for i := range out.Levels {
+		out.Levels[i].Victims = redactedList(out.Levels[i].Victims, canSee)
+	}
+	return &out
+}
+
 func redactedList(list []Ref, canSee func(string) bool) []Ref {
 	list = slices.Clone(list)
 	for i := range list {

@@ -34,3 +34,14 @@ func whatIfRefs(list []counterfactual.Ref) []client.WhatIfRef {
 	}
 	return out
 }
+
+// NodeRisk returns the victims that would be next on a node.
+func NodeRisk(nodeID string, f *counterfactual.Forecast) *client.NodeRisk {
+	out := &client.NodeRisk{
+		NodeID: nodeID, Resource: f.Resource, Amount: f.Amount, Levels: []client.NodeRiskLevel{}, Reason: f.Reason, Evaluations: f.Evaluations,
+	}
+	for _, l := range f.Levels {
+		out.Levels = append(out.Levels, client.NodeRiskLevel{From: int(l.From), Victims: whatIfRefs(l.Victims)})
+	}
+	return out
+}

@@ -72,12 +72,11 @@ func (e *Examiner) WhatIf(ctx context.Context, d *eventsink.Decision, victimID s
 // reproduce makes a decision again and calls f with it, unless it has another result than
 // recorded. log records the calls of policies; nil: they are not recorded.
 func (e *Examiner) reproduce(ctx context.Context, d *eventsink.Decision, log *certificate.Log, f func(*counterfactual.Case, *counterfactual.Explorer) error) error {
-	select {
-	case e.slot <- struct{}{}:
-		defer func() { <-e.slot }()
-	case <-ctx.Done():
-		return apierror.Interrupted(ctx.Err())
+	release, err := e.acquire(ctx)
+	if err != nil {
+		return err
 	}
+	defer release()
 	c, err := e.caseOf(ctx, d, log)
 	if err != nil {
 		return err
@@ -102,6 +101,16 @@ func (e *Examiner) reproduce(ctx context.Context, d *eventsink.Decision, log *ce
 		return err
 	}
 	return apierror.New(apierror.CodeConflict, "cannot make the decision again: %v", err).WithCause(err)
+}
+
+// acquire waits until no other answer is computed.
+func (e *Examiner) acquire(ctx context.Context) (release func(), err error) {
+	select {
+	case e.slot <- struct{}{}:
+		return func() { <-e.slot }, nil
+	case <-ctx.Done():
+		return nil, apierror.Interrupted(ctx.Err())
+	}
 }
 
 // caseOf returns the inputs of a decision. The caller must unpin its policies.

@@ -24,7 +24,7 @@ func NewCommand(env *cmdutil.Env) *cobra.Command {
 		Example: "  cede node list\n  cede node status n1\n  cede node drain n1",
 	}
 	cmdutil.MakeGroup(cmd)
-	cmd.AddCommand(newNodeListCmd(env), newNodeStatusCmd(env), newNodeDrainCmd(env), newNodeEligibilityCmd(env), newNodeTaintCmd(env))
+	cmd.AddCommand(newNodeListCmd(env), newNodeStatusCmd(env), newNodeRiskCmd(env), newNodeDrainCmd(env), newNodeEligibilityCmd(env), newNodeTaintCmd(env))
 	return cmd
 }
 

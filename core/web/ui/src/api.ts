@@ -3,6 +3,14 @@ import type { components } from "./api.gen";
 
 type Schemas = components["schemas"];
 export type Evaluation = Schemas["Evaluation"];
+export type Decision = Schemas["Decision"];
+export type DecisionCandidate = Schemas["DecisionCandidate"];
+export type DecisionOption = Schemas["DecisionOption"];
+export type WhatIf = Schemas["WhatIf"];
+export type WhatIfChange = Schemas["WhatIfChange"];
+export type WhatIfRef = Schemas["WhatIfRef"];
+export type NodeRisk = Schemas["NodeRisk"];
+export type NodeRiskLevel = Schemas["NodeRiskLevel"];
 export type Event = Schemas["Event"];
 export type Events = Schemas["Events"];
 export type JobStub = Schemas["JobStub"];

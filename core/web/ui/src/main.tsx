@@ -3,6 +3,7 @@ import { useState } from "preact/hooks";
 import { setToken, token } from "./api";
 import { Failure, Link, useTitle } from "./parts";
 import { Clusters } from "./pages/clusters";
+import { EvictionPage } from "./pages/eviction";
 import { Evictions } from "./pages/evictions";
 import { JobPage, Jobs } from "./pages/jobs";
 import { Namespaces } from "./pages/namespaces";
@@ -30,6 +31,7 @@ const pages: [string, string, () => JSX.Element][] = [
 
 function content({ page, id }: Location): JSX.Element {
   if (page === "nodes" && id[0]) return <NodePage key={id[0]} id={id[0]} />;
+  if (page === "evictions" && id[0]) return <EvictionPage key={id[0]} id={id[0]} />;
   if (page === "jobs" && id[0] && id[1]) return <JobPage key={id.join("\n")} namespace={id[0]} id={id[1]} />;
   if (page === "policies" && id[0]) return <PolicyPage key={id[0]} name={id[0]} />;
   const found = pages.find(([name]) => name === page);

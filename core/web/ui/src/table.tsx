@@ -109,9 +109,14 @@ function arrange<T>(rows: T[], columns: Column<T>[], filter: string, by: Column<
 
 function download<T>(name: string, columns: Column<T>[], rows: T[]): void {
   const lines = [columns.map((c) => csv(c.name)), ...rows.map((r) => columns.map((c) => csv(c.value(r))))];
+  save(`cede-${name}.csv`, new Blob([lines.map((l) => l.join(",")).join("\r\n") + "\r\n"], { type: "text/csv" }));
+}
+
+/** Saves a file as a download of the browser. */
+export function save(name: string, content: Blob): void {
   const link = document.createElement("a");
-  link.href = URL.createObjectURL(new Blob([lines.map((l) => l.join(",")).join("\r\n") + "\r\n"], { type: "text/csv" }));
-  link.download = `cede-${name}.csv`;
+  link.href = URL.createObjectURL(content);
+  link.download = name;
   link.click();
   URL.revokeObjectURL(link.href);
 }

@@ -95,7 +95,7 @@ await story("nodes", "/ui/nodes", async (page) => {
   await page.getByRole("heading", { name: "Node node-2" }).waitFor();
 });
 await story("node", "/ui/nodes/node-1", async (page) => {
-  await shows(page, "eligible", "low");
+  await shows(page, "eligible", "low", "Who would be evicted next", "From priority");
   await page.getByRole("button", { name: "Make ineligible" }).click();
   await page.getByRole("dialog").getByRole("button", { name: "Make ineligible" }).click();
   await page.getByRole("button", { name: "Make eligible" }).waitFor();
@@ -105,6 +105,17 @@ await story("node", "/ui/nodes/node-1", async (page) => {
 });
 await story("queue", "/ui/queue", (page) => shows(page, "Waiting for capacity", "huge"));
 await story("evictions", "/ui/evictions", (page) => shows(page, "low", "high", "Lost work"));
+await story("eviction", "/ui/evictions", async (page) => {
+  await page.getByRole("link", { name: "why" }).first().click();
+  await page.getByRole("heading", { name: /^Eviction of / }).waitFor();
+  await shows(page, "Candidates", "Options, the chosen one first", "evicted");
+  await page.getByRole("button", { name: "Make the decision again, with changes" }).click();
+  await shows(page, "would have stayed with priority +", "The decision was made");
+  const [file] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: "Download the certificate" }).click()]);
+  check(file.suggestedFilename().endsWith(".cert"), `the certificate is called ${file.suggestedFilename()}`);
+  const content = await readFile(await file.path());
+  check(content.subarray(0, 25).toString() === "cede decision certificate", "the download is not a certificate");
+});
 await story("jobs", "/ui/jobs", async (page) => {
   await shows(page, "low", "high", "huge");
   await page.getByRole("searchbox").fill("hug");

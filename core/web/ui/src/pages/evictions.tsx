@@ -22,6 +22,7 @@ export function Evictions(): JSX.Element {
         columns={[
           { name: "Time", value: (e) => e.time, cell: (e) => <span class="nowrap">{time(e.time)}</span> },
           { name: "Evicted", value: (e) => e.Victim.JobID, cell: (e) => <><JobLink namespace={e.Victim.Namespace} id={e.Victim.JobID} /> <code title={e.Victim.AllocID}>{short(e.Victim.AllocID)}</code></> },
+          { name: "Why", value: () => "", cell: (e) => <Link to={href("evictions", e.Victim.AllocID)}>why<span class="hidden"> {e.Victim.JobID} {short(e.Victim.AllocID)} was evicted</span></Link> },
           { name: "Priority", value: (e) => e.Victim.Priority, numeric: true },
           { name: "Evicted by", value: (e) => e.ByJobID, cell: (e) => <JobLink namespace={e.ByNamespace} id={e.ByJobID} /> },
           { name: "Its priority", value: (e) => e.ByPriority, numeric: true },

@@ -1,5 +1,5 @@
 import type { JSX } from "preact";
-import { get, path, type Node } from "../api";
+import { get, path, type Node, type NodeRisk, type NodeRiskLevel } from "../api";
 import type { Alloc, NodeRow } from "../cluster";
 import { Bands } from "../colors";
 import { amount, duration, percent } from "../format";
@@ -110,8 +110,33 @@ export function NodePage({ id }: { id: string }): JSX.Element {
           ))}
         </section>
       )}
+      <Next id={id} />
       <Allocs name="allocs" caption="Allocations, lowest priority first" rows={[...(row?.allocs ?? [])].sort((a, b) => a.group.priority - b.group.priority)} resources={resources} />
     </>
+  );
+}
+
+/** What would be evicted next on a node. The server makes decisions for it, so it is not read again with every event. */
+function Next({ id }: { id: string }): JSX.Element {
+  const risk = useLoaded((signal) => get<NodeRisk>(path("node", id, "risk"), {}, signal), [], [id]);
+  return (
+    <section>
+      <div class="bar">
+        <h2>Who would be evicted next</h2>
+        <button type="button" onClick={risk.reload}>Refresh</button>
+      </div>
+      <Show of={risk}>
+        {(r) => (r.Reason ? <p class="empty">Nothing would be evicted: {r.Reason}.</p> : (
+          <Table
+            name="next" caption={`By a job that requests ${r.Resource === undefined ? "more" : amount(r.Resource, r.Amount ?? 0) + " of " + r.Resource} here`} empty="Nothing would be evicted." rows={r.Levels ?? []} keyOf={(l: NodeRiskLevel) => String(l.From)}
+            columns={[
+              { name: "From priority", value: (l) => l.From, numeric: true },
+              { name: "Evicts", value: (l) => l.Victims?.map((v) => `${v.Name} (priority ${v.Priority})`).join(", ") || "nothing" },
+            ]}
+          />
+        ))}
+      </Show>
+    </section>
   );
 }
 
