@@ -40,7 +40,7 @@ func schedulerRoutes() []route {
 			request: client.SchedulerConfiguration{}, response: client.SchedulerSetConfigurationResponse{}, handle: setConfig,
 		})
 	}
-	return append(routes,
+	return append(append(routes, rebalanceRoutes(operator)...),
 		route{
 			methods: get, pattern: "/v1/priority-classes", name: "priority_classes_list", tag: tagScheduler, roles: reader, scope: scopePublic,
 			doc: "Lists priority classes, ordered by name.", isQuery: true, response: []*client.PriorityClass{}, handle: listClasses,
@@ -204,11 +204,10 @@ func configFrom(conf *client.SchedulerConfiguration) (*model.SchedulerConfig, er
 		m.PriorityDelta = &delta
 	}
 	if conf.Moves != nil {
-		if conf.Moves.PerJob < 1 || conf.Moves.PerJob > math.MaxInt32 {
-			return nil, rest.Invalid("invalid Moves.PerJob %d: it must be between 1 and %d", conf.Moves.PerJob, math.MaxInt32).With("Field", "Moves.PerJob").
-				WithHint("null for Moves turns moves off")
+		if err := checkMoves(conf.Moves); err != nil {
+			return nil, err.WithHint("null for Moves turns moves off")
 		}
-		m.Moves = &model.Rate{Number: int32(conf.Moves.PerJob), Window: conf.Moves.Window}
+		m.Moves = rateOf(conf.Moves)
 	}
 	return m, nil
 }
@@ -406,4 +405,84 @@ func namespacesOf(s *state.Snapshot) []*client.Namespace {
 		list = append(list, found[name])
 	}
 	return list
+}
+
+func rebalanceRoutes(operator []acl.Role) []route {
+	return []route{
+		{
+			methods: post, pattern: "/v1/rebalance/plan", name: "rebalance_plan", tag: tagScheduler, roles: operator, leaderOnly: true, isRead: true,
+			doc:     "Returns the moves that would make room for jobs that wait, and a token that applies them.",
+			request: client.RebalancePlanRequest{}, response: client.RebalancePlan{}, handle: withBody(planRebalance),
+		},
+		{
+			methods: post, pattern: "/v1/rebalance", name: "rebalance_run", tag: tagScheduler, roles: operator, leaderOnly: true,
+			doc:     "Applies the moves that a plan proposed. Steps that no longer hold are reported.",
+			request: client.RebalanceRequest{}, response: client.RebalanceResult{}, handle: withBody(runRebalance),
+		},
+	}
+}
+
+// checkMoves returns an error if a limit on moves is out of range.
+func checkMoves(m *client.Moves) *rest.Failure {
+	if m.PerJob < 1 || m.PerJob > math.MaxInt32 {
+		return rest.Invalid("invalid Moves.PerJob %d: it must be between 1 and %d", m.PerJob, math.MaxInt32).With("Field", "Moves.PerJob")
+	}
+	return nil
+}
+
+func rateOf(m *client.Moves) *model.Rate {
+	return &model.Rate{Number: int32(m.PerJob), Window: m.Window}
+}
+
+func planRebalance(a *API, c *call, req *client.RebalancePlanRequest) (any, error) {
+	var moves *model.Rate
+	if req.Moves != nil {
+		if err := checkMoves(req.Moves); err != nil {
+			return nil, err
+		}
+		moves = rateOf(req.Moves)
+	}
+	r, err := a.cfg.Server.PlanRebalance(c.writeContext(), moves)
+	if err != nil {
+		return nil, err
+	}
+	c.setIndexHeaders(r.Index)
+	return rebalancePlan(a.cfg.Server.Snapshot(), r), nil
+}
+
+func rebalancePlan(s *state.Snapshot, r *endpoint.Rebalancing) *client.RebalancePlan {
+	out := &client.RebalancePlan{
+		PlanToken: r.Token, Expires: r.Expires, Index: r.Index, Omitted: r.Omitted, Steps: []client.RebalanceStep{},
+		Moves: &client.Moves{PerJob: int(r.Moves.Number), Window: r.Moves.Window},
+	}
+	for i := range r.Steps {
+		x := &r.Steps[i]
+		step := client.RebalanceStep{JobID: x.Plan.Job.ID, Namespace: x.Plan.Job.Namespace, Priority: int(x.Plan.Priority), LostWork: x.LostWork}
+		for _, p := range x.Place {
+			step.Place = append(step.Place, view.AllocStub(s, p))
+		}
+		for _, m := range x.Move {
+			step.Move = append(step.Move, view.AllocStub(s, m))
+		}
+		out.Steps = append(out.Steps, step)
+	}
+	return out
+}
+
+func runRebalance(a *API, c *call, req *client.RebalanceRequest) (any, error) {
+	if req.PlanToken == "" {
+		return nil, rest.Invalid("PlanToken is required").With("Field", "PlanToken").WithHint("POST /v1/rebalance/plan returns one, unless nothing would be moved")
+	}
+	steps, index, err := a.cfg.Server.RunRebalance(c.writeContext(), req.PlanToken)
+	if err != nil {
+		return nil, err
+	}
+	c.setIndexHeaders(index)
+	out := &client.RebalanceResult{Index: index}
+	for _, x := range steps {
+		out.Steps = append(out.Steps, client.RebalanceStepResult{
+			JobID: x.Job.ID, Namespace: x.Job.Namespace, Placed: x.Placed, Moved: x.Moved, Rejected: x.Rejected, EvalID: x.EvalID,
+		})
+	}
+	return out, nil
 }

@@ -111,6 +111,8 @@ type Cluster interface {
 	DeleteNamespace(ctx context.Context, name string, check *uint64) (index uint64, err error)
 	PutBudget(ctx context.Context, b *model.Budget) (index uint64, err error)
 	DeleteBudget(ctx context.Context, key model.BudgetKey) (index uint64, err error)
+	PlanRebalance(ctx context.Context, moves *model.Rate) (*endpoint.Rebalancing, error)
+	RunRebalance(ctx context.Context, token string) (steps []endpoint.RebalanceOutcome, index uint64, err error)
 	PauseBroker(ctx context.Context) (index uint64, err error)
 	ResumeBroker(ctx context.Context) (index uint64, err error)
 	BrokerStats() (broker.Stats, broker.BlockedStats)

@@ -8,7 +8,10 @@ type Plan struct {
 	Priority      int32
 	SnapshotIndex uint64
 	Now           int64 // Unix nanoseconds at which the decisions were made
-	Groups        []CommitGroup
+	// Moves limits the moves of a plan that an operator confirmed; nil: the configuration
+	// does. It is for the planner and is not written into the log.
+	Moves  *Rate
+	Groups []CommitGroup
 }
 
 // Empty reports whether the plan changes nothing.

@@ -92,7 +92,10 @@ func (s moveCheck) from(g *model.CommitGroup, stop *model.Stop) rejection {
 // limit returns why no more instances of a job may be moved, or "". All moves of the
 // plan count, also those of rejected groups: a plan has few of them, and is made again.
 func (s moveCheck) limit(key model.JobKey) string {
-	rate := s.snap.Config().Moves
+	rate := s.plan.Moves
+	if rate == nil {
+		rate = s.snap.Config().Moves
+	}
 	if rate == nil {
 		return "moves are off"
 	}

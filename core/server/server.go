@@ -142,7 +142,7 @@ func (s *Server) assemble() error {
 	s.Endpoints = endpoint.New(endpoint.Config{
 		Writer: s.writer, Clock: s.cfg.Clock, Policies: s.policies, Evals: s.evalFactory(), Updates: s.updates,
 		Limits: admission.New(s.cfg.Limits, s.cfg.Clock),
-		Broker: s.broker, Blocked: s.blocked, Nodes: s.nodes, Clusters: s.clusters, Batchers: &s.batchers, Traces: s.traces,
+		Plans:  s.plans, Broker: s.broker, Blocked: s.blocked, Nodes: s.nodes, Clusters: s.clusters, Batchers: &s.batchers, Traces: s.traces,
 		NewAllocID: s.newAllocID, Secret: s.cfg.Secret,
 		UpdateWindow: s.cfg.UpdateWindow, UpdateBatch: s.cfg.UpdateBatch, RegisterBatch: s.cfg.RegisterBatch, BatchSize: s.batchSize,
 	})

@@ -51,6 +51,21 @@ func wholeConfiguration(c *SchedulerConfiguration) any {
 	}{c, c.PriorityDelta, c.Coalescing, c.Shedding, c.Moves, gates(c.FeatureGates)}
 }
 
+// PlanRebalance returns the moves that would make room for jobs that wait, and changes
+// nothing. moves limits how many instances of one job are moved; nil: as configured, or one
+// in an hour.
+func (s Scheduler) PlanRebalance(ctx context.Context, moves *Moves) (*RebalancePlan, error) {
+	out := &RebalancePlan{}
+	return out, s.c.write(ctx, http.MethodPost, nil, true, &RebalancePlanRequest{Moves: moves}, out, "rebalance", "plan")
+}
+
+// Rebalance commits the steps that a token of PlanRebalance contains. Steps that no longer hold
+// are reported. It returns a conflict if none holds.
+func (s Scheduler) Rebalance(ctx context.Context, token string) (*RebalanceResult, error) {
+	out := &RebalanceResult{}
+	return out, s.c.write(ctx, http.MethodPost, nil, false, &RebalanceRequest{PlanToken: token}, out, "rebalance")
+}
+
 // PriorityClasses holds the calls for priority classes; see Client.PriorityClasses.
 type PriorityClasses struct{ c *Client }
 

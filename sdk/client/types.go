@@ -205,6 +205,50 @@ type Moves struct {
 	Window time.Duration // ns
 }
 
+// RebalancePlanRequest requests a plan of moves.
+type RebalancePlanRequest struct {
+	Moves *Moves `json:",omitempty"` // absent: the limit of the configuration, or one in an hour
+}
+
+// RebalancePlan is a plan of moves that was computed and not committed.
+type RebalancePlan struct {
+	PlanToken string    // commits the plan; "" if nothing would be moved
+	Expires   time.Time // of PlanToken
+	Index     uint64    // of the state that it is based on
+	Moves     *Moves    // the limit
+	Steps     []RebalanceStep
+	Omitted   int // waiting jobs that were not considered, because too many wait
+}
+
+// RebalanceStep places instances of a job that waits after moves of instances of other jobs.
+type RebalanceStep struct {
+	JobID     string
+	Namespace string
+	Priority  int
+	Place     []*AllocationStub
+	Move      []*AllocationStub // new allocations of the moved instances
+	LostWork  time.Duration     // ns: work of the moved instances since their last checkpoints
+}
+
+// RebalanceRequest commits a plan of moves.
+type RebalanceRequest struct{ PlanToken string }
+
+// RebalanceResult is the result of committing a plan of moves.
+type RebalanceResult struct {
+	Index uint64
+	Steps []RebalanceStepResult
+}
+
+// RebalanceStepResult is the result of one step.
+type RebalanceStepResult struct {
+	JobID     string
+	Namespace string
+	Placed    int
+	Moved     int
+	Rejected  []string `json:",omitempty"` // reasons for which parts of the step no longer hold
+	EvalID    string   `json:",omitempty"` // the evaluation of the job that follows
+}
+
 // PreemptionConfig enables preemption per type of job.
 type PreemptionConfig struct {
 	SystemSchedulerEnabled   bool

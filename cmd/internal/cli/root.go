@@ -22,6 +22,7 @@ import (
 	"github.com/cede-scheduler/cede/cmd/internal/cli/operator"
 	"github.com/cede-scheduler/cede/cmd/internal/cli/policy"
 	"github.com/cede-scheduler/cede/cmd/internal/cli/priorityclass"
+	"github.com/cede-scheduler/cede/cmd/internal/cli/rebalance"
 	"github.com/cede-scheduler/cede/cmd/internal/cli/server"
 	"github.com/cede-scheduler/cede/cmd/internal/cli/sim"
 	"github.com/cede-scheduler/cede/cmd/internal/cli/token"
@@ -80,6 +81,7 @@ Exit codes are the same for all commands; cede help exit-codes lists them.`,
 		budget.NewCommand(env),
 		binding.NewClusterCommand(env),
 		binding.NewCommand(env),
+		rebalance.NewCommand(env),
 		server.NewCommand(env),
 		token.NewCommand(env),
 		operator.NewCommand(env),

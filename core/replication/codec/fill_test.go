@@ -186,7 +186,7 @@ func (f *filler) batch() *apply.Batch {
 	for p := range 2 {
 		plan := &model.Plan{}
 		f.must(reflect.ValueOf(plan).Elem())
-		plan.Groups = make([]model.CommitGroup, 3)
+		plan.Moves, plan.Groups = nil, make([]model.CommitGroup, 3) // Moves is not encoded
 		j := &model.Job{Namespace: "ns", ID: fmt.Sprint("j", p), ModifyIndex: uint64(7 + p), Groups: []*model.Group{{Name: "a"}, {Name: "b"}}}
 		for _, g := range []int{0, 2} {
 			to := &plan.Groups[g]

@@ -44,6 +44,7 @@ type Config struct {
 	Clusters *heartbeat.Clusters
 	Batchers *groupcommit.Group
 	Limits   *admission.Checker
+	Plans    PlanQueue
 	Traces   *evaltrace.Recorder // nil: tracing is disabled
 
 	// NewAllocID returns the ID of a planned allocation.
@@ -71,15 +72,17 @@ type Endpoints struct {
 	*Namespaces
 	*SchedulerConfig
 	*Tokens
+	*Rebalance
 }
 
 // New returns all endpoints.
 func New(c Config) *Endpoints {
 	common := common{writer: c.Writer, evals: c.Evals, traces: c.Traces}
 	key := planKey{store: c.Writer.Store, secret: c.Secret}
+	jobs := &Jobs{common: common, updates: c.Updates, plans: jobPlanner{writer: c.Writer, policies: c.Policies, evals: c.Evals, newAllocID: c.NewAllocID, key: key, limits: c.Limits}}
 	return &Endpoints{
 		State:           &State{writer: c.Writer},
-		Jobs:            &Jobs{common: common, updates: c.Updates, plans: jobPlanner{writer: c.Writer, policies: c.Policies, evals: c.Evals, newAllocID: c.NewAllocID, key: key, limits: c.Limits}},
+		Jobs:            jobs,
 		Evaluations:     &Evaluations{writer: c.Writer, updates: c.Updates, broker: c.Broker, blocked: c.Blocked},
 		Bindings:        &Bindings{common: common, limits: c.Limits},
 		Nodes:           newNodes(c),
@@ -89,6 +92,7 @@ func New(c Config) *Endpoints {
 		Namespaces:      &Namespaces{writer: c.Writer},
 		SchedulerConfig: &SchedulerConfig{writer: c.Writer, policies: c.Policies, broker: c.Broker, blocked: c.Blocked},
 		Tokens:          &Tokens{writer: c.Writer},
+		Rebalance:       &Rebalance{writer: c.Writer, policies: c.Policies, jobs: jobs, plans: c.Plans, newAllocID: c.NewAllocID, key: key},
 	}
 }
 

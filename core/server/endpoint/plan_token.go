@@ -59,45 +59,62 @@ func (k *planKey) seal(now int64, p *Proposal, eval *model.Evaluation, plan *mod
 		Batch: &apply.Batch{Now: now, Plans: []apply.BatchPlan{{Plan: plan, Groups: groups}}},
 	}})
 	head, _ := json.Marshal(rules) // strings and numbers only: cannot fail
+	return k.pack(planTokenPrefix, head, raw)
+}
+
+// pack returns a token with a line and the bytes of an entry.
+func (k *planKey) pack(prefix string, head, raw []byte) string {
 	var packed bytes.Buffer
 	w, _ := flate.NewWriter(&packed, flate.BestSpeed) // the level is valid
 	_, _ = w.Write(append(head, '\n'))                // writing into a buffer cannot fail
 	_, _ = w.Write(raw)
 	_ = w.Close()
-	mac := k.sign(packed.Bytes())
-	return planTokenPrefix + base64.RawURLEncoding.EncodeToString(append(mac, packed.Bytes()...))
+	mac := k.sign(prefix, packed.Bytes())
+	return prefix + base64.RawURLEncoding.EncodeToString(append(mac, packed.Bytes()...))
 }
 
-func (k *planKey) sign(packed []byte) []byte {
+// unpack returns the content of a token, or the reason why it is invalid.
+func (k *planKey) unpack(prefix, token string) (head, raw []byte, reason string) {
+	text, ok := strings.CutPrefix(token, prefix)
+	if !ok {
+		return nil, nil, "does not start with " + prefix
+	}
+	sealed, err := base64.RawURLEncoding.DecodeString(text)
+	if err != nil || len(sealed) < sha256.Size {
+		return nil, nil, "truncated or changed"
+	}
+	mac, packed := sealed[:sha256.Size], sealed[sha256.Size:]
+	if !hmac.Equal(mac, k.sign(prefix, packed)) {
+		return nil, nil, "made for another cluster, or changed"
+	}
+	plain, err := io.ReadAll(io.LimitReader(flate.NewReader(bytes.NewReader(packed)), maxPlanSize))
+	if err != nil {
+		return nil, nil, "cannot be decompressed"
+	}
+	head, raw, _ = bytes.Cut(plain, []byte("\n"))
+	return head, raw, ""
+}
+
+func (k *planKey) sign(prefix string, packed []byte) []byte {
 	h := hmac.New(sha256.New, k.key())
-	_, _ = h.Write([]byte(planTokenPrefix))
+	_, _ = h.Write([]byte(prefix))
 	_, _ = h.Write(packed)
 	return h.Sum(nil)
 }
 
+// invalidToken returns the error of a token that a command did not print like this.
+func invalidToken(command, reason string) error {
+	return apierror.New(apierror.CodeInvalid, "invalid plan token: %s", reason).
+		WithHint("use a token that `%s` printed for this cluster, unchanged", command)
+}
+
 // open verifies a token and returns its content.
 func (k *planKey) open(token string) (*sealedPlan, error) {
-	invalid := func(reason string) error {
-		return apierror.New(apierror.CodeInvalid, "invalid plan token: %s", reason).
-			WithHint("use a token that `cede job plan` printed for this cluster, unchanged")
+	invalid := func(reason string) error { return invalidToken("cede job plan", reason) }
+	head, plain, reason := k.unpack(planTokenPrefix, token)
+	if reason != "" {
+		return nil, invalid(reason)
 	}
-	text, ok := strings.CutPrefix(token, planTokenPrefix)
-	if !ok {
-		return nil, invalid("does not start with " + planTokenPrefix)
-	}
-	raw, err := base64.RawURLEncoding.DecodeString(text)
-	if err != nil || len(raw) < sha256.Size {
-		return nil, invalid("truncated or changed")
-	}
-	mac, packed := raw[:sha256.Size], raw[sha256.Size:]
-	if !hmac.Equal(mac, k.sign(packed)) {
-		return nil, invalid("made for another cluster, or changed")
-	}
-	plain, err := io.ReadAll(io.LimitReader(flate.NewReader(bytes.NewReader(packed)), maxPlanSize))
-	if err != nil {
-		return nil, invalid("cannot be decompressed")
-	}
-	head, plain, _ := bytes.Cut(plain, []byte("\n"))
 	p := &sealedPlan{}
 	if err := json.Unmarshal(head, &p.rules); err != nil {
 		return nil, invalid("made by another release of the server")

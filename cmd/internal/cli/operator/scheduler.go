@@ -5,8 +5,6 @@ import (
 	"context"
 	"fmt"
 	"strconv"
-	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -207,7 +205,7 @@ func (s *schedulerSet) apply(cmd *cobra.Command, conf *client.SchedulerConfigura
 			}
 			conf.PriorityDelta = delta
 		case "moves":
-			moves, err := parseMoves(s.moves)
+			moves, err := cmdutil.ParseMoves(s.moves)
 			if err != nil {
 				return err
 			}
@@ -223,20 +221,6 @@ func (s *schedulerSet) apply(cmd *cobra.Command, conf *client.SchedulerConfigura
 		}
 	}
 	return nil
-}
-
-// parseMoves returns the limit on moves, or nil if they are to be off.
-func parseMoves(text string) (*client.Moves, error) {
-	if text == "off" {
-		return nil, nil //nolint:nilnil // absent is a value: moves are off
-	}
-	number, window, _ := strings.Cut(text, "/")
-	n, err := strconv.ParseInt(number, 10, 32)
-	d, windowErr := time.ParseDuration(window)
-	if err != nil || windowErr != nil || n < 1 || d <= 0 {
-		return nil, cmdutil.Usagef("use a number and a duration, such as 1/1h, or off", "invalid --moves %q", text)
-	}
-	return &client.Moves{PerJob: int(n), Window: d}, nil
 }
 
 func parseDelta(text string) (*int, error) {

@@ -1,0 +1,3 @@
+// Package rebalance implements `cede rebalance`: it shows and runs plans of moves that make
+// room for jobs that wait.
+package rebalance

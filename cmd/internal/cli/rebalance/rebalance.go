@@ -1,0 +1,136 @@
+package rebalance
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cede-scheduler/cede/cmd/internal/cli/apiview"
+	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
+	"github.com/cede-scheduler/cede/sdk/client"
+)
+
+// flags are those of `cede rebalance`.
+type flags struct {
+	plan       bool
+	run, moves string
+}
+
+// NewCommand returns `cede rebalance`.
+func NewCommand(env *cmdutil.Env) *cobra.Command {
+	f := &flags{}
+	cmd := &cobra.Command{
+		Use:         "rebalance",
+		Short:       "Move instances to make room for jobs that wait",
+		Annotations: cmdutil.ExitCodes("5 nothing of the plan of --run holds any more"),
+		Long: `Move instances to other nodes, so that jobs that wait can be placed. Nothing is
+evicted: each moved instance has its new place before it stops. It loses its work since
+the last checkpoint.
+
+With --plan nothing is changed. The plan lists which instances would be moved and what
+would be placed, and returns a token. With --run exactly the plan of a token is executed.
+Parts that no longer hold are reported, and move nothing.
+
+Moves need not be enabled. Disruption budgets and the protections of jobs limit them as
+they limit all moves, and --moves limits how many instances of one job are moved.`,
+		Example: `  cede rebalance --plan
+  cede rebalance --plan -t '{{.PlanToken}}' > plan.token
+  cede rebalance --run @plan.token`,
+		Args: cmdutil.PositionalArgs(0, 0, "no arguments"),
+	}
+	cmd.Flags().BoolVar(&f.plan, "plan", false, "show the moves and change nothing")
+	cmd.Flags().StringVar(&f.run, "run", "", "execute exactly the plan of this `TOKEN`; @FILE reads the token from a file")
+	cmd.Flags().StringVar(&f.moves, "moves", "", "with --plan: move at most `N/WINDOW` instances of a job; default: as configured, or 1/1h")
+	return cmdutil.ServerCommand(env, cmd, func(ctx context.Context, c *cmdutil.Connection, _ []string) (cmdutil.Document, error) {
+		running := cmd.Flags().Changed("run")
+		switch {
+		case f.plan == running:
+			return cmdutil.Document{}, cmdutil.Usagef(cmdutil.HelpHint(cmd), "use either --plan or --run TOKEN")
+		case running && f.moves != "":
+			return cmdutil.Document{}, cmdutil.Usagef("use --moves with --plan", "a plan contains its limit: --run excludes --moves")
+		case running:
+			return f.execute(ctx, env, c)
+		}
+		return f.propose(ctx, c)
+	})
+}
+
+func (f *flags) propose(ctx context.Context, c *cmdutil.Connection) (cmdutil.Document, error) {
+	var moves *client.Moves
+	if f.moves != "" {
+		var err error
+		if moves, err = cmdutil.ParseMoves(f.moves); err != nil {
+			return cmdutil.Document{}, err
+		}
+		if moves == nil {
+			return cmdutil.Document{}, cmdutil.Usagef("use a number and a duration, such as 1/1h", "invalid --moves %q", f.moves)
+		}
+	}
+	plan, err := c.Client.Scheduler().PlanRebalance(ctx, moves)
+	if err != nil {
+		return cmdutil.Document{}, err
+	}
+	names := []string{}
+	for i := range plan.Steps {
+		names = append(names, plan.Steps[i].JobID)
+	}
+	return cmdutil.Document{Data: plan, Names: names, Page: func(p cmdutil.Page) { showPlan(p, plan) }}, nil
+}
+
+func showPlan(p cmdutil.Page, plan *client.RebalancePlan) {
+	if plan.PlanToken == "" {
+		p.Printf("No moves: nothing waits that moves would make room for.\n")
+		return
+	}
+	t := cmdutil.NewTable("JOB ID", "NAMESPACE", "PRIORITY>", "PLACE>", "MOVE>", "LOST WORK>")
+	moves := cmdutil.NewTable("ALLOC ID", "JOB ID", "TASK GROUP", "TO NODE", "FOR")
+	for i := range plan.Steps {
+		s := &plan.Steps[i]
+		t.Row(s.JobID, s.Namespace, fmt.Sprint(s.Priority), fmt.Sprint(len(s.Place)), fmt.Sprint(len(s.Move)), s.LostWork.Round(time.Second).String())
+		for _, a := range s.Move {
+			moves.Row(p.ID(a.PreviousAllocation), a.JobID, a.TaskGroup, apiview.AllocNode(p, a), s.JobID)
+		}
+	}
+	p.Table(t)
+	p.Title("Moved")
+	p.Table(moves)
+	if p.NoHeaders {
+		return
+	}
+	if plan.Omitted > 0 {
+		p.Printf("\n%s of lower priority were not considered.\n", cmdutil.Count(plan.Omitted, "waiting job", "waiting jobs"))
+	}
+	p.Printf("\nPlan token, valid until %s:\n  %s\n", plan.Expires.UTC().Format("15:04:05 MST"), plan.PlanToken)
+	p.Printf("\nTo run exactly this plan:\n  cede rebalance --run TOKEN\n")
+}
+
+func (f *flags) execute(ctx context.Context, env *cmdutil.Env, c *cmdutil.Connection) (cmdutil.Document, error) {
+	token := f.run
+	if file, ok := strings.CutPrefix(token, "@"); ok {
+		var err error
+		if token, err = env.ReadSecret(file); err != nil {
+			return cmdutil.Document{}, err
+		}
+	}
+	if token == "" {
+		return cmdutil.Document{}, cmdutil.Usagef("a plan without moves has no token", "--run must not be empty")
+	}
+	result, err := c.Client.Scheduler().Rebalance(ctx, token)
+	if err != nil {
+		return cmdutil.Document{}, err
+	}
+	names := []string{}
+	for i := range result.Steps {
+		names = append(names, result.Steps[i].JobID)
+	}
+	return cmdutil.Document{Data: result, Names: names, Page: func(p cmdutil.Page) {
+		t := cmdutil.NewTable("JOB ID", "NAMESPACE", "PLACED>", "MOVED>", "NOT DONE")
+		for _, s := range result.Steps {
+			t.Row(s.JobID, s.Namespace, fmt.Sprint(s.Placed), fmt.Sprint(s.Moved), strings.Join(s.Rejected, "; "))
+		}
+		p.Table(t)
+	}}, nil
+}
