@@ -89,6 +89,9 @@ func (k *Case) groupRule() string {
 			return "the policy evicts no group that has pods on several nodes"
 		}
 	}
+	if k.hasGroupUnderBudget() {
+		return "kube-scheduler charges a group to budgets as a whole"
+	}
 	if differ {
 		return "kube-scheduler compares nodes by the priorities of pods, even if their group has another"
 	}
@@ -96,6 +99,21 @@ func (k *Case) groupRule() string {
 		return "of equal priorities, kube-scheduler keeps groups rather than pods"
 	}
 	return ""
+}
+
+// hasGroupUnderBudget reports whether a budget selects a pod of a group that is evicted as a
+// whole.
+func (k *Case) hasGroupUnderBudget() bool {
+	for _, g := range k.Groups {
+		for _, p := range k.Pods {
+			if g.Spec.DisruptionMode.All != nil && groupOf(p) == g.Name && slices.ContainsFunc(k.Budgets, func(b *policyv1.PodDisruptionBudget) bool {
+				return b.Spec.Selector.MatchLabels[appLabel] == p.Labels[appLabel]
+			}) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // priorityOf returns the class of a pod's group, or of the pod.
