@@ -43,8 +43,37 @@ func BenchmarkB(b *testing.B) {
 			}
 		}
 	}
+	b.Run("waste", benchmarkWaste)
 	b.Run("budgets", benchmarkBudgets)
 	b.Run("contested", benchmarkContested)
+}
+
+// benchmarkWaste is construction (b) with different start times: one preempting placement
+// under a policy that reads lost work, so that no node shares the answer of another one.
+func benchmarkWaste(b *testing.B) {
+	for _, nodes := range []int{1000, 5000} {
+		store := coretest.FilledStoreWith(nodes, 10, func(*model.Job) {}, func(a *model.Allocation) {
+			a.StartTime = -int64(a.Index*7919%10007) * 1e9
+		})
+		txn := store.Begin(store.Snapshot().Index() + 1)
+		config := *coretest.AllPreempt()
+		config.Policy = "least-waste"
+		txn.ConfigWriter().Set(&config)
+		txn.Commit()
+		job := coretest.PreemptingJob(1).Obj()
+		snap := coretest.PutJobs(store, job)
+		b.Run(fmt.Sprintf("nodes=%d", nodes), func(b *testing.B) {
+			policies := coretest.Policies(func() sdk.Policy { return leastwaste.New() })
+			s := scheduler.New(scheduler.Config{Policies: policies, Workers: runtime.GOMAXPROCS(0)})
+			b.ReportAllocs()
+			for b.Loop() {
+				out, err := s.Process(coretest.Eval(job), snap, 1)
+				if err != nil || !out.Placed() || len(out.Plan.Groups[0].Evictions) == 0 {
+					b.Fatal(err, out)
+				}
+			}
+		})
+	}
 }
 
 // benchmarkBudgets is construction (b) with a hundred disruption budgets, each
