@@ -190,6 +190,13 @@ func (g *Group) NoExecuteAt(n *Node, since int64) (at int64, by *Taint) {
 	return at, by
 }
 
+// IsExpelledFrom reports whether a NoExecute taint that the node has now ends the stay of
+// every allocation of the group, at once or after some time.
+func (g *Group) IsExpelledFrom(n *Node) bool {
+	_, by := g.NoExecuteAt(n, 0)
+	return by != nil
+}
+
 // stays returns how long an allocation may remain with a taint; limited is false if
 // there is no limit.
 func (g *Group) stays(taint *Taint) (stay time.Duration, limited bool) {

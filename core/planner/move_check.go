@@ -128,6 +128,9 @@ func (s moveCheck) to(a *model.Allocation) rejection {
 	if r.reason != "" {
 		return r
 	}
+	if g.IsExpelledFrom(s.snap.NodeAt(pos)) {
+		return rejection{CauseNode, a.NodeID, "a NoExecute taint of the node permits the moved instance to stay only for some time", false}
+	}
 	s.existing = s.snap.AppendJobAllocs(s.existing[:0], job.Key())
 	for _, other := range s.existing {
 		if other.Live() && other.ID != a.MovedFrom && other.Group.Name == g.Name && other.Index == a.Index {

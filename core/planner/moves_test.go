@@ -103,6 +103,24 @@ func TestVerify_RejectsMoves(t *testing.T) {
 				txn.BudgetWriter().Upsert(b)
 			})
 		}, `the disruption budget "default/small" allows no disruption`},
+		{"the target has a taint that is tolerated for some time", func(c *cluster, p *model.Plan) {
+			small := *c.store.Snapshot().Job(key("small"))
+			group := *small.Groups[0]
+			group.Tolerations = []model.Toleration{{Key: "maintenance", Operator: model.TolerationExists, For: time.Minute}}
+			small.Groups = []*model.Group{&group}
+			c.write(func(txn *state.Txn) {
+				txn.JobWriter().Upsert(&small)
+				n := *txn.Node("n2")
+				n.Taints = []model.Taint{{Key: "maintenance", Effect: model.NoExecute}}
+				txn.NodeWriter().Upsert(&n)
+				a := *txn.Alloc("s0")
+				a.Job = txn.Job(key("small"))
+				a.Group = a.Job.Groups[0]
+				txn.AllocWriter().Upsert(&a)
+			})
+			p.Groups[0].Placements[1].Job = c.store.Snapshot().Job(key("small"))
+			p.Groups[0].Placements[1].Group = p.Groups[0].Placements[1].Job.Groups[0]
+		}, "a NoExecute taint of the node"},
 		{"the target is full", func(c *cluster, _ *model.Plan) { c.run("o1", "other", 1, "n2") }, "the node lacks cpu"},
 		{"the instance runs twice", func(c *cluster, _ *model.Plan) { c.run("s9", "small", 0, "n1") }, `allocation "s9" is the same instance`},
 		{"the job has a lower priority", func(c *cluster, p *model.Plan) { p.Priority = 49 }, "its priority 50 is above 49"},

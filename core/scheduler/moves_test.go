@@ -101,6 +101,11 @@ func TestMoves_RespectProtection(t *testing.T) {
 		{"no other node is feasible for it", func(_ *fixture, j *model.Job) {
 			j.Groups[0].Constraints = []model.Constraint{{Attribute: "node.id", Operator: model.OpEqual, Value: "n3"}}
 		}, next},
+		{"the other node would expel it later", func(w *fixture, j *model.Job) {
+			j.Groups[0].Tolerations = []model.Toleration{{Key: "maintenance", Operator: model.TolerationExists, For: time.Minute}}
+			w.change("n1", func(n *model.Node) { n.Taints = []model.Taint{{Key: "maintenance", Effect: model.NoExecute}} })
+			w.change("n2", func(n *model.Node) { n.Ineligible = true })
+		}, "g waits for 1"},
 		{"the other job never preempts", func(w *fixture, _ *model.Job) {
 			w.job(job("big", 50, 9, 1).Change(func(j *model.Job) { j.NeverPreempts = true }).Obj())
 		}, "g waits for 1"},

@@ -402,8 +402,8 @@ func placeElsewhere(e *Evaluation, from *model.Allocation) *model.Allocation {
 	defer x.Close()
 	p := x.NewUncachedPlacer(from.Group)
 	pos, score, ok := p.Ranker.Best()
-	if !ok {
-		return nil
+	if !ok || from.Group.IsExpelledFrom(snap.NodeAt(pos)) {
+		return nil // it prefers nodes where it may stay
 	}
 	// A replacement of a disconnected allocation may be newer than the one that is moved. IDs
 	// contain the incarnation, so that it must be higher than that of either.
