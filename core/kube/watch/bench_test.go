@@ -79,6 +79,7 @@ func newFollowedCluster(b *testing.B) *followedCluster {
 	if c.extender, err = extender.New(extender.Config{Policies: onePolicy{set}, Live: true, Deadline: time.Minute}); err != nil {
 		b.Fatal(err)
 	}
+	started := metav1.NewTime(time.Now().Add(-time.Hour)) // kubelets report it
 	for i := range nodes {
 		name := fmt.Sprintf("node-%05d", i)
 		c.server.Put(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: corev1.NodeStatus{Allocatable: corev1.ResourceList{"cpu": resource.MustParse("10")}}})
@@ -87,6 +88,7 @@ func newFollowedCluster(b *testing.B) *followedCluster {
 				Name: "c", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("1")}},
 			}}}}
 			p.UID = types.UID(p.Name)
+			p.Status = corev1.PodStatus{Phase: corev1.PodRunning, StartTime: &started}
 			c.server.Put(p)
 			c.pods = append(c.pods, p)
 		}
