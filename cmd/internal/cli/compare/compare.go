@@ -68,7 +68,7 @@ With --bound, each evaluation that evicts or leaves work unplaced is compared wi
 cheapest possible answer over the whole cluster. The report states how far each policy
 is from it, and which victims the best answers evict. If a search ends at --bound-steps,
 its lower bound counts: it is valid, but the decision may not be proven optimal.
-Scenarios that enable moves are refused.
+A place that moves need is not proven, so such an answer is a bound only.
 
 With --what-if nothing is played. Instead the workload of a manifest is submitted to
 the cluster of each scenario, and the report shows what each policy would evict.`,

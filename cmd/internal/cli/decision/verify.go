@@ -74,14 +74,14 @@ server is contacted.`,
 		}
 		d, key, err := certificate.Read(b)
 		if err != nil {
-			return invalid(args[0], err)
+			return invalid(args[0], err, "do not rely on the file: export the decision again")
 		}
 		v := describe(args[0], d, certificate.KeyID(key))
 		if v.Trusted = trusts(roots, key); len(roots) > 0 && !v.Trusted {
-			return invalid(args[0], fmt.Errorf("signed by %s, which is not one of the trusted keys", v.Key))
+			return invalid(args[0], fmt.Errorf("signed by %s, which is not one of the trusted keys", v.Key), "`cede decision key` prints the key of a server; add it with --key if you trust that server")
 		}
 		if err := run(cmd.Context(), d); err != nil {
-			return invalid(args[0], cmdutil.InterruptError(cmd.Context(), err))
+			return invalid(args[0], cmdutil.InterruptError(cmd.Context(), err), "a built-in policy requires a release with the same version of its rules; otherwise, do not rely on the file")
 		}
 		return out.Show(cmdutil.Document{Data: v, Names: []string{args[0]}, Page: v.page})
 	}
@@ -109,13 +109,13 @@ func run(ctx context.Context, d *certificate.Document) (err error) {
 }
 
 // invalid returns the error of a certificate that is not valid.
-func invalid(file string, err error) error {
+func invalid(file string, err error, hint string) error {
 	if e, ok := errors.AsType[*cmdutil.Error](err); ok {
 		return e
 	}
 	return &cmdutil.Error{
 		Exit: cmdutil.ExitCheck, Code: cmdutil.CodeCheck, Message: fmt.Sprintf("%s: %v", file, err),
-		Hint: "a built-in policy requires a release with the same version of its rules; otherwise, do not rely on the file", Err: err,
+		Hint: hint, Err: err,
 	}
 }
 

@@ -47,8 +47,10 @@ they limit all moves, and --moves limits how many instances of one job are moved
 	return cmdutil.ServerCommand(env, cmd, func(ctx context.Context, c *cmdutil.Connection, _ []string) (cmdutil.Document, error) {
 		running := cmd.Flags().Changed("run")
 		switch {
-		case f.plan == running:
-			return cmdutil.Document{}, cmdutil.Usagef(cmdutil.HelpHint(cmd), "use either --plan or --run TOKEN")
+		case f.plan && running:
+			return cmdutil.Document{}, cmdutil.Usagef("remove one of them", "--plan and --run are mutually exclusive")
+		case !f.plan && !running:
+			return cmdutil.Document{}, cmdutil.Usagef("add --plan to see the moves, then --run TOKEN", "--plan or --run is required")
 		case running && f.moves != "":
 			return cmdutil.Document{}, cmdutil.Usagef("use --moves with --plan", "a plan contains its limit: --run excludes --moves")
 		case running:
