@@ -283,6 +283,36 @@ func TestRegisterJob_RepeatedRequestIgnoresChangesOfState(t *testing.T) {
 	})
 }
 
+// A key may be used again once its record is older than the window, also if no other entry has
+// removed the record: the request is then a new one.
+func TestRegisterJob_KeyExpires(t *testing.T) {
+	c := &coretest.Clock{}
+	runServers(t, 1, func(cfg *Config) { cfg.Clock = c }, func(w *harness) {
+		s := w.leader().server
+		register := func() *endpoint.Registered {
+			t.Helper()
+			r, err := s.RegisterJob(w.ctx, coretest.Job("nightly").Obj(), endpoint.RegisterOptions{Key: "nightly"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return r
+		}
+		first := register()
+		c.Set(23 * time.Hour)
+		if r := register(); !r.Replayed || r.Index != first.Index {
+			t.Errorf("within the window: %+v, want the result of index %d", r, first.Index)
+		}
+		c.Set(25 * time.Hour)
+		second := register()
+		if second.Replayed || second.Index <= first.Index {
+			t.Errorf("after the window: %+v, want a new entry after index %d", second, first.Index)
+		}
+		if r := register(); !r.Replayed || r.Index != second.Index {
+			t.Errorf("repeated: %+v, want the result of index %d", r, second.Index)
+		}
+	})
+}
+
 func TestPriorityClasses_FollowKubernetesRules(t *testing.T) {
 	runServers(t, 1, nil, func(w *harness) {
 		s := w.leader().server

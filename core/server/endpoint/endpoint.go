@@ -110,17 +110,24 @@ type common struct {
 // even if a priority class, a limit or the object has changed since. For the same reason,
 // request is a hash of the parameters of the caller.
 func (c *common) replay(ctx context.Context, key string, request [32]byte, id model.JobKey) (*Registered, error) {
-	if _, ok := c.writer.Snapshot().IdempotencyRecord(key); !ok {
+	first, ok := c.writer.Snapshot().IdempotencyRecord(key)
+	if !ok || c.writer.Now()-first.Time > state.IdempotencyWindow-replayMargin {
 		return nil, nil
 	}
-	// The log returns the stored result instead of applying the command. If the record
-	// expires before, the command is refused, because no job has an empty ID.
+	// The log returns the stored result instead of applying the command, which would be
+	// refused, because no job has an empty ID.
 	result, err := c.writer.CommitEntry(ctx, &replication.Entry{Key: key, Hash: request, Command: &replication.StopJob{}})
 	if err != nil {
 		return nil, err
 	}
 	return registered(result, id), nil
 }
+
+// replayMargin is how long before the end of state.IdempotencyWindow a repeated request is
+// checked against the state again, in nanoseconds. Records expire with the first entry
+// after the window that has a key: replay must not be that entry, since the log would store
+// its refusal as the result of the key.
+const replayMargin = int64(5 * time.Minute)
 
 // Registered is the result of a write that creates an evaluation.
 type Registered struct {
