@@ -101,6 +101,11 @@ func TestMoves_RespectProtection(t *testing.T) {
 		{"no other node is feasible for it", func(_ *fixture, j *model.Job) {
 			j.Groups[0].Constraints = []model.Constraint{{Attribute: "node.id", Operator: model.OpEqual, Value: "n3"}}
 		}, next},
+		{"the preferred node would expel it later", func(w *fixture, j *model.Job) {
+			j.Groups[0].Tolerations = []model.Toleration{{Key: "maintenance", Operator: model.TolerationExists, For: time.Minute}}
+			j.Groups[0].Affinities = []model.Affinity{{Constraint: model.Constraint{Attribute: "node.id", Operator: model.OpEqual, Value: "n1"}, Weight: 100}}
+			w.change("n1", func(n *model.Node) { n.Taints = []model.Taint{{Key: "maintenance", Effect: model.NoExecute}} })
+		}, "big.g[0]@n3, c.g[0]#1@n2, stop c1"},
 		{"the other node would expel it later", func(w *fixture, j *model.Job) {
 			j.Groups[0].Tolerations = []model.Toleration{{Key: "maintenance", Operator: model.TolerationExists, For: time.Minute}}
 			w.change("n1", func(n *model.Node) { n.Taints = []model.Taint{{Key: "maintenance", Effect: model.NoExecute}} })

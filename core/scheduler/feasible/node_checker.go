@@ -16,6 +16,9 @@ import (
 type NodeChecker struct {
 	// Within restricts the check to a topology domain; nil: no restriction.
 	Within *Domain
+	// ToStay excludes nodes with a taint that would end the allocation's stay later. Set it
+	// before the first check.
+	ToStay bool
 
 	job     *model.Job
 	group   *model.Group
@@ -33,6 +36,7 @@ func NewNodeChecker(g *model.Group, classes int) *NodeChecker {
 // Reset prepares the checker for another group and reuses its memory.
 func (c *NodeChecker) Reset(g *model.Group, classes int) *NodeChecker {
 	c.job, c.group, c.escaped, c.shared, c.Within = g.Job, g, c.escaped[:0], c.shared[:0], nil
+	c.ToStay = false
 	c.status, c.reason = Resize(c.status, classes), Resize(c.reason, classes)
 	clear(c.status)
 	for i := range g.Constraints {
@@ -72,6 +76,9 @@ func (c *NodeChecker) infeasibleReason(n *model.Node) string {
 	}
 	if t := c.group.UntoleratedTaint(n); t != nil {
 		return "taint " + t.String()
+	}
+	if _, t := c.group.NoExecuteAt(n, 0); t != nil && c.ToStay {
+		return "taint " + t.String() + " for a limited time"
 	}
 	if d := n.MissingDriver(c.group); d != "" {
 		return "lacks driver " + d

@@ -400,10 +400,12 @@ func placeElsewhere(e *Evaluation, from *model.Allocation) *model.Allocation {
 	allocs := snap.AppendJobAllocs(nil, job.Key())
 	x.Begin(feasible.GroupAllocs(nil, job, allocs))
 	defer x.Close()
-	p := x.NewUncachedPlacer(from.Group)
+	checker := x.NodeChecker(from.Group)
+	checker.ToStay = true // nothing evaluates its job when the time of a toleration ends
+	p := x.newPlacer(from.Group, checker, feasible.NewRules(x.Rules, from.Group), 0)
 	pos, score, ok := p.Ranker.Best()
-	if !ok || from.Group.IsExpelledFrom(snap.NodeAt(pos)) {
-		return nil // it prefers nodes where it may stay
+	if !ok {
+		return nil
 	}
 	// A replacement of a disconnected allocation may be newer than the one that is moved. IDs
 	// contain the incarnation, so that it must be higher than that of either.
