@@ -48,8 +48,9 @@ func (t *tracer) mark(c *components, kind timeline.Kind, step int) {
 	}
 }
 
-// changes reports the difference to the last call. Ends come before placements, because
-// one plan contains both.
+// changes reports the difference to the last call, in the order of log entries: several can
+// be applied between two calls. Ends of an entry come before its placements, because one
+// plan contains both.
 func (t *tracer) changes(c *components) {
 	if t.report == nil {
 		return
@@ -67,11 +68,10 @@ func (t *tracer) changes(c *components) {
 		ends, starts = append(ends, more...), append(starts, placed...)
 	}
 	ends, starts = t.bindings(now, snap, ends, starts)
-	for _, list := range [][]timeline.Event{ends, starts} {
-		slices.SortStableFunc(list, func(a, b timeline.Event) int { return cmp.Compare(a.Entry, b.Entry) })
-		for _, ev := range list {
-			t.report(ev)
-		}
+	all := slices.Concat(ends, starts)
+	slices.SortStableFunc(all, func(a, b timeline.Event) int { return cmp.Compare(a.Entry, b.Entry) })
+	for _, ev := range all {
+		t.report(ev)
 	}
 }
 
