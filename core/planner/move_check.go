@@ -133,7 +133,7 @@ func (s moveCheck) to(a *model.Allocation) rejection {
 	}
 	s.existing = s.snap.AppendJobAllocs(s.existing[:0], job.Key())
 	for _, other := range s.existing {
-		if other.Live() && other.ID != a.MovedFrom && other.Group.Name == g.Name && other.Index == a.Index {
+		if other.Live() && other.ID != a.MovedFrom && other.Group.Name == g.Name && other.Index == a.Index && !isReplaceable(s.snap, job, other) {
 			return rejection{CausePlaced, a.NodeID, fmt.Sprintf("allocation %q is the same instance", other.ID), false}
 		}
 	}

@@ -123,6 +123,29 @@ func TestVerify_RejectsMoves(t *testing.T) {
 		}, "a NoExecute taint of the node"},
 		{"the target is full", func(c *cluster, _ *model.Plan) { c.run("o1", "other", 1, "n2") }, "the node lacks cpu"},
 		{"the instance runs twice", func(c *cluster, _ *model.Plan) { c.run("s9", "small", 0, "n1") }, `allocation "s9" is the same instance`},
+		{"the instance replaces one on a disconnected node", func(c *cluster, p *model.Plan) {
+			small := *c.store.Snapshot().Job(key("small"))
+			group := *small.Groups[0]
+			group.Disconnect = &model.Disconnect{Replace: true}
+			small.Groups = []*model.Group{&group}
+			c.write(func(txn *state.Txn) {
+				if err := txn.JobWriter().Upsert(&small); err != nil {
+					t.Fatal(err)
+				}
+				s0 := *txn.Alloc("s0")
+				s0.Job = txn.Job(key("small"))
+				s0.Group = s0.Job.Groups[0]
+				txn.AllocWriter().Upsert(&s0)
+				original := s0
+				original.ID, original.NodeID, original.Started = "s9", "n1", true
+				txn.AllocWriter().Upsert(&original)
+				n := *txn.Node("n1")
+				n.Status, n.DownSince = model.NodeDown, 1
+				txn.NodeWriter().Upsert(&n)
+			})
+			p.Groups[0].Placements[1].Job = c.store.Snapshot().Job(key("small"))
+			p.Groups[0].Placements[1].Group = p.Groups[0].Placements[1].Job.Groups[0]
+		}, ""},
 		{"the job has a lower priority", func(c *cluster, p *model.Plan) { p.Priority = 49 }, "its priority 50 is above 49"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -222,7 +222,7 @@ func (s *Scratch) collectInstances() {
 		if !ok || few>>(key.which&63)&1 == 0 {
 			continue
 		}
-		if _, wanted := s.instances[key]; wanted && a.Live() && !s.isReplaceable(a) {
+		if _, wanted := s.instances[key]; wanted && a.Live() && !isReplaceable(s.snap, s.job, a) {
 			s.instances[key] = a
 		}
 	}
@@ -231,12 +231,12 @@ func (s *Scratch) collectInstances() {
 // isReplaceable reports whether another allocation may run in place of a disconnected
 // one. The disconnected one still holds its capacity on its own node; the replacement
 // runs elsewhere until it returns.
-func (s *Scratch) isReplaceable(a *model.Allocation) bool {
-	g := s.job.Group(a.Group.Name)
+func isReplaceable(snap *state.Snapshot, job *model.Job, a *model.Allocation) bool {
+	g := job.Group(a.Group.Name)
 	if g == nil || !g.ReplacesOnDisconnect() {
 		return false
 	}
-	node := s.snap.Node(a.NodeID)
+	node := snap.Node(a.NodeID)
 	if node == nil {
 		return false
 	}

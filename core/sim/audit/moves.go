@@ -158,6 +158,9 @@ func (c moveChecker) checkMovesNecessary(p *plan) {
 		if p.stopsOwn[m.from.node] || len(room) != 1 {
 			continue // the timeline does not show which placement needs the room
 		}
+		if slices.ContainsFunc(p.evicted, func(v *alloc) bool { return v.node == m.from.node }) {
+			continue // the eviction of a whole job, for a later placement, can free more of the node
+		}
 		present := append(c.here(m.from.node), m.from)
 		if overfull(m.from.node, present) == "" {
 			c.report("moves", "%s is moved for %s and could have stayed", m.from.id, room[0].id)
