@@ -21,6 +21,7 @@ import (
 	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/core/server/apierror"
 	"github.com/cede-scheduler/cede/core/server/policymgr"
+	"github.com/cede-scheduler/cede/core/state"
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
@@ -43,8 +44,8 @@ func policyRoutes() []route {
 			request: client.PolicyLoad{}, response: client.PolicyVersion{}, handle: loadPolicy,
 		},
 		{
-			methods: get, pattern: "/v1/policy/{name}", name: "policy_status", tag: tagPolicies, roles: controller,
-			doc: "Returns a policy with its versions, its state in the cluster, and its statistics on the server that handles the request.", response: client.PolicyStatus{}, handle: policyStatus,
+			methods: get, pattern: "/v1/policy/{name}", name: "policy_status", tag: tagPolicies, roles: controller, isQuery: true,
+			doc: "Returns a policy with its versions, its state in the cluster, and its statistics on the server that handles the request. Statistics do not end a blocking query.", response: client.PolicyStatus{}, handle: policyStatus,
 		},
 		{
 			methods: get, pattern: "/v1/policy/{name}/versions", name: "policy_versions", tag: tagPolicies, roles: reader,
@@ -158,12 +159,19 @@ func requestedPolicy(c *call) (*client.PolicyStatus, error) {
 	return policyOf(s), nil
 }
 
-func policyStatus(_ *API, c *call) (any, error) {
-	status, err := requestedPolicy(c)
-	if err != nil {
-		return nil, err
-	}
-	return status, nil
+func policyStatus(a *API, c *call) (any, error) {
+	return c.read(query{
+		// A version that is loaded has a key of its own, which is not known before.
+		keys: []state.Key{state.TablePolicies.All()}, table: state.TablePolicies, wholeTable: true,
+		render: func(*state.Snapshot) (any, uint64, error) {
+			s, err := a.cfg.Server.PolicyStatus(c.r.Context(), c.r.PathValue("name"))
+			if err != nil {
+				return nil, 0, err
+			}
+			status := policyOf(s)
+			return status, status.ModifyIndex, nil
+		},
+	})
 }
 
 func policyVersions(_ *API, c *call) (any, error) {

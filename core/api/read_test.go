@@ -390,3 +390,39 @@ func TestAllocation_EndsWithTheReportOfItsNode(t *testing.T) {
 		t.Errorf("the task finished at %v, want %d", at, ended.EndTime)
 	}
 }
+
+// Controllers follow the active version of a policy by blocking queries.
+func TestBlockingQuery_WaitsForPolicyChange(t *testing.T) {
+	w := start(t)
+	ctx := t.Context()
+	v, err := w.client.Policies().Load(ctx, &client.PolicyLoad{Name: "mine", Module: moduleBytes("one")})
+	w.check(err)
+	_, meta, err := w.client.Policies().Status(ctx, "mine", nil)
+	w.check(err)
+	type answer struct {
+		status *client.PolicyStatus
+		meta   *client.QueryMeta
+		err    error
+	}
+	got := make(chan answer, 1)
+	go func() {
+		status, meta, err := w.client.Policies().Status(ctx, "mine", &client.QueryOptions{Index: meta.LastIndex, Wait: time.Minute})
+		got <- answer{status, meta, err}
+	}()
+	for i := range 20 {
+		_, err = w.client.PriorityClasses().Put(ctx, &client.PriorityClass{Name: fmt.Sprintf("c%d", i), Value: i})
+		w.check(err)
+	}
+	select {
+	case a := <-got:
+		t.Fatalf("returned without a change: %+v, %v", a.meta, a.err)
+	default:
+	}
+	_, err = w.client.Policies().Activate(ctx, "mine", v.ID)
+	w.check(err)
+	a := <-got
+	w.check(a.err)
+	if a.status.Active != v.ID || a.meta.LastIndex <= meta.LastIndex {
+		t.Errorf("active %q at %d, requested after %d", a.status.Active, a.meta.LastIndex, meta.LastIndex)
+	}
+}
