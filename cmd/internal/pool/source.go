@@ -95,23 +95,45 @@ func (s *Source) code(ctx context.Context, v *client.PolicyVersion) (string, err
 	return path, os.Rename(part, path)
 }
 
-// Watch calls changed when the policy has changed, by blocking queries, until the context is
-// cancelled.
+// Watch calls changed when the active version has changed, by blocking queries, until the
+// context is cancelled.
 func (s *Source) Watch(ctx context.Context, changed func()) {
 	var index uint64
+	last := ""
 	for ctx.Err() == nil {
-		_, meta, err := s.policies.Status(ctx, s.name, &client.QueryOptions{Index: index, Wait: 5 * time.Minute})
-		switch {
-		case err != nil:
+		status, meta, err := s.policies.Status(ctx, s.name, &client.QueryOptions{Index: index, Wait: 5 * time.Minute})
+		if err != nil {
 			index = 0
-			select {
-			case <-ctx.Done():
-			case <-time.After(s.retry):
-			}
-		case meta.LastIndex != index:
-			index = meta.LastIndex
-			changed()
+			pause(ctx, s.retry)
+			continue
 		}
+		index = meta.LastIndex
+		if now := activeVersion(status); now != last {
+			last = now
+			changed()
+			continue
+		}
+		// Servers that do not support the query respond at once.
+		pause(ctx, min(s.retry, time.Second))
+	}
+}
+
+// activeVersion returns a text that differs if Fetch would return another policy.
+func activeVersion(status *client.PolicyStatus) string {
+	text := fmt.Sprintf("%q %t", status.Active, status.Builtin)
+	for _, v := range status.Loaded {
+		if v.ID == status.Active {
+			text += fmt.Sprintf(" %s %s %q %q", v.Digest, v.Config, v.Grants, v.OnFault)
+		}
+	}
+	return text
+}
+
+// pause returns after d, or when the context ends.
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
 	}
 }
 
