@@ -16,7 +16,7 @@ type KubernetesController struct {
 	Policy        string // as configured, for example pool://rules
 	PolicyVersion string `json:",omitempty"` // in the pool; absent: the policy is not from the pool
 	PolicyProblem string `json:",omitempty"` // reason why a newer policy is not loaded
-	Lost          int64  `json:",omitempty"` // decisions that were not reported, because too many waited
+	Lost          int64  `json:",omitempty"` // decisions that were not reported, because too many waited or they were too large
 
 	// Set by the server.
 

@@ -21,7 +21,7 @@ type Reporter struct {
 
 	mu      sync.Mutex
 	waiting []*client.KubernetesDecision // oldest first, at most maxWaitingDecisions
-	lost    int64                        // decisions that exceeded the limit
+	lost    int64                        // decisions that exceeded the limit, or were too large
 }
 
 // NewReporter returns a reporter. state returns the state of the controller, and version
@@ -34,7 +34,7 @@ const (
 	reportInterval      = time.Second // between two reports of decisions
 	stateInterval       = 10          // reports of the state, in intervals without decisions
 	maxWaitingDecisions = 4096
-	maxReported         = 256 // decisions in one report, so that its size is within the limit of a server
+	maxReported         = 256 // decisions in one report; fewer if its size exceeds the limit of a server
 )
 
 // Add queues a decision. It never blocks.
@@ -82,11 +82,14 @@ func (r *Reporter) Run(ctx context.Context) {
 	}
 }
 
-// report sends the waiting decisions, if there are any or if always is set.
+// report sends the waiting decisions, if there are any or if always is set. If the server
+// refuses a report because of its size, the next one has half as many decisions. A decision
+// that is too large alone is dropped, because it would block all later ones.
 func (r *Reporter) report(ctx context.Context, always bool) error {
+	batch := maxReported
 	for {
 		r.mu.Lock()
-		sent := slices.Clone(r.waiting[:min(len(r.waiting), maxReported)])
+		sent := slices.Clone(r.waiting[:min(len(r.waiting), batch)])
 		lost := r.lost
 		r.mu.Unlock()
 		if len(sent) == 0 && !always {
@@ -94,15 +97,34 @@ func (r *Reporter) report(ctx context.Context, always bool) error {
 		}
 		full := &client.KubernetesReport{KubernetesController: r.state(), Decisions: sent}
 		full.Lost = lost
-		if err := r.servers.Report(ctx, full); err != nil {
+		err := r.servers.Report(ctx, full)
+		switch tooLarge := client.HasCode(err, client.CodeTooLarge); {
+		case tooLarge && len(sent) > 1:
+			batch = len(sent) / 2
+			continue
+		case tooLarge && len(sent) == 1:
+			r.log.WarnContext(ctx, "decision is too large for a report", "namespace", sent[0].Pod.Namespace, "name", sent[0].Pod.Name, "err", err)
+			r.remove(1, lost, true)
+		case err != nil:
 			return err
+		default:
+			r.remove(len(sent), lost, false)
+			if always = false; len(sent) < batch {
+				return nil
+			}
 		}
-		r.mu.Lock()
-		dropped := int(r.lost - lost) // by Add, from the front
-		r.waiting = slices.Delete(r.waiting, 0, max(0, len(sent)-dropped))
-		r.mu.Unlock()
-		if always = false; len(sent) < maxReported {
-			return nil
-		}
+		batch = min(2*batch, maxReported)
+	}
+}
+
+// remove removes the first n decisions, which were sent when lost was read. If isLost is
+// set, they count as lost.
+func (r *Reporter) remove(n int, lost int64, isLost bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n = max(0, n-int(r.lost-lost)) // Add has removed the others, and counted them
+	r.waiting = slices.Delete(r.waiting, 0, n)
+	if isLost {
+		r.lost += int64(n)
 	}
 }
