@@ -96,7 +96,7 @@ func kubeReportRoutes() []route {
 		},
 		{
 			methods: get, pattern: "/v1/kubernetes/decisions", name: "kubernetes_decisions", tag: tagKube, roles: reader,
-			doc:    "Lists the decisions that controllers reported to the server that handles the request, newest first: at most 2,048.",
+			doc:    "Lists the decisions that controllers reported to the server that handles the request, newest first: at most 2,048, and at most 16 MiB.",
 			params: []param{{"controller", "string", "only decisions of this controller"}}, response: []*client.KubernetesDecision{},
 			handle: func(a *API, c *call) (any, error) {
 				if err := requireKubeReports(a, c); err != nil {

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/cede-scheduler/cede/core/clock"
@@ -20,8 +21,10 @@ import (
 // Bounds of a Store. A report that exceeds them replaces the oldest ones.
 const (
 	MaxControllers = 64
-	MaxDecisions   = 2048 // of all controllers
-	maxID          = 253  // as the name of a host
+	MaxDecisions   = 2048     // of all controllers
+	MaxBytes       = 16 << 20 // of memory, for the decisions of all controllers
+	maxID          = 253      // as the name of a host
+	maxText        = 4 << 10  // bytes of a text in the state of a controller
 )
 
 // ErrInvalidID means that the ID of a controller is empty or too long.
@@ -34,6 +37,7 @@ type Store struct {
 	mu          sync.Mutex
 	controllers map[string]*client.KubernetesController
 	decisions   []*client.KubernetesDecision // oldest first
+	bytes       int                          // of decisions; see sizeOf
 }
 
 // New returns an empty store.
@@ -49,7 +53,11 @@ func (s *Store) Put(r *client.KubernetesReport) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r.Time = s.clock.Now().UnixNano()
-	s.controllers[r.ID] = &r.KubernetesController
+	state := r.KubernetesController // a copy, because a pointer into r would retain its decisions
+	for _, text := range []*string{&state.Version, &state.Problem, &state.Policy, &state.PolicyVersion, &state.PolicyProblem} {
+		*text = truncate(*text)
+	}
+	s.controllers[r.ID] = &state
 	if len(s.controllers) > MaxControllers {
 		oldest := slices.MinFunc(slices.Collect(maps.Values(s.controllers)), func(a, b *client.KubernetesController) int {
 			return int(min(max(a.Time-b.Time, -1), 1))
@@ -60,13 +68,41 @@ func (s *Store) Put(r *client.KubernetesReport) error {
 		if d != nil {
 			d.Controller = r.ID
 			s.decisions = append(s.decisions, d)
+			s.bytes += sizeOf(d)
 		}
 	}
-	if n := len(s.decisions) - MaxDecisions; n > 0 {
-		s.decisions = slices.Delete(s.decisions, 0, n)
+	n := 0
+	for len(s.decisions)-n > MaxDecisions || s.bytes > MaxBytes {
+		s.bytes -= sizeOf(s.decisions[n])
+		n++
 	}
+	s.decisions = slices.Delete(s.decisions, 0, n)
 	return nil
 }
+
+func truncate(text string) string {
+	if len(text) <= maxText {
+		return text
+	}
+	return strings.ToValidUTF8(strings.Clone(text[:maxText]), "") // a substring would retain the whole text
+}
+
+// sizeOf returns the approximate size of a decision in memory. Structures count too, because
+// empty ones are much larger than their JSON.
+func sizeOf(d *client.KubernetesDecision) int {
+	const decision, pod, text = 200, 56, 16 // bytes without texts
+	n := decision + sizeOfPod(&d.Pod) + len(d.Node) + len(d.Outcome) + len(d.Problem) + len(d.PolicyVersion)
+	for i := range d.Victims {
+		n += pod + sizeOfPod(&d.Victims[i])
+	}
+	for _, reason := range d.Reasons {
+		n += text + len(reason)
+	}
+	return n
+}
+
+// sizeOfPod returns the size of the texts of a pod.
+func sizeOfPod(p *client.KubernetesPod) int { return len(p.Namespace) + len(p.Name) + len(p.UID) }
 
 // Controllers returns the state of each controller, by ID. The caller must not modify it.
 func (s *Store) Controllers() []*client.KubernetesController {

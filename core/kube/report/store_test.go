@@ -62,6 +62,39 @@ func TestStore_IsBounded(t *testing.T) {
 	}
 }
 
+func TestStore_IsBoundedInBytes(t *testing.T) {
+	s := New(clock.Real{})
+	const size, count = 1 << 20, 40
+	for i := range count {
+		r := reportOf("c1", fmt.Sprint(i))
+		r.Decisions[0].Reasons = []string{strings.Repeat("x", size)}
+		r.Problem = strings.Repeat("é", size)
+		if err := s.Put(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if list := s.Decisions(""); len(list) != 15 || list[0].Node != fmt.Sprint(count-1) {
+		t.Errorf("%d decisions of 1 MiB, want 15", len(list))
+	}
+	if text := s.Controllers()[0].Problem; text != strings.Repeat("é", len(text)/2) || len(text) > 4<<10 || text == "" {
+		t.Errorf("the problem has %d bytes", len(text))
+	}
+	// Empty victims are small in a report, but not in memory.
+	for range 40 {
+		r := reportOf("c2", "n")
+		r.Decisions[0].Victims = make([]client.KubernetesPod, 300_000)
+		if err := s.Put(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if list := s.Decisions(""); len(list) != 0 {
+		t.Errorf("%d decisions, each of which exceeds the limit", len(list))
+	}
+	if err := s.Put(reportOf("c1", "last")); err != nil || len(s.Decisions("")) != 1 {
+		t.Errorf("%d decisions, want the last; %v", len(s.Decisions("")), err)
+	}
+}
+
 func TestStore_RejectsInvalidID(t *testing.T) {
 	for _, id := range []string{"", strings.Repeat("x", 254)} {
 		if err := New(clock.Real{}).Put(reportOf(id)); !errors.Is(err, ErrInvalidID) {
