@@ -120,13 +120,11 @@ func (s *Source) Watch(ctx context.Context, changed func()) {
 
 // activeVersion returns a text that differs if Fetch would return another policy.
 func activeVersion(status *client.PolicyStatus) string {
-	text := fmt.Sprintf("%q %t", status.Active, status.Builtin)
-	for _, v := range status.Loaded {
-		if v.ID == status.Active {
-			text += fmt.Sprintf(" %s %s %q %q", v.Digest, v.Config, v.Grants, v.OnFault)
-		}
+	active := &client.PolicyVersion{}
+	if at := slices.IndexFunc(status.Loaded, func(v *client.PolicyVersion) bool { return v.ID == status.Active }); at >= 0 {
+		active = status.Loaded[at]
 	}
-	return text
+	return fmt.Sprintf("%q %t %s %s %q %q", status.Active, status.Builtin, active.Digest, active.Config, active.Grants, active.OnFault)
 }
 
 // pause returns after d, or when the context ends.
