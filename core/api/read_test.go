@@ -397,7 +397,8 @@ func TestBlockingQuery_WaitsForPolicyChange(t *testing.T) {
 	ctx := t.Context()
 	v, err := w.client.Policies().Load(ctx, &client.PolicyLoad{Name: "mine", Module: moduleBytes("one")})
 	w.check(err)
-	_, meta, err := w.client.Policies().Status(ctx, "mine", nil)
+	// Changes of a table are known only from its first blocking query on.
+	_, meta, err := w.client.Policies().Status(ctx, "mine", &client.QueryOptions{Index: 1, Wait: time.Minute})
 	w.check(err)
 	type answer struct {
 		status *client.PolicyStatus
