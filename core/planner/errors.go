@@ -13,6 +13,10 @@ var ErrDisabled = errors.New("plan queue is disabled")
 // Nothing of the plan was applied.
 var ErrStopped = errors.New("plan applier stopped")
 
+// ErrUnknownOutcome means that the caller stopped waiting after the applier had taken the
+// plan.
+var ErrUnknownOutcome = errors.New("plan may still be applied")
+
 // ErrStateBehind means that the state did not reach the plan's snapshot index
 // within the time that the applier waits.
 var ErrStateBehind = errors.New("state is behind the plan's snapshot")

@@ -102,8 +102,8 @@ func (q *Queue) Enqueue(plan *model.Plan) (*PendingPlan, error) {
 }
 
 // Submit submits a plan and waits for its result. If ctx is done first, a queued
-// plan is withdrawn. A plan that the applier has taken may still be applied, and
-// the error reports that.
+// plan is withdrawn. A plan that the applier has taken may still be applied: the error is
+// then ErrUnknownOutcome.
 func (q *Queue) Submit(ctx context.Context, plan *model.Plan) (*model.PlanResult, error) {
 	p, err := q.Enqueue(plan)
 	if err != nil {
@@ -121,7 +121,7 @@ func (q *Queue) Submit(ctx context.Context, plan *model.Plan) (*model.PlanResult
 	case <-p.done: // answered meanwhile, so the outcome is certain
 		return p.result, p.err
 	default:
-		return nil, fmt.Errorf("plan may still be applied: %w", ctx.Err())
+		return nil, fmt.Errorf("%w: %w", ErrUnknownOutcome, ctx.Err())
 	}
 }
 

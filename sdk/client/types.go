@@ -245,7 +245,7 @@ type RebalanceStepResult struct {
 	Namespace string
 	Placed    int
 	Moved     int
-	Rejected  []string `json:",omitempty"` // reasons for which parts of the step no longer hold
+	Rejected  []string `json:",omitempty"` // reasons for which parts of the step were not done
 	EvalID    string   `json:",omitempty"` // the evaluation of the job that follows
 }
 

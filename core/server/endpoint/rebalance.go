@@ -3,11 +3,13 @@ package endpoint
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/planner"
 	"github.com/cede-scheduler/cede/core/replication"
 	"github.com/cede-scheduler/cede/core/replication/codec"
 	"github.com/cede-scheduler/cede/core/scheduler"
@@ -56,7 +58,7 @@ type Rebalancing struct {
 type RebalanceOutcome struct {
 	Job           model.JobKey
 	Placed, Moved int
-	Rejected      []string // reasons for which parts of it no longer hold
+	Rejected      []string // reasons for which parts of it were not done
 	EvalID        string   // of the evaluation of the job that follows; "": nothing was committed
 }
 
@@ -147,7 +149,8 @@ func (e *Rebalance) open(token string) (at int64, plans []*model.Plan, err error
 
 // RunRebalance commits the steps of a token, one after the other. Each commit group of a step
 // is committed as a whole or not at all: a group that no longer holds is reported, and moves
-// nothing. It returns a conflict if no step holds.
+// nothing. It returns a conflict if no step holds. If a step fails after others were
+// committed, the outcomes report it, and the steps after it are not tried.
 func (e *Rebalance) RunRebalance(ctx context.Context, token string) ([]RebalanceOutcome, uint64, error) {
 	if err := e.writer.CheckLeader(); err != nil {
 		return nil, 0, err
@@ -162,12 +165,21 @@ func (e *Rebalance) RunRebalance(ctx context.Context, token string) ([]Rebalance
 	var list []RebalanceOutcome
 	var reasons []string
 	index := uint64(0)
-	for _, plan := range plans {
+	for i, plan := range plans {
 		out, committed, err := e.commit(ctx, plan)
-		if err != nil {
+		index = max(index, committed)
+		if err != nil && index == 0 {
 			return nil, 0, err
 		}
-		index, reasons = max(index, committed), append(reasons, out.Rejected...)
+		if err != nil { // an error alone would hide what is committed
+			out.Rejected = append(out.Rejected, reason(err))
+			list = append(list, out)
+			for _, rest := range plans[i+1:] {
+				list = append(list, RebalanceOutcome{Job: rest.Job, Rejected: []string{"not tried, because a step before it failed"}})
+			}
+			return list, index, nil
+		}
+		reasons = append(reasons, out.Rejected...)
 		list = append(list, out)
 	}
 	if index == 0 {
@@ -177,7 +189,8 @@ func (e *Rebalance) RunRebalance(ctx context.Context, token string) ([]Rebalance
 }
 
 // commit commits one step, and evaluates its job again: the evaluation that waits does not
-// know that its instances are placed.
+// know that its instances are placed. If it commits the step and then fails, it returns the
+// index of the step with the error.
 func (e *Rebalance) commit(ctx context.Context, plan *model.Plan) (out RebalanceOutcome, index uint64, err error) {
 	snap := e.writer.Snapshot()
 	bound := *plan
@@ -191,7 +204,10 @@ func (e *Rebalance) commit(ctx context.Context, plan *model.Plan) (out Rebalance
 	}
 	result, err := e.plans.Submit(ctx, &bound)
 	if err != nil {
-		if lost := e.writer.CheckLeader(); lost != nil {
+		if errors.Is(err, planner.ErrUnknownOutcome) {
+			err = fmt.Errorf("%w: %w", replication.ErrUnknownOutcome, err)
+		}
+		if lost := e.writer.CheckLeader(); lost != nil && !errors.Is(err, replication.ErrUnknownOutcome) {
 			return out, 0, lost
 		}
 		return out, 0, e.writer.Unwritten(err)
@@ -216,8 +232,16 @@ func (e *Rebalance) commit(ctx context.Context, plan *model.Plan) (out Rebalance
 	}
 	registered, err := e.jobs.Evaluate(ctx, plan.Job)
 	if err != nil {
-		return out, 0, err
+		return out, result.Index, fmt.Errorf("the job is not evaluated again: %s", reason(err))
 	}
 	out.EvalID = registered.EvalID
 	return out, max(result.Index, registered.Index), nil
+}
+
+// reason returns the text of an error without its hint, which is about the whole request.
+func reason(err error) string {
+	if e, ok := errors.AsType[*apierror.Error](err); ok {
+		return e.Message
+	}
+	return err.Error()
 }

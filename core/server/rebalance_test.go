@@ -1,0 +1,100 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cede-scheduler/cede/core/coretest"
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/replication"
+	"github.com/cede-scheduler/cede/core/server/apierror"
+	"github.com/cede-scheduler/cede/core/server/endpoint"
+)
+
+// proposeMoves returns a plan of two steps, each of which moves one instance. Workers are
+// stopped.
+func (w *harness) proposeMoves() *endpoint.Rebalancing {
+	w.t.Helper()
+	w.mustCall(func(s *Server) error {
+		_, err := s.SetConfig(w.ctx, &model.SchedulerConfig{Algorithm: model.SpreadRank}, nil)
+		return err
+	})
+	w.addNodes(4)
+	w.registerJob(coretest.Job("small").Count(4).Ask(200, 200, 0))
+	w.waitIdle()
+	for _, id := range []string{"large-a", "large-b"} {
+		w.registerJob(coretest.Job(id).Ask(900, 900, 0))
+	}
+	w.waitIdle()
+	s := w.leader().server
+	s.pool.Resize(0)
+	synctest.Wait()
+	r, err := s.PlanRebalance(w.ctx, &model.Rate{Number: 4, Window: time.Hour})
+	if err != nil || len(r.Steps) != 2 {
+		w.t.Fatalf("%+v, %v", r, err)
+	}
+	return r
+}
+
+// A step that fails is reported together with the steps that are committed. Without any, the
+// error says whether something may have been written.
+func TestRunRebalance_ReportsWhatWasCommitted(t *testing.T) {
+	plans := func(c replication.Command) bool { _, ok := c.(*replication.ApplyPlans); return ok }
+	evals := func(c replication.Command) bool { _, ok := c.(*replication.WriteEvals); return ok }
+	for name, tc := range map[string]struct {
+		fails func(c replication.Command) bool
+		nth   int // entry of the kind that fails
+		hangs bool
+		want  string // placed, moved and the reasons of each step
+		code  apierror.Code
+	}{
+		"the second step fails":           {plans, 2, false, "1 1; 0 0 log is overloaded: nothing was written; ", ""},
+		"the second step is not answered": {plans, 2, true, "1 1; 0 0 the outcome of the write is unknown: the entry was submitted and not confirmed: plan may still be applied: context deadline exceeded; ", ""},
+		"a job is not evaluated again":    {evals, 1, false, "1 1 the job is not evaluated again: log is overloaded: nothing was written; 0 0 not tried, because a step before it failed; ", ""},
+		"the first step fails":            {plans, 1, false, "", apierror.CodeUnavailable},
+		"the first step is not answered":  {plans, 1, true, "", apierror.CodeUnknownOutcome},
+	} {
+		t.Run(name, func(t *testing.T) {
+			runServers(t, 1, nil, func(w *harness) {
+				r := w.proposeMoves()
+				m := w.leader()
+				n := 0
+				m.faults.failWith(func(e *replication.Entry) (bool, error) {
+					if !tc.fails(e.Command) {
+						return false, nil
+					}
+					switch n++; {
+					case n != tc.nth:
+						return false, nil
+					case tc.hangs:
+						time.Sleep(time.Minute)
+						return false, nil
+					}
+					return false, replication.ErrBusy
+				})
+				ctx, cancel := context.WithTimeout(w.ctx, 30*time.Second)
+				defer cancel()
+				list, index, err := m.server.RunRebalance(ctx, r.Token)
+				var got strings.Builder
+				for _, o := range list {
+					text := fmt.Sprintln(o.Placed, o.Moved, strings.Join(o.Rejected, ", "))
+					got.WriteString(strings.TrimSpace(text) + "; ")
+				}
+				code := apierror.Code("")
+				if err != nil {
+					code = apierror.CodeOf(err)
+				}
+				if got.String() != tc.want || code != tc.code || (index == 0) != (err != nil) {
+					t.Errorf("got %q at %d, %v, want %q and code %q", got.String(), index, err, tc.want, tc.code)
+				}
+				time.Sleep(2 * time.Minute) // an entry that hangs is written
+				m.faults.failWith(nil)
+				w.leader().server.pool.Resize(2)
+			})
+		})
+	}
+}
