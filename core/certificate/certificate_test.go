@@ -169,6 +169,32 @@ func TestVerify_MakesCallsAgain(t *testing.T) {
 	}
 }
 
+// A log that grows over the limit is discarded.
+func TestLog_IsLimited(t *testing.T) {
+	t.Parallel()
+	v, err := newHost(t).Open(t.Context(), &model.PolicyVersion{Name: "nomad", Digest: "nomad", Kind: model.PolicyBuiltin}, nil)
+	must(t, err)
+	v.AddRef()
+	defer v.ReleaseRef()
+	var log certificate.Log
+	recorded, err := v.Copy(log.Record)
+	must(t, err)
+	recorded.AddRef()
+	defer recorded.ReleaseRef()
+	in, err := recorded.Acquire()
+	must(t, err)
+	defer recorded.Release(in)
+	c := policytest.RandomCandidates(rand.New(rand.NewPCG(6, 6)), 1000, 100)
+	var out sdk.Selection
+	for range certificate.MaxCalls/(16*c.Rows.Len()) + 1 { // a row has more than 16 bytes in a frame
+		out.Reset()
+		must(t, in.SelectVictims(c, &out))
+	}
+	if versions, calls, err := log.Stop(); !errors.Is(err, certificate.ErrTooLarge) || !strings.Contains(err.Error(), "128 MiB") || len(versions)+len(calls) != 0 {
+		t.Errorf("got %d versions, %d calls and %v, want none and %v", len(versions), len(calls), err, certificate.ErrTooLarge)
+	}
+}
+
 // newHostLike returns a host with its own instances.
 func newHostLike(h *host) *host { return &host{wasm: h.wasm, natives: h.natives} }
 

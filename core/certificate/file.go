@@ -58,6 +58,8 @@ var (
 	ErrNotCertificate = errors.New("not a certificate of a decision, or truncated")
 	// ErrSignature means that the signature does not match the file.
 	ErrSignature = errors.New("signature is not valid: the file was changed")
+
+	errContentTooLarge = fmt.Errorf("content is larger than %d MiB", MaxContent>>20)
 )
 
 // Write returns a signed certificate.
@@ -65,6 +67,9 @@ func Write(d *Document, key ed25519.PrivateKey) ([]byte, error) {
 	text, err := json.Marshal(d)
 	if err != nil {
 		return nil, err
+	}
+	if len(text) > MaxContent { // no reader would accept it
+		return nil, errContentTooLarge
 	}
 	var content bytes.Buffer
 	z := gzip.NewWriter(&content)
@@ -111,7 +116,7 @@ func decode(content []byte) (*Document, error) {
 		return nil, fmt.Errorf("content: %w", err)
 	}
 	if len(text) > MaxContent {
-		return nil, fmt.Errorf("content is larger than %d MiB", MaxContent>>20)
+		return nil, errContentTooLarge
 	}
 	var version struct{ Version int }
 	if err := json.Unmarshal(text, &version); err != nil {

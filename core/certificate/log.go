@@ -1,6 +1,7 @@
 package certificate
 
 import (
+	"fmt"
 	"slices"
 	"sync"
 
@@ -9,13 +10,21 @@ import (
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
 )
 
-// A Log records the calls of policies. The zero value is ready.
+// MaxCalls is the maximum size of the calls and answers of a certificate, in bytes. The server
+// holds them in memory, and several times as much while it encodes them.
+const MaxCalls = 128 << 20
+
+// ErrTooLarge means that a decision has more calls than a certificate can contain.
+var ErrTooLarge = fmt.Errorf("the calls and answers of the policies exceed %d MiB, the limit of a certificate", MaxCalls>>20)
+
+// A Log records the calls of policies, up to MaxCalls bytes. The zero value is ready.
 type Log struct {
 	mu       sync.Mutex
 	stopped  bool
 	versions []string // that were called, by position
 	calls    []Call
-	failed   error // of the first call that failed
+	size     int   // of the calls
+	failed   error // of the first call that failed, or ErrTooLarge
 }
 
 // Record returns a module whose instances record their calls under a version. It is an
@@ -25,7 +34,8 @@ func (l *Log) Record(v *policy.Version, m policy.Module) policy.Module {
 }
 
 // Stop ends the recording and returns the versions that were called, their calls in order,
-// and the error of the first call that failed.
+// and the error of the first call that failed. If they exceed MaxCalls bytes, it returns
+// ErrTooLarge and no calls.
 func (l *Log) Stop() (versions []string, calls []Call, failed error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -41,6 +51,11 @@ func (l *Log) add(version string, op abi.Op, frame, answer []byte, err error) {
 		return
 	case err != nil && l.failed == nil:
 		l.failed = err
+	}
+	l.size += len(frame) + len(answer)
+	if l.size > MaxCalls {
+		l.stopped, l.versions, l.calls, l.failed = true, nil, nil, ErrTooLarge
+		return
 	}
 	at := slices.Index(l.versions, version)
 	if at < 0 {

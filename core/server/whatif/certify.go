@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/ed25519"
 	"encoding/json"
+	"errors"
 
 	"github.com/cede-scheduler/cede/core/certificate"
 	"github.com/cede-scheduler/cede/core/counterfactual"
@@ -32,6 +33,9 @@ func (e *Examiner) Certify(ctx context.Context, d *eventsink.Decision) ([]byte, 
 	var file []byte
 	err := e.reproduce(ctx, d, &log, func(c *counterfactual.Case, _ *counterfactual.Explorer) error {
 		versions, calls, failed := log.Stop()
+		if errors.Is(failed, certificate.ErrTooLarge) {
+			return apierror.New(apierror.CodeConflict, "cannot certify the decision: %v", failed).WithCause(failed)
+		}
 		if failed != nil {
 			return failed
 		}
