@@ -54,7 +54,7 @@ func allocRoutes() []route {
 			response: client.WhatIf{}, handle: allocWhatIf,
 		},
 		{
-			methods: get, pattern: "/v1/allocation/{id}/certificate", name: "allocation_certificate", tag: tagAllocs, roles: []acl.Role{acl.Operate, acl.Policy}, isBinary: true,
+			methods: get, pattern: "/v1/allocation/{id}/certificate", name: "allocation_certificate", tag: tagAllocs, roles: []acl.Role{acl.Operate}, isBinary: true,
 			doc: "Returns a certificate of the newest decision that evicted an allocation, or others for it. The server makes the decision again, and signs the calls of the policies, their answers and their code with its key. " +
 				"`cede decision verify` makes the calls again. The error is a conflict if the decision cannot be reproduced, or an executable decided.",
 			handle: allocCertificate,
@@ -325,7 +325,8 @@ func newestDecision(a *API, c *call, selects func(d *eventsink.Decision, id stri
 	return nil, rest.NotFound("no recorded decision of this kind concerns allocation %s", rest.Quote(q.AllocID))
 }
 
-// allocCertificate sends a certificate. The caller may read all namespaces.
+// allocCertificate sends a certificate. It contains objects of all namespaces, so that the
+// route requires a role that reads them all.
 func allocCertificate(a *API, c *call) (any, error) {
 	d, err := newestDecision(a, c, func(*eventsink.Decision, string) bool { return true })
 	if err != nil {

@@ -124,6 +124,16 @@ func TestRoutes_WritesRequireMoreThanReadRole(t *testing.T) {
 	}
 }
 
+// The role policy does not include read, so that it suffices only for routes about policies,
+// and for the one that describes the token.
+func TestRoutes_PolicyRoleReadsOnlyPolicies(t *testing.T) {
+	for _, r := range table() {
+		if !slices.Contains(open, r.name) && r.name != "token_self" && acl.Allows([]string{string(acl.Policy)}, r.roles...) && r.tag != tagPolicies {
+			t.Errorf("the role policy is sufficient for %s", r.name)
+		}
+	}
+}
+
 func TestTokens_ValidFromBootstrapUntilDeletion(t *testing.T) {
 	w, secrets := startSecured(t)
 	ctx := t.Context()

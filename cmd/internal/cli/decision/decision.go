@@ -35,7 +35,7 @@ func newExportCmd(env *cmdutil.Env) *cobra.Command {
 The server computes the state of then from its log and makes the decision again. It
 refuses if the log no longer reaches back, if the policy that decided is no longer loaded
 or is an executable, and if the decision has another result now. The certificate contains
-the code of the policies, so that the token needs the role operate or policy.`,
+the code of the policies, so that the token needs the role operate.`,
 		Example: "  cede decision export 9d21 -w r1.cert",
 		Args:    cmdutil.PositionalArgs(1, 1, "one allocation"),
 	}
