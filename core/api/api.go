@@ -49,7 +49,7 @@ type Config struct {
 // Limits protect a server from its clients. A zero field means the default.
 type Limits struct {
 	Body    int64         // bytes of a JSON body; default: 1 MiB
-	Job     int64         // bytes of a body with a job; default: 4 MiB
+	Job     int64         // bytes of a body with a job or a plan token; default: 4 MiB
 	Depth   int           // nesting depth of JSON; default: 64
 	Rate    float64       // requests per second of one client; default: 500; negative: unlimited
 	Burst   int           // requests that may exceed Rate at once; default: 1000

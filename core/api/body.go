@@ -15,8 +15,11 @@ import (
 
 // decodeBody decodes the JSON body of the request into v, a pointer to a struct. It
 // returns an error that lists every field that v does not have.
-func (c *call) decodeBody(v any) error {
-	text, err := c.readBody(c.api.cfg.Limits.Body)
+func (c *call) decodeBody(v any) error { return c.decodeBodyUpTo(v, c.api.cfg.Limits.Body) }
+
+// decodeBodyUpTo is decodeBody for a body of at most limit bytes.
+func (c *call) decodeBodyUpTo(v any, limit int64) error {
+	text, err := c.readBody(limit)
 	if err != nil {
 		return err
 	}
@@ -36,6 +39,17 @@ func withBody[T any](handle func(a *API, c *call, req *T) (any, error)) handler 
 	return func(a *API, c *call) (any, error) {
 		req := new(T)
 		if err := c.decodeBody(req); err != nil {
+			return nil, err
+		}
+		return handle(a, c, req)
+	}
+}
+
+// withTokenBody is withBody for a body with a plan token, which can be as large as a job.
+func withTokenBody[T any](handle func(a *API, c *call, req *T) (any, error)) handler {
+	return func(a *API, c *call) (any, error) {
+		req := new(T)
+		if err := c.decodeBodyUpTo(req, a.cfg.Limits.Job); err != nil {
 			return nil, err
 		}
 		return handle(a, c, req)

@@ -117,7 +117,7 @@ func TestBodies_ErrorsReportTheField(t *testing.T) {
 func TestBodies_TooLargeRejectedBeforeReading(t *testing.T) {
 	w := start(t, func(c *Config) { c.Limits.Body, c.Limits.Job = 1000, 2000 })
 	big := `{"Job":{"ID":"` + strings.Repeat("x", 3000) + `"}}`
-	for path, limit := range map[string]string{"/v1/jobs": "2000", "/v1/node/register": "1000"} {
+	for path, limit := range map[string]string{"/v1/jobs": "2000", "/v1/node/register": "1000", "/v1/rebalance": "2000"} {
 		resp, text := w.send("PUT", path, big)
 		if resp.StatusCode != http.StatusRequestEntityTooLarge || !strings.Contains(text, limit) {
 			t.Errorf("%s: %d %s", path, resp.StatusCode, text)

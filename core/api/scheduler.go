@@ -417,7 +417,7 @@ func rebalanceRoutes(operator []acl.Role) []route {
 		{
 			methods: post, pattern: "/v1/rebalance", name: "rebalance_run", tag: tagScheduler, roles: operator, leaderOnly: true,
 			doc:     "Applies the moves that a plan proposed. Steps that no longer hold are reported.",
-			request: client.RebalanceRequest{}, response: client.RebalanceResult{}, handle: withBody(runRebalance),
+			request: client.RebalanceRequest{}, response: client.RebalanceResult{}, handle: withTokenBody(runRebalance),
 		},
 	}
 }
