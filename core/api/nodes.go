@@ -115,7 +115,7 @@ func nodeRisk(a *API, c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, err := a.cfg.Server.NodeRisk(c.r.Context(), snap, n.ID)
+	f, err := a.cfg.Server.NodeRisk(c.r.Context(), a.cfg.Server.Snapshot, n.ID)
 	if err != nil {
 		return nil, err
 	}

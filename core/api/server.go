@@ -94,7 +94,7 @@ type Bindings interface {
 	WhatIf(ctx context.Context, d *eventsink.Decision, victimID string) (*counterfactual.Answer, error)
 	Certify(ctx context.Context, d *eventsink.Decision) ([]byte, error)
 	DecisionKey() ed25519.PublicKey
-	NodeRisk(ctx context.Context, snap *state.Snapshot, nodeID string) (*counterfactual.Forecast, error)
+	NodeRisk(ctx context.Context, newest func() *state.Snapshot, nodeID string) (*counterfactual.Forecast, error)
 	PutCluster(ctx context.Context, c *model.Cluster) (index uint64, err error)
 	DeleteCluster(ctx context.Context, id string, force bool) (index uint64, err error)
 	RegisterMember(ctx context.Context, c *model.Cluster, secret string) (*endpoint.NodeLease, error)

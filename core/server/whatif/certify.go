@@ -31,7 +31,7 @@ func (e *Examiner) Certify(ctx context.Context, d *eventsink.Decision) ([]byte, 
 	}
 	var log certificate.Log
 	var file []byte
-	err := e.reproduce(ctx, d, &log, func(c *counterfactual.Case, _ *counterfactual.Explorer) error {
+	err := e.reproduce(ctx, d, &log, func(_ context.Context, c *counterfactual.Case, _ *counterfactual.Explorer) error {
 		versions, calls, failed := log.Stop()
 		if errors.Is(failed, certificate.ErrTooLarge) {
 			return apierror.New(apierror.CodeConflict, "cannot certify the decision: %v", failed).WithCause(failed)

@@ -9,13 +9,15 @@ import (
 )
 
 // NodeRisk returns the victims that would be next on a node of a state, by the policies of that
-// state.
-func (e *Examiner) NodeRisk(ctx context.Context, snap *state.Snapshot, nodeID string) (*counterfactual.Forecast, error) {
-	release, err := e.acquire(ctx)
+// state. It calls newest for the state when its turn comes, so that requests that wait do not
+// retain states.
+func (e *Examiner) NodeRisk(ctx context.Context, newest func() *state.Snapshot, nodeID string) (*counterfactual.Forecast, error) {
+	ctx, release, err := e.acquire(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer release()
+	snap := newest()
 	policies, err := e.policies.CopyOf(snap, nil)
 	if err != nil {
 		return nil, apierror.New(apierror.CodeConflict, "cannot start the policies: %v", err).WithCause(err)

@@ -12,6 +12,7 @@ import (
 	"crypto/ed25519"
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/cede-scheduler/cede/core/certificate"
 	"github.com/cede-scheduler/cede/core/clock"
@@ -49,11 +50,17 @@ type Examiner struct {
 	signer   Signer
 	clock    clock.Clock
 	slot     chan struct{} // held while an answer is computed
+	queue    chan struct{} // held by each request, until it is answered
 }
+
+const (
+	maxWaiting = 8               // requests that wait for the one that is answered
+	timeout    = 2 * time.Minute // of a request, with its wait
+)
 
 // New returns an Examiner.
 func New(states States, policies Policies, signer Signer, c clock.Clock) *Examiner {
-	return &Examiner{states: states, policies: policies, signer: signer, clock: c, slot: make(chan struct{}, 1)}
+	return &Examiner{states: states, policies: policies, signer: signer, clock: c, slot: make(chan struct{}, 1), queue: make(chan struct{}, 1+maxWaiting)}
 }
 
 // WhatIf returns the smallest changes that would have spared a victim of a decision.
@@ -62,7 +69,7 @@ func (e *Examiner) WhatIf(ctx context.Context, d *eventsink.Decision, victimID s
 		return nil, apierror.New(apierror.CodeInvalid, "%s is not a victim of the decision", victimID)
 	}
 	var answer *counterfactual.Answer
-	err := e.reproduce(ctx, d, nil, func(_ *counterfactual.Case, x *counterfactual.Explorer) (err error) {
+	err := e.reproduce(ctx, d, nil, func(ctx context.Context, _ *counterfactual.Case, x *counterfactual.Explorer) (err error) {
 		answer, err = x.Ask(ctx, victimID, d.Group)
 		return err
 	})
@@ -71,8 +78,8 @@ func (e *Examiner) WhatIf(ctx context.Context, d *eventsink.Decision, victimID s
 
 // reproduce makes a decision again and calls f with it, unless it has another result than
 // recorded. log records the calls of policies; nil: they are not recorded.
-func (e *Examiner) reproduce(ctx context.Context, d *eventsink.Decision, log *certificate.Log, f func(*counterfactual.Case, *counterfactual.Explorer) error) error {
-	release, err := e.acquire(ctx)
+func (e *Examiner) reproduce(ctx context.Context, d *eventsink.Decision, log *certificate.Log, f func(context.Context, *counterfactual.Case, *counterfactual.Explorer) error) error {
+	ctx, release, err := e.acquire(ctx)
 	if err != nil {
 		return err
 	}
@@ -87,7 +94,7 @@ func (e *Examiner) reproduce(ctx context.Context, d *eventsink.Decision, log *ce
 		return notReproduced(d, c.Policies)
 	}
 	if err == nil {
-		err = f(c, x)
+		err = f(ctx, c, x)
 	}
 	switch {
 	case err == nil:
@@ -103,13 +110,23 @@ func (e *Examiner) reproduce(ctx context.Context, d *eventsink.Decision, log *ce
 	return apierror.New(apierror.CodeConflict, "cannot make the decision again: %v", err).WithCause(err)
 }
 
-// acquire waits until no other answer is computed.
-func (e *Examiner) acquire(ctx context.Context) (release func(), err error) {
+// acquire waits until no other answer is computed, and returns the context in which to compute
+// one. It fails at once if too many requests wait.
+func (e *Examiner) acquire(ctx context.Context) (_ context.Context, release func(), err error) {
+	select {
+	case e.queue <- struct{}{}:
+	default:
+		return nil, nil, apierror.New(apierror.CodeUnavailable, "%d requests to make decisions again are waiting already", maxWaiting).
+			WithHint("the server is busy: try again in a moment")
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	select {
 	case e.slot <- struct{}{}:
-		return func() { <-e.slot }, nil
+		return ctx, func() { cancel(); <-e.slot; <-e.queue }, nil
 	case <-ctx.Done():
-		return nil, apierror.Interrupted(ctx.Err())
+		cancel()
+		<-e.queue
+		return nil, nil, apierror.Interrupted(ctx.Err())
 	}
 }
 
