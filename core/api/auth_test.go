@@ -22,7 +22,7 @@ var open = []string{"livez", "readyz", "healthz", "agent_health", "openapi", "ac
 // startSecured starts a fixture with security enabled, and returns a token secret for
 // each role.
 func startSecured(t *testing.T) (*fixture, map[acl.Role]string) {
-	w := start(t, func(c *Config) { c.Security = true })
+	w := start(t, func(c *Config) { c.Security, c.Limits.Rate = true, -1 }) // tests of all routes exceed the rate
 	first, err := w.client.Operator().Bootstrap(t.Context())
 	w.check(err)
 	secrets := map[acl.Role]string{acl.Management: first.SecretID}
