@@ -109,10 +109,14 @@ func TestVerify_RejectsMoves(t *testing.T) {
 			group.Tolerations = []model.Toleration{{Key: "maintenance", Operator: model.TolerationExists, For: time.Minute}}
 			small.Groups = []*model.Group{&group}
 			c.write(func(txn *state.Txn) {
-				txn.JobWriter().Upsert(&small)
+				if err := txn.JobWriter().Upsert(&small); err != nil {
+					t.Fatal(err)
+				}
 				n := *txn.Node("n2")
 				n.Taints = []model.Taint{{Key: "maintenance", Effect: model.NoExecute}}
-				txn.NodeWriter().Upsert(&n)
+				if err := txn.NodeWriter().Upsert(&n); err != nil {
+					t.Fatal(err)
+				}
 				a := *txn.Alloc("s0")
 				a.Job = txn.Job(key("small"))
 				a.Group = a.Job.Groups[0]
@@ -141,7 +145,9 @@ func TestVerify_RejectsMoves(t *testing.T) {
 				txn.AllocWriter().Upsert(&original)
 				n := *txn.Node("n1")
 				n.Status, n.DownSince = model.NodeDown, 1
-				txn.NodeWriter().Upsert(&n)
+				if err := txn.NodeWriter().Upsert(&n); err != nil {
+					t.Fatal(err)
+				}
 			})
 			p.Groups[0].Placements[1].Job = c.store.Snapshot().Job(key("small"))
 			p.Groups[0].Placements[1].Group = p.Groups[0].Placements[1].Job.Groups[0]
