@@ -127,6 +127,26 @@ func TestVerify_RejectsMoves(t *testing.T) {
 		}, "a NoExecute taint of the node"},
 		{"the target is full", func(c *cluster, _ *model.Plan) { c.run("o1", "other", 1, "n2") }, "the node lacks cpu"},
 		{"the instance runs twice", func(c *cluster, _ *model.Plan) { c.run("s9", "small", 0, "n1") }, `allocation "s9" is the same instance`},
+		{"the instance runs twice since a node is connected again", func(c *cluster, p *model.Plan) {
+			small := *c.store.Snapshot().Job(key("small"))
+			group := *small.Groups[0]
+			group.Disconnect = &model.Disconnect{Replace: true}
+			small.Groups = []*model.Group{&group}
+			c.write(func(txn *state.Txn) {
+				if err := txn.JobWriter().Upsert(&small); err != nil {
+					t.Fatal(err)
+				}
+				s0 := *txn.Alloc("s0")
+				s0.Job = txn.Job(key("small"))
+				s0.Group = s0.Job.Groups[0]
+				txn.AllocWriter().Upsert(&s0)
+				second := s0
+				second.ID, second.NodeID = "s9", "n1"
+				txn.AllocWriter().Upsert(&second)
+			})
+			p.Groups[0].Placements[1].Job = c.store.Snapshot().Job(key("small"))
+			p.Groups[0].Placements[1].Group = p.Groups[0].Placements[1].Job.Groups[0]
+		}, "its instance runs twice"},
 		{"the instance replaces one on a disconnected node", func(c *cluster, p *model.Plan) {
 			small := *c.store.Snapshot().Job(key("small"))
 			group := *small.Groups[0]

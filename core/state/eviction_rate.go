@@ -145,6 +145,8 @@ func (v *View) MoveObstacle(a *model.Allocation, priority int32, now int64) stri
 		return "its job is evicted all-or-none"
 	case job.Colocates() || HasPlacementRules(v, a.Group):
 		return "rules between allocations apply to it"
+	case a.Group.Disconnect != nil && v.runsTwice(a):
+		return "its instance runs twice since a node is connected again"
 	}
 	if _, spared := job.ProtectedFrom(a, priority, now); spared {
 		return "its preemption toleration protects it from this priority, or until it has run longer"
@@ -158,4 +160,12 @@ func (v *View) MoveObstacle(a *model.Allocation, priority int32, now int64) stri
 		}
 	}
 	return ""
+}
+
+// runsTwice reports whether another allocation of the same instance runs on a connected node.
+// The evaluation of the job decides which of the two remains.
+func (v *View) runsTwice(a *model.Allocation) bool {
+	return slices.ContainsFunc(v.AppendJobAllocs(nil, a.Job.Key()), func(o *model.Allocation) bool {
+		return o.ID != a.ID && o.Live() && o.Group.Name == a.Group.Name && o.Index == a.Index && !o.Unknown(v.Node(o.NodeID))
+	})
 }
