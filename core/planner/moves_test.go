@@ -77,6 +77,27 @@ func TestApplier_InstanceMovesOnce(t *testing.T) {
 	}
 }
 
+// changeSmall changes the group of small, in its instance s0 and in the plan that moves it.
+func (c *cluster) changeSmall(t *testing.T, p *model.Plan, change func(*model.Group)) {
+	t.Helper()
+	small := *c.store.Snapshot().Job(key("small"))
+	group := *small.Groups[0]
+	change(&group)
+	small.Groups = []*model.Group{&group}
+	c.write(func(txn *state.Txn) {
+		if err := txn.JobWriter().Upsert(&small); err != nil {
+			t.Fatal(err)
+		}
+		a := *txn.Alloc("s0")
+		a.Job = txn.Job(key("small"))
+		a.Group = a.Job.Groups[0]
+		txn.AllocWriter().Upsert(&a)
+	})
+	moved := p.Groups[0].Placements[1]
+	moved.Job = c.store.Snapshot().Job(key("small"))
+	moved.Group = moved.Job.Groups[0]
+}
+
 // Moves are rejected as a whole for reasons of either half.
 func TestVerify_RejectsMoves(t *testing.T) {
 	t.Parallel()
@@ -104,63 +125,31 @@ func TestVerify_RejectsMoves(t *testing.T) {
 			})
 		}, `the disruption budget "default/small" allows no disruption`},
 		{"the target has a taint that is tolerated for some time", func(c *cluster, p *model.Plan) {
-			small := *c.store.Snapshot().Job(key("small"))
-			group := *small.Groups[0]
-			group.Tolerations = []model.Toleration{{Key: "maintenance", Operator: model.TolerationExists, For: time.Minute}}
-			small.Groups = []*model.Group{&group}
+			c.changeSmall(t, p, func(g *model.Group) {
+				g.Tolerations = []model.Toleration{{Key: "maintenance", Operator: model.TolerationExists, For: time.Minute}}
+			})
 			c.write(func(txn *state.Txn) {
-				if err := txn.JobWriter().Upsert(&small); err != nil {
-					t.Fatal(err)
-				}
 				n := *txn.Node("n2")
 				n.Taints = []model.Taint{{Key: "maintenance", Effect: model.NoExecute}}
 				if err := txn.NodeWriter().Upsert(&n); err != nil {
 					t.Fatal(err)
 				}
-				a := *txn.Alloc("s0")
-				a.Job = txn.Job(key("small"))
-				a.Group = a.Job.Groups[0]
-				txn.AllocWriter().Upsert(&a)
 			})
-			p.Groups[0].Placements[1].Job = c.store.Snapshot().Job(key("small"))
-			p.Groups[0].Placements[1].Group = p.Groups[0].Placements[1].Job.Groups[0]
 		}, "a NoExecute taint of the node"},
 		{"the target is full", func(c *cluster, _ *model.Plan) { c.run("o1", "other", 1, "n2") }, "the node lacks cpu"},
 		{"the instance runs twice", func(c *cluster, _ *model.Plan) { c.run("s9", "small", 0, "n1") }, `allocation "s9" is the same instance`},
 		{"the instance runs twice since a node is connected again", func(c *cluster, p *model.Plan) {
-			small := *c.store.Snapshot().Job(key("small"))
-			group := *small.Groups[0]
-			group.Disconnect = &model.Disconnect{Replace: true}
-			small.Groups = []*model.Group{&group}
+			c.changeSmall(t, p, func(g *model.Group) { g.Disconnect = &model.Disconnect{Replace: true} })
 			c.write(func(txn *state.Txn) {
-				if err := txn.JobWriter().Upsert(&small); err != nil {
-					t.Fatal(err)
-				}
-				s0 := *txn.Alloc("s0")
-				s0.Job = txn.Job(key("small"))
-				s0.Group = s0.Job.Groups[0]
-				txn.AllocWriter().Upsert(&s0)
-				second := s0
+				second := *txn.Alloc("s0")
 				second.ID, second.NodeID = "s9", "n1"
 				txn.AllocWriter().Upsert(&second)
 			})
-			p.Groups[0].Placements[1].Job = c.store.Snapshot().Job(key("small"))
-			p.Groups[0].Placements[1].Group = p.Groups[0].Placements[1].Job.Groups[0]
 		}, "its instance runs twice"},
 		{"the instance replaces one on a disconnected node", func(c *cluster, p *model.Plan) {
-			small := *c.store.Snapshot().Job(key("small"))
-			group := *small.Groups[0]
-			group.Disconnect = &model.Disconnect{Replace: true}
-			small.Groups = []*model.Group{&group}
+			c.changeSmall(t, p, func(g *model.Group) { g.Disconnect = &model.Disconnect{Replace: true} })
 			c.write(func(txn *state.Txn) {
-				if err := txn.JobWriter().Upsert(&small); err != nil {
-					t.Fatal(err)
-				}
-				s0 := *txn.Alloc("s0")
-				s0.Job = txn.Job(key("small"))
-				s0.Group = s0.Job.Groups[0]
-				txn.AllocWriter().Upsert(&s0)
-				original := s0
+				original := *txn.Alloc("s0")
 				original.ID, original.NodeID, original.Started = "s9", "n1", true
 				txn.AllocWriter().Upsert(&original)
 				n := *txn.Node("n1")
@@ -169,8 +158,6 @@ func TestVerify_RejectsMoves(t *testing.T) {
 					t.Fatal(err)
 				}
 			})
-			p.Groups[0].Placements[1].Job = c.store.Snapshot().Job(key("small"))
-			p.Groups[0].Placements[1].Group = p.Groups[0].Placements[1].Job.Groups[0]
 		}, ""},
 		{"the job has a lower priority", func(c *cluster, p *model.Plan) { p.Priority = 49 }, "its priority 50 is above 49"},
 	} {
