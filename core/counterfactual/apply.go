@@ -34,7 +34,7 @@ func findVictim(snap *state.Snapshot, id string) *victim {
 }
 
 // priorityOf returns the priority and the requests of a job or a binding. It returns
-// false if there is no such job.
+// false if the job does not exist.
 func priorityOf(snap *state.Snapshot, key model.JobKey, group string) (priority int32, requests []Request, found bool) {
 	if b := snap.Binding(key); b != nil {
 		return b.Priority, []Request{{Resources: b.Resources}}, true

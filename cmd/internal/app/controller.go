@@ -64,7 +64,7 @@ type controller struct {
 	metrics  *metrics
 	certs    *certificates // nil without TLS
 	policy   *watchedPolicy
-	reporter *pool.Reporter // nil: there is no pool
+	reporter *pool.Reporter // nil without a pool
 	version  string         // of the program
 	extender *extender.Extender
 	cluster  Cluster

@@ -4,7 +4,7 @@
 //
 // It applies the rules by which instances are placed: model.Fits for capacity, and Places,
 // which the scheduler implements, for everything else. It never plans a move, and an answer
-// is no promise: another candidate may take the capacity first.
+// does not reserve it: another candidate may take the capacity first.
 //
 // core/preempt starts a Finder for each search of which a policy reads the columns. The
 // answers do not depend on the number of workers. A Finder is safe for concurrent use, a

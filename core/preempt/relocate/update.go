@@ -45,7 +45,7 @@ func (f *Finder) Update(snap *state.Snapshot, positions, list []int32) (changed 
 }
 
 // affects reports whether a change of nodes may change the places of a shape. It may return
-// true in vain, but not false: a node that is no place so far can only matter if it
+// true in vain, but not false: a node that was excluded so far can only matter if it
 // has the capacity now, or if evictions there may cost no more than on the second target.
 func (f *Finder) affects(s *shape, positions []int32) bool {
 	if s.isCut {

@@ -45,7 +45,7 @@ type dependency struct {
 // matches describes the allocations in a domain that match the term of a dependency.
 type matches struct {
 	// fixed counts those that no eviction for the job removes: its own, and those that have
-	// too high a priority or are not preemptible. An instance is no match of its own.
+	// too high a priority or are not preemptible. An instance does not match itself.
 	fixed int
 	// evictable is set if there are others, and elsewhere if they are not all on the node at
 	// position first.
