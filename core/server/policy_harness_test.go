@@ -381,8 +381,16 @@ func preemptorJob(id string) *model.Job {
 	return coretest.Job(id).Priority(90).Ask(10, 1, 0).With(func(g *model.Group) { g.Labels = map[string]string{fragileLabel: "yes"} }).Obj()
 }
 
-// plans calls visit for every applied plan.
+// plans calls visit for every plan in the state. The state shows an entry before its
+// observers do.
 func (c *testServer) plans(visit func(index uint64, p *model.Plan)) {
+	c.t.Helper()
+	index := c.Snapshot().Index()
+	c.waitFor("the entries are observed", func() bool {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return c.entries[len(c.entries)-1].Index >= index
+	})
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, a := range c.entries {
