@@ -421,6 +421,25 @@ func TestMoves_BothHalvesOrNeither(t *testing.T) {
 	}
 }
 
+// An instance that the plan moves is no candidate for a later placement of the plan, also if the
+// search for that placement began before the move. The first instance evicts low1, the second one
+// moves other1 to n2, and the third one would have to evict it there.
+func TestMoves_EvictNothingThatThePlanMoves(t *testing.T) {
+	t.Parallel()
+	w := movable(t)
+	w.node("n1", func(n *model.Node) { n.Capacity["cpu"] = 165 })
+	w.node("n2", func(n *model.Node) { n.Capacity["cpu"] = 100 })
+	w.run(job("low", 10, 90, 1).Obj(), "low1", "n1")
+	w.run(job("other", 10, 70, 1).Obj(), "other1", "n1")
+	w.run(job("small", 20, 15, 1).Obj(), "small1", "n2")
+	w.run(job("fixed", 90, 10, 1).Obj(), "fixed1", "n2")
+	w.job(job("asker", 90, 80, 1).Count(3).Obj())
+	const want = "asker.g[0]@n1 over low1, asker.g[1]@n1, other.g[0]#1@n2, stop other1, g waits for 1"
+	if got := format(w.plan("asker")); got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
 // One placement on 5,000 nodes that all lack capacity: off; by one move; and if moves do not
 // help, because what is in the way fits nowhere else.
 func BenchmarkMoves(b *testing.B) {

@@ -273,6 +273,9 @@ func (p *Placer) follow(a *model.Allocation, c found, more bool) error {
 	if !more {
 		return nil
 	}
+	if len(c.moves) > 0 {
+		p.Close() // the next search excludes what was moved
+	}
 	if p.isGlobal() {
 		p.Ranker.Rebuild()
 		p.Close()
