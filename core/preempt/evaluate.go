@@ -8,6 +8,7 @@ import (
 	"github.com/cede-scheduler/cede/core/preempt/fit"
 	"github.com/cede-scheduler/cede/core/preempt/prune"
 	"github.com/cede-scheduler/cede/core/state"
+	sdk "github.com/cede-scheduler/cede/sdk/policy"
 )
 
 // evaluate evaluates the node at slot afresh: it lays out its options for the next call,
@@ -190,27 +191,44 @@ func (w *worker) addOption(e *columns.Entry, n int) {
 	w.batch.Add(&s.inputs, e, w.deficit, w.candidates.mustLeave[:n])
 }
 
-// bound returns a lower bound of the cost of evictions on the node at slot, if amounts and
-// budgets alone decide there. Otherwise its slot is -1.
-func (w *worker) bound(slot int32) prune.Bound {
-	s := w.s
-	unknown := prune.Bound{Slot: -1}
+// bound returns a lower bound of the options on the node at slot, if amounts and budgets
+// alone decide there. Otherwise its slot is -1. If least is not nil, it fills in the least
+// victims instead of the key.
+func (w *worker) bound(slot int32, least *prune.LeastVictims) (b prune.Bound) {
+	b.Slot = -1
+	n, ok := w.s.boundable(slot)
+	if !ok {
+		return b
+	}
+	if least != nil {
+		if w.estimator.ListLeast(&n, w.s.traits.optionColumns.Has(sdk.AnnotationColumns), least) {
+			b.Slot = slot
+		}
+		return b
+	}
+	cost, exact, ok := w.estimator.Estimate(&n)
+	if !ok {
+		return b
+	}
+	return prune.Bound{Slot: slot, Exact: exact, Key: cost.Key()}
+}
+
+// boundable returns the node at slot; ok is false if more than amounts and budgets decides
+// there, or if nothing is evictable: to find that takes no call of the policy either. It
+// marks the option of the slot as infeasible, since an earlier search used its memory.
+func (s *search) boundable(slot int32) (n fit.Node, ok bool) {
 	s.options[s.first[slot]].feasible = false
 	pos := s.req.Nodes[slot]
 	chunk, i := s.scope.Snap.Chunk(int(pos)/state.ChunkSize), pos%state.ChunkSize
 	if int64(chunk.MinPriority(int(i))) > s.scope.Ceiling || chunk.Eligible()>>i&1 == 0 {
-		return unknown
+		return n, false
 	}
 	if rules := s.req.Rules; rules != nil && (!rules.Allows(pos) || s.traits.separation && rules.HasSeparatedRows(pos)) {
-		return unknown
+		return n, false
 	}
-	n := fit.Node{Chunk: chunk, Index: i, Rows: chunk.Rows(int(i))}
+	n = fit.Node{Chunk: chunk, Index: i, Rows: chunk.Rows(int(i))}
 	if chunk.HasClaims()>>i&1 == 1 {
 		n.Claimed = s.claimedCapacity(pos)
 	}
-	cost, exact, ok := w.estimator.Estimate(&n)
-	if !ok {
-		return unknown
-	}
-	return prune.Bound{Slot: slot, Exact: exact, Cost: cost}
+	return n, true
 }

@@ -116,7 +116,8 @@ func (f *Finder) evaluate(slots []int32) {
 // work is a list of nodes that workers divide among themselves.
 type work struct {
 	slots  []int32
-	bounds []prune.Bound // by position in slots; results of boundBlocks
+	bounds []prune.Bound        // by position in slots; results of boundBlocks
+	least  []prune.LeastVictims // likewise, in place of keys; nil: none are requested
 }
 
 // eachWorker makes every worker run its share of some work, every step-th block

@@ -53,9 +53,10 @@ type solution struct {
 	relocations []relocate.Answer
 }
 
-// cost returns the values that a policy with LeastFirst compares.
-func (o *option) cost() prune.Cost {
-	return prune.CostOf(o.violations, o.highest, o.prioritySum, int32(len(o.victims)), o.start)
+// costKey returns the key of an option for a policy with LeastFirst.
+func (o *option) costKey() prune.Key {
+	cost := prune.CostOf(o.violations, o.highest, o.prioritySum, int32(len(o.victims)), o.start)
+	return cost.Key()
 }
 
 // fillCosts computes the costs of the solution's victims that the chooser reads. If

@@ -7,6 +7,7 @@ import (
 	"github.com/cede-scheduler/cede/core/preempt/fit"
 	"github.com/cede-scheduler/cede/core/preempt/internal/scratch"
 	"github.com/cede-scheduler/cede/core/preempt/protect"
+	"github.com/cede-scheduler/cede/core/preempt/prune"
 	"github.com/cede-scheduler/cede/core/state"
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
 )
@@ -18,6 +19,7 @@ type optionTable struct {
 	at      []int32      // position in results.options, by option of the call
 	rows    []*state.Row // the victims of all of them
 	scores  sdk.OptionScores
+	levels  []*prune.LeastLevel // of scoreLeast: the victims, by option
 	ids     columns.Strings
 }
 
@@ -30,13 +32,8 @@ func (t *optionTable) score(s *search, chooser *hook, findings *protect.Findings
 	if n == 0 {
 		return nil
 	}
-	for i := range t.scores.Tiers {
-		t.scores.Tiers[i] = scratch.Zeroed(t.scores.Tiers[i], n)
-	}
-	t.scores.Score = scratch.Zeroed(t.scores.Score, n)
-	t.scores.Recheck = sdk.Recheck{}
 	v := chooser.version
-	if err := v.RecordCall("ScoreOptions", chooser.instance.ScoreOptions(&t.options, &t.scores)); err != nil {
+	if err := t.call(chooser, n); err != nil {
 		return err
 	}
 	findings.MergePolicyRecheck(t.scores.Recheck, t.options.Now)
@@ -46,6 +43,24 @@ func (t *optionTable) score(s *search, chooser *hook, findings *protect.Findings
 		}
 	}
 	return nil
+}
+
+// call calls the chooser about the n options of the table.
+func (t *optionTable) call(chooser *hook, n int) error {
+	for i := range t.scores.Tiers {
+		t.scores.Tiers[i] = scratch.Zeroed(t.scores.Tiers[i], n)
+	}
+	t.scores.Score = scratch.Zeroed(t.scores.Score, n)
+	t.scores.Recheck = sdk.Recheck{}
+	return chooser.version.RecordCall("ScoreOptions", chooser.instance.ScoreOptions(&t.options, &t.scores))
+}
+
+// key returns the tiers of option i as a key.
+func (t *optionTable) key(i int) (k prune.Key) {
+	for tier, values := range &t.scores.Tiers {
+		k[tier] = values[i]
+	}
+	return k
 }
 
 // better reports whether option i ranks before option j: by lower tiers, then by the
@@ -66,8 +81,7 @@ func (t *optionTable) better(i, j int) bool {
 // as they are. It costs the feasible options times the columns that are read.
 func (t *optionTable) fill(s *search) {
 	o := &t.options
-	o.Now, o.Preemptor, o.Dims = s.req.Now, &s.inputs.Preemptor, s.inputs.DimNames
-	t.ids.Reset()
+	t.start(s)
 	t.at = t.at[:0]
 	for i := range s.options {
 		if s.options[i].feasible {
@@ -93,6 +107,13 @@ func (t *optionTable) fill(s *search) {
 	}
 	o.Shared = s.inputs.SharedFor(read, &t.ids)
 	o.Strings = t.ids.List
+}
+
+// start fills what all options share.
+func (t *optionTable) start(s *search) {
+	o := &t.options
+	o.Now, o.Preemptor, o.Dims = s.req.Now, &s.inputs.Preemptor, s.inputs.DimNames
+	t.ids.Reset()
 }
 
 // fillTotals fills the columns that sum up the victims of every option. The evaluation

@@ -1,16 +1,20 @@
 package preempt
 
 import (
+	"math"
 	"slices"
 
+	"github.com/cede-scheduler/cede/core/preempt/columns"
 	"github.com/cede-scheduler/cede/core/preempt/internal/scratch"
 	"github.com/cede-scheduler/cede/core/preempt/prune"
+	sdk "github.com/cede-scheduler/cede/sdk/policy"
 )
 
-// A policy that declares which option it takes (Info.LeastFirst) need not be called about
-// most nodes of a large cluster: a lower bound of their cost follows from
-// priorities, amounts and budgets, in a fraction of the time, and other nodes cost less.
-// So nodes are evaluated in rounds, those with the least bound first, until an option is
+// A policy that declares which option it takes (Info.LeastFirst), or that more expensive
+// victims do not lower its tiers (Info.Monotone), need not be called about the candidates of
+// most nodes of a large cluster: a lower bound of their options follows from priorities,
+// amounts, lost work and budgets, in a fraction of the time, and options on other nodes are
+// better. So nodes are evaluated in rounds, those with the least bound first, until an option is
 // known that none of the others can beat. The rest waits: once that option is taken, the
 // next best may be among them.
 //
@@ -18,7 +22,8 @@ import (
 
 // rounds are the nodes of such a search that have not been evaluated.
 type rounds struct {
-	bounds  []prune.Bound    // by distinct node; waiting shares its memory
+	bounds  []prune.Bound // by distinct node; waiting shares its memory
+	least   []prune.LeastVictims
 	waiting prune.BoundQueue // not evaluated yet
 	size    int              // nodes in the next round while no option is known
 }
@@ -29,14 +34,13 @@ const firstRound = 64
 
 // usesRounds reports whether the policy allows rounds, and whether they pay.
 func (f *Finder) usesRounds() bool {
-	return f.search.traits.usesBounds() && len(f.plan.distinct) == len(f.plan.leader) && len(f.plan.distinct) >= blockNodes
+	return f.search.traits.bounding() != unbounded && len(f.plan.distinct) == len(f.plan.leader) && len(f.plan.distinct) >= blockNodes
 }
 
 // searchInRounds evaluates the nodes without a bound, then the others in rounds.
 func (f *Finder) searchInRounds() {
 	r, p := &f.rounds, &f.plan
-	r.bounds = scratch.Sized(r.bounds, len(p.distinct))
-	f.eachWorker(work{slots: p.distinct, bounds: r.bounds}, (*worker).boundBlocks)
+	r.boundAll(f)
 	unknown := p.evaluating[:0]
 	r.waiting, r.size = r.bounds[:0], firstRound
 	for i, b := range r.bounds {
@@ -51,6 +55,25 @@ func (f *Finder) searchInRounds() {
 	f.continueRounds(false)
 }
 
+// boundAll computes a bound of each distinct node, into r.bounds at the position of its slot in
+// the plan. Workers share the nodes; the call of the
+// chooser about all of them, if there is one, follows on the caller's goroutine, so that its
+// input does not depend on the number of workers.
+func (r *rounds) boundAll(f *Finder) {
+	all := work{slots: f.plan.distinct}
+	r.bounds = scratch.Sized(r.bounds, len(all.slots))
+	all.bounds = r.bounds
+	byTier := f.search.traits.bounding() == boundByTier
+	if byTier {
+		r.least = scratch.Sized(r.least, len(all.slots))
+		all.least = r.least
+	}
+	f.eachWorker(all, (*worker).boundBlocks)
+	if byTier {
+		f.err = f.table.scoreLeast(&f.search, &f.chooser, r.bounds, r.least)
+	}
+}
+
 // continueRounds evaluates further nodes until no other one can have a better option than
 // those that are known, or all of them. Usually the first round finds a good option, and
 // the second one evaluates everything that could be better.
@@ -58,9 +81,13 @@ func (f *Finder) continueRounds(all bool) {
 	r := &f.rounds
 	for len(r.waiting) > 0 && f.err == nil {
 		next := f.plan.evaluating[:0]
-		if best, known := f.search.leastCost(); all || !known {
+		best, known := r.bestFound(f)
+		switch {
+		case f.err != nil:
+			return
+		case all || !known:
 			next = r.take(next, all, f.search.traits.predictable)
-		} else {
+		default:
 			for len(r.waiting) > 0 && mayBeat(&r.waiting[0], &best, f.search.traits.predictable) {
 				next = append(next, r.waiting.Pop().Slot)
 			}
@@ -93,19 +120,151 @@ func mayBeat(b, known *prune.Bound, predictable bool) bool {
 	if predictable {
 		return !known.Less(b) // of equals it takes the first
 	}
-	return !known.Cost.Less(&b.Cost)
+	return !known.Key.Less(&b.Key)
 }
 
-// leastCost returns the best of the known options, the first of equals.
-func (r *results) leastCost() (best prune.Bound, known bool) {
-	for i := range r.options {
-		if o := &r.options[i]; o.feasible {
-			// Rounds are used for requests for amounts alone: one option a node, so that
-			// positions of options are slots.
-			if b := (prune.Bound{Slot: int32(i), Exact: true, Cost: o.cost()}); !known || b.Cost.Less(&best.Cost) {
-				best, known = b, true
-			}
+// bestFound returns the best of the options so far, the first of equals. Rounds are used for
+// requests for amounts alone: one option a node, so that positions of options are slots.
+//
+// Keys that consist of tiers take one call of the chooser about all options so far. There are
+// few of them, and few rounds.
+func (r *rounds) bestFound(f *Finder) (best prune.Bound, known bool) {
+	byTier := f.search.traits.bounding() == boundByTier
+	if byTier {
+		if f.err = f.scoreOptions(); f.err != nil {
+			return best, false
+		}
+		for i, slot := range f.table.at {
+			best, known = better(best, known, prune.Bound{Slot: slot, Exact: true, Key: f.table.key(i)})
+		}
+		return best, known
+	}
+	for i := range f.search.options {
+		if o := &f.search.options[i]; o.feasible {
+			best, known = better(best, known, prune.Bound{Slot: int32(i), Exact: true, Key: o.costKey()})
 		}
 	}
 	return best, known
+}
+
+// better returns the lesser of two bounds; the first one is valid if known is set. Of equals it
+// is the first.
+func better(best prune.Bound, known bool, b prune.Bound) (prune.Bound, bool) {
+	if !known || b.Key.Less(&best.Key) {
+		return b, true
+	}
+	return best, true
+}
+
+// scoreLeast calls the chooser about the least victims of nodes, each list as if it were an
+// option, and sets the keys of their bounds. It ignores scores and recheck times, as no such
+// option exists.
+func (t *optionTable) scoreLeast(s *search, chooser *hook, bounds []prune.Bound, least []prune.LeastVictims) error {
+	t.at, t.levels = t.at[:0], t.levels[:0]
+	for i := range bounds {
+		if bounds[i].Slot < 0 {
+			continue
+		}
+		for k := range least[i].Levels {
+			t.at, t.levels = append(t.at, int32(i)), append(t.levels, &least[i].Levels[k])
+		}
+	}
+	if len(t.at) == 0 {
+		return nil
+	}
+	t.fillLeast(s, bounds, least)
+	if err := t.call(chooser, len(t.at)); err != nil {
+		return err
+	}
+	for i, at := range t.at {
+		if key := t.key(i); i == 0 || at != t.at[i-1] || key.Less(&bounds[at].Key) {
+			bounds[at].Key = key
+		}
+	}
+	return nil
+}
+
+// fillLeast lays out one option for each of t.levels. Only columns of boundColumns are read.
+//
+// A column without a lower bound by node has the value that costs least: victims have just
+// started, overrun no budget and could run elsewhere. Needs, ranks and names of nodes are
+// zero, because tiers do not depend on them.
+func (t *optionTable) fillLeast(s *search, bounds []prune.Bound, least []prune.LeastVictims) {
+	o, n := &t.options, len(t.at)
+	t.start(s)
+	o.Node, o.HighestPriority, o.VictimCount = scratch.Sized(o.Node, n), scratch.Sized(o.HighestPriority, n), scratch.Sized(o.VictimCount, n)
+	o.PrioritySum, o.LostWork, o.BudgetViolations = scratch.Zeroed(o.PrioritySum, n), scratch.Zeroed(o.LostWork, n), scratch.Zeroed(o.BudgetViolations, n)
+	o.Start = scratch.Filled(o.Start, n, o.Now)
+	for i, l := range t.levels {
+		o.Node[i], o.HighestPriority[i], o.VictimCount[i] = s.req.Nodes[bounds[t.at[i]].Slot], l.Priority[0], int32(l.Count)
+		for k := range l.Count {
+			o.PrioritySum[i] += int64(l.Priority[k])
+			o.LostWork[i] += l.LostWork[k]
+		}
+	}
+	read := s.traits.optionColumns
+	if read.Has(sdk.RelocationColumns) {
+		o.Stranded, o.Displacing = scratch.Zeroed(o.Stranded, n), scratch.Zeroed(o.Displacing, n)
+		o.DisplacedPriority = scratch.Filled(o.DisplacedPriority, n, math.MinInt32)
+		o.DisplacedLostWork = scratch.Zeroed(o.DisplacedLostWork, n)
+	}
+	if read.Has(sdk.FitColumns) {
+		t.zeroFit(n)
+	}
+	if read.Has(sdk.VictimColumns) {
+		t.fillLeastVictims(s, least)
+	}
+	o.Shared = s.inputs.SharedFor(read, &t.ids)
+	o.Strings = t.ids.List
+}
+
+// zeroFit fills the ranks of n nodes with zeros, and marks every component as absent. Scores
+// may depend on them; tiers of a policy with Info.Monotone do not.
+func (t *optionTable) zeroFit(n int) {
+	o := &t.options
+	o.FitBefore, o.FitAfter = scratch.Zeroed(o.FitBefore, n), scratch.Zeroed(o.FitAfter, n)
+	for k := range o.Components {
+		o.Components[k] = scratch.Zeroed(o.Components[k], n)
+	}
+	o.Present = scratch.Zeroed(o.Present, n)
+}
+
+// fillLeastVictims fills the victims of every option. Their uses of a resource are equal: only
+// one column can be sorted if each victim is to be at most as high as some real one in all
+// columns, and lost work distinguishes nodes better than sizes do.
+func (t *optionTable) fillLeastVictims(s *search, least []prune.LeastVictims) {
+	o, v, read := &t.options, &t.options.Victims, s.traits.optionColumns
+	o.FirstVictim = append(o.FirstVictim[:0], 0)
+	v.Priority, v.LostWork = v.Priority[:0], v.LostWork[:0]
+	for _, l := range t.levels {
+		v.Priority, v.LostWork = append(v.Priority, l.Priority[:l.Count]...), append(v.LostWork, l.LostWork[:l.Count]...)
+		o.FirstVictim = append(o.FirstVictim, int32(len(v.Priority)))
+	}
+	rows := len(v.Priority)
+	scratch.Columns(&o.Need, s.inputs.Dimensions.Len())
+	for d := range o.Need {
+		o.Need[d] = scratch.Zeroed(o.Need[d], len(t.at))
+	}
+	scratch.Columns(&v.Use, s.inputs.Dimensions.Len())
+	scratch.Columns(&v.Devices, 0)
+	for d := range v.Use {
+		use := scratch.Sized(v.Use[d], rows)[:0]
+		for i, l := range t.levels {
+			least := float64(least[t.at[i]].Use[d])
+			for range l.Count {
+				use = append(use, least)
+			}
+		}
+		v.Use[d] = use
+	}
+	v.Start, v.MustLeave = scratch.Filled(v.Start, rows, o.Now), scratch.Zeroed(v.MustLeave, rows)
+	v.Relocation = scratch.Filled(v.Relocation, rows, sdk.RelocationFree)
+	v.DisplacedPriority = scratch.Filled(v.DisplacedPriority, rows, math.MinInt32)
+	v.DisplacedLostWork = scratch.Zeroed(v.DisplacedLostWork, rows)
+	if v.Budgets = nil; read.Has(sdk.BudgetColumns) {
+		v.Budgets = &sdk.BudgetRefs{First: make([]int32, rows+1)}
+	}
+	if v.Annotations = nil; read.Has(sdk.AnnotationColumns) {
+		v.Annotations = columns.Annotations(nil)
+	}
 }

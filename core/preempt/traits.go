@@ -75,10 +75,38 @@ func (t *traits) sharesAcrossNodes(req *Request) bool {
 	return t.fast && len(req.Excluded) == 0 && prune.ReadsClassesOnly(t.columns, t.optionColumns)
 }
 
-// usesBounds reports whether the policy's choice among nodes can be bounded, so that
-// most of them need no call.
-func (t *traits) usesBounds() bool {
-	return t.chooser.Info().LeastFirst && t.simpleAsk && t.delta == nil && t.optionColumns.Has(sdk.StartColumn)
+// bounding is how the policy's choice among nodes can be bounded, so that most of them need no
+// call.
+type bounding uint8
+
+const (
+	unbounded   bounding = iota // the policy is called for every node
+	boundByCost                 // Info.LeastFirst: the host computes the keys of options
+	boundByTier                 // Info.Monotone: the policy is called about the least victims of each node
+)
+
+// boundColumns are the columns that the host can fill for the least victims of a node: those
+// that have a least value, those that are the same for every option, and those that are empty
+// for a request for amounts alone.
+const boundColumns = sdk.UseColumns | sdk.StartColumn | sdk.LostWorkColumn | sdk.MustLeaveColumn | sdk.DeviceColumns |
+	sdk.AnnotationColumns | sdk.VictimColumns | sdk.FitColumns | sdk.TimeColumns | sdk.TotalsColumn | sdk.BudgetColumns |
+	sdk.RelocationColumns
+
+// bounding returns how the policy's choice can be bounded. A hook that limits candidates, ports
+// and devices exclude bounds: amounts alone would no longer decide. So does a column that has no
+// least value, such as names: a policy that declares Monotone does not order by it, but may
+// read it for its scores.
+func (t *traits) bounding() bounding {
+	info := t.chooser.Info()
+	switch {
+	case !t.simpleAsk || t.delta != nil:
+		return unbounded
+	case info.LeastFirst && t.optionColumns.Has(sdk.StartColumn):
+		return boundByCost
+	case info.Monotone && t.optionColumns&^boundColumns == 0:
+		return boundByTier
+	}
+	return unbounded
 }
 
 // estimatorMode returns the declarations that bounds depend on.

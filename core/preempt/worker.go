@@ -118,7 +118,11 @@ func (w *worker) boundBlocks(all work, first, step int) {
 	w.estimator.Start(&w.s.scope, w.s.traits.estimatorMode())
 	for block := first; block*blockNodes < len(slots); block += step {
 		for i := block * blockNodes; i < min((block+1)*blockNodes, len(slots)); i++ {
-			all.bounds[i] = w.bound(slots[i])
+			var least *prune.LeastVictims
+			if all.least != nil {
+				least = &all.least[i]
+			}
+			all.bounds[i] = w.bound(slots[i], least)
 		}
 	}
 }

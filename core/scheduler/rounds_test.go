@@ -1,27 +1,55 @@
 package scheduler_test
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/cede-scheduler/cede/core/coretest"
 	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/core/scheduler"
 	"github.com/cede-scheduler/cede/core/state"
 	"github.com/cede-scheduler/cede/policies/kubernetes"
+	leastwaste "github.com/cede-scheduler/cede/policies/least-waste"
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
 	"github.com/cede-scheduler/cede/sdk/policytest/soak"
+	"github.com/cede-scheduler/cede/sdk/rules"
 )
 
-// everywhere is the kubernetes policy without a promise about the option that it takes,
-// so that it is called for every node.
-type everywhere struct{ *kubernetes.Policy }
+// A boundable is a policy that declares which option it takes.
+type boundable interface {
+	sdk.Policy
+	sdk.VictimSelector
+	sdk.OptionScorer
+}
+
+// everywhere is a policy without a promise about the option that it takes, so that it is
+// called for every node.
+type everywhere struct{ boundable }
 
 func (p everywhere) Info() sdk.Info {
-	info := p.Policy.Info()
-	info.LeastFirst = false
+	info := p.boundable.Info()
+	info.LeastFirst, info.Monotone = false, false
 	return info
+}
+
+// Configure implements sdk.Configurable.
+func (p everywhere) Configure(c *sdk.Config) error {
+	if configurable, ok := p.boundable.(sdk.Configurable); ok {
+		return configurable.Configure(c)
+	}
+	return nil
+}
+
+// Settings implements sdk.Configurable.
+func (p everywhere) Settings() []sdk.Setting {
+	if configurable, ok := p.boundable.(sdk.Configurable); ok {
+		return configurable.Settings()
+	}
+	return nil
 }
 
 // crowd is a cluster that is large enough for rounds, full of allocations of a few
@@ -72,42 +100,99 @@ func someLabels(d *rand.Rand, store *state.Store) (list []map[string]string) {
 	return list
 }
 
-// A policy that declares which option it takes returns the same in rounds as when it is
-// called for all nodes, for any number of instances.
+// A policy that declares which option it takes, or that its tiers are monotone, returns the same
+// in rounds as when it is called for all nodes, for any number of instances.
 func TestRounds_EqualFullSearch(t *testing.T) {
 	t.Parallel()
-	placed := 0
-	for seed := range uint64(soak.Scale(10)) {
-		d := rand.New(rand.NewPCG(23, seed))
-		store := crowd(d)
-		j := coretest.PreemptingJob(1 + d.IntN(30)).Change(func(j *model.Job) { j.AllAtOnce = d.IntN(6) == 0 }).Obj()
-		config := *coretest.AllPreempt()
-		config.Policy = "kubernetes"
-		txn := store.Begin(store.Snapshot().Index() + 1)
-		txn.ConfigWriter().Set(&config)
-		txn.Commit()
-		snap := coretest.PutJobs(store, j)
-		plans := map[string]bool{}
-		for workers, asked := range []func() sdk.Policy{
-			func() sdk.Policy { return everywhere{kubernetes.New()} },
-			func() sdk.Policy { return kubernetes.New() },
-			func() sdk.Policy { return kubernetes.New() },
-		} {
-			s := scheduler.New(scheduler.Config{Policies: coretest.Policies(asked), Workers: max(1, workers)})
-			out, err := s.Process(coretest.Eval(j), snap, 1)
-			must(err)
-			plans[format(out)] = true
-			for _, g := range out.Plan.Groups {
-				placed += len(g.Placements)
+	for name, create := range map[string]func() boundable{
+		"kubernetes":  func() boundable { return kubernetes.New() },
+		"least-waste": func() boundable { return leastwaste.New() },
+		"default":     func() boundable { return rules.New() },
+		"rule":        func() boundable { return &rule{} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			placed := 0
+			for seed := range uint64(soak.Scale(10)) {
+				d := rand.New(rand.NewPCG(23, seed))
+				snap, j := crowdWith(d, name)
+				plans := map[string]bool{}
+				for workers, declares := range []bool{false, true, true} {
+					plan := planOf(func() sdk.Policy {
+						if !declares {
+							return everywhere{create()}
+						}
+						return create()
+					}, snap, j, max(1, workers))
+					plans[format(plan)] = true
+					for _, g := range plan.Plan.Groups {
+						placed += len(g.Placements)
+					}
+				}
+				if len(plans) != 1 {
+					t.Fatalf("seed %d: %d plans: %v", seed, len(plans), plans)
+				}
 			}
-		}
-		if len(plans) != 1 {
-			t.Fatalf("seed %d: %d plans: %v", seed, len(plans), plans)
-		}
+			if placed < soak.Count(100, 100) {
+				t.Errorf("%d placed: too few", placed)
+			}
+		})
 	}
-	if placed < soak.Count(100, 100) {
-		t.Errorf("%d placed: too few", placed)
+}
+
+// crowdWith returns a crowd with a job that evicts under a policy.
+func crowdWith(d *rand.Rand, name string) (*state.Snapshot, *model.Job) {
+	store := crowd(d)
+	j := coretest.PreemptingJob(1 + d.IntN(30)).Change(func(j *model.Job) { j.AllAtOnce = d.IntN(6) == 0 }).Obj()
+	config := *coretest.AllPreempt()
+	config.Policy = name
+	txn := store.Begin(store.Snapshot().Index() + 1)
+	txn.ConfigWriter().Set(&config)
+	txn.Commit()
+	return coretest.PutJobs(store, j), j
+}
+
+// planOf returns the outcome of a job under a policy, which is also the default one if that is
+// its name.
+func planOf(create func() sdk.Policy, snap *state.Snapshot, j *model.Job, workers int) *scheduler.Outcome {
+	policies := []*policy.Version{coretest.Version(create)}
+	if policies[0].Info().Name != policy.DefaultName {
+		policies = append(policies, coretest.Version(func() sdk.Policy { return rules.New() }))
 	}
+	set, err := policy.NewSet(policies...)
+	must(err)
+	out, err := scheduler.New(scheduler.Config{Policies: set, Workers: workers}).Process(coretest.Eval(j), snap, 1)
+	must(err)
+	return out
+}
+
+// rule evicts what lost least, and chooses by the totals of options.
+type rule struct{ order []int32 }
+
+func (*rule) Info() sdk.Info {
+	return sdk.Info{Name: "rule", Delta: 10, Monotone: true, Columns: sdk.LostWorkColumn}
+}
+
+func (p *rule) SelectVictims(in *sdk.Candidates, out *sdk.Selection) error {
+	for o := range in.Len() {
+		p.order = p.order[:0]
+		for row := in.FirstRow[o]; row < in.FirstRow[o+1]; row++ {
+			p.order = append(p.order, row)
+		}
+		slices.SortStableFunc(p.order, func(a, b int32) int { return cmp.Compare(in.Rows.LostWork[a], in.Rows.LostWork[b]) })
+		for _, row := range p.order {
+			out.Pick(int(row))
+		}
+		out.Next()
+	}
+	return nil
+}
+
+func (*rule) ScoreOptions(in *sdk.Options, out *sdk.OptionScores) error {
+	for i := range in.Len() {
+		out.Tiers[0][i], out.Tiers[1][i] = int64(in.VictimCount[i]), in.LostWork[i]
+	}
+	return nil
 }
 
 // A policy that also declares the order of victims is called only for the nodes with the

@@ -63,8 +63,9 @@ func (p *Policy) Configure(c *policy.Config) error {
 // Info implements policy.Policy.
 func (p *Policy) Info() policy.Info {
 	info := policy.Info{
-		Name:  "least-waste",
-		Delta: rules.Delta,
+		Name:     "least-waste",
+		Delta:    rules.Delta,
+		Monotone: true,
 		Columns: p.waste.Columns() | policy.MustLeaveColumn | policy.DeviceColumns |
 			policy.VictimColumns | policy.FitColumns,
 	}

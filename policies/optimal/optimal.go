@@ -66,7 +66,7 @@ func (p *Policy) Configure(c *policy.Config) error {
 // sufficient priority is ever evicted.
 func (p *Policy) Info() policy.Info {
 	info := policy.Info{
-		Name: "optimal", Delta: rules.Delta, Ascending: p.cost == byPriority, Monotone: p.cost != byWaste,
+		Name: "optimal", Delta: rules.Delta, Ascending: p.cost == byPriority, Monotone: true,
 		Columns: policy.UseColumns | policy.MustLeaveColumn | policy.DeviceColumns | policy.FitColumns |
 			policy.BudgetColumns,
 	}

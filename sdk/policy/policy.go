@@ -101,9 +101,15 @@ type Info struct {
 	// Monotone declares that the tiers of ScoreOptions depend on VictimCount,
 	// HighestPriority, PrioritySum, BudgetViolations, LostWork, Start and the columns of
 	// RelocationColumns alone, and that they do not fall if one of these rises, or if Start
-	// falls. PrioritySum counts as if each priority were raised by 2^31. The host may then
-	// omit the topology domains of a gang in which no placement can have lower tiers than
-	// the best one found so far.
+	// falls. PrioritySum counts as if each priority were raised by 2^31. With VictimColumns
+	// they may also depend on Priority, Use, LostWork, Start, MustLeave, annotations and where
+	// it could run of each victim, and do not fall if a victim is added, or if one of these but
+	// an annotation rises, or if Start falls. Tiers are compared in order: a later one may fall
+	// if an earlier one rises.
+	//
+	// The host may then omit nodes, and topology domains of a gang, in which no option
+	// can have lower tiers than the best one found so far: it calls ScoreOptions about
+	// fictitious victims that cost no more than those of any option there.
 	Monotone bool
 	// YoungestFirst declares three properties. Among candidates of one priority, the
 	// one that started last is evicted first, and the first in order among equals. If

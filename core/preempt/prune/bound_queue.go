@@ -1,8 +1,22 @@
 package prune
 
+// A Key orders options as the policy does, the least first. It is that of an option, or a lower
+// bound of the key of any option on a node. A policy with Info.LeastFirst orders by cost; with
+// Info.Monotone by its tiers. Options with equal keys may still differ.
+type Key [5]int64
+
+// Less reports whether k is before o.
+func (k *Key) Less(o *Key) bool {
+	for i, value := range k {
+		if value != o[i] {
+			return value < o[i]
+		}
+	}
+	return false
+}
+
 // A Cost holds the values that a policy with Info.LeastFirst compares, in the order of the
-// fields. It is the cost of an option, or a lower bound of the cost of any option on a
-// node.
+// fields.
 type Cost struct {
 	Violations, Highest int32
 	Sum                 int64 // of priorities, each raised above zero
@@ -20,31 +34,21 @@ func CostOf(violations, highest int32, prioritySum int64, victims int32, start i
 	return Cost{violations, highest, prioritySum + int64(victims)*raise, victims, start}
 }
 
-// Less reports whether c costs less than o.
-func (c *Cost) Less(o *Cost) bool {
-	switch {
-	case c.Violations != o.Violations:
-		return c.Violations < o.Violations
-	case c.Highest != o.Highest:
-		return c.Highest < o.Highest
-	case c.Sum != o.Sum:
-		return c.Sum < o.Sum
-	case c.Victims != o.Victims:
-		return c.Victims < o.Victims
-	}
-	return c.Start > o.Start
+// Key returns the key of a policy with Info.LeastFirst.
+func (c *Cost) Key() Key {
+	return Key{int64(c.Violations), int64(c.Highest), c.Sum, int64(c.Victims), ^c.Start} // ^ reverses the order
 }
 
-// A Bound is a lower bound of the cost of evictions on a node.
+// A Bound is a lower bound of the options on a node.
 type Bound struct {
 	Slot  int32 // of the node; -1: unknown, so that the policy must be called
-	Exact bool  // they cost exactly that
-	Cost
+	Exact bool  // the best option there has exactly this key
+	Key   Key
 }
 
-// Less orders bounds by cost, and equal ones by slot.
+// Less orders bounds by key, and equal ones by slot.
 func (b *Bound) Less(o *Bound) bool {
-	return b.Cost.Less(&o.Cost) || b.Slot < o.Slot && !o.Cost.Less(&b.Cost)
+	return b.Key.Less(&o.Key) || b.Slot < o.Slot && !o.Key.Less(&b.Key)
 }
 
 // A BoundQueue holds the nodes about which the policy has not been called: a heap with

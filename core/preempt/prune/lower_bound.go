@@ -23,6 +23,7 @@ type Estimator struct {
 	left    []int64 // its remainder while rows are released
 	below   []int64 // its remainder before the highest priority was reached
 	starts  []int64 // scratch of latestStart
+	lost    []int64 // of ListLeast: lost work, by row
 	counts  []groupCount
 	order   candidateOrder
 	charged protect.Charges

@@ -121,15 +121,16 @@ func (e *Evaluation) Within(domains map[*model.Group]*feasible.Domain, f func() 
 	return err
 }
 
-// ChooserInfo reports whether the tiers of the policy that chooses among options can be bounded
-// (see Info.Monotone), and whether it reads victims one by one.
+// ChooserInfo reports whether the totals of an option bound the tiers of the policy that chooses
+// among options (see Info.Monotone), and whether it reads victims one by one.
 func (u *PolicyUse) ChooserInfo() (monotone, readsVictims bool) {
 	chooser := u.Version
 	if !chooser.Hooks().Has(policy.HookScoreOptions) {
 		chooser = u.Set.Default()
 	}
 	info := chooser.Info()
-	return info.Monotone, info.Columns.Has(sdk.VictimColumns)
+	readsVictims = info.Columns.Has(sdk.VictimColumns)
+	return info.Monotone && !readsVictims, readsVictims
 }
 
 // NodesInOrder returns the positions of all nodes in tie order.

@@ -18,6 +18,15 @@ func Zeroed[T any](s []T, n int) []T {
 	return s
 }
 
+// Filled returns s with length n and every element equal to v.
+func Filled[T any](s []T, n int, v T) []T {
+	s = Sized(s, n)
+	for i := range s {
+		s[i] = v
+	}
+	return s
+}
+
 // Extended returns s with zeros appended up to length n.
 func Extended[T any](s []T, n int) []T {
 	from := len(s)

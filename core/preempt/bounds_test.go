@@ -1,0 +1,159 @@
+package preempt
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/cede-scheduler/cede/core/coretest"
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/policy"
+	"github.com/cede-scheduler/cede/core/preempt/prune"
+	"github.com/cede-scheduler/cede/core/state"
+	leastwaste "github.com/cede-scheduler/cede/policies/least-waste"
+	"github.com/cede-scheduler/cede/policies/optimal"
+	sdk "github.com/cede-scheduler/cede/sdk/policy"
+	"github.com/cede-scheduler/cede/sdk/policytest/soak"
+	"github.com/cede-scheduler/cede/sdk/rules"
+)
+
+// No option has lower tiers than the bound of its node, under each policy that declares
+// Monotone. Bounds are close: many options have the tiers of theirs.
+func TestBounds_AreBelowEveryOption(t *testing.T) {
+	t.Parallel()
+	for name, version := range map[string]*policy.Version{
+		"default":        coretest.Version(func() sdk.Policy { return rules.New() }),
+		"least-waste":    coretest.Version(func() sdk.Policy { return leastwaste.New() }),
+		"optimal":        coretest.Version(func() sdk.Policy { return optimal.New() }),
+		"optimal, waste": configured(t, func() sdk.Policy { return optimal.New() }, `{"cost": "waste"}`),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			options, equal := 0, 0
+			for seed := range uint64(soak.Count(400, 40_000)) {
+				d := rand.New(rand.NewPCG(71, seed))
+				snap := randomNodes(d)
+				n, same := compareBounds(t, snap, boundRequest(snap, version), seed)
+				options, equal = options+n, equal+same
+			}
+			t.Logf("%d options, %d as cheap as their bound", options, equal)
+			if options < 100 || equal*10 < options {
+				t.Errorf("%d options, %d as cheap as their bound: too few", options, equal)
+			}
+		})
+	}
+}
+
+// configured returns a version of a native policy with a configuration.
+func configured(t *testing.T, create func() sdk.Policy, config string) *policy.Version {
+	t.Helper()
+	v, err := policy.NewVersion(policy.Source{
+		Name: create().Info().Name, Grants: policy.Grants, Config: []byte(config), Module: policy.Native("sha256:test", create),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// randomNodes returns nodes full of allocations of several sizes, priorities and ages, and the
+// job asker.
+func randomNodes(d *rand.Rand) *state.Snapshot {
+	store := state.New()
+	txn := store.Begin(1)
+	var jobs []*model.Job
+	for i := range 2 + d.IntN(6) {
+		b := coretest.Job(fmt.Sprint("j", i)).Priority(int32(d.IntN(8)*5)).Ask(int64(1+d.IntN(4)), int64(1+d.IntN(4)), 0)
+		j := b.With(func(g *model.Group) {
+			g.Labels = map[string]string{"app": fmt.Sprint(i)}
+			if d.IntN(3) == 0 {
+				g.Checkpoint = int64(1+d.IntN(9)) * 1e9
+			}
+			if d.IntN(12) == 0 {
+				g.Annotations = map[string]float64{"cost": d.Float64() * 3}
+			}
+		}).Obj()
+		j.NonPreemptible, j.AllOrNone = d.IntN(10) == 0, d.IntN(10) == 0
+		if err := txn.JobWriter().Upsert(j); err != nil {
+			panic(err)
+		}
+		jobs = append(jobs, j)
+	}
+	for n := range 1 + d.IntN(6) {
+		id := fmt.Sprintf("n%d", n)
+		if err := txn.NodeWriter().Upsert(coretest.Node(id, int64(4+d.IntN(12)), int64(4+d.IntN(12)), 0)); err != nil {
+			panic(err)
+		}
+		for k := range d.IntN(8) {
+			a := coretest.Running(fmt.Sprintf("a%d-%d", n, k), jobs[d.IntN(len(jobs))], 0, k, id)
+			a.StartTime, a.Started = int64(d.IntN(100))*1e9, d.IntN(8) > 0
+			txn.AllocWriter().Upsert(a)
+		}
+	}
+	if d.IntN(2) == 0 {
+		txn.BudgetWriter().Upsert(&model.Budget{
+			Namespace: model.DefaultNamespace, Name: "b", Labels: map[string]string{"app": "0"}, Strict: d.IntN(2) == 0,
+			MinAvailable: &model.Bound{Number: int32(d.IntN(4))},
+		})
+	}
+	asker := coretest.Job("asker").Priority(int32(20+d.IntN(40))).Ask(int64(1+d.IntN(10)), int64(1+d.IntN(10)), 0).Obj()
+	if err := txn.JobWriter().Upsert(asker); err != nil {
+		panic(err)
+	}
+	txn.ConfigWriter().Set(coretest.AllPreempt())
+	txn.Commit()
+	return store.Snapshot()
+}
+
+// boundRequest returns a request for all nodes.
+func boundRequest(snap *state.Snapshot, version *policy.Version) Request {
+	r := Request{
+		Group: snap.Job(model.JobKey{Namespace: model.DefaultNamespace, ID: "asker"}).Groups[0],
+		Now:   100e9, Policy: version, Default: version, Workers: 1,
+	}
+	for pos := range int32(snap.NodeCount()) {
+		r.Nodes = append(r.Nodes, pos)
+	}
+	return r
+}
+
+// compareBounds compares the bounds of all nodes with the tiers of their options, and returns the
+// number of options with a bound, and of those that are as cheap as it.
+func compareBounds(t *testing.T, snap *state.Snapshot, r Request, seed uint64) (options, equal int) {
+	t.Helper()
+	bounded, evaluated := &Finder{}, &Finder{}
+	for _, f := range []*Finder{bounded, evaluated} {
+		if err := f.Start(snap, r); err != nil {
+			t.Fatal(err)
+		}
+		defer f.Release()
+	}
+	if how := bounded.search.traits.bounding(); how != boundByTier {
+		t.Fatalf("bounding is %d", how)
+	}
+	bounded.rounds.boundAll(bounded)
+	if err := evaluated.scoreOptions(); err != nil || bounded.err != nil {
+		t.Fatal(err, bounded.err)
+	}
+	bounds := map[int32]prune.Key{}
+	for _, b := range bounded.rounds.bounds {
+		if b.Slot >= 0 {
+			bounds[b.Slot] = b.Key
+		}
+	}
+	for i, slot := range evaluated.table.at {
+		bound, ok := bounds[slot]
+		if !ok {
+			continue
+		}
+		options++
+		key := evaluated.table.key(i)
+		if key == bound {
+			equal++
+		}
+		if key.Less(&bound) {
+			t.Fatalf("seed %d: tiers %v of node %d are below its bound %v", seed, key, slot, bound)
+		}
+	}
+	return options, equal
+}
