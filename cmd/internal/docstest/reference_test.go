@@ -34,25 +34,32 @@ func TestReference_MatchesTheCode(t *testing.T) {
 		"configuration.md":     configurationPage(t),
 		"http-api.md":          httpPage(t),
 		"metrics.md":           metricsPage(t, commands),
+		"datasets.md":          datasetsPage(t),
 		"scenario.md":          scenarioPage(t, commands),
 		"job-specification.md": jobPage(commands),
 		"policy-hooks.md":      hooksPage(t),
 		"rules.md":             rulesPage(t),
 	} {
-		path := filepath.Join(root, "docs", "reference", name)
-		text = generated + strings.TrimRight(text, "\n") + "\n"
-		if *update {
-			if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-				t.Fatal(err)
-			}
-			continue
+		compareReference(t, name, generated+strings.TrimRight(text, "\n")+"\n")
+	}
+}
+
+// compareReference compares a file of docs/reference with its text. With -update it writes
+// the file.
+func compareReference(t *testing.T, name, text string) {
+	t.Helper()
+	path := filepath.Join(root, "docs", "reference", name)
+	if *update {
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
 		}
-		have, err := os.ReadFile(path)
-		if err != nil {
-			t.Error(err)
-		} else if string(have) != text {
-			t.Errorf("docs/reference/%s is out of date; run go generate ./cmd/internal/docstest\n%s", name, firstDifference(string(have), text))
-		}
+		return
+	}
+	have, err := os.ReadFile(path)
+	if err != nil {
+		t.Error(err)
+	} else if string(have) != text {
+		t.Errorf("docs/reference/%s is out of date; run go generate ./cmd/internal/docstest\n%s", name, firstDifference(string(have), text))
 	}
 }
 

@@ -28,6 +28,8 @@ type Files interface {
 	Remove(name string) error
 	// Writable returns the error that Write would return; it changes nothing.
 	Writable(name string) error
+	// MakeDir creates a folder and those above it, unless they exist.
+	MakeDir(name string) error
 }
 
 // OS is the file system of the host.
@@ -106,6 +108,9 @@ func (OS) Writable(name string) error {
 	}
 	return errors.Join(f.Close(), os.Remove(f.Name()))
 }
+
+// MakeDir creates folders with mode 0777, subject to the umask.
+func (OS) MakeDir(name string) error { return os.MkdirAll(name, 0o777) }
 
 // createBeside creates the temporary file in the folder of a file.
 func createBeside(name string, mode fs.FileMode) (*os.File, error) {

@@ -22,6 +22,7 @@ type comparison struct {
 	env        *cmdutil.Env
 	players    *simrun.PolicyFlags
 	out        *cmdutil.Output
+	data       *simrun.OutputDir // nil if the scenario is not a file
 	policies   []string
 	seeds      int
 	draws      int // scenarios per description; 0 if the arguments are scenarios
@@ -70,6 +71,10 @@ is from it, and which victims the best answers evict. If a search ends at --boun
 its lower bound counts: it is valid, but the decision may not be proven optimal.
 A place that moves need is not proven, so such an answer is a bound only.
 
+With --output-dir the data of all runs is written as tables, one CSV and one Parquet file
+each. docs/reference/datasets.md describes the columns. Runs that --resume skips have no
+such data, so the two flags cannot be combined.
+
 With --what-if nothing is played. Instead the workload of a manifest is submitted to
 the cluster of each scenario, and the report shows what each policy would evict.`,
 		Example: `  cede compare scenario.yaml -p default -p nomad
@@ -77,6 +82,7 @@ the cluster of each scenario, and the report shows what each policy would evict.
   cede compare contended -p default -p least-waste --draws 8
   cede compare contended -p default -p least-waste --draws 2 --bound
   cede compare cluster.yaml -p kubernetes -p my.wasm --what-if pod.yaml
+  cede compare a.yaml b.yaml -p default -p nomad --output-dir data
   cede compare scenario.yaml -p default -p nomad --fail-if 'victims(nomad) > 2 * victims(default)'`,
 		Args: cmdutil.PositionalArgs(1, -1, "one or more scenario files"),
 	}
@@ -94,6 +100,7 @@ the cluster of each scenario, and the report shows what each policy would evict.
 	work := f.String("what-if", "", "show what the workload of `FILE` would evict now: a manifest of a Pod, Deployment, StatefulSet, DaemonSet or Job, or a job file")
 	f.StringArrayVar(&c.vars, "var", nil, "set a variable of the job file of --what-if by `NAME=VALUE`")
 	c.players = simrun.AddPolicyFlags(cmd, env)
+	c.data = simrun.AddOutputDirFlag(cmd, env)
 	policyflags.CompletePolicyFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, files []string) error {
 		resolve := c.resolve
@@ -117,6 +124,9 @@ the cluster of each scenario, and the report shows what each policy would evict.
 func (c *comparison) resolve(failIf []string) error {
 	if len(c.vars) > 0 {
 		return cmdutil.Usagef("add --what-if FILE", "--var requires --what-if with a job file")
+	}
+	if c.resume && c.data.Enabled() {
+		return cmdutil.Usagef("remove --resume to play all runs, or remove --output-dir", "--output-dir cannot be combined with --resume: stored runs hold no tables")
 	}
 	if err := c.check(2, "cede compare expects two or more policies"); err != nil {
 		return err
@@ -213,6 +223,9 @@ func (c *comparison) play(ctx context.Context, list []*workload) error {
 	runs.progress.Done()
 	if err != nil {
 		store.interrupted()
+		return errors.Join(err, c.data.Close())
+	}
+	if err := errors.Join(c.data.Write(), c.data.Close()); err != nil {
 		return err
 	}
 	if err := store.remove(); err != nil {

@@ -97,6 +97,9 @@ func (s *runSet) play(ctx context.Context, list []*workload) error {
 		}
 	}
 	s.total = len(todo)
+	if err := s.data.Start(len(specs)); err != nil {
+		return err
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	crew := s.workers(list, max(len(todo), 1))
@@ -105,7 +108,7 @@ func (s *runSet) play(ctx context.Context, list []*workload) error {
 	for range crew {
 		wg.Go(func() {
 			for i := range next {
-				if results[i], errs[i] = s.playOne(ctx, &specs[i], max(1, s.env.Cores/crew)); errs[i] != nil {
+				if results[i], errs[i] = s.playOne(ctx, i, &specs[i], max(1, s.env.Cores/crew)); errs[i] != nil {
 					cancel() // the result of the other runs is not used
 				}
 			}
@@ -140,7 +143,8 @@ func firstCause(errs []error) (at int, cause error) {
 	return at, cause
 }
 
-func (s *runSet) playOne(ctx context.Context, g *runSpec, workers int) (result, error) {
+// playOne plays the run at a position in the list of all runs.
+func (s *runSet) playOne(ctx context.Context, i int, g *runSpec, workers int) (result, error) {
 	if err := ctx.Err(); err != nil {
 		return result{}, err
 	}
@@ -152,7 +156,8 @@ func (s *runSet) playOne(ctx context.Context, g *runSpec, workers int) (result, 
 	if s.bound {
 		options.Evaluated = recorder.Evaluated
 	}
-	run, err := sim.Play(ctx, g.f, options)
+	id := simrun.RunID(g.f, g.draw, s.players.DisplayNames[g.policy])
+	run, err := s.data.Play(i, id, options, func(o sim.Options) (*sim.Run, error) { return sim.Play(ctx, g.f, o) })
 	s.mu.Lock()
 	s.done++
 	delete(s.shares, g)

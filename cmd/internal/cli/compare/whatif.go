@@ -47,6 +47,8 @@ func (c *comparison) resolveWhatIf(failIf []string) error {
 		return cmdutil.Usagef("remove --seeds", "--seeds cannot be combined with --what-if")
 	case c.bound:
 		return cmdutil.Usagef("remove --bound", "--bound cannot be combined with --what-if")
+	case c.data.Enabled():
+		return cmdutil.Usagef("use -o json", "--output-dir cannot be combined with --what-if")
 	case len(failIf) > 0:
 		return cmdutil.Usagef("use -o json", "--fail-if cannot be combined with --what-if")
 	}

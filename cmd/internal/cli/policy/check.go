@@ -273,7 +273,7 @@ func (c *policyCheck) writeCase(use string, p *propertyReport) error {
 		return nil
 	}
 	base := filepath.Join(c.write, p.Name)
-	if err := makeDir(c.write); err != nil {
+	if err := c.env.Files.MakeDir(c.write); err != nil {
 		return cmdutil.WriteError(c.write, err)
 	}
 	p.Scenario = filepath.ToSlash(base + ".yaml")

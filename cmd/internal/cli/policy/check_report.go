@@ -2,7 +2,6 @@ package policy
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -60,8 +59,6 @@ type usageReport struct {
 
 // nameOfCase returns the name of a golden case.
 func nameOfCase(file string) string { return strings.TrimSuffix(filepath.Base(file), ".txt") }
-
-func makeDir(dir string) error { return os.MkdirAll(dir, 0o777) } // subject to the umask
 
 // fail records that the policy failed on the case.
 func (c *caseReport) fail(err error) {

@@ -96,7 +96,7 @@ func (r *simRun) replay(ctx context.Context, name string) error {
 	if err := r.players.Check(f.File, r.played()); err != nil {
 		return err
 	}
-	run, err := r.play(ctx, f)
+	run, err := r.play(ctx, 0, f)
 	if err != nil {
 		return r.unreplayable(f, err)
 	}

@@ -1,7 +1,9 @@
 package sim
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -12,6 +14,7 @@ import (
 	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
 	"github.com/cede-scheduler/cede/cmd/internal/cli/policyflags"
 	"github.com/cede-scheduler/cede/cmd/internal/cli/simrun"
+	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/core/sim"
 )
 
@@ -29,6 +32,7 @@ type simRun struct {
 	whatIf bool
 	// players are the policies and their settings.
 	players *simrun.PolicyFlags
+	data    *simrun.OutputDir
 }
 
 func newSimRunCmd(env *cmdutil.Env) *cobra.Command {
@@ -40,11 +44,15 @@ func newSimRunCmd(env *cmdutil.Env) *cobra.Command {
 		Long: `Play scenarios one after the other, and report what is placed, what is evicted, and what
 remains unplaced and why. With -o json each result is one line.
 
+With --output-dir the data of all runs is written as tables, one CSV and one Parquet file
+each. docs/reference/datasets.md describes the columns.
+
 No server is contacted, and files are not changed.`,
 		Example: `  cede sim run scenario.yaml
   cede sim run scenario.yaml -p nomad -o json
   cede sim run scenario.yaml --explain
   cede sim run scenario.yaml --what-if
+  cede sim run scenario.yaml --output-dir data
   cede sim run a.yaml b.yaml -t '{{.scenario}} {{.metrics.victims}}'`,
 		Args: cmdutil.PositionalArgs(1, -1, "one or more scenario files"),
 	}
@@ -56,6 +64,7 @@ No server is contacted, and files are not changed.`,
 	f.BoolVar(&r.explain, "explain", false, "add the reasons of every eviction, as servers record them")
 	f.BoolVar(&r.whatIf, "what-if", false, "add the smallest changes that would have spared each victim, with their reasons")
 	r.players = simrun.AddPolicyFlags(cmd, env)
+	r.data = simrun.AddOutputDirFlag(cmd, env)
 	policyflags.CompletePolicyFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, files []string) error {
 		if len(*named) > 1 {
@@ -88,20 +97,32 @@ func (r *simRun) played() []string {
 
 // files plays every file, even if others fail.
 func (r *simRun) files(ctx context.Context, files []string) error {
+	if err := r.data.Start(len(files)); err != nil {
+		return err
+	}
+	err := r.each(ctx, files)
+	return errors.Join(err, r.data.Close())
+}
+
+// each plays every file and writes the tables.
+func (r *simRun) each(ctx context.Context, files []string) error {
 	worst := cmdutil.ExitOK
-	for _, name := range files {
-		err := r.file(ctx, name)
+	for i, name := range files {
+		err := r.file(ctx, i, name)
 		r.env.Report(err)
 		worst = cmdutil.MoreSevere(worst, cmdutil.ExitOf(err))
 		if worst == cmdutil.ExitInterrupted {
-			break
+			return cmdutil.ExitWith(worst)
 		}
+	}
+	if err := r.data.Write(); err != nil {
+		return err
 	}
 	return cmdutil.ExitWith(worst)
 }
 
-// file plays one file and prints its result.
-func (r *simRun) file(ctx context.Context, name string) error {
+// file plays one file and prints its result. i is its position on the command line.
+func (r *simRun) file(ctx context.Context, i int, name string) error {
 	f, err := simrun.ReadScenario(r.env, name)
 	if err != nil {
 		return err
@@ -112,7 +133,7 @@ func (r *simRun) file(ctx context.Context, name string) error {
 	if r.seeded {
 		f.Seed = r.seed
 	}
-	run, err := r.play(ctx, f)
+	run, err := r.play(ctx, i, f)
 	if err != nil {
 		return simrun.RunError(f, err, r.policy != "")
 	}
@@ -134,16 +155,18 @@ func (r *simRun) file(ctx context.Context, name string) error {
 	return cmdutil.ExitWith(worst)
 }
 
-func (r *simRun) play(ctx context.Context, f *simrun.ScenarioFile) (*sim.Run, error) {
+func (r *simRun) play(ctx context.Context, i int, f *simrun.ScenarioFile) (*sim.Run, error) {
 	app.TuneForSimulation()
 	progress := r.env.Progress()
 	defer progress.Done()
-	return sim.Play(ctx, f.File, sim.Options{
+	options := sim.Options{
 		Policy: r.policy, Resolve: r.players.Resolver(f.File, f.Path, r.policy), Workers: r.env.Cores, Timing: r.timing, Explain: r.explain || r.whatIf, WhatIf: r.whatIf,
 		Progress: func(p sim.Progress) {
 			progress.Show(func(elapsed time.Duration) string { return simrun.FormatProgress(f.Name, p, elapsed) })
 		},
-	})
+	}
+	name := cmp.Or(r.players.DisplayNames[r.policy], f.Scheduler.Policy, policy.DefaultName)
+	return r.data.Play(i, simrun.RunID(f.File, 1, name), options, func(o sim.Options) (*sim.Run, error) { return sim.Play(ctx, f.File, o) })
 }
 
 // expectation returns an error if expectations do not hold.
