@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/cede-scheduler/cede/core/internal/suggest"
+	"github.com/cede-scheduler/cede/core/model/jsonschema"
 )
 
 // An object is a mapping that is being read. Each read declares a field as known;
@@ -22,6 +23,22 @@ type object struct {
 	notSupported map[string]string // remedies by field, for fields that Nomad has and cede does not support
 	// fromAPI is set for generated JSON, in which misspelt fields are unlikely.
 	fromAPI bool
+	// schema collects the fields that are read, for Schema; nil: a file is read.
+	schema *jsonschema.Schema
+}
+
+// declare adds a field to the schema, if there is one.
+func declare(o *object, name string, s *jsonschema.Schema) {
+	if o.schema != nil {
+		o.schema.Set(name, s)
+	}
+}
+
+// declareObject returns an empty object that collects the fields that are read.
+func (r *parser) declareObject(what string) *object {
+	inner := r.object(what, "", &value{kind: kindObject})
+	inner.schema = jsonschema.Object()
+	return inner
 }
 
 func (r *parser) object(what, path string, v *value) *object {
@@ -82,6 +99,7 @@ func set[T any](to *T) func(T)     { return func(v T) { *to = v } }
 func setPtr[T any](to **T) func(T) { return func(v T) { *to = &v } }
 
 func (o *object) text(name, path string, to func(string)) {
+	declare(o, name, jsonschema.Text())
 	v := o.one(name, path)
 	switch {
 	case v == nil:
@@ -95,6 +113,7 @@ func (o *object) text(name, path string, to func(string)) {
 }
 
 func (o *object) boolean(name, path string, to func(bool)) {
+	declare(o, name, jsonschema.Bool())
 	v := o.one(name, path)
 	switch {
 	case v == nil:
@@ -106,6 +125,7 @@ func (o *object) boolean(name, path string, to func(bool)) {
 }
 
 func (o *object) integer(name, path string, to func(int)) {
+	declare(o, name, jsonschema.Int32())
 	if v := o.one(name, path); v != nil {
 		if n, ok := o.integerOf(name, path, v); ok {
 			to(n)
@@ -130,6 +150,7 @@ func (o *object) integerOf(name, path string, v *value) (int, bool) {
 }
 
 func (o *object) duration(name, path string, to func(time.Duration)) {
+	declare(o, name, jsonschema.Duration())
 	v := o.one(name, path)
 	if v == nil {
 		return
@@ -144,6 +165,7 @@ func (o *object) duration(name, path string, to func(time.Duration)) {
 
 // amount reads an amount of a resource.
 func (o *object) amount(resource, name, path string, to func(int64)) {
+	declare(o, name, jsonschema.Quantity())
 	if v := o.one(name, path); v != nil {
 		o.amountOf(resource, name, path, v, to)
 	}
@@ -160,6 +182,7 @@ func (o *object) amountOf(resource, name, path string, v *value, to func(int64))
 
 // texts reads a list of strings.
 func (o *object) texts(name, path string, to func([]string)) {
+	declare(o, name, jsonschema.List(jsonschema.Scalar()))
 	v := o.one(name, path)
 	if v == nil {
 		return
@@ -227,6 +250,7 @@ func keyPath(path, key string) string {
 
 // textTable reads a mapping of strings such as labels. It accepts any scalar as text.
 func (o *object) textTable(name, path string, to func(map[string]string)) {
+	declare(o, name, jsonschema.Map(jsonschema.Scalar()))
 	m := table(o, name, path, func(key, at string, v *value) (string, bool) {
 		switch v.kind {
 		case kindText, kindNumber, kindBool:
@@ -241,6 +265,7 @@ func (o *object) textTable(name, path string, to func(map[string]string)) {
 }
 
 func (o *object) amountTable(name, path string, to func(map[string]int64)) {
+	declare(o, name, jsonschema.Map(jsonschema.Quantity()))
 	m := table(o, name, path, func(key, at string, v *value) (n int64, ok bool) {
 		o.amountOf(key, key, at, v, func(m int64) { n, ok = m, true })
 		return n, ok
@@ -251,6 +276,7 @@ func (o *object) amountTable(name, path string, to func(map[string]int64)) {
 }
 
 func (o *object) numberTable(name, path string, to func(map[string]float64)) {
+	declare(o, name, jsonschema.Map(jsonschema.Number()))
 	m := table(o, name, path, func(key, at string, v *value) (float64, bool) {
 		f, ok := parseNumber(v.text)
 		if v.kind != kindNumber || !ok {
@@ -266,6 +292,7 @@ func (o *object) numberTable(name, path string, to func(map[string]float64)) {
 
 // free reads a mapping with arbitrary values, such as a driver configuration.
 func (o *object) free(name, path string, to func(map[string]any)) {
+	declare(o, name, jsonschema.Free())
 	v := o.one(name, path)
 	switch {
 	case v == nil:
@@ -278,6 +305,11 @@ func (o *object) free(name, path string, to func(map[string]any)) {
 
 // child reads a mapping that may occur once. It returns nil if it is absent.
 func (o *object) child(what, name, path string) *object {
+	if o.schema != nil {
+		inner := o.declareObject(what)
+		declare(o, name, inner.schema)
+		return inner
+	}
 	v := o.one(name, path)
 	if v == nil {
 		return nil
@@ -291,6 +323,12 @@ func (o *object) child(what, name, path string) *object {
 
 // each calls one for each block with the given name, or for each element of a list.
 func (o *object) each(what, name, path string, one func(*object)) {
+	if o.schema != nil {
+		inner := o.declareObject(what)
+		one(inner)
+		declare(o, name, jsonschema.List(inner.schema))
+		return
+	}
 	i := 0
 	visit := func(v *value) {
 		at := fmt.Sprintf("%s[%d]", path, i)

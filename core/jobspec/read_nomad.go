@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/cede-scheduler/cede/core/model/jsonschema"
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
@@ -155,6 +156,7 @@ func nomadConstraint(o *object) *client.Constraint {
 // operand reads the value that a constraint compares with: one scalar, or a list of
 // scalars.
 func (o *object) operand(name string, c *client.Constraint) {
+	declare(o, name, jsonschema.AnyOf(jsonschema.Scalar(), jsonschema.List(jsonschema.Scalar())))
 	v := o.one(name, "RTarget")
 	switch {
 	case v == nil:
@@ -324,6 +326,9 @@ func (o *object) count(resource, path string, to **int) {
 // others reads every remaining field as an amount of the resource with its name.
 // Fields listed in unsupported have another meaning in Nomad and are rejected.
 func (o *object) others(unsupported map[string]string, to func(resource string, n int64)) {
+	if o.schema != nil {
+		o.schema.Additional = jsonschema.Quantity()
+	}
 	inner := "Other"
 	if strings.HasSuffix(o.path, "]") || !strings.Contains(o.path, "Tasks[") {
 		inner = ""

@@ -4,8 +4,19 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/cede-scheduler/cede/core/model/jsonschema"
 	"github.com/cede-scheduler/cede/sdk/client"
 )
+
+// Schema returns the JSON Schema of a job file in YAML or JSON, in the vocabulary of
+// scenarios. It holds the fields that the reader of these files reads: each read of an
+// empty object declares its field.
+func Schema() *jsonschema.Schema {
+	o := newParser("").declareObject("a job")
+	plainJob(o, &client.Job{})
+	o.schema.Required = []string{"id", "groups"}
+	return o.schema
+}
 
 // plainJob reads a job, including its tasks, in the vocabulary of scenarios.
 func plainJob(o *object, j *client.Job) {
@@ -36,6 +47,7 @@ func plainJob(o *object, j *client.Job) {
 
 // plainTargets reads the targets of a spread: a mapping from values to percentages.
 func plainTargets(o *object, s *client.Spread) {
+	declare(o, "targets", jsonschema.Map(jsonschema.Int32()))
 	i := 0
 	for _, f := range o.fields("targets") {
 		if f.value.kind != kindObject {
@@ -98,6 +110,7 @@ func plainGroup(o *object, g *client.TaskGroup) {
 
 // plainPorts reads a list of host ports.
 func (o *object) plainPorts(to *[]*client.NetworkResource) {
+	declare(o, "ports", jsonschema.List(jsonschema.Int32()))
 	v := o.one("ports", "Networks[0].ReservedPorts")
 	if v == nil {
 		return

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/model/fieldcheck"
+	"github.com/cede-scheduler/cede/core/model/jsonschema"
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
@@ -55,6 +56,7 @@ func (o *object) tolerations(name string) (list []*client.Toleration) {
 // scalar reads a string. It also accepts a number or boolean and returns its text,
 // because taint values are compared as strings.
 func (o *object) scalar(name, path string, to func(string)) {
+	declare(o, name, jsonschema.Scalar())
 	if v := o.one(name, path); v != nil {
 		if v.kind == kindText || v.kind == kindNumber || v.kind == kindBool {
 			to(v.text)

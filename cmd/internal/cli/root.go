@@ -23,6 +23,7 @@ import (
 	"github.com/cede-scheduler/cede/cmd/internal/cli/policy"
 	"github.com/cede-scheduler/cede/cmd/internal/cli/priorityclass"
 	"github.com/cede-scheduler/cede/cmd/internal/cli/rebalance"
+	"github.com/cede-scheduler/cede/cmd/internal/cli/schema"
 	"github.com/cede-scheduler/cede/cmd/internal/cli/server"
 	"github.com/cede-scheduler/cede/cmd/internal/cli/sim"
 	"github.com/cede-scheduler/cede/cmd/internal/cli/token"
@@ -91,6 +92,7 @@ Exit codes are the same for all commands; cede help exit-codes lists them.`,
 		sim.NewCommand(env),
 		compare.NewCommand(env),
 		policy.NewCommand(env),
+		schema.NewCommand(env),
 		newVersionCmd(env),
 		newCompletionCmd(env),
 	)

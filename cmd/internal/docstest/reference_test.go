@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/cede-scheduler/cede/cmd/internal/cedetest"
+	fileschema "github.com/cede-scheduler/cede/cmd/internal/cli/schema"
 	"github.com/cede-scheduler/cede/cmd/internal/config"
 )
 
@@ -60,6 +61,18 @@ func compareReference(t *testing.T, name, text string) {
 		t.Error(err)
 	} else if string(have) != text {
 		t.Errorf("docs/reference/%s is out of date; run go generate ./cmd/internal/docstest\n%s", name, firstDifference(string(have), text))
+	}
+}
+
+// TestReference_SchemasMatchTheReaders compares docs/reference/schemas with the output of
+// cede schema. With -update it writes them.
+func TestReference_SchemasMatchTheReaders(t *testing.T) {
+	for _, name := range fileschema.Names() {
+		text, err := fileschema.Text(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		compareReference(t, "schemas/"+name+".json", string(text))
 	}
 }
 

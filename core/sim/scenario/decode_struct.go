@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/cede-scheduler/cede/core/internal/suggest"
+	"github.com/cede-scheduler/cede/core/model/jsonschema"
 )
 
 // maxFields is the largest number of fields in a struct of the schema.
@@ -84,7 +85,7 @@ func (s *structPlan) unknown(d *decoder, ev event) {
 
 // pointerPlan returns the plan of a pointer: null leaves it nil.
 func pointerPlan(of *plan) *plan {
-	return &plan{noun: of.noun, decode: func(d *decoder, v reflect.Value, ev event) {
+	return &plan{noun: of.noun, schema: of.schema, decode: func(d *decoder, v reflect.Value, ev event) {
 		p := reflect.New(v.Type().Elem())
 		of.decode(d, p.Elem(), ev)
 		v.Set(p)
@@ -94,7 +95,7 @@ func pointerPlan(of *plan) *plan {
 // slicePlan returns the plan of a list. Many is the plural noun of its elements.
 func slicePlan(of *plan, many string) *plan {
 	noun := "a list of " + many
-	return &plan{noun: noun, decode: func(d *decoder, v reflect.Value, ev event) {
+	return &plan{noun: noun, schema: jsonschema.List(of.schema), decode: func(d *decoder, v reflect.Value, ev event) {
 		if ev.kind != kindList {
 			d.wrongType(ev, noun, `write [...] or lines that start with "- "; [] is the empty list`)
 			return
@@ -123,9 +124,9 @@ func slicePlan(of *plan, many string) *plan {
 func mapPlan(of *plan, texts bool) *plan {
 	noun := "a mapping from names to " + strings.TrimPrefix(strings.TrimPrefix(of.noun, "a "), "an ") + "s"
 	if texts {
-		of = &plan{noun: of.noun, decode: decodeText}
+		of = &plan{noun: of.noun, schema: jsonschema.Scalar(), decode: decodeText}
 	}
-	return &plan{noun: noun, decode: func(d *decoder, v reflect.Value, ev event) {
+	return &plan{noun: noun, schema: jsonschema.Map(of.schema), decode: func(d *decoder, v reflect.Value, ev event) {
 		if ev.kind != kindObject {
 			d.wrongType(ev, noun, "write {name: value} or indented lines")
 			return

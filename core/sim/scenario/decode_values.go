@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/model/jsonschema"
 )
 
 func decodeString(d *decoder, v reflect.Value, ev event) {
@@ -121,7 +122,7 @@ func intPlan(t reflect.Type) *plan {
 		least, most = math.MinInt32, math.MaxInt32
 		remedy = "write digits, without quotes, from -2147483648 to 2147483647"
 	}
-	return &plan{noun: noun, decode: func(d *decoder, v reflect.Value, ev event) {
+	return &plan{noun: noun, schema: jsonschema.Integer(float64(least), float64(most)), decode: func(d *decoder, v reflect.Value, ev event) {
 		if ev.kind != kindNumber {
 			d.wrongType(ev, noun, remedy)
 			return
@@ -143,10 +144,12 @@ func intPlan(t reflect.Type) *plan {
 // uintPlan returns the plan of an unsigned integer; uint16 is a port.
 func uintPlan(t reflect.Type) *plan {
 	noun, remedy := "an integer of 0 or more", "write digits, without quotes"
+	least, most := 0.0, float64(math.MaxUint64)
 	if t.Kind() == reflect.Uint16 {
 		noun, remedy = "a port from 1 to 65535", "write digits, without quotes"
+		least, most = 1, math.MaxUint16
 	}
-	return &plan{noun: noun, decode: func(d *decoder, v reflect.Value, ev event) {
+	return &plan{noun: noun, schema: jsonschema.Integer(least, most), decode: func(d *decoder, v reflect.Value, ev event) {
 		if ev.kind != kindNumber {
 			d.wrongType(ev, noun, remedy)
 			return

@@ -4,6 +4,8 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"github.com/cede-scheduler/cede/core/model/jsonschema"
 )
 
 // The types of this package are the schema: their JSON names are the fields of a
@@ -12,6 +14,7 @@ import (
 // plan decodes the values of one type.
 type plan struct {
 	noun   string // noun for messages: a node, jobs
+	schema *jsonschema.Schema
 	decode func(d *decoder, v reflect.Value, ev event)
 }
 
@@ -105,15 +108,18 @@ var presets = map[reflect.Type]reflect.Value{
 func specialPlan(t reflect.Type) *plan {
 	switch t {
 	case reflect.TypeFor[Duration]():
-		return &plan{noun: "a duration", decode: decodeDuration}
+		return &plan{noun: "a duration", schema: jsonschema.Duration(), decode: decodeDuration}
 	case reflect.TypeFor[Bound]():
-		return &plan{noun: "a number, or a percentage", decode: decodeBound}
+		return &plan{noun: "a number, or a percentage", schema: jsonschema.NumberOr(`^[0-9]+%$`), decode: decodeBound}
 	case reflect.TypeFor[ExpectClusters]():
-		return &plan{noun: "a list of clusters, or a mapping from them to replicas", decode: decodeExpectClusters}
+		return &plan{
+			noun: "a list of clusters, or a mapping from them to replicas", decode: decodeExpectClusters,
+			schema: jsonschema.AnyOf(jsonschema.List(jsonschema.Text()), jsonschema.Map(jsonschema.Int32())),
+		}
 	case reflect.TypeFor[Quantities]():
-		return &plan{noun: "a mapping from resources to amounts", decode: decodeQuantities}
+		return &plan{noun: "a mapping from resources to amounts", schema: jsonschema.Map(jsonschema.Quantity()), decode: decodeQuantities}
 	case reflect.TypeFor[map[string]any]():
-		return &plan{noun: "a mapping", decode: decodeConfig}
+		return &plan{noun: "a mapping", schema: jsonschema.Free(), decode: decodeConfig}
 	}
 	return nil
 }
@@ -135,11 +141,11 @@ func newPlan(t reflect.Type) *plan {
 	case reflect.Map:
 		return mapPlan(newPlan(t.Elem()), t.Elem().Kind() == reflect.String)
 	case reflect.String:
-		return &plan{noun: "a string", decode: decodeString}
+		return &plan{noun: "a string", schema: jsonschema.Text(), decode: decodeString}
 	case reflect.Bool:
-		return &plan{noun: "true or false", decode: decodeBool}
+		return &plan{noun: "true or false", schema: jsonschema.Bool(), decode: decodeBool}
 	case reflect.Float64:
-		return &plan{noun: "a number", decode: decodeFloat}
+		return &plan{noun: "a number", schema: jsonschema.Number(), decode: decodeFloat}
 	case reflect.Uint16, reflect.Uint64:
 		return uintPlan(t)
 	case reflect.Int, reflect.Int32:
@@ -158,7 +164,7 @@ func newStructPlan(t reflect.Type) *plan {
 		s.required = append(s.required, requirement{field: s.byName[r[0]], hint: r[1]})
 	}
 	preset, ok := presets[t]
-	return &plan{noun: typeNames[t][0], decode: func(d *decoder, v reflect.Value, ev event) {
+	return &plan{noun: typeNames[t][0], schema: s.schema(), decode: func(d *decoder, v reflect.Value, ev event) {
 		if ev.kind != kindObject {
 			d.wrongType(ev, typeNames[t][0], "write its fields as {field: value} or as indented lines; fields: "+s.names())
 			return
@@ -186,15 +192,39 @@ func (s *structPlan) addFields(t reflect.Type, at []int) {
 		p := newPlan(field.Type)
 		if t == reflect.TypeFor[Constraint]() && name == "value" {
 			index = at // one document field, two Go fields: Value and Values
-			p = &plan{noun: "a string, a number, true, false or a list of them", decode: decodeOperand}
+			p = &plan{
+				noun: "a string, a number, true, false or a list of them", decode: decodeOperand,
+				schema: jsonschema.AnyOf(jsonschema.Scalar(), jsonschema.List(jsonschema.Scalar())),
+			}
 		}
 		if (t == reflect.TypeFor[Group]() || t == reflect.TypeFor[Binding]()) && name == "duration" {
-			p = &plan{noun: p.noun, decode: decodePositive}
+			p = &plan{noun: p.noun, schema: p.schema, decode: decodePositive}
 		}
 		s.byName[name] = len(s.fields)
 		s.fields = append(s.fields, fieldPlan{name: name, index: index, plan: p})
 	}
 }
+
+// schema returns the fields as a JSON Schema. If another field replaces required ones, only
+// the first is required.
+func (s *structPlan) schema() *jsonschema.Schema {
+	object := jsonschema.Object()
+	for i := range s.fields {
+		object.Set(s.fields[i].name, s.fields[i].plan.schema)
+	}
+	for i, r := range s.required {
+		if i == 0 || s.alternative < 0 {
+			object.Required = append(object.Required, s.fields[r.field].name)
+		}
+	}
+	return object
+}
+
+// Schema returns the JSON Schema of a scenario.
+func Schema() *jsonschema.Schema { return filePlan.schema }
+
+// BudgetSchema returns the JSON Schema of a disruption budget.
+func BudgetSchema() *jsonschema.Schema { return newPlan(reflect.TypeFor[Budget]()).schema }
 
 func (s *structPlan) names() string {
 	names := make([]string, len(s.fields))

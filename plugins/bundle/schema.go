@@ -1,0 +1,50 @@
+package bundle
+
+import (
+	"math"
+	"reflect"
+	"strings"
+
+	"github.com/cede-scheduler/cede/core/model/jsonschema"
+)
+
+// Schema returns the JSON Schema of a manifest. rules describes the field of that name.
+func Schema(rules *jsonschema.Schema) *jsonschema.Schema {
+	manifest := schemaOf(reflect.TypeFor[Manifest]())
+	manifest.Set("version", jsonschema.Integer(1, 1))
+	manifest.Set("rules", rules)
+	manifest.Required = []string{"name"}
+	return manifest
+}
+
+// schemaOf returns the schema of a type with the tag yaml.
+func schemaOf(t reflect.Type) *jsonschema.Schema {
+	switch t.Kind() {
+	case reflect.Pointer:
+		return schemaOf(t.Elem())
+	case reflect.Struct:
+		object := jsonschema.Object()
+		for f := range t.Fields() {
+			name, rest, _ := strings.Cut(f.Tag.Get("yaml"), ",")
+			object.Set(name, schemaOf(f.Type))
+			if t != reflect.TypeFor[Manifest]() && !strings.Contains(rest, "omitempty") {
+				object.Required = append(object.Required, name)
+			}
+		}
+		return object
+	case reflect.Slice:
+		return jsonschema.List(schemaOf(t.Elem()))
+	case reflect.Map:
+		return jsonschema.Free()
+	case reflect.Bool:
+		return jsonschema.Bool()
+	case reflect.Float64:
+		return jsonschema.Number()
+	case reflect.Int, reflect.Uint64:
+		return jsonschema.Integer(0, math.MaxUint64)
+	}
+	if t == reflect.TypeFor[Kind]() {
+		return jsonschema.OneOf(string(Wasm), string(Process))
+	}
+	return jsonschema.Scalar()
+}
