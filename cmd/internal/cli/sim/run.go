@@ -121,17 +121,23 @@ func (r *simRun) each(ctx context.Context, files []string) error {
 	return cmdutil.ExitWith(worst)
 }
 
-// file plays one file and prints its result. i is its position on the command line.
-func (r *simRun) file(ctx context.Context, i int, name string) error {
+// read reads a scenario, with the seed of the command line.
+func (r *simRun) read(name string) (*simrun.ScenarioFile, error) {
 	f, err := simrun.ReadScenario(r.env, name)
 	if err != nil {
-		return err
-	}
-	if err := r.players.Check(f.File, r.played()); err != nil {
-		return err
+		return nil, err
 	}
 	if r.seeded {
 		f.Seed = r.seed
+	}
+	return f, r.players.Check(f.File, r.played())
+}
+
+// file plays one file and prints its result. i is its position on the command line.
+func (r *simRun) file(ctx context.Context, i int, name string) error {
+	f, err := r.read(name)
+	if err != nil {
+		return err
 	}
 	run, err := r.play(ctx, i, f)
 	if err != nil {
@@ -165,8 +171,12 @@ func (r *simRun) play(ctx context.Context, i int, f *simrun.ScenarioFile) (*sim.
 			progress.Show(func(elapsed time.Duration) string { return simrun.FormatProgress(f.Name, p, elapsed) })
 		},
 	}
-	name := cmp.Or(r.players.DisplayNames[r.policy], f.Scheduler.Policy, policy.DefaultName)
-	return r.data.Play(i, simrun.RunID(f.File, 1, name), options, func(o sim.Options) (*sim.Run, error) { return sim.Play(ctx, f.File, o) })
+	return r.data.Play(i, simrun.RunID(f.File, 1, r.policyName(f)), options, func(o sim.Options) (*sim.Run, error) { return sim.Play(ctx, f.File, o) })
+}
+
+// policyName returns the name of the scenario's policy in reports.
+func (r *simRun) policyName(f *simrun.ScenarioFile) string {
+	return cmp.Or(r.players.DisplayNames[r.policy], f.Scheduler.Policy, policy.DefaultName)
 }
 
 // expectation returns an error if expectations do not hold.
