@@ -41,6 +41,8 @@ type devAgent struct {
 	stderr bytes.Buffer
 	exited chan struct{}
 	result error
+
+	address string // URL of its API
 }
 
 // startDevAgent starts the agent and returns when it has printed its address.
@@ -82,6 +84,7 @@ func startDevAgent(t *testing.T) *devAgent {
 	if address == "" || commands < 3 {
 		t.Fatalf("agent printed no address or fewer than three example commands: %s", &r.stderr)
 	}
+	r.address = address
 	if r.c, err = client.New(client.Config{Address: address}); err != nil {
 		t.Fatal(err)
 	}
