@@ -41,7 +41,7 @@ func TestLoad_ReportsFaults(t *testing.T) {
 		"no listener":           {policy.FaultTimeout, []string{"not ready"}},
 		"old transport":         {policy.FaultABI, []string{"netrpc"}},
 		"future protocol":       {policy.FaultABI, []string{"uses version 9", "this host supports 1", "newer version of cede"}},
-		"future ABI":            {policy.FaultABI, []string{"Describe", "version 1.4", "this host supports 1.3", "newer version of cede"}},
+		"future ABI":            {policy.FaultABI, []string{"Describe", "version 1.5", "this host supports 1.4", "newer version of cede"}},
 		"other ABI":             {policy.FaultABI, []string{"version 2.0", "newer version of cede"}},
 		"ancient ABI":           {policy.FaultABI, []string{"version 0.0", "build the policy again"}},
 		"no hooks":              {policy.FaultABI, []string{"no hook is implemented"}},

@@ -117,6 +117,8 @@ func testOptions(p *sdk.Preemptor, now int64, victims ...int) *sdk.Options {
 		o.BudgetViolations = append(o.BudgetViolations, int32(max(0, v-1)))
 		o.Stranded, o.Displacing = append(o.Stranded, int32(v/2)), append(o.Displacing, int32(v-v/2))
 		o.DisplacedPriority, o.DisplacedLostWork = append(o.DisplacedPriority, int32(5*v)), append(o.DisplacedLostWork, int64(v)*15e9)
+		o.ExpectedLostWork, o.CascadeDepth = append(o.ExpectedLostWork, int64(v)*45e9), append(o.CascadeDepth, int32(v))
+		o.ExpectedDelay = append(o.ExpectedDelay, int64(v)*60e9)
 		o.FitBefore[i], o.FitAfter[i], o.Present[i] = 0.75, 0.5, uint8(i)
 	}
 	o.Victims = testRows(total, now)

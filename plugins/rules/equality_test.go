@@ -34,6 +34,7 @@ var examples = []string{
 	"eligible: victim.age - preemptor.waiting * 2 >= duration('1h') || victim.lostWork <= duration('3s'); delta: 7",
 	"order: [option.need['memory'] - option.freed['memory'], node.free['cpu'], victim.job == 'job-1', victim.start]",
 	"order: [victim.priority, victim.relocation, victim.displacedPriority, victim.displacedLostWork]; option: [option.stranded, option.displacing, option.displacedPriority + 1, option.displacedLostWork / duration('1h')]",
+	"option: [option.expectedLostWork, option.cascadeDepth - 1, option.expectedDelay / duration('1m')]",
 	"order: exp(-double(victim.priority)) + pow(victim.share, 0.5) * log(2.0 + victim.share)",
 }
 

@@ -11,21 +11,29 @@ import (
 	"github.com/cede-scheduler/cede/plugins/internal/hosttest"
 	"github.com/cede-scheduler/cede/plugins/wasm"
 	defaults "github.com/cede-scheduler/cede/policies/default"
+	sdk "github.com/cede-scheduler/cede/sdk/policy"
 	"github.com/cede-scheduler/cede/sdk/policytest/soak"
 )
 
 // Modules built for earlier ABI versions load, promise only features of their version, and
-// answer as version 1 of the same rules does today.
+// answer as the same version of the rules does today.
 func TestLoad_SupportsOlderABIVersions(t *testing.T) {
-	for name, bindings := range map[string]bool{"default-c-1.0": false, "default-rust-1.2": true} {
-		t.Run(name, func(t *testing.T) { compareOlder(t, name, bindings) })
+	for name, c := range map[string]struct {
+		rules    func() sdk.Policy
+		bindings bool
+	}{
+		"default-c-1.0":    {defaults.NewVersion1, false},
+		"default-rust-1.2": {defaults.NewVersion1, true},
+		"default-c-1.3":    {defaults.New, true},
+	} {
+		t.Run(name, func(t *testing.T) { compareOlder(t, name, c.rules, c.bindings) })
 	}
 }
 
-func compareOlder(t *testing.T, name string, bindings bool) {
+func compareOlder(t *testing.T, name string, rules func() sdk.Policy, bindings bool) {
 	code, err := os.ReadFile("../../sdk/abi/testdata/guests/older/" + name + ".wasm")
 	check(t, err)
-	native := start(t, policy.Native("test", defaults.NewVersion1), "")
+	native := start(t, policy.Native("test", rules), "")
 	in := start(t, load(t, host(t, wasm.Options{CacheDir: cacheDir()}), code, policy.Limits{}), "")
 	if i := in.Info(); !i.Ascending || i.LeastFirst || i.YoungestFirst || i.Elastic || i.MultiCluster {
 		t.Errorf("promises %+v", i)

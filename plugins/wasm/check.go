@@ -142,7 +142,7 @@ func (i *instance) checkHooks(d *abi.Description) error {
 }
 
 // knownColumns are the optional columns of this ABI version.
-const knownColumns = sdk.RelocationColumns<<1 - 1
+const knownColumns = sdk.LookAheadColumns<<1 - 1
 
 // hookBit returns the bit of a hook in a description.
 func hookBit(op abi.Op) uint32 { return 1 << (op - abi.OpPriorityDelta) }

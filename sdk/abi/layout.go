@@ -5,7 +5,7 @@ package abi
 // operations that the host does not have.
 const (
 	Major = 1
-	Minor = 3
+	Minor = 4
 	// Version is the result of cede_abi_version.
 	Version = Major<<16 | Minor
 )
@@ -259,6 +259,10 @@ const (
 	Displacing        ID = 0x060D // i32[options], with RelocationColumns
 	DisplacedPriority ID = 0x060E // i32[options], with RelocationColumns
 	DisplacedLostWork ID = 0x060F // i64[options], ns, with RelocationColumns
+
+	ExpectedLostWork ID = 0x0610 // i64[options], ns, with LookAheadColumns
+	CascadeDepth     ID = 0x0611 // i32[options], with LookAheadColumns
+	ExpectedDelay    ID = 0x0612 // i64[options], ns, with LookAheadColumns
 )
 
 // Columns of Configure: one row per value. A setting with several values has several

@@ -124,6 +124,11 @@ func (e *Encoder) Options(in *policy.Options, columns policy.Columns) int {
 		e.int32s(DisplacedPriority, in.DisplacedPriority)
 		e.int64s(DisplacedLostWork, in.DisplacedLostWork)
 	}
+	if columns.Has(policy.LookAheadColumns) {
+		e.int64s(ExpectedLostWork, in.ExpectedLostWork)
+		e.int32s(CascadeDepth, in.CascadeDepth)
+		e.int64s(ExpectedDelay, in.ExpectedDelay)
+	}
 	if columns.Has(policy.FitColumns) {
 		e.floats(FitBefore, in.FitBefore)
 		e.floats(FitAfter, in.FitAfter)

@@ -47,6 +47,7 @@ func (d *Decoder) Options() (*policy.Options, error) {
 	o.Start, o.BudgetViolations = d.int64s(OptionStart, n), d.int32s(Violations, n)
 	o.Stranded, o.Displacing = d.int32s(Stranded, n), d.int32s(Displacing, n)
 	o.DisplacedPriority, o.DisplacedLostWork = d.int32s(DisplacedPriority, n), d.int64s(DisplacedLostWork, n)
+	o.ExpectedLostWork, o.CascadeDepth, o.ExpectedDelay = d.int64s(ExpectedLostWork, n), d.int32s(CascadeDepth, n), d.int64s(ExpectedDelay, n)
 	o.Need = d.floatTable(o.Need[:0], Need, d.dims, n)
 	o.DeviceNeed = d.floatTable(o.DeviceNeed[:0], DeviceNeed, d.requests, n)
 	o.DeviceGroup = d.deviceGroups(o.DeviceGroup[:0])

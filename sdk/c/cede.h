@@ -182,6 +182,12 @@ typedef struct {
   // work of all that they would evict, ns
   const int32_t *stranded, *displacing, *displaced_priority;
   const int64_t *displaced_lost_work;
+  // CEDE_LOOKAHEAD: what follows from the option if no other work arrives: lost work of all
+  // evictions, ns; length of the longest chain of evictions; time for which evicted
+  // instances do not run, ns. Zero where the host has not played it.
+  const int64_t *expected_lost_work;
+  const int32_t *cascade_depth;
+  const int64_t *expected_delay;
   const int32_t *place;            // CEDE_PLACE: text
   cede_table device_need;          // CEDE_DEVICE: [requests][options], before any eviction
   cede_int_table device_group;     // CEDE_DEVICE: [requests][options]
@@ -362,6 +368,9 @@ enum {
   // A weight, but no reason to exclude a candidate: an excluded candidate is offered again
   // if its own node changes, but not if others change.
   CEDE_RELOCATION = 1 << 17,
+  // expected_* and cascade_depth of options. score_options is called about all options, with
+  // zeros in them, and then about the few best, which the host has played.
+  CEDE_LOOKAHEAD = 1 << 18,
 };
 
 // Values of cede_rows.relocation, in the order of preference.
@@ -395,7 +404,8 @@ enum {
   CEDE_YOUNGEST_FIRST = 128,
   // The tiers of score_options depend on victim_count, highest_priority, priority_sum (each
   // priority raised by 2^31), budget_violations, lost_work, start and the columns of
-  // CEDE_RELOCATION alone, and do not fall if one of these rises, or if start falls. The host then omits topology domains of a gang
+  // CEDE_RELOCATION and CEDE_LOOKAHEAD alone, and do not fall if one of these rises, or if
+  // start falls. The host then omits topology domains of a gang
   // that cannot have lower tiers than the best one found.
   CEDE_MONOTONE = 256,
 };
@@ -425,7 +435,7 @@ typedef struct {
 // once in a module, after the hooks.
 #define CEDE_POLICY(...)                                                                        \
   static const cede_policy cede__policy = {__VA_ARGS__};                                        \
-  CEDE__EXPORT(cede_abi_version) int32_t cede_abi_version(void) { return 1 << 16 | 3; }         \
+  CEDE__EXPORT(cede_abi_version) int32_t cede_abi_version(void) { return 1 << 16 | 4; }         \
   CEDE__EXPORT(cede_alloc) void *cede_alloc(uint32_t size) { return cede__frame_room(size); }   \
   CEDE__ENTRY(cede_describe, cede__describe)                                                    \
   CEDE__ENTRY(cede_configure, cede__configure)                                                  \
@@ -1214,6 +1224,9 @@ CEDE__COLD static bool cede__load_options(cede__request *r, cede_options *o) {
   o->displacing = cede__get(r, 0x060D, CEDE__I32, n);
   o->displaced_priority = cede__get(r, 0x060E, CEDE__I32, n);
   o->displaced_lost_work = cede__get(r, 0x060F, CEDE__I64, n);
+  o->expected_lost_work = cede__get(r, 0x0610, CEDE__I64, n);
+  o->cascade_depth = cede__get(r, 0x0611, CEDE__I32, n);
+  o->expected_delay = cede__get(r, 0x0612, CEDE__I64, n);
   o->place = cede__get(r, 0x0307, CEDE__I32, n);
   o->device_need = cede__table(r, 0x0305, r->requests, n);
   const int32_t *group = cede__get(r, 0x030C, CEDE__I32, (uint64_t)r->requests * n);

@@ -3,7 +3,7 @@ package policy
 // columnNames are the column names of the ABI, by bit.
 var columnNames = [...]string{
 	"use", "start", "lostWork", "job", "eviction", "mustLeave", "device", "capacity", "place", "label", "annotation",
-	"shared", "victim", "fit", "time", "totals", "budget", "relocation",
+	"shared", "victim", "fit", "time", "totals", "budget", "relocation", "lookahead",
 }
 
 // Names returns the names of the columns in the set, in the order of their bits. It returns

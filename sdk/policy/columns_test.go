@@ -24,8 +24,8 @@ func TestColumns_NamesAreThoseOfABI(t *testing.T) {
 	if got, want := strings.Join(named, ", "), strings.Join(documented, ", "); got != want {
 		t.Errorf("names of columns:\n%s\nnames in ABI.md:\n%s", got, want)
 	}
-	if last := Columns(1) << (len(columnNames) - 1); last != RelocationColumns {
-		t.Errorf("the last name is that of column %#x, and the last column is %#x", uint64(last), uint64(RelocationColumns))
+	if last := Columns(1) << (len(columnNames) - 1); last != LookAheadColumns {
+		t.Errorf("the last name is that of column %#x, and the last column is %#x", uint64(last), uint64(LookAheadColumns))
 	}
 	if got := strings.Join((UseColumns | BudgetColumns).Names(), ","); got != "use,budget" {
 		t.Errorf("names of two columns: %s", got)

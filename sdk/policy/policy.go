@@ -100,9 +100,9 @@ type Info struct {
 	LeastFirst bool
 	// Monotone declares that the tiers of ScoreOptions depend on VictimCount,
 	// HighestPriority, PrioritySum, BudgetViolations, LostWork, Start and the columns of
-	// RelocationColumns alone, and that they do not fall if one of these rises, or if Start
-	// falls. PrioritySum counts as if each priority were raised by 2^31. With VictimColumns
-	// they may also depend on Priority, Use, LostWork, Start, MustLeave, annotations and where
+	// RelocationColumns and LookAheadColumns alone, and that they do not fall if one of
+	// these rises, or if Start falls. PrioritySum counts as if each priority were raised by
+	// 2^31. With VictimColumns they may also depend on Priority, Use, LostWork, Start, MustLeave, annotations and where
 	// it could run of each victim, and do not fall if a victim is added, or if one of these but
 	// an annotation rises, or if Start falls. Tiers are compared in order: a later one may fall
 	// if an earlier one rises.
@@ -192,6 +192,14 @@ const (
 	// weight, but not to exclude a candidate: an excluded candidate is offered again when
 	// its own node changes, but not when other nodes change. Bindings have no such columns.
 	RelocationColumns
+	// LookAheadColumns: ExpectedLostWork, CascadeDepth and ExpectedDelay in Options. The
+	// host calls ScoreOptions twice: about all options, with zeros in these columns, and
+	// then about the few best of them, after it has played the consequences of each. The
+	// second answer decides. The columns stay zero in calls about a single option, about ways
+	// to place a gang and about system jobs, inside what is played, once the plays of an
+	// evaluation have used up their fuel, and where another scheduler places (cede
+	// kubernetes). Bindings have no such columns.
+	LookAheadColumns
 )
 
 // Has reports whether c contains every column of want.
@@ -365,7 +373,16 @@ type Options struct {
 	Stranded, Displacing []int32
 	DisplacedPriority    []int32
 	DisplacedLostWork    []int64
-	Place                []int32
+	// The consequences of the option within the next ten minutes, if no other work arrives
+	// and the same policy decides. ExpectedLostWork is the lost work of all evictions, those
+	// of the option included, in nanoseconds. CascadeDepth is the length of the longest
+	// chain of evictions: 1 if no victim evicts in its turn. ExpectedDelay is the time for
+	// which evicted instances do not run, in nanoseconds, summed over them; an instance that
+	// has not started again counts until the end of the ten minutes.
+	ExpectedLostWork []int64
+	CascadeDepth     []int32
+	ExpectedDelay    []int64
+	Place            []int32
 	// Need[d][i] is the amount of dimension d that was missing before any victim was
 	// evicted; zero or negative if nothing was missing. VictimColumns requests it.
 	Need [][]float64

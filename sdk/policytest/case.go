@@ -51,6 +51,15 @@ type Option struct {
 	FitBefore, FitAfter float64
 	Components          [policy.NumComponents]float64
 	Present             uint8
+
+	Follows Outlook
+}
+
+// An Outlook holds the columns of look-ahead. The zero value stands for an option that was
+// not played.
+type Outlook struct {
+	LostWork, Delay int64 // nanoseconds
+	Depth           int32
 }
 
 // A Row is an allocation that may be evicted.
@@ -194,6 +203,8 @@ func (c *Case) OptionsOf(victims [][]int) *policy.Options {
 			in.Components[k] = append(in.Components[k], o.Components[k])
 		}
 		in.Present = append(in.Present, o.Present)
+		in.ExpectedLostWork, in.CascadeDepth = append(in.ExpectedLostWork, o.Follows.LostWork), append(in.CascadeDepth, o.Follows.Depth)
+		in.ExpectedDelay = append(in.ExpectedDelay, o.Follows.Delay)
 	}
 	in.Strings = l.strings
 	in.Victims.Annotations = l.annotations()

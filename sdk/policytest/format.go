@@ -95,6 +95,9 @@ func (f formatter) option(o *Option) {
 	for r, free := range o.DeviceFree {
 		words = append(words, fmt.Sprintf("device:%s=%s@%d", f.c.Preemptor.Devices[r].ID, plain(free), o.DeviceGroup[r]))
 	}
+	if o.Follows != (Outlook{}) {
+		words = append(words, fmt.Sprintf("follows=%s/%d/%s", time.Duration(o.Follows.LostWork), o.Follows.Depth, time.Duration(o.Follows.Delay)))
+	}
 	f.line(words...)
 	for i := range o.Rows {
 		f.row(&o.Rows[i])

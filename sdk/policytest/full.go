@@ -73,6 +73,7 @@ func RandomOptions(r *rand.Rand, options, rows int) *policy.Options {
 	in.BudgetViolations, in.Start = apart.ints(n, 3), apart.longs(n, 1<<60)
 	in.Stranded, in.Displacing = apart.ints(n, 3), apart.ints(n, 3)
 	in.DisplacedPriority, in.DisplacedLostWork = apart.ints(n, 100), apart.longs(n, 1<<50)
+	in.ExpectedLostWork, in.CascadeDepth, in.ExpectedDelay = apart.longs(n, 1<<50), apart.ints(n, 9), apart.longs(n, 1<<50)
 	for range requests {
 		in.DeviceGroup = append(in.DeviceGroup, f.ints(n, 50))
 	}

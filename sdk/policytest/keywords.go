@@ -71,6 +71,20 @@ var rowWords = keywords[Row]{
 	"note:":    func(r *Row, name, v string) error { return parseNumber(&r.Annotations, name, v) },
 }
 
+var optionWords = keywords[Option]{
+	"follows": func(o *Option, _, v string) error { return parseOutlook(&o.Follows, v) },
+}
+
+// parseOutlook parses LOSTWORK/DEPTH/DELAY.
+func parseOutlook(to *Outlook, text string) error {
+	lost, rest, _ := strings.Cut(text, "/")
+	depth, delay, ok := strings.Cut(rest, "/")
+	if !ok {
+		return errors.New("must be LOSTWORK/DEPTH/DELAY")
+	}
+	return errors.Join(parseDuration(&to.LostWork, lost), parseInt32(&to.Depth, depth), parseDuration(&to.Delay, delay))
+}
+
 // The values of fits: where a row could run instead. The second may be followed by the
 // highest priority that it would evict there, and by the work that it would lose.
 const (

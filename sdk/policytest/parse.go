@@ -32,9 +32,10 @@ import (
 // namespace, job, group and ports. Those of a row are namespace, job (default: its
 // name), group, age, lostwork (default: its age), budget, once for each budget that
 // covers it, and fits: elsewhere (the default), evicting/PRIORITY/LOSTWORK or nowhere,
-// which is where it could run if it were evicted. Both accept label:KEY, and note:NAME for an annotation. The
-// capacity of the cluster and the usage of a namespace are the sums over the case if
-// no line sets them. The time is Now.
+// which is where it could run if it were evicted. Both accept label:KEY, and note:NAME
+// for an annotation. A node accepts follows=LOSTWORK/DEPTH/DELAY: the columns of
+// look-ahead. The capacity of the cluster and the usage of a namespace are the sums over
+// the case if no line sets them. The time is Now.
 func Parse(text string) (*Case, error) {
 	p := &parser{c: Case{Now: Now}}
 	for n, line := range strings.Split(text, "\n") {
@@ -125,6 +126,11 @@ func (p *parser) node(f []string) error {
 		o.Node = int32(len(p.c.Options))
 	}
 	for _, item := range f[1:] {
+		if known, err := optionWords.set(&o, item); err != nil {
+			return err
+		} else if known {
+			continue
+		}
 		key, n, group, err := amount(item)
 		if err != nil {
 			return err

@@ -135,6 +135,7 @@ func (p *Property) find(fresh func() (*Subject, error), o CheckOptions, stream u
 		shape := p.shape(shapes[k%len(shapes)])
 		shape.Budgets = t.subject.Info.Columns.Has(policy.BudgetColumns)
 		shape.Relocation = t.subject.Info.Columns.Has(policy.RelocationColumns)
+		shape.LookAhead = t.subject.Info.Columns.Has(policy.LookAheadColumns)
 		c := Random(r, shape)
 		t.seed = uint64(k)
 		err := p.holds(t, c)

@@ -25,6 +25,7 @@ type Shape struct {
 	Tenants       bool // namespaces of different weights that also use nodes not shown
 	Budgets       bool // disruption budgets, some of them nearly exhausted
 	Relocation    bool // rows that fit elsewhere only by evicting, or nowhere
+	LookAhead     bool // options were played
 }
 
 // Random returns a random case within the bounds of the shape.
@@ -56,6 +57,9 @@ func Random(r *rand.Rand, s Shape) *Case {
 	}
 	if s.Relocation {
 		c.relocate(r)
+	}
+	if s.LookAhead {
+		c.lookAhead(r)
 	}
 	c.Sort()
 	return c
@@ -89,6 +93,13 @@ func (c *Case) relocate(r *rand.Rand) {
 			}
 			c.Options[i].Rows[k].Relocation = to
 		}
+	}
+}
+
+// lookAhead sets the outlook of each option.
+func (c *Case) lookAhead(r *rand.Rand) {
+	for i := range c.Options {
+		c.Options[i].Follows = Outlook{LostWork: int64(r.IntN(5)) * 60e9, Depth: int32(1 + r.IntN(3)), Delay: int64(r.IntN(10)) * 60e9}
 	}
 }
 

@@ -128,9 +128,17 @@ func fewerRequests(c *Case, yield func(*Case) bool) bool {
 	return true
 }
 
-// plainer removes the attributes of a row other than its amounts.
+// plainer removes the outlook of an option, and the attributes of a row other than its
+// amounts.
 func plainer(c *Case, yield func(*Case) bool) bool {
 	for i := range c.Options {
+		if c.Options[i].Follows != (Outlook{}) {
+			n := c.clone()
+			n.Options[i].Follows = Outlook{}
+			if !yield(n) {
+				return false
+			}
+		}
 		for k, row := range c.Options[i].Rows {
 			n := c.clone()
 			n.Options[i].Rows[k] = Row{Name: row.Name, Priority: row.Priority, Use: n.Options[i].Rows[k].Use, Devices: n.Options[i].Rows[k].Devices}

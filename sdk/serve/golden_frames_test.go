@@ -38,10 +38,12 @@ func goldens() []golden {
 	return list
 }
 
-// firstColumns is the set of columns of version 1.0, secondColumns that of version 1.1.
+// firstColumns is the set of columns of version 1.0, secondColumns that of version 1.1,
+// and thirdColumns that of version 1.3.
 const (
 	firstColumns  = secondColumns &^ policy.BudgetColumns
-	secondColumns = probe.AllColumns &^ policy.RelocationColumns
+	secondColumns = thirdColumns &^ policy.RelocationColumns
+	thirdColumns  = probe.AllColumns &^ policy.LookAheadColumns
 )
 
 func configurations() (list []golden) {
@@ -95,8 +97,12 @@ func questions(op abi.Op) []golden {
 		list = append(list, golden{name: name + "-budgets", frame: change(frame, 4, 1<<16|abi.Major)})
 	}
 	if op != abi.OpPreemptBindings {
-		frame := question(op, 3, probe.AllColumns, nil)
+		frame := question(op, 3, thirdColumns, nil)
 		list = append(list, golden{name: name + "-relocation", frame: change(frame, 4, 3<<16|abi.Major)})
+	}
+	if op == abi.OpScoreOptions {
+		frame := question(op, 3, probe.AllColumns, nil)
+		list = append(list, golden{name: name + "-lookahead", frame: change(frame, 4, 4<<16|abi.Major)})
 	}
 	if op == abi.OpSelectVictims || op == abi.OpPreemptBindings {
 		list = append(list, golden{name: name + "-too-many", frame: question(op, 3, 0, func(p *policy.Preemptor) { p.Job = "twice" })})

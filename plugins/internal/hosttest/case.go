@@ -19,6 +19,7 @@ func RandomCase(r *rand.Rand) Case {
 	c := policytest.Random(r, policytest.Shape{
 		Options: 1 + r.IntN(6), Rows: 1 + r.IntN(12), Devices: r.IntN(2) == 0, MustLeave: r.IntN(2) == 0,
 		Small: r.IntN(2) == 0, Work: r.IntN(2) == 0, Budgets: r.IntN(2) == 0, Relocation: r.IntN(2) == 0,
+		LookAhead: r.IntN(2) == 0,
 	})
 	c.Now = 1_700_000_000_000_000_000 + r.Int64N(1e15)
 	p := &c.Preemptor

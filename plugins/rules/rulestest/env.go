@@ -69,6 +69,10 @@ func Option(in *policy.Options, i int) *Env {
 		e.values["option.stranded"], e.values["option.displacing"] = number(in.Stranded[i]), number(in.Displacing[i])
 		e.values["option.displacedPriority"], e.values["option.displacedLostWork"] = number(in.DisplacedPriority[i]), Value{N: in.DisplacedLostWork[i]}
 	}
+	if in.ExpectedLostWork != nil {
+		e.values["option.expectedLostWork"], e.values["option.cascadeDepth"] = Value{N: in.ExpectedLostWork[i]}, number(in.CascadeDepth[i])
+		e.values["option.expectedDelay"] = Value{N: in.ExpectedDelay[i]}
+	}
 	if in.Place != nil {
 		e.values["node.name"] = Value{S: in.Strings[in.Place[i]]}
 	}

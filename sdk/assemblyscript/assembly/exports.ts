@@ -30,7 +30,7 @@ const selection = new Selection();
 const bindingVictims = new BindingVictims();
 
 export function cede_abi_version(): i32 {
-  return 1 << 16 | 3;
+  return 1 << 16 | 4;
 }
 
 export function cede_alloc(size: u32): usize {

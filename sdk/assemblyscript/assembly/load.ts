@@ -163,6 +163,9 @@ export function optionsOf(o: Options): bool {
   o.displacing = ints(0x060d, n);
   o.displacedPriority = ints(0x060e, n);
   o.displacedLostWork = longs(0x060f, n);
+  o.expectedLostWork = longs(0x0610, n);
+  o.cascadeDepth = ints(0x0611, n);
+  o.expectedDelay = longs(0x0612, n);
   o.place = ints(0x0307, n);
   table(o.deviceNeed, 0x0305, frame.requests, n);
   intTable(o.deviceGroup, 0x030c, frame.requests, n);

@@ -101,9 +101,9 @@ export class Info {
   /**
    * The tiers of scoreOptions depend on victimCount, highestPriority, prioritySum (each
    * priority raised by 2^31), budgetViolations, lostWork, start and the columns of
-   * Columns.RELOCATION alone, and do not fall if one of these rises, or if start falls. The
-   * host then omits topology domains of a gang that cannot have lower tiers than the best
-   * one found.
+   * Columns.RELOCATION and Columns.LOOKAHEAD alone, and do not fall if one of these rises,
+   * or if start falls. The host then omits topology domains of a gang that cannot have
+   * lower tiers than the best one found.
    */
   monotone: bool = false;
 }
@@ -153,6 +153,11 @@ export namespace Columns {
    * node changes, but not if others change
    */
   export const RELOCATION: i64 = 1 << 17;
+  /**
+   * expected* and cascadeDepth of options: scoreOptions is called about all options, with
+   * zeros in them, and then about the few best, which the host has played
+   */
+  export const LOOKAHEAD: i64 = 1 << 18;
 }
 
 /** The policy of this module, and the error of the current call. */

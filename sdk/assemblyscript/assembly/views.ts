@@ -278,6 +278,14 @@ export class Options {
   displacing: Ints = changetype<Ints>(0);
   displacedPriority: Ints = changetype<Ints>(0);
   displacedLostWork: Longs = changetype<Longs>(0);
+  /**
+   * Columns.LOOKAHEAD: what follows from the option if no other work arrives: lost work of
+   * all evictions, ns; length of the longest chain of evictions; time for which evicted
+   * instances do not run, ns. Zero where the host has not played it.
+   */
+  expectedLostWork: Longs = changetype<Longs>(0);
+  cascadeDepth: Ints = changetype<Ints>(0);
+  expectedDelay: Longs = changetype<Longs>(0);
   /** The node, text. */
   place: Ints = changetype<Ints>(0);
   /** Instances missing before any eviction, and the device group, by request. */

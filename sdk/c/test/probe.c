@@ -171,6 +171,11 @@ static fold options(const cede_options *in) {
     ints(&h, in->displaced_priority, n);
     longs(&h, in->displaced_lost_work, n);
   }
+  if (in->expected_lost_work && n > 0) {
+    longs(&h, in->expected_lost_work, n);
+    ints(&h, in->cascade_depth, n);
+    longs(&h, in->expected_delay, n);
+  }
   table(&h, in->need);
   table(&h, in->device_need);
   integer(&h, in->device_group.columns);
@@ -279,7 +284,7 @@ static const char *configure(const cede_config *c) {
 }
 
 CEDE_POLICY(
-    .name = "probe", .version = "1.0-größe", .delta = -7, .columns = 0x3ffff,
+    .name = "probe", .version = "1.0-größe", .delta = -7, .columns = 0x7ffff,
     .flags = CEDE_ADAPTIVE | CEDE_ASCENDING | CEDE_KEEP_REDUNDANT | CEDE_ELASTIC | CEDE_MULTI_CLUSTER |
              CEDE_LEAST_FIRST | CEDE_YOUNGEST_FIRST | CEDE_MONOTONE,
     CEDE_SETTINGS(settings), .configure = configure,

@@ -32,7 +32,7 @@ var (
 func New() *Policy { return &Policy{} }
 
 // AllColumns is the set of columns that the probe requests.
-const AllColumns policy.Columns = 1<<18 - 1
+const AllColumns policy.Columns = 1<<19 - 1
 
 // Version is the version of a probe module.
 const Version = "1.0-größe"

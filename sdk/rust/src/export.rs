@@ -18,7 +18,7 @@ macro_rules! export {
 
             #[no_mangle]
             pub extern "C" fn cede_abi_version() -> i32 {
-                1 << 16 | 3
+                1 << 16 | 4
             }
 
             #[no_mangle]

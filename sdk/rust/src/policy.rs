@@ -88,9 +88,9 @@ pub struct Info {
     pub youngest_first: bool,
     /// The tiers of score_options depend on victim_count, highest_priority, priority_sum
     /// (each priority raised by 2^31), budget_violations, lost_work, start and the columns
-    /// of Columns::RELOCATION alone, and do not fall if one of these rises, or if start
-    /// falls. The host then omits topology domains of a gang that cannot have lower tiers
-    /// than the best one found.
+    /// of Columns::RELOCATION and Columns::LOOKAHEAD alone, and do not fall if one of these
+    /// rises, or if start falls. The host then omits topology domains of a gang that cannot
+    /// have lower tiers than the best one found.
     pub monotone: bool,
 }
 
@@ -158,6 +158,9 @@ impl Columns {
     /// options: a weight, but no reason to exclude a candidate, which would be offered
     /// again if its own node changes, but not if others change
     pub const RELOCATION: Columns = Columns(1 << 17);
+    /// expected_* and cascade_depth of options: score_options is called about all options,
+    /// with zeros in them, and then about the few best, which the host has played
+    pub const LOOKAHEAD: Columns = Columns(1 << 18);
 }
 
 impl BitOr for Columns {

@@ -214,6 +214,12 @@ pub struct Options<'a> {
     pub displacing: &'a [i32],
     pub displaced_priority: &'a [i32],
     pub displaced_lost_work: &'a [i64],
+    /// Columns::LOOKAHEAD: what follows from the option if no other work arrives: lost work
+    /// of all evictions, ns; length of the longest chain of evictions; time for which evicted
+    /// instances do not run, ns. Zero where the host has not played it.
+    pub expected_lost_work: &'a [i64],
+    pub cascade_depth: &'a [i32],
+    pub expected_delay: &'a [i64],
     /// The node, text.
     pub place: &'a [i32],
     /// Instances missing before any eviction, and the device group, by request.

@@ -20,7 +20,8 @@ enum {
   NODE_NAME,
   OPTION_HIGHEST_PRIORITY, OPTION_VICTIMS, OPTION_PRIORITY_SUM, OPTION_LOST_WORK, OPTION_START,
   OPTION_BUDGET_VIOLATIONS, OPTION_STRANDED, OPTION_DISPLACING, OPTION_DISPLACED_PRIORITY,
-  OPTION_DISPLACED_LOST_WORK, OPTION_FIT_BEFORE, OPTION_FIT_AFTER, OPTION_RANK,
+  OPTION_DISPLACED_LOST_WORK, OPTION_EXPECTED_LOST_WORK, OPTION_CASCADE_DEPTH, OPTION_EXPECTED_DELAY,
+  OPTION_FIT_BEFORE, OPTION_FIT_AFTER, OPTION_RANK,
   OPTION_ANTI_AFFINITY, OPTION_AFFINITY, OPTION_SPREAD,
   FIELDS
 };
@@ -393,6 +394,9 @@ static const char *load_options(const cede_options *in) {
   set(OPTION_DISPLACING, in->displacing, n);
   set(OPTION_DISPLACED_PRIORITY, in->displaced_priority, n);
   set(OPTION_DISPLACED_LOST_WORK, in->displaced_lost_work, n);
+  set(OPTION_EXPECTED_LOST_WORK, in->expected_lost_work, n);
+  set(OPTION_CASCADE_DEPTH, in->cascade_depth, n);
+  set(OPTION_EXPECTED_DELAY, in->expected_delay, n);
   set(OPTION_FIT_BEFORE, in->fit_before, n);
   set(OPTION_FIT_AFTER, in->fit_after, n);
   set_components(in);
@@ -498,8 +502,10 @@ static const cede_policy *policy(void) {
 #define ENTRY(symbol, answer) \
   EXPORT(symbol) int32_t symbol(uint8_t *frame, uint32_t length) { return answer(policy(), frame, length); }
 
-// Rules without the columns of version 1.3 load in older servers.
-EXPORT(cede_abi_version) int32_t cede_abi_version(void) { return 1 << 16 | (program->columns & CEDE_RELOCATION ? 3 : 1); }
+// Rules without the columns of versions 1.3 and 1.4 load in older servers.
+EXPORT(cede_abi_version) int32_t cede_abi_version(void) {
+  return 1 << 16 | (program->columns & CEDE_LOOKAHEAD ? 4 : program->columns & CEDE_RELOCATION ? 3 : 1);
+}
 EXPORT(cede_alloc) void *cede_alloc(uint32_t size) { return cede__frame_room(size); }
 ENTRY(cede_describe, cede__describe)
 ENTRY(cede_priority_delta, cede__priority_delta)

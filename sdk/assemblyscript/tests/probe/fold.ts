@@ -182,6 +182,11 @@ export function foldOptions(seed: u64, q: Options): void {
     ints(q.displacedPriority, n);
     longs(q.displacedLostWork, n);
   }
+  if (isPresent(q.expectedLostWork) && n > 0) {
+    longs(q.expectedLostWork, n);
+    ints(q.cascadeDepth, n);
+    longs(q.expectedDelay, n);
+  }
   table(q.need);
   table(q.deviceNeed);
   add(q.deviceGroup.columns);

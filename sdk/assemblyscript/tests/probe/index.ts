@@ -16,7 +16,7 @@ class Probe extends Policy implements Configurable, DeltaHook, VictimScorer, Vic
     info.name = "probe";
     info.version = "1.0-größe";
     info.delta = -7;
-    info.columns = 0x3ffff;
+    info.columns = 0x7ffff;
     info.adaptive = true;
     info.ascending = true;
     info.keepRedundant = true;

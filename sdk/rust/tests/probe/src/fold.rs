@@ -181,6 +181,11 @@ pub fn options(seed: u64, q: &Options) -> Fold {
     if !q.displaced_lost_work.is_empty() {
         h.longs(q.displaced_lost_work);
     }
+    if !q.expected_lost_work.is_empty() {
+        h.longs(q.expected_lost_work);
+        h.later(q.cascade_depth);
+        h.longs(q.expected_delay);
+    }
     h.table(&q.need);
     h.table(&q.device_need);
     h.add(q.device_group.columns() as u64);

@@ -21,7 +21,7 @@ impl Policy for Probe {
             name: "probe",
             version: "1.0-größe",
             delta: -7,
-            columns: Columns(0x3ffff),
+            columns: Columns(0x7ffff),
             adaptive: true,
             ascending: true,
             keep_redundant: true,
